@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int err_set(struct err *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!err || err->text[0])
+		return code;
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+void err_prefix(struct err *err, const char *fmt, ...)
+{
+	char prefix[256], text[sizeof(err->text)];
+	va_list ap;
+
+	if (!err)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(prefix, sizeof(prefix), fmt, ap);
+	va_end(ap);
+	memcpy(text, err->text, sizeof(text));
+	snprintf(err->text, sizeof(err->text), "%s: %.*s", prefix,
+		 (int)(sizeof(err->text) - sizeof(prefix) - 3), text);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Records in and out; the building itself is jansson's (json_auto_t owns). */
+#ifndef GPEMU_COMMON_JSON_H
+#define GPEMU_COMMON_JSON_H
+
+#include <jansson.h>
+
+#include "common/err.h"
+
+/*
+ * Write `j` and a newline to `path` ("-": stdout), indented by two. A file
+ * appears whole or not at all (written beside, then renamed).
+ * -errno with a text naming the path.
+ */
+int json_write(const json_t *j, const char *path, struct err *err);
+/* Read a file; -EINVAL with "path:line:column: what". */
+int json_read(const char *path, json_t **ret, struct err *err);
+
+#endif

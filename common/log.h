@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines on stderr, "program: text". Mains and front ends call this, once per
+ * failure; modules return errors instead. Safe from every thread: one line is
+ * one write(2).
+ */
+#ifndef GPEMU_COMMON_LOG_H
+#define GPEMU_COMMON_LOG_H
+
+#include <stdbool.h>
+
+enum log_level {
+	LOG_LEVEL_ERROR,
+	LOG_LEVEL_WARN,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_DEBUG
+};
+
+/*
+ * Set the name in front of each line and the most verbose level shown
+ * (before the first call: no name, LOG_LEVEL_WARN). Call before threads start.
+ */
+void log_init(const char *program, enum log_level level);
+
+/* Send the lines to syslog(3) from now on; stderr is no longer written. */
+void log_to_syslog(void);
+
+void log_line(enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

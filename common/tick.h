@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The only code that reads a clock or sleeps.
+ *
+ * A tick is a clock that starts at 0 ns when it is made. Three kinds:
+ *
+ *   real    emulated time is wall time
+ *   scaled  an emulated second takes `scale` wall seconds: scale 0.1 runs an
+ *           experiment ten times faster
+ *   fake    stands still until somebody waits: the wait moves it (tests, and
+ *           the event clock of simulations)
+ *
+ * All deadlines are absolute, so lateness never adds up. A wait sleeps on
+ * CLOCK_MONOTONIC until `spin_ns` of wall time before its deadline and spins
+ * the rest; how late it returned (wall ns) goes to the error histogram.
+ *
+ * Threads: everything here may be called from any thread, except that a fake
+ * clock belongs to one.
+ */
+#ifndef GPEMU_COMMON_TICK_H
+#define GPEMU_COMMON_TICK_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The spin that main programs use unless told otherwise. Source: measured,
+ * tests/bench/timer on two busy cores, see docs/timing.md. */
+#define TICK_DEFAULT_SPIN_NS 60000u
+
+/* "Never" as a deadline. */
+#define TICK_NEVER UINT64_MAX
+
+struct tick;
+
+/*
+ * A real (scale 1) or scaled clock. Also sets the timer slack of the calling
+ * thread to 1 ns; threads that it starts later inherit that. NULL: no memory.
+ */
+struct tick *tick_new(double scale, uint64_t spin_ns);
+struct tick *tick_new_fake(void);
+void tick_free(struct tick *t);
+
+/* Emulated ns since the clock was made. */
+uint64_t tick_now(const struct tick *t);
+/* Wall ns per emulated ns. */
+double tick_scale(const struct tick *t);
+/* Wait until `deadline` (emulated ns). Returns at once when it has passed. */
+void tick_wait(struct tick *t, uint64_t deadline);
+/*
+ * Wait on `cond` (which must come from tick_cond_init) with `mutex` held until
+ * it is signalled or `deadline` (emulated ns) is less than the spin away;
+ * TICK_NEVER waits for the signal alone. Not for fake clocks.
+ * Returns true when the time, not a signal, ended the wait.
+ */
+bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
+		    pthread_mutex_t *mutex, uint64_t deadline);
+int tick_cond_init(pthread_cond_t *cond);
+/* Spin out what tick_cond_wait left, and count the error of this deadline. */
+void tick_finish(struct tick *t, uint64_t deadline);
+/* {"mean","p50","p90","p99","max"} of lateness and "spin", all in wall us. */
+json_t *tick_error_json(const struct tick *t);
+
+/* Wall time for measuring what is real: monotonic ns, arbitrary origin. */
+uint64_t tick_wall(void);
+/* CPU time of the process, of the calling thread, in ns. */
+uint64_t tick_cpu(void);
+uint64_t tick_cpu_thread(void);
+/* Now as "2026-11-21T09:00:00Z", for records and file names only. */
+void tick_utc(char buf[32]);
+/* A plain pause of the calling thread, for retries against the outside. */
+void tick_pause(uint64_t wall_ns);
+
+#endif

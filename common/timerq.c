@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A binary heap under one mutex. Adding a timer that becomes the earliest
+ * wakes the thread; other adds do not, so a burst of requests with growing
+ * deadlines costs one wake-up.
+ *
+ *	thread:  [heap empty] wait for signal
+ *	         [earliest > now + spin] cond wait until then, or a signal
+ *	         [earliest <= now + spin] pop, drop the lock, spin, fire
+ */
+#include "common/timerq.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct timerq {
+	struct tick *tick;
+	timerq_fire_fn fire;
+	void *ctx;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	/* below: under lock */
+	struct timer **heap;
+	size_t n, capacity;
+	uint64_t next_seq;
+	bool stopping;
+};
+
+static bool before(const struct timer *a, const struct timer *b)
+{
+	return a->deadline != b->deadline ? a->deadline < b->deadline
+					  : a->seq < b->seq;
+}
+
+static void sift_up(struct timerq *q, size_t i)
+{
+	struct timer *t = q->heap[i];
+
+	for (; i && before(t, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		q->heap[i] = q->heap[(i - 1) / 2];
+	q->heap[i] = t;
+}
+
+static struct timer *pop(struct timerq *q)
+{
+	struct timer *top = q->heap[0], *last = q->heap[--q->n];
+	size_t i = 0, child;
+
+	for (; (child = 2 * i + 1) < q->n; i = child) {
+		if (child + 1 < q->n &&
+		    before(q->heap[child + 1], q->heap[child]))
+			child++;
+		if (before(last, q->heap[child]))
+			break;
+		q->heap[i] = q->heap[child];
+	}
+	q->heap[i] = last;
+	return top;
+}
+
+static void *run(void *arg)
+{
+	struct timerq *q = arg;
+
+	pthread_mutex_lock(&q->lock);
+	while (!q->stopping) {
+		if (!q->n) {
+			tick_cond_wait(q->tick, &q->wake, &q->lock, TICK_NEVER);
+			continue;
+		}
+		uint64_t deadline = q->heap[0]->deadline;
+
+		if (deadline > tick_now(q->tick) &&
+		    !tick_cond_wait(q->tick, &q->wake, &q->lock, deadline))
+			continue; /* a signal: the earliest may have changed */
+		if (q->stopping || q->heap[0]->deadline > deadline)
+			continue;
+		struct timer *t = pop(q);
+
+		pthread_mutex_unlock(&q->lock);
+		tick_finish(q->tick, t->deadline);
+		q->fire(t, false, q->ctx);
+		pthread_mutex_lock(&q->lock);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
+	       struct timerq **ret)
+{
+	struct timerq *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return -ENOMEM;
+	q->tick = tick;
+	q->fire = fire;
+	q->ctx = ctx;
+	pthread_mutex_init(&q->lock, NULL);
+	tick_cond_init(&q->wake);
+	int r = -pthread_create(&q->thread, NULL, run, q);
+
+	if (r < 0) {
+		free(q);
+		return r;
+	}
+	*ret = q;
+	return 0;
+}
+
+void timerq_free(struct timerq *q)
+{
+	if (!q)
+		return;
+	pthread_mutex_lock(&q->lock);
+	q->stopping = true;
+	pthread_cond_signal(&q->wake);
+	pthread_mutex_unlock(&q->lock);
+	pthread_join(q->thread, NULL);
+	while (q->n)
+		q->fire(pop(q), true, q->ctx);
+	pthread_cond_destroy(&q->wake);
+	pthread_mutex_destroy(&q->lock);
+	free(q->heap);
+	free(q);
+}
+
+int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline)
+{
+	pthread_mutex_lock(&q->lock);
+	if (q->n == q->capacity) {
+		size_t capacity = q->capacity ? 2 * q->capacity : 256;
+		struct timer **heap =
+			realloc(q->heap, capacity * sizeof(*heap));
+
+		if (!heap) {
+			pthread_mutex_unlock(&q->lock);
+			return -ENOMEM;
+		}
+		q->heap = heap;
+		q->capacity = capacity;
+	}
+	timer->deadline = deadline;
+	timer->seq = q->next_seq++;
+	q->heap[q->n++] = timer;
+	sift_up(q, q->n - 1);
+	bool wake = q->heap[0] == timer;
+
+	pthread_mutex_unlock(&q->lock);
+	if (wake)
+		pthread_cond_signal(&q->wake);
+	return 0;
+}
+
+size_t timerq_pending(struct timerq *q)
+{
+	pthread_mutex_lock(&q->lock);
+	size_t n = q->n;
+
+	pthread_mutex_unlock(&q->lock);
+	return n;
+}

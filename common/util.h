@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cleanup attributes and the few macros that every file may use.
+ *
+ * A local that owns something says so where it is declared
+ * (`_cleanup_free_ char *p = NULL;`) and hands it over visibly
+ * (`*ret = TAKE_PTR(p);`).
+ */
+#ifndef GPEMU_COMMON_UTIL_H
+#define GPEMU_COMMON_UTIL_H
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr)-offsetof(type, member)))
+
+static inline void util_freep(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void util_closep(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void util_fclosep(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+#define _cleanup_(fn) __attribute__((cleanup(fn)))
+#define _cleanup_free_ _cleanup_(util_freep)
+#define _cleanup_close_ _cleanup_(util_closep)
+#define _cleanup_fclose_ _cleanup_(util_fclosep)
+
+#define TAKE_PTR(p)                        \
+	({                                 \
+		__auto_type take_p_ = (p); \
+		(p) = NULL;                \
+		take_p_;                   \
+	})
+#define TAKE_FD(fd)                  \
+	({                           \
+		int take_fd_ = (fd); \
+		(fd) = -1;           \
+		take_fd_;            \
+	})
+
+#endif

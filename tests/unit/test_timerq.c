@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
+#include <pthread.h>
+
+#include "common/tick.h"
+#include "common/timerq.h"
+#include "common/units.h"
+#include "common/util.h"
+
+enum { N = 2000 };
+
+struct item {
+	struct timer timer;
+	uint64_t asked, fired;
+	bool stopping;
+};
+
+struct seen {
+	struct tick *tick;
+	pthread_mutex_t lock;
+	pthread_cond_t all;
+	size_t n, out_of_order;
+	uint64_t last;
+};
+
+static void fire(struct timer *timer, bool stopping, void *ctx)
+{
+	struct item *i = container_of(timer, struct item, timer);
+	struct seen *s = ctx;
+
+	i->fired = tick_now(s->tick);
+	i->stopping = stopping;
+	pthread_mutex_lock(&s->lock);
+	s->out_of_order += timer->deadline < s->last;
+	s->last = timer->deadline;
+	if (++s->n == N)
+		pthread_cond_signal(&s->all);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void none_early_all_in_order(void **state)
+{
+	static struct item items[N];
+	struct seen s = { .tick = tick_new(1, TICK_DEFAULT_SPIN_NS),
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .all = PTHREAD_COND_INITIALIZER };
+	struct timerq *q;
+	uint64_t base;
+
+	(void)state;
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	/* far enough away that all are added before the first fires */
+	base = tick_now(s.tick) + NS_PER_S / 5;
+	for (size_t i = 0; i < N; i++) {
+		items[i].asked = base + (i * 7919 % N) * 10 * NS_PER_US;
+		assert_int_equal(timerq_add(q, &items[i].timer, items[i].asked),
+				 0);
+	}
+	pthread_mutex_lock(&s.lock);
+	while (s.n < N)
+		pthread_cond_wait(&s.all, &s.lock);
+	pthread_mutex_unlock(&s.lock);
+	assert_int_equal(s.out_of_order, 0);
+	for (size_t i = 0; i < N; i++) {
+		assert_true(items[i].fired >= items[i].asked);
+		assert_false(items[i].stopping);
+	}
+	timerq_free(q);
+	tick_free(s.tick);
+}
+
+static void an_earlier_timer_overtakes(void **state)
+{
+	struct item late = { 0 }, soon = { 0 };
+	struct seen s = { .tick = tick_new(1, 0),
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .all = PTHREAD_COND_INITIALIZER };
+	struct timerq *q;
+	uint64_t now = tick_now(s.tick);
+
+	(void)state;
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	assert_int_equal(timerq_add(q, &late.timer, now + 3600 * NS_PER_S), 0);
+	assert_int_equal(timerq_add(q, &soon.timer, now + NS_PER_MS), 0);
+	while (timerq_pending(q) > 1)
+		tick_pause(NS_PER_MS);
+	timerq_free(q); /* fires `late` with stopping set */
+	assert_true(soon.fired && !soon.stopping);
+	assert_true(late.stopping);
+	tick_free(s.tick);
+}
+
+static void scaled_clock_divides_wall_time(void **state)
+{
+	struct tick *t = tick_new(0.01, 0);
+	uint64_t wall = tick_wall();
+
+	(void)state;
+	tick_wait(t, tick_now(t) + 2 * NS_PER_S);
+	wall = tick_wall() - wall;
+	assert_true(wall >= 19 * NS_PER_MS);
+	assert_true(tick_now(t) >= 2 * NS_PER_S);
+	tick_free(t);
+}
+
+static void fake_clock_moves_by_waiting(void **state)
+{
+	struct tick *t = tick_new_fake();
+
+	(void)state;
+	assert_int_equal(tick_now(t), 0);
+	tick_wait(t, 3600 * NS_PER_S);
+	assert_int_equal(tick_now(t), 3600 * NS_PER_S);
+	tick_wait(t, 1);
+	assert_int_equal(tick_now(t), 3600 * NS_PER_S);
+	tick_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(none_early_all_in_order),
+		cmocka_unit_test(an_earlier_timer_overtakes),
+		cmocka_unit_test(scaled_clock_divides_wall_time),
+		cmocka_unit_test(fake_clock_moves_by_waiting),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
