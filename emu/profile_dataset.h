@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a dataset looks like from outside: how many files, in how many class
+ * folders, how large. Not its content.
+ */
+#ifndef GPEMU_EMU_PROFILE_DATASET_H
+#define GPEMU_EMU_PROFILE_DATASET_H
+
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/err.h"
+
+/* One point of the size distribution; linear between points. */
+struct dataset_quantile {
+	double q;      /* 0..1, ascending, first 0, last 1 */
+	double bytes;
+};
+
+struct dataset_profile {
+	char *name;
+	char *source;
+	char *notes;
+	uint64_t files;
+	uint64_t classes;	  /* folders; 0: all files in one */
+	uint64_t samples_per_file;
+	char *format;		  /* jpeg, npz, tfrecord, parquet, ... */
+	struct conf_list sizes;	  /* struct dataset_quantile, >= 2 */
+};
+
+int dataset_profile_load(const char *name, struct dataset_profile *ret,
+			 struct err *err);
+void dataset_profile_free(struct dataset_profile *p);
+
+/* File size in bytes at quantile q (0..1); mean file size in bytes. */
+double dataset_profile_quantile(const struct dataset_profile *p, double q);
+double dataset_profile_mean(const struct dataset_profile *p);
+
+#endif

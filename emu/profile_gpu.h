@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a GPU takes for a training step of a model, by batch size: a table of
+ * measured batch sizes, thinned so that linear interpolation between its rows
+ * stays within the tolerance stated in the profile.
+ *
+ * "backward" is loss, backward pass and optimiser step. Times are per batch.
+ * Source of the tables: each profile's `source`.
+ */
+#ifndef GPEMU_EMU_PROFILE_GPU_H
+#define GPEMU_EMU_PROFILE_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/err.h"
+
+struct gpu_row {
+	uint64_t batch;
+	double forward_ms;
+	double backward_ms;
+	double transfer_ms; /* host to device, pageable host memory */
+	double peak_mib;    /* allocated at most during a step */
+	double persistent_mib; /* allocated between steps */
+};
+
+struct gpu_model {
+	char *name;
+	uint64_t parameters;
+	double model_transfer_ms; /* parameters to the device, pageable, once */
+	uint64_t last_batch; /* the largest batch size that was measured */
+	bool last_is_limit;  /* the next one ran out of device memory */
+	double tolerance_pct; /* interpolation error of the table, at most */
+	struct conf_list rows; /* struct gpu_row, batch ascending, >= 1 */
+};
+
+/* A law t = base_ms + per_sample_ms * batch. */
+struct gpu_law {
+	double base_ms;
+	double per_sample_ms;
+	char *source;
+};
+
+struct gpu_profile {
+	char *name;	       /* as the vendor calls it */
+	struct conf_list aliases; /* char *: "v100" */
+	char *source;
+	char *notes;
+	double memory_mib;     /* nominal */
+	double usable_memory; /* share of it that a step's peak may fill, where
+			       * no out-of-memory point was measured */
+	struct gpu_law pinned; /* host to device from pinned host memory */
+	struct gpu_law pin_copy; /* pageable to pinned, on the host */
+	uint64_t sample_bytes; /* what the transfer rates were measured with */
+	struct conf_list models; /* struct gpu_model */
+};
+
+enum gpu_origin { GPU_MEASURED, GPU_INTERPOLATED, GPU_EXTRAPOLATED };
+
+struct gpu_cost {
+	enum gpu_origin origin;
+	uint64_t forward_ns;
+	uint64_t backward_ns;
+	uint64_t transfer_pageable_ns;
+	uint64_t transfer_pinned_ns;
+	uint64_t pin_copy_ns;
+	double peak_mib;
+	double persistent_mib;
+};
+
+/* Load by name, alias or path; free with gpu_profile_free, failed or not. */
+int gpu_profile_load(const char *name, struct gpu_profile *ret,
+		     struct err *err);
+void gpu_profile_free(struct gpu_profile *p);
+
+/* NULL and a text that lists the known models. Borrowed from `p`. */
+const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
+					  const char *name, struct err *err);
+
+/*
+ * The cost of a step with `batch` >= 1 samples. Beyond the last measured
+ * batch the line through the last two rows is continued and `origin` is
+ * GPU_EXTRAPOLATED: callers refuse that unless asked for. Below the first row
+ * (a table that does not begin at 1) likewise.
+ */
+void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
+		      uint64_t batch, struct gpu_cost *ret);
+
+/*
+ * The largest batch whose step fits the device: where an out-of-memory point
+ * was measured, the last batch before it; else the largest whose peak memory
+ * (extrapolated beyond the table) is within usable_memory * memory_mib.
+ */
+uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
+				   const struct gpu_model *m);
+
+/* "measured", "interpolated", "extrapolated". */
+const char *gpu_origin_name(enum gpu_origin origin);
+
+#endif
