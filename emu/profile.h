@@ -8,10 +8,20 @@
 #ifndef GPEMU_EMU_PROFILE_H
 #define GPEMU_EMU_PROFILE_H
 
+#include <stdbool.h>
+
 #include "common/conf.h"
 #include "common/err.h"
 
-enum profile_kind { PROFILE_GPU, PROFILE_STORAGE, PROFILE_DATASET };
+enum profile_kind {
+	PROFILE_GPU,
+	PROFILE_STORAGE,
+	PROFILE_DATASET,
+	PROFILE_N_KINDS
+};
+
+/* "gpu", "storage", "dataset": also the folder's name. */
+const char *profile_kind_name(enum profile_kind kind);
 
 /*
  * The file of a profile: `name` is a word in the database (for GPUs also an
@@ -28,5 +38,28 @@ int profile_path(enum profile_kind kind, const char *name, char **ret,
  */
 int profile_names(enum profile_kind kind, char ***ret, struct err *err);
 void profile_names_free(char **names);
+
+static inline void profile_names_freep(char ***names)
+{
+	profile_names_free(*names);
+}
+
+/* Is `name` a path (holds a '/' or ends in ".yaml"), not a word? */
+bool profile_is_path(const char *name);
+
+/*
+ * What all kinds share of reading: decode by `fields`, then `check` what
+ * concerns more than one field, with the tree at hand for the place.
+ * The caller frees `object` by `fields`, failed or not.
+ */
+typedef int (*profile_check_fn)(const void *object,
+				const struct conf_node *root, const char *name,
+				struct err *err);
+int profile_parse(const char *bytes, size_t n, const char *name,
+		  const struct conf_field *fields, profile_check_fn check,
+		  void *object, struct err *err);
+int profile_load(enum profile_kind kind, const char *name,
+		 const struct conf_field *fields, profile_check_fn check,
+		 void *object, struct err *err);
 
 #endif

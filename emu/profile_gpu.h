@@ -20,18 +20,19 @@ struct gpu_row {
 	uint64_t batch;
 	double forward_ms;
 	double backward_ms;
-	double transfer_ms; /* host to device, pageable host memory */
-	double peak_mib;    /* allocated at most during a step */
+	double transfer_ms;    /* host to device, pageable host memory */
+	double peak_mib;       /* allocated at most during a step */
 	double persistent_mib; /* allocated between steps */
 };
 
 struct gpu_model {
 	char *name;
+	char *notes; /* what is special about this table, or NULL */
 	uint64_t parameters;
 	double model_transfer_ms; /* parameters to the device, pageable, once */
-	uint64_t last_batch; /* the largest batch size that was measured */
-	bool last_is_limit;  /* the next one ran out of device memory */
-	double tolerance_pct; /* interpolation error of the table, at most */
+	uint64_t last_batch;	  /* the largest batch size that was measured */
+	bool last_is_limit;	  /* the next one ran out of device memory */
+	double tolerance_pct;  /* interpolation error of the table, at most */
 	struct conf_list rows; /* struct gpu_row, batch ascending, >= 1 */
 };
 
@@ -43,13 +44,13 @@ struct gpu_law {
 };
 
 struct gpu_profile {
-	char *name;	       /* as the vendor calls it */
+	char *name;		  /* as the vendor calls it */
 	struct conf_list aliases; /* char *: "v100" */
 	char *source;
 	char *notes;
 	double memory_mib;     /* nominal */
-	double usable_memory; /* share of it that a step's peak may fill, where
-			       * no out-of-memory point was measured */
+	double usable_memory;  /* share of it that a step's peak may fill, where
+				* no out-of-memory point was measured */
 	struct gpu_law pinned; /* host to device from pinned host memory */
 	struct gpu_law pin_copy; /* pageable to pinned, on the host */
 	uint64_t sample_bytes; /* what the transfer rates were measured with */
@@ -72,7 +73,12 @@ struct gpu_cost {
 /* Load by name, alias or path; free with gpu_profile_free, failed or not. */
 int gpu_profile_load(const char *name, struct gpu_profile *ret,
 		     struct err *err);
+/* From bytes; `name` starts the error texts. */
+int gpu_profile_parse(const char *bytes, size_t n, const char *name,
+		      struct gpu_profile *ret, struct err *err);
 void gpu_profile_free(struct gpu_profile *p);
+/* All of it, as in the file; NULL: no memory. */
+json_t *gpu_profile_json(const struct gpu_profile *p);
 
 /* NULL and a text that lists the known models. Borrowed from `p`. */
 const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
@@ -82,7 +88,8 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
  * The cost of a step with `batch` >= 1 samples. Beyond the last measured
  * batch the line through the last two rows is continued and `origin` is
  * GPU_EXTRAPOLATED: callers refuse that unless asked for. Below the first row
- * (a table that does not begin at 1) likewise.
+ * (a table that does not begin at 1) likewise. A table of one row is continued
+ * by the line through it and the origin. Nothing falls below 0.
  */
 void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		      uint64_t batch, struct gpu_cost *ret);

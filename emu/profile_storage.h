@@ -6,11 +6,15 @@
  *	issue = max(arrival, next IOPS slot)
  *	start = max(issue, the earliest free of the channels)
  *	busy  = start + seek + occupancy + bytes / channel bandwidth
- *	done  = busy + latency, then through the link they all share
+ *	done  = max(busy, busy on the link they all share) + latency
+ *
+ * What a number of 0 means stands at each; all of them 0 is the ideal device,
+ * which adds nothing. fs/device.c is the one that does the arithmetic.
  */
 #ifndef GPEMU_EMU_PROFILE_STORAGE_H
 #define GPEMU_EMU_PROFILE_STORAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/conf.h"
@@ -24,11 +28,109 @@ enum storage_op {
 	STORAGE_N_OPS
 };
 
-struct storage_profile;
+enum storage_dist_kind {
+	STORAGE_CONST,	   /* value; also when no distribution is given: 0 */
+	STORAGE_UNIFORM,   /* min, max */
+	STORAGE_NORMAL,	   /* mean, sd; cut at 0 */
+	STORAGE_LOGNORMAL, /* median, sigma (of the logarithm) */
+	STORAGE_GAMMA,	   /* mean, shape */
+	STORAGE_EMPIRICAL, /* quantiles, linear between them */
+	STORAGE_N_DISTS
+};
+
+struct storage_quantile {
+	double q; /* 0..1, ascending, first 0, last 1 */
+	uint64_t ns;
+};
+
+/* A distribution of durations. */
+struct storage_dist {
+	char *kind_name;
+	enum storage_dist_kind kind; /* what kind_name says */
+	uint64_t value_ns;
+	uint64_t min_ns, max_ns;
+	uint64_t mean_ns, sd_ns;
+	uint64_t median_ns;
+	double sigma;
+	double shape;
+	struct conf_list quantiles; /* struct storage_quantile */
+};
+
+/* With probability p a draw is multiplied by a factor that is uniform in
+ * min..max, or replaced by a draw from another distribution. */
+struct storage_tail {
+	double probability; /* 0: no tail */
+	struct {
+		double min, max;
+	} multiply; /* both 0: replace */
+	struct storage_dist replace;
+};
+
+struct storage_time {
+	struct storage_dist body;
+	struct storage_tail tail;
+};
+
+/* One class of operation. */
+struct storage_class {
+	char *source;
+	bool verified; /* the numbers were read at that source */
+	struct storage_time occupancy; /* holds a channel */
+	struct storage_time latency;   /* does not */
+	/* Move the head, unless the read goes on where the last one ended:
+	 * the seek, then up to one turn of the platter. */
+	struct storage_time seek;
+	uint64_t rotation_ns; /* one turn; the wait is uniform in 0..this */
+	uint64_t slots;	      /* of the IOPS cap that one operation takes */
+};
+
+struct storage_profile {
+	char *name;
+	char *source;
+	char *notes;
+	struct {
+		char *source;
+		bool verified;
+		uint64_t count;	 /* servers side by side; 0: no limit */
+		double mb_per_s; /* of each, 10^6 bytes; 0: no limit */
+		/* a read is cut into pieces of so many bytes, each on its
+		 * own channel; 0: whole */
+		uint64_t stripe_bytes;
+	} channels;
+	struct {
+		char *source;
+		bool verified;
+		double mb_per_s; /* shared by all; 0: no limit */
+	} link;
+	struct {
+		char *source;
+		bool verified;
+		double per_s; /* 0: no cap */
+		/* operations that may pass at once after an idle time; the
+		 * device starts without that credit */
+		uint64_t burst;
+		/* a longer read takes one slot more for each; 0: one slot */
+		uint64_t slot_bytes;
+	} iops;
+	struct storage_class op[STORAGE_N_OPS];
+};
+
+/* "open", "lookup", "readdir", "read"; "const", "uniform", ... */
+const char *storage_op_name(enum storage_op op);
+const char *storage_dist_name(enum storage_dist_kind kind);
 
 /* Load by name or path; free with storage_profile_free (NULL allowed). */
 int storage_profile_load(const char *name, struct storage_profile **ret,
 			 struct err *err);
+/* From bytes; `name` starts the error texts. */
+int storage_profile_parse(const char *bytes, size_t n, const char *name,
+			  struct storage_profile **ret, struct err *err);
 void storage_profile_free(struct storage_profile *p);
+/* All of it, as in the file; NULL: no memory. */
+json_t *storage_profile_json(const struct storage_profile *p);
+
+/* Expected value in ns (a normal's cut at 0 is not counted). */
+double storage_dist_mean(const struct storage_dist *d);
+double storage_time_mean(const struct storage_time *t);
 
 #endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile_gpu.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emu/profile.h"
+
+/* Bounds that no device reaches; they keep ns in uint64_t and sums finite. */
+#define MAX_MS 1e9
+#define MAX_MIB 1e9
+#define MAX_BATCH 1048576
+
+#define ROW_NUMBER(member, most)                                        \
+	{                                                               \
+#member, CONF_DOUBLE, offsetof(struct gpu_row, member), \
+			.required = true, .min = 0, .max = most         \
+	}
+static const struct conf_field row_fields[] = {
+	{ "batch", CONF_UINT, offsetof(struct gpu_row, batch), .required = true,
+	  .min = 1, .max = MAX_BATCH },
+	ROW_NUMBER(forward_ms, MAX_MS),
+	ROW_NUMBER(backward_ms, MAX_MS),
+	ROW_NUMBER(transfer_ms, MAX_MS),
+	ROW_NUMBER(peak_mib, MAX_MIB),
+	ROW_NUMBER(persistent_mib, MAX_MIB),
+	{ 0 },
+};
+
+static int check_row(const void *object, struct err *err)
+{
+	const struct gpu_row *row = object;
+
+	return row->persistent_mib <= row->peak_mib
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "persistent_mib is above peak_mib");
+}
+
+static const struct conf_field model_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct gpu_model, name) },
+	{ "notes", CONF_STRING, offsetof(struct gpu_model, notes) },
+	{ "parameters", CONF_UINT, offsetof(struct gpu_model, parameters),
+	  .required = true, .min = 1, .max = 1e15 },
+	{ "model_transfer_ms", CONF_DOUBLE,
+	  offsetof(struct gpu_model, model_transfer_ms), .required = true,
+	  .min = 0, .max = MAX_MS },
+	{ "last_batch", CONF_UINT, offsetof(struct gpu_model, last_batch),
+	  .required = true, .min = 1, .max = MAX_BATCH },
+	{ "last_is_limit", CONF_BOOL, offsetof(struct gpu_model, last_is_limit),
+	  .required = true },
+	{ "tolerance_pct", CONF_DOUBLE,
+	  offsetof(struct gpu_model, tolerance_pct), .required = true, .min = 0,
+	  .max = 100 },
+	{ "rows", CONF_LIST, offsetof(struct gpu_model, rows), .required = true,
+	  .item = CONF_ROW, .item_size = sizeof(struct gpu_row),
+	  .fields = row_fields, .check = check_row },
+	{ 0 },
+};
+static const struct conf_field law_fields[] = {
+	{ "base_ms", CONF_DOUBLE, offsetof(struct gpu_law, base_ms),
+	  .required = true, .min = 0, .max = MAX_MS },
+	{ "per_sample_ms", CONF_DOUBLE, offsetof(struct gpu_law, per_sample_ms),
+	  .required = true, .min = 0, .max = MAX_MS },
+	{ "source", CONF_STRING, offsetof(struct gpu_law, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct gpu_profile, name),
+	  .required = true },
+	{ "aliases", CONF_LIST, offsetof(struct gpu_profile, aliases),
+	  .item = CONF_STRING, .item_size = sizeof(char *) },
+	{ "source", CONF_STRING, offsetof(struct gpu_profile, source),
+	  .required = true },
+	{ "notes", CONF_STRING, offsetof(struct gpu_profile, notes) },
+	{ "memory_mib", CONF_DOUBLE, offsetof(struct gpu_profile, memory_mib),
+	  .required = true, .min = 1, .max = MAX_MIB },
+	{ "usable_memory", CONF_DOUBLE,
+	  offsetof(struct gpu_profile, usable_memory), .required = true,
+	  .min = 0.01, .max = 1 },
+	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_profile, sample_bytes),
+	  .required = true, .min = 1, .max = 1e15 },
+	{ "pinned", CONF_RECORD, offsetof(struct gpu_profile, pinned),
+	  .required = true, .fields = law_fields },
+	{ "pin_copy", CONF_RECORD, offsetof(struct gpu_profile, pin_copy),
+	  .required = true, .fields = law_fields },
+	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
+	  .required = true, .item_size = sizeof(struct gpu_model),
+	  .fields = model_fields },
+	{ 0 },
+};
+
+static int check_model(const struct gpu_model *m, const struct conf_node *node,
+		       const char *name, struct err *err)
+{
+	const struct gpu_row *row = m->rows.items;
+	const struct conf_node *rows = conf_node_get(node, "rows");
+
+	if (!m->rows.n)
+		return conf_node_error(rows, name, err, "no rows");
+	for (size_t i = 1; i < m->rows.n; i++)
+		if (row[i].batch <= row[i - 1].batch)
+			return conf_node_error(rows->items[i], name, err,
+					       "batch sizes must ascend");
+	if (row[m->rows.n - 1].batch != m->last_batch)
+		return conf_node_error(conf_node_get(node, "last_batch"), name,
+				       err,
+				       "last_batch must be the last row's");
+	return 0;
+}
+
+static int check(const void *object, const struct conf_node *root,
+		 const char *name, struct err *err)
+{
+	const struct gpu_profile *p = object;
+	const struct gpu_model *m = p->models.items;
+	const struct conf_node *models = conf_node_get(root, "models");
+
+	if (!p->models.n)
+		return conf_node_error(models, name, err, "no models");
+	for (size_t i = 0; i < p->models.n; i++) {
+		int r = check_model(&m[i], models->items[i], name, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int gpu_profile_load(const char *name, struct gpu_profile *ret, struct err *err)
+{
+	*ret = (struct gpu_profile){ 0 };
+	return profile_load(PROFILE_GPU, name, fields, check, ret, err);
+}
+
+int gpu_profile_parse(const char *bytes, size_t n, const char *name,
+		      struct gpu_profile *ret, struct err *err)
+{
+	*ret = (struct gpu_profile){ 0 };
+	return profile_parse(bytes, n, name, fields, check, ret, err);
+}
+
+void gpu_profile_free(struct gpu_profile *p)
+{
+	conf_free(fields, p);
+}
+
+json_t *gpu_profile_json(const struct gpu_profile *p)
+{
+	return conf_json(fields, p);
+}
+
+const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
+					  const char *name, struct err *err)
+{
+	const struct gpu_model *m = p->models.items;
+	char known[400] = "";
+
+	for (size_t i = 0; i < p->models.n; i++) {
+		size_t n = strlen(known);
+
+		if (!strcmp(m[i].name, name))
+			return &m[i];
+		snprintf(known + n, sizeof(known) - n, "%s%s", n ? " " : "",
+			 m[i].name);
+	}
+	err_set(err, -ENOENT, "%s: unknown model '%s' (known: %s)", p->name,
+		name, known);
+	return NULL;
+}
+
+/* --- a step ----------------------------------------------------------- */
+
+/* The rows on whose line `batch` lies, and where on it (0: a, 1: b). */
+struct place {
+	const struct gpu_row *a, *b;
+	double t;
+};
+
+static struct place find(const struct gpu_model *m, uint64_t batch)
+{
+	static const struct gpu_row nothing; /* no samples, no time */
+	const struct gpu_row *row = m->rows.items;
+	size_t lo = 0, hi = m->rows.n - 1;
+
+	if (hi == 0)
+		return (struct place){ &nothing, row,
+				       (double)batch / (double)row->batch };
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (row[mid].batch <= batch)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return (struct place){
+		.a = &row[lo],
+		.b = &row[hi],
+		.t = ((double)batch - (double)row[lo].batch) /
+		     ((double)row[hi].batch - (double)row[lo].batch),
+	};
+}
+
+/* A continued line may fall below zero: it does not mean anything there. */
+static double line(const struct place *p, double a, double b)
+{
+	return fmax(0, a + (b - a) * p->t);
+}
+
+static uint64_t ms_to_ns(double ms)
+{
+	return (uint64_t)llround(fmin(ms, MAX_MS * 1e3) * 1e6);
+}
+
+static double law_ms(const struct gpu_law *law, uint64_t batch)
+{
+	return law->base_ms + law->per_sample_ms * (double)batch;
+}
+
+static enum gpu_origin origin_of(const struct gpu_model *m,
+				 const struct place *p, uint64_t batch)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	if (batch == p->a->batch || batch == p->b->batch)
+		return GPU_MEASURED;
+	if (batch < row[0].batch || batch > row[m->rows.n - 1].batch)
+		return GPU_EXTRAPOLATED;
+	return GPU_INTERPOLATED;
+}
+
+void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
+		      uint64_t batch, struct gpu_cost *ret)
+{
+	struct place at = find(m, batch);
+	const struct gpu_row *a = at.a, *b = at.b;
+	double transfer = line(&at, a->transfer_ms, b->transfer_ms);
+
+	*ret = (struct gpu_cost){
+		.origin = origin_of(m, &at, batch),
+		.forward_ns = ms_to_ns(line(&at, a->forward_ms, b->forward_ms)),
+		.backward_ns =
+			ms_to_ns(line(&at, a->backward_ms, b->backward_ms)),
+		.transfer_pageable_ns = ms_to_ns(transfer),
+		.transfer_pinned_ns = ms_to_ns(law_ms(&p->pinned, batch)),
+		.pin_copy_ns = ms_to_ns(law_ms(&p->pin_copy, batch)),
+		.peak_mib = line(&at, a->peak_mib, b->peak_mib),
+		.persistent_mib =
+			line(&at, a->persistent_mib, b->persistent_mib),
+	};
+}
+
+uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
+				   const struct gpu_model *m)
+{
+	double usable = p->usable_memory * p->memory_mib;
+	/* what was measured did fit, whatever the estimate says */
+	uint64_t lo = m->last_batch, hi = MAX_BATCH;
+
+	if (m->last_is_limit)
+		return m->last_batch;
+	while (lo < hi) {
+		uint64_t mid = hi - (hi - lo) / 2;
+		struct gpu_cost cost;
+
+		gpu_profile_cost(p, m, mid, &cost);
+		if (cost.peak_mib <= usable)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return lo;
+}
+
+const char *gpu_origin_name(enum gpu_origin origin)
+{
+	static const char *const names[] = {
+		[GPU_MEASURED] = "measured",
+		[GPU_INTERPOLATED] = "interpolated",
+		[GPU_EXTRAPOLATED] = "extrapolated",
+	};
+
+	return names[origin];
+}
