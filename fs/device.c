@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Four stations, each kept as the time until when it is busy:
+ *
+ *	arrival -> [ IOPS cap ] -> [ k channels ] -> [ link ] -> latency -> done
+ *
+ * IOPS cap   GCRA (ITU-T I.371): a theoretical arrival time moves on by
+ *            1/rate for each slot, and an operation may be early by
+ *            burst - 1 slots. It starts as after a burst, not as after a
+ *            rest: the first second of a run gets no more than any other.
+ *            A full start would be a gift of `burst` operations to every
+ *            short measurement.
+ * channels   A heap of busy times. The earliest free takes the operation, so
+ *            they queue first come, first served. A striped read is several
+ *            pieces, each on its own channel; the last one ends it.
+ * link       Served in the order in which pieces start, not in the order in
+ *            which their first byte comes: otherwise one slow seek would hold
+ *            back everything behind it. A piece reserves its bytes from its
+ *            start on; the wait this finds is added after its own seek and
+ *            occupancy. Alone, a piece takes the slower of channel and link,
+ *            as when both stream.
+ * latency    Pipelined: it delays the answer and holds nothing.
+ */
+#include "fs/device.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+
+struct device {
+	const struct storage_profile *profile;
+	struct rng rng[STORAGE_N_OPS];
+	uint64_t *busy; /* heap of `channels.count`, the earliest first */
+	uint64_t link_busy;
+	double next_slot; /* GCRA's theoretical arrival time, ns */
+	bool started;
+	struct {
+		bool known;
+		uint64_t object, offset;
+	} head; /* where the last read ended */
+};
+
+int device_new(const struct storage_profile *profile, uint64_t seed,
+	       struct device **ret)
+{
+	_cleanup_free_ struct device *d = calloc(1, sizeof(*d));
+	uint64_t n = profile->channels.count;
+
+	if (!d)
+		return -ENOMEM;
+	d->profile = profile;
+	for (unsigned i = 0; i < STORAGE_N_OPS; i++)
+		d->rng[i] = rng_stream(seed, "device", i);
+	d->busy = calloc(n ? n : 1, sizeof(*d->busy));
+	if (!d->busy)
+		return -ENOMEM;
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+void device_free(struct device *d)
+{
+	if (!d)
+		return;
+	free(d->busy);
+	free(d);
+}
+
+/* An hour. No distribution's body is longer (emu/profile_storage.c), and a
+ * heavy tail must not overflow the sums. */
+static const double LONGEST_NS = 3.6e12;
+
+/* --- distributions ---------------------------------------------------- */
+
+static double draw_empirical(const struct storage_dist *dist, struct rng *rng)
+{
+	const struct storage_quantile *v = dist->quantiles.items;
+	size_t lo = 0, hi = dist->quantiles.n - 1;
+	double u = rng_double(rng);
+
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (v[mid].q <= u)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return (double)v[lo].ns + (double)(v[hi].ns - v[lo].ns) *
+					  (u - v[lo].q) / (v[hi].q - v[lo].q);
+}
+
+static double draw_dist(const struct storage_dist *dist, struct rng *rng)
+{
+	switch (dist->kind) {
+	case STORAGE_CONST: return (double)dist->value_ns;
+	case STORAGE_UNIFORM:
+		return (double)dist->min_ns +
+		       (double)(dist->max_ns - dist->min_ns) * rng_double(rng);
+	case STORAGE_NORMAL:
+		return fmax(0, (double)dist->mean_ns +
+				       (double)dist->sd_ns * rng_normal(rng));
+	case STORAGE_LOGNORMAL:
+		return (double)dist->median_ns *
+		       exp(dist->sigma * rng_normal(rng));
+	case STORAGE_GAMMA:
+		return rng_gamma(rng, dist->shape,
+				 (double)dist->mean_ns / dist->shape);
+	case STORAGE_EMPIRICAL: return draw_empirical(dist, rng);
+	case STORAGE_N_DISTS: break;
+	}
+	return 0;
+}
+
+static uint64_t draw(const struct storage_time *t, struct rng *rng)
+{
+	bool tail = t->tail.probability > 0 &&
+		    rng_double(rng) < t->tail.probability;
+	double ns;
+
+	if (tail && t->tail.multiply.max <= 0)
+		ns = draw_dist(&t->tail.replace, rng);
+	else
+		ns = draw_dist(&t->body, rng);
+	if (tail && t->tail.multiply.max > 0)
+		ns *= t->tail.multiply.min +
+		      (t->tail.multiply.max - t->tail.multiply.min) *
+			      rng_double(rng);
+	return (uint64_t)llround(fmin(ns, LONGEST_NS));
+}
+
+/* --- stations --------------------------------------------------------- */
+
+/* When the IOPS cap lets an operation of so many bytes through. */
+static uint64_t pass_cap(struct device *d, const struct storage_class *c,
+			 uint64_t bytes, uint64_t now)
+{
+	const struct storage_profile *p = d->profile;
+	double slot_ns, early, issue;
+	uint64_t n = c->slots;
+
+	if (p->iops.per_s <= 0 || !n)
+		return now;
+	if (p->iops.slot_bytes && bytes)
+		n *= (bytes - 1) / p->iops.slot_bytes + 1;
+	slot_ns = 1e9 / p->iops.per_s;
+	early = (double)(p->iops.burst - 1) * slot_ns;
+	if (!d->started)
+		d->next_slot = (double)now + early;
+	d->started = true;
+	issue = ceil(d->next_slot - early);
+	d->next_slot = fmax(d->next_slot, (double)now) + (double)n * slot_ns;
+	return issue > (double)now ? (uint64_t)issue : now;
+}
+
+/* Give the heap's first a later time and put it in its place. */
+static void replace_first(uint64_t *heap, size_t n, uint64_t busy)
+{
+	size_t i = 0;
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child + 1 < n && heap[child + 1] < heap[child])
+			child++;
+		if (child >= n || heap[child] >= busy)
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = busy;
+}
+
+/* 10^6 bytes a second are one byte in 1000 / mb_per_s ns. */
+static uint64_t stream_ns(uint64_t bytes, double mb_per_s)
+{
+	return mb_per_s > 0 ? (uint64_t)llround((double)bytes * 1000 / mb_per_s)
+			    : 0;
+}
+
+/* One piece through a channel and the link; `before` is seek + occupancy. */
+static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
+		      uint64_t bytes)
+{
+	const struct storage_profile *p = d->profile;
+	size_t n = p->channels.count;
+	uint64_t start = n ? MAX(issue, d->busy[0]) : issue;
+	uint64_t busy = start + before + stream_ns(bytes, p->channels.mb_per_s);
+
+	if (n)
+		replace_first(d->busy, n, busy);
+	if (p->link.mb_per_s <= 0)
+		return busy;
+	d->link_busy =
+		MAX(d->link_busy, start) + stream_ns(bytes, p->link.mb_per_s);
+	return MAX(busy, d->link_busy + before);
+}
+
+/* What the head needs to get to where this operation starts. */
+static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
+			  uint64_t offset, uint64_t bytes)
+{
+	const struct storage_class *c = &d->profile->op[op];
+	bool there = op == STORAGE_READ && d->head.known &&
+		     d->head.object == object && d->head.offset == offset;
+	uint64_t ns = 0;
+
+	if (!there) {
+		ns = draw(&c->seek, &d->rng[op]);
+		if (c->rotation_ns)
+			ns += rng_below(&d->rng[op], c->rotation_ns);
+	}
+	/* what needs no seek happens elsewhere and moves nothing */
+	if (op == STORAGE_READ) {
+		d->head.known = true;
+		d->head.object = object;
+		d->head.offset = offset + bytes;
+	} else if (ns) {
+		d->head.known = false;
+	}
+	return ns;
+}
+
+uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
+			 uint64_t offset, uint64_t bytes, uint64_t now)
+{
+	const struct storage_class *c = &d->profile->op[op];
+	uint64_t stripe = d->profile->channels.stripe_bytes;
+	uint64_t issue = pass_cap(d, c, bytes, now);
+	uint64_t seek = move_head(d, op, object, offset, bytes);
+	uint64_t done = issue, left = bytes;
+
+	do {
+		uint64_t room = stripe ? stripe - offset % stripe : left;
+		uint64_t piece = MIN(left, room);
+		uint64_t before = seek + draw(&c->occupancy, &d->rng[op]);
+		uint64_t end = serve(d, issue, before, piece);
+
+		done = MAX(done, end);
+		seek = 0;
+		offset += piece;
+		left -= piece;
+	} while (left);
+	return done + draw(&c->latency, &d->rng[op]);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "fs/device.h"
+
+#define S "{source: test, verified: true"
+/* A profile with these groups, the rest of it ideal. */
+#define PROFILE(channels, link, iops, read)               \
+	"name: t\nsource: test\n"                         \
+	"channels: " S channels "}\nlink: " S link "}\n"  \
+	"iops: " S iops "}\n"                             \
+	"open: " S "}\nlookup: " S "}\nreaddir: " S "}\n" \
+	"read: " S read "}\n"
+
+struct rig {
+	struct storage_profile *profile;
+	struct device *device;
+};
+
+static struct rig rig_new(const char *yaml, uint64_t seed)
+{
+	struct rig r = { 0 };
+	struct err err = { 0 };
+
+	if (storage_profile_parse(yaml, strlen(yaml), "t.yaml", &r.profile,
+				  &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(device_new(r.profile, seed, &r.device), 0);
+	return r;
+}
+
+static struct rig rig_load(const char *name)
+{
+	struct rig r = { 0 };
+	struct err err = { 0 };
+
+	if (storage_profile_load(name, &r.profile, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(device_new(r.profile, 1, &r.device), 0);
+	return r;
+}
+
+static void rig_free(struct rig *r)
+{
+	device_free(r->device);
+	storage_profile_free(r->profile);
+}
+
+/* A read of a fresh object. */
+static uint64_t read_at(struct rig *r, uint64_t bytes, uint64_t now)
+{
+	static uint64_t object; /* any that differs from the last */
+
+	return device_schedule(r->device, STORAGE_READ, ++object, 0, bytes,
+			       now);
+}
+
+/*
+ * `n` reads with `depth` of them in flight at any time; the ns they take.
+ * As a client does: the next is sent when the earliest answer is there.
+ */
+static double closed_loop(struct rig *r, size_t n, size_t depth, uint64_t bytes)
+{
+	uint64_t done[256] = { 0 }, last = 0;
+
+	assert_true(depth <= ARRAY_SIZE(done));
+	for (size_t i = 0; i < n; i++) {
+		size_t first = 0;
+
+		for (size_t k = 1; k < depth; k++)
+			if (done[k] < done[first])
+				first = k;
+		done[first] = read_at(r, bytes, done[first]);
+		last = MAX(last, done[first]);
+	}
+	return (double)last;
+}
+
+static void assert_within(double got, double want, double share)
+{
+	if (!(fabs(got - want) <= want * share))
+		fail_msg("%g is not within %g %% of %g", got, share * 100,
+			 want);
+}
+
+static void ideal_adds_nothing(void **state)
+{
+	struct rig r = rig_load("ideal");
+
+	(void)state;
+	for (int op = 0; op < STORAGE_N_OPS; op++)
+		for (uint64_t now = 0; now < 1000; now += 7)
+			assert_int_equal(device_schedule(r.device, op, now, 0,
+							 1 << 20, now),
+					 now);
+	rig_free(&r);
+}
+
+static void const_latency_is_exact(void **state)
+{
+	struct rig r = rig_new(
+		PROFILE("", "", "", ", latency: {kind: const, value: 100us}"),
+		1);
+
+	(void)state;
+	/* ten thousand in flight at once, none waits for another */
+	for (int i = 0; i < 10000; i++)
+		assert_int_equal(read_at(&r, 4096, 5000), 105000);
+	rig_free(&r);
+}
+
+static void channels_queue_first_come_first_served(void **state)
+{
+	struct rig r =
+		rig_new(PROFILE(", count: 2", "", "",
+				", occupancy: {kind: const, value: 1ms}"),
+			1);
+
+	(void)state;
+	assert_int_equal(read_at(&r, 1, 0), 1 * NS_PER_MS);
+	assert_int_equal(read_at(&r, 1, 0), 1 * NS_PER_MS);
+	assert_int_equal(read_at(&r, 1, 0), 2 * NS_PER_MS);
+	assert_int_equal(read_at(&r, 1, 500000), 2 * NS_PER_MS);
+	assert_int_equal(read_at(&r, 1, 500000), 3 * NS_PER_MS);
+	/* an idle device has no memory of it */
+	assert_int_equal(read_at(&r, 1, 9 * NS_PER_MS), 10 * NS_PER_MS);
+	rig_free(&r);
+}
+
+static void k_channels_are_k_times_as_fast(void **state)
+{
+	char yaml[600];
+
+	(void)state;
+	for (int k = 1; k <= 64; k *= 4) {
+		snprintf(yaml, sizeof(yaml),
+			 PROFILE(", count: %d", "", "",
+				 ", occupancy: {kind: const, value: 80us}"),
+			 k);
+		struct rig r = rig_new(yaml, 1);
+
+		assert_within(closed_loop(&r, 64000, 128, 4096),
+			      64000 * 80e3 / k, .001);
+		rig_free(&r);
+	}
+}
+
+static void iops_cap_holds(void **state)
+{
+	struct rig r = rig_new(PROFILE("", "", ", per_s: 5500", ""), 1);
+
+	(void)state;
+	assert_within(closed_loop(&r, 55000, 64, 4096), 10e9, .001);
+	rig_free(&r);
+}
+
+static void burst_is_earned_by_rest(void **state)
+{
+	struct rig r =
+		rig_new(PROFILE("", "", ", per_s: 1000, burst: 4", ""), 1);
+	uint64_t now = 0, i;
+
+	(void)state;
+	/* starts without credit */
+	for (i = 0; i < 5; i++)
+		assert_int_equal(read_at(&r, 1, now), i * NS_PER_MS);
+	now = 100 * NS_PER_MS;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(read_at(&r, 1, now), now);
+	assert_int_equal(read_at(&r, 1, now), now + NS_PER_MS);
+	rig_free(&r);
+}
+
+static void long_reads_take_more_slots(void **state)
+{
+	struct rig r =
+		rig_new(PROFILE("", "", ", per_s: 3000, slot: 256K", ""), 1);
+
+	(void)state;
+	/* 1 MiB counts four times */
+	assert_within(closed_loop(&r, 7500, 64, MIB), 10e9, .001);
+	assert_within(closed_loop(&r, 30000, 64, 256 * KIB) - 10e9, 10e9, .001);
+	rig_free(&r);
+}
+
+static void bandwidths_hold(void **state)
+{
+	struct rig link = rig_new(PROFILE("", ", mb_per_s: 1000", "",
+					  ", occupancy: {kind: lognormal, "
+					  "median: 1ms, sigma: .5}"),
+				  1);
+	struct rig channel = rig_new(PROFILE(", count: 4, mb_per_s: 100",
+					     ", mb_per_s: 1000", "", ""),
+				     1);
+
+	(void)state;
+	/* 20 GB through 1 GB/s; 4 GB through 4 x 100 MB/s */
+	assert_within(closed_loop(&link, 20000, 64, 1000000), 20e9, .01);
+	assert_within(closed_loop(&channel, 4000, 64, 1000000), 10e9, .01);
+	rig_free(&link);
+	rig_free(&channel);
+}
+
+static void alone_a_read_takes_the_slower_of_channel_and_link(void **state)
+{
+	struct rig r =
+		rig_new(PROFILE(", count: 1, mb_per_s: 100", ", mb_per_s: 50",
+				"", ", occupancy: {kind: const, value: 1ms}"),
+			1);
+
+	(void)state;
+	assert_int_equal(read_at(&r, 1000000, 0), 21 * NS_PER_MS);
+	rig_free(&r);
+}
+
+static void striped_reads_use_all_channels(void **state)
+{
+	struct rig r = rig_new(PROFILE(", count: 4, mb_per_s: 100, stripe: 64K",
+				       "", "", ""),
+			       1);
+
+	(void)state;
+	/* 64 KiB at 100 MB/s is 655.36 us */
+	assert_int_equal(read_at(&r, 4 * 64 * KIB, 0), 655360);
+	/* across a boundary: 1 KiB on one channel, 63 KiB on another */
+	assert_int_equal(device_schedule(r.device, STORAGE_READ, 1, 63 * KIB,
+					 64 * KIB, NS_PER_S),
+			 NS_PER_S + 645120);
+	rig_free(&r);
+}
+
+static double mean_of(const char *read, size_t n)
+{
+	char yaml[800];
+	double sum = 0;
+
+	snprintf(yaml, sizeof(yaml), PROFILE("", "", "", ", latency: %s"),
+		 read);
+	struct rig r = rig_new(yaml, 7);
+
+	for (size_t i = 0; i < n; i++)
+		sum += (double)read_at(&r, 1, 0);
+	/* what the profile says of itself is the same */
+	assert_within(storage_time_mean(&r.profile->op[STORAGE_READ].latency),
+		      sum / (double)n, .01);
+	rig_free(&r);
+	return sum / (double)n;
+}
+
+static void distributions_have_their_means(void **state)
+{
+	const size_t n = 200000;
+
+	(void)state;
+	assert_within(mean_of("{kind: const, value: 3ms}", 10), 3e6, 0);
+	assert_within(mean_of("{kind: uniform, min: 1ms, max: 3ms}", n), 2e6,
+		      .01);
+	assert_within(mean_of("{kind: normal, mean: 5ms, sd: 1ms}", n), 5e6,
+		      .01);
+	assert_within(mean_of("{kind: lognormal, median: 30ms, sigma: 0.6}", n),
+		      30e6 * exp(.18), .01);
+	assert_within(mean_of("{kind: gamma, mean: 4ms, shape: 2.5}", n), 4e6,
+		      .01);
+	assert_within(mean_of("{kind: gamma, mean: 4ms, shape: 0.5}", n), 4e6,
+		      .01);
+	/* half uniform in 0..2, half in 2..10 */
+	assert_within(mean_of("{kind: empirical, quantiles: "
+			      "[[0, 0], [0.5, 2ms], [1, 10ms]]}",
+			      n),
+		      .5 * 1e6 + .5 * 6e6, .01);
+	assert_within(mean_of("{kind: const, value: 1ms, tail: "
+			      "{probability: 0.1, multiply: [5, 15]}}",
+			      n),
+		      .9 * 1e6 + .1 * 10e6, .01);
+	assert_within(mean_of("{kind: const, value: 1ms, tail: {probability: "
+			      "0.1, replace: {kind: const, value: 51ms}}}",
+			      n),
+		      .9 * 1e6 + .1 * 51e6, .015);
+}
+
+/*
+ * One random reader on a 7200 rpm disk. Source: GPEmu artifact (Wang et al.,
+ * VLDB 2025), plots/new/sff/thru/data.dat; KiB a read, MB/s.
+ */
+static void hdd_reads_as_fast_as_measured(void **state)
+{
+	static const struct {
+		double kib, mb_per_s;
+	} measured[] = { { 64, 13.1 },
+			 { 128, 23.1 },
+			 { 256, 36.0 },
+			 { 512, 55.9 },
+			 { 1024, 74.4 } };
+	const size_t n = 20000;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(measured); i++) {
+		struct rig r = rig_load("hdd");
+		double bytes = measured[i].kib * 1024;
+		double ns = closed_loop(&r, n, 1, (uint64_t)bytes);
+
+		assert_within(bytes * (double)n * 1000 / ns,
+			      measured[i].mb_per_s, .05);
+		rig_free(&r);
+	}
+}
+
+static void going_on_needs_no_seek(void **state)
+{
+	struct rig r = rig_load("hdd");
+	uint64_t now = 0, before;
+
+	(void)state;
+	now = device_schedule(r.device, STORAGE_READ, 1, 0, 65536, 0);
+	before = now;
+	for (uint64_t at = 65536; at < 100 * 65536; at += 65536)
+		now = device_schedule(r.device, STORAGE_READ, 1, at, 65536,
+				      now);
+	/* at the rate of the profile: 112 MB/s */
+	assert_within((double)(now - before), 99 * 65536. * 1000 / 112, .001);
+	/* another file at the same offset is elsewhere */
+	assert_true(device_schedule(r.device, STORAGE_READ, 2, 100 * 65536, 1,
+				    now) > now + 400000);
+	rig_free(&r);
+}
+
+static const char *const NOISY = PROFILE(
+	", count: 3, mb_per_s: 90", ", mb_per_s: 200", ", per_s: 2000",
+	", occupancy: {kind: gamma, mean: 1ms, shape: 2}, latency: {kind: "
+	"lognormal, median: 2ms, sigma: 1}, seek: {kind: uniform, min: 1ms, "
+	"max: 2ms}, rotation: 8ms");
+
+static void same_seed_same_answers_and_two_do_not_mix(void **state)
+{
+	struct rig a = rig_new(NOISY, 5), b = rig_new(NOISY, 5),
+		   c = rig_new(NOISY, 6);
+	uint64_t first[200];
+	size_t differ = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+		first[i] = device_schedule(a.device, STORAGE_READ, i, 0, 1000,
+					   i * 1000);
+	/* b is asked while c is; c has another seed */
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++) {
+		differ += device_schedule(c.device, STORAGE_READ, i, 0, 1000,
+					  i * 1000) != first[i];
+		assert_int_equal(device_schedule(b.device, STORAGE_READ, i, 0,
+						 1000, i * 1000),
+				 first[i]);
+	}
+	assert_true(differ > ARRAY_SIZE(first) / 2);
+	rig_free(&a);
+	rig_free(&b);
+	rig_free(&c);
+}
+
+static void nothing_is_done_before_it_arrives(void **state)
+{
+	struct rig r = rig_new(NOISY, 9);
+	struct rng rng = rng_stream(1, "test", 0);
+	uint64_t now = 0;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		now += rng_below(&rng, 3 * NS_PER_MS);
+		assert_true(device_schedule(r.device, (enum storage_op)(i % 4),
+					    rng_below(&rng, 4), 0,
+					    rng_below(&rng, MIB), now) >= now);
+	}
+	rig_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ideal_adds_nothing),
+		cmocka_unit_test(const_latency_is_exact),
+		cmocka_unit_test(channels_queue_first_come_first_served),
+		cmocka_unit_test(k_channels_are_k_times_as_fast),
+		cmocka_unit_test(iops_cap_holds),
+		cmocka_unit_test(burst_is_earned_by_rest),
+		cmocka_unit_test(long_reads_take_more_slots),
+		cmocka_unit_test(bandwidths_hold),
+		cmocka_unit_test(
+			alone_a_read_takes_the_slower_of_channel_and_link),
+		cmocka_unit_test(striped_reads_use_all_channels),
+		cmocka_unit_test(distributions_have_their_means),
+		cmocka_unit_test(hdd_reads_as_fast_as_measured),
+		cmocka_unit_test(going_on_needs_no_seek),
+		cmocka_unit_test(same_seed_same_answers_and_two_do_not_mix),
+		cmocka_unit_test(nothing_is_done_before_it_arrives),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
