@@ -52,7 +52,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	}
 	switch (key) {
 	case ARGP_KEY_ARG:
-		if (state->arg_num >= p->program->n_args)
+		if (state->arg_num >=
+		    p->program->n_args + p->program->n_optional)
 			argp_error(state, "too many arguments: '%s'", arg);
 		p->args[state->arg_num] = arg;
 		return 0;
@@ -168,7 +169,7 @@ void cli_parse(const struct cli_program *program, int argc, char **argv,
 			       program->notes ? program->notes : "") < 0)
 		usage_error(program, "out of memory");
 	fill_argp(program, argp_options, names);
-	for (size_t i = 0; i < program->n_args; i++)
+	for (size_t i = 0; i < program->n_args + program->n_optional; i++)
 		ret_args[i] = NULL;
 
 	struct argp argp = { .options = argp_options,

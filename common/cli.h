@@ -80,7 +80,8 @@ struct cli_kind {
 struct cli_program {
 	const char *name;    /* argv[0] as people know it: "gpemu-data make" */
 	const char *args;    /* positional arguments for --help, or NULL */
-	size_t n_args;	     /* how many of them are required, and allowed */
+	size_t n_args;	     /* how many of them are required */
+	size_t n_optional;   /* how many more are allowed */
 	const char *summary; /* --help: what it does, before the options */
 	const char *notes;   /* --help: after the options, or NULL */
 	const struct conf_field *fields;
@@ -89,7 +90,8 @@ struct cli_program {
 };
 
 /*
- * Fill `options` (already holding the defaults) and `ret_args[n_args]`.
+ * Fill `options` (already holding the defaults) and `ret_args`, an array of
+ * n_args + n_optional; what was not given is NULL.
  * Handles --help, --version, --list and --dump-config itself, sets the log up;
  * a usage error prints one line and exits with EXIT_STATUS_USAGE.
  * On return the positional arguments are borrowed from argv.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "emu/profile.h"
 
 /* Bounds that no device reaches; they keep ns in uint64_t and sums finite. */
@@ -141,6 +142,31 @@ int gpu_profile_parse(const char *bytes, size_t n, const char *name,
 {
 	*ret = (struct gpu_profile){ 0 };
 	return profile_parse(bytes, n, name, fields, check, ret, err);
+}
+
+int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
+			  struct err *err)
+{
+	struct conf_field head[ARRAY_SIZE(fields)];
+
+	memcpy(head, fields, sizeof(fields));
+	for (struct conf_field *f = head; f->key; f++)
+		if (!strcmp(f->key, "models"))
+			f->required = false;
+	*ret = (struct gpu_profile){ 0 };
+	return profile_load(PROFILE_GPU, name, head, NULL, ret, err);
+}
+
+void gpu_profile_free_models(struct gpu_profile *p)
+{
+	static const struct conf_field models[] = {
+		{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
+		  .item_size = sizeof(struct gpu_model),
+		  .fields = model_fields },
+		{ 0 },
+	};
+
+	conf_free(models, p);
 }
 
 void gpu_profile_free(struct gpu_profile *p)

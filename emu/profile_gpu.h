@@ -73,12 +73,19 @@ struct gpu_cost {
 /* Load by name, alias or path; free with gpu_profile_free, failed or not. */
 int gpu_profile_load(const char *name, struct gpu_profile *ret,
 		     struct err *err);
+/* The same, but `models` may be missing: what stands before the tables. */
+int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
+			  struct err *err);
 /* From bytes; `name` starts the error texts. */
 int gpu_profile_parse(const char *bytes, size_t n, const char *name,
 		      struct gpu_profile *ret, struct err *err);
 void gpu_profile_free(struct gpu_profile *p);
+/* Its models only: the list is empty then. */
+void gpu_profile_free_models(struct gpu_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *gpu_profile_json(const struct gpu_profile *p);
+/* As YAML that reads back; the same profile gives the same bytes. */
+void gpu_profile_write(const struct gpu_profile *p, FILE *f);
 
 /* NULL and a text that lists the known models. Borrowed from `p`. */
 const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpemu-profile import, verify: measured tables to profiles, and how far a
+ * profile is from the tables.
+ *
+ * import takes the text and the laws of the profile from a head, which may be
+ * an earlier profile: importing the same tables with the shipped profile as
+ * the head gives the shipped profile again, byte for byte.
+ */
+#include "emu/profile_tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "common/json.h"
+#include "common/util.h"
+#include "emu/csv.h"
+#include "emu/profile_table.h"
+
+struct options {
+	struct cli_common common;
+	char *head;
+	char *against;
+	char *coverage;
+	char *gpu;
+	char *model_transfer;
+	char *facts;
+	char *memory_from;
+	char *output;
+	double tolerance_pct;
+};
+
+#define FILE_OPTION(key, member, text)                              \
+	{                                                           \
+		key, CONF_STRING, offsetof(struct options, member), \
+			.arg = "FILE", .help = text                 \
+	}
+#define TABLE_OPTIONS                                                         \
+	FILE_OPTION("memory_from", memory_from,                               \
+		    "table of another GPU, for the models whose own memory "  \
+		    "cells cannot be true"),                                  \
+	{                                                                     \
+		"tolerance_pct", CONF_DOUBLE,                                 \
+			offsetof(struct options, tolerance_pct),              \
+			.arg = "PCT", .min = 0.05, .max = 50,                 \
+			.help = "how far a line may be off a measured "       \
+				"point, unless the noise is more (default 1)" \
+	}
+
+static const struct conf_field import_fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	FILE_OPTION("head", head,
+		    "profile to take everything but the models from"),
+	FILE_OPTION("coverage", coverage,
+		    "gpu,model,last_measured_batch_compute: rows beyond are "
+		    "left out"),
+	{ "gpu", CONF_STRING, offsetof(struct options, gpu), .arg = "NAME",
+	  .help = "what the coverage table calls the GPU (default: the name "
+		  "of the CSV file)" },
+	FILE_OPTION("model_transfer", model_transfer, "model,model_transfer_s"),
+	FILE_OPTION("facts", facts, "model,parameters"),
+	TABLE_OPTIONS,
+	FILE_OPTION("output", output, "the profile (default: stdout)"),
+	{ 0 },
+};
+static const struct conf_field verify_fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	FILE_OPTION("against", against, "the measured table"),
+	TABLE_OPTIONS,
+	{ 0 },
+};
+
+/* --- reading ---------------------------------------------------------- */
+
+/* The table and, where there are cells to replace, the other GPU's. */
+static int load_clean(const char *path, const struct options *o,
+		      double memory_mib, struct table *ret, struct err *err)
+{
+	struct table other = { 0 };
+	int r = 0;
+
+	if (o->memory_from)
+		r = table_load(o->memory_from, &other, err);
+	if (r == 0)
+		r = table_clean_memory(ret, o->memory_from ? &other : NULL,
+				       memory_mib, err);
+	if (r < 0)
+		err_prefix(err, "%s", path);
+	table_free(&other);
+	return r;
+}
+
+/* "dir/Tesla_V100.csv" -> "Tesla_V100" */
+static int stem(const char *path, char **ret)
+{
+	const char *base = strrchr(path, '/');
+	char *dot;
+
+	*ret = strdup(base ? base + 1 : path);
+	if (!*ret)
+		return -ENOMEM;
+	dot = strrchr(*ret, '.');
+	if (dot && dot != *ret)
+		*dot = '\0';
+	return 0;
+}
+
+static int load_measured(const char *path, const struct options *o,
+			 double memory_mib, struct table *ret, struct err *err)
+{
+	_cleanup_free_ char *gpu = NULL;
+	int r = table_load(path, ret, err);
+
+	if (r == 0)
+		r = stem(path, &gpu);
+	if (r == 0 && o->coverage)
+		r = table_cover(ret, o->coverage, o->gpu ? o->gpu : gpu, err);
+	return r < 0 ? r : load_clean(path, o, memory_mib, ret, err);
+}
+
+/* The number of `model` in a table of two columns. */
+static int look_up(const struct csv *csv, const char *model, double *ret,
+		   struct err *err)
+{
+	for (size_t row = 0; row < csv->n_rows; row++)
+		if (!strcmp(csv_text(csv, row, 0), model))
+			return csv_number(csv, row, 1, 0, 1e15, ret, err);
+	return err_set(err, -EINVAL, "%s: no row for '%s'", csv->name, model);
+}
+
+/* --- one model -------------------------------------------------------- */
+
+struct worst {
+	double error; /* relative */
+	uint64_t batch;
+};
+
+static double relative_error(const struct gpu_profile *p,
+			     const struct gpu_model *m,
+			     const struct table_point *point, size_t column)
+{
+	struct gpu_cost c;
+	double v, want = point->v[column];
+
+	gpu_profile_cost(p, m, point->batch, &c);
+	v = column == 0	  ? (double)c.forward_ns / 1e6
+	    : column == 1 ? (double)c.backward_ns / 1e6
+	    : column == 2 ? (double)c.transfer_pageable_ns / 1e6
+	    : column == 3 ? c.peak_mib
+			  : c.persistent_mib;
+	return want > 0 ? fabs(v / want - 1) : v > 0 ? 1 : 0;
+}
+
+static double worst_error(const struct gpu_profile *p,
+			  const struct gpu_model *m,
+			  const struct table_model *t)
+{
+	double worst = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		for (size_t c = 0; c < TABLE_COLUMNS; c++)
+			worst = fmax(worst,
+				     relative_error(p, m, &t->points[i], c));
+	return worst;
+}
+
+static int make_model(const struct gpu_profile *p, const struct table_model *t,
+		      const struct options *o, struct gpu_model *ret)
+{
+	struct gpu_row *rows;
+	int r = table_thin(t, o->tolerance_pct / 100, &rows, &ret->rows.n);
+
+	if (r < 0)
+		return r;
+	ret->rows.items = rows;
+	ret->name = strdup(t->name);
+	ret->last_batch = t->points[t->n - 1].batch;
+	ret->last_is_limit = t->limit;
+	ret->tolerance_pct = ceil(worst_error(p, ret, t) * 1e3) / 10;
+	if (t->memory_replaced) {
+		_cleanup_free_ char *from = NULL;
+
+		if (stem(o->memory_from, &from) < 0 ||
+		    asprintf(&ret->notes,
+			     "The memory columns are those of %s; the own ones "
+			     "cannot be true.",
+			     from) < 0)
+			return -ENOMEM;
+	}
+	return ret->name ? 0 : -ENOMEM;
+}
+
+static int make_models(struct gpu_profile *p, const struct table *t,
+		       const struct csv *facts, const struct csv *transfer,
+		       const struct options *o, struct err *err)
+{
+	struct gpu_model *m = calloc(t->n, sizeof(*m));
+	int r = m ? 0 : -ENOMEM;
+
+	p->models.items = m;
+	for (size_t i = 0; r == 0 && i < t->n; i++) {
+		double parameters = 0, seconds = 0;
+
+		p->models.n = i + 1;
+		r = look_up(facts, t->models[i].name, &parameters, err);
+		if (r == 0)
+			r = look_up(transfer, t->models[i].name, &seconds, err);
+		if (r == 0)
+			r = make_model(p, &t->models[i], o, &m[i]);
+		m[i].parameters = (uint64_t)parameters;
+		m[i].model_transfer_ms = seconds * 1e3;
+	}
+	return r;
+}
+
+/* --- import ----------------------------------------------------------- */
+
+static int write_profile(const struct gpu_profile *p, const char *path,
+			 struct err *err)
+{
+	FILE *f = path ? fopen(path, "we") : stdout;
+	int r = 0;
+
+	if (!f)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	gpu_profile_write(p, f);
+	if (fflush(f) || ferror(f))
+		r = err_set(err, -EIO, "%s: cannot write",
+			    path ? path : "stdout");
+	if (path && fclose(f) && r == 0)
+		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
+	return r;
+}
+
+static int import(const char *path, const struct options *o, struct err *err)
+{
+	static const char *const facts_columns[] = { "model", "parameters",
+						     NULL };
+	static const char *const transfer_columns[] = { "model",
+							"model_transfer_s",
+							NULL };
+	struct csv facts = { 0 }, transfer = { 0 };
+	struct gpu_profile p;
+	struct table t = { 0 };
+	int r = gpu_profile_load_head(o->head, &p, err);
+
+	gpu_profile_free_models(&p);
+	if (r == 0)
+		r = load_measured(path, o, p.memory_mib, &t, err);
+	if (r == 0)
+		r = csv_load(o->facts, facts_columns, &facts, err);
+	if (r == 0)
+		r = csv_load(o->model_transfer, transfer_columns, &transfer,
+			     err);
+	if (r == 0)
+		r = make_models(&p, &t, &facts, &transfer, o, err);
+	if (r == 0)
+		r = write_profile(&p, o->output, err);
+	csv_free(&facts);
+	csv_free(&transfer);
+	table_free(&t);
+	gpu_profile_free(&p);
+	return r;
+}
+
+int profile_tool_import(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile import",
+		.args = "CSV",
+		.n_args = 1,
+		.summary = "Make a GPU profile of the measured table CSV: "
+			   "model,batch_size,forward_s,backward_s,transfer_s,"
+			   "peak_mib,persistent_mib.",
+		.notes = "Rows that lie on the line between others, within "
+			 "the tolerance or the noise of the data, are left "
+			 "out. The head is a GPU profile; its models, if "
+			 "any, are not used.",
+		.fields = import_fields,
+	};
+	struct options o = { .tolerance_pct = 1 };
+	struct err err = { 0 };
+	char *path;
+	int r;
+
+	cli_parse(&program, argc, argv, &o, &path);
+	if (!o.head || !o.facts || !o.model_transfer) {
+		fprintf(stderr,
+			"%s: --head, --facts and --model-transfer are "
+			"needed\n",
+			program.name);
+		conf_free(import_fields, &o);
+		return EXIT_STATUS_USAGE;
+	}
+	r = import(path, &o, &err);
+	conf_free(import_fields, &o);
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}
+
+/* --- verify ----------------------------------------------------------- */
+
+struct verdict {
+	double *errors;
+	size_t n, beyond;
+	struct worst worst;
+	const char *worst_model;
+};
+
+/* One column of all models; the profile says what counts as measured. */
+static int judge(const struct gpu_profile *p, const struct table *t,
+		 size_t column, double tolerance, struct verdict *ret,
+		 struct err *err)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct table_model *tm = &t->models[i];
+		const struct gpu_model *m = gpu_profile_model(p, tm->name, err);
+
+		if (!m)
+			return -EINVAL;
+		for (size_t k = 0; k < tm->n; k++) {
+			struct table_point *point = &tm->points[k];
+			double e = relative_error(p, m, point, column);
+
+			ret->errors[ret->n++] = e;
+			/* rounding to four digits comes on top */
+			ret->beyond +=
+				e * point->v[column] >
+				table_tolerance(tm, k, column, tolerance) +
+					5.1e-4 * point->v[column];
+			if (e <= ret->worst.error)
+				continue;
+			ret->worst = (struct worst){ e, point->batch };
+			ret->worst_model = tm->name;
+		}
+	}
+	table_sort(ret->errors, ret->n);
+	return 0;
+}
+
+static double percentile(const struct verdict *v, double q)
+{
+	return v->errors[(size_t)(q * (double)(v->n - 1))] * 100;
+}
+
+static void print_verdict(size_t column, const struct verdict *v, FILE *f,
+			  json_t *j)
+{
+	fprintf(f, "%-15s %6zu  %7.3f %7.3f %8.3f %7zu  %s %" PRIu64 "\n",
+		table_column_name(column), v->n, percentile(v, .5),
+		percentile(v, .99), v->worst.error * 100, v->beyond,
+		v->worst_model ? v->worst_model : "-", v->worst.batch);
+	json_object_set_new(
+		j, table_column_name(column),
+		json_pack("{s:I,s:f,s:f,s:f,s:I}", "points", (json_int_t)v->n,
+			  "p50_pct", percentile(v, .5), "p99_pct",
+			  percentile(v, .99), "max_pct", v->worst.error * 100,
+			  "beyond_tolerance", (json_int_t)v->beyond));
+}
+
+static int verify_columns(const struct gpu_profile *p, const struct table *t,
+			  double tolerance, FILE *f, json_t *j, struct err *err)
+{
+	size_t n = 0, beyond = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += t->models[i].n;
+	if (!n)
+		return err_set(err, -EINVAL,
+			       "%s: none of the points counts "
+			       "as measured",
+			       p->name);
+	fprintf(f, "%-15s %6s  %7s %7s %8s %7s  %s\n", p->name, "points",
+		"p50 %", "p99 %", "max %", "beyond", "worst at");
+	for (size_t c = 0; c < TABLE_COLUMNS && r == 0; c++) {
+		_cleanup_free_ double *errors = calloc(n, sizeof(*errors));
+		struct verdict v = { .errors = errors };
+
+		if (!errors)
+			return -ENOMEM;
+		r = judge(p, t, c, tolerance, &v, err);
+		if (r < 0)
+			return r;
+		print_verdict(c, &v, f, j);
+		beyond += v.beyond;
+	}
+	if (beyond)
+		r = err_set(err, -ERANGE,
+			    "%s: %zu points are beyond the tolerance", p->name,
+			    beyond);
+	return r;
+}
+
+/* Drop the points beyond what the profile says was measured. */
+static int cover(struct table *t, const struct gpu_profile *p, struct err *err)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct table_model *tm = &t->models[i];
+		const struct gpu_model *m = gpu_profile_model(p, tm->name, err);
+
+		if (!m)
+			return -EINVAL;
+		while (tm->n && tm->points[tm->n - 1].batch > m->last_batch)
+			tm->n--;
+	}
+	return 0;
+}
+
+static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
+		  struct err *err)
+{
+	struct gpu_profile p;
+	struct table t = { 0 };
+	int r = gpu_profile_load(name, &p, err);
+
+	if (r == 0)
+		r = table_load(o->against, &t, err);
+	if (r == 0)
+		r = cover(&t, &p, err);
+	if (r == 0)
+		r = load_clean(o->against, o, p.memory_mib, &t, err);
+	if (r == 0)
+		r = verify_columns(&p, &t, o->tolerance_pct / 100, f, j, err);
+	table_free(&t);
+	gpu_profile_free(&p);
+	return r;
+}
+
+int profile_tool_verify(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile verify",
+		.args = "GPU",
+		.n_args = 1,
+		.summary = "Print how far the profile GPU is from every point "
+			   "of the table it was made of.",
+		.notes = "'beyond' counts the points that are off by more "
+			 "than the tolerance and the noise allow; exit "
+			 "status 1 when there are any.",
+		.fields = verify_fields,
+	};
+	struct options o = { .tolerance_pct = 1 };
+	json_auto_t *j = json_object();
+	struct err err = { 0 };
+	char *name;
+	int r;
+
+	cli_parse(&program, argc, argv, &o, &name);
+	if (!o.against) {
+		fprintf(stderr, "%s: --against is needed\n", program.name);
+		conf_free(verify_fields, &o);
+		return EXIT_STATUS_USAGE;
+	}
+	r = verify(name, &o, profile_tool_out(&o.common), j, &err);
+	if (r == 0 && o.common.json)
+		r = json_write(j, o.common.json, &err);
+	conf_free(verify_fields, &o);
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A GPU profile as YAML, for people: texts folded at 78 columns, one line a
+ * row. The same profile gives the same bytes.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "emu/profile_gpu.h"
+
+enum { WIDTH = 78 };
+
+/* A folded text; where one is not plain words, quoted. */
+static void write_text(FILE *f, const char *key, const char *text, int indent)
+{
+	int column = WIDTH;
+
+	if (text[0] == ' ' || strpbrk(text, "\n\t") || strstr(text, "  ")) {
+		json_auto_t *j = json_string(text);
+
+		/* a JSON string is a YAML double-quoted one */
+		fprintf(f, "%*s%s: ", indent, "", key);
+		json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+		fputc('\n', f);
+		return;
+	}
+	fprintf(f, "%*s%s: >-", indent, "", key);
+	while (*text) {
+		int n = (int)strcspn(text, " ");
+
+		if (column + 1 + n > WIDTH) {
+			fprintf(f, "\n%*s%.*s", indent + 2, "", n, text);
+			column = indent + 2 + n;
+		} else {
+			fprintf(f, " %.*s", n, text);
+			column += 1 + n;
+		}
+		text += n;
+		text += *text == ' ';
+	}
+	fputc('\n', f);
+}
+
+static void write_law(FILE *f, const char *key, const struct gpu_law *law)
+{
+	fprintf(f, "%s:\n  base_ms: %.10g\n  per_sample_ms: %.10g\n", key,
+		law->base_ms, law->per_sample_ms);
+	write_text(f, "source", law->source, 2);
+}
+
+static void write_model(FILE *f, const struct gpu_model *m)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	fprintf(f, "  %s:\n", m->name);
+	if (m->notes)
+		write_text(f, "notes", m->notes, 4);
+	fprintf(f,
+		"    parameters: %" PRIu64 "\n"
+		"    model_transfer_ms: %.4g\n"
+		"    last_batch: %" PRIu64 "\n"
+		"    last_is_limit: %s\n"
+		"    tolerance_pct: %.10g\n"
+		"    rows:\n",
+		m->parameters, m->model_transfer_ms, m->last_batch,
+		m->last_is_limit ? "true" : "false", m->tolerance_pct);
+	for (size_t i = 0; i < m->rows.n; i++)
+		fprintf(f,
+			"    - [%" PRIu64 ", %.10g, %.10g, %.10g, %.10g, "
+			"%.10g]\n",
+			row[i].batch, row[i].forward_ms, row[i].backward_ms,
+			row[i].transfer_ms, row[i].peak_mib,
+			row[i].persistent_mib);
+}
+
+void gpu_profile_write(const struct gpu_profile *p, FILE *f)
+{
+	char *const *alias = p->aliases.items;
+	const struct gpu_model *m = p->models.items;
+
+	fprintf(f, "# SPDX-License-Identifier: MIT\n");
+	write_text(f, "name", p->name, 0);
+	fprintf(f, "aliases: [");
+	for (size_t i = 0; i < p->aliases.n; i++)
+		fprintf(f, "%s%s", i ? ", " : "", alias[i]);
+	fprintf(f, "]\n");
+	write_text(f, "source", p->source, 0);
+	if (p->notes)
+		write_text(f, "notes", p->notes, 0);
+	fprintf(f, "memory_mib: %.10g\nusable_memory: %.10g\n", p->memory_mib,
+		p->usable_memory);
+	fprintf(f, "sample_bytes: %" PRIu64 "\n", p->sample_bytes);
+	write_law(f, "pinned", &p->pinned);
+	write_law(f, "pin_copy", &p->pin_copy);
+	fprintf(f, "# batch, forward_ms, backward_ms, transfer_ms (pageable), "
+		   "peak_mib, persistent_mib\nmodels:\n");
+	for (size_t i = 0; i < p->models.n; i++)
+		write_model(f, &m[i]);
+}
