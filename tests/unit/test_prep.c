@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <turbojpeg.h>
+
+#include "common/util.h"
+#include "loader/planes.h"
+#include "loader/prep.h"
+
+enum { OUT = 3 * 224 * 224 };
+
+struct jpeg {
+	unsigned char *bytes;
+	unsigned long n;
+};
+
+struct host {
+	const struct prep_ops *ops;
+	void *state;
+	float *out;
+};
+
+static struct host host_new(void)
+{
+	struct err err = { 0 };
+	struct host h = { 0 };
+
+	h.ops = container_of(plugin_find(prep_table, "prep", "decode", &err),
+			     const struct prep_ops, plugin);
+	h.state = calloc(1, h.ops->plugin.state_size);
+	h.out = aligned_alloc(64, OUT * sizeof(float));
+	assert_non_null(h.state);
+	assert_non_null(h.out);
+	assert_int_equal(h.ops->init(h.state, &err), 0);
+	assert_int_equal(h.ops->sample_bytes(h.state), OUT * sizeof(float));
+	return h;
+}
+
+static void host_free(struct host *h)
+{
+	h->ops->fini(h->state);
+	free(h->state);
+	free(h->out);
+}
+
+static int run(struct host *h, const struct jpeg *j, uint64_t sample)
+{
+	struct rng rng = rng_stream(5, "prep", sample);
+
+	memset(h->out, 0x55, OUT * sizeof(float));
+	return h->ops->run(h->state, j->bytes, j->n, &rng, h->out);
+}
+
+static bool all_zero(const struct host *h)
+{
+	for (unsigned i = 0; i < OUT; i++)
+		if (h->out[i] != 0)
+			return false;
+	return true;
+}
+
+/* Red grows to the right, green downwards, blue is noise. */
+static struct jpeg jpeg_new(int w, int h, int format, int subsampling,
+			    int flags)
+{
+	int n = tjPixelSize[format];
+	unsigned char *p = malloc((size_t)w * (size_t)h * (size_t)n);
+	struct rng rng = rng_stream(1, "jpeg", 0);
+	tjhandle tj = tjInitCompress();
+	struct jpeg j = { 0 };
+
+	assert_non_null(p);
+	for (int i = 0; i < w * h; i++) {
+		p[i * n] = (unsigned char)(i % w * 255 / w);
+		if (n > 1)
+			p[i * n + 1] = (unsigned char)(i / w * 255 / h);
+		if (n > 2)
+			p[i * n + 2] =
+				(unsigned char)(100 + rng_below(&rng, 40));
+		if (n > 3)
+			p[i * n + 3] = 255;
+	}
+	assert_int_equal(tjCompress2(tj, p, w, 0, h, format, &j.bytes, &j.n,
+				     subsampling, 90, flags),
+			 0);
+	tjDestroy(tj);
+	free(p);
+	return j;
+}
+
+static double mean(const float *v)
+{
+	double s = 0;
+
+	for (unsigned i = 0; i < OUT / 3; i++)
+		s += v[i];
+	return s / (OUT / 3);
+}
+
+static void decodes_what_was_encoded(void **state)
+{
+	const int sampling[] = { TJSAMP_420, TJSAMP_422, TJSAMP_444, TJSAMP_440,
+				 TJSAMP_411 };
+	/* sizes at which whole, half, quarter and eighth are decoded */
+	const int size[] = { 97, 333, 640, 1400, 2900 };
+	struct host h = host_new();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(size); i++) {
+		struct jpeg j = jpeg_new(size[i], size[i] * 3 / 4, TJPF_RGB,
+					 sampling[i], 0);
+		double red = 0, green = 0, blue = 0;
+
+		for (uint64_t s = 0; s < 40; s++) {
+			assert_int_equal(run(&h, &j, s), 0);
+			red += mean(h.out) / 40;
+			green += mean(h.out + OUT / 3) / 40;
+			blue += mean(h.out + OUT / 3 * 2) / 40;
+		}
+		/* crops are centred on average: the middle of each channel */
+		assert_true(fabs(red - (.5 - .485) / .229) < .25);
+		assert_true(fabs(green - (.5 - .456) / .224) < .25);
+		assert_true(fabs(blue - (119.5 / 255 - .406) / .225) < .05);
+		tjFree(j.bytes);
+	}
+	host_free(&h);
+}
+
+/* Every pixel lies on the ramps, so the crop is where it should be. */
+static void colours_are_in_their_place(void **state)
+{
+	struct jpeg j = jpeg_new(500, 375, TJPF_RGB, TJSAMP_420, 0);
+	struct host h = host_new();
+
+	(void)state;
+	for (uint64_t s = 0; s < 20; s++) {
+		assert_int_equal(run(&h, &j, s), 0);
+
+		const float *red = h.out, *green = h.out + OUT / 3;
+		bool mirrored = red[223] < red[0];
+
+		for (unsigned y = 1; y < 224; y++)
+			assert_true(green[y * 224] > green[y * 224 - 224] - .1);
+		for (unsigned x = 1; x < 224; x++)
+			assert_true((red[x] > red[x - 1] - .1) != mirrored ||
+				    fabsf(red[x] - red[x - 1]) < .1f);
+	}
+	tjFree(j.bytes);
+	host_free(&h);
+}
+
+static void grey_is_grey(void **state)
+{
+	struct jpeg j = jpeg_new(400, 300, TJPF_GRAY, TJSAMP_GRAY, 0);
+	struct host h = host_new();
+
+	(void)state;
+	assert_int_equal(run(&h, &j, 3), 0);
+	for (unsigned i = 0; i < OUT / 3; i++) {
+		float v = h.out[i] * .229f + .485f;
+
+		assert_float_equal(h.out[OUT / 3 + i] * .224f + .456f, v, 1e-4);
+		assert_float_equal(h.out[2 * OUT / 3 + i] * .225f + .406f, v,
+				   1e-4);
+	}
+	tjFree(j.bytes);
+	host_free(&h);
+}
+
+/* Inverted inks without black: the same as RGB of these values. */
+static void inks_become_light(void **state)
+{
+	struct jpeg j = jpeg_new(400, 300, TJPF_CMYK, TJSAMP_444, 0);
+	struct host h = host_new();
+	struct planes p = { 0 };
+
+	(void)state;
+	assert_int_equal(planes_init(&p), 0);
+	assert_int_equal(planes_header(&p, j.bytes, j.n), 0);
+	assert_true(p.colour_space == TJCS_YCCK || p.colour_space == TJCS_CMYK);
+	assert_int_equal(planes_decode(&p, j.bytes, j.n, PLANES_EIGHTHS), 0);
+	assert_true(p.is_rgb);
+	for (unsigned x = 0; x < 400; x++) {
+		const struct plane *red = &p.plane[0], *green = &p.plane[1];
+
+		assert_true(abs(red->pixels[x] - (int)x * 255 / 400) < 24);
+		assert_true(green->pixels[x + 150 * green->stride] > 127 - 24);
+		assert_true(green->pixels[x + 150 * green->stride] < 127 + 24);
+	}
+	assert_int_equal(run(&h, &j, 3), 0);
+	planes_fini(&p);
+	tjFree(j.bytes);
+	host_free(&h);
+}
+
+static void same_stream_same_bytes(void **state)
+{
+	struct jpeg j = jpeg_new(500, 375, TJPF_RGB, TJSAMP_420, 0);
+	struct jpeg other = jpeg_new(1200, 900, TJPF_RGB, TJSAMP_422, 0);
+	struct host a = host_new(), b = host_new();
+
+	(void)state;
+	assert_int_equal(run(&b, &other, 1), 0);
+	for (uint64_t s = 0; s < 8; s++) {
+		assert_int_equal(run(&a, &j, s), 0);
+		assert_int_equal(run(&b, &j, s), 0);
+		assert_memory_equal(a.out, b.out, OUT * sizeof(float));
+		assert_int_equal(run(&b, &j, s + 1), 0);
+		assert_memory_not_equal(a.out, b.out, OUT * sizeof(float));
+	}
+	tjFree(j.bytes);
+	tjFree(other.bytes);
+	host_free(&a);
+	host_free(&b);
+}
+
+static void every_truncation_is_refused(struct host *h, struct jpeg j)
+{
+	unsigned long n = j.n;
+
+	for (j.n = 0; j.n < n - 2; j.n += 1 + j.n / 50) {
+		/* a copy of its own, so that ASan sees a step too far */
+		struct jpeg cut = { malloc(j.n + 1), j.n };
+
+		assert_non_null(cut.bytes);
+		memcpy(cut.bytes, j.bytes, j.n);
+		cut.bytes = realloc(cut.bytes, j.n ? j.n : 1);
+		assert_int_equal(run(h, &cut, 7), -EBADMSG);
+		assert_true(all_zero(h));
+		free(cut.bytes);
+	}
+}
+
+static void truncated_is_broken(void **state)
+{
+	struct jpeg j = jpeg_new(160, 120, TJPF_RGB, TJSAMP_420, 0);
+	struct jpeg p =
+		jpeg_new(160, 120, TJPF_RGB, TJSAMP_420, TJFLAG_PROGRESSIVE);
+	struct host h = host_new();
+
+	(void)state;
+	every_truncation_is_refused(&h, j);
+	every_truncation_is_refused(&h, p);
+	assert_int_equal(run(&h, &p, 7), 0);
+	assert_false(all_zero(&h));
+	tjFree(j.bytes);
+	tjFree(p.bytes);
+	host_free(&h);
+}
+
+/* Whatever the damage: 0 or -EBADMSG and zeros, and the next one is fine. */
+static void damage_does_not_crash(void **state)
+{
+	struct jpeg j = jpeg_new(160, 120, TJPF_RGB, TJSAMP_420, 0);
+	struct rng rng = rng_stream(1, "damage", 0);
+	struct host h = host_new();
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		struct jpeg bad = { malloc(j.n), j.n };
+
+		assert_non_null(bad.bytes);
+		memcpy(bad.bytes, j.bytes, j.n);
+		for (int k = 0; k < 4; k++)
+			bad.bytes[rng_below(&rng, i & 1 ? 700 : j.n)] =
+				(unsigned char)rng_u64(&rng);
+
+		int r = run(&h, &bad, 7);
+
+		assert_true(r == 0 || (r == -EBADMSG && all_zero(&h)));
+		free(bad.bytes);
+		assert_int_equal(run(&h, &j, 7), 0);
+	}
+	tjFree(j.bytes);
+	host_free(&h);
+}
+
+static void absurd_dimensions_are_refused(void **state)
+{
+	struct jpeg j = jpeg_new(160, 120, TJPF_RGB, TJSAMP_420, 0);
+	struct planes p = { 0 };
+	struct host h = host_new();
+	unsigned long at = 2;
+
+	(void)state;
+	while (j.bytes[at + 1] != 0xc0) /* the frame header */
+		at += 2u + j.bytes[at + 2] * 256u + j.bytes[at + 3];
+	for (int i = 5; i < 9; i++)
+		j.bytes[at + (unsigned)i] = 0xff;
+	assert_int_equal(run(&h, &j, 7), -EBADMSG);
+	assert_true(all_zero(&h));
+	assert_int_equal(planes_init(&p), 0);
+	assert_int_equal(planes_header(&p, j.bytes, j.n), -EBADMSG);
+	planes_fini(&p);
+	tjFree(j.bytes);
+	host_free(&h);
+}
+
+static void other_files_are_refused(void **state)
+{
+	unsigned char text[] = "PK\003\004 this is no picture";
+	struct jpeg j = { text, sizeof(text) };
+	struct host h = host_new();
+
+	(void)state;
+	assert_int_equal(run(&h, &j, 7), -EBADMSG);
+	assert_true(all_zero(&h));
+	host_free(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decodes_what_was_encoded),
+		cmocka_unit_test(colours_are_in_their_place),
+		cmocka_unit_test(grey_is_grey),
+		cmocka_unit_test(inks_become_light),
+		cmocka_unit_test(same_stream_same_bytes),
+		cmocka_unit_test(truncated_is_broken),
+		cmocka_unit_test(damage_does_not_crash),
+		cmocka_unit_test(absurd_dimensions_are_refused),
+		cmocka_unit_test(other_files_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
