@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-data: make datasets with real content, and describe them. */
+#include "common/cli.h"
+#include "loader/data_command.h"
+
+static const struct cli_command commands[] = {
+	{ "make", "make a dataset with the file sizes of a profile",
+	  data_make_main },
+	{ "stat", "count and measure the files of a dataset", data_stat_main },
+	{ 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return cli_dispatch("gpemu-data", "Make and describe datasets.",
+			    commands, argc, argv);
+}
