@@ -156,6 +156,12 @@ struct fields {
 	struct field surface, outline;
 };
 
+static unsigned mirrored(unsigned i, unsigned n)
+{
+	i %= 2 * n;
+	return i < n ? i : 2 * n - 1 - i;
+}
+
 /* Leaf in the plane's pixels: `step` is 1 for Y, 2 for chroma. */
 static void leaf_paint(const struct leaf *l, const struct fields *fields,
 		       int channel, unsigned step, struct canvas *c)
@@ -180,7 +186,8 @@ static void leaf_paint(const struct leaf *l, const struct fields *fields,
 			fields->outline.v + (size_t)(y * step) * f->width;
 		const float *patch =
 			f->v +
-			(size_t)((y * step + l->off_y) % f->height) * f->width;
+			(size_t)mirrored(y * step + l->off_y, f->height) *
+				f->width;
 
 		for (unsigned x = x0; x < x1; x++) {
 			float dx = (float)(x * step - l->x);
@@ -195,7 +202,7 @@ static void leaf_paint(const struct leaf *l, const struct fields *fields,
 			alpha = .5f - d * size * soft;
 			if (alpha <= 0)
 				continue;
-			at = at >= f->width ? at - f->width : at;
+			at = at >= f->width ? 2 * f->width - 1 - at : at;
 
 			float value = (float)l->level[channel] + gx * dx +
 				      gy * dy + grain * patch[at];
@@ -441,12 +448,6 @@ int data_texture_load(const char *path, struct data_texture *ret,
 			       r == -EBADMSG ? "not a JPEG that can be used"
 					     : strerror(-r))
 		     : 0;
-}
-
-static unsigned mirrored(unsigned i, unsigned n)
-{
-	i %= 2 * n;
-	return i < n ? i : 2 * n - 1 - i;
 }
 
 int data_texture_mirror(const struct data_texture *from, unsigned width,

@@ -26,6 +26,19 @@
 
 enum { LANES = 16 };
 
+/*
+ * The inner loops also for wider vectors, chosen when the program starts.
+ * Without fused multiply-add, so that results are the same on every machine.
+ */
+#if defined(__x86_64__) && defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define WIDER __attribute__((target_clones("default", "avx2")))
+#endif
+#endif
+#ifndef WIDER
+#define WIDER
+#endif
+
 static int reserve(float **v, size_t *capacity, size_t n)
 {
 	if (n <= *capacity)
@@ -101,8 +114,9 @@ static int axis_set(struct resample_axis *a, double from, double length,
 	return 0;
 }
 
-static void down(const struct resample_axis *a, unsigned o, const uint8_t *in,
-		 size_t stride, unsigned n, float *restrict row)
+WIDER static void down(const struct resample_axis *a, unsigned o,
+		       const uint8_t *in, size_t stride, unsigned n,
+		       float *restrict row)
 {
 	const float *w = a->weight + (size_t)o * a->n_taps;
 	const uint8_t *restrict p = in + a->first[o] * stride;
@@ -124,9 +138,9 @@ static void turn(const float *restrict row, unsigned n, float *restrict tmp)
 		tmp[(size_t)x * LANES] = row[x];
 }
 
-static void across(const struct resample_axis *a, unsigned n_out,
-		   const float *restrict tmp, unsigned n_rows, size_t out_w,
-		   float *restrict out)
+WIDER static void across(const struct resample_axis *a, unsigned n_out,
+			 const float *restrict tmp, unsigned n_rows,
+			 size_t out_w, float *restrict out)
 {
 	for (unsigned o = 0; o < n_out; o++) {
 		const float *w = a->weight + (size_t)o * a->n_taps;
