@@ -1,0 +1,215 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-data make and stat
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	DATA=$BUILD/gpemu-data
+	D=$BATS_TEST_TMPDIR/set
+}
+
+# All file names and bytes, as one sum; the record is not a file of the set.
+sum() {
+	(cd "$1" && find . -type f ! -name '.*' -print0 | sort -z |
+		xargs -0 sha256sum | sha256sum)
+}
+
+# field FILE JQ-LIKE.PATH: a value of a record, without jq
+field() {
+	python3 -c 'import json, sys
+v = json.load(open(sys.argv[1]))
+for k in sys.argv[2].split("."):
+    v = v[k]
+print(v)' "$1" "$2"
+}
+
+make_small() {
+	"$DATA" make --files 60 --scale-bytes 0.25 "$@"
+}
+
+@test "sizes are within 2 % of the profile at every decile" {
+	"$DATA" make --files 60 "$D"
+	"$DATA" stat -d imagenet --json "$BATS_TEST_TMPDIR/s.json" "$D"
+	[ "$(field "$BATS_TEST_TMPDIR/s.json" files)" = 60 ]
+	[ "$(field "$BATS_TEST_TMPDIR/s.json" classes)" = 6 ]
+	python3 - "$BATS_TEST_TMPDIR/s.json" <<-'EOF'
+		import json, sys
+		s = json.load(open(sys.argv[1]))
+		assert len(s["deciles_bytes"]) == 9
+		want = s["profile"]["deciles_bytes"]
+		for have, there in zip(s["deciles_bytes"], want):
+		    assert abs(have / there - 1) <= .02, (have, there)
+	EOF
+}
+
+@test "every file decodes and at most 5 % of it is padding" {
+	make_small "$D"
+	run -0 "$DATA" stat --decode --json "$BATS_TEST_TMPDIR/s.json" "$D"
+	[ "$(field "$BATS_TEST_TMPDIR/s.json" decode.images)" = 60 ]
+	[ "$(field "$BATS_TEST_TMPDIR/s.json" decode.broken)" = 0 ]
+	python3 - "$BATS_TEST_TMPDIR/s.json" <<-'EOF'
+		import json, sys
+		d = json.load(open(sys.argv[1]))["decode"]
+		assert 0 < d["padding_max"] <= .05, d
+		assert d["pixels"] > 60 * 100 * 100, d
+	EOF
+}
+
+@test "the smallest files of ImageNet are images too" {
+	printf '%s\n' 'name: tiny' 'source: test' 'verified: true' \
+		'format: jpeg' 'files: 100' 'sizes: [[0, 900], [1, 2000]]' \
+		>"$BATS_TEST_TMPDIR/tiny.yaml"
+	"$DATA" make --files 100 -d "$BATS_TEST_TMPDIR/tiny.yaml" "$D"
+	run -0 "$DATA" stat --decode "$D"
+	[[ "$output" =~ "broken"\ +0 ]]
+}
+
+@test "a seed makes the same bytes whatever the number of threads" {
+	make_small --seed 7 --jobs 1 "$D"
+	make_small --seed 7 --jobs 3 "$D.2"
+	make_small --seed 8 --jobs 3 "$D.3"
+	[ "$(sum "$D")" = "$(sum "$D.2")" ]
+	[ "$(sum "$D")" != "$(sum "$D.3")" ]
+}
+
+@test "images differ from each other" {
+	make_small "$D"
+	n=$(find "$D" -type f -name '*.JPEG' -exec sha256sum {} + |
+		cut -c-64 | sort -u | wc -l)
+	[ "$n" = 60 ]
+}
+
+@test "content random: sizes hold, bytes are no images" {
+	"$DATA" make --files 40 --content random --scale-bytes 0.1 "$D"
+	[ "$(find "$D" -name '*.bin' | wc -l)" = 40 ]
+	run -1 "$DATA" stat --decode "$D"
+	[[ "$output" =~ "broken"\ +40 ]]
+}
+
+@test "the same recipe again: already there, nothing is written" {
+	make_small "$D"
+	before=$(find "$D" -printf '%p %T@\n' | sort)
+	run -0 make_small "$D"
+	[[ "$output" =~ "already there" ]]
+	[ "$before" = "$(find "$D" -printf '%p %T@\n' | sort)" ]
+}
+
+@test "another recipe is refused, and replaced with --force" {
+	make_small "$D"
+	run -1 "$DATA" make --files 30 --scale-bytes 0.25 "$D"
+	[[ "$output" =~ "other options" ]]
+	echo mine >"$D/class_0000/notes.txt"
+	"$DATA" make --files 30 --scale-bytes 0.25 --force "$D"
+	[ "$(find "$D" -name '*.JPEG' | wc -l)" = 30 ]
+	[ "$(cat "$D/class_0000/notes.txt")" = mine ]
+	"$DATA" make --files 30 --scale-bytes 0.25 "$D.2"
+	rm "$D/class_0000/notes.txt"
+	[ "$(sum "$D")" = "$(sum "$D.2")" ]
+}
+
+@test "files of somebody else are not mixed with ours" {
+	mkdir "$D"
+	echo mine >"$D/file"
+	run -1 make_small "$D"
+	[[ "$output" =~ "--force" ]]
+	[ "$(ls "$D")" = file ]
+}
+
+@test "an incomplete set is completed" {
+	make_small "$D"
+	want=$(sum "$D")
+	sed -i 's/"complete": true/"complete": false/' "$D/.gpemu-data.json"
+	rm "$D"/class_0002/*.JPEG
+	: >"$D/class_0003/img_00000030.JPEG"
+	run -0 make_small "$D"
+	[[ "$output" =~ "(49 were there)" ]]
+	[ "$(sum "$D")" = "$want" ]
+	grep -q '"complete": true' "$D/.gpemu-data.json"
+}
+
+@test "SIGINT: says so, leaves whole files, and can go on" {
+	"$DATA" make --files 20000 "$D" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+	until compgen -G "$D/class_*/*.JPEG" >/dev/null; do
+		kill -0 $pid
+		sleep 0.05
+	done
+	kill -INT $pid
+	status=0
+	wait $pid || status=$?
+	[ $status = 1 ]
+	grep -q "interrupted: .* of 20000 files" "$BATS_TEST_TMPDIR/err"
+	grep -q '"complete": false' "$D/.gpemu-data.json"
+	run ! compgen -G "$D/class_*/.*.tmp"
+	"$DATA" stat --decode "$D"
+}
+
+@test "from: images cut out of the user's own" {
+	make_small --seed 3 "$D"
+	make_small --from "$D" "$D.2"
+	make_small --from "$D" --jobs 1 "$D.3"
+	"$DATA" stat --decode "$D.2"
+	[ "$(sum "$D.2")" = "$(sum "$D.3")" ]
+	[ "$(sum "$D.2")" != "$(sum "$D")" ]
+	mkdir "$D.empty"
+	run -1 make_small --from "$D.empty" "$D.4"
+	[[ "$output" =~ "no .jpg or .jpeg" ]]
+}
+
+@test "a broken image is counted and named" {
+	make_small "$D"
+	truncate -s 500 "$D/class_0001/img_00000012.JPEG"
+	run -1 "$DATA" stat --decode "$D"
+	[[ "$output" =~ "broken"\ +1\ +"first: class_0001/img_00000012.JPEG" ]]
+}
+
+@test "a full disk is known before anything is written" {
+	run -1 "$DATA" make --files 2000000 --scale-bytes 100000 \
+		--content random "$D"
+	[[ "$output" =~ "are free" ]]
+	[ -z "$(ls "$D")" ]
+}
+
+@test "sizes too small for a JPEG are refused" {
+	run -1 "$DATA" make --files 10 --scale-bytes 0.001 "$D"
+	[[ "$output" =~ "--content random" ]]
+	"$DATA" make --files 10 --scale-bytes 0.001 --content random "$D"
+}
+
+@test "usage errors exit 2 with one line" {
+	for args in "make" "make --files 0 $D" "make --files x $D" \
+		"make --content png $D" "make --progress maybe $D" \
+		"make --classes 5 --files 4 $D" "make $D $D" "stat" \
+		"make --from $D --content random $D" "make --nope $D" "nope"; do
+		# shellcheck disable=SC2086
+		run -2 "$DATA" $args
+		[ -n "$output" ]
+	done
+	[ ! -e "$D" ]
+}
+
+@test "what is not there exits 1 and is named" {
+	run -1 "$DATA" stat "$D"
+	[[ "$output" =~ "$D: No such file" ]]
+	mkdir "$D"
+	run -1 "$DATA" stat "$D"
+	[[ "$output" =~ "no files" ]]
+	run -1 "$DATA" make "$D/a/b"
+	[[ "$output" =~ "No such file" ]]
+	run -1 "$DATA" make -d nope "$D.2"
+	[[ "$output" =~ "imagenet" ]]
+	run -1 "$DATA" stat -d nope "$BATS_TEST_DIRNAME"
+	[[ "$output" =~ "imagenet" ]]
+}
+
+@test "the record tells what was made" {
+	make_small --json - "$D" >"$BATS_TEST_TMPDIR/m.json"
+	[ "$(field "$BATS_TEST_TMPDIR/m.json" result.files_written)" = 60 ]
+	[ "$(field "$BATS_TEST_TMPDIR/m.json" config.files)" = 60 ]
+	[ "$(field "$BATS_TEST_TMPDIR/m.json" seed)" = 1 ]
+	bytes=$(find "$D" -name '*.JPEG' -printf "%s\n" |
+		awk "{ n += \$1 } END { print n }")
+	[ "$(field "$BATS_TEST_TMPDIR/m.json" result.bytes_written)" = "$bytes" ]
+}
