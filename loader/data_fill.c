@@ -26,6 +26,7 @@ enum {
 struct fill {
 	const struct data_recipe *recipe;
 	const uint64_t *sizes;
+	const char *dir;
 	int dir_fd;
 	bool jpeg;
 	struct data_pool pool;
@@ -228,7 +229,7 @@ static int file_item(void *worker, void *ctx, uint64_t i, struct err *err)
 		return r;
 	r = write_file(f->dir_fd, path, f->jpeg ? w->image.bytes : w->bytes, n);
 	if (r < 0)
-		return err_set(err, r, "%s: %s", path, strerror(-r));
+		return err_set(err, r, "%s/%s: %s", f->dir, path, strerror(-r));
 	w->counts.files++;
 	w->counts.bytes += n;
 	return 0;
@@ -241,7 +242,7 @@ static int make_folders(const struct fill *f, struct err *err)
 
 		data_recipe_folder(i, name);
 		if (mkdirat(f->dir_fd, name, 0777) < 0 && errno != EEXIST)
-			return err_set(err, -errno, "%s: %s", name,
+			return err_set(err, -errno, "%s/%s: %s", f->dir, name,
 				       strerror(errno));
 	}
 	return 0;
@@ -283,6 +284,7 @@ int data_fill(const struct data_recipe *recipe, const char *dir,
 		open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fill f = { .recipe = recipe,
 			  .sizes = sizes,
+			  .dir = dir,
 			  .dir_fd = dir_fd,
 			  .jpeg = !strcmp(recipe->content, "jpeg"),
 			  .lock = PTHREAD_MUTEX_INITIALIZER };

@@ -126,9 +126,9 @@ static int decode_yuv(struct planes *p, const void *raw, size_t n, int w, int h)
 }
 
 /*
- * CMYK and YCCK files are written by one program's custom: the inks are
- * stored inverted (255 is no ink), as the Adobe marker announces and every
- * viewer assumes. Light left by two inks in a row is then their product.
+ * By Adobe's custom, which every viewer follows, CMYK and YCCK files store
+ * their inks inverted: 255 is none. What two inks let through together is the
+ * product of what each does.
  */
 static void split(struct planes *p, const uint8_t *packed, unsigned n_channels)
 {

@@ -59,10 +59,10 @@ int planes_header(struct planes *p, const void *raw, size_t n);
 unsigned planes_eighths(unsigned w, unsigned h, unsigned least);
 
 /*
- * Decode the image whose header was just read at `eighths`/8 of its size.
- * Pixel (x, y) of the image lies at (x, y) * eighths / 8 of plane 0, and at
- * the same place times plane[i].width / plane[0].width, rounded up, of a
- * chroma plane: the scale is exact, planes_chroma_scale has it.
+ * Decode the image whose header was just read at `eighths`/8 of its size,
+ * each side rounded up. What lies at (x, y) of the image, its corner being
+ * (0, 0), lies at (x, y) * eighths / 8 of plane 0, and in a chroma plane there
+ * divided by planes_chroma_scale.
  * -EBADMSG: any error or warning of the decoder; -ENOMEM.
  */
 int planes_decode(struct planes *p, const void *raw, size_t n,

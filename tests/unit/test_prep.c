@@ -312,9 +312,61 @@ static void other_files_are_refused(void **state)
 	host_free(&h);
 }
 
+static void try_broken(const struct prep_ops *ops, void *state)
+{
+	const size_t n = ops->sample_bytes ? ops->sample_bytes(state) : 0;
+	unsigned char *out = aligned_alloc(64, (n + 63) / 64 * 64);
+	struct rng rng = rng_stream(1, "broken", 0);
+
+	/* without sample_bytes, run is never called */
+	assert_true(n > 0);
+	assert_non_null(out);
+	memset(out, 1, n);
+
+	/* a stage that looks at nothing may find nothing wrong */
+	int r = ops->run(state, "", 0, &rng, out);
+
+	assert_true(r == 0 || r == -EBADMSG);
+	for (size_t i = 0; r < 0 && i < n; i++)
+		assert_int_equal(out[i], 0);
+	free(out);
+}
+
+/* Also what is registered later: two instances, broken bytes, fini. */
+static void every_stage_keeps_the_contract(void **state)
+{
+	(void)state;
+	for (size_t i = 0; prep_table[i]; i++) {
+		const struct prep_ops *ops = container_of(
+			prep_table[i], const struct prep_ops, plugin);
+		struct err err = { 0 };
+		void *instance[2];
+
+		assert_ptr_equal(plugin_find(prep_table, "prep",
+					     ops->plugin.name, &err),
+				 prep_table[i]);
+		assert_true(strlen(ops->plugin.summary) > 0);
+		for (int k = 0; k < 2; k++) {
+			instance[k] = calloc(1, ops->plugin.state_size + 1);
+			assert_non_null(instance[k]);
+			if (ops->init)
+				assert_int_equal(ops->init(instance[k], &err),
+						 0);
+		}
+		for (int k = 0; k < 2; k++) {
+			if (ops->sample_bytes)
+				try_broken(ops, instance[k]);
+			if (ops->fini)
+				ops->fini(instance[k]);
+			free(instance[k]);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_stage_keeps_the_contract),
 		cmocka_unit_test(decodes_what_was_encoded),
 		cmocka_unit_test(colours_are_in_their_place),
 		cmocka_unit_test(grey_is_grey),
