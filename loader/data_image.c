@@ -37,10 +37,10 @@ enum {
 static const double PADDING_MOST = .05, AIM = .975;
 
 /*
- * ImageNet's mean file is 110 KB and its mean image 469 x 387 pixels (source:
- * Russakovsky et al., IJCV 2015, section 3.2 gives about 400 x 350 for the
- * average), 4.8 bits each; thumbnails have about 1 (arbitrary: what their
- * blurred content takes), and no camera's file has many more than 6.
+ * arbitrary, but so that ImageNet's mean file of 110 KB has the 500 x 375
+ * pixels that its pictures commonly have: 4.8 bits each. Smaller files are
+ * both smaller and plainer pictures, down to thumbnails of about 1 bit;
+ * larger ones are mainly larger pictures.
  */
 static double bits_per_pixel(double n, struct rng *rng)
 {
