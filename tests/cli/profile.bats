@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH="$(realpath "${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}"):$PATH"
+	unset GPEMU_PROFILES
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# A table of one model: forward 10 + 2 b ms, and the rest of it as simple.
+make_tables() {
+	awk 'BEGIN {
+		print "model,batch_size,forward_s,backward_s,transfer_s," \
+		      "peak_mib,persistent_mib"
+		for (b = 1; b <= 20; b++)
+			printf "m,%d,%g,%g,%g,%g,%g\n", b, (10 + 2 * b) / 1e3,
+			       (20 + 4 * b) / 1e3, b / 1e3, 100 + 10 * b, 50
+	}' >gpu.csv
+	printf 'gpu,model,last_measured_batch_compute\ngpu,m,16\n' >coverage.csv
+	printf 'model,parameters\nm,1000\n' >facts.csv
+	printf 'model,model_transfer_s\nm,0.005\n' >transfer.csv
+	cat >head.yaml <<-END
+		name: G
+		source: test
+		memory_mib: 1000
+		usable_memory: 0.9
+		sample_bytes: 100
+		pinned: {base_ms: 1, per_sample_ms: 0.5, source: s}
+		pin_copy: {base_ms: 2, per_sample_ms: 0.25, source: s}
+	END
+}
+
+import() {
+	gpemu-profile import gpu.csv --head head.yaml --coverage coverage.csv \
+		--facts facts.csv --model-transfer transfer.csv "$@"
+}
+
+one_line() {
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+@test "list shows all kinds, or one" {
+	run -0 gpemu-profile list
+	[[ "$output" == *tesla-v100-pcie-32gb* && "$output" == *hdd* ]]
+	[[ "$output" == *imagenet* && "$output" != *broken* ]]
+	run -0 gpemu-profile list storage
+	[[ "$output" == *hdd* && "$output" != *imagenet* ]]
+	run -2 gpemu-profile list disks
+	one_line
+}
+
+@test "every shipped profile is good" {
+	run -0 gpemu-profile check
+	[[ "$output" != *BAD* ]]
+}
+
+@test "a step is shown with where it comes from" {
+	run -0 gpemu-profile show v100 resnet50 64 --json step.json
+	[[ "$output" == *measured* || "$output" == *interpolated* ]]
+	grep -q '"fits": true' step.json
+	run -0 gpemu-profile show k80 resnet50 200
+	[[ "$output" == *extrapolated* && "$output" == *"fits"*"no"* ]]
+	[[ "$output" == *"largest batch size 126 (measured)"* ]]
+}
+
+@test "profiles of each kind are shown" {
+	run -0 gpemu-profile show v100
+	[[ "$output" == *resnet50* ]]
+	run -0 gpemu-profile show gpu v100 resnet50
+	[[ "$output" == *25557032* ]]
+	run -0 gpemu-profile show s3-standard
+	[[ "$output" == *UNVERIFIED* && "$output" == *5500* ]]
+	run -0 gpemu-profile show dataset imagenet --json -
+	[[ "${lines[0]}" == "{" && "$output" == *1281167* ]]
+}
+
+@test "what is not there is named" {
+	run -1 gpemu-profile show h9000
+	one_line
+	run -1 gpemu-profile show v100 resnet51
+	one_line
+	[[ "$output" == *resnet50* ]]
+	run -2 gpemu-profile show v100 resnet50 none
+	one_line
+	run -2 gpemu-profile show hdd resnet50
+	one_line
+}
+
+@test "a measured table becomes a profile" {
+	make_tables
+	import --output g.yaml
+	run -0 gpemu-profile show ./g.yaml m 3
+	[[ "$output" == *interpolated* && "$output" == *"16.000 ms"* ]]
+	# 17 ran out of memory
+	[[ "$output" == *"largest batch size 16 (measured)"* ]]
+	grep -q 'last_is_limit: true' g.yaml
+	[ "$(grep -c '^    - ' g.yaml)" -eq 2 ]
+	run -0 gpemu-profile verify ./g.yaml --against gpu.csv
+}
+
+@test "a profile is the head that makes itself again" {
+	make_tables
+	import --output a.yaml
+	import --head a.yaml --output b.yaml
+	cmp a.yaml b.yaml
+}
+
+@test "verify finds a profile that is not of its table" {
+	make_tables
+	import --output g.yaml
+	sed -i 's/^m,8,0.026/m,8,0.029/' gpu.csv
+	run -1 gpemu-profile verify ./g.yaml --against gpu.csv
+	[[ "$output" == *"1 points are beyond the tolerance"* ]]
+}
+
+@test "memory that cannot be true is taken from another GPU" {
+	make_tables
+	cp gpu.csv other.csv
+	sed -i 's/^\(m,16,.*\),260,50$/\1,5000,50/' gpu.csv
+	run -1 import --output g.yaml
+	one_line
+	import --memory-from other.csv --output g.yaml
+	grep -q 'those of other' g.yaml
+	grep -q '^    - \[16, 42, 84, 16, 260, 50\]$' g.yaml
+}
+
+@test "malformed tables are told by line" {
+	make_tables
+	sed -i '3s/.*/m,2,x,0.02,0.001,100,50/' gpu.csv
+	run -1 import
+	one_line
+	[[ "$output" == *"gpu.csv:3: 'x' is not a number"* ]]
+	make_tables
+	sed -i '4s/^m,3,/m,2,/' gpu.csv
+	run -1 import
+	one_line
+	[[ "$output" == *"gpu.csv:4: batch sizes must ascend"* ]]
+	make_tables
+	sed -i '2s/,16/,30/' coverage.csv
+	run -1 import
+	one_line
+	[[ "$output" == *"coverage.csv:2:"* ]]
+	run -1 gpemu-profile import none.csv --head head.yaml \
+		--facts facts.csv --model-transfer transfer.csv
+	one_line
+	run -2 gpemu-profile import gpu.csv
+	one_line
+}
+
+@test "check tells bad files by line and goes on" {
+	printf 'name: x\nsizes: [[0, 1]]\n' >bad.yaml
+	printf 'nothing: here\n' >none.yaml
+	printf 'a: [\n' >broken.yaml
+	make_tables
+	import --output good.yaml
+	run -1 gpemu-profile check bad.yaml none.yaml broken.yaml good.yaml
+	[ "${#lines[@]}" -eq 4 ]
+	[[ "${lines[0]}" == "BAD  dataset"*"bad.yaml:1:1: 'source' is missing" ]]
+	[[ "${lines[1]}" == *none.yaml:1:1:* ]]
+	[[ "${lines[2]}" == *broken.yaml:* ]]
+	[[ "${lines[3]}" == ok* ]]
+}
+
+@test "GPEMU_PROFILES is another database" {
+	mkdir -p db/gpu
+	make_tables
+	import --output db/gpu/mine.yaml
+	GPEMU_PROFILES=$PWD/db run -0 gpemu-profile show mine m 4
+	GPEMU_PROFILES=$PWD/none run -1 gpemu-profile list
+	one_line
+}
