@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Count test results for tests/run.
+
+    tally.py one     RESULTS SUITE passed|failed|skipped NAME...
+    tally.py meson   RESULTS CONFIG BUILD_FOLDER LOG
+    tally.py tap     RESULTS SUITE FILE
+    tally.py summary RESULTS
+
+RESULTS is a file of tab-separated lines: suite, outcome, name, reason.
+What failed is printed as it is read. `summary` says why tests were skipped,
+prints the one line of totals and exits with 1 when anything failed.
+"""
+import json
+import re
+import sys
+
+CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (\S.*)$", re.M)
+TAP = re.compile(r"^(not ok|ok) \d+ (.*)$")
+
+
+def add(results, suite, outcome, name, reason=""):
+    with open(results, "a") as f:
+        row = (suite, outcome, name, reason)
+        f.write("\t".join(" ".join(c.split()) for c in row) + "\n")
+
+
+def last_line(text):
+    lines = [l.strip() for l in text.splitlines() if l.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def indented(text, n=40):
+    for line in text.splitlines()[-n:]:
+        print("    " + line)
+
+
+def add_program(results, suite, test):
+    """One entry of meson's log: a program, whose cases cmocka names."""
+    name = test["name"]
+    text = test.get("stdout") or ""
+    output = text + "\n" + (test.get("stderr") or "")
+    result = test["result"]
+    if result == "SKIP":
+        add(results, suite, "skipped", name, last_line(output))
+        return
+    n_failed = 0
+    cases = set(CMOCKA.findall(output))
+    for how, case in sorted(cases, key=lambda c: c[1]):
+        if how == "OK":
+            add(results, suite, "passed", f"{name}: {case}")
+        elif how == "SKIPPED":
+            add(results, suite, "skipped", f"{name}: {case}",
+                "skipped by the test itself")
+        elif ":" not in case and " " not in case:
+            n_failed += 1
+            add(results, suite, "failed", f"{name}: {case}")
+    if result not in ("OK", "EXPECTEDFAIL"):
+        if not n_failed:
+            add(results, suite, "failed", name, result)
+        print(f"FAILED {suite} {name}: {result}")
+        indented(output)
+    elif not cases:
+        add(results, suite, "passed", name)
+
+
+def suites_of(build):
+    """Which suite each test program is in: "project:unit" -> "unit"."""
+    with open(f"{build}/meson-info/intro-tests.json") as f:
+        return {t["name"]: t["suite"][0].rpartition(":")[2]
+                for t in json.load(f)}
+
+
+def meson(results, config, build, log):
+    path = f"{build}/meson-logs/testlog.json"
+    try:
+        with open(path) as f:
+            tests = [json.loads(line) for line in f if line.strip()]
+    except FileNotFoundError:
+        with open(log) as f:
+            text = f.read()
+        if "No tests defined" not in text:
+            add(results, config, "failed", "meson test", "no log")
+            indented(text)
+        return
+    suites = suites_of(build)
+    for test in tests:
+        add_program(results, f"{config} {suites[test['name']]}", test)
+
+
+def tap(results, suite, path):
+    planned = seen = 0
+    failing = False
+    with open(path, errors="replace") as f:
+        for line in f:
+            line = line.rstrip("\n")
+            if line.startswith("1.."):
+                planned = int(line[3:])
+                continue
+            m = TAP.match(line)
+            if not m:
+                if failing:
+                    print("    " + line)
+                elif not line.startswith("#"):
+                    print(line)
+                continue
+            seen += 1
+            name, _, reason = m[2].partition(" # skip")
+            failing = m[1] == "not ok"
+            if failing:
+                print(f"FAILED {suite}: {name}")
+                add(results, suite, "failed", name)
+            elif " # skip" in line:
+                add(results, suite, "skipped", name, reason.strip() or
+                    "no reason given")
+            else:
+                add(results, suite, "passed", name)
+    for _ in range(seen, planned):
+        add(results, suite, "failed", "a test that never reported")
+    if not planned:
+        print(f"FAILED {suite}: bats printed no plan")
+        add(results, suite, "failed", "bats", "no plan")
+
+
+def summary(results):
+    with open(results) as f:
+        rows = [line.rstrip("\n").split("\t") for line in f]
+    print()
+    suites = {}
+    for suite, outcome, _, _ in rows:
+        count = suites.setdefault(suite, dict(passed=0, failed=0, skipped=0))
+        count[outcome] += 1
+    for suite, c in suites.items():
+        print(f"{suite:14} {c['passed']:5} passed {c['failed']:4} failed "
+              f"{c['skipped']:4} skipped")
+    for outcome in ("skipped", "failed"):
+        for suite, how, name, reason in rows:
+            if how == outcome:
+                print(f"{outcome}: {suite}: {name}"
+                      + (f": {reason}" if reason else ""))
+    n = {o: sum(r[1] == o for r in rows)
+         for o in ("passed", "failed", "skipped")}
+    print("{passed} passed, {failed} failed, {skipped} skipped".format(**n))
+    return 1 if n["failed"] or not n["passed"] else 0
+
+
+def main():
+    verb, results, *rest = sys.argv[1:]
+    if verb == "one":
+        add(results, rest[0], rest[1], " ".join(rest[2:]))
+    elif verb == "meson":
+        meson(results, *rest)
+    elif verb == "tap":
+        tap(results, *rest)
+    else:
+        return summary(results)
+    return 0
+
+
+sys.exit(main())
