@@ -47,6 +47,15 @@ static uint64_t get(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+void hist_reset(struct hist *h)
+{
+	for (unsigned b = 0; b < HIST_BUCKETS; b++)
+		__atomic_store_n(&h->bucket[b], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->n, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->sum_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->max_ns, 0, __ATOMIC_RELAXED);
+}
+
 void hist_merge(struct hist *into, const struct hist *from)
 {
 	for (unsigned b = 0; b < HIST_BUCKETS; b++)

@@ -27,6 +27,8 @@ struct hist {
 };
 
 void hist_add(struct hist *h, uint64_t ns);
+/* Back to empty, while others may be adding. */
+void hist_reset(struct hist *h);
 void hist_merge(struct hist *into, const struct hist *from);
 /* The q-quantile in ns, 0 <= q <= 1; 0 when empty. */
 double hist_quantile(const struct hist *h, double q);

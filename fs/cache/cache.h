@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache of objects with a hard capacity in bytes, run by a policy. It keeps
+ * the books, not the bytes: the host hangs what it caches on `user`.
+ *
+ * Not thread-safe: the host's lock covers every call.
+ */
+#ifndef GPEMU_FS_CACHE_CACHE_H
+#define GPEMU_FS_CACHE_CACHE_H
+
+#include "fs/cache/policy.h"
+
+struct cache;
+
+enum cache_result {
+	CACHE_HIT,	/* *ret_entry is it */
+	CACHE_ADMITTED, /* a miss; *ret_entry is new, its user is NULL */
+	CACHE_REJECTED, /* a miss; *ret_entry is NULL */
+};
+
+struct cache_counts {
+	uint64_t hits, misses;
+	uint64_t hit_bytes, miss_bytes;
+	uint64_t evictions;
+	uint64_t rejected; /* misses that were not let in */
+};
+
+/* Called for each entry that leaves while its user is not NULL. */
+typedef void (*cache_drop_fn)(void *user, void *ctx);
+
+/* -ENOMEM, or what the policy's init says. */
+int cache_new(const struct policy_ops *ops, const struct policy_params *params,
+	      cache_drop_fn drop, void *ctx, struct cache **ret,
+	      struct err *err);
+void cache_free(struct cache *c);
+
+/*
+ * One access to an object: counted, told to the policy, and on a miss let in
+ * if the policy and the capacity allow. A host without memory gets
+ * CACHE_REJECTED.
+ */
+enum cache_result cache_access(struct cache *c, const struct cache_object *o,
+			       struct cache_entry **ret_entry);
+/* Look without counting; NULL when it is not cached. */
+struct cache_entry *cache_peek(struct cache *c, uint64_t key);
+
+void *cache_user(const struct cache_entry *e);
+void cache_set_user(struct cache_entry *e, void *user);
+/* Take one out (its fetch failed), or all of them; not an eviction. */
+void cache_remove(struct cache *c, struct cache_entry *e);
+void cache_clear(struct cache *c);
+
+uint64_t cache_used(const struct cache *c);
+uint64_t cache_capacity(const struct cache *c);
+uint64_t cache_objects(const struct cache *c);
+const struct policy_ops *cache_policy(const struct cache *c);
+/* Since the last cache_reset_counts. */
+const struct cache_counts *cache_counts(const struct cache *c);
+void cache_reset_counts(struct cache *c);
+
+#endif

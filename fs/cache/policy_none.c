@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* No cache: every read goes to the device as it was asked for. */
+#include "fs/cache/policy.h"
+
+const struct policy_ops policy_none = {
+	.plugin = { .name = "none",
+		    .summary = "no cache, each read goes to the device" },
+	.bypass = true,
+};

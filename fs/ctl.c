@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/ctl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/util.h"
+
+/* arbitrary: a control write is a few lines */
+enum { MAX_COMMAND = 4096 };
+
+static const char *const names[CTL_N_FILES] = {
+	[CTL_STATS] = "stats",
+	[CTL_STATS_PROM] = "stats.prom",
+	[CTL_CONFIG] = "config",
+	[CTL_CONTROL] = "control",
+};
+
+const char *ctl_name(enum ctl_file file)
+{
+	return names[file];
+}
+
+bool ctl_writable(enum ctl_file file)
+{
+	return file == CTL_CONTROL;
+}
+
+enum ctl_file ctl_lookup(const char *name)
+{
+	int i = 0;
+
+	while (i < CTL_N_FILES && strcmp(names[i], name))
+		i++;
+	return (enum ctl_file)i;
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+static void prom_value(FILE *f, const char *name, const char *labels, json_t *v)
+{
+	if (json_is_number(v))
+		fprintf(f, "gpemu_fs_%s%s %.17g\n", name, labels,
+			json_number_value(v));
+}
+
+/* Every number of the stats is a gauge: reset sets even the counters back. */
+static void prom(FILE *f, json_t *stats)
+{
+	const char *key, *kind, *stat;
+	json_t *v, *group, *number;
+
+	fprintf(f,
+		"# TYPE gpemu_fs_info gauge\n"
+		"gpemu_fs_info{policy=\"%s\",storage=\"%s\"} 1\n",
+		json_string_value(json_object_get(stats, "policy")),
+		json_string_value(json_object_get(stats, "storage")));
+	json_object_foreach (stats, key, v) {
+		if (!json_is_number(v))
+			continue;
+		fprintf(f, "# TYPE gpemu_fs_%s gauge\n", key);
+		prom_value(f, key, "", v);
+	}
+	fprintf(f, "# TYPE gpemu_fs_latency_us gauge\n");
+	json_object_foreach (json_object_get(stats, "latency_us"), kind,
+			     group) {
+		json_object_foreach (group, stat, number) {
+			char labels[80];
+
+			snprintf(labels, sizeof(labels),
+				 "{kind=\"%s\",stat=\"%s\"}", kind, stat);
+			prom_value(f, "latency_us", labels, number);
+		}
+	}
+}
+
+static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
+{
+	int r = 0;
+
+	if (file == CTL_CONFIG) {
+		pthread_mutex_lock(ctl->lock);
+		r = conf_dump(ctl->fields, ctl->options, f);
+		pthread_mutex_unlock(ctl->lock);
+		return r;
+	}
+	if (file == CTL_CONTROL)
+		return 0;
+	json_auto_t *stats = server_stats(ctl->server);
+
+	if (!stats)
+		return -ENOMEM;
+	if (file == CTL_STATS_PROM)
+		prom(f, stats);
+	else if (json_dumpf(stats, f,
+			    JSON_INDENT(2) | JSON_REAL_PRECISION(12)) < 0 ||
+		 fputc('\n', f) == EOF)
+		r = -ENOMEM;
+	return r;
+}
+
+int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n)
+{
+	_cleanup_free_ char *text = NULL;
+	FILE *f = open_memstream(&text, ret_n);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	r = write_file(ctl, file, f);
+	if (fclose(f) || r < 0)
+		return r < 0 ? r : -ENOMEM;
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+/* --- commands ----------------------------------------------------------- */
+
+static int set_storage(struct ctl *ctl, const char *value, struct err *err)
+{
+	char *copy = strdup(value);
+	int r = copy ? server_set_storage(ctl->server, value, err) : -ENOMEM;
+
+	if (r < 0) {
+		free(copy);
+		return r;
+	}
+	free(*ctl->storage);
+	*ctl->storage = copy;
+	return 0;
+}
+
+static int set_policy(struct ctl *ctl, const char *value, struct err *err)
+{
+	char *copy = strdup(value);
+	int r = copy ? server_set_cache(ctl->server, value, ctl->cache_size,
+					err)
+		     : -ENOMEM;
+
+	if (r < 0) {
+		free(copy);
+		return r;
+	}
+	free(*ctl->cache_policy);
+	*ctl->cache_policy = copy;
+	return 0;
+}
+
+static int set_size(struct ctl *ctl, const char *value, struct err *err)
+{
+	struct units_capacity size;
+	int r = units_parse_capacity(value, &size);
+
+	if (r < 0)
+		return err_set(err, -EINVAL, "'%s' is not a cache size", value);
+	r = server_set_cache(ctl->server, *ctl->cache_policy, &size, err);
+	if (r == 0)
+		*ctl->cache_size = size;
+	return r;
+}
+
+static int set(struct ctl *ctl, const char *key, const char *value,
+	       struct err *err)
+{
+	static const struct {
+		const char *key;
+		int (*set)(struct ctl *, const char *, struct err *);
+	} keys[] = { { "storage", set_storage },
+		     { "cache_policy", set_policy },
+		     { "cache_size", set_size } };
+	int r = -EINVAL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (strcmp(keys[i].key, key))
+			continue;
+		pthread_mutex_lock(ctl->lock);
+		r = keys[i].set(ctl, value, err);
+		pthread_mutex_unlock(ctl->lock);
+		return r;
+	}
+	return err_set(err, -EINVAL,
+		       "'%s' cannot be set (storage, cache_policy and "
+		       "cache_size can)",
+		       key);
+}
+
+static int run_line(struct ctl *ctl, char *line, struct err *err)
+{
+	char *save, *word = strtok_r(line, " \t\r", &save);
+	char *key = strtok_r(NULL, " \t\r", &save);
+	char *value = strtok_r(NULL, " \t\r", &save);
+
+	if (!word)
+		return 0;
+	if (!strcmp(word, "set")) {
+		if (!value || strtok_r(NULL, " \t\r", &save))
+			return err_set(err, -EINVAL, "use: set KEY VALUE");
+		return set(ctl, key, value, err);
+	}
+	if (key)
+		return err_set(err, -EINVAL, "%s takes no argument", word);
+	if (!strcmp(word, "epoch"))
+		server_epoch(ctl->server);
+	else if (!strcmp(word, "reset"))
+		server_reset(ctl->server);
+	else if (!strcmp(word, "drop-cache"))
+		server_drop_cache(ctl->server);
+	else
+		return err_set(err, -EINVAL,
+			       "unknown command '%s' (known: reset epoch "
+			       "drop-cache set)",
+			       word);
+	return 0;
+}
+
+int ctl_command(struct ctl *ctl, const char *text, size_t n, struct err *err)
+{
+	char copy[MAX_COMMAND + 1];
+	char *save, *line;
+	int r = 0;
+
+	if (n > MAX_COMMAND)
+		return err_set(err, -EMSGSIZE, "more than %d bytes at once",
+			       MAX_COMMAND);
+	if (memchr(text, 0, n))
+		return err_set(err, -EINVAL, "a NUL in a command");
+	memcpy(copy, text, n);
+	copy[n] = 0;
+	for (line = strtok_r(copy, "\n", &save); line && r == 0;
+	     line = strtok_r(NULL, "\n", &save))
+		r = run_line(ctl, line, err);
+	return r;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MOUNTPOINT/.gpemu: what the mount says of itself, and how it is told.
+ *
+ *	stats       counters as JSON                         (read)
+ *	stats.prom  the same as Prometheus text              (read)
+ *	config      the effective configuration as YAML      (read)
+ *	control     one command a line                       (write)
+ *
+ * The directory does not show in a listing of the root, so that nobody who
+ * walks the dataset (ImageFolder, find) trips over it. A file's content is
+ * made when it is opened.
+ *
+ * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
+ * cache_policy, cache_size and storage.
+ */
+#ifndef GPEMU_FS_CTL_H
+#define GPEMU_FS_CTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/conf.h"
+#include "fs/server.h"
+
+#define CTL_DIR_NAME ".gpemu"
+
+enum ctl_file {
+	CTL_STATS,
+	CTL_STATS_PROM,
+	CTL_CONFIG,
+	CTL_CONTROL,
+	CTL_N_FILES,
+};
+
+const char *ctl_name(enum ctl_file file);
+bool ctl_writable(enum ctl_file file);
+/* CTL_N_FILES: no such file. */
+enum ctl_file ctl_lookup(const char *name);
+
+struct ctl {
+	struct server *server;
+	/* the options as they are in force; `set` changes them too */
+	const struct conf_field *fields;
+	void *options;
+	char **storage, **cache_policy;	   /* within the options */
+	struct units_capacity *cache_size; /* within the options */
+	pthread_mutex_t *lock;		   /* guards the options */
+};
+
+/* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */
+int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n);
+/*
+ * Run the commands in `text`, `n` bytes, in order until one fails.
+ * -EINVAL and other errors of the command, with a text.
+ */
+int ctl_command(struct ctl *ctl, const char *text, size_t n, struct err *err);
+
+#endif

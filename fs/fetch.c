@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/fetch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/tick.h"
+#include "common/util.h"
+#include "fs/device.h"
+
+enum { MAX_READERS = 16 };
+
+struct fetcher {
+	struct fetcher_config c;
+	struct timerq *timers;
+	pthread_mutex_t device_lock; /* device, last_arrival */
+	struct device *device;
+	uint64_t last_arrival;
+	pthread_mutex_t job_lock; /* first, last, stopping */
+	pthread_cond_t job_wake;
+	struct fetch *first, *last;
+	bool stopping;
+	pthread_t readers[MAX_READERS];
+	unsigned n_readers;
+	struct fetch_stats stats; /* relaxed atomics */
+};
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
+{
+	struct fetch_stats *s = &fetcher->stats;
+
+	if (f->op == STORAGE_READ && !stopping) {
+		uint64_t achieved = tick_now(fetcher->c.tick) - f->arrival;
+		uint64_t requested = f->deadline - f->arrival;
+
+		hist_add(&s->requested, requested);
+		hist_add(&s->achieved, achieved);
+		hist_add(&s->error, (uint64_t)((double)(achieved - requested) *
+					       tick_scale(fetcher->c.tick)));
+	}
+	__atomic_fetch_sub(&s->inflight, 1, __ATOMIC_RELAXED);
+	f->done(f, stopping);
+}
+
+static void fire(struct timer *timer, bool stopping, void *ctx)
+{
+	finish(ctx, container_of(timer, struct fetch, timer), stopping);
+}
+
+/* The bytes are there (or failed): now only the time is missing. */
+static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
+{
+	if (tick_now(fetcher->c.tick) >= f->deadline ||
+	    timerq_add(fetcher->timers, &f->timer, f->deadline) < 0)
+		finish(fetcher, f, false);
+}
+
+static int real_read(struct fetcher *fetcher, struct fetch *f, bool nowait)
+{
+	return fetcher->c.source->read(fetcher->c.source_state, fetcher->c.tree,
+				       f->node, f->buf, f->bytes, f->offset,
+				       nowait);
+}
+
+static void *reader(void *arg)
+{
+	struct fetcher *fetcher = arg;
+	struct fetch *f;
+
+	pthread_mutex_lock(&fetcher->job_lock);
+	for (;;) {
+		while (!fetcher->first && !fetcher->stopping)
+			pthread_cond_wait(&fetcher->job_wake,
+					  &fetcher->job_lock);
+		f = fetcher->first;
+		if (!f)
+			break;
+		fetcher->first = f->next;
+		pthread_mutex_unlock(&fetcher->job_lock);
+		f->error = real_read(fetcher, f, false);
+		wait_for_deadline(fetcher, f);
+		pthread_mutex_lock(&fetcher->job_lock);
+	}
+	pthread_mutex_unlock(&fetcher->job_lock);
+	return NULL;
+}
+
+static void enqueue(struct fetcher *fetcher, struct fetch *f)
+{
+	f->next = NULL;
+	pthread_mutex_lock(&fetcher->job_lock);
+	if (fetcher->first)
+		fetcher->last->next = f;
+	else
+		fetcher->first = f;
+	fetcher->last = f;
+	pthread_mutex_unlock(&fetcher->job_lock);
+	pthread_cond_signal(&fetcher->job_wake);
+}
+
+void fetch_start(struct fetcher *fetcher, struct fetch *f)
+{
+	uint64_t now;
+
+	f->error = 0;
+	count(&fetcher->stats.inflight, 1);
+	if (f->op == STORAGE_READ) {
+		count(&fetcher->stats.backend_reads, 1);
+		count(&fetcher->stats.backend_bytes, f->bytes);
+	}
+	pthread_mutex_lock(&fetcher->device_lock);
+	/* requests of several threads may pass each other on the way here */
+	now = MAX(f->arrival, fetcher->last_arrival);
+	fetcher->last_arrival = now;
+	f->deadline = device_schedule(fetcher->device, f->op, f->node,
+				      f->offset, f->bytes, now);
+	pthread_mutex_unlock(&fetcher->device_lock);
+	if (f->buf) {
+		f->error = real_read(fetcher, f, true);
+		if (f->error == -EAGAIN) {
+			enqueue(fetcher, f);
+			return;
+		}
+	}
+	wait_for_deadline(fetcher, f);
+}
+
+static void stop_readers(struct fetcher *f)
+{
+	pthread_mutex_lock(&f->job_lock);
+	f->stopping = true;
+	pthread_mutex_unlock(&f->job_lock);
+	pthread_cond_broadcast(&f->job_wake);
+	for (unsigned i = 0; i < f->n_readers; i++)
+		pthread_join(f->readers[i], NULL);
+}
+
+int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
+{
+	struct fetcher *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->c = *config;
+	pthread_mutex_init(&f->device_lock, NULL);
+	pthread_mutex_init(&f->job_lock, NULL);
+	pthread_cond_init(&f->job_wake, NULL);
+	r = device_new(config->storage, config->seed, &f->device);
+	if (r == 0)
+		r = timerq_new(config->tick, fire, f, &f->timers);
+	for (; r == 0 && f->n_readers < MIN(config->n_readers, MAX_READERS);
+	     f->n_readers++) {
+		r = -pthread_create(&f->readers[f->n_readers], NULL, reader, f);
+		if (r < 0)
+			break;
+	}
+	if (r < 0) {
+		fetcher_free(f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}
+
+void fetcher_free(struct fetcher *f)
+{
+	if (!f)
+		return;
+	stop_readers(f);
+	timerq_free(f->timers);
+	device_free(f->device);
+	pthread_cond_destroy(&f->job_wake);
+	pthread_mutex_destroy(&f->job_lock);
+	pthread_mutex_destroy(&f->device_lock);
+	free(f);
+}
+
+int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
+			uint64_t seed)
+{
+	struct device *fresh, *old;
+	int r = device_new(p, seed, &fresh);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&f->device_lock);
+	old = f->device;
+	f->device = fresh;
+	f->c.storage = p;
+	pthread_mutex_unlock(&f->device_lock);
+	device_free(old);
+	return 0;
+}
+
+void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->backend_reads =
+		__atomic_load_n(&f->stats.backend_reads, __ATOMIC_RELAXED);
+	ret->backend_bytes =
+		__atomic_load_n(&f->stats.backend_bytes, __ATOMIC_RELAXED);
+	ret->inflight = __atomic_load_n(&f->stats.inflight, __ATOMIC_RELAXED);
+	hist_merge(&ret->requested, &f->stats.requested);
+	hist_merge(&ret->achieved, &f->stats.achieved);
+	hist_merge(&ret->error, &f->stats.error);
+}
+
+void fetcher_reset_stats(struct fetcher *f)
+{
+	__atomic_store_n(&f->stats.backend_reads, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->stats.backend_bytes, 0, __ATOMIC_RELAXED);
+	hist_reset(&f->stats.requested);
+	hist_reset(&f->stats.achieved);
+	hist_reset(&f->stats.error);
+}

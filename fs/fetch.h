@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One read of the emulated device: the bytes come from the source, the time
+ * from the device model. The device decides at once when it will be done; the
+ * real read runs meanwhile, and is a floor under that time, never an addition.
+ *
+ *	fetch_start --- device_schedule --> deadline
+ *	     |                                 |
+ *	     +-- read, without waiting ------> timer queue --> done()
+ *	     |       (would block)                ^
+ *	     +-- job queue -> reader thread ------+
+ *
+ * No thread sleeps for a fetch. `done` runs on the timer thread.
+ */
+#ifndef GPEMU_FS_FETCH_H
+#define GPEMU_FS_FETCH_H
+
+#include "common/hist.h"
+#include "common/timerq.h"
+#include "emu/profile_storage.h"
+#include "fs/source.h"
+
+struct fetcher;
+
+struct fetch {
+	/* filled in by the caller of fetch_start */
+	enum storage_op op;
+	uint32_t node;
+	uint64_t offset;
+	size_t bytes; /* charged; for a read also what is read into buf */
+	void *buf;    /* NULL: no bytes wanted (a metadata operation) */
+	uint64_t arrival;
+	/* may be called at once, on the caller's thread, when the operation
+	 * costs no time; `stopping`: the mount is being torn down */
+	void (*done)(struct fetch *f, bool stopping);
+	/* results */
+	int error; /* 0 or -errno of the real read */
+	uint64_t deadline;
+	/* private */
+	struct timer timer;
+	struct fetch *next;
+};
+
+struct fetch_stats {
+	uint64_t backend_reads, backend_bytes;
+	uint64_t inflight;
+	struct hist requested, achieved; /* emulated ns, read operations */
+	struct hist error;		 /* wall ns beyond the request */
+};
+
+struct fetcher_config {
+	struct tick *tick;
+	const struct source_ops *source;
+	void *source_state;
+	const struct tree *tree;
+	const struct storage_profile *storage;
+	uint64_t seed;
+	unsigned n_readers; /* threads for reads that would block */
+};
+
+int fetcher_new(const struct fetcher_config *config, struct fetcher **ret);
+/* Ends every pending fetch with `stopping`; none may be started any more. */
+void fetcher_free(struct fetcher *f);
+
+void fetch_start(struct fetcher *fetcher, struct fetch *f);
+/* Exchange the device for one of another profile, live. -ENOMEM. */
+int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
+			uint64_t seed);
+/* A consistent enough copy. */
+void fetcher_stats(struct fetcher *f, struct fetch_stats *ret);
+void fetcher_reset_stats(struct fetcher *f);
+
+#endif

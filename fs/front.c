@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/front.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/log.h"
+#include "common/tick.h"
+#include "common/util.h"
+#include "fs/front_dir.h"
+#include "fs/front_private.h"
+
+/* --- metadata operations ------------------------------------------------ */
+
+/* A request that waits for the device before `answer` replies to it. */
+struct wait {
+	struct fetch fetch;
+	fuse_req_t req;
+	struct front *front;
+	void (*answer)(struct wait *w);
+	fuse_ino_t ino;
+	struct fuse_file_info fi;
+	size_t size; /* of a readdir */
+	off_t offset;
+	bool plus;
+};
+
+static void wait_done(struct fetch *f, bool stopping)
+{
+	struct wait *w = container_of(f, struct wait, fetch);
+
+	if (stopping)
+		fuse_reply_err(w->req, ECONNABORTED);
+	else
+		w->answer(w);
+	free(w);
+}
+
+static void wait_for(struct front *front, enum storage_op op, uint32_t node,
+		     const struct wait *template)
+{
+	struct wait *w = malloc(sizeof(*w));
+
+	if (!w) {
+		fuse_reply_err(template->req, ENOMEM);
+		return;
+	}
+	*w = *template;
+	w->front = front;
+	w->fetch = (struct fetch){ .op = op,
+				   .node = node,
+				   .arrival = tick_now(
+					   server_tick(front->c.server)),
+				   .done = wait_done };
+	server_metadata(front->c.server, &w->fetch);
+}
+
+static void answer_lookup(struct wait *w)
+{
+	struct fuse_entry_param e;
+
+	front_entry(w->front, w->ino, &e);
+	fuse_reply_entry(w->req, &e);
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct front *f = fuse_req_userdata(req);
+	const struct tree *tree = server_tree(f->c.server);
+	uint32_t node;
+
+	if (front_is_ctl(parent) ||
+	    (parent == FUSE_ROOT_ID && !strcmp(name, CTL_DIR_NAME))) {
+		struct fuse_entry_param e;
+
+		front_entry(f, front_ctl_lookup(parent, name), &e);
+		fuse_reply_entry(req, &e);
+		return;
+	}
+	node = tree_lookup(tree, (uint32_t)(parent - 1), name);
+	wait_for(f, STORAGE_LOOKUP, node == TREE_NONE ? TREE_ROOT : node,
+		 &(struct wait){ .req = req,
+				 .ino = node == TREE_NONE ? 0 : node + 1ull,
+				 .answer = answer_lookup });
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	struct stat st;
+
+	(void)fi;
+	front_stat(fuse_req_userdata(req), ino, &st);
+	fuse_reply_attr(req, &st, FRONT_TIMEOUT_S);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct front *f = fuse_req_userdata(req);
+	char target[PATH_MAX];
+	int r = server_readlink(f->c.server, (uint32_t)(ino - 1), target,
+				sizeof(target));
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+static void answer_readdir(struct wait *w)
+{
+	front_readdir(w->front, w->req, w->ino, w->size, w->offset, w->plus);
+}
+
+static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		 bool plus)
+{
+	struct front *f = fuse_req_userdata(req);
+	struct wait w = { .req = req,
+			  .ino = ino,
+			  .size = size,
+			  .offset = offset,
+			  .plus = plus,
+			  .answer = answer_readdir };
+
+	/* one listing is one operation, however many calls it takes */
+	if (offset || front_is_ctl(ino))
+		front_readdir(f, req, ino, size, offset, plus);
+	else
+		wait_for(f, STORAGE_READDIR, (uint32_t)(ino - 1), &w);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size,
+		       off_t offset, struct fuse_file_info *fi)
+{
+	(void)fi;
+	list(req, ino, size, offset, false);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
+			   off_t offset, struct fuse_file_info *fi)
+{
+	(void)fi;
+	list(req, ino, size, offset, true);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct front *f = fuse_req_userdata(req);
+	const struct tree *t = server_tree(f->c.server);
+	struct statvfs st = { .f_bsize = 4096,
+			      .f_frsize = 4096,
+			      .f_blocks = (t->file_bytes + 4095) / 4096,
+			      .f_files = t->n_nodes,
+			      .f_namemax = NAME_MAX,
+			      .f_flag = ST_RDONLY };
+
+	(void)ino;
+	fuse_reply_statfs(req, &st);
+}
+
+/* --- open and read ------------------------------------------------------ */
+
+/* What fi->fh points to. */
+struct file {
+	struct handle *handle; /* of a dataset file, else NULL */
+	char *text;	       /* of a control file */
+	size_t n_text;
+};
+
+static void file_free(struct front *f, struct file *file)
+{
+	if (!file)
+		return;
+	if (file->handle)
+		server_close(f->c.server, file->handle);
+	free(file->text);
+	free(file);
+}
+
+static void reply_open(struct front *f, fuse_req_t req,
+		       struct fuse_file_info *fi, struct file *file)
+{
+	fi->fh = (uintptr_t)file;
+	fi->direct_io = 1;
+	fi->noflush = 1;
+	/* the opener is gone: no release will come */
+	if (fuse_reply_open(req, fi) == -ENOENT)
+		file_free(f, file);
+}
+
+static void answer_open(struct wait *w)
+{
+	struct file *file = calloc(1, sizeof(*file));
+
+	if (file)
+		file->handle =
+			server_open(w->front->c.server, (uint32_t)(w->ino - 1));
+	if (!file || !file->handle) {
+		free(file);
+		fuse_reply_err(w->req, ENOMEM);
+		return;
+	}
+	reply_open(w->front, w->req, &w->fi, file);
+}
+
+static void open_ctl(struct front *f, fuse_req_t req, fuse_ino_t ino,
+		     struct fuse_file_info *fi)
+{
+	enum ctl_file which = front_ctl_file(ino);
+	bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
+	struct file *file;
+	int r;
+
+	if (writes && !ctl_writable(which)) {
+		fuse_reply_err(req, EROFS);
+		return;
+	}
+	file = calloc(1, sizeof(*file));
+	r = file ? ctl_read(f->c.ctl, which, &file->text, &file->n_text)
+		 : -ENOMEM;
+	if (r < 0) {
+		free(file);
+		fuse_reply_err(req, -r);
+		return;
+	}
+	reply_open(f, req, fi, file);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct front *f = fuse_req_userdata(req);
+
+	if (front_is_ctl(ino))
+		open_ctl(f, req, ino, fi);
+	else if ((fi->flags & O_ACCMODE) != O_RDONLY)
+		fuse_reply_err(req, EROFS);
+	else
+		wait_for(f, STORAGE_OPEN, (uint32_t)(ino - 1),
+			 &(struct wait){ .req = req,
+					 .ino = ino,
+					 .fi = *fi,
+					 .answer = answer_open });
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	(void)ino;
+	file_free(fuse_req_userdata(req), (struct file *)(uintptr_t)fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+struct read {
+	struct read_request request;
+	fuse_req_t req;
+};
+
+static void answer_read(struct read_request *request, int error,
+			const struct iovec *iov, int n_iov)
+{
+	struct read *r = container_of(request, struct read, request);
+
+	if (error < 0)
+		/* a source that changed under us is an I/O error up there */
+		fuse_reply_err(r->req, error == -ENOENT ? ESTALE : -error);
+	else
+		fuse_reply_iov(r->req, iov, n_iov);
+	free(r);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		    struct fuse_file_info *fi)
+{
+	struct front *f = fuse_req_userdata(req);
+	struct file *file = (struct file *)(uintptr_t)fi->fh;
+	struct read *r;
+
+	(void)ino;
+	if (!file->handle) {
+		size_t at = MIN((size_t)offset, file->n_text);
+
+		fuse_reply_buf(req, file->text + at,
+			       MIN(size, file->n_text - at));
+		return;
+	}
+	r = malloc(sizeof(*r));
+	if (!r) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	r->req = req;
+	r->request.handle = file->handle;
+	r->request.offset = (uint64_t)offset;
+	r->request.bytes = size;
+	r->request.arrival = tick_now(server_tick(f->c.server));
+	r->request.reply = answer_read;
+	server_read(f->c.server, &r->request);
+}
+
+/* --- what a read-only mount says no to ---------------------------------- */
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
+		     size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	struct front *f = fuse_req_userdata(req);
+	struct err err = { 0 };
+	int r;
+
+	(void)offset;
+	(void)fi;
+	if (!front_is_ctl(ino)) {
+		fuse_reply_err(req, EROFS);
+		return;
+	}
+	r = ctl_command(f->c.ctl, buf, size, &err);
+	if (r < 0) {
+		log_error("control: %s", err.text);
+		fuse_reply_err(req, -r);
+	} else {
+		fuse_reply_write(req, size);
+	}
+}
+
+/* A shell's `> control` truncates first: allowed, there is nothing to cut. */
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
+		       int to_set, struct fuse_file_info *fi)
+{
+	(void)attr;
+	if (front_is_ctl(ino) && ctl_writable(front_ctl_file(ino)) &&
+	    !(to_set & ~(FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME |
+			 FUSE_SET_ATTR_CTIME)))
+		op_getattr(req, ino, fi);
+	else
+		fuse_reply_err(req, EROFS);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name,
+		     mode_t mode, dev_t dev)
+{
+	(void)parent, (void)name, (void)mode, (void)dev;
+	fuse_reply_err(req, EROFS);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name,
+		     mode_t mode)
+{
+	op_mknod(req, parent, name, mode, 0);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent,
+		       const char *name)
+{
+	(void)link;
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+		      fuse_ino_t newparent, const char *newname,
+		      unsigned int flags)
+{
+	(void)newparent, (void)newname, (void)flags;
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent,
+		    const char *newname)
+{
+	op_mknod(req, newparent, newname, (mode_t)ino, 0);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
+		      mode_t mode, struct fuse_file_info *fi)
+{
+	(void)fi;
+	op_mknod(req, parent, name, mode, 0);
+}
+
+/* --- life --------------------------------------------------------------- */
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct front *f = userdata;
+
+	/* nothing changes under the kernel's cached attributes */
+	conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
+	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
+	/* the kernel's own limit on reads in the background (12) would cap
+	 * the queue depth that a profile can be asked for */
+	conn->max_background = 1024;
+	conn->congestion_threshold = 768;
+	if (f->c.ready)
+		f->c.ready(f->c.ctx);
+}
+
+static const struct fuse_lowlevel_ops ops = {
+	.init = op_init,
+	.lookup = op_lookup,
+	.getattr = op_getattr,
+	.setattr = op_setattr,
+	.readlink = op_readlink,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.unlink = op_unlink,
+	.rmdir = op_unlink,
+	.symlink = op_symlink,
+	.rename = op_rename,
+	.link = op_link,
+	.open = op_open,
+	.read = op_read,
+	.write = op_write,
+	.release = op_release,
+	.readdir = op_readdir,
+	.readdirplus = op_readdirplus,
+	.statfs = op_statfs,
+	.create = op_create,
+};
+
+static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char text[512];
+	size_t n;
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	n = strlen(text);
+	if (n && text[n - 1] == '\n')
+		text[n - 1] = 0;
+	log_line(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
+		 "%s", text);
+}
+
+/* "fsname=SOURCE,..." with what would end an option escaped. */
+static char *mount_options(const struct front_config *c)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return NULL;
+	fputs("fsname=", f);
+	for (const char *s = c->source; *s; s++) {
+		if (*s == ',' || *s == '\\')
+			fputc('\\', f);
+		fputc(*s, f);
+	}
+	fputs(",subtype=gpemu-fs,default_permissions", f);
+	if (geteuid() == 0)
+		fputs(",allow_other", f);
+	if (c->options)
+		fprintf(f, ",%s", c->options);
+	fclose(f);
+	return text;
+}
+
+int front_new(const struct front_config *config, struct front **ret,
+	      struct err *err)
+{
+	_cleanup_free_ char *options = mount_options(config);
+	char *argv[] = { (char *)"gpemu-fs", (char *)"-o", options, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+	struct front *f = calloc(1, sizeof(*f));
+
+	if (!f || !options) {
+		free(f);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	f->c = *config;
+	f->uid = getuid();
+	f->gid = getgid();
+	fuse_set_log_func(fuse_says);
+	f->session = fuse_session_new(&args, &ops, sizeof(ops), f);
+	fuse_opt_free_args(&args);
+	if (!f->session) {
+		front_free(f);
+		return err_set(err, -EINVAL,
+			       "cannot use the mount options '%s'",
+			       config->options ? config->options : "");
+	}
+	if (fuse_session_mount(f->session, config->mountpoint)) {
+		front_free(f);
+		return err_set(err, -EPERM,
+			       "%s: cannot mount; is fusermount3 installed "
+			       "and the folder yours?",
+			       config->mountpoint);
+	}
+	f->mounted = true;
+	*ret = f;
+	return 0;
+}
+
+int front_loop(struct front *f)
+{
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int r;
+
+	if (!config)
+		return -ENOMEM;
+	if (fuse_set_signal_handlers(f->session)) {
+		fuse_loop_cfg_destroy(config);
+		return -EIO;
+	}
+	/* handlers never wait for a device: a few threads are enough */
+	fuse_loop_cfg_set_clone_fd(config, 1);
+	fuse_loop_cfg_set_max_threads(
+		config, (unsigned)MAX(4, sysconf(_SC_NPROCESSORS_ONLN)));
+	r = fuse_session_loop_mt(f->session, config);
+	fuse_loop_cfg_destroy(config);
+	fuse_remove_signal_handlers(f->session);
+	return r < 0 ? r : 0;
+}
+
+void front_unmount(struct front *f)
+{
+	if (f->mounted)
+		fuse_session_unmount(f->session);
+	f->mounted = false;
+}
+
+void front_free(struct front *f)
+{
+	if (!f)
+		return;
+	front_unmount(f);
+	if (f->session)
+		fuse_session_destroy(f->session);
+	free(f);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The FUSE front end: translates between the kernel's requests (libfuse's
+ * low-level API) and the server. Files are opened with direct I/O, so that
+ * the kernel keeps no second, unmodelled cache of their bytes; names and
+ * attributes it may keep for as long as it likes, for they never change.
+ */
+#ifndef GPEMU_FS_FRONT_H
+#define GPEMU_FS_FRONT_H
+
+#include "fs/ctl.h"
+
+struct front;
+
+struct front_config {
+	struct server *server;
+	struct ctl *ctl;
+	const char *source;	/* shown as the device in mount(8) */
+	const char *mountpoint; /* absolute */
+	const char *options;	/* mount options "a,b=c", or NULL */
+	/* called once, when the kernel has taken the mount into service */
+	void (*ready)(void *ctx);
+	void *ctx;
+};
+
+/*
+ * Mount. -EINVAL (options), -ENODEV, -EPERM, -EBUSY; with a text.
+ */
+int front_new(const struct front_config *config, struct front **ret,
+	      struct err *err);
+/*
+ * Serve until unmounted or ended by SIGTERM, SIGINT or SIGHUP. 0 or -errno.
+ */
+int front_loop(struct front *f);
+/* Unmount, if it still is mounted: no new request comes in after this. */
+void front_unmount(struct front *f);
+/* Free; what was pending must have been answered (server_free). */
+void front_free(struct front *f);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GPEMU_FS_FRONT_PRIVATE_H
+#define GPEMU_FS_FRONT_PRIVATE_H
+
+#include <sys/types.h>
+
+#include "fs/front.h"
+
+struct fuse_session;
+
+struct front {
+	struct front_config c;
+	struct fuse_session *session;
+	bool mounted;
+	uid_t uid; /* everything in the mount belongs to who mounted it */
+	gid_t gid;
+};
+
+#endif

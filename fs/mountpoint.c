@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/mountpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <mntent.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "common/log.h"
+#include "common/util.h"
+
+extern char **environ;
+
+/* The type of the last mount on `path`, or "" when there is none. */
+static void mount_type(const char *path, char *type, size_t n)
+{
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	char buf[PATH_MAX + 1024];
+	struct mntent m;
+
+	type[0] = 0;
+	while (f && getmntent_r(f, &m, buf, sizeof(buf)))
+		if (!strcmp(m.mnt_dir, path))
+			snprintf(type, n, "%s", m.mnt_type);
+	if (f)
+		endmntent(f);
+}
+
+static int run_fusermount(const char *path)
+{
+	char *argv[] = { (char *)"fusermount3", (char *)"-u", (char *)"-z",
+			 (char *)path, NULL };
+	int status, r;
+	pid_t pid;
+
+	r = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+	if (r)
+		return -r;
+	if (waitpid(pid, &status, 0) < 0)
+		return -errno;
+	return status == 0 ? 0 : -EPERM;
+}
+
+/* A mount whose daemon is gone answers every call with ENOTCONN. */
+static int clear_stale(const char *path, struct err *err)
+{
+	char type[64];
+	int r;
+
+	mount_type(path, type, sizeof(type));
+	if (strcmp(type, "fuse.gpemu-fs"))
+		return err_set(err, -ENOTCONN,
+			       "%s: a dead mount of another program (%s); "
+			       "unmount it first",
+			       path, type[0] ? type : "unknown");
+	log_warn("%s: clearing the mount of a gpemu-fs that was killed", path);
+	r = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
+	if (r == -EPERM)
+		r = run_fusermount(path);
+	if (r < 0)
+		return err_set(err, r, "%s: cannot clear the dead mount: %s",
+			       path, strerror(-r));
+	return 0;
+}
+
+static bool has_option(const char *options, const char *want)
+{
+	_cleanup_free_ char *copy = options ? strdup(options) : NULL;
+	char *save, *word;
+
+	for (word = copy ? strtok_r(copy, ",", &save) : NULL; word;
+	     word = strtok_r(NULL, ",", &save))
+		if (!strcmp(word, want))
+			return true;
+	return false;
+}
+
+static bool is_empty(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d)))
+		n++;
+	if (d)
+		closedir(d);
+	return n <= 2; /* the dots; unreadable: mount(2) will say why */
+}
+
+/* Absolute, without touching what is mounted there. */
+static char *absolute(const char *path)
+{
+	_cleanup_free_ char *copy = strdup(path), *dir = NULL;
+	char *slash, *full = NULL;
+	size_t n = copy ? strlen(copy) : 0;
+
+	while (n > 1 && copy[n - 1] == '/')
+		copy[--n] = 0;
+	slash = n ? strrchr(copy, '/') : NULL;
+	if (!n || !strcmp(copy, ".") || !strcmp(copy, "/"))
+		return realpath(path, NULL);
+	dir = slash ? strndup(copy, (size_t)MAX(slash - copy, 1)) : strdup(".");
+	char *parent = dir ? realpath(dir, NULL) : NULL;
+
+	if (parent &&
+	    asprintf(&full, "%s/%s", strcmp(parent, "/") ? parent : "",
+		     slash ? slash + 1 : copy) < 0)
+		full = NULL;
+	free(parent);
+	return full;
+}
+
+int mountpoint_prepare(const char *path, const char *options, char **ret,
+		       struct err *err)
+{
+	_cleanup_free_ char *full = absolute(path);
+	struct stat st;
+	char type[64];
+	int r;
+
+	if (!full)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (access("/dev/fuse", F_OK) < 0)
+		return err_set(err, -ENODEV,
+			       "no /dev/fuse here: load the fuse module, or "
+			       "give the container the device");
+	if (stat(full, &st) < 0 && errno == ENOTCONN) {
+		r = clear_stale(full, err);
+		if (r < 0)
+			return r;
+	}
+	if (stat(full, &st) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "%s: not a folder", path);
+	mount_type(full, type, sizeof(type));
+	if (type[0])
+		return err_set(err, -EBUSY,
+			       "%s: already a mount point (%s); unmount it "
+			       "first: fusermount3 -u %s",
+			       path, type, path);
+	if (!has_option(options, "nonempty") && !is_empty(full))
+		return err_set(err, -ENOTEMPTY,
+			       "%s: not empty, its files would be hidden; use "
+			       "an empty folder or -o nonempty",
+			       path);
+	*ret = TAKE_PTR(full);
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/object.h"
+
+#include <stdlib.h>
+
+#include "common/util.h"
+
+struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
+			  uint64_t file_bytes, uint64_t arrival)
+{
+	struct object *o = calloc(1, sizeof(*o));
+	uint64_t offset = (uint64_t)extent * OBJECT_EXTENT;
+
+	if (!o)
+		return NULL;
+	o->key = object_key(node, extent);
+	o->server = server;
+	o->bytes = MIN(file_bytes - offset, OBJECT_EXTENT);
+	o->refs = 1;
+	o->data = malloc(o->bytes);
+	if (!o->data) {
+		free(o);
+		return NULL;
+	}
+	o->fetch = (struct fetch){ .op = STORAGE_READ,
+				   .node = node,
+				   .offset = offset,
+				   .bytes = o->bytes,
+				   .buf = o->data,
+				   .arrival = arrival };
+	return o;
+}
+
+struct object *object_get(struct object *o)
+{
+	__atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED);
+	return o;
+}
+
+void object_put(struct object *o)
+{
+	if (!o || __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) != 1)
+		return;
+	free(o->data);
+	free(o);
+}

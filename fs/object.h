@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of one object (a file, or a 4 MiB extent of a large one) on their
+ * way from the source to whoever waits for them, and in the cache.
+ *
+ *	           fetch done                 last reference
+ *	FETCHING ------------> READY, FAILED ----------------> freed
+ *
+ * References: one of the flight (while FETCHING), one of the cache (while the
+ * cache holds it), one of each read that waits or replies, one of each handle
+ * that read it last. An object that the policy evicts while it is in flight
+ * just loses the cache's reference: what waits for it still gets its bytes.
+ *
+ * Fields but `refs` are guarded by the server's lock; `data` is constant once
+ * READY and read without it.
+ */
+#ifndef GPEMU_FS_OBJECT_H
+#define GPEMU_FS_OBJECT_H
+
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "fs/fetch.h"
+
+/* Extent of a large file. Source: design target, the unit that hits are
+ * counted in; four times the largest FUSE read, so that streaming pays the
+ * device's latency once per 4 MiB. */
+#define OBJECT_EXTENT (4u << 20)
+
+struct read_part;
+struct server;
+
+enum object_state { OBJECT_FETCHING, OBJECT_READY, OBJECT_FAILED };
+
+struct object {
+	uint64_t key; /* object_key() */
+	struct server *server;
+	unsigned char *data;
+	size_t bytes;
+	int error; /* of FAILED: -errno */
+	unsigned refs;
+	enum object_state state;
+	struct read_part *waiters;
+	struct fetch fetch;
+	UT_hash_handle hh; /* in the server's table of flights */
+};
+
+static inline uint64_t object_key(uint32_t node, uint32_t extent)
+{
+	return (uint64_t)node << 32 | extent;
+}
+
+/* One reference, FETCHING, fetch filled in but for done. NULL: no memory. */
+struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
+			  uint64_t file_bytes, uint64_t arrival);
+struct object *object_get(struct object *o);
+/* NULL is allowed. */
+void object_put(struct object *o);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The read path.
+ *
+ * A read of a file is one or two parts, each a piece of an object. Under the
+ * lock each part finds its object: held by the handle, cached, in flight, or
+ * new; then, without the lock, new objects start their fetch. The request
+ * keeps a count of the objects that are not there yet plus one for its own
+ * set-up; whoever brings it to zero sends the reply, from the objects' memory.
+ *
+ * The cache's books are kept in the order in which objects are first asked
+ * for, not in which they arrive: an object is in the cache, as far as its
+ * policy is concerned, from the moment of its miss. So the hits depend on the
+ * order of the reads alone and gpemu-cachesim can count the same.
+ *
+ * With a policy that bypasses the cache a read goes to the device as it is.
+ */
+#include "fs/server_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+static void finish(struct read_request *r)
+{
+	struct iovec iov[READ_PARTS] = { 0 };
+	struct read_part parts[READ_PARTS];
+	int n = r->n_parts;
+
+	for (int i = 0; i < n; i++) {
+		parts[i] = r->parts[i];
+		if (parts[i].object && parts[i].object->error && !r->error)
+			r->error = parts[i].object->error;
+		if (!r->error)
+			iov[i] = (struct iovec){ .iov_base =
+							 parts[i].object->data +
+							 parts[i].offset,
+						 .iov_len = parts[i].bytes };
+	}
+	r->reply(r, r->error, iov, r->error ? 0 : n);
+	for (int i = 0; i < n; i++)
+		object_put(parts[i].object);
+}
+
+/* One of the things that `r` waits for has happened. */
+static void settle(struct read_request *r)
+{
+	if (__atomic_sub_fetch(&r->pending, 1, __ATOMIC_ACQ_REL) == 0)
+		finish(r);
+}
+
+static void object_done(struct fetch *f, bool stopping)
+{
+	struct object *o = container_of(f, struct object, fetch);
+	struct server *s = o->server;
+	struct cache_entry *e;
+	struct read_part *w;
+
+	pthread_mutex_lock(&s->lock);
+	o->error = stopping ? -ECONNABORTED : f->error;
+	o->state = o->error ? OBJECT_FAILED : OBJECT_READY;
+	w = o->waiters;
+	o->waiters = NULL;
+	HASH_DEL(s->flights, o);
+	e = o->error ? cache_peek(s->cache, o->key) : NULL;
+	if (e && cache_user(e) == o)
+		cache_remove(s->cache, e);
+	pthread_mutex_unlock(&s->lock);
+	while (w) {
+		struct read_part *next = w->next;
+
+		settle(w->request);
+		w = next;
+	}
+	object_put(o);
+}
+
+/* First time in this open? Marks it. */
+static bool first_seen(struct handle *h, uint32_t extent)
+{
+	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
+	bool first = !(*word & bit);
+
+	*word |= bit;
+	return first;
+}
+
+static struct object *find_object(struct server *s, struct handle *h,
+				  struct cache_entry *e, uint64_t key)
+{
+	struct object *o;
+
+	if (h->held && h->held->key == key && h->held->state != OBJECT_FAILED)
+		return h->held;
+	if (e && cache_user(e))
+		return cache_user(e);
+	HASH_FIND(hh, s->flights, &key, sizeof(key), o);
+	if (o)
+		s->coalesced++;
+	return o;
+}
+
+/*
+ * The object of an extent, with a reference for the caller; *ret_fresh when
+ * its fetch is still to be started. NULL: no memory.
+ */
+static struct object *obtain(struct server *s, struct read_request *r,
+			     uint32_t extent, struct object **ret_fresh)
+{
+	struct handle *h = r->handle;
+	uint64_t file_bytes = s->c.tree->nodes[h->node].bytes;
+	uint64_t offset = (uint64_t)extent * OBJECT_EXTENT;
+	struct cache_object co = { .key = object_key(h->node, extent),
+				   .bytes = MIN(file_bytes - offset,
+						OBJECT_EXTENT),
+				   .file_bytes = file_bytes };
+	struct cache_entry *e;
+	struct object *o;
+
+	*ret_fresh = NULL;
+	if (first_seen(h, extent))
+		cache_access(s->cache, &co, &e);
+	else
+		e = cache_peek(s->cache, co.key);
+	o = find_object(s, h, e, co.key);
+	if (!o) {
+		o = object_new(s, h->node, extent, file_bytes, r->arrival);
+		if (!o && e)
+			cache_remove(s->cache, e);
+		if (!o)
+			return NULL;
+		o->fetch.done = object_done;
+		HASH_ADD(hh, s->flights, key, sizeof(o->key), o);
+		*ret_fresh = o; /* the first reference is the flight's */
+	}
+	if (e && !cache_user(e))
+		cache_set_user(e, object_get(o));
+	if (h->held != o) {
+		object_put(h->held);
+		h->held = object_get(o);
+	}
+	return object_get(o);
+}
+
+/* Under the lock: split the request into parts, note what to wait for. */
+static int prepare(struct server *s, struct read_request *r,
+		   struct object *fresh[READ_PARTS])
+{
+	uint64_t at = r->offset, end = r->offset + r->bytes;
+	int n_fresh = 0;
+
+	while (at < end) {
+		uint32_t extent = (uint32_t)(at / OBJECT_EXTENT);
+		uint64_t start = (uint64_t)extent * OBJECT_EXTENT;
+		struct read_part *p = &r->parts[r->n_parts];
+
+		*p = (struct read_part){
+			.offset = at - start,
+			.bytes = MIN(end, start + OBJECT_EXTENT) - at,
+			.request = r,
+			.object = obtain(s, r, extent, &fresh[n_fresh]),
+		};
+		if (!p->object) {
+			r->error = -ENOMEM;
+			break;
+		}
+		n_fresh += fresh[n_fresh] != NULL;
+		r->n_parts++;
+		if (p->object->state == OBJECT_FETCHING) {
+			p->next = p->object->waiters;
+			p->object->waiters = p;
+			r->pending++;
+		}
+		at += p->bytes;
+	}
+	return n_fresh;
+}
+
+static void raw_done(struct fetch *f, bool stopping)
+{
+	struct read_request *r = container_of(f, struct read_request, raw);
+	struct iovec iov = { .iov_base = f->buf, .iov_len = f->bytes };
+	int error = stopping ? -ECONNABORTED : f->error;
+	void *buf = f->buf;
+
+	r->reply(r, error, &iov, error ? 0 : 1);
+	free(buf);
+}
+
+/* Count what a bypassed cache would have been asked for, then just read. */
+static void read_raw(struct server *s, struct read_request *r)
+{
+	r->raw = (struct fetch){ .op = STORAGE_READ,
+				 .node = r->handle->node,
+				 .offset = r->offset,
+				 .bytes = r->bytes,
+				 .buf = malloc(r->bytes),
+				 .arrival = r->arrival,
+				 .done = raw_done };
+	if (!r->raw.buf) {
+		r->reply(r, -ENOMEM, NULL, 0);
+		return;
+	}
+	fetch_start(s->fetcher, &r->raw);
+}
+
+static void count_raw(struct server *s, struct read_request *r)
+{
+	uint64_t file_bytes = s->c.tree->nodes[r->handle->node].bytes;
+	uint32_t first = (uint32_t)(r->offset / OBJECT_EXTENT);
+	uint32_t last = (uint32_t)((r->offset + r->bytes - 1) / OBJECT_EXTENT);
+	struct cache_entry *e;
+
+	for (uint32_t x = first; x <= last; x++) {
+		uint64_t offset = (uint64_t)x * OBJECT_EXTENT;
+		struct cache_object co = {
+			.key = object_key(r->handle->node, x),
+			.bytes = MIN(file_bytes - offset, OBJECT_EXTENT),
+			.file_bytes = file_bytes
+		};
+
+		if (first_seen(r->handle, x))
+			cache_access(s->cache, &co, &e);
+	}
+}
+
+void server_read(struct server *s, struct read_request *r)
+{
+	uint64_t file_bytes = s->c.tree->nodes[r->handle->node].bytes;
+	struct object *fresh[READ_PARTS + 1];
+	int n_fresh = 0;
+	bool bypass;
+
+	r->server = s;
+	r->n_parts = r->error = 0;
+	r->pending = 1;
+	if (r->offset >= file_bytes || !r->bytes) {
+		r->reply(r, 0, NULL, 0);
+		return;
+	}
+	r->bytes = MIN(r->bytes, MIN(file_bytes - r->offset, OBJECT_EXTENT));
+	pthread_mutex_lock(&s->lock);
+	s->delivered_bytes += r->bytes;
+	bypass = cache_policy(s->cache)->bypass;
+	if (bypass)
+		count_raw(s, r);
+	else
+		n_fresh = prepare(s, r, fresh);
+	pthread_mutex_unlock(&s->lock);
+	if (bypass) {
+		read_raw(s, r);
+		return;
+	}
+	for (int i = 0; i < n_fresh; i++)
+		fetch_start(s->fetcher, &fresh[i]->fetch);
+	settle(r);
+}
+
+static bool first_object_cached(struct server *s, uint32_t node)
+{
+	struct cache_entry *e;
+
+	pthread_mutex_lock(&s->lock);
+	e = cache_peek(s->cache, object_key(node, 0));
+	pthread_mutex_unlock(&s->lock);
+	return e != NULL;
+}
+
+void server_metadata(struct server *s, struct fetch *f)
+{
+	f->buf = NULL;
+	f->offset = f->bytes = 0;
+	if (f->op == STORAGE_OPEN && first_object_cached(s, f->node))
+		f->done(f, false);
+	else
+		fetch_start(s->fetcher, f);
+}

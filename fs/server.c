@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/server.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/hist.h"
+#include "common/tick.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "fs/server_private.h"
+
+/* arbitrary: reads that would block the receiving thread; more only helps a
+ * source on a slow real disk */
+enum { N_READERS = 4 };
+
+static void drop_object(void *user, void *ctx)
+{
+	(void)ctx;
+	object_put(user);
+}
+
+/* What a cache may take: all memory, less what the rest of us needs. */
+static uint64_t memory_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) *
+	       (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int make_cache(struct server *s, const char *policy,
+		      const struct units_capacity *size, struct cache **ret,
+		      struct err *err)
+{
+	const struct plugin *p =
+		plugin_find(policy_table, "cache policy", policy, err);
+	uint64_t bytes = units_capacity_bytes(size, s->c.tree->file_bytes);
+	char want[UNITS_TEXT], have[UNITS_TEXT];
+	struct policy_params params = { .capacity_bytes = bytes,
+					.seed = s->c.seed,
+					.file_bytes = s->sizes,
+					.n_files = s->c.tree->n_files };
+
+	if (!p)
+		return -EINVAL;
+	if (bytes > memory_bytes())
+		return err_set(err, -EINVAL,
+			       "a cache of %s does not fit this machine's %s "
+			       "of memory; choose a smaller --cache-size",
+			       units_human_size((double)bytes, want),
+			       units_human_size((double)memory_bytes(), have));
+	int r = cache_new(container_of(p, const struct policy_ops, plugin),
+			  &params, drop_object, NULL, ret, err);
+
+	return r < 0 ? err_set(err, r, "cache: %s", strerror(-r)) : 0;
+}
+
+static int start_fetcher(struct server *s, struct err *err)
+{
+	struct fetcher_config c = { .tick = s->c.tick,
+				    .source = s->c.source,
+				    .source_state = s->c.source_state,
+				    .tree = s->c.tree,
+				    .storage = s->storage,
+				    .seed = s->c.seed,
+				    .n_readers = N_READERS };
+	int r = fetcher_new(&c, &s->fetcher);
+
+	return r < 0 ? err_set(err, r, "cannot start: %s", strerror(-r)) : 0;
+}
+
+int server_new(const struct server_config *config, struct server **ret,
+	       struct err *err)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int r = -ENOMEM;
+
+	if (!s)
+		return r;
+	s->c = *config;
+	pthread_mutex_init(&s->lock, NULL);
+	s->sizes = tree_sizes(config->tree);
+	s->marks = calloc(1, sizeof(*s->marks));
+	s->storage_name = strdup(config->storage);
+	if (!s->sizes || !s->marks || !s->storage_name)
+		goto fail;
+	s->n_marks = 1;
+	r = make_cache(s, config->cache_policy, &config->cache_size, &s->cache,
+		       err);
+	if (r == 0)
+		r = storage_profile_load(config->storage, &s->storage, err);
+	if (r == 0)
+		r = start_fetcher(s, err);
+	if (r < 0)
+		goto fail;
+	*ret = s;
+	return 0;
+fail:
+	server_free(s);
+	return err_set(err, r, "%s", strerror(-r));
+}
+
+void server_free(struct server *s)
+{
+	if (!s)
+		return;
+	fetcher_free(s->fetcher); /* first: it answers what is pending */
+	cache_free(s->cache);
+	storage_profile_free(s->storage);
+	pthread_mutex_destroy(&s->lock);
+	free(s->storage_name);
+	free(s->sizes);
+	free(s->marks);
+	free(s);
+}
+
+const struct tree *server_tree(const struct server *s)
+{
+	return s->c.tree;
+}
+
+struct tick *server_tick(const struct server *s)
+{
+	return s->c.tick;
+}
+
+int server_readlink(struct server *s, uint32_t node, char *buf, size_t n)
+{
+	return s->c.source->readlink(s->c.source_state, s->c.tree, node, buf,
+				     n);
+}
+
+struct handle *server_open(struct server *s, uint32_t node)
+{
+	uint64_t bytes = s->c.tree->nodes[node].bytes;
+	size_t extents = bytes / OBJECT_EXTENT + 1;
+	struct handle *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->node = node;
+	h->seen = extents <= 64 ? &h->seen_small
+				: calloc(extents / 64 + 1, sizeof(*h->seen));
+	if (!h->seen) {
+		free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void server_close(struct server *s, struct handle *h)
+{
+	(void)s;
+	object_put(h->held);
+	if (h->seen != &h->seen_small)
+		free(h->seen);
+	free(h);
+}
+
+uint32_t handle_node(const struct handle *h)
+{
+	return h->node;
+}
+
+/* --- control ------------------------------------------------------------ */
+
+/* Under the lock: the counters as they stand. */
+static struct epoch_mark mark_now(struct server *s)
+{
+	struct fetch_stats f;
+
+	fetcher_stats(s->fetcher, &f);
+	return (struct epoch_mark){ .cache = *cache_counts(s->cache),
+				    .backend_reads = f.backend_reads,
+				    .backend_bytes = f.backend_bytes,
+				    .start = tick_now(s->c.tick) };
+}
+
+void server_epoch(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	struct epoch_mark now = mark_now(s);
+	struct epoch_mark *last = &s->marks[s->n_marks - 1];
+
+	/* an epoch in which nothing was read has not begun: begin it again */
+	if (now.cache.hits + now.cache.misses >
+	    last->cache.hits + last->cache.misses) {
+		struct epoch_mark *more =
+			realloc(s->marks, (s->n_marks + 1) * sizeof(*s->marks));
+
+		if (more) {
+			s->marks = more;
+			s->n_marks++;
+		}
+	}
+	s->marks[s->n_marks - 1] = now;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void server_reset(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	cache_reset_counts(s->cache);
+	fetcher_reset_stats(s->fetcher);
+	s->delivered_bytes = s->coalesced = 0;
+	s->n_marks = 1;
+	s->marks[0] = mark_now(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void server_drop_cache(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	cache_clear(s->cache);
+	pthread_mutex_unlock(&s->lock);
+}
+
+int server_set_cache(struct server *s, const char *policy,
+		     const struct units_capacity *size, struct err *err)
+{
+	struct cache *fresh, *old;
+	int r = make_cache(s, policy, size, &fresh, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&s->lock);
+	old = s->cache;
+	s->cache = fresh;
+	/* the epochs were differences of the old cache's counters */
+	s->n_marks = 1;
+	s->marks[0] = mark_now(s);
+	pthread_mutex_unlock(&s->lock);
+	cache_free(old);
+	return 0;
+}
+
+int server_set_storage(struct server *s, const char *storage, struct err *err)
+{
+	struct storage_profile *fresh, *old;
+	char *name = strdup(storage);
+	int r = name ? storage_profile_load(storage, &fresh, err) : -ENOMEM;
+
+	if (r == 0) {
+		r = fetcher_set_storage(s->fetcher, fresh, s->c.seed);
+		if (r < 0)
+			storage_profile_free(fresh);
+	}
+	if (r < 0) {
+		free(name);
+		return err_set(err, r, "%s", strerror(-r));
+	}
+	pthread_mutex_lock(&s->lock);
+	old = s->storage;
+	s->storage = fresh;
+	free(s->storage_name);
+	s->storage_name = name;
+	pthread_mutex_unlock(&s->lock);
+	storage_profile_free(old);
+	return 0;
+}
+
+/* --- stats -------------------------------------------------------------- */
+
+static double ratio(uint64_t part, uint64_t rest)
+{
+	return part + rest ? (double)part / (double)(part + rest) : 0;
+}
+
+static json_t *epoch_json(size_t number, const struct epoch_mark *from,
+			  const struct epoch_mark *to)
+{
+	uint64_t hits = to->cache.hits - from->cache.hits;
+	uint64_t misses = to->cache.misses - from->cache.misses;
+	uint64_t hit_bytes = to->cache.hit_bytes - from->cache.hit_bytes;
+	uint64_t miss_bytes = to->cache.miss_bytes - from->cache.miss_bytes;
+
+	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:f}", "epoch",
+			 (json_int_t)number, "hits", (json_int_t)hits, "misses",
+			 (json_int_t)misses, "hit_ratio", ratio(hits, misses),
+			 "byte_hit_ratio", ratio(hit_bytes, miss_bytes),
+			 "backend_reads",
+			 (json_int_t)(to->backend_reads - from->backend_reads),
+			 "backend_bytes",
+			 (json_int_t)(to->backend_bytes - from->backend_bytes),
+			 "seconds",
+			 (double)(to->start - from->start) / NS_PER_S);
+}
+
+/* The finished epochs and, when it has begun, the running one. */
+static json_t *epochs_json(const struct server *s, const struct epoch_mark *now)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < s->n_marks; i++) {
+		const struct epoch_mark *from = &s->marks[i];
+		const struct epoch_mark *to =
+			i + 1 < s->n_marks ? &s->marks[i + 1] : now;
+
+		if (to->cache.hits + to->cache.misses >
+		    from->cache.hits + from->cache.misses)
+			json_array_append_new(j, epoch_json(i, from, to));
+	}
+	return j;
+}
+
+static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
+{
+	const struct cache_counts *c = cache_counts(s->cache);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counts[] = {
+		{ "capacity_bytes", cache_capacity(s->cache) },
+		{ "used_bytes", cache_used(s->cache) },
+		{ "objects", cache_objects(s->cache) },
+		{ "hits", c->hits },
+		{ "misses", c->misses },
+		{ "hit_bytes", c->hit_bytes },
+		{ "miss_bytes", c->miss_bytes },
+		{ "evictions", c->evictions },
+		{ "rejected", c->rejected },
+		{ "coalesced", s->coalesced },
+		{ "delivered_bytes", s->delivered_bytes },
+		{ "backend_reads", f->backend_reads },
+		{ "backend_bytes", f->backend_bytes },
+		{ "inflight", f->inflight },
+		{ "files", s->c.tree->n_files },
+		{ "file_bytes", s->c.tree->file_bytes },
+		{ "epoch", s->n_marks - 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		json_object_set_new(j, counts[i].name,
+				    json_integer((json_int_t)counts[i].value));
+	json_object_set_new(j, "hit_ratio",
+			    json_real(ratio(c->hits, c->misses)));
+	json_object_set_new(j, "byte_hit_ratio",
+			    json_real(ratio(c->hit_bytes, c->miss_bytes)));
+	/* bytes the device read for each byte that missed the cache */
+	json_object_set_new(j, "read_amplification",
+			    json_real(c->miss_bytes
+					      ? (double)f->backend_bytes /
+							(double)c->miss_bytes
+					      : 0));
+}
+
+json_t *server_stats(struct server *s)
+{
+	json_t *j = json_object();
+	struct fetch_stats *f = malloc(sizeof(*f));
+
+	if (!j || !f) {
+		free(f);
+		json_decref(j);
+		return NULL;
+	}
+	fetcher_stats(s->fetcher, f);
+	pthread_mutex_lock(&s->lock);
+	struct epoch_mark now = mark_now(s);
+
+	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
+	json_object_set_new(j, "storage", json_string(s->storage_name));
+	json_object_set_new(j, "policy",
+			    json_string(cache_policy(s->cache)->plugin.name));
+	add_counts(j, s, f);
+	json_object_set_new(j, "epochs", epochs_json(s, &now));
+	pthread_mutex_unlock(&s->lock);
+	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
+	json_object_set_new(
+		j, "latency_us",
+		json_pack("{s:o, s:o, s:o}", "requested",
+			  hist_json(&f->requested, NS_PER_US), "achieved",
+			  hist_json(&f->achieved, NS_PER_US), "error",
+			  hist_json(&f->error, NS_PER_US)));
+	free(f);
+	return j;
+}

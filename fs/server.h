@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file server behind the mount, without FUSE: opens, reads and metadata
+ * operations go in, and are answered from another thread when the emulated
+ * device says so. Nothing here blocks for a device.
+ *
+ * A hit or a miss is counted once per object (a file, or a 4 MiB extent of a
+ * large one) and open, whatever sizes the reader asks in. Reads of nothing
+ * and beyond the end are free. What a hit saves is the read and the open;
+ * lookups and directory listings always cost what the profile says.
+ */
+#ifndef GPEMU_FS_SERVER_H
+#define GPEMU_FS_SERVER_H
+
+#include <jansson.h>
+#include <sys/uio.h>
+
+#include "common/units.h"
+#include "fs/cache/policy.h"
+#include "fs/fetch.h"
+#include "fs/object.h"
+#include "fs/source.h"
+
+struct server;
+
+struct server_config {
+	struct tick *tick; /* borrowed, as is all below */
+	const struct source_ops *source;
+	void *source_state;
+	const struct tree *tree;
+	const char *storage; /* profile name or path */
+	const char *cache_policy;
+	struct units_capacity cache_size;
+	uint64_t seed;
+};
+
+/* -EINVAL (unknown policy, cache larger than memory, a bad profile),
+ * -ENOENT, -ENOMEM, -EAGAIN; always with a text. */
+int server_new(const struct server_config *config, struct server **ret,
+	       struct err *err);
+/* Ends what is pending (with -ECONNABORTED), then frees. */
+void server_free(struct server *s);
+
+const struct tree *server_tree(const struct server *s);
+struct tick *server_tick(const struct server *s);
+/* The target of a symbolic link. 0 or -errno. */
+int server_readlink(struct server *s, uint32_t node, char *buf, size_t n);
+
+/* An open file. */
+struct handle;
+struct handle *server_open(struct server *s, uint32_t node);
+void server_close(struct server *s, struct handle *h);
+uint32_t handle_node(const struct handle *h);
+
+/* One read; lives until `reply` was called, which may be before server_read
+ * returns, and which owns the struct again. */
+struct read_part {
+	struct object *object;
+	size_t offset, bytes; /* in the object */
+	struct read_request *request;
+	struct read_part *next; /* waiting for the same object */
+};
+
+/* a read of up to 4 MiB touches two extents at most */
+enum { READ_PARTS = 2 };
+
+struct read_request {
+	/* filled in by the caller */
+	struct handle *handle;
+	uint64_t offset;
+	size_t bytes; /* <= OBJECT_EXTENT */
+	uint64_t arrival;
+	/* The bytes (n_iov 0: end of file), or error < 0. The memory is valid
+	 * until it returns. */
+	void (*reply)(struct read_request *r, int error,
+		      const struct iovec *iov, int n_iov);
+	/* private */
+	struct server *server;
+	struct read_part parts[READ_PARTS];
+	int n_parts;
+	int pending; /* atomic */
+	int error;
+	struct fetch raw; /* a read past a bypassed cache */
+};
+
+void server_read(struct server *s, struct read_request *r);
+
+/*
+ * Charge a metadata operation: f->done is called when the device is done with
+ * it. Set f->op, node, arrival and done. An open of a file whose first object
+ * is cached is free.
+ */
+void server_metadata(struct server *s, struct fetch *f);
+
+/* --- control and stats -------------------------------------------------- */
+
+/* The next epoch begins. */
+void server_epoch(struct server *s);
+/* All counters and epochs back to zero; the cache stays as it is. */
+void server_reset(struct server *s);
+void server_drop_cache(struct server *s);
+/*
+ * Live changes. A new policy or capacity starts with an empty cache.
+ * -EINVAL, -ENOENT, -ENOMEM with a text; then nothing has changed.
+ */
+int server_set_cache(struct server *s, const char *policy,
+		     const struct units_capacity *size, struct err *err);
+int server_set_storage(struct server *s, const char *storage, struct err *err);
+/* The stats file, as design and manual page describe it. NULL: no memory. */
+json_t *server_stats(struct server *s);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by server.c (life, control, stats) and read.c (the read path). */
+#ifndef GPEMU_FS_SERVER_PRIVATE_H
+#define GPEMU_FS_SERVER_PRIVATE_H
+
+#include <pthread.h>
+
+#include "fs/cache/cache.h"
+#include "fs/server.h"
+
+/* Cumulative counters at the start of an epoch; an epoch is a difference. */
+struct epoch_mark {
+	struct cache_counts cache;
+	uint64_t backend_reads, backend_bytes;
+	uint64_t start; /* emulated ns */
+};
+
+struct server {
+	struct server_config c;
+	struct fetcher *fetcher;
+	struct storage_profile *storage;
+	char *storage_name;
+	uint64_t *sizes; /* of all files, ascending */
+
+	pthread_mutex_t lock; /* all below, and every object's fields */
+	struct cache *cache;
+	struct object *flights; /* uthash by key: what is being fetched */
+	uint64_t delivered_bytes;
+	uint64_t coalesced;	  /* reads that joined a flight */
+	struct epoch_mark *marks; /* starts of the epochs so far */
+	size_t n_marks;
+};
+
+struct handle {
+	uint32_t node;
+	/* below: under the server's lock */
+	struct object *held; /* read last: chunks of it need no second fetch */
+	uint64_t seen_small; /* bit e: extent e was counted in this open */
+	uint64_t *seen;	     /* &seen_small, or more bits for a large file */
+};
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/util.h"
+
+int tree_init(struct tree *t, uint32_t root_mode, int64_t root_mtime_ns)
+{
+	*t = (struct tree){ .n_nodes = 1, .n_allocated = 1024 };
+	t->nodes = calloc(t->n_allocated, sizeof(*t->nodes));
+	t->names = calloc(1, 1);
+	if (!t->nodes || !t->names)
+		return -ENOMEM;
+	t->names_bytes = t->names_allocated = 1; /* "" at 0: the root's name */
+	t->nodes[TREE_ROOT] =
+		(struct tree_node){ .mode = S_IFDIR | (root_mode & 07777),
+				    .mtime_ns = root_mtime_ns };
+	return 0;
+}
+
+void tree_fini(struct tree *t)
+{
+	free(t->nodes);
+	free(t->names);
+	*t = (struct tree){ 0 };
+}
+
+/* Room for `more` items in an array that doubles. */
+static int reserve(void **array, size_t *allocated, size_t used, size_t more,
+		   size_t item)
+{
+	size_t want = *allocated;
+
+	while (used + more > want)
+		want *= 2;
+	if (want == *allocated)
+		return 0;
+	void *p = realloc(*array, want * item);
+
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*allocated = want;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct tree_child *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int append(struct tree *t, uint32_t dir, const struct tree_child *c)
+{
+	size_t n = strlen(c->name) + 1;
+	int r = reserve((void **)&t->names, &t->names_allocated, t->names_bytes,
+			n, 1);
+
+	if (r < 0)
+		return r;
+	memcpy(t->names + t->names_bytes, c->name, n);
+	t->nodes[t->n_nodes++] = (struct tree_node){ .bytes = c->bytes,
+						     .mtime_ns = c->mtime_ns,
+						     .name = t->names_bytes,
+						     .parent = dir,
+						     .mode = c->mode };
+	t->names_bytes += n;
+	if (S_ISREG(c->mode)) {
+		t->n_files++;
+		t->file_bytes += c->bytes;
+	}
+	return 0;
+}
+
+int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
+		      size_t n)
+{
+	size_t allocated = t->n_allocated;
+	int r;
+
+	if (n >= TREE_NONE - t->n_nodes)
+		return -EOVERFLOW;
+	r = reserve((void **)&t->nodes, &allocated, t->n_nodes, n,
+		    sizeof(*t->nodes));
+	if (r < 0)
+		return r;
+	t->n_allocated = (uint32_t)MIN(allocated, TREE_NONE);
+	qsort(children, n, sizeof(*children), by_name);
+	t->nodes[dir].first_child = t->n_nodes;
+	for (size_t i = 0; i < n; i++) {
+		if (i && !strcmp(children[i - 1].name, children[i].name))
+			return -EEXIST;
+		r = append(t, dir, &children[i]);
+		if (r < 0)
+			return r;
+		t->nodes[dir].n_children++;
+	}
+	return 0;
+}
+
+const char *tree_name(const struct tree *t, uint32_t node)
+{
+	return t->names + t->nodes[node].name;
+}
+
+uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name)
+{
+	const struct tree_node *d = &t->nodes[dir];
+	uint32_t low = d->first_child, high = low + d->n_children;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int order = strcmp(name, tree_name(t, middle));
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return TREE_NONE;
+}
+
+int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
+{
+	size_t at = n - 1;
+
+	if (node == TREE_ROOT) {
+		memcpy(buf, ".", 2);
+		return 0;
+	}
+	/* from the end of the buffer backwards, then moved to its start */
+	buf[at] = 0;
+	for (; node != TREE_ROOT; node = t->nodes[node].parent) {
+		const char *name = tree_name(t, node);
+		size_t len = strlen(name);
+
+		if (len + 1 > at)
+			return -ENAMETOOLONG;
+		if (buf[at])
+			buf[--at] = '/';
+		at -= len;
+		memcpy(buf + at, name, len);
+	}
+	memmove(buf, buf + at, n - at);
+	return 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+uint64_t *tree_sizes(const struct tree *t)
+{
+	uint64_t *sizes = malloc((t->n_files + 1) * sizeof(*sizes));
+	size_t n = 0;
+
+	for (uint32_t i = 0; sizes && i < t->n_nodes; i++)
+		if (S_ISREG(t->nodes[i].mode))
+			sizes[n++] = t->nodes[i].bytes;
+	if (sizes)
+		qsort(sizes, n, sizeof(*sizes), by_size);
+	return sizes;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The namespace of a mount: every directory, file and symbolic link of the
+ * source, taken once at start and never changed. The children of a directory
+ * are neighbours in one array, sorted by name, so that a lookup is a binary
+ * search and a readdir a walk; a file costs 40 bytes plus its name.
+ *
+ * Node numbers count from 0 (the root); an inode number is the node's + 1.
+ * Reading is safe from all threads.
+ */
+#ifndef GPEMU_FS_TREE_H
+#define GPEMU_FS_TREE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+#define TREE_ROOT 0u
+#define TREE_NONE UINT32_MAX
+
+struct tree_node {
+	uint64_t bytes;	  /* of a file, of a link's target */
+	int64_t mtime_ns; /* since 1970 */
+	uint64_t name;	  /* offset into the names */
+	uint32_t parent;
+	uint32_t first_child, n_children; /* of a directory */
+	uint32_t mode;			  /* S_IFMT and permissions */
+};
+
+struct tree {
+	struct tree_node *nodes;
+	uint32_t n_nodes, n_allocated;
+	char *names;
+	size_t names_bytes, names_allocated;
+	uint64_t n_files;    /* regular files */
+	uint64_t file_bytes; /* the sum of their sizes */
+};
+
+/* A tree with the root alone. -ENOMEM. */
+int tree_init(struct tree *t, uint32_t root_mode, int64_t root_mtime_ns);
+void tree_fini(struct tree *t);
+
+/* What a source found in a directory. */
+struct tree_child {
+	char *name; /* owned by the caller */
+	uint64_t bytes;
+	int64_t mtime_ns;
+	uint32_t mode;
+};
+
+/*
+ * Give directory `dir` its children: sorts `children` by name and appends
+ * them; the first gets number t->nodes[dir].first_child. Once per directory.
+ * -ENOMEM, -EOVERFLOW (more than 2^32 - 1 nodes), -EEXIST (a name twice).
+ */
+int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
+		      size_t n);
+
+const char *tree_name(const struct tree *t, uint32_t node);
+/* TREE_NONE: no such child. */
+uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name);
+/* "a/b/c" below the root (the root is "."); -ENAMETOOLONG. */
+int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n);
+/* The sizes of all files, ascending, malloc'ed; NULL without memory. */
+uint64_t *tree_sizes(const struct tree *t);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every cache policy promises, and what is known in closed form about
+ * some of them under one random pass over the data per epoch.
+ */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+#include "emu/profile_dataset.h"
+#include "fs/cache/cache.h"
+
+enum { N = 10000, EPOCHS = 5 };
+
+static const struct policy_ops *ops_of(size_t i)
+{
+	return container_of(policy_table[i], const struct policy_ops, plugin);
+}
+
+static const struct policy_ops *find(const char *name)
+{
+	struct err err = { 0 };
+	const struct plugin *p =
+		plugin_find(policy_table, "policy", name, &err);
+
+	assert_non_null(p);
+	return container_of(p, const struct policy_ops, plugin);
+}
+
+static struct cache *make(const struct policy_ops *ops, const uint64_t *sizes,
+			  size_t n, uint64_t capacity)
+{
+	struct policy_params params = { .capacity_bytes = capacity,
+					.seed = 1,
+					.file_bytes = sizes,
+					.n_files = n };
+	struct err err = { 0 };
+	struct cache *c;
+
+	assert_int_equal(cache_new(ops, &params, NULL, NULL, &c, &err), 0);
+	return c;
+}
+
+static enum cache_result ask(struct cache *c, uint64_t key, uint64_t bytes)
+{
+	struct cache_object o = { .key = key,
+				  .bytes = bytes,
+				  .file_bytes = bytes };
+	struct cache_entry *e;
+
+	return cache_access(c, &o, &e);
+}
+
+/* --- for every policy --------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void capacity_is_never_exceeded(void **state)
+{
+	uint64_t sizes[200], sorted[200], total = 0;
+	struct rng r = rng_stream(1, "sizes", 0);
+
+	(void)state;
+	for (size_t i = 0; i < 200; i++)
+		total += sizes[i] = 1 + rng_below(&r, 100000);
+	memcpy(sorted, sizes, sizeof(sizes));
+	qsort(sorted, 200, sizeof(*sorted), by_size);
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct cache *c = make(ops_of(p), sorted, 200, total / 3);
+
+		for (int i = 0; i < 20000; i++) {
+			uint64_t key = rng_below(&r, 200);
+
+			ask(c, key, sizes[key]);
+			assert_true(cache_used(c) <= total / 3);
+			assert_true(cache_used(c) <= cache_capacity(c));
+		}
+		cache_free(c);
+	}
+}
+
+/* The books agree with a second set kept by hand. */
+static void counts_and_contents_agree(void **state)
+{
+	(void)state;
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct cache *c = make(ops_of(p), (uint64_t[]){ 7 }, 1, 350);
+		struct rng r = rng_stream(2, "agree", p);
+		uint64_t hits = 0, misses = 0, entered = 0;
+
+		for (int i = 0; i < 5000; i++) {
+			uint64_t key = rng_below(&r, 100);
+			bool there = cache_peek(c, key) != NULL;
+			enum cache_result got = ask(c, key, 7);
+
+			assert_true(there == (got == CACHE_HIT));
+			assert_true((got != CACHE_REJECTED) ==
+				    (cache_peek(c, key) != NULL));
+			hits += got == CACHE_HIT;
+			misses += got != CACHE_HIT;
+			entered += got == CACHE_ADMITTED;
+		}
+		const struct cache_counts *n = cache_counts(c);
+
+		assert_int_equal(n->hits, hits);
+		assert_int_equal(n->misses, misses);
+		assert_int_equal(n->rejected, misses - entered);
+		assert_int_equal(n->evictions, entered - cache_objects(c));
+		assert_int_equal(cache_used(c), 7 * cache_objects(c));
+		cache_free(c);
+	}
+}
+
+static void two_instances_do_not_meet(void **state)
+{
+	(void)state;
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct cache *a = make(ops_of(p), (uint64_t[]){ 1 }, 1, 10);
+		struct cache *b = make(ops_of(p), (uint64_t[]){ 1 }, 1, 10);
+
+		for (uint64_t i = 0; i < 20; i++)
+			ask(a, i, 1);
+		assert_int_equal(cache_objects(b), 0);
+		assert_int_equal(ask(b, 3, 1) == CACHE_HIT, 0);
+		cache_free(a);
+		assert_int_equal(cache_counts(b)->misses, 1);
+		cache_free(b);
+	}
+}
+
+static void removal_is_survived(void **state)
+{
+	(void)state;
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct cache *c = make(ops_of(p), (uint64_t[]){ 1 }, 1, 10);
+		struct rng r = rng_stream(3, "removal", p);
+
+		for (int i = 0; i < 2000; i++) {
+			uint64_t key = rng_below(&r, 30);
+			struct cache_entry *e = cache_peek(c, key);
+
+			if (e && rng_below(&r, 3) == 0)
+				cache_remove(c, e);
+			else
+				ask(c, key, 1);
+		}
+		cache_clear(c);
+		assert_int_equal(cache_used(c), 0);
+		assert_int_equal(ask(c, 1, 1) == CACHE_HIT, 0);
+		cache_free(c);
+	}
+}
+
+static void an_object_too_large_is_rejected(void **state)
+{
+	(void)state;
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct cache *c = make(ops_of(p), (uint64_t[]){ 100 }, 1, 99);
+
+		assert_int_equal(ask(c, 1, 100), CACHE_REJECTED);
+		assert_int_equal(cache_objects(c), 0);
+		cache_free(c);
+	}
+}
+
+static void names_agree(void **state)
+{
+	(void)state;
+	for (size_t p = 0; policy_table[p]; p++) {
+		assert_ptr_equal(find(policy_table[p]->name), ops_of(p));
+		assert_true(strlen(policy_table[p]->summary) > 0);
+	}
+}
+
+/* --- closed forms ------------------------------------------------------- */
+
+/* Object hit ratio of the epochs after the first: one random pass each. */
+static double hit_ratio(const char *policy, const uint64_t *sizes,
+			uint64_t capacity)
+{
+	struct cache *c = make(find(policy), sizes, N, capacity);
+	struct rng r = rng_stream(4, policy, 0);
+	uint32_t order[N];
+	double ratio;
+
+	for (uint32_t i = 0; i < N; i++)
+		order[i] = i;
+	for (int e = 0; e < EPOCHS; e++) {
+		if (e == 2) /* the second epoch is not in steady state yet */
+			cache_reset_counts(c);
+		rng_shuffle_u32(&r, order, N);
+		for (size_t i = 0; i < N; i++)
+			ask(c, order[i], sizes[order[i]]);
+	}
+	ratio = (double)cache_counts(c)->hits / (N * (EPOCHS - 2));
+	cache_free(c);
+	return ratio;
+}
+
+static void policies_match_their_closed_forms(void **state)
+{
+	static uint64_t sizes[N];
+	static const double shares[] = { .35, .65 };
+
+	(void)state;
+	for (size_t i = 0; i < N; i++)
+		sizes[i] = 1000;
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
+		double c = shares[i], e = M_E;
+		uint64_t capacity = (uint64_t)(c * N) * 1000;
+		double fifo = c <= 1 - 1 / e ? -c - log(1 - c)
+					     : 1 - (1 - c) * (e - 1);
+
+		assert_true(fabs(hit_ratio("minio", sizes, capacity) - c) <
+			    .0001);
+		assert_true(fabs(hit_ratio("lru", sizes, capacity) -
+				 (c + (1 - c) * log(1 - c))) < .01);
+		assert_true(fabs(hit_ratio("fifo", sizes, capacity) - fifo) <
+			    .01);
+		/* files of one size: small-file-first is MinIO */
+		assert_true(fabs(hit_ratio("sff", sizes, capacity) - c) <
+			    .0001);
+		assert_true(hit_ratio("none", sizes, capacity) == 0);
+	}
+}
+
+/* Published shares of ImageNet's files: GPEmu artifact, SFF study. */
+static void sff_caches_the_published_share_of_imagenet(void **state)
+{
+	static const struct {
+		double bytes, files;
+	} published[] = {
+		{ .2, .468 }, { .4, .682 }, { .6, .850 }, { .8, .979 }
+	};
+	static uint64_t sizes[N];
+	struct dataset_profile d = { 0 };
+	struct err err = { 0 };
+	uint64_t total = 0;
+
+	(void)state;
+	if (dataset_profile_load("imagenet", &d, &err) < 0)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < N; i++)
+		total += sizes[i] = (uint64_t)dataset_profile_quantile(
+			&d, ((double)i + .5) / N);
+	for (size_t i = 0; i < ARRAY_SIZE(published); i++) {
+		double got = hit_ratio(
+			"sff", sizes,
+			(uint64_t)(published[i].bytes * (double)total));
+
+		if (fabs(got - published[i].files) > .01)
+			fail_msg("at %.0f %% of bytes: %.3f of files, "
+				 "published %.3f",
+				 published[i].bytes * 100, got,
+				 published[i].files);
+	}
+	dataset_profile_free(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_agree),
+		cmocka_unit_test(capacity_is_never_exceeded),
+		cmocka_unit_test(counts_and_contents_agree),
+		cmocka_unit_test(two_instances_do_not_meet),
+		cmocka_unit_test(removal_is_survived),
+		cmocka_unit_test(an_object_too_large_is_rejected),
+		cmocka_unit_test(policies_match_their_closed_forms),
+		cmocka_unit_test(sff_caches_the_published_share_of_imagenet),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
