@@ -425,7 +425,7 @@ static const struct fuse_lowlevel_ops ops = {
 	.create = op_create,
 };
 
-static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+static void fuse_says_at(enum log_level level, const char *fmt, va_list ap)
 {
 	char text[512];
 	size_t n;
@@ -434,8 +434,22 @@ static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
 	n = strlen(text);
 	if (n && text[n - 1] == '\n')
 		text[n - 1] = 0;
-	log_line(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
-		 "%s", text);
+	log_line(level, "%s", text);
+}
+
+static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	fuse_says_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
+		     fmt, ap);
+}
+
+/* While the options are read: libfuse says in several pieces what front_new
+ * says in one line. */
+static void fuse_whispers(enum fuse_log_level level, const char *fmt,
+			  va_list ap)
+{
+	(void)level;
+	fuse_says_at(LOG_LEVEL_DEBUG, fmt, ap);
 }
 
 /* "fsname=SOURCE,..." with what would end an option escaped. */
@@ -477,8 +491,9 @@ int front_new(const struct front_config *config, struct front **ret,
 	f->c = *config;
 	f->uid = getuid();
 	f->gid = getgid();
-	fuse_set_log_func(fuse_says);
+	fuse_set_log_func(fuse_whispers);
 	f->session = fuse_session_new(&args, &ops, sizeof(ops), f);
+	fuse_set_log_func(fuse_says);
 	fuse_opt_free_args(&args);
 	if (!f->session) {
 		front_free(f);

@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What comes out of the mount is what is in the source.
+
+load mount
+
+setup()
+{
+	common_setup
+}
+
+teardown()
+{
+	common_teardown
+}
+
+@test "every policy delivers every byte, to 8 readers at once" {
+	make_files 300 60000
+	head -c 9000001 /dev/urandom >"$src/large"
+	: >"$src/empty"
+	want=$(tree_sum "$src")
+	for policy in $(gpemu-fs --list policy | cut -d' ' -f1); do
+		gpemu-fs -p "$policy" -c 35% "$src" "$mp"
+		for pass in 1 2; do
+			[ "$(tree_sum "$mp")" = "$want" ]
+		done
+		[ "$(stat_of '["used_bytes"]')" -le \
+			"$(stat_of '["capacity_bytes"]')" ]
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+}
+
+@test "random reads of a large file match the source" {
+	head -c 20000003 /dev/urandom >"$src/large"
+	for policy in none lru; do
+		gpemu-fs -p $policy -c 50% "$src" "$mp"
+		python3 - "$src/large" "$mp/large" <<-'END'
+		import os, random, sys
+		a, b = (os.open(p, os.O_RDONLY) for p in sys.argv[1:])
+		size = os.fstat(a).st_size
+		assert os.fstat(b).st_size == size
+		r = random.Random(1)
+		for i in range(2000):
+		    n = r.choice([1, 511, 4096, 70000, 1 << 20, 5 << 20])
+		    at = r.randint(0, size + 5000)
+		    assert os.pread(a, n, at) == os.pread(b, n, at), (n, at)
+		END
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+}
+
+@test "a PyTorch DataLoader, or plain Python, reads the mount" {
+	make_files 100 30000
+	gpemu-fs -p lru "$src" "$mp"
+	python=python3
+	/usr/bin/python3 -c 'import torch' 2>/dev/null && python=/usr/bin/python3
+	$python - "$src" "$mp" <<-'END'
+	import hashlib, os, sys
+	src, mp = sys.argv[1:]
+	names = sorted(os.path.relpath(os.path.join(d, f), mp)
+	               for d, _, fs in os.walk(mp) for f in fs)
+	assert len(names) == 100, names
+	class Files:
+	    def __len__(self):
+	        return len(names)
+	    def __getitem__(self, i):
+	        data = open(os.path.join(mp, names[i]), "rb").read()
+	        return i, hashlib.sha256(data).hexdigest()
+	try:
+	    from torch.utils.data import DataLoader
+	    batches = DataLoader(Files(), batch_size=8, shuffle=True,
+	                         num_workers=2)
+	    got = [(int(i), h) for idx, hs in batches for i, h in zip(idx, hs)]
+	except ImportError:
+	    from multiprocessing import Pool
+	    with Pool(4) as pool:
+	        got = pool.map(Files().__getitem__, range(len(names)))
+	assert sorted(i for i, _ in got) == list(range(100))
+	for i, h in got:
+	    data = open(os.path.join(src, names[i]), "rb").read()
+	    assert hashlib.sha256(data).hexdigest() == h
+	END
+}
+
+@test "names, sizes, times and links are those of the source" {
+	make_files 20 1000
+	ln -s c0/f00000 "$src/link"
+	touch -d '2001-02-03 04:05:06' "$src/c0/f00000"
+	gpemu-fs "$src" "$mp"
+	list="find . -mindepth 1 -printf '%P %y %l %T@\n'"
+	[ "$(cd "$src" && eval "$list" | sort)" = \
+		"$(cd "$mp" && eval "$list" | sort)" ]
+	[ "$(cat "$mp/link" | sha256sum)" = "$(sha256sum <"$src/c0/f00000")" ]
+	[ "$(stat -c %s "$mp/c1/f00001")" = "$(stat -c %s "$src/c1/f00001")" ]
+}
+
+@test "the mount is read-only" {
+	make_files 5 100
+	gpemu-fs "$src" "$mp"
+	for command in 'touch new' 'rm c0/f00000' 'mkdir d' 'mv c0/f00000 x' \
+		'ln -s a b' 'ln c0/f00000 hard' 'chmod 777 c0/f00000' \
+		'truncate -s 0 c0/f00000' 'sh -c "echo >>c0/f00000"'; do
+		run bash -c "cd '$mp' && $command"
+		[ "$status" -ne 0 ]
+		[[ $output == *"Read-only file system"* ]]
+	done
+}
+
+@test "a source that shrinks or loses a file gives an error, not a crash" {
+	make_files 10 50000
+	gpemu-fs -p none "$src" "$mp"
+	: >"$src/c0/f00000"
+	rm "$src/c1/f00001"
+	run cat "$mp/c0/f00000"
+	[ "$status" -ne 0 ]
+	run cat "$mp/c1/f00001"
+	[ "$status" -ne 0 ]
+	cmp "$mp/c2/f00002" "$src/c2/f00002"
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The time a read is asked to take is the time it takes.
+
+load mount
+
+setup()
+{
+	common_setup
+	make_files 1000 3000
+	cat >"$BATS_TEST_TMPDIR/10ms.yaml" <<-END
+	name: 10ms
+	source: a test
+	read: {source: a test, verified: true, latency: {kind: const, value: 10ms}}
+	END
+}
+
+teardown()
+{
+	common_teardown
+}
+
+# measure STORAGE N MODE: what `readers` prints, on a fresh mount
+measure()
+{
+	gpemu-fs -s "$1" -p none "$src" "$mp"
+	readers "$mp" "$2" "$3"
+	fusermount3 -u "$mp"
+	eventually no_daemon
+}
+
+# A busy machine can spoil one measurement, not three in a row: a bound on
+# lateness must hold in one of them, what may never happen in none.
+@test "100 reads of 10 ms in a row: mean error under 50 us" {
+	for try in 1 2 3; do
+		read -r _ round_trip _ <<<"$(measure ideal 100 serial)"
+		read -r _ mean least \
+			<<<"$(measure "$BATS_TEST_TMPDIR/10ms.yaml" 100 serial)"
+		echo "round trip $round_trip us, mean $mean us, least $least us"
+		awk "BEGIN { exit !($least >= 10000) }"
+		awk "BEGIN { exit !($mean - 10000 - $round_trip < 50) }" &&
+			return 0
+	done
+	false
+}
+
+@test "1000 reads of 10 ms at once: 15 ms more than without delay" {
+	for try in 1 2 3; do
+		read -r plain _ _ <<<"$(measure ideal 1000 together)"
+		read -r all _ least \
+			<<<"$(measure "$BATS_TEST_TMPDIR/10ms.yaml" 1000 together)"
+		echo "without delay $plain ms, with $all ms"
+		awk "BEGIN { exit !($least >= 10000) }"
+		awk "BEGIN { exit !($all < $plain + 15) }" && return 0
+	done
+	false
+}

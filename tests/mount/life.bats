@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Starting, stopping, and what goes wrong with either.
+
+load mount
+
+setup()
+{
+	common_setup
+	make_files 5 1000
+}
+
+teardown()
+{
+	common_teardown
+}
+
+@test "it serves when the command returns, and ends with the unmount" {
+	gpemu-fs "$src" "$mp"
+	is_mounted
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+	fusermount3 -u "$mp"
+	eventually no_daemon
+}
+
+@test "SIGTERM and Ctrl-C unmount" {
+	for signal in TERM INT; do
+		# the shell has background commands ignore SIGINT
+		env --default-signal=INT gpemu-fs -f "$src" "$mp" 3>&- &
+		pid=$!
+		pids="${pids-} $pid"
+		eventually is_mounted
+		kill -$signal $pid
+		wait $pid
+		is_not_mounted
+	done
+}
+
+@test "SIGTERM with reads pending ends at once" {
+	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
+	name: slow
+	source: a test
+	read: {source: a test, verified: true, latency: {kind: const, value: 1000s}}
+	END
+	gpemu-fs -f -s "$BATS_TEST_TMPDIR/slow.yaml" "$src" "$mp" 3>&- &
+	pid=$!
+	pids="${pids-} $pid"
+	eventually is_mounted
+	for f in "$mp"/c?/*; do
+		cat "$f" >/dev/null 2>&1 3>&- &
+		readers="${readers-} $!"
+	done
+	sleep .3
+	start=$SECONDS
+	kill $pid
+	wait $pid
+	[ $((SECONDS - start)) -le 2 ]
+	is_not_mounted
+	for r in $readers; do
+		run wait "$r"
+		[ "$status" -ne 0 ]
+	done
+}
+
+@test "the mount of a killed daemon is cleared" {
+	gpemu-fs "$src" "$mp"
+	kill -9 "$(daemon_pid)"
+	eventually no_daemon
+	run ls "$mp"
+	[ "$status" -ne 0 ]
+	run gpemu-fs "$src" "$mp"
+	[ "$status" -eq 0 ]
+	[[ $output == *"was killed"* ]]
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+	[ "$(grep -c " $mp " /proc/mounts)" = 1 ]
+}
+
+# fails STATUS TEXT COMMAND...: one line on stderr, nothing mounted
+fails()
+{
+	local want=$1 text=$2
+
+	shift 2
+	run "$@"
+	echo "$output"
+	[ "$status" -eq "$want" ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *"$text"* ]]
+	is_not_mounted
+}
+
+@test "bad input: one line, the right status, nothing mounted" {
+	fails 1 "No such file or directory" gpemu-fs "$src/none" "$mp"
+	fails 1 "No such file or directory" gpemu-fs "$src" "$mp/none"
+	fails 1 "not a folder" gpemu-fs "$src" "$src/c0/f00000"
+	fails 1 "unknown cache policy 'nope' (known: none lru fifo minio sff" \
+		gpemu-fs -p nope "$src" "$mp"
+	fails 1 "unknown storage profile 'nope'" gpemu-fs -s nope "$src" "$mp"
+	fails 1 "choose a smaller --cache-size" gpemu-fs -c 900T "$src" "$mp"
+	fails 1 "cannot use the mount options" gpemu-fs -o nope "$src" "$mp"
+	fails 1 "not empty" gpemu-fs "$src" "$src"
+	fails 2 "--cache-size: '5Q' is not a size" gpemu-fs -c 5Q "$src" "$mp"
+	fails 2 "--time-scale: 0 is outside" gpemu-fs --time-scale 0 "$src" "$mp"
+	fails 2 "missing argument" gpemu-fs "$src"
+	echo 'cache_pollicy: lru' >"$BATS_TEST_TMPDIR/c.yaml"
+	fails 2 "c.yaml:1:1: unknown key 'cache_pollicy'" \
+		gpemu-fs --config "$BATS_TEST_TMPDIR/c.yaml" "$src" "$mp"
+	printf 'name: x\nsource: a test\nread:\n  latency: {kind: const, value: -5ms}\n' \
+		>"$BATS_TEST_TMPDIR/s.yaml"
+	fails 1 "s.yaml:4:33:" \
+		gpemu-fs -s "$BATS_TEST_TMPDIR/s.yaml" "$src" "$mp"
+}
+
+@test "a mount point in use is left alone" {
+	gpemu-fs "$src" "$mp"
+	run gpemu-fs "$src" "$mp"
+	[ "$status" -eq 1 ]
+	[[ $output == *"already a mount point"* ]]
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+}
+
+@test "--config is overridden by flags, and --dump-config reads back" {
+	printf 'cache_policy: fifo\ncache_size: 7%%\n' >"$BATS_TEST_TMPDIR/c.yaml"
+	gpemu-fs --config "$BATS_TEST_TMPDIR/c.yaml" -p minio --dump-config \
+		"$src" "$mp" >"$BATS_TEST_TMPDIR/d.yaml"
+	grep -q '^cache_policy: minio$' "$BATS_TEST_TMPDIR/d.yaml"
+	grep -q '^cache_size: 7%$' "$BATS_TEST_TMPDIR/d.yaml"
+	gpemu-fs --config "$BATS_TEST_TMPDIR/d.yaml" --dump-config \
+		"$src" "$mp" | cmp - "$BATS_TEST_TMPDIR/d.yaml"
+}

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+# What the mount tests share: a private folder, mounts that always go away.
+
+common_setup()
+{
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	PATH=$BUILD:$BUILD/tests/mount:$PATH
+	[ -e /dev/fuse ] || skip "no /dev/fuse"
+	[ "$(id -u)" = 0 ] || command -v fusermount3 >/dev/null ||
+		skip "not root and no fusermount3"
+	src=$BATS_TEST_TMPDIR/src
+	mp=$BATS_TEST_TMPDIR/mp
+	mkdir "$src" "$mp"
+}
+
+common_teardown()
+{
+	local at pid
+
+	while read -r _ at _; do
+		[[ $at == "$BATS_TEST_TMPDIR"/* ]] && fusermount3 -u -z "$at"
+	done </proc/mounts
+	for pid in ${pids-}; do
+		kill -9 "$pid" 2>/dev/null || true
+	done
+}
+
+# make_files N BYTES: N files of about BYTES random bytes in five folders
+make_files()
+{
+	python3 - "$src" "$@" <<-'END'
+	import os, random, sys
+	src, n, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+	r = random.Random(1)
+	for c in range(5):
+	    os.makedirs(f"{src}/c{c}", exist_ok=True)
+	for i in range(n):
+	    with open(f"{src}/c{i % 5}/f{i:05}", "wb") as f:
+	        f.write(r.randbytes(r.randint(1, 2 * size)))
+	END
+}
+
+# tree_sum DIR: one checksum over names and contents
+tree_sum()
+{
+	(cd "$1" && find . -type f -print0 | sort -z |
+		xargs -0 -P 8 -n 32 sha256sum | sort | sha256sum)
+}
+
+# stat_of FIELD: a number of the mount's stats
+stat_of()
+{
+	python3 -c 'import json, sys
+print(eval("s" + sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' \
+		"$mp/.gpemu/stats" "$1"
+}
+
+# eventually COMMAND: within five seconds
+eventually()
+{
+	local i
+
+	for i in $(seq 100); do
+		"$@" && return 0
+		sleep .05
+	done
+	return 1
+}
+
+is_mounted()
+{
+	grep -q " $mp fuse.gpemu-fs " /proc/mounts
+}
+
+is_not_mounted()
+{
+	! is_mounted
+}
+
+# daemon_pid: of the gpemu-fs that serves $mp
+daemon_pid()
+{
+	pgrep -f "gpemu-fs .*$mp"
+}
+
+no_daemon()
+{
+	! daemon_pid >/dev/null
+}

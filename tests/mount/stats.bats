@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# MOUNTPOINT/.gpemu: stats, config and control.
+
+load mount
+
+setup()
+{
+	common_setup
+}
+
+teardown()
+{
+	common_teardown
+}
+
+read_all()
+{
+	find "$mp" -type f -exec cat {} + >/dev/null
+}
+
+@test "the control folder is there but does not show" {
+	make_files 5 100
+	gpemu-fs "$src" "$mp"
+	[ "$(ls -A "$mp" | tr '\n' ' ')" = "c0 c1 c2 c3 c4 " ]
+	[ "$(ls "$mp/.gpemu" | tr '\n' ' ')" = \
+		"config control stats stats.prom " ]
+	python3 -m json.tool "$mp/.gpemu/stats" >/dev/null
+	grep -q '^gpemu_fs_hits 0$' "$mp/.gpemu/stats.prom"
+	grep -q '^cache_policy: lru$' "$mp/.gpemu/config"
+}
+
+@test "hits and misses are counted once for an open, by epoch" {
+	make_files 50 5000
+	gpemu-fs -p minio -c 100% "$src" "$mp"
+	echo epoch >"$mp/.gpemu/control"
+	find "$mp" -type f -exec dd if={} of=/dev/null bs=512 status=none \;
+	echo epoch >"$mp/.gpemu/control"
+	read_all
+	[ "$(stat_of '["misses"]')" = 50 ]
+	[ "$(stat_of '["hits"]')" = 50 ]
+	[ "$(stat_of '["backend_reads"]')" = 50 ]
+	[ "$(stat_of '["epochs"][0]["misses"]')" = 50 ]
+	[ "$(stat_of '["epochs"][1]["hits"]')" = 50 ]
+	[ "$(stat_of '["epochs"].__len__()')" = 2 ]
+	[ "$(stat_of '["read_amplification"]')" = 1.0 ]
+}
+
+@test "identical misses share one fetch" {
+	head -c 2000000 /dev/urandom >"$src/one"
+	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
+	name: slow
+	source: a test
+	read: {source: a test, verified: true, latency: {kind: const, value: 300ms}}
+	END
+	gpemu-fs -s "$BATS_TEST_TMPDIR/slow.yaml" -p lru -c 100% "$src" "$mp"
+	for i in 1 2 3 4 5 6 7 8; do
+		cat "$mp/one" >/dev/null &
+	done
+	wait
+	[ "$(stat_of '["backend_reads"]')" = 1 ]
+}
+
+@test "commands: reset, drop-cache, set; errors change nothing" {
+	make_files 20 5000
+	gpemu-fs -p minio -c 100% "$src" "$mp"
+	control=$mp/.gpemu/control
+	read_all
+	echo reset >"$control"
+	[ "$(stat_of '["misses"]')" = 0 ]
+	[ "$(stat_of '["objects"]')" = 20 ]
+	echo drop-cache >"$control"
+	[ "$(stat_of '["objects"]')" = 0 ]
+	printf 'set cache_policy fifo\nset cache_size 10%%\n' >"$control"
+	[ "$(stat_of '["policy"]')" = fifo ]
+	grep -q '^cache_size: 10%$' "$mp/.gpemu/config"
+	echo 'set storage hdd' >"$control"
+	[ "$(stat_of '["storage"]')" = hdd ]
+	for bad in 'set cache_policy nope' 'set cache_size 5Q' 'set x y' \
+		'set storage nope' bogus 'reset now' 'set'; do
+		run sh -c "echo '$bad' >'$control'"
+		[ "$status" -ne 0 ]
+	done
+	[ "$(stat_of '["policy"]')" = fifo ]
+	read_all
+}
+
+@test "closed forms hold through the mount" {
+	mkdir "$src/c"
+	python3 - "$src/c" <<-'END'
+	import sys
+	for i in range(3000):
+	    open(f"{sys.argv[1]}/{i:05}", "wb").write(b"x" * 1000)
+	END
+	for policy in lru fifo minio; do
+		gpemu-fs -p $policy -c 35% "$src" "$mp"
+		python3 - "$mp" $policy <<-'END'
+		import json, math, random, sys
+		mp, policy = sys.argv[1:]
+		r, order = random.Random(1), list(range(3000))
+		for epoch in range(4):
+		    r.shuffle(order)
+		    open(f"{mp}/.gpemu/control", "w").write("epoch\n")
+		    for i in order:
+		        open(f"{mp}/c/{i:05}", "rb").read()
+		e = json.load(open(f"{mp}/.gpemu/stats"))["epochs"][2:]
+		got = sum(x["hit_ratio"] for x in e) / len(e)
+		c = .35
+		want = {"minio": c, "lru": c + (1 - c) * math.log(1 - c),
+		        "fifo": -c - math.log(1 - c)}[policy]
+		print(policy, got, want)
+		assert abs(got - want) < .01
+		END
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+}
