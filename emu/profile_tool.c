@@ -26,9 +26,14 @@ FILE *profile_tool_out(const struct cli_common *common)
 
 	if (!common->json || strcmp(common->json, "-"))
 		return stdout;
-	/* lives until the program ends, as stdout does */
 	nowhere = fopen("/dev/null", "we");
 	return nowhere ? nowhere : stderr;
+}
+
+void profile_tool_out_close(FILE **f)
+{
+	if (*f != stdout && *f != stderr)
+		fclose(*f);
 }
 
 /* --- one line about a profile ----------------------------------------- */
@@ -155,6 +160,9 @@ int profile_tool_list(int argc, char **argv)
 	int r = 0, only = -1;
 
 	cli_parse(&program, argc, argv, &o, &kind);
+
+	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
+
 	if (kind && (only = profile_tool_kind(kind)) < 0) {
 		fprintf(stderr,
 			"%s: unknown kind '%s' (known: gpu storage "
@@ -165,8 +173,7 @@ int profile_tool_list(int argc, char **argv)
 	}
 	for (int k = 0; r == 0 && k < PROFILE_N_KINDS; k++)
 		if (!kind || k == only)
-			r = list_kind((enum profile_kind)k,
-				      profile_tool_out(&o.common), j, &err);
+			r = list_kind((enum profile_kind)k, f, j, &err);
 	if (r == 0 && o.common.json)
 		r = json_write(j, o.common.json, &err);
 	conf_free(fields, &o);
@@ -268,12 +275,13 @@ int profile_tool_check(int argc, char **argv)
 	struct options o = { 0 };
 	struct err err = { 0 };
 	int r = 1; /* good */
-	FILE *f;
 
 	if (!files)
 		return cli_fail(-ENOMEM, &err);
 	cli_parse(&program, argc, argv, &o, files);
-	f = profile_tool_out(&o.common);
+
+	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
+
 	for (size_t i = 0; files[i]; i++)
 		r &= check_file(files[i], f, j);
 	if (!files[0])

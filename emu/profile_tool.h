@@ -10,6 +10,7 @@
 
 /* Where text for people goes: stdout, or nowhere when --json takes that. */
 FILE *profile_tool_out(const struct cli_common *common);
+void profile_tool_out_close(FILE **f);
 
 /* The kind that a word names, or -ENOENT. */
 int profile_tool_kind(const char *word);

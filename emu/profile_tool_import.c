@@ -450,12 +450,15 @@ int profile_tool_verify(int argc, char **argv)
 	int r;
 
 	cli_parse(&program, argc, argv, &o, &name);
+
+	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
+
 	if (!o.against) {
 		fprintf(stderr, "%s: --against is needed\n", program.name);
 		conf_free(verify_fields, &o);
 		return EXIT_STATUS_USAGE;
 	}
-	r = verify(name, &o, profile_tool_out(&o.common), j, &err);
+	r = verify(name, &o, f, j, &err);
 	if (r == 0 && o.common.json)
 		r = json_write(j, o.common.json, &err);
 	conf_free(verify_fields, &o);

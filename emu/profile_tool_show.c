@@ -405,6 +405,9 @@ int profile_tool_show(int argc, char **argv)
 	int r;
 
 	cli_parse(&program, argc, argv, &o, words);
+
+	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
+
 	r = words[1] ? profile_tool_kind(words[0]) : -ENOENT;
 	if (r >= 0) {
 		kind = (enum profile_kind)r;
@@ -414,11 +417,11 @@ int profile_tool_show(int argc, char **argv)
 		r = find_kind(args[0], &kind, &err);
 	}
 	if (r == 0)
-		r = show(kind, args, profile_tool_out(&o.common), &j, &err);
+		r = show(kind, args, f, &j, &err);
 	if (r == 0 && o.common.json)
 		r = j ? json_write(j, o.common.json, &err) : -ENOMEM;
 	conf_free(fields, &o);
-	if (r == -EDOM) {
+	if (r == -EDOM) { /* said something that cannot be meant */
 		cli_fail(r, &err);
 		return EXIT_STATUS_USAGE;
 	}

@@ -392,9 +392,8 @@ static void bad_tables(void **state)
 		csv_free(&csv);
 	}
 	/* the order asked for, any line ends, no newline at the end */
-	assert_int_equal(csv_parse(dos, strlen(dos), "t.csv", columns, &csv,
-				   NULL),
-			 0);
+	assert_int_equal(
+		csv_parse(dos, strlen(dos), "t.csv", columns, &csv, NULL), 0);
 	assert_int_equal(csv.n_rows, 2);
 	assert_string_equal(csv_text(&csv, 0, 0), "2");
 	assert_string_equal(csv_text(&csv, 0, 1), "1");
