@@ -209,12 +209,11 @@ static const struct conf_field time_fields[] = {
 		key, CONF_RECORD, offsetof(struct storage_class, member), \
 			.fields = time_fields, .check = check_time        \
 	}
-#define SOURCED(type, at)                                           \
-	{ "source", CONF_STRING, offsetof(type, at source),         \
-	  .required = true },                                       \
-	{                                                           \
-		"verified", CONF_BOOL, offsetof(type, at verified), \
-			.required = true                            \
+#define SOURCED(type, at)                                          \
+	{ "source", CONF_STRING, offsetof(type, at source),        \
+	  .required = true },                                      \
+	{                                                          \
+		"verified", CONF_BOOL, offsetof(type, at verified) \
 	}
 
 static const struct conf_field class_fields[] = {
@@ -266,8 +265,9 @@ static const struct conf_field iops_fields[] = {
 #define CLASS(key, n)                                                      \
 	{                                                                  \
 		key, CONF_RECORD, offsetof(struct storage_profile, op[n]), \
-			.required = true, .fields = class_fields           \
+			.fields = class_fields                             \
 	}
+/* What is left out costs nothing; what is there names its source. */
 static const struct conf_field fields[] = {
 	{ "name", CONF_STRING, offsetof(struct storage_profile, name),
 	  .required = true },
@@ -275,10 +275,9 @@ static const struct conf_field fields[] = {
 	  .required = true },
 	{ "notes", CONF_STRING, offsetof(struct storage_profile, notes) },
 	/* their offsets count from the whole profile */
-	{ "channels", CONF_RECORD, 0, .required = true,
-	  .fields = channels_fields },
-	{ "link", CONF_RECORD, 0, .required = true, .fields = link_fields },
-	{ "iops", CONF_RECORD, 0, .required = true, .fields = iops_fields },
+	{ "channels", CONF_RECORD, 0, .fields = channels_fields },
+	{ "link", CONF_RECORD, 0, .fields = link_fields },
+	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
 	CLASS("open", STORAGE_OPEN),
 	CLASS("lookup", STORAGE_LOOKUP),
 	CLASS("readdir", STORAGE_READDIR),

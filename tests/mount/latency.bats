@@ -11,7 +11,7 @@ setup()
 	cat >"$BATS_TEST_TMPDIR/10ms.yaml" <<-END
 	name: 10ms
 	source: a test
-	read: {source: a test, verified: true, latency: {kind: const, value: 10ms}}
+	read: {source: a test, latency: {kind: const, value: 10ms}}
 	END
 }
 

@@ -40,7 +40,7 @@ teardown()
 	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
 	name: slow
 	source: a test
-	read: {source: a test, verified: true, latency: {kind: const, value: 1000s}}
+	read: {source: a test, latency: {kind: const, value: 1000s}}
 	END
 	gpemu-fs -f -s "$BATS_TEST_TMPDIR/slow.yaml" "$src" "$mp" 3>&- &
 	pid=$!

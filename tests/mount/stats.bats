@@ -51,7 +51,7 @@ read_all()
 	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
 	name: slow
 	source: a test
-	read: {source: a test, verified: true, latency: {kind: const, value: 300ms}}
+	read: {source: a test, latency: {kind: const, value: 300ms}}
 	END
 	gpemu-fs -s "$BATS_TEST_TMPDIR/slow.yaml" -p lru -c 100% "$src" "$mp"
 	for i in 1 2 3 4 5 6 7 8; do
