@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -23,6 +24,7 @@ struct tick {
 	uint64_t spin_ns;
 	bool fake;
 	uint64_t fake_now;
+	bool realtime;	   /* atomic: a thread was granted SCHED_FIFO */
 	struct hist error; /* lateness, wall ns */
 };
 
@@ -156,7 +158,20 @@ json_t *tick_error_json(const struct tick *t)
 
 	json_object_set_new(j, "spin",
 			    json_real((double)t->spin_ns / NS_PER_US));
+	json_object_set_new(
+		j, "realtime",
+		json_boolean(__atomic_load_n(&t->realtime, __ATOMIC_RELAXED)));
 	return j;
+}
+
+void tick_urgent(struct tick *t)
+{
+	/* the lowest of the real-time priorities: ahead of all ordinary
+	 * threads, behind whatever the machine's owner put above */
+	struct sched_param param = { .sched_priority = 1 };
+
+	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &param) == 0)
+		__atomic_store_n(&t->realtime, true, __ATOMIC_RELAXED);
 }
 
 uint64_t tick_wall(void)

@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 /* The spin that main programs use unless told otherwise. Source: measured,
- * tests/bench/timer on two busy cores, see docs/timing.md. */
-#define TICK_DEFAULT_SPIN_NS 60000u
+ * tests/bench/timer.c, see docs/timing.md. */
+#define TICK_DEFAULT_SPIN_NS 120000u
 
 /* "Never" as a deadline. */
 #define TICK_NEVER UINT64_MAX
@@ -59,8 +59,17 @@ bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 int tick_cond_init(pthread_cond_t *cond);
 /* Spin out what tick_cond_wait left, and count the error of this deadline. */
 void tick_finish(struct tick *t, uint64_t deadline);
-/* {"mean","p50","p90","p99","max"} of lateness and "spin", all in wall us. */
+/* {"mean","p50","p90","p99","max"} of lateness and "spin", all in wall us,
+ * and "realtime": were the waiting threads granted SCHED_FIFO? */
 json_t *tick_error_json(const struct tick *t);
+
+/*
+ * Ask for the calling thread to run ahead of all ordinary ones (SCHED_FIFO),
+ * so that a busy machine does not make it late; for threads that wait for
+ * deadlines and do little else. Needs CAP_SYS_NICE or RLIMIT_RTPRIO; without,
+ * nothing changes. Whether it was granted is in tick_error_json.
+ */
+void tick_urgent(struct tick *t);
 
 /* Wall time for measuring what is real: monotonic ns, arbitrary origin. */
 uint64_t tick_wall(void);

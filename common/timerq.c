@@ -64,6 +64,7 @@ static void *run(void *arg)
 {
 	struct timerq *q = arg;
 
+	tick_urgent(q->tick);
 	pthread_mutex_lock(&q->lock);
 	while (!q->stopping) {
 		if (!q->n) {

@@ -59,7 +59,7 @@ static const struct conf_field fields[] = {
 	{ "spin", CONF_DURATION, offsetof(struct options, spin),
 	  .arg = "DURATION", .max = NS_PER_MS,
 	  .help = "spin this long before a deadline instead of sleeping "
-		  "(default: 60us)" },
+		  "(default: 120us)" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };

@@ -5,6 +5,8 @@
  * mean time of a read in us, and the shortest.
  *
  *	serial      one after the other
+ *	paced       the same, with 10 ms of idleness before each: a processor
+ *		    that slept answers later than one in a busy loop
  *	together    N threads that start their reads at once
  */
 #include <fcntl.h>
@@ -94,8 +96,11 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[3], "together"))
 		together();
 	else
-		for (int i = 0; i < all.n; i++)
+		for (int i = 0; i < all.n; i++) {
+			if (!strcmp(argv[3], "paced"))
+				tick_pause(10000000);
 			read_one(i);
+		}
 	wall = tick_wall() - start;
 	for (int i = 0; i < all.n; i++) {
 		sum += all.took_ns[i];
