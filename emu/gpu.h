@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An emulated GPU: a copy stream and a compute stream, each a time until
+ * which it is busy. Pure: no clock, no lock, no waiting; the caller says when
+ * a batch is ready and is told when its copy and its computation begin and
+ * end, all in emulated ns. Since the times follow from each other and not
+ * from when somebody woke up, lateness never adds up.
+ *
+ * Overlapped (the default): the device holds two batches, so the copy of a
+ * batch runs beside the computation of the one before it,
+ *
+ *	copy     |--0--|--1--|      |--2--|      |--3--|
+ *	compute        |-----0------|-----1------|-----2------|
+ *
+ * and waits until the batch two before it has been computed. Blocking: one
+ * batch on the device; a copy begins when the computation before it ended.
+ *
+ * While the compute stream is idle before a step, the step waits first for
+ * its batch (data wait), then for the copy (transfer stall); the two add up
+ * to the idle time.
+ */
+#ifndef GPEMU_EMU_GPU_H
+#define GPEMU_EMU_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "emu/profile_gpu.h"
+
+enum gpu_transfer { GPU_TRANSFER_OVERLAP, GPU_TRANSFER_BLOCKING };
+
+struct gpu {
+	enum gpu_transfer transfer;
+	uint64_t compute_end;	/* of the last batch submitted */
+	uint64_t room_ns;	/* the device has room for a batch from then */
+};
+
+struct gpu_step {
+	uint64_t copy_start, copy_end;
+	uint64_t compute_start, compute_end;
+	uint64_t data_wait_ns;	    /* idle for want of the batch */
+	uint64_t transfer_stall_ns; /* idle while the batch was copied */
+};
+
+/* "overlap" or "blocking"; -EINVAL with a text. */
+int gpu_transfer_parse(const char *s, enum gpu_transfer *ret, struct err *err);
+
+/* An idle, empty device at emulated time `now`. */
+void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now);
+
+/*
+ * The next batch, in host memory and ready at `ready`, is copied in
+ * `copy_ns` and computed in `compute_ns`. A batch ready before the device has
+ * room waits for the room.
+ */
+void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
+		uint64_t compute_ns, struct gpu_step *ret);
+
+/* From when on the device has room for the next batch. */
+uint64_t gpu_room(const struct gpu *g);
+
+/*
+ * May `batch` samples of the model be trained on this GPU? -E2BIG with a text
+ * that names the largest batch that fits; -ERANGE when it would fit but lies
+ * outside the measured table and `extrapolate` is not set.
+ */
+int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
+		    uint64_t batch, bool extrapolate, struct err *err);
+
+#endif

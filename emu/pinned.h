@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pool of page-locked, page-aligned buffers, as cudaHostAlloc gives them.
+ * The memory is really locked: it counts against RLIMIT_MEMLOCK and cannot be
+ * swapped or evicted. Buffers grow when a larger one is asked for.
+ *
+ * Any thread may get and put.
+ */
+#ifndef GPEMU_EMU_PINNED_H
+#define GPEMU_EMU_PINNED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct pinned_buffer {
+	void *data; /* 4096-aligned, locked, `size` bytes */
+	size_t size;
+};
+
+struct pinned_pool;
+
+/*
+ * `n` buffers of `bytes` each (may be 0), locked and touched now.
+ * -EPERM, -ENOMEM: the limit is too low, with a text that says what it would
+ * have to be; -ENOMEM also when there is no memory.
+ */
+int pinned_new(size_t n, size_t bytes, struct pinned_pool **ret,
+	       struct err *err);
+/* Every buffer must have been put back. NULL is allowed. */
+void pinned_free(struct pinned_pool *p);
+
+/*
+ * A buffer of at least `bytes`; waits until one is put back. -EPERM, -ENOMEM:
+ * it could not grow. -ECANCELED after pinned_cancel.
+ */
+int pinned_get(struct pinned_pool *p, size_t bytes, struct pinned_buffer **ret,
+	       struct err *err);
+void pinned_put(struct pinned_pool *p, struct pinned_buffer *b);
+/* Whoever waits in pinned_get, now or later, gets -ECANCELED. */
+void pinned_cancel(struct pinned_pool *p);
+
+#endif

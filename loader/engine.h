@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plug-in kind `engine`: how the bytes of samples are read. One instance
+ * belongs to one worker thread, which calls everything here.
+ *
+ *	worker: while (engine->next(state, feed, &fetch) == 0)
+ *			prepare the sample, put it into its batch
+ *	engine: in next(), takes as many samples as it likes to have on the way
+ *		(feed_take), reports each that was read (feed_done), and
+ *		returns one of those
+ *
+ * So every worker reads for itself and hands nothing to another thread.
+ */
+#ifndef GPEMU_LOADER_ENGINE_H
+#define GPEMU_LOADER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/plugin.h"
+
+/* One sample on its way. The host's; the engine's from take to next. */
+struct fetch {
+	int dirfd;
+	const char *path; /* relative to dirfd */
+	void *buf;	  /* room for size + 1 bytes: a file that has grown
+			   * shows, and cannot overflow */
+	uint64_t size;	  /* bytes, as the dataset was scanned */
+	unsigned slot;	  /* 0..depth-1, no other fetch on its way has it */
+
+	int error;	  /* 0 or -errno, set by feed_done */
+	uint64_t start_ns, done_ns; /* emulated: taken, seen to be done */
+
+	/* the host's alone */
+	struct window *window;
+	uint32_t pos; /* in the window, in the epoch's order */
+	uint32_t sample;
+};
+
+/* What the host offers an engine; one per worker. */
+struct feed;
+
+/*
+ * The next sample to read. At most `depth` are on their way; -EAGAIN when no
+ * more may be, or, without `wait`, when there is no work now. With `wait` it
+ * blocks for work, and must only be asked so when none is on its way.
+ * -ECANCELED: the host is stopping. Other: the host has failed.
+ */
+int feed_take(struct feed *f, bool wait, struct fetch **ret);
+/*
+ * The read of a sample has ended: `result` is the file's length, size + 1 when
+ * it is longer than size, or -errno. Any length but `size` becomes -ESTALE:
+ * a sample is the file as it was scanned.
+ */
+void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
+
+struct engine_ops {
+	struct plugin plugin; /* state_size: per worker, zeroed by the host */
+	/*
+	 * A worker owns a batch: it reads all of its samples, and their places
+	 * in it are those of the order. Otherwise samples go one by one to
+	 * whichever worker asks, and fill the batches of a window in the order
+	 * in which they have been read.
+	 */
+	bool whole_batches;
+	/* `depth`: fetches that may be on their way at once. NULL: nothing to
+	 * set up. -EPERM, -ENOMEM: not available now. On the worker's thread. */
+	int (*init)(void *state, unsigned depth, struct err *err);
+	/* After init, also a failed one; afterwards nothing writes to any
+	 * fetch's buffer. NULL: nothing to release. */
+	void (*fini)(void *state);
+	/*
+	 * Wait for a sample that was read and return it. -ECANCELED as from
+	 * feed_take; another error is the engine's end. NULL: batches are made
+	 * out of nothing, no worker is started.
+	 */
+	int (*next)(void *state, struct feed *feed, struct fetch **ret,
+		    struct err *err);
+};
+
+extern const struct plugin *const engine_table[];
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/flow.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/util.h"
+
+struct flow {
+	struct flow_config c;
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* a window is free, an epoch began, stopping */
+	pthread_cond_t done; /* a batch is complete, stopping */
+	struct window *windows;
+	/* all below: lock */
+	struct window **free; /* a stack, the warmest on top */
+	uint32_t n_free;
+	struct window **open;	 /* n_windows, by index modulo n_windows */
+	uint64_t n_opened;	 /* the next window's index */
+	struct window *current;	 /* being handed out */
+	uint64_t out_window;	 /* index of the window to deliver from */
+	uint32_t out_batch;
+	uint64_t epoch;
+	const uint32_t *order;
+	uint64_t n_left; /* samples of the epoch in no window yet */
+	bool stopping;
+	int error;
+	struct err err;
+};
+
+static int window_init(struct window *w, const struct flow_config *c)
+{
+	size_t n = (size_t)c->batch * c->superbatch;
+
+	w->batch = calloc(c->superbatch, sizeof(*w->batch));
+	w->place = calloc(n, sizeof(*w->place));
+	w->raw_at = calloc(n, sizeof(*w->raw_at));
+	return w->batch && w->place && w->raw_at ? 0 : -ENOMEM;
+}
+
+static void window_fini(struct window *w)
+{
+	buffer_free(&w->raw);
+	buffer_free(&w->out);
+	free(w->batch);
+	free(w->place);
+	free(w->raw_at);
+}
+
+int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+	int r = f ? 0 : -ENOMEM;
+
+	if (r == 0) {
+		f->c = *c;
+		pthread_mutex_init(&f->lock, NULL);
+		pthread_cond_init(&f->work, NULL);
+		tick_cond_init(&f->done);
+		f->windows = calloc(c->n_windows, sizeof(*f->windows));
+		f->free = calloc(c->n_windows, sizeof(struct window *));
+		f->open = calloc(c->n_windows, sizeof(struct window *));
+		r = f->windows && f->free && f->open ? 0 : -ENOMEM;
+	}
+	for (uint32_t i = 0; r == 0 && i < c->n_windows; i++) {
+		r = window_init(&f->windows[i], c);
+		f->free[f->n_free++] = &f->windows[i];
+	}
+	if (r < 0) {
+		flow_free(f);
+		return err_set(err, r, "out of memory for %u windows",
+			       c->n_windows);
+	}
+	*ret = f;
+	return 0;
+}
+
+void flow_free(struct flow *f)
+{
+	if (!f)
+		return;
+	for (uint32_t i = 0; f->windows && i < f->c.n_windows; i++)
+		window_fini(&f->windows[i]);
+	pthread_cond_destroy(&f->work);
+	pthread_cond_destroy(&f->done);
+	pthread_mutex_destroy(&f->lock);
+	free(f->windows);
+	free(f->free);
+	free(f->open);
+	free(f);
+}
+
+void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
+		uint64_t n)
+{
+	pthread_mutex_lock(&f->lock);
+	f->epoch = epoch;
+	f->order = order;
+	f->n_left = n;
+	pthread_cond_broadcast(&f->work);
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* Lay out the window's batches and its memory. 0 or -ENOMEM. */
+static int lay_out(const struct flow_config *c, struct window *w)
+{
+	size_t raw = 0;
+
+	w->n_batches = (w->n + c->batch - 1) / c->batch;
+	for (uint32_t i = 0; i < w->n_batches; i++) {
+		struct batch *b = &w->batch[i];
+
+		b->window = w;
+		b->place = w->place + (size_t)i * c->batch;
+		b->n = MIN(c->batch, w->n - i * c->batch);
+		atomic_store_explicit(&b->pending, b->n, memory_order_relaxed);
+		b->complete = false;
+	}
+	if (c->stride)
+		return buffer_reserve(&w->out, c->stride * w->n);
+	for (uint32_t i = 0; i < w->n; i++) {
+		w->raw_at[i] = raw;
+		raw += c->data->size[w->order[i]] + 1;
+	}
+	return buffer_reserve(&w->raw, raw);
+}
+
+/* Under the lock; NULL when no window is free or the epoch has no more. */
+static struct window *open_window(struct flow *f)
+{
+	uint64_t whole = (uint64_t)f->c.batch * f->c.superbatch;
+	struct window *w;
+
+	if (f->n_left == 0 || f->n_free == 0)
+		return NULL;
+	w = f->free[--f->n_free];
+	w->index = f->n_opened++;
+	w->epoch = f->epoch;
+	w->order = f->order;
+	w->n = (uint32_t)MIN(whole, f->n_left);
+	w->taken = 0;
+	w->released = 0;
+	atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
+	f->order += w->n;
+	f->n_left -= w->n;
+	f->open[w->index % f->c.n_windows] = w;
+	if (lay_out(&f->c, w) < 0) {
+		f->stopping = true;
+		f->error = err_set(&f->err, -ENOMEM,
+				   "out of memory for the batches on their "
+				   "way: use a smaller --batch, --prefetch or "
+				   "--superbatch");
+		pthread_cond_broadcast(&f->work);
+		pthread_cond_broadcast(&f->done);
+		return NULL;
+	}
+	return w;
+}
+
+int flow_lease(struct flow *f, uint32_t want, bool wait, struct window **ret,
+	       uint32_t *ret_pos, uint32_t *ret_end)
+{
+	struct window *w;
+	int r = -EAGAIN;
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->stopping) {
+		w = f->current;
+		if (!w || w->taken == w->n)
+			w = f->current = open_window(f);
+		if (w || (!wait && !f->stopping))
+			break;
+		if (!f->stopping)
+			pthread_cond_wait(&f->work, &f->lock);
+	}
+	if (f->stopping) {
+		r = -ECANCELED;
+	} else if (w) {
+		uint32_t in_batch = f->c.batch - w->taken % f->c.batch;
+
+		*ret = w;
+		*ret_pos = w->taken;
+		w->taken += MIN(want, MIN(in_batch, w->n - w->taken));
+		*ret_end = w->taken;
+		r = 0;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+struct batch *flow_batch(const struct flow *f, struct window *w, uint32_t slot)
+{
+	return &w->batch[slot / f->c.batch];
+}
+
+bool flow_finish(struct batch *b)
+{
+	/* release: what this thread wrote to the batch; acquire: what all the
+	 * others did, for the one that finishes it */
+	return atomic_fetch_sub_explicit(&b->pending, 1,
+					 memory_order_acq_rel) == 1;
+}
+
+/* Under the lock: the batch that leaves next, NULL while it has no window. */
+static struct batch *out_batch(struct flow *f)
+{
+	struct window *w;
+
+	if (f->out_window == f->n_opened)
+		return NULL;
+	w = f->open[f->out_window % f->c.n_windows];
+	return &w->batch[f->out_batch];
+}
+
+void flow_complete(struct flow *f, struct batch *b)
+{
+	pthread_mutex_lock(&f->lock);
+	b->complete = true;
+	if (b == out_batch(f))
+		pthread_cond_signal(&f->done);
+	pthread_mutex_unlock(&f->lock);
+}
+
+int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
+{
+	struct batch *b = NULL;
+	bool late = false;
+	int r = 0;
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->stopping && !late) {
+		b = out_batch(f);
+		if (b && b->complete)
+			break;
+		late = tick_cond_wait(f->c.tick, &f->done, &f->lock, deadline);
+	}
+	if (f->stopping) {
+		r = -ECANCELED;
+	} else if (!b || !b->complete) {
+		r = -ETIMEDOUT;
+	} else {
+		*ret = b;
+		if (++f->out_batch == b->window->n_batches) {
+			f->out_window++;
+			f->out_batch = 0;
+		}
+	}
+	pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+void flow_release(struct flow *f, struct batch *b)
+{
+	struct window *w = b->window;
+
+	pthread_mutex_lock(&f->lock);
+	if (++w->released == w->n_batches) {
+		f->free[f->n_free++] = w;
+		pthread_cond_broadcast(&f->work);
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+void flow_stop(struct flow *f, int r, const struct err *err)
+{
+	pthread_mutex_lock(&f->lock);
+	f->stopping = true;
+	if (r < 0 && f->error == 0) {
+		f->error = r;
+		f->err = *err;
+	}
+	pthread_cond_broadcast(&f->work);
+	pthread_cond_broadcast(&f->done);
+	pthread_mutex_unlock(&f->lock);
+}
+
+int flow_error(struct flow *f, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&f->lock);
+	r = f->error;
+	if (r < 0)
+		err_set(err, r, "%s", f->err.text);
+	pthread_mutex_unlock(&f->lock);
+	return r;
+}

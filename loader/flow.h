@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The flow of samples through a bounded set of windows.
+ *
+ * A window is what is read at once: `superbatch` consecutive batches of an
+ * epoch's order. Windows are handed out in order, one after the other; their
+ * batches leave in order. Each has its own memory, and there are `n_windows`
+ * of them: when all are in use, workers wait until the oldest one's batches
+ * are released. Unused windows are kept on a stack, so that those in use stay
+ * in the CPU's caches.
+ *
+ *	free --lease--> being read --arrive, finish--> complete --next-->
+ *	with the consumer --release--> free
+ *
+ * All waiting is on condition variables under one lock, which is taken per
+ * lease and per batch, not per sample.
+ */
+#ifndef GPEMU_LOADER_FLOW_H
+#define GPEMU_LOADER_FLOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/tick.h"
+#include "loader/buffer.h"
+#include "loader/dataset.h"
+
+/* One sample's place in a batch. */
+struct place {
+	const void *data;
+	size_t n;	 /* bytes at `data` */
+	uint32_t sample; /* in the dataset */
+	int error;	 /* 0; -errno: could not be used, `data` is zeros */
+};
+
+struct batch {
+	struct window *window;
+	struct place *place; /* n */
+	uint32_t n;
+	atomic_uint pending; /* places not finished */
+	bool complete;	     /* flow's lock */
+	uint64_t complete_ns;
+	/* what the workers that made it had spent, in emulated ns, when it
+	 * was complete: see worker.h */
+	unsigned owner;
+	uint64_t read_ns, prep_ns;
+};
+
+struct window {
+	uint64_t index;	     /* counted over all epochs */
+	uint64_t epoch;
+	const uint32_t *order; /* of its first sample */
+	uint32_t n;	     /* samples */
+	uint32_t n_batches;
+	uint32_t taken;	     /* lock: samples handed out */
+	uint32_t released;   /* lock: batches released */
+	atomic_uint arrived; /* samples read, where they fill as they come */
+	struct batch *batch; /* superbatch */
+	struct place *place; /* superbatch * batch */
+	size_t *raw_at;	     /* where a sample's bytes go in `raw` */
+	struct buffer raw;   /* the files, when batches hold raw bytes */
+	struct buffer out;   /* else the prepared samples, `stride` apart */
+};
+
+struct flow_config {
+	const struct dataset *data;
+	struct tick *tick;
+	uint32_t batch, superbatch, n_windows;
+	size_t stride; /* bytes of a prepared sample; 0: raw bytes */
+};
+
+struct flow;
+
+int flow_new(const struct flow_config *c, struct flow **ret, struct err *err);
+void flow_free(struct flow *f);
+
+/*
+ * Hand out the samples order[0..n) from now on; the epoch before must have
+ * been handed out whole. `order` stays in use until its batches are released.
+ */
+void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
+		uint64_t n);
+
+/*
+ * Up to `want` consecutive samples of a window, never of two batches:
+ * positions [*ret_pos, *ret_end). Without `wait`, -EAGAIN when there are none
+ * now. -ECANCELED: stopping.
+ */
+int flow_lease(struct flow *f, uint32_t want, bool wait, struct window **ret,
+	       uint32_t *ret_pos, uint32_t *ret_end);
+
+/* The batch to which a slot of the window belongs. */
+struct batch *flow_batch(const struct flow *f, struct window *w,
+			 uint32_t slot);
+/* The slot's place is filled. True: that was the last one of its batch, and
+ * the caller must call flow_complete. */
+bool flow_finish(struct batch *b);
+/* Let the batch go, once its complete_ns and what is below it are set. */
+void flow_complete(struct flow *f, struct batch *b);
+
+/*
+ * The next batch in order, complete. One thread at a time. Waits until
+ * `deadline` (emulated; TICK_NEVER: for good), then -ETIMEDOUT. -ECANCELED:
+ * stopping.
+ */
+int flow_next(struct flow *f, uint64_t deadline, struct batch **ret);
+/* In the order of flow_next. */
+void flow_release(struct flow *f, struct batch *b);
+
+/*
+ * Everyone who waits gets -ECANCELED, now and later. `r` < 0: why, kept for
+ * flow_error when it is the first.
+ */
+void flow_stop(struct flow *f, int r, const struct err *err);
+/* 0, or the error that flow_stop was given. */
+int flow_error(struct flow *f, struct err *err);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/pin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+/* One on its way to the device, one ready, one being filled: as long as the
+ * pin stage keeps up with the device more would only wait. */
+enum { N_BUFFERS = 3 };
+
+struct pin {
+	struct flow *flow;
+	struct tick *tick;
+	struct gpu_law law;
+	struct pinned_pool *pool;
+	struct place *places; /* N_BUFFERS * batch, by delivery */
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock;
+	pthread_cond_t filled; /* n > out, stopping */
+	/* lock: deliveries filled and given out, counted from the start */
+	uint64_t n_in, n_out;
+	bool stopping;			 /* lock */
+	struct delivery ring[N_BUFFERS]; /* lock, by count modulo N_BUFFERS */
+	uint32_t batch;
+};
+
+static uint64_t law_ns(const struct gpu_law *law, uint32_t n)
+{
+	return (uint64_t)((law->base_ms + law->per_sample_ms * n) *
+			  (double)NS_PER_MS);
+}
+
+/* Into the pinned buffer; the places point there afterwards. */
+static void copy(const struct batch *b, struct pinned_buffer *to,
+		 struct place *place)
+{
+	char *at = to->data;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		place[i] = b->place[i];
+		place[i].data = memcpy(at, b->place[i].data, b->place[i].n);
+		at += place[i].n;
+	}
+}
+
+static void hand_on(struct pin *p, const struct delivery *d)
+{
+	pthread_mutex_lock(&p->lock);
+	p->ring[p->n_in++ % N_BUFFERS] = *d;
+	pthread_cond_signal(&p->filled);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static int pin_one(struct pin *p, uint64_t seq, struct err *err)
+{
+	struct place *place = p->places + seq % N_BUFFERS * p->batch;
+	struct pinned_buffer *buffer;
+	struct delivery d;
+	struct batch *b;
+	uint64_t start, deadline;
+	size_t bytes = 0;
+	int r = flow_next(p->flow, TICK_NEVER, &b);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < b->n; i++)
+		bytes += b->place[i].n;
+	r = pinned_get(p->pool, bytes, &buffer, err);
+	if (r < 0)
+		return r;
+	start = tick_now(p->tick);
+	deadline = start + law_ns(&p->law, b->n);
+	copy(b, buffer, place);
+	d = delivery_of(b);
+	d.place = place;
+	d.pinned = buffer;
+	flow_release(p->flow, b);
+	d.ready_ns = MAX(tick_now(p->tick), deadline);
+	d.pin_ns = d.ready_ns - start;
+	tick_wait(p->tick, deadline);
+	hand_on(p, &d);
+	return 0;
+}
+
+static void *pin_thread(void *arg)
+{
+	struct pin *p = arg;
+	struct err err = { 0 };
+	int r = 0;
+
+	for (uint64_t seq = 0; r == 0; seq++)
+		r = pin_one(p, seq, &err);
+	if (r != -ECANCELED)
+		flow_stop(p->flow, r, &err);
+	pin_stop(p);
+	return NULL;
+}
+
+int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
+	    uint32_t batch, size_t bytes, struct pin **ret, struct err *err)
+{
+	struct pin *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->flow = flow;
+	p->tick = tick;
+	p->law = *law;
+	p->batch = batch;
+	pthread_mutex_init(&p->lock, NULL);
+	tick_cond_init(&p->filled);
+	p->places = calloc((size_t)N_BUFFERS * batch, sizeof(*p->places));
+	r = p->places ? pinned_new(N_BUFFERS, bytes, &p->pool, err)
+		      : err_set(err, -ENOMEM, "out of memory");
+	if (r == 0)
+		r = -pthread_create(&p->thread, NULL, pin_thread, p);
+	if (r < 0) {
+		pin_free(p);
+		return err_set(err, r, "cannot start the pin thread: %s",
+			       strerror(-r));
+	}
+	p->started = true;
+	*ret = p;
+	return 0;
+}
+
+void pin_stop(struct pin *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_cond_broadcast(&p->filled);
+	pthread_mutex_unlock(&p->lock);
+	pinned_cancel(p->pool);
+}
+
+void pin_join(struct pin *p)
+{
+	if (p->started)
+		pthread_join(p->thread, NULL);
+	p->started = false;
+}
+
+void pin_free(struct pin *p)
+{
+	if (!p)
+		return;
+	pin_join(p);
+	pinned_free(p->pool);
+	pthread_cond_destroy(&p->filled);
+	pthread_mutex_destroy(&p->lock);
+	free(p->places);
+	free(p);
+}
+
+int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret)
+{
+	bool late = false;
+	int r = 0;
+
+	pthread_mutex_lock(&p->lock);
+	while (p->n_in == p->n_out && !p->stopping && !late)
+		late = tick_cond_wait(p->tick, &p->filled, &p->lock, deadline);
+	if (p->stopping)
+		r = -ECANCELED;
+	else if (p->n_in == p->n_out)
+		r = -ETIMEDOUT;
+	else
+		*ret = p->ring[p->n_out++ % N_BUFFERS];
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+void pin_release(struct pin *p, struct delivery *d)
+{
+	pinned_put(p->pool, d->pinned);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pin stage: one thread, as PyTorch's, that takes complete batches in
+ * order and copies them into page-locked memory. The copy is real; what the
+ * profile says it takes beyond that is waited for.
+ */
+#ifndef GPEMU_LOADER_PIN_H
+#define GPEMU_LOADER_PIN_H
+
+#include "common/tick.h"
+#include "emu/profile_gpu.h"
+#include "loader/delivery.h"
+
+struct pin;
+
+/*
+ * Buffers of `bytes` each are locked now; larger batches lock more later.
+ * -EPERM, -ENOMEM as pinned_new.
+ */
+int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
+	    uint32_t batch, size_t bytes, struct pin **ret, struct err *err);
+/* The flow must have been stopped; joins the thread. */
+void pin_join(struct pin *p);
+void pin_free(struct pin *p);
+
+/* As flow_next: -ETIMEDOUT, -ECANCELED. */
+int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret);
+/* The device has the batch. In the order of pin_next. */
+void pin_release(struct pin *p, struct delivery *d);
+/* Whoever waits gets -ECANCELED. */
+void pin_stop(struct pin *p);
+
+#endif

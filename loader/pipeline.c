@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/pipeline.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+#include "loader/pin.h"
+
+/* Samples are written to the batch at multiples of this. Source: prep.h */
+enum { ALIGN = 64, LEASE = 8 };
+
+struct pipeline {
+	struct pipeline_config c;
+	struct flow *flow;
+	struct workers *workers;
+	struct pin *pin;
+	struct activity *idle_at; /* workers: at the start of a data wait */
+	uint64_t n_left;	  /* samples of the epoch not yet consumed */
+};
+
+static bool has_workers(const struct pipeline *p)
+{
+	return p->c.engine->next;
+}
+
+/* What one instance of the prep stage writes per sample; 0: raw bytes. */
+static int sample_bytes(const struct prep_ops *prep, size_t *ret,
+			struct err *err)
+{
+	_cleanup_free_ void *state = calloc(1, prep->plugin.state_size + 1);
+	int r = 0;
+
+	*ret = 0;
+	if (!prep->sample_bytes)
+		return 0;
+	if (!state)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (prep->init)
+		r = prep->init(state, err);
+	if (r == 0)
+		*ret = prep->sample_bytes(state);
+	if (prep->fini)
+		prep->fini(state);
+	return r;
+}
+
+/*
+ * As many windows as hold the batches to be prefetched, and one of which the
+ * consumer takes batches; never less than two, so that one is read while the
+ * other is consumed.
+ */
+static uint32_t n_windows(const struct pipeline_config *c)
+{
+	uint64_t ahead = (uint64_t)c->prefetch * c->workers;
+	uint64_t n = (ahead + c->superbatch - 1) / c->superbatch + 1;
+
+	return (uint32_t)MAX(n, 2);
+}
+
+/* Small enough that all workers have a share of a batch, and 1 where a sample
+ * keeps a worker busy for long; else taking a lease costs more than a read. */
+static uint32_t lease_size(const struct pipeline_config *c, size_t stride)
+{
+	uint32_t n = c->batch / (c->workers * 4);
+
+	return stride ? 1 : MAX(MIN(n, LEASE), 1);
+}
+
+static int start(struct pipeline *p, struct err *err)
+{
+	const struct pipeline_config *c = &p->c;
+	struct flow_config f = { .data = c->data,
+				 .tick = c->tick,
+				 .batch = c->batch,
+				 .superbatch = c->superbatch,
+				 .n_windows = n_windows(c) };
+	struct worker_config w = { .engine = c->engine,
+				   .prep = c->prep,
+				   .data = c->data,
+				   .tick = c->tick,
+				   .seed = c->seed,
+				   .depth = MAX(c->queue_depth / c->workers, 1) };
+	size_t mean, bytes;
+	int r = sample_bytes(c->prep, &bytes, err);
+
+	if (r < 0)
+		return r;
+	f.stride = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+	w.sample_bytes = bytes;
+	w.stride = f.stride;
+	w.lease = lease_size(c, f.stride);
+	mean = bytes ? bytes : c->data->bytes / c->data->n;
+	p->idle_at = calloc(c->workers, sizeof(*p->idle_at));
+	if (!p->idle_at)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = flow_new(&f, &p->flow, err);
+	if (r == 0 && c->pin)
+		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
+			    &p->pin, err);
+	w.flow = p->flow;
+	if (r == 0)
+		r = workers_new(&w, c->workers, &p->workers, err);
+	return r;
+}
+
+int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
+		 struct err *err)
+{
+	struct pipeline *p = calloc(1, sizeof(*p));
+	int r = 0;
+
+	if (!p)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->c = *c;
+	if (has_workers(p))
+		r = start(p, err);
+	if (r < 0) {
+		pipeline_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void pipeline_interrupt(struct pipeline *p)
+{
+	if (p->flow)
+		flow_stop(p->flow, 0, NULL);
+	if (p->pin)
+		pin_stop(p->pin);
+}
+
+void pipeline_join(struct pipeline *p)
+{
+	if (p->pin)
+		pin_join(p->pin);
+	if (p->workers)
+		workers_join(p->workers);
+}
+
+void pipeline_free(struct pipeline *p)
+{
+	if (!p)
+		return;
+	pipeline_interrupt(p);
+	pipeline_join(p);
+	pin_free(p->pin);
+	workers_free(p->workers);
+	flow_free(p->flow);
+	free(p->idle_at);
+	free(p);
+}
+
+void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
+		    uint64_t n)
+{
+	p->n_left = n;
+	if (has_workers(p))
+		flow_begin(p->flow, epoch, order, n);
+}
+
+/* One wait, for the pin stage's batch or, without it, the workers'. */
+static int wait_for(struct pipeline *p, uint64_t deadline, struct delivery *ret)
+{
+	struct batch *b;
+	int r;
+
+	if (p->pin)
+		return pin_next(p->pin, deadline, ret);
+	r = flow_next(p->flow, deadline, &b);
+	if (r == 0) {
+		*ret = delivery_of(b);
+		ret->batch = b;
+	}
+	return r;
+}
+
+static uint64_t past(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+/* Since idle_at, by those workers that made the batch. */
+static double read_share(const struct pipeline *p, const struct delivery *d)
+{
+	struct activity since = { 0 };
+	uint64_t read, prep;
+
+	for (uint32_t i = 0; i < p->c.workers; i++) {
+		if (p->c.engine->whole_batches && i != d->owner)
+			continue;
+		since.read_ns += p->idle_at[i].read_ns;
+		since.prep_ns += p->idle_at[i].prep_ns;
+	}
+	read = past(since.read_ns, d->read_ns);
+	prep = past(since.prep_ns, d->prep_ns);
+	return read + prep ? (double)read / (double)(read + prep) : 0;
+}
+
+static void count_samples(const struct pipeline *p, struct delivery *d)
+{
+	for (uint32_t i = 0; i < d->n; i++) {
+		if (d->place[i].error < 0)
+			d->n_failed++;
+		else
+			d->bytes += p->c.data->size[d->place[i].sample];
+	}
+}
+
+int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
+		  struct err *err)
+{
+	int r;
+
+	if (p->n_left == 0)
+		return -ENODATA;
+	if (!has_workers(p)) {
+		*ret = (struct delivery){
+			.n = (uint32_t)MIN(p->c.batch, p->n_left),
+			.ready_ns = tick_now(p->c.tick),
+		};
+		ret->complete_ns = ret->ready_ns;
+		p->n_left -= ret->n;
+		return 0;
+	}
+	r = wait_for(p, idle, ret);
+	if (r == -ETIMEDOUT) {
+		for (uint32_t i = 0; i < p->c.workers; i++)
+			p->idle_at[i] = workers_activity(p->workers, i);
+		r = wait_for(p, TICK_NEVER, ret);
+		if (r == 0)
+			ret->read_share = read_share(p, ret);
+	}
+	if (r < 0) {
+		int why = flow_error(p->flow, err);
+
+		return why < 0 ? why : r;
+	}
+	count_samples(p, ret);
+	p->n_left -= ret->n;
+	return 0;
+}
+
+void pipeline_release(struct pipeline *p, struct delivery *d)
+{
+	if (d->pinned)
+		pin_release(p->pin, d);
+	else if (d->batch)
+		flow_release(p->flow, d->batch);
+}
+
+void pipeline_times(struct pipeline *p, struct hist *read, struct hist *prep)
+{
+	if (p->workers)
+		workers_times(p->workers, read, prep);
+}
+
+struct worker_failures pipeline_failures(struct pipeline *p)
+{
+	return p->workers ? workers_failures(p->workers)
+			  : (struct worker_failures){ 0 };
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From an order of samples to batches that a GPU can take:
+ *
+ *	order --flow--> workers (engine, prep) --flow--> pin --> consumer
+ *
+ * Everything is bounded: `prefetch` batches per worker (and at least two
+ * windows) are on their way, three more in pinned memory. One thread, the
+ * consumer, calls everything here but pipeline_interrupt.
+ *
+ * With an engine that makes batches out of nothing there are no threads and
+ * no pin stage: a batch is ready when it is asked for.
+ */
+#ifndef GPEMU_LOADER_PIPELINE_H
+#define GPEMU_LOADER_PIPELINE_H
+
+#include "common/hist.h"
+#include "common/tick.h"
+#include "emu/profile_gpu.h"
+#include "loader/delivery.h"
+#include "loader/engine.h"
+#include "loader/prep.h"
+#include "loader/worker.h"
+
+struct pipeline_config {
+	const struct dataset *data; /* not needed without workers */
+	const struct engine_ops *engine;
+	const struct prep_ops *prep;
+	const struct gpu_law *pin; /* NULL: no pin stage */
+	struct tick *tick;
+	uint64_t seed;
+	uint32_t workers;     /* >= 1 */
+	uint32_t queue_depth; /* reads on their way, over all workers */
+	uint32_t batch, superbatch;
+	uint32_t prefetch; /* batches per worker */
+};
+
+struct pipeline;
+
+/* -EPERM, -ENOMEM with a text: something is not available now. */
+int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
+		 struct err *err);
+/* Stops and joins what still runs. NULL is allowed. */
+void pipeline_free(struct pipeline *p);
+
+/*
+ * Read order[0..n) in batches, the last one smaller when n asks for it. The
+ * epoch before must have been consumed. `order` is used until this one is.
+ */
+void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
+		    uint64_t n);
+
+/*
+ * The next batch. The GPU has nothing to do from `idle` (emulated ns) on: how
+ * the workers' time was spent from then until the batch was complete becomes
+ * read_share. -ENODATA: the epoch has no more. -ECANCELED: interrupted.
+ * Other: a worker or the pin stage failed.
+ */
+int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
+		  struct err *err);
+/* In the order of pipeline_next. */
+void pipeline_release(struct pipeline *p, struct delivery *d);
+
+/* From any thread: pipeline_next returns -ECANCELED, now and later. */
+void pipeline_interrupt(struct pipeline *p);
+/* After that: wait until all threads have ended. */
+void pipeline_join(struct pipeline *p);
+
+/* Read and prep times of the epoch, which must have been consumed or, after
+ * an interrupt, joined. */
+void pipeline_times(struct pipeline *p, struct hist *read, struct hist *prep);
+struct worker_failures pipeline_failures(struct pipeline *p);
+
+#endif

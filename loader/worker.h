@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker: one thread with its own engine and its own prep stage. It leases
+ * samples from the flow, reads them, prepares them, puts them into batches.
+ *
+ * Where its time goes is counted as it goes: waiting for or doing reads,
+ * preparing, or idle because every window is in use. The account of a data
+ * wait (account.h) is made from these clocks.
+ */
+#ifndef GPEMU_LOADER_WORKER_H
+#define GPEMU_LOADER_WORKER_H
+
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/hist.h"
+#include "common/tick.h"
+#include "loader/engine.h"
+#include "loader/flow.h"
+#include "loader/prep.h"
+
+struct worker_config {
+	const struct engine_ops *engine;
+	const struct prep_ops *prep;
+	const struct dataset *data;
+	struct tick *tick;
+	struct flow *flow;
+	uint64_t seed;
+	uint32_t depth; /* reads on their way, per worker */
+	uint32_t lease; /* samples taken from the flow at once */
+	size_t stride;	/* as struct flow_config */
+	size_t sample_bytes;
+};
+
+/* Emulated ns that a worker, or several, have spent. */
+struct activity {
+	uint64_t read_ns, prep_ns;
+};
+
+struct workers;
+
+/* Start `n` threads; returns when all are set up, or with the first error. */
+int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
+		struct err *err);
+/* Wait for the threads to end; the flow must have been stopped. */
+void workers_join(struct workers *w);
+/* Joins the threads. NULL is allowed. */
+void workers_free(struct workers *w);
+
+/* What worker `i` has spent until now; any thread. */
+struct activity workers_activity(struct workers *w, uint32_t i);
+
+/* Samples that could not be used: how many since the start, and the first. */
+struct worker_failures {
+	uint64_t n;
+	uint32_t sample; /* of the first */
+	int error;	 /* -errno of the first */
+};
+struct worker_failures workers_failures(struct workers *w);
+
+/* Add each sample's read and prep time (emulated ns) since the last call to
+ * the histograms. No sample may be on its way. */
+void workers_times(struct workers *w, struct hist *read, struct hist *prep);
+
+#endif
