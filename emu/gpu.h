@@ -32,8 +32,8 @@ enum gpu_transfer { GPU_TRANSFER_OVERLAP, GPU_TRANSFER_BLOCKING };
 
 struct gpu {
 	enum gpu_transfer transfer;
-	uint64_t compute_end;	/* of the last batch submitted */
-	uint64_t room_ns;	/* the device has room for a batch from then */
+	uint64_t compute_end; /* of the last batch submitted */
+	uint64_t room_ns;     /* the device has room for a batch from then */
 };
 
 struct gpu_step {

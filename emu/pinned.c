@@ -51,7 +51,7 @@ static int map_locked(struct pinned_pool *p, struct pinned_buffer *b,
 		       "cannot lock %zu KiB of memory for pinned buffers: "
 		       "raise `ulimit -l` to at least %zu KiB or run with "
 		       "--pin off",
-		       size / KIB, p->n * size / KIB);
+		       size / 1024, p->n * size / 1024);
 }
 
 int pinned_new(size_t n, size_t bytes, struct pinned_pool **ret,

@@ -14,8 +14,8 @@
 enum { MAX_DEPTH = 16 };
 
 struct entry {
-	size_t path;	 /* in names */
-	size_t dir_len;	 /* of the folder's part of the path */
+	size_t path;	/* in names */
+	size_t dir_len; /* of the folder's part of the path */
 	uint64_t size;
 	uint32_t label;
 };
@@ -120,8 +120,8 @@ static int walk(struct scan *s, const char *dir, uint32_t label, int depth)
 		if (fstatat(s->d->dirfd, path, &st, 0) < 0)
 			st = (struct stat){ .st_mode = S_IFREG };
 		if (S_ISREG(st.st_mode))
-			r = add_file(s, path, strlen(dir),
-				     (uint64_t)st.st_size, label);
+			r = add_file(s, path, strlen(dir), (uint64_t)st.st_size,
+				     label);
 		else if (S_ISDIR(st.st_mode) && depth > 1)
 			r = walk(s, path, label, depth - 1);
 		else if (S_ISDIR(st.st_mode) && depth == 1)

@@ -18,11 +18,11 @@
 #include "common/err.h"
 
 struct dataset {
-	int dirfd;	    /* of the root; paths are relative to it */
-	char *names;	    /* the paths, one after the other */
-	size_t *path;	    /* n: where in `names` */
-	uint64_t *size;	    /* n: bytes */
-	uint32_t *label;    /* n */
+	int dirfd;	 /* of the root; paths are relative to it */
+	char *names;	 /* the paths, one after the other */
+	size_t *path;	 /* n: where in `names` */
+	uint64_t *size;	 /* n: bytes */
+	uint32_t *label; /* n */
 	size_t n;
 	uint32_t n_classes; /* 1 without class folders */
 	uint64_t bytes;	    /* of all samples */

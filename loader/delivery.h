@@ -11,8 +11,8 @@
 struct delivery {
 	uint32_t n;
 	uint32_t n_failed;
-	uint64_t bytes;	     /* read from files, without those that failed */
-	struct place *place; /* n; NULL from the engine `null` */
+	uint64_t bytes;	      /* read from files, without those that failed */
+	struct place *place;  /* n; NULL from the engine `null` */
 	uint64_t complete_ns; /* the workers were done with it */
 	uint64_t ready_ns;    /* it can be copied to the device */
 	uint64_t pin_ns;      /* what the pin stage took */

@@ -30,7 +30,7 @@ struct fetch {
 	uint64_t size;	  /* bytes, as the dataset was scanned */
 	unsigned slot;	  /* 0..depth-1, no other fetch on its way has it */
 
-	int error;	  /* 0 or -errno, set by feed_done */
+	int error;		    /* 0 or -errno, set by feed_done */
 	uint64_t start_ns, done_ns; /* emulated: taken, seen to be done */
 
 	/* the host's alone */
@@ -66,7 +66,8 @@ struct engine_ops {
 	 */
 	bool whole_batches;
 	/* `depth`: fetches that may be on their way at once. NULL: nothing to
-	 * set up. -EPERM, -ENOMEM: not available now. On the worker's thread. */
+	 * set up. -EPERM, -ENOMEM: not available now. On the worker's thread.
+	 */
 	int (*init)(void *state, unsigned depth, struct err *err);
 	/* After init, also a failed one; afterwards nothing writes to any
 	 * fetch's buffer. NULL: nothing to release. */

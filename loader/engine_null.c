@@ -7,5 +7,6 @@
 
 const struct engine_ops engine_null = {
 	.plugin = { .name = "null",
-		    .summary = "batches out of nothing: the rig's own ceiling" },
+		    .summary =
+			    "batches out of nothing: the rig's own ceiling" },
 };

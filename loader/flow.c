@@ -16,10 +16,10 @@ struct flow {
 	/* all below: lock */
 	struct window **free; /* a stack, the warmest on top */
 	uint32_t n_free;
-	struct window **open;	 /* n_windows, by index modulo n_windows */
-	uint64_t n_opened;	 /* the next window's index */
-	struct window *current;	 /* being handed out */
-	uint64_t out_window;	 /* index of the window to deliver from */
+	struct window **open;	/* n_windows, by index modulo n_windows */
+	uint64_t n_opened;	/* the next window's index */
+	struct window *current; /* being handed out */
+	uint64_t out_window;	/* index of the window to deliver from */
 	uint32_t out_batch;
 	uint64_t epoch;
 	const uint32_t *order;

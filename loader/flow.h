@@ -50,10 +50,10 @@ struct batch {
 };
 
 struct window {
-	uint64_t index;	     /* counted over all epochs */
+	uint64_t index; /* counted over all epochs */
 	uint64_t epoch;
 	const uint32_t *order; /* of its first sample */
-	uint32_t n;	     /* samples */
+	uint32_t n;	       /* samples */
 	uint32_t n_batches;
 	uint32_t taken;	     /* lock: samples handed out */
 	uint32_t released;   /* lock: batches released */
@@ -93,8 +93,7 @@ int flow_lease(struct flow *f, uint32_t want, bool wait, struct window **ret,
 	       uint32_t *ret_pos, uint32_t *ret_end);
 
 /* The batch to which a slot of the window belongs. */
-struct batch *flow_batch(const struct flow *f, struct window *w,
-			 uint32_t slot);
+struct batch *flow_batch(const struct flow *f, struct window *w, uint32_t slot);
 /* The slot's place is filled. True: that was the last one of its batch, and
  * the caller must call flow_complete. */
 bool flow_finish(struct batch *b);

@@ -79,7 +79,8 @@ static int start(struct pipeline *p, struct err *err)
 				   .data = c->data,
 				   .tick = c->tick,
 				   .seed = c->seed,
-				   .depth = MAX(c->queue_depth / c->workers, 1) };
+				   .depth = MAX(c->queue_depth / c->workers,
+						1) };
 	size_t mean, bytes;
 	int r = sample_bytes(c->prep, &bytes, err);
 

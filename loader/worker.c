@@ -27,17 +27,17 @@ struct feed {
 	struct window *window;
 	uint32_t pos, end;
 
-	struct fetch *fetch;	/* depth */
-	struct buffer *buffer;	/* depth: raw bytes, when they are prepared */
-	struct fetch **unused;	/* a stack, the warmest on top */
+	struct fetch *fetch;   /* depth */
+	struct buffer *buffer; /* depth: raw bytes, when they are prepared */
+	struct fetch **unused; /* a stack, the warmest on top */
 	uint32_t n_unused;
 
 	struct hist read, prep_time;
 
 	pthread_mutex_t clock_lock;
-	enum doing doing;	  /* clock_lock */
-	uint64_t since;		  /* clock_lock */
-	uint64_t spent[N_DOING];  /* clock_lock */
+	enum doing doing;	 /* clock_lock */
+	uint64_t since;		 /* clock_lock */
+	uint64_t spent[N_DOING]; /* clock_lock */
 };
 
 struct workers {
@@ -46,9 +46,9 @@ struct workers {
 	struct feed *feed;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	uint32_t n_ready; /* lock: set up, or failed to be */
-	int error;	  /* lock: of the first that failed */
-	struct err err;	  /* lock */
+	uint32_t n_ready;		 /* lock: set up, or failed to be */
+	int error;			 /* lock: of the first that failed */
+	struct err err;			 /* lock */
 	struct worker_failures failures; /* lock */
 };
 

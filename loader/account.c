@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/account.h"
+
+#include "common/units.h"
+#include "common/util.h"
+
+static uint64_t past(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+void account_step(struct account *a, uint64_t idle, const struct delivery *d,
+		  const struct gpu_step *s)
+{
+	uint64_t before = MIN(past(idle, d->complete_ns), s->data_wait_ns);
+	uint64_t fetch = (uint64_t)((double)before * d->read_share);
+
+	a->steps++;
+	a->samples += d->n - d->n_failed;
+	a->failed_samples += d->n_failed;
+	a->bytes += d->bytes;
+	a->compute_ns += s->compute_end - s->compute_start;
+	a->transfer_ns += s->copy_end - s->copy_start;
+	a->pin_ns += d->pin_ns;
+	a->data_wait_ns += s->data_wait_ns;
+	a->fetch_stall_ns += fetch;
+	a->prep_stall_ns += s->data_wait_ns - fetch;
+	a->pin_stall_ns += s->data_wait_ns - before;
+	a->transfer_stall_ns += s->transfer_stall_ns;
+	if (a->steps == 1)
+		a->first_batch_ns = past(idle, d->ready_ns);
+	else
+		a->au_compute_ns += s->compute_end - s->compute_start;
+}
+
+void account_merge(struct account *into, const struct account *from)
+{
+	if (into->steps == 0) {
+		into->epoch = from->epoch;
+		into->first_batch_ns = from->first_batch_ns;
+	}
+	into->steps += from->steps;
+	into->samples += from->samples;
+	into->failed_samples += from->failed_samples;
+	into->bytes += from->bytes;
+	into->elapsed_ns += from->elapsed_ns;
+	into->wall_ns += from->wall_ns;
+	into->cpu_ns += from->cpu_ns;
+	into->compute_ns += from->compute_ns;
+	into->transfer_ns += from->transfer_ns;
+	into->pin_ns += from->pin_ns;
+	into->data_wait_ns += from->data_wait_ns;
+	into->fetch_stall_ns += from->fetch_stall_ns;
+	into->prep_stall_ns += from->prep_stall_ns;
+	into->pin_stall_ns += from->pin_stall_ns;
+	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->au_compute_ns += from->au_compute_ns;
+	into->au_elapsed_ns += from->au_elapsed_ns;
+	into->on_mount |= from->on_mount;
+	into->hits += from->hits;
+	into->misses += from->misses;
+	hist_merge(&into->step, &from->step);
+	hist_merge(&into->read, &from->read);
+	hist_merge(&into->prep, &from->prep);
+}
+
+double account_au(const struct account *a)
+{
+	if (a->au_elapsed_ns == 0)
+		return -1;
+	return (double)a->au_compute_ns / (double)a->au_elapsed_ns;
+}
+
+static double per(double what, double ns)
+{
+	return ns > 0 ? what * (double)NS_PER_S / ns : 0;
+}
+
+double account_samples_per_s(const struct account *a)
+{
+	return per((double)a->samples, (double)a->elapsed_ns);
+}
+
+static void set_s(json_t *j, const char *key, uint64_t ns)
+{
+	json_object_set_new(j, key, json_real((double)ns / (double)NS_PER_S));
+}
+
+static void set_n(json_t *j, const char *key, uint64_t n)
+{
+	json_object_set_new(j, key, json_integer((json_int_t)n));
+}
+
+static void set_rates(json_t *j, const struct account *a)
+{
+	double au = account_au(a);
+	double mib = (double)a->bytes / (double)MIB;
+
+	json_object_set_new(j, "samples_per_s",
+			    json_real(account_samples_per_s(a)));
+	json_object_set_new(j, "mib_per_s",
+			    json_real(per(mib, (double)a->elapsed_ns)));
+	json_object_set_new(j, "au", au < 0 ? json_null() : json_real(au));
+}
+
+json_t *account_json(const struct account *a, bool total)
+{
+	json_t *j = json_object();
+	double gib = (double)a->bytes / (double)GIB;
+
+	if (!total)
+		set_n(j, "epoch", a->epoch);
+	set_s(j, "seconds", a->elapsed_ns);
+	set_s(j, "wall_seconds", a->wall_ns);
+	set_n(j, "steps", a->steps);
+	set_n(j, "samples", a->samples);
+	set_n(j, "failed_samples", a->failed_samples);
+	set_n(j, "bytes", a->bytes);
+	set_rates(j, a);
+	set_s(j, "compute_s", a->compute_ns);
+	set_s(j, "transfer_s", a->transfer_ns);
+	set_s(j, "transfer_stall_s", a->transfer_stall_ns);
+	set_s(j, "pin_s", a->pin_ns);
+	/* one GPU has nobody to reduce its gradients with */
+	set_s(j, "allreduce_s", 0);
+	set_s(j, "data_wait_s", a->data_wait_ns);
+	set_s(j, "fetch_stall_s", a->fetch_stall_ns);
+	set_s(j, "prep_stall_s", a->prep_stall_ns);
+	set_s(j, "pin_stall_s", a->pin_stall_ns);
+	set_s(j, "first_batch_s", a->first_batch_ns);
+	json_object_set_new(j, "step_ms", hist_json(&a->step, NS_PER_MS));
+	json_object_set_new(j, "read_ms", hist_json(&a->read, NS_PER_MS));
+	json_object_set_new(j, "prep_ms", hist_json(&a->prep, NS_PER_MS));
+	set_s(j, "cpu_s", a->cpu_ns);
+	json_object_set_new(j, "cpu_s_per_gib",
+			    gib > 0 ? json_real((double)a->cpu_ns / 1e9 / gib)
+				    : json_null());
+	json_object_set_new(j, "hits",
+			    a->on_mount ? json_integer((json_int_t)a->hits)
+					: json_null());
+	json_object_set_new(j, "misses",
+			    a->on_mount ? json_integer((json_int_t)a->misses)
+					: json_null());
+	return j;
+}

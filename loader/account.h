@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the time of an epoch went. All times are emulated ns unless the name
+ * says wall or cpu.
+ *
+ * The GPU's timeline is compute, and idle time before each step: first for
+ * want of the batch (data wait), then for the copy to the device (transfer
+ * stall). Of a data wait,
+ *
+ *	      idle               complete          ready
+ *	GPU   |------------------data wait-----------|--copy--|--compute--
+ *	batch   ...reads, preparation...  |---pin----|
+ *
+ * what comes after `complete` is the pin stage's. Before, the batch was being
+ * read and prepared: the read clock advances by the share of the time that
+ * its workers spent waiting for or doing reads, rather than preparing. With
+ * an engine whose workers own a batch its worker alone counts; else, since
+ * every worker has a part in every batch, all of them. Reads that are on
+ * their way while a worker has better things to do do not hold anybody up,
+ * and are not counted: they are not why the batch is late.
+ *
+ *	fetch stall = read share * (idle .. complete)
+ *	prep stall  = data wait - fetch stall, the pin stage's part included
+ */
+#ifndef GPEMU_LOADER_ACCOUNT_H
+#define GPEMU_LOADER_ACCOUNT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/hist.h"
+#include "emu/gpu.h"
+#include "loader/delivery.h"
+
+struct account {
+	uint64_t epoch;
+	uint64_t steps, samples, failed_samples;
+	uint64_t bytes; /* read from files */
+	uint64_t elapsed_ns;
+	uint64_t wall_ns, cpu_ns;
+	uint64_t compute_ns, transfer_ns, pin_ns; /* what the stages took */
+	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns, pin_stall_ns;
+	uint64_t transfer_stall_ns;
+	uint64_t first_batch_ns; /* from the epoch's start */
+	/* accelerator utilisation: both without the first step */
+	uint64_t au_compute_ns, au_elapsed_ns;
+	struct hist step, read, prep;
+	bool on_mount; /* hits and misses are known */
+	uint64_t hits, misses;
+};
+
+/* A step: the GPU fell idle at `idle`, took `d`, and did `s`. */
+void account_step(struct account *a, uint64_t idle, const struct delivery *d,
+		  const struct gpu_step *s);
+/* Sums and histograms; `epoch` and first_batch_ns keep the first's. */
+void account_merge(struct account *into, const struct account *from);
+
+/* Compute time over elapsed time, without the first step; < 0: one step. */
+double account_au(const struct account *a);
+double account_samples_per_s(const struct account *a);
+
+/* As design: the record's epoch, or with `total` without its number. */
+json_t *account_json(const struct account *a, bool total);
+
+#endif

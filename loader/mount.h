@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The gpemu-fs mount under a dataset, met by its files only:
+ * MOUNTPOINT/.gpemu/stats (JSON) and MOUNTPOINT/.gpemu/control (a command a
+ * line).
+ */
+#ifndef GPEMU_LOADER_MOUNT_H
+#define GPEMU_LOADER_MOUNT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct mount {
+	char *dir; /* .../.gpemu; NULL: not on such a mount */
+};
+
+/* Look at `dir` and at the folders above it on the same file system. */
+void mount_find(const char *dir, struct mount *ret);
+void mount_fini(struct mount *m);
+
+/*
+ * From here on the mount counts for a new epoch. 0 when there is no mount;
+ * -errno with a text.
+ */
+int mount_mark_epoch(const struct mount *m, struct err *err);
+
+/* The contents of `stats`; NULL without a mount or when it cannot be read. */
+json_t *mount_stats(const struct mount *m);
+
+struct mount_hits {
+	uint64_t hits, misses;
+};
+/* The counters now; false when there are none. */
+bool mount_hits(const struct mount *m, struct mount_hits *ret);
+
+#endif

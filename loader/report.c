@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/report.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "common/version.h"
+
+static json_t *command_json(const struct report *r)
+{
+	json_t *j = json_array();
+
+	for (int i = 0; i < r->argc; i++)
+		json_array_append_new(j, json_string(r->argv[i]));
+	return j;
+}
+
+static json_t *host_json(void)
+{
+	struct utsname u;
+	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	uname(&u);
+	return json_pack("{s:I, s:s, s:I}", "cpus",
+			 (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "kernel",
+			 u.release, "memory", (json_int_t)(pages * page));
+}
+
+static json_t *profile_json(const struct report *r)
+{
+	uint64_t batch = r->options->batch;
+	struct gpu_cost cost;
+
+	gpu_profile_cost(r->gpu, r->model, batch, &cost);
+	return json_pack("{s:s, s:s, s:I, s:s?, s:s}", "gpu", r->gpu->name,
+			 "model", r->model->name, "batch_size",
+			 (json_int_t)batch, "source", r->gpu->source,
+			 "measured", gpu_origin_name(cost.origin));
+}
+
+static json_t *ceiling_json(const struct ceiling *c)
+{
+	return json_pack("{s:f, s:f, s:I, s:f, s:s}", "samples_per_s",
+			 c->samples_per_s, "au", c->au, "steps",
+			 (json_int_t)c->steps, "time_scale", c->time_scale,
+			 "how",
+			 "--loader null, same model, GPU and batch size, "
+			 "before the run");
+}
+
+static json_t *epochs_json(const struct report *r)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < r->n_epochs; i++)
+		json_array_append_new(j, account_json(r->epoch[i], false));
+	return j;
+}
+
+json_t *report_json(const struct report *r)
+{
+	const struct train_options *o = r->options;
+	json_t *fs = mount_stats(r->mount);
+
+	return json_pack(
+		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:b}",
+		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
+		"command", command_json(r), "config",
+		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
+		"time_scale", o->time_scale, "host", host_json(), "profile",
+		profile_json(r), "epochs", epochs_json(r), "totals",
+		account_json(&r->total, true), "ceiling",
+		ceiling_json(&r->ceiling), "timer_error_us",
+		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
+		"interrupted", r->interrupted);
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_S;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100. * (double)part / (double)whole : 0;
+}
+
+static void row(const struct account *a, const char *name, FILE *f)
+{
+	char au[16] = "-", hits[16] = "-";
+	double s = seconds(a->elapsed_ns);
+
+	if (account_au(a) >= 0)
+		snprintf(au, sizeof(au), "%.1f", 100 * account_au(a));
+	if (a->on_mount && a->hits + a->misses)
+		snprintf(hits, sizeof(hits), "%.1f",
+			 percent(a->hits, a->hits + a->misses));
+	fprintf(f, "%6s %9.2f %10.1f %8.1f %6s %7.1f %7.1f %7.1f %7.1f %6s\n",
+		name, s, account_samples_per_s(a),
+		s > 0 ? (double)a->bytes / (double)MIB / s : 0, au,
+		percent(a->data_wait_ns, a->elapsed_ns),
+		percent(a->fetch_stall_ns, a->elapsed_ns),
+		percent(a->prep_stall_ns, a->elapsed_ns),
+		percent(a->transfer_stall_ns, a->elapsed_ns), hits);
+}
+
+/* The longest of the stalls, in the words of whoever can do something. */
+static void bottleneck(const struct report *r, FILE *f)
+{
+	const struct account *a = &r->total;
+	uint64_t prep = a->prep_stall_ns - a->pin_stall_ns;
+	uint64_t most = MAX(MAX(a->fetch_stall_ns, prep),
+			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
+	double wait = percent(a->data_wait_ns, a->elapsed_ns);
+	double share = percent(most, a->elapsed_ns);
+
+	/* below that, nothing that feeds the GPU is worth improving */
+	if (share < 5)
+		fprintf(f,
+			"Bottleneck: the GPU. It computed %.0f %% of the time "
+			"and waited %.1f %% for batches; faster storage or "
+			"more preprocessing cores would not help.\n",
+			percent(a->compute_ns, a->elapsed_ns), wait);
+	else if (most == a->fetch_stall_ns)
+		fprintf(f,
+			"Bottleneck: storage. The GPU waited %.0f %% of the "
+			"time, %.0f %% for reads (p50 %.3g ms, p99 %.3g ms); "
+			"faster storage or a larger cache would help, more "
+			"preprocessing cores would not.\n",
+			wait, share, hist_quantile(&a->read, .5) / 1e6,
+			hist_quantile(&a->read, .99) / 1e6);
+	else if (most == prep)
+		fprintf(f,
+			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
+			"the time, %.0f %% for %s (p50 %.3g ms a sample on "
+			"%llu workers); more cores or cheaper preprocessing "
+			"would help, faster storage would not.\n",
+			wait, share, r->options->prep,
+			hist_quantile(&a->prep, .5) / 1e6,
+			(unsigned long long)r->options->workers);
+	else if (most == a->pin_stall_ns)
+		fprintf(f,
+			"Bottleneck: the pin stage. The GPU waited %.0f %% of "
+			"the time, %.0f %% for the copy into pinned memory "
+			"(%.3g ms a batch); neither faster storage nor more "
+			"cores would help.\n",
+			wait, share,
+			seconds(a->pin_ns) * 1e3 / (double)a->steps);
+	else
+		fprintf(f,
+			"Bottleneck: the copy to the GPU. It stood still for "
+			"%.0f %% of the time (%.3g ms a batch); pinned memory "
+			"or an overlapped transfer would help.\n",
+			share,
+			seconds(a->transfer_ns) * 1e3 / (double)a->steps);
+}
+
+void report_summary(const struct report *r, FILE *f)
+{
+	char name[24];
+
+	fprintf(f,
+		"%s on %s, batch %llu, --loader %s --prep %s: of the time, "
+		"in percent\n",
+		r->model->name, r->gpu->name,
+		(unsigned long long)r->options->batch, r->options->loader,
+		r->options->prep);
+	fprintf(f, "%6s %9s %10s %8s %6s %7s %7s %7s %7s %6s\n", "epoch",
+		"seconds", "samples/s", "MiB/s", "AU", "wait", "fetch", "prep",
+		"copy", "hits");
+	for (size_t i = 0; i < r->n_epochs; i++) {
+		snprintf(name, sizeof(name), "%llu",
+			 (unsigned long long)r->epoch[i]->epoch);
+		row(r->epoch[i], name, f);
+	}
+	if (r->n_epochs > 1)
+		row(&r->total, "all", f);
+	if (r->total.steps)
+		bottleneck(r, f);
+}

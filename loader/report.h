@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What a training run leaves: the record, and a summary for people. */
+#ifndef GPEMU_LOADER_REPORT_H
+#define GPEMU_LOADER_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "loader/account.h"
+#include "loader/mount.h"
+#include "loader/train.h"
+#include "loader/train_options.h"
+
+struct report {
+	int argc;
+	char **argv;
+	const struct train_options *options;
+	const struct gpu_profile *gpu;
+	const struct gpu_model *model;
+	const struct tick *tick;
+	const struct mount *mount;
+	struct ceiling ceiling;
+	struct account **epoch; /* n_epochs */
+	size_t n_epochs;
+	struct account total;
+	bool interrupted;
+};
+
+/* The record; NULL: no memory. */
+json_t *report_json(const struct report *r);
+
+/* A table with a line per epoch, and a sentence on what held the GPU up. */
+void report_summary(const struct report *r, FILE *f);
+
+#endif

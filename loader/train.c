@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+/* Of the ceiling's run. arbitrary: enough steps to average over, short enough
+ * not to be noticed before a training run */
+enum { CEILING_STEPS = 20 };
+#define CEILING_WALL_NS (NS_PER_S / 2)
+
+extern const struct engine_ops engine_null;
+extern const struct prep_ops prep_none;
+
+struct cost {
+	uint64_t copy_ns, compute_ns;
+};
+
+static struct cost cost_of(const struct train *t, uint32_t n)
+{
+	struct gpu_cost c;
+
+	gpu_profile_cost(t->gpu, t->model, n, &c);
+	return (struct cost){
+		.copy_ns = t->pinned ? c.transfer_pinned_ns
+				     : c.transfer_pageable_ns,
+		.compute_ns = c.forward_ns + c.backward_ns,
+	};
+}
+
+/* The thread's own clock over an epoch: when steps were seen to begin. */
+struct pace {
+	uint64_t begun;	    /* the last step was seen to begin */
+	uint64_t first_end; /* deadline: the first step ends */
+};
+
+static void step(struct train *t, struct gpu *g, struct pace *pace,
+		 struct delivery *d, struct account *a)
+{
+	struct cost c = cost_of(t, d->n);
+	uint64_t idle = g->compute_end, now;
+	struct gpu_step s;
+
+	gpu_submit(g, d->ready_ns, c.copy_ns, c.compute_ns, &s);
+	account_step(a, idle, d, &s);
+	tick_wait(t->tick, s.copy_end);
+	pipeline_release(t->pipeline, d);
+	tick_wait(t->tick, s.compute_start);
+	now = tick_now(t->tick);
+	if (a->steps == 1)
+		pace->first_end = s.compute_end;
+	else
+		hist_add(&a->step, now - pace->begun);
+	pace->begun = now;
+	tick_wait(t->tick, gpu_room(g));
+	if (t->stepped)
+		t->stepped(t->ctx);
+}
+
+int train_epoch(struct train *t, uint64_t epoch, const uint32_t *order,
+		uint64_t n, struct account *ret, struct err *err)
+{
+	uint64_t start = tick_now(t->tick), wall = tick_wall(), end;
+	struct pace pace = { 0 };
+	struct delivery d;
+	struct gpu g;
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->epoch = epoch;
+	gpu_init(&g, t->transfer, start);
+	pipeline_begin(t->pipeline, epoch, order, n);
+	while ((r = pipeline_next(t->pipeline, g.compute_end, &d, err)) == 0)
+		step(t, &g, &pace, &d, ret);
+	tick_wait(t->tick, g.compute_end);
+	end = tick_now(t->tick);
+	if (ret->steps)
+		hist_add(&ret->step, end - pace.begun);
+	if (ret->steps > 1)
+		ret->au_elapsed_ns = end - pace.first_end;
+	ret->elapsed_ns = end - start;
+	ret->wall_ns = tick_wall() - wall;
+	if (r == -ECANCELED)
+		pipeline_join(t->pipeline);
+	if (r == -ENODATA || r == -ECANCELED)
+		pipeline_times(t->pipeline, &ret->read, &ret->prep);
+	return r == -ENODATA ? 0 : r;
+}
+
+static int run_ceiling(struct train *t, uint32_t batch, struct ceiling *ret,
+		       struct err *err)
+{
+	struct pipeline_config c = { .engine = &engine_null,
+				     .prep = &prep_none,
+				     .tick = t->tick,
+				     .batch = batch };
+	_cleanup_free_ struct account *a = malloc(sizeof(*a));
+	int r;
+
+	if (!a)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = pipeline_new(&c, &t->pipeline, err);
+	if (r < 0)
+		return r;
+	r = train_epoch(t, 0, NULL, (uint64_t)CEILING_STEPS * batch, a, err);
+	pipeline_free(t->pipeline);
+	ret->samples_per_s = account_samples_per_s(a);
+	ret->au = account_au(a);
+	ret->steps = a->steps;
+	return r;
+}
+
+int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
+		  struct ceiling *ret, struct err *err)
+{
+	struct train t = *like;
+	struct cost c = cost_of(&t, batch);
+	double ns = (double)(c.copy_ns + c.compute_ns) * CEILING_STEPS;
+	int r;
+
+	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
+	t.stepped = NULL;
+	t.tick = tick_new(ret->time_scale, TICK_DEFAULT_SPIN_NS);
+	if (!t.tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = run_ceiling(&t, batch, ret, err);
+	tick_free(t.tick);
+	return r;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-train: options, set-up, the loop over epochs, the record. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/progress.h"
+#include "common/util.h"
+#include "emu/profile.h"
+#include "loader/dataset.h"
+#include "loader/interrupt.h"
+#include "loader/mount.h"
+#include "loader/report.h"
+#include "loader/train.h"
+#include "loader/train_options.h"
+
+struct run {
+	struct train_options options;
+	struct train_choice choice;
+	struct gpu_profile gpu;
+	const struct gpu_model *model;
+	struct dataset data;
+	struct mount mount;
+	struct tick *tick;
+	struct pipeline *pipeline;
+	struct train train;
+	struct interrupt interrupt;
+	struct progress progress;
+	uint32_t *order;
+	uint64_t n;	  /* samples of a whole epoch */
+	uint64_t n_steps; /* of the whole run */
+	uint64_t steps;	  /* done */
+	bool failure_named;
+	struct report report;
+};
+
+static const char *why(int error)
+{
+	switch (error) {
+	case -ESTALE: return "its size changed since the dataset was listed";
+	case -EBADMSG: return "broken: not a whole image";
+	default: return strerror(-error);
+	}
+}
+
+static uint64_t steps_of(const struct run *run, uint64_t samples)
+{
+	uint64_t batch = run->options.batch;
+
+	return run->options.drop_last ? samples / batch
+				      : (samples + batch - 1) / batch;
+}
+
+/* Samples of the next epoch, given the steps that are left. */
+static uint64_t epoch_samples(const struct run *run)
+{
+	uint64_t batch = run->options.batch;
+	uint64_t steps = steps_of(run, run->n);
+
+	return MIN(run->n, MIN(steps, run->n_steps - run->steps) * batch);
+}
+
+static void stepped(void *ctx)
+{
+	struct run *run = ctx;
+	struct worker_failures f = pipeline_failures(run->pipeline);
+
+	progress_update(&run->progress, ++run->steps, NULL);
+	if (f.n == 0 || run->failure_named)
+		return;
+	run->failure_named = true;
+	progress_end(&run->progress);
+	log_warn("%s/%s: %s; it counts as zeros", run->options.data,
+		 dataset_path(&run->data, f.sample), why(f.error));
+}
+
+static void interrupted(void *ctx)
+{
+	struct run *run = ctx;
+
+	pipeline_interrupt(run->pipeline);
+}
+
+static int load_gpu(struct run *run, struct err *err)
+{
+	const struct train_options *o = &run->options;
+	int r = gpu_profile_load(o->gpu, &run->gpu, err);
+
+	if (r < 0)
+		return r;
+	run->model = gpu_profile_model(&run->gpu, o->model, err);
+	if (!run->model)
+		return -ENOENT;
+	return gpu_check_batch(&run->gpu, run->model, o->batch, o->extrapolate,
+			       err);
+}
+
+static int load_data(struct run *run, struct err *err)
+{
+	const struct train_options *o = &run->options;
+	uint64_t steps;
+	int r = 0;
+
+	run->n = o->samples;
+	if (run->choice.engine->next) {
+		r = dataset_open(o->data, &run->data, err);
+		run->n = run->data.n;
+		mount_find(o->data, &run->mount);
+	}
+	if (r < 0)
+		return r;
+	steps = steps_of(run, run->n);
+	if (steps == 0)
+		return err_set(err, -EINVAL,
+			       "%" PRIu64 " samples do not fill a batch of "
+			       "%" PRIu64 ", and --drop-last leaves it out",
+			       run->n, o->batch);
+	run->n_steps = steps * o->epochs;
+	if (o->max_steps)
+		run->n_steps = MIN(run->n_steps, o->max_steps);
+	run->order = calloc(run->n, sizeof(*run->order));
+	return run->order ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int start(struct run *run, struct err *err)
+{
+	const struct train_options *o = &run->options;
+	struct pipeline_config c = {
+		.data = &run->data,
+		.engine = run->choice.engine,
+		.prep = run->choice.prep,
+		.pin = o->pin ? &run->gpu.pin_copy : NULL,
+		.seed = o->common.seed,
+		.workers = (uint32_t)o->workers,
+		.queue_depth = (uint32_t)o->queue_depth,
+		.batch = (uint32_t)o->batch,
+		.superbatch = (uint32_t)o->superbatch,
+		.prefetch = (uint32_t)o->prefetch,
+	};
+	int r;
+
+	run->train = (struct train){
+		.gpu = &run->gpu,
+		.model = run->model,
+		.transfer = run->choice.transfer,
+		.pinned = o->pin,
+		.stepped = stepped,
+		.ctx = run,
+	};
+	r = train_ceiling(&run->train, c.batch, o->time_scale,
+			  &run->report.ceiling, err);
+	if (r < 0)
+		return r;
+	interrupt_block();
+	run->tick = tick_new(o->time_scale, TICK_DEFAULT_SPIN_NS);
+	if (!run->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	c.tick = run->train.tick = run->tick;
+	r = pipeline_new(&c, &run->pipeline, err);
+	if (r < 0)
+		return r;
+	run->train.pipeline = run->pipeline;
+	run->interrupt = (struct interrupt){ .fn = interrupted, .ctx = run };
+	return interrupt_begin(&run->interrupt);
+}
+
+static int train_one(struct run *run, uint64_t epoch, struct account *a,
+		     struct err *err)
+{
+	const struct train_options *o = &run->options;
+	struct mount_hits from = { 0 }, to = { 0 };
+	uint64_t cpu = tick_cpu(), n = epoch_samples(run);
+	int r = mount_mark_epoch(&run->mount, err);
+
+	if (r < 0)
+		return r;
+	if (run->choice.engine->next)
+		run->choice.order->fill(o->common.seed, epoch, run->n,
+					run->order);
+	a->on_mount = mount_hits(&run->mount, &from);
+	r = train_epoch(&run->train, epoch, run->order, n, a, err);
+	a->on_mount = a->on_mount && mount_hits(&run->mount, &to);
+	if (a->on_mount) {
+		a->hits = to.hits - from.hits;
+		a->misses = to.misses - from.misses;
+	}
+	a->cpu_ns = tick_cpu() - cpu;
+	return r;
+}
+
+static int train_all(struct run *run, struct err *err)
+{
+	struct report *report = &run->report;
+	int r = 0;
+
+	progress_init(&run->progress, "training", run->n_steps,
+		      run->choice.progress);
+	report->epoch = calloc(run->options.epochs, sizeof(struct account *));
+	if (!report->epoch)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint64_t e = 0; r == 0 && run->steps < run->n_steps; e++) {
+		struct account *a = calloc(1, sizeof(*a));
+
+		if (!a)
+			return err_set(err, -ENOMEM, "out of memory");
+		report->epoch[report->n_epochs++] = a;
+		r = train_one(run, e, a, err);
+		account_merge(&report->total, a);
+	}
+	progress_end(&run->progress);
+	if (r == -ECANCELED) {
+		report->interrupted = true;
+		r = 0;
+	}
+	return r;
+}
+
+/* Record and summary; returns the exit status. */
+static int tell(struct run *run, struct err *err)
+{
+	const char *json = run->options.common.json;
+	struct worker_failures f = pipeline_failures(run->pipeline);
+	bool failed = f.n || run->report.interrupted;
+
+	report_summary(&run->report,
+		       json && !strcmp(json, "-") ? stderr : stdout);
+	if (json) {
+		json_auto_t *j = report_json(&run->report);
+		int r = j ? json_write(j, json, err) : -ENOMEM;
+
+		if (r < 0)
+			return cli_fail(r, err);
+	}
+	if (f.n)
+		log_error("%" PRIu64 " samples of %" PRIu64
+			  " could not be used, first %s/%s: %s",
+			  f.n, run->report.total.samples + f.n,
+			  run->options.data, dataset_path(&run->data, f.sample),
+			  why(f.error));
+	if (run->report.interrupted)
+		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",
+			  run->steps, run->n_steps);
+	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+}
+
+static int train(struct run *run)
+{
+	struct err err = { 0 };
+	int r = train_options_resolve(&run->options, &run->choice, &err);
+
+	if (r < 0) {
+		log_error("%s", err.text);
+		return EXIT_STATUS_USAGE;
+	}
+	r = load_gpu(run, &err);
+	if (r == 0)
+		r = load_data(run, &err);
+	if (r == 0)
+		r = start(run, &err);
+	if (r == 0)
+		r = train_all(run, &err);
+	if (r < 0)
+		return cli_fail(r, &err);
+	run->report.options = &run->options;
+	run->report.gpu = &run->gpu;
+	run->report.model = run->model;
+	run->report.tick = run->tick;
+	run->report.mount = &run->mount;
+	return tell(run, &err);
+}
+
+static void fini(struct run *run)
+{
+	interrupt_end(&run->interrupt);
+	pipeline_free(run->pipeline);
+	tick_free(run->tick);
+	mount_fini(&run->mount);
+	dataset_close(&run->data);
+	gpu_profile_free(&run->gpu);
+	free(run->order);
+	for (size_t i = 0; i < run->report.n_epochs; i++)
+		free(run->report.epoch[i]);
+	free(run->report.epoch);
+	conf_free(train_fields, &run->options);
+}
+
+static int list_gpus(void)
+{
+	struct err err = { 0 };
+	char **names;
+	int r = profile_names(PROFILE_GPU, &names, &err);
+
+	if (r < 0) {
+		log_error("%s", err.text);
+		return r;
+	}
+	for (char **n = names; *n; n++)
+		puts(*n);
+	profile_names_free(names);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct cli_kind kinds[] = {
+		{ "engine", engine_table, NULL },
+		{ "order", order_table, NULL },
+		{ "prep", prep_table, NULL },
+		{ "gpu", NULL, list_gpus },
+		{ 0 },
+	};
+	static const struct cli_program program = {
+		.name = "gpemu-train",
+		.summary = "Load, preprocess and feed a dataset to an emulated "
+			   "GPU, and tell where the time went.",
+		.notes = "Without --data, --loader null measures the rig "
+			 "itself.",
+		.fields = train_fields,
+		.kinds = kinds,
+	};
+	struct run run = { .data.dirfd = -1,
+			   .report = { .argc = argc, .argv = argv } };
+	int status;
+
+	train_options_init(&run.options);
+	cli_parse(&program, argc, argv, &run.options, NULL);
+	status = train(&run);
+	fini(&run);
+	return status;
+}

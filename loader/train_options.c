@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train_options.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
+ * Large Scale Visual Recognition Challenge", IJCV 2015, table 2 */
+#define IMAGENET_SAMPLES 1281167
+
+#define FIELD(key, type, member) \
+	key, type, offsetof(struct train_options, member)
+
+const struct conf_field train_fields[] = {
+	CLI_COMMON_FIELDS(struct train_options, common),
+	{ FIELD("data", CONF_STRING, data), .arg = "DIR",
+	  .help = "the dataset: a folder of class folders, or of files" },
+	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
+	  .help = "the model that is trained (default resnet50)" },
+	{ FIELD("gpu", CONF_STRING, gpu), .arg = "NAME|FILE",
+	  .help = "the GPU that trains it (default v100)" },
+	{ FIELD("batch", CONF_UINT, batch), .min = 1, .max = 1 << 20,
+	  .short_opt = 'b', .arg = "N", .help = "samples per step" },
+	{ FIELD("epochs", CONF_UINT, epochs), .min = 1, .max = 1e6,
+	  .short_opt = 'e', .arg = "N", .help = "passes over the dataset" },
+	{ FIELD("max_steps", CONF_UINT, max_steps), .arg = "N",
+	  .help = "stop after N steps; 0: do not" },
+	{ FIELD("loader", CONF_STRING, loader), .arg = "ENGINE",
+	  .help = "how the bytes are read (--list engine)" },
+	{ FIELD("workers", CONF_UINT, workers), .max = 1024, .arg = "N",
+	  .help = "threads that read and prepare; 0: one per CPU" },
+	{ FIELD("queue_depth", CONF_UINT, queue_depth), .min = 1, .max = 32768,
+	  .arg = "N",
+	  .help = "reads on their way at once, over all workers (async)" },
+	{ FIELD("superbatch", CONF_UINT, superbatch), .min = 1, .max = 4096,
+	  .arg = "N", .help = "batches that are read at once, as one window" },
+	{ FIELD("order", CONF_STRING, order), .arg = "NAME",
+	  .help = "which sample is next (--list order)" },
+	{ FIELD("prep", CONF_STRING, prep), .arg = "NAME",
+	  .help = "what the CPU does to a sample (--list prep)" },
+	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
+	  .arg = "N", .help = "batches kept ahead, per worker" },
+	{ FIELD("pin", CONF_BOOL, pin), .arg = "on|off",
+	  .help = "copy batches into page-locked memory" },
+	{ FIELD("drop_last", CONF_BOOL, drop_last),
+	  .help = "leave out the last batch of an epoch if it is not full" },
+	{ FIELD("transfer", CONF_STRING, transfer), .arg = "overlap|blocking",
+	  .help = "may a batch be copied to the GPU while it computes?" },
+	{ FIELD("extrapolate", CONF_BOOL, extrapolate),
+	  .help = "allow batch sizes outside the profile's table" },
+	{ FIELD("samples", CONF_UINT, samples), .min = 1, .max = 4294967295.,
+	  .arg = "N", .help = "samples of an epoch, with --loader null" },
+	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
+	  .arg = "X", .help = "wall seconds per emulated second" },
+	{ FIELD("progress", CONF_STRING, progress), .arg = "auto|on|off",
+	  .help = "show a progress bar on stderr" },
+	{ 0 },
+};
+
+void train_options_init(struct train_options *o)
+{
+	*o = (struct train_options){
+		.model = strdup("resnet50"),
+		.gpu = strdup("v100"),
+		.batch = 64,
+		.epochs = 1,
+		.loader = strdup("async"),
+		.queue_depth = 64,
+		.superbatch = 1,
+		.order = strdup("shuffle"),
+		.prep = strdup("decode"),
+		.prefetch = 2, /* as PyTorch's prefetch_factor */
+		.pin = true,
+		.time_scale = 1,
+		.progress = strdup("auto"),
+		.transfer = strdup("overlap"),
+		.samples = IMAGENET_SAMPLES,
+	};
+}
+
+/* CPUs that this process may run on. */
+static uint64_t n_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return 1;
+	return (uint64_t)CPU_COUNT(&set);
+}
+
+int train_options_resolve(struct train_options *o, struct train_choice *ret,
+			  struct err *err)
+{
+	const struct plugin *engine, *order, *prep;
+	int r;
+
+	if (o->workers == 0)
+		o->workers = n_cpus();
+	engine = plugin_find(engine_table, "engine", o->loader, err);
+	order = plugin_find(order_table, "order", o->order, err);
+	prep = plugin_find(prep_table, "prep", o->prep, err);
+	if (!engine || !order || !prep)
+		return -EINVAL;
+	ret->engine = container_of(engine, struct engine_ops, plugin);
+	ret->order = container_of(order, struct order_ops, plugin);
+	ret->prep = container_of(prep, struct prep_ops, plugin);
+	r = gpu_transfer_parse(o->transfer, &ret->transfer, err);
+	if (r == 0)
+		r = progress_parse(o->progress, &ret->progress, err);
+	if (r == 0 && !o->data && ret->engine->next)
+		r = err_set(err, -EINVAL,
+			    "--data DIR is required with --loader %s",
+			    o->loader);
+	return r;
+}

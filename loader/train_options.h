@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of gpemu-train; loader/train_options.c has their table. */
+#ifndef GPEMU_LOADER_TRAIN_OPTIONS_H
+#define GPEMU_LOADER_TRAIN_OPTIONS_H
+
+#include "common/cli.h"
+#include "common/progress.h"
+#include "emu/gpu.h"
+#include "loader/engine.h"
+#include "loader/order.h"
+#include "loader/prep.h"
+
+struct train_options {
+	struct cli_common common;
+	char *data, *model, *gpu;
+	uint64_t batch, epochs, max_steps; /* max_steps 0: all */
+	char *loader;
+	uint64_t workers; /* 0: one per CPU */
+	uint64_t queue_depth, superbatch;
+	char *order, *prep;
+	uint64_t prefetch;
+	bool pin, drop_last, extrapolate;
+	double time_scale;
+	char *progress, *transfer;
+	uint64_t samples; /* of an epoch without files */
+};
+
+extern const struct conf_field train_fields[];
+
+/* What the words among the options stand for. */
+struct train_choice {
+	const struct engine_ops *engine;
+	const struct order_ops *order;
+	const struct prep_ops *prep;
+	enum gpu_transfer transfer;
+	enum progress_mode progress;
+};
+
+/* The defaults, with owned strings; free with conf_free(train_fields). */
+void train_options_init(struct train_options *o);
+/* Fill in `workers` 0, look the words up. -EINVAL with a text. */
+int train_options_resolve(struct train_options *o, struct train_choice *ret,
+			  struct err *err);
+
+#endif
