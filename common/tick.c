@@ -135,6 +135,14 @@ int tick_cond_init(pthread_cond_t *cond)
 	return r;
 }
 
+static bool cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+		      uint64_t wall)
+{
+	struct timespec ts = timespec_of(wall);
+
+	return pthread_cond_timedwait(cond, mutex, &ts) == ETIMEDOUT;
+}
+
 bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 		    pthread_mutex_t *mutex, uint64_t deadline)
 {
@@ -142,9 +150,13 @@ bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 		pthread_cond_wait(cond, mutex);
 		return false;
 	}
-	struct timespec ts = timespec_of(to_wall(t, deadline) - t->spin_ns);
+	return cond_wait(cond, mutex, to_wall(t, deadline) - t->spin_ns);
+}
 
-	return pthread_cond_timedwait(cond, mutex, &ts) == ETIMEDOUT;
+bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
+			   pthread_mutex_t *mutex, uint64_t deadline)
+{
+	return cond_wait(cond, mutex, to_wall(t, deadline));
 }
 
 void tick_finish(struct tick *t, uint64_t deadline)

@@ -56,6 +56,10 @@ void tick_wait(struct tick *t, uint64_t deadline);
  */
 bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 		    pthread_mutex_t *mutex, uint64_t deadline);
+/* The same until the deadline itself, for when a spin costs more than it
+ * gains. */
+bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
+			   pthread_mutex_t *mutex, uint64_t deadline);
 int tick_cond_init(pthread_cond_t *cond);
 /* Spin out what tick_cond_wait left, and count the error of this deadline. */
 void tick_finish(struct tick *t, uint64_t deadline);

@@ -7,12 +7,20 @@
  *	thread:  [heap empty] wait for signal
  *	         [earliest > now + spin] cond wait until then, or a signal
  *	         [earliest <= now + spin] pop, drop the lock, spin, fire
+ *
+ * With many timers pending the next deadline is always less than a spin away,
+ * and spinning would take a whole core from those who make and consume what
+ * is waited for: then the thread sleeps until the deadline itself, and fires
+ * all that came due by the time it is awake.
  */
 #include "common/timerq.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+
+/* arbitrary: a reader or two with some readahead spin, a crowd does not */
+enum { SPIN_UP_TO = 8 };
 
 struct timerq {
 	struct tick *tick;
@@ -60,6 +68,19 @@ static struct timer *pop(struct timerq *q)
 	return top;
 }
 
+/* Until the earliest timer may be popped (true), or something has changed. */
+static bool wait_earliest(struct timerq *q)
+{
+	uint64_t deadline = q->n ? q->heap[0]->deadline : TICK_NEVER;
+
+	if (deadline <= tick_now(q->tick))
+		return true;
+	if (q->n > SPIN_UP_TO)
+		return tick_cond_wait_coarse(q->tick, &q->wake, &q->lock,
+					     deadline);
+	return tick_cond_wait(q->tick, &q->wake, &q->lock, deadline);
+}
+
 static void *run(void *arg)
 {
 	struct timerq *q = arg;
@@ -67,16 +88,8 @@ static void *run(void *arg)
 	tick_urgent(q->tick);
 	pthread_mutex_lock(&q->lock);
 	while (!q->stopping) {
-		if (!q->n) {
-			tick_cond_wait(q->tick, &q->wake, &q->lock, TICK_NEVER);
-			continue;
-		}
-		uint64_t deadline = q->heap[0]->deadline;
-
-		if (deadline > tick_now(q->tick) &&
-		    !tick_cond_wait(q->tick, &q->wake, &q->lock, deadline))
-			continue; /* a signal: the earliest may have changed */
-		if (q->stopping || q->heap[0]->deadline > deadline)
+		/* timed out: still the earliest, or one that came before it */
+		if (!wait_earliest(q) || q->stopping)
 			continue;
 		struct timer *t = pop(q);
 

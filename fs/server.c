@@ -365,6 +365,7 @@ json_t *server_stats(struct server *s)
 	add_counts(j, s, f);
 	json_object_set_new(j, "epochs", epochs_json(s, &now));
 	pthread_mutex_unlock(&s->lock);
+	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
 	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
 	json_object_set_new(
 		j, "latency_us",

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file server without FUSE: every policy, many readers, control commands
+ * in between. Runs under the thread sanitizer, which a mount does not.
+ */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/rng.h"
+#include "common/tick.h"
+#include "common/util.h"
+#include "fs/ctl.h"
+#include "fs/server.h"
+
+enum { N_FILES = 40, N_THREADS = 6, N_READS = 300 };
+
+struct fixture {
+	char dir[64];
+	unsigned char *content[N_FILES];
+	size_t bytes[N_FILES];
+	uint32_t node[N_FILES];
+	struct tree tree;
+	const struct source_ops *source;
+	void *source_state;
+	struct tick *tick;
+};
+
+/* Sizes 0, 1, a few KiB, and one of more than two extents. */
+static size_t size_of(int i, struct rng *r)
+{
+	if (i == 0)
+		return 0;
+	return i == 1 ? 2 * OBJECT_EXTENT + 12345 : 1 + rng_below(r, 60000);
+}
+
+static void write_file(struct fixture *f, int i, struct rng *r)
+{
+	char path[96];
+	FILE *out;
+
+	f->bytes[i] = size_of(i, r);
+	f->content[i] = malloc(f->bytes[i] + 1);
+	rng_bytes(r, f->content[i], f->bytes[i]);
+	snprintf(path, sizeof(path), "%s/f%02d", f->dir, i);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	assert_int_equal(fwrite(f->content[i], 1, f->bytes[i], out),
+			 f->bytes[i]);
+	fclose(out);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct rng r = rng_stream(1, "server", 0);
+	struct err err = { 0 };
+	const struct plugin *p =
+		plugin_find(source_table, "source", "dir", &err);
+
+	strcpy(f->dir, "/tmp/gpemu-server-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	for (int i = 0; i < N_FILES; i++)
+		write_file(f, i, &r);
+	f->source = container_of(p, const struct source_ops, plugin);
+	f->source_state = calloc(1, p->state_size);
+	assert_int_equal(tree_init(&f->tree, 0555, 0), 0);
+	assert_int_equal(f->source->init(f->source_state, f->dir, &err), 0);
+	assert_int_equal(f->source->scan(f->source_state, &f->tree, &err), 0);
+	for (int i = 0; i < N_FILES; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "f%02d", i);
+		f->node[i] = tree_lookup(&f->tree, TREE_ROOT, name);
+		assert_true(f->node[i] != TREE_NONE);
+	}
+	f->tick = tick_new(1, 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char path[96];
+
+	for (int i = 0; i < N_FILES; i++) {
+		snprintf(path, sizeof(path), "%s/f%02d", f->dir, i);
+		unlink(path);
+		free(f->content[i]);
+	}
+	rmdir(f->dir);
+	f->source->fini(f->source_state);
+	free(f->source_state);
+	tree_fini(&f->tree);
+	tick_free(f->tick);
+	free(f);
+	return 0;
+}
+
+static struct server *start(struct fixture *f, const char *policy,
+			    const char *storage)
+{
+	struct server_config c = { .tick = f->tick,
+				   .source = f->source,
+				   .source_state = f->source_state,
+				   .tree = &f->tree,
+				   .storage = storage,
+				   .cache_policy = policy,
+				   .cache_size = { .fraction = .35 },
+				   .seed = 1 };
+	struct err err = { 0 };
+	struct server *s = NULL;
+
+	if (server_new(&c, &s, &err) < 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+/* --- a read that waits -------------------------------------------------- */
+
+struct wait {
+	struct read_request request;
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	bool is_done;
+	int error;
+	unsigned char *into;
+	size_t got;
+};
+
+static void reply(struct read_request *r, int error, const struct iovec *iov,
+		  int n_iov)
+{
+	struct wait *w = container_of(r, struct wait, request);
+
+	pthread_mutex_lock(&w->lock);
+	w->error = error;
+	for (int i = 0; i < n_iov; i++) {
+		memcpy(w->into + w->got, iov[i].iov_base, iov[i].iov_len);
+		w->got += iov[i].iov_len;
+	}
+	w->is_done = true;
+	pthread_cond_signal(&w->done);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Bytes read, or -errno. */
+static ssize_t read_at(struct fixture *f, struct server *s, struct handle *h,
+		       void *into, size_t n, uint64_t offset)
+{
+	struct wait w = { .request = { .handle = h,
+				       .offset = offset,
+				       .bytes = n,
+				       .arrival = tick_now(f->tick),
+				       .reply = reply },
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .done = PTHREAD_COND_INITIALIZER,
+			  .into = into };
+
+	server_read(s, &w.request);
+	pthread_mutex_lock(&w.lock);
+	while (!w.is_done)
+		pthread_cond_wait(&w.done, &w.lock);
+	pthread_mutex_unlock(&w.lock);
+	return w.error ? w.error : (ssize_t)w.got;
+}
+
+/* --- many readers ------------------------------------------------------- */
+
+struct reader {
+	struct fixture *f;
+	struct server *s;
+	uint64_t index;
+	size_t wrong;
+	pthread_t thread;
+};
+
+static bool read_matches(struct reader *r, struct handle *h, int i,
+			 struct rng *rng, unsigned char *buf)
+{
+	struct fixture *f = r->f;
+	uint64_t offset = rng_below(rng, f->bytes[i] + 100);
+	size_t n = 1 + rng_below(rng, rng_below(rng, 2) ? 70000 : 1 << 20);
+	size_t want = offset < f->bytes[i] ? MIN(n, f->bytes[i] - offset) : 0;
+	ssize_t got = read_at(f, r->s, h, buf, n, offset);
+
+	return got == (ssize_t)want &&
+	       !memcmp(buf, f->content[i] + (want ? offset : 0), want);
+}
+
+static void *reader(void *arg)
+{
+	struct reader *r = arg;
+	struct rng rng = rng_stream(2, "reader", r->index);
+	unsigned char *buf = malloc(1 << 20);
+
+	for (int k = 0; k < N_READS; k++) {
+		int i = (int)rng_below(&rng, N_FILES);
+		struct handle *h = server_open(r->s, r->f->node[i]);
+
+		for (int part = 0; part < 3; part++)
+			r->wrong += !read_matches(r, h, i, &rng, buf);
+		server_close(r->s, h);
+	}
+	free(buf);
+	return NULL;
+}
+
+static void run_readers(struct fixture *f, struct server *s,
+			struct reader readers[N_THREADS])
+{
+	for (uint64_t t = 0; t < N_THREADS; t++) {
+		readers[t] = (struct reader){ .f = f, .s = s, .index = t };
+		assert_int_equal(pthread_create(&readers[t].thread, NULL,
+						reader, &readers[t]),
+				 0);
+	}
+}
+
+static void join_readers(struct reader readers[N_THREADS])
+{
+	for (int t = 0; t < N_THREADS; t++) {
+		pthread_join(readers[t].thread, NULL);
+		assert_int_equal(readers[t].wrong, 0);
+	}
+}
+
+static json_int_t stat_of(struct server *s, const char *name)
+{
+	json_auto_t *j = server_stats(s);
+
+	return json_integer_value(json_object_get(j, name));
+}
+
+static void every_policy_serves_every_byte(void **state)
+{
+	struct reader readers[N_THREADS];
+
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct server *s =
+			start(*state, policy_table[p]->name, "ideal");
+
+		run_readers(*state, s, readers);
+		join_readers(readers);
+		assert_true(stat_of(s, "used_bytes") <=
+			    stat_of(s, "capacity_bytes"));
+		assert_int_equal(stat_of(s, "inflight"), 0);
+		assert_true(stat_of(s, "misses") > 0);
+		server_free(s);
+	}
+}
+
+static void control_may_come_at_any_time(void **state)
+{
+	static const char *const policies[] = { "fifo", "none", "minio", "sff",
+						"lru" };
+	struct reader readers[N_THREADS];
+	struct server *s = start(*state, "lru", "ideal");
+	struct err err = { 0 };
+
+	run_readers(*state, s, readers);
+	for (int i = 0; i < 50; i++) {
+		struct units_capacity size = { .fraction = .1 * (i % 7) };
+
+		server_epoch(s);
+		server_drop_cache(s);
+		assert_int_equal(
+			server_set_cache(s, policies[i % 5], &size, &err), 0);
+		assert_int_equal(server_set_storage(s, i % 2 ? "ideal" : "nvme",
+						    &err),
+				 0);
+		server_reset(s);
+		assert_true(stat_of(s, "used_bytes") >= 0);
+	}
+	join_readers(readers);
+	server_free(s);
+}
+
+static void what_is_pending_at_the_end_is_answered(void **state)
+{
+	struct fixture *f = *state;
+	struct server *s = start(f, "lru", "hdd");
+	struct wait w[N_FILES];
+	struct handle *h[N_FILES];
+
+	for (int i = 2; i < N_FILES; i++) {
+		h[i] = server_open(s, f->node[i]);
+		w[i] = (struct wait){ .request = { .handle = h[i],
+						   .bytes = 60000,
+						   .arrival = tick_now(f->tick),
+						   .reply = reply },
+				      .lock = PTHREAD_MUTEX_INITIALIZER,
+				      .done = PTHREAD_COND_INITIALIZER,
+				      .into = malloc(60000) };
+		server_read(s, &w[i].request);
+	}
+	server_free(s);
+	for (int i = 2; i < N_FILES; i++) {
+		assert_true(w[i].is_done);
+		assert_true(w[i].error == 0 || w[i].error == -ECONNABORTED);
+		free(w[i].into);
+		server_close(NULL, h[i]);
+	}
+}
+
+/* --- control commands --------------------------------------------------- */
+
+static void commands_are_checked(void **state)
+{
+	static const char *const bad[] = { "set",
+					   "set storage",
+					   "set a b",
+					   "epoch now",
+					   "reset\nbogus",
+					   "set storage nope",
+					   "set cache_size 5Q" };
+	struct server *s = start(*state, "lru", "ideal");
+	char *storage = strdup("ideal"), *policy = strdup("lru");
+	struct units_capacity size = { .fraction = .35 };
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct ctl ctl = { .server = s,
+			   .storage = &storage,
+			   .cache_policy = &policy,
+			   .cache_size = &size,
+			   .lock = &lock };
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		err = (struct err){ 0 };
+		assert_true(ctl_command(&ctl, bad[i], strlen(bad[i]), &err) <
+			    0);
+		assert_true(err.text[0]);
+	}
+	assert_int_equal(ctl_command(&ctl, "a\0b", 3, &err), -EINVAL);
+	assert_int_equal(ctl_command(&ctl, "", 0, &err), 0);
+	assert_int_equal(ctl_command(&ctl, "\n \nset cache_size 1M\nepoch", 26,
+				     &err),
+			 0);
+	assert_int_equal(size.bytes, MIB);
+	assert_int_equal(stat_of(s, "capacity_bytes"), MIB);
+	server_free(s);
+	free(storage);
+	free(policy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_policy_serves_every_byte),
+		cmocka_unit_test(control_may_come_at_any_time),
+		cmocka_unit_test(what_is_pending_at_the_end_is_answered),
+		cmocka_unit_test(commands_are_checked),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
