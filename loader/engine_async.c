@@ -61,6 +61,11 @@ struct async {
 
 static int unavailable(struct err *err, int r, const char *what)
 {
+	if (r == -EMFILE)
+		return err_set(err, -EPERM,
+			       "too few descriptors for the reads on their "
+			       "way: raise `ulimit -n` or use a smaller "
+			       "--queue-depth");
 	/* ENOSYS: not in this kernel; EPERM: forbidden by sysctl or sandbox;
 	 * EINVAL: too old for descriptor slots. All mean: not here, not now. */
 	if (r == -ENOSYS || r == -EINVAL || r == -EACCES)

@@ -16,6 +16,7 @@ struct pipeline {
 	struct pin *pin;
 	struct activity *idle_at; /* workers: at the start of a data wait */
 	uint64_t n_left;	  /* samples of the epoch not yet consumed */
+	atomic_bool interrupted;
 };
 
 static bool has_workers(const struct pipeline *p)
@@ -125,6 +126,7 @@ int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
 
 void pipeline_interrupt(struct pipeline *p)
 {
+	atomic_store(&p->interrupted, true);
 	if (p->flow)
 		flow_stop(p->flow, 0, NULL);
 	if (p->pin)
@@ -215,6 +217,8 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 
 	if (p->n_left == 0)
 		return -ENODATA;
+	if (atomic_load(&p->interrupted))
+		return -ECANCELED;
 	if (!has_workers(p)) {
 		*ret = (struct delivery){
 			.n = (uint32_t)MIN(p->c.batch, p->n_left),

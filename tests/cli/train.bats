@@ -1,0 +1,240 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-train: what a run says, records, and refuses.
+
+setup() {
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	TRAIN=$BUILD/gpemu-train
+	DATA=$BUILD/gpemu-data
+	TMP=$(mktemp -d)
+	JSON=$TMP/record.json
+}
+
+teardown() {
+	rm -rf "$TMP"
+}
+
+# Files of random bytes: files N, bytes each, in two classes.
+raw() {
+	mkdir -p "$TMP/raw/a" "$TMP/raw/b"
+	for i in $(seq "$1"); do
+		head -c "$2" /dev/urandom >"$TMP/raw/$([ $((i % 2)) = 0 ] && echo a || echo b)/$i.bin"
+	done
+}
+
+jpegs() {
+	"$DATA" make --files "$1" --scale-bytes 0.25 "$TMP/jpeg" >/dev/null
+}
+
+# check EXPRESSION: true of the record `j`, its first epoch `e`, totals `t`.
+check() {
+	python3 - "$JSON" "$1" <<-'PY'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		e, t = j['epochs'][0], j['totals']
+		if not eval(sys.argv[2]):
+		    sys.exit('not so: %s\n%s' % (sys.argv[2], json.dumps(j, indent=1)))
+	PY
+}
+
+@test "null: the rig keeps the GPU busy, at the pace of the profile" {
+	run "$TRAIN" --loader null --max-steps 30 --time-scale 0.5 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "t['au'] >= 0.999"
+	# the profile's own numbers for resnet50 on the v100 at 64
+	python3 - "$JSON" "$BATS_TEST_DIRNAME/../../profiles/gpu" <<-'PY'
+		import json, pathlib, re, sys
+		j = json.load(open(sys.argv[1]))
+		text = next(pathlib.Path(sys.argv[2]).glob('*v100*')).read_text()
+		model = re.split(r'\n  resnet50:', text)[1]
+		row = re.search(r'\[64, ([\d.]+), ([\d.]+)', model)
+		want = float(row[1]) + float(row[2])
+		mean = j['totals']['step_ms']['mean']
+		assert abs(mean - want) / want < 1e-3, (mean, want)
+		assert abs(j['totals']['compute_s'] * 1e3 / 30 - want) < 1e-3 * want
+	PY
+	check "j['ceiling']['au'] >= 0.99 and j['ceiling']['samples_per_s'] > 0"
+	check "t['steps'] == 30 and t['samples'] == 30 * 64"
+}
+
+@test "the record holds every field, also the empty ones" {
+	raw 6 1000
+	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --workers 2 \
+		--time-scale 0.01 --seed 7 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "set('gpemu command config seed time_scale host profile epochs totals ceiling timer_error_us fs interrupted'.split()) == set(j)"
+	check "set('epoch seconds wall_seconds steps samples bytes samples_per_s mib_per_s au compute_s transfer_s pin_s allreduce_s data_wait_s fetch_stall_s prep_stall_s first_batch_s step_ms read_ms prep_ms cpu_s cpu_s_per_gib hits misses'.split()) <= set(e)"
+	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
+	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
+	check "j['fs'] is None and e['hits'] is None and e['allreduce_s'] == 0"
+	check "set(j['profile']) == set('gpu model batch_size source measured'.split())"
+	check "len(j['epochs']) == 2 and e['steps'] == 3 and e['samples'] == 6 and e['bytes'] == 6000"
+	check "e['read_ms']['max'] > 0 and e['prep_ms']['max'] == 0"
+	check "j['interrupted'] is False"
+	# the parts add up to the whole
+	check "abs(t['fetch_stall_s'] + t['prep_stall_s'] - t['data_wait_s']) < 1e-6"
+	check "t['compute_s'] + t['data_wait_s'] + t['transfer_stall_s'] <= t['seconds']"
+}
+
+@test "every engine reads the same bytes" {
+	raw 21 20000
+	for engine in $("$TRAIN" --list engine | awk '$1 != "null" { print $1 }'); do
+		run "$TRAIN" --data "$TMP/raw" --loader "$engine" --prep none -b 4 \
+			--superbatch 2 --time-scale 0.001 --json "$JSON"
+		[ "$status" -eq 75 ] && continue # io_uring is forbidden here
+		[ "$status" -eq 0 ]
+		check "t['steps'] == 6 and t['samples'] == 21 and t['bytes'] == 21 * 20000"
+	done
+}
+
+@test "drop-last and max-steps" {
+	raw 7 100
+	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --drop-last \
+		--time-scale 0.001 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "[x['samples'] for x in j['epochs']] == [6, 6]"
+	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 3 --max-steps 5 \
+		--time-scale 0.001 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "[x['steps'] for x in j['epochs']] == [4, 1]"
+	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 8 --drop-last
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"do not fill a batch of 8"* ]]
+}
+
+@test "a slow copy into pinned memory is the bottleneck that is named" {
+	raw 64 1000
+	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none --model alexnet -b 1 \
+		--max-steps 60 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "t['pin_s'] > 0 and t['pin_stall_s'] <= t['prep_stall_s']"
+	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none --model alexnet -b 1 \
+		--pin off --max-steps 60 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "t['pin_s'] == 0 and t['pin_stall_s'] == 0"
+}
+
+@test "--json - leaves nothing else on stdout" {
+	"$TRAIN" --loader null --max-steps 2 --time-scale 0.01 --json - >"$JSON" 2>"$TMP/err"
+	check "t['steps'] == 2"
+	grep -q Bottleneck "$TMP/err"
+}
+
+@test "unknown names list the known ones" {
+	run "$TRAIN" --loader null --gpu v1000
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"v1000"*"v100"* ]]
+	run "$TRAIN" --loader null --model resnet5
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"resnet5"*"resnet50"* ]]
+	run "$TRAIN" --loader nil
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"nil"*"sync"*"null"* ]]
+	run "$TRAIN" --loader null --transfer sideways
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"sideways"*"overlap"*"blocking"* ]]
+}
+
+@test "a dataset that is not there, or is empty" {
+	run "$TRAIN" --data "$TMP/nowhere"
+	[ "$status" -eq 1 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ "$output" == *"$TMP/nowhere: No such file or directory"* ]]
+	mkdir -p "$TMP/empty/class" "$TMP/empty/.hidden"
+	touch "$TMP/empty/.hidden/file" "$TMP/empty/class/.gpemu-data.json"
+	run "$TRAIN" --data "$TMP/empty"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"no samples"* ]]
+	run "$TRAIN"
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--data DIR is required"* ]]
+}
+
+@test "a batch that does not fit names the largest that does" {
+	run "$TRAIN" --data "$TMP" --model resnet152 -b 4096
+	[ "$status" -eq 1 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ "$output" =~ "the largest that fits is "([0-9]+) ]]
+	fits=${BASH_REMATCH[1]}
+	run "$TRAIN" --loader null --model resnet152 -b "$((fits + 1))" --extrapolate
+	[ "$status" -eq 1 ]
+	run "$TRAIN" --loader null --model resnet152 -b "$fits" --extrapolate --max-steps 1 \
+		--time-scale 0.001
+	[ "$status" -eq 0 ]
+}
+
+@test "a batch beyond the table needs --extrapolate, and the record says so" {
+	run "$TRAIN" --loader null --model alexnet -b 300 --max-steps 2 --time-scale 0.01
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"--extrapolate"* ]]
+	run "$TRAIN" --loader null --model alexnet -b 300 --max-steps 2 --time-scale 0.01 \
+		--extrapolate --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "j['profile']['measured'] == 'extrapolated'"
+}
+
+@test "an unknown key in a configuration file is told with its place" {
+	printf 'model: resnet18\nbatchsize: 3\n' >"$TMP/c.yaml"
+	run "$TRAIN" --config "$TMP/c.yaml" --loader null
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"c.yaml:2:1:"*"batchsize"* ]]
+}
+
+@test "the effective configuration reads back" {
+	"$TRAIN" --loader null --model resnet18 -b 8 --dump-config >"$TMP/c.yaml"
+	run "$TRAIN" --config "$TMP/c.yaml" --max-steps 2 --time-scale 0.01 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "j['profile']['model'] == 'resnet18' and j['profile']['batch_size'] == 8"
+}
+
+@test "JPEGs are decoded, truncated ones counted and the first named once" {
+	jpegs 24
+	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 8 --time-scale 0.05 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "t['samples'] == 24 and t['failed_samples'] == 0 and t['prep_ms']['mean'] > 0"
+
+	bad=$(find "$TMP/jpeg" -name '[!.]*' -type f | sort | head -3)
+	for f in $bad; do truncate -s 200 "$f"; done
+	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 8 -e 2 --time-scale 0.05 \
+		--progress off --json "$JSON"
+	[ "$status" -eq 1 ]
+	check "[x['failed_samples'] for x in j['epochs']] == [3, 3] and e['samples'] == 21"
+	[ "$(grep -c 'counts as zeros' <<<"$output")" -eq 1 ]
+	[[ "$output" == *"6 samples of 48 could not be used, first $TMP/jpeg/"* ]]
+}
+
+@test "SIGINT finishes the step and writes the record" {
+	# started as a shell starts a foreground job: SIGINT not ignored
+	python3 - "$TRAIN" "$JSON" <<-'PY'
+		import signal, subprocess, sys, time
+		p = subprocess.Popen([sys.argv[1], '--loader', 'null', '--model', 'alexnet',
+		                      '--json', sys.argv[2], '--progress', 'on'],
+		                     stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+		p.stderr.read(1)  # the bar is drawn: it is training
+		p.send_signal(signal.SIGINT)
+		err = p.communicate(timeout=20)[1]
+		assert p.wait() == 1, p.returncode
+		assert 'interrupted after' in err, err
+	PY
+	check "j['interrupted'] is True and t['steps'] >= 1"
+}
+
+@test "too little lockable memory is told with the way out" {
+	[ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null || skip "setpriv is missing"
+	raw 8 1000
+	chmod -R a+rX "$TMP"
+	low() {
+		ulimit -l 1
+		if [ "$(id -u)" -eq 0 ]; then
+			setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$@"
+		else
+			"$@"
+		fi
+	}
+	run low "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 8
+	[ "$status" -eq 75 ]
+	[[ "$output" == *"ulimit -l"*"--pin off"* ]]
+	run low "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 8 --pin off \
+		--time-scale 0.01
+	[ "$status" -eq 0 ]
+}

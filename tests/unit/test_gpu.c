@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* The stream model, against times worked out by hand. */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "emu/gpu.h"
+#include "loader/account.h"
+
+struct expected {
+	uint64_t ready;
+	struct gpu_step step;
+	uint64_t room;
+};
+
+/* Copies take 2, computations 10. */
+static void check(enum gpu_transfer transfer, const struct expected *e,
+		  size_t n)
+{
+	struct gpu g;
+
+	gpu_init(&g, transfer, 100);
+	for (size_t i = 0; i < n; i++) {
+		struct gpu_step s;
+
+		gpu_submit(&g, e[i].ready, 2, 10, &s);
+		assert_int_equal(s.copy_start, e[i].step.copy_start);
+		assert_int_equal(s.copy_end, e[i].step.copy_end);
+		assert_int_equal(s.compute_start, e[i].step.compute_start);
+		assert_int_equal(s.compute_end, e[i].step.compute_end);
+		assert_int_equal(s.data_wait_ns, e[i].step.data_wait_ns);
+		assert_int_equal(s.transfer_stall_ns,
+				 e[i].step.transfer_stall_ns);
+		assert_int_equal(gpu_room(&g), e[i].room);
+	}
+}
+
+static void a_copy_hides_behind_the_step_before(void **state)
+{
+	static const struct expected steps[] = {
+		/* ready at the start: only the copy is waited for */
+		{ 100, { 100, 102, 102, 112, 0, 2 }, 102 },
+		/* in memory already: copied at once, computed right after */
+		{ 100, { 102, 104, 112, 122, 0, 0 }, 112 },
+		/* the device is full until 112 */
+		{ 100, { 112, 114, 122, 132, 0, 0 }, 122 },
+		/* 8 too late: idle from 132 to 140, then for the copy */
+		{ 140, { 140, 142, 142, 152, 8, 2 }, 142 },
+		/* ready 1 before the GPU falls idle: half of the copy shows */
+		{ 151, { 151, 153, 153, 163, 0, 1 }, 153 },
+	};
+
+	(void)state;
+	check(GPU_TRANSFER_OVERLAP, steps, ARRAY_SIZE(steps));
+}
+
+static void a_blocking_copy_never_hides(void **state)
+{
+	static const struct expected steps[] = {
+		{ 100, { 100, 102, 102, 112, 0, 2 }, 112 },
+		{ 100, { 112, 114, 114, 124, 0, 2 }, 124 },
+		{ 130, { 130, 132, 132, 142, 6, 2 }, 142 },
+	};
+
+	(void)state;
+	check(GPU_TRANSFER_BLOCKING, steps, ARRAY_SIZE(steps));
+}
+
+/* Copies longer than computations: the copy stream is what is busy. */
+static void a_slow_link_is_the_bound(void **state)
+{
+	struct gpu_step s;
+	struct gpu g;
+
+	(void)state;
+	gpu_init(&g, GPU_TRANSFER_OVERLAP, 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		gpu_submit(&g, 0, 10, 4, &s);
+		assert_int_equal(s.copy_start, i * 10);
+		assert_int_equal(s.compute_end, i * 10 + 14);
+		assert_int_equal(s.data_wait_ns, 0);
+		assert_int_equal(s.transfer_stall_ns, i ? 6 : 10);
+	}
+}
+
+static void idle_time_is_all_accounted_for(void **state)
+{
+	uint64_t ready = 0, idle = 0, stalls = 0;
+	struct gpu_step s;
+	struct gpu g;
+
+	(void)state;
+	for (int mode = 0; mode < 2; mode++) {
+		gpu_init(&g, mode, 0);
+		for (uint64_t i = 0; i < 1000; i++) {
+			uint64_t end = g.compute_end;
+
+			ready += i * 7919 % 40;
+			gpu_submit(&g, ready, i % 7, 5 + i % 11, &s);
+			idle += s.compute_start - end;
+			stalls += s.data_wait_ns + s.transfer_stall_ns;
+			assert_true(s.copy_start >= ready);
+		}
+		assert_true(idle > 0);
+		assert_int_equal(idle, stalls);
+	}
+}
+
+/* Idle from 100; the batch complete at 160, pinned at 170, copied to 172. */
+static void a_data_wait_is_split(void **state)
+{
+	struct gpu_step s = { 170, 172, 172, 182, 70, 2 };
+	struct delivery d = {
+		.n = 4, .complete_ns = 160, .ready_ns = 170, .read_share = .75
+	};
+	struct account a = { 0 };
+
+	(void)state;
+	account_step(&a, 100, &d, &s);
+	assert_int_equal(a.data_wait_ns, 70);
+	assert_int_equal(a.fetch_stall_ns, 45); /* 3/4 of 60 */
+	assert_int_equal(a.pin_stall_ns, 10);
+	assert_int_equal(a.prep_stall_ns, 25); /* the pin stage's included */
+	assert_int_equal(a.transfer_stall_ns, 2);
+	assert_int_equal(a.first_batch_ns, 70);
+	assert_int_equal(a.au_compute_ns, 0); /* not the first step's */
+
+	/* complete before the GPU fell idle: all of it is the pin stage's */
+	s = (struct gpu_step){ 190, 192, 192, 202, 8, 2 };
+	d.complete_ns = 150;
+	d.ready_ns = 190;
+	account_step(&a, 182, &d, &s);
+	assert_int_equal(a.fetch_stall_ns, 45);
+	assert_int_equal(a.pin_stall_ns, 18);
+	assert_int_equal(a.prep_stall_ns, 33);
+	assert_int_equal(a.first_batch_ns, 70);
+	assert_int_equal(a.au_compute_ns, 10);
+}
+
+static void memory_is_checked_before_anything_is_read(void **state)
+{
+	static struct gpu_row rows[] = {
+		{ .batch = 1,
+		  .forward_ms = 1,
+		  .backward_ms = 2,
+		  .peak_mib = 100 },
+		{ .batch = 8,
+		  .forward_ms = 8,
+		  .backward_ms = 16,
+		  .peak_mib = 800 },
+	};
+	struct gpu_model m = { .name = (char *)"net",
+			       .last_batch = 8,
+			       .rows = { rows, 2 } };
+	struct gpu_profile p = { .name = (char *)"gpu",
+				 .memory_mib = 2000,
+				 .usable_memory = .505 };
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpu_check_batch(&p, &m, 8, false, &err), 0);
+	assert_int_equal(gpu_check_batch(&p, &m, 9, false, &err), -ERANGE);
+	assert_non_null(strstr(err.text, "--extrapolate"));
+	assert_int_equal(gpu_check_batch(&p, &m, 10, true, NULL), 0);
+	err.text[0] = 0;
+	assert_int_equal(gpu_check_batch(&p, &m, 11, true, &err), -E2BIG);
+	assert_non_null(strstr(err.text, "the largest that fits is 10"));
+	/* an out-of-memory point that was measured overrules the estimate */
+	m.last_is_limit = true;
+	assert_int_equal(gpu_check_batch(&p, &m, 9, true, NULL), -E2BIG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_copy_hides_behind_the_step_before),
+		cmocka_unit_test(a_blocking_copy_never_hides),
+		cmocka_unit_test(a_slow_link_is_the_bound),
+		cmocka_unit_test(idle_time_is_all_accounted_for),
+		cmocka_unit_test(a_data_wait_is_split),
+		cmocka_unit_test(memory_is_checked_before_anything_is_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
