@@ -16,7 +16,8 @@ struct interrupt {
 	void *ctx;
 };
 
-/* Block the signals in this thread and those it starts: before any. */
+/* Block the signals, and SIGUSR1, in this thread and those that it starts
+ * from now on. */
 void interrupt_block(void);
 /* 0 or -errno. `i` must stay until interrupt_end. */
 int interrupt_begin(struct interrupt *i);

@@ -173,15 +173,16 @@ static int train_one(struct run *run, uint64_t epoch, struct account *a,
 	struct mount_hits from = { 0 }, to = { 0 };
 	uint64_t cpu = tick_cpu(), n = epoch_samples(run);
 	int r = mount_mark_epoch(&run->mount, err);
+	bool counted;
 
 	if (r < 0)
 		return r;
 	if (run->choice.engine->next)
 		run->choice.order->fill(o->common.seed, epoch, run->n,
 					run->order);
-	a->on_mount = mount_hits(&run->mount, &from);
+	counted = mount_hits(&run->mount, &from);
 	r = train_epoch(&run->train, epoch, run->order, n, a, err);
-	a->on_mount = a->on_mount && mount_hits(&run->mount, &to);
+	a->on_mount = counted && mount_hits(&run->mount, &to);
 	if (a->on_mount) {
 		a->hits = to.hits - from.hits;
 		a->misses = to.misses - from.misses;
