@@ -182,7 +182,9 @@ void tick_urgent(struct tick *t)
 	 * threads, behind whatever the machine's owner put above */
 	struct sched_param param = { .sched_priority = 1 };
 
-	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &param) == 0)
+	/* not for the threads that this one starts */
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) ==
+	    0)
 		__atomic_store_n(&t->realtime, true, __ATOMIC_RELAXED);
 }
 
