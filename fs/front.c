@@ -483,6 +483,7 @@ int front_new(const struct front_config *config, struct front **ret,
 	char *argv[] = { (char *)"gpemu-fs", (char *)"-o", options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	struct front *f = calloc(1, sizeof(*f));
+	int r;
 
 	if (!f || !options) {
 		free(f);
@@ -500,6 +501,11 @@ int front_new(const struct front_config *config, struct front **ret,
 		return err_set(err, -EINVAL,
 			       "cannot use the mount options '%s'",
 			       config->options ? config->options : "");
+	}
+	r = transport_attach(f->session);
+	if (r < 0) {
+		front_free(f);
+		return err_set(err, r, "cannot reach FUSE: %s", strerror(-r));
 	}
 	if (fuse_session_mount(f->session, config->mountpoint)) {
 		front_free(f);

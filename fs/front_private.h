@@ -5,10 +5,12 @@
 #include <sys/types.h>
 
 #include "fs/front.h"
+#include "fs/transport.h"
 
 struct fuse_session;
 
 struct front {
+	struct transport transport; /* first: libfuse's user data is both */
 	struct front_config c;
 	struct fuse_session *session;
 	bool mounted;

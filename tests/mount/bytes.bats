@@ -119,3 +119,21 @@ teardown()
 	[ "$status" -ne 0 ]
 	cmp "$mp/c2/f00002" "$src/c2/f00002"
 }
+
+@test "mmap, shared and private, works" {
+	make_files 5 100000
+	for policy in none lru; do
+		gpemu-fs -p $policy "$src" "$mp"
+		python3 - "$src/c0/f00000" "$mp/c0/f00000" <<-'END'
+		import mmap, sys
+		want = open(sys.argv[1], "rb").read()
+		for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
+		    with open(sys.argv[2], "rb") as f:
+		        m = mmap.mmap(f.fileno(), 0, flags=flags,
+		                      prot=mmap.PROT_READ)
+		        assert m[:] == want
+		END
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+}

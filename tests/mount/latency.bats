@@ -55,3 +55,31 @@ measure()
 	done
 	false
 }
+
+@test "64 lookups of 10 ms in one directory run side by side" {
+	sed 's/^read:/lookup:/' "$BATS_TEST_TMPDIR/10ms.yaml" \
+		>"$BATS_TEST_TMPDIR/lookup.yaml"
+	mkdir "$src/many"
+	touch "$src"/many/{1..200}
+	gpemu-fs -s "$BATS_TEST_TMPDIR/lookup.yaml" -p none "$src" "$mp"
+	python3 - "$mp/many" <<-'END'
+	import os, sys, threading, time
+	os.stat(sys.argv[1])
+	best = 1
+	for n in range(3):
+	    start = threading.Barrier(65)
+	    def one(i):
+	        start.wait()
+	        os.stat(f"{sys.argv[1]}/{64 * n + i + 1}")
+	    threads = [threading.Thread(target=one, args=(i,)) for i in range(64)]
+	    for t in threads:
+	        t.start()
+	    start.wait()
+	    t0 = time.monotonic()
+	    for t in threads:
+	        t.join()
+	    best = min(best, time.monotonic() - t0)
+	print(f"{best * 1e3:.1f} ms")
+	assert .010 <= best < .020
+	END
+}
