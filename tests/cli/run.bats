@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: MIT
+# gpemu-run on stand-ins for the programs it runs (run-standins/).
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+	bin=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	cd "$BATS_TEST_TMPDIR" || return
+	export GPEMU_BIN=$BATS_TEST_DIRNAME/run-standins
+	export STANDIN_LOG=$BATS_TEST_TMPDIR/standin.log
+	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+	export TMPDIR=$BATS_TEST_TMPDIR/tmp
+	mkdir "$TMPDIR"
+	: >"$STANDIN_LOG"
+	cat >w.yaml <<-'END'
+		name: small
+		question: Is async faster?
+		dataset: {profile: imagenette, files: 5}
+		base:
+		  fs: {storage: hdd}
+		  train: {epochs: 2}
+		axes:
+		  fs.cache_policy: [lru, minio]
+		  train.loader: [sync, async]
+		repetitions: 2
+		time_scale: 0.5
+		seed: 7
+		plot:
+		  - {x: train.loader, y: seconds, series: fs.cache_policy,
+		     kind: bars}
+	END
+}
+
+gpemu_run()
+{
+	"$bin/gpemu-run" --no-mount "$@"
+}
+
+nothing_left()
+{
+	run ! grep -F " $BATS_TEST_TMPDIR/" /proc/mounts
+	[ -z "$(ls "$TMPDIR")" ]
+}
+
+need_root()
+{
+	[ "$(id -u)" -eq 0 ] || skip "a bind mount needs root"
+	mkdir probe && mount --bind probe probe 2>/dev/null ||
+		skip "nothing can be mounted here"
+	umount probe
+	[ -w /dev/fuse ] || skip "no /dev/fuse"
+}
+
+@test "run: every cell runs once a repetition, with its seed and time scale" {
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 0 ]
+	[ "$(grep -c 'sync 7 0.5' standin.log)" -eq 4 ]
+	[ "$(grep -c '^async 8 0.5' standin.log)" -eq 2 ]
+	[ "$(ls results/small/records | wc -l)" -eq 8 ]
+	# 20 + 7 and 20 + 8 seconds
+	[[ $output == *"lru "*"sync "*"27.50 (27.00-28.00)"*"40.00"* ]]
+	[[ $output == *"minio "*"async "*"17.50 (17.00-18.00)"* ]]
+	[[ $output == *"REAL "*"JPEGs decoded"*"EMULATED "*"a table"* ]]
+	nothing_left
+}
+
+@test "run: without a mount, rows that differ only in gpemu-fs are marked" {
+	run --separate-stderr gpemu_run w.yaml
+	[ "$(grep -c '2 \*$' <<<"$output")" -eq 4 ]
+	[[ $output == *"* Not mounted: these rows differ only in gpemu-fs"* ]]
+}
+
+@test "run: plots come with their data and script" {
+	command -v gnuplot >/dev/null || skip "no gnuplot"
+	gpemu_run w.yaml
+	cd results/small/plots
+	[ "$(head -c 4 seconds-by-train_loader.png | tail -c 3)" = PNG ]
+	grep -q '</svg>' seconds-by-train_loader.svg
+	grep -qx '1 "async" 17.5 17 18' seconds-by-train_loader.dat
+	grep -q "^set ylabel 'epoch time (s)'" seconds-by-train_loader.gp
+}
+
+@test "run: records that are there are not run again, unless --fresh" {
+	gpemu_run w.yaml
+	[ "$(wc -l <standin.log)" -eq 9 ]
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 0 ]
+	[[ $stderr == *"8 of 8 cells have their record"* ]]
+	[[ $output == *"27.50 (27.00-28.00)"* ]]
+	[ "$(wc -l <standin.log)" -eq 9 ]
+	gpemu_run --fresh w.yaml
+	[ "$(wc -l <standin.log)" -eq 17 ]
+}
+
+@test "run: an edited workload runs what changed" {
+	gpemu_run w.yaml
+	sed -i 's/\[sync, async\]/[sync, async, null]/' w.yaml
+	gpemu_run w.yaml
+	[ "$(grep -c '^null' standin.log)" -eq 4 ]
+	[ "$(wc -l <standin.log)" -eq 13 ]
+	sed -i 's/epochs: 2/epochs: 3/' w.yaml
+	gpemu_run w.yaml
+	[ "$(wc -l <standin.log)" -eq 25 ]
+}
+
+@test "run: a damaged record is run again" {
+	gpemu_run w.yaml
+	echo '{' >"$(ls -d results/small/records/lru-sync-r1-*)"
+	gpemu_run w.yaml
+	[ "$(wc -l <standin.log)" -eq 10 ]
+}
+
+@test "run: a failing cell is reported, the others run, the status says so" {
+	FAIL_LOADER=async run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"cell lru-async-r1-"*"failed: gpemu-train: exit status 1"*"sample 3 is broken"* ]]
+	[[ $stderr == *"4 of 8 cells failed; logs are in results/small/logs"* ]]
+	[[ $output == *"27.50 (27.00-28.00)"* ]]
+	[[ $output == *"0, 2 failed"* ]]
+	grep -q '"status": "failed"' results/small/records/lru-async-r1-*.json
+	# and it is the failed ones that run next time
+	: >standin.log
+	gpemu_run w.yaml
+	[ "$(grep -c '^async' standin.log)" -eq 4 ]
+	run ! grep '^sync' standin.log
+}
+
+@test "run: a cell that hangs is ended after cell_timeout" {
+	echo 'cell_timeout: 1s' >>w.yaml
+	HANG_LOADER=async run --separate-stderr gpemu_run -r 1 w.yaml
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"not done after cell_timeout, 1s"* ]]
+	[[ $output == *"27.00"* ]]
+	run ! pgrep -f "$BATS_TEST_TMPDIR"
+	nothing_left
+}
+
+@test "run: the summary as JSON" {
+	gpemu_run --json - w.yaml >summary.json
+	python3 - <<-'END'
+		import json
+		s = json.load(open("summary.json"))
+		assert s["workload"] == "small" and s["mounted"] is False
+		c = [c for c in s["cells"] if c["axes"] ==
+		     {"fs.cache_policy": "minio", "train.loader": "async"}][0]
+		assert c["n"] == 2 and c["failed"] == 0
+		m = c["metrics"]
+		assert m["seconds"]["median"] == 17.5 and m["seconds"]["n"] == 2
+		assert m["hit_ratio"]["median"] == 40
+		assert s == json.load(open("results/small/summary.json"))
+	END
+}
+
+@test "run: --dry-run prints the commands and runs nothing" {
+	run gpemu_run --dry-run w.yaml
+	[ "$status" -eq 0 ]
+	[[ $output == *"4 points, 2 repetitions, 8 cells"* ]]
+	[ "$(grep -c 'gpemu-train --config' <<<"$output")" -eq 8 ]
+	[[ $output == *"train: epochs=2 loader=async"* ]]
+	[ ! -s standin.log ]
+	[ ! -e results ]
+	[ -z "$(ls cache/gpemu)" ]
+}
+
+@test "run: --repetitions, --seed and --time-scale override the workload" {
+	gpemu_run -r 1 --seed 3 --time-scale 0.25 w.yaml
+	[ "$(grep -c 'sync 3 0.25' standin.log)" -eq 4 ]
+	[ "$(wc -l <standin.log)" -eq 5 ]
+}
+
+@test "run: the dataset is made once, whole or not at all" {
+	gpemu_run -r 1 w.yaml
+	[ "$(cat cache/gpemu/imagenette-????????????????/a)" = 1 ]
+	gpemu_run -r 1 -o other w.yaml
+	[ "$(grep -c made standin.log)" -eq 1 ]
+	sed -i 's/files: 5/files: 6/' w.yaml
+	FAIL_DATA=1 run gpemu_run -r 1 w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == *"gpemu-data make"*"exit status 1"* ]]
+	[ "$(ls -d cache/gpemu/*/ | wc -l)" -eq 1 ]
+}
+
+@test "run: a dataset that is there, seen from the workload file" {
+	mkdir -p deep/photos
+	sed 's/^dataset:.*/dataset: {dir: photos}/' w.yaml >deep/w.yaml
+	gpemu_run -r 1 deep/w.yaml
+	run ! grep made standin.log
+	sed -i 's/photos/nowhere/' deep/w.yaml
+	run gpemu_run deep/w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == *"deep/w.yaml:3:16: no folder deep/nowhere"* ]]
+}
+
+refuses()
+{
+	run gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == "gpemu-run: $1"* ]]
+	[ "${#lines[@]}" -eq 1 ]
+	[ ! -s standin.log ]
+	[ ! -e results ]
+}
+
+@test "run: a mistake is told with its place before anything runs" {
+	good=$(cat w.yaml)
+	sed -i 's/^seed:/sede:/' w.yaml
+	refuses "w.yaml:12:1: unknown key 'sede'"
+	echo "${good/storage:/storrage:}" >w.yaml
+	refuses "w.yaml:5:8: gpemu-fs: unknown key 'storrage'"
+	echo "${good/fs.cache_policy: \[lru, minio\]/fs.cache_size: [20%, lots]}" |
+		sed 's/series: fs.cache_policy/series: fs.cache_size/' >w.yaml
+	refuses "w.yaml:8:24: gpemu-fs: cache_size: 'lots' is not a size"
+	echo "${good/files: 5/flies: 5}" >w.yaml
+	refuses "w.yaml:3:32: gpemu-data: unknown key 'flies'"
+	echo "${good/y: seconds/y: minutes}" >w.yaml
+	refuses "w.yaml:14:26: no metric 'minutes'"
+	rm w.yaml
+	refuses "w.yaml: No such file"
+}
+
+@test "run: an unknown option is a usage error" {
+	run gpemu_run --policies lru w.yaml
+	[ "$status" -eq 2 ]
+	run gpemu_run
+	[ "$status" -eq 2 ]
+}
+
+@test "run: a second gpemu-run keeps out of the same folder" {
+	mkdir -p results/small
+	flock results/small -c "$bin/gpemu-run --no-mount w.yaml" >out 2>&1 && false
+	[ $? -eq 75 ]
+	grep -q "another gpemu-run is at work there" out
+}
+
+# Starts gpemu-run in the background and waits until a loader hangs.
+start_hanging()
+{
+	HANG_LOADER=async "$bin/gpemu-run" -r 1 "$@" w.yaml >out 2>&1 3>&- &
+	pid=$!
+	for _ in $(seq 100); do
+		[ -e standin.log.hangs ] && return
+		sleep 0.1
+	done
+	false
+}
+
+@test "run: SIGINT and SIGTERM leave no process and no file behind" {
+	for signal in INT TERM; do
+		rm -f standin.log.hangs
+		# bash starts background jobs with SIGINT ignored; gpemu-run
+		# takes it all the same
+		start_hanging --no-mount
+		kill -$signal $pid
+		wait $pid && false
+		[ $? -eq $((128 + $(kill -l $signal))) ]
+		grep -q "stopped by" out
+		nothing_left
+		run ! pgrep -f "$BATS_TEST_TMPDIR"
+	done
+}
+
+@test "run: each cell has a fresh mount, and nothing stays mounted" {
+	need_root
+	"$bin/gpemu-run" -r 1 w.yaml >out
+	run ! grep 'Not mounted' out
+	grep -q '"mounted": true' results/small/records/lru-sync-r1-*.json
+	grep -q 'gpemu-fs"' results/small/records/lru-sync-r1-*.json
+	nothing_left
+}
+
+@test "run: an interrupted run leaves nothing mounted" {
+	need_root
+	start_hanging
+	grep -F " $TMPDIR/" /proc/mounts
+	kill -TERM $pid
+	wait $pid && false
+	nothing_left
+	run ! pgrep -f "$BATS_TEST_TMPDIR"
+	# what was done is kept
+	[ "$(ls results/small/records | wc -l)" -eq 1 ]
+}
+
+@test "run: a cell whose loader fails is unmounted" {
+	need_root
+	FAIL_LOADER=sync run "$bin/gpemu-run" -r 1 w.yaml
+	[ "$status" -eq 1 ]
+	nothing_left
+}
+
+@test "run: where nothing can be mounted it says so and goes on" {
+	need_root
+	FAIL_MOUNT="cannot mount" run --separate-stderr "$bin/gpemu-run" w.yaml
+	[ "$status" -eq 0 ]
+	[ "$(grep -c 'cannot mount' <<<"$stderr")" -eq 1 ]
+	[[ $stderr == *"the cells run on the plain folder"* ]]
+	[[ $output == *"Not mounted"* ]]
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "workloads/run_metric.h"
+#include "workloads/run_workload.h"
+
+#define HEAD               \
+	"name: w\n"        \
+	"question: Why?\n" \
+	"dataset: {profile: imagenette}\n"
+
+static const char *const GOOD = HEAD
+	"base:\n"
+	"  fs: {storage: hdd, cache_size: 10%}\n"
+	"  train: {epochs: 3}\n"
+	"axes:\n"
+	"  fs.cache_policy: [lru, minio, none]\n"
+	"  node:\n"
+	"    - {label: small, fs.cache_size: 20%, train.workers: 2}\n"
+	"    - {label: plain}\n"
+	"repetitions: 2\n"
+	"seed: 40\n"
+	"metrics:\n"
+	"  io: {path: totals.bytes, per: totals.seconds, scale: 2}\n"
+	"columns: [seconds, io]\n"
+	"plot:\n"
+	"  - {x: fs.cache_policy, y: io, series: node}\n"
+	"  - {x: node, y: seconds, where: {fs.cache_policy: lru}}\n";
+
+static int parse(const char *yaml, struct workload *w, struct err *err)
+{
+	*err = (struct err){ 0 };
+	return workload_parse(yaml, strlen(yaml), "w.yaml", w, err);
+}
+
+static void load_good(struct workload *w)
+{
+	struct err err;
+
+	if (parse(GOOD, w, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void assert_json(const json_t *j, const char *wanted)
+{
+	char *text = json_dumps(j, JSON_COMPACT);
+
+	assert_string_equal(text, wanted);
+	free(text);
+}
+
+static void axes_make_points(void **state)
+{
+	struct workload w;
+	char label[40];
+
+	(void)state;
+	load_good(&w);
+	assert_int_equal(w.n_points, 6);
+	assert_int_equal(workload_n_cells(&w), 12);
+	/* the last axis varies fastest */
+	workload_label(&w, 0, label, sizeof(label));
+	assert_string_equal(label, "lru, small");
+	workload_label(&w, 1, label, sizeof(label));
+	assert_string_equal(label, "lru, plain");
+	workload_label(&w, 4, label, sizeof(label));
+	assert_string_equal(label, "none, small");
+	/* a label that does not fit is cut */
+	workload_label(&w, 4, label, 7);
+	assert_string_equal(label, "none, ");
+	assert_int_equal(workload_axis(&w, "node"), 1);
+	assert_int_equal(workload_axis(&w, "moon"), -ENOENT);
+	workload_free(&w);
+}
+
+static void cells_overlay_the_base(void **state)
+{
+	struct workload w;
+	struct cell c;
+
+	(void)state;
+	load_good(&w);
+	assert_int_equal(workload_cell(&w, 2, true, &c), 0);
+	assert_json(c.fs, "{\"storage\":\"hdd\",\"cache_size\":\"20%\","
+			  "\"cache_policy\":\"minio\"}");
+	assert_json(c.train, "{\"epochs\":\"3\",\"workers\":\"2\"}");
+	assert_int_equal(c.seed, 40);
+	assert_memory_equal(c.id, "minio-small-r1-", 15);
+	cell_free(&c);
+	/* the second repetition comes after all points of the first */
+	assert_int_equal(workload_cell(&w, 6 + 3, true, &c), 0);
+	assert_json(c.fs, "{\"storage\":\"hdd\",\"cache_size\":\"10%\","
+			  "\"cache_policy\":\"minio\"}");
+	assert_int_equal(c.seed, 41);
+	assert_int_equal(c.repetition, 1);
+	assert_memory_equal(c.id, "minio-plain-r2-", 15);
+	cell_free(&c);
+	workload_free(&w);
+}
+
+static uint64_t hash_of(const char *yaml, size_t index, bool mounted)
+{
+	struct workload w;
+	struct err err;
+	struct cell c;
+
+	assert_int_equal(parse(yaml, &w, &err), 0);
+	assert_int_equal(workload_cell(&w, index, mounted, &c), 0);
+	cell_free(&c);
+	workload_free(&w);
+	return c.hash;
+}
+
+static void the_hash_is_of_what_decides_the_result(void **state)
+{
+	static const char *const one = HEAD "axes: {fs.cache_policy: [lru]}\n";
+	static const char *const same[] = {
+		HEAD "axes: {fs.cache_policy: [lru, fifo]}\n",
+		HEAD "axes: {p: [{label: x, fs.cache_policy: lru}]}\n",
+		HEAD "base: {fs: {cache_policy: lru}}\n",
+		HEAD "base: {fs: {cache_policy: fifo}}\n"
+		     "axes: {fs.cache_policy: [lru]}\n",
+		HEAD "axes: {fs.cache_policy: [lru]}\nrepetitions: 3\n",
+	};
+	static const char *const other[] = {
+		HEAD "axes: {fs.cache_policy: [fifo]}\n",
+		HEAD "axes: {train.cache_policy: [lru]}\n",
+		HEAD "axes: {fs.cache_policy: [lru]}\nseed: 2\n",
+		HEAD "axes: {fs.cache_policy: [lru]}\ntime_scale: 2\n",
+		"name: w\nquestion: Why?\ndataset: {profile: imagenet}\n"
+		"axes: {fs.cache_policy: [lru]}\n",
+	};
+	uint64_t wanted = hash_of(one, 0, true);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
+		assert_true(hash_of(same[i], 0, true) == wanted);
+	for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
+		assert_true(hash_of(other[i], 0, true) != wanted);
+	/* without a mount, gpemu-fs has no part in it */
+	assert_true(hash_of(one, 0, false) != wanted);
+	assert_true(hash_of(one, 0, false) == hash_of(other[0], 0, false));
+}
+
+static void errors_say_where(void **state)
+{
+	static const struct {
+		const char *yaml, *text;
+	} bad[] = {
+		{ "name: w\n", "w.yaml:1:1: 'question' is missing" },
+		{ "name: W\nquestion: q\ndataset: {a: b}\n",
+		  "w.yaml:1:7: name: a word of a-z 0-9 - _, it names a "
+		  "folder" },
+		{ "name: w\nquestion: q\ndataset: x\n",
+		  "w.yaml:3:10: dataset must be a mapping: a recipe for "
+		  "gpemu-data make, or {dir: DIR}" },
+		{ "name: w\nquestion: q\ndataset: {dir: x, files: 3}\n",
+		  "w.yaml:3:16: dir stands alone and names a folder" },
+		{ HEAD "base: {sf: {}}\n", "w.yaml:4:8: unknown key 'sf'" },
+		{ HEAD "base: {fs: lru}\n",
+		  "w.yaml:4:12: fs must be a mapping" },
+		{ HEAD "base: {fs: {seed: 3}}\n",
+		  "w.yaml:4:13: seed: gpemu-run itself sets this" },
+		{ HEAD "axes: [lru]\n", "w.yaml:4:7: axes must be a mapping" },
+		{ HEAD "axes: {fs.cache_policy: lru}\n",
+		  "w.yaml:4:25: axis 'fs.cache_policy' must be a list of "
+		  "values" },
+		{ HEAD "axes: {fs.cache_policy: []}\n",
+		  "w.yaml:4:25: axis 'fs.cache_policy' must be a list of "
+		  "values" },
+		{ HEAD "axes: {policy: [lru]}\n",
+		  "w.yaml:4:8: policy: a key of a program starts with fs. or "
+		  "train." },
+		{ HEAD "axes: {train.time_scale: [1]}\n",
+		  "w.yaml:4:8: train.time_scale: gpemu-run itself sets this" },
+		{ HEAD "axes: {fs.a: [1, 2, 1]}\n", "w.yaml:4:21: '1' twice" },
+		{ HEAD "axes: {n: [{fs.a: 1}]}\n",
+		  "w.yaml:4:12: a point is a value, or a mapping with a "
+		  "'label' and keys such as fs.cache_size" },
+		{ HEAD "axes:\n  fs.a: [1]\n  n: [{label: x, fs.a: 2}]\n",
+		  "w.yaml:6:3: n: another axis sets the same key" },
+		{ HEAD "repetitions: 0\n",
+		  "w.yaml:4:14: repetitions: 0 is outside 1..1000" },
+		{ HEAD "metrics: {m: {path: 'a..b'}}\n",
+		  "w.yaml:4:14: 'a..b' is not a path such as totals.seconds, "
+		  "epochs[-1].au or epochs[1:].hits + epochs[1:].misses" },
+		{ HEAD "columns: [seconds, minutes]\n",
+		  "w.yaml:4:20: no metric 'minutes'" },
+		{ HEAD "axes: {fs.a: [1]}\nplot: [{x: fs.b, y: au}]\n",
+		  "w.yaml:5:12: no axis 'fs.b'" },
+		{ HEAD "axes: {fs.a: [1], fs.b: [1, 2]}\n"
+		       "plot: [{x: fs.a, y: au}]\n",
+		  "w.yaml:5:8: axis 'fs.b' is neither x nor series nor fixed "
+		  "by 'where'" },
+		{ HEAD "axes: {fs.a: [1], fs.b: [1, 2]}\n"
+		       "plot: [{x: fs.a, y: au, where: {fs.b: 3}}]\n",
+		  "w.yaml:5:39: not a value of axis 'fs.b'" },
+		{ HEAD "axes: {fs.a: [1]}\n"
+		       "plot: [{x: fs.a, y: au, kind: pie}]\n",
+		  "w.yaml:5:31: kind is lines or bars" },
+		{ HEAD "axes: {fs.a: [1]}\n"
+		       "plot:\n- {x: fs.a, y: au}\n- {x: fs.a, y: au}\n",
+		  "w.yaml:7:3: a second plot called 'au-by-fs_a': give it a "
+		  "name" },
+	};
+	struct workload w;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(parse(bad[i].yaml, &w, &err), -EINVAL);
+		assert_string_equal(err.text, bad[i].text);
+		workload_free(&w);
+	}
+}
+
+/* Every prefix of a good file is read or refused, and leaks nothing. */
+static void any_prefix_is_survived(void **state)
+{
+	struct workload w;
+	struct err err;
+
+	(void)state;
+	for (size_t n = 0; n < strlen(GOOD); n++) {
+		err = (struct err){ 0 };
+		if (workload_parse(GOOD, n, "w.yaml", &w, &err) < 0)
+			assert_true(err.text[0] != 0);
+		workload_free(&w);
+	}
+}
+
+struct asked {
+	size_t n;
+	const char *refuse;
+	const char *why;
+};
+
+static int refuse_one(void *ctx, const struct setting *s, struct err *err)
+{
+	struct asked *asked = ctx;
+
+	asked->n++;
+	if (asked->refuse && !strcmp(s->key, asked->refuse))
+		return err_set(err, -EINVAL, "%s", asked->why);
+	return 0;
+}
+
+static void programs_are_asked_about_their_keys(void **state)
+{
+	struct asked asked = { 0 };
+	struct err err = { 0 };
+	struct workload w;
+
+	(void)state;
+	load_good(&w);
+	assert_int_equal(workload_check(&w, refuse_one, &asked, &err), 0);
+	/* profile; storage, cache_size; epochs; 3 policies; 2 of a point */
+	assert_int_equal(asked.n, 9);
+	asked = (struct asked){ .refuse = "workers",
+				.why = "unknown key 'workers'" };
+	assert_int_equal(workload_check(&w, refuse_one, &asked, &err), -EINVAL);
+	assert_string_equal(err.text, "w.yaml:10:42: gpemu-train: unknown key "
+				      "'workers'");
+	asked = (struct asked){ .refuse = "cache_policy", .why = "is bad" };
+	err = (struct err){ 0 };
+	assert_int_equal(workload_check(&w, refuse_one, &asked, &err), -EINVAL);
+	assert_string_equal(err.text, "w.yaml:8:21: gpemu-fs: is bad");
+	workload_free(&w);
+}
+
+/* --- metrics ---------------------------------------------------------- */
+
+static const char *const RECORD =
+	"{\"totals\": {\"seconds\": 8, \"name\": \"x\"}, \"epochs\": ["
+	"{\"s\": 100, \"hits\": 0, \"misses\": 4},"
+	"{\"s\": 10, \"hits\": 1, \"misses\": 3},"
+	"{\"s\": 30, \"hits\": 3, \"misses\": 1},"
+	"{\"s\": 14, \"hits\": 2, \"misses\": 2}],"
+	"\"one\": [{\"s\": 5}]}";
+
+static void a_path_names_values(void **state)
+{
+	static const struct {
+		struct metric m;
+		double wanted; /* NAN: absent */
+	} cases[] = {
+		{ { .path = "totals.seconds" }, 8 },
+		{ { .path = "totals.seconds", .scale = 100 }, 800 },
+		{ { .path = "epochs[0].s" }, 100 },
+		{ { .path = "epochs[-1].s" }, 14 },
+		{ { .path = "epochs[steady].s" }, 14 },
+		{ { .path = "epochs[1:].s" }, 14 },
+		{ { .path = "epochs[1:3].s" }, 20 },
+		{ { .path = "epochs[:-1].s" }, 30 },
+		{ { .path = "one[steady].s" }, 5 },
+		{ { .path = "one[1:].s" }, NAN },
+		{ { .path = "epochs[7].s" }, NAN },
+		{ { .path = "totals.name" }, NAN },
+		{ { .path = "totals" }, NAN },
+		{ { .path = "moon.phase" }, NAN },
+		{ { .path = "epochs[1].hits + epochs[1].misses" }, 4 },
+		/* of 1/4, 3/4 and 2/4 */
+		{ { .path = "epochs[steady].hits",
+		    .per = "epochs[steady].hits + epochs[steady].misses" },
+		  .5 },
+		{ { .path = "totals.seconds", .per = "epochs[0].hits" }, NAN },
+	};
+	json_auto_t *record = json_loads(RECORD, 0, NULL);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double v = NAN;
+		int r = metric_value(&cases[i].m, record, &v);
+
+		assert_int_equal(metric_check_path(cases[i].m.path, NULL), 0);
+		assert_int_equal(r, isnan(cases[i].wanted) ? -ENOENT : 0);
+		if (r == 0)
+			assert_true(v == cases[i].wanted);
+	}
+}
+
+static void what_is_not_a_path_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"",	 "a.",	   ".a",     "a..b",
+		"a[",	 "a[1",	   "a[x].b", "a[:",
+		"a[1:2", "a + ",   "a+b",    "a b",
+		"a[1]b", "a[1:x]", "a + b.", "a[9999999999999999999999]"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(metric_check_path(bad[i], NULL), -EINVAL);
+}
+
+static void spread_has_quartiles(void **state)
+{
+	double v[] = { 4, 1, 3, 2 };
+	struct spread s = spread_of(v, 4);
+
+	(void)state;
+	assert_int_equal(s.n, 4);
+	assert_true(s.min == 1 && s.max == 4 && s.median == 2.5);
+	assert_true(s.q1 == 1.75 && s.q3 == 3.25);
+	s = spread_of(v, 1);
+	assert_true(s.min == 1 && s.q3 == 1 && s.median == 1);
+	assert_int_equal(spread_of(v, 0).n, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(axes_make_points),
+		cmocka_unit_test(cells_overlay_the_base),
+		cmocka_unit_test(the_hash_is_of_what_decides_the_result),
+		cmocka_unit_test(errors_say_where),
+		cmocka_unit_test(any_prefix_is_survived),
+		cmocka_unit_test(programs_are_asked_about_their_keys),
+		cmocka_unit_test(a_path_names_values),
+		cmocka_unit_test(what_is_not_a_path_is_refused),
+		cmocka_unit_test(spread_has_quartiles),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

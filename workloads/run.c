@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-run: an experiment from its workload file to records, table, plots. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/progress.h"
+#include "common/tick.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "workloads/run_cell.h"
+#include "workloads/run_dataset.h"
+#include "workloads/run_plot.h"
+#include "workloads/run_result.h"
+
+struct options {
+	struct cli_common common;
+	char *output;
+	bool fresh, dry_run, no_mount;
+	uint64_t repetitions; /* 0: as the workload says */
+	double time_scale;    /* 0: as the workload says */
+	char *data_dir, *bin_dir, *progress;
+};
+
+#define AT(member) offsetof(struct options, member)
+static const struct conf_field fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	{ "output", CONF_STRING, AT(output), .short_opt = 'o', .arg = "DIR",
+	  .help = "where the results go (default results/NAME)" },
+	{ "fresh", CONF_BOOL, AT(fresh),
+	  .help = "run all cells, also those that have a record" },
+	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
+	  .help = "print what would run, and exit" },
+	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
+	  .arg = "N", .max = 1000,
+	  .help = "instead of the workload's; 0: as it says" },
+	{ "time_scale", CONF_DOUBLE, AT(time_scale), .arg = "X", .max = 1000,
+	  .help = "instead of the workload's; 0: as it says" },
+	{ "no_mount", CONF_BOOL, AT(no_mount),
+	  .help = "run on the plain folder, without gpemu-fs" },
+	{ "data_dir", CONF_STRING, AT(data_dir), .arg = "DIR",
+	  .help = "where datasets are made and kept (default "
+		  "$XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu)" },
+	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
+	  .help = "where the other programs are (default $GPEMU_BIN, else "
+		  "the folder of gpemu-run)" },
+	{ "progress", CONF_STRING, AT(progress), .arg = "auto|on|off",
+	  .help = "progress bar on stderr; off: a line a cell" },
+	{ 0 },
+};
+
+static const struct cli_program program = {
+	.name = "gpemu-run",
+	.args = "WORKLOAD.yaml",
+	.n_args = 1,
+	.summary = "Run an experiment: mounts and training runs over a grid, "
+		   "repeated; keep a record of each, print a table, draw "
+		   "plots.",
+	.notes = "Records that are there already are not run again, unless "
+		 "the workload has changed for them. --seed 0 is the "
+		 "workload's own seed.",
+	.fields = fields,
+};
+
+/* --- cells ------------------------------------------------------------ */
+
+struct tally {
+	size_t n_kept, n_done, n_failed;
+};
+
+static bool has_record(const struct runner *r, const struct cell *cell)
+{
+	json_auto_t *record = cell_record(r, cell);
+
+	return record != NULL;
+}
+
+/* Cells that have to run, by index; *ret_todo is malloc'ed. */
+static int list_todo(const struct runner *r, bool fresh, size_t **ret_todo,
+		     size_t *ret_n)
+{
+	size_t n_cells = workload_n_cells(r->w);
+	_cleanup_free_ size_t *todo = calloc(n_cells, sizeof(*todo));
+
+	*ret_n = 0;
+	if (!todo)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_cells; i++) {
+		struct cell cell;
+
+		if (workload_cell(r->w, i, r->mounted, &cell) < 0)
+			return -ENOMEM;
+		if (fresh || !has_record(r, &cell))
+			todo[(*ret_n)++] = i;
+		cell_free(&cell);
+	}
+	*ret_todo = TAKE_PTR(todo);
+	return 0;
+}
+
+/* One cell with its line; 0 also when it failed. */
+static int run_one(struct runner *r, size_t index, struct progress *bar,
+		   size_t position, struct tally *tally)
+{
+	char label[90], took[UNITS_TEXT];
+	uint64_t start = tick_wall();
+	struct err err = { 0 };
+	struct cell cell;
+	int code = workload_cell(r->w, index, r->mounted, &cell);
+
+	if (code < 0)
+		return code;
+	workload_label(r->w, cell.point, label, sizeof(label));
+	progress_update(bar, position, label);
+	code = cell_run(r, &cell, &err);
+	if (code == -EIO) {
+		progress_end(bar);
+		log_error("cell %s failed: %s", cell.id, err.text);
+		tally->n_failed++;
+		code = 0;
+	} else if (code == 0) {
+		tally->n_done++;
+		if (!bar->shown)
+			fprintf(stderr,
+				"cell %zu of %" PRIu64
+				"  %s, repetition %zu: %s\n",
+				position + 1, bar->total, label,
+				cell.repetition + 1,
+				units_human_duration(
+					(double)(tick_wall() - start), took));
+	}
+	if (code < 0 && !r->stop.signal)
+		log_error("%s", err.text);
+	cell_free(&cell);
+	return code;
+}
+
+static int run_cells(struct runner *r, const struct options *o,
+		     enum progress_mode mode, struct tally *tally)
+{
+	_cleanup_free_ size_t *todo = NULL;
+	struct progress bar;
+	size_t n = 0;
+	int code = list_todo(r, o->fresh, &todo, &n);
+
+	if (code < 0)
+		return code;
+	tally->n_kept = workload_n_cells(r->w) - n;
+	if (tally->n_kept)
+		fprintf(stderr,
+			"gpemu-run: %zu of %zu cells have their record in "
+			"%s\n",
+			tally->n_kept, workload_n_cells(r->w), r->out);
+	progress_init(&bar, "cells", n, mode);
+	for (size_t i = 0; code == 0 && i < n; i++)
+		code = run_one(r, todo[i], &bar, i, tally);
+	progress_end(&bar);
+	return code;
+}
+
+/* --- steps ------------------------------------------------------------ */
+
+static int load(const char *path, const struct options *o, struct workload *w,
+		struct err *err)
+{
+	int code = workload_load(path, w, err);
+
+	if (code < 0)
+		return code;
+	if (o->repetitions)
+		w->repetitions = o->repetitions;
+	if (o->time_scale > 0)
+		w->time_scale = o->time_scale;
+	if (o->common.seed)
+		w->seed = o->common.seed;
+	return 0;
+}
+
+/* Decide r->mounted, and say it when it is not as the workload means it. */
+static int choose_mount(struct runner *r, const struct options *o,
+			struct err *err)
+{
+	struct err why = { 0 };
+	int code;
+
+	r->mounted = !o->no_mount;
+	if (!r->mounted)
+		return 0;
+	code = cell_probe_mount(r, &why);
+	if (code == -ENODEV) {
+		log_warn("nothing can be mounted here (%s): the cells run on "
+			 "the plain folder, without the emulated storage and "
+			 "its cache",
+			 why.text);
+		r->mounted = false;
+		return 0;
+	}
+	return code < 0 ? err_set(err, code, "%s", why.text) : 0;
+}
+
+static int dry_run(struct runner *r, const struct options *o)
+{
+	size_t n = workload_n_cells(r->w);
+	int code = 0;
+
+	r->mounted = !o->no_mount;
+	printf("%s: %zu points, %" PRIu64 " repetitions, %zu cells\n",
+	       r->w->name, r->w->n_points, r->w->repetitions, n);
+	printf("dataset: %s\n", r->data);
+	for (size_t i = 0; code == 0 && i < n; i++) {
+		struct cell cell;
+
+		code = workload_cell(r->w, i, r->mounted, &cell);
+		if (code < 0)
+			break;
+		code = cell_print(r, &cell, stdout);
+		cell_free(&cell);
+	}
+	return code;
+}
+
+static int draw_plots(struct runner *r, const struct result *res, bool quiet)
+{
+	const struct plot *plots = r->w->plots.items;
+	int worst = 0;
+
+	for (size_t i = 0; i < r->w->plots.n && !r->stop.signal; i++) {
+		struct err err = { 0 };
+		int code = plot_draw(res, &plots[i], r, &err);
+
+		if (code == 0 && !quiet)
+			printf("plot      %s/plots/%s.svg\n", r->out,
+			       plots[i].name);
+		if (code == 0)
+			continue;
+		log_warn("%s", err.text);
+		/* without gnuplot or values there is still the table */
+		if (code != -ENOENT && code != -ENODATA)
+			worst = code;
+	}
+	return worst;
+}
+
+static int write_summary(const struct runner *r, const struct result *res,
+			 const struct options *o, struct err *err)
+{
+	json_auto_t *j = result_json(res);
+	_cleanup_free_ char *path = NULL;
+	int code;
+
+	if (!j || asprintf(&path, "%s/summary.json", r->out) < 0)
+		return -ENOMEM;
+	code = json_write(j, path, err);
+	if (code == 0 && o->common.json)
+		code = json_write(j, o->common.json, err);
+	return code;
+}
+
+static int report(struct runner *r, const struct options *o, struct err *err)
+{
+	/* with --json - stdout is for the record alone */
+	bool quiet = o->common.json && !strcmp(o->common.json, "-");
+	_cleanup_free_ char *path = NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	struct result res;
+	int code = result_init(&res, r, err);
+
+	if (code == 0 && asprintf(&path, "%s/table.txt", r->out) < 0)
+		code = -ENOMEM;
+	if (code == 0) {
+		f = fopen(path, "we");
+		if (!f)
+			code = err_set(err, -errno, "%s: %s", path,
+				       strerror(errno));
+	}
+	if (code == 0) {
+		result_print(&res, f);
+		if (!quiet)
+			result_print(&res, stdout);
+		code = write_summary(r, &res, o, err);
+	}
+	if (code == 0 && !quiet)
+		printf("\nrecords   %s/records/\n", r->out);
+	if (code == 0)
+		code = draw_plots(r, &res, quiet);
+	result_fini(&res);
+	return code;
+}
+
+static int prepare(struct runner *r, const struct options *o, struct err *err)
+{
+	int code = workload_check(r->w, runner_check, r, err);
+
+	if (code == 0)
+		code = dataset_locate(r, o->data_dir, err);
+	return code;
+}
+
+static int execute(struct runner *r, const struct options *o,
+		   enum progress_mode mode, struct err *err)
+{
+	_cleanup_free_ char *out = NULL;
+	struct tally tally = { 0 };
+	int code;
+
+	if (o->output ? asprintf(&out, "%s", o->output) < 0
+		      : asprintf(&out, "results/%s", r->w->name) < 0)
+		return -ENOMEM;
+	code = runner_open(r, out, err);
+	if (code == 0)
+		code = dataset_make(r, err);
+	if (code == 0)
+		code = choose_mount(r, o, err);
+	if (code == 0)
+		code = run_cells(r, o, mode, &tally);
+	/* what was measured before an interruption is there for next time */
+	if (code == 0)
+		code = report(r, o, err);
+	if (code == 0 && tally.n_failed)
+		code = err_set(err, -EIO,
+			       "%zu of %zu cells failed; logs are in %s/logs",
+			       tally.n_failed, workload_n_cells(r->w), r->out);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct workload w = { 0 };
+	struct runner r = { .lock_fd = -1, .stop.fd = -1 };
+	enum progress_mode mode = PROGRESS_AUTO;
+	struct err err = { 0 };
+	char *args[1];
+	int code, status;
+
+	cli_parse(&program, argc, argv, &o, args);
+	if (o.progress && progress_parse(o.progress, &mode, &err) < 0) {
+		log_error("--progress: %s", err.text);
+		return EXIT_STATUS_USAGE;
+	}
+	code = load(args[0], &o, &w, &err);
+	if (code == 0)
+		code = runner_init(&r, &w, o.bin_dir, &err);
+	if (code == 0)
+		code = prepare(&r, &o, &err);
+	if (code == 0)
+		code = o.dry_run ? dry_run(&r, &o)
+				 : execute(&r, &o, mode, &err);
+	if (r.stop.signal)
+		log_error("stopped by %s; what is done is kept",
+			  strsignal(r.stop.signal));
+	else if (code < 0)
+		cli_fail(code, &err);
+	status = code == 0 ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
+	if (code == -EAGAIN || code == -ENOMEM)
+		status = EXIT_STATUS_NOT_NOW;
+	struct stop stop = r.stop;
+
+	runner_fini(&r);
+	workload_free(&w);
+	conf_free(fields, &o);
+	stop_raise(&stop);
+	return status;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "workloads/run_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/tick.h"
+#include "common/units.h"
+#include "common/util.h"
+
+static void stop_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+}
+
+int stop_init(struct stop *stop, struct err *err)
+{
+	sigset_t set;
+
+	*stop = (struct stop){ .fd = -1 };
+	stop_set(&set);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return err_set(err, -errno, "signals: %s", strerror(errno));
+	stop->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (stop->fd < 0)
+		return err_set(err, -errno, "signalfd: %s", strerror(errno));
+	return 0;
+}
+
+void stop_fini(struct stop *stop)
+{
+	if (stop->fd >= 0)
+		close(stop->fd);
+	stop->fd = -1;
+}
+
+void stop_raise(struct stop *stop)
+{
+	sigset_t set;
+
+	if (!stop->signal)
+		return;
+	signal(stop->signal, SIG_DFL);
+	raise(stop->signal);
+	sigemptyset(&set);
+	sigaddset(&set, stop->signal);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Take the signal that made the signalfd readable. */
+static void stop_take(struct stop *stop)
+{
+	struct signalfd_siginfo info;
+
+	if (read(stop->fd, &info, sizeof(info)) == sizeof(info))
+		stop->signal = (int)info.ssi_signo;
+}
+
+/* --- starting --------------------------------------------------------- */
+
+/* In the child: does not return; what failed goes into the pipe. */
+__attribute__((noreturn)) static void
+become(char *const argv[], int out_fd, int err_fd, pid_t parent, int pipe_fd)
+{
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 &&
+	    null_fd >= 0 && dup2(null_fd, 0) >= 0 && dup2(out_fd, 1) >= 0 &&
+	    dup2(err_fd, 2) >= 0 &&
+	    sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
+		/* the parent may have died before PDEATHSIG was set */
+		if (getppid() != parent)
+			_exit(127);
+		execv(argv[0], argv);
+	}
+	int code = errno;
+	ssize_t n = write(pipe_fd, &code, sizeof(code));
+
+	_exit(n == sizeof(code) ? 127 : 126);
+}
+
+int child_start(struct child *child, char *const argv[], int out_fd, int err_fd,
+		struct err *err)
+{
+	_cleanup_close_ int from = -1;
+	pid_t parent = getpid();
+	int ends[2], code = 0;
+
+	*child = (struct child){ .pidfd = -1 };
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, -errno, "pipe: %s", strerror(errno));
+	from = ends[0];
+	child->pid = fork();
+	if (child->pid == 0)
+		become(argv, out_fd, err_fd, parent, ends[1]);
+	close(ends[1]);
+	if (child->pid < 0) {
+		code = errno;
+		child->pid = 0;
+		return err_set(err, -code, "fork: %s", strerror(code));
+	}
+	/* nothing but end of file comes when the program was executed */
+	if (read(from, &code, sizeof(code)) == sizeof(code)) {
+		waitpid(child->pid, NULL, 0);
+		child->pid = 0;
+		return err_set(err, -code, "%s: %s", argv[0], strerror(code));
+	}
+	child->pidfd = pidfd_open(child->pid, 0);
+	if (child->pidfd >= 0)
+		return 0;
+	code = errno;
+	kill(-child->pid, SIGKILL);
+	waitpid(child->pid, NULL, 0);
+	child->pid = 0;
+	return err_set(err, -code, "pidfd_open: %s", strerror(code));
+}
+
+/* --- waiting ---------------------------------------------------------- */
+
+/* The child is over: end the rest of its group, then let it go. */
+static int reap(struct child *child)
+{
+	siginfo_t info = { 0 };
+
+	/* a zombie keeps its group's number from being given out again */
+	while (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT) < 0 &&
+	       errno == EINTR)
+		;
+	kill(-child->pid, SIGKILL);
+	while (waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 &&
+	       errno == EINTR)
+		;
+	close(child->pidfd);
+	*child = (struct child){ .pidfd = -1 };
+	return info.si_code == CLD_EXITED ? info.si_status
+					  : 128 + info.si_status;
+}
+
+/*
+ * poll(2) with an absolute deadline on tick_wall's clock, TICK_NEVER: none.
+ * 0 when it passed, else > 0.
+ */
+static int poll_until(struct pollfd *fds, nfds_t n, uint64_t deadline)
+{
+	for (;;) {
+		uint64_t now = tick_wall();
+		uint64_t left = deadline > now ? deadline - now : 0;
+		struct timespec ts = { (time_t)(left / NS_PER_S),
+				       (long)(left % NS_PER_S) };
+		int r = ppoll(fds, n, deadline == TICK_NEVER ? NULL : &ts,
+			      NULL);
+
+		if (r >= 0 || errno != EINTR)
+			return r;
+	}
+}
+
+static uint64_t deadline_in(uint64_t timeout_ns)
+{
+	return timeout_ns ? tick_wall() + timeout_ns : TICK_NEVER;
+}
+
+int child_wait(struct child *child, struct stop *stop, uint64_t timeout_ns,
+	       int *ret_status)
+{
+	struct pollfd fds[] = { { .fd = child->pidfd, .events = POLLIN },
+				{ .fd = stop->fd, .events = POLLIN } };
+
+	if (poll_until(fds, 2, deadline_in(timeout_ns)) == 0)
+		return -ETIMEDOUT;
+	if (fds[1].revents) {
+		stop_take(stop);
+		return -EINTR;
+	}
+	*ret_status = reap(child);
+	return 0;
+}
+
+bool child_is_mounted(const char *path)
+{
+	FILE *f = setmntent("/proc/self/mounts", "r");
+	const struct mntent *m;
+	bool found = false;
+
+	while (f && !found && (m = getmntent(f)))
+		found = !strcmp(m->mnt_dir, path);
+	if (f)
+		endmntent(f);
+	return found;
+}
+
+int child_wait_mount(struct child *child, struct stop *stop, const char *path,
+		     uint64_t timeout_ns, int *ret_status)
+{
+	/* the mount table: POLLPRI when it changed, see proc(5) */
+	_cleanup_close_ int table =
+		open("/proc/self/mounts", O_RDONLY | O_CLOEXEC);
+	struct pollfd fds[] = { { .fd = child->pidfd, .events = POLLIN },
+				{ .fd = stop->fd, .events = POLLIN },
+				{ .fd = table, .events = POLLPRI } };
+	uint64_t deadline = deadline_in(timeout_ns);
+
+	if (table < 0)
+		return -errno;
+	while (!child_is_mounted(path)) {
+		if (poll_until(fds, 3, deadline) == 0)
+			return -ETIMEDOUT;
+		if (fds[1].revents) {
+			stop_take(stop);
+			return -EINTR;
+		}
+		if (fds[0].revents) {
+			*ret_status = reap(child);
+			return -ECHILD;
+		}
+	}
+	return 0;
+}
+
+int child_end(struct child *child, uint64_t grace_ns)
+{
+	struct pollfd fd = { .fd = child->pidfd, .events = POLLIN };
+
+	if (child->pid <= 0)
+		return 0;
+	kill(-child->pid, SIGTERM);
+	if (poll_until(&fd, 1, deadline_in(grace_ns)) == 0)
+		kill(-child->pid, SIGKILL);
+	return reap(child);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Child processes that are always waited for and never left behind.
+ *
+ * A child leads a process group of its own, so that a Ctrl-C at the terminal
+ * reaches gpemu-run alone, which then ends its children in order: the loader
+ * before the mount under it. Should gpemu-run itself be killed, the kernel
+ * sends its children SIGTERM.
+ *
+ * One thread uses all of this. Nothing polls: a wait sleeps on the child's
+ * pidfd, the stop signals' signalfd and, for mounts, the mount table.
+ */
+#ifndef GPEMU_WORKLOADS_RUN_CHILD_H
+#define GPEMU_WORKLOADS_RUN_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+/* SIGINT, SIGTERM and SIGHUP, turned into a file to wait on. */
+struct stop {
+	int fd;	    /* signalfd */
+	int signal; /* the one that came, 0: none yet */
+};
+
+/* Block the stop signals of this process and open their signalfd. -errno. */
+int stop_init(struct stop *stop, struct err *err);
+void stop_fini(struct stop *stop);
+/* Die of the signal that came, if one came, as if it had not been blocked. */
+void stop_raise(struct stop *stop);
+
+struct child {
+	pid_t pid; /* 0: none */
+	int pidfd;
+};
+
+/*
+ * Start argv[0] (a path), with stdin from /dev/null and stdout and stderr to
+ * the given descriptors, which stay the caller's. -errno with a text when it
+ * cannot be executed.
+ */
+int child_start(struct child *child, char *const argv[], int out_fd, int err_fd,
+		struct err *err);
+
+/*
+ * Wait until the child is over. 0: *ret_status is its exit status, or 128 +
+ * the signal that ended it, and whatever else was in its group is killed.
+ * -ETIMEDOUT: `timeout_ns` (wall time; 0: none) passed. -EINTR: a stop signal
+ * came. In these two cases the child still runs: child_end it.
+ */
+int child_wait(struct child *child, struct stop *stop, uint64_t timeout_ns,
+	       int *ret_status);
+
+/*
+ * Wait until something is mounted on `path` (0), or the child is over
+ * (-ECHILD, *ret_status as above), or as child_wait.
+ */
+int child_wait_mount(struct child *child, struct stop *stop, const char *path,
+		     uint64_t timeout_ns, int *ret_status);
+
+/*
+ * SIGTERM to the group, SIGKILL when it is not over `grace_ns` later; waits
+ * for it whatever stop signals come. Returns its exit status as above.
+ */
+int child_end(struct child *child, uint64_t grace_ns);
+
+/* Is something mounted on `path`, an absolute path without links? */
+bool child_is_mounted(const char *path);
+
+#endif

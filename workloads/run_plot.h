@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plots: for each, OUT/plots/NAME.dat (the numbers), NAME.gp (the gnuplot
+ * script, to be changed and run again by hand), NAME.svg and NAME.png.
+ */
+#ifndef GPEMU_WORKLOADS_RUN_PLOT_H
+#define GPEMU_WORKLOADS_RUN_PLOT_H
+
+#include "workloads/run_result.h"
+
+/*
+ * Draw one. 0; -ENODATA: no point has the metric; -ENOENT: no gnuplot, the
+ * data and the script are there; -EIO: gnuplot failed, its log says why.
+ */
+int plot_draw(const struct result *res, const struct plot *p, struct runner *r,
+	      struct err *err);
+
+/*
+ * The two files that it is drawn from, to streams; for tests too. plot_data
+ * returns how many values there are.
+ */
+size_t plot_data(const struct result *res, const struct plot *p, FILE *f);
+void plot_script(const struct result *res, const struct plot *p, FILE *f);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table: a row a point, a column an axis or a metric, aligned; then what
+ * of it is real and what emulated.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "workloads/run_result.h"
+
+enum { CELL_TEXT = 64 };
+
+/* rows * columns texts; row 0 is the header, row 1 the units */
+struct table {
+	char (*text)[CELL_TEXT];
+	size_t rows, columns;
+};
+
+static char *at(const struct table *t, size_t row, size_t column)
+{
+	return t->text[row * t->columns + column];
+}
+
+/* Four digits, never an exponent for what people meet here. */
+static void number(char *buf, size_t n, double v)
+{
+	int before = v != 0 ? (int)floor(log10(fabs(v))) + 1 : 1;
+	int decimals = MAX(0, MIN(3, 4 - MAX(before, 1)));
+
+	snprintf(buf, n, "%.*f", decimals, v);
+}
+
+/* "12.31 (12.20-12.58)": median and range; the range from two values on. */
+static void spread_text(char *buf, size_t n, const struct spread *s)
+{
+	char median[20], min[20], max[20];
+
+	number(median, sizeof(median), s->median);
+	number(min, sizeof(min), s->min);
+	number(max, sizeof(max), s->max);
+	if (!s->n)
+		snprintf(buf, n, "-");
+	else if (s->n == 1)
+		snprintf(buf, n, "%s", median);
+	else
+		snprintf(buf, n, "%s (%s-%s)", median, min, max);
+}
+
+/* Without a mount, rows that differ only in gpemu-fs options are alike. */
+static bool differs_only_in_fs(const struct result *res, size_t point)
+{
+	const struct workload *w = res->r->w;
+	struct cell cell, other;
+	bool same = false;
+
+	if (res->r->mounted || workload_cell(w, point, false, &cell) < 0)
+		return false;
+	for (size_t i = 0; !same && i < w->n_points; i++) {
+		if (i == point || workload_cell(w, i, false, &other) < 0)
+			continue;
+		same = other.hash == cell.hash;
+		cell_free(&other);
+	}
+	cell_free(&cell);
+	return same;
+}
+
+static void fill_header(const struct result *res, struct table *t)
+{
+	const struct workload *w = res->r->w;
+	size_t c = 0;
+
+	for (; c < w->n_axes; c++)
+		snprintf(at(t, 0, c), CELL_TEXT, "%s", w->axes[c].name);
+	for (size_t i = 0; i < res->n_columns; i++, c++) {
+		const struct metric *m = res->metrics[i];
+
+		snprintf(at(t, 0, c), CELL_TEXT, "%s",
+			 m->label ? m->label : m->name);
+		snprintf(at(t, 1, c), CELL_TEXT, "%s", m->unit ? m->unit : "");
+	}
+	snprintf(at(t, 0, c), CELL_TEXT, "runs");
+}
+
+static bool fill_row(const struct result *res, struct table *t, size_t point)
+{
+	const struct workload *w = res->r->w;
+	bool alike = differs_only_in_fs(res, point);
+	size_t row = point + 2, c = 0;
+	size_t ok = res->n_ok[point], failed = res->n_failed[point];
+
+	for (; c < w->n_axes; c++)
+		snprintf(at(t, row, c), CELL_TEXT, "%s",
+			 workload_at(w, point, c)->label);
+	for (size_t i = 0; i < res->n_columns; i++, c++)
+		spread_text(at(t, row, c), CELL_TEXT,
+			    result_at(res, point, res->metrics[i]));
+	if (failed)
+		snprintf(at(t, row, c), CELL_TEXT, "%zu, %zu failed%s", ok,
+			 failed, alike ? " *" : "");
+	else
+		snprintf(at(t, row, c), CELL_TEXT, "%zu%s", ok,
+			 alike ? " *" : "");
+	return alike;
+}
+
+/* Axes are words, to the left; numbers to the right. */
+static void print_row(const struct table *t, size_t row, const int *widths,
+		      size_t n_words, FILE *f)
+{
+	for (size_t c = 0; c < t->columns; c++)
+		fprintf(f, "%s%*s", c ? "  " : "",
+			c < n_words ? -widths[c] : widths[c], at(t, row, c));
+	fputc('\n', f);
+}
+
+static void print_table(const struct table *t, size_t n_words, FILE *f)
+{
+	_cleanup_free_ int *widths = calloc(t->columns, sizeof(*widths));
+	int sum = -2;
+
+	if (!widths)
+		return;
+	for (size_t c = 0; c < t->columns; c++) {
+		for (size_t row = 0; row < t->rows; row++)
+			widths[c] = MAX(widths[c], (int)strlen(at(t, row, c)));
+		sum += widths[c] + 2;
+	}
+	for (size_t row = 0; row < t->rows; row++) {
+		print_row(t, row, widths, n_words, f);
+		for (int i = 0; row == 1 && i < sum; i++)
+			fputc('-', f);
+		if (row == 1)
+			fputc('\n', f);
+	}
+}
+
+static const char *text_of(const json_t *record, const char *path)
+{
+	const char *s = NULL;
+	char key[32];
+	const char *dot;
+
+	while (record && (dot = strchr(path, '.'))) {
+		snprintf(key, sizeof(key), "%.*s", (int)(dot - path), path);
+		record = json_object_get(record, key);
+		path = dot + 1;
+	}
+	s = json_string_value(json_object_get(record, path));
+	return s ? s : "?";
+}
+
+static void print_provenance(const struct result *res, FILE *f)
+{
+	const struct workload *w = res->r->w;
+	const json_t *rec = res->first;
+	bool decodes = !strcmp(text_of(rec, "config.prep"), "decode");
+
+	if (!rec)
+		return;
+	fprintf(f,
+		"REAL      bytes read %s and copied into pinned buffers%s; "
+		"cache decisions\n",
+		res->r->mounted ? "through the mount" : "from the folder",
+		decodes ? ", JPEGs decoded" : "");
+	fprintf(f, "EMULATED  %sthe GPU and its link (%s)\n",
+		res->r->mounted ? "the storage device (gpemu-fs), " : "",
+		text_of(rec, "profile.source"));
+	if (w->time_scale != 1)
+		fprintf(f,
+			"          an emulated second took %.15g s; seconds "
+			"are "
+			"emulated, so real work counts %.3g times\n",
+			w->time_scale, 1 / w->time_scale);
+}
+
+void result_print(const struct result *res, FILE *f)
+{
+	const struct workload *w = res->r->w;
+	struct table t = { .rows = w->n_points + 2,
+			   .columns = w->n_axes + res->n_columns + 1 };
+	bool alike = false;
+
+	t.text = calloc(t.rows * t.columns, sizeof(*t.text));
+	if (!t.text)
+		return;
+	fprintf(f, "%s: %s\n\n", w->name, w->question);
+	fill_header(res, &t);
+	for (size_t i = 0; i < w->n_points; i++)
+		alike |= fill_row(res, &t, i);
+	print_table(&t, w->n_axes, f);
+	free(t.text);
+	fputc('\n', f);
+	if (w->repetitions > 1)
+		fprintf(f,
+			"Medians over %" PRIu64
+			" repetitions, in brackets the range.\n",
+			w->repetitions);
+	if (alike)
+		fprintf(f, "* Not mounted: these rows differ only in gpemu-fs "
+			   "options, which had no effect.\n");
+	print_provenance(res, f);
+}

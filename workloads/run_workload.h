@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A workload file: which dataset, which base configuration, what varies.
+ *
+ *	name: cache-policies            a word; names the result folder
+ *	question: Which policy ...?     one line
+ *	dataset: {profile: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
+ *	base:
+ *	  fs: {storage: hdd}            keys of gpemu-fs
+ *	  train: {model: resnet50, ...} keys of gpemu-train
+ *	axes:                           what varies; the last one fastest
+ *	  fs.cache_policy: [lru, minio] values of one key
+ *	  node:                         or named points that set several
+ *	    - {label: small, fs.cache_size: 20%, train.workers: 2}
+ *	repetitions: 3
+ *	time_scale: 0.1                 handed to every program
+ *	seed: 1                         a repetition adds its number, from 0
+ *	cell_timeout: 10m
+ *	metrics: {name: {path: ...}}    common to run_metric.h
+ *	columns: [seconds, hit_ratio]   of the table
+ *	plot: [{x: fs.cache_size, y: hit_ratio, series: fs.cache_policy}]
+ *
+ * A point is one value of each axis; a cell is one run: a point and a
+ * repetition. Cells are numbered repetition by repetition, so that slow drift
+ * of the machine reaches all points alike.
+ */
+#ifndef GPEMU_WORKLOADS_RUN_WORKLOAD_H
+#define GPEMU_WORKLOADS_RUN_WORKLOAD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/err.h"
+
+enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA };
+
+/* "gpemu-fs", "gpemu-train", "gpemu-data". */
+const char *run_program_name(enum run_program program);
+
+/* One key of one program; all borrowed from the workload. */
+struct setting {
+	enum run_program program;
+	const char *key;
+	const struct conf_node *value;
+	unsigned line, column; /* of the key */
+};
+
+struct axis_point {
+	const char *label;
+	struct setting *settings;
+	size_t n_settings;
+};
+
+struct axis {
+	const char *name;
+	struct axis_point *points;
+	size_t n_points;
+};
+
+struct plot {
+	char *name; /* of its files; default "y-by-x" */
+	char *title;
+	char *kind;   /* lines | bars */
+	char *x;      /* an axis */
+	char *y;      /* a metric */
+	char *series; /* an axis; NULL: one series */
+	char *x_label, *y_label;
+	struct conf_node *where; /* other axes: the label to take */
+};
+
+struct workload {
+	char *path; /* as given, for messages */
+	struct conf_node *root;
+	char *name;
+	char *question;
+	struct conf_node *dataset;
+	struct {
+		struct conf_node *fs, *train;
+	} base;
+	struct conf_node *axes_tree;
+	uint64_t repetitions;
+	double time_scale;
+	uint64_t seed;
+	uint64_t cell_timeout_ns;
+	struct conf_list metrics; /* struct metric */
+	struct conf_list columns; /* char * */
+	struct conf_list plots;	  /* struct plot */
+	struct axis *axes;
+	size_t n_axes;
+	size_t n_points; /* product of the axes' points */
+};
+
+/*
+ * Read and check a file, as far as it can be checked without the programs.
+ * -EINVAL and "file:line:column: what". Free with workload_free, failed or
+ * not.
+ */
+int workload_load(const char *path, struct workload *ret, struct err *err);
+/* The same from bytes; safe on any input. */
+int workload_parse(const char *bytes, size_t n, const char *path,
+		   struct workload *ret, struct err *err);
+void workload_free(struct workload *w);
+
+/*
+ * Says what is wrong with a setting, as the program that owns it sees it:
+ * -EINVAL and a text without a place. Other errors end the check.
+ */
+typedef int (*workload_check_fn)(void *ctx, const struct setting *setting,
+				 struct err *err);
+/*
+ * Ask `check` about every setting of the workload. -EINVAL: the text says
+ * where, and what `check` said.
+ */
+int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
+		   struct err *err);
+
+/* The value of a setting: a string, or an array or object of strings. */
+json_t *workload_value(const struct conf_node *value);
+/* The keys of `dataset:`; NULL: no memory. */
+json_t *workload_dataset(const struct workload *w);
+/* The directory that `dataset:` names, or NULL when it is a recipe. */
+const char *workload_dir(const struct workload *w);
+
+/* The axis called `name`: its index, or -ENOENT. */
+int workload_axis(const struct workload *w, const char *name);
+/* The value of axis `axis` at a point. */
+const struct axis_point *workload_at(const struct workload *w, size_t point,
+				     size_t axis);
+
+/* One run, as it will be executed. */
+struct cell {
+	size_t point, repetition;
+	uint64_t seed;
+	uint64_t hash; /* of everything that decides the result */
+	char id[128];  /* labels, repetition, hash; a file name */
+	json_t *fs;    /* the configuration of gpemu-fs; */
+	json_t *train; /* of gpemu-train */
+};
+
+size_t workload_n_cells(const struct workload *w);
+/*
+ * Cell `index`. Cells whose effective configuration is the same have the same
+ * hash; without a mount the configuration of gpemu-fs has no effect. -ENOMEM.
+ */
+int workload_cell(const struct workload *w, size_t index, bool mounted,
+		  struct cell *ret);
+void cell_free(struct cell *cell);
+/* "lru, 35%, async": the labels of a point; "all" when nothing varies. */
+void workload_label(const struct workload *w, size_t point, char *buf,
+		    size_t n);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What all runs of an experiment share: the programs, the folders, the stop
+ * signals. One thread.
+ */
+#ifndef GPEMU_WORKLOADS_RUNNER_H
+#define GPEMU_WORKLOADS_RUNNER_H
+
+#include <stdbool.h>
+
+#include "workloads/run_child.h"
+#include "workloads/run_workload.h"
+
+struct runner {
+	const struct workload *w;
+	struct stop stop;
+	char *bin_dir; /* holds the programs */
+	char *out;     /* the result folder */
+	char *scratch; /* private, removed at the end */
+	char *data;    /* the dataset's folder */
+	int lock_fd;   /* keeps a second gpemu-run out of `out` */
+	bool mounted;  /* false: the cells run on `data` itself */
+};
+
+/*
+ * `bin_dir` NULL: $GPEMU_BIN, else the folder of the running executable.
+ * -ENOENT: a program is missing. Free with runner_fini, failed or not.
+ */
+int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
+		struct err *err);
+void runner_fini(struct runner *r);
+
+/*
+ * Make the result folder and lock it. -EAGAIN: another gpemu-run is at work
+ * in it.
+ */
+int runner_open(struct runner *r, const char *out, struct err *err);
+
+/* "DIR/gpemu-fs", malloc'ed. */
+char *runner_program(const struct runner *r, enum run_program program);
+/* "OUT/FOLDER/NAME.SUFFIX", malloc'ed. */
+char *runner_path(const struct runner *r, const char *folder, const char *name,
+		  const char *suffix);
+
+/* A workload_check_fn; ctx is the runner: asks the program itself. */
+int runner_check(void *runner, const struct setting *setting, struct err *err);
+
+/* mkdir -p. */
+int runner_mkdirs(const char *path, struct err *err);
+/* rm -r, which follows no links; what is not there is no error. */
+void runner_remove(const char *path);
+
+#endif
