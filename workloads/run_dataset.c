@@ -81,7 +81,7 @@ int dataset_locate(struct runner *r, const char *data_dir, struct err *err)
 	if (code < 0)
 		return code;
 	dir = realpath(data_dir, NULL);
-	name = json_string_value(json_object_get(recipe, "profile"));
+	name = json_string_value(json_object_get(recipe, "dataset"));
 	if (!dir ||
 	    asprintf(&r->data, "%s/%s-%016llx", dir,
 		     name && !strchr(name, '/') ? name : "data",

@@ -39,7 +39,7 @@ const struct metric metric_builtin[] = {
 	{ .name = "au",
 	  .path = "epochs[steady].au",
 	  .scale = 100,
-	  .label = "accelerator utilisation",
+	  .label = "AU",
 	  .unit = "%" },
 	{ .name = "fetch_stall",
 	  .path = "epochs[steady].fetch_stall_s",
@@ -51,7 +51,7 @@ const struct metric metric_builtin[] = {
 	  .path = "epochs[steady].hits",
 	  .per = "epochs[steady].hits + epochs[steady].misses",
 	  .scale = 100,
-	  .label = "cache hit ratio",
+	  .label = "hit ratio",
 	  .unit = "%" },
 	{ 0 },
 };

@@ -43,7 +43,7 @@ static void spread_text(char *buf, size_t n, const struct spread *s)
 	number(max, sizeof(max), s->max);
 	if (!s->n)
 		snprintf(buf, n, "-");
-	else if (s->n == 1)
+	else if (s->n == 1 || !strcmp(min, max))
 		snprintf(buf, n, "%s", median);
 	else
 		snprintf(buf, n, "%s (%s-%s)", median, min, max);
@@ -111,7 +111,11 @@ static bool fill_row(const struct result *res, struct table *t, size_t point)
 static void print_row(const struct table *t, size_t row, const int *widths,
 		      size_t n_words, FILE *f)
 {
-	for (size_t c = 0; c < t->columns; c++)
+	size_t n = t->columns;
+
+	while (n && !at(t, row, n - 1)[0])
+		n--; /* no blanks at the end of a line */
+	for (size_t c = 0; c < n; c++)
 		fprintf(f, "%s%*s", c ? "  " : "",
 			c < n_words ? -widths[c] : widths[c], at(t, row, c));
 	fputc('\n', f);

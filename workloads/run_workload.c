@@ -85,7 +85,8 @@ static int key_error(const struct workload *w, const struct conf_node *node,
 /* Keys that gpemu-run itself gives to the programs. */
 static bool is_reserved(const char *key)
 {
-	static const char *const keys[] = { "time_scale", "seed", "data" };
+	static const char *const keys[] = { "time_scale", "seed", "data",
+					    "progress", "foreground" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!strcmp(keys[i], key))

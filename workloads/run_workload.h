@@ -4,7 +4,7 @@
  *
  *	name: cache-policies            a word; names the result folder
  *	question: Which policy ...?     one line
- *	dataset: {profile: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
+ *	dataset: {dataset: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
  *	base:
  *	  fs: {storage: hdd}            keys of gpemu-fs
  *	  train: {model: resnet50, ...} keys of gpemu-train

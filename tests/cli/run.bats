@@ -15,7 +15,7 @@ setup()
 	cat >w.yaml <<-'END'
 		name: small
 		question: Is async faster?
-		dataset: {profile: imagenette, files: 5}
+		dataset: {dataset: imagenette, files: 5}
 		base:
 		  fs: {storage: hdd}
 		  train: {epochs: 2}

@@ -11,7 +11,7 @@
 #define HEAD               \
 	"name: w\n"        \
 	"question: Why?\n" \
-	"dataset: {profile: imagenette}\n"
+	"dataset: {dataset: imagenette}\n"
 
 static const char *const GOOD = HEAD
 	"base:\n"
@@ -131,7 +131,7 @@ static void the_hash_is_of_what_decides_the_result(void **state)
 		HEAD "axes: {train.cache_policy: [lru]}\n",
 		HEAD "axes: {fs.cache_policy: [lru]}\nseed: 2\n",
 		HEAD "axes: {fs.cache_policy: [lru]}\ntime_scale: 2\n",
-		"name: w\nquestion: Why?\ndataset: {profile: imagenet}\n"
+		"name: w\nquestion: Why?\ndataset: {dataset: imagenet}\n"
 		"axes: {fs.cache_policy: [lru]}\n",
 	};
 	uint64_t wanted = hash_of(one, 0, true);
@@ -258,7 +258,7 @@ static void programs_are_asked_about_their_keys(void **state)
 	(void)state;
 	load_good(&w);
 	assert_int_equal(workload_check(&w, refuse_one, &asked, &err), 0);
-	/* profile; storage, cache_size; epochs; 3 policies; 2 of a point */
+	/* dataset; storage, cache_size; epochs; 3 policies; 2 of a point */
 	assert_int_equal(asked.n, 9);
 	asked = (struct asked){ .refuse = "workers",
 				.why = "unknown key 'workers'" };
