@@ -222,7 +222,9 @@ static int dry_run(struct runner *r, const struct options *o)
 	return code;
 }
 
-static int draw_plots(struct runner *r, const struct result *res, bool quiet)
+/* What cannot be drawn is said; without gnuplot there is still the table. */
+static int draw_plots(struct runner *r, const struct result *res, bool quiet,
+		      struct err *ret_err)
 {
 	const struct plot *plots = r->w->plots.items;
 	int worst = 0;
@@ -236,10 +238,10 @@ static int draw_plots(struct runner *r, const struct result *res, bool quiet)
 			       plots[i].name);
 		if (code == 0)
 			continue;
-		log_warn("%s", err.text);
-		/* without gnuplot or values there is still the table */
-		if (code != -ENOENT && code != -ENODATA)
-			worst = code;
+		if (code == -ENOENT || code == -ENODATA)
+			log_warn("%s", err.text);
+		else
+			worst = err_set(ret_err, code, "%s", err.text);
 	}
 	return worst;
 }
@@ -285,7 +287,7 @@ static int report(struct runner *r, const struct options *o, struct err *err)
 	if (code == 0 && !quiet)
 		printf("\nrecords   %s/records/\n", r->out);
 	if (code == 0)
-		code = draw_plots(r, &res, quiet);
+		code = draw_plots(r, &res, quiet, err);
 	result_fini(&res);
 	return code;
 }
@@ -300,7 +302,7 @@ static int prepare(struct runner *r, const struct options *o, struct err *err)
 }
 
 static int execute(struct runner *r, const struct options *o,
-		   enum progress_mode mode, struct err *err)
+		   enum progress_mode mode, bool *ret_failed, struct err *err)
 {
 	_cleanup_free_ char *out = NULL;
 	struct tally tally = { 0 };
@@ -319,10 +321,10 @@ static int execute(struct runner *r, const struct options *o,
 	/* what was measured before an interruption is there for next time */
 	if (code == 0)
 		code = report(r, o, err);
-	if (code == 0 && tally.n_failed)
-		code = err_set(err, -EIO,
-			       "%zu of %zu cells failed; logs are in %s/logs",
-			       tally.n_failed, workload_n_cells(r->w), r->out);
+	if (tally.n_failed && !r->stop.signal)
+		log_error("%zu of %zu cells failed; logs are in %s/logs",
+			  tally.n_failed, workload_n_cells(r->w), r->out);
+	*ret_failed = tally.n_failed != 0;
 	return code;
 }
 
@@ -333,6 +335,7 @@ int main(int argc, char **argv)
 	struct runner r = { .lock_fd = -1, .stop.fd = -1 };
 	enum progress_mode mode = PROGRESS_AUTO;
 	struct err err = { 0 };
+	bool failed = false;
 	char *args[1];
 	int code, status;
 
@@ -348,15 +351,13 @@ int main(int argc, char **argv)
 		code = prepare(&r, &o, &err);
 	if (code == 0)
 		code = o.dry_run ? dry_run(&r, &o)
-				 : execute(&r, &o, mode, &err);
+				 : execute(&r, &o, mode, &failed, &err);
 	if (r.stop.signal)
 		log_error("stopped by %s; what is done is kept",
 			  strsignal(r.stop.signal));
-	else if (code < 0)
-		cli_fail(code, &err);
-	status = code == 0 ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
-	if (code == -EAGAIN || code == -ENOMEM)
-		status = EXIT_STATUS_NOT_NOW;
+	status = failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+	if (code < 0 && !r.stop.signal)
+		status = cli_fail(code, &err);
 	struct stop stop = r.stop;
 
 	runner_fini(&r);

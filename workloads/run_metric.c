@@ -48,8 +48,9 @@ const struct metric metric_builtin[] = {
 	  .label = "fetch stall",
 	  .unit = "%" },
 	{ .name = "hit_ratio",
-	  .path = "epochs[steady].hits",
-	  .per = "epochs[steady].hits + epochs[steady].misses",
+	  /* as the mount counts, whatever program reads from it */
+	  .path = "mount.epochs[steady].hits",
+	  .per = "mount.epochs[steady].hits + mount.epochs[steady].misses",
 	  .scale = 100,
 	  .label = "hit ratio",
 	  .unit = "%" },

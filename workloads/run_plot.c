@@ -29,11 +29,15 @@ static const struct {
 	const char *line, *fill;
 	int point, dash;
 } styles[] = {
-	{ "#000000", "#303030", 7, 1 },	 { "#0060a0", "#0072b2", 4, 2 },
-	{ "#d05000", "#e69f00", 9, 4 },	 { "#00795a", "#9fd8c6", 12, 3 },
-	{ "#a04878", "#ead3df", 5, 5 },	 { "#606060", "#ffffff", 10, 2 },
-	{ "#3a86c8", "#8fbbd9", 13, 4 }, { "#8a6d00", "#d8c878", 6, 3 },
+	{ "#000000", "#c4c4c4", 7, 1 },	 { "#0060a0", "#0072b2", 4, 2 },
+	{ "#d05000", "#e9b949", 9, 4 },	 { "#00795a", "#404040", 12, 3 },
+	{ "#a04878", "#9fd8c6", 5, 5 },	 { "#606060", "#a04878", 10, 2 },
+	{ "#3a86c8", "#ffffff", 13, 4 }, { "#8a6d00", "#8a6d00", 6, 3 },
 };
+
+/* Of the place of one name on the x axis, what its bars take together.
+ * arbitrary: two thirds look neither crowded nor lost. */
+#define BARS_WIDTH .68
 
 /* Where a plot's values come from. */
 struct view {
@@ -119,6 +123,22 @@ static size_t n_series(const struct view *v)
 	return v->series < 0 ? 1 : v->w->axes[v->series].n_points;
 }
 
+static const char *series_name(const struct view *v, size_t s)
+{
+	return v->series < 0 ? v->y->name
+			     : v->w->axes[v->series].points[s].label;
+}
+
+/* Where the value with index `i` of the x axis stands. */
+static double x_at(const struct view *v, size_t i)
+{
+	double x = (double)i;
+
+	if (v->numeric)
+		x_number(v->w->axes[v->x].points[i].label, &x);
+	return x;
+}
+
 size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 {
 	struct view v = view_of(res, p);
@@ -127,25 +147,16 @@ size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 
 	for (size_t s = 0; s < n_series(&v); s++) {
 		fprintf(f, "%s# %s\n# x name median min max\n", s ? "\n\n" : "",
-			v.series < 0 ? v.y->name
-				     : v.w->axes[v.series].points[s].label);
+			series_name(&v, s));
 		for (size_t i = 0; i < axis->n_points; i++) {
 			const struct spread *y =
 				result_at(res, point_of(&v, p, i, s), v.y);
-			double x = (double)i;
 
-			if (v.numeric)
-				x_number(axis->points[i].label, &x);
-			if (!y->n) {
-				/* keeps the place of the bar, draws nothing */
-				fprintf(f, "%.9g \"%s\" NaN NaN NaN\n", x,
-					axis->points[i].label);
-				continue;
-			}
-			fprintf(f, "%.9g \"%s\" %.9g %.9g %.9g\n", x,
+			/* a point that failed: gnuplot leaves a gap at NaN */
+			fprintf(f, "%.9g \"%s\" %.9g %.9g %.9g\n", x_at(&v, i),
 				axis->points[i].label, y->median, y->min,
 				y->max);
-			n++;
+			n += y->n != 0;
 		}
 	}
 	return n;
@@ -169,7 +180,7 @@ static void labels(const struct view *v, const struct plot *p, FILE *f)
 	if (p->title) {
 		fputs("set title ", f);
 		quoted(f, p->title);
-		fputs(" font ',13'\n", f);
+		fputs(" font ',12'\n", f);
 	}
 	fputs("set xlabel ", f);
 	quoted(f, p->x_label ? p->x_label : p->x);
@@ -181,77 +192,124 @@ static void labels(const struct view *v, const struct plot *p, FILE *f)
 	fputc('\n', f);
 }
 
-static void frame(const struct view *v, FILE *f)
+/* Ticks where there are values, so that names and numbers look alike. */
+static void ticks(const struct view *v, FILE *f)
 {
 	const struct axis *axis = &v->w->axes[v->x];
 
+	/* too many numbers to print: gnuplot chooses better */
+	if (v->numeric && axis->n_points > 12)
+		return;
+	fprintf(f, "set xtics %s(", v->bars ? "scale 0 " : "");
+	for (size_t i = 0; i < axis->n_points; i++) {
+		char text[80];
+		char *to = text;
+
+		/* a tick is a format: % is written %% */
+		for (const char *c = axis->points[i].label;
+		     *c && to < text + sizeof(text) - 3; c++) {
+			*to++ = *c;
+			if (*c == '%')
+				*to++ = '%';
+		}
+		*to = 0;
+		fputs(i ? ", " : "", f);
+		quoted(f, text);
+		fprintf(f, " %.9g", x_at(v, i));
+	}
+	fputs(")\n", f);
+}
+
+/* A little less than a bar's share, so that neighbours do not touch. */
+static double bar_width(const struct view *v)
+{
+	return BARS_WIDTH / (double)n_series(v) * .94;
+}
+
+static void frame(const struct view *v, FILE *f)
+{
 	fputs("set border 3 lw 1 lc rgb '#404040'\n"
 	      "set tics nomirror out scale 0.6\n"
-	      "set grid ytics lw 0.6 dt 1 lc rgb '#d8d8d8'\n"
+	      "set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n"
 	      "set yrange [0:*]\n"
-	      "set offsets 0, 0, graph 0.06, 0\n"
-	      "set key outside top center horizontal Left reverse "
-	      "samplen 3 spacing 1.2\n",
+	      "set autoscale yfixmax\n"
+	      "set errorbars 0.7\n",
 	      f);
-	if (v->numeric)
-		fputs("set offsets graph 0.04, graph 0.04, graph 0.06, 0\n", f);
-	if (v->numeric && axis->n_points <= 12) {
-		fputs("set xtics (", f);
-		for (size_t i = 0; i < axis->n_points; i++) {
-			double x = 0;
-
-			x_number(axis->points[i].label, &x);
-			fprintf(f, "%s'%s' %.9g", i ? ", " : "",
-				axis->points[i].label, x);
-		}
-		fputs(")\n", f);
-	}
+	if (v->bars)
+		fprintf(f,
+			"set xrange [-0.6:%zu.6]\n"
+			"set offsets 0, 0, graph 0.05, 0\n"
+			"set boxwidth %.4g\n",
+			v->w->axes[v->x].n_points - 1, bar_width(v));
+	else
+		fputs("set offsets graph 0.04, graph 0.04, graph 0.05, 0\n", f);
+	ticks(v, f);
 	if (n_series(v) == 1)
 		fputs("unset key\n", f);
+	else
+		fputs("set key outside right center vertical Left reverse "
+		      "samplen 3.5 spacing 1.4\n",
+		      f);
 }
 
-static void series_title(const struct view *v, size_t s, FILE *f)
+/* gnuplot refuses a series without a single value. */
+static bool has_values(const struct result *res, const struct view *v,
+		       const struct plot *p, size_t s)
 {
-	fputs(" title ", f);
-	quoted(f, v->series < 0 ? v->y->name
-				: v->w->axes[v->series].points[s].label);
+	for (size_t i = 0; i < v->w->axes[v->x].n_points; i++)
+		if (result_at(res, point_of(v, p, i, s), v->y)->n)
+			return true;
+	return false;
 }
 
-static void draw_lines(const struct view *v, const struct plot *p, FILE *f)
+static void draw_line(const struct view *v, const struct plot *p, size_t s,
+		      FILE *f)
 {
-	for (size_t s = 0; s < n_series(v); s++) {
-		size_t k = s % ARRAY_SIZE(styles);
+	size_t k = s % ARRAY_SIZE(styles);
 
-		fprintf(f, "%s'%s.dat' index %zu using 1:3",
-			s ? ", \\\n     " : "plot ", p->name, s);
-		fprintf(f, v->numeric ? "%s" : "%s:xtic(2)",
-			v->spread ? ":4:5" : "");
-		fprintf(f, " with %s lw 1.8 lc rgb '%s' dt %d pt %d ps 0.9",
-			v->spread ? "yerrorlines" : "linespoints",
-			styles[k].line, styles[k].dash, styles[k].point);
-		series_title(v, s, f);
-	}
-	fputc('\n', f);
-}
-
-static void draw_bars(const struct view *v, const struct plot *p, FILE *f)
-{
+	/* the same points twice: those of the error bars lie below */
+	if (v->spread)
+		fprintf(f,
+			"'%s.dat' index %zu using 1:3:4:5 with yerrorbars "
+			"dt 1 lw 1.2 lc rgb '%s' pt %d ps 1 notitle, \\\n     ",
+			p->name, s, styles[k].line, styles[k].point);
 	fprintf(f,
-		"set style data histogram\n"
-		"set style histogram %s gap 1.5%s\n"
-		"set boxwidth 0.92\n"
-		"set xtics scale 0\n",
-		v->spread ? "errorbars" : "clustered",
-		v->spread ? " lw 1.2" : "");
-	for (size_t s = 0; s < n_series(v); s++) {
-		size_t k = s % ARRAY_SIZE(styles);
+		"'%s.dat' index %zu using 1:3 with linespoints lw 1.8 "
+		"lc rgb '%s' dt %d pt %d ps 1 title ",
+		p->name, s, styles[k].line, styles[k].dash, styles[k].point);
+	quoted(f, series_name(v, s));
+}
 
-		fprintf(f, "%s'%s.dat' index %zu using 3%s:xtic(2)",
-			s ? ", \\\n     " : "plot ", p->name, s,
-			v->spread ? ":4:5" : "");
-		fprintf(f, " fs solid 1 border lc rgb '#202020' fc rgb '%s'",
-			styles[k].fill);
-		series_title(v, s, f);
+static void draw_bar(const struct view *v, const struct plot *p, size_t s,
+		     FILE *f)
+{
+	double n = (double)n_series(v);
+	double shift = ((double)s - (n - 1) / 2) * BARS_WIDTH / n;
+	char range[40] = "";
+
+	if (v->spread)
+		snprintf(range, sizeof(range), ":4:5:(%.4g)", bar_width(v));
+
+	fprintf(f,
+		"'%s.dat' index %zu using ($1%+.4g):3%s with %s "
+		"fs solid 1 border lc rgb '#202020' fc rgb '%s' title ",
+		p->name, s, shift, range,
+		v->spread ? "boxerrorbars lw 1.2" : "boxes",
+		styles[s % ARRAY_SIZE(styles)].fill);
+	quoted(f, series_name(v, s));
+}
+
+static void draw(const struct result *res, const struct view *v,
+		 const struct plot *p, FILE *f)
+{
+	const char *before = "plot ";
+
+	for (size_t s = 0; s < n_series(v); s++) {
+		if (!has_values(res, v, p, s))
+			continue;
+		fputs(before, f);
+		(v->bars ? draw_bar : draw_line)(v, p, s, f);
+		before = ", \\\n     ";
 	}
 	fputc('\n', f);
 }
@@ -269,7 +327,7 @@ void plot_script(const struct result *res, const struct plot *p, FILE *f)
 		"font 'Helvetica,13' background rgb 'white' linewidth 1\n"
 		"set output '%s.svg'\n",
 		p->name);
-	(v.bars ? draw_bars : draw_lines)(&v, p, f);
+	draw(res, &v, p, f);
 	fprintf(f,
 		"set terminal pngcairo noenhanced size 1280,840 "
 		"font 'Helvetica,13' fontscale 2 linewidth 2 pointscale 2\n"
