@@ -304,14 +304,9 @@ static int prepare(struct runner *r, const struct options *o, struct err *err)
 static int execute(struct runner *r, const struct options *o,
 		   enum progress_mode mode, bool *ret_failed, struct err *err)
 {
-	_cleanup_free_ char *out = NULL;
 	struct tally tally = { 0 };
-	int code;
+	int code = runner_open(r, err);
 
-	if (o->output ? asprintf(&out, "%s", o->output) < 0
-		      : asprintf(&out, "results/%s", r->w->name) < 0)
-		return -ENOMEM;
-	code = runner_open(r, out, err);
 	if (code == 0)
 		code = dataset_make(r, err);
 	if (code == 0)
@@ -346,7 +341,7 @@ int main(int argc, char **argv)
 	}
 	code = load(args[0], &o, &w, &err);
 	if (code == 0)
-		code = runner_init(&r, &w, o.bin_dir, &err);
+		code = runner_init(&r, &w, o.bin_dir, o.output, &err);
 	if (code == 0)
 		code = prepare(&r, &o, &err);
 	if (code == 0)

@@ -122,11 +122,14 @@ static int check_programs(const struct runner *r, struct err *err)
 }
 
 int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
-		struct err *err)
+		const char *out, struct err *err)
 {
 	int code;
 
 	*r = (struct runner){ .w = w, .lock_fd = -1, .stop.fd = -1 };
+	if (out ? asprintf(&r->out, "%s", out) < 0
+		: asprintf(&r->out, "results/%s", w->name) < 0)
+		return -ENOMEM;
 	code = find_bin_dir(r, bin_dir);
 	if (code == 0)
 		code = check_programs(r, err);
@@ -160,15 +163,13 @@ char *runner_path(const struct runner *r, const char *folder, const char *name,
 		       : path;
 }
 
-int runner_open(struct runner *r, const char *out, struct err *err)
+int runner_open(struct runner *r, struct err *err)
 {
 	static const char *const folders[] = { "records", "logs", "configs",
 					       "plots" };
+	const char *out = r->out;
 	int code = 0;
 
-	r->out = strdup(out);
-	if (!r->out)
-		return -ENOMEM;
 	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(folders); i++) {
 		_cleanup_free_ char *path = NULL;
 

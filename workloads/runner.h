@@ -24,17 +24,18 @@ struct runner {
 
 /*
  * `bin_dir` NULL: $GPEMU_BIN, else the folder of the running executable.
- * -ENOENT: a program is missing. Free with runner_fini, failed or not.
+ * `out` NULL: results/NAME. -ENOENT: a program is missing. Free with
+ * runner_fini, failed or not.
  */
 int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
-		struct err *err);
+		const char *out, struct err *err);
 void runner_fini(struct runner *r);
 
 /*
  * Make the result folder and lock it. -EAGAIN: another gpemu-run is at work
  * in it.
  */
-int runner_open(struct runner *r, const char *out, struct err *err);
+int runner_open(struct runner *r, struct err *err);
 
 /* "DIR/gpemu-fs", malloc'ed. */
 char *runner_program(const struct runner *r, enum run_program program);

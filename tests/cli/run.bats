@@ -155,7 +155,7 @@ need_root()
 	run gpemu_run --dry-run w.yaml
 	[ "$status" -eq 0 ]
 	[[ $output == *"4 points, 2 repetitions, 8 cells"* ]]
-	[ "$(grep -c 'gpemu-train --config' <<<"$output")" -eq 8 ]
+	[ "$(grep -c 'gpemu-train --config results/small/configs/' <<<"$output")" -eq 8 ]
 	[[ $output == *"train: epochs=2 loader=async"* ]]
 	[ ! -s standin.log ]
 	[ ! -e results ]

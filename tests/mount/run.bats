@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-run with the real programs: what it measures, and that no mount and no
+# process outlives it.
+
+bats_require_minimum_version 1.5.0
+load mount
+
+setup()
+{
+	common_setup
+	unset GPEMU_BIN
+	export TMPDIR=$BATS_TEST_TMPDIR/tmp
+	mkdir "$TMPDIR"
+	cd "$BATS_TEST_TMPDIR"
+	make_files 60 4000
+	cat >w.yaml <<-'END'
+		name: small
+		question: Does a larger cache hit more?
+		dataset: {dir: src}
+		base:
+		  fs: {storage: ideal, cache_policy: minio}
+		  train: {loader: async, prep: none, batch: 16, epochs: 3}
+		axes:
+		  fs.cache_size: [30%, 100%]
+		time_scale: 0.05
+	END
+}
+
+teardown()
+{
+	[ -z "${pid-}" ] || kill "$pid" 2>/dev/null || true
+	common_teardown
+}
+
+nothing_left()
+{
+	run ! grep -F " $BATS_TEST_TMPDIR/" /proc/mounts
+	run ! pgrep -f "gpemu-(fs|train) .*$BATS_TEST_TMPDIR"
+	[ -z "$(ls "$TMPDIR")" ]
+}
+
+# value CELL PATH: a number of the record of the cell whose name begins so
+value()
+{
+	python3 -c 'import json, sys
+r = json.load(open(sys.argv[1]))
+print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
+}
+
+@test "run: a cell's record holds what the mount counted" {
+	gpemu-run w.yaml
+	[ "$(value 100p '["mount"]["epochs"][2]["hits"]')" -eq 60 ]
+	[ "$(value 100p '["mount"]["epochs"][0]["misses"]')" -eq 60 ]
+	hits=$(value 30p '["mount"]["epochs"][2]["hits"]')
+	[ "$hits" -gt 5 ]
+	[ "$hits" -lt 40 ]
+	[ "$(value 30p '["cell"]["mounted"]')" = True ]
+	grep -E '^100% .* 100\.0 +1$' results/small/table.txt
+	nothing_left
+}
+
+@test "run: a bad value in a workload is told with its place" {
+	sed -i 's/100%\]/100]/' w.yaml # bytes, which is a size
+	gpemu-run --dry-run w.yaml
+	sed -i 's/batch: 16/batch: none/' w.yaml
+	run gpemu-run w.yaml
+	[ "$status" -eq 1 ]
+	[ "$output" = "gpemu-run: w.yaml:6:45: gpemu-train: batch: 'none' is not a whole number, not negative" ]
+	[ ! -e results ]
+}
+
+# Starts a long run and waits until its first cell is mounted.
+start_long()
+{
+	sed -i 's/storage: ideal/storage: hdd/; s/time_scale.*/time_scale: 10/' \
+		w.yaml
+	gpemu-run --progress off w.yaml >out 2>&1 3>&- &
+	pid=$!
+	eventually pgrep -f "gpemu-train .*$TMPDIR"
+}
+
+@test "run: SIGTERM ends the loader, the mount and the run" {
+	start_long
+	kill -TERM $pid
+	wait $pid && false
+	[ $? -eq 143 ]
+	grep -q "stopped by" out
+	nothing_left
+}
+
+@test "run: killed, it takes its children along" {
+	start_long
+	kill -KILL $pid
+	wait $pid && false
+	gone()
+	{
+		! pgrep -f "gpemu-(fs|train) .*$TMPDIR" &&
+			! grep -F " $TMPDIR/" /proc/mounts
+	}
+	eventually gone
+}
+
+@test "run: a cell whose mount dies is reported, the others finish" {
+	start_long
+	kill -KILL "$(pgrep -f "gpemu-fs .*$TMPDIR")"
+	eventually grep -q 'cell 30p-r1-.* failed' out
+	# the second cell runs
+	eventually pgrep -f "gpemu-train .*$TMPDIR"
+	kill -TERM $pid
+	wait $pid && false
+	nothing_left
+	grep -q '"status": "failed"' results/small/records/30p-r1-*.json
+}
