@@ -196,6 +196,7 @@ static int train_all(struct run *run, struct err *err)
 	struct report *report = &run->report;
 	int r = 0;
 
+	/* now that all threads that would inherit it have been started */
 	tick_urgent(run->tick);
 	progress_init(&run->progress, "training", run->n_steps,
 		      run->choice.progress);

@@ -2,24 +2,25 @@
 # SPDX-License-Identifier: MIT
 # gpemu-train on a gpemu-fs mount: they meet by the files in .gpemu only.
 
-setup() {
-	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
-	TMP=$(mktemp -d)
-	[ -c /dev/fuse ] && [ -w /dev/fuse ] || skip "/dev/fuse is not usable"
-	mkdir "$TMP/mnt"
+load mount
+
+setup()
+{
+	common_setup
 	for i in $(seq 40); do
-		mkdir -p "$TMP/data/class$((i % 4))"
-		head -c 10000 /dev/urandom >"$TMP/data/class$((i % 4))/$i.bin"
+		mkdir -p "$src/class$((i % 4))"
+		head -c 10000 /dev/urandom >"$src/class$((i % 4))/$i.bin"
 	done
-	JSON=$TMP/record.json
+	JSON=$BATS_TEST_TMPDIR/record.json
 }
 
-teardown() {
-	mountpoint -q "$TMP/mnt" && fusermount3 -u "$TMP/mnt"
-	rm -rf "$TMP"
+teardown()
+{
+	common_teardown
 }
 
-check() {
+check()
+{
 	python3 - "$JSON" "$1" <<-'PY'
 		import json, sys
 		j = json.load(open(sys.argv[1]))
@@ -29,10 +30,10 @@ check() {
 }
 
 @test "each epoch's hits are those of a cache that never evicts" {
-	"$BUILD/gpemu-fs" -p minio -c 50% "$TMP/data" "$TMP/mnt"
+	gpemu-fs -p minio -c 50% "$src" "$mp"
 	for engine in sync async; do
-		echo drop-cache >"$TMP/mnt/.gpemu/control"
-		run "$BUILD/gpemu-train" --data "$TMP/mnt" --loader "$engine" --prep none \
+		echo drop-cache >"$mp/.gpemu/control"
+		run gpemu-train --data "$mp" --loader "$engine" --prep none \
 			-b 8 -e 3 --time-scale 0.01 --json "$JSON"
 		[ "$status" -eq 75 ] && continue # io_uring is forbidden here
 		[ "$status" -eq 0 ]
@@ -42,20 +43,20 @@ check() {
 }
 
 @test "a folder of the mount is on the mount, one beside it is not" {
-	"$BUILD/gpemu-fs" -p minio -c 100% "$TMP/data" "$TMP/mnt"
-	run "$BUILD/gpemu-train" --data "$TMP/mnt/class1" --loader sync --prep none -b 5 \
+	gpemu-fs -p minio -c 100% "$src" "$mp"
+	run gpemu-train --data "$mp/class1" --loader sync --prep none -b 5 \
 		--time-scale 0.01 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "j['epochs'][0]['misses'] == 10 and j['fs'] is not None"
-	run "$BUILD/gpemu-train" --data "$TMP/data/class1" --loader sync --prep none -b 5 \
+	run gpemu-train --data "$src/class1" --loader sync --prep none -b 5 \
 		--time-scale 0.01 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "j['epochs'][0]['misses'] is None and j['fs'] is None"
 }
 
 @test "the waits on a slow device are put down to storage" {
-	"$BUILD/gpemu-fs" -s hdd -p none "$TMP/data" "$TMP/mnt"
-	run "$BUILD/gpemu-train" --data "$TMP/mnt" --loader sync --prep none --model alexnet \
+	gpemu-fs -s hdd -p none "$src" "$mp"
+	run gpemu-train --data "$mp" --loader sync --prep none --model alexnet \
 		-b 4 --pin off --json "$JSON"
 	[ "$status" -eq 0 ]
 	[[ "$output" == *"Bottleneck: storage."* ]]
