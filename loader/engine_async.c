@@ -16,6 +16,13 @@
  * 66,000 with 128 on their way, 115 KB files, 2 cores). On a device that takes
  * its time no result is there, and submission goes on up to the full depth.
  *
+ * Some file systems (FUSE, NFS) block in open(2) whatever they are asked, and
+ * with it the submission and all chains behind it: then no more than one file
+ * a ring is ever on its way. So it is counted whether the thread slept while
+ * it submitted; if it did, the next chains are left to the kernel's threads,
+ * one for each. From time to time one chain is tried without, since a thread
+ * costs more than a read from the page cache.
+ *
  * Whatever does not end with exactly the bytes expected (a full table, an
  * interrupted or short read, a file that changed) is read again with blocking
  * calls, and that answer counts.
@@ -27,6 +34,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/tick.h"
 #include "common/units.h"
@@ -35,6 +43,9 @@
 
 /* Chains per submission. Source: measured, 4 to 16 differ by less than runs */
 enum { BITE = 8 };
+/* Chains left to the kernel's threads until the next one is tried without.
+ * arbitrary: a blocked trial costs less than 1/256 of the time */
+enum { PUNT = 256 };
 /* A read of more must be cut, and is then left to the blocking calls. */
 #define MAX_READ (1u << 30)
 /* Between tries while the kernel has no memory for a request. arbitrary */
@@ -57,6 +68,8 @@ struct async {
 	/* a ring of depth: read, to be returned in the order of completion */
 	struct fetch **ready;
 	unsigned first, n_ready;
+	unsigned punt; /* chains to be left to the kernel's threads */
+	bool slow;     /* the last trial without blocked */
 };
 
 static int unavailable(struct err *err, int r, const char *what)
@@ -120,7 +133,7 @@ static void add_chain(struct async *a, struct fetch *f)
 
 	e = io_uring_get_sqe(&a->ring);
 	io_uring_prep_openat_direct(e, f->dirfd, f->path, O_RDONLY, 0, f->slot);
-	e->flags |= IOSQE_IO_LINK;
+	e->flags |= IOSQE_IO_LINK | (a->punt ? IOSQE_ASYNC : 0);
 	tag(e, f, OP_OPEN);
 	e = io_uring_get_sqe(&a->ring);
 	io_uring_prep_read(e, (int)f->slot, f->buf, n, 0);
@@ -164,16 +177,43 @@ static void reap(struct async *a, struct feed *feed)
 	io_uring_cq_advance(&a->ring, n);
 }
 
-/*
- * Submit what is prepared, and wait for a completion when `wait`. Of what may
- * go wrong, EINTR is asked again; EAGAIN and ENOMEM (no memory for a request)
- * and EBUSY (results to be taken first) get better with what completes, or
- * with time.
- */
-static int submit(struct async *a, bool wait)
+/* How often this thread has given up the CPU to wait. */
+static long n_sleeps(void)
 {
-	int r = io_uring_submit_and_wait(&a->ring, wait);
+	struct rusage u;
 
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
+}
+
+/* Submit `n` chains without leaving them to the kernel's threads, and see
+ * whether they block here. */
+static int try_inline(struct async *a, unsigned n)
+{
+	long before = n_sleeps();
+	int r = io_uring_submit(&a->ring);
+
+	a->slow = (n_sleeps() - before) * 2 > n;
+	a->punt = a->slow ? PUNT : 0;
+	return r;
+}
+
+/*
+ * Submit the `n` chains that are prepared, and wait for a completion when
+ * `wait`. Of what may go wrong, EINTR is asked again; EAGAIN and ENOMEM (no
+ * memory for a request) and EBUSY (results to be taken first) get better with
+ * what completes, or with time.
+ */
+static int submit(struct async *a, unsigned n, bool wait)
+{
+	int r = 0;
+
+	if (n && a->punt == 0)
+		r = try_inline(a, n);
+	else
+		a->punt -= MIN(a->punt, n);
+	if (r >= 0 && io_uring_cq_ready(&a->ring) == 0)
+		r = io_uring_submit_and_wait(&a->ring, wait);
 	if (r >= 0 || r == -EINTR)
 		return 0;
 	if (r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
@@ -183,12 +223,12 @@ static int submit(struct async *a, bool wait)
 	return 0;
 }
 
-/* Prepare up to a bite of chains; how many, or -errno. */
-static int take(struct async *a, struct feed *feed)
+/* Prepare up to `most` chains; how many, or -errno. */
+static int take(struct async *a, struct feed *feed, unsigned most)
 {
 	unsigned n = 0;
 
-	while (n < BITE && io_uring_sq_space_left(&a->ring) >= N_OPS) {
+	while (n < most && io_uring_sq_space_left(&a->ring) >= N_OPS) {
 		bool idle = n == 0 && a->n_chains == 0 && a->n_ready == 0;
 		struct fetch *f;
 		int r = feed_take(feed, idle, &f);
@@ -207,16 +247,19 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 		struct err *err)
 {
 	struct async *a = state;
-	int n = BITE, r = 0;
+	bool more = true;
 
 	/* a whole bite says that there may be more to take */
-	while (a->n_ready == 0 || (n == BITE && a->n_ready < BITE)) {
-		n = take(a, feed);
+	while (a->n_ready == 0 || (more && a->n_ready < BITE)) {
+		unsigned most = a->slow && a->punt == 0 ? 1 : BITE;
+		int n = take(a, feed, most), r;
+
 		if (n < 0)
 			return n;
+		more = (unsigned)n == most;
 		if (n == 0 && a->n_ready)
 			break;
-		r = submit(a, n < BITE && a->n_ready == 0);
+		r = submit(a, (unsigned)n, !more && a->n_ready == 0);
 		if (r < 0)
 			return err_set(err, r, "io_uring: %s", strerror(-r));
 		reap(a, feed);
@@ -232,7 +275,7 @@ static void fini(void *state)
 	struct async *a = state;
 
 	/* what is on its way still writes to its buffers */
-	while (a->up && a->n_chains && submit(a, true) == 0)
+	while (a->up && a->n_chains && submit(a, 0, true) == 0)
 		reap(a, NULL);
 	if (a->up)
 		io_uring_queue_exit(&a->ring);
