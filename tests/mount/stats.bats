@@ -55,9 +55,10 @@ read_all()
 	END
 	gpemu-fs -s "$BATS_TEST_TMPDIR/slow.yaml" -p lru -c 100% "$src" "$mp"
 	for i in 1 2 3 4 5 6 7 8; do
-		cat "$mp/one" >/dev/null &
+		cat "$mp/one" >/dev/null 3>&- &
+		readers="${readers-} $!"
 	done
-	wait
+	wait $readers
 	[ "$(stat_of '["backend_reads"]')" = 1 ]
 }
 
