@@ -170,9 +170,10 @@ static void print_provenance(const struct result *res, FILE *f)
 		"cache decisions\n",
 		res->r->mounted ? "through the mount" : "from the folder",
 		decodes ? ", JPEGs decoded" : "");
-	fprintf(f, "EMULATED  %sthe GPU and its link (%s)\n",
-		res->r->mounted ? "the storage device (gpemu-fs), " : "",
-		text_of(rec, "profile.source"));
+	fprintf(f,
+		"EMULATED  %sthe GPU and its link; the records name the "
+		"profiles\n",
+		res->r->mounted ? "the storage device, " : "");
 	if (w->time_scale != 1)
 		fprintf(f,
 			"          an emulated second took %.15g s; seconds "
