@@ -102,7 +102,7 @@ static const struct cli_program program = {
 	.kinds = kinds,
 };
 
-/* All that a mount is made of; torn down in the order of main's `fini`. */
+/* All that a mount is made of; torn down in the order of `fini`. */
 struct mount {
 	struct options o;
 	const struct source_ops *source;
@@ -249,9 +249,7 @@ static int serve(struct mount *m, char **args)
 			err_set(&err, r, "%s: %s", m->mountpoint, strerror(-r));
 		front_unmount(m->front);
 	}
-	r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
-	fini(m);
-	return r;
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
 }
 
 /* The parent's side: 0 when the daemon serves, else what it ended with. */
@@ -307,6 +305,9 @@ int main(int argc, char **argv)
 	cli_parse(&program, argc, argv, &m.o, args);
 	r = mountpoint_prepare(args[1], m.o.mount_options, &m.mountpoint, &err);
 	if (r < 0)
-		return cli_fail(r, &err);
-	return m.o.foreground ? serve(&m, args) : daemonise(&m, args);
+		r = cli_fail(r, &err);
+	else
+		r = m.o.foreground ? serve(&m, args) : daemonise(&m, args);
+	fini(&m);
+	return r;
 }

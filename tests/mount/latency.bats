@@ -7,6 +7,7 @@ load mount
 setup()
 {
 	common_setup
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer takes its own time"
 	make_files 1000 3000
 	cat >"$BATS_TEST_TMPDIR/10ms.yaml" <<-END
 	name: 10ms

@@ -122,8 +122,8 @@ static void the_hash_is_of_what_decides_the_result(void **state)
 		HEAD "axes: {fs.cache_policy: [lru, fifo]}\n",
 		HEAD "axes: {p: [{label: x, fs.cache_policy: lru}]}\n",
 		HEAD "base: {fs: {cache_policy: lru}}\n",
-		HEAD "base: {fs: {cache_policy: fifo}}\n"
-		     "axes: {fs.cache_policy: [lru]}\n",
+		(HEAD "base: {fs: {cache_policy: fifo}}\n"
+		      "axes: {fs.cache_policy: [lru]}\n"),
 		HEAD "axes: {fs.cache_policy: [lru]}\nrepetitions: 3\n",
 	};
 	static const char *const other[] = {
@@ -131,8 +131,8 @@ static void the_hash_is_of_what_decides_the_result(void **state)
 		HEAD "axes: {train.cache_policy: [lru]}\n",
 		HEAD "axes: {fs.cache_policy: [lru]}\nseed: 2\n",
 		HEAD "axes: {fs.cache_policy: [lru]}\ntime_scale: 2\n",
-		"name: w\nquestion: Why?\ndataset: {dataset: imagenet}\n"
-		"axes: {fs.cache_policy: [lru]}\n",
+		("name: w\nquestion: Why?\ndataset: {dataset: imagenet}\n"
+		 "axes: {fs.cache_policy: [lru]}\n"),
 	};
 	uint64_t wanted = hash_of(one, 0, true);
 
