@@ -12,6 +12,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/front_dir.h"
+#include "fs/front_file.h"
 #include "fs/front_private.h"
 
 /* --- metadata operations ------------------------------------------------ */
@@ -148,6 +149,27 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 	list(req, ino, size, offset, true);
 }
 
+static void answer_open(struct wait *w)
+{
+	front_file_open(w->front, w->req, w->ino, &w->fi);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct front *f = fuse_req_userdata(req);
+
+	if (front_is_ctl(ino))
+		front_file_open_ctl(f, req, ino, fi);
+	else if ((fi->flags & O_ACCMODE) != O_RDONLY)
+		fuse_reply_err(req, EROFS);
+	else
+		wait_for(f, STORAGE_OPEN, (uint32_t)(ino - 1),
+			 &(struct wait){ .req = req,
+					 .ino = ino,
+					 .fi = *fi,
+					 .answer = answer_open });
+}
+
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct front *f = fuse_req_userdata(req);
@@ -161,145 +183,6 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 	(void)ino;
 	fuse_reply_statfs(req, &st);
-}
-
-/* --- open and read ------------------------------------------------------ */
-
-/* What fi->fh points to. */
-struct file {
-	struct handle *handle; /* of a dataset file, else NULL */
-	char *text;	       /* of a control file */
-	size_t n_text;
-};
-
-static void file_free(struct front *f, struct file *file)
-{
-	if (!file)
-		return;
-	if (file->handle)
-		server_close(f->c.server, file->handle);
-	free(file->text);
-	free(file);
-}
-
-static void reply_open(struct front *f, fuse_req_t req,
-		       struct fuse_file_info *fi, struct file *file)
-{
-	fi->fh = (uintptr_t)file;
-	fi->direct_io = 1;
-	fi->noflush = 1;
-	/* the opener is gone: no release will come */
-	if (fuse_reply_open(req, fi) == -ENOENT)
-		file_free(f, file);
-}
-
-static void answer_open(struct wait *w)
-{
-	struct file *file = calloc(1, sizeof(*file));
-
-	if (file)
-		file->handle =
-			server_open(w->front->c.server, (uint32_t)(w->ino - 1));
-	if (!file || !file->handle) {
-		free(file);
-		fuse_reply_err(w->req, ENOMEM);
-		return;
-	}
-	reply_open(w->front, w->req, &w->fi, file);
-}
-
-static void open_ctl(struct front *f, fuse_req_t req, fuse_ino_t ino,
-		     struct fuse_file_info *fi)
-{
-	enum ctl_file which = front_ctl_file(ino);
-	bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
-	struct file *file;
-	int r;
-
-	if (writes && !ctl_writable(which)) {
-		fuse_reply_err(req, EROFS);
-		return;
-	}
-	file = calloc(1, sizeof(*file));
-	r = file ? ctl_read(f->c.ctl, which, &file->text, &file->n_text)
-		 : -ENOMEM;
-	if (r < 0) {
-		free(file);
-		fuse_reply_err(req, -r);
-		return;
-	}
-	reply_open(f, req, fi, file);
-}
-
-static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct front *f = fuse_req_userdata(req);
-
-	if (front_is_ctl(ino))
-		open_ctl(f, req, ino, fi);
-	else if ((fi->flags & O_ACCMODE) != O_RDONLY)
-		fuse_reply_err(req, EROFS);
-	else
-		wait_for(f, STORAGE_OPEN, (uint32_t)(ino - 1),
-			 &(struct wait){ .req = req,
-					 .ino = ino,
-					 .fi = *fi,
-					 .answer = answer_open });
-}
-
-static void op_release(fuse_req_t req, fuse_ino_t ino,
-		       struct fuse_file_info *fi)
-{
-	(void)ino;
-	file_free(fuse_req_userdata(req), (struct file *)(uintptr_t)fi->fh);
-	fuse_reply_err(req, 0);
-}
-
-struct read {
-	struct read_request request;
-	fuse_req_t req;
-};
-
-static void answer_read(struct read_request *request, int error,
-			const struct iovec *iov, int n_iov)
-{
-	struct read *r = container_of(request, struct read, request);
-
-	if (error < 0)
-		/* a source that changed under us is an I/O error up there */
-		fuse_reply_err(r->req, error == -ENOENT ? ESTALE : -error);
-	else
-		fuse_reply_iov(r->req, iov, n_iov);
-	free(r);
-}
-
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-		    struct fuse_file_info *fi)
-{
-	struct front *f = fuse_req_userdata(req);
-	struct file *file = (struct file *)(uintptr_t)fi->fh;
-	struct read *r;
-
-	(void)ino;
-	if (!file->handle) {
-		size_t at = MIN((size_t)offset, file->n_text);
-
-		fuse_reply_buf(req, file->text + at,
-			       MIN(size, file->n_text - at));
-		return;
-	}
-	r = malloc(sizeof(*r));
-	if (!r) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	r->req = req;
-	r->request.handle = file->handle;
-	r->request.offset = (uint64_t)offset;
-	r->request.bytes = size;
-	r->request.arrival = tick_now(server_tick(f->c.server));
-	r->request.reply = answer_read;
-	server_read(f->c.server, &r->request);
 }
 
 /* --- what a read-only mount says no to ---------------------------------- */
@@ -389,8 +272,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-	struct front *f = userdata;
-
+	(void)userdata;
 	/* nothing changes under the kernel's cached attributes */
 	conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
 	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
@@ -398,6 +280,19 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	 * the queue depth that a profile can be asked for */
 	conn->max_background = 1024;
 	conn->congestion_threshold = 768;
+}
+
+/* The kernel has our answer to INIT: from here on the mount can be used. */
+static void accepted(struct transport *t)
+{
+	struct front *f = container_of(t, struct front, transport);
+
+	if (t->passthrough)
+		passthrough_enable(&f->passthrough,
+				   fuse_session_fd(f->session));
+	else if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
+		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
+			 "hits are answered by reply");
 	if (f->c.ready)
 		f->c.ready(f->c.ctx);
 }
@@ -416,9 +311,9 @@ static const struct fuse_lowlevel_ops ops = {
 	.rename = op_rename,
 	.link = op_link,
 	.open = op_open,
-	.read = op_read,
+	.read = front_file_read,
 	.write = op_write,
-	.release = op_release,
+	.release = front_file_release,
 	.readdir = op_readdir,
 	.readdirplus = op_readdirplus,
 	.statfs = op_statfs,
@@ -476,6 +371,20 @@ static char *mount_options(const struct front_config *c)
 	return text;
 }
 
+int hit_path_parse(const char *s, enum hit_path *ret, struct err *err)
+{
+	static const char *const names[] = { "auto", "reply", "passthrough" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(s, names[i])) {
+			*ret = (enum hit_path)i;
+			return 0;
+		}
+	}
+	return err_set(err, -EINVAL,
+		       "--hit-path is auto, reply or passthrough, not '%s'", s);
+}
+
 int front_new(const struct front_config *config, struct front **ret,
 	      struct err *err)
 {
@@ -490,6 +399,10 @@ int front_new(const struct front_config *config, struct front **ret,
 		return err_set(err, -ENOMEM, "out of memory");
 	}
 	f->c = *config;
+	f->transport.accepted = accepted;
+	f->transport.want_passthrough = config->hit_path != HIT_PATH_REPLY;
+	passthrough_init(&f->passthrough, config->server);
+	pthread_mutex_init(&f->files_lock, NULL);
 	f->uid = getuid();
 	f->gid = getgid();
 	fuse_set_log_func(fuse_whispers);
@@ -554,5 +467,8 @@ void front_free(struct front *f)
 	front_unmount(f);
 	if (f->session)
 		fuse_session_destroy(f->session);
+	front_file_free_all(f);
+	passthrough_fini(&f->passthrough);
+	pthread_mutex_destroy(&f->files_lock);
 	free(f);
 }

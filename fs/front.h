@@ -12,12 +12,22 @@
 
 struct front;
 
+/* How the bytes of a cached file reach its reader. */
+enum hit_path {
+	HIT_PATH_AUTO,	/* passthrough where the system has it, else reply */
+	HIT_PATH_REPLY, /* each read is a request to this process */
+	HIT_PATH_PASSTHROUGH, /* the same as auto, with a warning */
+};
+/* "auto", "reply" or "passthrough". */
+int hit_path_parse(const char *s, enum hit_path *ret, struct err *err);
+
 struct front_config {
 	struct server *server;
 	struct ctl *ctl;
 	const char *source;	/* shown as the device in mount(8) */
 	const char *mountpoint; /* absolute */
 	const char *options;	/* mount options "a,b=c", or NULL */
+	enum hit_path hit_path;
 	/* called once, when the kernel has taken the mount into service */
 	void (*ready)(void *ctx);
 	void *ctx;
@@ -34,7 +44,7 @@ int front_new(const struct front_config *config, struct front **ret,
 int front_loop(struct front *f);
 /* Unmount, if it still is mounted: no new request comes in after this. */
 void front_unmount(struct front *f);
-/* Free; what was pending must have been answered (server_free). */
+/* Free; what was pending must have been answered (server_stop). */
 void front_free(struct front *f);
 
 #endif

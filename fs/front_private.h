@@ -5,8 +5,10 @@
 #include <sys/types.h>
 
 #include "fs/front.h"
+#include "fs/passthrough.h"
 #include "fs/transport.h"
 
+struct front_file;
 struct fuse_session;
 
 struct front {
@@ -14,6 +16,9 @@ struct front {
 	struct front_config c;
 	struct fuse_session *session;
 	bool mounted;
+	struct passthrough passthrough;
+	pthread_mutex_t files_lock;
+	struct front_file *files; /* open now; utlist, under files_lock */
 	uid_t uid; /* everything in the mount belongs to who mounted it */
 	gid_t gid;
 };

@@ -29,7 +29,7 @@
 
 struct options {
 	struct cli_common common;
-	char *storage, *cache_policy, *mount_options;
+	char *storage, *cache_policy, *mount_options, *hit_path;
 	struct units_capacity cache_size;
 	double time_scale;
 	uint64_t spin;
@@ -53,6 +53,10 @@ static const struct conf_field fields[] = {
 	{ "mount_options", CONF_STRING, offsetof(struct options, mount_options),
 	  .short_opt = 'o', .arg = "OPT[,OPT]",
 	  .help = "mount options, as mount(8) takes them" },
+	{ "hit_path", CONF_STRING, offsetof(struct options, hit_path),
+	  .arg = "PATH",
+	  .help = "how cached files are read: auto, reply or passthrough "
+		  "(default: auto)" },
 	{ "time_scale", CONF_DOUBLE, offsetof(struct options, time_scale),
 	  .arg = "X", .min = 1e-6, .max = 1e6,
 	  .help = "multiply every emulated duration by X (default: 1)" },
@@ -114,6 +118,7 @@ struct mount {
 	struct ctl ctl;
 	struct front *front;
 	char *mountpoint;
+	enum hit_path hit_path;
 	int ready_fd; /* the daemon's end of the pipe, or -1 */
 };
 
@@ -198,6 +203,7 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 				  .source = source,
 				  .mountpoint = m->mountpoint,
 				  .options = m->o.mount_options,
+				  .hit_path = m->hit_path,
 				  .ready = ready,
 				  .ctx = m };
 
@@ -218,8 +224,10 @@ static void block_signals(bool block)
 
 static void fini(struct mount *m)
 {
-	server_free(m->server); /* answers what still waits */
+	if (m->server)
+		server_stop(m->server); /* answers what still waits */
 	front_free(m->front);
+	server_free(m->server);
 	if (m->source_state)
 		m->source->fini(m->source_state);
 	free(m->source_state);
@@ -302,7 +310,14 @@ int main(int argc, char **argv)
 
 	m.o.storage = strdup("ideal");
 	m.o.cache_policy = strdup("lru");
+	m.o.hit_path = strdup("auto");
 	cli_parse(&program, argc, argv, &m.o, args);
+	r = hit_path_parse(m.o.hit_path, &m.hit_path, &err);
+	if (r < 0) {
+		log_error("%s", err.text);
+		fini(&m);
+		return EXIT_STATUS_USAGE;
+	}
 	r = mountpoint_prepare(args[1], m.o.mount_options, &m.mountpoint, &err);
 	if (r < 0)
 		r = cli_fail(r, &err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "fs/server.h"
 
 struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival)
@@ -41,6 +42,8 @@ void object_put(struct object *o)
 {
 	if (!o || __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) != 1)
 		return;
+	if (o->backing_id)
+		server_backing_close(o->server, o->backing_id);
 	free(o->data);
 	free(o);
 }

@@ -42,6 +42,7 @@ struct object {
 	unsigned refs;
 	enum object_state state;
 	struct read_part *waiters;
+	int backing_id; /* under passthrough's lock; 0: none was made */
 	struct fetch fetch;
 	UT_hash_handle hh; /* in the server's table of flights */
 };

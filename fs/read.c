@@ -267,6 +267,41 @@ static bool first_object_cached(struct server *s, uint32_t node)
 	return e != NULL;
 }
 
+struct object *server_peek_whole(struct server *s, uint32_t node)
+{
+	struct cache_entry *e;
+	struct object *o = NULL;
+
+	if (s->c.tree->nodes[node].bytes > OBJECT_EXTENT)
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	e = cache_peek(s->cache, object_key(node, 0));
+	if (e && cache_user(e))
+		o = cache_user(e);
+	o = o && o->state == OBJECT_READY ? object_get(o) : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return o;
+}
+
+bool server_count_hit(struct server *s, uint32_t node)
+{
+	uint64_t bytes = s->c.tree->nodes[node].bytes;
+	struct cache_object co = { .key = object_key(node, 0),
+				   .bytes = bytes,
+				   .file_bytes = bytes };
+	struct cache_entry *e;
+	bool hit;
+
+	pthread_mutex_lock(&s->lock);
+	hit = cache_peek(s->cache, co.key);
+	if (hit) {
+		cache_access(s->cache, &co, &e);
+		s->delivered_bytes += bytes;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return hit;
+}
+
 void server_metadata(struct server *s, struct fetch *f)
 {
 	f->buf = NULL;

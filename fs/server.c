@@ -100,11 +100,17 @@ fail:
 	return err_set(err, r, "%s", strerror(-r));
 }
 
+void server_stop(struct server *s)
+{
+	fetcher_free(s->fetcher);
+	s->fetcher = NULL;
+}
+
 void server_free(struct server *s)
 {
 	if (!s)
 		return;
-	fetcher_free(s->fetcher); /* first: it answers what is pending */
+	server_stop(s);
 	cache_free(s->cache);
 	storage_profile_free(s->storage);
 	pthread_mutex_destroy(&s->lock);
@@ -128,6 +134,26 @@ int server_readlink(struct server *s, uint32_t node, char *buf, size_t n)
 {
 	return s->c.source->readlink(s->c.source_state, s->c.tree, node, buf,
 				     n);
+}
+
+int server_open_source(struct server *s, uint32_t node)
+{
+	if (!s->c.source->open)
+		return -EOPNOTSUPP;
+	return s->c.source->open(s->c.source_state, s->c.tree, node);
+}
+
+void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
+			     void *ctx)
+{
+	s->backing_close = fn;
+	s->backing_ctx = ctx;
+}
+
+void server_backing_close(struct server *s, int id)
+{
+	if (s->backing_close)
+		s->backing_close(id, s->backing_ctx);
 }
 
 struct handle *server_open(struct server *s, uint32_t node)

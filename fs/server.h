@@ -38,7 +38,9 @@ struct server_config {
  * -ENOENT, -ENOMEM, -EAGAIN; always with a text. */
 int server_new(const struct server_config *config, struct server **ret,
 	       struct err *err);
-/* Ends what is pending (with -ECONNABORTED), then frees. */
+/* End what is pending (with -ECONNABORTED); no request may come any more. */
+void server_stop(struct server *s);
+/* Stops first. All handles must be closed. */
 void server_free(struct server *s);
 
 const struct tree *server_tree(const struct server *s);
@@ -91,6 +93,21 @@ void server_read(struct server *s, struct read_request *r);
  * is cached is free.
  */
 void server_metadata(struct server *s, struct fetch *f);
+
+/* --- passthrough (fs/passthrough.h) -------------------------------------- */
+
+/* The file's object with a reference, if the whole file is one object that is
+ * cached and there; else NULL. Does not count. */
+struct object *server_peek_whole(struct server *s, uint32_t node);
+/* Count an access to a file of one object, if it is cached; else false, and
+ * nothing is counted. */
+bool server_count_hit(struct server *s, uint32_t node);
+/* A descriptor of the source's file; -errno, -EOPNOTSUPP without one. */
+int server_open_source(struct server *s, uint32_t node);
+/* Whom to tell that an object with a backing file is gone; fn NULL: nobody. */
+void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
+			     void *ctx);
+void server_backing_close(struct server *s, int id);
 
 /* --- control and stats -------------------------------------------------- */
 

@@ -21,6 +21,8 @@ struct server {
 	struct storage_profile *storage;
 	char *storage_name;
 	uint64_t *sizes; /* of all files, ascending */
+	void (*backing_close)(int id, void *ctx);
+	void *backing_ctx;
 
 	pthread_mutex_t lock; /* all below, and every object's fields */
 	struct cache *cache;

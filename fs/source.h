@@ -30,6 +30,11 @@ struct source_ops {
 	 */
 	int (*read)(void *state, const struct tree *tree, uint32_t node,
 		    void *buf, size_t n, uint64_t offset, bool nowait);
+	/*
+	 * A new descriptor on the file, for the kernel to read from by itself
+	 * (fs/passthrough.h). NULL: the source's files are not files.
+	 */
+	int (*open)(void *state, const struct tree *tree, uint32_t node);
 	/* The target of a symbolic link, with its NUL. -errno. */
 	int (*readlink)(void *state, const struct tree *tree, uint32_t node,
 			char *buf, size_t n);

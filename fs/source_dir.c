@@ -207,6 +207,18 @@ static int dir_read(void *state, const struct tree *tree, uint32_t node,
 	return r;
 }
 
+static int dir_open(void *state, const struct tree *tree, uint32_t node)
+{
+	struct dir *d = state;
+	char path[PATH_MAX];
+	int r = tree_path(tree, node, path, sizeof(path)), fd;
+
+	if (r < 0)
+		return r;
+	fd = open_file(d, path, false);
+	return fd < 0 ? -errno : fd;
+}
+
 static int dir_readlink(void *state, const struct tree *tree, uint32_t node,
 			char *buf, size_t n)
 {
@@ -232,5 +244,6 @@ const struct source_ops source_dir = {
 	.fini = dir_fini,
 	.scan = dir_scan,
 	.read = dir_read,
+	.open = dir_open,
 	.readlink = dir_readlink,
 };

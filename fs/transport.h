@@ -10,6 +10,8 @@
  *	PARALLEL_DIROPS		lookups and listings within one directory do not
  *				wait for each other (libfuse c9905341, in 3.17)
  *	DIRECT_IO_ALLOW_MMAP	mmap works on files opened with direct I/O
+ *	PASSTHROUGH		the kernel may read from a backing file by
+ *				itself (fs/passthrough.h)
  *
  * Numbers and layouts: include/uapi/linux/fuse.h of Linux, protocol 7.40.
  */
@@ -25,6 +27,10 @@ struct transport {
 	uint64_t init_unique; /* of the INIT request; atomic, 0: not seen */
 	uint32_t offered, offered2;
 	bool settled; /* atomic: the reply has gone out */
+	/* called once, when it has and the mount can be used; may be NULL */
+	void (*accepted)(struct transport *t);
+	bool want_passthrough; /* set before the mount */
+	bool passthrough;      /* was asked for and offered */
 };
 
 /*

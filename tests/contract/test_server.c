@@ -302,13 +302,14 @@ static void what_is_pending_at_the_end_is_answered(void **state)
 				      .into = malloc(60000) };
 		server_read(s, &w[i].request);
 	}
-	server_free(s);
+	server_stop(s);
 	for (int i = 2; i < N_FILES; i++) {
 		assert_true(w[i].is_done);
 		assert_true(w[i].error == 0 || w[i].error == -ECONNABORTED);
 		free(w[i].into);
-		server_close(NULL, h[i]);
+		server_close(s, h[i]);
 	}
+	server_free(s);
 }
 
 /* --- control commands --------------------------------------------------- */

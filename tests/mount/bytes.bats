@@ -137,3 +137,44 @@ teardown()
 		eventually no_daemon
 	done
 }
+
+@test "both hit paths deliver every byte, while files stay open" {
+	make_files 60 60000
+	want=$(tree_sum "$src")
+	for path in reply passthrough; do
+		gpemu-fs -p lru -c 60% --hit-path $path "$src" "$mp"
+		python3 - "$src" "$mp" <<-'END'
+		import os, random, sys, threading
+		src, mp = sys.argv[1:]
+		names = [f"c{i % 5}/f{i:05}" for i in range(60)]
+		want = {n: open(f"{src}/{n}", "rb").read() for n in names}
+		bad = []
+		def reader(seed):
+		    # overlapping opens of the same files, held for a while, so
+		    # that hits, misses and evictions meet on open inodes
+		    r, held = random.Random(seed), []
+		    for _ in range(400):
+		        n = r.choice(names)
+		        f = open(f"{mp}/{n}", "rb", buffering=0)
+		        if f.readall() != want[n]:
+		            bad.append(n)
+		        held.append(f)
+		        if len(held) > 8:
+		            held.pop(r.randrange(8)).close()
+		threads = [threading.Thread(target=reader, args=(i,))
+		           for i in range(6)]
+		for t in threads:
+		    t.start()
+		for t in threads:
+		    t.join()
+		assert not bad, bad
+		END
+		[ "$(tree_sum "$mp")" = "$want" ]
+		hits=$(stat_of '["hits"]')
+		[ "$hits" -gt 500 ]
+		[ "$(stat_of '["used_bytes"]')" -le \
+			"$(stat_of '["capacity_bytes"]')" ]
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+}
