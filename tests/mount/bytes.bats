@@ -19,7 +19,9 @@ teardown()
 	head -c 9000001 /dev/urandom >"$src/large"
 	: >"$src/empty"
 	want=$(tree_sum "$src")
-	for policy in $(gpemu-fs --list policy | cut -d' ' -f1); do
+	policies=$(gpemu-fs --list policy | cut -d' ' -f1)
+	[ "$(wc -w <<<"$policies")" -ge 5 ]
+	for policy in $policies; do
 		gpemu-fs -p "$policy" -c 35% "$src" "$mp"
 		for pass in 1 2; do
 			[ "$(tree_sum "$mp")" = "$want" ]
