@@ -77,7 +77,7 @@ start_long()
 		w.yaml
 	gpemu-run --progress off w.yaml >out 2>&1 3>&- &
 	pid=$!
-	eventually pgrep -f "gpemu-train .*$TMPDIR"
+	eventually pgrep -f "gpemu-train .*--data $TMPDIR"
 }
 
 @test "run: SIGTERM ends the loader, the mount and the run" {
@@ -106,7 +106,7 @@ start_long()
 	kill -KILL "$(pgrep -f "gpemu-fs .*$TMPDIR")"
 	eventually grep -q 'cell 30p-r1-.* failed' out
 	# the second cell runs
-	eventually pgrep -f "gpemu-train .*$TMPDIR"
+	eventually pgrep -f "gpemu-train .*--data $TMPDIR"
 	kill -TERM $pid
 	wait $pid && false
 	nothing_left
