@@ -94,13 +94,10 @@ static void fill_argp(const struct cli_program *p, struct argp_option *o,
 static int list_kind(const struct cli_program *p, const char *name)
 {
 	const struct cli_kind *k = p->kinds;
-	char known[256] = "";
+	char known[ERR_LIST] = "";
 
 	for (; k && k->name; k++) {
-		size_t n = strlen(known);
-
-		snprintf(known + n, sizeof(known) - n, "%s%s", n ? " " : "",
-			 k->name);
+		err_list(known, k->name);
 		if (strcmp(k->name, name))
 			continue;
 		if (!k->table)

@@ -31,3 +31,13 @@ void err_prefix(struct err *err, const char *fmt, ...)
 	snprintf(err->text, sizeof(err->text), "%s: %.*s", prefix,
 		 (int)(sizeof(err->text) - sizeof(prefix) - 3), text);
 }
+
+void err_list(char list[ERR_LIST], const char *word)
+{
+	size_t n = strlen(list), room = ERR_LIST - sizeof(" ...");
+
+	if (n + 1 + strlen(word) <= room)
+		snprintf(list + n, ERR_LIST - n, "%s%s", n ? " " : "", word);
+	else if (n < 4 || strcmp(list + n - 4, " ..."))
+		strcpy(list + n, " ...");
+}

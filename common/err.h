@@ -16,7 +16,7 @@ enum exit_status {
 };
 
 struct err {
-	char text[512]; /* one line, no newline; empty while nothing failed */
+	char text[1024]; /* one line, no newline; empty while nothing failed */
 };
 
 /*
@@ -29,5 +29,13 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 /* Put "prefix: " before the text that is there. */
 void err_prefix(struct err *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/*
+ * Append a word to the list of known words that ends a text about an unknown
+ * one. `list` is ERR_LIST bytes, "" to begin with; what does not fit shows
+ * as "...".
+ */
+enum { ERR_LIST = 800 };
+void err_list(char list[ERR_LIST], const char *word);
 
 #endif

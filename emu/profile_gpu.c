@@ -183,15 +183,12 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 					  const char *name, struct err *err)
 {
 	const struct gpu_model *m = p->models.items;
-	char known[400] = "";
+	char known[ERR_LIST] = "";
 
 	for (size_t i = 0; i < p->models.n; i++) {
-		size_t n = strlen(known);
-
 		if (!strcmp(m[i].name, name))
 			return &m[i];
-		snprintf(known + n, sizeof(known) - n, "%s%s", n ? " " : "",
-			 m[i].name);
+		err_list(known, m[i].name);
 	}
 	err_set(err, -ENOENT, "%s: unknown model '%s' (known: %s)", p->name,
 		name, known);
