@@ -4,55 +4,52 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* a full table means a failed malloc: report it, do not exit() */
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(entry) ((entry)->indexed = false)
-#include <uthash.h>
-
 #include "common/util.h"
-
-struct cache_entry {
-	uint64_t key;
-	uint64_t bytes;
-	void *user;
-	bool indexed;
-	UT_hash_handle hh;
-	max_align_t data[]; /* the policy's */
-};
+#include "fs/cache/cache_index.h"
 
 struct cache {
 	const struct policy_ops *ops;
 	void *state;
-	struct cache_entry *index;
+	struct cache_index index;
 	uint64_t capacity, used;
+	uint64_t overhead; /* metadata counted with each entry */
 	cache_drop_fn drop;
 	void *ctx;
 	struct cache_counts counts;
 };
 
-void *cache_entry_data(struct cache_entry *entry)
+/* Index slots at half load, the entry, and what the policy says. */
+static uint64_t overhead_of(const struct cache *c)
 {
-	return entry->data;
-}
-
-struct cache_entry *cache_entry_of(void *data)
-{
-	return container_of(data, struct cache_entry, data);
+	return 2 * sizeof(*c->index.slots) + c->index.stride +
+	       c->ops->overhead_bytes;
 }
 
 int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 	      cache_drop_fn drop, void *ctx, struct cache **ret,
 	      struct err *err)
 {
-	struct cache *c = calloc(1, sizeof(*c));
-	int r = -ENOMEM;
+	struct cache *c;
+	int r;
 
+	if (ops->offline && !params->knows_future)
+		return err_set(err, -EINVAL,
+			       "policy %s needs the future: gpemu-cachesim "
+			       "only",
+			       ops->plugin.name);
+	c = calloc(1, sizeof(*c));
 	if (!c)
-		return r;
+		return -ENOMEM;
 	*c = (struct cache){ .ops = ops,
 			     .capacity = params->capacity_bytes,
 			     .drop = drop,
 			     .ctx = ctx };
+	r = cache_index_init(&c->index, ops->entry_size);
+	if (r < 0)
+		goto fail;
+	if (params->count_metadata)
+		c->overhead = overhead_of(c);
+	r = -ENOMEM;
 	c->state = calloc(1, MAX(ops->plugin.state_size, 1));
 	if (!c->state)
 		goto fail;
@@ -74,33 +71,38 @@ void cache_free(struct cache *c)
 	if (c->state && c->ops->fini)
 		c->ops->fini(c->state);
 	free(c->state);
+	cache_index_fini(&c->index);
 	free(c);
 }
 
 struct cache_entry *cache_peek(struct cache *c, uint64_t key)
 {
-	struct cache_entry *e;
+	return cache_index_find(&c->index, key);
+}
 
-	HASH_FIND(hh, c->index, &key, sizeof(key), e);
-	return e;
+void cache_prefetch(const struct cache *c, uint64_t key)
+{
+	const struct cache_index *x = &c->index;
+
+	__builtin_prefetch(&x->slots[cache_index_hash(key) & x->mask]);
 }
 
 void cache_remove(struct cache *c, struct cache_entry *e)
 {
 	if (c->ops->removed)
 		c->ops->removed(c->state, e);
-	HASH_DEL(c->index, e);
 	c->used -= e->bytes;
 	if (e->user && c->drop)
 		c->drop(e->user, c->ctx);
-	free(e);
+	cache_index_remove(&c->index, e);
 }
 
 void cache_clear(struct cache *c)
 {
-	struct cache_entry *e, *next;
+	struct cache_entry *e;
+	uint32_t cursor = 0;
 
-	HASH_ITER (hh, c->index, e, next)
+	while ((e = cache_index_any(&c->index, &cursor)))
 		cache_remove(c, e);
 }
 
@@ -120,19 +122,12 @@ static bool make_room(struct cache *c, uint64_t bytes)
 
 static struct cache_entry *insert(struct cache *c, const struct cache_object *o)
 {
-	struct cache_entry *e = calloc(1, sizeof(*e) + c->ops->entry_size);
+	struct cache_entry *e = cache_index_add(&c->index, o->key);
 
 	if (!e)
 		return NULL;
-	e->key = o->key;
-	e->bytes = o->bytes;
-	e->indexed = true;
-	HASH_ADD(hh, c->index, key, sizeof(e->key), e);
-	if (!e->indexed) {
-		free(e);
-		return NULL;
-	}
-	c->used += o->bytes;
+	e->bytes = o->bytes + c->overhead;
+	c->used += e->bytes;
 	if (c->ops->inserted)
 		c->ops->inserted(c->state, e, o);
 	return e;
@@ -148,13 +143,13 @@ enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 		c->counts.hits++;
 		c->counts.hit_bytes += o->bytes;
 		if (c->ops->hit)
-			c->ops->hit(c->state, e);
+			c->ops->hit(c->state, e, o);
 		return CACHE_HIT;
 	}
 	c->counts.misses++;
 	c->counts.miss_bytes += o->bytes;
 	if (!c->ops->bypass && (!c->ops->admit || c->ops->admit(c->state, o)) &&
-	    make_room(c, o->bytes))
+	    make_room(c, o->bytes + c->overhead))
 		*ret_entry = insert(c, o);
 	if (*ret_entry)
 		return CACHE_ADMITTED;
@@ -184,7 +179,7 @@ uint64_t cache_capacity(const struct cache *c)
 
 uint64_t cache_objects(const struct cache *c)
 {
-	return HASH_COUNT(c->index);
+	return c->index.n;
 }
 
 const struct policy_ops *cache_policy(const struct cache *c)
@@ -200,4 +195,25 @@ const struct cache_counts *cache_counts(const struct cache *c)
 void cache_reset_counts(struct cache *c)
 {
 	c->counts = (struct cache_counts){ 0 };
+}
+
+uint64_t cache_metadata_bytes(const struct cache *c)
+{
+	return sizeof(*c) + c->ops->plugin.state_size +
+	       cache_index_bytes(&c->index) +
+	       (uint64_t)c->index.n * c->ops->overhead_bytes;
+}
+
+size_t policy_expected_entries(const struct policy_params *p)
+{
+	double sum = 0, n;
+
+	for (size_t i = 0; i < p->n_files; i++)
+		sum += (double)(p->max_object_bytes ? MIN(p->file_bytes[i],
+							  p->max_object_bytes)
+						    : p->file_bytes[i]);
+	if (sum <= 0)
+		return 16;
+	n = (double)p->capacity_bytes / sum * (double)p->n_files;
+	return (size_t)MIN(MAX(n, 16), 1 << 26);
 }

@@ -28,7 +28,7 @@ struct cache_counts {
 /* Called for each entry that leaves while its user is not NULL. */
 typedef void (*cache_drop_fn)(void *user, void *ctx);
 
-/* -ENOMEM, or what the policy's init says. */
+/* -ENOMEM, -EINVAL (an offline policy), or what the policy's init says. */
 int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 	      cache_drop_fn drop, void *ctx, struct cache **ret,
 	      struct err *err);
@@ -44,6 +44,9 @@ enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 /* Look without counting; NULL when it is not cached. */
 struct cache_entry *cache_peek(struct cache *c, uint64_t key);
 
+/* A hint: this key will soon be asked for. */
+void cache_prefetch(const struct cache *c, uint64_t key);
+
 void *cache_user(const struct cache_entry *e);
 void cache_set_user(struct cache_entry *e, void *user);
 /* Take one out (its fetch failed), or all of them; not an eviction. */
@@ -51,6 +54,8 @@ void cache_remove(struct cache *c, struct cache_entry *e);
 void cache_clear(struct cache *c);
 
 uint64_t cache_used(const struct cache *c);
+/* Memory taken by the index, the entries and the policy. */
+uint64_t cache_metadata_bytes(const struct cache *c);
 uint64_t cache_capacity(const struct cache *c);
 uint64_t cache_objects(const struct cache *c);
 const struct policy_ops *cache_policy(const struct cache *c);

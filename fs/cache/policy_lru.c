@@ -9,8 +9,10 @@ static void lru_inserted(void *state, struct cache_entry *entry,
 	policy_list_push(state, entry);
 }
 
-static void lru_hit(void *state, struct cache_entry *entry)
+static void lru_hit(void *state, struct cache_entry *entry,
+		    const struct cache_object *object)
 {
+	(void)object;
 	policy_list_remove(state, entry);
 	policy_list_push(state, entry);
 }
