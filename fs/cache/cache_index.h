@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From keys to entries, for cache.c alone: an open-addressing table of 8-byte
- * slots, and the entries in slabs that never move.
+ * From keys to entries, for cache.c (ghosts share the hash): an open-addressing
+ * table of 8-byte slots, and the entries in slabs that never move.
  *
  * A slot holds 32 bits of the key's hash and the number of the entry plus one
  * (0: free). A lookup is one probe of the table and, where the hash bits

@@ -18,6 +18,7 @@ struct policy_link {
 /* Zeroed is empty. utlist keeps the tail in head->prev. */
 struct policy_list {
 	struct policy_link *head;
+	uint64_t bytes; /* of the entries in it */
 };
 
 static inline void policy_list_push(struct policy_list *l,
@@ -26,6 +27,7 @@ static inline void policy_list_push(struct policy_list *l,
 	struct policy_link *link = cache_entry_data(e);
 
 	DL_PREPEND(l->head, link);
+	l->bytes += e->bytes;
 }
 
 static inline void policy_list_remove(struct policy_list *l,
@@ -34,6 +36,7 @@ static inline void policy_list_remove(struct policy_list *l,
 	struct policy_link *link = cache_entry_data(e);
 
 	DL_DELETE(l->head, link);
+	l->bytes -= e->bytes;
 }
 
 /* The oldest; the list must not be empty. */
@@ -46,6 +49,24 @@ static inline struct cache_entry *policy_list_tail(struct policy_list *l)
 	 */
 	__builtin_prefetch(tail->prev->prev, 1);
 	return cache_entry_of(tail);
+}
+
+/* The next newer one; NULL at the head. */
+static inline struct cache_entry *policy_list_newer(struct policy_list *l,
+						    struct cache_entry *e)
+{
+	struct policy_link *link = cache_entry_data(e);
+
+	return link == l->head ? NULL : cache_entry_of(link->prev);
+}
+
+/* From one list to the head of another, or of the same. */
+static inline void policy_list_move(struct policy_list *from,
+				    struct policy_list *to,
+				    struct cache_entry *e)
+{
+	policy_list_remove(from, e);
+	policy_list_push(to, e);
 }
 
 #endif

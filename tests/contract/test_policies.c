@@ -38,7 +38,8 @@ static struct cache *make(const struct policy_ops *ops, const uint64_t *sizes,
 	struct policy_params params = { .capacity_bytes = capacity,
 					.seed = 1,
 					.file_bytes = sizes,
-					.n_files = n };
+					.n_files = n,
+					.knows_future = ops->offline };
 	struct err err = { 0 };
 	struct cache *c;
 
