@@ -39,7 +39,8 @@ static int make_cache(struct server *s, const char *policy,
 	struct policy_params params = { .capacity_bytes = bytes,
 					.seed = s->c.seed,
 					.file_bytes = s->sizes,
-					.n_files = s->c.tree->n_files };
+					.n_files = s->c.tree->n_files,
+					.max_object_bytes = OBJECT_EXTENT };
 
 	if (!p)
 		return -EINVAL;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every cell (a policy at a size) is one pass over the requests in memory, by
+ * one thread; the threads take cells from a common counter until none is left.
+ * The result of a cell depends on the trace and the seed alone.
+ */
+#include "fs/cachesim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* Requests whose place in the index is asked for early. Source: measured,
+ * tests/bench/cachesim.c: 8 to 32 are alike, 4 is slower */
+enum { AHEAD = 16 };
+
+struct work {
+	struct sim_run *run;
+	size_t next; /* atomic */
+};
+
+static void replay(struct cache *c, const struct sim_trace *t, size_t from,
+		   size_t to)
+{
+	struct cache_entry *e;
+
+	for (size_t i = from; i < to; i++) {
+		struct cache_object o = t->objects[t->requests[i]];
+
+		if (i + AHEAD < to)
+			cache_prefetch(c,
+				       t->objects[t->requests[i + AHEAD]].key);
+		if (t->next_use)
+			o.next_use = t->next_use[i];
+		cache_access(c, &o, &e);
+	}
+}
+
+static int run_cell(const struct sim_run *run, struct sim_cell *cell)
+{
+	const struct sim_trace *t = run->trace;
+	struct policy_params params = { .capacity_bytes = cell->capacity_bytes,
+					.seed = run->seed,
+					.file_bytes = t->file_bytes,
+					.n_files = t->n_files,
+					.max_object_bytes = t->max_object_bytes,
+					.knows_future = t->next_use != NULL,
+					.count_metadata = run->count_metadata };
+	struct cache *c;
+	size_t from = 0;
+	int r = cache_new(cell->ops, &params, NULL, NULL, &c, &cell->err);
+
+	if (r < 0)
+		return err_set(&cell->err, r, "%s: %s", cell->ops->plugin.name,
+			       strerror(-r));
+	cell->epochs = calloc(t->n_epochs, sizeof(*cell->epochs));
+	for (size_t e = 0; cell->epochs && e < t->n_epochs; e++) {
+		replay(c, t, from, t->epoch_ends[e]);
+		from = t->epoch_ends[e];
+		cell->epochs[e] = *cache_counts(c);
+		cache_reset_counts(c);
+	}
+	cell->metadata_bytes = cache_metadata_bytes(c);
+	cache_free(c);
+	return cell->epochs ? 0 : err_set(&cell->err, -ENOMEM, "out of memory");
+}
+
+static void *worker(void *arg)
+{
+	struct work *w = arg;
+	struct sim_run *run = w->run;
+
+	for (;;) {
+		size_t i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED);
+
+		if (i >= run->n_cells)
+			return NULL;
+		run->cells[i].error = run_cell(run, &run->cells[i]);
+	}
+}
+
+int sim_replay(struct sim_run *run, unsigned jobs, struct err *err)
+{
+	struct work w = { .run = run };
+	unsigned n = (unsigned)MIN(jobs, run->n_cells), started = 0;
+	_cleanup_free_ pthread_t *threads = calloc(n + 1, sizeof(*threads));
+
+	if (!threads)
+		return err_set(err, -ENOMEM, "out of memory");
+	/* the caller is one of them, and does all of it if need be */
+	while (started + 1 < n &&
+	       !pthread_create(&threads[started], NULL, worker, &w))
+		started++;
+	worker(&w);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	for (size_t i = 0; i < run->n_cells; i++)
+		if (run->cells[i].error < 0)
+			return err_set(err, run->cells[i].error, "%s",
+				       run->cells[i].err.text);
+	return 0;
+}
+
+struct cache_counts sim_steady(const struct sim_run *run,
+			       const struct sim_cell *cell)
+{
+	struct cache_counts sum = { 0 };
+
+	for (size_t e = run->warmup; e < run->trace->n_epochs; e++) {
+		const struct cache_counts *n = &cell->epochs[e];
+
+		sum.hits += n->hits;
+		sum.misses += n->misses;
+		sum.hit_bytes += n->hit_bytes;
+		sum.miss_bytes += n->miss_bytes;
+		sum.evictions += n->evictions;
+		sum.rejected += n->rejected;
+	}
+	return sum;
+}
+
+static double ratio(uint64_t part, uint64_t rest)
+{
+	return part + rest ? (double)part / ((double)part + (double)rest) : 0;
+}
+
+double sim_hit_ratio(const struct cache_counts *n)
+{
+	return ratio(n->hits, n->misses);
+}
+
+double sim_byte_hit_ratio(const struct cache_counts *n)
+{
+	return ratio(n->hit_bytes, n->miss_bytes);
+}

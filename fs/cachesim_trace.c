@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/cachesim.h"
+
+#include <ctype.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include "common/util.h"
+#include "fs/cache/cache_index.h"
+
+void sim_trace_fini(struct sim_trace *t)
+{
+	free(t->objects);
+	free(t->requests);
+	free(t->epoch_ends);
+	free(t->next_use);
+	free(t->file_bytes);
+	*t = (struct sim_trace){ 0 };
+}
+
+/* Room for one more item of `item` bytes. */
+static int grow(void *pp, size_t n, size_t *allocated, size_t item)
+{
+	size_t want = MAX(1024, *allocated * 2);
+	void *p;
+
+	if (n < *allocated)
+		return 0;
+	if (n >= UINT32_MAX)
+		return -E2BIG;
+	p = reallocarray(*(void **)pp, want, item);
+	if (!p)
+		return -ENOMEM;
+	*(void **)pp = p;
+	*allocated = want;
+	return 0;
+}
+
+int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o)
+{
+	int r = grow(&t->objects, t->n_objects, &t->objects_allocated,
+		     sizeof(*t->objects));
+
+	if (r == 0)
+		t->objects[t->n_objects++] = *o;
+	return r;
+}
+
+int sim_trace_add_request(struct sim_trace *t, uint32_t object)
+{
+	int r = grow(&t->requests, t->n_requests, &t->requests_allocated,
+		     sizeof(*t->requests));
+
+	if (r == 0)
+		t->requests[t->n_requests++] = object;
+	return r;
+}
+
+int sim_trace_end_epoch(struct sim_trace *t)
+{
+	size_t *ends =
+		reallocarray(t->epoch_ends, t->n_epochs + 1, sizeof(*ends));
+
+	if (!ends)
+		return -ENOMEM;
+	t->epoch_ends = ends;
+	ends[t->n_epochs++] = t->n_requests;
+	return 0;
+}
+
+int sim_trace_look_ahead(struct sim_trace *t)
+{
+	_cleanup_free_ uint64_t *next =
+		malloc((t->n_objects + 1) * sizeof(*next));
+
+	t->next_use = malloc((t->n_requests + 1) * sizeof(*t->next_use));
+	if (!t->next_use || !next)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n_objects; i++)
+		next[i] = POLICY_NEVER;
+	for (size_t i = t->n_requests; i-- > 0;) {
+		t->next_use[i] = next[t->requests[i]];
+		next[t->requests[i]] = i;
+	}
+	return 0;
+}
+
+/* --- what both formats share --------------------------------------------- */
+
+/* A request by key: the index gives the object's number. */
+static int add(struct sim_trace *t, struct cache_index *index, uint64_t key,
+	       uint64_t bytes)
+{
+	struct cache_entry *e = cache_index_find(index, key);
+	struct cache_object o = { .key = key,
+				  .bytes = bytes,
+				  .file_bytes = bytes };
+	uint32_t number;
+
+	if (e) {
+		memcpy(&number, cache_entry_data(e), sizeof(number));
+		t->n_resized += t->objects[number].bytes != bytes;
+		return sim_trace_add_request(t, number);
+	}
+	number = (uint32_t)t->n_objects;
+	e = cache_index_add(index, key);
+	if (!e)
+		return -ENOMEM;
+	memcpy(cache_entry_data(e), &number, sizeof(number));
+	int r = sim_trace_add_object(t, &o);
+
+	return r < 0 ? r : sim_trace_add_request(t, number);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Each object is a file. */
+static int finish(struct sim_trace *t)
+{
+	t->file_bytes = malloc((t->n_objects + 1) * sizeof(*t->file_bytes));
+	if (!t->file_bytes)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n_objects; i++) {
+		t->file_bytes[i] = t->objects[i].bytes;
+		t->total_bytes += t->objects[i].bytes;
+	}
+	t->n_files = t->n_objects;
+	qsort(t->file_bytes, t->n_files, sizeof(*t->file_bytes), by_size);
+	return 0;
+}
+
+/* arbitrary: larger is a wrong column; keeps 2^13 such sums below 2^63 */
+#define MOST_BYTES (1ull << 50)
+
+/* --- CSV ----------------------------------------------------------------- */
+
+enum { COLUMNS_MAX = 32 };
+
+struct csv {
+	const char *name;
+	uint64_t line;
+	int id, size;  /* their columns */
+	int n_columns; /* at least so many */
+	struct err *err;
+};
+
+struct field {
+	const char *text;
+	size_t n;
+};
+
+static struct field trimmed(const char *from, const char *to)
+{
+	while (from < to && isspace((unsigned char)*from))
+		from++;
+	while (to > from && isspace((unsigned char)to[-1]))
+		to--;
+	return (struct field){ from, (size_t)(to - from) };
+}
+
+static int split(const char *line, const char *end, struct field *fields)
+{
+	int n = 0;
+
+	for (const char *p = line; n < COLUMNS_MAX; p++) {
+		const char *comma = memchr(p, ',', (size_t)(end - p));
+
+		fields[n++] = trimmed(p, comma ? comma : end);
+		if (!comma)
+			break;
+		p = comma;
+	}
+	return n;
+}
+
+static bool is(const struct field *f, const char *word)
+{
+	return f->n == strlen(word) && !strncasecmp(f->text, word, f->n);
+}
+
+/* The first line, if it names the columns. */
+static int header(struct csv *c, const struct field *fields, int n)
+{
+	int id = -1, size = -1;
+
+	for (int i = 0; i < n; i++) {
+		if (is(&fields[i], "id"))
+			id = i;
+		else if (is(&fields[i], "size"))
+			size = i;
+	}
+	if (id < 0 && size < 0)
+		return 0;
+	if (id < 0 || size < 0)
+		return err_set(c->err, -EINVAL,
+			       "%s:%" PRIu64 ": no column '%s' in the header",
+			       c->name, c->line, id < 0 ? "id" : "size");
+	c->id = id;
+	c->size = size;
+	c->n_columns = MAX(id, size) + 1;
+	return 1;
+}
+
+static bool parse_u64(const struct field *f, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		if (!isdigit((unsigned char)f->text[i]) ||
+		    __builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, f->text[i] - '0', &v))
+			return false;
+	}
+	*ret = v;
+	return f->n > 0;
+}
+
+static int csv_record(struct csv *c, const struct field *fields, int n,
+		      struct cache_index *index, struct sim_trace *t)
+{
+	uint64_t id, bytes;
+
+	if (n < c->n_columns)
+		return err_set(c->err, -EINVAL,
+			       "%s:%" PRIu64 ": %d columns where %d are needed "
+			       "(time,id,size)",
+			       c->name, c->line, n, c->n_columns);
+	if (!fields[c->id].n)
+		return err_set(c->err, -EINVAL, "%s:%" PRIu64 ": empty id",
+			       c->name, c->line);
+	if (!parse_u64(&fields[c->size], &bytes) || bytes > MOST_BYTES)
+		return err_set(c->err, -EINVAL,
+			       "%s:%" PRIu64 ": '%.*s' is no size in bytes",
+			       c->name, c->line,
+			       (int)MIN(fields[c->size].n, 40),
+			       fields[c->size].text);
+	/* other names are as good as numbers */
+	if (!parse_u64(&fields[c->id], &id))
+		id = XXH3_64bits(fields[c->id].text, fields[c->id].n);
+	return add(t, index, id, bytes);
+}
+
+static int csv_lines(struct csv *c, const char *p, const char *end,
+		     struct cache_index *index, struct sim_trace *t)
+{
+	struct field fields[COLUMNS_MAX];
+	int r = 0;
+
+	for (; r >= 0 && p < end; c->line++) {
+		const char *eol = memchr(p, '\n', (size_t)(end - p));
+		int n;
+
+		eol = eol ? eol : end;
+		n = split(p, eol, fields);
+		p = eol + 1;
+		if (n == 1 && !fields[0].n)
+			continue; /* an empty line */
+		if (!t->n_requests && c->line == 1) {
+			r = header(c, fields, n);
+			if (r)
+				continue;
+		}
+		r = csv_record(c, fields, n, index, t);
+	}
+	return r;
+}
+
+int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
+			struct sim_trace *t, struct err *err)
+{
+	struct csv c = { .name = name,
+			 .line = 1,
+			 .id = 1,
+			 .size = 2,
+			 .n_columns = 3,
+			 .err = err };
+	struct cache_index index;
+	int r = cache_index_init(&index, sizeof(uint32_t));
+
+	if (r == 0)
+		r = csv_lines(&c, bytes, bytes + n, &index, t);
+	cache_index_fini(&index);
+	if (r >= 0)
+		r = finish(t);
+	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+}
+
+/* --- oracleGeneral ------------------------------------------------------- */
+
+/*
+ * libCacheSim's binary format, little endian and without gaps: u32 time in s,
+ * u64 id, u32 bytes, i64 number of the next request for the same id (-1 or
+ * the largest value: none). Source: libCacheSim, doc/quickstart_cachesim.md,
+ * "oracleGeneral". The next request is found again here; what the file says
+ * of it only shows whether this is such a file at all.
+ */
+enum { RECORD = 24, AT_ID = 4, AT_BYTES = 12, AT_NEXT = 16 };
+
+static int bin_record(const char *p, size_t i, const char *name,
+		      struct cache_index *index, struct sim_trace *t,
+		      struct err *err)
+{
+	uint64_t id, next_raw;
+	uint32_t bytes;
+	int64_t next;
+
+	memcpy(&id, p + AT_ID, sizeof(id));
+	memcpy(&bytes, p + AT_BYTES, sizeof(bytes));
+	memcpy(&next_raw, p + AT_NEXT, sizeof(next_raw));
+	next = (int64_t)le64toh(next_raw);
+	if (next < -1 || (next >= 0 && (uint64_t)next <= i))
+		return err_set(err, -EINVAL,
+			       "%s: offset %zu: next request %" PRId64
+			       " of request %zu: no oracleGeneral trace",
+			       name, i * RECORD, next, i);
+	return add(t, index, le64toh(id), le32toh(bytes));
+}
+
+int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
+			struct sim_trace *t, struct err *err)
+{
+	struct cache_index index;
+	int r = cache_index_init(&index, sizeof(uint32_t));
+
+	for (size_t i = 0; r == 0 && i < n / RECORD; i++)
+		r = bin_record(bytes + i * RECORD, i, name, &index, t, err);
+	cache_index_fini(&index);
+	if (r == 0 && n % RECORD)
+		r = err_set(err, -EINVAL,
+			    "%s: offset %zu: a record of %zu bytes, not %d",
+			    name, n - n % RECORD, n % RECORD, RECORD);
+	if (r == 0)
+		r = finish(t);
+	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+}
+
+/* --- files --------------------------------------------------------------- */
+
+typedef int (*parse_fn)(const char *bytes, size_t n, const char *name,
+			struct sim_trace *t, struct err *err);
+
+/* NULL: no such format. */
+static parse_fn parser_of(const char *path, const char *format, struct err *err)
+{
+	const char *dot = strrchr(path, '.');
+	const char *word = format ? format : dot ? dot + 1 : "";
+
+	if (!strcmp(word, "csv"))
+		return sim_trace_parse_csv;
+	if (!strcmp(word, "bin"))
+		return sim_trace_parse_bin;
+	if (format)
+		err_set(err, -EINVAL,
+			"unknown trace format '%s' (known: csv bin)", format);
+	else
+		err_set(err, -EINVAL,
+			"%s: neither .csv nor .bin: give --trace-format", path);
+	return NULL;
+}
+
+static int parse_file(const char *path, parse_fn parse, struct sim_trace *t,
+		      struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char *bytes;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s: not a regular file", path);
+	if (!st.st_size)
+		return err_set(err, -EINVAL, "%s: empty", path);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	r = parse(bytes, (size_t)st.st_size, path, t, err);
+	munmap(bytes, (size_t)st.st_size);
+	return r;
+}
+
+int sim_trace_load(const char *path, const char *format, uint64_t epochs,
+		   struct sim_trace *t, struct err *err)
+{
+	parse_fn parse = parser_of(path, format, err);
+	size_t n;
+	int r = parse ? parse_file(path, parse, t, err) : -EINVAL;
+
+	n = t->n_requests;
+	if (r == 0 && !n)
+		return err_set(err, -EINVAL, "%s: no requests in it", path);
+	if (r == 0)
+		r = sim_trace_end_epoch(t);
+	for (uint64_t e = 1; r == 0 && e < epochs; e++) {
+		for (size_t i = 0; r == 0 && i < n; i++)
+			r = sim_trace_add_request(t, t->requests[i]);
+		if (r == 0)
+			r = sim_trace_end_epoch(t);
+	}
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
