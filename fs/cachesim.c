@@ -296,7 +296,9 @@ static int usage(const struct options *o, struct selection *s, struct err *err)
 			       "(try --help)");
 	if (o->files && !o->dataset)
 		return err_set(err, -EINVAL, "--files goes with --dataset");
-	r = select_policies(s, o->policies, err);
+	r = o->plot ? sim_plot_check(o->plot, err) : 0;
+	if (r == 0)
+		r = select_policies(s, o->policies, err);
 	return r == 0 ? select_sizes(s, o->sizes, err) : r;
 }
 

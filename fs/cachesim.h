@@ -115,6 +115,7 @@ void sim_print_table(const struct sim_run *run, bool per_epoch);
 json_t *sim_json(const struct sim_run *run);
 /* Hit ratio against cache size, a line a policy, through gnuplot; `path` ends
  * in .svg or .png. */
+int sim_plot_check(const char *path, struct err *err);
 int sim_plot(const struct sim_run *run, const char *path, struct err *err);
 
 #endif

@@ -147,7 +147,7 @@ static void write_script(const struct sim_run *run, const char *path,
 	fputs("set xlabel 'cache size (% of the bytes)'\n"
 	      "set ylabel 'object hit ratio (%)'\n"
 	      "set xrange [0:*]\nset yrange [0:100]\n"
-	      "set grid lc rgb '#d8d8d8' lw 0.5\nset border 3\n"
+	      "set grid lc rgb '#d0d0d0' lw 1 dt 1\nset border 3\n"
 	      "set tics nomirror\nset key outside right top Left reverse "
 	      "samplen 3 noenhanced\n",
 	      f);
@@ -158,7 +158,7 @@ static void write_script(const struct sim_run *run, const char *path,
 		if (!first_of_policy(run, i))
 			continue;
 		fprintf(f,
-			"%s$p%zu with linespoints title '%s' lw 1.5 ps 0.8 "
+			"%s$p%zu with linespoints title '%s' lw 1.5 ps 1.1 "
 			"pt %d dt %d lc rgb '%s'",
 			line ? ", " : "plot ", i,
 			run->cells[i].ops->plugin.name, line % 15 + 1,
@@ -194,18 +194,34 @@ static int run_gnuplot(FILE *script, struct err *err)
 	return 0;
 }
 
-int sim_plot(const struct sim_run *run, const char *path, struct err *err)
+static const char *terminal_of(const char *path)
 {
-	const char *dot = strrchr(path, '.'), *terminal;
-	_cleanup_fclose_ FILE *script = NULL;
+	const char *dot = strrchr(path, '.');
 
 	if (dot && !strcmp(dot, ".svg"))
-		terminal = "svg size 900,560 background 'white'";
-	else if (dot && !strcmp(dot, ".png"))
-		terminal = "pngcairo size 1350,840 fontscale 1.4";
-	else
-		return err_set(err, -EINVAL, "%s: a plot is .svg or .png",
-			       path);
+		return "svg size 900,560 background 'white'";
+	if (dot && !strcmp(dot, ".png"))
+		return "pngcairo size 1350,840 fontscale 1.4";
+	return NULL;
+}
+
+int sim_plot_check(const char *path, struct err *err)
+{
+	return terminal_of(path) ? 0
+				 : err_set(err, -EINVAL,
+					   "%s: a plot is .svg or .png", path);
+}
+
+int sim_plot(const struct sim_run *run, const char *path, struct err *err)
+{
+	const char *terminal = terminal_of(path);
+	_cleanup_fclose_ FILE *script = NULL, *out = NULL;
+
+	if (!terminal)
+		return sim_plot_check(path, err);
+	out = fopen(path, "we"); /* gnuplot would tell it in five lines */
+	if (!out)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	script = tmpfile();
 	if (!script)
 		return err_set(err, -errno, "plot: %s", strerror(errno));

@@ -69,12 +69,14 @@ static void adapt(struct arc *s)
 static void limit_ghosts(struct arc *s)
 {
 	const struct ghost_queue *b = s->ghosts.queue;
+	uint64_t rest;
 
 	while (b[B1].n && s->t1.bytes + b[B1].bytes + s->bytes > s->capacity)
 		ghosts_remove(&s->ghosts, ghosts_oldest(&s->ghosts, B1));
-	while (b[B2].n && s->t1.bytes + s->t2.bytes + b[B1].bytes +
-					  b[B2].bytes + s->bytes >
-				  2 * s->capacity)
+	/* what T1 and B1 will be: T1 alone may have to give up some */
+	rest = MIN(s->t1.bytes + b[B1].bytes + s->bytes, s->capacity);
+	rest = 2 * s->capacity - rest;
+	while (b[B2].n && s->t2.bytes + b[B2].bytes > rest)
 		ghosts_remove(&s->ghosts, ghosts_oldest(&s->ghosts, B2));
 }
 

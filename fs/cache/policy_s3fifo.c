@@ -14,6 +14,8 @@
  * paper's loop then also evicts from SMALL, here the next victim does, if room
  * is still missing.
  */
+#include <math.h>
+
 #include "fs/cache/policy_ghost.h"
 #include "fs/cache/policy_list.h"
 
@@ -41,8 +43,9 @@ static int s3fifo_init(void *state, const struct policy_params *params,
 	struct s3fifo *s = state;
 
 	(void)err;
-	s->small_bytes = params->capacity_bytes / 100 * SMALL_PERCENT +
-			 params->capacity_bytes % 100 * SMALL_PERCENT / 100;
+	/* rounded up: SMALL gives when it has its share or more */
+	s->small_bytes = (uint64_t)ceil((double)params->capacity_bytes *
+					SMALL_PERCENT / 100);
 	s->main_bytes = params->capacity_bytes - s->small_bytes;
 	return ghosts_init(&s->ghosts, policy_expected_entries(params));
 }
