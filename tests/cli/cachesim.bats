@@ -1,0 +1,187 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH="$(realpath "${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}"):$PATH"
+	unset GPEMU_PROFILES
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# json FILE EXPRESSION: of the record s
+json() {
+	python3 -c 'import json, sys
+print(eval(sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' "$@"
+}
+
+one_line() {
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+# records TIME,ID,SIZE,NEXT...: an oracleGeneral trace on stdout
+records() {
+	python3 -c 'import struct, sys
+for a in sys.argv[1:]:
+    sys.stdout.buffer.write(struct.pack("<IQIq", *map(int, a.split(","))))' \
+		"$@"
+}
+
+@test "closed forms: minio hits the share, lru and fifo their formulas" {
+	python3 -c '
+import random
+r = random.Random(3)
+for e in range(6):
+    v = list(range(10000))
+    r.shuffle(v)
+    for k in v:
+        print(f"{e},{k},100")' >t.csv
+	gpemu-cachesim --trace t.csv -p minio,lru,fifo,random -c 35% --json j \
+		>/dev/null
+	# one epoch of six passes: the first has no hits
+	json j '[abs(r["hit_ratio"] * 6 / 5 - h) < .01 for r, h in
+		zip(s["results"], [.35, .070, .081, .140])]' >out
+	[ "$(cat out)" = "[True, True, True, True]" ]
+}
+
+@test "a csv trace by hand: order of columns from the header" {
+	printf 'size,time,id\n10,1,a\n10,2,b\n10,3,a\n10,4,c\n10,5,a\n10,6,b\n' \
+		>t.csv
+	gpemu-cachesim --trace t.csv -p lru,fifo,belady -c 20 --json j
+	[ "$(json j '[r["epochs"][0]["hits"] for r in s["results"]]')" = \
+		"[2, 1, 3]" ]
+	[ "$(json j 's["trace"]["objects"], s["trace"]["bytes"]')" = "(3, 30)" ]
+}
+
+@test "the same requests as csv and as oracleGeneral" {
+	printf '1,5,10\n\n2,6,20\r\n3,5,10\n4,18446744073709551615,5\n' >t.csv
+	records 1,5,10,2 2,6,20,-1 3,5,10,-1 4,18446744073709551615,5,-1 >t.bin
+	gpemu-cachesim --trace t.csv -c 100%,15 --epochs 3 >csv
+	gpemu-cachesim --trace t.bin -c 100%,15 --epochs 3 >bin
+	cp t.bin t
+	gpemu-cachesim --trace t --trace-format bin -c 100%,15 -e 3 >any
+	[ "$(wc -l <csv)" -gt 20 ]
+	cmp csv bin
+	cmp csv any
+}
+
+@test "a malformed csv says where" {
+	printf 'time,id,size\n1,5,10\n2,6,ten\n' >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	one_line
+	[[ "$output" == *"t.csv:3: 'ten' is no size in bytes" ]]
+	printf '1,5,10\n2,6\n' >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	one_line
+	[[ "$output" == *"t.csv:2: 2 columns where 3 are needed"* ]]
+	printf 'time,id,bytes\n1,5,10\n' >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	[[ "$output" == *"t.csv:1: no column 'size' in the header" ]]
+	printf '1,,10\n' >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	[[ "$output" == *"t.csv:1: empty id" ]]
+	printf '1,2,-10\n' >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	[[ "$output" == *"t.csv:1: '-10' is no size in bytes" ]]
+	printf '1,2,99999999999999999999\n' >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	[[ "$output" == *"t.csv:1: '99999999999999999999' is no size"* ]]
+	: >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	[[ "$output" == *"t.csv: empty" ]]
+	printf 'time,id,size\n' >t.csv
+	run -1 gpemu-cachesim --trace t.csv
+	[[ "$output" == *"t.csv: no requests in it" ]]
+}
+
+@test "a malformed binary trace says where" {
+	records 1,5,10,1 2,5,10,-1 >t.bin
+	gpemu-cachesim --trace t.bin >/dev/null
+	printf 'abc' >>t.bin
+	run -1 gpemu-cachesim --trace t.bin
+	one_line
+	[[ "$output" == *"t.bin: offset 48: a record of 3 bytes, not 24" ]]
+	records 1,5,10,1 2,5,10,1 >t.bin
+	run -1 gpemu-cachesim --trace t.bin
+	one_line
+	[[ "$output" == *"t.bin: offset 24: next request 1 of request 1"* ]]
+}
+
+@test "usage errors" {
+	run -2 gpemu-cachesim
+	one_line
+	run -2 gpemu-cachesim --dataset imagenet --dir .
+	[[ "$output" == *"give one of --dataset, --dir and --trace"* ]]
+	run -2 gpemu-cachesim --dataset imagenet -p lru,belledy
+	[[ "$output" == *"unknown cache policy 'belledy' (known: none lru"* ]]
+	run -2 gpemu-cachesim --dataset imagenet -c 10%,
+	[[ "$output" == *"'' is no cache size"* ]]
+	run -2 gpemu-cachesim --dataset imagenet --plot x.jpg
+	[[ "$output" == *"a plot is .svg or .png" ]]
+	run -2 gpemu-cachesim --dir . --files 3
+	run -1 gpemu-cachesim --trace none.csv
+	[[ "$output" == *"none.csv: No such file or directory" ]]
+	run -1 gpemu-cachesim --trace none
+	[[ "$output" == *"give --trace-format"* ]]
+	run -1 gpemu-cachesim --dataset imagenet --files 9 --order zigzag
+	[[ "$output" == *"(known: shuffle sequential replacement)" ]]
+	mkdir empty
+	run -1 gpemu-cachesim --dir empty
+	[[ "$output" == *"empty: no files in it" ]]
+}
+
+@test "results do not depend on the number of threads" {
+	gpemu-cachesim --dataset imagenet --files 3000 -j 1 --per-epoch >one
+	gpemu-cachesim --dataset imagenet --files 3000 -j 7 --per-epoch >seven
+	[ "$(wc -l <one)" -gt 500 ]
+	cmp one seven
+	gpemu-cachesim --dataset imagenet --files 3000 --per-epoch --seed 1 \
+		>other
+	run ! cmp -s one other
+}
+
+@test "orders: a scan defeats lru and not minio" {
+	gpemu-cachesim --dataset imagenet --files 2000 --order sequential \
+		-p lru,minio -c 35% --json j >/dev/null
+	[ "$(json j 's["results"][0]["hit_ratio"]')" = 0.0 ]
+	[ "$(json j 's["results"][1]["byte_hit_ratio"] > .34')" = True ]
+	gpemu-cachesim --dataset imagenet --files 2000 --order replacement \
+		-p lru -c 35% --json j >/dev/null
+	[ "$(json j 'abs(s["results"][0]["byte_hit_ratio"] - .35) < .04')" = \
+		True ]
+}
+
+@test "warm-up epochs are left out of the mean" {
+	gpemu-cachesim --dataset imagenet --files 1000 -p minio -c 50% -e 3 \
+		--warmup 0 --json j >/dev/null
+	[ "$(json j 's["warmup"], s["trace"]["epochs"]')" = "(0, 3)" ]
+	json j 'abs(s["results"][0]["hit_ratio"] -
+		s["results"][0]["epochs"][2]["hit_ratio"] * 2 / 3) < 1e-9' >out
+	[ "$(cat out)" = True ]
+	gpemu-cachesim --dataset imagenet --files 1000 -p minio -c 50% -e 3 \
+		--warmup 9 --json j >/dev/null
+	[ "$(json j 's["warmup"]')" = 2 ]
+}
+
+@test "metadata takes its part of the capacity" {
+	gpemu-cachesim --dataset imagenet --files 1000 -p minio -c 100% \
+		--json j --metadata >/dev/null
+	# all but what the books of a thousand files take
+	json j '.97 < s["results"][0]["hit_ratio"] < 1' >out
+	[ "$(cat out)" = True ]
+	[ "$(json j 's["results"][0]["metadata_bytes"] > 48000')" = True ]
+}
+
+@test "a plot" {
+	command -v gnuplot || skip "no gnuplot"
+	gpemu-cachesim --dataset imagenet --files 500 -p lru,minio \
+		-c 20%,50%,80% --plot "it's.svg" >/dev/null
+	grep -q '<svg' "it's.svg"
+	grep -q minio "it's.svg"
+	gpemu-cachesim --dataset imagenet --files 500 -p lru,minio \
+		-c 20%,50%,80% --plot p.png >/dev/null
+	[ "$(head -c 4 p.png | tail -c 3)" = PNG ]
+	run -1 --separate-stderr gpemu-cachesim --dataset imagenet \
+		--files 500 -p lru --plot nowhere/p.png
+	[[ "$stderr" == *"nowhere/p.png: No such file or directory" ]]
+}
