@@ -90,7 +90,8 @@ int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
 	if (r < 0)
 		return r;
 	t->n_allocated = (uint32_t)MIN(allocated, TREE_NONE);
-	qsort(children, n, sizeof(*children), by_name);
+	if (n)
+		qsort(children, n, sizeof(*children), by_name);
 	t->nodes[dir].first_child = t->n_nodes;
 	for (size_t i = 0; i < n; i++) {
 		if (i && !strcmp(children[i - 1].name, children[i].name))
