@@ -14,7 +14,8 @@
  * quarter of the time of an LRU that evicts.
  *
  * Tried before: uthash, a malloc for each entry: 3.0 M requests/s with LRU over
- * random passes where this did 9 (tests/bench/cachesim.c, 2 busy EPYC cores).
+ * random passes where this did 9 (tests/bench/cachesim.c, 2 busy EPYC cores;
+ * policy_list.h makes 16 of it).
  */
 #ifndef GPEMU_FS_CACHE_CACHE_INDEX_H
 #define GPEMU_FS_CACHE_CACHE_INDEX_H
@@ -23,7 +24,7 @@
 
 /* arbitrary: large enough that the slabs' own list stays short */
 enum { INDEX_SLAB = 4096 };
-/* Source: measured, tests/bench/cachesim.c: 4 is slower, 16 not faster */
+/* arbitrary: as long as a fetch from memory takes at 10 ns a step */
 enum { INDEX_LEAVING = 8 };
 
 struct cache_index {

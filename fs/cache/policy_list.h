@@ -11,23 +11,43 @@
 
 #include "fs/cache/policy.h"
 
+/*
+ * Evicting from the tail walks a chain of pointers through memory in no
+ * order; waiting for each next one was a third of the time of an LRU. So each
+ * entry remembers who came in LIST_AHEAD later and will be evicted so much
+ * later, to fetch it into the processor's cache early. It is a hint that is
+ * never followed: it may point to an entry that was moved or has left.
+ */
 struct policy_link {
 	struct policy_link *prev, *next;
+	const struct policy_link *later;
 };
+
+/* A power of 2. Source: measured, tests/bench/cachesim.c: LRU over random
+ * passes 9 M requests/s without, 16 with 8 (2 busy EPYC cores) */
+enum { LIST_AHEAD = 8 };
 
 /* Zeroed is empty. utlist keeps the tail in head->prev. */
 struct policy_list {
 	struct policy_link *head;
 	uint64_t bytes; /* of the entries in it */
+	/* the last ones pushed. May have left since: their memory is the
+	 * cache's as long as the policy lives */
+	struct policy_link *recent[LIST_AHEAD];
+	uint32_t n_pushed;
 };
 
 static inline void policy_list_push(struct policy_list *l,
 				    struct cache_entry *e)
 {
 	struct policy_link *link = cache_entry_data(e);
+	struct policy_link **recent = &l->recent[l->n_pushed++ % LIST_AHEAD];
 
 	DL_PREPEND(l->head, link);
 	l->bytes += e->bytes;
+	if (*recent)
+		(*recent)->later = link;
+	*recent = link;
 }
 
 static inline void policy_list_remove(struct policy_list *l,
@@ -44,10 +64,7 @@ static inline struct cache_entry *policy_list_tail(struct policy_list *l)
 {
 	struct policy_link *tail = l->head->prev;
 
-	/* the one that will be the tail after the next: each eviction changes
-	 * a link of its neighbour, which would otherwise have to be waited for
-	 */
-	__builtin_prefetch(tail->prev->prev, 1);
+	__builtin_prefetch(tail->later, 1);
 	return cache_entry_of(tail);
 }
 
