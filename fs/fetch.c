@@ -24,6 +24,7 @@ struct fetcher {
 	bool stopping;
 	pthread_t readers[MAX_READERS];
 	unsigned n_readers;
+	uint64_t round_trip;	  /* emulated ns; atomic, set once */
 	struct fetch_stats stats; /* relaxed atomics */
 };
 
@@ -32,20 +33,34 @@ static void count(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
+static uint64_t round_trip(const struct fetcher *f)
+{
+	return __atomic_load_n(&f->round_trip, __ATOMIC_RELAXED);
+}
+
+/* When to answer, so that the reader has it at the deadline. */
+static uint64_t reply_at(const struct fetcher *fetcher, const struct fetch *f)
+{
+	return f->deadline - MIN(f->deadline - f->arrival, round_trip(fetcher));
+}
+
+static void count_latency(struct fetcher *fetcher, const struct fetch *f)
 {
 	struct fetch_stats *s = &fetcher->stats;
+	uint64_t late = tick_now(fetcher->c.tick) - reply_at(fetcher, f);
+	uint64_t requested = f->deadline - f->arrival;
 
-	if (f->op == STORAGE_READ && !stopping) {
-		uint64_t achieved = tick_now(fetcher->c.tick) - f->arrival;
-		uint64_t requested = f->deadline - f->arrival;
+	hist_add(&s->requested, requested);
+	hist_add(&s->achieved, requested + late);
+	hist_add(&s->error,
+		 (uint64_t)((double)late * tick_scale(fetcher->c.tick)));
+}
 
-		hist_add(&s->requested, requested);
-		hist_add(&s->achieved, achieved);
-		hist_add(&s->error, (uint64_t)((double)(achieved - requested) *
-					       tick_scale(fetcher->c.tick)));
-	}
-	__atomic_fetch_sub(&s->inflight, 1, __ATOMIC_RELAXED);
+static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
+{
+	if (f->op == STORAGE_READ && !stopping)
+		count_latency(fetcher, f);
+	__atomic_fetch_sub(&fetcher->stats.inflight, 1, __ATOMIC_RELAXED);
 	f->done(f, stopping);
 }
 
@@ -57,8 +72,10 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 /* The bytes are there (or failed): now only the time is missing. */
 static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 {
-	if (tick_now(fetcher->c.tick) >= f->deadline ||
-	    timerq_add(fetcher->timers, &f->timer, f->deadline) < 0)
+	uint64_t at = reply_at(fetcher, f);
+
+	if (tick_now(fetcher->c.tick) >= at ||
+	    timerq_add(fetcher->timers, &f->timer, at) < 0)
 		finish(fetcher, f, false);
 }
 
@@ -200,6 +217,13 @@ int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
 	return 0;
 }
 
+void fetcher_set_round_trip(struct fetcher *f, uint64_t wall_ns)
+{
+	uint64_t ns = (uint64_t)((double)wall_ns / tick_scale(f->c.tick));
+
+	__atomic_store_n(&f->round_trip, ns, __ATOMIC_RELAXED);
+}
+
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -211,6 +235,7 @@ void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 	hist_merge(&ret->requested, &f->stats.requested);
 	hist_merge(&ret->achieved, &f->stats.achieved);
 	hist_merge(&ret->error, &f->stats.error);
+	ret->round_trip = round_trip(f);
 }
 
 void fetcher_reset_stats(struct fetcher *f)

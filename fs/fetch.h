@@ -34,8 +34,8 @@ struct fetch {
 	 * costs no time; `stopping`: the mount is being torn down */
 	void (*done)(struct fetch *f, bool stopping);
 	/* results */
-	int error; /* 0 or -errno of the real read */
-	uint64_t deadline;
+	int error;	   /* 0 or -errno of the real read */
+	uint64_t deadline; /* when the device is done */
 	/* private */
 	struct timer timer;
 	struct fetch *next;
@@ -44,6 +44,7 @@ struct fetch {
 struct fetch_stats {
 	uint64_t backend_reads, backend_bytes;
 	uint64_t inflight;
+	uint64_t round_trip; /* emulated ns, taken off each deadline */
 	struct hist requested, achieved; /* emulated ns, read operations */
 	struct hist error;		 /* wall ns beyond the request */
 };
@@ -63,6 +64,9 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret);
 void fetcher_free(struct fetcher *f);
 
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
+/* Answer so much earlier (wall ns) than the device is done, for the way to the
+ * reader (fs/calibrate.h); counts as if the reader had been asked. */
+void fetcher_set_round_trip(struct fetcher *f, uint64_t wall_ns);
 /* Exchange the device for one of another profile, live. -ENOMEM. */
 int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
 			uint64_t seed);

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/util.h"
+#include "fs/calibrate.h"
 #include "fs/front_dir.h"
 #include "fs/front_file.h"
 #include "fs/front_private.h"
@@ -282,6 +283,29 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->congestion_threshold = 768;
 }
 
+/* Requests to ourselves, answered by the threads that serve the mount. */
+static void *calibrate(void *arg)
+{
+	struct front *f = arg;
+	_cleanup_free_ char *path = NULL;
+	uint64_t ns;
+	int r;
+
+	if (asprintf(&path, "%s/" CTL_DIR_NAME "/%s", f->c.mountpoint,
+		     ctl_name(CTL_CONFIG)) < 0)
+		path = NULL;
+	r = path ? calibrate_round_trip(path, &ns) : -ENOMEM;
+	if (r == 0)
+		server_set_round_trip(f->c.server, ns);
+	else
+		log_warn("the round trip could not be measured and stays on "
+			 "top of the emulated time: %s",
+			 strerror(-r));
+	if (f->c.ready)
+		f->c.ready(f->c.ctx);
+	return NULL;
+}
+
 /* The kernel has our answer to INIT: from here on the mount can be used. */
 static void accepted(struct transport *t)
 {
@@ -293,7 +317,9 @@ static void accepted(struct transport *t)
 	else if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
 		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
 			 "hits are answered by reply");
-	if (f->c.ready)
+	if (pthread_create(&f->calibrator, NULL, calibrate, f) == 0)
+		f->calibrates = true;
+	else if (f->c.ready)
 		f->c.ready(f->c.ctx);
 }
 
@@ -465,6 +491,8 @@ void front_free(struct front *f)
 	if (!f)
 		return;
 	front_unmount(f);
+	if (f->calibrates)
+		pthread_join(f->calibrator, NULL);
 	if (f->session)
 		fuse_session_destroy(f->session);
 	front_file_free_all(f);

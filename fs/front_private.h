@@ -16,6 +16,8 @@ struct front {
 	struct front_config c;
 	struct fuse_session *session;
 	bool mounted;
+	pthread_t calibrator;
+	bool calibrates; /* the thread was started */
 	struct passthrough passthrough;
 	pthread_mutex_t files_lock;
 	struct front_file *files; /* open now; utlist, under files_lock */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #include "common/log.h"
@@ -122,6 +123,7 @@ int mountpoint_prepare(const char *path, const char *options, char **ret,
 		       struct err *err)
 {
 	_cleanup_free_ char *full = absolute(path);
+	struct statvfs vfs;
 	struct stat st;
 	char type[64];
 	int r;
@@ -132,7 +134,8 @@ int mountpoint_prepare(const char *path, const char *options, char **ret,
 		return err_set(err, -ENODEV,
 			       "no /dev/fuse here: load the fuse module, or "
 			       "give the container the device");
-	if (stat(full, &st) < 0 && errno == ENOTCONN) {
+	/* stat(2) of a dead mount may still be answered by the kernel */
+	if (statvfs(full, &vfs) < 0 && errno == ENOTCONN) {
 		r = clear_stale(full, err);
 		if (r < 0)
 			return r;

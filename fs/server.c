@@ -157,6 +157,11 @@ void server_backing_close(struct server *s, int id)
 		s->backing_close(id, s->backing_ctx);
 }
 
+void server_set_round_trip(struct server *s, uint64_t wall_ns)
+{
+	fetcher_set_round_trip(s->fetcher, wall_ns);
+}
+
 struct handle *server_open(struct server *s, uint32_t node)
 {
 	uint64_t bytes = s->c.tree->nodes[node].bytes;
@@ -392,6 +397,8 @@ json_t *server_stats(struct server *s)
 	add_counts(j, s, f);
 	json_object_set_new(j, "epochs", epochs_json(s, &now));
 	pthread_mutex_unlock(&s->lock);
+	json_object_set_new(j, "round_trip_us",
+			    json_real((double)f->round_trip / NS_PER_US));
 	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
 	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
 	json_object_set_new(

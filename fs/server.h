@@ -109,6 +109,9 @@ void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx);
 void server_backing_close(struct server *s, int id);
 
+/* What a request costs without a device, wall ns (fs/calibrate.h). */
+void server_set_round_trip(struct server *s, uint64_t wall_ns);
+
 /* --- control and stats -------------------------------------------------- */
 
 /* The next epoch begins. */

@@ -2,7 +2,7 @@
 /*
  * readers DIR N MODE: open the first N files below DIR, read 4 KiB from the
  * start of each, and print one line: the wall time of all reads in ms, the
- * mean time of a read in us, and the shortest.
+ * mean time of a read in us, the shortest and the median.
  *
  *	serial      one after the other
  *	paced       the same, with 10 ms of idleness before each: a processor
@@ -82,6 +82,13 @@ static void together(void)
 	free(threads);
 }
 
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t start, wall, sum = 0, least = UINT64_MAX;
@@ -106,7 +113,9 @@ int main(int argc, char **argv)
 		sum += all.took_ns[i];
 		least = all.took_ns[i] < least ? all.took_ns[i] : least;
 	}
-	printf("%.3f %.1f %.1f\n", (double)wall / 1e6,
-	       (double)sum / all.n / 1e3, (double)least / 1e3);
+	qsort(all.took_ns, (size_t)all.n, sizeof(all.took_ns[0]), by_time);
+	printf("%.3f %.1f %.1f %.1f\n", (double)wall / 1e6,
+	       (double)sum / all.n / 1e3, (double)least / 1e3,
+	       (double)all.took_ns[all.n / 2] / 1e3);
 	return 0;
 }
