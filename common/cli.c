@@ -91,6 +91,16 @@ static void fill_argp(const struct cli_program *p, struct argp_option *o,
 	}
 }
 
+static int print_kind(const struct cli_program *p, const struct cli_kind *k)
+{
+	struct err err = { 0 };
+	int r = k->print(k->which, &err);
+
+	if (r < 0)
+		fprintf(stderr, "%s: %s\n", p->name, err.text);
+	return r;
+}
+
 static int list_kind(const struct cli_program *p, const char *name)
 {
 	const struct cli_kind *k = p->kinds;
@@ -101,7 +111,7 @@ static int list_kind(const struct cli_program *p, const char *name)
 		if (strcmp(k->name, name))
 			continue;
 		if (!k->table)
-			return k->print();
+			return print_kind(p, k);
 		for (size_t i = 0; k->table[i]; i++)
 			printf("%-12s %s\n", k->table[i]->name,
 			       k->table[i]->summary);

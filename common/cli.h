@@ -70,11 +70,14 @@ struct cli_common {
 			.help = "list what KIND has to offer and exit"        \
 	}
 
-/* Something that --list can list: a plug-in table, or a function. */
+/* Something that --list can list: a plug-in table, or a function's doing. */
 struct cli_kind {
 	const char *name;
 	const struct plugin *const *table;
-	int (*print)(void); /* used when there is no table; 0 or -errno */
+	/* used when there is no table: print what `which` names to stdout;
+	 * 0, or -errno with a text */
+	int (*print)(int which, struct err *err);
+	int which;
 };
 
 struct cli_program {

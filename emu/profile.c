@@ -281,3 +281,13 @@ int profile_load(enum profile_kind kind, const char *name,
 		r = conf_tree_load(path, &root, err);
 	return r < 0 ? r : decode(root, path, fields, check, object, err);
 }
+
+int profile_names_print(int kind, struct err *err)
+{
+	_cleanup_(profile_names_freep) char **names = NULL;
+	int r = profile_names((enum profile_kind)kind, &names, err);
+
+	for (char **n = names; r == 0 && *n; n++)
+		puts(*n);
+	return r;
+}

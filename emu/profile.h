@@ -38,6 +38,8 @@ int profile_path(enum profile_kind kind, const char *name, char **ret,
  */
 int profile_names(enum profile_kind kind, char ***ret, struct err *err);
 void profile_names_free(char **names);
+/* Print them, one a line: a struct cli_kind's `print` for a profile kind. */
+int profile_names_print(int kind, struct err *err);
 
 static inline void profile_names_freep(char ***names)
 {

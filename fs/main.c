@@ -68,26 +68,10 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static int list_storage(void)
-{
-	struct err err = { 0 };
-	char **names;
-	int r = profile_names(PROFILE_STORAGE, &names, &err);
-
-	if (r < 0) {
-		log_error("%s", err.text);
-		return r;
-	}
-	for (char **n = names; *n; n++)
-		puts(*n);
-	profile_names_free(names);
-	return 0;
-}
-
 static const struct cli_kind kinds[] = {
 	{ "policy", .table = policy_table },
 	{ "source", .table = source_table },
-	{ "storage", .print = list_storage },
+	{ "storage", .print = profile_names_print, .which = PROFILE_STORAGE },
 	{ 0 },
 };
 

@@ -67,24 +67,8 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static int list_datasets(void)
-{
-	struct err err = { 0 };
-	char **names;
-	int r = profile_names(PROFILE_DATASET, &names, &err);
-
-	if (r < 0) {
-		cli_fail(r, &err);
-		return r;
-	}
-	for (char **n = names; *n; n++)
-		puts(*n);
-	profile_names_free(names);
-	return 0;
-}
-
 static const struct cli_kind kinds[] = {
-	{ "dataset", .print = list_datasets },
+	{ "dataset", .print = profile_names_print, .which = PROFILE_DATASET },
 	{ 0 },
 };
 

@@ -289,29 +289,13 @@ static void fini(struct run *run)
 	conf_free(train_fields, &run->options);
 }
 
-static int list_gpus(void)
-{
-	struct err err = { 0 };
-	char **names;
-	int r = profile_names(PROFILE_GPU, &names, &err);
-
-	if (r < 0) {
-		log_error("%s", err.text);
-		return r;
-	}
-	for (char **n = names; *n; n++)
-		puts(*n);
-	profile_names_free(names);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct cli_kind kinds[] = {
 		{ "engine", engine_table, NULL },
 		{ "order", order_table, NULL },
 		{ "prep", prep_table, NULL },
-		{ "gpu", NULL, list_gpus },
+		{ "gpu", .print = profile_names_print, .which = PROFILE_GPU },
 		{ 0 },
 	};
 	static const struct cli_program program = {
