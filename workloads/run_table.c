@@ -161,19 +161,20 @@ static void print_provenance(const struct result *res, FILE *f)
 {
 	const struct workload *w = res->r->w;
 	const json_t *rec = res->first;
+	bool mounted = res->r->mounted;
 	bool decodes = !strcmp(text_of(rec, "config.prep"), "decode");
 
 	if (!rec)
 		return;
 	fprintf(f,
-		"REAL      bytes read %s and copied into pinned buffers%s; "
-		"cache decisions\n",
-		res->r->mounted ? "through the mount" : "from the folder",
-		decodes ? ", JPEGs decoded" : "");
+		"REAL      bytes read from the %s and copied into pinned "
+		"buffers%s%s\n",
+		mounted ? "mount" : "folder", decodes ? ", JPEGs decoded" : "",
+		mounted ? ", cache decisions" : "");
 	fprintf(f,
 		"EMULATED  %sthe GPU and its link; the records name the "
 		"profiles\n",
-		res->r->mounted ? "the storage device, " : "");
+		mounted ? "the storage device, " : "");
 	if (w->time_scale != 1)
 		fprintf(f,
 			"          an emulated second took %.15g s; seconds "
