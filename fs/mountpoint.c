@@ -134,6 +134,10 @@ int mountpoint_prepare(const char *path, const char *options, char **ret,
 		return err_set(err, -ENODEV,
 			       "no /dev/fuse here: load the fuse module, or "
 			       "give the container the device");
+	if (access("/dev/fuse", R_OK | W_OK) < 0)
+		return err_set(err, -EPERM,
+			       "you may not open /dev/fuse: let root chmod 666 "
+			       "it, as Debian does");
 	/* stat(2) of a dead mount may still be answered by the kernel */
 	if (statvfs(full, &vfs) < 0 && errno == ENOTCONN) {
 		r = clear_stale(full, err);

@@ -6,6 +6,7 @@ common_setup()
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
 	PATH=$BUILD:$BUILD/tests/mount:$PATH
 	[ -e /dev/fuse ] || skip "no /dev/fuse"
+	[ -w /dev/fuse ] || skip "no permission to open /dev/fuse"
 	[ "$(id -u)" = 0 ] || command -v fusermount3 >/dev/null ||
 		skip "not root and no fusermount3"
 	src=$BATS_TEST_TMPDIR/src
