@@ -10,7 +10,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "loader/data_image.h"
+#include "emu/image.h"
 #include "loader/data_scan.h"
 #include "loader/data_work.h"
 
@@ -29,14 +29,14 @@ struct fill {
 	const char *dir;
 	int dir_fd;
 	bool jpeg;
-	struct data_pool pool;
+	struct image_pool pool;
 	struct data_scan sources; /* of --from; shuffled */
 	pthread_mutex_t lock;
 	struct data_fill_counts counts; /* lock */
 };
 
 struct worker {
-	struct data_image image;
+	struct image image;
 	uint8_t *bytes; /* content random */
 	size_t capacity;
 	struct data_fill_counts counts;
@@ -81,24 +81,40 @@ static int find_sources(struct fill *f, struct err *err)
 	return 0;
 }
 
+static int load_texture(const char *path, struct image_texture *ret,
+			struct err *err)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t n;
+	int r = data_scan_file_read(path, &bytes, &n, err);
+
+	if (r < 0)
+		return r;
+	r = image_texture_decode(bytes, n, ret);
+	return r < 0 ? err_set(err, r, "%s: %s", path,
+			       r == -EBADMSG ? "not a JPEG that can be used"
+					     : strerror(-r))
+		     : 0;
+}
+
 static int piece_item(void *worker, void *ctx, uint64_t i, struct err *err)
 {
 	struct fill *f = ctx;
 	struct rng rng = rng_stream(f->recipe->seed, "data.texture", i);
 	_cleanup_free_ char *path = NULL;
-	struct data_texture t;
+	struct image_texture t;
 	int r;
 
 	(void)worker;
 	if (!f->recipe->from)
-		r = data_texture_synthesise(PIECE_WIDTH, PIECE_HEIGHT, &rng,
-					    &t);
+		r = image_texture_synthesise(PIECE_WIDTH, PIECE_HEIGHT, &rng,
+					     &t);
 	else if (asprintf(&path, "%s/%s", f->recipe->from,
 			  f->sources.files[i].path) < 0)
 		r = -ENOMEM;
 	else
-		r = data_texture_load(path, &t, err);
-	return r < 0 ? r : data_piece_init(&f->pool.pieces[i], &t);
+		r = load_texture(path, &t, err);
+	return r < 0 ? r : image_piece_init(&f->pool.pieces[i], &t);
 }
 
 static int fill_pool(struct fill *f, unsigned n_threads,
@@ -134,7 +150,7 @@ static int worker_init(void *worker, void *ctx, struct err *err)
 	struct fill *f = ctx;
 
 	(void)err;
-	return f->jpeg ? data_image_init(&w->image, &f->pool) : 0;
+	return f->jpeg ? image_init(&w->image, &f->pool) : 0;
 }
 
 static void worker_fini(void *worker, void *ctx)
@@ -151,7 +167,7 @@ static void worker_fini(void *worker, void *ctx)
 	all->padding_bytes += w->image.padding_bytes;
 	all->worst_padding = MAX(all->worst_padding, w->image.worst_padding);
 	pthread_mutex_unlock(&f->lock);
-	data_image_fini(&w->image);
+	image_fini(&w->image);
 	free(w->bytes);
 }
 
@@ -223,7 +239,7 @@ static int file_item(void *worker, void *ctx, uint64_t i, struct err *err)
 		w->counts.kept++;
 		return 0;
 	}
-	r = f->jpeg ? data_image_make(&w->image, n, &rng, err)
+	r = f->jpeg ? image_make(&w->image, n, &rng, err)
 		    : random_bytes(w, n, &rng);
 	if (r < 0)
 		return r;
@@ -294,7 +310,7 @@ int data_fill(const struct data_recipe *recipe, const char *dir,
 		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
 	r = run(&f, n_threads, progress, err);
 	for (unsigned i = 0; f.pool.pieces && i < f.pool.n; i++)
-		data_piece_fini(&f.pool.pieces[i]);
+		image_piece_fini(&f.pool.pieces[i]);
 	free(f.pool.pieces);
 	data_scan_fini(&f.sources);
 	*ret = f.counts;

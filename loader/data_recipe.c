@@ -11,7 +11,7 @@
 #include "common/rng.h"
 #include "common/util.h"
 #include "common/version.h"
-#include "loader/data_image.h"
+#include "emu/image.h"
 
 /*
  * Bumped whenever the same recipe makes other bytes, so that folders made by
@@ -43,7 +43,7 @@ int data_recipe_sizes(const struct data_recipe *r,
 	_cleanup_free_ uint32_t *rank = calloc(r->files, sizeof(*rank));
 	_cleanup_free_ uint64_t *sizes = calloc(r->files, sizeof(*sizes));
 	struct rng rng = rng_stream(r->seed, "data.sizes", 0);
-	uint64_t least = strcmp(r->content, "jpeg") ? 0 : DATA_IMAGE_LEAST;
+	uint64_t least = strcmp(r->content, "jpeg") ? 0 : IMAGE_LEAST;
 
 	if (!rank || !sizes)
 		return err_set(err, -ENOMEM, "%" PRIu64 " files: out of memory",

@@ -12,7 +12,7 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "loader/data_command.h"
-#include "loader/data_pool.h"
+#include "emu/image_piece.h"
 #include "loader/data_recipe.h"
 #include "loader/data_scan.h"
 #include "loader/data_work.h"
@@ -135,7 +135,7 @@ static int decode_item(void *worker, void *ctx, uint64_t i, struct err *err)
 	}
 	if (r < 0)
 		return r;
-	padding = data_jpeg_padding(bytes, n);
+	padding = image_jpeg_padding(bytes, n);
 	d->good++;
 	d->pixels += (uint64_t)w->planes.width * w->planes.height;
 	d->padding_bytes += padding;

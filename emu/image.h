@@ -3,27 +3,27 @@
  * JPEGs of an exact number of bytes, cut from a pool of textures. One object
  * belongs to one thread; the pool is shared and only read.
  */
-#ifndef GPEMU_LOADER_DATA_IMAGE_H
-#define GPEMU_LOADER_DATA_IMAGE_H
+#ifndef GPEMU_EMU_IMAGE_H
+#define GPEMU_EMU_IMAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/err.h"
-#include "loader/data_pool.h"
+#include "emu/image_piece.h"
 
 /* A JPEG has tables of 600 bytes before its first pixel. */
-enum { DATA_IMAGE_LEAST = 700 };
+enum { IMAGE_LEAST = 700 };
 
-struct data_pool {
-	struct data_piece *pieces;
+struct image_pool {
+	struct image_piece *pieces;
 	unsigned n;
 	/* what is larger than a piece: mirrored copies, else synthesised */
 	bool mirror;
 };
 
-struct data_image {
+struct image {
 	/* of the image made last: owned, as written to a file */
 	uint8_t *bytes;
 	size_t n;
@@ -32,7 +32,7 @@ struct data_image {
 	uint64_t padding_bytes;
 	double worst_padding; /* share of a file */
 	/* private */
-	const struct data_pool *pool;
+	const struct image_pool *pool;
 	void *tj;
 	uint8_t *jpeg; /* what the encoder wrote */
 	size_t capacity;
@@ -40,14 +40,13 @@ struct data_image {
 	uint64_t pixels; /* of the image made last */
 };
 
-int data_image_init(struct data_image *d, const struct data_pool *pool);
-void data_image_fini(struct data_image *d);
+int image_init(struct image *d, const struct image_pool *pool);
+void image_fini(struct image *d);
 
 /*
- * Make an image of exactly `n` bytes, >= DATA_IMAGE_LEAST; padding is at most
+ * Make an image of exactly `n` bytes, >= IMAGE_LEAST; padding is at most
  * 5 % of it. `rng` decides what it shows. -ENOMEM.
  */
-int data_image_make(struct data_image *d, size_t n, struct rng *rng,
-		    struct err *err);
+int image_make(struct image *d, size_t n, struct rng *rng, struct err *err);
 
 #endif

@@ -5,21 +5,21 @@
  * of a given quality is then known before it is encoded, within a few percent.
  * Read-only once filled; any thread may look.
  */
-#ifndef GPEMU_LOADER_DATA_POOL_H
-#define GPEMU_LOADER_DATA_POOL_H
+#ifndef GPEMU_EMU_IMAGE_PIECE_H
+#define GPEMU_EMU_IMAGE_PIECE_H
 
-#include "loader/data_texture.h"
+#include "emu/image_texture.h"
 
-enum { DATA_TILE = 64, DATA_QUALITIES = 4 };
+enum { IMAGE_TILE = 64, IMAGE_QUALITIES = 4 };
 
-struct data_piece {
-	struct data_texture texture;
+struct image_piece {
+	struct image_texture texture;
 	unsigned tiles_x, tiles_y;
 	/* bytes of all tiles above and left of (x, y), (tiles_x + 1) wide */
-	double *sum[DATA_QUALITIES];
+	double *sum[IMAGE_QUALITIES];
 };
 
-struct data_rect {
+struct image_rect {
 	unsigned x, y, width, height; /* even; x and y in the texture */
 };
 
@@ -27,16 +27,16 @@ struct data_rect {
  * Measure the costs of `texture`, which the piece then owns (and releases
  * when this fails: -ENOMEM).
  */
-int data_piece_init(struct data_piece *p, struct data_texture *texture);
-void data_piece_fini(struct data_piece *p);
+int image_piece_init(struct image_piece *p, struct image_texture *texture);
+void image_piece_fini(struct image_piece *p);
 
 /* Expected bytes of the rectangle's JPEG scan at quality 1..100. */
-double data_piece_bytes(const struct data_piece *p, const struct data_rect *r,
-			double quality);
+double image_piece_bytes(const struct image_piece *p,
+			 const struct image_rect *r, double quality);
 
 /* Where the scan of a JPEG begins, or n when it has none. */
-size_t data_jpeg_scan(const uint8_t *jpeg, size_t n);
+size_t image_jpeg_scan(const uint8_t *jpeg, size_t n);
 /* Bytes of padding in a JPEG: comments, and fill before markers. */
-size_t data_jpeg_padding(const uint8_t *jpeg, size_t n);
+size_t image_jpeg_padding(const uint8_t *jpeg, size_t n);
 
 #endif

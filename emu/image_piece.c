@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/data_pool.h"
+#include "emu/image_piece.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "common/util.h"
 
 /* Qualities at which costs are measured; between them they are interpolated */
-static const double measured[DATA_QUALITIES] = { 40, 70, 88, 97 };
+static const double measured[IMAGE_QUALITIES] = { 40, 70, 88, 97 };
 
 enum { MARKER_SOS = 0xda, MARKER_COM = 0xfe, MARKER_FILL = 0xff };
 
@@ -40,12 +40,12 @@ static size_t walk(const uint8_t *p, size_t n, size_t *padding)
 	return n;
 }
 
-size_t data_jpeg_scan(const uint8_t *jpeg, size_t n)
+size_t image_jpeg_scan(const uint8_t *jpeg, size_t n)
 {
 	return walk(jpeg, n, NULL);
 }
 
-size_t data_jpeg_padding(const uint8_t *jpeg, size_t n)
+size_t image_jpeg_padding(const uint8_t *jpeg, size_t n)
 {
 	size_t padding = 0;
 
@@ -60,11 +60,11 @@ struct probe {
 };
 
 /* Bytes of one tile's scan; tiles at the edges may be smaller. */
-static double tile_bytes(struct probe *probe, const struct data_texture *t,
+static double tile_bytes(struct probe *probe, const struct image_texture *t,
 			 unsigned x, unsigned y, int quality)
 {
-	unsigned w = MIN(DATA_TILE, t->width - x);
-	unsigned h = MIN(DATA_TILE, t->height - y);
+	unsigned w = MIN(IMAGE_TILE, t->width - x);
+	unsigned h = MIN(IMAGE_TILE, t->height - y);
 	size_t chroma = (size_t)(y / 2) * (t->width / 2) + x / 2;
 	const unsigned char *planes[3] = { t->plane[0] + (size_t)y * t->width +
 						   x,
@@ -78,10 +78,10 @@ static double tile_bytes(struct probe *probe, const struct data_texture *t,
 				    TJSAMP_420, &probe->jpeg, &n, quality,
 				    TJFLAG_NOREALLOC) < 0)
 		return -1;
-	return (double)(n - data_jpeg_scan(probe->jpeg, n));
+	return (double)(n - image_jpeg_scan(probe->jpeg, n));
 }
 
-static int measure(struct data_piece *p, unsigned q, struct probe *probe)
+static int measure(struct image_piece *p, unsigned q, struct probe *probe)
 {
 	unsigned w = p->tiles_x + 1;
 	double *sum = calloc((size_t)w * (p->tiles_y + 1), sizeof(*sum));
@@ -94,8 +94,8 @@ static int measure(struct data_piece *p, unsigned q, struct probe *probe)
 
 		for (unsigned x = 1; x <= p->tiles_x; x++) {
 			double v = tile_bytes(probe, &p->texture,
-					      (x - 1) * DATA_TILE,
-					      (y - 1) * DATA_TILE,
+					      (x - 1) * IMAGE_TILE,
+					      (y - 1) * IMAGE_TILE,
 					      (int)measured[q]);
 
 			if (v < 0)
@@ -108,45 +108,45 @@ static int measure(struct data_piece *p, unsigned q, struct probe *probe)
 	return 0;
 }
 
-int data_piece_init(struct data_piece *p, struct data_texture *texture)
+int image_piece_init(struct image_piece *p, struct image_texture *texture)
 {
 	struct probe probe = { .tj = tjInitCompress() };
 	int r = 0;
 
-	*p = (struct data_piece){
+	*p = (struct image_piece){
 		.texture = *texture,
-		.tiles_x = (texture->width + DATA_TILE - 1) / DATA_TILE,
-		.tiles_y = (texture->height + DATA_TILE - 1) / DATA_TILE,
+		.tiles_x = (texture->width + IMAGE_TILE - 1) / IMAGE_TILE,
+		.tiles_y = (texture->height + IMAGE_TILE - 1) / IMAGE_TILE,
 	};
-	*texture = (struct data_texture){ 0 };
-	probe.capacity = tjBufSize(DATA_TILE, DATA_TILE, TJSAMP_420);
+	*texture = (struct image_texture){ 0 };
+	probe.capacity = tjBufSize(IMAGE_TILE, IMAGE_TILE, TJSAMP_420);
 	probe.jpeg = malloc(probe.capacity);
 	if (!probe.tj || !probe.jpeg)
 		r = -ENOMEM;
-	for (unsigned q = 0; r == 0 && q < DATA_QUALITIES; q++)
+	for (unsigned q = 0; r == 0 && q < IMAGE_QUALITIES; q++)
 		r = measure(p, q, &probe);
 	free(probe.jpeg);
 	if (probe.tj)
 		tjDestroy(probe.tj);
 	if (r < 0)
-		data_piece_fini(p);
+		image_piece_fini(p);
 	return r;
 }
 
-void data_piece_fini(struct data_piece *p)
+void image_piece_fini(struct image_piece *p)
 {
-	data_texture_fini(&p->texture);
-	for (unsigned q = 0; q < DATA_QUALITIES; q++) {
+	image_texture_fini(&p->texture);
+	for (unsigned q = 0; q < IMAGE_QUALITIES; q++) {
 		free(p->sum[q]);
 		p->sum[q] = NULL;
 	}
 }
 
 /* The sum up to a place between tiles: bilinear between its corners. */
-static double sum_at(const struct data_piece *p, unsigned q, unsigned x,
+static double sum_at(const struct image_piece *p, unsigned q, unsigned x,
 		     unsigned y)
 {
-	double fx = (double)x / DATA_TILE, fy = (double)y / DATA_TILE;
+	double fx = (double)x / IMAGE_TILE, fy = (double)y / IMAGE_TILE;
 	unsigned i = MIN((unsigned)fx, p->tiles_x - 1);
 	unsigned j = MIN((unsigned)fy, p->tiles_y - 1);
 	const double *s = p->sum[q] + (size_t)j * (p->tiles_x + 1) + i;
@@ -158,8 +158,8 @@ static double sum_at(const struct data_piece *p, unsigned q, unsigned x,
 	       (t[0] * (1 - fx) + t[1] * fx) * fy;
 }
 
-static double rect_bytes(const struct data_piece *p, unsigned q,
-			 const struct data_rect *r)
+static double rect_bytes(const struct image_piece *p, unsigned q,
+			 const struct image_rect *r)
 {
 	unsigned x1 = r->x + r->width, y1 = r->y + r->height;
 
@@ -174,12 +174,12 @@ static double quantiser(double quality)
 	return quality < 50 ? 5000 / quality : 200 - 2 * quality;
 }
 
-double data_piece_bytes(const struct data_piece *p, const struct data_rect *r,
-			double quality)
+double image_piece_bytes(const struct image_piece *p,
+			 const struct image_rect *r, double quality)
 {
 	unsigned q = 0;
 
-	while (q + 2 < DATA_QUALITIES && quality > measured[q + 1])
+	while (q + 2 < IMAGE_QUALITIES && quality > measured[q + 1])
 		q++;
 
 	/* bytes fall as a power of the quantiser, piece by piece */

@@ -16,7 +16,7 @@
  * All is done on Y, Cb and Cr with chroma at half the resolution, which is
  * what the coder takes (4:2:0): nothing is converted.
  */
-#include "loader/data_texture.h"
+#include "emu/image_texture.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,8 +26,6 @@
 #include <turbojpeg.h>
 
 #include "common/util.h"
-#include "loader/data_scan.h"
-#include "loader/planes.h"
 
 /* arbitrary: from most of an ImageNet picture down to a few pixels */
 static const double LARGEST = 300, SMALLEST = 5;
@@ -322,23 +320,23 @@ static void to_bytes(struct canvas *c, float noise, struct rng *rng,
 }
 
 /* Three planes of w x h, w/2 x h/2, w/2 x h/2. */
-static int texture_alloc(struct data_texture *t, unsigned w, unsigned h)
+static int texture_alloc(struct image_texture *t, unsigned w, unsigned h)
 {
-	*t = (struct data_texture){ (w + 1) & ~1u, (h + 1) & ~1u, { NULL } };
+	*t = (struct image_texture){ (w + 1) & ~1u, (h + 1) & ~1u, { NULL } };
 	for (int i = 0; i < 3; i++) {
 		unsigned step = i ? 2 : 1;
 
 		t->plane[i] =
 			malloc((size_t)(t->width / step) * (t->height / step));
 		if (!t->plane[i]) {
-			data_texture_fini(t);
+			image_texture_fini(t);
 			return -ENOMEM;
 		}
 	}
 	return 0;
 }
 
-static int synthesise(struct data_texture *t, struct fields *f,
+static int synthesise(struct image_texture *t, struct fields *f,
 		      struct canvas canvas[3], struct rng *rng)
 {
 	struct scene s = scene_new(rng);
@@ -366,8 +364,8 @@ static int synthesise(struct data_texture *t, struct fields *f,
 	return 0;
 }
 
-int data_texture_synthesise(unsigned width, unsigned height, struct rng *rng,
-			    struct data_texture *ret)
+int image_texture_synthesise(unsigned width, unsigned height, struct rng *rng,
+			     struct image_texture *ret)
 {
 	struct canvas canvas[3] = { 0 };
 	struct fields f = { 0 };
@@ -377,7 +375,7 @@ int data_texture_synthesise(unsigned width, unsigned height, struct rng *rng,
 	if (r == 0)
 		r = synthesise(ret, &f, canvas, rng);
 	if (r < 0)
-		data_texture_fini(ret);
+		image_texture_fini(ret);
 	free(f.surface.v);
 	free(f.outline.v);
 	for (int i = 0; i < 3; i++)
@@ -389,7 +387,7 @@ int data_texture_synthesise(unsigned width, unsigned height, struct rng *rng,
 enum { LOAD_MOST = 2048 };
 
 static int convert(tjhandle tj, const uint8_t *rgb, int w, int h,
-		   struct data_texture *ret)
+		   struct image_texture *ret)
 {
 	int width = MIN(w, LOAD_MOST) & ~1, height = MIN(h, LOAD_MOST) & ~1;
 	int strides[3] = { width, width / 2, width / 2 };
@@ -403,22 +401,24 @@ static int convert(tjhandle tj, const uint8_t *rgb, int w, int h,
 		return -ENOMEM;
 	if (tjEncodeYUVPlanes(tj, from, width, 3 * w, height, TJPF_RGB,
 			      ret->plane, strides, TJSAMP_420, 0) < 0) {
-		data_texture_fini(ret);
+		image_texture_fini(ret);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-static int decode(const uint8_t *bytes, size_t n, struct data_texture *ret)
+int image_texture_decode(const uint8_t *bytes, size_t n,
+			 struct image_texture *ret)
 {
 	tjhandle in = tjInitDecompress(), out = tjInitCompress();
 	_cleanup_free_ uint8_t *rgb = NULL;
 	int w, h, subsampling, colours, r = -EBADMSG;
 
+	*ret = (struct image_texture){ 0 };
 	if (in && out &&
 	    tjDecompressHeader3(in, bytes, n, &w, &h, &subsampling, &colours) ==
 		    0 &&
-	    (uint64_t)w * (uint64_t)h <= PLANES_MAX_PIXELS) {
+	    (uint64_t)w * (uint64_t)h <= IMAGE_MAX_PIXELS) {
 		rgb = malloc((size_t)w * (size_t)h * 3);
 		if (!rgb)
 			r = -ENOMEM;
@@ -433,25 +433,8 @@ static int decode(const uint8_t *bytes, size_t n, struct data_texture *ret)
 	return r;
 }
 
-int data_texture_load(const char *path, struct data_texture *ret,
-		      struct err *err)
-{
-	_cleanup_free_ uint8_t *bytes = NULL;
-	size_t n;
-	int r = data_scan_file_read(path, &bytes, &n, err);
-
-	*ret = (struct data_texture){ 0 };
-	if (r < 0)
-		return r;
-	r = decode(bytes, n, ret);
-	return r < 0 ? err_set(err, r, "%s: %s", path,
-			       r == -EBADMSG ? "not a JPEG that can be used"
-					     : strerror(-r))
-		     : 0;
-}
-
-int data_texture_mirror(const struct data_texture *from, unsigned width,
-			unsigned height, struct data_texture *ret)
+int image_texture_mirror(const struct image_texture *from, unsigned width,
+			 unsigned height, struct image_texture *ret)
 {
 	int r = texture_alloc(ret, width, height);
 
@@ -472,9 +455,9 @@ int data_texture_mirror(const struct data_texture *from, unsigned width,
 	return r;
 }
 
-void data_texture_fini(struct data_texture *t)
+void image_texture_fini(struct image_texture *t)
 {
 	for (int i = 0; i < 3; i++)
 		free(t->plane[i]);
-	*t = (struct data_texture){ 0 };
+	*t = (struct image_texture){ 0 };
 }

@@ -13,7 +13,7 @@
  * So quality moves in coarse steps and the dimensions do the fine ones; one
  * to two attempts suffice.
  */
-#include "loader/data_image.h"
+#include "emu/image.h"
 
 #include <errno.h>
 #include <math.h>
@@ -50,26 +50,26 @@ static double bits_per_pixel(double n, struct rng *rng)
 }
 
 struct attempt {
-	const struct data_piece *piece;
-	struct data_rect rect;
+	const struct image_piece *piece;
+	struct image_rect rect;
 	double place_x, place_y; /* 0..1 of the room there is */
 	int quality;
 	double error; /* bytes encoded over bytes expected */
 };
 
-int data_image_init(struct data_image *d, const struct data_pool *pool)
+int image_init(struct image *d, const struct image_pool *pool)
 {
-	*d = (struct data_image){ .pool = pool, .tj = tjInitCompress() };
+	*d = (struct image){ .pool = pool, .tj = tjInitCompress() };
 	return d->tj ? 0 : -ENOMEM;
 }
 
-void data_image_fini(struct data_image *d)
+void image_fini(struct image *d)
 {
 	if (d->tj)
 		tjDestroy(d->tj);
 	free(d->jpeg);
 	free(d->bytes);
-	*d = (struct data_image){ 0 };
+	*d = (struct image){ 0 };
 }
 
 static int reserve(uint8_t **v, size_t *capacity, size_t n)
@@ -93,8 +93,8 @@ static unsigned even(double side, unsigned most)
 /* Both sides times `factor`, as far as the piece goes, at the same place. */
 static void resize(struct attempt *a, double width, double height)
 {
-	const struct data_texture *t = &a->piece->texture;
-	struct data_rect *r = &a->rect;
+	const struct image_texture *t = &a->piece->texture;
+	struct image_rect *r = &a->rect;
 
 	r->width = even(rint(width / 2) * 2, t->width);
 	r->height = even(rint(height / 2) * 2, t->height);
@@ -104,7 +104,7 @@ static void resize(struct attempt *a, double width, double height)
 
 static double expected(const struct attempt *a)
 {
-	return a->error * data_piece_bytes(a->piece, &a->rect, a->quality);
+	return a->error * image_piece_bytes(a->piece, &a->rect, a->quality);
 }
 
 static void choose_quality(struct attempt *a, double scan)
@@ -125,10 +125,10 @@ static void choose_sides(struct attempt *a, double scan)
 	}
 }
 
-static int encode(struct data_image *d, const struct attempt *a, size_t *ret)
+static int encode(struct image *d, const struct attempt *a, size_t *ret)
 {
-	const struct data_texture *t = &a->piece->texture;
-	const struct data_rect *r = &a->rect;
+	const struct image_texture *t = &a->piece->texture;
+	const struct image_rect *r = &a->rect;
 	size_t chroma = (size_t)(r->y / 2) * (t->width / 2) + r->x / 2;
 	const unsigned char *planes[3] = {
 		t->plane[0] + (size_t)r->y * t->width + r->x,
@@ -155,8 +155,7 @@ static int encode(struct data_image *d, const struct attempt *a, size_t *ret)
  * limits (a tiny file, a piece too small) quality has to give way, below and
  * above its usual range.
  */
-static int fit(struct data_image *d, struct attempt *a, size_t n,
-	       size_t *ret_jpeg)
+static int fit(struct image *d, struct attempt *a, size_t n, size_t *ret_jpeg)
 {
 	double scan = (double)n * AIM - HEADER_BYTES;
 	size_t got = 0;
@@ -218,7 +217,7 @@ static uint8_t *add_padding(uint8_t *p, size_t n)
 	return p;
 }
 
-static int assemble(struct data_image *d, size_t n_jpeg, size_t n)
+static int assemble(struct image *d, size_t n_jpeg, size_t n)
 {
 	size_t padding = n - n_jpeg;
 	uint8_t *p;
@@ -235,25 +234,24 @@ static int assemble(struct data_image *d, size_t n_jpeg, size_t n)
 }
 
 /* A piece of its own, for a picture larger than those of the pool. */
-static int enlarge(const struct data_image *d, const struct data_piece *from,
+static int enlarge(const struct image *d, const struct image_piece *from,
 		   double width, double height, struct rng *rng,
-		   struct data_piece *ret)
+		   struct image_piece *ret)
 {
 	/* room for the sides to grow by a fifth */
 	unsigned w = (unsigned)MAX(width * 1.2, from->texture.width);
 	unsigned h = (unsigned)MAX(height * 1.2, from->texture.height);
-	struct data_texture t;
+	struct image_texture t;
 	int r;
 
 	w = MIN(w, SIDE_MOST);
 	h = MIN(h, SIDE_MOST);
-	r = d->pool->mirror ? data_texture_mirror(&from->texture, w, h, &t)
-			    : data_texture_synthesise(w, h, rng, &t);
-	return r < 0 ? r : data_piece_init(ret, &t);
+	r = d->pool->mirror ? image_texture_mirror(&from->texture, w, h, &t)
+			    : image_texture_synthesise(w, h, rng, &t);
+	return r < 0 ? r : image_piece_init(ret, &t);
 }
 
-int data_image_make(struct data_image *d, size_t n, struct rng *rng,
-		    struct err *err)
+int image_make(struct image *d, size_t n, struct rng *rng, struct err *err)
 {
 	/* the two shapes of film and sensors, mostly lying */
 	double shape = rng_below(rng, 3) ? 4 / 3.0 : 3 / 2.0;
@@ -262,7 +260,7 @@ int data_image_make(struct data_image *d, size_t n, struct rng *rng,
 	bool upright = rng_below(rng, 4) == 0;
 	double width = sqrt(upright ? pixels / shape : pixels * shape);
 	double height = pixels / width;
-	struct data_piece own = { 0 };
+	struct image_piece own = { 0 };
 	struct attempt a = {
 		.piece = &d->pool->pieces[rng_below(rng, d->pool->n)],
 		.place_x = rng_double(rng),
@@ -284,7 +282,7 @@ int data_image_make(struct data_image *d, size_t n, struct rng *rng,
 	if (r == 0)
 		r = assemble(d, n_jpeg, n);
 	d->pixels = (uint64_t)a.rect.width * a.rect.height;
-	data_piece_fini(&own);
+	image_piece_fini(&own);
 	return r < 0 ? err_set(err, r, "a JPEG of %zu bytes: %s", n,
 			       strerror(-r))
 		     : 0;
