@@ -10,10 +10,13 @@ static uint64_t rotl(uint64_t x, int k)
 	return (x << k) | (x >> (64 - k));
 }
 
+/* SplitMix64's step: the golden ratio, odd. */
+#define GAMMA 0x9e3779b97f4a7c15
+
 /* SplitMix64, as its authors advise for filling xoshiro's state. */
 static uint64_t splitmix(uint64_t *x)
 {
-	uint64_t z = (*x += 0x9e3779b97f4a7c15);
+	uint64_t z = (*x += GAMMA);
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -110,6 +113,42 @@ void rng_bytes(struct rng *r, void *buf, size_t n)
 	if (n) {
 		uint64_t v = rng_u64(r);
 
+		memcpy(p, &v, n);
+	}
+}
+
+uint64_t rng_key(uint64_t seed, const char *name, uint64_t index)
+{
+	struct rng r = rng_stream(seed, name, index);
+
+	return rng_u64(&r);
+}
+
+static uint64_t word_at(uint64_t key, uint64_t i)
+{
+	return splitmix(&(uint64_t){ key + i * GAMMA });
+}
+
+void rng_bytes_at(uint64_t key, uint64_t offset, void *buf, size_t n)
+{
+	unsigned char *p = buf;
+	uint64_t i = offset / 8, v;
+	size_t skip = offset % 8;
+
+	if (skip && n) {
+		size_t part = n < 8 - skip ? n : 8 - skip;
+
+		v = word_at(key, i++);
+		memcpy(p, (unsigned char *)&v + skip, part);
+		p += part;
+		n -= part;
+	}
+	for (; n >= 8; n -= 8, p += 8) {
+		v = word_at(key, i++);
+		memcpy(p, &v, 8);
+	}
+	if (n) {
+		v = word_at(key, i);
 		memcpy(p, &v, n);
 	}
 }

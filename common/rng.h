@@ -32,6 +32,15 @@ double rng_normal(struct rng *r);
 double rng_gamma(struct rng *r, double shape, double scale);
 /* Fill a buffer. */
 void rng_bytes(struct rng *r, void *buf, size_t n);
+/*
+ * Random access to an endless stream: its bytes [offset, offset + n). A word
+ * is a function of the key and its place alone (SplitMix64 by counter: Steele
+ * et al., "Fast Splittable Pseudorandom Number Generators", 2014), so any part
+ * can be made, by any thread, at several GB/s.
+ */
+void rng_bytes_at(uint64_t key, uint64_t offset, void *buf, size_t n);
+/* A key for rng_bytes_at, as different for each name and index as streams. */
+uint64_t rng_key(uint64_t seed, const char *name, uint64_t index);
 /* Fisher-Yates over n 32-bit values. */
 void rng_shuffle_u32(struct rng *r, uint32_t *v, size_t n);
 

@@ -96,6 +96,34 @@ static void shuffle_is_a_permutation(void **state)
 	assert_true(fixed < 10);
 }
 
+static void any_part_of_an_endless_stream_is_the_same(void **state)
+{
+	uint64_t key = rng_key(7, "at", 3), ones = 0;
+	unsigned char whole[4099], part[64];
+	struct rng r = rng_stream(1, "parts", 0);
+
+	(void)state;
+	rng_bytes_at(key, 0, whole, sizeof(whole));
+	for (int i = 0; i < 2000; i++) {
+		size_t n = rng_below(&r, sizeof(part) + 1);
+		size_t at = rng_below(&r, sizeof(whole) - n + 1);
+
+		rng_bytes_at(key, at, part, n);
+		assert_memory_equal(part, whole + at, n);
+	}
+	/* far out, where an offset in bytes needs more than 32 bits */
+	rng_bytes_at(key, (1ull << 44) + 5, part, 8);
+	rng_bytes_at(key, (1ull << 44) + 8, part + 8, 8);
+	assert_memory_equal(part + 3, part + 8, 5);
+	for (size_t i = 0; i < sizeof(whole); i++)
+		ones += (unsigned)__builtin_popcount(whole[i]);
+	/* 32,792 fair bits: half of them within four deviations of 90 */
+	assert_in_range(ones, 16396 - 362, 16396 + 362);
+	assert_true(rng_key(7, "at", 3) != rng_key(7, "at", 4));
+	assert_true(rng_key(7, "at", 3) != rng_key(8, "at", 3));
+	assert_true(rng_key(7, "at", 3) != rng_key(7, "of", 3));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -104,6 +132,7 @@ int main(void)
 		cmocka_unit_test(below_is_uniform),
 		cmocka_unit_test(distributions_have_their_moments),
 		cmocka_unit_test(shuffle_is_a_permutation),
+		cmocka_unit_test(any_part_of_an_endless_stream_is_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
