@@ -25,10 +25,10 @@ enum {
 
 struct fill {
 	const struct data_recipe *recipe;
+	struct dataset_files files;
 	const uint64_t *sizes;
 	const char *dir;
 	int dir_fd;
-	bool jpeg;
 	struct image_pool pool;
 	struct data_scan sources; /* of --from; shuffled */
 	pthread_mutex_t lock;
@@ -150,7 +150,7 @@ static int worker_init(void *worker, void *ctx, struct err *err)
 	struct fill *f = ctx;
 
 	(void)err;
-	return f->jpeg ? image_init(&w->image, &f->pool) : 0;
+	return f->files.jpeg ? image_init(&w->image, &f->pool) : 0;
 }
 
 static void worker_fini(void *worker, void *ctx)
@@ -190,7 +190,7 @@ static int write_all(int fd, const uint8_t *v, size_t n)
 static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 {
 	const char *slash = strrchr(path, '/') + 1;
-	char beside[DATA_RECIPE_PATH + 8];
+	char beside[DATASET_FILES_PATH + 8];
 	_cleanup_close_ int fd = -1;
 	int r;
 
@@ -209,7 +209,8 @@ static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 }
 
 /* Content random: bytes that no compression makes smaller. */
-static int random_bytes(struct worker *w, size_t n, struct rng *rng)
+static int random_bytes(struct worker *w, const struct fill *f, uint64_t i,
+			size_t n)
 {
 	if (n > w->capacity) {
 		free(w->bytes);
@@ -219,7 +220,7 @@ static int random_bytes(struct worker *w, size_t n, struct rng *rng)
 			return -ENOMEM;
 		w->capacity = n;
 	}
-	rng_bytes(rng, w->bytes, n);
+	dataset_files_random(&f->files, i, 0, w->bytes, n);
 	return 0;
 }
 
@@ -229,21 +230,22 @@ static int file_item(void *worker, void *ctx, uint64_t i, struct err *err)
 	struct fill *f = ctx;
 	struct rng rng = rng_stream(f->recipe->seed, "data.file", i);
 	size_t n = f->sizes[i];
-	char path[DATA_RECIPE_PATH];
+	char path[DATASET_FILES_PATH];
 	struct stat st;
 	int r;
 
-	data_recipe_path(f->recipe, i, path);
+	dataset_files_path(&f->files, i, path);
 	if (fstatat(f->dir_fd, path, &st, 0) == 0 && S_ISREG(st.st_mode) &&
 	    (uint64_t)st.st_size == n) {
 		w->counts.kept++;
 		return 0;
 	}
-	r = f->jpeg ? image_make(&w->image, n, &rng, err)
-		    : random_bytes(w, n, &rng);
+	r = f->files.jpeg ? image_make(&w->image, n, &rng, err)
+			  : random_bytes(w, f, i, n);
 	if (r < 0)
 		return r;
-	r = write_file(f->dir_fd, path, f->jpeg ? w->image.bytes : w->bytes, n);
+	r = write_file(f->dir_fd, path,
+		       f->files.jpeg ? w->image.bytes : w->bytes, n);
 	if (r < 0)
 		return err_set(err, r, "%s/%s: %s", f->dir, path, strerror(-r));
 	w->counts.files++;
@@ -254,9 +256,9 @@ static int file_item(void *worker, void *ctx, uint64_t i, struct err *err)
 static int make_folders(const struct fill *f, struct err *err)
 {
 	for (uint64_t i = 0; i < f->recipe->classes; i++) {
-		char name[DATA_RECIPE_PATH];
+		char name[DATASET_FILES_PATH];
 
-		data_recipe_folder(i, name);
+		dataset_files_folder(i, name);
 		if (mkdirat(f->dir_fd, name, 0777) < 0 && errno != EEXIST)
 			return err_set(err, -errno, "%s/%s: %s", f->dir, name,
 				       strerror(errno));
@@ -281,7 +283,7 @@ static int run(struct fill *f, unsigned n_threads, enum progress_mode progress,
 	uint64_t start = tick_wall(), ready;
 	int r = make_folders(f, err);
 
-	if (r == 0 && f->jpeg)
+	if (r == 0 && f->files.jpeg)
 		r = fill_pool(f, n_threads, progress, err);
 	ready = tick_wall();
 	if (r == 0)
@@ -299,10 +301,10 @@ int data_fill(const struct data_recipe *recipe, const char *dir,
 	_cleanup_close_ int dir_fd =
 		open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fill f = { .recipe = recipe,
+			  .files = data_recipe_files(recipe),
 			  .sizes = sizes,
 			  .dir = dir,
 			  .dir_fd = dir_fd,
-			  .jpeg = !strcmp(recipe->content, "jpeg"),
 			  .lock = PTHREAD_MUTEX_INITIALIZER };
 	int r;
 

@@ -21,8 +21,6 @@
 enum {
 	/* arbitrary: enough to see something, 110 MB of ImageNet */
 	DEFAULT_FILES = 1000,
-	/* arbitrary: a class of fewer is hardly one */
-	FILES_PER_CLASS = 10,
 };
 
 struct options {
@@ -106,8 +104,7 @@ static int complete_recipe(struct make *m, struct err *err)
 		return e;
 	r->seed = m->o->common.seed;
 	if (r->classes == 0)
-		r->classes = MIN(MAX(m->profile.classes, 1),
-				 MAX(r->files / FILES_PER_CLASS, 1));
+		r->classes = dataset_files_classes(&m->profile, r->files);
 	if (m->o->jobs == 0)
 		m->o->jobs = data_work_processors();
 	e = data_recipe_sizes(r, &m->profile, &m->sizes, err);

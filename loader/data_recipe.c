@@ -3,68 +3,46 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "common/json.h"
-#include "common/rng.h"
 #include "common/util.h"
 #include "common/version.h"
-#include "emu/image.h"
 
 /*
  * Bumped whenever the same recipe makes other bytes, so that folders made by
  * an older program are not taken for what this one would make.
  */
-enum { GENERATION = 1 };
+enum { GENERATION_JPEG = 1, GENERATION_RANDOM = 2 };
 
-void data_recipe_folder(uint64_t class, char buf[DATA_RECIPE_PATH])
+static bool is_jpeg(const struct data_recipe *r)
 {
-	snprintf(buf, DATA_RECIPE_PATH, "class_%04" PRIu64, class);
+	return !strcmp(r->content, "jpeg");
 }
 
-void data_recipe_path(const struct data_recipe *r, uint64_t i,
-		      char buf[DATA_RECIPE_PATH])
+struct dataset_files data_recipe_files(const struct data_recipe *r)
 {
-	bool jpeg = !strcmp(r->content, "jpeg");
-	uint64_t class =
-		(uint64_t)((unsigned __int128)i * r->classes / r->files);
-
-	snprintf(buf, DATA_RECIPE_PATH,
-		 "class_%04" PRIu64 "/img_%08" PRIu64 ".%s", class, i,
-		 jpeg ? "JPEG" : "bin");
+	return (struct dataset_files){ .files = r->files,
+				       .classes = r->classes,
+				       .seed = r->seed,
+				       .scale = r->scale_bytes,
+				       .jpeg = is_jpeg(r) };
 }
 
 int data_recipe_sizes(const struct data_recipe *r,
 		      const struct dataset_profile *p, uint64_t **ret,
 		      struct err *err)
 {
-	_cleanup_free_ uint32_t *rank = calloc(r->files, sizeof(*rank));
-	_cleanup_free_ uint64_t *sizes = calloc(r->files, sizeof(*sizes));
-	struct rng rng = rng_stream(r->seed, "data.sizes", 0);
-	uint64_t least = strcmp(r->content, "jpeg") ? 0 : IMAGE_LEAST;
+	struct dataset_files files = data_recipe_files(r);
+	struct err why = { 0 };
+	int e = dataset_files_sizes(&files, p, ret, &why);
 
-	if (!rank || !sizes)
-		return err_set(err, -ENOMEM, "%" PRIu64 " files: out of memory",
-			       r->files);
-	for (uint64_t i = 0; i < r->files; i++)
-		rank[i] = (uint32_t)i;
-	rng_shuffle_u32(&rng, rank, r->files);
-	for (uint64_t i = 0; i < r->files; i++) {
-		double q = (rank[i] + .5) / (double)r->files;
-		double bytes = dataset_profile_quantile(p, q) * r->scale_bytes;
-
-		sizes[i] = (uint64_t)llround(bytes);
-		if (sizes[i] < least)
-			return err_set(err, -EINVAL,
-				       "a file of %" PRIu64 " bytes cannot be "
-				       "a JPEG (%" PRIu64 " at least): raise "
-				       "--scale-bytes or take --content random",
-				       sizes[i], least);
-	}
-	*ret = TAKE_PTR(sizes);
-	return 0;
+	if (e == -EINVAL)
+		return err_set(err, e,
+			       "%s: raise --scale-bytes or take "
+			       "--content random",
+			       why.text);
+	return e < 0 ? err_set(err, e, "%s", why.text) : 0;
 }
 
 static json_t *recipe_json(const struct data_recipe *r)
@@ -77,7 +55,8 @@ static json_t *recipe_json(const struct data_recipe *r)
 			 r->dataset, "content", r->content, "from", r->from,
 			 "files", (json_int_t)r->files, "classes",
 			 (json_int_t)r->classes, "scale_bytes", scale, "seed",
-			 (json_int_t)r->seed, "generation", GENERATION);
+			 (json_int_t)r->seed, "generation",
+			 is_jpeg(r) ? GENERATION_JPEG : GENERATION_RANDOM);
 }
 
 /* 1: something that a loader would see, 0: nothing; no folder is nothing. */

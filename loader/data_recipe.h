@@ -12,12 +12,11 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "emu/profile_dataset.h"
+#include "emu/dataset_files.h"
 
 #define DATA_RECIPE_FILE ".gpemu-data.json"
 
-/* Bytes of the paths that data_recipe_path writes, at most. */
-enum { DATA_RECIPE_PATH = 64, DATA_DECILES = 9 };
+enum { DATA_DECILES = 9 };
 
 struct data_recipe {
 	char *dataset;
@@ -37,16 +36,9 @@ enum data_state {
 	DATA_COMPLETE,	 /* this recipe's */
 };
 
-/* "class_0007/img_00001234.JPEG", for file `i`; the folder alone. */
-void data_recipe_path(const struct data_recipe *r, uint64_t i,
-		      char buf[DATA_RECIPE_PATH]);
-void data_recipe_folder(uint64_t class, char buf[DATA_RECIPE_PATH]);
-
-/*
- * The size of each file: a random permutation of evenly spaced quantiles of
- * the profile, so that the set as a whole follows it exactly. malloc'ed.
- * -ENOMEM; -EINVAL: too small for the content.
- */
+/* The files that it asks for. */
+struct dataset_files data_recipe_files(const struct data_recipe *r);
+/* dataset_files_sizes, with what to do about sizes that are too small. */
 int data_recipe_sizes(const struct data_recipe *r,
 		      const struct dataset_profile *p, uint64_t **ret,
 		      struct err *err);
