@@ -6,7 +6,9 @@
 static const struct cli_command commands[] = {
 	{ "make", "make a dataset with the file sizes of a profile",
 	  data_make_main },
-	{ "stat", "count and measure the files of a dataset", data_stat_main },
+	{ "pack", "pack a folder into one file, in groups", data_pack_main },
+	{ "stat", "count and measure the files of a dataset or a pack",
+	  data_stat_main },
 	{ "sum", "print a checksum of each file", data_sum_main },
 	{ 0 },
 };

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/cli.h"
 #include "common/json.h"
@@ -15,13 +16,14 @@
 #include "emu/image_piece.h"
 #include "loader/data_recipe.h"
 #include "loader/data_scan.h"
+#include "loader/data_stat_pack.h"
 #include "loader/data_work.h"
 #include "loader/planes.h"
 
 struct options {
 	struct cli_common common;
 	char *dataset;
-	bool decode;
+	bool decode, verify, groups;
 	uint64_t jobs;
 	char *progress;
 };
@@ -34,6 +36,12 @@ static const struct conf_field fields[] = {
 	{ "decode", CONF_BOOL, offsetof(struct options, decode),
 	  .help = "decode every file and count the broken ones; exit 1 when "
 		  "there are any" },
+	{ "verify", CONF_BOOL, offsetof(struct options, verify),
+	  .help = "of a pack: check the checksum of every file; exit 1 when "
+		  "one is wrong" },
+	{ "groups", CONF_BOOL, offsetof(struct options, groups),
+	  .help = "of a pack: print its groups, a JSON array of paths a "
+		  "line" },
 	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
 	  .arg = "N", .max = 1024,
 	  .help = "threads for --decode; 0: one per processor (0)" },
@@ -45,9 +53,9 @@ static const struct conf_field fields[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-data stat",
-	.args = "DIR",
+	.args = "DIR|PACK",
 	.n_args = 1,
-	.summary = "Count and measure the files below DIR.",
+	.summary = "Count and measure the files below DIR, or those of a pack.",
 	.fields = fields,
 };
 
@@ -310,6 +318,43 @@ static int finish(struct stat_run *s, int r, struct err *err)
 	return s->decoded.broken ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
 
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int wrong_use(const char *text)
+{
+	log_error("%s", text);
+	return EXIT_STATUS_USAGE;
+}
+
+static int stat_pack(const struct stat_run *s, struct err *err)
+{
+	const struct data_stat_pack pack = { .path = s->dir,
+					     .verify = s->o->verify,
+					     .groups = s->o->groups,
+					     .json = s->o->common.json };
+	int r;
+
+	if (s->o->decode || s->o->dataset)
+		return wrong_use("--decode and --dataset are for folders: "
+				 "mount the pack");
+	r = data_stat_pack(&pack, err);
+	if (r < 0)
+		err_set(err, r, "%s", strerror(-r));
+	return r < 0 ? cli_fail(r, err) : EXIT_STATUS_DONE;
+}
+
+static int stat_folder(struct stat_run *s, struct err *err)
+{
+	if (s->o->verify || s->o->groups)
+		return wrong_use("--verify and --groups are for packs");
+	return finish(s, gather(s, err), err);
+}
+
 int data_stat_main(int argc, char **argv)
 {
 	struct options o = { .progress = strdup("auto") };
@@ -328,7 +373,7 @@ int data_stat_main(int argc, char **argv)
 	}
 	if (o.jobs == 0)
 		o.jobs = data_work_processors();
-	r = finish(&s, gather(&s, &err), &err);
+	r = is_file(s.dir) ? stat_pack(&s, &err) : stat_folder(&s, &err);
 	data_scan_fini(&s.scan);
 	free(s.sizes);
 	dataset_profile_free(&s.profile);

@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "common/cli.h"
-#include "common/units.h"
+#include "common/pack.h"
 #include "common/util.h"
 #include "emu/synth.h"
 #include "loader/data_command.h"
@@ -28,11 +28,12 @@ static const struct conf_field fields[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-data sum",
-	.args = "DIR|synth:SPEC",
+	.args = "DIR|synth:SPEC|pack:FILE",
 	.n_args = 1,
 	.summary = "Print the XXH3 checksum (64 bits) and the path of each "
-		   "file, sorted by path: of those below DIR, or of those "
-		   "that gpemu-fs makes up for synth:SPEC.",
+		   "file, sorted by path: of those below DIR, of those that "
+		   "gpemu-fs makes up for synth:SPEC, or as the index of "
+		   "pack:FILE has them.",
 	.fields = fields,
 };
 
@@ -115,6 +116,18 @@ static int sum_synth(struct sum *s, const char *spec, struct err *err)
 	return 0;
 }
 
+static int sum_pack(const char *path, struct err *err)
+{
+	_cleanup_(pack_fini) struct pack p;
+	_cleanup_close_ int fd = -1;
+	int r = pack_open(path, &fd, &p, err);
+
+	for (uint32_t i = 0; r == 0 && i < p.n_files; i++)
+		printf("%016" PRIx64 "  %s\n", p.files[p.sorted[i]].sum,
+		       p.files[p.sorted[i]].path);
+	return r;
+}
+
 int data_sum_main(int argc, char **argv)
 {
 	struct options o = { 0 };
@@ -128,6 +141,8 @@ int data_sum_main(int argc, char **argv)
 		r = err_set(&err, -ENOMEM, "out of memory");
 	else if (!strncmp(args[0], "synth:", 6))
 		r = sum_synth(&s, args[0] + 6, &err);
+	else if (!strncmp(args[0], "pack:", 5))
+		r = sum_pack(args[0] + 5, &err);
 	else
 		r = sum_folder(&s, args[0], &err);
 	free(s.buf);
