@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "common/err.h"
+#include "common/grouping.h"
 #include "common/plugin.h"
 #include "fs/tree.h"
 
@@ -38,6 +39,10 @@ struct source_ops {
 	/* The target of a symbolic link, with its NUL. -errno. */
 	int (*readlink)(void *state, const struct tree *tree, uint32_t node,
 			char *buf, size_t n);
+	/* The groups that the source was made with: `file` holds nodes, each
+	 * regular file once. -ENOMEM. NULL: it has none. */
+	int (*groups)(void *state, const struct tree *tree,
+		      struct grouping *ret);
 };
 
 extern const struct plugin *const source_table[];
