@@ -12,10 +12,9 @@
 enum { MAX_COMMAND = 4096 };
 
 static const char *const names[CTL_N_FILES] = {
-	[CTL_STATS] = "stats",
-	[CTL_STATS_PROM] = "stats.prom",
-	[CTL_CONFIG] = "config",
-	[CTL_CONTROL] = "control",
+	[CTL_STATS] = "stats",	 [CTL_STATS_PROM] = "stats.prom",
+	[CTL_CONFIG] = "config", [CTL_CONTROL] = "control",
+	[CTL_GROUPS] = "groups",
 };
 
 const char *ctl_name(enum ctl_file file)
@@ -88,6 +87,10 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 	}
 	if (file == CTL_CONTROL)
 		return 0;
+	if (file == CTL_GROUPS) {
+		server_print_groups(ctl->server, f);
+		return 0;
+	}
 	json_auto_t *stats = server_stats(ctl->server);
 
 	if (!stats)

@@ -5,6 +5,8 @@
  *	stats       counters as JSON                         (read)
  *	stats.prom  the same as Prometheus text              (read)
  *	config      the effective configuration as YAML      (read)
+ *	groups      which files are read together, a JSON array of their
+ *	            paths a line; empty where none are      (read)
  *	control     one command a line                       (write)
  *
  * The directory does not show in a listing of the root, so that nobody who
@@ -30,6 +32,7 @@ enum ctl_file {
 	CTL_STATS_PROM,
 	CTL_CONFIG,
 	CTL_CONTROL,
+	CTL_GROUPS,
 	CTL_N_FILES,
 };
 

@@ -86,6 +86,18 @@ static int real_read(struct fetcher *fetcher, struct fetch *f, bool nowait)
 				       nowait);
 }
 
+static int read_pieces(struct fetcher *fetcher, struct fetch *f)
+{
+	for (size_t i = 0; i < f->n_pieces; i++) {
+		struct fetch_piece *p = &f->pieces[i];
+
+		p->error = fetcher->c.source->read(fetcher->c.source_state,
+						   fetcher->c.tree, p->node,
+						   p->buf, p->bytes, 0, false);
+	}
+	return 0;
+}
+
 static void *reader(void *arg)
 {
 	struct fetcher *fetcher = arg;
@@ -101,7 +113,8 @@ static void *reader(void *arg)
 			break;
 		fetcher->first = f->next;
 		pthread_mutex_unlock(&fetcher->job_lock);
-		f->error = real_read(fetcher, f, false);
+		f->error = f->n_pieces ? read_pieces(fetcher, f)
+				       : real_read(fetcher, f, false);
 		wait_for_deadline(fetcher, f);
 		pthread_mutex_lock(&fetcher->job_lock);
 	}
@@ -139,6 +152,10 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f)
 	f->deadline = device_schedule(fetcher->device, f->op, f->node,
 				      f->offset, f->bytes, now);
 	pthread_mutex_unlock(&fetcher->device_lock);
+	if (f->n_pieces) {
+		enqueue(fetcher, f);
+		return;
+	}
 	if (f->buf) {
 		f->error = real_read(fetcher, f, true);
 		if (f->error == -EAGAIN) {

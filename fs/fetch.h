@@ -22,6 +22,14 @@
 
 struct fetcher;
 
+/* A file among several that one read of the device brings. */
+struct fetch_piece {
+	uint32_t node;
+	size_t bytes; /* all of it */
+	void *buf;
+	int error; /* 0 or -errno of the real read */
+};
+
 struct fetch {
 	/* filled in by the caller of fetch_start */
 	enum storage_op op;
@@ -29,6 +37,10 @@ struct fetch {
 	uint64_t offset;
 	size_t bytes; /* charged; for a read also what is read into buf */
 	void *buf;    /* NULL: no bytes wanted (a metadata operation) */
+	/* Instead of buf: several files, each with its own error. Always read
+	 * on a reader thread: together they are megabytes. */
+	struct fetch_piece *pieces;
+	size_t n_pieces;
 	uint64_t arrival;
 	/* may be called at once, on the caller's thread, when the operation
 	 * costs no time; `stopping`: the mount is being torn down */

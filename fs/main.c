@@ -31,6 +31,8 @@ struct options {
 	struct cli_common common;
 	char *storage, *cache_policy, *mount_options, *hit_path;
 	struct units_capacity cache_size;
+	char *group, *group_order;
+	uint64_t group_buffer;
 	double time_scale;
 	uint64_t spin;
 	bool foreground;
@@ -47,6 +49,18 @@ static const struct conf_field fields[] = {
 	  .short_opt = 'c', .arg = "SIZE|P%",
 	  .help = "capacity in bytes, or percent of the dataset's bytes "
 		  "(default: 35%)" },
+	{ "group", CONF_STRING, offsetof(struct options, group),
+	  .short_opt = 'g', .arg = "N|auto",
+	  .help = "read N files with every read of the device; auto (or 0): "
+		  "the groups of the pack (default: 1)" },
+	{ "group_order", CONF_STRING, offsetof(struct options, group_order),
+	  .arg = "ORDER",
+	  .help = "which files make a group: sequential, random, diffclass or "
+		  "a FILE (default: sequential)" },
+	{ "group_buffer", CONF_SIZE, offsetof(struct options, group_buffer),
+	  .arg = "SIZE",
+	  .help = "memory for files that were read with their group and that "
+		  "nobody asked for yet (default: 64M, or two groups)" },
 	{ "foreground", CONF_BOOL, offsetof(struct options, foreground),
 	  .short_opt = 'f', .cli_only = true,
 	  .help = "stay in the foreground" },
@@ -99,6 +113,7 @@ struct mount {
 	struct tick *tick;
 	struct server *server;
 	pthread_mutex_t options_lock;
+	struct group_map *groups;
 	struct ctl ctl;
 	struct front *front;
 	char *mountpoint;
@@ -136,6 +151,26 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 	return r;
 }
 
+static int start_groups(struct mount *m, struct err *err)
+{
+	const struct conf_field field = { "group", CONF_UINT, 0,
+					  .max = UINT32_MAX - 1 };
+	uint64_t size = 0;
+
+	if (strcmp(m->o.group, "auto") &&
+	    conf_set(&field, &size, m->o.group, err) < 0) {
+		err_prefix(err, "--group");
+		return -EINVAL;
+	}
+	if (size == 1)
+		return 0;
+	if (size == 0)
+		return group_map_of_source(m->source, m->source_state, &m->tree,
+					   &m->groups, err);
+	return group_map_new(&m->tree, (uint32_t)size, m->o.group_order,
+			     m->o.common.seed, &m->groups, err);
+}
+
 static int start_server(struct mount *m, struct err *err)
 {
 	struct server_config c = { .source = m->source,
@@ -144,7 +179,9 @@ static int start_server(struct mount *m, struct err *err)
 				   .storage = m->o.storage,
 				   .cache_policy = m->o.cache_policy,
 				   .cache_size = m->o.cache_size,
-				   .seed = m->o.common.seed };
+				   .seed = m->o.common.seed,
+				   .groups = m->groups,
+				   .group_buffer = m->o.group_buffer };
 
 	m->tick = tick_new(m->o.time_scale, m->o.spin);
 	if (!m->tick)
@@ -215,6 +252,7 @@ static void fini(struct mount *m)
 	if (m->source_state)
 		m->source->fini(m->source_state);
 	free(m->source_state);
+	group_map_free(m->groups);
 	tree_fini(&m->tree);
 	tick_free(m->tick);
 	conf_free(fields, &m->o);
@@ -227,6 +265,8 @@ static int serve(struct mount *m, char **args)
 	struct err err = { 0 };
 	int r = start_source(m, args[0], &err);
 
+	if (r == 0)
+		r = start_groups(m, &err);
 	block_signals(true);
 	if (r == 0)
 		r = start_server(m, &err);
@@ -295,6 +335,8 @@ int main(int argc, char **argv)
 	m.o.storage = strdup("ideal");
 	m.o.cache_policy = strdup("lru");
 	m.o.hit_path = strdup("auto");
+	m.o.group = strdup("1");
+	m.o.group_order = strdup("sequential");
 	cli_parse(&program, argc, argv, &m.o, args);
 	r = hit_path_parse(m.o.hit_path, &m.hit_path, &err);
 	if (r < 0) {

@@ -17,6 +17,7 @@
 #ifndef GPEMU_FS_OBJECT_H
 #define GPEMU_FS_OBJECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <uthash.h>
@@ -41,6 +42,7 @@ struct object {
 	int error; /* of FAILED: -errno */
 	unsigned refs;
 	enum object_state state;
+	bool brought; /* by its group, and not asked for yet */
 	struct read_part *waiters;
 	int backing_id; /* under passthrough's lock; 0: none was made */
 	struct fetch fetch;

@@ -13,6 +13,9 @@
  * policy is concerned, from the moment of its miss. So the hits depend on the
  * order of the reads alone and gpemu-cachesim can count the same.
  *
+ * Where files are read in groups a new object is one of several that its fetch
+ * brings: fs/group_read.c.
+ *
  * With a policy that bypasses the cache a read goes to the device as it is.
  */
 #include "fs/server_private.h"
@@ -50,29 +53,41 @@ static void settle(struct read_request *r)
 		finish(r);
 }
 
-static void object_done(struct fetch *f, bool stopping)
+struct read_part *read_arrived(struct server *s, struct object *o, int error)
 {
-	struct object *o = container_of(f, struct object, fetch);
-	struct server *s = o->server;
+	struct read_part *waiters = o->waiters;
 	struct cache_entry *e;
-	struct read_part *w;
 
-	pthread_mutex_lock(&s->lock);
-	o->error = stopping ? -ECONNABORTED : f->error;
-	o->state = o->error ? OBJECT_FAILED : OBJECT_READY;
-	w = o->waiters;
+	o->error = error;
+	o->state = error ? OBJECT_FAILED : OBJECT_READY;
 	o->waiters = NULL;
 	HASH_DEL(s->flights, o);
-	e = o->error ? cache_peek(s->cache, o->key) : NULL;
+	e = error ? cache_peek(s->cache, o->key) : NULL;
 	if (e && cache_user(e) == o)
 		cache_remove(s->cache, e);
-	pthread_mutex_unlock(&s->lock);
+	return waiters;
+}
+
+void read_wake(struct read_part *w)
+{
 	while (w) {
 		struct read_part *next = w->next;
 
 		settle(w->request);
 		w = next;
 	}
+}
+
+static void object_done(struct fetch *f, bool stopping)
+{
+	struct object *o = container_of(f, struct object, fetch);
+	struct server *s = o->server;
+	struct read_part *w;
+
+	pthread_mutex_lock(&s->lock);
+	w = read_arrived(s, o, stopping ? -ECONNABORTED : f->error);
+	pthread_mutex_unlock(&s->lock);
+	read_wake(w);
 	object_put(o);
 }
 
@@ -98,15 +113,15 @@ static struct object *find_object(struct server *s, struct handle *h,
 	HASH_FIND(hh, s->flights, &key, sizeof(key), o);
 	if (o)
 		s->coalesced++;
-	return o;
+	return o ? o : group_buffer_find(&s->buffer, key);
 }
 
 /*
- * The object of an extent, with a reference for the caller; *ret_fresh when
- * its fetch is still to be started. NULL: no memory.
+ * The object of an extent, with a reference for the caller; *ret_start when
+ * a fetch is still to be started. NULL: no memory.
  */
 static struct object *obtain(struct server *s, struct read_request *r,
-			     uint32_t extent, struct object **ret_fresh)
+			     uint32_t extent, struct fetch **ret_start)
 {
 	struct handle *h = r->handle;
 	uint64_t file_bytes = s->c.tree->nodes[h->node].bytes;
@@ -115,12 +130,14 @@ static struct object *obtain(struct server *s, struct read_request *r,
 				   .bytes = MIN(file_bytes - offset,
 						OBJECT_EXTENT),
 				   .file_bytes = file_bytes };
+	bool first = first_seen(h, extent), fresh = false;
+	enum cache_result result = CACHE_HIT;
 	struct cache_entry *e;
 	struct object *o;
 
-	*ret_fresh = NULL;
-	if (first_seen(h, extent))
-		cache_access(s->cache, &co, &e);
+	*ret_start = NULL;
+	if (first)
+		result = cache_access(s->cache, &co, &e);
 	else
 		e = cache_peek(s->cache, co.key);
 	o = find_object(s, h, e, co.key);
@@ -132,7 +149,7 @@ static struct object *obtain(struct server *s, struct read_request *r,
 			return NULL;
 		o->fetch.done = object_done;
 		HASH_ADD(hh, s->flights, key, sizeof(o->key), o);
-		*ret_fresh = o; /* the first reference is the flight's */
+		fresh = true; /* the first reference is the flight's */
 	}
 	if (e && !cache_user(e))
 		cache_set_user(e, object_get(o));
@@ -140,32 +157,39 @@ static struct object *obtain(struct server *s, struct read_request *r,
 		object_put(h->held);
 		h->held = object_get(o);
 	}
+	if (first)
+		group_asked(s, o, result == CACHE_HIT,
+			    result == CACHE_REJECTED);
+	if (fresh)
+		*ret_start = group_has(s, h->node)
+				     ? group_bring(s, o, h->node, r->arrival)
+				     : &o->fetch;
 	return object_get(o);
 }
 
 /* Under the lock: split the request into parts, note what to wait for. */
 static int prepare(struct server *s, struct read_request *r,
-		   struct object *fresh[READ_PARTS])
+		   struct fetch *start[READ_PARTS])
 {
 	uint64_t at = r->offset, end = r->offset + r->bytes;
-	int n_fresh = 0;
+	int n_start = 0;
 
 	while (at < end) {
 		uint32_t extent = (uint32_t)(at / OBJECT_EXTENT);
-		uint64_t start = (uint64_t)extent * OBJECT_EXTENT;
+		uint64_t from = (uint64_t)extent * OBJECT_EXTENT;
 		struct read_part *p = &r->parts[r->n_parts];
 
 		*p = (struct read_part){
-			.offset = at - start,
-			.bytes = MIN(end, start + OBJECT_EXTENT) - at,
+			.offset = at - from,
+			.bytes = MIN(end, from + OBJECT_EXTENT) - at,
 			.request = r,
-			.object = obtain(s, r, extent, &fresh[n_fresh]),
+			.object = obtain(s, r, extent, &start[n_start]),
 		};
 		if (!p->object) {
 			r->error = -ENOMEM;
 			break;
 		}
-		n_fresh += fresh[n_fresh] != NULL;
+		n_start += start[n_start] != NULL;
 		r->n_parts++;
 		if (p->object->state == OBJECT_FETCHING) {
 			p->next = p->object->waiters;
@@ -174,7 +198,7 @@ static int prepare(struct server *s, struct read_request *r,
 		}
 		at += p->bytes;
 	}
-	return n_fresh;
+	return n_start;
 }
 
 static void raw_done(struct fetch *f, bool stopping)
@@ -228,8 +252,8 @@ static void count_raw(struct server *s, struct read_request *r)
 void server_read(struct server *s, struct read_request *r)
 {
 	uint64_t file_bytes = s->c.tree->nodes[r->handle->node].bytes;
-	struct object *fresh[READ_PARTS + 1];
-	int n_fresh = 0;
+	struct fetch *start[READ_PARTS + 1];
+	int n_start = 0;
 	bool bypass;
 
 	r->server = s;
@@ -242,29 +266,32 @@ void server_read(struct server *s, struct read_request *r)
 	r->bytes = MIN(r->bytes, MIN(file_bytes - r->offset, OBJECT_EXTENT));
 	pthread_mutex_lock(&s->lock);
 	s->delivered_bytes += r->bytes;
-	bypass = cache_policy(s->cache)->bypass;
+	/* what a group brings has to wait somewhere */
+	bypass = cache_policy(s->cache)->bypass &&
+		 !group_has(s, r->handle->node);
 	if (bypass)
 		count_raw(s, r);
 	else
-		n_fresh = prepare(s, r, fresh);
+		n_start = prepare(s, r, start);
 	pthread_mutex_unlock(&s->lock);
 	if (bypass) {
 		read_raw(s, r);
 		return;
 	}
-	for (int i = 0; i < n_fresh; i++)
-		fetch_start(s->fetcher, &fresh[i]->fetch);
+	for (int i = 0; i < n_start; i++)
+		fetch_start(s->fetcher, start[i]);
 	settle(r);
 }
 
 static bool first_object_cached(struct server *s, uint32_t node)
 {
-	struct cache_entry *e;
+	bool there;
 
 	pthread_mutex_lock(&s->lock);
-	e = cache_peek(s->cache, object_key(node, 0));
+	there = cache_peek(s->cache, object_key(node, 0)) ||
+		group_buffer_find(&s->buffer, object_key(node, 0));
 	pthread_mutex_unlock(&s->lock);
-	return e != NULL;
+	return there;
 }
 
 struct object *server_peek_whole(struct server *s, uint32_t node)
@@ -296,6 +323,8 @@ bool server_count_hit(struct server *s, uint32_t node)
 	hit = cache_peek(s->cache, co.key);
 	if (hit) {
 		cache_access(s->cache, &co, &e);
+		if (cache_user(e))
+			group_asked(s, cache_user(e), true, false);
 		s->delivered_bytes += bytes;
 	}
 	pthread_mutex_unlock(&s->lock);

@@ -15,6 +15,10 @@
  * source on a slow real disk */
 enum { N_READERS = 4 };
 
+/* arbitrary: some groups of 64 files of ImageNet at once, for that many
+ * workers of a loader, each of which is in another group */
+#define LEAST_BUFFER (64 * MIB)
+
 static void drop_object(void *user, void *ctx)
 {
 	(void)ctx;
@@ -86,6 +90,10 @@ int server_new(const struct server_config *config, struct server **ret,
 	if (!s->sizes || !s->marks || !s->storage_name)
 		goto fail;
 	s->n_marks = 1;
+	s->buffer.limit = config->group_buffer;
+	if (config->groups && !s->buffer.limit)
+		s->buffer.limit =
+			MAX(LEAST_BUFFER, 2 * config->groups->largest_bytes);
 	r = make_cache(s, config->cache_policy, &config->cache_size, &s->cache,
 		       err);
 	if (r == 0)
@@ -113,6 +121,7 @@ void server_free(struct server *s)
 		return;
 	server_stop(s);
 	cache_free(s->cache);
+	group_buffer_clear(&s->buffer);
 	storage_profile_free(s->storage);
 	pthread_mutex_destroy(&s->lock);
 	free(s->storage_name);
@@ -196,13 +205,26 @@ uint32_t handle_node(const struct handle *h)
 
 /* --- control ------------------------------------------------------------ */
 
+/* Under the lock: what the cache counted, but for what a group had brought. */
+static struct cache_counts counts_now(const struct server *s)
+{
+	struct cache_counts c = *cache_counts(s->cache);
+
+	c.hits += s->unmissed.hits;
+	c.hit_bytes += s->unmissed.hit_bytes;
+	c.misses -= s->unmissed.hits;
+	c.miss_bytes -= s->unmissed.hit_bytes;
+	c.rejected -= s->unmissed.rejected;
+	return c;
+}
+
 /* Under the lock: the counters as they stand. */
 static struct epoch_mark mark_now(struct server *s)
 {
 	struct fetch_stats f;
 
 	fetcher_stats(s->fetcher, &f);
-	return (struct epoch_mark){ .cache = *cache_counts(s->cache),
+	return (struct epoch_mark){ .cache = counts_now(s),
 				    .backend_reads = f.backend_reads,
 				    .backend_bytes = f.backend_bytes,
 				    .start = tick_now(s->c.tick) };
@@ -235,6 +257,8 @@ void server_reset(struct server *s)
 	cache_reset_counts(s->cache);
 	fetcher_reset_stats(s->fetcher);
 	s->delivered_bytes = s->coalesced = 0;
+	s->group_hits = s->group_hit_bytes = 0;
+	s->unmissed = (struct cache_counts){ 0 };
 	s->n_marks = 1;
 	s->marks[0] = mark_now(s);
 	pthread_mutex_unlock(&s->lock);
@@ -244,6 +268,7 @@ void server_drop_cache(struct server *s)
 {
 	pthread_mutex_lock(&s->lock);
 	cache_clear(s->cache);
+	group_buffer_clear(&s->buffer);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -258,6 +283,8 @@ int server_set_cache(struct server *s, const char *policy,
 	pthread_mutex_lock(&s->lock);
 	old = s->cache;
 	s->cache = fresh;
+	s->unmissed = (struct cache_counts){ 0 };
+	group_buffer_clear(&s->buffer);
 	/* the epochs were differences of the old cache's counters */
 	s->n_marks = 1;
 	s->marks[0] = mark_now(s);
@@ -337,7 +364,7 @@ static json_t *epochs_json(const struct server *s, const struct epoch_mark *now)
 
 static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
 {
-	const struct cache_counts *c = cache_counts(s->cache);
+	const struct cache_counts now = counts_now(s), *c = &now;
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -358,6 +385,10 @@ static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
 		{ "inflight", f->inflight },
 		{ "files", s->c.tree->n_files },
 		{ "file_bytes", s->c.tree->file_bytes },
+		{ "groups", s->c.groups ? s->c.groups->groups.n_groups : 0 },
+		{ "group_hits", s->group_hits },
+		{ "group_hit_bytes", s->group_hit_bytes },
+		{ "group_buffer_bytes", s->buffer.bytes },
 		{ "epoch", s->n_marks - 1 },
 	};
 
@@ -374,6 +405,12 @@ static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
 					      ? (double)f->backend_bytes /
 							(double)c->miss_bytes
 					      : 0));
+}
+
+void server_print_groups(const struct server *s, FILE *f)
+{
+	if (s->c.groups)
+		group_map_print(s->c.groups, s->c.tree, f);
 }
 
 json_t *server_stats(struct server *s)

@@ -8,6 +8,9 @@
  * large one) and open, whatever sizes the reader asks in. Reads of nothing
  * and beyond the end are free. What a hit saves is the read and the open;
  * lookups and directory listings always cost what the profile says.
+ *
+ * With groups one read of the device brings all files of a group: the first
+ * read of a member that was brought along is a hit.
  */
 #ifndef GPEMU_FS_SERVER_H
 #define GPEMU_FS_SERVER_H
@@ -18,6 +21,7 @@
 #include "common/units.h"
 #include "fs/cache/policy.h"
 #include "fs/fetch.h"
+#include "fs/group.h"
 #include "fs/object.h"
 #include "fs/source.h"
 
@@ -32,6 +36,10 @@ struct server_config {
 	const char *cache_policy;
 	struct units_capacity cache_size;
 	uint64_t seed;
+	const struct group_map *groups; /* NULL: files are read alone */
+	/* of members that were read and not asked for yet; 0: 64 MiB, or two
+	 * of the largest groups where that is more */
+	uint64_t group_buffer;
 };
 
 /* -EINVAL (unknown policy, cache larger than memory, a bad profile),
@@ -126,6 +134,8 @@ void server_drop_cache(struct server *s);
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);
+/* The groups file: a JSON array of paths a line. */
+void server_print_groups(const struct server *s, FILE *f);
 /* The stats file, as design and manual page describe it. NULL: no memory. */
 json_t *server_stats(struct server *s);
 

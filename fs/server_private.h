@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "fs/cache/cache.h"
+#include "fs/group_read.h"
 #include "fs/server.h"
 
 /* Cumulative counters at the start of an epoch; an epoch is a difference. */
@@ -28,7 +29,11 @@ struct server {
 	struct cache *cache;
 	struct object *flights; /* uthash by key: what is being fetched */
 	uint64_t delivered_bytes;
-	uint64_t coalesced;	  /* reads that joined a flight */
+	uint64_t coalesced; /* reads that joined a flight */
+	struct group_buffer buffer;
+	uint64_t group_hits, group_hit_bytes; /* first reads of brought ones */
+	/* what the cache counted as misses (and as rejected), and was there */
+	struct cache_counts unmissed;
 	struct epoch_mark *marks; /* starts of the epochs so far */
 	size_t n_marks;
 };
@@ -40,5 +45,10 @@ struct handle {
 	uint64_t seen_small; /* bit e: extent e was counted in this open */
 	uint64_t *seen;	     /* &seen_small, or more bits for a large file */
 };
+
+/* The fetch of `o` ended: under the lock; returns who waits for it, to be woken
+ * with read_wake, without the lock, before the flight's reference is put. */
+struct read_part *read_arrived(struct server *s, struct object *o, int error);
+void read_wake(struct read_part *waiters);
 
 #endif

@@ -77,6 +77,13 @@ static int sum_file(struct sum *s, const char *dir, const char *path,
 	return 0;
 }
 
+static int by_path(const void *a, const void *b)
+{
+	const struct data_scan_file *x = a, *y = b;
+
+	return grouping_compare(x->path, y->path);
+}
+
 static int sum_folder(struct sum *s, const char *dir, struct err *err)
 {
 	struct data_scan scan;
@@ -84,6 +91,8 @@ static int sum_folder(struct sum *s, const char *dir, struct err *err)
 
 	if (r == 0 && !scan.n)
 		r = err_set(err, -ENOENT, "%s: no files in it", dir);
+	if (r == 0)
+		qsort(scan.files, scan.n, sizeof(*scan.files), by_path);
 	for (uint64_t i = 0; r == 0 && i < scan.n; i++)
 		r = sum_file(s, dir, scan.files[i].path, err);
 	data_scan_fini(&scan);

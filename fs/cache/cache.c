@@ -133,6 +133,21 @@ static struct cache_entry *insert(struct cache *c, const struct cache_object *o)
 	return e;
 }
 
+static struct cache_entry *let_in(struct cache *c, const struct cache_object *o)
+{
+	if (c->ops->bypass || (c->ops->admit && !c->ops->admit(c->state, o)) ||
+	    !make_room(c, o->bytes + c->overhead))
+		return NULL;
+	return insert(c, o);
+}
+
+struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o)
+{
+	struct cache_entry *e = cache_peek(c, o->key);
+
+	return e ? e : let_in(c, o);
+}
+
 enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 			       struct cache_entry **ret_entry)
 {
@@ -148,9 +163,7 @@ enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 	}
 	c->counts.misses++;
 	c->counts.miss_bytes += o->bytes;
-	if (!c->ops->bypass && (!c->ops->admit || c->ops->admit(c->state, o)) &&
-	    make_room(c, o->bytes + c->overhead))
-		*ret_entry = insert(c, o);
+	*ret_entry = let_in(c, o);
 	if (*ret_entry)
 		return CACHE_ADMITTED;
 	c->counts.rejected++;

@@ -41,6 +41,12 @@ void cache_free(struct cache *c);
  */
 enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 			       struct cache_entry **ret_entry);
+/*
+ * Let an object in that nobody has asked for yet, if the policy and the
+ * capacity allow: not counted (but for evictions). NULL: it did not come in.
+ * One that is there already is left as it is.
+ */
+struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o);
 /* Look without counting; NULL when it is not cached. */
 struct cache_entry *cache_peek(struct cache *c, uint64_t key);
 

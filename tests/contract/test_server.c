@@ -105,8 +105,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct server *start(struct fixture *f, const char *policy,
-			    const char *storage)
+static struct server *start_grouped(struct fixture *f, const char *policy,
+				    const char *storage,
+				    const struct group_map *groups,
+				    double fraction, uint64_t buffer)
 {
 	struct server_config c = { .tick = f->tick,
 				   .source = f->source,
@@ -114,14 +116,22 @@ static struct server *start(struct fixture *f, const char *policy,
 				   .tree = &f->tree,
 				   .storage = storage,
 				   .cache_policy = policy,
-				   .cache_size = { .fraction = .35 },
-				   .seed = 1 };
+				   .cache_size = { .fraction = fraction },
+				   .seed = 1,
+				   .groups = groups,
+				   .group_buffer = buffer };
 	struct err err = { 0 };
 	struct server *s = NULL;
 
 	if (server_new(&c, &s, &err) < 0)
 		fail_msg("%s", err.text);
 	return s;
+}
+
+static struct server *start(struct fixture *f, const char *policy,
+			    const char *storage)
+{
+	return start_grouped(f, policy, storage, NULL, .35, 0);
 }
 
 /* --- a read that waits -------------------------------------------------- */
@@ -240,6 +250,12 @@ static json_int_t stat_of(struct server *s, const char *name)
 	return json_integer_value(json_object_get(j, name));
 }
 
+/* Needs a future that a mount does not know. */
+static bool is_offline(const struct plugin *p)
+{
+	return container_of(p, const struct policy_ops, plugin)->offline;
+}
+
 static void every_policy_serves_every_byte(void **state)
 {
 	struct reader readers[N_THREADS];
@@ -247,9 +263,7 @@ static void every_policy_serves_every_byte(void **state)
 	for (size_t p = 0; policy_table[p]; p++) {
 		struct server *s;
 
-		if (container_of(policy_table[p], const struct policy_ops,
-				 plugin)
-			    ->offline)
+		if (is_offline(policy_table[p]))
 			continue;
 		s = start(*state, policy_table[p]->name, "ideal");
 
@@ -317,6 +331,163 @@ static void what_is_pending_at_the_end_is_answered(void **state)
 	server_free(s);
 }
 
+/* --- groups ------------------------------------------------------------- */
+
+static struct group_map *group(struct fixture *f, uint32_t size,
+			       const char *order)
+{
+	struct err err = { 0 };
+	struct group_map *m;
+
+	if (group_map_new(&f->tree, size, order, 1, &m, &err) < 0)
+		fail_msg("%s", err.text);
+	return m;
+}
+
+static void every_policy_serves_every_byte_in_groups(void **state)
+{
+	static const char *const orders[] = { "sequential", "random",
+					      "diffclass" };
+	struct reader readers[N_THREADS];
+
+	for (size_t p = 0; policy_table[p]; p++) {
+		if (is_offline(policy_table[p]))
+			continue;
+		struct group_map *m =
+			group(*state, p % 2 ? 7 : 100, orders[p % 3]);
+		/* so small that a group does not fit, and its buffer overflows
+		 */
+		bool tight = p / 2 % 2;
+		struct server *s = start_grouped(*state, policy_table[p]->name,
+						 "ideal", m, tight ? .02 : .35,
+						 tight ? 100000 : 0);
+
+		run_readers(*state, s, readers);
+		for (int i = 0; i < 20; i++) {
+			server_drop_cache(s);
+			assert_true(stat_of(s, "used_bytes") <=
+				    stat_of(s, "capacity_bytes"));
+		}
+		join_readers(readers);
+		assert_int_equal(stat_of(s, "inflight"), 0);
+		assert_true(stat_of(s, "group_hits") > 0);
+		server_free(s);
+		group_map_free(m);
+	}
+}
+
+/* Read all files that are in groups, group by group. */
+static void read_groups(struct fixture *f, struct server *s,
+			const struct group_map *m)
+{
+	unsigned char *buf = malloc(70000);
+
+	for (uint32_t k = 0; k < m->groups.n_files; k++) {
+		uint32_t node = m->groups.file[k];
+		struct handle *h = server_open(s, node);
+		int i = 0;
+
+		while (f->node[i] != node)
+			i++;
+		if (f->bytes[i] < 70000) {
+			assert_int_equal(read_at(f, s, h, buf, 70000, 0),
+					 f->bytes[i]);
+			assert_memory_equal(buf, f->content[i], f->bytes[i]);
+		}
+		server_close(s, h);
+	}
+	free(buf);
+}
+
+/* Files 2.. in groups of 8: with the empty one 39, and the large one. */
+enum { GROUPS_OF_8 = 5 };
+
+static void one_read_brings_a_group(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t p = 0; policy_table[p]; p++) {
+		if (is_offline(policy_table[p]))
+			continue;
+		struct group_map *m = group(f, 8, "random");
+		struct server *s = start_grouped(f, policy_table[p]->name,
+						 "ideal", m, .01, 0);
+		uint64_t bytes = 0;
+
+		for (int i = 2; i < N_FILES; i++)
+			bytes += f->bytes[i];
+		assert_int_equal(m->groups.n_groups, GROUPS_OF_8 + 1);
+		read_groups(f, s, m);
+		/* whatever the cache takes: nothing is read twice */
+		assert_int_equal(stat_of(s, "backend_reads"), GROUPS_OF_8);
+		assert_int_equal(stat_of(s, "backend_bytes"), bytes);
+		assert_int_equal(stat_of(s, "misses"), GROUPS_OF_8);
+		assert_int_equal(stat_of(s, "hits"), 38 - GROUPS_OF_8);
+		assert_int_equal(stat_of(s, "group_hits"), 38 - GROUPS_OF_8);
+		assert_int_equal(stat_of(s, "group_hit_bytes") +
+					 stat_of(s, "miss_bytes"),
+				 bytes);
+		assert_int_equal(stat_of(s, "group_buffer_bytes"), 0);
+		server_free(s);
+		group_map_free(m);
+	}
+}
+
+static void a_whole_group_is_charged_each_time(void **state)
+{
+	struct fixture *f = *state;
+	struct group_map *m = group(f, 8, "sequential");
+	/* no cache, and a buffer that holds nothing */
+	struct server *s = start_grouped(f, "none", "ideal", m, 0, 1);
+	uint64_t bytes = 0;
+	unsigned char *buf = malloc(70000);
+
+	for (int i = 0; i < 8; i++) { /* f01 is large, and not among them */
+		int k = i ? i + 1 : 0;
+		struct handle *h = server_open(s, f->node[k]);
+
+		bytes += f->bytes[k];
+		assert_int_equal(read_at(f, s, h, buf, 70000, 0), f->bytes[k]);
+		server_close(s, h);
+	}
+	/* the empty file is never read */
+	assert_int_equal(stat_of(s, "backend_reads"), 7);
+	assert_int_equal(stat_of(s, "backend_bytes"), 7 * bytes);
+	assert_int_equal(stat_of(s, "misses"), 7);
+	free(buf);
+	server_free(s);
+	group_map_free(m);
+}
+
+static void groups_pending_at_the_end_are_answered(void **state)
+{
+	struct fixture *f = *state;
+	struct group_map *m = group(f, 8, "random");
+	struct server *s = start_grouped(f, "lru", "hdd", m, .35, 0);
+	struct wait w[N_FILES];
+	struct handle *h[N_FILES];
+
+	for (int i = 2; i < N_FILES; i++) {
+		h[i] = server_open(s, f->node[i]);
+		w[i] = (struct wait){ .request = { .handle = h[i],
+						   .bytes = 60000,
+						   .arrival = tick_now(f->tick),
+						   .reply = reply },
+				      .lock = PTHREAD_MUTEX_INITIALIZER,
+				      .done = PTHREAD_COND_INITIALIZER,
+				      .into = malloc(60000) };
+		server_read(s, &w[i].request);
+	}
+	server_free(s);
+	for (int i = 2; i < N_FILES; i++) {
+		assert_true(w[i].is_done);
+		assert_true(w[i].error == 0 || w[i].error == -ECONNABORTED);
+		free(w[i].into);
+		server_close(NULL, h[i]);
+	}
+	group_map_free(m);
+}
+
 /* --- control commands --------------------------------------------------- */
 
 static void commands_are_checked(void **state)
@@ -363,6 +534,10 @@ int main(void)
 		cmocka_unit_test(every_policy_serves_every_byte),
 		cmocka_unit_test(control_may_come_at_any_time),
 		cmocka_unit_test(what_is_pending_at_the_end_is_answered),
+		cmocka_unit_test(every_policy_serves_every_byte_in_groups),
+		cmocka_unit_test(one_read_brings_a_group),
+		cmocka_unit_test(a_whole_group_is_charged_each_time),
+		cmocka_unit_test(groups_pending_at_the_end_are_answered),
 		cmocka_unit_test(commands_are_checked),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
