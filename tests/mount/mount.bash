@@ -16,11 +16,15 @@ common_setup()
 
 common_teardown()
 {
-	local at pid
+	local at pid mounts
 
-	while read -r _ at _; do
+	# all of it first: the list moves under a reader that unmounts
+	mapfile -t mounts </proc/mounts
+	for at in "${mounts[@]}"; do
+		at=${at#* }
+		at=${at%% *}
 		[[ $at == "$BATS_TEST_TMPDIR"/* ]] && fusermount3 -u -z "$at"
-	done </proc/mounts
+	done
 	for pid in ${pids-}; do
 		kill -9 "$pid" 2>/dev/null || true
 	done
