@@ -31,7 +31,7 @@ print([[e["hits"], e["misses"]] for e in
 	for policy in lru random sff sff_online twoq arc gdsf s3fifo tinylfu; do
 		gpemu-fs -p $policy -c 35% --seed 7 "$src" "$mp"
 		gpemu-train --data "$mp" --loader sync --workers 1 \
-			--prep none --model resnet18 --gpu v100 -b 16 -e 4 \
+			--prep none --pin off --model resnet18 --gpu v100 -b 16 -e 4 \
 			--seed 7 --time-scale 0.001 >/dev/null
 		cp "$mp/.gpemu/stats" "$BATS_TEST_TMPDIR/mount.json"
 		fusermount3 -u "$mp"
