@@ -26,6 +26,6 @@ int calibrate_round_trip(const char *path, uint64_t *ret_ns)
 			return -errno;
 		best = MIN(best, tick_wall() - start);
 	}
-	*ret_ns = best - best / 4;
+	*ret_ns = best / 2;
 	return 0;
 }

@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 /*
- * Three quarters of the shortest of many reads of a file in the mount that
- * costs nothing (`path`), wall ns: no later read will take less, so that taking
- * it off makes none return early. From any thread but those that serve the
- * mount. -errno.
+ * Half of the shortest of many reads of a file in the mount that costs nothing
+ * (`path`), wall ns. The rest of what a reader waits on top is the wake-up of
+ * sleeping threads, which varies too much to be taken off: with three quarters
+ * some of a thousand readers had their bytes early. From any thread but those
+ * that serve the mount. -errno.
  */
 int calibrate_round_trip(const char *path, uint64_t *ret_ns);
 

@@ -30,7 +30,8 @@ measure()
 	eventually no_daemon
 }
 
-# What may never happen is asserted of every measurement; a bound on lateness,
+# None early (by more than the clock of the round trip's calibration, 10 us) is
+# asserted of every measurement; a bound on lateness,
 # which a busy machine can spoil, of one in five, and of the median. The means
 # are printed by tests/bench/latency.
 @test "100 reads of 10 ms in a row: none early, median error under 50 us" {
@@ -39,7 +40,7 @@ measure()
 		read -r _ _ least median \
 			<<<"$(measure "$BATS_TEST_TMPDIR/10ms.yaml" 100 serial)"
 		echo "round trip $round_trip us, median $median us, least $least us"
-		awk "BEGIN { exit !($least >= 10000) }"
+		awk "BEGIN { exit !($least >= 9990) }"
 		awk "BEGIN { exit !($median - 10000 - $round_trip < 50) }" &&
 			return 0
 	done
@@ -52,7 +53,7 @@ measure()
 		read -r all _ least _ \
 			<<<"$(measure "$BATS_TEST_TMPDIR/10ms.yaml" 1000 together)"
 		echo "without delay $plain ms, with $all ms"
-		awk "BEGIN { exit !($least >= 10000) }"
+		awk "BEGIN { exit !($least >= 9990) }"
 		awk "BEGIN { exit !($all < $plain + 15) }" && return 0
 	done
 	false
