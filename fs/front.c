@@ -491,6 +491,9 @@ void front_free(struct front *f)
 	if (!f)
 		return;
 	front_unmount(f);
+	/* the calibrator may wait for an answer that nobody will give: the end
+	 * of the connection is one */
+	passthrough_disable(&f->passthrough);
 	if (f->calibrates)
 		pthread_join(f->calibrator, NULL);
 	if (f->session)

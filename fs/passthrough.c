@@ -54,18 +54,25 @@ void passthrough_enable(struct passthrough *p, int device_fd)
 	__atomic_store_n(&p->on, true, __ATOMIC_RELEASE);
 }
 
+void passthrough_disable(struct passthrough *p)
+{
+	__atomic_store_n(&p->on, false, __ATOMIC_RELAXED);
+	server_on_backing_close(p->server, NULL, NULL);
+	if (p->device_fd >= 0)
+		close(p->device_fd);
+	p->device_fd = -1;
+}
+
 void passthrough_fini(struct passthrough *p)
 {
 	struct open_node *o, *next;
 
+	passthrough_disable(p);
 	HASH_ITER (hh, p->open, o, next) {
 		HASH_DEL(p->open, o);
 		object_put(o->object);
 		free(o);
 	}
-	server_on_backing_close(p->server, NULL, NULL);
-	if (p->device_fd >= 0)
-		close(p->device_fd);
 	pthread_mutex_destroy(&p->lock);
 }
 

@@ -42,6 +42,12 @@ void passthrough_fini(struct passthrough *p);
 /* The kernel takes backing files. */
 void passthrough_enable(struct passthrough *p, int device_fd);
 
+/*
+ * Let go of the device, when no request comes any more: the kernel ends the
+ * connection, and every wait on it, only when nobody holds it open.
+ */
+void passthrough_disable(struct passthrough *p);
+
 enum open_mode {
 	OPEN_PLAIN,
 	OPEN_PASSTHROUGH, /* a hit, counted */
