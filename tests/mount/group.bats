@@ -105,8 +105,10 @@ unmount()
 	gpemu-fs -s "$BATS_TEST_TMPDIR/slow.yaml" -p none -g 32 "$src" "$mp"
 	for f in "$mp"/c*/*; do
 		cat "$f" >/dev/null 3>&- &
+		readers="${readers-} $!"
 	done
-	wait
+	wait $readers
+	readers=
 	[ "$(stat_of '["backend_reads"]')" = 1 ]
 	[ "$(stat_of '["misses"] + s["group_hits"]')" = 32 ]
 }

@@ -48,8 +48,10 @@ sanitized()
 		gpemu-data sum "$spec" >"$BATS_TEST_TMPDIR/want"
 		for i in 1 2 3 4 5 6 7 8; do
 			gpemu-data sum "$mp" >"$BATS_TEST_TMPDIR/got.$i" 3>&- &
+			readers="${readers-} $!"
 		done
-		wait
+		wait $readers
+		readers=
 		for i in 1 2 3 4 5 6 7 8; do
 			cmp "$BATS_TEST_TMPDIR/want" "$BATS_TEST_TMPDIR/got.$i"
 		done
