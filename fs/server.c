@@ -198,11 +198,6 @@ void server_close(struct server *s, struct handle *h)
 	free(h);
 }
 
-uint32_t handle_node(const struct handle *h)
-{
-	return h->node;
-}
-
 /* --- control ------------------------------------------------------------ */
 
 /* Under the lock: what the cache counted, but for what a group had brought. */

@@ -60,7 +60,6 @@ int server_readlink(struct server *s, uint32_t node, char *buf, size_t n);
 struct handle;
 struct handle *server_open(struct server *s, uint32_t node);
 void server_close(struct server *s, struct handle *h);
-uint32_t handle_node(const struct handle *h);
 
 /* One read; lives until `reply` was called, which may be before server_read
  * returns, and which owns the struct again. */
