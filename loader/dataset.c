@@ -270,5 +270,11 @@ void dataset_close(struct dataset *d)
 	free(d->path);
 	free(d->size);
 	free(d->label);
+	for (uint32_t i = 0; i < d->n_containers; i++)
+		close(d->container_fd[i]);
+	free(d->container_fd);
+	free(d->container);
+	free(d->offset);
+	free(d->group);
 	*d = (struct dataset){ .dirfd = -1 };
 }

@@ -17,16 +17,32 @@
 
 #include "common/err.h"
 
+/*
+ * A sample is a whole file, or a part of a container, a file that holds many
+ * samples and stays open.
+ */
 struct dataset {
 	int dirfd;	 /* of the root; paths are relative to it */
 	char *names;	 /* the paths, one after the other */
-	size_t *path;	 /* n: where in `names` */
+	size_t *path;	 /* n: where in `names`; of a container's sample the
+			  * name that messages use */
 	uint64_t *size;	 /* n: bytes */
 	uint32_t *label; /* n */
 	size_t n;
 	uint32_t n_classes; /* 1 without class folders */
 	uint64_t bytes;	    /* of all samples */
 	uint64_t largest;   /* bytes of the largest sample */
+
+	/* of containers; NULL, 0 where samples are files */
+	int *container_fd; /* n_containers */
+	uint32_t n_containers;
+	uint32_t *container; /* n: in which one */
+	uint64_t *offset;    /* n: bytes from its start */
+
+	/* Samples that storage reads together have the same number, below
+	 * n_groups. NULL, 0: each is read alone. */
+	uint32_t *group; /* n */
+	uint32_t n_groups;
 };
 
 /*

@@ -21,14 +21,22 @@
 #include "common/err.h"
 #include "common/plugin.h"
 
-/* One sample on its way. The host's; the engine's from take to next. */
+/*
+ * One sample on its way. The host's; the engine's from take to next.
+ *
+ * A sample is a whole file, to be opened (fd < 0), or `size` bytes at
+ * `offset` of a container that is open already (fd >= 0; offset 0 and path
+ * unused otherwise).
+ */
 struct fetch {
 	int dirfd;
-	const char *path; /* relative to dirfd */
-	void *buf;	  /* room for size + 1 bytes: a file that has grown
-			   * shows, and cannot overflow */
-	uint64_t size;	  /* bytes, as the dataset was scanned */
-	unsigned slot;	  /* 0..depth-1, no other fetch on its way has it */
+	const char *path; /* of the file, relative to dirfd */
+	int fd;		  /* of the container; borrowed */
+	uint64_t offset;
+	void *buf;     /* room for size + 1 bytes: a file that has grown
+			* shows, and cannot overflow */
+	uint64_t size; /* bytes, as the dataset was scanned */
+	unsigned slot; /* 0..depth-1, no other fetch on its way has it */
 
 	int error;		    /* 0 or -errno, set by feed_done */
 	uint64_t start_ns, done_ns; /* emulated: taken, seen to be done */
@@ -50,9 +58,9 @@ struct feed;
  */
 int feed_take(struct feed *f, bool wait, struct fetch **ret);
 /*
- * The read of a sample has ended: `result` is the file's length, size + 1 when
- * it is longer than size, or -errno. Any length but `size` becomes -ESTALE:
- * a sample is the file as it was scanned.
+ * The read of a sample has ended: `result` is how many bytes there were, size
+ * + 1 when its file is longer than size, or -errno. Any length but `size`
+ * becomes -ESTALE: a sample is what it was when the dataset was scanned.
  */
 void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
 

@@ -120,6 +120,20 @@ static void tag(struct io_uring_sqe *e, const struct fetch *f, enum op op)
 	io_uring_sqe_set_data64(e, (uint64_t)f->slot * N_OPS + op);
 }
 
+/* Of an open container: a read is all there is to do. */
+static void add_read(struct async *a, struct fetch *f)
+{
+	struct chain *c = &a->chain[f->slot];
+	struct io_uring_sqe *e = io_uring_get_sqe(&a->ring);
+
+	c->n_left = 1;
+	c->result[OP_OPEN] = 0;
+	io_uring_prep_read(e, f->fd, f->buf, (unsigned)MIN(f->size, MAX_READ),
+			   f->offset);
+	e->flags |= a->punt ? IOSQE_ASYNC : 0;
+	tag(e, f, OP_READ);
+}
+
 /* The caller has made sure that there is room for a chain. */
 static void add_chain(struct async *a, struct fetch *f)
 {
@@ -128,9 +142,12 @@ static void add_chain(struct async *a, struct fetch *f)
 	struct io_uring_sqe *e;
 
 	c->fetch = f;
-	c->n_left = N_OPS;
 	a->n_chains++;
-
+	if (f->fd >= 0) {
+		add_read(a, f);
+		return;
+	}
+	c->n_left = N_OPS;
 	e = io_uring_get_sqe(&a->ring);
 	io_uring_prep_openat_direct(e, f->dirfd, f->path, O_RDONLY, 0, f->slot);
 	e->flags |= IOSQE_IO_LINK | (a->punt ? IOSQE_ASYNC : 0);
@@ -150,7 +167,7 @@ static void chain_done(struct async *a, struct feed *feed, struct chain *c)
 	int64_t n = c->result[OP_READ];
 
 	if (c->result[OP_OPEN] < 0 || n < 0 || (uint64_t)n != f->size)
-		n = readfile(f->dirfd, f->path, f->buf, f->size);
+		n = readfile(f);
 	feed_done(feed, f, n);
 	a->ready[(a->first + a->n_ready++) % a->depth] = f;
 }

@@ -18,7 +18,7 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 	(void)err;
 	if (r < 0)
 		return r;
-	feed_done(feed, f, readfile(f->dirfd, f->path, f->buf, f->size));
+	feed_done(feed, f, readfile(f));
 	*ret = f;
 	return 0;
 }

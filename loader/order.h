@@ -11,13 +11,27 @@
 #include "common/err.h"
 #include "common/plugin.h"
 
+/* What an order is made from. */
+struct order_input {
+	uint64_t seed, epoch;
+	size_t n; /* samples of the dataset, 1 <= n <= UINT32_MAX */
+	/* as struct dataset; NULL: each sample is a group of its own */
+	const uint32_t *group;
+	uint32_t n_groups;
+	/* groups that are open at once, for orders that mix within a window
+	 * of groups; >= 1 */
+	uint32_t window;
+};
+
 struct order_ops {
 	struct plugin plugin;
 	/*
-	 * Write the samples 0..n-1 of epoch `epoch` to `ret`, each once. The
-	 * same seed, epoch and n give the same order on every machine.
+	 * Write the samples 0..n-1 to `ret`, each once. The same input gives
+	 * the same order on every machine. -ENOMEM, or -EINVAL when this order
+	 * cannot be made of this input, with a text.
 	 */
-	void (*fill)(uint64_t seed, uint64_t epoch, size_t n, uint32_t *ret);
+	int (*fill)(const struct order_input *in, uint32_t *ret,
+		    struct err *err);
 };
 
 extern const struct plugin *const order_table[];

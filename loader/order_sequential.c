@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/order.h"
 
-static void fill(uint64_t seed, uint64_t epoch, size_t n, uint32_t *ret)
+static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 {
-	(void)seed;
-	(void)epoch;
-	for (size_t i = 0; i < n; i++)
+	(void)err;
+	for (size_t i = 0; i < in->n; i++)
 		ret[i] = (uint32_t)i;
+	return 0;
 }
 
 const struct order_ops order_sequential = {

@@ -3,13 +3,15 @@
 
 #include "common/rng.h"
 
-static void fill(uint64_t seed, uint64_t epoch, size_t n, uint32_t *ret)
+static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 {
-	struct rng rng = rng_stream(seed, "order", epoch);
+	struct rng rng = rng_stream(in->seed, "order", in->epoch);
 
-	for (size_t i = 0; i < n; i++)
+	(void)err;
+	for (size_t i = 0; i < in->n; i++)
 		ret[i] = (uint32_t)i;
-	rng_shuffle_u32(&rng, ret, n);
+	rng_shuffle_u32(&rng, ret, in->n);
+	return 0;
 }
 
 const struct order_ops order_shuffle = {

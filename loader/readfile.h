@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* One file with the blocking system calls. */
+/* One sample with the blocking system calls. */
 #ifndef GPEMU_LOADER_READFILE_H
 #define GPEMU_LOADER_READFILE_H
 
-#include <stdint.h>
+#include "loader/engine.h"
 
 /*
- * Open, fstat, read, close: up to size + 1 bytes of the file at `path` into
- * `buf`. Returns the bytes read, which is size + 1 when the file is longer
- * than size, or -errno. Short and interrupted reads are continued.
+ * Read the sample into f->buf: of a file, open, fstat, read, close, and up to
+ * size + 1 bytes; of a container, `size` bytes. Returns what feed_done wants:
+ * the bytes read, or -errno. Short and interrupted reads are continued.
  */
-int64_t readfile(int dirfd, const char *path, void *buf, uint64_t size);
+int64_t readfile(const struct fetch *f);
 
 #endif

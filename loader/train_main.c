@@ -166,10 +166,23 @@ static int start(struct run *run, struct err *err)
 	return interrupt_begin(&run->interrupt);
 }
 
+static int make_order(struct run *run, uint64_t epoch, struct err *err)
+{
+	struct order_input in = { .seed = run->options.common.seed,
+				  .epoch = epoch,
+				  .n = run->n,
+				  .group = run->data.group,
+				  .n_groups = run->data.n_groups,
+				  .window = 1 };
+
+	if (!run->choice.engine->next)
+		return 0;
+	return run->choice.order->fill(&in, run->order, err);
+}
+
 static int train_one(struct run *run, uint64_t epoch, struct account *a,
 		     struct err *err)
 {
-	const struct train_options *o = &run->options;
 	struct mount_hits from = { 0 }, to = { 0 };
 	uint64_t cpu = tick_cpu(), n = epoch_samples(run);
 	int r = mount_mark_epoch(&run->mount, err);
@@ -177,9 +190,9 @@ static int train_one(struct run *run, uint64_t epoch, struct account *a,
 
 	if (r < 0)
 		return r;
-	if (run->choice.engine->next)
-		run->choice.order->fill(o->common.seed, epoch, run->n,
-					run->order);
+	r = make_order(run, epoch, err);
+	if (r < 0)
+		return r;
 	counted = mount_hits(&run->mount, &from);
 	r = train_epoch(&run->train, epoch, run->order, n, a, err);
 	a->on_mount = counted && mount_hits(&run->mount, &to);

@@ -110,6 +110,8 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 	x->pos = f->pos;
 	x->sample = f->window->order[f->pos];
 	x->path = dataset_path(d, x->sample);
+	x->fd = d->container ? d->container_fd[d->container[x->sample]] : -1;
+	x->offset = d->offset ? d->offset[x->sample] : 0;
 	x->size = d->size[x->sample];
 	if (f->c->stride) {
 		struct buffer *b = &f->buffer[x->slot];

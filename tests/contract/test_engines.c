@@ -200,13 +200,16 @@ static void one_epoch(const struct fixture *f, struct pipeline *p,
 	const struct order_ops *order =
 		container_of(plugin_find(order_table, "order", "shuffle", NULL),
 			     struct order_ops, plugin);
+	struct order_input in = {
+		.seed = 11, .epoch = epoch, .n = N, .window = 1
+	};
 	uint64_t at = 0, bytes = 0;
 	struct err err = { 0 };
 	uint32_t v[N];
 	struct delivery d;
 	int r;
 
-	order->fill(11, epoch, N, v);
+	assert_int_equal(order->fill(&in, v, &err), 0);
 	pipeline_begin(p, epoch, v, s->n);
 	while ((r = pipeline_next(p, tick_now(f->tick), &d, &err)) == 0) {
 		uint64_t usable = 0;
