@@ -9,23 +9,35 @@ static uint64_t past(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-void account_step(struct account *a, uint64_t idle, const struct delivery *d,
-		  const struct gpu_step *s)
+struct stalls account_stalls(uint64_t idle, const struct delivery *d,
+			     const struct gpu_step *s)
 {
 	uint64_t before = MIN(past(idle, d->complete_ns), s->data_wait_ns);
 	uint64_t fetch = (uint64_t)((double)before * d->read_share);
+
+	return (struct stalls){ .fetch_ns = fetch,
+				.prep_ns = before - fetch,
+				.pin_ns = s->data_wait_ns - before };
+}
+
+void account_step(struct account *a, uint64_t idle, const struct delivery *d,
+		  const struct gpu_step *s)
+{
+	struct stalls stalls = account_stalls(idle, d, s);
 
 	a->steps++;
 	a->samples += d->n - d->n_failed;
 	a->failed_samples += d->n_failed;
 	a->bytes += d->bytes;
+	a->batch_bytes += d->batch_bytes;
+	hist_add(&a->queue, d->queued);
 	a->compute_ns += s->compute_end - s->compute_start;
 	a->transfer_ns += s->copy_end - s->copy_start;
 	a->pin_ns += d->pin_ns;
 	a->data_wait_ns += s->data_wait_ns;
-	a->fetch_stall_ns += fetch;
-	a->prep_stall_ns += s->data_wait_ns - fetch;
-	a->pin_stall_ns += s->data_wait_ns - before;
+	a->fetch_stall_ns += stalls.fetch_ns;
+	a->prep_stall_ns += stalls.prep_ns + stalls.pin_ns;
+	a->pin_stall_ns += stalls.pin_ns;
 	a->transfer_stall_ns += s->transfer_stall_ns;
 	if (a->steps == 1)
 		a->first_batch_ns = past(idle, d->ready_ns);
@@ -43,6 +55,8 @@ void account_merge(struct account *into, const struct account *from)
 	into->samples += from->samples;
 	into->failed_samples += from->failed_samples;
 	into->bytes += from->bytes;
+	into->work.bytes_read += from->work.bytes_read;
+	into->batch_bytes += from->batch_bytes;
 	into->elapsed_ns += from->elapsed_ns;
 	into->wall_ns += from->wall_ns;
 	into->cpu_ns += from->cpu_ns;
@@ -60,8 +74,9 @@ void account_merge(struct account *into, const struct account *from)
 	into->hits += from->hits;
 	into->misses += from->misses;
 	hist_merge(&into->step, &from->step);
-	hist_merge(&into->read, &from->read);
-	hist_merge(&into->prep, &from->prep);
+	hist_merge(&into->work.read, &from->work.read);
+	hist_merge(&into->work.prep, &from->work.prep);
+	hist_merge(&into->queue, &from->queue);
 }
 
 double account_au(const struct account *a)
@@ -116,6 +131,8 @@ json_t *account_json(const struct account *a, bool total)
 	set_n(j, "samples", a->samples);
 	set_n(j, "failed_samples", a->failed_samples);
 	set_n(j, "bytes", a->bytes);
+	set_n(j, "bytes_read", a->work.bytes_read);
+	set_n(j, "batch_bytes", a->batch_bytes);
 	set_rates(j, a);
 	set_s(j, "compute_s", a->compute_ns);
 	set_s(j, "transfer_s", a->transfer_ns);
@@ -129,8 +146,9 @@ json_t *account_json(const struct account *a, bool total)
 	set_s(j, "pin_stall_s", a->pin_stall_ns);
 	set_s(j, "first_batch_s", a->first_batch_ns);
 	json_object_set_new(j, "step_ms", hist_json(&a->step, NS_PER_MS));
-	json_object_set_new(j, "read_ms", hist_json(&a->read, NS_PER_MS));
-	json_object_set_new(j, "prep_ms", hist_json(&a->prep, NS_PER_MS));
+	json_object_set_new(j, "read_ms", hist_json(&a->work.read, NS_PER_MS));
+	json_object_set_new(j, "prep_ms", hist_json(&a->work.prep, NS_PER_MS));
+	json_object_set_new(j, "queue", hist_json(&a->queue, 1));
 	set_s(j, "cpu_s", a->cpu_ns);
 	json_object_set_new(j, "cpu_s_per_gib",
 			    gib > 0 ? json_real((double)a->cpu_ns / 1e9 / gib)

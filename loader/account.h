@@ -32,11 +32,14 @@
 #include "common/hist.h"
 #include "emu/gpu.h"
 #include "loader/delivery.h"
+#include "loader/worker.h"
 
 struct account {
 	uint64_t epoch;
 	uint64_t steps, samples, failed_samples;
-	uint64_t bytes; /* read from files */
+	uint64_t bytes; /* of the samples' files; work.bytes_read: all that
+			 * was read, failed samples included */
+	uint64_t batch_bytes; /* delivered to the device */
 	uint64_t elapsed_ns;
 	uint64_t wall_ns, cpu_ns;
 	uint64_t compute_ns, transfer_ns, pin_ns; /* what the stages took */
@@ -45,10 +48,20 @@ struct account {
 	uint64_t first_batch_ns; /* from the epoch's start */
 	/* accelerator utilisation: both without the first step */
 	uint64_t au_compute_ns, au_elapsed_ns;
-	struct hist step, read, prep;
-	bool on_mount; /* hits and misses are known */
+	struct work work; /* of the workers */
+	struct hist step;
+	struct hist queue; /* batches that were ready when one was asked for */
+	bool on_mount;	   /* hits and misses are known */
 	uint64_t hits, misses;
 };
+
+/* A data wait and whose it was; the transfer stall is the GPU's own. */
+struct stalls {
+	uint64_t fetch_ns, prep_ns; /* without the pin stage's part */
+	uint64_t pin_ns;
+};
+struct stalls account_stalls(uint64_t idle, const struct delivery *d,
+			     const struct gpu_step *s);
 
 /* A step: the GPU fell idle at `idle`, took `d`, and did `s`. */
 void account_step(struct account *a, uint64_t idle, const struct delivery *d,

@@ -11,7 +11,9 @@
 struct delivery {
 	uint32_t n;
 	uint32_t n_failed;
-	uint64_t bytes;	      /* read from files, without those that failed */
+	uint64_t bytes;	      /* of the files, without those that failed */
+	uint64_t batch_bytes; /* that the device copies */
+	uint32_t queued;      /* batches ready when this one was asked for */
 	struct place *place;  /* n; NULL from the engine `null` */
 	uint64_t complete_ns; /* the workers were done with it */
 	uint64_t ready_ns;    /* it can be copied to the device */

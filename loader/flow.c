@@ -21,6 +21,7 @@ struct flow {
 	struct window *current; /* being handed out */
 	uint64_t out_window;	/* index of the window to deliver from */
 	uint32_t out_batch;
+	uint32_t n_complete; /* batches not delivered yet */
 	uint64_t epoch;
 	const uint32_t *order;
 	uint64_t n_left; /* samples of the epoch in no window yet */
@@ -217,6 +218,7 @@ void flow_complete(struct flow *f, struct batch *b)
 {
 	pthread_mutex_lock(&f->lock);
 	b->complete = true;
+	f->n_complete++;
 	if (b == out_batch(f))
 		pthread_cond_signal(&f->done);
 	pthread_mutex_unlock(&f->lock);
@@ -241,6 +243,7 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
 		r = -ETIMEDOUT;
 	} else {
 		*ret = b;
+		f->n_complete--;
 		if (++f->out_batch == b->window->n_batches) {
 			f->out_window++;
 			f->out_batch = 0;
@@ -248,6 +251,16 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
 	}
 	pthread_mutex_unlock(&f->lock);
 	return r;
+}
+
+uint32_t flow_n_complete(struct flow *f)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&f->lock);
+	n = f->n_complete;
+	pthread_mutex_unlock(&f->lock);
+	return n;
 }
 
 void flow_release(struct flow *f, struct batch *b)

@@ -106,6 +106,8 @@ void flow_complete(struct flow *f, struct batch *b);
  * stopping.
  */
 int flow_next(struct flow *f, uint64_t deadline, struct batch **ret);
+/* Batches that are complete and not taken by flow_next. */
+uint32_t flow_n_complete(struct flow *f);
 /* In the order of flow_next. */
 void flow_release(struct flow *f, struct batch *b);
 

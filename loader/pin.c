@@ -176,6 +176,16 @@ int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret)
 	return r;
 }
 
+uint32_t pin_n_ready(struct pin *p)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&p->lock);
+	n = (uint32_t)(p->n_in - p->n_out);
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
 void pin_release(struct pin *p, struct delivery *d)
 {
 	pinned_put(p->pool, d->pinned);

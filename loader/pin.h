@@ -25,6 +25,8 @@ void pin_free(struct pin *p);
 
 /* As flow_next: -ETIMEDOUT, -ECANCELED. */
 int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret);
+/* Batches that pin_next would give at once. */
+uint32_t pin_n_ready(struct pin *p);
 /* The device has the batch. In the order of pin_next. */
 void pin_release(struct pin *p, struct delivery *d);
 /* Whoever waits gets -ECANCELED. */

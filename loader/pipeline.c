@@ -79,6 +79,7 @@ static int start(struct pipeline *p, struct err *err)
 				   .prep = c->prep,
 				   .data = c->data,
 				   .tick = c->tick,
+				   .trace = c->trace,
 				   .seed = c->seed,
 				   .depth = MAX(c->queue_depth / c->workers,
 						1) };
@@ -203,6 +204,7 @@ static double read_share(const struct pipeline *p, const struct delivery *d)
 static void count_samples(const struct pipeline *p, struct delivery *d)
 {
 	for (uint32_t i = 0; i < d->n; i++) {
+		d->batch_bytes += d->place[i].n;
 		if (d->place[i].error < 0)
 			d->n_failed++;
 		else
@@ -210,9 +212,15 @@ static void count_samples(const struct pipeline *p, struct delivery *d)
 	}
 }
 
+static uint32_t n_queued(struct pipeline *p)
+{
+	return flow_n_complete(p->flow) + (p->pin ? pin_n_ready(p->pin) : 0);
+}
+
 int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 		  struct err *err)
 {
+	uint32_t queued;
 	int r;
 
 	if (p->n_left == 0)
@@ -228,6 +236,7 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 		p->n_left -= ret->n;
 		return 0;
 	}
+	queued = n_queued(p);
 	r = wait_for(p, idle, ret);
 	if (r == -ETIMEDOUT) {
 		for (uint32_t i = 0; i < p->c.workers; i++)
@@ -242,6 +251,7 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 		return why < 0 ? why : r;
 	}
 	count_samples(p, ret);
+	ret->queued = queued;
 	p->n_left -= ret->n;
 	return 0;
 }
@@ -254,10 +264,10 @@ void pipeline_release(struct pipeline *p, struct delivery *d)
 		flow_release(p->flow, d->batch);
 }
 
-void pipeline_times(struct pipeline *p, struct hist *read, struct hist *prep)
+void pipeline_work(struct pipeline *p, struct work *ret)
 {
 	if (p->workers)
-		workers_times(p->workers, read, prep);
+		workers_work(p->workers, ret);
 }
 
 struct worker_failures pipeline_failures(struct pipeline *p)

@@ -28,6 +28,7 @@ struct pipeline_config {
 	const struct prep_ops *prep;
 	const struct gpu_law *pin; /* NULL: no pin stage */
 	struct tick *tick;
+	struct trace *trace; /* NULL: no timeline is wanted */
 	uint64_t seed;
 	uint32_t workers;     /* >= 1 */
 	uint32_t queue_depth; /* reads on their way, over all workers */
@@ -66,9 +67,9 @@ void pipeline_interrupt(struct pipeline *p);
 /* After that: wait until all threads have ended. */
 void pipeline_join(struct pipeline *p);
 
-/* Read and prep times of the epoch, which must have been consumed or, after
- * an interrupt, joined. */
-void pipeline_times(struct pipeline *p, struct hist *read, struct hist *prep);
+/* What the workers did in the epoch, which must have been consumed or, after
+ * an interrupt, joined; added up in *ret. */
+void pipeline_work(struct pipeline *p, struct work *ret);
 struct worker_failures pipeline_failures(struct pipeline *p);
 
 #endif

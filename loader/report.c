@@ -67,14 +67,15 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:b}",
+		"s:o, s:o, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
 		"time_scale", o->time_scale, "host", host_json(), "profile",
 		profile_json(r), "epochs", epochs_json(r), "totals",
-		account_json(&r->total, true), "ceiling",
-		ceiling_json(&r->ceiling), "timer_error_us",
+		account_json(&r->total, true), "warm",
+		r->n_epochs > 1 ? account_json(&r->warm, true) : json_null(),
+		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
 		"interrupted", r->interrupted);
 }
@@ -131,8 +132,8 @@ static void bottleneck(const struct report *r, FILE *f)
 			"time, %.0f %% for reads (p50 %.3g ms, p99 %.3g ms); "
 			"faster storage or a larger cache would help, more "
 			"preprocessing cores would not.\n",
-			wait, share, hist_quantile(&a->read, .5) / 1e6,
-			hist_quantile(&a->read, .99) / 1e6);
+			wait, share, hist_quantile(&a->work.read, .5) / 1e6,
+			hist_quantile(&a->work.read, .99) / 1e6);
 	else if (most == prep)
 		fprintf(f,
 			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
@@ -140,7 +141,7 @@ static void bottleneck(const struct report *r, FILE *f)
 			"%llu workers); more cores or cheaper preprocessing "
 			"would help, faster storage would not.\n",
 			wait, share, r->options->prep,
-			hist_quantile(&a->prep, .5) / 1e6,
+			hist_quantile(&a->work.prep, .5) / 1e6,
 			(unsigned long long)r->options->workers);
 	else if (most == a->pin_stall_ns)
 		fprintf(f,
@@ -177,6 +178,8 @@ void report_summary(const struct report *r, FILE *f)
 			 (unsigned long long)r->epoch[i]->epoch);
 		row(r->epoch[i], name, f);
 	}
+	if (r->n_epochs > 2)
+		row(&r->warm, "warm", f);
 	if (r->n_epochs > 1)
 		row(&r->total, "all", f);
 	if (r->total.steps)

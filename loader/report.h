@@ -23,6 +23,7 @@ struct report {
 	struct account **epoch; /* n_epochs */
 	size_t n_epochs;
 	struct account total;
+	struct account warm; /* all epochs but the first */
 	bool interrupted;
 };
 

@@ -2,10 +2,12 @@
 #include "loader/train.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/units.h"
 #include "common/util.h"
+#include "loader/step_log.h"
 
 /* Of the ceiling's run. arbitrary: enough steps to average over, short enough
  * not to be noticed before a training run */
@@ -37,6 +39,44 @@ struct pace {
 	uint64_t first_end; /* deadline: the first step ends */
 };
 
+/* A stall of the GPU on the timeline; returns where the next one begins. */
+static uint64_t show_stall(struct train *t, const char *name, uint64_t from,
+			   uint64_t ns, uint64_t step)
+{
+	if (ns)
+		trace_slice(t->trace, TRACE_IDLE, name, from, from + ns,
+			    "\"step\":%" PRIu64, step);
+	return from + ns;
+}
+
+/* To the timeline and the log of steps, where there are any. */
+static void show(struct train *t, const struct account *a, uint64_t idle,
+		 const struct delivery *d, const struct gpu_step *s)
+{
+	struct stalls stalls = account_stalls(idle, d, s);
+	uint64_t n = a->steps - 1, at = idle;
+
+	if (t->step_log)
+		step_log_add(t->step_log, a->epoch, n, idle, d, s);
+	if (!t->trace)
+		return;
+	at = show_stall(t, "fetch", at, stalls.fetch_ns, n);
+	at = show_stall(t, "prep", at, stalls.prep_ns, n);
+	at = show_stall(t, "pin", at, stalls.pin_ns, n);
+	show_stall(t, "transfer", at, s->transfer_stall_ns, n);
+	if (d->pin_ns)
+		trace_slice(t->trace, TRACE_PIN, "pin", d->ready_ns - d->pin_ns,
+			    d->ready_ns, "\"step\":%" PRIu64, n);
+	trace_slice(t->trace, TRACE_COPY, "copy", s->copy_start, s->copy_end,
+		    "\"step\":%" PRIu64 ",\"bytes\":%" PRIu64, n,
+		    d->batch_bytes);
+	trace_slice(t->trace, TRACE_COMPUTE, "step", s->compute_start,
+		    s->compute_end,
+		    "\"step\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"samples\":%u",
+		    n, a->epoch, d->n);
+	trace_counter(t->trace, "batches ready", s->copy_start, d->queued);
+}
+
 static void step(struct train *t, struct gpu *g, struct pace *pace,
 		 struct delivery *d, struct account *a)
 {
@@ -46,6 +86,7 @@ static void step(struct train *t, struct gpu *g, struct pace *pace,
 
 	gpu_submit(g, d->ready_ns, c.copy_ns, c.compute_ns, &s);
 	account_step(a, idle, d, &s);
+	show(t, a, idle, d, &s);
 	tick_wait(t->tick, s.copy_end);
 	pipeline_release(t->pipeline, d);
 	tick_wait(t->tick, s.compute_start);
@@ -86,7 +127,7 @@ int train_epoch(struct train *t, uint64_t epoch, const uint32_t *order,
 	if (r == -ECANCELED)
 		pipeline_join(t->pipeline);
 	if (r == -ENODATA || r == -ECANCELED)
-		pipeline_times(t->pipeline, &ret->read, &ret->prep);
+		pipeline_work(t->pipeline, &ret->work);
 	return r == -ENODATA ? 0 : r;
 }
 
@@ -123,6 +164,8 @@ int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
 
 	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
 	t.stepped = NULL;
+	t.trace = NULL;
+	t.step_log = NULL;
 	t.tick = tick_new(ret->time_scale, TICK_DEFAULT_SPIN_NS);
 	if (!t.tick)
 		return err_set(err, -ENOMEM, "out of memory");

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "emu/gpu.h"
 #include "loader/account.h"
@@ -23,7 +24,9 @@ struct train {
 	const struct gpu_profile *gpu;
 	const struct gpu_model *model;
 	enum gpu_transfer transfer;
-	bool pinned; /* batches come from page-locked memory */
+	bool pinned;	     /* batches come from page-locked memory */
+	struct trace *trace; /* NULL: no timeline is wanted */
+	FILE *step_log;	     /* NULL: no line for each step */
 	/* Called after each step; NULL: nobody wants to know. */
 	void (*stepped)(void *ctx);
 	void *ctx;

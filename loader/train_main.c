@@ -13,6 +13,7 @@
 #include "loader/interrupt.h"
 #include "loader/mount.h"
 #include "loader/report.h"
+#include "loader/step_log.h"
 #include "loader/train.h"
 #include "loader/train_options.h"
 
@@ -26,6 +27,8 @@ struct run {
 	struct tick *tick;
 	struct pipeline *pipeline;
 	struct train train;
+	struct trace *trace; /* NULL: not asked for */
+	FILE *step_log;	     /* NULL: not asked for */
 	struct interrupt interrupt;
 	struct progress progress;
 	uint32_t *order;
@@ -132,6 +135,7 @@ static int start(struct run *run, struct err *err)
 		.engine = run->choice.engine,
 		.prep = run->choice.prep,
 		.pin = o->pin ? &run->gpu.pin_copy : NULL,
+		.trace = run->trace,
 		.seed = o->common.seed,
 		.workers = (uint32_t)o->workers,
 		.queue_depth = (uint32_t)o->queue_depth,
@@ -142,6 +146,8 @@ static int start(struct run *run, struct err *err)
 	int r;
 
 	run->train = (struct train){
+		.trace = run->trace,
+		.step_log = run->step_log,
 		.gpu = &run->gpu,
 		.model = run->model,
 		.transfer = run->choice.transfer,
@@ -178,6 +184,32 @@ static int make_order(struct run *run, uint64_t epoch, struct err *err)
 	if (!run->choice.engine->next)
 		return 0;
 	return run->choice.order->fill(&in, run->order, err);
+}
+
+static int open_logs(struct run *run, struct err *err)
+{
+	const struct train_options *o = &run->options;
+	int r = 0;
+
+	if (o->trace)
+		r = trace_open(o->trace, &run->trace, err);
+	if (r == 0 && o->steps)
+		r = step_log_open(o->steps, &run->step_log, err);
+	return r;
+}
+
+/* Once nobody writes to them any more. */
+static int close_logs(struct run *run, struct err *err)
+{
+	int r = step_log_close(run->step_log, run->options.steps, err);
+
+	run->step_log = NULL;
+	if (r == 0)
+		r = trace_close(run->trace, err);
+	else
+		trace_close(run->trace, NULL);
+	run->trace = NULL;
+	return r;
 }
 
 static int train_one(struct run *run, uint64_t epoch, struct account *a,
@@ -224,6 +256,8 @@ static int train_all(struct run *run, struct err *err)
 		report->epoch[report->n_epochs++] = a;
 		r = train_one(run, e, a, err);
 		account_merge(&report->total, a);
+		if (e)
+			account_merge(&report->warm, a);
 	}
 	progress_end(&run->progress);
 	if (r == -ECANCELED) {
@@ -274,9 +308,13 @@ static int train(struct run *run)
 	if (r == 0)
 		r = load_data(run, &err);
 	if (r == 0)
+		r = open_logs(run, &err);
+	if (r == 0)
 		r = start(run, &err);
 	if (r == 0)
 		r = train_all(run, &err);
+	if (r == 0)
+		r = close_logs(run, &err);
 	if (r < 0)
 		return cli_fail(r, &err);
 	run->report.options = &run->options;
@@ -291,6 +329,7 @@ static void fini(struct run *run)
 {
 	interrupt_end(&run->interrupt);
 	pipeline_free(run->pipeline);
+	close_logs(run, NULL);
 	tick_free(run->tick);
 	mount_fini(&run->mount);
 	dataset_close(&run->data);

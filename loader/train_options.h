@@ -22,7 +22,8 @@ struct train_options {
 	bool pin, drop_last, extrapolate;
 	double time_scale;
 	char *progress, *transfer;
-	uint64_t samples; /* of an epoch without files */
+	char *trace, *steps; /* files; NULL: not wanted */
+	uint64_t samples;    /* of an epoch without files */
 };
 
 extern const struct conf_field train_fields[];

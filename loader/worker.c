@@ -2,6 +2,7 @@
 #include "loader/worker.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ struct feed {
 	struct fetch **unused; /* a stack, the warmest on top */
 	uint32_t n_unused;
 
-	struct hist read, prep_time;
+	struct work work;
 
 	pthread_mutex_t clock_lock;
 	enum doing doing;	 /* clock_lock */
@@ -131,6 +132,8 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 
 void feed_done(struct feed *f, struct fetch *x, int64_t result)
 {
+	if (result > 0)
+		f->work.bytes_read += (uint64_t)result;
 	if (result < 0)
 		x->error = (int)result;
 	else
@@ -164,7 +167,7 @@ static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 {
 	const struct worker_config *c = f->c;
 	char *out = x->window->out.data + c->stride * slot;
-	uint64_t id = x->window->epoch * c->data->n + x->sample, start;
+	uint64_t id = x->window->epoch * c->data->n + x->sample, start, end;
 	struct rng rng = rng_stream(c->seed, "prep", id);
 
 	if (x->error < 0) {
@@ -173,7 +176,10 @@ static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 	}
 	start = turn_to(f, PREPARING);
 	x->error = c->prep->run(f->prep, x->buf, x->size, &rng, out);
-	hist_add(&f->prep_time, turn_to(f, READING) - start);
+	end = turn_to(f, READING);
+	hist_add(&f->work.prep, end - start);
+	trace_slice(c->trace, TRACE_WORKER + f->index, "prep", start, end,
+		    "\"sample\":%u,\"error\":%d", x->sample, x->error);
 	if (x->error < 0)
 		memset(out, 0, c->sample_bytes);
 	return out;
@@ -210,7 +216,11 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	struct place *p = &w->place[slot];
 	struct batch *b = flow_batch(c->flow, w, slot);
 
-	hist_add(&f->read, x->done_ns - x->start_ns);
+	hist_add(&f->work.read, x->done_ns - x->start_ns);
+	trace_overlap(c->trace, TRACE_WORKER + f->index, "read", x->start_ns,
+		      x->done_ns,
+		      "\"sample\":%u,\"bytes\":%" PRIu64 ",\"error\":%d",
+		      x->sample, x->size, x->error);
 	if (c->stride) {
 		p->data = prepare(f, x, slot);
 		p->n = c->sample_bytes;
@@ -402,14 +412,14 @@ struct worker_failures workers_failures(struct workers *w)
 	return ret;
 }
 
-void workers_times(struct workers *w, struct hist *read, struct hist *prep)
+void workers_work(struct workers *w, struct work *ret)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
-		struct feed *f = &w->feed[i];
+		struct work *own = &w->feed[i].work;
 
-		hist_merge(read, &f->read);
-		hist_merge(prep, &f->prep_time);
-		memset(&f->read, 0, sizeof(f->read));
-		memset(&f->prep_time, 0, sizeof(f->prep_time));
+		hist_merge(&ret->read, &own->read);
+		hist_merge(&ret->prep, &own->prep);
+		ret->bytes_read += own->bytes_read;
+		memset(own, 0, sizeof(*own));
 	}
 }

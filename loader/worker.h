@@ -18,6 +18,7 @@
 #include "loader/engine.h"
 #include "loader/flow.h"
 #include "loader/prep.h"
+#include "loader/trace.h"
 
 struct worker_config {
 	const struct engine_ops *engine;
@@ -26,9 +27,10 @@ struct worker_config {
 	struct tick *tick;
 	struct flow *flow;
 	uint64_t seed;
-	uint32_t depth; /* reads on their way, per worker */
-	uint32_t lease; /* samples taken from the flow at once */
-	size_t stride;	/* as struct flow_config */
+	uint32_t depth;	     /* reads on their way, per worker */
+	uint32_t lease;	     /* samples taken from the flow at once */
+	struct trace *trace; /* may be NULL */
+	size_t stride;	     /* as struct flow_config */
 	size_t sample_bytes;
 };
 
@@ -58,8 +60,12 @@ struct worker_failures {
 };
 struct worker_failures workers_failures(struct workers *w);
 
-/* Add each sample's read and prep time (emulated ns) since the last call to
- * the histograms. No sample may be on its way. */
-void workers_times(struct workers *w, struct hist *read, struct hist *prep);
+/* What the workers did since the last call. */
+struct work {
+	struct hist read, prep; /* of each sample, emulated ns */
+	uint64_t bytes_read;
+};
+/* Add it up in *ret. No sample may be on its way. */
+void workers_work(struct workers *w, struct work *ret);
 
 #endif

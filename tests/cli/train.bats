@@ -72,7 +72,7 @@ on_pace()
 	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --workers 2 \
 		--time-scale 0.01 --seed 7 --json "$JSON"
 	[ "$status" -eq 0 ]
-	check "set('gpemu command config seed time_scale host profile epochs totals ceiling timer_error_us fs interrupted'.split()) == set(j)"
+	check "set('gpemu command config seed time_scale host profile epochs totals warm ceiling timer_error_us fs interrupted'.split()) == set(j)"
 	check "set('epoch seconds wall_seconds steps samples bytes samples_per_s mib_per_s au compute_s transfer_s pin_s allreduce_s data_wait_s fetch_stall_s prep_stall_s first_batch_s step_ms read_ms prep_ms cpu_s cpu_s_per_gib hits misses'.split()) <= set(e)"
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
@@ -248,4 +248,35 @@ on_pace()
 	run low "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 8 --pin off \
 		--time-scale 0.01
 	[ "$status" -eq 0 ]
+}
+
+@test "trace and steps: every sample, every step, stalls that add up" {
+	raw 12 3000
+	run "$TRAIN" --data "$TMP/raw" --loader async --prep none -b 4 -e 2 --workers 2 \
+		--time-scale 0.01 --trace "$TMP/trace" --steps "$TMP/steps" --json "$JSON"
+	[ "$status" -eq 0 ]
+	python3 - "$JSON" "$TMP/trace" "$TMP/steps" <<-'PY'
+		import csv, json, sys
+		record, trace = (json.load(open(p)) for p in sys.argv[1:3])
+		steps = list(csv.DictReader(open(sys.argv[3])))
+		named = lambda ph, name: [e for e in trace if e['ph'] == ph and e['name'] == name]
+		# two epochs of twelve samples in three steps
+		for ph in 'be':
+		    assert len(named(ph, 'read')) == 24
+		assert sorted(e['args']['sample'] for e in named('b', 'read')) == sorted(2 * list(range(12)))
+		assert len(named('X', 'step')) == len(named('X', 'copy')) == len(steps) == 6
+		for cause in ('fetch', 'transfer'):
+		    total = record['totals'][cause + '_stall_s']
+		    assert abs(sum(float(s[cause + '_stall_s']) for s in steps) - total) < 1e-6, cause
+		    assert abs(sum(e['dur'] for e in named('X', cause)) - total * 1e6) < 1, cause
+		compute = sum(e['dur'] for e in named('X', 'step'))
+		assert abs(compute - record['totals']['compute_s'] * 1e6) < 1
+		assert record['totals']['bytes_read'] == record['totals']['batch_bytes'] == 24 * 3000
+		assert record['warm']['samples'] == 12
+	PY
+	run "$TRAIN" --data "$TMP/raw" --prep none -b 4 --trace /dev/full
+	[ "$status" -eq 1 ]
+	[[ $output == *"/dev/full: "* ]]
+	run "$TRAIN" --data "$TMP/raw" --prep none -b 4 --steps "$TMP/no/where"
+	[ "$status" -eq 1 ]
 }

@@ -248,15 +248,15 @@ static bool run(const struct fixture *f, const struct engine_ops *e,
 		const struct shape *s, struct seen *seen)
 {
 	struct pipeline *p = pipeline(f, e, s);
-	struct hist read = { 0 }, prep = { 0 };
+	struct work work = { 0 };
 
 	if (!p)
 		return false;
 	one_epoch(f, p, e, s, 0, seen);
 	if (s->n == N)
 		one_epoch(f, p, e, s, 1, seen);
-	pipeline_times(p, &read, &prep);
-	assert_int_equal(read.n, s->n == N ? 2 * N : s->n);
+	pipeline_work(p, &work);
+	assert_int_equal(work.read.n, s->n == N ? 2 * N : s->n);
 	pipeline_free(p);
 	return true;
 }
