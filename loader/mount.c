@@ -56,24 +56,24 @@ void mount_fini(struct mount *m)
 	m->dir = NULL;
 }
 
-int mount_mark_epoch(const struct mount *m, struct err *err)
+int mount_command(const struct mount *m, const char *command, struct err *err)
 {
-	static const char line[] = "epoch\n";
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = in_dir(m, "control");
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (!m->dir)
-		return 0;
-	path = in_dir(m, "control");
 	if (!path)
 		return err_set(err, -ENOMEM, "out of memory");
 	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0 && write(fd, line, sizeof(line) - 1) > 0)
+	if (fd >= 0 && write(fd, command, strlen(command)) > 0)
 		return 0;
 	r = -errno;
-	return err_set(err, r, "%s: cannot mark an epoch: %s", path,
-		       strerror(-r));
+	return err_set(err, r, "%s: '%s': %s", path, command, strerror(-r));
+}
+
+int mount_mark_epoch(const struct mount *m, struct err *err)
+{
+	return m->dir ? mount_command(m, "epoch", err) : 0;
 }
 
 json_t *mount_stats(const struct mount *m)

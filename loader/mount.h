@@ -21,6 +21,9 @@ struct mount {
 void mount_find(const char *dir, struct mount *ret);
 void mount_fini(struct mount *m);
 
+/* Write a command to `control`. -errno with a text; there must be a mount. */
+int mount_command(const struct mount *m, const char *command, struct err *err);
+
 /*
  * From here on the mount counts for a new epoch. 0 when there is no mount;
  * -errno with a text.

@@ -67,7 +67,7 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:b}",
+		"s:o, s:o, s:o, s:o?, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
@@ -77,6 +77,10 @@ json_t *report_json(const struct report *r)
 		r->n_epochs > 1 ? account_json(&r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
+		"analysis",
+		r->analysis.samples
+			? analysis_json(&r->analysis, r->epoch, r->n_epochs)
+			: NULL,
 		"interrupted", r->interrupted);
 }
 
@@ -160,6 +164,23 @@ static void bottleneck(const struct report *r, FILE *f)
 			seconds(a->transfer_ns) * 1e3 / (double)a->steps);
 }
 
+static void predicted(const struct report *r, FILE *f)
+{
+	json_auto_t *j = analysis_json(&r->analysis, r->epoch, r->n_epochs);
+	json_t *e;
+	size_t i;
+
+	analysis_print(&r->analysis, f);
+	json_array_foreach (json_object_get(j, "epochs"), i, e)
+		fprintf(f,
+			"Epoch %zu, %.1f %% cached: %.2f s predicted, %.2f s "
+			"measured (%+.1f %%)\n",
+			i, 100 * json_real_value(json_object_get(e, "cached")),
+			json_real_value(json_object_get(e, "predicted_s")),
+			json_real_value(json_object_get(e, "seconds")),
+			-100 * json_real_value(json_object_get(e, "error")));
+}
+
 void report_summary(const struct report *r, FILE *f)
 {
 	char name[24];
@@ -184,4 +205,6 @@ void report_summary(const struct report *r, FILE *f)
 		row(&r->total, "all", f);
 	if (r->total.steps)
 		bottleneck(r, f);
+	if (r->analysis.samples)
+		predicted(r, f);
 }

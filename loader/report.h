@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "loader/account.h"
+#include "loader/analyze.h"
 #include "loader/mount.h"
 #include "loader/train.h"
 #include "loader/train_options.h"
@@ -23,7 +24,8 @@ struct report {
 	struct account **epoch; /* n_epochs */
 	size_t n_epochs;
 	struct account total;
-	struct account warm; /* all epochs but the first */
+	struct account warm;	  /* all epochs but the first */
+	struct analysis analysis; /* samples 0: not asked for */
 	bool interrupted;
 };
 

@@ -25,7 +25,8 @@ struct run {
 	struct dataset data;
 	struct mount mount;
 	struct tick *tick;
-	struct pipeline *pipeline;
+	struct pipeline *_Atomic pipeline;
+	atomic_bool stop; /* interrupted */
 	struct train train;
 	struct trace *trace; /* NULL: not asked for */
 	FILE *step_log;	     /* NULL: not asked for */
@@ -82,8 +83,12 @@ static void stepped(void *ctx)
 static void interrupted(void *ctx)
 {
 	struct run *run = ctx;
+	struct pipeline *p;
 
-	pipeline_interrupt(run->pipeline);
+	atomic_store(&run->stop, true);
+	p = run->pipeline;
+	if (p)
+		pipeline_interrupt(p);
 }
 
 static int load_gpu(struct run *run, struct err *err)
@@ -127,6 +132,39 @@ static int load_data(struct run *run, struct err *err)
 	return run->order ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+static int make_order(struct run *run, uint64_t epoch, struct err *err)
+{
+	struct order_input in = { .seed = run->options.common.seed,
+				  .epoch = epoch,
+				  .n = run->n,
+				  .group = run->data.group,
+				  .n_groups = run->data.n_groups,
+				  .window = 1 };
+
+	if (!run->choice.engine->next)
+		return 0;
+	return run->choice.order->fill(&in, run->order, err);
+}
+
+static int analyze_first(struct run *run, const struct pipeline_config *c,
+			 struct err *err)
+{
+	const struct train_options *o = &run->options;
+	uint64_t n = MIN(run->n, o->analyze_steps * o->batch);
+	int r;
+
+	if (!run->choice.engine->next)
+		return err_set(err, -EINVAL,
+			       "--analyze needs a dataset, and an engine that "
+			       "reads it");
+	r = make_order(run, 0, err);
+	if (r < 0)
+		return r;
+	return analyze(c, &run->mount, run->order, n,
+		       run->report.ceiling.samples_per_s, &run->stop,
+		       &run->report.analysis, err);
+}
+
 static int start(struct run *run, struct err *err)
 {
 	const struct train_options *o = &run->options;
@@ -164,26 +202,19 @@ static int start(struct run *run, struct err *err)
 	if (!run->tick)
 		return err_set(err, -ENOMEM, "out of memory");
 	c.tick = run->train.tick = run->tick;
-	r = pipeline_new(&c, &run->pipeline, err);
+	run->interrupt = (struct interrupt){ .fn = interrupted, .ctx = run };
+	r = interrupt_begin(&run->interrupt);
+	if (r == 0 && o->analyze)
+		r = analyze_first(run, &c, err);
+	if (r == 0)
+		r = pipeline_new(&c, &run->train.pipeline, err);
 	if (r < 0)
 		return r;
-	run->train.pipeline = run->pipeline;
-	run->interrupt = (struct interrupt){ .fn = interrupted, .ctx = run };
-	return interrupt_begin(&run->interrupt);
-}
-
-static int make_order(struct run *run, uint64_t epoch, struct err *err)
-{
-	struct order_input in = { .seed = run->options.common.seed,
-				  .epoch = epoch,
-				  .n = run->n,
-				  .group = run->data.group,
-				  .n_groups = run->data.n_groups,
-				  .window = 1 };
-
-	if (!run->choice.engine->next)
-		return 0;
-	return run->choice.order->fill(&in, run->order, err);
+	run->pipeline = run->train.pipeline;
+	/* or was it before there was a pipeline? */
+	if (atomic_load(&run->stop))
+		pipeline_interrupt(run->pipeline);
+	return 0;
 }
 
 static int open_logs(struct run *run, struct err *err)

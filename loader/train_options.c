@@ -55,6 +55,12 @@ const struct conf_field train_fields[] = {
 	  .arg = "N", .help = "samples of an epoch, with --loader null" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
+	{ FIELD("analyze", CONF_BOOL, analyze),
+	  .help = "first measure the stages one by one, and predict the "
+		  "epoch for any cache" },
+	{ FIELD("analyze_steps", CONF_UINT, analyze_steps), .min = 1,
+	  .max = 1e9, .arg = "N",
+	  .help = "batches that each of those measurements takes" },
 	{ FIELD("trace", CONF_STRING, trace), .arg = "FILE",
 	  .help = "write a timeline for Perfetto or Chrome's about:tracing" },
 	{ FIELD("steps", CONF_STRING, steps), .arg = "FILE",
@@ -81,6 +87,7 @@ void train_options_init(struct train_options *o)
 		.time_scale = 1,
 		.progress = strdup("auto"),
 		.transfer = strdup("overlap"),
+		.analyze_steps = 32,
 		.samples = IMAGENET_SAMPLES,
 	};
 }

@@ -19,7 +19,8 @@ struct train_options {
 	uint64_t queue_depth, superbatch;
 	char *order, *prep;
 	uint64_t prefetch;
-	bool pin, drop_last, extrapolate;
+	bool pin, drop_last, extrapolate, analyze;
+	uint64_t analyze_steps;
 	double time_scale;
 	char *progress, *transfer;
 	char *trace, *steps; /* files; NULL: not wanted */
