@@ -249,6 +249,13 @@ void front_file_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	struct read *r;
 
 	(void)ino;
+	/* In passthrough mode only advice to read ahead (readahead(2),
+	 * POSIX_FADV_WILLNEED) comes here, for pages that nobody will look
+	 * at. An end of file would make the kernel cut the file's size. */
+	if (!file->handle && file->counted) {
+		fuse_reply_err(req, EIO);
+		return;
+	}
 	if (!file->handle) {
 		reply_text(req, file, size, (size_t)offset);
 		return;
