@@ -80,8 +80,7 @@ static void reopen(struct pair *p)
 	}
 	p->size = (uint64_t)lseek(p->fd[0], 0, SEEK_END);
 	if ((uint64_t)lseek(p->fd[1], 0, SEEK_END) != p->size)
-		fail(p, "lseek", (uint64_t)lseek(p->fd[1], 0, SEEK_END),
-		     p->size, "another size");
+		fail(p, "lseek", p->size, 0, "another size");
 }
 
 /* --- ways to read; each returns bytes, or -errno ------------------------ */
