@@ -277,15 +277,12 @@ void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 	};
 }
 
-uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
-				   const struct gpu_model *m)
+uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
+				     const struct gpu_model *m)
 {
 	double usable = p->usable_memory * p->memory_mib;
-	/* what was measured did fit, whatever the estimate says */
-	uint64_t lo = m->last_batch, hi = MAX_BATCH;
+	uint64_t lo = 0, hi = MAX_BATCH;
 
-	if (m->last_is_limit)
-		return m->last_batch;
 	while (lo < hi) {
 		uint64_t mid = hi - (hi - lo) / 2;
 		struct gpu_cost cost;
@@ -297,6 +294,14 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 			hi = mid - 1;
 	}
 	return lo;
+}
+
+uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
+				   const struct gpu_model *m)
+{
+	if (m->last_is_limit)
+		return m->last_batch;
+	return MAX(m->last_batch, gpu_profile_estimated_batch(p, m));
 }
 
 const char *gpu_origin_name(enum gpu_origin origin)

@@ -103,11 +103,19 @@ void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 
 /*
  * The largest batch whose step fits the device: where an out-of-memory point
- * was measured, the last batch before it; else the largest whose peak memory
- * (extrapolated beyond the table) is within usable_memory * memory_mib.
+ * was measured, the last batch before it; else the estimate, but no less than
+ * what was measured to fit.
  */
 uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 				   const struct gpu_model *m);
+
+/*
+ * The largest batch whose peak memory, extrapolated beyond the table, is
+ * within usable_memory * memory_mib: what the context, the allocator and the
+ * libraries' workspaces leave. What was measured is not asked; 0: none.
+ */
+uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
+				     const struct gpu_model *m);
 
 /* "measured", "interpolated", "extrapolated". */
 const char *gpu_origin_name(enum gpu_origin origin);

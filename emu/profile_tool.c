@@ -302,6 +302,8 @@ int main(int argc, char **argv)
 		  profile_tool_show },
 		{ "check", "read profiles and say what is wrong",
 		  profile_tool_check },
+		{ "fit", "which batch sizes fit a GPU's memory",
+		  profile_tool_fit },
 		{ "import", "make a GPU profile of measured tables",
 		  profile_tool_import },
 		{ "verify", "how far a GPU profile is from its tables",

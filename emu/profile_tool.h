@@ -21,6 +21,7 @@ int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 int profile_tool_list(int argc, char **argv);
 int profile_tool_show(int argc, char **argv);
 int profile_tool_check(int argc, char **argv);
+int profile_tool_fit(int argc, char **argv);
 int profile_tool_import(int argc, char **argv);
 int profile_tool_verify(int argc, char **argv);
 

@@ -171,3 +171,24 @@ one_line() {
 	GPEMU_PROFILES=$PWD/none run -1 gpemu-profile list
 	one_line
 }
+
+@test "fit: estimates of the largest batch, beside those that were measured" {
+	run -0 gpemu-profile fit --json all.json
+	[[ "${lines[-1]}" == *"estimates ("*" %) are within 7 % of"* ]]
+	python3 - all.json <<-'PY'
+		import json, sys
+		rows = [r for r in json.load(open(sys.argv[1])) if r['last_is_limit']]
+		close = [r for r in rows if abs(r['error']) <= .07]
+		print(len(close), len(rows))
+		assert len(rows) >= 90 and len(close) >= .9 * len(rows)
+		vgg = [r for r in rows if r['model'].startswith('vgg')]
+		assert len(vgg) >= 20
+	PY
+	run -0 gpemu-profile fit vgg16 p100
+	[[ "${lines[0]}" == *"largest batch is 175 (measured;"* ]]
+	[[ "${lines[-1]}" == *176*"too large"* ]]
+	run -0 gpemu-profile fit k80
+	[[ "$output" == *densenet121* ]]
+	run -1 gpemu-profile fit nosuch v100
+	one_line
+}
