@@ -17,7 +17,8 @@ struct plugin {
 	size_t state_size;   /* the host allocates this many zeroed bytes */
 };
 
-/* The entry called `name`; NULL and a text that lists the known ones. */
+/* The entry called `name`, where '-' may stand for '_'; NULL and a text that
+ * lists the known ones. */
 const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err);

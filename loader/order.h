@@ -5,6 +5,7 @@
 #ifndef GPEMU_LOADER_ORDER_H
 #define GPEMU_LOADER_ORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,13 +19,17 @@ struct order_input {
 	/* as struct dataset; NULL: each sample is a group of its own */
 	const uint32_t *group;
 	uint32_t n_groups;
-	/* groups that are open at once, for orders that mix within a window
-	 * of groups; >= 1 */
+	const uint64_t *size; /* n: bytes of each; NULL: not known */
+	uint32_t batch;	      /* samples a step */
+	/* Groups or pages that are open at once, for orders that mix within a
+	 * window of them; 0: the order's default. */
 	uint32_t window;
+	uint64_t page_bytes; /* >= 1, for orders by page */
 };
 
 struct order_ops {
 	struct plugin plugin;
+	bool by_group; /* without groups it is not worth having */
 	/*
 	 * Write the samples 0..n-1 to `ret`, each once. The same input gives
 	 * the same order on every machine. -ENOMEM, or -EINVAL when this order

@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "loader/order.h"
 
-enum { N = 1009 };
+enum { N = 1009, N_GROUPS = 60, PAGE = 1000 };
 
 static const struct order_ops *order(const char *name)
 {
@@ -18,16 +18,35 @@ static const struct order_ops *order(const char *name)
 	return container_of(p, struct order_ops, plugin);
 }
 
-static void fill(const struct order_ops *o, uint64_t seed, uint64_t epoch,
-		 size_t n, uint32_t *ret)
+/* Groups of all sizes, the first empty, their samples scattered; samples of
+ * all sizes, some of none, one larger than a page. */
+static struct order_input input(uint64_t seed, uint64_t epoch, size_t n)
 {
-	struct order_input in = {
-		.seed = seed, .epoch = epoch, .n = n, .window = 1
-	};
+	static uint32_t group[N];
+	static uint64_t size[N];
+
+	for (uint32_t i = 0; i < N; i++) {
+		group[i] = 1 + (i % 7 ? i : i * i) % (N_GROUPS - 1);
+		size[i] = i * 7919 % 400;
+	}
+	size[N / 2] = PAGE + 1;
+	return (struct order_input){ .seed = seed,
+				     .epoch = epoch,
+				     .n = n,
+				     .group = group,
+				     .n_groups = N_GROUPS,
+				     .size = size,
+				     .batch = 4,
+				     .page_bytes = PAGE };
+}
+
+static void fill(const struct order_ops *o, const struct order_input *in,
+		 uint32_t *ret)
+{
 	struct err err = { 0 };
 
-	if (o->fill(&in, ret, &err) < 0)
-		fail_msg("%s", err.text);
+	if (o->fill(in, ret, &err) < 0)
+		fail_msg("%s: %s", o->plugin.name, err.text);
 }
 
 static void assert_permutation(const uint32_t *v, size_t n)
@@ -43,28 +62,32 @@ static void assert_permutation(const uint32_t *v, size_t n)
 
 static void each_sample_once_an_epoch(void **state)
 {
-	static const size_t sizes[] = { 1, 2, N };
+	static const size_t sizes[] = { 1, 2, 500, N };
+	static const uint32_t windows[] = { 0, 1, 3, N_GROUPS, UINT32_MAX };
 	uint32_t v[N];
 
 	(void)state;
-	for (size_t p = 0; order_table[p]; p++) {
-		const struct order_ops *o =
-			container_of(order_table[p], struct order_ops, plugin);
+	for (size_t p = 0; order_table[p]; p++)
+		for (size_t k = 0; k < ARRAY_SIZE(sizes) * 3 * 2; k++) {
+			size_t n = sizes[k / 6];
+			struct order_input in = input(7, k % 3, n);
 
-		for (size_t s = 0; s < ARRAY_SIZE(sizes); s++)
-			for (uint64_t epoch = 0; epoch < 3; epoch++) {
-				memset(v, 0xff, sizeof(v));
-				fill(o, 7, epoch, sizes[s], v);
-				assert_permutation(v, sizes[s]);
-				/* nothing behind the end is written */
-				assert_true(sizes[s] == N ||
-					    v[sizes[s]] == UINT32_MAX);
-			}
-	}
+			if (k % 2)
+				in.group = NULL;
+			memset(v, 0xff, sizeof(v));
+			in.window = windows[k % ARRAY_SIZE(windows)];
+			fill(container_of(order_table[p], struct order_ops,
+					  plugin),
+			     &in, v);
+			assert_permutation(v, n);
+			/* nothing behind the end is written */
+			assert_true(n == N || v[n] == UINT32_MAX);
+		}
 }
 
 static void the_same_seed_gives_the_same_order(void **state)
 {
+	struct order_input in = input(42, 3, N);
 	uint32_t a[N], b[N];
 
 	(void)state;
@@ -72,38 +95,181 @@ static void the_same_seed_gives_the_same_order(void **state)
 		const struct order_ops *o =
 			container_of(order_table[p], struct order_ops, plugin);
 
-		fill(o, 42, 3, N, a);
-		fill(o, 42, 3, N, b);
+		fill(o, &in, a);
+		fill(o, &in, b);
 		assert_memory_equal(a, b, sizeof(a));
 	}
 }
 
-static void shuffle_depends_on_seed_and_epoch(void **state)
+static void random_orders_depend_on_seed_and_epoch(void **state)
 {
-	const struct order_ops *o = order("shuffle");
+	static const char *const names[] = { "shuffle", "torch", "group",
+					     "quasi_random" };
+	struct order_input one = input(42, 0, N), later = input(42, 1, N);
+	struct order_input other = input(43, 0, N);
 	uint32_t a[N], b[N];
-	size_t fixed = 0;
 
 	(void)state;
-	fill(o, 42, 0, N, a);
-	fill(o, 42, 1, N, b);
+	for (size_t p = 0; p < ARRAY_SIZE(names); p++) {
+		const struct order_ops *o = order(names[p]);
+		size_t fixed = 0;
+
+		fill(o, &one, a);
+		fill(o, &later, b);
+		assert_memory_not_equal(a, b, sizeof(a));
+		fill(o, &other, b);
+		assert_memory_not_equal(a, b, sizeof(a));
+		for (size_t i = 0; i < N; i++)
+			fixed += a[i] == i;
+		/* one is expected, or a few where neighbours stay together;
+		 * ten or more happen once in 10 million seeds */
+		assert_true(fixed < 10);
+	}
+}
+
+static void frozen_is_the_same_every_epoch(void **state)
+{
+	struct order_input one = input(42, 0, N), later = input(42, 1, N);
+	struct order_input other = input(43, 0, N);
+	uint32_t a[N], b[N];
+
+	(void)state;
+	fill(order("frozen"), &one, a);
+	fill(order("frozen"), &later, b);
+	assert_memory_equal(a, b, sizeof(a));
+	fill(order("shuffle"), &one, b);
+	assert_memory_equal(a, b, sizeof(a));
+	fill(order("frozen"), &other, b);
 	assert_memory_not_equal(a, b, sizeof(a));
-	fill(o, 43, 0, N, b);
-	assert_memory_not_equal(a, b, sizeof(a));
-	for (size_t i = 0; i < N; i++)
-		fixed += a[i] == i;
-	/* one is expected; ten or more happen once in 10 million seeds */
-	assert_true(fixed < 10);
 }
 
 static void sequential_is_in_order(void **state)
 {
+	struct order_input in = input(1, 5, N);
 	uint32_t v[N];
 
 	(void)state;
-	fill(order("sequential"), 1, 5, N, v);
+	fill(order("sequential"), &in, v);
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(v[i], i);
+}
+
+/*
+ * Made with Debian's python3-torch 1.13:
+ *	for n, s, e in ...:
+ *	    p = torch.randperm(n, generator=torch.Generator().manual_seed(
+ *	        s + e)).tolist()
+ *	    print(n, s, e, p[:4], sum(i * v for i, v in enumerate(p)) % 2**64)
+ * tests/cli/order.bats compares more of them where torch is installed.
+ */
+static void torch_is_that_of_torch(void **state)
+{
+	static const struct {
+		size_t n;
+		uint64_t seed, epoch;
+		uint32_t first[4];
+		uint64_t sum; /* of index times value */
+	} table[] = {
+		{ 1, 0u, 0, { 0, 0, 0, 0 }, 0u },
+		{ 2, 1u, 0, { 1, 0, 0, 0 }, 0u },
+		{ 10, 0u, 0, { 4, 1, 7, 5 }, 209u },
+		{ 10, 42u, 3, { 7, 6, 5, 3 }, 167u },
+		{ 700, 7u, 1, { 323, 41, 125, 664 }, 82591166u },
+		{ 1281167,
+		  42u,
+		  0,
+		  { 772957, 412848, 214023, 1211721 },
+		  525830684188255750u },
+		{ 1281167,
+		  4294967295u,
+		  1,
+		  { 1069931, 571398, 762430, 399643 },
+		  525632212876822078u },
+		{ 1000, 4294967301u, 2, { 615, 284, 599, 580 }, 251046965u },
+	};
+
+	(void)state;
+	for (size_t t = 0; t < ARRAY_SIZE(table); t++) {
+		struct order_input in = { .seed = table[t].seed,
+					  .epoch = table[t].epoch,
+					  .n = table[t].n };
+		_cleanup_free_ uint32_t *v = calloc(in.n, sizeof(*v));
+		uint64_t sum = 0;
+
+		fill(order("torch"), &in, v);
+		for (size_t i = 0; i < in.n; i++)
+			sum += i * v[i];
+		for (size_t i = 0; i < MIN(in.n, 4); i++)
+			assert_int_equal(v[i], table[t].first[i]);
+		assert_true(sum == table[t].sum);
+	}
+}
+
+/* How many of the classes that `of` makes of the samples are begun and not
+ * finished at once, at most. */
+static uint32_t most_open(const uint32_t *v, const uint32_t *of)
+{
+	uint32_t left[N] = { 0 }, begun[N] = { 0 };
+	uint32_t open = 0, most = 0;
+
+	for (size_t i = 0; i < N; i++)
+		left[of[i]]++;
+	for (size_t i = 0; i < N; i++) {
+		uint32_t k = of[v[i]];
+
+		open += begun[k]++ == 0;
+		most = MAX(most, open);
+		open -= --left[k] == 0;
+	}
+	return most;
+}
+
+static void group_keeps_a_window_of_groups_open(void **state)
+{
+	struct order_input in = input(3, 0, N);
+	uint32_t v[N], most;
+
+	(void)state;
+	for (in.window = 1; in.window <= 16; in.window *= 4) {
+		fill(order("group"), &in, v);
+		most = most_open(v, in.group);
+		assert_int_equal(most, in.window);
+	}
+	/* two batches of 4 are less than a group of 17 */
+	in.window = 0;
+	fill(order("group"), &in, v);
+	assert_int_equal(most_open(v, in.group), 1);
+}
+
+static void quasi_random_keeps_a_window_of_pages_open(void **state)
+{
+	struct order_input in = input(3, 0, N);
+	uint32_t v[N], page[N] = { 0 }, n_pages = 0;
+	uint64_t used = 0;
+	size_t together = 0;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		if (used + in.size[i] > PAGE) {
+			n_pages++;
+			used = 0;
+		}
+		used += in.size[i];
+		page[i] = n_pages;
+	}
+	assert_true(n_pages > 200);
+	in.window = 1;
+	fill(order("quasi_random"), &in, v);
+	assert_int_equal(most_open(v, page), 1);
+	in.window = 0; /* 2 * batch, as FFCV */
+	fill(order("quasi_random"), &in, v);
+	assert_int_equal(most_open(v, page), 8);
+	/* a page follows itself once in 8 times */
+	for (size_t i = 1; i < N; i++)
+		together += page[v[i]] == page[v[i - 1]];
+	assert_in_range(together, N / 8 / 2, N / 8 * 2);
+	in.size = NULL;
+	assert_true(order("quasi_random")->fill(&in, v, NULL) < 0);
 }
 
 int main(void)
@@ -111,8 +277,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_sample_once_an_epoch),
 		cmocka_unit_test(the_same_seed_gives_the_same_order),
-		cmocka_unit_test(shuffle_depends_on_seed_and_epoch),
+		cmocka_unit_test(random_orders_depend_on_seed_and_epoch),
+		cmocka_unit_test(frozen_is_the_same_every_epoch),
 		cmocka_unit_test(sequential_is_in_order),
+		cmocka_unit_test(torch_is_that_of_torch),
+		cmocka_unit_test(group_keeps_a_window_of_groups_open),
+		cmocka_unit_test(quasi_random_keeps_a_window_of_pages_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
