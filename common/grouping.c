@@ -97,6 +97,8 @@ static int take_path(struct build *b, const char *path, bool begins,
 {
 	uint32_t file = b->files->find(b->files->ctx, path);
 
+	if (file == UINT32_MAX && b->files->skip_unknown)
+		return 0;
 	if (file == UINT32_MAX)
 		return err_set(b->err, -EINVAL, "%s:%zu: there is no file '%s'",
 			       name, line, path);
@@ -112,6 +114,7 @@ static int take_group(struct build *b, const char *text, const char *name,
 {
 	json_error_t why;
 	json_auto_t *group = json_loads(text, 0, &why);
+	uint32_t begin = b->n;
 	const json_t *path;
 	size_t i;
 	int r = 0;
@@ -127,7 +130,8 @@ static int take_group(struct build *b, const char *text, const char *name,
 			return err_set(b->err, -EINVAL,
 				       "%s:%zu: not an array of paths", name,
 				       line);
-		r = take_path(b, json_string_value(path), i == 0, name, line);
+		r = take_path(b, json_string_value(path), b->n == begin, name,
+			      line);
 		if (r < 0)
 			break;
 	}

@@ -40,6 +40,8 @@ struct grouping_files {
 	/* The file of this path; UINT32_MAX: none. */
 	uint32_t (*find)(const void *ctx, const char *path);
 	const void *ctx;
+	/* of a file with an order: paths that are not found are left out */
+	bool skip_unknown;
 };
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The gpemu-fs mount under a dataset, met by its files only:
- * MOUNTPOINT/.gpemu/stats (JSON) and MOUNTPOINT/.gpemu/control (a command a
- * line).
+ * MOUNTPOINT/.gpemu/stats (JSON), MOUNTPOINT/.gpemu/control (a command a line)
+ * and MOUNTPOINT/.gpemu/groups (a group a line, a JSON array of paths).
  */
 #ifndef GPEMU_LOADER_MOUNT_H
 #define GPEMU_LOADER_MOUNT_H
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "loader/dataset.h"
 
 struct mount {
 	char *dir; /* .../.gpemu; NULL: not on such a mount */
@@ -38,5 +39,14 @@ struct mount_hits {
 };
 /* The counters now; false when there are none. */
 bool mount_hits(const struct mount *m, struct mount_hits *ret);
+
+/*
+ * Give the samples of the dataset that was scanned at `dir` the groups in
+ * which the mount reads its files; a file of the dataset that no group names
+ * is one of its own. Nothing happens without a mount, when the mount does not
+ * group, or when the dataset has groups. -EINVAL with "path:line: what".
+ */
+int mount_groups(const struct mount *m, const char *dir, struct dataset *d,
+		 struct err *err);
 
 #endif

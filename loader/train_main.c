@@ -13,6 +13,7 @@
 #include "loader/interrupt.h"
 #include "loader/mount.h"
 #include "loader/report.h"
+#include "loader/schedule.h"
 #include "loader/step_log.h"
 #include "loader/train.h"
 #include "loader/train_options.h"
@@ -32,8 +33,7 @@ struct run {
 	FILE *step_log;	     /* NULL: not asked for */
 	struct interrupt interrupt;
 	struct progress progress;
-	uint32_t *order;
-	uint64_t n;	  /* samples of a whole epoch */
+	struct schedule schedule;
 	uint64_t n_steps; /* of the whole run */
 	uint64_t steps;	  /* done */
 	bool failure_named;
@@ -61,9 +61,10 @@ static uint64_t steps_of(const struct run *run, uint64_t samples)
 static uint64_t epoch_samples(const struct run *run)
 {
 	uint64_t batch = run->options.batch;
-	uint64_t steps = steps_of(run, run->n);
+	uint64_t steps = steps_of(run, run->schedule.n);
 
-	return MIN(run->n, MIN(steps, run->n_steps - run->steps) * batch);
+	return MIN(run->schedule.n,
+		   MIN(steps, run->n_steps - run->steps) * batch);
 }
 
 static void stepped(void *ctx)
@@ -105,52 +106,72 @@ static int load_gpu(struct run *run, struct err *err)
 			       err);
 }
 
-static int load_data(struct run *run, struct err *err)
+/* Once the samples are known. */
+static int plan(struct run *run, uint64_t n, struct err *err)
 {
 	const struct train_options *o = &run->options;
+	const struct dataset *d = &run->data;
+	struct schedule_config c = {
+		.order = run->choice.order,
+		.in = { .seed = o->common.seed,
+			.n = n,
+			.group = d->group,
+			.n_groups = d->n_groups,
+			.size = d->size,
+			.batch = (uint32_t)o->batch,
+			.window = (uint32_t)o->order_window,
+			.page_bytes = o->order_page },
+		.data = d->n ? d : NULL,
+		.rank = o->rank,
+		.world = o->world_size,
+		.drop_last = o->drop_last,
+		.replay = o->replay_order,
+		.dump = o->dump_order,
+	};
 	uint64_t steps;
-	int r = 0;
+	int r = schedule_open(&c, &run->schedule, err);
 
-	run->n = o->samples;
-	if (run->choice.engine->next) {
-		r = dataset_open(o->data, &run->data, err);
-		run->n = run->data.n;
-		mount_find(o->data, &run->mount);
-	}
 	if (r < 0)
 		return r;
-	steps = steps_of(run, run->n);
+	steps = steps_of(run, run->schedule.n);
 	if (steps == 0)
 		return err_set(err, -EINVAL,
 			       "%" PRIu64 " samples do not fill a batch of "
 			       "%" PRIu64 ", and --drop-last leaves it out",
-			       run->n, o->batch);
+			       run->schedule.n, o->batch);
 	run->n_steps = steps * o->epochs;
 	if (o->max_steps)
 		run->n_steps = MIN(run->n_steps, o->max_steps);
-	run->order = calloc(run->n, sizeof(*run->order));
-	return run->order ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return 0;
 }
 
-static int make_order(struct run *run, uint64_t epoch, struct err *err)
+static int load_data(struct run *run, struct err *err)
 {
-	struct order_input in = { .seed = run->options.common.seed,
-				  .epoch = epoch,
-				  .n = run->n,
-				  .group = run->data.group,
-				  .n_groups = run->data.n_groups,
-				  .window = 1 };
+	const struct train_options *o = &run->options;
+	int r;
 
 	if (!run->choice.engine->next)
+		return plan(run, o->samples, err);
+	r = dataset_open(o->data, &run->data, err);
+	mount_find(o->data, &run->mount);
+	if (r == 0 && run->choice.order->by_group)
+		r = mount_groups(&run->mount, o->data, &run->data, err);
+	return r < 0 ? r : plan(run, run->data.n, err);
+}
+
+/* Without files nobody looks at the order, unless it is to be written. */
+static int make_order(struct run *run, uint64_t epoch, struct err *err)
+{
+	if (!run->choice.engine->next && !run->options.dump_order)
 		return 0;
-	return run->choice.order->fill(&in, run->order, err);
+	return schedule_fill(&run->schedule, epoch, err);
 }
 
 static int analyze_first(struct run *run, const struct pipeline_config *c,
 			 struct err *err)
 {
 	const struct train_options *o = &run->options;
-	uint64_t n = MIN(run->n, o->analyze_steps * o->batch);
+	uint64_t n = MIN(run->schedule.n, o->analyze_steps * o->batch);
 	int r;
 
 	if (!run->choice.engine->next)
@@ -160,7 +181,7 @@ static int analyze_first(struct run *run, const struct pipeline_config *c,
 	r = make_order(run, 0, err);
 	if (r < 0)
 		return r;
-	return analyze(c, &run->mount, run->order, n,
+	return analyze(c, &run->mount, run->schedule.order, n,
 		       run->report.ceiling.samples_per_s, &run->stop,
 		       &run->report.analysis, err);
 }
@@ -257,7 +278,7 @@ static int train_one(struct run *run, uint64_t epoch, struct account *a,
 	if (r < 0)
 		return r;
 	counted = mount_hits(&run->mount, &from);
-	r = train_epoch(&run->train, epoch, run->order, n, a, err);
+	r = train_epoch(&run->train, epoch, run->schedule.order, n, a, err);
 	a->on_mount = counted && mount_hits(&run->mount, &to);
 	if (a->on_mount) {
 		a->hits = to.hits - from.hits;
@@ -365,7 +386,7 @@ static void fini(struct run *run)
 	mount_fini(&run->mount);
 	dataset_close(&run->data);
 	gpu_profile_free(&run->gpu);
-	free(run->order);
+	schedule_close(&run->schedule);
 	for (size_t i = 0; i < run->report.n_epochs; i++)
 		free(run->report.epoch[i]);
 	free(run->report.epoch);

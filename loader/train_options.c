@@ -2,9 +2,11 @@
 #include "loader/train_options.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
 
 /* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
@@ -39,6 +41,20 @@ const struct conf_field train_fields[] = {
 	  .arg = "N", .help = "batches that are read at once, as one window" },
 	{ FIELD("order", CONF_STRING, order), .arg = "NAME",
 	  .help = "which sample is next (--list order)" },
+	{ FIELD("order_window", CONF_UINT, order_window), .max = 4294967295.,
+	  .arg = "N",
+	  .help = "groups (order group) or pages (order quasi-random) to mix; "
+		  "0: as many as suit the batch" },
+	{ FIELD("order_page", CONF_SIZE, order_page), .min = 1, .max = 1e18,
+	  .arg = "SIZE", .help = "bytes of a page (order quasi-random)" },
+	{ FIELD("dump_order", CONF_STRING, dump_order), .arg = "FILE",
+	  .help = "write the order of each epoch as text" },
+	{ FIELD("replay_order", CONF_STRING, replay_order), .arg = "FILE",
+	  .help = "read the orders from such a file instead of --order" },
+	{ FIELD("rank", CONF_UINT, rank), .arg = "R",
+	  .help = "which part of each epoch this process visits" },
+	{ FIELD("world_size", CONF_UINT, world_size), .min = 1, .max = 1 << 20,
+	  .arg = "W", .help = "how many parts an epoch is divided into" },
 	{ FIELD("prep", CONF_STRING, prep), .arg = "NAME",
 	  .help = "what the CPU does to a sample (--list prep)" },
 	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
@@ -81,6 +97,8 @@ void train_options_init(struct train_options *o)
 		.queue_depth = 64,
 		.superbatch = 1,
 		.order = strdup("shuffle"),
+		.order_page = 8 * MIB, /* FFCV's default */
+		.world_size = 1,
 		.prep = strdup("decode"),
 		.prefetch = 2, /* as PyTorch's prefetch_factor */
 		.pin = true,
@@ -125,5 +143,10 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 		r = err_set(err, -EINVAL,
 			    "--data DIR is required with --loader %s",
 			    o->loader);
+	if (r == 0 && o->rank >= o->world_size)
+		r = err_set(err, -EINVAL,
+			    "--rank %" PRIu64 " is not below --world-size "
+			    "%" PRIu64,
+			    o->rank, o->world_size);
 	return r;
 }

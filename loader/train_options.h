@@ -18,6 +18,9 @@ struct train_options {
 	uint64_t workers; /* 0: one per CPU */
 	uint64_t queue_depth, superbatch;
 	char *order, *prep;
+	uint64_t order_window, order_page; /* order_window 0: the order's */
+	char *dump_order, *replay_order;
+	uint64_t rank, world_size;
 	uint64_t prefetch;
 	bool pin, drop_last, extrapolate, analyze;
 	uint64_t analyze_steps;

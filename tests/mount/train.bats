@@ -97,3 +97,30 @@ check()
 	[ "$r" -ne 0 ]
 	grep -q '"storage": "hdd"' "$mp/.gpemu/stats"
 }
+
+@test "--order group reads each group of the mount once" {
+	gpemu-fs -p none -g 5 --group-order random --group-buffer 64K "$src" "$mp"
+	order()
+	{
+		run gpemu-train --data "$mp$1" --loader sync --prep none -b 5 -e 2 \
+			--workers 1 --time-scale 0.01 --order group --order-window 1 \
+			--dump-order "$BATS_TEST_TMPDIR/order" --json "$JSON"
+		[ "$status" -eq 0 ]
+		python3 - "$BATS_TEST_TMPDIR/order" "$mp/.gpemu/groups" "$1" <<-'PY'
+			import json, sys
+			group, below = {}, sys.argv[3].strip('/')
+			for i, line in enumerate(open(sys.argv[2])):
+			    for path in json.loads(line):
+			        if path.startswith(below):
+			            group[path[len(below):].strip('/')] = i
+			for text in open(sys.argv[1]).read().split('epoch ')[1:]:
+			    visited = [group[line.split()[1]] for line in text.splitlines()[1:]]
+			    assert len(visited) == len(group)
+			    changes = sum(a != b for a, b in zip(visited, visited[1:]))
+			    assert changes == len(set(group.values())) - 1, visited
+		PY
+	}
+	order ""
+	check "j['fs']['backend_reads'] == 2 * 8"
+	order /class1
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-train: in which order samples are visited, written, and read back.
+
+setup() {
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	TMP=$(mktemp -d)
+	FILE=$TMP/order
+}
+
+teardown() {
+	rm -rf "$TMP"
+}
+
+# 30 small files in two classes, one with a name that needs care.
+data() {
+	mkdir -p "$TMP/data/a" "$TMP/data/b"
+	for i in $(seq 29); do
+		head -c $((i * 10)) /dev/zero >"$TMP/data/$([ $((i % 2)) = 0 ] && echo a || echo b)/$i"
+	done
+	touch "$TMP/data/b/"$'new\nline \\ here'
+}
+
+train() {
+	"$BUILD/gpemu-train" --time-scale 0.0001 "$@"
+}
+
+on_data() {
+	train --data "$TMP/data" --loader sync --prep none -b 4 "$@"
+}
+
+@test "dump-order: every sample once an epoch, with its path" {
+	data
+	on_data -e 2 --seed 3 --dump-order "$FILE"
+	python3 - "$FILE" "$TMP/data" <<-'PY'
+		import os, sys
+		data = sys.argv[2]
+		paths = [os.path.join(c, f) for c in 'ab' for f in sorted(os.listdir(os.path.join(data, c)))]
+		epochs = open(sys.argv[1]).read().split('epoch ')
+		assert epochs[0] == '' and len(epochs) == 3
+		for e, text in enumerate(epochs[1:]):
+		    lines = text.splitlines()
+		    assert lines[0] == str(e)
+		    seen = {}
+		    for line in lines[1:]:
+		        index, path = line.split(' ', 1)
+		        seen[int(index)] = path.encode().decode('unicode_escape')
+		    assert len(lines) == 31 and [seen[i] for i in range(30)] == paths, seen
+		assert epochs[1][1:] != epochs[2][1:]
+	PY
+}
+
+@test "replay-order gives what was dumped, whatever order and seed" {
+	data
+	for order in group quasi-random shuffle; do
+		[ $order = group ] && continue # these files have no groups
+		on_data -e 2 --order $order --order-window 2 --order-page 500 --dump-order "$FILE"
+		on_data -e 2 --seed 9 --replay-order "$FILE" --dump-order "$TMP/again"
+		cmp "$FILE" "$TMP/again"
+	done
+	# comments, empty lines and no paths
+	{ echo "# by hand"; echo; sed 's/^\([0-9]*\) .*/\1/' "$FILE"; } >"$TMP/bare"
+	on_data -e 2 --replay-order "$TMP/bare" --dump-order "$TMP/again"
+	cmp "$FILE" "$TMP/again"
+}
+
+@test "what is wrong with an order is told with its place" {
+	data
+	on_data --order sequential --dump-order "$FILE"
+	# refused PLACE TEXT: what remains of the file after sed's -e "$3"
+	refused() {
+		sed -e "$3" "$FILE" >"$TMP/bad"
+		run on_data --replay-order "$TMP/bad"
+		[ "$status" -eq 1 ]
+		[ "${#lines[@]}" -eq 1 ]
+		[[ "$output" == *"$TMP/bad:$1: $2"* ]]
+	}
+	refused 1:7 "not the number of an epoch" '1s/0/x/'
+	refused 1:1 "a sample before 'epoch N'" '1d'
+	refused 3:1 "the dataset has only 30 samples" '3s/^1/30/'
+	refused 3:2 "neither 'epoch N' nor the index" '3s/^1/1x/'
+	refused 3:1 "neither 'epoch N' nor the index" '3s/^1/-1/'
+	refused 3:3 "this is not the path" '3s/a/c/'
+	refused 4:1 "this sample a second time" '4s/.*/1/'
+	refused 30:1 "epoch 0 ends after 29 of 30 samples" '31d'
+	refused 5:1 "epoch 0 ends after 3 of 30 samples" '5iepoch 1'
+	refused 32:7 "epochs must ascend" '$aepoch 0'
+	refused 3:2 "a NUL in the line" '3s/ /\x00/'
+	run on_data -e 2 --replay-order "$FILE"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"epoch 1 is not in it"* ]]
+	run on_data --replay-order "$TMP/none"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"$TMP/none: No such file"* ]]
+	run on_data --dump-order /dev/full
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"/dev/full: No space left on device"* ]]
+}
+
+@test "torch: what randperm and DistributedSampler of PyTorch give" {
+	/usr/bin/python3 -c 'import torch' 2>/dev/null ||
+		skip "python3-torch is not installed"
+	for n in 1 2 3 17 1000 30011; do
+		for seed in 0 42 4294967295; do
+			train --loader null --samples $n --order torch --seed $seed -e 3 \
+				--max-steps 100000 -b 256 --model alexnet --time-scale 0.000001 \
+				--dump-order "$TMP/$n.$seed"
+		done
+	done
+	/usr/bin/python3 - "$TMP" <<-'PY'
+		import glob, os, sys
+		import torch
+		from torch.utils.data import DistributedSampler
+		n_files = 0
+		for name in glob.glob(sys.argv[1] + '/[0-9]*.*'):
+		    n, seed = map(int, os.path.basename(name).split('.'))
+		    for e, text in enumerate(open(name).read().split('epoch ')[1:]):
+		        g = torch.Generator()
+		        g.manual_seed(seed + e)
+		        got = list(map(int, text.split()[1:]))
+		        assert got == torch.randperm(n, generator=g).tolist(), (n, seed, e)
+		        sampler = DistributedSampler(range(n), 1, 0, seed=seed)
+		        sampler.set_epoch(e)
+		        assert got == list(sampler), (n, seed, e)
+		        n_files += 1
+		assert n_files == 6 * 3 * 3, n_files
+	PY
+}
+
+@test "group needs groups, a rank is below the world size" {
+	data
+	run on_data --order group
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"needs groups"*"gpemu-fs --group"* ]]
+	run on_data --rank 2 --world-size 2
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--rank 2 is not below --world-size 2"* ]]
+	run train --loader null --order quasi-random --dump-order "$FILE"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"needs the sizes"* ]]
+}
