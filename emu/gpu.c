@@ -52,6 +52,12 @@ void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
 	*ret = s;
 }
 
+void gpu_hold(struct gpu *g, uint64_t until)
+{
+	g->compute_end = MAX(g->compute_end, until);
+	g->room_ns = MAX(g->room_ns, until);
+}
+
 uint64_t gpu_room(const struct gpu *g)
 {
 	return g->room_ns;

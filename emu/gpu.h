@@ -57,6 +57,9 @@ void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now);
 void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
 		uint64_t compute_ns, struct gpu_step *ret);
 
+/* The device does nothing until `until`: neither copies nor computes. */
+void gpu_hold(struct gpu *g, uint64_t until);
+
 /* From when on the device has room for the next batch. */
 uint64_t gpu_room(const struct gpu *g);
 

@@ -108,6 +108,25 @@ static void idle_time_is_all_accounted_for(void **state)
 	}
 }
 
+/* A device that is held is neither early nor charged with a wait. */
+static void a_held_device_does_nothing(void **state)
+{
+	struct gpu_step s;
+	struct gpu g;
+
+	(void)state;
+	gpu_init(&g, GPU_TRANSFER_OVERLAP, 100);
+	gpu_submit(&g, 100, 2, 10, &s); /* until 112 */
+	gpu_hold(&g, 150);
+	gpu_submit(&g, 101, 2, 10, &s);
+	assert_int_equal(s.copy_start, 150);
+	assert_int_equal(s.compute_start, 152);
+	assert_int_equal(s.data_wait_ns, 0);
+	assert_int_equal(s.transfer_stall_ns, 2);
+	gpu_hold(&g, 110); /* long past */
+	assert_int_equal(g.compute_end, 162);
+}
+
 /* Idle from 100; the batch complete at 160, pinned at 170, copied to 172. */
 static void a_data_wait_is_split(void **state)
 {
@@ -179,6 +198,7 @@ int main(void)
 		cmocka_unit_test(a_blocking_copy_never_hides),
 		cmocka_unit_test(a_slow_link_is_the_bound),
 		cmocka_unit_test(idle_time_is_all_accounted_for),
+		cmocka_unit_test(a_held_device_does_nothing),
 		cmocka_unit_test(a_data_wait_is_split),
 		cmocka_unit_test(memory_is_checked_before_anything_is_read),
 	};
