@@ -68,6 +68,10 @@ void account_merge(struct account *into, const struct account *from)
 	into->prep_stall_ns += from->prep_stall_ns;
 	into->pin_stall_ns += from->pin_stall_ns;
 	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->checkpoints += from->checkpoints;
+	into->checkpoint_bytes += from->checkpoint_bytes;
+	into->checkpoint_ns += from->checkpoint_ns;
+	into->checkpoint_stall_ns += from->checkpoint_stall_ns;
 	into->au_compute_ns += from->au_compute_ns;
 	into->au_elapsed_ns += from->au_elapsed_ns;
 	into->on_mount |= from->on_mount;
@@ -144,6 +148,10 @@ json_t *account_json(const struct account *a, bool total)
 	set_s(j, "fetch_stall_s", a->fetch_stall_ns);
 	set_s(j, "prep_stall_s", a->prep_stall_ns);
 	set_s(j, "pin_stall_s", a->pin_stall_ns);
+	set_n(j, "checkpoints", a->checkpoints);
+	set_n(j, "checkpoint_bytes", a->checkpoint_bytes);
+	set_s(j, "checkpoint_s", a->checkpoint_ns);
+	set_s(j, "checkpoint_stall_s", a->checkpoint_stall_ns);
 	set_s(j, "first_batch_s", a->first_batch_ns);
 	json_object_set_new(j, "step_ms", hist_json(&a->step, NS_PER_MS));
 	json_object_set_new(j, "read_ms", hist_json(&a->work.read, NS_PER_MS));

@@ -21,6 +21,9 @@
  *
  *	fetch stall = read share * (idle .. complete)
  *	prep stall  = data wait - fetch stall, the pin stage's part included
+ *
+ * While a checkpoint is taken the GPU stands still between two steps: the
+ * checkpoint stall, which is neither of these, and is not compute time.
  */
 #ifndef GPEMU_LOADER_ACCOUNT_H
 #define GPEMU_LOADER_ACCOUNT_H
@@ -45,6 +48,10 @@ struct account {
 	uint64_t compute_ns, transfer_ns, pin_ns; /* what the stages took */
 	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns, pin_stall_ns;
 	uint64_t transfer_stall_ns;
+	/* written in this epoch, how long that took, and how long the GPU
+	 * stood still for it; the caller fills in the first three */
+	uint64_t checkpoints, checkpoint_bytes, checkpoint_ns;
+	uint64_t checkpoint_stall_ns;
 	uint64_t first_batch_ns; /* from the epoch's start */
 	/* accelerator utilisation: both without the first step */
 	uint64_t au_compute_ns, au_elapsed_ns;

@@ -67,7 +67,7 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o?, s:b}",
+		"s:o, s:o, s:o, s:o?, s:o, s:O?, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
@@ -81,7 +81,8 @@ json_t *report_json(const struct report *r)
 		r->analysis.samples
 			? analysis_json(&r->analysis, r->epoch, r->n_epochs)
 			: NULL,
-		"interrupted", r->interrupted);
+		"checkpoints", resume_json(r->resume), "resumed",
+		r->resume->from, "interrupted", r->interrupted);
 }
 
 static double seconds(uint64_t ns)
@@ -120,9 +121,21 @@ static void bottleneck(const struct report *r, FILE *f)
 	uint64_t prep = a->prep_stall_ns - a->pin_stall_ns;
 	uint64_t most = MAX(MAX(a->fetch_stall_ns, prep),
 			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
+	uint64_t stall = a->checkpoint_stall_ns;
 	double wait = percent(a->data_wait_ns, a->elapsed_ns);
 	double share = percent(most, a->elapsed_ns);
 
+	if (stall > most && percent(stall, a->elapsed_ns) >= 5) {
+		fprintf(f,
+			"Bottleneck: checkpoints. The GPU stood still for "
+			"them %.0f %% of the time; fewer of them%s or faster "
+			"storage for them would help.\n",
+			percent(stall, a->elapsed_ns),
+			strcmp(r->options->checkpoint, "async")
+				? ", --checkpoint async"
+				: "");
+		return;
+	}
 	/* below that, nothing that feeds the GPU is worth improving */
 	if (share < 5)
 		fprintf(f,

@@ -9,6 +9,7 @@
 #include "loader/account.h"
 #include "loader/analyze.h"
 #include "loader/mount.h"
+#include "loader/resume.h"
 #include "loader/train.h"
 #include "loader/train_options.h"
 
@@ -26,6 +27,7 @@ struct report {
 	struct account total;
 	struct account warm;	  /* all epochs but the first */
 	struct analysis analysis; /* samples 0: not asked for */
+	const struct resume *resume;
 	bool interrupted;
 };
 

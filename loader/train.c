@@ -77,7 +77,8 @@ static void show(struct train *t, const struct account *a, uint64_t idle,
 	trace_counter(t->trace, "batches ready", s->copy_start, d->queued);
 }
 
-static void step(struct train *t, struct gpu *g, struct pace *pace,
+/* True: the model's state is to be saved now. */
+static bool step(struct train *t, struct gpu *g, struct pace *pace,
 		 struct delivery *d, struct account *a)
 {
 	struct cost c = cost_of(t, d->n);
@@ -87,6 +88,8 @@ static void step(struct train *t, struct gpu *g, struct pace *pace,
 	gpu_submit(g, d->ready_ns, c.copy_ns, c.compute_ns, &s);
 	account_step(a, idle, d, &s);
 	show(t, a, idle, d, &s);
+	if (t->taken)
+		t->taken(t->ctx, d);
 	tick_wait(t->tick, s.copy_end);
 	pipeline_release(t->pipeline, d);
 	tick_wait(t->tick, s.compute_start);
@@ -97,8 +100,22 @@ static void step(struct train *t, struct gpu *g, struct pace *pace,
 		hist_add(&a->step, now - pace->begun);
 	pace->begun = now;
 	tick_wait(t->tick, gpu_room(g));
-	if (t->stepped)
-		t->stepped(t->ctx);
+	return t->stepped && t->stepped(t->ctx);
+}
+
+/* Once the step is computed; no other begins before it is saved. */
+static int save(struct train *t, struct gpu *g, struct account *a,
+		struct err *err)
+{
+	uint64_t from = g->compute_end;
+	int r;
+
+	tick_wait(t->tick, from);
+	r = t->save(t->ctx, err);
+	gpu_hold(g, tick_now(t->tick));
+	a->checkpoint_stall_ns += g->compute_end - from;
+	show_stall(t, "checkpoint", from, g->compute_end - from, a->steps - 1);
+	return r;
 }
 
 int train_epoch(struct train *t, uint64_t epoch, const uint32_t *order,
@@ -114,8 +131,10 @@ int train_epoch(struct train *t, uint64_t epoch, const uint32_t *order,
 	ret->epoch = epoch;
 	gpu_init(&g, t->transfer, start);
 	pipeline_begin(t->pipeline, epoch, order, n);
-	while ((r = pipeline_next(t->pipeline, g.compute_end, &d, err)) == 0)
-		step(t, &g, &pace, &d, ret);
+	while ((r = pipeline_next(t->pipeline, g.compute_end, &d, err)) == 0 &&
+	       (!step(t, &g, &pace, &d, ret) ||
+		(r = save(t, &g, ret, err)) == 0))
+		;
 	tick_wait(t->tick, g.compute_end);
 	end = tick_now(t->tick);
 	if (ret->steps)
@@ -163,6 +182,7 @@ int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
 	int r;
 
 	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
+	t.taken = NULL;
 	t.stepped = NULL;
 	t.trace = NULL;
 	t.step_log = NULL;

@@ -27,15 +27,19 @@ struct train {
 	bool pinned;	     /* batches come from page-locked memory */
 	struct trace *trace; /* NULL: no timeline is wanted */
 	FILE *step_log;	     /* NULL: no line for each step */
-	/* Called after each step; NULL: nobody wants to know. */
-	void (*stepped)(void *ctx);
+	/* NULL: nobody wants to know. What a step trains on, before the batch
+	 * is given back; after each step, true to save the model's state then;
+	 * to save it, during which the GPU stands still (0 or -errno). */
+	void (*taken)(void *ctx, const struct delivery *d);
+	bool (*stepped)(void *ctx);
+	int (*save)(void *ctx, struct err *err);
 	void *ctx;
 };
 
 /*
  * One epoch over order[0..n). -ECANCELED: interrupted; *ret holds what was
- * done. Other errors come from the pipeline. The caller fills in the CPU and
- * mount figures.
+ * done. Other errors come from the pipeline or from `save`. The caller fills in
+ * the CPU and mount figures and those of checkpoints written.
  */
 int train_epoch(struct train *t, uint64_t epoch, const uint32_t *order,
 		uint64_t n, struct account *ret, struct err *err);

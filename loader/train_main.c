@@ -13,6 +13,7 @@
 #include "loader/interrupt.h"
 #include "loader/mount.h"
 #include "loader/report.h"
+#include "loader/resume.h"
 #include "loader/schedule.h"
 #include "loader/step_log.h"
 #include "loader/train.h"
@@ -34,8 +35,8 @@ struct run {
 	struct interrupt interrupt;
 	struct progress progress;
 	struct schedule schedule;
+	struct resume resume;
 	uint64_t n_steps; /* of the whole run */
-	uint64_t steps;	  /* done */
 	bool failure_named;
 	struct report report;
 };
@@ -57,28 +58,45 @@ static uint64_t steps_of(const struct run *run, uint64_t samples)
 				      : (samples + batch - 1) / batch;
 }
 
-/* Samples of the next epoch, given the steps that are left. */
+/* Samples of the epoch that are left, given the steps that are left. */
 static uint64_t epoch_samples(const struct run *run)
 {
-	uint64_t batch = run->options.batch;
-	uint64_t steps = steps_of(run, run->schedule.n);
+	const struct checkpoint_point *p = &run->resume.point;
+	uint64_t batch = run->options.batch, n = run->schedule.n;
+	uint64_t steps = steps_of(run, n) - p->epoch_step;
 
-	return MIN(run->schedule.n,
-		   MIN(steps, run->n_steps - run->steps) * batch);
+	return MIN(n - p->epoch_step * batch,
+		   MIN(steps, run->n_steps - p->step) * batch);
 }
 
-static void stepped(void *ctx)
+static void taken(void *ctx, const struct delivery *d)
+{
+	struct run *run = ctx;
+
+	resume_take(&run->resume, d);
+}
+
+static bool stepped(void *ctx)
 {
 	struct run *run = ctx;
 	struct worker_failures f = pipeline_failures(run->pipeline);
+	bool save = resume_step(&run->resume);
 
-	progress_update(&run->progress, ++run->steps, NULL);
+	progress_update(&run->progress, run->resume.point.step, NULL);
 	if (f.n == 0 || run->failure_named)
-		return;
+		return save;
 	run->failure_named = true;
 	progress_end(&run->progress);
 	log_warn("%s/%s: %s; it counts as zeros", run->options.data,
 		 dataset_path(&run->data, f.sample), why(f.error));
+	return save;
+}
+
+static int save(void *ctx, struct err *err)
+{
+	struct run *run = ctx;
+
+	return resume_save(&run->resume, err);
 }
 
 static void interrupted(void *ctx)
@@ -142,7 +160,10 @@ static int plan(struct run *run, uint64_t n, struct err *err)
 	run->n_steps = steps * o->epochs;
 	if (o->max_steps)
 		run->n_steps = MIN(run->n_steps, o->max_steps);
-	return 0;
+	r = resume_open(&run->resume, o, &run->schedule, steps, err);
+	if (run->resume.notice.text[0])
+		log_warn("%s", run->resume.notice.text);
+	return r;
 }
 
 static int load_data(struct run *run, struct err *err)
@@ -211,7 +232,9 @@ static int start(struct run *run, struct err *err)
 		.model = run->model,
 		.transfer = run->choice.transfer,
 		.pinned = o->pin,
+		.taken = taken,
 		.stepped = stepped,
+		.save = save,
 		.ctx = run,
 	};
 	r = train_ceiling(&run->train, c.batch, o->time_scale,
@@ -227,6 +250,9 @@ static int start(struct run *run, struct err *err)
 	r = interrupt_begin(&run->interrupt);
 	if (r == 0 && o->analyze)
 		r = analyze_first(run, &c, err);
+	if (r == 0)
+		r = resume_start(&run->resume, run->tick, &run->gpu, run->model,
+				 err);
 	if (r == 0)
 		r = pipeline_new(&c, &run->train.pipeline, err);
 	if (r < 0)
@@ -264,10 +290,23 @@ static int close_logs(struct run *run, struct err *err)
 	return r;
 }
 
+/* Those since `before`. */
+static void count_checkpoints(const struct run *run,
+			      const struct checkpoint_stats *before,
+			      struct account *a)
+{
+	struct checkpoint_stats now = resume_stats(&run->resume);
+
+	a->checkpoints = now.n - before->n;
+	a->checkpoint_bytes = now.bytes - before->bytes;
+	a->checkpoint_ns = now.write_ns - before->write_ns;
+}
+
 static int train_one(struct run *run, uint64_t epoch, struct account *a,
 		     struct err *err)
 {
 	struct mount_hits from = { 0 }, to = { 0 };
+	struct checkpoint_stats done = resume_stats(&run->resume);
 	uint64_t cpu = tick_cpu(), n = epoch_samples(run);
 	int r = mount_mark_epoch(&run->mount, err);
 	bool counted;
@@ -277,6 +316,8 @@ static int train_one(struct run *run, uint64_t epoch, struct account *a,
 	r = make_order(run, epoch, err);
 	if (r < 0)
 		return r;
+	visited_filter(&run->resume.visited, run->schedule.order,
+		       run->schedule.n);
 	counted = mount_hits(&run->mount, &from);
 	r = train_epoch(&run->train, epoch, run->schedule.order, n, a, err);
 	a->on_mount = counted && mount_hits(&run->mount, &to);
@@ -285,6 +326,12 @@ static int train_one(struct run *run, uint64_t epoch, struct account *a,
 		a->misses = to.misses - from.misses;
 	}
 	a->cpu_ns = tick_cpu() - cpu;
+	if (r == -ECANCELED || run->resume.point.step == run->n_steps) {
+		int end = resume_end(&run->resume, run->tick, err);
+
+		r = end < 0 ? end : r;
+	}
+	count_checkpoints(run, &done, a);
 	return r;
 }
 
@@ -300,15 +347,18 @@ static int train_all(struct run *run, struct err *err)
 	report->epoch = calloc(run->options.epochs, sizeof(struct account *));
 	if (!report->epoch)
 		return err_set(err, -ENOMEM, "out of memory");
-	for (uint64_t e = 0; r == 0 && run->steps < run->n_steps; e++) {
+	if (run->resume.point.step >= run->n_steps)
+		log_warn("nothing is left to do after %" PRIu64 " steps",
+			 run->resume.point.step);
+	while (r == 0 && run->resume.point.step < run->n_steps) {
 		struct account *a = calloc(1, sizeof(*a));
 
 		if (!a)
 			return err_set(err, -ENOMEM, "out of memory");
 		report->epoch[report->n_epochs++] = a;
-		r = train_one(run, e, a, err);
+		r = train_one(run, run->resume.point.epoch, a, err);
 		account_merge(&report->total, a);
-		if (e)
+		if (report->n_epochs > 1)
 			account_merge(&report->warm, a);
 	}
 	progress_end(&run->progress);
@@ -343,7 +393,7 @@ static int tell(struct run *run, struct err *err)
 			  why(f.error));
 	if (run->report.interrupted)
 		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",
-			  run->steps, run->n_steps);
+			  run->resume.point.step, run->n_steps);
 	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
 
@@ -374,6 +424,7 @@ static int train(struct run *run)
 	run->report.model = run->model;
 	run->report.tick = run->tick;
 	run->report.mount = &run->mount;
+	run->report.resume = &run->resume;
 	return tell(run, &err);
 }
 
@@ -381,6 +432,7 @@ static void fini(struct run *run)
 {
 	interrupt_end(&run->interrupt);
 	pipeline_free(run->pipeline);
+	resume_close(&run->resume);
 	close_logs(run, NULL);
 	tick_free(run->tick);
 	mount_fini(&run->mount);
@@ -412,6 +464,7 @@ int main(int argc, char **argv)
 		.kinds = kinds,
 	};
 	struct run run = { .data.dirfd = -1,
+			   .resume.dirfd = -1,
 			   .report = { .argc = argc, .argv = argv } };
 	int status;
 

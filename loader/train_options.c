@@ -55,6 +55,21 @@ const struct conf_field train_fields[] = {
 	  .help = "which part of each epoch this process visits" },
 	{ FIELD("world_size", CONF_UINT, world_size), .min = 1, .max = 1 << 20,
 	  .arg = "W", .help = "how many parts an epoch is divided into" },
+	{ FIELD("dump_samples", CONF_STRING, dump_samples), .arg = "FILE",
+	  .help = "write each sample that was trained on as text" },
+	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every), .arg = "N",
+	  .help = "write a checkpoint every N steps; 0: none" },
+	{ FIELD("checkpoint_dir", CONF_STRING, checkpoint_dir), .arg = "DIR",
+	  .help = "the folder of the checkpoints" },
+	{ FIELD("checkpoint", CONF_STRING, checkpoint), .arg = "sync|async",
+	  .help = "does training wait until a checkpoint is written?" },
+	{ FIELD("checkpoint_size", CONF_SIZE, checkpoint_size), .max = 1e15,
+	  .arg = "SIZE",
+	  .help = "bytes of the model's state; 0: 8 for each parameter" },
+	{ FIELD("checkpoint_keep", CONF_UINT, checkpoint_keep), .arg = "N",
+	  .help = "keep the newest N checkpoints; 0: all" },
+	{ FIELD("resume", CONF_BOOL, resume),
+	  .help = "go on from the newest checkpoint, if there is one" },
 	{ FIELD("prep", CONF_STRING, prep), .arg = "NAME",
 	  .help = "what the CPU does to a sample (--list prep)" },
 	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
@@ -99,6 +114,8 @@ void train_options_init(struct train_options *o)
 		.order = strdup("shuffle"),
 		.order_page = 8 * MIB, /* FFCV's default */
 		.world_size = 1,
+		.checkpoint = strdup("sync"),
+		.checkpoint_keep = 2, /* one more, should one be damaged */
 		.prep = strdup("decode"),
 		.prefetch = 2, /* as PyTorch's prefetch_factor */
 		.pin = true,
@@ -118,6 +135,23 @@ static uint64_t n_cpus(void)
 	if (sched_getaffinity(0, sizeof(set), &set) < 0)
 		return 1;
 	return (uint64_t)CPU_COUNT(&set);
+}
+
+static int check_checkpoints(const struct train_options *o, struct err *err)
+{
+	if (strcmp(o->checkpoint, "sync") && strcmp(o->checkpoint, "async"))
+		return err_set(err, -EINVAL,
+			       "unknown --checkpoint '%s' (known: sync async)",
+			       o->checkpoint);
+	if ((o->checkpoint_every || o->resume) && !o->checkpoint_dir)
+		return err_set(err, -EINVAL,
+			       "--checkpoint-dir DIR is required with %s",
+			       o->resume ? "--resume" : "--checkpoint-every");
+	if (o->checkpoint_dir && !o->checkpoint_every && !o->resume)
+		return err_set(err, -EINVAL,
+			       "--checkpoint-every N or --resume is required "
+			       "with --checkpoint-dir");
+	return 0;
 }
 
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
@@ -148,5 +182,9 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			    "--rank %" PRIu64 " is not below --world-size "
 			    "%" PRIu64,
 			    o->rank, o->world_size);
-	return r;
+	if (r == 0 && o->dump_samples && !ret->engine->next)
+		r = err_set(err, -EINVAL,
+			    "--dump-samples: --loader %s has no samples",
+			    o->loader);
+	return r < 0 ? r : check_checkpoints(o, err);
 }

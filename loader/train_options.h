@@ -21,6 +21,12 @@ struct train_options {
 	uint64_t order_window, order_page; /* order_window 0: the order's */
 	char *dump_order, *replay_order;
 	uint64_t rank, world_size;
+	char *dump_samples;
+	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
+	char *checkpoint_dir, *checkpoint;
+	uint64_t checkpoint_size; /* bytes; 0: that of the model's state */
+	uint64_t checkpoint_keep; /* 0: all */
+	bool resume;
 	uint64_t prefetch;
 	bool pin, drop_last, extrapolate, analyze;
 	uint64_t analyze_steps;

@@ -127,6 +127,36 @@ on_data() {
 	PY
 }
 
+@test "torch: the ranks of DistributedSampler, padded and with drop-last" {
+	/usr/bin/python3 -c 'import torch' 2>/dev/null ||
+		skip "python3-torch is not installed"
+	data
+	for world in 1 2 4 7 30 31 64; do
+		for drop in "" --drop-last; do
+			[ -n "$drop" ] && [ $world -gt 30 ] && continue
+			for rank in 0 $((world / 2)) $((world - 1)); do
+				on_data -b 1 --order torch --seed 5 -e 2 --rank $rank \
+					--world-size $world $drop \
+					--dump-samples "$TMP/rank.$world.$rank.$drop"
+			done
+		done
+	done
+	/usr/bin/python3 - "$TMP" <<-'PY'
+		import glob, os, sys
+		from torch.utils.data import DistributedSampler
+		n_files = 0
+		for name in glob.glob(sys.argv[1] + '/rank.*'):
+		    world, rank, drop = os.path.basename(name).split('.')[1:]
+		    sampler = DistributedSampler(range(30), int(world), int(rank), seed=5, drop_last=bool(drop))
+		    got = [list(map(int, line.split()[:3])) for line in open(name)]
+		    for e in range(2):
+		        sampler.set_epoch(e)
+		        assert [s for epoch, step, s in got if epoch == e] == list(sampler), name
+		    n_files += 1
+		assert n_files >= 20, n_files
+	PY
+}
+
 @test "group needs groups, a rank is below the world size" {
 	data
 	run on_data --order group
