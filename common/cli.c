@@ -26,7 +26,7 @@ struct parse {
 
 static bool is_option(const struct conf_field *f)
 {
-	return f->type <= CONF_CAPACITY;
+	return (f->type == CONF_LIST ? f->item : f->type) <= CONF_CAPACITY;
 }
 
 static const struct conf_field *field_of_key(const struct parse *p, int key)
@@ -135,6 +135,12 @@ static void apply(struct parse *p, struct cli_common *common)
 	if (common->config &&
 	    conf_load(common->config, program->fields, p->options, &err) < 0)
 		usage_error(program, err.text);
+	for (size_t i = 0; i < p->n_set; i++) {
+		const struct conf_field one[2] = { *p->set[i].field, { 0 } };
+
+		if (one->type == CONF_LIST)
+			conf_free(one, p->options);
+	}
 	for (size_t i = 0; i < p->n_set; i++) {
 		const struct conf_field *f = p->set[i].field;
 		char name[64];

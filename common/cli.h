@@ -21,7 +21,9 @@
  *	cli_parse(&program, argc, argv, &o, args);
  *
  * --config FILE is read first, wherever it stands, then the flags override
- * it in their order. Options that are lists, maps or records are for YAML only.
+ * it in their order. A list of scalars is an option to be given once for each
+ * item, and overrides the whole list of the file; what else is not a scalar is
+ * for YAML only.
  */
 #ifndef GPEMU_COMMON_CLI_H
 #define GPEMU_COMMON_CLI_H

@@ -136,14 +136,31 @@ static int set_scalar(const struct conf_field *field, enum conf_type type,
 	    (v < field->min || v > field->max))
 		return err_set(err, -EINVAL, "%s is outside %.15g..%.15g", s,
 			       field->min, field->max);
-	return 0;
+	return field->check ? field->check(at, err) : 0;
+}
+
+static int append_scalar(const struct conf_field *field, struct conf_list *list,
+			 const char *s, struct err *err)
+{
+	char *items = realloc(list->items, (list->n + 1) * field->item_size);
+	char *item;
+
+	if (!items)
+		return err_set(err, -ENOMEM, "out of memory");
+	list->items = items;
+	item = items + list->n++ * field->item_size;
+	memset(item, 0, field->item_size);
+	return set_scalar(field, field->item, item, s, err);
 }
 
 int conf_set(const struct conf_field *field, void *object, const char *value,
 	     struct err *err)
 {
-	return set_scalar(field, field->type, (char *)object + field->offset,
-			  value, err);
+	void *at = (char *)object + field->offset;
+
+	if (field->type == CONF_LIST)
+		return append_scalar(field, at, value, err);
+	return set_scalar(field, field->type, at, value, err);
 }
 
 /* --- structures ------------------------------------------------------- */

@@ -67,8 +67,9 @@ struct conf_field {
 	const struct conf_field *fields;
 	enum conf_type item; /* CONF_LIST: type of the items */
 	size_t item_size;    /* CONF_LIST and CONF_MAP: sizeof one item */
-	/* Called with a struct that was just decoded (CONF_RECORD, CONF_ROW,
-	 * items): -EINVAL with a text, to which the place is added. */
+	/* Called with a scalar, a struct (CONF_RECORD, CONF_ROW) or an item
+	 * that was just decoded: -EINVAL with a text, to which the place is
+	 * added. */
 	int (*check)(const void *object, struct err *err);
 	/* Command line (common/cli.h): a short option, what --help calls the
 	 * argument (NULL on a bool: a plain flag), not in YAML. */
@@ -86,7 +87,8 @@ int conf_load(const char *path, const struct conf_field *fields, void *object,
 /* tree -> struct, for a part of a document. */
 int conf_decode(const struct conf_node *node, const char *name,
 		const struct conf_field *fields, void *object, struct err *err);
-/* One scalar into one field; the text says what is wrong, not where. */
+/* One scalar into one field, or as one more into a list of scalars; the text
+ * says what is wrong, not where. */
 int conf_set(const struct conf_field *field, void *object, const char *value,
 	     struct err *err);
 /* Release what the struct owns and zero those members. */

@@ -37,6 +37,12 @@ static const struct conf_field model_fields[] = {
 	  .item_size = sizeof(struct row), .fields = row_fields },
 	{ 0 },
 };
+static int check_word(const void *object, struct err *err)
+{
+	const char *word = *(char *const *)object;
+
+	return strcmp(word, "bad") ? 0 : err_set(err, -EINVAL, "a bad word");
+}
 struct config {
 	bool flag;
 	int64_t offset;
@@ -54,7 +60,8 @@ static const struct conf_field fields[] = {
 	{ "cache", CONF_CAPACITY, offsetof(struct config, cache) },
 	{ "text", CONF_STRING, offsetof(struct config, text) },
 	{ "words", CONF_LIST, offsetof(struct config, words),
-	  .item = CONF_STRING, .item_size = sizeof(char *) },
+	  .item = CONF_STRING, .item_size = sizeof(char *),
+	  .check = check_word },
 	{ "models", CONF_MAP, offsetof(struct config, models),
 	  .item_size = sizeof(struct model), .fields = model_fields,
 	  .check = check_model },
@@ -142,6 +149,7 @@ static void errors_say_where(void **state)
 		{ "models: {m: {rows: [[1, 1, 1, 1]]}}\n",
 		  "t.yaml:1:31: more than 3 values in a row" },
 		{ "models: {m: {rows: []}}\n", "t.yaml:1:13: no rows" },
+		{ "words: [good, bad]\n", "t.yaml:1:15: words: a bad word" },
 		{ "a: &x 1\n", "t.yaml:1:4: anchors, aliases and tags are not "
 			       "used here" },
 		{ "a: 1\n---\nb: 1\n", NULL },
@@ -162,6 +170,31 @@ static void errors_say_where(void **state)
 	}
 }
 
+static const struct conf_field *field(const char *key)
+{
+	const struct conf_field *f = fields;
+
+	while (strcmp(f->key, key))
+		f++;
+	return f;
+}
+
+static void a_list_is_set_item_by_item(void **state)
+{
+	struct config c = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(conf_set(field("words"), &c, "x", &err), 0);
+	assert_int_equal(conf_set(field("words"), &c, "y", &err), 0);
+	assert_int_equal(c.words.n, 2);
+	assert_string_equal(((char **)c.words.items)[0], "x");
+	assert_string_equal(((char **)c.words.items)[1], "y");
+	assert_int_equal(conf_set(field("words"), &c, "bad", &err), -EINVAL);
+	assert_string_equal(err.text, "a bad word");
+	conf_free(fields, &c);
+}
+
 static void nesting_has_a_limit(void **state)
 {
 	char yaml[4096] = "tree: ";
@@ -180,6 +213,7 @@ int main(void)
 		cmocka_unit_test(every_type_is_read),
 		cmocka_unit_test(what_is_dumped_reads_back),
 		cmocka_unit_test(errors_say_where),
+		cmocka_unit_test(a_list_is_set_item_by_item),
 		cmocka_unit_test(nesting_has_a_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
