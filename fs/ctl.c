@@ -7,6 +7,7 @@
 
 #include "common/json.h"
 #include "common/util.h"
+#include "fs/ctl_fault.h"
 
 /* arbitrary: a control write is a few lines */
 enum { MAX_COMMAND = 4096 };
@@ -73,6 +74,7 @@ static void prom(FILE *f, json_t *stats)
 			prom_value(f, "latency_us", labels, number);
 		}
 	}
+	ctl_fault_prom(stats, f);
 }
 
 static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
@@ -81,7 +83,9 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 
 	if (file == CTL_CONFIG) {
 		pthread_mutex_lock(ctl->lock);
-		r = conf_dump(ctl->fields, ctl->options, f);
+		r = ctl_fault_refresh(ctl);
+		if (r == 0)
+			r = conf_dump(ctl->fields, ctl->options, f);
 		pthread_mutex_unlock(ctl->lock);
 		return r;
 	}
@@ -192,11 +196,14 @@ static int set(struct ctl *ctl, const char *key, const char *value,
 static int run_line(struct ctl *ctl, char *line, struct err *err)
 {
 	char *save, *word = strtok_r(line, " \t\r", &save);
-	char *key = strtok_r(NULL, " \t\r", &save);
-	char *value = strtok_r(NULL, " \t\r", &save);
+	char *key, *value;
 
 	if (!word)
 		return 0;
+	if (!strcmp(word, "fault"))
+		return ctl_fault(ctl, save, err);
+	key = strtok_r(NULL, " \t\r", &save);
+	value = strtok_r(NULL, " \t\r", &save);
 	if (!strcmp(word, "set")) {
 		if (!value || strtok_r(NULL, " \t\r", &save))
 			return err_set(err, -EINVAL, "use: set KEY VALUE");
@@ -213,7 +220,7 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 	else
 		return err_set(err, -EINVAL,
 			       "unknown command '%s' (known: reset epoch "
-			       "drop-cache set)",
+			       "drop-cache set fault)",
 			       word);
 	return 0;
 }

@@ -14,7 +14,8 @@
  * made when it is opened.
  *
  * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
- * cache_policy, cache_size and storage.
+ * cache_policy, cache_size and storage, `fault add RULE` and `fault clear [ID]`
+ * (fs/fault.h).
  */
 #ifndef GPEMU_FS_CTL_H
 #define GPEMU_FS_CTL_H

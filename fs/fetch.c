@@ -60,7 +60,9 @@ static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
 {
 	if (f->op == STORAGE_READ && !stopping)
 		count_latency(fetcher, f);
-	__atomic_fetch_sub(&fetcher->stats.inflight, 1, __ATOMIC_RELAXED);
+	if (f->op != STORAGE_N_OPS) /* else it only waited */
+		__atomic_fetch_sub(&fetcher->stats.inflight, 1,
+				   __ATOMIC_RELAXED);
 	f->done(f, stopping);
 }
 
@@ -79,11 +81,21 @@ static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 		finish(fetcher, f, false);
 }
 
+/* A source that lost the file is stale, up there. */
+static int read_source(struct fetcher *fetcher, uint32_t node, void *buf,
+		       size_t n, uint64_t offset, bool nowait)
+{
+	int r = fetcher->c.source->read(fetcher->c.source_state,
+					fetcher->c.tree, node, buf, n, offset,
+					nowait);
+
+	return r == -ENOENT ? -ESTALE : r;
+}
+
 static int real_read(struct fetcher *fetcher, struct fetch *f, bool nowait)
 {
-	return fetcher->c.source->read(fetcher->c.source_state, fetcher->c.tree,
-				       f->node, f->buf, f->bytes, f->offset,
-				       nowait);
+	return read_source(fetcher, f->node, f->buf, f->bytes, f->offset,
+			   nowait);
 }
 
 static int read_pieces(struct fetcher *fetcher, struct fetch *f)
@@ -91,9 +103,8 @@ static int read_pieces(struct fetcher *fetcher, struct fetch *f)
 	for (size_t i = 0; i < f->n_pieces; i++) {
 		struct fetch_piece *p = &f->pieces[i];
 
-		p->error = fetcher->c.source->read(fetcher->c.source_state,
-						   fetcher->c.tree, p->node,
-						   p->buf, p->bytes, 0, false);
+		p->error = read_source(fetcher, p->node, p->buf, p->bytes, 0,
+				       false);
 	}
 	return 0;
 }
@@ -126,6 +137,11 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 {
 	f->next = NULL;
 	pthread_mutex_lock(&fetcher->job_lock);
+	if (fetcher->stopping) { /* a wait that ended just now goes on here */
+		pthread_mutex_unlock(&fetcher->job_lock);
+		finish(fetcher, f, true);
+		return;
+	}
 	if (fetcher->first)
 		fetcher->last->next = f;
 	else
@@ -164,6 +180,14 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f)
 		}
 	}
 	wait_for_deadline(fetcher, f);
+}
+
+int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at)
+{
+	f->op = STORAGE_N_OPS;
+	f->error = 0;
+	f->deadline = at;
+	return timerq_add(fetcher->timers, &f->timer, at);
 }
 
 static void stop_readers(struct fetcher *f)

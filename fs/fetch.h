@@ -42,6 +42,7 @@ struct fetch {
 	struct fetch_piece *pieces;
 	size_t n_pieces;
 	uint64_t arrival;
+	void *client; /* of a metadata operation: see struct read_request */
 	/* may be called at once, on the caller's thread, when the operation
 	 * costs no time; `stopping`: the mount is being torn down */
 	void (*done)(struct fetch *f, bool stopping);
@@ -76,6 +77,11 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret);
 void fetcher_free(struct fetcher *f);
 
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
+/*
+ * Only wait: done is called at `at` (emulated ns), never by this call; nothing
+ * is asked of the device. Set f->done. -ENOMEM.
+ */
+int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at);
 /* Answer so much earlier (wall ns) than the device is done, for the way to the
  * reader (fs/calibrate.h); counts as if the reader had been asked. */
 void fetcher_set_round_trip(struct fetcher *f, uint64_t wall_ns);

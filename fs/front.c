@@ -16,6 +16,26 @@
 #include "fs/front_file.h"
 #include "fs/front_private.h"
 
+/* --- signals to who waits ----------------------------------------------- */
+
+static void interrupted(fuse_req_t req, void *front)
+{
+	server_interrupt(((struct front *)front)->c.server, req);
+}
+
+static bool is_interrupted(void *client)
+{
+	return fuse_req_interrupted(client);
+}
+
+void *front_client(struct front *f, struct fuse_req *req)
+{
+	if (!server_may_fault(f->c.server))
+		return NULL;
+	fuse_req_interrupt_func(req, interrupted, f);
+	return req;
+}
+
 /* --- metadata operations ------------------------------------------------ */
 
 /* A request that waits for the device before `answer` replies to it. */
@@ -37,6 +57,8 @@ static void wait_done(struct fetch *f, bool stopping)
 
 	if (stopping)
 		fuse_reply_err(w->req, ECONNABORTED);
+	else if (f->error)
+		fuse_reply_err(w->req, -f->error);
 	else
 		w->answer(w);
 	free(w);
@@ -55,6 +77,7 @@ static void wait_for(struct front *front, enum storage_op op, uint32_t node,
 	w->front = front;
 	w->fetch = (struct fetch){ .op = op,
 				   .node = node,
+				   .client = front_client(front, w->req),
 				   .arrival = tick_now(
 					   server_tick(front->c.server)),
 				   .done = wait_done };
@@ -427,6 +450,7 @@ int front_new(const struct front_config *config, struct front **ret,
 	f->c = *config;
 	f->transport.accepted = accepted;
 	f->transport.want_passthrough = config->hit_path != HIT_PATH_REPLY;
+	server_on_interrupt(config->server, is_interrupted);
 	passthrough_init(&f->passthrough, config->server);
 	pthread_mutex_init(&f->files_lock, NULL);
 	f->uid = getuid();

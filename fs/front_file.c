@@ -130,6 +130,7 @@ static void open_late(struct front *f, fuse_req_t req, struct front_file *file,
 	l->file = file;
 	l->backing_id = backing_id;
 	l->request.handle = file->handle;
+	l->request.client = front_client(f, req);
 	l->request.offset = 0;
 	l->request.bytes = OBJECT_EXTENT;
 	l->request.arrival = tick_now(server_tick(f->c.server));
@@ -215,8 +216,7 @@ static void answer_read(struct read_request *request, int error,
 	struct read *r = container_of(request, struct read, request);
 
 	if (error < 0)
-		/* a source that lost the file is stale, up there */
-		fuse_reply_err(r->req, error == -ENOENT ? ESTALE : -error);
+		fuse_reply_err(r->req, -error);
 	else
 		fuse_reply_iov(r->req, iov, n_iov);
 	free(r);
@@ -267,6 +267,7 @@ void front_file_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	}
 	r->req = req;
 	r->request.handle = file->handle;
+	r->request.client = front_client(f, req);
 	r->request.offset = (uint64_t)offset;
 	r->request.bytes = size;
 	r->request.arrival = tick_now(server_tick(f->c.server));

@@ -9,6 +9,7 @@
 #include "fs/transport.h"
 
 struct front_file;
+struct fuse_req;
 struct fuse_session;
 
 struct front {
@@ -24,5 +25,11 @@ struct front {
 	uid_t uid; /* everything in the mount belongs to who mounted it */
 	gid_t gid;
 };
+
+/*
+ * Who asks with `req`, as the server's faults call it (fs/server.h), to be
+ * told of its signals. NULL while there are no rules.
+ */
+void *front_client(struct front *f, struct fuse_req *req);
 
 #endif

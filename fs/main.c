@@ -24,6 +24,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "emu/profile.h"
+#include "fs/fault.h"
 #include "fs/front.h"
 #include "fs/mountpoint.h"
 
@@ -33,10 +34,23 @@ struct options {
 	struct units_capacity cache_size;
 	char *group, *group_order;
 	uint64_t group_buffer;
+	struct conf_list faults; /* of char * */
 	double time_scale;
 	uint64_t spin;
 	bool foreground;
 };
+
+static int check_fault(const void *object, struct err *err)
+{
+	const char *text = *(char *const *)object;
+	struct fault_rule *rules;
+	size_t n;
+	int r = fault_rules_parse(text, strlen(text), &rules, &n, err);
+
+	if (r == 0)
+		fault_rules_free(rules, n);
+	return r;
+}
 
 static const struct conf_field fields[] = {
 	{ "storage", CONF_STRING, offsetof(struct options, storage),
@@ -71,6 +85,11 @@ static const struct conf_field fields[] = {
 	  .arg = "PATH",
 	  .help = "how cached files are read: auto, reply or passthrough "
 		  "(default: auto)" },
+	{ "fault", CONF_LIST, offsetof(struct options, faults),
+	  .item = CONF_STRING, .item_size = sizeof(char *),
+	  .check = check_fault, .arg = "RULE[;RULE]",
+	  .help = "make operations fail or wait, such as "
+		  "op=read,every=100,errno=EIO; may be given several times" },
 	{ "time_scale", CONF_DOUBLE, offsetof(struct options, time_scale),
 	  .arg = "X", .min = 1e-6, .max = 1e6,
 	  .help = "multiply every emulated duration by X (default: 1)" },
@@ -182,12 +201,17 @@ static int start_server(struct mount *m, struct err *err)
 				   .seed = m->o.common.seed,
 				   .groups = m->groups,
 				   .group_buffer = m->o.group_buffer };
+	int r;
 
 	m->tick = tick_new(m->o.time_scale, m->o.spin);
 	if (!m->tick)
 		return err_set(err, -ENOMEM, "out of memory");
 	c.tick = m->tick;
-	return server_new(&c, &m->server, err);
+	r = server_new(&c, &m->server, err);
+	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
+		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
+				     err);
+	return r;
 }
 
 /* The kernel has taken us into service: let the parent go. */

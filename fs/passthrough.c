@@ -103,7 +103,9 @@ static void decide(struct passthrough *p, struct open_node *o)
 {
 	struct object *hit;
 
-	if (!__atomic_load_n(&p->on, __ATOMIC_ACQUIRE))
+	/* the kernel's own reads would pass the faults by */
+	if (!__atomic_load_n(&p->on, __ATOMIC_ACQUIRE) ||
+	    server_read_may_fault(p->server, o->node))
 		return;
 	hit = server_peek_whole(p->server, o->node);
 	if (hit && backing_of(p, hit, o->node) > 0 &&

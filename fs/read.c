@@ -252,9 +252,6 @@ static void count_raw(struct server *s, struct read_request *r)
 void server_read(struct server *s, struct read_request *r)
 {
 	uint64_t file_bytes = s->c.tree->nodes[r->handle->node].bytes;
-	struct fetch *start[READ_PARTS + 1];
-	int n_start = 0;
-	bool bypass;
 
 	r->server = s;
 	r->n_parts = r->error = 0;
@@ -264,6 +261,16 @@ void server_read(struct server *s, struct read_request *r)
 		return;
 	}
 	r->bytes = MIN(r->bytes, MIN(file_bytes - r->offset, OBJECT_EXTENT));
+	if (!faults_meet_read(s, r))
+		server_read_now(s, r);
+}
+
+void server_read_now(struct server *s, struct read_request *r)
+{
+	struct fetch *start[READ_PARTS + 1];
+	int n_start = 0;
+	bool bypass;
+
 	pthread_mutex_lock(&s->lock);
 	s->delivered_bytes += r->bytes;
 	/* what a group brings has to wait somewhere */
@@ -335,6 +342,13 @@ void server_metadata(struct server *s, struct fetch *f)
 {
 	f->buf = NULL;
 	f->offset = f->bytes = 0;
+	f->error = 0;
+	if (!faults_meet_metadata(s, f))
+		server_metadata_now(s, f);
+}
+
+void server_metadata_now(struct server *s, struct fetch *f)
+{
 	if (f->op == STORAGE_OPEN && first_object_cached(s, f->node))
 		f->done(f, false);
 	else

@@ -84,6 +84,7 @@ int server_new(const struct server_config *config, struct server **ret,
 		return r;
 	s->c = *config;
 	pthread_mutex_init(&s->lock, NULL);
+	faults_init(&s->faults);
 	s->sizes = tree_sizes(config->tree);
 	s->marks = calloc(1, sizeof(*s->marks));
 	s->storage_name = strdup(config->storage);
@@ -111,6 +112,7 @@ fail:
 
 void server_stop(struct server *s)
 {
+	faults_stop(&s->faults);
 	fetcher_free(s->fetcher);
 	s->fetcher = NULL;
 }
@@ -123,6 +125,7 @@ void server_free(struct server *s)
 	cache_free(s->cache);
 	group_buffer_clear(&s->buffer);
 	storage_profile_free(s->storage);
+	faults_fini(&s->faults);
 	pthread_mutex_destroy(&s->lock);
 	free(s->storage_name);
 	free(s->sizes);
@@ -257,6 +260,7 @@ void server_reset(struct server *s)
 	s->n_marks = 1;
 	s->marks[0] = mark_now(s);
 	pthread_mutex_unlock(&s->lock);
+	faults_reset(&s->faults);
 }
 
 void server_drop_cache(struct server *s)
@@ -429,6 +433,7 @@ json_t *server_stats(struct server *s)
 	add_counts(j, s, f);
 	json_object_set_new(j, "epochs", epochs_json(s, &now));
 	pthread_mutex_unlock(&s->lock);
+	json_object_set_new(j, "faults", faults_json(&s->faults));
 	json_object_set_new(j, "round_trip_us",
 			    json_real((double)f->round_trip / NS_PER_US));
 	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));

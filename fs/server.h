@@ -18,6 +18,7 @@
 #include <jansson.h>
 #include <sys/uio.h>
 
+#include "common/conf.h"
 #include "common/units.h"
 #include "fs/cache/policy.h"
 #include "fs/fetch.h"
@@ -79,6 +80,9 @@ struct read_request {
 	uint64_t offset;
 	size_t bytes; /* <= OBJECT_EXTENT */
 	uint64_t arrival;
+	/* Who asks, different for all that are pending, as server_interrupt
+	 * is told; NULL: no fault is for this one. */
+	void *client;
 	/* The bytes (n_iov 0: end of file), or error < 0. The memory is valid
 	 * until it returns. */
 	void (*reply)(struct read_request *r, int error,
@@ -97,9 +101,27 @@ void server_read(struct server *s, struct read_request *r);
 /*
  * Charge a metadata operation: f->done is called when the device is done with
  * it. Set f->op, node, arrival and done. An open of a file whose first object
- * is cached is free.
+ * is cached is free. f->error, when done, is a fault's.
  */
 void server_metadata(struct server *s, struct fetch *f);
+
+/* --- faults (fs/faults.h) ------------------------------------------------ */
+
+/* Are there rules? Cheap. */
+bool server_may_fault(const struct server *s);
+/* How to learn whether a client was told to give up; NULL: none ever is. */
+void server_on_interrupt(struct server *s,
+			 bool (*is_interrupted)(void *client));
+/* The client gives up: what a fault holds of it ends with -EINTR. */
+void server_interrupt(struct server *s, void *client);
+/* Is there a rule that a read of this file may meet? */
+bool server_read_may_fault(struct server *s, uint32_t node);
+/* More rules, in the words of fs/fault.h. -EINVAL, -ENOMEM; with a text. */
+int server_fault_add(struct server *s, const char *text, struct err *err);
+/* Remove a rule, 0: all; what it holds goes on. -ENOENT: no such rule. */
+int server_fault_clear(struct server *s, uint32_t id);
+/* The rules as a list of malloc'ed texts. -ENOMEM: then it may have NULLs. */
+int server_fault_texts(struct server *s, struct conf_list *ret);
 
 /* --- passthrough (fs/passthrough.h) -------------------------------------- */
 

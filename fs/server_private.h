@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "fs/cache/cache.h"
+#include "fs/faults.h"
 #include "fs/group_read.h"
 #include "fs/server.h"
 
@@ -24,6 +25,8 @@ struct server {
 	uint64_t *sizes; /* of all files, ascending */
 	void (*backing_close)(int id, void *ctx);
 	void *backing_ctx;
+	bool (*is_interrupted)(void *client);
+	struct faults faults; /* has a lock of its own */
 
 	pthread_mutex_t lock; /* all below, and every object's fields */
 	struct cache *cache;
@@ -50,5 +53,9 @@ struct handle {
  * with read_wake, without the lock, before the flight's reference is put. */
 struct read_part *read_arrived(struct server *s, struct object *o, int error);
 void read_wake(struct read_part *waiters);
+
+/* What has met the faults: on to cache and device. */
+void server_read_now(struct server *s, struct read_request *r);
+void server_metadata_now(struct server *s, struct fetch *f);
 
 #endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/ctl_fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+static char *trim(char *s)
+{
+	char *end = s + strlen(s);
+
+	while (end > s && strchr(" \t\r", end[-1]))
+		*--end = 0;
+	return s + strspn(s, " \t");
+}
+
+static int clear(struct ctl *ctl, const char *id, struct err *err)
+{
+	const struct conf_field field = { "id", CONF_UINT, 0, .min = 1,
+					  .max = UINT32_MAX };
+	uint64_t number = 0;
+	int r = id[0] ? conf_set(&field, &number, id, err) : 0;
+
+	if (r == 0)
+		r = server_fault_clear(ctl->server, (uint32_t)number);
+	return r < 0 ? err_set(err, r, "no fault has the id %s", id) : 0;
+}
+
+int ctl_fault(struct ctl *ctl, char *args, struct err *err)
+{
+	char *verb = trim(args), *rest = verb + strcspn(verb, " \t");
+	size_t n = (size_t)(rest - verb);
+
+	rest = trim(rest);
+	if (n == 3 && !strncmp(verb, "add", n) && rest[0])
+		return server_fault_add(ctl->server, rest, err);
+	if (n == 5 && !strncmp(verb, "clear", n))
+		return clear(ctl, rest, err);
+	return err_set(err, -EINVAL, "use: fault add RULE, fault clear [ID]");
+}
+
+int ctl_fault_refresh(struct ctl *ctl)
+{
+	const struct conf_field *f = ctl->fields;
+	struct conf_list *list, fresh;
+	int r;
+
+	while (f->key && strcmp(f->key, "fault"))
+		f++;
+	if (!f->key)
+		return 0;
+	const struct conf_field one[2] = { *f, { 0 } };
+
+	r = server_fault_texts(ctl->server, &fresh);
+	list = (struct conf_list *)((char *)ctl->options + f->offset);
+	conf_free(one, ctl->options);
+	*list = fresh;
+	return r;
+}
+
+void ctl_fault_prom(json_t *stats, FILE *f)
+{
+	static const char *const counts[] = { "matched", "fired", "held" };
+	json_t *faults = json_object_get(stats, "faults"), *fault;
+	size_t i;
+
+	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
+		fprintf(f, "# TYPE gpemu_fs_fault_%s gauge\n", counts[c]);
+		json_array_foreach (faults, i, fault) {
+			const char *text = json_string_value(
+				json_object_get(fault, "rule"));
+
+			fprintf(f, "gpemu_fs_fault_%s{id=\"%lld\",rule=\"",
+				counts[c],
+				(long long)json_integer_value(
+					json_object_get(fault, "id")));
+			for (; *text; text++)
+				fprintf(f, "%s%c",
+					*text == '"' || *text == '\\' ? "\\"
+								      : "",
+					*text);
+			fprintf(f, "\"} %lld\n",
+				(long long)json_integer_value(
+					json_object_get(fault, counts[c])));
+		}
+	}
+}

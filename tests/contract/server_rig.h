@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A file server on a made-up dataset of N_FILES files, and operations on it
+ * that a test can start, look at and wait for. A failed check ends the test.
+ */
+#ifndef GPEMU_TESTS_SERVER_RIG_H
+#define GPEMU_TESTS_SERVER_RIG_H
+
+#include "tests/unit/test.h"
+
+#include <pthread.h>
+
+#include "common/tick.h"
+#include "fs/server.h"
+
+enum { N_FILES = 20, MAX_BYTES = 1 << 20 };
+
+struct fixture {
+	struct tree tree;
+	const struct source_ops *source;
+	void *source_state;
+	struct tick *tick;
+	uint32_t node[N_FILES];
+	unsigned char *content[N_FILES];
+	size_t bytes[N_FILES];
+};
+
+/* cmocka's group set-up and tear-down: *state is a fixture. */
+int rig_setup(void **state);
+int rig_teardown(void **state);
+
+/* A server with a cache for all files. */
+struct server *rig_start(struct fixture *f, const char *policy,
+			 const char *storage);
+void rig_add(struct server *s, const char *rule);
+/* A number of its stats; a count of its i-th rule, which is there. */
+json_int_t rig_stat(struct server *s, const char *name);
+json_int_t rig_fault(struct server *s, size_t i, const char *name);
+
+/* An operation; its client is the struct itself. */
+struct wait {
+	struct read_request request;
+	struct fetch fetch;
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	bool is_done;
+	int error;
+	size_t got;
+	unsigned char *into;
+};
+
+/* Before an operation of one's own; free(w->into) after it. */
+void wait_init(struct wait *w);
+void wait_reply(struct read_request *r, int error, const struct iovec *iov,
+		int n_iov);
+bool wait_is_done(struct wait *w);
+void wait_for(struct wait *w);
+
+/* Read the whole i-th file. The end waits, compares the bytes, and returns 0
+ * or -errno. */
+void rig_start_read(struct fixture *f, struct server *s, struct wait *w, int i);
+int rig_end_read(struct fixture *f, struct server *s, struct wait *w, int i);
+int rig_read(struct fixture *f, struct server *s, int i);
+int rig_metadata(struct fixture *f, struct server *s, enum storage_op op,
+		 int i);
+
+#endif
