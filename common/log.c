@@ -14,7 +14,7 @@
 static struct {
 	const char *program;
 	enum log_level level;
-	bool to_syslog;
+	bool to_syslog; /* atomic: others may be logging */
 } log_state = { .level = LOG_LEVEL_WARN };
 
 void log_init(const char *program, enum log_level level)
@@ -26,26 +26,28 @@ void log_init(const char *program, enum log_level level)
 void log_to_syslog(void)
 {
 	openlog(log_state.program, LOG_PID, LOG_DAEMON);
-	log_state.to_syslog = true;
+	__atomic_store_n(&log_state.to_syslog, true, __ATOMIC_RELEASE);
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
 {
 	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO,
 					LOG_DEBUG };
+	bool to_syslog =
+		__atomic_load_n(&log_state.to_syslog, __ATOMIC_ACQUIRE);
 	char line[1024];
 	size_t n = 0;
 	va_list ap;
 
 	if (level > log_state.level)
 		return;
-	if (!log_state.to_syslog && log_state.program)
+	if (!to_syslog && log_state.program)
 		n = (size_t)snprintf(line, sizeof(line),
 				     "%s: ", log_state.program);
 	va_start(ap, fmt);
 	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
 	va_end(ap);
-	if (log_state.to_syslog) {
+	if (to_syslog) {
 		syslog(priority[level], "%s", line);
 		return;
 	}
