@@ -113,6 +113,9 @@ fail:
 void server_stop(struct server *s)
 {
 	faults_stop(&s->faults);
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	pthread_mutex_unlock(&s->lock);
 	fetcher_free(s->fetcher);
 	s->fetcher = NULL;
 }
@@ -171,7 +174,11 @@ void server_backing_close(struct server *s, int id)
 
 void server_set_round_trip(struct server *s, uint64_t wall_ns)
 {
-	fetcher_set_round_trip(s->fetcher, wall_ns);
+	/* who measured it may be late, and the mount at its end */
+	pthread_mutex_lock(&s->lock);
+	if (!s->stopping)
+		fetcher_set_round_trip(s->fetcher, wall_ns);
+	pthread_mutex_unlock(&s->lock);
 }
 
 struct handle *server_open(struct server *s, uint32_t node)

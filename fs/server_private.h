@@ -29,6 +29,7 @@ struct server {
 	struct faults faults; /* has a lock of its own */
 
 	pthread_mutex_t lock; /* all below, and every object's fields */
+	bool stopping;
 	struct cache *cache;
 	struct object *flights; /* uthash by key: what is being fetched */
 	uint64_t delivered_bytes;
