@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The file server without FUSE: every policy, many readers, control commands
- * in between. Runs under the thread sanitizer, which a mount does not.
+ * in between.
  */
 #include "tests/unit/test.h"
 
