@@ -127,8 +127,10 @@ teardown()
 
 @test "mmap, shared and private, works" {
 	make_files 5 100000
-	for policy in none lru; do
-		gpemu-fs -p $policy "$src" "$mp"
+	for options in '-p none' '-p lru --hit-path reply' \
+		'-p lru --hit-path passthrough'; do
+		gpemu-fs $options -c 100% "$src" "$mp"
+		cmp "$src/c0/f00000" "$mp/c0/f00000" # a hit, from here on
 		python3 - "$src/c0/f00000" "$mp/c0/f00000" <<-'END'
 		import mmap, sys
 		want = open(sys.argv[1], "rb").read()
