@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Plug-in kind `engine`: how the bytes of samples are read. One instance
- * belongs to one worker thread, which calls everything here.
+ * belongs to one worker thread, which calls everything here but feed_done.
  *
  *	worker: while (engine->next(state, feed, &fetch) == 0)
  *			prepare the sample, put it into its batch
@@ -33,12 +33,16 @@ struct fetch {
 	const char *path; /* of the file, relative to dirfd */
 	int fd;		  /* of the container; borrowed */
 	uint64_t offset;
-	void *buf;     /* room for size + 1 bytes: a file that has grown
-			* shows, and cannot overflow */
+	void *buf;     /* buffer_room(size, direct) bytes (buffer.h): a file
+			* that has grown shows, and cannot overflow */
+	void *data;    /* where in buf the sample begins: buf, unless the
+			* engine reads more than the sample and says so */
 	uint64_t size; /* bytes, as the dataset was scanned */
 	unsigned slot; /* 0..depth-1, no other fetch on its way has it */
 
-	int error;		    /* 0 or -errno, set by feed_done */
+	/* set by feed_done */
+	int error; /* 0 or -errno */
+	uint64_t n_read;
 	uint64_t start_ns, done_ns; /* emulated: taken, seen to be done */
 
 	/* the host's alone */
@@ -60,9 +64,21 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret);
 /*
  * The read of a sample has ended: `result` is how many bytes there were, size
  * + 1 when its file is longer than size, or -errno. Any length but `size`
- * becomes -ESTALE: a sample is what it was when the dataset was scanned.
+ * becomes -ESTALE: a sample is what it was when the dataset was scanned. From
+ * any thread, also one of the engine's own.
  */
 void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
+
+struct engine_config {
+	unsigned depth; /* fetches that may be on their way at once */
+	/*
+	 * 0: read through the page cache. Else around it (O_DIRECT): where
+	 * reads begin, how long they are and where they go to are multiples of
+	 * this power of two, and the containers are open for it. A file that
+	 * refuses that is read through the page cache.
+	 */
+	uint32_t direct;
+};
 
 struct engine_ops {
 	struct plugin plugin; /* state_size: per worker, zeroed by the host */
@@ -73,10 +89,12 @@ struct engine_ops {
 	 * in which they have been read.
 	 */
 	bool whole_batches;
-	/* `depth`: fetches that may be on their way at once. NULL: nothing to
-	 * set up. -EPERM, -ENOMEM: not available now. On the worker's thread.
-	 */
-	int (*init)(void *state, unsigned depth, struct err *err);
+	/* Batches leave as they become complete, not in the order's order. */
+	bool any_order;
+	bool can_direct; /* knows what to do with engine_config.direct */
+	/* NULL: nothing to set up. -EPERM, -ENOMEM: not available now. */
+	int (*init)(void *state, const struct engine_config *c,
+		    struct err *err);
 	/* After init, also a failed one; afterwards nothing writes to any
 	 * fetch's buffer. NULL: nothing to release. */
 	void (*fini)(void *state);

@@ -55,6 +55,7 @@ enum op { OP_OPEN, OP_READ, OP_CLOSE, N_OPS };
 
 struct chain {
 	struct fetch *fetch;
+	struct readspan span;
 	int64_t result[N_OPS];
 	unsigned n_left; /* completions to come; 0: not in use */
 };
@@ -63,6 +64,7 @@ struct async {
 	struct io_uring ring;
 	bool up;
 	unsigned depth;
+	uint32_t direct;
 	unsigned n_chains;   /* on their way */
 	struct chain *chain; /* depth, by fetch slot */
 	/* a ring of depth: read, to be returned in the order of completion */
@@ -90,9 +92,11 @@ static int unavailable(struct err *err, int r, const char *what)
 		       what, strerror(-r));
 }
 
-static int init(void *state, unsigned depth, struct err *err)
+static int init(void *state, const struct engine_config *config,
+		struct err *err)
 {
 	struct async *a = state;
+	unsigned depth = config->depth;
 	struct io_uring_params p = { .flags = IORING_SETUP_CQSIZE,
 				     .cq_entries = depth * N_OPS };
 	/* one per chain that blocks, on file systems that cannot do without */
@@ -100,6 +104,7 @@ static int init(void *state, unsigned depth, struct err *err)
 	int r;
 
 	a->depth = depth;
+	a->direct = config->direct;
 	a->chain = calloc(depth, sizeof(*a->chain));
 	a->ready = calloc(depth, sizeof(struct fetch *));
 	if (!a->chain || !a->ready)
@@ -128,8 +133,8 @@ static void add_read(struct async *a, struct fetch *f)
 
 	c->n_left = 1;
 	c->result[OP_OPEN] = 0;
-	io_uring_prep_read(e, f->fd, f->buf, (unsigned)MIN(f->size, MAX_READ),
-			   f->offset);
+	io_uring_prep_read(e, f->fd, f->buf,
+			   (unsigned)MIN(c->span.want, MAX_READ), c->span.from);
 	e->flags |= a->punt ? IOSQE_ASYNC : 0;
 	tag(e, f, OP_READ);
 }
@@ -138,10 +143,11 @@ static void add_read(struct async *a, struct fetch *f)
 static void add_chain(struct async *a, struct fetch *f)
 {
 	struct chain *c = &a->chain[f->slot];
-	unsigned n = (unsigned)MIN(f->size + 1, MAX_READ);
+	int flags = O_RDONLY | (a->direct ? O_DIRECT : 0);
 	struct io_uring_sqe *e;
 
 	c->fetch = f;
+	c->span = readspan(f, a->direct);
 	a->n_chains++;
 	if (f->fd >= 0) {
 		add_read(a, f);
@@ -149,11 +155,12 @@ static void add_chain(struct async *a, struct fetch *f)
 	}
 	c->n_left = N_OPS;
 	e = io_uring_get_sqe(&a->ring);
-	io_uring_prep_openat_direct(e, f->dirfd, f->path, O_RDONLY, 0, f->slot);
+	io_uring_prep_openat_direct(e, f->dirfd, f->path, flags, 0, f->slot);
 	e->flags |= IOSQE_IO_LINK | (a->punt ? IOSQE_ASYNC : 0);
 	tag(e, f, OP_OPEN);
 	e = io_uring_get_sqe(&a->ring);
-	io_uring_prep_read(e, (int)f->slot, f->buf, n, 0);
+	io_uring_prep_read(e, (int)f->slot, f->buf,
+			   (unsigned)MIN(c->span.want, MAX_READ), 0);
 	e->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK;
 	tag(e, f, OP_READ);
 	e = io_uring_get_sqe(&a->ring);
@@ -166,8 +173,10 @@ static void chain_done(struct async *a, struct feed *feed, struct chain *c)
 	struct fetch *f = c->fetch;
 	int64_t n = c->result[OP_READ];
 
+	if (n >= 0)
+		n = readspan_got(&c->span, f, (uint64_t)n);
 	if (c->result[OP_OPEN] < 0 || n < 0 || (uint64_t)n != f->size)
-		n = readfile(f);
+		n = readfile(f, a->direct);
 	feed_done(feed, f, n);
 	a->ready[(a->first + a->n_ready++) % a->depth] = f;
 }
@@ -305,6 +314,7 @@ const struct engine_ops engine_async = {
 		    .summary = "io_uring: many files on their way, delivered "
 			       "as they complete",
 		    .state_size = sizeof(struct async) },
+	.can_direct = true,
 	.init = init,
 	.fini = fini,
 	.next = next,

@@ -21,7 +21,8 @@ struct flow {
 	struct window *current; /* being handed out */
 	uint64_t out_window;	/* index of the window to deliver from */
 	uint32_t out_batch;
-	uint32_t n_complete; /* batches not delivered yet */
+	struct batch *first, *last; /* complete, when any may leave */
+	uint32_t n_complete;	    /* batches not delivered yet */
 	uint64_t epoch;
 	const uint32_t *order;
 	uint64_t n_left; /* samples of the epoch in no window yet */
@@ -36,8 +37,9 @@ static int window_init(struct window *w, const struct flow_config *c)
 
 	w->batch = calloc(c->superbatch, sizeof(*w->batch));
 	w->place = calloc(n, sizeof(*w->place));
+	w->turn = calloc(n, sizeof(*w->turn));
 	w->raw_at = calloc(n, sizeof(*w->raw_at));
-	return w->batch && w->place && w->raw_at ? 0 : -ENOMEM;
+	return w->batch && w->place && w->turn && w->raw_at ? 0 : -ENOMEM;
 }
 
 static void window_fini(struct window *w)
@@ -46,6 +48,7 @@ static void window_fini(struct window *w)
 	buffer_free(&w->out);
 	free(w->batch);
 	free(w->place);
+	free(w->turn);
 	free(w->raw_at);
 }
 
@@ -103,11 +106,41 @@ void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 	pthread_mutex_unlock(&f->lock);
 }
 
+struct sort {
+	const struct window *w;
+	const uint64_t *address;
+};
+
+static int by_address(const void *a, const void *b, void *ctx)
+{
+	const struct sort *s = ctx;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	uint64_t x = s->address[s->w->order[i]], y = s->address[s->w->order[j]];
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return i < j ? -1 : i > j;
+}
+
+/* In which order the window's samples are read. */
+static void take_turns(const struct flow_config *c, struct window *w)
+{
+	uint32_t step = c->whole_batches ? c->batch : w->n;
+	struct sort s = { .w = w, .address = c->address };
+
+	for (uint32_t i = 0; i < w->n; i++)
+		w->turn[i] = i;
+	for (uint32_t i = 0; c->address && i < w->n; i += step)
+		qsort_r(w->turn + i, MIN(step, w->n - i), sizeof(*w->turn),
+			by_address, &s);
+}
+
 /* Lay out the window's batches and its memory. 0 or -ENOMEM. */
 static int lay_out(const struct flow_config *c, struct window *w)
 {
 	size_t raw = 0;
 
+	take_turns(c, w);
 	w->n_batches = (w->n + c->batch - 1) / c->batch;
 	for (uint32_t i = 0; i < w->n_batches; i++) {
 		struct batch *b = &w->batch[i];
@@ -122,7 +155,7 @@ static int lay_out(const struct flow_config *c, struct window *w)
 		return buffer_reserve(&w->out, c->stride * w->n);
 	for (uint32_t i = 0; i < w->n; i++) {
 		w->raw_at[i] = raw;
-		raw += c->data->size[w->order[i]] + 1;
+		raw += buffer_room(c->data->size[w->order[i]], c->direct);
 	}
 	return buffer_reserve(&w->raw, raw);
 }
@@ -203,15 +236,39 @@ bool flow_finish(struct batch *b)
 					 memory_order_acq_rel) == 1;
 }
 
-/* Under the lock: the batch that leaves next, NULL while it has no window. */
+/* Under the lock: the batch that leaves next, NULL while there is none. */
 static struct batch *out_batch(struct flow *f)
 {
 	struct window *w;
 
+	if (f->c.any_order)
+		return f->first;
 	if (f->out_window == f->n_opened)
 		return NULL;
 	w = f->open[f->out_window % f->c.n_windows];
 	return &w->batch[f->out_batch];
+}
+
+/* Under the lock: out_batch, which is complete, leaves. */
+static void move_on(struct flow *f, const struct batch *b)
+{
+	if (f->c.any_order) {
+		f->first = b->next;
+	} else if (++f->out_batch == b->window->n_batches) {
+		f->out_window++;
+		f->out_batch = 0;
+	}
+}
+
+/* Under the lock: behind those that are complete. */
+static void queue(struct flow *f, struct batch *b)
+{
+	b->next = NULL;
+	if (f->first)
+		f->last->next = b;
+	else
+		f->first = b;
+	f->last = b;
 }
 
 void flow_complete(struct flow *f, struct batch *b)
@@ -219,6 +276,8 @@ void flow_complete(struct flow *f, struct batch *b)
 	pthread_mutex_lock(&f->lock);
 	b->complete = true;
 	f->n_complete++;
+	if (f->c.any_order)
+		queue(f, b);
 	if (b == out_batch(f))
 		pthread_cond_signal(&f->done);
 	pthread_mutex_unlock(&f->lock);
@@ -244,10 +303,7 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
 	} else {
 		*ret = b;
 		f->n_complete--;
-		if (++f->out_batch == b->window->n_batches) {
-			f->out_window++;
-			f->out_batch = 0;
-		}
+		move_on(f, b);
 	}
 	pthread_mutex_unlock(&f->lock);
 	return r;

@@ -4,10 +4,13 @@
  *
  * A window is what is read at once: `superbatch` consecutive batches of an
  * epoch's order. Windows are handed out in order, one after the other; their
- * batches leave in order. Each has its own memory, and there are `n_windows`
- * of them: when all are in use, workers wait until the oldest one's batches
- * are released. Unused windows are kept on a stack, so that those in use stay
- * in the CPU's caches.
+ * batches leave in order, or, with `any_order`, as they become complete (what
+ * PyTorch's DataLoader does with in_order=False): then none waits for a slow
+ * sample of the one before, and how late a slow one leaves is not bounded.
+ *
+ * Each window has its own memory, and there are `n_windows` of them: when all
+ * are in use, workers wait until all batches of one are released. Unused
+ * windows are kept on a stack, so that those in use stay in the CPU's caches.
  *
  *	free --lease--> being read --arrive, finish--> complete --next-->
  *	with the consumer --release--> free
@@ -42,6 +45,7 @@ struct batch {
 	uint32_t n;
 	atomic_uint pending; /* places not finished */
 	bool complete;	     /* flow's lock */
+	struct batch *next;  /* flow's lock: complete after this one */
 	uint64_t complete_ns;
 	/* what the workers that made it had spent, in emulated ns, when it
 	 * was complete: see worker.h */
@@ -60,7 +64,8 @@ struct window {
 	atomic_uint arrived; /* samples read, where they fill as they come */
 	struct batch *batch; /* superbatch */
 	struct place *place; /* superbatch * batch */
-	size_t *raw_at;	     /* where a sample's bytes go in `raw` */
+	uint32_t *turn;	     /* the positions in the order of reading */
+	size_t *raw_at;	     /* where a position's bytes go in `raw` */
 	struct buffer raw;   /* the files, when batches hold raw bytes */
 	struct buffer out;   /* else the prepared samples, `stride` apart */
 };
@@ -69,7 +74,14 @@ struct flow_config {
 	const struct dataset *data;
 	struct tick *tick;
 	uint32_t batch, superbatch, n_windows;
-	size_t stride; /* bytes of a prepared sample; 0: raw bytes */
+	size_t stride;	 /* bytes of a prepared sample; 0: raw bytes */
+	uint32_t direct; /* raw bytes: as buffer_room, and aligned to it */
+	bool any_order;	 /* batches leave as they become complete */
+	/* Where samples lie on the device (any unit, by sample): those of a
+	 * window, or of a batch where whole batches are leased, are read in
+	 * the order of their addresses. NULL: in the epoch's order. */
+	const uint64_t *address;
+	bool whole_batches;
 };
 
 struct flow;
@@ -85,9 +97,9 @@ void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 		uint64_t n);
 
 /*
- * Up to `want` consecutive samples of a window, never of two batches:
- * positions [*ret_pos, *ret_end). Without `wait`, -EAGAIN when there are none
- * now. -ECANCELED: stopping.
+ * Up to `want` samples of a window that are read one after the other, never of
+ * two batches: positions turn[*ret_pos .. *ret_end). Without `wait`, -EAGAIN
+ * when there are none now. -ECANCELED: stopping.
  */
 int flow_lease(struct flow *f, uint32_t want, bool wait, struct window **ret,
 	       uint32_t *ret_pos, uint32_t *ret_end);
@@ -101,7 +113,7 @@ bool flow_finish(struct batch *b);
 void flow_complete(struct flow *f, struct batch *b);
 
 /*
- * The next batch in order, complete. One thread at a time. Waits until
+ * The next batch, complete. One thread at a time. Waits until
  * `deadline` (emulated; TICK_NEVER: for good), then -ETIMEDOUT. -ECANCELED:
  * stopping.
  */

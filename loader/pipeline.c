@@ -74,13 +74,18 @@ static int start(struct pipeline *p, struct err *err)
 				 .tick = c->tick,
 				 .batch = c->batch,
 				 .superbatch = c->superbatch,
-				 .n_windows = n_windows(c) };
+				 .n_windows = n_windows(c),
+				 .direct = c->direct,
+				 .any_order = c->engine->any_order,
+				 .whole_batches = c->engine->whole_batches,
+				 .address = c->address };
 	struct worker_config w = { .engine = c->engine,
 				   .prep = c->prep,
 				   .data = c->data,
 				   .tick = c->tick,
 				   .trace = c->trace,
 				   .seed = c->seed,
+				   .direct = c->direct,
 				   .depth = MAX(c->queue_depth / c->workers,
 						1) };
 	size_t mean, bytes;

@@ -33,7 +33,9 @@ struct pipeline_config {
 	uint32_t workers;     /* >= 1 */
 	uint32_t queue_depth; /* reads on their way, over all workers */
 	uint32_t batch, superbatch;
-	uint32_t prefetch; /* batches per worker */
+	uint32_t prefetch;	 /* batches per worker */
+	uint32_t direct;	 /* as struct engine_config */
+	const uint64_t *address; /* as struct flow_config */
 };
 
 struct pipeline;

@@ -7,37 +7,84 @@
 
 #include "common/util.h"
 
-/* Up to `want` bytes from `offset` on; stops early once `end` are there. */
-static int64_t read_range(int fd, char *buf, uint64_t offset, uint64_t want,
-			  uint64_t end)
+struct readspan readspan(struct fetch *f, uint32_t direct)
 {
-	uint64_t n = 0;
+	uint64_t unit = direct ? direct : 1;
+	struct readspan s = { 0 };
 
-	while (n < want) {
-		ssize_t r = pread(fd, buf + n, want - n, (off_t)(offset + n));
+	if (f->fd >= 0) {
+		s.from = f->offset & ~(unit - 1);
+		s.head = f->offset - s.from;
+	}
+	/* a file is asked for one byte more, which says that it has grown */
+	s.want = s.head + f->size + (f->fd < 0);
+	s.want = (s.want + unit - 1) & ~(unit - 1);
+	f->data = (char *)f->buf + s.head;
+	return s;
+}
 
-		if (r < 0 && errno != EINTR)
+int64_t readspan_got(const struct readspan *s, const struct fetch *f,
+		     uint64_t n)
+{
+	n = n > s->head ? n - s->head : 0;
+	return (int64_t)MIN(n, f->size + (f->fd < 0));
+}
+
+/*
+ * The span, or as far as `end`, after which there is nothing to be had. A read
+ * around the page cache can only go on where a piece begins; at the end of the
+ * file it then yields the same bytes once more.
+ */
+static int64_t read_on(int fd, char *buf, const struct readspan *s,
+		       uint64_t end, uint32_t unit)
+{
+	uint64_t n = 0, at = 0;
+
+	while (n < end && at < s->want) {
+		ssize_t r = pread(fd, buf + at, s->want - at,
+				  (off_t)(s->from + at));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
 			return -errno;
-		if (r > 0)
-			n += (uint64_t)r;
-		if (r == 0 || (r > 0 && n == end))
+		if (at + (uint64_t)r <= n)
 			break;
+		n = at + (uint64_t)r;
+		at = n / unit * unit;
 	}
 	return (int64_t)n;
 }
 
-int64_t readfile(const struct fetch *f)
+static int64_t read_once(struct fetch *f, uint32_t direct)
 {
-	_cleanup_close_ int fd = -1;
+	struct readspan s = readspan(f, direct);
+	uint32_t unit = direct ? direct : 1;
+	_cleanup_close_ int own = -1;
+	uint64_t end = s.head + f->size;
 	struct stat st;
+	int64_t n;
 
-	if (f->fd >= 0)
-		return read_range(f->fd, f->buf, f->offset, f->size, f->size);
-	do
-		fd = openat(f->dirfd, f->path, O_RDONLY | O_CLOEXEC);
-	while (fd < 0 && errno == EINTR);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	/* fstat saves the read that would only say "end of file" */
-	return read_range(fd, f->buf, 0, f->size + 1, (uint64_t)st.st_size);
+	if (f->fd < 0) {
+		int flags = O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0);
+
+		do
+			own = openat(f->dirfd, f->path, flags);
+		while (own < 0 && errno == EINTR);
+		/* fstat saves the read that would only say "end of file" */
+		if (own < 0 || fstat(own, &st) < 0)
+			return -errno;
+		if (S_ISDIR(st.st_mode))
+			return -EISDIR;
+		end = (uint64_t)st.st_size;
+	}
+	n = read_on(f->fd < 0 ? own : f->fd, f->buf, &s, end, unit);
+	return n < 0 ? n : readspan_got(&s, f, (uint64_t)n);
+}
+
+int64_t readfile(struct fetch *f, uint32_t direct)
+{
+	int64_t n = read_once(f, direct);
+
+	return n == -EINVAL && direct ? read_once(f, 0) : n;
 }

@@ -10,6 +10,8 @@
 #include "common/util.h"
 #include "emu/profile.h"
 #include "loader/dataset.h"
+#include "loader/direct.h"
+#include "loader/extents.h"
 #include "loader/interrupt.h"
 #include "loader/mount.h"
 #include "loader/report.h"
@@ -36,6 +38,8 @@ struct run {
 	struct progress progress;
 	struct schedule schedule;
 	struct resume resume;
+	uint32_t direct;   /* as struct engine_config */
+	uint64_t *address; /* as struct flow_config */
 	uint64_t n_steps; /* of the whole run */
 	bool failure_named;
 	struct report report;
@@ -207,6 +211,31 @@ static int analyze_first(struct run *run, const struct pipeline_config *c,
 		       &run->report.analysis, err);
 }
 
+/* How the dataset is read, as far as its file system allows it. */
+static int set_reading(struct run *run, struct err *err)
+{
+	struct train_options *o = &run->options;
+	int r = 0;
+
+	if (!run->choice.engine->next)
+		return 0;
+	if (o->direct)
+		r = direct_begin(&run->data, &run->direct, err);
+	if (r == -EOPNOTSUPP) {
+		log_warn("--direct on: %s; it is used", err->text);
+		o->direct = false;
+		r = 0;
+	}
+	if (r == 0 && o->sort_extents)
+		r = extents_find(&run->data, &run->address, err);
+	if (r == -EOPNOTSUPP) {
+		log_debug("--sort-extents: %s", err->text);
+		o->sort_extents = false;
+		r = 0;
+	}
+	return r;
+}
+
 static int start(struct run *run, struct err *err)
 {
 	const struct train_options *o = &run->options;
@@ -222,6 +251,8 @@ static int start(struct run *run, struct err *err)
 		.batch = (uint32_t)o->batch,
 		.superbatch = (uint32_t)o->superbatch,
 		.prefetch = (uint32_t)o->prefetch,
+		.direct = run->direct,
+		.address = run->address,
 	};
 	int r;
 
@@ -410,6 +441,8 @@ static int train(struct run *run)
 	if (r == 0)
 		r = load_data(run, &err);
 	if (r == 0)
+		r = set_reading(run, &err);
+	if (r == 0)
 		r = open_logs(run, &err);
 	if (r == 0)
 		r = start(run, &err);
@@ -439,6 +472,7 @@ static void fini(struct run *run)
 	dataset_close(&run->data);
 	gpu_profile_free(&run->gpu);
 	schedule_close(&run->schedule);
+	free(run->address);
 	for (size_t i = 0; i < run->report.n_epochs; i++)
 		free(run->report.epoch[i]);
 	free(run->report.epoch);

@@ -39,6 +39,10 @@ const struct conf_field train_fields[] = {
 	  .help = "reads on their way at once, over all workers (async)" },
 	{ FIELD("superbatch", CONF_UINT, superbatch), .min = 1, .max = 4096,
 	  .arg = "N", .help = "batches that are read at once, as one window" },
+	{ FIELD("direct", CONF_BOOL, direct), .arg = "on|off",
+	  .help = "read around the page cache (O_DIRECT)" },
+	{ FIELD("sort_extents", CONF_BOOL, sort_extents),
+	  .help = "read a window in the order in which it lies on the device" },
 	{ FIELD("order", CONF_STRING, order), .arg = "NAME",
 	  .help = "which sample is next (--list order)" },
 	{ FIELD("order_window", CONF_UINT, order_window), .max = 4294967295.,
@@ -168,6 +172,11 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	if (!engine || !order || !prep)
 		return -EINVAL;
 	ret->engine = container_of(engine, struct engine_ops, plugin);
+	if (o->direct && !ret->engine->can_direct)
+		return err_set(err, -EINVAL,
+			       "--direct on: --loader %s has no reads that "
+			       "could go around the page cache",
+			       o->loader);
 	ret->order = container_of(order, struct order_ops, plugin);
 	ret->prep = container_of(prep, struct prep_ops, plugin);
 	r = gpu_transfer_parse(o->transfer, &ret->transfer, err);

@@ -108,8 +108,8 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 		return r;
 	x = f->unused[f->n_unused - 1];
 	x->window = f->window;
-	x->pos = f->pos;
-	x->sample = f->window->order[f->pos];
+	x->pos = f->window->turn[f->pos];
+	x->sample = f->window->order[x->pos];
 	x->path = dataset_path(d, x->sample);
 	x->fd = d->container ? d->container_fd[d->container[x->sample]] : -1;
 	x->offset = d->offset ? d->offset[x->sample] : 0;
@@ -117,12 +117,13 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 	if (f->c->stride) {
 		struct buffer *b = &f->buffer[x->slot];
 
-		if (buffer_reserve(b, x->size + 1) < 0)
+		if (buffer_reserve(b, buffer_room(x->size, f->c->direct)) < 0)
 			return -ENOMEM;
 		x->buf = b->data;
 	} else {
-		x->buf = f->window->raw.data + f->window->raw_at[f->pos];
+		x->buf = f->window->raw.data + f->window->raw_at[x->pos];
 	}
+	x->data = x->buf;
 	f->pos++;
 	f->n_unused--;
 	x->start_ns = tick_now(f->c->tick);
@@ -132,8 +133,7 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 
 void feed_done(struct feed *f, struct fetch *x, int64_t result)
 {
-	if (result > 0)
-		f->work.bytes_read += (uint64_t)result;
+	x->n_read = result > 0 ? (uint64_t)result : 0;
 	if (result < 0)
 		x->error = (int)result;
 	else
@@ -175,7 +175,7 @@ static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 		return out;
 	}
 	start = turn_to(f, PREPARING);
-	x->error = c->prep->run(f->prep, x->buf, x->size, &rng, out);
+	x->error = c->prep->run(f->prep, x->data, x->size, &rng, out);
 	end = turn_to(f, READING);
 	hist_add(&f->work.prep, end - start);
 	trace_slice(c->trace, TRACE_WORKER + f->index, "prep", start, end,
@@ -216,6 +216,7 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	struct place *p = &w->place[slot];
 	struct batch *b = flow_batch(c->flow, w, slot);
 
+	f->work.bytes_read += x->n_read;
 	hist_add(&f->work.read, x->done_ns - x->start_ns);
 	trace_overlap(c->trace, TRACE_WORKER + f->index, "read", x->start_ns,
 		      x->done_ns,
@@ -226,8 +227,8 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 		p->n = c->sample_bytes;
 	} else {
 		if (x->error < 0)
-			memset(x->buf, 0, x->size);
-		p->data = x->buf;
+			memset(x->data, 0, x->size);
+		p->data = x->data;
 		p->n = x->size;
 	}
 	p->sample = x->sample;
@@ -244,6 +245,7 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 static int set_up(struct feed *f, struct err *err)
 {
 	const struct worker_config *c = f->c;
+	struct engine_config e = { .depth = c->depth, .direct = c->direct };
 	int r = 0;
 
 	f->fetch = calloc(c->depth, sizeof(*f->fetch));
@@ -264,7 +266,7 @@ static int set_up(struct feed *f, struct err *err)
 	f->engine = calloc(1, c->engine->plugin.state_size + 1);
 	if (!f->engine)
 		return err_set(err, -ENOMEM, "out of memory for a worker");
-	return c->engine->init ? c->engine->init(f->engine, c->depth, err) : 0;
+	return c->engine->init ? c->engine->init(f->engine, &e, err) : 0;
 }
 
 /* After set_up, also a failed one. */

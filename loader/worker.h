@@ -31,6 +31,7 @@ struct worker_config {
 	uint32_t lease;	     /* samples taken from the flow at once */
 	struct trace *trace; /* may be NULL */
 	size_t stride;	     /* as struct flow_config */
+	uint32_t direct;     /* as struct engine_config */
 	size_t sample_bytes;
 };
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/extents.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "common/util.h"
+
+/* Without an address: not where the device has it. */
+#define NOWHERE (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DATA_INLINE)
+
+static int address_of(int fd, uint64_t offset, uint64_t *ret)
+{
+	char room[sizeof(struct fiemap) + sizeof(struct fiemap_extent)]
+		__attribute__((aligned(8))) = { 0 };
+	struct fiemap *map = (struct fiemap *)room;
+	const struct fiemap_extent *e = map->fm_extents;
+
+	map->fm_start = offset;
+	map->fm_length = 1;
+	/* what was just written gets its address now */
+	map->fm_flags = FIEMAP_FLAG_SYNC;
+	map->fm_extent_count = 1;
+	if (ioctl(fd, FS_IOC_FIEMAP, map) < 0)
+		return -errno;
+	*ret = 0;
+	if (map->fm_mapped_extents == 1 && !(e->fe_flags & NOWHERE))
+		*ret = e->fe_physical + (offset - e->fe_logical);
+	return 0;
+}
+
+static int sample_address(const struct dataset *d, size_t i, uint64_t *ret)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (d->container)
+		return address_of(d->container_fd[d->container[i]],
+				  d->offset[i], ret);
+	fd = openat(d->dirfd, dataset_path(d, i), O_RDONLY | O_CLOEXEC);
+	/* what ails the file, its read will tell */
+	if (fd < 0)
+		return 0;
+	return address_of(fd, 0, ret);
+}
+
+int extents_find(const struct dataset *d, uint64_t **ret, struct err *err)
+{
+	_cleanup_free_ uint64_t *address = calloc(d->n, sizeof(*address));
+
+	if (!address)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < d->n; i++) {
+		int r = sample_address(d, i, &address[i]);
+
+		if (r < 0)
+			return err_set(err, -EOPNOTSUPP,
+				       "%s: its file system does not say where "
+				       "files lie (FIEMAP: %s)",
+				       dataset_path(d, i), strerror(-r));
+	}
+	*ret = TAKE_PTR(address);
+	return 0;
+}
