@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Datasets whose bytes are known, and engines run on them through the
+ * pipeline that uses them.
+ */
+#ifndef GPEMU_TESTS_CONTRACT_ENGINE_RIG_H
+#define GPEMU_TESTS_CONTRACT_ENGINE_RIG_H
+
+#include "tests/unit/test.h"
+
+#include <stdbool.h>
+
+#include "loader/pipeline.h"
+
+enum { N_CLASSES = 3, PER_CLASS = 13, N = N_CLASSES * PER_CLASS, BATCH = 4 };
+
+struct fixture {
+	char dir[64];
+	struct dataset data;
+	struct tick *tick;
+	uint32_t direct; /* as struct engine_config */
+	bool refused;	 /* direct was asked for and cannot be */
+	bool sorted;	 /* read in the order of invented addresses */
+};
+
+/* How the pipeline runs, and what is expected of it. */
+struct shape {
+	uint32_t workers, superbatch, queue_depth;
+	bool pin;
+	uint64_t n; /* samples of an epoch */
+};
+
+extern const struct shape shapes[];
+extern const size_t n_shapes;
+
+/* What was delivered of a sample. */
+struct seen {
+	unsigned times;
+	int error;
+	size_t n;
+	char *data; /* the last time */
+};
+
+extern const struct engine_ops engine_sync;
+
+/* From nothing to 300 KB, a page more or less, one empty in each class. */
+size_t size_of(unsigned i);
+/* The file of sample `i`. */
+void path_of(const struct fixture *f, unsigned i, char path[128]);
+/* The file that holds class `c`, in the datasets of containers. */
+void container_of_class(const struct fixture *f, unsigned c, char path[128]);
+
+/* For cmocka: N samples as files, or in a container for each class; read
+ * through the page cache or around it (skips where that is refused). */
+int setup_files(void **state);
+int setup_containers(void **state);
+int setup_direct_files(void **state);
+int setup_direct_containers(void **state);
+int teardown(void **state);
+
+/* What every engine should deliver of an undamaged dataset. */
+void want_all(struct seen want[N]);
+void forget(struct seen seen[N]);
+
+/* NULL, with a reason printed, when the engine is not available here. */
+struct pipeline *new_pipeline(const struct fixture *f,
+			      const struct engine_ops *engine,
+			      const struct shape *s);
+/* Each sample once, in full batches, where the engine says. */
+void one_epoch(const struct fixture *f, struct pipeline *p,
+	       const struct engine_ops *e, const struct shape *s,
+	       uint64_t epoch, struct seen *seen);
+/* Two epochs over all samples; false when the engine is not available. */
+bool run(const struct fixture *f, const struct engine_ops *e,
+	 const struct shape *s, struct seen *seen);
+/* All engines in all shapes against `want`, by sample. */
+void all_equal(const struct fixture *f, const struct seen *want);
+
+/* The i-th engine that reads; NULL: no more. */
+const struct engine_ops *engine_at(size_t i);
+
+#endif

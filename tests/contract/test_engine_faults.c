@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Engines whose system calls answer what they may answer: fewer bytes than
+ * asked for, interrupted, not now, no such page. The samples are the same.
+ * The calls are wrapped by the linker (meson.build).
+ */
+#include "tests/contract/engine_rig.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <liburing.h>
+
+#include "common/rng.h"
+#include "common/tick.h"
+#include "common/util.h"
+
+ssize_t __real_pread64(int fd, void *buf, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t at);
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *dst,
+				unsigned long n_dst, const struct iovec *src,
+				unsigned long n_src, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *dst,
+				unsigned long n_dst, const struct iovec *src,
+				unsigned long n_src, unsigned long flags);
+int __real_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring);
+int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned n);
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned n);
+
+static struct {
+	bool on; /* set while no thread of an engine runs */
+	atomic_uint n_reads, n_submits;
+	size_t victim;	      /* bytes of a copy that fails; 0: none */
+	const char *truncate; /* what is cut short before, or NULL */
+} faults;
+
+/* In turns, for each thread: interrupted, a part of what is there, all. */
+ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t at)
+{
+	static _Thread_local unsigned turns;
+	unsigned turn = faults.on ? turns++ % 3 : 2;
+	ssize_t r;
+
+	atomic_fetch_add(&faults.n_reads, faults.on);
+	if (turn == 0) {
+		errno = EINTR;
+		return -1;
+	}
+	r = __real_pread64(fd, buf, n, at);
+	return turn == 1 && r > 1 ? r - r / 3 : r;
+}
+
+/* In turns: not now, interrupted, results first, twice as it should be. */
+static int refuse(void)
+{
+	static const int turns[] = { -EAGAIN, -EINTR, -EBUSY, 0, 0 };
+
+	if (!faults.on)
+		return 0;
+	return turns[atomic_fetch_add(&faults.n_submits, 1) % 5];
+}
+
+int __wrap_io_uring_submit(struct io_uring *ring)
+{
+	int r = refuse();
+
+	return r < 0 ? r : __real_io_uring_submit(ring);
+}
+
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned n)
+{
+	int r = refuse();
+
+	return r < 0 ? r : __real_io_uring_submit_and_wait(ring, n);
+}
+
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *dst,
+				unsigned long n_dst, const struct iovec *src,
+				unsigned long n_src, unsigned long flags)
+{
+	if (faults.victim && src->iov_len == faults.victim) {
+		if (!faults.truncate) {
+			errno = EFAULT; /* as for a page that cannot be read */
+			return -1;
+		}
+		assert_int_equal(truncate(faults.truncate, 0), 0);
+	}
+	return __real_process_vm_readv(pid, dst, n_dst, src, n_src, flags);
+}
+
+static void partial_and_interrupted_calls_are_continued(void **state)
+{
+	struct fixture *f = *state;
+	struct seen want[N] = { 0 };
+
+	want_all(want);
+	faults.on = true;
+	all_equal(f, want);
+	faults.on = false;
+	if (!f->refused)
+		assert_true(faults.n_reads > 0 && faults.n_submits > 0);
+	forget(want);
+}
+
+/* The file is cut short after it was mapped: no page, and no SIGBUS. */
+static void a_mapped_file_that_is_cut_short_is_a_failed_sample(void **state)
+{
+	struct fixture *f = *state;
+	const struct engine_ops *e =
+		container_of(plugin_find(engine_table, "engine", "mmap", NULL),
+			     struct engine_ops, plugin);
+	struct seen seen[N] = { 0 };
+	char path[128];
+
+	path_of(f, 12, path);
+	assert_int_equal(size_of(12), 300000);
+	faults.victim = 300000;
+	if (run(f, e, &shapes[0], seen)) {
+		assert_int_equal(seen[12].error, -EIO);
+		forget(seen);
+		faults.truncate = path;
+		assert_true(run(f, e, &shapes[0], seen));
+		assert_int_equal(seen[12].error, -ESTALE);
+		for (size_t i = 0; i < seen[12].n; i++)
+			assert_int_equal(seen[12].data[i], 0);
+		assert_int_equal(seen[11].error, 0);
+	}
+	faults.victim = 0;
+	faults.truncate = NULL;
+	forget(seen);
+}
+
+struct vandal {
+	char path[128];
+	size_t n;
+	atomic_bool stop;
+};
+
+/* Cut a file short, remove it, write it anew, over and over. */
+static void *vandalise(void *arg)
+{
+	struct vandal *v = arg;
+
+	while (!atomic_load(&v->stop)) {
+		FILE *file;
+
+		(void)!truncate(v->path, (off_t)v->n / 2);
+		tick_pause(20000);
+		(void)!truncate(v->path, 0);
+		tick_pause(20000);
+		unlink(v->path);
+		tick_pause(20000);
+		file = fopen(v->path, "we");
+		if (file) {
+			(void)!ftruncate(fileno(file), (off_t)v->n);
+			fclose(file);
+		}
+		tick_pause(20000);
+	}
+	return NULL;
+}
+
+static void files_may_change_at_any_time(void **state)
+{
+	struct fixture *f = *state;
+	struct vandal v = { .n = size_of(12) };
+	const struct engine_ops *e;
+	pthread_t thread;
+
+	path_of(f, 12, v.path);
+	assert_int_equal(pthread_create(&thread, NULL, vandalise, &v), 0);
+	for (size_t i = 0; (e = engine_at(i)); i++) {
+		for (int turn = 0; turn < 20; turn++) {
+			struct seen seen[N] = { 0 };
+			int error;
+
+			if (!run(f, e, &shapes[3], seen))
+				break;
+			error = seen[12].error;
+			assert_true(error == 0 || error == -ESTALE ||
+				    error == -ENOENT || error == -EIO);
+			for (unsigned k = 0; k < N; k++)
+				assert_true(k == 12 || seen[k].error == 0);
+			forget(seen);
+		}
+	}
+	atomic_store(&v.stop, true);
+	pthread_join(thread, NULL);
+}
+
+#define TEST(fn, kind)                                           \
+	{                                                        \
+#fn ": " #kind, fn, setup_##kind, teardown, NULL \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(partial_and_interrupted_calls_are_continued, files),
+		TEST(partial_and_interrupted_calls_are_continued, containers),
+		TEST(partial_and_interrupted_calls_are_continued, direct_files),
+		TEST(partial_and_interrupted_calls_are_continued,
+		     direct_containers),
+		TEST(a_mapped_file_that_is_cut_short_is_a_failed_sample, files),
+		TEST(files_may_change_at_any_time, files),
+		TEST(files_may_change_at_any_time, direct_files),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
