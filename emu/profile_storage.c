@@ -216,6 +216,29 @@ static const struct conf_field time_fields[] = {
 		"verified", CONF_BOOL, offsetof(type, at verified) \
 	}
 
+/* More than this no device sorts; it also bounds what fs/device.c counts. */
+enum { MAX_REORDER = 1024 };
+
+static const struct conf_field reorder_fields[] = {
+	{ "in_queue", CONF_UINT, offsetof(struct storage_reorder, in_queue),
+	  .required = true, .min = 1, .max = MAX_REORDER },
+	{ "share", CONF_DOUBLE, offsetof(struct storage_reorder, share),
+	  .required = true, .min = 0, .max = 1 },
+	{ 0 },
+};
+
+static int check_class(const void *object, struct err *err)
+{
+	const struct storage_class *c = object;
+	const struct storage_reorder *v = c->reorder.items;
+
+	for (size_t i = 0; i < c->reorder.n; i++)
+		if (i ? v[i].in_queue <= v[i - 1].in_queue : v[i].in_queue != 1)
+			return err_set(err, -EINVAL,
+				       "reorder must ascend, from 1 on");
+	return 0;
+}
+
 static const struct conf_field class_fields[] = {
 	SOURCED(struct storage_class, ),
 	CLASS_TIME("occupancy", occupancy),
@@ -224,6 +247,9 @@ static const struct conf_field class_fields[] = {
 	{ "rotation", CONF_DURATION,
 	  offsetof(struct storage_class, rotation_ns), .min = 0,
 	  .max = MAX_NS },
+	{ "reorder", CONF_LIST, offsetof(struct storage_class, reorder),
+	  .item = CONF_ROW, .item_size = sizeof(struct storage_reorder),
+	  .fields = reorder_fields },
 	{ "slots", CONF_UINT, offsetof(struct storage_class, slots), .min = 0,
 	  .max = 1000 },
 	{ 0 },
@@ -265,7 +291,7 @@ static const struct conf_field iops_fields[] = {
 #define CLASS(key, n)                                                      \
 	{                                                                  \
 		key, CONF_RECORD, offsetof(struct storage_profile, op[n]), \
-			.fields = class_fields                             \
+			.fields = class_fields, .check = check_class       \
 	}
 /* What is left out costs nothing; what is there names its source. */
 static const struct conf_field fields[] = {

@@ -71,6 +71,12 @@ struct storage_time {
 	struct storage_tail tail;
 };
 
+/* What is left of seek and rotation with so many operations in the device. */
+struct storage_reorder {
+	uint64_t in_queue; /* >= 1, the one that moves the head counted */
+	double share;	   /* 0..1 */
+};
+
 /* One class of operation. */
 struct storage_class {
 	char *source;
@@ -81,7 +87,11 @@ struct storage_class {
 	 * the seek, then up to one turn of the platter. */
 	struct storage_time seek;
 	uint64_t rotation_ns; /* one turn; the wait is uniform in 0..this */
-	uint64_t slots;	      /* of the IOPS cap that one operation takes */
+	/* A device that knows of many operations takes the nearest first, and
+	 * moves its head less. Linear in between, as the last one beyond; none:
+	 * what waits does not matter. */
+	struct conf_list reorder; /* struct storage_reorder, ascending from 1 */
+	uint64_t slots;		  /* of the IOPS cap that one operation takes */
 };
 
 struct storage_profile {

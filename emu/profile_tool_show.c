@@ -260,6 +260,15 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	if (c->rotation_ns)
 		fprintf(f, "            a turn of %s\n",
 			units_human_duration((double)c->rotation_ns, a));
+	if (c->reorder.n) {
+		const struct storage_reorder *v = c->reorder.items;
+		size_t last = c->reorder.n - 1;
+
+		fprintf(f,
+			"            down to %g of that with %" PRIu64
+			" operations in the device\n",
+			v[last].share, v[last].in_queue);
+	}
 }
 
 static void show_groups(const struct storage_profile *p, FILE *f)
