@@ -97,6 +97,49 @@ on_pace()
 	done
 }
 
+@test "around the page cache, or said that it cannot be" {
+	raw 21 20000
+	for engine in sync threads async; do
+		run "$TRAIN" --data "$TMP/raw" --loader $engine --direct on \
+			--sort-extents --prep none -b 4 --superbatch 2 \
+			--time-scale 0.001 --json "$JSON"
+		[ "$status" -eq 75 ] && continue # io_uring is forbidden here
+		[ "$status" -eq 0 ]
+		check "t['samples'] == 21 and t['bytes'] == 21 * 20000"
+		[[ "$output" == *"cannot be read around the page cache"* ]] ||
+			check "j['config']['direct'] is True"
+	done
+	# what has no such reads says so, before anything is read
+	for engine in mmap null; do
+		run "$TRAIN" --data "$TMP/raw" --loader $engine --direct on
+		[ "$status" -eq 2 ]
+		[[ "$output" == *"--direct on: --loader $engine"* ]]
+	done
+}
+
+@test "a refused O_DIRECT is one warning, and the record tells" {
+	mkdir "$TMP/raw"
+	# proc's files have no blocks to be read from
+	ln -s /proc/self/limits "$TMP/raw/a"
+	ln -s /proc/self/limits "$TMP/raw/b"
+	run "$TRAIN" --data "$TMP/raw" --loader sync --direct on --prep none -b 2 \
+		--pin off --time-scale 0.001 --json "$JSON"
+	[ "$(grep -c 'cannot be read around the page cache' <<<"$output")" -eq 1 ]
+	check "j['config']['direct'] is False"
+}
+
+@test "where files do not lie on a device their order stays" {
+	[ -w /dev/shm ] || skip "no /dev/shm"
+	shm=$(mktemp -d -p /dev/shm)
+	for i in 1 2 3; do echo "$i" >"$shm/$i"; done
+	run "$TRAIN" -v --data "$shm" --loader sync --sort-extents --prep none \
+		-b 2 --time-scale 0.001 --json "$JSON"
+	rm -r "$shm"
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"FIEMAP"* ]]
+	check "j['config']['sort_extents'] is False"
+}
+
 @test "drop-last and max-steps" {
 	raw 7 100
 	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --drop-last \

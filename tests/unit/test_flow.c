@@ -10,22 +10,35 @@
 
 enum { BATCH = 4, SUPERBATCH = 2, N_WINDOWS = 3, N = 37 };
 
-static struct flow *new_flow(struct tick *tick)
+/* As `like` says, with what all have in common. */
+static struct flow *new_flow_like(struct tick *tick, struct flow_config like)
 {
 	static uint64_t size[N];
 	static struct dataset data = { .size = size, .n = N };
-	struct flow_config c = { .data = &data,
-				 .tick = tick,
-				 .batch = BATCH,
-				 .superbatch = SUPERBATCH,
-				 .n_windows = N_WINDOWS };
 	struct err err = { 0 };
 	struct flow *f;
 
+	like.data = &data;
+	like.tick = tick;
+	like.batch = BATCH;
+	like.superbatch = SUPERBATCH;
+	like.n_windows = N_WINDOWS;
 	for (size_t i = 0; i < N; i++)
 		size[i] = i;
-	assert_int_equal(flow_new(&c, &f, &err), 0);
+	assert_int_equal(flow_new(&like, &f, &err), 0);
 	return f;
+}
+
+static struct flow *new_flow(struct tick *tick)
+{
+	return new_flow_like(tick, (struct flow_config){ 0 });
+}
+
+static void finish(struct flow *f, struct batch *b)
+{
+	while (atomic_load(&b->pending))
+		if (flow_finish(b))
+			flow_complete(f, b);
 }
 
 /* Lease and finish until there is no more; samples handed out. */
@@ -112,6 +125,79 @@ static void a_batch_waits_for_those_before_it(void **state)
 	tick_free(tick);
 }
 
+static void batches_may_leave_as_they_become_complete(void **state)
+{
+	struct tick *tick = tick_new(1, 0);
+	struct flow *f =
+		new_flow_like(tick, (struct flow_config){ .any_order = true });
+	uint32_t order[N] = { 0 }, pos, end;
+	struct window *w[4];
+	struct batch *b;
+
+	(void)state;
+	flow_begin(f, 0, order, N);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(
+			flow_lease(f, UINT32_MAX, false, &w[i], &pos, &end), 0);
+	finish(f, &w[3]->batch[1]);
+	finish(f, &w[0]->batch[0]);
+	assert_int_equal(flow_next(f, TICK_NEVER, &b), 0);
+	assert_ptr_equal(b, &w[3]->batch[1]);
+	finish(f, &w[2]->batch[0]);
+	assert_int_equal(flow_next(f, TICK_NEVER, &b), 0);
+	assert_ptr_equal(b, &w[0]->batch[0]);
+	assert_int_equal(flow_next(f, TICK_NEVER, &b), 0);
+	assert_ptr_equal(b, &w[2]->batch[0]);
+	assert_int_equal(flow_next(f, tick_now(tick), &b), -ETIMEDOUT);
+	/* the second window is free, though the first is not */
+	assert_int_equal(drain(f, BATCH), SUPERBATCH * BATCH);
+	flow_release(f, &w[3]->batch[1]);
+	flow_release(f, &w[2]->batch[0]);
+	assert_int_equal(drain(f, BATCH), SUPERBATCH * BATCH);
+	flow_free(f);
+	tick_free(tick);
+}
+
+/* Each `step` positions ascend by address, and are those of the order. */
+static void check_turns(const uint64_t *address, bool whole_batches,
+			uint32_t step)
+{
+	struct tick *tick = tick_new(1, 0);
+	struct flow *f = new_flow_like(
+		tick, (struct flow_config){ .address = address,
+					    .whole_batches = whole_batches });
+	uint32_t order[N], pos, end;
+	bool seen[SUPERBATCH * BATCH] = { false };
+	struct window *w;
+
+	for (uint32_t i = 0; i < N; i++)
+		order[i] = N - 1 - i;
+	flow_begin(f, 0, order, N);
+	assert_int_equal(flow_lease(f, 1, false, &w, &pos, &end), 0);
+	for (uint32_t i = 0; i < w->n; i++) {
+		seen[w->turn[i]] = true;
+		assert_int_equal(w->turn[i] / step, i / step);
+		if (i % step)
+			assert_true(address[order[w->turn[i]]] >=
+				    address[order[w->turn[i - 1]]]);
+	}
+	for (uint32_t i = 0; i < w->n; i++)
+		assert_true(seen[i]);
+	flow_free(f);
+	tick_free(tick);
+}
+
+static void samples_are_read_in_the_order_of_their_addresses(void **state)
+{
+	uint64_t address[N];
+
+	(void)state;
+	for (uint64_t i = 0; i < N; i++)
+		address[i] = i * 7919 % 31 << 40;
+	check_turns(address, false, SUPERBATCH * BATCH);
+	check_turns(address, true, BATCH);
+}
+
 static void stopping_says_why_and_keeps_the_first_cause(void **state)
 {
 	struct tick *tick = tick_new(1, 0);
@@ -139,6 +225,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_than_the_windows_are_on_their_way),
 		cmocka_unit_test(a_batch_waits_for_those_before_it),
+		cmocka_unit_test(batches_may_leave_as_they_become_complete),
+		cmocka_unit_test(
+			samples_are_read_in_the_order_of_their_addresses),
 		cmocka_unit_test(stopping_says_why_and_keeps_the_first_cause),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
