@@ -394,13 +394,14 @@ static int read_at(int fd, unsigned char *v, size_t n, uint64_t offset)
 	return 0;
 }
 
-static int load(int fd, uint64_t size, struct pack *ret, struct err *err)
+int pack_load(int fd, uint64_t size, struct pack *ret, struct err *err)
 {
 	unsigned char header[PACK_HEADER_BYTES];
 	_cleanup_free_ unsigned char *index = NULL;
 	struct pack_header h;
 	int r;
 
+	*ret = (struct pack){ 0 };
 	if (size < sizeof(header))
 		return err_set(err, -EINVAL,
 			       "not a pack, or an unfinished one");
@@ -427,7 +428,7 @@ int pack_open(const char *path, int *ret_fd, struct pack *ret, struct err *err)
 	*ret = (struct pack){ 0 };
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	r = S_ISREG(st.st_mode) ? load(fd, (uint64_t)st.st_size, ret, err)
+	r = S_ISREG(st.st_mode) ? pack_load(fd, (uint64_t)st.st_size, ret, err)
 				: err_set(err, -EINVAL, "not a pack");
 	if (r < 0) {
 		pack_fini(ret);

@@ -211,6 +211,14 @@ void tick_utc(char buf[32])
 	strftime(buf, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 }
 
+int64_t tick_realtime(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * (int64_t)NS_PER_S + ts.tv_nsec;
+}
+
 void tick_pause(uint64_t wall_ns)
 {
 	struct timespec ts = timespec_of(wall_ns);

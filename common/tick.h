@@ -82,6 +82,8 @@ uint64_t tick_cpu(void);
 uint64_t tick_cpu_thread(void);
 /* Now as "2026-11-21T09:00:00Z", for records and file names only. */
 void tick_utc(char buf[32]);
+/* Now in ns since 1970, to be compared with times of files only. */
+int64_t tick_realtime(void);
 /* A plain pause of the calling thread, for retries against the outside. */
 void tick_pause(uint64_t wall_ns);
 
