@@ -7,6 +7,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "loader/train_data.h"
 
 static json_t *command_json(const struct report *r)
 {
@@ -67,7 +68,7 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o?, s:o, s:O?, s:b}",
+		"s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
@@ -82,7 +83,8 @@ json_t *report_json(const struct report *r)
 			? analysis_json(&r->analysis, r->epoch, r->n_epochs)
 			: NULL,
 		"checkpoints", resume_json(r->resume), "resumed",
-		r->resume->from, "interrupted", r->interrupted);
+		r->resume->from, "dataset", train_data_json(r->data, r->how),
+		"interrupted", r->interrupted);
 }
 
 static double seconds(uint64_t ns)

@@ -21,6 +21,8 @@ struct report {
 	const struct gpu_model *model;
 	const struct tick *tick;
 	const struct mount *mount;
+	const struct dataset *data;
+	const struct format_result *how; /* data was opened */
 	struct ceiling ceiling;
 	struct account **epoch; /* n_epochs */
 	size_t n_epochs;

@@ -19,6 +19,7 @@
 #include "loader/schedule.h"
 #include "loader/step_log.h"
 #include "loader/train.h"
+#include "loader/train_data.h"
 #include "loader/train_options.h"
 
 struct run {
@@ -27,6 +28,7 @@ struct run {
 	struct gpu_profile gpu;
 	const struct gpu_model *model;
 	struct dataset data;
+	struct format_result how;
 	struct mount mount;
 	struct tick *tick;
 	struct pipeline *_Atomic pipeline;
@@ -85,14 +87,16 @@ static bool stepped(void *ctx)
 	struct run *run = ctx;
 	struct worker_failures f = pipeline_failures(run->pipeline);
 	bool save = resume_step(&run->resume);
+	char name[512];
 
 	progress_update(&run->progress, run->resume.point.step, NULL);
 	if (f.n == 0 || run->failure_named)
 		return save;
 	run->failure_named = true;
 	progress_end(&run->progress);
-	log_warn("%s/%s: %s; it counts as zeros", run->options.data,
-		 dataset_path(&run->data, f.sample), why(f.error));
+	log_warn("%s: %s; it counts as zeros",
+		 dataset_name(&run->data, f.sample, name, sizeof(name)),
+		 why(f.error));
 	return save;
 }
 
@@ -177,9 +181,11 @@ static int load_data(struct run *run, struct err *err)
 
 	if (!run->choice.engine->next)
 		return plan(run, o->samples, err);
-	r = dataset_open(o->data, &run->data, err);
+	r = train_data_open(o, &run->choice, &run->data, &run->how, err);
+	if (run->how.not_kept.text[0])
+		log_info("no index is kept: %s", run->how.not_kept.text);
 	mount_find(o->data, &run->mount);
-	if (r == 0 && run->choice.order->by_group)
+	if (r == 0 && run->choice.order->by_group && !run->data.group)
 		r = mount_groups(&run->mount, o->data, &run->data, err);
 	return r < 0 ? r : plan(run, run->data.n, err);
 }
@@ -406,6 +412,7 @@ static int tell(struct run *run, struct err *err)
 	const char *json = run->options.common.json;
 	struct worker_failures f = pipeline_failures(run->pipeline);
 	bool failed = f.n || run->report.interrupted;
+	char name[512];
 
 	report_summary(&run->report,
 		       json && !strcmp(json, "-") ? stderr : stdout);
@@ -418,9 +425,10 @@ static int tell(struct run *run, struct err *err)
 	}
 	if (f.n)
 		log_error("%" PRIu64 " samples of %" PRIu64
-			  " could not be used, first %s/%s: %s",
+			  " could not be used, first %s: %s",
 			  f.n, run->report.total.samples + f.n,
-			  run->options.data, dataset_path(&run->data, f.sample),
+			  dataset_name(&run->data, f.sample, name,
+				       sizeof(name)),
 			  why(f.error));
 	if (run->report.interrupted)
 		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",
@@ -458,6 +466,8 @@ static int train(struct run *run)
 	run->report.tick = run->tick;
 	run->report.mount = &run->mount;
 	run->report.resume = &run->resume;
+	run->report.data = &run->data;
+	run->report.how = &run->how;
 	return tell(run, &err);
 }
 
@@ -470,6 +480,7 @@ static void fini(struct run *run)
 	tick_free(run->tick);
 	mount_fini(&run->mount);
 	dataset_close(&run->data);
+	format_result_fini(&run->how);
 	gpu_profile_free(&run->gpu);
 	schedule_close(&run->schedule);
 	free(run->address);
@@ -484,6 +495,7 @@ int main(int argc, char **argv)
 	static const struct cli_kind kinds[] = {
 		{ "engine", engine_table, NULL },
 		{ "order", order_table, NULL },
+		{ "format", format_table, NULL },
 		{ "prep", prep_table, NULL },
 		{ "gpu", .print = profile_names_print, .which = PROFILE_GPU },
 		{ 0 },

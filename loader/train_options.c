@@ -8,18 +8,35 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "loader/train_data.h"
 
 /* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
  * Large Scale Visual Recognition Challenge", IJCV 2015, table 2 */
 #define IMAGENET_SAMPLES 1281167
+
+/* Images, then what else shards hold. Source: what WebDataset's autodecode
+ * knows, in the order in which a sample is likely to have one of them */
+#define TRAIN_PAYLOAD                                                \
+	"jpg,jpeg,png,ppm,webp,npy,npz,bin,raw,pyd,pth,mp4,avi,mov," \
+	"flac,wav,mp3,txt"
 
 #define FIELD(key, type, member) \
 	key, type, offsetof(struct train_options, member)
 
 const struct conf_field train_fields[] = {
 	CLI_COMMON_FIELDS(struct train_options, common),
-	{ FIELD("data", CONF_STRING, data), .arg = "DIR",
-	  .help = "the dataset: a folder of class folders, or of files" },
+	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
+	  .help = "the dataset: a folder of files or shards, or one shard" },
+	{ FIELD("format", CONF_STRING, format), .arg = "auto|NAME",
+	  .help = "what the dataset is made of (--list format)" },
+	{ FIELD("index", CONF_STRING, index), .arg = "auto|off|rebuild",
+	  .help = "keep the list of samples for the next run" },
+	{ FIELD("payload", CONF_STRING, payload), .arg = "EXT,...",
+	  .help = "of a tar sample's members, the first of these is read" },
+	{ FIELD("verify", CONF_BOOL, verify),
+	  .help = "check the data of TFRecords while they are listed" },
+	{ FIELD("scan_threads", CONF_UINT, scan_threads), .max = 1024,
+	  .arg = "N", .help = "threads that list the dataset; 0: two per CPU" },
 	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
 	  .help = "the model that is trained (default resnet50)" },
 	{ FIELD("gpu", CONF_STRING, gpu), .arg = "NAME|FILE",
@@ -110,6 +127,9 @@ void train_options_init(struct train_options *o)
 	*o = (struct train_options){
 		.model = strdup("resnet50"),
 		.gpu = strdup("v100"),
+		.format = strdup("auto"),
+		.index = strdup("auto"),
+		.payload = strdup(TRAIN_PAYLOAD),
 		.batch = 64,
 		.epochs = 1,
 		.loader = strdup("async"),
@@ -182,6 +202,8 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	r = gpu_transfer_parse(o->transfer, &ret->transfer, err);
 	if (r == 0)
 		r = progress_parse(o->progress, &ret->progress, err);
+	if (r == 0)
+		r = train_data_resolve(o, ret, err);
 	if (r == 0 && !o->data && ret->engine->next)
 		r = err_set(err, -EINVAL,
 			    "--data DIR is required with --loader %s",

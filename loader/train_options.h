@@ -7,12 +7,16 @@
 #include "common/progress.h"
 #include "emu/gpu.h"
 #include "loader/engine.h"
+#include "loader/format.h"
 #include "loader/order.h"
 #include "loader/prep.h"
 
 struct train_options {
 	struct cli_common common;
 	char *data, *model, *gpu;
+	char *format, *index, *payload;
+	bool verify;
+	uint64_t scan_threads;		   /* 0: a default */
 	uint64_t batch, epochs, max_steps; /* max_steps 0: all */
 	char *loader;
 	uint64_t workers; /* 0: one per CPU */
@@ -45,6 +49,7 @@ struct train_choice {
 	const struct prep_ops *prep;
 	enum gpu_transfer transfer;
 	enum progress_mode progress;
+	enum format_index index;
 };
 
 /* The defaults, with owned strings; free with conf_free(train_fields). */

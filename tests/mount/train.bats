@@ -124,3 +124,31 @@ check()
 	check "j['fs']['backend_reads'] == 2 * 8"
 	order /class1
 }
+
+@test "ImageNet-1k made up on read: listed once, then read from its index" {
+	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+	record=$BATS_TEST_TMPDIR/record.json
+	gpemu-fs -c 64M synth:imagenet,content=random "$mp"
+	for from_index in False True; do
+		gpemu-train --data "$mp" --prep none --loader sync --max-steps 50 \
+			--time-scale 0.01 --json "$record"
+		python3 - "$record" $from_index <<-'END'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		d = j["dataset"]
+		print(d)
+		assert d["samples"] == 1281167 and d["classes"] == 1000, d
+		assert j["totals"]["samples"] == 50 * 64
+		assert j["totals"]["failed_samples"] == 0
+		assert d["from_index"] is (sys.argv[2] == "True"), d
+		assert d["list_s"] < (60 if sys.argv[2] == "False" else 10), d
+		END
+	done
+	# other files of the same names, at the same times
+	fusermount3 -u "$mp"
+	eventually no_daemon
+	gpemu-fs -c 64M synth:imagenet,content=random,seed=9 "$mp"
+	gpemu-train --data "$mp" --prep none --loader sync --max-steps 2 \
+		--time-scale 0.01 --json "$record"
+	grep -q '"from_index": false' "$record"
+}
