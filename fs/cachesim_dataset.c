@@ -127,7 +127,8 @@ int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
 
 /* --- a directory --------------------------------------------------------- */
 
-/* By folder, then by name, bytewise: gpemu-train's numbers (loader/format_files.c),
+/* By folder, then by name, bytewise: gpemu-train's numbers
+ * (loader/format_files.c),
  * which is Python's sorted(os.walk()). */
 static int by_path(const void *a, const void *b)
 {

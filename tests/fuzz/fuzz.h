@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the fuzz targets share. Each is one function from bytes to nothing
+ * that may refuse them, and must not accept what breaks a promise. */
+#ifndef GPEMU_TESTS_FUZZ_FUZZ_H
+#define GPEMU_TESTS_FUZZ_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* Holds with NDEBUG too. */
+#define PROMISED(what)                                                   \
+	do {                                                             \
+		if (!(what)) {                                           \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
+				__LINE__, #what);                        \
+			abort();                                         \
+		}                                                        \
+	} while (0)
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* One shard of a format: what is accepted lies inside the file. */
+#ifndef GPEMU_TESTS_FUZZ_SHARD_H
+#define GPEMU_TESTS_FUZZ_SHARD_H
+
+#include <string.h>
+
+#include "loader/format.h"
+#include "tests/fuzz/fuzz.h"
+
+static void check_part(const struct part *p, uint64_t size)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part_sample *s = &p->sample[i];
+
+		PROMISED(s->offset <= size && s->size <= size - s->offset);
+		PROMISED(s->group < (p->n_groups ? p->n_groups : 1));
+		if (s->name == PART_NO_NAME)
+			continue;
+		PROMISED(s->name < p->names_n);
+		PROMISED(s->name + strlen(p->names + s->name) < p->names_n);
+	}
+}
+
+static void scan_shard(const struct format_ops *f, const uint8_t *data,
+		       size_t n)
+{
+	struct format_options o = { .payload = "jpg,png,bin", .verify = n % 2 };
+	struct err err = { 0 };
+	struct part part = { 0 };
+	struct peek p;
+	int r;
+
+	f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
+	peek_init_memory(&p, data, n);
+	r = f->scan(&p, &o, &part, &err);
+	PROMISED(r == 0 || (r < 0 && err.text[0]));
+	check_part(&part, n);
+	part_fini(&part);
+}
+
+#endif
