@@ -20,6 +20,7 @@ struct parse {
 	struct {
 		const struct conf_field *field;
 		const char *value;
+		char *owned; /* value, where it is not argv's */
 	} * set;
 	size_t n_set;
 };
@@ -40,14 +41,119 @@ static const struct conf_field *field_of_key(const struct parse *p, int key)
 	return NULL;
 }
 
+static void add(struct parse *p, const struct conf_field *f, const char *value)
+{
+	p->set[p->n_set].field = f;
+	p->set[p->n_set++].value = value;
+}
+
+static void add_owned(struct parse *p, const struct conf_field *f, char *value)
+{
+	p->set[p->n_set].owned = value;
+	add(p, f, value);
+}
+
+/* --- options within an option ------------------------------------------- */
+
+/* The field that "key=value", or "key" of a switch, is for; else NULL. */
+static const struct conf_field *field_of_word(const struct parse *p,
+					      const char *word)
+{
+	size_t n = strcspn(word, "=");
+	const struct conf_field *f = p->program->fields;
+
+	for (; f->key; f++) {
+		bool known = !f->cli_only || !strcmp(f->key, "config") ||
+			     !strcmp(f->key, "verbose");
+		size_t i = 0;
+
+		if (!known || !is_option(f) ||
+		    !strcmp(f->key, p->program->words) ||
+		    (!word[n] && f->type != CONF_BOOL))
+			continue;
+		while (i < n && (f->key[i] == word[i] ||
+				 (f->key[i] == '_' && word[i] == '-')))
+			i++;
+		if (i == n && !f->key[n])
+			return f;
+	}
+	return NULL;
+}
+
+/* The end of a word: a comma without a backslash before it. */
+static size_t word_length(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n] && s[n] != ',')
+		n += s[n] == '\\' && s[n + 1] ? 2 : 1;
+	return n;
+}
+
+static char *unescaped(const char *s)
+{
+	char *copy = strdup(s), *to = copy;
+
+	for (; copy && *s; s++) {
+		if (*s == '\\' && s[1])
+			s++;
+		*to++ = *s;
+	}
+	if (copy)
+		*to = 0;
+	return copy;
+}
+
+/* What was given for this field so far, or NULL. */
+static const char *given(const struct parse *p, const struct conf_field *f)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; i < p->n_set; i++)
+		if (p->set[i].field == f)
+			value = p->set[i].value;
+	return value;
+}
+
+static int add_words(struct parse *p, const struct conf_field *f,
+		     const char *arg)
+{
+	const char *before = given(p, f);
+	char *left = NULL;
+	size_t n_left = 0;
+	FILE *out = open_memstream(&left, &n_left);
+
+	if (!out)
+		return ENOMEM;
+	fputs(before ? before : "", out);
+	while (*arg) {
+		size_t n = word_length(arg);
+		_cleanup_free_ char *word = strndup(arg, n);
+		const struct conf_field *own = word ? field_of_word(p, word)
+						    : NULL;
+		const char *value = own ? strchr(word, '=') : NULL;
+
+		fflush(out);
+		if (own)
+			add_owned(p, own, value ? unescaped(value + 1) : NULL);
+		else if (word && *word)
+			fprintf(out, "%s%s", n_left ? "," : "", word);
+		arg += n + (arg[n] == ',');
+	}
+	fclose(out);
+	add_owned(p, f, left);
+	return 0;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct parse *p = state->input;
 	const struct conf_field *f = field_of_key(p, key);
 
+	if (f && arg && p->program->words && !strcmp(f->key, p->program->words))
+		return add_words(p, f, arg);
 	if (f) {
-		p->set[p->n_set].field = f;
-		p->set[p->n_set++].value = arg ? arg : "on";
+		add(p, f, arg);
 		return 0;
 	}
 	switch (key) {
@@ -122,37 +228,48 @@ static int list_kind(const struct cli_program *p, const char *name)
 	return -EINVAL;
 }
 
-/* --config, then the flags; with the place or the flag in the message. */
-static void apply(struct parse *p, struct cli_common *common)
+static int set_flag(const struct parse *p, size_t i, struct err *err)
+{
+	const struct conf_field *f = p->set[i].field;
+	const char *value = p->set[i].value;
+	char name[64];
+	int r = conf_set(f, p->options, value ? value : "on", err);
+
+	if (r == 0)
+		return 0;
+	snprintf(name, sizeof(name), "--%s", f->key);
+	for (char *c = name; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	err_prefix(err, "%s", name);
+	return r;
+}
+
+/* --config, then the flags; with the place or the flag in the message. A
+ * `config` that the options already hold stays. */
+static int apply(struct parse *p, struct err *err)
 {
 	const struct cli_program *program = p->program;
-	struct err err = { 0 };
+	struct cli_common *common =
+		(void *)((char *)p->options + program->common_offset);
+	bool keep = common->config;
+	int r = 0;
 
-	for (size_t i = 0; i < p->n_set; i++)
+	for (size_t i = 0; r == 0 && !keep && i < p->n_set; i++)
 		if (!strcmp(p->set[i].field->key, "config"))
-			conf_set(p->set[i].field, p->options, p->set[i].value,
-				 &err);
-	if (common->config &&
-	    conf_load(common->config, program->fields, p->options, &err) < 0)
-		usage_error(program, err.text);
-	for (size_t i = 0; i < p->n_set; i++) {
+			r = set_flag(p, i, err);
+	if (r == 0 && common->config)
+		r = conf_load(common->config, program->fields, p->options, err);
+	/* a list that is given is the whole list */
+	for (size_t i = 0; r == 0 && i < p->n_set; i++) {
 		const struct conf_field one[2] = { *p->set[i].field, { 0 } };
 
 		if (one->type == CONF_LIST)
 			conf_free(one, p->options);
 	}
-	for (size_t i = 0; i < p->n_set; i++) {
-		const struct conf_field *f = p->set[i].field;
-		char name[64];
-
-		if (conf_set(f, p->options, p->set[i].value, &err) == 0)
-			continue;
-		snprintf(name, sizeof(name), "--%s", f->key);
-		for (char *c = name; *c; c++)
-			*c = *c == '_' ? '-' : *c;
-		err_prefix(&err, "%s", name);
-		usage_error(program, err.text);
-	}
+	for (size_t i = 0; r == 0 && i < p->n_set; i++)
+		if (strcmp(p->set[i].field->key, "config"))
+			r = set_flag(p, i, err);
+	return r;
 }
 
 static void print_version(FILE *f, struct argp_state *state)
@@ -161,41 +278,75 @@ static void print_version(FILE *f, struct argp_state *state)
 	fprintf(f, "gpemu %s\n", GPEMU_VERSION);
 }
 
-void cli_parse(const struct cli_program *program, int argc, char **argv,
-	       void *options, char **ret_args)
+/* Options and arguments into `p`, whose `set` is to be released. */
+static int run_argp(struct parse *p, int argc, char **argv, unsigned flags)
 {
+	const struct cli_program *program = p->program;
 	struct argp_option argp_options[MAX_FIELDS + 1] = { 0 };
 	char names[MAX_FIELDS][40];
 	_cleanup_free_ char *doc = NULL;
-	struct parse p = { .program = program,
-			   .options = options,
-			   .args = ret_args };
-	struct cli_common *common =
-		(void *)((char *)options + program->common_offset);
-	size_t given = 0, n_words = 1;
+	size_t n_words = 1;
 
-	/* a word may hold several short options, each needs its place */
+	/* a word may hold several options, each needs its place */
 	for (int i = 0; i < argc; i++)
 		n_words += strlen(argv[i]) + 1;
-	p.set = calloc(n_words, sizeof(*p.set));
-	if (!p.set || asprintf(&doc, "%s\v%s", program->summary,
-			       program->notes ? program->notes : "") < 0)
-		usage_error(program, "out of memory");
+	p->set = calloc(n_words, sizeof(*p->set));
+	if (!p->set || asprintf(&doc, "%s\v%s", program->summary,
+				program->notes ? program->notes : "") < 0)
+		return -ENOMEM;
 	fill_argp(program, argp_options, names);
-	for (size_t i = 0; i < program->n_args + program->n_optional; i++)
-		ret_args[i] = NULL;
 
 	struct argp argp = { .options = argp_options,
 			     .parser = parse_option,
 			     .args_doc = program->args,
 			     .doc = doc };
 
+	return -argp_parse(&argp, argc, argv, flags, NULL, p);
+}
+
+static void parse_fini(struct parse *p)
+{
+	for (size_t i = 0; i < p->n_set; i++)
+		free(p->set[i].owned);
+	free(p->set);
+}
+
+int cli_reload(const struct cli_program *program, int argc, char **argv,
+	       void *options, struct err *err)
+{
+	_cleanup_free_ char **args = calloc(
+		program->n_args + program->n_optional + 1, sizeof(*args));
+	_cleanup_(parse_fini) struct parse p = { .program = program,
+						 .options = options,
+						 .args = args };
+	int r = args ? run_argp(&p, argc, argv, ARGP_SILENT) : -ENOMEM;
+
+	if (r == 0)
+		r = apply(&p, err);
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
+}
+
+void cli_parse(const struct cli_program *program, int argc, char **argv,
+	       void *options, char **ret_args)
+{
+	struct parse p = { .program = program,
+			   .options = options,
+			   .args = ret_args };
+	struct cli_common *common =
+		(void *)((char *)options + program->common_offset);
+	struct err err = { 0 };
+	size_t given_args = 0;
+
+	for (size_t i = 0; i < program->n_args + program->n_optional; i++)
+		ret_args[i] = NULL;
 	argp_err_exit_status = EXIT_STATUS_USAGE;
 	argp_program_version_hook = print_version;
 	argv[0] = (char *)program->name;
-	argp_parse(&argp, argc, argv, 0, NULL, &p);
-	apply(&p, common);
-	free(p.set);
+	if (run_argp(&p, argc, argv, 0) < 0)
+		usage_error(program, "out of memory");
+	if (apply(&p, &err) < 0)
+		usage_error(program, err.text);
+	parse_fini(&p);
 	log_init(program->name,
 		 common->verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	if (common->list)
@@ -205,9 +356,9 @@ void cli_parse(const struct cli_program *program, int argc, char **argv,
 		exit(conf_dump(program->fields, options, stdout) < 0
 			     ? EXIT_STATUS_FAILED
 			     : EXIT_STATUS_DONE);
-	while (given < program->n_args && ret_args[given])
-		given++;
-	if (given < program->n_args) {
+	while (given_args < program->n_args && ret_args[given_args])
+		given_args++;
+	if (given_args < program->n_args) {
 		char text[200];
 
 		snprintf(text, sizeof(text),

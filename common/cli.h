@@ -92,6 +92,11 @@ struct cli_program {
 	const struct conf_field *fields;
 	size_t common_offset;	      /* of the struct cli_common, usually 0 */
 	const struct cli_kind *kinds; /* ends with a NULL name; or NULL */
+	/* Key of an option that holds words with commas between them, as
+	 * mount(8)'s -o: words that are options of this table ("key=value",
+	 * or "key" of a switch) are taken as such, the others stay. Given
+	 * several times, it holds them all. NULL: there is none. */
+	const char *words;
 };
 
 /*
@@ -103,6 +108,14 @@ struct cli_program {
  */
 void cli_parse(const struct cli_program *program, int argc, char **argv,
 	       void *options, char **ret_args);
+
+/*
+ * Once more, with what --config says by now: fill `options`, which hold the
+ * defaults and, in struct cli_common, `config`: the file to read, or NULL.
+ * Prints nothing. -errno with a text; the options are then half filled in.
+ */
+int cli_reload(const struct cli_program *program, int argc, char **argv,
+	       void *options, struct err *err);
 
 /* Subcommands: run the one that argv[1] names. */
 struct cli_command {

@@ -1,59 +1,116 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
 #include <unistd.h>
 
+#include "common/tick.h"
+#include "common/util.h"
+
+enum target { TO_STDERR, TO_SYSLOG, TO_FILE };
+
 /*
- * The one piece of state at file scope in the project: set by main before
- * threads start (log_to_syslog: by the daemon as it leaves the terminal).
+ * The one piece of state at file scope in the project: the name is set by main
+ * before threads start, the rest is atomic.
  */
 static struct {
 	const char *program;
-	enum log_level level;
-	bool to_syslog; /* atomic: others may be logging */
-} log_state = { .level = LOG_LEVEL_WARN };
+	int level;  /* enum log_level */
+	int target; /* enum target */
+	int file;   /* once there is one its number stays */
+} log_state = { .level = LOG_LEVEL_WARN, .file = -1 };
 
 void log_init(const char *program, enum log_level level)
 {
 	log_state.program = program;
-	log_state.level = level;
+	log_set_level(level);
+}
+
+void log_set_level(enum log_level level)
+{
+	__atomic_store_n(&log_state.level, level, __ATOMIC_RELAXED);
+}
+
+int log_level_parse(const char *s, enum log_level *ret)
+{
+	static const char *const names[] = { "error", "warn", "info", "debug" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(s, names[i]))
+			continue;
+		*ret = (enum log_level)i;
+		return 0;
+	}
+	return -EINVAL;
 }
 
 void log_to_syslog(void)
 {
 	openlog(log_state.program, LOG_PID, LOG_DAEMON);
-	__atomic_store_n(&log_state.to_syslog, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&log_state.target, TO_SYSLOG, __ATOMIC_RELEASE);
+}
+
+int log_to_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (log_state.file < 0) {
+		log_state.file = fd;
+		__atomic_store_n(&log_state.target, TO_FILE, __ATOMIC_RELEASE);
+		return 0;
+	}
+	/* under the old number, which other threads may be writing to */
+	if (dup3(fd, log_state.file, O_CLOEXEC) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* What stands before the text. */
+static size_t prefix(int target, char *line, size_t n)
+{
+	char now[32];
+
+	if (!log_state.program || target == TO_SYSLOG)
+		return 0;
+	if (target == TO_STDERR)
+		return (size_t)snprintf(line, n, "%s: ", log_state.program);
+	tick_utc(now);
+	return (size_t)snprintf(line, n, "%s %s[%d]: ", now, log_state.program,
+				(int)getpid());
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
 {
 	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO,
 					LOG_DEBUG };
-	bool to_syslog =
-		__atomic_load_n(&log_state.to_syslog, __ATOMIC_ACQUIRE);
+	int target = __atomic_load_n(&log_state.target, __ATOMIC_ACQUIRE);
 	char line[1024];
-	size_t n = 0;
+	size_t n;
 	va_list ap;
 
-	if (level > log_state.level)
+	if ((int)level > __atomic_load_n(&log_state.level, __ATOMIC_RELAXED))
 		return;
-	if (!to_syslog && log_state.program)
-		n = (size_t)snprintf(line, sizeof(line),
-				     "%s: ", log_state.program);
+	n = prefix(target, line, sizeof(line));
 	va_start(ap, fmt);
 	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
 	va_end(ap);
-	if (to_syslog) {
+	if (target == TO_SYSLOG) {
 		syslog(priority[level], "%s", line);
 		return;
 	}
 	n = strlen(line);
 	line[n++] = '\n';
 	/* nowhere to report a failure to report */
-	if (write(STDERR_FILENO, line, n) < 0)
+	if (write(target == TO_FILE ? log_state.file : STDERR_FILENO, line, n) <
+	    0)
 		return;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines on stderr, "program: text". Mains and front ends call this, once per
- * failure; modules return errors instead. Safe from every thread: one line is
- * one write(2).
+ * Lines on stderr, "program: text", or in the system log or a file. Mains and
+ * front ends call this, once per failure; modules return errors instead. Safe
+ * from every thread: one line is one write(2).
  */
 #ifndef GPEMU_COMMON_LOG_H
 #define GPEMU_COMMON_LOG_H
@@ -21,9 +21,20 @@ enum log_level {
  * (before the first call: no name, LOG_LEVEL_WARN). Call before threads start.
  */
 void log_init(const char *program, enum log_level level);
+/* The most verbose level shown from now on; any thread. */
+void log_set_level(enum log_level level);
+/* "error", "warn", "info" or "debug"; -EINVAL. */
+int log_level_parse(const char *s, enum log_level *ret);
 
 /* Send the lines to syslog(3) from now on; stderr is no longer written. */
 void log_to_syslog(void);
+/*
+ * Append the lines to a file from now on, each with the time (UTC) and the
+ * process number before it: "2026-11-21T09:00:00Z gpemu-fs[123]: text". The
+ * next call, from any thread, goes on with another file, or with a new one of
+ * the same name. -errno: everything stays as it was.
+ */
+int log_to_file(const char *path);
 
 void log_line(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
