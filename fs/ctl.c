@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/util.h"
 #include "fs/ctl_fault.h"
 
 /* arbitrary: a control write is a few lines */
 enum { MAX_COMMAND = 4096 };
+
+#define DUMP_LINE (JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12))
 
 static const char *const names[CTL_N_FILES] = {
 	[CTL_STATS] = "stats",	 [CTL_STATS_PROM] = "stats.prom",
@@ -106,6 +109,30 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 		 fputc('\n', f) == EOF)
 		r = -ENOMEM;
 	return r;
+}
+
+/* A list is logged item by item: a line has an end. */
+void ctl_log_stats(struct ctl *ctl)
+{
+	json_auto_t *stats = server_stats(ctl->server);
+	const char *key;
+	json_t *v, *item;
+	size_t i;
+
+	json_object_foreach (stats, key, v) {
+		if (!json_is_array(v)) {
+			_cleanup_free_ char *text = json_dumps(v, DUMP_LINE);
+
+			log_info("stats: %s %s", key, text ? text : "?");
+			continue;
+		}
+		json_array_foreach (v, i, item) {
+			_cleanup_free_ char *text = json_dumps(item, DUMP_LINE);
+
+			log_info("stats: %s[%zu] %s", key, i,
+				 text ? text : "?");
+		}
+	}
 }
 
 int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n)

@@ -54,6 +54,8 @@ struct ctl {
 
 /* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */
 int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n);
+/* The stats as lines of the log, "stats: KEY VALUE". */
+void ctl_log_stats(struct ctl *ctl);
 /*
  * Run the commands in `text`, `n` bytes, in order until one fails.
  * -EINVAL and other errors of the command, with a text.

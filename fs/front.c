@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -16,6 +17,8 @@
 #include "fs/front_file.h"
 #include "fs/front_private.h"
 
+/* For the thread in front_loop alone; nobody else has a use for it. */
+enum { WAKE_SIGNAL = SIGUSR2 };
 /* --- signals to who waits ----------------------------------------------- */
 
 static void interrupted(fuse_req_t req, void *front)
@@ -482,6 +485,23 @@ int front_new(const struct front_config *config, struct front **ret,
 	return 0;
 }
 
+static void woken(int sig)
+{
+	(void)sig;
+}
+
+/* libfuse's loop waits in sem_wait, which a signal with a handler ends. */
+static void let_wake(void)
+{
+	struct sigaction sa = { .sa_handler = woken };
+	sigset_t set;
+
+	sigaction(WAKE_SIGNAL, &sa, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, WAKE_SIGNAL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int front_loop(struct front *f)
 {
 	struct fuse_loop_config *config = fuse_loop_cfg_create();
@@ -489,18 +509,27 @@ int front_loop(struct front *f)
 
 	if (!config)
 		return -ENOMEM;
-	if (fuse_set_signal_handlers(f->session)) {
-		fuse_loop_cfg_destroy(config);
-		return -EIO;
-	}
+	let_wake();
+	f->looper = pthread_self();
+	__atomic_store_n(&f->looping, true, __ATOMIC_RELEASE);
 	/* handlers never wait for a device: a few threads are enough */
 	fuse_loop_cfg_set_clone_fd(config, 1);
 	fuse_loop_cfg_set_max_threads(
 		config, (unsigned)MAX(4, sysconf(_SC_NPROCESSORS_ONLN)));
 	r = fuse_session_loop_mt(f->session, config);
+	__atomic_store_n(&f->looping, false, __ATOMIC_RELEASE);
 	fuse_loop_cfg_destroy(config);
-	fuse_remove_signal_handlers(f->session);
 	return r < 0 ? r : 0;
+}
+
+void front_stop(struct front *f)
+{
+	fuse_session_exit(f->session);
+	/* once may be just before it waits */
+	while (__atomic_load_n(&f->looping, __ATOMIC_ACQUIRE)) {
+		pthread_kill(f->looper, WAKE_SIGNAL);
+		tick_pause(NS_PER_MS);
+	}
 }
 
 void front_unmount(struct front *f)

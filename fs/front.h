@@ -38,10 +38,13 @@ struct front_config {
  */
 int front_new(const struct front_config *config, struct front **ret,
 	      struct err *err);
-/*
- * Serve until unmounted or ended by SIGTERM, SIGINT or SIGHUP. 0 or -errno.
- */
+/* Serve until unmounted or stopped. 0 or -errno. */
 int front_loop(struct front *f);
+/*
+ * End front_loop, from another thread; returns when it has ended, or will not
+ * begin.
+ */
+void front_stop(struct front *f);
 /* Unmount, if it still is mounted: no new request comes in after this. */
 void front_unmount(struct front *f);
 /* Free; what was pending must have been answered (server_stop). */

@@ -17,6 +17,8 @@ struct front {
 	struct front_config c;
 	struct fuse_session *session;
 	bool mounted;
+	pthread_t looper;
+	bool looping; /* atomic: the thread is in front_loop */
 	pthread_t calibrator;
 	bool calibrates; /* the thread was started */
 	struct passthrough passthrough;

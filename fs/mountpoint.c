@@ -34,19 +34,34 @@ static void mount_type(const char *path, char *type, size_t n)
 		endmntent(f);
 }
 
-static int run_fusermount(const char *path)
+static bool is_ours(const char *type)
 {
-	char *argv[] = { (char *)"fusermount3", (char *)"-u", (char *)"-z",
-			 (char *)path, NULL };
+	return !strcmp(type, "fuse.gpemu-fs");
+}
+
+/* -EBUSY stands for all that it says no to. */
+static int run_fusermount(const char *path, bool lazily)
+{
+	char *argv[] = { (char *)"fusermount3", (char *)"-u", (char *)"-q",
+			 (char *)path,		NULL,	      NULL };
 	int status, r;
 	pid_t pid;
 
+	if (lazily)
+		argv[4] = (char *)"-z";
 	r = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
 	if (r)
 		return -r;
 	if (waitpid(pid, &status, 0) < 0)
 		return -errno;
-	return status == 0 ? 0 : -EPERM;
+	return status == 0 ? 0 : -EBUSY;
+}
+
+static int unmount(const char *path, bool lazily)
+{
+	int r = umount2(path, lazily ? MNT_DETACH : 0) < 0 ? -errno : 0;
+
+	return r == -EPERM ? run_fusermount(path, lazily) : r;
 }
 
 /* A mount whose daemon is gone answers every call with ENOTCONN. */
@@ -56,15 +71,13 @@ static int clear_stale(const char *path, struct err *err)
 	int r;
 
 	mount_type(path, type, sizeof(type));
-	if (strcmp(type, "fuse.gpemu-fs"))
+	if (!is_ours(type))
 		return err_set(err, -ENOTCONN,
 			       "%s: a dead mount of another program (%s); "
 			       "unmount it first",
 			       path, type[0] ? type : "unknown");
 	log_warn("%s: clearing the mount of a gpemu-fs that was killed", path);
-	r = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
-	if (r == -EPERM)
-		r = run_fusermount(path);
+	r = unmount(path, true);
 	if (r < 0)
 		return err_set(err, r, "%s: cannot clear the dead mount: %s",
 			       path, strerror(-r));
@@ -119,12 +132,54 @@ static char *absolute(const char *path)
 	return full;
 }
 
-int mountpoint_prepare(const char *path, const char *options, char **ret,
-		       struct err *err)
+/* A folder on which nothing is mounted: may it be mounted on? */
+static int check_folder(const char *path, const char *options, struct err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "%s: not a folder", path);
+	if (!has_option(options, "nonempty") && !is_empty(path))
+		return err_set(err, -ENOTEMPTY,
+			       "%s: not empty, its files would be hidden; use "
+			       "an empty folder or -o nonempty",
+			       path);
+	return 0;
+}
+
+/* Clears what is dead; then nothing is mounted there, or with `replace` one of
+ * ours. */
+static int check_mounts(const char *path, bool replace, struct err *err)
+{
+	struct statvfs vfs;
+	char type[64];
+	int r;
+
+	/* stat(2) of a dead mount may still be answered by the kernel */
+	while (statvfs(path, &vfs) < 0 && errno == ENOTCONN) {
+		r = clear_stale(path, err);
+		if (r < 0)
+			return r;
+	}
+	mount_type(path, type, sizeof(type));
+	if (!type[0] || (replace && is_ours(type)))
+		return 0;
+	if (is_ours(type))
+		return err_set(err, -EBUSY,
+			       "%s: already a mount point (%s); unmount it "
+			       "first: fusermount3 -u %s, or use --replace",
+			       path, type, path);
+	return err_set(err, -EBUSY,
+		       "%s: already a mount point (%s); unmount it first", path,
+		       type);
+}
+
+int mountpoint_prepare(const char *path, const char *options, bool replace,
+		       char **ret, struct err *err)
 {
 	_cleanup_free_ char *full = absolute(path);
-	struct statvfs vfs;
-	struct stat st;
 	char type[64];
 	int r;
 
@@ -138,27 +193,36 @@ int mountpoint_prepare(const char *path, const char *options, char **ret,
 		return err_set(err, -EPERM,
 			       "you may not open /dev/fuse: let root chmod 666 "
 			       "it, as Debian does");
-	/* stat(2) of a dead mount may still be answered by the kernel */
-	if (statvfs(full, &vfs) < 0 && errno == ENOTCONN) {
-		r = clear_stale(full, err);
-		if (r < 0)
-			return r;
-	}
-	if (stat(full, &st) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, -ENOTDIR, "%s: not a folder", path);
+	r = check_mounts(full, replace, err);
 	mount_type(full, type, sizeof(type));
-	if (type[0])
-		return err_set(err, -EBUSY,
-			       "%s: already a mount point (%s); unmount it "
-			       "first: fusermount3 -u %s",
-			       path, type, path);
-	if (!has_option(options, "nonempty") && !is_empty(full))
-		return err_set(err, -ENOTEMPTY,
-			       "%s: not empty, its files would be hidden; use "
-			       "an empty folder or -o nonempty",
-			       path);
+	if (r == 0 && !type[0])
+		r = check_folder(full, options, err);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(full);
 	return 0;
+}
+
+int mountpoint_replace(const char *path, const char *options, struct err *err)
+{
+	char type[64];
+	int r = check_mounts(path, true, err);
+
+	/* there may be several, one upon the other */
+	for (mount_type(path, type, sizeof(type)); r == 0 && is_ours(type);
+	     mount_type(path, type, sizeof(type))) {
+		r = unmount(path, false);
+		if (r == -EBUSY) {
+			log_warn("%s: files of the mount before are in use: "
+				 "it goes on for them alone",
+				 path);
+			r = unmount(path, true);
+		}
+		if (r < 0)
+			return err_set(err, r, "%s: cannot replace it: %s",
+				       path, strerror(-r));
+	}
+	if (r == 0)
+		r = check_mounts(path, false, err);
+	return r == 0 ? check_folder(path, options, err) : r;
 }

@@ -3,18 +3,28 @@
 #ifndef GPEMU_FS_MOUNTPOINT_H
 #define GPEMU_FS_MOUNTPOINT_H
 
+#include <stdbool.h>
+
 #include "common/err.h"
 
 /*
  * Check that FUSE is there and that `path` is a folder that can be mounted on;
  * *ret is its absolute path, malloc'ed. A mount of a gpemu-fs that was killed
  * ("transport endpoint is not connected") is taken away first, with a warning.
+ * With `replace` a gpemu-fs that lives may be mounted there: it stays, and is
+ * for mountpoint_replace.
  *
  * -ENODEV: no /dev/fuse. -EPERM: not for this user. -EBUSY: already a mount
  * point. -ENOTEMPTY: files in it would be hidden (unless `options` hold
  * "nonempty"). -ENOENT, -ENOTDIR.
  */
-int mountpoint_prepare(const char *path, const char *options, char **ret,
-		       struct err *err);
+int mountpoint_prepare(const char *path, const char *options, bool replace,
+		       char **ret, struct err *err);
+
+/*
+ * Unmount the gpemu-fs that is mounted on `path` (absolute), if one is; a busy
+ * one lives on for the files that are open, and is warned of. Errors as above.
+ */
+int mountpoint_replace(const char *path, const char *options, struct err *err);
 
 #endif

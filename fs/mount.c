@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/tick.h"
+#include "common/util.h"
+#include "fs/mountpoint.h"
+#include "fs/notify.h"
+#include "fs/signals.h"
+
+static int start_source(struct mount *m, const char *spec, struct err *err)
+{
+	const char *colon = strchr(spec, ':');
+	_cleanup_free_ char *word = NULL;
+	const struct plugin *p = NULL;
+	const char *arg = spec;
+	int r;
+
+	if (colon && access(spec, F_OK) < 0) {
+		word = strndup(spec, (size_t)(colon - spec));
+		p = word ? plugin_find(source_table, "source", word, err)
+			 : NULL;
+		arg = colon + 1;
+	} else {
+		p = plugin_find(source_table, "source", "dir", err);
+	}
+	if (!p)
+		return err_set(err, -EINVAL, "no such source");
+	m->source = container_of(p, const struct source_ops, plugin);
+	m->source_state = calloc(1, p->state_size);
+	if (!m->source_state || tree_init(&m->tree, 0555, 0) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = m->source->init(m->source_state, arg, err);
+	if (r == 0)
+		r = m->source->scan(m->source_state, &m->tree, err);
+	if (r == 0 && !m->tree.n_files)
+		log_warn("%s: no files in it", spec);
+	return r;
+}
+
+static int start_groups(struct mount *m, struct err *err)
+{
+	const struct conf_field field = { "group", CONF_UINT, 0,
+					  .max = UINT32_MAX - 1 };
+	uint64_t size = 0;
+
+	if (strcmp(m->o.group, "auto") &&
+	    conf_set(&field, &size, m->o.group, err) < 0) {
+		err_prefix(err, "--group");
+		return -EINVAL;
+	}
+	if (size == 1)
+		return 0;
+	if (size == 0)
+		return group_map_of_source(m->source, m->source_state, &m->tree,
+					   &m->groups, err);
+	return group_map_new(&m->tree, (uint32_t)size, m->o.group_order,
+			     m->o.common.seed, &m->groups, err);
+}
+
+static int start_server(struct mount *m, struct err *err)
+{
+	struct server_config c = { .source = m->source,
+				   .source_state = m->source_state,
+				   .tree = &m->tree,
+				   .storage = m->o.storage,
+				   .cache_policy = m->o.cache_policy,
+				   .cache_size = m->o.cache_size,
+				   .seed = m->o.common.seed,
+				   .groups = m->groups,
+				   .group_buffer = m->o.group_buffer };
+
+	int r;
+
+	m->tick = tick_new(m->o.time_scale, m->o.spin);
+	if (!m->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	c.tick = m->tick;
+	r = server_new(&c, &m->server, err);
+	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
+		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
+				     err);
+	return r;
+}
+
+/* From here on messages go where --log says. */
+static void switch_log(struct mount *m)
+{
+	int r;
+
+	log_set_level(options_log_level(&m->o));
+	if (options_log_is(&m->o, "stderr"))
+		return;
+	if (options_log_is(&m->o, "syslog")) {
+		log_to_syslog();
+		return;
+	}
+	r = log_to_file(m->o.log);
+	if (r < 0)
+		log_error("--log %s: %s", m->o.log, strerror(-r));
+}
+
+/* A daemon lets go of its caller's terminal, and of the caller. */
+static void release_caller(struct mount *m)
+{
+	int last = options_log_is(&m->o, "stderr") ? 1 : 2;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; null >= 0 && fd <= last; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+	if (write(m->ready_fd, "", 1) < 0)
+		log_warn("nobody waited for the mount");
+	close(m->ready_fd);
+	m->ready_fd = -1;
+}
+
+/* The kernel has taken us into service. */
+static void ready(void *ctx)
+{
+	struct mount *m = ctx;
+	int r;
+
+	switch_log(m);
+	if (m->ready_fd >= 0)
+		release_caller(m);
+	__atomic_store_n(&m->ready, true, __ATOMIC_RELEASE);
+	r = notify("READY=1\nMAINPID=%d\nSTATUS=serving %s", (int)getpid(),
+		   m->mountpoint);
+	if (r < 0)
+		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
+}
+
+static int start_front(struct mount *m, const char *source, struct err *err)
+{
+	enum hit_path hit_path;
+	int r = hit_path_parse(m->o.hit_path, &hit_path, err);
+
+	if (r == 0 && m->o.replace)
+		r = mountpoint_replace(m->mountpoint, m->o.mount_options, err);
+	if (r < 0)
+		return r;
+	m->fuse_options = options_for_fuse(&m->o);
+	m->ctl = (struct ctl){ .server = m->server,
+			       .fields = options_program.fields,
+			       .options = &m->o,
+			       .storage = &m->o.storage,
+			       .cache_policy = &m->o.cache_policy,
+			       .cache_size = &m->o.cache_size,
+			       .lock = &m->options_lock };
+	struct front_config c = { .server = m->server,
+				  .ctl = &m->ctl,
+				  .source = source,
+				  .mountpoint = m->mountpoint,
+				  .options = m->fuse_options,
+				  .hit_path = hit_path,
+				  .ready = ready,
+				  .ctx = m };
+
+	return front_new(&c, &m->front, err);
+}
+
+/* --- signals ------------------------------------------------------------ */
+
+static void stop(void *ctx)
+{
+	struct mount *m = ctx;
+
+	notify("STOPPING=1");
+	front_stop(m->front);
+}
+
+static void reload(void *ctx)
+{
+	mount_reload(ctx);
+}
+
+static void dump(void *ctx)
+{
+	struct mount *m = ctx;
+
+	ctl_log_stats(&m->ctl);
+}
+
+static int start_signals(struct mount *m, struct err *err)
+{
+	const struct signals_config c = {
+		.stop = stop, .reload = reload, .dump = dump, .ctx = m
+	};
+	int r = signals_new(&c, &m->signals);
+
+	return r < 0 ? err_set(err, r, "signals: %s", strerror(-r)) : 0;
+}
+
+/* --- life --------------------------------------------------------------- */
+
+void mount_fini(struct mount *m)
+{
+	if (m->server)
+		server_stop(m->server); /* answers what still waits */
+	front_free(m->front);
+	server_free(m->server);
+	if (m->source_state)
+		m->source->fini(m->source_state);
+	free(m->source_state);
+	group_map_free(m->groups);
+	tree_fini(&m->tree);
+	tick_free(m->tick);
+	options_fini(&m->o);
+	free(m->mountpoint);
+	free(m->fuse_options);
+	free(m->start_dir);
+}
+
+int mount_serve(struct mount *m, const char *source)
+{
+	struct err err = { 0 };
+	int r = start_source(m, source, &err);
+
+	if (r == 0)
+		r = start_groups(m, &err);
+	signals_block();
+	if (r == 0)
+		r = start_server(m, &err);
+	if (r == 0)
+		r = start_front(m, source, &err);
+	if (r == 0)
+		r = start_signals(m, &err);
+	if (r == 0) {
+		if (chdir("/") < 0)
+			log_warn("chdir /: %s", strerror(errno));
+		r = front_loop(m->front);
+		if (r < 0)
+			err_set(&err, r, "%s: %s", m->mountpoint, strerror(-r));
+		signals_free(m->signals);
+		front_unmount(m->front);
+	}
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of gpemu-fs: command line, YAML, and -o of mount(8). */
+#ifndef GPEMU_FS_OPTIONS_H
+#define GPEMU_FS_OPTIONS_H
+
+#include "common/cli.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "fs/front.h"
+
+struct options {
+	struct cli_common common;
+	char *storage, *cache_policy, *mount_options, *hit_path;
+	struct units_capacity cache_size;
+	bool cache_metadata;
+	char *group, *group_order;
+	uint64_t group_buffer;
+	struct conf_list faults; /* of char * */
+	double time_scale;
+	uint64_t spin;
+	char *trace;	       /* or NULL */
+	char *log, *log_level; /* log: NULL: by `foreground` */
+	bool foreground, replace;
+};
+
+extern const struct cli_program options_program;
+
+/* The defaults. -ENOMEM. */
+int options_init(struct options *o);
+void options_fini(struct options *o);
+
+/*
+ * What the option table cannot know: the words of --hit-path and --log-level.
+ * -EINVAL with a text.
+ */
+int options_check(const struct options *o, struct err *err);
+/* The level that --log-level and -v ask for. */
+enum log_level options_log_level(const struct options *o);
+/* stderr or syslog, or neither: then o->log is the path of a file. */
+bool options_log_is(const struct options *o, const char *word);
+
+/* Paths that are used again later, as seen from `dir`. -ENOMEM. */
+int options_absolute(struct options *o, const char *dir);
+
+/*
+ * The mount options for FUSE, malloc'ed: without the words of fstab(5) that
+ * are for mount(8) and systemd. NULL: there are none, or no memory.
+ */
+char *options_for_fuse(const struct options *o);
+
+#endif

@@ -1,0 +1,326 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Operating a mount: signals, logs, service managers, fstab, --replace.
+
+bats_require_minimum_version 1.5.0
+
+load mount
+
+setup()
+{
+	common_setup
+	make_files 5 1000
+	log=$BATS_TEST_TMPDIR/log
+	config=$BATS_TEST_TMPDIR/c.yaml
+}
+
+teardown()
+{
+	common_teardown
+}
+
+# A mount in the foreground whose stderr is in $log; sets pid.
+start_in_foreground()
+{
+	gpemu-fs -f "$@" "$src" "$mp" 2>"$log" 3>&- &
+	pid=$!
+	pids="${pids-} $pid"
+	eventually is_mounted
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+}
+
+logged()
+{
+	grep -qF -- "$1" "$log"
+}
+
+@test "SIGHUP reads the configuration again; what cannot change is told" {
+	printf 'storage: ideal\ncache_policy: lru\ncache_size: 10%%\n' >"$config"
+	start_in_foreground --config "$config"
+	printf 'storage: hdd\ncache_policy: fifo\ncache_size: 20%%\nseed: 5\n' \
+		>"$config"
+	kill -HUP $pid
+	eventually logged "reload: $config is in force"
+	logged 'reload: seed stays 0: to make it 5, mount anew'
+	[ "$(grep -c 'mount anew' "$log")" = 1 ]
+	[ "$(stat_of '["policy"]')" = fifo ]
+	[ "$(stat_of '["storage"]')" = hdd ]
+	grep -q '^cache_size: 20%$' "$mp/.gpemu/config"
+	grep -q '^seed: 0$' "$mp/.gpemu/config"
+}
+
+@test "a reload that changes nothing leaves the cache as it is" {
+	echo 'cache_size: 100%' >"$config"
+	start_in_foreground --config "$config"
+	cat "$mp"/c?/* >/dev/null
+	kill -HUP $pid
+	eventually logged "is in force"
+	[ "$(stat_of '["objects"]')" = 5 ]
+	! logged "mount anew"
+}
+
+@test "SIGHUP: flags still override, and an error changes nothing" {
+	echo 'cache_policy: minio' >"$config"
+	start_in_foreground --config "$config" -c 7%
+	for bad in 'cache_polly: lru' 'cache_policy: nope' 'storage: nope' \
+		'log_level: loud' 'cache_size: 900T' '{'; do
+		: >"$log"
+		printf 'cache_size: 3%%\n%s\n' "$bad" | sort >"$config"
+		kill -HUP $pid
+		if [ "$bad" = 'cache_size: 900T' ]; then
+			eventually logged "cache_size"
+		else
+			eventually logged "the configuration stays as it was"
+		fi
+		[ "$(grep -c . "$log")" = 1 ]
+		[ "$(stat_of '["policy"]')" = minio ]
+	done
+	printf 'storage: nvme\ncache_policy: fifo\ncache_size: 3%%\n' >"$config"
+	kill -HUP $pid
+	eventually logged "is in force"
+	[ "$(stat_of '["policy"]')" = fifo ]
+	grep -q '^cache_size: 7%$' "$mp/.gpemu/config"
+}
+
+@test "SIGHUP may name a profile relative to where it was started" {
+	cd "$BATS_TEST_TMPDIR"
+	for name in a b; do
+		printf 'name: %s\nsource: a test\nread: {source: a test, latency: {kind: const, value: 1ms}}\n' \
+			$name >$name.yaml
+	done
+	echo 'storage: a.yaml' >c.yaml
+	start_in_foreground --config c.yaml
+	echo 'storage: b.yaml' >c.yaml
+	kill -HUP $pid
+	eventually logged "is in force"
+	[ "$(stat_of '["storage"]')" = "$PWD/b.yaml" ]
+}
+
+@test "SIGUSR1 logs the stats; a level hides them" {
+	start_in_foreground -c 100%
+	kill -USR1 $pid
+	eventually logged 'stats: latency_us {"requested":{'
+	logged 'gpemu-fs: stats: misses 1'
+	logged 'stats: epochs[0] {"epoch":0,"hits":0,"misses":1,'
+	kill $pid
+	wait $pid
+	start_in_foreground --log-level warn
+	kill -USR1 $pid
+	kill -HUP $pid
+	kill $pid
+	wait $pid
+	[ ! -s "$log" ]
+}
+
+@test "a storm of signals while it serves ends in one clean end" {
+	start_in_foreground --config /dev/null
+	for i in $(seq 50); do
+		kill -HUP $pid
+		kill -USR1 $pid
+		kill -USR2 $pid
+		cmp "$src/c0/f00000" "$mp/c0/f00000"
+	done
+	kill $pid
+	kill -INT $pid 2>/dev/null || true
+	kill -HUP $pid 2>/dev/null || true
+	wait $pid
+	is_not_mounted
+}
+
+@test "SIGTERM at any moment of the start leaves no mount" {
+	for ms in 0 5 10 15 20 30 40 60 80 120; do
+		gpemu-fs -f "$src" "$mp" 3>&- &
+		pid=$!
+		pids="${pids-} $pid"
+		sleep "$(printf '0.%03d' $ms)"
+		kill $pid
+		# ended in order, or before it had begun anything
+		status=0
+		wait $pid || status=$?
+		[ $status -eq 0 ] || [ $status -eq 143 ]
+		is_not_mounted
+	done
+}
+
+@test "--log FILE: times in it, rotated by SIGHUP, errors before it to stderr" {
+	log=$BATS_TEST_TMPDIR/daemon.log
+	run gpemu-fs --log "$BATS_TEST_TMPDIR/no/where" "$src" "$mp"
+	[ "$status" -eq 1 ]
+	[[ $output == *"--log $BATS_TEST_TMPDIR/no/where: No such file"* ]]
+	run gpemu-fs --log "$log" -p nope "$src" "$mp"
+	[ "$status" -eq 1 ]
+	[[ $output == *"unknown cache policy 'nope'"* ]]
+	cd "$BATS_TEST_TMPDIR"
+	run gpemu-fs --log daemon.log "$src" "$mp"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	pid=$(daemon_pid)
+	kill -USR1 "$pid"
+	eventually logged "stats: policy \"lru\""
+	grep -qE "^20[0-9-]{8}T[0-9:]{8}Z gpemu-fs\[$pid\]: stats: hits 0$" "$log"
+	mv daemon.log old.log
+	kill -HUP "$pid"
+	eventually logged "reload: no --config"
+	! grep -q reload: old.log
+	! echo bogus >"$mp/.gpemu/control"
+	logged "control: unknown command 'bogus'"
+}
+
+@test "--log stderr keeps a daemon's stderr" {
+	gpemu-fs --log stderr "$src" "$mp" 2>"$log" 3>&-
+	kill -USR1 "$(daemon_pid)"
+	eventually logged "stats: hits 0"
+}
+
+@test "a service manager hears READY, RELOADING and STOPPING" {
+	for name in "$BATS_TEST_TMPDIR/notify" "@gpemu-test-$$"; do
+		python3 - "$name" "$src" "$mp" "$config" <<-'END'
+		import os, re, signal, socket, subprocess, sys
+		name, src, mp, config = sys.argv[1:]
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.bind("\0" + name[1:] if name[0] == "@" else name)
+		s.settimeout(20)
+		open(config, "w").write("cache_size: 5%\n")
+		p = subprocess.Popen(
+		    ["gpemu-fs", "-f", "--config", config, src, mp],
+		    env=dict(os.environ, NOTIFY_SOCKET=name),
+		    stderr=subprocess.PIPE, text=True)
+		def hear():
+		    return s.recv(4096).decode()
+		try:
+		    said = hear()
+		    assert said == (f"READY=1\nMAINPID={p.pid}\n"
+		                    f"STATUS=serving {mp}"), said
+		    os.listdir(mp + "/.gpemu")
+		    p.send_signal(signal.SIGHUP)
+		    assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+",
+		                        hear())
+		    assert hear() == "READY=1"
+		    p.send_signal(signal.SIGTERM)
+		    assert hear() == "STOPPING=1"
+		    assert p.wait(20) == 0
+		finally:
+		    p.kill()
+		END
+		is_not_mounted
+	done
+}
+
+@test "a notify socket that is none is warned of, not more" {
+	NOTIFY_SOCKET=nonsense gpemu-fs --log "$log" "$src" "$mp"
+	is_mounted
+	eventually logged "NOTIFY_SOCKET: Invalid argument"
+}
+
+@test "--replace takes the place of a live gpemu-fs" {
+	gpemu-fs -p lru "$src" "$mp"
+	run gpemu-fs --replace -p fifo "$src" "$mp"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	[ "$(grep -c " $mp " /proc/mounts)" = 1 ]
+	[ "$(stat_of '["policy"]')" = fifo ]
+	one_daemon() { [ "$(daemon_pid | wc -l)" = 1 ]; }
+	eventually one_daemon
+}
+
+@test "--replace: files in use live on in the old one" {
+	gpemu-fs -p none "$src" "$mp"
+	exec 7<"$mp/c0/f00000"
+	run gpemu-fs --replace -p fifo "$src" "$mp" 7<&-
+	[ "$status" -eq 0 ]
+	[[ $output == *"files of the mount before are in use"* ]]
+	cmp "$src/c0/f00000" <(cat <&7)
+	exec 7<&-
+	[ "$(grep -c " $mp " /proc/mounts)" = 1 ]
+	[ "$(stat_of '["policy"]')" = fifo ]
+}
+
+@test "--replace: a bad command line leaves the old mount alone" {
+	gpemu-fs -p lru "$src" "$mp"
+	run gpemu-fs --replace -p nope "$src" "$mp"
+	[ "$status" -eq 1 ]
+	run gpemu-fs --replace -s nope "$src" "$mp"
+	[ "$status" -eq 1 ]
+	[ "$(stat_of '["policy"]')" = lru ]
+}
+
+@test "--replace clears a dead mount, and mounts where nothing is" {
+	gpemu-fs "$src" "$mp"
+	kill -9 "$(daemon_pid)"
+	eventually no_daemon
+	gpemu-fs --replace "$src" "$mp"
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+	fusermount3 -u "$mp"
+	eventually no_daemon
+	gpemu-fs --replace "$src" "$mp"
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+}
+
+@test "--replace refuses the mount of something else" {
+	[ "$(id -u)" = 0 ] || skip "only root can mount a tmpfs"
+	mount -t tmpfs none "$mp" || skip "no permission to mount a tmpfs"
+	run gpemu-fs --replace "$src" "$mp"
+	umount "$mp"
+	[ "$status" -eq 1 ]
+	[[ $output == *"already a mount point (tmpfs)"* ]]
+}
+
+@test "-o takes our options too, and leaves out what is for fstab" {
+	gpemu-fs -o noauto,nofail,user,_netdev,x-systemd.automount,defaults,comment=a,storage=hdd,cache-policy=fifo,cache_size=12%,cache_metadata=on,noatime,group \
+		"$src" "$mp" -o time_scale=0.5,ro
+	[ "$(stat_of '["storage"]')" = hdd ]
+	[ "$(stat_of '["policy"]')" = fifo ]
+	grep -q '^cache_size: 12%$' "$mp/.gpemu/config"
+	grep -q '^time_scale: 0.5$' "$mp/.gpemu/config"
+	grep -q '^cache_metadata: true$' "$mp/.gpemu/config"
+	grep -E " $mp fuse.gpemu-fs ro,.*noatime" /proc/mounts
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+}
+
+@test "-o: errors are those of the options, --dump-config shows the result" {
+	run -2 gpemu-fs -o cache_size=5Q "$src" "$mp"
+	[[ $output == *"--cache-size: '5Q' is not a size"* ]]
+	run -1 gpemu-fs -o storrage=hdd "$src" "$mp"
+	[[ $output == *"cannot use the mount options 'storrage=hdd'"* ]]
+	run -1 gpemu-fs -o dump_config "$src" "$mp"
+	run -2 gpemu-fs -o config=/none "$src" "$mp"
+	[[ $output == *"/none"* ]]
+	printf 'cache_policy: fifo\ncache_size: 3%%\n' >"$config"
+	gpemu-fs -o "config=$config,cache_size=9%,ro,storage=a\\,b.yaml" \
+		--dump-config "$src" "$mp" >"$log"
+	logged 'cache_policy: fifo'
+	logged 'cache_size: 9%'
+	logged 'storage: a,b.yaml'
+	logged 'mount_options: ro'
+}
+
+@test "mount.fuse3 starts it" {
+	[ "$(id -u)" = 0 ] || skip "only root can mount"
+	helper=$(PATH=$PATH:/sbin:/usr/sbin command -v mount.fuse3) ||
+		skip "no mount.fuse3"
+	PATH=$(realpath "$BUILD"):$PATH "$helper" "$src" "$mp" \
+		-t fuse.gpemu-fs \
+		-o rw,nofail,storage=hdd,cache_policy=fifo,cache_size=20%
+	is_mounted
+	[ "$(stat_of '["storage"]')" = hdd ]
+	grep -q '^cache_size: 20%$' "$mp/.gpemu/config"
+}
+
+# mount(8) looks for programs in the system's folders only: in a name space of
+# our own one of these is ours.
+@test "mount -t fuse.gpemu-fs, and a line of fstab" {
+	[ "$(id -u)" = 0 ] || skip "only root can mount"
+	PATH=$PATH:/sbin:/usr/sbin command -v mount.fuse3 >/dev/null ||
+		skip "no mount.fuse3"
+	unshare -m mount -t tmpfs none /usr/local/bin ||
+		skip "no permission to make a mount name space"
+	cat >"$BATS_TEST_TMPDIR/fstab" <<-END
+	$src $mp fuse.gpemu-fs noauto,nofail,_netdev,x-systemd.requires=a,storage=nvme,cache_size=30% 0 0
+	END
+	export BUILD src mp
+	run unshare -m bash -e "$BATS_TEST_DIRNAME/mount8" \
+		"$BATS_TEST_TMPDIR/fstab"
+	echo "$output"
+	[ "$status" -eq 0 ]
+	eventually no_daemon
+}
