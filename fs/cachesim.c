@@ -56,7 +56,8 @@ static const struct conf_field fields[] = {
 	  .help = "capacities, in bytes or percent of all bytes (default: "
 		  "10%,20%,35%,50%,65%,80%)" },
 	{ "metadata", CONF_BOOL, offsetof(struct options, metadata),
-	  .help = "the capacity also holds the index, entries and ghosts" },
+	  .help = "the capacity also holds what a mount keeps of each "
+		  "object, as gpemu-fs --cache-metadata on" },
 	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
 	  .arg = "N", .min = 1, .max = 4096,
 	  .help = "threads (default: one for each processor)" },

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "fs/object.h"
 
 /* Requests whose place in the index is asked for early. arbitrary: a fetch from
  * memory takes about as long as two requests; more does not hurt */
@@ -47,7 +48,8 @@ static int run_cell(const struct sim_run *run, struct sim_cell *cell)
 					.n_files = t->n_files,
 					.max_object_bytes = t->max_object_bytes,
 					.knows_future = t->next_use != NULL,
-					.count_metadata = run->count_metadata };
+					.count_metadata = run->count_metadata,
+					.overhead_bytes = OBJECT_OVERHEAD };
 	struct cache *c;
 	size_t from = 0;
 	int r = cache_new(cell->ops, &params, NULL, NULL, &c, &cell->err);

@@ -44,7 +44,9 @@ static int make_cache(struct server *s, const char *policy,
 					.seed = s->c.seed,
 					.file_bytes = s->sizes,
 					.n_files = s->c.tree->n_files,
-					.max_object_bytes = OBJECT_EXTENT };
+					.max_object_bytes = OBJECT_EXTENT,
+					.count_metadata = s->c.cache_metadata,
+					.overhead_bytes = OBJECT_OVERHEAD };
 
 	if (!p)
 		return -EINVAL;
@@ -378,6 +380,9 @@ static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
 		{ "capacity_bytes", cache_capacity(s->cache) },
 		{ "used_bytes", cache_used(s->cache) },
 		{ "objects", cache_objects(s->cache) },
+		{ "metadata_bytes",
+		  cache_metadata_bytes(s->cache) +
+			  cache_objects(s->cache) * OBJECT_OVERHEAD },
 		{ "hits", c->hits },
 		{ "misses", c->misses },
 		{ "hit_bytes", c->hit_bytes },

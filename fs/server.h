@@ -36,6 +36,7 @@ struct server_config {
 	const char *storage; /* profile name or path */
 	const char *cache_policy;
 	struct units_capacity cache_size;
+	bool cache_metadata; /* the size also holds what is kept of each */
 	uint64_t seed;
 	const struct group_map *groups; /* NULL: files are read alone */
 	/* of members that were read and not asked for yet; 0: 64 MiB, or two

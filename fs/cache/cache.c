@@ -29,6 +29,7 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 	      cache_drop_fn drop, void *ctx, struct cache **ret,
 	      struct err *err)
 {
+	struct policy_params all;
 	struct cache *c;
 	int r;
 
@@ -48,12 +49,14 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 	if (r < 0)
 		goto fail;
 	if (params->count_metadata)
-		c->overhead = overhead_of(c);
+		c->overhead = overhead_of(c) + params->overhead_bytes;
 	r = -ENOMEM;
 	c->state = calloc(1, MAX(ops->plugin.state_size, 1));
 	if (!c->state)
 		goto fail;
-	r = ops->init ? ops->init(c->state, params, err) : 0;
+	all = *params;
+	all.overhead_bytes = c->overhead;
+	r = ops->init ? ops->init(c->state, &all, err) : 0;
 	if (r < 0)
 		goto fail;
 	*ret = c;
@@ -225,6 +228,7 @@ size_t policy_expected_entries(const struct policy_params *p)
 		sum += (double)(p->max_object_bytes ? MIN(p->file_bytes[i],
 							  p->max_object_bytes)
 						    : p->file_bytes[i]);
+	sum += (double)p->overhead_bytes * (double)p->n_files;
 	if (sum <= 0)
 		return 16;
 	n = (double)p->capacity_bytes / sum * (double)p->n_files;

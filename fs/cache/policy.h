@@ -76,6 +76,9 @@ struct policy_params {
 	bool knows_future;
 	/* Each entry also takes its share of index, entry and policy. */
 	bool count_metadata;
+	/* With that counted, what an object takes besides its bytes: in the
+	 * host; a policy's init is told of all of it. */
+	uint64_t overhead_bytes;
 };
 
 struct policy_ops {

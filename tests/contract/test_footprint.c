@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a cached object takes of the heap is what --cache-metadata counts: with
+ * every policy, by the allocator's own books.
+ */
+#include "tests/unit/test.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "fs/cache/cache.h"
+#include "fs/object.h"
+
+enum { N = 60000, BYTES = 200 };
+
+static void drop(void *user, void *ctx)
+{
+	(void)ctx;
+	object_put(user);
+}
+
+static struct cache *new_cache(const struct policy_ops *ops)
+{
+	_cleanup_free_ uint64_t *sizes = calloc(2 * N, sizeof(*sizes));
+	struct policy_params params = { .capacity_bytes = (uint64_t)N * BYTES,
+					.file_bytes = sizes,
+					.n_files = 2 * N,
+					.max_object_bytes = OBJECT_EXTENT,
+					.count_metadata = true,
+					.overhead_bytes = OBJECT_OVERHEAD };
+	struct cache *c;
+
+	for (size_t i = 0; i < 2 * N; i++)
+		sizes[i] = BYTES;
+	assert_int_equal(
+		cache_new(ops, &params, drop, NULL, &c, &(struct err){ 0 }), 0);
+	return c;
+}
+
+/* Each object twice, so that ghosts and lists fill up as well. */
+static void fill(struct cache *c)
+{
+	for (uint32_t pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 0; i < 2 * N; i++) {
+			struct cache_object o = { .key = object_key(i, 0),
+						  .bytes = BYTES,
+						  .file_bytes = BYTES };
+			struct cache_entry *e;
+
+			cache_access(c, &o, &e);
+			if (e && !cache_user(e))
+				cache_set_user(e, object_new(NULL, i, 0, BYTES,
+							     0));
+		}
+	}
+}
+
+static void the_heap_holds_what_is_counted(void **state)
+{
+	(void)state;
+	if (!mallinfo2().uordblks)
+		skip(); /* another allocator, as sanitizers have */
+	for (size_t p = 0; policy_table[p]; p++) {
+		const struct policy_ops *ops = container_of(
+			policy_table[p], const struct policy_ops, plugin);
+		size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+		double counted, taken;
+		struct cache *c;
+
+		if (ops->offline || ops->bypass)
+			continue;
+		c = new_cache(ops);
+		fill(c);
+		counted = (double)cache_used(c);
+		taken = (double)(mallinfo2().uordblks + mallinfo2().hblkhd -
+				 before);
+		print_message("%-10s %6d objects, counted %.0f KiB, heap %.0f "
+			      "KiB\n",
+			      policy_table[p]->name, (int)cache_objects(c),
+			      counted / 1024, taken / 1024);
+		assert_true(cache_used(c) <= cache_capacity(c));
+		assert_true(cache_objects(c) > N / 4);
+		/* index and arrays double, so they are up to half empty */
+		assert_true(taken > .9 * counted && taken < 1.1 * counted);
+		cache_free(c);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_heap_holds_what_is_counted),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
