@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "fs/ctl_fault.h"
+#include "fs/warm.h"
 
 /* arbitrary: a control write is a few lines */
 enum { MAX_COMMAND = 4096 };
@@ -49,6 +50,22 @@ static void prom_value(FILE *f, const char *name, const char *labels, json_t *v)
 			json_number_value(v));
 }
 
+static void prom_group(FILE *f, const char *name, json_t *group)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach (group, key, v) {
+		if (!json_is_number(v) && !json_is_boolean(v))
+			continue;
+		fprintf(f,
+			"# TYPE gpemu_fs_%s_%s gauge\n"
+			"gpemu_fs_%s_%s %.17g\n",
+			name, key, name, key,
+			json_is_true(v) ? 1. : json_number_value(v));
+	}
+}
+
 /* Every number of the stats is a gauge: reset sets even the counters back. */
 static void prom(FILE *f, json_t *stats)
 {
@@ -66,6 +83,7 @@ static void prom(FILE *f, json_t *stats)
 		fprintf(f, "# TYPE gpemu_fs_%s gauge\n", key);
 		prom_value(f, key, "", v);
 	}
+	prom_group(f, "warm", json_object_get(stats, "warm"));
 	fprintf(f, "# TYPE gpemu_fs_latency_us gauge\n");
 	json_object_foreach (json_object_get(stats, "latency_us"), kind,
 			     group) {
@@ -78,6 +96,16 @@ static void prom(FILE *f, json_t *stats)
 		}
 	}
 	ctl_fault_prom(stats, f);
+}
+
+/* The server's stats, and those of what works beside it. */
+static json_t *all_stats(struct ctl *ctl)
+{
+	json_t *stats = server_stats(ctl->server);
+
+	if (stats && ctl->warm)
+		json_object_set_new(stats, "warm", warm_json(ctl->warm));
+	return stats;
 }
 
 static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
@@ -98,7 +126,7 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 		server_print_groups(ctl->server, f);
 		return 0;
 	}
-	json_auto_t *stats = server_stats(ctl->server);
+	json_auto_t *stats = all_stats(ctl);
 
 	if (!stats)
 		return -ENOMEM;
@@ -114,7 +142,7 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 /* A list is logged item by item: a line has an end. */
 void ctl_log_stats(struct ctl *ctl)
 {
-	json_auto_t *stats = server_stats(ctl->server);
+	json_auto_t *stats = all_stats(ctl);
 	const char *key;
 	json_t *v, *item;
 	size_t i;
@@ -220,6 +248,20 @@ static int set(struct ctl *ctl, const char *key, const char *value,
 		       key);
 }
 
+/* What is left of the line is one argument, blanks and all. */
+static int warm(struct ctl *ctl, char *list, struct err *err)
+{
+	size_t n;
+
+	list += strspn(list, " \t");
+	n = strlen(list);
+	while (n && strchr(" \t\r", list[n - 1]))
+		list[--n] = 0;
+	if (!n || !ctl->warm)
+		return err_set(err, -EINVAL, "use: warm all|PATTERN|/LIST");
+	return warm_begin(ctl->warm, list, err);
+}
+
 static int run_line(struct ctl *ctl, char *line, struct err *err)
 {
 	char *save, *word = strtok_r(line, " \t\r", &save);
@@ -227,6 +269,8 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 
 	if (!word)
 		return 0;
+	if (!strcmp(word, "warm"))
+		return warm(ctl, save, err);
 	if (!strcmp(word, "fault"))
 		return ctl_fault(ctl, save, err);
 	key = strtok_r(NULL, " \t\r", &save);
@@ -247,7 +291,7 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 	else
 		return err_set(err, -EINVAL,
 			       "unknown command '%s' (known: reset epoch "
-			       "drop-cache set fault)",
+			       "drop-cache set fault warm)",
 			       word);
 	return 0;
 }

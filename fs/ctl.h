@@ -15,7 +15,7 @@
  *
  * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
  * cache_policy, cache_size and storage, `fault add RULE` and `fault clear [ID]`
- * (fs/fault.h).
+ * (fs/fault.h), `warm LIST` (fs/warm.h).
  */
 #ifndef GPEMU_FS_CTL_H
 #define GPEMU_FS_CTL_H
@@ -50,6 +50,7 @@ struct ctl {
 	char **storage, **cache_policy;	   /* within the options */
 	struct units_capacity *cache_size; /* within the options */
 	pthread_mutex_t *lock;		   /* guards the options */
+	struct warm *warm;		   /* NULL: no such command */
 };
 
 /* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */

@@ -74,25 +74,11 @@ static int files_init(struct files *f, const struct tree *t)
 static uint32_t find(const void *ctx, const char *path)
 {
 	const struct files *f = ctx;
-	uint32_t node = TREE_ROOT;
-	char name[NAME_MAX + 1];
+	uint32_t node = tree_find(f->tree, path);
 
-	for (;;) {
-		size_t n = strcspn(path, "/");
-
-		if (n > NAME_MAX || !S_ISDIR(f->tree->nodes[node].mode))
-			return UINT32_MAX;
-		memcpy(name, path, n);
-		name[n] = 0;
-		node = tree_lookup(f->tree, node, name);
-		if (node == TREE_NONE)
-			return UINT32_MAX;
-		if (!path[n])
-			break;
-		path += n + 1;
-	}
-	return S_ISREG(f->tree->nodes[node].mode) ? f->number[node]
-						  : UINT32_MAX;
+	return node != TREE_NONE && S_ISREG(f->tree->nodes[node].mode)
+		       ? f->number[node]
+		       : UINT32_MAX;
 }
 
 /* Takes over `groups`, of nodes. */

@@ -10,6 +10,7 @@
 #include "fs/mountpoint.h"
 #include "fs/notify.h"
 #include "fs/signals.h"
+#include "fs/warm.h"
 
 static int start_source(struct mount *m, const char *spec, struct err *err)
 {
@@ -145,6 +146,9 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 		r = mountpoint_replace(m->mountpoint, m->o.mount_options, err);
 	if (r < 0)
 		return r;
+	r = warm_new(m->server, m->mountpoint, &m->warm);
+	if (r < 0)
+		return err_set(err, r, "out of memory");
 	m->fuse_options = options_for_fuse(&m->o);
 	m->ctl = (struct ctl){ .server = m->server,
 			       .fields = options_program.fields,
@@ -152,7 +156,8 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 			       .storage = &m->o.storage,
 			       .cache_policy = &m->o.cache_policy,
 			       .cache_size = &m->o.cache_size,
-			       .lock = &m->options_lock };
+			       .lock = &m->options_lock,
+			       .warm = m->warm };
 	struct front_config c = { .server = m->server,
 				  .ctl = &m->ctl,
 				  .source = source,
@@ -201,6 +206,7 @@ static int start_signals(struct mount *m, struct err *err)
 
 void mount_fini(struct mount *m)
 {
+	warm_free(m->warm);
 	if (m->server)
 		server_stop(m->server); /* answers what still waits */
 	front_free(m->front);

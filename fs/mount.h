@@ -21,6 +21,7 @@ struct mount {
 	struct ctl ctl;
 	struct front *front;
 	struct signals *signals;
+	struct warm *warm;
 	char *mountpoint;
 	char *fuse_options;
 	int ready_fd; /* the daemon's end of the pipe, or -1 */

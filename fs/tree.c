@@ -2,6 +2,7 @@
 #include "fs/tree.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -126,6 +127,25 @@ uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name)
 			low = middle + 1;
 	}
 	return TREE_NONE;
+}
+
+uint32_t tree_find(const struct tree *t, const char *path)
+{
+	uint32_t node = TREE_ROOT;
+	char name[NAME_MAX + 1];
+
+	for (;;) {
+		size_t n = strcspn(path, "/");
+
+		if (n > NAME_MAX || !S_ISDIR(t->nodes[node].mode))
+			return TREE_NONE;
+		memcpy(name, path, n);
+		name[n] = 0;
+		node = tree_lookup(t, node, name);
+		if (node == TREE_NONE || !path[n])
+			return node;
+		path += n + 1;
+	}
 }
 
 int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)

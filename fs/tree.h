@@ -60,6 +60,8 @@ int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
 const char *tree_name(const struct tree *t, uint32_t node);
 /* TREE_NONE: no such child. */
 uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name);
+/* By a path "a/b/c" below the root; TREE_NONE: there is none. */
+uint32_t tree_find(const struct tree *t, const char *path);
 /* "a/b/c" below the root (the root is "."); -ENAMETOOLONG. */
 int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n);
 /* The sizes of all files, ascending, malloc'ed; NULL without memory. */

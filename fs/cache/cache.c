@@ -151,6 +151,11 @@ struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o)
 	return e ? e : let_in(c, o);
 }
 
+bool cache_has_room(const struct cache *c, uint64_t bytes)
+{
+	return c->used + bytes + c->overhead <= c->capacity;
+}
+
 enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 			       struct cache_entry **ret_entry)
 {

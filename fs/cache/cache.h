@@ -47,6 +47,8 @@ enum cache_result cache_access(struct cache *c, const struct cache_object *o,
  * One that is there already is left as it is.
  */
 struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o);
+/* Would an object of so many bytes fit without an eviction? */
+bool cache_has_room(const struct cache *c, uint64_t bytes);
 /* Look without counting; NULL when it is not cached. */
 struct cache_entry *cache_peek(struct cache *c, uint64_t key);
 
