@@ -237,6 +237,10 @@ static int report(const struct options *o, const struct sim_run *run,
 		log_warn("%" PRIu64 " requests have another size than the "
 			 "first for their object, which counts",
 			 run->trace->n_resized);
+	if (run->trace->n_lost)
+		log_warn("%" PRIu64 " accesses are missing in the trace: the "
+			 "hits are not those of the mount",
+			 run->trace->n_lost);
 	if (o->common.json)
 		r = write_record(o, run, err);
 	if (r == 0 && o->plot)

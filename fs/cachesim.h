@@ -13,6 +13,22 @@
 #include "common/units.h"
 #include "fs/cache/cache.h"
 
+/* What else a cache sees. */
+enum sim_event_kind {
+	SIM_OFFER, /* let in, but not asked for */
+	SIM_WARM,  /* the same, if that takes no eviction */
+	SIM_REMOVE,
+	SIM_CLEAR,     /* all of them */
+	SIM_NEW_CACHE, /* and what the policy remembers */
+};
+
+struct sim_event {
+	size_t at; /* before this request */
+	enum sim_event_kind kind;
+	uint32_t object;
+	uint64_t next_use; /* as of requests */
+};
+
 struct sim_trace {
 	struct cache_object *objects; /* next_use is not set here */
 	size_t n_objects, objects_allocated;
@@ -20,6 +36,8 @@ struct sim_trace {
 	size_t n_requests, requests_allocated;
 	size_t *epoch_ends; /* the first request after each epoch */
 	size_t n_epochs;
+	struct sim_event *events; /* in their order */
+	size_t n_events, events_allocated;
 	uint64_t *next_use; /* of each request; NULL: not computed */
 	uint64_t
 		*file_bytes; /* ascending, as struct policy_params wants them */
@@ -28,12 +46,16 @@ struct sim_trace {
 	uint64_t max_object_bytes;
 	uint64_t n_resized; /* requests with another size than the first of
 			     * their object, which is the one that counts */
+	uint64_t n_lost;    /* missing in the file, as far as it shows */
 };
 
 void sim_trace_fini(struct sim_trace *t);
 /* Room for one more. -ENOMEM, -E2BIG (32-bit numbers). */
 int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o);
 int sim_trace_add_request(struct sim_trace *t, uint32_t object);
+/* Before the next request. */
+int sim_trace_add_event(struct sim_trace *t, enum sim_event_kind kind,
+			uint32_t object);
 /* Everything that was requested since the last call is one epoch. -ENOMEM. */
 int sim_trace_end_epoch(struct sim_trace *t);
 /* Fill in next_use, for offline policies. -ENOMEM. */
@@ -70,7 +92,8 @@ int sim_dataset_epochs(const struct sim_dataset *d, const char *order,
 
 /*
  * Read a trace file `epochs` times over. `format`: "csv", "bin"
- * (libCacheSim's oracleGeneral), or NULL: by the end of the name.
+ * (libCacheSim's oracleGeneral), or NULL: by the end of the name. A trace of
+ * gpemu-fs is known by its first line, whatever the name.
  * -EINVAL with "path:line: what" or "path: offset N: what".
  */
 int sim_trace_load(const char *path, const char *format, uint64_t epochs,

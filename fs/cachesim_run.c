@@ -39,7 +39,8 @@ static void replay(struct cache *c, const struct sim_trace *t, size_t from,
 	}
 }
 
-static int run_cell(const struct sim_run *run, struct sim_cell *cell)
+static int new_cache(const struct sim_run *run, struct sim_cell *cell,
+		     struct cache **ret)
 {
 	const struct sim_trace *t = run->trace;
 	struct policy_params params = { .capacity_bytes = cell->capacity_bytes,
@@ -50,23 +51,98 @@ static int run_cell(const struct sim_run *run, struct sim_cell *cell)
 					.knows_future = t->next_use != NULL,
 					.count_metadata = run->count_metadata,
 					.overhead_bytes = OBJECT_OVERHEAD };
-	struct cache *c;
-	size_t from = 0;
-	int r = cache_new(cell->ops, &params, NULL, NULL, &c, &cell->err);
+	int r = cache_new(cell->ops, &params, NULL, NULL, ret, &cell->err);
+
+	return r < 0 ? err_set(&cell->err, r, "%s: %s", cell->ops->plugin.name,
+			       strerror(-r))
+		     : 0;
+}
+
+static void add_counts(struct cache_counts *sum, const struct cache_counts *n)
+{
+	sum->hits += n->hits;
+	sum->misses += n->misses;
+	sum->hit_bytes += n->hit_bytes;
+	sum->miss_bytes += n->miss_bytes;
+	sum->evictions += n->evictions;
+	sum->rejected += n->rejected;
+}
+
+/* An event between two requests; *c may be another cache after it. */
+static int happen(const struct sim_run *run, struct sim_cell *cell,
+		  const struct sim_event *ev, struct cache_counts *sum,
+		  struct cache **c)
+{
+	struct cache_object o = { 0 };
+	struct cache_entry *e = NULL;
+
+	if (ev->kind <= SIM_REMOVE) {
+		o = run->trace->objects[ev->object];
+		o.next_use = ev->next_use;
+		e = cache_peek(*c, o.key);
+	}
+	switch (ev->kind) {
+	case SIM_OFFER: cache_offer(*c, &o); return 0;
+	case SIM_WARM:
+		if (cache_has_room(*c, o.bytes))
+			cache_offer(*c, &o);
+		return 0;
+	case SIM_REMOVE:
+		if (e)
+			cache_remove(*c, e);
+		return 0;
+	case SIM_CLEAR: cache_clear(*c); return 0;
+	case SIM_NEW_CACHE:
+		add_counts(sum, cache_counts(*c));
+		cache_free(*c);
+		*c = NULL;
+		return new_cache(run, cell, c);
+	}
+	return 0;
+}
+
+static int run_epochs(const struct sim_run *run, struct sim_cell *cell,
+		      struct cache **c)
+{
+	const struct sim_trace *t = run->trace;
+	size_t from = 0, event = 0;
+
+	for (size_t e = 0; e < t->n_epochs; e++) {
+		size_t end = t->epoch_ends[e];
+
+		for (; event < t->n_events && t->events[event].at < end;
+		     event++) {
+			int r;
+
+			replay(*c, t, from, t->events[event].at);
+			from = t->events[event].at;
+			r = happen(run, cell, &t->events[event],
+				   &cell->epochs[e], c);
+			if (r < 0)
+				return r;
+		}
+		replay(*c, t, from, end);
+		from = end;
+		add_counts(&cell->epochs[e], cache_counts(*c));
+		cache_reset_counts(*c);
+	}
+	return 0;
+}
+
+static int run_cell(const struct sim_run *run, struct sim_cell *cell)
+{
+	struct cache *c = NULL;
+	int r = new_cache(run, cell, &c);
 
 	if (r < 0)
-		return err_set(&cell->err, r, "%s: %s", cell->ops->plugin.name,
-			       strerror(-r));
-	cell->epochs = calloc(t->n_epochs, sizeof(*cell->epochs));
-	for (size_t e = 0; cell->epochs && e < t->n_epochs; e++) {
-		replay(c, t, from, t->epoch_ends[e]);
-		from = t->epoch_ends[e];
-		cell->epochs[e] = *cache_counts(c);
-		cache_reset_counts(c);
-	}
-	cell->metadata_bytes = cache_metadata_bytes(c);
+		return r;
+	cell->epochs = calloc(run->trace->n_epochs, sizeof(*cell->epochs));
+	r = cell->epochs ? run_epochs(run, cell, &c)
+			 : err_set(&cell->err, -ENOMEM, "out of memory");
+	if (c)
+		cell->metadata_bytes = cache_metadata_bytes(c);
 	cache_free(c);
-	return cell->epochs ? 0 : err_set(&cell->err, -ENOMEM, "out of memory");
+	return r;
 }
 
 static void *worker(void *arg)
@@ -110,16 +186,8 @@ struct cache_counts sim_steady(const struct sim_run *run,
 {
 	struct cache_counts sum = { 0 };
 
-	for (size_t e = run->warmup; e < run->trace->n_epochs; e++) {
-		const struct cache_counts *n = &cell->epochs[e];
-
-		sum.hits += n->hits;
-		sum.misses += n->misses;
-		sum.hit_bytes += n->hit_bytes;
-		sum.miss_bytes += n->miss_bytes;
-		sum.evictions += n->evictions;
-		sum.rejected += n->rejected;
-	}
+	for (size_t e = run->warmup; e < run->trace->n_epochs; e++)
+		add_counts(&sum, &cell->epochs[e]);
 	return sum;
 }
 

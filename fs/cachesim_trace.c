@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/cachesim.h"
+#include "fs/cachesim_private.h"
 
 #include <ctype.h>
 #include <endian.h>
@@ -12,20 +12,20 @@
 #include <xxhash.h>
 
 #include "common/util.h"
-#include "fs/cache/cache_index.h"
+#include "fs/trace.h"
 
 void sim_trace_fini(struct sim_trace *t)
 {
 	free(t->objects);
 	free(t->requests);
 	free(t->epoch_ends);
+	free(t->events);
 	free(t->next_use);
 	free(t->file_bytes);
 	*t = (struct sim_trace){ 0 };
 }
 
-/* Room for one more item of `item` bytes. */
-static int grow(void *pp, size_t n, size_t *allocated, size_t item)
+int sim_grow(void *pp, size_t n, size_t *allocated, size_t item)
 {
 	size_t want = MAX(1024, *allocated * 2);
 	void *p;
@@ -44,8 +44,8 @@ static int grow(void *pp, size_t n, size_t *allocated, size_t item)
 
 int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o)
 {
-	int r = grow(&t->objects, t->n_objects, &t->objects_allocated,
-		     sizeof(*t->objects));
+	int r = sim_grow(&t->objects, t->n_objects, &t->objects_allocated,
+			 sizeof(*t->objects));
 
 	if (r == 0)
 		t->objects[t->n_objects++] = *o;
@@ -54,11 +54,24 @@ int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o)
 
 int sim_trace_add_request(struct sim_trace *t, uint32_t object)
 {
-	int r = grow(&t->requests, t->n_requests, &t->requests_allocated,
-		     sizeof(*t->requests));
+	int r = sim_grow(&t->requests, t->n_requests, &t->requests_allocated,
+			 sizeof(*t->requests));
 
 	if (r == 0)
 		t->requests[t->n_requests++] = object;
+	return r;
+}
+
+int sim_trace_add_event(struct sim_trace *t, enum sim_event_kind kind,
+			uint32_t object)
+{
+	int r = sim_grow(&t->events, t->n_events, &t->events_allocated,
+			 sizeof(*t->events));
+
+	if (r == 0)
+		t->events[t->n_events++] = (struct sim_event){
+			.at = t->n_requests, .kind = kind, .object = object
+		};
 	return r;
 }
 
@@ -84,36 +97,50 @@ int sim_trace_look_ahead(struct sim_trace *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_objects; i++)
 		next[i] = POLICY_NEVER;
+	size_t e = t->n_events;
+
 	for (size_t i = t->n_requests; i-- > 0;) {
+		for (; e && t->events[e - 1].at > i; e--)
+			t->events[e - 1].next_use =
+				next[t->events[e - 1].object];
 		t->next_use[i] = next[t->requests[i]];
 		next[t->requests[i]] = i;
 	}
+	for (; e; e--)
+		t->events[e - 1].next_use = next[t->events[e - 1].object];
 	return 0;
 }
 
 /* --- what both formats share --------------------------------------------- */
 
-/* A request by key: the index gives the object's number. */
-static int add(struct sim_trace *t, struct cache_index *index, uint64_t key,
-	       uint64_t bytes)
+int sim_trace_object(struct sim_trace *t, struct cache_index *index,
+		     uint64_t key, uint64_t bytes, uint64_t file_bytes,
+		     uint32_t *ret)
 {
 	struct cache_entry *e = cache_index_find(index, key);
 	struct cache_object o = { .key = key,
 				  .bytes = bytes,
-				  .file_bytes = bytes };
-	uint32_t number;
+				  .file_bytes = file_bytes };
 
 	if (e) {
-		memcpy(&number, cache_entry_data(e), sizeof(number));
-		t->n_resized += t->objects[number].bytes != bytes;
-		return sim_trace_add_request(t, number);
+		memcpy(ret, cache_entry_data(e), sizeof(*ret));
+		t->n_resized += t->objects[*ret].bytes != bytes;
+		return 0;
 	}
-	number = (uint32_t)t->n_objects;
+	*ret = (uint32_t)t->n_objects;
 	e = cache_index_add(index, key);
 	if (!e)
 		return -ENOMEM;
-	memcpy(cache_entry_data(e), &number, sizeof(number));
-	int r = sim_trace_add_object(t, &o);
+	memcpy(cache_entry_data(e), ret, sizeof(*ret));
+	return sim_trace_add_object(t, &o);
+}
+
+/* A request by key: the index gives the object's number. */
+static int add(struct sim_trace *t, struct cache_index *index, uint64_t key,
+	       uint64_t bytes)
+{
+	uint32_t number;
+	int r = sim_trace_object(t, index, key, bytes, bytes, &number);
 
 	return r < 0 ? r : sim_trace_add_request(t, number);
 }
@@ -140,12 +167,7 @@ static int finish(struct sim_trace *t)
 	return 0;
 }
 
-/* arbitrary: larger is a wrong column; keeps 2^13 such sums below 2^63 */
-#define MOST_BYTES (1ull << 50)
-
 /* --- CSV ----------------------------------------------------------------- */
-
-enum { COLUMNS_MAX = 32 };
 
 struct csv {
 	const char *name;
@@ -155,25 +177,20 @@ struct csv {
 	struct err *err;
 };
 
-struct field {
-	const char *text;
-	size_t n;
-};
-
-static struct field trimmed(const char *from, const char *to)
+static struct sim_field trimmed(const char *from, const char *to)
 {
 	while (from < to && isspace((unsigned char)*from))
 		from++;
 	while (to > from && isspace((unsigned char)to[-1]))
 		to--;
-	return (struct field){ from, (size_t)(to - from) };
+	return (struct sim_field){ from, (size_t)(to - from) };
 }
 
-static int split(const char *line, const char *end, struct field *fields)
+int sim_split(const char *line, const char *end, struct sim_field *fields)
 {
 	int n = 0;
 
-	for (const char *p = line; n < COLUMNS_MAX; p++) {
+	for (const char *p = line; n < SIM_COLUMNS_MAX; p++) {
 		const char *comma = memchr(p, ',', (size_t)(end - p));
 
 		fields[n++] = trimmed(p, comma ? comma : end);
@@ -184,20 +201,20 @@ static int split(const char *line, const char *end, struct field *fields)
 	return n;
 }
 
-static bool is(const struct field *f, const char *word)
+bool sim_field_is(const struct sim_field *f, const char *word)
 {
 	return f->n == strlen(word) && !strncasecmp(f->text, word, f->n);
 }
 
 /* The first line, if it names the columns. */
-static int header(struct csv *c, const struct field *fields, int n)
+static int header(struct csv *c, const struct sim_field *fields, int n)
 {
 	int id = -1, size = -1;
 
 	for (int i = 0; i < n; i++) {
-		if (is(&fields[i], "id"))
+		if (sim_field_is(&fields[i], "id"))
 			id = i;
-		else if (is(&fields[i], "size"))
+		else if (sim_field_is(&fields[i], "size"))
 			size = i;
 	}
 	if (id < 0 && size < 0)
@@ -212,7 +229,7 @@ static int header(struct csv *c, const struct field *fields, int n)
 	return 1;
 }
 
-static bool parse_u64(const struct field *f, uint64_t *ret)
+bool sim_parse_u64(const struct sim_field *f, uint64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -226,7 +243,7 @@ static bool parse_u64(const struct field *f, uint64_t *ret)
 	return f->n > 0;
 }
 
-static int csv_record(struct csv *c, const struct field *fields, int n,
+static int csv_record(struct csv *c, const struct sim_field *fields, int n,
 		      struct cache_index *index, struct sim_trace *t)
 {
 	uint64_t id, bytes;
@@ -239,14 +256,14 @@ static int csv_record(struct csv *c, const struct field *fields, int n,
 	if (!fields[c->id].n)
 		return err_set(c->err, -EINVAL, "%s:%" PRIu64 ": empty id",
 			       c->name, c->line);
-	if (!parse_u64(&fields[c->size], &bytes) || bytes > MOST_BYTES)
+	if (!sim_parse_u64(&fields[c->size], &bytes) || bytes > SIM_MOST_BYTES)
 		return err_set(c->err, -EINVAL,
 			       "%s:%" PRIu64 ": '%.*s' is no size in bytes",
 			       c->name, c->line,
 			       (int)MIN(fields[c->size].n, 40),
 			       fields[c->size].text);
 	/* other names are as good as numbers */
-	if (!parse_u64(&fields[c->id], &id))
+	if (!sim_parse_u64(&fields[c->id], &id))
 		id = XXH3_64bits(fields[c->id].text, fields[c->id].n);
 	return add(t, index, id, bytes);
 }
@@ -254,7 +271,7 @@ static int csv_record(struct csv *c, const struct field *fields, int n,
 static int csv_lines(struct csv *c, const char *p, const char *end,
 		     struct cache_index *index, struct sim_trace *t)
 {
-	struct field fields[COLUMNS_MAX];
+	struct sim_field fields[SIM_COLUMNS_MAX];
 	int r = 0;
 
 	for (; r >= 0 && p < end; c->line++) {
@@ -262,7 +279,7 @@ static int csv_lines(struct csv *c, const char *p, const char *end,
 		int n;
 
 		eol = eol ? eol : end;
-		n = split(p, eol, fields);
+		n = sim_split(p, eol, fields);
 		p = eol + 1;
 		if (n == 1 && !fields[0].n)
 			continue; /* an empty line */
@@ -369,11 +386,19 @@ static parse_fn parser_of(const char *path, const char *format, struct err *err)
 	return NULL;
 }
 
-static int parse_file(const char *path, parse_fn parse, struct sim_trace *t,
+static bool is_of_mount(const char *bytes, size_t n)
+{
+	size_t magic = strlen(TRACE_MAGIC);
+
+	return n >= magic && !memcmp(bytes, TRACE_MAGIC, magic);
+}
+
+static int parse_file(const char *path, const char *format, struct sim_trace *t,
 		      struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
+	parse_fn parse;
 	char *bytes;
 	int r;
 
@@ -386,28 +411,51 @@ static int parse_file(const char *path, parse_fn parse, struct sim_trace *t,
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	r = parse(bytes, (size_t)st.st_size, path, t, err);
+	parse = is_of_mount(bytes, (size_t)st.st_size)
+			? sim_trace_parse_mount
+			: parser_of(path, format, err);
+	r = parse ? parse(bytes, (size_t)st.st_size, path, t, err) : -EINVAL;
 	munmap(bytes, (size_t)st.st_size);
 	return r;
+}
+
+/* Once more all requests, with their epochs and what came between. */
+static int repeat(struct sim_trace *t, size_t n, size_t n_events,
+		  size_t n_epochs)
+{
+	size_t event = 0, from = 0;
+	int r = 0;
+
+	for (size_t e = 0; r == 0 && e < n_epochs; e++) {
+		for (size_t i = from; r == 0 && i < t->epoch_ends[e]; i++) {
+			for (; r == 0 && event < n_events &&
+			       t->events[event].at <= i;
+			     event++)
+				r = sim_trace_add_event(
+					t, t->events[event].kind,
+					t->events[event].object);
+			if (r == 0)
+				r = sim_trace_add_request(t, t->requests[i]);
+		}
+		from = t->epoch_ends[e];
+		if (r == 0)
+			r = sim_trace_end_epoch(t);
+	}
+	return r == 0 && from != n ? -EINVAL : r;
 }
 
 int sim_trace_load(const char *path, const char *format, uint64_t epochs,
 		   struct sim_trace *t, struct err *err)
 {
-	parse_fn parse = parser_of(path, format, err);
-	size_t n;
-	int r = parse ? parse_file(path, parse, t, err) : -EINVAL;
+	int r = parse_file(path, format, t, err);
+	size_t n = t->n_requests, n_events = t->n_events, n_epochs;
 
-	n = t->n_requests;
 	if (r == 0 && !n)
 		return err_set(err, -EINVAL, "%s: no requests in it", path);
-	if (r == 0)
+	if (r == 0 && (!t->n_epochs || t->epoch_ends[t->n_epochs - 1] < n))
 		r = sim_trace_end_epoch(t);
-	for (uint64_t e = 1; r == 0 && e < epochs; e++) {
-		for (size_t i = 0; r == 0 && i < n; i++)
-			r = sim_trace_add_request(t, t->requests[i]);
-		if (r == 0)
-			r = sim_trace_end_epoch(t);
-	}
+	n_epochs = t->n_epochs;
+	for (uint64_t e = 1; r == 0 && e < epochs; e++)
+		r = repeat(t, n, n_events, n_epochs);
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }

@@ -84,6 +84,7 @@ static void prom(FILE *f, json_t *stats)
 		prom_value(f, key, "", v);
 	}
 	prom_group(f, "warm", json_object_get(stats, "warm"));
+	prom_group(f, "trace", json_object_get(stats, "trace"));
 	fprintf(f, "# TYPE gpemu_fs_latency_us gauge\n");
 	json_object_foreach (json_object_get(stats, "latency_us"), kind,
 			     group) {
@@ -105,6 +106,8 @@ static json_t *all_stats(struct ctl *ctl)
 
 	if (stats && ctl->warm)
 		json_object_set_new(stats, "warm", warm_json(ctl->warm));
+	if (stats && ctl->trace)
+		json_object_set_new(stats, "trace", trace_json(ctl->trace));
 	return stats;
 }
 

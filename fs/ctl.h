@@ -51,6 +51,7 @@ struct ctl {
 	struct units_capacity *cache_size; /* within the options */
 	pthread_mutex_t *lock;		   /* guards the options */
 	struct warm *warm;		   /* NULL: no such command */
+	struct trace *trace;		   /* or NULL */
 };
 
 /* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */

@@ -20,7 +20,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/fault.h"
-#include "fs/server_private.h"
+#include "fs/server_trace.h"
 
 struct fault_live {
 	struct fault_rule rule;
@@ -115,7 +115,7 @@ static void end(const struct hold *h, int error, uint64_t now)
 		else
 			server_metadata_now(h->server, f);
 	} else if (error) {
-		r->reply(r, error, NULL, 0);
+		trace_refused(h->server, r, error);
 	} else {
 		r->arrival = now;
 		server_read_now(h->server, r);
@@ -289,7 +289,7 @@ bool faults_meet_read(struct server *s, struct read_request *r)
 		return false;
 	error = meet(s, STORAGE_READ, r->handle->node, &what);
 	if (error < 0)
-		r->reply(r, error, NULL, 0);
+		trace_refused(s, r, error);
 	return error;
 }
 

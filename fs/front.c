@@ -19,6 +19,7 @@
 
 /* For the thread in front_loop alone; nobody else has a use for it. */
 enum { WAKE_SIGNAL = SIGUSR2 };
+
 /* --- signals to who waits ----------------------------------------------- */
 
 static void interrupted(fuse_req_t req, void *front)
@@ -58,6 +59,11 @@ static void wait_done(struct fetch *f, bool stopping)
 {
 	struct wait *w = container_of(f, struct wait, fetch);
 
+	server_trace_metadata(w->front->c.server, f,
+			      stopping	 ? -ECONNABORTED
+			      : f->error ? f->error
+			      : w->ino	 ? 0
+					 : -ENOENT);
 	if (stopping)
 		fuse_reply_err(w->req, ECONNABORTED);
 	else if (f->error)

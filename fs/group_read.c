@@ -31,7 +31,7 @@
 #include <utlist.h>
 
 #include "common/util.h"
-#include "fs/server_private.h"
+#include "fs/server_trace.h"
 
 /* --- the buffer --------------------------------------------------------- */
 
@@ -132,6 +132,7 @@ static void group_done(struct fetch *f, bool stopping)
 		struct object *o = g->objects[i];
 		struct held *h = find_held(&s->buffer, o->key);
 
+		o->fetch.deadline = f->deadline;
 		g->waiters[i] = read_arrived(
 			s, o, stopping ? -ECONNABORTED : g->pieces[i].error);
 		if (o->error && h && h->object == o)
@@ -174,6 +175,7 @@ static void find_places(struct server *s, const struct group_fetch *g)
 
 		if (!o->brought)
 			continue;
+		trace_event(s, TRACE_OFFER, o->key);
 		e = cache_offer(s->cache, &co);
 		if (e && !cache_user(e))
 			cache_set_user(e, object_get(o));

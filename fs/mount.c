@@ -81,6 +81,17 @@ static int start_server(struct mount *m, struct err *err)
 	if (!m->tick)
 		return err_set(err, -ENOMEM, "out of memory");
 	c.tick = m->tick;
+	if (m->o.trace) {
+		struct trace_config t = { .path = m->o.trace,
+					  .tree = &m->tree,
+					  .tick = m->tick,
+					  .seed = m->o.common.seed };
+
+		r = trace_new(&t, &m->trace, err);
+		if (r < 0)
+			return r;
+	}
+	c.trace = m->trace;
 	r = server_new(&c, &m->server, err);
 	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
 		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
@@ -157,7 +168,8 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 			       .cache_policy = &m->o.cache_policy,
 			       .cache_size = &m->o.cache_size,
 			       .lock = &m->options_lock,
-			       .warm = m->warm };
+			       .warm = m->warm,
+			       .trace = m->trace };
 	struct front_config c = { .server = m->server,
 				  .ctl = &m->ctl,
 				  .source = source,
@@ -211,6 +223,7 @@ void mount_fini(struct mount *m)
 		server_stop(m->server); /* answers what still waits */
 	front_free(m->front);
 	server_free(m->server);
+	trace_free(m->trace);
 	if (m->source_state)
 		m->source->fini(m->source_state);
 	free(m->source_state);

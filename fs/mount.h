@@ -15,6 +15,7 @@ struct mount {
 	void *source_state;
 	struct tree tree;
 	struct tick *tick;
+	struct trace *trace;
 	struct server *server;
 	pthread_mutex_t options_lock;
 	struct group_map *groups;

@@ -18,10 +18,11 @@
  *
  * With a policy that bypasses the cache a read goes to the device as it is.
  */
-#include "fs/server_private.h"
+#include "fs/server_trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 
@@ -29,6 +30,8 @@ static void finish(struct read_request *r)
 {
 	struct iovec iov[READ_PARTS] = { 0 };
 	struct read_part parts[READ_PARTS];
+	struct server *s = r->server;
+	struct trace_reply told;
 	int n = r->n_parts;
 
 	for (int i = 0; i < n; i++) {
@@ -41,9 +44,14 @@ static void finish(struct read_request *r)
 							 parts[i].offset,
 						 .iov_len = parts[i].bytes };
 	}
+	trace_reply_init(s, r, &told);
 	r->reply(r, r->error, iov, r->error ? 0 : n);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		if (parts[i].object)
+			trace_part(s, &told, &parts[i],
+				   parts[i].object->fetch.deadline);
 		object_put(parts[i].object);
+	}
 }
 
 /* One of the things that `r` waits for has happened. */
@@ -63,8 +71,10 @@ struct read_part *read_arrived(struct server *s, struct object *o, int error)
 	o->waiters = NULL;
 	HASH_DEL(s->flights, o);
 	e = error ? cache_peek(s->cache, o->key) : NULL;
-	if (e && cache_user(e) == o)
+	if (e && cache_user(e) == o) {
+		trace_event(s, TRACE_REMOVE, o->key);
 		cache_remove(s->cache, e);
+	}
 	return waiters;
 }
 
@@ -121,7 +131,8 @@ static struct object *find_object(struct server *s, struct handle *h,
  * a fetch is still to be started. NULL: no memory.
  */
 static struct object *obtain(struct server *s, struct read_request *r,
-			     uint32_t extent, struct fetch **ret_start)
+			     uint32_t extent, struct fetch **ret_start,
+			     struct trace_asked *ret_asked)
 {
 	struct handle *h = r->handle;
 	uint64_t file_bytes = s->c.tree->nodes[h->node].bytes;
@@ -136,11 +147,15 @@ static struct object *obtain(struct server *s, struct read_request *r,
 	struct object *o;
 
 	*ret_start = NULL;
+	*ret_asked = (struct trace_asked){ 0 };
 	if (first)
 		result = cache_access(s->cache, &co, &e);
 	else
 		e = cache_peek(s->cache, co.key);
 	o = find_object(s, h, e, co.key);
+	if (first)
+		*ret_asked = trace_asked(s, result == CACHE_HIT ||
+						    (o && o->brought));
 	if (!o) {
 		o = object_new(s, h->node, extent, file_bytes, r->arrival);
 		if (!o && e)
@@ -178,13 +193,16 @@ static int prepare(struct server *s, struct read_request *r,
 		uint32_t extent = (uint32_t)(at / OBJECT_EXTENT);
 		uint64_t from = (uint64_t)extent * OBJECT_EXTENT;
 		struct read_part *p = &r->parts[r->n_parts];
+		struct trace_asked asked;
 
 		*p = (struct read_part){
 			.offset = at - from,
 			.bytes = MIN(end, from + OBJECT_EXTENT) - at,
 			.request = r,
-			.object = obtain(s, r, extent, &start[n_start]),
+			.object = obtain(s, r, extent, &start[n_start], &asked),
+			.number = (uint32_t)r->n_parts,
 		};
+		p->asked = asked;
 		if (!p->object) {
 			r->error = -ENOMEM;
 			break;
@@ -206,9 +224,19 @@ static void raw_done(struct fetch *f, bool stopping)
 	struct read_request *r = container_of(f, struct read_request, raw);
 	struct iovec iov = { .iov_base = f->buf, .iov_len = f->bytes };
 	int error = stopping ? -ECONNABORTED : f->error;
+	struct read_part parts[READ_PARTS];
+	struct server *s = r->server;
+	uint64_t deadline = f->deadline;
+	struct trace_reply told;
 	void *buf = f->buf;
+	int n = r->n_parts;
 
+	memcpy(parts, r->parts, sizeof(parts));
+	r->error = error;
+	trace_reply_init(s, r, &told);
 	r->reply(r, error, &iov, error ? 0 : 1);
+	for (int i = 0; i < n; i++)
+		trace_part(s, &told, &parts[i], deadline);
 	free(buf);
 }
 
@@ -238,14 +266,25 @@ static void count_raw(struct server *s, struct read_request *r)
 
 	for (uint32_t x = first; x <= last; x++) {
 		uint64_t offset = (uint64_t)x * OBJECT_EXTENT;
+		uint64_t from = MAX(offset, r->offset);
+		struct read_part *p = &r->parts[r->n_parts];
 		struct cache_object co = {
 			.key = object_key(r->handle->node, x),
 			.bytes = MIN(file_bytes - offset, OBJECT_EXTENT),
 			.file_bytes = file_bytes
 		};
 
-		if (first_seen(r->handle, x))
+		*p = (struct read_part){
+			.number = (uint32_t)r->n_parts++,
+			.offset = from - offset,
+			.bytes = MIN(r->offset + r->bytes,
+				     offset + OBJECT_EXTENT) -
+				 from,
+		};
+		if (first_seen(r->handle, x)) {
 			cache_access(s->cache, &co, &e);
+			p->asked = trace_asked(s, false);
+		}
 	}
 }
 
@@ -330,6 +369,7 @@ bool server_count_hit(struct server *s, uint32_t node)
 	hit = cache_peek(s->cache, co.key);
 	if (hit) {
 		cache_access(s->cache, &co, &e);
+		trace_passthrough(s, node);
 		if (cache_user(e))
 			group_asked(s, cache_user(e), true, false);
 		s->delivered_bytes += bytes;
@@ -343,6 +383,7 @@ void server_metadata(struct server *s, struct fetch *f)
 	f->buf = NULL;
 	f->offset = f->bytes = 0;
 	f->error = 0;
+	f->deadline = f->arrival;
 	if (!faults_meet_metadata(s, f))
 		server_metadata_now(s, f);
 }

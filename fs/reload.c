@@ -155,11 +155,20 @@ static void reopen_log(const struct mount *m)
 		log_error("reload: --log %s: %s", m->o.log, strerror(-r));
 }
 
+static void reopen_trace(struct mount *m)
+{
+	struct err err = { 0 };
+
+	if (m->trace && trace_reopen(m->trace, &err) < 0)
+		log_error("reload: %s; it goes on in the old file", err.text);
+}
+
 void mount_reload(struct mount *m)
 {
 	/* Source: sd_notify(3): with this a reload is waited for */
 	notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, tick_wall() / 1000);
 	reopen_log(m);
+	reopen_trace(m);
 	if (m->o.common.config)
 		reload_config(m);
 	else

@@ -9,7 +9,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "common/version.h"
-#include "fs/server_private.h"
+#include "fs/server_trace.h"
 
 /* arbitrary: reads that would block the receiving thread; more only helps a
  * source on a slow real disk */
@@ -243,6 +243,7 @@ void server_epoch(struct server *s)
 	struct epoch_mark now = mark_now(s);
 	struct epoch_mark *last = &s->marks[s->n_marks - 1];
 
+	trace_event(s, TRACE_EPOCH, 0);
 	/* an epoch in which nothing was read has not begun: begin it again */
 	if (now.cache.hits + now.cache.misses >
 	    last->cache.hits + last->cache.misses) {
@@ -261,6 +262,7 @@ void server_epoch(struct server *s)
 void server_reset(struct server *s)
 {
 	pthread_mutex_lock(&s->lock);
+	trace_event(s, TRACE_RESET, 0);
 	cache_reset_counts(s->cache);
 	fetcher_reset_stats(s->fetcher);
 	s->delivered_bytes = s->coalesced = 0;
@@ -275,6 +277,7 @@ void server_reset(struct server *s)
 void server_drop_cache(struct server *s)
 {
 	pthread_mutex_lock(&s->lock);
+	trace_event(s, TRACE_DROP_CACHE, 0);
 	cache_clear(s->cache);
 	group_buffer_clear(&s->buffer);
 	pthread_mutex_unlock(&s->lock);
@@ -289,6 +292,7 @@ int server_set_cache(struct server *s, const char *policy,
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->lock);
+	trace_event(s, TRACE_SET_CACHE, 0);
 	old = s->cache;
 	s->cache = fresh;
 	s->unmissed = (struct cache_counts){ 0 };

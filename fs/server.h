@@ -25,6 +25,7 @@
 #include "fs/group.h"
 #include "fs/object.h"
 #include "fs/source.h"
+#include "fs/trace.h"
 
 struct server;
 
@@ -39,6 +40,7 @@ struct server_config {
 	bool cache_metadata; /* the size also holds what is kept of each */
 	uint64_t seed;
 	const struct group_map *groups; /* NULL: files are read alone */
+	struct trace *trace;		/* NULL: none is written */
 	/* of members that were read and not asked for yet; 0: 64 MiB, or two
 	 * of the largest groups where that is more */
 	uint64_t group_buffer;
@@ -63,6 +65,12 @@ struct handle;
 struct handle *server_open(struct server *s, uint32_t node);
 void server_close(struct server *s, struct handle *h);
 
+/* How the cache saw an access; seq 0: it did not. */
+struct trace_asked {
+	uint64_t seq;
+	enum trace_result result;
+};
+
 /* One read; lives until `reply` was called, which may be before server_read
  * returns, and which owns the struct again. */
 struct read_part {
@@ -70,6 +78,8 @@ struct read_part {
 	size_t offset, bytes; /* in the object */
 	struct read_request *request;
 	struct read_part *next; /* waiting for the same object */
+	uint32_t number;	/* in the request */
+	struct trace_asked asked;
 };
 
 /* a read of up to 4 MiB touches two extents at most */
@@ -105,6 +115,8 @@ void server_read(struct server *s, struct read_request *r);
  * is cached is free. f->error, when done, is a fault's.
  */
 void server_metadata(struct server *s, struct fetch *f);
+/* It is being answered, with an error < 0 or not: a line of the trace. */
+void server_trace_metadata(struct server *s, const struct fetch *f, int error);
 
 /* --- faults (fs/faults.h) ------------------------------------------------ */
 

@@ -38,6 +38,7 @@ struct server {
 	uint64_t group_hits, group_hit_bytes; /* first reads of brought ones */
 	/* what the cache counted as misses (and as rejected), and was there */
 	struct cache_counts unmissed;
+	uint64_t trace_seq;	  /* of the last access that was traced */
 	struct epoch_mark *marks; /* starts of the epochs so far */
 	size_t n_marks;
 };

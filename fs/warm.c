@@ -10,7 +10,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/server_private.h"
+#include "fs/server_trace.h"
 
 enum result { LOADED, CACHED, REJECTED, FAILED, N_RESULTS };
 
@@ -83,6 +83,8 @@ static enum result let_in(struct server *s, const struct cache_object *co,
 	*ret_fresh = NULL;
 	if (e && cache_user(e))
 		return CACHED;
+	if (!e)
+		trace_event(s, TRACE_WARM, co->key);
 	if (!e && cache_has_room(s->cache, co->bytes))
 		e = cache_offer(s->cache, co);
 	if (!e)

@@ -121,6 +121,7 @@ for e in range(6):
 	run -2 gpemu-cachesim --dir . --files 3
 	run -1 gpemu-cachesim --trace none.csv
 	[[ "$output" == *"none.csv: No such file or directory" ]]
+	echo 1,2,3 >none
 	run -1 gpemu-cachesim --trace none
 	[[ "$output" == *"give --trace-format"* ]]
 	run -1 gpemu-cachesim --dataset imagenet --files 9 --order zigzag
@@ -184,4 +185,60 @@ for e in range(6):
 	run -1 --separate-stderr gpemu-cachesim --dataset imagenet \
 		--files 500 -p lru --plot nowhere/p.png
 	[[ "$stderr" == *"nowhere/p.png: No such file or directory" ]]
+}
+
+# mount_trace ROW...: a trace of gpemu-fs with two files
+mount_trace() {
+	printf '%s\n' '#gpemu-fs-trace 1' '#sizes 10,20*1' \
+		time,op,id,size,offset,bytes,seq,result,requested_us,achieved_us,error,file_size,path \
+		"$@" >t.csv
+}
+
+# row OP ID SIZE SEQ
+row() {
+	echo "0.1,$1,$2,$3,0,$3,$4,miss,1.0,2.0,,$3,a"
+}
+
+@test "a trace of gpemu-fs: order by seq, what is no access left out" {
+	mount_trace "$(row read 2 20 4)" "$(row lookup 1 10 '')" \
+		"$(row read 1 10 1)" "$(row passthrough 1 10 2)" \
+		"$(row epoch '' '' 3)" "$(row read 1 10 6)" \
+		"$(row drop-cache '' '' 5)"
+	run -0 gpemu-cachesim --trace t.csv -p lru,belady -c 100% --json j
+	[ "$(json j '[[(e["hits"], e["misses"]) for e in r["epochs"]]
+		for r in s["results"]]')" = "[[(1, 1), (0, 2)], [(1, 1), (0, 2)]]" ]
+	[ "$(json j 's["trace"]["bytes"]')" = 30 ]
+	# twice over: the drop comes again, and what it left is hit first
+	run -0 gpemu-cachesim --trace t.csv -p lru -c 100% -e 2 --json j
+	[ "$(json j '[(e["hits"], e["misses"]) for e in
+		s["results"][0]["epochs"]]')" = "[(1, 1), (0, 2), (2, 0), (0, 2)]" ]
+}
+
+@test "a trace of gpemu-fs with a gap warns; a malformed one says where" {
+	mount_trace "$(row read 1 10 1)" "$(row read 1 10 4)"
+	run -0 gpemu-cachesim --trace t.csv -p lru -c 100%
+	[[ "$output" == *"2 accesses are missing in the trace"* ]]
+	mount_trace "$(row read 1 10 1)" "$(row read 2 20 1)"
+	run -1 gpemu-cachesim --trace t.csv
+	[[ "$output" == *"t.csv: seq 1 is there twice: traces of two mounts?" ]]
+	for bad in "$(row read x 10 1)" "$(row read 1 -1 1)" \
+		"$(row read 1 10 x)" "$(row jump 1 10 1)" 1,2,3; do
+		mount_trace "$(row read 1 10 2)" "$bad"
+		run -1 gpemu-cachesim --trace t.csv
+		one_line
+		[[ "$output" == *"t.csv:5: "* ]]
+	done
+	mount_trace "$(row lookup 1 10 1)"
+	run -1 gpemu-cachesim --trace t.csv
+	one_line
+	for bad in '#gpemu-fs-trace 2' '#gpemu-fs-trace x'; do
+		{ echo "$bad"; tail -n +2 t.csv; } >u.csv
+		run -1 gpemu-cachesim --trace u.csv
+		[[ "$output" == *"u.csv:1: a version of gpemu-fs traces"* ]]
+	done
+	for bad in '#sizes' '#sizes 1,,2' '#sizes 1*' '#sizes 1 2'; do
+		sed "s/^#sizes.*/$bad/" t.csv >u.csv
+		run -1 gpemu-cachesim --trace u.csv
+		one_line
+	done
 }

@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --trace: what is in it, that the simulator replays it exactly, and that it
+# never stands in the way.
+
+bats_require_minimum_version 1.5.0
+
+load mount
+
+setup()
+{
+	common_setup
+	trace=$BATS_TEST_TMPDIR/trace
+}
+
+teardown()
+{
+	common_teardown
+}
+
+unmount()
+{
+	fusermount3 -u "$mp"
+	eventually no_daemon
+}
+
+# sim_counts TRACE [options]: (hits, misses, evictions) of the simulator
+sim_counts()
+{
+	gpemu-cachesim --trace "$@" --json "$BATS_TEST_TMPDIR/sim" >/dev/null
+	python3 -c 'import json, sys
+e = json.load(open(sys.argv[1]))["results"][0]["epochs"]
+print(tuple(sum(x[k] for x in e) for k in ("hits", "misses", "evictions")))' \
+		"$BATS_TEST_TMPDIR/sim"
+}
+
+# read_randomly SEED...: a thread each, that opens files in random order
+read_randomly()
+{
+	python3 - "$mp" "$@" <<-'END'
+	import os, random, sys, threading
+	mp = sys.argv[1]
+	names = sorted(os.path.join(d, f) for d, _, fs in os.walk(mp)
+	               for f in fs)
+	def reader(seed):
+	    r = random.Random(seed)
+	    for _ in range(500):
+	        open(names[int(len(names) * r.random() ** 2)], "rb").read()
+	threads = [threading.Thread(target=reader, args=(s,))
+	           for s in sys.argv[2:]]
+	for t in threads:
+	    t.start()
+	for t in threads:
+	    t.join()
+	END
+}
+
+@test "a line for each operation, with what it asked for and got" {
+	mkdir "$src/d"
+	head -c 5000000 /dev/urandom >"$src/large"
+	head -c 1000 /dev/urandom >"$src/d/a,b\"c#\\d
+e"
+	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
+	name: slow
+	source: a test
+	lookup: {source: a test, latency: {kind: const, value: 2ms}}
+	open: {source: a test, latency: {kind: const, value: 3ms}}
+	read: {source: a test, latency: {kind: const, value: 20ms}}
+	END
+	gpemu-fs --trace "$trace" -s "$BATS_TEST_TMPDIR/slow.yaml" -c 100% \
+		--hit-path reply "$src" "$mp"
+	python3 - "$mp" "$trace" "$src" <<-'END'
+	import csv, os, subprocess, sys, time
+	mp, trace, src = sys.argv[1:]
+	for name in ("large", "d/a,b\"c#\\d\ne"):
+	    for turn in range(2):
+	        with open(f"{mp}/{name}", "rb", buffering=0) as f:
+	            while f.read(1 << 20):
+	                pass
+	try:
+	    os.stat(mp + "/none")
+	except FileNotFoundError:
+	    pass
+	os.truncate(src + "/large", 0)
+	open(f"{mp}/.gpemu/control", "w").write("drop-cache\nepoch\n")
+	try:
+	    open(f"{mp}/large", "rb").read()
+	    raise SystemExit("a file that was cut off can be read")
+	except OSError:
+	    pass
+	subprocess.run(["fusermount3", "-u", mp], check=True)
+	for i in range(100):
+	    rows = [l for l in open(trace) if l[0] != "#"]
+	    if rows and ",remove," in "".join(rows):
+	        break
+	    time.sleep(.05)
+	rows = list(csv.DictReader(rows))
+	def of(op, name=None):
+	    return [r for r in rows if r["op"] == op and
+	            (name is None or r["path"] == name)]
+	odd = r"d/a\x2cb\x22c\x23\x5cd\x0ae"
+	times = [float(r["time"]) for r in of("open")]
+	assert times == sorted(times) and 0 < times[0] < 60, times
+	assert [r["result"] for r in of("read", odd)] == ["miss", "hit"]
+	assert [float(r["requested_us"]) for r in of("open", odd)] == [3000, 0]
+	miss, hit = of("read", odd)
+	assert miss["file_size"] == miss["size"] == miss["bytes"] == "1000"
+	assert float(miss["requested_us"]) == 20000
+	assert float(miss["achieved_us"]) > 15000
+	assert float(hit["requested_us"]) == 0
+	large = of("read", "large")
+	counted = [r for r in large if r["seq"]]
+	# two objects, read twice; then the first again, which fails
+	assert [(r["result"], r["offset"], r["size"]) for r in counted] == [
+	    ("miss", "0", "4194304"), ("miss", "4194304", "805696"),
+	    ("hit", "0", "4194304"), ("hit", "4194304", "805696"),
+	    ("miss", "0", "4194304")], counted
+	assert sum(int(r["bytes"]) for r in large) == 2 * 5000000 + \
+	    int(counted[-1]["bytes"])
+	assert int(counted[1]["id"]) == int(counted[0]["id"]) + 1
+	assert counted[-1]["error"] == "ESTALE", counted[-1]
+	assert [r["error"] for r in of("lookup")].count("ENOENT") == 1
+	assert all(float(r["requested_us"]) == 2000 for r in of("lookup"))
+	for op in "drop-cache", "epoch", "remove":
+	    assert len(of(op)) == 1 and of(op)[0]["seq"], op
+	seqs = [int(r["seq"]) for r in rows if r["seq"]]
+	assert sorted(seqs) == list(range(1, len(seqs) + 1))
+	END
+}
+
+@test "the simulator hits exactly what the mount did, in any policy" {
+	make_files 200 5000
+	head -c 9000000 /dev/urandom >"$src/c0/large"
+	i=0
+	for policy in lru fifo random sff sff_online twoq arc gdsf s3fifo \
+		tinylfu none; do
+		path=reply
+		[ $((i++ % 2)) = 0 ] || path=passthrough
+		gpemu-fs -p $policy -c 35% --seed 3 --hit-path $path \
+			--trace "$trace" "$src" "$mp"
+		read_randomly 1 2 3 4
+		real=$(stat_of '["hits"], s["misses"], s["evictions"]')
+		[ "$(stat_of '["trace"]["lost"]')" = 0 ]
+		unmount
+		sim=$(sim_counts "$trace" -p $policy -c 35% --seed 3)
+		echo "$policy, $path: mount $real simulator $sim"
+		[ "$real" = "$sim" ]
+		[[ $policy = none || $real != "(0, "* ]]
+	done
+	# what another policy would have hit is another number
+	[ "$(sim_counts "$trace" -p lru -c 35%)" != "$real" ]
+}
+
+@test "warm, drop-cache, groups, metadata and epochs are replayed too" {
+	make_files 200 5000
+	for policy in lru arc sff minio; do
+		gpemu-fs -p $policy -c 30% --cache-metadata on \
+			--trace "$trace" "$src" "$mp"
+		echo 'warm c[12]/*' >"$mp/.gpemu/control"
+		read_randomly 1 2
+		echo epoch >"$mp/.gpemu/control"
+		read_randomly 3
+		printf 'drop-cache\nepoch\n' >"$mp/.gpemu/control"
+		read_randomly 4 5
+		real=$(stat_of '["hits"], s["misses"], s["evictions"]')
+		epochs=$(stat_of '["epochs"]' | tr -dc , | wc -c)
+		unmount
+		sim=$(sim_counts "$trace" -p $policy -c 30% --metadata)
+		echo "$policy: mount $real simulator $sim"
+		[ "$real" = "$sim" ]
+		[ "$(grep -c ,warm, "$trace")" -gt 20 ]
+		[ "$(python3 -c 'import json, sys
+print(len(json.load(open(sys.argv[1]))["results"][0]["epochs"]))' \
+			"$BATS_TEST_TMPDIR/sim")" = 3 ]
+	done
+	# members that came along: hits where the cache, not the buffer, had
+	# them; with everything cached these are all
+	gpemu-fs -p lru -c 100% -g 8 --trace "$trace" "$src" "$mp"
+	read_randomly 1 2
+	real=$(stat_of '["hits"], s["misses"], s["evictions"]')
+	unmount
+	[ "$(sim_counts "$trace" -p lru -c 100%)" = "$real" ]
+}
+
+@test "a new policy while mounted begins anew in the simulator" {
+	make_files 100 5000
+	gpemu-fs -p lru -c 10% --trace "$trace" "$src" "$mp"
+	read_randomly 1
+	echo 'set cache_size 30%' >"$mp/.gpemu/control"
+	read_randomly 2
+	real=$(stat_of '["hits"], s["misses"], s["evictions"]')
+	unmount
+	gpemu-cachesim --trace "$trace" -p lru -c 30% \
+		--json "$BATS_TEST_TMPDIR/sim" >/dev/null
+	sim=$(python3 -c 'import json, sys
+e = json.load(open(sys.argv[1]))["results"][0]["epochs"][-1]
+print((e["hits"], e["misses"], e["evictions"]))' "$BATS_TEST_TMPDIR/sim")
+	[ "$real" = "$sim" ]
+}
+
+@test "SIGHUP goes on in a new file; both together are the whole" {
+	make_files 100 5000
+	cd "$BATS_TEST_TMPDIR"
+	gpemu-fs -p lru -c 30% --trace trace "$src" "$mp"
+	read_randomly 1
+	mv trace old
+	kill -HUP "$(daemon_pid)"
+	reopened() { [ -s trace ]; }
+	eventually reopened
+	read_randomly 2
+	real=$(stat_of '["hits"], s["misses"], s["evictions"]')
+	unmount
+	# the lines of an operation that was under way may be in either
+	[ "$(grep -c ^# old)" = "$(grep -c ^# trace)" ]
+	[ "$(grep -cE ',(hit|miss),' old)" -ge 490 ]
+	[ "$(grep -cE ',(hit|miss),' trace)" -ge 490 ]
+	cat old trace >both
+	[ "$(sim_counts both -p lru -c 30%)" = "$real" ]
+	run -0 gpemu-cachesim --trace trace -p lru -c 30%
+	[[ $output == *"accesses are missing in the trace"* ]]
+}
+
+@test "a full disk ends the trace, not the mount" {
+	[ -w /dev/full ] || skip "no /dev/full"
+	make_files 20 5000
+	gpemu-fs --log "$BATS_TEST_TMPDIR/log" --trace /dev/full "$src" "$mp"
+	[ "$(tree_sum "$mp")" = "$(tree_sum "$src")" ]
+	lost() { [ "$(stat_of '["trace"]["lost"]')" -gt 20 ]; }
+	eventually lost
+	[ "$(stat_of '["trace"]["records"]')" = 0 ]
+	[ "$(grep -c 'trace /dev/full: No space left on device; it ends here' \
+		"$BATS_TEST_TMPDIR/log")" = 1 ]
+	unmount
+}
+
+@test "a trace that nobody takes up is lost and counted; readers go on" {
+	head -c 2000000 /dev/urandom >"$src/a"
+	mkfifo "$trace"
+	# opened for both, and never read
+	exec 7<>"$trace"
+	gpemu-fs --hit-path reply --trace "$trace" "$src" "$mp" 7<&-
+	python3 - "$mp" <<-'END'
+	import json, os, sys
+	mp = sys.argv[1]
+	fd = os.open(mp + "/a", os.O_RDONLY)
+	n = 0
+	while n < 200000:
+	    for i in range(5000):
+	        assert len(os.pread(fd, 16, n)) == 16
+	        n += 1
+	    t = json.load(open(mp + "/.gpemu/stats"))["trace"]
+	    if t["lost"] > 5000:
+	        break
+	assert t["lost"] > 5000, t
+	# all but what the pipe and the writer's buffer hold is in the ring
+	assert 65000 <= n - t["lost"] <= 65536 + 20000, (n, t)
+	END
+	fusermount3 -u "$mp"
+	exec 7<&-
+	eventually no_daemon
+}
+
+@test "a trace that cannot be written is told before the mount" {
+	make_files 5 100
+	run -1 gpemu-fs --trace "$BATS_TEST_TMPDIR/no/trace" "$src" "$mp"
+	[[ $output == *"trace $BATS_TEST_TMPDIR/no/trace: No such file"* ]]
+	is_not_mounted
+}
