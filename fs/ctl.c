@@ -99,8 +99,7 @@ static void prom(FILE *f, json_t *stats)
 	ctl_fault_prom(stats, f);
 }
 
-/* The server's stats, and those of what works beside it. */
-static json_t *all_stats(struct ctl *ctl)
+json_t *ctl_stats(struct ctl *ctl)
 {
 	json_t *stats = server_stats(ctl->server);
 
@@ -129,7 +128,7 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 		server_print_groups(ctl->server, f);
 		return 0;
 	}
-	json_auto_t *stats = all_stats(ctl);
+	json_auto_t *stats = ctl_stats(ctl);
 
 	if (!stats)
 		return -ENOMEM;
@@ -145,7 +144,7 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 /* A list is logged item by item: a line has an end. */
 void ctl_log_stats(struct ctl *ctl)
 {
-	json_auto_t *stats = all_stats(ctl);
+	json_auto_t *stats = ctl_stats(ctl);
 	const char *key;
 	json_t *v, *item;
 	size_t i;

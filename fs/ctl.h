@@ -56,6 +56,9 @@ struct ctl {
 
 /* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */
 int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n);
+/* The stats: the server's, and those of what works beside it. NULL: no
+ * memory. */
+json_t *ctl_stats(struct ctl *ctl);
 /* The stats as lines of the log, "stats: KEY VALUE". */
 void ctl_log_stats(struct ctl *ctl);
 /*

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/mountpoint.h"
@@ -214,6 +215,14 @@ static int start_signals(struct mount *m, struct err *err)
 	return r < 0 ? err_set(err, r, "signals: %s", strerror(-r)) : 0;
 }
 
+/* --json: the stats at the end. */
+static int write_record(struct mount *m, struct err *err)
+{
+	json_auto_t *stats = m->o.common.json ? ctl_stats(&m->ctl) : NULL;
+
+	return stats ? json_write(stats, m->o.common.json, err) : 0;
+}
+
 /* --- life --------------------------------------------------------------- */
 
 void mount_fini(struct mount *m)
@@ -256,6 +265,8 @@ int mount_serve(struct mount *m, const char *source)
 		r = front_loop(m->front);
 		if (r < 0)
 			err_set(&err, r, "%s: %s", m->mountpoint, strerror(-r));
+		else
+			r = write_record(m, &err);
 		signals_free(m->signals);
 		front_unmount(m->front);
 	}

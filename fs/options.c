@@ -182,6 +182,8 @@ int options_absolute(struct options *o, const char *dir)
 
 	if (r == 0)
 		r = absolute(&o->trace, dir);
+	if (r == 0 && o->common.json && strcmp(o->common.json, "-"))
+		r = absolute(&o->common.json, dir);
 	if (r == 0 && profile_is_path(o->storage))
 		r = absolute(&o->storage, dir);
 	if (r == 0 && !options_log_is(o, "stderr") &&

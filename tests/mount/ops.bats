@@ -324,3 +324,43 @@ logged()
 	[ "$status" -eq 0 ]
 	eventually no_daemon
 }
+
+@test "--json writes the stats at the end" {
+	cd "$BATS_TEST_TMPDIR"
+	gpemu-fs --json end.json -c 100% "$src" "$mp"
+	cat "$mp"/c?/* >/dev/null
+	fusermount3 -u "$mp"
+	eventually no_daemon
+	[ "$(python3 -c 'import json; print(json.load(open("end.json"))["misses"])')" = 5 ]
+	gpemu-fs -f --json - "$src" "$mp" >"$log" 3>&- &
+	pid=$!
+	pids="${pids-} $pid"
+	eventually is_mounted
+	cat "$mp/c0/f00000" >/dev/null
+	kill $pid
+	wait $pid
+	python3 -m json.tool "$log" >/dev/null
+}
+
+@test "every option is in the manual page" {
+	page=$(sed 's/\\//g' "$BATS_TEST_DIRNAME/../../docs/gpemu-fs.1.scd")
+	options=$(gpemu-fs --help | grep -oE -- '--[a-z-]+' | sort -u)
+	[ "$(wc -l <<<"$options")" -gt 20 ]
+	for option in $options; do
+		echo "$option"
+		grep -qF -- "*$option*" <<<"$page"
+	done
+}
+
+@test "the example of a systemd unit is one" {
+	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+	# the program stands elsewhere here
+	sed "s|/usr/bin/gpemu-fs|$(realpath "$BUILD/gpemu-fs")|" \
+		"$BATS_TEST_DIRNAME/../../docs/gpemu-fs@.service" \
+		>"$BATS_TEST_TMPDIR/gpemu-fs@.service"
+	run systemd-analyze verify --man=no \
+		"$BATS_TEST_TMPDIR/gpemu-fs@.service"
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[[ $output != *gpemu-fs@* ]]
+}
