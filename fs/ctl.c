@@ -260,7 +260,7 @@ static int warm(struct ctl *ctl, char *list, struct err *err)
 	while (n && strchr(" \t\r", list[n - 1]))
 		list[--n] = 0;
 	if (!n || !ctl->warm)
-		return err_set(err, -EINVAL, "use: warm all|PATTERN|/LIST");
+		return err_set(err, -EINVAL, "use: warm all|GLOB|/LIST");
 	return warm_begin(ctl->warm, list, err);
 }
 

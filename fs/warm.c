@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/tick.h"
 #include "common/util.h"
+#include "fs/fault.h"
 #include "fs/server_trace.h"
 
 enum result { LOADED, CACHED, REJECTED, FAILED, N_RESULTS };
@@ -206,7 +206,7 @@ static int match(const struct tree *t, const char *pattern, struct files *f,
 	for (uint32_t i = 0; r == 0 && i < t->n_nodes; i++)
 		if (S_ISREG(t->nodes[i].mode) &&
 		    (all || (tree_path(t, i, path, sizeof(path)) == 0 &&
-			     !fnmatch(pattern, path, 0))))
+			     fault_glob(pattern, path))))
 			r = files_add(f, i);
 	if (r == 0 && !f->n)
 		return err_set(err, -ENOENT, "warm: no file is like '%s'",

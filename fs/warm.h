@@ -26,8 +26,8 @@ void warm_free(struct warm *w);
 
 /*
  * Begin, behind what was asked for before. `list`: "all"; the absolute path of
- * a file with a path below the root on each line; or a pattern of fnmatch(3)
- * for such paths, in which * stands for / too.
+ * a file with a path below the root on each line; or a pattern for such
+ * paths, as those of faults (fault_glob).
  * -ENOENT (no such file, no match), -EINVAL, -ENOMEM, -EAGAIN (no thread) with
  * a text; then nothing was begun.
  */

@@ -223,13 +223,14 @@ print((e["hits"], e["misses"], e["evictions"]))' "$BATS_TEST_TMPDIR/sim")
 @test "a full disk ends the trace, not the mount" {
 	[ -w /dev/full ] || skip "no /dev/full"
 	make_files 20 5000
-	gpemu-fs --log "$BATS_TEST_TMPDIR/log" --trace /dev/full "$src" "$mp"
+	gpemu-fs --log "$BATS_TEST_TMPDIR/log" --trace /dev/full "$src" "$mp" \
+		2>"$BATS_TEST_TMPDIR/early"
 	[ "$(tree_sum "$mp")" = "$(tree_sum "$src")" ]
 	lost() { [ "$(stat_of '["trace"]["lost"]')" -gt 20 ]; }
 	eventually lost
 	[ "$(stat_of '["trace"]["records"]')" = 0 ]
 	[ "$(grep -c 'trace /dev/full: No space left on device; it ends here' \
-		"$BATS_TEST_TMPDIR/log")" = 1 ]
+		<(cat "$BATS_TEST_TMPDIR/log" "$BATS_TEST_TMPDIR/early"))" = 1 ]
 	unmount
 }
 

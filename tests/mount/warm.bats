@@ -97,8 +97,10 @@ counts()
 	cmp "$src/with blank/file 1" "$mp/with blank/file 1"
 	warm 'c[01]/*'
 	counts 20 19 1 0
-	warm 'with bl*'
+	warm 'with bl*/*'
 	counts 1 0 1 0
+	warm 'f0000[0-4]'
+	counts 5 3 2 0
 	printf 'drop-cache\nwarm c0/*\nwarm c1/*\n' >"$control"
 	eventually is_warm
 	[ "$(stat_of '["objects"]')" = 20 ]
