@@ -288,6 +288,13 @@ static const struct conf_field iops_fields[] = {
 	CHUNK("slot", iops.slot_bytes),
 	{ 0 },
 };
+static const struct conf_field random_read_fields[] = {
+	{ "size", CONF_SIZE, offsetof(struct storage_measured, bytes),
+	  .required = true, .min = 512, .max = 1048576 },
+	{ "mb_per_s", CONF_DOUBLE, offsetof(struct storage_measured, mb_per_s),
+	  .required = true, .min = 1e-3, .max = 1e7 },
+	{ 0 },
+};
 #define CLASS(key, n)                                                      \
 	{                                                                  \
 		key, CONF_RECORD, offsetof(struct storage_profile, op[n]), \
@@ -308,6 +315,10 @@ static const struct conf_field fields[] = {
 	CLASS("lookup", STORAGE_LOOKUP),
 	CLASS("readdir", STORAGE_READDIR),
 	CLASS("read", STORAGE_READ),
+	{ "random_reads", CONF_LIST,
+	  offsetof(struct storage_profile, random_reads), .item = CONF_ROW,
+	  .item_size = sizeof(struct storage_measured),
+	  .fields = random_read_fields },
 	{ 0 },
 };
 

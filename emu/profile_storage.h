@@ -94,6 +94,12 @@ struct storage_class {
 	uint64_t slots;		  /* of the IOPS cap that one operation takes */
 };
 
+/* What somebody measured of the real device: one reader at random places. */
+struct storage_measured {
+	uint64_t bytes;	 /* of each read */
+	double mb_per_s; /* 10^6 bytes */
+};
+
 struct storage_profile {
 	char *name;
 	char *source;
@@ -123,6 +129,9 @@ struct storage_profile {
 		uint64_t slot_bytes;
 	} iops;
 	struct storage_class op[STORAGE_N_OPS];
+	/* not used by the model: what its numbers were fitted to, for
+	 * gpemu-fs --selftest */
+	struct conf_list random_reads; /* struct storage_measured */
 };
 
 /* "open", "lookup", "readdir", "read"; "const", "uniform", ... */

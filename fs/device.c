@@ -29,6 +29,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "common/heap.h"
 #include "common/rng.h"
 #include "common/util.h"
 
@@ -177,24 +178,6 @@ static uint64_t pass_cap(struct device *d, const struct storage_class *c,
 	return issue > (double)now ? (uint64_t)issue : now;
 }
 
-/* Give the heap's first a later time and put it in its place. */
-static void replace_first(uint64_t *heap, size_t n, uint64_t busy)
-{
-	size_t i = 0;
-
-	for (;;) {
-		size_t child = 2 * i + 1;
-
-		if (child + 1 < n && heap[child + 1] < heap[child])
-			child++;
-		if (child >= n || heap[child] >= busy)
-			break;
-		heap[i] = heap[child];
-		i = child;
-	}
-	heap[i] = busy;
-}
-
 /* 10^6 bytes a second are one byte in 1000 / mb_per_s ns. */
 static uint64_t stream_ns(uint64_t bytes, double mb_per_s)
 {
@@ -212,7 +195,7 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	uint64_t busy = start + before + stream_ns(bytes, p->channels.mb_per_s);
 
 	if (n)
-		replace_first(d->busy, n, busy);
+		heap_replace_first(d->busy, n, busy);
 	if (p->link.mb_per_s <= 0)
 		return busy;
 	d->link_busy =

@@ -285,31 +285,24 @@ static void distributions_have_their_means(void **state)
 		      .9 * 1e6 + .1 * 51e6, .015);
 }
 
-/*
- * One random reader on a 7200 rpm disk. Source: GPEmu artifact (Wang et al.,
- * VLDB 2025), plots/new/sff/thru/data.dat; KiB a read, MB/s.
- */
+/* The disk is as fast at random as its source measured. */
 static void hdd_reads_as_fast_as_measured(void **state)
 {
-	static const struct {
-		double kib, mb_per_s;
-	} measured[] = { { 64, 13.1 },
-			 { 128, 23.1 },
-			 { 256, 36.0 },
-			 { 512, 55.9 },
-			 { 1024, 74.4 } };
+	struct rig hdd = rig_load("hdd");
+	const struct storage_measured *v = hdd.profile->random_reads.items;
 	const size_t n = 20000;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(measured); i++) {
+	assert_int_equal(hdd.profile->random_reads.n, 5);
+	for (size_t i = 0; i < hdd.profile->random_reads.n; i++) {
 		struct rig r = rig_load("hdd");
-		double bytes = measured[i].kib * 1024;
-		double ns = closed_loop(&r, n, 1, (uint64_t)bytes);
+		double ns = closed_loop(&r, n, 1, v[i].bytes);
 
-		assert_within(bytes * (double)n * 1000 / ns,
-			      measured[i].mb_per_s, .05);
+		assert_within((double)(v[i].bytes * n) * 1000 / ns,
+			      v[i].mb_per_s, .05);
 		rig_free(&r);
 	}
+	rig_free(&hdd);
 }
 
 static void going_on_needs_no_seek(void **state)
