@@ -18,14 +18,15 @@ struct fetcher {
 	pthread_mutex_t device_lock; /* device, last_arrival */
 	struct device *device;
 	uint64_t last_arrival;
-	pthread_mutex_t job_lock; /* first, last, stopping */
+	pthread_mutex_t job_lock; /* all down to n_idle */
 	pthread_cond_t job_wake;
 	struct fetch *first, *last;
 	bool stopping;
 	pthread_t readers[MAX_READERS];
-	unsigned n_readers;
-	uint64_t round_trip;	  /* emulated ns; atomic, set once */
-	struct fetch_stats stats; /* relaxed atomics */
+	unsigned n_readers;	      /* started so far */
+	unsigned n_idle;	      /* of them: that wait for a job */
+	struct round_trip round_trip; /* emulated ns; atomic, set once */
+	struct fetch_stats stats;     /* relaxed atomics */
 };
 
 static void count(uint64_t *counter, uint64_t n)
@@ -33,21 +34,27 @@ static void count(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-static uint64_t round_trip(const struct fetcher *f)
+/* Is there no request but this one? */
+static bool alone(const struct fetcher *f)
 {
-	return __atomic_load_n(&f->round_trip, __ATOMIC_RELAXED);
+	return __atomic_load_n(&f->stats.inflight, __ATOMIC_RELAXED) <= 1;
 }
 
 /* When to answer, so that the reader has it at the deadline. */
-static uint64_t reply_at(const struct fetcher *fetcher, const struct fetch *f)
+static uint64_t reply_at(const struct fetcher *fetcher, struct fetch *f)
 {
-	return f->deadline - MIN(f->deadline - f->arrival, round_trip(fetcher));
+	const uint64_t *ns = alone(fetcher) ? &fetcher->round_trip.idle_ns
+					    : &fetcher->round_trip.busy_ns;
+
+	f->ahead = MIN(f->deadline - f->arrival,
+		       __atomic_load_n(ns, __ATOMIC_RELAXED));
+	return f->deadline - f->ahead;
 }
 
 static void count_latency(struct fetcher *fetcher, const struct fetch *f)
 {
 	struct fetch_stats *s = &fetcher->stats;
-	uint64_t late = tick_now(fetcher->c.tick) - reply_at(fetcher, f);
+	uint64_t late = tick_now(fetcher->c.tick) - (f->deadline - f->ahead);
 	uint64_t requested = f->deadline - f->arrival;
 
 	hist_add(&s->requested, requested);
@@ -68,7 +75,15 @@ static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
 
 static void fire(struct timer *timer, bool stopping, void *ctx)
 {
-	finish(ctx, container_of(timer, struct fetch, timer), stopping);
+	struct fetch *f = container_of(timer, struct fetch, timer);
+	struct fetcher *fetcher = ctx;
+	uint64_t fired = timer->deadline;
+
+	/* it was alone when it came, and others have come since */
+	if (!stopping && !alone(fetcher) && fired < reply_at(fetcher, f) &&
+	    timerq_add(fetcher->timers, timer, f->deadline - f->ahead) == 0)
+		return;
+	finish(fetcher, f, stopping);
 }
 
 /* The bytes are there (or failed): now only the time is missing. */
@@ -116,9 +131,11 @@ static void *reader(void *arg)
 
 	pthread_mutex_lock(&fetcher->job_lock);
 	for (;;) {
+		fetcher->n_idle++;
 		while (!fetcher->first && !fetcher->stopping)
 			pthread_cond_wait(&fetcher->job_wake,
 					  &fetcher->job_lock);
+		fetcher->n_idle--;
 		f = fetcher->first;
 		if (!f)
 			break;
@@ -131,6 +148,16 @@ static void *reader(void *arg)
 	}
 	pthread_mutex_unlock(&fetcher->job_lock);
 	return NULL;
+}
+
+/* Under job_lock, or before there is another thread. -EAGAIN: no thread. */
+static int start_reader(struct fetcher *f)
+{
+	int r = -pthread_create(&f->readers[f->n_readers], NULL, reader, f);
+
+	if (r == 0)
+		f->n_readers++;
+	return r;
 }
 
 static void enqueue(struct fetcher *fetcher, struct fetch *f)
@@ -147,6 +174,10 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 	else
 		fetcher->first = f;
 	fetcher->last = f;
+	/* most sources never block; where no thread can be had, the first
+	 * does it all */
+	if (!fetcher->n_idle && fetcher->n_readers < fetcher->c.n_readers)
+		start_reader(fetcher);
 	pthread_mutex_unlock(&fetcher->job_lock);
 	pthread_cond_signal(&fetcher->job_wake);
 }
@@ -160,6 +191,11 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f)
 	if (f->op == STORAGE_READ) {
 		count(&fetcher->stats.backend_reads, 1);
 		count(&fetcher->stats.backend_bytes, f->bytes);
+	}
+	if (f->takes) {
+		f->deadline = f->arrival + f->takes;
+		wait_for_deadline(fetcher, f);
+		return;
 	}
 	pthread_mutex_lock(&fetcher->device_lock);
 	/* requests of several threads may pass each other on the way here */
@@ -214,12 +250,9 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
 	r = device_new(config->storage, config->seed, &f->device);
 	if (r == 0)
 		r = timerq_new(config->tick, fire, f, &f->timers);
-	for (; r == 0 && f->n_readers < MIN(config->n_readers, MAX_READERS);
-	     f->n_readers++) {
-		r = -pthread_create(&f->readers[f->n_readers], NULL, reader, f);
-		if (r < 0)
-			break;
-	}
+	f->c.n_readers = MIN(config->n_readers, MAX_READERS);
+	if (r == 0)
+		r = start_reader(f);
 	if (r < 0) {
 		fetcher_free(f);
 		return r;
@@ -258,11 +291,16 @@ int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
 	return 0;
 }
 
-void fetcher_set_round_trip(struct fetcher *f, uint64_t wall_ns)
+void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
 {
-	uint64_t ns = (uint64_t)((double)wall_ns / tick_scale(f->c.tick));
+	double scale = tick_scale(f->c.tick);
 
-	__atomic_store_n(&f->round_trip, ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->round_trip.busy_ns,
+			 (uint64_t)((double)trip->busy_ns / scale),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&f->round_trip.idle_ns,
+			 (uint64_t)((double)trip->idle_ns / scale),
+			 __ATOMIC_RELAXED);
 }
 
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
@@ -276,7 +314,7 @@ void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 	hist_merge(&ret->requested, &f->stats.requested);
 	hist_merge(&ret->achieved, &f->stats.achieved);
 	hist_merge(&ret->error, &f->stats.error);
-	ret->round_trip = round_trip(f);
+	ret->round_trip = f->round_trip;
 }
 
 void fetcher_reset_stats(struct fetcher *f)

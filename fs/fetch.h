@@ -18,6 +18,7 @@
 #include "common/hist.h"
 #include "common/timerq.h"
 #include "emu/profile_storage.h"
+#include "fs/calibrate.h"
 #include "fs/source.h"
 
 struct fetcher;
@@ -42,13 +43,15 @@ struct fetch {
 	struct fetch_piece *pieces;
 	size_t n_pieces;
 	uint64_t arrival;
-	void *client; /* of a metadata operation: see struct read_request */
+	void *client;	/* of a metadata operation: see struct read_request */
+	uint64_t takes; /* not 0: so long, and the device is not asked */
 	/* may be called at once, on the caller's thread, when the operation
 	 * costs no time; `stopping`: the mount is being torn down */
 	void (*done)(struct fetch *f, bool stopping);
 	/* results */
 	int error;	   /* 0 or -errno of the real read */
 	uint64_t deadline; /* when the device is done */
+	uint64_t ahead;	   /* so much earlier it is answered */
 	/* private */
 	struct timer timer;
 	struct fetch *next;
@@ -57,7 +60,7 @@ struct fetch {
 struct fetch_stats {
 	uint64_t backend_reads, backend_bytes;
 	uint64_t inflight;
-	uint64_t round_trip; /* emulated ns, taken off each deadline */
+	struct round_trip round_trip;	 /* taken off deadlines */
 	struct hist requested, achieved; /* emulated ns, read operations */
 	struct hist error;		 /* wall ns beyond the request */
 };
@@ -69,7 +72,7 @@ struct fetcher_config {
 	const struct tree *tree;
 	const struct storage_profile *storage;
 	uint64_t seed;
-	unsigned n_readers; /* threads for reads that would block */
+	unsigned n_readers; /* at most: threads for reads that would block */
 };
 
 int fetcher_new(const struct fetcher_config *config, struct fetcher **ret);
@@ -82,9 +85,10 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f);
  * is asked of the device. Set f->done. -ENOMEM.
  */
 int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at);
-/* Answer so much earlier (wall ns) than the device is done, for the way to the
- * reader (fs/calibrate.h); counts as if the reader had been asked. */
-void fetcher_set_round_trip(struct fetcher *f, uint64_t wall_ns);
+/* Answer so much earlier than the device is done, for the way to the reader;
+ * counts as if the reader had been asked. Once, before there is more than one
+ * reader. */
+void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip);
 /* Exchange the device for one of another profile, live. -ENOMEM. */
 int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
 			uint64_t seed);

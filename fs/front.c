@@ -89,6 +89,7 @@ static void wait_for(struct front *front, enum storage_op op, uint32_t node,
 				   .client = front_client(front, w->req),
 				   .arrival = tick_now(
 					   server_tick(front->c.server)),
+				   .takes = template->fetch.takes,
 				   .done = wait_done };
 	server_metadata(front->c.server, &w->fetch);
 }
@@ -101,6 +102,26 @@ static void answer_lookup(struct wait *w)
 	fuse_reply_entry(w->req, &e);
 }
 
+/* Control files cost nothing, but for the probes of the calibration. */
+static void lookup_ctl(struct front *f, fuse_req_t req, fuse_ino_t parent,
+		       const char *name)
+{
+	struct wait w = { .req = req,
+			  .ino = front_ctl_lookup(parent, name),
+			  .answer = answer_lookup };
+
+	if (!w.ino)
+		w.fetch.takes = __atomic_load_n(&f->probe_ns, __ATOMIC_RELAXED);
+	if (w.fetch.takes) {
+		wait_for(f, STORAGE_LOOKUP, TREE_ROOT, &w);
+	} else {
+		struct fuse_entry_param e;
+
+		front_entry(f, w.ino, &e);
+		fuse_reply_entry(req, &e);
+	}
+}
+
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct front *f = fuse_req_userdata(req);
@@ -109,10 +130,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 	if (front_is_ctl(parent) ||
 	    (parent == FUSE_ROOT_ID && !strcmp(name, CTL_DIR_NAME))) {
-		struct fuse_entry_param e;
-
-		front_entry(f, front_ctl_lookup(parent, name), &e);
-		fuse_reply_entry(req, &e);
+		lookup_ctl(f, req, parent, name);
 		return;
 	}
 	node = tree_lookup(tree, (uint32_t)(parent - 1), name);
@@ -319,16 +337,21 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 static void *calibrate(void *arg)
 {
 	struct front *f = arg;
-	_cleanup_free_ char *path = NULL;
-	uint64_t ns;
+	double scale = tick_scale(server_tick(f->c.server));
+	_cleanup_free_ char *dir = NULL;
+	struct round_trip trip;
 	int r;
 
-	if (asprintf(&path, "%s/" CTL_DIR_NAME "/%s", f->c.mountpoint,
-		     ctl_name(CTL_CONFIG)) < 0)
-		path = NULL;
-	r = path ? calibrate_round_trip(path, &ns) : -ENOMEM;
+	if (asprintf(&dir, "%s/" CTL_DIR_NAME, f->c.mountpoint) < 0)
+		dir = NULL;
+	__atomic_store_n(&f->probe_ns, (uint64_t)(CALIBRATE_PROBE_NS / scale),
+			 __ATOMIC_RELAXED);
+	r = dir ? calibrate_round_trip(dir, ctl_name(CTL_CONFIG),
+				       CALIBRATE_PROBE_NS, &trip)
+		: -ENOMEM;
+	__atomic_store_n(&f->probe_ns, 0, __ATOMIC_RELAXED);
 	if (r == 0)
-		server_set_round_trip(f->c.server, ns);
+		server_set_round_trip(f->c.server, &trip);
 	else
 		log_warn("the round trip could not be measured and stays on "
 			 "top of the emulated time: %s",

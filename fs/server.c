@@ -174,12 +174,12 @@ void server_backing_close(struct server *s, int id)
 		s->backing_close(id, s->backing_ctx);
 }
 
-void server_set_round_trip(struct server *s, uint64_t wall_ns)
+void server_set_round_trip(struct server *s, const struct round_trip *trip)
 {
 	/* who measured it may be late, and the mount at its end */
 	pthread_mutex_lock(&s->lock);
 	if (!s->stopping)
-		fetcher_set_round_trip(s->fetcher, wall_ns);
+		fetcher_set_round_trip(s->fetcher, trip);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -450,8 +450,12 @@ json_t *server_stats(struct server *s)
 	json_object_set_new(j, "epochs", epochs_json(s, &now));
 	pthread_mutex_unlock(&s->lock);
 	json_object_set_new(j, "faults", faults_json(&s->faults));
-	json_object_set_new(j, "round_trip_us",
-			    json_real((double)f->round_trip / NS_PER_US));
+	json_object_set_new(
+		j, "round_trip_us",
+		json_real((double)f->round_trip.busy_ns / NS_PER_US));
+	json_object_set_new(
+		j, "idle_round_trip_us",
+		json_real((double)f->round_trip.idle_ns / NS_PER_US));
 	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
 	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
 	json_object_set_new(

@@ -21,6 +21,7 @@
 #include "common/conf.h"
 #include "common/units.h"
 #include "fs/cache/policy.h"
+#include "fs/calibrate.h"
 #include "fs/fetch.h"
 #include "fs/group.h"
 #include "fs/object.h"
@@ -152,7 +153,7 @@ void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 void server_backing_close(struct server *s, int id);
 
 /* What a request costs without a device, wall ns (fs/calibrate.h). */
-void server_set_round_trip(struct server *s, uint64_t wall_ns);
+void server_set_round_trip(struct server *s, const struct round_trip *trip);
 
 /* --- control and stats -------------------------------------------------- */
 
