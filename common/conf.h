@@ -34,7 +34,7 @@ enum conf_type {
 	CONF_BOOL,     /* bool: true/false, on/off, yes/no */
 	CONF_INT,      /* int64_t */
 	CONF_UINT,     /* uint64_t */
-	CONF_DOUBLE,   /* double, finite */
+	CONF_DOUBLE,   /* double, finite; a default of NaN is "not given" */
 	CONF_STRING,   /* char *, owned; may stay NULL */
 	CONF_SIZE,     /* uint64_t bytes, units_parse_size */
 	CONF_DURATION, /* uint64_t ns, units_parse_duration */
@@ -96,7 +96,7 @@ void conf_free(const struct conf_field *fields, void *object);
 
 /*
  * The struct as JSON: sizes and durations as text that reads back exactly;
- * cli_only fields and NULL strings left out. NULL: no memory.
+ * cli_only fields, NULL strings and NaN left out. NULL: no memory.
  */
 json_t *conf_json(const struct conf_field *fields, const void *object);
 /* The struct as YAML that conf_load reads back. */

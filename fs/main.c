@@ -12,12 +12,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "common/util.h"
 #include "fs/mount.h"
 #include "fs/mountpoint.h"
+#include "fs/selftest.h"
 
 /* The parent's side: 0 when the daemon serves, else what it ended with. */
 static int wait_for_daemon(pid_t pid, int fd)
@@ -83,6 +85,48 @@ static int prepare(struct mount *m, const char *mountpoint, struct err *err)
 				  &m->mountpoint, err);
 }
 
+/* A mount of the self-test, in a process of its own. */
+static int serve_test(void *ctx, const struct selftest_mount *what)
+{
+	char *storage = strdup(what->storage); /* maybe the option itself */
+	struct mount *m = ctx;
+	struct err err = { 0 };
+	int r;
+
+	free(m->o.storage);
+	free(m->o.cache_policy);
+	free(m->o.common.json); /* the test's own */
+	m->o.common.json = NULL;
+	m->o.storage = storage;
+	m->o.cache_policy = strdup("none");
+	m->o.cache_size = (struct units_capacity){ .fraction = -1 };
+	m->o.time_scale = what->time_scale;
+	m->o.foreground = true;
+	m->ready_fd = what->ready_fd;
+	r = prepare(m, what->mountpoint, &err);
+	r = r < 0 ? cli_fail(r, &err) : mount_serve(m, what->source);
+	mount_fini(m);
+	return r;
+}
+
+static int selftest(struct mount *m, char **args)
+{
+	struct selftest_config c = {
+		.storage = m->o.storage,
+		.time_scale = isnan(m->o.time_scale) ? 0 : m->o.time_scale,
+		.source = args[0],
+		.mountpoint = args[1],
+		.json = m->o.common.json,
+		.seed = m->o.common.seed,
+		.serve = serve_test,
+		.ctx = m,
+	};
+	struct err err = { 0 };
+	int r = selftest_run(&c, &err);
+
+	return r < 0 ? cli_fail(r, &err) : r;
+}
+
 int main(int argc, char **argv)
 {
 	struct mount m = { .ready_fd = -1,
@@ -96,11 +140,17 @@ int main(int argc, char **argv)
 	if (r == 0) {
 		cli_parse(&options_program, argc, argv, &m.o, args);
 		log_set_level(options_log_level(&m.o));
-		r = options_check(&m.o, &err);
+		r = options_settle(&m.o, &err);
 	}
+	if (r == 0 && !m.o.selftest && !args[1])
+		r = err_set(&err, -EINVAL,
+			    "missing argument: usage is %s [options] %s",
+			    options_program.name, options_program.args);
 	if (r < 0) {
 		log_error("%s", err.text);
 		r = EXIT_STATUS_USAGE;
+	} else if (m.o.selftest) {
+		r = selftest(&m, args);
 	} else {
 		r = prepare(&m, args[1], &err);
 		if (r < 0)

@@ -2,6 +2,7 @@
 #include "fs/options.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/tick.h"
@@ -76,6 +77,10 @@ static const struct conf_field fields[] = {
 	  .arg = "DURATION", .max = NS_PER_MS,
 	  .help = "spin this long before a deadline instead of sleeping "
 		  "(default: 120us)" },
+	{ "selftest", CONF_BOOL, offsetof(struct options, selftest),
+	  .cli_only = true,
+	  .help = "see whether the mount does to a client what the storage "
+		  "profile says; SOURCE and MOUNTPOINT may be left out" },
 	{ "trace", CONF_STRING, offsetof(struct options, trace), .arg = "FILE",
 	  .help = "write a line for each operation, for gpemu-cachesim" },
 	{ "log", CONF_STRING, offsetof(struct options, log),
@@ -100,7 +105,7 @@ static const struct cli_kind kinds[] = {
 const struct cli_program options_program = {
 	.name = "gpemu-fs",
 	.args = "SOURCE MOUNTPOINT",
-	.n_args = 2,
+	.n_optional = 2,
 	.summary = "Serve the dataset SOURCE (a directory) read-only at "
 		   "MOUNTPOINT, behind an emulated storage device with a "
 		   "cache.",
@@ -116,7 +121,7 @@ const struct cli_program options_program = {
 int options_init(struct options *o)
 {
 	*o = (struct options){ .cache_size = { .fraction = .35 },
-			       .time_scale = 1,
+			       .time_scale = NAN,
 			       .spin = TICK_DEFAULT_SPIN_NS,
 			       .storage = strdup("ideal"),
 			       .cache_policy = strdup("lru"),
@@ -135,11 +140,13 @@ void options_fini(struct options *o)
 	conf_free(fields, o);
 }
 
-int options_check(const struct options *o, struct err *err)
+int options_settle(struct options *o, struct err *err)
 {
 	enum log_level level;
 	enum hit_path path;
 
+	if (isnan(o->time_scale) && !o->selftest)
+		o->time_scale = 1;
 	if (log_level_parse(o->log_level, &level) < 0)
 		return err_set(err, -EINVAL,
 			       "--log-level is error, warn, info or debug, "

@@ -16,11 +16,11 @@ struct options {
 	char *group, *group_order;
 	uint64_t group_buffer;
 	struct conf_list faults; /* of char * */
-	double time_scale;
+	double time_scale;	 /* NaN: not given */
 	uint64_t spin;
 	char *trace;	       /* or NULL */
 	char *log, *log_level; /* log: NULL: by `foreground` */
-	bool foreground, replace;
+	bool foreground, replace, selftest;
 };
 
 extern const struct cli_program options_program;
@@ -30,10 +30,11 @@ int options_init(struct options *o);
 void options_fini(struct options *o);
 
 /*
- * What the option table cannot know: the words of --hit-path and --log-level.
+ * What the option table cannot know: the words of --hit-path and --log-level,
+ * the time scale where none was given (a self-test chooses its own).
  * -EINVAL with a text.
  */
-int options_check(const struct options *o, struct err *err);
+int options_settle(struct options *o, struct err *err);
 /* The level that --log-level and -v ask for. */
 enum log_level options_log_level(const struct options *o);
 /* stderr or syslog, or neither: then o->log is the path of a file. */

@@ -112,7 +112,7 @@ static int load(struct mount *m, struct options *fresh, struct err *err)
 	if (r == 0)
 		r = cli_reload(&options_program, m->argc, m->argv, fresh, err);
 	if (r == 0)
-		r = options_check(fresh, err);
+		r = options_settle(fresh, err);
 	if (r == 0)
 		r = options_absolute(fresh, m->start_dir);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
