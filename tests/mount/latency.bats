@@ -59,6 +59,31 @@ measure()
 	false
 }
 
+@test "10000 reads of 500 ms at once: none early, the last soon after, 8 threads" {
+	printf 'name: c\nsource: a test\nread: {source: a test, latency: {kind: const, value: 500ms}}\n' \
+		>"$BATS_TEST_TMPDIR/500ms.yaml"
+	for try in 1 2 3 4 5; do
+		for storage in ideal "$BATS_TEST_TMPDIR/500ms.yaml"; do
+			plain=${all-}
+			gpemu-fs -s "$storage" -p none \
+				synth:imagenet,files=10000,content=random "$mp"
+			read -r all _ least _ <<<"$(readers "$mp" 10000 together)"
+			status=/proc/$(daemon_pid)/status
+			threads=$(awk '/^Threads/ { print $2 }' "$status")
+			kib=$(awk '/^VmHWM/ { print $2 }' "$status")
+			fusermount3 -u "$mp"
+			eventually no_daemon
+		done
+		echo "without delay $plain ms, with $all ms, least $least us," \
+			"$threads threads, $kib KiB"
+		awk "BEGIN { exit !($least >= 499990) }"
+		[ "$threads" -le 8 ]
+		[ "$kib" -le 200000 ]
+		awk "BEGIN { exit !($all <= 500 + 1.2 * $plain) }" && return 0
+	done
+	false
+}
+
 @test "64 lookups of 10 ms in one directory run side by side" {
 	sed 's/^read:/lookup:/' "$BATS_TEST_TMPDIR/10ms.yaml" \
 		>"$BATS_TEST_TMPDIR/lookup.yaml"

@@ -63,6 +63,61 @@ teardown()
 	done
 }
 
+# pending N: a mount on which N reads wait for a device that takes its time;
+# their process is $reader, the daemon $pid
+pending()
+{
+	printf 'name: slow\nsource: a test\nread: {source: a test, latency: {kind: const, value: 1000s}}\n' \
+		>"$BATS_TEST_TMPDIR/slow.yaml"
+	gpemu-fs -f -p none -s "$BATS_TEST_TMPDIR/slow.yaml" \
+		synth:imagenet,files=1200,content=random "$mp" 3>&- &
+	pid=$!
+	pids="${pids-} $pid"
+	eventually is_mounted
+	readers "$mp" "$1" together >"$BATS_TEST_TMPDIR/readers" 2>&1 3>&- &
+	reader=$!
+	eventually all_wait "$1"
+}
+
+all_wait()
+{
+	[ "$(stat_of '["inflight"]')" -eq "$1" ]
+}
+
+@test "SIGTERM with 1000 delayed reads pending: over within a second" {
+	for try in 1 2 3 4 5; do
+		pending 1000
+		start=$(date +%s%N)
+		kill $pid
+		wait $pid
+		ms=$((($(date +%s%N) - start) / 1000000))
+		status=0
+		wait $reader || status=$?
+		[ "$status" -eq 1 ]
+		grep -q "pread: Software caused connection abort" \
+			"$BATS_TEST_TMPDIR/readers"
+		is_not_mounted
+		echo "$ms ms"
+		[ $ms -gt 1000 ] || return 0
+	done
+	false
+}
+
+@test "kill -9 with 1000 reads pending: errors for them, the next mount works" {
+	pending 1000
+	kill -9 $pid
+	status=0
+	wait $pid || status=$?
+	[ "$status" -eq 137 ]
+	status=0
+	wait $reader || status=$?
+	[ "$status" -eq 1 ]
+	grep -q "^pread: " "$BATS_TEST_TMPDIR/readers"
+	gpemu-fs "$src" "$mp"
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+	[ "$(grep -c " $mp " /proc/mounts)" = 1 ]
+}
+
 @test "the mount of a killed daemon is cleared" {
 	gpemu-fs "$src" "$mp"
 	kill -9 "$(daemon_pid)"
