@@ -101,8 +101,8 @@ void selftest_mounter_fini(struct selftest_mounter *m)
 	stop(m);
 	/* nothing in there but, if the child died, a dead mount: this clears
 	 * it */
-	if (mountpoint_prepare(m->mountpoint, "nonempty", false, &path,
-			       &err) < 0)
+	if (mountpoint_prepare(m->mountpoint, "nonempty", false, &path, &err) <
+	    0)
 		log_error("%s", err.text);
 	free(path);
 	if (m->temporary && rmdir(m->mountpoint) < 0)
