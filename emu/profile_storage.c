@@ -2,21 +2,10 @@
 #include "emu/profile_storage.h"
 
 #include <errno.h>
-#include <math.h>
-#include <string.h>
 
-#include "common/units.h"
 #include "common/util.h"
 #include "emu/profile.h"
 
-/* An hour: longer than any operation, short enough that sums stay exact. */
-#define MAX_NS 3.6e12
-
-static const char *const dist_names[STORAGE_N_DISTS] = {
-	[STORAGE_CONST] = "const",   [STORAGE_UNIFORM] = "uniform",
-	[STORAGE_NORMAL] = "normal", [STORAGE_LOGNORMAL] = "lognormal",
-	[STORAGE_GAMMA] = "gamma",   [STORAGE_EMPIRICAL] = "empirical",
-};
 static const char *const op_names[STORAGE_N_OPS] = {
 	[STORAGE_OPEN] = "open",
 	[STORAGE_LOOKUP] = "lookup",
@@ -29,185 +18,12 @@ const char *storage_op_name(enum storage_op op)
 	return op_names[op];
 }
 
-const char *storage_dist_name(enum storage_dist_kind kind)
-{
-	return dist_names[kind];
-}
-
-/* --- one distribution ------------------------------------------------- */
-
-static const struct conf_field quantile_fields[] = {
-	{ "q", CONF_DOUBLE, offsetof(struct storage_quantile, q),
-	  .required = true, .min = 0, .max = 1 },
-	{ "time", CONF_DURATION, offsetof(struct storage_quantile, ns),
-	  .required = true, .min = 0, .max = MAX_NS },
-	{ 0 },
-};
-
-#define DIST_TIME(type, at, key, member)                                     \
-	{                                                                    \
-		key, CONF_DURATION, offsetof(type, at member), .min = 0,     \
-							       .max = MAX_NS \
-	}
-#define DIST_FIELDS(type, at)                                                  \
-	{ "kind", CONF_STRING, offsetof(type, at kind_name),                   \
-	  .required = true },                                                  \
-		DIST_TIME(type, at, "value", value_ns),                        \
-		DIST_TIME(type, at, "min", min_ns),                            \
-		DIST_TIME(type, at, "max", max_ns),                            \
-		DIST_TIME(type, at, "mean", mean_ns),                          \
-		DIST_TIME(type, at, "sd", sd_ns),                              \
-		DIST_TIME(type, at, "median", median_ns),                      \
-		{ "sigma", CONF_DOUBLE, offsetof(type, at sigma), .min = 0,    \
-		  .max = 5 },                                                  \
-		{ "shape", CONF_DOUBLE, offsetof(type, at shape), .min = 0.01, \
-		  .max = 1e6 },                                                \
-	{                                                                      \
-		"quantiles", CONF_LIST, offsetof(type, at quantiles),          \
-			.item = CONF_ROW,                                      \
-			.item_size = sizeof(struct storage_quantile),          \
-			.fields = quantile_fields                              \
-	}
-
-static int kind_of(const char *name)
-{
-	for (int i = 0; i < STORAGE_N_DISTS; i++)
-		if (!strcmp(dist_names[i], name))
-			return i;
-	return -EINVAL;
-}
-
-static int check_quantiles(const struct storage_dist *d, struct err *err)
-{
-	const struct storage_quantile *v = d->quantiles.items;
-	size_t n = d->quantiles.n;
-
-	if (n < 2 || v[0].q > 0 || v[n - 1].q < 1)
-		return err_set(err, -EINVAL,
-			       "quantiles must go from 0 to 1 in two or more");
-	for (size_t i = 1; i < n; i++)
-		if (v[i].q <= v[i - 1].q || v[i].ns < v[i - 1].ns)
-			return err_set(err, -EINVAL, "quantiles must ascend");
-	return 0;
-}
-
-/* A parameter of another kind would be one that nobody reads. */
-static int check_parameters(const struct storage_dist *d, int kind,
-			    struct err *err)
-{
-	const struct {
-		const char *name;
-		bool given;
-		unsigned kinds;
-	} parameters[] = {
-		{ "value", d->value_ns, 1u << STORAGE_CONST },
-		{ "min", d->min_ns, 1u << STORAGE_UNIFORM },
-		{ "max", d->max_ns, 1u << STORAGE_UNIFORM },
-		{ "mean", d->mean_ns,
-		  1u << STORAGE_NORMAL | 1u << STORAGE_GAMMA },
-		{ "sd", d->sd_ns, 1u << STORAGE_NORMAL },
-		{ "median", d->median_ns, 1u << STORAGE_LOGNORMAL },
-		{ "sigma", d->sigma > 0, 1u << STORAGE_LOGNORMAL },
-		{ "shape", d->shape > 0, 1u << STORAGE_GAMMA },
-		{ "quantiles", d->quantiles.n, 1u << STORAGE_EMPIRICAL },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++)
-		if (parameters[i].given && !(parameters[i].kinds & 1u << kind))
-			return err_set(err, -EINVAL,
-				       "'%s' does not belong to '%s'",
-				       parameters[i].name, dist_names[kind]);
-	return 0;
-}
-
-static int check_dist(const struct storage_dist *d, struct err *err)
-{
-	int kind, r;
-
-	if (!d->kind_name)
-		return 0;
-	kind = kind_of(d->kind_name);
-	if (kind < 0)
-		return err_set(err, -EINVAL,
-			       "unknown kind '%s' (known: const uniform "
-			       "normal lognormal gamma empirical)",
-			       d->kind_name);
-	r = check_parameters(d, kind, err);
-	if (r < 0)
-		return r;
-	switch (kind) {
-	case STORAGE_UNIFORM:
-		return d->min_ns <= d->max_ns
-			       ? 0
-			       : err_set(err, -EINVAL, "min is above max");
-	case STORAGE_GAMMA:
-		return d->shape > 0
-			       ? 0
-			       : err_set(err, -EINVAL, "gamma needs a shape");
-	case STORAGE_EMPIRICAL: return check_quantiles(d, err);
-	default: return 0;
-	}
-}
-
-static int check_replace(const void *object, struct err *err)
-{
-	return check_dist(object, err);
-}
-
-static int check_time(const void *object, struct err *err)
-{
-	const struct storage_time *t = object;
-
-	return check_dist(&t->body, err);
-}
-
-static int check_tail(const void *object, struct err *err)
-{
-	const struct storage_tail *t = object;
-	bool multiply = t->multiply.max > 0;
-
-	if (t->multiply.min > t->multiply.max)
-		return err_set(err, -EINVAL, "multiply must ascend");
-	if (multiply == !!t->replace.kind_name)
-		return err_set(err, -EINVAL,
-			       "a tail needs one of 'multiply' and "
-			       "'replace'");
-	return 0;
-}
-
-static const struct conf_field factor_fields[] = {
-	{ "min", CONF_DOUBLE, 0, .required = true, .min = 0, .max = 1e6 },
-	{ "max", CONF_DOUBLE, sizeof(double), .required = true, .min = 0,
-	  .max = 1e6 },
-	{ 0 },
-};
-static const struct conf_field replace_fields[] = {
-	DIST_FIELDS(struct storage_dist, ),
-	{ 0 },
-};
-static const struct conf_field tail_fields[] = {
-	{ "probability", CONF_DOUBLE,
-	  offsetof(struct storage_tail, probability), .required = true,
-	  .min = 1e-9, .max = 1 },
-	{ "multiply", CONF_ROW, offsetof(struct storage_tail, multiply),
-	  .fields = factor_fields },
-	{ "replace", CONF_RECORD, offsetof(struct storage_tail, replace),
-	  .fields = replace_fields, .check = check_replace },
-	{ 0 },
-};
-static const struct conf_field time_fields[] = {
-	DIST_FIELDS(struct storage_time, body.),
-	{ "tail", CONF_RECORD, offsetof(struct storage_time, tail),
-	  .fields = tail_fields, .check = check_tail },
-	{ 0 },
-};
-
 /* --- the profile ------------------------------------------------------ */
 
-#define CLASS_TIME(key, member)                                           \
-	{                                                                 \
-		key, CONF_RECORD, offsetof(struct storage_class, member), \
-			.fields = time_fields, .check = check_time        \
+#define CLASS_TIME(key, member)                                              \
+	{                                                                    \
+		key, CONF_RECORD, offsetof(struct storage_class, member),    \
+			.fields = dist_time_fields, .check = dist_time_check \
 	}
 #define SOURCED(type, at)                                          \
 	{ "source", CONF_STRING, offsetof(type, at source),        \
@@ -246,7 +62,7 @@ static const struct conf_field class_fields[] = {
 	CLASS_TIME("seek", seek),
 	{ "rotation", CONF_DURATION,
 	  offsetof(struct storage_class, rotation_ns), .min = 0,
-	  .max = MAX_NS },
+	  .max = DIST_MAX_NS },
 	{ "reorder", CONF_LIST, offsetof(struct storage_class, reorder),
 	  .item = CONF_ROW, .item_size = sizeof(struct storage_reorder),
 	  .fields = reorder_fields },
@@ -322,23 +138,12 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static void resolve_dist(struct storage_dist *d)
-{
-	d->kind = d->kind_name ? kind_of(d->kind_name) : STORAGE_CONST;
-}
-
-static void resolve_time(struct storage_time *t)
-{
-	resolve_dist(&t->body);
-	resolve_dist(&t->tail.replace);
-}
-
 static void resolve(struct storage_profile *p)
 {
 	for (int i = 0; i < STORAGE_N_OPS; i++) {
-		resolve_time(&p->op[i].occupancy);
-		resolve_time(&p->op[i].latency);
-		resolve_time(&p->op[i].seek);
+		dist_time_resolve(&p->op[i].occupancy);
+		dist_time_resolve(&p->op[i].latency);
+		dist_time_resolve(&p->op[i].seek);
 	}
 }
 
@@ -400,46 +205,4 @@ void storage_profile_free(struct storage_profile *p)
 json_t *storage_profile_json(const struct storage_profile *p)
 {
 	return conf_json(fields, p);
-}
-
-/* --- means ------------------------------------------------------------ */
-
-static double empirical_mean(const struct storage_dist *d)
-{
-	const struct storage_quantile *v = d->quantiles.items;
-	double sum = 0;
-
-	for (size_t i = 1; i < d->quantiles.n; i++)
-		sum += (v[i].q - v[i - 1].q) *
-		       ((double)v[i].ns + (double)v[i - 1].ns) / 2;
-	return sum;
-}
-
-double storage_dist_mean(const struct storage_dist *d)
-{
-	switch (d->kind) {
-	case STORAGE_CONST: return (double)d->value_ns;
-	case STORAGE_UNIFORM:
-		return ((double)d->min_ns + (double)d->max_ns) / 2;
-	case STORAGE_NORMAL:
-	case STORAGE_GAMMA: return (double)d->mean_ns;
-	case STORAGE_LOGNORMAL:
-		return (double)d->median_ns * exp(d->sigma * d->sigma / 2);
-	case STORAGE_EMPIRICAL: return empirical_mean(d);
-	case STORAGE_N_DISTS: break;
-	}
-	return 0;
-}
-
-double storage_time_mean(const struct storage_time *t)
-{
-	double body = storage_dist_mean(&t->body);
-	double p = t->tail.probability;
-	double tail =
-		t->tail.multiply.max > 0
-			? body * (t->tail.multiply.min + t->tail.multiply.max) /
-				  2
-			: storage_dist_mean(&t->tail.replace);
-
-	return (1 - p) * body + p * tail;
 }

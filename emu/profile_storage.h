@@ -19,6 +19,7 @@
 
 #include "common/conf.h"
 #include "common/err.h"
+#include "emu/dist.h"
 
 enum storage_op {
 	STORAGE_OPEN,
@@ -26,49 +27,6 @@ enum storage_op {
 	STORAGE_READDIR,
 	STORAGE_READ,
 	STORAGE_N_OPS
-};
-
-enum storage_dist_kind {
-	STORAGE_CONST,	   /* value; also when no distribution is given: 0 */
-	STORAGE_UNIFORM,   /* min, max */
-	STORAGE_NORMAL,	   /* mean, sd; cut at 0 */
-	STORAGE_LOGNORMAL, /* median, sigma (of the logarithm) */
-	STORAGE_GAMMA,	   /* mean, shape */
-	STORAGE_EMPIRICAL, /* quantiles, linear between them */
-	STORAGE_N_DISTS
-};
-
-struct storage_quantile {
-	double q; /* 0..1, ascending, first 0, last 1 */
-	uint64_t ns;
-};
-
-/* A distribution of durations. */
-struct storage_dist {
-	char *kind_name;
-	enum storage_dist_kind kind; /* what kind_name says */
-	uint64_t value_ns;
-	uint64_t min_ns, max_ns;
-	uint64_t mean_ns, sd_ns;
-	uint64_t median_ns;
-	double sigma;
-	double shape;
-	struct conf_list quantiles; /* struct storage_quantile */
-};
-
-/* With probability p a draw is multiplied by a factor that is uniform in
- * min..max, or replaced by a draw from another distribution. */
-struct storage_tail {
-	double probability; /* 0: no tail */
-	struct {
-		double min, max;
-	} multiply; /* both 0: replace */
-	struct storage_dist replace;
-};
-
-struct storage_time {
-	struct storage_dist body;
-	struct storage_tail tail;
 };
 
 /* What is left of seek and rotation with so many operations in the device. */
@@ -80,12 +38,12 @@ struct storage_reorder {
 /* One class of operation. */
 struct storage_class {
 	char *source;
-	bool verified; /* the numbers were read at that source */
-	struct storage_time occupancy; /* holds a channel */
-	struct storage_time latency;   /* does not */
+	bool verified;		    /* the numbers were read at that source */
+	struct dist_time occupancy; /* holds a channel */
+	struct dist_time latency;   /* does not */
 	/* Move the head, unless the read goes on where the last one ended:
 	 * the seek, then up to one turn of the platter. */
-	struct storage_time seek;
+	struct dist_time seek;
 	uint64_t rotation_ns; /* one turn; the wait is uniform in 0..this */
 	/* A device that knows of many operations takes the nearest first, and
 	 * moves its head less. Linear in between, as the last one beyond; none:
@@ -134,9 +92,8 @@ struct storage_profile {
 	struct conf_list random_reads; /* struct storage_measured */
 };
 
-/* "open", "lookup", "readdir", "read"; "const", "uniform", ... */
+/* "open", "lookup", "readdir", "read". */
 const char *storage_op_name(enum storage_op op);
-const char *storage_dist_name(enum storage_dist_kind kind);
 
 /* Load by name or path; free with storage_profile_free (NULL allowed). */
 int storage_profile_load(const char *name, struct storage_profile **ret,
@@ -147,9 +104,5 @@ int storage_profile_parse(const char *bytes, size_t n, const char *name,
 void storage_profile_free(struct storage_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *storage_profile_json(const struct storage_profile *p);
-
-/* Expected value in ns (a normal's cut at 0 is not counted). */
-double storage_dist_mean(const struct storage_dist *d);
-double storage_time_mean(const struct storage_time *t);
 
 #endif

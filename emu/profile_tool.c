@@ -71,9 +71,8 @@ static int describe_storage(const char *name, char *line, size_t size,
 		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
 			    p->name);
 	snprintf(line, size, "a read waits %.4g ms on average",
-		 (storage_time_mean(&read->occupancy) +
-		  storage_time_mean(&read->latency) +
-		  storage_time_mean(&read->seek) +
+		 (dist_time_mean(&read->occupancy) +
+		  dist_time_mean(&read->latency) + dist_time_mean(&read->seek) +
 		  (double)read->rotation_ns / 2) /
 			 1e6);
 	storage_profile_free(p);

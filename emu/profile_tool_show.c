@@ -185,42 +185,42 @@ static const char *mark(bool verified)
 	return verified ? "" : "  UNVERIFIED";
 }
 
-static void show_dist(FILE *f, const struct storage_dist *d)
+static void show_dist(FILE *f, const struct dist *d)
 {
 	char a[UNITS_TEXT], b[UNITS_TEXT];
 
-	fprintf(f, "%s", storage_dist_name(d->kind));
+	fprintf(f, "%s", dist_name(d->kind));
 	switch (d->kind) {
-	case STORAGE_CONST:
+	case DIST_CONST:
 		fprintf(f, " %s", units_human_duration((double)d->value_ns, a));
 		break;
-	case STORAGE_UNIFORM:
+	case DIST_UNIFORM:
 		fprintf(f, " %s .. %s",
 			units_human_duration((double)d->min_ns, a),
 			units_human_duration((double)d->max_ns, b));
 		break;
-	case STORAGE_NORMAL:
+	case DIST_NORMAL:
 		fprintf(f, " mean %s, sd %s",
 			units_human_duration((double)d->mean_ns, a),
 			units_human_duration((double)d->sd_ns, b));
 		break;
-	case STORAGE_LOGNORMAL:
+	case DIST_LOGNORMAL:
 		fprintf(f, " median %s, sigma %g",
 			units_human_duration((double)d->median_ns, a),
 			d->sigma);
 		break;
-	case STORAGE_GAMMA:
+	case DIST_GAMMA:
 		fprintf(f, " mean %s, shape %g",
 			units_human_duration((double)d->mean_ns, a), d->shape);
 		break;
-	case STORAGE_EMPIRICAL:
+	case DIST_EMPIRICAL:
 		fprintf(f, " of %zu quantiles", d->quantiles.n);
 		break;
-	case STORAGE_N_DISTS: break;
+	case DIST_N_KINDS: break;
 	}
 }
 
-static void show_time(FILE *f, const char *what, const struct storage_time *t)
+static void show_time(FILE *f, const char *what, const struct dist_time *t)
 {
 	char a[UNITS_TEXT];
 
@@ -237,8 +237,7 @@ static void show_time(FILE *f, const char *what, const struct storage_time *t)
 			t->tail.probability * 100);
 		show_dist(f, &t->tail.replace);
 	}
-	fprintf(f, "; mean %s\n",
-		units_human_duration(storage_time_mean(t), a));
+	fprintf(f, "; mean %s\n", units_human_duration(dist_time_mean(t), a));
 }
 
 static void show_rate(FILE *f, double mb_per_s)

@@ -91,69 +91,6 @@ void device_free(struct device *d)
 	free(d);
 }
 
-/* An hour. No distribution's body is longer (emu/profile_storage.c), and a
- * heavy tail must not overflow the sums. */
-static const double LONGEST_NS = 3.6e12;
-
-/* --- distributions ---------------------------------------------------- */
-
-static double draw_empirical(const struct storage_dist *dist, struct rng *rng)
-{
-	const struct storage_quantile *v = dist->quantiles.items;
-	size_t lo = 0, hi = dist->quantiles.n - 1;
-	double u = rng_double(rng);
-
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid].q <= u)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return (double)v[lo].ns + (double)(v[hi].ns - v[lo].ns) *
-					  (u - v[lo].q) / (v[hi].q - v[lo].q);
-}
-
-static double draw_dist(const struct storage_dist *dist, struct rng *rng)
-{
-	switch (dist->kind) {
-	case STORAGE_CONST: return (double)dist->value_ns;
-	case STORAGE_UNIFORM:
-		return (double)dist->min_ns +
-		       (double)(dist->max_ns - dist->min_ns) * rng_double(rng);
-	case STORAGE_NORMAL:
-		return fmax(0, (double)dist->mean_ns +
-				       (double)dist->sd_ns * rng_normal(rng));
-	case STORAGE_LOGNORMAL:
-		return (double)dist->median_ns *
-		       exp(dist->sigma * rng_normal(rng));
-	case STORAGE_GAMMA:
-		return rng_gamma(rng, dist->shape,
-				 (double)dist->mean_ns / dist->shape);
-	case STORAGE_EMPIRICAL: return draw_empirical(dist, rng);
-	case STORAGE_N_DISTS: break;
-	}
-	return 0;
-}
-
-static uint64_t draw(const struct storage_time *t, struct rng *rng)
-{
-	bool tail = t->tail.probability > 0 &&
-		    rng_double(rng) < t->tail.probability;
-	double ns;
-
-	if (tail && t->tail.multiply.max <= 0)
-		ns = draw_dist(&t->tail.replace, rng);
-	else
-		ns = draw_dist(&t->body, rng);
-	if (tail && t->tail.multiply.max > 0)
-		ns *= t->tail.multiply.min +
-		      (t->tail.multiply.max - t->tail.multiply.min) *
-			      rng_double(rng);
-	return (uint64_t)llround(fmin(ns, LONGEST_NS));
-}
-
 /* --- stations --------------------------------------------------------- */
 
 /* When the IOPS cap lets an operation of so many bytes through. */
@@ -243,7 +180,7 @@ static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 	uint64_t ns = 0;
 
 	if (!there) {
-		ns = draw(&c->seek, &d->rng[op]);
+		ns = dist_time_draw(&c->seek, &d->rng[op]);
 		if (c->rotation_ns)
 			ns += rng_below(&d->rng[op], c->rotation_ns);
 		ns = (uint64_t)((double)ns * reordered(d, c, now));
@@ -271,7 +208,8 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 	do {
 		uint64_t room = stripe ? stripe - offset % stripe : left;
 		uint64_t piece = MIN(left, room);
-		uint64_t before = seek + draw(&c->occupancy, &d->rng[op]);
+		uint64_t before =
+			seek + dist_time_draw(&c->occupancy, &d->rng[op]);
 		uint64_t end = serve(d, issue, before, piece);
 
 		done = MAX(done, end);
@@ -283,5 +221,5 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 		d->recent[d->next_recent] = done - moved / 4;
 		d->next_recent = (d->next_recent + 1) % d->n_recent;
 	}
-	return done + draw(&c->latency, &d->rng[op]);
+	return done + dist_time_draw(&c->latency, &d->rng[op]);
 }

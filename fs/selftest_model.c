@@ -29,7 +29,7 @@ static double seek_ns(const struct storage_profile *p,
 
 	if (load->sequential)
 		return 0;
-	return storage_time_mean(&c->seek) + (double)c->rotation_ns / 2;
+	return dist_time_mean(&c->seek) + (double)c->rotation_ns / 2;
 }
 
 static double slots(const struct storage_profile *p,
@@ -49,10 +49,10 @@ double model_mean_ns(const struct storage_profile *p,
 	double bytes = (double)load->bytes;
 	double cap = p->iops.per_s > 0 ? 1e9 * slots(p, load) / p->iops.per_s
 				       : 0;
-	double alone = seek_ns(p, load) + storage_time_mean(&c->occupancy) +
+	double alone = seek_ns(p, load) + dist_time_mean(&c->occupancy) +
 		       fmax(stream_ns(bytes, p->channels.mb_per_s),
 			    stream_ns(bytes, p->link.mb_per_s)) +
-		       storage_time_mean(&c->latency);
+		       dist_time_mean(&c->latency);
 
 	/* one after the other is no faster than the cap */
 	return alone > 0 ? fmax(alone, cap) : 0;
@@ -72,7 +72,7 @@ double model_rate(const struct storage_profile *p,
 		least = fmin(least, 1e9 / stream_ns(bytes, p->link.mb_per_s));
 	stripe = (double)p->channels.stripe_bytes;
 	pieces = stripe > 0 ? fmax(1, ceil(bytes / stripe)) : 1;
-	hold = seek_ns(p, load) + pieces * storage_time_mean(&c->occupancy) +
+	hold = seek_ns(p, load) + pieces * dist_time_mean(&c->occupancy) +
 	       stream_ns(bytes, p->channels.mb_per_s);
 	if (p->channels.count && hold > 0)
 		least = fmin(least, (double)p->channels.count * 1e9 / hold);
@@ -83,7 +83,7 @@ bool model_seeks(const struct storage_profile *p)
 {
 	const struct storage_class *c = &p->op[STORAGE_READ];
 
-	return storage_time_mean(&c->seek) > 0 || c->rotation_ns;
+	return dist_time_mean(&c->seek) > 0 || c->rotation_ns;
 }
 
 /* --- in virtual time ------------------------------------------------------ */

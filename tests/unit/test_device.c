@@ -248,7 +248,7 @@ static double mean_of(const char *read, size_t n)
 	for (size_t i = 0; i < n; i++)
 		sum += (double)read_at(&r, 1, 0);
 	/* what the profile says of itself is the same */
-	assert_within(storage_time_mean(&r.profile->op[STORAGE_READ].latency),
+	assert_within(dist_time_mean(&r.profile->op[STORAGE_READ].latency),
 		      sum / (double)n, .01);
 	rig_free(&r);
 	return sum / (double)n;
