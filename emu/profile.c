@@ -12,6 +12,7 @@ static const char *const folders[] = {
 	[PROFILE_GPU] = "gpu",
 	[PROFILE_STORAGE] = "storage",
 	[PROFILE_DATASET] = "dataset",
+	[PROFILE_PREP] = "prep",
 };
 static const char SUFFIX[] = ".yaml";
 

@@ -17,10 +17,11 @@ enum profile_kind {
 	PROFILE_GPU,
 	PROFILE_STORAGE,
 	PROFILE_DATASET,
+	PROFILE_PREP,
 	PROFILE_N_KINDS
 };
 
-/* "gpu", "storage", "dataset": also the folder's name. */
+/* "gpu", "storage", "dataset", "prep": also the folder's name. */
 const char *profile_kind_name(enum profile_kind kind);
 
 /*

@@ -10,6 +10,7 @@
 #include "emu/profile.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 
 struct options {
@@ -97,6 +98,24 @@ static int describe_dataset(const char *name, char *line, size_t size,
 	return r;
 }
 
+static int describe_prep(const char *name, char *line, size_t size,
+			 struct err *err)
+{
+	struct prep_profile p;
+	int r = prep_profile_load(name, &p, err);
+
+	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
+		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
+			    p.name);
+	if (r == 0)
+		snprintf(line, size, "%.4g ms a sample on average%s%s",
+			 dist_time_mean(&p.sample) / 1e6,
+			 p.per_mb_ns ? ", more for its bytes" : "",
+			 p.verified ? "" : " (unverified)");
+	prep_profile_free(&p);
+	return r;
+}
+
 static int describe(enum profile_kind kind, const char *name, char *line,
 		    size_t size, struct err *err)
 {
@@ -104,6 +123,7 @@ static int describe(enum profile_kind kind, const char *name, char *line,
 	case PROFILE_GPU: return describe_gpu(name, line, size, err);
 	case PROFILE_STORAGE: return describe_storage(name, line, size, err);
 	case PROFILE_DATASET: return describe_dataset(name, line, size, err);
+	case PROFILE_PREP: return describe_prep(name, line, size, err);
 	case PROFILE_N_KINDS: break;
 	}
 	return -EINVAL;
@@ -149,7 +169,7 @@ int profile_tool_list(int argc, char **argv)
 		.args = "[KIND]",
 		.n_optional = 1,
 		.summary = "List the profiles: all, or of one KIND (gpu, "
-			   "storage, dataset).",
+			   "storage, dataset, prep).",
 		.fields = fields,
 	};
 	json_auto_t *j = json_object();
@@ -165,7 +185,7 @@ int profile_tool_list(int argc, char **argv)
 	if (kind && (only = profile_tool_kind(kind)) < 0) {
 		fprintf(stderr,
 			"%s: unknown kind '%s' (known: gpu storage "
-			"dataset)\n",
+			"dataset prep)\n",
 			program.name, kind);
 		conf_free(fields, &o);
 		return EXIT_STATUS_USAGE;
@@ -195,10 +215,13 @@ int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 		*ret = PROFILE_DATASET;
 	else if (conf_node_get(root, "read"))
 		*ret = PROFILE_STORAGE;
+	else if (conf_node_get(root, "sample"))
+		*ret = PROFILE_PREP;
 	else
 		return err_set(err, -EINVAL,
 			       "%s:1:1: no profile: none of 'models' (GPU), "
-			       "'read' (storage), 'sizes' (dataset)",
+			       "'read' (storage), 'sizes' (dataset), "
+			       "'sample' (prep)",
 			       path);
 	return 0;
 }
@@ -311,7 +334,7 @@ int main(int argc, char **argv)
 	};
 
 	return cli_dispatch("gpemu-profile",
-			    "The profiles of GPUs, storage devices and "
-			    "datasets.",
+			    "The profiles of GPUs, storage devices, "
+			    "datasets and preprocessing.",
 			    commands, argc, argv);
 }

@@ -12,6 +12,7 @@
 #include "emu/profile.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 
 struct options {
@@ -354,6 +355,31 @@ static int show_dataset(const char *name, FILE *f, json_t **ret,
 	return 0;
 }
 
+/* --- prep ------------------------------------------------------------- */
+
+static int show_prep(const char *name, FILE *f, json_t **ret, struct err *err)
+{
+	struct prep_profile p;
+	int r = prep_profile_load(name, &p, err);
+	char a[UNITS_TEXT];
+
+	if (r < 0) {
+		prep_profile_free(&p);
+		return r;
+	}
+	fprintf(f, "%s\nsource      %s%s\n", p.name, p.source,
+		mark(p.verified));
+	if (p.notes)
+		fprintf(f, "notes       %s\n", p.notes);
+	show_time(f, "a sample", &p.sample);
+	if (p.per_mb_ns)
+		fprintf(f, "            and %s for each MB read\n",
+			units_human_duration((double)p.per_mb_ns, a));
+	*ret = prep_profile_json(&p);
+	prep_profile_free(&p);
+	return 0;
+}
+
 /* --- which ------------------------------------------------------------ */
 
 /* The kind that `name` is a profile of. */
@@ -385,6 +411,8 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 		return show_storage(args[0], f, ret, err);
 	if (kind == PROFILE_DATASET)
 		return show_dataset(args[0], f, ret, err);
+	if (kind == PROFILE_PREP)
+		return show_prep(args[0], f, ret, err);
 	r = gpu_profile_load(args[0], &p, err);
 	if (r == 0)
 		r = show_gpu_part(&p, args[1], args[2], f, ret, err);
@@ -401,8 +429,8 @@ int profile_tool_show(int argc, char **argv)
 		.n_optional = 3,
 		.summary = "Show a profile; of a GPU also a model, or what a "
 			   "training step of BATCH samples takes.",
-		.notes = "A KIND (gpu, storage, dataset) in front is needed "
-			 "only where two profiles have one name.",
+		.notes = "A KIND (gpu, storage, dataset, prep) in front is "
+			 "needed only where two profiles have one name.",
 		.fields = fields,
 	};
 	char *words[5] = { 0 }, **args = words;

@@ -74,6 +74,8 @@ one_line() {
 	[[ "$output" == *UNVERIFIED* && "$output" == *5500* ]]
 	run -0 gpemu-profile show dataset imagenet --json -
 	[[ "${lines[0]}" == "{" && "$output" == *1281167* ]]
+	run -0 gpemu-profile show ffcv
+	[[ "$output" == *UNVERIFIED* && "$output" == *"1.32 ms"* ]]
 }
 
 @test "what is not there is named" {

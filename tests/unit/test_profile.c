@@ -11,6 +11,7 @@
 #include "emu/profile.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 #include "emu/profile_table.h"
 
@@ -177,13 +178,14 @@ static void shipped_profiles_hold_what_was_measured(void **state)
 
 static void every_profile_loads(void **state)
 {
-	static const size_t least[] = { 6, 10, 10 };
+	static const size_t least[] = { 6, 10, 10, 3 };
 
 	(void)state;
 	for (int k = 0; k < PROFILE_N_KINDS; k++) {
 		struct err err = { 0 };
 		struct storage_profile *s;
 		struct dataset_profile d;
+		struct prep_profile c;
 		struct gpu_profile g;
 		char **names;
 		size_t n = 0;
@@ -196,6 +198,9 @@ static void every_profile_loads(void **state)
 			} else if (k == PROFILE_DATASET) {
 				r = dataset_profile_load(names[n], &d, &err);
 				dataset_profile_free(&d);
+			} else if (k == PROFILE_PREP) {
+				r = prep_profile_load(names[n], &c, &err);
+				prep_profile_free(&c);
 			} else {
 				r = storage_profile_load(names[n], &s, &err);
 				if (r == 0)
@@ -279,6 +284,67 @@ static void bad_gpu_profiles(void **state)
 }
 
 #define GROUP "{source: s, verified: true}\n"
+static void preprocessing_has_a_cost(void **state)
+{
+	static const char yaml[] =
+		"name: t\nsource: s\nverified: true\nper_mb: 10ms\n"
+		"sample: {kind: uniform, min: 2ms, max: 4ms}\n";
+	struct rng rng = rng_stream(1, "cost", 0);
+	struct err err = { 0 };
+	struct prep_profile p;
+	double sum = 0;
+
+	(void)state;
+	assert_int_equal(prep_profile_load("pytorch-pillow", &p, &err), 0);
+	assert_int_equal(lround(1e9 / prep_profile_mean(&p, 1e6)), 155);
+	assert_int_equal(prep_profile_cost(&p, 12345, &rng), 6452000);
+	prep_profile_free(&p);
+
+	assert_int_equal(prep_profile_parse(yaml, strlen(yaml), "t", &p, &err),
+			 0);
+	assert_float_equal(prep_profile_mean(&p, 5e5), 8e6, 1);
+	for (int i = 0; i < 10000; i++) {
+		double ns = (double)prep_profile_cost(&p, 500000, &rng);
+
+		assert_true(ns >= 7e6 && ns <= 9e6);
+		sum += ns / 10000;
+	}
+	/* five standard errors of the mean */
+	assert_float_equal(sum, 8e6, 5 * 2e6 / sqrt(12) / 100);
+	prep_profile_free(&p);
+}
+
+static void bad_prep_profiles(void **state)
+{
+	static const struct {
+		const char *yaml, *text;
+	} bad[] = {
+		{ "name: t\nsource: s\nverified: true\n", "sample" },
+		{ "name: t\nverified: true\nsample: {kind: const}\n",
+		  "source" },
+		{ "name: t\nsource: s\nverified: true\n"
+		  "sample: {kind: const, value: 3}\n",
+		  "t:4:" },
+		{ "name: t\nsource: s\nverified: true\n"
+		  "sample: {kind: const, value: 3ms}\nper_byte: 1ns\n",
+		  "t:5:1: unknown" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct prep_profile p;
+		struct err err = { 0 };
+
+		assert_int_equal(prep_profile_parse(bad[i].yaml,
+						    strlen(bad[i].yaml), "t",
+						    &p, &err),
+				 -EINVAL);
+		if (!strstr(err.text, bad[i].text))
+			fail_msg("%zu: %s", i, err.text);
+		prep_profile_free(&p);
+	}
+}
+
 #define STORAGE(read)                                                        \
 	"name: t\nsource: s\nchannels: " GROUP "link: " GROUP "iops: " GROUP \
 	"open: " GROUP "lookup: " GROUP "readdir: " GROUP                    \
@@ -446,6 +512,8 @@ int main(void)
 		cmocka_unit_test(datasets_are_linear_between_points),
 		cmocka_unit_test(bad_gpu_profiles),
 		cmocka_unit_test(bad_storage_profiles),
+		cmocka_unit_test(preprocessing_has_a_cost),
+		cmocka_unit_test(bad_prep_profiles),
 		cmocka_unit_test(bad_dataset_profiles),
 		cmocka_unit_test(bad_tables),
 		cmocka_unit_test(straight_lines_need_two_rows),

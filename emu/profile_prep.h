@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one CPU core takes to prepare a sample, from the bytes read to the
+ * model's input:
+ *
+ *	cost = sample (a distribution) + per_mb * bytes read / 10^6
+ */
+#ifndef GPEMU_EMU_PROFILE_PREP_H
+#define GPEMU_EMU_PROFILE_PREP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/err.h"
+#include "common/rng.h"
+#include "emu/dist.h"
+
+struct prep_profile {
+	char *name;
+	char *source;
+	char *notes;
+	bool verified; /* every number was read at its source */
+	struct dist_time sample;
+	uint64_t per_mb_ns; /* for each 10^6 bytes read */
+};
+
+/* By name or path; free with prep_profile_free, failed or not. */
+int prep_profile_load(const char *name, struct prep_profile *ret,
+		      struct err *err);
+/* From bytes; `name` starts the error texts. */
+int prep_profile_parse(const char *bytes, size_t n, const char *name,
+		       struct prep_profile *ret, struct err *err);
+void prep_profile_free(struct prep_profile *p);
+/* All of it, as in the file; NULL: no memory. */
+json_t *prep_profile_json(const struct prep_profile *p);
+
+/* ns that a sample of `bytes` takes: one draw, and its mean. */
+uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,
+			   struct rng *rng);
+double prep_profile_mean(const struct prep_profile *p, double bytes);
+
+#endif
