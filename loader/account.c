@@ -156,6 +156,8 @@ json_t *account_json(const struct account *a, bool total)
 	json_object_set_new(j, "step_ms", hist_json(&a->step, NS_PER_MS));
 	json_object_set_new(j, "read_ms", hist_json(&a->work.read, NS_PER_MS));
 	json_object_set_new(j, "prep_ms", hist_json(&a->work.prep, NS_PER_MS));
+	json_object_set_new(j, "prep_samples_per_core_s",
+			    json_real(per(1, hist_mean(&a->work.prep))));
 	json_object_set_new(j, "queue", hist_json(&a->queue, 1));
 	set_s(j, "cpu_s", a->cpu_ns);
 	json_object_set_new(j, "cpu_s_per_gib",

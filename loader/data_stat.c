@@ -134,7 +134,8 @@ static int decode_item(void *worker, void *ctx, uint64_t i, struct err *err)
 		return r;
 	r = planes_header(&w->planes, bytes, n);
 	if (r == 0)
-		r = planes_decode(&w->planes, bytes, n, PLANES_EIGHTHS);
+		r = planes_decode(&w->planes, PLANES_EIGHTHS, 0,
+				  w->planes.height);
 	if (r == -EBADMSG) {
 		if (!d->broken++)
 			snprintf(d->first_broken, sizeof(d->first_broken), "%s",

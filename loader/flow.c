@@ -12,6 +12,7 @@ struct flow {
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* a window is free, an epoch began, stopping */
 	pthread_cond_t done; /* a batch is complete, stopping */
+	pthread_cond_t stop; /* stopping */
 	struct window *windows;
 	/* all below: lock */
 	struct window **free; /* a stack, the warmest on top */
@@ -62,6 +63,7 @@ int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
 		pthread_mutex_init(&f->lock, NULL);
 		pthread_cond_init(&f->work, NULL);
 		tick_cond_init(&f->done);
+		tick_cond_init(&f->stop);
 		f->windows = calloc(c->n_windows, sizeof(*f->windows));
 		f->free = calloc(c->n_windows, sizeof(struct window *));
 		f->open = calloc(c->n_windows, sizeof(struct window *));
@@ -88,6 +90,7 @@ void flow_free(struct flow *f)
 		window_fini(&f->windows[i]);
 	pthread_cond_destroy(&f->work);
 	pthread_cond_destroy(&f->done);
+	pthread_cond_destroy(&f->stop);
 	pthread_mutex_destroy(&f->lock);
 	free(f->windows);
 	free(f->free);
@@ -149,10 +152,13 @@ static int lay_out(const struct flow_config *c, struct window *w)
 		b->place = w->place + (size_t)i * c->batch;
 		b->n = MIN(c->batch, w->n - i * c->batch);
 		atomic_store_explicit(&b->pending, b->n, memory_order_relaxed);
+		b->due_ns = 0;
 		b->complete = false;
 	}
-	if (c->stride)
-		return buffer_reserve(&w->out, c->stride * w->n);
+	if (buffer_reserve(&w->out, c->stride * w->n) < 0)
+		return -ENOMEM;
+	if (!c->raw)
+		return 0;
 	for (uint32_t i = 0; i < w->n; i++) {
 		w->raw_at[i] = raw;
 		raw += buffer_room(c->data->size[w->order[i]], c->direct);
@@ -187,6 +193,7 @@ static struct window *open_window(struct flow *f)
 				   "--superbatch");
 		pthread_cond_broadcast(&f->work);
 		pthread_cond_broadcast(&f->done);
+		pthread_cond_broadcast(&f->stop);
 		return NULL;
 	}
 	return w;
@@ -331,6 +338,20 @@ void flow_release(struct flow *f, struct batch *b)
 	pthread_mutex_unlock(&f->lock);
 }
 
+int flow_pause(struct flow *f, uint64_t deadline)
+{
+	bool late = false;
+	int r;
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->stopping && !late)
+		late = tick_cond_wait_coarse(f->c.tick, &f->stop, &f->lock,
+					     deadline);
+	r = f->stopping ? -ECANCELED : 0;
+	pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
 void flow_stop(struct flow *f, int r, const struct err *err)
 {
 	pthread_mutex_lock(&f->lock);
@@ -341,6 +362,7 @@ void flow_stop(struct flow *f, int r, const struct err *err)
 	}
 	pthread_cond_broadcast(&f->work);
 	pthread_cond_broadcast(&f->done);
+	pthread_cond_broadcast(&f->stop);
 	pthread_mutex_unlock(&f->lock);
 }
 

@@ -28,6 +28,7 @@
 
 #include "common/err.h"
 #include "common/tick.h"
+#include "common/timerq.h"
 #include "loader/buffer.h"
 #include "loader/dataset.h"
 
@@ -44,8 +45,12 @@ struct batch {
 	struct place *place; /* n */
 	uint32_t n;
 	atomic_uint pending; /* places not finished */
-	bool complete;	     /* flow's lock */
-	struct batch *next;  /* flow's lock: complete after this one */
+	/* emulated preparation: when the virtual cores are done with it; their
+	 * lock, and that of who finished it */
+	uint64_t due_ns;
+	struct timer timer;
+	bool complete;	    /* flow's lock */
+	struct batch *next; /* flow's lock: complete after this one */
 	uint64_t complete_ns;
 	/* what the workers that made it had spent, in emulated ns, when it
 	 * was complete: see worker.h */
@@ -67,14 +72,15 @@ struct window {
 	uint32_t *turn;	     /* the positions in the order of reading */
 	size_t *raw_at;	     /* where a position's bytes go in `raw` */
 	struct buffer raw;   /* the files, when batches hold raw bytes */
-	struct buffer out;   /* else the prepared samples, `stride` apart */
+	struct buffer out;   /* the prepared samples, `stride` apart */
 };
 
 struct flow_config {
 	const struct dataset *data;
 	struct tick *tick;
 	uint32_t batch, superbatch, n_windows;
-	size_t stride;	 /* bytes of a prepared sample; 0: raw bytes */
+	bool raw;	 /* windows have memory for the raw bytes */
+	size_t stride;	 /* for prepared samples: so many bytes each; or 0 */
 	uint32_t direct; /* raw bytes: as buffer_room, and aligned to it */
 	bool any_order;	 /* batches leave as they become complete */
 	/* Where samples lie on the device (any unit, by sample): those of a
@@ -122,6 +128,10 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret);
 uint32_t flow_n_complete(struct flow *f);
 /* In the order of flow_next. */
 void flow_release(struct flow *f, struct batch *b);
+
+/* Sleep until `deadline` (emulated; never less, a little more). -ECANCELED:
+ * stopping. */
+int flow_pause(struct flow *f, uint64_t deadline);
 
 /*
  * Everyone who waits gets -ECANCELED, now and later. `r` < 0: why, kept for

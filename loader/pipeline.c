@@ -14,6 +14,7 @@ struct pipeline {
 	struct flow *flow;
 	struct workers *workers;
 	struct pin *pin;
+	bool virtual;		  /* cores prepare, see worker.h */
 	struct activity *idle_at; /* workers: at the start of a data wait */
 	uint64_t n_left;	  /* samples of the epoch not yet consumed */
 	atomic_bool interrupted;
@@ -25,9 +26,10 @@ static bool has_workers(const struct pipeline *p)
 }
 
 /* What one instance of the prep stage writes per sample; 0: raw bytes. */
-static int sample_bytes(const struct prep_ops *prep, size_t *ret,
+static int sample_bytes(const struct pipeline_config *c, size_t *ret,
 			struct err *err)
 {
+	const struct prep_ops *prep = c->prep;
 	_cleanup_free_ void *state = calloc(1, prep->plugin.state_size + 1);
 	int r = 0;
 
@@ -37,7 +39,7 @@ static int sample_bytes(const struct prep_ops *prep, size_t *ret,
 	if (!state)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (prep->init)
-		r = prep->init(state, err);
+		r = prep->init(state, c->prep_config, err);
 	if (r == 0)
 		*ret = prep->sample_bytes(state);
 	if (prep->fini)
@@ -52,7 +54,7 @@ static int sample_bytes(const struct prep_ops *prep, size_t *ret,
  */
 static uint32_t n_windows(const struct pipeline_config *c)
 {
-	uint64_t ahead = (uint64_t)c->prefetch * c->workers;
+	uint64_t ahead = (uint64_t)c->prefetch * MAX(c->workers, c->cores);
 	uint64_t n = (ahead + c->superbatch - 1) / c->superbatch + 1;
 
 	return (uint32_t)MAX(n, 2);
@@ -89,11 +91,13 @@ static int start(struct pipeline *p, struct err *err)
 				   .depth = MAX(c->queue_depth / c->workers,
 						1) };
 	size_t mean, bytes;
-	int r = sample_bytes(c->prep, &bytes, err);
+	int r = sample_bytes(c, &bytes, err);
 
 	if (r < 0)
 		return r;
-	f.stride = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+	f.raw = bytes == 0;
+	if (!c->prep->cost)
+		f.stride = (bytes + ALIGN - 1) / ALIGN * ALIGN;
 	w.sample_bytes = bytes;
 	w.stride = f.stride;
 	w.lease = lease_size(c, f.stride);
@@ -105,7 +109,10 @@ static int start(struct pipeline *p, struct err *err)
 	if (r == 0 && c->pin)
 		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
 			    &p->pin, err);
+	w.prep_config = c->prep_config;
+	w.cores = c->cores;
 	w.flow = p->flow;
+	p->virtual = workers_virtual(&w);
 	if (r == 0)
 		r = workers_new(&w, c->workers, &p->workers, err);
 	return r;
@@ -203,6 +210,8 @@ static double read_share(const struct pipeline *p, const struct delivery *d)
 	}
 	read = past(since.read_ns, d->read_ns);
 	prep = past(since.prep_ns, d->prep_ns);
+	if (p->virtual)
+		read = past(prep, read);
 	return read + prep ? (double)read / (double)(read + prep) : 0;
 }
 

@@ -33,8 +33,10 @@ struct pipeline_config {
 	uint32_t workers;     /* >= 1 */
 	uint32_t queue_depth; /* reads on their way, over all workers */
 	uint32_t batch, superbatch;
-	uint32_t prefetch;	 /* batches per worker */
-	uint32_t direct;	 /* as struct engine_config */
+	uint32_t prefetch; /* batches per worker or virtual core */
+	const struct prep_config *prep_config; /* in use until it is freed */
+	uint32_t cores;	 /* virtual ones; where workers own batches, workers */
+	uint32_t direct; /* as struct engine_config */
 	const uint64_t *address; /* as struct flow_config */
 };
 

@@ -26,18 +26,17 @@ struct plane {
 	uint8_t *pixels; /* owned by the struct planes */
 	size_t stride;
 	unsigned width, height;
+	double scale_x, scale_y; /* its pixels to a pixel of the image */
 };
 
 struct planes {
-	/* of the image read last, at full size */
-	unsigned width, height;
-	int subsampling, colour_space; /* enum TJSAMP, enum TJCS */
+	unsigned width, height; /* of the image read last, at full size */
 	/* of the image decoded last */
 	unsigned n; /* 1: grey; 3: Y Cb Cr, or R G B with is_rgb */
 	bool is_rgb;
 	struct plane plane[3];
 	/* private */
-	void *tj;
+	void *decoder;
 	uint8_t *memory;
 	size_t capacity;
 };
@@ -47,8 +46,8 @@ int planes_init(struct planes *p);
 void planes_fini(struct planes *p);
 
 /*
- * Read the header: fills width, height, subsampling, colour_space.
- * -EBADMSG: not a JPEG, or larger than PLANES_MAX_PIXELS.
+ * Read the header: fills width and height. `raw` stays in use until
+ * planes_decode. -EBADMSG: not a JPEG, or larger than PLANES_MAX_PIXELS.
  */
 int planes_header(struct planes *p, const void *raw, size_t n);
 
@@ -60,15 +59,14 @@ unsigned planes_eighths(unsigned w, unsigned h, unsigned least);
 
 /*
  * Decode the image whose header was just read at `eighths`/8 of its size,
- * each side rounded up. What lies at (x, y) of the image, its corner being
- * (0, 0), lies at (x, y) * eighths / 8 of plane 0, and in a chroma plane there
- * divided by planes_chroma_scale.
- * -EBADMSG: any error or warning of the decoder; -ENOMEM.
+ * each side rounded up; of it only the rows top..bottom - 1 (at full size),
+ * the others may hold anything. What lies at (x, y) of the image, its corner
+ * being (0, 0), lies at (x * scale_x, y * scale_y) of a plane. Chroma may
+ * come at a higher resolution than eighths/8 of what is stored.
+ * -EBADMSG: any error or warning of the decoder, or no end of the image;
+ * -ENOMEM.
  */
-int planes_decode(struct planes *p, const void *raw, size_t n,
-		  unsigned eighths);
-
-/* Size of a chroma pixel in luma pixels, across and down; 1 without chroma. */
-void planes_chroma_scale(const struct planes *p, double *ret_x, double *ret_y);
+int planes_decode(struct planes *p, unsigned eighths, unsigned top,
+		  unsigned bottom);
 
 #endif

@@ -12,11 +12,32 @@
 #include "common/err.h"
 #include "common/plugin.h"
 #include "common/rng.h"
+#include "emu/profile_prep.h"
+
+enum prep_output {
+	PREP_FP32,  /* normalised as torchvision's models want it */
+	PREP_UINT8, /* 0..255 as they are; the device would normalise */
+};
+
+/* What a stage makes, and out of what; the host's. */
+struct prep_config {
+	uint32_t side; /* of the square image, in pixels */
+	enum prep_output output;
+	/* of what is emulated; NULL for the others */
+	const struct prep_profile *profile;
+};
+
+/* Bytes of an image with three channels. */
+static inline size_t prep_image_bytes(const struct prep_config *c)
+{
+	return (size_t)3 * c->side * c->side *
+	       (c->output == PREP_FP32 ? sizeof(float) : 1);
+}
 
 struct prep_ops {
 	struct plugin plugin; /* state_size: per instance, zeroed by the host */
-	/* NULL: nothing to set up. -ENOMEM. */
-	int (*init)(void *state, struct err *err);
+	/* `c` stays in use until fini. NULL: nothing to set up. -ENOMEM. */
+	int (*init)(void *state, const struct prep_config *c, struct err *err);
 	/* After init, also a failed one. NULL: nothing to release. */
 	void (*fini)(void *state);
 	/*
@@ -33,6 +54,13 @@ struct prep_ops {
 	 */
 	int (*run)(void *state, const void *raw, size_t n, struct rng *rng,
 		   void *out);
+	/*
+	 * NULL: the time of a sample is what run takes. Otherwise the stage is
+	 * emulated: the ns that a sample of `n` raw bytes takes of a virtual
+	 * core. Run is not called; every sample is sample_bytes() zeros, which
+	 * the host has once for all of them.
+	 */
+	uint64_t (*cost)(void *state, size_t n, struct rng *rng);
 };
 
 extern const struct plugin *const prep_table[];

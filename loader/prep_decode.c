@@ -1,103 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CPU stage of image classification: decode a JPEG, cut a random
- * rectangle out of it, resize that to 224 x 224, mirror every other one,
+ * rectangle out of it, resize that to a square, mirror every other one,
  * normalise. The semantics are those of torchvision's RandomResizedCrop
  * (scale 0.08..1, ratio 3/4..4/3, antialiased bilinear),
  * RandomHorizontalFlip, ToTensor and Normalize in a row; the order of the
  * work is another one:
  *
  *	header -> choose the rectangle -> decode at 1, 1/2, 1/4 or 1/8 of the
- *	size, the least that leaves it 224 pixels -> resample only it, luma and
- *	chroma apart -> colours, normalisation
+ *	size, the least that leaves it enough pixels -> resample only it, luma
+ *	and chroma apart -> colours, normalisation, 16 rows at a time
  *
  * Decoding at a fraction averages 2, 4 or 8 pixels in the DCT domain, which
  * the resampling would have done after it. So results are not those of
- * torchvision bit by bit, but the picture is the same.
+ * torchvision bit by bit, but the picture is the same: docs/preprocessing.md.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/crop.h"
 #include "loader/planes.h"
 #include "loader/prep.h"
 #include "loader/resample.h"
-
-enum { SIDE = 224, PIXELS = SIDE * SIDE, TRIES = 10 };
+#include "loader/wider.h"
 
 struct decode {
+	const struct prep_config *c;
 	struct planes planes;
-	struct resample resample;
-	float *plane[3]; /* resampled, PIXELS each */
+	struct resample resample[3]; /* by plane */
+	/* RESAMPLE_ROWS rows of each plane: small enough to stay in the CPU's
+	 * first caches until they are normalised */
+	float *strip[3];
 };
 
-struct crop {
-	unsigned x, y, width, height;
-};
-
-static double uniform(struct rng *rng, double low, double high)
+/* Get ready to cut the rectangle out of each plane. */
+static int begin_crop(struct decode *d, const struct crop *c, bool mirror)
 {
-	return low + (high - low) * rng_double(rng);
-}
-
-/* The largest centred rectangle with a permitted ratio. */
-static struct crop crop_centre(unsigned w, unsigned h)
-{
-	struct crop c = { .width = w, .height = h };
-
-	if (w * 4.0 < h * 3.0)
-		c.height = (unsigned)lround(w / .75);
-	else if (w * 3.0 > h * 4.0)
-		c.width = (unsigned)lround(h * (4.0 / 3.0));
-	c.x = (w - c.width) / 2;
-	c.y = (h - c.height) / 2;
-	return c;
-}
-
-static struct crop crop_random(struct rng *rng, unsigned w, unsigned h)
-{
-	const double log_ratio = log(4.0 / 3.0);
-
-	for (int i = 0; i < TRIES; i++) {
-		double area = (double)w * h * uniform(rng, .08, 1);
-		double ratio = exp(uniform(rng, -log_ratio, log_ratio));
-		double cw = rint(sqrt(area * ratio));
-		double ch = rint(sqrt(area / ratio));
-
-		if (cw < 1 || ch < 1 || cw > w || ch > h)
-			continue;
-
-		struct crop c = { .width = (unsigned)cw,
-				  .height = (unsigned)ch };
-
-		c.y = (unsigned)rng_below(rng, h - c.height + 1);
-		c.x = (unsigned)rng_below(rng, w - c.width + 1);
-		return c;
-	}
-	return crop_centre(w, h);
-}
-
-/* Resample the rectangle out of each plane; `scale`: plane over image. */
-static int resample_crop(struct decode *d, const struct crop *c, double scale,
-			 bool mirror)
-{
-	double chroma_x, chroma_y;
+	const unsigned side = d->c->side;
 	int r = 0;
 
-	planes_chroma_scale(&d->planes, &chroma_x, &chroma_y);
 	for (unsigned i = 0; r == 0 && i < d->planes.n; i++) {
 		const struct plane *p = &d->planes.plane[i];
-		double sx = i ? scale / chroma_x : scale;
-		double sy = i ? scale / chroma_y : scale;
 		struct resample_input in = { p->pixels, p->stride, p->width,
 					     p->height };
-		struct resample_box box = { c->x * sx, c->y * sy, c->width * sx,
-					    c->height * sy };
+		struct resample_box box = { c->x * p->scale_x,
+					    c->y * p->scale_y,
+					    c->width * p->scale_x,
+					    c->height * p->scale_y };
 
-		r = resample_plane(&d->resample, &in, &box, mirror, SIDE, SIDE,
-				   d->plane[i]);
+		r = resample_begin(&d->resample[i], &in, &box, mirror, side,
+				   side);
 	}
 	return r;
 }
@@ -120,53 +74,78 @@ static float clamp(float v)
 	return v > 255 ? 255 : v;
 }
 
-/* JFIF's colours: ITU-R BT.601, full range. */
-static void normalise_ycc(const float *restrict luma, const float *restrict cb,
-			  const float *restrict cr, float *restrict out)
+/* JFIF's colours, in place: ITU-R BT.601, full range. */
+WIDER static void to_rgb(float *restrict luma, float *restrict cb,
+			 float *restrict cr, size_t n)
 {
-	float *restrict red = out;
-	float *restrict green = out + PIXELS;
-	float *restrict blue = out + 2 * PIXELS;
-
-	for (unsigned i = 0; i < PIXELS; i++) {
+	for (size_t i = 0; i < n; i++) {
 		float y = luma[i], b = cb[i] - 128, r = cr[i] - 128;
 
-		red[i] = clamp(y + 1.402f * r) * normal[0].factor +
-			 normal[0].offset;
-		green[i] = clamp(y - .344136f * b - .714136f * r) *
-				   normal[1].factor +
-			   normal[1].offset;
-		blue[i] = clamp(y + 1.772f * b) * normal[2].factor +
-			  normal[2].offset;
+		luma[i] = clamp(y + 1.402f * r);
+		cb[i] = clamp(y - .344136f * b - .714136f * r);
+		cr[i] = clamp(y + 1.772f * b);
 	}
 }
 
-static void normalise_rgb(const float *restrict in, const struct normal *n,
-			  float *restrict out)
+WIDER static void normalise(const float *restrict in, size_t n,
+			    const struct normal *by, float *restrict out)
 {
-	for (unsigned i = 0; i < PIXELS; i++)
-		out[i] = in[i] * n->factor + n->offset;
+	const float factor = by->factor, offset = by->offset;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = in[i] * factor + offset;
 }
 
-static void normalise(const struct decode *d, float *out)
+WIDER static void round_off(const float *restrict in, size_t n,
+			    uint8_t *restrict out)
 {
-	if (d->planes.n == 3 && !d->planes.is_rgb) {
-		normalise_ycc(d->plane[0], d->plane[1], d->plane[2], out);
-		return;
+	for (size_t i = 0; i < n; i++)
+		out[i] = (uint8_t)(in[i] + .5f);
+}
+
+/* Channel by channel, as PyTorch has its tensors. */
+static void put_out(const struct decode *d, size_t at, size_t n, void *out)
+{
+	const size_t pixels = (size_t)d->c->side * d->c->side;
+	const bool grey = d->planes.n == 1;
+
+	if (!grey && !d->planes.is_rgb)
+		to_rgb(d->strip[0], d->strip[1], d->strip[2], n);
+	for (unsigned i = 0; i < 3; i++) {
+		const float *in = d->strip[grey ? 0 : i];
+
+		if (d->c->output == PREP_FP32)
+			normalise(in, n, &normal[i],
+				  (float *)out + i * pixels + at);
+		else
+			round_off(in, n, (uint8_t *)out + i * pixels + at);
 	}
-	for (unsigned i = 0; i < 3; i++)
-		normalise_rgb(d->plane[d->planes.n == 1 ? 0 : i], &normal[i],
-			      out + (size_t)i * PIXELS);
 }
 
-static int decode_init(void *state, struct err *err)
+static void resample_all(struct decode *d, void *out)
 {
+	const unsigned side = d->c->side;
+
+	for (unsigned y = 0; y < side; y += RESAMPLE_ROWS) {
+		unsigned n = MIN(RESAMPLE_ROWS, side - y);
+
+		for (unsigned i = 0; i < d->planes.n; i++)
+			resample_rows(&d->resample[i], y, n, d->strip[i]);
+		put_out(d, (size_t)y * side, (size_t)n * side, out);
+	}
+}
+
+static int decode_init(void *state, const struct prep_config *c,
+		       struct err *err)
+{
+	size_t strip = (size_t)RESAMPLE_ROWS * c->side * sizeof(float);
 	struct decode *d = state;
 	bool failed = planes_init(&d->planes) < 0;
 
+	d->c = c;
 	for (unsigned i = 0; i < 3; i++) {
-		d->plane[i] = aligned_alloc(64, PIXELS * sizeof(float));
-		failed |= !d->plane[i];
+		d->strip[i] = aligned_alloc(64, strip);
+		failed |= !d->strip[i];
 	}
 	return failed ? err_set(err, -ENOMEM, "prep decode: out of memory") : 0;
 }
@@ -176,24 +155,24 @@ static void decode_fini(void *state)
 	struct decode *d = state;
 
 	planes_fini(&d->planes);
-	resample_fini(&d->resample);
 	for (unsigned i = 0; i < 3; i++) {
-		free(d->plane[i]);
-		d->plane[i] = NULL;
+		resample_fini(&d->resample[i]);
+		free(d->strip[i]);
+		d->strip[i] = NULL;
 	}
 }
 
 static size_t decode_sample_bytes(const void *state)
 {
-	(void)state;
-	return 3 * PIXELS * sizeof(float);
+	const struct decode *d = state;
+
+	return prep_image_bytes(d->c);
 }
 
 static int decode_image(struct decode *d, const void *raw, size_t n,
-			struct rng *rng, float *out)
+			struct rng *rng, void *out)
 {
 	struct planes *p = &d->planes;
-	unsigned eighths;
 	struct crop crop;
 	bool mirror;
 	int r;
@@ -203,13 +182,13 @@ static int decode_image(struct decode *d, const void *raw, size_t n,
 		return r;
 	crop = crop_random(rng, p->width, p->height);
 	mirror = rng_below(rng, 2);
-	eighths = planes_eighths(crop.width, crop.height, SIDE);
-	r = planes_decode(p, raw, n, eighths);
+	r = planes_decode(p,
+			  planes_eighths(crop.width, crop.height, d->c->side),
+			  crop.y, crop.y + crop.height);
 	if (r == 0)
-		r = resample_crop(d, &crop, (double)eighths / PLANES_EIGHTHS,
-				  mirror);
+		r = begin_crop(d, &crop, mirror);
 	if (r == 0)
-		normalise(d, out);
+		resample_all(d, out);
 	return r;
 }
 
@@ -225,7 +204,8 @@ static int decode_run(void *state, const void *raw, size_t n, struct rng *rng,
 
 const struct prep_ops prep_decode = {
 	.plugin = { .name = "decode",
-		    .summary = "JPEG to a random 224x224 crop, normalised",
+		    .summary = "JPEG to a random crop, resized, mirrored, "
+			       "normalised",
 		    .state_size = sizeof(struct decode) },
 	.init = decode_init,
 	.fini = decode_fini,

@@ -68,13 +68,13 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
+		"s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
 		"time_scale", o->time_scale, "host", host_json(), "profile",
-		profile_json(r), "epochs", epochs_json(r), "totals",
-		account_json(&r->total, true), "warm",
+		profile_json(r), "prep", train_prep_json(r->prep, o), "epochs",
+		epochs_json(r), "totals", account_json(&r->total, true), "warm",
 		r->n_epochs > 1 ? account_json(&r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
@@ -157,11 +157,14 @@ static void bottleneck(const struct report *r, FILE *f)
 		fprintf(f,
 			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
 			"the time, %.0f %% for %s (p50 %.3g ms a sample on "
-			"%llu workers); more cores or cheaper preprocessing "
+			"%llu %s); more cores or cheaper preprocessing "
 			"would help, faster storage would not.\n",
 			wait, share, r->options->prep,
 			hist_quantile(&a->work.prep, .5) / 1e6,
-			(unsigned long long)r->options->workers);
+			(unsigned long long)(r->prep->cores
+						     ? r->prep->cores
+						     : r->options->workers),
+			r->prep->cores ? "virtual cores" : "workers");
 	else if (most == a->pin_stall_ns)
 		fprintf(f,
 			"Bottleneck: the pin stage. The GPU waited %.0f %% of "
@@ -218,6 +221,7 @@ void report_summary(const struct report *r, FILE *f)
 		row(&r->warm, "warm", f);
 	if (r->n_epochs > 1)
 		row(&r->total, "all", f);
+	train_prep_summary(r->prep, r->options, &r->total, f);
 	if (r->total.steps)
 		bottleneck(r, f);
 	if (r->analysis.samples)

@@ -12,6 +12,7 @@
 #include "loader/resume.h"
 #include "loader/train.h"
 #include "loader/train_options.h"
+#include "loader/train_prep.h"
 
 struct report {
 	int argc;
@@ -19,6 +20,7 @@ struct report {
 	const struct train_options *options;
 	const struct gpu_profile *gpu;
 	const struct gpu_model *model;
+	const struct train_prep *prep;
 	const struct tick *tick;
 	const struct mount *mount;
 	const struct dataset *data;

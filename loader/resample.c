@@ -23,23 +23,9 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/wider.h"
 
-enum { LANES = 16 };
-
-/*
- * The inner loops also for wider vectors, chosen when the program starts.
- * Without fused multiply-add, so that results are the same on every machine.
- * Not under ThreadSanitizer (gcc says so by this macro): the choice is made
- * before its runtime is there, and crashes.
- */
-#if defined(__x86_64__) && defined(__has_attribute)
-#if __has_attribute(target_clones) && !defined(__SANITIZE_THREAD__)
-#define WIDER __attribute__((target_clones("default", "avx2")))
-#endif
-#endif
-#ifndef WIDER
-#define WIDER
-#endif
+enum { LANES = RESAMPLE_ROWS };
 
 static int reserve(float **v, size_t *capacity, size_t n)
 {
@@ -140,28 +126,72 @@ static void turn(const float *restrict row, unsigned n, float *restrict tmp)
 		tmp[(size_t)x * LANES] = row[x];
 }
 
+/* Four floats that can be shuffled. */
+struct quad {
+	float v __attribute__((vector_size(16)));
+};
+
+/* 4 x 4 floats, columns to rows. */
+static inline void turn_quad(const float *from, size_t step, float *to,
+			     size_t stride)
+{
+	struct quad c[4], lo[2], hi[2];
+
+	for (unsigned i = 0; i < 4; i++)
+		memcpy(&c[i], from + i * step, sizeof(c[i]));
+	for (unsigned i = 0; i < 2; i++) {
+		lo[i].v =
+			__builtin_shufflevector(c[i].v, c[i + 2].v, 0, 4, 1, 5);
+		hi[i].v =
+			__builtin_shufflevector(c[i].v, c[i + 2].v, 2, 6, 3, 7);
+	}
+	c[0].v = __builtin_shufflevector(lo[0].v, lo[1].v, 0, 4, 1, 5);
+	c[1].v = __builtin_shufflevector(lo[0].v, lo[1].v, 2, 6, 3, 7);
+	c[2].v = __builtin_shufflevector(hi[0].v, hi[1].v, 0, 4, 1, 5);
+	c[3].v = __builtin_shufflevector(hi[0].v, hi[1].v, 2, 6, 3, 7);
+	for (unsigned i = 0; i < 4; i++)
+		memcpy(to + i * stride, &c[i], sizeof(c[i]));
+}
+
+/* Output `o` of all the rows. */
+static inline void add_up(const struct resample_axis *a, unsigned o,
+			  const float *restrict tmp, float sum[LANES])
+{
+	const float *w = a->weight + (size_t)o * a->n_taps;
+	const float *t = tmp + (size_t)(a->first[o] - a->begin) * LANES;
+	float s[LANES] = { 0 };
+
+	for (unsigned k = 0; k < a->n_taps; k++, t += LANES)
+		for (unsigned l = 0; l < LANES; l++)
+			s[l] += w[k] * t[l];
+	memcpy(sum, s, sizeof(s));
+}
+
 WIDER static void across(const struct resample_axis *a, unsigned n_out,
 			 const float *restrict tmp, unsigned n_rows,
 			 size_t out_w, float *restrict out)
 {
-	for (unsigned o = 0; o < n_out; o++) {
-		const float *w = a->weight + (size_t)o * a->n_taps;
-		const float *t = tmp + (size_t)(a->first[o] - a->begin) * LANES;
-		float sum[LANES] = { 0 };
+	float sum[4][LANES];
+	unsigned o = 0;
 
-		for (unsigned k = 0; k < a->n_taps; k++, t += LANES)
-			for (unsigned l = 0; l < LANES; l++)
-				sum[l] += w[k] * t[l];
+	for (; n_rows == LANES && o + 4 <= n_out; o += 4) {
+		for (unsigned i = 0; i < 4; i++)
+			add_up(a, o + i, tmp, sum[i]);
+		for (unsigned l = 0; l < LANES; l += 4)
+			turn_quad(sum[0] + l, LANES, out + l * out_w + o,
+				  out_w);
+	}
+	for (; o < n_out; o++) {
+		add_up(a, o, tmp, sum[0]);
 		for (unsigned l = 0; l < n_rows; l++)
-			out[l * out_w + o] = sum[l];
+			out[l * out_w + o] = sum[0][l];
 	}
 }
 
-int resample_plane(struct resample *r, const struct resample_input *in,
+int resample_begin(struct resample *r, const struct resample_input *in,
 		   const struct resample_box *box, bool mirror, unsigned out_w,
-		   unsigned out_h, float *out)
+		   unsigned out_h)
 {
-	float *row, *tmp;
 	unsigned n;
 
 	if (axis_set(&r->x, box->x, box->width, in->width, out_w, mirror) < 0 ||
@@ -170,21 +200,35 @@ int resample_plane(struct resample *r, const struct resample_input *in,
 	n = r->x.end - r->x.begin;
 	if (reserve(&r->scratch, &r->capacity, (size_t)n * (LANES + 1)) < 0)
 		return -ENOMEM;
-	tmp = r->scratch;
-	row = r->scratch + (size_t)n * LANES;
-	memset(tmp, 0, (size_t)n * LANES * sizeof(*tmp));
-	for (unsigned y = 0; y < out_h; y += LANES) {
-		unsigned n_rows = MIN(LANES, out_h - y);
-
-		for (unsigned l = 0; l < n_rows; l++) {
-			down(&r->y, y + l, in->pixels + r->x.begin, in->stride,
-			     n, row);
-			turn(row, n, tmp + l);
-		}
-		across(&r->x, out_w, tmp, n_rows, out_w,
-		       out + (size_t)y * out_w);
-	}
+	memset(r->scratch, 0, (size_t)n * LANES * sizeof(*r->scratch));
+	r->in = *in;
+	r->out_w = out_w;
 	return 0;
+}
+
+void resample_rows(struct resample *r, unsigned y, unsigned n_rows, float *out)
+{
+	unsigned n = r->x.end - r->x.begin;
+	float *tmp = r->scratch, *row = r->scratch + (size_t)n * LANES;
+
+	for (unsigned l = 0; l < n_rows; l++) {
+		down(&r->y, y + l, r->in.pixels + r->x.begin, r->in.stride, n,
+		     row);
+		turn(row, n, tmp + l);
+	}
+	across(&r->x, r->out_w, tmp, n_rows, r->out_w, out);
+}
+
+int resample_plane(struct resample *r, const struct resample_input *in,
+		   const struct resample_box *box, bool mirror, unsigned out_w,
+		   unsigned out_h, float *out)
+{
+	int err = resample_begin(r, in, box, mirror, out_w, out_h);
+
+	for (unsigned y = 0; err == 0 && y < out_h; y += LANES)
+		resample_rows(r, y, MIN(LANES, out_h - y),
+			      out + (size_t)y * out_w);
+	return err;
 }
 
 void resample_fini(struct resample *r)

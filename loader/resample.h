@@ -24,13 +24,6 @@ struct resample_axis {
 	unsigned n_first;
 };
 
-/* All zeros is a new one. */
-struct resample {
-	struct resample_axis x, y;
-	float *scratch;
-	size_t capacity;
-};
-
 /* A rectangle of the input, in pixels; need not be whole. */
 struct resample_box {
 	double x, y, width, height;
@@ -42,11 +35,28 @@ struct resample_input {
 	unsigned width, height;
 };
 
+/* All zeros is a new one. */
+struct resample {
+	struct resample_axis x, y;
+	float *scratch;
+	size_t capacity;
+	struct resample_input in; /* of resample_begin */
+	unsigned out_w;
+};
+
+enum { RESAMPLE_ROWS = 16 };
+
 /*
- * The box, which must touch the input, as out_w x out_h values 0..255 in
- * `out` (row-major), mirrored left to right when asked. Pixels outside the
- * box have no influence. -ENOMEM.
+ * Get ready to make the box, which must touch the input, into out_w x out_h
+ * values 0..255, mirrored left to right when asked. Pixels outside the box
+ * have no influence. The pixels stay in use. -ENOMEM.
  */
+int resample_begin(struct resample *r, const struct resample_input *in,
+		   const struct resample_box *box, bool mirror, unsigned out_w,
+		   unsigned out_h);
+/* Rows y..y + n - 1 of it, row-major; n <= RESAMPLE_ROWS. */
+void resample_rows(struct resample *r, unsigned y, unsigned n, float *out);
+/* Both: all of it. */
 int resample_plane(struct resample *r, const struct resample_input *in,
 		   const struct resample_box *box, bool mirror, unsigned out_w,
 		   unsigned out_h, float *out);

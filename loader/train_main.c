@@ -21,10 +21,12 @@
 #include "loader/train.h"
 #include "loader/train_data.h"
 #include "loader/train_options.h"
+#include "loader/train_prep.h"
 
 struct run {
 	struct train_options options;
 	struct train_choice choice;
+	struct train_prep prep;
 	struct gpu_profile gpu;
 	const struct gpu_model *model;
 	struct dataset data;
@@ -42,7 +44,7 @@ struct run {
 	struct resume resume;
 	uint32_t direct;   /* as struct engine_config */
 	uint64_t *address; /* as struct flow_config */
-	uint64_t n_steps; /* of the whole run */
+	uint64_t n_steps;  /* of the whole run */
 	bool failure_named;
 	struct report report;
 };
@@ -259,6 +261,8 @@ static int start(struct run *run, struct err *err)
 		.prefetch = (uint32_t)o->prefetch,
 		.direct = run->direct,
 		.address = run->address,
+		.prep_config = &run->prep.config,
+		.cores = run->prep.cores,
 	};
 	int r;
 
@@ -447,6 +451,9 @@ static int train(struct run *run)
 	}
 	r = load_gpu(run, &err);
 	if (r == 0)
+		r = train_prep_open(&run->options, &run->choice, &run->prep,
+				    &err);
+	if (r == 0)
 		r = load_data(run, &err);
 	if (r == 0)
 		r = set_reading(run, &err);
@@ -463,6 +470,7 @@ static int train(struct run *run)
 	run->report.options = &run->options;
 	run->report.gpu = &run->gpu;
 	run->report.model = run->model;
+	run->report.prep = &run->prep;
 	run->report.tick = run->tick;
 	run->report.mount = &run->mount;
 	run->report.resume = &run->resume;
@@ -484,6 +492,7 @@ static void fini(struct run *run)
 	gpu_profile_free(&run->gpu);
 	schedule_close(&run->schedule);
 	free(run->address);
+	train_prep_close(&run->prep);
 	for (size_t i = 0; i < run->report.n_epochs; i++)
 		free(run->report.epoch[i]);
 	free(run->report.epoch);
@@ -498,6 +507,8 @@ int main(int argc, char **argv)
 		{ "format", format_table, NULL },
 		{ "prep", prep_table, NULL },
 		{ "gpu", .print = profile_names_print, .which = PROFILE_GPU },
+		{ "prep_profile", .print = profile_names_print,
+		  .which = PROFILE_PREP },
 		{ 0 },
 	};
 	static const struct cli_program program = {

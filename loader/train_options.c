@@ -8,7 +8,9 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "emu/cores.h"
 #include "loader/train_data.h"
+#include "loader/train_prep.h"
 
 /* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
  * Large Scale Visual Recognition Challenge", IJCV 2015, table 2 */
@@ -93,8 +95,18 @@ const struct conf_field train_fields[] = {
 	  .help = "go on from the newest checkpoint, if there is one" },
 	{ FIELD("prep", CONF_STRING, prep), .arg = "NAME",
 	  .help = "what the CPU does to a sample (--list prep)" },
+	{ FIELD("prep_output", CONF_STRING, prep_output), .arg = "fp32|uint8",
+	  .help = "what a prepared image is made of" },
+	{ FIELD("image_size", CONF_UINT, image_size), .min = 1, .max = 4096,
+	  .arg = "N", .help = "side of a prepared image, in pixels" },
+	{ FIELD("prep_profile", CONF_STRING, prep_profile), .arg = "NAME|FILE",
+	  .help = "cost of a sample, with --prep emulated (--list "
+		  "prep_profile)" },
+	{ FIELD("cores", CONF_UINT, cores), .max = CORES_MAX, .arg = "N",
+	  .help = "virtual cores, with --prep emulated; 0: as --workers" },
 	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
-	  .arg = "N", .help = "batches kept ahead, per worker" },
+	  .arg = "N",
+	  .help = "batches kept ahead, per worker or virtual core" },
 	{ FIELD("pin", CONF_BOOL, pin), .arg = "on|off",
 	  .help = "copy batches into page-locked memory" },
 	{ FIELD("drop_last", CONF_BOOL, drop_last),
@@ -141,6 +153,8 @@ void train_options_init(struct train_options *o)
 		.checkpoint = strdup("sync"),
 		.checkpoint_keep = 2, /* one more, should one be damaged */
 		.prep = strdup("decode"),
+		.prep_output = strdup("fp32"),
+		.image_size = 224,
 		.prefetch = 2, /* as PyTorch's prefetch_factor */
 		.pin = true,
 		.time_scale = 1,
@@ -151,8 +165,7 @@ void train_options_init(struct train_options *o)
 	};
 }
 
-/* CPUs that this process may run on. */
-static uint64_t n_cpus(void)
+uint64_t train_options_cpus(void)
 {
 	cpu_set_t set;
 
@@ -184,8 +197,6 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	const struct plugin *engine, *order, *prep;
 	int r;
 
-	if (o->workers == 0)
-		o->workers = n_cpus();
 	engine = plugin_find(engine_table, "engine", o->loader, err);
 	order = plugin_find(order_table, "order", o->order, err);
 	prep = plugin_find(prep_table, "prep", o->prep, err);
@@ -199,7 +210,11 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			       o->loader);
 	ret->order = container_of(order, struct order_ops, plugin);
 	ret->prep = container_of(prep, struct prep_ops, plugin);
-	r = gpu_transfer_parse(o->transfer, &ret->transfer, err);
+	r = train_prep_check(o, ret, err);
+	if (r == 0 && o->workers == 0)
+		o->workers = train_options_cpus();
+	if (r == 0)
+		r = gpu_transfer_parse(o->transfer, &ret->transfer, err);
 	if (r == 0)
 		r = progress_parse(o->progress, &ret->progress, err);
 	if (r == 0)

@@ -22,6 +22,9 @@ struct train_options {
 	uint64_t workers; /* 0: one per CPU */
 	uint64_t queue_depth, superbatch;
 	char *order, *prep;
+	char *prep_output, *prep_profile; /* profile NULL: the default */
+	uint64_t image_size;
+	uint64_t cores;			   /* 0: as many as workers */
 	uint64_t order_window, order_page; /* order_window 0: the order's */
 	char *dump_order, *replay_order;
 	uint64_t rank, world_size;
@@ -54,6 +57,8 @@ struct train_choice {
 
 /* The defaults, with owned strings; free with conf_free(train_fields). */
 void train_options_init(struct train_options *o);
+/* CPUs that this process may run on. */
+uint64_t train_options_cpus(void);
 /* Fill in `workers` 0, look the words up. -EINVAL with a text. */
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			  struct err *err);

@@ -8,6 +8,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "loader/vcores.h"
 
 /* A file's buffer that has grown beyond this is not kept for the next file:
  * ImageNet's largest is 15 MB, its mean 0.1 MB. arbitrary: 10x the mean */
@@ -34,6 +35,8 @@ struct feed {
 	uint32_t n_unused;
 
 	struct work work;
+	/* a worker that is a core: how late it woke from its last sample */
+	uint64_t late_ns;
 
 	pthread_mutex_t clock_lock;
 	enum doing doing;	 /* clock_lock */
@@ -51,6 +54,8 @@ struct workers {
 	int error;			 /* lock: of the first that failed */
 	struct err err;			 /* lock */
 	struct worker_failures failures; /* lock */
+	struct vcores *vcores;
+	void *blank; /* what emulated preparation makes of any sample */
 };
 
 /* The worker does something else from now on. Returns now. */
@@ -76,6 +81,11 @@ struct activity workers_activity(struct workers *w, uint32_t i)
 	if (now > f->since)
 		spent[f->doing] += now - f->since;
 	pthread_mutex_unlock(&f->clock_lock);
+	if (w->vcores) {
+		/* all cores read while all workers do */
+		spent[READING] = spent[READING] * w->c.cores / w->n;
+		spent[PREPARING] = vcores_busy_ns(w->vcores) / w->n;
+	}
 	return (struct activity){ .read_ns = spent[READING],
 				  .prep_ns = spent[PREPARING] };
 }
@@ -89,6 +99,7 @@ static int lease(struct feed *f, bool wait)
 	if (r != -EAGAIN || !wait)
 		return r;
 	turn_to(f, IDLE);
+	f->late_ns = 0;
 	r = flow_lease(f->c->flow, want, true, &f->window, &f->pos, &f->end);
 	turn_to(f, READING);
 	return r;
@@ -114,7 +125,7 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 	x->fd = d->container ? d->container_fd[d->container[x->sample]] : -1;
 	x->offset = d->offset ? d->offset[x->sample] : 0;
 	x->size = d->size[x->sample];
-	if (f->c->stride) {
+	if (f->c->sample_bytes) {
 		struct buffer *b = &f->buffer[x->slot];
 
 		if (buffer_reserve(b, buffer_room(x->size, f->c->direct)) < 0)
@@ -162,6 +173,40 @@ static void count_failure(struct feed *f, const struct fetch *x)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/*
+ * The worker is a core: it sleeps until the sample is done. When it was woken
+ * late, its next read was late by as much, and is taken to have ended so much
+ * earlier: lateness does not add up. Returns the deadline.
+ */
+static uint64_t own_core(struct feed *f, uint64_t cost_ns)
+{
+	uint64_t now = turn_to(f, PREPARING);
+	uint64_t done = now - f->late_ns + cost_ns;
+
+	if (done > now)
+		flow_pause(f->c->flow, done);
+	now = turn_to(f, READING);
+	f->late_ns = now > done ? now - done : 0;
+	return done;
+}
+
+/* The sample's time on a virtual core begins, or is over. */
+static void emulate(struct feed *f, struct fetch *x, struct batch *b)
+{
+	const struct worker_config *c = f->c;
+	uint64_t id = x->window->epoch * c->data->n + x->sample, cost;
+	struct rng rng = rng_stream(c->seed, "prep", id);
+
+	if (x->error < 0)
+		return;
+	cost = c->prep->cost(f->prep, x->size, &rng);
+	hist_add(&f->work.prep, cost);
+	if (f->all->vcores)
+		vcores_add(f->all->vcores, b, cost);
+	else
+		b->due_ns = own_core(f, cost);
+}
+
 /* The prep stage, from the fetch's buffer to the slot. */
 static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 {
@@ -185,16 +230,17 @@ static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 	return out;
 }
 
-/* What the workers that made a batch had spent when it was complete. */
-static void stamp(struct feed *f, struct batch *b)
+/* What the workers that made a batch had spent when it was complete, at
+ * `now`. */
+static void stamp(struct workers *w, struct batch *b, uint32_t owner,
+		  uint64_t now)
 {
-	struct workers *w = f->all;
-	bool own = f->c->engine->whole_batches;
+	bool own = w->c.engine->whole_batches;
 
-	b->owner = f->index;
+	b->owner = owner;
 	b->read_ns = 0;
 	b->prep_ns = 0;
-	for (uint32_t i = own ? f->index : 0; i < w->n; i++) {
+	for (uint32_t i = own ? owner : 0; i < w->n; i++) {
 		struct activity a = workers_activity(w, i);
 
 		b->read_ns += a.read_ns;
@@ -202,7 +248,25 @@ static void stamp(struct feed *f, struct batch *b)
 		if (own)
 			break;
 	}
-	b->complete_ns = tick_now(f->c->tick);
+	b->complete_ns = now;
+}
+
+static void stamp_due(struct batch *b, uint64_t due, void *ctx)
+{
+	stamp(ctx, b, 0, due);
+}
+
+/* The last sample of the batch is in its place. */
+static void complete(struct feed *f, struct batch *b)
+{
+	if (f->all->vcores) {
+		vcores_complete(f->all->vcores, b);
+		return;
+	}
+	/* due: the worker woke after it */
+	stamp(f->all, b, f->index,
+	      b->due_ns ? b->due_ns : tick_now(f->c->tick));
+	flow_complete(f->c->flow, b);
 }
 
 static void put_into_batch(struct feed *f, struct fetch *x)
@@ -222,7 +286,11 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 		      x->done_ns,
 		      "\"sample\":%u,\"bytes\":%" PRIu64 ",\"error\":%d",
 		      x->sample, x->size, x->error);
-	if (c->stride) {
+	if (c->prep->cost) {
+		emulate(f, x, b);
+		p->data = f->all->blank;
+		p->n = c->sample_bytes;
+	} else if (c->sample_bytes) {
 		p->data = prepare(f, x, slot);
 		p->n = c->sample_bytes;
 	} else {
@@ -236,10 +304,8 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	if (x->error < 0)
 		count_failure(f, x);
 	recycle(f, x);
-	if (flow_finish(b)) {
-		stamp(f, b);
-		flow_complete(c->flow, b);
-	}
+	if (flow_finish(b))
+		complete(f, b);
 }
 
 static int set_up(struct feed *f, struct err *err)
@@ -260,7 +326,7 @@ static int set_up(struct feed *f, struct err *err)
 		f->unused[f->n_unused++] = &f->fetch[i];
 	}
 	if (c->prep->init)
-		r = c->prep->init(f->prep, err);
+		r = c->prep->init(f->prep, c->prep_config, err);
 	if (r < 0)
 		return r;
 	f->engine = calloc(1, c->engine->plugin.state_size + 1);
@@ -358,6 +424,26 @@ static int start(struct workers *w, struct err *err)
 	return r;
 }
 
+bool workers_virtual(const struct worker_config *c)
+{
+	return c->prep->cost && !c->engine->whole_batches;
+}
+
+static int set_up_emulation(struct workers *w, struct err *err)
+{
+	const struct worker_config *c = &w->c;
+
+	if (!c->prep->cost)
+		return 0;
+	w->blank = calloc(1, c->sample_bytes);
+	if (!w->blank)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!workers_virtual(c))
+		return 0;
+	return vcores_new(c->flow, c->tick, c->cores, stamp_due, w, &w->vcores,
+			  err);
+}
+
 int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
 		struct err *err)
 {
@@ -372,7 +458,9 @@ int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
 	w->n = n;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->ready, NULL);
-	r = start(w, err);
+	r = set_up_emulation(w, err);
+	if (r == 0)
+		r = start(w, err);
 	if (r < 0) {
 		flow_stop(c->flow, 0, NULL);
 		workers_free(w);
@@ -396,10 +484,12 @@ void workers_free(struct workers *w)
 	if (!w)
 		return;
 	workers_join(w);
+	vcores_free(w->vcores);
 	for (uint32_t i = 0; i < w->n; i++)
 		pthread_mutex_destroy(&w->feed[i].clock_lock);
 	pthread_cond_destroy(&w->ready);
 	pthread_mutex_destroy(&w->lock);
+	free(w->blank);
 	free(w->feed);
 	free(w);
 }

@@ -6,10 +6,16 @@
  * Where its time goes is counted as it goes: waiting for or doing reads,
  * preparing, or idle because every window is in use. The account of a data
  * wait (account.h) is made from these clocks.
+ *
+ * Emulated preparation: where workers own batches a worker is a virtual core,
+ * and sleeps while it "prepares"; elsewhere the samples go to the virtual
+ * cores of vcores.h, the worker reads on, and the clocks are those of the
+ * cores: one that is not busy while reads are waited for is reading.
  */
 #ifndef GPEMU_LOADER_WORKER_H
 #define GPEMU_LOADER_WORKER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -32,10 +38,13 @@ struct worker_config {
 	struct trace *trace; /* may be NULL */
 	size_t stride;	     /* as struct flow_config */
 	uint32_t direct;     /* as struct engine_config */
-	size_t sample_bytes;
+	size_t sample_bytes; /* prepared; 0: raw bytes */
+	const struct prep_config *prep_config;
+	uint32_t cores; /* virtual ones, where prep is emulated */
 };
 
-/* Emulated ns that a worker, or several, have spent. */
+/* Emulated ns that a worker, or several, have spent. Of virtual cores read_ns
+ * holds the time prepared while reads were waited for, too. */
 struct activity {
 	uint64_t read_ns, prep_ns;
 };
@@ -45,12 +54,15 @@ struct workers;
 /* Start `n` threads; returns when all are set up, or with the first error. */
 int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
 		struct err *err);
+/* Do virtual cores prepare, whoever reads? */
+bool workers_virtual(const struct worker_config *c);
 /* Wait for the threads to end; the flow must have been stopped. */
 void workers_join(struct workers *w);
 /* Joins the threads. NULL is allowed. */
 void workers_free(struct workers *w);
 
-/* What worker `i` has spent until now; any thread. */
+/* What worker `i` has spent until now, or its share of what the virtual cores
+ * have; any thread. */
 struct activity workers_activity(struct workers *w, uint32_t i);
 
 /* Samples that could not be used: how many since the start, and the first. */

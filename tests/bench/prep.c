@@ -5,9 +5,10 @@
  *	bench_prep DIR [SECONDS]
  *
  * DIR holds JPEGs (gpemu-data make); up to 512 of them are read into memory
- * first. Three measurements, each going over the images for SECONDS of CPU
- * time: all of the stage; decoding alone, at the fractions that the stage
- * chooses; decoding and resampling. The parts are their differences.
+ * first. Four measurements, each going over the images for SECONDS of CPU
+ * time: all of the stage; as much decoding as the stage wants; that and
+ * resampling; decoding the whole images and nothing else, with libjpeg-turbo.
+ * The parts are differences of the first three.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,12 +17,15 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "loader/crop.h"
 #include "loader/data_scan.h"
 #include "loader/planes.h"
 #include "loader/prep.h"
 #include "loader/resample.h"
 
 enum { MOST = 512, SIDE = 224 };
+
+static const struct prep_config config = { .side = SIDE };
 
 struct image {
 	uint8_t *bytes;
@@ -38,53 +42,60 @@ struct bench {
 	struct resample resample;
 };
 
-/* A centred crop of the mean area of the stage's random ones, 0.54. */
-static int decode(struct bench *b, const struct image *i,
-		  struct resample_box *box)
+static struct rng stream(uint64_t k)
+{
+	return rng_stream(1, "bench", k);
+}
+
+/* All of the image at its full size: what no stage can be faster than. */
+static int bare(struct bench *b, const struct image *i, uint64_t k)
 {
 	struct planes *p = &b->planes;
-	double share = .735, scale;
-	unsigned eighths;
+
+	(void)k;
+	if (planes_header(p, i->bytes, i->n) < 0)
+		return -1;
+	return planes_decode(p, PLANES_EIGHTHS, 0, p->height);
+}
+
+/* As much of it as the stage wants. */
+static int decode(struct bench *b, const struct image *i, uint64_t k,
+		  struct crop *crop)
+{
+	struct planes *p = &b->planes;
+	struct rng rng = stream(k);
 
 	if (planes_header(p, i->bytes, i->n) < 0)
 		return -1;
-	eighths = planes_eighths((unsigned)(p->width * share),
-				 (unsigned)(p->height * share), SIDE);
-	scale = eighths / 8.0;
-	box->width = p->width * share * scale;
-	box->height = p->height * share * scale;
-	box->x = p->width * scale / 2 - box->width / 2;
-	box->y = p->height * scale / 2 - box->height / 2;
-	return planes_decode(p, i->bytes, i->n, eighths);
+	*crop = crop_random(&rng, p->width, p->height);
+	return planes_decode(p, planes_eighths(crop->width, crop->height, SIDE),
+			     crop->y, crop->y + crop->height);
 }
 
 static int only_decode(struct bench *b, const struct image *i, uint64_t k)
 {
-	struct resample_box box;
+	struct crop crop;
 
-	(void)k;
-	return decode(b, i, &box);
+	return decode(b, i, k, &crop);
 }
 
 static int decode_and_resample(struct bench *b, const struct image *i,
 			       uint64_t k)
 {
-	struct resample_box box;
-	double cx, cy;
-	int r = decode(b, i, &box);
+	struct crop crop;
+	int r = decode(b, i, k, &crop);
 
-	planes_chroma_scale(&b->planes, &cx, &cy);
 	for (unsigned c = 0; r == 0 && c < b->planes.n; c++) {
 		const struct plane *p = &b->planes.plane[c];
-		double sx = c ? cx : 1, sy = c ? cy : 1;
 
 		r = resample_plane(
 			&b->resample,
 			&(struct resample_input){ p->pixels, p->stride,
 						  p->width, p->height },
-			&(struct resample_box){ box.x / sx, box.y / sy,
-						box.width / sx,
-						box.height / sy },
+			&(struct resample_box){ crop.x * p->scale_x,
+						crop.y * p->scale_y,
+						crop.width * p->scale_x,
+						crop.height * p->scale_y },
 			k & 1, SIDE, SIDE, b->out + (size_t)c * SIDE * SIDE);
 	}
 	return r;
@@ -92,7 +103,7 @@ static int decode_and_resample(struct bench *b, const struct image *i,
 
 static int all(struct bench *b, const struct image *i, uint64_t k)
 {
-	struct rng rng = rng_stream(1, "bench", k);
+	struct rng rng = stream(k);
 
 	return b->ops->run(b->state, i->bytes, i->n, &rng, b->out);
 }
@@ -149,7 +160,7 @@ static int start(struct bench *b, const char *dir, struct err *err)
 	b->out = aligned_alloc(64, sizeof(float) * 3 * SIDE * SIDE);
 	if (!b->state || !b->out || planes_init(&b->planes) < 0)
 		return err_set(err, -1, "out of memory");
-	return b->ops->init(b->state, err);
+	return b->ops->init(b->state, &config, err);
 }
 
 static void row(const char *what, double us, double of)
@@ -161,7 +172,7 @@ int main(int argc, char **argv)
 {
 	static struct bench b; /* a large table; there is only one */
 	struct err err = { 0 };
-	double seconds = 2, t[3];
+	double seconds = 2, t[4];
 
 	if (argc < 2 ||
 	    (argc > 2 && units_parse_double(argv[2], &seconds) < 0)) {
@@ -175,10 +186,12 @@ int main(int argc, char **argv)
 	t[0] = measure(&b, only_decode, seconds);
 	t[1] = measure(&b, decode_and_resample, seconds);
 	t[2] = measure(&b, all, seconds);
+	t[3] = measure(&b, bare, seconds);
 	printf("%.0f images/s per core\n", 1e6 / t[2]);
 	row("decode", t[0], t[2]);
 	row("resample", t[1] - t[0], t[2]);
 	row("the rest", t[2] - t[1], t[2]);
 	row("all", t[2], t[2]);
+	row("bare decode", t[3], t[2]);
 	return 0;
 }

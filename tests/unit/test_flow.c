@@ -23,6 +23,7 @@ static struct flow *new_flow_like(struct tick *tick, struct flow_config like)
 	like.batch = BATCH;
 	like.superbatch = SUPERBATCH;
 	like.n_windows = N_WINDOWS;
+	like.raw = true;
 	for (size_t i = 0; i < N; i++)
 		size[i] = i;
 	assert_int_equal(flow_new(&like, &f, &err), 0);

@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-train: virtual cores, and what the options about preprocessing do.
+
+setup() {
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	TRAIN=$BUILD/gpemu-train
+	DATA=$BUILD/gpemu-data
+	TMP=$(mktemp -d)
+	JSON=$TMP/record.json
+}
+
+teardown() {
+	rm -rf "$TMP"
+}
+
+# files N: small ones, of which emulated preparation does not look at a byte
+files() {
+	python3 - "$TMP/raw" "$1" <<-'PY'
+		import os, sys
+		os.makedirs(sys.argv[1] + '/class')
+		for i in range(int(sys.argv[2])):
+		    with open('%s/class/%d' % (sys.argv[1], i), 'wb') as f:
+		        f.write(b'x' * (1 + i % 50))
+	PY
+}
+
+# check EXPRESSION: true of the record `j` and its totals `t`
+check() {
+	python3 - "$JSON" "$1" <<-'PY'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		t = j['totals']
+		if not eval(sys.argv[2]):
+		    sys.exit('not so: %s\n%s' % (sys.argv[2], json.dumps(j, indent=1)))
+	PY
+}
+
+# A GPU that takes 8000 images/s and more; samples by the thousand.
+emulate() {
+	"$TRAIN" --data "$TMP/raw" --prep emulated --model alexnet --gpu a100 -b 64 \
+		--pin off --json "$JSON" "$@"
+}
+
+# rate CORES PER_CORE ARGS...: as many images/s as the cores give, within 2 %,
+# and the GPU's waiting is theirs; one of five tries, as the machine may stop
+rate() {
+	local cores=$1 each=$2 try
+	shift 2
+	for try in 1 2 3 4 5; do
+		emulate --cores "$cores" "$@"
+		check "abs(t['samples_per_s'] / ($each * $cores) - 1) < 0.02" &&
+			check "t['prep_stall_s'] > 0.9 * t['data_wait_s']" &&
+			check "t['data_wait_s'] > 0.15 * t['seconds']" &&
+			check "abs(t['prep_samples_per_core_s'] / $each - 1) < 0.001" &&
+			return 0
+	done
+	false
+}
+
+have_uring() {
+	emulate --loader async --cores 64 --max-steps 1 >/dev/null 2>&1
+}
+
+@test "two threads are 24 cores of 155 images/s" {
+	files 6144
+	have_uring || skip "io_uring is not available"
+	rate 24 155 --loader async --workers 2
+	check "j['prep']['kind'] == 'EMULATED' and j['prep']['cores'] == 24"
+	check "j['prep']['profile']['name'] == 'pytorch-pillow'"
+	check "j['config']['workers'] == 2"
+	# nothing burns CPU for it
+	check "t['cpu_s'] < t['wall_seconds']"
+}
+
+@test "a core or three, shared by two threads or owned by as many" {
+	files 768
+	if have_uring; then
+		rate 1 155 -b 16 --loader async --workers 2 --max-steps 16
+		rate 3 155 -b 16 --loader async --workers 2
+	fi
+	rate 3 155 -b 16 --loader sync
+	check "j['config']['workers'] == 3 and j['prep']['cores'] == 3"
+}
+
+@test "24 workers that own their batches, late as each may wake" {
+	# 24 batches are done at a time, and the GPU takes a while for the last
+	# of them: cores ten times slower, so that it does not count
+	cat >"$TMP/slow.yaml" <<-'END'
+		name: slow
+		source: test
+		verified: true
+		sample: {kind: const, value: 64.52ms}
+	END
+	files 6144
+	rate 24 15.5 --loader sync -b 16 --time-scale 0.1 --prep-profile "$TMP/slow.yaml"
+}
+
+@test "the GPU holds back cores that are faster, and they are not blamed" {
+	files 640
+	run emulate --loader sync --cores 24 --model resnet50 --gpu k80
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"Bottleneck: the GPU"* ]]
+	check "t['samples_per_s'] < 100 and t['au'] > 0.99"
+}
+
+@test "a profile of one's own: a distribution, and a cost for the bytes" {
+	mkdir -p "$TMP/raw/class"
+	for i in $(seq 64); do head -c 100000 /dev/zero >"$TMP/raw/class/$i"; done
+	cat >"$TMP/own.yaml" <<-'END'
+		name: own
+		source: test
+		verified: true
+		per_mb: 20ms
+		sample: {kind: uniform, min: 1ms, max: 3ms}
+	END
+	emulate --loader sync --cores 8 --prep-profile "$TMP/own.yaml" --time-scale 0.5
+	check "3 <= t['prep_ms']['p50'] <= 5 and t['prep_ms']['max'] <= 5.05"
+	check "t['prep_ms']['mean'] > 3.5 and t['bytes'] == 6400000"
+	check "t['prep_ms']['p99'] > t['prep_ms']['p50'] * 1.1"
+	echo "sample: {kind: const, value: 3}" >"$TMP/bad.yaml"
+	run emulate --loader sync --prep-profile "$TMP/bad.yaml"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"bad.yaml:1:"* ]]
+	run emulate --loader sync --prep-profile fastest
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"fastest"*"ffcv"* ]]
+}
+
+@test "options that do not go together are told" {
+	files 4
+	run "$TRAIN" --data "$TMP/raw" --prep decode --cores 3
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--cores is for --prep emulated"* ]]
+	run "$TRAIN" --data "$TMP/raw" --prep none --prep-profile ffcv
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--prep-profile is for --prep emulated"* ]]
+	run emulate --loader sync --cores 3 --workers 2
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"each worker is a core"* ]]
+	run emulate --loader sync --prep-output fp16
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"fp16"*"uint8"* ]]
+	run emulate --cores 1025
+	[ "$status" -eq 2 ]
+	run "$TRAIN" --list prep_profile
+	[[ "$output" == *pytorch-pillow* ]]
+}
+
+@test "samples that cannot be read cost no core and complete their batch" {
+	files 128
+	"$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 64 --time-scale 0.01 \
+		--pin off --json "$JSON" >/dev/null
+	chmod -R u+w "$TMP/raw"
+	for loader in sync async; do
+		# a link to nowhere is listed, and fails when it is read
+		for i in $(seq 0 69); do ln -sf nowhere "$TMP/raw/class/$i"; done
+		run emulate --loader "$loader" --cores 4 --order sequential
+		[ "$status" -eq 75 ] && continue
+		[ "$status" -eq 1 ]
+		check "t['failed_samples'] == 70 and t['steps'] == 2"
+	done
+}
+
+@test "the size and the kind of a prepared image" {
+	"$DATA" make --files 8 --scale-bytes 0.1 "$TMP/jpeg" >/dev/null
+	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.1 --image-size 100 \
+		--prep-output uint8 --json "$JSON"
+	[ "$status" -eq 0 ] || [ "$status" -eq 75 ]
+	[[ "$output" == *"images/s per core, on"*"threads"* ]]
+	check "j['prep'] == dict(j['prep'], kind='REAL', output='uint8', image_size=100, sample_bytes=30000, profile=None)"
+	check "t['prep_samples_per_core_s'] > 0"
+}
