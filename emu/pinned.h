@@ -22,22 +22,26 @@ struct pinned_buffer {
 struct pinned_pool;
 
 /*
- * `n` buffers of `bytes` each (may be 0), locked and touched now.
- * -EPERM, -ENOMEM: the limit is too low, with a text that says what it would
- * have to be; -ENOMEM also when there is no memory.
+ * Up to `n` buffers of `bytes` each (may be 0), locked and touched now, as
+ * many of them as `budget` bytes hold; never more than that are locked.
+ * -E2BIG: not even one; -EPERM, -ENOMEM: the limit is too low, with a text that
+ * says what it would have to be; -ENOMEM also when there is no memory.
  */
-int pinned_new(size_t n, size_t bytes, struct pinned_pool **ret,
-	       struct err *err);
+int pinned_new(size_t n, size_t bytes, uint64_t budget,
+	       struct pinned_pool **ret, struct err *err);
 /* Every buffer must have been put back. NULL is allowed. */
 void pinned_free(struct pinned_pool *p);
 
 /*
- * A buffer of at least `bytes`; waits until one is put back. -EPERM, -ENOMEM:
- * it could not grow. -ECANCELED after pinned_cancel.
+ * A buffer of at least `bytes`; waits until one is put back, and, when it must
+ * grow, until the budget has room. -E2BIG: it never will; -EPERM, -ENOMEM: it
+ * could not grow. -ECANCELED after pinned_cancel.
  */
 int pinned_get(struct pinned_pool *p, size_t bytes, struct pinned_buffer **ret,
 	       struct err *err);
 void pinned_put(struct pinned_pool *p, struct pinned_buffer *b);
+/* The most that was locked at a time. */
+uint64_t pinned_most_bytes(struct pinned_pool *p);
 /* Whoever waits in pinned_get, now or later, gets -ECANCELED. */
 void pinned_cancel(struct pinned_pool *p);
 

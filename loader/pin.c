@@ -102,7 +102,8 @@ static void *pin_thread(void *arg)
 }
 
 int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
-	    uint32_t batch, size_t bytes, struct pin **ret, struct err *err)
+	    uint32_t batch, size_t bytes, uint64_t budget, struct pin **ret,
+	    struct err *err)
 {
 	struct pin *p = calloc(1, sizeof(*p));
 	int r;
@@ -116,7 +117,7 @@ int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 	pthread_mutex_init(&p->lock, NULL);
 	tick_cond_init(&p->filled);
 	p->places = calloc((size_t)N_BUFFERS * batch, sizeof(*p->places));
-	r = p->places ? pinned_new(N_BUFFERS, bytes, &p->pool, err)
+	r = p->places ? pinned_new(N_BUFFERS, bytes, budget, &p->pool, err)
 		      : err_set(err, -ENOMEM, "out of memory");
 	if (r == 0)
 		r = -pthread_create(&p->thread, NULL, pin_thread, p);
@@ -184,6 +185,11 @@ uint32_t pin_n_ready(struct pin *p)
 	n = (uint32_t)(p->n_in - p->n_out);
 	pthread_mutex_unlock(&p->lock);
 	return n;
+}
+
+uint64_t pin_most_bytes(struct pin *p)
+{
+	return pinned_most_bytes(p->pool);
 }
 
 void pin_release(struct pin *p, struct delivery *d)

@@ -15,10 +15,11 @@ struct pin;
 
 /*
  * Buffers of `bytes` each are locked now; larger batches lock more later.
- * -EPERM, -ENOMEM as pinned_new.
+ * -E2BIG, -EPERM, -ENOMEM as pinned_new, of `budget` bytes.
  */
 int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
-	    uint32_t batch, size_t bytes, struct pin **ret, struct err *err);
+	    uint32_t batch, size_t bytes, uint64_t budget, struct pin **ret,
+	    struct err *err);
 /* The flow must have been stopped; joins the thread. */
 void pin_join(struct pin *p);
 void pin_free(struct pin *p);
@@ -29,6 +30,8 @@ int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret);
 uint32_t pin_n_ready(struct pin *p);
 /* The device has the batch. In the order of pin_next. */
 void pin_release(struct pin *p, struct delivery *d);
+/* Bytes of pinned memory, at most at a time. */
+uint64_t pin_most_bytes(struct pin *p);
 /* Whoever waits gets -ECANCELED. */
 void pin_stop(struct pin *p);
 

@@ -108,7 +108,7 @@ static int start(struct pipeline *p, struct err *err)
 	r = flow_new(&f, &p->flow, err);
 	if (r == 0 && c->pin)
 		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
-			    &p->pin, err);
+			    c->pin_budget, &p->pin, err);
 	w.prep_config = c->prep_config;
 	w.cores = c->cores;
 	w.flow = p->flow;
@@ -282,6 +282,11 @@ void pipeline_work(struct pipeline *p, struct work *ret)
 {
 	if (p->workers)
 		workers_work(p->workers, ret);
+}
+
+uint64_t pipeline_pinned(struct pipeline *p)
+{
+	return p->pin ? pin_most_bytes(p->pin) : 0;
 }
 
 struct worker_failures pipeline_failures(struct pipeline *p)

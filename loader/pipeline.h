@@ -27,6 +27,7 @@ struct pipeline_config {
 	const struct engine_ops *engine;
 	const struct prep_ops *prep;
 	const struct gpu_law *pin; /* NULL: no pin stage */
+	uint64_t pin_budget;	   /* bytes of pinned memory at most */
 	struct tick *tick;
 	struct trace *trace; /* NULL: no timeline is wanted */
 	uint64_t seed;
@@ -74,6 +75,8 @@ void pipeline_join(struct pipeline *p);
 /* What the workers did in the epoch, which must have been consumed or, after
  * an interrupt, joined; added up in *ret. */
 void pipeline_work(struct pipeline *p, struct work *ret);
+/* Bytes of pinned memory, at most at a time. */
+uint64_t pipeline_pinned(struct pipeline *p);
 struct worker_failures pipeline_failures(struct pipeline *p);
 
 #endif

@@ -61,6 +61,13 @@ static json_t *epochs_json(const struct report *r)
 	return j;
 }
 
+static json_t *pin_json(const struct report *r)
+{
+	return json_pack("{s:b, s:I, s:I}", "on", r->options->pin,
+			 "budget_bytes", (json_int_t)r->options->pin_budget,
+			 "pinned_bytes", (json_int_t)r->pinned_bytes);
+}
+
 json_t *report_json(const struct report *r)
 {
 	const struct train_options *o = r->options;
@@ -68,13 +75,14 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
+		"s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
 		"time_scale", o->time_scale, "host", host_json(), "profile",
-		profile_json(r), "prep", train_prep_json(r->prep, o), "epochs",
-		epochs_json(r), "totals", account_json(&r->total, true), "warm",
+		profile_json(r), "prep", train_prep_json(r->prep, o), "pin",
+		pin_json(r), "epochs", epochs_json(r), "totals",
+		account_json(&r->total, true), "warm",
 		r->n_epochs > 1 ? account_json(&r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "fs", fs ? fs : json_null(),

@@ -253,6 +253,7 @@ static int start(struct run *run, struct err *err)
 		.prep = run->choice.prep,
 		.pin = o->pin ? &run->gpu.pin_copy : NULL,
 		.trace = run->trace,
+		.pin_budget = o->pin_budget,
 		.seed = o->common.seed,
 		.workers = (uint32_t)o->workers,
 		.queue_depth = (uint32_t)o->queue_depth,
@@ -471,6 +472,7 @@ static int train(struct run *run)
 	run->report.gpu = &run->gpu;
 	run->report.model = run->model;
 	run->report.prep = &run->prep;
+	run->report.pinned_bytes = pipeline_pinned(run->pipeline);
 	run->report.tick = run->tick;
 	run->report.mount = &run->mount;
 	run->report.resume = &run->resume;

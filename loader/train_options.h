@@ -35,6 +35,7 @@ struct train_options {
 	uint64_t checkpoint_keep; /* 0: all */
 	bool resume;
 	uint64_t prefetch;
+	uint64_t pin_budget; /* bytes */
 	bool pin, drop_last, extrapolate, analyze, direct, sort_extents;
 	uint64_t analyze_steps;
 	double time_scale;

@@ -162,6 +162,27 @@ have_uring() {
 	done
 }
 
+@test "pinned memory stays within its budget, and one batch must fit" {
+	mkdir -p "$TMP/raw/class"
+	# batches of four: 40 KB, one of 640 KB that all buffers make room for
+	for i in $(seq 100 163); do head -c 10000 /dev/zero >"$TMP/raw/class/$i"; done
+	head -c 610000 /dev/zero >"$TMP/raw/class/130"
+	pin() {
+		"$TRAIN" --data "$TMP/raw" --loader sync --prep none --order sequential -b 4 \
+			--time-scale 0.05 --json "$JSON" "$@"
+	}
+	run pin --pin-budget 700K
+	[ "$status" -ne 75 ] || skip "no memory to lock"
+	[ "$status" -eq 0 ]
+	check "j['pin']['budget_bytes'] == 700 * 1024 and 640000 < j['pin']['pinned_bytes'] <= 700 * 1024"
+	check "t['failed_samples'] == 0 and t['bytes'] == 63 * 10000 + 610000"
+	run pin --pin-budget 400K
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"--pin-budget allows 400"* ]]
+	pin --pin off
+	check "j['pin'] == dict(on=False, budget_bytes=2**30, pinned_bytes=0)"
+}
+
 @test "the size and the kind of a prepared image" {
 	"$DATA" make --files 8 --scale-bytes 0.1 "$TMP/jpeg" >/dev/null
 	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.1 --image-size 100 \
