@@ -8,6 +8,7 @@
 #include <turbojpeg.h>
 
 #include "common/util.h"
+#include "loader/crop.h"
 #include "loader/planes.h"
 #include "loader/prep.h"
 
@@ -368,12 +369,72 @@ static void every_stage_keeps_the_contract(void **state)
 	}
 }
 
+/*
+ * Quantiles .05 .25 .5 .75 .95 of 200,000 draws of torchvision 0.14's
+ * RandomResizedCrop.get_params(im, (.08, 1), (3/4, 4/3)), torch.manual_seed(0):
+ * area over the image's, width over height, the centre's x over the width.
+ */
+static const struct {
+	unsigned w, h;
+	double want[3][5];
+} crops[] = {
+	{ 500,
+	  375,
+	  { { 0.1142, 0.2511, 0.4225, 0.5940, 0.8136 },
+	    { 0.7808, 0.9000, 1.0472, 1.1903, 1.3048 },
+	    { 0.2730, 0.4060, 0.5000, 0.5940, 0.7260 } } },
+	{ 1000,
+	  200,
+	  { { 0.0879, 0.1202, 0.1617, 0.2419, 0.2670 },
+	    { 0.7975, 0.9670, 1.1526, 1.3237, 1.3350 },
+	    { 0.1410, 0.3565, 0.4995, 0.6430, 0.8590 } } },
+};
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void crops_are_distributed_as_torchvisions(void **state)
+{
+	enum { DRAWS = 200000 };
+	static const double q[5] = { .05, .25, .5, .75, .95 };
+	static double v[3][DRAWS];
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(crops); k++) {
+		double w = crops[k].w, h = crops[k].h;
+		struct rng rng = rng_stream(1, "crops", k);
+
+		for (unsigned i = 0; i < DRAWS; i++) {
+			struct crop c =
+				crop_random(&rng, crops[k].w, crops[k].h);
+
+			assert_true(c.x + c.width <= crops[k].w);
+			assert_true(c.y + c.height <= crops[k].h);
+			v[0][i] = c.width * (double)c.height / (w * h);
+			v[1][i] = c.width / (double)c.height;
+			v[2][i] = (c.x + c.width / 2.) / w;
+		}
+		for (unsigned m = 0; m < 3; m++) {
+			qsort(v[m], DRAWS, sizeof(v[m][0]), ascending);
+			/* more than five standard errors of both samples */
+			for (unsigned i = 0; i < 5; i++)
+				assert_float_equal(v[m][(int)(q[i] * DRAWS)],
+						   crops[k].want[m][i], .012);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_stage_keeps_the_contract),
 		cmocka_unit_test(decodes_what_was_encoded),
 		cmocka_unit_test(colours_are_in_their_place),
+		cmocka_unit_test(crops_are_distributed_as_torchvisions),
 		cmocka_unit_test(grey_is_grey),
 		cmocka_unit_test(inks_become_light),
 		cmocka_unit_test(same_stream_same_bytes),
