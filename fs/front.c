@@ -59,11 +59,12 @@ static void wait_done(struct fetch *f, bool stopping)
 {
 	struct wait *w = container_of(f, struct wait, fetch);
 
-	server_trace_metadata(w->front->c.server, f,
-			      stopping	 ? -ECONNABORTED
-			      : f->error ? f->error
-			      : w->ino	 ? 0
-					 : -ENOENT);
+	if (!f->takes) /* not the calibration's */
+		server_trace_metadata(w->front->c.server, f,
+				      stopping	 ? -ECONNABORTED
+				      : f->error ? f->error
+				      : w->ino	 ? 0
+						 : -ENOENT);
 	if (stopping)
 		fuse_reply_err(w->req, ECONNABORTED);
 	else if (f->error)
@@ -352,7 +353,7 @@ static void *calibrate(void *arg)
 	__atomic_store_n(&f->probe_ns, 0, __ATOMIC_RELAXED);
 	if (r == 0)
 		server_set_round_trip(f->c.server, &trip);
-	else
+	else if (!fuse_session_exited(f->session))
 		log_warn("the round trip could not be measured and stays on "
 			 "top of the emulated time: %s",
 			 strerror(-r));

@@ -109,6 +109,7 @@ logged()
 	kill -HUP $pid
 	kill $pid
 	wait $pid
+	cat "$log"
 	[ ! -s "$log" ]
 }
 
