@@ -109,6 +109,12 @@ kill_and_resume() {
 	done
 }
 
+@test "killed and resumed, every sample comes exactly once: batches in any order" {
+	data 200
+	kill_and_resume --loader threads --workers 2 --queue-depth 8 --superbatch 4
+	exactly_once 200 2
+}
+
 @test "a resumed run may read another way, and for longer" {
 	data 50
 	quick --loader async --superbatch 4 -e 2 --max-steps 15 --dump-samples "$LOG" || skip "no io_uring"
