@@ -257,14 +257,18 @@ void resume_take(struct resume *r, const struct delivery *d)
 	visited_add(&r->visited, r->point.epoch, r->point.step, d);
 }
 
+void resume_next_epoch(struct resume *r)
+{
+	r->point.epoch++;
+	r->point.epoch_step = 0;
+	visited_clear(&r->visited);
+}
+
 bool resume_step(struct resume *r)
 {
 	r->point.step++;
-	if (++r->point.epoch_step == r->steps) {
-		r->point.epoch++;
-		r->point.epoch_step = 0;
-		visited_clear(&r->visited);
-	}
+	if (++r->point.epoch_step == r->steps)
+		resume_next_epoch(r);
 	return r->checkpoint && r->point.step % r->o->checkpoint_every == 0;
 }
 

@@ -58,6 +58,8 @@ int resume_start(struct resume *r, struct tick *tick,
 void resume_take(struct resume *r, const struct delivery *d);
 /* That step is done. True: a checkpoint is due. */
 bool resume_step(struct resume *r);
+/* What is left of the epoch is left out. */
+void resume_next_epoch(struct resume *r);
 /* Write it. -errno with a text. */
 int resume_save(struct resume *r, struct err *err);
 /* The run has ended: wait until the last is written, write out the log. */

@@ -33,12 +33,6 @@ static struct cost cost_of(const struct train *t, uint32_t n)
 	};
 }
 
-/* The thread's own clock over an epoch: when steps were seen to begin. */
-struct pace {
-	uint64_t begun;	    /* the last step was seen to begin */
-	uint64_t first_end; /* deadline: the first step ends */
-};
-
 /* A stall of the GPU on the timeline; returns where the next one begins. */
 static uint64_t show_stall(struct train *t, const char *name, uint64_t from,
 			   uint64_t ns, uint64_t step)
@@ -104,39 +98,40 @@ static uint64_t stage(struct train *t, const struct delivery *d)
 }
 
 /* True: the model's state is to be saved now. */
-static bool step(struct train *t, struct gpu *g, struct pace *pace,
-		 struct delivery *d, struct account *a)
+static bool step(struct train *t, struct delivery *d, struct gpu_step *s)
 {
 	struct cost c = cost_of(t, d->n);
+	struct gpu *g = &t->now.gpu;
+	struct account *a = t->now.account;
 	uint64_t idle = g->compute_end, now;
-	struct gpu_step s;
 
 	if (!t->pinned && d->place) {
 		tick_wait(t->tick, MAX(d->ready_ns, gpu_room(g)));
 		c.copy_ns = MAX(c.copy_ns, stage(t, d));
 	}
-	gpu_submit(g, d->ready_ns, c.copy_ns, c.compute_ns, &s);
-	account_step(a, idle, d, &s);
-	show(t, a, idle, d, &s);
+	gpu_submit(g, d->ready_ns, c.copy_ns, c.compute_ns, s);
+	account_step(a, idle, d, s);
+	show(t, a, idle, d, s);
 	if (t->taken)
 		t->taken(t->ctx, d);
-	tick_wait(t->tick, s.copy_end);
+	tick_wait(t->tick, s->copy_end);
 	pipeline_release(t->pipeline, d);
-	tick_wait(t->tick, s.compute_start);
+	tick_wait(t->tick, s->compute_start);
 	now = tick_now(t->tick);
 	if (a->steps == 1)
-		pace->first_end = s.compute_end;
+		t->now.first_end_ns = s->compute_end;
 	else
-		hist_add(&a->step, now - pace->begun);
-	pace->begun = now;
+		hist_add(&a->step, now - t->now.begun_ns);
+	t->now.begun_ns = now;
 	tick_wait(t->tick, gpu_room(g));
 	return t->stepped && t->stepped(t->ctx);
 }
 
 /* Once the step is computed; no other begins before it is saved. */
-static int save(struct train *t, struct gpu *g, struct account *a,
-		struct err *err)
+static int save(struct train *t, struct err *err)
 {
+	struct gpu *g = &t->now.gpu;
+	struct account *a = t->now.account;
 	uint64_t from = g->compute_end;
 	int r;
 
@@ -148,35 +143,46 @@ static int save(struct train *t, struct gpu *g, struct account *a,
 	return r;
 }
 
-int train_epoch(struct train *t, uint64_t epoch, const uint32_t *order,
-		uint64_t n, struct account *ret, struct err *err)
+void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
+		 uint64_t n, struct account *account)
 {
-	uint64_t start = tick_now(t->tick), wall = tick_wall(), end;
-	struct pace pace = { 0 };
-	struct delivery d;
-	struct gpu g;
-	int r;
-
-	memset(ret, 0, sizeof(*ret));
-	ret->epoch = epoch;
-	gpu_init(&g, t->transfer, start);
+	t->now = (struct train_now){ .account = account,
+				     .start_ns = tick_now(t->tick),
+				     .wall_ns = tick_wall() };
+	memset(account, 0, sizeof(*account));
+	account->epoch = epoch;
+	gpu_init(&t->now.gpu, t->transfer, t->now.start_ns);
 	pipeline_begin(t->pipeline, epoch, order, n);
-	while ((r = pipeline_next(t->pipeline, g.compute_end, &d, err)) == 0 &&
-	       (!step(t, &g, &pace, &d, ret) ||
-		(r = save(t, &g, ret, err)) == 0))
-		;
-	tick_wait(t->tick, g.compute_end);
+}
+
+int train_next(struct train *t, struct delivery *ret, struct err *err)
+{
+	return pipeline_next(t->pipeline, t->now.gpu.compute_end, ret, err);
+}
+
+int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
+	       struct err *err)
+{
+	return step(t, d, ret) ? save(t, err) : 0;
+}
+
+int train_end(struct train *t, int r)
+{
+	struct account *a = t->now.account;
+	uint64_t end;
+
+	tick_wait(t->tick, t->now.gpu.compute_end);
 	end = tick_now(t->tick);
-	if (ret->steps)
-		hist_add(&ret->step, end - pace.begun);
-	if (ret->steps > 1)
-		ret->au_elapsed_ns = end - pace.first_end;
-	ret->elapsed_ns = end - start;
-	ret->wall_ns = tick_wall() - wall;
+	if (a->steps)
+		hist_add(&a->step, end - t->now.begun_ns);
+	if (a->steps > 1)
+		a->au_elapsed_ns = end - t->now.first_end_ns;
+	a->elapsed_ns = end - t->now.start_ns;
+	a->wall_ns = tick_wall() - t->now.wall_ns;
 	if (r == -ECANCELED)
 		pipeline_join(t->pipeline);
 	if (r == -ENODATA || r == -ECANCELED)
-		pipeline_work(t->pipeline, &ret->work);
+		pipeline_work(t->pipeline, &a->work);
 	return r == -ENODATA ? 0 : r;
 }
 
@@ -188,6 +194,8 @@ static int run_ceiling(struct train *t, uint32_t batch, struct ceiling *ret,
 				     .tick = t->tick,
 				     .batch = batch };
 	_cleanup_free_ struct account *a = malloc(sizeof(*a));
+	struct delivery d;
+	struct gpu_step s;
 	int r;
 
 	if (!a)
@@ -195,7 +203,11 @@ static int run_ceiling(struct train *t, uint32_t batch, struct ceiling *ret,
 	r = pipeline_new(&c, &t->pipeline, err);
 	if (r < 0)
 		return r;
-	r = train_epoch(t, 0, NULL, (uint64_t)CEILING_STEPS * batch, a, err);
+	train_begin(t, 0, NULL, (uint64_t)CEILING_STEPS * batch, a);
+	while ((r = train_next(t, &d, err)) == 0 &&
+	       (r = train_step(t, &d, &s, err)) == 0)
+		;
+	r = train_end(t, r);
 	pipeline_free(t->pipeline);
 	ret->samples_per_s = account_samples_per_s(a);
 	ret->au = account_au(a);

@@ -18,6 +18,15 @@
 #include "loader/account.h"
 #include "loader/pipeline.h"
 
+/* An epoch on its way; train.c's own. */
+struct train_now {
+	struct gpu gpu;
+	struct account *account;
+	uint64_t start_ns, wall_ns; /* it began */
+	uint64_t begun_ns;	    /* the last step was seen to begin */
+	uint64_t first_end_ns;	    /* deadline: the first step ends */
+};
+
 struct train {
 	struct tick *tick;
 	struct pipeline *pipeline;
@@ -34,15 +43,37 @@ struct train {
 	bool (*stepped)(void *ctx);
 	int (*save)(void *ctx, struct err *err);
 	void *ctx;
+	struct train_now now;
 };
 
 /*
- * One epoch over order[0..n). -ECANCELED: interrupted; *ret holds what was
- * done. Other errors come from the pipeline or from `save`. The caller fills in
- * the CPU and mount figures and those of checkpoints written.
+ * One epoch over order[0..n):
+ *
+ *	train_begin(t, epoch, order, n, account);
+ *	while ((r = train_next(t, &d, err)) == 0 &&
+ *	       (r = train_step(t, &d, &step, err)) == 0)
+ *		;
+ *	r = train_end(t, r);
+ *
+ * The account, the caller's, is complete after train_end but for the CPU and
+ * mount figures and those of checkpoints written.
  */
-int train_epoch(struct train *t, uint64_t epoch, const uint32_t *order,
-		uint64_t n, struct account *ret, struct err *err);
+void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
+		 uint64_t n, struct account *account);
+/* As pipeline_next. */
+int train_next(struct train *t, struct delivery *ret, struct err *err);
+/*
+ * Train on a batch: returns when the device has room for the next one. The
+ * batch is released on the way. -errno of `save`.
+ */
+int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
+	       struct err *err);
+/*
+ * Wait until all steps are computed. `r`: why it is over; returns it, but 0
+ * for -ENODATA. -ECANCELED: the pipeline was interrupted, and is joined; other
+ * errors leave out what the workers did.
+ */
+int train_end(struct train *t, int r);
 
 struct ceiling {
 	double samples_per_s, au;

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "loader/direct.h"
+#include "loader/extents.h"
+#include "loader/step_log.h"
+
+__attribute__((format(printf, 3, 4))) static void
+tell(struct session *s, enum log_level level, const char *fmt, ...)
+{
+	struct err text;
+	va_list ap;
+
+	if (!s->tell)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text.text, sizeof(text.text), fmt, ap);
+	va_end(ap);
+	s->tell(s->ctx, level, text.text);
+}
+
+void session_init(struct session *s)
+{
+	*s = (struct session){ .data.dirfd = -1, .resume.dirfd = -1 };
+	pthread_mutex_init(&s->lock, NULL);
+	train_options_init(&s->options);
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+static uint64_t steps_of(const struct session *s, uint64_t samples)
+{
+	uint64_t batch = s->options.batch;
+
+	return s->options.drop_last ? samples / batch
+				    : (samples + batch - 1) / batch;
+}
+
+static int load_gpu(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = gpu_profile_load(o->gpu, &s->gpu, err);
+
+	if (r < 0)
+		return r;
+	s->model = gpu_profile_model(&s->gpu, o->model, err);
+	if (!s->model)
+		return -ENOENT;
+	return gpu_check_batch(&s->gpu, s->model, o->batch, o->extrapolate,
+			       err);
+}
+
+/* Once the samples are known. */
+static int plan(struct session *s, uint64_t n, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	const struct dataset *d = &s->data;
+	struct schedule_config c = {
+		.order = s->choice.order,
+		.in = { .seed = o->common.seed,
+			.n = n,
+			.group = d->group,
+			.n_groups = d->n_groups,
+			.size = d->size,
+			.batch = (uint32_t)o->batch,
+			.window = (uint32_t)o->order_window,
+			.page_bytes = o->order_page },
+		.data = d->n ? d : NULL,
+		.rank = o->rank,
+		.world = o->world_size,
+		.drop_last = o->drop_last,
+		.replay = o->replay_order,
+		.dump = o->dump_order,
+	};
+	uint64_t steps;
+	int r = schedule_open(&c, &s->schedule, err);
+
+	if (r < 0)
+		return r;
+	steps = steps_of(s, s->schedule.n);
+	if (steps == 0)
+		return err_set(err, -EINVAL,
+			       "%" PRIu64 " samples do not fill a batch of "
+			       "%" PRIu64 ", and --drop-last leaves it out",
+			       s->schedule.n, o->batch);
+	s->n_steps = steps * o->epochs;
+	if (o->max_steps)
+		s->n_steps = MIN(s->n_steps, o->max_steps);
+	r = resume_open(&s->resume, o, &s->schedule, steps, err);
+	if (s->resume.notice.text[0])
+		tell(s, LOG_LEVEL_WARN, "%s", s->resume.notice.text);
+	return r;
+}
+
+static int load_data(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r;
+
+	if (!s->choice.engine->next)
+		return plan(s, o->samples, err);
+	r = train_data_open(o, &s->choice, &s->data, &s->how, err);
+	if (s->how.not_kept.text[0])
+		tell(s, LOG_LEVEL_INFO, "no index is kept: %s",
+		     s->how.not_kept.text);
+	mount_find(o->data, &s->mount);
+	if (r == 0 && s->choice.order->by_group && !s->data.group)
+		r = mount_groups(&s->mount, o->data, &s->data, err);
+	return r < 0 ? r : plan(s, s->data.n, err);
+}
+
+/* How the dataset is read, as far as its file system allows it. */
+static int set_reading(struct session *s, struct err *err)
+{
+	struct train_options *o = &s->options;
+	int r = 0;
+
+	if (!s->choice.engine->next)
+		return 0;
+	if (o->direct)
+		r = direct_begin(&s->data, &s->direct, err);
+	if (r == -EOPNOTSUPP) {
+		tell(s, LOG_LEVEL_WARN, "--direct on: %s; it is used",
+		     err->text);
+		o->direct = false;
+		r = 0;
+	}
+	if (r == 0 && o->sort_extents)
+		r = extents_find(&s->data, &s->address, err);
+	if (r == -EOPNOTSUPP) {
+		tell(s, LOG_LEVEL_DEBUG, "--sort-extents: %s", err->text);
+		o->sort_extents = false;
+		r = 0;
+	}
+	return r;
+}
+
+static int open_logs(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = 0;
+
+	if (o->trace)
+		r = trace_open(o->trace, &s->trace, err);
+	if (r == 0 && o->steps)
+		r = step_log_open(o->steps, &s->step_log, err);
+	return r;
+}
+
+int session_close_logs(struct session *s, struct err *err)
+{
+	int r = step_log_close(s->step_log, s->options.steps, err);
+
+	s->step_log = NULL;
+	if (r == 0)
+		r = trace_close(s->trace, err);
+	else
+		trace_close(s->trace, NULL);
+	s->trace = NULL;
+	return r;
+}
+
+static void taken(void *ctx, const struct delivery *d)
+{
+	struct session *s = ctx;
+
+	resume_take(&s->resume, d);
+}
+
+static bool stepped(void *ctx)
+{
+	struct session *s = ctx;
+
+	return resume_step(&s->resume);
+}
+
+static int save(void *ctx, struct err *err)
+{
+	struct session *s = ctx;
+
+	return resume_save(&s->resume, err);
+}
+
+int session_open(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = load_gpu(s, err);
+
+	if (r == 0)
+		r = train_prep_open(o, &s->choice, &s->prep, err);
+	if (r == 0)
+		r = load_data(s, err);
+	if (r == 0)
+		r = set_reading(s, err);
+	if (r == 0)
+		r = open_logs(s, err);
+	if (r < 0)
+		return r;
+	s->report.epoch = calloc(o->epochs, sizeof(struct account *));
+	if (!s->report.epoch)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->train = (struct train){
+		.trace = s->trace,
+		.step_log = s->step_log,
+		.gpu = &s->gpu,
+		.model = s->model,
+		.transfer = s->choice.transfer,
+		.pinned = o->pin,
+		.taken = taken,
+		.stepped = stepped,
+		.save = save,
+		.ctx = s,
+	};
+	return 0;
+}
+
+/* --- starting ------------------------------------------------------------- */
+
+int session_ceiling(struct session *s, struct err *err)
+{
+	if (s->report.ceiling.steps)
+		return 0;
+	return train_ceiling(&s->train, (uint32_t)s->options.batch,
+			     s->options.time_scale, &s->report.ceiling, err);
+}
+
+/* Without files nobody looks at the order, unless it is to be written. */
+static int make_order(struct session *s, uint64_t epoch, struct err *err)
+{
+	if (!s->choice.engine->next && !s->options.dump_order)
+		return 0;
+	return schedule_fill(&s->schedule, epoch, err);
+}
+
+static int analyze_first(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	uint64_t n = MIN(s->schedule.n, o->analyze_steps * o->batch);
+	int r;
+
+	if (!s->choice.engine->next)
+		return err_set(err, -EINVAL,
+			       "--analyze needs a dataset, and an engine that "
+			       "reads it");
+	r = session_ceiling(s, err);
+	if (r == 0)
+		r = make_order(s, 0, err);
+	if (r < 0)
+		return r;
+	return analyze(&s->config, &s->mount, s->schedule.order, n,
+		       s->report.ceiling.samples_per_s, &s->stop,
+		       &s->report.analysis, err);
+}
+
+static int open_pipeline(struct session *s, struct err *err)
+{
+	struct pipeline *p;
+	int r = pipeline_new(&s->config, &p, err);
+
+	if (r < 0)
+		return r;
+	s->train.pipeline = p;
+	pthread_mutex_lock(&s->lock);
+	s->pipeline = p;
+	/* or was it before there was a pipeline? */
+	if (atomic_load(&s->stop))
+		pipeline_interrupt(p);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+static void close_pipeline(struct session *s)
+{
+	struct pipeline *p = s->pipeline;
+
+	pthread_mutex_lock(&s->lock);
+	s->pipeline = NULL;
+	pthread_mutex_unlock(&s->lock);
+	s->train.pipeline = NULL;
+	pipeline_free(p);
+}
+
+int session_start(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = 0;
+
+	s->tick = tick_new(o->time_scale, TICK_DEFAULT_SPIN_NS);
+	if (!s->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->train.tick = s->tick;
+	s->config = (struct pipeline_config){
+		.data = &s->data,
+		.engine = s->choice.engine,
+		.prep = s->choice.prep,
+		.pin = o->pin ? &s->gpu.pin_copy : NULL,
+		.tick = s->tick,
+		.trace = s->trace,
+		.pin_budget = o->pin_budget,
+		.seed = o->common.seed,
+		.workers = (uint32_t)o->workers,
+		.queue_depth = (uint32_t)o->queue_depth,
+		.batch = (uint32_t)o->batch,
+		.superbatch = (uint32_t)o->superbatch,
+		.prefetch = (uint32_t)o->prefetch,
+		.direct = s->direct,
+		.address = s->address,
+		.prep_config = &s->prep.config,
+		.cores = s->prep.cores,
+	};
+	if (o->analyze)
+		r = analyze_first(s, err);
+	if (r == 0)
+		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
+	return r < 0 ? r : open_pipeline(s, err);
+}
+
+void session_interrupt(struct session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	atomic_store(&s->stop, true);
+	if (s->pipeline)
+		pipeline_interrupt(s->pipeline);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct worker_failures session_failures(struct session *s)
+{
+	struct worker_failures f = s->failures, more = { 0 };
+
+	if (s->pipeline)
+		more = pipeline_failures(s->pipeline);
+	if (f.n == 0)
+		return more;
+	f.n += more.n;
+	return f;
+}
+
+static uint64_t pinned_bytes(struct session *s)
+{
+	uint64_t now = s->pipeline ? pipeline_pinned(s->pipeline) : 0;
+
+	return MAX(now, s->pinned_bytes);
+}
+
+/* --- an epoch ------------------------------------------------------------- */
+
+bool session_more(const struct session *s)
+{
+	const struct checkpoint_point *p = &s->resume.point;
+
+	return p->step < s->n_steps && p->epoch < s->options.epochs;
+}
+
+/* Samples of the epoch that are left, given the steps that are left. */
+static uint64_t epoch_samples(const struct session *s)
+{
+	const struct checkpoint_point *p = &s->resume.point;
+	uint64_t batch = s->options.batch, n = s->schedule.n;
+	uint64_t steps = steps_of(s, n) - p->epoch_step;
+
+	return MIN(n - p->epoch_step * batch,
+		   MIN(steps, s->n_steps - p->step) * batch);
+}
+
+int session_begin(struct session *s, struct err *err)
+{
+	uint64_t epoch = s->resume.point.epoch;
+	struct account *a;
+	int r = s->ended;
+
+	s->checkpoints = resume_stats(&s->resume);
+	s->cpu_ns = tick_cpu();
+	if (r == 0)
+		r = mount_mark_epoch(&s->mount, err);
+	if (r == 0)
+		r = make_order(s, epoch, err);
+	if (r < 0)
+		return r;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->account = s->report.epoch[s->report.n_epochs++] = a;
+	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
+	s->hits_known = mount_hits(&s->mount, &s->hits);
+	train_begin(&s->train, epoch, s->schedule.order, epoch_samples(s), a);
+	return 0;
+}
+
+int session_next(struct session *s, struct delivery *ret, struct err *err)
+{
+	return train_next(&s->train, ret, err);
+}
+
+int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
+		 struct err *err)
+{
+	return train_step(&s->train, d, ret, err);
+}
+
+void session_release(struct session *s, struct delivery *d)
+{
+	pipeline_release(s->pipeline, d);
+}
+
+/* Batches that were read, or are being read, are dropped. */
+static int cut_short(struct session *s, struct err *err)
+{
+	pipeline_interrupt(s->pipeline);
+	train_end(&s->train, -ECANCELED);
+	s->failures = session_failures(s);
+	s->pinned_bytes = pinned_bytes(s);
+	close_pipeline(s);
+	return open_pipeline(s, err);
+}
+
+/* What the loop did not see. */
+static void complete_account(struct session *s)
+{
+	struct checkpoint_stats now = resume_stats(&s->resume);
+	struct account *a = TAKE_PTR(s->account);
+	struct mount_hits hits = { 0 };
+
+	a->checkpoints = now.n - s->checkpoints.n;
+	a->checkpoint_bytes = now.bytes - s->checkpoints.bytes;
+	a->checkpoint_ns = now.write_ns - s->checkpoints.write_ns;
+	a->on_mount = s->hits_known && mount_hits(&s->mount, &hits);
+	if (a->on_mount) {
+		a->hits = hits.hits - s->hits.hits;
+		a->misses = hits.misses - s->hits.misses;
+	}
+	a->cpu_ns = tick_cpu() - s->cpu_ns;
+	account_merge(&s->report.total, a);
+	if (s->report.n_epochs > 1)
+		account_merge(&s->report.warm, a);
+}
+
+int session_end(struct session *s, int r, struct err *err)
+{
+	uint64_t epoch = s->account->epoch;
+
+	r = r == 0 ? cut_short(s, err) : train_end(&s->train, r);
+	if (r == 0 && session_more(s) && s->resume.point.epoch == epoch)
+		resume_next_epoch(&s->resume);
+	if (r == -ECANCELED || !session_more(s)) {
+		int end = resume_end(&s->resume, s->tick, err);
+
+		r = end < 0 ? end : r;
+	}
+	complete_account(s);
+	s->report.interrupted = r == -ECANCELED;
+	s->ended = r;
+	return r;
+}
+
+/* --- afterwards ----------------------------------------------------------- */
+
+const struct report *session_report(struct session *s)
+{
+	struct report *r = &s->report;
+
+	r->options = &s->options;
+	r->gpu = &s->gpu;
+	r->model = s->model;
+	r->prep = &s->prep;
+	r->pinned_bytes = pinned_bytes(s);
+	r->tick = s->tick;
+	r->mount = &s->mount;
+	r->resume = &s->resume;
+	r->data = &s->data;
+	r->how = &s->how;
+	return r;
+}
+
+void session_close(struct session *s)
+{
+	close_pipeline(s);
+	resume_close(&s->resume);
+	session_close_logs(s, NULL);
+	tick_free(s->tick);
+	mount_fini(&s->mount);
+	dataset_close(&s->data);
+	format_result_fini(&s->how);
+	gpu_profile_free(&s->gpu);
+	schedule_close(&s->schedule);
+	free(s->address);
+	train_prep_close(&s->prep);
+	for (size_t i = 0; i < s->report.n_epochs; i++)
+		free(s->report.epoch[i]);
+	free(s->report.epoch);
+	conf_free(train_fields, &s->options);
+	pthread_mutex_destroy(&s->lock);
+}
