@@ -43,6 +43,20 @@ int json_write(const json_t *j, const char *path, struct err *err)
 	return 0;
 }
 
+char *json_text(const json_t *j)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	int r = f ? write_to(j, f) : -ENOMEM;
+
+	if (f && (fclose(f) != 0 || r < 0)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
 int json_read(const char *path, json_t **ret, struct err *err)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");

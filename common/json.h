@@ -13,6 +13,8 @@
  * -errno with a text naming the path.
  */
 int json_write(const json_t *j, const char *path, struct err *err);
+/* The same text, to be released with free(); NULL: no memory. */
+char *json_text(const json_t *j);
 /* Read a file; -EINVAL with "path:line:column: what". */
 int json_read(const char *path, json_t **ret, struct err *err);
 

@@ -2,6 +2,7 @@
 #include "emu/profile.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,34 +33,58 @@ static bool is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int beside_executable(char **ret, struct err *err)
+/* The database beside the folder of the file `self`: 1, or 0. */
+static int beside(const char *self, char **ret)
 {
+	/* the last: libraries may be in a folder of their architecture */
 	static const char *const places[] = { "../profiles",
-					      "../share/gpemu/profiles" };
-	char exe[4096];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+					      "../share/gpemu/profiles",
+					      "../../share/gpemu/profiles" };
+	const char *slash = strrchr(self, '/');
 
-	if (n < 0)
-		return err_set(err, -errno, "/proc/self/exe: %s",
-			       strerror(errno));
-	exe[n] = '\0';
-	*strrchr(exe, '/') = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+	for (size_t i = 0; slash && i < ARRAY_SIZE(places); i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (asprintf(&path, "%s/%s", exe, places[i]) < 0) {
+		if (asprintf(&path, "%.*s/%s", (int)(slash - self), self,
+			     places[i]) < 0) {
 			path = NULL;
 			return -ENOMEM;
 		}
 		if (is_dir(path)) {
 			*ret = TAKE_PTR(path);
-			return 0;
+			return 1;
 		}
 	}
-	return err_set(err, -ENOENT,
-		       "no profile database in %s/%s nor %s/%s: set "
-		       "GPEMU_PROFILES to its folder",
-		       exe, places[0], exe, places[1]);
+	return 0;
+}
+
+/* Where the environment says nothing. */
+static int find_database(char **ret, struct err *err)
+{
+	char exe[4096];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	Dl_info library = { 0 };
+	int r;
+
+	if (n < 0)
+		return err_set(err, -errno, "/proc/self/exe: %s",
+			       strerror(errno));
+	exe[n] = '\0';
+	r = beside(exe, ret);
+	/* in libgpemu, which is not beside whoever uses it */
+	if (r == 0 && dladdr((const void *)folders, &library))
+		r = beside(library.dli_fname, ret);
+	if (r == 0 && is_dir(GPEMU_PROFILES_DIR)) {
+		*ret = strdup(GPEMU_PROFILES_DIR);
+		r = *ret ? 1 : -ENOMEM;
+	}
+	if (r)
+		return r < 0 ? r : 0;
+	return err_set(
+		err, -ENOENT,
+		"no profile database beside %s nor in " GPEMU_PROFILES_DIR
+		": set GPEMU_PROFILES to its folder",
+		exe);
 }
 
 /* The folder of a kind. */
@@ -71,7 +96,7 @@ static int kind_dir(enum profile_kind kind, char **ret, struct err *err)
 
 	if (env && env[0])
 		root = strdup(env);
-	else if ((r = beside_executable(&root, err)) < 0)
+	else if ((r = find_database(&root, err)) < 0)
 		return r;
 	if (!root || asprintf(ret, "%s/%s", root, folders[kind]) < 0)
 		return -ENOMEM;

@@ -3,7 +3,9 @@
  * The profile database: profiles/<kind>/<name>.yaml, one file a profile.
  *
  * Searched in $GPEMU_PROFILES when set, else in `../profiles` and then in
- * `../share/gpemu/profiles` beside the folder of the running executable.
+ * `../share/gpemu/profiles` beside the folder of the running executable, then
+ * beside that of the shared library which this is a part of, then where
+ * everything was to be installed.
  */
 #ifndef GPEMU_EMU_PROFILE_H
 #define GPEMU_EMU_PROFILE_H

@@ -69,7 +69,11 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret);
  */
 void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
 
+struct engine_ops;
+
 struct engine_config {
+	const struct engine_ops *ops; /* the engine itself, for those that are
+				       * made at run time */
 	unsigned depth; /* fetches that may be on their way at once */
 	/*
 	 * 0: read through the page cache. Else around it (O_DIRECT): where

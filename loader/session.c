@@ -389,13 +389,18 @@ int session_begin(struct session *s, struct err *err)
 	s->account = s->report.epoch[s->report.n_epochs++] = a;
 	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
 	s->hits_known = mount_hits(&s->mount, &s->hits);
-	train_begin(&s->train, epoch, s->schedule.order, epoch_samples(s), a);
+	s->n_left = epoch_samples(s);
+	train_begin(&s->train, epoch, s->schedule.order, s->n_left, a);
 	return 0;
 }
 
 int session_next(struct session *s, struct delivery *ret, struct err *err)
 {
-	return train_next(&s->train, ret, err);
+	int r = train_next(&s->train, ret, err);
+
+	if (r == 0)
+		s->n_left -= ret->n;
+	return r;
 }
 
 int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
@@ -445,6 +450,8 @@ int session_end(struct session *s, int r, struct err *err)
 {
 	uint64_t epoch = s->account->epoch;
 
+	if (r == 0 && s->n_left == 0)
+		r = -ENODATA;
 	r = r == 0 ? cut_short(s, err) : train_end(&s->train, r);
 	if (r == 0 && session_more(s) && s->resume.point.epoch == epoch)
 		resume_next_epoch(&s->resume);

@@ -75,7 +75,8 @@ struct session {
 	bool hits_known;
 	struct checkpoint_stats checkpoints;
 	uint64_t cpu_ns;
-	int ended; /* 0; else no epoch can begin, and why */
+	uint64_t n_left; /* samples of the epoch that nobody has taken */
+	int ended;	 /* 0; else no epoch can begin, and why */
 	pthread_mutex_t lock;
 	struct pipeline *pipeline; /* lock, for session_interrupt */
 	atomic_bool stop;	   /* interrupted */

@@ -203,7 +203,10 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	const struct plugin *engine, *order, *prep;
 	int r;
 
-	engine = plugin_find(engine_table, "engine", o->loader, err);
+	if (ret->engine)
+		engine = &ret->engine->plugin;
+	else
+		engine = plugin_find(engine_table, "engine", o->loader, err);
 	order = plugin_find(order_table, "order", o->order, err);
 	prep = plugin_find(prep_table, "prep", o->prep, err);
 	if (!engine || !order || !prep)

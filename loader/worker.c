@@ -311,7 +311,9 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 static int set_up(struct feed *f, struct err *err)
 {
 	const struct worker_config *c = f->c;
-	struct engine_config e = { .depth = c->depth, .direct = c->direct };
+	struct engine_config e = { .ops = c->engine,
+				   .depth = c->depth,
+				   .direct = c->direct };
 	int r = 0;
 
 	f->fetch = calloc(c->depth, sizeof(*f->fetch));

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* An engine from outside (gpemu.h) as one of the loader (loader/engine.h). */
+#ifndef GPEMU_LIB_ENGINE_H
+#define GPEMU_LIB_ENGINE_H
+
+#include "include/gpemu.h"
+#include "loader/engine.h"
+
+struct own_engine {
+	struct engine_ops ops; /* for the loader */
+	struct gpemu_engine engine;
+};
+
+/* -EINVAL with a text: the struct makes no sense. `ret` must stay where it is
+ * while its `ops` are in use. */
+int own_engine_init(struct own_engine *ret, const struct gpemu_engine *engine,
+		    struct err *err);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* A training run: loader/session.h behind the public header. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/util.h"
+#include "lib/engine.h"
+#include "lib/options.h"
+#include "lib/private.h"
+#include "loader/session.h"
+
+struct gpemu {
+	struct session session;
+	struct own_engine own;
+	char **argv; /* for the record; ended by NULL */
+	struct err err;
+	FILE *notes_file;
+	char *notes; /* notes_file's */
+	size_t notes_bytes;
+	bool in_epoch, held;
+	int last; /* in an epoch: 0 or why it has no more batches */
+	struct delivery delivery;
+	struct gpemu_batch batch;
+	struct gpemu_sample *samples; /* options.batch */
+};
+
+const char *gpemu_version(void)
+{
+	return GPEMU_RELEASE;
+}
+
+void lib_tell(int r, const struct err *err, char *error, size_t n)
+{
+	if (error && n)
+		snprintf(error, n, "%s",
+			 err->text[0] ? err->text : strerror(-r));
+}
+
+struct gpemu_step lib_step(const struct gpu_step *s)
+{
+	return (struct gpemu_step){
+		.copy_start_ns = s->copy_start,
+		.copy_end_ns = s->copy_end,
+		.compute_start_ns = s->compute_start,
+		.compute_end_ns = s->compute_end,
+		.data_wait_ns = s->data_wait_ns,
+		.transfer_stall_ns = s->transfer_stall_ns,
+	};
+}
+
+/* Keeps the text; returns r. */
+static int fail(struct gpemu *g, int r, const struct err *err)
+{
+	lib_tell(r, err, g->err.text, sizeof(g->err.text));
+	return r;
+}
+
+static int misuse(struct gpemu *g, int r, const char *text)
+{
+	struct err err = { 0 };
+
+	return fail(g, err_set(&err, r, "%s", text), &err);
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
+static void note(void *ctx, enum log_level level, const char *text)
+{
+	struct gpemu *g = ctx;
+
+	if (level > LOG_LEVEL_WARN)
+		return;
+	fprintf(g->notes_file, "%s\n", text);
+	fflush(g->notes_file);
+}
+
+/* What the record calls the command. */
+static int keep_options(struct gpemu *g, const char *const options[])
+{
+	int n = 0;
+
+	while (options && options[n])
+		n++;
+	g->argv = calloc((size_t)n + 2, sizeof(*g->argv));
+	if (!g->argv || !(g->argv[0] = strdup("libgpemu")))
+		return -ENOMEM;
+	for (int i = 0; i < n; i++)
+		if (!(g->argv[i + 1] = strdup(options[i])))
+			return -ENOMEM;
+	g->session.report.argc = n + 1;
+	g->session.report.argv = g->argv;
+	return 0;
+}
+
+static int adopt(struct gpemu *g, const struct gpemu_engine *engine,
+		 const char *const options[], struct err *err)
+{
+	struct session *s = &g->session;
+	int r;
+
+	if (!engine)
+		return 0;
+	if (options_have(options, "loader"))
+		return err_set(err, -EINVAL,
+			       "loader: an engine was given as well");
+	r = own_engine_init(&g->own, engine, err);
+	if (r < 0)
+		return r;
+	free(s->options.loader);
+	s->options.loader = strdup(engine->name);
+	s->choice.engine = &g->own.ops;
+	return s->options.loader ? 0 : -ENOMEM;
+}
+
+/* Threads that are started until signals_back will not take any. */
+static sigset_t signals_off(void)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	return before;
+}
+
+static void signals_back(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static int open_run(struct gpemu *g, const char *const options[],
+		    const struct gpemu_engine *engine, struct err *err)
+{
+	struct session *s = &g->session;
+	sigset_t before;
+	int r = keep_options(g, options);
+
+	g->notes_file = open_memstream(&g->notes, &g->notes_bytes);
+	if (r < 0 || !g->notes_file)
+		return -ENOMEM;
+	s->tell = note;
+	s->ctx = g;
+	r = options_set(&s->options, options, NULL, err);
+	if (r == 0)
+		r = adopt(g, engine, options, err);
+	if (r == 0)
+		r = train_options_resolve(&s->options, &s->choice, err);
+	if (r == 0)
+		r = session_open(s, err);
+	if (r < 0)
+		return r;
+	g->samples = calloc(s->options.batch, sizeof(*g->samples));
+	if (!g->samples)
+		return -ENOMEM;
+	before = signals_off();
+	r = session_start(s, err);
+	signals_back(&before);
+	return r;
+}
+
+static void free_run(struct gpemu *g)
+{
+	session_close(&g->session);
+	if (g->notes_file)
+		fclose(g->notes_file);
+	free(g->notes);
+	for (char **a = g->argv; a && *a; a++)
+		free(*a);
+	free(g->argv);
+	free(g->samples);
+	free(g);
+}
+
+int gpemu_open(const char *const options[], const struct gpemu_engine *engine,
+	       struct gpemu **ret, char *error, size_t n)
+{
+	struct gpemu *g = calloc(1, sizeof(*g));
+	struct err err = { 0 };
+	int r = -ENOMEM;
+
+	*ret = NULL;
+	if (g) {
+		session_init(&g->session);
+		r = open_run(g, options, engine, &err);
+	}
+	if (r == 0) {
+		*ret = g;
+		return 0;
+	}
+	lib_tell(r, &err, error, n);
+	if (g)
+		free_run(g);
+	return r;
+}
+
+int gpemu_close(struct gpemu *g)
+{
+	int r = 0, logs;
+
+	if (!g)
+		return 0;
+	if (g->in_epoch) {
+		gpemu_interrupt(g);
+		g->last = -ECANCELED;
+		r = gpemu_end_epoch(g, NULL);
+	}
+	logs = session_close_logs(&g->session, NULL);
+	free_run(g);
+	return r == 0 || r == -ECANCELED ? logs : r;
+}
+
+const char *gpemu_error(const struct gpemu *g)
+{
+	return g->err.text;
+}
+
+const char *gpemu_notes(const struct gpemu *g)
+{
+	return g->notes ? g->notes : "";
+}
+
+/* --- an epoch ------------------------------------------------------------- */
+
+int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
+{
+	struct session *s = &g->session;
+	struct err err = { 0 };
+	int r;
+
+	if (g->in_epoch)
+		return misuse(g, -EBUSY, "an epoch is on its way");
+	if (s->ended == 0 && !session_more(s))
+		return 0;
+	if (ret)
+		*ret = s->resume.point.epoch;
+	r = session_begin(s, &err);
+	if (r < 0)
+		return fail(g, r, &err);
+	g->in_epoch = true;
+	g->last = 0;
+	return 1;
+}
+
+static void fill_batch(struct gpemu *g)
+{
+	const struct dataset *d = &g->session.data;
+	const struct place *place = g->delivery.place;
+
+	g->batch = (struct gpemu_batch){
+		.n = g->delivery.n,
+		.samples = place ? g->samples : NULL,
+		.ready_ns = g->delivery.ready_ns,
+	};
+	for (uint32_t i = 0; place && i < g->batch.n; i++)
+		g->samples[i] = (struct gpemu_sample){
+			.data = place[i].data,
+			.size_bytes = place[i].n,
+			.path = dataset_path(d, place[i].sample),
+			.index = place[i].sample,
+			.label = d->label[place[i].sample],
+			.error = place[i].error,
+		};
+}
+
+int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret)
+{
+	struct err err = { 0 };
+
+	if (!g->in_epoch)
+		return misuse(g, -EINVAL, "no epoch was begun");
+	if (g->held)
+		return misuse(g, -EBUSY, "a batch is held");
+	if (g->last == 0)
+		g->last = session_next(&g->session, &g->delivery, &err);
+	if (g->last == -ENODATA)
+		return 0;
+	if (g->last < 0)
+		return err.text[0] || g->last == -ECANCELED
+			       ? fail(g, g->last, &err)
+			       : g->last;
+	g->held = true;
+	fill_batch(g);
+	*ret = &g->batch;
+	return 1;
+}
+
+static int check_held(struct gpemu *g, const struct gpemu_batch *batch)
+{
+	if (g->held && batch == &g->batch)
+		return 0;
+	return misuse(g, -EINVAL, "not the batch that is held");
+}
+
+int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
+		 struct gpemu_step *ret)
+{
+	struct gpu_step s;
+	struct err err = { 0 };
+	int r = check_held(g, batch);
+
+	if (r < 0)
+		return r;
+	g->held = false;
+	r = session_step(&g->session, &g->delivery, &s, &err);
+	if (ret) {
+		uint64_t idle =
+			s.compute_start - s.transfer_stall_ns - s.data_wait_ns;
+
+		*ret = lib_step(&s);
+		ret->fetch_stall_ns =
+			account_stalls(idle, &g->delivery, &s).fetch_ns;
+	}
+	if (r == 0)
+		return 0;
+	g->last = r;
+	return fail(g, r, &err);
+}
+
+int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
+{
+	int r = check_held(g, batch);
+
+	if (r < 0)
+		return r;
+	g->held = false;
+	session_release(&g->session, &g->delivery);
+	return 0;
+}
+
+static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
+{
+	*ret = (struct gpemu_epoch){
+		.epoch = a->epoch,
+		.steps = a->steps,
+		.samples = a->samples,
+		.failed_samples = a->failed_samples,
+		.data_bytes = a->bytes,
+		.elapsed_ns = a->elapsed_ns,
+		.compute_ns = a->compute_ns,
+		.data_wait_ns = a->data_wait_ns,
+		.fetch_stall_ns = a->fetch_stall_ns,
+		.prep_stall_ns = a->prep_stall_ns,
+		.transfer_stall_ns = a->transfer_stall_ns,
+		.checkpoint_stall_ns = a->checkpoint_stall_ns,
+		.utilisation = account_au(a),
+	};
+}
+
+int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret)
+{
+	struct session *s = &g->session;
+	struct err err = { 0 };
+	sigset_t before;
+	int r;
+
+	if (!g->in_epoch)
+		return misuse(g, -EINVAL, "no epoch was begun");
+	if (g->held)
+		gpemu_release(g, &g->batch);
+	before = signals_off();
+	r = session_end(s, g->last, &err);
+	signals_back(&before);
+	g->in_epoch = false;
+	if (ret)
+		fill_epoch(s->report.epoch[s->report.n_epochs - 1], ret);
+	/* else the text is already there */
+	if (r < 0 && (r != g->last || err.text[0]))
+		fail(g, r, &err);
+	return r;
+}
+
+void gpemu_interrupt(struct gpemu *g)
+{
+	session_interrupt(&g->session);
+}
+
+/* --- the rest ------------------------------------------------------------- */
+
+int gpemu_record(struct gpemu *g, char **ret)
+{
+	struct session *s = &g->session;
+	struct err err = { 0 };
+	json_auto_t *j = NULL;
+	int r;
+
+	if (g->in_epoch)
+		return misuse(g, -EBUSY, "an epoch is on its way");
+	r = session_ceiling(s, &err);
+	if (r < 0)
+		return fail(g, r, &err);
+	j = report_json(session_report(s));
+	*ret = j ? json_text(j) : NULL;
+	return *ret ? 0 : fail(g, -ENOMEM, &err);
+}
+
+uint64_t gpemu_now_ns(const struct gpemu *g)
+{
+	return tick_now(g->session.tick);
+}
