@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# libgpemu as others see it: installed, found by pkg-config, linked.
+
+setup_file() {
+	export BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	export EXAMPLES=$BATS_TEST_DIRNAME/../../examples
+	export INTO=$(mktemp -d)
+
+	meson install -C "$BUILD" --no-rebuild --quiet --destdir "$INTO" >"$INTO/log" 2>&1 ||
+		{ cat "$INTO/log" >&2; return 1; }
+	export PKG_CONFIG_PATH=$(dirname "$(find "$INTO" -name gpemu.pc)")
+	export PKG_CONFIG_SYSROOT_DIR=$INTO
+	export LIBDIR=$(dirname "$PKG_CONFIG_PATH")
+	# what is linked with a sanitized library must have the sanitizer too
+	if [ -n "${GPEMU_SANITIZED-}" ]; then
+		export SANITIZE=-fsanitize=address,undefined
+	fi
+}
+
+teardown_file() {
+	rm -rf "$INTO"
+}
+
+setup() {
+	TMP=$(mktemp -d)
+	unset GPEMU_PROFILES # found beside the library
+}
+
+teardown() {
+	rm -rf "$TMP"
+}
+
+@test "the examples, compiled against what was installed" {
+	for word in train engine; do
+		cc $SANITIZE -std=gnu99 -Wall -Wextra -Werror -o "$TMP/example-$word" \
+			"$EXAMPLES/$word.c" $(pkg-config --cflags --libs gpemu)
+		LD_LIBRARY_PATH=$LIBDIR "$EXAMPLES/run" "$TMP/example-$word"
+	done
+}
+
+@test "the archive, and no library at run time" {
+	# where everything was to be installed there is nothing in this test
+	export GPEMU_PROFILES=$(find "$INTO" -path '*/share/gpemu/profiles')
+	mkdir "$TMP/lib"
+	cp "$LIBDIR/libgpemu.a" "$TMP/lib/"
+	libs=$(pkg-config --libs --static gpemu)
+	cc $SANITIZE -o "$TMP/example-train" "$EXAMPLES/train.c" \
+		$(pkg-config --cflags gpemu) "-L$TMP/lib" \
+		$(printf '%s\n' $libs | grep -v '^-L')
+	run ldd "$TMP/example-train"
+	[[ "$output" != *libgpemu* ]]
+	"$EXAMPLES/run" "$TMP/example-train"
+	# nothing but the interface is in the way of the user's names
+	run sh -c "nm --defined-only --extern-only '$LIBDIR/libgpemu.a' |
+		awk 'NF == 3 && \$3 !~ /^(gpemu_|__odr_asan)/'"
+	[ -z "$output" ]
+}
+
+@test "only the interface is visible, with its version and soname" {
+	nm -D --defined-only "$LIBDIR/libgpemu.so" >"$TMP/names"
+	grep -q ' T gpemu_open@@GPEMU_1$' "$TMP/names"
+	run grep -vE ' (T gpemu_[a-z_]+@@GPEMU_1|A GPEMU_1)$' "$TMP/names"
+	[ -z "$output" ]
+	readelf -d "$LIBDIR/libgpemu.so" | grep -q 'SONAME.*\[libgpemu.so.1\]'
+	# each function of the header is there, and none besides
+	grep -oE '\bgpemu_[a-z_]+\(' "$(find "$INTO" -name gpemu.h)" |
+		tr -d '(' | sort -u >"$TMP/header"
+	sed -n 's/.* T \(.*\)@@.*/\1/p' "$TMP/names" | sort -u >"$TMP/library"
+	diff "$TMP/header" "$TMP/library"
+}
+
+@test "the header alone, as C99 and as C++" {
+	header=$(find "$INTO" -name gpemu.h)
+	for language in "c -std=c99" "c -std=c17" "c++ -std=c++98" "c++ -std=c++17"; do
+		[[ $language == c++* ]] && ! command -v c++ >/dev/null && continue
+		[[ $language == c++* ]] && cc=c++ || cc=cc
+		$cc -x $language -Wall -Wextra -Wpedantic -Wno-long-long -Werror \
+			-fsyntax-only "$header"
+	done
+	command -v c++ >/dev/null || skip "no C++ compiler"
+	cat >"$TMP/main.cc" <<-'CC'
+		#include <gpemu.h>
+		#include <cstdio>
+		int main()
+		{
+			struct gpemu_gpu *gpu;
+			struct gpemu_step step;
+			const char *options[] = { "gpu=a100", "time_scale=0.01", NULL };
+			char error[256];
+			if (gpemu_gpu_open(options, &gpu, error, sizeof(error)) < 0)
+				return std::puts(error), 1;
+			int r = gpemu_gpu_submit(gpu, 64, &step);
+			gpemu_gpu_close(gpu);
+			return r < 0 || step.compute_end_ns <= step.compute_start_ns;
+		}
+	CC
+	c++ $SANITIZE -o "$TMP/main" "$TMP/main.cc" $(pkg-config --cflags --libs gpemu)
+	LD_LIBRARY_PATH=$LIBDIR "$TMP/main"
+}
+
+@test "from Python, through ctypes" {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "Python itself is not sanitized"
+	mkdir -p "$TMP/data"
+	for i in 1 2 3 4 5; do head -c $((i * 100)) /dev/zero >"$TMP/data/$i"; done
+	cat >"$TMP/main.py" <<-'PY'
+		import ctypes, json, sys
+		from ctypes import byref, c_char_p, c_void_p, c_size_t, c_int, c_uint32, c_uint64
+
+		class Sample(ctypes.Structure):
+		    _fields_ = [('data', c_void_p), ('size_bytes', c_size_t), ('path', c_char_p),
+		                ('index', c_uint64), ('label', c_uint32), ('error', c_int),
+		                ('reserved', c_uint64 * 3)]
+
+		class Batch(ctypes.Structure):
+		    _fields_ = [('n', c_uint32), ('samples', ctypes.POINTER(Sample)),
+		                ('ready_ns', c_uint64)]
+
+		lib = ctypes.CDLL(sys.argv[1])
+		lib.gpemu_error.restype = c_char_p
+		options = [b'data=' + sys.argv[2].encode(), b'prep=none', b'batch=2',
+		           b'time_scale=0.001', b'index=off', None]
+		g, batch, error = c_void_p(), ctypes.POINTER(Batch)(), ctypes.create_string_buffer(256)
+		r = lib.gpemu_open((c_char_p * len(options))(*options), None, byref(g), error, c_size_t(256))
+		assert r == 0, error.value
+		seen = {}
+		assert lib.gpemu_begin_epoch(g, None) == 1
+		while (r := lib.gpemu_next(g, byref(batch))) > 0:
+		    for i in range(batch.contents.n):
+		        s = batch.contents.samples[i]
+		        seen[s.path] = len(ctypes.string_at(s.data, s.size_bytes))
+		    assert lib.gpemu_submit(g, batch, None) == 0
+		assert r == 0, lib.gpemu_error(g)
+		assert lib.gpemu_end_epoch(g, None) == 0
+		assert seen == {b'%d' % i: 100 * i for i in range(1, 6)}, seen
+		text = c_char_p()
+		assert lib.gpemu_record(g, byref(text)) == 0
+		record = json.loads(text.value)
+		assert record['totals']['samples'] == 5 and record['ceiling']['au'] > 0
+		assert record['command'][0] == 'libgpemu'
+		assert lib.gpemu_close(g) == 0
+	PY
+	python3 "$TMP/main.py" "$LIBDIR/libgpemu.so" "$TMP/data"
+}
