@@ -231,7 +231,9 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 
 	if (g->in_epoch)
 		return misuse(g, -EBUSY, "an epoch is on its way");
-	if (s->ended == 0 && !session_more(s))
+	if (s->ended < 0)
+		return s->ended;
+	if (!session_more(s))
 		return 0;
 	if (ret)
 		*ret = s->resume.point.epoch;
@@ -272,14 +274,13 @@ int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret)
 		return misuse(g, -EINVAL, "no epoch was begun");
 	if (g->held)
 		return misuse(g, -EBUSY, "a batch is held");
-	if (g->last == 0)
+	if (g->last == 0) {
 		g->last = session_next(&g->session, &g->delivery, &err);
-	if (g->last == -ENODATA)
-		return 0;
+		if (g->last < 0 && g->last != -ENODATA)
+			fail(g, g->last, &err);
+	}
 	if (g->last < 0)
-		return err.text[0] || g->last == -ECANCELED
-			       ? fail(g, g->last, &err)
-			       : g->last;
+		return g->last == -ENODATA ? 0 : g->last;
 	g->held = true;
 	fill_batch(g);
 	*ret = &g->batch;

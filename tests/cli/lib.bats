@@ -72,13 +72,12 @@ teardown() {
 
 @test "the header alone, as C99 and as C++" {
 	header=$(find "$INTO" -name gpemu.h)
-	for language in "c -std=c99" "c -std=c17" "c++ -std=c++98" "c++ -std=c++17"; do
-		[[ $language == c++* ]] && ! command -v c++ >/dev/null && continue
-		[[ $language == c++* ]] && cc=c++ || cc=cc
-		$cc -x $language -Wall -Wextra -Wpedantic -Wno-long-long -Werror \
+	cxx=$(command -v c++ || command -v clang++-14)
+	for language in "cc -x c -std=c99" "cc -x c -std=c17" \
+		"$cxx -x c++ -std=c++98" "$cxx -x c++ -std=c++17"; do
+		$language -Wall -Wextra -Wpedantic -Wno-long-long -Werror \
 			-fsyntax-only "$header"
 	done
-	command -v c++ >/dev/null || skip "no C++ compiler"
 	cat >"$TMP/main.cc" <<-'CC'
 		#include <gpemu.h>
 		#include <cstdio>
@@ -95,8 +94,30 @@ teardown() {
 			return r < 0 || step.compute_end_ns <= step.compute_start_ns;
 		}
 	CC
-	c++ $SANITIZE -o "$TMP/main" "$TMP/main.cc" $(pkg-config --cflags --libs gpemu)
+	"$cxx" $SANITIZE -o "$TMP/main" "$TMP/main.cc" $(pkg-config --cflags --libs gpemu)
 	LD_LIBRARY_PATH=$LIBDIR "$TMP/main"
+}
+
+@test "a run that is interrupted goes on from its checkpoint" {
+	mkdir "$TMP/data"
+	for i in $(seq 40); do echo $i >"$TMP/data/$i"; done
+	cat >"$TMP/options.yaml" <<-YAML
+		prep: none
+		batch: 8
+		index: "off"
+		time_scale: 0.001
+		checkpoint_every: 3
+		checkpoint_size: 4K
+		checkpoint_dir: $TMP/checkpoints
+	YAML
+	run "$BUILD/examples/example-train" "$TMP/data" "config=$TMP/options.yaml" max_steps=4
+	[[ "$output" == "epoch 0: 4 steps, 32 samples,"* ]]
+	# of another run
+	run "$BUILD/examples/example-train" "$TMP/data" "config=$TMP/options.yaml"
+	[ "$status" -eq 1 ]
+	[[ "$output" == "train: $TMP/checkpoints has checkpoints"* ]]
+	run "$BUILD/examples/example-train" "$TMP/data" "config=$TMP/options.yaml" resume=on
+	[[ "$output" == "epoch 0: 2 steps, 16 samples,"* ]]
 }
 
 @test "from Python, through ctypes" {
