@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "workloads/run_cell.h"
 #include "workloads/run_dataset.h"
+#include "workloads/run_expect.h"
 #include "workloads/run_plot.h"
 #include "workloads/run_result.h"
 
@@ -247,13 +248,15 @@ static int draw_plots(struct runner *r, const struct result *res, bool quiet,
 }
 
 static int write_summary(const struct runner *r, const struct result *res,
-			 const struct options *o, struct err *err)
+			 const struct verdicts *v, const struct options *o,
+			 struct err *err)
 {
 	json_auto_t *j = result_json(res);
 	_cleanup_free_ char *path = NULL;
 	int code;
 
-	if (!j || asprintf(&path, "%s/summary.json", r->out) < 0)
+	if (!j || json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
+	    asprintf(&path, "%s/summary.json", r->out) < 0)
 		return -ENOMEM;
 	code = json_write(j, path, err);
 	if (code == 0 && o->common.json)
@@ -261,33 +264,49 @@ static int write_summary(const struct runner *r, const struct result *res,
 	return code;
 }
 
-static int report(struct runner *r, const struct options *o, struct err *err)
+/* table.txt, and on stdout unless that is for the record alone. */
+static int write_table(const struct runner *r, const struct result *res,
+		       const struct verdicts *v, bool quiet, struct err *err)
 {
-	/* with --json - stdout is for the record alone */
-	bool quiet = o->common.json && !strcmp(o->common.json, "-");
 	_cleanup_free_ char *path = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
+
+	if (asprintf(&path, "%s/table.txt", r->out) < 0)
+		return -ENOMEM;
+	f = fopen(path, "we");
+	if (!f)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	for (int i = 0; i < (quiet ? 1 : 2); i++) {
+		FILE *to = i ? stdout : f;
+
+		result_print(res, to);
+		if (v->n)
+			fputc('\n', to);
+		verdicts_print(v, to);
+	}
+	return 0;
+}
+
+static int report(struct runner *r, const struct options *o, bool *ret_failed,
+		  struct err *err)
+{
+	bool quiet = o->common.json && !strcmp(o->common.json, "-");
+	struct verdicts v = { 0 };
 	struct result res;
 	int code = result_init(&res, r, err);
 
-	if (code == 0 && asprintf(&path, "%s/table.txt", r->out) < 0)
-		code = -ENOMEM;
-	if (code == 0) {
-		f = fopen(path, "we");
-		if (!f)
-			code = err_set(err, -errno, "%s: %s", path,
-				       strerror(errno));
-	}
-	if (code == 0) {
-		result_print(&res, f);
-		if (!quiet)
-			result_print(&res, stdout);
-		code = write_summary(r, &res, o, err);
-	}
+	if (code == 0)
+		code = verdicts_init(&v, &res, err);
+	if (code == 0)
+		code = write_table(r, &res, &v, quiet, err);
+	if (code == 0)
+		code = write_summary(r, &res, &v, o, err);
 	if (code == 0 && !quiet)
 		printf("\nrecords   %s/records/\n", r->out);
 	if (code == 0)
 		code = draw_plots(r, &res, quiet, err);
+	*ret_failed = *ret_failed || v.n_failed;
+	verdicts_fini(&v);
 	result_fini(&res);
 	return code;
 }
@@ -315,11 +334,11 @@ static int execute(struct runner *r, const struct options *o,
 		code = run_cells(r, o, mode, &tally);
 	/* what was measured before an interruption is there for next time */
 	if (code == 0)
-		code = report(r, o, err);
+		code = report(r, o, ret_failed, err);
 	if (tally.n_failed && !r->stop.signal)
 		log_error("%zu of %zu cells failed; logs are in %s/logs",
 			  tally.n_failed, workload_n_cells(r->w), r->out);
-	*ret_failed = tally.n_failed != 0;
+	*ret_failed = *ret_failed || tally.n_failed;
 	return code;
 }
 

@@ -259,42 +259,7 @@ int metric_value(const struct metric *m, const json_t *record, double *ret)
 		return r;
 	if (!values.n)
 		return -ENOENT;
-	*ret = spread_of(values.v, values.n).median *
+	*ret = stats_spread(values.v, values.n).median *
 	       (m->scale != 0 ? m->scale : 1);
 	return 0;
-}
-
-/* --- spread ----------------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-/* Linear between the two nearest values, as R's type 7. */
-static double quantile(const double *v, size_t n, double q)
-{
-	double at = q * (double)(n - 1);
-	size_t i = (size_t)at;
-
-	return i + 1 < n ? v[i] + (at - (double)i) * (v[i + 1] - v[i]) : v[i];
-}
-
-struct spread spread_of(double *values, size_t n)
-{
-	if (!n)
-		return (struct spread){ .min = NAN,
-					.q1 = NAN,
-					.median = NAN,
-					.q3 = NAN,
-					.max = NAN };
-	qsort(values, n, sizeof(*values), compare);
-	return (struct spread){ .n = n,
-				.min = values[0],
-				.q1 = quantile(values, n, .25),
-				.median = quantile(values, n, .5),
-				.q3 = quantile(values, n, .75),
-				.max = values[n - 1] };
 }

@@ -17,6 +17,7 @@
 
 #include "common/conf.h"
 #include "common/err.h"
+#include "workloads/run_stats.h"
 
 /* Those of a workload own their texts, through conf_free; built-in ones are
  * literals. */
@@ -44,13 +45,5 @@ int metric_check_path(const char *path, struct err *err);
 
 /* 0; -ENOENT: the record has no such value, or it divides by zero. */
 int metric_value(const struct metric *m, const json_t *record, double *ret);
-
-struct spread {
-	size_t n;
-	double min, q1, median, q3, max;
-};
-
-/* Of `n` values, which are sorted; quartiles interpolate between values. */
-struct spread spread_of(double *values, size_t n);
 
 #endif

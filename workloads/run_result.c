@@ -94,7 +94,7 @@ static int add_point(struct result *res, size_t point, double *values,
 	}
 	for (size_t m = 0; code == 0 && m < res->n_metrics; m++)
 		res->spreads[point * res->n_metrics + m] =
-			spread_of(&values[m * w->repetitions], n[m]);
+			stats_spread(&values[m * w->repetitions], n[m]);
 	return code;
 }
 
@@ -146,10 +146,11 @@ const struct spread *result_at(const struct result *res, size_t point,
 
 static json_t *spread_json(const struct metric *m, const struct spread *s)
 {
-	return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f}", "unit",
-			 m->unit ? m->unit : "", "n", (json_int_t)s->n,
+	return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+			 "unit", m->unit ? m->unit : "", "n", (json_int_t)s->n,
 			 "median", s->median, "min", s->min, "q1", s->q1, "q3",
-			 s->q3, "max", s->max);
+			 s->q3, "max", s->max, "ci_low", s->ci_low, "ci_high",
+			 s->ci_high, "ci_level", s->ci_level);
 }
 
 static json_t *point_json(const struct result *res, size_t point)

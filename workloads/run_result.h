@@ -31,6 +31,10 @@ const struct spread *result_at(const struct result *res, size_t point,
 /* {workload, seed, ..., cells: [{axes, n, failed, metrics{}}]}; or NULL. */
 json_t *result_json(const struct result *res);
 
+/* A number for people: four digits, never an exponent for what they meet
+ * here. */
+void result_number(char *buf, size_t n, double v);
+
 /* A table for people, and what in it is real and what emulated. */
 void result_print(const struct result *res, FILE *f);
 

@@ -24,8 +24,7 @@ static char *at(const struct table *t, size_t row, size_t column)
 	return t->text[row * t->columns + column];
 }
 
-/* Four digits, never an exponent for what people meet here. */
-static void number(char *buf, size_t n, double v)
+void result_number(char *buf, size_t n, double v)
 {
 	int before = v != 0 ? (int)floor(log10(fabs(v))) + 1 : 1;
 	int decimals = MAX(0, MIN(3, 4 - MAX(before, 1)));
@@ -38,9 +37,9 @@ static void spread_text(char *buf, size_t n, const struct spread *s)
 {
 	char median[20], min[20], max[20];
 
-	number(median, sizeof(median), s->median);
-	number(min, sizeof(min), s->min);
-	number(max, sizeof(max), s->max);
+	result_number(median, sizeof(median), s->median);
+	result_number(min, sizeof(min), s->min);
+	result_number(max, sizeof(max), s->max);
 	if (!s->n)
 		snprintf(buf, n, "-");
 	else if (s->n == 1 || !strcmp(min, max))

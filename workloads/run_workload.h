@@ -19,6 +19,8 @@
  *	metrics: {name: {path: ...}}    common to run_metric.h
  *	columns: [seconds, hit_ratio]   of the table
  *	plot: [{x: fs.cache_size, y: hit_ratio, series: fs.cache_policy}]
+ *	expect: [{that: hit_ratio > 10}]       run_expect.h
+ *	published: {paper: {...}}
  *
  * A point is one value of each axis; a cell is one run: a point and a
  * repetition. Cells are numbered repetition by repetition, so that slow drift
@@ -84,9 +86,11 @@ struct workload {
 	double time_scale;
 	uint64_t seed;
 	uint64_t cell_timeout_ns;
-	struct conf_list metrics; /* struct metric */
-	struct conf_list columns; /* char * */
-	struct conf_list plots;	  /* struct plot */
+	struct conf_list metrics;   /* struct metric */
+	struct conf_list columns;   /* char * */
+	struct conf_list plots;	    /* struct plot */
+	struct conf_list expects;   /* struct expect, run_expect.h */
+	struct conf_list published; /* struct published */
 	struct axis *axes;
 	size_t n_axes;
 	size_t n_points; /* product of the axes' points */
@@ -128,6 +132,47 @@ int workload_axis(const struct workload *w, const char *name);
 /* The value of axis `axis` at a point. */
 const struct axis_point *workload_at(const struct workload *w, size_t point,
 				     size_t axis);
+
+/* The label of an axis: its index, or -ENOENT. */
+int workload_find_label(const struct workload *w, size_t axis,
+			const char *label);
+/*
+ * The axis that [axis=label] or, with `axis` NULL, [label] is about; "*" is
+ * any label. -ENOENT: there is none; -EINVAL: several have the label.
+ */
+int workload_select(const struct workload *w, const char *axis,
+		    const char *label);
+/* `point`, but with the `value`-th value of axis `axis`. */
+size_t workload_move(const struct workload *w, size_t point, size_t axis,
+		     size_t value);
+/* Does `where` ({axis: label or list of labels}; NULL: anything) let it
+ * through? */
+bool workload_matches(const struct workload *w, size_t point,
+		      const struct conf_node *where);
+/* -EINVAL and its place when it names what is not there. */
+int workload_check_where(const struct workload *w,
+			 const struct conf_node *where, bool lists,
+			 struct err *err);
+/* What an axis is at, or a setting ("fs.cache_size") is, at a point; borrowed;
+ * NULL: the workload does not say. */
+const char *workload_setting(const struct workload *w, size_t point,
+			     const char *name);
+/* May that depend on where axis `axis` is? */
+bool workload_decides(const struct workload *w, size_t axis, const char *name);
+/* "20%" is 0.2, sizes are bytes, durations seconds; -EINVAL. */
+int workload_number(const char *text, double *ret);
+
+/* --- for the parts that read a workload ------------------------------- */
+
+/* run_axes.c */
+int workload_parse_axes(struct workload *w, struct err *err);
+/* Keys that gpemu-run itself gives to the programs. */
+bool workload_is_reserved(const char *key);
+/* -EINVAL with the place of the node's key. */
+int workload_key_error(const struct workload *w, const struct conf_node *node,
+		       struct err *err, const char *what);
+
+/* --- cells ------------------------------------------------------------ */
 
 /* One run, as it will be executed. */
 struct cell {

@@ -135,6 +135,56 @@ need_root()
 	nothing_left
 }
 
+# expects VERDICT TEXT: that line of the verdict, and only once
+expects()
+{
+	[ "$(grep -cFx -- "$1  $2" <<<"$output")" -eq 1 ] || {
+		echo "$output"
+		false
+	}
+}
+
+@test "run: expectations are judged, and one that fails is exit status 1" {
+	cat >>w.yaml <<-'END'
+		expect:
+		  - that: seconds[async] < seconds[sync]
+		  - that: seconds[sync] - seconds[async] == 10 +- 0.5
+		    name: async saves ten seconds
+		    where: {fs.cache_policy: lru}
+		  - {falling: seconds, along: train.loader}
+		  - that: max(seconds[train.loader=*]) == 27 * train.epochs +- 50%
+		published:
+		  paper: {source: a paper, metric: seconds, along: train.loader,
+		          values: {sync: 28, async: 17}, tolerance: 5%, rank: 1}
+	END
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 0 ]
+	expects PASS 'seconds[async] < seconds[sync], lru: 17.50 < 27.50'
+	expects PASS 'seconds[async] < seconds[sync], minio: 17.50 < 27.50'
+	expects PASS 'async saves ten seconds, lru: 10.00 == 10.00 +- 0.500'
+	expects PASS 'seconds falls along train.loader, lru: sync 27.50, async 17.50'
+	expects PASS 'epoch time as published (paper), lru, sync: 27.50, published 28.00 +- 1.400'
+	expects PASS "order of epoch time as published (paper), minio: Spearman's rho 1.000 >= 1, of 2 values"
+	[[ $output == *"13 of 13 checks passed"* ]]
+	# an edited expectation is judged without a new run
+	: >standin.log
+	sed -i 's/seconds\[async\] < /seconds[async] > /' w.yaml
+	run --separate-stderr gpemu_run --json s.json w.yaml
+	[ "$status" -eq 1 ]
+	expects FAIL 'seconds[async] > seconds[sync], lru: 17.50 > 27.50'
+	[[ $output == *"11 of 13 checks passed"* ]]
+	[ ! -s standin.log ]
+	[ "$(grep -c '"pass": false' s.json)" -eq 2 ]
+	grep -q 'FAIL' results/small/table.txt
+}
+
+@test "run: an expectation on a cell that failed fails" {
+	echo 'expect: [{that: "seconds[async] < seconds[sync]"}]' >>w.yaml
+	FAIL_LOADER=async run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+	expects FAIL 'seconds[async] < seconds[sync], lru: no value of seconds'
+}
+
 @test "run: the summary as JSON" {
 	gpemu_run --json - w.yaml >summary.json
 	python3 - <<-'END'

@@ -13,6 +13,10 @@
 	"question: Why?\n" \
 	"dataset: {dataset: imagenette}\n"
 
+#define AXES                                                           \
+	HEAD "axes: {fs.a: [10%, 20%], fs.b: [20%, 40%], n: [{label: " \
+	     "slow}]}\n"
+
 static const char *const GOOD = HEAD
 	"base:\n"
 	"  fs: {storage: hdd, cache_size: 10%}\n"
@@ -27,6 +31,13 @@ static const char *const GOOD = HEAD
 	"metrics:\n"
 	"  io: {path: totals.bytes, per: totals.seconds, scale: 2}\n"
 	"columns: [seconds, io]\n"
+	"expect:\n"
+	"  - that: io[lru] / io[minio] == 1.5 +- 10%\n"
+	"    where: {node: [small, plain]}\n"
+	"  - {rising: seconds, along: fs.cache_policy, slack: 2%}\n"
+	"published:\n"
+	"  them: {source: a paper, metric: io, along: node, rank: .9,\n"
+	"         values: {small: 3, plain: 4}, tolerance: 5%}\n"
 	"plot:\n"
 	"  - {x: fs.cache_policy, y: io, series: node}\n"
 	"  - {x: node, y: seconds, where: {fs.cache_policy: lru}}\n";
@@ -202,6 +213,39 @@ static void errors_say_where(void **state)
 		{ HEAD "axes: {fs.a: [1]}\n"
 		       "plot: [{x: fs.a, y: au, kind: pie}]\n",
 		  "w.yaml:5:31: kind is lines or bars" },
+		{ AXES "expect: [{where: {fs.a: 1}}]\n",
+		  "w.yaml:5:10: one of that, rising, falling" },
+		{ AXES "expect:\n- that: au <\n",
+		  "w.yaml:6:13: a number, a name or ( is expected here" },
+		{ AXES "expect:\n- that: 'au < x'\n",
+		  "w.yaml:6:15: no metric, axis or setting 'x'" },
+		{ AXES "expect:\n- that: au * 3\n",
+		  "w.yaml:6:9: this compares nothing: a < b, or a == b +- "
+		  "5%" },
+		{ AXES "expect:\n- that: au[small] < 5\n",
+		  "w.yaml:6:12: no axis has 'small'" },
+		{ AXES "expect:\n- that: au[20%] < 5\n",
+		  "w.yaml:6:12: several axes have '20%': write AXIS=20%" },
+		{ AXES "expect:\n- that: au[fs.c=20%] < 5\n",
+		  "w.yaml:6:12: no axis 'fs.c'" },
+		{ AXES "expect:\n- that: au < n\n",
+		  "w.yaml:6:14: 'slow' of n is not a number" },
+		{ AXES "expect:\n- that: au < published.x\n",
+		  "w.yaml:6:14: nothing published is called 'x'" },
+		{ AXES "expect:\n- {rising: au}\n",
+		  "w.yaml:6:3: rising needs 'along', an axis" },
+		{ AXES "expect:\n- {rising: au, along: fs.b, of: [20%, 3]}\n",
+		  "w.yaml:6:39: axis 'fs.b' has no '3'" },
+		{ AXES "expect:\n- {rising: au, along: fs.b, slack: big}\n",
+		  "w.yaml:6:36: 'big' is not a number, or a number with %" },
+		{ AXES "expect:\n- {that: au < 3, where: {fs.b: [20%, 3]}}\n",
+		  "w.yaml:6:38: not a value of axis 'fs.b'" },
+		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
+		       "values: {3: 1}}\n",
+		  "w.yaml:6:53: axis 'fs.b' has no '3'" },
+		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
+		       "values: {20%: x}}\n",
+		  "w.yaml:6:58: a published value is a number" },
 		{ HEAD "axes: {fs.a: [1]}\n"
 		       "plot:\n- {x: fs.a, y: au}\n- {x: fs.a, y: au}\n",
 		  "w.yaml:7:3: a second plot called 'au-by-fs_a': give it a "
@@ -272,6 +316,40 @@ static void programs_are_asked_about_their_keys(void **state)
 	workload_free(&w);
 }
 
+/* --- points ----------------------------------------------------------- */
+
+static void a_setting_is_known_at_a_point(void **state)
+{
+	struct workload w;
+	double v;
+
+	(void)state;
+	load_good(&w);
+	assert_string_equal(workload_setting(&w, 2, "fs.cache_policy"),
+			    "minio");
+	assert_string_equal(workload_setting(&w, 2, "fs.cache_size"), "20%");
+	assert_string_equal(workload_setting(&w, 3, "fs.cache_size"), "10%");
+	assert_string_equal(workload_setting(&w, 3, "train.epochs"), "3");
+	assert_string_equal(workload_setting(&w, 3, "node"), "plain");
+	assert_null(workload_setting(&w, 3, "train.workers"));
+	assert_true(workload_decides(&w, 1, "fs.cache_size"));
+	assert_false(workload_decides(&w, 0, "fs.cache_size"));
+	assert_false(workload_decides(&w, 1, "train.epochs"));
+	assert_int_equal(workload_move(&w, 3, 0, 2), 5);
+	assert_int_equal(workload_move(&w, 3, 1, 0), 2);
+	assert_int_equal(workload_select(&w, NULL, "lru"), 0);
+	assert_int_equal(workload_select(&w, "node", "*"), 1);
+	assert_int_equal(workload_select(&w, "node", "lru"), -ENOENT);
+	assert_int_equal(workload_number("20%", &v), 0);
+	assert_true(v == .2);
+	assert_int_equal(workload_number("4K", &v), 0);
+	assert_true(v == 4096);
+	assert_int_equal(workload_number("5ms", &v), 0);
+	assert_true(v == .005);
+	assert_int_equal(workload_number("lru", &v), -EINVAL);
+	workload_free(&w);
+}
+
 /* --- metrics ---------------------------------------------------------- */
 
 static const char *const RECORD =
@@ -337,20 +415,6 @@ static void what_is_not_a_path_is_refused(void **state)
 		assert_int_equal(metric_check_path(bad[i], NULL), -EINVAL);
 }
 
-static void spread_has_quartiles(void **state)
-{
-	double v[] = { 4, 1, 3, 2 };
-	struct spread s = spread_of(v, 4);
-
-	(void)state;
-	assert_int_equal(s.n, 4);
-	assert_true(s.min == 1 && s.max == 4 && s.median == 2.5);
-	assert_true(s.q1 == 1.75 && s.q3 == 3.25);
-	s = spread_of(v, 1);
-	assert_true(s.min == 1 && s.q3 == 1 && s.median == 1);
-	assert_int_equal(spread_of(v, 0).n, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,9 +424,9 @@ int main(void)
 		cmocka_unit_test(errors_say_where),
 		cmocka_unit_test(any_prefix_is_survived),
 		cmocka_unit_test(programs_are_asked_about_their_keys),
+		cmocka_unit_test(a_setting_is_known_at_a_point),
 		cmocka_unit_test(a_path_names_values),
 		cmocka_unit_test(what_is_not_a_path_is_refused),
-		cmocka_unit_test(spread_has_quartiles),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An expectation is judged once for each combination of the axes that it
+ * depends on: those that a name in it leaves open. A point is asked when it is
+ * the first that `where` lets through with its combination.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "workloads/run_expect.h"
+
+/* One expectation at work. */
+struct judge {
+	const struct result *res;
+	const struct workload *w;
+	const struct conf_node *where;
+	bool *depends; /* by axis */
+	size_t point;
+	struct verdicts *v;
+};
+
+/* --- verdicts --------------------------------------------------------- */
+
+void verdicts_fini(struct verdicts *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		free(v->items[i].check);
+		free(v->items[i].at);
+		free(v->items[i].numbers);
+	}
+	free(v->items);
+	*v = (struct verdicts){ 0 };
+}
+
+/* Labels of the axes that tell this verdict from its siblings. */
+static char *place(const struct judge *j)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	const char *between = "";
+
+	for (size_t a = 0; f && a < j->w->n_axes; a++)
+		if (j->depends[a] && j->w->axes[a].n_points > 1) {
+			fprintf(f, "%s%s", between,
+				workload_at(j->w, j->point, a)->label);
+			between = ", ";
+		}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* Takes `numbers`. */
+static int add(const struct judge *j, const char *check, bool pass,
+	       char *numbers)
+{
+	struct verdicts *v = j->v;
+	struct verdict *grown = realloc(v->items, (v->n + 1) * sizeof(*grown));
+
+	if (!grown) {
+		free(numbers);
+		return -ENOMEM;
+	}
+	v->items = grown;
+	v->items[v->n] = (struct verdict){ .check = strdup(check),
+					   .at = place(j),
+					   .numbers = numbers,
+					   .pass = pass };
+	v->n_failed += !pass;
+	v->n++;
+	return grown[v->n - 1].check && grown[v->n - 1].at && numbers ? 0
+								      : -ENOMEM;
+}
+
+__attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : text;
+}
+
+/* --- which points ----------------------------------------------------- */
+
+static bool same_combination(const struct judge *j, size_t a, size_t b)
+{
+	for (size_t i = 0; i < j->w->n_axes; i++)
+		if (j->depends[i] &&
+		    workload_at(j->w, a, i) != workload_at(j->w, b, i))
+			return false;
+	return true;
+}
+
+static bool is_asked(const struct judge *j, size_t point)
+{
+	if (!workload_matches(j->w, point, j->where))
+		return false;
+	for (size_t i = 0; i < point; i++)
+		if (workload_matches(j->w, i, j->where) &&
+		    same_combination(j, i, point))
+			return false;
+	return true;
+}
+
+static int judge_init(struct judge *j, const struct result *res,
+		      const struct conf_node *where, struct verdicts *v)
+{
+	*j = (struct judge){
+		.res = res, .w = res->r->w, .where = where, .v = v
+	};
+	j->depends = calloc(j->w->n_axes + 1, sizeof(*j->depends));
+	return j->depends ? 0 : -ENOMEM;
+}
+
+/* --- that ------------------------------------------------------------- */
+
+static int mark(void *ctx, const struct expr_ref *ref, struct err *err)
+{
+	struct judge *j = ctx;
+	const struct workload *w = j->w;
+	bool measured = metric_find(&w->metrics, ref->name) ||
+			!strncmp(ref->name, "published.", 10);
+
+	(void)err;
+	for (size_t a = 0; a < w->n_axes; a++) {
+		bool open = measured || workload_decides(w, a, ref->name);
+
+		for (size_t i = 0; i < ref->n_selects; i++)
+			if (workload_select(w, ref->selects[i].axis,
+					    ref->selects[i].label) == (int)a)
+				open = false;
+		j->depends[a] = j->depends[a] || open;
+	}
+	return 0;
+}
+
+static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
+{
+	struct judge *j = ctx;
+	const struct workload *w = j->w;
+	const struct metric *m = metric_find(&w->metrics, ref->name);
+	size_t point = j->point;
+	const struct spread *s;
+
+	for (size_t k = 0; k < ref->n_selects; k++) {
+		const struct expr_select *sel = &ref->selects[k];
+		size_t a = (size_t)workload_select(w, sel->axis, sel->label);
+		bool star = !strcmp(sel->label, "*");
+
+		if (star && i >= w->axes[a].n_points)
+			return -ERANGE;
+		point = workload_move(
+			w, point, a,
+			star ? i
+			     : (size_t)workload_find_label(w, a, sel->label));
+	}
+	if (m) {
+		s = result_at(j->res, point, m);
+		*ret = s->median;
+		return s->n ? 0 : -ENOENT;
+	}
+	if (!strncmp(ref->name, "published.", 10))
+		return published_at(w, published_find(w, ref->name + 10), point,
+				    ret);
+	return workload_number(workload_setting(w, point, ref->name), ret);
+}
+
+static char *sides_text(const struct expr_result *r)
+{
+	char *text = NULL;
+	char number[24];
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	for (size_t i = 0; f && i < r->n_sides; i++) {
+		result_number(number, sizeof(number), r->side[i]);
+		fprintf(f, "%s%s%s%s", i ? " " : "", i ? r->op[i] : "",
+			i ? " " : "", number);
+	}
+	result_number(number, sizeof(number), r->tolerance);
+	if (f && r->tolerance > 0)
+		fprintf(f, " +- %s", number);
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static int judge_that(struct judge *j, const struct expect *e)
+{
+	const char *check = e->name ? e->name : e->that;
+	struct expr_result r;
+	const char *missing = NULL;
+	int code = expr_each(e->expr, mark, j, NULL);
+
+	for (size_t i = 0; code == 0 && i < j->w->n_points; i++) {
+		if (!is_asked(j, i))
+			continue;
+		j->point = i;
+		code = expr_eval(e->expr, value, j, &r, &missing);
+		if (code == -ENOENT)
+			code = add(j, check, false,
+				   text_of("no value of %s", missing));
+		else if (code == -EDOM)
+			code = add(j, check, false,
+				   text_of("the result is not a number"));
+		else if (code == 0)
+			code = add(j, check, r.holds, sides_text(&r));
+	}
+	return code;
+}
+
+/* --- rising, falling -------------------------------------------------- */
+
+/* Is the step from `a` to `b` in the right direction, or small enough? */
+static bool step_holds(const struct expect *e, double a, double b)
+{
+	double slack = e->slack.relative ? e->slack.value * fabs(a)
+					 : e->slack.value;
+	double wrong = e->rising ? a - b : b - a;
+
+	/* without slack each step must be strict */
+	return e->slack.given ? wrong <= slack : wrong < 0;
+}
+
+static char *walk(const struct judge *j, const struct expect *e, size_t axis,
+		  bool *ret_pass)
+{
+	const struct axis *a = &j->w->axes[axis];
+	const struct metric *m =
+		metric_find(&j->w->metrics, e->rising ? e->rising : e->falling);
+	size_t steps = e->of.n ? e->of.n : a->n_points, n;
+	char *text = NULL, number[24];
+	FILE *f = open_memstream(&text, &n);
+	double last = NAN;
+
+	*ret_pass = f != NULL;
+	for (size_t i = 0; f && i < steps; i++) {
+		size_t k =
+			e->of.n ? (size_t)workload_find_label(
+					  j->w, axis, ((char **)e->of.items)[i])
+				: i;
+		const struct spread *s = result_at(
+			j->res, workload_move(j->w, j->point, axis, k), m);
+
+		result_number(number, sizeof(number), s->median);
+		fprintf(f, "%s%s %s", i ? ", " : "", a->points[k].label,
+			s->n ? number : "(no value)");
+		*ret_pass = *ret_pass && s->n &&
+			    (i == 0 || step_holds(e, last, s->median));
+		last = s->median;
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static int judge_order(struct judge *j, const struct expect *e)
+{
+	size_t axis = (size_t)workload_axis(j->w, e->along);
+	_cleanup_free_ char *check =
+		e->name ? strdup(e->name)
+			: text_of("%s %s along %s",
+				  e->rising ? e->rising : e->falling,
+				  e->rising ? "rises" : "falls", e->along);
+	int code = check ? 0 : -ENOMEM;
+
+	for (size_t a = 0; a < j->w->n_axes; a++)
+		j->depends[a] = a != axis;
+	for (size_t i = 0; code == 0 && i < j->w->n_points; i++) {
+		bool pass;
+
+		if (!is_asked(j, i))
+			continue;
+		j->point = i;
+		char *numbers = walk(j, e, axis, &pass);
+
+		code = add(j, check, pass, numbers);
+	}
+	return code;
+}
+
+/* --- published -------------------------------------------------------- */
+
+static int judge_value(struct judge *j, const struct published *p,
+		       const struct metric *m, const char *check)
+{
+	const struct spread *s = result_at(j->res, j->point, m);
+	char ours[24], theirs[24], slack[24];
+	double wanted, t = p->tolerance.value;
+
+	if (published_at(j->w, p, j->point, &wanted) < 0)
+		return 0;
+	if (!s->n)
+		return add(j, check, false, text_of("no value of %s", m->name));
+	if (p->tolerance.relative)
+		t *= fabs(wanted);
+	result_number(ours, sizeof(ours), s->median);
+	result_number(theirs, sizeof(theirs), wanted);
+	result_number(slack, sizeof(slack), t);
+	return add(j, check, fabs(s->median - wanted) <= t,
+		   text_of("%s, published %s +- %s", ours, theirs, slack));
+}
+
+/* Ours and theirs in the same order, for one combination of other axes. */
+static int judge_rank(struct judge *j, const struct published *p,
+		      const struct metric *m, const char *check)
+{
+	size_t axis = (size_t)workload_axis(j->w, p->along);
+	size_t n_labels = j->w->axes[axis].n_points, n = 0;
+	_cleanup_free_ double *ours = calloc(n_labels, sizeof(*ours));
+	_cleanup_free_ double *theirs = calloc(n_labels, sizeof(*theirs));
+	double rho;
+
+	for (size_t i = 0; ours && theirs && i < n_labels; i++) {
+		size_t at = workload_move(j->w, j->point, axis, i);
+		const struct spread *s = result_at(j->res, at, m);
+
+		if (!s->n || published_at(j->w, p, at, &theirs[n]) < 0)
+			continue;
+		ours[n++] = s->median;
+	}
+	if (!ours || !theirs)
+		return -ENOMEM;
+	rho = stats_spearman(ours, theirs, n);
+	if (isnan(rho))
+		return add(j, check, false, text_of("too few values"));
+	return add(j, check, rho >= p->rank,
+		   text_of("Spearman's rho %.3f >= %.3g, of %zu values", rho,
+			   p->rank, n));
+}
+
+static int judge_published(struct judge *j, const struct published *p)
+{
+	const struct metric *m = metric_find(&j->w->metrics, p->metric);
+	size_t axis = (size_t)workload_axis(j->w, p->along);
+	_cleanup_free_ char *values = text_of(
+		"%s as published (%s)", m->label ? m->label : m->name, p->name);
+	_cleanup_free_ char *order = text_of("order of %s as published (%s)",
+					     m->label ? m->label : m->name,
+					     p->name);
+	int code = values && order ? 0 : -ENOMEM;
+
+	for (size_t pass = 0; pass < 2; pass++) {
+		if (pass == 0 ? !p->tolerance.given : p->rank == 0)
+			continue;
+		for (size_t a = 0; a < j->w->n_axes; a++)
+			j->depends[a] = pass == 0 || a != axis;
+		for (size_t i = 0; code == 0 && i < j->w->n_points; i++) {
+			if (!is_asked(j, i))
+				continue;
+			j->point = i;
+			code = pass == 0 ? judge_value(j, p, m, values)
+					 : judge_rank(j, p, m, order);
+		}
+	}
+	return code;
+}
+
+/* --- all -------------------------------------------------------------- */
+
+int verdicts_init(struct verdicts *v, const struct result *res, struct err *err)
+{
+	const struct expect *e = res->r->w->expects.items;
+	const struct published *p = res->r->w->published.items;
+	struct judge j;
+	int code = 0;
+
+	*v = (struct verdicts){ 0 };
+	for (size_t i = 0; code == 0 && i < res->r->w->expects.n; i++) {
+		code = judge_init(&j, res, e[i].where, v);
+		if (code == 0)
+			code = e[i].that ? judge_that(&j, &e[i])
+					 : judge_order(&j, &e[i]);
+		free(j.depends);
+	}
+	for (size_t i = 0; code == 0 && i < res->r->w->published.n; i++) {
+		code = judge_init(&j, res, p[i].where, v);
+		if (code == 0)
+			code = judge_published(&j, &p[i]);
+		free(j.depends);
+	}
+	return code < 0 ? err_set(err, code, "out of memory") : 0;
+}
+
+void verdicts_print(const struct verdicts *v, FILE *f)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		const struct verdict *one = &v->items[i];
+
+		fprintf(f, "%s  %s%s%s: %s\n", one->pass ? "PASS" : "FAIL",
+			one->check, one->at[0] ? ", " : "", one->at,
+			one->numbers);
+	}
+	if (v->n)
+		fprintf(f, "%zu of %zu checks passed\n", v->n - v->n_failed,
+			v->n);
+}
+
+json_t *verdicts_json(const struct verdicts *v)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; j && i < v->n; i++)
+		json_array_append_new(
+			j, json_pack("{s:s, s:s, s:s, s:b}", "check",
+				     v->items[i].check, "at", v->items[i].at,
+				     "numbers", v->items[i].numbers, "pass",
+				     v->items[i].pass));
+	return j;
+}
