@@ -14,7 +14,9 @@
 #include "workloads/run_cell.h"
 #include "workloads/run_dataset.h"
 #include "workloads/run_expect.h"
+#include "workloads/run_loop.h"
 #include "workloads/run_plot.h"
+#include "workloads/run_profiles.h"
 #include "workloads/run_result.h"
 
 struct options {
@@ -66,102 +68,6 @@ static const struct cli_program program = {
 	.fields = fields,
 };
 
-/* --- cells ------------------------------------------------------------ */
-
-struct tally {
-	size_t n_kept, n_done, n_failed;
-};
-
-static bool has_record(const struct runner *r, const struct cell *cell)
-{
-	json_auto_t *record = cell_record(r, cell);
-
-	return record != NULL;
-}
-
-/* Cells that have to run, by index; *ret_todo is malloc'ed. */
-static int list_todo(const struct runner *r, bool fresh, size_t **ret_todo,
-		     size_t *ret_n)
-{
-	size_t n_cells = workload_n_cells(r->w);
-	_cleanup_free_ size_t *todo = calloc(n_cells, sizeof(*todo));
-
-	*ret_n = 0;
-	if (!todo)
-		return -ENOMEM;
-	for (size_t i = 0; i < n_cells; i++) {
-		struct cell cell;
-
-		if (workload_cell(r->w, i, r->mounted, &cell) < 0)
-			return -ENOMEM;
-		if (fresh || !has_record(r, &cell))
-			todo[(*ret_n)++] = i;
-		cell_free(&cell);
-	}
-	*ret_todo = TAKE_PTR(todo);
-	return 0;
-}
-
-/* One cell with its line; 0 also when it failed. */
-static int run_one(struct runner *r, size_t index, struct progress *bar,
-		   size_t position, struct tally *tally)
-{
-	char label[90], took[UNITS_TEXT];
-	uint64_t start = tick_wall();
-	struct err err = { 0 };
-	struct cell cell;
-	int code = workload_cell(r->w, index, r->mounted, &cell);
-
-	if (code < 0)
-		return code;
-	workload_label(r->w, cell.point, label, sizeof(label));
-	progress_update(bar, position, label);
-	code = cell_run(r, &cell, &err);
-	if (code == -EIO) {
-		progress_end(bar);
-		log_error("cell %s failed: %s", cell.id, err.text);
-		tally->n_failed++;
-		code = 0;
-	} else if (code == 0) {
-		tally->n_done++;
-		if (!bar->shown)
-			fprintf(stderr,
-				"cell %zu of %" PRIu64
-				"  %s, repetition %zu: %s\n",
-				position + 1, bar->total, label,
-				cell.repetition + 1,
-				units_human_duration(
-					(double)(tick_wall() - start), took));
-	}
-	if (code < 0 && !r->stop.signal)
-		log_error("%s", err.text);
-	cell_free(&cell);
-	return code;
-}
-
-static int run_cells(struct runner *r, const struct options *o,
-		     enum progress_mode mode, struct tally *tally)
-{
-	_cleanup_free_ size_t *todo = NULL;
-	struct progress bar;
-	size_t n = 0;
-	int code = list_todo(r, o->fresh, &todo, &n);
-
-	if (code < 0)
-		return code;
-	tally->n_kept = workload_n_cells(r->w) - n;
-	if (tally->n_kept)
-		fprintf(stderr,
-			"gpemu-run: %zu of %zu cells have their record in "
-			"%s\n",
-			tally->n_kept, workload_n_cells(r->w), r->out);
-	progress_init(&bar, "cells", n, mode);
-	for (size_t i = 0; code == 0 && i < n; i++)
-		code = run_one(r, todo[i], &bar, i, tally);
-	progress_end(&bar);
-	return code;
-}
-
 /* --- steps ------------------------------------------------------------ */
 
 static int load(const char *path, const struct options *o, struct workload *w,
@@ -210,7 +116,6 @@ static int dry_run(struct runner *r, const struct options *o)
 	r->mounted = !o->no_mount;
 	printf("%s: %zu points, %" PRIu64 " repetitions, %zu cells\n",
 	       r->w->name, r->w->n_points, r->w->repetitions, n);
-	printf("dataset: %s\n", r->data);
 	for (size_t i = 0; code == 0 && i < n; i++) {
 		struct cell cell;
 
@@ -311,12 +216,18 @@ static int report(struct runner *r, const struct options *o, bool *ret_failed,
 	return code;
 }
 
-static int prepare(struct runner *r, const struct options *o, struct err *err)
+static int prepare(struct workload *w, struct runner *r,
+		   const struct options *o, struct err *err)
 {
-	int code = workload_check(r->w, runner_check, r, err);
+	json_auto_t *defaults = NULL;
+	int code = workload_check(w, runner_check, r, err);
 
 	if (code == 0)
-		code = dataset_locate(r, o->data_dir, err);
+		code = runner_defaults(r, &defaults, err);
+	if (code == 0)
+		code = profiles_collect(w, defaults, err);
+	if (code == 0)
+		code = dataset_init(r, o->data_dir, err);
 	return code;
 }
 
@@ -331,7 +242,7 @@ static int execute(struct runner *r, const struct options *o,
 	if (code == 0)
 		code = choose_mount(r, o, err);
 	if (code == 0)
-		code = run_cells(r, o, mode, &tally);
+		code = loop_run(r, o->fresh, mode, &tally);
 	/* what was measured before an interruption is there for next time */
 	if (code == 0)
 		code = report(r, o, ret_failed, err);
@@ -362,7 +273,7 @@ int main(int argc, char **argv)
 	if (code == 0)
 		code = runner_init(&r, &w, o.bin_dir, o.output, &err);
 	if (code == 0)
-		code = prepare(&r, &o, &err);
+		code = prepare(&w, &r, &o, &err);
 	if (code == 0)
 		code = o.dry_run ? dry_run(&r, &o)
 				 : execute(&r, &o, mode, &failed, &err);

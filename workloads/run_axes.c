@@ -29,7 +29,53 @@ bool workload_is_reserved(const char *key)
 	return false;
 }
 
-/* "fs.cache_policy" at `node` -> gpemu-fs, cache_policy. */
+static const char *const prefixes[] = {
+	[RUN_FS] = "fs.",     [RUN_TRAIN] = "train.", [RUN_DATA] = "dataset.",
+	[RUN_EXEC] = "exec.", [RUN_ENV] = "env.",
+};
+
+/* Is there a mount (fs, dataset) or job (the others) of that name? */
+static bool has_target(const struct workload *w, const struct setting *s)
+{
+	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+	size_t n = mount ? w->mounts.n : w->jobs.n;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = mount ? m[i].name : j[i].name;
+
+		if (strlen(name) == s->n_target &&
+		    !strncmp(name, s->target, s->n_target))
+			return true;
+	}
+	return !s->n_target;
+}
+
+/* "fs.K" or "NAME.fs.K": whose key it is; false: nobody's. */
+static bool split_key(const char *key, struct setting *ret)
+{
+	const char *at = key;
+
+	for (int once = 0; at && once < 2; once++) {
+		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+			size_t n = strlen(prefixes[i]);
+
+			if (strncmp(at, prefixes[i], n) || !at[n])
+				continue;
+			ret->program = (enum run_program)i;
+			ret->key = at + n;
+			ret->target = key;
+			ret->n_target = at > key ? (size_t)(at - key) - 1 : 0;
+			return true;
+		}
+		at = strchr(at, '.');
+		at = at ? at + 1 : NULL;
+	}
+	return false;
+}
+
+/* The key at `node`. */
 static int parse_setting(const struct workload *w, const struct conf_node *node,
 			 const struct conf_node *value, struct setting *ret,
 			 struct err *err)
@@ -37,19 +83,15 @@ static int parse_setting(const struct workload *w, const struct conf_node *node,
 	*ret = (struct setting){ .value = value,
 				 .line = node->key_line,
 				 .column = node->key_column };
-	if (!strncmp(node->key, "fs.", 3)) {
-		ret->program = RUN_FS;
-		ret->key = node->key + 3;
-	} else if (!strncmp(node->key, "train.", 6)) {
-		ret->program = RUN_TRAIN;
-		ret->key = node->key + 6;
-	} else {
+	if (!split_key(node->key, ret))
 		return workload_key_error(
 			w, node, err,
-			"a key of a program starts with fs. or "
-			"train.");
-	}
-	if (workload_is_reserved(ret->key))
+			"a key starts with fs. train. dataset. exec. or env., "
+			"perhaps after the name of a mount or job");
+	if (!has_target(w, ret))
+		return workload_key_error(w, node, err,
+					  "no mount or job of that name");
+	if (ret->program <= RUN_TRAIN && workload_is_reserved(ret->key))
 		return workload_key_error(w, node, err,
 					  "gpemu-run itself sets this");
 	return 0;
@@ -96,32 +138,92 @@ static int parse_point(const struct workload *w, const struct conf_node *axis,
 	return r;
 }
 
+static int check_twice(const struct workload *w, const struct axis *axis,
+		       const struct conf_node *node, size_t i, struct err *err)
+{
+	for (size_t j = 0; j < i; j++)
+		if (!strcmp(axis->points[j].label, axis->points[i].label))
+			return conf_node_error(node, w->path, err, "'%s' twice",
+					       axis->points[i].label);
+	return 0;
+}
+
+/* zip: {KEY: [a, b], KEY: [c, d]}: point "a/c" sets both keys. */
+static int parse_zip_point(const struct workload *w,
+			   const struct conf_node *zip, size_t i,
+			   struct axis_point *point, struct err *err)
+{
+	size_t n = 1;
+	char *to;
+	int r = 0;
+
+	for (size_t k = 0; k < zip->n; k++)
+		n += strlen(zip->items[k]->items[i]->value) + 1;
+	point->made_label = to = calloc(1, n);
+	point->label = to;
+	point->settings = calloc(zip->n, sizeof(*point->settings));
+	if (!to || !point->settings)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t k = 0; r == 0 && k < zip->n; k++) {
+		const struct conf_node *value = zip->items[k]->items[i];
+
+		to = stpcpy(k ? stpcpy(to, "/") : to, value->value);
+		r = add_setting(w, zip->items[k], value, point, err);
+	}
+	return r;
+}
+
+static int check_zip(const struct workload *w, const struct conf_node *zip,
+		     struct err *err)
+{
+	for (size_t k = 0; k < zip->n; k++) {
+		const struct conf_node *list = zip->items[k];
+
+		if (list->kind != CONF_KIND_SEQUENCE || !list->n ||
+		    list->n != zip->items[0]->n)
+			return conf_node_error(list, w->path, err,
+					       "zip takes lists of one "
+					       "length");
+		for (size_t i = 0; i < list->n; i++)
+			if (list->items[i]->kind != CONF_KIND_SCALAR)
+				return conf_node_error(list->items[i], w->path,
+						       err, "not a value");
+	}
+	return 0;
+}
+
 static int parse_axis(const struct workload *w, const struct conf_node *node,
 		      struct axis *axis, struct err *err)
 {
+	const struct conf_node *zip = conf_node_get(node, "zip"), *list = node;
+	int r = 0;
+
 	axis->name = node->key;
-	if (node->kind != CONF_KIND_SEQUENCE || !node->n)
-		return conf_node_error(node, w->path, err,
-				       "axis '%s' must be a list of values",
-				       node->key);
-	axis->points = calloc(node->n, sizeof(*axis->points));
+	if (zip && zip->kind == CONF_KIND_MAPPING && zip->n && node->n == 1) {
+		r = check_zip(w, zip, err);
+		list = zip->items[0];
+	} else if (node->kind != CONF_KIND_SEQUENCE || !node->n) {
+		r = conf_node_error(node, w->path, err,
+				    "axis '%s' must be a list of values, or "
+				    "zip: {KEY: LIST, ...}",
+				    node->key);
+	}
+	if (r < 0)
+		return r;
+	axis->points = calloc(list->n, sizeof(*axis->points));
 	if (!axis->points)
 		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < node->n; i++) {
-		int r;
+	for (size_t i = 0; r == 0 && i < list->n; i++) {
+		struct axis_point *point = &axis->points[i];
 
 		axis->n_points = i + 1;
-		r = parse_point(w, node, node->items[i], &axis->points[i], err);
-		if (r < 0)
-			return r;
-		for (size_t j = 0; j < i; j++)
-			if (!strcmp(axis->points[j].label,
-				    axis->points[i].label))
-				return conf_node_error(node->items[i], w->path,
-						       err, "'%s' twice",
-						       axis->points[i].label);
+		r = list == node
+			    ? parse_point(w, node, list->items[i], point, err)
+			    : parse_zip_point(w, zip, i, point, err);
+		if (r == 0)
+			r = check_twice(w, axis, list->items[i], i, err);
 	}
-	return 0;
+	return r;
 }
 
 static bool axis_sets(const struct axis *axis, const struct setting *s)
@@ -131,7 +233,10 @@ static bool axis_sets(const struct axis *axis, const struct setting *s)
 
 		for (size_t k = 0; k < p->n_settings; k++)
 			if (p->settings[k].program == s->program &&
-			    !strcmp(p->settings[k].key, s->key))
+			    !strcmp(p->settings[k].key, s->key) &&
+			    p->settings[k].n_target == s->n_target &&
+			    !strncmp(p->settings[k].target, s->target,
+				     s->n_target))
 				return true;
 	}
 	return false;

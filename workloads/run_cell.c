@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -12,6 +11,8 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "workloads/run_cell_private.h"
+#include "workloads/run_dataset.h"
 
 /* arbitrary: a million files are scanned in a few seconds */
 #define MOUNT_TIMEOUT_NS (60 * NS_PER_S)
@@ -19,125 +20,88 @@
  */
 #define GRACE_NS (10 * NS_PER_S)
 
-enum { MAX_ARGS = 20, N_COMMANDS = 2 };
-
-/* A command line; owns its strings. */
-struct command {
-	char *argv[MAX_ARGS + 1];
-	size_t n;
-};
-
-/* A run on its way; `mnt` is where gpemu-train finds the data. */
-struct run {
-	struct runner *r;
-	const struct cell *cell;
-	struct command fs, train;
-	char *mnt;
-	char *record; /* what gpemu-train writes */
-	int log_fd;
-	struct child fs_child;
-	int exit_status; /* of gpemu-train; -1: it never ran */
-	json_t *mount;	 /* statistics, or NULL */
-};
-
 /* --- commands --------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static int arg(struct command *c,
-						     const char *fmt, ...)
+static int init_mount(struct run *run, size_t i, struct err *err)
 {
-	va_list ap;
-	int n;
+	const struct cell *cell = run->cell;
+	struct run_mount *m = &run->mounts[i];
+	int code =
+		dataset_path(run->r, cell->mounts[i].dataset, &m->folder, err);
 
-	va_start(ap, fmt);
-	n = c->n < MAX_ARGS ? vasprintf(&c->argv[c->n], fmt, ap) : -1;
-	va_end(ap);
-	if (n < 0) {
-		c->argv[c->n] = NULL;
+	m->child.pidfd = -1;
+	if (code < 0)
+		return code;
+	if (!run->r->mounted)
+		code = asprintf(&m->mnt, "%s", m->folder);
+	else if (cell->n_mounts == 1)
+		code = asprintf(&m->mnt, "%s/mnt", run->r->scratch);
+	else
+		code = asprintf(&m->mnt, "%s/mnt-%s", run->r->scratch,
+				cell->mounts[i].name);
+	if (code < 0)
 		return -ENOMEM;
-	}
-	c->n++;
-	return 0;
+	return command_mount(&m->command, run->r, cell, i, m->mnt, err);
 }
 
-static void command_fini(struct command *c)
+static int init_job(struct run *run, size_t i, struct err *err)
 {
-	for (size_t i = 0; i < c->n; i++)
-		free(c->argv[i]);
+	const struct cell_job *spec = &run->cell->jobs[i];
+	struct run_job *job = &run->jobs[i];
+
+	job->child.pidfd = -1;
+	job->exit_status = -1;
+	if (asprintf(&job->record, "%s/record-%s.json", run->r->scratch,
+		     spec->name) < 0)
+		return -ENOMEM;
+	return command_job(&job->command, run->r, run->cell, i,
+			   run->mounts[spec->mount].mnt, job->record, err);
 }
 
-static json_t *command_json(const struct command *c)
+static int run_init(struct run *run, struct runner *r, const struct cell *cell,
+		    struct err *err)
 {
-	json_t *j = json_array();
+	int code = 0;
 
-	for (size_t i = 0; i < c->n; i++)
-		json_array_append_new(j, json_string(c->argv[i]));
-	return j;
-}
-
-/* The part that both programs share: PROGRAM --config FILE --seed --time-scale
- */
-static int command_start(struct run *run, struct command *c,
-			 enum run_program program, const char *suffix)
-{
-	const struct runner *r = run->r;
-	_cleanup_free_ char *path = runner_program(r, program);
-	_cleanup_free_ char *config =
-		runner_path(r, "configs", run->cell->id, suffix);
-
-	if (!path || !config || arg(c, "%s", path) < 0 ||
-	    arg(c, "--config") < 0 || arg(c, "%s", config) < 0 ||
-	    arg(c, "--seed") < 0 || arg(c, "%" PRIu64, run->cell->seed) < 0 ||
-	    arg(c, "--time-scale") < 0 || arg(c, "%.15g", r->w->time_scale) < 0)
+	*run = (struct run){ .r = r, .cell = cell, .log_fd = -1 };
+	run->mounts = calloc(cell->n_mounts, sizeof(*run->mounts));
+	run->jobs = calloc(cell->n_jobs + 1, sizeof(*run->jobs));
+	if (!run->mounts || !run->jobs)
 		return -ENOMEM;
-	return 0;
-}
-
-static int run_init(struct run *run, struct runner *r, const struct cell *cell)
-{
-	int code;
-
-	*run = (struct run){ .r = r,
-			     .cell = cell,
-			     .log_fd = -1,
-			     .exit_status = -1,
-			     .fs_child.pidfd = -1 };
-	code = r->mounted ? asprintf(&run->mnt, "%s/mnt", r->scratch)
-			  : asprintf(&run->mnt, "%s", r->data);
-	if (code < 0 ||
-	    asprintf(&run->record, "%s/record.json", r->scratch) < 0)
-		return -ENOMEM;
-	code = command_start(run, &run->fs, RUN_FS, "fs.yaml");
-	if (code == 0 &&
-	    (arg(&run->fs, "-f") < 0 || arg(&run->fs, "%s", r->data) < 0 ||
-	     arg(&run->fs, "%s", run->mnt) < 0))
-		return -ENOMEM;
-	if (code == 0)
-		code = command_start(run, &run->train, RUN_TRAIN, "train.yaml");
-	if (code == 0 &&
-	    (arg(&run->train, "--progress") < 0 ||
-	     arg(&run->train, "off") < 0 || arg(&run->train, "--json") < 0 ||
-	     arg(&run->train, "%s", run->record) < 0 ||
-	     arg(&run->train, "--data") < 0 ||
-	     arg(&run->train, "%s", run->mnt) < 0))
-		return -ENOMEM;
+	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
+		code = init_mount(run, i, err);
+	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
+		code = init_job(run, i, err);
 	return code;
 }
 
 static void run_fini(struct run *run)
 {
-	command_fini(&run->fs);
-	command_fini(&run->train);
-	free(run->mnt);
-	free(run->record);
-	json_decref(run->mount);
+	for (size_t i = 0; run->mounts && i < run->cell->n_mounts; i++) {
+		command_fini(&run->mounts[i].command);
+		free(run->mounts[i].mnt);
+		free(run->mounts[i].folder);
+		json_decref(run->mounts[i].stats);
+	}
+	for (size_t i = 0; run->jobs && i < run->cell->n_jobs; i++) {
+		command_fini(&run->jobs[i].command);
+		if (run->jobs[i].record)
+			unlink(run->jobs[i].record);
+		free(run->jobs[i].record);
+	}
+	free(run->mounts);
+	free(run->jobs);
 	if (run->log_fd >= 0)
 		close(run->log_fd);
 }
 
 static void print_command(const struct command *c, FILE *f)
 {
+	fputs(" ", f);
+	for (size_t i = 0; i < c->n_env; i++)
+		fprintf(f, " %s", c->env[i]);
 	for (size_t i = 0; i < c->n; i++)
-		fprintf(f, "%s%s", i ? " " : "  ", c->argv[i]);
+		fprintf(f, " %s", c->argv[i]);
 	fputc('\n', f);
 }
 
@@ -160,37 +124,38 @@ static void print_config(const char *name, const json_t *config, FILE *f)
 int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 {
 	struct run run;
-	int code = run_init(&run, (struct runner *)r, cell);
+	int code = run_init(&run, (struct runner *)r, cell, NULL);
 
-	if (code == 0) {
+	if (code == 0)
 		fprintf(f, "%s\n", cell->id);
-		if (r->mounted) {
-			print_config("fs", cell->fs, f);
-			print_command(&run.fs, f);
-		}
-		print_config("train", cell->train, f);
-		print_command(&run.train, f);
+	for (size_t i = 0; code == 0 && r->mounted && i < cell->n_mounts; i++) {
+		print_config("fs", cell->mounts[i].fs, f);
+		print_command(&run.mounts[i].command, f);
+	}
+	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
+		if (!cell_is_exec(&cell->jobs[i]))
+			print_config("train", cell->jobs[i].train, f);
+		print_command(&run.jobs[i].command, f);
 	}
 	run_fini(&run);
 	return code;
 }
 
-/* --- mount ------------------------------------------------------------ */
+/* --- mounts ----------------------------------------------------------- */
 
-static int start_mount(struct run *run, struct err *err)
+static int start_mount(struct run *run, struct run_mount *m, struct err *err)
 {
 	struct runner *r = run->r;
 	int status = 0, code;
 
-	if (mkdir(run->mnt, 0700) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "%s: %s", run->mnt,
-			       strerror(errno));
-	code = child_start(&run->fs_child, run->fs.argv, run->log_fd,
+	if (mkdir(m->mnt, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: %s", m->mnt, strerror(errno));
+	code = child_start(&m->child, m->command.argv, NULL, run->log_fd,
 			   run->log_fd, err);
 	if (code < 0)
 		return code;
-	code = child_wait_mount(&run->fs_child, &r->stop, run->mnt,
-				MOUNT_TIMEOUT_NS, &status);
+	code = child_wait_mount(&m->child, &r->stop, m->mnt, MOUNT_TIMEOUT_NS,
+				&status);
 	if (code == -ECHILD)
 		return err_set(err,
 			       status == EXIT_STATUS_NOT_NOW ? -ENODEV : -EIO,
@@ -198,6 +163,16 @@ static int start_mount(struct run *run, struct err *err)
 			       status);
 	return code < 0 ? err_set(err, code, "gpemu-fs: %s", strerror(-code))
 			: 0;
+}
+
+static int start_mounts(struct run *run, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0;
+	     code == 0 && run->r->mounted && i < run->cell->n_mounts; i++)
+		code = start_mount(run, &run->mounts[i], err);
+	return code;
 }
 
 /* What a daemon that died or hung left behind. */
@@ -208,7 +183,8 @@ static void detach(const char *mnt)
 			 (char *)mnt, NULL };
 
 	if (umount2(mnt, MNT_DETACH) == 0 ||
-	    child_start(&child, argv, STDERR_FILENO, STDERR_FILENO, NULL) < 0)
+	    child_start(&child, argv, NULL, STDERR_FILENO, STDERR_FILENO,
+			NULL) < 0)
 		return;
 	/* MOUNT_TIMEOUT_NS would do; it asks the kernel and ends at once */
 	struct stop none = { .fd = -1 };
@@ -218,72 +194,183 @@ static void detach(const char *mnt)
 		child_end(&child, 0);
 }
 
-static void end_mount(struct run *run)
+static void end_mounts(struct run *run)
 {
-	if (!run->r->mounted)
-		return;
-	child_end(&run->fs_child, GRACE_NS);
-	if (child_is_mounted(run->mnt))
-		detach(run->mnt);
-	rmdir(run->mnt);
-}
+	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++) {
+		struct run_mount *m = &run->mounts[i];
 
-/* --- train ------------------------------------------------------------ */
-
-static int train(struct run *run, struct err *err)
-{
-	struct runner *r = run->r;
-	char limit[UNITS_TEXT];
-	struct child child;
-	int code = child_start(&child, run->train.argv, run->log_fd,
-			       run->log_fd, err);
-
-	if (code == 0)
-		code = child_wait(&child, &r->stop, r->w->cell_timeout_ns,
-				  &run->exit_status);
-	if (code < 0)
-		run->exit_status = child_end(&child, GRACE_NS);
-	if (code == -ETIMEDOUT)
-		return err_set(err, -EIO, "not done after cell_timeout, %s",
-			       units_exact_duration(r->w->cell_timeout_ns,
-						    limit));
-	if (code < 0)
-		return err_set(err, code, "gpemu-train: %s", strerror(-code));
-	if (run->exit_status)
-		return err_set(err, -EIO, "gpemu-train: exit status %d",
-			       run->exit_status);
-	return 0;
+		child_end(&m->child, GRACE_NS);
+		if (child_is_mounted(m->mnt))
+			detach(m->mnt);
+		rmdir(m->mnt);
+	}
 }
 
 static void read_mount_stats(struct run *run)
 {
-	_cleanup_free_ char *path = NULL;
+	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++) {
+		struct run_mount *m = &run->mounts[i];
+		_cleanup_free_ char *path = NULL;
 
-	if (!run->r->mounted ||
-	    asprintf(&path, "%s/.gpemu/stats", run->mnt) < 0)
-		return;
-	/* no statistics, no member: the metrics on it are then absent */
-	json_read(path, &run->mount, NULL);
+		/* no statistics, no member: the metrics on it are absent */
+		if (m->child.pid > 0 &&
+		    asprintf(&path, "%s/.gpemu/stats", m->mnt) >= 0)
+			json_read(path, &m->stats, NULL);
+	}
 }
+
+/* --- jobs ------------------------------------------------------------- */
+
+static const char *job_program(const struct run *run, size_t i)
+{
+	return cell_is_exec(&run->cell->jobs[i]) ? run->jobs[i].command.argv[0]
+						 : run_program_name(RUN_TRAIN);
+}
+
+/* Start what is due; *ret_next: when the next one is, TICK_NEVER: none. */
+static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
+		     struct err *err)
+{
+	double scale = run->r->w->time_scale;
+
+	*ret_next = TICK_NEVER;
+	for (size_t i = 0; i < run->cell->n_jobs; i++) {
+		struct run_job *job = &run->jobs[i];
+		uint64_t due =
+			begin +
+			(uint64_t)(scale * (double)run->cell->jobs[i].start_ns);
+		int code;
+
+		if (job->started)
+			continue;
+		if (due > tick_wall()) {
+			*ret_next = MIN(*ret_next, due);
+			continue;
+		}
+		job->started = true;
+		job->begin_ns = job->end_ns = tick_wall();
+		code = child_start(&job->child, job->command.argv,
+				   job->command.env, run->log_fd, run->log_fd,
+				   err);
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+/* A child is over: `index` counts the jobs, then the mounts. */
+static int note_end(struct run *run, size_t index, int status, struct err *err)
+{
+	size_t n_jobs = run->cell->n_jobs;
+	struct run_job *job = &run->jobs[index];
+
+	if (index >= n_jobs)
+		return err_set(err, -EIO, "gpemu-fs died: exit status %d",
+			       status);
+	job->exit_status = status;
+	job->end_ns = tick_wall();
+	if (status)
+		return err_set(err, -EIO, "%s: exit status %d",
+			       job_program(run, index), status);
+	return 0;
+}
+
+static size_t n_left(const struct run *run)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->cell->n_jobs; i++)
+		n += run->jobs[i].child.pid > 0 || !run->jobs[i].started;
+	return n;
+}
+
+/* Until all jobs are over, or one fails, or a mount dies under them. */
+static int wait_jobs(struct run *run, struct child *const *children, size_t n,
+		     struct err *err)
+{
+	struct runner *r = run->r;
+	uint64_t begin = tick_wall(), next, now;
+	uint64_t limit = begin + r->w->cell_timeout_ns;
+	char text[UNITS_TEXT];
+	int code = 0;
+
+	while (code == 0 && n_left(run)) {
+		size_t index = 0;
+		int status = 0;
+
+		code = start_due(run, begin, &next, err);
+		if (code < 0)
+			break;
+		now = tick_wall();
+		next = MIN(next, limit);
+		code = child_wait_any(children, n, &r->stop,
+				      next > now ? next - now : 1, &index,
+				      &status);
+		if (code == 0)
+			code = note_end(run, index, status, err);
+		else if (code == -ETIMEDOUT && tick_wall() >= limit)
+			code = err_set(err, -EIO,
+				       "not done after cell_timeout, %s",
+				       units_exact_duration(
+					       r->w->cell_timeout_ns, text));
+		else if (code == -ETIMEDOUT)
+			code = 0;
+	}
+	return code;
+}
+
+static int run_jobs(struct run *run, struct err *err)
+{
+	size_t n_jobs = run->cell->n_jobs;
+	size_t n = n_jobs + (run->r->mounted ? run->cell->n_mounts : 0);
+	_cleanup_free_ struct child **children = calloc(n, sizeof(*children));
+	int code;
+
+	if (!children)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		children[i] = i < n_jobs ? &run->jobs[i].child
+					 : &run->mounts[i - n_jobs].child;
+	code = wait_jobs(run, children, n, err);
+	for (size_t i = 0; i < n_jobs; i++) {
+		struct run_job *job = &run->jobs[i];
+
+		if (job->child.pid <= 0)
+			continue;
+		job->exit_status = child_end(&job->child, GRACE_NS);
+		job->end_ns = tick_wall();
+	}
+	return code < 0 ? err_set(err, code, "%s", strerror(-code)) : 0;
+}
+
+/* --- the cell --------------------------------------------------------- */
 
 static int write_configs(struct run *run, struct err *err)
 {
 	const struct runner *r = run->r;
-	_cleanup_free_ char *fs =
-		runner_path(r, "configs", run->cell->id, "fs.yaml");
-	_cleanup_free_ char *train =
-		runner_path(r, "configs", run->cell->id, "train.yaml");
-	_cleanup_free_ char *log = runner_path(r, "logs", run->cell->id, "log");
-	int code;
+	const struct cell *c = run->cell;
+	_cleanup_free_ char *log = runner_path(r, "logs", c->id, "log");
+	int code = 0;
 
-	if (!fs || !train || !log)
+	if (!log)
 		return -ENOMEM;
 	run->log_fd = open(
 		log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
 	if (run->log_fd < 0)
 		return err_set(err, -errno, "%s: %s", log, strerror(errno));
-	code = json_write(run->cell->fs, fs, err);
-	return code < 0 ? code : json_write(run->cell->train, train, err);
+	for (size_t i = 0; code == 0 && i < c->n_mounts; i++) {
+		_cleanup_free_ char *path =
+			command_config(r, c, c->mounts[i].name, RUN_FS);
+
+		code = path ? json_write(c->mounts[i].fs, path, err) : -ENOMEM;
+	}
+	for (size_t i = 0; code == 0 && i < c->n_jobs; i++) {
+		_cleanup_free_ char *path =
+			command_config(r, c, c->jobs[i].name, RUN_TRAIN);
+
+		code = path ? json_write(c->jobs[i].train, path, err) : -ENOMEM;
+	}
+	return code;
 }
 
 /* The last line that a program wrote says more than its exit status. */
@@ -306,156 +393,86 @@ static void add_last_words(const struct run *run, struct err *err)
 	}
 }
 
+/* gpemu-train always leaves a record; other programs may. */
+static int check_records(const struct run *run, struct err *err)
+{
+	for (size_t i = 0; i < run->cell->n_jobs; i++)
+		if (!cell_is_exec(&run->cell->jobs[i]) &&
+		    access(run->jobs[i].record, R_OK) < 0)
+			return err_set(err, -EIO, "gpemu-train left no record");
+	return 0;
+}
+
 static int execute(struct run *run, struct err *err)
 {
 	int code = write_configs(run, err);
 
 	if (code < 0)
 		return code;
-	unlink(run->record);
-	if (run->r->mounted)
-		code = start_mount(run, err);
+	code = start_mounts(run, err);
 	if (code == 0) {
-		code = train(run, err);
+		code = run_jobs(run, err);
 		read_mount_stats(run);
 	}
-	end_mount(run);
-	return code;
+	end_mounts(run);
+	return code == 0 ? check_records(run, err) : code;
 }
 
-/* --- record ----------------------------------------------------------- */
-
-static json_t *axes_json(const struct workload *w, size_t point)
+int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
+	     bool keep, struct cell_outcome *ret, struct err *err)
 {
-	json_t *j = json_object();
-
-	for (size_t i = 0; i < w->n_axes; i++)
-		json_object_set_new(
-			j, w->axes[i].name,
-			json_string(workload_at(w, point, i)->label));
-	return j;
-}
-
-static json_t *cell_json(const struct run *run, const char *started,
-			 double wall_seconds)
-{
-	const struct cell *c = run->cell;
-	const struct workload *w = run->r->w;
-	json_t *commands = json_array();
-	char hash[17];
-
-	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
-	if (run->r->mounted)
-		json_array_append_new(commands, command_json(&run->fs));
-	json_array_append_new(commands, command_json(&run->train));
-	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:s, s:O, "
-			 "s:O, s:o, s:i, s:s, s:f}",
-			 "id", c->id, "hash", hash, "workload", w->name, "axes",
-			 axes_json(w, c->point), "repetition",
-			 (json_int_t)c->repetition + 1, "seed",
-			 (json_int_t)c->seed, "time_scale", w->time_scale,
-			 "mounted", run->r->mounted, "dataset", run->r->data,
-			 "fs", c->fs, "train", c->train, "commands", commands,
-			 "exit_status", run->exit_status, "started", started,
-			 "wall_seconds", wall_seconds);
-}
-
-static int write_record(struct run *run, const char *failure, json_t *cell,
-			struct err *err)
-{
-	_cleanup_free_ char *path =
-		runner_path(run->r, "records", run->cell->id, "json");
-	json_auto_t *record = NULL;
-
-	if (json_read(run->record, &record, NULL) < 0 ||
-	    !json_is_object(record)) {
-		json_decref(record);
-		record = json_object();
-	}
-	unlink(run->record);
-	if (!path || !record || !cell ||
-	    json_object_set_new(record, "status",
-				json_string(failure ? "failed" : "ok")) < 0 ||
-	    json_object_set_new(record, "failure",
-				failure ? json_string(failure) : json_null()) <
-		    0 ||
-	    json_object_set(record, "cell", cell) < 0 ||
-	    json_object_set_new(record, "mount",
-				run->mount ? json_incref(run->mount)
-					   : json_null()) < 0)
-		return -ENOMEM;
-	return json_write(record, path, err);
-}
-
-int cell_run(struct runner *r, const struct cell *cell, struct err *err)
-{
-	uint64_t start = tick_wall();
 	struct run run;
-	char started[32];
 	int code, written;
 
-	tick_utc(started);
-	code = run_init(&run, r, cell);
+	*ret = (struct cell_outcome){ 0 };
+	code = run_init(&run, r, cell, err);
+	tick_utc(run.started);
+	run.attempt = attempt;
+	host_sample(&run.before);
 	if (code == 0)
 		code = execute(&run, err);
-	if (code == 0 && access(run.record, R_OK) < 0)
-		code = err_set(err, -EIO, "gpemu-train left no record");
+	host_sample(&run.after);
+	ret->other_share = host_other(&run.before, &run.after);
 	if (code < 0 && !r->stop.signal && code != -ENOMEM) {
 		add_last_words(&run, err);
 		code = -EIO;
 	}
-	if (code == 0 || code == -EIO) {
-		json_auto_t *j =
-			cell_json(&run, started,
-				  (double)(tick_wall() - start) / NS_PER_S);
+	if ((code == 0 || code == -EIO) && keep) {
+		struct err why = { 0 };
 
-		written =
-			write_record(&run, code < 0 ? err->text : NULL, j, err);
-		code = written < 0 ? written : code;
+		written = run_write_record(&run, code < 0 ? err->text : NULL,
+					   &why);
+		code = written < 0 ? err_set(err, written, "%s", why.text)
+				   : code;
 	}
 	run_fini(&run);
 	return code;
-}
-
-json_t *cell_record(const struct runner *r, const struct cell *cell)
-{
-	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
-	const char *status = "", *hash = "";
-	json_t *record = NULL;
-	char wanted[17];
-
-	snprintf(wanted, sizeof(wanted), "%016" PRIx64, cell->hash);
-	if (!path || json_read(path, &record, NULL) < 0)
-		return NULL;
-	if (json_unpack(record, "{s:s, s:{s:s}}", "status", &status, "cell",
-			"hash", &hash) == 0 &&
-	    !strcmp(status, "ok") && !strcmp(hash, wanted))
-		return record;
-	json_decref(record);
-	return NULL;
 }
 
 /* --- probe ------------------------------------------------------------ */
 
 int cell_probe_mount(struct runner *r, struct err *err)
 {
-	json_auto_t *nothing = json_object();
-	struct cell cell = {
-		.seed = 1, .id = "probe", .fs = nothing, .train = nothing
-	};
+	struct cell cell;
 	struct run run;
 	int code;
 
 	if (access("/dev/fuse", R_OK | W_OK) < 0)
 		return err_set(err, -ENODEV, "/dev/fuse: %s", strerror(errno));
-	code = run_init(&run, r, &cell);
+	code = workload_cell(r->w, 0, true, &cell);
+	if (code < 0)
+		return code;
+	strcpy(cell.id, "probe");
+	code = run_init(&run, r, &cell, err);
+	json_object_clear(cell.mounts[0].fs);
 	if (code == 0)
 		code = write_configs(&run, err);
 	if (code == 0)
-		code = start_mount(&run, err);
-	end_mount(&run);
+		code = start_mount(&run, &run.mounts[0], err);
+	end_mounts(&run);
 	if (code == -ENODEV)
 		add_last_words(&run, err);
 	run_fini(&run);
+	cell_free(&cell);
 	return code == -ENODEV || code == -EINTR ? code : 0;
 }

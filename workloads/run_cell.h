@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One cell: mount, train, unmount, and the record of it.
+ * One cell: mount, run the jobs, unmount, and the record of it.
  *
- * The record is that of gpemu-train with these members added:
+ * The record is that of the cell's only job (of gpemu-train, or what a
+ * program wrote), with these members added; with several jobs, `jobs`
+ * {NAME: record} takes its place:
  *
  *	status   "ok" or "failed"
  *	failure  why it failed, one line; null
  *	cell     {id, hash, workload, axes{}, repetition, seed, time_scale,
- *	         mounted, dataset, fs{}, train{}, commands[], exit_status,
- *	         started, wall_seconds}
- *	mount    the mount's statistics at the end; null without a mount
+ *	         mounted, mounts{NAME: {folder, dataset{}, fs{}}},
+ *	         jobs{NAME: {mount, start_s, train{} | exec{}, environment{}}},
+ *	         profiles{}, commands[], started, wall_seconds, attempts}
+ *	host     {cpus, load_before, load_after, own_cpu_s, other_cpu_s,
+ *	         other_cpu_share}
+ *	mount    the mount's statistics at the end; null without one mount;
+ *	         with several, mounts {NAME: statistics}
+ *	run      {exit_status, wall_seconds} of the job
  */
 #ifndef GPEMU_WORKLOADS_RUN_CELL_H
 #define GPEMU_WORKLOADS_RUN_CELL_H
@@ -23,12 +30,18 @@
  */
 int cell_probe_mount(struct runner *r, struct err *err);
 
+struct cell_outcome {
+	double other_share; /* of the CPUs, host_other() */
+};
+
 /*
- * Run it and write its record, also when it fails. 0: it is "ok". -EIO: it is
- * "failed", the text says why. -EINTR: a stop signal came, no record is
- * written. Nothing stays mounted and no process is left, whatever happened.
+ * Run it and write its record, also when it fails; `keep` false: a warm-up,
+ * nothing is written. 0: it is "ok". -EIO: it is "failed", the text says why.
+ * -EINTR: a stop signal came, no record is written. Nothing stays mounted and
+ * no process is left, whatever happened. `attempt` counts from 1.
  */
-int cell_run(struct runner *r, const struct cell *cell, struct err *err);
+int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
+	     bool keep, struct cell_outcome *ret, struct err *err);
 
 /*
  * The cell's record from an earlier run, when it is whole, "ok" and of this

@@ -71,8 +71,10 @@ static void stop_take(struct stop *stop)
 /* --- starting --------------------------------------------------------- */
 
 /* In the child: does not return; what failed goes into the pipe. */
-__attribute__((noreturn)) static void
-become(char *const argv[], int out_fd, int err_fd, pid_t parent, int pipe_fd)
+__attribute__((noreturn)) static void become(char *const argv[],
+					     char *const env[], int out_fd,
+					     int err_fd, pid_t parent,
+					     int pipe_fd)
 {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
@@ -85,7 +87,9 @@ become(char *const argv[], int out_fd, int err_fd, pid_t parent, int pipe_fd)
 		/* the parent may have died before PDEATHSIG was set */
 		if (getppid() != parent)
 			_exit(127);
-		execv(argv[0], argv);
+		for (; env && *env; env++)
+			putenv(*env);
+		execvp(argv[0], argv);
 	}
 	int code = errno;
 	ssize_t n = write(pipe_fd, &code, sizeof(code));
@@ -93,8 +97,8 @@ become(char *const argv[], int out_fd, int err_fd, pid_t parent, int pipe_fd)
 	_exit(n == sizeof(code) ? 127 : 126);
 }
 
-int child_start(struct child *child, char *const argv[], int out_fd, int err_fd,
-		struct err *err)
+int child_start(struct child *child, char *const argv[], char *const env[],
+		int out_fd, int err_fd, struct err *err)
 {
 	_cleanup_close_ int from = -1;
 	pid_t parent = getpid();
@@ -106,7 +110,7 @@ int child_start(struct child *child, char *const argv[], int out_fd, int err_fd,
 	from = ends[0];
 	child->pid = fork();
 	if (child->pid == 0)
-		become(argv, out_fd, err_fd, parent, ends[1]);
+		become(argv, env, out_fd, err_fd, parent, ends[1]);
 	close(ends[1]);
 	if (child->pid < 0) {
 		code = errno;
@@ -174,20 +178,43 @@ static uint64_t deadline_in(uint64_t timeout_ns)
 	return timeout_ns ? tick_wall() + timeout_ns : TICK_NEVER;
 }
 
-int child_wait(struct child *child, struct stop *stop, uint64_t timeout_ns,
-	       int *ret_status)
+int child_wait_any(struct child *const *children, size_t n, struct stop *stop,
+		   uint64_t timeout_ns, size_t *ret_index, int *ret_status)
 {
-	struct pollfd fds[] = { { .fd = child->pidfd, .events = POLLIN },
-				{ .fd = stop->fd, .events = POLLIN } };
+	_cleanup_free_ struct pollfd *fds = calloc(n + 1, sizeof(*fds));
 
-	if (poll_until(fds, 2, deadline_in(timeout_ns)) == 0)
+	if (!fds)
+		return -ENOMEM;
+	/* poll(2) passes over negative descriptors */
+	for (size_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd){ .fd = children[i]->pid > 0
+							? children[i]->pidfd
+							: -1,
+					  .events = POLLIN };
+	fds[n] = (struct pollfd){ .fd = stop->fd, .events = POLLIN };
+	if (poll_until(fds, n + 1, deadline_in(timeout_ns)) == 0)
 		return -ETIMEDOUT;
-	if (fds[1].revents) {
+	if (fds[n].revents) {
 		stop_take(stop);
 		return -EINTR;
 	}
-	*ret_status = reap(child);
-	return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!fds[i].revents)
+			continue;
+		*ret_index = i;
+		*ret_status = reap(children[i]);
+		return 0;
+	}
+	return -EIO; /* not reached: poll said that something is ready */
+}
+
+int child_wait(struct child *child, struct stop *stop, uint64_t timeout_ns,
+	       int *ret_status)
+{
+	size_t ignored;
+
+	return child_wait_any(&child, 1, stop, timeout_ns, &ignored,
+			      ret_status);
 }
 
 bool child_is_mounted(const char *path)

@@ -37,12 +37,13 @@ struct child {
 };
 
 /*
- * Start argv[0] (a path), with stdin from /dev/null and stdout and stderr to
- * the given descriptors, which stay the caller's. -errno with a text when it
- * cannot be executed.
+ * Start argv[0] (a path, or a name that $PATH is searched for), with stdin
+ * from /dev/null and stdout and stderr to the given descriptors, which stay
+ * the caller's; `env`: "NAME=VALUE" texts that join the environment, ended by
+ * NULL, or NULL. -errno with a text when it cannot be executed.
  */
-int child_start(struct child *child, char *const argv[], int out_fd, int err_fd,
-		struct err *err);
+int child_start(struct child *child, char *const argv[], char *const env[],
+		int out_fd, int err_fd, struct err *err);
 
 /*
  * Wait until the child is over. 0: *ret_status is its exit status, or 128 +
@@ -52,6 +53,14 @@ int child_start(struct child *child, char *const argv[], int out_fd, int err_fd,
  */
 int child_wait(struct child *child, struct stop *stop, uint64_t timeout_ns,
 	       int *ret_status);
+
+/*
+ * The same for the first of several, some of which may have been waited for
+ * (pid 0); its index goes to *ret_index. With none left it is a plain wait for
+ * the time or a signal.
+ */
+int child_wait_any(struct child *const *children, size_t n, struct stop *stop,
+		   uint64_t timeout_ns, size_t *ret_index, int *ret_status);
 
 /*
  * Wait until something is mounted on `path` (0), or the child is over

@@ -25,8 +25,10 @@ static bool is_folder(const char *path)
 }
 
 /* `dir:`, relative to the workload file unless absolute. */
-static int locate_dir(struct runner *r, const char *dir, struct err *err)
+static int locate_dir(const struct runner *r, const char *dir, char **ret,
+		      struct err *err)
 {
+	const struct conf_node *node = conf_node_get(r->w->dataset, "dir");
 	_cleanup_free_ char *copy = strdup(r->w->path);
 	_cleanup_free_ char *path = NULL;
 
@@ -35,11 +37,14 @@ static int locate_dir(struct runner *r, const char *dir, struct err *err)
 	if (asprintf(&path, "%s%s%s", dir[0] == '/' ? "" : dirname(copy),
 		     dir[0] == '/' ? "" : "/", dir) < 0)
 		return -ENOMEM;
+	if (!is_folder(path) && node && !strcmp(node->value, dir))
+		return conf_node_error(node, r->w->path, err, "no folder %s",
+				       path);
 	if (!is_folder(path))
-		return conf_node_error(conf_node_get(r->w->dataset, "dir"),
-				       r->w->path, err, "no folder %s", path);
-	r->data = realpath(path, NULL);
-	return r->data ? 0 : -errno;
+		return err_set(err, -ENOENT, "%s: no folder %s", r->w->path,
+			       path);
+	*ret = realpath(path, NULL);
+	return *ret ? 0 : -errno;
 }
 
 static int default_dir(char **ret, struct err *err)
@@ -59,19 +64,68 @@ static int default_dir(char **ret, struct err *err)
 	return n < 0 ? -ENOMEM : 0;
 }
 
-int dataset_locate(struct runner *r, const char *data_dir, struct err *err)
+int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
+		 struct err *err)
 {
-	json_auto_t *recipe = workload_dataset(r->w);
-	_cleanup_free_ char *text = NULL, *dir = NULL, *made = NULL;
-	const char *name;
+	const char *dir = json_string_value(json_object_get(recipe, "dir"));
+	const char *name =
+		json_string_value(json_object_get(recipe, "dataset"));
+	_cleanup_free_ char *text = NULL;
+
+	if (dir)
+		return locate_dir(r, dir, ret, err);
+	text = json_dumps(recipe, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!text ||
+	    asprintf(ret, "%s/%s-%016llx", r->data_dir,
+		     name && !strchr(name, '/') ? name : "data",
+		     (unsigned long long)XXH3_64bits(text, strlen(text))) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+int dataset_each(struct runner *r,
+		 int (*fn)(struct runner *r, const json_t *recipe,
+			   struct err *err),
+		 struct err *err)
+{
+	json_auto_t *seen = json_object();
+	int code = seen ? 0 : -ENOMEM;
+
+	for (size_t i = 0; code == 0 && i < r->w->n_points; i++) {
+		struct cell cell;
+
+		code = workload_cell(r->w, i, true, &cell);
+		if (code < 0)
+			break;
+		for (size_t k = 0; code == 0 && k < cell.n_mounts; k++) {
+			const json_t *recipe = cell.mounts[k].dataset;
+			_cleanup_free_ char *text = json_dumps(
+				recipe, JSON_COMPACT | JSON_SORT_KEYS);
+
+			if (!text)
+				code = -ENOMEM;
+			else if (!json_object_get(seen, text)) {
+				json_object_set_new(seen, text, json_true());
+				code = fn(r, recipe, err);
+			}
+		}
+		cell_free(&cell);
+	}
+	return code;
+}
+
+static int check_one(struct runner *r, const json_t *recipe, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+
+	return dataset_path(r, recipe, &path, err);
+}
+
+int dataset_init(struct runner *r, const char *data_dir, struct err *err)
+{
+	_cleanup_free_ char *made = NULL;
 	int code = 0;
 
-	if (workload_dir(r->w))
-		return locate_dir(r, workload_dir(r->w), err);
-	text = recipe ? json_dumps(recipe, JSON_COMPACT | JSON_SORT_KEYS)
-		      : NULL;
-	if (!text)
-		return -ENOMEM;
 	if (!data_dir) {
 		code = default_dir(&made, err);
 		data_dir = made;
@@ -80,14 +134,8 @@ int dataset_locate(struct runner *r, const char *data_dir, struct err *err)
 		code = runner_mkdirs(data_dir, err);
 	if (code < 0)
 		return code;
-	dir = realpath(data_dir, NULL);
-	name = json_string_value(json_object_get(recipe, "dataset"));
-	if (!dir ||
-	    asprintf(&r->data, "%s/%s-%016llx", dir,
-		     name && !strchr(name, '/') ? name : "data",
-		     (unsigned long long)XXH3_64bits(text, strlen(text))) < 0)
-		return -ENOMEM;
-	return 0;
+	r->data_dir = realpath(data_dir, NULL);
+	return r->data_dir ? dataset_each(r, check_one, err) : -errno;
 }
 
 /* gpemu-data make --config RECIPE FOLDER */
@@ -105,7 +153,7 @@ static int make_in(struct runner *r, char *recipe, char *folder,
 	if (!path || null_fd < 0)
 		return -ENOMEM;
 	/* its progress bar and complaints are for the terminal */
-	code = child_start(&child, argv, null_fd, STDERR_FILENO, err);
+	code = child_start(&child, argv, NULL, null_fd, STDERR_FILENO, err);
 	if (code == 0)
 		code = child_wait(&child, &r->stop, 0, &status);
 	child_end(&child, GRACE_NS);
@@ -119,43 +167,49 @@ static int make_in(struct runner *r, char *recipe, char *folder,
 }
 
 /* With the lock held: make it beside, then give it its name. */
-static int make_locked(struct runner *r, struct err *err)
+static int make_locked(struct runner *r, const json_t *recipe, const char *path,
+		       struct err *err)
 {
-	json_auto_t *recipe = workload_dataset(r->w);
 	_cleanup_free_ char *beside = NULL, *config = NULL;
 	int code;
 
-	if (!recipe || asprintf(&beside, "%s.unfinished", r->data) < 0 ||
-	    asprintf(&config, "%s.yaml", r->data) < 0)
+	if (asprintf(&beside, "%s.unfinished", path) < 0 ||
+	    asprintf(&config, "%s.yaml", path) < 0)
 		return -ENOMEM;
 	runner_remove(beside); /* of a gpemu-run that was killed */
 	code = json_write(recipe, config, err);
 	if (code == 0)
 		code = make_in(r, config, beside, err);
-	if (code == 0 && rename(beside, r->data) < 0)
-		code = err_set(err, -errno, "%s: %s", r->data, strerror(errno));
+	if (code == 0 && rename(beside, path) < 0)
+		code = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (code < 0)
 		runner_remove(beside);
 	return code;
 }
 
-int dataset_make(struct runner *r, struct err *err)
+static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 {
-	_cleanup_free_ char *lock = NULL;
+	_cleanup_free_ char *path = NULL, *lock = NULL;
 	_cleanup_close_ int fd = -1;
+	int code = dataset_path(r, recipe, &path, err);
 
-	if (is_folder(r->data))
-		return 0;
-	if (asprintf(&lock, "%s.lock", r->data) < 0)
+	if (code < 0 || is_folder(path))
+		return code;
+	if (asprintf(&lock, "%s.lock", path) < 0)
 		return -ENOMEM;
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return err_set(err, -errno, "%s: %s", lock, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -EAGAIN,
-			       "%s: another gpemu-run is making it", r->data);
-	if (is_folder(r->data))
+			       "%s: another gpemu-run is making it", path);
+	if (is_folder(path))
 		return 0;
-	fprintf(stderr, "gpemu-run: making the dataset in %s\n", r->data);
-	return make_locked(r, err);
+	fprintf(stderr, "gpemu-run: making the dataset in %s\n", path);
+	return make_locked(r, recipe, path, err);
+}
+
+int dataset_make(struct runner *r, struct err *err)
+{
+	return dataset_each(r, make_one, err);
 }

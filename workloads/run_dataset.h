@@ -10,17 +10,31 @@
 #include "workloads/runner.h"
 
 /*
- * Fill r->data with the folder's path, made or not yet: `data_dir`/NAME-HASH
- * of the recipe (NULL: $XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu), or what
- * `dir:` names, seen from the workload file. -ENOENT, -ENOTDIR: `dir:` is no
- * folder.
+ * Decide r->data_dir: `data_dir`, or (NULL) $XDG_CACHE_HOME/gpemu, else
+ * ~/.cache/gpemu; and see that every folder that the workload names is there:
+ * -ENOENT.
  */
-int dataset_locate(struct runner *r, const char *data_dir, struct err *err);
+int dataset_init(struct runner *r, const char *data_dir, struct err *err);
 
 /*
- * Make it if it is not there. It appears whole or not at all, also when two
- * gpemu-run want it at once. -EINTR: a stop signal came.
+ * The folder of a recipe, made or not yet: `data_dir`/NAME-HASH, or what
+ * `dir:` names, seen from the workload file. malloc'ed. -ENOENT, -ENOTDIR:
+ * `dir:` is no folder.
+ */
+int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
+		 struct err *err);
+
+/*
+ * Make all that the workload's cells need and that is not there. A folder
+ * appears whole or not at all, also when two gpemu-run want it at once.
+ * -EINTR: a stop signal came.
  */
 int dataset_make(struct runner *r, struct err *err);
+
+/* Call `fn` once for each recipe that differs, until it fails. */
+int dataset_each(struct runner *r,
+		 int (*fn)(struct runner *r, const json_t *recipe,
+			   struct err *err),
+		 struct err *err);
 
 #endif

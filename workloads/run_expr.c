@@ -577,8 +577,7 @@ static bool compare(const char *op, double a, double b, double tolerance)
 {
 	if (op[0] == '=')
 		/* 2.1 - 2 is a little more than 0.1 */
-		return fabs(a - b) <=
-		       tolerance + 1e-12 * MAX(fabs(a), fabs(b));
+		return fabs(a - b) <= tolerance + 1e-12 * MAX(fabs(a), fabs(b));
 	if (op[0] == '<')
 		return op[1] ? a <= b : a < b;
 	return op[1] ? a >= b : a > b;

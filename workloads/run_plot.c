@@ -375,7 +375,7 @@ static int run_gnuplot(const struct plot *p, struct runner *r, struct err *err)
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return err_set(err, -errno, "%s: %s", log, strerror(errno));
-	code = child_start(&child, argv, fd, fd, err);
+	code = child_start(&child, argv, NULL, fd, fd, err);
 	if (code == 0)
 		code = child_wait(&child, &r->stop, GNUPLOT_TIMEOUT_NS,
 				  &status);

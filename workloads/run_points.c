@@ -1,74 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* From a workload's axes to its settings, points and cells. */
-#include <ctype.h>
+/* Points of the grid: their labels, neighbours and settings. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "common/units.h"
 #include "common/util.h"
 #include "workloads/run_workload.h"
 
-/* --- settings --------------------------------------------------------- */
-
-static int check_one(const struct workload *w, const struct setting *s,
-		     workload_check_fn check, void *ctx, struct err *err)
-{
-	struct err why = { 0 };
-	int r = check(ctx, s, &why);
-
-	if (r != -EINVAL)
-		return r < 0 ? err_set(err, r, "%s", why.text) : 0;
-	/* the key is what is wrong, or its value */
-	if (strstr(why.text, "unknown key"))
-		return err_set(err, r, "%s:%u:%u: %s: %s", w->path, s->line,
-			       s->column, run_program_name(s->program),
-			       why.text);
-	return conf_node_error(s->value, w->path, err, "%s: %s",
-			       run_program_name(s->program), why.text);
-}
-
-static int check_map(const struct workload *w, const struct conf_node *map,
-		     enum run_program program, workload_check_fn check,
-		     void *ctx, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && map && i < map->n; i++) {
-		struct setting s = { .program = program,
-				     .key = map->items[i]->key,
-				     .value = map->items[i],
-				     .line = map->items[i]->key_line,
-				     .column = map->items[i]->key_column };
-
-		r = check_one(w, &s, check, ctx, err);
-	}
-	return r;
-}
-
-int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
-		   struct err *err)
-{
-	int r = workload_dir(w)
-			? 0
-			: check_map(w, w->dataset, RUN_DATA, check, ctx, err);
-
-	if (r == 0)
-		r = check_map(w, w->base.fs, RUN_FS, check, ctx, err);
-	if (r == 0)
-		r = check_map(w, w->base.train, RUN_TRAIN, check, ctx, err);
-	for (size_t i = 0; i < w->n_axes; i++) {
-		for (size_t k = 0; k < w->axes[i].n_points; k++) {
-			const struct axis_point *p = &w->axes[i].points[k];
-
-			for (size_t s = 0; r == 0 && s < p->n_settings; s++)
-				r = check_one(w, &p->settings[s], check, ctx,
-					      err);
-		}
-	}
-	return r;
-}
+/* --- values ---------------------------------------------------------- */
 
 json_t *workload_value(const struct conf_node *value)
 {
@@ -90,18 +30,6 @@ json_t *workload_value(const struct conf_node *value)
 		}
 	}
 	return j;
-}
-
-json_t *workload_dataset(const struct workload *w)
-{
-	return workload_value(w->dataset);
-}
-
-const char *workload_dir(const struct workload *w)
-{
-	const struct conf_node *dir = conf_node_get(w->dataset, "dir");
-
-	return dir ? dir->value : NULL;
 }
 
 /* --- points ----------------------------------------------------------- */
@@ -131,11 +59,6 @@ void workload_label(const struct workload *w, size_t point, char *buf, size_t n)
 	for (size_t i = 0; i < w->n_axes && at < n; i++)
 		at += (size_t)snprintf(buf + at, n - at, "%s%s", i ? ", " : "",
 				       workload_at(w, point, i)->label);
-}
-
-size_t workload_n_cells(const struct workload *w)
-{
-	return w->n_points * w->repetitions;
 }
 
 int workload_find_label(const struct workload *w, size_t axis,
@@ -239,14 +162,21 @@ int workload_check_where(const struct workload *w,
 
 /* --- settings at a point ---------------------------------------------- */
 
-/* "fs.cache_size" is setting `s`. */
+/* Is `name` ("fs.cache_size", "b.train.batch") this setting? */
 static bool is_setting(const struct setting *s, const char *name)
 {
-	size_t n = strcspn(name, ".");
+	static const char *const prefixes[] = { "fs.", "train.", "dataset.",
+						"exec.", "env." };
+	const char *prefix = prefixes[s->program];
 
-	return name[n] && !strcmp(name + n + 1, s->key) &&
-	       !strncmp(name, s->program == RUN_FS ? "fs" : "train",
-			MAX(n, 2u));
+	if (s->n_target) {
+		if (strncmp(name, s->target, s->n_target) ||
+		    name[s->n_target] != '.')
+			return false;
+		name += s->n_target + 1;
+	}
+	return !strncmp(name, prefix, strlen(prefix)) &&
+	       !strcmp(name + strlen(prefix), s->key);
 }
 
 static const struct setting *find_setting(const struct axis_point *p,
@@ -282,6 +212,10 @@ const char *workload_setting(const struct workload *w, size_t point,
 		node = conf_node_get(w->base.fs, name + 3);
 	else if (!strncmp(name, "train.", 6) && w->base.train)
 		node = conf_node_get(w->base.train, name + 6);
+	else if (!strncmp(name, "exec.", 5) && w->base.exec)
+		node = conf_node_get(w->base.exec, name + 5);
+	else if (!strncmp(name, "dataset.", 8))
+		node = conf_node_get(w->dataset, name + 8);
 	for (size_t i = 0; i < w->n_axes; i++) {
 		const struct setting *s =
 			find_setting(workload_at(w, point, i), name);
@@ -306,88 +240,4 @@ int workload_number(const char *text, double *ret)
 		return -EINVAL;
 	*ret = c.fraction >= 0 ? c.fraction : (double)c.bytes;
 	return 0;
-}
-
-/* --- cells ------------------------------------------------------------ */
-
-static int overlay(const struct workload *w, struct cell *cell)
-{
-	for (size_t i = 0; i < w->n_axes; i++) {
-		const struct axis_point *p = workload_at(w, cell->point, i);
-
-		for (size_t k = 0; k < p->n_settings; k++) {
-			const struct setting *s = &p->settings[k];
-			json_t *to = s->program == RUN_FS ? cell->fs
-							  : cell->train;
-
-			if (json_object_set_new(to, s->key,
-						workload_value(s->value)) < 0)
-				return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-/* What decides the result of a run, and nothing else. */
-static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
-{
-	json_auto_t *j = json_pack("{s:o?, s:O?, s:O, s:f, s:I}", "dataset",
-				   workload_dataset(w), "fs",
-				   mounted ? cell->fs : NULL, "train",
-				   cell->train, "time_scale", w->time_scale,
-				   "seed", (json_int_t)cell->seed);
-	_cleanup_free_ char *text =
-		j ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-
-	if (!text)
-		return -ENOMEM;
-	cell->hash = XXH3_64bits(text, strlen(text));
-	return 0;
-}
-
-/* "lru-35p-async-r1-9f3a01c2" */
-static void name_cell(const struct workload *w, struct cell *cell)
-{
-	char label[90]; /* leaves room for the rest in a 128-byte id */
-	char *to = label;
-
-	workload_label(w, cell->point, label, sizeof(label));
-	for (const char *c = label; *c; c++) {
-		if (*c == ' ')
-			continue;
-		*to++ = *c == ',' ? '-' : *c == '%' ? 'p' : *c;
-		if (!isalnum((unsigned char)to[-1]) && to[-1] != '-')
-			to[-1] = '_';
-	}
-	*to = 0;
-	snprintf(cell->id, sizeof(cell->id), "%s-r%zu-%08x", label,
-		 cell->repetition + 1, (unsigned)(cell->hash & UINT32_MAX));
-}
-
-int workload_cell(const struct workload *w, size_t index, bool mounted,
-		  struct cell *ret)
-{
-	int r;
-
-	*ret = (struct cell){ .point = index % w->n_points,
-			      .repetition = index / w->n_points };
-	ret->seed = w->seed + ret->repetition;
-	ret->fs = w->base.fs ? workload_value(w->base.fs) : json_object();
-	ret->train = w->base.train ? workload_value(w->base.train)
-				   : json_object();
-	r = ret->fs && ret->train ? overlay(w, ret) : -ENOMEM;
-	if (r == 0)
-		r = hash_cell(w, mounted, ret);
-	if (r == 0)
-		name_cell(w, ret);
-	else
-		cell_free(ret);
-	return r;
-}
-
-void cell_free(struct cell *cell)
-{
-	json_decref(cell->fs);
-	json_decref(cell->train);
-	cell->fs = cell->train = NULL;
 }

@@ -181,12 +181,11 @@ json_t *result_json(const struct result *res)
 
 	for (size_t i = 0; i < w->n_points; i++)
 		json_array_append_new(cells, point_json(res, i));
-	return json_pack("{s:{s:s}, s:s, s:s, s:s, s:s, s:b, s:I, s:f, s:I, "
+	return json_pack("{s:{s:s}, s:s, s:s, s:s, s:b, s:I, s:f, s:I, "
 			 "s:o}",
 			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
-			 "question", w->question, "file", w->path, "dataset",
-			 res->r->data, "mounted", res->r->mounted, "seed",
-			 (json_int_t)w->seed, "time_scale", w->time_scale,
-			 "repetitions", (json_int_t)w->repetitions, "cells",
-			 cells);
+			 "question", w->question, "file", w->path, "mounted",
+			 res->r->mounted, "seed", (json_int_t)w->seed,
+			 "time_scale", w->time_scale, "repetitions",
+			 (json_int_t)w->repetitions, "cells", cells);
 }

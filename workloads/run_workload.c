@@ -18,6 +18,29 @@ static const struct conf_field base_fields[] = {
 	{ "train", CONF_TREE,
 	  offsetof(struct workload, base.train) -
 		  offsetof(struct workload, base) },
+	{ "exec", CONF_TREE,
+	  offsetof(struct workload, base.exec) -
+		  offsetof(struct workload, base) },
+	{ "environment", CONF_TREE,
+	  offsetof(struct workload, base.environment) -
+		  offsetof(struct workload, base) },
+	{ 0 },
+};
+
+static const struct conf_field mount_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct mount_spec, name) },
+	{ "dataset", CONF_TREE, offsetof(struct mount_spec, dataset) },
+	{ "fs", CONF_TREE, offsetof(struct mount_spec, fs) },
+	{ 0 },
+};
+
+static const struct conf_field job_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct job_spec, name) },
+	{ "mount", CONF_STRING, offsetof(struct job_spec, mount) },
+	{ "start", CONF_DURATION, offsetof(struct job_spec, start_ns) },
+	{ "train", CONF_TREE, offsetof(struct job_spec, train) },
+	{ "exec", CONF_TREE, offsetof(struct job_spec, exec) },
+	{ "environment", CONF_TREE, offsetof(struct job_spec, environment) },
 	{ 0 },
 };
 
@@ -43,6 +66,13 @@ static const struct conf_field fields[] = {
 	  .required = true },
 	{ "base", CONF_RECORD, offsetof(struct workload, base),
 	  .fields = base_fields },
+	{ "mounts", CONF_MAP, offsetof(struct workload, mounts),
+	  .fields = mount_fields, .item_size = sizeof(struct mount_spec) },
+	{ "jobs", CONF_MAP, offsetof(struct workload, jobs),
+	  .fields = job_fields, .item_size = sizeof(struct job_spec) },
+	{ "warmup", CONF_UINT, offsetof(struct workload, warmup), .max = 100 },
+	{ "order", CONF_STRING, offsetof(struct workload, order_text) },
+	{ "noise", CONF_CAPACITY, offsetof(struct workload, noise) },
 	{ "axes", CONF_TREE, offsetof(struct workload, axes_tree) },
 	{ "repetitions", CONF_UINT, offsetof(struct workload, repetitions),
 	  .min = 1, .max = 1000 },
@@ -71,7 +101,8 @@ static const struct conf_field fields[] = {
 const char *run_program_name(enum run_program program)
 {
 	static const char *const names[] = { "gpemu-fs", "gpemu-train",
-					     "gpemu-data" };
+					     "gpemu-data", "exec",
+					     "environment" };
 
 	return names[program];
 }
@@ -90,34 +121,23 @@ static int check_name(const struct workload *w, struct err *err)
 	return 0;
 }
 
-static int check_base(const struct workload *w, const struct conf_node *base,
-		      struct err *err)
+static int check_order(struct workload *w, struct err *err)
 {
-	if (!base)
+	static const char *const names[] = { "random", "interleaved",
+					     "listed" };
+
+	if (w->noise.fraction < 0)
+		return conf_node_error(conf_node_get(w->root, "noise"), w->path,
+				       err, "noise is a share: 20%%");
+	for (size_t i = 0; w->order_text && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(w->order_text, names[i])) {
+			w->order = (enum workload_order)i;
+			return 0;
+		}
+	if (!w->order_text)
 		return 0;
-	if (base->kind != CONF_KIND_MAPPING)
-		return conf_node_error(base, w->path, err,
-				       "%s must be a mapping", base->key);
-	for (size_t i = 0; i < base->n; i++)
-		if (workload_is_reserved(base->items[i]->key))
-			return workload_key_error(w, base->items[i], err,
-						  "gpemu-run itself sets this");
-	return 0;
-}
-
-static int check_dataset(const struct workload *w, struct err *err)
-{
-	const struct conf_node *d = w->dataset;
-	const struct conf_node *dir = conf_node_get(d, "dir");
-
-	if (d->kind != CONF_KIND_MAPPING || !d->n)
-		return conf_node_error(d, w->path, err,
-				       "dataset must be a mapping: a recipe "
-				       "for gpemu-data make, or {dir: DIR}");
-	if (dir && (d->n > 1 || dir->kind != CONF_KIND_SCALAR))
-		return conf_node_error(dir, w->path, err,
-				       "dir stands alone and names a folder");
-	return 0;
+	return conf_node_error(conf_node_get(w->root, "order"), w->path, err,
+			       "order is random, interleaved or listed");
 }
 
 static int check_columns(const struct workload *w, struct err *err)
@@ -218,13 +238,11 @@ static int finish(struct workload *w, struct err *err)
 	if (r == 0)
 		r = check_name(w, err);
 	if (r == 0)
-		r = check_base(w, w->base.fs, err);
-	if (r == 0)
-		r = check_base(w, w->base.train, err);
-	if (r == 0)
-		r = check_dataset(w, err);
+		r = check_order(w, err);
 	if (r == 0)
 		r = workload_parse_axes(w, err);
+	if (r == 0)
+		r = workload_check_jobs(w, err);
 	if (r == 0)
 		r = check_columns(w, err);
 	if (r == 0)
@@ -238,6 +256,7 @@ static int init(struct workload *w, const char *path)
 				.repetitions = 1,
 				.time_scale = 1,
 				.seed = 1,
+				.noise = { .fraction = .2 },
 				.cell_timeout_ns = 600 * NS_PER_S };
 	return w->path ? 0 : -ENOMEM;
 }
@@ -264,12 +283,16 @@ int workload_parse(const char *bytes, size_t n, const char *path,
 void workload_free(struct workload *w)
 {
 	for (size_t i = 0; i < w->n_axes; i++) {
-		for (size_t k = 0; k < w->axes[i].n_points; k++)
+		for (size_t k = 0; k < w->axes[i].n_points; k++) {
 			free(w->axes[i].points[k].settings);
+			free(w->axes[i].points[k].made_label);
+		}
 		free(w->axes[i].points);
 	}
 	free(w->axes);
 	expect_free(w);
+	json_decref(w->profiles);
+	json_decref(w->defaults);
 	conf_free(fields, w);
 	conf_node_free(w->root);
 	free(w->path);

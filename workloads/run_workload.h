@@ -12,7 +12,17 @@
  *	  fs.cache_policy: [lru, minio] values of one key
  *	  node:                         or named points that set several
  *	    - {label: small, fs.cache_size: 20%, train.workers: 2}
+ *	  load:                         or lists that are taken together
+ *	    zip: {train.batch: [32, 64], train.workers: [1, 2]}
+ *	mounts: {a: {fs: {...}}, b: {fs: {...}, dataset: {...}}}
+ *	jobs:                           run at once in each cell
+ *	  one: {mount: a, train: {...}}
+ *	  two: {mount: b, start: 5s, exec: {command: [prog, "{mount}"]}}
+ *	environment: ...                of base and jobs: for the loaders
  *	repetitions: 3
+ *	warmup: 1                       runs of each point that do not count
+ *	order: random                   of the cells, interleaved | listed
+ *	noise: 20%                      of other CPU use: run such a cell again
  *	time_scale: 0.1                 handed to every program
  *	seed: 1                         a repetition adds its number, from 0
  *	cell_timeout: 10m
@@ -23,8 +33,8 @@
  *	published: {paper: {...}}
  *
  * A point is one value of each axis; a cell is one run: a point and a
- * repetition. Cells are numbered repetition by repetition, so that slow drift
- * of the machine reaches all points alike.
+ * repetition. A key is fs.K, train.K, dataset.K, exec.K or env.K, for all
+ * mounts or jobs, or NAME.fs.K and so on for one of them.
  */
 #ifndef GPEMU_WORKLOADS_RUN_WORKLOAD_H
 #define GPEMU_WORKLOADS_RUN_WORKLOAD_H
@@ -35,15 +45,19 @@
 
 #include "common/conf.h"
 #include "common/err.h"
+#include "common/units.h"
 
-enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA };
+/* Whose key a setting is. The last two have no program that could check it. */
+enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_EXEC, RUN_ENV };
 
-/* "gpemu-fs", "gpemu-train", "gpemu-data". */
+/* "gpemu-fs", "gpemu-train", "gpemu-data", "exec", "environment". */
 const char *run_program_name(enum run_program program);
 
 /* One key of one program; all borrowed from the workload. */
 struct setting {
 	enum run_program program;
+	const char *target; /* not ended: the mount or job it is for, */
+	size_t n_target;    /* 0: all */
 	const char *key;
 	const struct conf_node *value;
 	unsigned line, column; /* of the key */
@@ -51,6 +65,7 @@ struct setting {
 
 struct axis_point {
 	const char *label;
+	char *made_label; /* it, where it is ours; or NULL */
 	struct setting *settings;
 	size_t n_settings;
 };
@@ -72,6 +87,21 @@ struct plot {
 	struct conf_node *where; /* other axes: the label to take */
 };
 
+/* What a cell mounts and runs, over `base`. */
+struct mount_spec {
+	char *name;
+	struct conf_node *dataset, *fs; /* or NULL */
+};
+
+struct job_spec {
+	char *name;
+	char *mount;	   /* NULL: the first */
+	uint64_t start_ns; /* emulated, after the mounts */
+	struct conf_node *train, *exec, *environment;
+};
+
+enum workload_order { ORDER_RANDOM, ORDER_INTERLEAVED, ORDER_LISTED };
+
 struct workload {
 	char *path; /* as given, for messages */
 	struct conf_node *root;
@@ -79,21 +109,29 @@ struct workload {
 	char *question;
 	struct conf_node *dataset;
 	struct {
-		struct conf_node *fs, *train;
+		struct conf_node *fs, *train, *exec, *environment;
 	} base;
+	struct conf_list mounts; /* struct mount_spec; empty: one, "data" */
+	struct conf_list jobs;	 /* struct job_spec; empty: one, "train" */
 	struct conf_node *axes_tree;
 	uint64_t repetitions;
 	double time_scale;
 	uint64_t seed;
 	uint64_t cell_timeout_ns;
-	struct conf_list metrics;   /* struct metric */
-	struct conf_list columns;   /* char * */
-	struct conf_list plots;	    /* struct plot */
-	struct conf_list expects;   /* struct expect, run_expect.h */
-	struct conf_list published; /* struct published */
+	uint64_t warmup;
+	char *order_text;
+	enum workload_order order;
+	struct units_capacity noise; /* a share of all CPUs */
+	struct conf_list metrics;    /* struct metric */
+	struct conf_list columns;    /* char * */
+	struct conf_list plots;	     /* struct plot */
+	struct conf_list expects;    /* struct expect, run_expect.h */
+	struct conf_list published;  /* struct published */
 	struct axis *axes;
 	size_t n_axes;
 	size_t n_points; /* product of the axes' points */
+	/* run_profiles.h; NULL: not asked for */
+	json_t *profiles, *defaults;
 };
 
 /*
@@ -122,10 +160,6 @@ int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
 
 /* The value of a setting: a string, or an array or object of strings. */
 json_t *workload_value(const struct conf_node *value);
-/* The keys of `dataset:`; NULL: no memory. */
-json_t *workload_dataset(const struct workload *w);
-/* The directory that `dataset:` names, or NULL when it is a recipe. */
-const char *workload_dir(const struct workload *w);
 
 /* The axis called `name`: its index, or -ENOENT. */
 int workload_axis(const struct workload *w, const char *name);
@@ -168,11 +202,36 @@ int workload_number(const char *text, double *ret);
 int workload_parse_axes(struct workload *w, struct err *err);
 /* Keys that gpemu-run itself gives to the programs. */
 bool workload_is_reserved(const char *key);
+/* run_jobs.c: mounts, jobs and commands, as far as the file can tell. */
+int workload_check_jobs(const struct workload *w, struct err *err);
+/* Every axis setting; stops at the first that `fn` refuses. */
+int workload_each_setting(const struct workload *w,
+			  int (*fn)(void *ctx, const struct setting *s,
+				    struct err *err),
+			  void *ctx, struct err *err);
+/* What stands between braces in a command, from `s` on: its length and where
+ * it begins in *ret, or 0: there is no more. */
+size_t workload_variable(const char *s, const char **ret);
 /* -EINVAL with the place of the node's key. */
 int workload_key_error(const struct workload *w, const struct conf_node *node,
 		       struct err *err, const char *what);
 
 /* --- cells ------------------------------------------------------------ */
+
+struct cell_mount {
+	const char *name;
+	json_t *dataset; /* a recipe, or {dir: DIR} */
+	json_t *fs;	 /* the configuration of gpemu-fs */
+};
+
+struct cell_job {
+	const char *name;
+	size_t mount;
+	uint64_t start_ns; /* emulated */
+	json_t *train;	   /* the configuration of gpemu-train, */
+	json_t *exec;	   /* or of a program: `command` and variables */
+	json_t *env;	   /* variables of its environment */
+};
 
 /* One run, as it will be executed. */
 struct cell {
@@ -180,9 +239,14 @@ struct cell {
 	uint64_t seed;
 	uint64_t hash; /* of everything that decides the result */
 	char id[128];  /* labels, repetition, hash; a file name */
-	json_t *fs;    /* the configuration of gpemu-fs; */
-	json_t *train; /* of gpemu-train */
+	struct cell_mount *mounts;
+	size_t n_mounts;
+	struct cell_job *jobs;
+	size_t n_jobs;
 };
+
+/* Does it run a program of the user's, not gpemu-train? */
+bool cell_is_exec(const struct cell_job *job);
 
 size_t workload_n_cells(const struct workload *w);
 /*

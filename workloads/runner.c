@@ -148,7 +148,7 @@ void runner_fini(struct runner *r)
 	free(r->bin_dir);
 	free(r->out);
 	free(r->scratch);
-	free(r->data);
+	free(r->data_dir);
 }
 
 /* --- results ---------------------------------------------------------- */
@@ -212,10 +212,12 @@ static void complaint(const char *path, const char *config, struct err *err)
 
 /* PROGRAM --config FILE --dump-config: reads the file, prints, and exits. */
 static int ask(struct runner *r, enum run_program program, char *config,
-	       const char *said, int *ret_status, struct err *err)
+	       const char *dump, const char *said, int *ret_status,
+	       struct err *err)
 {
 	_cleanup_free_ char *path = runner_program(r, program);
-	_cleanup_close_ int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	_cleanup_close_ int out =
+		open(dump, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	_cleanup_close_ int to =
 		open(said, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	char *argv[6] = { path };
@@ -230,7 +232,7 @@ static int ask(struct runner *r, enum run_program program, char *config,
 	argv[n++] = (char *)"--config";
 	argv[n++] = config;
 	argv[n++] = (char *)"--dump-config";
-	code = child_start(&child, argv, out, to, err);
+	code = child_start(&child, argv, NULL, out, to, err);
 	if (code == 0)
 		code = child_wait(&child, &r->stop, CHECK_TIMEOUT_NS,
 				  ret_status);
@@ -253,10 +255,40 @@ int runner_check(void *runner, const struct setting *setting, struct err *err)
 		return -ENOMEM;
 	code = json_write(j, config, err);
 	if (code == 0)
-		code = ask(r, setting->program, config, said, &status, err);
+		code = ask(r, setting->program, config, "/dev/null", said,
+			   &status, err);
 	if (code < 0)
 		return code;
 	if (status)
 		complaint(said, config, err);
 	return status ? -EINVAL : 0;
+}
+
+int runner_defaults(struct runner *r, json_t **ret, struct err *err)
+{
+	json_auto_t *all = json_object(), *nothing = json_object();
+	_cleanup_free_ char *config = NULL, *dump = NULL, *said = NULL;
+	int code, status;
+
+	if (!all || !nothing ||
+	    asprintf(&config, "%s/none.yaml", r->scratch) < 0 ||
+	    asprintf(&dump, "%s/defaults.yaml", r->scratch) < 0 ||
+	    asprintf(&said, "%s/defaults.err", r->scratch) < 0)
+		return -ENOMEM;
+	code = json_write(nothing, config, err);
+	for (int i = RUN_FS; code == 0 && i <= RUN_TRAIN; i++) {
+		_cleanup_conf_node_ struct conf_node *root = NULL;
+
+		code = ask(r, (enum run_program)i, config, dump, said, &status,
+			   err);
+		if (code == 0)
+			code = conf_tree_load(dump, &root, err);
+		if (code == 0 &&
+		    json_object_set_new(all, i == RUN_FS ? "fs" : "train",
+					workload_value(root)) < 0)
+			code = -ENOMEM;
+	}
+	if (code == 0)
+		*ret = TAKE_PTR(all);
+	return code;
 }

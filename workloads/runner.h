@@ -14,12 +14,12 @@
 struct runner {
 	const struct workload *w;
 	struct stop stop;
-	char *bin_dir; /* holds the programs */
-	char *out;     /* the result folder */
-	char *scratch; /* private, removed at the end */
-	char *data;    /* the dataset's folder */
-	int lock_fd;   /* keeps a second gpemu-run out of `out` */
-	bool mounted;  /* false: the cells run on `data` itself */
+	char *bin_dir;	/* holds the programs */
+	char *out;	/* the result folder */
+	char *scratch;	/* private, removed at the end */
+	char *data_dir; /* where datasets are made and kept */
+	int lock_fd;	/* keeps a second gpemu-run out of `out` */
+	bool mounted;	/* false: the cells run on `data` itself */
 };
 
 /*
@@ -42,6 +42,9 @@ char *runner_program(const struct runner *r, enum run_program program);
 /* "OUT/FOLDER/NAME.SUFFIX", malloc'ed. */
 char *runner_path(const struct runner *r, const char *folder, const char *name,
 		  const char *suffix);
+
+/* What the programs take where they are told nothing: {fs{}, train{}}. */
+int runner_defaults(struct runner *r, json_t **ret, struct err *err);
 
 /* A workload_check_fn; ctx is the runner: asks the program itself. */
 int runner_check(void *runner, const struct setting *setting, struct err *err);

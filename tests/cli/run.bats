@@ -25,6 +25,8 @@ setup()
 		repetitions: 2
 		time_scale: 0.5
 		seed: 7
+		order: interleaved
+		noise: 100%
 		plot:
 		  - {x: train.loader, y: seconds, series: fs.cache_policy,
 		     kind: bars}
@@ -263,7 +265,7 @@ refuses()
 	echo "${good/files: 5/flies: 5}" >w.yaml
 	refuses "w.yaml:3:32: gpemu-data: unknown key 'flies'"
 	echo "${good/y: seconds/y: minutes}" >w.yaml
-	refuses "w.yaml:14:26: no metric 'minutes'"
+	refuses "w.yaml:16:26: no metric 'minutes'"
 	rm w.yaml
 	refuses "w.yaml: No such file"
 }

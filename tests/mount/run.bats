@@ -24,6 +24,8 @@ setup()
 		axes:
 		  fs.cache_size: [30%, 100%]
 		time_scale: 0.05
+		order: interleaved
+		noise: 100%
 	END
 }
 

@@ -96,16 +96,18 @@ static void cells_overlay_the_base(void **state)
 	(void)state;
 	load_good(&w);
 	assert_int_equal(workload_cell(&w, 2, true, &c), 0);
-	assert_json(c.fs, "{\"storage\":\"hdd\",\"cache_size\":\"20%\","
-			  "\"cache_policy\":\"minio\"}");
-	assert_json(c.train, "{\"epochs\":\"3\",\"workers\":\"2\"}");
+	assert_json(c.mounts[0].fs,
+		    "{\"storage\":\"hdd\",\"cache_size\":\"20%\","
+		    "\"cache_policy\":\"minio\"}");
+	assert_json(c.jobs[0].train, "{\"epochs\":\"3\",\"workers\":\"2\"}");
 	assert_int_equal(c.seed, 40);
 	assert_memory_equal(c.id, "minio-small-r1-", 15);
 	cell_free(&c);
 	/* the second repetition comes after all points of the first */
 	assert_int_equal(workload_cell(&w, 6 + 3, true, &c), 0);
-	assert_json(c.fs, "{\"storage\":\"hdd\",\"cache_size\":\"10%\","
-			  "\"cache_policy\":\"minio\"}");
+	assert_json(c.mounts[0].fs,
+		    "{\"storage\":\"hdd\",\"cache_size\":\"10%\","
+		    "\"cache_policy\":\"minio\"}");
 	assert_int_equal(c.seed, 41);
 	assert_int_equal(c.repetition, 1);
 	assert_memory_equal(c.id, "minio-plain-r2-", 15);
@@ -179,13 +181,13 @@ static void errors_say_where(void **state)
 		{ HEAD "axes: [lru]\n", "w.yaml:4:7: axes must be a mapping" },
 		{ HEAD "axes: {fs.cache_policy: lru}\n",
 		  "w.yaml:4:25: axis 'fs.cache_policy' must be a list of "
-		  "values" },
+		  "values, or zip: {KEY: LIST, ...}" },
 		{ HEAD "axes: {fs.cache_policy: []}\n",
 		  "w.yaml:4:25: axis 'fs.cache_policy' must be a list of "
-		  "values" },
+		  "values, or zip: {KEY: LIST, ...}" },
 		{ HEAD "axes: {policy: [lru]}\n",
-		  "w.yaml:4:8: policy: a key of a program starts with fs. or "
-		  "train." },
+		  "w.yaml:4:8: policy: a key starts with fs. train. dataset. "
+		  "exec. or env., perhaps after the name of a mount or job" },
 		{ HEAD "axes: {train.time_scale: [1]}\n",
 		  "w.yaml:4:8: train.time_scale: gpemu-run itself sets this" },
 		{ HEAD "axes: {fs.a: [1, 2, 1]}\n", "w.yaml:4:21: '1' twice" },
@@ -242,10 +244,10 @@ static void errors_say_where(void **state)
 		  "w.yaml:6:38: not a value of axis 'fs.b'" },
 		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
 		       "values: {3: 1}}\n",
-		  "w.yaml:6:53: axis 'fs.b' has no '3'" },
+		  "w.yaml:6:52: axis 'fs.b' has no '3'" },
 		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
 		       "values: {20%: x}}\n",
-		  "w.yaml:6:58: a published value is a number" },
+		  "w.yaml:6:57: a published value is a number" },
 		{ HEAD "axes: {fs.a: [1]}\n"
 		       "plot:\n- {x: fs.a, y: au}\n- {x: fs.a, y: au}\n",
 		  "w.yaml:7:3: a second plot called 'au-by-fs_a': give it a "

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A cell on its way: shared by what runs it and what records it. */
+#ifndef GPEMU_WORKLOADS_RUN_CELL_PRIVATE_H
+#define GPEMU_WORKLOADS_RUN_CELL_PRIVATE_H
+
+#include "workloads/run_cell.h"
+#include "workloads/run_command.h"
+#include "workloads/run_host.h"
+
+struct run_mount {
+	char *mnt;    /* where the jobs find the data */
+	char *folder; /* of the dataset */
+	struct command command;
+	struct child child;
+	json_t *stats; /* or NULL */
+};
+
+struct run_job {
+	char *record; /* the file that it writes */
+	struct command command;
+	struct child child;
+	bool started;
+	uint64_t begin_ns, end_ns; /* tick_wall */
+	int exit_status;	   /* -1: it never ran to its end */
+};
+
+struct run {
+	struct runner *r;
+	const struct cell *cell;
+	struct run_mount *mounts;
+	struct run_job *jobs;
+	int log_fd;
+	char started[32];
+	unsigned attempt;
+	struct host_load before, after;
+};
+
+/* run_record.c: the record as described in run_cell.h, to its file. */
+int run_write_record(struct run *run, const char *failure, struct err *err);
+
+#endif

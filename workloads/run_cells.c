@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a point to the cell that runs it: what each mount and job is given is
+ * `base`, over it the mount's or job's own keys, over these the axes.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/util.h"
+#include "workloads/run_profiles.h"
+
+bool cell_is_exec(const struct cell_job *job)
+{
+	return json_object_get(job->exec, "command") != NULL;
+}
+
+size_t workload_n_cells(const struct workload *w)
+{
+	return w->n_points * w->repetitions;
+}
+
+/* `base` with `over` put over it; either may be NULL. */
+static json_t *merged(const struct conf_node *base,
+		      const struct conf_node *over)
+{
+	json_t *j = base ? workload_value(base) : json_object();
+	json_auto_t *more = over ? workload_value(over) : NULL;
+
+	if (j && more)
+		json_object_update(j, more);
+	return j;
+}
+
+static int init_mounts(const struct workload *w, struct cell *cell)
+{
+	const struct mount_spec *specs = w->mounts.items;
+
+	cell->n_mounts = MAX(w->mounts.n, 1u);
+	cell->mounts = calloc(cell->n_mounts, sizeof(*cell->mounts));
+	for (size_t i = 0; cell->mounts && i < cell->n_mounts; i++) {
+		const struct mount_spec *s = w->mounts.n ? &specs[i] : NULL;
+		struct cell_mount *m = &cell->mounts[i];
+
+		m->name = s ? s->name : "data";
+		m->fs = merged(w->base.fs, s ? s->fs : NULL);
+		/* recipes are not mixed */
+		m->dataset = workload_value(s && s->dataset ? s->dataset
+							    : w->dataset);
+		if (!m->fs || !m->dataset)
+			return -ENOMEM;
+	}
+	return cell->mounts ? 0 : -ENOMEM;
+}
+
+static size_t mount_index(const struct cell *cell, const char *name)
+{
+	size_t i = 0;
+
+	while (name && strcmp(cell->mounts[i].name, name))
+		i++;
+	return i;
+}
+
+static int init_jobs(const struct workload *w, struct cell *cell)
+{
+	const struct job_spec *specs = w->jobs.items;
+
+	cell->n_jobs = MAX(w->jobs.n, 1u);
+	cell->jobs = calloc(cell->n_jobs, sizeof(*cell->jobs));
+	for (size_t i = 0; cell->jobs && i < cell->n_jobs; i++) {
+		const struct job_spec *s = w->jobs.n ? &specs[i] : NULL;
+		struct cell_job *j = &cell->jobs[i];
+
+		j->name = s ? s->name : "train";
+		j->mount = mount_index(cell, s ? s->mount : NULL);
+		j->start_ns = s ? s->start_ns : 0;
+		j->train = merged(w->base.train, s ? s->train : NULL);
+		j->exec = merged(w->base.exec, s ? s->exec : NULL);
+		j->env = merged(w->base.environment, s ? s->environment : NULL);
+		if (!j->train || !j->exec || !j->env)
+			return -ENOMEM;
+	}
+	return cell->jobs ? 0 : -ENOMEM;
+}
+
+static bool is_for(const struct setting *s, const char *name)
+{
+	return !s->n_target || (strlen(name) == s->n_target &&
+				!strncmp(name, s->target, s->n_target));
+}
+
+static int set(json_t *to, const struct setting *s)
+{
+	return json_object_set_new(to, s->key, workload_value(s->value)) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int apply(struct cell *cell, const struct setting *s)
+{
+	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && mount && i < cell->n_mounts; i++) {
+		struct cell_mount *m = &cell->mounts[i];
+
+		if (is_for(s, m->name))
+			r = set(s->program == RUN_FS ? m->fs : m->dataset, s);
+	}
+	for (size_t i = 0; r == 0 && !mount && i < cell->n_jobs; i++) {
+		struct cell_job *j = &cell->jobs[i];
+		json_t *to = s->program == RUN_TRAIN  ? j->train
+			     : s->program == RUN_EXEC ? j->exec
+						      : j->env;
+
+		if (is_for(s, j->name))
+			r = set(to, s);
+	}
+	return r;
+}
+
+/* A key for all first, then one for some: the narrower one wins. */
+static int overlay(const struct workload *w, struct cell *cell)
+{
+	int r = 0;
+
+	for (int named = 0; named < 2; named++)
+		for (size_t i = 0; i < w->n_axes; i++) {
+			const struct axis_point *p =
+				workload_at(w, cell->point, i);
+
+			for (size_t k = 0; r == 0 && k < p->n_settings; k++)
+				if (named == (p->settings[k].n_target != 0))
+					r = apply(cell, &p->settings[k]);
+		}
+	return r;
+}
+
+static json_t *mounts_json(const struct cell *cell, bool mounted)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < cell->n_mounts; i++)
+		json_array_append_new(
+			j, json_pack("{s:O, s:O?}", "dataset",
+				     cell->mounts[i].dataset, "fs",
+				     mounted ? cell->mounts[i].fs : NULL));
+	return j;
+}
+
+static json_t *jobs_json(const struct cell *cell)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < cell->n_jobs; i++) {
+		const struct cell_job *job = &cell->jobs[i];
+		bool exec = cell_is_exec(job);
+
+		json_array_append_new(
+			j, json_pack("{s:I, s:I, s:O?, s:O?, s:O}", "mount",
+				     (json_int_t)job->mount, "start",
+				     (json_int_t)job->start_ns, "train",
+				     exec ? NULL : job->train, "exec",
+				     exec ? job->exec : NULL, "env", job->env));
+	}
+	return j;
+}
+
+/* What decides the result of a run, and nothing else. */
+static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
+{
+	json_auto_t *profiles = profiles_of(w, cell, mounted);
+	json_auto_t *hashes = json_object();
+	json_auto_t *j = NULL;
+	_cleanup_free_ char *text = NULL;
+	const char *key;
+	json_t *p;
+
+	json_object_foreach (profiles, key, p)
+		json_object_set(hashes, key, json_object_get(p, "hash"));
+	j = json_pack("{s:o, s:o, s:f, s:I, s:O}", "mounts",
+		      mounts_json(cell, mounted), "jobs", jobs_json(cell),
+		      "time_scale", w->time_scale, "seed",
+		      (json_int_t)cell->seed, "profiles", hashes);
+	text = j && profiles ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS)
+			     : NULL;
+	if (!text)
+		return -ENOMEM;
+	cell->hash = XXH3_64bits(text, strlen(text));
+	return 0;
+}
+
+/* "lru-35p-async-r1-9f3a01c2" */
+static void name_cell(const struct workload *w, struct cell *cell)
+{
+	char label[90]; /* leaves room for the rest in a 128-byte id */
+	char *to = label;
+
+	workload_label(w, cell->point, label, sizeof(label));
+	for (const char *c = label; *c; c++) {
+		if (*c == ' ')
+			continue;
+		*to++ = *c == ',' ? '-' : *c == '%' ? 'p' : *c;
+		if (!isalnum((unsigned char)to[-1]) && to[-1] != '-')
+			to[-1] = '_';
+	}
+	*to = 0;
+	snprintf(cell->id, sizeof(cell->id), "%s-r%zu-%08x", label,
+		 cell->repetition + 1, (unsigned)(cell->hash & UINT32_MAX));
+}
+
+int workload_cell(const struct workload *w, size_t index, bool mounted,
+		  struct cell *ret)
+{
+	int r;
+
+	*ret = (struct cell){ .point = index % w->n_points,
+			      .repetition = index / w->n_points };
+	ret->seed = w->seed + ret->repetition;
+	r = init_mounts(w, ret);
+	if (r == 0)
+		r = init_jobs(w, ret);
+	if (r == 0)
+		r = overlay(w, ret);
+	if (r == 0)
+		r = hash_cell(w, mounted, ret);
+	if (r == 0)
+		name_cell(w, ret);
+	else
+		cell_free(ret);
+	return r;
+}
+
+void cell_free(struct cell *cell)
+{
+	for (size_t i = 0; cell->mounts && i < cell->n_mounts; i++) {
+		json_decref(cell->mounts[i].dataset);
+		json_decref(cell->mounts[i].fs);
+	}
+	for (size_t i = 0; cell->jobs && i < cell->n_jobs; i++) {
+		json_decref(cell->jobs[i].train);
+		json_decref(cell->jobs[i].exec);
+		json_decref(cell->jobs[i].env);
+	}
+	free(cell->mounts);
+	free(cell->jobs);
+	cell->mounts = NULL;
+	cell->jobs = NULL;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "workloads/run_command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "workloads/run_dataset.h"
+
+void command_fini(struct command *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		free(c->argv[i]);
+	for (size_t i = 0; i < c->n_env; i++)
+		free(c->env[i]);
+	*c = (struct command){ 0 };
+}
+
+/* Takes `word`. */
+static int add(struct command *c, char *word)
+{
+	if (!word)
+		return -ENOMEM;
+	if (c->n == COMMAND_ARGS) {
+		free(word);
+		return -E2BIG;
+	}
+	c->argv[c->n++] = word;
+	return 0;
+}
+
+/* Words up to a NULL, copied. */
+static int add_words(struct command *c, ...)
+{
+	const char *word;
+	va_list ap;
+	int code = 0;
+
+	va_start(ap, c);
+	while (code == 0 && (word = va_arg(ap, const char *)))
+		code = add(c, strdup(word));
+	va_end(ap);
+	return code;
+}
+
+json_t *command_json(const struct command *c)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < c->n; i++)
+		json_array_append_new(j, json_string(c->argv[i]));
+	return j;
+}
+
+char *command_config(const struct runner *r, const struct cell *cell,
+		     const char *name, enum run_program program)
+{
+	bool fs = program == RUN_FS;
+	bool alone = fs ? cell->n_mounts == 1 : cell->n_jobs == 1;
+	char suffix[80];
+
+	snprintf(suffix, sizeof(suffix), "%s%s%s.yaml", alone ? "" : name,
+		 alone ? "" : ".", fs ? "fs" : "train");
+	return runner_path(r, "configs", cell->id, suffix);
+}
+
+/* PROGRAM --config FILE --seed N --time-scale X: what both share. */
+static int begin(struct command *c, const struct runner *r,
+		 const struct cell *cell, const char *name,
+		 enum run_program program)
+{
+	_cleanup_free_ char *path = runner_program(r, program);
+	_cleanup_free_ char *config = command_config(r, cell, name, program);
+	char seed[24], scale[32];
+
+	if (!path || !config)
+		return -ENOMEM;
+	snprintf(seed, sizeof(seed), "%" PRIu64, cell->seed);
+	snprintf(scale, sizeof(scale), "%.15g", r->w->time_scale);
+	return add_words(c, path, "--config", config, "--seed", seed,
+			 "--time-scale", scale, NULL);
+}
+
+int command_mount(struct command *c, const struct runner *r,
+		  const struct cell *cell, size_t index, const char *mnt,
+		  struct err *err)
+{
+	_cleanup_free_ char *data = NULL;
+	int code = dataset_path(r, cell->mounts[index].dataset, &data, err);
+
+	if (code == 0)
+		code = begin(c, r, cell, cell->mounts[index].name, RUN_FS);
+	return code == 0 ? add_words(c, "-f", data, mnt, NULL) : code;
+}
+
+/* --- programs of the user --------------------------------------------- */
+
+struct values {
+	const char *mnt, *record;
+	char seed[24], scale[32];
+	const json_t *exec;
+};
+
+/* What stands for {name}; "" when no key of this cell has it. */
+static const char *value_of(const struct values *v, const char *name, size_t n)
+{
+	const struct {
+		const char *name, *value;
+	} own[] = { { "mount", v->mnt },
+		    { "record", v->record },
+		    { "seed", v->seed },
+		    { "time_scale", v->scale } };
+	const char *found;
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (strlen(own[i].name) == n && !strncmp(own[i].name, name, n))
+			return own[i].value;
+	found = json_string_value(json_object_getn(v->exec, name, n));
+	return found ? found : "";
+}
+
+static char *expand(const char *word, const struct values *v)
+{
+	const char *name;
+	char *text = NULL;
+	size_t n, size;
+	FILE *f = open_memstream(&text, &size);
+
+	while (f && (n = workload_variable(word, &name))) {
+		fwrite(word, 1, (size_t)(name - 1 - word), f);
+		fputs(value_of(v, name, n), f);
+		word = name + n + 1;
+	}
+	if (f) {
+		fputs(word, f);
+		fclose(f);
+	}
+	return text;
+}
+
+static int add_exec(struct command *c, const struct values *v)
+{
+	const json_t *command = json_object_get(v->exec, "command");
+	int code = 0;
+
+	if (json_is_string(command)) {
+		code = add_words(c, "/bin/sh", "-c", NULL);
+		return code == 0 ? add(c, expand(json_string_value(command), v))
+				 : code;
+	}
+	for (size_t i = 0; code == 0 && i < json_array_size(command); i++)
+		code = add(c,
+			   expand(json_string_value(json_array_get(command, i)),
+				  v));
+	return code;
+}
+
+static int add_environment(struct command *c, const struct cell_job *job,
+			   const struct values *v)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (job->env, key, value) {
+		_cleanup_free_ char *text = expand(json_string_value(value), v);
+
+		if (c->n_env == COMMAND_ARGS)
+			return -E2BIG;
+		if (!text ||
+		    asprintf(&c->env[c->n_env], "%s=%s", key, text) < 0) {
+			c->env[c->n_env] = NULL;
+			return -ENOMEM;
+		}
+		c->n_env++;
+	}
+	return 0;
+}
+
+int command_job(struct command *c, const struct runner *r,
+		const struct cell *cell, size_t index, const char *mnt,
+		const char *record, struct err *err)
+{
+	const struct cell_job *job = &cell->jobs[index];
+	struct values v = { .mnt = mnt, .record = record, .exec = job->exec };
+	int code;
+
+	snprintf(v.seed, sizeof(v.seed), "%" PRIu64, cell->seed);
+	snprintf(v.scale, sizeof(v.scale), "%.15g", r->w->time_scale);
+	code = add_environment(c, job, &v);
+	if (code == 0 && cell_is_exec(job))
+		code = add_exec(c, &v);
+	else if (code == 0)
+		code = begin(c, r, cell, job->name, RUN_TRAIN);
+	if (code == 0 && !cell_is_exec(job))
+		code = add_words(c, "--progress", "off", "--json", record,
+				 "--data", mnt, NULL);
+	return code == -E2BIG ? err_set(err, code, "job %s: more than %d words",
+					job->name, COMMAND_ARGS)
+			      : code;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profiles that a workload's cells use, with a hash of their files: a
+ * cell whose profile changed has another key, and so runs again.
+ */
+#ifndef GPEMU_WORKLOADS_RUN_PROFILES_H
+#define GPEMU_WORKLOADS_RUN_PROFILES_H
+
+#include "workloads/run_workload.h"
+
+/*
+ * Fill w->profiles: "storage/hdd": {file, hash, source} for all that any cell
+ * names. `defaults` {fs{}, train{}}: what the programs take where the workload
+ * says nothing. A name without a file is left out: the program that is given
+ * it says what is wrong. -ENOMEM.
+ */
+int profiles_collect(struct workload *w, const json_t *defaults,
+		     struct err *err);
+
+/* Those of one cell, a part of w->profiles; NULL: no memory. Without a mount
+ * there is no storage. */
+json_t *profiles_of(const struct workload *w, const struct cell *cell,
+		    bool mounted);
+
+#endif
