@@ -12,12 +12,14 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "workloads/run_cell.h"
+#include "workloads/run_check.h"
+#include "workloads/run_compare.h"
 #include "workloads/run_dataset.h"
 #include "workloads/run_expect.h"
 #include "workloads/run_loop.h"
 #include "workloads/run_plot.h"
 #include "workloads/run_profiles.h"
-#include "workloads/run_result.h"
+#include "workloads/run_report.h"
 
 struct options {
 	struct cli_common common;
@@ -25,7 +27,7 @@ struct options {
 	bool fresh, dry_run, no_mount;
 	uint64_t repetitions; /* 0: as the workload says */
 	double time_scale;    /* 0: as the workload says */
-	char *data_dir, *bin_dir, *progress;
+	char *data_dir, *bin_dir, *progress, *metric;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -50,6 +52,8 @@ static const struct conf_field fields[] = {
 	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
 	  .help = "where the other programs are (default $GPEMU_BIN, else "
 		  "the folder of gpemu-run)" },
+	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
+	  .help = "compare: print this metric only" },
 	{ "progress", CONF_STRING, AT(progress), .arg = "auto|on|off",
 	  .help = "progress bar on stderr; off: a line a cell" },
 	{ 0 },
@@ -57,11 +61,14 @@ static const struct conf_field fields[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-run",
-	.args = "WORKLOAD.yaml",
+	.args = "WORKLOAD.yaml | check WORKLOAD.yaml | compare A B",
 	.n_args = 1,
+	.n_optional = 2,
 	.summary = "Run an experiment: mounts and training runs over a grid, "
-		   "repeated; keep a record of each, print a table, draw "
-		   "plots.",
+		   "repeated; keep a record of each, judge what was expected, "
+		   "write a table, plots and a report. check: say what would "
+		   "run and how long it takes. compare: what differs between "
+		   "two result folders.",
 	.notes = "Records that are there already are not run again, unless "
 		 "the workload has changed for them. --seed 0 is the "
 		 "workload's own seed.",
@@ -87,13 +94,11 @@ static int load(const char *path, const struct options *o, struct workload *w,
 }
 
 /* Decide r->mounted, and say it when it is not as the workload means it. */
-static int choose_mount(struct runner *r, const struct options *o,
-			struct err *err)
+static int choose_mount(struct runner *r, struct err *err)
 {
 	struct err why = { 0 };
 	int code;
 
-	r->mounted = !o->no_mount;
 	if (!r->mounted)
 		return 0;
 	code = cell_probe_mount(r, &why);
@@ -108,12 +113,11 @@ static int choose_mount(struct runner *r, const struct options *o,
 	return code < 0 ? err_set(err, code, "%s", why.text) : 0;
 }
 
-static int dry_run(struct runner *r, const struct options *o)
+static int dry_run(struct runner *r)
 {
 	size_t n = workload_n_cells(r->w);
 	int code = 0;
 
-	r->mounted = !o->no_mount;
 	printf("%s: %zu points, %" PRIu64 " repetitions, %zu cells\n",
 	       r->w->name, r->w->n_points, r->w->repetitions, n);
 	for (size_t i = 0; code == 0 && i < n; i++) {
@@ -192,6 +196,22 @@ static int write_table(const struct runner *r, const struct result *res,
 	return 0;
 }
 
+static int write_csv(const struct runner *r, const struct result *res,
+		     struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	FILE *f;
+
+	if (asprintf(&path, "%s/results.csv", r->out) < 0)
+		return -ENOMEM;
+	f = fopen(path, "we");
+	if (!f)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	result_csv(res, f);
+	return fclose(f) ? err_set(err, -errno, "%s: %s", path, strerror(errno))
+			 : 0;
+}
+
 static int report(struct runner *r, const struct options *o, bool *ret_failed,
 		  struct err *err)
 {
@@ -206,10 +226,16 @@ static int report(struct runner *r, const struct options *o, bool *ret_failed,
 		code = write_table(r, &res, &v, quiet, err);
 	if (code == 0)
 		code = write_summary(r, &res, &v, o, err);
+	if (code == 0)
+		code = write_csv(r, &res, err);
 	if (code == 0 && !quiet)
 		printf("\nrecords   %s/records/\n", r->out);
 	if (code == 0)
 		code = draw_plots(r, &res, quiet, err);
+	if (code == 0)
+		code = report_write(&res, &v, err);
+	if (code == 0 && !quiet)
+		printf("report    %s/report.html\n", r->out);
 	*ret_failed = *ret_failed || v.n_failed;
 	verdicts_fini(&v);
 	result_fini(&res);
@@ -240,7 +266,7 @@ static int execute(struct runner *r, const struct options *o,
 	if (code == 0)
 		code = dataset_make(r, err);
 	if (code == 0)
-		code = choose_mount(r, o, err);
+		code = choose_mount(r, err);
 	if (code == 0)
 		code = loop_run(r, o->fresh, mode, &tally);
 	/* what was measured before an interruption is there for next time */
@@ -253,40 +279,81 @@ static int execute(struct runner *r, const struct options *o,
 	return code;
 }
 
-int main(int argc, char **argv)
+/* gpemu-run compare A B: no workload is needed, no program runs. */
+static int compare(const struct options *o, char **args)
 {
-	struct options o = { 0 };
+	bool quiet = o->common.json && !strcmp(o->common.json, "-");
+	json_auto_t *j = NULL;
+	struct err err = { 0 };
+	int code;
+
+	if (!args[1] || !args[2]) {
+		log_error("compare takes two result folders");
+		return EXIT_STATUS_USAGE;
+	}
+	code = compare_folders(args[1], args[2], &j, &err);
+	if (code == 0 && !quiet)
+		compare_print(j, o->metric, stdout);
+	if (code == 0 && o->common.json)
+		code = json_write(j, o->common.json, &err);
+	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
+}
+
+/* Load and check, then do what is asked; the exit status. */
+static int workload_main(const char *path, const struct options *o, bool check,
+			 struct stop *ret_stop)
+{
 	struct workload w = { 0 };
 	struct runner r = { .lock_fd = -1, .stop.fd = -1 };
 	enum progress_mode mode = PROGRESS_AUTO;
 	struct err err = { 0 };
 	bool failed = false;
-	char *args[1];
 	int code, status;
 
-	cli_parse(&program, argc, argv, &o, args);
-	if (o.progress && progress_parse(o.progress, &mode, &err) < 0) {
+	if (o->progress && progress_parse(o->progress, &mode, &err) < 0) {
 		log_error("--progress: %s", err.text);
 		return EXIT_STATUS_USAGE;
 	}
-	code = load(args[0], &o, &w, &err);
+	code = load(path, o, &w, &err);
 	if (code == 0)
-		code = runner_init(&r, &w, o.bin_dir, o.output, &err);
+		code = runner_init(&r, &w, o->bin_dir, o->output, &err);
+	r.mounted = !o->no_mount;
 	if (code == 0)
-		code = prepare(&w, &r, &o, &err);
+		code = prepare(&w, &r, o, &err);
 	if (code == 0)
-		code = o.dry_run ? dry_run(&r, &o)
-				 : execute(&r, &o, mode, &failed, &err);
+		code = check	    ? check_print(&r, stdout, &err)
+		       : o->dry_run ? dry_run(&r)
+				    : execute(&r, o, mode, &failed, &err);
 	if (r.stop.signal)
 		log_error("stopped by %s; what is done is kept",
 			  strsignal(r.stop.signal));
 	status = failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 	if (code < 0 && !r.stop.signal)
 		status = cli_fail(code, &err);
-	struct stop stop = r.stop;
-
+	*ret_stop = r.stop;
 	runner_fini(&r);
 	workload_free(&w);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct stop stop = { .fd = -1 };
+	char *args[3] = { 0 };
+	bool check;
+	int status;
+
+	cli_parse(&program, argc, argv, &o, args);
+	check = !strcmp(args[0], "check");
+	if (!strcmp(args[0], "compare")) {
+		status = compare(&o, args);
+	} else if (check ? !args[1] || args[2] : args[1] != NULL) {
+		log_error("one workload is expected; see --help");
+		status = EXIT_STATUS_USAGE;
+	} else {
+		status = workload_main(args[check], &o, check, &stop);
+	}
 	conf_free(fields, &o);
 	stop_raise(&stop);
 	return status;

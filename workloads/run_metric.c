@@ -54,6 +54,11 @@ const struct metric metric_builtin[] = {
 	  .scale = 100,
 	  .label = "hit ratio",
 	  .unit = "%" },
+	/* the last one: of any program, however little it tells */
+	{ .name = "wall_seconds",
+	  .path = "run.wall_seconds",
+	  .label = "wall time",
+	  .unit = "s" },
 	{ 0 },
 };
 

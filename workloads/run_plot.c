@@ -16,6 +16,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "workloads/run_expect.h"
 
 /* arbitrary: gnuplot draws such files in well under a second */
 #define GNUPLOT_TIMEOUT_NS (60 * NS_PER_S)
@@ -139,6 +140,66 @@ static double x_at(const struct view *v, size_t i)
 	return x;
 }
 
+/* --- published values ------------------------------------------------- */
+
+/*
+ * What others published is drawn where it is of the plot's metric along the
+ * plot's x, and of a place that the plot shows: all that `where` of the plot
+ * fixes is let through.
+ */
+static bool is_shown(const struct view *v, const struct plot *p,
+		     const struct published *pub)
+{
+	for (size_t i = 0; pub->where && i < pub->where->n; i++) {
+		const struct conf_node *item = pub->where->items[i];
+		const struct conf_node *fixed =
+			p->where ? conf_node_get(p->where, item->key) : NULL;
+
+		if (fixed && (item->kind != CONF_KIND_SCALAR ||
+			      strcmp(fixed->value, item->value)))
+			return false;
+	}
+	return !strcmp(pub->metric, p->y) &&
+	       !strcmp(pub->along, v->w->axes[v->x].name);
+}
+
+/* The series that a published one is about, to share its looks; n_series: of
+ * none in particular. */
+static size_t series_of(const struct view *v, const struct published *pub)
+{
+	const struct conf_node *at =
+		v->series >= 0 && pub->where
+			? conf_node_get(pub->where, v->w->axes[v->series].name)
+			: NULL;
+	int i = at && at->kind == CONF_KIND_SCALAR
+			? workload_find_label(v->w, (size_t)v->series,
+					      at->value)
+			: -1;
+
+	return i < 0 ? n_series(v) : (size_t)i;
+}
+
+static void published_data(const struct view *v, const struct plot *p, FILE *f)
+{
+	const struct published *pub = v->w->published.items;
+	const struct axis *axis = &v->w->axes[v->x];
+
+	for (size_t k = 0; k < v->w->published.n; k++) {
+		if (!is_shown(v, p, &pub[k]))
+			continue;
+		fprintf(f, "\n\n# published: %s\n# x name value\n",
+			pub[k].name);
+		for (size_t i = 0; i < axis->n_points; i++) {
+			const char *label = axis->points[i].label;
+			const struct conf_node *value =
+				conf_node_get(pub[k].values, label);
+
+			fprintf(f, "%.9g \"%s\" %s\n", x_at(v, i), label,
+				value ? value->value : "NaN");
+		}
+	}
+}
+
 size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 {
 	struct view v = view_of(res, p);
@@ -159,6 +220,7 @@ size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 			n += y->n != 0;
 		}
 	}
+	published_data(&v, p, f);
 	return n;
 }
 
@@ -244,7 +306,7 @@ static void frame(const struct view *v, FILE *f)
 	else
 		fputs("set offsets graph 0.04, graph 0.04, graph 0.05, 0\n", f);
 	ticks(v, f);
-	if (n_series(v) == 1)
+	if (n_series(v) == 1 && !v->w->published.n)
 		fputs("unset key\n", f);
 	else
 		fputs("set key outside right center vertical Left reverse "
@@ -299,6 +361,40 @@ static void draw_bar(const struct view *v, const struct plot *p, size_t s,
 	quoted(f, series_name(v, s));
 }
 
+/* Open stars with no line, beside the bars of their series: measured by
+ * somebody else, on something else. */
+static void draw_published(const struct view *v, const struct plot *p,
+			   const char *before, FILE *f)
+{
+	const struct published *pub = v->w->published.items;
+	double n = (double)n_series(v);
+	size_t index = n_series(v);
+
+	for (size_t k = 0; k < v->w->published.n; k++) {
+		size_t s = series_of(v, &pub[k]);
+		double shift =
+			v->bars && s < n_series(v)
+				? ((double)s - (n - 1) / 2) * BARS_WIDTH / n
+				: 0;
+		char title[120];
+
+		if (!is_shown(v, p, &pub[k]))
+			continue;
+		fprintf(f,
+			"%s'%s.dat' index %zu using ($1%+.4g):3 with points "
+			"pt 3 ps 1.6 lw 2 lc rgb '%s' title ",
+			before, p->name, index++, shift,
+			s < n_series(v) && !v->bars
+				? styles[s % ARRAY_SIZE(styles)].line
+				: "#000000");
+		snprintf(title, sizeof(title), "%s%s%s, published", pub[k].name,
+			 s < n_series(v) ? ": " : "",
+			 s < n_series(v) ? series_name(v, s) : "");
+		quoted(f, title);
+		before = ", \\\n     ";
+	}
+}
+
 static void draw(const struct result *res, const struct view *v,
 		 const struct plot *p, FILE *f)
 {
@@ -311,6 +407,7 @@ static void draw(const struct result *res, const struct view *v,
 		(v->bars ? draw_bar : draw_line)(v, p, s, f);
 		before = ", \\\n     ";
 	}
+	draw_published(v, p, before, f);
 	fputc('\n', f);
 }
 

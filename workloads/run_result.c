@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "workloads/run_cell.h"
+#include "workloads/run_host.h"
 
 /* --- metrics ---------------------------------------------------------- */
 
@@ -17,6 +18,17 @@ static void add_metric(struct result *res, const struct metric *m)
 		if (res->metrics[i] == m)
 			return;
 	res->metrics[res->n_metrics++] = m;
+}
+
+/* Of programs that tell nothing else, wall time is what there is to show. */
+static bool runs_programs(const struct workload *w)
+{
+	const struct job_spec *j = w->jobs.items;
+	bool exec = w->base.exec != NULL;
+
+	for (size_t i = 0; i < w->jobs.n; i++)
+		exec = exec || j[i].exec;
+	return exec;
 }
 
 /* The columns: as listed, or all the built-in ones and the workload's own. */
@@ -36,13 +48,15 @@ static int choose_metrics(struct result *res)
 	for (size_t i = 0; i < w->columns.n; i++)
 		add_metric(res, metric_find(&w->metrics, columns[i]));
 	res->n_columns = res->n_metrics;
-	for (size_t i = 0; i < n_builtin; i++)
+	for (size_t i = 0; i + !runs_programs(w) < n_builtin; i++)
 		add_metric(res,
 			   metric_find(&w->metrics, metric_builtin[i].name));
 	for (size_t i = 0; i < w->metrics.n; i++)
 		add_metric(res, &own[i]);
 	if (!w->columns.n)
 		res->n_columns = res->n_metrics;
+	/* in the files in any case */
+	add_metric(res, metric_find(&w->metrics, "wall_seconds"));
 	return 0;
 }
 
@@ -63,6 +77,47 @@ static int add_record(struct result *res, const json_t *record, double *values,
 			values[i * n_reps + n[i]++] = v;
 	}
 	return 0;
+}
+
+/*
+ * Where the time of the epochs after the first went, added up over the
+ * repetitions; of several jobs, over these.
+ */
+static void add_job_parts(struct result_parts *parts, const json_t *record)
+{
+	static const char *const keys[RESULT_PARTS] = {
+		"compute_s",   "fetch_stall_s",	   "prep_stall_s",
+		"pin_stall_s", "transfer_stall_s",
+	};
+	const json_t *epochs = json_object_get(record, "epochs");
+	size_t n = json_array_size(epochs);
+
+	for (size_t i = n > 1; i < n; i++) {
+		const json_t *e = json_array_get(epochs, i);
+		double pin =
+			json_number_value(json_object_get(e, "pin_stall_s"));
+
+		for (size_t k = 0; k < RESULT_PARTS; k++) {
+			double v =
+				json_number_value(json_object_get(e, keys[k]));
+
+			/* the pin stage is part of the prep stall */
+			parts->seconds[k] += k == 2 ? MAX(v - pin, 0) : v;
+		}
+		parts->total +=
+			json_number_value(json_object_get(e, "seconds"));
+		parts->n++;
+	}
+}
+
+static void add_parts(struct result *res, size_t point, const json_t *record)
+{
+	json_t *jobs = json_object_get(record, "jobs"), *one;
+	const char *name;
+
+	add_job_parts(&res->parts[point], record);
+	json_object_foreach (jobs, name, one)
+		add_job_parts(&res->parts[point], one);
 }
 
 /* All repetitions of one point. */
@@ -89,13 +144,36 @@ static int add_point(struct result *res, size_t point, double *values,
 		}
 		res->n_ok[point]++;
 		code = add_record(res, record, values, n);
+		json_array_append(res->records, record);
+		add_parts(res, point, record);
 		if (!res->first)
 			res->first = json_incref(record);
 	}
-	for (size_t m = 0; code == 0 && m < res->n_metrics; m++)
-		res->spreads[point * res->n_metrics + m] =
+	for (size_t m = 0; code == 0 && m < res->n_metrics; m++) {
+		size_t at = point * res->n_metrics + m;
+
+		res->spreads[at] =
 			stats_spread(&values[m * w->repetitions], n[m]);
+		for (size_t i = 0; i < n[m]; i++)
+			json_array_append_new(
+				res->values[at],
+				json_real(values[m * w->repetitions + i]));
+	}
 	return code;
+}
+
+static int init_parts(struct result *res)
+{
+	size_t n_points = res->r->w->n_points, n = res->n_metrics * n_points;
+
+	res->values = calloc(n + 1, sizeof(*res->values));
+	res->parts = calloc(n_points, sizeof(*res->parts));
+	res->records = json_array();
+	if (!res->values || !res->parts || !res->records)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		res->values[i] = json_array();
+	return 0;
 }
 
 int result_init(struct result *res, const struct runner *r, struct err *err)
@@ -116,7 +194,8 @@ int result_init(struct result *res, const struct runner *r, struct err *err)
 		res->n_ok = calloc(w->n_points, sizeof(*res->n_ok));
 		res->n_failed = calloc(w->n_points, sizeof(*res->n_failed));
 	}
-	if (!values || !n || !res->spreads || !res->n_ok || !res->n_failed)
+	if (!values || !n || !res->spreads || !res->n_ok || !res->n_failed ||
+	    init_parts(res) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; code == 0 && i < w->n_points; i++)
 		code = add_point(res, i, values, n);
@@ -129,6 +208,12 @@ void result_fini(struct result *res)
 	free(res->spreads);
 	free(res->n_ok);
 	free(res->n_failed);
+	for (size_t i = 0;
+	     res->values && i < res->n_metrics * res->r->w->n_points; i++)
+		json_decref(res->values[i]);
+	free(res->values);
+	free(res->parts);
+	json_decref(res->records);
 	json_decref(res->first);
 }
 
@@ -166,8 +251,13 @@ static json_t *point_json(const struct result *res, size_t point)
 		const struct metric *m = res->metrics[i];
 		const struct spread *s = result_at(res, point, m);
 
-		json_object_set_new(metrics, m->name,
-				    s->n ? spread_json(m, s) : json_null());
+		json_t *j = s->n ? spread_json(m, s) : json_null();
+
+		if (s->n)
+			json_object_set(
+				j, "values",
+				res->values[point * res->n_metrics + i]);
+		json_object_set_new(metrics, m->name, j);
 	}
 	return json_pack("{s:o, s:I, s:I, s:o}", "axes", axes, "n",
 			 (json_int_t)res->n_ok[point], "failed",
@@ -182,10 +272,11 @@ json_t *result_json(const struct result *res)
 	for (size_t i = 0; i < w->n_points; i++)
 		json_array_append_new(cells, point_json(res, i));
 	return json_pack("{s:{s:s}, s:s, s:s, s:s, s:b, s:I, s:f, s:I, "
-			 "s:o}",
+			 "s:o, s:O?, s:o}",
 			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
 			 "question", w->question, "file", w->path, "mounted",
 			 res->r->mounted, "seed", (json_int_t)w->seed,
 			 "time_scale", w->time_scale, "repetitions",
-			 (json_int_t)w->repetitions, "cells", cells);
+			 (json_int_t)w->repetitions, "cells", cells, "profiles",
+			 w->profiles, "host", host_about());
 }

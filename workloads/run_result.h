@@ -10,13 +10,24 @@
 #include "workloads/run_metric.h"
 #include "workloads/runner.h"
 
+/* Where the time went: parts of the epochs' seconds. */
+enum { RESULT_PARTS = 5 };
+struct result_parts {
+	double seconds[RESULT_PARTS]; /* compute fetch prep pin transfer */
+	double total;		      /* the rest of it is none of these */
+	size_t n;		      /* epochs */
+};
+
 struct result {
 	const struct runner *r;
 	const struct metric **metrics; /* the table's columns, then the rest */
 	size_t n_metrics;
 	size_t n_columns;
-	struct spread *spreads;	 /* [point * n_metrics + metric] */
-	size_t *n_ok, *n_failed; /* cells, by point */
+	struct spread *spreads;	    /* [point * n_metrics + metric] */
+	size_t *n_ok, *n_failed;    /* cells, by point */
+	json_t **values;	    /* beside `spreads`: an array each */
+	struct result_parts *parts; /* by point */
+	json_t *records;	    /* all that are "ok" */
 	json_t *first; /* some record, for what all have in common; or NULL */
 };
 
@@ -34,6 +45,20 @@ json_t *result_json(const struct result *res);
 /* A number for people: four digits, never an exponent for what they meet
  * here. */
 void result_number(char *buf, size_t n, double v);
+
+/* "12.31 (12.20-12.58)": median and its interval, from two values on. */
+void result_spread(char *buf, size_t n, const struct spread *s);
+/* What of it is real and what emulated, a few lines. */
+void result_provenance(const struct result *res, FILE *f);
+/* What the brackets are, a line; nothing for a single repetition. */
+void result_explain(const struct result *res, FILE *f);
+
+/*
+ * One line a run, failed or not: workload, cell, axes, repetition, seed,
+ * status, when, how long, how busy the machine was, then a column a metric.
+ * What a run does not tell is empty.
+ */
+void result_csv(const struct result *res, FILE *f);
 
 /* A table for people, and what in it is real and what emulated. */
 void result_print(const struct result *res, FILE *f);

@@ -32,14 +32,13 @@ void result_number(char *buf, size_t n, double v)
 	snprintf(buf, n, "%.*f", decimals, v);
 }
 
-/* "12.31 (12.20-12.58)": median and range; the range from two values on. */
-static void spread_text(char *buf, size_t n, const struct spread *s)
+void result_spread(char *buf, size_t n, const struct spread *s)
 {
 	char median[20], min[20], max[20];
 
 	result_number(median, sizeof(median), s->median);
-	result_number(min, sizeof(min), s->min);
-	result_number(max, sizeof(max), s->max);
+	result_number(min, sizeof(min), s->ci_low);
+	result_number(max, sizeof(max), s->ci_high);
 	if (!s->n)
 		snprintf(buf, n, "-");
 	else if (s->n == 1 || !strcmp(min, max))
@@ -95,8 +94,8 @@ static bool fill_row(const struct result *res, struct table *t, size_t point)
 		snprintf(at(t, row, c), CELL_TEXT, "%s",
 			 workload_at(w, point, c)->label);
 	for (size_t i = 0; i < res->n_columns; i++, c++)
-		spread_text(at(t, row, c), CELL_TEXT,
-			    result_at(res, point, res->metrics[i]));
+		result_spread(at(t, row, c), CELL_TEXT,
+			      result_at(res, point, res->metrics[i]));
 	if (failed)
 		snprintf(at(t, row, c), CELL_TEXT, "%zu, %zu failed%s", ok,
 			 failed, alike ? " *" : "");
@@ -156,7 +155,7 @@ static const char *text_of(const json_t *record, const char *path)
 	return s ? s : "?";
 }
 
-static void print_provenance(const struct result *res, FILE *f)
+void result_provenance(const struct result *res, FILE *f)
 {
 	const struct workload *w = res->r->w;
 	const json_t *rec = res->first;
@@ -182,6 +181,24 @@ static void print_provenance(const struct result *res, FILE *f)
 			w->time_scale, 1 / w->time_scale);
 }
 
+void result_explain(const struct result *res, FILE *f)
+{
+	uint64_t n = res->r->w->repetitions;
+	double level = 100 * (1 - pow(.5, (double)n - 1));
+
+	if (n >= 6)
+		fprintf(f,
+			"Medians over %" PRIu64 " repetitions, in brackets "
+			"the 95 %% confidence interval (order statistics).\n",
+			n);
+	else if (n > 1)
+		fprintf(f,
+			"Medians over %" PRIu64 " repetitions, in brackets "
+			"their range, which holds the true median with "
+			"%.3g %% confidence; 95 %% takes 6.\n",
+			n, level);
+}
+
 void result_print(const struct result *res, FILE *f)
 {
 	const struct workload *w = res->r->w;
@@ -199,13 +216,9 @@ void result_print(const struct result *res, FILE *f)
 	print_table(&t, w->n_axes, f);
 	free(t.text);
 	fputc('\n', f);
-	if (w->repetitions > 1)
-		fprintf(f,
-			"Medians over %" PRIu64
-			" repetitions, in brackets the range.\n",
-			w->repetitions);
+	result_explain(res, f);
 	if (alike)
 		fprintf(f, "* Not mounted: these rows differ only in gpemu-fs "
 			   "options, which had no effect.\n");
-	print_provenance(res, f);
+	result_provenance(res, f);
 }

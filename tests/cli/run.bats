@@ -270,6 +270,291 @@ refuses()
 	refuses "w.yaml: No such file"
 }
 
+@test "run: check says what would run and how long, and runs nothing" {
+	sed -i 's/dataset: imagenette/dataset: imagenet/; s/async\]/async]\n  node: {zip: {train.workers: [1, 2], train.epochs: [3, 4]}}/' w.yaml
+	sed -i 's/^plot:/expect: [{that: "seconds > 1"}]\nwarmup: 1\nplot:/' w.yaml
+	sed -i 's/kind: bars/kind: bars, where: {node: 1\/3}/' w.yaml
+	run --separate-stderr gpemu_run check w.yaml
+	echo "$output$stderr"
+	[ "$status" -eq 0 ]
+	[[ $output == *"imagenet-"*" (will be made)"* ]]
+	[[ $output == *"axis        node: 1/3 2/4"* ]]
+	[[ $output == *"8 points x 2 repetitions = 16, 8 warm-ups, time scale 0.5"* ]]
+	[[ $output == *"expects     seconds > 1"* ]]
+	[[ $output == *"0 of 16 cells have theirs"* ]]
+	[[ $output == *"first       lru, sync, 1/3, repetition 1, seed 7"* ]]
+	[[ $output == *"and 8 more"* ]]
+	[ ! -s standin.log ]
+	[ ! -e results ]
+	gpemu_run w.yaml
+	run gpemu_run check w.yaml
+	[[ $output == *"nothing is left to run"* ]]
+	run gpemu_run check -r 3 w.yaml
+	[[ $output == *"8 cells, 8 of them as earlier runs took"* ]]
+	run gpemu_run check
+	[ "$status" -eq 2 ]
+}
+
+@test "run: zipped values go together, warm-ups leave no record" {
+	sed -i '/fs.cache_policy/d; s/train.loader:.*/n: {zip: {train.loader: [sync, async], train.workers: [1, 2]}}/; /^plot/,$d' w.yaml
+	echo 'warmup: 2' >>w.yaml
+	gpemu_run w.yaml
+	[ "$(ls results/small/records | wc -l)" -eq 4 ]
+	# 2 points: 2 warm-ups and 2 repetitions each; and the dataset
+	[ "$(wc -l <standin.log)" -eq 9 ]
+	grep -q '"loader": "async"' results/small/configs/async_2-r1-*
+	grep -q '"workers": "2"' results/small/configs/async_2-r1-*
+	run ! grep -l '"workers": "1"' results/small/configs/async_2-*
+}
+
+@test "run: the order is shuffled within each repetition, by the seed" {
+	sed -i 's/order: .*/order: random/; s/\[sync, async\]/[a, b, c, d, e]/' w.yaml
+	gpemu_run w.yaml
+	grep -v made standin.log >one
+	gpemu_run --fresh -o again w.yaml
+	grep -v made standin.log | tail -n 20 >two
+	cmp one two
+	# all of the first repetition before the second
+	[ "$(head -n 10 one | grep -c ' 7 ')" -eq 10 ]
+	# and not as listed
+	[ "$(cut -d' ' -f1 one | head -n 10 | tr -d '\n')" != abcdeabcde ]
+	sed -i 's/order: .*/order: listed/' w.yaml
+	gpemu_run --fresh -o listed w.yaml
+	[ "$(tail -n 20 standin.log | head -n 2 | tr '\n' ' ')" = "a 7 0.5 a 8 0.5 " ]
+}
+
+@test "run: the datasets are of an axis" {
+	sed -i 's/fs.cache_policy: .*/dataset.files: [5, 7]/; /^plot/,$d' w.yaml
+	gpemu_run -r 1 w.yaml
+	[ "$(grep -c made standin.log)" -eq 2 ]
+	[ "$(ls -d cache/gpemu/*/ | wc -l)" -eq 2 ]
+}
+
+@test "run: a changed profile runs again" {
+	mkdir -p db/storage
+	export GPEMU_PROFILES=$PWD/db
+	printf 'name: x\nsource: a test\n' >db/storage/hdd.yaml
+	sed -i 's/^base:/base:\n  environment: {A: b}/' w.yaml
+	need_root
+	"$bin/gpemu-run" -r 1 w.yaml
+	grep -q '"storage/hdd"' results/small/records/lru-sync-r1-*.json
+	: >standin.log
+	"$bin/gpemu-run" -r 1 w.yaml
+	[ ! -s standin.log ]
+	printf 'name: x\nsource: another\n' >db/storage/hdd.yaml
+	"$bin/gpemu-run" -r 1 w.yaml
+	[ "$(wc -l <standin.log)" -eq 4 ]
+}
+
+exec_workload()
+{
+	cat >w.yaml <<-'END'
+		name: small
+		question: Does a program run?
+		dataset: {dataset: imagenette, files: 5}
+		base:
+		  exec:
+		    command: [sh, -c, 'test -d "$1"; echo "{\"n\": $3, \"env\": $EXTRA}" >"$2"; exit $4',
+		              x, '{mount}', '{record}', '{seed}', '{status}']
+		    status: 0
+		  environment: {EXTRA: '{workers}'}
+		axes: {exec.workers: [3, 4]}
+		metrics: {n: {path: n}, env: {path: env}}
+		noise: 100%
+		seed: 7
+	END
+}
+
+@test "run: exec runs a program, with its variables, environment and record" {
+	exec_workload
+	gpemu_run w.yaml
+	python3 - <<-'END'
+		import csv, json, glob
+		rows = list(csv.DictReader(open("results/small/results.csv")))
+		assert [(r["exec.workers"], r["n"], r["env"]) for r in rows] == \
+		    [("3", "7", "3"), ("4", "7", "4")], rows
+		assert all(0 < float(r["wall_seconds"]) < 60 for r in rows)
+		r = json.load(open(glob.glob("results/small/records/3-r1-*")[0]))
+		assert r["run"]["exit_status"] == 0 and r["host"]["cpus"] >= 1
+		assert r["cell"]["jobs"]["train"]["exec"]["status"] == "0"
+	END
+	run ! grep '^sync\|^async' standin.log
+	sed -i 's/status: 0/status: 3/' w.yaml
+	run gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == *"failed: sh: exit status 3"* ]]
+	sed -i 's/{status}/{statos}/' w.yaml
+	rm -r results
+	: >standin.log
+	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {seed} {time_scale} and the keys of exec"
+}
+
+@test "run: several jobs run at once in a cell" {
+	cat >w.yaml <<-'END'
+		name: small
+		question: Do two jobs run at once?
+		dataset: {dataset: imagenette, files: 5}
+		base: {exec: {command: 'touch $DIR/$ME; until [ -e $DIR/$OTHER ]; do sleep .05; done'}}
+		jobs:
+		  one: {environment: {ME: a, OTHER: b}}
+		  two: {start: 200ms, environment: {ME: b, OTHER: a}}
+		  three: {exec: {command: [gpemu-none]}}
+		axes: {three.exec.command: [['true'], [sh, -c, 'exit 4']]}
+		metrics:
+		  one: {path: jobs.one.run.wall_seconds}
+		  both: {path: jobs.one.run.wall_seconds + jobs.two.run.wall_seconds}
+		cell_timeout: 30s
+		noise: 100%
+		order: interleaved
+	END
+	sed -i "s,ME:,DIR: $PWD\, ME:," w.yaml
+	run gpemu_run w.yaml
+	[[ $output == *"w.yaml:9:29: a point is a value"* ]]
+	sed -i 's/^axes:.*/axes: {c: [{label: good, three.exec.command: ["true"]}, {label: bad, three.exec.command: "exit 4"}]}/' w.yaml
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"cell bad-r1-"*" failed: /bin/sh: exit status 4"* ]]
+	python3 - <<-'END'
+		import json, glob
+		r = json.load(open(glob.glob("results/small/records/good-*")[0]))
+		j = r["jobs"]
+		assert sorted(j) == ["one", "three", "two"]
+		assert j["one"]["run"]["wall_seconds"] > 0.19
+		assert r["cell"]["jobs"]["two"]["start_s"] == 0.2
+	END
+	run ! pgrep -f "$BATS_TEST_TMPDIR"
+	nothing_left
+	sed -i 's/^  two: {/  two: {mount: b, /' w.yaml
+	run gpemu_run w.yaml
+	[[ $output == *"w.yaml:7:16: no mount 'b'"* ]]
+}
+
+@test "run: a cell that others disturb runs once more" {
+	[ -r /proc/stat ] || skip "no /proc/stat"
+	exec_workload
+	sed -i '/^axes/d; s/workers/seed/; s/^noise.*/noise: 10%/' w.yaml
+	sed -i "s,command: .*,command: 'echo run >>$PWD/runs; sleep .7'," w.yaml
+	sed -i '/{mount}/d' w.yaml
+	timeout 20 sh -c 'while :; do :; done' 3>&- &
+	hog=$!
+	timeout 20 sh -c 'while :; do :; done' 3>&- &
+	hog2=$!
+	run --separate-stderr gpemu_run w.yaml
+	kill $hog $hog2
+	[ "$status" -eq 0 ]
+	[[ $stderr == *"during 1 of 1 cells other programs took more than 10 % of the CPUs"* ]]
+	[ "$(wc -l <runs)" -eq 2 ]
+	grep -q '"attempts": 2' results/small/records/*.json
+}
+
+@test "run: results.csv has a line a run, failed or not" {
+	FAIL_LOADER=async run gpemu_run w.yaml
+	python3 - <<-'END'
+		import csv
+		rows = list(csv.DictReader(open("results/small/results.csv")))
+		assert len(rows) == 8
+		bad = [r for r in rows if r["train.loader"] == "async"]
+		assert all(r["status"] == "failed" and r["seconds"] == "" for r in bad)
+		good = [r for r in rows if r["status"] == "ok"]
+		assert sorted(float(r["seconds"]) for r in good) == [27, 27, 28, 28]
+		assert {r["seed"] for r in good} == {"7", "8"}
+	END
+}
+
+# valid FILE: every element that is opened is closed, no id stands twice, and
+# nothing is fetched from anywhere
+valid_html()
+{
+	python3 - "$1" <<-'END'
+		import sys
+		from html.parser import HTMLParser
+		VOID = {"meta", "link", "br", "img", "hr", "input"}
+		class P(HTMLParser):
+		    stack, ids = [], set()
+		    def handle_starttag(self, tag, attrs):
+		        for k, v in attrs:
+		            if k == "id":
+		                assert v not in self.ids, v
+		                self.ids.add(v)
+		            if k in ("src", "href", "xlink:href"):
+		                assert v.startswith(("#", "data:")), v
+		        assert tag not in ("script", "iframe", "object"), tag
+		        if tag not in VOID:
+		            self.stack.append(tag)
+		    def handle_startendtag(self, tag, attrs):
+		        self.handle_starttag(tag, attrs)
+		        if tag not in VOID:
+		            self.stack.pop()
+		    def handle_endtag(self, tag):
+		        assert self.stack.pop() == tag, (tag, self.getpos())
+		text = open(sys.argv[1], encoding="utf-8").read()
+		p = P()
+		p.feed(text)
+		p.close()
+		assert text.startswith("<!DOCTYPE html>") and not p.stack, p.stack
+		assert "url(http" not in text and "@import" not in text
+	END
+}
+
+@test "run: the report is one valid page that needs nothing else" {
+	sed -i 's/^question:.*/question: Is "async" < sync \& faster?/' w.yaml
+	printf '  - {x: fs.cache_policy, y: au, series: train.loader}\nexpect:\n- that: seconds[async] < seconds[sync]\n' >>w.yaml
+	gpemu_run w.yaml
+	valid_html results/small/report.html
+	for wanted in 'Is &quot;async&quot; &lt; sync &amp; faster' \
+		'2 of 2 checks passed' '<h2>Where the time went' \
+		'Commands of one run' 'The workload file'; do
+		grep -qF "$wanted" results/small/report.html
+	done
+	! command -v gnuplot || [ "$(grep -c '<svg role' results/small/report.html)" -eq 2 ]
+}
+
+@test "run: the report in a browser, at the width of a desk and of a phone" {
+	command -v chromium >/dev/null || skip "no chromium"
+	gpemu_run w.yaml
+	printf '<!DOCTYPE html><title>x</title><iframe id=f style="border:0;width:%spx;height:900px" src="file://%s"></iframe><script>onload=()=>{const d=document.getElementById("f").contentDocument.documentElement;document.title="fits "+(d.scrollWidth<=d.clientWidth)}</script>' \
+		390 "$PWD/results/small/report.html" >phone.html
+	# a page wider than the window would scroll sideways
+	chrome=(timeout 60 chromium --headless --no-sandbox --disable-gpu
+		--user-data-dir="$PWD/profile" --allow-file-access-from-files
+		--enable-logging=stderr)
+	"${chrome[@]}" --dump-dom "file://$PWD/phone.html" >dom 2>err
+	grep -q '<title>fits true</title>' dom
+	"${chrome[@]}" --dump-dom "file://$PWD/results/small/report.html" \
+		>dom 2>>err
+	grep -q '<h1>Is async faster' dom
+	run ! grep 'CONSOLE' err
+}
+
+@test "run: compare tells what changed, and whether it is chance" {
+	sed -i 's/repetitions: 2/repetitions: 5/; s/fs.cache_policy: .*/fs.cache_policy: [lru]/' w.yaml
+	gpemu_run -o a w.yaml
+	# 100 seconds more: every value of one loader is above the old ones
+	gpemu_run --seed 107 -o b w.yaml
+	run gpemu_run compare a b --metric seconds --json c.json
+	[ "$status" -eq 0 ]
+	[[ $output == *"seconds "*"lru, async "*"19.00 "*"119.0 "*"6.263"* ]]
+	[[ $output == *"2 of 2 differ significantly"* ]]
+	[[ $output == *"Differs also: seed"* ]]
+	python3 - <<-'END'
+		import json
+		c = json.load(open("c.json"))
+		s = [x for x in c["changes"] if x["metric"] == "seconds"]
+		assert len(s) == 2 and all(x["significant"] for x in s)
+		# the most extreme of 252 orders, both sides; Holm doubles the first
+		assert all(abs(x["p"] - 2 / 252) < 1e-9 for x in s)
+		assert all(abs(x["p_holm"] - 4 / 252) < 1e-9 for x in s)
+		au = [x for x in c["changes"] if x["metric"] == "au"]
+		assert all(x["p"] == 1 and not x["significant"] for x in au)
+	END
+	run gpemu_run compare a a
+	[[ $output == *"0 of "*" differ significantly"* ]]
+	run gpemu_run compare a nowhere
+	[ "$status" -eq 1 ]
+	run gpemu_run compare a
+	[ "$status" -eq 2 ]
+}
+
 @test "run: an unknown option is a usage error" {
 	run gpemu_run --policies lru w.yaml
 	[ "$status" -eq 2 ]

@@ -114,3 +114,54 @@ start_long()
 	nothing_left
 	grep -q '"status": "failed"' results/small/records/30p-r1-*.json
 }
+
+@test "run: two mounts and two jobs in a cell, one of them a program" {
+	make_files 20 2000
+	cat >w.yaml <<-'END'
+		name: small
+		question: Do two mounts serve two jobs?
+		dataset: {dir: src}
+		base:
+		  fs: {storage: ideal}
+		  train: {loader: async, prep: none, batch: 16, epochs: 2}
+		mounts:
+		  a: {fs: {cache_policy: none}}
+		  b: {}
+		jobs:
+		  train: {mount: a}
+		  cat:
+		    mount: b
+		    exec:
+		      command: 'find {mount} -type f | xargs cat | wc -c | sed "s/.*/{{\"bytes\": &}}/; s/^{//; s/}$//" >{record}'
+		metrics:
+		  hits: {path: mounts.a.hits}
+		  bytes: {path: jobs.cat.bytes}
+		  epochs: {path: 'jobs.train.epochs[-1].epoch'}
+		time_scale: 0.05
+		noise: 100%
+	END
+	gpemu-run w.yaml
+	python3 - <<-'END'
+		import json, os
+		s = json.load(open("results/small/summary.json"))
+		m = s["cells"][0]["metrics"]
+		size = sum(os.path.getsize(os.path.join(d, f))
+		           for d, _, fs in os.walk("src") for f in fs)
+		assert m["bytes"]["median"] == size, (m, size)
+		assert m["hits"]["median"] == 0
+	END
+	nothing_left
+}
+
+@test "run: a mount that dies under a program ends the cell at once" {
+	sed -i 's/^  train:.*/  exec: {command: [sleep, "1000"]}/' w.yaml
+	gpemu-run --progress off w.yaml >out 2>&1 3>&- &
+	pid=$!
+	eventually pgrep -f "gpemu-fs .*$TMPDIR"
+	eventually pgrep -f "^sleep 1000"
+	kill -KILL "$(pgrep -f "gpemu-fs .*$TMPDIR")"
+	eventually grep -q 'cell 30p-r1-.* failed: gpemu-fs died' out
+	kill -TERM $pid
+	wait $pid && false
+	nothing_left
+}
