@@ -264,3 +264,36 @@ int table_clean_memory(struct table *t, const struct table *canonical,
 	}
 	return 0;
 }
+
+int table_clean_memory_from(struct table *t, const char *path,
+			    const char *memory_from, double memory_mib,
+			    struct err *err)
+{
+	struct table other = { 0 };
+	int r = 0;
+
+	if (memory_from)
+		r = table_load(memory_from, &other, err);
+	if (r == 0)
+		r = table_clean_memory(t, memory_from ? &other : NULL,
+				       memory_mib, err);
+	if (r < 0)
+		err_prefix(err, "%s", path);
+	table_free(&other);
+	return r;
+}
+
+double table_error(const struct gpu_profile *p, const struct gpu_model *m,
+		   const struct table_point *point, size_t column)
+{
+	struct gpu_cost c;
+	double v, want = point->v[column];
+
+	gpu_profile_cost(p, m, point->batch, &c);
+	v = column == 0	  ? (double)c.forward_ns / 1e6
+	    : column == 1 ? (double)c.backward_ns / 1e6
+	    : column == 2 ? (double)c.transfer_pageable_ns / 1e6
+	    : column == 3 ? c.peak_mib
+			  : c.persistent_mib;
+	return want > 0 ? fabs(v / want - 1) : v > 0 ? 1 : 0;
+}

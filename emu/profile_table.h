@@ -64,6 +64,14 @@ int table_clean_memory(struct table *t, const struct table *canonical,
 		       double memory_mib, struct err *err);
 
 /*
+ * The same with the canonical table read from `memory_from`, NULL: there is
+ * none. `path` is what error texts call this table.
+ */
+int table_clean_memory_from(struct table *t, const char *path,
+			    const char *memory_from, double memory_mib,
+			    struct err *err);
+
+/*
  * How far a line may be off point `i`, in units of the column: `tolerance`
  * (0.01) of its value; where that is more, three standard deviations of the
  * noise there, up to twice the tolerance (see profile_thin.c).
@@ -82,6 +90,10 @@ int table_thin(const struct table_model *m, double tolerance,
 /* Put in ascending order; the median of n >= 1 values, which it sorts. */
 void table_sort(double *v, size_t n);
 double table_median(double *v, size_t n);
+
+/* How far the profile is off a point, relative to the point. */
+double table_error(const struct gpu_profile *p, const struct gpu_model *m,
+		   const struct table_point *point, size_t column);
 
 /* The five numbers of a row by column. */
 double table_row_value(const struct gpu_row *row, size_t column);

@@ -18,6 +18,24 @@ int profile_tool_kind(const char *word);
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 			      struct err *err);
 
+/* Options that more than one subcommand has. */
+#define PROFILE_TOOL_FILE(key, type, member, text)                       \
+	{                                                                \
+		key, CONF_STRING, offsetof(type, member), .arg = "FILE", \
+							  .help = text   \
+	}
+#define PROFILE_TOOL_TABLE_OPTIONS(type)                                     \
+	PROFILE_TOOL_FILE("memory_from", type, memory_from,                  \
+			  "table of another GPU, for the models whose own "  \
+			  "memory cells cannot be true"),                    \
+	{                                                                    \
+		"tolerance_pct", CONF_DOUBLE, offsetof(type, tolerance_pct), \
+			.arg = "PCT", .min = 0.05, .max = 50,                \
+			.help = "how far a line may be off a measured "      \
+				"point, unless the noise is more (default "  \
+				"1)"                                         \
+	}
+
 int profile_tool_list(int argc, char **argv);
 int profile_tool_show(int argc, char **argv);
 int profile_tool_check(int argc, char **argv);
