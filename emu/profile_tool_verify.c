@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-profile verify: how far a profile is from the tables it was made of. */
+/*
+ * gpemu-profile verify: how far a profile is from the table it was made of, or
+ * how well a table predicts the batch sizes that are left out of it.
+ */
 #include "emu/profile_tool.h"
 
 #include <errno.h>
@@ -18,6 +21,7 @@ struct options {
 	char *against;
 	char *memory_from;
 	double tolerance_pct;
+	uint64_t hold_out;
 };
 
 static const struct conf_field verify_fields[] = {
@@ -25,6 +29,11 @@ static const struct conf_field verify_fields[] = {
 	PROFILE_TOOL_FILE("against", struct options, against,
 			  "the measured table"),
 	PROFILE_TOOL_TABLE_OPTIONS(struct options),
+	{ "hold_out", CONF_UINT, offsetof(struct options, hold_out), .arg = "N",
+	  .min = 2, .max = 1000,
+	  .help = "leave every Nth point out of the table, thin the rest as "
+		  "import does, and print how far it is from those left "
+		  "out" },
 	{ 0 },
 };
 
@@ -39,6 +48,16 @@ struct verdict {
 	struct worst worst;
 	const char *worst_model;
 };
+
+static void add_error(struct verdict *v, const char *model, uint64_t batch,
+		      double e)
+{
+	v->errors[v->n++] = e;
+	if (e <= v->worst.error)
+		return;
+	v->worst = (struct worst){ e, batch };
+	v->worst_model = model;
+}
 
 /* One column of all models; the profile says what counts as measured. */
 static int judge(const struct gpu_profile *p, const struct table *t,
@@ -55,16 +74,12 @@ static int judge(const struct gpu_profile *p, const struct table *t,
 			struct table_point *point = &tm->points[k];
 			double e = table_error(p, m, point, column);
 
-			ret->errors[ret->n++] = e;
+			add_error(ret, tm->name, point->batch, e);
 			/* rounding to four digits comes on top */
 			ret->beyond +=
 				e * point->v[column] >
 				table_tolerance(tm, k, column, tolerance) +
 					5.1e-4 * point->v[column];
-			if (e <= ret->worst.error)
-				continue;
-			ret->worst = (struct worst){ e, point->batch };
-			ret->worst_model = tm->name;
 		}
 	}
 	table_sort(ret->errors, ret->n);
@@ -125,6 +140,112 @@ static int verify_columns(const struct gpu_profile *p, const struct table *t,
 	return r;
 }
 
+/* --- points left out -------------------------------------------------- */
+
+/* The columns, and forward and backward together: a step. */
+enum { STEP = TABLE_COLUMNS, N_HELD };
+
+struct held {
+	struct verdict column[N_HELD];
+};
+
+static void judge_held(const struct gpu_model *m, const char *name,
+		       const struct table_point *point, struct held *held)
+{
+	static const struct gpu_profile nothing_else;
+	double want = point->v[0] + point->v[1];
+	struct gpu_cost c;
+
+	for (size_t k = 0; k < TABLE_COLUMNS; k++)
+		add_error(&held->column[k], name, point->batch,
+			  table_error(&nothing_else, m, point, k));
+	gpu_profile_cost(&nothing_else, m, point->batch, &c);
+	add_error(
+		&held->column[STEP], name, point->batch,
+		fabs((double)(c.forward_ns + c.backward_ns) / 1e6 / want - 1));
+}
+
+/* The ends stay: beyond them nothing can be interpolated. */
+static bool is_held(const struct table_model *m, size_t i, uint64_t every)
+{
+	return i > 0 && i + 1 < m->n && (i + 1) % every == 0;
+}
+
+static int hold_out_model(const struct table_model *m, const struct options *o,
+			  struct held *held)
+{
+	_cleanup_free_ struct table_point *kept = calloc(m->n, sizeof(*kept));
+	_cleanup_free_ struct gpu_row *rows = NULL;
+	struct table_model rest = { .points = kept };
+	struct gpu_model thinned = { 0 };
+	int r;
+
+	if (!kept)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n; i++)
+		if (!is_held(m, i, o->hold_out))
+			kept[rest.n++] = m->points[i];
+	r = table_thin(&rest, o->tolerance_pct / 100, &rows, &thinned.rows.n);
+	thinned.rows.items = rows;
+	for (size_t i = 0; r == 0 && i < m->n; i++)
+		if (is_held(m, i, o->hold_out))
+			judge_held(&thinned, m->name, &m->points[i], held);
+	return r;
+}
+
+static void print_held(const char *name, const struct options *o,
+		       struct held *held, FILE *f, json_t *j)
+{
+	fprintf(f,
+		"%s, every %" PRIu64 "th point left out\n"
+		"%-15s %6s  %7s %7s %8s  %s\n",
+		name, o->hold_out, "", "points", "p50 %", "p95 %", "max %",
+		"worst at");
+	for (size_t k = 0; k < N_HELD; k++) {
+		struct verdict *v = &held->column[k];
+		const char *what = k == STEP ? "step_ms" : table_column_name(k);
+
+		table_sort(v->errors, v->n);
+		fprintf(f, "%-15s %6zu  %7.3f %7.3f %8.3f  %s %" PRIu64 "\n",
+			what, v->n, percentile(v, .5), percentile(v, .95),
+			v->worst.error * 100,
+			v->worst_model ? v->worst_model : "-", v->worst.batch);
+		json_object_set_new(j, what,
+				    json_pack("{s:I,s:f,s:f,s:f}", "points",
+					      (json_int_t)v->n, "p50_pct",
+					      percentile(v, .5), "p95_pct",
+					      percentile(v, .95), "max_pct",
+					      v->worst.error * 100));
+	}
+}
+
+static int hold_out(const char *name, const struct table *t,
+		    const struct options *o, FILE *f, json_t *j,
+		    struct err *err)
+{
+	_cleanup_free_ double *errors = NULL;
+	struct held held = { 0 };
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += t->models[i].n;
+	errors = calloc(n * N_HELD + 1, sizeof(*errors));
+	if (!errors)
+		return -ENOMEM;
+	for (size_t k = 0; k < N_HELD; k++)
+		held.column[k].errors = errors + k * n;
+	for (size_t i = 0; r == 0 && i < t->n; i++)
+		r = hold_out_model(&t->models[i], o, &held);
+	if (r == 0 && !held.column[STEP].n)
+		r = err_set(err, -EINVAL,
+			    "%s: no model has an inner point to leave out",
+			    name);
+	if (r == 0)
+		print_held(name, o, &held, f, j);
+	return r;
+}
+
 /* Drop the points beyond what the profile says was measured. */
 static int cover(struct table *t, const struct gpu_profile *p, struct err *err)
 {
@@ -154,7 +275,9 @@ static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
 	if (r == 0)
 		r = table_clean_memory_from(&t, o->against, o->memory_from,
 					    p.memory_mib, err);
-	if (r == 0)
+	if (r == 0 && o->hold_out)
+		r = hold_out(p.name, &t, o, f, j, err);
+	else if (r == 0)
 		r = verify_columns(&p, &t, o->tolerance_pct / 100, f, j, err);
 	table_free(&t);
 	gpu_profile_free(&p);
@@ -171,7 +294,9 @@ int profile_tool_verify(int argc, char **argv)
 			   "of the table it was made of.",
 		.notes = "'beyond' counts the points that are off by more "
 			 "than the tolerance and the noise allow; exit "
-			 "status 1 when there are any.",
+			 "status 1 when there are any. With --hold-out the "
+			 "rows of GPU are not used, only what it says was "
+			 "measured.",
 		.fields = verify_fields,
 	};
 	struct options o = { .tolerance_pct = 1 };

@@ -117,6 +117,73 @@ one_line() {
 	[[ "$output" == *"1 points are beyond the tolerance"* ]]
 }
 
+# A table as a GPU makes it: flat while launches take longer than the work,
+# then a line with a step at each multiple of 16, 1 % of seeded noise on it.
+# $1: a batch size that takes half as long again as it should.
+make_device_table() {
+	awk -v odd="${1:-0}" 'BEGIN {
+		srand(7)
+		print "model,batch_size,forward_s,backward_s,transfer_s," \
+		      "peak_mib,persistent_mib"
+		for (b = 1; b <= 200; b++) {
+			t = .004 * (int((b + 15) / 16) / 16 + b / 16)
+			t = (t < .006 ? .006 : t) * (b == odd ? 1.5 : 1)
+			f = t * (1 + .01 * (rand() + rand() + rand() - 1.5))
+			g = t * (1 + .01 * (rand() + rand() + rand() - 1.5))
+			printf "m,%d,%g,%g,%g,%g,%g\n", b, f, 2 * g,
+			       b / 1e4, 100 + b, 50
+		}
+	}' >gpu.csv
+	printf 'gpu,model,last_measured_batch_compute\ngpu,m,200\n' \
+		>coverage.csv
+}
+
+# held COLUMN FIELD: a figure of hold.json
+held() {
+	python3 -c 'import json, sys
+print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
+}
+
+@test "points that are left out of a table are predicted by the rest" {
+	make_tables
+	make_device_table
+	import --output g.yaml
+	hold() {
+		gpemu-profile verify ./g.yaml --against gpu.csv --hold-out 7 \
+			--json hold.json "$@"
+	}
+	run -0 hold
+	[[ "$output" == *"every 7th point left out"* ]]
+	[ "$(held step_ms points)" -eq 28 ] # 7, 14, ... 196
+	awk "BEGIN { exit !($(held step_ms p50_pct) <= 1.5 &&
+		$(held step_ms p95_pct) <= 6 &&
+		$(held step_ms p50_pct) > .05) }"
+	# what is thinned too far predicts badly
+	run -0 hold --tolerance-pct 50
+	awk "BEGIN { exit !($(held step_ms p95_pct) > 6) }"
+	# nothing tells the rest of a spike where no point is left
+	make_device_table 77
+	run -0 hold
+	awk "BEGIN { e = $(held step_ms max_pct); exit !(e > 31 && e < 35) }"
+	[[ "$output" == *"m 77"* ]]
+	# where one is left, the neighbours are as they were
+	make_device_table 78
+	run -0 hold
+	awk "BEGIN { exit !($(held step_ms p95_pct) <= 6) }"
+	[[ "$output" != *"m 78"* ]]
+}
+
+@test "a table too small to leave points out is refused" {
+	make_tables
+	sed -i '5,$d' gpu.csv
+	sed -i 's/,16/,3/' coverage.csv
+	import --output g.yaml
+	run -1 gpemu-profile verify ./g.yaml --against gpu.csv --hold-out 7
+	one_line
+	run -2 gpemu-profile verify ./g.yaml --against gpu.csv --hold-out 1
+	one_line
+}
+
 @test "memory that cannot be true is taken from another GPU" {
 	make_tables
 	cp gpu.csv other.csv
