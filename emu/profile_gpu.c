@@ -27,6 +27,10 @@ static const struct conf_field row_fields[] = {
 	ROW_NUMBER(transfer_ms, MAX_MS),
 	ROW_NUMBER(peak_mib, MAX_MIB),
 	ROW_NUMBER(persistent_mib, MAX_MIB),
+	{ "optimizer_ms", CONF_DOUBLE, offsetof(struct gpu_row, optimizer_ms),
+	  .min = 0, .max = MAX_MS },
+	{ "spread_pct", CONF_DOUBLE, offsetof(struct gpu_row, spread_pct),
+	  .min = 0, .max = 1e4 },
 	{ 0 },
 };
 
@@ -34,17 +38,23 @@ static int check_row(const void *object, struct err *err)
 {
 	const struct gpu_row *row = object;
 
-	return row->persistent_mib <= row->peak_mib
-		       ? 0
-		       : err_set(err, -EINVAL,
-				 "persistent_mib is above peak_mib");
+	if (row->persistent_mib > row->peak_mib)
+		return err_set(err, -EINVAL,
+			       "persistent_mib is above peak_mib");
+	if (row->optimizer_ms > row->backward_ms)
+		return err_set(err, -EINVAL,
+			       "optimizer_ms is above backward_ms, of which "
+			       "it is a part");
+	return 0;
 }
 
 static const struct conf_field model_fields[] = {
 	{ "name", CONF_STRING, offsetof(struct gpu_model, name) },
 	{ "notes", CONF_STRING, offsetof(struct gpu_model, notes) },
 	{ "parameters", CONF_UINT, offsetof(struct gpu_model, parameters),
-	  .required = true, .min = 1, .max = 1e15 },
+	  .required = true, .min = 0, .max = 1e15 },
+	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_model, sample_bytes),
+	  .min = 1, .max = 1e15 },
 	{ "model_transfer_ms", CONF_DOUBLE,
 	  offsetof(struct gpu_model, model_transfer_ms), .required = true,
 	  .min = 0, .max = MAX_MS },
@@ -239,9 +249,15 @@ static uint64_t ms_to_ns(double ms)
 	return (uint64_t)llround(fmin(ms, MAX_MS * 1e3) * 1e6);
 }
 
-static double law_ms(const struct gpu_law *law, uint64_t batch)
+/* `batch` samples of the model, by a law for samples of the profile's size. */
+static double law_ms(const struct gpu_profile *p, const struct gpu_model *m,
+		     const struct gpu_law *law, uint64_t batch)
 {
-	return law->base_ms + law->per_sample_ms * (double)batch;
+	double samples = (double)batch;
+
+	if (m->sample_bytes)
+		samples *= (double)m->sample_bytes / (double)p->sample_bytes;
+	return law->base_ms + law->per_sample_ms * samples;
 }
 
 static enum gpu_origin origin_of(const struct gpu_model *m,
@@ -269,8 +285,11 @@ void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		.backward_ns =
 			ms_to_ns(line(&at, a->backward_ms, b->backward_ms)),
 		.transfer_pageable_ns = ms_to_ns(transfer),
-		.transfer_pinned_ns = ms_to_ns(law_ms(&p->pinned, batch)),
-		.pin_copy_ns = ms_to_ns(law_ms(&p->pin_copy, batch)),
+		.transfer_pinned_ns = ms_to_ns(law_ms(p, m, &p->pinned, batch)),
+		.pin_copy_ns = ms_to_ns(law_ms(p, m, &p->pin_copy, batch)),
+		.optimizer_ns =
+			ms_to_ns(line(&at, a->optimizer_ms, b->optimizer_ms)),
+		.spread_pct = line(&at, a->spread_pct, b->spread_pct),
 		.peak_mib = line(&at, a->peak_mib, b->peak_mib),
 		.persistent_mib =
 			line(&at, a->persistent_mib, b->persistent_mib),
@@ -302,6 +321,13 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 	if (m->last_is_limit)
 		return m->last_batch;
 	return MAX(m->last_batch, gpu_profile_estimated_batch(p, m));
+}
+
+bool gpu_model_memory_given(const struct gpu_model *m)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	return row[m->rows.n - 1].peak_mib > 0;
 }
 
 const char *gpu_origin_name(enum gpu_origin origin)

@@ -5,6 +5,11 @@
  * stays within the tolerance stated in the profile.
  *
  * "backward" is loss, backward pass and optimiser step. Times are per batch.
+ *
+ * A model's name says what else was chosen, so that each choice is a table of
+ * its own: MODEL[:pxN|:seqN][:PRECISION][:channels_last], as in "resnet50",
+ * "resnet50:bf16:channels_last", "bert-base:seq512:tf32". Without a word for
+ * it: 224 x 224 pixels, fp32, contiguous. Programs take the name as it is.
  * Source of the tables: each profile's `source`.
  */
 #ifndef GPEMU_EMU_PROFILE_GPU_H
@@ -23,12 +28,17 @@ struct gpu_row {
 	double transfer_ms;    /* host to device, pageable host memory */
 	double peak_mib;       /* allocated at most during a step */
 	double persistent_mib; /* allocated between steps */
+	/* 0 in rows that do not have them: */
+	double optimizer_ms; /* of backward_ms, the optimiser step */
+	double spread_pct;   /* of step times: 1.4826 x their median absolute
+			      * deviation, of their median */
 };
 
 struct gpu_model {
 	char *name;
-	char *notes; /* what is special about this table, or NULL */
-	uint64_t parameters;
+	char *notes;	       /* what is special about this table, or NULL */
+	uint64_t parameters;   /* 0: not given */
+	uint64_t sample_bytes; /* 0: the profile's */
 	double model_transfer_ms; /* parameters to the device, pageable, once */
 	uint64_t last_batch;	  /* the largest batch size that was measured */
 	bool last_is_limit;	  /* the next one ran out of device memory */
@@ -53,7 +63,8 @@ struct gpu_profile {
 				* no out-of-memory point was measured */
 	struct gpu_law pinned; /* host to device from pinned host memory */
 	struct gpu_law pin_copy; /* pageable to pinned, on the host */
-	uint64_t sample_bytes; /* what the transfer rates were measured with */
+	uint64_t sample_bytes;	 /* what the laws were measured with; they are
+				  * scaled to a model's own */
 	struct conf_list models; /* struct gpu_model */
 };
 
@@ -66,8 +77,10 @@ struct gpu_cost {
 	uint64_t transfer_pageable_ns;
 	uint64_t transfer_pinned_ns;
 	uint64_t pin_copy_ns;
-	double peak_mib;
+	uint64_t optimizer_ns; /* of backward_ns; 0: not told apart */
+	double peak_mib;       /* 0: not given */
 	double persistent_mib;
+	double spread_pct; /* see struct gpu_row; 0: not given */
 };
 
 /* Load by name, alias or path; free with gpu_profile_free, failed or not. */
@@ -116,6 +129,9 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
  */
 uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
 				     const struct gpu_model *m);
+
+/* Does the table say what memory a step takes? Else any batch fits. */
+bool gpu_model_memory_given(const struct gpu_model *m);
 
 /* "measured", "interpolated", "extrapolated". */
 const char *gpu_origin_name(enum gpu_origin origin);

@@ -41,7 +41,11 @@ static json_t *fit_line(const struct gpu_profile *p, const struct gpu_model *m,
 	uint64_t estimated = gpu_profile_estimated_batch(p, m);
 	json_t *error = json_null();
 
-	fprintf(f, "%-24s %8" PRIu64, m->name, estimated);
+	fprintf(f, "%-24s ", m->name);
+	if (gpu_model_memory_given(m))
+		fprintf(f, "%8" PRIu64, estimated);
+	else
+		fprintf(f, "%8s", "-");
 	if (m->last_is_limit) {
 		bool close = fabs(error_of(p, m)) <= CLOSE;
 

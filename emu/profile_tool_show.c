@@ -36,12 +36,13 @@ static json_t *step_json(const struct gpu_profile *p, const struct gpu_model *m,
 	uint64_t largest = gpu_profile_largest_batch(p, m);
 
 	return json_pack(
-		"{s:s,s:s,s:I,s:s,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:I,s:b,s:f,"
-		"s:s}",
+		"{s:s,s:s,s:I,s:s,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:I,"
+		"s:b,s:f,s:s}",
 		"gpu", p->name, "model", m->name, "batch_size",
 		(json_int_t)batch, "origin", gpu_origin_name(c->origin),
 		"forward_ms", ms(c->forward_ns), "backward_ms",
-		ms(c->backward_ns), "transfer_pageable_ms",
+		ms(c->backward_ns), "optimizer_ms", ms(c->optimizer_ns),
+		"spread_pct", c->spread_pct, "transfer_pageable_ms",
 		ms(c->transfer_pageable_ns), "transfer_pinned_ms",
 		ms(c->transfer_pinned_ns), "pin_copy_ms", ms(c->pin_copy_ns),
 		"peak_mib", c->peak_mib, "persistent_mib", c->persistent_mib,
@@ -50,10 +51,23 @@ static json_t *step_json(const struct gpu_profile *p, const struct gpu_model *m,
 		m->tolerance_pct, "source", p->source);
 }
 
+static void show_memory(const struct gpu_profile *p, const struct gpu_model *m,
+			uint64_t batch, const struct gpu_cost *c, FILE *f)
+{
+	uint64_t largest = gpu_profile_largest_batch(p, m);
+
+	fprintf(f, "  peak memory         %10.1f MiB\n", c->peak_mib);
+	fprintf(f, "  persistent memory   %10.1f MiB\n", c->persistent_mib);
+	fprintf(f,
+		"  fits                %10s      largest batch size %" PRIu64
+		" (%s)\n",
+		batch <= largest ? "yes" : "no", largest,
+		m->last_is_limit ? "measured" : "estimated");
+}
+
 static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 			 uint64_t batch, FILE *f)
 {
-	uint64_t largest = gpu_profile_largest_batch(p, m);
 	struct gpu_cost c;
 
 	gpu_profile_cost(p, m, batch, &c);
@@ -62,19 +76,22 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 	fprintf(f, "  forward             %10.3f ms\n", ms(c.forward_ns));
 	fprintf(f, "  backward            %10.3f ms  loss, backward, step\n",
 		ms(c.backward_ns));
+	if (c.optimizer_ns)
+		fprintf(f, "    of it, optimiser  %10.3f ms\n",
+			ms(c.optimizer_ns));
+	if (c.spread_pct > 0)
+		fprintf(f, "  spread of steps     %10.2f %%\n", c.spread_pct);
 	fprintf(f, "  transfer, pageable  %10.3f ms\n",
 		ms(c.transfer_pageable_ns));
 	fprintf(f, "  transfer, pinned    %10.3f ms\n",
 		ms(c.transfer_pinned_ns));
 	fprintf(f, "  copy to pinned      %10.3f ms  on the host\n",
 		ms(c.pin_copy_ns));
-	fprintf(f, "  peak memory         %10.1f MiB\n", c.peak_mib);
-	fprintf(f, "  persistent memory   %10.1f MiB\n", c.persistent_mib);
-	fprintf(f,
-		"  fits                %10s      largest batch size %" PRIu64
-		" (%s)\n",
-		batch <= largest ? "yes" : "no", largest,
-		m->last_is_limit ? "measured" : "estimated");
+	if (gpu_model_memory_given(m))
+		show_memory(p, m, batch, &c, f);
+	else
+		fprintf(f,
+			"  memory              not given, so that it fits\n");
 	if (c.origin == GPU_INTERPOLATED)
 		fprintf(f, "  at most %g %% off the measured value\n",
 			m->tolerance_pct);
@@ -88,28 +105,38 @@ static json_t *show_model(const struct gpu_profile *p,
 	uint64_t largest = gpu_profile_largest_batch(p, m);
 	json_t *rows = json_array();
 
-	fprintf(f,
-		"%s, %s: %" PRIu64 " parameters, to the device in %g ms\n"
-		"measured to batch size %" PRIu64 ", largest %" PRIu64
-		" (%s); interpolation at most %g %% off\n",
-		p->name, m->name, m->parameters, m->model_transfer_ms,
-		m->last_batch, largest,
-		m->last_is_limit ? "measured" : "estimated", m->tolerance_pct);
+	fprintf(f, "%s, %s: ", p->name, m->name);
+	if (m->parameters)
+		fprintf(f, "%" PRIu64 " parameters, to the device in %g ms\n",
+			m->parameters, m->model_transfer_ms);
+	else
+		fprintf(f, "parameters not given\n");
+	fprintf(f, "measured to batch size %" PRIu64 ", ", m->last_batch);
+	if (gpu_model_memory_given(m))
+		fprintf(f, "largest %" PRIu64 " (%s); ", largest,
+			m->last_is_limit ? "measured" : "estimated");
+	fprintf(f, "interpolation at most %g %% off\n", m->tolerance_pct);
 	if (m->notes)
 		fprintf(f, "%s\n", m->notes);
-	fprintf(f, "%6s %11s %12s %12s %9s %11s\n", "batch", "forward ms",
-		"backward ms", "transfer ms", "peak MiB", "persistent");
+	fprintf(f, "%6s %11s %12s %12s %9s %11s %12s %8s\n", "batch",
+		"forward ms", "backward ms", "transfer ms", "peak MiB",
+		"persistent", "optimiser ms", "spread %");
 	for (size_t i = 0; i < m->rows.n; i++) {
-		fprintf(f, "%6" PRIu64 " %11g %12g %12g %9g %11g\n",
-			row[i].batch, row[i].forward_ms, row[i].backward_ms,
+		fprintf(f, "%6" PRIu64 " %11g %12g %12g %9g %11g", row[i].batch,
+			row[i].forward_ms, row[i].backward_ms,
 			row[i].transfer_ms, row[i].peak_mib,
 			row[i].persistent_mib);
+		if (row[i].optimizer_ms > 0 || row[i].spread_pct > 0)
+			fprintf(f, " %12g %8g", row[i].optimizer_ms,
+				row[i].spread_pct);
+		fputc('\n', f);
 		json_array_append_new(
 			rows,
-			json_pack("[I,f,f,f,f,f]", (json_int_t)row[i].batch,
+			json_pack("[I,f,f,f,f,f,f,f]", (json_int_t)row[i].batch,
 				  row[i].forward_ms, row[i].backward_ms,
 				  row[i].transfer_ms, row[i].peak_mib,
-				  row[i].persistent_mib));
+				  row[i].persistent_mib, row[i].optimizer_ms,
+				  row[i].spread_pct));
 	}
 	return json_pack("{s:s,s:s,s:I,s:f,s:I,s:I,s:b,s:f,s:s*,s:o}", "gpu",
 			 p->name, "model", m->name, "parameters",
@@ -141,14 +168,17 @@ static json_t *show_gpu(const struct gpu_profile *p, FILE *f)
 	show_law(f, "copy to pinned", &p->pin_copy);
 	fprintf(f, "\n%-20s %11s %9s %8s %5s %7s\n", "model", "parameters",
 		"measured", "largest", "rows", "within");
-	for (size_t i = 0; i < p->models.n; i++)
-		fprintf(f,
-			"%-20s %11" PRIu64 " %9" PRIu64 " %7" PRIu64
-			"%c %5zu %5g %%\n",
-			m[i].name, m[i].parameters, m[i].last_batch,
-			gpu_profile_largest_batch(p, &m[i]),
-			m[i].last_is_limit ? ' ' : '~', m[i].rows.n,
-			m[i].tolerance_pct);
+	for (size_t i = 0; i < p->models.n; i++) {
+		fprintf(f, "%-20s %11" PRIu64 " %9" PRIu64, m[i].name,
+			m[i].parameters, m[i].last_batch);
+		if (gpu_model_memory_given(&m[i]))
+			fprintf(f, " %7" PRIu64 "%c",
+				gpu_profile_largest_batch(p, &m[i]),
+				m[i].last_is_limit ? ' ' : '~');
+		else
+			fprintf(f, " %7s ", "-");
+		fprintf(f, " %5zu %5g %%\n", m[i].rows.n, m[i].tolerance_pct);
+	}
 	fprintf(f, "~ estimated from the peak memory\n");
 	return gpu_profile_json(p);
 }

@@ -48,6 +48,19 @@ static void write_law(FILE *f, const char *key, const struct gpu_law *law)
 	write_text(f, "source", law->source, 2);
 }
 
+static void write_row(FILE *f, const struct gpu_row *row)
+{
+	fprintf(f,
+		"    - [%" PRIu64 ", %.10g, %.10g, %.10g, %.10g, "
+		"%.10g",
+		row->batch, row->forward_ms, row->backward_ms, row->transfer_ms,
+		row->peak_mib, row->persistent_mib);
+	if (row->optimizer_ms > 0 || row->spread_pct > 0)
+		fprintf(f, ", %.10g, %.10g", row->optimizer_ms,
+			row->spread_pct);
+	fprintf(f, "]\n");
+}
+
 static void write_model(FILE *f, const struct gpu_model *m)
 {
 	const struct gpu_row *row = m->rows.items;
@@ -55,22 +68,34 @@ static void write_model(FILE *f, const struct gpu_model *m)
 	fprintf(f, "  %s:\n", m->name);
 	if (m->notes)
 		write_text(f, "notes", m->notes, 4);
+	fprintf(f, "    parameters: %" PRIu64 "\n", m->parameters);
+	if (m->sample_bytes)
+		fprintf(f, "    sample_bytes: %" PRIu64 "\n", m->sample_bytes);
 	fprintf(f,
-		"    parameters: %" PRIu64 "\n"
 		"    model_transfer_ms: %.4g\n"
 		"    last_batch: %" PRIu64 "\n"
 		"    last_is_limit: %s\n"
 		"    tolerance_pct: %.10g\n"
 		"    rows:\n",
-		m->parameters, m->model_transfer_ms, m->last_batch,
+		m->model_transfer_ms, m->last_batch,
 		m->last_is_limit ? "true" : "false", m->tolerance_pct);
 	for (size_t i = 0; i < m->rows.n; i++)
-		fprintf(f,
-			"    - [%" PRIu64 ", %.10g, %.10g, %.10g, %.10g, "
-			"%.10g]\n",
-			row[i].batch, row[i].forward_ms, row[i].backward_ms,
-			row[i].transfer_ms, row[i].peak_mib,
-			row[i].persistent_mib);
+		write_row(f, &row[i]);
+}
+
+/* Do any rows have the columns that may be left out? */
+static bool has_more_columns(const struct gpu_profile *p)
+{
+	const struct gpu_model *m = p->models.items;
+
+	for (size_t i = 0; i < p->models.n; i++) {
+		const struct gpu_row *row = m[i].rows.items;
+
+		for (size_t k = 0; k < m[i].rows.n; k++)
+			if (row[k].optimizer_ms > 0 || row[k].spread_pct > 0)
+				return true;
+	}
+	return false;
 }
 
 void gpu_profile_write(const struct gpu_profile *p, FILE *f)
@@ -92,8 +117,12 @@ void gpu_profile_write(const struct gpu_profile *p, FILE *f)
 	fprintf(f, "sample_bytes: %" PRIu64 "\n", p->sample_bytes);
 	write_law(f, "pinned", &p->pinned);
 	write_law(f, "pin_copy", &p->pin_copy);
-	fprintf(f, "# batch, forward_ms, backward_ms, transfer_ms (pageable), "
-		   "peak_mib, persistent_mib\nmodels:\n");
+	fprintf(f,
+		"# batch, forward_ms, backward_ms, transfer_ms (pageable), "
+		"peak_mib, persistent_mib%s\nmodels:\n",
+		has_more_columns(p) ? ",\n# optimizer_ms (of backward_ms), "
+				      "spread_pct (of the step)"
+				    : "");
 	for (size_t i = 0; i < p->models.n; i++)
 		write_model(f, &m[i]);
 }

@@ -323,3 +323,13 @@ on_pace()
 	run "$TRAIN" --data "$TMP/raw" --prep none -b 4 --steps "$TMP/no/where"
 	[ "$status" -eq 1 ]
 }
+
+@test "an accelerator of MLPerf Storage takes the published step time" {
+	"$TRAIN" --loader null --gpu mlperf-h100 --model unet3d -b 7 \
+		--max-steps 4 --json "$JSON" >/dev/null
+	check "abs(t['compute_s'] - 4 * .323) < 1e-6 and t['transfer_s'] == 0"
+	# no other batch size was published
+	run "$TRAIN" --loader null --gpu mlperf-h100 --model unet3d -b 8
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"was not measured"* ]]
+}

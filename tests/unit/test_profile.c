@@ -176,9 +176,88 @@ static void shipped_profiles_hold_what_was_measured(void **state)
 	gpu_profile_free(&p);
 }
 
+/* Source: computation_time of MLPerf Storage's workload definitions. */
+static void mlperf_accelerators_take_the_published_time(void **state)
+{
+	static const struct {
+		const char *gpu, *model;
+		uint64_t batch, step_ns;
+	} known[] = {
+		{ "mlperf-a100", "unet3d", 7, 636000000 },
+		{ "mlperf-a100", "resnet50", 400, 435000000 },
+		{ "mlperf-a100", "cosmoflow", 1, 5510000 },
+		{ "mlperf-a100", "retinanet", 16, 210000000 },
+		{ "mlperf-a100", "flux", 8, 1100000000 },
+		{ "mlperf-a100", "dlrm", 8192, 7000000 },
+		{ "mlperf-h100", "unet3d", 7, 323000000 },
+		{ "mlperf-h100", "resnet50", 400, 224000000 },
+		{ "mlperf-h100", "cosmoflow", 1, 3500000 },
+		{ "mlperf-h100", "retinanet", 16, 180000000 },
+		{ "mlperf-h100", "flux", 8, 850000000 },
+		{ "mlperf-h100", "dlrm", 8192, 5000000 },
+		{ "mlperf-b200", "unet3d", 7, 162000000 },
+		{ "mlperf-b200", "retinanet", 24, 47550000 },
+		{ "mlperf-b200", "flux", 48, 1350000000 },
+		{ "mlperf-b200", "dlrm", 16384, 375000 },
+	};
+	struct gpu_profile p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		assert_int_equal(gpu_profile_load(known[i].gpu, &p, NULL), 0);
+		struct gpu_cost c = cost(&p, known[i].model, known[i].batch);
+
+		assert_int_equal(c.forward_ns + c.backward_ns,
+				 known[i].step_ns);
+		assert_int_equal(c.origin, GPU_MEASURED);
+		assert_int_equal(c.transfer_pinned_ns, 0);
+		gpu_profile_free(&p);
+	}
+}
+
+/* What may be left out: columns of a row, the size of a model's samples. */
+static void more_than_the_published_tables_have(void **state)
+{
+	static const char more[] = HEAD "models:\n" MODEL(
+		"m", "4", "false",
+		ROWS) "  m:bf16:channels_last: {parameters: 5, sample_bytes: "
+		      "300, "
+		      "model_transfer_ms: 3, last_batch: 4, last_is_limit: "
+		      "false, "
+		      "tolerance_pct: 1, rows: [[2, 10, 20, 1, 100, 50, 6, 2], "
+		      "[4, 14, 30, 2, 180, 60, 8, 1]]}\n";
+	_cleanup_free_ char *text = NULL;
+	struct gpu_profile p, again;
+	struct err err = { 0 };
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	(void)state;
+	if (gpu_profile_parse(more, strlen(more), "t.yaml", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	gpu_profile_write(&p, f);
+	fclose(f);
+	gpu_profile_free(&p);
+	if (gpu_profile_parse(text, n, "again.yaml", &again, &err) < 0)
+		fail_msg("%s", err.text);
+
+	struct gpu_cost c = cost(&again, "m:bf16:channels_last", 3);
+
+	assert_int_equal(c.backward_ns, 25000000);
+	assert_int_equal(c.optimizer_ns, 7000000);
+	assert_true(c.spread_pct == 1.5);
+	/* the law is for 100 bytes: 1 ms + 0.5 ms x 3 samples x 3 */
+	assert_int_equal(c.transfer_pinned_ns, 5500000);
+	assert_int_equal(c.pin_copy_ns, 4250000);
+	c = cost(&again, "m", 3);
+	assert_int_equal(c.optimizer_ns, 0);
+	assert_int_equal(c.transfer_pinned_ns, 2500000);
+	gpu_profile_free(&again);
+}
+
 static void every_profile_loads(void **state)
 {
-	static const size_t least[] = { 6, 10, 10, 3 };
+	static const size_t least[] = { 9, 10, 10, 3 };
 
 	(void)state;
 	for (int k = 0; k < PROFILE_N_KINDS; k++) {
@@ -265,6 +344,10 @@ static void bad_gpu_profiles(void **state)
 		{ HEAD
 		  "models:\n" MODEL("m", "4", "true", "[4, 1, 1, 1, 2, 3]"),
 		  "t.yaml:10:105: persistent_mib is above peak_mib" },
+		{ HEAD
+		  "models:\n" MODEL("m", "4", "true", "[4, 1, 1, 1, 2, 1, 2]"),
+		  "t.yaml:10:105: optimizer_ms is above backward_ms, of which "
+		  "it is a part" },
 		{ HEAD, "t.yaml:1:1: 'models' is missing" },
 		{ "name: T\nmodel: x\n", "t.yaml:2:1: unknown key 'model'" },
 	};
@@ -508,6 +591,8 @@ int main(void)
 		cmocka_unit_test(the_largest_batch),
 		cmocka_unit_test(names_and_aliases),
 		cmocka_unit_test(shipped_profiles_hold_what_was_measured),
+		cmocka_unit_test(mlperf_accelerators_take_the_published_time),
+		cmocka_unit_test(more_than_the_published_tables_have),
 		cmocka_unit_test(every_profile_loads),
 		cmocka_unit_test(datasets_are_linear_between_points),
 		cmocka_unit_test(bad_gpu_profiles),
