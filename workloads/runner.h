@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "workloads/run_child.h"
+#include "common/child.h"
 #include "workloads/run_workload.h"
 
 struct runner {

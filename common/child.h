@@ -3,15 +3,15 @@
  * Child processes that are always waited for and never left behind.
  *
  * A child leads a process group of its own, so that a Ctrl-C at the terminal
- * reaches gpemu-run alone, which then ends its children in order: the loader
- * before the mount under it. Should gpemu-run itself be killed, the kernel
+ * reaches the parent alone, which then ends its children in order: the loader
+ * before the mount under it. Should the parent itself be killed, the kernel
  * sends its children SIGTERM.
  *
  * One thread uses all of this. Nothing polls: a wait sleeps on the child's
  * pidfd, the stop signals' signalfd and, for mounts, the mount table.
  */
-#ifndef GPEMU_WORKLOADS_RUN_CHILD_H
-#define GPEMU_WORKLOADS_RUN_CHILD_H
+#ifndef GPEMU_COMMON_CHILD_H
+#define GPEMU_COMMON_CHILD_H
 
 #include <stdbool.h>
 #include <stdint.h>

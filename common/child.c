@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "workloads/run_child.h"
+#include "common/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
