@@ -33,16 +33,14 @@ static bool is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The database beside the folder of the file `self`: 1, or 0. */
-static int beside(const char *self, char **ret)
+/* The first of `places` there is, seen from the folder of the file `self`: 1,
+ * 0: none. */
+static int beside(const char *self, const char *const places[], size_t n,
+		  char **ret)
 {
-	/* the last: libraries may be in a folder of their architecture */
-	static const char *const places[] = { "../profiles",
-					      "../share/gpemu/profiles",
-					      "../../share/gpemu/profiles" };
 	const char *slash = strrchr(self, '/');
 
-	for (size_t i = 0; slash && i < ARRAY_SIZE(places); i++) {
+	for (size_t i = 0; slash && i < n; i++) {
 		_cleanup_free_ char *path = NULL;
 
 		if (asprintf(&path, "%.*s/%s", (int)(slash - self), self,
@@ -58,22 +56,51 @@ static int beside(const char *self, char **ret)
 	return 0;
 }
 
-/* Where the environment says nothing. */
-static int find_database(char **ret, struct err *err)
+/* The running executable; -errno with a text. */
+static int executable(char *ret, size_t size, struct err *err)
 {
-	char exe[4096];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	Dl_info library = { 0 };
-	int r;
+	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
 
 	if (n < 0)
 		return err_set(err, -errno, "/proc/self/exe: %s",
 			       strerror(errno));
-	exe[n] = '\0';
-	r = beside(exe, ret);
+	ret[n] = '\0';
+	return 0;
+}
+
+int profile_beside_executable(const char *in_tree, const char *installed,
+			      char **ret, struct err *err)
+{
+	const char *const places[] = { in_tree, installed };
+	char exe[4096];
+	int r = executable(exe, sizeof(exe), err);
+
+	if (r < 0)
+		return r;
+	r = beside(exe, places, ARRAY_SIZE(places), ret);
+	if (r)
+		return r < 0 ? r : 0;
+	return err_set(err, -ENOENT, "neither %s nor %s is there, seen from %s",
+		       in_tree, installed, exe);
+}
+
+/* Where the environment says nothing. */
+static int find_database(char **ret, struct err *err)
+{
+	/* the last: libraries may be in a folder of their architecture */
+	static const char *const places[] = { "../profiles",
+					      "../share/gpemu/profiles",
+					      "../../share/gpemu/profiles" };
+	Dl_info library = { 0 };
+	char exe[4096];
+	int r = executable(exe, sizeof(exe), err);
+
+	if (r < 0)
+		return r;
+	r = beside(exe, places, ARRAY_SIZE(places), ret);
 	/* in libgpemu, which is not beside whoever uses it */
 	if (r == 0 && dladdr((const void *)folders, &library))
-		r = beside(library.dli_fname, ret);
+		r = beside(library.dli_fname, places, ARRAY_SIZE(places), ret);
 	if (r == 0 && is_dir(GPEMU_PROFILES_DIR)) {
 		*ret = strdup(GPEMU_PROFILES_DIR);
 		r = *ret ? 1 : -ENOMEM;

@@ -15,6 +15,14 @@
 #include "common/conf.h"
 #include "common/err.h"
 
+/*
+ * A folder of what comes with the programs: `in_tree` or `installed`, both
+ * relative to the folder of the running executable. *ret is malloc'ed.
+ * -ENOENT with a text when neither is there.
+ */
+int profile_beside_executable(const char *in_tree, const char *installed,
+			      char **ret, struct err *err);
+
 enum profile_kind {
 	PROFILE_GPU,
 	PROFILE_STORAGE,

@@ -37,6 +37,23 @@ void profile_tool_out_close(FILE **f)
 		fclose(*f);
 }
 
+int profile_tool_write(const struct gpu_profile *p, const char *path,
+		       struct err *err)
+{
+	FILE *f = path ? fopen(path, "we") : stdout;
+	int r = 0;
+
+	if (!f)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	gpu_profile_write(p, f);
+	if (fflush(f) || ferror(f))
+		r = err_set(err, -EIO, "%s: cannot write",
+			    path ? path : "stdout");
+	if (path && fclose(f) && r == 0)
+		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
+	return r;
+}
+
 /* --- one line about a profile ----------------------------------------- */
 
 static int describe_gpu(const char *name, char *line, size_t size,
@@ -328,6 +345,12 @@ int main(int argc, char **argv)
 		  profile_tool_fit },
 		{ "import", "make a GPU profile of measured tables",
 		  profile_tool_import },
+		{ "measure", "make a GPU profile of the device at hand",
+		  profile_tool_measure },
+		{ "validate",
+		  "a GPU profile against training steps on the "
+		  "device",
+		  profile_tool_validate },
 		{ "verify", "how far a GPU profile is from its tables",
 		  profile_tool_verify },
 		{ 0 },

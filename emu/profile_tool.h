@@ -7,6 +7,7 @@
 
 #include "common/cli.h"
 #include "emu/profile.h"
+#include "emu/profile_gpu.h"
 
 /* Where text for people goes: stdout, or nowhere when --json takes that. */
 FILE *profile_tool_out(const struct cli_common *common);
@@ -17,6 +18,10 @@ int profile_tool_kind(const char *word);
 /* The kind of a file, by what stands in it. */
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 			      struct err *err);
+
+/* The profile as YAML to a file, or to stdout when `path` is NULL. */
+int profile_tool_write(const struct gpu_profile *p, const char *path,
+		       struct err *err);
 
 /* Options that more than one subcommand has. */
 #define PROFILE_TOOL_FILE(key, type, member, text)                       \
@@ -41,6 +46,8 @@ int profile_tool_show(int argc, char **argv);
 int profile_tool_check(int argc, char **argv);
 int profile_tool_fit(int argc, char **argv);
 int profile_tool_import(int argc, char **argv);
+int profile_tool_measure(int argc, char **argv);
+int profile_tool_validate(int argc, char **argv);
 int profile_tool_verify(int argc, char **argv);
 
 #endif

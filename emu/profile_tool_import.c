@@ -160,23 +160,6 @@ static int make_models(struct gpu_profile *p, const struct table *t,
 
 /* --- import ----------------------------------------------------------- */
 
-static int write_profile(const struct gpu_profile *p, const char *path,
-			 struct err *err)
-{
-	FILE *f = path ? fopen(path, "we") : stdout;
-	int r = 0;
-
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	gpu_profile_write(p, f);
-	if (fflush(f) || ferror(f))
-		r = err_set(err, -EIO, "%s: cannot write",
-			    path ? path : "stdout");
-	if (path && fclose(f) && r == 0)
-		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
-	return r;
-}
-
 static int import(const char *path, const struct options *o, struct err *err)
 {
 	static const char *const facts_columns[] = { "model", "parameters",
@@ -200,7 +183,7 @@ static int import(const char *path, const struct options *o, struct err *err)
 	if (r == 0)
 		r = make_models(&p, &t, &facts, &transfer, o, err);
 	if (r == 0)
-		r = write_profile(&p, o->output, err);
+		r = profile_tool_write(&p, o->output, err);
 	csv_free(&facts);
 	csv_free(&transfer);
 	table_free(&t);

@@ -1,0 +1,194 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-profile measure and validate, on the CPU and two small models. PyTorch
+# is too heavy for tools/setup to install: where it is missing, what needs it
+# is skipped (Debian: python3-torch, python3-torchvision).
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	BUILD=$(realpath "${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}")
+	PATH="$BUILD:$PATH"
+	unset GPEMU_PROFILES
+	cd "$BATS_TEST_TMPDIR"
+}
+
+needs_torch() {
+	local p
+
+	for p in "${GPEMU_PYTHON:-python3}" /usr/bin/python3; do
+		"$p" -c 'import importlib.util as u, sys
+sys.exit(not (u.find_spec("torch") and u.find_spec("torchvision")))' \
+			2>/dev/null || continue
+		export GPEMU_PYTHON=$(command -v "$p")
+		return
+	done
+	skip "no python3 with torch and torchvision"
+}
+
+measure() {
+	gpemu-profile measure --device cpu --image-size 64 --seconds 0.1 \
+		--threads 1 "$@"
+}
+
+# check FILE EXPRESSION: true of the JSON `j`
+check() {
+	python3 - "$@" <<-'PY'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		if not eval('(' + sys.argv[2] + ')'):
+		    sys.exit('not so: %s\n%s' % (sys.argv[2], json.dumps(j)[:3000]))
+	PY
+}
+
+@test "two models, measured, are a profile that a run can use" {
+	needs_torch
+	measure --models squeezenet1_1,shufflenet_v2_x0_5 --batches 1,2,4 \
+		--output m.yaml --json m.json
+	run -0 gpemu-profile check ./m.yaml
+	[[ "$output" == *"2 models"* ]]
+	# what it was measured with is in it
+	check m.json "all(w in j['source'] for w in
+		('gpemu-profile measure', 'PyTorch', '--batches 1,2,4'))"
+	check m.json "[m for m in j['models']] ==
+		['squeezenet1_1:px64', 'shufflenet_v2_x0_5:px64']"
+	check m.json "j['models']['squeezenet1_1:px64']['parameters'] == 1235496"
+	check m.json "all([r[0] for r in m['rows']] == [1, 2, 4]
+		for m in j['models'].values())"
+	# forward, backward, transfer, peak, persistent, optimiser
+	check m.json "all(v > 0 for m in j['models'].values()
+		for r in m['rows'] for v in r[:7])"
+	check m.json "all(r[6] < r[2] and r[5] < r[4] and r[5] * 2**20 >=
+		12 * m['parameters'] for m in j['models'].values()
+		for r in m['rows'])"
+	run -0 gpemu-profile show ./m.yaml squeezenet1_1:px64 3 --json step.json
+	[[ "$output" == *interpolated*optimiser* ]]
+	gpemu-train --loader null --gpu ./m.yaml --model squeezenet1_1:px64 \
+		-b 3 --max-steps 5 --json run.json >run.out
+	check step.json "abs(json.load(open('run.json'))['totals']['compute_s'] *
+		200 / (j['forward_ms'] + j['backward_ms']) - 1) < 1e-3"
+}
+
+@test "validate runs steps that were not measured, beside the prediction" {
+	needs_torch
+	measure --models squeezenet1_1 --batches 1,4,8 --output m.yaml
+	run -0 gpemu-profile validate ./m.yaml --device cpu --seconds 0.1 \
+		--threads 1 --json v.json
+	[[ "$output" == *"2 steps: off by"* ]]
+	check v.json "[s['batch'] for s in j['steps']] == [2, 6]"
+	check v.json "all(s['origin'] == 'interpolated' and s['step_ms'] > 0
+		for s in j['steps'])"
+	for b in 2 6; do
+		gpemu-profile show ./m.yaml squeezenet1_1:px64 $b --json $b.json
+		check v.json "[abs(s['predicted_ms'] - p['forward_ms'] -
+			p['backward_ms'] - p['transfer_pinned_ms']) < 1e-6
+			for p in [json.load(open('$b.json'))]
+			for s in j['steps'] if s['batch'] == $b] == [True]"
+	done
+	check v.json "all(abs(s['error_pct'] - 100 * (s['predicted_ms'] /
+		s['step_ms'] - 1)) < 1e-6 for s in j['steps'])"
+	run -2 gpemu-profile validate ./m.yaml --device cpu --batches 0
+	run -1 gpemu-profile validate ./m.yaml --device cpu --models vgg11
+	[[ "$output" == *"unknown model 'vgg11'"* ]]
+}
+
+@test "a run that was stopped goes on where it was" {
+	needs_torch
+	go() {
+		measure --models squeezenet1_1 --batches 1-6 --output m.yaml
+	}
+	gpemu-profile measure --device cpu --image-size 64 --seconds 0.1 \
+		--threads 1 --models squeezenet1_1 --batches 1-6 \
+		--output m.yaml 2>first.err &
+	pid=$!
+	for i in $(seq 600); do
+		[ "$(grep -c '"kind": "point"' m.yaml.state)" -ge 2 ] && break
+		sleep .1
+	done 2>/dev/null
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ $status -eq 143 ]
+	[ ! -e m.yaml ]
+	grep -q 'm.yaml.state keeps what was measured' first.err
+	grep '"kind": "point"' m.yaml.state >before
+	# killed in the middle of a line
+	printf '{"kind": "point", "mod' >>m.yaml.state
+	go
+	run -0 gpemu-profile check ./m.yaml
+	grep '"kind": "point"' m.yaml.state >after
+	# what was there was kept, and nothing was measured twice
+	head -n "$(wc -l <before)" after | cmp before
+	[ "$(wc -l <after)" -eq 6 ]
+	# a point more measures that one
+	measure --models squeezenet1_1 --batches 1-7 --output m.yaml
+	[ "$(grep -c '"kind": "point"' m.yaml.state)" -eq 7 ]
+	# points of another setup are not mixed in
+	run -1 measure --models squeezenet1_1 --batches 1 --output m.yaml \
+		--memory 1G
+	[[ "$output" == *"m.yaml.state was measured with memory_mib"* ]]
+	echo '[]' >>m.yaml.state
+	run -1 go
+	[[ "$output" == *"m.yaml.state:"*": not a measurement"* ]]
+}
+
+@test "where memory ends, the largest batch size is found and measured" {
+	needs_torch
+	measure --models squeezenet1_1,alexnet --batches 1,200 --memory 160M \
+		--output m.yaml --json m.json
+	# alexnet's parameters alone are 233 MiB
+	check m.json "list(j['models']) == ['squeezenet1_1:px64']"
+	check m.json "j['memory_mib'] == 160"
+	check m.json "all(m['last_is_limit'] and 1 < m['last_batch'] < 200 and
+		[r[0] for r in m['rows']] == [1, m['last_batch']]
+		for m in j['models'].values())"
+	last=$(python3 -c 'import json
+m = json.load(open("m.json"))["models"]["squeezenet1_1:px64"]
+print(m["last_batch"])')
+	grep -q "\"batch\": $((last + 1)), \"fits\": false" m.yaml.state
+	run -1 gpemu-train --loader null --gpu ./m.yaml \
+		--model squeezenet1_1:px64 -b $((last + 1))
+	[[ "$output" == *"the largest that fits is $last"* ]]
+}
+
+@test "bf16 and channels_last are models of their own" {
+	needs_torch
+	measure --models squeezenet1_1 --batches 1 --precision fp32,bf16,tf32 \
+		--channels-last both --output m.yaml --json m.json 2>err
+	check m.json "list(j['models']) == ['squeezenet1_1:px64' + w for w in
+		('', ':channels_last', ':bf16', ':bf16:channels_last')]"
+	grep -q 'tf32: left out, cpu has no tf32' err
+}
+
+@test "what cannot be meant is told before anything is measured" {
+	needs_torch
+	while read -r option value; do
+		run -2 measure --output m.yaml --models squeezenet1_1 \
+			$option $value
+		[ "${#lines[@]}" -eq 1 ]
+		[ ! -e m.yaml ] && [ ! -e m.yaml.state ]
+	done <<-END
+		--models nosuch
+		--device gpu
+		--precision fp64
+		--batches 4-1
+		--channels-last maybe
+		--image-size 8
+	END
+	run -2 gpemu-profile measure --device cpu
+	[[ "$output" == *"--output is needed"* ]]
+}
+
+@test "without PyTorch it says what to install" {
+	GPEMU_PYTHON=/bin/false run -75 gpemu-profile measure --output m.yaml
+	[ "${#lines[@]}" -eq 1 ]
+	[[ "$output" == *"/bin/false has no PyTorch"*python3-torch* ]]
+	GPEMU_PYTHON=/no/python run -75 gpemu-profile validate v100
+	[ "${#lines[@]}" -eq 1 ]
+	# no CUDA here: not there now, which is not a usage error
+	needs_torch
+	"$GPEMU_PYTHON" -c 'import torch, sys
+sys.exit(torch.cuda.is_available())' || skip "there is a CUDA device"
+	run -75 gpemu-profile measure --device cuda --output m.yaml
+	[[ "$output" == *"no CUDA device"* ]]
+}
