@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -30,26 +31,45 @@ void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now)
 	};
 }
 
+void gpu_copy(struct gpu *g, uint64_t start, uint64_t end, struct gpu_step *ret)
+{
+	uint64_t free_ns = g->compute_end;
+
+	*ret = (struct gpu_step){
+		.copy_start = start,
+		.copy_end = end,
+		.data_wait_ns = start > free_ns ? start - free_ns : 0,
+	};
+}
+
+void gpu_compute(struct gpu *g, uint64_t before_ns, uint64_t compute_ns,
+		 struct gpu_step *s)
+{
+	uint64_t free_ns = g->compute_end, start = MAX(s->copy_end, free_ns);
+
+	s->transfer_stall_ns = start - free_ns - s->data_wait_ns;
+	s->compute_start = start + before_ns;
+	s->compute_end = s->compute_start + compute_ns;
+}
+
+void gpu_end(struct gpu *g, uint64_t end, struct gpu_step *s)
+{
+	/* Overlapped, the batch before this one leaves its buffer when its
+	 * step ends, and the copy stream is free when this copy ends. */
+	g->room_ns = g->transfer == GPU_TRANSFER_OVERLAP
+			     ? MAX(s->copy_end, g->compute_end)
+			     : end;
+	g->compute_end = s->step_end = end;
+}
+
 void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
 		uint64_t compute_ns, struct gpu_step *ret)
 {
-	uint64_t free_ns = g->compute_end;
-	struct gpu_step s;
+	uint64_t at = MAX(ready, gpu_room(g));
 
-	s.copy_start = MAX(ready, gpu_room(g));
-	s.copy_end = s.copy_start + copy_ns;
-	s.compute_start = MAX(s.copy_end, free_ns);
-	s.compute_end = s.compute_start + compute_ns;
-	s.data_wait_ns = s.copy_start > free_ns ? s.copy_start - free_ns : 0;
-	s.transfer_stall_ns = s.compute_start - free_ns - s.data_wait_ns;
-
-	/* Overlapped, the batch before this one leaves its buffer when its
-	 * computation ends, and the copy stream is free when this copy ends. */
-	g->room_ns = g->transfer == GPU_TRANSFER_OVERLAP
-			     ? MAX(s.copy_end, free_ns)
-			     : s.compute_end;
-	g->compute_end = s.compute_end;
-	*ret = s;
+	gpu_copy(g, at, at + copy_ns, ret);
+	gpu_compute(g, 0, compute_ns, ret);
+	gpu_end(g, ret->compute_end, ret);
 }
 
 void gpu_hold(struct gpu *g, uint64_t until)
@@ -61,6 +81,15 @@ void gpu_hold(struct gpu *g, uint64_t until)
 uint64_t gpu_room(const struct gpu *g)
 {
 	return g->room_ns;
+}
+
+double gpu_jitter(struct rng *rng, double cv)
+{
+	double variance = log1p(cv * cv);
+
+	if (cv <= 0)
+		return 1;
+	return exp(sqrt(variance) * rng_normal(rng) - variance / 2);
 }
 
 int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,

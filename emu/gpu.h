@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/rng.h"
 #include "emu/profile_gpu.h"
 
 enum gpu_transfer { GPU_TRANSFER_OVERLAP, GPU_TRANSFER_BLOCKING };
@@ -41,6 +42,10 @@ struct gpu_step {
 	uint64_t compute_start, compute_end;
 	uint64_t data_wait_ns;	    /* idle for want of the batch */
 	uint64_t transfer_stall_ns; /* idle while the batch was copied */
+	uint64_t prep_ns;	    /* preparation on the device */
+	uint64_t barrier_wait_ns;   /* for the slower GPUs of a group */
+	uint64_t allreduce_ns;	    /* gradients, as far as nothing hides it */
+	uint64_t step_end;	    /* the next computation may begin */
 };
 
 /* "overlap" or "blocking"; -EINVAL with a text. */
@@ -57,11 +62,30 @@ void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now);
 void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
 		uint64_t compute_ns, struct gpu_step *ret);
 
+/*
+ * The same in parts, for those who know more of a step (emu/gpus.h): the copy;
+ * then a computation after `before_ns` of something else that the compute
+ * stream does once the batch is there; then the end of the step.
+ */
+void gpu_copy(struct gpu *g, uint64_t start, uint64_t end,
+	      struct gpu_step *ret);
+void gpu_compute(struct gpu *g, uint64_t before_ns, uint64_t compute_ns,
+		 struct gpu_step *s);
+void gpu_end(struct gpu *g, uint64_t end, struct gpu_step *s);
+
 /* The device does nothing until `until`: neither copies nor computes. */
 void gpu_hold(struct gpu *g, uint64_t until);
 
 /* From when on the device has room for the next batch. */
 uint64_t gpu_room(const struct gpu *g);
+
+/*
+ * What the time of a step is multiplied with: lognormal, mean 1, coefficient
+ * of variation `cv` (0: always 1). Source of the shape: arbitrary; step times
+ * have a lower bound and a longer upper tail, and at the 0.1 to 3 % that GPUs
+ * show it is hardly told from a normal distribution.
+ */
+double gpu_jitter(struct rng *rng, double cv);
 
 /*
  * May `batch` samples of the model be trained on this GPU? -E2BIG with a text

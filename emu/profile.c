@@ -10,10 +10,9 @@
 #include "common/util.h"
 
 static const char *const folders[] = {
-	[PROFILE_GPU] = "gpu",
-	[PROFILE_STORAGE] = "storage",
-	[PROFILE_DATASET] = "dataset",
-	[PROFILE_PREP] = "prep",
+	[PROFILE_GPU] = "gpu",	       [PROFILE_STORAGE] = "storage",
+	[PROFILE_DATASET] = "dataset", [PROFILE_PREP] = "prep",
+	[PROFILE_NODE] = "node",
 };
 static const char SUFFIX[] = ".yaml";
 

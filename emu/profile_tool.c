@@ -3,6 +3,7 @@
 #include "emu/profile_tool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -10,6 +11,7 @@
 #include "emu/profile.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_node.h"
 #include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 
@@ -133,6 +135,23 @@ static int describe_prep(const char *name, char *line, size_t size,
 	return r;
 }
 
+static int describe_node(const char *name, char *line, size_t size,
+			 struct err *err)
+{
+	struct node_profile p;
+	int r = node_profile_load(name, &p, err);
+
+	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
+		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
+			    p.name);
+	if (r == 0)
+		snprintf(line, size, "%" PRIu64 " x %s, %" PRIu64 " cores%s",
+			 p.gpus, p.gpu ? p.gpu : "a GPU without a profile",
+			 p.cores, p.verified ? "" : " (unverified)");
+	node_profile_free(&p);
+	return r;
+}
+
 static int describe(enum profile_kind kind, const char *name, char *line,
 		    size_t size, struct err *err)
 {
@@ -141,6 +160,7 @@ static int describe(enum profile_kind kind, const char *name, char *line,
 	case PROFILE_STORAGE: return describe_storage(name, line, size, err);
 	case PROFILE_DATASET: return describe_dataset(name, line, size, err);
 	case PROFILE_PREP: return describe_prep(name, line, size, err);
+	case PROFILE_NODE: return describe_node(name, line, size, err);
 	case PROFILE_N_KINDS: break;
 	}
 	return -EINVAL;
@@ -232,13 +252,15 @@ int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 		*ret = PROFILE_DATASET;
 	else if (conf_node_get(root, "read"))
 		*ret = PROFILE_STORAGE;
+	else if (conf_node_get(root, "pcie"))
+		*ret = PROFILE_NODE;
 	else if (conf_node_get(root, "sample"))
 		*ret = PROFILE_PREP;
 	else
 		return err_set(err, -EINVAL,
 			       "%s:1:1: no profile: none of 'models' (GPU), "
 			       "'read' (storage), 'sizes' (dataset), "
-			       "'sample' (prep)",
+			       "'pcie' (node), 'sample' (prep)",
 			       path);
 	return 0;
 }
@@ -358,6 +380,6 @@ int main(int argc, char **argv)
 
 	return cli_dispatch("gpemu-profile",
 			    "The profiles of GPUs, storage devices, "
-			    "datasets and preprocessing.",
+			    "datasets, preprocessing and nodes.",
 			    commands, argc, argv);
 }

@@ -12,6 +12,7 @@
 #include "emu/profile.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_node.h"
 #include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 
@@ -410,6 +411,50 @@ static int show_prep(const char *name, FILE *f, json_t **ret, struct err *err)
 	return 0;
 }
 
+/* --- node ------------------------------------------------------------- */
+
+static void show_link(FILE *f, const char *what, const struct node_link *l)
+{
+	char a[UNITS_TEXT];
+
+	if (l->gb_per_s > 0)
+		fprintf(f, "%-11s %g GB/s, latency %s\n            (%s)\n",
+			what, l->gb_per_s,
+			units_human_duration((double)l->latency_ns, a),
+			l->source);
+}
+
+static int show_node(const char *name, FILE *f, json_t **ret, struct err *err)
+{
+	struct node_profile p;
+	int r = node_profile_load(name, &p, err);
+	char a[UNITS_TEXT];
+
+	if (r < 0) {
+		node_profile_free(&p);
+		return r;
+	}
+	fprintf(f, "%s\nsource      %s%s\n", p.name, p.source,
+		mark(p.verified));
+	if (p.notes)
+		fprintf(f, "notes       %s\n", p.notes);
+	fprintf(f, "GPUs        %" PRIu64 " x %s\n", p.gpus,
+		p.gpu ? p.gpu : "one without a profile: give --gpu");
+	fprintf(f, "host        %" PRIu64 " cores, %s\n", p.cores,
+		units_human_size((double)p.memory_bytes, a));
+	fprintf(f,
+		"PCIe        host to GPU %g GB/s, %" PRIu64
+		" GPUs a root of %g GB/s, GPU to GPU %g GB/s\n"
+		"            (0: no limit of its own; %s)\n",
+		p.pcie.gpu_gb_per_s, p.pcie.gpus_per_root, p.pcie.root_gb_per_s,
+		p.pcie.peer_gb_per_s, p.pcie.source);
+	show_link(f, "NVLink", &p.nvlink);
+	show_link(f, "network", &p.nic);
+	*ret = node_profile_json(&p);
+	node_profile_free(&p);
+	return 0;
+}
+
 /* --- which ------------------------------------------------------------ */
 
 /* The kind that `name` is a profile of. */
@@ -443,6 +488,8 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 		return show_dataset(args[0], f, ret, err);
 	if (kind == PROFILE_PREP)
 		return show_prep(args[0], f, ret, err);
+	if (kind == PROFILE_NODE)
+		return show_node(args[0], f, ret, err);
 	r = gpu_profile_load(args[0], &p, err);
 	if (r == 0)
 		r = show_gpu_part(&p, args[1], args[2], f, ret, err);
@@ -459,7 +506,8 @@ int profile_tool_show(int argc, char **argv)
 		.n_optional = 3,
 		.summary = "Show a profile; of a GPU also a model, or what a "
 			   "training step of BATCH samples takes.",
-		.notes = "A KIND (gpu, storage, dataset, prep) in front is "
+		.notes = "A KIND (gpu, storage, dataset, prep, node) in front "
+			 "is "
 			 "needed only where two profiles have one name.",
 		.fields = fields,
 	};

@@ -11,6 +11,7 @@
 #include "emu/profile.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_node.h"
 #include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 #include "emu/profile_table.h"
@@ -257,7 +258,7 @@ static void more_than_the_published_tables_have(void **state)
 
 static void every_profile_loads(void **state)
 {
-	static const size_t least[] = { 9, 10, 10, 3 };
+	static const size_t least[] = { 9, 10, 10, 3, 5 };
 
 	(void)state;
 	for (int k = 0; k < PROFILE_N_KINDS; k++) {
@@ -265,6 +266,7 @@ static void every_profile_loads(void **state)
 		struct storage_profile *s;
 		struct dataset_profile d;
 		struct prep_profile c;
+		struct node_profile o;
 		struct gpu_profile g;
 		char **names;
 		size_t n = 0;
@@ -280,6 +282,9 @@ static void every_profile_loads(void **state)
 			} else if (k == PROFILE_PREP) {
 				r = prep_profile_load(names[n], &c, &err);
 				prep_profile_free(&c);
+			} else if (k == PROFILE_NODE) {
+				r = node_profile_load(names[n], &o, &err);
+				node_profile_free(&o);
 			} else {
 				r = storage_profile_load(names[n], &s, &err);
 				if (r == 0)

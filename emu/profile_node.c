@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile_node.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+#include "emu/gpus.h"
+#include "emu/profile.h"
+
+/* Bounds that no link reaches. */
+#define MAX_GB_PER_S 1e6
+#define MAX_LATENCY 1e9
+
+static const struct conf_field link_fields[] = {
+	{ "gb_per_s", CONF_DOUBLE, offsetof(struct node_link, gb_per_s),
+	  .required = true, .min = 0, .max = MAX_GB_PER_S },
+	{ "latency", CONF_DURATION, offsetof(struct node_link, latency_ns),
+	  .min = 0, .max = MAX_LATENCY },
+	{ "source", CONF_STRING, offsetof(struct node_link, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field pcie_fields[] = {
+	{ "gpu_gb_per_s", CONF_DOUBLE, offsetof(struct node_pcie, gpu_gb_per_s),
+	  .min = 0, .max = MAX_GB_PER_S },
+	{ "root_gb_per_s", CONF_DOUBLE,
+	  offsetof(struct node_pcie, root_gb_per_s), .min = 0,
+	  .max = MAX_GB_PER_S },
+	{ "gpus_per_root", CONF_UINT, offsetof(struct node_pcie, gpus_per_root),
+	  .min = 0, .max = GPUS_MAX },
+	{ "peer_gb_per_s", CONF_DOUBLE,
+	  offsetof(struct node_pcie, peer_gb_per_s), .min = 0,
+	  .max = MAX_GB_PER_S },
+	{ "latency", CONF_DURATION, offsetof(struct node_pcie, latency_ns),
+	  .min = 0, .max = MAX_LATENCY },
+	{ "source", CONF_STRING, offsetof(struct node_pcie, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct node_profile, name),
+	  .required = true },
+	{ "source", CONF_STRING, offsetof(struct node_profile, source),
+	  .required = true },
+	{ "verified", CONF_BOOL, offsetof(struct node_profile, verified),
+	  .required = true },
+	{ "notes", CONF_STRING, offsetof(struct node_profile, notes) },
+	{ "gpus", CONF_UINT, offsetof(struct node_profile, gpus),
+	  .required = true, .min = 1, .max = GPUS_MAX },
+	{ "gpu", CONF_STRING, offsetof(struct node_profile, gpu) },
+	{ "cores", CONF_UINT, offsetof(struct node_profile, cores),
+	  .required = true, .min = 1, .max = 4096 },
+	{ "memory", CONF_SIZE, offsetof(struct node_profile, memory_bytes),
+	  .required = true, .min = 1, .max = 1e18 },
+	{ "pcie", CONF_RECORD, offsetof(struct node_profile, pcie),
+	  .required = true, .fields = pcie_fields },
+	{ "nvlink", CONF_RECORD, offsetof(struct node_profile, nvlink),
+	  .fields = link_fields },
+	{ "nic", CONF_RECORD, offsetof(struct node_profile, nic),
+	  .fields = link_fields },
+	{ 0 },
+};
+
+int node_profile_load(const char *name, struct node_profile *ret,
+		      struct err *err)
+{
+	*ret = (struct node_profile){ 0 };
+	return profile_load(PROFILE_NODE, name, fields, NULL, ret, err);
+}
+
+int node_profile_parse(const char *bytes, size_t n, const char *name,
+		       struct node_profile *ret, struct err *err)
+{
+	*ret = (struct node_profile){ 0 };
+	return profile_parse(bytes, n, name, fields, NULL, ret, err);
+}
+
+void node_profile_free(struct node_profile *p)
+{
+	conf_free(fields, p);
+}
+
+json_t *node_profile_json(const struct node_profile *p)
+{
+	return conf_json(fields, p);
+}
+
+int node_peer_link(const struct node_profile *p, double host_bytes_per_s,
+		   uint64_t nodes, double *ret_bytes_per_s,
+		   uint64_t *ret_latency_ns, struct err *err)
+{
+	double rate = host_bytes_per_s;
+	uint64_t latency = p->pcie.latency_ns;
+
+	if (p->pcie.gpu_gb_per_s > 0)
+		rate = MIN(rate, p->pcie.gpu_gb_per_s * 1e9);
+	if (p->pcie.peer_gb_per_s > 0)
+		rate = p->pcie.peer_gb_per_s * 1e9;
+	if (p->nvlink.gb_per_s > 0) {
+		rate = p->nvlink.gb_per_s * 1e9;
+		latency = p->nvlink.latency_ns;
+	}
+	if (nodes > 1) {
+		if (p->nic.gb_per_s <= 0)
+			return err_set(err, -ENODEV,
+				       "%s: there is no nic, and gradients "
+				       "have to go to other nodes",
+				       p->name);
+		rate = MIN(rate, p->nic.gb_per_s * 1e9);
+		latency = MAX(latency, p->nic.latency_ns);
+	}
+	*ret_bytes_per_s = rate;
+	*ret_latency_ns = latency;
+	return 0;
+}

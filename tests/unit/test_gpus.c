@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* GPUs that train together, against times worked out by hand. */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/gpus.h"
+#include "emu/profile_gpu.h"
+#include "emu/profile_node.h"
+
+static void a_link_serves_one_after_the_other(void **state)
+{
+	struct link l = { 1e9, 0 }; /* a byte a ns */
+	struct link none = { 0, 0 };
+
+	(void)state;
+	assert_int_equal(link_send(&l, 10, 100), 110);
+	assert_int_equal(link_send(&l, 50, 100), 210);	/* 60 in the queue */
+	assert_int_equal(link_send(&l, 400, 100), 500); /* idle between */
+	assert_int_equal(link_send(&none, 400, 100), 400);
+}
+
+/* However they arrive, k transfers are over when a fluid share would be. */
+static void a_link_conserves_work(void **state)
+{
+	uint64_t at = 0, sum = 0, end = 0;
+	struct link l = { 1e9, 0 };
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t bytes = i * 7919 % 40 + 100, before = end;
+
+		at += i * 104729 % 60;
+		assert_true(at <= before || i == 0);
+		end = link_send(&l, at, bytes);
+		assert_true(end >= before);
+		sum += bytes;
+	}
+	assert_int_equal(end, sum);
+}
+
+static struct collective of(enum collective_algorithm a, uint32_t ranks)
+{
+	return (struct collective){ .algorithm = a,
+				    .ranks = ranks,
+				    .bytes_per_s = 1e9,
+				    .latency_ns = 1000 };
+}
+
+static void reductions_follow_their_laws(void **state)
+{
+	struct collective c = of(COLLECTIVE_RING, 8);
+
+	(void)state;
+	/* 14/8 of 8 MB, 14 hops */
+	assert_int_equal(collective_ns(&c, 8000000), 14000000 + 14000);
+	c.algorithm = COLLECTIVE_TREE;
+	/* twice 8 MB, three levels up and down */
+	assert_int_equal(collective_ns(&c, 8000000), 16000000 + 6000);
+	c.algorithm = COLLECTIVE_AUTO;
+	assert_int_equal(collective_ns(&c, 8000000), 14014000);
+	assert_int_equal(collective_ns(&c, 800), 1600 + 6000);
+	c.ranks = 6; /* three levels hold them */
+	assert_int_equal(collective_ns(&c, 600), 1200 + 6000);
+	c.ranks = 1;
+	assert_int_equal(collective_ns(&c, 8000000), 0);
+}
+
+/* Buckets of 1 and 25 MiB; a MiB of gradients every ms, 4 ranks, each a ms
+ * later than the one before. */
+static void buckets_hide_behind_the_backward_pass(void **state)
+{
+	struct collective c = of(COLLECTIVE_RING, 4);
+	struct collective_pass pass[4];
+	uint64_t ms = NS_PER_MS, last;
+
+	(void)state;
+	c.bytes = 51 * MIB;
+	c.latency_ns = 0;
+	for (uint64_t i = 0; i < 4; i++)
+		pass[i] = (struct collective_pass){ i * ms, (51 + i) * ms };
+	/* a fast link: only the last bucket shows, 25 MiB at 1.5 of a ns
+	 * a byte over 100 */
+	c.bytes_per_s = 100e9;
+	last = (uint64_t)(25 * MIB * 1.5 / 100);
+	assert_int_equal(collective_overlapped(&c, pass, 4), 54 * ms + last);
+	/* a slow one is busy from the second bucket on, of which all have all
+	 * at 3 + 26 ms */
+	c.bytes_per_s = 1e9;
+	last = (uint64_t)(50 * MIB * 1.5);
+	assert_int_equal(collective_overlapped(&c, pass, 4), 29 * ms + last);
+	/* alone there is nobody to wait for but the others' backward pass */
+	c.ranks = 1;
+	assert_int_equal(collective_overlapped(&c, pass, 4), 54 * ms);
+}
+
+static void batches_are_cut_as_torch_cuts_them(void **state)
+{
+	(void)state;
+	assert_int_equal(gpus_cut(8, 4, 3), 2);
+	assert_int_equal(gpus_cut(5, 4, 0), 2);
+	assert_int_equal(gpus_cut(5, 4, 2), 1);
+	assert_int_equal(gpus_cut(5, 4, 3), 0);
+	assert_int_equal(gpus_cut(1, 64, 0), 1);
+	assert_int_equal(gpus_cut(UINT32_MAX, 1, 0), UINT32_MAX);
+}
+
+/* The four GPUs of two roots, each of which takes 1 byte a ns. */
+static void copies_share_their_root(void **state)
+{
+	struct gpus_config c = { .n = 4,
+				 .root_bytes_per_s = 1e9,
+				 .gpus_per_root = 2 };
+	struct gpus_part part = { .copy_ns = 60,
+				  .copy_bytes = 100,
+				  .forward_ns = 5,
+				  .backward_ns = 10 };
+	static const uint64_t copied[] = { 200, 300, 200, 300 };
+	struct gpus_part parts[4] = { part, part, part, part };
+	struct gpu_step s[4];
+	struct gpus g;
+
+	(void)state;
+	gpus_init(&g, &c, 100);
+	for (uint32_t i = 0; i < 4; i++) {
+		gpus_copy(&g, i, 100, &part, &s[i]);
+		assert_int_equal(s[i].copy_end, copied[i]);
+	}
+	assert_int_equal(gpus_step(&g, 4, parts, s), 315);
+	assert_int_equal(s[0].transfer_stall_ns, 100);
+	assert_int_equal(s[1].transfer_stall_ns, 200);
+	assert_int_equal(s[0].barrier_wait_ns, 100);
+	assert_int_equal(s[1].barrier_wait_ns, 0);
+	/* the copies of the next step hide behind this one */
+	gpus_copy(&g, 0, 100, &part, &s[0]);
+	assert_int_equal(s[0].copy_start, 200);
+	assert_int_equal(s[0].copy_end, 400); /* the root is busy to 300 */
+	/* no root at all: the GPU's own time */
+	c.root_bytes_per_s = 0;
+	gpus_init(&g, &c, 100);
+	gpus_copy(&g, 1, 100, &part, &s[1]);
+	assert_int_equal(s[1].copy_end, 160);
+	/* a slot narrower than the GPU */
+	c.slot_bytes_per_s = 1e9;
+	gpus_init(&g, &c, 100);
+	gpus_copy(&g, 1, 100, &part, &s[1]);
+	assert_int_equal(s[1].copy_end, 200);
+}
+
+static void a_straggler_keeps_all_waiting(void **state)
+{
+	struct gpus_config c = { .n = 3,
+				 .reduce = { .algorithm = COLLECTIVE_TREE,
+					     .ranks = 3,
+					     .latency_ns = 2,
+					     .bytes = 4 } };
+	struct gpus_part parts[3] = { { .forward_ns = 10, .backward_ns = 20 },
+				      { .forward_ns = 10, .backward_ns = 27 } };
+	struct gpu_step s[3];
+	struct gpus g;
+
+	(void)state;
+	gpus_init(&g, &c, 0);
+	gpus_copy(&g, 0, 4, &parts[0], &s[0]);
+	gpus_copy(&g, 1, 0, &parts[1], &s[1]);
+	/* the third has nothing to do in this step */
+	assert_int_equal(gpus_step(&g, 2, parts, s), 37 + 8);
+	assert_int_equal(s[0].data_wait_ns, 4);
+	assert_int_equal(s[0].barrier_wait_ns, 3);
+	assert_int_equal(s[0].allreduce_ns, 8);
+	assert_int_equal(s[1].barrier_wait_ns, 0);
+	assert_int_equal(s[2].barrier_wait_ns, 45);
+	assert_int_equal(s[2].compute_end - s[2].compute_start, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(g.gpu[i].compute_end, 45);
+}
+
+/* Each GPU's time between two steps is accounted for, whatever happens. */
+static void all_of_a_step_is_accounted_for(void **state)
+{
+	for (int mode = 0; mode < 4; mode++) {
+		struct gpus_config c = {
+			.n = 5,
+			.parallel = mode & 1 ? GPUS_DP : GPUS_DDP,
+			.transfer = mode & 2 ? GPU_TRANSFER_BLOCKING
+					     : GPU_TRANSFER_OVERLAP,
+			.root_bytes_per_s = 2e9,
+			.reduce = { .ranks = 5,
+				    .bytes_per_s = 1e9,
+				    .latency_ns = 3,
+				    .bytes = 4 * MIB },
+		};
+		struct rng rng = rng_stream(1, "gpus", (uint64_t)mode);
+		struct gpus g;
+
+		gpus_init(&g, &c, 0);
+		for (int n = 0; n < 500; n++) {
+			uint32_t used = 1 + (uint32_t)rng_below(&rng, 5);
+			uint64_t idle = g.gpu[0].compute_end, end;
+			struct gpus_part p[5] = { { 0 } };
+			struct gpu_step s[5];
+
+			for (uint32_t i = 0; i < used; i++) {
+				p[i].copy_ns = rng_below(&rng, 2000000);
+				p[i].copy_bytes = rng_below(&rng, 2000000);
+				p[i].part_bytes = p[i].copy_bytes;
+				p[i].prep_ns = rng_below(&rng, 100000);
+				p[i].forward_ns = rng_below(&rng, 3000000);
+				p[i].backward_ns = rng_below(&rng, 6000000);
+			}
+			for (uint32_t i = 0; i < (mode & 1 ? 1 : used); i++)
+				gpus_copy(&g, i, idle + rng_below(&rng, 900000),
+					  &p[i], &s[i]);
+			end = gpus_step(&g, used, p, s);
+			for (int i = 0; i < 5; i++)
+				assert_int_equal(
+					idle + s[i].data_wait_ns +
+						s[i].transfer_stall_ns +
+						s[i].prep_ns +
+						s[i].compute_end -
+						s[i].compute_start +
+						s[i].barrier_wait_ns +
+						s[i].allreduce_ns,
+					end);
+		}
+	}
+	(void)state;
+}
+
+static void jitter_has_mean_one_and_its_deviation(void **state)
+{
+	struct rng rng = rng_stream(7, "jitter", 0);
+	double sum = 0, square = 0;
+	int n = 100000;
+
+	(void)state;
+	assert_true(gpu_jitter(&rng, 0) == 1);
+	for (int i = 0; i < n; i++) {
+		double x = gpu_jitter(&rng, .05);
+
+		sum += x;
+		square += x * x;
+	}
+	assert_true(fabs(sum / n - 1) < .001);
+	assert_true(fabs(sqrt(square / n - sum / n * (sum / n)) - .05) < .001);
+}
+
+/*
+ * AlexNet under DataParallel on two P100s. The profiles are fitted to the
+ * steps of 128 and 1024 samples (and one GPU's of 64); those of 256 and 512
+ * are predictions.
+ */
+static void published_dataparallel_steps_are_met(void **state)
+{
+	static const struct {
+		uint32_t batch;
+		double s;
+	} published[] = {
+		{ 128, .1377 }, { 256, .2606 }, { 512, .505 }, { 1024, .996 }
+	};
+	const struct gpu_model *m;
+	struct node_profile node;
+	struct gpu_profile gpu;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(node_profile_load("2xp100", &node, &err), 0);
+	assert_int_equal(gpu_profile_load(node.gpu, &gpu, &err), 0);
+	m = gpu_profile_model(&gpu, "alexnet", &err);
+	for (size_t i = 0; i < ARRAY_SIZE(published); i++) {
+		struct gpus_config c = { .n = 2,
+					 .parallel = GPUS_DP,
+					 .reduce = { .ranks = 2 } };
+		uint32_t half = published[i].batch / 2;
+		struct gpus_part part[2];
+		struct gpu_cost cost;
+		struct gpu_step s[2];
+		struct gpus g;
+		double step;
+
+		c.reduce.bytes = m->parameters * 4;
+		node_peer_link(&node, 12.4e9, 1, &c.reduce.bytes_per_s,
+			       &c.reduce.latency_ns, &err);
+		gpu_profile_cost(&gpu, m, half, &cost);
+		part[0] = (struct gpus_part){
+			.part_bytes = half * gpu.sample_bytes,
+			.forward_ns = cost.forward_ns,
+			.backward_ns = cost.backward_ns,
+		};
+		part[1] = part[0];
+		gpus_init(&g, &c, 0);
+		gpus_copy(&g, 0, 0, &part[0], &s[0]);
+		step = (double)gpus_step(&g, 2, part, s) / 1e9;
+		print_message("batch %4u: %.4f s published, %.4f s (%+.2f "
+			      "%%)\n",
+			      published[i].batch, published[i].s, step,
+			      100 * (step / published[i].s - 1));
+		assert_true(fabs(step / published[i].s - 1) < .03);
+	}
+	gpu_profile_free(&gpu);
+	node_profile_free(&node);
+}
+
+static void gradients_take_the_best_link(void **state)
+{
+	static const char yaml[] =
+		"name: t\nsource: s\nverified: true\ngpus: 2\ncores: 4\n"
+		"memory: 1G\npcie: {latency: 7us, source: s}\n";
+	struct node_profile p;
+	struct err err = { 0 };
+	uint64_t latency;
+	double rate;
+
+	(void)state;
+	assert_int_equal(
+		node_profile_parse(yaml, strlen(yaml), "t.yaml", &p, &err), 0);
+	assert_int_equal(node_peer_link(&p, 12e9, 1, &rate, &latency, &err), 0);
+	assert_true(rate == 12e9 && latency == 7000);
+	assert_int_equal(node_peer_link(&p, 12e9, 2, &rate, &latency, &err),
+			 -ENODEV);
+	p.pcie.gpu_gb_per_s = 6;
+	assert_int_equal(node_peer_link(&p, 12e9, 1, &rate, &latency, &err), 0);
+	assert_true(rate == 6e9);
+	p.nvlink = (struct node_link){ .gb_per_s = 150, .latency_ns = 1 };
+	p.nic = (struct node_link){ .gb_per_s = 5, .latency_ns = 9 };
+	node_peer_link(&p, 12e9, 1, &rate, &latency, &err);
+	assert_true(rate == 150e9 && latency == 1);
+	node_peer_link(&p, 12e9, 2, &rate, &latency, &err);
+	assert_true(rate == 5e9 && latency == 9);
+	node_profile_free(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_link_serves_one_after_the_other),
+		cmocka_unit_test(a_link_conserves_work),
+		cmocka_unit_test(reductions_follow_their_laws),
+		cmocka_unit_test(buckets_hide_behind_the_backward_pass),
+		cmocka_unit_test(batches_are_cut_as_torch_cuts_them),
+		cmocka_unit_test(copies_share_their_root),
+		cmocka_unit_test(a_straggler_keeps_all_waiting),
+		cmocka_unit_test(all_of_a_step_is_accounted_for),
+		cmocka_unit_test(jitter_has_mean_one_and_its_deviation),
+		cmocka_unit_test(published_dataparallel_steps_are_met),
+		cmocka_unit_test(gradients_take_the_best_link),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
