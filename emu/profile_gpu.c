@@ -79,6 +79,20 @@ static const struct conf_field law_fields[] = {
 	  .required = true },
 	{ 0 },
 };
+static const struct conf_field noise_model_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct gpu_noise_model, name) },
+	{ "cv_pct", CONF_DOUBLE, offsetof(struct gpu_noise_model, cv_pct),
+	  .required = true, .min = 0, .max = 100 },
+	{ 0 },
+};
+static const struct conf_field noise_fields[] = {
+	{ "models", CONF_MAP, offsetof(struct gpu_noise, models),
+	  .required = true, .item_size = sizeof(struct gpu_noise_model),
+	  .fields = noise_model_fields },
+	{ "source", CONF_STRING, offsetof(struct gpu_noise, source),
+	  .required = true },
+	{ 0 },
+};
 static const struct conf_field fields[] = {
 	{ "name", CONF_STRING, offsetof(struct gpu_profile, name),
 	  .required = true },
@@ -98,6 +112,8 @@ static const struct conf_field fields[] = {
 	  .required = true, .fields = law_fields },
 	{ "pin_copy", CONF_RECORD, offsetof(struct gpu_profile, pin_copy),
 	  .required = true, .fields = law_fields },
+	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
+	  .fields = noise_fields },
 	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
 	  .required = true, .item_size = sizeof(struct gpu_model),
 	  .fields = model_fields },
@@ -328,6 +344,25 @@ bool gpu_model_memory_given(const struct gpu_model *m)
 	const struct gpu_row *row = m->rows.items;
 
 	return row[m->rows.n - 1].peak_mib > 0;
+}
+
+int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
+		      double *ret, struct err *err)
+{
+	const struct gpu_noise_model *n = p->noise.models.items;
+	char known[ERR_LIST] = "";
+
+	for (size_t i = 0; i < p->noise.models.n; i++) {
+		err_list(known, n[i].name);
+		if (strcmp(n[i].name, m->name))
+			continue;
+		*ret = n[i].cv_pct / 100;
+		return 0;
+	}
+	return err_set(err, -ENODATA,
+		       "%s: how far the steps of %s scatter was not measured "
+		       "(it was for: %s); give a number",
+		       p->name, m->name, known[0] ? known : "none");
 }
 
 const char *gpu_origin_name(enum gpu_origin origin)

@@ -53,6 +53,16 @@ struct gpu_law {
 	char *source;
 };
 
+/* How far a model's step times scatter on this GPU. */
+struct gpu_noise_model {
+	char *name;
+	double cv_pct; /* standard deviation over mean, tails of 1 % cut */
+};
+struct gpu_noise {
+	struct conf_list models; /* struct gpu_noise_model */
+	char *source;
+};
+
 struct gpu_profile {
 	char *name;		  /* as the vendor calls it */
 	struct conf_list aliases; /* char *: "v100" */
@@ -63,6 +73,7 @@ struct gpu_profile {
 				* no out-of-memory point was measured */
 	struct gpu_law pinned; /* host to device from pinned host memory */
 	struct gpu_law pin_copy; /* pageable to pinned, on the host */
+	struct gpu_noise noise;	 /* of those models where it was measured */
 	uint64_t sample_bytes;	 /* what the laws were measured with; they are
 				  * scaled to a model's own */
 	struct conf_list models; /* struct gpu_model */
@@ -132,6 +143,11 @@ uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
 
 /* Does the table say what memory a step takes? Else any batch fits. */
 bool gpu_model_memory_given(const struct gpu_model *m);
+
+/* The model's coefficient of variation (0.01: 1 %); -ENODATA with a text that
+ * lists the models of which it was measured. */
+int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
+		      double *ret, struct err *err);
 
 /* "measured", "interpolated", "extrapolated". */
 const char *gpu_origin_name(enum gpu_origin origin);

@@ -4,6 +4,9 @@
  * model's input:
  *
  *	cost = sample (a distribution) + per_mb * bytes read / 10^6
+ *
+ * and, where a part of it is done on the GPU (`device: gpu`), how long a batch
+ * keeps the GPU's compute stream busy with that, and the memory it takes there.
  */
 #ifndef GPEMU_EMU_PROFILE_PREP_H
 #define GPEMU_EMU_PROFILE_PREP_H
@@ -16,13 +19,26 @@
 #include "common/rng.h"
 #include "emu/dist.h"
 
+struct prep_row {
+	uint64_t batch;
+	double ms;
+};
+
+struct prep_gpu {
+	struct conf_list rows; /* struct prep_row, batch ascending */
+	double memory_mib;
+	char *source;
+};
+
 struct prep_profile {
 	char *name;
 	char *source;
 	char *notes;
-	bool verified; /* every number was read at its source */
-	struct dist_time sample;
-	uint64_t per_mb_ns; /* for each 10^6 bytes read */
+	bool verified;		 /* every number was read at its source */
+	char *device;		 /* "cpu", "gpu": some of it */
+	struct dist_time sample; /* body.kind_name NULL: not known */
+	uint64_t per_mb_ns;	 /* for each 10^6 bytes read */
+	struct prep_gpu gpu;	 /* no rows: nothing */
 };
 
 /* By name or path; free with prep_profile_free, failed or not. */
@@ -39,5 +55,11 @@ json_t *prep_profile_json(const struct prep_profile *p);
 uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,
 			   struct rng *rng);
 double prep_profile_mean(const struct prep_profile *p, double bytes);
+
+/*
+ * ns that a batch keeps the GPU busy: by lines between the rows, continued
+ * beyond them, where there is one row through the origin. Never below 0.
+ */
+uint64_t prep_profile_gpu_ns(const struct prep_profile *p, uint64_t batch);
 
 #endif

@@ -127,9 +127,10 @@ static int describe_prep(const char *name, char *line, size_t size,
 		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
 			    p.name);
 	if (r == 0)
-		snprintf(line, size, "%.4g ms a sample on average%s%s",
+		snprintf(line, size, "%.4g ms a sample on average%s%s%s",
 			 dist_time_mean(&p.sample) / 1e6,
 			 p.per_mb_ns ? ", more for its bytes" : "",
+			 p.gpu.rows.n ? ", some of it on the GPU" : "",
 			 p.verified ? "" : " (unverified)");
 	prep_profile_free(&p);
 	return r;
@@ -254,7 +255,7 @@ int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 		*ret = PROFILE_STORAGE;
 	else if (conf_node_get(root, "pcie"))
 		*ret = PROFILE_NODE;
-	else if (conf_node_get(root, "sample"))
+	else if (conf_node_get(root, "sample") || conf_node_get(root, "gpu"))
 		*ret = PROFILE_PREP;
 	else
 		return err_set(err, -EINVAL,

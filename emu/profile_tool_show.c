@@ -406,6 +406,18 @@ static int show_prep(const char *name, FILE *f, json_t **ret, struct err *err)
 	if (p.per_mb_ns)
 		fprintf(f, "            and %s for each MB read\n",
 			units_human_duration((double)p.per_mb_ns, a));
+	for (size_t i = 0; i < p.gpu.rows.n; i++) {
+		const struct prep_row *row = p.gpu.rows.items;
+
+		fprintf(f,
+			"            a batch of %" PRIu64 ": %g ms of the "
+			"GPU\n",
+			row[i].batch, row[i].ms);
+	}
+	if (p.gpu.rows.n)
+		fprintf(f,
+			"            %g MiB of its memory\n            (%s)\n",
+			p.gpu.memory_mib, p.gpu.source);
 	*ret = prep_profile_json(&p);
 	prep_profile_free(&p);
 	return 0;

@@ -61,6 +61,18 @@ static void write_row(FILE *f, const struct gpu_row *row)
 	fprintf(f, "]\n");
 }
 
+static void write_noise(FILE *f, const struct gpu_noise *noise)
+{
+	const struct gpu_noise_model *m = noise->models.items;
+
+	if (!noise->models.n)
+		return;
+	fprintf(f, "noise:\n  models:\n");
+	for (size_t i = 0; i < noise->models.n; i++)
+		fprintf(f, "    %s: {cv_pct: %.10g}\n", m[i].name, m[i].cv_pct);
+	write_text(f, "source", noise->source, 2);
+}
+
 static void write_model(FILE *f, const struct gpu_model *m)
 {
 	const struct gpu_row *row = m->rows.items;
@@ -117,6 +129,7 @@ void gpu_profile_write(const struct gpu_profile *p, FILE *f)
 	fprintf(f, "sample_bytes: %" PRIu64 "\n", p->sample_bytes);
 	write_law(f, "pinned", &p->pinned);
 	write_law(f, "pin_copy", &p->pin_copy);
+	write_noise(f, &p->noise);
 	fprintf(f,
 		"# batch, forward_ms, backward_ms, transfer_ms (pageable), "
 		"peak_mib, persistent_mib%s\nmodels:\n",
