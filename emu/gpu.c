@@ -113,3 +113,37 @@ int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
 			       batch, m->name, p->name, m->last_batch);
 	return 0;
 }
+
+static double peak_mib(const struct gpu_profile *p, const struct gpu_model *m,
+		       uint64_t batch)
+{
+	struct gpu_cost cost;
+
+	gpu_profile_cost(p, m, batch, &cost);
+	return cost.peak_mib;
+}
+
+int gpu_check_beside(const struct gpu_profile *p, const struct gpu_model *m,
+		     uint64_t batch, double mib, struct err *err)
+{
+	uint64_t alone = gpu_profile_largest_batch(p, m), lo = 0, hi = alone;
+	double room = peak_mib(p, m, alone) - mib;
+
+	if (!m->last_is_limit)
+		room = fmax(room, p->usable_memory * p->memory_mib - mib);
+	while (lo < hi) {
+		uint64_t mid = hi - (hi - lo) / 2;
+
+		if (peak_mib(p, m, mid) <= room)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	if (batch <= lo)
+		return 0;
+	return err_set(err, -E2BIG,
+		       "out of GPU memory: a batch of %" PRIu64 " of %s does "
+		       "not fit %s beside the %.0f MiB of its preparation "
+		       "there; the largest that fits is %" PRIu64,
+		       batch, m->name, p->name, mib, lo);
+}

@@ -95,4 +95,9 @@ double gpu_jitter(struct rng *rng, double cv);
 int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
 		    uint64_t batch, bool extrapolate, struct err *err);
 
+/* A batch that fits by itself: does it beside `mib` that something else of the
+ * process takes of the device? -E2BIG with a text that names the largest. */
+int gpu_check_beside(const struct gpu_profile *p, const struct gpu_model *m,
+		     uint64_t batch, double mib, struct err *err);
+
 #endif

@@ -20,29 +20,64 @@ struct stalls account_stalls(uint64_t idle, const struct delivery *d,
 				.pin_ns = s->data_wait_ns - before };
 }
 
-void account_step(struct account *a, uint64_t idle, const struct delivery *d,
-		  const struct gpu_step *s)
+void account_begin_step(struct account *a, uint32_t gpus)
 {
-	struct stalls stalls = account_stalls(idle, d, s);
-
+	a->gpus = gpus;
 	a->steps++;
+}
+
+void account_batch(struct account *a, const struct delivery *d)
+{
 	a->samples += d->n - d->n_failed;
 	a->failed_samples += d->n_failed;
 	a->bytes += d->bytes;
 	a->batch_bytes += d->batch_bytes;
-	hist_add(&a->queue, d->queued);
-	a->compute_ns += s->compute_end - s->compute_start;
-	a->transfer_ns += s->copy_end - s->copy_start;
 	a->pin_ns += d->pin_ns;
-	a->data_wait_ns += s->data_wait_ns;
+	hist_add(&a->queue, d->queued);
+}
+
+void account_gpu(struct account *a, uint32_t i, uint64_t idle,
+		 const struct delivery *d, const struct gpu_step *s)
+{
+	struct stalls stalls = account_stalls(idle, d, s);
+	uint64_t compute = s->compute_end - s->compute_start;
+	struct account_gpu *g = &a->gpu[i];
+
+	a->transfer_ns += s->copy_end - s->copy_start;
 	a->fetch_stall_ns += stalls.fetch_ns;
 	a->prep_stall_ns += stalls.prep_ns + stalls.pin_ns;
 	a->pin_stall_ns += stalls.pin_ns;
+	a->compute_ns += compute;
+	g->compute_ns += compute;
+	a->data_wait_ns += s->data_wait_ns;
+	g->data_wait_ns += s->data_wait_ns;
 	a->transfer_stall_ns += s->transfer_stall_ns;
-	if (a->steps == 1)
-		a->first_batch_ns = past(idle, d->ready_ns);
-	else
-		a->au_compute_ns += s->compute_end - s->compute_start;
+	g->transfer_stall_ns += s->transfer_stall_ns;
+	a->prep_gpu_ns += s->prep_ns;
+	g->prep_ns += s->prep_ns;
+	a->barrier_wait_ns += s->barrier_wait_ns;
+	g->barrier_wait_ns += s->barrier_wait_ns;
+	a->allreduce_ns += s->allreduce_ns;
+	g->allreduce_ns += s->allreduce_ns;
+	if (a->steps > 1) {
+		a->au_compute_ns += compute;
+		g->au_compute_ns += compute;
+	} else if (s->compute_end > s->compute_start) {
+		uint64_t first = past(idle, d->ready_ns);
+
+		a->first_batch_ns = MAX(a->first_batch_ns, first);
+	}
+}
+
+static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
+{
+	into->compute_ns += from->compute_ns;
+	into->au_compute_ns += from->au_compute_ns;
+	into->prep_ns += from->prep_ns;
+	into->data_wait_ns += from->data_wait_ns;
+	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->barrier_wait_ns += from->barrier_wait_ns;
+	into->allreduce_ns += from->allreduce_ns;
 }
 
 void account_merge(struct account *into, const struct account *from)
@@ -51,6 +86,9 @@ void account_merge(struct account *into, const struct account *from)
 		into->epoch = from->epoch;
 		into->first_batch_ns = from->first_batch_ns;
 	}
+	into->gpus = MAX(into->gpus, from->gpus);
+	for (uint32_t i = 0; i < from->gpus; i++)
+		merge_gpu(&into->gpu[i], &from->gpu[i]);
 	into->steps += from->steps;
 	into->samples += from->samples;
 	into->failed_samples += from->failed_samples;
@@ -68,6 +106,9 @@ void account_merge(struct account *into, const struct account *from)
 	into->prep_stall_ns += from->prep_stall_ns;
 	into->pin_stall_ns += from->pin_stall_ns;
 	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->prep_gpu_ns += from->prep_gpu_ns;
+	into->barrier_wait_ns += from->barrier_wait_ns;
+	into->allreduce_ns += from->allreduce_ns;
 	into->checkpoints += from->checkpoints;
 	into->checkpoint_bytes += from->checkpoint_bytes;
 	into->checkpoint_ns += from->checkpoint_ns;
@@ -83,11 +124,19 @@ void account_merge(struct account *into, const struct account *from)
 	hist_merge(&into->queue, &from->queue);
 }
 
+uint64_t account_mean(const struct account *a, uint64_t ns)
+{
+	return a->gpus ? ns / a->gpus : ns;
+}
+
+static double share(const struct account *a, double compute_ns)
+{
+	return a->au_elapsed_ns ? compute_ns / (double)a->au_elapsed_ns : -1;
+}
+
 double account_au(const struct account *a)
 {
-	if (a->au_elapsed_ns == 0)
-		return -1;
-	return (double)a->au_compute_ns / (double)a->au_elapsed_ns;
+	return share(a, (double)a->au_compute_ns / MAX(a->gpus, 1));
 }
 
 static double per(double what, double ns)
@@ -110,16 +159,67 @@ static void set_n(json_t *j, const char *key, uint64_t n)
 	json_object_set_new(j, key, json_integer((json_int_t)n));
 }
 
+/* Of what is added up over the GPUs. */
+static void set_mean_s(json_t *j, const char *key, const struct account *a,
+		       uint64_t ns)
+{
+	json_object_set_new(
+		j, key,
+		json_real((double)ns / MAX(a->gpus, 1) / (double)NS_PER_S));
+}
+
+static void set_au(json_t *j, double au)
+{
+	json_object_set_new(j, "au", au < 0 ? json_null() : json_real(au));
+}
+
+static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
+{
+	json_t *j = json_object();
+
+	set_au(j, share(a, (double)g->au_compute_ns));
+	set_s(j, "compute_s", g->compute_ns);
+	set_s(j, "prep_gpu_s", g->prep_ns);
+	set_s(j, "data_wait_s", g->data_wait_ns);
+	set_s(j, "transfer_stall_s", g->transfer_stall_ns);
+	set_s(j, "barrier_wait_s", g->barrier_wait_ns);
+	set_s(j, "allreduce_s", g->allreduce_ns);
+	return j;
+}
+
+static json_t *gpus_json(const struct account *a)
+{
+	json_t *j = json_array();
+
+	for (uint32_t i = 0; i < a->gpus; i++)
+		json_array_append_new(j, gpu_json(a, &a->gpu[i]));
+	return j;
+}
+
 static void set_rates(json_t *j, const struct account *a)
 {
-	double au = account_au(a);
 	double mib = (double)a->bytes / (double)MIB;
 
 	json_object_set_new(j, "samples_per_s",
 			    json_real(account_samples_per_s(a)));
 	json_object_set_new(j, "mib_per_s",
 			    json_real(per(mib, (double)a->elapsed_ns)));
-	json_object_set_new(j, "au", au < 0 ? json_null() : json_real(au));
+	set_au(j, account_au(a));
+}
+
+static void set_gpu_times(json_t *j, const struct account *a)
+{
+	set_mean_s(j, "compute_s", a, a->compute_ns);
+	set_mean_s(j, "transfer_s", a, a->transfer_ns);
+	set_mean_s(j, "transfer_stall_s", a, a->transfer_stall_ns);
+	set_s(j, "pin_s", a->pin_ns); /* of all batches */
+	set_mean_s(j, "prep_gpu_s", a, a->prep_gpu_ns);
+	set_mean_s(j, "barrier_wait_s", a, a->barrier_wait_ns);
+	set_mean_s(j, "allreduce_s", a, a->allreduce_ns);
+	set_mean_s(j, "data_wait_s", a, a->data_wait_ns);
+	set_mean_s(j, "fetch_stall_s", a, a->fetch_stall_ns);
+	set_mean_s(j, "prep_stall_s", a, a->prep_stall_ns);
+	set_mean_s(j, "pin_stall_s", a, a->pin_stall_ns);
 }
 
 json_t *account_json(const struct account *a, bool total)
@@ -138,16 +238,8 @@ json_t *account_json(const struct account *a, bool total)
 	set_n(j, "bytes_read", a->work.bytes_read);
 	set_n(j, "batch_bytes", a->batch_bytes);
 	set_rates(j, a);
-	set_s(j, "compute_s", a->compute_ns);
-	set_s(j, "transfer_s", a->transfer_ns);
-	set_s(j, "transfer_stall_s", a->transfer_stall_ns);
-	set_s(j, "pin_s", a->pin_ns);
-	/* one GPU has nobody to reduce its gradients with */
-	set_s(j, "allreduce_s", 0);
-	set_s(j, "data_wait_s", a->data_wait_ns);
-	set_s(j, "fetch_stall_s", a->fetch_stall_ns);
-	set_s(j, "prep_stall_s", a->prep_stall_ns);
-	set_s(j, "pin_stall_s", a->pin_stall_ns);
+	set_gpu_times(j, a);
+	json_object_set_new(j, "gpus", gpus_json(a));
 	set_n(j, "checkpoints", a->checkpoints);
 	set_n(j, "checkpoint_bytes", a->checkpoint_bytes);
 	set_s(j, "checkpoint_s", a->checkpoint_ns);

@@ -24,6 +24,11 @@
  *
  * While a checkpoint is taken the GPU stands still between two steps: the
  * checkpoint stall, which is neither of these, and is not compute time.
+ *
+ * Several GPUs: what concerns a GPU is added up over them here, and the record
+ * gives the mean of a GPU, and each of them. Between the GPUs' own ends and
+ * the end of the step there are then the wait for the slowest one (barrier
+ * wait) and the reduction of the gradients (all-reduce).
  */
 #ifndef GPEMU_LOADER_ACCOUNT_H
 #define GPEMU_LOADER_ACCOUNT_H
@@ -33,11 +38,19 @@
 #include <stdint.h>
 
 #include "common/hist.h"
-#include "emu/gpu.h"
+#include "emu/gpus.h"
 #include "loader/delivery.h"
 #include "loader/worker.h"
 
+/* One GPU's part, all in emulated ns. */
+struct account_gpu {
+	uint64_t compute_ns, au_compute_ns, prep_ns;
+	uint64_t data_wait_ns, transfer_stall_ns;
+	uint64_t barrier_wait_ns, allreduce_ns;
+};
+
 struct account {
+	uint32_t gpus; /* how many; 0 before the first step */
 	uint64_t epoch;
 	uint64_t steps, samples, failed_samples;
 	uint64_t bytes; /* of the samples' files; work.bytes_read: all that
@@ -48,6 +61,7 @@ struct account {
 	uint64_t compute_ns, transfer_ns, pin_ns; /* what the stages took */
 	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns, pin_stall_ns;
 	uint64_t transfer_stall_ns;
+	uint64_t prep_gpu_ns, barrier_wait_ns, allreduce_ns;
 	/* written in this epoch, how long that took, and how long the GPU
 	 * stood still for it; the caller fills in the first three */
 	uint64_t checkpoints, checkpoint_bytes, checkpoint_ns;
@@ -60,6 +74,7 @@ struct account {
 	struct hist queue; /* batches that were ready when one was asked for */
 	bool on_mount;	   /* hits and misses are known */
 	uint64_t hits, misses;
+	struct account_gpu gpu[GPUS_MAX];
 };
 
 /* A data wait and whose it was; the transfer stall is the GPU's own. */
@@ -70,15 +85,20 @@ struct stalls {
 struct stalls account_stalls(uint64_t idle, const struct delivery *d,
 			     const struct gpu_step *s);
 
-/* A step: the GPU fell idle at `idle`, took `d`, and did `s`. */
-void account_step(struct account *a, uint64_t idle, const struct delivery *d,
-		  const struct gpu_step *s);
+/* A step of `gpus` GPUs begins; then its batches, and each GPU's part in it:
+ * GPU `i` fell idle at `idle`, took (its share of) `d`, and did `s`. */
+void account_begin_step(struct account *a, uint32_t gpus);
+void account_batch(struct account *a, const struct delivery *d);
+void account_gpu(struct account *a, uint32_t i, uint64_t idle,
+		 const struct delivery *d, const struct gpu_step *s);
 /* Sums and histograms; `epoch` and first_batch_ns keep the first's. */
 void account_merge(struct account *into, const struct account *from);
 
 /* Compute time over elapsed time, without the first step; < 0: one step. */
 double account_au(const struct account *a);
 double account_samples_per_s(const struct account *a);
+/* Of what is added up over the GPUs. */
+uint64_t account_mean(const struct account *a, uint64_t ns);
 
 /* As design: the record's epoch, or with `total` without its number. */
 json_t *account_json(const struct account *a, bool total);

@@ -10,22 +10,24 @@
 
 /* One on its way to the device, one ready, one being filled: as long as the
  * pin stage keeps up with the device more would only wait. */
-enum { N_BUFFERS = 3 };
+enum { LANE_BUFFERS = 3 };
 
 struct pin {
 	struct flow *flow;
 	struct tick *tick;
 	struct gpu_law law;
 	struct pinned_pool *pool;
-	struct place *places; /* N_BUFFERS * batch, by delivery */
+	uint32_t lanes, n_buffers;
+	uint64_t *lane_free;  /* lanes: emulated ns; the thread's */
+	struct place *places; /* n_buffers * batch, by delivery */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;
 	pthread_cond_t filled; /* n > out, stopping */
 	/* lock: deliveries filled and given out, counted from the start */
 	uint64_t n_in, n_out;
-	bool stopping;			 /* lock */
-	struct delivery ring[N_BUFFERS]; /* lock, by count modulo N_BUFFERS */
+	bool stopping;	       /* lock */
+	struct delivery *ring; /* lock, by count modulo n_buffers */
 	uint32_t batch;
 };
 
@@ -51,14 +53,15 @@ static void copy(const struct batch *b, struct pinned_buffer *to,
 static void hand_on(struct pin *p, const struct delivery *d)
 {
 	pthread_mutex_lock(&p->lock);
-	p->ring[p->n_in++ % N_BUFFERS] = *d;
+	p->ring[p->n_in++ % p->n_buffers] = *d;
 	pthread_cond_signal(&p->filled);
 	pthread_mutex_unlock(&p->lock);
 }
 
 static int pin_one(struct pin *p, uint64_t seq, struct err *err)
 {
-	struct place *place = p->places + seq % N_BUFFERS * p->batch;
+	struct place *place = p->places + seq % p->n_buffers * p->batch;
+	uint64_t *lane = &p->lane_free[seq % p->lanes];
 	struct pinned_buffer *buffer;
 	struct delivery d;
 	struct batch *b;
@@ -73,6 +76,7 @@ static int pin_one(struct pin *p, uint64_t seq, struct err *err)
 	r = pinned_get(p->pool, bytes, &buffer, err);
 	if (r < 0)
 		return r;
+	tick_wait(p->tick, *lane);
 	start = tick_now(p->tick);
 	deadline = start + law_ns(&p->law, b->n);
 	copy(b, buffer, place);
@@ -82,7 +86,10 @@ static int pin_one(struct pin *p, uint64_t seq, struct err *err)
 	flow_release(p->flow, b);
 	d.ready_ns = MAX(tick_now(p->tick), deadline);
 	d.pin_ns = d.ready_ns - start;
-	tick_wait(p->tick, deadline);
+	*lane = d.ready_ns;
+	/* with others, who takes it waits for when it is ready */
+	if (p->lanes == 1)
+		tick_wait(p->tick, deadline);
 	hand_on(p, &d);
 	return 0;
 }
@@ -102,8 +109,8 @@ static void *pin_thread(void *arg)
 }
 
 int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
-	    uint32_t batch, size_t bytes, uint64_t budget, struct pin **ret,
-	    struct err *err)
+	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
+	    struct pin **ret, struct err *err)
 {
 	struct pin *p = calloc(1, sizeof(*p));
 	int r;
@@ -114,11 +121,16 @@ int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 	p->tick = tick;
 	p->law = *law;
 	p->batch = batch;
+	p->lanes = lanes;
+	p->n_buffers = lanes * LANE_BUFFERS;
 	pthread_mutex_init(&p->lock, NULL);
 	tick_cond_init(&p->filled);
-	p->places = calloc((size_t)N_BUFFERS * batch, sizeof(*p->places));
-	r = p->places ? pinned_new(N_BUFFERS, bytes, budget, &p->pool, err)
-		      : err_set(err, -ENOMEM, "out of memory");
+	p->places = calloc((size_t)p->n_buffers * batch, sizeof(*p->places));
+	p->ring = calloc(p->n_buffers, sizeof(*p->ring));
+	p->lane_free = calloc(lanes, sizeof(*p->lane_free));
+	r = p->places && p->ring && p->lane_free
+		    ? pinned_new(p->n_buffers, bytes, budget, &p->pool, err)
+		    : err_set(err, -ENOMEM, "out of memory");
 	if (r == 0)
 		r = -pthread_create(&p->thread, NULL, pin_thread, p);
 	if (r < 0) {
@@ -156,6 +168,8 @@ void pin_free(struct pin *p)
 	pthread_cond_destroy(&p->filled);
 	pthread_mutex_destroy(&p->lock);
 	free(p->places);
+	free(p->ring);
+	free(p->lane_free);
 	free(p);
 }
 
@@ -172,7 +186,7 @@ int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret)
 	else if (p->n_in == p->n_out)
 		r = -ETIMEDOUT;
 	else
-		*ret = p->ring[p->n_out++ % N_BUFFERS];
+		*ret = p->ring[p->n_out++ % p->n_buffers];
 	pthread_mutex_unlock(&p->lock);
 	return r;
 }

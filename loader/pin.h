@@ -3,6 +3,10 @@
  * The pin stage: one thread, as PyTorch's, that takes complete batches in
  * order and copies them into page-locked memory. The copy is real; what the
  * profile says it takes beyond that is waited for.
+ *
+ * GPUs under DistributedDataParallel have a process each, and a pin stage:
+ * with `lanes` > 1 batches take turns on that many, whose profiled times
+ * overlap. The real copies remain one thread's.
  */
 #ifndef GPEMU_LOADER_PIN_H
 #define GPEMU_LOADER_PIN_H
@@ -14,12 +18,12 @@
 struct pin;
 
 /*
- * Buffers of `bytes` each are locked now; larger batches lock more later.
- * -E2BIG, -EPERM, -ENOMEM as pinned_new, of `budget` bytes.
+ * Three buffers a lane of `bytes` each are locked now; larger batches lock more
+ * later. -E2BIG, -EPERM, -ENOMEM as pinned_new, of `budget` bytes.
  */
 int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
-	    uint32_t batch, size_t bytes, uint64_t budget, struct pin **ret,
-	    struct err *err);
+	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
+	    struct pin **ret, struct err *err);
 /* The flow must have been stopped; joins the thread. */
 void pin_join(struct pin *p);
 void pin_free(struct pin *p);

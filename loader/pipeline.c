@@ -57,6 +57,9 @@ static uint32_t n_windows(const struct pipeline_config *c)
 	uint64_t ahead = (uint64_t)c->prefetch * MAX(c->workers, c->cores);
 	uint64_t n = (ahead + c->superbatch - 1) / c->superbatch + 1;
 
+	/* without pinned memory GPUs hold on to what is copied to them */
+	if (c->gpus > 1)
+		n += (c->gpus - 1 + c->superbatch - 1) / c->superbatch;
 	return (uint32_t)MAX(n, 2);
 }
 
@@ -108,7 +111,7 @@ static int start(struct pipeline *p, struct err *err)
 	r = flow_new(&f, &p->flow, err);
 	if (r == 0 && c->pin)
 		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
-			    c->pin_budget, &p->pin, err);
+			    c->pin_budget, MAX(c->gpus, 1), &p->pin, err);
 	w.prep_config = c->prep_config;
 	w.cores = c->cores;
 	w.flow = p->flow;
@@ -268,6 +271,18 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 	ret->queued = queued;
 	p->n_left -= ret->n;
 	return 0;
+}
+
+bool pipeline_ready(struct pipeline *p)
+{
+	if (!has_workers(p) || p->n_left == 0 || atomic_load(&p->interrupted))
+		return true;
+	return (p->pin ? pin_n_ready(p->pin) : flow_n_complete(p->flow)) > 0;
+}
+
+uint64_t pipeline_left(const struct pipeline *p)
+{
+	return p->n_left;
 }
 
 void pipeline_release(struct pipeline *p, struct delivery *d)

@@ -5,8 +5,8 @@
  *	order --flow--> workers (engine, prep) --flow--> pin --> consumer
  *
  * Everything is bounded: `prefetch` batches per worker (and at least two
- * windows) are on their way, three more in pinned memory. One thread, the
- * consumer, calls everything here but pipeline_interrupt.
+ * windows) are on their way, three more for each GPU in pinned memory. One
+ *thread, the consumer, calls everything here but pipeline_interrupt.
  *
  * With an engine that makes batches out of nothing there are no threads and
  * no pin stage: a batch is ready when it is asked for.
@@ -35,6 +35,7 @@ struct pipeline_config {
 	uint32_t queue_depth; /* reads on their way, over all workers */
 	uint32_t batch, superbatch;
 	uint32_t prefetch; /* batches per worker or virtual core */
+	uint32_t gpus;	   /* that take batches side by side; 0: one */
 	const struct prep_config *prep_config; /* in use until it is freed */
 	uint32_t cores;	 /* virtual ones; where workers own batches, workers */
 	uint32_t direct; /* as struct engine_config */
@@ -64,6 +65,10 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
  */
 int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 		  struct err *err);
+/* Would pipeline_next return at once, without waiting for a worker? */
+bool pipeline_ready(struct pipeline *p);
+/* Samples of the epoch that pipeline_next has not given out. */
+uint64_t pipeline_left(const struct pipeline *p);
 /* In the order of pipeline_next. */
 void pipeline_release(struct pipeline *p, struct delivery *d);
 

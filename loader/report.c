@@ -75,14 +75,14 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
 		"time_scale", o->time_scale, "host", host_json(), "profile",
 		profile_json(r), "prep", train_prep_json(r->prep, o), "pin",
-		pin_json(r), "epochs", epochs_json(r), "totals",
-		account_json(&r->total, true), "warm",
+		pin_json(r), "node", train_node_json(r->node, o), "epochs",
+		epochs_json(r), "totals", account_json(&r->total, true), "warm",
 		r->n_epochs > 1 ? account_json(&r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
@@ -105,6 +105,12 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100. * (double)part / (double)whole : 0;
 }
 
+/* Of the epoch, what a GPU spent on average. */
+static double mean_percent(const struct account *a, uint64_t ns)
+{
+	return percent(account_mean(a, ns), a->elapsed_ns);
+}
+
 static void row(const struct account *a, const char *name, FILE *f)
 {
 	char au[16] = "-", hits[16] = "-";
@@ -118,10 +124,10 @@ static void row(const struct account *a, const char *name, FILE *f)
 	fprintf(f, "%6s %9.2f %10.1f %8.1f %6s %7.1f %7.1f %7.1f %7.1f %6s\n",
 		name, s, account_samples_per_s(a),
 		s > 0 ? (double)a->bytes / (double)MIB / s : 0, au,
-		percent(a->data_wait_ns, a->elapsed_ns),
-		percent(a->fetch_stall_ns, a->elapsed_ns),
-		percent(a->prep_stall_ns, a->elapsed_ns),
-		percent(a->transfer_stall_ns, a->elapsed_ns), hits);
+		mean_percent(a, a->data_wait_ns),
+		mean_percent(a, a->fetch_stall_ns),
+		mean_percent(a, a->prep_stall_ns),
+		mean_percent(a, a->transfer_stall_ns), hits);
 }
 
 /* The longest of the stalls, in the words of whoever can do something. */
@@ -132,10 +138,11 @@ static void bottleneck(const struct report *r, FILE *f)
 	uint64_t most = MAX(MAX(a->fetch_stall_ns, prep),
 			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
 	uint64_t stall = a->checkpoint_stall_ns;
-	double wait = percent(a->data_wait_ns, a->elapsed_ns);
-	double share = percent(most, a->elapsed_ns);
+	double wait = mean_percent(a, a->data_wait_ns);
+	double share = mean_percent(a, most);
 
-	if (stall > most && percent(stall, a->elapsed_ns) >= 5) {
+	if (stall > account_mean(a, most) &&
+	    percent(stall, a->elapsed_ns) >= 5) {
 		fprintf(f,
 			"Bottleneck: checkpoints. The GPU stood still for "
 			"them %.0f %% of the time; fewer of them%s or faster "
@@ -152,7 +159,7 @@ static void bottleneck(const struct report *r, FILE *f)
 			"Bottleneck: the GPU. It computed %.0f %% of the time "
 			"and waited %.1f %% for batches; faster storage or "
 			"more preprocessing cores would not help.\n",
-			percent(a->compute_ns, a->elapsed_ns), wait);
+			mean_percent(a, a->compute_ns), wait);
 	else if (most == a->fetch_stall_ns)
 		fprintf(f,
 			"Bottleneck: storage. The GPU waited %.0f %% of the "
@@ -180,14 +187,41 @@ static void bottleneck(const struct report *r, FILE *f)
 			"(%.3g ms a batch); neither faster storage nor more "
 			"cores would help.\n",
 			wait, share,
-			seconds(a->pin_ns) * 1e3 / (double)a->steps);
+			seconds(a->pin_ns) * 1e3 / (double)a->queue.n);
 	else
 		fprintf(f,
 			"Bottleneck: the copy to the GPU. It stood still for "
 			"%.0f %% of the time (%.3g ms a batch); pinned memory "
 			"or an overlapped transfer would help.\n",
 			share,
-			seconds(a->transfer_ns) * 1e3 / (double)a->steps);
+			seconds(account_mean(a, a->transfer_ns)) * 1e3 /
+				(double)a->steps);
+}
+
+/* What several GPUs cost each other, and with -v each of them. */
+static void between_gpus(const struct report *r, FILE *f)
+{
+	const struct account *a = &r->total;
+
+	if (a->gpus < 2)
+		return;
+	fprintf(f,
+		"%u GPUs (%s): %.1f %% of the time all-reduce, %.1f %% waiting "
+		"for the slowest of them.\n",
+		a->gpus, r->options->parallel, mean_percent(a, a->allreduce_ns),
+		mean_percent(a, a->barrier_wait_ns));
+	for (uint32_t i = 0; r->options->common.verbose && i < a->gpus; i++) {
+		const struct account_gpu *g = &a->gpu[i];
+
+		fprintf(f,
+			"%6s%-3u compute %5.1f  wait %5.1f  copy %5.1f  "
+			"barrier %5.1f  all-reduce %5.1f\n",
+			"GPU ", i, percent(g->compute_ns, a->elapsed_ns),
+			percent(g->data_wait_ns, a->elapsed_ns),
+			percent(g->transfer_stall_ns, a->elapsed_ns),
+			percent(g->barrier_wait_ns, a->elapsed_ns),
+			percent(g->allreduce_ns, a->elapsed_ns));
+	}
 }
 
 static void predicted(const struct report *r, FILE *f)
@@ -229,6 +263,7 @@ void report_summary(const struct report *r, FILE *f)
 		row(&r->warm, "warm", f);
 	if (r->n_epochs > 1)
 		row(&r->total, "all", f);
+	between_gpus(r, f);
 	train_prep_summary(r->prep, r->options, &r->total, f);
 	if (r->total.steps)
 		bottleneck(r, f);

@@ -11,6 +11,7 @@
 #include "loader/mount.h"
 #include "loader/resume.h"
 #include "loader/train.h"
+#include "loader/train_node.h"
 #include "loader/train_options.h"
 #include "loader/train_prep.h"
 
@@ -21,6 +22,7 @@ struct report {
 	const struct gpu_profile *gpu;
 	const struct gpu_model *model;
 	const struct train_prep *prep;
+	const struct train_node *node;
 	const struct tick *tick;
 	const struct mount *mount;
 	const struct dataset *data;

@@ -25,11 +25,12 @@ static json_t *hex(uint64_t v)
 static json_t *identity(const struct train_options *o, const struct schedule *s)
 {
 	return json_pack(
-		"{s:o, s:s, s:I, s:b, s:I, s:s, s:I, s:I, s:o, s:I, "
+		"{s:o, s:s, s:I, s:I, s:b, s:I, s:s, s:I, s:I, s:o, s:I, "
 		"s:I}",
 		"dataset", hex(schedule_fingerprint(s)), "--model", o->model,
-		"--batch", (json_int_t)o->batch, "--drop-last", o->drop_last,
-		"--seed", (json_int_t)o->common.seed, "--order",
+		"--batch", (json_int_t)o->batch, "--gpus", (json_int_t)o->gpus,
+		"--drop-last", o->drop_last, "--seed",
+		(json_int_t)o->common.seed, "--order",
 		s->replay ? "replayed" : s->c.order->plugin.name,
 		"--order-window", (json_int_t)o->order_window, "--order-page",
 		(json_int_t)o->order_page, "--replay-order",

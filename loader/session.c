@@ -36,7 +36,7 @@ void session_init(struct session *s)
 
 static uint64_t steps_of(const struct session *s, uint64_t samples)
 {
-	uint64_t batch = s->options.batch;
+	uint64_t batch = train_step_samples(&s->options);
 
 	return s->options.drop_last ? samples / batch
 				    : (samples + batch - 1) / batch;
@@ -68,7 +68,7 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 			.group = d->group,
 			.n_groups = d->n_groups,
 			.size = d->size,
-			.batch = (uint32_t)o->batch,
+			.batch = (uint32_t)train_step_samples(o),
 			.window = (uint32_t)o->order_window,
 			.page_bytes = o->order_page },
 		.data = d->n ? d : NULL,
@@ -88,7 +88,7 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 		return err_set(err, -EINVAL,
 			       "%" PRIu64 " samples do not fill a batch of "
 			       "%" PRIu64 ", and --drop-last leaves it out",
-			       s->schedule.n, o->batch);
+			       s->schedule.n, train_step_samples(o));
 	s->n_steps = steps * o->epochs;
 	if (o->max_steps)
 		s->n_steps = MIN(s->n_steps, o->max_steps);
@@ -150,6 +150,7 @@ static int open_logs(struct session *s, struct err *err)
 		r = trace_open(o->trace, &s->trace, err);
 	if (r == 0 && o->steps)
 		r = step_log_open(o->steps, &s->step_log, err);
+	trace_name_gpus(s->trace, (uint32_t)o->gpus);
 	return r;
 }
 
@@ -195,6 +196,9 @@ int session_open(struct session *s, struct err *err)
 	if (r == 0)
 		r = train_prep_open(o, &s->choice, &s->prep, err);
 	if (r == 0)
+		r = train_node_open(o, &s->choice, &s->gpu, s->model, &s->prep,
+				    &s->node, err);
+	if (r == 0)
 		r = load_data(s, err);
 	if (r == 0)
 		r = set_reading(s, err);
@@ -210,7 +214,12 @@ int session_open(struct session *s, struct err *err)
 		.step_log = s->step_log,
 		.gpu = &s->gpu,
 		.model = s->model,
-		.transfer = s->choice.transfer,
+		.gpus = &s->node.gpus,
+		.batch = (uint32_t)o->batch,
+		.inference = o->inference,
+		.jitter = s->node.jitter,
+		.seed = o->common.seed,
+		.prep_gpu = s->node.prep_gpu,
 		.pinned = o->pin,
 		.taken = taken,
 		.stepped = stepped,
@@ -226,7 +235,9 @@ int session_ceiling(struct session *s, struct err *err)
 {
 	if (s->report.ceiling.steps)
 		return 0;
-	return train_ceiling(&s->train, (uint32_t)s->options.batch,
+	return train_ceiling(&s->train,
+			     (uint32_t)train_pipeline_batch(&s->options,
+							    &s->choice),
 			     s->options.time_scale, &s->report.ceiling, err);
 }
 
@@ -241,7 +252,8 @@ static int make_order(struct session *s, uint64_t epoch, struct err *err)
 static int analyze_first(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
-	uint64_t n = MIN(s->schedule.n, o->analyze_steps * o->batch);
+	uint64_t n =
+		MIN(s->schedule.n, o->analyze_steps * train_step_samples(o));
 	int r;
 
 	if (!s->choice.engine->next)
@@ -306,7 +318,8 @@ int session_start(struct session *s, struct err *err)
 		.seed = o->common.seed,
 		.workers = (uint32_t)o->workers,
 		.queue_depth = (uint32_t)o->queue_depth,
-		.batch = (uint32_t)o->batch,
+		.batch = (uint32_t)train_pipeline_batch(o, &s->choice),
+		.gpus = s->choice.parallel == GPUS_DP ? 1 : (uint32_t)o->gpus,
 		.superbatch = (uint32_t)o->superbatch,
 		.prefetch = (uint32_t)o->prefetch,
 		.direct = s->direct,
@@ -318,7 +331,11 @@ int session_start(struct session *s, struct err *err)
 		r = analyze_first(s, err);
 	if (r == 0)
 		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
-	return r < 0 ? r : open_pipeline(s, err);
+	if (r == 0)
+		r = open_pipeline(s, err);
+	if (r == 0 && o->model_transfer)
+		s->node.model_transfer_ns = train_load_model(&s->train);
+	return r;
 }
 
 void session_interrupt(struct session *s)
@@ -362,7 +379,7 @@ bool session_more(const struct session *s)
 static uint64_t epoch_samples(const struct session *s)
 {
 	const struct checkpoint_point *p = &s->resume.point;
-	uint64_t batch = s->options.batch, n = s->schedule.n;
+	uint64_t batch = train_step_samples(&s->options), n = s->schedule.n;
 	uint64_t steps = steps_of(s, n) - p->epoch_step;
 
 	return MIN(n - p->epoch_step * batch,
@@ -476,6 +493,7 @@ const struct report *session_report(struct session *s)
 	r->gpu = &s->gpu;
 	r->model = s->model;
 	r->prep = &s->prep;
+	r->node = &s->node;
 	r->pinned_bytes = pinned_bytes(s);
 	r->tick = s->tick;
 	r->mount = &s->mount;
@@ -498,6 +516,7 @@ void session_close(struct session *s)
 	schedule_close(&s->schedule);
 	free(s->address);
 	train_prep_close(&s->prep);
+	train_node_close(&s->node);
 	for (size_t i = 0; i < s->report.n_epochs; i++)
 		free(s->report.epoch[i]);
 	free(s->report.epoch);

@@ -38,6 +38,7 @@
 #include "loader/schedule.h"
 #include "loader/train.h"
 #include "loader/train_data.h"
+#include "loader/train_node.h"
 #include "loader/train_options.h"
 #include "loader/train_prep.h"
 
@@ -61,6 +62,7 @@ struct session {
 
 	/* its own */
 	struct train_prep prep;
+	struct train_node node;
 	struct format_result how;
 	struct mount mount;
 	struct schedule schedule;

@@ -14,7 +14,8 @@ int step_log_open(const char *path, FILE **ret, struct err *err)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	fputs("epoch,step,samples,failed,queued,idle_s,complete_s,ready_s,"
 	      "copy_start_s,copy_end_s,compute_start_s,compute_end_s,"
-	      "fetch_stall_s,prep_stall_s,pin_stall_s,transfer_stall_s\n",
+	      "fetch_stall_s,prep_stall_s,pin_stall_s,transfer_stall_s,"
+	      "gpu,prep_gpu_s,barrier_wait_s,allreduce_s\n",
 	      *ret);
 	return 0;
 }
@@ -24,8 +25,9 @@ static void seconds(FILE *f, uint64_t ns)
 	fprintf(f, ",%.9f", (double)ns / (double)NS_PER_S);
 }
 
-void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint64_t idle,
-		  const struct delivery *d, const struct gpu_step *s)
+void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
+		  uint64_t idle, const struct delivery *d,
+		  const struct gpu_step *s)
 {
 	struct stalls stalls = account_stalls(idle, d, s);
 
@@ -42,6 +44,10 @@ void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint64_t idle,
 	seconds(f, stalls.prep_ns);
 	seconds(f, stalls.pin_ns);
 	seconds(f, s->transfer_stall_ns);
+	fprintf(f, ",%" PRIu32, gpu);
+	seconds(f, s->prep_ns);
+	seconds(f, s->barrier_wait_ns);
+	seconds(f, s->allreduce_ns);
 	fputc('\n', f);
 }
 

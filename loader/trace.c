@@ -40,6 +40,18 @@ static void name_track(struct trace *t, uint32_t track, const char *name)
 		track, name, track, track);
 }
 
+void trace_name_gpus(struct trace *t, uint32_t n)
+{
+	char name[64];
+
+	for (uint32_t i = 1; t && i < n && i < TRACE_MAX_GPUS; i++)
+		for (uint32_t j = TRACE_COMPUTE; j < TRACE_PIN; j++) {
+			snprintf(name, sizeof(name), "GPU %" PRIu32 "%s", i,
+				 track_names[j] + strlen("GPU"));
+			name_track(t, trace_gpu(i, j), name);
+		}
+}
+
 int trace_open(const char *path, struct trace **ret, struct err *err)
 {
 	struct trace *t = calloc(1, sizeof(*t));
@@ -93,7 +105,7 @@ static void begin(struct trace *t, char phase, uint32_t track, const char *name,
 {
 	char worker[24];
 
-	while (track >= TRACE_WORKER + t->n_workers) {
+	while (track < TRACE_GPUS && track >= TRACE_WORKER + t->n_workers) {
 		snprintf(worker, sizeof(worker), "worker %" PRIu32,
 			 t->n_workers);
 		name_track(t, TRACE_WORKER + t->n_workers++, worker);

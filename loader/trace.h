@@ -18,10 +18,19 @@
 /* A line of the picture; TRACE_WORKER + i is that of worker i. */
 enum { TRACE_COMPUTE = 1, TRACE_COPY, TRACE_IDLE, TRACE_PIN, TRACE_WORKER };
 
+/* Those of GPU 0; others have theirs behind the workers', the first few. */
+enum { TRACE_MAX_GPUS = 8, TRACE_GPUS = 1 << 16 };
+static inline uint32_t trace_gpu(uint32_t gpu, uint32_t track)
+{
+	return gpu ? TRACE_GPUS + gpu * TRACE_PIN + track : track;
+}
+
 struct trace;
 
 /* -errno with a text. */
 int trace_open(const char *path, struct trace **ret, struct err *err);
+/* The tracks of `n` GPUs, or of the first few, get names. */
+void trace_name_gpus(struct trace *t, uint32_t n);
 /* Also of NULL. -errno with a text that names the file. */
 int trace_close(struct trace *t, struct err *err);
 

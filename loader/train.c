@@ -17,58 +17,106 @@ enum { CEILING_STEPS = 20 };
 extern const struct engine_ops engine_null;
 extern const struct prep_ops prep_none;
 
-struct cost {
-	uint64_t copy_ns, compute_ns;
-};
-
-static struct cost cost_of(const struct train *t, uint32_t n)
+/* What `n` samples take of a GPU, without what varies. */
+static struct gpus_part part_of(const struct train *t, uint32_t n)
 {
 	struct gpu_cost c;
 
+	if (n == 0)
+		return (struct gpus_part){ 0 };
 	gpu_profile_cost(t->gpu, t->model, n, &c);
-	return (struct cost){
+	return (struct gpus_part){
 		.copy_ns = t->pinned ? c.transfer_pinned_ns
 				     : c.transfer_pageable_ns,
-		.compute_ns = c.forward_ns + c.backward_ns,
+		.copy_bytes = n * t->gpu->sample_bytes,
+		.part_bytes = n * t->gpu->sample_bytes,
+		.prep_ns = t->prep_gpu ? prep_profile_gpu_ns(t->prep_gpu, n)
+				       : 0,
+		.forward_ns = c.forward_ns,
+		.backward_ns = t->inference ? 0 : c.backward_ns,
 	};
 }
 
+static void vary(struct train *t, uint32_t i, struct gpus_part *p)
+{
+	double x = gpu_jitter(&t->now.rng[i], t->jitter);
+
+	p->forward_ns = (uint64_t)((double)p->forward_ns * x);
+	p->backward_ns = (uint64_t)((double)p->backward_ns * x);
+}
+
+/* One batch for all GPUs. */
+static bool is_cut(const struct train *t)
+{
+	return t->gpus->parallel == GPUS_DP && t->gpus->n > 1;
+}
+
 /* A stall of the GPU on the timeline; returns where the next one begins. */
-static uint64_t show_stall(struct train *t, const char *name, uint64_t from,
-			   uint64_t ns, uint64_t step)
+static uint64_t show_stall(struct train *t, uint32_t gpu, const char *name,
+			   uint64_t from, uint64_t ns, uint64_t step)
 {
 	if (ns)
-		trace_slice(t->trace, TRACE_IDLE, name, from, from + ns,
-			    "\"step\":%" PRIu64, step);
+		trace_slice(t->trace, trace_gpu(gpu, TRACE_IDLE), name, from,
+			    from + ns, "\"step\":%" PRIu64, step);
 	return from + ns;
 }
 
-/* To the timeline and the log of steps, where there are any. */
-static void show(struct train *t, const struct account *a, uint64_t idle,
+static void show_work(struct train *t, uint32_t gpu, const struct delivery *d,
+		      const struct gpu_step *s)
+{
+	const struct account *a = t->now.account;
+	uint64_t n = a->steps - 1;
+
+	if (s->copy_end > s->copy_start)
+		trace_slice(t->trace, trace_gpu(gpu, TRACE_COPY), "copy",
+			    s->copy_start, s->copy_end,
+			    "\"step\":%" PRIu64 ",\"bytes\":%" PRIu64, n,
+			    d->batch_bytes);
+	if (s->prep_ns)
+		trace_slice(t->trace, trace_gpu(gpu, TRACE_COMPUTE), "prepare",
+			    s->compute_start - s->prep_ns, s->compute_start,
+			    "\"step\":%" PRIu64, n);
+	trace_slice(t->trace, trace_gpu(gpu, TRACE_COMPUTE), "step",
+		    s->compute_start, s->compute_end,
+		    "\"step\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"samples\":%u",
+		    n, a->epoch, d->n);
+}
+
+/* A GPU's part of a step, to the timeline and the log of steps, where there
+ * are any. */
+static void show(struct train *t, uint32_t gpu, uint64_t idle,
 		 const struct delivery *d, const struct gpu_step *s)
 {
 	struct stalls stalls = account_stalls(idle, d, s);
+	const struct account *a = t->now.account;
 	uint64_t n = a->steps - 1, at = idle;
 
 	if (t->step_log)
-		step_log_add(t->step_log, a->epoch, n, idle, d, s);
-	if (!t->trace)
+		step_log_add(t->step_log, a->epoch, n, gpu, idle, d, s);
+	if (!t->trace || gpu >= TRACE_MAX_GPUS)
 		return;
-	at = show_stall(t, "fetch", at, stalls.fetch_ns, n);
-	at = show_stall(t, "prep", at, stalls.prep_ns, n);
-	at = show_stall(t, "pin", at, stalls.pin_ns, n);
-	show_stall(t, "transfer", at, s->transfer_stall_ns, n);
-	if (d->pin_ns)
-		trace_slice(t->trace, TRACE_PIN, "pin", d->ready_ns - d->pin_ns,
-			    d->ready_ns, "\"step\":%" PRIu64, n);
-	trace_slice(t->trace, TRACE_COPY, "copy", s->copy_start, s->copy_end,
-		    "\"step\":%" PRIu64 ",\"bytes\":%" PRIu64, n,
-		    d->batch_bytes);
-	trace_slice(t->trace, TRACE_COMPUTE, "step", s->compute_start,
-		    s->compute_end,
-		    "\"step\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"samples\":%u",
-		    n, a->epoch, d->n);
-	trace_counter(t->trace, "batches ready", s->copy_start, d->queued);
+	at = show_stall(t, gpu, "fetch", at, stalls.fetch_ns, n);
+	at = show_stall(t, gpu, "prep", at, stalls.prep_ns, n);
+	at = show_stall(t, gpu, "pin", at, stalls.pin_ns, n);
+	show_stall(t, gpu, "transfer", at, s->transfer_stall_ns, n);
+	show_work(t, gpu, d, s);
+	at = show_stall(t, gpu, "barrier", s->compute_end, s->barrier_wait_ns,
+			n);
+	show_stall(t, gpu, "all-reduce", at, s->step_end - at, n);
+}
+
+static void show_batch(struct train *t, const struct delivery *d,
+		       uint64_t copy_start)
+{
+	uint64_t n = t->now.account->steps - 1, from = d->ready_ns - d->pin_ns;
+
+	if (d->pin_ns && t->gpus->n > 1)
+		trace_overlap(t->trace, TRACE_PIN, "pin", from, d->ready_ns,
+			      "\"step\":%" PRIu64, n);
+	else if (d->pin_ns)
+		trace_slice(t->trace, TRACE_PIN, "pin", from, d->ready_ns,
+			    "\"step\":%" PRIu64, n);
+	trace_counter(t->trace, "batches ready", copy_start, d->queued);
 }
 
 /* Of the staging buffer. arbitrary: stays in the second-level cache, which
@@ -97,73 +145,203 @@ static uint64_t stage(struct train *t, const struct delivery *d)
 	return tick_now(t->tick) - start;
 }
 
-/* True: the model's state is to be saved now. */
-static bool step(struct train *t, struct delivery *d, struct gpu_step *s)
+/* The oldest batch that is held: once it is copied, its memory is free. */
+static void give_back(struct train *t)
 {
-	struct cost c = cost_of(t, d->n);
-	struct gpu *g = &t->now.gpu;
-	struct account *a = t->now.account;
-	uint64_t idle = g->compute_end, now;
+	struct train_now *now = &t->now;
+	uint32_t i = now->given++;
+
+	tick_wait(t->tick, now->step[i].copy_end);
+	pipeline_release(t->pipeline, &now->batch[i]);
+}
+
+/* To its GPU, or where the batch is for several, to the first. */
+static void copy(struct train *t, uint32_t gpu, struct delivery *d, uint32_t n)
+{
+	struct gpus *g = &t->now.gpus;
+	struct gpus_part part = part_of(t, n);
 
 	if (!t->pinned && d->place) {
-		tick_wait(t->tick, MAX(d->ready_ns, gpu_room(g)));
-		c.copy_ns = MAX(c.copy_ns, stage(t, d));
+		tick_wait(t->tick, MAX(d->ready_ns, gpu_room(&g->gpu[gpu])));
+		part.copy_ns = MAX(part.copy_ns, stage(t, d));
 	}
-	gpu_submit(g, d->ready_ns, c.copy_ns, c.compute_ns, s);
-	account_step(a, idle, d, s);
-	show(t, a, idle, d, s);
-	if (t->taken)
-		t->taken(t->ctx, d);
-	tick_wait(t->tick, s->copy_end);
-	pipeline_release(t->pipeline, d);
-	tick_wait(t->tick, s->compute_start);
-	now = tick_now(t->tick);
+	gpus_copy(g, gpu, d->ready_ns, &part, &t->now.step[gpu]);
+}
+
+/* The parts of a step whose batches are all there, and who has one. */
+static uint32_t share_out(struct train *t, bool even)
+{
+	struct train_now *now = &t->now;
+	uint32_t n = t->gpus->n, used = 0;
+	struct delivery *last = &now->batch[now->n - 1];
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t samples = even		? gpus_cut(now->samples, n, i)
+				   : i < now->n ? now->batch[i].n
+						: 0;
+
+		now->part[i] = part_of(t, samples);
+		vary(t, i, &now->part[i]);
+		if (samples == 0)
+			continue;
+		used++;
+		if (even && !is_cut(t))
+			copy(t, i, last, samples);
+	}
+	return used;
+}
+
+static void account(struct train *t, uint64_t idle, bool even)
+{
+	struct train_now *now = &t->now;
+	struct account *a = now->account;
+
+	account_begin_step(a, t->gpus->n);
+	for (uint32_t i = 0; i < now->n; i++) {
+		account_batch(a, &now->batch[i]);
+		show_batch(t, &now->batch[i], now->step[i].copy_start);
+		if (t->taken)
+			t->taken(t->ctx, &now->batch[i]);
+	}
+	for (uint32_t i = 0; i < t->gpus->n; i++) {
+		uint32_t of = even ? now->n - 1 : MIN(i, now->n - 1);
+
+		account_gpu(a, i, idle, &now->batch[of], &now->step[i]);
+		show(t, i, idle, &now->batch[of], &now->step[i]);
+	}
+}
+
+/* When the last GPU begins to compute: all copies are over by then. */
+static uint64_t all_begin(const struct train *t)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < t->gpus->n; i++)
+		at = MAX(at, t->now.step[i].compute_start);
+	return at;
+}
+
+/* True: the model's state is to be saved now. */
+static bool step(struct train *t, bool even, struct gpu_step *ret)
+{
+	struct train_now *now = &t->now;
+	struct account *a = now->account;
+	uint64_t idle = now->gpus.gpu[0].compute_end, seen, end;
+	uint32_t used = share_out(t, even);
+
+	end = gpus_step(&now->gpus, used, now->part, now->step);
+	account(t, idle, even);
+	while (now->given < now->n)
+		give_back(t);
+	tick_wait(t->tick, all_begin(t));
+	seen = tick_now(t->tick);
 	if (a->steps == 1)
-		t->now.first_end_ns = s->compute_end;
+		now->first_end_ns = end;
 	else
-		hist_add(&a->step, now - t->now.begun_ns);
-	t->now.begun_ns = now;
-	tick_wait(t->tick, gpu_room(g));
+		hist_add(&a->step, seen - now->begun_ns);
+	now->begun_ns = seen;
+	*ret = now->step[0];
+	now->n = now->given = now->samples = 0;
+	tick_wait(t->tick, gpu_room(&now->gpus.gpu[0]));
 	return t->stepped && t->stepped(t->ctx);
 }
 
 /* Once the step is computed; no other begins before it is saved. */
 static int save(struct train *t, struct err *err)
 {
-	struct gpu *g = &t->now.gpu;
+	struct gpus *g = &t->now.gpus;
 	struct account *a = t->now.account;
-	uint64_t from = g->compute_end;
+	uint64_t from = g->gpu[0].compute_end, ns;
 	int r;
 
 	tick_wait(t->tick, from);
 	r = t->save(t->ctx, err);
-	gpu_hold(g, tick_now(t->tick));
-	a->checkpoint_stall_ns += g->compute_end - from;
-	show_stall(t, "checkpoint", from, g->compute_end - from, a->steps - 1);
+	gpus_hold(g, tick_now(t->tick));
+	ns = g->gpu[0].compute_end - from;
+	a->checkpoint_stall_ns += ns;
+	show_stall(t, 0, "checkpoint", from, ns, a->steps - 1);
 	return r;
 }
 
 void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 		 uint64_t n, struct account *account)
 {
-	t->now = (struct train_now){ .account = account,
-				     .start_ns = tick_now(t->tick),
-				     .wall_ns = tick_wall() };
+	struct train_now *now = &t->now;
+
+	now->account = account;
+	now->start_ns = now->begun_ns = tick_now(t->tick);
+	now->wall_ns = tick_wall();
+	now->n = now->given = now->samples = 0;
 	memset(account, 0, sizeof(*account));
 	account->epoch = epoch;
-	gpu_init(&t->now.gpu, t->transfer, t->now.start_ns);
+	gpus_init(&now->gpus, t->gpus, now->start_ns);
+	for (uint32_t i = 0; i < t->gpus->n; i++)
+		now->rng[i] =
+			rng_stream(t->seed, "jitter", epoch * GPUS_MAX + i);
 	pipeline_begin(t->pipeline, epoch, order, n);
+}
+
+/* The next batch may be waiting for the memory of those that the GPUs have:
+ * give back the oldest, and keep what the step has to know of it. */
+static int give_back_early(struct train *t, struct err *err)
+{
+	struct train_now *now = &t->now;
+	uint32_t i = now->given, room = t->batch;
+	struct place *place = now->batch[i].place;
+
+	if (!now->kept)
+		now->kept = calloc((size_t)room * t->gpus->n, sizeof(*place));
+	if (!now->kept)
+		return err_set(err, -ENOMEM, "out of memory");
+	memcpy(now->kept + (size_t)i * room, place,
+	       now->batch[i].n * sizeof(*place));
+	give_back(t);
+	now->batch[i].place = now->kept + (size_t)i * room;
+	return 0;
 }
 
 int train_next(struct train *t, struct delivery *ret, struct err *err)
 {
-	return pipeline_next(t->pipeline, t->now.gpu.compute_end, ret, err);
+	struct train_now *now = &t->now;
+	int r = 0;
+
+	while (r == 0 && now->given < now->n && !pipeline_ready(t->pipeline))
+		r = give_back_early(t, err);
+	return r < 0 ? r
+		     : pipeline_next(t->pipeline, now->gpus.gpu[0].compute_end,
+				     ret, err);
 }
 
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err)
 {
-	return step(t, d, ret) ? save(t, err) : 0;
+	struct train_now *now = &t->now;
+	uint64_t left = pipeline_left(t->pipeline);
+	uint32_t i = now->n++, n = is_cut(t) ? 1 : t->gpus->n;
+
+	if (i == 0)
+		now->even = t->gpus->n > 1 &&
+			    (is_cut(t) ||
+			     d->n + left < (uint64_t)t->batch * t->gpus->n);
+	now->batch[i] = *d;
+	now->samples += d->n;
+	now->step[i] = (struct gpu_step){ 0 };
+	if (!now->even || is_cut(t))
+		copy(t, i, d, d->n);
+	*ret = now->step[i];
+	if (now->n < n && left)
+		return 0;
+	return step(t, now->even, ret) ? save(t, err) : 0;
+}
+
+/* Batches that no step came of. */
+static void drop(struct train *t)
+{
+	struct train_now *now = &t->now;
+
+	while (now->given < now->n)
+		pipeline_release(t->pipeline, &now->batch[now->given++]);
+	now->n = now->given = now->samples = 0;
 }
 
 int train_end(struct train *t, int r)
@@ -171,7 +349,9 @@ int train_end(struct train *t, int r)
 	struct account *a = t->now.account;
 	uint64_t end;
 
-	tick_wait(t->tick, t->now.gpu.compute_end);
+	drop(t);
+	free(TAKE_PTR(t->now.kept));
+	tick_wait(t->tick, t->now.gpus.gpu[0].compute_end);
 	end = tick_now(t->tick);
 	if (a->steps)
 		hist_add(&a->step, end - t->now.begun_ns);
@@ -184,6 +364,19 @@ int train_end(struct train *t, int r)
 	if (r == -ENODATA || r == -ECANCELED)
 		pipeline_work(t->pipeline, &a->work);
 	return r == -ENODATA ? 0 : r;
+}
+
+uint64_t train_load_model(struct train *t)
+{
+	uint64_t start = tick_now(t->tick);
+	double ns = t->model->model_transfer_ms * (double)NS_PER_MS;
+	uint64_t end;
+
+	gpus_init(&t->now.gpus, t->gpus, start);
+	end = gpus_load_model(&t->now.gpus, start, (uint64_t)ns,
+			      t->model->parameters * sizeof(float));
+	tick_wait(t->tick, end);
+	return end - start;
 }
 
 static int run_ceiling(struct train *t, uint32_t batch, struct ceiling *ret,
@@ -203,7 +396,8 @@ static int run_ceiling(struct train *t, uint32_t batch, struct ceiling *ret,
 	r = pipeline_new(&c, &t->pipeline, err);
 	if (r < 0)
 		return r;
-	train_begin(t, 0, NULL, (uint64_t)CEILING_STEPS * batch, a);
+	train_begin(t, 0, NULL, (uint64_t)CEILING_STEPS * t->batch * t->gpus->n,
+		    a);
 	while ((r = train_next(t, &d, err)) == 0 &&
 	       (r = train_step(t, &d, &s, err)) == 0)
 		;
@@ -219,8 +413,10 @@ int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
 		  struct ceiling *ret, struct err *err)
 {
 	struct train t = *like;
-	struct cost c = cost_of(&t, batch);
-	double ns = (double)(c.copy_ns + c.compute_ns) * CEILING_STEPS;
+	struct gpus_part p = part_of(&t, t.batch);
+	double ns =
+		(double)(p.copy_ns + p.prep_ns + p.forward_ns + p.backward_ns) *
+		CEILING_STEPS;
 	int r;
 
 	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);

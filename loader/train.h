@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The training loop: takes batches from the pipeline, lets the emulated GPU
+ * The training loop: takes batches from the pipeline, lets the emulated GPUs
  * copy and compute them, and accounts for the time. The calling thread waits
  * for absolute deadlines: the start of each step follows from the end of the
  * one before and from when its batch was ready, not from when this thread
  * woke up.
+ *
+ * Several GPUs under DistributedDataParallel: each takes a batch of its own
+ * from the pipeline, in turn, and a step begins when all have theirs. The last
+ * step of an epoch may have fewer samples than that: they are cut evenly, as a
+ * DistributedSampler does, once all of them are there. Under DataParallel a
+ * step is one batch of the pipeline, as large as that of all GPUs together,
+ * which GPU 0 cuts.
  */
 #ifndef GPEMU_LOADER_TRAIN_H
 #define GPEMU_LOADER_TRAIN_H
@@ -14,13 +21,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "emu/gpu.h"
+#include "emu/gpus.h"
+#include "emu/profile_prep.h"
 #include "loader/account.h"
 #include "loader/pipeline.h"
 
 /* An epoch on its way; train.c's own. */
 struct train_now {
-	struct gpu gpu;
+	struct gpus gpus;
+	struct rng rng[GPUS_MAX];
+	bool even;	/* the step on its way has less than a batch for each */
+	uint32_t n;	/* batches of the step on its way, */
+	uint32_t given; /* of which so many were released, */
+	uint32_t samples; /* and their samples */
+	struct delivery batch[GPUS_MAX];
+	struct place *kept; /* of those given back before their step */
+	struct gpus_part part[GPUS_MAX];
+	struct gpu_step step[GPUS_MAX];
 	struct account *account;
 	uint64_t start_ns, wall_ns; /* it began */
 	uint64_t begun_ns;	    /* the last step was seen to begin */
@@ -32,7 +49,12 @@ struct train {
 	struct pipeline *pipeline;
 	const struct gpu_profile *gpu;
 	const struct gpu_model *model;
-	enum gpu_transfer transfer;
+	const struct gpus_config *gpus;
+	uint32_t batch; /* samples of a step for each GPU */
+	bool inference; /* no backward pass */
+	double jitter;	/* of step times, as gpu_jitter */
+	uint64_t seed;	/* of that */
+	const struct prep_profile *prep_gpu; /* NULL: nothing on the GPU */
 	bool pinned;	     /* batches come from page-locked memory */
 	struct trace *trace; /* NULL: no timeline is wanted */
 	FILE *step_log;	     /* NULL: no line for each step */
@@ -60,11 +82,13 @@ struct train {
  */
 void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 		 uint64_t n, struct account *account);
-/* As pipeline_next. */
+/* As pipeline_next; the batch of the GPU whose turn it is. */
 int train_next(struct train *t, struct delivery *ret, struct err *err);
 /*
  * Train on a batch: returns when the device has room for the next one. The
- * batch is released on the way. -errno of `save`.
+ * batch is released on the way. With several GPUs that have a batch each the
+ * step is that of the last one: before, *ret is only what is known yet, with
+ * step_end 0. -errno of `save`.
  */
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err);
@@ -74,6 +98,9 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
  * errors leave out what the workers did.
  */
 int train_end(struct train *t, int r);
+
+/* Wait for the model's way to the GPUs; the emulated ns it took. */
+uint64_t train_load_model(struct train *t);
 
 struct ceiling {
 	double samples_per_s, au;

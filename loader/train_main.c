@@ -158,6 +158,7 @@ int main(int argc, char **argv)
 		{ "format", format_table, NULL },
 		{ "prep", prep_table, NULL },
 		{ "gpu", .print = profile_names_print, .which = PROFILE_GPU },
+		{ "node", .print = profile_names_print, .which = PROFILE_NODE },
 		{ "prep_profile", .print = profile_names_print,
 		  .which = PROFILE_PREP },
 		{ 0 },

@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "emu/cores.h"
 #include "loader/train_data.h"
+#include "loader/train_node.h"
 #include "loader/train_prep.h"
 
 /* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
@@ -42,9 +43,25 @@ const struct conf_field train_fields[] = {
 	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
 	  .help = "the model that is trained (default resnet50)" },
 	{ FIELD("gpu", CONF_STRING, gpu), .arg = "NAME|FILE",
-	  .help = "the GPU that trains it (default v100)" },
+	  .help = "the GPU that trains it (default: the node's, or v100)" },
+	{ FIELD("node", CONF_STRING, node), .arg = "NAME|FILE",
+	  .help = "the machine: GPUs, cores, links (--list node)" },
+	{ FIELD("gpus", CONF_UINT, gpus), .max = GPUS_MAX, .arg = "N",
+	  .help = "how many GPUs; 0: as many as the node has" },
+	{ FIELD("parallel", CONF_STRING, parallel), .arg = "ddp|dp",
+	  .help = "how several GPUs share the work" },
+	{ FIELD("allreduce", CONF_STRING, allreduce), .arg = "auto|ring|tree",
+	  .help = "how DDP adds up gradients" },
+	{ FIELD("jitter", CONF_STRING, jitter), .arg = "off|X|profile",
+	  .help = "variation of step times: standard deviation over mean" },
+	{ FIELD("inference", CONF_BOOL, inference),
+	  .help = "only the forward pass" },
+	{ FIELD("model_transfer", CONF_BOOL, model_transfer), .arg = "on|off",
+	  .help = "wait until the model is on the GPUs, once" },
+	{ FIELD("prep_gpu", CONF_STRING, prep_gpu), .arg = "NAME|FILE",
+	  .help = "preparation on the GPU before each step (a prep profile)" },
 	{ FIELD("batch", CONF_UINT, batch), .min = 1, .max = 1 << 20,
-	  .short_opt = 'b', .arg = "N", .help = "samples per step" },
+	  .short_opt = 'b', .arg = "N", .help = "samples per step and GPU" },
 	{ FIELD("epochs", CONF_UINT, epochs), .min = 1, .max = 1e6,
 	  .short_opt = 'e', .arg = "N", .help = "passes over the dataset" },
 	{ FIELD("max_steps", CONF_UINT, max_steps), .arg = "N",
@@ -141,7 +158,6 @@ void train_options_init(struct train_options *o)
 {
 	*o = (struct train_options){
 		.model = strdup("resnet50"),
-		.gpu = strdup("v100"),
 		.format = strdup("auto"),
 		.index = strdup("auto"),
 		.payload = strdup(TRAIN_PAYLOAD),
@@ -166,6 +182,10 @@ void train_options_init(struct train_options *o)
 		.time_scale = 1,
 		.progress = strdup("auto"),
 		.transfer = strdup("overlap"),
+		.parallel = strdup("ddp"),
+		.allreduce = strdup("auto"),
+		.jitter = strdup("off"),
+		.model_transfer = true,
 		.analyze_steps = 32,
 		.samples = IMAGENET_SAMPLES,
 	};
@@ -219,7 +239,9 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			       o->loader);
 	ret->order = container_of(order, struct order_ops, plugin);
 	ret->prep = container_of(prep, struct prep_ops, plugin);
-	r = train_prep_check(o, ret, err);
+	r = train_node_resolve(o, ret, err);
+	if (r == 0)
+		r = train_prep_check(o, ret, err);
 	if (r == 0 && o->workers == 0)
 		o->workers = train_options_cpus();
 	if (r == 0)

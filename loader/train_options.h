@@ -5,7 +5,7 @@
 
 #include "common/cli.h"
 #include "common/progress.h"
-#include "emu/gpu.h"
+#include "emu/gpus.h"
 #include "loader/engine.h"
 #include "loader/format.h"
 #include "loader/order.h"
@@ -40,6 +40,10 @@ struct train_options {
 	uint64_t analyze_steps;
 	double time_scale;
 	char *progress, *transfer;
+	char *node;    /* NULL: none */
+	uint64_t gpus; /* 0: the node's */
+	char *parallel, *allreduce, *jitter, *prep_gpu;
+	bool inference, model_transfer;
 	char *trace, *steps; /* files; NULL: not wanted */
 	uint64_t samples;    /* of an epoch without files */
 };
@@ -52,6 +56,7 @@ struct train_choice {
 	const struct order_ops *order;
 	const struct prep_ops *prep;
 	enum gpu_transfer transfer;
+	enum gpus_parallel parallel;
 	enum progress_mode progress;
 	enum format_index index;
 };

@@ -81,7 +81,13 @@ int train_prep_open(const struct train_options *o, const struct train_choice *c,
 		return r;
 	ret->cores = (uint32_t)o->cores;
 	ret->config.profile = &ret->profile;
-	return prep_profile_load(name, &ret->profile, err);
+	r = prep_profile_load(name, &ret->profile, err);
+	if (r == 0 && !ret->profile.sample.body.kind_name)
+		r = err_set(err, -EINVAL,
+			    "%s: what a sample takes of the CPU is not known; "
+			    "--prep-gpu takes it",
+			    name);
+	return r;
 }
 
 void train_prep_close(struct train_prep *p)

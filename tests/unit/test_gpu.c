@@ -130,14 +130,21 @@ static void a_held_device_does_nothing(void **state)
 /* Idle from 100; the batch complete at 160, pinned at 170, copied to 172. */
 static void a_data_wait_is_split(void **state)
 {
-	struct gpu_step s = { 170, 172, 172, 182, 70, 2 };
+	struct gpu_step s = { .copy_start = 170,
+			      .copy_end = 172,
+			      .compute_start = 172,
+			      .compute_end = 182,
+			      .data_wait_ns = 70,
+			      .transfer_stall_ns = 2 };
 	struct delivery d = {
 		.n = 4, .complete_ns = 160, .ready_ns = 170, .read_share = .75
 	};
 	struct account a = { 0 };
 
 	(void)state;
-	account_step(&a, 100, &d, &s);
+	account_begin_step(&a, 1);
+	account_batch(&a, &d);
+	account_gpu(&a, 0, 100, &d, &s);
 	assert_int_equal(a.data_wait_ns, 70);
 	assert_int_equal(a.fetch_stall_ns, 45); /* 3/4 of 60 */
 	assert_int_equal(a.pin_stall_ns, 10);
@@ -147,10 +154,16 @@ static void a_data_wait_is_split(void **state)
 	assert_int_equal(a.au_compute_ns, 0); /* not the first step's */
 
 	/* complete before the GPU fell idle: all of it is the pin stage's */
-	s = (struct gpu_step){ 190, 192, 192, 202, 8, 2 };
+	s = (struct gpu_step){ .copy_start = 190,
+			       .copy_end = 192,
+			       .compute_start = 192,
+			       .compute_end = 202,
+			       .data_wait_ns = 8,
+			       .transfer_stall_ns = 2 };
 	d.complete_ns = 150;
 	d.ready_ns = 190;
-	account_step(&a, 182, &d, &s);
+	account_begin_step(&a, 1);
+	account_gpu(&a, 0, 182, &d, &s);
 	assert_int_equal(a.fetch_stall_ns, 45);
 	assert_int_equal(a.pin_stall_ns, 18);
 	assert_int_equal(a.prep_stall_ns, 33);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train_node.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/gpu.h"
+
+/* Where neither --gpu nor --node says it. */
+static const char DEFAULT_GPU[] = "v100";
+
+static int fill_in(struct train_options *o, struct train_choice *c,
+		   const struct node_profile *n, struct err *err)
+{
+	if (o->gpus == 0)
+		o->gpus = n->name ? n->gpus : 1;
+	if (n->name && o->gpus > n->gpus)
+		return err_set(err, -EINVAL,
+			       "--gpus %" PRIu64 ": %s has only %" PRIu64,
+			       o->gpus, n->name, n->gpus);
+	if (!o->gpu && n->name && !n->gpu)
+		return err_set(err, -EINVAL,
+			       "%s: there is no profile of its GPU; --gpu has "
+			       "to name another",
+			       n->name);
+	if (!o->gpu)
+		o->gpu = strdup(n->gpu ? n->gpu : DEFAULT_GPU);
+	if (!o->gpu)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (n->name && c->prep->cost && o->cores == 0 && o->workers == 0)
+		o->cores = n->cores;
+	return 0;
+}
+
+int train_node_resolve(struct train_options *o, struct train_choice *ret,
+		       struct err *err)
+{
+	struct node_profile n = { 0 };
+	enum collective_algorithm algorithm;
+	int r = gpus_parallel_parse(o->parallel, &ret->parallel, err);
+
+	if (r == 0)
+		r = collective_parse(o->allreduce, &algorithm, err);
+	if (r == 0 && o->node)
+		r = node_profile_load(o->node, &n, err);
+	if (r == 0)
+		r = fill_in(o, ret, &n, err);
+	node_profile_free(&n);
+	return r;
+}
+
+uint64_t train_step_samples(const struct train_options *o)
+{
+	return o->batch * o->gpus;
+}
+
+uint64_t train_pipeline_batch(const struct train_options *o,
+			      const struct train_choice *c)
+{
+	return c->parallel == GPUS_DP ? train_step_samples(o) : o->batch;
+}
+
+static int parse_jitter(const char *s, const struct gpu_profile *gpu,
+			const struct gpu_model *m, double *ret, struct err *err)
+{
+	if (!strcmp(s, "profile"))
+		return gpu_profile_noise(gpu, m, ret, err);
+	if (!strcmp(s, "off")) {
+		*ret = 0;
+		return 0;
+	}
+	if (units_parse_double(s, ret) < 0 || !(*ret >= 0 && *ret <= 1))
+		return err_set(err, -EINVAL,
+			       "--jitter '%s': off, profile, or a coefficient "
+			       "of variation from 0 to 1",
+			       s);
+	return 0;
+}
+
+/* The ring may go through other nodes, where the epoch is shared with them and
+ * a node profile says how they are connected. */
+static int set_links(const struct train_options *o, const struct gpu_model *m,
+		     const struct gpu_profile *gpu, struct train_node *n,
+		     struct err *err)
+{
+	struct gpus_config *c = &n->gpus;
+	const struct node_pcie *pcie = &n->profile.pcie;
+	uint64_t nodes = n->profile.name ? o->world_size : 1;
+	double host = gpu->pinned.per_sample_ms > 0
+			      ? (double)gpu->sample_bytes * 1e3 /
+					gpu->pinned.per_sample_ms
+			      : 0;
+	int r = collective_parse(o->allreduce, &c->reduce.algorithm, err);
+
+	c->slot_bytes_per_s = pcie->gpu_gb_per_s * 1e9;
+	c->root_bytes_per_s = pcie->root_gb_per_s * 1e9;
+	c->gpus_per_root = (uint32_t)pcie->gpus_per_root;
+	if (o->inference)
+		return r;
+	c->reduce.ranks = (uint32_t)(o->gpus * nodes);
+	c->reduce.bytes = m->parameters * sizeof(float);
+	return r < 0 ? r
+		     : node_peer_link(&n->profile, host, nodes,
+				      &c->reduce.bytes_per_s,
+				      &c->reduce.latency_ns, err);
+}
+
+static int open_prep_gpu(const struct train_options *o,
+			 const struct train_prep *prep, struct train_node *n,
+			 struct err *err)
+{
+	int r;
+
+	if (!o->prep_gpu) {
+		if (prep->cores && prep->profile.gpu.rows.n)
+			n->prep_gpu = &prep->profile;
+		return 0;
+	}
+	r = prep_profile_load(o->prep_gpu, &n->prep, err);
+	if (r < 0)
+		return r;
+	if (!n->prep.gpu.rows.n)
+		return err_set(err, -EINVAL,
+			       "--prep-gpu %s: nothing of it is done on the "
+			       "GPU",
+			       o->prep_gpu);
+	n->prep_gpu = &n->prep;
+	return 0;
+}
+
+int train_node_open(const struct train_options *o, const struct train_choice *c,
+		    const struct gpu_profile *gpu, const struct gpu_model *m,
+		    const struct train_prep *prep, struct train_node *ret,
+		    struct err *err)
+{
+	int r = 0;
+
+	*ret = (struct train_node){ .gpus = { .n = (uint32_t)o->gpus,
+					      .parallel = c->parallel,
+					      .transfer = c->transfer } };
+	if (o->node)
+		r = node_profile_load(o->node, &ret->profile, err);
+	if (r == 0)
+		r = set_links(o, m, gpu, ret, err);
+	if (r == 0)
+		r = parse_jitter(o->jitter, gpu, m, &ret->jitter, err);
+	if (r == 0)
+		r = open_prep_gpu(o, prep, ret, err);
+	if (r == 0 && ret->prep_gpu)
+		r = gpu_check_beside(gpu, m, o->batch,
+				     ret->prep_gpu->gpu.memory_mib, err);
+	return r;
+}
+
+void train_node_close(struct train_node *n)
+{
+	node_profile_free(&n->profile);
+	prep_profile_free(&n->prep);
+}
+
+json_t *train_node_json(const struct train_node *n,
+			const struct train_options *o)
+{
+	static const char *const algorithms[] = {
+		[COLLECTIVE_AUTO] = "auto",
+		[COLLECTIVE_RING] = "ring",
+		[COLLECTIVE_TREE] = "tree",
+	};
+	const struct collective *c = &n->gpus.reduce;
+	json_t *profile = n->profile.name ? node_profile_json(&n->profile)
+					  : json_null();
+	json_t *prep = n->prep_gpu ? prep_profile_json(n->prep_gpu)
+				   : json_null();
+
+	return json_pack("{s:I, s:s, s:b, s:f, s:f, s:o, s:o, "
+			 "s:{s:s, s:I, s:I, s:f, s:f}}",
+			 "gpus", (json_int_t)n->gpus.n, "parallel",
+			 n->gpus.n == 1		       ? "none"
+			 : n->gpus.parallel == GPUS_DP ? "dp"
+						       : "ddp",
+			 "inference", o->inference, "jitter", n->jitter,
+			 "model_transfer_s", (double)n->model_transfer_ns / 1e9,
+			 "profile", profile, "prep_gpu", prep, "allreduce",
+			 "algorithm", algorithms[c->algorithm], "ranks",
+			 (json_int_t)(c->ranks > 1 ? c->ranks : 1),
+			 "gradient_bytes",
+			 (json_int_t)(c->ranks > 1 ? c->bytes : 0), "gb_per_s",
+			 c->ranks > 1 ? c->bytes_per_s / 1e9 : 0, "latency_us",
+			 c->ranks > 1 ? (double)c->latency_ns / 1e3 : 0);
+}

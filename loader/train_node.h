@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-train's options about the node and its GPUs, and the record's `node`.
+ */
+#ifndef GPEMU_LOADER_TRAIN_NODE_H
+#define GPEMU_LOADER_TRAIN_NODE_H
+
+#include <jansson.h>
+
+#include "emu/gpus.h"
+#include "emu/profile_gpu.h"
+#include "emu/profile_node.h"
+#include "emu/profile_prep.h"
+#include "loader/train_options.h"
+#include "loader/train_prep.h"
+
+struct train_node {
+	struct node_profile profile; /* name NULL: no --node */
+	struct gpus_config gpus;
+	double jitter; /* coefficient of variation of step times */
+	struct prep_profile prep;
+	const struct prep_profile *prep_gpu; /* NULL: nothing on the GPU */
+	uint64_t model_transfer_ns;	     /* it took; 0: left out */
+};
+
+/* Fill in what the node says and was not given: `gpus`, `gpu`, `cores`.
+ * -EINVAL with a text. */
+int train_node_resolve(struct train_options *o, struct train_choice *ret,
+		       struct err *err);
+/* After that, and train_prep_open, for a model of a GPU: also says whether
+ * what is prepared on the GPU fits. Free with train_node_close, failed or not;
+ * `ret` must stay where it is until then. */
+int train_node_open(const struct train_options *o, const struct train_choice *c,
+		    const struct gpu_profile *gpu, const struct gpu_model *m,
+		    const struct train_prep *prep, struct train_node *ret,
+		    struct err *err);
+void train_node_close(struct train_node *n);
+
+/* Samples of a step, over all GPUs; of a batch of the pipeline. */
+uint64_t train_step_samples(const struct train_options *o);
+uint64_t train_pipeline_batch(const struct train_options *o,
+			      const struct train_choice *c);
+
+json_t *train_node_json(const struct train_node *n,
+			const struct train_options *o);
+
+#endif
