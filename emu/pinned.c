@@ -33,9 +33,9 @@ static int too_large(const struct pinned_pool *p, uint64_t bytes,
 		     struct err *err)
 {
 	return err_set(err, -E2BIG,
-		       "a batch takes %llu KiB of pinned memory and "
+		       "batches take %llu KiB of pinned memory at once and "
 		       "--pin-budget allows %llu: raise it, or use a smaller "
-		       "batch or --pin off",
+		       "--batch or --superbatch, or --pin off",
 		       (unsigned long long)bytes / 1024,
 		       (unsigned long long)p->budget / 1024);
 }
@@ -120,69 +120,100 @@ void pinned_free(struct pinned_pool *p)
 	free(p);
 }
 
+/* Under the lock: until something is put back. -EAGAIN, -ECANCELED. */
+static int await_put(struct pinned_pool *p, bool wait)
+{
+	if (!wait && !p->canceled)
+		return -EAGAIN;
+	if (!p->canceled)
+		pthread_cond_wait(&p->put, &p->lock);
+	return p->canceled ? -ECANCELED : 0;
+}
+
 /*
  * Under the lock: take `size` bytes of the budget, first from buffers that
- * nobody uses. False: canceled.
+ * nobody uses.
  */
-static bool take_budget(struct pinned_pool *p, uint64_t size)
+static int take_budget(struct pinned_pool *p, uint64_t size, bool wait)
 {
-	while (p->locked + size > p->budget && !p->canceled) {
+	while (p->locked + size > p->budget) {
 		size_t i = 0;
+		int r;
 
 		while (i < p->n_free && p->free[i]->size == 0)
 			i++;
 		if (i == p->n_free) {
-			pthread_cond_wait(&p->put, &p->lock);
+			r = await_put(p, wait);
+			if (r < 0)
+				return r;
 			continue;
 		}
 		p->locked -= p->free[i]->size;
 		unmap(p->free[i]);
 	}
-	p->locked += p->canceled ? 0 : size;
+	p->locked += size;
 	p->most = MAX(p->most, p->locked);
-	return !p->canceled;
+	return 0;
 }
 
 /* The lock is held. An eighth more where there is room, so that a slightly
  * larger batch does not map anew each time. */
 static int grow(struct pinned_pool *p, struct pinned_buffer *b, size_t bytes,
-		struct err *err)
+		bool wait, struct err *err)
 {
-	uint64_t size =
-		MIN(whole_pages(bytes + bytes / 8), p->budget / PAGE * PAGE);
+	uint64_t size = whole_pages(bytes + bytes / 8);
 	int r;
 
 	if (whole_pages(bytes) > p->budget)
 		return too_large(p, whole_pages(bytes), err);
 	p->locked -= b->size;
 	unmap(b);
-	if (!take_budget(p, size))
-		return -ECANCELED;
+	if (p->locked + size > p->budget)
+		size = whole_pages(bytes);
+	r = take_budget(p, size, wait);
+	if (r < 0)
+		return r;
 	r = map_locked(p, b, size, err);
 	if (r < 0)
 		p->locked -= size;
 	return r;
 }
 
-int pinned_get(struct pinned_pool *p, size_t bytes, struct pinned_buffer **ret,
-	       struct err *err)
+static int get(struct pinned_pool *p, size_t bytes, bool wait,
+	       struct pinned_buffer **ret, struct err *err)
 {
-	struct pinned_buffer *b = NULL;
-	int r = -ECANCELED;
+	struct pinned_buffer *b;
+	int r;
 
 	pthread_mutex_lock(&p->lock);
-	while (p->n_free == 0 && !p->canceled)
-		pthread_cond_wait(&p->put, &p->lock);
-	if (!p->canceled) {
+	r = p->canceled ? -ECANCELED : 0;
+	while (r == 0 && p->n_free == 0)
+		r = await_put(p, wait);
+	if (r == 0) {
 		b = p->free[--p->n_free];
-		r = b->size < bytes ? grow(p, b, bytes, err) : 0;
-		if (r < 0)
-			p->free[p->n_free++] = b;
-		else
+		if (b->size < bytes)
+			r = grow(p, b, bytes, wait, err);
+		if (r == 0) {
 			*ret = b;
+		} else {
+			p->free[p->n_free++] = b;
+			pthread_cond_broadcast(&p->put);
+		}
 	}
 	pthread_mutex_unlock(&p->lock);
 	return r;
+}
+
+int pinned_get(struct pinned_pool *p, size_t bytes, struct pinned_buffer **ret,
+	       struct err *err)
+{
+	return get(p, bytes, true, ret, err);
+}
+
+int pinned_try_get(struct pinned_pool *p, size_t bytes,
+		   struct pinned_buffer **ret, struct err *err)
+{
+	return get(p, bytes, false, ret, err);
 }
 
 uint64_t pinned_most_bytes(struct pinned_pool *p)
@@ -199,7 +230,8 @@ void pinned_put(struct pinned_pool *p, struct pinned_buffer *b)
 {
 	pthread_mutex_lock(&p->lock);
 	p->free[p->n_free++] = b;
-	pthread_cond_signal(&p->put);
+	/* some wait for a buffer, some for its memory */
+	pthread_cond_broadcast(&p->put);
 	pthread_mutex_unlock(&p->lock);
 }
 

@@ -39,6 +39,9 @@ void pinned_free(struct pinned_pool *p);
  */
 int pinned_get(struct pinned_pool *p, size_t bytes, struct pinned_buffer **ret,
 	       struct err *err);
+/* The same without waiting: -EAGAIN when a buffer must be put back first. */
+int pinned_try_get(struct pinned_pool *p, size_t bytes,
+		   struct pinned_buffer **ret, struct err *err);
 void pinned_put(struct pinned_pool *p, struct pinned_buffer *b);
 /* The most that was locked at a time. */
 uint64_t pinned_most_bytes(struct pinned_pool *p);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/pinned.h"
+
+/* Little enough for the smallest usual limit, 64 KiB for all of these. */
+enum { SMALL = 4096 };
+
+/* Bytes that this process has locked. */
+static uint64_t locked(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+	unsigned long kib = 0;
+	char line[256];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmLck: %lu kB", &kib) == 1)
+			return (uint64_t)kib * KIB;
+	fail();
+	return 0;
+}
+
+static struct pinned_pool *pool(size_t n, size_t bytes, uint64_t budget)
+{
+	struct pinned_pool *p = NULL;
+	struct err err = { 0 };
+
+	assert_int_equal(pinned_new(n, bytes, budget, &p, &err), 0);
+	return p;
+}
+
+static struct pinned_buffer *get(struct pinned_pool *p, size_t bytes)
+{
+	struct pinned_buffer *b = NULL;
+	struct err err = { 0 };
+
+	assert_int_equal(pinned_get(p, bytes, &b, &err), 0);
+	assert_true(b->size >= bytes);
+	assert_int_equal((uintptr_t)b->data % 4096, 0);
+	memset(b->data, 1, b->size);
+	return b;
+}
+
+static int try(struct pinned_pool *p, size_t bytes, struct pinned_buffer **ret)
+{
+	struct err err = { 0 };
+
+	return pinned_try_get(p, bytes, ret, &err);
+}
+
+static void memory_is_really_locked(void **state)
+{
+	uint64_t before = locked();
+	struct pinned_pool *p = pool(3, SMALL + 1, MIB);
+	struct pinned_buffer *b;
+
+	(void)state;
+	assert_int_equal(locked() - before, 3 * 2 * SMALL);
+	assert_int_equal(pinned_most_bytes(p), 3 * 2 * SMALL);
+	b = get(p, 3 * SMALL);
+	assert_true(locked() - before > 3 * 2 * SMALL);
+	assert_int_equal(locked() - before, pinned_most_bytes(p));
+	pinned_put(p, b);
+	pinned_free(p);
+	assert_int_equal(locked(), before);
+}
+
+static void as_many_as_the_budget_holds(void **state)
+{
+	struct pinned_pool *p = pool(3, SMALL, 2 * SMALL + 100);
+	struct pinned_buffer *a = get(p, 1), *b = get(p, SMALL), *c;
+
+	(void)state;
+	assert_ptr_not_equal(a->data, b->data);
+	assert_int_equal(try(p, 1, &c), -EAGAIN);
+	pinned_put(p, a);
+	assert_int_equal(try(p, 1, &c), 0);
+	assert_ptr_equal(a, c); /* the warmest */
+	pinned_put(p, b);
+	pinned_put(p, c);
+	pinned_free(p);
+}
+
+static void one_must_fit(void **state)
+{
+	struct pinned_pool *p = NULL;
+	struct pinned_buffer *b;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(pinned_new(2, 3 * SMALL, 2 * SMALL, &p, &err), -E2BIG);
+	assert_non_null(strstr(err.text, "12 KiB"));
+	assert_non_null(strstr(err.text, "--pin-budget allows 8"));
+	p = pool(2, SMALL, 2 * SMALL);
+	assert_int_equal(pinned_get(p, 2 * SMALL + 1, &b, &err), -E2BIG);
+	/* nothing is lost by that */
+	b = get(p, 2 * SMALL);
+	pinned_put(p, b);
+	pinned_free(p);
+}
+
+static void unused_buffers_make_room(void **state)
+{
+	uint64_t before = locked();
+	struct pinned_pool *p = pool(3, SMALL, 4 * SMALL);
+	struct pinned_buffer *a = get(p, 1), *big;
+
+	(void)state;
+	/* 4 - 1 that is in use */
+	assert_int_equal(try(p, 4 * SMALL, &big), -EAGAIN);
+	big = get(p, 3 * SMALL);
+	assert_int_equal(locked() - before, 4 * SMALL);
+	assert_int_equal(pinned_most_bytes(p), 4 * SMALL);
+	/* the third has no memory any more, and gets none */
+	pinned_put(p, a);
+	a = get(p, 1);
+	assert_int_equal(locked() - before, 4 * SMALL);
+	pinned_put(p, a);
+	pinned_put(p, big);
+	big = get(p, 4 * SMALL);
+	assert_int_equal(locked() - before, 4 * SMALL);
+	pinned_put(p, big);
+	pinned_free(p);
+}
+
+static void nothing_at_first(void **state)
+{
+	struct pinned_pool *p = pool(2, 0, MIB);
+	struct pinned_buffer *a = get(p, 0), *b;
+
+	(void)state;
+	assert_int_equal(pinned_most_bytes(p), 0);
+	b = get(p, 100);
+	assert_int_equal(b->size, SMALL);
+	pinned_put(p, a);
+	pinned_put(p, b);
+	pinned_free(p);
+}
+
+struct waiter {
+	struct pinned_pool *pool;
+	size_t bytes;
+	struct pinned_buffer *got;
+	int r;
+	pthread_t thread;
+};
+
+static void *wait_for_one(void *arg)
+{
+	struct waiter *w = arg;
+	struct err err = { 0 };
+
+	w->r = pinned_get(w->pool, w->bytes, &w->got, &err);
+	return NULL;
+}
+
+static void start(struct waiter *w)
+{
+	assert_int_equal(pthread_create(&w->thread, NULL, wait_for_one, w), 0);
+}
+
+static void who_waits_is_served(void **state)
+{
+	struct pinned_pool *p = pool(2, SMALL, 2 * SMALL);
+	struct pinned_buffer *a = get(p, 1), *b = get(p, 1);
+	/* for both to be put back: it is one buffer with the memory of two */
+	struct waiter w = { .pool = p, .bytes = 2 * SMALL };
+
+	(void)state;
+	start(&w);
+	pinned_put(p, a);
+	pinned_put(p, b);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.r, 0);
+	assert_int_equal(w.got->size, 2 * SMALL);
+	assert_int_equal(pinned_most_bytes(p), 2 * SMALL);
+	pinned_put(p, w.got);
+	pinned_free(p);
+}
+
+static void cancel_ends_all_waiting(void **state)
+{
+	struct pinned_pool *p = pool(2, SMALL, 3 * SMALL);
+	struct pinned_buffer *a = get(p, 1), *b;
+	/* for budget; then, with none left, for a buffer */
+	struct waiter w[2] = { { .pool = p, .bytes = 3 * SMALL },
+			       { .pool = p, .bytes = 3 * SMALL } };
+
+	(void)state;
+	start(&w[0]);
+	start(&w[1]);
+	pinned_cancel(p);
+	for (size_t i = 0; i < ARRAY_SIZE(w); i++) {
+		pthread_join(w[i].thread, NULL);
+		assert_int_equal(w[i].r, -ECANCELED);
+	}
+	assert_int_equal(try(p, 1, &b), -ECANCELED);
+	pinned_put(p, a);
+	pinned_free(p);
+}
+
+/* With a limit of 32 KiB and no right to pass it; 0 when all is as it should
+ * be, else the line. */
+static int below_the_limit(void)
+{
+	const struct rlimit little = { 32 * KIB, 32 * KIB };
+	struct pinned_buffer *a, *b;
+	struct pinned_pool *p = NULL;
+	struct err err = { 0 };
+	int r;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &little) < 0 ||
+	    (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0))
+		return __LINE__;
+	r = pinned_new(3, 64 * KIB, MIB, &p, &err);
+	if (r != -ENOMEM && r != -EPERM)
+		return __LINE__;
+	if (!strstr(err.text, "ulimit -l") || !strstr(err.text, "192 KiB"))
+		return __LINE__;
+	if (pinned_new(2, 8 * KIB, MIB, &p, &err) < 0)
+		return __LINE__;
+	if (pinned_get(p, 1, &a, &err) < 0)
+		return __LINE__;
+	r = pinned_get(p, 64 * KIB, &b, &err);
+	if (r != -ENOMEM && r != -EPERM)
+		return __LINE__;
+	/* what it could not have is not counted, and the rest works on */
+	if (pinned_get(p, 8 * KIB, &b, &err) < 0)
+		return __LINE__;
+	memset(b->data, 1, b->size);
+	pinned_put(p, a);
+	pinned_put(p, b);
+	pinned_free(p);
+	return 0;
+}
+
+static void too_low_a_limit_is_told(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int line = below_the_limit();
+
+		if (line)
+			fprintf(stderr, "line %d\n", line);
+		_exit(line != 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_is_really_locked),
+		cmocka_unit_test(as_many_as_the_budget_holds),
+		cmocka_unit_test(one_must_fit),
+		cmocka_unit_test(unused_buffers_make_room),
+		cmocka_unit_test(nothing_at_first),
+		cmocka_unit_test(who_waits_is_served),
+		cmocka_unit_test(cancel_ends_all_waiting),
+		cmocka_unit_test(too_low_a_limit_is_told),
+	};
+	struct pinned_pool *p;
+
+	/* a sandbox may allow nothing at all */
+	if (pinned_new(1, 64 * KIB, MIB, &p, NULL) < 0) {
+		print_message("skipped: no memory to lock\n");
+		return 77;
+	}
+	pinned_free(p);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
