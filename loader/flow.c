@@ -43,10 +43,11 @@ static int window_init(struct window *w, const struct flow_config *c)
 	return w->batch && w->place && w->turn && w->raw_at ? 0 : -ENOMEM;
 }
 
-static void window_fini(struct window *w)
+static void window_fini(struct window *w, struct pinned_pool *pinned)
 {
-	buffer_free(&w->raw);
-	buffer_free(&w->out);
+	if (w->pinned)
+		pinned_put(pinned, w->pinned);
+	buffer_free(&w->memory);
 	free(w->batch);
 	free(w->place);
 	free(w->turn);
@@ -87,7 +88,7 @@ void flow_free(struct flow *f)
 	if (!f)
 		return;
 	for (uint32_t i = 0; f->windows && i < f->c.n_windows; i++)
-		window_fini(&f->windows[i]);
+		window_fini(&f->windows[i], f->c.pinned);
 	pthread_cond_destroy(&f->work);
 	pthread_cond_destroy(&f->done);
 	pthread_cond_destroy(&f->stop);
@@ -138,11 +139,40 @@ static void take_turns(const struct flow_config *c, struct window *w)
 			by_address, &s);
 }
 
-/* Lay out the window's batches and its memory. 0 or -ENOMEM. */
-static int lay_out(const struct flow_config *c, struct window *w)
+/* Room for what the window's batches hold. -EAGAIN: not now; -E2BIG, -EPERM,
+ * -ENOMEM with a text. */
+static int reserve(const struct flow_config *c, struct window *w,
+		   struct err *err)
 {
-	size_t raw = 0;
+	size_t bytes = c->stride * w->n;
+	char *data;
+	int r;
 
+	for (uint32_t i = 0; c->raw && i < w->n; i++) {
+		w->raw_at[i] = bytes;
+		bytes += buffer_room(c->data->size[w->order[i]], c->direct);
+	}
+	if (c->pinned) {
+		r = pinned_try_get(c->pinned, bytes, &w->pinned, err);
+		if (r < 0)
+			return r;
+		data = w->pinned->data;
+	} else {
+		if (buffer_reserve(&w->memory, bytes) < 0)
+			return err_set(err, -ENOMEM,
+				       "out of memory for the batches on "
+				       "their way: use a smaller --batch, "
+				       "--prefetch or --superbatch");
+		data = w->memory.data;
+	}
+	w->raw = c->raw ? data : NULL;
+	w->out = c->raw ? NULL : data;
+	return 0;
+}
+
+/* Lay out the window's batches. */
+static void lay_out(const struct flow_config *c, struct window *w)
+{
 	take_turns(c, w);
 	w->n_batches = (w->n + c->batch - 1) / c->batch;
 	for (uint32_t i = 0; i < w->n_batches; i++) {
@@ -155,47 +185,51 @@ static int lay_out(const struct flow_config *c, struct window *w)
 		b->due_ns = 0;
 		b->complete = false;
 	}
-	if (buffer_reserve(&w->out, c->stride * w->n) < 0)
-		return -ENOMEM;
-	if (!c->raw)
-		return 0;
-	for (uint32_t i = 0; i < w->n; i++) {
-		w->raw_at[i] = raw;
-		raw += buffer_room(c->data->size[w->order[i]], c->direct);
-	}
-	return buffer_reserve(&w->raw, raw);
 }
 
-/* Under the lock; NULL when no window is free or the epoch has no more. */
+/* Under the lock: the flow has failed. */
+static void fail(struct flow *f, int r, const struct err *err)
+{
+	f->stopping = true;
+	if (r < 0 && f->error == 0) {
+		f->error = r;
+		f->err = *err;
+	}
+	pthread_cond_broadcast(&f->work);
+	pthread_cond_broadcast(&f->done);
+	pthread_cond_broadcast(&f->stop);
+}
+
+/* Under the lock; NULL when no window, or memory for one, is free, the epoch
+ * has no more, or the flow has failed. */
 static struct window *open_window(struct flow *f)
 {
 	uint64_t whole = (uint64_t)f->c.batch * f->c.superbatch;
+	struct err err = { 0 };
 	struct window *w;
+	int r;
 
 	if (f->n_left == 0 || f->n_free == 0)
 		return NULL;
-	w = f->free[--f->n_free];
-	w->index = f->n_opened++;
-	w->epoch = f->epoch;
+	w = f->free[f->n_free - 1];
 	w->order = f->order;
 	w->n = (uint32_t)MIN(whole, f->n_left);
+	r = reserve(&f->c, w, &err);
+	if (r < 0) {
+		if (r != -EAGAIN)
+			fail(f, r, &err);
+		return NULL;
+	}
+	f->n_free--;
+	w->index = f->n_opened++;
+	w->epoch = f->epoch;
 	w->taken = 0;
 	w->released = 0;
 	atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
 	f->order += w->n;
 	f->n_left -= w->n;
 	f->open[w->index % f->c.n_windows] = w;
-	if (lay_out(&f->c, w) < 0) {
-		f->stopping = true;
-		f->error = err_set(&f->err, -ENOMEM,
-				   "out of memory for the batches on their "
-				   "way: use a smaller --batch, --prefetch or "
-				   "--superbatch");
-		pthread_cond_broadcast(&f->work);
-		pthread_cond_broadcast(&f->done);
-		pthread_cond_broadcast(&f->stop);
-		return NULL;
-	}
+	lay_out(&f->c, w);
 	return w;
 }
 
@@ -333,6 +367,9 @@ void flow_release(struct flow *f, struct batch *b)
 	pthread_mutex_lock(&f->lock);
 	if (++w->released == w->n_batches) {
 		f->free[f->n_free++] = w;
+		if (w->pinned)
+			pinned_put(f->c.pinned, w->pinned);
+		w->pinned = NULL;
 		pthread_cond_broadcast(&f->work);
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -355,14 +392,7 @@ int flow_pause(struct flow *f, uint64_t deadline)
 void flow_stop(struct flow *f, int r, const struct err *err)
 {
 	pthread_mutex_lock(&f->lock);
-	f->stopping = true;
-	if (r < 0 && f->error == 0) {
-		f->error = r;
-		f->err = *err;
-	}
-	pthread_cond_broadcast(&f->work);
-	pthread_cond_broadcast(&f->done);
-	pthread_cond_broadcast(&f->stop);
+	fail(f, r, err);
 	pthread_mutex_unlock(&f->lock);
 }
 

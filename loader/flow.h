@@ -29,6 +29,7 @@
 #include "common/err.h"
 #include "common/tick.h"
 #include "common/timerq.h"
+#include "emu/pinned.h"
 #include "loader/buffer.h"
 #include "loader/dataset.h"
 
@@ -71,8 +72,12 @@ struct window {
 	struct place *place; /* superbatch * batch */
 	uint32_t *turn;	     /* the positions in the order of reading */
 	size_t *raw_at;	     /* where a position's bytes go in `raw` */
-	struct buffer raw;   /* the files, when batches hold raw bytes */
-	struct buffer out;   /* the prepared samples, `stride` apart */
+	/* what the batches hold, one of them; valid while the window is open */
+	char *raw; /* the files' bytes, at raw_at */
+	char *out; /* the prepared samples, `stride` apart */
+	/* where that is: one of these */
+	struct buffer memory;
+	struct pinned_buffer *pinned;
 };
 
 struct flow_config {
@@ -88,6 +93,9 @@ struct flow_config {
 	 * the order of their addresses. NULL: in the epoch's order. */
 	const uint64_t *address;
 	bool whole_batches;
+	/* Windows have their memory from here, and wait for it. NULL: plain
+	 * memory. */
+	struct pinned_pool *pinned;
 };
 
 struct flow;

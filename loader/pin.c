@@ -45,7 +45,10 @@ static void copy(const struct batch *b, struct pinned_buffer *to,
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		place[i] = b->place[i];
-		place[i].data = memcpy(at, b->place[i].data, b->place[i].n);
+		place[i].data = at;
+		if (place[i].n == 0) /* the buffer may be none at all */
+			continue;
+		memcpy(at, b->place[i].data, place[i].n);
 		at += place[i].n;
 	}
 }

@@ -14,9 +14,10 @@ struct pipeline {
 	struct flow *flow;
 	struct workers *workers;
 	struct pin *pin;
-	bool virtual;		  /* cores prepare, see worker.h */
-	struct activity *idle_at; /* workers: at the start of a data wait */
-	uint64_t n_left;	  /* samples of the epoch not yet consumed */
+	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
+	bool virtual;		    /* cores prepare, see worker.h */
+	struct activity *idle_at;   /* workers: at the start of a data wait */
+	uint64_t n_left;	    /* samples of the epoch not yet consumed */
 	atomic_bool interrupted;
 };
 
@@ -72,6 +73,14 @@ static uint32_t lease_size(const struct pipeline_config *c, size_t stride)
 	return stride ? 1 : MAX(MIN(n, LEASE), 1);
 }
 
+/* What a window of samples of the mean size takes. */
+static size_t window_bytes(const struct flow_config *f, size_t mean)
+{
+	size_t sample = f->raw ? buffer_room(mean, f->direct) : f->stride;
+
+	return sample * f->batch * f->superbatch;
+}
+
 static int start(struct pipeline *p, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
@@ -105,11 +114,17 @@ static int start(struct pipeline *p, struct err *err)
 	w.stride = f.stride;
 	w.lease = lease_size(c, f.stride);
 	mean = bytes ? bytes : c->data->bytes / c->data->n;
+	if (c->pin_direct)
+		r = pinned_new(f.n_windows, window_bytes(&f, mean),
+			       c->pin_budget, &p->pinned, err);
+	if (r < 0)
+		return r;
+	f.pinned = p->pinned;
 	p->idle_at = calloc(c->workers, sizeof(*p->idle_at));
 	if (!p->idle_at)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = flow_new(&f, &p->flow, err);
-	if (r == 0 && c->pin)
+	if (r == 0 && c->pin && !c->pin_direct)
 		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
 			    c->pin_budget, MAX(c->gpus, 1), &p->pin, err);
 	w.prep_config = c->prep_config;
@@ -166,6 +181,7 @@ void pipeline_free(struct pipeline *p)
 	pin_free(p->pin);
 	workers_free(p->workers);
 	flow_free(p->flow);
+	pinned_free(p->pinned);
 	free(p->idle_at);
 	free(p);
 }
@@ -301,6 +317,8 @@ void pipeline_work(struct pipeline *p, struct work *ret)
 
 uint64_t pipeline_pinned(struct pipeline *p)
 {
+	if (p->pinned)
+		return pinned_most_bytes(p->pinned);
 	return p->pin ? pin_most_bytes(p->pin) : 0;
 }
 

@@ -5,8 +5,9 @@
  *	order --flow--> workers (engine, prep) --flow--> pin --> consumer
  *
  * Everything is bounded: `prefetch` batches per worker (and at least two
- * windows) are on their way, three more for each GPU in pinned memory. One
- *thread, the consumer, calls everything here but pipeline_interrupt.
+ * windows) are on their way, three more for each GPU in pinned memory, unless
+ * the windows are in pinned memory themselves. One thread, the consumer, calls
+ * everything here but pipeline_interrupt.
  *
  * With an engine that makes batches out of nothing there are no threads and
  * no pin stage: a batch is ready when it is asked for.
@@ -27,7 +28,10 @@ struct pipeline_config {
 	const struct engine_ops *engine;
 	const struct prep_ops *prep;
 	const struct gpu_law *pin; /* NULL: no pin stage */
-	uint64_t pin_budget;	   /* bytes of pinned memory at most */
+	/* no pin stage, and samples are read or prepared into page-locked
+	 * memory: what the windows hold */
+	bool pin_direct;
+	uint64_t pin_budget; /* bytes of pinned memory at most */
 	struct tick *tick;
 	struct trace *trace; /* NULL: no timeline is wanted */
 	uint64_t seed;

@@ -63,9 +63,10 @@ static json_t *epochs_json(const struct report *r)
 
 static json_t *pin_json(const struct report *r)
 {
-	return json_pack("{s:b, s:I, s:I}", "on", r->options->pin,
-			 "budget_bytes", (json_int_t)r->options->pin_budget,
-			 "pinned_bytes", (json_int_t)r->pinned_bytes);
+	return json_pack("{s:b, s:s, s:I, s:I}", "on", r->options->pin, "mode",
+			 r->options->pin_mode, "budget_bytes",
+			 (json_int_t)r->options->pin_budget, "pinned_bytes",
+			 (json_int_t)r->pinned_bytes);
 }
 
 json_t *report_json(const struct report *r)

@@ -314,6 +314,7 @@ int session_start(struct session *s, struct err *err)
 		.pin = o->pin ? &s->gpu.pin_copy : NULL,
 		.tick = s->tick,
 		.trace = s->trace,
+		.pin_direct = o->pin_direct,
 		.pin_budget = o->pin_budget,
 		.seed = o->common.seed,
 		.workers = (uint32_t)o->workers,

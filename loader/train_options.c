@@ -124,8 +124,8 @@ const struct conf_field train_fields[] = {
 	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
 	  .arg = "N",
 	  .help = "batches kept ahead, per worker or virtual core" },
-	{ FIELD("pin", CONF_BOOL, pin), .arg = "on|off",
-	  .help = "copy batches into page-locked memory" },
+	{ FIELD("pin", CONF_STRING, pin_mode), .arg = "on|off|direct",
+	  .help = "copy batches into page-locked memory, or make them there" },
 	{ FIELD("pin_budget", CONF_SIZE, pin_budget), .min = 4096,
 	  .max = 1099511627776., .arg = "SIZE",
 	  .help = "page-locked memory at most" },
@@ -175,7 +175,7 @@ void train_options_init(struct train_options *o)
 		.prep_output = strdup("fp32"),
 		.image_size = 224,
 		.prefetch = 2, /* as PyTorch's prefetch_factor */
-		.pin = true,
+		.pin_mode = strdup("on"),
 		/* arbitrary: three of the largest batches that were measured,
 		 * 256 of 3 x 224 x 224 floats, and as much again */
 		.pin_budget = GIB,
@@ -217,6 +217,25 @@ static int check_checkpoints(const struct train_options *o, struct err *err)
 	return 0;
 }
 
+static int resolve_pin(struct train_options *o, const struct prep_ops *prep,
+		       struct err *err)
+{
+	bool on = !strcmp(o->pin_mode, "on");
+
+	o->pin_direct = !strcmp(o->pin_mode, "direct");
+	o->pin = on || o->pin_direct;
+	if (!o->pin && strcmp(o->pin_mode, "off"))
+		return err_set(err, -EINVAL,
+			       "unknown --pin '%s' (known: on off direct)",
+			       o->pin_mode);
+	if (o->pin_direct && prep->cost)
+		return err_set(err, -EINVAL,
+			       "--pin direct: --prep %s makes no samples that "
+			       "could be made in pinned memory",
+			       o->prep);
+	return 0;
+}
+
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			  struct err *err)
 {
@@ -242,6 +261,8 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	r = train_node_resolve(o, ret, err);
 	if (r == 0)
 		r = train_prep_check(o, ret, err);
+	if (r == 0)
+		r = resolve_pin(o, ret->prep, err);
 	if (r == 0 && o->workers == 0)
 		o->workers = train_options_cpus();
 	if (r == 0)

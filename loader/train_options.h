@@ -36,7 +36,10 @@ struct train_options {
 	bool resume;
 	uint64_t prefetch;
 	uint64_t pin_budget; /* bytes */
-	bool pin, drop_last, extrapolate, analyze, direct, sort_extents;
+	char *pin_mode;
+	bool pin;	 /* resolved: the GPU copies from page-locked memory */
+	bool pin_direct; /* resolved: which is where samples are made */
+	bool drop_last, extrapolate, analyze, direct, sort_extents;
 	uint64_t analyze_steps;
 	double time_scale;
 	char *progress, *transfer;

@@ -132,7 +132,7 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 			return -ENOMEM;
 		x->buf = b->data;
 	} else {
-		x->buf = f->window->raw.data + f->window->raw_at[x->pos];
+		x->buf = f->window->raw + f->window->raw_at[x->pos];
 	}
 	x->data = x->buf;
 	f->pos++;
@@ -211,7 +211,7 @@ static void emulate(struct feed *f, struct fetch *x, struct batch *b)
 static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 {
 	const struct worker_config *c = f->c;
-	char *out = x->window->out.data + c->stride * slot;
+	char *out = x->window->out + c->stride * slot;
 	uint64_t id = x->window->epoch * c->data->n + x->sample, start, end;
 	struct rng rng = rng_stream(c->seed, "prep", id);
 

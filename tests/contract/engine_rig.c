@@ -15,6 +15,9 @@
 
 extern const struct prep_ops prep_none;
 
+/* Three of the largest files and what else may be in a batch. */
+enum { BUDGET = 1000000 };
+
 const struct shape shapes[] = {
 	{ .workers = 1, .superbatch = 1, .queue_depth = 1, .n = N },
 	{ .workers = 1, .superbatch = 3, .queue_depth = 16, .n = N },
@@ -24,6 +27,18 @@ const struct shape shapes[] = {
 	  .superbatch = 3,
 	  .queue_depth = 64,
 	  .pin = true,
+	  .n = N },
+	{ .workers = 3,
+	  .superbatch = 3,
+	  .queue_depth = 64,
+	  .pin_direct = true,
+	  .n = N },
+	/* at times one batch is all that there is memory for */
+	{ .workers = 3,
+	  .superbatch = 1,
+	  .queue_depth = 64,
+	  .pin_direct = true,
+	  .budget = BUDGET,
 	  .n = N },
 	/* the last batch dropped; one sample; less than a batch */
 	{ .workers = 3,
@@ -238,20 +253,22 @@ struct pipeline *new_pipeline(const struct fixture *f,
 			      const struct shape *s)
 {
 	static const struct gpu_law pin = { .base_ms = 1 };
-	struct pipeline_config c = { .data = &f->data,
-				     .engine = engine,
-				     .prep = &prep_none,
-				     .pin = s->pin ? &pin : NULL,
-				     .pin_budget = 64 << 20,
-				     .tick = f->tick,
-				     .workers = s->workers,
-				     .queue_depth = s->queue_depth,
-				     .batch = BATCH,
-				     .superbatch = s->superbatch,
-				     .prefetch = 2,
-				     .direct = f->direct,
-				     .address = f->sorted ? addresses()
-							  : NULL };
+	struct pipeline_config c = {
+		.data = &f->data,
+		.engine = engine,
+		.prep = &prep_none,
+		.pin = s->pin ? &pin : NULL,
+		.pin_direct = s->pin_direct,
+		.pin_budget = s->budget ? s->budget : 64 << 20,
+		.tick = f->tick,
+		.workers = s->workers,
+		.queue_depth = s->queue_depth,
+		.batch = BATCH,
+		.superbatch = s->superbatch,
+		.prefetch = 2,
+		.direct = f->direct,
+		.address = f->sorted ? addresses() : NULL
+	};
 	struct err err = { 0 };
 	struct pipeline *p;
 	int r;

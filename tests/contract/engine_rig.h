@@ -26,8 +26,9 @@ struct fixture {
 /* How the pipeline runs, and what is expected of it. */
 struct shape {
 	uint32_t workers, superbatch, queue_depth;
-	bool pin;
-	uint64_t n; /* samples of an epoch */
+	bool pin, pin_direct;
+	uint64_t budget; /* of pinned memory; 0: plenty */
+	uint64_t n;	 /* samples of an epoch */
 };
 
 extern const struct shape shapes[];
