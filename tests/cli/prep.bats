@@ -242,6 +242,22 @@ least_transfer() {
 	python3 -c "import sys; sys.exit(not $(least_transfer) > 100 > 20 * $direct)"
 }
 
+@test "prepared images differ little from Pillow's, at each fraction of the size" {
+	/usr/bin/python3 -c 'import numpy, PIL' ||
+		skip "Pillow is not installed (apt-get install python3-pil python3-numpy)"
+	"$DATA" make --files 12 --classes 1 "$TMP/jpeg" >/dev/null
+	compare="$BATS_TEST_DIRNAME/compare-pixels $BUILD/tests/cli/pixels"
+	run $compare 224 6 "$TMP"/jpeg/class_*/*
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"      8 "* ]]
+	run $compare 40 6 "$TMP"/jpeg/class_*/*
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"      2 "*"      4 "* ]]
+	run $compare 12 6 "$TMP"/jpeg/class_*/*
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"      1 "* ]]
+}
+
 @test "the size and the kind of a prepared image" {
 	"$DATA" make --files 8 --scale-bytes 0.1 "$TMP/jpeg" >/dev/null
 	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.1 --image-size 100 \
