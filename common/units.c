@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
+
 struct unit {
 	const char *name;
 	uint64_t factor;
@@ -144,9 +146,20 @@ const char *units_exact_duration(uint64_t ns, char buf[UNITS_TEXT])
 const char *units_exact_capacity(const struct units_capacity *c,
 				 char buf[UNITS_TEXT])
 {
+	double percent = c->fraction * 100;
+	/* a hundredth of one of these is the fraction; of the first as a rule
+	 */
+	const double near[] = { percent, nextafter(percent, 0),
+				nextafter(percent, 101) };
+
 	if (c->fraction < 0)
 		return units_exact_size(c->bytes, buf);
-	snprintf(buf, UNITS_TEXT, "%.15g%%", c->fraction * 100);
+	for (int digits = 15; digits <= 17; digits++)
+		for (size_t i = 0; i < ARRAY_SIZE(near); i++) {
+			snprintf(buf, UNITS_TEXT, "%.*g%%", digits, near[i]);
+			if (strtod(buf, NULL) / 100 == c->fraction)
+				return buf;
+		}
 	return buf;
 }
 

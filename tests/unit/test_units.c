@@ -79,6 +79,32 @@ static void exact_text_reads_back(void **state)
 	}
 }
 
+static void exact_share_reads_back(void **state)
+{
+	static const char *const texts[] = { "35%", "0.1%", "100%",
+					     ".3333333333333333333%",
+					     "14.285714285714286%" };
+	struct units_capacity c, again;
+	char buf[UNITS_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		assert_int_equal(units_parse_capacity(texts[i], &c), 0);
+		units_exact_capacity(&c, buf);
+		assert_int_equal(units_parse_capacity(buf, &again), 0);
+		assert_true(again.fraction == c.fraction);
+	}
+	/* as it was written, where that is possible */
+	units_parse_capacity("35%", &c);
+	assert_string_equal(units_exact_capacity(&c, buf), "35%");
+	for (int i = 1; i < 10000; i++) {
+		c.fraction = i / 1e4 / 100;
+		units_exact_capacity(&c, buf);
+		assert_int_equal(units_parse_capacity(buf, &again), 0);
+		assert_true(again.fraction == c.fraction);
+	}
+}
+
 static void human_text_has_three_digits(void **state)
 {
 	char buf[UNITS_TEXT];
@@ -98,6 +124,7 @@ int main(void)
 		cmocka_unit_test(duration_needs_its_unit),
 		cmocka_unit_test(capacity_is_a_share_or_a_size),
 		cmocka_unit_test(exact_text_reads_back),
+		cmocka_unit_test(exact_share_reads_back),
 		cmocka_unit_test(human_text_has_three_digits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
