@@ -286,25 +286,26 @@ void order_text_close(struct order_text *t)
 int order_text_fill(struct order_text *t, uint64_t epoch, uint32_t *ret,
 		    struct err *err)
 {
-	const struct place *p = t->epochs, *end = p + t->n_epochs;
+	const struct place *p = t->epochs;
+	size_t i = 0;
 
-	while (p < end && p->epoch != epoch)
-		p++;
-	if (p == end)
+	while (i < t->n_epochs && p[i].epoch != epoch)
+		i++;
+	if (i == t->n_epochs)
 		return err_set(err, -ENOENT,
 			       "%s: epoch %" PRIu64 " is not in it", t->name,
 			       epoch);
-	if (fseek(t->f, p->offset, SEEK_SET) < 0)
+	if (fseek(t->f, p[i].offset, SEEK_SET) < 0)
 		return err_set(err, -errno, "%s: %s", t->name, strerror(errno));
-	t->line = p->line;
-	for (uint64_t i = 0; i < t->n; i++) {
+	t->line = p[i].line;
+	for (uint64_t k = 0; k < t->n; k++) {
 		int r = next_line(t, err);
 
 		if (r == 0)
 			r = err_set(err, -ESTALE, "%s: it became shorter",
 				    t->name);
 		if (r > 0)
-			r = parse_sample(t, &ret[i], err);
+			r = parse_sample(t, &ret[k], err);
 		if (r < 0)
 			return r;
 	}

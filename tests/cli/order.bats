@@ -89,6 +89,10 @@ on_data() {
 	run on_data -e 2 --replay-order "$FILE"
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"epoch 1 is not in it"* ]]
+	: >"$TMP/empty"
+	run on_data --replay-order "$TMP/empty"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"epoch 0 is not in it"* ]]
 	run on_data --replay-order "$TMP/none"
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"$TMP/none: No such file"* ]]
