@@ -13,6 +13,10 @@
 #include "fs/object.h"
 #include "fs/trace.h"
 
+/* arbitrary: four times the files of ImageNet-21k; a line of a few bytes asks
+ * for memory for so many sizes */
+enum { MOST_FILES = 1 << 26 };
+
 enum column { OP = 1, ID = 2, SIZE = 3, SEQ = 6, FILE_SIZE = 11 };
 
 struct seen {
@@ -52,8 +56,12 @@ static int add_sizes(struct mount_trace *m, uint64_t bytes, uint64_t n)
 	struct sim_trace *t = m->t;
 	int r = 0;
 
-	if (bytes > SIM_MOST_BYTES || n > UINT32_MAX)
-		return bad(m, "no size of a file");
+	if (bytes > SIM_MOST_BYTES || n > MOST_FILES - t->n_files)
+		return bad(m, "no size of a file, or of too many");
+	if (t->n_files && bytes < t->file_bytes[t->n_files - 1])
+		return bad(m, "sizes must ascend");
+	if (n && bytes > (INT64_MAX - t->total_bytes) / n)
+		return bad(m, "files of more than 2^63 bytes together");
 	for (; r == 0 && n; n--) {
 		r = sim_grow(&t->file_bytes, t->n_files, &m->sizes_allocated,
 			     sizeof(*t->file_bytes));

@@ -161,6 +161,8 @@ static int finish(struct sim_trace *t)
 	for (size_t i = 0; i < t->n_objects; i++) {
 		t->file_bytes[i] = t->objects[i].bytes;
 		t->total_bytes += t->objects[i].bytes;
+		if (t->total_bytes > INT64_MAX)
+			return -EOVERFLOW;
 	}
 	t->n_files = t->n_objects;
 	qsort(t->file_bytes, t->n_files, sizeof(*t->file_bytes), by_size);

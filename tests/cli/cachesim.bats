@@ -236,7 +236,9 @@ row() {
 		run -1 gpemu-cachesim --trace u.csv
 		[[ "$output" == *"u.csv:1: a version of gpemu-fs traces"* ]]
 	done
-	for bad in '#sizes' '#sizes 1,,2' '#sizes 1*' '#sizes 1 2'; do
+	for bad in '#sizes' '#sizes 1,,2' '#sizes 1*' '#sizes 1 2' \
+		'#sizes 20,10' '#sizes 10*4294967295' \
+		'#sizes 1125899906842624*8192'; do
 		sed "s/^#sizes.*/$bad/" t.csv >u.csv
 		run -1 gpemu-cachesim --trace u.csv
 		one_line
