@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace that was parsed can be replayed. */
+#ifndef GPEMU_TESTS_FUZZ_SIM_H
+#define GPEMU_TESTS_FUZZ_SIM_H
+
+#include "fs/cachesim.h"
+#include "tests/fuzz/fuzz.h"
+
+typedef int (*sim_parse_fn)(const char *bytes, size_t n, const char *name,
+			    struct sim_trace *t, struct err *err);
+
+extern const struct policy_ops policy_lru, policy_sff, policy_belady;
+
+static inline void check_trace(const struct sim_trace *t)
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i < t->n_requests; i++)
+		PROMISED(t->requests[i] < t->n_objects);
+	for (size_t i = 0; i < t->n_events; i++) {
+		PROMISED(t->events[i].at <= t->n_requests);
+		PROMISED(t->events[i].kind > SIM_REMOVE ||
+			 t->events[i].object < t->n_objects);
+	}
+	for (size_t i = 0; i < t->n_epochs; i++) {
+		PROMISED(t->epoch_ends[i] > from);
+		from = t->epoch_ends[i];
+	}
+	PROMISED(from <= t->n_requests);
+	for (size_t i = 1; i < t->n_files; i++)
+		PROMISED(t->file_bytes[i - 1] <= t->file_bytes[i]);
+}
+
+static inline void replay(struct sim_trace *t)
+{
+	static const struct policy_ops *const ops[] = { &policy_lru,
+							&policy_sff,
+							&policy_belady };
+	enum { N = sizeof(ops) / sizeof(ops[0]) };
+	struct sim_cell cells[N];
+	struct sim_run run = { .trace = t, .cells = cells, .n_cells = N };
+	struct err err = { 0 };
+
+	if (!t->n_epochs || t->epoch_ends[t->n_epochs - 1] < t->n_requests)
+		PROMISED(sim_trace_end_epoch(t) == 0);
+	PROMISED(sim_trace_look_ahead(t) == 0);
+	for (int i = 0; i < N; i++)
+		cells[i] = (struct sim_cell){
+			.ops = ops[i],
+			.capacity_bytes = t->total_bytes / 3,
+		};
+	PROMISED(sim_replay(&run, 1, &err) == 0);
+	for (int i = 0; i < N; i++) {
+		struct cache_counts sum = sim_steady(&run, &cells[i]);
+
+		PROMISED(sum.hits + sum.misses == t->n_requests);
+		free(cells[i].epochs);
+	}
+}
+
+static inline int fuzz_sim(sim_parse_fn parse, const uint8_t *data, size_t n)
+{
+	struct sim_trace t = { 0 };
+	struct err err = { 0 };
+	int r = parse((const char *)data, n, "x", &t, &err);
+
+	PROMISED(r == 0 || (r < 0 && err.text[0]));
+	if (r == 0)
+		check_trace(&t);
+	if (r == 0 && t.n_requests)
+		replay(&t);
+	sim_trace_fini(&t);
+	return 0;
+}
+
+#endif
