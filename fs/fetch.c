@@ -96,15 +96,11 @@ static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 		finish(fetcher, f, false);
 }
 
-/* A source that lost the file is stale, up there. */
 static int read_source(struct fetcher *fetcher, uint32_t node, void *buf,
 		       size_t n, uint64_t offset, bool nowait)
 {
-	int r = fetcher->c.source->read(fetcher->c.source_state,
-					fetcher->c.tree, node, buf, n, offset,
-					nowait);
-
-	return r == -ENOENT ? -ESTALE : r;
+	return fetcher->c.source->read(fetcher->c.source_state, fetcher->c.tree,
+				       node, buf, n, offset, nowait);
 }
 
 static int real_read(struct fetcher *fetcher, struct fetch *f, bool nowait)

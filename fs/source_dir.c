@@ -159,14 +159,30 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 	return 0;
 }
 
+/* A pipe that took the file's place must not keep us waiting for a writer. */
 static int open_file(const struct dir *d, const char *path, bool nowait)
 {
-	struct open_how how = { .flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC,
+	struct open_how how = { .flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
+					 O_NONBLOCK,
 				.resolve = RESOLVE_CACHED };
 
 	if (!nowait)
 		return openat(d->fd, path, (int)how.flags);
 	return (int)syscall(SYS_openat2, d->fd, path, &how, sizeof(how));
+}
+
+/* What says that the file is not the one that was scanned. */
+static int stale(int r)
+{
+	switch (r) {
+	case -ENOENT:
+	case -ENOTDIR:
+	case -EISDIR:
+	case -ELOOP: /* a link, which is not followed */
+	case -ENXIO: /* a socket */
+	case -ESPIPE: /* a pipe */ return -ESTALE;
+	default: return r;
+	}
 }
 
 static int read_all(int fd, char *buf, size_t n, uint64_t offset, bool nowait)
@@ -204,7 +220,7 @@ static int dir_read(void *state, const struct tree *tree, uint32_t node,
 	/* a file system or kernel without these: let a thread do it */
 	if (nowait && (r == -EOPNOTSUPP || r == -ENOSYS || r == -EINVAL))
 		return -EAGAIN;
-	return r;
+	return stale(r);
 }
 
 static int dir_open(void *state, const struct tree *tree, uint32_t node)
@@ -212,11 +228,18 @@ static int dir_open(void *state, const struct tree *tree, uint32_t node)
 	struct dir *d = state;
 	char path[PATH_MAX];
 	int r = tree_path(tree, node, path, sizeof(path)), fd;
+	struct stat st;
 
 	if (r < 0)
 		return r;
 	fd = open_file(d, path, false);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return stale(-errno);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    (uint64_t)st.st_size == tree->nodes[node].bytes)
+		return fd;
+	close(fd);
+	return -ESTALE;
 }
 
 static int dir_readlink(void *state, const struct tree *tree, uint32_t node,
@@ -230,8 +253,8 @@ static int dir_readlink(void *state, const struct tree *tree, uint32_t node,
 	if (r < 0)
 		return r;
 	got = readlinkat(d->fd, path, buf, n - 1);
-	if (got < 0)
-		return -errno;
+	if (got < 0) /* EINVAL: no link any more */
+		return errno == EINVAL ? -ESTALE : stale(-errno);
 	buf[got] = 0;
 	return 0;
 }
