@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/json.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "emu/profile.h"
 #include "fs/ctl_fault.h"
 #include "fs/warm.h"
 
@@ -182,34 +184,59 @@ int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n)
 
 /* --- commands ----------------------------------------------------------- */
 
+/* The option is `*from` now, which it owns. */
+static void take_text(struct ctl *ctl, char **option, char **from)
+{
+	pthread_mutex_lock(ctl->lock);
+	free(*option);
+	*option = TAKE_PTR(*from);
+	pthread_mutex_unlock(ctl->lock);
+}
+
+int ctl_check_file(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s: not a regular file", path);
+	return 0;
+}
+
 static int set_storage(struct ctl *ctl, const char *value, struct err *err)
 {
-	char *copy = strdup(value);
-	int r = copy ? server_set_storage(ctl->server, value, err) : -ENOMEM;
+	bool is_path = profile_is_path(value);
+	_cleanup_free_ char *name = NULL;
+	int r = 0;
 
-	if (r < 0) {
-		free(copy);
-		return r;
+	if (is_path && *value != '/' && ctl->dir) {
+		if (asprintf(&name, "%s/%s", ctl->dir, value) < 0)
+			name = NULL;
+	} else {
+		name = strdup(value);
 	}
-	free(*ctl->storage);
-	*ctl->storage = copy;
-	return 0;
+	if (!name)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (is_path)
+		r = ctl_check_file(name, err);
+	if (r == 0)
+		r = server_set_storage(ctl->server, name, err);
+	if (r == 0)
+		take_text(ctl, ctl->storage, &name);
+	return r;
 }
 
 static int set_policy(struct ctl *ctl, const char *value, struct err *err)
 {
-	char *copy = strdup(value);
-	int r = copy ? server_set_cache(ctl->server, value, ctl->cache_size,
+	_cleanup_free_ char *name = strdup(value);
+	int r = name ? server_set_cache(ctl->server, value, ctl->cache_size,
 					err)
-		     : -ENOMEM;
+		     : err_set(err, -ENOMEM, "out of memory");
 
-	if (r < 0) {
-		free(copy);
-		return r;
-	}
-	free(*ctl->cache_policy);
-	*ctl->cache_policy = copy;
-	return 0;
+	if (r == 0)
+		take_text(ctl, ctl->cache_policy, &name);
+	return r;
 }
 
 static int set_size(struct ctl *ctl, const char *value, struct err *err)
@@ -220,9 +247,12 @@ static int set_size(struct ctl *ctl, const char *value, struct err *err)
 	if (r < 0)
 		return err_set(err, -EINVAL, "'%s' is not a cache size", value);
 	r = server_set_cache(ctl->server, *ctl->cache_policy, &size, err);
-	if (r == 0)
-		*ctl->cache_size = size;
-	return r;
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(ctl->lock);
+	*ctl->cache_size = size;
+	pthread_mutex_unlock(ctl->lock);
+	return 0;
 }
 
 static int set(struct ctl *ctl, const char *key, const char *value,
@@ -234,16 +264,10 @@ static int set(struct ctl *ctl, const char *key, const char *value,
 	} keys[] = { { "storage", set_storage },
 		     { "cache_policy", set_policy },
 		     { "cache_size", set_size } };
-	int r = -EINVAL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		if (strcmp(keys[i].key, key))
-			continue;
-		pthread_mutex_lock(ctl->lock);
-		r = keys[i].set(ctl, value, err);
-		pthread_mutex_unlock(ctl->lock);
-		return r;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!strcmp(keys[i].key, key))
+			return keys[i].set(ctl, value, err);
 	return err_set(err, -EINVAL,
 		       "'%s' cannot be set (storage, cache_policy and "
 		       "cache_size can)",
@@ -296,6 +320,28 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 			       "drop-cache set fault warm)",
 			       word);
 	return 0;
+}
+
+bool ctl_may_wait(const char *text, size_t n)
+{
+	static const char *const words[] = { "set", "warm" };
+	const char *end = text + n;
+
+	while (text < end) {
+		const char *eol = memchr(text, '\n', (size_t)(end - text));
+
+		while (text < end && strchr(" \t\r", *text))
+			text++;
+		for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+			size_t len = strlen(words[i]);
+
+			if ((size_t)(end - text) >= len &&
+			    !memcmp(text, words[i], len))
+				return true;
+		}
+		text = eol ? eol + 1 : end;
+	}
+	return false;
 }
 
 int ctl_command(struct ctl *ctl, const char *text, size_t n, struct err *err)

@@ -50,8 +50,9 @@ struct ctl {
 	char **storage, **cache_policy;	   /* within the options */
 	struct units_capacity *cache_size; /* within the options */
 	pthread_mutex_t *lock;		   /* guards the options */
-	struct warm *warm;		   /* NULL: no such command */
-	struct trace *trace;		   /* or NULL */
+	const char *dir;     /* absolute, for relative paths; NULL: stay so */
+	struct warm *warm;   /* NULL: no such command */
+	struct trace *trace; /* or NULL */
 };
 
 /* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */
@@ -61,8 +62,14 @@ int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n);
 json_t *ctl_stats(struct ctl *ctl);
 /* The stats as lines of the log, "stats: KEY VALUE". */
 void ctl_log_stats(struct ctl *ctl);
+/* May it be read while we serve? A pipe may not, it would keep us waiting for
+ * whoever writes to it. -EINVAL, or as stat(2); with a text. */
+int ctl_check_file(const char *path, struct err *err);
+/* May these commands wait for a file, or for one that does? */
+bool ctl_may_wait(const char *text, size_t n);
 /*
- * Run the commands in `text`, `n` bytes, in order until one fails.
+ * Run the commands in `text`, `n` bytes, in order until one fails. Those that
+ * may wait: by one thread at a time, the one that also changes the options.
  * -EINVAL and other errors of the command, with a text.
  */
 int ctl_command(struct ctl *ctl, const char *text, size_t n, struct err *err);

@@ -13,6 +13,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/calibrate.h"
+#include "fs/front_ctl.h"
 #include "fs/front_dir.h"
 #include "fs/front_file.h"
 #include "fs/front_private.h"
@@ -49,7 +50,6 @@ struct wait {
 	struct front *front;
 	void (*answer)(struct wait *w);
 	fuse_ino_t ino;
-	struct fuse_file_info fi;
 	size_t size; /* of a readdir */
 	off_t offset;
 	bool plus;
@@ -108,7 +108,7 @@ static void lookup_ctl(struct front *f, fuse_req_t req, fuse_ino_t parent,
 		       const char *name)
 {
 	struct wait w = { .req = req,
-			  .ino = front_ctl_lookup(parent, name),
+			  .ino = front_ctl_lookup(f, parent, name),
 			  .answer = answer_lookup };
 
 	if (!w.ino)
@@ -203,7 +203,7 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 
 static void answer_open(struct wait *w)
 {
-	front_file_open(w->front, w->req, w->ino, &w->fi);
+	front_file_open(w->front, w->req, w->ino);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -218,7 +218,6 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		wait_for(f, STORAGE_OPEN, (uint32_t)(ino - 1),
 			 &(struct wait){ .req = req,
 					 .ino = ino,
-					 .fi = *fi,
 					 .answer = answer_open });
 }
 
@@ -242,23 +241,12 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		     size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	struct front *f = fuse_req_userdata(req);
-	struct err err = { 0 };
-	int r;
-
 	(void)offset;
 	(void)fi;
-	if (!front_is_ctl(ino)) {
+	if (front_is_ctl(ino))
+		front_ctl_write(fuse_req_userdata(req), req, buf, size);
+	else
 		fuse_reply_err(req, EROFS);
-		return;
-	}
-	r = ctl_command(f->c.ctl, buf, size, &err);
-	if (r < 0) {
-		log_error("control: %s", err.text);
-		fuse_reply_err(req, -r);
-	} else {
-		fuse_reply_write(req, size);
-	}
 }
 
 /* A shell's `> control` truncates first: allowed, there is nothing to cut. */
@@ -569,7 +557,7 @@ void front_unmount(struct front *f)
 	f->mounted = false;
 }
 
-void front_free(struct front *f)
+void front_disconnect(struct front *f)
 {
 	if (!f)
 		return;
@@ -579,6 +567,14 @@ void front_free(struct front *f)
 	passthrough_disable(&f->passthrough);
 	if (f->calibrates)
 		pthread_join(f->calibrator, NULL);
+	f->calibrates = false;
+}
+
+void front_free(struct front *f)
+{
+	if (!f)
+		return;
+	front_disconnect(f);
 	if (f->session)
 		fuse_session_destroy(f->session);
 	front_file_free_all(f);

@@ -11,6 +11,7 @@
 #include "fs/ctl.h"
 
 struct front;
+struct jobs;
 
 /* How the bytes of a cached file reach its reader. */
 enum hit_path {
@@ -24,6 +25,7 @@ int hit_path_parse(const char *s, enum hit_path *ret, struct err *err);
 struct front_config {
 	struct server *server;
 	struct ctl *ctl;
+	struct jobs *jobs;	/* for commands that may wait */
 	const char *source;	/* shown as the device in mount(8) */
 	const char *mountpoint; /* absolute */
 	const char *options;	/* mount options "a,b=c", or NULL */
@@ -47,7 +49,13 @@ int front_loop(struct front *f);
 void front_stop(struct front *f);
 /* Unmount, if it still is mounted: no new request comes in after this. */
 void front_unmount(struct front *f);
-/* Free; what was pending must have been answered (server_stop). */
+/*
+ * Unmount, and end the connection: calls on the mount that still wait, of
+ * whatever thread, return. What was pending must have been answered
+ * (server_stop, jobs_stop). NULL is allowed, as below.
+ */
+void front_disconnect(struct front *f);
+/* Disconnects first. */
 void front_free(struct front *f);
 
 #endif

@@ -17,17 +17,30 @@ bool front_is_ctl(fuse_ino_t ino)
 
 enum ctl_file front_ctl_file(fuse_ino_t ino)
 {
-	return ino == CTL_DIR_INO ? CTL_N_FILES
-				  : (enum ctl_file)(ino - CTL_DIR_INO - 1);
+	if (ino == CTL_DIR_INO)
+		return CTL_N_FILES;
+	return (enum ctl_file)((ino - CTL_DIR_INO - 1) % CTL_N_FILES);
 }
 
-fuse_ino_t front_ctl_lookup(fuse_ino_t parent, const char *name)
+/*
+ * Who writes to a file keeps others from it: the kernel locks the inode. But a
+ * command may have to wait for another one. So control is a new inode at each
+ * lookup, which the kernel is told to forget.
+ */
+fuse_ino_t front_ctl_lookup(struct front *f, fuse_ino_t parent,
+			    const char *name)
 {
 	enum ctl_file file = ctl_lookup(name);
+	fuse_ino_t ino = CTL_DIR_INO + 1 + file;
 
 	if (parent != CTL_DIR_INO)
 		return CTL_DIR_INO;
-	return file == CTL_N_FILES ? 0 : CTL_DIR_INO + 1 + file;
+	if (file == CTL_N_FILES)
+		return 0;
+	if (ctl_writable(file))
+		ino += CTL_N_FILES *
+		       __atomic_add_fetch(&f->n_lookups, 1, __ATOMIC_RELAXED);
+	return ino;
 }
 
 static void stat_ctl(fuse_ino_t ino, struct stat *ret)
@@ -69,6 +82,8 @@ void front_entry(const struct front *f, fuse_ino_t ino,
 	*ret = (struct fuse_entry_param){ .ino = ino,
 					  .attr_timeout = FRONT_TIMEOUT_S,
 					  .entry_timeout = FRONT_TIMEOUT_S };
+	if (front_is_ctl(ino) && ctl_writable(front_ctl_file(ino)))
+		ret->entry_timeout = 0;
 	if (ino)
 		front_stat(f, ino, &ret->attr);
 }

@@ -19,7 +19,8 @@ bool front_is_ctl(fuse_ino_t ino);
 enum ctl_file front_ctl_file(fuse_ino_t ino);
 /* `name` in the root (the control directory) or in the control directory;
  * 0: no such file. */
-fuse_ino_t front_ctl_lookup(fuse_ino_t parent, const char *name);
+fuse_ino_t front_ctl_lookup(struct front *f, fuse_ino_t parent,
+			    const char *name);
 
 void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret);
 /* The answer to a lookup; ino 0: "no such name", which is remembered too. */

@@ -12,9 +12,13 @@
 #include "common/util.h"
 #include "fs/front_dir.h"
 
-/* FOPEN_PASSTHROUGH, and NOFLUSH, the one flag that may go with it: of
- * linux/fuse.h since 6.9. */
-#define OPEN_FLAGS_PASSTHROUGH (1u << 7 | 1u << 5)
+/* Of linux/fuse.h; libfuse 3.14 does not know all of them. */
+#define OPEN_DIRECT_IO (1u << 0)
+#define OPEN_NOFLUSH (1u << 5)
+#define OPEN_PASSTHROUGH_FILE (1u << 7) /* since 6.9 */
+#define OPEN_FLAGS_PLAIN (OPEN_DIRECT_IO | OPEN_NOFLUSH)
+/* only NOFLUSH may go with it */
+#define OPEN_FLAGS_PASSTHROUGH (OPEN_PASSTHROUGH_FILE | OPEN_NOFLUSH)
 
 /* struct fuse_open_out, with the field that libfuse 3.14 calls padding. */
 struct open_out {
@@ -69,21 +73,11 @@ void front_file_free_all(struct front *f)
 /* --- open --------------------------------------------------------------- */
 
 /* With -ENOENT the opener is gone: no release will come. */
-static void reply_plain(struct front *f, fuse_req_t req,
-			struct fuse_file_info *fi, struct front_file *file)
-{
-	fi->fh = (uintptr_t)file;
-	fi->direct_io = 1;
-	fi->noflush = 1;
-	if (fuse_reply_open(req, fi) == -ENOENT)
-		file_free(f, file);
-}
-
-static void reply_passthrough(struct front *f, fuse_req_t req,
-			      struct front_file *file, int backing_id)
+static void reply_open(struct front *f, fuse_req_t req, struct front_file *file,
+		       uint32_t flags, int backing_id)
 {
 	struct open_out out = { .fh = (uintptr_t)file,
-				.open_flags = OPEN_FLAGS_PASSTHROUGH,
+				.open_flags = flags,
 				.backing_id = backing_id };
 
 	if (fuse_reply_buf(req, (char *)&out, sizeof(out)) == -ENOENT)
@@ -110,7 +104,8 @@ static void answer_late(struct read_request *request, int error,
 		fuse_reply_err(l->req, -error);
 		file_free(l->front, l->file);
 	} else {
-		reply_passthrough(l->front, l->req, l->file, l->backing_id);
+		reply_open(l->front, l->req, l->file, OPEN_FLAGS_PASSTHROUGH,
+			   l->backing_id);
 	}
 	free(l);
 }
@@ -156,16 +151,17 @@ static int prepare(struct front *f, uint32_t node, struct front_file *file,
 	return mode;
 }
 
-void front_file_open(struct front *f, fuse_req_t req, fuse_ino_t ino,
-		     struct fuse_file_info *fi)
+void front_file_open(struct front *f, fuse_req_t req, fuse_ino_t ino)
 {
 	struct front_file *file = file_new(f);
 	int id = 0;
 	int mode = file ? prepare(f, (uint32_t)(ino - 1), file, &id) : -ENOMEM;
 
 	switch (mode) {
-	case OPEN_PLAIN: reply_plain(f, req, fi, file); break;
-	case OPEN_PASSTHROUGH: reply_passthrough(f, req, file, id); break;
+	case OPEN_PLAIN: reply_open(f, req, file, OPEN_FLAGS_PLAIN, 0); break;
+	case OPEN_PASSTHROUGH:
+		reply_open(f, req, file, OPEN_FLAGS_PASSTHROUGH, id);
+		break;
 	case OPEN_MISS: open_late(f, req, file, id); break;
 	default: file_free(f, file); fuse_reply_err(req, ENOMEM);
 	}
@@ -191,7 +187,7 @@ void front_file_open_ctl(struct front *f, fuse_req_t req, fuse_ino_t ino,
 		fuse_reply_err(req, -r);
 		return;
 	}
-	reply_plain(f, req, fi, file);
+	reply_open(f, req, file, OPEN_FLAGS_PLAIN, 0);
 }
 
 void front_file_release(fuse_req_t req, fuse_ino_t ino,

@@ -20,9 +20,10 @@ struct front {
 	pthread_t looper;
 	bool looping; /* atomic: the thread is in front_loop */
 	pthread_t calibrator;
-	bool calibrates;   /* the thread was started */
-	uint64_t probe_ns; /* atomic: how long a name that is not there takes
-			    * in the control directory, emulated; 0: nothing */
+	bool calibrates;    /* the thread was started */
+	uint64_t probe_ns;  /* atomic: how long a name that is not there takes
+			     * in the control directory, emulated; 0: nothing */
+	uint64_t n_lookups; /* atomic: of control */
 	struct passthrough passthrough;
 	pthread_mutex_t files_lock;
 	struct front_file *files; /* open now; utlist, under files_lock */

@@ -8,6 +8,7 @@
 #include "common/json.h"
 #include "common/tick.h"
 #include "common/util.h"
+#include "fs/jobs.h"
 #include "fs/mountpoint.h"
 #include "fs/notify.h"
 #include "fs/signals.h"
@@ -159,8 +160,10 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 	if (r < 0)
 		return r;
 	r = warm_new(m->server, m->mountpoint, &m->warm);
+	if (r == 0)
+		r = jobs_new(&m->jobs);
 	if (r < 0)
-		return err_set(err, r, "out of memory");
+		return err_set(err, r, "cannot start: %s", strerror(-r));
 	m->fuse_options = options_for_fuse(&m->o);
 	m->ctl = (struct ctl){ .server = m->server,
 			       .fields = options_program.fields,
@@ -169,10 +172,12 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 			       .cache_policy = &m->o.cache_policy,
 			       .cache_size = &m->o.cache_size,
 			       .lock = &m->options_lock,
+			       .dir = m->start_dir,
 			       .warm = m->warm,
 			       .trace = m->trace };
 	struct front_config c = { .server = m->server,
 				  .ctl = &m->ctl,
+				  .jobs = m->jobs,
 				  .source = source,
 				  .mountpoint = m->mountpoint,
 				  .options = m->fuse_options,
@@ -193,9 +198,41 @@ static void stop(void *ctx)
 	front_stop(m->front);
 }
 
+struct reload {
+	struct job job;
+	struct mount *mount;
+};
+
+static int reload_work(struct job *job)
+{
+	mount_reload(container_of(job, struct reload, job)->mount);
+	return 0;
+}
+
+static void reload_done(struct job *job, int r)
+{
+	(void)job;
+	(void)r;
+}
+
+static void reload_free(struct job *job)
+{
+	free(container_of(job, struct reload, job));
+}
+
 static void reload(void *ctx)
 {
-	mount_reload(ctx);
+	struct reload *r = malloc(sizeof(*r));
+
+	if (!r) {
+		log_error("reload: out of memory");
+		return;
+	}
+	r->job = (struct job){ .work = reload_work,
+			       .done = reload_done,
+			       .free = reload_free };
+	r->mount = ctx;
+	jobs_add(r->mount->jobs, &r->job);
 }
 
 static void dump(void *ctx)
@@ -227,9 +264,15 @@ static int write_record(struct mount *m, struct err *err)
 
 void mount_fini(struct mount *m)
 {
-	warm_free(m->warm);
+	/* answer what still waits */
+	jobs_stop(m->jobs);
+	warm_stop(m->warm);
 	if (m->server)
-		server_stop(m->server); /* answers what still waits */
+		server_stop(m->server);
+	/* a job may wait for the mount, and uses all the rest */
+	front_disconnect(m->front);
+	jobs_free(m->jobs);
+	warm_free(m->warm);
 	front_free(m->front);
 	server_free(m->server);
 	trace_free(m->trace);

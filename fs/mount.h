@@ -22,6 +22,7 @@ struct mount {
 	struct ctl ctl;
 	struct front *front;
 	struct signals *signals;
+	struct jobs *jobs;
 	struct warm *warm;
 	char *mountpoint;
 	char *fuse_options;
@@ -34,8 +35,8 @@ int mount_serve(struct mount *m, const char *source);
 void mount_fini(struct mount *m);
 
 /*
- * SIGHUP: open the files written to once more, and read --config. Errors are
- * logged and change nothing.
+ * SIGHUP, as a job (fs/jobs.h): open the files written to once more, and read
+ * --config. Errors are logged and change nothing.
  */
 void mount_reload(struct mount *m);
 

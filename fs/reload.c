@@ -78,11 +78,15 @@ static void take_text(char **into, char **from)
 	*into = TAKE_PTR(*from);
 }
 
-/* Under the options' lock. */
 static int apply(struct mount *m, struct options *fresh, struct err *err)
 {
 	struct options *o = &m->o;
-	int r = try_storage(fresh->storage, err);
+	int r = profile_is_path(fresh->storage)
+			? ctl_check_file(fresh->storage, err)
+			: 0;
+
+	if (r == 0)
+		r = try_storage(fresh->storage, err);
 
 	/* an unchanged cache keeps what is in it */
 	if (r == 0 && (strcmp(o->cache_policy, fresh->cache_policy) ||
@@ -95,18 +99,22 @@ static int apply(struct mount *m, struct options *fresh, struct err *err)
 		r = server_set_storage(m->server, fresh->storage, err);
 	if (r < 0)
 		return r;
+	pthread_mutex_lock(&m->options_lock);
 	take_text(&o->cache_policy, &fresh->cache_policy);
 	take_text(&o->storage, &fresh->storage);
 	take_text(&o->log_level, &fresh->log_level);
 	o->cache_size = fresh->cache_size;
+	pthread_mutex_unlock(&m->options_lock);
 	log_set_level(options_log_level(o));
 	return 0;
 }
 
 static int load(struct mount *m, struct options *fresh, struct err *err)
 {
-	int r = options_init(fresh);
+	int r = ctl_check_file(m->o.common.config, err);
 
+	if (r == 0)
+		r = options_init(fresh);
 	if (r == 0 && !(fresh->common.config = strdup(m->o.common.config)))
 		r = -ENOMEM;
 	if (r == 0)
@@ -118,22 +126,30 @@ static int load(struct mount *m, struct options *fresh, struct err *err)
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
+static json_t *json_of(struct mount *m)
+{
+	json_t *j;
+
+	pthread_mutex_lock(&m->options_lock);
+	j = conf_json(options_program.fields, &m->o);
+	pthread_mutex_unlock(&m->options_lock);
+	return j;
+}
+
 static void reload_config(struct mount *m)
 {
 	struct options fresh = { 0 };
 	struct err err = { 0 };
 	int r = load(m, &fresh, &err);
 
-	pthread_mutex_lock(&m->options_lock);
 	if (r == 0) {
-		json_auto_t *a = conf_json(options_program.fields, &m->o);
+		json_auto_t *a = json_of(m);
 		json_auto_t *b = conf_json(options_program.fields, &fresh);
 
 		r = apply(m, &fresh, &err);
 		if (r == 0 && a && b)
 			report(a, b);
 	}
-	pthread_mutex_unlock(&m->options_lock);
 	options_fini(&fresh);
 	if (r < 0)
 		log_error("reload: %s; the configuration stays as it was",

@@ -86,6 +86,7 @@ int server_new(const struct server_config *config, struct server **ret,
 		return r;
 	s->c = *config;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->backing_lock, NULL);
 	faults_init(&s->faults);
 	s->sizes = tree_sizes(config->tree);
 	s->marks = calloc(1, sizeof(*s->marks));
@@ -132,6 +133,7 @@ void server_free(struct server *s)
 	storage_profile_free(s->storage);
 	faults_fini(&s->faults);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->backing_lock);
 	free(s->storage_name);
 	free(s->sizes);
 	free(s->marks);
@@ -164,14 +166,18 @@ int server_open_source(struct server *s, uint32_t node)
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx)
 {
+	pthread_mutex_lock(&s->backing_lock);
 	s->backing_close = fn;
 	s->backing_ctx = ctx;
+	pthread_mutex_unlock(&s->backing_lock);
 }
 
 void server_backing_close(struct server *s, int id)
 {
+	pthread_mutex_lock(&s->backing_lock);
 	if (s->backing_close)
 		s->backing_close(id, s->backing_ctx);
+	pthread_mutex_unlock(&s->backing_lock);
 }
 
 void server_set_round_trip(struct server *s, const struct round_trip *trip)
@@ -292,6 +298,11 @@ int server_set_cache(struct server *s, const char *policy,
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->lock);
+	if (s->stopping) {
+		pthread_mutex_unlock(&s->lock);
+		cache_free(fresh);
+		return err_set(err, -ECONNABORTED, "the mount is at its end");
+	}
 	trace_event(s, TRACE_SET_CACHE, 0);
 	old = s->cache;
 	s->cache = fresh;
@@ -307,27 +318,25 @@ int server_set_cache(struct server *s, const char *policy,
 
 int server_set_storage(struct server *s, const char *storage, struct err *err)
 {
-	struct storage_profile *fresh, *old;
-	char *name = strdup(storage);
+	struct storage_profile *fresh = NULL, *old;
+	_cleanup_free_ char *name = strdup(storage), *old_name = NULL;
 	int r = name ? storage_profile_load(storage, &fresh, err) : -ENOMEM;
 
-	if (r == 0) {
-		r = fetcher_set_storage(s->fetcher, fresh, s->c.seed);
-		if (r < 0)
-			storage_profile_free(fresh);
-	}
-	if (r < 0) {
-		free(name);
-		return err_set(err, r, "%s", strerror(-r));
-	}
 	pthread_mutex_lock(&s->lock);
-	old = s->storage;
-	s->storage = fresh;
-	free(s->storage_name);
-	s->storage_name = name;
+	if (r == 0 && s->stopping)
+		r = -ECONNABORTED;
+	if (r == 0)
+		r = fetcher_set_storage(s->fetcher, fresh, s->c.seed);
+	old = fresh;
+	if (r == 0) {
+		old = s->storage;
+		s->storage = fresh;
+		old_name = s->storage_name;
+		s->storage_name = TAKE_PTR(name);
+	}
 	pthread_mutex_unlock(&s->lock);
 	storage_profile_free(old);
-	return 0;
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
 /* --- stats -------------------------------------------------------------- */

@@ -22,7 +22,8 @@ struct server {
 	struct fetcher *fetcher;
 	struct storage_profile *storage;
 	char *storage_name;
-	uint64_t *sizes; /* of all files, ascending */
+	uint64_t *sizes;	      /* of all files, ascending */
+	pthread_mutex_t backing_lock; /* the innermost; both below */
 	void (*backing_close)(int id, void *ctx);
 	void *backing_ctx;
 	bool (*is_interrupted)(void *client);

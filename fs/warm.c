@@ -18,8 +18,9 @@ struct warm {
 	struct server *server;
 	char *mountpoint;
 	pthread_t thread;
-	bool started; /* the thread; by warm_begin, whose callers' lock: */
-	pthread_mutex_t begin_lock;
+	pthread_mutex_t begin_lock; /* the next two */
+	bool started;		    /* the thread; not joined yet */
+	bool ended;
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t wake;
 	bool stopping;
@@ -275,9 +276,12 @@ static int start(struct warm *w)
 	int r = 0;
 
 	pthread_mutex_lock(&w->begin_lock);
-	if (!w->started)
+	if (w->ended)
+		r = -ECONNABORTED;
+	else if (!w->started)
 		r = -pthread_create(&w->thread, NULL, run, w);
-	w->started = r == 0;
+	if (r == 0)
+		w->started = true;
 	pthread_mutex_unlock(&w->begin_lock);
 	return r;
 }
@@ -334,7 +338,7 @@ int warm_new(struct server *server, const char *mountpoint, struct warm **ret)
 	return 0;
 }
 
-void warm_free(struct warm *w)
+void warm_stop(struct warm *w)
 {
 	if (!w)
 		return;
@@ -342,8 +346,19 @@ void warm_free(struct warm *w)
 	w->stopping = true;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_lock(&w->begin_lock);
+	w->ended = true;
 	if (w->started)
 		pthread_join(w->thread, NULL);
+	w->started = false;
+	pthread_mutex_unlock(&w->begin_lock);
+}
+
+void warm_free(struct warm *w)
+{
+	if (!w)
+		return;
+	warm_stop(w);
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);
 	pthread_mutex_destroy(&w->begin_lock);

@@ -21,14 +21,18 @@ struct warm;
 /* No command may name a file below `mountpoint` (absolute): we would wait for
  * ourselves. -ENOMEM. */
 int warm_new(struct server *server, const char *mountpoint, struct warm **ret);
-/* Leaves what is still to be read; before server_stop. NULL is allowed. */
+/* Leaves what is still to be read, and refuses what comes; before server_stop.
+ * NULL is allowed, as below. */
+void warm_stop(struct warm *w);
+/* Stops first. */
 void warm_free(struct warm *w);
 
 /*
  * Begin, behind what was asked for before. `list`: "all"; the absolute path of
  * a file with a path below the root on each line; or a pattern for such
  * paths, as those of faults (fault_glob).
- * -ENOENT (no such file, no match), -EINVAL, -ENOMEM, -EAGAIN (no thread) with
+ * -ENOENT (no such file, no match), -EINVAL, -ENOMEM, -EAGAIN (no thread),
+ * -ECONNABORTED (it was stopped) with
  * a text; then nothing was begun.
  */
 int warm_begin(struct warm *w, const char *list, struct err *err);
