@@ -151,6 +151,8 @@ int main(int argc, char **argv)
 		r = EXIT_STATUS_USAGE;
 	} else if (m.o.selftest) {
 		r = selftest(&m, args);
+	} else if (options_has_word(m.o.mount_options, "remount")) {
+		r = mount_remount(&m, args[1]);
 	} else {
 		r = prepare(&m, args[1], &err);
 		if (r < 0)

@@ -40,4 +40,16 @@ void mount_fini(struct mount *m);
  */
 void mount_reload(struct mount *m);
 
+/* Is it the key of an option that can change while mounted? */
+bool mount_is_live(const char *key);
+/* Warn of the options, as conf_json, that are not the same in both and need a
+ * new mount; `what` was asked for. Changes `old`. */
+void mount_report_fixed(json_t *old, json_t *fresh, const char *what);
+
+/*
+ * `mount -o remount`: tell the gpemu-fs that is mounted at `mountpoint` what is
+ * new in m's command line. The exit status.
+ */
+int mount_remount(struct mount *m, const char *mountpoint);
+
 #endif

@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "fs/options.h"
 
 extern char **environ;
 
@@ -84,18 +85,6 @@ static int clear_stale(const char *path, struct err *err)
 	return 0;
 }
 
-static bool has_option(const char *options, const char *want)
-{
-	_cleanup_free_ char *copy = options ? strdup(options) : NULL;
-	char *save, *word;
-
-	for (word = copy ? strtok_r(copy, ",", &save) : NULL; word;
-	     word = strtok_r(NULL, ",", &save))
-		if (!strcmp(word, want))
-			return true;
-	return false;
-}
-
 static bool is_empty(const char *path)
 {
 	DIR *d = opendir(path);
@@ -141,7 +130,7 @@ static int check_folder(const char *path, const char *options, struct err *err)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, -ENOTDIR, "%s: not a folder", path);
-	if (!has_option(options, "nonempty") && !is_empty(path))
+	if (!options_has_word(options, "nonempty") && !is_empty(path))
 		return err_set(err, -ENOTEMPTY,
 			       "%s: not empty, its files would be hidden; use "
 			       "an empty folder or -o nonempty",
@@ -174,6 +163,21 @@ static int check_mounts(const char *path, bool replace, struct err *err)
 	return err_set(err, -EBUSY,
 		       "%s: already a mount point (%s); unmount it first", path,
 		       type);
+}
+
+int mountpoint_running(const char *path, char **ret, struct err *err)
+{
+	_cleanup_free_ char *full = absolute(path);
+	char type[64];
+
+	if (!full)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	mount_type(full, type, sizeof(type));
+	if (!is_ours(type))
+		return err_set(err, -ENOENT, "%s: no gpemu-fs is mounted there",
+			       full);
+	*ret = TAKE_PTR(full);
+	return 0;
 }
 
 int mountpoint_prepare(const char *path, const char *options, bool replace,

@@ -27,4 +27,8 @@ int mountpoint_prepare(const char *path, const char *options, bool replace,
  */
 int mountpoint_replace(const char *path, const char *options, struct err *err);
 
+/* *ret: the absolute path of a gpemu-fs that is mounted there, dead or not.
+ * -ENOENT, or as realpath(3); with a text. */
+int mountpoint_running(const char *path, char **ret, struct err *err);
+
 #endif

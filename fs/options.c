@@ -200,12 +200,13 @@ int options_absolute(struct options *o, const char *dir)
 }
 
 /* Source: mount(8), "filesystem-independent mount options" and COMMENT;
- * systemd.mount(5); nobootwait: Ubuntu's mountall. */
+ * systemd.mount(5); nobootwait: Ubuntu's mountall. And ro: nobody writes to a
+ * dataset here, but the kernel would also let nobody write to `control`. */
 static bool for_others(const char *word)
 {
 	static const char *const words[] = {
 		"auto",	 "noauto", "nofail",  "user",	  "nouser",	"users",
-		"owner", "group",  "_netdev", "defaults", "nobootwait",
+		"owner", "group",  "_netdev", "defaults", "nobootwait", "ro",
 	};
 	static const char *const starts[] = { "x-", "X-", "comment=", "user=" };
 
@@ -214,6 +215,19 @@ static bool for_others(const char *word)
 			return true;
 	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
 		if (!strncmp(word, starts[i], strlen(starts[i])))
+			return true;
+	return false;
+}
+
+bool options_has_word(const char *mount_options, const char *want)
+{
+	_cleanup_free_ char *copy = mount_options ? strdup(mount_options)
+						  : NULL;
+	char *save, *word;
+
+	for (word = copy ? strtok_r(copy, ",", &save) : NULL; word;
+	     word = strtok_r(NULL, ",", &save))
+		if (!strcmp(word, want))
 			return true;
 	return false;
 }

@@ -43,6 +43,9 @@ bool options_log_is(const struct options *o, const char *word);
 /* Paths that are used again later, as seen from `dir`. -ENOMEM. */
 int options_absolute(struct options *o, const char *dir);
 
+/* Is this one of the mount options (NULL: there are none)? */
+bool options_has_word(const char *mount_options, const char *want);
+
 /*
  * The mount options for FUSE, malloc'ed: without the words of fstab(5) that
  * are for mount(8) and systemd. NULL: there are none, or no memory.

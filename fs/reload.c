@@ -19,7 +19,7 @@
 static const char *const live[] = { "storage", "cache_policy", "cache_size",
 				    "log_level" };
 
-static bool is_live(const char *key)
+bool mount_is_live(const char *key)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
 		if (!strcmp(live[i], key))
@@ -32,8 +32,7 @@ static char *text_of(const json_t *v)
 	return v ? json_dumps(v, JSON_ENCODE_ANY) : strdup("nothing");
 }
 
-/* What is in one and another in the other, and needs a new mount. */
-static void report(json_t *old, json_t *fresh)
+void mount_report_fixed(json_t *old, json_t *fresh, const char *what)
 {
 	const char *key;
 	json_t *v;
@@ -46,13 +45,13 @@ static void report(json_t *old, json_t *fresh)
 	json_object_foreach (old, key, v) {
 		json_t *to = json_object_get(fresh, key);
 
-		if (is_live(key) || (to && json_equal(v, to)) ||
+		if (mount_is_live(key) || (to && json_equal(v, to)) ||
 		    (!to && json_is_null(v)))
 			continue;
 		_cleanup_free_ char *a = text_of(v), *b = text_of(to);
 
-		log_warn("reload: %s stays %s: to make it %s, mount anew", key,
-			 a ? a : "?", b ? b : "?");
+		log_warn("%s: %s stays %s: to make it %s, mount anew", what,
+			 key, a ? a : "?", b ? b : "?");
 	}
 }
 
@@ -148,7 +147,7 @@ static void reload_config(struct mount *m)
 
 		r = apply(m, &fresh, &err);
 		if (r == 0 && a && b)
-			report(a, b);
+			mount_report_fixed(a, b, "reload");
 	}
 	options_fini(&fresh);
 	if (r < 0)

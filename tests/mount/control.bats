@@ -126,3 +126,20 @@ is_stuck()
 	echo fault clear >"$control"
 	timeout 10 cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
+
+@test "-o remount sets what can be set, and tells what cannot" {
+	cd "$BATS_TEST_TMPDIR"
+	gpemu-fs -p lru -c 10% "$src" "$mp"
+	run -0 --separate-stderr gpemu-fs "$src" "$mp" \
+		-o rw,remount,storage=hdd,cache_size=20%,seed=7
+	[ "$stderr" = "gpemu-fs: remount: seed stays 0: to make it 7, mount anew" ]
+	[ "$(stat_of '["storage"]')" = hdd ]
+	[ "$(stat_of '["policy"]')" = lru ]
+	grep -q '^cache_size: 20%$' "$mp/.gpemu/config"
+	run -1 gpemu-fs "$src" "$mp" -o remount,cache_policy=nope
+	[[ $output == *"Invalid argument; its log says more"* ]]
+	[ "$(stat_of '["policy"]')" = lru ]
+	fusermount3 -u "$mp"
+	run -1 gpemu-fs "$src" "$mp" -o remount
+	[[ $output == *"no gpemu-fs is mounted there"* ]]
+}

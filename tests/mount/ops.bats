@@ -274,7 +274,12 @@ logged()
 	grep -q '^cache_size: 12%$' "$mp/.gpemu/config"
 	grep -q '^time_scale: 0.5$' "$mp/.gpemu/config"
 	grep -q '^cache_metadata: true$' "$mp/.gpemu/config"
-	grep -E " $mp fuse.gpemu-fs ro,.*noatime" /proc/mounts
+	grep -E " $mp fuse.gpemu-fs .*noatime" /proc/mounts
+	# ro, as every mount of ours is, and control can be written all the same
+	run touch "$mp/new"
+	[ "$status" -ne 0 ]
+	echo 'set cache_policy lru' >"$mp/.gpemu/control"
+	[ "$(stat_of '["policy"]')" = lru ]
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
 
