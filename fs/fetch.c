@@ -310,7 +310,10 @@ void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 	hist_merge(&ret->requested, &f->stats.requested);
 	hist_merge(&ret->achieved, &f->stats.achieved);
 	hist_merge(&ret->error, &f->stats.error);
-	ret->round_trip = f->round_trip;
+	ret->round_trip.busy_ns =
+		__atomic_load_n(&f->round_trip.busy_ns, __ATOMIC_RELAXED);
+	ret->round_trip.idle_ns =
+		__atomic_load_n(&f->round_trip.idle_ns, __ATOMIC_RELAXED);
 }
 
 void fetcher_reset_stats(struct fetcher *f)

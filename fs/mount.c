@@ -106,7 +106,10 @@ static void switch_log(struct mount *m)
 {
 	int r;
 
+	/* a reload may be at work already */
+	pthread_mutex_lock(&m->options_lock);
 	log_set_level(options_log_level(&m->o));
+	pthread_mutex_unlock(&m->options_lock);
 	if (options_log_is(&m->o, "stderr"))
 		return;
 	if (options_log_is(&m->o, "syslog")) {
