@@ -33,7 +33,7 @@ print([[e["hits"], e["misses"]] for e in
 		gpemu-train --data "$mp" --loader sync --workers 1 \
 			--prep none --pin off --model resnet18 --gpu v100 -b 16 -e 4 \
 			--seed 7 --time-scale 0.001 >/dev/null
-		cp "$mp/.gpemu/stats" "$BATS_TEST_TMPDIR/mount.json"
+		cat "$mp/.gpemu/stats" >"$BATS_TEST_TMPDIR/mount.json"
 		fusermount3 -u "$mp"
 		gpemu-cachesim --dir "$src" -p $policy -c 35% -e 4 --seed 7 \
 			--json "$BATS_TEST_TMPDIR/sim.json" >/dev/null
