@@ -341,7 +341,9 @@ static void *calibrate(void *arg)
 	__atomic_store_n(&f->probe_ns, 0, __ATOMIC_RELAXED);
 	if (r == 0)
 		server_set_round_trip(f->c.server, &trip);
-	else if (!fuse_session_exited(f->session))
+	/* of what ends, the session itself forgets that it has ended */
+	else if (__atomic_load_n(&f->looping, __ATOMIC_ACQUIRE) &&
+		 !fuse_session_exited(f->session))
 		log_warn("the round trip could not be measured and stays on "
 			 "top of the emulated time: %s",
 			 strerror(-r));
