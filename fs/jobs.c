@@ -11,6 +11,7 @@ struct jobs {
 	pthread_cond_t wake;
 	struct job *first, **end; /* that have not begun */
 	struct job *running;
+	bool started; /* the thread, with the first job: few mounts need it */
 	bool stopping;
 };
 
@@ -58,20 +59,24 @@ static void *run(void *arg)
 
 void jobs_add(struct jobs *jobs, struct job *job)
 {
-	bool stopping;
+	int r = 0;
 
 	job->told = false;
 	job->next = NULL;
 	pthread_mutex_lock(&jobs->lock);
-	stopping = jobs->stopping;
-	if (!stopping) {
+	if (jobs->stopping)
+		r = -ECONNABORTED;
+	else if (!jobs->started)
+		r = -pthread_create(&jobs->thread, NULL, run, jobs);
+	if (r == 0) {
+		jobs->started = true;
 		*jobs->end = job;
 		jobs->end = &job->next;
 	}
 	pthread_mutex_unlock(&jobs->lock);
 	pthread_cond_signal(&jobs->wake);
-	if (stopping) {
-		job->done(job, -ECONNABORTED);
+	if (r < 0) {
+		job->done(job, r);
 		job->free(job);
 	}
 }
@@ -103,18 +108,12 @@ void jobs_stop(struct jobs *jobs)
 int jobs_new(struct jobs **ret)
 {
 	struct jobs *jobs = calloc(1, sizeof(*jobs));
-	int r;
 
 	if (!jobs)
 		return -ENOMEM;
 	jobs->end = &jobs->first;
 	pthread_mutex_init(&jobs->lock, NULL);
 	pthread_cond_init(&jobs->wake, NULL);
-	r = -pthread_create(&jobs->thread, NULL, run, jobs);
-	if (r < 0) {
-		free(jobs);
-		return r;
-	}
 	*ret = jobs;
 	return 0;
 }
@@ -124,7 +123,8 @@ void jobs_free(struct jobs *jobs)
 	if (!jobs)
 		return;
 	jobs_stop(jobs);
-	pthread_join(jobs->thread, NULL);
+	if (jobs->started)
+		pthread_join(jobs->thread, NULL);
 	pthread_cond_destroy(&jobs->wake);
 	pthread_mutex_destroy(&jobs->lock);
 	free(jobs);

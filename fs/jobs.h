@@ -17,7 +17,8 @@
 struct job {
 	/* On the jobs' thread. */
 	int (*work)(struct job *job);
-	/* Once, on any thread: with what work returned, or -ECONNABORTED. */
+	/* Once, on any thread: with what work returned, -ECONNABORTED, or
+	 * -EAGAIN (no thread). */
 	void (*done)(struct job *job, int r);
 	/* After both. */
 	void (*free)(struct job *job);
@@ -28,9 +29,10 @@ struct job {
 
 struct jobs;
 
-/* -ENOMEM, -EAGAIN (no thread). */
+/* -ENOMEM. */
 int jobs_new(struct jobs **ret);
-/* Behind those that are there; after jobs_stop it is done at once. */
+/* Behind those that are there; the first one starts the thread. After
+ * jobs_stop it is done at once. */
 void jobs_add(struct jobs *jobs, struct job *job);
 /* No job begins any more; all are done, the running one as far as anybody can
  * see. NULL is allowed, as below. */
