@@ -85,6 +85,11 @@ double tick_scale(const struct tick *t)
 	return t->scale;
 }
 
+uint64_t tick_spin(const struct tick *t)
+{
+	return (uint64_t)((double)t->spin_ns / t->scale);
+}
+
 /* Rounded up: a wait must never return before its deadline. */
 static uint64_t to_wall(const struct tick *t, uint64_t deadline)
 {

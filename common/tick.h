@@ -46,6 +46,8 @@ void tick_free(struct tick *t);
 uint64_t tick_now(const struct tick *t);
 /* Wall ns per emulated ns. */
 double tick_scale(const struct tick *t);
+/* The spin, emulated ns. */
+uint64_t tick_spin(const struct tick *t);
 /* Wait until `deadline` (emulated ns). Returns at once when it has passed. */
 void tick_wait(struct tick *t, uint64_t deadline);
 /*

@@ -12,12 +12,18 @@
  * and spinning would take a whole core from those who make and consume what
  * is waited for: then the thread sleeps until the deadline itself, and fires
  * all that came due by the time it is awake.
+ *
+ * Who is woken by an answer sleeps on a processor that may sleep too. With
+ * timerq_keep_awake processors are awake from the beginning of the spin on
+ * until a spin after the last answer.
  */
 #include "common/timerq.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+
+#include "common/awake.h"
 
 /* arbitrary: a reader or two with some readahead spin, a crowd does not */
 enum { SPIN_UP_TO = 8 };
@@ -27,6 +33,8 @@ struct timerq {
 	timerq_fire_fn fire;
 	void *ctx;
 	pthread_t thread;
+	struct awake awake; /* the thread's */
+	uint64_t fired;	    /* the thread's: when it last did */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* below: under lock */
@@ -75,6 +83,17 @@ static bool wait_earliest(struct timerq *q)
 
 	if (deadline <= tick_now(q->tick))
 		return true;
+	if (q->awake.held) {
+		uint64_t until = q->fired + tick_spin(q->tick);
+
+		if (tick_now(q->tick) >= until)
+			awake_release(&q->awake);
+		else if (deadline > until + tick_spin(q->tick)) {
+			tick_cond_wait_coarse(q->tick, &q->wake, &q->lock,
+					      until);
+			return false;
+		}
+	}
 	if (q->n > SPIN_UP_TO)
 		return tick_cond_wait_coarse(q->tick, &q->wake, &q->lock,
 					     deadline);
@@ -91,11 +110,15 @@ static void *run(void *arg)
 		/* timed out: still the earliest, or one that came before it */
 		if (!wait_earliest(q) || q->stopping)
 			continue;
+		bool few = q->n <= SPIN_UP_TO;
 		struct timer *t = pop(q);
 
 		pthread_mutex_unlock(&q->lock);
+		if (few)
+			awake_hold(&q->awake);
 		tick_finish(q->tick, t->deadline);
 		q->fire(t, false, q->ctx);
+		q->fired = tick_now(q->tick);
 		pthread_mutex_lock(&q->lock);
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -112,6 +135,7 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	q->tick = tick;
 	q->fire = fire;
 	q->ctx = ctx;
+	q->awake = AWAKE_NONE;
 	pthread_mutex_init(&q->lock, NULL);
 	tick_cond_init(&q->wake);
 	int r = -pthread_create(&q->thread, NULL, run, q);
@@ -135,10 +159,23 @@ void timerq_free(struct timerq *q)
 	pthread_join(q->thread, NULL);
 	while (q->n)
 		q->fire(pop(q), true, q->ctx);
+	awake_fini(&q->awake);
 	pthread_cond_destroy(&q->wake);
 	pthread_mutex_destroy(&q->lock);
 	free(q->heap);
 	free(q);
+}
+
+int timerq_keep_awake(struct timerq *q)
+{
+	int r;
+
+	if (!tick_spin(q->tick))
+		return -ENOTSUP;
+	pthread_mutex_lock(&q->lock);
+	r = awake_init(&q->awake);
+	pthread_mutex_unlock(&q->lock);
+	return r;
 }
 
 int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/test.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "common/tick.h"
@@ -91,6 +92,41 @@ static void an_earlier_timer_overtakes(void **state)
 	tick_free(s.tick);
 }
 
+/* Whether or not the system grants it. */
+static void none_early_with_processors_awake(void **state)
+{
+	struct seen s = { .tick = tick_new(1, TICK_DEFAULT_SPIN_NS),
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .all = PTHREAD_COND_INITIALIZER };
+	struct item items[10] = { 0 };
+	struct timerq *q;
+
+	(void)state;
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	assert_true(timerq_keep_awake(q) <= 0);
+	/* one within the spin, one within the time after it, one far away */
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+		uint64_t after_us[] = { 60, 200, 2000 };
+
+		items[i].asked = tick_now(s.tick) + after_us[i % 3] * NS_PER_US;
+		timerq_add(q, &items[i].timer, items[i].asked);
+		while (timerq_pending(q))
+			tick_pause(50 * NS_PER_US);
+	}
+	timerq_free(q);
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+		assert_true(items[i].fired >= items[i].asked);
+		assert_false(items[i].stopping);
+	}
+	tick_free(s.tick);
+
+	s.tick = tick_new(1, 0);
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	assert_int_equal(timerq_keep_awake(q), -ENOTSUP);
+	timerq_free(q);
+	tick_free(s.tick);
+}
+
 static void scaled_clock_divides_wall_time(void **state)
 {
 	struct tick *t = tick_new(0.01, 0);
@@ -122,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(none_early_all_in_order),
 		cmocka_unit_test(an_earlier_timer_overtakes),
+		cmocka_unit_test(none_early_with_processors_awake),
 		cmocka_unit_test(scaled_clock_divides_wall_time),
 		cmocka_unit_test(fake_clock_moves_by_waiting),
 	};
