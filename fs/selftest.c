@@ -125,13 +125,14 @@ static int plan(struct test *t, struct err *err)
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
-/* The mount of the line before will do, but for names, which it knows. */
+/* The mount of the line before will do, but for names, which it knows, and
+ * where the device has to begin anew. */
 static int mount_for(struct test *t, const struct line *l, struct err *err)
 {
 	const struct selftest_mounter *m = &t->mounter;
 
 	if (m->storage == t->c.storage && m->time_scale == l->time_scale &&
-	    l->load.op != STORAGE_LOOKUP)
+	    l->load.op != STORAGE_LOOKUP && l->kind != LINE_MEASURED)
 		return 0;
 	return selftest_mount_fresh(&t->mounter, t->c.storage, l->time_scale,
 				    err);
@@ -158,9 +159,7 @@ static int run_line(struct test *t, struct line *l, struct err *err)
 		.seed = t->c.seed,
 	};
 	r = measure(t, &l->run, err);
-	if (r == 0)
-		line_judge(l);
-	return r;
+	return r == 0 ? line_judge(l, t->profile, t->c.seed) : r;
 }
 
 static int run_lines(struct test *t, struct err *err)

@@ -28,6 +28,8 @@ struct line {
 	double ceiling; /* emulated: the mount's own, with a device that adds
 			 * nothing, by as many streams; 0: not measured */
 	struct model_run model; /* of a latency: its distribution */
+	double luck; /* of a measured one: the mean of what the mount's device
+		      * draws for it over that of all draws */
 	/* results */
 	struct client_run run;
 	double got;
@@ -55,8 +57,8 @@ int line_streams(struct line *l, const struct storage_profile *p,
 		 uint64_t seed);
 int line_plan(struct line *l, const struct storage_profile *p, uint64_t seed,
 	      double time_scale);
-/* From line->run to got, ks and the verdict. */
-void line_judge(struct line *l);
+/* From line->run to got, ks and the verdict; `seed`: the mount's. -ENOMEM. */
+int line_judge(struct line *l, const struct storage_profile *p, uint64_t seed);
 
 /* "lookup", "1 MiB reads in sequence, MB/s" */
 const char *line_name(const struct line *l, char *buf, size_t n);

@@ -22,14 +22,20 @@ static double stream_ns(double bytes, double mb_per_s)
 	return mb_per_s > 0 ? bytes * 1000 / mb_per_s : 0;
 }
 
+/* The head's movement; `busy`: in a device that takes the nearest of as many
+ * as it knows of. */
 static double seek_ns(const struct storage_profile *p,
-		      const struct model_load *load)
+		      const struct model_load *load, bool busy)
 {
 	const struct storage_class *c = &p->op[load->op];
+	const struct storage_reorder *v = c->reorder.items;
+	double share = 1;
 
 	if (load->sequential)
 		return 0;
-	return dist_time_mean(&c->seek) + (double)c->rotation_ns / 2;
+	if (c->reorder.n)
+		share = v[busy ? c->reorder.n - 1 : 0].share;
+	return share * (dist_time_mean(&c->seek) + (double)c->rotation_ns / 2);
 }
 
 static double slots(const struct storage_profile *p,
@@ -49,7 +55,7 @@ double model_mean_ns(const struct storage_profile *p,
 	double bytes = (double)load->bytes;
 	double cap = p->iops.per_s > 0 ? 1e9 * slots(p, load) / p->iops.per_s
 				       : 0;
-	double alone = seek_ns(p, load) + dist_time_mean(&c->occupancy) +
+	double alone = seek_ns(p, load, false) + dist_time_mean(&c->occupancy) +
 		       fmax(stream_ns(bytes, p->channels.mb_per_s),
 			    stream_ns(bytes, p->link.mb_per_s)) +
 		       dist_time_mean(&c->latency);
@@ -72,7 +78,7 @@ double model_rate(const struct storage_profile *p,
 		least = fmin(least, 1e9 / stream_ns(bytes, p->link.mb_per_s));
 	stripe = (double)p->channels.stripe_bytes;
 	pieces = stripe > 0 ? fmax(1, ceil(bytes / stripe)) : 1;
-	hold = seek_ns(p, load) + pieces * dist_time_mean(&c->occupancy) +
+	hold = seek_ns(p, load, true) + pieces * dist_time_mean(&c->occupancy) +
 	       stream_ns(bytes, p->channels.mb_per_s);
 	if (p->channels.count && hold > 0)
 		least = fmin(least, (double)p->channels.count * 1e9 / hold);

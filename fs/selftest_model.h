@@ -26,7 +26,8 @@ struct model_load {
 double model_mean_ns(const struct storage_profile *p,
 		     const struct model_load *load);
 /* Operations a second with enough streams: the lowest of what the IOPS cap,
- * the channels and the link let through. 0: the profile sets no limit. */
+ * the channels and the link let through, of a device that reorders when its
+ * queue is as long as its profile knows. 0: the profile sets no limit. */
 double model_rate(const struct storage_profile *p,
 		  const struct model_load *load);
 /* Does the device move a head, so that streams side by side disturb each

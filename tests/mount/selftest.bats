@@ -62,6 +62,25 @@ one_of_five()
 	END
 }
 
+@test "a disk that sorts its queue is asked for what it does with a full one" {
+	cat >"$TMPDIR/disk.yaml" <<-END
+	name: disk
+	source: a test
+	channels: {source: a test, count: 1}
+	read: {source: a test, seek: {kind: const, value: 2ms},
+	       reorder: [[1, 1], [8, 0.5], [16, 0.25]]}
+	random_reads: [[64K, 32.768]]
+	END
+	one_of_five "$TMPDIR/disk.yaml"
+	python3 - "$TMPDIR/j.json" <<-'END'
+	import json, sys
+	alone, published, rate = json.load(open(sys.argv[1]))["lines"]
+	assert abs(alone["requested_us"]["mean"] - 2000) < 1
+	assert published["kind"] == "published_mb_per_s"
+	assert abs(rate["requested"] - 2000) < .1 and rate["streams"] > 16
+	END
+}
+
 @test "a device that is faster than the mount is slowed down until it is not" {
 	one_of_five nvme
 	python3 - "$TMPDIR/j.json" <<-'END'
