@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/calibrate.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -37,6 +38,47 @@ static int shortest_read(const char *path, uint64_t *ret_ns)
 	return 0;
 }
 
+static int probe_lookup(const char *dir, int i, uint64_t *ret_ns)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	uint64_t start;
+
+	/* a name that is not there, and a new one each time */
+	snprintf(path, sizeof(path), "%s/probe-%d", dir, i);
+	start = tick_wall();
+	if (lstat(path, &st) == 0 || errno != ENOENT)
+		return -EIO;
+	*ret_ns = tick_wall() - start;
+	return 0;
+}
+
+static int probe_readdir(const char *dir, uint64_t *ret_ns)
+{
+	DIR *d = opendir(dir);
+	uint64_t start;
+	int r;
+
+	if (!d)
+		return -errno;
+	start = tick_wall();
+	r = readdir(d) ? 0 : -EIO;
+	*ret_ns = tick_wall() - start;
+	closedir(d);
+	return r;
+}
+
+static int probe_read(int fd, uint64_t *ret_ns)
+{
+	uint64_t start = tick_wall();
+	char byte;
+
+	if (pread(fd, &byte, 1, 0) < 0)
+		return -errno;
+	*ret_ns = tick_wall() - start;
+	return 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -44,31 +86,35 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How much longer than it should a delayed request takes, nine times of ten,
- * wall. */
-static int usual_delay(const char *dir, uint64_t probe_ns, uint64_t *ret_ns)
+/* How much longer than it should a delayed request takes, 98 times of 100 at
+ * least, wall. */
+static int usual_delay(const char *dir, const char *path, enum storage_op op,
+		       uint64_t probe_ns, uint64_t *ret_ns)
 {
-	uint64_t late[N_PROBES], took;
-	char path[PATH_MAX];
-	struct stat st;
+	_cleanup_close_ int fd = -1;
+	uint64_t late[N_PROBES], took = 0;
+	int r = 0;
 
-	for (int i = 0; i < N_PROBES; i++) {
-		uint64_t start = tick_wall();
-
-		/* a name that is not there, and a new one each time */
-		snprintf(path, sizeof(path), "%s/probe-%d", dir, i);
-		if (lstat(path, &st) == 0 || errno != ENOENT)
-			return -EIO;
-		took = tick_wall() - start;
-		late[i] = took - MIN(took, probe_ns);
+	if (op == STORAGE_READ && (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return -errno;
+	for (int i = 0; r == 0 && i < N_PROBES; i++) {
+		switch (op) {
+		case STORAGE_LOOKUP: r = probe_lookup(dir, i, &took); break;
+		case STORAGE_READDIR: r = probe_readdir(dir, &took); break;
+		case STORAGE_READ: r = probe_read(fd, &took); break;
+		default: return -EINVAL;
+		}
+		if (r == 0)
+			late[i] = took - MIN(took, probe_ns);
 	}
+	if (r < 0)
+		return r;
 	qsort(late, N_PROBES, sizeof(late[0]), by_value);
-	*ret_ns = late[N_PROBES / 10];
+	*ret_ns = late[N_PROBES / 50];
 	return 0;
 }
 
-int calibrate_round_trip(const char *dir, const char *file, uint64_t probe_ns,
-			 struct round_trip *ret)
+int calibrate_busy(const char *dir, const char *file, struct round_trip *ret)
 {
 	_cleanup_free_ char *path = NULL;
 	int r;
@@ -79,8 +125,27 @@ int calibrate_round_trip(const char *dir, const char *file, uint64_t probe_ns,
 	}
 	r = shortest_read(path, &ret->busy_ns);
 	ret->busy_ns /= 2;
-	if (r == 0)
-		r = usual_delay(dir, probe_ns, &ret->idle_ns);
-	ret->idle_ns = MAX(ret->idle_ns, ret->busy_ns);
+	return r;
+}
+
+int calibrate_alone(const char *dir, const char *file, uint64_t probe_ns,
+		    struct round_trip *ret)
+{
+	static const enum storage_op ops[] = { STORAGE_LOOKUP, STORAGE_READDIR,
+					       STORAGE_READ };
+	_cleanup_free_ char *path = NULL;
+	int r = 0;
+
+	if (asprintf(&path, "%s/%s", dir, file) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ops); i++) {
+		uint64_t *ns = &ret->alone_ns[ops[i]];
+
+		r = usual_delay(dir, path, ops[i], probe_ns, ns);
+		*ns = MAX(*ns, ret->busy_ns);
+	}
+	ret->alone_ns[STORAGE_OPEN] = ret->alone_ns[STORAGE_READ];
 	return r;
 }

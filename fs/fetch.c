@@ -43,8 +43,9 @@ static bool alone(const struct fetcher *f)
 /* When to answer, so that the reader has it at the deadline. */
 static uint64_t reply_at(const struct fetcher *fetcher, struct fetch *f)
 {
-	const uint64_t *ns = alone(fetcher) ? &fetcher->round_trip.idle_ns
-					    : &fetcher->round_trip.busy_ns;
+	const uint64_t *ns = alone(fetcher)
+				     ? &fetcher->round_trip.alone_ns[f->op]
+				     : &fetcher->round_trip.busy_ns;
 
 	f->ahead = MIN(f->deadline - f->arrival,
 		       __atomic_load_n(ns, __ATOMIC_RELAXED));
@@ -246,6 +247,8 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
 	r = device_new(config->storage, config->seed, &f->device);
 	if (r == 0)
 		r = timerq_new(config->tick, fire, f, &f->timers);
+	if (r == 0 && config->keep_awake)
+		f->stats.keeps_awake = timerq_keep_awake(f->timers) == 0;
 	f->c.n_readers = MIN(config->n_readers, MAX_READERS);
 	if (r == 0)
 		r = start_reader(f);
@@ -294,9 +297,10 @@ void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
 	__atomic_store_n(&f->round_trip.busy_ns,
 			 (uint64_t)((double)trip->busy_ns / scale),
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&f->round_trip.idle_ns,
-			 (uint64_t)((double)trip->idle_ns / scale),
-			 __ATOMIC_RELAXED);
+	for (int op = 0; op < STORAGE_N_OPS; op++)
+		__atomic_store_n(&f->round_trip.alone_ns[op],
+				 (uint64_t)((double)trip->alone_ns[op] / scale),
+				 __ATOMIC_RELAXED);
 }
 
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
@@ -312,8 +316,10 @@ void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 	hist_merge(&ret->error, &f->stats.error);
 	ret->round_trip.busy_ns =
 		__atomic_load_n(&f->round_trip.busy_ns, __ATOMIC_RELAXED);
-	ret->round_trip.idle_ns =
-		__atomic_load_n(&f->round_trip.idle_ns, __ATOMIC_RELAXED);
+	for (int op = 0; op < STORAGE_N_OPS; op++)
+		ret->round_trip.alone_ns[op] = __atomic_load_n(
+			&f->round_trip.alone_ns[op], __ATOMIC_RELAXED);
+	ret->keeps_awake = f->stats.keeps_awake;
 }
 
 void fetcher_reset_stats(struct fetcher *f)

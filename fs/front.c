@@ -85,13 +85,15 @@ static void wait_for(struct front *front, enum storage_op op, uint32_t node,
 	}
 	*w = *template;
 	w->front = front;
-	w->fetch = (struct fetch){ .op = op,
-				   .node = node,
-				   .client = front_client(front, w->req),
-				   .arrival = tick_now(
-					   server_tick(front->c.server)),
-				   .takes = template->fetch.takes,
-				   .done = wait_done };
+	w->fetch = (struct fetch){
+		.op = op,
+		.node = node,
+		.client = template->fetch.takes ? NULL
+						: front_client(front, w->req),
+		.arrival = tick_now(server_tick(front->c.server)),
+		.takes = template->fetch.takes,
+		.done = wait_done
+	};
 	server_metadata(front->c.server, &w->fetch);
 }
 
@@ -103,7 +105,17 @@ static void answer_lookup(struct wait *w)
 	fuse_reply_entry(w->req, &e);
 }
 
-/* Control files cost nothing, but for the probes of the calibration. */
+/* --- control files -------------------------------------------------------
+ *
+ * They cost nothing, but for the probes of the calibration. Those are neither
+ * traced nor do faults meet them.
+ */
+
+static uint64_t probe_ns(struct front *f)
+{
+	return __atomic_load_n(&f->probe_ns, __ATOMIC_RELAXED);
+}
+
 static void lookup_ctl(struct front *f, fuse_req_t req, fuse_ino_t parent,
 		       const char *name)
 {
@@ -112,7 +124,7 @@ static void lookup_ctl(struct front *f, fuse_req_t req, fuse_ino_t parent,
 			  .answer = answer_lookup };
 
 	if (!w.ino)
-		w.fetch.takes = __atomic_load_n(&f->probe_ns, __ATOMIC_RELAXED);
+		w.fetch.takes = probe_ns(f);
 	if (w.fetch.takes) {
 		wait_for(f, STORAGE_LOOKUP, TREE_ROOT, &w);
 	} else {
@@ -180,11 +192,14 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 			  .plus = plus,
 			  .answer = answer_readdir };
 
+	if (front_is_ctl(ino))
+		w.fetch.takes = probe_ns(f);
 	/* one listing is one operation, however many calls it takes */
-	if (offset || front_is_ctl(ino))
+	if (offset || (front_is_ctl(ino) && !w.fetch.takes))
 		front_readdir(f, req, ino, size, offset, plus);
 	else
-		wait_for(f, STORAGE_READDIR, (uint32_t)(ino - 1), &w);
+		wait_for(f, STORAGE_READDIR,
+			 w.fetch.takes ? TREE_ROOT : (uint32_t)(ino - 1), &w);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size,
@@ -219,6 +234,31 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 			 &(struct wait){ .req = req,
 					 .ino = ino,
 					 .answer = answer_open });
+}
+
+static void answer_read_ctl(struct wait *w)
+{
+	front_file_read(w->req, w->ino, w->size, w->offset, &w->fi);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		    struct fuse_file_info *fi)
+{
+	struct front *f = fuse_req_userdata(req);
+	struct wait w = { .req = req,
+			  .ino = ino,
+			  .fi = *fi,
+			  .size = size,
+			  .offset = offset,
+			  .answer = answer_read_ctl };
+
+	if (front_is_ctl(ino))
+		w.fetch.takes = probe_ns(f);
+	/* as any operation that reads nothing from the device */
+	if (w.fetch.takes)
+		wait_for(f, STORAGE_OPEN, TREE_ROOT, &w);
+	else
+		front_file_read(req, ino, size, offset, fi);
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
@@ -333,11 +373,12 @@ static void *calibrate(void *arg)
 
 	if (asprintf(&dir, "%s/" CTL_DIR_NAME, f->c.mountpoint) < 0)
 		dir = NULL;
+	r = dir ? calibrate_busy(dir, ctl_name(CTL_CONFIG), &trip) : -ENOMEM;
 	__atomic_store_n(&f->probe_ns, (uint64_t)(CALIBRATE_PROBE_NS / scale),
 			 __ATOMIC_RELAXED);
-	r = dir ? calibrate_round_trip(dir, ctl_name(CTL_CONFIG),
-				       CALIBRATE_PROBE_NS, &trip)
-		: -ENOMEM;
+	if (r == 0)
+		r = calibrate_alone(dir, ctl_name(CTL_CONFIG),
+				    CALIBRATE_PROBE_NS, &trip);
 	__atomic_store_n(&f->probe_ns, 0, __ATOMIC_RELAXED);
 	if (r == 0)
 		server_set_round_trip(f->c.server, &trip);
@@ -383,7 +424,7 @@ static const struct fuse_lowlevel_ops ops = {
 	.rename = op_rename,
 	.link = op_link,
 	.open = op_open,
-	.read = front_file_read,
+	.read = op_read,
 	.write = op_write,
 	.release = front_file_release,
 	.readdir = op_readdir,

@@ -73,6 +73,7 @@ static int start_server(struct mount *m, struct err *err)
 				   .cache_policy = m->o.cache_policy,
 				   .cache_size = m->o.cache_size,
 				   .cache_metadata = m->o.cache_metadata,
+				   .keep_awake = m->o.keep_awake,
 				   .seed = m->o.common.seed,
 				   .groups = m->groups,
 				   .group_buffer = m->o.group_buffer };

@@ -77,6 +77,10 @@ static const struct conf_field fields[] = {
 	  .arg = "DURATION", .max = NS_PER_MS,
 	  .help = "spin this long before a deadline instead of sleeping "
 		  "(default: 120us)" },
+	{ "keep_awake", CONF_BOOL, offsetof(struct options, keep_awake),
+	  .arg = "on|off",
+	  .help = "keep idle processors awake while the answer to a reader is "
+		  "near, where the system grants it (default: on)" },
 	{ "selftest", CONF_BOOL, offsetof(struct options, selftest),
 	  .cli_only = true,
 	  .help = "see whether the mount does to a client what the storage "
@@ -123,6 +127,7 @@ int options_init(struct options *o)
 	*o = (struct options){ .cache_size = { .fraction = .35 },
 			       .time_scale = NAN,
 			       .spin = TICK_DEFAULT_SPIN_NS,
+			       .keep_awake = true,
 			       .storage = strdup("ideal"),
 			       .cache_policy = strdup("lru"),
 			       .hit_path = strdup("auto"),

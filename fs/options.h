@@ -18,6 +18,7 @@ struct options {
 	struct conf_list faults; /* of char * */
 	double time_scale;	 /* NaN: not given */
 	uint64_t spin;
+	bool keep_awake;
 	char *trace;	       /* or NULL */
 	char *log, *log_level; /* log: NULL: by `foreground` */
 	bool foreground, replace, selftest;

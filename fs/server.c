@@ -70,6 +70,7 @@ static int start_fetcher(struct server *s, struct err *err)
 				    .tree = s->c.tree,
 				    .storage = s->storage,
 				    .seed = s->c.seed,
+				    .keep_awake = s->c.keep_awake,
 				    .n_readers = N_READERS };
 	int r = fetcher_new(&c, &s->fetcher);
 
@@ -437,6 +438,18 @@ void server_print_groups(const struct server *s, FILE *f)
 		group_map_print(s->c.groups, s->c.tree, f);
 }
 
+static json_t *alone_json(const struct fetch_stats *f)
+{
+	json_t *j = json_object();
+
+	for (int op = 0; op < STORAGE_N_OPS; op++)
+		json_object_set_new(
+			j, storage_op_name(op),
+			json_real((double)f->round_trip.alone_ns[op] /
+				  NS_PER_US));
+	return j;
+}
+
 json_t *server_stats(struct server *s)
 {
 	json_t *j = json_object();
@@ -462,9 +475,8 @@ json_t *server_stats(struct server *s)
 	json_object_set_new(
 		j, "round_trip_us",
 		json_real((double)f->round_trip.busy_ns / NS_PER_US));
-	json_object_set_new(
-		j, "idle_round_trip_us",
-		json_real((double)f->round_trip.idle_ns / NS_PER_US));
+	json_object_set_new(j, "alone_round_trip_us", alone_json(f));
+	json_object_set_new(j, "keeps_awake", json_boolean(f->keeps_awake));
 	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
 	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
 	json_object_set_new(

@@ -128,6 +128,22 @@ e"
 	END
 }
 
+@test "the mount's own requests are not traced, and no fault meets them" {
+	make_files 10 1000
+	gpemu-fs -f --trace "$trace" --fault op=lookup,errno=EIO \
+		--fault op=readdir,errno=EIO --fault op=open,errno=EIO \
+		"$src" "$mp" >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
+	pids="${pids-} $!"
+	# it is calibrated before it shows up as ready
+	eventually eval '[ "$(stat_of "[\"round_trip_us\"] > 0")" = True ]'
+	eventually eval '[ "$(stat_of "[\"alone_round_trip_us\"][\"read\"] > 0")" = True ]'
+	[ "$(stat_of '["faults"][0]["matched"], s["faults"][1]["matched"], s["faults"][2]["matched"]')" = "(0, 0, 0)" ]
+	unmount
+	cat "$BATS_TEST_TMPDIR/log"
+	! grep -q "could not be measured" "$BATS_TEST_TMPDIR/log"
+	[ "$(grep -vc "^#" "$trace")" -eq 1 ] # the head of the table
+}
+
 @test "the simulator hits exactly what the mount did, in any policy" {
 	make_files 200 5000
 	head -c 9000000 /dev/urandom >"$src/c0/large"
