@@ -5,7 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/tick.h"
@@ -114,38 +119,110 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 	return 0;
 }
 
-int calibrate_busy(const char *dir, const char *file, struct round_trip *ret)
-{
-	_cleanup_free_ char *path = NULL;
-	int r;
-
-	if (asprintf(&path, "%s/%s", dir, file) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	r = shortest_read(path, &ret->busy_ns);
-	ret->busy_ns /= 2;
-	return r;
-}
-
-int calibrate_alone(const char *dir, const char *file, uint64_t probe_ns,
-		    struct round_trip *ret)
+static int measure_alone(const char *dir, const char *path,
+			 struct round_trip *ret)
 {
 	static const enum storage_op ops[] = { STORAGE_LOOKUP, STORAGE_READDIR,
 					       STORAGE_READ };
-	_cleanup_free_ char *path = NULL;
 	int r = 0;
 
-	if (asprintf(&path, "%s/%s", dir, file) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ops); i++) {
 		uint64_t *ns = &ret->alone_ns[ops[i]];
 
-		r = usual_delay(dir, path, ops[i], probe_ns, ns);
+		r = usual_delay(dir, path, ops[i], CALIBRATE_PROBE_NS, ns);
 		*ns = MAX(*ns, ret->busy_ns);
 	}
 	ret->alone_ns[STORAGE_OPEN] = ret->alone_ns[STORAGE_READ];
 	return r;
+}
+
+/* --- the process that measures ------------------------------------------ */
+
+struct result {
+	int r;
+	struct round_trip trip;
+};
+
+static void tell(int fd, const struct result *result)
+{
+	if (write(fd, result, sizeof(*result)) != sizeof(*result))
+		_exit(1);
+}
+
+/* The child: one result, and after a byte the other. */
+__attribute__((noreturn)) static void client(int fd, const char *dir,
+					     const char *path)
+{
+	struct result result = { 0 };
+	char go;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* the device of the mount above all */
+	close_range(0, (unsigned)fd - 1, 0);
+	close_range((unsigned)fd + 1, UINT_MAX, 0);
+	result.r = shortest_read(path, &result.trip.busy_ns);
+	result.trip.busy_ns /= 2;
+	tell(fd, &result);
+	if (read(fd, &go, 1) == 1) {
+		result.r = measure_alone(dir, path, &result.trip);
+		tell(fd, &result);
+	}
+	_exit(0);
+}
+
+int calibrate_begin(struct calibration *c, const char *dir, const char *file)
+{
+	_cleanup_free_ char *path = NULL;
+	int fds[2], r;
+
+	if (asprintf(&path, "%s/%s", dir, file) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	c->pid = fork();
+	if (c->pid == 0)
+		client(fds[1], dir, path);
+	r = -errno;
+	close(fds[1]);
+	c->fd = fds[0];
+	if (c->pid > 0)
+		return 0;
+	close(c->fd);
+	c->pid = 0;
+	return r;
+}
+
+static int take(struct calibration *c, struct round_trip *ret)
+{
+	struct result result;
+	ssize_t n = recv(c->fd, &result, sizeof(result), MSG_WAITALL);
+
+	if (n != sizeof(result))
+		return n < 0 ? -errno : -ECHILD;
+	*ret = result.trip;
+	return result.r;
+}
+
+int calibrate_busy(struct calibration *c, struct round_trip *ret)
+{
+	return take(c, ret);
+}
+
+int calibrate_alone(struct calibration *c, struct round_trip *ret)
+{
+	if (send(c->fd, "", 1, MSG_NOSIGNAL) != 1)
+		return -errno;
+	return take(c, ret);
+}
+
+void calibrate_end(struct calibration *c)
+{
+	if (!c->pid)
+		return;
+	close(c->fd);
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	c->pid = 0;
 }

@@ -9,6 +9,7 @@
 #define GPEMU_FS_CALIBRATE_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "emu/profile_storage.h"
 
@@ -37,11 +38,23 @@ struct round_trip {
  * The probes are, in `dir`: lookups of "probe-N", which there are not,
  * listings, and reads of `file`. An open is taken to be as a read.
  *
- * Together some 150 ms. From any thread but those that serve the mount. -errno.
+ * The client is a process of its own. A thread of this one that waits for an
+ * answer while this process is killed would keep the mount's device open, and
+ * so itself, and all other readers, waiting for good.
+ *
+ * Together some 150 ms. From one thread, not one that serves the mount, and
+ * which stays until calibrate_end. -errno.
  */
-int calibrate_busy(const char *dir, const char *file, struct round_trip *ret);
-/* After calibrate_busy, with probe_ns in force. */
-int calibrate_alone(const char *dir, const char *file, uint64_t probe_ns,
-		    struct round_trip *ret);
+struct calibration {
+	pid_t pid; /* 0: none */
+	int fd;
+};
+
+int calibrate_begin(struct calibration *c, const char *dir, const char *file);
+int calibrate_busy(struct calibration *c, struct round_trip *ret);
+/* After calibrate_busy, with CALIBRATE_PROBE_NS in force. */
+int calibrate_alone(struct calibration *c, struct round_trip *ret);
+/* Waits for the process. All zeros is allowed. */
+void calibrate_end(struct calibration *c);
 
 #endif

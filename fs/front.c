@@ -50,7 +50,8 @@ struct wait {
 	struct front *front;
 	void (*answer)(struct wait *w);
 	fuse_ino_t ino;
-	size_t size; /* of a readdir */
+	struct fuse_file_info fi; /* of a read */
+	size_t size;		  /* of a read or readdir */
 	off_t offset;
 	bool plus;
 };
@@ -368,18 +369,21 @@ static void *calibrate(void *arg)
 	struct front *f = arg;
 	double scale = tick_scale(server_tick(f->c.server));
 	_cleanup_free_ char *dir = NULL;
+	struct calibration c = { 0 };
 	struct round_trip trip;
 	int r;
 
 	if (asprintf(&dir, "%s/" CTL_DIR_NAME, f->c.mountpoint) < 0)
 		dir = NULL;
-	r = dir ? calibrate_busy(dir, ctl_name(CTL_CONFIG), &trip) : -ENOMEM;
+	r = dir ? calibrate_begin(&c, dir, ctl_name(CTL_CONFIG)) : -ENOMEM;
+	if (r == 0)
+		r = calibrate_busy(&c, &trip);
 	__atomic_store_n(&f->probe_ns, (uint64_t)(CALIBRATE_PROBE_NS / scale),
 			 __ATOMIC_RELAXED);
 	if (r == 0)
-		r = calibrate_alone(dir, ctl_name(CTL_CONFIG),
-				    CALIBRATE_PROBE_NS, &trip);
+		r = calibrate_alone(&c, &trip);
 	__atomic_store_n(&f->probe_ns, 0, __ATOMIC_RELAXED);
+	calibrate_end(&c);
 	if (r == 0)
 		server_set_round_trip(f->c.server, &trip);
 	/* of what ends, the session itself forgets that it has ended */

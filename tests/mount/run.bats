@@ -105,7 +105,7 @@ start_long()
 
 @test "run: a cell whose mount dies is reported, the others finish" {
 	start_long
-	kill -KILL "$(pgrep -f "gpemu-fs .*$TMPDIR")"
+	kill -KILL $(pgrep -f "gpemu-fs .*$TMPDIR")
 	eventually grep -q 'cell 30p-r1-.* failed' out
 	# the second cell runs
 	eventually pgrep -f "gpemu-train .*--data $TMPDIR"
@@ -159,7 +159,7 @@ start_long()
 	pid=$!
 	eventually pgrep -f "gpemu-fs .*$TMPDIR"
 	eventually pgrep -f "^sleep 1000"
-	kill -KILL "$(pgrep -f "gpemu-fs .*$TMPDIR")"
+	kill -KILL $(pgrep -f "gpemu-fs .*$TMPDIR")
 	eventually grep -q 'cell 30p-r1-.* failed: gpemu-fs died' out
 	kill -TERM $pid
 	wait $pid && false
