@@ -17,6 +17,13 @@
 /* Little enough for the smallest usual limit, 64 KiB for all of these. */
 enum { SMALL = 4096 };
 
+/* Under sanitizers mlock does nothing and succeeds. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { REAL = 0 };
+#else
+enum { REAL = 1 };
+#endif
+
 /* Bytes that this process has locked. */
 static uint64_t locked(void)
 {
@@ -30,6 +37,12 @@ static uint64_t locked(void)
 			return (uint64_t)kib * KIB;
 	fail();
 	return 0;
+}
+
+static void assert_locked(uint64_t before, uint64_t bytes)
+{
+	if (REAL)
+		assert_int_equal(locked() - before, bytes);
 }
 
 static struct pinned_pool *pool(size_t n, size_t bytes, uint64_t budget)
@@ -49,7 +62,8 @@ static struct pinned_buffer *get(struct pinned_pool *p, size_t bytes)
 	assert_int_equal(pinned_get(p, bytes, &b, &err), 0);
 	assert_true(b->size >= bytes);
 	assert_int_equal((uintptr_t)b->data % 4096, 0);
-	memset(b->data, 1, b->size);
+	if (b->size)
+		memset(b->data, 1, b->size);
 	return b;
 }
 
@@ -67,11 +81,11 @@ static void memory_is_really_locked(void **state)
 	struct pinned_buffer *b;
 
 	(void)state;
-	assert_int_equal(locked() - before, 3 * 2 * SMALL);
+	assert_locked(before, 3 * 2 * SMALL);
 	assert_int_equal(pinned_most_bytes(p), 3 * 2 * SMALL);
 	b = get(p, 3 * SMALL);
-	assert_true(locked() - before > 3 * 2 * SMALL);
-	assert_int_equal(locked() - before, pinned_most_bytes(p));
+	assert_true(pinned_most_bytes(p) > 3 * 2 * SMALL);
+	assert_locked(before, pinned_most_bytes(p));
 	pinned_put(p, b);
 	pinned_free(p);
 	assert_int_equal(locked(), before);
@@ -121,16 +135,16 @@ static void unused_buffers_make_room(void **state)
 	/* 4 - 1 that is in use */
 	assert_int_equal(try(p, 4 * SMALL, &big), -EAGAIN);
 	big = get(p, 3 * SMALL);
-	assert_int_equal(locked() - before, 4 * SMALL);
+	assert_locked(before, 4 * SMALL);
 	assert_int_equal(pinned_most_bytes(p), 4 * SMALL);
 	/* the third has no memory any more, and gets none */
 	pinned_put(p, a);
 	a = get(p, 1);
-	assert_int_equal(locked() - before, 4 * SMALL);
+	assert_locked(before, 4 * SMALL);
 	pinned_put(p, a);
 	pinned_put(p, big);
 	big = get(p, 4 * SMALL);
-	assert_int_equal(locked() - before, 4 * SMALL);
+	assert_locked(before, 4 * SMALL);
 	pinned_put(p, big);
 	pinned_free(p);
 }
@@ -248,10 +262,13 @@ static int below_the_limit(void)
 
 static void too_low_a_limit_is_told(void **state)
 {
-	pid_t pid = fork();
+	pid_t pid;
 	int status;
 
 	(void)state;
+	if (!REAL)
+		skip();
+	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		int line = below_the_limit();
