@@ -13,10 +13,12 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include <time.h>
 
 #include "common/hist.h"
 #include "common/units.h"
+#include "common/util.h"
 
 struct tick {
 	double scale;
@@ -167,6 +169,24 @@ bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
 void tick_finish(struct tick *t, uint64_t deadline)
 {
 	spin_until(t, to_wall(t, deadline));
+}
+
+int tick_timer_new(void)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int tick_timer_set(const struct tick *t, int fd, uint64_t deadline)
+{
+	struct itimerspec when = { 0 }; /* disarmed */
+
+	if (deadline != TICK_NEVER)
+		when.it_value = timespec_of(
+			MAX(to_wall(t, deadline), t->spin_ns + 1) - t->spin_ns);
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno
+								       : 0;
 }
 
 json_t *tick_error_json(const struct tick *t)

@@ -65,6 +65,14 @@ bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
 int tick_cond_init(pthread_cond_t *cond);
 /* Spin out what tick_cond_wait left, and count the error of this deadline. */
 void tick_finish(struct tick *t, uint64_t deadline);
+/*
+ * A deadline for an epoll loop: the descriptor becomes readable a spin before
+ * the deadline that was set last; tick_finish then waits out the rest. Setting
+ * another deadline, or TICK_NEVER, takes the readiness back.
+ * A descriptor, the caller's to close, or -errno; not for fake clocks.
+ */
+int tick_timer_new(void);
+int tick_timer_set(const struct tick *t, int fd, uint64_t deadline);
 /* {"mean","p50","p90","p99","max"} of lateness and "spin", all in wall us,
  * and "realtime": were the waiting threads granted SCHED_FIFO? */
 json_t *tick_error_json(const struct tick *t);

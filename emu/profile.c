@@ -12,7 +12,7 @@
 static const char *const folders[] = {
 	[PROFILE_GPU] = "gpu",	       [PROFILE_STORAGE] = "storage",
 	[PROFILE_DATASET] = "dataset", [PROFILE_PREP] = "prep",
-	[PROFILE_NODE] = "node",
+	[PROFILE_NODE] = "node",       [PROFILE_SHARE] = "share",
 };
 static const char SUFFIX[] = ".yaml";
 

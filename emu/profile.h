@@ -29,10 +29,11 @@ enum profile_kind {
 	PROFILE_DATASET,
 	PROFILE_PREP,
 	PROFILE_NODE,
+	PROFILE_SHARE,
 	PROFILE_N_KINDS
 };
 
-/* "gpu", "storage", "dataset", "prep", "node": also the folder's name. */
+/* "gpu", "storage", "dataset", "prep", "node", "share": also the folder's name. */
 const char *profile_kind_name(enum profile_kind kind);
 
 /*

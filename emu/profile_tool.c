@@ -13,6 +13,7 @@
 #include "emu/profile_gpu.h"
 #include "emu/profile_node.h"
 #include "emu/profile_prep.h"
+#include "emu/profile_share.h"
 #include "emu/profile_storage.h"
 
 struct options {
@@ -153,6 +154,23 @@ static int describe_node(const char *name, char *line, size_t size,
 	return r;
 }
 
+static int describe_share(const char *name, char *line, size_t size,
+			  struct err *err)
+{
+	struct share_profile p;
+	int r = share_profile_load(name, &p, err);
+
+	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
+		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
+			    p.name);
+	if (r == 0)
+		snprintf(line, size, "%zu jobs at once do the work of %.3g%s",
+			 p.rows.n, share_profile_speedup(&p, p.rows.n),
+			 p.verified ? "" : " (unverified)");
+	share_profile_free(&p);
+	return r;
+}
+
 static int describe(enum profile_kind kind, const char *name, char *line,
 		    size_t size, struct err *err)
 {
@@ -162,6 +180,7 @@ static int describe(enum profile_kind kind, const char *name, char *line,
 	case PROFILE_DATASET: return describe_dataset(name, line, size, err);
 	case PROFILE_PREP: return describe_prep(name, line, size, err);
 	case PROFILE_NODE: return describe_node(name, line, size, err);
+	case PROFILE_SHARE: return describe_share(name, line, size, err);
 	case PROFILE_N_KINDS: break;
 	}
 	return -EINVAL;
@@ -207,7 +226,7 @@ int profile_tool_list(int argc, char **argv)
 		.args = "[KIND]",
 		.n_optional = 1,
 		.summary = "List the profiles: all, or of one KIND (gpu, "
-			   "storage, dataset, prep).",
+			   "storage, dataset, prep, node, share).",
 		.fields = fields,
 	};
 	json_auto_t *j = json_object();
@@ -223,7 +242,7 @@ int profile_tool_list(int argc, char **argv)
 	if (kind && (only = profile_tool_kind(kind)) < 0) {
 		fprintf(stderr,
 			"%s: unknown kind '%s' (known: gpu storage "
-			"dataset prep)\n",
+			"dataset prep node share)\n",
 			program.name, kind);
 		conf_free(fields, &o);
 		return EXIT_STATUS_USAGE;
@@ -257,11 +276,14 @@ int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 		*ret = PROFILE_NODE;
 	else if (conf_node_get(root, "sample") || conf_node_get(root, "gpu"))
 		*ret = PROFILE_PREP;
+	else if (conf_node_get(root, "rows"))
+		*ret = PROFILE_SHARE;
 	else
 		return err_set(err, -EINVAL,
 			       "%s:1:1: no profile: none of 'models' (GPU), "
 			       "'read' (storage), 'sizes' (dataset), "
-			       "'pcie' (node), 'sample' (prep)",
+			       "'pcie' (node), 'sample' (prep), "
+			       "'rows' (share)",
 			       path);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "emu/profile_gpu.h"
 #include "emu/profile_node.h"
 #include "emu/profile_prep.h"
+#include "emu/profile_share.h"
 #include "emu/profile_storage.h"
 
 struct options {
@@ -467,6 +468,29 @@ static int show_node(const char *name, FILE *f, json_t **ret, struct err *err)
 	return 0;
 }
 
+static int show_share(const char *name, FILE *f, json_t **ret, struct err *err)
+{
+	struct share_profile p;
+	int r = share_profile_load(name, &p, err);
+
+	if (r == 0) {
+		fprintf(f, "%s%s\nsource: %s\n", p.name,
+			p.verified ? "" : " (unverified)", p.source);
+		if (p.notes)
+			fprintf(f, "notes: %s\n", p.notes);
+		fprintf(f, "\n%6s %9s %18s\n", "jobs", "speed-up",
+			"pace of each job");
+		for (uint64_t k = 1; k <= p.rows.n; k++)
+			fprintf(f, "%6llu %9.3f %18.3f\n",
+				(unsigned long long)k,
+				share_profile_speedup(&p, k),
+				share_profile_speedup(&p, k) / (double)k);
+		*ret = share_profile_json(&p);
+	}
+	share_profile_free(&p);
+	return r;
+}
+
 /* --- which ------------------------------------------------------------ */
 
 /* The kind that `name` is a profile of. */
@@ -502,6 +526,8 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 		return show_prep(args[0], f, ret, err);
 	if (kind == PROFILE_NODE)
 		return show_node(args[0], f, ret, err);
+	if (kind == PROFILE_SHARE)
+		return show_share(args[0], f, ret, err);
 	r = gpu_profile_load(args[0], &p, err);
 	if (r == 0)
 		r = show_gpu_part(&p, args[1], args[2], f, ret, err);
@@ -518,9 +544,9 @@ int profile_tool_show(int argc, char **argv)
 		.n_optional = 3,
 		.summary = "Show a profile; of a GPU also a model, or what a "
 			   "training step of BATCH samples takes.",
-		.notes = "A KIND (gpu, storage, dataset, prep, node) in front "
-			 "is "
-			 "needed only where two profiles have one name.",
+		.notes = "A KIND (gpu, storage, dataset, prep, node, share) in "
+			 "front is needed only where two profiles have one "
+			 "name.",
 		.fields = fields,
 	};
 	char *words[5] = { 0 }, **args = words;

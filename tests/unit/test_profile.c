@@ -13,6 +13,7 @@
 #include "emu/profile_gpu.h"
 #include "emu/profile_node.h"
 #include "emu/profile_prep.h"
+#include "emu/profile_share.h"
 #include "emu/profile_storage.h"
 #include "emu/profile_table.h"
 
@@ -258,13 +259,13 @@ static void more_than_the_published_tables_have(void **state)
 
 static void every_profile_loads(void **state)
 {
-	static const size_t least[] = { 9, 10, 10, 3, 5 };
-
+	static const size_t least[] = { 9, 10, 10, 3, 5, 1 };
 	(void)state;
 	for (int k = 0; k < PROFILE_N_KINDS; k++) {
 		struct err err = { 0 };
 		struct storage_profile *s;
 		struct dataset_profile d;
+		struct share_profile h;
 		struct prep_profile c;
 		struct node_profile o;
 		struct gpu_profile g;
@@ -279,6 +280,9 @@ static void every_profile_loads(void **state)
 			} else if (k == PROFILE_DATASET) {
 				r = dataset_profile_load(names[n], &d, &err);
 				dataset_profile_free(&d);
+			} else if (k == PROFILE_SHARE) {
+				r = share_profile_load(names[n], &h, &err);
+				share_profile_free(&h);
 			} else if (k == PROFILE_PREP) {
 				r = prep_profile_load(names[n], &c, &err);
 				prep_profile_free(&c);

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between two events nothing changes: the same iterations run at the same
+ * pace. So the state is advanced from event to event (a copy ends, an
+ * iteration ends), and at each the ends of all that runs are known.
+ *
+ * The number of jobs is small (a GPU holds tens), so everything is a pass
+ * over them.
+ */
+#include "share/share.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+#define SLOT_NS (NS_PER_S / 10)
+
+static const char *const modes[] = {
+	[SHARE_TIME] = "time", [SHARE_LANES] = "lanes", [SHARE_MPS] = "mps"
+};
+
+int share_mode_parse(const char *s, enum share_mode *ret, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(s, modes[i])) {
+			*ret = (enum share_mode)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL,
+		       "unknown way to share '%s' (known: time lanes mps)", s);
+}
+
+const char *share_mode_name(enum share_mode mode)
+{
+	return modes[mode];
+}
+
+int share_new(const struct share_config *config, struct share **ret)
+{
+	static const enum lanes_kind kinds[] = { [SHARE_TIME] = LANES_ONE,
+						 [SHARE_LANES] = LANES_SALUS,
+						 [SHARE_MPS] = LANES_OF_OWN };
+	struct share *s = calloc(1, sizeof(*s));
+	size_t n = config->max_jobs;
+	int r = 0;
+
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	s->gpus = calloc(config->n_gpus, sizeof(*s->gpus));
+	s->jobs = calloc(n, sizeof(struct share_job *));
+	s->sorted = calloc(n, sizeof(struct share_job *));
+	s->views = calloc(n, sizeof(struct scheduler_job *));
+	if (!s->gpus || !s->jobs || !s->sorted || !s->views)
+		r = -ENOMEM;
+	for (uint32_t g = 0; r == 0 && g < config->n_gpus; g++)
+		r = lanes_init(&s->gpus[g].lanes, kinds[config->mode],
+			       config->memory_bytes, config->max_jobs);
+	if (r < 0)
+		share_free(s);
+	else
+		*ret = s;
+	return r;
+}
+
+void share_free(struct share *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->n_jobs; i++)
+		free(s->jobs[i]);
+	for (uint32_t g = 0; s->gpus && g < s->config.n_gpus; g++)
+		lanes_fini(&s->gpus[g].lanes);
+	free(s->gpus);
+	free(s->jobs);
+	free(s->sorted);
+	free(s->views);
+	free(s);
+}
+
+uint32_t share_lane(const struct share *s, const struct share_job *job,
+		    uint32_t gpu)
+{
+	return s->gpus[gpu].lanes.jobs[job->slot[gpu]].lane;
+}
+
+/* --- the passage of time ------------------------------------------------ */
+
+/* Of one iteration of the job, now: emulated ns of work in a ns. */
+static double pace(const struct share *s, const struct share_job *job)
+{
+	double slowest = 1;
+
+	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
+		uint32_t k = s->gpus[g].n_running;
+
+		if (!share_on(job, g))
+			continue;
+		if (s->config.speedup)
+			slowest = MIN(slowest, share_profile_speedup(
+						       s->config.speedup, k) /
+						       k);
+		else
+			slowest = MIN(slowest, 1. / k);
+	}
+	return slowest;
+}
+
+static void busy(struct share_gpu *g, uint64_t from, uint64_t to)
+{
+	g->busy_ns += to - from;
+	while (from < to) {
+		uint64_t end = MIN(to, (g->slot_at + 1) * SLOT_NS);
+
+		g->slot_busy[g->slot_at % SHARE_SLOTS] += end - from;
+		from = end;
+		if (from == (g->slot_at + 1) * SLOT_NS)
+			g->slot_busy[++g->slot_at % SHARE_SLOTS] = 0;
+	}
+}
+
+static void idle(struct share_gpu *g, uint64_t to)
+{
+	uint64_t last = to / SLOT_NS;
+
+	/* what is older than the ring is empty as a whole */
+	if (last > g->slot_at + SHARE_SLOTS)
+		g->slot_at = last - SHARE_SLOTS;
+	while (g->slot_at < last)
+		g->slot_busy[++g->slot_at % SHARE_SLOTS] = 0;
+}
+
+/* What runs goes on until `now`. */
+static void settle(struct share *s, uint64_t now)
+{
+	const struct scheduler_ops *ops = s->config.scheduler;
+
+	if (now <= s->now)
+		return;
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		struct share_job *job = s->jobs[i];
+		double ns;
+
+		if (!job->running)
+			continue;
+		ns = (double)(now - s->now) * pace(s, job);
+		job->left_ns -= ns;
+		ns *= job->want.n_gpus;
+		job->service_ns += ns;
+		if (ops->ran)
+			ops->ran(&job->view, ns);
+	}
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		if (s->gpus[g].n_running)
+			busy(&s->gpus[g], s->now, now);
+		else
+			idle(&s->gpus[g], now);
+	s->now = now;
+}
+
+/* Less is the error of adding up parts of a ns. */
+static bool ended(const struct share_job *job)
+{
+	return job->running && job->left_ns < .5;
+}
+
+static bool ready(const struct share *s, const struct share_job *job)
+{
+	return job->resident && !job->running && job->n &&
+	       job->view.ready_ns <= s->now;
+}
+
+uint64_t share_next(const struct share *s)
+{
+	uint64_t next = SHARE_NEVER;
+
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct share_job *job = s->jobs[i];
+
+		if (job->running) {
+			double ns = ended(job) ? 0 : job->left_ns;
+
+			next = MIN(next,
+				   s->now + (uint64_t)ceil(ns / pace(s, job)));
+		} else if (job->n && job->view.ready_ns > s->now) {
+			next = MIN(next, job->view.ready_ns);
+		}
+	}
+	return next;
+}
+
+/* --- who runs ------------------------------------------------------------ */
+
+typedef int (*order_fn)(const struct scheduler_job *a,
+			const struct scheduler_job *b);
+
+static bool ahead(order_fn order, const struct share_job *a,
+		  const struct share_job *b)
+{
+	int c = order ? order(&a->view, &b->view) : 0;
+
+	return c ? c < 0 : a->view.seq < b->view.seq;
+}
+
+/* Put a job among those in s->sorted. */
+static void insert(struct share *s, uint32_t *n, order_fn order,
+		   struct share_job *job)
+{
+	uint32_t i = (*n)++;
+
+	for (; i && ahead(order, job, s->sorted[i - 1]); i--)
+		s->sorted[i] = s->sorted[i - 1];
+	s->sorted[i] = job;
+}
+
+/* Does `other` keep `job` off a GPU that both are on? */
+static bool in_the_way(const struct share *s, const struct share_job *other,
+		       const struct share_job *job, uint32_t gpu)
+{
+	const struct scheduler_ops *ops = s->config.scheduler;
+
+	if (ops->exclusive && ahead(ops->order, other, job))
+		return true;
+	if (!other->running && !other->held)
+		return false;
+	if (s->config.mode == SHARE_MPS)
+		return false;
+	return !ops->concurrent ||
+	       share_lane(s, other, gpu) == share_lane(s, job, gpu);
+}
+
+static bool may_start(const struct share *s, const struct share_job *job)
+{
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct share_job *other = s->jobs[i];
+
+		if (other == job || !(other->gpus & job->gpus))
+			continue;
+		for (uint32_t g = 0; g < s->config.n_gpus; g++)
+			if (share_on(other, g) && share_on(job, g) &&
+			    in_the_way(s, other, job, g))
+				return false;
+	}
+	return true;
+}
+
+static void start(struct share *s, struct share_job *job)
+{
+	struct share_iteration *it = &job->queue[job->head];
+
+	job->running = true;
+	job->left_ns = (double)it->work_ns;
+	it->start = s->now;
+	job->wait_ns += s->now - job->view.ready_ns;
+	job->view.last_start = ++s->n_starts;
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		s->gpus[g].n_running += share_on(job, g);
+}
+
+/*
+ * Start all that may start. Whoever wants several GPUs and cannot have them
+ * all yet keeps those behind him off them, or he would never find them all
+ * free at the same time.
+ */
+static void dispatch(struct share *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		s->jobs[i]->held = false;
+		if (ready(s, s->jobs[i]))
+			insert(s, &n, s->config.scheduler->order, s->jobs[i]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (may_start(s, s->sorted[i]))
+			start(s, s->sorted[i]);
+		else
+			s->sorted[i]->held = s->sorted[i]->want.n_gpus > 1;
+}
+
+static void stop(struct share *s, struct share_job *job)
+{
+	job->running = false;
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		s->gpus[g].n_running -= share_on(job, g);
+}
+
+/* The head of the queue is ready when it was copied and the one before it was
+ * done. */
+static void next_head(struct share *s, struct share_job *job)
+{
+	if (job->n)
+		job->view.ready_ns =
+			MAX(job->queue[job->head].copy_end, s->now);
+}
+
+/* Unknown too once it has run more than it said. */
+static uint64_t remaining(const struct share_job *job)
+{
+	uint64_t ns;
+
+	if (job->iterations >= job->want.iterations ||
+	    __builtin_mul_overflow(job->want.iterations - job->iterations,
+				   job->want.iteration_ns, &ns))
+		return SCHEDULER_UNKNOWN;
+	return ns;
+}
+
+static void finish(struct share *s, struct share_job *job)
+{
+	struct share_iteration it = job->queue[job->head];
+
+	stop(s, job);
+	it.end = s->now;
+	job->head = (job->head + 1) % SHARE_DEPTH;
+	job->n--;
+	job->iterations++;
+	s->n_iterations++;
+	job->view.remaining_ns = remaining(job);
+	next_head(s, job);
+	if (s->config.done)
+		s->config.done(s->config.ctx, job, &it);
+}
+
+void share_advance(struct share *s, uint64_t now)
+{
+	uint64_t next;
+
+	while ((next = share_next(s)) <= now) {
+		settle(s, next);
+		for (uint32_t i = 0; i < s->n_jobs; i++)
+			if (ended(s->jobs[i]))
+				finish(s, s->jobs[i]);
+		dispatch(s);
+	}
+	settle(s, now);
+}
+
+/* --- who is in memory ------------------------------------------------------
+ */
+
+/* The GPU with the fewest jobs that has room and is not in `taken`; -1. */
+static int choose(const struct share *s, const struct share_want *w,
+		  uint64_t taken)
+{
+	int best = -1;
+
+	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
+		const struct lanes *l = &s->gpus[g].lanes;
+
+		if (taken >> g & 1 ||
+		    lanes_place(l, w->persistent_bytes,
+				w->peak_bytes - w->persistent_bytes) < 0)
+			continue;
+		if (best < 0 || l->n_jobs < s->gpus[best].lanes.n_jobs)
+			best = (int)g;
+	}
+	return best;
+}
+
+static void tell_admitted(struct share *s, const struct share_job *job)
+{
+	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
+		size_t n = 0;
+
+		for (uint32_t i = 0; share_on(job, g) && i < s->n_jobs; i++)
+			if (share_on(s->jobs[i], g))
+				s->views[n++] = &s->jobs[i]->view;
+		if (n)
+			s->config.scheduler->admitted(s->views, n);
+	}
+}
+
+/* All of its GPUs or none. */
+static bool admit(struct share *s, struct share_job *job)
+{
+	const struct share_want *w = &job->want;
+	uint64_t taken = 0;
+
+	for (uint32_t i = 0; i < w->n_gpus; i++) {
+		int g = choose(s, w, taken);
+
+		if (g < 0)
+			return false;
+		taken |= 1ull << g;
+	}
+	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
+		struct share_gpu *gpu = &s->gpus[g];
+		int slot;
+
+		if (!(taken >> g & 1))
+			continue;
+		slot = lanes_add(&gpu->lanes, w->persistent_bytes,
+				 w->peak_bytes - w->persistent_bytes);
+		assert(slot >= 0);
+		job->slot[g] = (uint32_t)slot;
+		gpu->copy_free = MAX(gpu->copy_free, s->now) + w->load_ns;
+	}
+	job->gpus = taken;
+	job->resident = true;
+	job->admitted_ns = s->now;
+	if (s->config.scheduler->admitted)
+		tell_admitted(s, job);
+	if (s->config.admitted)
+		s->config.admitted(s->config.ctx, job);
+	return true;
+}
+
+static void admit_all(struct share *s)
+{
+	const struct scheduler_ops *ops = s->config.scheduler;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_jobs; i++)
+		if (!s->jobs[i]->resident)
+			insert(s, &n, ops->queue_order, s->jobs[i]);
+	for (uint32_t i = 0; i < n; i++)
+		if (!admit(s, s->sorted[i]) && ops->in_turn)
+			break;
+}
+
+static int check(const struct share *s, const struct share_want *w,
+		 struct err *err)
+{
+	char need[UNITS_TEXT], have[UNITS_TEXT];
+
+	if (w->n_gpus == 0 || w->n_gpus > s->config.n_gpus)
+		return err_set(err, -EINVAL, "%u GPUs asked for, of %u",
+			       w->n_gpus, s->config.n_gpus);
+	if (w->peak_bytes < w->persistent_bytes)
+		return err_set(err, -EINVAL,
+			       "a peak below the persistent memory");
+	if (w->peak_bytes > s->config.memory_bytes)
+		return err_set(err, -E2BIG,
+			       "out of GPU memory: %s at its peak, and a GPU "
+			       "has %s",
+			       units_human_size((double)w->peak_bytes, need),
+			       units_human_size((double)s->config.memory_bytes,
+						have));
+	if (s->n_jobs == s->config.max_jobs)
+		return err_set(err, -EAGAIN, "%u jobs are here already",
+			       s->n_jobs);
+	return 0;
+}
+
+int share_join(struct share *s, const struct share_want *want, void *owner,
+	       struct share_job **ret, struct err *err)
+{
+	struct share_job *job;
+	int r = check(s, want, err);
+
+	if (r < 0)
+		return r;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return err_set(err, -ENOMEM, "out of memory");
+	job->want = *want;
+	job->owner = owner;
+	job->view.seq = s->n_joined++;
+	job->view.remaining_ns = remaining(job);
+	job->joined_ns = s->now;
+	s->jobs[s->n_jobs++] = job;
+	*ret = job;
+	admit_all(s);
+	return 0;
+}
+
+void share_leave(struct share *s, struct share_job *job)
+{
+	uint32_t i = 0;
+
+	if (job->running)
+		stop(s, job);
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		if (share_on(job, g))
+			lanes_remove(&s->gpus[g].lanes, job->slot[g]);
+	while (s->jobs[i] != job)
+		i++;
+	s->n_jobs--;
+	memmove(&s->jobs[i], &s->jobs[i + 1],
+		(s->n_jobs - i) * sizeof(struct share_job *));
+	free(job);
+	admit_all(s);
+	dispatch(s);
+}
+
+int share_submit(struct share *s, struct share_job *job, uint64_t id,
+		 uint64_t copy_ns, uint64_t work_ns,
+		 struct share_iteration *ret)
+{
+	struct share_iteration *it;
+	uint64_t at = s->now;
+
+	if (!job->resident)
+		return -EAGAIN;
+	if (job->n == SHARE_DEPTH)
+		return -EBUSY;
+	it = &job->queue[(job->head + job->n++) % SHARE_DEPTH];
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		if (share_on(job, g))
+			at = MAX(at, s->gpus[g].copy_free);
+	*it = (struct share_iteration){ .id = id,
+					.work_ns = work_ns,
+					.copy_start = at,
+					.copy_end = at + copy_ns };
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		if (share_on(job, g))
+			s->gpus[g].copy_free = it->copy_end;
+	if (job->n == 1) {
+		next_head(s, job);
+		dispatch(s);
+	}
+	*ret = *it;
+	return 0;
+}
+
+double share_utilisation(const struct share *s, uint32_t gpu)
+{
+	const struct share_gpu *g = &s->gpus[gpu];
+	uint64_t sum = 0, into = s->now % SLOT_NS, oldest;
+
+	for (uint64_t i = 0; i < 10 && i <= g->slot_at; i++)
+		sum += g->slot_busy[(g->slot_at - i) % SHARE_SLOTS];
+	if (g->slot_at >= 10) { /* the part of it that is in the second */
+		oldest = g->slot_busy[(g->slot_at - 10) % SHARE_SLOTS];
+		sum += (uint64_t)((double)oldest * (double)(SLOT_NS - into) /
+				  SLOT_NS);
+	}
+	return (double)sum / (double)MIN(NS_PER_S, MAX(s->now, 1));
+}

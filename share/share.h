@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Emulated GPUs that several jobs share. Pure: no clock, no lock, no waiting;
+ * the caller says what time it is (emulated ns, never going back) and is told
+ * what happened at which time, so the same code runs in gpemu-gpud and on an
+ * event clock.
+ *
+ *	join -> [queue] -> resident: memory is held on all its GPUs at once
+ *	submit -> copy (the GPU's copy engine, one after the other)
+ *	       -> ready -> runs when the scheduler says so -> done
+ *	leave: at any time; memory and lanes are free at once
+ *
+ * How jobs share a GPU:
+ *
+ *	time	one iteration at a time. Memory: the persistent parts of all
+ *		jobs and the largest ephemeral part.
+ *	lanes	memory by share/lanes.h. One iteration at a time, or one in
+ *		each lane if the scheduler is `concurrent`.
+ *	mps	as separate processes: each job holds its peak, all iterations
+ *		that are ready run at once.
+ *
+ * k iterations at once each run at speedup(k) / k of their pace alone; the
+ * default is 1 / k: no free parallelism. An iteration of a job with several
+ * GPUs runs on all of them at the pace of the slowest.
+ */
+#ifndef GPEMU_SHARE_SHARE_H
+#define GPEMU_SHARE_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "emu/profile_share.h"
+#include "share/lanes.h"
+#include "share/scheduler.h"
+
+enum {
+	SHARE_MAX_GPUS = 64, /* bits of a mask */
+	SHARE_DEPTH = 8,     /* iterations of a job on their way */
+	/* Of the busy time's ring: a second in tenths, the one that is being
+	 * filled, and one in reserve */
+	SHARE_SLOTS = 12,
+};
+#define SHARE_NEVER UINT64_MAX
+
+enum share_mode { SHARE_TIME, SHARE_LANES, SHARE_MPS };
+
+/* "time", "lanes", "mps"; -EINVAL with a text. */
+int share_mode_parse(const char *s, enum share_mode *ret, struct err *err);
+const char *share_mode_name(enum share_mode mode);
+
+/* What a job asks for when it joins. Memory is on each of its GPUs. */
+struct share_want {
+	uint64_t persistent_bytes, peak_bytes; /* peak: persistent included */
+	uint32_t n_gpus;
+	uint64_t iterations;   /* that it means to run; 0: unknown */
+	uint64_t iteration_ns; /* what one takes alone */
+	uint64_t load_ns;      /* its model's copy to the device */
+};
+
+struct share_iteration {
+	uint64_t id; /* the caller's */
+	uint64_t work_ns;
+	uint64_t copy_start, copy_end; /* the copy to the device */
+	uint64_t start, end;	       /* the computation */
+};
+
+struct share_job {
+	struct scheduler_job view;
+	struct share_want want;
+	void *owner;
+	bool resident, running;
+	bool held;     /* waits for all its GPUs; nobody takes them meanwhile */
+	uint64_t gpus; /* mask, while resident */
+	uint32_t slot[SHARE_MAX_GPUS]; /* in the lanes of each of them */
+	double left_ns;		       /* of the running iteration, alone */
+	struct share_iteration queue[SHARE_DEPTH]; /* a ring */
+	uint32_t head, n;
+	uint64_t joined_ns, admitted_ns;
+	/* totals */
+	uint64_t iterations, wait_ns; /* wait: ready, but others ran */
+	double service_ns;	      /* GPU time it was given */
+};
+
+struct share_gpu {
+	struct lanes lanes;
+	uint32_t n_running;
+	uint64_t copy_free; /* the copy engine is */
+	uint64_t busy_ns;   /* with at least one iteration, in all */
+	uint64_t slot_at;   /* tenth of a second that is being filled */
+	uint64_t slot_busy[SHARE_SLOTS];
+};
+
+struct share_config {
+	enum share_mode mode;
+	const struct scheduler_ops *scheduler;
+	const struct share_profile *speedup; /* NULL: time slicing */
+	uint32_t n_gpus;
+	uint32_t max_jobs;
+	uint64_t memory_bytes; /* of each GPU, that jobs may fill */
+	/* May not call back. `admitted` comes from join or leave, `done` from
+	 * advance; NULL: nobody wants to know. */
+	void (*admitted)(void *ctx, struct share_job *job);
+	void (*done)(void *ctx, struct share_job *job,
+		     const struct share_iteration *it);
+	void *ctx;
+};
+
+struct share {
+	struct share_config config;
+	uint64_t now;
+	uint64_t n_joined, n_starts;
+	struct share_gpu *gpus;	   /* n_gpus */
+	struct share_job **jobs;   /* n_jobs, by arrival */
+	struct share_job **sorted; /* scratch, as long */
+	struct scheduler_job **views;
+	uint32_t n_jobs;
+	uint64_t n_iterations;
+};
+
+/* 0 or -ENOMEM. The config is copied, what it points to must stay. */
+int share_new(const struct share_config *config, struct share **ret);
+void share_free(struct share *s);
+
+/*
+ * A job comes. It is admitted before this returns where there is room, else
+ * it waits. -EINVAL: more GPUs than there are, or none, or a peak below the
+ * persistent part; -E2BIG: it would not fit an empty GPU; -EAGAIN: max_jobs
+ * are here; -ENOMEM; each with a text. Like share_submit and share_leave to be
+ * called after share_advance to the same time.
+ */
+int share_join(struct share *s, const struct share_want *want, void *owner,
+	       struct share_job **ret, struct err *err);
+/* It goes, whatever it was doing, and is freed. */
+void share_leave(struct share *s, struct share_job *job);
+
+/*
+ * The next iteration of a resident job: `copy_ns` for its batch to the
+ * device, `work_ns` of computation. *ret holds when it is copied.
+ * -EBUSY: SHARE_DEPTH of it are on their way; -EAGAIN: not admitted yet.
+ */
+int share_submit(struct share *s, struct share_job *job, uint64_t id,
+		 uint64_t copy_ns, uint64_t work_ns,
+		 struct share_iteration *ret);
+
+/* When something happens next; SHARE_NEVER: not without a call. */
+uint64_t share_next(const struct share *s);
+/* All that happens until `now`, in order. */
+void share_advance(struct share *s, uint64_t now);
+
+/* Is the job on this GPU? */
+static inline bool share_on(const struct share_job *job, uint32_t gpu)
+{
+	return job->gpus >> gpu & 1;
+}
+/* The job's lane on a GPU that it is on. */
+uint32_t share_lane(const struct share *s, const struct share_job *job,
+		    uint32_t gpu);
+/* Share of the last emulated second in which the GPU was busy, 0..1. */
+double share_utilisation(const struct share *s, uint32_t gpu);
+
+#endif
