@@ -76,7 +76,7 @@ json_t *report_json(const struct report *r)
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:b}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
@@ -93,7 +93,8 @@ json_t *report_json(const struct report *r)
 			: NULL,
 		"checkpoints", resume_json(r->resume), "resumed",
 		r->resume->from, "dataset", train_data_json(r->data, r->how),
-		"interrupted", r->interrupted);
+		"sharing", train_remote_json(r->remote), "interrupted",
+		r->interrupted);
 }
 
 static double seconds(uint64_t ns)
@@ -266,6 +267,8 @@ void report_summary(const struct report *r, FILE *f)
 		row(&r->total, "all", f);
 	between_gpus(r, f);
 	train_prep_summary(r->prep, r->options, &r->total, f);
+	if (r->remote)
+		train_remote_summary(r->remote, r->total.elapsed_ns, f);
 	if (r->total.steps)
 		bottleneck(r, f);
 	if (r->analysis.samples)

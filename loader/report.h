@@ -14,6 +14,7 @@
 #include "loader/train_node.h"
 #include "loader/train_options.h"
 #include "loader/train_prep.h"
+#include "loader/train_remote.h"
 
 struct report {
 	int argc;
@@ -35,6 +36,7 @@ struct report {
 	struct account warm;	  /* all epochs but the first */
 	struct analysis analysis; /* samples 0: not asked for */
 	const struct resume *resume;
+	const struct train_remote *remote; /* NULL: the GPU was its own */
 	bool interrupted;
 };
 

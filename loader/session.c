@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "loader/direct.h"
 #include "loader/extents.h"
@@ -42,11 +43,30 @@ static uint64_t steps_of(const struct session *s, uint64_t samples)
 				    : (samples + batch - 1) / batch;
 }
 
+/* The GPU is the server's. */
+static int find_server(struct session *s, struct err *err)
+{
+	struct train_options *o = &s->options;
+	struct train_remote *remote;
+	int r = train_remote_open(o->gpu_server, o->time_scale, &remote, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&s->lock);
+	s->remote = remote;
+	pthread_mutex_unlock(&s->lock);
+	free(o->gpu);
+	o->gpu = strdup(train_remote_profile(remote));
+	return o->gpu ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
 static int load_gpu(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
-	int r = gpu_profile_load(o->gpu, &s->gpu, err);
+	int r = o->gpu_server ? find_server(s, err) : 0;
 
+	if (r == 0)
+		r = gpu_profile_load(o->gpu, &s->gpu, err);
 	if (r < 0)
 		return r;
 	s->model = gpu_profile_model(&s->gpu, o->model, err);
@@ -210,6 +230,7 @@ int session_open(struct session *s, struct err *err)
 	if (!s->report.epoch)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->train = (struct train){
+		.remote = s->remote,
 		.trace = s->trace,
 		.step_log = s->step_log,
 		.gpu = &s->gpu,
@@ -298,6 +319,45 @@ static void close_pipeline(struct session *s)
 	pipeline_free(p);
 }
 
+static void queued(void *ctx, uint64_t ahead)
+{
+	struct session *s = ctx;
+
+	tell(s, LOG_LEVEL_WARN,
+	     "%s: no room on the GPU now; %" PRIu64 " more wait for it",
+	     s->options.gpu_server, ahead);
+}
+
+static int join(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	struct train_remote_job job = {
+		.model = o->model,
+		.batch = (uint32_t)o->batch,
+		.iterations =
+			s->n_steps - MIN(s->resume.point.step, s->n_steps),
+		.pinned = o->pin,
+		.extrapolate = o->extrapolate,
+		.load = o->model_transfer,
+		.queued = queued,
+		.ctx = s,
+	};
+	int r;
+
+	/* what was interrupted before there was a connection */
+	if (atomic_load(&s->stop))
+		r = -ECANCELED;
+	else
+		r = train_remote_join(s->remote, &job, s->tick, err);
+	if (r == -ECANCELED)
+		err_set(err, r, "interrupted while waiting for the GPU");
+	if (r == 0 && job.load) /* its first copy waits for it */
+		s->node.model_transfer_ns =
+			(uint64_t)(s->model->model_transfer_ms *
+				   (double)NS_PER_MS);
+	return r;
+}
+
 int session_start(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
@@ -334,7 +394,9 @@ int session_start(struct session *s, struct err *err)
 		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
 	if (r == 0)
 		r = open_pipeline(s, err);
-	if (r == 0 && o->model_transfer)
+	if (r == 0 && s->remote)
+		r = join(s, err);
+	else if (r == 0 && o->model_transfer)
 		s->node.model_transfer_ns = train_load_model(&s->train);
 	return r;
 }
@@ -345,6 +407,8 @@ void session_interrupt(struct session *s)
 	atomic_store(&s->stop, true);
 	if (s->pipeline)
 		pipeline_interrupt(s->pipeline);
+	if (s->remote)
+		train_remote_interrupt(s->remote);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -499,6 +563,7 @@ const struct report *session_report(struct session *s)
 	r->tick = s->tick;
 	r->mount = &s->mount;
 	r->resume = &s->resume;
+	r->remote = s->remote;
 	r->data = &s->data;
 	r->how = &s->how;
 	return r;
@@ -507,6 +572,7 @@ const struct report *session_report(struct session *s)
 void session_close(struct session *s)
 {
 	close_pipeline(s);
+	train_remote_close(s->remote);
 	resume_close(&s->resume);
 	session_close_logs(s, NULL);
 	tick_free(s->tick);

@@ -41,6 +41,7 @@
 #include "loader/train_node.h"
 #include "loader/train_options.h"
 #include "loader/train_prep.h"
+#include "loader/train_remote.h"
 
 struct session {
 	/* the caller's, between session_init and session_open */
@@ -61,6 +62,7 @@ struct session {
 	struct report report;
 
 	/* its own */
+	struct train_remote *remote; /* lock; NULL: no gpu_server */
 	struct train_prep prep;
 	struct train_node node;
 	struct format_result how;

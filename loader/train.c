@@ -8,6 +8,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/step_log.h"
+#include "loader/train_remote.h"
 
 /* Of the ceiling's run. arbitrary: enough steps to average over, short enough
  * not to be noticed before a training run */
@@ -123,13 +124,17 @@ static void show_batch(struct train *t, const struct delivery *d,
  * is why drivers stage piece by piece */
 enum { STAGE_BYTES = 64 * 1024 };
 
-/*
- * From pageable memory a device cannot read: the driver copies the batch
- * piece by piece into a buffer of its own, on the thread that asked. That
- * copy is real; the profile's time of the transfer holds its cost, and is
- * waited for beyond it. Returns the emulated ns it took.
- */
-static uint64_t stage(struct train *t, const struct delivery *d)
+void train_account(struct train *t, uint64_t idle, const struct delivery *d,
+		   const struct gpu_step *s)
+{
+	account_begin_step(t->now.account, 1);
+	account_batch(t->now.account, d);
+	show_batch(t, d, s->copy_start);
+	account_gpu(t->now.account, 0, idle, d, s);
+	show(t, 0, idle, d, s);
+}
+
+uint64_t train_stage(struct train *t, const struct delivery *d)
 {
 	uint64_t start = tick_now(t->tick);
 	char piece[STAGE_BYTES];
@@ -163,7 +168,7 @@ static void copy(struct train *t, uint32_t gpu, struct delivery *d, uint32_t n)
 
 	if (!t->pinned && d->place) {
 		tick_wait(t->tick, MAX(d->ready_ns, gpu_room(&g->gpu[gpu])));
-		part.copy_ns = MAX(part.copy_ns, stage(t, d));
+		part.copy_ns = MAX(part.copy_ns, train_stage(t, d));
 	}
 	gpus_copy(g, gpu, d->ready_ns, &part, &t->now.step[gpu]);
 }
@@ -312,9 +317,27 @@ int train_next(struct train *t, struct delivery *ret, struct err *err)
 				     ret, err);
 }
 
+/* The last one of an epoch waits for itself, and so does a save. */
+static int step_remote(struct train *t, struct delivery *d,
+		       struct gpu_step *ret, struct err *err)
+{
+	bool last = pipeline_left(t->pipeline) == 0, due;
+	int r = train_remote_step(t->remote, t, d, ret, err);
+
+	if (r < 0)
+		return r;
+	due = t->stepped && t->stepped(t->ctx);
+	if (due || last)
+		r = train_remote_drain(t->remote, t, ret, err);
+	return r == 0 && due ? save(t, err) : r;
+}
+
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err)
 {
+	if (t->remote)
+		return step_remote(t, d, ret, err);
+
 	struct train_now *now = &t->now;
 	uint64_t left = pipeline_left(t->pipeline);
 	uint32_t i = now->n++, n = is_cut(t) ? 1 : t->gpus->n;
@@ -350,6 +373,12 @@ int train_end(struct train *t, int r)
 	uint64_t end;
 
 	drop(t);
+	if (t->remote && (r == 0 || r == -ENODATA)) {
+		struct gpu_step last;
+		int k = train_remote_drain(t->remote, t, &last, NULL);
+
+		r = k < 0 ? k : r;
+	}
 	free(TAKE_PTR(t->now.kept));
 	tick_wait(t->tick, t->now.gpus.gpu[0].compute_end);
 	end = tick_now(t->tick);
@@ -420,6 +449,7 @@ int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
 	int r;
 
 	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
+	t.remote = NULL;
 	t.taken = NULL;
 	t.stepped = NULL;
 	t.trace = NULL;

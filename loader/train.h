@@ -44,8 +44,11 @@ struct train_now {
 	uint64_t first_end_ns;	    /* deadline: the first step ends */
 };
 
+struct train_remote;
+
 struct train {
 	struct tick *tick;
+	struct train_remote *remote; /* NULL: the GPU is its own */
 	struct pipeline *pipeline;
 	const struct gpu_profile *gpu;
 	const struct gpu_model *model;
@@ -88,7 +91,8 @@ int train_next(struct train *t, struct delivery *ret, struct err *err);
  * Train on a batch: returns when the device has room for the next one. The
  * batch is released on the way. With several GPUs that have a batch each the
  * step is that of the last one: before, *ret is only what is known yet, with
- * step_end 0. -errno of `save`.
+ * step_end 0. On a server's GPU the step is the last one that it reported as
+ * done. -errno of `save`, or of train_remote_step.
  */
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err);
@@ -98,6 +102,20 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
  * errors leave out what the workers did.
  */
 int train_end(struct train *t, int r);
+
+/*
+ * For loader/train_remote.c: the account of a step of one GPU, which fell idle
+ * at `idle`; also to the timeline and the log of steps, where there are any.
+ */
+void train_account(struct train *t, uint64_t idle, const struct delivery *d,
+		   const struct gpu_step *s);
+/*
+ * From pageable memory a device cannot read: the driver copies the batch
+ * piece by piece into a buffer of its own, on the thread that asked. That
+ * copy is real; the profile's time of the transfer holds its cost, and is
+ * waited for beyond it. Returns the emulated ns it took.
+ */
+uint64_t train_stage(struct train *t, const struct delivery *d);
 
 /* Wait for the model's way to the GPUs; the emulated ns it took. */
 uint64_t train_load_model(struct train *t);

@@ -12,6 +12,23 @@
 /* Where neither --gpu nor --node says it. */
 static const char DEFAULT_GPU[] = "v100";
 
+/* What a server does for itself, or does not know how to do. */
+static int check_server(const struct train_options *o, struct err *err)
+{
+	const char *what = o->gpu		      ? "--gpu"
+			   : o->node		      ? "--node"
+			   : o->gpus > 1	      ? "--gpus"
+			   : o->inference	      ? "--inference"
+			   : o->prep_gpu	      ? "--prep-gpu"
+			   : strcmp(o->jitter, "off") ? "--jitter"
+						      : NULL;
+
+	return what ? err_set(err, -EINVAL,
+			      "%s: not with --gpu-server, whose GPU is its own",
+			      what)
+		    : 0;
+}
+
 static int fill_in(struct train_options *o, struct train_choice *c,
 		   const struct node_profile *n, struct err *err)
 {
@@ -44,6 +61,8 @@ int train_node_resolve(struct train_options *o, struct train_choice *ret,
 
 	if (r == 0)
 		r = collective_parse(o->allreduce, &algorithm, err);
+	if (r == 0 && o->gpu_server)
+		r = check_server(o, err);
 	if (r == 0 && o->node)
 		r = node_profile_load(o->node, &n, err);
 	if (r == 0)

@@ -44,6 +44,8 @@ const struct conf_field train_fields[] = {
 	  .help = "the model that is trained (default resnet50)" },
 	{ FIELD("gpu", CONF_STRING, gpu), .arg = "NAME|FILE",
 	  .help = "the GPU that trains it (default: the node's, or v100)" },
+	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
+	  .help = "train on a GPU of gpemu-gpud's, instead of one's own" },
 	{ FIELD("node", CONF_STRING, node), .arg = "NAME|FILE",
 	  .help = "the machine: GPUs, cores, links (--list node)" },
 	{ FIELD("gpus", CONF_UINT, gpus), .max = GPUS_MAX, .arg = "N",

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* A client's end of the connection to gpemu-gpud. For one thread. */
+#ifndef GPEMU_EMU_GPUD_CLIENT_H
+#define GPEMU_EMU_GPUD_CLIENT_H
+
+#include <stddef.h>
+
+#include "common/err.h"
+#include "emu/gpud_proto.h"
+
+struct gpud_client {
+	int fd;
+	struct gpud_welcome server;
+	char *path;
+	char *buf; /* what came; messages are decoded in place */
+	size_t start, n, size;
+};
+
+/* Where gpemu-gpud listens unless told otherwise: gpemu-gpud.sock in
+ * $XDG_RUNTIME_DIR, or /tmp/gpemu-gpud.UID.sock. Malloc'ed. */
+char *gpud_default_path(void);
+
+/*
+ * Connect and be welcomed. -ENODEV: nobody listens there;
+ * -EACCES, -EPERM: not for this user; -EPROTO and what gpud_decode returns:
+ * somebody else does; each with a text. gpud_close in either case.
+ */
+int gpud_open(const char *path, struct gpud_client *ret, struct err *err);
+void gpud_close(struct gpud_client *c);
+
+/* 0 or -errno with a text; -ECONNRESET when the server went away. */
+int gpud_send(struct gpud_client *c, const struct gpud_msg *m, struct err *err);
+/*
+ * Wait for the next message. A GPUD_ERROR is returned as its negative errno
+ * and text. What *ret borrows is valid until the next call.
+ */
+int gpud_receive(struct gpud_client *c, struct gpud_msg *ret, struct err *err);
+/* From any thread: what waits, and all that comes after, fails with
+ * -ECONNRESET. */
+void gpud_stop(struct gpud_client *c);
+
+#endif

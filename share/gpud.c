@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-gpud: options, set-up, the record. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cli.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "emu/gpud_client.h"
+#include "emu/profile.h"
+#include "share/server.h"
+
+struct options {
+	struct cli_common common;
+	char *gpu, *socket, *mode, *scheduler, *share, *speedup;
+	uint64_t gpus, max_clients;
+	struct conf_list allow;
+	double time_scale;
+};
+
+#define FIELD(key, type, member) key, type, offsetof(struct options, member)
+
+static const struct conf_field fields[] = {
+	{ FIELD("gpu", CONF_STRING, gpu), .arg = "NAME|FILE",
+	  .help = "what GPUs they are (default v100)" },
+	{ FIELD("gpus", CONF_UINT, gpus), .min = 1, .max = SHARE_MAX_GPUS,
+	  .arg = "N", .help = "how many (default 1)" },
+	{ FIELD("socket", CONF_STRING, socket), .short_opt = 'S', .arg = "PATH",
+	  .help = "where clients connect (default: gpemu-gpud.sock in "
+		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-gpud.UID.sock)" },
+	{ FIELD("mode", CONF_STRING, mode), .arg = "OCTAL",
+	  .help = "permissions of the socket (default 0600)" },
+	{ FIELD("allow", CONF_LIST, allow), .item = CONF_STRING,
+	  .item_size = sizeof(char *), .arg = "USER|UID|all",
+	  .help = "who may connect besides this user and root" },
+	{ FIELD("max_clients", CONF_UINT, max_clients), .min = 1, .max = 4096,
+	  .arg = "N", .help = "connections at a time (default 256)" },
+	{ FIELD("scheduler", CONF_STRING, scheduler), .arg = "NAME",
+	  .help = "whose iteration is next (--list scheduler; default fair)" },
+	{ FIELD("share", CONF_STRING, share), .arg = "time|lanes|mps",
+	  .help = "how jobs share a GPU (default time)" },
+	{ FIELD("speedup", CONF_STRING, speedup), .arg = "NAME|FILE",
+	  .help = "what running k at once gains (--list speedup; default: "
+		  "nothing)" },
+	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
+	  .arg = "X", .help = "wall seconds per emulated second" },
+	CLI_COMMON_FIELDS(struct options, common),
+	{ 0 },
+};
+
+static const struct cli_kind kinds[] = {
+	{ "scheduler", .table = scheduler_table },
+	{ "gpu", .print = profile_names_print, .which = PROFILE_GPU },
+	{ "speedup", .print = profile_names_print, .which = PROFILE_SHARE },
+	{ 0 },
+};
+
+static const struct cli_program program = {
+	.name = "gpemu-gpud",
+	.summary = "Own emulated GPUs that several processes share.",
+	.notes = "gpemu-train --gpu-server PATH trains on them, gpemu-smi "
+		 "shows them. SIGTERM ends it.",
+	.fields = fields,
+	.kinds = kinds,
+};
+
+static int parse_mode(const char *s, uint64_t *ret, struct err *err)
+{
+	char *end;
+	unsigned long mode = strtoul(s, &end, 8);
+
+	if (s[0] < '0' || s[0] > '7' || *end || mode > 0777)
+		return err_set(err, -EINVAL,
+			       "--mode %s: not between 0 and 0777", s);
+	*ret = mode;
+	return 0;
+}
+
+/* What is said on the command line, checked; usage errors. */
+static int resolve(struct options *o, struct server_config *c, struct err *err)
+{
+	const struct plugin *p =
+		plugin_find(scheduler_table, "scheduler", o->scheduler, err);
+	int r = p ? parse_mode(o->mode, &c->mode, err) : -EINVAL;
+
+	if (r == 0)
+		r = share_mode_parse(o->share, &c->share.mode, err);
+	if (r == 0 && o->speedup && c->share.mode == SHARE_TIME)
+		r = err_set(err, -EINVAL,
+			    "--speedup: with --share time nothing runs at "
+			    "once");
+	if (r < 0)
+		return r;
+	if (!o->socket)
+		o->socket = gpud_default_path();
+	if (!o->socket)
+		return -ENOMEM;
+	c->share.scheduler = container_of(p, struct scheduler_ops, plugin);
+	c->share.n_gpus = (uint32_t)o->gpus;
+	c->max_clients = (uint32_t)o->max_clients;
+	c->time_scale = o->time_scale;
+	c->allow = o->allow;
+	c->path = o->socket;
+	return 0;
+}
+
+/* Clients read the same file. */
+static int profile_file(const char *name, char **ret, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = profile_path(PROFILE_GPU, name, &path, err);
+
+	if (r < 0)
+		return r;
+	*ret = realpath(path, NULL);
+	if (!*ret)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (strlen(*ret) >= GPUD_PATH)
+		return err_set(err, -ENAMETOOLONG,
+			       "%s: longer than %d bytes, which is what "
+			       "clients can be told",
+			       *ret, GPUD_PATH - 1);
+	return 0;
+}
+
+static int serve(const struct options *o, const struct server_config *c,
+		 struct err *err)
+{
+	struct server s;
+	int r = server_init(&s, c, err);
+
+	if (r == 0) {
+		log_info("%" PRIu64 " x %s at %s", o->gpus, c->gpu->name,
+			 c->path);
+		r = server_run(&s, err);
+	}
+	if (r == 0 && o->common.json) {
+		json_auto_t *j = status_json(&s);
+
+		if (j)
+			json_object_set_new(j, "config", conf_json(fields, o));
+		r = j ? json_write(j, o->common.json, err) : -ENOMEM;
+	}
+	server_fini(&s);
+	return r;
+}
+
+static int run(struct options *o)
+{
+	struct server_config c = { 0 };
+	struct share_profile speedup = { 0 };
+	struct gpu_profile gpu = { 0 };
+	_cleanup_free_ char *file = NULL;
+	struct err err = { 0 };
+	int r = resolve(o, &c, &err);
+
+	if (r < 0) {
+		log_error("%s", err.text);
+		return EXIT_STATUS_USAGE;
+	}
+	r = profile_file(o->gpu, &file, &err);
+	if (r == 0)
+		r = gpu_profile_load(file, &gpu, &err);
+	if (r == 0 && o->speedup)
+		r = share_profile_load(o->speedup, &speedup, &err);
+	if (r == 0) {
+		c.profile = file;
+		c.gpu = &gpu;
+		c.share.speedup = o->speedup ? &speedup : NULL;
+		r = serve(o, &c, &err);
+	}
+	gpu_profile_free(&gpu);
+	share_profile_free(&speedup);
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {
+		.gpu = strdup("v100"),
+		.gpus = 1,
+		.mode = strdup("0600"),
+		.max_clients = 256,
+		.scheduler = strdup("fair"),
+		.share = strdup("time"),
+		.time_scale = 1,
+	};
+	int status;
+
+	cli_parse(&program, argc, argv, &o, NULL);
+	status = run(&o);
+	conf_free(fields, &o);
+	return status;
+}

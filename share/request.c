@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/gpu.h"
+#include "share/server.h"
+
+void request_admitted(void *ctx, struct share_job *job)
+{
+	struct client *c = job->owner;
+	struct gpud_msg m = { .type = GPUD_ADMITTED };
+
+	(void)ctx;
+	c->job = job;
+	m.admitted.job = job->view.seq;
+	m.admitted.gpus = job->gpus;
+	m.admitted.queue_ns = job->admitted_ns - job->joined_ns;
+	server_send(c, &m);
+}
+
+void request_done(void *ctx, struct share_job *job,
+		  const struct share_iteration *it)
+{
+	struct gpud_msg m = { .type = GPUD_DONE };
+
+	(void)ctx;
+	m.done.id = it->id;
+	m.done.start = it->start;
+	m.done.end = it->end;
+	server_send(job->owner, &m);
+}
+
+/* Of `samples` on each GPU. */
+static struct gpu_cost cost_of(const struct server *s, const struct client *c,
+			       uint32_t samples)
+{
+	struct gpu_cost cost;
+
+	gpu_profile_cost(s->config.gpu, c->model, samples, &cost);
+	return cost;
+}
+
+static uint64_t bytes(double mib)
+{
+	return (uint64_t)(mib * (double)MIB);
+}
+
+/* What it needs, by its own word or by the profile's. */
+static void want(const struct server *s, const struct client *c,
+		 struct share_want *ret)
+{
+	const struct gpud_hello *h = &c->hello;
+	struct gpu_cost cost = cost_of(s, c, h->batch);
+	uint64_t most = s->share->config.memory_bytes;
+
+	*ret = (struct share_want){
+		.n_gpus = h->n_gpus,
+		.iterations = h->iterations,
+		.iteration_ns = cost.forward_ns + cost.backward_ns,
+		.load_ns = h->flags & GPUD_LOAD
+				   ? (uint64_t)(c->model->model_transfer_ms *
+						(double)NS_PER_MS)
+				   : 0,
+		.persistent_bytes = h->persistent_bytes,
+		.peak_bytes = h->peak_bytes,
+	};
+	if (h->peak_bytes || h->persistent_bytes)
+		return;
+	/* what was measured to fit fits, also where the share of the memory
+	 * that is usable by the rule says less */
+	ret->peak_bytes = MIN(bytes(cost.peak_mib), most);
+	ret->persistent_bytes =
+		MIN(bytes(cost.persistent_mib), ret->peak_bytes);
+}
+
+static int check_hello(const struct server *s, struct client *c,
+		       const struct gpud_hello *h, struct err *err)
+{
+	const struct gpu_model *model;
+
+	if (c->job)
+		return err_set(err, -EPROTO, "a second hello");
+	if (h->batch == 0 || h->flags & ~(uint32_t)GPUD_HELLO_FLAGS || h->zero)
+		return err_set(err, -EBADMSG, "a hello that makes no sense");
+	model = gpu_profile_model(s->config.gpu, h->model, err);
+	if (!model)
+		return -ENOENT;
+	c->model = model;
+	return gpu_check_batch(s->config.gpu, model, h->batch,
+			       h->flags & GPUD_EXTRAPOLATE, err);
+}
+
+static int hello(struct server *s, struct client *c, const struct gpud_hello *h,
+		 struct err *err)
+{
+	struct gpud_msg m = { .type = GPUD_QUEUED };
+	struct share_want w;
+	int r = check_hello(s, c, h, err);
+
+	if (r < 0)
+		return r;
+	c->hello = *h;
+	want(s, c, &w);
+	r = share_join(s->share, &w, c, &c->job, err);
+	if (r < 0)
+		return r;
+	log_debug("job %" PRIu64 ": %s, %s at %u, process %d", c->job->view.seq,
+		  h->name, h->model, h->batch, (int)c->pid);
+	if (c->job->resident)
+		return 0;
+	for (uint32_t i = 0; i < s->share->n_jobs; i++)
+		m.queued.ahead += !s->share->jobs[i]->resident;
+	m.queued.ahead--; /* not counting itself */
+	server_send(c, &m);
+	return 0;
+}
+
+static int submit(struct server *s, struct client *c,
+		  const struct gpud_submit *q, struct err *err)
+{
+	struct gpud_msg m = { .type = GPUD_ACCEPTED };
+	struct share_iteration it;
+	struct gpu_cost cost;
+	uint64_t copy;
+	int r;
+
+	if (!c->job || !c->job->resident)
+		return err_set(err, -EPROTO, "not admitted yet");
+	if (q->samples == 0 || q->samples > c->hello.batch || q->zero)
+		return err_set(err, -EBADMSG,
+			       "an iteration of %u samples; the hello said %u",
+			       q->samples, c->hello.batch);
+	cost = cost_of(s, c, q->samples);
+	copy = c->hello.flags & GPUD_PINNED ? cost.transfer_pinned_ns
+					    : cost.transfer_pageable_ns;
+	r = share_submit(s->share, c->job, q->id,
+			 copy > q->staged_ns ? copy - q->staged_ns : 0,
+			 cost.forward_ns + cost.backward_ns, &it);
+	if (r < 0)
+		return err_set(err, r, "%d iterations are on their way",
+			       SHARE_DEPTH);
+	m.accepted.id = it.id;
+	m.accepted.copy_start = it.copy_start;
+	m.accepted.copy_end = it.copy_end;
+	server_send(c, &m);
+	return 0;
+}
+
+static int query(const struct server *s, struct client *c, struct err *err)
+{
+	struct gpud_msg m = { .type = GPUD_STATUS };
+	json_auto_t *j = status_json(s);
+	_cleanup_free_ char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+
+	if (!text)
+		return err_set(err, -ENOMEM, "out of memory");
+	m.status.json = text;
+	m.status.n = strlen(text);
+	if (gpud_size(&m) > GPUD_MAX_MESSAGE)
+		return err_set(err, -EMSGSIZE, "too many clients to tell");
+	server_send(c, &m);
+	return 0;
+}
+
+void request_handle(struct server *s, struct client *c,
+		    const struct gpud_msg *m)
+{
+	struct err err = { 0 };
+	int r;
+
+	switch (m->type) {
+	case GPUD_HELLO: r = hello(s, c, &m->hello, &err); break;
+	case GPUD_SUBMIT: r = submit(s, c, &m->submit, &err); break;
+	case GPUD_QUERY: r = query(s, c, &err); break;
+	default:
+		r = err_set(&err, -EPROTO, "a %s from a client",
+			    gpud_type_name(m->type));
+	}
+	if (r == 0)
+		return;
+	s->n_malformed += r == -EPROTO || r == -EBADMSG;
+	server_refuse(c, r, err.text[0] ? err.text : strerror(-r));
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+#include "share/server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+
+enum {
+	EVENTS = 64,
+	/* To be sent to one client, at most. arbitrary: several of the
+	 * longest messages; who lets them pile up does not read */
+	MAX_OUT = 4 * GPUD_MAX_MESSAGE,
+};
+
+/* --- sending -------------------------------------------------------------- */
+
+void server_send(struct client *c, const struct gpud_msg *m)
+{
+	size_t n = gpud_size(m);
+
+	if (c->dead)
+		return;
+	if (c->out_n + n > c->out_size) {
+		size_t size = 2 * (c->out_n + n);
+		uint8_t *out = size > MAX_OUT ? NULL : realloc(c->out, size);
+
+		if (!out) {
+			c->dead = true;
+			return;
+		}
+		c->out = out;
+		c->out_size = size;
+	}
+	gpud_encode(m, c->out + c->out_n);
+	c->out_n += n;
+}
+
+void server_refuse(struct client *c, int error, const char *text)
+{
+	struct gpud_msg m = { .type = GPUD_ERROR,
+			      .error.code = (uint32_t)-error };
+
+	snprintf(m.error.text, sizeof(m.error.text), "%.*s", GPUD_TEXT - 1,
+		 text);
+	server_send(c, &m);
+	c->dead = true;
+}
+
+/* What fits into the socket now. */
+static void flush(struct server *s, struct client *c)
+{
+	bool want;
+
+	while (c->out_at < c->out_n) {
+		ssize_t k = send(c->fd, c->out + c->out_at,
+				 c->out_n - c->out_at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0 && errno != EAGAIN)
+			c->dead = true;
+		if (k < 0)
+			break;
+		c->out_at += (size_t)k;
+	}
+	if (c->out_at == c->out_n)
+		c->out_at = c->out_n = 0;
+	want = c->out_n > 0;
+	if (want != c->want_out && !c->dead) {
+		struct epoll_event e = {
+			.events = EPOLLIN | (want ? EPOLLOUT : 0), .data.ptr = c
+		};
+
+		c->want_out = want;
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, c->fd, &e);
+	}
+}
+
+/* --- clients ----------------------------------------------------------------
+ */
+
+static bool allowed(const struct server *s, uid_t uid)
+{
+	if (s->allow_all || uid == 0 || uid == geteuid())
+		return true;
+	for (size_t i = 0; i < s->n_allowed; i++)
+		if (s->allowed[i] == uid)
+			return true;
+	return false;
+}
+
+static void welcome(const struct server *s, struct client *c)
+{
+	struct gpud_msg m = { .type = GPUD_WELCOME };
+	struct gpud_welcome *w = &m.welcome;
+
+	snprintf(w->gpu, sizeof(w->gpu), "%s", s->config.gpu->name);
+	snprintf(w->profile, sizeof(w->profile), "%s", s->config.profile);
+	snprintf(w->scheduler, sizeof(w->scheduler), "%s",
+		 s->config.share.scheduler->plugin.name);
+	snprintf(w->share, sizeof(w->share), "%s",
+		 share_mode_name(s->config.share.mode));
+	w->time_scale = s->config.time_scale;
+	w->now_ns = tick_now(s->tick);
+	w->wall_ns = tick_wall();
+	w->n_gpus = s->config.share.n_gpus;
+	server_send(c, &m);
+}
+
+static void client_free(struct client *c)
+{
+	close(c->fd);
+	free(c->out);
+	free(c);
+}
+
+/* Known by now; is it welcome? */
+static void receive(struct server *s, struct client *c)
+{
+	char text[GPUD_NAME];
+
+	if (!allowed(s, c->uid)) {
+		snprintf(text, sizeof(text), "user %u may not use this GPU",
+			 (unsigned)c->uid);
+		server_refuse(c, -EACCES, text);
+	} else if (s->n_clients == s->config.max_clients) {
+		server_refuse(c, -EAGAIN, "too many clients");
+	} else {
+		welcome(s, c);
+		return;
+	}
+	s->n_refused++;
+}
+
+static void accept_one(struct server *s)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	struct ucred cred = { 0 };
+	socklen_t n = sizeof(cred);
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
+
+	if (!c)
+		return;
+	c->fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (c->fd < 0) {
+		if (errno != EAGAIN && errno != ECONNABORTED)
+			log_warn("accept: %s", strerror(errno));
+		free(c);
+		return;
+	}
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
+		client_free(c);
+		return;
+	}
+	c->pid = cred.pid;
+	c->uid = cred.uid;
+	receive(s, c);
+	if (!c->dead && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->fd, &e) == 0) {
+		s->clients[s->n_clients++] = c;
+		return;
+	}
+	flush(s, c);
+	client_free(c);
+}
+
+static void now(struct server *s)
+{
+	share_advance(s->share, tick_now(s->tick));
+}
+
+/* Everything that is whole in the buffer. */
+static void decode(struct server *s, struct client *c)
+{
+	size_t at = 0;
+
+	while (!c->dead) {
+		struct err err = { 0 };
+		struct gpud_msg m;
+		int r = gpud_decode(c->in + at, c->n_in - at, GPUD_MAX_REQUEST,
+				    &m, &err);
+
+		if (r == 0)
+			break;
+		if (r < 0) {
+			s->n_malformed++;
+			server_refuse(c, r, err.text);
+			break;
+		}
+		at += (size_t)r;
+		now(s);
+		request_handle(s, c, &m);
+	}
+	memmove(c->in, c->in + at, c->n_in - at);
+	c->n_in -= at;
+}
+
+static void read_client(struct server *s, struct client *c)
+{
+	ssize_t k = recv(c->fd, c->in + c->n_in, sizeof(c->in) - c->n_in,
+			 MSG_DONTWAIT);
+
+	if (k < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (k <= 0) {
+		c->dead = true;
+		return;
+	}
+	c->n_in += (size_t)k;
+	decode(s, c);
+}
+
+/* The dead go, and what they held is free for the next; whoever dies of being
+ * told so goes the next time. */
+static void reap(struct server *s)
+{
+	for (uint32_t i = 0; i < s->n_clients;) {
+		struct client *c = s->clients[i];
+
+		flush(s, c);
+		if (!c->dead) {
+			i++;
+			continue;
+		}
+		s->clients[i] = s->clients[--s->n_clients];
+		if (c->job) {
+			now(s);
+			share_leave(s->share, c->job);
+			/* those before may have been told something */
+			i = 0;
+		}
+		client_free(c);
+	}
+}
+
+/* --- the loop ---------------------------------------------------------------
+ */
+
+/* False: asked to stop. */
+static bool turn(struct server *s, const struct epoll_event *events, int n,
+		 uint64_t deadline)
+{
+	bool go_on = true;
+
+	for (int i = 0; i < n; i++)
+		if (events[i].data.ptr == &s->timer_fd)
+			tick_finish(s->tick, deadline);
+	now(s);
+	for (int i = 0; i < n; i++) {
+		void *what = events[i].data.ptr;
+
+		if (what == &s->signal_fd)
+			go_on = false;
+		else if (what == &s->listen_fd)
+			accept_one(s);
+		else if (what != &s->timer_fd)
+			read_client(s, what);
+	}
+	reap(s);
+	return go_on;
+}
+
+int server_run(struct server *s, struct err *err)
+{
+	struct epoll_event events[EVENTS];
+	uint64_t deadline;
+	int n;
+
+	tick_urgent(s->tick);
+	do {
+		deadline = share_next(s->share);
+		tick_timer_set(s->tick, s->timer_fd, deadline);
+		n = epoll_wait(s->epoll_fd, events, EVENTS, -1);
+		if (n < 0 && errno != EINTR)
+			return err_set(err, -errno, "epoll_wait: %s",
+				       strerror(errno));
+	} while (turn(s, events, n, deadline));
+	return 0;
+}
+
+/* --- set-up ------------------------------------------------------------------
+ */
+
+static int find_users(struct server *s, struct err *err)
+{
+	char *const *names = s->config.allow.items;
+	size_t n = s->config.allow.n;
+
+	s->allowed = calloc(n + 1, sizeof(*s->allowed));
+	if (!s->allowed)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const struct passwd *p;
+		char *end;
+		unsigned long uid = strtoul(names[i], &end, 10);
+
+		if (!strcmp(names[i], "all")) {
+			s->allow_all = true;
+		} else if (names[i][0] >= '0' && names[i][0] <= '9' && !*end &&
+			   uid < UINT32_MAX) {
+			s->allowed[s->n_allowed++] = (uid_t)uid;
+		} else if ((p = getpwnam(names[i]))) {
+			s->allowed[s->n_allowed++] = p->pw_uid;
+		} else {
+			return err_set(err, -ENOENT, "unknown user '%s'",
+				       names[i]);
+		}
+	}
+	return 0;
+}
+
+/* What is left of a server that is gone may be taken away; nothing else. */
+static int clear_place(const struct sockaddr_un *a, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (lstat(a->sun_path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(err, -EADDRINUSE,
+			       "%s: is there already and is no socket",
+			       a->sun_path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(fd, (const struct sockaddr *)a, sizeof(*a)) == 0 ||
+	    errno != ECONNREFUSED)
+		return err_set(err, -EADDRINUSE, "%s: somebody listens there",
+			       a->sun_path);
+	return unlink(a->sun_path) < 0 ? -errno : 0;
+}
+
+static int listen_at(struct server *s, struct err *err)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	const char *path = s->config.path;
+	mode_t mask;
+	int r;
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return err_set(err, -ENAMETOOLONG,
+			       "%s: longer than the path of a socket can be",
+			       path);
+	strcpy(a.sun_path, path);
+	r = clear_place(&a, err);
+	if (r < 0)
+		return r;
+	s->listen_fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->listen_fd < 0)
+		return err_set(err, -errno, "socket: %s", strerror(errno));
+	/* there is no moment at which more may connect than are to */
+	mask = umask((mode_t)(~s->config.mode & 0777));
+	r = bind(s->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
+								     : 0;
+	umask(mask);
+	s->bound = r == 0;
+	if (r == 0 && listen(s->listen_fd, SOMAXCONN) < 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+static int watch(struct server *s, int *fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = fd };
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, *fd, &e) < 0 ? -errno : 0;
+}
+
+static int open_loop(struct server *s, struct err *err)
+{
+	sigset_t set;
+	int r = 0;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->timer_fd = tick_timer_new();
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->epoll_fd < 0 || s->timer_fd < 0 || s->signal_fd < 0)
+		r = -errno;
+	if (r == 0)
+		r = watch(s, &s->timer_fd);
+	if (r == 0)
+		r = watch(s, &s->signal_fd);
+	if (r == 0)
+		r = watch(s, &s->listen_fd);
+	return r < 0 ? err_set(err, r, "epoll: %s", strerror(-r)) : 0;
+}
+
+int server_init(struct server *s, const struct server_config *config,
+		struct err *err)
+{
+	const struct gpu_profile *gpu = config->gpu;
+	struct share_config share = config->share;
+	int r;
+
+	*s = (struct server){ .config = *config,
+			      .epoll_fd = -1,
+			      .listen_fd = -1,
+			      .timer_fd = -1,
+			      .signal_fd = -1 };
+	share.max_jobs = config->max_clients;
+	share.memory_bytes =
+		(uint64_t)(gpu->memory_mib * gpu->usable_memory * (double)MIB);
+	share.admitted = request_admitted;
+	share.done = request_done;
+	share.ctx = s;
+	s->clients = calloc(config->max_clients, sizeof(struct client *));
+	s->tick = tick_new(config->time_scale, TICK_DEFAULT_SPIN_NS);
+	if (!s->clients || !s->tick || share_new(&share, &s->share) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = find_users(s, err);
+	if (r == 0)
+		r = listen_at(s, err);
+	return r < 0 ? r : open_loop(s, err);
+}
+
+void server_fini(struct server *s)
+{
+	int fds[] = { s->epoll_fd, s->listen_fd, s->timer_fd, s->signal_fd };
+
+	for (uint32_t i = 0; i < s->n_clients; i++)
+		client_free(s->clients[i]);
+	free(s->clients);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (s->bound)
+		unlink(s->config.path);
+	free(s->allowed);
+	share_free(s->share);
+	tick_free(s->tick);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpemu-gpud: the shared GPUs on a real clock, for clients on a Unix socket.
+ * One thread, one epoll loop, one timer, which is set to whatever the shared
+ * GPUs do next.
+ *
+ *	server.c	sockets, the loop, who may connect
+ *	request.c	what clients ask for
+ *	status.c	what gpemu-smi shows
+ *
+ * A client that breaks the protocol, does not read, or goes away is marked
+ * `dead`, and reaped at the end of the turn of the loop, which frees what it
+ * held on the GPUs.
+ */
+#ifndef GPEMU_SHARE_SERVER_H
+#define GPEMU_SHARE_SERVER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/conf.h"
+#include "common/err.h"
+#include "common/tick.h"
+#include "emu/gpud_proto.h"
+#include "emu/profile_gpu.h"
+#include "share/share.h"
+
+struct server_config {
+	const char *path;
+	uint64_t mode;		/* of the socket's permissions */
+	struct conf_list allow; /* char *: users besides one's own and root,
+				 * by name or number; "all" */
+	uint32_t max_clients;
+	double time_scale;
+	const char *profile; /* path of the GPU's */
+	const struct gpu_profile *gpu;
+	struct share_config share; /* memory, jobs and callbacks filled in */
+};
+
+struct client {
+	int fd;
+	pid_t pid;
+	uid_t uid;
+	bool dead;
+	bool want_out;		 /* epoll waits until it can be written to */
+	struct gpud_hello hello; /* with `model` */
+	const struct gpu_model *model; /* NULL: has not said hello */
+	struct share_job *job;	       /* NULL: likewise */
+	uint8_t in[GPUD_MAX_REQUEST];
+	size_t n_in;
+	uint8_t *out; /* [out_at, out_n) is still to be sent */
+	size_t out_at, out_n, out_size;
+};
+
+struct server {
+	struct server_config config;
+	struct tick *tick;
+	struct share *share;
+	int epoll_fd, listen_fd, timer_fd, signal_fd;
+	bool bound; /* the socket's file is ours */
+	uid_t *allowed;
+	size_t n_allowed;
+	bool allow_all;
+	struct client **clients; /* max_clients */
+	uint32_t n_clients;
+	uint64_t n_refused, n_malformed; /* since the start */
+};
+
+/*
+ * Listen. -EADDRINUSE: another one does, or something else is in that place;
+ * -ENOENT: an unknown user in `allow`; each with a text. server_fini in either
+ * case. Blocks SIGINT and SIGTERM for the calling thread.
+ */
+int server_init(struct server *s, const struct server_config *config,
+		struct err *err);
+void server_fini(struct server *s);
+/* Until SIGINT or SIGTERM (0), or -errno with a text. */
+int server_run(struct server *s, struct err *err);
+
+/* What a message asks for. The client may be dead afterwards. */
+void request_handle(struct server *s, struct client *c,
+		    const struct gpud_msg *m);
+/* For struct share_config; `ctx` is the server. */
+void request_admitted(void *ctx, struct share_job *job);
+void request_done(void *ctx, struct share_job *job,
+		  const struct share_iteration *it);
+
+/* Add a message to what is to be sent. */
+void server_send(struct client *c, const struct gpud_msg *m);
+/* An error, after which the client is dead. */
+void server_refuse(struct client *c, int error, const char *text);
+
+/* All there is to know; NULL: no memory. */
+json_t *status_json(const struct server *s);
+
+#endif

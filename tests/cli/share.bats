@@ -1,0 +1,450 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-gpud, gpemu-smi and gpemu-train --gpu-server.
+
+setup() {
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	GPUD=$BUILD/gpemu-gpud
+	SMI=$BUILD/gpemu-smi
+	TRAIN=$BUILD/gpemu-train
+	CLIENT=$BATS_TEST_DIRNAME/gpud-client
+	TMP=$(mktemp -d)
+	SOCKET=$TMP/gpud.sock
+	SCALE=0.1
+	PIDS=()
+}
+
+teardown() {
+	local pid
+
+	for pid in "${PIDS[@]}"; do
+		kill "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	rm -rf "$TMP"
+}
+
+# gpud OPTION...: one that listens at $SOCKET; its pid is $SERVER
+gpud() {
+	"$GPUD" --socket "$SOCKET" --time-scale "$SCALE" "$@" 3>&- &
+	SERVER=$!
+	PIDS+=("$SERVER")
+	until_so 'True'
+}
+
+gpud_end() {
+	kill "$SERVER"
+	wait "$SERVER"
+}
+
+# train NAME OPTION...: in the background, its record in NAME.json; pid in $JOB
+train() {
+	local name=$1
+
+	shift
+	"$TRAIN" --loader null --gpu-server "$SOCKET" --time-scale "$SCALE" \
+		--pin off --json "$TMP/$name.json" "$@" \
+		>"$TMP/$name.out" 2>&1 3>&- &
+	JOB=$!
+	PIDS+=("$JOB")
+}
+
+# so EXPRESSION: true of the status `j`, its GPUs `g`, its processes `p`
+so() {
+	"$SMI" --socket "$SOCKET" --json "$TMP/status.json" >/dev/null 2>&1 &&
+		python3 - "$TMP/status.json" "$1" <<-'PY'
+			import json, sys
+			j = json.load(open(sys.argv[1]))
+			g, p = j['gpus'], j['processes']
+			sys.exit(not eval(sys.argv[2]))
+		PY
+}
+
+until_so() {
+	local try
+
+	for try in {1..200}; do
+		so "$1" && return
+		sleep 0.05
+	done
+	echo "never so: $1"
+	cat "$TMP/status.json"
+	return 1
+}
+
+# of a record `j`
+check() {
+	python3 - "$TMP/$1.json" "$2" <<-'PY'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		if not eval(sys.argv[2]):
+		    sys.exit('not so: %s\n%s' % (sys.argv[2], json.dumps(j, indent=1)))
+	PY
+}
+
+@test "--help, --list, --dump-config" {
+	for program in "$GPUD" "$SMI"; do
+		run "$program" --help
+		[ "$status" -eq 0 ]
+		[[ $output == *--socket=PATH* ]]
+	done
+	run "$GPUD" --list scheduler
+	[ "$status" -eq 0 ]
+	[ "${#lines[@]}" -ge 5 ]
+	run "$GPUD" --list speedup
+	[[ $output == *mps-nominal* ]]
+	run "$GPUD" --dump-config --gpus 3 --allow daemon --allow 7
+	[ "$status" -eq 0 ]
+	[[ $output == *"gpus: 3"*"allow: [daemon, 7]"* ]]
+}
+
+@test "what cannot be meant is refused before anything is opened" {
+	for option in '--scheduler best' '--share much' '--mode 888' \
+		'--mode 01777' '--gpus 0' '--gpus 65' '--speedup mps-nominal' \
+		'--time-scale 0'; do
+		run "$GPUD" --socket "$SOCKET" $option
+		[ "$status" -eq 2 ]
+		[ ! -e "$SOCKET" ]
+	done
+	run "$GPUD" --socket "$SOCKET" --gpu no-such-gpu
+	[ "$status" -eq 1 ]
+	run "$GPUD" --socket "$SOCKET" --allow no-such-user
+	[ "$status" -eq 1 ]
+	[[ $output == *"unknown user 'no-such-user'"* ]]
+	run "$SMI" 5
+	[ "$status" -eq 2 ]
+	run "$SMI" --watch never
+	[ "$status" -eq 2 ]
+}
+
+@test "nobody listens: exit status 75, and what to do" {
+	run "$SMI" --socket "$SOCKET"
+	[ "$status" -eq 75 ]
+	[[ $output == *"start one with --socket $SOCKET"* ]]
+	run "$TRAIN" --loader null --gpu-server "$SOCKET"
+	[ "$status" -eq 75 ]
+}
+
+@test "the place of the socket: taken, stale, something else" {
+	gpud
+	[ "$(stat -c %a "$SOCKET")" = 600 ]
+	run "$GPUD" --socket "$SOCKET"
+	[ "$status" -eq 1 ]
+	[[ $output == *"somebody listens there"* ]]
+	so 'True'
+	kill -9 "$SERVER"
+	wait "$SERVER" || true
+	[ -S "$SOCKET" ]
+	gpud --mode 0666
+	[ "$(stat -c %a "$SOCKET")" = 666 ]
+	gpud_end
+	[ ! -e "$SOCKET" ]
+	echo precious >"$SOCKET"
+	run "$GPUD" --socket "$SOCKET"
+	[ "$status" -eq 1 ]
+	[ "$(cat "$SOCKET")" = precious ]
+}
+
+@test "malformed messages: an error and a closed connection" {
+	gpud
+	run timeout 100 "$CLIENT" "$SOCKET" malformed
+	echo "$output"
+	[ "$status" -eq 0 ]
+	# and nothing is left of them
+	until_so 'not p and g[0]["memory_used_mib"] == 0 and j["server"]["clients"] == 1'
+	so 'j["server"]["malformed"] > 10'
+}
+
+@test "more clients than allowed, and one that never reads" {
+	gpud --max-clients 5
+	run "$CLIENT" "$SOCKET" many 9
+	[ "$output" = 5 ]
+	until_so 'j["server"]["clients"] == 1 and j["server"]["refused"] >= 4'
+	run timeout 60 "$CLIENT" "$SOCKET" deaf
+	[ "$output" = closed ]
+	so 'True'
+}
+
+@test "other users are kept out, unless they are allowed" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
+	chmod 711 "$TMP"
+	as_nobody() {
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	}
+	as_nobody test -x "$SMI" || skip "another user cannot run $SMI"
+	gpud
+	run as_nobody "$SMI" --socket "$SOCKET"
+	[ "$status" -ne 0 ]
+	[[ $output == *"Permission denied"* ]]
+	gpud_end
+	gpud --mode 0666
+	run as_nobody "$SMI" --socket "$SOCKET"
+	[ "$status" -ne 0 ]
+	[[ $output == *"user 65534 may not use this GPU"* ]]
+	so 'j["server"]["refused"] == 1'
+	gpud_end
+	gpud --mode 0666 --allow 65534
+	run as_nobody "$SMI" --socket "$SOCKET"
+	[ "$status" -eq 0 ]
+}
+
+@test "one client alone trains as on a GPU of its own; the record says where" {
+	for try in 1 2 3 4 5; do
+		gpud --gpu p100 --scheduler rr
+		train one --model resnet50 -b 64 --max-steps 20
+		wait "$JOB"
+		gpud_end
+		check one "j['sharing']['scheduler'] == 'rr' and j['sharing']['share'] == 'time'"
+		check one "j['sharing']['gpu'] == 'Tesla P100-PCIE-16GB' and j['sharing']['queue_s'] == 0"
+		check one "j['profile']['gpu'] == 'Tesla P100-PCIE-16GB' and j['totals']['steps'] == 20"
+		grep -q 'Shared GPU' "$TMP/one.out"
+		[ -z "$GPEMU_SANITIZED" ] || return 0
+		"$TRAIN" --loader null --model resnet50 -b 64 --max-steps 20 \
+			--gpu p100 --pin off --time-scale "$SCALE" --json "$TMP/own.json"
+		python3 - "$TMP" <<-'PY' && return
+			import json, sys
+			one, own = (json.load(open('%s/%s.json' % (sys.argv[1], n)))['totals']
+			            for n in ('one', 'own'))
+			a, b = one['compute_s'], own['compute_s']
+			assert abs(a / b - 1) < 1e-6, (a, b)
+			a, b = one['step_ms']['mean'], own['step_ms']['mean']
+			print(a, b)
+			sys.exit(abs(a / b - 1) > .01)
+		PY
+	done
+	false
+}
+
+# Iterations per emulated second of each process while a phase lasts; the
+# phases are told by who is there.
+phase() {
+	local what=$1 seconds=$2
+
+	so 'True' && cp "$TMP/status.json" "$TMP/a.json"
+	sleep "$seconds"
+	so 'True' && cp "$TMP/status.json" "$TMP/b.json"
+	python3 - "$TMP" "$what" >>"$TMP/rates" <<-'PY'
+		import json, sys
+		a, b = (json.load(open('%s/%s.json' % (sys.argv[1], n))) for n in 'ab')
+		s = b['server']['seconds'] - a['server']['seconds']
+		before = {p['job']: p['iterations'] for p in a['processes']}
+		print(sys.argv[2], *((p['iterations'] - before[p['job']]) / s
+		                     for p in b['processes']))
+	PY
+}
+
+three_clients() {
+	local first second third
+
+	rm -f "$TMP/rates"
+	gpud --scheduler fair
+	# a step of 96 ms, 9.6 ms of ours
+	train a --model resnet50 -b 32 --max-steps 100000
+	first=$JOB
+	until_so 'len(p) == 1 and p[0]["iterations"] > 3'
+	phase alone 1
+	train b --model resnet50 -b 32 --max-steps 100000
+	second=$JOB
+	until_so 'len(p) == 2 and p[1]["iterations"] > 3'
+	phase two 2
+	train c --model resnet50 -b 32 --max-steps 100000
+	third=$JOB
+	until_so 'len(p) == 3 and p[2]["iterations"] > 3'
+	phase three 3
+	kill -9 "$first"
+	until_so 'len(p) == 2'
+	phase two 2
+	kill "$second"
+	until_so 'len(p) == 1'
+	phase alone 1
+	kill -9 "$third"
+	until_so 'not p and g[0]["memory_used_mib"] == 0'
+	gpud_end
+}
+
+@test "three clients, one after the other: R, R/2, R/3 and back, fairly" {
+	for try in 1 2 3 4 5; do
+		three_clients
+		cat "$TMP/rates"
+		[ -z "$GPEMU_SANITIZED" ] || return 0
+		python3 - "$TMP/rates" <<-'PY' && return
+			import sys
+			rows = [l.split() for l in open(sys.argv[1])]
+			rates = [[float(x) for x in r[1:]] for r in rows]
+			R = rates[0][0]
+			assert [len(r) for r in rates] == [1, 2, 3, 2, 1]
+			x = rates[2]
+			jain = sum(x) ** 2 / (3 * sum(v * v for v in x))
+			print('R', R, 'jain', jain)
+			ok = all(abs(v * len(r) / R - 1) < .03 for r in rates for v in r)
+			sys.exit(not (ok and jain >= .99))
+		PY
+	done
+	false
+}
+
+@test "a client that is killed frees its memory at once, for who waits" {
+	gpud --share mps --gpu k80
+	train a --model resnet50 -b 64 --max-steps 100000
+	first=$JOB
+	until_so 'len(p) == 1 and p[0]["state"] != "queued"'
+	train b --model resnet50 -b 64 --max-steps 5
+	until_so '[x["state"] for x in p].count("queued") == 1'
+	run "$SMI" --socket "$SOCKET"
+	[ "$status" -eq 0 ]
+	[[ $output == *Queue*gpemu-train* ]]
+	kill -9 "$first"
+	wait "$JOB"
+	check b "j['sharing']['queue_s'] > 0 and j['totals']['steps'] == 5"
+	grep -q 'no room on the GPU now' "$TMP/b.out"
+	until_so 'not p and g[0]["memory_used_mib"] == 0'
+}
+
+@test "one that waits for room, or for its turn, can be interrupted" {
+	gpud --gpu k80 --share mps --scheduler fifo
+	train a --model resnet50 -b 64 --max-steps 100000
+	until_so 'len(p) == 1 and p[0]["iterations"] > 0'
+	train b --model resnet50 -b 64 --max-steps 5
+	until_so '[x["state"] for x in p].count("queued") == 1'
+	kill -INT "$JOB"
+	status=0
+	wait "$JOB" || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'interrupted while waiting for the GPU' "$TMP/b.out"
+	train c --model resnet50 -b 1 --max-steps 5
+	until_so '[x["state"] for x in p].count("waiting") == 1'
+	kill -INT "$JOB"
+	status=0
+	wait "$JOB" || status=$?
+	[ "$status" -eq 1 ]
+	until_so 'len(p) == 1'
+}
+
+@test "the server goes away: an error, not a hang" {
+	gpud
+	train a --model resnet50 -b 32 --max-steps 100000
+	until_so 'len(p) == 1 and p[0]["iterations"] > 3'
+	kill "$SERVER"
+	status=0
+	wait "$JOB" || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'gpemu-gpud went away' "$TMP/a.out"
+}
+
+@test "another time scale, and what does not fit, are refused" {
+	gpud
+	run "$TRAIN" --loader null --gpu-server "$SOCKET" --time-scale 0.2
+	[ "$status" -eq 1 ]
+	[[ $output == *"runs at --time-scale 0.1"* ]]
+	run "$TRAIN" --loader null --gpu-server "$SOCKET" --time-scale "$SCALE" \
+		-b 100000 --extrapolate
+	[ "$status" -eq 1 ]
+	[[ $output == *"out of GPU memory"* ]]
+}
+
+@test "several GPUs at once, or none" {
+	gpud --gpus 2
+	mkfifo "$TMP/in" "$TMP/in2"
+	"$CLIENT" "$SOCKET" hold 1 24000 <"$TMP/in" >"$TMP/small" 3>&- &
+	PIDS+=($!)
+	exec 8>"$TMP/in"
+	until_so 'len(p) == 1'
+	"$CLIENT" "$SOCKET" hold 2 24000 <"$TMP/in2" >"$TMP/big" 3>&- 8>&- &
+	PIDS+=($!)
+	exec 9>"$TMP/in2"
+	until_so 'len(p) == 2 and p[1]["state"] == "queued" and g[1]["memory_used_mib"] == 0'
+	exec 8>&-
+	until_so 'len(p) == 1 and p[0]["gpus"] == [0, 1] and g[1]["memory_used_mib"] == 24000'
+	exec 9>&-
+	until_so 'not p and g[0]["memory_used_mib"] == 0 and g[1]["memory_used_mib"] == 0'
+	grep -q queued "$TMP/big"
+	grep -q 'gpus 0x3' "$TMP/big"
+}
+
+@test "pack: two lanes run at once, each at half its pace" {
+	gpud --share lanes --scheduler pack
+	train a --model resnet50 -b 32 --max-steps 100000
+	train b --model resnet50 -b 32 --max-steps 100000
+	until_so 'len(p) == 2 and g[0]["lanes"] == 2 and g[0]["running"] == 2'
+	until_so '{x["lanes"][0] for x in p} == {0, 1}'
+}
+
+# completion SCHEDULER: mean of one long job and three short ones behind it,
+# in emulated ms
+completion() {
+	local jobs=() job
+
+	gpud --scheduler "$1"
+	train long --model resnet50 -b 32 --max-steps 400
+	jobs+=("$JOB")
+	until_so 'len(p) == 1 and p[0]["iterations"] > 0'
+	for job in 1 2 3; do
+		train short$job --model resnet50 -b 32 --max-steps 20
+		jobs+=("$JOB")
+	done
+	for job in "${jobs[@]}"; do
+		wait "$job"
+	done
+	gpud_end
+	python3 - "$TMP"/long.json "$TMP"/short?.json <<-'PY'
+		import json, sys
+		s = [json.load(open(f)) for f in sys.argv[1:]]
+		print(round(sum(j['totals']['seconds'] + j['sharing']['queue_s'] for j in s) * 250))
+	PY
+}
+
+@test "mean completion time: srtf before fair before fifo" {
+	local fifo fair srtf
+
+	for try in 1 2 3; do
+		fifo=$(completion fifo)
+		fair=$(completion fair)
+		srtf=$(completion srtf)
+		echo "fifo $fifo fair $fair srtf $srtf"
+		[ -z "$GPEMU_SANITIZED" ] || return 0
+		((srtf < fair && fair < fifo)) && return
+	done
+	false
+}
+
+@test "real files, checkpoints and --pin off, on a shared GPU" {
+	mkdir -p "$TMP/data/a"
+	for i in {1..20}; do
+		head -c 1000 /dev/urandom >"$TMP/data/a/$i.bin"
+	done
+	gpud
+	run "$TRAIN" --data "$TMP/data" --prep none -b 4 -e 2 --transfer blocking \
+		--gpu-server "$SOCKET" --time-scale "$SCALE" --pin off \
+		--checkpoint-every 3 --checkpoint-dir "$TMP/ck" --checkpoint-size 1M \
+		--steps "$TMP/steps.csv" --trace "$TMP/trace.json" --json "$TMP/r.json"
+	echo "$output"
+	[ "$status" -eq 0 ]
+	check r "j['totals']['steps'] == 10 and j['totals']['samples'] == 40"
+	check r "j['checkpoints']['written'] == 3 if 'written' in j['checkpoints'] else True"
+	[ "$(wc -l <"$TMP/steps.csv")" -eq 11 ]
+}
+
+@test "gpemu-smi: a table, --watch, --json -" {
+	gpud --gpus 2
+	run "$SMI" --socket "$SOCKET"
+	[ "$status" -eq 0 ]
+	[[ $output == *"GPU-Util"*"No running processes found"* ]]
+	# no line is wider than the frame
+	[ "$(echo "$output" | awk '{ print length }' | sort -n | tail -n 1)" -eq 91 ]
+	run timeout 1 "$SMI" --socket "$SOCKET" --watch 0.1
+	[ "$status" -eq 124 ]
+	[ "$(echo "$output" | grep -c 'Processes:')" -ge 3 ]
+	"$SMI" --socket "$SOCKET" --json - | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["gpus"]) == 2'
+	XDG_RUNTIME_DIR=$TMP/none run "$SMI"
+	[ "$status" -eq 75 ]
+	[[ $output == *"$TMP/none/gpemu-gpud.sock"* ]]
+}
+
+@test "--json: what the server did, once it ends" {
+	gpud --json "$TMP/server.json"
+	train a --model resnet50 -b 32 --max-steps 7
+	wait "$JOB"
+	gpud_end
+	check server "j['server']['iterations'] == 7 and j['server']['jobs_ever'] == 1"
+	check server "j['config']['scheduler'] == 'fair' and j['timer_error_us']['mean'] >= 0"
+}
