@@ -33,7 +33,8 @@ enum profile_kind {
 	PROFILE_N_KINDS
 };
 
-/* "gpu", "storage", "dataset", "prep", "node", "share": also the folder's name. */
+/* "gpu", "storage", "dataset", "prep", "node", "share": also the folder's name.
+ */
 const char *profile_kind_name(enum profile_kind kind);
 
 /*

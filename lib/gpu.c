@@ -39,6 +39,8 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 	if (r == 0)
 		r = gpu_transfer_parse(g->options.transfer, &transfer, err);
 	if (r == 0)
+		r = train_options_pin(&g->options, err);
+	if (r == 0)
 		r = gpu_profile_load(g->options.gpu, &g->profile, err);
 	if (r < 0)
 		return r;

@@ -219,23 +219,28 @@ static int check_checkpoints(const struct train_options *o, struct err *err)
 	return 0;
 }
 
-static int resolve_pin(struct train_options *o, const struct prep_ops *prep,
-		       struct err *err)
+int train_options_pin(struct train_options *o, struct err *err)
 {
-	bool on = !strcmp(o->pin_mode, "on");
-
 	o->pin_direct = !strcmp(o->pin_mode, "direct");
-	o->pin = on || o->pin_direct;
+	o->pin = !strcmp(o->pin_mode, "on") || o->pin_direct;
 	if (!o->pin && strcmp(o->pin_mode, "off"))
 		return err_set(err, -EINVAL,
 			       "unknown --pin '%s' (known: on off direct)",
 			       o->pin_mode);
-	if (o->pin_direct && prep->cost)
-		return err_set(err, -EINVAL,
-			       "--pin direct: --prep %s makes no samples that "
-			       "could be made in pinned memory",
-			       o->prep);
 	return 0;
+}
+
+static int resolve_pin(struct train_options *o, const struct prep_ops *prep,
+		       struct err *err)
+{
+	int r = train_options_pin(o, err);
+
+	if (r == 0 && o->pin_direct && prep->cost)
+		r = err_set(err, -EINVAL,
+			    "--pin direct: --prep %s makes no samples that "
+			    "could be made in pinned memory",
+			    o->prep);
+	return r;
 }
 
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
