@@ -41,7 +41,9 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 	if (r == 0)
 		r = train_options_pin(&g->options, err);
 	if (r == 0)
-		r = gpu_profile_load(g->options.gpu, &g->profile, err);
+		r = gpu_profile_load(g->options.gpu ? g->options.gpu
+						    : TRAIN_DEFAULT_GPU,
+				     &g->profile, err);
 	if (r < 0)
 		return r;
 	g->model = gpu_profile_model(&g->profile, g->options.model, err);

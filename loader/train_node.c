@@ -10,7 +10,6 @@
 #include "emu/gpu.h"
 
 /* Where neither --gpu nor --node says it. */
-static const char DEFAULT_GPU[] = "v100";
 
 /* What a server does for itself, or does not know how to do. */
 static int check_server(const struct train_options *o, struct err *err)
@@ -44,7 +43,7 @@ static int fill_in(struct train_options *o, struct train_choice *c,
 			       "to name another",
 			       n->name);
 	if (!o->gpu)
-		o->gpu = strdup(n->gpu ? n->gpu : DEFAULT_GPU);
+		o->gpu = strdup(n->gpu ? n->gpu : TRAIN_DEFAULT_GPU);
 	if (!o->gpu)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (n->name && c->prep->cost && o->cores == 0 && o->workers == 0)
