@@ -9,8 +9,6 @@
 #include "common/util.h"
 #include "emu/gpu.h"
 
-/* Where neither --gpu nor --node says it. */
-
 /* What a server does for itself, or does not know how to do. */
 static int check_server(const struct train_options *o, struct err *err)
 {
