@@ -51,7 +51,7 @@ rate() {
 		emulate --cores "$cores" "$@"
 		check "abs(t['samples_per_s'] / ($each * $cores) - 1) < 0.02" &&
 			check "t['prep_stall_s'] > 0.9 * t['data_wait_s']" &&
-			check "t['data_wait_s'] > 0.15 * t['seconds']" &&
+			check "t['data_wait_s'] + t['transfer_stall_s'] > 0.15 * t['seconds']" &&
 			check "abs(t['prep_samples_per_core_s'] / $each - 1) < 0.001" &&
 			return 0
 	done
