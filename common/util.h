@@ -20,6 +20,12 @@
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* aligned_alloc() for a size that need not be a multiple of `align`. */
+static inline void *util_aligned_alloc(size_t align, size_t size)
+{
+	return aligned_alloc(align, (size + align - 1) / align * align);
+}
+
 static inline void util_freep(void *p)
 {
 	free(*(void **)p);

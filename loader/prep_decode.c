@@ -144,7 +144,7 @@ static int decode_init(void *state, const struct prep_config *c,
 
 	d->c = c;
 	for (unsigned i = 0; i < 3; i++) {
-		d->strip[i] = aligned_alloc(64, strip);
+		d->strip[i] = util_aligned_alloc(64, strip);
 		failed |= !d->strip[i];
 	}
 	return failed ? err_set(err, -ENOMEM, "prep decode: out of memory") : 0;

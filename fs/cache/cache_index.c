@@ -126,7 +126,7 @@ static int grow_slabs(struct cache_index *x)
 		return -ENOMEM;
 	x->slabs = slabs;
 	/* 64: a cache line, so that few entries lie across two */
-	slabs[x->n_slabs] = aligned_alloc(64, INDEX_SLAB * x->stride);
+	slabs[x->n_slabs] = util_aligned_alloc(64, INDEX_SLAB * x->stride);
 	if (!slabs[x->n_slabs])
 		return -ENOMEM;
 	x->n_slabs++;

@@ -108,8 +108,7 @@ static unsigned reap(struct io_uring *ring, unsigned *stack)
 
 static void *reader(void *arg)
 {
-	char *memory = aligned_alloc(
-		4096, ((size_t)all.bytes * all.depth + 4095) / 4096 * 4096);
+	char *memory = util_aligned_alloc(4096, (size_t)all.bytes * all.depth);
 	unsigned *stack = calloc(all.depth, sizeof(*stack));
 	unsigned n_unused = all.depth, n_out = 0;
 	struct io_uring ring;

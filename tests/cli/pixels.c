@@ -26,7 +26,7 @@ static int prepare(void *state, struct planes *planes,
 		   const struct prep_config *c, const void *raw, size_t n,
 		   uint64_t sample)
 {
-	_cleanup_free_ void *out = aligned_alloc(64, prep_image_bytes(c));
+	_cleanup_free_ void *out = util_aligned_alloc(64, prep_image_bytes(c));
 	struct rng rng = rng_stream(1, "prep", sample), again = rng;
 	struct crop crop;
 

@@ -172,6 +172,7 @@ check() {
 		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 	}
 	as_nobody test -x "$SMI" || skip "another user cannot run $SMI"
+	as_nobody test -x "$TMP" || skip "another user cannot enter $TMP"
 	gpud
 	run as_nobody "$SMI" --socket "$SOCKET"
 	[ "$status" -ne 0 ]

@@ -35,7 +35,7 @@ static struct host host_new(void)
 	h.ops = container_of(plugin_find(prep_table, "prep", "decode", &err),
 			     const struct prep_ops, plugin);
 	h.state = calloc(1, h.ops->plugin.state_size);
-	h.out = aligned_alloc(64, OUT * sizeof(float));
+	h.out = util_aligned_alloc(64, OUT * sizeof(float));
 	assert_non_null(h.state);
 	assert_non_null(h.out);
 	assert_int_equal(h.ops->init(h.state, &config, &err), 0);
@@ -317,7 +317,7 @@ static void other_files_are_refused(void **state)
 static void try_broken(const struct prep_ops *ops, void *state)
 {
 	const size_t n = ops->sample_bytes ? ops->sample_bytes(state) : 0;
-	unsigned char *out = aligned_alloc(64, (n + 63) / 64 * 64);
+	unsigned char *out = util_aligned_alloc(64, n);
 	struct rng rng = rng_stream(1, "broken", 0);
 
 	/* without sample_bytes, run is never called */
