@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@ enum {
 	N_READS = 256,
 	/* arbitrary: so many keep nobody waiting */
 	N_PROBES = 100,
+	N_LONG = 32,
 };
 
 static int shortest_read(const char *path, uint64_t *ret_ns)
@@ -73,12 +75,11 @@ static int probe_readdir(const char *dir, uint64_t *ret_ns)
 	return r;
 }
 
-static int probe_read(int fd, uint64_t *ret_ns)
+static int probe_read(int fd, void *buf, size_t n, uint64_t *ret_ns)
 {
 	uint64_t start = tick_wall();
-	char byte;
 
-	if (pread(fd, &byte, 1, 0) < 0)
+	if (pread(fd, buf, n, 0) < 0)
 		return -errno;
 	*ret_ns = tick_wall() - start;
 	return 0;
@@ -98,6 +99,7 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 {
 	_cleanup_close_ int fd = -1;
 	uint64_t late[N_PROBES], took = 0;
+	char byte;
 	int r = 0;
 
 	if (op == STORAGE_READ && (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
@@ -106,7 +108,7 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 		switch (op) {
 		case STORAGE_LOOKUP: r = probe_lookup(dir, i, &took); break;
 		case STORAGE_READDIR: r = probe_readdir(dir, &took); break;
-		case STORAGE_READ: r = probe_read(fd, &took); break;
+		case STORAGE_READ: r = probe_read(fd, &byte, 1, &took); break;
 		default: return -EINVAL;
 		}
 		if (r == 0)
@@ -116,6 +118,33 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 		return r;
 	qsort(late, N_PROBES, sizeof(late[0]), by_value);
 	*ret_ns = late[N_PROBES / 50];
+	return 0;
+}
+
+/* How much longer an answer of CALIBRATE_BYTES takes than one of a byte. */
+static int long_delay(const char *path, uint64_t probe_ns, uint64_t *ret_ns)
+{
+	_cleanup_free_ char *buf = util_aligned_alloc(4096, CALIBRATE_BYTES);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t brief[N_LONG], full[N_LONG];
+	int r = fd < 0 ? -errno : 0;
+
+	if (!buf)
+		return -ENOMEM;
+	memset(buf, 0, CALIBRATE_BYTES);
+	for (int i = 0; r == 0 && i < N_LONG; i++) {
+		r = probe_read(fd, buf, 1, &brief[i]);
+		if (r == 0)
+			r = probe_read(fd, buf, CALIBRATE_BYTES, &full[i]);
+	}
+	if (r < 0)
+		return r;
+	qsort(brief, N_LONG, sizeof(brief[0]), by_value);
+	qsort(full, N_LONG, sizeof(full[0]), by_value);
+	*ret_ns = full[N_LONG / 2] - MIN(full[N_LONG / 2], brief[N_LONG / 2]);
+	/* it was several requests: each of them waited */
+	if (*ret_ns >= probe_ns)
+		*ret_ns = 0;
 	return 0;
 }
 
@@ -133,6 +162,8 @@ static int measure_alone(const char *dir, const char *path,
 		*ns = MAX(*ns, ret->busy_ns);
 	}
 	ret->alone_ns[STORAGE_OPEN] = ret->alone_ns[STORAGE_READ];
+	if (r == 0)
+		r = long_delay(path, CALIBRATE_PROBE_NS, &ret->alone_mib_ns);
 	return r;
 }
 

@@ -15,11 +15,15 @@
 
 struct round_trip {
 	uint64_t busy_ns, alone_ns[STORAGE_N_OPS]; /* wall */
+	uint64_t alone_mib_ns; /* for each MiB of the answer */
 };
 
 /* How long the probes are to be delayed, wall: as long as what a fast device
  * takes. */
 #define CALIBRATE_PROBE_NS 400000u
+/* The longest read that the kernel makes one request of, where nobody has
+ * lowered fs.fuse.max_pages_limit. */
+#define CALIBRATE_BYTES (1u << 20)
 
 /*
  * busy_ns, for requests among others: half of the shortest of many reads of a
@@ -37,6 +41,10 @@ struct round_trip {
  * virtual CPUs that others used too, Linux 6.18.
  * The probes are, in `dir`: lookups of "probe-N", which there are not,
  * listings, and reads of `file`. An open is taken to be as a read.
+ *
+ * alone_mib_ns, for a long answer that is alone: how much longer a read of
+ * CALIBRATE_BYTES took than one of a byte, as half of 32 do at least: the
+ * kernel's copy. 0 where the kernel made several requests of it.
  *
  * The client is a process of its own. A thread of this one that waits for an
  * answer while this process is killed would keep the mount's device open, and

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/tick.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "fs/device.h"
 
@@ -43,12 +44,17 @@ static bool alone(const struct fetcher *f)
 /* When to answer, so that the reader has it at the deadline. */
 static uint64_t reply_at(const struct fetcher *fetcher, struct fetch *f)
 {
-	const uint64_t *ns = alone(fetcher)
-				     ? &fetcher->round_trip.alone_ns[f->op]
-				     : &fetcher->round_trip.busy_ns;
+	const struct round_trip *trip = &fetcher->round_trip;
+	uint64_t ns, mib_ns;
 
-	f->ahead = MIN(f->deadline - f->arrival,
-		       __atomic_load_n(ns, __ATOMIC_RELAXED));
+	if (alone(fetcher)) {
+		ns = __atomic_load_n(&trip->alone_ns[f->op], __ATOMIC_RELAXED);
+		mib_ns = __atomic_load_n(&trip->alone_mib_ns, __ATOMIC_RELAXED);
+		ns += (uint64_t)((double)f->answered / MIB * (double)mib_ns);
+	} else {
+		ns = __atomic_load_n(&trip->busy_ns, __ATOMIC_RELAXED);
+	}
+	f->ahead = MIN(f->deadline - f->arrival, ns);
 	return f->deadline - f->ahead;
 }
 
@@ -301,6 +307,9 @@ void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
 		__atomic_store_n(&f->round_trip.alone_ns[op],
 				 (uint64_t)((double)trip->alone_ns[op] / scale),
 				 __ATOMIC_RELAXED);
+	__atomic_store_n(&f->round_trip.alone_mib_ns,
+			 (uint64_t)((double)trip->alone_mib_ns / scale),
+			 __ATOMIC_RELAXED);
 }
 
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
@@ -319,6 +328,8 @@ void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 	for (int op = 0; op < STORAGE_N_OPS; op++)
 		ret->round_trip.alone_ns[op] = __atomic_load_n(
 			&f->round_trip.alone_ns[op], __ATOMIC_RELAXED);
+	ret->round_trip.alone_mib_ns =
+		__atomic_load_n(&f->round_trip.alone_mib_ns, __ATOMIC_RELAXED);
 	ret->keeps_awake = f->stats.keeps_awake;
 }
 

@@ -36,8 +36,9 @@ struct fetch {
 	enum storage_op op;
 	uint32_t node;
 	uint64_t offset;
-	size_t bytes; /* charged; for a read also what is read into buf */
-	void *buf;    /* NULL: no bytes wanted (a metadata operation) */
+	size_t bytes;	 /* charged; for a read also what is read into buf */
+	size_t answered; /* of them: bytes for who asked first */
+	void *buf;	 /* NULL: no bytes wanted (a metadata operation) */
 	/* Instead of buf: several files, each with its own error. Always read
 	 * on a reader thread: together they are megabytes. */
 	struct fetch_piece *pieces;

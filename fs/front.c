@@ -50,8 +50,8 @@ struct wait {
 	struct front *front;
 	void (*answer)(struct wait *w);
 	fuse_ino_t ino;
-	struct fuse_file_info fi; /* of a read */
-	size_t size;		  /* of a read or readdir */
+	size_t size; /* of a readdir or a probe's read */
+	char *bytes; /* of a probe's read; owned */
 	off_t offset;
 	bool plus;
 };
@@ -72,6 +72,7 @@ static void wait_done(struct fetch *f, bool stopping)
 		fuse_reply_err(w->req, -f->error);
 	else
 		w->answer(w);
+	free(w->bytes);
 	free(w);
 }
 
@@ -82,6 +83,7 @@ static void wait_for(struct front *front, enum storage_op op, uint32_t node,
 
 	if (!w) {
 		fuse_reply_err(template->req, ENOMEM);
+		free(template->bytes);
 		return;
 	}
 	*w = *template;
@@ -237,29 +239,31 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 					 .answer = answer_open });
 }
 
-static void answer_read_ctl(struct wait *w)
+static void answer_probe(struct wait *w)
 {
-	front_file_read(w->req, w->ino, w->size, w->offset, &w->fi);
+	fuse_reply_buf(w->req, w->bytes, w->size);
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		    struct fuse_file_info *fi)
 {
 	struct front *f = fuse_req_userdata(req);
-	struct wait w = { .req = req,
-			  .ino = ino,
-			  .fi = *fi,
-			  .size = size,
-			  .offset = offset,
-			  .answer = answer_read_ctl };
+	struct wait w = { .req = req, .size = size, .answer = answer_probe };
 
 	if (front_is_ctl(ino))
 		w.fetch.takes = probe_ns(f);
-	/* as any operation that reads nothing from the device */
-	if (w.fetch.takes)
-		wait_for(f, STORAGE_OPEN, TREE_ROOT, &w);
-	else
+	if (!w.fetch.takes) {
 		front_file_read(req, ino, size, offset, fi);
+		return;
+	}
+	/* written, as a file's bytes would be before they are waited for */
+	w.bytes = malloc(size);
+	if (w.bytes)
+		memset(w.bytes, 0x55, size);
+	else
+		w.size = 0;
+	/* as any operation that reads nothing from the device */
+	wait_for(f, STORAGE_OPEN, TREE_ROOT, &w);
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)

@@ -207,7 +207,8 @@ static int prepare(struct server *s, struct read_request *r,
 			r->error = -ENOMEM;
 			break;
 		}
-		n_start += start[n_start] != NULL;
+		if (start[n_start])
+			start[n_start++]->answered = p->bytes;
 		r->n_parts++;
 		if (p->object->state == OBJECT_FETCHING) {
 			p->next = p->object->waiters;
@@ -247,6 +248,7 @@ static void read_raw(struct server *s, struct read_request *r)
 				 .node = r->handle->node,
 				 .offset = r->offset,
 				 .bytes = r->bytes,
+				 .answered = r->bytes,
 				 .buf = malloc(r->bytes),
 				 .arrival = r->arrival,
 				 .done = raw_done };

@@ -31,7 +31,8 @@ struct line {
 	double luck; /* of a measured one: the mean of what the mount's device
 		      * draws for it over that of all draws */
 	/* results */
-	struct client_run run;
+	struct client_run run; /* of the last try */
+	unsigned tries;
 	double got;
 	double ks; /* of a latency; < 0: its distribution is one value */
 	enum line_verdict verdict;

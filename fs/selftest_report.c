@@ -43,9 +43,10 @@ void line_print_head(FILE *f, const struct selftest_config *c,
 	fprintf(f,
 		"storage %s, source %s\n"
 		"without a device: 4K read %.1f us (median)\n\n"
-		"%-19s %9s %9s %9s %9s  %5s %7s  %-7s %6s %6s %5s\n",
+		"%-19s %9s %9s %9s %9s  %5s %7s  %-7s %5s %6s %6s %5s\n",
 		c->storage, source, base->read_ns / NS_PER_US, "", "mean",
-		"p50", "p99", "max", "KS", "error", "", "scale", "n", "depth");
+		"p50", "p99", "max", "KS", "error", "", "tries", "scale", "n",
+		"depth");
 	fflush(f);
 }
 
@@ -66,9 +67,9 @@ static double longest_wanted(const struct line *l)
 
 static void print_end(FILE *f, const struct line *l)
 {
-	fprintf(f, " %+6.1f%%  %-7s %6g %6zu %5zu\n",
-		100 * (l->got / l->want - 1), verdict_name(l), l->time_scale,
-		l->run.n_done, l->load.streams);
+	fprintf(f, " %+6.1f%%  %-7s %5u %6g %6zu %5zu\n",
+		100 * (l->got / l->want - 1), verdict_name(l), l->tries,
+		l->time_scale, l->run.n_done, l->load.streams);
 }
 
 void line_print(FILE *f, const struct line *l)
@@ -146,12 +147,12 @@ static json_t *line_json(const struct line *l)
 	static const char *const kinds[] = { "latency", "operations_per_s",
 					     "mb_per_s", "published_mb_per_s" };
 	json_t *j = json_pack(
-		"{s:s, s:s, s:I, s:f, s:I, s:I, s:s}", "kind", kinds[l->kind],
-		"operation", storage_op_name(l->load.op), "bytes",
-		(json_int_t)l->load.bytes, "time_scale", l->time_scale,
+		"{s:s, s:s, s:I, s:f, s:I, s:I, s:I, s:s}", "kind",
+		kinds[l->kind], "operation", storage_op_name(l->load.op),
+		"bytes", (json_int_t)l->load.bytes, "time_scale", l->time_scale,
 		"streams", (json_int_t)l->load.streams, "operations",
-		(json_int_t)l->run.n_done, "verdict",
-		l->verdict == LINE_MISS ? "miss" : verdict_name(l));
+		(json_int_t)l->run.n_done, "tries", (json_int_t)l->tries,
+		"verdict", l->verdict == LINE_MISS ? "miss" : verdict_name(l));
 
 	if (j && l->verdict == LINE_SKIPPED)
 		json_object_set_new(j, "why", json_string(l->why));

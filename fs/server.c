@@ -447,6 +447,9 @@ static json_t *alone_json(const struct fetch_stats *f)
 			j, storage_op_name(op),
 			json_real((double)f->round_trip.alone_ns[op] /
 				  NS_PER_US));
+	json_object_set_new(
+		j, "mib",
+		json_real((double)f->round_trip.alone_mib_ns / NS_PER_US));
 	return j;
 }
 
