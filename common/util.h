@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cleanup attributes and the few macros that every file may use.
+ * Cleanup attributes, and the few macros and functions that every file may
+ * use.
  *
  * A local that owns something says so where it is declared
  * (`_cleanup_free_ char *p = NULL;`) and hands it over visibly
@@ -42,6 +43,11 @@ static inline void util_fclosep(FILE **f)
 	if (*f)
 		fclose(*f);
 }
+
+/* For qsort(3): uint64_t, ascending. */
+int util_compare_u64(const void *a, const void *b);
+/* write(2) until all is written. -errno. */
+int util_write_all(int fd, const void *buf, size_t n);
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 #define _cleanup_free_ _cleanup_(util_freep)

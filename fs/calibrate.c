@@ -85,13 +85,6 @@ static int probe_read(int fd, void *buf, size_t n, uint64_t *ret_ns)
 	return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* How much longer than it should a delayed request takes, 98 times of 100 at
  * least, wall. */
 static int usual_delay(const char *dir, const char *path, enum storage_op op,
@@ -116,7 +109,7 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 	}
 	if (r < 0)
 		return r;
-	qsort(late, N_PROBES, sizeof(late[0]), by_value);
+	qsort(late, N_PROBES, sizeof(late[0]), util_compare_u64);
 	*ret_ns = late[N_PROBES / 50];
 	return 0;
 }
@@ -139,8 +132,8 @@ static int long_delay(const char *path, uint64_t probe_ns, uint64_t *ret_ns)
 	}
 	if (r < 0)
 		return r;
-	qsort(brief, N_LONG, sizeof(brief[0]), by_value);
-	qsort(full, N_LONG, sizeof(full[0]), by_value);
+	qsort(brief, N_LONG, sizeof(brief[0]), util_compare_u64);
+	qsort(full, N_LONG, sizeof(full[0]), util_compare_u64);
 	*ret_ns = full[N_LONG / 2] - MIN(full[N_LONG / 2], brief[N_LONG / 2]);
 	/* it was several requests: each of them waited */
 	if (*ret_ns >= probe_ns)

@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/calibrate.h"
+#include "fs/front_calibrate.h"
 #include "fs/front_ctl.h"
 #include "fs/front_dir.h"
 #include "fs/front_file.h"
@@ -367,40 +367,6 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->congestion_threshold = 768;
 }
 
-/* Requests to ourselves, answered by the threads that serve the mount. */
-static void *calibrate(void *arg)
-{
-	struct front *f = arg;
-	double scale = tick_scale(server_tick(f->c.server));
-	_cleanup_free_ char *dir = NULL;
-	struct calibration c = { 0 };
-	struct round_trip trip;
-	int r;
-
-	if (asprintf(&dir, "%s/" CTL_DIR_NAME, f->c.mountpoint) < 0)
-		dir = NULL;
-	r = dir ? calibrate_begin(&c, dir, ctl_name(CTL_CONFIG)) : -ENOMEM;
-	if (r == 0)
-		r = calibrate_busy(&c, &trip);
-	__atomic_store_n(&f->probe_ns, (uint64_t)(CALIBRATE_PROBE_NS / scale),
-			 __ATOMIC_RELAXED);
-	if (r == 0)
-		r = calibrate_alone(&c, &trip);
-	__atomic_store_n(&f->probe_ns, 0, __ATOMIC_RELAXED);
-	calibrate_end(&c);
-	if (r == 0)
-		server_set_round_trip(f->c.server, &trip);
-	/* of what ends, the session itself forgets that it has ended */
-	else if (__atomic_load_n(&f->looping, __ATOMIC_ACQUIRE) &&
-		 !fuse_session_exited(f->session))
-		log_warn("the round trip could not be measured and stays on "
-			 "top of the emulated time: %s",
-			 strerror(-r));
-	if (f->c.ready)
-		f->c.ready(f->c.ctx);
-	return NULL;
-}
-
 /* The kernel has our answer to INIT: from here on the mount can be used. */
 static void accepted(struct transport *t)
 {
@@ -412,10 +378,7 @@ static void accepted(struct transport *t)
 	else if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
 		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
 			 "hits are answered by reply");
-	if (pthread_create(&f->calibrator, NULL, calibrate, f) == 0)
-		f->calibrates = true;
-	else if (f->c.ready)
-		f->c.ready(f->c.ctx);
+	front_calibrate(f);
 }
 
 static const struct fuse_lowlevel_ops ops = {
@@ -616,9 +579,7 @@ void front_disconnect(struct front *f)
 	/* the calibrator may wait for an answer that nobody will give: the end
 	 * of the connection is one */
 	passthrough_disable(&f->passthrough);
-	if (f->calibrates)
-		pthread_join(f->calibrator, NULL);
-	f->calibrates = false;
+	front_calibrate_end(f);
 }
 
 void front_free(struct front *f)

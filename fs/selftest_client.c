@@ -322,13 +322,6 @@ static int run_streams(struct measurement *m, struct stream *streams)
 	return m->error;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /*
  * The first round starts with all at once and the last one runs dry: the rate
  * is taken between.
@@ -348,8 +341,8 @@ static void sum_up(struct measurement *m)
 	}
 	run->n_done = n;
 	run->mean_ns = n ? sum / (double)n : 0;
-	qsort(run->ns, n, sizeof(*run->ns), by_value);
-	qsort(m->done, n, sizeof(*m->done), by_value);
+	qsort(run->ns, n, sizeof(*run->ns), util_compare_u64);
+	qsort(m->done, n, sizeof(*m->done), util_compare_u64);
 	first = MIN(2 * run->load.streams, n / 4);
 	last = n - MIN(run->load.streams, n / 4);
 	if (last > first + 1)

@@ -94,13 +94,6 @@ bool model_seeks(const struct storage_profile *p)
 
 /* --- in virtual time ------------------------------------------------------ */
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* n operations; the ns each took, in their order, and when each was sent. */
 static int closed_loop(const struct storage_profile *p,
 		       const struct model_load *load, uint64_t seed, size_t n,
@@ -139,7 +132,7 @@ static void sum_up(struct model_run *run)
 	for (size_t i = 0; i < run->n; i++)
 		squares += pow((double)run->ns[i] - run->mean_ns, 2);
 	run->sd_ns = sqrt(squares / (double)run->n);
-	qsort(run->ns, run->n, sizeof(*run->ns), by_value);
+	qsort(run->ns, run->n, sizeof(*run->ns), util_compare_u64);
 }
 
 int model_run(const struct storage_profile *p, const struct model_load *load,

@@ -62,25 +62,10 @@ static void fill_staging(struct checkpoint *c)
 /* --- writing --------------------------------------------------------------
  */
 
-static int write_all(int fd, const void *buf, size_t n)
-{
-	for (const char *p = buf; n;) {
-		ssize_t put = write(fd, p, n);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put < 0 ? -errno : -EIO;
-		p += put;
-		n -= (size_t)put;
-	}
-	return 0;
-}
-
 /* Behind the head; its hash goes into the head. */
 static int write_body(struct checkpoint *c, int fd, XXH3_state_t *hash)
 {
-	int r = write_all(fd, c->visited, c->c.visited_bytes);
+	int r = util_write_all(fd, c->visited, c->c.visited_bytes);
 
 	XXH3_64bits_reset(hash);
 	XXH3_64bits_update(hash, c->visited, c->c.visited_bytes);
@@ -90,7 +75,7 @@ static int write_body(struct checkpoint *c, int fd, XXH3_state_t *hash)
 						 : state_at(c, at);
 
 		XXH3_64bits_update(hash, from, n);
-		r = write_all(fd, from, n);
+		r = util_write_all(fd, from, n);
 	}
 	c->head.body_hash = XXH3_64bits_digest(hash);
 	return r;
@@ -110,7 +95,7 @@ static int write_file(struct checkpoint *c, int fd)
 	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
 		r = -errno;
 	if (r == 0)
-		r = write_all(fd, &c->head, sizeof(c->head));
+		r = util_write_all(fd, &c->head, sizeof(c->head));
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 

@@ -171,21 +171,6 @@ static void worker_fini(void *worker, void *ctx)
 	free(w->bytes);
 }
 
-static int write_all(int fd, const uint8_t *v, size_t n)
-{
-	while (n > 0) {
-		ssize_t r = write(fd, v, n);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		v += r;
-		n -= (size_t)r;
-	}
-	return 0;
-}
-
 /* Under a name that loaders do not see, then renamed. */
 static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 {
@@ -200,7 +185,7 @@ static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 		    0666);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, v, n);
+	r = util_write_all(fd, v, n);
 	if (r == 0 && renameat(dir_fd, beside, dir_fd, path) < 0)
 		r = -errno;
 	if (r < 0)

@@ -62,21 +62,6 @@ int index_read(const char *path, uint64_t recipe, struct dataset *ret,
 	return 0;
 }
 
-static int write_all(int fd, const char *v, size_t n)
-{
-	while (n) {
-		ssize_t r = write(fd, v, n);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		v += r;
-		n -= (size_t)r;
-	}
-	return 0;
-}
-
 /* No fsync: after a crash the checksum tells. */
 static int replace(const char *path, const void *v, size_t n)
 {
@@ -92,7 +77,7 @@ static int replace(const char *path, const void *v, size_t n)
 	if (fd < 0)
 		return -errno;
 	/* as readable as the dataset; there is nothing else in it */
-	r = fchmod(fd, 0644) < 0 ? -errno : write_all(fd, v, n);
+	r = fchmod(fd, 0644) < 0 ? -errno : util_write_all(fd, v, n);
 	if (r == 0 && rename(tmp, path) < 0)
 		r = -errno;
 	if (r < 0)
