@@ -92,6 +92,49 @@ static void an_earlier_timer_overtakes(void **state)
 	tick_free(s.tick);
 }
 
+enum { MANY = 100 };
+
+/* The median lateness in wall us of timers 1 ms apart, all pending at once. */
+static double lateness(uint64_t spin_ns)
+{
+	struct item items[MANY] = { 0 };
+	struct seen s = { .tick = tick_new(1, spin_ns),
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .all = PTHREAD_COND_INITIALIZER };
+	struct timerq *q;
+	json_t *error;
+	double p50;
+
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	for (uint64_t i = 0; i < MANY; i++) {
+		items[i].asked = (i + 10) * NS_PER_MS;
+		timerq_add(q, &items[i].timer, items[i].asked);
+	}
+	while (timerq_pending(q))
+		tick_pause(5 * NS_PER_MS);
+	timerq_free(q);
+	for (size_t i = 0; i < MANY; i++)
+		assert_true(items[i].fired >= items[i].asked);
+	error = tick_error_json(s.tick);
+	p50 = json_number_value(json_object_get(error, "p50"));
+	json_decref(error);
+	tick_free(s.tick);
+	return p50;
+}
+
+static void among_many_it_gets_up_early(void **state)
+{
+	double early, late;
+	int tries = 5;
+
+	(void)state;
+	do {
+		early = lateness(TICK_DEFAULT_SPIN_NS);
+		late = lateness(0);
+	} while (early >= late / 2 && --tries);
+	assert_true(early < late / 2);
+}
+
 /* Whether or not the system grants it. */
 static void none_early_with_processors_awake(void **state)
 {
@@ -158,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(none_early_all_in_order),
 		cmocka_unit_test(an_earlier_timer_overtakes),
+		cmocka_unit_test(among_many_it_gets_up_early),
 		cmocka_unit_test(none_early_with_processors_awake),
 		cmocka_unit_test(scaled_clock_divides_wall_time),
 		cmocka_unit_test(fake_clock_moves_by_waiting),
