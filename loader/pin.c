@@ -20,6 +20,7 @@ struct pin {
 	uint32_t lanes, n_buffers;
 	uint64_t *lane_free;  /* lanes: emulated ns; the thread's */
 	struct place *places; /* n_buffers * batch, by delivery */
+	bool inlined;	      /* no thread, pin_next does it */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;
@@ -61,7 +62,8 @@ static void hand_on(struct pin *p, const struct delivery *d)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int pin_one(struct pin *p, uint64_t seq, struct err *err)
+/* -ETIMEDOUT as flow_next. */
+static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 {
 	struct place *place = p->places + seq % p->n_buffers * p->batch;
 	uint64_t *lane = &p->lane_free[seq % p->lanes];
@@ -70,7 +72,7 @@ static int pin_one(struct pin *p, uint64_t seq, struct err *err)
 	struct batch *b;
 	uint64_t start, deadline;
 	size_t bytes = 0;
-	int r = flow_next(p->flow, TICK_NEVER, &b);
+	int r = flow_next(p->flow, until, &b);
 
 	if (r < 0)
 		return r;
@@ -104,7 +106,7 @@ static void *pin_thread(void *arg)
 	int r = 0;
 
 	for (uint64_t seq = 0; r == 0; seq++)
-		r = pin_one(p, seq, &err);
+		r = pin_one(p, seq, TICK_NEVER, &err);
 	if (r != -ECANCELED)
 		flow_stop(p->flow, r, &err);
 	pin_stop(p);
@@ -113,7 +115,7 @@ static void *pin_thread(void *arg)
 
 int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
-	    struct pin **ret, struct err *err)
+	    bool inlined, struct pin **ret, struct err *err)
 {
 	struct pin *p = calloc(1, sizeof(*p));
 	int r;
@@ -125,6 +127,7 @@ int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 	p->law = *law;
 	p->batch = batch;
 	p->lanes = lanes;
+	p->inlined = inlined;
 	p->n_buffers = lanes * LANE_BUFFERS;
 	pthread_mutex_init(&p->lock, NULL);
 	tick_cond_init(&p->filled);
@@ -134,14 +137,14 @@ int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 	r = p->places && p->ring && p->lane_free
 		    ? pinned_new(p->n_buffers, bytes, budget, &p->pool, err)
 		    : err_set(err, -ENOMEM, "out of memory");
-	if (r == 0)
+	if (r == 0 && !inlined)
 		r = -pthread_create(&p->thread, NULL, pin_thread, p);
 	if (r < 0) {
 		pin_free(p);
 		return err_set(err, r, "cannot start the pin thread: %s",
 			       strerror(-r));
 	}
-	p->started = true;
+	p->started = !inlined;
 	*ret = p;
 	return 0;
 }
@@ -176,11 +179,23 @@ void pin_free(struct pin *p)
 	free(p);
 }
 
+static int pin_inline(struct pin *p, uint64_t until)
+{
+	struct err err = { 0 };
+	int r = pin_one(p, p->n_in, until, &err);
+
+	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
+		flow_stop(p->flow, r, &err);
+	return r;
+}
+
 int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret)
 {
 	bool late = false;
-	int r = 0;
+	int r = p->inlined ? pin_inline(p, deadline) : 0;
 
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&p->lock);
 	while (p->n_in == p->n_out && !p->stopping && !late)
 		late = tick_cond_wait(p->tick, &p->filled, &p->lock, deadline);

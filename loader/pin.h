@@ -7,6 +7,9 @@
  * GPUs under DistributedDataParallel have a process each, and a pin stage:
  * with `lanes` > 1 batches take turns on that many, whose profiled times
  * overlap. The real copies remain one thread's.
+ *
+ * Inlined, there is no such thread: whoever asks for a batch pins it first, as
+ * a training loop that calls pin_memory() itself.
  */
 #ifndef GPEMU_LOADER_PIN_H
 #define GPEMU_LOADER_PIN_H
@@ -19,18 +22,19 @@ struct pin;
 
 /*
  * Three buffers a lane of `bytes` each are locked now; larger batches lock more
- * later. -E2BIG, -EPERM, -ENOMEM as pinned_new, of `budget` bytes.
+ * later. -E2BIG, -EPERM, -ENOMEM as pinned_new, of `budget` bytes. `inlined`:
+ * one lane, and every batch is released before the next is asked for.
  */
 int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
-	    struct pin **ret, struct err *err);
+	    bool inlined, struct pin **ret, struct err *err);
 /* The flow must have been stopped; joins the thread. */
 void pin_join(struct pin *p);
 void pin_free(struct pin *p);
 
-/* As flow_next: -ETIMEDOUT, -ECANCELED. */
+/* As flow_next: -ETIMEDOUT, -ECANCELED. Inlined: others as pinned_get. */
 int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret);
-/* Batches that pin_next would give at once. */
+/* Batches that pin_next would give at once; inlined 0. */
 uint32_t pin_n_ready(struct pin *p);
 /* The device has the batch. In the order of pin_next. */
 void pin_release(struct pin *p, struct delivery *d);

@@ -126,7 +126,8 @@ static int start(struct pipeline *p, struct err *err)
 	r = flow_new(&f, &p->flow, err);
 	if (r == 0 && c->pin && !c->pin_direct)
 		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
-			    c->pin_budget, MAX(c->gpus, 1), &p->pin, err);
+			    c->pin_budget, MAX(c->gpus, 1), c->pin_inline,
+			    &p->pin, err);
 	w.prep_config = c->prep_config;
 	w.cores = c->cores;
 	w.flow = p->flow;
@@ -293,7 +294,8 @@ bool pipeline_ready(struct pipeline *p)
 {
 	if (!has_workers(p) || p->n_left == 0 || atomic_load(&p->interrupted))
 		return true;
-	return (p->pin ? pin_n_ready(p->pin) : flow_n_complete(p->flow)) > 0;
+	return (p->pin && !p->c.pin_inline ? pin_n_ready(p->pin)
+					   : flow_n_complete(p->flow)) > 0;
 }
 
 uint64_t pipeline_left(const struct pipeline *p)

@@ -31,6 +31,7 @@ struct pipeline_config {
 	/* no pin stage, and samples are read or prepared into page-locked
 	 * memory: what the windows hold */
 	bool pin_direct;
+	bool pin_inline; /* the consumer is the pin stage; not with `gpus` */
 	uint64_t pin_budget; /* bytes of pinned memory at most */
 	struct tick *tick;
 	struct trace *trace; /* NULL: no timeline is wanted */

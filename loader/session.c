@@ -375,6 +375,7 @@ int session_start(struct session *s, struct err *err)
 		.tick = s->tick,
 		.trace = s->trace,
 		.pin_direct = o->pin_direct,
+		.pin_inline = o->pin_inline,
 		.pin_budget = o->pin_budget,
 		.seed = o->common.seed,
 		.workers = (uint32_t)o->workers,

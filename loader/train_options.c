@@ -126,7 +126,7 @@ const struct conf_field train_fields[] = {
 	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
 	  .arg = "N",
 	  .help = "batches kept ahead, per worker or virtual core" },
-	{ FIELD("pin", CONF_STRING, pin_mode), .arg = "on|off|direct",
+	{ FIELD("pin", CONF_STRING, pin_mode), .arg = "on|off|direct|inline",
 	  .help = "copy batches into page-locked memory, or make them there" },
 	{ FIELD("pin_budget", CONF_SIZE, pin_budget), .min = 4096,
 	  .max = 1099511627776., .arg = "SIZE",
@@ -222,20 +222,26 @@ static int check_checkpoints(const struct train_options *o, struct err *err)
 int train_options_pin(struct train_options *o, struct err *err)
 {
 	o->pin_direct = !strcmp(o->pin_mode, "direct");
-	o->pin = !strcmp(o->pin_mode, "on") || o->pin_direct;
+	o->pin_inline = !strcmp(o->pin_mode, "inline");
+	o->pin = !strcmp(o->pin_mode, "on") || o->pin_direct || o->pin_inline;
 	if (!o->pin && strcmp(o->pin_mode, "off"))
-		return err_set(err, -EINVAL,
-			       "unknown --pin '%s' (known: on off direct)",
-			       o->pin_mode);
+		return err_set(
+			err, -EINVAL,
+			"unknown --pin '%s' (known: on off direct inline)",
+			o->pin_mode);
 	return 0;
 }
 
-static int resolve_pin(struct train_options *o, const struct prep_ops *prep,
+static int resolve_pin(struct train_options *o, const struct train_choice *c,
 		       struct err *err)
 {
 	int r = train_options_pin(o, err);
 
-	if (r == 0 && o->pin_direct && prep->cost)
+	if (r == 0 && o->pin_inline && o->gpus > 1 && c->parallel == GPUS_DDP)
+		r = err_set(err, -EINVAL,
+			    "--pin inline: GPUs under ddp have a process each, "
+			    "whose pin stages one consumer cannot be");
+	if (r == 0 && o->pin_direct && c->prep->cost)
 		r = err_set(err, -EINVAL,
 			    "--pin direct: --prep %s makes no samples that "
 			    "could be made in pinned memory",
@@ -269,7 +275,7 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	if (r == 0)
 		r = train_prep_check(o, ret, err);
 	if (r == 0)
-		r = resolve_pin(o, ret->prep, err);
+		r = resolve_pin(o, ret, err);
 	if (r == 0 && o->workers == 0)
 		o->workers = train_options_cpus();
 	if (r == 0)

@@ -167,6 +167,25 @@ on_pace()
 	check "t['pin_s'] == 0 and t['pin_stall_s'] == 0"
 }
 
+@test "a pin stage in the consumer adds up, one of its own is hidden" {
+	raw 512 1000
+	# computing takes 32 ms, pinning 13
+	for pin in on inline; do
+		run "$TRAIN" --data "$TMP/raw" --prep none --model alexnet --gpu p100 \
+			-b 64 --transfer blocking --pin $pin --json "$JSON"
+		[ "$status" -eq 0 ]
+		check "j['pin']['on'] and j['pin']['mode'] == '$pin'"
+		case $pin in
+		on) check "t['pin_stall_s'] < t['pin_s'] / 2" ;;
+		inline) check "t['pin_stall_s'] > t['pin_s'] * .99" ;;
+		esac
+		check "t['pin_s'] / t['steps'] > .0129"
+	done
+	run "$TRAIN" --data "$TMP/raw" --prep none --gpus 2 -b 8 --pin inline
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--pin inline"* ]]
+}
+
 @test "--json - leaves nothing else on stdout" {
 	"$TRAIN" --loader null --max-steps 2 --time-scale 0.01 --json - >"$JSON" 2>"$TMP/err"
 	check "t['steps'] == 2"

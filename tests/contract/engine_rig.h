@@ -26,7 +26,7 @@ struct fixture {
 /* How the pipeline runs, and what is expected of it. */
 struct shape {
 	uint32_t workers, superbatch, queue_depth;
-	bool pin, pin_direct;
+	bool pin, pin_direct, pin_inline;
 	uint64_t budget; /* of pinned memory; 0: plenty */
 	uint64_t n;	 /* samples of an epoch */
 };
