@@ -30,6 +30,27 @@ void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now)
 	}
 }
 
+struct gpus_part gpus_part_of(const struct gpu_profile *p,
+			      const struct gpu_model *m, uint32_t n,
+			      bool pinned)
+{
+	uint64_t bytes =
+		n * (m->sample_bytes ? m->sample_bytes : p->sample_bytes);
+	struct gpu_cost c;
+
+	if (n == 0)
+		return (struct gpus_part){ 0 };
+	gpu_profile_cost(p, m, n, &c);
+	return (struct gpus_part){
+		.copy_ns = pinned ? c.transfer_pinned_ns
+				  : c.transfer_pageable_ns,
+		.copy_bytes = bytes,
+		.part_bytes = bytes,
+		.forward_ns = c.forward_ns,
+		.backward_ns = c.backward_ns,
+	};
+}
+
 uint32_t gpus_cut(uint32_t samples, uint32_t n, uint32_t i)
 {
 	uint64_t part = ((uint64_t)samples + n - 1) / n, from = part * i;

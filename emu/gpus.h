@@ -60,6 +60,12 @@ struct gpus_part {
 	uint64_t forward_ns, backward_ns;
 };
 
+/* What `n` samples of a model take of a GPU, which does not prepare them. 0:
+ * nothing. */
+struct gpus_part gpus_part_of(const struct gpu_profile *p,
+			      const struct gpu_model *m, uint32_t n,
+			      bool pinned);
+
 struct gpus {
 	struct gpus_config config;
 	struct gpu gpu[GPUS_MAX];

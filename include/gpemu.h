@@ -50,7 +50,11 @@ struct gpemu_step {
 	 * batch was copied. */
 	uint64_t data_wait_ns, fetch_stall_ns;
 	uint64_t transfer_stall_ns;
-	uint64_t reserved[5];
+	/* Of several GPUs this is the first one: until the slowest of them had
+	 * computed, and what then was left of adding up gradients; the next
+	 * computation may begin at step_end_ns. */
+	uint64_t barrier_wait_ns, allreduce_ns, step_end_ns;
+	uint64_t reserved[2];
 };
 
 /* --- a training run ------------------------------------------------------- */
@@ -172,16 +176,17 @@ GPEMU_API int gpemu_record(struct gpemu *g, char **ret);
 /* Emulated time. */
 GPEMU_API uint64_t gpemu_now_ns(const struct gpemu *g);
 
-/* --- the GPU alone -------------------------------------------------------- */
+/* --- the GPUs alone ------------------------------------------------------- */
 
 struct gpemu_gpu;
 
 /*
- * A GPU for a loop that has its data from elsewhere. Options as gpemu_open,
- * of which there are gpu, model, batch (the largest there will be), transfer,
- * pin (do batches come from page-locked memory?), extrapolate, time_scale.
- * -E2BIG: the batch does not fit the GPU's memory; -ERANGE: it was not
- * measured, and extrapolate is off.
+ * A GPU, or those of a node, for a loop that has its data from elsewhere.
+ * Options as gpemu_open, of which there are gpu, model, batch (the largest
+ * there will be, for each GPU), transfer, pin (do batches come from
+ * page-locked memory?), extrapolate, time_scale; gpus, node, parallel,
+ * allreduce. -E2BIG: the batch does not fit a GPU's memory; -ERANGE: it was
+ * not measured, and extrapolate is off.
  */
 GPEMU_API int gpemu_gpu_open(const char *const options[],
 			     struct gpemu_gpu **ret, char *error, size_t n);
@@ -190,8 +195,10 @@ GPEMU_API const char *gpemu_gpu_error(const struct gpemu_gpu *gpu);
 
 /*
  * A batch of n_samples >= 1 is in host memory now: let the GPU copy and
- * compute it, and wait until it has room for the next one. `ret` may be NULL;
- * its fetch_stall_ns is 0, nobody knows. -EINVAL: 0 samples; -E2BIG, -ERANGE.
+ * compute it, and wait until it has room for the next one. Several GPUs share
+ * it, ceil(n_samples / GPUs) each; the last have less, or nothing. `ret` may
+ * be NULL; its fetch_stall_ns is 0, nobody knows. -EINVAL: 0 samples; -E2BIG,
+ * -ERANGE.
  */
 GPEMU_API int gpemu_gpu_submit(struct gpemu_gpu *gpu, uint64_t n_samples,
 			       struct gpemu_step *ret);

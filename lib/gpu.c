@@ -1,61 +1,73 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPU without a loader. */
+/* GPUs without a loader. */
 #include <errno.h>
 #include <string.h>
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "emu/gpu.h"
 #include "lib/options.h"
 #include "lib/private.h"
+#include "loader/train_node.h"
+
+extern const struct prep_ops prep_none;
 
 struct gpemu_gpu {
 	struct train_options options;
 	struct gpu_profile profile;
 	const struct gpu_model *model;
+	struct train_node node;
 	struct tick *tick;
-	struct gpu gpu;
+	struct gpus gpus;
 	struct err err;
 };
 
+/* `n` samples for all of them. */
 static int check(struct gpemu_gpu *g, uint64_t n, struct err *err)
 {
-	return gpu_check_batch(&g->profile, g->model, n, g->options.extrapolate,
-			       err);
+	uint64_t gpus = g->options.gpus;
+
+	return gpu_check_batch(&g->profile, g->model, n / gpus + (n % gpus > 0),
+			       g->options.extrapolate, err);
 }
 
 static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 		    struct err *err)
 {
-	static const char *const keys[] = { "gpu",	  "model",
-					    "batch",	  "transfer",
-					    "pin",	  "extrapolate",
-					    "time_scale", NULL };
-	enum gpu_transfer transfer;
+	static const char *const keys[] = {
+		"gpu",	    "model",	   "batch",	 "transfer",
+		"pin",	    "extrapolate", "gpus",	 "node",
+		"parallel", "allreduce",   "time_scale", NULL
+	};
+	struct train_choice choice = { .prep = &prep_none };
+	const struct train_prep prep = { 0 };
 	int r;
 
 	train_options_init(&g->options);
 	r = options_set(&g->options, options, keys, err);
 	if (r == 0)
-		r = gpu_transfer_parse(g->options.transfer, &transfer, err);
+		r = gpu_transfer_parse(g->options.transfer, &choice.transfer,
+				       err);
 	if (r == 0)
 		r = train_options_pin(&g->options, err);
 	if (r == 0)
-		r = gpu_profile_load(g->options.gpu ? g->options.gpu
-						    : TRAIN_DEFAULT_GPU,
-				     &g->profile, err);
+		r = train_node_resolve(&g->options, &choice, err);
+	if (r == 0)
+		r = gpu_profile_load(g->options.gpu, &g->profile, err);
 	if (r < 0)
 		return r;
 	g->model = gpu_profile_model(&g->profile, g->options.model, err);
 	if (!g->model)
 		return -ENOENT;
-	r = check(g, g->options.batch, err);
+	r = check(g, train_step_samples(&g->options), err);
+	if (r == 0)
+		r = train_node_open(&g->options, &choice, &g->profile, g->model,
+				    &prep, &g->node, err);
 	if (r < 0)
 		return r;
 	g->tick = tick_new(g->options.time_scale, TICK_DEFAULT_SPIN_NS);
 	if (!g->tick)
 		return err_set(err, -ENOMEM, "out of memory");
-	gpu_init(&g->gpu, transfer, tick_now(g->tick));
+	gpus_init(&g->gpus, &g->node.gpus, tick_now(g->tick));
 	return 0;
 }
 
@@ -79,6 +91,7 @@ void gpemu_gpu_close(struct gpemu_gpu *g)
 	if (!g)
 		return;
 	tick_free(g->tick);
+	train_node_close(&g->node);
 	gpu_profile_free(&g->profile);
 	conf_free(train_fields, &g->options);
 	free(g);
@@ -89,37 +102,67 @@ const char *gpemu_gpu_error(const struct gpemu_gpu *g)
 	return g->err.text;
 }
 
+/* A batch that is in host memory now; when the next one may be. */
+static uint64_t step(struct gpemu_gpu *g, uint32_t samples,
+		     struct gpu_step *ret)
+{
+	uint32_t n = g->node.gpus.n, used = 0;
+	bool whole = g->node.gpus.parallel == GPUS_DP;
+	struct gpu_step s[GPUS_MAX] = { { 0 } };
+	struct gpus_part part[GPUS_MAX], all;
+	uint64_t now = tick_now(g->tick), room = 0;
+
+	all = gpus_part_of(&g->profile, g->model, samples, g->options.pin);
+	if (whole)
+		gpus_copy(&g->gpus, 0, now, &all, &s[0]);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t cut = gpus_cut(samples, n, i);
+
+		part[i] = gpus_part_of(&g->profile, g->model, cut,
+				       g->options.pin);
+		used += cut > 0;
+		if (cut && !whole)
+			gpus_copy(&g->gpus, i, now, &part[i], &s[i]);
+	}
+	gpus_step(&g->gpus, used, part, s);
+	for (uint32_t i = 0; i < n; i++)
+		room = MAX(room, gpu_room(&g->gpus.gpu[i]));
+	*ret = s[0];
+	return room;
+}
+
 int gpemu_gpu_submit(struct gpemu_gpu *g, uint64_t n_samples,
 		     struct gpemu_step *ret)
 {
 	struct err err = { 0 };
 	struct gpu_step s;
-	struct gpu_cost c;
+	uint64_t room;
 	int r = -EINVAL;
 
 	if (n_samples == 0)
 		err_set(&err, r, "a step needs samples");
+	else if (n_samples > UINT32_MAX)
+		r = err_set(&err, -ERANGE, "a step of %llu samples",
+			    (unsigned long long)n_samples);
 	else
 		r = check(g, n_samples, &err);
 	if (r < 0) {
 		g->err = err;
 		return r;
 	}
-	gpu_profile_cost(&g->profile, g->model, n_samples, &c);
-	gpu_submit(&g->gpu, tick_now(g->tick),
-		   g->options.pin ? c.transfer_pinned_ns
-				  : c.transfer_pageable_ns,
-		   c.forward_ns + c.backward_ns, &s);
+	room = step(g, (uint32_t)n_samples, &s);
 	if (ret)
 		*ret = lib_step(&s);
-	tick_wait(g->tick, gpu_room(&g->gpu));
+	tick_wait(g->tick, room);
 	return 0;
 }
 
 uint64_t gpemu_gpu_wait(struct gpemu_gpu *g)
 {
-	tick_wait(g->tick, g->gpu.compute_end);
-	return g->gpu.compute_end;
+	uint64_t end = g->gpus.gpu[0].compute_end;
+
+	tick_wait(g->tick, end);
+	return end;
 }
 
 uint64_t gpemu_gpu_now_ns(const struct gpemu_gpu *g)

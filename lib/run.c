@@ -48,6 +48,9 @@ struct gpemu_step lib_step(const struct gpu_step *s)
 		.compute_end_ns = s->compute_end,
 		.data_wait_ns = s->data_wait_ns,
 		.transfer_stall_ns = s->transfer_stall_ns,
+		.barrier_wait_ns = s->barrier_wait_ns,
+		.allreduce_ns = s->allreduce_ns,
+		.step_end_ns = s->step_end,
 	};
 }
 

@@ -21,21 +21,13 @@ extern const struct prep_ops prep_none;
 /* What `n` samples take of a GPU, without what varies. */
 static struct gpus_part part_of(const struct train *t, uint32_t n)
 {
-	struct gpu_cost c;
+	struct gpus_part p = gpus_part_of(t->gpu, t->model, n, t->pinned);
 
-	if (n == 0)
-		return (struct gpus_part){ 0 };
-	gpu_profile_cost(t->gpu, t->model, n, &c);
-	return (struct gpus_part){
-		.copy_ns = t->pinned ? c.transfer_pinned_ns
-				     : c.transfer_pageable_ns,
-		.copy_bytes = n * t->gpu->sample_bytes,
-		.part_bytes = n * t->gpu->sample_bytes,
-		.prep_ns = t->prep_gpu ? prep_profile_gpu_ns(t->prep_gpu, n)
-				       : 0,
-		.forward_ns = c.forward_ns,
-		.backward_ns = t->inference ? 0 : c.backward_ns,
-	};
+	if (t->prep_gpu && n)
+		p.prep_ns = prep_profile_gpu_ns(t->prep_gpu, n);
+	if (t->inference)
+		p.backward_ns = 0;
+	return p;
 }
 
 static void vary(struct train *t, uint32_t i, struct gpus_part *p)

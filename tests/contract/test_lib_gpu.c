@@ -59,6 +59,60 @@ static void test_gpu(void **state)
 	gpemu_gpu_close(NULL);
 }
 
+/* What a step of 64 each takes four GPUs in a run. */
+static struct gpemu_step step_of_four(const char *parallel)
+{
+	const char *const options[] = { "loader=null",
+					"samples=256",
+					"node=dgx-1v",
+					"gpus=4",
+					"time_scale=0.01",
+					"model=resnet50",
+					"model_transfer=off",
+					parallel,
+					NULL };
+	const struct gpemu_batch *b;
+	struct gpemu_step s;
+	struct gpemu *g;
+
+	assert_int_equal(gpemu_open(options, NULL, &g, NULL, 0), 0);
+	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
+	while (gpemu_next(g, &b) == 1)
+		assert_int_equal(gpemu_submit(g, b, &s), 0);
+	assert_int_equal(gpemu_end_epoch(g, NULL), 0);
+	gpemu_close(g);
+	return s;
+}
+
+static void test_gpus(void **state)
+{
+	static const char *const parallel[] = { "parallel=ddp", "parallel=dp" };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		const char *const options[] = { "node=dgx-1v",	   "gpus=4",
+						"model=resnet50",  parallel[i],
+						"time_scale=0.01", NULL };
+		struct gpemu_step want = step_of_four(parallel[i]), a, b;
+		struct gpemu_gpu *gpu;
+
+		assert_int_equal(gpemu_gpu_open(options, &gpu, NULL, 0), 0);
+		assert_int_equal(gpemu_gpu_submit(gpu, 256, &a), 0);
+		assert_int_equal(a.compute_end_ns - a.compute_start_ns,
+				 want.compute_end_ns - want.compute_start_ns);
+		assert_int_equal(a.allreduce_ns, want.allreduce_ns);
+		assert_true(a.allreduce_ns > 0);
+		/* the last of four has nothing to do */
+		assert_int_equal(gpemu_gpu_submit(gpu, 9, &b), 0);
+		assert_true(b.compute_start_ns >= a.step_end_ns);
+		assert_true(b.compute_end_ns - b.compute_start_ns <
+			    a.compute_end_ns - a.compute_start_ns);
+		assert_int_equal(gpemu_gpu_wait(gpu), b.step_end_ns);
+		assert_int_equal(gpemu_gpu_submit(gpu, 4 << 20, NULL), -E2BIG);
+		gpemu_gpu_close(gpu);
+	}
+}
+
 static void test_no_gpu(void **state)
 {
 	static const char *const bad[][2] = {
@@ -67,10 +121,13 @@ static void test_no_gpu(void **state)
 		{ "model=abacus", "abacus" },
 		{ "batch=1000000", "out of GPU memory" },
 		{ "transfer=slow", "unknown transfer mode" },
+		{ "parallel=both", "unknown --parallel" },
+		{ "node=abacus", "abacus" },
+		{ "gpus=65", "65" },
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		const char *const options[] = { bad[i][0], NULL };
 		char error[512] = "";
 		struct gpemu_gpu *gpu = (void *)error;
@@ -87,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gpu),
+		cmocka_unit_test(test_gpus),
 		cmocka_unit_test(test_no_gpu),
 	};
 

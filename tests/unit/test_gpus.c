@@ -334,6 +334,31 @@ static void gradients_take_the_best_link(void **state)
 	node_profile_free(&p);
 }
 
+static void a_part_weighs_what_the_model_says(void **state)
+{
+	struct gpu_row row = {
+		.batch = 1, .forward_ms = 1, .backward_ms = 2, .transfer_ms = 3
+	};
+	struct gpu_model own = { .sample_bytes = 2000,
+				 .rows = { .items = &row, .n = 1 } };
+	struct gpu_model plain = { .rows = own.rows };
+	struct gpu_profile p = { .sample_bytes = 1000,
+				 .pinned = { .per_sample_ms = 1 } };
+	struct gpus_part part = gpus_part_of(&p, &plain, 4, true);
+
+	(void)state;
+	assert_int_equal(part.copy_bytes, 4000);
+	assert_int_equal(part.copy_ns, 4 * NS_PER_MS);
+	assert_int_equal(part.backward_ns, 8 * NS_PER_MS);
+	part = gpus_part_of(&p, &own, 4, true);
+	assert_int_equal(part.copy_bytes, 8000);
+	assert_int_equal(part.part_bytes, 8000);
+	assert_int_equal(part.copy_ns, 8 * NS_PER_MS);
+	assert_int_equal(gpus_part_of(&p, &own, 4, false).copy_ns,
+			 12 * NS_PER_MS);
+	assert_int_equal(gpus_part_of(&p, &own, 0, true).copy_ns, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +373,7 @@ int main(void)
 		cmocka_unit_test(jitter_has_mean_one_and_its_deviation),
 		cmocka_unit_test(published_dataparallel_steps_are_met),
 		cmocka_unit_test(gradients_take_the_best_link),
+		cmocka_unit_test(a_part_weighs_what_the_model_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
