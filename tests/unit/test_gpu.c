@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/tick.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/gpu.h"
 #include "loader/account.h"
@@ -204,6 +206,30 @@ static void memory_is_checked_before_anything_is_read(void **state)
 	assert_int_equal(gpu_check_batch(&p, &m, 9, true, NULL), -E2BIG);
 }
 
+/* 36,000 steps of 100 ms, of which each is seen up to 50 ms late. */
+static void an_hour_of_late_wake_ups_does_not_drift(void **state)
+{
+	enum { STEPS = 36000 };
+	const uint64_t step_ns = 100 * NS_PER_MS, copy_ns = NS_PER_MS;
+	struct tick *tick = tick_new_fake();
+	struct rng rng = rng_stream(1, "late", 0);
+	struct gpu_step s;
+	struct gpu g;
+
+	(void)state;
+	gpu_init(&g, GPU_TRANSFER_OVERLAP, 0);
+	for (int i = 0; i < STEPS; i++) {
+		gpu_submit(&g, tick_now(tick), copy_ns, step_ns, &s);
+		assert_true(s.transfer_stall_ns + s.data_wait_ns <=
+			    (i ? 0 : copy_ns));
+		tick_wait(tick, gpu_room(&g));
+		tick_wait(tick, tick_now(tick) + rng_below(&rng, step_ns / 2));
+	}
+	assert_int_equal(s.compute_end, copy_ns + STEPS * step_ns);
+	assert_true(tick_now(tick) < s.compute_end);
+	tick_free(tick);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +240,7 @@ int main(void)
 		cmocka_unit_test(a_held_device_does_nothing),
 		cmocka_unit_test(a_data_wait_is_split),
 		cmocka_unit_test(memory_is_checked_before_anything_is_read),
+		cmocka_unit_test(an_hour_of_late_wake_ups_does_not_drift),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
