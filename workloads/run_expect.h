@@ -78,6 +78,8 @@ struct verdict {
 	char *check;   /* what was expected */
 	char *at;      /* where: labels; "" everywhere */
 	char *numbers; /* "12.3 < 15.2", or what is missing */
+	char *ours;    /* "12.3" */
+	char *wanted;  /* "< 15.2"; "" where the check itself says it */
 	bool pass;
 };
 
@@ -92,7 +94,10 @@ int verdicts_init(struct verdicts *v, const struct result *res,
 void verdicts_fini(struct verdicts *v);
 /* "PASS check, at: numbers" a line, and how many passed. */
 void verdicts_print(const struct verdicts *v, FILE *f);
-/* [{check, at, numbers, pass}] */
+/* [{check, at, numbers, ours, wanted, pass}] */
 json_t *verdicts_json(const struct verdicts *v);
+/* [{name, source, doubt, metric, unit, judged, values: [{at, published,
+ * ours}]}]: all that is published, judged or not; `ours` null: not measured. */
+json_t *published_json(const struct result *res);
 
 #endif

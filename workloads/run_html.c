@@ -129,7 +129,7 @@ int html_svg(FILE *f, const char *path, const char *prefix, const char *label)
 
 /* --- style ------------------------------------------------------------ */
 
-void html_style(FILE *f)
+static void style(FILE *f)
 {
 	/* One column that fits a phone; what is wider scrolls by itself. Parts
 	 * of a bar differ in lightness, so that a grey printer tells them. */
@@ -186,6 +186,8 @@ void html_style(FILE *f)
 	      ".p4{background:#cfe3d4;color:#000}\n"
 	      ".p5{background:#fff;color:#000}\n"
 	      ".found{min-width:11rem}\n"
+	      ".fig td{min-width:9rem}.fig .v{overflow-wrap:anywhere}\n"
+	      ".fig td:last-child{min-width:0}\n"
 	      "figure{overflow-x:auto}\n"
 	      "@media(max-width:36rem){figure svg{min-width:26rem}"
 	      "pre{white-space:pre-wrap}.bars{grid-template-columns:1fr;"
@@ -194,4 +196,30 @@ void html_style(FILE *f)
 	      "@media print{details{display:block}body{max-width:none}}\n"
 	      "</style>\n",
 	      f);
+}
+
+/* --- pieces ----------------------------------------------------------- */
+
+void html_head(FILE *f, const char *name, const char *title)
+{
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+	      "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+	      "content=\"width=device-width, initial-scale=1\">\n"
+	      "<link rel=\"icon\" href=\"data:,\">\n<title>",
+	      f);
+	html_printf(f, "%s - gpemu", name);
+	fputs("</title>\n", f);
+	style(f);
+	fputs("</head>\n<body>\n<header>\n<p class=\"name\">", f);
+	html_text(f, name);
+	fputs("</p>\n<h1>", f);
+	html_text(f, title);
+	fputs("</h1>\n<p>", f);
+}
+
+void html_badge(FILE *f, const char *kind, const char *text)
+{
+	fprintf(f, "<span class=\"badge %s\">", kind);
+	html_text(f, text);
+	fputs("</span>", f);
 }

@@ -20,7 +20,10 @@ void html_json(FILE *f, const json_t *j);
  */
 int html_svg(FILE *f, const char *path, const char *prefix, const char *label);
 
-/* The style sheet, one element. */
-void html_style(FILE *f);
+/* A page up to its first line under the title: head, style sheet, <header>
+ * with an open <p>. */
+void html_head(FILE *f, const char *name, const char *title);
+/* A word in a box: `kind` is pass, fail or none. */
+void html_badge(FILE *f, const char *kind, const char *text);
 
 #endif

@@ -270,9 +270,7 @@ static int check_job_mount(const struct workload *w, const struct job_spec *j,
 static int check_name(const struct workload *w, const struct conf_node *node,
 		      struct err *err)
 {
-	if (node->key[0] &&
-	    strspn(node->key, "abcdefghijklmnopqrstuvwxyz"
-			      "0123456789_-") == strlen(node->key))
+	if (workload_is_name(node->key))
 		return 0;
 	return workload_key_error(w, node, err, "a name is of a-z 0-9 - _");
 }

@@ -13,11 +13,6 @@
 
 /* --- head ------------------------------------------------------------- */
 
-static void badge(FILE *f, const char *kind, const char *text)
-{
-	fprintf(f, "<span class=\"badge %s\">%s</span>", kind, text);
-}
-
 static void head(const struct result *res, const struct verdicts *v, FILE *f)
 {
 	const struct workload *w = res->r->w;
@@ -26,29 +21,21 @@ static void head(const struct result *res, const struct verdicts *v, FILE *f)
 
 	for (size_t i = 0; i < w->n_points; i++)
 		failed += res->n_failed[i];
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
-	      "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-	      "content=\"width=device-width, initial-scale=1\">\n"
-	      "<link rel=\"icon\" href=\"data:,\">\n<title>",
-	      f);
-	html_printf(f, "%s - gpemu", w->name);
-	fputs("</title>\n", f);
-	html_style(f);
-	fputs("</head>\n<body>\n<header>\n<p class=\"name\">", f);
-	html_text(f, w->name);
-	fputs("</p>\n<h1>", f);
-	html_text(f, w->question);
-	fputs("</h1>\n<p>", f);
+	html_head(f, w->name, w->question);
+	if (w->figure) {
+		html_text(f, w->figure);
+		fputs("</p>\n<p>", f);
+	}
 	snprintf(text, sizeof(text), "%zu of %zu checks passed",
 		 v->n - v->n_failed, v->n);
 	if (!v->n)
-		badge(f, "none", "no expectations");
+		html_badge(f, "none", "no expectations");
 	else
-		badge(f, v->n_failed ? "fail" : "pass", text);
+		html_badge(f, v->n_failed ? "fail" : "pass", text);
 	snprintf(text, sizeof(text), "%zu of %zu runs are missing", failed,
 		 workload_n_cells(w));
 	if (failed)
-		badge(f, "fail", text);
+		html_badge(f, "fail", text);
 	fputs("</p>\n</header>\n<main>\n", f);
 }
 
@@ -66,8 +53,8 @@ static void verdicts(const struct verdicts *v, FILE *f)
 		const struct verdict *one = &v->items[i];
 
 		fputs("<tr><td>", f);
-		badge(f, one->pass ? "pass" : "fail",
-		      one->pass ? "PASS" : "FAIL");
+		html_badge(f, one->pass ? "pass" : "fail",
+			   one->pass ? "PASS" : "FAIL");
 		fputs("</td><td>", f);
 		html_text(f, one->check);
 		fputs("</td><td>", f);

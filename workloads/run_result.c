@@ -264,6 +264,19 @@ static json_t *point_json(const struct result *res, size_t point)
 			 (json_int_t)res->n_failed[point], "metrics", metrics);
 }
 
+/* Wall time of all runs. */
+static double wall_seconds(const struct result *res)
+{
+	double sum = 0;
+	json_t *record;
+	size_t i;
+
+	json_array_foreach (res->records, i, record)
+		sum += json_number_value(json_object_get(
+			json_object_get(record, "cell"), "wall_seconds"));
+	return sum;
+}
+
 json_t *result_json(const struct result *res)
 {
 	const struct workload *w = res->r->w;
@@ -272,11 +285,13 @@ json_t *result_json(const struct result *res)
 	for (size_t i = 0; i < w->n_points; i++)
 		json_array_append_new(cells, point_json(res, i));
 	return json_pack("{s:{s:s}, s:s, s:s, s:s, s:b, s:I, s:f, s:I, "
-			 "s:o, s:O?, s:o}",
+			 "s:f, s:o, s:O?, s:o, s:s?}",
 			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
 			 "question", w->question, "file", w->path, "mounted",
 			 res->r->mounted, "seed", (json_int_t)w->seed,
 			 "time_scale", w->time_scale, "repetitions",
-			 (json_int_t)w->repetitions, "cells", cells, "profiles",
-			 w->profiles, "host", host_about());
+			 (json_int_t)w->repetitions, "wall_seconds",
+			 wall_seconds(res), "cells", cells, "profiles",
+			 w->profiles, "host", host_about(), "figure",
+			 w->figure);
 }

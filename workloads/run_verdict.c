@@ -29,6 +29,8 @@ void verdicts_fini(struct verdicts *v)
 		free(v->items[i].check);
 		free(v->items[i].at);
 		free(v->items[i].numbers);
+		free(v->items[i].ours);
+		free(v->items[i].wanted);
 	}
 	free(v->items);
 	*v = (struct verdicts){ 0 };
@@ -53,28 +55,6 @@ static char *place(const struct judge *j)
 	return text;
 }
 
-/* Takes `numbers`. */
-static int add(const struct judge *j, const char *check, bool pass,
-	       char *numbers)
-{
-	struct verdicts *v = j->v;
-	struct verdict *grown = realloc(v->items, (v->n + 1) * sizeof(*grown));
-
-	if (!grown) {
-		free(numbers);
-		return -ENOMEM;
-	}
-	v->items = grown;
-	v->items[v->n] = (struct verdict){ .check = strdup(check),
-					   .at = place(j),
-					   .numbers = numbers,
-					   .pass = pass };
-	v->n_failed += !pass;
-	v->n++;
-	return grown[v->n - 1].check && grown[v->n - 1].at && numbers ? 0
-								      : -ENOMEM;
-}
-
 __attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...)
 {
 	char *text;
@@ -85,6 +65,48 @@ __attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...)
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	return n < 0 ? NULL : text;
+}
+
+/* What was found, in three texts that a verdict takes; NULL: no memory. */
+struct found {
+	char *numbers, *ours, *wanted;
+};
+
+static int add(const struct judge *j, const char *check, bool pass,
+	       struct found f)
+{
+	struct verdicts *v = j->v;
+	struct verdict *grown = realloc(v->items, (v->n + 1) * sizeof(*grown));
+	struct verdict *one;
+
+	if (!grown) {
+		free(f.numbers);
+		free(f.ours);
+		free(f.wanted);
+		return -ENOMEM;
+	}
+	v->items = grown;
+	one = &v->items[v->n];
+	*one = (struct verdict){ .check = strdup(check),
+				 .at = place(j),
+				 .numbers = f.numbers,
+				 .ours = f.ours,
+				 .wanted = f.wanted,
+				 .pass = pass };
+	v->n_failed += !pass;
+	v->n++;
+	return one->check && one->at && one->numbers && one->ours && one->wanted
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* A check that could not be judged, and why. */
+static int add_missing(const struct judge *j, const char *check, char *why)
+{
+	return add(j, check, false,
+		   (struct found){ .numbers = why,
+				   .ours = why ? strdup(why) : NULL,
+				   .wanted = strdup("") });
 }
 
 /* --- which points ----------------------------------------------------- */
@@ -172,17 +194,19 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 	return workload_number(workload_setting(w, point, ref->name), ret);
 }
 
-static char *sides_text(const struct expr_result *r)
+/* Sides `from` to below `to`; a side that is `hidden` shows as x. */
+static char *sides_text(const struct expr_result *r, size_t from, size_t to,
+			size_t hidden)
 {
 	char *text = NULL;
 	char number[24];
 	size_t n;
 	FILE *f = open_memstream(&text, &n);
 
-	for (size_t i = 0; f && i < r->n_sides; i++) {
+	for (size_t i = from; f && i < to; i++) {
 		result_number(number, sizeof(number), r->side[i]);
-		fprintf(f, "%s%s%s%s", i ? " " : "", i ? r->op[i] : "",
-			i ? " " : "", number);
+		fprintf(f, "%s%s%s%s", i > from ? " " : "", i ? r->op[i] : "",
+			i ? " " : "", i == hidden ? "x" : number);
 	}
 	result_number(number, sizeof(number), r->tolerance);
 	if (f && r->tolerance > 0)
@@ -190,6 +214,20 @@ static char *sides_text(const struct expr_result *r)
 	if (f)
 		fclose(f);
 	return text;
+}
+
+/* Ours is the first of two sides, the middle one of three. */
+static struct found sides_found(const struct expr_result *r)
+{
+	size_t ours = r->n_sides > 2;
+	char number[24];
+
+	result_number(number, sizeof(number), r->side[ours]);
+	return (struct found){ .numbers =
+				       sides_text(r, 0, r->n_sides, SIZE_MAX),
+			       .ours = strdup(number),
+			       .wanted = sides_text(r, ours ? 0 : 1, r->n_sides,
+						    ours ? ours : SIZE_MAX) };
 }
 
 static int judge_that(struct judge *j, const struct expect *e)
@@ -205,13 +243,13 @@ static int judge_that(struct judge *j, const struct expect *e)
 		j->point = i;
 		code = expr_eval(e->expr, value, j, &r, &missing);
 		if (code == -ENOENT)
-			code = add(j, check, false,
-				   text_of("no value of %s", missing));
+			code = add_missing(j, check,
+					   text_of("no value of %s", missing));
 		else if (code == -EDOM)
-			code = add(j, check, false,
-				   text_of("the result is not a number"));
+			code = add_missing(
+				j, check, strdup("the result is not a number"));
 		else if (code == 0)
-			code = add(j, check, r.holds, sides_text(&r));
+			code = add(j, check, r.holds, sides_found(&r));
 	}
 	return code;
 }
@@ -281,7 +319,11 @@ static int judge_order(struct judge *j, const struct expect *e)
 		j->point = i;
 		char *numbers = walk(j, e, axis, &pass);
 
-		code = add(j, check, pass, numbers);
+		code = add(j, check, pass,
+			   (struct found){ .numbers = numbers,
+					   .ours = numbers ? strdup(numbers)
+							   : NULL,
+					   .wanted = strdup("") });
 	}
 	return code;
 }
@@ -298,14 +340,19 @@ static int judge_value(struct judge *j, const struct published *p,
 	if (published_at(j->w, p, j->point, &wanted) < 0)
 		return 0;
 	if (!s->n)
-		return add(j, check, false, text_of("no value of %s", m->name));
+		return add_missing(j, check,
+				   text_of("no value of %s", m->name));
 	if (p->tolerance.relative)
 		t *= fabs(wanted);
 	result_number(ours, sizeof(ours), s->median);
 	result_number(theirs, sizeof(theirs), wanted);
 	result_number(slack, sizeof(slack), t);
-	return add(j, check, fabs(s->median - wanted) <= t,
-		   text_of("%s, published %s +- %s", ours, theirs, slack));
+	return add(
+		j, check, fabs(s->median - wanted) <= t,
+		(struct found){ .numbers = text_of("%s, published %s +- %s",
+						   ours, theirs, slack),
+				.ours = strdup(ours),
+				.wanted = text_of("%s +- %s", theirs, slack) });
 }
 
 /* Ours and theirs in the same order, for one combination of other axes. */
@@ -330,10 +377,14 @@ static int judge_rank(struct judge *j, const struct published *p,
 		return -ENOMEM;
 	rho = stats_spearman(ours, theirs, n);
 	if (isnan(rho))
-		return add(j, check, false, text_of("too few values"));
+		return add_missing(j, check, strdup("too few values"));
 	return add(j, check, rho >= p->rank,
-		   text_of("Spearman's rho %.3f >= %.3g, of %zu values", rho,
-			   p->rank, n));
+		   (struct found){
+			   .numbers = text_of("Spearman's rho %.3f >= %.3g, "
+					      "of %zu values",
+					      rho, p->rank, n),
+			   .ours = text_of("rho %.3f", rho),
+			   .wanted = text_of(">= %.3g", p->rank) });
 }
 
 static int judge_published(struct judge *j, const struct published *p)
@@ -387,31 +438,4 @@ int verdicts_init(struct verdicts *v, const struct result *res, struct err *err)
 		free(j.depends);
 	}
 	return code < 0 ? err_set(err, code, "out of memory") : 0;
-}
-
-void verdicts_print(const struct verdicts *v, FILE *f)
-{
-	for (size_t i = 0; i < v->n; i++) {
-		const struct verdict *one = &v->items[i];
-
-		fprintf(f, "%s  %s%s%s: %s\n", one->pass ? "PASS" : "FAIL",
-			one->check, one->at[0] ? ", " : "", one->at,
-			one->numbers);
-	}
-	if (v->n)
-		fprintf(f, "%zu of %zu checks passed\n", v->n - v->n_failed,
-			v->n);
-}
-
-json_t *verdicts_json(const struct verdicts *v)
-{
-	json_t *j = json_array();
-
-	for (size_t i = 0; j && i < v->n; i++)
-		json_array_append_new(
-			j, json_pack("{s:s, s:s, s:s, s:b}", "check",
-				     v->items[i].check, "at", v->items[i].at,
-				     "numbers", v->items[i].numbers, "pass",
-				     v->items[i].pass));
-	return j;
 }

@@ -62,6 +62,7 @@ static const struct conf_field fields[] = {
 	  .required = true },
 	{ "question", CONF_STRING, offsetof(struct workload, question),
 	  .required = true },
+	{ "figure", CONF_STRING, offsetof(struct workload, figure) },
 	{ "dataset", CONF_TREE, offsetof(struct workload, dataset),
 	  .required = true },
 	{ "base", CONF_RECORD, offsetof(struct workload, base),
@@ -109,16 +110,19 @@ const char *run_program_name(enum run_program program)
 
 /* --- checks ----------------------------------------------------------- */
 
+bool workload_is_name(const char *s)
+{
+	return s[0] &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s);
+}
+
 static int check_name(const struct workload *w, struct err *err)
 {
 	const struct conf_node *node = conf_node_get(w->root, "name");
 
-	if (!w->name[0] || strspn(w->name, "abcdefghijklmnopqrstuvwxyz"
-					   "0123456789-_") != strlen(w->name))
-		return conf_node_error(node, w->path, err,
-				       "name: a word of a-z 0-9 - _, it names "
-				       "a folder");
-	return 0;
+	return workload_is_name(w->name) ? 0
+					 : conf_node_error(node, w->path, err,
+							   WORKLOAD_NAME_RULE);
 }
 
 static int check_order(struct workload *w, struct err *err)

@@ -4,6 +4,7 @@
  *
  *	name: cache-policies            a word; names the result folder
  *	question: Which policy ...?     one line
+ *	figure: DataStall, figure 3     what it reproduces, if it does
  *	dataset: {dataset: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
  *	base:
  *	  fs: {storage: hdd}            keys of gpemu-fs
@@ -49,6 +50,10 @@
 
 /* Whose key a setting is. The last two have no program that could check it. */
 enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_EXEC, RUN_ENV };
+
+/* What a name that is a folder's may be made of. */
+bool workload_is_name(const char *s);
+#define WORKLOAD_NAME_RULE "name: a word of a-z 0-9 - _, it names a folder"
 
 /* "gpemu-fs", "gpemu-train", "gpemu-data", "exec", "environment". */
 const char *run_program_name(enum run_program program);
@@ -107,6 +112,7 @@ struct workload {
 	struct conf_node *root;
 	char *name;
 	char *question;
+	char *figure; /* that it reproduces, as people call it; or NULL */
 	struct conf_node *dataset;
 	struct {
 		struct conf_node *fs, *train, *exec, *environment;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "workloads/run_metric.h"
+#include "workloads/run_suite.h"
 #include "workloads/run_workload.h"
 
 #define HEAD               \
@@ -279,6 +280,23 @@ static void any_prefix_is_survived(void **state)
 	}
 }
 
+/* So is a list of workloads. */
+static void any_prefix_of_a_list_is_survived(void **state)
+{
+	static const char list[] = "name: all\nquestion: Why?\nbudget: 25m\n"
+				   "workloads: [a.yaml, b.yaml]\n";
+	struct suite s;
+	struct err err;
+
+	(void)state;
+	for (size_t n = 0; n < strlen(list); n++) {
+		err = (struct err){ 0 };
+		assert_int_equal(suite_parse(list, n, "all.yaml", &s, &err),
+				 n < strlen(list) - 1 ? -EINVAL : 0);
+		suite_free(&s);
+	}
+}
+
 struct asked {
 	size_t n;
 	const char *refuse;
@@ -425,6 +443,7 @@ int main(void)
 		cmocka_unit_test(the_hash_is_of_what_decides_the_result),
 		cmocka_unit_test(errors_say_where),
 		cmocka_unit_test(any_prefix_is_survived),
+		cmocka_unit_test(any_prefix_of_a_list_is_survived),
 		cmocka_unit_test(programs_are_asked_about_their_keys),
 		cmocka_unit_test(a_setting_is_known_at_a_point),
 		cmocka_unit_test(a_path_names_values),
