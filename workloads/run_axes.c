@@ -20,8 +20,9 @@ int workload_key_error(const struct workload *w, const struct conf_node *node,
 /* Keys that gpemu-run itself gives to the programs. */
 bool workload_is_reserved(const char *key)
 {
-	static const char *const keys[] = { "time_scale", "seed", "data",
-					    "progress", "foreground" };
+	static const char *const keys[] = {
+		"time_scale", "seed", "data", "progress", "foreground", "socket"
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!strcmp(keys[i], key))
@@ -31,7 +32,7 @@ bool workload_is_reserved(const char *key)
 
 static const char *const prefixes[] = {
 	[RUN_FS] = "fs.",     [RUN_TRAIN] = "train.", [RUN_DATA] = "dataset.",
-	[RUN_EXEC] = "exec.", [RUN_ENV] = "env.",
+	[RUN_GPUD] = "gpud.", [RUN_EXEC] = "exec.",   [RUN_ENV] = "env.",
 };
 
 /* Is there a mount (fs, dataset) or job (the others) of that name? */
@@ -42,6 +43,8 @@ static bool has_target(const struct workload *w, const struct setting *s)
 	const struct job_spec *j = w->jobs.items;
 	size_t n = mount ? w->mounts.n : w->jobs.n;
 
+	if (s->program == RUN_GPUD)
+		return w->base.gpud && !s->n_target;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = mount ? m[i].name : j[i].name;
 
@@ -86,12 +89,16 @@ static int parse_setting(const struct workload *w, const struct conf_node *node,
 	if (!split_key(node->key, ret))
 		return workload_key_error(
 			w, node, err,
-			"a key starts with fs. train. dataset. exec. or env., "
-			"perhaps after the name of a mount or job");
+			"a key starts with fs. train. dataset. gpud. exec. or "
+			"env., perhaps after the name of a mount or job");
 	if (!has_target(w, ret))
 		return workload_key_error(w, node, err,
-					  "no mount or job of that name");
-	if (ret->program <= RUN_TRAIN && workload_is_reserved(ret->key))
+					  ret->program == RUN_GPUD
+						  ? "base has no gpud"
+						  : "no mount or job of that "
+						    "name");
+	if ((ret->program <= RUN_TRAIN || ret->program == RUN_GPUD) &&
+	    workload_is_reserved(ret->key))
 		return workload_key_error(w, node, err,
 					  "gpemu-run itself sets this");
 	return 0;

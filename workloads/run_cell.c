@@ -32,6 +32,10 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 	m->child.pidfd = -1;
 	if (code < 0)
 		return code;
+	if (!run->r->mounted && dataset_is_synth(cell->mounts[i].dataset))
+		return err_set(err, -ENODEV,
+			       "%s is made up on read, which takes a mount",
+			       m->folder);
 	if (!run->r->mounted)
 		code = asprintf(&m->mnt, "%s", m->folder);
 	else if (cell->n_mounts == 1)
@@ -72,7 +76,7 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 		code = init_mount(run, i, err);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
 		code = init_job(run, i, err);
-	return code;
+	return code == 0 ? run_init_gpud(run, err) : code;
 }
 
 static void run_fini(struct run *run)
@@ -91,6 +95,7 @@ static void run_fini(struct run *run)
 	}
 	free(run->mounts);
 	free(run->jobs);
+	run_fini_gpud(run);
 	if (run->log_fd >= 0)
 		close(run->log_fd);
 }
@@ -131,6 +136,10 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 	for (size_t i = 0; code == 0 && r->mounted && i < cell->n_mounts; i++) {
 		print_config("fs", cell->mounts[i].fs, f);
 		print_command(&run.mounts[i].command, f);
+	}
+	if (code == 0 && cell->gpud) {
+		print_config("gpud", cell->gpud, f);
+		print_command(&run.gpud.command, f);
 	}
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
 		if (!cell_is_exec(&cell->jobs[i]))
@@ -258,14 +267,17 @@ static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
 	return 0;
 }
 
-/* A child is over: `index` counts the jobs, then the mounts. */
+/* A child is over: `index` counts the jobs, then gpemu-gpud, then the mounts.
+ */
 static int note_end(struct run *run, size_t index, int status, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
 	struct run_job *job = &run->jobs[index];
 
 	if (index >= n_jobs)
-		return err_set(err, -EIO, "gpemu-fs died: exit status %d",
+		return err_set(err, -EIO, "%s died: exit status %d",
+			       run_program_name(index == n_jobs ? RUN_GPUD
+								: RUN_FS),
 			       status);
 	job->exit_status = status;
 	job->end_ns = tick_wall();
@@ -322,7 +334,7 @@ static int wait_jobs(struct run *run, struct child *const *children, size_t n,
 static int run_jobs(struct run *run, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
-	size_t n = n_jobs + (run->r->mounted ? run->cell->n_mounts : 0);
+	size_t n = n_jobs + 1 + (run->r->mounted ? run->cell->n_mounts : 0);
 	_cleanup_free_ struct child **children = calloc(n, sizeof(*children));
 	int code;
 
@@ -330,7 +342,9 @@ static int run_jobs(struct run *run, struct err *err)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		children[i] = i < n_jobs ? &run->jobs[i].child
-					 : &run->mounts[i - n_jobs].child;
+			      : i == n_jobs
+				      ? &run->gpud.child
+				      : &run->mounts[i - n_jobs - 1].child;
 	code = wait_jobs(run, children, n, err);
 	for (size_t i = 0; i < n_jobs; i++) {
 		struct run_job *job = &run->jobs[i];
@@ -370,6 +384,11 @@ static int write_configs(struct run *run, struct err *err)
 
 		code = path ? json_write(c->jobs[i].train, path, err) : -ENOMEM;
 	}
+	if (code == 0 && c->gpud) {
+		_cleanup_free_ char *path = command_config(r, c, "", RUN_GPUD);
+
+		code = path ? json_write(c->gpud, path, err) : -ENOMEM;
+	}
 	return code;
 }
 
@@ -381,8 +400,10 @@ static void add_last_words(const struct run *run, struct err *err)
 	_cleanup_fclose_ FILE *f = log ? fopen(log, "re") : NULL;
 	char line[300], last[300] = "";
 
-	while (f && fgets(line, sizeof(line), f))
-		if (line[0] != '\n')
+	/* of a long line its beginning */
+	for (bool start = true; f && fgets(line, sizeof(line), f);
+	     start = strchr(line, '\n') != NULL)
+		if (start && line[0] != '\n')
 			strcpy(last, line);
 	last[strcspn(last, "\n")] = 0;
 	if (last[0]) {
@@ -410,10 +431,13 @@ static int execute(struct run *run, struct err *err)
 	if (code < 0)
 		return code;
 	code = start_mounts(run, err);
+	if (code == 0)
+		code = run_start_gpud(run, err);
 	if (code == 0) {
 		code = run_jobs(run, err);
 		read_mount_stats(run);
 	}
+	run_end_gpud(run);
 	end_mounts(run);
 	return code == 0 ? check_records(run, err) : code;
 }

@@ -11,11 +11,13 @@
  *	cell     {id, hash, workload, axes{}, repetition, seed, time_scale,
  *	         mounted, mounts{NAME: {folder, dataset{}, fs{}}},
  *	         jobs{NAME: {mount, start_s, train{} | exec{}, environment{}}},
+ *	         gpud{} or null,
  *	         profiles{}, commands[], started, wall_seconds, attempts}
  *	host     {cpus, load_before, load_after, own_cpu_s, other_cpu_s,
  *	         other_cpu_share}
  *	mount    the mount's statistics at the end; null without one mount;
  *	         with several, mounts {NAME: statistics}
+ *	gpud     what gpemu-gpud wrote when it ended, where the cell has one
  *	run      {exit_status, wall_seconds} of the job
  */
 #ifndef GPEMU_WORKLOADS_RUN_CELL_H

@@ -24,16 +24,33 @@ struct run_job {
 	int exit_status;	   /* -1: it never ran to its end */
 };
 
+struct run_gpud {
+	char *record; /* the file that it writes */
+	struct command command;
+	struct child child;
+	json_t *status; /* what it wrote, or NULL */
+};
+
 struct run {
 	struct runner *r;
 	const struct cell *cell;
 	struct run_mount *mounts;
 	struct run_job *jobs;
+	struct run_gpud gpud; /* empty when the cell has none */
 	int log_fd;
 	char started[32];
 	unsigned attempt;
 	struct host_load before, after;
 };
+
+/*
+ * run_gpud.c; all do nothing for a cell without one. It listens when
+ * run_start_gpud returns 0; run_end_gpud ends it and reads its record.
+ */
+int run_init_gpud(struct run *run, struct err *err);
+int run_start_gpud(struct run *run, struct err *err);
+void run_end_gpud(struct run *run);
+void run_fini_gpud(struct run *run);
 
 /* run_record.c: the record as described in run_cell.h, to its file. */
 int run_write_record(struct run *run, const char *failure, struct err *err);

@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -85,6 +86,13 @@ static int init_jobs(const struct workload *w, struct cell *cell)
 	return cell->jobs ? 0 : -ENOMEM;
 }
 
+static int init_gpud(const struct workload *w, struct cell *cell)
+{
+	if (w->base.gpud)
+		cell->gpud = workload_value(w->base.gpud);
+	return w->base.gpud && !cell->gpud ? -ENOMEM : 0;
+}
+
 static bool is_for(const struct setting *s, const char *name)
 {
 	return !s->n_target || (strlen(name) == s->n_target &&
@@ -103,6 +111,8 @@ static int apply(struct cell *cell, const struct setting *s)
 	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
 	int r = 0;
 
+	if (s->program == RUN_GPUD)
+		return set(cell->gpud, s);
 	for (size_t i = 0; r == 0 && mount && i < cell->n_mounts; i++) {
 		struct cell_mount *m = &cell->mounts[i];
 
@@ -136,6 +146,19 @@ static int overlay(const struct workload *w, struct cell *cell)
 					r = apply(cell, &p->settings[k]);
 		}
 	return r;
+}
+
+/* What --find-max-gpus tries. */
+static int set_gpus(const struct workload *w, struct cell *cell)
+{
+	char text[24];
+	int r = 0;
+
+	snprintf(text, sizeof(text), "%" PRIu64, w->gpus);
+	for (size_t i = 0; r == 0 && w->gpus && i < cell->n_jobs; i++)
+		r = json_object_set_new(cell->jobs[i].train, "gpus",
+					json_string(text));
+	return r < 0 ? -ENOMEM : 0;
 }
 
 static json_t *mounts_json(const struct cell *cell, bool mounted)
@@ -180,10 +203,11 @@ static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
 
 	json_object_foreach (profiles, key, p)
 		json_object_set(hashes, key, json_object_get(p, "hash"));
-	j = json_pack("{s:o, s:o, s:f, s:I, s:O}", "mounts",
+	j = json_pack("{s:o, s:o, s:f, s:I, s:O, s:O*}", "mounts",
 		      mounts_json(cell, mounted), "jobs", jobs_json(cell),
 		      "time_scale", w->time_scale, "seed",
-		      (json_int_t)cell->seed, "profiles", hashes);
+		      (json_int_t)cell->seed, "profiles", hashes, "gpud",
+		      cell->gpud);
 	text = j && profiles ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS)
 			     : NULL;
 	if (!text)
@@ -195,7 +219,8 @@ static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
 /* "lru-35p-async-r1-9f3a01c2" */
 static void name_cell(const struct workload *w, struct cell *cell)
 {
-	char label[90]; /* leaves room for the rest in a 128-byte id */
+	char gpus[24] = "";
+	char label[80]; /* leaves room for the rest in a 128-byte id */
 	char *to = label;
 
 	workload_label(w, cell->point, label, sizeof(label));
@@ -207,7 +232,9 @@ static void name_cell(const struct workload *w, struct cell *cell)
 			to[-1] = '_';
 	}
 	*to = 0;
-	snprintf(cell->id, sizeof(cell->id), "%s-r%zu-%08x", label,
+	if (w->gpus)
+		snprintf(gpus, sizeof(gpus), "-g%" PRIu64, w->gpus);
+	snprintf(cell->id, sizeof(cell->id), "%s%s-r%zu-%08x", label, gpus,
 		 cell->repetition + 1, (unsigned)(cell->hash & UINT32_MAX));
 }
 
@@ -223,7 +250,11 @@ int workload_cell(const struct workload *w, size_t index, bool mounted,
 	if (r == 0)
 		r = init_jobs(w, ret);
 	if (r == 0)
+		r = init_gpud(w, ret);
+	if (r == 0)
 		r = overlay(w, ret);
+	if (r == 0)
+		r = set_gpus(w, ret);
 	if (r == 0)
 		r = hash_cell(w, mounted, ret);
 	if (r == 0)
@@ -246,6 +277,8 @@ void cell_free(struct cell *cell)
 	}
 	free(cell->mounts);
 	free(cell->jobs);
+	json_decref(cell->gpud);
+	cell->gpud = NULL;
 	cell->mounts = NULL;
 	cell->jobs = NULL;
 }

@@ -23,7 +23,9 @@ static int print_dataset(struct runner *r, const json_t *recipe,
 
 	if (code == 0)
 		printf("dataset     %s (%s)\n", path,
-		       access(path, F_OK) == 0 ? "is there" : "will be made");
+		       dataset_is_synth(recipe)	 ? "made up on read"
+		       : access(path, F_OK) == 0 ? "is there"
+						 : "will be made");
 	return code;
 }
 
@@ -137,6 +139,8 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		return code;
 	fprintf(f, "%s: %s\n", w->name, w->question);
 	code = dataset_each(r, print_dataset, err);
+	if (cell.gpud)
+		fputs("gpud        the jobs share the GPUs of gpemu-gpud\n", f);
 	print_jobs(&cell, f);
 	cell_free(&cell);
 	print_axes(w, f);

@@ -56,12 +56,14 @@ json_t *command_json(const struct command *c)
 char *command_config(const struct runner *r, const struct cell *cell,
 		     const char *name, enum run_program program)
 {
-	bool fs = program == RUN_FS;
-	bool alone = fs ? cell->n_mounts == 1 : cell->n_jobs == 1;
+	bool alone = program == RUN_FS	    ? cell->n_mounts == 1
+		     : program == RUN_TRAIN ? cell->n_jobs == 1
+					    : true;
 	char suffix[80];
 
+	/* without the "gpemu-" */
 	snprintf(suffix, sizeof(suffix), "%s%s%s.yaml", alone ? "" : name,
-		 alone ? "" : ".", fs ? "fs" : "train");
+		 alone ? "" : ".", run_program_name(program) + 6);
 	return runner_path(r, "configs", cell->id, suffix);
 }
 
@@ -94,10 +96,29 @@ int command_mount(struct command *c, const struct runner *r,
 	return code == 0 ? add_words(c, "-f", data, mnt, NULL) : code;
 }
 
+char *command_socket(const struct runner *r)
+{
+	char *path;
+
+	return asprintf(&path, "%s/gpud.sock", r->scratch) < 0 ? NULL : path;
+}
+
+int command_gpud(struct command *c, const struct runner *r,
+		 const struct cell *cell, const char *record, struct err *err)
+{
+	_cleanup_free_ char *socket = command_socket(r);
+	int code = socket ? begin(c, r, cell, "", RUN_GPUD) : -ENOMEM;
+
+	if (code == 0)
+		code = add_words(c, "--socket", socket, "--json", record, NULL);
+	return code < 0 ? err_set(err, code, "gpemu-gpud: %s", strerror(-code))
+			: 0;
+}
+
 /* --- programs of the user --------------------------------------------- */
 
 struct values {
-	const char *mnt, *record;
+	const char *mnt, *record, *socket;
 	char seed[24], scale[32];
 	const json_t *exec;
 };
@@ -110,7 +131,8 @@ static const char *value_of(const struct values *v, const char *name, size_t n)
 	} own[] = { { "mount", v->mnt },
 		    { "record", v->record },
 		    { "seed", v->seed },
-		    { "time_scale", v->scale } };
+		    { "time_scale", v->scale },
+		    { "gpud", v->socket } };
 	const char *found;
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
@@ -182,8 +204,15 @@ int command_job(struct command *c, const struct runner *r,
 		const char *record, struct err *err)
 {
 	const struct cell_job *job = &cell->jobs[index];
-	struct values v = { .mnt = mnt, .record = record, .exec = job->exec };
+	_cleanup_free_ char *socket = command_socket(r);
+	struct values v = { .mnt = mnt,
+			    .record = record,
+			    .socket = cell->gpud ? socket : "",
+			    .exec = job->exec };
 	int code;
+
+	if (!socket)
+		return -ENOMEM;
 
 	snprintf(v.seed, sizeof(v.seed), "%" PRIu64, cell->seed);
 	snprintf(v.scale, sizeof(v.scale), "%.15g", r->w->time_scale);
@@ -195,6 +224,8 @@ int command_job(struct command *c, const struct runner *r,
 	if (code == 0 && !cell_is_exec(job))
 		code = add_words(c, "--progress", "off", "--json", record,
 				 "--data", mnt, NULL);
+	if (code == 0 && !cell_is_exec(job) && cell->gpud)
+		code = add_words(c, "--gpu-server", socket, NULL);
 	return code == -E2BIG ? err_set(err, code, "job %s: more than %d words",
 					job->name, COMMAND_ARGS)
 			      : code;

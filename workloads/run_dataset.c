@@ -64,6 +64,31 @@ static int default_dir(char **ret, struct err *err)
 	return n < 0 ? -ENOMEM : 0;
 }
 
+/* "synth:NAME,files=3": what gpemu-fs takes; the keys in the file's order. */
+static char *synth_source(const json_t *recipe)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	const char *key;
+	json_t *value;
+
+	if (!f)
+		return NULL;
+	fprintf(f, "synth:%s",
+		json_string_value(json_object_get(recipe, "synth")));
+	json_object_foreach ((json_t *)recipe, key, value)
+		if (strcmp(key, "synth"))
+			fprintf(f, ",%s=%s", key, json_string_value(value));
+	fclose(f);
+	return text;
+}
+
+bool dataset_is_synth(const json_t *recipe)
+{
+	return json_object_get(recipe, "synth") != NULL;
+}
+
 int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 		 struct err *err)
 {
@@ -74,6 +99,10 @@ int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 
 	if (dir)
 		return locate_dir(r, dir, ret, err);
+	if (dataset_is_synth(recipe)) {
+		*ret = synth_source(recipe);
+		return *ret ? 0 : -ENOMEM;
+	}
 	text = json_dumps(recipe, JSON_COMPACT | JSON_SORT_KEYS);
 	if (!text ||
 	    asprintf(ret, "%s/%s-%016llx", r->data_dir,
@@ -193,7 +222,7 @@ static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 	_cleanup_close_ int fd = -1;
 	int code = dataset_path(r, recipe, &path, err);
 
-	if (code < 0 || is_folder(path))
+	if (code < 0 || dataset_is_synth(recipe) || is_folder(path))
 		return code;
 	if (asprintf(&lock, "%s.lock", path) < 0)
 		return -ENOMEM;

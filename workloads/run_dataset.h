@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dataset of a workload: a folder that is there, or one that gpemu-data
- * makes from the recipe and that later runs and other workloads with the same
- * recipe use again.
+ * The dataset of a workload: a folder that is there, one that gpemu-fs makes
+ * up on read, or one that gpemu-data makes from the recipe and that later runs
+ * and other workloads with the same recipe use again.
  */
 #ifndef GPEMU_WORKLOADS_RUN_DATASET_H
 #define GPEMU_WORKLOADS_RUN_DATASET_H
@@ -16,9 +16,13 @@
  */
 int dataset_init(struct runner *r, const char *data_dir, struct err *err);
 
+/* Is it made up on read, and so nowhere without a mount? */
+bool dataset_is_synth(const json_t *recipe);
+
 /*
  * The folder of a recipe, made or not yet: `data_dir`/NAME-HASH, or what
- * `dir:` names, seen from the workload file. malloc'ed. -ENOENT, -ENOTDIR:
+ * `dir:` names, seen from the workload file, or the "synth:..." that gpemu-fs
+ * takes. malloc'ed. -ENOENT, -ENOTDIR:
  * `dir:` is no folder.
  */
 int dataset_path(const struct runner *r, const json_t *recipe, char **ret,

@@ -13,6 +13,7 @@
 #include "emu/profile_gpu.h"
 #include "emu/profile_storage.h"
 #include "workloads/run_cell.h"
+#include "workloads/run_dataset.h"
 
 /* measured: cells of 200 files at time scale 0.1 take 0.25 s, their epochs
  * 0.1 s of it; 2 busy cores */
@@ -46,8 +47,10 @@ struct data {
 
 static int data_of(const json_t *recipe, struct data *ret)
 {
-	const char *name =
-		json_string_value(json_object_get(recipe, "dataset"));
+	const char *name = json_string_value(json_object_get(
+		recipe, dataset_is_synth(recipe) ? "synth" : "dataset"));
+	const char *scale = json_string_value(json_object_get(recipe, "scale"));
+	double by = 1;
 	const char *files = json_string_value(json_object_get(recipe, "files"));
 	struct dataset_profile p = { 0 };
 	int code = name ? dataset_profile_load(name, &p, NULL) : -ENOENT;
@@ -57,6 +60,8 @@ static int data_of(const json_t *recipe, struct data *ret)
 		ret->bytes = dataset_profile_mean(&p);
 		if (files)
 			units_parse_double(files, &ret->files);
+		if (scale && units_parse_double(scale, &by) == 0)
+			ret->bytes *= by;
 	}
 	dataset_profile_free(&p);
 	return code;

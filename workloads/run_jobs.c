@@ -38,6 +38,12 @@ int workload_each_setting(const struct workload *w,
 	return r;
 }
 
+/* Are all its datasets made up on read? Then gpemu-data has no say. */
+static bool workload_is_synth(const struct workload *w)
+{
+	return w->dataset && conf_node_get(w->dataset, "synth");
+}
+
 /* --- asking the programs ---------------------------------------------- */
 
 struct asking {
@@ -52,7 +58,8 @@ static int check_one(void *ctx, const struct setting *s, struct err *err)
 	struct err why = { 0 };
 	int r;
 
-	if (s->program > RUN_DATA)
+	if (s->program > RUN_GPUD ||
+	    (s->program == RUN_DATA && workload_is_synth(a->w)))
 		return 0;
 	r = a->check(a->ctx, s, &why);
 	if (r != -EINVAL)
@@ -71,7 +78,9 @@ static int check_map(struct asking *a, const struct conf_node *map,
 {
 	int r = 0;
 
-	if (program == RUN_DATA && map && conf_node_get(map, "dir"))
+	/* gpemu-data knows neither: one is there, one needs no making */
+	if (program == RUN_DATA && map &&
+	    (conf_node_get(map, "dir") || conf_node_get(map, "synth")))
 		return 0;
 	for (size_t i = 0; r == 0 && map && i < map->n; i++) {
 		struct setting s = { .program = program,
@@ -97,6 +106,8 @@ int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
 		r = check_map(&a, w->base.fs, RUN_FS, err);
 	if (r == 0)
 		r = check_map(&a, w->base.train, RUN_TRAIN, err);
+	if (r == 0)
+		r = check_map(&a, w->base.gpud, RUN_GPUD, err);
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
 		r = check_map(&a, m[i].dataset, RUN_DATA, err);
 		if (r == 0)
@@ -139,7 +150,7 @@ static bool has_key(const struct conf_node *map, const struct defined *d)
 static bool is_defined(const struct workload *w, const char *key, size_t n)
 {
 	static const char *const own[] = { "mount", "record", "seed",
-					   "time_scale" };
+					   "time_scale", "gpud" };
 	struct defined d = { .key = key, .n = n };
 	const struct job_spec *j = w->jobs.items;
 
@@ -168,7 +179,7 @@ static int check_word(const struct workload *w, const struct conf_node *word,
 			return conf_node_error(word, w->path, err,
 					       "{%.*s} is none of {mount} "
 					       "{record} {seed} {time_scale} "
-					       "and the keys of exec",
+					       "{gpud} and the keys of exec",
 					       (int)n, name);
 		s = name + n;
 	}
@@ -234,6 +245,31 @@ static int check_loader(const struct workload *w, const struct conf_node *train,
 	return r;
 }
 
+/* The words of gpemu-fs's synth:. What their values may be it says itself. */
+static int check_synth(const struct workload *w, const struct conf_node *d,
+		       struct err *err)
+{
+	static const char *const known[] = { "synth", "files",	 "classes",
+					     "seed",  "content", "scale" };
+
+	for (size_t i = 0; i < d->n; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < ARRAY_SIZE(known); k++)
+			found = found || !strcmp(known[k], d->items[i]->key);
+		if (!found)
+			return workload_key_error(w, d->items[i], err,
+						  "beside synth stand files, "
+						  "classes, seed, content and "
+						  "scale");
+		if (d->items[i]->kind != CONF_KIND_SCALAR ||
+		    strchr(d->items[i]->value, ','))
+			return conf_node_error(d->items[i], w->path, err,
+					       "not a word");
+	}
+	return 0;
+}
+
 static int check_dataset(const struct workload *w, const struct conf_node *d,
 			 struct err *err)
 {
@@ -244,12 +280,13 @@ static int check_dataset(const struct workload *w, const struct conf_node *d,
 	if (d->kind != CONF_KIND_MAPPING || !d->n)
 		return conf_node_error(d, w->path, err,
 				       "dataset must be a mapping: a recipe "
-				       "for gpemu-data make, or {dir: DIR}");
+				       "for gpemu-data make, {dir: DIR}, or "
+				       "{synth: NAME}");
 	dir = conf_node_get(d, "dir");
 	if (dir && (d->n > 1 || dir->kind != CONF_KIND_SCALAR))
 		return conf_node_error(dir, w->path, err,
 				       "dir stands alone and names a folder");
-	return 0;
+	return conf_node_get(d, "synth") ? check_synth(w, d, err) : 0;
 }
 
 static int check_job_mount(const struct workload *w, const struct job_spec *j,
@@ -283,6 +320,8 @@ int workload_check_jobs(const struct workload *w, struct err *err)
 	const struct job_spec *j = w->jobs.items;
 	int r = check_config(w, w->base.fs, true, err);
 
+	if (r == 0)
+		r = check_config(w, w->base.gpud, true, err);
 	if (r == 0)
 		r = check_loader(w, w->base.train, w->base.exec,
 				 w->base.environment, err);

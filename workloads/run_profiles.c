@@ -8,6 +8,7 @@
 
 #include "common/util.h"
 #include "emu/profile.h"
+#include "workloads/run_dataset.h"
 
 static int hash_file(const char *path, char hash[17])
 {
@@ -78,11 +79,21 @@ static int note_cell(json_t *all, json_t *to, const struct cell *cell,
 {
 	int r = 0;
 
+	if (cell->gpud)
+		r = note(all, to, PROFILE_GPU,
+			 get(cell->gpud, defaults, "gpud", "gpu"), read);
+	if (r == 0 && cell->gpud)
+		r = note(all, to, PROFILE_SHARE,
+			 json_object_get(cell->gpud, "speedup"), read);
 	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++) {
 		const struct cell_mount *m = &cell->mounts[i];
 
 		r = note(all, to, PROFILE_DATASET,
-			 json_object_get(m->dataset, "dataset"), read);
+			 json_object_get(m->dataset,
+					 dataset_is_synth(m->dataset)
+						 ? "synth"
+						 : "dataset"),
+			 read);
 		if (r == 0 && mounted)
 			r = note(all, to, PROFILE_STORAGE,
 				 get(m->fs, defaults, "fs", "storage"), read);
@@ -93,8 +104,12 @@ static int note_cell(json_t *all, json_t *to, const struct cell *cell,
 
 		if (cell_is_exec(&cell->jobs[i]))
 			continue;
-		r = note(all, to, PROFILE_GPU,
-			 get(train, defaults, "train", "gpu"), read);
+		if (!cell->gpud)
+			r = note(all, to, PROFILE_GPU,
+				 get(train, defaults, "train", "gpu"), read);
+		if (r == 0)
+			r = note(all, to, PROFILE_NODE,
+				 json_object_get(train, "node"), read);
 		if (r == 0 && json_is_string(prep) &&
 		    !strcmp(json_string_value(prep), "emulated"))
 			r = note(all, to, PROFILE_PREP,

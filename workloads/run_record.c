@@ -61,6 +61,8 @@ static json_t *commands_json(const struct run *run)
 
 	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++)
 		json_array_append_new(j, command_json(&run->mounts[i].command));
+	if (run->cell->gpud)
+		json_array_append_new(j, command_json(&run->gpud.command));
 	for (size_t i = 0; i < run->cell->n_jobs; i++)
 		json_array_append_new(j, command_json(&run->jobs[i].command));
 	return j;
@@ -76,14 +78,14 @@ static json_t *cell_json(const struct run *run)
 
 	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
 	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:o, s:o, "
-			 "s:o, s:o, s:s, s:f, s:I}",
+			 "s:O?, s:o, s:o, s:s, s:f, s:I}",
 			 "id", c->id, "hash", hash, "workload", w->name, "axes",
 			 axes_json(w, c->point), "repetition",
 			 (json_int_t)c->repetition + 1, "seed",
 			 (json_int_t)c->seed, "time_scale", w->time_scale,
 			 "mounted", run->r->mounted, "mounts", mounts_json(run),
-			 "jobs", jobs_json(run), "profiles", profiles,
-			 "commands", commands_json(run), "started",
+			 "jobs", jobs_json(run), "gpud", c->gpud, "profiles",
+			 profiles, "commands", commands_json(run), "started",
 			 run->started, "wall_seconds", wall / NS_PER_S,
 			 "attempts", (json_int_t)run->attempt);
 }
@@ -159,6 +161,8 @@ int run_write_record(struct run *run, const char *failure, struct err *err)
 				host_json(&run->before, &run->after)) < 0)
 		return -ENOMEM;
 	set_stats(run, record);
+	if (run->gpud.status)
+		json_object_set(record, "gpud", run->gpud.status);
 	return json_write(record, path, err);
 }
 

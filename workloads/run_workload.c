@@ -24,6 +24,9 @@ static const struct conf_field base_fields[] = {
 	{ "environment", CONF_TREE,
 	  offsetof(struct workload, base.environment) -
 		  offsetof(struct workload, base) },
+	{ "gpud", CONF_TREE,
+	  offsetof(struct workload, base.gpud) -
+		  offsetof(struct workload, base) },
 	{ 0 },
 };
 
@@ -101,9 +104,9 @@ static const struct conf_field fields[] = {
 
 const char *run_program_name(enum run_program program)
 {
-	static const char *const names[] = { "gpemu-fs", "gpemu-train",
-					     "gpemu-data", "exec",
-					     "environment" };
+	static const char *const names[] = { "gpemu-fs",   "gpemu-train",
+					     "gpemu-data", "gpemu-gpud",
+					     "exec",	   "environment" };
 
 	return names[program];
 }

@@ -6,9 +6,11 @@
  *	question: Which policy ...?     one line
  *	figure: DataStall, figure 3     what it reproduces, if it does
  *	dataset: {dataset: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
+ *	                                or {synth: NAME, files: N, ...}
  *	base:
  *	  fs: {storage: hdd}            keys of gpemu-fs
  *	  train: {model: resnet50, ...} keys of gpemu-train
+ *	  gpud: {gpu: p100}             keys of gpemu-gpud: its GPUs are shared
  *	axes:                           what varies; the last one fastest
  *	  fs.cache_policy: [lru, minio] values of one key
  *	  node:                         or named points that set several
@@ -35,7 +37,7 @@
  *
  * A point is one value of each axis; a cell is one run: a point and a
  * repetition. A key is fs.K, train.K, dataset.K, exec.K or env.K, for all
- * mounts or jobs, or NAME.fs.K and so on for one of them.
+ * mounts or jobs, or NAME.fs.K and so on for one of them; or gpud.K.
  */
 #ifndef GPEMU_WORKLOADS_RUN_WORKLOAD_H
 #define GPEMU_WORKLOADS_RUN_WORKLOAD_H
@@ -49,13 +51,14 @@
 #include "common/units.h"
 
 /* Whose key a setting is. The last two have no program that could check it. */
-enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_EXEC, RUN_ENV };
+enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_GPUD, RUN_EXEC, RUN_ENV };
 
 /* What a name that is a folder's may be made of. */
 bool workload_is_name(const char *s);
 #define WORKLOAD_NAME_RULE "name: a word of a-z 0-9 - _, it names a folder"
 
-/* "gpemu-fs", "gpemu-train", "gpemu-data", "exec", "environment". */
+/* "gpemu-fs", "gpemu-train", "gpemu-data", "gpemu-gpud", "exec",
+ * "environment". */
 const char *run_program_name(enum run_program program);
 
 /* One key of one program; all borrowed from the workload. */
@@ -115,7 +118,7 @@ struct workload {
 	char *figure; /* that it reproduces, as people call it; or NULL */
 	struct conf_node *dataset;
 	struct {
-		struct conf_node *fs, *train, *exec, *environment;
+		struct conf_node *fs, *train, *exec, *environment, *gpud;
 	} base;
 	struct conf_list mounts; /* struct mount_spec; empty: one, "data" */
 	struct conf_list jobs;	 /* struct job_spec; empty: one, "train" */
@@ -136,6 +139,7 @@ struct workload {
 	struct axis *axes;
 	size_t n_axes;
 	size_t n_points; /* product of the axes' points */
+	uint64_t gpus;	 /* train.gpus of all jobs; 0: as the file says */
 	/* run_profiles.h; NULL: not asked for */
 	json_t *profiles, *defaults;
 };
@@ -249,6 +253,7 @@ struct cell {
 	size_t n_mounts;
 	struct cell_job *jobs;
 	size_t n_jobs;
+	json_t *gpud; /* the configuration of gpemu-gpud; NULL: none runs */
 };
 
 /* Does it run a program of the user's, not gpemu-train? */

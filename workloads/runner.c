@@ -106,7 +106,8 @@ char *runner_program(const struct runner *r, enum run_program program)
 
 static int check_programs(const struct runner *r, struct err *err)
 {
-	for (int i = RUN_FS; i <= RUN_DATA; i++) {
+	for (int i = RUN_FS; i <= (r->w->base.gpud ? RUN_GPUD : RUN_DATA);
+	     i++) {
 		_cleanup_free_ char *path =
 			runner_program(r, (enum run_program)i);
 
@@ -266,6 +267,8 @@ int runner_check(void *runner, const struct setting *setting, struct err *err)
 
 int runner_defaults(struct runner *r, json_t **ret, struct err *err)
 {
+	static const enum run_program programs[] = { RUN_FS, RUN_TRAIN,
+						     RUN_GPUD };
 	json_auto_t *all = json_object(), *nothing = json_object();
 	_cleanup_free_ char *config = NULL, *dump = NULL, *said = NULL;
 	int code, status;
@@ -276,15 +279,16 @@ int runner_defaults(struct runner *r, json_t **ret, struct err *err)
 	    asprintf(&said, "%s/defaults.err", r->scratch) < 0)
 		return -ENOMEM;
 	code = json_write(nothing, config, err);
-	for (int i = RUN_FS; code == 0 && i <= RUN_TRAIN; i++) {
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(programs); i++) {
 		_cleanup_conf_node_ struct conf_node *root = NULL;
 
-		code = ask(r, (enum run_program)i, config, dump, said, &status,
-			   err);
+		if (programs[i] == RUN_GPUD && !r->w->base.gpud)
+			continue;
+		code = ask(r, programs[i], config, dump, said, &status, err);
 		if (code == 0)
 			code = conf_tree_load(dump, &root, err);
 		if (code == 0 &&
-		    json_object_set_new(all, i == RUN_FS ? "fs" : "train",
+		    json_object_set_new(all, run_program_name(programs[i]) + 6,
 					workload_value(root)) < 0)
 			code = -ENOMEM;
 	}

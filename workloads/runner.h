@@ -43,7 +43,8 @@ char *runner_program(const struct runner *r, enum run_program program);
 char *runner_path(const struct runner *r, const char *folder, const char *name,
 		  const char *suffix);
 
-/* What the programs take where they are told nothing: {fs{}, train{}}. */
+/* What the programs take where they are told nothing: {fs{}, train{}, gpud{}},
+ * gpud where the workload has one. */
 int runner_defaults(struct runner *r, json_t **ret, struct err *err);
 
 /* A workload_check_fn; ctx is the runner: asks the program itself. */

@@ -171,7 +171,7 @@ static void errors_say_where(void **state)
 		  "folder" },
 		{ "name: w\nquestion: q\ndataset: x\n",
 		  "w.yaml:3:10: dataset must be a mapping: a recipe for "
-		  "gpemu-data make, or {dir: DIR}" },
+		  "gpemu-data make, {dir: DIR}, or {synth: NAME}" },
 		{ "name: w\nquestion: q\ndataset: {dir: x, files: 3}\n",
 		  "w.yaml:3:16: dir stands alone and names a folder" },
 		{ HEAD "base: {sf: {}}\n", "w.yaml:4:8: unknown key 'sf'" },
@@ -188,7 +188,13 @@ static void errors_say_where(void **state)
 		  "values, or zip: {KEY: LIST, ...}" },
 		{ HEAD "axes: {policy: [lru]}\n",
 		  "w.yaml:4:8: policy: a key starts with fs. train. dataset. "
-		  "exec. or env., perhaps after the name of a mount or job" },
+		  "gpud. exec. or env., perhaps after the name of a mount or "
+		  "job" },
+		{ HEAD "axes: {gpud.gpu: [p100]}\n",
+		  "w.yaml:4:8: gpud.gpu: base has no gpud" },
+		{ "name: w\nquestion: q\ndataset: {synth: unet3d, fils: 3}\n",
+		  "w.yaml:3:26: fils: beside synth stand files, classes, seed, "
+		  "content and scale" },
 		{ HEAD "axes: {train.time_scale: [1]}\n",
 		  "w.yaml:4:8: train.time_scale: gpemu-run itself sets this" },
 		{ HEAD "axes: {fs.a: [1, 2, 1]}\n", "w.yaml:4:21: '1' twice" },
