@@ -9,6 +9,7 @@
 #include "workloads/run_check.h"
 #include "workloads/run_compare.h"
 #include "workloads/run_experiment.h"
+#include "workloads/run_find.h"
 #include "workloads/run_suite.h"
 
 #define AT(member) offsetof(struct run_options, member)
@@ -35,6 +36,11 @@ static const struct conf_field fields[] = {
 		  "the folder of gpemu-run)" },
 	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
 	  .help = "compare: print this metric only" },
+	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
+	  .help = "how many GPUs can the storage feed: search for the most "
+		  "that keep their utilisation, at each point" },
+	{ "au", CONF_DOUBLE, AT(au), .arg = "SHARE", .min = 0, .max = 1,
+	  .help = "--find-max-gpus: the utilisation to keep (0.9)" },
 	{ "progress", CONF_STRING, AT(progress), .arg = "auto|on|off",
 	  .help = "progress bar on stderr; off: a line a cell" },
 	{ 0 },
@@ -80,7 +86,8 @@ static int execute(struct experiment *e, const struct run_options *o,
 		   bool *ret_failed, struct err *err)
 {
 	json_auto_t *summary = NULL;
-	int code = experiment_run(e, o, ret_failed, &summary, err);
+	int code = (o->find_max_gpus ? find_run : experiment_run)(
+		e, o, ret_failed, &summary, err);
 
 	if (code == 0 && o->common.json)
 		code = json_write(summary, o->common.json, err);
@@ -113,7 +120,7 @@ static int workload_main(const char *path, const struct run_options *o,
 
 int main(int argc, char **argv)
 {
-	struct run_options o = { 0 };
+	struct run_options o = { .au = .9 };
 	struct stop stop = { .fd = -1 };
 	struct err err = { 0 };
 	char *args[3] = { 0 };
@@ -131,6 +138,9 @@ int main(int argc, char **argv)
 		status = compare(&o, args);
 	} else if (check ? !args[1] || args[2] : args[1] != NULL) {
 		log_error("one workload is expected; see --help");
+		status = EXIT_STATUS_USAGE;
+	} else if (suite_is(args[check]) && o.find_max_gpus) {
+		log_error("--find-max-gpus takes one workload");
 		status = EXIT_STATUS_USAGE;
 	} else if (suite_is(args[check])) {
 		status = suite_main(args[check], &o, check, &stop);

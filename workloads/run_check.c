@@ -11,6 +11,7 @@
 #include "workloads/run_estimate.h"
 #include "workloads/run_expect.h"
 #include "workloads/run_loop.h"
+#include "workloads/run_rules.h"
 
 /* arbitrary: enough to see how the cells follow each other */
 enum { ORDER_SHOWN = 8 };
@@ -132,6 +133,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 	_cleanup_free_ size_t *todo = NULL;
 	size_t n = 0;
 	struct estimate e;
+	struct rules rules;
 	struct cell cell;
 	int code = workload_cell(w, 0, r->mounted, &cell);
 
@@ -160,5 +162,9 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		workload_n_cells(w) - n, workload_n_cells(w), r->out);
 	code = print_order(r, todo, n, f);
 	print_estimate(&e, f);
+	if (code == 0)
+		code = rules_expected(&rules, r);
+	if (code == 0)
+		rules_print(&rules, r, f);
 	return code;
 }

@@ -174,6 +174,34 @@ static int job_seconds(const struct runner *r, const struct cell *cell,
 	return 0;
 }
 
+int estimate_shape(const struct runner *r, const struct cell *cell,
+		   const struct cell_job *job, struct estimate_shape *ret)
+{
+	const struct workload *w = r->w;
+	const struct cell_mount *m = &cell->mounts[job->mount];
+	double batch = number_of(w, job->train, "train", "batch");
+	double gpus = MAX(number_of(w, job->train, "train", "gpus"), 1);
+	double most = number_of(w, job->train, "train", "max_steps");
+	struct units_capacity c = { .fraction = 0 };
+	struct data d;
+
+	if (cell_is_exec(job) || data_of(m->dataset, &d) < 0)
+		return -ENOENT;
+	*ret = (struct estimate_shape){
+		.bytes = d.files * d.bytes,
+		.steps = ceil(d.files / MAX(batch * gpus, 1)),
+		.direct = !strcmp(text_of(w, job->train, "train", "direct"),
+				  "true"),
+	};
+	if (most > 0)
+		ret->steps = MIN(ret->steps, most);
+	if (strcmp(text_of(w, m->fs, "fs", "cache_policy"), "none"))
+		units_parse_capacity(text_of(w, m->fs, "fs", "cache_size"), &c);
+	ret->cache_bytes = c.fraction < 0 ? (double)c.bytes
+					  : c.fraction * ret->bytes;
+	return 0;
+}
+
 /* --- cells ------------------------------------------------------------ */
 
 /* Wall seconds of some earlier run of that point; -ENOENT. */

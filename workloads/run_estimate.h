@@ -13,6 +13,18 @@ struct estimate {
 	size_t n_unknown;  /* of them: not counted in `seconds` */
 };
 
+/* What a job of a cell reads, by the profiles. */
+struct estimate_shape {
+	double bytes;	    /* of the dataset */
+	double cache_bytes; /* of its mount; 0: it caches nothing */
+	double steps;	    /* of each GPU in an epoch */
+	bool direct;	    /* around the page cache */
+};
+
+/* -ENOENT: a program of the user's, or a dataset without a profile. */
+int estimate_shape(const struct runner *r, const struct cell *cell,
+		   const struct cell_job *job, struct estimate_shape *ret);
+
 /*
  * Cells `todo` of loop_list. A point that has a record takes as long as that
  * run did. Else gpemu-train is taken for its slowest part: the GPU by its

@@ -15,6 +15,7 @@
 #include "workloads/run_plot.h"
 #include "workloads/run_profiles.h"
 #include "workloads/run_report.h"
+#include "workloads/run_rules.h"
 
 /* Decide r->mounted, and say it when it is not as the workload means it. */
 static int choose_mount(struct runner *r, struct err *err)
@@ -87,8 +88,11 @@ static int write_summary(const struct runner *r, const struct result *res,
 {
 	json_auto_t *j = result_json(res);
 	_cleanup_free_ char *path = NULL;
+	struct rules rules;
 
-	if (!j || json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
+	rules_of(&rules, res);
+	if (!j || json_object_set_new(j, "rules", rules_json(&rules, r)) < 0 ||
+	    json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
 	    json_object_set_new(j, "published", published_json(res)) < 0 ||
 	    asprintf(&path, "%s/summary.json", r->out) < 0)
 		return -ENOMEM;
@@ -102,12 +106,14 @@ static int write_table(const struct runner *r, const struct result *res,
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
+	struct rules rules;
 
 	if (asprintf(&path, "%s/table.txt", r->out) < 0)
 		return -ENOMEM;
 	f = fopen(path, "we");
 	if (!f)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	rules_of(&rules, res);
 	for (int i = 0; i < (quiet ? 1 : 2); i++) {
 		FILE *to = i ? stdout : f;
 
@@ -115,6 +121,8 @@ static int write_table(const struct runner *r, const struct result *res,
 		if (v->n)
 			fputc('\n', to);
 		verdicts_print(v, to);
+		fputc('\n', to);
+		rules_print(&rules, r, to);
 	}
 	return 0;
 }
@@ -164,18 +172,23 @@ static int report(struct runner *r, bool quiet, bool *ret_failed,
 	return code;
 }
 
+int experiment_ready(struct experiment *e, struct err *err)
+{
+	int code = runner_open(&e->r, err);
+
+	if (code == 0)
+		code = dataset_make(&e->r, err);
+	return code == 0 ? choose_mount(&e->r, err) : code;
+}
+
 int experiment_run(struct experiment *e, const struct run_options *o,
 		   bool *ret_failed, json_t **ret_summary, struct err *err)
 {
 	struct runner *r = &e->r;
 	struct tally tally = { 0 };
 	json_auto_t *summary = NULL;
-	int code = runner_open(r, err);
+	int code = experiment_ready(e, err);
 
-	if (code == 0)
-		code = dataset_make(r, err);
-	if (code == 0)
-		code = choose_mount(r, err);
 	if (code == 0)
 		code = loop_run(r, o->fresh, o->progress_mode, &tally);
 	/* what was measured before an interruption is there for next time */

@@ -18,6 +18,8 @@ struct run_options {
 	uint64_t repetitions; /* 0: as the workload says */
 	double time_scale;    /* 0: as the workload says */
 	char *data_dir, *bin_dir, *progress, *metric;
+	bool find_max_gpus;
+	double au; /* for it, a share */
 	/* made of these by run.c */
 	enum progress_mode progress_mode;
 	bool quiet; /* nothing on stdout but what was asked for there */
@@ -41,8 +43,12 @@ void experiment_close(struct experiment *e);
 /* The commands of all cells. */
 int experiment_dry_run(struct experiment *e);
 
+/* Before any cell runs: lock the result folder, make the datasets, see whether
+ * anything can be mounted (else r.mounted is false). */
+int experiment_ready(struct experiment *e, struct err *err);
+
 /*
- * Make the datasets, run what has no record, and report: the table (unless
+ * Make ready, run what has no record, and report: the table (unless
  * quiet), plots, files. 0 also when cells or checks failed: *ret_failed.
  * *ret_summary (or NULL): what summary.json has, also set when that could be
  * made and something after it failed. -EINTR and others: r.stop says whether a

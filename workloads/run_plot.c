@@ -314,6 +314,17 @@ static void frame(const struct view *v, FILE *f)
 		      f);
 }
 
+void plot_series(FILE *f, const char *file, size_t i, const char *title)
+{
+	size_t k = i % ARRAY_SIZE(styles);
+
+	fprintf(f,
+		"'%s' index %zu using 1:2 with linespoints lw 1.8 lc rgb '%s' "
+		"dt %d pt %d ps 1 title ",
+		file, i, styles[k].line, styles[k].dash, styles[k].point);
+	quoted(f, title);
+}
+
 /* gnuplot refuses a series without a single value. */
 static bool has_values(const struct result *res, const struct view *v,
 		       const struct plot *p, size_t s)
@@ -455,16 +466,16 @@ static int write_files(const struct result *res, const struct plot *p,
 }
 
 /* `env -C` and not chdir: the paths of this process may be relative. */
-static int run_gnuplot(const struct plot *p, struct runner *r, struct err *err)
+int plot_gnuplot(const char *name, struct runner *r, struct err *err)
 {
 	_cleanup_free_ char *folder = NULL, *script = NULL;
-	_cleanup_free_ char *log = runner_path(r, "logs", p->name, "gnuplot");
+	_cleanup_free_ char *log = runner_path(r, "logs", name, "gnuplot");
 	_cleanup_close_ int fd = -1;
 	struct child child;
 	int status = 0, code;
 
 	if (!log || asprintf(&folder, "%s/plots", r->out) < 0 ||
-	    asprintf(&script, "%s.gp", p->name) < 0)
+	    asprintf(&script, "%s.gp", name) < 0)
 		return -ENOMEM;
 	char *argv[] = { (char *)"/usr/bin/env", (char *)"-C", folder,
 			 (char *)"gnuplot",	 script,       NULL };
@@ -492,5 +503,5 @@ int plot_draw(const struct result *res, const struct plot *p, struct runner *r,
 {
 	int code = write_files(res, p, r, err);
 
-	return code < 0 ? code : run_gnuplot(p, r, err);
+	return code < 0 ? code : plot_gnuplot(p->name, r, err);
 }

@@ -16,6 +16,14 @@ int plot_draw(const struct result *res, const struct plot *p, struct runner *r,
 	      struct err *err);
 
 /*
+ * Run gnuplot on OUT/plots/NAME.gp. -ENOENT: there is none, -EIO: it failed;
+ * the text says so.
+ */
+int plot_gnuplot(const char *name, struct runner *r, struct err *err);
+/* "'FILE' index I using 1:2 with linespoints ..." in the style of series I. */
+void plot_series(FILE *f, const char *file, size_t i, const char *title);
+
+/*
  * The two files that it is drawn from, to streams; for tests too. plot_data
  * returns how many values there are.
  */

@@ -10,6 +10,7 @@
 #include "common/version.h"
 #include "workloads/run_host.h"
 #include "workloads/run_html.h"
+#include "workloads/run_rules.h"
 
 /* --- head ------------------------------------------------------------- */
 
@@ -420,11 +421,15 @@ static void provenance(const struct result *res, FILE *f)
 
 void report_html(const struct result *res, const struct verdicts *v, FILE *f)
 {
+	struct rules rules;
+
 	head(res, v, f);
 	verdicts(v, f);
 	table(res, f);
 	plots(res, f);
 	where_time_went(res, f);
+	rules_of(&rules, res);
+	rules_html(&rules, res->r, f);
 	setup(res, f);
 	provenance(res, f);
 	fputs("</main>\n</body>\n</html>\n", f);

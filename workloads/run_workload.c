@@ -30,6 +30,13 @@ static const struct conf_field base_fields[] = {
 	{ 0 },
 };
 
+static const struct conf_field rules_fields[] = {
+	{ "au", CONF_CAPACITY,
+	  offsetof(struct workload, rules.au) -
+		  offsetof(struct workload, rules) },
+	{ 0 },
+};
+
 static const struct conf_field mount_fields[] = {
 	{ "name", CONF_STRING, offsetof(struct mount_spec, name) },
 	{ "dataset", CONF_TREE, offsetof(struct mount_spec, dataset) },
@@ -94,6 +101,8 @@ static const struct conf_field fields[] = {
 	{ "plot", CONF_LIST, offsetof(struct workload, plots),
 	  .item = CONF_RECORD, .fields = plot_fields,
 	  .item_size = sizeof(struct plot) },
+	{ "rules", CONF_RECORD, offsetof(struct workload, rules),
+	  .fields = rules_fields },
 	{ "expect", CONF_LIST, offsetof(struct workload, expects),
 	  .item = CONF_RECORD, .fields = expect_fields,
 	  .item_size = sizeof(struct expect) },
@@ -136,6 +145,10 @@ static int check_order(struct workload *w, struct err *err)
 	if (w->noise.fraction < 0)
 		return conf_node_error(conf_node_get(w->root, "noise"), w->path,
 				       err, "noise is a share: 20%%");
+	if (w->rules.au.fraction < 0)
+		return conf_node_error(
+			conf_node_get(conf_node_get(w->root, "rules"), "au"),
+			w->path, err, "au is a share: 90%%");
 	for (size_t i = 0; w->order_text && i < ARRAY_SIZE(names); i++)
 		if (!strcmp(w->order_text, names[i])) {
 			w->order = (enum workload_order)i;

@@ -32,6 +32,7 @@
  *	metrics: {name: {path: ...}}    common to run_metric.h
  *	columns: [seconds, hit_ratio]   of the table
  *	plot: [{x: fs.cache_size, y: hit_ratio, series: fs.cache_policy}]
+ *	rules: {au: 90%}                       run_rules.h
  *	expect: [{that: hit_ratio > 10}]       run_expect.h
  *	published: {paper: {...}}
  *
@@ -131,11 +132,14 @@ struct workload {
 	char *order_text;
 	enum workload_order order;
 	struct units_capacity noise; /* a share of all CPUs */
-	struct conf_list metrics;    /* struct metric */
-	struct conf_list columns;    /* char * */
-	struct conf_list plots;	     /* struct plot */
-	struct conf_list expects;    /* struct expect, run_expect.h */
-	struct conf_list published;  /* struct published */
+	struct {
+		struct units_capacity au; /* a share; 0: the default */
+	} rules;			  /* run_rules.h */
+	struct conf_list metrics;	  /* struct metric */
+	struct conf_list columns;	  /* char * */
+	struct conf_list plots;		  /* struct plot */
+	struct conf_list expects;	  /* struct expect, run_expect.h */
+	struct conf_list published;	  /* struct published */
 	struct axis *axes;
 	size_t n_axes;
 	size_t n_points; /* product of the axes' points */

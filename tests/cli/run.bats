@@ -386,7 +386,7 @@ exec_workload()
 	sed -i 's/{status}/{statos}/' w.yaml
 	rm -r results
 	: >standin.log
-	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {seed} {time_scale} and the keys of exec"
+	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {seed} {time_scale} {gpud} and the keys of exec"
 }
 
 @test "run: several jobs run at once in a cell" {
@@ -553,6 +553,43 @@ valid_html()
 	[ "$status" -eq 1 ]
 	run gpemu_run compare a
 	[ "$status" -eq 2 ]
+}
+
+@test "run: the rules of MLPerf Storage are told, before and after" {
+	sed -i 's/dataset: imagenette, files: 5/dataset: imagenet, files: 320/' w.yaml
+	echo 'rules: {au: 60%}' >>w.yaml
+	run gpemu_run check w.yaml
+	[ "$status" -eq 0 ]
+	# 320 of 110 KB; batches of 32
+	[[ $output == *"WARN  MLPerf Storage, rule dataset-size: down to 0.0"*" times, wanted 5 times the host's memory (4 of 4)"* ]]
+	[[ $output == *"WARN  MLPerf Storage, rule cold-cache: the page cache may hold the folder"* ]]
+	[[ $output == *"rule steps-per-epoch: down to "*" steps, wanted 500 steps (closed division) (4 of 4)"* ]]
+	[[ $output == *"-     MLPerf Storage, rule au: not known"* ]]
+	cp -r "$GPEMU_BIN" bin
+	cat >bin/gpemu-train <<-'END'
+		#!/bin/sh
+		while [ $# -gt 0 ]; do
+			case $1 in
+			--dump-config) exit ;;
+			--json) to=$2 ;;
+			esac
+			shift
+		done
+		echo '{"epochs": [{"steps": 700, "au": 0.5}, {"steps": 600, "au": 0.8}],
+		 "dataset": {"bytes": 1e18},
+		 "config": {"direct": true}}' >"$to"
+	END
+	GPEMU_BIN=$PWD/bin run gpemu_run -r 1 w.yaml
+	[ "$status" -eq 0 ]
+	[[ $output == *"ok    MLPerf Storage, rule dataset-size: "*"e+"*" times"* ]]
+	[[ $output == *"ok    MLPerf Storage, rule cold-cache: cold"* ]]
+	[[ $output == *"ok    MLPerf Storage, rule steps-per-epoch: 600 steps"* ]]
+	[[ $output == *"WARN  MLPerf Storage, rule au: down to 50 %, wanted 60 % (4 of 8)"* ]]
+	grep -q '<h2>Rules of MLPerf Storage' results/small/report.html
+	grep -q '"rule": "au"' results/small/summary.json
+	sed -i 's/au: 60%/au: 60M/' w.yaml
+	run gpemu_run w.yaml
+	[[ $output == *"w.yaml:"*": au is a share: 90%"* ]]
 }
 
 @test "run: an unknown option is a usage error" {

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+# gpemu-run --find-max-gpus on a stand-in whose store feeds so many GPUs.
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+	bin=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	cd "$BATS_TEST_TMPDIR" || return
+	export TMPDIR=$BATS_TEST_TMPDIR/tmp
+	mkdir "$TMPDIR" data bin
+	cp "$BATS_TEST_DIRNAME"/run-standins/* bin
+	cat >bin/gpemu-train <<-'END'
+		#!/bin/bash
+		declare -A o
+		while [ $# -gt 0 ]; do
+			case $1 in
+			--dump-config) exit ;;
+			--*) o[$1]=$2; shift ;;
+			esac
+			shift
+		done
+		config=${o[--config]}
+		value() { sed -n "s/^  \"$1\": \"\(.*\)\".*/\1/p" "$config"; }
+		gpus=$(value gpus) feeds=$(value workers)
+		echo "$feeds $gpus ${o[--seed]}" >>"$STANDIN_LOG"
+		[ "$gpus" != "${FAIL_GPUS-}" ] || { echo too many >&2; exit 1; }
+		share=$(awk "BEGIN { x = $feeds / $gpus; print x < 1 ? x : 1 }")
+		cat >"${o[--json]}" <<-JSON
+			{"config": {}, "epochs": [{"seconds": 1, "au": $share,
+			 "steps": ${STEPS-50}, "samples_per_s": $gpus}]}
+		JSON
+	END
+	export GPEMU_BIN=$PWD/bin STANDIN_LOG=$PWD/standin.log
+	: >"$STANDIN_LOG"
+	cat >w.yaml <<-'END'
+		name: feed
+		question: How many?
+		dataset: {dir: data}
+		base: {train: {loader: async}}
+		axes:
+		  train.workers: [3, 11]
+		seed: 5
+		noise: 100%
+	END
+}
+
+find_max()
+{
+	"$bin/gpemu-run" --no-mount --find-max-gpus "$@" w.yaml
+}
+
+@test "find: the boundary at each point, its record, table, page and plot" {
+	run --separate-stderr find_max
+	[ "$status" -eq 0 ]
+	python3 - <<-'END'
+		import json
+		f = json.load(open("results/feed/find-max.json"))
+		a, b = f["points"]
+		assert f["au"] == 0.9 and a["axes"] == {"train.workers": "3"}
+		# 3/3 is 100 %, 3/4 75 %; 11/12 is 92 %, 11/13 85 %
+		assert a["max_gpus"] == 3 and a["au"] == 100 and a["au_above"] == 75
+		assert b["max_gpus"] == 12 and round(b["au"]) == 92
+		assert b["samples_per_s"] == 12
+		assert [x["gpus"] for x in b["by_gpus"]] == [1, 2, 4, 8, 12, 13, 14, 16]
+		assert [x["n"] for x in b["by_gpus"]] == [1, 1, 1, 1, 3, 3, 1, 1]
+	END
+	# three seeds at the boundary, one elsewhere
+	[ "$(grep -c '^11 12 ' standin.log)" -eq 3 ]
+	grep -q '^11 12 7$' standin.log
+	[ "$(grep -c '^11 8 ' standin.log)" -eq 1 ]
+	[[ $output == *"11 "*" 12 "*"91.67 "*"84.62"* ]]
+	[[ $stderr == *"find-max  11: 8 GPUs, run 1: AU 100.0 %"* ]]
+	grep -q '<h1>How many GPUs does this storage keep at 90 %' results/feed/find-max.html
+	! command -v gnuplot || grep -q '<svg role' results/feed/find-max.html
+	[ -z "$(ls "$TMPDIR")" ]
+	# what was tried is not tried again
+	: >standin.log
+	find_max
+	[ ! -s standin.log ]
+	find_max --au 0.5
+	! grep '^11 8 ' standin.log
+	grep -q '"max_gpus": 22' results/feed/find-max.json
+}
+
+@test "find: what cannot be told is an error, not a number" {
+	STEPS=2 run --separate-stderr find_max
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"with 1 GPUs an epoch has 2 steps: the dataset or max_steps"* ]]
+	grep -q '"max_gpus": null' results/feed/find-max.json
+	rm -r results
+	# a point whose runs fail does not stop the other
+	sed -i 's/\[3, 11\]/[11, 3]/' w.yaml
+	FAIL_GPUS=16 run --separate-stderr find_max
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"11: gpemu-train: exit status 1"*"too many"* ]]
+	grep -q '"max_gpus": 3' results/feed/find-max.json
+	# more than there can be
+	sed -i 's/\[11, 3\]/[1000]/' w.yaml
+	find_max
+	grep -q '"max_gpus": 64' results/feed/find-max.json
+}
+
+@test "find: a workload that sets the number of GPUs is refused" {
+	sed -i 's/loader: async/gpus: 2/' w.yaml
+	run find_max
+	[ "$status" -eq 1 ]
+	[[ $output == *"w.yaml:4:22: --find-max-gpus sets train.gpus"* ]]
+	sed -i 's/gpus: 2/epochs: 1/; s/train.workers/train.gpus/' w.yaml
+	run find_max
+	[[ $output == *"w.yaml:6:"*"--find-max-gpus sets train.gpus"* ]]
+	[ ! -e results ]
+	run find_max --au 2
+	[ "$status" -eq 2 ]
+	printf 'name: all\nquestion: x\nworkloads: [w.yaml]\n' >all.yaml
+	run "$bin/gpemu-run" --find-max-gpus all.yaml
+	[ "$status" -eq 2 ]
+}
