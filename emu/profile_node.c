@@ -37,6 +37,33 @@ static const struct conf_field pcie_fields[] = {
 	  .required = true },
 	{ 0 },
 };
+static int check_power(const void *object, struct err *err)
+{
+	const struct node_power *p = object;
+
+	return p->full_w < p->idle_w
+		       ? err_set(err, -EINVAL, "full_w is below idle_w")
+		       : 0;
+}
+
+/* arbitrary: bounds that no node reaches */
+static const struct conf_field price_fields[] = {
+	{ "usd_per_hour", CONF_DOUBLE,
+	  offsetof(struct node_price, usd_per_hour), .required = true, .min = 0,
+	  .max = 1e6 },
+	{ "source", CONF_STRING, offsetof(struct node_price, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field power_fields[] = {
+	{ "idle_w", CONF_DOUBLE, offsetof(struct node_power, idle_w),
+	  .required = true, .min = 0, .max = 1e6 },
+	{ "full_w", CONF_DOUBLE, offsetof(struct node_power, full_w),
+	  .required = true, .min = 0, .max = 1e6 },
+	{ "source", CONF_STRING, offsetof(struct node_power, source),
+	  .required = true },
+	{ 0 },
+};
 static const struct conf_field fields[] = {
 	{ "name", CONF_STRING, offsetof(struct node_profile, name),
 	  .required = true },
@@ -58,6 +85,10 @@ static const struct conf_field fields[] = {
 	  .fields = link_fields },
 	{ "nic", CONF_RECORD, offsetof(struct node_profile, nic),
 	  .fields = link_fields },
+	{ "price", CONF_RECORD, offsetof(struct node_profile, price),
+	  .fields = price_fields },
+	{ "power", CONF_RECORD, offsetof(struct node_profile, power),
+	  .fields = power_fields, .check = check_power },
 	{ 0 },
 };
 
@@ -83,6 +114,21 @@ void node_profile_free(struct node_profile *p)
 json_t *node_profile_json(const struct node_profile *p)
 {
 	return conf_json(fields, p);
+}
+
+double node_cost_usd(const struct node_profile *p, double seconds)
+{
+	return p->price.source ? p->price.usd_per_hour * seconds / 3600 : -1;
+}
+
+double node_energy_kwh(const struct node_profile *p, double seconds,
+		       double busy)
+{
+	double share = MIN(busy / (double)p->gpus, 1);
+	double watts =
+		p->power.idle_w + (p->power.full_w - p->power.idle_w) * share;
+
+	return p->power.source ? watts * seconds / 3.6e6 : -1;
 }
 
 int node_peer_link(const struct node_profile *p, double host_bytes_per_s,

@@ -27,6 +27,18 @@ struct node_pcie {
 	char *source;
 };
 
+/* What the whole node costs while it is there, used or not. */
+struct node_price {
+	double usd_per_hour;
+	char *source; /* NULL: the profile has no price */
+};
+
+/* What it draws at the wall: with all GPUs idle, with all of them busy. */
+struct node_power {
+	double idle_w, full_w;
+	char *source; /* NULL: the profile has no power */
+};
+
 struct node_profile {
 	char *name;
 	char *source;
@@ -38,6 +50,8 @@ struct node_profile {
 	uint64_t memory_bytes;
 	struct node_pcie pcie;
 	struct node_link nvlink, nic;
+	struct node_price price;
+	struct node_power power;
 };
 
 /* By name or path; free with node_profile_free, failed or not. */
@@ -49,6 +63,15 @@ int node_profile_parse(const char *bytes, size_t n, const char *name,
 void node_profile_free(struct node_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *node_profile_json(const struct node_profile *p);
+
+/* USD for so long; < 0: no price. */
+double node_cost_usd(const struct node_profile *p, double seconds);
+/*
+ * kWh for so long with `busy` GPUs computing on average: between idle and full
+ * in proportion to the node's GPUs. < 0: no power.
+ */
+double node_energy_kwh(const struct node_profile *p, double seconds,
+		       double busy);
 
 /*
  * The link that gradients take: NVLink where there is one, else PCIe, else a

@@ -463,6 +463,14 @@ static int show_node(const char *name, FILE *f, json_t **ret, struct err *err)
 		p.pcie.peer_gb_per_s, p.pcie.source);
 	show_link(f, "NVLink", &p.nvlink);
 	show_link(f, "network", &p.nic);
+	if (p.price.source)
+		fprintf(f, "price       %.2f USD an hour\n            (%s)\n",
+			p.price.usd_per_hour, p.price.source);
+	if (p.power.source)
+		fprintf(f,
+			"power       %.0f W idle, %.0f W full\n            "
+			"(%s)\n",
+			p.power.idle_w, p.power.full_w, p.power.source);
 	*ret = node_profile_json(&p);
 	node_profile_free(&p);
 	return 0;

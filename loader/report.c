@@ -52,12 +52,22 @@ static json_t *ceiling_json(const struct ceiling *c)
 			 "before the run");
 }
 
+static json_t *times_json(const struct report *r, const struct account *a,
+			  bool total)
+{
+	json_t *j = account_json(a, total);
+
+	if (j)
+		train_node_add_cost(r->node, a, j);
+	return j;
+}
+
 static json_t *epochs_json(const struct report *r)
 {
 	json_t *j = json_array();
 
 	for (size_t i = 0; i < r->n_epochs; i++)
-		json_array_append_new(j, account_json(r->epoch[i], false));
+		json_array_append_new(j, times_json(r, r->epoch[i], false));
 	return j;
 }
 
@@ -83,8 +93,9 @@ json_t *report_json(const struct report *r)
 		"time_scale", o->time_scale, "host", host_json(), "profile",
 		profile_json(r), "prep", train_prep_json(r->prep, o), "pin",
 		pin_json(r), "node", train_node_json(r->node, o), "epochs",
-		epochs_json(r), "totals", account_json(&r->total, true), "warm",
-		r->n_epochs > 1 ? account_json(&r->warm, true) : json_null(),
+		epochs_json(r), "totals", times_json(r, &r->total, true),
+		"warm",
+		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
 		"analysis",

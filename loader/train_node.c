@@ -207,3 +207,23 @@ json_t *train_node_json(const struct train_node *n,
 			 c->ranks > 1 ? c->bytes_per_s / 1e9 : 0, "latency_us",
 			 c->ranks > 1 ? (double)c->latency_ns / 1e3 : 0);
 }
+
+static void set_known(json_t *j, const char *key, double v)
+{
+	json_object_set_new(j, key, v >= 0 ? json_real(v) : json_null());
+}
+
+void train_node_add_cost(const struct train_node *n, const struct account *a,
+			 json_t *j)
+{
+	bool known = n->profile.name != NULL;
+	double s = (double)a->elapsed_ns / 1e9;
+	/* how many computed, on average */
+	double busy = a->elapsed_ns ? (double)account_mean(a, a->compute_ns) *
+					      n->gpus.n / (double)a->elapsed_ns
+				    : 0;
+
+	set_known(j, "cost_usd", known ? node_cost_usd(&n->profile, s) : -1);
+	set_known(j, "energy_kwh",
+		  known ? node_energy_kwh(&n->profile, s, busy) : -1);
+}

@@ -10,6 +10,7 @@
 #include "emu/profile_gpu.h"
 #include "emu/profile_node.h"
 #include "emu/profile_prep.h"
+#include "loader/account.h"
 #include "loader/train_options.h"
 #include "loader/train_prep.h"
 
@@ -39,6 +40,11 @@ void train_node_close(struct train_node *n);
 uint64_t train_step_samples(const struct train_options *o);
 uint64_t train_pipeline_batch(const struct train_options *o,
 			      const struct train_choice *c);
+
+/* Add cost_usd and energy_kwh of an epoch, or of several, to its JSON: null
+ * without a node, or without what it costs and draws. */
+void train_node_add_cost(const struct train_node *n, const struct account *a,
+			 json_t *j);
 
 json_t *train_node_json(const struct train_node *n,
 			const struct train_options *o);

@@ -54,6 +54,15 @@ const struct metric metric_builtin[] = {
 	  .scale = 100,
 	  .label = "hit ratio",
 	  .unit = "%" },
+	/* of runs on a node with a price and a power, in between */
+	{ .name = "cost",
+	  .path = "epochs[steady].cost_usd",
+	  .label = "cost of an epoch",
+	  .unit = "USD" },
+	{ .name = "energy",
+	  .path = "epochs[steady].energy_kwh",
+	  .label = "energy of an epoch",
+	  .unit = "kWh" },
 	/* the last one: of any program, however little it tells */
 	{ .name = "wall_seconds",
 	  .path = "run.wall_seconds",

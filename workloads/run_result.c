@@ -31,6 +31,31 @@ static bool runs_programs(const struct workload *w)
 	return exec;
 }
 
+static int names_node(void *ctx, const struct setting *s, struct err *err)
+{
+	(void)err;
+	*(bool *)ctx |= s->program == RUN_TRAIN && !strcmp(s->key, "node");
+	return 0;
+}
+
+/* Of runs without a node there is no cost to show. */
+static bool uses_node(const struct workload *w)
+{
+	const struct job_spec *j = w->jobs.items;
+	bool found = w->base.train && conf_node_get(w->base.train, "node");
+
+	for (size_t i = 0; i < w->jobs.n; i++)
+		found = found ||
+			(j[i].train && conf_node_get(j[i].train, "node"));
+	workload_each_setting(w, names_node, &found, NULL);
+	return found;
+}
+
+static bool is_cost(const char *metric)
+{
+	return !strcmp(metric, "cost") || !strcmp(metric, "energy");
+}
+
 /* The columns: as listed, or all the built-in ones and the workload's own. */
 static int choose_metrics(struct result *res)
 {
@@ -49,8 +74,9 @@ static int choose_metrics(struct result *res)
 		add_metric(res, metric_find(&w->metrics, columns[i]));
 	res->n_columns = res->n_metrics;
 	for (size_t i = 0; i + !runs_programs(w) < n_builtin; i++)
-		add_metric(res,
-			   metric_find(&w->metrics, metric_builtin[i].name));
+		if (uses_node(w) || !is_cost(metric_builtin[i].name))
+			add_metric(res, metric_find(&w->metrics,
+						    metric_builtin[i].name));
 	for (size_t i = 0; i < w->metrics.n; i++)
 		add_metric(res, &own[i]);
 	if (!w->columns.n)

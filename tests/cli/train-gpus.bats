@@ -175,6 +175,23 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	[[ $output == *"what a sample takes of the CPU is not known"* ]]
 }
 
+@test "an epoch's cost and energy follow from the node, its time and its GPUs" {
+	sed 's/usd_per_hour: .*/usd_per_hour: 36/; s/idle_w: .*/idle_w: 1000/; s/full_w: .*/full_w: 9000/' \
+		"$BATS_TEST_DIRNAME/../../profiles/node/dgx-a100.yaml" >"$TMP/node.yaml"
+	run "$TRAIN" $NULL --node "$TMP/node.yaml" --gpus 4 --model resnet50 -b 64 --max-steps 30 --json "$JSON"
+	[ "$status" -eq 0 ]
+	# 4 of 8 GPUs, as long as they compute
+	check "abs(e['cost_usd'] - e['seconds'] / 100) < 1e-9" \
+		"abs(e['energy_kwh'] - (1000 * e['seconds'] + 8000 * e['compute_s'] / 2) / 3.6e6) < 1e-9" \
+		"j['totals']['cost_usd'] == e['cost_usd']"
+	run "$TRAIN" $NULL --model resnet50 -b 64 --max-steps 3 --json "$JSON"
+	check "e['cost_usd'] is None and e['energy_kwh'] is None"
+	sed -i 's/full_w: .*/full_w: 999/' "$TMP/node.yaml"
+	run "$TRAIN" $NULL --node "$TMP/node.yaml" --max-steps 3
+	[ "$status" -ne 0 ]
+	[[ $output == *"full_w is below idle_w"* ]]
+}
+
 @test "a node fills in what is not said, and says what it has not" {
 	raw 8 100
 	run "$TRAIN" --data "$TMP/raw" --node config-ssd-v100 --prep emulated --image-size 8 -b 1 \
