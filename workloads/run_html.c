@@ -166,8 +166,14 @@ static void style(FILE *f)
 	      "dt{color:#666}dd{margin:0;overflow-wrap:anywhere}\n"
 	      "pre{background:#f6f6f6;padding:.7rem;overflow-x:auto;"
 	      "font-size:.8rem;line-height:1.4}\n"
-	      "summary{cursor:pointer}\n"
-	      ".bars{display:grid;grid-template-columns:"
+	      "summary{cursor:pointer}\n",
+	      f);
+}
+
+/* The bars, what a narrow screen changes, and the end of the style sheet. */
+static void style_bars(FILE *f)
+{
+	fputs(".bars{display:grid;grid-template-columns:"
 	      "minmax(5rem,max-content) 1fr;gap:.35rem .8rem;"
 	      "align-items:center;font-size:.9rem}\n"
 	      ".track{display:flex;align-items:center;gap:.4rem}\n"
@@ -189,6 +195,13 @@ static void style(FILE *f)
 	      ".fig td{min-width:9rem}.fig .v{overflow-wrap:anywhere}\n"
 	      ".fig td:last-child{min-width:0}\n"
 	      "figure{overflow-x:auto}\n"
+	      /* a row of checks becomes a block, its values with their names */
+	      "@media(max-width:36rem){.fig thead{display:none}"
+	      ".fig tr{display:block;border-bottom:1px solid #ccc;"
+	      "padding:.3rem 0}.fig td{display:block;border:0;padding:.1rem 0}"
+	      ".fig td:nth-child(2):not(:empty)::before{content:'published or "
+	      "expected: ';color:#666}"
+	      ".fig td:nth-child(3)::before{content:'ours: ';color:#666}}\n"
 	      "@media(max-width:36rem){figure svg{min-width:26rem}"
 	      "pre{white-space:pre-wrap}.bars{grid-template-columns:1fr;"
 	      "gap:.05rem}.track{margin-bottom:.5rem}"
@@ -210,6 +223,7 @@ void html_head(FILE *f, const char *name, const char *title)
 	html_printf(f, "%s - gpemu", name);
 	fputs("</title>\n", f);
 	style(f);
+	style_bars(f);
 	fputs("</head>\n<body>\n<header>\n<p class=\"name\">", f);
 	html_text(f, name);
 	fputs("</p>\n<h1>", f);

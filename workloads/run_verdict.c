@@ -216,6 +216,14 @@ static char *sides_text(const struct expr_result *r, size_t from, size_t to,
 	return text;
 }
 
+/* "== 3 +- 1" is what is wanted as "3 +- 1", too. */
+static char *without_equals(char *text)
+{
+	if (text && !strncmp(text, "== ", 3))
+		memmove(text, text + 3, strlen(text + 3) + 1);
+	return text;
+}
+
 /* Ours is the first of two sides, the middle one of three. */
 static struct found sides_found(const struct expr_result *r)
 {
@@ -223,11 +231,12 @@ static struct found sides_found(const struct expr_result *r)
 	char number[24];
 
 	result_number(number, sizeof(number), r->side[ours]);
-	return (struct found){ .numbers =
-				       sides_text(r, 0, r->n_sides, SIZE_MAX),
-			       .ours = strdup(number),
-			       .wanted = sides_text(r, ours ? 0 : 1, r->n_sides,
-						    ours ? ours : SIZE_MAX) };
+	return (struct found){
+		.numbers = sides_text(r, 0, r->n_sides, SIZE_MAX),
+		.ours = strdup(number),
+		.wanted = without_equals(sides_text(r, ours ? 0 : 1, r->n_sides,
+						    ours ? ours : SIZE_MAX))
+	};
 }
 
 static int judge_that(struct judge *j, const struct expect *e)
