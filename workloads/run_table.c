@@ -155,24 +155,43 @@ static const char *text_of(const json_t *record, const char *path)
 	return s ? s : "?";
 }
 
+/* What was real of the data, and of the GPUs' server. */
+static void provenance_real(const struct result *res, const json_t *job,
+			    FILE *f)
+{
+	bool mounted = res->r->mounted;
+	bool decodes = !strcmp(text_of(job, "config.prep"), "decode");
+
+	if (!strcmp(text_of(job, "config.loader"), "null"))
+		fputs("REAL      no data: batches are made out of nothing", f);
+	else
+		fprintf(f,
+			"REAL      bytes read from the %s and copied into "
+			"pinned buffers%s%s",
+			mounted ? "mount" : "folder",
+			decodes ? ", JPEGs decoded" : "",
+			mounted ? ", cache decisions" : "");
+	fputs(res->r->w->base.gpud
+		      ? "; gpemu-gpud,\n          its clients and scheduler\n"
+		      : "\n",
+	      f);
+}
+
 void result_provenance(const struct result *res, FILE *f)
 {
 	const struct workload *w = res->r->w;
 	const json_t *rec = res->first;
-	bool mounted = res->r->mounted;
-	bool decodes = !strcmp(text_of(rec, "config.prep"), "decode");
+	json_t *jobs = json_object_get(rec, "jobs");
+	const json_t *job =
+		jobs ? json_object_iter_value(json_object_iter(jobs)) : rec;
 
 	if (!rec)
 		return;
-	fprintf(f,
-		"REAL      bytes read from the %s and copied into pinned "
-		"buffers%s%s\n",
-		mounted ? "mount" : "folder", decodes ? ", JPEGs decoded" : "",
-		mounted ? ", cache decisions" : "");
+	provenance_real(res, job, f);
 	fprintf(f,
 		"EMULATED  %sthe GPU and its link; the records name the "
 		"profiles\n",
-		mounted ? "the storage device, " : "");
+		res->r->mounted ? "the storage device, " : "");
 	if (w->time_scale != 1)
 		fprintf(f,
 			"          an emulated second took %.15g s; seconds "

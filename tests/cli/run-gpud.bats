@@ -41,6 +41,7 @@ nothing_left()
 	run --separate-stderr "$bin/gpemu-run" --no-mount w.yaml
 	[ "$status" -eq 0 ]
 	[[ $output == *"2 of 2 checks passed"* ]]
+	[[ $output == *"REAL      no data: batches are made out of nothing; gpemu-gpud,"* ]]
 	python3 - <<-'END'
 		import glob, json
 		for name in ("fair", "rr"):
