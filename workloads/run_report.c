@@ -139,7 +139,7 @@ static void plots(const struct result *res, FILE *f)
 	for (size_t i = 0; i < res->r->w->plots.n; i++) {
 		_cleanup_free_ char *path =
 			runner_path(res->r, "plots", p[i].name, "svg");
-		char prefix[24];
+		char prefix[32];
 
 		if (i == 0)
 			fputs("<h2>Plots</h2>\n", f);
