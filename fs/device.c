@@ -16,6 +16,8 @@
  *            that sorts its queue is not sorted here: who is answered is
  *            decided at arrival. What sorting gains on the average, by how
  *            many are in the device, is taken off the head's movements.
+ *            What neither occupies a channel nor moves bytes, as an open whose
+ *            inode is in memory, waits for none.
  * link       Served in the order in which pieces start, not in the order in
  *            which their first byte comes: otherwise one slow seek would hold
  *            back everything behind it. A piece reserves its bytes from its
@@ -131,6 +133,8 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	uint64_t start = n ? MAX(issue, d->busy[0]) : issue;
 	uint64_t busy = start + before + stream_ns(bytes, p->channels.mb_per_s);
 
+	if (!before && !bytes)
+		return issue;
 	if (n)
 		heap_replace_first(d->busy, n, busy);
 	if (p->link.mb_per_s <= 0)
@@ -217,7 +221,7 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 		offset += piece;
 		left -= piece;
 	} while (left);
-	if (d->n_recent) {
+	if (d->n_recent && done > now) {
 		d->recent[d->next_recent] = done - moved / 4;
 		d->next_recent = (d->next_recent + 1) % d->n_recent;
 	}

@@ -351,6 +351,23 @@ static void a_disk_with_a_queue_moves_its_head_less(void **state)
 	}
 }
 
+/* Nor does an open whose inode is in memory count as one in the queue. */
+static void what_the_device_does_not_do_waits_for_nothing(void **state)
+{
+	struct rig r = rig_load("hdd");
+	uint64_t first = read_at(&r, 1, 0);
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(device_schedule(r.device, STORAGE_OPEN, 1, 0,
+						 0, 1000),
+				 1000);
+	/* the second of two: 0.755 of a movement of 0.5 to 8.8 ms */
+	assert_true(read_at(&r, 1, 1000) > first + 300000);
+	assert_true(read_at(&r, 1, 1000) > first + 500000);
+	rig_free(&r);
+}
+
 static void asking_again_a_little_early_is_no_queue(void **state)
 {
 	struct rig a = rig_load("hdd"), b = rig_load("hdd");
@@ -433,6 +450,7 @@ int main(void)
 		cmocka_unit_test(hdd_reads_as_fast_as_measured),
 		cmocka_unit_test(going_on_needs_no_seek),
 		cmocka_unit_test(a_disk_with_a_queue_moves_its_head_less),
+		cmocka_unit_test(what_the_device_does_not_do_waits_for_nothing),
 		cmocka_unit_test(asking_again_a_little_early_is_no_queue),
 		cmocka_unit_test(same_seed_same_answers_and_two_do_not_mix),
 		cmocka_unit_test(nothing_is_done_before_it_arrives),
