@@ -92,6 +92,9 @@ void account_merge(struct account *into, const struct account *from)
 	into->steps += from->steps;
 	into->samples += from->samples;
 	into->failed_samples += from->failed_samples;
+	into->distinct_samples += from->distinct_samples;
+	into->class_bits += from->class_bits;
+	into->n_class_bits += from->n_class_bits;
 	into->bytes += from->bytes;
 	into->work.bytes_read += from->work.bytes_read;
 	into->batch_bytes += from->batch_bytes;
@@ -234,6 +237,11 @@ json_t *account_json(const struct account *a, bool total)
 	set_n(j, "steps", a->steps);
 	set_n(j, "samples", a->samples);
 	set_n(j, "failed_samples", a->failed_samples);
+	set_n(j, "distinct_samples", a->distinct_samples);
+	json_object_set_new(j, "class_entropy_bits",
+			    a->n_class_bits ? json_real(a->class_bits /
+							(double)a->n_class_bits)
+					    : json_null());
 	set_n(j, "bytes", a->bytes);
 	set_n(j, "bytes_read", a->work.bytes_read);
 	set_n(j, "batch_bytes", a->batch_bytes);

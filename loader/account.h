@@ -53,6 +53,11 @@ struct account {
 	uint32_t gpus; /* how many; 0 before the first step */
 	uint64_t epoch;
 	uint64_t steps, samples, failed_samples;
+	/* new to their epoch; and of the batches' classes the entropy in bits,
+	 * its sum and of how many batches (visited.h) */
+	uint64_t distinct_samples;
+	double class_bits;
+	uint64_t n_class_bits;
 	uint64_t bytes; /* of the samples' files; work.bytes_read: all that
 			 * was read, failed samples included */
 	uint64_t batch_bytes; /* delivered to the device */

@@ -253,9 +253,16 @@ int resume_start(struct resume *r, struct tick *tick,
 	return checkpoint_new(&c, &r->checkpoint, err);
 }
 
-void resume_take(struct resume *r, const struct delivery *d)
+void resume_take(struct resume *r, const struct delivery *d, struct account *a)
 {
-	visited_add(&r->visited, r->point.epoch, r->point.step, d);
+	double bits = visited_class_bits(&r->visited, d);
+
+	a->distinct_samples +=
+		visited_add(&r->visited, r->point.epoch, r->point.step, d);
+	if (bits < 0)
+		return;
+	a->class_bits += bits;
+	a->n_class_bits++;
 }
 
 void resume_next_epoch(struct resume *r)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "emu/profile_gpu.h"
+#include "loader/account.h"
 #include "loader/checkpoint.h"
 #include "loader/schedule.h"
 #include "loader/train_options.h"
@@ -54,8 +55,8 @@ int resume_start(struct resume *r, struct tick *tick,
 		 const struct gpu_profile *gpu, const struct gpu_model *model,
 		 struct err *err);
 
-/* The next step trains on this batch. */
-void resume_take(struct resume *r, const struct delivery *d);
+/* The next step trains on this batch, and what is in it goes to `a`. */
+void resume_take(struct resume *r, const struct delivery *d, struct account *a);
 /* That step is done. True: a checkpoint is due. */
 bool resume_step(struct resume *r);
 /* What is left of the epoch is left out. */

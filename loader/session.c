@@ -191,7 +191,7 @@ static void taken(void *ctx, const struct delivery *d)
 {
 	struct session *s = ctx;
 
-	resume_take(&s->resume, d);
+	resume_take(&s->resume, d, s->train.now.account);
 }
 
 static bool stepped(void *ctx)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -69,12 +70,15 @@ int visited_flush(struct visited *v, int64_t *ret_bytes, struct err *err)
 	return 0;
 }
 
-void visited_add(struct visited *v, uint64_t epoch, uint64_t step,
-		 const struct delivery *d)
+uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
+		     const struct delivery *d)
 {
+	uint32_t n_new = 0;
+
 	for (uint32_t i = 0; v->bits && i < d->n; i++) {
 		uint32_t sample = d->place[i].sample;
 
+		n_new += !(v->bits[sample / 8] >> sample % 8 & 1);
 		v->bits[sample / 8] |= (uint8_t)(1u << sample % 8);
 		if (!v->log)
 			continue;
@@ -82,6 +86,39 @@ void visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 			sample);
 		order_text_put_path(v->log, v->data, sample);
 	}
+	return n_new;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+double visited_class_bits(const struct visited *v, const struct delivery *d)
+{
+	_cleanup_free_ uint32_t *label = NULL;
+	uint32_t same = 0;
+	double bits = 0;
+
+	if (!v->data || d->n == 0)
+		return -1;
+	label = calloc(d->n, sizeof(*label));
+	if (!label)
+		return -1;
+	for (uint32_t i = 0; i < d->n; i++)
+		label[i] = v->data->label[d->place[i].sample];
+	qsort(label, d->n, sizeof(*label), compare_labels);
+	for (uint32_t i = 0; i < d->n; i++) {
+		double p = ++same / (double)d->n;
+
+		if (i + 1 < d->n && label[i + 1] == label[i])
+			continue;
+		bits -= p * log2(p);
+		same = 0;
+	}
+	return fabs(bits); /* not -0 */
 }
 
 void visited_clear(struct visited *v)

@@ -42,9 +42,16 @@ int visited_log(struct visited *v, const char *path, int64_t keep,
  * -1 without one or when it has no length (a pipe). -errno of the log. */
 int visited_flush(struct visited *v, int64_t *ret_bytes, struct err *err);
 
-/* A batch was trained on. */
-void visited_add(struct visited *v, uint64_t epoch, uint64_t step,
-		 const struct delivery *d);
+/* A batch was trained on. Returns how many of its samples are new to the
+ * epoch. */
+uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
+		     const struct delivery *d);
+/*
+ * Shannon entropy of the classes in a batch, bits: 0 when all samples are of
+ * one, log2(n) when each is of another. < 0: samples have no identity, or
+ * there is no memory.
+ */
+double visited_class_bits(const struct visited *v, const struct delivery *d);
 /* Another epoch begins. */
 void visited_clear(struct visited *v);
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -242,6 +243,36 @@ static void a_failed_write_is_told_once_it_is_known(void **state)
 	checkpoint_free(c);
 }
 
+/* Eight samples of one class; of two; of eight; 6 to 2. */
+static void the_classes_of_a_batch_have_an_entropy(void **state)
+{
+	static const struct {
+		uint32_t label[8];
+		double bits;
+	} batch[] = {
+		{ { 7, 7, 7, 7, 7, 7, 7, 7 }, 0 },
+		{ { 0, 9, 0, 9, 9, 0, 0, 9 }, 1 },
+		{ { 7, 6, 5, 4, 3, 2, 1, 0 }, 3 },
+		{ { 1, 1, 0, 1, 1, 1, 0, 1 }, 0.8112781 },
+	};
+	struct place place[8];
+	struct delivery d = { .n = 8, .place = place };
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++)
+		place[i] = (struct place){ .sample = i };
+	for (size_t i = 0; i < ARRAY_SIZE(batch); i++) {
+		struct dataset data = { .n = 8,
+					.label = (uint32_t *)batch[i].label };
+		struct visited v;
+
+		assert_int_equal(visited_init(&v, &data, NULL), 0);
+		assert_true(fabs(visited_class_bits(&v, &d) - batch[i].bits) <
+			    1e-6);
+		visited_fini(&v);
+	}
+}
+
 static void visited_samples_are_left_out(void **state)
 {
 	enum { N = 21 };
@@ -258,7 +289,8 @@ static void visited_samples_are_left_out(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		order[i] = N - 1 - i;
 	assert_int_equal(visited_filter(&v, order, N), N);
-	visited_add(&v, 0, 0, &d);
+	assert_int_equal(visited_add(&v, 0, 0, &d), d.n);
+	assert_int_equal(visited_add(&v, 0, 0, &d), 0);
 	n = (uint32_t)visited_filter(&v, order, N);
 	assert_int_equal(n, N - 3);
 	for (uint32_t i = 0, sample = N - 1; i < n; i++, sample--) {
@@ -284,6 +316,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_failed_write_is_told_once_it_is_known, setup,
 			teardown),
+		cmocka_unit_test(the_classes_of_a_batch_have_an_entropy),
 		cmocka_unit_test(visited_samples_are_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
