@@ -118,7 +118,7 @@ int command_gpud(struct command *c, const struct runner *r,
 /* --- programs of the user --------------------------------------------- */
 
 struct values {
-	const char *mnt, *record, *socket;
+	const char *mnt, *record, *bin, *socket;
 	char seed[24], scale[32];
 	const json_t *exec;
 };
@@ -128,11 +128,9 @@ static const char *value_of(const struct values *v, const char *name, size_t n)
 {
 	const struct {
 		const char *name, *value;
-	} own[] = { { "mount", v->mnt },
-		    { "record", v->record },
-		    { "seed", v->seed },
-		    { "time_scale", v->scale },
-		    { "gpud", v->socket } };
+	} own[] = { { "mount", v->mnt },	{ "record", v->record },
+		    { "bin", v->bin },		{ "seed", v->seed },
+		    { "time_scale", v->scale }, { "gpud", v->socket } };
 	const char *found;
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
@@ -207,6 +205,7 @@ int command_job(struct command *c, const struct runner *r,
 	_cleanup_free_ char *socket = command_socket(r);
 	struct values v = { .mnt = mnt,
 			    .record = record,
+			    .bin = r->bin_dir,
 			    .socket = cell->gpud ? socket : "",
 			    .exec = job->exec };
 	int code;

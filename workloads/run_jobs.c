@@ -149,8 +149,8 @@ static bool has_key(const struct conf_node *map, const struct defined *d)
 
 static bool is_defined(const struct workload *w, const char *key, size_t n)
 {
-	static const char *const own[] = { "mount", "record", "seed",
-					   "time_scale", "gpud" };
+	static const char *const own[] = { "mount", "record",	  "bin",
+					   "seed",  "time_scale", "gpud" };
 	struct defined d = { .key = key, .n = n };
 	const struct job_spec *j = w->jobs.items;
 
@@ -178,8 +178,9 @@ static int check_word(const struct workload *w, const struct conf_node *word,
 		if (!is_defined(w, name, n))
 			return conf_node_error(word, w->path, err,
 					       "{%.*s} is none of {mount} "
-					       "{record} {seed} {time_scale} "
-					       "{gpud} and the keys of exec",
+					       "{record} {bin} {seed} "
+					       "{time_scale} {gpud} and the "
+					       "keys of exec",
 					       (int)n, name);
 		s = name + n;
 	}

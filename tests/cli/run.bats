@@ -354,10 +354,10 @@ exec_workload()
 		dataset: {dataset: imagenette, files: 5}
 		base:
 		  exec:
-		    command: [sh, -c, 'test -d "$1"; echo "{\"n\": $3, \"env\": $EXTRA}" >"$2"; exit $4',
+		    command: [sh, -c, 'test -d "$1" -a -x "$BIN/gpemu-train" || exit 9; echo "{\"n\": $3, \"env\": $EXTRA}" >"$2"; exit $4',
 		              x, '{mount}', '{record}', '{seed}', '{status}']
 		    status: 0
-		  environment: {EXTRA: '{workers}'}
+		  environment: {EXTRA: '{workers}', BIN: '{bin}'}
 		axes: {exec.workers: [3, 4]}
 		metrics: {n: {path: n}, env: {path: env}}
 		noise: 100%
@@ -386,7 +386,7 @@ exec_workload()
 	sed -i 's/{status}/{statos}/' w.yaml
 	rm -r results
 	: >standin.log
-	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {seed} {time_scale} {gpud} and the keys of exec"
+	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {bin} {seed} {time_scale} {gpud} and the keys of exec"
 }
 
 @test "run: several jobs run at once in a cell" {
