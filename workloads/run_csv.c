@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* All runs as one tidy table (RFC 4180): an observation a line. */
+#include <math.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -38,7 +39,6 @@ static void line(const struct result *res, const struct cell *cell,
 		 const json_t *record, FILE *f)
 {
 	const struct workload *w = res->r->w;
-	double v;
 
 	text(f, w->name);
 	fprintf(f, ",%s", cell->id);
@@ -55,8 +55,10 @@ static void line(const struct result *res, const struct cell *cell,
 	member(f, record, "host", "load_before");
 	member(f, record, "host", "other_cpu_share");
 	for (size_t i = 0; i < res->n_metrics; i++) {
+		double v = *result_value(res, cell->point, cell->repetition, i);
+
 		fputc(',', f);
-		if (record && metric_value(res->metrics[i], record, &v) == 0)
+		if (!isnan(v))
 			fprintf(f, "%.9g", v);
 	}
 	fputs("\n", f);

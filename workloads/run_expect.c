@@ -153,7 +153,9 @@ static int check_published(const struct workload *w, struct published *p,
 struct names {
 	const struct workload *w;
 	const struct conf_node *where;
-	size_t offset; /* of what is wrong */
+	const struct metric *before; /* derived: it cannot see itself, nor
+				      * what comes after it; or NULL */
+	size_t offset;		     /* of what is wrong */
 };
 
 static int check_select(struct names *n, const struct expr_select *s,
@@ -194,6 +196,18 @@ static int check_number(struct names *n, const struct expr_ref *ref,
 	return 0;
 }
 
+static int check_derived(struct names *n, const struct expr_ref *ref,
+			 struct err *err)
+{
+	const struct metric *m = metric_find(&n->w->metrics, ref->name);
+
+	if (m && m->of && m >= n->before)
+		return err_set(err, -EINVAL,
+			       "'%s' is not defined before it is used here",
+			       ref->name);
+	return m ? 0 : check_number(n, ref, err);
+}
+
 static int check_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 {
 	struct names *n = ctx;
@@ -204,6 +218,8 @@ static int check_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 	if (r < 0)
 		return r;
 	n->offset = ref->offset;
+	if (n->before)
+		return check_derived(n, ref, err);
 	if (!strncmp(ref->name, "published.", 10))
 		return published_find(n->w, ref->name + 10)
 			       ? 0
@@ -241,6 +257,43 @@ static int check_that(const struct workload *w, struct expect *e,
 				       "a == b +- 5%%");
 	if (expr_each(e->expr, check_ref, &names, &why) < 0)
 		return place(w, node, names.offset, &why, err);
+	return 0;
+}
+
+static int check_of(const struct workload *w, struct metric *m,
+		    const struct conf_node *node, struct err *err)
+{
+	struct names names = { .w = w, .before = m };
+	struct err why = { 0 };
+	size_t offset;
+	int r = expr_parse(m->of, &m->expr, &offset, &why);
+
+	if (r == -ENOMEM)
+		return err_set(err, r, "out of memory");
+	if (r < 0)
+		return place(w, node, offset, &why, err);
+	if (expr_compares(m->expr))
+		return conf_node_error(node, w->path, err,
+				       "a metric is a value, this compares");
+	if (expr_each(m->expr, check_ref, &names, &why) < 0)
+		return place(w, node, names.offset, &why, err);
+	return 0;
+}
+
+int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
+		size_t *point)
+{
+	for (size_t k = 0; k < ref->n_selects; k++) {
+		const struct expr_select *s = &ref->selects[k];
+		size_t a = (size_t)workload_select(w, s->axis, s->label);
+		bool star = !strcmp(s->label, "*");
+
+		if (star && i >= w->axes[a].n_points)
+			return -ERANGE;
+		*point = workload_move(
+			w, *point, a,
+			star ? i : (size_t)workload_find_label(w, a, s->label));
+	}
 	return 0;
 }
 
@@ -297,10 +350,17 @@ int expect_check(struct workload *w, struct err *err)
 {
 	const struct conf_node *published = conf_node_get(w->root, "published");
 	const struct conf_node *expects = conf_node_get(w->root, "expect");
+	const struct conf_node *metrics = conf_node_get(w->root, "metrics");
 	struct published *p = w->published.items;
 	struct expect *e = w->expects.items;
+	struct metric *m = w->metrics.items;
 	int r = 0;
 
+	for (size_t i = 0; r == 0 && i < w->metrics.n; i++)
+		if (m[i].of)
+			r = check_of(w, &m[i],
+				     conf_node_get(metrics->items[i], "of"),
+				     err);
 	for (size_t i = 0; r == 0 && i < w->published.n; i++)
 		r = check_published(w, &p[i], published->items[i], err);
 	for (size_t i = 0; r == 0 && i < w->expects.n; i++)
@@ -311,9 +371,14 @@ int expect_check(struct workload *w, struct err *err)
 void expect_free(struct workload *w)
 {
 	struct expect *e = w->expects.items;
+	struct metric *m = w->metrics.items;
 
 	for (size_t i = 0; i < w->expects.n; i++) {
 		expr_free(e[i].expr);
 		e[i].expr = NULL;
+	}
+	for (size_t i = 0; i < w->metrics.n; i++) {
+		expr_free(m[i].expr);
+		m[i].expr = NULL;
 	}
 }

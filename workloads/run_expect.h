@@ -72,6 +72,13 @@ int published_at(const struct workload *w, const struct published *p,
 const struct published *published_find(const struct workload *w,
 				       const char *name);
 
+/*
+ * Where a reference is to be taken, asked at `*point`, the selectors with `*`
+ * at their `i`-th label. -ERANGE: there is no i-th label.
+ */
+int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
+		size_t *point);
+
 /* --- verdicts --------------------------------------------------------- */
 
 struct verdict {

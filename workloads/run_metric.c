@@ -11,15 +11,21 @@
 int metric_check(const void *object, struct err *err)
 {
 	const struct metric *m = object;
-	int r = metric_check_path(m->path, err);
+	int r;
 
+	if (!m->path == !m->of)
+		return err_set(err, -EINVAL, "a metric has a path, or an 'of'");
+	if (m->of)
+		return m->per ? err_set(err, -EINVAL, "'per' goes with a path")
+			      : 0;
+	r = metric_check_path(m->path, err);
 	return r == 0 && m->per ? metric_check_path(m->per, err) : r;
 }
 
 const struct conf_field metric_fields[] = {
 	{ "name", CONF_STRING, offsetof(struct metric, name) },
-	{ "path", CONF_STRING, offsetof(struct metric, path),
-	  .required = true },
+	{ "path", CONF_STRING, offsetof(struct metric, path) },
+	{ "of", CONF_STRING, offsetof(struct metric, of) },
 	{ "per", CONF_STRING, offsetof(struct metric, per) },
 	{ "scale", CONF_DOUBLE, offsetof(struct metric, scale) },
 	{ "label", CONF_STRING, offsetof(struct metric, label) },

@@ -8,6 +8,9 @@
  * starts with a cold cache. Paths joined by " + " are added, value by value.
  * With `per`, the values are divided by those of `per`. Of several values the
  * median counts.
+ *
+ * A derived metric is an expression (run_expr.h) over metrics before it, axes
+ * and settings, of one repetition: `100 * (1 - seconds[100%] / seconds)`.
  */
 #ifndef GPEMU_WORKLOADS_RUN_METRIC_H
 #define GPEMU_WORKLOADS_RUN_METRIC_H
@@ -17,6 +20,7 @@
 
 #include "common/conf.h"
 #include "common/err.h"
+#include "workloads/run_expr.h"
 #include "workloads/run_stats.h"
 
 /* Those of a workload own their texts, through conf_free; built-in ones are
@@ -24,10 +28,12 @@
 struct metric {
 	const char *name;
 	const char *path;
+	const char *of;	   /* NULL; or instead of a path, what it is made of */
 	const char *per;   /* or NULL */
 	double scale;	   /* factor; 0: 1 */
 	const char *label; /* for plots and tables; NULL: the name */
 	const char *unit;  /* or NULL */
+	struct expr *expr; /* `of`, made by expect_check; or NULL */
 };
 
 /* For a CONF_MAP, with metric_check as its `check`. */
@@ -43,7 +49,8 @@ const struct metric *metric_find(const struct conf_list *own, const char *name);
 /* -EINVAL: not a path; the text says what is wrong. */
 int metric_check_path(const char *path, struct err *err);
 
-/* 0; -ENOENT: the record has no such value, or it divides by zero. */
+/* Of a path. 0; -ENOENT: the record has no such value, or it divides by
+ * zero. */
 int metric_value(const struct metric *m, const json_t *record, double *ret);
 
 #endif

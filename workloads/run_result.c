@@ -88,19 +88,26 @@ static int choose_metrics(struct result *res)
 
 /* --- records ---------------------------------------------------------- */
 
-static int add_record(struct result *res, const json_t *record, double *values,
-		      size_t *n)
+double *result_value(const struct result *res, size_t point, size_t repetition,
+		     size_t m)
 {
-	const size_t n_reps = res->r->w->repetitions;
+	return &res->value[(point * res->n_metrics + m) *
+				   res->r->w->repetitions +
+			   repetition];
+}
 
+static int add_record(struct result *res, size_t point, size_t repetition,
+		      const json_t *record)
+{
 	for (size_t i = 0; i < res->n_metrics; i++) {
-		double v;
-		int code = metric_value(res->metrics[i], record, &v);
+		int code = res->metrics[i]->of
+				   ? 0
+				   : metric_value(res->metrics[i], record,
+						  result_value(res, point,
+							       repetition, i));
 
 		if (code == -ENOMEM)
 			return code;
-		if (code == 0)
-			values[i * n_reps + n[i]++] = v;
 	}
 	return 0;
 }
@@ -147,13 +154,11 @@ static void add_parts(struct result *res, size_t point, const json_t *record)
 }
 
 /* All repetitions of one point. */
-static int add_point(struct result *res, size_t point, double *values,
-		     size_t *n)
+static int add_point(struct result *res, size_t point)
 {
 	const struct workload *w = res->r->w;
 	int code = 0;
 
-	memset(n, 0, res->n_metrics * sizeof(*n));
 	for (size_t i = 0; code == 0 && i < w->repetitions; i++) {
 		json_auto_t *record = NULL;
 		struct cell cell;
@@ -169,23 +174,36 @@ static int add_point(struct result *res, size_t point, double *values,
 			continue;
 		}
 		res->n_ok[point]++;
-		code = add_record(res, record, values, n);
+		code = add_record(res, point, i, record);
 		json_array_append(res->records, record);
 		add_parts(res, point, record);
 		if (!res->first)
 			res->first = json_incref(record);
 	}
-	for (size_t m = 0; code == 0 && m < res->n_metrics; m++) {
-		size_t at = point * res->n_metrics + m;
-
-		res->spreads[at] =
-			stats_spread(&values[m * w->repetitions], n[m]);
-		for (size_t i = 0; i < n[m]; i++)
-			json_array_append_new(
-				res->values[at],
-				json_real(values[m * w->repetitions + i]));
-	}
 	return code;
+}
+
+/* Once all values are there. */
+static int spread_all(struct result *res)
+{
+	const size_t n_reps = res->r->w->repetitions;
+	_cleanup_free_ double *some = calloc(n_reps, sizeof(*some));
+
+	if (!some)
+		return -ENOMEM;
+	for (size_t at = 0; at < res->n_metrics * res->r->w->n_points; at++) {
+		const double *all = &res->value[at * n_reps];
+		size_t n = 0;
+
+		for (size_t i = 0; i < n_reps; i++)
+			if (!isnan(all[i]))
+				some[n++] = all[i];
+		res->spreads[at] = stats_spread(some, n);
+		for (size_t i = 0; i < n; i++)
+			json_array_append_new(res->values[at],
+					      json_real(some[i]));
+	}
+	return 0;
 }
 
 static int init_parts(struct result *res)
@@ -202,35 +220,45 @@ static int init_parts(struct result *res)
 	return 0;
 }
 
+static int init_values(struct result *res)
+{
+	const struct workload *w = res->r->w;
+	size_t n = res->n_metrics * w->n_points;
+
+	res->value = calloc(n * w->repetitions, sizeof(*res->value));
+	res->spreads = calloc(n, sizeof(*res->spreads));
+	res->n_ok = calloc(w->n_points, sizeof(*res->n_ok));
+	res->n_failed = calloc(w->n_points, sizeof(*res->n_failed));
+	if (!res->value || !res->spreads || !res->n_ok || !res->n_failed)
+		return -ENOMEM;
+	for (size_t i = 0; i < n * w->repetitions; i++)
+		res->value[i] = NAN;
+	return 0;
+}
+
 int result_init(struct result *res, const struct runner *r, struct err *err)
 {
-	const struct workload *w = r->w;
-	_cleanup_free_ double *values = NULL;
-	_cleanup_free_ size_t *n = NULL;
 	int code;
 
 	*res = (struct result){ .r = r };
 	code = choose_metrics(res);
-	if (code == 0) {
-		values = calloc(res->n_metrics * w->repetitions,
-				sizeof(*values));
-		n = calloc(res->n_metrics, sizeof(*n));
-		res->spreads = calloc(res->n_metrics * w->n_points,
-				      sizeof(*res->spreads));
-		res->n_ok = calloc(w->n_points, sizeof(*res->n_ok));
-		res->n_failed = calloc(w->n_points, sizeof(*res->n_failed));
-	}
-	if (!values || !n || !res->spreads || !res->n_ok || !res->n_failed ||
-	    init_parts(res) < 0)
-		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; code == 0 && i < w->n_points; i++)
-		code = add_point(res, i, values, n);
-	return code;
+	if (code == 0)
+		code = init_values(res);
+	if (code == 0)
+		code = init_parts(res);
+	for (size_t i = 0; code == 0 && i < r->w->n_points; i++)
+		code = add_point(res, i);
+	if (code == 0)
+		code = result_derive(res);
+	if (code == 0)
+		code = spread_all(res);
+	return code < 0 ? err_set(err, code, "out of memory") : 0;
 }
 
 void result_fini(struct result *res)
 {
 	free(res->metrics);
+	free(res->value);
 	free(res->spreads);
 	free(res->n_ok);
 	free(res->n_failed);

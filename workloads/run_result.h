@@ -23,7 +23,9 @@ struct result {
 	const struct metric **metrics; /* the table's columns, then the rest */
 	size_t n_metrics;
 	size_t n_columns;
-	struct spread *spreads;	    /* [point * n_metrics + metric] */
+	double *value;		/* [(point * n_metrics + metric) * repetitions +
+				 * repetition]; NaN: there is none */
+	struct spread *spreads; /* [point * n_metrics + metric] */
 	size_t *n_ok, *n_failed;    /* cells, by point */
 	json_t **values;	    /* beside `spreads`: an array each */
 	struct result_parts *parts; /* by point */
@@ -38,6 +40,12 @@ void result_fini(struct result *res);
 /* The spread of metric `m` at a point; n = 0: no record has it. */
 const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m);
+
+/* Of metric `m` (by its place in `metrics`) in one run, to be set or read. */
+double *result_value(const struct result *res, size_t point, size_t repetition,
+		     size_t m);
+/* The values of the metrics that are made of others. -ENOMEM. */
+int result_derive(struct result *res);
 
 /* {workload, seed, ..., cells: [{axes, n, failed, metrics{}}]}; or NULL. */
 json_t *result_json(const struct result *res);

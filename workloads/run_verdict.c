@@ -171,18 +171,8 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 	size_t point = j->point;
 	const struct spread *s;
 
-	for (size_t k = 0; k < ref->n_selects; k++) {
-		const struct expr_select *sel = &ref->selects[k];
-		size_t a = (size_t)workload_select(w, sel->axis, sel->label);
-		bool star = !strcmp(sel->label, "*");
-
-		if (star && i >= w->axes[a].n_points)
-			return -ERANGE;
-		point = workload_move(
-			w, point, a,
-			star ? i
-			     : (size_t)workload_find_label(w, a, sel->label));
-	}
+	if (expect_move(w, ref, i, &point) < 0)
+		return -ERANGE;
 	if (m) {
 		s = result_at(j->res, point, m);
 		*ret = s->median;

@@ -180,6 +180,36 @@ expects()
 	grep -q 'FAIL' results/small/table.txt
 }
 
+@test "run: a metric made of others, in each repetition" {
+	cat >>w.yaml <<-'END'
+		metrics:
+		  gain: {of: "seconds[sync] - seconds", unit: s}
+		  saved: {of: "gain / seconds[sync] / train.epochs", scale: 100}
+		columns: [seconds, gain, saved]
+		expect:
+		  - {that: "gain == 10 +- 0.001", where: {train.loader: async}}
+		  - {falling: saved, along: train.loader, of: [async, sync]}
+		published:
+		  paper: {source: a paper, metric: saved, along: train.loader,
+		          values: {async: 18.2}, tolerance: 2%}
+	END
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 0 ]
+	expects PASS 'gain == 10 +- 0.001, lru, async: 10.00 == 10.00 +- 0.001'
+	[[ $output == *"6 of 6 checks passed"* ]]
+	python3 - <<-'END'
+		import csv
+		rows = list(csv.DictReader(open("results/small/results.csv")))
+		got = {(r["train.loader"], r["seed"]): float(r["saved"]) for r in rows}
+		assert abs(got["async", "7"] - 100 * 10 / 27 / 2) < 1e-6, got
+		assert abs(got["async", "8"] - 100 * 10 / 28 / 2) < 1e-6, got
+		assert got["sync", "8"] == 0, got
+	END
+	FAIL_LOADER=sync run gpemu_run --fresh -o failed w.yaml
+	[ "$status" -eq 1 ]
+	expects FAIL 'gain == 10 +- 0.001, lru, async: no value of gain'
+}
+
 @test "run: an expectation on a cell that failed fails" {
 	echo 'expect: [{that: "seconds[async] < seconds[sync]"}]' >>w.yaml
 	FAIL_LOADER=async run --separate-stderr gpemu_run w.yaml
