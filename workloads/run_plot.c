@@ -39,6 +39,9 @@ static const struct {
 /* Of the place of one name on the x axis, what its bars take together.
  * arbitrary: two thirds look neither crowded nor lost. */
 #define BARS_WIDTH .68
+/* Of a plot 640 points wide, in its font: names that fit below the x axis side
+ * by side; how high it is, and a line of the legend. */
+enum { LABEL_CHARS = 75, PLOT_HEIGHT = 420, LEGEND_ROW = 22 };
 
 /* Where a plot's values come from. */
 struct view {
@@ -179,6 +182,16 @@ static size_t series_of(const struct view *v, const struct published *pub)
 	return i < 0 ? n_series(v) : (size_t)i;
 }
 
+static size_t n_published(const struct view *v, const struct plot *p)
+{
+	const struct published *pub = v->w->published.items;
+	size_t n = 0;
+
+	for (size_t k = 0; k < v->w->published.n; k++)
+		n += is_shown(v, p, &pub[k]);
+	return n;
+}
+
 static void published_data(const struct view *v, const struct plot *p, FILE *f)
 {
 	const struct published *pub = v->w->published.items;
@@ -254,6 +267,17 @@ static void labels(const struct view *v, const struct plot *p, FILE *f)
 	fputc('\n', f);
 }
 
+/* Would names side by side touch each other? */
+static bool is_crowded(const struct view *v)
+{
+	const struct axis *axis = &v->w->axes[v->x];
+	size_t longest = 0;
+
+	for (size_t i = 0; i < axis->n_points; i++)
+		longest = MAX(longest, strlen(axis->points[i].label) + 1);
+	return !v->numeric && longest * axis->n_points > LABEL_CHARS;
+}
+
 /* Ticks where there are values, so that names and numbers look alike. */
 static void ticks(const struct view *v, FILE *f)
 {
@@ -262,7 +286,8 @@ static void ticks(const struct view *v, FILE *f)
 	/* too many numbers to print: gnuplot chooses better */
 	if (v->numeric && axis->n_points > 12)
 		return;
-	fprintf(f, "set xtics %s(", v->bars ? "scale 0 " : "");
+	fprintf(f, "set xtics %s%s(", v->bars ? "scale 0 " : "",
+		is_crowded(v) ? "rotate by -20 left " : "");
 	for (size_t i = 0; i < axis->n_points; i++) {
 		char text[80];
 		char *to = text;
@@ -288,7 +313,29 @@ static double bar_width(const struct view *v)
 	return BARS_WIDTH / (double)n_series(v) * .94;
 }
 
-static void frame(const struct view *v, FILE *f)
+/* Lines of the legend, where it stands below. */
+static size_t legend_rows(const struct view *v, const struct plot *p)
+{
+	size_t n = n_published(v, p);
+
+	return n ? n + n_series(v) : 0;
+}
+
+static void legend(const struct view *v, const struct plot *p, FILE *f)
+{
+	if (legend_rows(v, p)) /* of long names, which need the width */
+		fputs("set key below center vertical maxcols 1 Left reverse "
+		      "samplen 3.5 spacing 1.2\n",
+		      f);
+	else if (n_series(v) == 1)
+		fputs("unset key\n", f);
+	else
+		fputs("set key outside right center vertical Left reverse "
+		      "samplen 3.5 spacing 1.4\n",
+		      f);
+}
+
+static void frame(const struct view *v, const struct plot *p, FILE *f)
 {
 	fputs("set border 3 lw 1 lc rgb '#404040'\n"
 	      "set tics nomirror out scale 0.6\n"
@@ -306,12 +353,7 @@ static void frame(const struct view *v, FILE *f)
 	else
 		fputs("set offsets graph 0.04, graph 0.04, graph 0.05, 0\n", f);
 	ticks(v, f);
-	if (n_series(v) == 1 && !v->w->published.n)
-		fputs("unset key\n", f);
-	else
-		fputs("set key outside right center vertical Left reverse "
-		      "samplen 3.5 spacing 1.4\n",
-		      f);
+	legend(v, p, f);
 }
 
 void plot_series(FILE *f, const char *file, size_t i, const char *title)
@@ -380,6 +422,8 @@ static void draw_published(const struct view *v, const struct plot *p,
 	const struct published *pub = v->w->published.items;
 	double n = (double)n_series(v);
 	size_t index = n_series(v);
+	/* a star, and what else has no area */
+	static const int points[] = { 3, 2, 1 };
 
 	for (size_t k = 0; k < v->w->published.n; k++) {
 		size_t s = series_of(v, &pub[k]);
@@ -388,21 +432,25 @@ static void draw_published(const struct view *v, const struct plot *p,
 				? ((double)s - (n - 1) / 2) * BARS_WIDTH / n
 				: 0;
 		char title[120];
+		bool named;
 
 		if (!is_shown(v, p, &pub[k]))
 			continue;
 		fprintf(f,
 			"%s'%s.dat' index %zu using ($1%+.4g):3 with points "
-			"pt 3 ps 1.6 lw 2 lc rgb '%s' title ",
-			before, p->name, index++, shift,
+			"pt %d ps 1.6 lw 2 lc rgb '%s' title ",
+			before, p->name, index, shift,
+			points[(index - n_series(v)) % ARRAY_SIZE(points)],
 			s < n_series(v) && !v->bars
 				? styles[s % ARRAY_SIZE(styles)].line
 				: "#000000");
+		named = s < n_series(v) &&
+			!strstr(pub[k].name, series_name(v, s));
 		snprintf(title, sizeof(title), "%s%s%s, published", pub[k].name,
-			 s < n_series(v) ? ": " : "",
-			 s < n_series(v) ? series_name(v, s) : "");
+			 named ? ": " : "", named ? series_name(v, s) : "");
 		quoted(f, title);
 		before = ", \\\n     ";
+		index++;
 	}
 }
 
@@ -425,24 +473,25 @@ static void draw(const struct result *res, const struct view *v,
 void plot_script(const struct result *res, const struct plot *p, FILE *f)
 {
 	struct view v = view_of(res, p);
+	size_t height = PLOT_HEIGHT + legend_rows(&v, p) * LEGEND_ROW;
 
 	fprintf(f, "# gpemu %s, workload %s\n", p->name, v.w->name);
 	fputs("set encoding utf8\n", f);
 	labels(&v, p, f);
-	frame(&v, f);
+	frame(&v, p, f);
 	fprintf(f,
-		"set terminal svg noenhanced size 640,420 dynamic "
+		"set terminal svg noenhanced size 640,%zu dynamic "
 		"font 'Helvetica,13' background rgb 'white' linewidth 1\n"
 		"set output '%s.svg'\n",
-		p->name);
+		height, p->name);
 	draw(res, &v, p, f);
 	fprintf(f,
-		"set terminal pngcairo noenhanced size 1280,840 "
+		"set terminal pngcairo noenhanced size 1280,%zu "
 		"font 'Helvetica,13' fontscale 2 linewidth 2 pointscale 2\n"
 		"set output '%s.png'\n"
 		"replot\n"
 		"unset output\n",
-		p->name);
+		2 * height, p->name);
 }
 
 /* --- drawing ---------------------------------------------------------- */

@@ -180,6 +180,31 @@ expects()
 	grep -q 'FAIL' results/small/table.txt
 }
 
+@test "run: plots with long names, and what is published, stay legible" {
+	command -v gnuplot >/dev/null || skip "no gnuplot"
+	sed -i '/^plot:/,$d; /fs.cache_policy:/d; /train.loader:/d' w.yaml
+	cat >>w.yaml <<-'END'
+		plot: [{x: n, y: seconds, kind: bars}]
+		published:
+		  paper: {source: a paper, metric: seconds, along: n,
+		          values: {"a name \"of `touch pwned`\" one": 20}}
+	END
+	sed -i 's/^axes:/&\n  n:\n    - {label: "a name \\"of `touch pwned`\\" one", train.loader: sync}\n    - {label: another one that is about as long as 90%, train.loader: async}/' w.yaml
+	gpemu_run -r 1 w.yaml
+	cd results/small/plots
+	[ ! -e pwned ]
+	grep -q '^set key below' seconds-by-n.gp
+	grep -q '^set xtics scale 0 rotate by' seconds-by-n.gp
+	for words in 'a name "of `touch pwned`" one' 'as long as 90%' \
+		'paper, published'; do
+		python3 - seconds-by-n.svg "$words" <<-'END'
+			import html, re, sys
+			text = html.unescape(re.sub("<[^>]*>", "", open(sys.argv[1]).read()))
+			assert sys.argv[2] in " ".join(text.split()), text
+		END
+	done
+}
+
 @test "run: a metric made of others, in each repetition" {
 	cat >>w.yaml <<-'END'
 		metrics:
