@@ -62,6 +62,14 @@ print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
 	nothing_left
 }
 
+@test "run: the workloads that ship are sound" {
+	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+	for w in "$BATS_TEST_DIRNAME"/../../workloads/*.yaml; do
+		gpemu-run check "$w"
+	done
+	[ ! -e results ]
+}
+
 @test "run: a bad value in a workload is told with its place" {
 	sed -i 's/100%\]/100]/' w.yaml # bytes, which is a size
 	gpemu-run --dry-run w.yaml
