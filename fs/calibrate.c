@@ -85,8 +85,8 @@ static int probe_read(int fd, void *buf, size_t n, uint64_t *ret_ns)
 	return 0;
 }
 
-/* How much longer than it should a delayed request takes, 98 times of 100 at
- * least, wall. */
+/* How much longer than it should a delayed request takes, three times of four
+ * at least, wall. */
 static int usual_delay(const char *dir, const char *path, enum storage_op op,
 		       uint64_t probe_ns, uint64_t *ret_ns)
 {
@@ -110,7 +110,7 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 	if (r < 0)
 		return r;
 	qsort(late, N_PROBES, sizeof(late[0]), util_compare_u64);
-	*ret_ns = late[N_PROBES / 50];
+	*ret_ns = late[N_PROBES / 4];
 	return 0;
 }
 
