@@ -6,10 +6,14 @@
 #include <mntent.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +70,15 @@ static void stop_take(struct stop *stop)
 
 	if (read(stop->fd, &info, sizeof(info)) == sizeof(info))
 		stop->signal = (int)info.ssi_signo;
+}
+
+bool stop_came(struct stop *stop)
+{
+	struct pollfd fd = { .fd = stop->fd, .events = POLLIN };
+
+	if (poll(&fd, 1, 0) > 0)
+		stop_take(stop);
+	return stop->signal;
 }
 
 /* --- starting --------------------------------------------------------- */
@@ -230,20 +243,55 @@ bool child_is_mounted(const char *path)
 	return found;
 }
 
-int child_wait_mount(struct child *child, struct stop *stop, const char *path,
-		     uint64_t timeout_ns, int *ret_status)
+int child_ready_init(struct child_ready *ready, struct err *err)
 {
-	/* the mount table: POLLPRI when it changed, see proc(5) */
-	_cleanup_close_ int table =
-		open("/proc/self/mounts", O_RDONLY | O_CLOEXEC);
+	/* a name in no folder, which the kernel chooses: unix(7), autobind */
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t n = sizeof(name);
+
+	if (fd < 0 || bind(fd, (void *)&name, sizeof(name.sun_family)) < 0 ||
+	    getsockname(fd, (void *)&name, &n) < 0)
+		return err_set(err, -errno, "a socket to be told on: %s",
+			       strerror(errno));
+	n -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
+	snprintf(ready->env, sizeof(ready->env), "NOTIFY_SOCKET=@%.*s", (int)n,
+		 name.sun_path + 1);
+	ready->fd = TAKE_FD(fd);
+	return 0;
+}
+
+void child_ready_fini(struct child_ready *ready)
+{
+	util_closep(&ready->fd);
+}
+
+/* One message of lines; others that children send are passed over. */
+static bool says_ready(int fd)
+{
+	char text[512]; /* longer ones are cut */
+	ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+	char *line, *rest = text;
+
+	if (n < 0)
+		return false;
+	text[n] = 0;
+	while ((line = strsep(&rest, "\n")))
+		if (!strcmp(line, "READY=1"))
+			return true;
+	return false;
+}
+
+int child_wait_ready(struct child *child, struct stop *stop,
+		     const struct child_ready *ready, uint64_t timeout_ns,
+		     int *ret_status)
+{
 	struct pollfd fds[] = { { .fd = child->pidfd, .events = POLLIN },
 				{ .fd = stop->fd, .events = POLLIN },
-				{ .fd = table, .events = POLLPRI } };
+				{ .fd = ready->fd, .events = POLLIN } };
 	uint64_t deadline = deadline_in(timeout_ns);
 
-	if (table < 0)
-		return -errno;
-	while (!child_is_mounted(path)) {
+	for (;;) {
 		if (poll_until(fds, 3, deadline) == 0)
 			return -ETIMEDOUT;
 		if (fds[1].revents) {
@@ -254,8 +302,9 @@ int child_wait_mount(struct child *child, struct stop *stop, const char *path,
 			*ret_status = reap(child);
 			return -ECHILD;
 		}
+		if (fds[2].revents && says_ready(ready->fd))
+			return 0;
 	}
-	return 0;
 }
 
 int child_end(struct child *child, uint64_t grace_ns)

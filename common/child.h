@@ -8,7 +8,7 @@
  * sends its children SIGTERM.
  *
  * One thread uses all of this. Nothing polls: a wait sleeps on the child's
- * pidfd, the stop signals' signalfd and, for mounts, the mount table.
+ * pidfd, the stop signals' signalfd and what a child has to say.
  */
 #ifndef GPEMU_COMMON_CHILD_H
 #define GPEMU_COMMON_CHILD_H
@@ -28,6 +28,8 @@ struct stop {
 /* Block the stop signals of this process and open their signalfd. -errno. */
 int stop_init(struct stop *stop, struct err *err);
 void stop_fini(struct stop *stop);
+/* Did one come? Does not wait. */
+bool stop_came(struct stop *stop);
 /* Die of the signal that came, if one came, as if it had not been blocked. */
 void stop_raise(struct stop *stop);
 
@@ -62,12 +64,22 @@ int child_wait(struct child *child, struct stop *stop, uint64_t timeout_ns,
 int child_wait_any(struct child *const *children, size_t n, struct stop *stop,
 		   uint64_t timeout_ns, size_t *ret_index, int *ret_status);
 
+/* Where a child says that it is ready, as sd_notify(3) does. */
+struct child_ready {
+	int fd;
+	char env[64]; /* "NOTIFY_SOCKET=...", for child_start */
+};
+
+/* -errno with a text. */
+int child_ready_init(struct child_ready *ready, struct err *err);
+void child_ready_fini(struct child_ready *ready);
 /*
- * Wait until something is mounted on `path` (0), or the child is over
- * (-ECHILD, *ret_status as above), or as child_wait.
+ * Wait until the child says so (0), or is over (-ECHILD, *ret_status as
+ * above), or as child_wait.
  */
-int child_wait_mount(struct child *child, struct stop *stop, const char *path,
-		     uint64_t timeout_ns, int *ret_status);
+int child_wait_ready(struct child *child, struct stop *stop,
+		     const struct child_ready *ready, uint64_t timeout_ns,
+		     int *ret_status);
 
 /*
  * SIGTERM to the group, SIGKILL when it is not over `grace_ns` later; waits

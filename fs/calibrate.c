@@ -79,7 +79,7 @@ static int probe_read(int fd, void *buf, size_t n, uint64_t *ret_ns)
 {
 	uint64_t start = tick_wall();
 
-	if (pread(fd, buf, n, 0) < 0)
+	if (pread(fd, buf, n, CALIBRATE_OFFSET) < 0)
 		return -errno;
 	*ret_ns = tick_wall() - start;
 	return 0;

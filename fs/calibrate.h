@@ -24,6 +24,8 @@ struct round_trip {
 /* The longest read that the kernel makes one request of, where nobody has
  * lowered fs.fuse.max_pages_limit. */
 #define CALIBRATE_BYTES (1u << 20)
+/* Where the probes' reads are, and nobody else's. */
+#define CALIBRATE_OFFSET (1ull << 40)
 
 /*
  * busy_ns, for requests among others: half of the shortest of many reads of a

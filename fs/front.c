@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/util.h"
+#include "fs/calibrate.h"
 #include "fs/front_calibrate.h"
 #include "fs/front_ctl.h"
 #include "fs/front_dir.h"
@@ -250,7 +251,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	struct front *f = fuse_req_userdata(req);
 	struct wait w = { .req = req, .size = size, .answer = answer_probe };
 
-	if (front_is_ctl(ino))
+	/* others may look into the control files meanwhile */
+	if (front_is_ctl(ino) && offset == CALIBRATE_OFFSET)
 		w.fetch.takes = probe_ns(f);
 	if (!w.fetch.takes) {
 		front_file_read(req, ino, size, offset, fi);

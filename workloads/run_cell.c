@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "workloads/run_cell_private.h"
 #include "workloads/run_dataset.h"
+#include "workloads/run_warm.h"
 
 /* arbitrary: a million files are scanned in a few seconds */
 #define MOUNT_TIMEOUT_NS (60 * NS_PER_S)
@@ -154,17 +155,21 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 
 static int start_mount(struct run *run, struct run_mount *m, struct err *err)
 {
-	struct runner *r = run->r;
+	_cleanup_(child_ready_fini) struct child_ready ready = { .fd = -1 };
 	int status = 0, code;
 
 	if (mkdir(m->mnt, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "%s: %s", m->mnt, strerror(errno));
-	code = child_start(&m->child, m->command.argv, NULL, run->log_fd,
+	code = child_ready_init(&ready, err);
+	if (code < 0)
+		return code;
+	code = child_start(&m->child, m->command.argv,
+			   (char *const[]){ ready.env, NULL }, run->log_fd,
 			   run->log_fd, err);
 	if (code < 0)
 		return code;
-	code = child_wait_mount(&m->child, &r->stop, m->mnt, MOUNT_TIMEOUT_NS,
-				&status);
+	code = child_wait_ready(&m->child, &run->r->stop, &ready,
+				MOUNT_TIMEOUT_NS, &status);
 	if (code == -ECHILD)
 		return err_set(err,
 			       status == EXIT_STATUS_NOT_NOW ? -ENODEV : -EIO,
@@ -176,10 +181,16 @@ static int start_mount(struct run *run, struct run_mount *m, struct err *err)
 
 static int start_mounts(struct run *run, struct err *err)
 {
+	const struct cell *cell = run->cell;
 	int code = 0;
 
-	for (size_t i = 0;
-	     code == 0 && run->r->mounted && i < run->cell->n_mounts; i++)
+	if (!run->r->mounted)
+		return 0;
+	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
+		if (!dataset_is_synth(cell->mounts[i].dataset))
+			code = warm_folder(run->mounts[i].folder, &run->r->stop,
+					   err);
+	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
 		code = start_mount(run, &run->mounts[i], err);
 	return code;
 }

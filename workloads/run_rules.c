@@ -16,9 +16,11 @@
 
 static void init(struct rules *ret, const struct workload *w)
 {
-	*ret = (struct rules){ .au = w->rules.au.fraction > 0
-					     ? 100 * w->rules.au.fraction
-					     : DEFAULT_AU };
+	*ret = (struct rules){
+		.asked_for = conf_node_get(w->root, "rules"),
+		.au = w->rules.au.fraction > 0 ? 100 * w->rules.au.fraction
+					       : DEFAULT_AU,
+	};
 }
 
 /* One value of a rule. */
@@ -171,7 +173,7 @@ void rules_print(const struct rules *rules, const struct runner *r, FILE *f)
 {
 	char a[80], b[80];
 
-	for (int i = 0; i < N_RULES; i++) {
+	for (int i = 0; rules->asked_for && i < N_RULES; i++) {
 		const struct rule *one = &rules->rule[i];
 
 		wanted(rules, r, i, a, sizeof(a));
@@ -191,6 +193,8 @@ void rules_html(const struct rules *rules, const struct runner *r, FILE *f)
 {
 	char text[80];
 
+	if (!rules->asked_for)
+		return;
 	fputs("<h2>Rules of MLPerf Storage</h2>\n<div class=\"wide\"><table>\n"
 	      "<thead><tr><th></th><th>Rule</th><th>Wanted</th><th>Found</th>"
 	      "</tr></thead>\n<tbody>\n",
@@ -226,7 +230,7 @@ json_t *rules_json(const struct rules *rules, const struct runner *r)
 	json_t *j = json_array();
 	char a[80], b[80];
 
-	for (int i = 0; j && i < N_RULES; i++) {
+	for (int i = 0; j && rules->asked_for && i < N_RULES; i++) {
 		wanted(rules, r, i, a, sizeof(a));
 		found(rules, i, b, sizeof(b));
 		json_array_append_new(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What MLPerf Storage would say of an experiment: its rules, each with what
- * was found. They are told, whatever the workload is about, and fail nothing.
+ * was found. They are told of workloads that have `rules:`, and fail nothing.
  *
  *	dataset-size     the dataset has 5 times the bytes of the memory that
  *	                 could hold it: of the mount's cache, which is all that
@@ -9,8 +9,9 @@
  *	                 host
  *	cold-cache       no run finds data that an earlier one left: each has a
  *	                 mount of its own; without, it reads around the page
- *cache steps-per-epoch  500 steps of each accelerator (closed division) au the
- *utilisation that the workload's `rules:` asks for, else 90 %
+ *	                 cache
+ *	steps-per-epoch  500 steps of each accelerator (closed division)
+ *	au               the utilisation that `rules:` asks for, else 90 %
  *
  * Source: MLPerf Storage (github.com/mlcommons/storage), Rules.md, and
  * calculate_training_data_size of its mlpstorage/rules.py.
@@ -29,6 +30,7 @@ struct rule {
 };
 
 struct rules {
+	bool asked_for; /* else there is nothing to print */
 	struct rule rule[N_RULES];
 	double au; /* percent that are wanted */
 };

@@ -612,6 +612,8 @@ valid_html()
 
 @test "run: the rules of MLPerf Storage are told, before and after" {
 	sed -i 's/dataset: imagenette, files: 5/dataset: imagenet, files: 320/' w.yaml
+	run gpemu_run check w.yaml
+	[[ $output != *"MLPerf"* ]]
 	echo 'rules: {au: 60%}' >>w.yaml
 	run gpemu_run check w.yaml
 	[ "$status" -eq 0 ]
