@@ -110,6 +110,21 @@ __attribute__((noreturn)) static void become(char *const argv[],
 	_exit(n == sizeof(code) ? 127 : 126);
 }
 
+/* Have something to wait on. */
+static int watch(struct child *child, struct err *err)
+{
+	int code;
+
+	child->pidfd = pidfd_open(child->pid, 0);
+	if (child->pidfd >= 0)
+		return 0;
+	code = errno;
+	kill(-child->pid, SIGKILL);
+	waitpid(child->pid, NULL, 0);
+	child->pid = 0;
+	return err_set(err, -code, "pidfd_open: %s", strerror(code));
+}
+
 int child_start(struct child *child, char *const argv[], char *const env[],
 		int out_fd, int err_fd, struct err *err)
 {
@@ -136,14 +151,32 @@ int child_start(struct child *child, char *const argv[], char *const env[],
 		child->pid = 0;
 		return err_set(err, -code, "%s: %s", argv[0], strerror(code));
 	}
-	child->pidfd = pidfd_open(child->pid, 0);
-	if (child->pidfd >= 0)
-		return 0;
-	code = errno;
-	kill(-child->pid, SIGKILL);
-	waitpid(child->pid, NULL, 0);
-	child->pid = 0;
-	return err_set(err, -code, "pidfd_open: %s", strerror(code));
+	return watch(child, err);
+}
+
+int child_fork(struct child *child, int (*fn)(void *ctx), void *ctx,
+	       struct err *err)
+{
+	pid_t parent = getpid();
+
+	*child = (struct child){ .pidfd = -1 };
+	fflush(NULL);
+	child->pid = fork();
+	if (child->pid == 0) {
+		if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 ||
+		    getppid() != parent)
+			_exit(127);
+		int status = fn(ctx);
+
+		fflush(NULL);
+		_exit(status);
+	}
+	if (child->pid < 0) {
+		child->pid = 0;
+		return err_set(err, -errno, "fork: %s", strerror(errno));
+	}
+	setpgid(child->pid, child->pid); /* whoever comes first */
+	return watch(child, err);
 }
 
 /* --- waiting ---------------------------------------------------------- */

@@ -48,6 +48,14 @@ int child_start(struct child *child, char *const argv[], char *const env[],
 		int out_fd, int err_fd, struct err *err);
 
 /*
+ * The same with a function of this program, whose result is the exit status;
+ * the stop signals stay blocked, and its `struct stop` works. To be called
+ * while there is only one thread. -errno with a text.
+ */
+int child_fork(struct child *child, int (*fn)(void *ctx), void *ctx,
+	       struct err *err);
+
+/*
  * Wait until the child is over. 0: *ret_status is its exit status, or 128 +
  * the signal that ended it, and whatever else was in its group is killed.
  * -ETIMEDOUT: `timeout_ns` (wall time; 0: none) passed. -EINTR: a stop signal

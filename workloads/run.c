@@ -10,6 +10,7 @@
 #include "workloads/run_compare.h"
 #include "workloads/run_experiment.h"
 #include "workloads/run_find.h"
+#include "workloads/run_loop.h"
 #include "workloads/run_suite.h"
 
 #define AT(member) offsetof(struct run_options, member)
@@ -19,6 +20,10 @@ static const struct conf_field fields[] = {
 	  .help = "where the results go (default results/NAME)" },
 	{ "fresh", CONF_BOOL, AT(fresh),
 	  .help = "run all cells, also those that have a record" },
+	{ "jobs", CONF_UINT, AT(jobs), .short_opt = 'j', .arg = "N", .min = 1,
+	  .max = RUN_MAX_JOBS,
+	  .help = "so many cells at once, of a workload whose cells do not "
+		  "disturb each other (1)" },
 	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
 	  .help = "print what would run, and exit" },
 	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
@@ -120,7 +125,7 @@ static int workload_main(const char *path, const struct run_options *o,
 
 int main(int argc, char **argv)
 {
-	struct run_options o = { .au = .9 };
+	struct run_options o = { .au = .9, .jobs = 1 };
 	struct stop stop = { .fd = -1 };
 	struct err err = { 0 };
 	char *args[3] = { 0 };

@@ -190,7 +190,10 @@ int experiment_run(struct experiment *e, const struct run_options *o,
 	int code = experiment_ready(e, err);
 
 	if (code == 0)
-		code = loop_run(r, o->fresh, o->progress_mode, &tally);
+		code = o->jobs > 1 ? loop_run_jobs(r, o->fresh, o->jobs, &tally,
+						   err)
+				   : loop_run(r, o->fresh, o->progress_mode,
+					      &tally);
 	/* what was measured before an interruption is there for next time */
 	if (code == 0)
 		code = report(r, o->quiet, ret_failed, &summary, err);

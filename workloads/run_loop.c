@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
+#include "common/child.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/rng.h"
@@ -17,11 +20,14 @@
  */
 #define NOISE_MIN_NS (NS_PER_S / 2)
 
+/* A worker ends its cell's programs in order first. */
+#define WORKER_GRACE_NS (30 * NS_PER_S)
+
 struct loop {
 	struct runner *r;
 	struct progress bar;
 	struct tally *tally;
-	size_t n, position;
+	size_t *todo, n, position;
 	uint64_t begin_ns;
 	bool *warm;    /* by point */
 	size_t *again; /* cells that were disturbed */
@@ -231,36 +237,149 @@ static int run_all_again(struct loop *l)
 
 /* --- all -------------------------------------------------------------- */
 
-int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
-	     struct tally *ret)
+static void loop_fini(struct loop *l)
+{
+	free(l->todo);
+	free(l->warm);
+	free(l->again);
+}
+
+static int loop_init(struct loop *l, struct runner *r, bool fresh,
+		     struct tally *tally)
 {
 	size_t n_cells = workload_n_cells(r->w);
-	_cleanup_free_ size_t *todo = NULL;
-	struct loop l = { .r = r, .tally = ret, .begin_ns = tick_wall() };
-	int code = loop_list(r, fresh, &todo, &l.n);
+	int code;
 
+	*l = (struct loop){ .r = r, .tally = tally, .begin_ns = tick_wall() };
+	code = loop_list(r, fresh, &l->todo, &l->n);
 	if (code < 0)
 		return code;
-	ret->n_kept = n_cells - l.n;
-	if (ret->n_kept)
+	tally->n_kept = n_cells - l->n;
+	if (tally->n_kept)
 		fprintf(stderr,
 			"gpemu-run: %zu of %zu cells have their record in "
 			"%s\n",
-			ret->n_kept, n_cells, r->out);
-	l.warm = calloc(r->w->n_points, sizeof(*l.warm));
-	l.again = calloc(n_cells, sizeof(*l.again));
-	if (!l.warm || !l.again)
-		code = -ENOMEM;
+			tally->n_kept, n_cells, r->out);
+	l->warm = calloc(r->w->n_points, sizeof(*l->warm));
+	l->again = calloc(n_cells, sizeof(*l->again));
+	return l->warm && l->again ? 0 : -ENOMEM;
+}
+
+int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
+	     struct tally *ret)
+{
+	struct loop l;
+	int code = loop_init(&l, r, fresh, ret);
+
 	progress_init(&l.bar, "cells", l.n, mode);
 	for (; code == 0 && l.position < l.n; l.position++)
-		code = run_one(&l, todo[l.position]);
+		code = run_one(&l, l.todo[l.position]);
 	progress_end(&l.bar);
 	if (code == 0) {
 		progress_init(&l.bar, "again", l.n_again, mode);
 		code = run_all_again(&l);
 		progress_end(&l.bar);
 	}
-	free(l.warm);
-	free(l.again);
+	loop_fini(&l);
+	return code;
+}
+
+/* --- several at once -------------------------------------------------- */
+
+/* What the workers see of each other. */
+struct shared {
+	size_t next; /* atomic: the cell to be taken */
+	struct tally tally[RUN_MAX_JOBS];
+};
+
+struct worker {
+	struct loop l; /* a copy of its own */
+	struct shared *shared;
+	size_t number;
+	struct child child;
+};
+
+/* In its process: the exit status. */
+static int work(void *ctx)
+{
+	struct worker *w = ctx;
+	struct runner r = *w->l.r;
+	int code = 0;
+
+	w->l.r = &r;
+	w->l.tally = &w->shared->tally[w->number];
+	if (asprintf(&r.scratch, "%s/%zu", r.scratch, w->number) < 0 ||
+	    mkdir(r.scratch, 0700) < 0)
+		return 1;
+	progress_init(&w->l.bar, "", 0, PROGRESS_OFF);
+	while (code == 0 &&
+	       (w->l.position = __atomic_fetch_add(&w->shared->next, 1,
+						   __ATOMIC_RELAXED)) < w->l.n)
+		code = run_one(&w->l, w->l.todo[w->l.position]);
+	runner_remove(r.scratch);
+	return code < 0;
+}
+
+/* -EINTR: a stop signal came; the others are ended. */
+static int wait_for_all(struct runner *r, struct worker *workers, size_t n)
+{
+	struct child *children[RUN_MAX_JOBS];
+	size_t left = n, index;
+	int status, code = 0;
+
+	for (size_t i = 0; i < n; i++)
+		children[i] = &workers[i].child;
+	for (; code == 0 && left > 0; left--) {
+		code = child_wait_any(children, n, &r->stop, 0, &index,
+				      &status);
+		if (code == 0 && status != 0)
+			code = -EIO;
+	}
+	for (size_t i = 0; i < n; i++)
+		child_end(children[i], WORKER_GRACE_NS);
+	return code;
+}
+
+static void add(struct tally *sum, const struct tally *t)
+{
+	sum->n_done += t->n_done;
+	sum->n_failed += t->n_failed;
+}
+
+int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
+		  struct err *err)
+{
+	_cleanup_free_ struct worker *workers = calloc(jobs, sizeof(*workers));
+	struct shared *shared;
+	struct loop l;
+	size_t n = 0;
+	int code;
+
+	if (!r->w->independent)
+		return err_set(err, -EINVAL,
+			       "--jobs: the cells of %s would disturb each "
+			       "other's times; a workload that measures none "
+			       "says 'independent: true'",
+			       r->w->path);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!workers || shared == MAP_FAILED)
+		return -ENOMEM;
+	code = loop_init(&l, r, fresh, ret);
+	for (; code == 0 && n < MIN(jobs, l.n); n++) {
+		workers[n] = (struct worker){ .l = l,
+					      .shared = shared,
+					      .number = n };
+		code = child_fork(&workers[n].child, work, &workers[n], err);
+	}
+	if (code == 0)
+		code = wait_for_all(r, workers, n);
+	else
+		for (size_t i = 0; i < n; i++)
+			child_end(&workers[i].child, WORKER_GRACE_NS);
+	for (size_t i = 0; i < n; i++)
+		add(ret, &shared->tally[i]);
+	munmap(shared, sizeof(*shared));
+	loop_fini(&l);
 	return code;
 }

@@ -84,6 +84,7 @@ static const struct conf_field fields[] = {
 	{ "warmup", CONF_UINT, offsetof(struct workload, warmup), .max = 100 },
 	{ "order", CONF_STRING, offsetof(struct workload, order_text) },
 	{ "noise", CONF_CAPACITY, offsetof(struct workload, noise) },
+	{ "independent", CONF_BOOL, offsetof(struct workload, independent) },
 	{ "axes", CONF_TREE, offsetof(struct workload, axes_tree) },
 	{ "repetitions", CONF_UINT, offsetof(struct workload, repetitions),
 	  .min = 1, .max = 1000 },

@@ -132,6 +132,7 @@ struct workload {
 	char *order_text;
 	enum workload_order order;
 	struct units_capacity noise; /* a share of all CPUs */
+	bool independent;	     /* cells may run side by side */
 	struct {
 		struct units_capacity au; /* a share; 0: the default */
 	} rules;			  /* run_rules.h */

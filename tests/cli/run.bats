@@ -726,3 +726,48 @@ start_hanging()
 	[[ $stderr == *"the cells run on the plain folder"* ]]
 	[[ $output == *"Not mounted"* ]]
 }
+
+@test "run: cells that say that they are independent run side by side" {
+	exec_workload
+	sed -i 's/exec.workers: .*/exec.workers: [1, 2, 3, 4, 5, 6]}/' w.yaml
+	# each waits until another one is there
+	cat >wait.sh <<-'END'
+		mkdir "$PWD/here.$1"
+		for i in $(seq 200); do
+			[ "$(ls -d "$PWD"/here.* | wc -l)" -gt 1 ] && break
+			sleep .05
+		done
+		[ "$(ls -d "$PWD"/here.* | wc -l)" -gt 1 ] || exit 4
+		echo "{\"n\": $1, \"env\": 0}" >"$2"
+	END
+	sed -i "s,command: .*,command: ['sh'\, '$PWD/wait.sh'\, '{workers}'\, '{record}'],; /x, '{mount}'/d" w.yaml
+	run gpemu_run --jobs 3 w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == *"--jobs: the cells of w.yaml would disturb each other's times"* ]]
+	echo 'independent: true' >>w.yaml
+	run gpemu_run --jobs 3 w.yaml
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[ "$(ls results/small/records | wc -l)" -eq 6 ]
+	[[ $output == *"cell 6 of 6"* ]]
+	# what failed in a worker is told, the rest is kept
+	rm -r here.* results
+	sed -i 's/command: .*/command: "test {workers} != 2"/' w.yaml
+	run gpemu_run --jobs 3 w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == *"1 of 6 cells failed"* ]]
+	# a signal ends the workers and what they run
+	rm -r results
+	sed -i "s,command: .*,command: 'echo \$\$ >>$PWD/pids; exec sleep 60'," w.yaml
+	"$bin/gpemu-run" --no-mount --jobs 3 w.yaml >out 2>&1 3>&- &
+	pid=$!
+	for i in $(seq 200); do
+		[ "$(cat pids 2>/dev/null | wc -l)" -eq 3 ] && break
+		sleep .05
+	done
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ "$status" -eq 143 ]
+	for p in $(cat pids); do run ! kill -0 "$p"; done
+}
