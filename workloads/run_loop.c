@@ -320,8 +320,10 @@ static int work(void *ctx)
 	return code < 0;
 }
 
-/* -EINTR: a stop signal came; the others are ended. */
-static int wait_for_all(struct runner *r, struct worker *workers, size_t n)
+/* -EINTR: a stop signal came; -EIO: a worker could not go on. The others are
+ * ended. */
+static int wait_for_all(struct runner *r, struct worker *workers, size_t n,
+			struct err *err)
 {
 	struct child *children[RUN_MAX_JOBS];
 	size_t left = n, index;
@@ -333,7 +335,9 @@ static int wait_for_all(struct runner *r, struct worker *workers, size_t n)
 		code = child_wait_any(children, n, &r->stop, 0, &index,
 				      &status);
 		if (code == 0 && status != 0)
-			code = -EIO;
+			code = err_set(err, -EIO,
+				       "a worker ended with exit status %d",
+				       status);
 	}
 	for (size_t i = 0; i < n; i++)
 		child_end(children[i], WORKER_GRACE_NS);
@@ -373,7 +377,7 @@ int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
 		code = child_fork(&workers[n].child, work, &workers[n], err);
 	}
 	if (code == 0)
-		code = wait_for_all(r, workers, n);
+		code = wait_for_all(r, workers, n, err);
 	else
 		for (size_t i = 0; i < n; i++)
 			child_end(&workers[i].child, WORKER_GRACE_NS);
