@@ -10,7 +10,7 @@
 #include "common/version.h"
 
 /* Keys of argp options without a letter; above any character. */
-enum { KEY_BASE = 0x1000, MAX_FIELDS = 64 };
+enum { KEY_BASE = 0x1000, NAME_ROOM = 40 };
 
 struct parse {
 	const struct cli_program *program;
@@ -175,11 +175,11 @@ static void usage_error(const struct cli_program *p, const char *text)
 
 /* One string per field: --help shows help text and the range. */
 static void fill_argp(const struct cli_program *p, struct argp_option *o,
-		      char (*names)[40])
+		      char (*names)[NAME_ROOM])
 {
 	const struct conf_field *f = p->fields;
 
-	for (int i = 0; f->key && i < MAX_FIELDS; f++, i++) {
+	for (int i = 0; f->key; f++, i++) {
 		if (!is_option(f))
 			continue;
 		snprintf(names[i], sizeof(names[i]), "%s", f->key);
@@ -282,17 +282,22 @@ static void print_version(FILE *f, struct argp_state *state)
 static int run_argp(struct parse *p, int argc, char **argv, unsigned flags)
 {
 	const struct cli_program *program = p->program;
-	struct argp_option argp_options[MAX_FIELDS + 1] = { 0 };
-	char names[MAX_FIELDS][40];
+	_cleanup_free_ struct argp_option *argp_options = NULL;
+	_cleanup_free_ char(*names)[NAME_ROOM] = NULL;
 	_cleanup_free_ char *doc = NULL;
-	size_t n_words = 1;
+	size_t n_words = 1, n = 0;
 
 	/* a word may hold several options, each needs its place */
 	for (int i = 0; i < argc; i++)
 		n_words += strlen(argv[i]) + 1;
+	while (program->fields[n].key)
+		n++;
 	p->set = calloc(n_words, sizeof(*p->set));
-	if (!p->set || asprintf(&doc, "%s\v%s", program->summary,
-				program->notes ? program->notes : "") < 0)
+	argp_options = calloc(n + 1, sizeof(*argp_options));
+	names = calloc(n + 1, sizeof(*names));
+	if (!p->set || !argp_options || !names ||
+	    asprintf(&doc, "%s\v%s", program->summary,
+		     program->notes ? program->notes : "") < 0)
 		return -ENOMEM;
 	fill_argp(program, argp_options, names);
 
