@@ -5,6 +5,10 @@
  * and no sleep can be told to return early by just that much. Sleeping until
  * shortly before the deadline and spinning the rest brings the mean error
  * under 2 us for the price of at most `spin_ns` of CPU per wait.
+ *
+ * Why processors are kept awake: an idle virtual processor halts, and its host
+ * may be in no hurry to run it again. Some sleeps of a few ms then end 1 ms
+ * late, which no spin of a reasonable length covers.
  */
 #include "common/tick.h"
 
@@ -16,9 +20,13 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "common/awake.h"
 #include "common/hist.h"
 #include "common/units.h"
 #include "common/util.h"
+
+/* arbitrary: longer than the latest wake-ups seen, 1.3 ms (docs/timing.md) */
+enum { EARLY_NS = 2 * 1000 * 1000 };
 
 struct tick {
 	double scale;
@@ -28,6 +36,9 @@ struct tick {
 	uint64_t fake_now;
 	bool realtime;	   /* atomic: a thread was granted SCHED_FIFO */
 	struct hist error; /* lateness, wall ns */
+	pthread_mutex_t awake_lock;
+	struct awake awake; /* awake_lock, but for its descriptor */
+	unsigned n_awake;   /* awake_lock: who wants processors awake */
 };
 
 static uint64_t clock_ns(clockid_t id)
@@ -44,13 +55,24 @@ static struct timespec timespec_of(uint64_t ns)
 				  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-struct tick *tick_new(double scale, uint64_t spin_ns)
+static struct tick *new_tick(double scale)
 {
 	struct tick *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->scale = scale;
+	t->awake = AWAKE_NONE;
+	pthread_mutex_init(&t->awake_lock, NULL);
+	return t;
+}
+
+struct tick *tick_new(double scale, uint64_t spin_ns)
+{
+	struct tick *t = new_tick(scale);
+
+	if (!t)
+		return NULL;
 	t->spin_ns = spin_ns;
 	t->origin = tick_wall();
 	prctl(PR_SET_TIMERSLACK, 1);
@@ -59,19 +81,60 @@ struct tick *tick_new(double scale, uint64_t spin_ns)
 
 struct tick *tick_new_fake(void)
 {
-	struct tick *t = calloc(1, sizeof(*t));
+	struct tick *t = new_tick(1);
 
-	if (!t)
-		return NULL;
-	t->scale = 1;
-	t->fake = true;
+	if (t)
+		t->fake = true;
 	return t;
 }
 
 void tick_free(struct tick *t)
 {
+	if (!t)
+		return;
+	awake_fini(&t->awake);
+	pthread_mutex_destroy(&t->awake_lock);
 	free(t);
 }
+
+/* --- keeping processors awake ------------------------------------------ */
+
+int tick_keep_awake(struct tick *t)
+{
+	return t->spin_ns ? awake_init(&t->awake) : -ENOTSUP;
+}
+
+bool tick_keeps_awake(const struct tick *t)
+{
+	return t->awake.fd >= 0;
+}
+
+uint64_t tick_early(const struct tick *t)
+{
+	return (uint64_t)(EARLY_NS / t->scale);
+}
+
+void tick_hold_awake(struct tick *t)
+{
+	if (!tick_keeps_awake(t))
+		return;
+	pthread_mutex_lock(&t->awake_lock);
+	if (t->n_awake++ == 0)
+		awake_hold(&t->awake);
+	pthread_mutex_unlock(&t->awake_lock);
+}
+
+void tick_let_sleep(struct tick *t)
+{
+	if (!tick_keeps_awake(t))
+		return;
+	pthread_mutex_lock(&t->awake_lock);
+	if (--t->n_awake == 0)
+		awake_release(&t->awake);
+	pthread_mutex_unlock(&t->awake_lock);
+}
+
+/* --- waiting ------------------------------------------------------------ */
 
 uint64_t tick_now(const struct tick *t)
 {
@@ -109,6 +172,15 @@ static void spin_until(struct tick *t, uint64_t wall)
 	hist_add(&t->error, now - wall);
 }
 
+static void sleep_until(uint64_t wall)
+{
+	struct timespec ts = timespec_of(wall);
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) ==
+	       EINTR)
+		;
+}
+
 void tick_wait(struct tick *t, uint64_t deadline)
 {
 	if (t->fake) {
@@ -121,11 +193,11 @@ void tick_wait(struct tick *t, uint64_t deadline)
 	if (now >= wall)
 		return;
 	if (wall - now > t->spin_ns) {
-		struct timespec ts = timespec_of(wall - t->spin_ns);
-
-		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts,
-				       NULL) == EINTR)
-			;
+		if (tick_keeps_awake(t) && wall - now > EARLY_NS)
+			sleep_until(wall - EARLY_NS);
+		tick_hold_awake(t);
+		sleep_until(wall - t->spin_ns);
+		tick_let_sleep(t);
 	}
 	spin_until(t, wall);
 }
@@ -157,7 +229,16 @@ bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 		pthread_cond_wait(cond, mutex);
 		return false;
 	}
-	return cond_wait(cond, mutex, to_wall(t, deadline) - t->spin_ns);
+	uint64_t wall = to_wall(t, deadline);
+
+	if (tick_keeps_awake(t) && tick_wall() + EARLY_NS < wall &&
+	    !cond_wait(cond, mutex, wall - EARLY_NS))
+		return false;
+	tick_hold_awake(t);
+	bool late = cond_wait(cond, mutex, wall - t->spin_ns);
+
+	tick_let_sleep(t);
+	return late;
 }
 
 bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
@@ -198,6 +279,8 @@ json_t *tick_error_json(const struct tick *t)
 	json_object_set_new(
 		j, "realtime",
 		json_boolean(__atomic_load_n(&t->realtime, __ATOMIC_RELAXED)));
+	json_object_set_new(j, "keeps_awake",
+			    json_boolean(tick_keeps_awake(t)));
 	return j;
 }
 

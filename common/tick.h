@@ -13,6 +13,8 @@
  * All deadlines are absolute, so lateness never adds up. A wait sleeps on
  * CLOCK_MONOTONIC until `spin_ns` of wall time before its deadline and spins
  * the rest; how late it returned (wall ns) goes to the error histogram.
+ * With tick_keep_awake idle processors are kept from falling asleep shortly
+ * before, so that the sleep ends within the spin.
  *
  * Threads: everything here may be called from any thread, except that a fake
  * clock belongs to one.
@@ -48,6 +50,20 @@ uint64_t tick_now(const struct tick *t);
 double tick_scale(const struct tick *t);
 /* The spin, emulated ns. */
 uint64_t tick_spin(const struct tick *t);
+/*
+ * From 2 ms of wall time before the end of each sleep that has a spin after it
+ * keep the machine's idle processors awake (common/awake.h). Before the first
+ * wait. -errno: the system does not grant it, -ENOTSUP: the tick does not
+ * spin; then nothing changes. tick_error_json tells.
+ */
+int tick_keep_awake(struct tick *t);
+bool tick_keeps_awake(const struct tick *t);
+/* How long before a deadline that begins, emulated ns. */
+uint64_t tick_early(const struct tick *t);
+/* The same for as long as the caller wants; nothing without tick_keep_awake.
+ * Each hold needs its let_sleep. */
+void tick_hold_awake(struct tick *t);
+void tick_let_sleep(struct tick *t);
 /* Wait until `deadline` (emulated ns). Returns at once when it has passed. */
 void tick_wait(struct tick *t, uint64_t deadline);
 /*
@@ -73,8 +89,9 @@ void tick_finish(struct tick *t, uint64_t deadline);
  */
 int tick_timer_new(void);
 int tick_timer_set(const struct tick *t, int fd, uint64_t deadline);
-/* {"mean","p50","p90","p99","max"} of lateness and "spin", all in wall us,
- * and "realtime": were the waiting threads granted SCHED_FIFO? */
+/* {"mean","p50","p90","p99","max"} of lateness and "spin", all in wall us;
+ * "realtime": were the waiting threads granted SCHED_FIFO? and "keeps_awake":
+ * was tick_keep_awake granted? */
 json_t *tick_error_json(const struct tick *t);
 
 /*

@@ -15,9 +15,10 @@
  * time. When that is spent it sleeps until the deadline itself, and fires all
  * that came due by the time it is awake.
  *
- * Who is woken by an answer sleeps on a processor that may sleep too. With
- * timerq_keep_awake processors are awake from the beginning of the spin on
- * until a spin after the last answer.
+ * Who is woken by an answer sleeps on a processor that may sleep too. Where the
+ * tick keeps processors awake (tick_keep_awake) they are from when it would be
+ * early until a spin after the last answer, for what the one who was woken
+ * asks for next; not while many timers are pending.
  */
 #include "common/timerq.h"
 
@@ -25,7 +26,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/awake.h"
 #include "common/util.h"
 
 /* arbitrary: a reader or two with some readahead spin, a crowd does not */
@@ -43,8 +43,8 @@ struct timerq {
 	timerq_fire_fn fire;
 	void *ctx;
 	pthread_t thread;
-	struct awake awake; /* the thread's */
-	uint64_t fired;	    /* the thread's: when it last did */
+	bool awake;	/* the thread's: it holds processors awake */
+	uint64_t fired; /* the thread's: when it last did */
 	/* the thread's, for many timers, all in emulated ns */
 	uint64_t lead;	 /* how much too early it asks to be woken */
 	uint64_t credit; /* it may spin for so long */
@@ -133,24 +133,50 @@ static void finish(struct timerq *q, uint64_t deadline, bool few)
 		q->credit -= MIN(deadline - now, q->credit);
 }
 
+static void set_awake(struct timerq *q, bool awake)
+{
+	if (awake == q->awake)
+		return;
+	q->awake = awake;
+	if (awake)
+		tick_hold_awake(q->tick);
+	else
+		tick_let_sleep(q->tick);
+}
+
+/* See to it that processors are awake when they have to be. True: that meant
+ * to wait, and something may have changed. */
+static bool mind_processors(struct timerq *q)
+{
+	uint64_t now = tick_now(q->tick), from = TICK_NEVER;
+	uint64_t until = q->fired + tick_spin(q->tick);
+
+	if (q->n)
+		from = q->heap[0]->deadline -
+		       MIN(q->heap[0]->deadline, tick_early(q->tick));
+	if (now >= from || q->n > SPIN_UP_TO) {
+		set_awake(q, q->n <= SPIN_UP_TO);
+		return false;
+	}
+	if (now >= until)
+		set_awake(q, false);
+	if (q->awake || from != TICK_NEVER) {
+		tick_cond_wait_coarse(q->tick, &q->wake, &q->lock,
+				      q->awake ? MIN(until, from) : from);
+		return true;
+	}
+	return false;
+}
+
 /* Until the earliest timer may be popped (true), or something has changed. */
 static bool wait_earliest(struct timerq *q)
 {
 	uint64_t deadline = q->n ? q->heap[0]->deadline : TICK_NEVER;
 
+	if (tick_keeps_awake(q->tick) && mind_processors(q))
+		return false;
 	if (deadline <= tick_now(q->tick))
 		return true;
-	if (q->awake.held) {
-		uint64_t until = q->fired + tick_spin(q->tick);
-
-		if (tick_now(q->tick) >= until)
-			awake_release(&q->awake);
-		else if (deadline > until + tick_spin(q->tick)) {
-			tick_cond_wait_coarse(q->tick, &q->wake, &q->lock,
-					      until);
-			return false;
-		}
-	}
 	if (q->n > SPIN_UP_TO)
 		return wait_among_many(q, deadline);
 	return tick_cond_wait(q->tick, &q->wake, &q->lock, deadline);
@@ -170,8 +196,6 @@ static void *run(void *arg)
 		struct timer *t = pop(q);
 
 		pthread_mutex_unlock(&q->lock);
-		if (few)
-			awake_hold(&q->awake);
 		finish(q, t->deadline, few);
 		q->fire(t, false, q->ctx);
 		q->fired = tick_now(q->tick);
@@ -191,7 +215,6 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	q->tick = tick;
 	q->fire = fire;
 	q->ctx = ctx;
-	q->awake = AWAKE_NONE;
 	q->lead = tick_spin(tick);
 	pthread_mutex_init(&q->lock, NULL);
 	tick_cond_init(&q->wake);
@@ -214,25 +237,13 @@ void timerq_free(struct timerq *q)
 	pthread_cond_signal(&q->wake);
 	pthread_mutex_unlock(&q->lock);
 	pthread_join(q->thread, NULL);
+	set_awake(q, false);
 	while (q->n)
 		q->fire(pop(q), true, q->ctx);
-	awake_fini(&q->awake);
 	pthread_cond_destroy(&q->wake);
 	pthread_mutex_destroy(&q->lock);
 	free(q->heap);
 	free(q);
-}
-
-int timerq_keep_awake(struct timerq *q)
-{
-	int r;
-
-	if (!tick_spin(q->tick))
-		return -ENOTSUP;
-	pthread_mutex_lock(&q->lock);
-	r = awake_init(&q->awake);
-	pthread_mutex_unlock(&q->lock);
-	return r;
 }
 
 int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline)

@@ -38,14 +38,6 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
  * Nobody may add any more. NULL is allowed.
  */
 void timerq_free(struct timerq *q);
-/*
- * Keep the machine's idle processors awake (common/awake.h) while the queue
- * spins before a deadline, for who is woken by `fire`, and as long after it,
- * for what that one asks for next; not while many are pending. Before the
- * first timer. -errno: the system does not grant it,
- * -ENOTSUP: the tick does not spin; then nothing changes.
- */
-int timerq_keep_awake(struct timerq *q);
 /* 0; -ENOMEM: not added, the timer is the caller's again. */
 int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline);
 /* Timers pending now. */

@@ -24,14 +24,17 @@ enum {
 	/* arbitrary: so many keep nobody waiting */
 	N_PROBES = 100,
 	N_LONG = 32,
+	N_SLOW = 9,
 };
 
-static int shortest_read(const char *path, uint64_t *ret_ns)
+static int measure_busy(const char *dir, const char *path,
+			struct round_trip *ret)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t best = UINT64_MAX;
 	char byte;
 
+	(void)dir;
 	if (fd < 0)
 		return -errno;
 	for (int i = 0; i < N_READS; i++) {
@@ -41,7 +44,7 @@ static int shortest_read(const char *path, uint64_t *ret_ns)
 			return -errno;
 		best = MIN(best, tick_wall() - start);
 	}
-	*ret_ns = best;
+	ret->busy_ns = best / 2;
 	return 0;
 }
 
@@ -73,6 +76,29 @@ static int probe_readdir(const char *dir, uint64_t *ret_ns)
 	*ret_ns = tick_wall() - start;
 	closedir(d);
 	return r;
+}
+
+/* It begins with its size, if there is room for that. */
+void *calibrate_answer(size_t n)
+{
+	void *buf = malloc(n);
+	uint64_t size = n;
+
+	if (!buf)
+		return NULL;
+	memset(buf, 0x55, n);
+	if (n >= sizeof(size))
+		memcpy(buf, &size, sizeof(size));
+	return buf;
+}
+
+/* Did all of it come as the answer to one request? */
+static bool is_one_answer(const void *buf)
+{
+	uint64_t size;
+
+	memcpy(&size, buf, sizeof(size));
+	return size == CALIBRATE_BYTES;
 }
 
 static int probe_read(int fd, void *buf, size_t n, uint64_t *ret_ns)
@@ -115,7 +141,7 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 }
 
 /* How much longer an answer of CALIBRATE_BYTES takes than one of a byte. */
-static int long_delay(const char *path, uint64_t probe_ns, uint64_t *ret_ns)
+static int long_delay(const char *path, uint64_t *ret_ns)
 {
 	_cleanup_free_ char *buf = util_aligned_alloc(4096, CALIBRATE_BYTES);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -135,8 +161,8 @@ static int long_delay(const char *path, uint64_t probe_ns, uint64_t *ret_ns)
 	qsort(brief, N_LONG, sizeof(brief[0]), util_compare_u64);
 	qsort(full, N_LONG, sizeof(full[0]), util_compare_u64);
 	*ret_ns = full[N_LONG / 2] - MIN(full[N_LONG / 2], brief[N_LONG / 2]);
-	/* it was several requests: each of them waited */
-	if (*ret_ns >= probe_ns)
+	/* else each of them waited */
+	if (!is_one_answer(buf))
 		*ret_ns = 0;
 	return 0;
 }
@@ -151,16 +177,50 @@ static int measure_alone(const char *dir, const char *path,
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ops); i++) {
 		uint64_t *ns = &ret->alone_ns[ops[i]];
 
-		r = usual_delay(dir, path, ops[i], CALIBRATE_PROBE_NS, ns);
+		r = usual_delay(dir, path, ops[i], CALIBRATE_ALONE_NS, ns);
 		*ns = MAX(*ns, ret->busy_ns);
 	}
 	ret->alone_ns[STORAGE_OPEN] = ret->alone_ns[STORAGE_READ];
 	if (r == 0)
-		r = long_delay(path, CALIBRATE_PROBE_NS, &ret->alone_mib_ns);
+		r = long_delay(path, &ret->alone_mib_ns);
 	return r;
 }
 
+static int measure_slow(const char *dir, const char *path,
+			struct round_trip *ret)
+{
+	_cleanup_free_ char *buf = util_aligned_alloc(4096, CALIBRATE_BYTES);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t full[N_SLOW], brief;
+	int r = fd < 0 ? -errno : 0;
+
+	(void)dir;
+	if (!buf)
+		return -ENOMEM;
+	memset(buf, 0, CALIBRATE_BYTES);
+	for (int i = 0; r == 0 && i < N_SLOW; i++)
+		r = probe_read(fd, buf, CALIBRATE_BYTES, &full[i]);
+	if (r < 0)
+		return r;
+	qsort(full, N_SLOW, sizeof(full[0]), util_compare_u64);
+	brief = CALIBRATE_SLOW_NS + ret->alone_ns[STORAGE_READ];
+	ret->slow_mib_ns = full[N_SLOW / 2] - MIN(full[N_SLOW / 2], brief);
+	if (!is_one_answer(buf))
+		ret->slow_mib_ns = 0;
+	/* none gets faster by waiting */
+	ret->slow_mib_ns = MAX(ret->slow_mib_ns, ret->alone_mib_ns);
+	return 0;
+}
+
 /* --- the process that measures ------------------------------------------ */
+
+static int (*const measure[CALIBRATE_N_STAGES])(const char *dir,
+						const char *path,
+						struct round_trip *ret) = {
+	[CALIBRATE_BUSY] = measure_busy,
+	[CALIBRATE_ALONE] = measure_alone,
+	[CALIBRATE_SLOW] = measure_slow,
+};
 
 struct result {
 	int r;
@@ -173,22 +233,19 @@ static void tell(int fd, const struct result *result)
 		_exit(1);
 }
 
-/* The child: one result, and after a byte the other. */
+/* The child: for each byte the result of that stage. */
 __attribute__((noreturn)) static void client(int fd, const char *dir,
 					     const char *path)
 {
 	struct result result = { 0 };
-	char go;
+	unsigned char stage;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* the device of the mount above all */
 	close_range(0, (unsigned)fd - 1, 0);
 	close_range((unsigned)fd + 1, UINT_MAX, 0);
-	result.r = shortest_read(path, &result.trip.busy_ns);
-	result.trip.busy_ns /= 2;
-	tell(fd, &result);
-	if (read(fd, &go, 1) == 1) {
-		result.r = measure_alone(dir, path, &result.trip);
+	while (read(fd, &stage, 1) == 1) {
+		result.r = measure[stage](dir, path, &result.trip);
 		tell(fd, &result);
 	}
 	_exit(0);
@@ -218,27 +275,20 @@ int calibrate_begin(struct calibration *c, const char *dir, const char *file)
 	return r;
 }
 
-static int take(struct calibration *c, struct round_trip *ret)
+int calibrate_run(struct calibration *c, enum calibrate_stage stage,
+		  struct round_trip *ret)
 {
+	unsigned char go = stage;
 	struct result result;
-	ssize_t n = recv(c->fd, &result, sizeof(result), MSG_WAITALL);
+	ssize_t n;
 
+	if (send(c->fd, &go, 1, MSG_NOSIGNAL) != 1)
+		return -errno;
+	n = recv(c->fd, &result, sizeof(result), MSG_WAITALL);
 	if (n != sizeof(result))
 		return n < 0 ? -errno : -ECHILD;
 	*ret = result.trip;
 	return result.r;
-}
-
-int calibrate_busy(struct calibration *c, struct round_trip *ret)
-{
-	return take(c, ret);
-}
-
-int calibrate_alone(struct calibration *c, struct round_trip *ret)
-{
-	if (send(c->fd, "", 1, MSG_NOSIGNAL) != 1)
-		return -errno;
-	return take(c, ret);
 }
 
 void calibrate_end(struct calibration *c)

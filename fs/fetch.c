@@ -2,6 +2,7 @@
 #include "fs/fetch.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,16 +42,32 @@ static bool alone(const struct fetcher *f)
 	return __atomic_load_n(&f->stats.inflight, __ATOMIC_RELAXED) <= 1;
 }
 
+/* How long the kernel copies a MiB of an answer that was waited for so long,
+ * all in emulated ns. */
+static double copy_ns(const struct fetcher *f, uint64_t wait_ns)
+{
+	const struct round_trip *trip = &f->round_trip;
+	double wall = (double)wait_ns * tick_scale(f->c.tick);
+	double part = (wall - CALIBRATE_ALONE_NS) /
+		      (CALIBRATE_SLOW_NS - CALIBRATE_ALONE_NS);
+	double brief =
+		(double)__atomic_load_n(&trip->alone_mib_ns, __ATOMIC_RELAXED);
+	double slow =
+		(double)__atomic_load_n(&trip->slow_mib_ns, __ATOMIC_RELAXED);
+
+	return brief + (slow - brief) * fmin(fmax(part, 0), 1);
+}
+
 /* When to answer, so that the reader has it at the deadline. */
 static uint64_t reply_at(const struct fetcher *fetcher, struct fetch *f)
 {
 	const struct round_trip *trip = &fetcher->round_trip;
-	uint64_t ns, mib_ns;
+	uint64_t ns;
 
 	if (alone(fetcher)) {
 		ns = __atomic_load_n(&trip->alone_ns[f->op], __ATOMIC_RELAXED);
-		mib_ns = __atomic_load_n(&trip->alone_mib_ns, __ATOMIC_RELAXED);
-		ns += (uint64_t)((double)f->answered / MIB * (double)mib_ns);
+		ns += (uint64_t)((double)f->answered / MIB *
+				 copy_ns(fetcher, f->deadline - f->arrival));
 	} else {
 		ns = __atomic_load_n(&trip->busy_ns, __ATOMIC_RELAXED);
 	}
@@ -253,8 +270,6 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
 	r = device_new(config->storage, config->seed, &f->device);
 	if (r == 0)
 		r = timerq_new(config->tick, fire, f, &f->timers);
-	if (r == 0 && config->keep_awake)
-		f->stats.keeps_awake = timerq_keep_awake(f->timers) == 0;
 	f->c.n_readers = MIN(config->n_readers, MAX_READERS);
 	if (r == 0)
 		r = start_reader(f);
@@ -310,6 +325,9 @@ void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
 	__atomic_store_n(&f->round_trip.alone_mib_ns,
 			 (uint64_t)((double)trip->alone_mib_ns / scale),
 			 __ATOMIC_RELAXED);
+	__atomic_store_n(&f->round_trip.slow_mib_ns,
+			 (uint64_t)((double)trip->slow_mib_ns / scale),
+			 __ATOMIC_RELAXED);
 }
 
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
@@ -330,7 +348,8 @@ void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 			&f->round_trip.alone_ns[op], __ATOMIC_RELAXED);
 	ret->round_trip.alone_mib_ns =
 		__atomic_load_n(&f->round_trip.alone_mib_ns, __ATOMIC_RELAXED);
-	ret->keeps_awake = f->stats.keeps_awake;
+	ret->round_trip.slow_mib_ns =
+		__atomic_load_n(&f->round_trip.slow_mib_ns, __ATOMIC_RELAXED);
 }
 
 void fetcher_reset_stats(struct fetcher *f)

@@ -64,7 +64,6 @@ struct fetch_stats {
 	struct round_trip round_trip;	 /* taken off deadlines */
 	struct hist requested, achieved; /* emulated ns, read operations */
 	struct hist error;		 /* wall ns beyond the request */
-	bool keeps_awake;
 };
 
 struct fetcher_config {
@@ -74,7 +73,6 @@ struct fetcher_config {
 	const struct tree *tree;
 	const struct storage_profile *storage;
 	uint64_t seed;
-	bool keep_awake;    /* timerq_keep_awake, where it is granted */
 	unsigned n_readers; /* at most: threads for reads that would block */
 };
 

@@ -14,6 +14,10 @@
 
 static int measure(struct front *f, struct round_trip *ret)
 {
+	static const double probe_ns[CALIBRATE_N_STAGES] = {
+		[CALIBRATE_ALONE] = CALIBRATE_ALONE_NS,
+		[CALIBRATE_SLOW] = CALIBRATE_SLOW_NS,
+	};
 	double scale = tick_scale(server_tick(f->c.server));
 	_cleanup_free_ char *dir = NULL;
 	struct calibration c = { 0 };
@@ -22,12 +26,11 @@ static int measure(struct front *f, struct round_trip *ret)
 	if (asprintf(&dir, "%s/" CTL_DIR_NAME, f->c.mountpoint) < 0)
 		dir = NULL;
 	r = dir ? calibrate_begin(&c, dir, ctl_name(CTL_CONFIG)) : -ENOMEM;
-	if (r == 0)
-		r = calibrate_busy(&c, ret);
-	__atomic_store_n(&f->probe_ns, (uint64_t)(CALIBRATE_PROBE_NS / scale),
-			 __ATOMIC_RELAXED);
-	if (r == 0)
-		r = calibrate_alone(&c, ret);
+	for (int i = 0; r == 0 && i < CALIBRATE_N_STAGES; i++) {
+		__atomic_store_n(&f->probe_ns, (uint64_t)(probe_ns[i] / scale),
+				 __ATOMIC_RELAXED);
+		r = calibrate_run(&c, i, ret);
+	}
 	__atomic_store_n(&f->probe_ns, 0, __ATOMIC_RELAXED);
 	calibrate_end(&c);
 	return r;

@@ -73,7 +73,6 @@ static int start_server(struct mount *m, struct err *err)
 				   .cache_policy = m->o.cache_policy,
 				   .cache_size = m->o.cache_size,
 				   .cache_metadata = m->o.cache_metadata,
-				   .keep_awake = m->o.keep_awake,
 				   .seed = m->o.common.seed,
 				   .groups = m->groups,
 				   .group_buffer = m->o.group_buffer };
@@ -83,6 +82,8 @@ static int start_server(struct mount *m, struct err *err)
 	m->tick = tick_new(m->o.time_scale, m->o.spin);
 	if (!m->tick)
 		return err_set(err, -ENOMEM, "out of memory");
+	if (m->o.keep_awake)
+		tick_keep_awake(m->tick); /* where it is granted */
 	c.tick = m->tick;
 	if (m->o.trace) {
 		struct trace_config t = { .path = m->o.trace,

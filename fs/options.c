@@ -79,8 +79,8 @@ static const struct conf_field fields[] = {
 		  "(default: 120us)" },
 	{ "keep_awake", CONF_BOOL, offsetof(struct options, keep_awake),
 	  .arg = "on|off",
-	  .help = "keep idle processors awake while the answer to a reader is "
-		  "near, where the system grants it (default: on)" },
+	  .help = "keep idle processors awake when a deadline is near, where "
+		  "the system grants it (default: on)" },
 	{ "selftest", CONF_BOOL, offsetof(struct options, selftest),
 	  .cli_only = true,
 	  .help = "see whether the mount does to a client what the storage "

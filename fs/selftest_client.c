@@ -215,6 +215,8 @@ static int read_file(struct stream *s, uint64_t *ret_ns)
 	ssize_t got;
 
 	at = load->sequential ? s->at++ % places : rng_below(&s->rng, places);
+	if (load->sequential && at == 0)
+		__atomic_fetch_add(&m->run->n_again, 1, __ATOMIC_RELAXED);
 	start = tick_wall();
 	got = pread(m->fds[file], s->buf, load->bytes,
 		    (off_t)(at * load->bytes));

@@ -40,6 +40,7 @@ struct client_run {
 	size_t n_done;
 	double mean_ns;
 	double rate; /* operations a second, without the first and last ones */
+	uint64_t n_again; /* sequential reads that began at a file's start */
 };
 
 /*

@@ -255,6 +255,21 @@ static int measure_luck(struct line *l, const struct storage_profile *p,
 	return r;
 }
 
+/* Of a stream, 10^6 bytes a second: a device with a head seeks where a reader
+ * begins at the start of its file again, and that is no part of streaming. */
+static double streamed(const struct line *l, const struct storage_profile *p)
+{
+	const struct client_run *run = &l->run;
+	struct model_load seek = { .op = l->load.op, .streams = 1 };
+	double rate = run->rate * l->time_scale;
+	double again = run->n_done ? (double)run->n_again / (double)run->n_done
+				   : 0;
+
+	if (model_seeks(p))
+		rate /= 1 - rate * again * model_mean_ns(p, &seek) / 1e9;
+	return rate * (double)l->load.bytes / 1e6;
+}
+
 int line_judge(struct line *l, const struct storage_profile *p, uint64_t seed)
 {
 	const struct client_run *run = &l->run;
@@ -271,7 +286,7 @@ int line_judge(struct line *l, const struct storage_profile *p, uint64_t seed)
 				: -1;
 		break;
 	case LINE_RATE: l->got = run->rate * l->time_scale; break;
-	case LINE_STREAM: l->got = run->rate * l->time_scale * mb; break;
+	case LINE_STREAM: l->got = streamed(l, p); break;
 	case LINE_MEASURED:
 		r = measure_luck(l, p, seed);
 		if (r == 0 && run->n_done)

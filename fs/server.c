@@ -70,7 +70,6 @@ static int start_fetcher(struct server *s, struct err *err)
 				    .tree = s->c.tree,
 				    .storage = s->storage,
 				    .seed = s->c.seed,
-				    .keep_awake = s->c.keep_awake,
 				    .n_readers = N_READERS };
 	int r = fetcher_new(&c, &s->fetcher);
 
@@ -450,6 +449,9 @@ static json_t *alone_json(const struct fetch_stats *f)
 	json_object_set_new(
 		j, "mib",
 		json_real((double)f->round_trip.alone_mib_ns / NS_PER_US));
+	json_object_set_new(
+		j, "mib_slow",
+		json_real((double)f->round_trip.slow_mib_ns / NS_PER_US));
 	return j;
 }
 
@@ -479,7 +481,6 @@ json_t *server_stats(struct server *s)
 		j, "round_trip_us",
 		json_real((double)f->round_trip.busy_ns / NS_PER_US));
 	json_object_set_new(j, "alone_round_trip_us", alone_json(f));
-	json_object_set_new(j, "keeps_awake", json_boolean(f->keeps_awake));
 	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
 	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
 	json_object_set_new(

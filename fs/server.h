@@ -39,7 +39,6 @@ struct server_config {
 	const char *cache_policy;
 	struct units_capacity cache_size;
 	bool cache_metadata; /* the size also holds what is kept of each */
-	bool keep_awake;     /* idle processors, while an answer is near */
 	uint64_t seed;
 	const struct group_map *groups; /* NULL: files are read alone */
 	struct trace *trace;		/* NULL: none is written */

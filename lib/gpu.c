@@ -67,6 +67,8 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 	g->tick = tick_new(g->options.time_scale, TICK_DEFAULT_SPIN_NS);
 	if (!g->tick)
 		return err_set(err, -ENOMEM, "out of memory");
+	if (g->options.keep_awake)
+		tick_keep_awake(g->tick); /* where it is granted */
 	gpus_init(&g->gpus, &g->node.gpus, tick_now(g->tick));
 	return 0;
 }

@@ -366,6 +366,8 @@ int session_start(struct session *s, struct err *err)
 	s->tick = tick_new(o->time_scale, TICK_DEFAULT_SPIN_NS);
 	if (!s->tick)
 		return err_set(err, -ENOMEM, "out of memory");
+	if (o->keep_awake)
+		tick_keep_awake(s->tick); /* where it is granted */
 	s->train.tick = s->tick;
 	s->config = (struct pipeline_config){
 		.data = &s->data,

@@ -141,6 +141,9 @@ const struct conf_field train_fields[] = {
 	  .arg = "N", .help = "samples of an epoch, with --loader null" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
+	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
+	  .help = "keep idle processors awake when a deadline is near, where "
+		  "the system grants it" },
 	{ FIELD("analyze", CONF_BOOL, analyze),
 	  .help = "first measure the stages one by one, and predict the "
 		  "epoch for any cache" },
@@ -182,6 +185,7 @@ void train_options_init(struct train_options *o)
 		 * 256 of 3 x 224 x 224 floats, and as much again */
 		.pin_budget = GIB,
 		.time_scale = 1,
+		.keep_awake = true,
 		.progress = strdup("auto"),
 		.transfer = strdup("overlap"),
 		.parallel = strdup("ddp"),

@@ -43,7 +43,7 @@ struct train_options {
 	bool pin;	 /* resolved: the GPU copies from page-locked memory */
 	bool pin_direct; /* resolved: which is where samples are made */
 	bool pin_inline; /* resolved: the consumer copies them there */
-	bool drop_last, extrapolate, analyze, direct, sort_extents;
+	bool drop_last, extrapolate, analyze, direct, sort_extents, keep_awake;
 	uint64_t analyze_steps;
 	double time_scale;
 	char *progress, *transfer;

@@ -4,13 +4,15 @@
  * emulated GPUs on one timer queue, each with steps of its own. Prints one
  * line; tests/bench/steps is what runs it.
  *
- *	bench_steps GPUS STEPS STEP_MS BUSY [SCALE]
+ *	bench_steps GPUS STEPS STEP_MS BUSY [SCALE [KEEP_AWAKE]]
  *
- * BUSY processes spin meanwhile. All errors are in wall us.
+ * BUSY processes spin meanwhile. KEEP_AWAKE 0: idle processors may sleep. All
+ *errors are in wall us.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -131,8 +133,9 @@ int main(int argc, char **argv)
 	pid_t pid[64];
 	char name[64];
 
-	if (argc < 5 || argc > 6) {
-		fputs("usage: bench_steps GPUS STEPS STEP_MS BUSY [SCALE]\n",
+	if (argc < 5 || argc > 7) {
+		fputs("usage: bench_steps GPUS STEPS STEP_MS BUSY [SCALE "
+		      "[KEEP_AWAKE]]\n",
 		      stderr);
 		return 2;
 	}
@@ -142,6 +145,8 @@ int main(int argc, char **argv)
 	b.tick = tick_new(argc > 5 ? atof(argv[5]) : 1, TICK_DEFAULT_SPIN_NS);
 	for (uint64_t i = 0; i < busy; i++)
 		pid[i] = spin();
+	if (b.tick && (argc < 7 || strcmp(argv[6], "0")))
+		tick_keep_awake(b.tick); /* where it is granted, as others do */
 	if (!b.tick || timerq_new(b.tick, ended, &b, &b.queue) < 0)
 		return 1;
 	wall = tick_wall();

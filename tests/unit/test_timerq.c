@@ -145,13 +145,17 @@ static void none_early_with_processors_awake(void **state)
 	struct timerq *q;
 
 	(void)state;
-	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
-	assert_true(timerq_keep_awake(q) <= 0);
-	/* one within the spin, one within the time after it, one far away */
-	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
-		uint64_t after_us[] = { 60, 200, 2000 };
+	int granted = tick_keep_awake(s.tick);
 
-		items[i].asked = tick_now(s.tick) + after_us[i % 3] * NS_PER_US;
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	assert_true(granted <= 0);
+	assert_int_equal(tick_keeps_awake(s.tick), granted == 0);
+	/* one within the spin, one within the time after it, one near, one
+	 * that is not yet */
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+		uint64_t after_us[] = { 60, 200, 1500, 4000 };
+
+		items[i].asked = tick_now(s.tick) + after_us[i % 4] * NS_PER_US;
 		timerq_add(q, &items[i].timer, items[i].asked);
 		while (timerq_pending(q))
 			tick_pause(50 * NS_PER_US);
@@ -164,9 +168,8 @@ static void none_early_with_processors_awake(void **state)
 	tick_free(s.tick);
 
 	s.tick = tick_new(1, 0);
-	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
-	assert_int_equal(timerq_keep_awake(q), -ENOTSUP);
-	timerq_free(q);
+	assert_int_equal(tick_keep_awake(s.tick), -ENOTSUP);
+	assert_false(tick_keeps_awake(s.tick));
 	tick_free(s.tick);
 }
 
