@@ -52,6 +52,10 @@ static int check_class(const void *object, struct err *err)
 		if (i ? v[i].in_queue <= v[i - 1].in_queue : v[i].in_queue != 1)
 			return err_set(err, -EINVAL,
 				       "reorder must ascend, from 1 on");
+	if (c->settle_ns && (double)c->settle_ns > dist_time_mean(&c->seek))
+		return err_set(err, -EINVAL,
+			       "settle, the shortest seek, must not be longer "
+			       "than the mean one");
 	return 0;
 }
 
@@ -63,6 +67,8 @@ static const struct conf_field class_fields[] = {
 	{ "rotation", CONF_DURATION,
 	  offsetof(struct storage_class, rotation_ns), .min = 0,
 	  .max = DIST_MAX_NS },
+	{ "settle", CONF_DURATION, offsetof(struct storage_class, settle_ns),
+	  .min = 0, .max = DIST_MAX_NS },
 	{ "reorder", CONF_LIST, offsetof(struct storage_class, reorder),
 	  .item = CONF_ROW, .item_size = sizeof(struct storage_reorder),
 	  .fields = reorder_fields },

@@ -45,6 +45,10 @@ struct storage_class {
 	 * the seek, then up to one turn of the platter. */
 	struct dist_time seek;
 	uint64_t rotation_ns; /* one turn; the wait is uniform in 0..this */
+	/* The seek to the next track. With it the places of reads count: a
+	 * seek grows with the square root of its distance, from this on, and
+	 * is `seek` on the average of random places. 0: they do not count. */
+	uint64_t settle_ns;
 	/* A device that knows of many operations takes the nearest first, and
 	 * moves its head less. Linear in between, as the last one beyond; none:
 	 * what waits does not matter. */

@@ -292,6 +292,9 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	if (c->rotation_ns)
 		fprintf(f, "            a turn of %s\n",
 			units_human_duration((double)c->rotation_ns, a));
+	if (c->settle_ns)
+		fprintf(f, "            a seek to the next track of %s\n",
+			units_human_duration((double)c->settle_ns, a));
 	if (c->reorder.n) {
 		const struct storage_reorder *v = c->reorder.items;
 		size_t last = c->reorder.n - 1;

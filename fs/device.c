@@ -15,7 +15,11 @@
  *            pieces, each on its own channel; the last one ends it. A disk
  *            that sorts its queue is not sorted here: who is answered is
  *            decided at arrival. What sorting gains on the average, by how
- *            many are in the device, is taken off the head's movements.
+ *            many are in the device, is taken off the head's movements. Where
+ *            the places of reads count and they come in order already, nearer
+ *            to each other than the device could sort them, the head moves by
+ *            their distances, and sorting shortens but its wait for the
+ *            platter.
  *            What neither occupies a channel nor moves bytes, as an open whose
  *            inode is in memory, waits for none.
  * link       Served in the order in which pieces start, not in the order in
@@ -35,6 +39,13 @@
 #include "common/rng.h"
 #include "common/util.h"
 
+/* arbitrary: a longer file than 8 MiB is in several places */
+enum { PIECE_SHIFT = 23 };
+/* Do reads come in the order of their places? Asked of as many movements as
+ * there are reads in the device, and of so many at least: two or three at
+ * random are often near each other. */
+enum { MOVES_TO_JUDGE = 7 };
+
 struct device {
 	const struct storage_profile *profile;
 	struct rng rng[STORAGE_N_OPS];
@@ -48,6 +59,11 @@ struct device {
 	 * other asks again before; that is no queue. */
 	uint64_t *recent; /* a ring of n_recent */
 	size_t n_recent, next_recent;
+	/* the last places of reads, parts of the stroke: a ring of n_places,
+	 * none where they do not count */
+	double *places;
+	size_t n_places;
+	uint64_t n_moves; /* so many were entered */
 	struct {
 		bool known;
 		uint64_t object, offset;
@@ -75,9 +91,12 @@ int device_new(const struct storage_profile *profile, uint64_t seed,
 		if (l->n)
 			d->n_recent = MAX(d->n_recent, v[l->n - 1].in_queue);
 	}
-	d->recent = calloc(d->n_recent ? d->n_recent : 1, sizeof(*d->recent));
-	if (!d->recent) {
-		free(d->busy);
+	if (profile->op[STORAGE_READ].settle_ns)
+		d->n_places = MAX(d->n_recent, (size_t)MOVES_TO_JUDGE) + 1;
+	d->recent = calloc(d->n_recent + 1, sizeof(*d->recent));
+	d->places = calloc(d->n_places + 1, sizeof(*d->places));
+	if (!d->recent || !d->places) {
+		device_free(TAKE_PTR(d));
 		return -ENOMEM;
 	}
 	*ret = TAKE_PTR(d);
@@ -90,7 +109,13 @@ void device_free(struct device *d)
 		return;
 	free(d->busy);
 	free(d->recent);
+	free(d->places);
 	free(d);
+}
+
+uint64_t device_place(uint64_t object, uint64_t offset)
+{
+	return rng_key(object, "place", offset >> PIECE_SHIFT);
 }
 
 /* --- stations --------------------------------------------------------- */
@@ -154,17 +179,15 @@ static uint64_t in_queue(const struct device *d, uint64_t now)
 	return n;
 }
 
-/* What is left of the head's movement when the device picks the nearest. */
-static double reordered(const struct device *d, const struct storage_class *c,
-			uint64_t now)
+/* What is left of the head's movement when the device picks the nearest of n.
+ */
+static double reordered(const struct storage_class *c, uint64_t n)
 {
 	const struct storage_reorder *v = c->reorder.items;
-	uint64_t n;
 	size_t i = 1;
 
 	if (c->reorder.n == 0)
 		return 1;
-	n = in_queue(d, now);
 	while (i < c->reorder.n && v[i].in_queue < n)
 		i++;
 	if (i == c->reorder.n)
@@ -174,6 +197,59 @@ static double reordered(const struct device *d, const struct storage_class *c,
 		       (double)(v[i].in_queue - v[i - 1].in_queue);
 }
 
+/* --- places --------------------------------------------------------------- */
+
+static void enter_place(struct device *d, uint64_t object, uint64_t offset)
+{
+	d->places[d->n_moves++ % d->n_places] =
+		ldexp((double)device_place(object, offset), -64);
+}
+
+/* How far from each other the ends of the last n movements are. */
+static double spread(const struct device *d, uint64_t n)
+{
+	double least = 1, most = 0;
+
+	for (uint64_t i = d->n_moves - n - 1; i < d->n_moves; i++) {
+		least = fmin(least, d->places[i % d->n_places]);
+		most = fmax(most, d->places[i % d->n_places]);
+	}
+	return most - least;
+}
+
+/* A seek over a part of the stroke, ns. Between two random places it is
+ * `seek` on the average: the mean of sqrt(|x - y|) is 8/15. */
+static double seek_over(const struct storage_class *c, double part)
+{
+	double settle = (double)c->settle_ns;
+
+	return settle +
+	       (dist_time_mean(&c->seek) - settle) * sqrt(part) * 15 / 8;
+}
+
+/*
+ * The seek of a read that was entered, when the last ones came in the order of
+ * their places, so that to serve them as they come, seek by seek, is faster
+ * than to sort the `n` that are in the device. < 0: it is not.
+ */
+static double seek_in_order(const struct device *d,
+			    const struct storage_class *c, uint64_t n,
+			    double share)
+{
+	double turn = (double)c->rotation_ns / 2, judged;
+	uint64_t moves = MIN(MAX(n, MOVES_TO_JUDGE), d->n_places - 1);
+
+	if (n == 1 && d->n_moves > 1)
+		return seek_over(c, spread(d, 1));
+	if (d->n_moves <= moves)
+		return -1;
+	judged = fmin(1, spread(d, moves) / (double)n);
+	if (seek_over(c, judged) + turn * share >
+	    (dist_time_mean(&c->seek) + turn) * share)
+		return -1;
+	return seek_over(c, spread(d, moves) / (double)moves);
+}
+
 /* What the head needs to get to where this operation starts. */
 static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 			  uint64_t offset, uint64_t bytes, uint64_t now)
@@ -181,13 +257,21 @@ static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 	const struct storage_class *c = &d->profile->op[op];
 	bool there = op == STORAGE_READ && d->head.known &&
 		     d->head.object == object && d->head.offset == offset;
-	uint64_t ns = 0;
+	uint64_t n, turn = 0, ns = 0;
+	double share, seek = -1;
 
 	if (!there) {
+		n = in_queue(d, now);
+		share = reordered(c, n);
 		ns = dist_time_draw(&c->seek, &d->rng[op]);
 		if (c->rotation_ns)
-			ns += rng_below(&d->rng[op], c->rotation_ns);
-		ns = (uint64_t)((double)ns * reordered(d, c, now));
+			turn = rng_below(&d->rng[op], c->rotation_ns);
+		if (op == STORAGE_READ && d->n_places) {
+			enter_place(d, object, offset);
+			seek = seek_in_order(d, c, n, share);
+		}
+		ns = (uint64_t)(seek < 0 ? (double)(ns + turn) * share
+					 : seek + (double)turn * share);
 	}
 	/* what needs no seek happens elsewhere and moves nothing */
 	if (op == STORAGE_READ) {

@@ -17,6 +17,7 @@
 #include "fs/front_ctl.h"
 #include "fs/front_dir.h"
 #include "fs/front_file.h"
+#include "fs/front_xattr.h"
 #include "fs/front_private.h"
 
 /* For the thread in front_loop alone; nobody else has a use for it. */
@@ -400,6 +401,8 @@ static const struct fuse_lowlevel_ops ops = {
 	.readdir = op_readdir,
 	.readdirplus = op_readdirplus,
 	.statfs = op_statfs,
+	.getxattr = front_xattr_get,
+	.listxattr = front_xattr_list,
 	.create = op_create,
 };
 

@@ -188,6 +188,15 @@ bool group_has(const struct server *s, uint32_t node)
 	return s->c.groups && s->c.groups->of_node[node] != GROUP_NONE;
 }
 
+uint32_t group_lead(const struct server *s, uint32_t node)
+{
+	const struct group_map *m = s->c.groups;
+
+	return group_has(s, node)
+		       ? m->groups.file[m->groups.first[m->of_node[node]]]
+		       : node;
+}
+
 struct fetch *group_bring(struct server *s, struct object *o, uint32_t node,
 			  uint64_t arrival)
 {

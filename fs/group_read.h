@@ -23,6 +23,8 @@ void group_buffer_clear(struct group_buffer *b);
 
 /* Is this file read together with others? */
 bool group_has(const struct server *s, uint32_t node);
+/* The first of the files that this one is read with; else itself. */
+uint32_t group_lead(const struct server *s, uint32_t node);
 
 /*
  * `o`, of a file that is read together with others, is missing: what is to be

@@ -9,6 +9,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "fs/device.h"
 #include "fs/server_trace.h"
 
 /* arbitrary: reads that would block the receiving thread; more only helps a
@@ -154,6 +155,19 @@ int server_readlink(struct server *s, uint32_t node, char *buf, size_t n)
 {
 	return s->c.source->readlink(s->c.source_state, s->c.tree, node, buf,
 				     n);
+}
+
+bool server_place(struct server *s, uint32_t node, uint64_t *ret)
+{
+	bool has;
+
+	pthread_mutex_lock(&s->lock);
+	has = s->storage->op[STORAGE_READ].settle_ns &&
+	      node < s->c.tree->n_nodes && S_ISREG(s->c.tree->nodes[node].mode);
+	pthread_mutex_unlock(&s->lock);
+	if (has)
+		*ret = device_place(group_lead(s, node), 0);
+	return has;
 }
 
 int server_open_source(struct server *s, uint32_t node)

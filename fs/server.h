@@ -61,6 +61,10 @@ struct tick *server_tick(const struct server *s);
 /* The target of a symbolic link. 0 or -errno. */
 int server_readlink(struct server *s, uint32_t node, char *buf, size_t n);
 
+/* Where on the device a file lies (device_place); false: it has no places, or
+ * this is no file. */
+bool server_place(struct server *s, uint32_t node, uint64_t *ret);
+
 /* An open file. */
 struct handle;
 struct handle *server_open(struct server *s, uint32_t node);

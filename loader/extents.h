@@ -11,8 +11,10 @@
 /*
  * The physical address in bytes of the first byte of each sample (FIEMAP), 0
  * where there is none: an empty file, one that cannot be opened, data inside
- * an inode. *ret has `n` of the dataset and is freed by the caller.
- * -EOPNOTSUPP: this file system has no such addresses; -ENOMEM.
+ * an inode. On a gpemu-fs mount the place on the emulated device, where it has
+ * places (the attribute user.gpemu.place). *ret has `n` of the dataset and is
+ * freed by the caller. -EOPNOTSUPP: this file system has no such addresses;
+ * -ENOMEM.
  */
 int extents_find(const struct dataset *d, uint64_t **ret, struct err *err);
 

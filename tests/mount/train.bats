@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # gpemu-train on a gpemu-fs mount: they meet by the files in .gpemu only.
 
+bats_require_minimum_version 1.5.0
+
 load mount
 
 setup()
@@ -151,4 +153,58 @@ check()
 	gpemu-train --data "$mp" --prep none --loader sync --max-steps 2 \
 		--time-scale 0.01 --json "$record"
 	grep -q '"from_index": false' "$record"
+}
+
+# where FILE...: what the mount says of their places, a line each
+places()
+{
+	python3 - "$@" <<-'PY'
+		import os, sys
+		for path in sys.argv[1:]:
+		    print(os.getxattr(path, 'user.gpemu.place').decode())
+	PY
+}
+
+@test "--sort-extents reads a window in the order of the device's places" {
+	gpemu-fs -s hdd-whole -p none --time-scale 0.01 \
+		--trace "$BATS_TEST_TMPDIR/trace" "$src" "$mp"
+	run gpemu-train -v --data "$mp" --loader sync --workers 1 -b 20 \
+		--prep none --pin off --sort-extents --max-steps 1 --time-scale 0.01 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "j['config']['sort_extents'] is True"
+	files=$(python3 - "$BATS_TEST_TMPDIR/trace" <<-'PY'
+		import csv, sys
+		rows = csv.DictReader(l for l in open(sys.argv[1]) if l[0] != '#')
+		seen = [r['path'] for r in rows if r['op'] == 'read']
+		print('\n'.join(dict.fromkeys(seen)))
+	PY
+	)
+	cd "$mp"
+	# shellcheck disable=SC2086 # names without spaces
+	places $files >"$BATS_TEST_TMPDIR/places"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/places")" -eq 20 ]
+	sort -n -c "$BATS_TEST_TMPDIR/places"
+	[ "$(sort -u "$BATS_TEST_TMPDIR/places" | wc -l)" -eq 20 ]
+	cd /
+	# the question counted nowhere
+	[ "$(stat_of "['misses']")" -eq 20 ]
+}
+
+@test "a device without places tells none, and the order stays" {
+	gpemu-fs -s hdd -p none --time-scale 0.01 "$src" "$mp"
+	run ! places "$mp/class1/1.bin"
+	[[ "$output" == *"No data available"* ]]
+	run python3 -c "import os; print(os.listxattr('$mp/class1/1.bin'))"
+	[ "$output" = "[]" ]
+	echo "set storage hdd-whole" >"$mp/.gpemu/control"
+	run python3 -c "import os; print(os.listxattr('$mp/class1/1.bin'))"
+	[ "$output" = "['user.gpemu.place']" ]
+	run ! places "$mp/class1"
+	run ! places "$mp/.gpemu/stats"
+	echo "set storage hdd" >"$mp/.gpemu/control"
+	run gpemu-train -v --data "$mp" --loader sync --sort-extents --prep none \
+		-b 4 --time-scale 0.01 --json "$JSON"
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"FIEMAP"* ]]
+	check "j['config']['sort_extents'] is False"
 }
