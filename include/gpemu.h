@@ -184,9 +184,9 @@ struct gpemu_gpu;
  * A GPU, or those of a node, for a loop that has its data from elsewhere.
  * Options as gpemu_open, of which there are gpu, model, batch (the largest
  * there will be, for each GPU), transfer, pin (do batches come from
- * page-locked memory?), extrapolate, time_scale; gpus, node, parallel,
- * allreduce. -E2BIG: the batch does not fit a GPU's memory; -ERANGE: it was
- * not measured, and extrapolate is off.
+ * page-locked memory?), extrapolate, time_scale, keep_awake; gpus, node,
+ * parallel, allreduce. -E2BIG: the batch does not fit a GPU's memory; -ERANGE:
+ * it was not measured, and extrapolate is off.
  */
 GPEMU_API int gpemu_gpu_open(const char *const options[],
 			     struct gpemu_gpu **ret, char *error, size_t n);

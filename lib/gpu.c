@@ -34,9 +34,9 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 		    struct err *err)
 {
 	static const char *const keys[] = {
-		"gpu",	    "model",	   "batch",	 "transfer",
-		"pin",	    "extrapolate", "gpus",	 "node",
-		"parallel", "allreduce",   "time_scale", NULL
+		"gpu",	       "model",	     "batch", "transfer", "pin",
+		"extrapolate", "gpus",	     "node",  "parallel", "allreduce",
+		"time_scale",  "keep_awake", NULL
 	};
 	struct train_choice choice = { .prep = &prep_none };
 	const struct train_prep prep = { 0 };

@@ -19,6 +19,7 @@ struct options {
 	uint64_t gpus, max_clients;
 	struct conf_list allow;
 	double time_scale;
+	bool keep_awake;
 };
 
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
@@ -47,6 +48,9 @@ static const struct conf_field fields[] = {
 		  "nothing)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
+	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
+	  .help = "keep idle processors awake when a deadline is near, where "
+		  "the system grants it (default on)" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };
@@ -102,6 +106,7 @@ static int resolve(struct options *o, struct server_config *c, struct err *err)
 	c->share.n_gpus = (uint32_t)o->gpus;
 	c->max_clients = (uint32_t)o->max_clients;
 	c->time_scale = o->time_scale;
+	c->keep_awake = o->keep_awake;
 	c->allow = o->allow;
 	c->path = o->socket;
 	return 0;
@@ -187,6 +192,7 @@ int main(int argc, char **argv)
 		.scheduler = strdup("fair"),
 		.share = strdup("time"),
 		.time_scale = 1,
+		.keep_awake = true,
 	};
 	int status;
 

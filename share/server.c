@@ -247,14 +247,14 @@ static void reap(struct server *s)
 /* --- the loop ---------------------------------------------------------------
  */
 
-/* False: asked to stop. */
+/* False: asked to stop. `near`: the timer was set for the deadline. */
 static bool turn(struct server *s, const struct epoll_event *events, int n,
-		 uint64_t deadline)
+		 uint64_t deadline, bool near)
 {
 	bool go_on = true;
 
 	for (int i = 0; i < n; i++)
-		if (events[i].data.ptr == &s->timer_fd)
+		if (near && events[i].data.ptr == &s->timer_fd)
 			tick_finish(s->tick, deadline);
 	now(s);
 	for (int i = 0; i < n; i++) {
@@ -274,18 +274,27 @@ static bool turn(struct server *s, const struct epoll_event *events, int n,
 int server_run(struct server *s, struct err *err)
 {
 	struct epoll_event events[EVENTS];
-	uint64_t deadline;
+	uint64_t deadline, early = tick_early(s->tick) + tick_spin(s->tick);
+	bool near;
 	int n;
 
 	tick_urgent(s->tick);
 	do {
 		deadline = share_next(s->share);
-		tick_timer_set(s->tick, s->timer_fd, deadline);
+		near = !tick_keeps_awake(s->tick) || deadline == TICK_NEVER ||
+		       deadline <= tick_now(s->tick) + early;
+		tick_timer_set(s->tick, s->timer_fd,
+			       near ? deadline
+				    : deadline - tick_early(s->tick));
+		if (near && deadline != TICK_NEVER)
+			tick_hold_awake(s->tick);
 		n = epoll_wait(s->epoll_fd, events, EVENTS, -1);
+		if (near && deadline != TICK_NEVER)
+			tick_let_sleep(s->tick);
 		if (n < 0 && errno != EINTR)
 			return err_set(err, -errno, "epoll_wait: %s",
 				       strerror(errno));
-	} while (turn(s, events, n, deadline));
+	} while (turn(s, events, n, deadline, near));
 	return 0;
 }
 
@@ -422,6 +431,8 @@ int server_init(struct server *s, const struct server_config *config,
 	s->tick = tick_new(config->time_scale, TICK_DEFAULT_SPIN_NS);
 	if (!s->clients || !s->tick || share_new(&share, &s->share) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
+	if (config->keep_awake)
+		tick_keep_awake(s->tick); /* where it is granted */
 	r = find_users(s, err);
 	if (r == 0)
 		r = listen_at(s, err);

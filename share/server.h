@@ -34,6 +34,7 @@ struct server_config {
 				 * by name or number; "all" */
 	uint32_t max_clients;
 	double time_scale;
+	bool keep_awake;     /* idle processors, when a deadline is near */
 	const char *profile; /* path of the GPU's */
 	const struct gpu_profile *gpu;
 	struct share_config share; /* memory, jobs and callbacks filled in */
