@@ -433,48 +433,10 @@ static void fuse_whispers(enum fuse_log_level level, const char *fmt,
 	fuse_says_at(LOG_LEVEL_DEBUG, fmt, ap);
 }
 
-/* "fsname=SOURCE,..." with what would end an option escaped. */
-static char *mount_options(const struct front_config *c)
-{
-	char *text = NULL;
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
-
-	if (!f)
-		return NULL;
-	fputs("fsname=", f);
-	for (const char *s = c->source; *s; s++) {
-		if (*s == ',' || *s == '\\')
-			fputc('\\', f);
-		fputc(*s, f);
-	}
-	fputs(",subtype=gpemu-fs,default_permissions", f);
-	if (geteuid() == 0)
-		fputs(",allow_other", f);
-	if (c->options)
-		fprintf(f, ",%s", c->options);
-	fclose(f);
-	return text;
-}
-
-int hit_path_parse(const char *s, enum hit_path *ret, struct err *err)
-{
-	static const char *const names[] = { "auto", "reply", "passthrough" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(s, names[i])) {
-			*ret = (enum hit_path)i;
-			return 0;
-		}
-	}
-	return err_set(err, -EINVAL,
-		       "--hit-path is auto, reply or passthrough, not '%s'", s);
-}
-
 int front_new(const struct front_config *config, struct front **ret,
 	      struct err *err)
 {
-	_cleanup_free_ char *options = mount_options(config);
+	_cleanup_free_ char *options = front_mount_options(config);
 	char *argv[] = { (char *)"gpemu-fs", (char *)"-o", options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	struct front *f = calloc(1, sizeof(*f));

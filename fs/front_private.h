@@ -37,4 +37,8 @@ struct front {
  */
 void *front_client(struct front *f, struct fuse_req *req);
 
+/* What libfuse is to mount with, malloc'ed: "fsname=SOURCE,..." with what would
+ * end an option escaped. NULL: no memory. */
+char *front_mount_options(const struct front_config *c);
+
 #endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/front.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "fs/front_private.h"
+
+char *front_mount_options(const struct front_config *c)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return NULL;
+	fputs("fsname=", f);
+	for (const char *s = c->source; *s; s++) {
+		if (*s == ',' || *s == '\\')
+			fputc('\\', f);
+		fputc(*s, f);
+	}
+	fputs(",subtype=gpemu-fs,default_permissions", f);
+	if (geteuid() == 0)
+		fputs(",allow_other", f);
+	if (c->options)
+		fprintf(f, ",%s", c->options);
+	fclose(f);
+	return text;
+}
+
+int hit_path_parse(const char *s, enum hit_path *ret, struct err *err)
+{
+	static const char *const names[] = { "auto", "reply", "passthrough" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(s, names[i])) {
+			*ret = (enum hit_path)i;
+			return 0;
+		}
+	}
+	return err_set(err, -EINVAL,
+		       "--hit-path is auto, reply or passthrough, not '%s'", s);
+}
