@@ -101,9 +101,19 @@ static void prom(FILE *f, json_t *stats)
 	ctl_fault_prom(stats, f);
 }
 
+void ctl_set_transport(struct ctl *ctl, const char *word)
+{
+	__atomic_store_n(&ctl->transport, word, __ATOMIC_RELEASE);
+}
+
 json_t *ctl_stats(struct ctl *ctl)
 {
 	json_t *stats = server_stats(ctl->server);
+	const char *transport =
+		__atomic_load_n(&ctl->transport, __ATOMIC_ACQUIRE);
+
+	if (stats && transport)
+		json_object_set_new(stats, "transport", json_string(transport));
 
 	if (stats && ctl->warm)
 		json_object_set_new(stats, "warm", warm_json(ctl->warm));

@@ -50,10 +50,14 @@ struct ctl {
 	char **storage, **cache_policy;	   /* within the options */
 	struct units_capacity *cache_size; /* within the options */
 	pthread_mutex_t *lock;		   /* guards the options */
-	const char *dir;     /* absolute, for relative paths; NULL: stay so */
-	struct warm *warm;   /* NULL: no such command */
-	struct trace *trace; /* or NULL */
+	const char *dir;       /* absolute, for relative paths; NULL: stay so */
+	struct warm *warm;     /* NULL: no such command */
+	struct trace *trace;   /* or NULL */
+	const char *transport; /* atomic: a word, as --transport; NULL yet */
 };
+
+/* How requests come, from now on; `word` stays. */
+void ctl_set_transport(struct ctl *ctl, const char *word);
 
 /* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */
 int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n);

@@ -367,6 +367,22 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->congestion_threshold = 768;
 }
 
+static void note_transport(struct front *f)
+{
+	const struct transport *t = &f->transport;
+
+	ctl_set_transport(f->c.ctl, t->over_uring ? "uring" : "dev");
+	if (t->over_uring || f->c.transport != TRANSPORT_URING)
+		return;
+	if (t->uring_error)
+		log_warn("FUSE over io_uring: %s: requests come over /dev/fuse",
+			 strerror(-t->uring_error));
+	else
+		log_warn("FUSE over io_uring is off in this kernel (Linux "
+			 "6.14, /sys/module/fuse/parameters/enable_uring): "
+			 "requests come over /dev/fuse");
+}
+
 /* The kernel has our answer to INIT: from here on the mount can be used. */
 static void accepted(struct transport *t)
 {
@@ -378,6 +394,7 @@ static void accepted(struct transport *t)
 	else if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
 		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
 			 "hits are answered by reply");
+	note_transport(f);
 	front_calibrate(f);
 }
 
@@ -449,6 +466,7 @@ int front_new(const struct front_config *config, struct front **ret,
 	f->c = *config;
 	f->transport.accepted = accepted;
 	f->transport.want_passthrough = config->hit_path != HIT_PATH_REPLY;
+	f->transport.want_uring = config->transport != TRANSPORT_DEV;
 	server_on_interrupt(config->server, is_interrupted);
 	passthrough_init(&f->passthrough, config->server);
 	pthread_mutex_init(&f->files_lock, NULL);
@@ -464,7 +482,7 @@ int front_new(const struct front_config *config, struct front **ret,
 			       "cannot use the mount options '%s'",
 			       config->options ? config->options : "");
 	}
-	r = transport_attach(f->session);
+	r = transport_attach(&f->transport, f->session);
 	if (r < 0) {
 		front_free(f);
 		return err_set(err, r, "cannot reach FUSE: %s", strerror(-r));
@@ -513,6 +531,7 @@ int front_loop(struct front *f)
 	fuse_loop_cfg_set_max_threads(
 		config, (unsigned)MAX(4, sysconf(_SC_NPROCESSORS_ONLN)));
 	r = fuse_session_loop_mt(f->session, config);
+	transport_stop(&f->transport);
 	__atomic_store_n(&f->looping, false, __ATOMIC_RELEASE);
 	fuse_loop_cfg_destroy(config);
 	return r < 0 ? r : 0;
@@ -551,6 +570,7 @@ void front_free(struct front *f)
 	if (!f)
 		return;
 	front_disconnect(f);
+	transport_fini(&f->transport);
 	if (f->session)
 		fuse_session_destroy(f->session);
 	front_file_free_all(f);

@@ -22,6 +22,16 @@ enum hit_path {
 /* "auto", "reply" or "passthrough". */
 int hit_path_parse(const char *s, enum hit_path *ret, struct err *err);
 
+/* How requests come from the kernel. */
+enum front_transport {
+	TRANSPORT_AUTO,	 /* io_uring where the kernel has it on, else dev */
+	TRANSPORT_DEV,	 /* read from /dev/fuse */
+	TRANSPORT_URING, /* the same as auto, with a warning */
+};
+/* "auto", "dev" or "uring". */
+int front_transport_parse(const char *s, enum front_transport *ret,
+			  struct err *err);
+
 struct front_config {
 	struct server *server;
 	struct ctl *ctl;
@@ -30,6 +40,7 @@ struct front_config {
 	const char *mountpoint; /* absolute */
 	const char *options;	/* mount options "a,b=c", or NULL */
 	enum hit_path hit_path;
+	enum front_transport transport;
 	/* called once, when the kernel has taken the mount into service */
 	void (*ready)(void *ctx);
 	void *ctx;

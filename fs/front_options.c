@@ -31,16 +31,39 @@ char *front_mount_options(const struct front_config *c)
 	return text;
 }
 
+/* -1: it is none of the words. */
+static int find_word(const char *s, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(s, words[i]))
+			return (int)i;
+	return -1;
+}
+
 int hit_path_parse(const char *s, enum hit_path *ret, struct err *err)
 {
-	static const char *const names[] = { "auto", "reply", "passthrough" };
+	static const char *const words[] = { "auto", "reply", "passthrough" };
+	int i = find_word(s, words, ARRAY_SIZE(words));
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(s, names[i])) {
-			*ret = (enum hit_path)i;
-			return 0;
-		}
-	}
-	return err_set(err, -EINVAL,
-		       "--hit-path is auto, reply or passthrough, not '%s'", s);
+	if (i < 0)
+		return err_set(err, -EINVAL,
+			       "--hit-path is auto, reply or passthrough, "
+			       "not '%s'",
+			       s);
+	*ret = (enum hit_path)i;
+	return 0;
+}
+
+int front_transport_parse(const char *s, enum front_transport *ret,
+			  struct err *err)
+{
+	static const char *const words[] = { "auto", "dev", "uring" };
+	int i = find_word(s, words, ARRAY_SIZE(words));
+
+	if (i < 0)
+		return err_set(err, -EINVAL,
+			       "--transport is auto, dev or uring, not '%s'",
+			       s);
+	*ret = (enum front_transport)i;
+	return 0;
 }

@@ -157,9 +157,12 @@ static void ready(void *ctx)
 
 static int start_front(struct mount *m, const char *source, struct err *err)
 {
+	enum front_transport transport;
 	enum hit_path hit_path;
 	int r = hit_path_parse(m->o.hit_path, &hit_path, err);
 
+	if (r == 0)
+		r = front_transport_parse(m->o.transport, &transport, err);
 	if (r == 0 && m->o.replace)
 		r = mountpoint_replace(m->mountpoint, m->o.mount_options, err);
 	if (r < 0)
@@ -187,6 +190,7 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 				  .mountpoint = m->mountpoint,
 				  .options = m->fuse_options,
 				  .hit_path = hit_path,
+				  .transport = transport,
 				  .ready = ready,
 				  .ctx = m };
 

@@ -65,6 +65,10 @@ static const struct conf_field fields[] = {
 	  .arg = "PATH",
 	  .help = "how cached files are read: auto, reply or passthrough "
 		  "(default: auto)" },
+	{ "transport", CONF_STRING, offsetof(struct options, transport),
+	  .arg = "WAY",
+	  .help = "how requests come from the kernel: auto, dev (/dev/fuse) or "
+		  "uring (default: auto)" },
 	{ "fault", CONF_LIST, offsetof(struct options, faults),
 	  .item = CONF_STRING, .item_size = sizeof(char *),
 	  .check = check_fault, .arg = "RULE[;RULE]",
@@ -131,11 +135,12 @@ int options_init(struct options *o)
 			       .storage = strdup("ideal"),
 			       .cache_policy = strdup("lru"),
 			       .hit_path = strdup("auto"),
+			       .transport = strdup("auto"),
 			       .group = strdup("1"),
 			       .group_order = strdup("sequential"),
 			       .log_level = strdup("info") };
-	return o->storage && o->cache_policy && o->hit_path && o->group &&
-			       o->group_order && o->log_level
+	return o->storage && o->cache_policy && o->hit_path && o->transport &&
+			       o->group && o->group_order && o->log_level
 		       ? 0
 		       : -ENOMEM;
 }
@@ -148,7 +153,9 @@ void options_fini(struct options *o)
 int options_settle(struct options *o, struct err *err)
 {
 	enum log_level level;
+	enum front_transport transport;
 	enum hit_path path;
+	int r;
 
 	if (isnan(o->time_scale) && !o->selftest)
 		o->time_scale = 1;
@@ -157,7 +164,8 @@ int options_settle(struct options *o, struct err *err)
 			       "--log-level is error, warn, info or debug, "
 			       "not '%s'",
 			       o->log_level);
-	return hit_path_parse(o->hit_path, &path, err);
+	r = hit_path_parse(o->hit_path, &path, err);
+	return r < 0 ? r : front_transport_parse(o->transport, &transport, err);
 }
 
 enum log_level options_log_level(const struct options *o)

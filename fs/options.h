@@ -11,6 +11,7 @@
 struct options {
 	struct cli_common common;
 	char *storage, *cache_policy, *mount_options, *hit_path;
+	char *transport;
 	struct units_capacity cache_size;
 	bool cache_metadata;
 	char *group, *group_order;

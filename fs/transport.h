@@ -13,7 +13,8 @@
  *	PASSTHROUGH		the kernel may read from a backing file by
  *				itself (fs/passthrough.h)
  *
- * Numbers and layouts: include/uapi/linux/fuse.h of Linux, protocol 7.40.
+ *	OVER_IO_URING		requests come from queues in memory
+ *				(fs/transport_uring.h)
  */
 #ifndef GPEMU_FS_TRANSPORT_H
 #define GPEMU_FS_TRANSPORT_H
@@ -22,6 +23,7 @@
 #include <stdint.h>
 
 struct fuse_session;
+struct uring;
 
 struct transport {
 	uint64_t init_unique; /* of the INIT request; atomic, 0: not seen */
@@ -29,15 +31,26 @@ struct transport {
 	bool settled; /* atomic: the reply has gone out */
 	/* called once, when it has and the mount can be used; may be NULL */
 	void (*accepted)(struct transport *t);
-	bool want_passthrough; /* set before the mount */
-	bool passthrough;      /* was asked for and offered */
+	bool want_passthrough, want_uring; /* set before the mount */
+	/* from `accepted` on */
+	bool passthrough; /* was asked for and offered */
+	bool over_uring;  /* the same; else requests come over the device */
+	int uring_error;  /* why not, though it was offered: -errno */
+	/* private */
+	struct fuse_session *session;
+	struct uring *uring;
 };
 
 /*
  * Put a transport between the session and the device; before
- * fuse_session_mount. The user data that fuse_session_new was given must be a
- * zeroed struct transport, or begin with one. -errno.
+ * fuse_session_mount. The user data that fuse_session_new was given must be
+ * this transport, zeroed but for what is set before the mount, or begin with
+ * it. -errno.
  */
-int transport_attach(struct fuse_session *session);
+int transport_attach(struct transport *t, struct fuse_session *session);
+/* Requests come over the device alone; when the session's loop has ended. */
+void transport_stop(struct transport *t);
+/* Stops first, and no reply may come any more. All zeros is allowed. */
+void transport_fini(struct transport *t);
 
 #endif
