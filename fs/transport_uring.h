@@ -2,10 +2,10 @@
 /*
  * FUSE over io_uring (Linux 6.14, where
  * /sys/module/fuse/parameters/enable_uring is Y), for a libfuse that does not
- *know of it: a queue for each processor (fs/transport_queue.h) from which
- *requests are fed to the session, and to which its replies are brought back. A
- *request is served on the processor that it was made on: a switch of threads,
- *no wake-up of another one.
+ * know of it: a queue for each processor (fs/transport_queue.h) from which
+ * requests are fed to the session, and to which its replies are brought back.
+ * A request is served on the processor that it was made on: a switch of
+ * threads, no wake-up of another one.
  *
  *	INIT request   <- /dev/fuse: is it offered? then uring_new
  *	INIT reply     -> /dev/fuse: says that we come over io_uring; the kernel

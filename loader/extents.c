@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,37 +52,41 @@ static int sample_address(const struct dataset *d, size_t i, uint64_t *ret)
 	return address_of(fd, 0, ret);
 }
 
-/* The same of a file on a gpemu-fs mount, without an open, which would count
- * there. -EOPNOTSUPP: it is on none, or on one whose device has no places. */
-static int mount_place(const struct dataset *d, size_t i, uint64_t *ret)
+/* The same of a file on a gpemu-fs mount (loader/mount.h), without an open,
+ * which would count there. false: it is on none, or on one whose device has no
+ * places. */
+static bool mount_place(const struct dataset *d, size_t i, uint64_t *ret)
 {
-	_cleanup_free_ char *path = NULL;
-	char text[24];
+	char path[PATH_MAX], text[24];
 	ssize_t n;
 
-	if (d->container || asprintf(&path, "/proc/self/fd/%d/%s", d->dirfd,
-				     dataset_path(d, i)) < 0)
-		return -EOPNOTSUPP;
+	if (d->container ||
+	    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", d->dirfd,
+		     dataset_path(d, i)) >= (int)sizeof(path))
+		return false;
 	n = getxattr(path, "user.gpemu.place", text, sizeof(text) - 1);
 	if (n <= 0)
-		return -EOPNOTSUPP;
+		return false;
 	text[n] = 0;
 	*ret = strtoull(text, NULL, 10);
-	return 0;
+	return true;
 }
 
 int extents_find(const struct dataset *d, uint64_t **ret, struct err *err)
 {
 	_cleanup_free_ uint64_t *address = calloc(d->n, sizeof(*address));
-	int (*find)(const struct dataset *, size_t, uint64_t *) = mount_place;
+	bool on_mount;
 
 	if (!address)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (d->n && mount_place(d, 0, &address[0]) < 0)
-		find = sample_address;
+	on_mount = d->n && mount_place(d, 0, &address[0]);
 	for (size_t i = 0; i < d->n; i++) {
-		int r = find(d, i, &address[i]);
+		int r = 0;
 
+		if (!on_mount)
+			r = sample_address(d, i, &address[i]);
+		else /* without one it stays 0; its read will tell why */
+			mount_place(d, i, &address[i]);
 		if (r < 0)
 			return err_set(err, -EOPNOTSUPP,
 				       "%s: its file system does not say where "

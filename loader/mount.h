@@ -2,7 +2,8 @@
 /*
  * The gpemu-fs mount under a dataset, met by its files only:
  * MOUNTPOINT/.gpemu/stats (JSON), MOUNTPOINT/.gpemu/control (a command a line)
- * and MOUNTPOINT/.gpemu/groups (a group a line, a JSON array of paths).
+ * and MOUNTPOINT/.gpemu/groups (a group a line, a JSON array of paths); and by
+ * an attribute of the others, user.gpemu.place (loader/extents.h).
  */
 #ifndef GPEMU_LOADER_MOUNT_H
 #define GPEMU_LOADER_MOUNT_H
