@@ -4,6 +4,36 @@
 #include <errno.h>
 #include <stdint.h>
 
+int util_reserve(void *pp, size_t *capacity, size_t want, size_t item)
+{
+	size_t room = MAX(*capacity + *capacity / 2, MAX(want, 64));
+	void *p;
+
+	if (want <= *capacity)
+		return 0;
+	p = reallocarray(*(void **)pp, room, item);
+	if (!p)
+		return -ENOMEM;
+	*(void **)pp = p;
+	*capacity = room;
+	return 0;
+}
+
+int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item)
+{
+	void **p = pp;
+
+	if (want <= *capacity)
+		return 0;
+	free(*p);
+	*capacity = 0;
+	*p = reallocarray(NULL, want, item);
+	if (!*p)
+		return -ENOMEM;
+	*capacity = want;
+	return 0;
+}
+
 int util_compare_u64(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -44,6 +44,15 @@ static inline void util_fclosep(FILE **f)
 		fclose(*f);
 }
 
+/*
+ * Room for `want` items of `item` bytes in an array of which *pp is the first:
+ * it grows by half at least, and stays as it was where there is no memory.
+ * -ENOMEM.
+ */
+int util_reserve(void *pp, size_t *capacity, size_t want, size_t item);
+/* The same where the items there are need not be kept: no more than asked for.
+ */
+int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 /* For qsort(3): uint64_t, ascending. */
 int util_compare_u64(const void *a, const void *b);
 /* write(2) until all is written. -errno. */

@@ -72,19 +72,6 @@ void image_fini(struct image *d)
 	*d = (struct image){ 0 };
 }
 
-static int reserve(uint8_t **v, size_t *capacity, size_t n)
-{
-	if (n <= *capacity)
-		return 0;
-	free(*v);
-	*capacity = 0;
-	*v = malloc(n);
-	if (!*v)
-		return -ENOMEM;
-	*capacity = n;
-	return 0;
-}
-
 static unsigned even(double side, unsigned most)
 {
 	return (unsigned)MIN(MAX(side, SIDE_LEAST), most) & ~1u;
@@ -138,7 +125,7 @@ static int encode(struct image *d, const struct attempt *a, size_t *ret)
 				 (int)t->width / 2 };
 	unsigned long n = tjBufSize((int)r->width, (int)r->height, TJSAMP_420);
 
-	if (reserve(&d->jpeg, &d->capacity, n) < 0)
+	if (util_reserve_anew(&d->jpeg, &d->capacity, n, 1) < 0)
 		return -ENOMEM;
 	n = d->capacity;
 	d->n_encodes++;
@@ -222,7 +209,7 @@ static int assemble(struct image *d, size_t n_jpeg, size_t n)
 	size_t padding = n - n_jpeg;
 	uint8_t *p;
 
-	if (reserve(&d->bytes, &d->bytes_capacity, n) < 0)
+	if (util_reserve_anew(&d->bytes, &d->bytes_capacity, n, 1) < 0)
 		return -ENOMEM;
 	memcpy(d->bytes, d->jpeg, AFTER_JFIF);
 	p = add_padding(d->bytes + AFTER_JFIF, padding);

@@ -27,19 +27,8 @@ void sim_trace_fini(struct sim_trace *t)
 
 int sim_grow(void *pp, size_t n, size_t *allocated, size_t item)
 {
-	size_t want = MAX(1024, *allocated * 2);
-	void *p;
-
-	if (n < *allocated)
-		return 0;
-	if (n >= UINT32_MAX)
-		return -E2BIG;
-	p = reallocarray(*(void **)pp, want, item);
-	if (!p)
-		return -ENOMEM;
-	*(void **)pp = p;
-	*allocated = want;
-	return 0;
+	return n >= UINT32_MAX ? -E2BIG
+			       : util_reserve(pp, allocated, n + 1, item);
 }
 
 int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o)

@@ -30,25 +30,6 @@ void tree_fini(struct tree *t)
 	*t = (struct tree){ 0 };
 }
 
-/* Room for `more` items in an array that doubles. */
-static int reserve(void **array, size_t *allocated, size_t used, size_t more,
-		   size_t item)
-{
-	size_t want = *allocated;
-
-	while (used + more > want)
-		want *= 2;
-	if (want == *allocated)
-		return 0;
-	void *p = realloc(*array, want * item);
-
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	*allocated = want;
-	return 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
 	const struct tree_child *x = a, *y = b;
@@ -59,8 +40,8 @@ static int by_name(const void *a, const void *b)
 static int append(struct tree *t, uint32_t dir, const struct tree_child *c)
 {
 	size_t n = strlen(c->name) + 1;
-	int r = reserve((void **)&t->names, &t->names_allocated, t->names_bytes,
-			n, 1);
+	int r = util_reserve(&t->names, &t->names_allocated, t->names_bytes + n,
+			     1);
 
 	if (r < 0)
 		return r;
@@ -86,8 +67,8 @@ int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
 
 	if (n >= TREE_NONE - t->n_nodes)
 		return -EOVERFLOW;
-	r = reserve((void **)&t->nodes, &allocated, t->n_nodes, n,
-		    sizeof(*t->nodes));
+	r = util_reserve(&t->nodes, &allocated, t->n_nodes + n,
+			 sizeof(*t->nodes));
 	if (r < 0)
 		return r;
 	t->n_allocated = (uint32_t)MIN(allocated, TREE_NONE);

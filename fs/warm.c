@@ -43,17 +43,12 @@ static void files_fini(struct files *f)
 
 static int files_add(struct files *f, uint32_t node)
 {
-	if (f->n == f->allocated) {
-		size_t want = MAX(1024, 2 * f->allocated);
-		uint32_t *more = reallocarray(f->nodes, want, sizeof(*more));
+	int r = util_reserve(&f->nodes, &f->allocated, f->n + 1,
+			     sizeof(*f->nodes));
 
-		if (!more)
-			return -ENOMEM;
-		f->nodes = more;
-		f->allocated = want;
-	}
-	f->nodes[f->n++] = node;
-	return 0;
+	if (r == 0)
+		f->nodes[f->n++] = node;
+	return r;
 }
 
 static uint32_t extents_of(const struct tree *t, uint32_t node)

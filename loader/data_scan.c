@@ -14,17 +14,12 @@ enum { DEEPEST = 32 };
 
 static int add(struct data_scan *s, char *path, uint64_t bytes)
 {
-	if (s->n == s->capacity) {
-		uint64_t more = MAX(2 * s->capacity, 1024);
-		void *v = reallocarray(s->files, more, sizeof(*s->files));
+	int r = util_reserve(&s->files, &s->capacity, s->n + 1,
+			     sizeof(*s->files));
 
-		if (!v)
-			return -ENOMEM;
-		s->files = v;
-		s->capacity = more;
-	}
-	s->files[s->n++] = (struct data_scan_file){ path, bytes };
-	return 0;
+	if (r == 0)
+		s->files[s->n++] = (struct data_scan_file){ path, bytes };
+	return r;
 }
 
 static int folder(struct data_scan *s, const char *dir, const char *below,

@@ -15,7 +15,7 @@ struct data_scan_file {
 
 struct data_scan {
 	struct data_scan_file *files; /* sorted by path */
-	uint64_t n, capacity;
+	size_t n, capacity;
 	uint64_t folders; /* that hold files */
 };
 

@@ -65,21 +65,6 @@ static int no_memory(struct err *err)
 	return err_set(err, -ENOMEM, "out of memory while listing a dataset");
 }
 
-static int grow(void *pp, size_t *capacity, size_t want, size_t item)
-{
-	size_t room = MAX(2 * *capacity, MAX(want, 16));
-	void *p;
-
-	if (want <= *capacity)
-		return 0;
-	p = reallocarray(*(void **)pp, room, item);
-	if (!p)
-		return -ENOMEM;
-	*(void **)pp = p;
-	*capacity = room;
-	return 0;
-}
-
 /* --- one class ---------------------------------------------------------- */
 
 static int add_name(struct class *c, const char *path, uint32_t *ret,
@@ -89,7 +74,7 @@ static int add_name(struct class *c, const char *path, uint32_t *ret,
 
 	if (n > UINT32_MAX - c->names_n)
 		return err_set(err, -E2BIG, "%s: too many names", c->name);
-	if (grow(&c->names, &c->names_capacity, c->names_n + n, 1) < 0)
+	if (util_reserve(&c->names, &c->names_capacity, c->names_n + n, 1) < 0)
 		return no_memory(err);
 	memcpy(c->names + c->names_n, path, n);
 	*ret = (uint32_t)c->names_n;
@@ -105,7 +90,7 @@ static int add_file(struct class *c, const char *path, size_t dir_len,
 
 	if (r < 0)
 		return r;
-	if (grow(&c->entry, &c->capacity, c->n + 1, sizeof(e)) < 0)
+	if (util_reserve(&c->entry, &c->capacity, c->n + 1, sizeof(e)) < 0)
 		return no_memory(err);
 	c->entry[c->n++] = e;
 	return 0;
@@ -123,8 +108,8 @@ static int add_folder(struct class *c, const char *path, int fd,
 	r = add_name(c, path, &at, err);
 	if (r < 0)
 		return r;
-	if (grow(&c->folder, &c->folders_capacity, c->n_folders + 1,
-		 sizeof(*c->folder)) < 0)
+	if (util_reserve(&c->folder, &c->folders_capacity, c->n_folders + 1,
+			 sizeof(*c->folder)) < 0)
 		return no_memory(err);
 	c->folder[c->n_folders++] = (struct origin){
 		.path = at,
@@ -248,8 +233,8 @@ static int add_class(struct scan *s, const char *name)
 {
 	char *own = strdup(name);
 
-	if (!own ||
-	    grow(&s->class, &s->capacity, s->n + 1, sizeof(*s->class)) < 0) {
+	if (!own || util_reserve(&s->class, &s->capacity, s->n + 1,
+				 sizeof(*s->class)) < 0) {
 		free(own);
 		return -ENOMEM;
 	}

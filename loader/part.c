@@ -8,22 +8,6 @@
 
 #include "common/util.h"
 
-/* Room for `want` items of `item` bytes in all. */
-static int grow(void *pp, size_t *capacity, size_t want, size_t item)
-{
-	size_t room = MAX(*capacity + *capacity / 2, MAX(want, 64));
-	void *p;
-
-	if (want <= *capacity)
-		return 0;
-	p = reallocarray(*(void **)pp, room, item);
-	if (!p)
-		return -ENOMEM;
-	*(void **)pp = p;
-	*capacity = room;
-	return 0;
-}
-
 static int no_memory(struct err *err)
 {
 	return err_set(err, -ENOMEM, "out of memory while listing a dataset");
@@ -40,13 +24,14 @@ int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
 		return -E2BIG;
 	if (name) {
 		at = (uint32_t)p->names_n;
-		if (grow(&p->names, &p->names_capacity, p->names_n + name_n + 1,
-			 1) < 0)
+		if (util_reserve(&p->names, &p->names_capacity,
+				 p->names_n + name_n + 1, 1) < 0)
 			return -ENOMEM;
 		memcpy(p->names + at, name, name_n);
 		p->names[at + name_n] = 0;
 	}
-	if (grow(&p->sample, &p->capacity, p->n + 1, sizeof(*p->sample)) < 0)
+	if (util_reserve(&p->sample, &p->capacity, p->n + 1,
+			 sizeof(*p->sample)) < 0)
 		return -ENOMEM;
 	p->names_n += name ? name_n + 1 : 0;
 	p->sample[p->n++] = (struct part_sample){
@@ -84,8 +69,9 @@ static int reserve(struct builder *b, size_t n, bool container)
 
 	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
 		capacity[i] = b->capacity;
-		if (arrays[i].wanted && grow(arrays[i].array, &capacity[i],
-					     want, arrays[i].item) < 0)
+		if (arrays[i].wanted &&
+		    util_reserve(arrays[i].array, &capacity[i], want,
+				 arrays[i].item) < 0)
 			return -ENOMEM;
 	}
 	b->capacity = capacity[0];
@@ -97,7 +83,8 @@ static int add_names(struct builder *b, const char *names, size_t n,
 {
 	struct dataset *d = b->d;
 
-	if (grow(&d->names, &b->names_capacity, d->names_bytes + n, 1) < 0)
+	if (util_reserve(&d->names, &b->names_capacity, d->names_bytes + n, 1) <
+	    0)
 		return -ENOMEM;
 	if (n)
 		memcpy(d->names + d->names_bytes, names, n);
@@ -112,8 +99,8 @@ int builder_origin(struct builder *b, const char *path,
 	struct dataset *d = b->d;
 	struct origin o = *like;
 
-	if (grow(&d->origin, &b->origin_capacity, d->n_origins + 1,
-		 sizeof(*d->origin)) < 0 ||
+	if (util_reserve(&d->origin, &b->origin_capacity, d->n_origins + 1,
+			 sizeof(*d->origin)) < 0 ||
 	    add_names(b, path, strlen(path) + 1, &o.path) < 0)
 		return no_memory(err);
 	d->origin[d->n_origins++] = o;
@@ -230,8 +217,8 @@ static int collect(const struct dataset *d, struct classes *c)
 		at = find(c, &want);
 		if (at < c->n && compare(&c->class[at], &want) == 0)
 			continue;
-		if (grow(&c->class, &c->capacity, c->n + 1, sizeof(*c->class)) <
-		    0)
+		if (util_reserve(&c->class, &c->capacity, c->n + 1,
+				 sizeof(*c->class)) < 0)
 			return -ENOMEM;
 		memmove(&c->class[at + 1], &c -> class[at],
 			(c->n - at) * sizeof(*c->class));

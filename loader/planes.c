@@ -133,19 +133,6 @@ unsigned planes_eighths(unsigned w, unsigned h, unsigned least)
 	return PLANES_EIGHTHS;
 }
 
-static int reserve(struct planes *p, size_t n)
-{
-	if (n <= p->capacity)
-		return 0;
-	free(p->memory);
-	p->capacity = 0;
-	p->memory = malloc(n);
-	if (!p->memory)
-		return -ENOMEM;
-	p->capacity = n;
-	return 0;
-}
-
 static size_t stride_of(size_t width)
 {
 	return (width + 31u) & ~(size_t)31u;
@@ -175,7 +162,7 @@ static int lay_out_blocks(struct planes *p, const struct decoder *d)
 		n += to->stride * d->c.total_iMCU_rows *
 		     (size_t)c->v_samp_factor * block;
 	}
-	r = reserve(p, n);
+	r = util_reserve_anew(&p->memory, &p->capacity, n, 1);
 	for (unsigned i = 0; r == 0 && i < p->n; i++)
 		p->plane[i].pixels = p->memory + at[i];
 	return r;
@@ -252,7 +239,7 @@ static int decode_packed(struct planes *p, struct decoder *d, unsigned eighths)
 	p->n = 3;
 	size = stride_of(d->c.output_width) * d->c.output_height;
 	line = (size_t)d->c.output_width * (cmyk ? 4 : 3);
-	if (reserve(p, 3 * size + line) < 0)
+	if (util_reserve_anew(&p->memory, &p->capacity, 3 * size + line, 1) < 0)
 		return -ENOMEM;
 	for (unsigned i = 0; i < 3; i++)
 		p->plane[i] = (struct plane){

@@ -27,19 +27,6 @@
 
 enum { LANES = RESAMPLE_ROWS };
 
-static int reserve(float **v, size_t *capacity, size_t n)
-{
-	if (n <= *capacity)
-		return 0;
-	free(*v);
-	*capacity = 0;
-	*v = malloc(n * sizeof(**v));
-	if (!*v)
-		return -ENOMEM;
-	*capacity = n;
-	return 0;
-}
-
 static int axis_reserve(struct resample_axis *a, unsigned n_out)
 {
 	if (n_out > a->n_first) {
@@ -50,7 +37,8 @@ static int axis_reserve(struct resample_axis *a, unsigned n_out)
 			return -ENOMEM;
 		a->n_first = n_out;
 	}
-	return reserve(&a->weight, &a->capacity, (size_t)n_out * a->n_taps);
+	return util_reserve_anew(&a->weight, &a->capacity,
+				 (size_t)n_out * a->n_taps, sizeof(*a->weight));
 }
 
 /* The weights of one output whose centre is at `centre`. */
@@ -198,7 +186,8 @@ int resample_begin(struct resample *r, const struct resample_input *in,
 	    axis_set(&r->y, box->y, box->height, in->height, out_h, false) < 0)
 		return -ENOMEM;
 	n = r->x.end - r->x.begin;
-	if (reserve(&r->scratch, &r->capacity, (size_t)n * (LANES + 1)) < 0)
+	if (util_reserve_anew(&r->scratch, &r->capacity,
+			      (size_t)n * (LANES + 1), sizeof(*r->scratch)) < 0)
 		return -ENOMEM;
 	memset(r->scratch, 0, (size_t)n * LANES * sizeof(*r->scratch));
 	r->in = *in;

@@ -29,15 +29,9 @@ static int add(struct shards *s, const char *path, struct err *err)
 
 	if (s->n >= UINT32_MAX)
 		return err_set(err, -E2BIG, "too many shards");
-	if (s->n == s->capacity) {
-		size_t room = MAX(2 * s->capacity, 64);
-		void *v = reallocarray(s->shard, room, sizeof(*s->shard));
-
-		if (!v)
-			return no_memory(err);
-		s->shard = v;
-		s->capacity = room;
-	}
+	if (util_reserve(&s->shard, &s->capacity, s->n + 1, sizeof(*s->shard)) <
+	    0)
+		return no_memory(err);
 	own = strdup(path);
 	if (!own)
 		return no_memory(err);

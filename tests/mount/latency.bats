@@ -59,7 +59,9 @@ measure()
 	false
 }
 
-@test "10000 reads of 500 ms at once: none early, the last soon after, 8 threads" {
+@test "10000 reads of 500 ms at once: none early, the last soon after, few threads" {
+	# 8 where there are two processors: what grows is with those, not reads
+	most=$((2 * $(nproc --all) + 4))
 	printf 'name: c\nsource: a test\nread: {source: a test, latency: {kind: const, value: 500ms}}\n' \
 		>"$BATS_TEST_TMPDIR/500ms.yaml"
 	for try in 1 2 3 4 5; do
@@ -77,7 +79,7 @@ measure()
 		echo "without delay $plain ms, with $all ms, least $least us," \
 			"$threads threads, $kib KiB"
 		awk "BEGIN { exit !($least >= 499990) }"
-		[ "$threads" -le 8 ]
+		[ "$threads" -le "$most" ]
 		[ "$kib" -le 200000 ]
 		awk "BEGIN { exit !($all <= 500 + 1.2 * $plain) }" && return 0
 	done
