@@ -3,12 +3,22 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
-/* Equal but for '-', which stands for '_'. */
+static const char *skip_dashes(const char *s)
+{
+	return s + strspn(s, "-_");
+}
+
+/* Equal but for dashes: s3-fifo is s3fifo. */
 static bool same_name(const char *name, const char *given)
 {
-	while (*name && (*name == *given || (*name == '_' && *given == '-')))
-		name++, given++;
+	name = skip_dashes(name);
+	given = skip_dashes(given);
+	while (*name && *name == *given) {
+		name = skip_dashes(name + 1);
+		given = skip_dashes(given + 1);
+	}
 	return *name == *given;
 }
 

@@ -12,13 +12,13 @@
 #include "common/err.h"
 
 struct plugin {
-	const char *name;    /* a C identifier, the word in the meson list */
+	const char *name;    /* the word in the meson list */
 	const char *summary; /* one line, for --list */
 	size_t state_size;   /* the host allocates this many zeroed bytes */
 };
 
-/* The entry called `name`, where '-' may stand for '_'; NULL and a text that
- * lists the known ones. */
+/* The entry called `name`, but for '-' and '_'; NULL and a text that lists the
+ * known ones. */
 const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err);

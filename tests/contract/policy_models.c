@@ -296,7 +296,7 @@ static bool ask_arc(struct model *m, int key)
 }
 
 /* a: inactive, b: active, ga: ever evicted, when in `stamp` */
-static bool ask_twoq(struct model *m, int key)
+static bool ask_2q(struct model *m, int key)
 {
 	bool refault = false;
 
@@ -418,7 +418,7 @@ const struct model_policy model_policies[] = {
 	{ "gdsf", ask_gdsf, .sized = true },
 	{ "s3fifo", ask_s3fifo },
 	{ "arc", ask_arc },
-	{ "twoq", ask_twoq },
+	{ "2q", ask_2q },
 	{ "tinylfu", ask_tinylfu },
 	{ "sff_online", ask_sff_online, .sized = true },
 	{ 0 },

@@ -176,11 +176,20 @@ static void an_object_too_large_is_rejected(void **state)
 
 static void names_agree(void **state)
 {
+	const char *unknown[] = { "", "-", "l", "lru2", "lruu", "s3fif" };
+	struct err err = { 0 };
+
 	(void)state;
 	for (size_t p = 0; policy_table[p]; p++) {
 		assert_ptr_equal(find(policy_table[p]->name), ops_of(p));
 		assert_true(strlen(policy_table[p]->summary) > 0);
 	}
+	assert_ptr_equal(find("s3-fifo"), find("s3fifo"));
+	assert_ptr_equal(find("sff-online"), find("sff_online"));
+	assert_ptr_not_equal(find("sff-online"), find("sff"));
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+		assert_null(
+			plugin_find(policy_table, "policy", unknown[i], &err));
 }
 
 /* --- closed forms ------------------------------------------------------- */

@@ -28,7 +28,7 @@ print([[e["hits"], e["misses"]] for e in
 	make_files 200 5000
 	head -c 9000000 /dev/urandom >"$src/c0/large" # three extents
 	: >"$src/c1/empty"
-	for policy in lru random sff sff_online twoq arc gdsf s3fifo tinylfu; do
+	for policy in lru random sff sff_online 2q arc gdsf s3fifo tinylfu; do
 		gpemu-fs -p $policy -c 35% --seed 7 "$src" "$mp"
 		gpemu-train --data "$mp" --loader sync --workers 1 \
 			--prep none --pin off --model resnet18 --gpu v100 -b 16 -e 4 \

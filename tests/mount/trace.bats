@@ -148,7 +148,7 @@ e"
 	make_files 200 5000
 	head -c 9000000 /dev/urandom >"$src/c0/large"
 	i=0
-	for policy in lru fifo random sff sff_online twoq arc gdsf s3fifo \
+	for policy in lru fifo random sff sff_online 2q arc gdsf s3fifo \
 		tinylfu none; do
 		path=reply
 		[ $((i++ % 2)) = 0 ] || path=passthrough

@@ -132,8 +132,8 @@ static struct cache_entry *twoq_victim(void *state)
 	return s->victim;
 }
 
-const struct policy_ops policy_twoq = {
-	.plugin = { .name = "twoq",
+const struct policy_ops policy_2q = {
+	.plugin = { .name = "2q",
 		    .summary = "2Q as Linux's page cache: inactive and active",
 		    .state_size = sizeof(struct twoq) },
 	.entry_size = sizeof(struct twoq_entry),
