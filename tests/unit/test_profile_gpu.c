@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "emu/profile_gpu.h"
+#include "emu/profile_table.h"
+
+#define HEAD                                                      \
+	"name: T\naliases: [t]\nsource: test\nmemory_mib: 1000\n" \
+	"usable_memory: 0.9\nsample_bytes: 100\n"                 \
+	"pinned: {base_ms: 1, per_sample_ms: 0.5, source: s}\n"   \
+	"pin_copy: {base_ms: 2, per_sample_ms: 0.25, source: s}\n"
+#define MODEL(name, last, limit, rows)                                        \
+	"  " name ": {parameters: 5, model_transfer_ms: 3, last_batch: " last \
+	", last_is_limit: " limit ", tolerance_pct: 1, rows: [" rows "]}\n"
+#define ROWS "[2, 10, 20, 1, 100, 50], [4, 14, 30, 2, 180, 60]"
+
+static const char *const GPU = HEAD "models:\n" MODEL("m", "4", "false", ROWS)
+	MODEL("limited", "4", "true", ROWS)
+		MODEL("one", "4", "false", "[4, 8, 16, 2, 400, 40]");
+
+static struct gpu_profile parse_gpu(void)
+{
+	struct gpu_profile p;
+	struct err err = { 0 };
+
+	if (gpu_profile_parse(GPU, strlen(GPU), "t.yaml", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	return p;
+}
+
+static struct gpu_cost cost(const struct gpu_profile *p, const char *model,
+			    uint64_t batch)
+{
+	const struct gpu_model *m = gpu_profile_model(p, model, NULL);
+	struct gpu_cost c;
+
+	assert_non_null(m);
+	gpu_profile_cost(p, m, batch, &c);
+	return c;
+}
+
+static void a_measured_step(void **state)
+{
+	struct gpu_profile p = parse_gpu();
+	struct gpu_cost c = cost(&p, "m", 4);
+
+	(void)state;
+	assert_int_equal(c.origin, GPU_MEASURED);
+	assert_int_equal(c.forward_ns, 14000000);
+	assert_int_equal(c.backward_ns, 30000000);
+	assert_int_equal(c.transfer_pageable_ns, 2000000);
+	assert_int_equal(c.transfer_pinned_ns, 3000000);
+	assert_int_equal(c.pin_copy_ns, 3000000);
+	assert_true(c.peak_mib == 180 && c.persistent_mib == 60);
+	gpu_profile_free(&p);
+}
+
+static void between_and_beyond(void **state)
+{
+	struct gpu_profile p = parse_gpu();
+	struct gpu_cost c = cost(&p, "m", 3);
+
+	(void)state;
+	assert_int_equal(c.origin, GPU_INTERPOLATED);
+	assert_int_equal(c.forward_ns, 12000000);
+	assert_int_equal(c.backward_ns, 25000000);
+	assert_true(c.peak_mib == 140);
+	c = cost(&p, "m", 10); /* 14 + 3 x 4, 30 + 3 x 10, 180 + 3 x 80 */
+	assert_int_equal(c.origin, GPU_EXTRAPOLATED);
+	assert_int_equal(c.forward_ns, 26000000);
+	assert_int_equal(c.backward_ns, 60000000);
+	assert_true(c.peak_mib == 420);
+	c = cost(&p, "m", 1); /* below the first row */
+	assert_int_equal(c.origin, GPU_EXTRAPOLATED);
+	assert_int_equal(c.forward_ns, 8000000);
+	c = cost(&p, "one", 8); /* one row: through the origin */
+	assert_int_equal(c.origin, GPU_EXTRAPOLATED);
+	assert_int_equal(c.forward_ns, 16000000);
+	assert_int_equal(cost(&p, "one", 4).origin, GPU_MEASURED);
+	gpu_profile_free(&p);
+}
+
+static void the_largest_batch(void **state)
+{
+	struct gpu_profile p = parse_gpu();
+
+	(void)state;
+	/* 180 + 40 (b - 4) <= 900: b <= 22 */
+	assert_int_equal(
+		gpu_profile_largest_batch(&p, gpu_profile_model(&p, "m", NULL)),
+		22);
+	assert_int_equal(gpu_profile_largest_batch(
+				 &p, gpu_profile_model(&p, "limited", NULL)),
+			 4);
+	/* what ran did fit, even where the estimate says no */
+	p.usable_memory = 0.1;
+	assert_int_equal(
+		gpu_profile_largest_batch(&p, gpu_profile_model(&p, "m", NULL)),
+		4);
+	gpu_profile_free(&p);
+}
+
+static void names_and_aliases(void **state)
+{
+	static const char *const names[] = { "v100", "tesla-v100-pcie-32gb",
+					     "Tesla_V100-PCIE-32GB",
+					     "Tesla V100-PCIE-32GB" };
+	struct gpu_profile p;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		err = (struct err){ 0 };
+		if (gpu_profile_load(names[i], &p, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_string_equal(p.name, "Tesla V100-PCIE-32GB");
+		gpu_profile_free(&p);
+	}
+	err = (struct err){ 0 };
+	assert_int_equal(gpu_profile_load("v1000", &p, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "unknown gpu profile 'v1000'"));
+	assert_non_null(strstr(err.text, "tesla-v100-pcie-32gb (v100"));
+	gpu_profile_free(&p);
+	err = (struct err){ 0 };
+	assert_int_equal(gpu_profile_load("", &p, &err), -EINVAL);
+	gpu_profile_free(&p);
+}
+
+/* Source: GPEmu artifact, profiled_data: seconds at these batch sizes. */
+static void shipped_profiles_hold_what_was_measured(void **state)
+{
+	static const struct {
+		const char *gpu, *model;
+		uint64_t batch;
+		double forward_ms, backward_ms;
+	} known[] = {
+		{ "v100", "resnet50", 64, 61.2, 145.1 },
+		{ "k80", "alexnet", 1, 5.8, 30.1 },
+		{ "m40", "vgg16", 64, 299.5, 641.4 },
+		{ "p100", "alexnet", 64, 9.9, 22.5 }, /* a dip, kept */
+		{ "rtx6000", "googlenet", 256, 102.6, 257.2 },
+		{ "a100", "mobilenet_v2", 256, 62.2, 140.5 },
+	};
+	struct gpu_profile p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		assert_int_equal(gpu_profile_load(known[i].gpu, &p, NULL), 0);
+		struct gpu_cost c = cost(&p, known[i].model, known[i].batch);
+
+		/* the table above has three digits, the claim is 2 % */
+		assert_true(
+			fabs((double)c.forward_ns / 1e6 / known[i].forward_ms -
+			     1) < .025);
+		assert_true(fabs((double)c.backward_ns / 1e6 /
+					 known[i].backward_ms -
+				 1) < .025);
+		gpu_profile_free(&p);
+	}
+	/* the K80's own memory cells of this model are nonsense: 11,814 MiB
+	 * at batch size 41, on a device with 11,441 */
+	assert_int_equal(gpu_profile_load("k80", &p, NULL), 0);
+	assert_true(cost(&p, "resnext101_32x8d", 41).peak_mib < 11441);
+	assert_true(gpu_profile_model(&p, "resnext101_32x8d", NULL)->notes);
+	gpu_profile_free(&p);
+}
+
+/* Source: computation_time of MLPerf Storage's workload definitions. */
+static void mlperf_accelerators_take_the_published_time(void **state)
+{
+	static const struct {
+		const char *gpu, *model;
+		uint64_t batch, step_ns;
+	} known[] = {
+		{ "mlperf-a100", "unet3d", 7, 636000000 },
+		{ "mlperf-a100", "resnet50", 400, 435000000 },
+		{ "mlperf-a100", "cosmoflow", 1, 5510000 },
+		{ "mlperf-a100", "retinanet", 16, 210000000 },
+		{ "mlperf-a100", "flux", 8, 1100000000 },
+		{ "mlperf-a100", "dlrm", 8192, 7000000 },
+		{ "mlperf-h100", "unet3d", 7, 323000000 },
+		{ "mlperf-h100", "resnet50", 400, 224000000 },
+		{ "mlperf-h100", "cosmoflow", 1, 3500000 },
+		{ "mlperf-h100", "retinanet", 16, 180000000 },
+		{ "mlperf-h100", "flux", 8, 850000000 },
+		{ "mlperf-h100", "dlrm", 8192, 5000000 },
+		{ "mlperf-b200", "unet3d", 7, 162000000 },
+		{ "mlperf-b200", "retinanet", 24, 47550000 },
+		{ "mlperf-b200", "flux", 48, 1350000000 },
+		{ "mlperf-b200", "dlrm", 16384, 375000 },
+	};
+	struct gpu_profile p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		assert_int_equal(gpu_profile_load(known[i].gpu, &p, NULL), 0);
+		struct gpu_cost c = cost(&p, known[i].model, known[i].batch);
+
+		assert_int_equal(c.forward_ns + c.backward_ns,
+				 known[i].step_ns);
+		assert_int_equal(c.origin, GPU_MEASURED);
+		assert_int_equal(c.transfer_pinned_ns, 0);
+		gpu_profile_free(&p);
+	}
+}
+
+/* What may be left out: columns of a row, the size of a model's samples. */
+static void more_than_the_published_tables_have(void **state)
+{
+	static const char more[] = HEAD "models:\n" MODEL(
+		"m", "4", "false",
+		ROWS) "  m:bf16:channels_last: {parameters: 5, sample_bytes: "
+		      "300, "
+		      "model_transfer_ms: 3, last_batch: 4, last_is_limit: "
+		      "false, "
+		      "tolerance_pct: 1, rows: [[2, 10, 20, 1, 100, 50, 6, 2], "
+		      "[4, 14, 30, 2, 180, 60, 8, 1]]}\n";
+	_cleanup_free_ char *text = NULL;
+	struct gpu_profile p, again;
+	struct err err = { 0 };
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	(void)state;
+	if (gpu_profile_parse(more, strlen(more), "t.yaml", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	gpu_profile_write(&p, f);
+	fclose(f);
+	gpu_profile_free(&p);
+	if (gpu_profile_parse(text, n, "again.yaml", &again, &err) < 0)
+		fail_msg("%s", err.text);
+
+	struct gpu_cost c = cost(&again, "m:bf16:channels_last", 3);
+
+	assert_int_equal(c.backward_ns, 25000000);
+	assert_int_equal(c.optimizer_ns, 7000000);
+	assert_true(c.spread_pct == 1.5);
+	/* the law is for 100 bytes: 1 ms + 0.5 ms x 3 samples x 3 */
+	assert_int_equal(c.transfer_pinned_ns, 5500000);
+	assert_int_equal(c.pin_copy_ns, 4250000);
+	c = cost(&again, "m", 3);
+	assert_int_equal(c.optimizer_ns, 0);
+	assert_int_equal(c.transfer_pinned_ns, 2500000);
+	gpu_profile_free(&again);
+}
+
+/* --- bad input -------------------------------------------------------- */
+
+static void bad_gpu_profiles(void **state)
+{
+	static const struct {
+		const char *yaml, *text;
+	} bad[] = {
+		{ HEAD "models: {}\n", "t.yaml:9:9: no models" },
+		{ HEAD "models:\n" MODEL("m", "4", "true", ""),
+		  "t.yaml:10:104: no rows" },
+		{ HEAD "models:\n" MODEL("m", "2", "true",
+					 "[4, 1, 1, 1, 2, 1], "
+					 "[2, 1, 1, 1, 2, 1]"),
+		  "t.yaml:10:125: batch sizes must ascend" },
+		{ HEAD
+		  "models:\n" MODEL("m", "5", "true", "[4, 1, 1, 1, 2, 1]"),
+		  "t.yaml:10:56: last_batch must be the last row's" },
+		{ HEAD
+		  "models:\n" MODEL("m", "4", "true", "[4, -1, 1, 1, 2, 1]"),
+		  "t.yaml:10:109: forward_ms: -1 is outside 0..1000000000" },
+		{ HEAD
+		  "models:\n" MODEL("m", "4", "true", "[4, 1, 1, 1, 2, 3]"),
+		  "t.yaml:10:105: persistent_mib is above peak_mib" },
+		{ HEAD
+		  "models:\n" MODEL("m", "4", "true", "[4, 1, 1, 1, 2, 1, 2]"),
+		  "t.yaml:10:105: optimizer_ms is above backward_ms, of which "
+		  "it is a part" },
+		{ HEAD, "t.yaml:1:1: 'models' is missing" },
+		{ "name: T\nmodel: x\n", "t.yaml:2:1: unknown key 'model'" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct gpu_profile p;
+		struct err err = { 0 };
+
+		assert_int_equal(gpu_profile_parse(bad[i].yaml,
+						   strlen(bad[i].yaml),
+						   "t.yaml", &p, &err),
+				 -EINVAL);
+		assert_string_equal(err.text, bad[i].text);
+		gpu_profile_free(&p);
+	}
+}
+
+/* --- thinning --------------------------------------------------------- */
+
+static void straight_lines_need_two_rows(void **state)
+{
+	struct table_point points[100];
+	struct table_model m = { .points = points, .n = 100 };
+	struct gpu_row *rows;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < m.n; i++) {
+		points[i].batch = i + 1;
+		for (size_t c = 0; c < TABLE_COLUMNS; c++)
+			points[i].v[c] = 10 + 2. * (double)(i + 1);
+	}
+	assert_int_equal(table_thin(&m, .01, &rows, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(rows[0].batch, 1);
+	assert_int_equal(rows[1].batch, 100);
+	free(rows);
+	/* a step and a spike in one column stay: five rows more */
+	for (size_t i = 50; i < m.n; i++)
+		points[i].v[1] += 50;
+	points[20].v[1] *= 2;
+	assert_int_equal(table_thin(&m, .001, &rows, &n), 0);
+	assert_int_equal(n, 7);
+	assert_int_equal(rows[2].batch, 21);
+	assert_true(rows[2].backward_ms == 104);
+	free(rows);
+}
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_measured_step),
+		cmocka_unit_test(between_and_beyond),
+		cmocka_unit_test(the_largest_batch),
+		cmocka_unit_test(names_and_aliases),
+		cmocka_unit_test(shipped_profiles_hold_what_was_measured),
+		cmocka_unit_test(mlperf_accelerators_take_the_published_time),
+		cmocka_unit_test(more_than_the_published_tables_have),
+		cmocka_unit_test(bad_gpu_profiles),
+		cmocka_unit_test(straight_lines_need_two_rows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
