@@ -79,6 +79,13 @@ static const struct conf_field law_fields[] = {
 	  .required = true },
 	{ 0 },
 };
+static const struct conf_field jump_fields[] = {
+	{ "bytes", CONF_UINT, offsetof(struct gpu_jump, bytes),
+	  .required = true, .min = 1, .max = 1e15 },
+	{ "source", CONF_STRING, offsetof(struct gpu_jump, source),
+	  .required = true },
+	{ 0 },
+};
 static const struct conf_field noise_model_fields[] = {
 	{ "name", CONF_STRING, offsetof(struct gpu_noise_model, name) },
 	{ "cv_pct", CONF_DOUBLE, offsetof(struct gpu_noise_model, cv_pct),
@@ -112,6 +119,8 @@ static const struct conf_field fields[] = {
 	  .required = true, .fields = law_fields },
 	{ "pin_copy", CONF_RECORD, offsetof(struct gpu_profile, pin_copy),
 	  .required = true, .fields = law_fields },
+	{ "transfer_jump", CONF_RECORD,
+	  offsetof(struct gpu_profile, transfer_jump), .fields = jump_fields },
 	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
 	  .fields = noise_fields },
 	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
@@ -229,11 +238,10 @@ struct place {
 	double t;
 };
 
-static struct place find(const struct gpu_model *m, uint64_t batch)
+static struct place find(const struct gpu_row *row, size_t n, uint64_t batch)
 {
 	static const struct gpu_row nothing; /* no samples, no time */
-	const struct gpu_row *row = m->rows.items;
-	size_t lo = 0, hi = m->rows.n - 1;
+	size_t lo = 0, hi = n - 1;
 
 	if (hi == 0)
 		return (struct place){ &nothing, row,
@@ -252,6 +260,31 @@ static struct place find(const struct gpu_model *m, uint64_t batch)
 		.t = ((double)batch - (double)row[lo].batch) /
 		     ((double)row[hi].batch - (double)row[lo].batch),
 	};
+}
+
+uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
+				const struct gpu_model *m)
+{
+	uint64_t bytes = m->sample_bytes ? m->sample_bytes : p->sample_bytes;
+
+	return p->transfer_jump.bytes ? (p->transfer_jump.bytes - 1) / bytes
+				      : 0;
+}
+
+/* As find, among the rows on the batch's side of the jump, if it has any. */
+static struct place find_transfer(const struct gpu_profile *p,
+				  const struct gpu_model *m, uint64_t batch)
+{
+	uint64_t jump = gpu_profile_jump_batch(p, m);
+	const struct gpu_row *row = m->rows.items;
+	size_t n = m->rows.n, below = 0;
+
+	while (below < n && row[below].batch <= jump)
+		below++;
+	if (below == 0 || below == n)
+		return find(row, n, batch);
+	return batch <= jump ? find(row, below, batch)
+			     : find(row + below, n - below, batch);
 }
 
 /* A continued line may fall below zero: it does not mean anything there. */
@@ -291,9 +324,10 @@ static enum gpu_origin origin_of(const struct gpu_model *m,
 void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		      uint64_t batch, struct gpu_cost *ret)
 {
-	struct place at = find(m, batch);
+	struct place at = find(m->rows.items, m->rows.n, batch);
+	struct place copy = find_transfer(p, m, batch);
 	const struct gpu_row *a = at.a, *b = at.b;
-	double transfer = line(&at, a->transfer_ms, b->transfer_ms);
+	double transfer = line(&copy, copy.a->transfer_ms, copy.b->transfer_ms);
 
 	*ret = (struct gpu_cost){
 		.origin = origin_of(m, &at, batch),

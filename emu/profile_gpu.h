@@ -53,6 +53,15 @@ struct gpu_law {
 	char *source;
 };
 
+/*
+ * Where the time of a pageable transfer jumps: at batches of `bytes` and more
+ * it is not on the line of the smaller ones.
+ */
+struct gpu_jump {
+	uint64_t bytes; /* 0: nowhere */
+	char *source;
+};
+
 /* How far a model's step times scatter on this GPU. */
 struct gpu_noise_model {
 	char *name;
@@ -72,7 +81,8 @@ struct gpu_profile {
 	double usable_memory;  /* share of it that a step's peak may fill, where
 				* no out-of-memory point was measured */
 	struct gpu_law pinned; /* host to device from pinned host memory */
-	struct gpu_law pin_copy; /* pageable to pinned, on the host */
+	struct gpu_law pin_copy;       /* pageable to pinned, on the host */
+	struct gpu_jump transfer_jump; /* of transfer_ms in the rows */
 	struct gpu_noise noise;	 /* of those models where it was measured */
 	uint64_t sample_bytes;	 /* what the laws were measured with; they are
 				  * scaled to a model's own */
@@ -121,9 +131,16 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
  * GPU_EXTRAPOLATED: callers refuse that unless asked for. Below the first row
  * (a table that does not begin at 1) likewise. A table of one row is continued
  * by the line through it and the origin. Nothing falls below 0.
+ *
+ * With a transfer_jump, the rows on either side of it are a table of their own
+ * for the pageable transfer, so that no line crosses the jump.
  */
 void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		      uint64_t batch, struct gpu_cost *ret);
+
+/* The last batch below the profile's transfer_jump; 0: there is none. */
+uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
+				const struct gpu_model *m);
 
 /*
  * The largest batch whose step fits the device: where an out-of-memory point

@@ -82,9 +82,10 @@ double table_tolerance(const struct table_model *m, size_t i, size_t column,
 /*
  * The fewest rows so that straight lines between them stay within
  * table_tolerance of every point. Rows are points, rounded to four digits.
- * *ret is malloc'ed. -ENOMEM.
+ * Batch sizes up to `jump` and those above it are tables of their own
+ * (gpu_profile_jump_batch; 0: it is one). *ret is malloc'ed. -ENOMEM.
  */
-int table_thin(const struct table_model *m, double tolerance,
+int table_thin(const struct table_model *m, uint64_t jump, double tolerance,
 	       struct gpu_row **ret, size_t *ret_n);
 
 /* Put in ascending order; the median of n >= 1 values, which it sorts. */

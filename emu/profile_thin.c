@@ -25,7 +25,9 @@
  * taken when the line between them passes all points between. With i fixed,
  * each point between narrows the cone of slopes that pass it; j can be
  * reached when its slope is in the cone, and when a column's cone is empty no
- * later j can. So each i costs as long as its cone lives.
+ * later j can. So each i costs as long as its cone lives. No edge but that
+ * between neighbours crosses the jump of the transfer: what is left out is
+ * found again from one side of it.
  */
 #include <errno.h>
 #include <math.h>
@@ -118,6 +120,7 @@ struct cone {
 
 struct search {
 	const struct table_model *m;
+	uint64_t jump;	      /* the last batch below it */
 	struct gpu_row *rows; /* all points, rounded */
 	double *tolerance;    /* n x TABLE_COLUMNS */
 	size_t *length;	      /* rows on the best way to here; 0: none yet */
@@ -159,6 +162,11 @@ static bool narrow(const struct search *s, struct cone *cone, size_t i,
 	return alive;
 }
 
+static bool crosses(const struct search *s, size_t i, size_t j)
+{
+	return s->rows[i].batch <= s->jump && s->rows[j].batch > s->jump;
+}
+
 static void extend(struct search *s, size_t i)
 {
 	struct cone cone;
@@ -168,6 +176,8 @@ static void extend(struct search *s, size_t i)
 		cone.high[c] = INFINITY;
 	}
 	for (size_t j = i + 1; j < s->m->n; j++) {
+		if (j > i + 1 && crosses(s, i, j))
+			return;
 		if (reaches(s, &cone, i, j) &&
 		    (!s->length[j] || s->length[i] + 1 < s->length[j])) {
 			s->length[j] = s->length[i] + 1;
@@ -204,14 +214,14 @@ static int thin(struct search *s, double tolerance, struct gpu_row **ret,
 	return 0;
 }
 
-int table_thin(const struct table_model *m, double tolerance,
+int table_thin(const struct table_model *m, uint64_t jump, double tolerance,
 	       struct gpu_row **ret, size_t *ret_n)
 {
 	_cleanup_free_ struct gpu_row *rows = calloc(m->n, sizeof(*rows));
 	_cleanup_free_ double *tol = calloc(m->n, TABLE_COLUMNS * sizeof(*tol));
 	_cleanup_free_ size_t *length = calloc(m->n, sizeof(*length));
 	_cleanup_free_ size_t *before = calloc(m->n, sizeof(*before));
-	struct search s = { m, rows, tol, length, before };
+	struct search s = { m, jump, rows, tol, length, before };
 
 	if (!rows || !tol || !length || !before)
 		return -ENOMEM;

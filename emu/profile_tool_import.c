@@ -113,7 +113,8 @@ static int make_model(const struct gpu_profile *p, const struct table_model *t,
 		      const struct options *o, struct gpu_model *ret)
 {
 	struct gpu_row *rows;
-	int r = table_thin(t, o->tolerance_pct / 100, &rows, &ret->rows.n);
+	int r = table_thin(t, gpu_profile_jump_batch(p, ret),
+			   o->tolerance_pct / 100, &rows, &ret->rows.n);
 
 	if (r < 0)
 		return r;

@@ -168,6 +168,11 @@ static json_t *show_gpu(const struct gpu_profile *p, FILE *f)
 	fprintf(f, "sample          %" PRIu64 " bytes\n", p->sample_bytes);
 	show_law(f, "pinned transfer", &p->pinned);
 	show_law(f, "copy to pinned", &p->pin_copy);
+	if (p->transfer_jump.bytes)
+		fprintf(f,
+			"pageable jumps  at %" PRIu64
+			" bytes\n                (%s)\n",
+			p->transfer_jump.bytes, p->transfer_jump.source);
 	fprintf(f, "\n%-20s %11s %9s %8s %5s %7s\n", "model", "parameters",
 		"measured", "largest", "rows", "within");
 	for (size_t i = 0; i < p->models.n; i++) {

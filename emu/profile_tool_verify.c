@@ -149,19 +149,18 @@ struct held {
 	struct verdict column[N_HELD];
 };
 
-static void judge_held(const struct gpu_model *m, const char *name,
+static void judge_held(const struct gpu_profile *p, const struct gpu_model *m,
 		       const struct table_point *point, struct held *held)
 {
-	static const struct gpu_profile nothing_else;
 	double want = point->v[0] + point->v[1];
 	struct gpu_cost c;
 
 	for (size_t k = 0; k < TABLE_COLUMNS; k++)
-		add_error(&held->column[k], name, point->batch,
-			  table_error(&nothing_else, m, point, k));
-	gpu_profile_cost(&nothing_else, m, point->batch, &c);
+		add_error(&held->column[k], m->name, point->batch,
+			  table_error(p, m, point, k));
+	gpu_profile_cost(p, m, point->batch, &c);
 	add_error(
-		&held->column[STEP], name, point->batch,
+		&held->column[STEP], m->name, point->batch,
 		fabs((double)(c.forward_ns + c.backward_ns) / 1e6 / want - 1));
 }
 
@@ -171,25 +170,31 @@ static bool is_held(const struct table_model *m, size_t i, uint64_t every)
 	return i > 0 && i + 1 < m->n && (i + 1) % every == 0;
 }
 
-static int hold_out_model(const struct table_model *m, const struct options *o,
-			  struct held *held)
+static int hold_out_model(const struct gpu_profile *p,
+			  const struct table_model *m, const struct options *o,
+			  struct held *held, struct err *err)
 {
+	const struct gpu_model *model = gpu_profile_model(p, m->name, err);
 	_cleanup_free_ struct table_point *kept = calloc(m->n, sizeof(*kept));
 	_cleanup_free_ struct gpu_row *rows = NULL;
 	struct table_model rest = { .points = kept };
-	struct gpu_model thinned = { 0 };
+	struct gpu_model thinned;
 	int r;
 
+	if (!model)
+		return -EINVAL;
 	if (!kept)
 		return -ENOMEM;
+	thinned = *model;
 	for (size_t i = 0; i < m->n; i++)
 		if (!is_held(m, i, o->hold_out))
 			kept[rest.n++] = m->points[i];
-	r = table_thin(&rest, o->tolerance_pct / 100, &rows, &thinned.rows.n);
+	r = table_thin(&rest, gpu_profile_jump_batch(p, model),
+		       o->tolerance_pct / 100, &rows, &thinned.rows.n);
 	thinned.rows.items = rows;
 	for (size_t i = 0; r == 0 && i < m->n; i++)
 		if (is_held(m, i, o->hold_out))
-			judge_held(&thinned, m->name, &m->points[i], held);
+			judge_held(p, &thinned, &m->points[i], held);
 	return r;
 }
 
@@ -219,7 +224,7 @@ static void print_held(const char *name, const struct options *o,
 	}
 }
 
-static int hold_out(const char *name, const struct table *t,
+static int hold_out(const struct gpu_profile *p, const struct table *t,
 		    const struct options *o, FILE *f, json_t *j,
 		    struct err *err)
 {
@@ -236,13 +241,13 @@ static int hold_out(const char *name, const struct table *t,
 	for (size_t k = 0; k < N_HELD; k++)
 		held.column[k].errors = errors + k * n;
 	for (size_t i = 0; r == 0 && i < t->n; i++)
-		r = hold_out_model(&t->models[i], o, &held);
+		r = hold_out_model(p, &t->models[i], o, &held, err);
 	if (r == 0 && !held.column[STEP].n)
 		r = err_set(err, -EINVAL,
 			    "%s: no model has an inner point to leave out",
-			    name);
+			    p->name);
 	if (r == 0)
-		print_held(name, o, &held, f, j);
+		print_held(p->name, o, &held, f, j);
 	return r;
 }
 
@@ -276,7 +281,7 @@ static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
 		r = table_clean_memory_from(&t, o->against, o->memory_from,
 					    p.memory_mib, err);
 	if (r == 0 && o->hold_out)
-		r = hold_out(p.name, &t, o, f, j, err);
+		r = hold_out(&p, &t, o, f, j, err);
 	else if (r == 0)
 		r = verify_columns(&p, &t, o->tolerance_pct / 100, f, j, err);
 	table_free(&t);

@@ -48,6 +48,14 @@ static void write_law(FILE *f, const char *key, const struct gpu_law *law)
 	write_text(f, "source", law->source, 2);
 }
 
+static void write_jump(FILE *f, const struct gpu_jump *jump)
+{
+	if (!jump->bytes)
+		return;
+	fprintf(f, "transfer_jump:\n  bytes: %" PRIu64 "\n", jump->bytes);
+	write_text(f, "source", jump->source, 2);
+}
+
 static void write_row(FILE *f, const struct gpu_row *row)
 {
 	fprintf(f,
@@ -129,6 +137,7 @@ void gpu_profile_write(const struct gpu_profile *p, FILE *f)
 	fprintf(f, "sample_bytes: %" PRIu64 "\n", p->sample_bytes);
 	write_law(f, "pinned", &p->pinned);
 	write_law(f, "pin_copy", &p->pin_copy);
+	write_jump(f, &p->transfer_jump);
 	write_noise(f, &p->noise);
 	fprintf(f,
 		"# batch, forward_ms, backward_ms, transfer_ms (pageable), "

@@ -173,6 +173,29 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	[[ "$output" != *"m 78"* ]]
 }
 
+@test "no line is drawn across a jump of the transfer" {
+	make_tables
+	make_device_table
+	awk -F, -v OFS=, 'NR > 1 && $2 >= 56 { $5 *= 1.3 } 1' gpu.csv >jump.csv
+	mv jump.csv gpu.csv
+	hold() {
+		import --output g.yaml
+		gpemu-profile verify ./g.yaml --against gpu.csv --hold-out 7 \
+			--json hold.json
+	}
+	run -0 hold # 56 is left out
+	awk "BEGIN { exit !($(held transfer_ms max_pct) > 10) }"
+	printf 'transfer_jump: {bytes: 5600, source: test}\n' >>head.yaml
+	run -0 hold
+	awk "BEGIN { exit !($(held transfer_ms max_pct) < .1) }"
+	import --head g.yaml --output again.yaml
+	cmp g.yaml again.yaml
+	run -0 gpemu-profile show ./g.yaml
+	[[ "$output" == *"jumps  at 5600 bytes"*"(test)"* ]]
+	run -0 gpemu-profile show ./g.yaml m 56
+	[[ "$output" == *"pageable       7.280 ms"* ]]
+}
+
 @test "a table too small to leave points out is refused" {
 	make_tables
 	sed -i '5,$d' gpu.csv

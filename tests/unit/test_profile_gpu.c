@@ -250,6 +250,68 @@ static void more_than_the_published_tables_have(void **state)
 	gpu_profile_free(&again);
 }
 
+/* A sample has 100 bytes, one of "big" has 300. */
+static void no_line_crosses_a_jump_of_the_transfer(void **state)
+{
+	static const char yaml[] = HEAD
+		"transfer_jump: {bytes: 500, source: the reason}\n"
+		"models:\n" MODEL("m", "8", "false",
+				  ROWS ", [6, 18, 40, 13, 260, 70], "
+				       "[8, 22, 50, 15, 340, 80]")
+			MODEL("short", "6", "false",
+			      ROWS ", [6, 18, 40, 13, 260, 70]")
+				MODEL("below", "4", "false",
+				      ROWS) "  big: {parameters: 5, "
+					    "sample_bytes: 300, "
+					    "model_transfer_ms: 3, last_batch: "
+					    "4, last_is_limit: false, "
+					    "tolerance_pct: 1, rows: [" ROWS
+					    "]}\n";
+	static const struct {
+		const char *model;
+		uint64_t batch, transfer_ns;
+	} want[] = {
+		{ "m", 1, 500000 },	   { "m", 3, 1500000 },
+		{ "m", 4, 2000000 },	   { "m", 5, 12000000 },
+		{ "m", 6, 13000000 },	   { "m", 7, 14000000 },
+		{ "m", 10, 17000000 },	   { "short", 3, 1500000 },
+		{ "short", 12, 26000000 }, /* one row: through the origin */
+		{ "below", 6, 3000000 },   /* no row: as without a jump */
+		{ "big", 3, 1500000 },
+	};
+	_cleanup_free_ char *text = NULL;
+	struct gpu_profile p, again;
+	struct err err = { 0 };
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	(void)state;
+	if (gpu_profile_parse(yaml, strlen(yaml), "t.yaml", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	gpu_profile_write(&p, f);
+	fclose(f);
+	gpu_profile_free(&p);
+	if (gpu_profile_parse(text, n, "again.yaml", &again, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(again.transfer_jump.source, "the reason");
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		assert_int_equal(cost(&again, want[i].model, want[i].batch)
+					 .transfer_pageable_ns,
+				 want[i].transfer_ns);
+	/* the other columns know of no jump */
+	assert_int_equal(cost(&again, "m", 5).forward_ns, 16000000);
+	assert_int_equal(cost(&again, "m", 5).origin, GPU_INTERPOLATED);
+	/* 500 bytes are 5 samples: the jump is before them */
+	assert_int_equal(gpu_profile_jump_batch(
+				 &again, gpu_profile_model(&again, "m", NULL)),
+			 4);
+	assert_int_equal(
+		gpu_profile_jump_batch(&again,
+				       gpu_profile_model(&again, "big", NULL)),
+		1);
+	gpu_profile_free(&again);
+}
+
 /* --- bad input -------------------------------------------------------- */
 
 static void bad_gpu_profiles(void **state)
@@ -278,6 +340,10 @@ static void bad_gpu_profiles(void **state)
 		  "t.yaml:10:105: optimizer_ms is above backward_ms, of which "
 		  "it is a part" },
 		{ HEAD, "t.yaml:1:1: 'models' is missing" },
+		{ HEAD "transfer_jump: {bytes: 0, source: s}\n",
+		  "t.yaml:9:24: bytes: 0 is outside 1..1e+15" },
+		{ HEAD "transfer_jump: {bytes: 1}\n",
+		  "t.yaml:9:16: 'source' is missing" },
 		{ "name: T\nmodel: x\n", "t.yaml:2:1: unknown key 'model'" },
 	};
 
@@ -310,7 +376,7 @@ static void straight_lines_need_two_rows(void **state)
 		for (size_t c = 0; c < TABLE_COLUMNS; c++)
 			points[i].v[c] = 10 + 2. * (double)(i + 1);
 	}
-	assert_int_equal(table_thin(&m, .01, &rows, &n), 0);
+	assert_int_equal(table_thin(&m, 0, .01, &rows, &n), 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(rows[0].batch, 1);
 	assert_int_equal(rows[1].batch, 100);
@@ -319,10 +385,37 @@ static void straight_lines_need_two_rows(void **state)
 	for (size_t i = 50; i < m.n; i++)
 		points[i].v[1] += 50;
 	points[20].v[1] *= 2;
-	assert_int_equal(table_thin(&m, .001, &rows, &n), 0);
+	assert_int_equal(table_thin(&m, 0, .001, &rows, &n), 0);
 	assert_int_equal(n, 7);
 	assert_int_equal(rows[2].batch, 21);
 	assert_true(rows[2].backward_ms == 104);
+	free(rows);
+}
+
+static void rows_stay_at_either_end_of_a_jump(void **state)
+{
+	struct table_point points[100];
+	struct table_model m = { .points = points, .n = 100 };
+	struct gpu_row *rows;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < m.n; i++) {
+		points[i].batch = i + 1;
+		for (size_t c = 0; c < TABLE_COLUMNS; c++)
+			points[i].v[c] = 10 + 2. * (double)(i + 1);
+	}
+	assert_int_equal(table_thin(&m, 40, .01, &rows, &n), 0);
+	assert_int_equal(n, 4);
+	assert_int_equal(rows[1].batch, 40);
+	assert_int_equal(rows[2].batch, 41);
+	free(rows);
+	/* one point on a side, and none */
+	assert_int_equal(table_thin(&m, 1, .01, &rows, &n), 0);
+	assert_int_equal(n, 3);
+	free(rows);
+	assert_int_equal(table_thin(&m, 100, .01, &rows, &n), 0);
+	assert_int_equal(n, 2);
 	free(rows);
 }
 int main(void)
@@ -335,8 +428,10 @@ int main(void)
 		cmocka_unit_test(shipped_profiles_hold_what_was_measured),
 		cmocka_unit_test(mlperf_accelerators_take_the_published_time),
 		cmocka_unit_test(more_than_the_published_tables_have),
+		cmocka_unit_test(no_line_crosses_a_jump_of_the_transfer),
 		cmocka_unit_test(bad_gpu_profiles),
 		cmocka_unit_test(straight_lines_need_two_rows),
+		cmocka_unit_test(rows_stay_at_either_end_of_a_jump),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
