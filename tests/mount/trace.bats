@@ -243,7 +243,10 @@ print((e["hits"], e["misses"], e["evictions"]))' "$BATS_TEST_TMPDIR/sim")
 		2>"$BATS_TEST_TMPDIR/early"
 	[ "$(tree_sum "$mp")" = "$(tree_sum "$src")" ]
 	lost() { [ "$(stat_of '["trace"]["lost"]')" -gt 20 ]; }
-	eventually lost
+	eventually lost || {
+		cat "$mp/.gpemu/stats" "$BATS_TEST_TMPDIR"/{log,early}
+		false
+	}
 	[ "$(stat_of '["trace"]["records"]')" = 0 ]
 	[ "$(grep -c 'trace /dev/full: No space left on device; it ends here' \
 		<(cat "$BATS_TEST_TMPDIR/log" "$BATS_TEST_TMPDIR/early"))" = 1 ]
