@@ -49,6 +49,7 @@ rate() {
 	shift 2
 	for try in 1 2 3 4 5; do
 		emulate --cores "$cores" "$@"
+		[ -z "${GPEMU_SANITIZED-}" ] || return 0
 		check "abs(t['samples_per_s'] / ($each * $cores) - 1) < 0.02" &&
 			check "t['prep_stall_s'] > 0.9 * t['data_wait_s']" &&
 			check "t['data_wait_s'] + t['transfer_stall_s'] > 0.15 * t['seconds']" &&
@@ -70,7 +71,7 @@ have_uring() {
 	check "j['prep']['profile']['name'] == 'pytorch-pillow'"
 	check "j['config']['workers'] == 2"
 	# nothing burns CPU for it
-	check "t['cpu_s'] < t['wall_seconds']"
+	[ -n "${GPEMU_SANITIZED-}" ] || check "t['cpu_s'] < t['wall_seconds']"
 }
 
 @test "a core or three, shared by two threads or owned by as many" {
@@ -101,7 +102,8 @@ have_uring() {
 	run emulate --loader sync --cores 24 --model resnet50 --gpu k80
 	[ "$status" -eq 0 ]
 	[[ "$output" == *"Bottleneck: the GPU"* ]]
-	check "t['samples_per_s'] < 100 and t['au'] > 0.99"
+	check "t['samples_per_s'] < 100"
+	[ -n "${GPEMU_SANITIZED-}" ] || check "t['au'] > 0.99"
 }
 
 @test "a profile of one's own: a distribution, and a cost for the bytes" {

@@ -62,6 +62,7 @@ on_pace()
 		[ "$status" -eq 0 ]
 		check "t['steps'] == 30 and t['samples'] == 30 * 64"
 		check "j['ceiling']['samples_per_s'] > 0"
+		[ -z "${GPEMU_SANITIZED-}" ] || return 0
 		check "j['ceiling']['au'] >= 0.95" && on_pace && return 0
 	done
 	false

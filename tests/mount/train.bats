@@ -76,9 +76,10 @@ check()
 		check "j['fs']['storage'] == 'hdd'"
 		check "[(e['hits'], e['misses']) for e in j['epochs']] == [(0, 40), (20, 20)]"
 		check "j['analysis']['serial'] and j['analysis']['samples'] == 40"
-		check "j['analysis']['g'] > j['analysis']['f0'] and j['analysis']['f1'] > 2 * j['analysis']['f0']"
 		check "[p['bottleneck'] for p in j['analysis']['predicted']][0] == 'fetch'"
-		check "all(abs(e['error']) < .15 for e in j['analysis']['epochs'])" && return 0
+		[ -z "${GPEMU_SANITIZED-}" ] || return 0
+		check "j['analysis']['g'] > j['analysis']['f0'] and j['analysis']['f1'] > 2 * j['analysis']['f0']" &&
+			check "all(abs(e['error']) < .15 for e in j['analysis']['epochs'])" && return 0
 	done
 	false
 }
