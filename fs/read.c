@@ -118,10 +118,10 @@ static struct object *find_object(struct server *s, struct handle *h,
 
 	if (h->held && h->held->key == key && h->held->state != OBJECT_FAILED)
 		return h->held;
-	if (e && cache_user(e))
-		return cache_user(e);
-	HASH_FIND(hh, s->flights, &key, sizeof(key), o);
-	if (o)
+	o = e ? cache_user(e) : NULL;
+	if (!o)
+		HASH_FIND(hh, s->flights, &key, sizeof(key), o);
+	if (o && o->state == OBJECT_FETCHING)
 		s->coalesced++;
 	return o ? o : group_buffer_find(&s->buffer, key);
 }

@@ -60,6 +60,7 @@ read_all()
 	done
 	wait $readers
 	[ "$(stat_of '["backend_reads"]')" = 1 ]
+	[ "$(stat_of '["coalesced"]')" -ge 1 ]
 }
 
 @test "commands: reset, drop-cache, set; errors change nothing" {
