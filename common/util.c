@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 
 int util_reserve(void *pp, size_t *capacity, size_t want, size_t item)
 {
@@ -39,6 +40,15 @@ int util_compare_u64(const void *a, const void *b)
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
+}
+
+char *util_trim(char *s)
+{
+	char *end = s + strlen(s);
+
+	while (end > s && strchr(" \t\r", end[-1]))
+		*--end = 0;
+	return s + strspn(s, " \t\r");
 }
 
 int util_write_all(int fd, const void *buf, size_t n)

@@ -55,6 +55,8 @@ int util_reserve(void *pp, size_t *capacity, size_t want, size_t item);
 int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 /* For qsort(3): uint64_t, ascending. */
 int util_compare_u64(const void *a, const void *b);
+/* `s` without the blanks around it, cut in place. */
+char *util_trim(char *s);
 /* write(2) until all is written. -errno. */
 int util_write_all(int fd, const void *buf, size_t n);
 

@@ -45,6 +45,15 @@ enum ctl_file ctl_lookup(const char *name)
 
 /* --- reading ------------------------------------------------------------ */
 
+void ctl_prom_label(FILE *f, const char *value)
+{
+	for (; *value; value++) {
+		if (strchr("\"\\\n", *value))
+			fputc('\\', f);
+		fputc(*value == '\n' ? 'n' : *value, f);
+	}
+}
+
 static void prom_value(FILE *f, const char *name, const char *labels, json_t *v)
 {
 	if (json_is_number(v))
@@ -71,14 +80,18 @@ static void prom_group(FILE *f, const char *name, json_t *group)
 /* Every number of the stats is a gauge: reset sets even the counters back. */
 static void prom(FILE *f, json_t *stats)
 {
+	const char *storage =
+		json_string_value(json_object_get(stats, "storage"));
 	const char *key, *kind, *stat;
 	json_t *v, *group, *number;
 
 	fprintf(f,
 		"# TYPE gpemu_fs_info gauge\n"
-		"gpemu_fs_info{policy=\"%s\",storage=\"%s\"} 1\n",
-		json_string_value(json_object_get(stats, "policy")),
-		json_string_value(json_object_get(stats, "storage")));
+		"gpemu_fs_info{policy=\"%s\",storage=\"",
+		json_string_value(json_object_get(stats, "policy")));
+	/* JSON has no words for a path that is not UTF-8 */
+	ctl_prom_label(f, storage ? storage : "");
+	fputs("\"} 1\n", f);
 	json_object_foreach (stats, key, v) {
 		if (!json_is_number(v))
 			continue;
@@ -265,8 +278,7 @@ static int set_size(struct ctl *ctl, const char *value, struct err *err)
 	return 0;
 }
 
-static int set(struct ctl *ctl, const char *key, const char *value,
-	       struct err *err)
+static int set(struct ctl *ctl, const char *key, char *value, struct err *err)
 {
 	static const struct {
 		const char *key;
@@ -275,6 +287,8 @@ static int set(struct ctl *ctl, const char *key, const char *value,
 		     { "cache_policy", set_policy },
 		     { "cache_size", set_size } };
 
+	if (!key || !*(value = util_trim(value)))
+		return err_set(err, -EINVAL, "use: set KEY VALUE");
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!strcmp(keys[i].key, key))
 			return keys[i].set(ctl, value, err);
@@ -284,16 +298,10 @@ static int set(struct ctl *ctl, const char *key, const char *value,
 		       key);
 }
 
-/* What is left of the line is one argument, blanks and all. */
 static int warm(struct ctl *ctl, char *list, struct err *err)
 {
-	size_t n;
-
-	list += strspn(list, " \t");
-	n = strlen(list);
-	while (n && strchr(" \t\r", list[n - 1]))
-		list[--n] = 0;
-	if (!n || !ctl->warm)
+	list = util_trim(list);
+	if (!*list || !ctl->warm)
 		return err_set(err, -EINVAL, "use: warm all|GLOB|/LIST");
 	return warm_begin(ctl->warm, list, err);
 }
@@ -301,21 +309,18 @@ static int warm(struct ctl *ctl, char *list, struct err *err)
 static int run_line(struct ctl *ctl, char *line, struct err *err)
 {
 	char *save, *word = strtok_r(line, " \t\r", &save);
-	char *key, *value;
+	char *key;
 
 	if (!word)
 		return 0;
+	/* of these what is left of the line is one argument, blanks and all */
 	if (!strcmp(word, "warm"))
 		return warm(ctl, save, err);
 	if (!strcmp(word, "fault"))
 		return ctl_fault(ctl, save, err);
 	key = strtok_r(NULL, " \t\r", &save);
-	value = strtok_r(NULL, " \t\r", &save);
-	if (!strcmp(word, "set")) {
-		if (!value || strtok_r(NULL, " \t\r", &save))
-			return err_set(err, -EINVAL, "use: set KEY VALUE");
-		return set(ctl, key, value, err);
-	}
+	if (!strcmp(word, "set"))
+		return set(ctl, key, save, err);
 	if (key)
 		return err_set(err, -EINVAL, "%s takes no argument", word);
 	if (!strcmp(word, "epoch"))

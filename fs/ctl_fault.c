@@ -7,15 +7,6 @@
 
 #include "common/util.h"
 
-static char *trim(char *s)
-{
-	char *end = s + strlen(s);
-
-	while (end > s && strchr(" \t\r", end[-1]))
-		*--end = 0;
-	return s + strspn(s, " \t");
-}
-
 static int clear(struct ctl *ctl, const char *id, struct err *err)
 {
 	const struct conf_field field = { "id", CONF_UINT, 0, .min = 1,
@@ -30,10 +21,10 @@ static int clear(struct ctl *ctl, const char *id, struct err *err)
 
 int ctl_fault(struct ctl *ctl, char *args, struct err *err)
 {
-	char *verb = trim(args), *rest = verb + strcspn(verb, " \t");
+	char *verb = util_trim(args), *rest = verb + strcspn(verb, " \t");
 	size_t n = (size_t)(rest - verb);
 
-	rest = trim(rest);
+	rest = util_trim(rest);
 	if (n == 3 && !strncmp(verb, "add", n) && rest[0])
 		return server_fault_add(ctl->server, rest, err);
 	if (n == 5 && !strncmp(verb, "clear", n))
@@ -76,11 +67,7 @@ void ctl_fault_prom(json_t *stats, FILE *f)
 				counts[c],
 				(long long)json_integer_value(
 					json_object_get(fault, "id")));
-			for (; *text; text++)
-				fprintf(f, "%s%c",
-					*text == '"' || *text == '\\' ? "\\"
-								      : "",
-					*text);
+			ctl_prom_label(f, text);
 			fprintf(f, "\"} %lld\n",
 				(long long)json_integer_value(
 					json_object_get(fault, counts[c])));

@@ -111,6 +111,14 @@ is_stuck()
 	grep -q '^storage: .*/sub/here.yaml$' "$mp/.gpemu/config"
 }
 
+@test "a profile in a path of odd characters" {
+	cp "$src/here.yaml" "$BATS_TEST_TMPDIR/a \"b\\c.yaml"
+	gpemu-fs "$src" "$mp"
+	echo "set storage $BATS_TEST_TMPDIR/a \"b\\c.yaml " >"$control"
+	[ "$(stat_of '["storage"]')" = "$BATS_TEST_TMPDIR/a \"b\\c.yaml" ]
+	grep -qF '/a \"b\\c.yaml"} 1' "$mp/.gpemu/stats.prom"
+}
+
 @test "a pipe is no profile, and no list" {
 	mkfifo "$BATS_TEST_TMPDIR/p.yaml"
 	gpemu-fs "$src" "$mp"
