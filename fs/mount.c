@@ -167,7 +167,7 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 		r = mountpoint_replace(m->mountpoint, m->o.mount_options, err);
 	if (r < 0)
 		return r;
-	r = warm_new(m->server, m->mountpoint, &m->warm);
+	r = warm_new(m->server, &m->warm);
 	if (r == 0)
 		r = jobs_new(&m->jobs);
 	if (r < 0)

@@ -16,7 +16,6 @@ enum result { LOADED, CACHED, REJECTED, FAILED, N_RESULTS };
 
 struct warm {
 	struct server *server;
-	char *mountpoint;
 	pthread_t thread;
 	pthread_mutex_t begin_lock; /* the next two */
 	bool started;		    /* the thread; not joined yet */
@@ -241,15 +240,9 @@ static int read_list(const struct warm *w, const char *path, struct files *f,
 		     struct err *err)
 {
 	_cleanup_fclose_ FILE *in = NULL;
-	size_t n = strlen(w->mountpoint);
 	struct stat st;
 	int fd, r;
 
-	if (!strncmp(path, w->mountpoint, n) && (!path[n] || path[n] == '/'))
-		return err_set(err, -EINVAL,
-			       "warm: %s is in this mount, which would wait "
-			       "for itself",
-			       path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return err_set(err, -errno, "warm: %s: %s", path,
@@ -314,7 +307,7 @@ json_t *warm_json(struct warm *w)
 
 /* --- life --------------------------------------------------------------- */
 
-int warm_new(struct server *server, const char *mountpoint, struct warm **ret)
+int warm_new(struct server *server, struct warm **ret)
 {
 	struct warm *w = calloc(1, sizeof(*w));
 
@@ -324,11 +317,6 @@ int warm_new(struct server *server, const char *mountpoint, struct warm **ret)
 	pthread_mutex_init(&w->begin_lock, NULL);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
-	w->mountpoint = strdup(mountpoint);
-	if (!w->mountpoint) {
-		warm_free(w);
-		return -ENOMEM;
-	}
 	*ret = w;
 	return 0;
 }
@@ -357,7 +345,6 @@ void warm_free(struct warm *w)
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);
 	pthread_mutex_destroy(&w->begin_lock);
-	free(w->mountpoint);
 	free(w->nodes);
 	free(w);
 }

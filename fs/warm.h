@@ -18,9 +18,7 @@
 struct server;
 struct warm;
 
-/* No command may name a file below `mountpoint` (absolute): we would wait for
- * ourselves. -ENOMEM. */
-int warm_new(struct server *server, const char *mountpoint, struct warm **ret);
+int warm_new(struct server *server, struct warm **ret); /* -ENOMEM */
 /* Leaves what is still to be read, and refuses what comes; before server_stop.
  * NULL is allowed, as below. */
 void warm_stop(struct warm *w);
@@ -29,7 +27,8 @@ void warm_free(struct warm *w);
 
 /*
  * Begin, behind what was asked for before. `list`: "all"; the absolute path of
- * a file with a path below the root on each line; or a pattern for such
+ * a file with a path below the root on each line (if it is in the mount, not
+ * by a thread that the mount waits for); or a pattern for such
  * paths, as those of faults (fault_glob).
  * -ENOENT (no such file, no match), -EINVAL, -ENOMEM, -EAGAIN (no thread),
  * -ECONNABORTED (it was stopped) with

@@ -61,7 +61,7 @@ static void begin(void)
 				.cache_size = &all.o.cache_size,
 				.lock = &all.lock };
 	PROMISED(server_new(&c, &all.ctl.server, &err) == 0);
-	PROMISED(warm_new(all.ctl.server, "/mountpoint", &all.ctl.warm) == 0);
+	PROMISED(warm_new(all.ctl.server, &all.ctl.warm) == 0);
 }
 
 /* Commands name files, and there are files that are better not opened. */

@@ -107,12 +107,21 @@ counts()
 	[ "$(stat_of '["hits"]')" = 1 ]
 }
 
+@test "a list in the mount itself" {
+	echo c0/f00000 >"$src/list"
+	gpemu-fs -c 100% "$src" "$mp"
+	control=$mp/.gpemu/control
+	timeout 10 sh -c "echo 'warm $mp/list' >'$control'"
+	eventually is_warm
+	counts 1 1 0 0
+}
+
 @test "errors begin nothing" {
 	mount_slow -c 100%
 	printf 'c0/f00000\nc0/none\n' >"$BATS_TEST_TMPDIR/list"
 	mkfifo "$BATS_TEST_TMPDIR/fifo"
 	: >"$BATS_TEST_TMPDIR/empty"
-	for bad in '' 'nothing*' "$BATS_TEST_TMPDIR/list" /none "$mp/c0/f00000" \
+	for bad in '' 'nothing*' "$BATS_TEST_TMPDIR/list" /none \
 		"$BATS_TEST_TMPDIR/fifo" "$BATS_TEST_TMPDIR/empty" "$src"; do
 		run ! sh -c "echo 'warm $bad' >'$control'"
 	done
