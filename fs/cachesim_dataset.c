@@ -21,13 +21,6 @@ struct file {
 	uint32_t node; /* upper half of its objects' keys */
 };
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int add_file(struct sim_trace *t, const struct file *f)
 {
 	uint64_t n = (f->bytes + OBJECT_EXTENT - 1) / OBJECT_EXTENT;
@@ -66,7 +59,7 @@ static int add_files(const struct file *files, size_t n, struct sim_trace *t,
 	ret->first[n] = (uint32_t)t->n_objects;
 	t->n_files = n;
 	t->max_object_bytes = OBJECT_EXTENT;
-	qsort(t->file_bytes, n, sizeof(*t->file_bytes), by_size);
+	qsort(t->file_bytes, n, sizeof(*t->file_bytes), util_compare_u64);
 	return r;
 }
 

@@ -134,13 +134,6 @@ static int add(struct sim_trace *t, struct cache_index *index, uint64_t key,
 	return r < 0 ? r : sim_trace_add_request(t, number);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Each object is a file. */
 static int finish(struct sim_trace *t)
 {
@@ -154,7 +147,8 @@ static int finish(struct sim_trace *t)
 			return -EOVERFLOW;
 	}
 	t->n_files = t->n_objects;
-	qsort(t->file_bytes, t->n_files, sizeof(*t->file_bytes), by_size);
+	qsort(t->file_bytes, t->n_files, sizeof(*t->file_bytes),
+	      util_compare_u64);
 	return 0;
 }
 

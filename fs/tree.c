@@ -40,9 +40,12 @@ static int by_name(const void *a, const void *b)
 static int append(struct tree *t, uint32_t dir, const struct tree_child *c)
 {
 	size_t n = strlen(c->name) + 1;
-	int r = util_reserve(&t->names, &t->names_allocated, t->names_bytes + n,
-			     1);
+	int r;
 
+	if (S_ISREG(c->mode) && (c->bytes > TREE_MOST_BYTES ||
+				 c->bytes > INT64_MAX - t->file_bytes))
+		return -EFBIG;
+	r = util_reserve(&t->names, &t->names_allocated, t->names_bytes + n, 1);
 	if (r < 0)
 		return r;
 	memcpy(t->names + t->names_bytes, c->name, n);
@@ -154,13 +157,6 @@ int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
 	return 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 uint64_t *tree_sizes(const struct tree *t)
 {
 	uint64_t *sizes = malloc((t->n_files + 1) * sizeof(*sizes));
@@ -170,6 +166,6 @@ uint64_t *tree_sizes(const struct tree *t)
 		if (S_ISREG(t->nodes[i].mode))
 			sizes[n++] = t->nodes[i].bytes;
 	if (sizes)
-		qsort(sizes, n, sizeof(*sizes), by_size);
+		qsort(sizes, n, sizeof(*sizes), util_compare_u64);
 	return sizes;
 }

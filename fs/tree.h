@@ -18,6 +18,8 @@
 
 #define TREE_ROOT 0u
 #define TREE_NONE UINT32_MAX
+/* The largest file: 8 PiB. Extents of 4 MiB are counted in 32 bits. */
+#define TREE_MOST_BYTES (1ull << 53)
 
 struct tree_node {
 	uint64_t bytes;	  /* of a file, of a link's target */
@@ -52,7 +54,8 @@ struct tree_child {
 /*
  * Give directory `dir` its children: sorts `children` by name and appends
  * them; the first gets number t->nodes[dir].first_child. Once per directory.
- * -ENOMEM, -EOVERFLOW (more than 2^32 - 1 nodes), -EEXIST (a name twice).
+ * -ENOMEM, -EOVERFLOW (more than 2^32 - 1 nodes), -EEXIST (a name twice),
+ * -EFBIG (a file of more than TREE_MOST_BYTES, or 2^63 bytes together).
  */
 int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
 		      size_t n);

@@ -336,6 +336,22 @@ static void what_is_pending_at_the_end_is_answered(void **state)
 	end_with_reads_pending(*state, start(*state, "lru", "hdd"));
 }
 
+static void a_file_has_no_more_extents_than_are_counted(void **state)
+{
+	struct tree_child large = { .name = (char *)"x",
+				    .bytes = TREE_MOST_BYTES,
+				    .mode = S_IFREG | 0444 };
+	struct tree t;
+
+	(void)state;
+	assert_true(TREE_MOST_BYTES / OBJECT_EXTENT < UINT32_MAX);
+	assert_int_equal(tree_init(&t, 0555, 0), 0);
+	assert_int_equal(tree_add_children(&t, TREE_ROOT, &large, 1), 0);
+	large.bytes++;
+	assert_int_equal(tree_add_children(&t, TREE_ROOT, &large, 1), -EFBIG);
+	tree_fini(&t);
+}
+
 /* --- groups ------------------------------------------------------------- */
 
 static struct group_map *group(struct fixture *f, uint32_t size,
@@ -519,6 +535,7 @@ int main(void)
 		cmocka_unit_test(every_policy_serves_every_byte),
 		cmocka_unit_test(control_may_come_at_any_time),
 		cmocka_unit_test(what_is_pending_at_the_end_is_answered),
+		cmocka_unit_test(a_file_has_no_more_extents_than_are_counted),
 		cmocka_unit_test(every_policy_serves_every_byte_in_groups),
 		cmocka_unit_test(one_read_brings_a_group),
 		cmocka_unit_test(a_whole_group_is_charged_each_time),
