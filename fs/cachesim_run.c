@@ -58,16 +58,6 @@ static int new_cache(const struct sim_run *run, struct sim_cell *cell,
 		     : 0;
 }
 
-static void add_counts(struct cache_counts *sum, const struct cache_counts *n)
-{
-	sum->hits += n->hits;
-	sum->misses += n->misses;
-	sum->hit_bytes += n->hit_bytes;
-	sum->miss_bytes += n->miss_bytes;
-	sum->evictions += n->evictions;
-	sum->rejected += n->rejected;
-}
-
 /* An event between two requests; *c may be another cache after it. */
 static int happen(const struct sim_run *run, struct sim_cell *cell,
 		  const struct sim_event *ev, struct cache_counts *sum,
@@ -93,7 +83,7 @@ static int happen(const struct sim_run *run, struct sim_cell *cell,
 		return 0;
 	case SIM_CLEAR: cache_clear(*c); return 0;
 	case SIM_NEW_CACHE:
-		add_counts(sum, cache_counts(*c));
+		cache_counts_add(sum, cache_counts(*c));
 		cache_free(*c);
 		*c = NULL;
 		return new_cache(run, cell, c);
@@ -123,7 +113,7 @@ static int run_epochs(const struct sim_run *run, struct sim_cell *cell,
 		}
 		replay(*c, t, from, end);
 		from = end;
-		add_counts(&cell->epochs[e], cache_counts(*c));
+		cache_counts_add(&cell->epochs[e], cache_counts(*c));
 		cache_reset_counts(*c);
 	}
 	return 0;
@@ -187,7 +177,7 @@ struct cache_counts sim_steady(const struct sim_run *run,
 	struct cache_counts sum = { 0 };
 
 	for (size_t e = run->warmup; e < run->trace->n_epochs; e++)
-		add_counts(&sum, &cell->epochs[e]);
+		cache_counts_add(&sum, &cell->epochs[e]);
 	return sum;
 }
 

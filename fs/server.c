@@ -235,8 +235,9 @@ void server_close(struct server *s, struct handle *h)
 /* Under the lock: what the cache counted, but for what a group had brought. */
 static struct cache_counts counts_now(const struct server *s)
 {
-	struct cache_counts c = *cache_counts(s->cache);
+	struct cache_counts c = s->before;
 
+	cache_counts_add(&c, cache_counts(s->cache));
 	c.hits += s->unmissed.hits;
 	c.hit_bytes += s->unmissed.hit_bytes;
 	c.misses -= s->unmissed.hits;
@@ -257,13 +258,12 @@ static struct epoch_mark mark_now(struct server *s)
 				    .start = tick_now(s->c.tick) };
 }
 
-void server_epoch(struct server *s)
+/* Under the lock. */
+static void begin_epoch(struct server *s)
 {
-	pthread_mutex_lock(&s->lock);
 	struct epoch_mark now = mark_now(s);
 	struct epoch_mark *last = &s->marks[s->n_marks - 1];
 
-	trace_event(s, TRACE_EPOCH, 0);
 	/* an epoch in which nothing was read has not begun: begin it again */
 	if (now.cache.hits + now.cache.misses >
 	    last->cache.hits + last->cache.misses) {
@@ -276,20 +276,37 @@ void server_epoch(struct server *s)
 		}
 	}
 	s->marks[s->n_marks - 1] = now;
+}
+
+void server_epoch(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->stopping) {
+		trace_event(s, TRACE_EPOCH, 0);
+		begin_epoch(s);
+	}
 	pthread_mutex_unlock(&s->lock);
 }
 
-void server_reset(struct server *s)
+/* Under the lock. */
+static void reset_counts(struct server *s)
 {
-	pthread_mutex_lock(&s->lock);
 	trace_event(s, TRACE_RESET, 0);
 	cache_reset_counts(s->cache);
 	fetcher_reset_stats(s->fetcher);
+	s->before = (struct cache_counts){ 0 };
 	s->delivered_bytes = s->coalesced = 0;
 	s->group_hits = s->group_hit_bytes = 0;
 	s->unmissed = (struct cache_counts){ 0 };
 	s->n_marks = 1;
 	s->marks[0] = mark_now(s);
+}
+
+void server_reset(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->stopping)
+		reset_counts(s);
 	pthread_mutex_unlock(&s->lock);
 	faults_reset(&s->faults);
 }
@@ -319,12 +336,11 @@ int server_set_cache(struct server *s, const char *policy,
 	}
 	trace_event(s, TRACE_SET_CACHE, 0);
 	old = s->cache;
+	cache_counts_add(&s->before, cache_counts(old));
 	s->cache = fresh;
-	s->unmissed = (struct cache_counts){ 0 };
 	group_buffer_clear(&s->buffer);
-	/* the epochs were differences of the old cache's counters */
-	s->n_marks = 1;
-	s->marks[0] = mark_now(s);
+	/* what the two caches did is told apart */
+	begin_epoch(s);
 	pthread_mutex_unlock(&s->lock);
 	cache_free(old);
 	return 0;

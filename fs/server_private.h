@@ -32,6 +32,7 @@ struct server {
 	pthread_mutex_t lock; /* all below, and every object's fields */
 	bool stopping;
 	struct cache *cache;
+	struct cache_counts before; /* of the caches before this one */
 	struct object *flights; /* uthash by key: what is being fetched */
 	uint64_t delivered_bytes;
 	uint64_t coalesced; /* reads that joined a flight */

@@ -213,6 +213,16 @@ const struct cache_counts *cache_counts(const struct cache *c)
 	return &c->counts;
 }
 
+void cache_counts_add(struct cache_counts *sum, const struct cache_counts *n)
+{
+	sum->hits += n->hits;
+	sum->misses += n->misses;
+	sum->hit_bytes += n->hit_bytes;
+	sum->miss_bytes += n->miss_bytes;
+	sum->evictions += n->evictions;
+	sum->rejected += n->rejected;
+}
+
 void cache_reset_counts(struct cache *c)
 {
 	c->counts = (struct cache_counts){ 0 };

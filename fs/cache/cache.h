@@ -25,6 +25,8 @@ struct cache_counts {
 	uint64_t rejected; /* misses that were not let in */
 };
 
+void cache_counts_add(struct cache_counts *sum, const struct cache_counts *n);
+
 /* Called for each entry that leaves while its user is not NULL. */
 typedef void (*cache_drop_fn)(void *user, void *ctx);
 

@@ -336,6 +336,48 @@ static void what_is_pending_at_the_end_is_answered(void **state)
 	end_with_reads_pending(*state, start(*state, "lru", "hdd"));
 }
 
+static void commands_after_the_end_are_none(void **state)
+{
+	struct server *s = start(*state, "lru", "ideal");
+	struct units_capacity size = { .fraction = 1 };
+	struct err err = { 0 };
+
+	server_stop(s);
+	server_epoch(s);
+	server_reset(s);
+	server_drop_cache(s);
+	assert_true(server_set_cache(s, "fifo", &size, &err) < 0);
+	assert_true(server_set_storage(s, "nvme", &err) < 0);
+	server_free(s);
+}
+
+static void a_new_cache_keeps_the_counts(void **state)
+{
+	struct fixture *f = *state;
+	struct server *s = start(f, "lru", "ideal");
+	struct units_capacity size = { .fraction = 1 };
+	unsigned char *buf = malloc(60000);
+	struct err err = { 0 };
+
+	for (int i = 0; i < 4; i++) {
+		struct handle *h = server_open(s, f->node[2]);
+
+		assert_int_equal(read_at(f, s, h, buf, 60000, 0), f->bytes[2]);
+		server_close(s, h);
+		if (i == 1)
+			assert_int_equal(
+				server_set_cache(s, "fifo", &size, &err), 0);
+	}
+	assert_int_equal(stat_of(s, "hits"), 2);
+	assert_int_equal(stat_of(s, "misses"), 2);
+	assert_int_equal(stat_of(s, "miss_bytes"), stat_of(s, "backend_bytes"));
+	assert_int_equal(stat_of(s, "epoch"), 1);
+	server_reset(s);
+	assert_int_equal(stat_of(s, "hits") + stat_of(s, "misses"), 0);
+	free(buf);
+	server_free(s);
+}
+
 static void a_file_has_no_more_extents_than_are_counted(void **state)
 {
 	struct tree_child large = { .name = (char *)"x",
@@ -535,6 +577,8 @@ int main(void)
 		cmocka_unit_test(every_policy_serves_every_byte),
 		cmocka_unit_test(control_may_come_at_any_time),
 		cmocka_unit_test(what_is_pending_at_the_end_is_answered),
+		cmocka_unit_test(commands_after_the_end_are_none),
+		cmocka_unit_test(a_new_cache_keeps_the_counts),
 		cmocka_unit_test(a_file_has_no_more_extents_than_are_counted),
 		cmocka_unit_test(every_policy_serves_every_byte_in_groups),
 		cmocka_unit_test(one_read_brings_a_group),
