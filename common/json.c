@@ -2,8 +2,10 @@
 #include "common/json.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -18,6 +20,36 @@ static int write_to(const json_t *j, FILE *f)
 	return 0;
 }
 
+/* What must not be replaced by a file: /dev/null, /dev/stdout (a link). */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) &&
+	       !S_ISDIR(st.st_mode);
+}
+
+int json_check(const char *path, struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *dir =
+		slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+
+	if (!dir)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (strcmp(path, "-") && !is_special(path) && access(dir, W_OK) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
+static int write_special(const json_t *j, const char *path, struct err *err)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "we");
+	int r = f ? write_to(j, f) : -errno;
+
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
 int json_write(const json_t *j, const char *path, struct err *err)
 {
 	_cleanup_free_ char *beside = NULL;
@@ -28,6 +60,8 @@ int json_write(const json_t *j, const char *path, struct err *err)
 		r = write_to(j, stdout);
 		return r < 0 ? err_set(err, r, "stdout: %s", strerror(-r)) : 0;
 	}
+	if (is_special(path))
+		return write_special(j, path, err);
 	if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0)
 		return -ENOMEM;
 	f = fopen(beside, "we");

@@ -9,10 +9,13 @@
 
 /*
  * Write `j` and a newline to `path` ("-": stdout), indented by two. A file
- * appears whole or not at all (written beside, then renamed).
- * -errno with a text naming the path.
+ * appears whole or not at all (written beside, then renamed); a pipe,
+ * a device or a link is written to. -errno with a text naming the path.
  */
 int json_write(const json_t *j, const char *path, struct err *err);
+/* Before the work: would that find its folder, and may write there? -errno
+ * with a text. */
+int json_check(const char *path, struct err *err);
 /* The same text, to be released with free(); NULL: no memory. */
 char *json_text(const json_t *j);
 /* Read a file; -EINVAL with "path:line:column: what". */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "fs/mount.h"
 #include "fs/mountpoint.h"
@@ -58,13 +59,14 @@ static int daemonise(struct mount *m, const char *source)
 	return mount_serve(m, source);
 }
 
-/* A log that cannot be written is told while somebody listens. */
-static int check_log(const struct options *o, struct err *err)
+/* A log or record that cannot be written is told while somebody listens. */
+static int check_outputs(const struct options *o, struct err *err)
 {
+	int r = o->common.json ? json_check(o->common.json, err) : 0;
 	_cleanup_close_ int fd = -1;
 
-	if (options_log_is(o, "stderr") || options_log_is(o, "syslog"))
-		return 0;
+	if (r < 0 || options_log_is(o, "stderr") || options_log_is(o, "syslog"))
+		return r;
 	fd = open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	return fd < 0 ? err_set(err, -errno, "--log %s: %s", o->log,
 				strerror(errno))
@@ -78,7 +80,7 @@ static int prepare(struct mount *m, const char *mountpoint, struct err *err)
 	m->start_dir = getcwd(NULL, 0);
 	if (!m->start_dir || options_absolute(&m->o, m->start_dir) < 0)
 		return err_set(err, -errno, "%s", strerror(errno));
-	r = check_log(&m->o, err);
+	r = check_outputs(&m->o, err);
 	if (r < 0)
 		return r;
 	return mountpoint_prepare(mountpoint, m->o.mount_options, m->o.replace,
@@ -122,8 +124,10 @@ static int selftest(struct mount *m, char **args)
 		.ctx = m,
 	};
 	struct err err = { 0 };
-	int r = selftest_run(&c, &err);
+	int r = c.json ? json_check(c.json, &err) : 0;
 
+	if (r == 0)
+		r = selftest_run(&c, &err);
 	return r < 0 ? cli_fail(r, &err) : r;
 }
 

@@ -140,7 +140,10 @@ static int train(struct run *run)
 		log_error("%s", err.text);
 		return EXIT_STATUS_USAGE;
 	}
-	r = session_open(s, &err);
+	r = s->options.common.json ? json_check(s->options.common.json, &err)
+				   : 0;
+	if (r == 0)
+		r = session_open(s, &err);
 	if (r == 0)
 		r = start(run, &err);
 	if (r == 0)

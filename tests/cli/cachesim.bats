@@ -141,6 +141,21 @@ for e in range(6):
 	run ! cmp -s one other
 }
 
+@test "a record goes into a pipe or a link, which stays one" {
+	printf '1,5,10\n' >t.csv
+	mkfifo pipe
+	timeout 10 cat pipe >record 3>&- &
+	reader=$!
+	timeout 10 gpemu-cachesim --trace t.csv -p lru -c 10% --json pipe
+	wait $reader
+	[ -p pipe ]
+	grep -q '"policy": "lru"' record
+	ln -s record link
+	gpemu-cachesim --trace t.csv -p fifo -c 10% --json link
+	[ -L link ]
+	grep -q '"policy": "fifo"' record
+}
+
 @test "orders: a scan defeats lru and not minio" {
 	gpemu-cachesim --dataset imagenet --files 2000 --order sequential \
 		-p lru,minio -c 35% --json j >/dev/null

@@ -87,6 +87,12 @@ on_pace()
 	check "t['compute_s'] + t['data_wait_s'] + t['transfer_stall_s'] <= t['seconds']"
 }
 
+@test "a record that cannot be written is told before the first step" {
+	run "$TRAIN" --loader null --max-steps 1 --json "$TMP/no/record"
+	[ "$status" -eq 1 ]
+	[ "$output" = "gpemu-train: $TMP/no/record: No such file or directory" ]
+}
+
 @test "every engine reads the same bytes" {
 	raw 21 20000
 	for engine in $("$TRAIN" --list engine | awk '$1 != "null" { print $1 }'); do

@@ -283,9 +283,11 @@ print((e[-1]["hits"], e[-1]["misses"]))' "$BATS_TEST_TMPDIR/sim")
 	eventually no_daemon
 }
 
-@test "a trace that cannot be written is told before the mount" {
+@test "a trace or record that cannot be written is told before the mount" {
 	make_files 5 100
 	run -1 gpemu-fs --trace "$BATS_TEST_TMPDIR/no/trace" "$src" "$mp"
 	[[ $output == *"trace $BATS_TEST_TMPDIR/no/trace: No such file"* ]]
+	run -1 gpemu-fs --json "$BATS_TEST_TMPDIR/no/record" "$src" "$mp"
+	[[ $output == *"$BATS_TEST_TMPDIR/no/record: No such file"* ]]
 	is_not_mounted
 }
