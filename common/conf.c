@@ -55,6 +55,9 @@ static int parse_uint(const char *s, uint64_t *ret)
 		return -EINVAL;
 	errno = 0;
 	*ret = strtoull(s, &end, 10);
+	/* 2^63: JSON, which shows it, has int64_t */
+	if (!*end && !errno && *ret > INT64_MAX)
+		return -ERANGE;
 	return *end ? -EINVAL : -errno;
 }
 

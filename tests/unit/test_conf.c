@@ -130,6 +130,20 @@ static void what_is_dumped_reads_back(void **state)
 	free(text);
 }
 
+static void whole_numbers_are_those_of_json(void **state)
+{
+	const struct conf_field field = { "n", CONF_UINT, 0 };
+	struct err err = { 0 };
+	uint64_t n = 0;
+
+	(void)state;
+	assert_int_equal(conf_set(&field, &n, "9223372036854775807", &err), 0);
+	assert_true(n == INT64_MAX);
+	assert_int_equal(conf_set(&field, &n, "9223372036854775808", &err),
+			 -EINVAL);
+	assert_string_equal(err.text, "'9223372036854775808' is out of range");
+}
+
 static void errors_say_where(void **state)
 {
 	static const struct {
@@ -212,6 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type_is_read),
 		cmocka_unit_test(what_is_dumped_reads_back),
+		cmocka_unit_test(whole_numbers_are_those_of_json),
 		cmocka_unit_test(errors_say_where),
 		cmocka_unit_test(a_list_is_set_item_by_item),
 		cmocka_unit_test(nesting_has_a_limit),
