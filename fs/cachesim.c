@@ -283,6 +283,9 @@ static int usage(const struct options *o, struct selection *s, struct err *err)
 		return err_set(err, -EINVAL,
 			       "give one of --dataset, --dir and --trace "
 			       "(try --help)");
+	if (o->trace_format && !o->trace)
+		return err_set(err, -EINVAL,
+			       "--trace-format goes with --trace");
 	if (o->files && !o->dataset)
 		return err_set(err, -EINVAL, "--files goes with --dataset");
 	r = o->plot ? sim_plot_check(o->plot, err) : 0;

@@ -119,6 +119,7 @@ for e in range(6):
 	run -2 gpemu-cachesim --dataset imagenet --plot x.jpg
 	[[ "$output" == *"a plot is .svg or .png" ]]
 	run -2 gpemu-cachesim --dir . --files 3
+	run -2 gpemu-cachesim --dir . --trace-format csv
 	run -1 gpemu-cachesim --trace none.csv
 	[[ "$output" == *"none.csv: No such file or directory" ]]
 	echo 1,2,3 >none
