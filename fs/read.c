@@ -26,6 +26,12 @@
 
 #include "common/util.h"
 
+/* Before the reply: whoever has it may look. */
+static void count_delivered(struct server *s, uint64_t bytes)
+{
+	__atomic_fetch_add(&s->delivered_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 static void finish(struct read_request *r)
 {
 	struct iovec iov[READ_PARTS] = { 0 };
@@ -45,6 +51,8 @@ static void finish(struct read_request *r)
 						 .iov_len = parts[i].bytes };
 	}
 	trace_reply_init(s, r, &told);
+	if (!r->error)
+		count_delivered(s, r->bytes);
 	r->reply(r, r->error, iov, r->error ? 0 : n);
 	for (int i = 0; i < n; i++) {
 		if (parts[i].object)
@@ -235,6 +243,8 @@ static void raw_done(struct fetch *f, bool stopping)
 	memcpy(parts, r->parts, sizeof(parts));
 	r->error = error;
 	trace_reply_init(s, r, &told);
+	if (!error)
+		count_delivered(s, r->bytes);
 	r->reply(r, error, &iov, error ? 0 : 1);
 	for (int i = 0; i < n; i++)
 		trace_part(s, &told, &parts[i], deadline);
@@ -313,7 +323,6 @@ void server_read_now(struct server *s, struct read_request *r)
 	bool bypass;
 
 	pthread_mutex_lock(&s->lock);
-	s->delivered_bytes += r->bytes;
 	/* what a group brings has to wait somewhere */
 	bypass = cache_policy(s->cache)->bypass &&
 		 !group_has(s, r->handle->node);
@@ -374,7 +383,7 @@ bool server_count_hit(struct server *s, uint32_t node)
 		trace_passthrough(s, node);
 		if (cache_user(e))
 			group_asked(s, cache_user(e), true, false);
-		s->delivered_bytes += bytes;
+		count_delivered(s, bytes);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return hit;

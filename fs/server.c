@@ -295,7 +295,8 @@ static void reset_counts(struct server *s)
 	cache_reset_counts(s->cache);
 	fetcher_reset_stats(s->fetcher);
 	s->before = (struct cache_counts){ 0 };
-	s->delivered_bytes = s->coalesced = 0;
+	__atomic_store_n(&s->delivered_bytes, 0, __ATOMIC_RELAXED);
+	s->coalesced = 0;
 	s->group_hits = s->group_hit_bytes = 0;
 	s->unmissed = (struct cache_counts){ 0 };
 	s->n_marks = 1;
@@ -433,7 +434,8 @@ static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
 		{ "evictions", c->evictions },
 		{ "rejected", c->rejected },
 		{ "coalesced", s->coalesced },
-		{ "delivered_bytes", s->delivered_bytes },
+		{ "delivered_bytes",
+		  __atomic_load_n(&s->delivered_bytes, __ATOMIC_RELAXED) },
 		{ "backend_reads", f->backend_reads },
 		{ "backend_bytes", f->backend_bytes },
 		{ "inflight", f->inflight },

@@ -27,15 +27,15 @@ struct server {
 	void (*backing_close)(int id, void *ctx);
 	void *backing_ctx;
 	bool (*is_interrupted)(void *client);
-	struct faults faults; /* has a lock of its own */
+	struct faults faults;	  /* has a lock of its own */
+	uint64_t delivered_bytes; /* atomic */
 
 	pthread_mutex_t lock; /* all below, and every object's fields */
 	bool stopping;
 	struct cache *cache;
 	struct cache_counts before; /* of the caches before this one */
-	struct object *flights; /* uthash by key: what is being fetched */
-	uint64_t delivered_bytes;
-	uint64_t coalesced; /* reads that joined a flight */
+	struct object *flights;	    /* uthash by key: what is being fetched */
+	uint64_t coalesced;	    /* reads that joined a flight */
 	struct group_buffer buffer;
 	uint64_t group_hits, group_hit_bytes; /* first reads of brought ones */
 	/* what the cache counted as misses (and as rejected), and was there */

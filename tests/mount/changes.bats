@@ -70,6 +70,21 @@ others_are_right()
 	done
 }
 
+@test "what was not read counts as not delivered" {
+	for options in '-p none' '-p lru --hit-path reply'; do
+		echo some >"$src/c0/f00000"
+		gpemu-fs $options "$src" "$mp"
+		: >"$src/c0/f00000"
+		is_stale 0
+		[ "$(stat_of '["delivered_bytes"]')" = 0 ]
+		cat "$mp/c1/f00001" >"$BATS_TEST_TMPDIR/one"
+		[ "$(stat_of '["delivered_bytes"]')" = \
+			"$(stat -c %s "$src/c1/f00001")" ]
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+}
+
 @test "a warm-up of them fails for these alone" {
 	gpemu-fs -p lru -c 100% "$src" "$mp"
 	change_files
