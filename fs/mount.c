@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -123,20 +124,22 @@ static void switch_log(struct mount *m)
 		log_error("--log %s: %s", m->o.log, strerror(-r));
 }
 
-/* A daemon lets go of its caller's terminal, and of the caller. */
-static void release_caller(struct mount *m)
+/* A daemon lets go of its caller's terminal, and of the caller. A caller who
+ * was killed meanwhile wants no mount: false. */
+static bool release_caller(struct mount *m)
 {
 	int last = options_log_is(&m->o, "stderr") ? 1 : 2;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	bool waits;
 
 	for (int fd = 0; null >= 0 && fd <= last; fd++)
 		dup2(null, fd);
 	if (null > 2)
 		close(null);
-	if (write(m->ready_fd, "", 1) < 0)
-		log_warn("nobody waited for the mount");
+	waits = write(m->ready_fd, "", 1) == 1;
 	close(m->ready_fd);
 	m->ready_fd = -1;
+	return waits;
 }
 
 /* The kernel has taken us into service. */
@@ -146,8 +149,11 @@ static void ready(void *ctx)
 	int r;
 
 	switch_log(m);
-	if (m->ready_fd >= 0)
-		release_caller(m);
+	if (m->ready_fd >= 0 && !release_caller(m)) {
+		log_warn("nobody waits for the mount: it ends");
+		kill(getpid(), SIGTERM);
+		return;
+	}
 	__atomic_store_n(&m->ready, true, __ATOMIC_RELEASE);
 	r = notify("READY=1\nMAINPID=%d\nSTATUS=serving %s", (int)getpid(),
 		   m->mountpoint);

@@ -23,6 +23,29 @@ teardown()
 	eventually no_daemon
 }
 
+# a mount whose caller is killed before it serves; false: it was too late
+ends_with_its_caller()
+{
+	gpemu-fs -c 1M synth:imagenet,files=500000,content=random "$mp" 3>&- &
+	caller=$!
+	pids="${pids-} $caller"
+	eventually pgrep -P $caller >/dev/null
+	kill -9 $caller
+	wait $caller 2>/dev/null || true
+	eventually no_daemon && is_not_mounted && return 0
+	fusermount3 -u "$mp"
+	eventually no_daemon
+	return 1
+}
+
+@test "no mount comes for a caller who has gone" {
+	# a machine that stops for a while may let it be there before
+	for try in 1 2 3 4 5; do
+		ends_with_its_caller && return 0
+	done
+	false
+}
+
 @test "SIGTERM and Ctrl-C unmount" {
 	for signal in TERM INT; do
 		# the shell has background commands ignore SIGINT
