@@ -17,8 +17,13 @@
 /* Little enough for the smallest usual limit, 64 KiB for all of these. */
 enum { SMALL = 4096 };
 
-/* Under sanitizers mlock does nothing and succeeds. */
+/* Under sanitizers mlock does nothing and succeeds. gcc defines a macro, clang
+ * has a feature. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { REAL = 0 };
+#elif !defined(__has_feature)
+enum { REAL = 1 };
+#elif __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 enum { REAL = 0 };
 #else
 enum { REAL = 1 };
