@@ -2,7 +2,8 @@
 /*
  * A pool of page-locked, page-aligned buffers, as cudaHostAlloc gives them.
  * The memory is really locked: it counts against RLIMIT_MEMLOCK and cannot be
- * swapped or evicted. Buffers grow when a larger one is asked for.
+ * swapped or evicted. Buffers grow when a larger one is asked for. From 2 MiB
+ * on they are of huge pages, where the system has them.
  *
  * Any thread may get and put.
  */

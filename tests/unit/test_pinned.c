@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,49 @@ static void nothing_at_first(void **state)
 	pinned_free(p);
 }
 
+/* Of the mapping that begins there: has it the flag? */
+static bool has_flag(const void *at, const char *flag)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/smaps", "re");
+	bool here = false;
+	char line[512];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		unsigned long from, to;
+
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = from <= (uintptr_t)at && (uintptr_t)at < to;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			return strstr(line, flag);
+	}
+	fail();
+	return false;
+}
+
+static void large_ones_ask_for_huge_pages(void **state)
+{
+	enum { HUGE = 2 << 20, SIZE = HUGE + SMALL };
+	uint64_t before = locked();
+	struct pinned_pool *p = NULL;
+	struct err err = { 0 };
+	struct pinned_buffer *b;
+
+	(void)state;
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK) < 0 ||
+	    pinned_new(3, SIZE, 3 * SIZE, &p, &err) < 0)
+		skip();
+	/* no more than was asked for */
+	assert_locked(before, 3 * SIZE);
+	b = get(p, SIZE);
+	assert_int_equal(b->size, SIZE);
+	assert_int_equal((uintptr_t)b->data % HUGE, 0);
+	assert_true(has_flag(b->data, " hg"));
+	pinned_put(p, b);
+	pinned_free(p);
+	assert_int_equal(locked(), before);
+}
+
 struct waiter {
 	struct pinned_pool *pool;
 	size_t bytes;
@@ -295,6 +339,7 @@ int main(void)
 		cmocka_unit_test(one_must_fit),
 		cmocka_unit_test(unused_buffers_make_room),
 		cmocka_unit_test(nothing_at_first),
+		cmocka_unit_test(large_ones_ask_for_huge_pages),
 		cmocka_unit_test(who_waits_is_served),
 		cmocka_unit_test(cancel_ends_all_waiting),
 		cmocka_unit_test(too_low_a_limit_is_told),
