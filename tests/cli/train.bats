@@ -356,6 +356,20 @@ pin_stage() {
 	[ "$status" -eq 1 ]
 }
 
+@test "a record goes into a pipe or through a link, and replaces neither" {
+	null=("$TRAIN" --loader null --max-steps 2 --time-scale 0.001)
+	mkfifo "$TMP/pipe"
+	ln -s "$JSON" "$TMP/link"
+	exec 8<>"$TMP/pipe" # its reader: a record is less than a pipe holds
+	"${null[@]}" --json "$TMP/pipe" >/dev/null
+	[ -p "$TMP/pipe" ]
+	python3 -c 'import json, os; json.loads(os.read(8, 1 << 16))'
+	exec 8>&-
+	"${null[@]}" --json "$TMP/link" >/dev/null
+	[ -L "$TMP/link" ]
+	check "t['steps'] == 2"
+}
+
 @test "an accelerator of MLPerf Storage takes the published step time" {
 	"$TRAIN" --loader null --gpu mlperf-h100 --model unet3d -b 7 \
 		--max-steps 4 --json "$JSON" >/dev/null
