@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,6 +22,8 @@ enum {
 	/* To be sent to one client, at most. arbitrary: several of the
 	 * longest messages; who lets them pile up does not read */
 	MAX_OUT = 4 * GPUD_MAX_MESSAGE,
+	/* Descriptors beside those of clients. arbitrary: there are ten */
+	OWN_FILES = 32,
 };
 
 /* --- sending -------------------------------------------------------------- */
@@ -379,6 +382,28 @@ static int listen_at(struct server *s, struct err *err)
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+/* As many descriptors as clients may come: without one for it, who knocks stays
+ * at the door, and the server would turn to him for ever. */
+static int allow_clients(uint32_t n, struct err *err)
+{
+	rlim_t need = (rlim_t)n + OWN_FILES;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return err_set(err, -errno, "getrlimit: %s", strerror(errno));
+	if (l.rlim_cur >= need)
+		return 0;
+	l.rlim_cur = need;
+	l.rlim_max = MAX(l.rlim_max, need);
+	if (setrlimit(RLIMIT_NOFILE, &l) == 0)
+		return 0;
+	return err_set(err, -EPERM,
+		       "too few descriptors for %u clients: raise the hard "
+		       "limit (ulimit -Hn) to %llu or use a smaller "
+		       "--max-clients",
+		       n, (unsigned long long)need);
+}
+
 static int watch(struct server *s, int *fd)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = fd };
@@ -433,7 +458,9 @@ int server_init(struct server *s, const struct server_config *config,
 		return err_set(err, -ENOMEM, "out of memory");
 	if (config->keep_awake)
 		tick_keep_awake(s->tick); /* where it is granted */
-	r = find_users(s, err);
+	r = allow_clients(config->max_clients, err);
+	if (r == 0)
+		r = find_users(s, err);
 	if (r == 0)
 		r = listen_at(s, err);
 	return r < 0 ? r : open_loop(s, err);

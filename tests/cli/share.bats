@@ -165,6 +165,18 @@ check() {
 	so 'True'
 }
 
+@test "as many descriptors as clients" {
+	(
+		ulimit -Sn 20
+		exec "$GPUD" --socket "$SOCKET" --max-clients 30 2>/dev/null 3>&-
+	) &
+	SERVER=$!
+	PIDS+=("$SERVER")
+	until_so 'True'
+	run "$CLIENT" "$SOCKET" many 25
+	[ "$output" = 25 ]
+}
+
 @test "other users are kept out, unless they are allowed" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
 	chmod 711 "$TMP"
