@@ -10,6 +10,8 @@
 
 /* One read at least this large. arbitrary: many small messages */
 enum { READ_BYTES = 4096 };
+/* Source: MAX_ERRNO, include/linux/err.h */
+enum { MAX_ERRNO = 4095 };
 
 char *gpud_default_path(void)
 {
@@ -129,6 +131,16 @@ static int make_room(struct gpud_client *c)
 	return 0;
 }
 
+/* What a server says is an errno need not be one, and two would be taken for
+ * the end of an epoch and for being interrupted. */
+static int code_of(const struct gpud_error *e)
+{
+	if (e->code == 0 || e->code > MAX_ERRNO || e->code == ENODATA ||
+	    e->code == ECANCELED)
+		return -EPROTO;
+	return -(int)e->code;
+}
+
 int gpud_receive(struct gpud_client *c, struct gpud_msg *ret, struct err *err)
 {
 	for (;;) {
@@ -157,8 +169,8 @@ int gpud_receive(struct gpud_client *c, struct gpud_msg *ret, struct err *err)
 	if (ret->type != GPUD_ERROR)
 		return 0;
 	/* a text that begins with the server's path says who speaks */
-	return err_set(err, ret->error.code ? -(int)ret->error.code : -EPROTO,
-		       "%s: %s", c->path, ret->error.text);
+	return err_set(err, code_of(&ret->error), "%s: %s", c->path,
+		       ret->error.text);
 }
 
 void gpud_stop(struct gpud_client *c)

@@ -177,6 +177,24 @@ check() {
 	[ "$output" = 25 ]
 }
 
+@test "what is no errno is an error" {
+	codes=(0xffffffff 0x80000000 0 61 125 4096)
+	"$CLIENT" "$SOCKET" liar "${codes[@]}" "${codes[@]}" 3>&- &
+	PIDS+=("$!")
+	for try in {1..200}; do
+		[ ! -S "$SOCKET" ] || break
+		sleep 0.05
+	done
+	for code in "${codes[@]}"; do
+		run timeout 20 "$SMI" --socket "$SOCKET"
+		[ "$status" -eq 1 ]
+		[[ $output == *"a lie"* ]]
+		run timeout 20 "$TRAIN" --loader null --gpu-server "$SOCKET" --max-steps 2
+		[ "$status" -eq 1 ]
+		[[ $output == *"a lie"* ]]
+	done
+}
+
 @test "other users are kept out, unless they are allowed" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
 	chmod 711 "$TMP"
