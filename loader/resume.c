@@ -10,6 +10,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "loader/train_node.h"
 
 /* --- the same run? -------------------------------------------------------- */
 
@@ -68,6 +69,20 @@ static int check_same_run(const char *name, const json_t *theirs, json_t *ours,
 
 /* --- finding the point ---------------------------------------------------- */
 
+/* Can a run stand there? Then as many samples of its epoch are left as its
+ * steps left. */
+static bool is_possible(const struct resume *r,
+			const struct checkpoint_point *p,
+			const uint8_t *visited)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < r->visited.n_bytes; i++)
+		n += (unsigned)__builtin_popcount(visited[i]);
+	return p->epoch_step < r->steps &&
+	       n <= p->epoch_step * train_step_samples(r->o);
+}
+
 /* The point is that of the file. */
 static int go_on_from(struct resume *r, const char *name, json_t *ours,
 		      struct err *err)
@@ -84,7 +99,8 @@ static int go_on_from(struct resume *r, const char *name, json_t *ours,
 	e = check_same_run(name, p.run, ours, err);
 	json_decref(p.run);
 	p.run = NULL;
-	if (e == 0 && head.visited_bytes != r->visited.n_bytes)
+	if (e == 0 && (head.visited_bytes != r->visited.n_bytes ||
+		       !is_possible(r, &p, visited)))
 		e = -EPROTO;
 	if (e < 0)
 		return e;

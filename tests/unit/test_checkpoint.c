@@ -11,6 +11,7 @@
 #include "common/rng.h"
 #include "common/util.h"
 #include "loader/checkpoint.h"
+#include "loader/resume.h"
 #include "loader/visited.h"
 
 enum { STATE = 10000, VISITED = 13, FILE_BYTES = 4096 + VISITED + STATE };
@@ -303,6 +304,80 @@ static void visited_samples_are_left_out(void **state)
 	visited_fini(&v);
 }
 
+extern const struct order_ops order_sequential;
+
+/* A run of 13 steps of 8 samples an epoch, of which it has visited `n`, is
+ * saved after `epoch_step` of them. Returns what a run that goes on from there
+ * gets. */
+static int save_and_resume(struct fixture *f, uint64_t epoch_step, uint32_t n)
+{
+	enum { STEPS = 13, BATCH = 8, SAMPLES = STEPS * BATCH };
+	struct train_options o;
+	struct gpu_profile gpu;
+	struct place place[SAMPLES] = { { 0 } };
+	struct delivery d = { .n = n, .place = place };
+	uint64_t path[SAMPLES] = { 0 };
+	uint64_t size[SAMPLES] = { 0 };
+	char names[] = "a";
+	struct dataset data = { .n = SAMPLES };
+	struct schedule_config c = { .order = &order_sequential,
+				     .in = { .n = SAMPLES },
+				     .data = &data,
+				     .world = 1 };
+	struct schedule schedule;
+	struct resume r;
+	struct err err = { 0 };
+	int ret;
+
+	data.names = names;
+	data.path = path;
+	data.size = size;
+	for (uint32_t i = 0; i < n; i++)
+		place[i].sample = i;
+	train_options_init(&o);
+	o.batch = BATCH;
+	o.gpus = 1;
+	o.checkpoint_dir = strdup(f->dir);
+	o.checkpoint_every = 1;
+	o.checkpoint_size = 1;
+	assert_int_equal(gpu_profile_load("v100", &gpu, &err), 0);
+	assert_int_equal(schedule_open(&c, &schedule, &err), 0);
+	assert_int_equal(resume_open(&r, &o, &schedule, STEPS, &err), 0);
+	assert_int_equal(resume_start(&r, f->tick, &gpu,
+				      gpu_profile_model(&gpu, o.model, &err),
+				      &err),
+			 0);
+	visited_add(&r.visited, 0, 0, &d);
+	r.point.step = 1;
+	r.point.epoch_step = epoch_step;
+	assert_int_equal(resume_save(&r, &err), 0);
+	resume_close(&r);
+	o.resume = true;
+	ret = resume_open(&r, &o, &schedule, STEPS, &err);
+	if (ret == 0)
+		assert_int_equal(r.point.epoch_step, epoch_step);
+	resume_close(&r);
+	schedule_close(&schedule);
+	gpu_profile_free(&gpu);
+	conf_free(train_fields, &o);
+	assert_int_equal(unlinkat(f->dirfd, "checkpoint-0000000001.gpemu", 0),
+			 0);
+	return ret;
+}
+
+static void a_point_where_no_run_stands_is_damage(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(save_and_resume(f, 0, 0), 0);
+	assert_int_equal(save_and_resume(f, 3, 24), 0);
+	assert_int_equal(save_and_resume(f, 12, 96), 0);
+	assert_int_equal(save_and_resume(f, 3, 25), -EPROTO);
+	assert_int_equal(save_and_resume(f, 13, 104), -EPROTO);
+	assert_int_equal(save_and_resume(f, 100000, 0), -EPROTO);
+	assert_int_equal(save_and_resume(f, UINT64_MAX >> 1, 0), -EPROTO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +391,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_failed_write_is_told_once_it_is_known, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_point_where_no_run_stands_is_damage, setup, teardown),
 		cmocka_unit_test(the_classes_of_a_batch_have_an_entropy),
 		cmocka_unit_test(visited_samples_are_left_out),
 	};
