@@ -69,6 +69,26 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 	}
 }
 
+void account_late(struct account *a, uint32_t i, uint64_t ns, uint64_t idle,
+		  const struct delivery *d, const struct gpu_step *s)
+{
+	struct stalls of = account_stalls(idle, d, s);
+	/* the end of that wait: the pin stage came last */
+	uint64_t pin = MIN(ns, of.pin_ns), before = of.fetch_ns + of.prep_ns;
+	uint64_t fetch =
+		before ? (uint64_t)((double)(ns - pin) * (double)of.fetch_ns /
+				    (double)before)
+		       : 0;
+
+	a->barrier_wait_ns -= ns;
+	a->gpu[i].barrier_wait_ns -= ns;
+	a->data_wait_ns += ns;
+	a->gpu[i].data_wait_ns += ns;
+	a->fetch_stall_ns += fetch;
+	a->prep_stall_ns += ns - fetch;
+	a->pin_stall_ns += pin;
+}
+
 static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 {
 	into->compute_ns += from->compute_ns;

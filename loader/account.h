@@ -28,7 +28,10 @@
  * Several GPUs: what concerns a GPU is added up over them here, and the record
  * gives the mean of a GPU, and each of them. Between the GPUs' own ends and
  * the end of the step there are then the wait for the slowest one (barrier
- * wait) and the reduction of the gradients (all-reduce).
+ * wait) and the reduction of the gradients (all-reduce). Where each has a batch
+ * of its own they come one after the other, and all GPUs want the last: as far
+ * as the slowest was late because its batch was, the others' wait for it is a
+ * data wait as its own.
  */
 #ifndef GPEMU_LOADER_ACCOUNT_H
 #define GPEMU_LOADER_ACCOUNT_H
@@ -96,6 +99,10 @@ void account_begin_step(struct account *a, uint32_t gpus);
 void account_batch(struct account *a, const struct delivery *d);
 void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 		 const struct delivery *d, const struct gpu_step *s);
+/* Of GPU `i`'s barrier wait, `ns` were for one that fell idle with it, got `d`
+ * so much later, and did `s`. */
+void account_late(struct account *a, uint32_t i, uint64_t ns, uint64_t idle,
+		  const struct delivery *d, const struct gpu_step *s);
 /* Sums and histograms; `epoch` and first_batch_ns keep the first's. */
 void account_merge(struct account *into, const struct account *from);
 

@@ -188,6 +188,32 @@ static uint32_t share_out(struct train *t, bool even)
 	return used;
 }
 
+/* The GPU that the others wait for. */
+static uint32_t slowest(const struct train *t)
+{
+	const struct gpu_step *step = t->now.step;
+	uint32_t last = 0;
+
+	for (uint32_t i = 1; i < t->gpus->n; i++)
+		if (step[i].compute_end > step[last].compute_end)
+			last = i;
+	return last;
+}
+
+/* What of GPU i's wait for the slowest is for that one's batch. */
+static void account_wait(struct train *t, uint32_t i, uint64_t idle)
+{
+	struct train_now *now = &t->now;
+	uint32_t last = slowest(t);
+	uint64_t own = now->step[i].data_wait_ns;
+	uint64_t its = now->step[last].data_wait_ns;
+
+	if (its > own)
+		account_late(now->account, i,
+			     MIN(its - own, now->step[i].barrier_wait_ns), idle,
+			     &now->batch[last], &now->step[last]);
+}
+
 static void account(struct train *t, uint64_t idle, bool even)
 {
 	struct train_now *now = &t->now;
@@ -204,6 +230,8 @@ static void account(struct train *t, uint64_t idle, bool even)
 		uint32_t of = even ? now->n - 1 : MIN(i, now->n - 1);
 
 		account_gpu(a, i, idle, &now->batch[of], &now->step[i]);
+		if (!even) /* else they have one batch */
+			account_wait(t, i, idle);
 		show(t, i, idle, &now->batch[of], &now->step[i]);
 	}
 }

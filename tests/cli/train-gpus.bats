@@ -61,6 +61,18 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	check "e['steps'] == 1 and e['samples'] == 16"
 }
 
+@test "what all GPUs of a step lack is data, whoever's batch is the last" {
+	raw 64 1000
+	# a core makes 155 images/s: 26 ms a batch, and four of them a step
+	run timeout 60 "$TRAIN" --data "$TMP/raw" --prep emulated --cores 1 -b 4 --gpus 4 \
+		--model alexnet --pin off --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "e['steps'] == 4 and e['barrier_wait_s'] < .1 * e['data_wait_s']" \
+		"all(g['data_wait_s'] > .6 * e['seconds'] for g in e['gpus'])" \
+		"near(e['fetch_stall_s'] + e['prep_stall_s'], e['data_wait_s'], 1e-6)" \
+		"all(near(sum(g[k + '_s'] for k in ('compute', 'data_wait', 'transfer_stall', 'barrier_wait', 'allreduce', 'prep_gpu')), e['seconds'], .02) for g in e['gpus'])"
+}
+
 @test "fewer pinned buffers than GPUs are enough" {
 	raw 22 4096
 	# one buffer of 4 x 4096 bytes, eight GPUs; the last step has three batches

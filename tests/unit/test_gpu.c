@@ -173,6 +173,30 @@ static void a_data_wait_is_split(void **state)
 	assert_int_equal(a.au_compute_ns, 10);
 }
 
+/* Two GPUs idle from 100: one had its batch at 110, the other as above. */
+static void who_waits_for_a_late_batch_waits_for_data(void **state)
+{
+	struct gpu_step s = { .data_wait_ns = 70 };
+	struct delivery d = {
+		.n = 4, .complete_ns = 160, .ready_ns = 170, .read_share = .75
+	};
+	struct gpu_step first = { .data_wait_ns = 10, .barrier_wait_ns = 80 };
+	struct delivery early = { .n = 4, .complete_ns = 110, .ready_ns = 110 };
+	struct account a = { 0 };
+
+	(void)state;
+	account_begin_step(&a, 2);
+	account_gpu(&a, 0, 100, &early, &first);
+	account_late(&a, 0, 60, 100, &d, &s);
+	assert_int_equal(a.gpu[0].data_wait_ns, 70);
+	assert_int_equal(a.gpu[0].barrier_wait_ns, 20);
+	assert_int_equal(a.data_wait_ns, 70);
+	assert_int_equal(a.barrier_wait_ns, 20);
+	assert_int_equal(a.fetch_stall_ns, 37); /* 3/4 of 50 */
+	assert_int_equal(a.prep_stall_ns, 33);	/* and its own 10 */
+	assert_int_equal(a.pin_stall_ns, 10);
+}
+
 static void memory_is_checked_before_anything_is_read(void **state)
 {
 	static struct gpu_row rows[] = {
@@ -239,6 +263,7 @@ int main(void)
 		cmocka_unit_test(idle_time_is_all_accounted_for),
 		cmocka_unit_test(a_held_device_does_nothing),
 		cmocka_unit_test(a_data_wait_is_split),
+		cmocka_unit_test(who_waits_for_a_late_batch_waits_for_data),
 		cmocka_unit_test(memory_is_checked_before_anything_is_read),
 		cmocka_unit_test(an_hour_of_late_wake_ups_does_not_drift),
 	};
