@@ -393,7 +393,8 @@ int train_end(struct train *t, int r)
 	uint64_t end;
 
 	drop(t);
-	if (t->remote && (r == 0 || r == -ENODATA)) {
+	/* not when the server failed; an interrupt has ended its socket */
+	if (t->remote && (r == 0 || r == -ENODATA || r == -ECANCELED)) {
 		struct gpu_step last;
 		int k = train_remote_drain(t->remote, t, &last, NULL);
 

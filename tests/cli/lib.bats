@@ -163,3 +163,43 @@ teardown() {
 	PY
 	python3 "$TMP/main.py" "$LIBDIR/libgpemu.so" "$TMP/data"
 }
+
+@test "an epoch that is cut short waits for the step on a server's GPU" {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "Python itself is not sanitized"
+	mkdir -p "$TMP/data"
+	for i in $(seq 40); do echo $i >"$TMP/data/$i"; done
+	"$BUILD/gpemu-gpud" --socket "$TMP/socket" --time-scale 0.01 3>&- &
+	server=$!
+	for try in {1..200}; do
+		[ ! -S "$TMP/socket" ] || break
+		sleep 0.05
+	done
+	cat >"$TMP/main.py" <<-'PY'
+		import ctypes, json, sys
+		from ctypes import byref, c_char_p, c_size_t, c_void_p
+
+		lib = ctypes.CDLL(sys.argv[1])
+		options = [b'data=' + sys.argv[2].encode(), b'gpu_server=' + sys.argv[3].encode(),
+		           b'prep=none', b'batch=4', b'epochs=3', b'pin=off', b'time_scale=0.01',
+		           b'index=off', None]
+		g, batch, error = c_void_p(), c_void_p(), ctypes.create_string_buffer(256)
+		r = lib.gpemu_open((c_char_p * len(options))(*options), None, byref(g), error, c_size_t(256))
+		assert r == 0, error.value
+		for steps in 3, 4, 5:
+		    assert lib.gpemu_begin_epoch(g, None) == 1
+		    for i in range(steps):
+		        assert lib.gpemu_next(g, byref(batch)) == 1
+		        assert lib.gpemu_submit(g, batch, None) == 0
+		    assert lib.gpemu_end_epoch(g, None) == 0
+		text = c_char_p()
+		assert lib.gpemu_record(g, byref(text)) == 0
+		done = [e['steps'] for e in json.loads(text.value)['epochs']]
+		assert done == [3, 4, 5], done
+		assert lib.gpemu_close(g) == 0
+	PY
+	run timeout 30 python3 "$TMP/main.py" "$LIBDIR/libgpemu.so" "$TMP/data" "$TMP/socket"
+	kill "$server"
+	wait "$server"
+	echo "$output"
+	[ "$status" -eq 0 ]
+}
