@@ -140,7 +140,8 @@ GPEMU_API int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
 /* Do not train on the batch: it is no step. -EINVAL as above. */
 GPEMU_API int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch);
 
-/* Where the time of an epoch went; see gpemu-train(1). */
+/* Where the time of an epoch went; see gpemu-train(1). Of several GPUs it is
+ * the mean of one. */
 struct gpemu_epoch {
 	uint64_t epoch;
 	uint64_t steps, samples, failed_samples;

@@ -333,6 +333,7 @@ int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
 	return 0;
 }
 
+/* As in the record: of several GPUs the mean. */
 static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
 {
 	*ret = (struct gpemu_epoch){
@@ -342,11 +343,11 @@ static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
 		.failed_samples = a->failed_samples,
 		.data_bytes = a->bytes,
 		.elapsed_ns = a->elapsed_ns,
-		.compute_ns = a->compute_ns,
-		.data_wait_ns = a->data_wait_ns,
-		.fetch_stall_ns = a->fetch_stall_ns,
-		.prep_stall_ns = a->prep_stall_ns,
-		.transfer_stall_ns = a->transfer_stall_ns,
+		.compute_ns = account_mean(a, a->compute_ns),
+		.data_wait_ns = account_mean(a, a->data_wait_ns),
+		.fetch_stall_ns = account_mean(a, a->fetch_stall_ns),
+		.prep_stall_ns = account_mean(a, a->prep_stall_ns),
+		.transfer_stall_ns = account_mean(a, a->transfer_stall_ns),
 		.checkpoint_stall_ns = a->checkpoint_stall_ns,
 		.utilisation = account_au(a),
 	};

@@ -481,6 +481,27 @@ static void test_cut_short(void **state)
 	}
 }
 
+static void test_several_gpus(void **state)
+{
+	static const char *const more[] = { "gpus=3", "loader=null",
+					    "samples=24", NULL };
+	struct gpemu *g = open_with(NULL, more);
+	const struct gpemu_batch *b;
+	struct gpemu_epoch e;
+
+	(void)state;
+	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
+	while (gpemu_next(g, &b) == 1)
+		assert_int_equal(gpemu_submit(g, b, NULL), 0);
+	assert_int_equal(gpemu_end_epoch(g, &e), 0);
+	assert_int_equal(e.steps, 2);
+	/* of one, not of all */
+	assert_true(e.compute_ns > 0);
+	assert_true(e.compute_ns + e.data_wait_ns + e.transfer_stall_ns <=
+		    e.elapsed_ns);
+	gpemu_close(g);
+}
+
 static void test_max_steps(void **state)
 {
 	static const char *const more[] = { "epochs=5", "max_steps=9", NULL };
@@ -573,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_misuse),
 		cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_several_gpus),
 		cmocka_unit_test(test_max_steps),
 		cmocka_unit_test(test_record),
 		cmocka_unit_test(test_interrupt),
