@@ -133,7 +133,13 @@ static int open_prep_gpu(const struct train_options *o,
 	if (!o->prep_gpu) {
 		if (prep->cores && prep->profile.gpu.rows.n)
 			n->prep_gpu = &prep->profile;
-		return 0;
+		if (!n->prep_gpu || !o->gpu_server)
+			return 0;
+		return err_set(
+			err, -EINVAL,
+			"%s: a part of it is done on the GPU, and not by "
+			"--gpu-server",
+			prep->profile.name);
 	}
 	r = prep_profile_load(o->prep_gpu, &n->prep, err);
 	if (r < 0)

@@ -373,6 +373,20 @@ three_clients() {
 	[[ $output == *"out of GPU memory"* ]]
 }
 
+@test "preparation on a GPU that is the server's is refused" {
+	gpud
+	{
+		sed 's/^name:.*/name: both/' "$BATS_TEST_DIRNAME/../../profiles/prep/dali-gpu.yaml"
+		echo 'sample: {kind: const, value: 1ms}'
+	} >"$TMP/both.yaml"
+	mkdir "$TMP/data"
+	echo 1 >"$TMP/data/1"
+	run "$TRAIN" --data "$TMP/data" --prep emulated --prep-profile "$TMP/both.yaml" -b 1 \
+		--gpu-server "$SOCKET" --time-scale "$SCALE"
+	[ "$status" -eq 1 ]
+	[[ $output == *"both: a part of it is done on the GPU"* ]]
+}
+
 @test "several GPUs at once, or none" {
 	gpud --gpus 2
 	mkfifo "$TMP/in" "$TMP/in2"
