@@ -401,6 +401,7 @@ static bool admit(struct share *s, struct share_job *job)
 		assert(slot >= 0);
 		job->slot[g] = (uint32_t)slot;
 		gpu->copy_free = MAX(gpu->copy_free, s->now) + w->load_ns;
+		job->loaded_ns = MAX(job->loaded_ns, gpu->copy_free);
 	}
 	job->gpus = taken;
 	job->resident = true;
@@ -471,6 +472,24 @@ int share_join(struct share *s, const struct share_want *want, void *owner,
 	return 0;
 }
 
+/* When all that jobs were told to have been copied to the GPU is. */
+static uint64_t copies_end(const struct share *s, uint32_t gpu)
+{
+	uint64_t end = 0;
+
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct share_job *job = s->jobs[i];
+
+		if (!share_on(job, gpu))
+			continue;
+		end = MAX(end, job->loaded_ns);
+		for (uint32_t k = 0; k < job->n; k++)
+			end = MAX(end, job->queue[(job->head + k) % SHARE_DEPTH]
+					       .copy_end);
+	}
+	return end;
+}
+
 void share_leave(struct share *s, struct share_job *job)
 {
 	uint32_t i = 0;
@@ -486,6 +505,9 @@ void share_leave(struct share *s, struct share_job *job)
 	memmove(&s->jobs[i], &s->jobs[i + 1],
 		(s->n_jobs - i) * sizeof(struct share_job *));
 	free(job);
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		s->gpus[g].copy_free =
+			MIN(s->gpus[g].copy_free, copies_end(s, g));
 	admit_all(s);
 	dispatch(s);
 }

@@ -77,6 +77,7 @@ struct share_job {
 	struct share_iteration queue[SHARE_DEPTH]; /* a ring */
 	uint32_t head, n;
 	uint64_t joined_ns, admitted_ns;
+	uint64_t loaded_ns; /* its model is on its GPUs */
 	/* totals */
 	uint64_t iterations, wait_ns; /* wait: ready, but others ran */
 	double service_ns;	      /* GPU time it was given */
@@ -131,7 +132,8 @@ void share_free(struct share *s);
  */
 int share_join(struct share *s, const struct share_want *want, void *owner,
 	       struct share_job **ret, struct err *err);
-/* It goes, whatever it was doing, and is freed. */
+/* It goes, whatever it was doing, and is freed. Who comes next need not wait
+ * for its copies. */
 void share_leave(struct share *s, struct share_job *job);
 
 /*

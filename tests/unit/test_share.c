@@ -519,6 +519,38 @@ static void copies_take_turns_on_the_link(void **state)
 	share_free(s);
 }
 
+static void who_leaves_gives_back_the_link(void **state)
+{
+	struct share *s = make(SHARE_TIME, &scheduler_fair, 1, 1000);
+	struct share_want loads = { .peak_bytes = 2,
+				    .n_gpus = 1,
+				    .load_ns = 1000 };
+	struct share_iteration it;
+	struct share_job *job;
+	struct client c[3] = { 0 };
+
+	(void)state;
+	join(s, &c[0], 1, 2, 1);
+	join(s, &c[1], 1, 2, 1);
+	share_submit(s, c[0].job, 0, 100, 5, &it);
+	share_submit(s, c[1].job, 0, 100, 5, &it);
+	share_submit(s, c[0].job, 0, 100, 5, &it);
+	assert_int_equal(it.copy_end, 300);
+	assert_int_equal(share_join(s, &loads, &c[2], &job, NULL), 0);
+	share_leave(s, job);
+	share_leave(s, c[0].job);
+	/* what the other was told stays so */
+	join(s, &c[2], 1, 2, 1);
+	share_submit(s, c[2].job, 0, 100, 5, &it);
+	assert_int_equal(it.copy_start, 200);
+	share_leave(s, c[1].job);
+	share_leave(s, c[2].job);
+	join(s, &c[0], 1, 2, 1);
+	share_submit(s, c[0].job, 0, 100, 5, &it);
+	assert_int_equal(it.copy_start, 0);
+	share_free(s);
+}
+
 static void utilisation_is_of_the_last_second(void **state)
 {
 	struct share *s = make(SHARE_TIME, &scheduler_fair, 1, 1000);
@@ -556,6 +588,7 @@ int main(void)
 		cmocka_unit_test(srtf_switches_between_iterations),
 		cmocka_unit_test(pack_runs_several),
 		cmocka_unit_test(copies_take_turns_on_the_link),
+		cmocka_unit_test(who_leaves_gives_back_the_link),
 		cmocka_unit_test(utilisation_is_of_the_last_second),
 	};
 
