@@ -534,6 +534,8 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 	if (kind != PROFILE_GPU && args[1])
 		return err_set(err, -EDOM, "'%s' is of no use: %s is a %s",
 			       args[1], args[0], profile_kind_name(kind));
+	if (kind == PROFILE_GPU && args[3])
+		return err_set(err, -EDOM, "'%s' is of no use", args[3]);
 	if (kind == PROFILE_STORAGE)
 		return show_storage(args[0], f, ret, err);
 	if (kind == PROFILE_DATASET)

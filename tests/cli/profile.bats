@@ -84,6 +84,8 @@ one_line() {
 	run -1 gpemu-profile show v100 resnet51
 	one_line
 	[[ "$output" == *resnet50* ]]
+	run -2 gpemu-profile show v100 resnet50 64 65
+	[[ $output == *"'65' is of no use"* ]]
 	run -2 gpemu-profile show v100 resnet50 none
 	one_line
 	run -2 gpemu-profile show hdd resnet50
