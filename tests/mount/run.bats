@@ -64,8 +64,11 @@ print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
 
 @test "run: the workloads that ship are sound" {
 	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
-	for w in "$BATS_TEST_DIRNAME"/../../workloads/*.yaml; do
-		gpemu-run check "$w"
+	local all=$BATS_TEST_DIRNAME/../../workloads/all.yaml
+	gpemu-run check "$all"
+	for w in "${all%/*}"/*.yaml; do
+		grep -qF "${w##*/}" "$all" || [ "$w" = "$all" ] ||
+			gpemu-run check "$w"
 	done
 	[ ! -e results ]
 }
