@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/notify.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/jobs.h"
 #include "fs/mountpoint.h"
-#include "fs/notify.h"
 #include "fs/signals.h"
 #include "fs/warm.h"
 

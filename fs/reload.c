@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/notify.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "emu/profile.h"
 #include "emu/profile_storage.h"
 #include "fs/mount.h"
-#include "fs/notify.h"
 
 /* Keys of options that can change while mounted. */
 static const char *const live[] = { "storage", "cache_policy", "cache_size",

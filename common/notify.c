@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/notify.h"
+#include "common/notify.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a service manager is told: the protocol of sd_notify(3). */
-#ifndef GPEMU_FS_NOTIFY_H
-#define GPEMU_FS_NOTIFY_H
+#ifndef GPEMU_COMMON_NOTIFY_H
+#define GPEMU_COMMON_NOTIFY_H
 
 /*
  * Send "NAME=VALUE\nNAME=VALUE" as one datagram to $NOTIFY_SOCKET. 0, also when
