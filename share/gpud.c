@@ -8,6 +8,7 @@
 #include "common/cli.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/notify.h"
 #include "common/util.h"
 #include "emu/gpud_client.h"
 #include "emu/profile.h"
@@ -131,6 +132,14 @@ static int profile_file(const char *name, char **ret, struct err *err)
 	return 0;
 }
 
+static void tell_ready(void)
+{
+	int r = notify("READY=1\nMAINPID=%d", (int)getpid());
+
+	if (r < 0)
+		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
+}
+
 static int serve(const struct options *o, const struct server_config *c,
 		 struct err *err)
 {
@@ -140,6 +149,7 @@ static int serve(const struct options *o, const struct server_config *c,
 	if (r == 0) {
 		log_info("%" PRIu64 " x %s at %s", o->gpus, c->gpu->name,
 			 c->path);
+		tell_ready();
 		r = server_run(&s, err);
 	}
 	if (r == 0 && o->common.json) {

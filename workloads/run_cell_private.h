@@ -44,6 +44,15 @@ struct run {
 };
 
 /*
+ * run_cell.c: start `command` and wait until it says that it is ready
+ * (sd_notify(3)). -ENODEV: it says that what it needs is not there now; -EIO:
+ * it ended; -ETIMEDOUT; -EINTR: a stop signal came. With a text.
+ */
+int run_start_server(struct run *run, struct child *child,
+		     const struct command *command, enum run_program program,
+		     uint64_t timeout_ns, struct err *err);
+
+/*
  * run_gpud.c; all do nothing for a cell without one. It listens when
  * run_start_gpud returns 0; run_end_gpud ends it and reads its record.
  */

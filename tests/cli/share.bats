@@ -145,6 +145,24 @@ check() {
 	[ "$(cat "$SOCKET")" = precious ]
 }
 
+@test "a service manager is told when clients can connect" {
+	python3 - "$GPUD" "$SOCKET" "$TMP/notify" <<-'PY'
+		import os, socket, subprocess, sys
+		gpud, path, name = sys.argv[1:]
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.bind(name)
+		s.settimeout(20)
+		p = subprocess.Popen([gpud, "--socket", path],
+		                     env=dict(os.environ, NOTIFY_SOCKET=name))
+		try:
+		    assert s.recv(4096).decode() == f"READY=1\nMAINPID={p.pid}"
+		    socket.socket(socket.AF_UNIX).connect(path)
+		finally:
+		    p.terminate()
+		    p.wait(20)
+	PY
+}
+
 @test "malformed messages: an error and a closed connection" {
 	gpud
 	run timeout 100 "$CLIENT" "$SOCKET" malformed
