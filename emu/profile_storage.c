@@ -208,6 +208,22 @@ void storage_profile_free(struct storage_profile *p)
 	free(p);
 }
 
+double storage_reordered(const struct storage_class *c, uint64_t n)
+{
+	const struct storage_reorder *v = c->reorder.items;
+	size_t i = 1;
+
+	if (c->reorder.n == 0)
+		return 1;
+	while (i < c->reorder.n && v[i].in_queue < n)
+		i++;
+	if (i == c->reorder.n)
+		return v[i - 1].share;
+	return v[i - 1].share +
+	       (v[i].share - v[i - 1].share) * (double)(n - v[i - 1].in_queue) /
+		       (double)(v[i].in_queue - v[i - 1].in_queue);
+}
+
 json_t *storage_profile_json(const struct storage_profile *p)
 {
 	return conf_json(fields, p);

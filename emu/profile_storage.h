@@ -99,6 +99,10 @@ struct storage_profile {
 /* "open", "lookup", "readdir", "read". */
 const char *storage_op_name(enum storage_op op);
 
+/* What is left of the head's movement when the device picks the nearest of `n`
+ * operations; 1: all of it. */
+double storage_reordered(const struct storage_class *c, uint64_t n);
+
 /* Load by name or path; free with storage_profile_free (NULL allowed). */
 int storage_profile_load(const char *name, struct storage_profile **ret,
 			 struct err *err);

@@ -179,24 +179,6 @@ static uint64_t in_queue(const struct device *d, uint64_t now)
 	return n;
 }
 
-/* What is left of the head's movement when the device picks the nearest of n.
- */
-static double reordered(const struct storage_class *c, uint64_t n)
-{
-	const struct storage_reorder *v = c->reorder.items;
-	size_t i = 1;
-
-	if (c->reorder.n == 0)
-		return 1;
-	while (i < c->reorder.n && v[i].in_queue < n)
-		i++;
-	if (i == c->reorder.n)
-		return v[i - 1].share;
-	return v[i - 1].share +
-	       (v[i].share - v[i - 1].share) * (double)(n - v[i - 1].in_queue) /
-		       (double)(v[i].in_queue - v[i - 1].in_queue);
-}
-
 /* --- places --------------------------------------------------------------- */
 
 static void enter_place(struct device *d, uint64_t object, uint64_t offset)
@@ -262,7 +244,7 @@ static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 
 	if (!there) {
 		n = in_queue(d, now);
-		share = reordered(c, n);
+		share = storage_reordered(c, n);
 		ns = dist_time_draw(&c->seek, &d->rng[op]);
 		if (c->rotation_ns)
 			turn = rng_below(&d->rng[op], c->rotation_ns);
