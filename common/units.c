@@ -194,5 +194,7 @@ const char *units_human_duration(double ns, char buf[UNITS_TEXT])
 {
 	static const char *const names[] = { "ns", "us", "ms", "s", NULL };
 
+	if (ns <= 0)
+		return strcpy(buf, "0 s");
 	return human(ns, names, 1000, buf);
 }

@@ -21,6 +21,9 @@
 #include "common/conf.h"
 #include "common/err.h"
 
+/* Where nothing says which. */
+#define GPU_DEFAULT "v100"
+
 struct gpu_row {
 	uint64_t batch;
 	double forward_ms;

@@ -19,6 +19,9 @@
 #include "common/rng.h"
 #include "emu/dist.h"
 
+/* Where nothing says which. */
+#define PREP_DEFAULT "pytorch-pillow"
+
 struct prep_row {
 	uint64_t batch;
 	double ms;

@@ -41,7 +41,7 @@ static int fill_in(struct train_options *o, struct train_choice *c,
 			       "to name another",
 			       n->name);
 	if (!o->gpu)
-		o->gpu = strdup(n->gpu ? n->gpu : TRAIN_DEFAULT_GPU);
+		o->gpu = strdup(n->gpu ? n->gpu : GPU_DEFAULT);
 	if (!o->gpu)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (n->name && c->prep->cost && o->cores == 0 && o->workers == 0)

@@ -11,9 +11,6 @@
 #include "loader/order.h"
 #include "loader/prep.h"
 
-/* Where neither the options nor a node say which. */
-#define TRAIN_DEFAULT_GPU "v100"
-
 struct train_options {
 	struct cli_common common;
 	char *data, *model, *gpu_server, *gpu;

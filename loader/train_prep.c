@@ -7,9 +7,6 @@
 
 #include "common/util.h"
 
-/* Of --prep emulated. */
-static const char DEFAULT_PROFILE[] = "pytorch-pillow";
-
 static int check_output(const char *s, enum prep_output *ret, struct err *err)
 {
 	if (!strcmp(s, "fp32"))
@@ -71,7 +68,7 @@ int train_prep_check(struct train_options *o, const struct train_choice *c,
 int train_prep_open(const struct train_options *o, const struct train_choice *c,
 		    struct train_prep *ret, struct err *err)
 {
-	const char *name = o->prep_profile ? o->prep_profile : DEFAULT_PROFILE;
+	const char *name = o->prep_profile ? o->prep_profile : PREP_DEFAULT;
 	int r = check_output(o->prep_output, &ret->config.output, err);
 
 	ret->config.side = (uint32_t)o->image_size;

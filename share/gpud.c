@@ -195,7 +195,7 @@ static int run(struct options *o)
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.gpu = strdup("v100"),
+		.gpu = strdup(GPU_DEFAULT),
 		.gpus = 1,
 		.mode = strdup("0600"),
 		.max_clients = 256,

@@ -107,23 +107,26 @@ static void print_estimate(const struct estimate *e, FILE *f)
 {
 	char text[UNITS_TEXT];
 
-	if (!e->n_cells) {
-		fputs("time        nothing is left to run\n", f);
-		return;
-	}
-	fprintf(f, "time        about %s",
-		units_human_duration(e->seconds * NS_PER_S, text));
-	fprintf(f, " for %zu cells", e->n_cells - e->n_unknown);
+	fputs("time        ", f);
+	if (!e->n_cells)
+		fputs("nothing is left to run\n", f);
+	if (e->n_measured + e->n_modelled)
+		fprintf(f, "about %s for %zu cells",
+			units_human_duration(e->seconds * NS_PER_S, text),
+			e->n_measured + e->n_modelled);
 	if (e->n_measured)
 		fprintf(f, ", %zu of them as earlier runs took", e->n_measured);
 	if (e->n_modelled)
 		fprintf(f,
-			", %zu from the profiles (GPU and storage; "
-			"preprocessing on real CPUs comes on top)",
+			", %zu from the profiles (preprocessing on real CPUs "
+			"comes on top)",
 			e->n_modelled);
-	fputc('\n', f);
+	if (e->n_measured + e->n_modelled)
+		fputs(e->n_unknown ? "\n            " : "\n", f);
 	if (e->n_unknown)
-		fprintf(f, "            %zu cells cannot be estimated\n",
+		fprintf(f,
+			"%zu cells cannot be estimated: programs and data "
+			"without a profile\n",
 			e->n_unknown);
 }
 

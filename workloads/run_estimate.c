@@ -11,13 +11,16 @@
 #include "common/util.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_node.h"
+#include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 #include "workloads/run_cell.h"
 #include "workloads/run_dataset.h"
 
-/* measured: cells of 200 files at time scale 0.1 take 0.25 s, their epochs
- * 0.1 s of it; 2 busy cores */
-#define CELL_OVERHEAD_S 0.2
+/* measured: wall time of a cell less that of its epochs, 0.6 to 1.2 s over 15
+ * of the workloads that ship, most of it the mount's and the loader's start;
+ * 2 idle cores */
+#define CELL_OVERHEAD_S 0.9
 
 /* A key of a job or mount, or what the program takes without it. */
 static const char *text_of(const struct workload *w, const json_t *config,
@@ -37,6 +40,54 @@ static double number_of(const struct workload *w, const json_t *config,
 
 	return workload_number(text_of(w, config, program, key), &v) < 0 ? 0
 									 : v;
+}
+
+/* --- the machine ------------------------------------------------------ */
+
+struct machine {
+	struct node_profile node; /* all 0: none is named */
+	const char *gpu;
+	double gpus;
+	double workers;
+	double cores; /* virtual ones; 0: none */
+	double depth; /* reads on their way */
+};
+
+/* What gpemu-train makes of its options. Free the node's profile. */
+static void machine_of(const struct workload *w, const struct cell *cell,
+		       const struct cell_job *job, struct machine *ret)
+{
+	const char *node = text_of(w, job->train, "train", "node");
+	const char *loader = text_of(w, job->train, "train", "loader");
+	bool owns_batches = !strcmp(loader, "sync") || !strcmp(loader, "mmap");
+	struct machine m = {
+		.gpus = number_of(w, job->train, "train", "gpus"),
+		.workers = number_of(w, job->train, "train", "workers"),
+		.cores = number_of(w, job->train, "train", "cores"),
+		.depth = number_of(w, job->train, "train", "queue_depth"),
+	};
+	bool emulated =
+		!strcmp(text_of(w, job->train, "train", "prep"), "emulated");
+
+	if (node[0])
+		node_profile_load(node, &m.node, NULL);
+	m.gpu = cell->gpud ? text_of(w, cell->gpud, "gpud", "gpu")
+			   : text_of(w, job->train, "train", "gpu");
+	if (!m.gpu[0])
+		m.gpu = m.node.gpu ? m.node.gpu : GPU_DEFAULT;
+	if (m.gpus < 1)
+		m.gpus = MAX((double)m.node.gpus, 1);
+	if (emulated && m.cores < 1 && m.workers < 1)
+		m.cores = (double)m.node.cores;
+	if (m.workers < 1 && owns_batches)
+		m.workers = m.cores;
+	if (m.workers < 1)
+		m.workers = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	if (emulated && m.cores < 1)
+		m.cores = m.workers;
+	if (owns_batches)
+		m.depth = m.workers;
+	*ret = m;
 }
 
 /* --- the dataset ------------------------------------------------------ */
@@ -74,7 +125,8 @@ static double op_seconds(const struct storage_profile *p, enum storage_op op,
 			 double bytes, double depth)
 {
 	const struct storage_class *c = &p->op[op];
-	double head = dist_time_mean(&c->seek) + (double)c->rotation_ns / 2;
+	double head = (dist_time_mean(&c->seek) + (double)c->rotation_ns / 2) *
+		      storage_reordered(c, (uint64_t)MAX(depth, 1));
 	double busy = (head + dist_time_mean(&c->occupancy)) * 1e-9;
 	double latency = dist_time_mean(&c->latency) * 1e-9, s = 0;
 
@@ -102,7 +154,8 @@ static double file_seconds(const char *storage, double bytes, double depth)
 	return s;
 }
 
-/* Which share of the reads of a later epoch the device sees. */
+/* Which share of the reads of a later epoch the device sees. LRU keeps what is
+ * needed last: Source: Mohan et al., PVLDB 14(5), 2021. */
 static double missed(const struct workload *w, const json_t *fs, double bytes)
 {
 	const char *policy = text_of(w, fs, "fs", "cache_policy");
@@ -113,19 +166,21 @@ static double missed(const struct workload *w, const json_t *fs, double bytes)
 		return 1;
 	if (c.fraction < 0)
 		c.fraction = bytes > 0 ? (double)c.bytes / bytes : 0;
-	return 1 - MIN(c.fraction, 1);
+	if (c.fraction >= 1)
+		return 0;
+	return (1 - c.fraction) *
+	       (strcmp(policy, "lru") ? 1 : 1 - log(1 - c.fraction));
 }
 
 /* --- gpemu-train ------------------------------------------------------ */
 
 static int step_seconds(const struct workload *w, const json_t *train,
-			double batch, double *ret)
+			const char *gpu_name, double batch, double *ret)
 {
 	struct gpu_profile gpu = { 0 };
 	const struct gpu_model *model = NULL;
 	struct gpu_cost cost;
-	int code =
-		gpu_profile_load(text_of(w, train, "train", "gpu"), &gpu, NULL);
+	int code = gpu_profile_load(gpu_name, &gpu, NULL);
 
 	if (code == 0)
 		model = gpu_profile_model(
@@ -140,37 +195,70 @@ static int step_seconds(const struct workload *w, const json_t *train,
 	return model ? 0 : -ENOENT;
 }
 
-static int job_seconds(const struct runner *r, const struct cell *cell,
-		       const struct cell_job *job, double *ret)
+/* Of a sample, over all virtual cores. */
+static double prep_seconds(const struct workload *w, const json_t *train,
+			   double bytes, double cores)
+{
+	const char *name = text_of(w, train, "train", "prep_profile");
+	struct prep_profile p = { 0 };
+	double s = 0;
+
+	if (cores >= 1 &&
+	    prep_profile_load(name[0] ? name : PREP_DEFAULT, &p, NULL) == 0)
+		s = prep_profile_mean(&p, bytes) * 1e-9 / cores;
+	prep_profile_free(&p);
+	return s;
+}
+
+/* What one job takes, wall seconds. */
+struct job_time {
+	double start, run; /* when it begins, how long it takes alone */
+	double gpu;	   /* of `run`, for how long its GPUs compute */
+};
+
+/* Files as the loader has them: with the loader null, out of nothing. */
+static int samples_of(const struct workload *w, const struct cell_job *job,
+		      const json_t *recipe, struct data *ret)
+{
+	if (strcmp(text_of(w, job->train, "train", "loader"), "null"))
+		return data_of(recipe, ret);
+	*ret = (struct data){
+		.files = number_of(w, job->train, "train", "samples"),
+	};
+	return 0;
+}
+
+static int job_time(const struct runner *r, const struct cell *cell,
+		    const struct cell_job *job, const struct machine *m,
+		    struct job_time *ret)
 {
 	const struct workload *w = r->w;
-	const struct cell_mount *m = &cell->mounts[job->mount];
+	const struct cell_mount *mount = &cell->mounts[job->mount];
 	double batch = number_of(w, job->train, "train", "batch");
-	double gpus = MAX(number_of(w, job->train, "train", "gpus"), 1);
 	double epochs = MAX(number_of(w, job->train, "train", "epochs"), 1);
-	double depth = number_of(w, job->train, "train", "workers");
 	double most = number_of(w, job->train, "train", "max_steps");
-	double steps, step, read = 0, miss;
+	double samples = MAX(batch, 1) * m->gpus;
+	double steps, step, prep, read = 0, scale = w->time_scale;
 	struct data d;
 
-	if (cell_is_exec(job) || data_of(m->dataset, &d) < 0 ||
-	    step_seconds(w, job->train, batch, &step) < 0)
+	if (cell_is_exec(job) || samples_of(w, job, mount->dataset, &d) < 0 ||
+	    step_seconds(w, job->train, m->gpu, batch, &step) < 0)
 		return -ENOENT;
-	if (!strcmp(text_of(w, job->train, "train", "loader"), "async"))
-		depth = number_of(w, job->train, "train", "queue_depth");
-	if (depth < 1)
-		depth = (double)sysconf(_SC_NPROCESSORS_ONLN);
-	if (r->mounted)
-		read = file_seconds(text_of(w, m->fs, "fs", "storage"), d.bytes,
-				    depth) *
-		       batch * gpus;
-	miss = missed(w, m->fs, d.files * d.bytes);
-	steps = ceil(d.files / MAX(batch * gpus, 1));
-	*ret = steps *
-	       (MAX(step, read) + (epochs - 1) * MAX(step, read * miss));
+	prep = prep_seconds(w, job->train, d.bytes, m->cores) * samples;
+	if (r->mounted && d.bytes > 0)
+		read = file_seconds(text_of(w, mount->fs, "fs", "storage"),
+				    d.bytes, m->depth) *
+		       samples;
+	steps = ceil(d.files / samples);
 	if (most > 0)
-		*ret *= MIN(1, most / (steps * epochs));
-	*ret = *ret * w->time_scale + (double)job->start_ns * 1e-9;
+		scale *= MIN(1, most / (steps * epochs));
+	prep = MAX(prep, step);
+	ret->start = (double)job->start_ns * 1e-9 * w->time_scale;
+	ret->gpu = steps * epochs * step * scale;
+	ret->run = steps * scale *
+		   (MAX(prep, read) +
+		    (epochs - 1) * MAX(prep, read * missed(w, mount->fs,
+							   d.files * d.bytes)));
 	return 0;
 }
 
@@ -180,16 +268,18 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 	const struct workload *w = r->w;
 	const struct cell_mount *m = &cell->mounts[job->mount];
 	double batch = number_of(w, job->train, "train", "batch");
-	double gpus = MAX(number_of(w, job->train, "train", "gpus"), 1);
 	double most = number_of(w, job->train, "train", "max_steps");
 	struct units_capacity c = { .fraction = 0 };
+	struct machine machine;
 	struct data d;
 
 	if (cell_is_exec(job) || data_of(m->dataset, &d) < 0)
 		return -ENOENT;
+	machine_of(w, cell, job, &machine);
+	node_profile_free(&machine.node);
 	*ret = (struct estimate_shape){
 		.bytes = d.files * d.bytes,
-		.steps = ceil(d.files / MAX(batch * gpus, 1)),
+		.steps = ceil(d.files / (MAX(batch, 1) * machine.gpus)),
 		.direct = !strcmp(text_of(w, job->train, "train", "direct"),
 				  "true"),
 	};
@@ -225,18 +315,44 @@ static int known_seconds(const struct runner *r, size_t point, double *ret)
 	return -ENOENT;
 }
 
+/*
+ * Until the last of them is done. GPUs that the jobs share are not idle while
+ * one has work: from each start on they take all that comes from then on.
+ */
+static double together(const struct job_time *t, size_t n, double n_shared)
+{
+	double end = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double busy = 0;
+
+		for (size_t k = 0; n_shared >= 1 && k < n; k++)
+			if (t[k].start >= t[i].start)
+				busy += t[k].gpu / n_shared;
+		end = MAX(end, t[i].start + MAX(busy, t[i].run));
+	}
+	return end;
+}
+
 static int model_seconds(const struct runner *r, const struct cell *cell,
 			 double *ret)
 {
-	double longest = 0, s;
+	_cleanup_free_ struct job_time *t = calloc(cell->n_jobs, sizeof(*t));
+	double n_shared =
+		cell->gpud ? number_of(r->w, cell->gpud, "gpud", "gpus") : 0;
+	int code = t ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < cell->n_jobs; i++) {
-		if (job_seconds(r, cell, &cell->jobs[i], &s) < 0)
-			return -ENOENT;
-		longest = MAX(longest, s);
+	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
+		struct machine m;
+
+		machine_of(r->w, cell, &cell->jobs[i], &m);
+		code = job_time(r, cell, &cell->jobs[i], &m, &t[i]);
+		t[i].gpu *= m.gpus;
+		node_profile_free(&m.node);
 	}
-	*ret = longest + CELL_OVERHEAD_S * (double)cell->n_mounts;
-	return 0;
+	if (code == 0)
+		*ret = together(t, cell->n_jobs, n_shared) + CELL_OVERHEAD_S;
+	return code;
 }
 
 int estimate_run(const struct runner *r, const size_t *todo, size_t n,

@@ -277,7 +277,9 @@ static int check_part(struct suite_part *p, double *ret_s, struct err *err)
 		return code;
 	*ret_s += e.seconds;
 	printf("%-22s %7zu %7zu %10s", r->w->name, workload_n_cells(r->w), n,
-	       units_human_duration(e.seconds * NS_PER_S, text));
+	       e.n_unknown < n
+		       ? units_human_duration(e.seconds * NS_PER_S, text)
+		       : "-");
 	if (e.n_unknown)
 		printf("  and %zu cells that cannot be estimated", e.n_unknown);
 	fputc('\n', stdout);

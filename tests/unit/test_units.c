@@ -114,6 +114,7 @@ static void human_text_has_three_digits(void **state)
 	assert_string_equal(units_human_size(1536, buf), "1.50 KiB");
 	assert_string_equal(units_human_duration(12345678, buf), "12.3 ms");
 	assert_string_equal(units_human_duration(999999, buf), "1.00 ms");
+	assert_string_equal(units_human_duration(0, buf), "0 s");
 }
 
 int main(void)
