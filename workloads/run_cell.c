@@ -349,6 +349,31 @@ static int wait_jobs(struct run *run, struct child *const *children, size_t n,
 	return code;
 }
 
+/* The last line that a program wrote says more than its exit status: to be
+ * asked before others are ended, which may have something to say as well. */
+static void add_last_words(const struct run *run, int code, struct err *err)
+{
+	_cleanup_free_ char *log =
+		runner_path(run->r, "logs", run->cell->id, "log");
+	_cleanup_fclose_ FILE *f = log ? fopen(log, "re") : NULL;
+	char line[300], last[300] = "";
+
+	if (code == 0 || code == -ENOMEM || code == -EINTR)
+		return;
+	/* of a long line its beginning */
+	for (bool start = true; f && fgets(line, sizeof(line), f);
+	     start = strchr(line, '\n') != NULL)
+		if (start && line[0] != '\n')
+			strcpy(last, line);
+	last[strcspn(last, "\n")] = 0;
+	if (last[0]) {
+		struct err why = *err;
+
+		err->text[0] = 0;
+		err_set(err, -EIO, "%.150s (%s)", why.text, last);
+	}
+}
+
 static int run_jobs(struct run *run, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
@@ -364,6 +389,9 @@ static int run_jobs(struct run *run, struct err *err)
 				      ? &run->gpud.child
 				      : &run->mounts[i - n_jobs - 1].child;
 	code = wait_jobs(run, children, n, err);
+	if (code < 0)
+		err_set(err, code, "%s", strerror(-code));
+	add_last_words(run, code, err);
 	for (size_t i = 0; i < n_jobs; i++) {
 		struct run_job *job = &run->jobs[i];
 
@@ -372,7 +400,7 @@ static int run_jobs(struct run *run, struct err *err)
 		job->exit_status = child_end(&job->child, GRACE_NS);
 		job->end_ns = tick_wall();
 	}
-	return code < 0 ? err_set(err, code, "%s", strerror(-code)) : 0;
+	return code;
 }
 
 /* --- the cell --------------------------------------------------------- */
@@ -410,28 +438,6 @@ static int write_configs(struct run *run, struct err *err)
 	return code;
 }
 
-/* The last line that a program wrote says more than its exit status. */
-static void add_last_words(const struct run *run, struct err *err)
-{
-	_cleanup_free_ char *log =
-		runner_path(run->r, "logs", run->cell->id, "log");
-	_cleanup_fclose_ FILE *f = log ? fopen(log, "re") : NULL;
-	char line[300], last[300] = "";
-
-	/* of a long line its beginning */
-	for (bool start = true; f && fgets(line, sizeof(line), f);
-	     start = strchr(line, '\n') != NULL)
-		if (start && line[0] != '\n')
-			strcpy(last, line);
-	last[strcspn(last, "\n")] = 0;
-	if (last[0]) {
-		struct err why = *err;
-
-		err->text[0] = 0;
-		err_set(err, -EIO, "%.150s (%s)", why.text, last);
-	}
-}
-
 /* gpemu-train always leaves a record; other programs may. */
 static int check_records(const struct run *run, struct err *err)
 {
@@ -451,7 +457,9 @@ static int execute(struct run *run, struct err *err)
 	code = start_mounts(run, err);
 	if (code == 0)
 		code = run_start_gpud(run, err);
-	if (code == 0) {
+	if (code < 0) {
+		add_last_words(run, code, err);
+	} else {
 		code = run_jobs(run, err);
 		read_mount_stats(run);
 	}
@@ -475,10 +483,8 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
 		code = execute(&run, err);
 	host_sample(&run.after);
 	ret->other_share = host_other(&run.before, &run.after);
-	if (code < 0 && !r->stop.signal && code != -ENOMEM) {
-		add_last_words(&run, err);
+	if (code < 0 && !r->stop.signal && code != -ENOMEM)
 		code = -EIO;
-	}
 	if ((code == 0 || code == -EIO) && keep) {
 		struct err why = { 0 };
 
@@ -513,7 +519,7 @@ int cell_probe_mount(struct runner *r, struct err *err)
 		code = start_mount(&run, &run.mounts[0], err);
 	end_mounts(&run);
 	if (code == -ENODEV)
-		add_last_words(&run, err);
+		add_last_words(&run, code, err);
 	run_fini(&run);
 	cell_free(&cell);
 	return code == -ENODEV || code == -EINTR ? code : 0;

@@ -484,6 +484,22 @@ exec_workload()
 	[[ $output == *"w.yaml:7:16: no mount 'b'"* ]]
 }
 
+@test "run: of several jobs it is told what the one said that failed" {
+	cat >w.yaml <<-'END'
+		name: small
+		question: Which one failed?
+		dataset: {dataset: imagenette, files: 5}
+		jobs:
+		  fails: {start: 200ms, exec: {command: "echo no tape >&2; exit 4"}}
+		  goes-on: {exec: {command: "trap 'echo rewound; exit' TERM; sleep 20 & wait"}}
+		noise: 100%
+	END
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"failed: /bin/sh: exit status 4 (no tape)"* ]]
+	grep rewound results/small/logs/*
+}
+
 @test "run: a cell that others disturb runs once more" {
 	[ -r /proc/stat ] || skip "no /proc/stat"
 	exec_workload
