@@ -302,6 +302,13 @@ int profile_path(enum profile_kind kind, const char *name, char **ret,
 	return 0;
 }
 
+int profile_check(enum profile_kind kind, const void *object, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+
+	return profile_path(kind, *(char *const *)object, &path, err);
+}
+
 static int decode(const struct conf_node *root, const char *name,
 		  const struct conf_field *fields, profile_check_fn check,
 		  void *object, struct err *err)

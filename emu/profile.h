@@ -45,6 +45,10 @@ const char *profile_kind_name(enum profile_kind kind);
  */
 int profile_path(enum profile_kind kind, const char *name, char **ret,
 		 struct err *err);
+/* For `check` of a conf_field: is the text at `object`, a char **, such a word,
+ * or a path? Whether there is a file at the path is not asked: the folder that
+ * it is seen from may be another by then. Errors as above. */
+int profile_check(enum profile_kind kind, const void *object, struct err *err);
 
 /*
  * All names of a kind, sorted; *ret is a malloc'ed array of malloc'ed

@@ -24,12 +24,22 @@ static int check_fault(const void *object, struct err *err)
 	return r;
 }
 
+static int check_storage(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_STORAGE, object, err);
+}
+
+static int check_policy(const void *object, struct err *err)
+{
+	return plugin_check(policy_table, "cache policy", object, err);
+}
+
 static const struct conf_field fields[] = {
 	{ "storage", CONF_STRING, offsetof(struct options, storage),
-	  .short_opt = 's', .arg = "NAME|FILE",
+	  .check = check_storage, .short_opt = 's', .arg = "NAME|FILE",
 	  .help = "storage profile (default: ideal, which adds nothing)" },
 	{ "cache_policy", CONF_STRING, offsetof(struct options, cache_policy),
-	  .short_opt = 'p', .arg = "NAME",
+	  .check = check_policy, .short_opt = 'p', .arg = "NAME",
 	  .help = "cache policy (default: lru; none caches nothing)" },
 	{ "cache_size", CONF_CAPACITY, offsetof(struct options, cache_size),
 	  .short_opt = 'c', .arg = "SIZE|P%",

@@ -33,10 +33,15 @@ struct options {
 
 #define RECIPE(member) offsetof(struct options, recipe.member)
 
+static int check_dataset(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_DATASET, object, err);
+}
+
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ "dataset", CONF_STRING, RECIPE(dataset), .short_opt = 'd',
-	  .arg = "NAME|FILE",
+	  .check = check_dataset, .arg = "NAME|FILE",
 	  .help = "dataset profile whose file sizes to follow (imagenet)" },
 	{ "files", CONF_UINT, RECIPE(files), .short_opt = 'n', .arg = "N",
 	  .min = 1, .max = 4e9, .help = "how many files to make (1000)" },

@@ -9,6 +9,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/cores.h"
+#include "emu/profile.h"
 #include "loader/train_data.h"
 #include "loader/train_node.h"
 #include "loader/train_prep.h"
@@ -26,11 +27,49 @@
 #define FIELD(key, type, member) \
 	key, type, offsetof(struct train_options, member)
 
+static int check_gpu(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_GPU, object, err);
+}
+
+static int check_node(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_NODE, object, err);
+}
+
+static int check_cost(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_PREP, object, err);
+}
+
+static int check_engine(const void *object, struct err *err)
+{
+	return plugin_check(engine_table, "engine", object, err);
+}
+
+static int check_order(const void *object, struct err *err)
+{
+	return plugin_check(order_table, "order", object, err);
+}
+
+static int check_prep(const void *object, struct err *err)
+{
+	return plugin_check(prep_table, "prep", object, err);
+}
+
+static int check_format(const void *object, struct err *err)
+{
+	return strcmp(*(char *const *)object, "auto")
+		       ? plugin_check(format_table, "format", object, err)
+		       : 0;
+}
+
 const struct conf_field train_fields[] = {
 	CLI_COMMON_FIELDS(struct train_options, common),
 	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
 	  .help = "the dataset: a folder of files or shards, or one shard" },
-	{ FIELD("format", CONF_STRING, format), .arg = "auto|NAME",
+	{ FIELD("format", CONF_STRING, format), .check = check_format,
+	  .arg = "auto|NAME",
 	  .help = "what the dataset is made of (--list format)" },
 	{ FIELD("index", CONF_STRING, index), .arg = "auto|off|rebuild",
 	  .help = "keep the list of samples for the next run" },
@@ -42,11 +81,13 @@ const struct conf_field train_fields[] = {
 	  .arg = "N", .help = "threads that list the dataset; 0: two per CPU" },
 	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
 	  .help = "the model that is trained (default resnet50)" },
-	{ FIELD("gpu", CONF_STRING, gpu), .arg = "NAME|FILE",
+	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
+	  .arg = "NAME|FILE",
 	  .help = "the GPU that trains it (default: the node's, or v100)" },
 	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
 	  .help = "train on a GPU of gpemu-gpud's, instead of one's own" },
-	{ FIELD("node", CONF_STRING, node), .arg = "NAME|FILE",
+	{ FIELD("node", CONF_STRING, node), .check = check_node,
+	  .arg = "NAME|FILE",
 	  .help = "the machine: GPUs, cores, links (--list node)" },
 	{ FIELD("gpus", CONF_UINT, gpus), .max = GPUS_MAX, .arg = "N",
 	  .help = "how many GPUs; 0: as many as the node has" },
@@ -60,7 +101,8 @@ const struct conf_field train_fields[] = {
 	  .help = "only the forward pass" },
 	{ FIELD("model_transfer", CONF_BOOL, model_transfer), .arg = "on|off",
 	  .help = "wait until the model is on the GPUs, once" },
-	{ FIELD("prep_gpu", CONF_STRING, prep_gpu), .arg = "NAME|FILE",
+	{ FIELD("prep_gpu", CONF_STRING, prep_gpu), .check = check_cost,
+	  .arg = "NAME|FILE",
 	  .help = "preparation on the GPU before each step (a prep profile)" },
 	{ FIELD("batch", CONF_UINT, batch), .min = 1, .max = 1 << 20,
 	  .short_opt = 'b', .arg = "N", .help = "samples per step and GPU" },
@@ -68,8 +110,8 @@ const struct conf_field train_fields[] = {
 	  .short_opt = 'e', .arg = "N", .help = "passes over the dataset" },
 	{ FIELD("max_steps", CONF_UINT, max_steps), .arg = "N",
 	  .help = "stop after N steps; 0: do not" },
-	{ FIELD("loader", CONF_STRING, loader), .arg = "ENGINE",
-	  .help = "how the bytes are read (--list engine)" },
+	{ FIELD("loader", CONF_STRING, loader), .check = check_engine,
+	  .arg = "ENGINE", .help = "how the bytes are read (--list engine)" },
 	{ FIELD("workers", CONF_UINT, workers), .max = 1024, .arg = "N",
 	  .help = "threads that read and prepare; 0: one per CPU" },
 	{ FIELD("queue_depth", CONF_UINT, queue_depth), .min = 1, .max = 32768,
@@ -81,8 +123,8 @@ const struct conf_field train_fields[] = {
 	  .help = "read around the page cache (O_DIRECT)" },
 	{ FIELD("sort_extents", CONF_BOOL, sort_extents),
 	  .help = "read a window in the order in which it lies on the device" },
-	{ FIELD("order", CONF_STRING, order), .arg = "NAME",
-	  .help = "which sample is next (--list order)" },
+	{ FIELD("order", CONF_STRING, order), .check = check_order,
+	  .arg = "NAME", .help = "which sample is next (--list order)" },
 	{ FIELD("order_window", CONF_UINT, order_window), .max = 4294967295.,
 	  .arg = "N",
 	  .help = "groups (order group) or pages (order quasi-random) to mix; "
@@ -112,13 +154,14 @@ const struct conf_field train_fields[] = {
 	  .help = "keep the newest N checkpoints; 0: all" },
 	{ FIELD("resume", CONF_BOOL, resume),
 	  .help = "go on from the newest checkpoint, if there is one" },
-	{ FIELD("prep", CONF_STRING, prep), .arg = "NAME",
+	{ FIELD("prep", CONF_STRING, prep), .check = check_prep, .arg = "NAME",
 	  .help = "what the CPU does to a sample (--list prep)" },
 	{ FIELD("prep_output", CONF_STRING, prep_output), .arg = "fp32|uint8",
 	  .help = "what a prepared image is made of" },
 	{ FIELD("image_size", CONF_UINT, image_size), .min = 1, .max = 4096,
 	  .arg = "N", .help = "side of a prepared image, in pixels" },
-	{ FIELD("prep_profile", CONF_STRING, prep_profile), .arg = "NAME|FILE",
+	{ FIELD("prep_profile", CONF_STRING, prep_profile), .check = check_cost,
+	  .arg = "NAME|FILE",
 	  .help = "cost of a sample, with --prep emulated (--list "
 		  "prep_profile)" },
 	{ FIELD("cores", CONF_UINT, cores), .max = CORES_MAX, .arg = "N",

@@ -25,9 +25,31 @@ struct options {
 
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
 
+static int check_gpu(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_GPU, object, err);
+}
+
+static int check_scheduler(const void *object, struct err *err)
+{
+	return plugin_check(scheduler_table, "scheduler", object, err);
+}
+
+static int check_share(const void *object, struct err *err)
+{
+	enum share_mode mode;
+
+	return share_mode_parse(*(char *const *)object, &mode, err);
+}
+
+static int check_speedup(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_SHARE, object, err);
+}
+
 static const struct conf_field fields[] = {
-	{ FIELD("gpu", CONF_STRING, gpu), .arg = "NAME|FILE",
-	  .help = "what GPUs they are (default v100)" },
+	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
+	  .arg = "NAME|FILE", .help = "what GPUs they are (default v100)" },
 	{ FIELD("gpus", CONF_UINT, gpus), .min = 1, .max = SHARE_MAX_GPUS,
 	  .arg = "N", .help = "how many (default 1)" },
 	{ FIELD("socket", CONF_STRING, socket), .short_opt = 'S', .arg = "PATH",
@@ -40,11 +62,14 @@ static const struct conf_field fields[] = {
 	  .help = "who may connect besides this user and root" },
 	{ FIELD("max_clients", CONF_UINT, max_clients), .min = 1, .max = 4096,
 	  .arg = "N", .help = "connections at a time (default 256)" },
-	{ FIELD("scheduler", CONF_STRING, scheduler), .arg = "NAME",
+	{ FIELD("scheduler", CONF_STRING, scheduler), .check = check_scheduler,
+	  .arg = "NAME",
 	  .help = "whose iteration is next (--list scheduler; default fair)" },
-	{ FIELD("share", CONF_STRING, share), .arg = "time|lanes|mps",
+	{ FIELD("share", CONF_STRING, share), .check = check_share,
+	  .arg = "time|lanes|mps",
 	  .help = "how jobs share a GPU (default time)" },
-	{ FIELD("speedup", CONF_STRING, speedup), .arg = "NAME|FILE",
+	{ FIELD("speedup", CONF_STRING, speedup), .check = check_speedup,
+	  .arg = "NAME|FILE",
 	  .help = "what running k at once gains (--list speedup; default: "
 		  "nothing)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,

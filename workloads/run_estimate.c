@@ -11,84 +11,16 @@
 #include "common/util.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
-#include "emu/profile_node.h"
 #include "emu/profile_prep.h"
 #include "emu/profile_storage.h"
 #include "workloads/run_cell.h"
 #include "workloads/run_dataset.h"
+#include "workloads/run_machine.h"
 
 /* measured: wall time of a cell less that of its epochs, 0.6 to 1.2 s over 15
  * of the workloads that ship, most of it the mount's and the loader's start;
  * 2 idle cores */
 #define CELL_OVERHEAD_S 0.9
-
-/* A key of a job or mount, or what the program takes without it. */
-static const char *text_of(const struct workload *w, const json_t *config,
-			   const char *program, const char *key)
-{
-	const json_t *v = json_object_get(config, key);
-
-	if (!v)
-		v = json_object_get(json_object_get(w->defaults, program), key);
-	return json_is_string(v) ? json_string_value(v) : "";
-}
-
-static double number_of(const struct workload *w, const json_t *config,
-			const char *program, const char *key)
-{
-	double v;
-
-	return workload_number(text_of(w, config, program, key), &v) < 0 ? 0
-									 : v;
-}
-
-/* --- the machine ------------------------------------------------------ */
-
-struct machine {
-	struct node_profile node; /* all 0: none is named */
-	const char *gpu;
-	double gpus;
-	double workers;
-	double cores; /* virtual ones; 0: none */
-	double depth; /* reads on their way */
-};
-
-/* What gpemu-train makes of its options. Free the node's profile. */
-static void machine_of(const struct workload *w, const struct cell *cell,
-		       const struct cell_job *job, struct machine *ret)
-{
-	const char *node = text_of(w, job->train, "train", "node");
-	const char *loader = text_of(w, job->train, "train", "loader");
-	bool owns_batches = !strcmp(loader, "sync") || !strcmp(loader, "mmap");
-	struct machine m = {
-		.gpus = number_of(w, job->train, "train", "gpus"),
-		.workers = number_of(w, job->train, "train", "workers"),
-		.cores = number_of(w, job->train, "train", "cores"),
-		.depth = number_of(w, job->train, "train", "queue_depth"),
-	};
-	bool emulated =
-		!strcmp(text_of(w, job->train, "train", "prep"), "emulated");
-
-	if (node[0])
-		node_profile_load(node, &m.node, NULL);
-	m.gpu = cell->gpud ? text_of(w, cell->gpud, "gpud", "gpu")
-			   : text_of(w, job->train, "train", "gpu");
-	if (!m.gpu[0])
-		m.gpu = m.node.gpu ? m.node.gpu : GPU_DEFAULT;
-	if (m.gpus < 1)
-		m.gpus = MAX((double)m.node.gpus, 1);
-	if (emulated && m.cores < 1 && m.workers < 1)
-		m.cores = (double)m.node.cores;
-	if (m.workers < 1 && owns_batches)
-		m.workers = m.cores;
-	if (m.workers < 1)
-		m.workers = (double)sysconf(_SC_NPROCESSORS_ONLN);
-	if (emulated && m.cores < 1)
-		m.cores = m.workers;
-	if (owns_batches)
-		m.depth = m.workers;
-	*ret = m;
-}
 
 /* --- the dataset ------------------------------------------------------ */
 
@@ -158,11 +90,12 @@ static double file_seconds(const char *storage, double bytes, double depth)
  * needed last: Source: Mohan et al., PVLDB 14(5), 2021. */
 static double missed(const struct workload *w, const json_t *fs, double bytes)
 {
-	const char *policy = text_of(w, fs, "fs", "cache_policy");
+	const char *policy = config_text(w, fs, "fs", "cache_policy");
 	struct units_capacity c;
 
 	if (!strcmp(policy, "none") ||
-	    units_parse_capacity(text_of(w, fs, "fs", "cache_size"), &c) < 0)
+	    units_parse_capacity(config_text(w, fs, "fs", "cache_size"), &c) <
+		    0)
 		return 1;
 	if (c.fraction < 0)
 		c.fraction = bytes > 0 ? (double)c.bytes / bytes : 0;
@@ -184,7 +117,7 @@ static int step_seconds(const struct workload *w, const json_t *train,
 
 	if (code == 0)
 		model = gpu_profile_model(
-			&gpu, text_of(w, train, "train", "model"), NULL);
+			&gpu, config_text(w, train, "train", "model"), NULL);
 	if (model) {
 		gpu_profile_cost(&gpu, model, (uint64_t)MAX(batch, 1), &cost);
 		*ret = (double)(cost.forward_ns + cost.backward_ns +
@@ -199,7 +132,7 @@ static int step_seconds(const struct workload *w, const json_t *train,
 static double prep_seconds(const struct workload *w, const json_t *train,
 			   double bytes, double cores)
 {
-	const char *name = text_of(w, train, "train", "prep_profile");
+	const char *name = config_text(w, train, "train", "prep_profile");
 	struct prep_profile p = { 0 };
 	double s = 0;
 
@@ -220,10 +153,10 @@ struct job_time {
 static int samples_of(const struct workload *w, const struct cell_job *job,
 		      const json_t *recipe, struct data *ret)
 {
-	if (strcmp(text_of(w, job->train, "train", "loader"), "null"))
+	if (strcmp(config_text(w, job->train, "train", "loader"), "null"))
 		return data_of(recipe, ret);
 	*ret = (struct data){
-		.files = number_of(w, job->train, "train", "samples"),
+		.files = config_number(w, job->train, "train", "samples"),
 	};
 	return 0;
 }
@@ -234,9 +167,9 @@ static int job_time(const struct runner *r, const struct cell *cell,
 {
 	const struct workload *w = r->w;
 	const struct cell_mount *mount = &cell->mounts[job->mount];
-	double batch = number_of(w, job->train, "train", "batch");
-	double epochs = MAX(number_of(w, job->train, "train", "epochs"), 1);
-	double most = number_of(w, job->train, "train", "max_steps");
+	double batch = config_number(w, job->train, "train", "batch");
+	double epochs = MAX(config_number(w, job->train, "train", "epochs"), 1);
+	double most = config_number(w, job->train, "train", "max_steps");
 	double samples = MAX(batch, 1) * m->gpus;
 	double steps, step, prep, read = 0, scale = w->time_scale;
 	struct data d;
@@ -246,7 +179,7 @@ static int job_time(const struct runner *r, const struct cell *cell,
 		return -ENOENT;
 	prep = prep_seconds(w, job->train, d.bytes, m->cores) * samples;
 	if (r->mounted && d.bytes > 0)
-		read = file_seconds(text_of(w, mount->fs, "fs", "storage"),
+		read = file_seconds(config_text(w, mount->fs, "fs", "storage"),
 				    d.bytes, m->depth) *
 		       samples;
 	steps = ceil(d.files / samples);
@@ -267,8 +200,8 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 {
 	const struct workload *w = r->w;
 	const struct cell_mount *m = &cell->mounts[job->mount];
-	double batch = number_of(w, job->train, "train", "batch");
-	double most = number_of(w, job->train, "train", "max_steps");
+	double batch = config_number(w, job->train, "train", "batch");
+	double most = config_number(w, job->train, "train", "max_steps");
 	struct units_capacity c = { .fraction = 0 };
 	struct machine machine;
 	struct data d;
@@ -276,17 +209,18 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 	if (cell_is_exec(job) || data_of(m->dataset, &d) < 0)
 		return -ENOENT;
 	machine_of(w, cell, job, &machine);
-	node_profile_free(&machine.node);
+	machine_fini(&machine);
 	*ret = (struct estimate_shape){
 		.bytes = d.files * d.bytes,
 		.steps = ceil(d.files / (MAX(batch, 1) * machine.gpus)),
-		.direct = !strcmp(text_of(w, job->train, "train", "direct"),
+		.direct = !strcmp(config_text(w, job->train, "train", "direct"),
 				  "true"),
 	};
 	if (most > 0)
 		ret->steps = MIN(ret->steps, most);
-	if (strcmp(text_of(w, m->fs, "fs", "cache_policy"), "none"))
-		units_parse_capacity(text_of(w, m->fs, "fs", "cache_size"), &c);
+	if (strcmp(config_text(w, m->fs, "fs", "cache_policy"), "none"))
+		units_parse_capacity(config_text(w, m->fs, "fs", "cache_size"),
+				     &c);
 	ret->cache_bytes = c.fraction < 0 ? (double)c.bytes
 					  : c.fraction * ret->bytes;
 	return 0;
@@ -339,7 +273,8 @@ static int model_seconds(const struct runner *r, const struct cell *cell,
 {
 	_cleanup_free_ struct job_time *t = calloc(cell->n_jobs, sizeof(*t));
 	double n_shared =
-		cell->gpud ? number_of(r->w, cell->gpud, "gpud", "gpus") : 0;
+		cell->gpud ? config_number(r->w, cell->gpud, "gpud", "gpus")
+			   : 0;
 	int code = t ? 0 : -ENOMEM;
 
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
@@ -348,7 +283,7 @@ static int model_seconds(const struct runner *r, const struct cell *cell,
 		machine_of(r->w, cell, &cell->jobs[i], &m);
 		code = job_time(r, cell, &cell->jobs[i], &m, &t[i]);
 		t[i].gpu *= m.gpus;
-		node_profile_free(&m.node);
+		machine_fini(&m);
 	}
 	if (code == 0)
 		*ret = together(t, cell->n_jobs, n_shared) + CELL_OVERHEAD_S;

@@ -12,6 +12,7 @@
 #include "workloads/run_dataset.h"
 #include "workloads/run_expect.h"
 #include "workloads/run_loop.h"
+#include "workloads/run_machine.h"
 #include "workloads/run_plot.h"
 #include "workloads/run_profiles.h"
 #include "workloads/run_report.h"
@@ -234,6 +235,8 @@ static int prepare(struct workload *w, struct runner *r,
 		code = runner_defaults(r, &defaults, err);
 	if (code == 0)
 		code = profiles_collect(w, defaults, err);
+	if (code == 0)
+		code = machine_check(w, err);
 	if (code == 0)
 		code = dataset_init(r, o->data_dir, err);
 	return code;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# How long gpemu-run check says a workload takes; nothing runs.
+# What gpemu-run check says with the real programs: mistakes, and how long a
+# workload takes. Nothing runs.
 bats_require_minimum_version 1.5.0
 
 setup()
@@ -93,4 +94,34 @@ check()
 	printf '%s\n' "name: all" "question: All?" "workloads: [w.yaml]" >all.yaml
 	run "$bin/gpemu-run" check all.yaml
 	[[ $output =~ w\ +1\ +1\ +-\ +and\ 1\ cells ]]
+}
+
+# refuses SED TEXT
+refuses()
+{
+	sed "$1" w.yaml >bad.yaml
+	run "$bin/gpemu-run" bad.yaml
+	[ "$status" -ne 0 ]
+	[[ ${lines[0]} == *"$2"* ]]
+	[ "${#lines[@]}" -eq 1 ]
+	[ ! -e results ]
+}
+
+@test "a name that nothing has is told with its place before anything runs" {
+	workload "storage: ideal" "gpu: v100, node: dgx-1v, order: torch, loader: sync" \
+		"axes:" "  fs.cache_policy: [lru, minio]" \
+		"jobs: {one: {}, two: {train: {model: alexnet}}}"
+	refuses s/ideal/idle/ "bad.yaml:5:17: gpemu-fs: storage: unknown storage profile 'idle' (known: ebs-gp3"
+	refuses s/minio/mini/ "bad.yaml:8:26: gpemu-fs: cache_policy: unknown cache policy 'mini' (known: none lru"
+	refuses s/v100,/v101,/ "bad.yaml:6:56: gpemu-train: gpu: unknown gpu profile 'v101'"
+	refuses s/dgx-1v/dgx/ "gpemu-train: node: unknown node profile 'dgx'"
+	refuses s/torch/torche/ "gpemu-train: order: unknown order 'torche'"
+	refuses s/sync/synch/ "gpemu-train: loader: unknown engine 'synch'"
+	refuses "s/prep: none/prep: non/" "gpemu-train: prep: unknown prep 'non'"
+	refuses "s/prep: none/prep_profile: x/" "gpemu-train: prep_profile: unknown prep profile 'x'"
+	refuses "s/prep: none/format: x/" "gpemu-train: format: unknown format 'x'"
+	refuses s/resnet18/resnet19/ "bad.yaml:6:18: Tesla V100-PCIE-32GB: unknown model 'resnet19'"
+	refuses s/alexnet/alex/ "bad.yaml:9:38: Tesla V100-PCIE-32GB: unknown model 'alex'"
+	refuses "s/synth: imagenet/synth: x/" "bad.yaml:3:18: unknown dataset profile 'x'"
+	refuses "s/synth: imagenet/dataset: x/" "bad.yaml:3:20: gpemu-data: dataset: unknown dataset profile 'x'"
 }

@@ -198,7 +198,7 @@ make_small() {
 	[[ "$output" =~ "no files" ]]
 	run -1 "$DATA" make "$D/a/b"
 	[[ "$output" =~ "No such file" ]]
-	run -1 "$DATA" make -d nope "$D.2"
+	run -2 "$DATA" make -d nope "$D.2"
 	[[ "$output" =~ "imagenet" ]]
 	run -1 "$DATA" stat -d nope "$BATS_TEST_DIRNAME"
 	[[ "$output" =~ "imagenet" ]]

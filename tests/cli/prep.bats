@@ -125,7 +125,7 @@ have_uring() {
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"bad.yaml:1:"* ]]
 	run emulate --loader sync --prep-profile fastest
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
 	[[ "$output" == *"fastest"*"ffcv"* ]]
 }
 

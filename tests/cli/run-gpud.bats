@@ -76,7 +76,10 @@ nothing_left()
 	[[ $output == *"gpud.scheduler: base has no gpud"* ]]
 	sed -i 's/^base:/&\n  gpud: {gpu: nosuch}/' w.yaml
 	run "$bin/gpemu-run" --no-mount w.yaml
+	[[ $output == *"w.yaml:5:15: gpemu-gpud: gpu: unknown gpu profile 'nosuch'"* ]]
+	sed -i 's/nosuch/p100, speedup: mps-nominal/' w.yaml
+	run "$bin/gpemu-run" --no-mount w.yaml
 	[ "$status" -eq 1 ]
-	[[ $output == *"failed: gpemu-gpud: exit status 1"*nosuch* ]]
+	[[ $output == *"failed: gpemu-gpud: exit status 2 before it was ready ("*"--speedup: with --share time"* ]]
 	nothing_left
 }

@@ -101,13 +101,11 @@ check() {
 @test "what cannot be meant is refused before anything is opened" {
 	for option in '--scheduler best' '--share much' '--mode 888' \
 		'--mode 01777' '--gpus 0' '--gpus 65' '--speedup mps-nominal' \
-		'--time-scale 0'; do
+		'--time-scale 0' '--gpu no-such-gpu'; do
 		run "$GPUD" --socket "$SOCKET" $option
 		[ "$status" -eq 2 ]
 		[ ! -e "$SOCKET" ]
 	done
-	run "$GPUD" --socket "$SOCKET" --gpu no-such-gpu
-	[ "$status" -eq 1 ]
 	run "$GPUD" --socket "$SOCKET" --allow no-such-user
 	[ "$status" -eq 1 ]
 	[[ $output == *"unknown user 'no-such-user'"* ]]

@@ -207,7 +207,7 @@ pin_stage() {
 
 @test "unknown names list the known ones" {
 	run "$TRAIN" --loader null --gpu v1000
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
 	[[ "$output" == *"v1000"*"v100"* ]]
 	run "$TRAIN" --loader null --model resnet5
 	[ "$status" -eq 1 ]

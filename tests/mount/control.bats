@@ -144,8 +144,10 @@ is_stuck()
 	[ "$(stat_of '["storage"]')" = hdd ]
 	[ "$(stat_of '["policy"]')" = lru ]
 	grep -q '^cache_size: 20%$' "$mp/.gpemu/config"
-	run -1 gpemu-fs "$src" "$mp" -o remount,cache_policy=nope
-	[[ $output == *"Invalid argument; its log says more"* ]]
+	run -2 gpemu-fs "$src" "$mp" -o remount,cache_policy=nope
+	[[ $output == *"--cache-policy: unknown cache policy 'nope'"* ]]
+	run -1 gpemu-fs "$src" "$mp" -o remount,storage=/no/where.yaml
+	[[ $output == *"; its log says more"* ]]
 	[ "$(stat_of '["policy"]')" = lru ]
 	fusermount3 -u "$mp"
 	run -1 gpemu-fs "$src" "$mp" -o remount

@@ -149,7 +149,7 @@ logged()
 	[ "$status" -eq 1 ]
 	[[ $output == *"--log $BATS_TEST_TMPDIR/no/where: No such file"* ]]
 	run gpemu-fs --log "$log" -p nope "$src" "$mp"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
 	[[ $output == *"unknown cache policy 'nope'"* ]]
 	cd "$BATS_TEST_TMPDIR"
 	run gpemu-fs --log daemon.log "$src" "$mp"
@@ -239,8 +239,8 @@ logged()
 @test "--replace: a bad command line leaves the old mount alone" {
 	gpemu-fs -p lru "$src" "$mp"
 	run gpemu-fs --replace -p nope "$src" "$mp"
-	[ "$status" -eq 1 ]
-	run gpemu-fs --replace -s nope "$src" "$mp"
+	[ "$status" -eq 2 ]
+	run gpemu-fs --replace -s ./nope.yaml "$src" "$mp"
 	[ "$status" -eq 1 ]
 	[ "$(stat_of '["policy"]')" = lru ]
 }

@@ -146,7 +146,7 @@ one_of_five()
 	[ "$status" -eq 1 ]
 	[[ $output == *"no file of 4 KiB or more"* ]]
 	run gpemu-fs --selftest -s nope
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
 	[[ $output == *"unknown storage profile 'nope'"* ]]
 	nothing_left
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The machine that a job's gpemu-train emulates, by its options. */
+#ifndef GPEMU_WORKLOADS_RUN_MACHINE_H
+#define GPEMU_WORKLOADS_RUN_MACHINE_H
+
+#include "emu/profile_node.h"
+#include "workloads/run_workload.h"
+
+/* A key of a job or mount, or what `program` takes without it (w->defaults);
+ * "" and 0: nothing. Borrowed. */
+const char *config_text(const struct workload *w, const json_t *config,
+			const char *program, const char *key);
+double config_number(const struct workload *w, const json_t *config,
+		     const char *program, const char *key);
+
+struct machine {
+	struct node_profile node; /* all 0: none is named */
+	const char *gpu;	  /* borrowed from the workload or `node` */
+	double gpus;
+	double workers;
+	double cores; /* virtual ones; 0: none */
+	double depth; /* reads on their way */
+};
+
+/* As gpemu-train, or for its GPU the gpemu-gpud of the cell, would have it. */
+void machine_of(const struct workload *w, const struct cell *cell,
+		const struct cell_job *job, struct machine *ret);
+void machine_fini(struct machine *m);
+
+/*
+ * What no program can say of a key alone: is every model in the tables of its
+ * GPU, has every synth: a profile? -EINVAL with its place; errors of a GPU's
+ * profile; -ENOMEM.
+ */
+int machine_check(const struct workload *w, struct err *err);
+
+#endif
