@@ -129,16 +129,13 @@ static int step_seconds(const struct workload *w, const json_t *train,
 }
 
 /* Of a sample, over all virtual cores. */
-static double prep_seconds(const struct workload *w, const json_t *train,
-			   double bytes, double cores)
+static double prep_seconds(const struct machine *m, double bytes)
 {
-	const char *name = config_text(w, train, "train", "prep_profile");
 	struct prep_profile p = { 0 };
 	double s = 0;
 
-	if (cores >= 1 &&
-	    prep_profile_load(name[0] ? name : PREP_DEFAULT, &p, NULL) == 0)
-		s = prep_profile_mean(&p, bytes) * 1e-9 / cores;
+	if (m->prep && prep_profile_load(m->prep, &p, NULL) == 0)
+		s = prep_profile_mean(&p, bytes) * 1e-9 / m->cores;
 	prep_profile_free(&p);
 	return s;
 }
@@ -177,7 +174,7 @@ static int job_time(const struct runner *r, const struct cell *cell,
 	if (cell_is_exec(job) || samples_of(w, job, mount->dataset, &d) < 0 ||
 	    step_seconds(w, job->train, m->gpu, batch, &step) < 0)
 		return -ENOENT;
-	prep = prep_seconds(w, job->train, d.bytes, m->cores) * samples;
+	prep = prep_seconds(m, d.bytes) * samples;
 	if (r->mounted && d.bytes > 0)
 		read = file_seconds(config_text(w, mount->fs, "fs", "storage"),
 				    d.bytes, m->depth) *

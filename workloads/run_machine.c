@@ -7,6 +7,7 @@
 #include "common/util.h"
 #include "emu/profile.h"
 #include "emu/profile_gpu.h"
+#include "emu/profile_prep.h"
 
 const char *config_text(const struct workload *w, const json_t *config,
 			const char *program, const char *key)
@@ -49,6 +50,10 @@ void machine_of(const struct workload *w, const struct cell *cell,
 			   : config_text(w, job->train, "train", "gpu");
 	if (!m.gpu[0])
 		m.gpu = m.node.gpu ? m.node.gpu : GPU_DEFAULT;
+	if (emulated)
+		m.prep = config_text(w, job->train, "train", "prep_profile");
+	if (m.prep && !m.prep[0])
+		m.prep = PREP_DEFAULT;
 	if (m.gpus < 1)
 		m.gpus = MAX((double)m.node.gpus, 1);
 	if (emulated && m.cores < 1 && m.workers < 1)

@@ -16,6 +16,7 @@ double config_number(const struct workload *w, const json_t *config,
 struct machine {
 	struct node_profile node; /* all 0: none is named */
 	const char *gpu;	  /* borrowed from the workload or `node` */
+	const char *prep; /* profile of --prep emulated; NULL: another */
 	double gpus;
 	double workers;
 	double cores; /* virtual ones; 0: none */

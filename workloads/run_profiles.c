@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "emu/profile.h"
 #include "workloads/run_dataset.h"
+#include "workloads/run_machine.h"
 
 static int hash_file(const char *path, char hash[17])
 {
@@ -46,76 +47,74 @@ static json_t *profile_json(const char *path)
 
 /* Put "kind/name" of `all` into `to`; with `read`, look it up for `all`. */
 static int note(json_t *all, json_t *to, enum profile_kind kind,
-		const json_t *name, bool read)
+		const char *name, bool read)
 {
 	_cleanup_free_ char *path = NULL;
 	json_t *known;
 	char key[200];
 
-	if (!json_is_string(name))
+	if (!name || !name[0])
 		return 0;
-	snprintf(key, sizeof(key), "%s/%s", profile_kind_name(kind),
-		 json_string_value(name));
+	snprintf(key, sizeof(key), "%s/%s", profile_kind_name(kind), name);
 	known = json_object_get(all, key);
 	if (known)
 		return to == all ? 0 : json_object_set(to, key, known);
-	if (!read ||
-	    profile_path(kind, json_string_value(name), &path, NULL) < 0)
+	if (!read || profile_path(kind, name, &path, NULL) < 0)
 		return 0;
 	return json_object_set_new(all, key, profile_json(path)) < 0 ? -ENOMEM
 								     : 0;
 }
 
-static const json_t *get(const json_t *config, const json_t *defaults,
-			 const char *program, const char *key)
+static int note_mount(json_t *all, json_t *to, const struct workload *w,
+		      const struct cell_mount *m, bool mounted, bool read)
 {
-	const json_t *v = json_object_get(config, key);
+	const char *key = dataset_is_synth(m->dataset) ? "synth" : "dataset";
+	int r = note(all, to, PROFILE_DATASET,
+		     json_string_value(json_object_get(m->dataset, key)), read);
 
-	return v ? v : json_object_get(json_object_get(defaults, program), key);
+	if (r == 0 && mounted)
+		r = note(all, to, PROFILE_STORAGE,
+			 config_text(w, m->fs, "fs", "storage"), read);
+	return r;
 }
 
-static int note_cell(json_t *all, json_t *to, const struct cell *cell,
-		     const json_t *defaults, bool mounted, bool read)
+static int note_job(json_t *all, json_t *to, const struct workload *w,
+		    const struct cell *cell, const struct cell_job *job,
+		    bool read)
+{
+	struct machine m;
+	int r;
+
+	machine_of(w, cell, job, &m);
+	r = note(all, to, PROFILE_GPU, m.gpu, read);
+	if (r == 0)
+		r = note(all, to, PROFILE_NODE,
+			 config_text(w, job->train, "train", "node"), read);
+	if (r == 0)
+		r = note(all, to, PROFILE_PREP, m.prep, read);
+	if (r == 0)
+		r = note(all, to, PROFILE_PREP,
+			 config_text(w, job->train, "train", "prep_gpu"), read);
+	machine_fini(&m);
+	return r;
+}
+
+static int note_cell(json_t *all, json_t *to, const struct workload *w,
+		     const struct cell *cell, bool mounted, bool read)
 {
 	int r = 0;
 
 	if (cell->gpud)
 		r = note(all, to, PROFILE_GPU,
-			 get(cell->gpud, defaults, "gpud", "gpu"), read);
+			 config_text(w, cell->gpud, "gpud", "gpu"), read);
 	if (r == 0 && cell->gpud)
 		r = note(all, to, PROFILE_SHARE,
-			 json_object_get(cell->gpud, "speedup"), read);
-	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++) {
-		const struct cell_mount *m = &cell->mounts[i];
-
-		r = note(all, to, PROFILE_DATASET,
-			 json_object_get(m->dataset,
-					 dataset_is_synth(m->dataset)
-						 ? "synth"
-						 : "dataset"),
-			 read);
-		if (r == 0 && mounted)
-			r = note(all, to, PROFILE_STORAGE,
-				 get(m->fs, defaults, "fs", "storage"), read);
-	}
-	for (size_t i = 0; r == 0 && i < cell->n_jobs; i++) {
-		const json_t *train = cell->jobs[i].train;
-		const json_t *prep = get(train, defaults, "train", "prep");
-
-		if (cell_is_exec(&cell->jobs[i]))
-			continue;
-		if (!cell->gpud)
-			r = note(all, to, PROFILE_GPU,
-				 get(train, defaults, "train", "gpu"), read);
-		if (r == 0)
-			r = note(all, to, PROFILE_NODE,
-				 json_object_get(train, "node"), read);
-		if (r == 0 && json_is_string(prep) &&
-		    !strcmp(json_string_value(prep), "emulated"))
-			r = note(all, to, PROFILE_PREP,
-				 get(train, defaults, "train", "prep_profile"),
-				 read);
-	}
+			 config_text(w, cell->gpud, "gpud", "speedup"), read);
+	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++)
+		r = note_mount(all, to, w, &cell->mounts[i], mounted, read);
+	for (size_t i = 0; r == 0 && i < cell->n_jobs; i++)
+		if (!cell_is_exec(&cell->jobs[i]))
+			r = note_job(all, to, w, cell, &cell->jobs[i], read);
 	return r;
 }
 
@@ -132,7 +131,7 @@ int profiles_collect(struct workload *w, const json_t *defaults,
 		r = workload_cell(w, i, true, &cell);
 		if (r < 0)
 			break;
-		r = note_cell(all, all, &cell, defaults, true, true);
+		r = note_cell(all, all, w, &cell, true, true);
 		cell_free(&cell);
 	}
 	w->profiles = all;
@@ -145,7 +144,7 @@ json_t *profiles_of(const struct workload *w, const struct cell *cell,
 	json_t *j = json_object();
 
 	if (w->profiles && j &&
-	    note_cell(w->profiles, j, cell, w->defaults, mounted, false) < 0) {
+	    note_cell(w->profiles, j, w, cell, mounted, false) < 0) {
 		json_decref(j);
 		return NULL;
 	}

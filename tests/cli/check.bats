@@ -125,3 +125,20 @@ refuses()
 	refuses "s/synth: imagenet/synth: x/" "bad.yaml:3:18: unknown dataset profile 'x'"
 	refuses "s/synth: imagenet/dataset: x/" "bad.yaml:3:20: gpemu-data: dataset: unknown dataset profile 'x'"
 }
+
+@test "a profile that is taken without being named decides a record, too" {
+	cp -r "${GPEMU_PROFILES:-$bin/../profiles}" profiles
+	export GPEMU_PROFILES=$PWD/profiles XDG_CACHE_HOME=$PWD/cache
+	prep=emulated workload "storage: ideal" "pin: off" "time_scale: 0.01"
+	sed -i 's/synth: imagenet, files: 4000/dataset: imagenette, files: 5/' w.yaml
+	"$bin/gpemu-run" --no-mount w.yaml
+	for profile in gpu/tesla-v100-pcie-32gb prep/pytorch-pillow; do
+		run "$bin/gpemu-run" check --no-mount w.yaml
+		[[ $output == *"records     1 of 1 cells"* ]]
+		cp "profiles/$profile.yaml" kept
+		echo "# changed" >>"profiles/$profile.yaml"
+		run "$bin/gpemu-run" check --no-mount w.yaml
+		[[ $output == *"records     0 of 1 cells"* ]]
+		mv kept "profiles/$profile.yaml"
+	done
+}
