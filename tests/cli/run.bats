@@ -582,10 +582,11 @@ valid_html()
 
 @test "run: the report in a browser, at the width of a desk and of a phone" {
 	command -v chromium >/dev/null || skip "no chromium"
+	printf '%s\n' "expect: [{falling: seconds, along: train.loader}]" >>w.yaml
 	gpemu_run w.yaml
-	printf '<!DOCTYPE html><title>x</title><iframe id=f style="border:0;width:%spx;height:900px" src="file://%s"></iframe><script>onload=()=>{const d=document.getElementById("f").contentDocument.documentElement;document.title="fits "+(d.scrollWidth<=d.clientWidth)}</script>' \
+	printf '<!DOCTYPE html><title>x</title><iframe id=f style="border:0;width:%spx;height:900px" src="file://%s"></iframe><script>onload=()=>{const d=document.getElementById("f").contentDocument.documentElement;const v=d.querySelector(".found").closest(".wide");document.title="fits "+[d,v].every(e=>e.scrollWidth<=e.clientWidth)}</script>' \
 		390 "$PWD/results/small/report.html" >phone.html
-	# a page wider than the window would scroll sideways
+	# a page wider than the window would scroll sideways, verdicts would be cut
 	chrome=(timeout 60 chromium --headless --no-sandbox --disable-gpu
 		--user-data-dir="$PWD/profile" --allow-file-access-from-files
 		--enable-logging=stderr)
