@@ -56,6 +56,15 @@ static bool is_cost(const char *metric)
 	return !strcmp(metric, "cost") || !strcmp(metric, "energy");
 }
 
+/* The built-in ones are of the only job, or of the only mount. */
+static bool has_builtin(const struct workload *w, const struct metric *m)
+{
+	bool mount = !strncmp(m->path, "mount.", 6);
+
+	return (mount ? w->mounts.n : w->jobs.n) <= 1 &&
+	       (uses_node(w) || !is_cost(m->name));
+}
+
 /* The columns: as listed, or all the built-in ones and the workload's own. */
 static int choose_metrics(struct result *res)
 {
@@ -74,15 +83,17 @@ static int choose_metrics(struct result *res)
 		add_metric(res, metric_find(&w->metrics, columns[i]));
 	res->n_columns = res->n_metrics;
 	for (size_t i = 0; i + !runs_programs(w) < n_builtin; i++)
-		if (uses_node(w) || !is_cost(metric_builtin[i].name))
+		if (has_builtin(w, &metric_builtin[i]))
 			add_metric(res, metric_find(&w->metrics,
 						    metric_builtin[i].name));
 	for (size_t i = 0; i < w->metrics.n; i++)
 		add_metric(res, &own[i]);
 	if (!w->columns.n)
 		res->n_columns = res->n_metrics;
-	/* in the files in any case */
-	add_metric(res, metric_find(&w->metrics, "wall_seconds"));
+	/* in the files in any case; a check or a plot may ask for it */
+	for (size_t i = 0; i < n_builtin; i++)
+		add_metric(res,
+			   metric_find(&w->metrics, metric_builtin[i].name));
 	return 0;
 }
 

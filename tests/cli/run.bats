@@ -484,6 +484,20 @@ exec_workload()
 	[[ $output == *"w.yaml:7:16: no mount 'b'"* ]]
 }
 
+@test "run: a check of what no run has fails, and has no column" {
+	sed -i 's/^plot:/expect: [{that: cost < 1}, {falling: energy, along: train.loader}]\n&/' w.yaml
+	sed -i 's/^repetitions.*/metrics: {double: {of: 2 * cost}}/' w.yaml
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == *"FAIL  cost < 1, lru, sync"* ]]
+	[[ ${lines[1]} == *"throughput"*"double"* ]]
+	[[ ${lines[1]} != *cost* ]]
+	printf '%s\n' "jobs: {one: {}, two: {}}" >>w.yaml
+	run --separate-stderr gpemu_run w.yaml
+	[[ ${lines[1]} == *"hit ratio"*"double"* ]]
+	[[ ${lines[1]} != *throughput* ]]
+}
+
 @test "run: of several jobs it is told what the one said that failed" {
 	cat >w.yaml <<-'END'
 		name: small
