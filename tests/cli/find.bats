@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 # gpemu-run --find-max-gpus on a stand-in whose store feeds so many GPUs.
 bats_require_minimum_version 1.5.0
+load standins
 
 setup()
 {
-	bin=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
-	cd "$BATS_TEST_TMPDIR" || return
-	export TMPDIR=$BATS_TEST_TMPDIR/tmp
-	mkdir "$TMPDIR" data bin
-	cp "$BATS_TEST_DIRNAME"/run-standins/* bin
+	standins_setup
+	mkdir data bin
+	cp "$GPEMU_BIN"/* bin
 	cat >bin/gpemu-train <<-'END'
 		#!/bin/bash
 		declare -A o
@@ -30,8 +29,7 @@ setup()
 			 "steps": ${STEPS-50}, "samples_per_s": $gpus}]}
 		JSON
 	END
-	export GPEMU_BIN=$PWD/bin STANDIN_LOG=$PWD/standin.log
-	: >"$STANDIN_LOG"
+	GPEMU_BIN=$PWD/bin
 	cat >w.yaml <<-'END'
 		name: feed
 		question: How many?
@@ -46,7 +44,7 @@ setup()
 
 find_max()
 {
-	"$bin/gpemu-run" --no-mount --find-max-gpus "$@" w.yaml
+	gpemu_run --find-max-gpus "$@" w.yaml
 }
 
 @test "find: the boundary at each point, its record, table, page and plot" {

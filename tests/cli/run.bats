@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: MIT
 # gpemu-run on stand-ins for the programs it runs (run-standins/).
 bats_require_minimum_version 1.5.0
+load standins
 
 setup()
 {
-	bin=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
-	cd "$BATS_TEST_TMPDIR" || return
-	export GPEMU_BIN=$BATS_TEST_DIRNAME/run-standins
-	export STANDIN_LOG=$BATS_TEST_TMPDIR/standin.log
-	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
-	export TMPDIR=$BATS_TEST_TMPDIR/tmp
-	mkdir "$TMPDIR"
-	: >"$STANDIN_LOG"
+	standins_setup
 	cat >w.yaml <<-'END'
 		name: small
 		question: Is async faster?
@@ -31,11 +25,6 @@ setup()
 		  - {x: train.loader, y: seconds, series: fs.cache_policy,
 		     kind: bars}
 	END
-}
-
-gpemu_run()
-{
-	"$bin/gpemu-run" --no-mount "$@"
 }
 
 nothing_left()

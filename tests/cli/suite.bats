@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: MIT
 # gpemu-run on a file that lists workloads, with stand-ins for the programs.
 bats_require_minimum_version 1.5.0
+load standins
 
 setup()
 {
-	bin=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
-	cd "$BATS_TEST_TMPDIR" || return
-	export GPEMU_BIN=$BATS_TEST_DIRNAME/run-standins
-	export STANDIN_LOG=$BATS_TEST_TMPDIR/standin.log
-	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
-	export TMPDIR=$BATS_TEST_TMPDIR/tmp
-	mkdir "$TMPDIR" files
-	: >"$STANDIN_LOG"
+	standins_setup
+	mkdir files
 	cat >all.yaml <<-'END'
 		name: all
 		question: What holds?
@@ -50,11 +45,6 @@ workload()
 		noise: 100%
 		order: listed
 	END
-}
-
-gpemu_run()
-{
-	"$bin/gpemu-run" --no-mount "$@"
 }
 
 # line TEXT: stdout has a line with these words, whatever blanks between
