@@ -45,12 +45,7 @@ int train_data_resolve(const struct train_options *o, struct train_choice *ret,
 {
 	int r = resolve_index(o->index, &ret->index, err);
 
-	if (r == 0)
-		r = check_payload(o->payload, err);
-	if (r == 0 && strcmp(o->format, "auto") &&
-	    !plugin_find(format_table, "format", o->format, err))
-		r = -EINVAL;
-	return r;
+	return r == 0 ? check_payload(o->payload, err) : r;
 }
 
 int train_data_open(const struct train_options *o, const struct train_choice *c,

@@ -363,6 +363,16 @@ static void bad_gpu_profiles(void **state)
 
 /* --- thinning --------------------------------------------------------- */
 
+/* All columns on one line. */
+static void straight(struct table_point *points, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		points[i].batch = i + 1;
+		for (size_t c = 0; c < TABLE_COLUMNS; c++)
+			points[i].v[c] = 10 + 2. * (double)(i + 1);
+	}
+}
+
 static void straight_lines_need_two_rows(void **state)
 {
 	struct table_point points[100];
@@ -371,11 +381,7 @@ static void straight_lines_need_two_rows(void **state)
 	size_t n;
 
 	(void)state;
-	for (size_t i = 0; i < m.n; i++) {
-		points[i].batch = i + 1;
-		for (size_t c = 0; c < TABLE_COLUMNS; c++)
-			points[i].v[c] = 10 + 2. * (double)(i + 1);
-	}
+	straight(points, m.n);
 	assert_int_equal(table_thin(&m, 0, .01, &rows, &n), 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(rows[0].batch, 1);
@@ -400,11 +406,7 @@ static void rows_stay_at_either_end_of_a_jump(void **state)
 	size_t n;
 
 	(void)state;
-	for (size_t i = 0; i < m.n; i++) {
-		points[i].batch = i + 1;
-		for (size_t c = 0; c < TABLE_COLUMNS; c++)
-			points[i].v[c] = 10 + 2. * (double)(i + 1);
-	}
+	straight(points, m.n);
 	assert_int_equal(table_thin(&m, 40, .01, &rows, &n), 0);
 	assert_int_equal(n, 4);
 	assert_int_equal(rows[1].batch, 40);
