@@ -94,13 +94,14 @@ e"
 	    if rows and ",remove," in "".join(rows):
 	        break
 	    time.sleep(.05)
-	rows = list(csv.DictReader(rows))
+	# an answer may be read before its line is written
+	rows = sorted(csv.DictReader(rows), key=lambda r: float(r["time"]))
 	def of(op, name=None):
 	    return [r for r in rows if r["op"] == op and
 	            (name is None or r["path"] == name)]
 	odd = r"d/a\x2cb\x22c\x23\x5cd\x0ae"
 	times = [float(r["time"]) for r in of("open")]
-	assert times == sorted(times) and 0 < times[0] < 60, times
+	assert 0 < times[0] and times[-1] < 60, times
 	assert [r["result"] for r in of("read", odd)] == ["miss", "hit"]
 	assert [float(r["requested_us"]) for r in of("open", odd)] == [3000, 0]
 	miss, hit = of("read", odd)
