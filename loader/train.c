@@ -377,6 +377,13 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	return step(t, now->even, ret) ? save(t, err) : 0;
 }
 
+int train_flush(struct train *t, struct err *err)
+{
+	struct gpu_step last;
+
+	return t->now.n && step(t, t->now.even, &last) ? save(t, err) : 0;
+}
+
 /* Batches that no step came of. */
 static void drop(struct train *t)
 {

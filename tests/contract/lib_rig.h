@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What tests of libgpemu share: a dataset, an epoch of it, two engines. */
+#ifndef GPEMU_TESTS_CONTRACT_LIB_RIG_H
+#define GPEMU_TESTS_CONTRACT_LIB_RIG_H
+
+#include "tests/unit/test.h"
+
+#include <gpemu.h>
+
+/* Samples, and steps of four each in an epoch. Sample i has i * 777 bytes,
+ * all i + 1; two classes. */
+enum { LIB_N = 26, LIB_STEPS = 7 };
+
+/* Where it is; made and removed by the group's setup and teardown. */
+extern char lib_dir[64];
+int lib_make_data(void **state);
+int lib_remove_data(void **state);
+
+/* The dataset, quickly, and up to six options more. */
+struct gpemu *lib_open(const struct gpemu_engine *engine,
+		       const char *const more[]);
+/* Opening must fail, with `code` and these words. */
+void lib_no_open(const struct gpemu_engine *engine, const char *option,
+		 int code, const char *words);
+/* An epoch: each sample once, whole. */
+void lib_whole_epoch(struct gpemu *g, uint64_t want);
+
+/* A sample after the other; as many on the way as may be, done last in first
+ * out. */
+extern const struct gpemu_engine lib_engine_one, lib_engine_many;
+
+#endif
