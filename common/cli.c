@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -331,6 +332,20 @@ int cli_reload(const struct cli_program *program, int argc, char **argv,
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
+/* A table that a full disk has not taken is no success. What runs at exit and
+ * was registered later is over by now. */
+static void check_stdout(void)
+{
+	bool failed = ferror(stdout);
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !failed)
+		return;
+	log_error("stdout: %s",
+		  errno ? strerror(errno) : "not all of it was written");
+	_exit(EXIT_STATUS_FAILED);
+}
+
 void cli_parse(const struct cli_program *program, int argc, char **argv,
 	       void *options, char **ret_args)
 {
@@ -346,6 +361,7 @@ void cli_parse(const struct cli_program *program, int argc, char **argv,
 		ret_args[i] = NULL;
 	argp_err_exit_status = EXIT_STATUS_USAGE;
 	argp_program_version_hook = print_version;
+	atexit(check_stdout);
 	argv[0] = (char *)program->name;
 	if (run_argp(&p, argc, argv, 0) < 0)
 		usage_error(program, "out of memory");
@@ -387,6 +403,7 @@ int cli_dispatch(const char *name, const char *summary,
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
 
+	atexit(check_stdout);
 	if (word && (!strcmp(word, "--help") || !strcmp(word, "-?"))) {
 		print_commands(stdout, name, summary, commands);
 		return EXIT_STATUS_DONE;

@@ -103,7 +103,8 @@ struct cli_program {
  * Fill `options` (already holding the defaults) and `ret_args`, an array of
  * n_args + n_optional; what was not given is NULL.
  * Handles --help, --version, --list and --dump-config itself, sets the log up;
- * a usage error prints one line and exits with EXIT_STATUS_USAGE.
+ * a usage error prints one line and exits with EXIT_STATUS_USAGE. A program
+ * whose stdout could not be written exits with EXIT_STATUS_FAILED.
  * On return the positional arguments are borrowed from argv.
  */
 void cli_parse(const struct cli_program *program, int argc, char **argv,

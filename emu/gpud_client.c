@@ -43,6 +43,16 @@ static int connect_to(const char *path, int fd, struct err *err)
 	return err_set(err, -errno, "%s: %s", path, strerror(errno));
 }
 
+int gpud_patience(struct gpud_client *c, unsigned seconds, struct err *err)
+{
+	struct timeval t = { .tv_sec = seconds };
+
+	if (setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)) < 0)
+		return err_set(err, -errno, "%s: %s", c->path, strerror(errno));
+	c->patience_s = seconds;
+	return 0;
+}
+
 int gpud_open(const char *path, struct gpud_client *ret, struct err *err)
 {
 	struct gpud_msg m;
@@ -57,7 +67,9 @@ int gpud_open(const char *path, struct gpud_client *ret, struct err *err)
 	ret->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (ret->fd < 0)
 		return err_set(err, -errno, "socket: %s", strerror(errno));
-	r = connect_to(path, ret->fd, err);
+	r = gpud_patience(ret, GPUD_PATIENCE_S, err);
+	if (r == 0)
+		r = connect_to(path, ret->fd, err);
 	if (r == 0)
 		r = gpud_receive(ret, &m, err);
 	if (r == 0 && m.type != GPUD_WELCOME)
@@ -162,6 +174,11 @@ int gpud_receive(struct gpud_client *c, struct gpud_msg *ret, struct err *err)
 		k = recv(c->fd, c->buf + c->n, c->size - c->n, 0);
 		if (k < 0 && errno == EINTR)
 			continue;
+		if (k < 0 && errno == EAGAIN)
+			return err_set(err, -EAGAIN,
+				       "%s: gpemu-gpud has not answered for "
+				       "%u s; is it stopped?",
+				       c->path, c->patience_s);
 		if (k <= 0)
 			return gone(c, k < 0 ? errno : 0, err);
 		c->n += (size_t)k;

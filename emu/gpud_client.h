@@ -8,12 +8,16 @@
 #include "common/err.h"
 #include "emu/gpud_proto.h"
 
+/* What a server that runs needs by far less for, wall time. arbitrary */
+enum { GPUD_PATIENCE_S = 10 };
+
 struct gpud_client {
 	int fd;
 	struct gpud_welcome server;
 	char *path;
 	char *buf; /* what came; messages are decoded in place */
 	size_t start, n, size;
+	unsigned patience_s;
 };
 
 /* Where gpemu-gpud listens unless told otherwise: gpemu-gpud.sock in
@@ -23,10 +27,14 @@ char *gpud_default_path(void);
 /*
  * Connect and be welcomed. -ENODEV: nobody listens there;
  * -EACCES, -EPERM: not for this user; -EPROTO and what gpud_decode returns:
- * somebody else does; each with a text. gpud_close in either case.
+ * somebody else does; -EAGAIN: it has not answered for GPUD_PATIENCE_S; each
+ * with a text. gpud_close in either case.
  */
 int gpud_open(const char *path, struct gpud_client *ret, struct err *err);
 void gpud_close(struct gpud_client *c);
+/* For how many wall seconds gpud_receive waits before it returns -EAGAIN;
+ * 0: for ever. GPUD_PATIENCE_S after gpud_open. */
+int gpud_patience(struct gpud_client *c, unsigned seconds, struct err *err);
 
 /* 0 or -errno with a text; -ECONNRESET when the server went away. */
 int gpud_send(struct gpud_client *c, const struct gpud_msg *m, struct err *err);

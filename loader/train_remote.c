@@ -42,6 +42,8 @@ int train_remote_open(const char *path, double time_scale,
 		k = err_set(err, -EINVAL,
 			    "%s runs at --time-scale %g: so must this", path,
 			    r->client.server.time_scale);
+	if (k == 0) /* iterations take as long as they take */
+		k = gpud_patience(&r->client, 0, err);
 	if (k < 0)
 		train_remote_close(r);
 	else

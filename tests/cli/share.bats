@@ -98,6 +98,28 @@ check() {
 	[[ $output == *"gpus: 3"*"allow: [daemon, 7]"* ]]
 }
 
+@test "a table that the disk has not taken is no success" {
+	for program in "$GPUD --help" "$BUILD/gpemu-data --help" \
+		"$BUILD/gpemu-fs --version" "$TRAIN --list engine" \
+		"$BUILD/gpemu-cachesim --dataset imagenet -p lru -c 10%"; do
+		$program >/dev/null
+		run sh -c "exec $program >/dev/full"
+		[ "$status" -eq 1 ]
+		[[ $output == *"stdout: No space left on device"* ]]
+	done
+}
+
+@test "a server that is stopped is not waited for without end" {
+	gpud
+	kill -STOP "$SERVER"
+	run "$SMI" --socket "$SOCKET"
+	kill -CONT "$SERVER"
+	[ "$status" -eq 75 ]
+	[[ $output == *"$SOCKET: gpemu-gpud has not answered for 10 s"* ]]
+	until_so 'True'
+	gpud_end
+}
+
 @test "what cannot be meant is refused before anything is opened" {
 	for option in '--scheduler best' '--share much' '--mode 888' \
 		'--mode 01777' '--gpus 0' '--gpus 65' '--speedup mps-nominal' \
