@@ -73,7 +73,9 @@ static double op_seconds(const struct storage_profile *p, enum storage_op op,
 	return MAX(s, (busy + latency) / MAX(depth, 1));
 }
 
-static double file_seconds(const char *storage, double bytes, double depth)
+/* Of a mount that reads so many files at a time. */
+static double file_seconds(const char *storage, double bytes, double depth,
+			   double group)
 {
 	struct storage_profile *p = NULL;
 	double s = 0;
@@ -81,7 +83,7 @@ static double file_seconds(const char *storage, double bytes, double depth)
 	if (storage_profile_load(storage, &p, NULL) == 0)
 		s = op_seconds(p, STORAGE_LOOKUP, 0, depth) +
 		    op_seconds(p, STORAGE_OPEN, 0, depth) +
-		    op_seconds(p, STORAGE_READ, bytes, depth);
+		    op_seconds(p, STORAGE_READ, bytes * group, depth) / group;
 	storage_profile_free(p);
 	return s;
 }
@@ -158,6 +160,15 @@ static int samples_of(const struct workload *w, const struct cell_job *job,
 	return 0;
 }
 
+/* Files of a group, where the loader wants them together. */
+static double group_of(const struct workload *w, const struct cell_job *job,
+		       const json_t *fs)
+{
+	if (strcmp(config_text(w, job->train, "train", "order"), "group"))
+		return 1;
+	return MAX(config_number(w, fs, "fs", "group"), 1);
+}
+
 static int job_time(const struct runner *r, const struct cell *cell,
 		    const struct cell_job *job, const struct machine *m,
 		    struct job_time *ret)
@@ -177,7 +188,8 @@ static int job_time(const struct runner *r, const struct cell *cell,
 	prep = prep_seconds(m, d.bytes) * samples;
 	if (r->mounted && d.bytes > 0)
 		read = file_seconds(config_text(w, mount->fs, "fs", "storage"),
-				    d.bytes, m->depth) *
+				    d.bytes, m->depth,
+				    group_of(w, job, mount->fs)) *
 		       samples;
 	steps = ceil(d.files / samples);
 	if (most > 0)

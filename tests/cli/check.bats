@@ -50,6 +50,15 @@ check()
 	check 9 13
 }
 
+@test "a group is one read, where its files are asked for together" {
+	# 5.6 ms a file alone
+	workload "storage: hdd, cache_policy: none, group: 64" "gpu: p100, loader: sync, workers: 1"
+	check 20 26
+	# within the 125 steps of 56 ms of a P100
+	workload "storage: hdd, cache_policy: none, group: 64" "gpu: p100, loader: sync, workers: 1, order: group"
+	check 7 9
+}
+
 @test "LRU misses more than it does not hold" {
 	# 2.5 ms a miss, 4000 of them and 60 % or 91 %
 	for row in "minio 15 18" "lru 19 22"; do
