@@ -16,13 +16,13 @@
 #include "loader/engine.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "common/util.h"
+#include "loader/readfile.h"
 
 /* Bytes per call, so that faults on a cold file and copies of what its
  * read-ahead has brought take turns. arbitrary: the read-ahead's default size
@@ -101,25 +101,21 @@ static int64_t copy_range(const struct map *m, int fd, uint64_t offset,
 static int64_t read_mapped(const struct map *m, const struct fetch *f)
 {
 	_cleanup_close_ int own = -1;
-	int fd = f->fd;
 	uint64_t there;
 	struct stat st;
 
-	if (fd < 0) {
-		do
-			own = openat(f->dirfd, f->path, O_RDONLY | O_CLOEXEC);
-		while (own < 0 && errno == EINTR);
-		fd = own;
+	if (f->fd < 0) {
+		own = readfile_open(f, 0, &st);
+		if (own < 0)
+			return own;
+		there = (uint64_t)st.st_size;
+		return copy_range(m, own, 0, f->buf, MIN(there, f->size + 1));
 	}
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fstat(f->fd, &st) < 0)
 		return -errno;
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
 	there = (uint64_t)st.st_size;
-	if (f->fd < 0)
-		return copy_range(m, fd, 0, f->buf, MIN(there, f->size + 1));
 	there = there > f->offset ? there - f->offset : 0;
-	return copy_range(m, fd, f->offset, f->buf, MIN(there, f->size));
+	return copy_range(m, f->fd, f->offset, f->buf, MIN(there, f->size));
 }
 
 static int next(void *state, struct feed *feed, struct fetch **ret,

@@ -56,6 +56,21 @@ static int64_t read_on(int fd, char *buf, const struct readspan *s,
 	return (int64_t)n;
 }
 
+int readfile_open(const struct fetch *f, int flags, struct stat *ret)
+{
+	_cleanup_close_ int fd = -1;
+
+	flags |= O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+	do
+		fd = openat(f->dirfd, f->path, flags);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0 || fstat(fd, ret) < 0)
+		return -errno;
+	if (!S_ISREG(ret->st_mode))
+		return S_ISDIR(ret->st_mode) ? -EISDIR : -ESPIPE;
+	return TAKE_FD(fd);
+}
+
 static int64_t read_once(struct fetch *f, uint32_t direct)
 {
 	struct readspan s = readspan(f, direct);
@@ -66,16 +81,10 @@ static int64_t read_once(struct fetch *f, uint32_t direct)
 	int64_t n;
 
 	if (f->fd < 0) {
-		int flags = O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0);
-
-		do
-			own = openat(f->dirfd, f->path, flags);
-		while (own < 0 && errno == EINTR);
-		/* fstat saves the read that would only say "end of file" */
-		if (own < 0 || fstat(own, &st) < 0)
-			return -errno;
-		if (S_ISDIR(st.st_mode))
-			return -EISDIR;
+		own = readfile_open(f, direct ? O_DIRECT : 0, &st);
+		if (own < 0)
+			return own;
+		/* saves the read that would only say "end of file" */
 		end = (uint64_t)st.st_size;
 	}
 	n = read_on(f->fd < 0 ? own : f->fd, f->buf, &s, end, unit);

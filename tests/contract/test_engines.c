@@ -74,6 +74,28 @@ static void damaged_files_are_the_same_to_all(void **state)
 	forget(want);
 }
 
+/* But async: io_uring waits for the pipe's writer, until it is interrupted. */
+static void no_engine_waits_for_a_pipe(void **state)
+{
+	const struct fixture *f = *state;
+	const struct engine_ops *e;
+	char path[128];
+
+	path_of(f, 5, path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	for (size_t i = 0; (e = engine_at(i)); i++) {
+		struct seen seen[N] = { 0 };
+
+		if (!strcmp(e->plugin.name, "async") ||
+		    !run(f, e, &shapes[0], seen))
+			continue;
+		assert_int_equal(seen[5].error, -ESPIPE);
+		assert_int_equal(seen[6].error, 0);
+		forget(seen);
+	}
+}
+
 static void damaged_containers_are_the_same_to_all(void **state)
 {
 	struct fixture *f = *state;
@@ -219,6 +241,8 @@ int main(void)
 		TEST(every_engine_delivers_the_bytes, direct_containers),
 		TEST(damaged_files_are_the_same_to_all, files),
 		TEST(damaged_files_are_the_same_to_all, direct_files),
+		TEST(no_engine_waits_for_a_pipe, files),
+		TEST(no_engine_waits_for_a_pipe, direct_files),
 		TEST(damaged_containers_are_the_same_to_all, containers),
 		TEST(damaged_containers_are_the_same_to_all, direct_containers),
 		TEST(failures_are_counted_and_the_first_kept, files),
