@@ -30,18 +30,18 @@ measure()
 	eventually no_daemon
 }
 
-# None early (by more than the clock of the round trip's calibration, 10 us) is
-# asserted of every measurement; a bound on lateness,
-# which a busy machine can spoil, of one in five, and of the median. The means
-# are printed by tests/bench/latency.
+# None early is asserted of every measurement, but for what a busy machine adds to
+# the round trip while it is calibrated, 100 us; none early by more than the
+# clock of the calibration, 10 us, and a bound on lateness, of one in five. The
+# means are printed by tests/bench/latency.
 @test "100 reads of 10 ms in a row: none early, median error under 50 us" {
 	for try in 1 2 3 4 5; do
 		read -r _ _ _ round_trip <<<"$(measure ideal 100 paced)"
 		read -r _ _ least median \
 			<<<"$(measure "$BATS_TEST_TMPDIR/10ms.yaml" 100 serial)"
 		echo "round trip $round_trip us, median $median us, least $least us"
-		awk "BEGIN { exit !($least >= 9990) }"
-		awk "BEGIN { exit !($median - 10000 - $round_trip < 50) }" &&
+		awk "BEGIN { exit !($least >= 9900) }"
+		awk "BEGIN { exit !($least >= 9990 && $median - 10000 - $round_trip < 50) }" &&
 			return 0
 	done
 	false
@@ -53,8 +53,9 @@ measure()
 		read -r all _ least _ \
 			<<<"$(measure "$BATS_TEST_TMPDIR/10ms.yaml" 1000 together)"
 		echo "without delay $plain ms, with $all ms"
-		awk "BEGIN { exit !($least >= 9990) }"
-		awk "BEGIN { exit !($all < $plain + 15) }" && return 0
+		awk "BEGIN { exit !($least >= 9900) }"
+		awk "BEGIN { exit !($least >= 9990 && $all < $plain + 15) }" &&
+			return 0
 	done
 	false
 }
@@ -78,10 +79,11 @@ measure()
 		done
 		echo "without delay $plain ms, with $all ms, least $least us," \
 			"$threads threads, $kib KiB"
-		awk "BEGIN { exit !($least >= 499990) }"
+		awk "BEGIN { exit !($least >= 499900) }"
 		[ "$threads" -le "$most" ]
 		[ "$kib" -le 200000 ]
-		awk "BEGIN { exit !($all <= 500 + 1.2 * $plain) }" && return 0
+		awk "BEGIN { exit !($least >= 499990 && $all <= 500 + 1.2 * $plain) }" &&
+			return 0
 	done
 	false
 }
@@ -90,26 +92,31 @@ measure()
 	sed 's/^read:/lookup:/' "$BATS_TEST_TMPDIR/10ms.yaml" \
 		>"$BATS_TEST_TMPDIR/lookup.yaml"
 	mkdir "$src/many"
-	touch "$src"/many/{1..200}
+	touch "$src"/many/{1..640}
 	gpemu-fs -s "$BATS_TEST_TMPDIR/lookup.yaml" -p none "$src" "$mp"
 	python3 - "$mp/many" <<-'END'
 	import os, sys, threading, time
 	os.stat(sys.argv[1])
-	best = 1
-	for n in range(3):
+	# one of ten times: begun before the first, ended after the last
+	for n in range(10):
 	    start = threading.Barrier(65)
+	    ended = [0] * 64
 	    def one(i):
 	        start.wait()
 	        os.stat(f"{sys.argv[1]}/{64 * n + i + 1}")
+	        ended[i] = time.monotonic()
 	    threads = [threading.Thread(target=one, args=(i,)) for i in range(64)]
 	    for t in threads:
 	        t.start()
-	    start.wait()
 	    t0 = time.monotonic()
+	    start.wait()
 	    for t in threads:
 	        t.join()
-	    best = min(best, time.monotonic() - t0)
-	print(f"{best * 1e3:.1f} ms")
-	assert .009 <= best < .020
+	    took = max(ended) - t0
+	    print(f"{took * 1e3:.1f} ms")
+	    assert took >= .009
+	    if took < .020:
+	        sys.exit()
+	sys.exit("64 lookups take longer than two")
 	END
 }
