@@ -23,18 +23,18 @@ teardown()
 		import json, os, random, sys, threading
 		mp = sys.argv[1]
 		names = [os.path.join(d, f) for d, _, fs in os.walk(mp) for f in fs]
-		running = [8]
+		n = most = 0
 		def reader(seed):
 		    r = random.Random(seed)
-		    for _ in range(400):
+		    i = 0
+		    while i < 400 or n < 10:
 		        open(r.choice(names), "rb").read()
-		    running[0] -= 1
+		        i += 1
 		threads = [threading.Thread(target=reader, args=(i,))
 		           for i in range(8)]
 		for t in threads:
 		    t.start()
-		n = most = 0
-		while running[0]:
+		while any(t.is_alive() for t in threads):
 		    s = json.load(open(f"{mp}/.gpemu/stats"))
 		    assert s["used_bytes"] <= s["capacity_bytes"], s
 		    most = max(most, s["used_bytes"] / s["capacity_bytes"])
@@ -44,7 +44,7 @@ teardown()
 		s = json.load(open(f"{mp}/.gpemu/stats"))
 		print(n, "samples, at most", most, "of the capacity")
 		# it was full while they read: a limit was there to be broken
-		assert n >= 10 and most > .9 and s["evictions"] > 100
+		assert most > .9 and s["evictions"] > 100
 		assert s["hits"] + s["misses"] >= 8 * 400
 		END
 		fusermount3 -u "$mp"

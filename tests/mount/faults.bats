@@ -27,9 +27,20 @@ read_each()
 	echo $failed
 }
 
+fails_of_each()
+{
+	[ "$(read_each)" = "$1" ]
+}
+
 holds()
 {
 	[ "$(stat_of '["faults"][0]["held"]')" = "$1" ]
+}
+
+# held_in_all N: by all rules together
+held_in_all()
+{
+	[ "$(stat_of '["faults"] and sum(f["held"] for f in s["faults"])')" = "$1" ]
 }
 
 # took COMMAND...: its wall time in ms, whatever it returns
@@ -207,12 +218,12 @@ force_unmount()
 			cat "$mp/$f" >/dev/null 2>&1 3>&- &
 			reader=$!
 			pids="${pids-} $reader"
-			sleep .3
+			eventually held_in_all 1
 			kill -$signal $reader
 			eventually gone $reader
 		done
 	done
-	holds 0
+	held_in_all 0
 	cmp "$mp/c3/f00003" "$src/c3/f00003"
 }
 
@@ -220,8 +231,9 @@ force_unmount()
 	gpemu-fs "$src" "$mp"
 	[ "$(read_each)" = 0 ]
 	echo 'fault add op=read,path=c2/*,errno=EIO' >"$control"
-	# cached, and so far read by the kernel itself
-	[ "$(read_each)" = 4 ]
+	# cached, and so far read by the kernel itself, as long as anybody has
+	# them open: the mount hears of a close a moment later
+	eventually fails_of_each 4
 	echo 'fault add op=open,path=c[34]/**,errno=EIO;op=read,p=0,stuck' \
 		>"$control"
 	[ "$(read_each)" = 12 ]

@@ -85,14 +85,19 @@ unmount()
 	read: {source: a test, latency: {kind: const, value: 50ms}}
 	END
 	gpemu-fs -s "$BATS_TEST_TMPDIR/slow.yaml" -c 100% -g 16 "$src" "$mp"
-	start=$(date +%s%N)
-	read_groups
-	took=$((($(date +%s%N) - start) / 1000000))
-	echo "$took ms"
-	# 4 reads; alone they were 64, which is 3200 ms
-	[ $took -ge 200 ]
-	[ $took -lt 1600 ]
-	[ "$(stat_of '["latency_us"]["requested"]["mean"]')" != 0 ]
+	for try in 1 2 3 4 5; do
+		echo drop-cache >"$mp/.gpemu/control"
+		start=$(date +%s%N)
+		read_groups
+		took=$((($(date +%s%N) - start) / 1000000))
+		echo "$took ms"
+		# 4 reads; alone they were 64, which is 3200 ms
+		[ $took -ge 200 ]
+		[ "$(stat_of '["backend_reads"]')" = $((4 * try)) ]
+		[ "$(stat_of '["latency_us"]["requested"]["mean"]')" != 0 ]
+		[ $took -ge 1600 ] || return 0
+	done
+	false
 }
 
 @test "readers of one group share its read" {

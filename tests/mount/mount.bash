@@ -60,12 +60,12 @@ print(eval("s" + sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' \
 		"$mp/.gpemu/stats" "$1"
 }
 
-# eventually COMMAND: within five seconds
+# eventually COMMAND: within twenty seconds, as a busy machine may stop for some
 eventually()
 {
 	local i
 
-	for i in $(seq 100); do
+	for i in $(seq 400); do
 		"$@" && return 0
 		sleep .05
 	done

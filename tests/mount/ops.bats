@@ -100,8 +100,8 @@ logged()
 	start_in_foreground -c 100%
 	kill -USR1 $pid
 	eventually logged 'stats: latency_us {"requested":{'
-	logged 'gpemu-fs: stats: misses 1'
-	logged 'stats: epochs[0] {"epoch":0,"hits":0,"misses":1,'
+	eventually logged 'gpemu-fs: stats: misses 1'
+	eventually logged 'stats: epochs[0] {"epoch":0,"hits":0,"misses":1,'
 	kill $pid
 	wait $pid
 	start_in_foreground --log-level warn

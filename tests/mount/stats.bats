@@ -54,13 +54,19 @@ read_all()
 	read: {source: a test, latency: {kind: const, value: 300ms}}
 	END
 	gpemu-fs -s "$BATS_TEST_TMPDIR/slow.yaml" -p lru -c 100% "$src" "$mp"
-	for i in 1 2 3 4 5 6 7 8; do
-		cat "$mp/one" >/dev/null 3>&- &
-		readers="${readers-} $!"
+	# a machine that stops for a while may begin the second after the fetch
+	for try in 1 2 3 4 5; do
+		printf 'drop-cache\nreset\n' >"$mp/.gpemu/control"
+		readers=
+		for i in 1 2 3 4 5 6 7 8; do
+			cat "$mp/one" >/dev/null 3>&- &
+			readers="$readers $!"
+		done
+		wait $readers
+		[ "$(stat_of '["backend_reads"]')" = 1 ]
+		[ "$(stat_of '["coalesced"]')" = 0 ] || return 0
 	done
-	wait $readers
-	[ "$(stat_of '["backend_reads"]')" = 1 ]
-	[ "$(stat_of '["coalesced"]')" -ge 1 ]
+	false
 }
 
 @test "commands: reset, drop-cache, set; errors change nothing" {

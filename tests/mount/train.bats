@@ -94,7 +94,8 @@ check()
 		--analyze --time-scale 10 3>&- &
 	pid=$!
 	pids="$pids $pid"
-	sleep 1
+	is_read() { [ "$(stat_of '["misses"]')" -gt 0 ]; }
+	eventually is_read
 	kill -INT "$pid"
 	r=0; wait "$pid" || r=$?
 	[ "$r" -ne 0 ]

