@@ -58,12 +58,13 @@ exactly_once() {
 }
 
 # Kill a run of 2 epochs over 200 samples again and again, a moment after it
-# has made some progress; go on each time; at least three kills.
+# has made some progress; go on each time; at least three kills, in one of five
+# tries: a machine that stops for a while lets a run come to its end.
 kill_and_resume() {
 	python3 - "$BUILD/gpemu-train" "$TMP" "$@" <<-'PY'
-		import glob, json, os, random, signal, subprocess, sys, time
+		import glob, json, os, random, shutil, signal, subprocess, sys, time
 		train, tmp, *options = sys.argv[1:]
-		kills, mid = 0, 0
+		kills, tries = 0, 0
 		random.seed(repr(options))
 		newest = lambda: max(glob.glob(tmp + '/ck/checkpoint-*.gpemu'), default='')
 		while True:
@@ -77,7 +78,14 @@ kill_and_resume() {
 		        time.sleep(0.002)
 		    time.sleep(random.uniform(0, 0.4))
 		    if p.poll() is not None:
-		        break
+		        tries += 1
+		        if p.returncode != 0 or kills >= 3 or tries == 5:
+		            break
+		        p.communicate()
+		        shutil.rmtree(tmp + '/ck')
+		        os.remove(tmp + '/log')
+		        kills = 0
+		        continue
 		    p.send_signal(signal.SIGKILL)
 		    p.communicate()
 		    kills += 1

@@ -171,7 +171,7 @@ teardown() {
 	"$BUILD/gpemu-gpud" --socket "$TMP/socket" --time-scale 0.01 3>&- &
 	server=$!
 	for try in {1..200}; do
-		[ ! -S "$TMP/socket" ] || break
+		! "$BUILD/gpemu-smi" --socket "$TMP/socket" >/dev/null 2>&1 || break
 		sleep 0.05
 	done
 	cat >"$TMP/main.py" <<-'PY'

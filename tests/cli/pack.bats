@@ -83,6 +83,10 @@ assert len({p for g in groups for p in g}) == 61'
 	pid=$!
 	exec 7>"$BATS_TEST_TMPDIR/fifo"
 	kill -TERM $pid
+	# until a thread of it has taken the signal
+	while grep -qE '^(ShdPnd|SigPnd):.*[4567cdef]...$' /proc/$pid/status; do
+		sleep .05
+	done
 	sleep .2
 	exec 7>&-
 	status=0

@@ -493,10 +493,11 @@ exec_workload()
 		question: Which one failed?
 		dataset: {dataset: imagenette, files: 5}
 		jobs:
-		  fails: {start: 200ms, exec: {command: "echo no tape >&2; exit 4"}}
-		  goes-on: {exec: {command: "trap 'echo rewound; exit' TERM; sleep 20 & wait"}}
+		  fails: {exec: {command: "until [ -e DIR/trap ]; do sleep .05; done; echo no tape >&2; exit 4"}}
+		  goes-on: {exec: {command: "trap 'echo rewound; exit' TERM; touch DIR/trap; sleep 20 & wait"}}
 		noise: 100%
 	END
+	sed -i "s,DIR,$PWD,g" w.yaml
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 1 ]
 	[[ $stderr == *"failed: /bin/sh: exit status 4 (no tape)"* ]]
