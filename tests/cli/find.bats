@@ -76,7 +76,7 @@ find_max()
 	find_max
 	[ ! -s standin.log ]
 	find_max --au 0.5
-	! grep '^11 8 ' standin.log
+	run ! grep '^11 8 ' standin.log
 	grep -q '"max_gpus": 22' results/feed/find-max.json
 }
 

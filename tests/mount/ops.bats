@@ -162,8 +162,8 @@ logged()
 	mv daemon.log old.log
 	kill -HUP "$pid"
 	eventually logged "reload: no --config"
-	! grep -q reload: old.log
-	! echo bogus >"$mp/.gpemu/control"
+	run ! grep -q reload: old.log
+	run ! sh -c "echo bogus >$mp/.gpemu/control"
 	logged "control: unknown command 'bogus'"
 }
 

@@ -19,7 +19,7 @@ teardown()
 # no mount, no folder, no process
 nothing_left()
 {
-	! grep -q " $BATS_TEST_TMPDIR" /proc/mounts
+	[ -z "$(grep " $BATS_TEST_TMPDIR" /proc/mounts)" ]
 	[ -z "$(ls -d "$BATS_TEST_TMPDIR"/gpemu-selftest* 2>/dev/null)" ]
 }
 

@@ -140,7 +140,7 @@ e"
 	[ "$(stat_of '["faults"][0]["matched"], s["faults"][1]["matched"], s["faults"][2]["matched"]')" = "(0, 0, 0)" ]
 	unmount
 	cat "$BATS_TEST_TMPDIR/log"
-	! grep -q "could not be measured" "$BATS_TEST_TMPDIR/log"
+	run ! grep -q "could not be measured" "$BATS_TEST_TMPDIR/log"
 	[ "$(grep -vc "^#" "$trace")" -eq 1 ] # the head of the table
 }
 
