@@ -30,6 +30,15 @@ static double ms(uint64_t ns)
 	return (double)ns / 1e6;
 }
 
+static void show_head(FILE *f, const char *name, const char *source,
+		      bool verified, const char *notes)
+{
+	fprintf(f, "%s\nsource      %s%s\n", name, source,
+		verified ? "" : "  UNVERIFIED");
+	if (notes)
+		fprintf(f, "notes       %s\n", notes);
+}
+
 /* --- GPU -------------------------------------------------------------- */
 
 static json_t *step_json(const struct gpu_profile *p, const struct gpu_model *m,
@@ -218,11 +227,6 @@ static int show_gpu_part(const struct gpu_profile *p, const char *model,
 
 /* --- storage ---------------------------------------------------------- */
 
-static const char *mark(bool verified)
-{
-	return verified ? "" : "  UNVERIFIED";
-}
-
 static void show_dist(FILE *f, const struct dist *d)
 {
 	char a[UNITS_TEXT], b[UNITS_TEXT];
@@ -286,11 +290,20 @@ static void show_rate(FILE *f, double mb_per_s)
 		fprintf(f, "no limit of bandwidth");
 }
 
+/* Nothing, of what the profile leaves out. */
+static void show_source(FILE *f, const char *what, const char *source,
+			bool verified)
+{
+	if (source)
+		fprintf(f, "%-11s (%s)%s\n", what, source,
+			verified ? "" : "  UNVERIFIED");
+}
+
 static void show_class(FILE *f, const char *name, const struct storage_class *c)
 {
 	char a[UNITS_TEXT];
 
-	fprintf(f, "%-11s (%s)%s\n", name, c->source, mark(c->verified));
+	show_source(f, name, c->source, c->verified);
 	show_time(f, "occupies", &c->occupancy);
 	show_time(f, "latency", &c->latency);
 	show_time(f, "seek", &c->seek);
@@ -323,12 +336,12 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 	if (p->channels.stripe_bytes)
 		fprintf(f, ", striped by %s",
 			units_human_size((double)p->channels.stripe_bytes, a));
-	fprintf(f, "\n            (%s)%s\n", p->channels.source,
-		mark(p->channels.verified));
+	fputc('\n', f);
+	show_source(f, "", p->channels.source, p->channels.verified);
 	fprintf(f, "link        ");
 	show_rate(f, p->link.mb_per_s);
-	fprintf(f, "\n            (%s)%s\n", p->link.source,
-		mark(p->link.verified));
+	fputc('\n', f);
+	show_source(f, "", p->link.source, p->link.verified);
 	if (p->iops.per_s > 0)
 		fprintf(f, "IOPS        %g a second, bursts of %" PRIu64,
 			p->iops.per_s, p->iops.burst);
@@ -337,8 +350,8 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 	if (p->iops.slot_bytes)
 		fprintf(f, ", one more for each %s",
 			units_human_size((double)p->iops.slot_bytes, a));
-	fprintf(f, "\n            (%s)%s\n", p->iops.source,
-		mark(p->iops.verified));
+	fputc('\n', f);
+	show_source(f, "", p->iops.source, p->iops.verified);
 }
 
 static int show_storage(const char *name, FILE *f, json_t **ret,
@@ -349,9 +362,7 @@ static int show_storage(const char *name, FILE *f, json_t **ret,
 
 	if (r < 0)
 		return r;
-	fprintf(f, "%s\nsource      %s\n", p->name, p->source);
-	if (p->notes)
-		fprintf(f, "notes       %s\n", p->notes);
+	show_head(f, p->name, p->source, true, p->notes);
 	show_groups(p, f);
 	for (int op = 0; op < STORAGE_N_OPS; op++)
 		show_class(f, storage_op_name((enum storage_op)op), &p->op[op]);
@@ -374,10 +385,7 @@ static int show_dataset(const char *name, FILE *f, json_t **ret,
 		dataset_profile_free(&p);
 		return r;
 	}
-	fprintf(f, "%s\nsource      %s%s\n", p.name, p.source,
-		mark(p.verified));
-	if (p.notes)
-		fprintf(f, "notes       %s\n", p.notes);
+	show_head(f, p.name, p.source, p.verified, p.notes);
 	fprintf(f,
 		"files       %" PRIu64 " %s, %" PRIu64
 		" samples in each, %" PRIu64 " classes\n",
@@ -407,10 +415,7 @@ static int show_prep(const char *name, FILE *f, json_t **ret, struct err *err)
 		prep_profile_free(&p);
 		return r;
 	}
-	fprintf(f, "%s\nsource      %s%s\n", p.name, p.source,
-		mark(p.verified));
-	if (p.notes)
-		fprintf(f, "notes       %s\n", p.notes);
+	show_head(f, p.name, p.source, p.verified, p.notes);
 	show_time(f, "a sample", &p.sample);
 	if (p.per_mb_ns)
 		fprintf(f, "            and %s for each MB read\n",
@@ -455,10 +460,7 @@ static int show_node(const char *name, FILE *f, json_t **ret, struct err *err)
 		node_profile_free(&p);
 		return r;
 	}
-	fprintf(f, "%s\nsource      %s%s\n", p.name, p.source,
-		mark(p.verified));
-	if (p.notes)
-		fprintf(f, "notes       %s\n", p.notes);
+	show_head(f, p.name, p.source, p.verified, p.notes);
 	fprintf(f, "GPUs        %" PRIu64 " x %s\n", p.gpus,
 		p.gpu ? p.gpu : "one without a profile: give --gpu");
 	fprintf(f, "host        %" PRIu64 " cores, %s\n", p.cores,
@@ -490,10 +492,7 @@ static int show_share(const char *name, FILE *f, json_t **ret, struct err *err)
 	int r = share_profile_load(name, &p, err);
 
 	if (r == 0) {
-		fprintf(f, "%s%s\nsource: %s\n", p.name,
-			p.verified ? "" : " (unverified)", p.source);
-		if (p.notes)
-			fprintf(f, "notes: %s\n", p.notes);
+		show_head(f, p.name, p.source, p.verified, p.notes);
 		fprintf(f, "\n%6s %9s %18s\n", "jobs", "speed-up",
 			"pace of each job");
 		for (uint64_t k = 1; k <= p.rows.n; k++)

@@ -76,6 +76,20 @@ one_line() {
 	[[ "${lines[0]}" == "{" && "$output" == *1281167* ]]
 	run -0 gpemu-profile show ffcv
 	[[ "$output" == *UNVERIFIED* && "$output" == *"1.32 ms"* ]]
+	run -0 gpemu-profile show share mps-nominal
+	[[ "$output" == *UNVERIFIED* && "$output" == *"pace of each job"* ]]
+}
+
+@test "what a storage profile leaves out has no source to show" {
+	cat >disk.yaml <<-END
+		name: disk
+		source: mine
+		read: {source: mine, latency: {kind: const, value: 5ms}}
+	END
+	run -0 gpemu-profile show ./disk.yaml
+	[[ "$output" == *"read        (mine)  UNVERIFIED"*"5.00 ms"* ]]
+	[[ "$output" != *null* && "$output" != *open* ]]
+	[[ "${lines[3]}" == link* && "${lines[4]}" == "IOPS        no cap" ]]
 }
 
 @test "what is not there is named" {
