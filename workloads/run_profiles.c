@@ -14,10 +14,13 @@
 static int hash_file(const char *path, char hash[17])
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	XXH3_state_t *state = f ? XXH3_createState() : NULL;
+	XXH3_state_t *state;
 	char buf[8192];
 	size_t n;
 
+	if (!f)
+		return -errno;
+	state = XXH3_createState();
 	if (!state)
 		return -ENOMEM;
 	XXH3_64bits_reset(state);
@@ -28,14 +31,11 @@ static int hash_file(const char *path, char hash[17])
 	return 0;
 }
 
-static json_t *profile_json(const char *path)
+static json_t *profile_json(const char *path, const char *hash)
 {
 	_cleanup_conf_node_ struct conf_node *root = NULL;
 	const struct conf_node *source = NULL;
-	char hash[17];
 
-	if (hash_file(path, hash) < 0)
-		return NULL;
 	if (conf_tree_load(path, &root, NULL) == 0)
 		source = conf_node_get(root, "source");
 	return json_pack("{s:s, s:s, s:s}", "file", path, "hash", hash,
@@ -47,11 +47,12 @@ static json_t *profile_json(const char *path)
 
 /* Put "kind/name" of `all` into `to`; with `read`, look it up for `all`. */
 static int note(json_t *all, json_t *to, enum profile_kind kind,
-		const char *name, bool read)
+		const char *name, bool read, struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
 	json_t *known;
-	char key[200];
+	char key[200], hash[17];
+	int r;
 
 	if (!name || !name[0])
 		return 0;
@@ -61,60 +62,72 @@ static int note(json_t *all, json_t *to, enum profile_kind kind,
 		return to == all ? 0 : json_object_set(to, key, known);
 	if (!read || profile_path(kind, name, &path, NULL) < 0)
 		return 0;
-	return json_object_set_new(all, key, profile_json(path)) < 0 ? -ENOMEM
-								     : 0;
+	r = hash_file(path, hash);
+	if (r < 0)
+		return err_set(err, r, "%s profile %s: %s",
+			       profile_kind_name(kind), path, strerror(-r));
+	r = json_object_set_new(all, key, profile_json(path, hash));
+	return r < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
 static int note_mount(json_t *all, json_t *to, const struct workload *w,
-		      const struct cell_mount *m, bool mounted, bool read)
+		      const struct cell_mount *m, bool mounted, bool read,
+		      struct err *err)
 {
 	const char *key = dataset_is_synth(m->dataset) ? "synth" : "dataset";
 	int r = note(all, to, PROFILE_DATASET,
-		     json_string_value(json_object_get(m->dataset, key)), read);
+		     json_string_value(json_object_get(m->dataset, key)), read,
+		     err);
 
 	if (r == 0 && mounted)
 		r = note(all, to, PROFILE_STORAGE,
-			 config_text(w, m->fs, "fs", "storage"), read);
+			 config_text(w, m->fs, "fs", "storage"), read, err);
 	return r;
 }
 
 static int note_job(json_t *all, json_t *to, const struct workload *w,
 		    const struct cell *cell, const struct cell_job *job,
-		    bool read)
+		    bool read, struct err *err)
 {
 	struct machine m;
 	int r;
 
 	machine_of(w, cell, job, &m);
-	r = note(all, to, PROFILE_GPU, m.gpu, read);
+	r = note(all, to, PROFILE_GPU, m.gpu, read, err);
 	if (r == 0)
 		r = note(all, to, PROFILE_NODE,
-			 config_text(w, job->train, "train", "node"), read);
+			 config_text(w, job->train, "train", "node"), read,
+			 err);
 	if (r == 0)
-		r = note(all, to, PROFILE_PREP, m.prep, read);
+		r = note(all, to, PROFILE_PREP, m.prep, read, err);
 	if (r == 0)
 		r = note(all, to, PROFILE_PREP,
-			 config_text(w, job->train, "train", "prep_gpu"), read);
+			 config_text(w, job->train, "train", "prep_gpu"), read,
+			 err);
 	machine_fini(&m);
 	return r;
 }
 
 static int note_cell(json_t *all, json_t *to, const struct workload *w,
-		     const struct cell *cell, bool mounted, bool read)
+		     const struct cell *cell, bool mounted, bool read,
+		     struct err *err)
 {
 	int r = 0;
 
 	if (cell->gpud)
 		r = note(all, to, PROFILE_GPU,
-			 config_text(w, cell->gpud, "gpud", "gpu"), read);
+			 config_text(w, cell->gpud, "gpud", "gpu"), read, err);
 	if (r == 0 && cell->gpud)
 		r = note(all, to, PROFILE_SHARE,
-			 config_text(w, cell->gpud, "gpud", "speedup"), read);
+			 config_text(w, cell->gpud, "gpud", "speedup"), read,
+			 err);
 	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++)
-		r = note_mount(all, to, w, &cell->mounts[i], mounted, read);
+		r = note_mount(all, to, w, &cell->mounts[i], mounted, read,
+			       err);
 	for (size_t i = 0; r == 0 && i < cell->n_jobs; i++)
 		if (!cell_is_exec(&cell->jobs[i]))
-			r = note_job(all, to, w, cell, &cell->jobs[i], read);
+			r = note_job(all, to, w, cell, &cell->jobs[i], read,
+				     err);
 	return r;
 }
 
@@ -122,20 +135,22 @@ int profiles_collect(struct workload *w, const json_t *defaults,
 		     struct err *err)
 {
 	json_t *all = json_object();
-	int r = all ? 0 : -ENOMEM;
+	int r = all ? 0 : err_set(err, -ENOMEM, "out of memory");
 
 	w->defaults = json_incref((json_t *)defaults);
 	for (size_t i = 0; r == 0 && i < w->n_points; i++) {
 		struct cell cell;
 
 		r = workload_cell(w, i, true, &cell);
-		if (r < 0)
+		if (r < 0) {
+			r = err_set(err, r, "out of memory");
 			break;
-		r = note_cell(all, all, w, &cell, true, true);
+		}
+		r = note_cell(all, all, w, &cell, true, true, err);
 		cell_free(&cell);
 	}
 	w->profiles = all;
-	return r < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
+	return r;
 }
 
 json_t *profiles_of(const struct workload *w, const struct cell *cell,
@@ -144,7 +159,7 @@ json_t *profiles_of(const struct workload *w, const struct cell *cell,
 	json_t *j = json_object();
 
 	if (w->profiles && j &&
-	    note_cell(w->profiles, j, w, cell, mounted, false) < 0) {
+	    note_cell(w->profiles, j, w, cell, mounted, false, NULL) < 0) {
 		json_decref(j);
 		return NULL;
 	}

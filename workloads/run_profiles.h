@@ -11,8 +11,8 @@
 /*
  * Fill w->profiles: "storage/hdd": {file, hash, source} for all that any cell
  * names. `defaults` {fs{}, train{}}: what the programs take where the workload
- * says nothing. A name without a file is left out: the program that is given
- * it says what is wrong. -ENOMEM.
+ * says nothing. A name that the database does not know is left out: the program
+ * that is given it says what is wrong. -ENOMEM; what opening a file says.
  */
 int profiles_collect(struct workload *w, const json_t *defaults,
 		     struct err *err);

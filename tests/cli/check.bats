@@ -135,6 +135,14 @@ refuses()
 	refuses "s/synth: imagenet/dataset: x/" "bad.yaml:3:20: gpemu-data: dataset: unknown dataset profile 'x'"
 }
 
+@test "a profile whose file is not there is told by its path" {
+	workload "storage: ideal" "gpu: v100, node: dgx-1v" "axes:" \
+		"  fs.cache_policy: [lru, minio]"
+	refuses s/ideal/no.yaml/ "storage profile no.yaml: No such file"
+	refuses s/v100,/no.yaml,/ "gpu profile no.yaml: No such file"
+	refuses s/dgx-1v/no.yaml/ "node profile no.yaml: No such file"
+}
+
 @test "a profile that is taken without being named decides a record, too" {
 	cp -r "${GPEMU_PROFILES:-$bin/../profiles}" profiles
 	export GPEMU_PROFILES=$PWD/profiles XDG_CACHE_HOME=$PWD/cache
