@@ -3,7 +3,7 @@
  * Distributions of durations, as profiles give them:
  *
  *	{kind: lognormal, median: 2ms, sigma: 0.4,
- *	 tail: {probability: 0.01, multiply: {min: 5, max: 10}}}
+ *	 tail: {probability: 0.01, multiply: [5, 10]}}
  *
  * A profile's own table of fields holds a struct dist_time as a CONF_RECORD
  * of dist_time_fields, checked by dist_time_check.
