@@ -76,16 +76,18 @@ static int check_quantiles(const struct dist *d, struct err *err)
 	return 0;
 }
 
-/* A parameter of another kind would be one that nobody reads. */
+/* A parameter of another kind would be one that nobody reads; without one of
+ * its own a distribution would be another than the one it is called. */
 static int check_parameters(const struct dist *d, int kind, struct err *err)
 {
 	const struct {
 		const char *name;
 		bool given;
 		unsigned kinds;
+		bool may_be_0;
 	} parameters[] = {
-		{ "value", d->value_ns, 1u << DIST_CONST },
-		{ "min", d->min_ns, 1u << DIST_UNIFORM },
+		{ "value", d->value_ns, 1u << DIST_CONST, true },
+		{ "min", d->min_ns, 1u << DIST_UNIFORM, true },
 		{ "max", d->max_ns, 1u << DIST_UNIFORM },
 		{ "mean", d->mean_ns, 1u << DIST_NORMAL | 1u << DIST_GAMMA },
 		{ "sd", d->sd_ns, 1u << DIST_NORMAL },
@@ -95,11 +97,17 @@ static int check_parameters(const struct dist *d, int kind, struct err *err)
 		{ "quantiles", d->quantiles.n, 1u << DIST_EMPIRICAL },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++)
-		if (parameters[i].given && !(parameters[i].kinds & 1u << kind))
+	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++) {
+		bool own = parameters[i].kinds & 1u << kind;
+
+		if (parameters[i].given && !own)
 			return err_set(err, -EINVAL,
 				       "'%s' does not belong to '%s'",
 				       parameters[i].name, dist_names[kind]);
+		if (own && !parameters[i].given && !parameters[i].may_be_0)
+			return err_set(err, -EINVAL, "'%s' needs '%s'",
+				       dist_names[kind], parameters[i].name);
+	}
 	return 0;
 }
 
@@ -118,18 +126,9 @@ static int check_dist(const struct dist *d, struct err *err)
 	r = check_parameters(d, kind, err);
 	if (r < 0)
 		return r;
-	switch (kind) {
-	case DIST_UNIFORM:
-		return d->min_ns <= d->max_ns
-			       ? 0
-			       : err_set(err, -EINVAL, "min is above max");
-	case DIST_GAMMA:
-		return d->shape > 0
-			       ? 0
-			       : err_set(err, -EINVAL, "gamma needs a shape");
-	case DIST_EMPIRICAL: return check_quantiles(d, err);
-	default: return 0;
-	}
+	if (kind == DIST_UNIFORM && d->min_ns > d->max_ns)
+		return err_set(err, -EINVAL, "min is above max");
+	return kind == DIST_EMPIRICAL ? check_quantiles(d, err) : 0;
 }
 
 static int check_replace(const void *object, struct err *err)

@@ -169,10 +169,12 @@ static void bottleneck(const struct report *r, FILE *f)
 	/* below that, nothing that feeds the GPU is worth improving */
 	if (share < 5)
 		fprintf(f,
-			"Bottleneck: the GPU. It computed %.0f %% of the time "
+			"Bottleneck: the GPU. It computed %.0f %% of the "
+			"time%s "
 			"and waited %.1f %% for batches; faster storage or "
 			"more preprocessing cores would not help.\n",
-			mean_percent(a, a->compute_ns), wait);
+			mean_percent(a, a->compute_ns),
+			r->remote ? " for this job" : "", wait);
 	else if (most == a->fetch_stall_ns)
 		fprintf(f,
 			"Bottleneck: storage. The GPU waited %.0f %% of the "

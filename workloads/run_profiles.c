@@ -8,6 +8,12 @@
 
 #include "common/util.h"
 #include "emu/profile.h"
+#include "emu/profile_dataset.h"
+#include "emu/profile_gpu.h"
+#include "emu/profile_node.h"
+#include "emu/profile_prep.h"
+#include "emu/profile_share.h"
+#include "emu/profile_storage.h"
 #include "workloads/run_dataset.h"
 #include "workloads/run_machine.h"
 
@@ -45,6 +51,38 @@ static json_t *profile_json(const char *path, const char *hash)
 				 : "");
 }
 
+/* Can the programs make use of it? */
+static int try_profile(enum profile_kind kind, const char *path,
+		       struct err *err)
+{
+	union {
+		struct gpu_profile gpu;
+		struct storage_profile *storage;
+		struct dataset_profile dataset;
+		struct prep_profile prep;
+		struct node_profile node;
+		struct share_profile share;
+	} p = { 0 };
+	int r = -EINVAL;
+
+#define TRY(KIND, kind, member)                              \
+	case PROFILE_##KIND:                                 \
+		r = kind##_profile_load(path, &p.kind, err); \
+		kind##_profile_free(member);                 \
+		break
+	switch (kind) {
+		TRY(GPU, gpu, &p.gpu);
+		TRY(STORAGE, storage, p.storage);
+		TRY(DATASET, dataset, &p.dataset);
+		TRY(PREP, prep, &p.prep);
+		TRY(NODE, node, &p.node);
+		TRY(SHARE, share, &p.share);
+	default: break;
+	}
+#undef TRY
+	return r;
+}
+
 /* Put "kind/name" of `all` into `to`; with `read`, look it up for `all`. */
 static int note(json_t *all, json_t *to, enum profile_kind kind,
 		const char *name, bool read, struct err *err)
@@ -66,6 +104,9 @@ static int note(json_t *all, json_t *to, enum profile_kind kind,
 	if (r < 0)
 		return err_set(err, r, "%s profile %s: %s",
 			       profile_kind_name(kind), path, strerror(-r));
+	r = try_profile(kind, path, err);
+	if (r < 0)
+		return r;
 	r = json_object_set_new(all, key, profile_json(path, hash));
 	return r < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
 }

@@ -12,7 +12,8 @@
  * Fill w->profiles: "storage/hdd": {file, hash, source} for all that any cell
  * names. `defaults` {fs{}, train{}}: what the programs take where the workload
  * says nothing. A name that the database does not know is left out: the program
- * that is given it says what is wrong. -ENOMEM; what opening a file says.
+ * that is given it says what is wrong. -ENOMEM; errors of a file that is
+ * no such profile, with its place.
  */
 int profiles_collect(struct workload *w, const json_t *defaults,
 		     struct err *err);

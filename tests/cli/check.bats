@@ -135,12 +135,14 @@ refuses()
 	refuses "s/synth: imagenet/dataset: x/" "bad.yaml:3:20: gpemu-data: dataset: unknown dataset profile 'x'"
 }
 
-@test "a profile whose file is not there is told by its path" {
+@test "a profile that is no file, or none of its kind, is told by its path" {
 	workload "storage: ideal" "gpu: v100, node: dgx-1v" "axes:" \
 		"  fs.cache_policy: [lru, minio]"
 	refuses s/ideal/no.yaml/ "storage profile no.yaml: No such file"
 	refuses s/v100,/no.yaml,/ "gpu profile no.yaml: No such file"
 	refuses s/dgx-1v/no.yaml/ "node profile no.yaml: No such file"
+	printf '%s\n' "name: d" "source: s" "read: {source: s, latency: 5ms}" >d.yaml
+	refuses s/ideal/d.yaml/ "d.yaml:3:28: "
 }
 
 @test "a profile that is taken without being named decides a record, too" {

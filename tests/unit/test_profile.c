@@ -175,7 +175,11 @@ static void bad_storage_profiles(void **state)
 		{ STORAGE("{kind: uniform, min: 2ms, max: 1ms}"),
 		  "t.yaml:9:44: min is above max" },
 		{ STORAGE("{kind: gamma, mean: 2ms}"),
-		  "t.yaml:9:44: gamma needs a shape" },
+		  "t.yaml:9:44: 'gamma' needs 'shape'" },
+		{ STORAGE("{kind: lognormal, median: 2ms}"),
+		  "t.yaml:9:44: 'lognormal' needs 'sigma'" },
+		{ STORAGE("{kind: normal, sd: 2ms}"),
+		  "t.yaml:9:44: 'normal' needs 'mean'" },
 		{ STORAGE("{kind: empirical, quantiles: [[0, 1ms]]}"),
 		  "t.yaml:9:44: quantiles must go from 0 to 1 in two or "
 		  "more" },
