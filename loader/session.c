@@ -535,14 +535,9 @@ int session_end(struct session *s, int r, struct err *err)
 {
 	uint64_t epoch = s->account->epoch;
 
-	int flushed = 0;
-
 	if (r == 0 && s->n_left == 0)
 		r = -ENODATA;
-	if (r == 0 || r == -ENODATA)
-		flushed = train_flush(&s->train, err);
-	if (flushed < 0)
-		r = flushed;
+	r = train_flush(&s->train, r, err);
 	r = r == 0 ? cut_short(s, err) : train_end(&s->train, r);
 	if (r == 0 && session_more(s) && s->resume.point.epoch == epoch)
 		resume_next_epoch(&s->resume);

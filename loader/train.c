@@ -377,11 +377,15 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	return step(t, now->even, ret) ? save(t, err) : 0;
 }
 
-int train_flush(struct train *t, struct err *err)
+int train_flush(struct train *t, int r, struct err *err)
 {
 	struct gpu_step last;
+	int saved = 0;
 
-	return t->now.n && step(t, t->now.even, &last) ? save(t, err) : 0;
+	if ((r == 0 || r == -ENODATA) && t->now.n &&
+	    step(t, t->now.even, &last))
+		saved = save(t, err);
+	return saved < 0 ? saved : r;
 }
 
 /* Batches that no step came of. */

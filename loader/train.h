@@ -97,8 +97,9 @@ int train_next(struct train *t, struct delivery *ret, struct err *err);
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err);
 /* Of several GPUs with a batch each: the step with which the epoch is over
- * before each has one. -errno of `save`. */
-int train_flush(struct train *t, struct err *err);
+ * before each has one. `r`: why it is, nothing is done when it failed; returns
+ * it, or -errno of `save`. */
+int train_flush(struct train *t, int r, struct err *err);
 /*
  * Wait until all steps are computed. `r`: why it is over; returns it, but 0
  * for -ENODATA. -ECANCELED: the pipeline was interrupted, and is joined; other
