@@ -74,7 +74,7 @@ static void damaged_files_are_the_same_to_all(void **state)
 	forget(want);
 }
 
-/* But async: io_uring waits for the pipe's writer, until it is interrupted. */
+/* But async: the open that io_uring does waits for the pipe's writer. */
 static void no_engine_waits_for_a_pipe(void **state)
 {
 	const struct fixture *f = *state;
