@@ -2,6 +2,7 @@
 #include "emu/gpud_client.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,11 +18,55 @@ char *gpud_default_path(void)
 {
 	const char *dir = getenv("XDG_RUNTIME_DIR");
 	char *path;
-	int n = dir && dir[0] ? asprintf(&path, "%s/gpemu-gpud.sock", dir)
-			      : asprintf(&path, "/tmp/gpemu-gpud.%u.sock",
-					 (unsigned)getuid());
+	int n;
 
+	if (dir && dir[0])
+		n = asprintf(&path, "%s/gpemu-gpud.sock", dir);
+	else if (geteuid() == 0)
+		n = asprintf(&path, "/run/gpemu-gpud.sock");
+	else
+		n = asprintf(&path, "/tmp/gpemu-%u/gpud.sock",
+			     (unsigned)geteuid());
 	return n < 0 ? NULL : path;
+}
+
+int gpud_user(const char *name, uid_t *ret)
+{
+	const struct passwd *p;
+	char *end;
+	unsigned long uid = strtoul(name, &end, 10);
+
+	if (name[0] >= '0' && name[0] <= '9') {
+		if (*end || uid >= UINT32_MAX)
+			return -EINVAL;
+		*ret = (uid_t)uid;
+		return 0;
+	}
+	p = getpwnam(name);
+	if (!p)
+		return -EINVAL;
+	*ret = p->pw_uid;
+	return 0;
+}
+
+/* Anybody may listen at a path: whose word does this user take? */
+static int check_server(const char *path, int fd, const char *user,
+			struct err *err)
+{
+	struct ucred cred = { 0 };
+	socklen_t n = sizeof(cred);
+	uid_t trusted = geteuid();
+
+	if (user && gpud_user(user, &trusted) < 0)
+		return err_set(err, -EINVAL, "unknown user '%s'", user);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (cred.uid == 0 || cred.uid == trusted)
+		return 0;
+	return err_set(err, -EACCES,
+		       "%s: the server belongs to user %u; to trust it, name "
+		       "that user (--server-user)",
+		       path, (unsigned)cred.uid);
 }
 
 static int connect_to(const char *path, int fd, struct err *err)
@@ -35,6 +80,9 @@ static int connect_to(const char *path, int fd, struct err *err)
 	strcpy(a.sun_path, path);
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
 		return 0;
+	if (errno == EAGAIN) /* its queue of clients is full */
+		return err_set(err, -EAGAIN, "%s: gpemu-gpud lets nobody in",
+			       path);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		return err_set(err, -ENODEV,
 			       "%s: no gpemu-gpud listens there; start one "
@@ -47,13 +95,16 @@ int gpud_patience(struct gpud_client *c, unsigned seconds, struct err *err)
 {
 	struct timeval t = { .tv_sec = seconds };
 
-	if (setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)) < 0)
+	/* the timeout of sending is also that of connecting */
+	if (setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)) < 0 ||
+	    setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t)) < 0)
 		return err_set(err, -errno, "%s: %s", c->path, strerror(errno));
 	c->patience_s = seconds;
 	return 0;
 }
 
-int gpud_open(const char *path, struct gpud_client *ret, struct err *err)
+int gpud_open(const char *path, const char *user, struct gpud_client *ret,
+	      struct err *err)
 {
 	struct gpud_msg m;
 	int r;
@@ -70,6 +121,8 @@ int gpud_open(const char *path, struct gpud_client *ret, struct err *err)
 	r = gpud_patience(ret, GPUD_PATIENCE_S, err);
 	if (r == 0)
 		r = connect_to(path, ret->fd, err);
+	if (r == 0)
+		r = check_server(path, ret->fd, user, err);
 	if (r == 0)
 		r = gpud_receive(ret, &m, err);
 	if (r == 0 && m.type != GPUD_WELCOME)

@@ -4,6 +4,7 @@
 #define GPEMU_EMU_GPUD_CLIENT_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "common/err.h"
 #include "emu/gpud_proto.h"
@@ -20,20 +21,26 @@ struct gpud_client {
 	unsigned patience_s;
 };
 
-/* Where gpemu-gpud listens unless told otherwise: gpemu-gpud.sock in
- * $XDG_RUNTIME_DIR, or /tmp/gpemu-gpud.UID.sock. Malloc'ed. */
+/* Where gpemu-gpud listens by default: gpemu-gpud.sock in $XDG_RUNTIME_DIR;
+ * without that /run/gpemu-gpud.sock for root, /tmp/gpemu-UID/gpud.sock for
+ * others. Malloc'ed. */
 char *gpud_default_path(void);
+/* A user by name or number. -EINVAL: there is none. */
+int gpud_user(const char *name, uid_t *ret);
 
 /*
- * Connect and be welcomed. -ENODEV: nobody listens there;
- * -EACCES, -EPERM: not for this user; -EPROTO and what gpud_decode returns:
+ * Connect and be welcomed. The server must run as this user, as root, or as
+ * `user` (name or number, NULL: nobody else). -ENODEV: nobody listens there;
+ * -EACCES: another user's server, or not for this user; -EINVAL: `user` is
+ * unknown; -EPROTO and what gpud_decode returns:
  * somebody else does; -EAGAIN: it has not answered for GPUD_PATIENCE_S; each
  * with a text. gpud_close in either case.
  */
-int gpud_open(const char *path, struct gpud_client *ret, struct err *err);
+int gpud_open(const char *path, const char *user, struct gpud_client *ret,
+	      struct err *err);
 void gpud_close(struct gpud_client *c);
-/* For how many wall seconds gpud_receive waits before it returns -EAGAIN;
- * 0: for ever. GPUD_PATIENCE_S after gpud_open. */
+/* For how many wall seconds gpud_receive and gpud_send wait before they return
+ * -EAGAIN; 0: for ever. GPUD_PATIENCE_S after gpud_open. */
 int gpud_patience(struct gpud_client *c, unsigned seconds, struct err *err);
 
 /* 0 or -errno with a text; -ECONNRESET when the server went away. */

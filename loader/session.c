@@ -48,7 +48,8 @@ static int find_server(struct session *s, struct err *err)
 {
 	struct train_options *o = &s->options;
 	struct train_remote *remote;
-	int r = train_remote_open(o->gpu_server, o->time_scale, &remote, err);
+	int r = train_remote_open(o->gpu_server, o->server_user, o->time_scale,
+				  &remote, err);
 
 	if (r < 0)
 		return r;

@@ -86,6 +86,9 @@ const struct conf_field train_fields[] = {
 	  .help = "the GPU that trains it (default: the node's, or v100)" },
 	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
 	  .help = "train on a GPU of gpemu-gpud's, instead of one's own" },
+	{ FIELD("server_user", CONF_STRING, server_user), .arg = "USER|UID",
+	  .help = "also trust a gpemu-gpud of this user (default: one's own "
+		  "and root's)" },
 	{ FIELD("node", CONF_STRING, node), .check = check_node,
 	  .arg = "NAME|FILE",
 	  .help = "the machine: GPUs, cores, links (--list node)" },

@@ -13,7 +13,7 @@
 
 struct train_options {
 	struct cli_common common;
-	char *data, *model, *gpu_server, *gpu;
+	char *data, *model, *gpu_server, *server_user, *gpu;
 	char *format, *index, *payload;
 	bool verify;
 	uint64_t scan_threads;		   /* 0: a default */

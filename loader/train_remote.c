@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -18,7 +19,9 @@ struct flight {
 };
 
 struct train_remote {
+	pthread_mutex_t lock; /* which connection `client` is */
 	struct gpud_client client;
+	char *user; /* NULL: none that is trusted besides */
 	/* on our clock what is 0 on the server's, emulated ns */
 	int64_t offset;
 	atomic_bool stop; /* interrupted */
@@ -29,21 +32,25 @@ struct train_remote {
 	uint64_t share_wait_ns, copy_wait_ns; /* totals */
 };
 
-int train_remote_open(const char *path, double time_scale,
+int train_remote_open(const char *path, const char *user, double time_scale,
 		      struct train_remote **ret, struct err *err)
 {
 	struct train_remote *r = calloc(1, sizeof(*r));
-	int k;
+	int k = 0;
 
 	if (!r)
 		return err_set(err, -ENOMEM, "out of memory");
-	k = gpud_open(path, &r->client, err);
+	pthread_mutex_init(&r->lock, NULL);
+	r->client.fd = -1;
+	r->user = user ? strdup(user) : NULL;
+	if (user && !r->user)
+		k = err_set(err, -ENOMEM, "out of memory");
+	if (k == 0)
+		k = gpud_open(path, user, &r->client, err);
 	if (k == 0 && r->client.server.time_scale != time_scale)
 		k = err_set(err, -EINVAL,
 			    "%s runs at --time-scale %g: so must this", path,
 			    r->client.server.time_scale);
-	if (k == 0) /* iterations take as long as they take */
-		k = gpud_patience(&r->client, 0, err);
 	if (k < 0)
 		train_remote_close(r);
 	else
@@ -56,6 +63,8 @@ void train_remote_close(struct train_remote *r)
 	if (!r)
 		return;
 	gpud_close(&r->client);
+	pthread_mutex_destroy(&r->lock);
+	free(r->user);
 	free(r);
 }
 
@@ -66,8 +75,38 @@ const char *train_remote_profile(const struct train_remote *r)
 
 void train_remote_interrupt(struct train_remote *r)
 {
+	pthread_mutex_lock(&r->lock);
 	atomic_store(&r->stop, true);
 	gpud_stop(&r->client);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/*
+ * The server does not keep a connection for as long as a dataset may take to
+ * be listed, so a job begins on a fresh one; to the same server.
+ */
+static int reconnect(struct train_remote *r, struct err *err)
+{
+	struct gpud_client fresh, old = r->client;
+	int k = gpud_open(old.path, r->user, &fresh, err);
+
+	if (k == 0 && (strcmp(fresh.server.profile, old.server.profile) ||
+		       fresh.server.time_scale != old.server.time_scale))
+		k = err_set(err, -EINVAL, "%s: the server has changed",
+			    old.path);
+	if (k == 0) /* iterations take as long as they take */
+		k = gpud_patience(&fresh, 0, err);
+	if (k < 0) {
+		gpud_close(&fresh);
+		return k;
+	}
+	pthread_mutex_lock(&r->lock);
+	r->client = fresh;
+	if (atomic_load(&r->stop))
+		gpud_stop(&r->client);
+	pthread_mutex_unlock(&r->lock);
+	gpud_close(&old);
+	return 0;
 }
 
 /* Of an error: was it asked for? Then there is nothing to tell. */
@@ -145,8 +184,11 @@ int train_remote_join(struct train_remote *r, const struct train_remote_job *j,
 	m.hello.flags = (j->pinned ? GPUD_PINNED : 0) |
 			(j->extrapolate ? GPUD_EXTRAPOLATE : 0) |
 			(j->load ? GPUD_LOAD : 0);
-	set_clocks(r, tick);
-	k = gpud_send(&r->client, &m, err);
+	k = reconnect(r, err);
+	if (k == 0) {
+		set_clocks(r, tick);
+		k = gpud_send(&r->client, &m, err);
+	}
 	if (k == 0)
 		k = wait_for_room(r, j, err);
 	return why(r, k, err);

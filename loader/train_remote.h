@@ -34,18 +34,20 @@ struct train_remote_job {
 };
 
 /*
- * Connect. -EINVAL: its time scale is another one, else as gpud_open; each
- * with a text. Close with train_remote_close, which accepts NULL.
+ * Connect; `user`: see gpud_open. -EINVAL: its time scale is another one, else
+ * as gpud_open; each with a text. Close with train_remote_close, which accepts
+ * NULL.
  */
-int train_remote_open(const char *path, double time_scale,
+int train_remote_open(const char *path, const char *user, double time_scale,
 		      struct train_remote **ret, struct err *err);
 void train_remote_close(struct train_remote *r);
 /* Path of the profile of its GPU. */
 const char *train_remote_profile(const struct train_remote *r);
 
 /*
- * Ask for the GPU, and wait until there is room on it. `tick` is the clock of
- * all times from now on. -ECANCELED: interrupted; other errors are the
+ * Ask for the GPU, on a fresh connection, and wait until there is room on it.
+ * `tick` is the clock of all times from now on. -EINVAL: by now the server is
+ * another one; -ECANCELED: interrupted; other errors are the
  * server's, with its text.
  */
 int train_remote_join(struct train_remote *r, const struct train_remote_job *j,

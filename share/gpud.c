@@ -9,6 +9,7 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/notify.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/gpud_client.h"
 #include "emu/profile.h"
@@ -17,7 +18,7 @@
 struct options {
 	struct cli_common common;
 	char *gpu, *socket, *mode, *scheduler, *share, *speedup;
-	uint64_t gpus, max_clients;
+	uint64_t gpus, max_clients, max_per_user, idle_limit_ns;
 	struct conf_list allow;
 	double time_scale;
 	bool keep_awake;
@@ -54,7 +55,7 @@ static const struct conf_field fields[] = {
 	  .arg = "N", .help = "how many (default 1)" },
 	{ FIELD("socket", CONF_STRING, socket), .short_opt = 'S', .arg = "PATH",
 	  .help = "where clients connect (default: gpemu-gpud.sock in "
-		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-gpud.UID.sock)" },
+		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-UID/gpud.sock)" },
 	{ FIELD("mode", CONF_STRING, mode), .arg = "OCTAL",
 	  .help = "permissions of the socket (default 0600)" },
 	{ FIELD("allow", CONF_LIST, allow), .item = CONF_STRING,
@@ -62,6 +63,15 @@ static const struct conf_field fields[] = {
 	  .help = "who may connect besides this user and root" },
 	{ FIELD("max_clients", CONF_UINT, max_clients), .min = 1, .max = 4096,
 	  .arg = "N", .help = "connections at a time (default 256)" },
+	{ FIELD("max_clients_per_user", CONF_UINT, max_per_user), .min = 0,
+	  .max = 4096, .arg = "N",
+	  .help = "of them, for each user that --allow lets in (default: a "
+		  "quarter)" },
+	{ FIELD("idle_limit", CONF_DURATION, idle_limit_ns), .arg = "TIME",
+	  .max = 1e18,
+	  .help = "wall time after which a silent client goes: one without "
+		  "a job, or whose idle job keeps others waiting (default "
+		  "60s; 0s: never)" },
 	{ FIELD("scheduler", CONF_STRING, scheduler), .check = check_scheduler,
 	  .arg = "NAME",
 	  .help = "whose iteration is next (--list scheduler; default fair)" },
@@ -124,18 +134,30 @@ static int resolve(struct options *o, struct server_config *c, struct err *err)
 			    "once");
 	if (r < 0)
 		return r;
-	if (!o->socket)
-		o->socket = gpud_default_path();
-	if (!o->socket)
-		return -ENOMEM;
 	c->share.scheduler = container_of(p, struct scheduler_ops, plugin);
 	c->share.n_gpus = (uint32_t)o->gpus;
 	c->max_clients = (uint32_t)o->max_clients;
+	c->max_per_user = (uint32_t)(o->max_per_user
+					     ? o->max_per_user
+					     : MAX(o->max_clients / 4, 1));
+	c->idle_limit_ns = o->idle_limit_ns;
 	c->time_scale = o->time_scale;
 	c->keep_awake = o->keep_awake;
 	c->allow = o->allow;
-	c->path = o->socket;
 	return 0;
+}
+
+/* Where clients connect: as given, or the default in a folder of one's own. */
+static int find_place(struct options *o, struct err *err)
+{
+	if (o->socket)
+		return 0;
+	o->socket = gpud_default_path();
+	if (!o->socket)
+		return err_set(err, -ENOMEM, "out of memory");
+	return strncmp(o->socket, "/tmp/", 5)
+		       ? 0
+		       : server_make_folder(o->socket, err);
 }
 
 /* Clients read the same file. */
@@ -178,7 +200,10 @@ static int serve(const struct options *o, const struct server_config *c,
 		r = server_run(&s, err);
 	}
 	if (r == 0 && o->common.json) {
-		json_auto_t *j = status_json(&s);
+		struct status *status = status_take(&s);
+		json_auto_t *j = status ? status_json(status) : NULL;
+
+		status_free(status);
 
 		if (j)
 			json_object_set_new(j, "config", conf_json(fields, o));
@@ -206,7 +231,10 @@ static int run(struct options *o)
 		r = gpu_profile_load(file, &gpu, &err);
 	if (r == 0 && o->speedup)
 		r = share_profile_load(o->speedup, &speedup, &err);
+	if (r == 0)
+		r = find_place(o, &err);
 	if (r == 0) {
+		c.path = o->socket;
 		c.profile = file;
 		c.gpu = &gpu;
 		c.share.speedup = o->speedup ? &speedup : NULL;
@@ -224,6 +252,7 @@ int main(int argc, char **argv)
 		.gpus = 1,
 		.mode = strdup("0600"),
 		.max_clients = 256,
+		.idle_limit_ns = 60 * NS_PER_S,
 		.scheduler = strdup("fair"),
 		.share = strdup("time"),
 		.time_scale = 1,

@@ -16,6 +16,7 @@ void request_admitted(void *ctx, struct share_job *job)
 
 	(void)ctx;
 	c->job = job;
+	c->heard_ns = tick_wall();
 	m.admitted.job = job->view.seq;
 	m.admitted.gpus = job->gpus;
 	m.admitted.queue_ns = job->admitted_ns - job->joined_ns;
@@ -26,12 +27,14 @@ void request_done(void *ctx, struct share_job *job,
 		  const struct share_iteration *it)
 {
 	struct gpud_msg m = { .type = GPUD_DONE };
+	struct client *c = job->owner;
 
 	(void)ctx;
+	c->heard_ns = tick_wall();
 	m.done.id = it->id;
 	m.done.start = it->start;
 	m.done.end = it->end;
-	server_send(job->owner, &m);
+	server_send(c, &m);
 }
 
 /* Of `samples` on each GPU. */
@@ -150,20 +153,47 @@ static int submit(struct server *s, struct client *c,
 	return 0;
 }
 
-static int query(const struct server *s, struct client *c, struct err *err)
+static int query(struct server *s, struct client *c, struct err *err)
 {
-	struct gpud_msg m = { .type = GPUD_STATUS };
-	json_auto_t *j = status_json(s);
-	_cleanup_free_ char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	struct status *status;
+	int r;
 
-	if (!text)
-		return err_set(err, -ENOMEM, "out of memory");
-	m.status.json = text;
+	if (c->asked)
+		return err_set(err, -EPROTO, "a query before the last answer");
+	status = status_take(s);
+	r = status ? scribe_ask(&s->scribe, c->id, status) : -ENOMEM;
+	c->asked = r == 0;
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
+}
+
+static void answer(struct client *c, const char *text)
+{
+	struct gpud_msg m = { .type = GPUD_STATUS, .status.json = text };
+
+	c->asked = false;
+	if (!text) {
+		server_refuse(c, -ENOMEM, "out of memory");
+		return;
+	}
 	m.status.n = strlen(text);
 	if (gpud_size(&m) > GPUD_MAX_MESSAGE)
-		return err_set(err, -EMSGSIZE, "too many clients to tell");
-	server_send(c, &m);
-	return 0;
+		server_refuse(c, -EMSGSIZE, "too many clients to tell");
+	else
+		server_send(c, &m);
+}
+
+void request_answers(struct server *s)
+{
+	uint64_t id;
+	char *text;
+
+	while (scribe_answer(&s->scribe, &id, &text)) {
+		/* who asked may be gone */
+		for (uint32_t i = 0; i < s->n_clients; i++)
+			if (s->clients[i]->id == id)
+				answer(s->clients[i], text);
+		free(text);
+	}
 }
 
 void request_handle(struct server *s, struct client *c,

@@ -3,19 +3,18 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "emu/gpud_client.h"
 
 enum {
 	EVENTS = 64,
@@ -94,16 +93,6 @@ static void flush(struct server *s, struct client *c)
 /* --- clients ----------------------------------------------------------------
  */
 
-static bool allowed(const struct server *s, uid_t uid)
-{
-	if (s->allow_all || uid == 0 || uid == geteuid())
-		return true;
-	for (size_t i = 0; i < s->n_allowed; i++)
-		if (s->allowed[i] == uid)
-			return true;
-	return false;
-}
-
 static void welcome(const struct server *s, struct client *c)
 {
 	struct gpud_msg m = { .type = GPUD_WELCOME };
@@ -132,18 +121,14 @@ static void client_free(struct client *c)
 /* Known by now; is it welcome? */
 static void receive(struct server *s, struct client *c)
 {
-	char text[GPUD_NAME];
+	struct err err = { 0 };
+	int r = limits_admit(s, c->uid, &err);
 
-	if (!allowed(s, c->uid)) {
-		snprintf(text, sizeof(text), "user %u may not use this GPU",
-			 (unsigned)c->uid);
-		server_refuse(c, -EACCES, text);
-	} else if (s->n_clients == s->config.max_clients) {
-		server_refuse(c, -EAGAIN, "too many clients");
-	} else {
+	if (r == 0) {
 		welcome(s, c);
 		return;
 	}
+	server_refuse(c, r, err.text);
 	s->n_refused++;
 }
 
@@ -154,12 +139,17 @@ static void accept_one(struct server *s)
 	socklen_t n = sizeof(cred);
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 
-	if (!c)
+	if (!c) {
+		limits_pause_accept(s, ENOMEM);
 		return;
+	}
+	c->id = s->next_id++;
+	c->heard_ns = tick_wall();
 	c->fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c->fd < 0) {
-		if (errno != EAGAIN && errno != ECONNABORTED)
-			log_warn("accept: %s", strerror(errno));
+		/* it stays readable: the loop would turn without end */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			limits_pause_accept(s, errno);
 		free(c);
 		return;
 	}
@@ -203,6 +193,9 @@ static void decode(struct server *s, struct client *c)
 		}
 		at += (size_t)r;
 		now(s);
+		/* a question about the others is no sign of work */
+		if (m.type != GPUD_QUERY || !c->job)
+			c->heard_ns = tick_wall();
 		request_handle(s, c, &m);
 	}
 	memmove(c->in, c->in + at, c->n_in - at);
@@ -267,22 +260,34 @@ static bool turn(struct server *s, const struct epoll_event *events, int n,
 			go_on = false;
 		else if (what == &s->listen_fd)
 			accept_one(s);
+		else if (what == &s->scribe)
+			request_answers(s);
 		else if (what != &s->timer_fd)
 			read_client(s, what);
 	}
-	reap(s);
 	return go_on;
+}
+
+/* For epoll_wait: until the wall time `at`, in ms. */
+static int until(uint64_t at)
+{
+	uint64_t wall = tick_wall();
+
+	if (at == TICK_NEVER)
+		return -1;
+	return at <= wall ? 0 : (int)MIN((at - wall) / NS_PER_MS + 1, INT_MAX);
 }
 
 int server_run(struct server *s, struct err *err)
 {
 	struct epoll_event events[EVENTS];
-	uint64_t deadline, early = tick_early(s->tick) + tick_spin(s->tick);
-	bool near;
+	uint64_t check = TICK_NEVER, deadline,
+		 early = tick_early(s->tick) + tick_spin(s->tick);
+	bool near, go_on = true;
 	int n;
 
 	tick_urgent(s->tick);
-	do {
+	while (go_on) {
 		deadline = share_next(s->share);
 		near = !tick_keeps_awake(s->tick) || deadline == TICK_NEVER ||
 		       deadline <= tick_now(s->tick) + early;
@@ -291,13 +296,16 @@ int server_run(struct server *s, struct err *err)
 				    : deadline - tick_early(s->tick));
 		if (near && deadline != TICK_NEVER)
 			tick_hold_awake(s->tick);
-		n = epoll_wait(s->epoll_fd, events, EVENTS, -1);
+		n = epoll_wait(s->epoll_fd, events, EVENTS, until(check));
 		if (near && deadline != TICK_NEVER)
 			tick_let_sleep(s->tick);
 		if (n < 0 && errno != EINTR)
 			return err_set(err, -errno, "epoll_wait: %s",
 				       strerror(errno));
-	} while (turn(s, events, n, deadline, near));
+		go_on = turn(s, events, n, deadline, near);
+		check = limits_check(s);
+		reap(s);
+	}
 	return 0;
 }
 
@@ -313,73 +321,17 @@ static int find_users(struct server *s, struct err *err)
 	if (!s->allowed)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
-		const struct passwd *p;
-		char *end;
-		unsigned long uid = strtoul(names[i], &end, 10);
+		uid_t uid;
 
-		if (!strcmp(names[i], "all")) {
+		if (!strcmp(names[i], "all"))
 			s->allow_all = true;
-		} else if (names[i][0] >= '0' && names[i][0] <= '9' && !*end &&
-			   uid < UINT32_MAX) {
-			s->allowed[s->n_allowed++] = (uid_t)uid;
-		} else if ((p = getpwnam(names[i]))) {
-			s->allowed[s->n_allowed++] = p->pw_uid;
-		} else {
+		else if (gpud_user(names[i], &uid) == 0)
+			s->allowed[s->n_allowed++] = uid;
+		else
 			return err_set(err, -ENOENT, "unknown user '%s'",
 				       names[i]);
-		}
 	}
 	return 0;
-}
-
-/* What is left of a server that is gone may be taken away; nothing else. */
-static int clear_place(const struct sockaddr_un *a, struct err *err)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	if (lstat(a->sun_path, &st) < 0)
-		return 0;
-	if (!S_ISSOCK(st.st_mode))
-		return err_set(err, -EADDRINUSE,
-			       "%s: is there already and is no socket",
-			       a->sun_path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (connect(fd, (const struct sockaddr *)a, sizeof(*a)) == 0 ||
-	    errno != ECONNREFUSED)
-		return err_set(err, -EADDRINUSE, "%s: somebody listens there",
-			       a->sun_path);
-	return unlink(a->sun_path) < 0 ? -errno : 0;
-}
-
-static int listen_at(struct server *s, struct err *err)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	const char *path = s->config.path;
-	mode_t mask;
-	int r;
-
-	if (strlen(path) >= sizeof(a.sun_path))
-		return err_set(err, -ENAMETOOLONG,
-			       "%s: longer than the path of a socket can be",
-			       path);
-	strcpy(a.sun_path, path);
-	r = clear_place(&a, err);
-	if (r < 0)
-		return r;
-	s->listen_fd =
-		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->listen_fd < 0)
-		return err_set(err, -errno, "socket: %s", strerror(errno));
-	/* there is no moment at which more may connect than are to */
-	mask = umask((mode_t)(~s->config.mode & 0777));
-	r = bind(s->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
-								     : 0;
-	umask(mask);
-	s->bound = r == 0;
-	if (r == 0 && listen(s->listen_fd, SOMAXCONN) < 0)
-		r = -errno;
-	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 /* As many descriptors as clients may come: without one for it, who knocks stays
@@ -404,11 +356,11 @@ static int allow_clients(uint32_t n, struct err *err)
 		       n, (unsigned long long)need);
 }
 
-static int watch(struct server *s, int *fd)
+static int watch(struct server *s, int fd, void *what)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = fd };
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
 
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, *fd, &e) < 0 ? -errno : 0;
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
 static int open_loop(struct server *s, struct err *err)
@@ -426,11 +378,15 @@ static int open_loop(struct server *s, struct err *err)
 	if (s->epoll_fd < 0 || s->timer_fd < 0 || s->signal_fd < 0)
 		r = -errno;
 	if (r == 0)
-		r = watch(s, &s->timer_fd);
+		r = scribe_init(&s->scribe);
 	if (r == 0)
-		r = watch(s, &s->signal_fd);
+		r = watch(s, s->timer_fd, &s->timer_fd);
 	if (r == 0)
-		r = watch(s, &s->listen_fd);
+		r = watch(s, s->signal_fd, &s->signal_fd);
+	if (r == 0)
+		r = watch(s, s->listen_fd, &s->listen_fd);
+	if (r == 0)
+		r = watch(s, s->scribe.answers[0], &s->scribe);
 	return r < 0 ? err_set(err, r, "epoll: %s", strerror(-r)) : 0;
 }
 
@@ -445,7 +401,10 @@ int server_init(struct server *s, const struct server_config *config,
 			      .epoll_fd = -1,
 			      .listen_fd = -1,
 			      .timer_fd = -1,
-			      .signal_fd = -1 };
+			      .signal_fd = -1,
+			      .scribe.questions = { -1, -1 },
+			      .scribe.answers = { -1, -1 },
+			      .accept_ns = TICK_NEVER };
 	share.max_jobs = config->max_clients;
 	share.memory_bytes =
 		(uint64_t)(gpu->memory_mib * gpu->usable_memory * (double)MIB);
@@ -462,7 +421,7 @@ int server_init(struct server *s, const struct server_config *config,
 	if (r == 0)
 		r = find_users(s, err);
 	if (r == 0)
-		r = listen_at(s, err);
+		r = server_listen(s, err);
 	return r < 0 ? r : open_loop(s, err);
 }
 
@@ -470,6 +429,7 @@ void server_fini(struct server *s)
 {
 	int fds[] = { s->epoll_fd, s->listen_fd, s->timer_fd, s->signal_fd };
 
+	scribe_fini(&s->scribe);
 	for (uint32_t i = 0; i < s->n_clients; i++)
 		client_free(s->clients[i]);
 	free(s->clients);

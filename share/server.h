@@ -6,7 +6,10 @@
  *
  *	server.c	sockets, the loop, who may connect
  *	request.c	what clients ask for
+ *	limits.c	what clients may not do to each other
+ *	place.c		the socket's path
  *	status.c	what gpemu-smi shows
+ *	scribe.c	the thread that writes that as JSON
  *
  * A client that breaks the protocol, does not read, or goes away is marked
  * `dead`, and reaped at the end of the turn of the loop, which frees what it
@@ -16,6 +19,7 @@
 #define GPEMU_SHARE_SERVER_H
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,6 +37,8 @@ struct server_config {
 	struct conf_list allow; /* char *: users besides one's own and root,
 				 * by name or number; "all" */
 	uint32_t max_clients;
+	uint32_t max_per_user;	/* of them, for users but this one and root */
+	uint64_t idle_limit_ns; /* wall; 0: none */
 	double time_scale;
 	bool keep_awake;     /* idle processors, when a deadline is near */
 	const char *profile; /* path of the GPU's */
@@ -44,7 +50,10 @@ struct client {
 	int fd;
 	pid_t pid;
 	uid_t uid;
+	uint64_t id;	   /* of all clients ever */
+	uint64_t heard_ns; /* wall: its last sign of life */
 	bool dead;
+	bool asked;		 /* for the status, and has no answer yet */
 	bool want_out;		 /* epoll waits until it can be written to */
 	struct gpud_hello hello; /* with `model` */
 	const struct gpu_model *model; /* NULL: has not said hello */
@@ -53,6 +62,22 @@ struct client {
 	size_t n_in;
 	uint8_t *out; /* [out_at, out_n) is still to be sent */
 	size_t out_at, out_n, out_size;
+};
+
+/* A snapshot of everything that gpemu-smi shows. */
+struct status;
+
+/* Someone's wish for the status as text. */
+struct question {
+	uint64_t client; /* its id */
+	struct status *status;
+	char *text; /* NULL: no memory */
+};
+
+struct scribe {
+	int questions[2], answers[2]; /* pipes of struct question * */
+	pthread_t thread;
+	bool runs;
 };
 
 struct server {
@@ -66,7 +91,11 @@ struct server {
 	bool allow_all;
 	struct client **clients; /* max_clients */
 	uint32_t n_clients;
-	uint64_t n_refused, n_malformed; /* since the start */
+	uint64_t n_refused, n_malformed, n_expired; /* since the start */
+	uint64_t next_id;
+	uint64_t accept_ns; /* wall: no descriptors until then; or never */
+	bool accept_told;   /* that there are none */
+	struct scribe scribe;
 };
 
 /*
@@ -93,7 +122,41 @@ void server_send(struct client *c, const struct gpud_msg *m);
 /* An error, after which the client is dead. */
 void server_refuse(struct client *c, int error, const char *text);
 
-/* All there is to know; NULL: no memory. */
-json_t *status_json(const struct server *s);
+/* The scribe has written something. */
+void request_answers(struct server *s);
+
+/* --- limits.c ------------------------------------------------------------- */
+
+/* May such a user connect now? -EACCES, -EAGAIN; with a text. */
+int limits_admit(const struct server *s, uid_t uid, struct err *err);
+/* accept failed: try again later. */
+void limits_pause_accept(struct server *s, int error);
+/* Mark those that were silent for too long as dead. Returns when to look
+ * again, wall ns. */
+uint64_t limits_check(struct server *s);
+
+/* --- place.c -------------------------------------------------------------- */
+
+/* The default path's folder, which must be this user's. -EACCES: it is not;
+ * -errno; with a text. */
+int server_make_folder(const char *path, struct err *err);
+int server_listen(struct server *s, struct err *err);
+
+/* --- status.c, scribe.c --------------------------------------------------- */
+
+/* NULL: no memory. */
+struct status *status_take(const struct server *s);
+void status_free(struct status *st);
+/* All there is to know; from any thread; NULL: no memory. */
+json_t *status_json(const struct status *st);
+
+/* 0 or -errno; scribe_fini in either case. */
+int scribe_init(struct scribe *s);
+void scribe_fini(struct scribe *s);
+/* Takes the status over. The answer makes answers[0] readable. -ENOMEM,
+ * -EAGAIN: too many questions. */
+int scribe_ask(struct scribe *s, uint64_t client, struct status *status);
+/* The next answer; false: there is none. *ret_text is malloc'ed, or NULL. */
+bool scribe_answer(struct scribe *s, uint64_t *ret_client, char **ret_text);
 
 #endif

@@ -250,6 +250,24 @@ static bool may_start(const struct share *s, const struct share_job *job)
 	return true;
 }
 
+bool share_blocks(const struct share *s, const struct share_job *job)
+{
+	const struct scheduler_ops *ops = s->config.scheduler;
+
+	if (!job->resident || job->n)
+		return false;
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct share_job *other = s->jobs[i];
+
+		if (other != job &&
+		    (!other->resident ||
+		     (ops->exclusive && other->gpus & job->gpus && other->n &&
+		      ahead(ops->order, job, other))))
+			return true;
+	}
+	return false;
+}
+
 static void start(struct share *s, struct share_job *job)
 {
 	struct share_iteration *it = &job->queue[job->head];

@@ -145,6 +145,10 @@ int share_submit(struct share *s, struct share_job *job, uint64_t id,
 		 uint64_t copy_ns, uint64_t work_ns,
 		 struct share_iteration *ret);
 
+/* Is another job waiting for what this one holds without using it: memory, or
+ * its turn on a GPU that an exclusive scheduler gives to one job? */
+bool share_blocks(const struct share *s, const struct share_job *job);
+
 /* When something happens next; SHARE_NEVER: not without a call. */
 uint64_t share_next(const struct share *s);
 /* All that happens until `now`, in order. */

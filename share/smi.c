@@ -14,7 +14,7 @@
 
 struct options {
 	struct cli_common common;
-	char *socket;
+	char *socket, *server_user;
 	bool watch;
 };
 
@@ -22,7 +22,11 @@ static const struct conf_field fields[] = {
 	{ "socket", CONF_STRING, offsetof(struct options, socket),
 	  .short_opt = 'S', .arg = "PATH",
 	  .help = "where gpemu-gpud listens (default: gpemu-gpud.sock in "
-		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-gpud.UID.sock)" },
+		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-UID/gpud.sock)" },
+	{ "server_user", CONF_STRING, offsetof(struct options, server_user),
+	  .arg = "USER|UID",
+	  .help = "also trust a server of this user (default: one's own and "
+		  "root's)" },
 	{ "watch", CONF_BOOL, offsetof(struct options, watch), .short_opt = 'w',
 	  .cli_only = true,
 	  .help = "show it again every SECONDS (default 1), until "
@@ -183,30 +187,33 @@ static void show_processes(const json_t *j)
 /* --- asking ------------------------------------------------------------------
  */
 
-static int ask(struct gpud_client *c, json_t **ret, struct err *err)
+/* On a connection of its own: the server keeps none that asks for nothing. */
+static int ask(const char *path, const struct options *o, json_t **ret,
+	       struct err *err)
 {
 	struct gpud_msg m = { .type = GPUD_QUERY };
+	struct gpud_client c;
 	json_error_t e;
-	int r = gpud_send(c, &m, err);
+	int r = gpud_open(path, o->server_user, &c, err);
 
 	if (r == 0)
-		r = gpud_receive(c, &m, err);
-	if (r < 0)
-		return r;
-	*ret = m.type == GPUD_STATUS
-		       ? json_loadb(m.status.json, m.status.n, 0, &e)
-		       : NULL;
-	return *ret ? 0
-		    : err_set(err, -EPROTO, "%s: an answer that is no status",
-			      c->path);
+		r = gpud_send(&c, &m, err);
+	if (r == 0)
+		r = gpud_receive(&c, &m, err);
+	if (r == 0 && m.type == GPUD_STATUS)
+		*ret = json_loadb(m.status.json, m.status.n, 0, &e);
+	gpud_close(&c);
+	if (r == 0 && !*ret)
+		r = err_set(err, -EPROTO, "%s: an answer that is no status",
+			    path);
+	return r;
 }
 
-static int show_once(struct gpud_client *c, const struct options *o,
-		     struct err *err)
+static int show_once(const char *path, const struct options *o, struct err *err)
 {
 	json_auto_t *j = NULL;
 	const char *file = o->common.json;
-	int r = ask(c, &j, err);
+	int r = ask(path, o, &j, err);
 
 	if (r < 0)
 		return r;
@@ -225,19 +232,15 @@ static int run(const struct options *o, uint64_t pause_ns, struct err *err)
 {
 	_cleanup_free_ char *path = o->socket ? strdup(o->socket)
 					      : gpud_default_path();
-	struct gpud_client c;
 	int r;
 
 	if (!path)
 		return err_set(err, -ENOMEM, "out of memory");
-	r = gpud_open(path, &c, err);
-	if (r == 0)
-		r = show_once(&c, o, err);
+	r = show_once(path, o, err);
 	while (r == 0 && o->watch) {
 		tick_pause(pause_ns);
-		r = show_once(&c, o, err);
+		r = show_once(path, o, err);
 	}
-	gpud_close(&c);
 	return r;
 }
 

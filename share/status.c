@@ -1,8 +1,92 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "share/server.h"
+
+struct gpu_status {
+	uint64_t capacity, used, busy_ns;
+	uint32_t n_jobs, n_lanes, n_running;
+	double utilisation;
+};
+
+struct job_status {
+	pid_t pid;
+	uid_t uid;
+	char name[GPUD_NAME];
+	const char *model; /* of the profile */
+	uint32_t batch;
+	struct share_job job;
+	uint32_t lane[SHARE_MAX_GPUS];
+};
+
+struct status {
+	const struct server *s; /* for what never changes */
+	uint64_t now, n_joined, n_iterations;
+	uint64_t n_refused, n_malformed, n_expired;
+	uint32_t n_clients, n_jobs;
+	struct gpu_status gpus[SHARE_MAX_GPUS];
+	struct job_status jobs[];
+};
+
+static void take_job(const struct share *share, const struct share_job *job,
+		     struct job_status *ret)
+{
+	const struct client *c = job->owner;
+
+	ret->pid = c->pid;
+	ret->uid = c->uid;
+	memcpy(ret->name, c->hello.name, sizeof(ret->name));
+	ret->model = c->model->name;
+	ret->batch = c->hello.batch;
+	ret->job = *job;
+	for (uint32_t g = 0; g < share->config.n_gpus; g++)
+		if (share_on(job, g))
+			ret->lane[g] = share_lane(share, job, g);
+}
+
+struct status *status_take(const struct server *s)
+{
+	const struct share *share = s->share;
+	struct status *st =
+		malloc(sizeof(*st) + share->n_jobs * sizeof(st->jobs[0]));
+
+	if (!st)
+		return NULL;
+	*st = (struct status){ .s = s,
+			       .now = share->now,
+			       .n_joined = share->n_joined,
+			       .n_iterations = share->n_iterations,
+			       .n_refused = s->n_refused,
+			       .n_malformed = s->n_malformed,
+			       .n_expired = s->n_expired,
+			       .n_clients = s->n_clients,
+			       .n_jobs = share->n_jobs };
+	for (uint32_t g = 0; g < share->config.n_gpus; g++) {
+		const struct share_gpu *gpu = &share->gpus[g];
+
+		st->gpus[g] = (struct gpu_status){
+			.capacity = gpu->lanes.capacity,
+			.used = gpu->lanes.used,
+			.busy_ns = gpu->busy_ns,
+			.n_jobs = gpu->lanes.n_jobs,
+			.n_lanes = gpu->lanes.n_lanes,
+			.n_running = gpu->n_running,
+			.utilisation = share_utilisation(share, g),
+		};
+	}
+	for (uint32_t i = 0; i < share->n_jobs; i++)
+		take_job(share, share->jobs[i], &st->jobs[i]);
+	return st;
+}
+
+void status_free(struct status *st)
+{
+	free(st);
+}
 
 static double mib(uint64_t bytes)
 {
@@ -14,19 +98,19 @@ static double seconds(double ns)
 	return ns / (double)NS_PER_S;
 }
 
-static json_t *gpu_json(const struct server *s, uint32_t g)
+static json_t *gpu_json(const struct status *st, uint32_t g)
 {
-	const struct share_gpu *gpu = &s->share->gpus[g];
+	const struct gpu_status *gpu = &st->gpus[g];
+	const struct gpu_profile *profile = st->s->config.gpu;
 
 	return json_pack("{s:i, s:s, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f}",
-			 "index", (int)g, "name", s->config.gpu->name,
-			 "memory_total_mib", s->config.gpu->memory_mib,
-			 "memory_usable_mib", mib(gpu->lanes.capacity),
-			 "memory_used_mib", mib(gpu->lanes.used), "jobs",
-			 (int)gpu->lanes.n_jobs, "lanes",
-			 (int)gpu->lanes.n_lanes, "running",
-			 (int)gpu->n_running, "utilisation",
-			 share_utilisation(s->share, g), "busy_s",
+			 "index", (int)g, "name", profile->name,
+			 "memory_total_mib", profile->memory_mib,
+			 "memory_usable_mib", mib(gpu->capacity),
+			 "memory_used_mib", mib(gpu->used), "jobs",
+			 (int)gpu->n_jobs, "lanes", (int)gpu->n_lanes,
+			 "running", (int)gpu->n_running, "utilisation",
+			 gpu->utilisation, "busy_s",
 			 seconds((double)gpu->busy_ns));
 }
 
@@ -37,29 +121,26 @@ static const char *state(const struct share_job *job)
 	return job->running ? "running" : job->n ? "waiting" : "idle";
 }
 
-static json_t *job_json(const struct server *s, const struct share_job *job)
+static json_t *job_json(const struct status *st, const struct job_status *js)
 {
-	const struct client *c = job->owner;
-	uint64_t until = job->resident ? job->admitted_ns : s->share->now;
+	const struct share_job *job = &js->job;
+	uint64_t until = job->resident ? job->admitted_ns : st->now;
 	json_t *gpus = json_array(), *lanes = json_array();
 
-	for (uint32_t g = 0; g < s->share->config.n_gpus; g++)
+	for (uint32_t g = 0; g < st->s->config.share.n_gpus; g++)
 		if (share_on(job, g)) {
 			json_array_append_new(gpus, json_integer(g));
-			json_array_append_new(
-				lanes,
-				json_integer(share_lane(s->share, job, g)));
+			json_array_append_new(lanes, json_integer(js->lane[g]));
 		}
 	return json_pack(
 		"{s:I, s:I, s:I, s:s, s:s, s:i, s:s, s:i, s:o, s:o, s:f, s:f, "
 		"s:I, s:I, s:f, s:f, s:f}",
-		"job", (json_int_t)job->view.seq, "pid", (json_int_t)c->pid,
-		"uid", (json_int_t)c->uid, "name", c->hello.name, "model",
-		c->model->name, "batch", (int)c->hello.batch, "state",
-		state(job), "wanted_gpus", (int)job->want.n_gpus, "gpus", gpus,
-		"lanes", lanes, "persistent_mib",
-		mib(job->want.persistent_bytes), "peak_mib",
-		mib(job->want.peak_bytes), "iterations",
+		"job", (json_int_t)job->view.seq, "pid", (json_int_t)js->pid,
+		"uid", (json_int_t)js->uid, "name", js->name, "model",
+		js->model, "batch", (int)js->batch, "state", state(job),
+		"wanted_gpus", (int)job->want.n_gpus, "gpus", gpus, "lanes",
+		lanes, "persistent_mib", mib(job->want.persistent_bytes),
+		"peak_mib", mib(job->want.peak_bytes), "iterations",
 		(json_int_t)job->iterations, "expected",
 		(json_int_t)job->want.iterations, "gpu_s",
 		seconds(job->service_ns), "wait_s",
@@ -67,27 +148,28 @@ static json_t *job_json(const struct server *s, const struct share_job *job)
 		seconds((double)(until - job->joined_ns)));
 }
 
-json_t *status_json(const struct server *s)
+json_t *status_json(const struct status *st)
 {
+	const struct server_config *c = &st->s->config;
 	json_t *gpus = json_array(), *jobs = json_array();
 
-	for (uint32_t g = 0; g < s->share->config.n_gpus; g++)
-		json_array_append_new(gpus, gpu_json(s, g));
-	for (uint32_t i = 0; i < s->share->n_jobs; i++)
-		json_array_append_new(jobs, job_json(s, s->share->jobs[i]));
+	for (uint32_t g = 0; g < c->share.n_gpus; g++)
+		json_array_append_new(gpus, gpu_json(st, g));
+	for (uint32_t i = 0; i < st->n_jobs; i++)
+		json_array_append_new(jobs, job_json(st, &st->jobs[i]));
 	return json_pack(
 		"{s:{s:s, s:s}, s:{s:I, s:s, s:s, s:s, s:f, s:f, s:I, s:I, "
-		"s:I, s:I, s:I}, s:o, s:o, s:o}",
+		"s:I, s:I, s:I, s:I}, s:o, s:o, s:o}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
-		"server", "pid", (json_int_t)getpid(), "profile",
-		s->config.profile, "scheduler",
-		s->config.share.scheduler->plugin.name, "share",
-		share_mode_name(s->config.share.mode), "time_scale",
-		s->config.time_scale, "seconds", seconds((double)s->share->now),
-		"clients", (json_int_t)s->n_clients, "jobs_ever",
-		(json_int_t)s->share->n_joined, "iterations",
-		(json_int_t)s->share->n_iterations, "refused",
-		(json_int_t)s->n_refused, "malformed",
-		(json_int_t)s->n_malformed, "gpus", gpus, "processes", jobs,
-		"timer_error_us", tick_error_json(s->tick));
+		"server", "pid", (json_int_t)getpid(), "profile", c->profile,
+		"scheduler", c->share.scheduler->plugin.name, "share",
+		share_mode_name(c->share.mode), "time_scale", c->time_scale,
+		"seconds", seconds((double)st->now), "clients",
+		(json_int_t)st->n_clients, "jobs_ever",
+		(json_int_t)st->n_joined, "iterations",
+		(json_int_t)st->n_iterations, "refused",
+		(json_int_t)st->n_refused, "malformed",
+		(json_int_t)st->n_malformed, "expired",
+		(json_int_t)st->n_expired, "gpus", gpus, "processes", jobs,
+		"timer_error_us", tick_error_json(st->s->tick));
 }

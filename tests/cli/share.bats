@@ -252,9 +252,117 @@ check() {
 	[[ $output == *"user 65534 may not use this GPU"* ]]
 	so 'j["server"]["refused"] == 1'
 	gpud_end
-	gpud --mode 0666 --allow 65534
+	gpud --mode 0666 --allow 65534 --max-clients-per-user 2
 	run as_nobody "$SMI" --socket "$SOCKET"
 	[ "$status" -eq 0 ]
+	# and have a part of the connections
+	run as_nobody "$CLIENT" "$SOCKET" many 5
+	[ "$output" = 2 ]
+	run "$CLIENT" "$SOCKET" many 5
+	[ "$output" = 5 ]
+}
+
+@test "another user's server is trusted only when that user is named" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
+	chmod 777 "$TMP"
+	setpriv --reuid=65534 --regid=65534 --clear-groups \
+		test -x "$GPUD" || skip "another user cannot run $GPUD"
+	setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$GPUD" --socket "$SOCKET" --time-scale "$SCALE" 3>&- &
+	PIDS+=("$!")
+	for try in {1..200}; do
+		[ ! -S "$SOCKET" ] || break
+		sleep 0.05
+	done
+	run "$SMI" --socket "$SOCKET"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$SOCKET: the server belongs to user 65534"* ]]
+	run "$TRAIN" --loader null --gpu-server "$SOCKET" --max-steps 2 \
+		--time-scale "$SCALE"
+	[ "$status" -eq 1 ]
+	[[ $output == *"the server belongs to user 65534"* ]]
+	run "$SMI" --socket "$SOCKET" --server-user no-such-user
+	[ "$status" -eq 1 ]
+	[[ $output == *"unknown user 'no-such-user'"* ]]
+	"$SMI" --socket "$SOCKET" --server-user 65534
+	"$TRAIN" --loader null --gpu-server "$SOCKET" --server-user 65534 \
+		--max-steps 2 --pin off --time-scale "$SCALE"
+}
+
+@test "the default place is a folder of one's own" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
+	local id=61234 folder=/tmp/gpemu-61234
+
+	as_user() {
+		env -u XDG_RUNTIME_DIR setpriv --reuid=$id --regid=$id \
+			--clear-groups "$@"
+	}
+	as_user test -x "$GPUD" || skip "another user cannot run $GPUD"
+	[ ! -e "$folder" ] || skip "$folder is there"
+	mkdir -m 777 "$folder"
+	run as_user "$GPUD"
+	rmdir "$folder"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$folder: not a folder that this user alone can write to"* ]]
+	ln -s "$TMP" "$folder"
+	run as_user "$GPUD"
+	rm "$folder"
+	[ "$status" -eq 1 ]
+	env -u XDG_RUNTIME_DIR setpriv --reuid=$id --regid=$id --clear-groups \
+		"$GPUD" 3>&- &
+	PIDS+=("$!")
+	for try in {1..200}; do
+		! as_user "$SMI" >"$TMP/smi" 2>&1 || break
+		sleep 0.05
+	done
+	mode=$(stat -c %a "$folder")
+	kill "${PIDS[0]}"
+	wait "${PIDS[0]}"
+	rmdir "$folder"
+	grep -q 'No running processes' "$TMP/smi"
+	[ "$mode" = 700 ]
+}
+
+@test "a connection that asks for nothing ends" {
+	gpud --idle-limit 300ms
+	run timeout 20 "$CLIENT" "$SOCKET" mute
+	[ "$output" = "connected, and asked for no GPU" ]
+	so 'j["server"]["expired"] == 1 and j["server"]["clients"] == 1'
+}
+
+@test "a stopped job gives up what others wait for, and nothing else" {
+	gpud --scheduler fifo --idle-limit 500ms
+	train a --model resnet50 -b 32 --max-steps 100000
+	first=$JOB
+	until_so 'len(p) == 1 and p[0]["iterations"] > 3'
+	kill -STOP "$first"
+	until_so 'p[0]["state"] == "idle"'
+	sleep 1 # twice the limit, and nobody waits
+	so 'len(p) == 1 and j["server"]["expired"] == 0'
+	train b --model resnet50 -b 32 --max-steps 5
+	wait "$JOB"
+	check b "j['totals']['steps'] == 5"
+	so 'not p and j["server"]["expired"] == 1'
+	kill -CONT "$first"
+	status=0
+	wait "$first" || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'no iteration for .* s while other jobs wait' "$TMP/a.out"
+}
+
+@test "without descriptors the server waits for some, and does not spin" {
+	local before after
+
+	gpud
+	so 'True'
+	prlimit --pid "$SERVER" --nofile="$(find "/proc/$SERVER/fd" -type l | wc -l):"
+	before=$(awk '{ print $14 + $15 }' "/proc/$SERVER/stat")
+	timeout 2 "$SMI" --socket "$SOCKET" || true
+	after=$(awk '{ print $14 + $15 }' "/proc/$SERVER/stat")
+	echo "$((after - before)) ticks in 2 s"
+	((after - before < 50))
+	prlimit --pid "$SERVER" --nofile=1024:
+	until_so 'True'
 }
 
 @test "one client alone trains as on a GPU of its own; the record says where" {

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a client may not do to the others: keep a connection without a job,
+ * take more connections than its user's share, keep GPU memory or its turn
+ * without submitting anything.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "share/server.h"
+
+/* Between two attempts to accept while there are no descriptors, wall time.
+ * arbitrary: short for a person, long for a processor */
+#define ACCEPT_PAUSE_NS (NS_PER_S / 5)
+
+static bool allowed(const struct server *s, uid_t uid)
+{
+	if (s->allow_all || uid == 0 || uid == geteuid())
+		return true;
+	for (size_t i = 0; i < s->n_allowed; i++)
+		if (s->allowed[i] == uid)
+			return true;
+	return false;
+}
+
+/* Has this user as many connections as one may have? */
+static bool has_enough(const struct server *s, uid_t uid)
+{
+	uint32_t n = 0;
+
+	if (uid == 0 || uid == geteuid())
+		return false;
+	for (uint32_t i = 0; i < s->n_clients; i++)
+		n += s->clients[i]->uid == uid;
+	return n >= s->config.max_per_user;
+}
+
+int limits_admit(const struct server *s, uid_t uid, struct err *err)
+{
+	if (!allowed(s, uid))
+		return err_set(err, -EACCES, "user %u may not use this GPU",
+			       (unsigned)uid);
+	if (s->n_clients == s->config.max_clients)
+		return err_set(err, -EAGAIN, "too many clients");
+	if (has_enough(s, uid))
+		return err_set(err, -EAGAIN,
+			       "user %u has %u connections, as many as a user "
+			       "may have (--max-clients-per-user)",
+			       (unsigned)uid, s->config.max_per_user);
+	return 0;
+}
+
+static void watch_listener(struct server *s, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = &s->listen_fd };
+
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listen_fd, &e);
+}
+
+void limits_pause_accept(struct server *s, int error)
+{
+	if (!s->accept_told)
+		log_warn("cannot accept more clients now: %s", strerror(error));
+	s->accept_told = true;
+	s->accept_ns = tick_wall() + ACCEPT_PAUSE_NS;
+	watch_listener(s, 0);
+}
+
+static void resume_accept(struct server *s)
+{
+	s->accept_ns = TICK_NEVER;
+	watch_listener(s, EPOLLIN);
+}
+
+/* When the client has been silent too long, wall ns. */
+static uint64_t expires(const struct server *s, const struct client *c)
+{
+	if (c->dead || !s->config.idle_limit_ns)
+		return TICK_NEVER;
+	if (c->job && (!c->job->resident || c->job->n))
+		return TICK_NEVER;
+	return c->heard_ns + s->config.idle_limit_ns;
+}
+
+static void expire(struct server *s, struct client *c)
+{
+	char text[GPUD_TEXT];
+
+	if (!c->job) {
+		server_refuse(c, -ETIMEDOUT, "connected, and asked for no GPU");
+		s->n_expired++;
+	} else if (share_blocks(s->share, c->job)) {
+		snprintf(text, sizeof(text),
+			 "no iteration for %.0f s while other jobs wait "
+			 "(--idle-limit)",
+			 (double)s->config.idle_limit_ns / NS_PER_S);
+		server_refuse(c, -ETIMEDOUT, text);
+		s->n_expired++;
+	}
+}
+
+uint64_t limits_check(struct server *s)
+{
+	uint64_t now = tick_wall(), next;
+
+	if (s->accept_ns <= now)
+		resume_accept(s);
+	next = s->accept_ns;
+	for (uint32_t i = 0; i < s->n_clients; i++) {
+		uint64_t at = expires(s, s->clients[i]);
+
+		if (at <= now)
+			expire(s, s->clients[i]);
+		else
+			next = MIN(next, at);
+	}
+	return next;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The path at which the server listens. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "common/util.h"
+#include "share/server.h"
+
+/* Remove the socket of a server that is gone, and nothing else. */
+static int clear_place(const struct sockaddr_un *a, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (lstat(a->sun_path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(err, -EADDRINUSE,
+			       "%s: is there already and is no socket",
+			       a->sun_path);
+	/* who listens there may let nobody in */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (connect(fd, (const struct sockaddr *)a, sizeof(*a)) == 0 ||
+	    errno != ECONNREFUSED)
+		return err_set(err, -EADDRINUSE, "%s: somebody listens there",
+			       a->sun_path);
+	if (unlink(a->sun_path) < 0)
+		return err_set(err, -errno, "%s: %s", a->sun_path,
+			       strerror(errno));
+	return 0;
+}
+
+int server_make_folder(const char *path, struct err *err)
+{
+	_cleanup_free_ char *folder = strdup(path);
+	struct stat st;
+
+	if (!folder)
+		return err_set(err, -ENOMEM, "out of memory");
+	*strrchr(folder, '/') = '\0';
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: %s", folder, strerror(errno));
+	if (lstat(folder, &st) < 0)
+		return err_set(err, -errno, "%s: %s", folder, strerror(errno));
+	/* in /tmp anybody can make a folder of that name first */
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(err, -EACCES,
+			       "%s: not a folder that this user alone can "
+			       "write to; name another place with --socket",
+			       folder);
+	return 0;
+}
+
+int server_listen(struct server *s, struct err *err)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	const char *path = s->config.path;
+	mode_t mask;
+	int r;
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return err_set(err, -ENAMETOOLONG,
+			       "%s: longer than the path of a socket can be",
+			       path);
+	strcpy(a.sun_path, path);
+	r = clear_place(&a, err);
+	if (r < 0)
+		return r;
+	s->listen_fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->listen_fd < 0)
+		return err_set(err, -errno, "socket: %s", strerror(errno));
+	/* there is no moment at which more may connect than are to */
+	mask = umask((mode_t)(~s->config.mode & 0777));
+	r = bind(s->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
+								     : 0;
+	umask(mask);
+	s->bound = r == 0;
+	if (r == 0 && listen(s->listen_fd, SOMAXCONN) < 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
