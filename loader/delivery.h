@@ -20,7 +20,7 @@ struct delivery {
 	uint64_t pin_ns;      /* what the pin stage took */
 	/* Of the workers' time between the moment the GPU fell idle and
 	 * complete_ns, how much was reading, the rest being preparation:
-	 * 0..1. 0 when the batch was complete before. */
+	 * 0..1. Where nothing is prepared: 1. */
 	double read_share;
 
 	/* the pipeline's */

@@ -2,6 +2,7 @@
 #include "loader/pipeline.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "loader/pin.h"
@@ -16,8 +17,11 @@ struct pipeline {
 	struct pin *pin;
 	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
 	bool virtual;		    /* cores prepare, see worker.h */
-	struct activity *idle_at;   /* workers: at the start of a data wait */
-	uint64_t n_left;	    /* samples of the epoch not yet consumed */
+	/* workers: what they had spent when the GPU fell idle, at since_ns; or,
+	 * where nobody looked then, when their last batch was complete */
+	struct activity *since;
+	uint64_t since_ns; /* TICK_NEVER: nobody has looked */
+	uint64_t n_left;   /* samples of the epoch not yet consumed */
 	atomic_bool interrupted;
 };
 
@@ -120,8 +124,8 @@ static int start(struct pipeline *p, struct err *err)
 	if (r < 0)
 		return r;
 	f.pinned = p->pinned;
-	p->idle_at = calloc(c->workers, sizeof(*p->idle_at));
-	if (!p->idle_at)
+	p->since = calloc(c->workers, sizeof(*p->since));
+	if (!p->since)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = flow_new(&f, &p->flow, err);
 	if (r == 0 && c->pin && !c->pin_direct)
@@ -146,6 +150,7 @@ int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	p->c = *c;
+	p->since_ns = TICK_NEVER;
 	if (has_workers(p))
 		r = start(p, err);
 	if (r < 0) {
@@ -183,7 +188,7 @@ void pipeline_free(struct pipeline *p)
 	workers_free(p->workers);
 	flow_free(p->flow);
 	pinned_free(p->pinned);
-	free(p->idle_at);
+	free(p->since);
 	free(p);
 }
 
@@ -216,7 +221,8 @@ static uint64_t past(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-/* Since idle_at, by those workers that made the batch. */
+/* By those workers that made the batch. Nothing but reads, or nothing at all:
+ * 1. */
 static double read_share(const struct pipeline *p, const struct delivery *d)
 {
 	struct activity since = { 0 };
@@ -225,14 +231,34 @@ static double read_share(const struct pipeline *p, const struct delivery *d)
 	for (uint32_t i = 0; i < p->c.workers; i++) {
 		if (p->c.engine->whole_batches && i != d->owner)
 			continue;
-		since.read_ns += p->idle_at[i].read_ns;
-		since.prep_ns += p->idle_at[i].prep_ns;
+		since.read_ns += p->since[i].read_ns;
+		since.prep_ns += p->since[i].prep_ns;
 	}
 	read = past(since.read_ns, d->read_ns);
 	prep = past(since.prep_ns, d->prep_ns);
 	if (p->virtual)
 		read = past(prep, read);
-	return read + prep ? (double)read / (double)(read + prep) : 0;
+	return prep ? (double)read / (double)(read + prep) : 1;
+}
+
+/* The GPU fell idle, and a batch is not there yet. */
+static void look(struct pipeline *p, uint64_t idle)
+{
+	if (p->since_ns == idle) /* other GPUs' batches of the step */
+		return;
+	p->since_ns = idle;
+	for (uint32_t i = 0; i < p->c.workers; i++)
+		p->since[i] = workers_activity(p->workers, i);
+}
+
+/* For a batch that will come after the GPU fell idle and before anybody
+ * looks. */
+static void remember(struct pipeline *p, const struct delivery *d)
+{
+	if (!p->c.engine->whole_batches)
+		memset(p->since, 0, p->c.workers * sizeof(*p->since));
+	p->since[p->c.engine->whole_batches ? d->owner : 0] =
+		(struct activity){ d->read_ns, d->prep_ns };
 }
 
 static void count_samples(const struct pipeline *p, struct delivery *d)
@@ -265,6 +291,7 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 		*ret = (struct delivery){
 			.n = (uint32_t)MIN(p->c.batch, p->n_left),
 			.ready_ns = tick_now(p->c.tick),
+			.read_share = 1,
 		};
 		ret->complete_ns = ret->ready_ns;
 		p->n_left -= ret->n;
@@ -273,17 +300,17 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 	queued = n_queued(p);
 	r = wait_for(p, idle, ret);
 	if (r == -ETIMEDOUT) {
-		for (uint32_t i = 0; i < p->c.workers; i++)
-			p->idle_at[i] = workers_activity(p->workers, i);
+		look(p, idle);
 		r = wait_for(p, TICK_NEVER, ret);
-		if (r == 0)
-			ret->read_share = read_share(p, ret);
 	}
 	if (r < 0) {
 		int why = flow_error(p->flow, err);
 
 		return why < 0 ? why : r;
 	}
+	ret->read_share = read_share(p, ret);
+	if (p->since_ns != idle)
+		remember(p, ret);
 	count_samples(p, ret);
 	ret->queued = queued;
 	p->n_left -= ret->n;

@@ -65,7 +65,8 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 /*
  * The next batch. The GPU has nothing to do from `idle` (emulated ns) on: how
  * the workers' time was spent from then until the batch was complete becomes
- * read_share. -ENODATA: the epoch has no more. -ECANCELED: interrupted.
+ * read_share. One that is complete before anybody looked: since the batch
+ * before it. -ENODATA: the epoch has no more. -ECANCELED: interrupted.
  * Other: a worker or the pin stage failed.
  */
 int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
