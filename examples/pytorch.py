@@ -29,7 +29,7 @@ class Gpu:
         _fields_ = [(name, ctypes.c_uint64) for name in (
             "copy_start_ns copy_end_ns compute_start_ns compute_end_ns "
             "data_wait_ns fetch_stall_ns transfer_stall_ns barrier_wait_ns "
-            "allreduce_ns step_end_ns reserved1 reserved2").split()]
+            "allreduce_ns step_end_ns pin_stall_ns reserved").split()]
 
     def __init__(self, options):
         self.lib = ctypes.CDLL(os.environ.get("GPEMU_LIB", "libgpemu.so.1"))

@@ -46,15 +46,16 @@ struct gpemu_step {
 	uint64_t copy_start_ns, copy_end_ns; /* to the device */
 	uint64_t compute_start_ns, compute_end_ns;
 	/* The GPU was idle before the step: for want of the batch, of which
-	 * for reads, the rest for preparation and the pin stage; and while the
-	 * batch was copied. */
+	 * for reads, as pin_stall_ns for the pin stage, the rest for
+	 * preparation; and while the batch was copied. */
 	uint64_t data_wait_ns, fetch_stall_ns;
 	uint64_t transfer_stall_ns;
 	/* Of several GPUs this is the first one: until the slowest of them had
 	 * computed, and what then was left of adding up gradients; the next
 	 * computation may begin at step_end_ns. */
 	uint64_t barrier_wait_ns, allreduce_ns, step_end_ns;
-	uint64_t reserved[2];
+	uint64_t pin_stall_ns; /* of data_wait_ns */
+	uint64_t reserved[1];
 };
 
 /* --- a training run ------------------------------------------------------- */
@@ -147,12 +148,14 @@ struct gpemu_epoch {
 	uint64_t steps, samples, failed_samples;
 	uint64_t data_bytes; /* of the samples' files */
 	uint64_t elapsed_ns, compute_ns;
+	/* the wait is the sum of the two and pin_stall_ns */
 	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns;
 	uint64_t transfer_stall_ns, checkpoint_stall_ns;
 	/* Compute time over elapsed time, without the first step; < 0: there
 	 * was but one. */
 	double utilisation;
-	uint64_t reserved[7];
+	uint64_t pin_stall_ns;
+	uint64_t reserved[6];
 };
 
 /*
@@ -198,8 +201,8 @@ GPEMU_API const char *gpemu_gpu_error(const struct gpemu_gpu *gpu);
  * A batch of n_samples >= 1 is in host memory now: let the GPU copy and
  * compute it, and wait until it has room for the next one. Several GPUs share
  * it, ceil(n_samples / GPUs) each; the last have less, or nothing. `ret` may
- * be NULL; its fetch_stall_ns is 0, nobody knows. -EINVAL: 0 samples; -E2BIG,
- * -ERANGE.
+ * be NULL; its fetch_stall_ns and pin_stall_ns are 0, nobody knows. -EINVAL: 0
+ * samples; -E2BIG, -ERANGE.
  */
 GPEMU_API int gpemu_gpu_submit(struct gpemu_gpu *gpu, uint64_t n_samples,
 			       struct gpemu_step *ret);

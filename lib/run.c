@@ -301,6 +301,7 @@ int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
 		 struct gpemu_step *ret)
 {
 	struct gpu_step s;
+	struct stalls stalls;
 	struct err err = { 0 };
 	int r = check_held(g, batch);
 
@@ -313,8 +314,9 @@ int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
 			s.compute_start - s.transfer_stall_ns - s.data_wait_ns;
 
 		*ret = lib_step(&s);
-		ret->fetch_stall_ns =
-			account_stalls(idle, &g->delivery, &s).fetch_ns;
+		stalls = account_stalls(idle, &g->delivery, &s);
+		ret->fetch_stall_ns = stalls.fetch_ns;
+		ret->pin_stall_ns = stalls.pin_ns;
 	}
 	if (r == 0)
 		return 0;
@@ -347,6 +349,7 @@ static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
 		.data_wait_ns = account_mean(a, a->data_wait_ns),
 		.fetch_stall_ns = account_mean(a, a->fetch_stall_ns),
 		.prep_stall_ns = account_mean(a, a->prep_stall_ns),
+		.pin_stall_ns = account_mean(a, a->pin_stall_ns),
 		.transfer_stall_ns = account_mean(a, a->transfer_stall_ns),
 		.checkpoint_stall_ns = a->checkpoint_stall_ns,
 		.utilisation = account_au(a),

@@ -20,6 +20,20 @@ struct stalls account_stalls(uint64_t idle, const struct delivery *d,
 				.pin_ns = s->data_wait_ns - before };
 }
 
+struct stalls account_late(uint64_t ns, uint64_t idle, const struct delivery *d,
+			   const struct gpu_step *s)
+{
+	struct stalls of = account_stalls(idle, d, s);
+	/* the pin stage came last */
+	uint64_t pin = MIN(ns, of.pin_ns), before = of.fetch_ns + of.prep_ns;
+	double share = before ? (double)of.fetch_ns / (double)before : 0;
+	uint64_t fetch = (uint64_t)((double)(ns - pin) * share);
+
+	return (struct stalls){ .fetch_ns = fetch,
+				.prep_ns = ns - pin - fetch,
+				.pin_ns = pin };
+}
+
 void account_begin_step(struct account *a, uint32_t gpus)
 {
 	a->gpus = gpus;
@@ -36,27 +50,39 @@ void account_batch(struct account *a, const struct delivery *d)
 	hist_add(&a->queue, d->queued);
 }
 
-void account_gpu(struct account *a, uint32_t i, uint64_t idle,
-		 const struct delivery *d, const struct gpu_step *s)
+static void wait_for_data(struct account *a, struct account_gpu *g,
+			  const struct stalls *s)
 {
-	struct stalls stalls = account_stalls(idle, d, s);
+	a->data_wait_ns += stalls_ns(s);
+	g->data_wait_ns += stalls_ns(s);
+	a->fetch_stall_ns += s->fetch_ns;
+	g->fetch_stall_ns += s->fetch_ns;
+	a->prep_stall_ns += s->prep_ns;
+	g->prep_stall_ns += s->prep_ns;
+	a->pin_stall_ns += s->pin_ns;
+	g->pin_stall_ns += s->pin_ns;
+}
+
+void account_gpu(struct account *a, uint32_t i, uint64_t idle,
+		 const struct delivery *d, const struct gpu_step *s,
+		 const struct stalls *late)
+{
+	struct stalls own = account_stalls(idle, d, s);
 	uint64_t compute = s->compute_end - s->compute_start;
+	uint64_t barrier = s->barrier_wait_ns - stalls_ns(late);
 	struct account_gpu *g = &a->gpu[i];
 
 	a->transfer_ns += s->copy_end - s->copy_start;
-	a->fetch_stall_ns += stalls.fetch_ns;
-	a->prep_stall_ns += stalls.prep_ns + stalls.pin_ns;
-	a->pin_stall_ns += stalls.pin_ns;
 	a->compute_ns += compute;
 	g->compute_ns += compute;
-	a->data_wait_ns += s->data_wait_ns;
-	g->data_wait_ns += s->data_wait_ns;
+	wait_for_data(a, g, &own);
+	wait_for_data(a, g, late);
 	a->transfer_stall_ns += s->transfer_stall_ns;
 	g->transfer_stall_ns += s->transfer_stall_ns;
 	a->prep_gpu_ns += s->prep_ns;
 	g->prep_ns += s->prep_ns;
-	a->barrier_wait_ns += s->barrier_wait_ns;
-	g->barrier_wait_ns += s->barrier_wait_ns;
+	a->barrier_wait_ns += barrier;
+	g->barrier_wait_ns += barrier;
 	a->allreduce_ns += s->allreduce_ns;
 	g->allreduce_ns += s->allreduce_ns;
 	if (a->steps > 1) {
@@ -69,32 +95,15 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 	}
 }
 
-void account_late(struct account *a, uint32_t i, uint64_t ns, uint64_t idle,
-		  const struct delivery *d, const struct gpu_step *s)
-{
-	struct stalls of = account_stalls(idle, d, s);
-	/* the end of that wait: the pin stage came last */
-	uint64_t pin = MIN(ns, of.pin_ns), before = of.fetch_ns + of.prep_ns;
-	uint64_t fetch =
-		before ? (uint64_t)((double)(ns - pin) * (double)of.fetch_ns /
-				    (double)before)
-		       : 0;
-
-	a->barrier_wait_ns -= ns;
-	a->gpu[i].barrier_wait_ns -= ns;
-	a->data_wait_ns += ns;
-	a->gpu[i].data_wait_ns += ns;
-	a->fetch_stall_ns += fetch;
-	a->prep_stall_ns += ns - fetch;
-	a->pin_stall_ns += pin;
-}
-
 static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 {
 	into->compute_ns += from->compute_ns;
 	into->au_compute_ns += from->au_compute_ns;
 	into->prep_ns += from->prep_ns;
 	into->data_wait_ns += from->data_wait_ns;
+	into->fetch_stall_ns += from->fetch_stall_ns;
+	into->prep_stall_ns += from->prep_stall_ns;
+	into->pin_stall_ns += from->pin_stall_ns;
 	into->transfer_stall_ns += from->transfer_stall_ns;
 	into->barrier_wait_ns += from->barrier_wait_ns;
 	into->allreduce_ns += from->allreduce_ns;
@@ -204,6 +213,9 @@ static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
 	set_s(j, "compute_s", g->compute_ns);
 	set_s(j, "prep_gpu_s", g->prep_ns);
 	set_s(j, "data_wait_s", g->data_wait_ns);
+	set_s(j, "fetch_stall_s", g->fetch_stall_ns);
+	set_s(j, "prep_stall_s", g->prep_stall_ns);
+	set_s(j, "pin_stall_s", g->pin_stall_ns);
 	set_s(j, "transfer_stall_s", g->transfer_stall_ns);
 	set_s(j, "barrier_wait_s", g->barrier_wait_ns);
 	set_s(j, "allreduce_s", g->allreduce_ns);

@@ -19,8 +19,11 @@
  * their way while a worker has better things to do do not hold anybody up,
  * and are not counted: they are not why the batch is late.
  *
+ *	pin stall   = complete .. ready, as far as the GPU was idle
  *	fetch stall = read share * (idle .. complete)
- *	prep stall  = data wait - fetch stall, the pin stage's part included
+ *	prep stall  = the rest of idle .. complete
+ *
+ * so that data wait = fetch + prep + pin stall, for each GPU and in each sum.
  *
  * While a checkpoint is taken the GPU stands still between two steps: the
  * checkpoint stall, which is neither of these, and is not compute time.
@@ -31,7 +34,8 @@
  * wait) and the reduction of the gradients (all-reduce). Where each has a batch
  * of its own they come one after the other, and all GPUs want the last: as far
  * as the slowest was late because its batch was, the others' wait for it is a
- * data wait as its own.
+ * data wait as its own. The record, the timeline and the log of steps all have
+ * the same parts: struct stalls, added up.
  */
 #ifndef GPEMU_LOADER_ACCOUNT_H
 #define GPEMU_LOADER_ACCOUNT_H
@@ -49,6 +53,7 @@
 struct account_gpu {
 	uint64_t compute_ns, au_compute_ns, prep_ns;
 	uint64_t data_wait_ns, transfer_stall_ns;
+	uint64_t fetch_stall_ns, prep_stall_ns, pin_stall_ns; /* data wait */
 	uint64_t barrier_wait_ns, allreduce_ns;
 };
 
@@ -87,22 +92,28 @@ struct account {
 
 /* A data wait and whose it was; the transfer stall is the GPU's own. */
 struct stalls {
-	uint64_t fetch_ns, prep_ns; /* without the pin stage's part */
-	uint64_t pin_ns;
+	uint64_t fetch_ns, prep_ns, pin_ns;
 };
+static inline uint64_t stalls_ns(const struct stalls *s)
+{
+	return s->fetch_ns + s->prep_ns + s->pin_ns;
+}
+/* Of a GPU that fell idle at `idle`, got `d`, and did `s`. */
 struct stalls account_stalls(uint64_t idle, const struct delivery *d,
 			     const struct gpu_step *s);
+/* The last `ns` of that wait, <= s->data_wait_ns: another GPU waited for this
+ * one at the barrier. */
+struct stalls account_late(uint64_t ns, uint64_t idle, const struct delivery *d,
+			   const struct gpu_step *s);
 
 /* A step of `gpus` GPUs begins; then its batches, and each GPU's part in it:
- * GPU `i` fell idle at `idle`, took (its share of) `d`, and did `s`. */
+ * GPU `i` fell idle at `idle`, took (its share of) `d`, and did `s`; of its
+ * barrier wait, `late` was for a batch. */
 void account_begin_step(struct account *a, uint32_t gpus);
 void account_batch(struct account *a, const struct delivery *d);
 void account_gpu(struct account *a, uint32_t i, uint64_t idle,
-		 const struct delivery *d, const struct gpu_step *s);
-/* Of GPU `i`'s barrier wait, `ns` were for one that fell idle with it, got `d`
- * so much later, and did `s`. */
-void account_late(struct account *a, uint32_t i, uint64_t ns, uint64_t idle,
-		  const struct delivery *d, const struct gpu_step *s);
+		 const struct delivery *d, const struct gpu_step *s,
+		 const struct stalls *late);
 /* Sums and histograms; `epoch` and first_batch_ns keep the first's. */
 void account_merge(struct account *into, const struct account *from);
 

@@ -134,12 +134,15 @@ static void row(const struct account *a, const char *name, FILE *f)
 	if (a->on_mount && a->hits + a->misses)
 		snprintf(hits, sizeof(hits), "%.1f",
 			 percent(a->hits, a->hits + a->misses));
-	fprintf(f, "%6s %9.2f %10.1f %8.1f %6s %7.1f %7.1f %7.1f %7.1f %6s\n",
+	fprintf(f,
+		"%5s %8.2f %10.1f %7.1f %5s %6.1f %6.1f %6.1f %6.1f %6.1f "
+		"%5s\n",
 		name, s, account_samples_per_s(a),
 		s > 0 ? (double)a->bytes / (double)MIB / s : 0, au,
 		mean_percent(a, a->data_wait_ns),
 		mean_percent(a, a->fetch_stall_ns),
 		mean_percent(a, a->prep_stall_ns),
+		mean_percent(a, a->pin_stall_ns),
 		mean_percent(a, a->transfer_stall_ns), hits);
 }
 
@@ -147,8 +150,7 @@ static void row(const struct account *a, const char *name, FILE *f)
 static void bottleneck(const struct report *r, FILE *f)
 {
 	const struct account *a = &r->total;
-	uint64_t prep = a->prep_stall_ns - a->pin_stall_ns;
-	uint64_t most = MAX(MAX(a->fetch_stall_ns, prep),
+	uint64_t most = MAX(MAX(a->fetch_stall_ns, a->prep_stall_ns),
 			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
 	uint64_t stall = a->checkpoint_stall_ns;
 	double wait = mean_percent(a, a->data_wait_ns);
@@ -183,7 +185,7 @@ static void bottleneck(const struct report *r, FILE *f)
 			"preprocessing cores would not.\n",
 			wait, share, hist_quantile(&a->work.read, .5) / 1e6,
 			hist_quantile(&a->work.read, .99) / 1e6);
-	else if (most == prep)
+	else if (most == a->prep_stall_ns)
 		fprintf(f,
 			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
 			"the time, %.0f %% for %s (p50 %.3g ms a sample on "
@@ -266,9 +268,9 @@ void report_summary(const struct report *r, FILE *f)
 		r->model->name, r->gpu->name,
 		(unsigned long long)r->options->batch, r->options->loader,
 		r->options->prep);
-	fprintf(f, "%6s %9s %10s %8s %6s %7s %7s %7s %7s %6s\n", "epoch",
+	fprintf(f, "%5s %8s %10s %7s %5s %6s %6s %6s %6s %6s %5s\n", "epoch",
 		"seconds", "samples/s", "MiB/s", "AU", "wait", "fetch", "prep",
-		"copy", "hits");
+		"pin", "copy", "hits");
 	for (size_t i = 0; i < r->n_epochs; i++) {
 		snprintf(name, sizeof(name), "%llu",
 			 (unsigned long long)r->epoch[i]->epoch);

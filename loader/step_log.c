@@ -27,9 +27,9 @@ static void seconds(FILE *f, uint64_t ns)
 
 void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
 		  uint64_t idle, const struct delivery *d,
-		  const struct gpu_step *s)
+		  const struct gpu_step *s, const struct stalls *late)
 {
-	struct stalls stalls = account_stalls(idle, d, s);
+	struct stalls own = account_stalls(idle, d, s);
 
 	fprintf(f, "%" PRIu64 ",%" PRIu64 ",%u,%u,%u", epoch, step,
 		d->n - d->n_failed, d->n_failed, d->queued);
@@ -40,13 +40,13 @@ void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
 	seconds(f, s->copy_end);
 	seconds(f, s->compute_start);
 	seconds(f, s->compute_end);
-	seconds(f, stalls.fetch_ns);
-	seconds(f, stalls.prep_ns);
-	seconds(f, stalls.pin_ns);
+	seconds(f, own.fetch_ns + late->fetch_ns);
+	seconds(f, own.prep_ns + late->prep_ns);
+	seconds(f, own.pin_ns + late->pin_ns);
 	seconds(f, s->transfer_stall_ns);
 	fprintf(f, ",%" PRIu32, gpu);
 	seconds(f, s->prep_ns);
-	seconds(f, s->barrier_wait_ns);
+	seconds(f, s->barrier_wait_ns - stalls_ns(late));
 	seconds(f, s->allreduce_ns);
 	fputc('\n', f);
 }

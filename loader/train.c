@@ -54,6 +54,14 @@ static uint64_t show_stall(struct train *t, uint32_t gpu, const char *name,
 	return from + ns;
 }
 
+static uint64_t show_wait(struct train *t, uint32_t gpu, uint64_t at,
+			  const struct stalls *s, uint64_t step)
+{
+	at = show_stall(t, gpu, "fetch", at, s->fetch_ns, step);
+	at = show_stall(t, gpu, "prep", at, s->prep_ns, step);
+	return show_stall(t, gpu, "pin", at, s->pin_ns, step);
+}
+
 static void show_work(struct train *t, uint32_t gpu, const struct delivery *d,
 		      const struct gpu_step *s)
 {
@@ -78,23 +86,27 @@ static void show_work(struct train *t, uint32_t gpu, const struct delivery *d,
 /* A GPU's part of a step, to the timeline and the log of steps, where there
  * are any. */
 static void show(struct train *t, uint32_t gpu, uint64_t idle,
-		 const struct delivery *d, const struct gpu_step *s)
+		 const struct delivery *d, const struct gpu_step *s,
+		 const struct stalls *late)
 {
-	struct stalls stalls = account_stalls(idle, d, s);
+	struct stalls own = account_stalls(idle, d, s);
 	const struct account *a = t->now.account;
-	uint64_t n = a->steps - 1, at = idle;
+	uint64_t n = a->steps - 1, at, before;
 
 	if (t->step_log)
-		step_log_add(t->step_log, a->epoch, n, gpu, idle, d, s);
+		step_log_add(t->step_log, a->epoch, n, gpu, idle, d, s, late);
 	if (!t->trace || gpu >= TRACE_MAX_GPUS)
 		return;
-	at = show_stall(t, gpu, "fetch", at, stalls.fetch_ns, n);
-	at = show_stall(t, gpu, "prep", at, stalls.prep_ns, n);
-	at = show_stall(t, gpu, "pin", at, stalls.pin_ns, n);
+	at = show_wait(t, gpu, idle, &own, n);
 	show_stall(t, gpu, "transfer", at, s->transfer_stall_ns, n);
 	show_work(t, gpu, d, s);
-	at = show_stall(t, gpu, "barrier", s->compute_end, s->barrier_wait_ns,
-			n);
+	at = show_wait(t, gpu, s->compute_end, late, n);
+	at = show_stall(t, gpu, "barrier", at,
+			s->barrier_wait_ns - stalls_ns(late), n);
+	/* DataParallel hands out parts and model before it computes */
+	before = s->allreduce_ns - (s->step_end - at);
+	show_stall(t, gpu, "all-reduce", s->compute_start - s->prep_ns - before,
+		   before, n);
 	show_stall(t, gpu, "all-reduce", at, s->step_end - at, n);
 }
 
@@ -119,11 +131,13 @@ enum { STAGE_BYTES = 64 * 1024 };
 void train_account(struct train *t, uint64_t idle, const struct delivery *d,
 		   const struct gpu_step *s)
 {
+	struct stalls none = { 0 };
+
 	account_begin_step(t->now.account, 1);
 	account_batch(t->now.account, d);
 	show_batch(t, d, s->copy_start);
-	account_gpu(t->now.account, 0, idle, d, s);
-	show(t, 0, idle, d, s);
+	account_gpu(t->now.account, 0, idle, d, s, &none);
+	show(t, 0, idle, d, s, &none);
 }
 
 uint64_t train_stage(struct train *t, const struct delivery *d)
@@ -201,17 +215,18 @@ static uint32_t slowest(const struct train *t)
 }
 
 /* What of GPU i's wait for the slowest is for that one's batch. */
-static void account_wait(struct train *t, uint32_t i, uint64_t idle)
+static struct stalls late_batch(const struct train *t, uint32_t i,
+				uint64_t idle)
 {
-	struct train_now *now = &t->now;
+	const struct train_now *now = &t->now;
 	uint32_t last = slowest(t);
 	uint64_t own = now->step[i].data_wait_ns;
 	uint64_t its = now->step[last].data_wait_ns;
 
-	if (its > own)
-		account_late(now->account, i,
-			     MIN(its - own, now->step[i].barrier_wait_ns), idle,
-			     &now->batch[last], &now->step[last]);
+	if (its <= own)
+		return (struct stalls){ 0 };
+	return account_late(MIN(its - own, now->step[i].barrier_wait_ns), idle,
+			    &now->batch[last], &now->step[last]);
 }
 
 static void account(struct train *t, uint64_t idle, bool even)
@@ -228,11 +243,12 @@ static void account(struct train *t, uint64_t idle, bool even)
 	}
 	for (uint32_t i = 0; i < t->gpus->n; i++) {
 		uint32_t of = even ? now->n - 1 : MIN(i, now->n - 1);
+		struct stalls late = { 0 };
 
-		account_gpu(a, i, idle, &now->batch[of], &now->step[i]);
 		if (!even) /* else they have one batch */
-			account_wait(t, i, idle);
-		show(t, i, idle, &now->batch[of], &now->step[i]);
+			late = late_batch(t, i, idle);
+		account_gpu(a, i, idle, &now->batch[of], &now->step[i], &late);
+		show(t, i, idle, &now->batch[of], &now->step[i], &late);
 	}
 }
 

@@ -14,7 +14,6 @@
 /* A step that the server has not reported as done. */
 struct flight {
 	struct delivery d; /* its numbers; the batch is given back */
-	uint64_t asked;	   /* the server was asked to copy it */
 	uint64_t copy_start, copy_end;
 };
 
@@ -212,7 +211,9 @@ static void land(struct train_remote *r, struct train *t,
 
 	/* from then on only others kept it waiting */
 	begin = MIN(MAX(s.copy_end, idle), s.compute_start);
-	s.data_wait_ns = f->asked > idle ? MIN(f->asked, begin) - idle : 0;
+	/* and from then on the batch was there */
+	s.data_wait_ns = f->d.ready_ns > idle ? MIN(f->d.ready_ns, begin) - idle
+					      : 0;
 	s.transfer_stall_ns = begin > idle + s.data_wait_ns
 				      ? begin - idle - s.data_wait_ns
 				      : 0;
@@ -276,7 +277,7 @@ static int submit(struct train_remote *r, struct train *t,
 int train_remote_step(struct train_remote *r, struct train *t,
 		      struct delivery *d, struct gpu_step *ret, struct err *err)
 {
-	uint64_t staged = 0;
+	uint64_t staged = 0, asked;
 	struct flight f;
 	int k;
 
@@ -284,7 +285,7 @@ int train_remote_step(struct train_remote *r, struct train *t,
 	tick_wait(t->tick, d->ready_ns);
 	if (!t->pinned && d->place)
 		staged = train_stage(t, d);
-	f.asked = tick_now(t->tick) - staged;
+	asked = tick_now(t->tick) - staged;
 	k = submit(r, t, d, staged, ret, &f, err);
 	if (k < 0) {
 		pipeline_release(t->pipeline, d);
@@ -292,7 +293,7 @@ int train_remote_step(struct train_remote *r, struct train *t,
 	}
 	if (t->taken)
 		t->taken(t->ctx, d);
-	r->copy_wait_ns += f.copy_start > f.asked ? f.copy_start - f.asked : 0;
+	r->copy_wait_ns += f.copy_start > asked ? f.copy_start - asked : 0;
 	tick_wait(t->tick, f.copy_end);
 	pipeline_release(t->pipeline, d);
 	/* room for another: the one before is done */

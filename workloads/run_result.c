@@ -138,16 +138,10 @@ static void add_job_parts(struct result_parts *parts, const json_t *record)
 
 	for (size_t i = n > 1; i < n; i++) {
 		const json_t *e = json_array_get(epochs, i);
-		double pin =
-			json_number_value(json_object_get(e, "pin_stall_s"));
 
-		for (size_t k = 0; k < RESULT_PARTS; k++) {
-			double v =
+		for (size_t k = 0; k < RESULT_PARTS; k++)
+			parts->seconds[k] +=
 				json_number_value(json_object_get(e, keys[k]));
-
-			/* the pin stage is part of the prep stall */
-			parts->seconds[k] += k == 2 ? MAX(v - pin, 0) : v;
-		}
 		parts->total +=
 			json_number_value(json_object_get(e, "seconds"));
 		parts->n++;

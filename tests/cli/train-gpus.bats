@@ -69,7 +69,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	[ "$status" -eq 0 ]
 	check "e['steps'] == 4 and e['barrier_wait_s'] < .1 * e['data_wait_s']" \
 		"all(g['data_wait_s'] > .6 * e['seconds'] for g in e['gpus'])" \
-		"near(e['fetch_stall_s'] + e['prep_stall_s'], e['data_wait_s'], 1e-6)" \
+		"near(e['fetch_stall_s'] + e['prep_stall_s'] + e['pin_stall_s'], e['data_wait_s'], 1e-6)" \
 		"all(near(sum(g[k + '_s'] for k in ('compute', 'data_wait', 'transfer_stall', 'barrier_wait', 'allreduce', 'prep_gpu')), e['seconds'], .02) for g in e['gpus'])"
 }
 

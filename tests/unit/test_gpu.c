@@ -141,16 +141,17 @@ static void a_data_wait_is_split(void **state)
 	struct delivery d = {
 		.n = 4, .complete_ns = 160, .ready_ns = 170, .read_share = .75
 	};
+	struct stalls none = { 0 };
 	struct account a = { 0 };
 
 	(void)state;
 	account_begin_step(&a, 1);
 	account_batch(&a, &d);
-	account_gpu(&a, 0, 100, &d, &s);
+	account_gpu(&a, 0, 100, &d, &s, &none);
 	assert_int_equal(a.data_wait_ns, 70);
 	assert_int_equal(a.fetch_stall_ns, 45); /* 3/4 of 60 */
 	assert_int_equal(a.pin_stall_ns, 10);
-	assert_int_equal(a.prep_stall_ns, 25); /* the pin stage's included */
+	assert_int_equal(a.prep_stall_ns, 15);
 	assert_int_equal(a.transfer_stall_ns, 2);
 	assert_int_equal(a.first_batch_ns, 70);
 	assert_int_equal(a.au_compute_ns, 0); /* not the first step's */
@@ -165,10 +166,11 @@ static void a_data_wait_is_split(void **state)
 	d.complete_ns = 150;
 	d.ready_ns = 190;
 	account_begin_step(&a, 1);
-	account_gpu(&a, 0, 182, &d, &s);
+	account_gpu(&a, 0, 182, &d, &s, &none);
 	assert_int_equal(a.fetch_stall_ns, 45);
 	assert_int_equal(a.pin_stall_ns, 18);
-	assert_int_equal(a.prep_stall_ns, 33);
+	assert_int_equal(a.prep_stall_ns, 15);
+	assert_int_equal(a.data_wait_ns, 45 + 18 + 15);
 	assert_int_equal(a.first_batch_ns, 70);
 	assert_int_equal(a.au_compute_ns, 10);
 }
@@ -183,17 +185,21 @@ static void who_waits_for_a_late_batch_waits_for_data(void **state)
 	struct gpu_step first = { .data_wait_ns = 10, .barrier_wait_ns = 80 };
 	struct delivery early = { .n = 4, .complete_ns = 110, .ready_ns = 110 };
 	struct account a = { 0 };
+	struct stalls late;
 
 	(void)state;
 	account_begin_step(&a, 2);
-	account_gpu(&a, 0, 100, &early, &first);
-	account_late(&a, 0, 60, 100, &d, &s);
+	late = account_late(60, 100, &d, &s);
+	account_gpu(&a, 0, 100, &early, &first, &late);
 	assert_int_equal(a.gpu[0].data_wait_ns, 70);
 	assert_int_equal(a.gpu[0].barrier_wait_ns, 20);
 	assert_int_equal(a.data_wait_ns, 70);
 	assert_int_equal(a.barrier_wait_ns, 20);
-	assert_int_equal(a.fetch_stall_ns, 37); /* 3/4 of 50 */
-	assert_int_equal(a.prep_stall_ns, 33);	/* and its own 10 */
+	assert_int_equal(a.gpu[0].fetch_stall_ns, 37); /* 3/4 of 50 */
+	assert_int_equal(a.gpu[0].prep_stall_ns, 23);  /* and its own 10 */
+	assert_int_equal(a.gpu[0].pin_stall_ns, 10);
+	assert_int_equal(a.fetch_stall_ns, 37);
+	assert_int_equal(a.prep_stall_ns, 23);
 	assert_int_equal(a.pin_stall_ns, 10);
 }
 
