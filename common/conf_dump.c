@@ -20,7 +20,7 @@ static json_t *tree_json(const struct conf_node *node)
 	if (!node)
 		return NULL;
 	if (node->kind == CONF_KIND_SCALAR)
-		return json_string(node->value);
+		return json_bytes(node->value);
 	j = node->kind == CONF_KIND_MAPPING ? json_object() : json_array();
 	for (size_t i = 0; i < node->n; i++) {
 		json_t *item = tree_json(node->items[i]);
@@ -74,9 +74,7 @@ static json_t *value_json(const struct conf_field *f, enum conf_type type,
 	case CONF_UINT:
 		return json_integer((json_int_t) * (const uint64_t *)at);
 	case CONF_DOUBLE: return json_real(*(const double *)at);
-	case CONF_STRING:
-		return *(char *const *)at ? json_string(*(char *const *)at)
-					  : NULL;
+	case CONF_STRING: return json_bytes(*(char *const *)at);
 	case CONF_SIZE:
 		return json_string(
 			units_exact_size(*(const uint64_t *)at, buf));

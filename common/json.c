@@ -77,6 +77,44 @@ int json_write(const json_t *j, const char *path, struct err *err)
 	return 0;
 }
 
+/* The bytes at `p` that are one character; 0: none. */
+static size_t character(const char *p)
+{
+	size_t left = strnlen(p, 4);
+
+	for (size_t n = 1; n <= left; n++) {
+		json_auto_t *j = json_stringn(p, n);
+
+		if (j)
+			return n;
+	}
+	return 0;
+}
+
+json_t *json_bytes(const char *bytes)
+{
+	_cleanup_free_ char *text = NULL;
+	json_t *j = json_string(bytes);
+	char *to;
+
+	if (j || !bytes)
+		return j;
+	to = text = malloc(strlen("\\xHH") * strlen(bytes) + 1);
+	if (!text)
+		return NULL;
+	while (*bytes) {
+		size_t n = character(bytes);
+
+		if (n == 0)
+			to += sprintf(to, "\\x%02x", (unsigned char)*bytes++);
+		else if (*bytes == '\\')
+			*to++ = '\\';
+		for (; n; n--)
+			*to++ = *bytes++;
+	}
+	return json_stringn(text, (size_t)(to - text));
+}
+
 char *json_text(const json_t *j)
 {
 	char *text = NULL;

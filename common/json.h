@@ -16,6 +16,12 @@ int json_write(const json_t *j, const char *path, struct err *err);
 /* Before the work: would that find its folder, and may write there? -errno
  * with a text. */
 int json_check(const char *path, struct err *err);
+/*
+ * A string of any bytes: a path, an option, the text of an error. As it is
+ * when it is UTF-8; else each byte that is of no character becomes \xHH, and
+ * a backslash \\. NULL: of NULL, or no memory.
+ */
+json_t *json_bytes(const char *bytes);
 /* The same text, to be released with free(); NULL: no memory. */
 char *json_text(const json_t *j);
 /* Read a file; -EINVAL with "path:line:column: what". */

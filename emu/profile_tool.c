@@ -214,7 +214,7 @@ static int list_kind(enum profile_kind kind, FILE *f, json_t *j,
 				 "gpemu-profile check");
 		fprintf(f, "%-8s %-24s %s\n", profile_kind_name(kind), names[i],
 			line);
-		json_array_append_new(list, json_string(names[i]));
+		json_array_append_new(list, json_bytes(names[i]));
 	}
 	return r;
 }
@@ -302,10 +302,11 @@ static bool check_one(enum profile_kind kind, const char *name, FILE *f,
 	else
 		fprintf(f, "BAD  %-8s %s\n", profile_kind_name(kind),
 			err.text[0] ? err.text : strerror(-r));
-	json_array_append_new(j, json_pack("{s:s,s:s,s:b,s:s}", "kind",
-					   profile_kind_name(kind), "name",
-					   name, "ok", r == 0, "text",
-					   r == 0 ? line : err.text));
+	json_array_append_new(j,
+			      json_pack("{s:s,s:o,s:b,s:o}", "kind",
+					profile_kind_name(kind), "name",
+					json_bytes(name), "ok", r == 0, "text",
+					json_bytes(r == 0 ? line : err.text)));
 	return r == 0;
 }
 
@@ -323,8 +324,9 @@ static bool check_file(const char *path, FILE *f, json_t *j)
 	if (profile_tool_kind_of_file(path, &kind, &err) == 0)
 		return check_one(kind, path, f, j);
 	fprintf(f, "BAD  %-8s %s\n", "-", err.text);
-	json_array_append_new(j, json_pack("{s:n,s:s,s:b,s:s}", "kind", "name",
-					   path, "ok", 0, "text", err.text));
+	json_array_append_new(j, json_pack("{s:n,s:o,s:b,s:o}", "kind", "name",
+					   json_bytes(path), "ok", 0, "text",
+					   json_bytes(err.text)));
 	return false;
 }
 

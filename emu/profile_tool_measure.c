@@ -93,16 +93,19 @@ static int command_line(int argc, char **argv, char **ret)
 
 static json_t *for_python(const struct options *o, const char *command)
 {
-	return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:f,s:I,s:I,s:f,s:s,"
-			 "s:s}",
-			 "device", o->device, "models", o->models, "batches",
-			 o->batches, "precision", o->precision, "channels_last",
-			 o->channels_last, "sequence", o->sequence, "state",
-			 o->state, "seconds", o->seconds, "image_size",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:I,s:I,s:f,s:s,"
+			 "s:o}",
+			 "device", json_bytes(o->device), "models",
+			 json_bytes(o->models), "batches",
+			 json_bytes(o->batches), "precision",
+			 json_bytes(o->precision), "channels_last",
+			 json_bytes(o->channels_last), "sequence",
+			 json_bytes(o->sequence), "state", json_bytes(o->state),
+			 "seconds", o->seconds, "image_size",
 			 (json_int_t)o->image_size, "threads",
 			 (json_int_t)o->threads, "memory_mib",
 			 (double)o->memory_bytes / MIB, "version",
-			 GPEMU_VERSION, "command", command);
+			 GPEMU_VERSION, "command", json_bytes(command));
 }
 
 static int keep(const struct options *o, const struct python_result *result,

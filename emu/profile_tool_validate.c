@@ -224,8 +224,9 @@ static int validate(const char *name, const struct options *o, FILE *f,
 	if (r == 0)
 		r = choose(&p, o, points, err);
 	if (r == 0) {
-		options = json_pack("{s:s,s:f,s:I,s:O}", "device", o->device,
-				    "seconds", o->seconds, "threads",
+		options = json_pack("{s:o,s:f,s:I,s:O}", "device",
+				    json_bytes(o->device), "seconds",
+				    o->seconds, "threads",
 				    (json_int_t)o->threads, "points", points);
 		r = options ? python_run("validate", options, &python, err)
 			    : -ENOMEM;

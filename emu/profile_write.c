@@ -8,6 +8,8 @@
 
 #include "emu/profile_gpu.h"
 
+#include "common/json.h"
+
 enum { WIDTH = 78 };
 
 /* A folded text; where one is not plain words, quoted. */
@@ -16,7 +18,7 @@ static void write_text(FILE *f, const char *key, const char *text, int indent)
 	int column = WIDTH;
 
 	if (text[0] == ' ' || strpbrk(text, "\n\t") || strstr(text, "  ")) {
-		json_auto_t *j = json_string(text);
+		json_auto_t *j = json_bytes(text);
 
 		/* a JSON string is a YAML double-quoted one */
 		fprintf(f, "%*s%s: ", indent, "", key);

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "common/units.h"
+#include "common/json.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "fs/selftest_line.h"
@@ -155,7 +156,7 @@ static json_t *line_json(const struct line *l)
 		"verdict", l->verdict == LINE_MISS ? "miss" : verdict_name(l));
 
 	if (j && l->verdict == LINE_SKIPPED)
-		json_object_set_new(j, "why", json_string(l->why));
+		json_object_set_new(j, "why", json_bytes(l->why));
 	else if (j && l->kind == LINE_LATENCY)
 		add_latency(j, l);
 	else if (j)
@@ -173,11 +174,12 @@ json_t *lines_json(const struct selftest_config *c, const char *source,
 	uname(&host);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, line_json(&lines[i]));
-	return json_pack("{s:s, s:s, s:s, s:I, s:{s:I, s:s}, s:f, s:o, s:b}",
-			 "gpemu_version", GPEMU_VERSION, "storage", c->storage,
-			 "source", source, "seed", (json_int_t)c->seed, "host",
-			 "cpus", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
-			 "kernel", host.release, "mount_read_us",
+	return json_pack("{s:s, s:o, s:o, s:I, s:{s:I, s:s}, s:f, s:o, s:b}",
+			 "gpemu_version", GPEMU_VERSION, "storage",
+			 json_bytes(c->storage), "source", json_bytes(source),
+			 "seed", (json_int_t)c->seed, "host", "cpus",
+			 (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "kernel",
+			 host.release, "mount_read_us",
 			 base->read_ns / NS_PER_US, "lines", list, "passed",
 			 passed);
 }

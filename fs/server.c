@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/hist.h"
+#include "common/json.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "common/version.h"
@@ -502,7 +503,7 @@ json_t *server_stats(struct server *s)
 	struct epoch_mark now = mark_now(s);
 
 	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
-	json_object_set_new(j, "storage", json_string(s->storage_name));
+	json_object_set_new(j, "storage", json_bytes(s->storage_name));
 	json_object_set_new(j, "policy",
 			    json_string(cache_policy(s->cache)->plugin.name));
 	add_counts(j, s, f);

@@ -223,12 +223,13 @@ static json_t *result_json(const struct make *m)
 
 static int write_record(const struct make *m, struct err *err)
 {
-	json_auto_t *j = json_pack("{s:{s:s},s:s,s:o,s:s,s:I,s:o}", "gpemu",
+	json_auto_t *j = json_pack("{s:{s:s},s:s,s:o,s:o,s:I,s:o}", "gpemu",
 				   "version", GPEMU_VERSION, "command",
 				   program.name, "config",
-				   conf_json(fields, m->o), "directory", m->dir,
-				   "seed", (json_int_t)m->o->common.seed,
-				   "result", result_json(m));
+				   conf_json(fields, m->o), "directory",
+				   json_bytes(m->dir), "seed",
+				   (json_int_t)m->o->common.seed, "result",
+				   result_json(m));
 
 	if (!j)
 		return err_set(err, -ENOMEM, "the record: out of memory");

@@ -329,10 +329,11 @@ static int report(const struct packing *p, double seconds, struct err *err)
 		bytes += p->pack.files[i].bytes;
 	if (p->o->common.json) {
 		json_auto_t *j = json_pack(
-			"{s:{s:s},s:s,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:f}",
+			"{s:{s:s},s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:f}",
 			"gpemu", "version", GPEMU_VERSION, "command",
 			program.name, "config", conf_json(fields, p->o),
-			"source", p->src, "pack", p->out, "files",
+			"source", json_bytes(p->src), "pack",
+			json_bytes(p->out), "files",
 			(json_int_t)p->pack.n_files, "classes",
 			(json_int_t)p->pack.n_classes, "groups",
 			(json_int_t)p->pack.n_groups, "bytes",

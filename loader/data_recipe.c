@@ -51,11 +51,11 @@ static json_t *recipe_json(const struct data_recipe *r)
 
 	/* as text: a number may come back from a file a bit off */
 	snprintf(scale, sizeof(scale), "%.12g", r->scale_bytes);
-	return json_pack("{s:s,s:s,s:s*,s:I,s:I,s:s,s:I,s:i}", "dataset",
-			 r->dataset, "content", r->content, "from", r->from,
-			 "files", (json_int_t)r->files, "classes",
-			 (json_int_t)r->classes, "scale_bytes", scale, "seed",
-			 (json_int_t)r->seed, "generation",
+	return json_pack("{s:o,s:s,s:o*,s:I,s:I,s:s,s:I,s:i}", "dataset",
+			 json_bytes(r->dataset), "content", r->content, "from",
+			 json_bytes(r->from), "files", (json_int_t)r->files,
+			 "classes", (json_int_t)r->classes, "scale_bytes",
+			 scale, "seed", (json_int_t)r->seed, "generation",
 			 is_jpeg(r) ? GENERATION_JPEG : GENERATION_RANDOM);
 }
 

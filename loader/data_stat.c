@@ -290,12 +290,13 @@ static int write_record(const struct stat_run *s, struct err *err)
 {
 	uint64_t n = s->scan.n;
 	json_auto_t *j = json_pack(
-		"{s:{s:s},s:s,s:o,s:s,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:o*,s:o*}",
+		"{s:{s:s},s:s,s:o,s:o,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:o*,s:o*}",
 		"gpemu", "version", GPEMU_VERSION, "command", program.name,
-		"config", conf_json(fields, s->o), "directory", s->dir, "files",
-		(json_int_t)n, "classes", (json_int_t)s->scan.folders, "bytes",
-		(json_int_t)s->bytes, "min_bytes", (json_int_t)s->sizes[0],
-		"mean_bytes", (double)s->bytes / (double)n, "max_bytes",
+		"config", conf_json(fields, s->o), "directory",
+		json_bytes(s->dir), "files", (json_int_t)n, "classes",
+		(json_int_t)s->scan.folders, "bytes", (json_int_t)s->bytes,
+		"min_bytes", (json_int_t)s->sizes[0], "mean_bytes",
+		(double)s->bytes / (double)n, "max_bytes",
 		(json_int_t)s->sizes[n - 1], "deciles_bytes",
 		data_sizes_deciles(s->sizes, n), "profile",
 		s->has_profile ? profile_json(s) : NULL, "decode",

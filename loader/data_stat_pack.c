@@ -126,11 +126,11 @@ static int write_record(const struct data_stat_pack *s, const struct pack *p,
 			const uint64_t *sizes, struct err *err)
 {
 	json_auto_t *j = json_pack(
-		"{s:{s:s},s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:I,s:I,s:I,s:I,s:o,s:b}",
-		"gpemu", "version", GPEMU_VERSION, "pack", s->path, "version",
-		(json_int_t)PACK_VERSION, "files", (json_int_t)p->n_files,
-		"classes", (json_int_t)p->n_classes, "groups",
-		(json_int_t)p->n_groups, "group_size",
+		"{s:{s:s},s:o,s:I,s:I,s:I,s:I,s:I,s:s,s:I,s:I,s:I,s:I,s:o,s:b}",
+		"gpemu", "version", GPEMU_VERSION, "pack", json_bytes(s->path),
+		"version", (json_int_t)PACK_VERSION, "files",
+		(json_int_t)p->n_files, "classes", (json_int_t)p->n_classes,
+		"groups", (json_int_t)p->n_groups, "group_size",
 		(json_int_t)p->group_size, "group_order", p->order, "seed",
 		(json_int_t)p->seed, "bytes", (json_int_t)p->file_bytes,
 		"min_bytes", (json_int_t)sizes[0], "max_bytes",

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
@@ -14,7 +15,7 @@ static json_t *command_json(const struct report *r)
 	json_t *j = json_array();
 
 	for (int i = 0; i < r->argc; i++)
-		json_array_append_new(j, json_string(r->argv[i]));
+		json_array_append_new(j, json_bytes(r->argv[i]));
 	return j;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/train_node.h"
@@ -332,12 +333,12 @@ json_t *resume_json(const struct resume *r)
 
 	if (!r->checkpoint)
 		return json_null();
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
-			 "mode", r->o->checkpoint, "dir", r->o->checkpoint_dir,
-			 "state_bytes", (json_int_t)r->state_bytes, "written",
-			 (json_int_t)s.n, "bytes", (json_int_t)s.bytes,
-			 "last_step", (json_int_t)r->last_step,
-			 "write_wall_seconds", wall, "write_mib_per_wall_s",
-			 wall > 0 ? mib / wall : 0., "tail_s",
-			 (double)r->tail_ns / NS_PER_S);
+	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
+			 "mode", r->o->checkpoint, "dir",
+			 json_bytes(r->o->checkpoint_dir), "state_bytes",
+			 (json_int_t)r->state_bytes, "written", (json_int_t)s.n,
+			 "bytes", (json_int_t)s.bytes, "last_step",
+			 (json_int_t)r->last_step, "write_wall_seconds", wall,
+			 "write_mib_per_wall_s", wall > 0 ? mib / wall : 0.,
+			 "tail_s", (double)r->tail_ns / NS_PER_S);
 }

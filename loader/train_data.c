@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -68,12 +69,12 @@ json_t *train_data_json(const struct dataset *d,
 {
 	if (!how->format)
 		return json_null();
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:s?}",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?}",
 			 "format", how->format->plugin.name, "samples",
 			 (json_int_t)d->n, "classes", (json_int_t)d->n_classes,
 			 "bytes", (json_int_t)d->bytes, "shards",
 			 (json_int_t)d->n_containers, "groups",
 			 (json_int_t)d->n_groups, "list_s",
 			 (double)how->list_ns / (double)NS_PER_S, "from_index",
-			 how->from_index, "index", how->index);
+			 how->from_index, "index", json_bytes(how->index));
 }

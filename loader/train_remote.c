@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/gpud_client.h"
@@ -327,9 +328,9 @@ json_t *train_remote_json(const struct train_remote *r)
 	for (unsigned i = 0; i < 64; i++)
 		if (r->admitted.gpus >> i & 1)
 			json_array_append_new(gpus, json_integer(i));
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:f, s:f, s:f}",
-			 "server", r->client.path, "gpu", w->gpu, "scheduler",
-			 w->scheduler, "share", w->share, "job",
+	return json_pack("{s:o, s:s, s:s, s:s, s:I, s:o, s:f, s:f, s:f}",
+			 "server", json_bytes(r->client.path), "gpu", w->gpu,
+			 "scheduler", w->scheduler, "share", w->share, "job",
 			 (json_int_t)r->admitted.job, "gpus", gpus, "queue_s",
 			 seconds(r->admitted.queue_ns), "share_wait_s",
 			 seconds(r->share_wait_ns), "copy_wait_s",

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
@@ -158,11 +159,12 @@ json_t *status_json(const struct status *st)
 	for (uint32_t i = 0; i < st->n_jobs; i++)
 		json_array_append_new(jobs, job_json(st, &st->jobs[i]));
 	return json_pack(
-		"{s:{s:s, s:s}, s:{s:I, s:s, s:s, s:s, s:f, s:f, s:I, s:I, "
+		"{s:{s:s, s:s}, s:{s:I, s:o, s:s, s:s, s:f, s:f, s:I, s:I, "
 		"s:I, s:I, s:I, s:I}, s:o, s:o, s:o}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
-		"server", "pid", (json_int_t)getpid(), "profile", c->profile,
-		"scheduler", c->share.scheduler->plugin.name, "share",
+		"server", "pid", (json_int_t)getpid(), "profile",
+		json_bytes(c->profile), "scheduler",
+		c->share.scheduler->plugin.name, "share",
 		share_mode_name(c->share.mode), "time_scale", c->time_scale,
 		"seconds", seconds((double)st->now), "clients",
 		(json_int_t)st->n_clients, "jobs_ever",

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "workloads/run_dataset.h"
 
@@ -49,7 +50,7 @@ json_t *command_json(const struct command *c)
 	json_t *j = json_array();
 
 	for (size_t i = 0; i < c->n; i++)
-		json_array_append_new(j, json_string(c->argv[i]));
+		json_array_append_new(j, json_bytes(c->argv[i]));
 	return j;
 }
 

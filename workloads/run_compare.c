@@ -188,9 +188,10 @@ int compare_folders(const char *a, const char *b, json_t **ret, struct err *err)
 	}
 	for (i = 0; i < json_array_size(changes); i++)
 		correct(changes, i);
-	*ret = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "a", a, "b", b,
-			 "differs", differences(x, y), "only_a", only_in(x, y),
-			 "only_b", only_in(y, x), "changes", changes);
+	*ret = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "a", json_bytes(a),
+			 "b", json_bytes(b), "differs", differences(x, y),
+			 "only_a", only_in(x, y), "only_b", only_in(y, x),
+			 "changes", changes);
 	return *ret ? 0 : -ENOMEM;
 }
 

@@ -80,27 +80,28 @@ json_t *find_point_json(const struct workload *w, size_t point,
 		json_object_set_new(
 			axes, w->axes[i].name,
 			json_string(workload_at(w, point, i)->label));
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:O, s:s?}",
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:O, s:o?}",
 			 "axes", axes, "label", label, "max_gpus",
 			 error ? json_null() : json_integer((json_int_t)most),
 			 "au", number(tries, most, "au"), "au_above",
 			 number(tries, most + 1, "au"), "samples_per_s",
 			 number(tries, most, "samples_per_s"), "runs",
 			 (json_int_t)json_array_size(tries), "by_gpus",
-			 by_gpus(tries), "tries", tries, "error", error);
+			 by_gpus(tries), "tries", tries, "error",
+			 json_bytes(error));
 }
 
 json_t *find_json(const struct runner *r, double au, json_t *points)
 {
 	const struct workload *w = r->w;
 
-	return json_pack("{s:{s:s}, s:s, s:s, s:s, s:b, s:f, s:f, s:I, s:O?, "
+	return json_pack("{s:{s:s}, s:s, s:s, s:o, s:b, s:f, s:f, s:I, s:O?, "
 			 "s:o, s:O}",
 			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
-			 "question", w->question, "file", w->path, "mounted",
-			 r->mounted, "au", au, "time_scale", w->time_scale,
-			 "seed", (json_int_t)w->seed, "profiles", w->profiles,
-			 "host", host_about(), "points", points);
+			 "question", w->question, "file", json_bytes(w->path),
+			 "mounted", r->mounted, "au", au, "time_scale",
+			 w->time_scale, "seed", (json_int_t)w->seed, "profiles",
+			 w->profiles, "host", host_about(), "points", points);
 }
 
 /* --- table ------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "common/json.h"
 #include "common/util.h"
 #include "workloads/run_workload.h"
 
@@ -15,7 +16,7 @@ json_t *workload_value(const struct conf_node *value)
 	json_t *j;
 
 	if (value->kind == CONF_KIND_SCALAR)
-		return json_string(value->value);
+		return json_bytes(value->value);
 	j = value->kind == CONF_KIND_MAPPING ? json_object() : json_array();
 	for (size_t i = 0; j && i < value->n; i++) {
 		json_t *item = workload_value(value->items[i]);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "emu/profile.h"
 #include "emu/profile_dataset.h"
@@ -44,8 +45,8 @@ static json_t *profile_json(const char *path, const char *hash)
 
 	if (conf_tree_load(path, &root, NULL) == 0)
 		source = conf_node_get(root, "source");
-	return json_pack("{s:s, s:s, s:s}", "file", path, "hash", hash,
-			 "source",
+	return json_pack("{s:o, s:s, s:s}", "file", json_bytes(path), "hash",
+			 hash, "source",
 			 source && source->kind == CONF_KIND_SCALAR
 				 ? source->value
 				 : "");

@@ -28,9 +28,10 @@ static json_t *mounts_json(const struct run *run)
 		const struct cell_mount *m = &run->cell->mounts[i];
 
 		json_object_set_new(j, m->name,
-				    json_pack("{s:s, s:O, s:O}", "folder",
-					      run->mounts[i].folder, "dataset",
-					      m->dataset, "fs", m->fs));
+				    json_pack("{s:o, s:O, s:O}", "folder",
+					      json_bytes(run->mounts[i].folder),
+					      "dataset", m->dataset, "fs",
+					      m->fs));
 	}
 	return j;
 }
@@ -154,7 +155,7 @@ int run_write_record(struct run *run, const char *failure, struct err *err)
 	    json_object_set_new(record, "status",
 				json_string(failure ? "failed" : "ok")) < 0 ||
 	    json_object_set_new(record, "failure",
-				failure ? json_string(failure) : json_null()) <
+				failure ? json_bytes(failure) : json_null()) <
 		    0 ||
 	    json_object_set_new(record, "cell", cell_json(run)) < 0 ||
 	    json_object_set_new(record, "host",

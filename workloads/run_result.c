@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "workloads/run_cell.h"
@@ -343,14 +344,14 @@ json_t *result_json(const struct result *res)
 
 	for (size_t i = 0; i < w->n_points; i++)
 		json_array_append_new(cells, point_json(res, i));
-	return json_pack("{s:{s:s}, s:s, s:s, s:s, s:b, s:I, s:f, s:I, "
+	return json_pack("{s:{s:s}, s:s, s:s, s:o, s:b, s:I, s:f, s:I, "
 			 "s:f, s:o, s:O?, s:o, s:s?}",
 			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
-			 "question", w->question, "file", w->path, "mounted",
-			 res->r->mounted, "seed", (json_int_t)w->seed,
-			 "time_scale", w->time_scale, "repetitions",
-			 (json_int_t)w->repetitions, "wall_seconds",
-			 wall_seconds(res), "cells", cells, "profiles",
-			 w->profiles, "host", host_about(), "figure",
-			 w->figure);
+			 "question", w->question, "file", json_bytes(w->path),
+			 "mounted", res->r->mounted, "seed",
+			 (json_int_t)w->seed, "time_scale", w->time_scale,
+			 "repetitions", (json_int_t)w->repetitions,
+			 "wall_seconds", wall_seconds(res), "cells", cells,
+			 "profiles", w->profiles, "host", host_about(),
+			 "figure", w->figure);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/tick.h"
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
@@ -281,14 +282,15 @@ json_t *suite_json(const struct suite *s, const struct suite_part *parts)
 		part_text(p, text, sizeof(text));
 		json_array_append_new(
 			all,
-			json_pack("{s:s, s:s, s:s?, s:s, s:s, s:b, s:s?, s:s, "
+			json_pack("{s:s, s:o, s:s?, s:s, s:s, s:b, s:o?, s:o, "
 				  "s:f, s:O?, s:O?}",
-				  "workload", p->e.w.name, "file", p->path,
-				  "figure", p->e.w.figure, "question",
-				  p->e.w.question, "result", text, "failed",
-				  p->failed, "error", p->error, "folder",
-				  p->e.r.out, "seconds", p->seconds, "rows",
-				  p->rows, "summary", p->summary));
+				  "workload", p->e.w.name, "file",
+				  json_bytes(p->path), "figure", p->e.w.figure,
+				  "question", p->e.w.question, "result", text,
+				  "failed", p->failed, "error",
+				  json_bytes(p->error), "folder",
+				  json_bytes(p->e.r.out), "seconds", p->seconds,
+				  "rows", p->rows, "summary", p->summary));
 	}
 	return json_pack("{s:{s:s}, s:s, s:s, s:f, s:f, s:b, s:I, s:o, s:o}",
 			 "gpemu", "version", GPEMU_VERSION, "suite", s->name,

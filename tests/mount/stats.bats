@@ -123,3 +123,13 @@ read_all()
 		eventually no_daemon
 	done
 }
+
+@test "names that are not UTF-8: the configuration and the stats" {
+	local bad=$'caf\xe9'
+	mkdir "$src/$bad"
+	echo 1 >"$src/$bad/1"
+	cp "$BATS_TEST_DIRNAME"/../../profiles/storage/hdd.yaml "$BATS_TEST_TMPDIR/$bad.yaml"
+	gpemu-fs -s "$BATS_TEST_TMPDIR/$bad.yaml" --trace "$BATS_TEST_TMPDIR/$bad" "$src/$bad" "$mp"
+	grep -q '^storage: .*/caf\\xe9.yaml$' "$mp/.gpemu/config"
+	[ "$(stat_of "['storage'][-11:]")" = "af\\xe9.yaml" ]
+}
