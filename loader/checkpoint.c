@@ -99,24 +99,38 @@ static int write_file(struct checkpoint *c, int fd)
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 
-/* Of those before the one just written, leave keep - 1. */
+/* The oldest checkpoint that is kept; 0: all are. */
+static int oldest_kept(struct checkpoint *c, uint64_t *ret)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	size_t n = 0;
+	int r = c->c.ranks ? ranks_complete_now(c->c.ranks, &steps, &n)
+			   : checkpoint_list(c->c.dirfd, &steps, &n);
+
+	*ret = 0;
+	if (r < 0)
+		return r == -EAGAIN ? 0 : r;
+	while (n && steps[n - 1] > c->step)
+		n--;
+	if (n >= c->c.keep)
+		*ret = steps[n - c->c.keep];
+	return 0;
+}
+
 static int prune(struct checkpoint *c)
 {
 	_cleanup_free_ uint64_t *steps = NULL;
-	char name[CHECKPOINT_NAME];
-	size_t n = 0, older = 0;
+	uint64_t oldest;
+	size_t n = 0;
 	int r;
 
 	if (c->c.keep == 0)
 		return 0;
-	r = checkpoint_list(c->c.dirfd, &steps, &n);
-	while (older < n && steps[older] < c->step)
-		older++;
-	for (size_t i = 0; r == 0 && i + c->c.keep <= older; i++) {
-		checkpoint_name(steps[i], name);
-		if (unlinkat(c->c.dirfd, name, 0) < 0)
-			r = -errno;
-	}
+	r = oldest_kept(c, &oldest);
+	if (r == 0)
+		r = checkpoint_list(c->c.dirfd, &steps, &n);
+	for (size_t i = 0; r == 0 && i < n && steps[i] < oldest; i++)
+		r = checkpoint_remove(c->c.dirfd, steps[i]);
 	return r;
 }
 

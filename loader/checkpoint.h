@@ -26,6 +26,7 @@
 #include "common/err.h"
 #include "common/tick.h"
 #include "loader/checkpoint_file.h"
+#include "loader/ranks.h"
 
 struct checkpoint_config {
 	const char *dir; /* for messages */
@@ -34,6 +35,8 @@ struct checkpoint_config {
 	uint64_t state_bytes; /* >= 1 */
 	size_t visited_bytes;
 	uint64_t keep; /* so many, the newest; 0: all */
+	/* NULL: none. Only what all ranks have counts for `keep`. */
+	struct ranks *ranks;
 	struct tick *tick;
 	uint64_t copy_ns; /* emulated: the state from the device to memory */
 	uint64_t seed;

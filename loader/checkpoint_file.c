@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "common/units.h"
@@ -82,6 +83,14 @@ int checkpoint_list(int dirfd, uint64_t **ret, size_t *ret_n)
 	*ret = TAKE_PTR(steps);
 	*ret_n = n;
 	return 0;
+}
+
+int checkpoint_remove(int dirfd, uint64_t step)
+{
+	char name[CHECKPOINT_NAME];
+
+	checkpoint_name(step, name);
+	return unlinkat(dirfd, name, 0) < 0 ? -errno : 0;
 }
 
 /* --- the head --------------------------------------------------------------

@@ -45,6 +45,9 @@ void checkpoint_name(uint64_t step, char ret[CHECKPOINT_NAME]);
 /* The steps of the checkpoints in a folder, ascending; free *ret. -errno. */
 int checkpoint_list(int dirfd, uint64_t **ret, size_t *ret_n);
 
+/* That of a step. -errno of unlink(2). */
+int checkpoint_remove(int dirfd, uint64_t step);
+
 /* The head without its hashes. -E2BIG: the JSON does not fit. */
 int checkpoint_head_make(const struct checkpoint_point *p, size_t visited_bytes,
 			 uint64_t state_bytes, struct checkpoint_head *ret);

@@ -259,9 +259,30 @@ static void predicted(const struct report *r, FILE *f)
 			-100 * json_real_value(json_object_get(e, "error")));
 }
 
+static void resumed(const struct report *r, FILE *f)
+{
+	const json_t *from = r->resume->from;
+
+	if (!from)
+		return;
+	fprintf(f, "Resumed from step %llu, %llu of epoch %llu",
+		(unsigned long long)json_integer_value(
+			json_object_get(from, "step")),
+		(unsigned long long)json_integer_value(
+			json_object_get(from, "epoch_step")),
+		(unsigned long long)json_integer_value(
+			json_object_get(from, "epoch")));
+	if (r->options->world_size > 1)
+		fprintf(f, ", of which all %llu ranks have a checkpoint",
+			(unsigned long long)r->options->world_size);
+	fputs(".\n", f);
+}
+
 void report_summary(const struct report *r, FILE *f)
 {
 	char name[24];
+
+	resumed(r, f);
 
 	fprintf(f,
 		"%s on %s, batch %llu, --loader %s --prep %s: of the time, "

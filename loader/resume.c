@@ -13,6 +13,14 @@
 #include "common/util.h"
 #include "loader/train_node.h"
 
+/* rank-R/checkpoint-STEP.gpemu */
+enum { FULL_NAME = 32 + CHECKPOINT_NAME };
+
+static bool has_ranks(const struct resume *r)
+{
+	return r->o->world_size > 1;
+}
+
 /* --- the same run? -------------------------------------------------------- */
 
 static json_t *hex(uint64_t v)
@@ -85,15 +93,18 @@ static bool is_possible(const struct resume *r,
 }
 
 /* The point is that of the file. */
-static int go_on_from(struct resume *r, const char *name, json_t *ours,
-		      struct err *err)
+static int go_on_from(struct resume *r, uint64_t step, const char *name,
+		      json_t *ours, struct err *err)
 {
+	char file[CHECKPOINT_NAME];
 	struct checkpoint_point p = { 0 };
 	_cleanup_free_ uint8_t *visited = NULL;
 	struct checkpoint_head head;
 	uint64_t wall = tick_wall();
-	int e = checkpoint_read(r->dirfd, name, &head, &p, &visited);
+	int e;
 
+	checkpoint_name(step, file);
+	e = checkpoint_read(r->dirfd, file, &head, &p, &visited);
 	if (e < 0)
 		return e;
 	wall = tick_wall() - wall;
@@ -109,47 +120,175 @@ static int go_on_from(struct resume *r, const char *name, json_t *ours,
 		memcpy(r->visited.bits, visited, r->visited.n_bytes);
 	p.run = r->point.run;
 	r->point = p;
-	r->from = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f}", "checkpoint",
+	r->from = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "checkpoint",
 			    name, "step", (json_int_t)p.step, "epoch",
 			    (json_int_t)p.epoch, "epoch_step",
-			    (json_int_t)p.epoch_step, "bytes",
+			    (json_int_t)p.epoch_step, "ranks",
+			    (json_int_t)r->o->world_size, "bytes",
 			    (json_int_t)(sizeof(head) + head.visited_bytes +
 					 head.state_bytes),
 			    "read_wall_seconds", (double)wall / NS_PER_S);
 	return r->from ? 0 : -ENOMEM;
 }
 
-/* From the newest that is whole. */
-static int find_point(struct resume *r, struct err *err)
+/* What the record and messages call it. */
+static void full_name(const struct resume *r, uint64_t rank, uint64_t step,
+		      char ret[FULL_NAME])
 {
-	const char *dir = r->o->checkpoint_dir;
-	_cleanup_free_ uint64_t *steps = NULL;
-	char name[CHECKPOINT_NAME];
-	size_t n = 0;
-	int e = checkpoint_list(r->dirfd, &steps, &n);
+	char file[CHECKPOINT_NAME], dir[32];
 
-	if (e == 0 && n == 0) {
+	checkpoint_name(step, file);
+	ranks_name(rank, dir);
+	snprintf(ret, FULL_NAME, "%s%s%s", has_ranks(r) ? dir : "",
+		 has_ranks(r) ? "/" : "", file);
+}
+
+static bool is_damage(int e)
+{
+	return e == -EBADMSG || e == -EPROTO;
+}
+
+/* Has another rank a whole checkpoint of the step, of this run? */
+static int check_rank(const struct resume *r, uint64_t rank, uint64_t step,
+		      struct err *err)
+{
+	_cleanup_close_ int fd = ranks_dir(&r->ranks, rank);
+	_cleanup_free_ uint8_t *visited = NULL;
+	json_auto_t *run = json_copy(r->point.run), *theirs = NULL;
+	char file[CHECKPOINT_NAME], name[FULL_NAME];
+	struct checkpoint_point p = { 0 };
+	struct checkpoint_head head;
+	int e;
+
+	checkpoint_name(step, file);
+	full_name(r, rank, step, name);
+	e = fd < 0 ? fd : checkpoint_read(fd, file, &head, &p, &visited);
+	theirs = p.run;
+	if (e == 0 && json_object_set_new(run, "--rank",
+					  json_integer((json_int_t)rank)) < 0)
+		e = -ENOMEM;
+	if (e < 0)
+		return err_set(err, e, "%s: %s", name,
+			       is_damage(e) ? "damaged" : strerror(-e));
+	return check_same_run(name, theirs, run, err);
+}
+
+/* That of a step, where this rank and, unless they chose it, all others have
+ * it whole. */
+static int take_step(struct resume *r, uint64_t step, struct err *err)
+{
+	char name[FULL_NAME];
+	int e = 0;
+
+	for (uint64_t i = 0; e == 0 && has_ranks(r) && i < r->o->world_size;
+	     i++)
+		if (i != r->o->rank && !ranks_follows(&r->ranks))
+			e = check_rank(r, i, step, err);
+	if (e < 0)
+		return e;
+	full_name(r, r->o->rank, step, name);
+	e = go_on_from(r, step, name, r->point.run, err);
+	if (e < 0 && e != -EINVAL)
+		err_set(err, e, "%s: %s", name,
+			is_damage(e) ? "damaged" : strerror(-e));
+	return e;
+}
+
+/* The steps to choose from, ascending. */
+static int find_steps(struct resume *r, uint64_t **ret, size_t *n,
+		      struct err *err)
+{
+	int e;
+
+	if (has_ranks(r)) {
+		e = ranks_check_ended(&r->ranks, err);
+		return e < 0 ? e : ranks_complete(&r->ranks, ret, n, err);
+	}
+	e = checkpoint_list(r->dirfd, ret, n);
+	return e < 0 ? err_set(err, e, "%s", strerror(-e)) : 0;
+}
+
+/* From the newest that is whole. */
+static int take_newest(struct resume *r, struct err *err)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	size_t n = 0;
+	int e = find_steps(r, &steps, &n, err);
+
+	if (e < 0)
+		return e;
+	if (n == 0)
 		err_set(&r->notice, 0,
 			"%s: no checkpoint to resume from; the run begins at "
 			"its beginning",
-			dir);
-		return 0;
-	}
+			r->o->checkpoint_dir);
 	for (size_t i = n; i-- > 0;) {
-		checkpoint_name(steps[i], name);
-		e = go_on_from(r, name, r->point.run, err);
-		if (e != -EBADMSG && e != -EPROTO)
-			break;
-		err_set(&r->notice, 0,
-			"%s/%s: damaged; an older checkpoint is used", dir,
-			name);
+		struct err why = { 0 };
+
+		e = take_step(r, steps[i], &why);
+		if (!is_damage(e))
+			return e < 0 ? err_set(err, e, "%s", why.text) : 0;
+		err_set(&r->notice, 0, "%s/%s; an older checkpoint is used",
+			r->o->checkpoint_dir, why.text);
 	}
-	if (e == -EBADMSG || e == -EPROTO)
-		return err_set(err, e, "%s: every checkpoint is damaged", dir);
-	if (e < 0) {
-		err_set(err, e, "%s: %s", name, strerror(-e));
-		err_prefix(err, "%s", dir);
-	}
+	return e < 0 ? err_set(err, e, "every checkpoint is damaged") : 0;
+}
+
+/* From the one that other ranks chose, or the user. */
+static int take_named(struct resume *r, struct err *err)
+{
+	int64_t step = r->o->resume_step;
+	bool follows = has_ranks(r) && ranks_follows(&r->ranks);
+	int e = 0;
+
+	if (follows && step >= 0 && (uint64_t)step != r->ranks.step)
+		return err_set(err, -EINVAL,
+			       "other ranks resumed from step %" PRIu64,
+			       r->ranks.step);
+	if (follows)
+		step = (int64_t)r->ranks.step;
+	else if (has_ranks(r))
+		e = ranks_check_ended(&r->ranks, err);
+	return e == 0 && step ? take_step(r, (uint64_t)step, err) : e;
+}
+
+static int find_point(struct resume *r, struct err *err)
+{
+	bool named = r->o->resume_step >= 0 ||
+		     (has_ranks(r) && ranks_follows(&r->ranks));
+	int e = named ? take_named(r, err) : take_newest(r, err);
+
+	if (e < 0)
+		err_prefix(err, "%s", r->o->checkpoint_dir);
+	return e;
+}
+
+/* What is done again is saved again: until then, older ones count. */
+static int remove_newer(struct resume *r, struct err *err)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	size_t n = 0;
+	int e = checkpoint_list(r->dirfd, &steps, &n);
+
+	while (e == 0 && n && steps[n - 1] > r->point.step)
+		e = checkpoint_remove(r->dirfd, steps[--n]);
+	if (e == 0 && fsync(r->dirfd) < 0)
+		e = -errno;
+	return e < 0 ? err_set(err, e, "%s: %s", r->o->checkpoint_dir,
+			       strerror(-e))
+		     : 0;
+}
+
+/* The others may know where this rank stands. */
+static int settle(struct resume *r, struct err *err)
+{
+	int e = 0;
+
+	if (r->o->resume && r->o->checkpoint_every)
+		e = remove_newer(r, err);
+	if (e == 0 && r->o->resume && has_ranks(r))
+		e = ranks_join(&r->ranks, r->point.step, err);
+	ranks_unlock(&r->ranks);
 	return e;
 }
 
@@ -160,7 +299,7 @@ static int check_empty(struct resume *r, struct err *err)
 	size_t n = 0;
 	int e = checkpoint_list(r->dirfd, &steps, &n);
 
-	if (e == 0 && n == 0)
+	if (e == 0 && n == 0 && !r->ranks.agreed)
 		return 0;
 	if (e < 0)
 		return err_set(err, e, "%s: %s", r->o->checkpoint_dir,
@@ -173,10 +312,14 @@ static int check_empty(struct resume *r, struct err *err)
 
 static int open_dir(struct resume *r, struct err *err)
 {
-	const char *dir = r->o->checkpoint_dir;
+	const struct train_options *o = r->o;
+	const char *dir = o->checkpoint_dir;
 
 	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	if (has_ranks(r))
+		return ranks_open(&r->ranks, dir, o->rank, o->world_size,
+				  &r->dirfd, err);
 	r->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->dirfd < 0)
 		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
@@ -184,7 +327,13 @@ static int open_dir(struct resume *r, struct err *err)
 		return err_set(err, errno == EWOULDBLOCK ? -EBUSY : -errno,
 			       "%s: another run has its checkpoints there",
 			       dir);
-	return 0;
+	return ranks_check_none(r->dirfd, dir, err);
+}
+
+void resume_init(struct resume *r)
+{
+	*r = (struct resume){ .dirfd = -1,
+			      .ranks = { .dirfd = -1, .file = -1 } };
 }
 
 int resume_open(struct resume *r, const struct train_options *o,
@@ -193,10 +342,10 @@ int resume_open(struct resume *r, const struct train_options *o,
 {
 	int e;
 
-	*r = (struct resume){ .o = o,
-			      .dirfd = -1,
-			      .steps = steps,
-			      .point = { .log_bytes = -1 } };
+	resume_init(r);
+	r->o = o;
+	r->steps = steps;
+	r->point.log_bytes = -1;
 	e = visited_init(&r->visited, schedule->c.data, err);
 	if (e < 0)
 		return e;
@@ -212,7 +361,7 @@ int resume_open(struct resume *r, const struct train_options *o,
 	if (e == 0 && o->dump_samples)
 		e = visited_log(&r->visited, o->dump_samples,
 				r->point.log_bytes, err);
-	return e;
+	return e == 0 && o->checkpoint_dir ? settle(r, err) : e;
 }
 
 void resume_close(struct resume *r)
@@ -221,9 +370,10 @@ void resume_close(struct resume *r)
 	visited_fini(&r->visited);
 	json_decref(r->point.run);
 	json_decref(r->from);
+	ranks_close(&r->ranks);
 	if (r->dirfd >= 0)
 		close(r->dirfd);
-	*r = (struct resume){ .dirfd = -1 };
+	resume_init(r);
 }
 
 /* --- going on ------------------------------------------------------------- */
@@ -258,6 +408,7 @@ int resume_start(struct resume *r, struct tick *tick,
 		.state_bytes = bytes,
 		.visited_bytes = r->visited.n_bytes,
 		.keep = o->checkpoint_keep,
+		.ranks = has_ranks(r) ? &r->ranks : NULL,
 		.tick = tick,
 		.copy_ns = copy_ns(gpu, model, o->pin, bytes),
 		.seed = o->common.seed,

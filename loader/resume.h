@@ -19,6 +19,7 @@
 #include "emu/profile_gpu.h"
 #include "loader/account.h"
 #include "loader/checkpoint.h"
+#include "loader/ranks.h"
 #include "loader/schedule.h"
 #include "loader/train_options.h"
 #include "loader/visited.h"
@@ -26,6 +27,7 @@
 struct resume {
 	const struct train_options *o;
 	int dirfd;		       /* of the checkpoints; -1: none */
+	struct ranks ranks;	       /* who shares the folder above it */
 	struct checkpoint_point point; /* now */
 	uint64_t steps;		       /* of a whole epoch */
 	struct visited visited;
@@ -38,12 +40,15 @@ struct resume {
 	struct err notice;
 };
 
+/* One that is not open. */
+void resume_init(struct resume *r);
 /*
  * Open what the options name, and find out where the run stands: in `point`.
  * `steps`: of a whole epoch. -EINVAL: the checkpoint is of another run;
  * -EEXIST: the folder has checkpoints and --resume was not given; -EBADMSG:
- * all are damaged; -EBUSY: another run writes there. Close with resume_close,
- * failed or not.
+ * all are damaged; -ENOENT: the one that is wanted, or one that all ranks have,
+ * is not there; -EBUSY: another run writes there, or a rank of the one before.
+ * Close with resume_close, failed or not.
  */
 int resume_open(struct resume *r, const struct train_options *o,
 		const struct schedule *schedule, uint64_t steps,

@@ -28,7 +28,8 @@ tell(struct session *s, enum log_level level, const char *fmt, ...)
 
 void session_init(struct session *s)
 {
-	*s = (struct session){ .data.dirfd = -1, .resume.dirfd = -1 };
+	*s = (struct session){ .data.dirfd = -1 };
+	resume_init(&s->resume);
 	pthread_mutex_init(&s->lock, NULL);
 	train_options_init(&s->options);
 }

@@ -156,7 +156,12 @@ const struct conf_field train_fields[] = {
 	{ FIELD("checkpoint_keep", CONF_UINT, checkpoint_keep), .arg = "N",
 	  .help = "keep the newest N checkpoints; 0: all" },
 	{ FIELD("resume", CONF_BOOL, resume),
-	  .help = "go on from the newest checkpoint, if there is one" },
+	  .help = "go on from the newest checkpoint that all ranks have, if "
+		  "there is one" },
+	{ FIELD("resume_step", CONF_INT, resume_step), .arg = "STEP", .min = -1,
+	  .max = 1e15,
+	  .help = "with --resume: from that of this step; 0: from the "
+		  "beginning; -1: the newest" },
 	{ FIELD("prep", CONF_STRING, prep), .check = check_prep, .arg = "NAME",
 	  .help = "what the CPU does to a sample (--list prep)" },
 	{ FIELD("prep_output", CONF_STRING, prep_output), .arg = "fp32|uint8",
@@ -220,6 +225,7 @@ void train_options_init(struct train_options *o)
 		.order = strdup("shuffle"),
 		.order_page = 8 * MIB, /* FFCV's default */
 		.world_size = 1,
+		.resume_step = -1,
 		.checkpoint = strdup("sync"),
 		.checkpoint_keep = 2, /* one more, should one be damaged */
 		.prep = strdup("decode"),
@@ -258,6 +264,9 @@ static int check_checkpoints(const struct train_options *o, struct err *err)
 		return err_set(err, -EINVAL,
 			       "unknown --checkpoint '%s' (known: sync async)",
 			       o->checkpoint);
+	if (o->resume_step >= 0 && !o->resume)
+		return err_set(err, -EINVAL,
+			       "--resume is required with --resume-step");
 	if ((o->checkpoint_every || o->resume) && !o->checkpoint_dir)
 		return err_set(err, -EINVAL,
 			       "--checkpoint-dir DIR is required with %s",

@@ -34,6 +34,7 @@ struct train_options {
 	uint64_t checkpoint_size; /* bytes; 0: that of the model's state */
 	uint64_t checkpoint_keep; /* 0: all */
 	bool resume;
+	int64_t resume_step; /* -1: the newest */
 	uint64_t prefetch;
 	uint64_t pin_budget; /* bytes */
 	char *pin_mode;

@@ -149,13 +149,15 @@ kill_and_resume() {
 	train --data "$TMP/data" --loader sync -b 4 -e 2 --drop-last --time-scale 0.001 \
 		--rank 1 --world-size 2 --dump-samples "$TMP/whole"
 	share() {
-		quick --loader sync -e 2 --drop-last --rank 1 --world-size 2 \
-			--dump-samples "$LOG" "$@"
+		for rank in 0 1; do
+			quick --loader sync -e 2 --drop-last --rank $rank --world-size 2 \
+				--dump-samples "$LOG.$rank" "$@"
+		done
 	}
 	share --max-steps 5
 	share --resume --max-steps 10
 	share --resume
-	cmp "$TMP/whole" "$LOG"
+	cmp "$TMP/whole" "$LOG.1"
 }
 
 @test "damaged checkpoints are recognised, and an older one is used" {
