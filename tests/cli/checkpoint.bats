@@ -293,3 +293,18 @@ kill_and_resume() {
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"another run has its checkpoints there"* ]]
 }
+
+@test "a folder that cannot be listed is named, and nothing else" {
+	[ "$(id -u)" -eq 0 ] || skip "another user is needed"
+	data 10
+	chmod -R a+rX "$TMP"
+	setpriv --reuid 65534 --regid 65534 --clear-groups test -x "$BUILD/gpemu-train" ||
+		skip "another user cannot run $BUILD/gpemu-train"
+	mkdir "$CK"
+	chown 65534 "$CK"
+	chmod 400 "$CK"
+	run setpriv --reuid 65534 --regid 65534 --clear-groups "$BUILD/gpemu-train" \
+		--data "$TMP/data" --index off --prep none -b 2 --checkpoint-dir "$CK" --resume
+	[ "$status" -eq 1 ]
+	[ "$output" = "gpemu-train: $CK: Permission denied" ]
+}
