@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -346,6 +347,27 @@ static void check_stdout(void)
 	_exit(EXIT_STATUS_FAILED);
 }
 
+/* What the caller closed of 0, 1 and 2. A file or socket of ours that took such
+ * a number would get messages, or be cut off by a daemon. stdin is opened for
+ * writing and stdout for reading: use of either stays an error. */
+static void open_missing(const char *name)
+{
+	static const int flags[] = { O_WRONLY, O_RDONLY, O_WRONLY };
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* the lowest number that is free is this one */
+		if (open("/dev/null", flags[fd]) == fd)
+			continue;
+		fprintf(stderr,
+			"%s: descriptor %d is closed and /dev/null "
+			"cannot be opened: %s\n",
+			name, fd, strerror(errno));
+		exit(EXIT_STATUS_NOT_NOW);
+	}
+}
+
 void cli_parse(const struct cli_program *program, int argc, char **argv,
 	       void *options, char **ret_args)
 {
@@ -357,6 +379,7 @@ void cli_parse(const struct cli_program *program, int argc, char **argv,
 	struct err err = { 0 };
 	size_t given_args = 0;
 
+	open_missing(program->name);
 	for (size_t i = 0; i < program->n_args + program->n_optional; i++)
 		ret_args[i] = NULL;
 	argp_err_exit_status = EXIT_STATUS_USAGE;
@@ -403,6 +426,7 @@ int cli_dispatch(const char *name, const char *summary,
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
 
+	open_missing(name);
 	atexit(check_stdout);
 	if (word && (!strcmp(word, "--help") || !strcmp(word, "-?"))) {
 		print_commands(stdout, name, summary, commands);

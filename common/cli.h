@@ -106,6 +106,8 @@ struct cli_program {
  * a usage error prints one line and exits with EXIT_STATUS_USAGE. A program
  * whose stdout could not be written exits with EXIT_STATUS_FAILED.
  * On return the positional arguments are borrowed from argv.
+ * What is closed of descriptors 0, 1 and 2 is opened first, here and in
+ * cli_dispatch: nothing that the program opens takes their numbers.
  */
 void cli_parse(const struct cli_program *program, int argc, char **argv,
 	       void *options, char **ret_args);
