@@ -29,6 +29,12 @@
  * be registered anew with every ring. (--pin direct, which spares the copy of
  * a batch, gains 30 % and more without.)
  *
+ * An open waits for ever where a pipe took the file's place, or a device. To
+ * open without waiting is no way out: where a file system knows no reads that
+ * do not wait, such a descriptor fails reads of ordinary files too. So when
+ * nothing completes for a while, what is on its way is looked at, and is
+ * canceled if it is no file.
+ *
  * Whatever does not end with exactly the bytes expected (a full table, an
  * interrupted or short read, a file that changed) is read again with blocking
  * calls, and that answer counts.
@@ -41,6 +47,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "common/tick.h"
 #include "common/units.h"
@@ -56,6 +63,11 @@ enum { PUNT = 256 };
 #define MAX_READ (1u << 30)
 /* Between tries while the kernel has no memory for a request. arbitrary */
 #define RETRY_NS (1 * NS_PER_MS)
+/* How long nothing completes until the files on their way are looked at.
+ * arbitrary: a look takes microseconds, and each file needs one */
+#define PATIENCE_NS (100 * NS_PER_MS)
+/* The tag of what cancels. */
+#define CANCEL UINT64_MAX
 
 enum op { OP_OPEN, OP_READ, OP_CLOSE, N_OPS };
 
@@ -64,6 +76,7 @@ struct chain {
 	struct readspan span;
 	int64_t result[N_OPS];
 	unsigned n_left; /* completions to come; 0: not in use */
+	bool suspect;	 /* it may be no file that is opened */
 };
 
 struct async {
@@ -72,6 +85,7 @@ struct async {
 	unsigned depth;
 	uint32_t direct;
 	unsigned n_chains;   /* on their way */
+	unsigned n_suspects; /* of those */
 	struct chain *chain; /* depth, by fetch slot */
 	/* a ring of depth: read, to be returned in the order of completion */
 	struct fetch **ready;
@@ -160,6 +174,8 @@ static void add_chain(struct async *a, struct fetch *f)
 		return;
 	}
 	c->n_left = N_OPS;
+	c->suspect = true;
+	a->n_suspects++;
 	e = io_uring_get_sqe(&a->ring);
 	io_uring_prep_openat_direct(e, f->dirfd, f->path, flags, 0, f->slot);
 	e->flags |= IOSQE_IO_LINK | (a->punt ? IOSQE_ASYNC : 0);
@@ -172,6 +188,12 @@ static void add_chain(struct async *a, struct fetch *f)
 	e = io_uring_get_sqe(&a->ring);
 	io_uring_prep_close_direct(e, f->slot);
 	tag(e, f, OP_CLOSE);
+}
+
+static void clear(struct async *a, struct chain *c)
+{
+	a->n_suspects -= c->suspect;
+	c->suspect = false;
 }
 
 static void chain_done(struct async *a, struct feed *feed, struct chain *c)
@@ -196,12 +218,16 @@ static void reap(struct async *a, struct feed *feed)
 	io_uring_for_each_cqe(&a->ring, head, cqe)
 	{
 		uint64_t id = io_uring_cqe_get_data64(cqe);
-		struct chain *c = &a->chain[id / N_OPS];
+		struct chain *c;
 
 		n++;
+		if (id == CANCEL)
+			continue;
+		c = &a->chain[id / N_OPS];
 		c->result[id % N_OPS] = cqe->res;
 		if (--c->n_left)
 			continue;
+		clear(a, c);
 		a->n_chains--;
 		if (feed)
 			chain_done(a, feed, c);
@@ -230,6 +256,55 @@ static int try_inline(struct async *a, unsigned n)
 	return r;
 }
 
+/* The open, or where a pipe has a writer the read. -EBUSY: no room now. */
+static int cancel(struct async *a, const struct fetch *f)
+{
+	if (io_uring_sq_space_left(&a->ring) < 2)
+		return -EBUSY;
+	for (enum op op = OP_OPEN; op <= OP_READ; op++) {
+		struct io_uring_sqe *e = io_uring_get_sqe(&a->ring);
+
+		io_uring_prep_cancel64(e, (uint64_t)f->slot * N_OPS + op, 0);
+		io_uring_sqe_set_data64(e, CANCEL);
+	}
+	return 0;
+}
+
+/* What is no file stays suspect, and is canceled again, until it completes. */
+static void cancel_what_is_no_file(struct async *a)
+{
+	struct stat st;
+
+	for (unsigned i = 0; i < a->depth; i++) {
+		struct chain *c = &a->chain[i];
+
+		if (!c->suspect)
+			continue;
+		if (fstatat(c->fetch->dirfd, c->fetch->path, &st, 0) < 0 ||
+		    S_ISREG(st.st_mode))
+			clear(a, c);
+		else if (cancel(a, c->fetch) < 0)
+			return;
+	}
+}
+
+/* Submit, and wait for a completion. */
+static int submit_and_wait(struct async *a)
+{
+	struct __kernel_timespec patience = { .tv_nsec = PATIENCE_NS };
+	struct io_uring_cqe *cqe;
+	int r;
+
+	if (a->n_suspects == 0)
+		return io_uring_submit_and_wait(&a->ring, 1);
+	r = io_uring_submit_and_wait_timeout(&a->ring, &cqe, 1, &patience,
+					     NULL);
+	if (r != -ETIME)
+		return r;
+	cancel_what_is_no_file(a);
+	return 0;
+}
+
 /*
  * Submit the `n` chains that are prepared, and wait for a completion when
  * `wait`. Of what may go wrong, EINTR is asked again; EAGAIN and ENOMEM (no
@@ -245,7 +320,7 @@ static int submit(struct async *a, unsigned n, bool wait)
 	else
 		a->punt -= MIN(a->punt, n);
 	if (r >= 0 && io_uring_cq_ready(&a->ring) == 0)
-		r = io_uring_submit_and_wait(&a->ring, wait);
+		r = wait ? submit_and_wait(a) : io_uring_submit(&a->ring);
 	if (r >= 0 || r == -EINTR)
 		return 0;
 	if (r != -EAGAIN && r != -EBUSY && r != -ENOMEM)

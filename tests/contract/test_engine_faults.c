@@ -32,6 +32,16 @@ int __real_io_uring_submit(struct io_uring *ring);
 int __wrap_io_uring_submit(struct io_uring *ring);
 int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned n);
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned n);
+int __real_io_uring_submit_and_wait_timeout(struct io_uring *ring,
+					    struct io_uring_cqe **cqe,
+					    unsigned n,
+					    struct __kernel_timespec *ts,
+					    sigset_t *mask);
+int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring,
+					    struct io_uring_cqe **cqe,
+					    unsigned n,
+					    struct __kernel_timespec *ts,
+					    sigset_t *mask);
 
 static struct {
 	bool on; /* set while no thread of an engine runs */
@@ -78,6 +88,19 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned n)
 	int r = refuse();
 
 	return r < 0 ? r : __real_io_uring_submit_and_wait(ring, n);
+}
+
+int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring,
+					    struct io_uring_cqe **cqe,
+					    unsigned n,
+					    struct __kernel_timespec *ts,
+					    sigset_t *mask)
+{
+	int r = refuse();
+
+	return r < 0 ? r
+		     : __real_io_uring_submit_and_wait_timeout(ring, cqe, n, ts,
+							       mask);
 }
 
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *dst,
