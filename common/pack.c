@@ -421,15 +421,15 @@ int pack_load(int fd, uint64_t size, struct pack *ret, struct err *err)
 
 int pack_open(const char *path, int *ret_fd, struct pack *ret, struct err *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
+	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
 	int r;
 
 	*ret = (struct pack){ 0 };
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	r = S_ISREG(st.st_mode) ? pack_load(fd, (uint64_t)st.st_size, ret, err)
-				: err_set(err, -EINVAL, "not a pack");
+	if (fd < 0 && fd != -EISDIR && fd != -ESPIPE)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
+	r = fd < 0 ? err_set(err, -EINVAL, "not a pack")
+		   : pack_load(fd, (uint64_t)st.st_size, ret, err);
 	if (r < 0) {
 		pack_fini(ret);
 		err_set(err, r, "%s", strerror(-r));

@@ -2,6 +2,7 @@
 #include "common/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -49,6 +50,21 @@ char *util_trim(char *s)
 	while (end > s && strchr(" \t\r", end[-1]))
 		*--end = 0;
 	return s + strspn(s, " \t\r");
+}
+
+int util_open_file(int dirfd, const char *path, int flags, struct stat *ret)
+{
+	_cleanup_close_ int fd = -1;
+
+	flags |= O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+	do
+		fd = openat(dirfd, path, flags);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0 || fstat(fd, ret) < 0)
+		return -errno;
+	if (!S_ISREG(ret->st_mode))
+		return S_ISDIR(ret->st_mode) ? -EISDIR : -ESPIPE;
+	return TAKE_FD(fd);
 }
 
 int util_write_all(int fd, const void *buf, size_t n)

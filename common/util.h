@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -57,6 +58,12 @@ int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 int util_compare_u64(const void *a, const void *b);
 /* `s` without the blanks around it, cut in place. */
 char *util_trim(char *s);
+/*
+ * Open a file to read it, with `flags` besides O_RDONLY, and say what it is: a
+ * pipe or device in its place is no file, and is not waited for. -errno:
+ * -EISDIR, and -ESPIPE of what is neither a file nor a folder.
+ */
+int util_open_file(int dirfd, const char *path, int flags, struct stat *ret);
 /* write(2) until all is written. -errno. */
 int util_write_all(int fd, const void *buf, size_t n);
 

@@ -33,7 +33,8 @@ static int64_t read_sample(const struct gpemu_fetch *f)
 
 	if (f->fd >= 0) /* of a shard */
 		return read_all(f->fd, f, f->size_bytes);
-	fd = openat(f->dirfd, f->path, O_RDONLY | O_CLOEXEC);
+	/* a pipe in the place of the file would wait for its writer */
+	fd = openat(f->dirfd, f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
 	n = read_all(fd, f, f->size_bytes + 1); /* has it grown? */

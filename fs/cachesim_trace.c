@@ -381,16 +381,16 @@ static bool is_of_mount(const char *bytes, size_t n)
 static int parse_file(const char *path, const char *format, struct sim_trace *t,
 		      struct err *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
+	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
 	parse_fn parse;
 	char *bytes;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
+	if (fd == -EISDIR || fd == -ESPIPE)
 		return err_set(err, -EINVAL, "%s: not a regular file", path);
+	if (fd < 0)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
 	if (!st.st_size)
 		return err_set(err, -EINVAL, "%s: empty", path);
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);

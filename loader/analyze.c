@@ -69,6 +69,7 @@ static void drop_pages(const struct runs *runs)
 	for (uint64_t i = 0; i < runs->n; i++) {
 		uint32_t sample = runs->order[i];
 		_cleanup_close_ int fd = -1;
+		struct stat st;
 
 		if (d->container) {
 			posix_fadvise(d->container_fd[d->container[sample]],
@@ -77,8 +78,7 @@ static void drop_pages(const struct runs *runs)
 				      POSIX_FADV_DONTNEED);
 			continue;
 		}
-		fd = openat(d->dirfd, dataset_path(d, sample),
-			    O_RDONLY | O_CLOEXEC);
+		fd = util_open_file(d->dirfd, dataset_path(d, sample), 0, &st);
 		if (fd >= 0)
 			posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	}

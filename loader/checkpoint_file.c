@@ -217,9 +217,10 @@ static int check_length(int fd, const struct checkpoint_head *h)
 int checkpoint_read(int dirfd, const char *name, struct checkpoint_head *head,
 		    struct checkpoint_point *ret, uint8_t **ret_visited)
 {
-	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	_cleanup_close_ int fd = util_open_file(dirfd, name, 0, &st);
 	_cleanup_free_ uint8_t *visited = NULL;
-	int r = fd < 0 ? -errno : read_all(fd, head, sizeof(*head));
+	int r = fd < 0 ? fd : read_all(fd, head, sizeof(*head));
 
 	if (r == 0)
 		r = checkpoint_head_parse(head, ret);

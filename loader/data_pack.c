@@ -218,16 +218,15 @@ static int copy(struct packing *p, int fd, struct pack_file *f, struct err *err)
 
 static int pack_one(struct packing *p, struct pack_file *f, struct err *err)
 {
-	_cleanup_close_ int fd =
-		openat(p->src_fd, f->path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
+	_cleanup_close_ int fd = util_open_file(p->src_fd, f->path, 0, &st);
 
 	if (__atomic_load_n(&p->stop, __ATOMIC_RELAXED))
 		return err_set(err, -EINTR, "interrupted: %s was not written",
 			       p->out);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(err, -errno, "%s/%s: %s", p->src, f->path,
-			       strerror(errno));
+	if (fd < 0)
+		return err_set(err, fd, "%s/%s: %s", p->src, f->path,
+			       strerror(-fd));
 	f->offset = p->at;
 	/* nobody writes into a pack */
 	f->mode = st.st_mode & 0555;

@@ -144,13 +144,13 @@ static ssize_t read_all(int fd, uint8_t *v, size_t n)
 int data_scan_file_read(const char *path, uint8_t **ret, size_t *ret_n,
 			struct err *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	_cleanup_free_ uint8_t *v = NULL;
 	struct stat st;
+	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
+	_cleanup_free_ uint8_t *v = NULL;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (fd < 0)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
 	v = malloc((size_t)st.st_size + 1);
 	n = v ? read_all(fd, v, (size_t)st.st_size) : -ENOMEM;
 	if (n < 0)

@@ -56,13 +56,14 @@ static int sum_file(struct sum *s, const char *dir, const char *path,
 {
 	_cleanup_free_ char *full = NULL;
 	_cleanup_close_ int fd = -1;
+	struct stat st;
 	ssize_t n = 1;
 
 	if (asprintf(&full, "%s/%s", dir, path) < 0)
 		return -ENOMEM;
-	fd = open(full, O_RDONLY | O_CLOEXEC);
+	fd = util_open_file(AT_FDCWD, full, 0, &st);
 	if (fd < 0)
-		return err_set(err, -errno, "%s: %s", full, strerror(errno));
+		return err_set(err, fd, "%s: %s", full, strerror(-fd));
 	XXH3_64bits_reset(s->state);
 	while (n > 0) {
 		n = read(fd, s->buf, CHUNK);

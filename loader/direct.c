@@ -55,11 +55,11 @@ static int try(int fd, const char *what, uint32_t *unit, struct err *err)
 static int try_file(const struct dataset *d, uint32_t *unit, struct err *err)
 {
 	const char *path = dataset_path(d, 0);
-	_cleanup_close_ int fd =
-		openat(d->dirfd, path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+	struct stat st;
+	_cleanup_close_ int fd = util_open_file(d->dirfd, path, O_DIRECT, &st);
 
-	if (fd < 0 && errno == EINVAL)
-		return refused(path, strerror(errno), err);
+	if (fd == -EINVAL)
+		return refused(path, strerror(-fd), err);
 	/* what ails this one file, its read will tell */
 	if (fd < 0) {
 		*unit = DIRECT_MAX;

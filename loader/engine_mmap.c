@@ -22,7 +22,6 @@
 #include <sys/uio.h>
 
 #include "common/util.h"
-#include "loader/readfile.h"
 
 /* Bytes per call, so that faults on a cold file and copies of what its
  * read-ahead has brought take turns. arbitrary: the read-ahead's default size
@@ -105,7 +104,7 @@ static int64_t read_mapped(const struct map *m, const struct fetch *f)
 	struct stat st;
 
 	if (f->fd < 0) {
-		own = readfile_open(f, 0, &st);
+		own = util_open_file(f->dirfd, f->path, 0, &st);
 		if (own < 0)
 			return own;
 		there = (uint64_t)st.st_size;

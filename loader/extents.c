@@ -41,11 +41,12 @@ static int address_of(int fd, uint64_t offset, uint64_t *ret)
 static int sample_address(const struct dataset *d, size_t i, uint64_t *ret)
 {
 	_cleanup_close_ int fd = -1;
+	struct stat st;
 
 	if (d->container)
 		return address_of(d->container_fd[d->container[i]],
 				  d->offset[i], ret);
-	fd = openat(d->dirfd, dataset_path(d, i), O_RDONLY | O_CLOEXEC);
+	fd = util_open_file(d->dirfd, dataset_path(d, i), 0, &st);
 	/* what ails the file, its read will tell */
 	if (fd < 0)
 		return 0;

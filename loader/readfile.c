@@ -56,21 +56,6 @@ static int64_t read_on(int fd, char *buf, const struct readspan *s,
 	return (int64_t)n;
 }
 
-int readfile_open(const struct fetch *f, int flags, struct stat *ret)
-{
-	_cleanup_close_ int fd = -1;
-
-	flags |= O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-	do
-		fd = openat(f->dirfd, f->path, flags);
-	while (fd < 0 && errno == EINTR);
-	if (fd < 0 || fstat(fd, ret) < 0)
-		return -errno;
-	if (!S_ISREG(ret->st_mode))
-		return S_ISDIR(ret->st_mode) ? -EISDIR : -ESPIPE;
-	return TAKE_FD(fd);
-}
-
 static int64_t read_once(struct fetch *f, uint32_t direct)
 {
 	struct readspan s = readspan(f, direct);
@@ -81,7 +66,8 @@ static int64_t read_once(struct fetch *f, uint32_t direct)
 	int64_t n;
 
 	if (f->fd < 0) {
-		own = readfile_open(f, direct ? O_DIRECT : 0, &st);
+		own = util_open_file(f->dirfd, f->path, direct ? O_DIRECT : 0,
+				     &st);
 		if (own < 0)
 			return own;
 		/* saves the read that would only say "end of file" */

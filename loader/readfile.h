@@ -3,8 +3,6 @@
 #ifndef GPEMU_LOADER_READFILE_H
 #define GPEMU_LOADER_READFILE_H
 
-#include <sys/stat.h>
-
 #include "loader/engine.h"
 
 /* What is read for a sample, into its buffer: `want` bytes at `from`, of which
@@ -19,11 +17,6 @@ struct readspan readspan(struct fetch *f, uint32_t direct);
 /* What feed_done wants, when `n` bytes of the span were read. */
 int64_t readspan_got(const struct readspan *s, const struct fetch *f,
 		     uint64_t n);
-
-/* Open the sample's file with `flags` besides those of reading, without waiting
- * for the writer of a pipe that took its place. The descriptor, or -errno:
- * -EISDIR, and -ESPIPE of what is neither a file nor a folder. */
-int readfile_open(const struct fetch *f, int flags, struct stat *ret);
 
 /*
  * Read the sample into f->buf: of a file, open, fstat, read, close; of a

@@ -17,7 +17,8 @@ enum { CHUNK = 1 << 20 };
 /* Its bytes; what cannot be read the mount will say. */
 static uint64_t read_file(const char *path, char *buf)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
 	uint64_t bytes = 0;
 	ssize_t n;
 

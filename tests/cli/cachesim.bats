@@ -132,6 +132,12 @@ for e in range(6):
 	[[ "$output" == *"empty: no files in it" ]]
 }
 
+@test "a trace in a pipe is refused, and not waited for" {
+	mkfifo pipe
+	run -1 timeout 60 gpemu-cachesim --trace pipe
+	[[ "$output" == *"pipe: not a regular file" ]]
+}
+
 @test "results do not depend on the number of threads" {
 	gpemu-cachesim --dataset imagenet --files 3000 -j 1 --per-epoch >one
 	gpemu-cachesim --dataset imagenet --files 3000 -j 7 --per-epoch >seven

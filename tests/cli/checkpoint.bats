@@ -176,6 +176,16 @@ kill_and_resume() {
 	[[ "$output" == *"every checkpoint is damaged"* ]]
 }
 
+@test "a pipe in the place of a checkpoint is no wait" {
+	data 8
+	mkdir "$CK"
+	mkfifo "$CK/checkpoint-0000000002.gpemu"
+	run timeout 60 "$BUILD/gpemu-train" --prep none --data "$TMP/data" -b 4 \
+		--time-scale 0.001 --checkpoint-dir "$CK" --resume
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"checkpoint-0000000002.gpemu: Illegal seek"* ]]
+}
+
 @test "what belongs to another run is refused, and says why" {
 	data 50
 	quick --loader sync --max-steps 5
