@@ -92,6 +92,36 @@ static int map_locked(struct pinned_pool *p, struct pinned_buffer *b,
 		       size / 1024, p->n * size / 1024);
 }
 
+/* Tried, without a page being touched: the limit, what is locked already, and
+ * the privileges to ignore both are the kernel's to know. */
+static bool may_lock(uint64_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	bool may = p != MAP_FAILED && mlock2(p, bytes, MLOCK_ONFAULT) == 0;
+
+	if (p != MAP_FAILED)
+		munmap(p, bytes);
+	return may;
+}
+
+uint64_t pinned_room(uint64_t most)
+{
+	uint64_t may = 0, not = most / PAGE; /* pages */
+
+	if (may_lock(most / PAGE * PAGE))
+		return most;
+	while (not -may > 1) {
+		uint64_t half = may + (not -may) / 2;
+
+		if (may_lock(half * PAGE))
+			may = half;
+		else
+			not = half;
+	}
+	return may * PAGE;
+}
+
 int pinned_new(size_t n, size_t bytes, uint64_t budget,
 	       struct pinned_pool **ret, struct err *err)
 {

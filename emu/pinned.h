@@ -22,6 +22,10 @@ struct pinned_buffer {
 
 struct pinned_pool;
 
+/* How many bytes may be locked now: `most`, or fewer whole pages. What the
+ * process has locked already counts, and the privilege to ignore the limit. */
+uint64_t pinned_room(uint64_t most);
+
 /*
  * Up to `n` buffers of `bytes` each (may be 0), locked and touched now, as
  * many of them as `budget` bytes hold; never more than that are locked.

@@ -30,9 +30,8 @@ static bool has_workers(const struct pipeline *p)
 	return p->c.engine->next;
 }
 
-/* What one instance of the prep stage writes per sample; 0: raw bytes. */
-static int sample_bytes(const struct pipeline_config *c, size_t *ret,
-			struct err *err)
+int pipeline_sample_bytes(const struct pipeline_config *c, size_t *ret,
+			  struct err *err)
 {
 	const struct prep_ops *prep = c->prep;
 	_cleanup_free_ void *state = calloc(1, prep->plugin.state_size + 1);
@@ -107,7 +106,7 @@ static int start(struct pipeline *p, struct err *err)
 				   .depth = MAX(c->queue_depth / c->workers,
 						1) };
 	size_t mean, bytes;
-	int r = sample_bytes(c, &bytes, err);
+	int r = pipeline_sample_bytes(c, &bytes, err);
 
 	if (r < 0)
 		return r;

@@ -49,6 +49,10 @@ struct pipeline_config {
 
 struct pipeline;
 
+/* What the prep stage of `c` writes per sample; 0: raw bytes. It asks for no
+ * more of `c` than `prep` and `prep_config`. -ENOMEM. */
+int pipeline_sample_bytes(const struct pipeline_config *c, size_t *ret,
+			  struct err *err);
 /* -EPERM, -ENOMEM with a text: something is not available now. */
 int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
 		 struct err *err);

@@ -74,10 +74,13 @@ static json_t *epochs_json(const struct report *r)
 
 static json_t *pin_json(const struct report *r)
 {
-	return json_pack("{s:b, s:s, s:I, s:I}", "on", r->options->pin, "mode",
-			 r->options->pin_mode, "budget_bytes",
+	const char *why = r->unpinned.text;
+
+	return json_pack("{s:b, s:s, s:I, s:I, s:s*}", "on", r->options->pin,
+			 "mode", r->options->pin_mode, "budget_bytes",
 			 (json_int_t)r->options->pin_budget, "pinned_bytes",
-			 (json_int_t)r->pinned_bytes);
+			 (json_int_t)r->pinned_bytes, "notice",
+			 *why ? why : NULL);
 }
 
 json_t *report_json(const struct report *r)

@@ -30,6 +30,7 @@ struct report {
 	const struct format_result *how; /* data was opened */
 	struct ceiling ceiling;
 	uint64_t pinned_bytes;	/* locked at most at a time */
+	struct err unpinned;	/* why --pin auto has not; or no text */
 	struct account **epoch; /* n_epochs */
 	size_t n_epochs;
 	struct account total;

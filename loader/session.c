@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "loader/direct.h"
 #include "loader/extents.h"
+#include "loader/session_pin.h"
 #include "loader/step_log.h"
 
 __attribute__((format(printf, 3, 4))) static void
@@ -224,6 +225,8 @@ int session_open(struct session *s, struct err *err)
 		r = load_data(s, err);
 	if (r == 0)
 		r = set_reading(s, err);
+	if (r == 0)
+		r = session_fit_pin(s, err);
 	if (r == 0)
 		r = open_logs(s, err);
 	if (r < 0)

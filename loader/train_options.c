@@ -177,8 +177,10 @@ const struct conf_field train_fields[] = {
 	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
 	  .arg = "N",
 	  .help = "batches kept ahead, per worker or virtual core" },
-	{ FIELD("pin", CONF_STRING, pin_mode), .arg = "on|off|direct|inline",
-	  .help = "copy batches into page-locked memory, or make them there" },
+	{ FIELD("pin", CONF_STRING, pin_mode),
+	  .arg = "auto|on|off|direct|inline",
+	  .help = "copy batches into page-locked memory, or make them there; "
+		  "auto: as far as it may be locked" },
 	{ FIELD("pin_budget", CONF_SIZE, pin_budget), .min = 4096,
 	  .max = 1099511627776., .arg = "SIZE",
 	  .help = "page-locked memory at most" },
@@ -232,7 +234,7 @@ void train_options_init(struct train_options *o)
 		.prep_output = strdup("fp32"),
 		.image_size = 224,
 		.prefetch = 2, /* as PyTorch's prefetch_factor */
-		.pin_mode = strdup("on"),
+		.pin_mode = strdup("auto"),
 		/* arbitrary: three of the largest batches that were measured,
 		 * 256 of 3 x 224 x 224 floats, and as much again */
 		.pin_budget = GIB,
@@ -282,11 +284,13 @@ int train_options_pin(struct train_options *o, struct err *err)
 {
 	o->pin_direct = !strcmp(o->pin_mode, "direct");
 	o->pin_inline = !strcmp(o->pin_mode, "inline");
-	o->pin = !strcmp(o->pin_mode, "on") || o->pin_direct || o->pin_inline;
+	o->pin_auto = !strcmp(o->pin_mode, "auto");
+	o->pin = !strcmp(o->pin_mode, "on") || o->pin_auto || o->pin_direct ||
+		 o->pin_inline;
 	if (!o->pin && strcmp(o->pin_mode, "off"))
 		return err_set(
 			err, -EINVAL,
-			"unknown --pin '%s' (known: on off direct inline)",
+			"unknown --pin '%s' (known: auto on off direct inline)",
 			o->pin_mode);
 	return 0;
 }

@@ -39,6 +39,7 @@ struct train_options {
 	uint64_t pin_budget; /* bytes */
 	char *pin_mode;
 	bool pin;	 /* resolved: the GPU copies from page-locked memory */
+	bool pin_auto;	 /* resolved: as far as it may be locked */
 	bool pin_direct; /* resolved: which is where samples are made */
 	bool pin_inline; /* resolved: the consumer copies them there */
 	bool drop_last, extrapolate, analyze, direct, sort_extents, keep_awake;

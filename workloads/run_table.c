@@ -161,20 +161,23 @@ static void provenance_real(const struct result *res, const json_t *job,
 {
 	bool mounted = res->r->mounted;
 	bool decodes = !strcmp(text_of(job, "config.prep"), "decode");
+	json_t *pin = json_object_get(job, "pin");
+	bool pinned = !json_is_false(json_object_get(pin, "on"));
 
 	if (!strcmp(text_of(job, "config.loader"), "null"))
 		fputs("REAL      no data: batches are made out of nothing", f);
 	else
-		fprintf(f,
-			"REAL      bytes read from the %s and copied into "
-			"pinned buffers%s%s",
+		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
 			mounted ? "mount" : "folder",
+			pinned ? " into pinned buffers" : ", not pinned",
 			decodes ? ", JPEGs decoded" : "",
 			mounted ? ", cache decisions" : "");
 	fputs(res->r->w->base.gpud
 		      ? "; gpemu-gpud,\n          its clients and scheduler\n"
 		      : "\n",
 	      f);
+	if (strcmp(text_of(pin, "notice"), "?"))
+		fprintf(f, "          %s\n", text_of(pin, "notice"));
 }
 
 void result_provenance(const struct result *res, FILE *f)

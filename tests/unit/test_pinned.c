@@ -287,12 +287,17 @@ static int below_the_limit(void)
 	if (setrlimit(RLIMIT_MEMLOCK, &little) < 0 ||
 	    (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0))
 		return __LINE__;
+	if (pinned_room(MIB) != 32 * KIB || pinned_room(10001) != 10001)
+		return __LINE__;
 	r = pinned_new(3, 64 * KIB, MIB, &p, &err);
 	if (r != -ENOMEM && r != -EPERM)
 		return __LINE__;
 	if (!strstr(err.text, "ulimit -l") || !strstr(err.text, "192 KiB"))
 		return __LINE__;
 	if (pinned_new(2, 8 * KIB, MIB, &p, &err) < 0)
+		return __LINE__;
+	/* what others have locked is not to be had */
+	if (pinned_room(MIB) != 16 * KIB)
 		return __LINE__;
 	if (pinned_get(p, 1, &a, &err) < 0)
 		return __LINE__;
