@@ -198,3 +198,24 @@ const char *units_human_duration(double ns, char buf[UNITS_TEXT])
 		return strcpy(buf, "0 s");
 	return human(ns, names, 1000, buf);
 }
+
+int64_t units_time_ns(int64_t s, uint32_t ns)
+{
+	int64_t ret;
+
+	if (__builtin_mul_overflow(s, (int64_t)NS_PER_S, &ret) ||
+	    __builtin_add_overflow(ret, (int64_t)ns, &ret))
+		return s < 0 ? INT64_MIN : INT64_MAX;
+	return ret;
+}
+
+struct timespec units_timespec(int64_t ns)
+{
+	int64_t s = ns / (int64_t)NS_PER_S, rest = ns % (int64_t)NS_PER_S;
+
+	/* the nanoseconds count forwards, also before 1970 */
+	return (struct timespec){
+		.tv_sec = rest < 0 ? s - 1 : s,
+		.tv_nsec = rest < 0 ? rest + (int64_t)NS_PER_S : rest,
+	};
+}

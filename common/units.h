@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define NS_PER_US 1000ull
 #define NS_PER_MS 1000000ull
@@ -36,6 +37,13 @@ int units_parse_double(const char *s, double *ret);
 
 /* The capacity in bytes, given what 100 % is. */
 uint64_t units_capacity_bytes(const struct units_capacity *c, uint64_t whole);
+
+/*
+ * Times of files, in ns since 1970. They hold from 1677 to 2262: those before
+ * and after become the first and the last of them.
+ */
+int64_t units_time_ns(int64_t s, uint32_t ns);
+struct timespec units_timespec(int64_t ns);
 
 enum { UNITS_TEXT = 32 };
 /* Exact, and read back to the same value: "64M", "65537", "80us", "35%". */

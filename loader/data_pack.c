@@ -231,7 +231,7 @@ static int pack_one(struct packing *p, struct pack_file *f, struct err *err)
 	/* nobody writes into a pack */
 	f->mode = st.st_mode & 0555;
 	f->mtime_ns =
-		st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec;
+		units_time_ns(st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec);
 	return copy(p, fd, f, err);
 }
 

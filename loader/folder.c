@@ -83,5 +83,5 @@ int folder_look(int dirfd, const char *path, struct statx *ret)
 
 int64_t folder_mtime_ns(const struct statx *st)
 {
-	return st->stx_mtime.tv_sec * (int64_t)NS_PER_S + st->stx_mtime.tv_nsec;
+	return units_time_ns(st->stx_mtime.tv_sec, st->stx_mtime.tv_nsec);
 }

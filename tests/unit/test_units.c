@@ -117,6 +117,27 @@ static void human_text_has_three_digits(void **state)
 	assert_string_equal(units_human_duration(0, buf), "0 s");
 }
 
+static void times_before_1970_and_too_late(void **state)
+{
+	struct timespec t;
+
+	(void)state;
+	assert_int_equal(units_time_ns(1, 5), 1000000005);
+	assert_int_equal(units_time_ns(-1, 5), -999999995);
+	assert_int_equal(units_time_ns(INT64_MAX, 0), INT64_MAX);
+	assert_int_equal(units_time_ns(INT64_MIN, 0), INT64_MIN);
+	assert_int_equal(units_time_ns(9223372036, 999999999), INT64_MAX);
+	t = units_timespec(-999999995);
+	assert_int_equal(t.tv_sec, -1);
+	assert_int_equal(t.tv_nsec, 5);
+	t = units_timespec(-2000000000);
+	assert_int_equal(t.tv_sec, -2);
+	assert_int_equal(t.tv_nsec, 0);
+	t = units_timespec(1000000005);
+	assert_int_equal(t.tv_sec, 1);
+	assert_int_equal(t.tv_nsec, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +148,7 @@ int main(void)
 		cmocka_unit_test(exact_text_reads_back),
 		cmocka_unit_test(exact_share_reads_back),
 		cmocka_unit_test(human_text_has_three_digits),
+		cmocka_unit_test(times_before_1970_and_too_late),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
