@@ -206,7 +206,7 @@ int sim_dataset_dir(const char *path, struct sim_trace *t,
 	if (!p)
 		return -EINVAL;
 	state = calloc(1, p->state_size);
-	r = state ? tree_init(&tree, 0555, 0) : -ENOMEM;
+	r = state ? tree_init(&tree) : -ENOMEM;
 	if (r < 0)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
 	r = ops->init(state, path, err);

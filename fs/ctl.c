@@ -34,6 +34,16 @@ bool ctl_writable(enum ctl_file file)
 	return file == CTL_CONTROL;
 }
 
+uint32_t ctl_mode(enum ctl_file file)
+{
+	switch (file) {
+	case CTL_STATS:
+	case CTL_STATS_PROM: return 0444;
+	case CTL_CONTROL: return 0600;
+	default: return 0400;
+	}
+}
+
 enum ctl_file ctl_lookup(const char *name)
 {
 	int i = 0;

@@ -26,7 +26,7 @@
 #include "common/conf.h"
 #include "fs/server.h"
 
-#define CTL_DIR_NAME ".gpemu"
+#define CTL_DIR_NAME TREE_CONTROL_NAME
 
 enum ctl_file {
 	CTL_STATS,
@@ -39,6 +39,10 @@ enum ctl_file {
 
 const char *ctl_name(enum ctl_file file);
 bool ctl_writable(enum ctl_file file);
+/* Permission bits. The counters are for all who may use the mount; the rest
+ * says where the mounter's files are, and what is in folders that not all may
+ * enter. */
+uint32_t ctl_mode(enum ctl_file file);
 /* CTL_N_FILES: no such file. */
 enum ctl_file ctl_lookup(const char *name);
 

@@ -473,7 +473,8 @@ int front_new(const struct front_config *config, struct front **ret,
 	f->uid = getuid();
 	f->gid = getgid();
 	fuse_set_log_func(fuse_whispers);
-	f->session = fuse_session_new(&args, &ops, sizeof(ops), f);
+	if (front_parse_options(f, &args) == 0)
+		f->session = fuse_session_new(&args, &ops, sizeof(ops), f);
 	fuse_set_log_func(fuse_says);
 	fuse_opt_free_args(&args);
 	if (!f->session) {

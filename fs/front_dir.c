@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/units.h"
-
 #define CTL_DIR_INO (1ull << 40)
 
 bool front_is_ctl(fuse_ino_t ino)
@@ -45,12 +43,9 @@ fuse_ino_t front_ctl_lookup(struct front *f, fuse_ino_t parent,
 
 static void stat_ctl(fuse_ino_t ino, struct stat *ret)
 {
-	if (ino == CTL_DIR_INO)
-		ret->st_mode = S_IFDIR | 0555;
-	else if (ctl_writable(front_ctl_file(ino)))
-		ret->st_mode = S_IFREG | 0600;
-	else
-		ret->st_mode = S_IFREG | 0444;
+	ret->st_mode = ino == CTL_DIR_INO
+			       ? S_IFDIR | 0555
+			       : S_IFREG | ctl_mode(front_ctl_file(ino));
 	ret->st_nlink = ino == CTL_DIR_INO ? 2 : 1;
 }
 
@@ -67,12 +62,16 @@ void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret)
 		return;
 	}
 	n = &server_tree(f->c.server)->nodes[ino - 1];
+	if (f->shared) {
+		ret->st_uid = n->uid;
+		ret->st_gid = n->gid;
+	}
 	ret->st_mode = n->mode;
 	ret->st_nlink = S_ISDIR(n->mode) ? 2 : 1;
-	ret->st_size = (off_t)n->bytes;
-	ret->st_blocks = (blkcnt_t)((n->bytes + 511) / 512);
-	ret->st_mtim.tv_sec = n->mtime_ns / (int64_t)NS_PER_S;
-	ret->st_mtim.tv_nsec = n->mtime_ns % (int64_t)NS_PER_S;
+	ret->st_size = S_ISDIR(n->mode) ? 0 : (off_t)n->bytes;
+	ret->st_blocks = (blkcnt_t)((ret->st_size + 511) / 512);
+	ret->st_mtim.tv_sec = n->mtime_s;
+	ret->st_mtim.tv_nsec = n->mtime_ns;
 	ret->st_atim = ret->st_ctim = ret->st_mtim;
 }
 

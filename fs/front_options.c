@@ -2,6 +2,7 @@
 #include "fs/front.h"
 
 #include <errno.h>
+#include <fuse_lowlevel.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,12 +24,27 @@ char *front_mount_options(const struct front_config *c)
 		fputc(*s, f);
 	}
 	fputs(",subtype=gpemu-fs,default_permissions", f);
-	if (geteuid() == 0)
-		fputs(",allow_other", f);
 	if (c->options)
 		fprintf(f, ",%s", c->options);
 	fclose(f);
 	return text;
+}
+
+int front_parse_options(struct front *f, struct fuse_args *args)
+{
+	static const struct fuse_opt known[] = {
+		{ "allow_other", offsetof(struct front, shared), 1 },
+		/* mount(8) adds them where root calls it; whoever owns the
+		 * source would be root by them */
+		FUSE_OPT_KEY("suid", FUSE_OPT_KEY_DISCARD),
+		FUSE_OPT_KEY("dev", FUSE_OPT_KEY_DISCARD),
+		FUSE_OPT_END,
+	};
+	int r = fuse_opt_parse(args, f, known, NULL);
+
+	if (r == 0 && f->shared)
+		r = fuse_opt_add_arg(args, "-oallow_other");
+	return r ? r : fuse_opt_add_arg(args, "-onosuid,nodev");
 }
 
 /* -1: it is none of the words. */

@@ -9,6 +9,7 @@
 #include "fs/transport.h"
 
 struct front_file;
+struct fuse_args;
 struct fuse_req;
 struct fuse_session;
 
@@ -27,8 +28,15 @@ struct front {
 	struct passthrough passthrough;
 	pthread_mutex_t files_lock;
 	struct front_file *files; /* open now; utlist, under files_lock */
-	uid_t uid; /* everything in the mount belongs to who mounted it */
+	/*
+	 * Who mounted. To others than him the kernel opens the mount only with
+	 * allow_other (`shared`); then files have the owners of the source, and
+	 * the kernel checks modes as it does there. Else all files are his, who
+	 * may read what this process can. The control files always are.
+	 */
+	uid_t uid;
 	gid_t gid;
+	int shared;
 };
 
 /*
@@ -40,5 +48,8 @@ void *front_client(struct front *f, struct fuse_req *req);
 /* What libfuse is to mount with, malloc'ed: "fsname=SOURCE,..." with what would
  * end an option escaped. NULL: no memory. */
 char *front_mount_options(const struct front_config *c);
+/* Those, with what holds for every mount: nosuid and nodev; sets f->shared.
+ * Not 0: libfuse cannot use them. */
+int front_parse_options(struct front *f, struct fuse_args *args);
 
 #endif

@@ -34,7 +34,7 @@ static void files_fini(struct files *f)
 /* The next node depth first; TREE_ROOT: that was the last. */
 static uint32_t next_node(const struct tree *t, uint32_t i)
 {
-	if (t->nodes[i].n_children)
+	if (S_ISDIR(t->nodes[i].mode) && t->nodes[i].n_children)
 		return t->nodes[i].first_child;
 	while (i != TREE_ROOT) {
 		const struct tree_node *up = &t->nodes[t->nodes[i].parent];

@@ -35,13 +35,17 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 		return err_set(err, -EINVAL, "no such source");
 	m->source = container_of(p, const struct source_ops, plugin);
 	m->source_state = calloc(1, p->state_size);
-	if (!m->source_state || tree_init(&m->tree, 0555, 0) < 0)
+	if (!m->source_state || tree_init(&m->tree) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = m->source->init(m->source_state, arg, err);
 	if (r == 0)
 		r = m->source->scan(m->source_state, &m->tree, err);
 	if (r == 0 && !m->tree.n_files)
 		log_warn("%s: no files in it", spec);
+	if (m->tree.n_hidden)
+		log_warn("%s: its own " CTL_DIR_NAME
+			 " is hidden by that of the mount",
+			 spec);
 	return r;
 }
 

@@ -4,9 +4,15 @@
  * by path below the directory's descriptor: a mount of a million files holds
  * one descriptor, and a cache hit opens nothing.
  *
- * `nowait` uses what the kernel has in memory: openat2 with RESOLVE_CACHED
- * for the path, preadv2 with RWF_NOWAIT for the bytes. Either answers EAGAIN
- * where it would have to wait for the disk.
+ * The mount may be root's, and the directory a user's, who renames and links
+ * in it what he likes. So nothing is opened through a link (fs/beneath.h), and
+ * what was opened must be what the scan has shown: of its kind, of its owner,
+ * and for no fewer readers. A file of somebody else, renamed to the name of one
+ * that all may read, is not read.
+ *
+ * `nowait` uses what the kernel has in memory: RESOLVE_CACHED for the path,
+ * preadv2 with RWF_NOWAIT for the bytes. Either answers EAGAIN where it would
+ * have to wait for the disk.
  */
 #include "fs/source.h"
 
@@ -14,40 +20,41 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/units.h"
 #include "common/util.h"
+#include "fs/beneath.h"
+
+/* A pipe that took a file's place does not keep us waiting for a writer. */
+enum { READ_FLAGS = O_RDONLY | O_NONBLOCK };
 
 struct dir {
-	int fd;
-	char *path;
+	struct beneath root;
+	char *path; /* as it was given */
 };
 
 static int dir_init(void *state, const char *arg, struct err *err)
 {
 	struct dir *d = state;
 
-	d->path = realpath(arg, NULL);
-	d->fd = d->path ? open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-			: -1;
-	if (d->fd < 0)
+	d->root.fd = open(arg, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->root.fd < 0)
 		return err_set(err, -errno, "%s: %s", arg, strerror(errno));
-	return 0;
+	beneath_init(&d->root, d->root.fd);
+	d->path = strdup(arg);
+	return d->path ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static void dir_fini(void *state)
 {
 	struct dir *d = state;
 
-	if (d->fd >= 0)
-		close(d->fd);
+	if (d->root.fd >= 0)
+		close(d->root.fd);
 	free(d->path);
 }
 
@@ -63,9 +70,13 @@ static void listing_fini(struct listing *l)
 	free(l->children);
 }
 
-static int64_t mtime_of(const struct stat *st)
+static struct tree_child child_of(const struct stat *st)
 {
-	return st->st_mtim.tv_sec * (int64_t)NS_PER_S + st->st_mtim.tv_nsec;
+	return (struct tree_child){ .bytes = (uint64_t)st->st_size,
+				    .mtime = st->st_mtim,
+				    .mode = st->st_mode,
+				    .uid = st->st_uid,
+				    .gid = st->st_gid };
 }
 
 static int listing_add(struct listing *l, int dirfd, const char *name)
@@ -91,17 +102,18 @@ static int listing_add(struct listing *l, int dirfd, const char *name)
 
 	if (!copy)
 		return -ENOMEM;
-	l->children[l->n++] = (struct tree_child){
-		.name = copy,
-		.bytes = S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
-		.mtime_ns = mtime_of(&st),
-		/* nobody writes through the mount */
-		.mode = st.st_mode & ~0222u,
-	};
+	l->children[l->n] = child_of(&st);
+	l->children[l->n++].name = copy;
 	return 0;
 }
 
-static int list(int dirfd, struct listing *l)
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* Takes `dirfd`. */
+static int list(int dirfd, struct tree *tree, uint32_t node, struct listing *l)
 {
 	DIR *stream = fdopendir(dirfd);
 	struct dirent *entry;
@@ -113,62 +125,13 @@ static int list(int dirfd, struct listing *l)
 		return r;
 	}
 	while (r == 0 && (errno = 0, entry = readdir(stream)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+		if (!is_dot(entry->d_name) &&
+		    !tree_hides(tree, node, entry->d_name))
 			r = listing_add(l, dirfd, entry->d_name);
 	if (r == 0)
 		r = -errno;
 	closedir(stream);
 	return r;
-}
-
-static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
-		    struct err *err)
-{
-	_cleanup_(listing_fini) struct listing l = { 0 };
-	char path[PATH_MAX];
-	int r = tree_path(tree, node, path, sizeof(path)), fd = -1;
-
-	if (r == 0) {
-		fd = openat(d->fd, path,
-			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = fd < 0 ? -errno : list(fd, &l);
-	}
-	if (r == 0)
-		r = tree_add_children(tree, node, l.children, l.n);
-	if (r < 0)
-		return err_set(err, r, "%s/%s: %s", d->path, path,
-			       strerror(-r));
-	return 0;
-}
-
-static int dir_scan(void *state, struct tree *tree, struct err *err)
-{
-	struct dir *d = state;
-	struct stat st;
-
-	if (fstat(d->fd, &st) == 0)
-		tree->nodes[TREE_ROOT].mtime_ns = mtime_of(&st);
-	/* breadth first: the tree grows behind the node that is scanned */
-	for (uint32_t i = 0; i < tree->n_nodes; i++) {
-		int r = S_ISDIR(tree->nodes[i].mode) ? scan_one(d, tree, i, err)
-						     : 0;
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* A pipe that took the file's place must not keep us waiting for a writer. */
-static int open_file(const struct dir *d, const char *path, bool nowait)
-{
-	struct open_how how = { .flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
-					 O_NONBLOCK,
-				.resolve = RESOLVE_CACHED };
-
-	if (!nowait)
-		return openat(d->fd, path, (int)how.flags);
-	return (int)syscall(SYS_openat2, d->fd, path, &how, sizeof(how));
 }
 
 /* What says that the file is not the one that was scanned. */
@@ -179,10 +142,79 @@ static int stale(int r)
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ELOOP: /* a link, which is not followed */
-	case -ENXIO: /* a socket */
-	case -ESPIPE: /* a pipe */ return -ESTALE;
+	case -ENXIO: /* a socket */ return -ESTALE;
 	default: return r;
 	}
+}
+
+/* Is it what the scan has shown? Less for its size and its time. */
+static bool is_same(const struct tree_node *n, const struct statx *st)
+{
+	return (st->stx_mode & S_IFMT) == (n->mode & S_IFMT) &&
+	       !(n->mode & 0555 & ~st->stx_mode) && st->stx_uid == n->uid &&
+	       st->stx_gid == n->gid;
+}
+
+/* A descriptor of a node, or -errno; -ESTALE, where it is another by now. */
+static int open_node(const struct dir *d, const struct tree *tree,
+		     uint32_t node, int flags, bool nowait)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	struct statx st;
+	int r = tree_path(tree, node, path, sizeof(path));
+
+	if (r < 0)
+		return r;
+	fd = beneath_open(&d->root, path, flags, nowait);
+	if (fd < 0)
+		return stale(fd);
+	/* what was just opened is known; a server is not asked once more */
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		  STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID, &st) < 0)
+		return -errno;
+	return is_same(&tree->nodes[node], &st) ? TAKE_FD(fd) : -ESTALE;
+}
+
+static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
+		    struct err *err)
+{
+	_cleanup_(listing_fini) struct listing l = { 0 };
+	char path[PATH_MAX];
+	int r = open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false);
+
+	if (r >= 0)
+		r = list(r, tree, node, &l);
+	if (r == 0)
+		r = tree_add_children(tree, node, l.children, l.n);
+	if (r < 0 && tree_path(tree, node, path, sizeof(path)) < 0)
+		return err_set(err, r, "%s/.../%s: %s", d->path,
+			       tree_name(tree, node), strerror(-r));
+	if (r < 0)
+		return err_set(err, r, "%s/%s: %s", d->path, path,
+			       strerror(-r));
+	return 0;
+}
+
+static int dir_scan(void *state, struct tree *tree, struct err *err)
+{
+	struct dir *d = state;
+	struct tree_child root;
+	struct stat st;
+
+	if (fstat(d->root.fd, &st) < 0)
+		return err_set(err, -errno, "%s: %s", d->path, strerror(errno));
+	root = child_of(&st);
+	tree_set_root(tree, &root);
+	/* breadth first: the tree grows behind the node that is scanned */
+	for (uint32_t i = 0; i < tree->n_nodes; i++) {
+		int r = S_ISDIR(tree->nodes[i].mode) ? scan_one(d, tree, i, err)
+						     : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int read_all(int fd, char *buf, size_t n, uint64_t offset, bool nowait)
@@ -208,53 +240,39 @@ static int read_all(int fd, char *buf, size_t n, uint64_t offset, bool nowait)
 static int dir_read(void *state, const struct tree *tree, uint32_t node,
 		    void *buf, size_t n, uint64_t offset, bool nowait)
 {
-	struct dir *d = state;
-	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
-	int r = tree_path(tree, node, path, sizeof(path));
+	_cleanup_close_ int fd =
+		open_node(state, tree, node, READ_FLAGS, nowait);
+	int r = fd < 0 ? fd : read_all(fd, buf, n, offset, nowait);
 
-	if (r < 0)
-		return r;
-	fd = open_file(d, path, nowait);
-	r = fd < 0 ? -errno : read_all(fd, buf, n, offset, nowait);
-	/* a file system or kernel without these: let a thread do it */
-	if (nowait && (r == -EOPNOTSUPP || r == -ENOSYS || r == -EINVAL))
-		return -EAGAIN;
-	return stale(r);
+	/* a file system without it: let a thread do it */
+	return nowait && r == -EOPNOTSUPP ? -EAGAIN : r;
 }
 
 static int dir_open(void *state, const struct tree *tree, uint32_t node)
 {
-	struct dir *d = state;
-	char path[PATH_MAX];
-	int r = tree_path(tree, node, path, sizeof(path)), fd;
+	_cleanup_close_ int fd =
+		open_node(state, tree, node, READ_FLAGS, false);
 	struct stat st;
 
-	if (r < 0)
-		return r;
-	fd = open_file(d, path, false);
 	if (fd < 0)
-		return stale(-errno);
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    (uint64_t)st.st_size == tree->nodes[node].bytes)
 		return fd;
-	close(fd);
-	return -ESTALE;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return (uint64_t)st.st_size == tree->nodes[node].bytes ? TAKE_FD(fd)
+							       : -ESTALE;
 }
 
 static int dir_readlink(void *state, const struct tree *tree, uint32_t node,
 			char *buf, size_t n)
 {
-	struct dir *d = state;
-	char path[PATH_MAX];
-	int r = tree_path(tree, node, path, sizeof(path));
+	_cleanup_close_ int fd = open_node(state, tree, node, O_PATH, false);
 	ssize_t got;
 
-	if (r < 0)
-		return r;
-	got = readlinkat(d->fd, path, buf, n - 1);
-	if (got < 0) /* EINVAL: no link any more */
-		return errno == EINVAL ? -ESTALE : stale(-errno);
+	if (fd < 0)
+		return fd;
+	got = readlinkat(fd, "", buf, n - 1);
+	if (got < 0)
+		return -errno;
 	buf[got] = 0;
 	return 0;
 }

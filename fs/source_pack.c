@@ -21,7 +21,7 @@
 
 struct packed {
 	int fd;
-	int64_t mtime_ns; /* of the pack: that of its folders */
+	struct tree_child folder; /* what all folders are: as the pack is */
 	struct pack pack;
 	uint32_t *file_of; /* by node: the file in the pack */
 };
@@ -34,10 +34,19 @@ static int pack_init(void *state, const char *arg, struct err *err)
 
 	p->fd = -1;
 	r = pack_open(arg, &p->fd, &p->pack, err);
-	if (r == 0 && fstat(p->fd, &st) == 0)
-		p->mtime_ns = st.st_mtim.tv_sec * (int64_t)NS_PER_S +
-			      st.st_mtim.tv_nsec;
-	return r;
+	if (r < 0)
+		return r;
+	if (fstat(p->fd, &st) < 0)
+		return err_set(err, -errno, "%s: %s", arg, strerror(errno));
+	/* who may read the pack may enter, and others may not */
+	p->folder = (struct tree_child){
+		.mtime = st.st_mtim,
+		.mode = S_IFDIR | (st.st_mode & 0444) |
+			(st.st_mode & 0444) >> 2,
+		.uid = st.st_uid,
+		.gid = st.st_gid,
+	};
+	return 0;
 }
 
 static void pack_source_fini(void *state)
@@ -72,9 +81,11 @@ static const struct pack_file *sorted(const struct packed *p, uint32_t i)
 
 /* One child of a directory: all files from `i` with the same next component;
  * returns where the next child begins, 0 without memory. */
-static uint32_t next_child(struct scan *s, const struct range *dir, uint32_t i)
+static uint32_t next_child(struct scan *s, uint32_t node, uint32_t i)
 {
 	const struct pack_file *f = sorted(s->p, i);
+	const struct range *dir = &s->ranges[node];
+	struct tree_child *child;
 	const char *name = f->path + dir->prefix;
 	size_t len = strcspn(name, "/");
 	bool is_file = !name[len];
@@ -83,12 +94,18 @@ static uint32_t next_child(struct scan *s, const struct range *dir, uint32_t i)
 	while (!is_file && end < dir->to &&
 	       !strncmp(sorted(s->p, end)->path + dir->prefix, name, len + 1))
 		end++;
-	s->children[s->n] = (struct tree_child){
-		.name = strndup(name, len),
-		.bytes = is_file ? f->bytes : 0,
-		.mtime_ns = is_file ? f->mtime_ns : s->p->mtime_ns,
-		.mode = is_file ? S_IFREG | (f->mode & 0555) : S_IFDIR | 0555,
-	};
+	child = &s->children[s->n];
+	*child = s->p->folder;
+	child->name = strndup(name, len);
+	if (is_file) {
+		child->bytes = f->bytes;
+		child->mtime = units_timespec(f->mtime_ns);
+		child->mode = S_IFREG | f->mode;
+	}
+	if (child->name && tree_hides(s->tree, node, child->name)) {
+		free(child->name);
+		return end;
+	}
 	s->found[s->n] = (struct range){
 		.from = i,
 		.to = end,
@@ -107,7 +124,7 @@ static int fill_dir(struct scan *s, uint32_t node)
 
 	s->n = 0;
 	while (r == 0 && i < dir.to) {
-		i = next_child(s, &dir, i);
+		i = next_child(s, node, i);
 		r = i ? 0 : -ENOMEM;
 	}
 	if (r == 0)
@@ -137,7 +154,7 @@ static int fill_tree(struct scan *s)
 	if (!s->ranges || !s->children || !s->found)
 		return -ENOMEM;
 	s->ranges[TREE_ROOT].to = n;
-	t->nodes[TREE_ROOT].mtime_ns = s->p->mtime_ns;
+	tree_set_root(t, &s->p->folder);
 	for (uint32_t i = 0; r == 0 && i < t->n_nodes; i++)
 		if (S_ISDIR(t->nodes[i].mode))
 			r = fill_dir(s, i);
@@ -209,8 +226,6 @@ static int pack_groups(void *state, const struct tree *tree,
 	*ret = (struct grouping){
 		.file = calloc((size_t)pack->n_files + 1, 4),
 		.first = calloc((size_t)pack->n_groups + 1, 4),
-		.n_files = pack->n_files,
-		.n_groups = pack->n_groups,
 	};
 	if (!node || !ret->file || !ret->first) {
 		grouping_free(ret);
@@ -219,8 +234,15 @@ static int pack_groups(void *state, const struct tree *tree,
 	for (uint32_t i = 0; i < tree->n_nodes; i++)
 		if (S_ISREG(tree->nodes[i].mode))
 			node[p->file_of[i]] = i;
-	memcpy(ret->file, node, (size_t)pack->n_files * 4);
-	memcpy(ret->first, pack->first, ((size_t)pack->n_groups + 1) * 4);
+	for (uint32_t g = 0; g < pack->n_groups; g++) {
+		ret->first[ret->n_groups] = ret->n_files;
+		/* a file without a node is hidden */
+		for (uint32_t i = pack->first[g]; i < pack->first[g + 1]; i++)
+			if (node[i])
+				ret->file[ret->n_files++] = node[i];
+		ret->n_groups += ret->n_files > ret->first[ret->n_groups];
+	}
+	ret->first[ret->n_groups] = ret->n_files;
 	return 0;
 }
 

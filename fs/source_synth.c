@@ -10,17 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "common/units.h"
 #include "common/util.h"
 #include "emu/synth.h"
 
 /* arbitrary: 2012-01-01; tools take a file of 1970 for a mistake */
-#define MTIME_NS (1325376000 * (int64_t)NS_PER_S)
+#define MTIME_S 1325376000
 
 struct made_up {
 	struct synth *synth;
 };
+
+/* What all files and folders have; they belong to who mounts. */
+static struct tree_child common_child(void)
+{
+	return (struct tree_child){ .mtime.tv_sec = MTIME_S,
+				    .uid = geteuid(),
+				    .gid = getegid() };
+}
 
 static int synth_init(void *state, const char *arg, struct err *err)
 {
@@ -44,13 +52,16 @@ struct listing {
 
 static int listing_init(struct listing *l, size_t n)
 {
+	const struct tree_child common = common_child();
+
 	l->children = calloc(n, sizeof(*l->children));
 	l->names = calloc(n, sizeof(*l->names));
 	if (!l->children || !l->names)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		l->children[i] = (struct tree_child){ .name = l->names[i],
-						      .mtime_ns = MTIME_NS };
+	for (size_t i = 0; i < n; i++) {
+		l->children[i] = common;
+		l->children[i].name = l->names[i];
+	}
 	return 0;
 }
 
@@ -100,10 +111,12 @@ static int add_files(const struct synth *s, struct tree *tree, uint32_t dir)
 static int synth_scan(void *state, struct tree *tree, struct err *err)
 {
 	const struct made_up *m = state;
+	struct tree_child root = common_child();
 	uint32_t n;
 	int r;
 
-	tree->nodes[TREE_ROOT].mtime_ns = MTIME_NS;
+	root.mode = S_IFDIR | 0555;
+	tree_set_root(tree, &root);
 	r = add_classes(synth_files(m->synth), tree);
 	n = tree->n_nodes;
 	for (uint32_t dir = 1; r == 0 && dir < n; dir++)

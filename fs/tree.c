@@ -9,7 +9,7 @@
 
 #include "common/util.h"
 
-int tree_init(struct tree *t, uint32_t root_mode, int64_t root_mtime_ns)
+int tree_init(struct tree *t)
 {
 	*t = (struct tree){ .n_nodes = 1, .n_allocated = 1024 };
 	t->nodes = calloc(t->n_allocated, sizeof(*t->nodes));
@@ -17,9 +17,7 @@ int tree_init(struct tree *t, uint32_t root_mode, int64_t root_mtime_ns)
 	if (!t->nodes || !t->names)
 		return -ENOMEM;
 	t->names_bytes = t->names_allocated = 1; /* "" at 0: the root's name */
-	t->nodes[TREE_ROOT] =
-		(struct tree_node){ .mode = S_IFDIR | (root_mode & 07777),
-				    .mtime_ns = root_mtime_ns };
+	t->nodes[TREE_ROOT].mode = S_IFDIR | 0555;
 	return 0;
 }
 
@@ -37,8 +35,33 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* All but where it is in the tree. */
+static struct tree_node node_of(const struct tree_child *c)
+{
+	return (struct tree_node){ .bytes = S_ISDIR(c->mode) ? 0 : c->bytes,
+				   .mtime_s = c->mtime.tv_sec,
+				   .mtime_ns = (uint32_t)c->mtime.tv_nsec,
+				   .mode = c->mode & (S_IFMT | 0555),
+				   .uid = c->uid,
+				   .gid = c->gid };
+}
+
+void tree_set_root(struct tree *t, const struct tree_child *root)
+{
+	t->nodes[TREE_ROOT] = node_of(root);
+}
+
+bool tree_hides(struct tree *t, uint32_t dir, const char *name)
+{
+	bool hides = dir == TREE_ROOT && !strcmp(name, TREE_CONTROL_NAME);
+
+	t->n_hidden += hides;
+	return hides;
+}
+
 static int append(struct tree *t, uint32_t dir, const struct tree_child *c)
 {
+	struct tree_node *node = &t->nodes[t->n_nodes];
 	size_t n = strlen(c->name) + 1;
 	int r;
 
@@ -49,11 +72,10 @@ static int append(struct tree *t, uint32_t dir, const struct tree_child *c)
 	if (r < 0)
 		return r;
 	memcpy(t->names + t->names_bytes, c->name, n);
-	t->nodes[t->n_nodes++] = (struct tree_node){ .bytes = c->bytes,
-						     .mtime_ns = c->mtime_ns,
-						     .name = t->names_bytes,
-						     .parent = dir,
-						     .mode = c->mode };
+	*node = node_of(c);
+	node->name = t->names_bytes;
+	node->parent = dir;
+	t->n_nodes++;
 	t->names_bytes += n;
 	if (S_ISREG(c->mode)) {
 		t->n_files++;

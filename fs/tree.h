@@ -3,7 +3,7 @@
  * The namespace of a mount: every directory, file and symbolic link of the
  * source, taken once at start and never changed. The children of a directory
  * are neighbours in one array, sorted by name, so that a lookup is a binary
- * search and a readdir a walk; a file costs 40 bytes plus its name.
+ * search and a readdir a walk; a file costs 48 bytes plus its name.
  *
  * Node numbers count from 0 (the root); an inode number is the node's + 1.
  * Reading is safe from all threads.
@@ -11,23 +11,32 @@
 #ifndef GPEMU_FS_TREE_H
 #define GPEMU_FS_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "common/err.h"
 
 #define TREE_ROOT 0u
 #define TREE_NONE UINT32_MAX
+/* The folder in the root that is the mount's own (fs/ctl.h). */
+#define TREE_CONTROL_NAME ".gpemu"
 /* The largest file: 8 PiB. Extents of 4 MiB are counted in 32 bits. */
 #define TREE_MOST_BYTES (1ull << 53)
 
 struct tree_node {
-	uint64_t bytes;	  /* of a file, of a link's target */
-	int64_t mtime_ns; /* since 1970 */
-	uint64_t name;	  /* offset into the names */
-	uint32_t parent;
-	uint32_t first_child, n_children; /* of a directory */
-	uint32_t mode;			  /* S_IFMT and permissions */
+	union {
+		uint64_t bytes; /* of a file, of a link's target */
+		struct {
+			uint32_t first_child, n_children; /* of a directory */
+		};
+	};
+	int64_t mtime_s; /* since 1970 */
+	uint64_t name;	 /* offset into the names */
+	uint32_t mtime_ns, parent;
+	uint32_t mode; /* S_IFMT and permissions, none of them to write */
+	uint32_t uid, gid;
 };
 
 struct tree {
@@ -35,21 +44,29 @@ struct tree {
 	uint32_t n_nodes, n_allocated;
 	char *names;
 	size_t names_bytes, names_allocated;
+	uint64_t n_hidden;   /* names that tree_hides took */
 	uint64_t n_files;    /* regular files */
 	uint64_t file_bytes; /* the sum of their sizes */
 };
 
-/* A tree with the root alone. -ENOMEM. */
-int tree_init(struct tree *t, uint32_t root_mode, int64_t root_mtime_ns);
+/* A tree with the root alone, which all may read. -ENOMEM. */
+int tree_init(struct tree *t);
 void tree_fini(struct tree *t);
 
 /* What a source found in a directory. */
 struct tree_child {
 	char *name; /* owned by the caller */
 	uint64_t bytes;
-	int64_t mtime_ns;
-	uint32_t mode;
+	struct timespec mtime;
+	uint32_t mode; /* bits besides S_IFMT and 0555 are left out */
+	uint32_t uid, gid;
 };
+
+/* Mode, owner and time of the root. */
+void tree_set_root(struct tree *t, const struct tree_child *root);
+/* Is this name in directory `dir` the mount's own? A source leaves its own out;
+ * counted. */
+bool tree_hides(struct tree *t, uint32_t dir, const char *name);
 
 /*
  * Give directory `dir` its children: sorts `children` by name and appends

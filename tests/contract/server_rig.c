@@ -18,7 +18,7 @@ int rig_setup(void **state)
 
 	f->source = container_of(p, const struct source_ops, plugin);
 	f->source_state = calloc(1, p->state_size);
-	assert_int_equal(tree_init(&f->tree, 0555, 0), 0);
+	assert_int_equal(tree_init(&f->tree), 0);
 	if (f->source->init(f->source_state,
 			    "imagenette,files=20,classes=2,content=random",
 			    &err) < 0 ||

@@ -71,7 +71,7 @@ static int setup(void **state)
 		write_file(f, i, &r);
 	f->source = container_of(p, const struct source_ops, plugin);
 	f->source_state = calloc(1, p->state_size);
-	assert_int_equal(tree_init(&f->tree, 0555, 0), 0);
+	assert_int_equal(tree_init(&f->tree), 0);
 	assert_int_equal(f->source->init(f->source_state, f->dir, &err), 0);
 	assert_int_equal(f->source->scan(f->source_state, &f->tree, &err), 0);
 	for (int i = 0; i < N_FILES; i++) {
@@ -387,7 +387,7 @@ static void a_file_has_no_more_extents_than_are_counted(void **state)
 
 	(void)state;
 	assert_true(TREE_MOST_BYTES / OBJECT_EXTENT < UINT32_MAX);
-	assert_int_equal(tree_init(&t, 0555, 0), 0);
+	assert_int_equal(tree_init(&t), 0);
 	assert_int_equal(tree_add_children(&t, TREE_ROOT, &large, 1), 0);
 	large.bytes++;
 	assert_int_equal(tree_add_children(&t, TREE_ROOT, &large, 1), -EFBIG);

@@ -45,7 +45,7 @@ static void begin(void)
 
 	all.source = calloc(1, source_synth.plugin.state_size);
 	c.source_state = all.source;
-	PROMISED(all.source && tree_init(&all.tree, 0555, 0) == 0);
+	PROMISED(all.source && tree_init(&all.tree) == 0);
 	PROMISED(
 		source_synth.init(all.source,
 				  "imagenette,files=8,classes=2,content=random",

@@ -185,3 +185,32 @@ teardown()
 		eventually no_daemon
 	done
 }
+
+# times DIR: of what is in it, to the nanosecond
+times()
+{
+	(cd "$1" && TZ=UTC stat -c '%n %.9Y' . early late files files/early)
+}
+
+@test "times before 1970 and after 2262" {
+	mkdir "$src/files"
+	echo 1 >"$src/early"
+	echo 2 >"$src/late"
+	echo 3 >"$src/files/early"
+	touch -d '1960-05-04 03:02:01.5 UTC' "$src/early" "$src/files/early"
+	touch -d '2300-05-04 03:02:01.5 UTC' "$src/late"
+	stat -c %y "$src/late" | grep -q ^2300 ||
+		skip "this file system has no such time"
+	touch -d '1900-01-01 00:00:00.25 UTC' "$src/files"
+	touch -d '2400-01-01 00:00:00.25 UTC' "$src"
+	gpemu-fs "$src" "$mp"
+	diff <(times "$src") <(times "$mp")
+	fusermount3 -u "$mp"
+	eventually no_daemon
+	# a pack has 64 bits for it: 2262-04-11 is its last day
+	gpemu-data pack "$src" "$BATS_TEST_TMPDIR/pack"
+	gpemu-fs "pack:$BATS_TEST_TMPDIR/pack" "$mp"
+	[ "$(stat -c %.9Y "$mp/files/early")" = \
+		"$(stat -c %.9Y "$src/files/early")" ]
+	TZ=UTC stat -c %y "$mp/late" | grep -q ^2262-04-11
+}

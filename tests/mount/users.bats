@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Who may do what: other users on a mount of root's and on a user's, mounted
+# by gpemu-fs and by mount -t fuse.gpemu-fs. The cases are in users8.
+
+load mount
+
+setup()
+{
+	common_setup
+	[ "$(id -u)" = 0 ] || skip "only root can be several users"
+	PATH=$PATH:/sbin:/usr/sbin
+	command -v mount.fuse3 >/dev/null || skip "no mount.fuse3"
+	command -v fusermount3 >/dev/null || skip "no fusermount3"
+	unshare -m mount -t tmpfs none /mnt ||
+		skip "no permission to make a mount name space"
+	export BUILD PROFILES=$BATS_TEST_DIRNAME/../../profiles
+}
+
+teardown()
+{
+	common_teardown
+}
+
+both_ways()
+{
+	for way in gpemu-fs mount; do
+		echo "# $way"
+		unshare -m --propagation private \
+			bash "$BATS_TEST_DIRNAME/users8" $way "$1" || return 1
+	done
+}
+
+@test "a mount is for who mounted it, also root's" {
+	both_ways alone
+}
+
+@test "allow_other: others read what they may read in the source" {
+	both_ways shared
+}
+
+@test "a folder that others may not enter stays so as the root" {
+	both_ways root_folder
+}
+
+@test "no setuid, no setgid, no devices, whatever -o says" {
+	both_ways privilege
+}
+
+@test "control, config and groups are for who mounted" {
+	both_ways control
+}
+
+@test "a folder that becomes a link leads nowhere" {
+	both_ways links
+}
+
+@test "passthrough opens nothing through a link" {
+	both_ways passthrough
+}
+
+@test "a file that becomes somebody else's, or a pipe, is not read" {
+	both_ways other_file
+}
+
+@test "a .gpemu in the source is hidden, and said to be" {
+	run both_ways own_folder
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[ "$(grep -c 'its own .gpemu is hidden' <<<"$output")" = 2 ]
+}
+
+@test "a user's mount is for that user" {
+	both_ways user
+}
+
+@test "a user's mount with allow_other" {
+	both_ways user_shared
+}
