@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "fs/acl.h"
 #include "fs/beneath.h"
 
 /* A pipe that took a file's place does not keep us waiting for a writer. */
@@ -102,6 +103,8 @@ static int listing_add(struct listing *l, int dirfd, const char *name)
 
 	if (!copy)
 		return -ENOMEM;
+	if (!S_ISLNK(st.st_mode))
+		st.st_mode = acl_limit_file(st.st_mode, dirfd, name);
 	l->children[l->n] = child_of(&st);
 	l->children[l->n++].name = copy;
 	return 0;
@@ -204,6 +207,7 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 
 	if (fstat(d->root.fd, &st) < 0)
 		return err_set(err, -errno, "%s: %s", d->path, strerror(errno));
+	st.st_mode = acl_limit_file(st.st_mode, d->root.fd, ".");
 	root = child_of(&st);
 	tree_set_root(tree, &root);
 	/* breadth first: the tree grows behind the node that is scanned */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Sources whose owner means no good, or went too deep. */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 
 #include "common/pack.h"
 #include "common/util.h"
+#include "fs/acl.h"
 #include "fs/source.h"
 #include "tests/unit/test.h"
 
@@ -159,11 +163,74 @@ static void test_too_deep(void **state)
 	assert_int_equal(rmdir(top), 0);
 }
 
+/* --- access control lists ---------------------------------------------------
+ */
+
+/* A list with the owner's entry, and these of others. */
+static uint32_t limit(uint32_t mode, size_t n,
+		      const struct posix_acl_xattr_entry *others)
+{
+	struct {
+		struct posix_acl_xattr_header h;
+		struct posix_acl_xattr_entry e[8];
+	} list = { { htole32(POSIX_ACL_XATTR_VERSION) },
+		   { { htole16(ACL_USER_OBJ), htole16(6), 0 } } };
+
+	for (size_t i = 0; i < n; i++)
+		list.e[i + 1] = (struct posix_acl_xattr_entry){
+			.e_tag = htole16(others[i].e_tag),
+			.e_perm = htole16(others[i].e_perm)
+		};
+	return acl_limit(S_IFREG | mode, &list,
+			 sizeof(list.h) + (n + 1) * sizeof(list.e[0])) &
+	       07777;
+}
+
+#define LIMIT(mode, ...)                                                \
+	limit(mode,                                                     \
+	      sizeof((struct posix_acl_xattr_entry[]){ __VA_ARGS__ }) / \
+		      sizeof(struct posix_acl_xattr_entry),             \
+	      (struct posix_acl_xattr_entry[]){ __VA_ARGS__ })
+
+static void test_lists(void **state)
+{
+	char damaged[7] = { 2 };
+
+	(void)state;
+	/* one more may read: the group may not, though the mask says so */
+	assert_int_equal(LIMIT(0640, { ACL_USER, 4, 0 },
+			       { ACL_GROUP_OBJ, 0, 0 }, { ACL_MASK, 4, 0 },
+			       { ACL_OTHER, 0, 0 }),
+			 0600);
+	/* nobody is given less than the others */
+	assert_int_equal(LIMIT(0755, { ACL_USER, 5, 0 },
+			       { ACL_GROUP_OBJ, 5, 0 }, { ACL_MASK, 5, 0 },
+			       { ACL_OTHER, 5, 0 }),
+			 0755);
+	/* one, or a group, is kept out: nobody tells here who that is */
+	assert_int_equal(LIMIT(0644, { ACL_USER, 0, 0 },
+			       { ACL_GROUP_OBJ, 4, 0 }, { ACL_MASK, 4, 0 },
+			       { ACL_OTHER, 4, 0 }),
+			 0600);
+	assert_int_equal(LIMIT(0644, { ACL_GROUP_OBJ, 4, 0 },
+			       { ACL_GROUP, 0, 0 }, { ACL_MASK, 4, 0 },
+			       { ACL_OTHER, 4, 0 }),
+			 0600);
+	/* the mask takes from those who are named */
+	assert_int_equal(LIMIT(0604, { ACL_USER, 4, 0 },
+			       { ACL_GROUP_OBJ, 4, 0 }, { ACL_MASK, 0, 0 },
+			       { ACL_OTHER, 4, 0 }),
+			 0600);
+	assert_int_equal(acl_limit(0755, damaged, sizeof(damaged)), 0700);
+	assert_int_equal(acl_limit(0755, damaged, 0), 0700);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pack_hides),
 		cmocka_unit_test(test_too_deep),
+		cmocka_unit_test(test_lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
