@@ -27,8 +27,8 @@ void mount_fini(struct mount *m);
 int mount_command(const struct mount *m, const char *command, struct err *err);
 
 /*
- * From here on the mount counts for a new epoch. 0 when there is no mount;
- * -errno with a text.
+ * From here on the mount counts for a new epoch. 0 when there is no mount, or
+ * one of another user, who alone may tell it; -errno with a text.
  */
 int mount_mark_epoch(const struct mount *m, struct err *err);
 

@@ -27,7 +27,8 @@ both_ways()
 	for way in gpemu-fs mount; do
 		echo "# $way"
 		unshare -m --propagation private \
-			bash "$BATS_TEST_DIRNAME/users8" $way "$1" || return 1
+			bash "$BATS_TEST_DIRNAME/users8" $way "$1" ||
+			return $?
 	done
 }
 
@@ -37,6 +38,13 @@ both_ways()
 
 @test "allow_other: others read what they may read in the source" {
 	both_ways shared
+}
+
+@test "an access control list keeps out whom it keeps out of the source" {
+	run both_ways list
+	[ "$status" -ne 77 ] || skip "no access control lists on a tmpfs"
+	echo "$output"
+	[ "$status" -eq 0 ]
 }
 
 @test "a folder that others may not enter stays so as the root" {
@@ -49,6 +57,10 @@ both_ways()
 
 @test "control, config and groups are for who mounted" {
 	both_ways control
+}
+
+@test "anybody may train on a mount that is open to others" {
+	both_ways train
 }
 
 @test "a folder that becomes a link leads nowhere" {
