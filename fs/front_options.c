@@ -42,6 +42,9 @@ int front_parse_options(struct front *f, struct fuse_args *args)
 	};
 	int r = fuse_opt_parse(args, f, known, NULL);
 
+	/* the scan would have had to look closer: "allow\_other" */
+	if (f->shared && !server_tree(f->c.server)->shared)
+		return -1;
 	if (r == 0 && f->shared)
 		r = fuse_opt_add_arg(args, "-oallow_other");
 	return r ? r : fuse_opt_add_arg(args, "-onosuid,nodev");

@@ -37,6 +37,7 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 	m->source_state = calloc(1, p->state_size);
 	if (!m->source_state || tree_init(&m->tree) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
+	m->tree.shared = options_has_word(m->o.mount_options, "allow_other");
 	r = m->source->init(m->source_state, arg, err);
 	if (r == 0)
 		r = m->source->scan(m->source_state, &m->tree, err);

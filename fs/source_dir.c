@@ -62,6 +62,7 @@ static void dir_fini(void *state)
 struct listing {
 	struct tree_child *children;
 	size_t n, allocated;
+	bool shared; /* as the tree */
 };
 
 static void listing_fini(struct listing *l)
@@ -103,7 +104,7 @@ static int listing_add(struct listing *l, int dirfd, const char *name)
 
 	if (!copy)
 		return -ENOMEM;
-	if (!S_ISLNK(st.st_mode))
+	if (l->shared && !S_ISLNK(st.st_mode))
 		st.st_mode = acl_limit_file(st.st_mode, dirfd, name);
 	l->children[l->n] = child_of(&st);
 	l->children[l->n++].name = copy;
@@ -151,20 +152,20 @@ static int stale(int r)
 }
 
 /* Is it what the scan has shown? Less for its size and its time. */
-static bool is_same(const struct tree_node *n, const struct statx *st)
+static bool is_same(const struct tree_node *n, const struct stat *st)
 {
-	return (st->stx_mode & S_IFMT) == (n->mode & S_IFMT) &&
-	       !(n->mode & 0555 & ~st->stx_mode) && st->stx_uid == n->uid &&
-	       st->stx_gid == n->gid;
+	return (st->st_mode & S_IFMT) == (n->mode & S_IFMT) &&
+	       !(n->mode & 0555 & ~st->st_mode) && st->st_uid == n->uid &&
+	       st->st_gid == n->gid;
 }
 
-/* A descriptor of a node, or -errno; -ESTALE, where it is another by now. */
+/* A descriptor of a node and what it is, or -errno; -ESTALE, where that is not
+ * what it was. */
 static int open_node(const struct dir *d, const struct tree *tree,
-		     uint32_t node, int flags, bool nowait)
+		     uint32_t node, int flags, bool nowait, struct stat *ret)
 {
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
-	struct statx st;
 	int r = tree_path(tree, node, path, sizeof(path));
 
 	if (r < 0)
@@ -172,19 +173,18 @@ static int open_node(const struct dir *d, const struct tree *tree,
 	fd = beneath_open(&d->root, path, flags, nowait);
 	if (fd < 0)
 		return stale(fd);
-	/* what was just opened is known; a server is not asked once more */
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-		  STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID, &st) < 0)
+	if (fstat(fd, ret) < 0)
 		return -errno;
-	return is_same(&tree->nodes[node], &st) ? TAKE_FD(fd) : -ESTALE;
+	return is_same(&tree->nodes[node], ret) ? TAKE_FD(fd) : -ESTALE;
 }
 
 static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
 		    struct err *err)
 {
-	_cleanup_(listing_fini) struct listing l = { 0 };
+	_cleanup_(listing_fini) struct listing l = { .shared = tree->shared };
 	char path[PATH_MAX];
-	int r = open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false);
+	struct stat st;
+	int r = open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false, &st);
 
 	if (r >= 0)
 		r = list(r, tree, node, &l);
@@ -207,7 +207,8 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 
 	if (fstat(d->root.fd, &st) < 0)
 		return err_set(err, -errno, "%s: %s", d->path, strerror(errno));
-	st.st_mode = acl_limit_file(st.st_mode, d->root.fd, ".");
+	if (tree->shared)
+		st.st_mode = acl_limit_file(st.st_mode, d->root.fd, ".");
 	root = child_of(&st);
 	tree_set_root(tree, &root);
 	/* breadth first: the tree grows behind the node that is scanned */
@@ -244,34 +245,35 @@ static int read_all(int fd, char *buf, size_t n, uint64_t offset, bool nowait)
 static int dir_read(void *state, const struct tree *tree, uint32_t node,
 		    void *buf, size_t n, uint64_t offset, bool nowait)
 {
-	_cleanup_close_ int fd =
-		open_node(state, tree, node, READ_FLAGS, nowait);
-	int r = fd < 0 ? fd : read_all(fd, buf, n, offset, nowait);
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
 
+	fd = open_node(state, tree, node, READ_FLAGS, nowait, &st);
+	r = fd < 0 ? fd : read_all(fd, buf, n, offset, nowait);
 	/* a file system without it: let a thread do it */
 	return nowait && r == -EOPNOTSUPP ? -EAGAIN : r;
 }
 
 static int dir_open(void *state, const struct tree *tree, uint32_t node)
 {
-	_cleanup_close_ int fd =
-		open_node(state, tree, node, READ_FLAGS, false);
+	_cleanup_close_ int fd = -1;
 	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return (uint64_t)st.st_size == tree->nodes[node].bytes ? TAKE_FD(fd)
-							       : -ESTALE;
+	fd = open_node(state, tree, node, READ_FLAGS, false, &st);
+	if (fd >= 0 && (uint64_t)st.st_size != tree->nodes[node].bytes)
+		return -ESTALE;
+	return TAKE_FD(fd);
 }
 
 static int dir_readlink(void *state, const struct tree *tree, uint32_t node,
 			char *buf, size_t n)
 {
-	_cleanup_close_ int fd = open_node(state, tree, node, O_PATH, false);
+	_cleanup_close_ int fd = -1;
+	struct stat st;
 	ssize_t got;
 
+	fd = open_node(state, tree, node, O_PATH, false, &st);
 	if (fd < 0)
 		return fd;
 	got = readlinkat(fd, "", buf, n - 1);

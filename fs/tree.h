@@ -44,6 +44,9 @@ struct tree {
 	uint32_t n_nodes, n_allocated;
 	char *names;
 	size_t names_bytes, names_allocated;
+	/* Users other than who mounts may see it: a source looks up who may
+	 * read what, down to access control lists. Set before the scan. */
+	bool shared;
 	uint64_t n_hidden;   /* names that tree_hides took */
 	uint64_t n_files;    /* regular files */
 	uint64_t file_bytes; /* the sum of their sizes */
