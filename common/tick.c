@@ -63,7 +63,7 @@ static struct tick *new_tick(double scale)
 		return NULL;
 	t->scale = scale;
 	t->awake = AWAKE_NONE;
-	pthread_mutex_init(&t->awake_lock, NULL);
+	tick_mutex_init(&t->awake_lock);
 	return t;
 }
 
@@ -282,6 +282,17 @@ json_t *tick_error_json(const struct tick *t)
 	json_object_set_new(j, "keeps_awake",
 			    json_boolean(tick_keeps_awake(t)));
 	return j;
+}
+
+void tick_mutex_init(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	if (pthread_mutex_init(mutex, &attr))
+		pthread_mutex_init(mutex, NULL);
+	pthread_mutexattr_destroy(&attr);
 }
 
 void tick_urgent(struct tick *t)

@@ -101,6 +101,12 @@ json_t *tick_error_json(const struct tick *t);
  * nothing changes. Whether it was granted is in tick_error_json.
  */
 void tick_urgent(struct tick *t);
+/*
+ * A mutex that such a thread shares with ordinary ones: who holds it while an
+ * urgent thread waits runs as that thread would (PTHREAD_PRIO_INHERIT). An
+ * ordinary mutex where the system has none of these.
+ */
+void tick_mutex_init(pthread_mutex_t *mutex);
 
 /* Wall time for measuring what is real: monotonic ns, arbitrary origin. */
 uint64_t tick_wall(void);

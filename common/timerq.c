@@ -216,7 +216,7 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	q->fire = fire;
 	q->ctx = ctx;
 	q->lead = tick_spin(tick);
-	pthread_mutex_init(&q->lock, NULL);
+	tick_mutex_init(&q->lock);
 	tick_cond_init(&q->wake);
 	int r = -pthread_create(&q->thread, NULL, run, q);
 
@@ -228,18 +228,29 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	return 0;
 }
 
+void timerq_stop(struct timerq *q)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&q->lock);
+	stopped = q->stopping;
+	q->stopping = true;
+	pthread_cond_signal(&q->wake);
+	pthread_mutex_unlock(&q->lock);
+	if (stopped)
+		return;
+	pthread_join(q->thread, NULL);
+	set_awake(q, false);
+	/* no timer is added any more */
+	while (q->n)
+		q->fire(pop(q), true, q->ctx);
+}
+
 void timerq_free(struct timerq *q)
 {
 	if (!q)
 		return;
-	pthread_mutex_lock(&q->lock);
-	q->stopping = true;
-	pthread_cond_signal(&q->wake);
-	pthread_mutex_unlock(&q->lock);
-	pthread_join(q->thread, NULL);
-	set_awake(q, false);
-	while (q->n)
-		q->fire(pop(q), true, q->ctx);
+	timerq_stop(q);
 	pthread_cond_destroy(&q->wake);
 	pthread_mutex_destroy(&q->lock);
 	free(q->heap);
@@ -248,7 +259,13 @@ void timerq_free(struct timerq *q)
 
 int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline)
 {
+	bool wake;
+
 	pthread_mutex_lock(&q->lock);
+	if (q->stopping) {
+		pthread_mutex_unlock(&q->lock);
+		return -ECANCELED;
+	}
 	if (q->n == q->capacity) {
 		size_t capacity = q->capacity ? 2 * q->capacity : 256;
 		struct timer **heap =
@@ -265,8 +282,7 @@ int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline)
 	timer->seq = q->next_seq++;
 	q->heap[q->n++] = timer;
 	sift_up(q, q->n - 1);
-	bool wake = q->heap[0] == timer;
-
+	wake = q->heap[0] == timer;
 	pthread_mutex_unlock(&q->lock);
 	if (wake)
 		pthread_cond_signal(&q->wake);

@@ -33,12 +33,12 @@ struct timerq;
 /* 0 or -ENOMEM, -EAGAIN (no thread). `tick` must be real or scaled. */
 int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	       struct timerq **ret);
-/*
- * Stop the thread, fire what is pending with `stopping`, free the queue.
- * Nobody may add any more. NULL is allowed.
- */
+/* Stop the thread, then fire what is pending with `stopping`. */
+void timerq_stop(struct timerq *q);
+/* Stops first. Nobody may add any more. NULL is allowed. */
 void timerq_free(struct timerq *q);
-/* 0; -ENOMEM: not added, the timer is the caller's again. */
+/* 0; -ENOMEM, -ECANCELED (stopped): not added, the timer is the caller's
+ * again. */
 int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline);
 /* Timers pending now. */
 size_t timerq_pending(struct timerq *q);

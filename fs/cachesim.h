@@ -18,8 +18,7 @@ enum sim_event_kind {
 	SIM_OFFER, /* let in, but not asked for */
 	SIM_WARM,  /* the same, if that takes no eviction */
 	SIM_REMOVE,
-	SIM_CLEAR,     /* all of them */
-	SIM_NEW_CACHE, /* and what the policy remembers */
+	SIM_NEW_CACHE, /* an empty one: a policy remembers nothing either */
 };
 
 struct sim_event {

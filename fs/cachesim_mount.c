@@ -192,7 +192,7 @@ static int replayed(struct mount_trace *m, const struct seen *s,
 		[TRACE_OFFER] = SIM_OFFER,
 		[TRACE_WARM] = SIM_WARM,
 		[TRACE_REMOVE] = SIM_REMOVE,
-		[TRACE_DROP_CACHE] = SIM_CLEAR,
+		[TRACE_DROP_CACHE] = SIM_NEW_CACHE,
 		[TRACE_SET_CACHE] = SIM_NEW_CACHE,
 	};
 	struct sim_trace *t = m->t;

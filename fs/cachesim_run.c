@@ -81,7 +81,6 @@ static int happen(const struct sim_run *run, struct sim_cell *cell,
 		if (e)
 			cache_remove(*c, e);
 		return 0;
-	case SIM_CLEAR: cache_clear(*c); return 0;
 	case SIM_NEW_CACHE:
 		cache_counts_add(sum, cache_counts(*c));
 		cache_free(*c);

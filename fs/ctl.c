@@ -334,17 +334,15 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 	if (key)
 		return err_set(err, -EINVAL, "%s takes no argument", word);
 	if (!strcmp(word, "epoch"))
-		server_epoch(ctl->server);
-	else if (!strcmp(word, "reset"))
-		server_reset(ctl->server);
-	else if (!strcmp(word, "drop-cache"))
-		server_drop_cache(ctl->server);
-	else
-		return err_set(err, -EINVAL,
-			       "unknown command '%s' (known: reset epoch "
-			       "drop-cache set fault warm)",
-			       word);
-	return 0;
+		return server_epoch(ctl->server, err);
+	if (!strcmp(word, "reset"))
+		return server_reset(ctl->server, err);
+	if (!strcmp(word, "drop-cache"))
+		return server_drop_cache(ctl->server, err);
+	return err_set(err, -EINVAL,
+		       "unknown command '%s' (known: reset epoch drop-cache "
+		       "set fault warm)",
+		       word);
 }
 
 bool ctl_may_wait(const char *text, size_t n)

@@ -14,9 +14,8 @@ static int clear(struct ctl *ctl, const char *id, struct err *err)
 	uint64_t number = 0;
 	int r = id[0] ? conf_set(&field, &number, id, err) : 0;
 
-	if (r == 0)
-		r = server_fault_clear(ctl->server, (uint32_t)number);
-	return r < 0 ? err_set(err, r, "no fault has the id %s", id) : 0;
+	return r < 0 ? err_set(err, r, "no fault has the id %s", id)
+		     : server_fault_clear(ctl->server, (uint32_t)number, err);
 }
 
 int ctl_fault(struct ctl *ctl, char *args, struct err *err)

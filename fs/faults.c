@@ -56,22 +56,25 @@ struct verdict {
 void faults_init(struct faults *f)
 {
 	*f = (struct faults){ 0 };
-	pthread_mutex_init(&f->lock, NULL);
+	pthread_mutex_init(&f->change_lock, NULL);
+	tick_mutex_init(&f->lock);
 }
 
-static void rule_free(struct faults *f, struct fault_live *l)
+static void rules_free(struct fault_live *rules)
 {
-	DL_DELETE(f->rules, l);
-	__atomic_fetch_sub(&f->n_rules, 1, __ATOMIC_RELAXED);
-	fault_rule_fini(&l->rule);
-	free(l);
+	struct fault_live *l, *next;
+
+	DL_FOREACH_SAFE (rules, l, next) {
+		fault_rule_fini(&l->rule);
+		free(l);
+	}
 }
 
 void faults_fini(struct faults *f)
 {
-	while (f->rules)
-		rule_free(f, f->rules);
+	rules_free(f->rules);
 	pthread_mutex_destroy(&f->lock);
+	pthread_mutex_destroy(&f->change_lock);
 }
 
 static struct fault_live *rule_of(const struct faults *f, uint32_t id)
@@ -183,12 +186,15 @@ void server_interrupt(struct server *s, void *client)
 	struct faults *f = &s->faults;
 	struct hold *h;
 
+	if (!gate_enter(&s->gate)) /* it ends anyway */
+		return;
 	pthread_mutex_lock(&f->lock);
 	HASH_FIND_PTR(f->held, &client, h);
 	if (h)
 		take_out(f, h);
 	pthread_mutex_unlock(&f->lock);
 	end_all(h, -EINTR);
+	gate_leave(&s->gate);
 }
 
 /* --- meeting a rule ----------------------------------------------------- */
@@ -226,16 +232,17 @@ static struct verdict judge(struct server *s, enum storage_op op, uint32_t node)
 	return v;
 }
 
-/* Under the lock. false: not held, there is no memory. */
-static bool hold(struct server *s, const struct verdict *v,
-		 const struct hold *what)
+/* Under the lock. 0, -ENOMEM, -ECONNABORTED: not held. */
+static int hold(struct server *s, const struct verdict *v,
+		const struct hold *what)
 {
 	struct faults *f = &s->faults;
 	struct hold *h = malloc(sizeof(*h));
 	bool timed = v->delay_ns;
+	int r = 0;
 
 	if (!h)
-		return false;
+		return -ENOMEM;
 	*h = *what;
 	h->server = s;
 	h->rule = v->rule;
@@ -244,14 +251,16 @@ static bool hold(struct server *s, const struct verdict *v,
 	h->held = true;
 	h->wait.done = time_is_over;
 	/* should it fire at once, it waits for the lock */
-	if (timed && fetch_wait(s->fetcher, &h->wait,
-				h->wait.arrival + v->delay_ns) < 0) {
+	if (timed)
+		r = fetch_wait(s->fetcher, &h->wait,
+			       h->wait.arrival + v->delay_ns);
+	if (r < 0) {
 		free(h);
-		return false;
+		return r == -ECANCELED ? -ECONNABORTED : r;
 	}
 	rule_of(f, h->rule)->held++;
 	HASH_ADD_PTR(f->held, client, h);
-	return true;
+	return 0;
 }
 
 /*
@@ -273,9 +282,9 @@ static int meet(struct server *s, enum storage_op op, uint32_t node,
 	else if (v.rule && s->is_interrupted && s->is_interrupted(what->client))
 		r = -EINTR;
 	else if (v.rule)
-		r = hold(s, &v, what) ? 1 : -ENOMEM;
+		r = hold(s, &v, what);
 	pthread_mutex_unlock(&f->lock);
-	return r;
+	return r == 0 && v.rule ? 1 : r;
 }
 
 bool faults_meet_read(struct server *s, struct read_request *r)
@@ -340,6 +349,21 @@ bool server_read_may_fault(struct server *s, uint32_t node)
 	return may;
 }
 
+static int begin_change(struct server *s, struct err *err)
+{
+	int r = server_enter(s, err);
+
+	if (r == 0)
+		pthread_mutex_lock(&s->faults.change_lock);
+	return r;
+}
+
+static void end_change(struct server *s)
+{
+	pthread_mutex_unlock(&s->faults.change_lock);
+	server_leave(s);
+}
+
 /* A list of n without rules and ids yet; NULL: no memory. */
 static struct fault_live *lives_new(size_t n)
 {
@@ -376,32 +400,55 @@ int server_fault_add(struct server *s, const char *text, struct err *err)
 	DL_FOREACH (fresh, l)
 		l->rule = rules[i++];
 	free(rules);
-	pthread_mutex_lock(&f->lock);
+	r = begin_change(s, err);
+	if (r < 0) {
+		rules_free(fresh);
+		return r;
+	}
 	DL_FOREACH (fresh, l)
 		l->id = ++f->last_id;
+	pthread_mutex_lock(&f->lock);
 	DL_CONCAT(f->rules, fresh);
 	__atomic_fetch_add(&f->n_rules, (unsigned)n, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&f->lock);
+	end_change(s);
 	return 0;
 }
 
-int server_fault_clear(struct server *s, uint32_t id)
+/* Under the locks: those with that id, 0: all; a list. */
+static struct fault_live *take_rules(struct faults *f, uint32_t id)
 {
-	struct faults *f = &s->faults;
-	struct fault_live *l, *next;
-	struct hold *list;
-	int r = id ? -ENOENT : 0;
+	struct fault_live *l, *next, *taken = NULL;
 
-	pthread_mutex_lock(&f->lock);
-	list = take_out_of(f, id);
 	DL_FOREACH_SAFE (f->rules, l, next) {
 		if (id && l->id != id)
 			continue;
-		rule_free(f, l);
-		r = 0;
+		DL_DELETE(f->rules, l);
+		DL_APPEND(taken, l);
+		__atomic_fetch_sub(&f->n_rules, 1, __ATOMIC_RELAXED);
 	}
+	return taken;
+}
+
+int server_fault_clear(struct server *s, uint32_t id, struct err *err)
+{
+	struct faults *f = &s->faults;
+	struct fault_live *taken;
+	struct hold *list;
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&f->lock);
+	list = take_out_of(f, id);
+	taken = take_rules(f, id);
 	pthread_mutex_unlock(&f->lock);
+	if (id && !taken)
+		r = err_set(err, -ENOENT, "no fault has the id %u", id);
+	rules_free(taken);
+	pthread_mutex_unlock(&f->change_lock);
 	end_all(list, 0);
+	gate_leave(&s->gate);
 	return r;
 }
 
@@ -413,14 +460,14 @@ int server_fault_texts(struct server *s, struct conf_list *ret)
 	size_t n = 0;
 	int r = 0;
 
-	pthread_mutex_lock(&f->lock);
+	pthread_mutex_lock(&f->change_lock);
 	DL_COUNT(f->rules, l, n);
 	texts = calloc(n ? n : 1, sizeof(*texts));
 	n = 0;
 	DL_FOREACH (f->rules, l)
 		if (texts && !(texts[n++] = strdup(l->rule.text)))
 			r = -ENOMEM;
-	pthread_mutex_unlock(&f->lock);
+	pthread_mutex_unlock(&f->change_lock);
 	*ret = (struct conf_list){ .items = texts, .n = n };
 	return texts ? r : -ENOMEM;
 }
@@ -437,22 +484,47 @@ void faults_reset(struct faults *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-json_t *faults_json(struct faults *f)
+struct counts {
+	uint64_t matched, fired, held;
+};
+
+/* Of all rules there are, in their order. */
+static void take_counts(struct faults *f, struct counts *ret)
 {
-	json_t *j = json_array();
 	struct fault_live *l;
 
 	pthread_mutex_lock(&f->lock);
 	DL_FOREACH (f->rules, l)
-		json_array_append_new(
-			j,
-			json_pack("{s:I, s:s, s:I, s:I, s:I}", "id",
-				  (json_int_t)l->id, "rule", l->rule.text,
-				  "matched",
-				  (json_int_t)(l->matched - l->hidden_matched),
-				  "fired",
-				  (json_int_t)(l->fired - l->hidden_fired),
-				  "held", (json_int_t)l->held));
+		*ret++ = (struct counts){
+			.matched = l->matched - l->hidden_matched,
+			.fired = l->fired - l->hidden_fired,
+			.held = l->held,
+		};
 	pthread_mutex_unlock(&f->lock);
+}
+
+json_t *faults_json(struct faults *f)
+{
+	_cleanup_free_ struct counts *counts = NULL;
+	json_t *j = json_array();
+	struct fault_live *l;
+	size_t n = 0, i = 0;
+
+	pthread_mutex_lock(&f->change_lock);
+	DL_COUNT(f->rules, l, n);
+	counts = calloc(n + 1, sizeof(*counts));
+	if (counts)
+		take_counts(f, counts);
+	DL_FOREACH (counts ? f->rules : NULL, l) {
+		const struct counts *c = &counts[i++];
+
+		json_array_append_new(
+			j, json_pack("{s:I, s:s, s:I, s:I, s:I}", "id",
+				     (json_int_t)l->id, "rule", l->rule.text,
+				     "matched", (json_int_t)c->matched, "fired",
+				     (json_int_t)c->fired, "held",
+				     (json_int_t)c->held));
+	}
+	pthread_mutex_unlock(&f->change_lock);
 	return j;
 }

@@ -32,6 +32,9 @@ struct server;
 
 struct faults {
 	unsigned n_rules; /* atomic */
+	/* first, and never by the timing thread: which rules there are, and
+	 * their texts; to change that both locks are needed */
+	pthread_mutex_t change_lock;
 	/* all below; under it only the timer queue's, and libfuse's */
 	pthread_mutex_t lock;
 	struct fault_live *rules; /* utlist, in the order of their ids */

@@ -23,7 +23,7 @@ struct fetcher {
 	pthread_mutex_t job_lock; /* all down to n_idle */
 	pthread_cond_t job_wake;
 	struct fetch *first, *last;
-	bool stopping;
+	bool stopping; /* atomic too */
 	pthread_t readers[MAX_READERS];
 	unsigned n_readers;	      /* started so far */
 	unsigned n_idle;	      /* of them: that wait for a job */
@@ -104,9 +104,14 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 	uint64_t fired = timer->deadline;
 
 	/* it was alone when it came, and others have come since */
-	if (!stopping && !alone(fetcher) && fired < reply_at(fetcher, f) &&
-	    timerq_add(fetcher->timers, timer, f->deadline - f->ahead) == 0)
-		return;
+	if (!stopping && !alone(fetcher) && fired < reply_at(fetcher, f)) {
+		int r = timerq_add(fetcher->timers, timer,
+				   f->deadline - f->ahead);
+
+		if (r == 0)
+			return;
+		stopping = r == -ECANCELED;
+	}
 	finish(fetcher, f, stopping);
 }
 
@@ -114,10 +119,14 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 {
 	uint64_t at = reply_at(fetcher, f);
+	int r = 0;
 
-	if (tick_now(fetcher->c.tick) >= at ||
-	    timerq_add(fetcher->timers, &f->timer, at) < 0)
-		finish(fetcher, f, false);
+	if (tick_now(fetcher->c.tick) < at) {
+		r = timerq_add(fetcher->timers, &f->timer, at);
+		if (r == 0)
+			return;
+	}
+	finish(fetcher, f, r == -ECANCELED);
 }
 
 static int read_source(struct fetcher *fetcher, uint32_t node, void *buf,
@@ -144,10 +153,18 @@ static int read_pieces(struct fetcher *fetcher, struct fetch *f)
 	return 0;
 }
 
+static void read_now(struct fetcher *fetcher, struct fetch *f)
+{
+	f->error = f->n_pieces ? read_pieces(fetcher, f)
+			       : real_read(fetcher, f, false);
+	wait_for_deadline(fetcher, f);
+}
+
 static void *reader(void *arg)
 {
 	struct fetcher *fetcher = arg;
 	struct fetch *f;
+	bool stopping;
 
 	pthread_mutex_lock(&fetcher->job_lock);
 	for (;;) {
@@ -160,10 +177,12 @@ static void *reader(void *arg)
 		if (!f)
 			break;
 		fetcher->first = f->next;
+		stopping = fetcher->stopping;
 		pthread_mutex_unlock(&fetcher->job_lock);
-		f->error = f->n_pieces ? read_pieces(fetcher, f)
-				       : real_read(fetcher, f, false);
-		wait_for_deadline(fetcher, f);
+		if (stopping)
+			finish(fetcher, f, true);
+		else
+			read_now(fetcher, f);
 		pthread_mutex_lock(&fetcher->job_lock);
 	}
 	pthread_mutex_unlock(&fetcher->job_lock);
@@ -208,6 +227,11 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f)
 
 	f->error = 0;
 	count(&fetcher->stats.inflight, 1);
+	if (__atomic_load_n(&fetcher->stopping, __ATOMIC_RELAXED)) {
+		f->deadline = f->arrival;
+		finish(fetcher, f, true);
+		return;
+	}
 	if (f->op == STORAGE_READ) {
 		count(&fetcher->stats.backend_reads, 1);
 		count(&fetcher->stats.backend_bytes, f->bytes);
@@ -249,11 +273,12 @@ int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at)
 static void stop_readers(struct fetcher *f)
 {
 	pthread_mutex_lock(&f->job_lock);
-	f->stopping = true;
+	__atomic_store_n(&f->stopping, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&f->job_lock);
 	pthread_cond_broadcast(&f->job_wake);
-	for (unsigned i = 0; i < f->n_readers; i++)
-		pthread_join(f->readers[i], NULL);
+	/* no other is started any more */
+	for (; f->n_readers; f->n_readers--)
+		pthread_join(f->readers[f->n_readers - 1], NULL);
 }
 
 int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
@@ -264,8 +289,8 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
 	if (!f)
 		return -ENOMEM;
 	f->c = *config;
-	pthread_mutex_init(&f->device_lock, NULL);
-	pthread_mutex_init(&f->job_lock, NULL);
+	tick_mutex_init(&f->device_lock);
+	tick_mutex_init(&f->job_lock);
 	pthread_cond_init(&f->job_wake, NULL);
 	r = device_new(config->storage, config->seed, &f->device);
 	if (r == 0)
@@ -281,11 +306,18 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
 	return 0;
 }
 
+void fetcher_stop(struct fetcher *f)
+{
+	stop_readers(f);
+	if (f->timers)
+		timerq_stop(f->timers);
+}
+
 void fetcher_free(struct fetcher *f)
 {
 	if (!f)
 		return;
-	stop_readers(f);
+	fetcher_stop(f);
 	timerq_free(f->timers);
 	device_free(f->device);
 	pthread_cond_destroy(&f->job_wake);
@@ -294,21 +326,15 @@ void fetcher_free(struct fetcher *f)
 	free(f);
 }
 
-int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
-			uint64_t seed)
+struct device *fetcher_swap_device(struct fetcher *f, struct device *fresh)
 {
-	struct device *fresh, *old;
-	int r = device_new(p, seed, &fresh);
+	struct device *old;
 
-	if (r < 0)
-		return r;
 	pthread_mutex_lock(&f->device_lock);
 	old = f->device;
 	f->device = fresh;
-	f->c.storage = p;
 	pthread_mutex_unlock(&f->device_lock);
-	device_free(old);
-	return 0;
+	return old;
 }
 
 void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
@@ -330,13 +356,17 @@ void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
 			 __ATOMIC_RELAXED);
 }
 
+void fetcher_counts(const struct fetcher *f, uint64_t *ret_reads,
+		    uint64_t *ret_bytes)
+{
+	*ret_reads = __atomic_load_n(&f->stats.backend_reads, __ATOMIC_RELAXED);
+	*ret_bytes = __atomic_load_n(&f->stats.backend_bytes, __ATOMIC_RELAXED);
+}
+
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	ret->backend_reads =
-		__atomic_load_n(&f->stats.backend_reads, __ATOMIC_RELAXED);
-	ret->backend_bytes =
-		__atomic_load_n(&f->stats.backend_bytes, __ATOMIC_RELAXED);
+	fetcher_counts(f, &ret->backend_reads, &ret->backend_bytes);
 	ret->inflight = __atomic_load_n(&f->stats.inflight, __ATOMIC_RELAXED);
 	hist_merge(&ret->requested, &f->stats.requested);
 	hist_merge(&ret->achieved, &f->stats.achieved);

@@ -21,6 +21,7 @@
 #include "fs/calibrate.h"
 #include "fs/source.h"
 
+struct device;
 struct fetcher;
 
 /* A file among several that one read of the device brings. */
@@ -77,22 +78,30 @@ struct fetcher_config {
 };
 
 int fetcher_new(const struct fetcher_config *config, struct fetcher **ret);
-/* Ends every pending fetch with `stopping`; none may be started any more. */
+/*
+ * End every pending fetch with `stopping`: when this returns all were done,
+ * and the fetcher's threads have ended. One that is started later is done at
+ * once, with `stopping`.
+ */
+void fetcher_stop(struct fetcher *f);
+/* Stops first; nobody may start any more. NULL is allowed. */
 void fetcher_free(struct fetcher *f);
 
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
 /*
  * Only wait: done is called at `at` (emulated ns), never by this call; nothing
- * is asked of the device. Set f->done. -ENOMEM.
+ * is asked of the device. Set f->done. -ENOMEM, -ECANCELED (stopped).
  */
 int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at);
 /* Answer so much earlier than the device is done, for the way to the reader;
  * counts as if the reader had been asked. Once, before there is more than one
  * reader. */
 void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip);
-/* Exchange the device for one of another profile, live. -ENOMEM. */
-int fetcher_set_storage(struct fetcher *f, const struct storage_profile *p,
-			uint64_t seed);
+/* Exchange the device (fs/device.h), live. The one before is the caller's. */
+struct device *fetcher_swap_device(struct fetcher *f, struct device *fresh);
+/* Two numbers of its stats. */
+void fetcher_counts(const struct fetcher *f, uint64_t *ret_reads,
+		    uint64_t *ret_bytes);
 /* A consistent enough copy. */
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret);
 void fetcher_reset_stats(struct fetcher *f);

@@ -57,13 +57,21 @@ struct object *group_buffer_find(const struct group_buffer *b, uint64_t key)
 	return h ? h->object : NULL;
 }
 
-static void let_go(struct group_buffer *b, struct held *h)
+/* Its reference is the caller's. */
+static struct object *take_out(struct group_buffer *b, struct held *h)
 {
+	struct object *o = h->object;
+
 	HASH_DEL(b->index, h);
 	DL_DELETE(b->queue, h);
-	b->bytes -= h->object->bytes;
-	object_put(h->object);
+	b->bytes -= o->bytes;
 	free(h);
+	return o;
+}
+
+static void let_go(struct group_buffer *b, struct held *h)
+{
+	server_put_object(take_out(b, h));
 }
 
 static void hold(struct group_buffer *b, struct object *o)
@@ -84,7 +92,7 @@ static void hold(struct group_buffer *b, struct object *o)
 void group_buffer_clear(struct group_buffer *b)
 {
 	while (b->queue)
-		let_go(b, b->queue);
+		object_put(take_out(b, b->queue));
 }
 
 /* --- one read ----------------------------------------------------------- */
@@ -138,7 +146,7 @@ static void group_done(struct fetch *f, bool stopping)
 		if (o->error && h && h->object == o)
 			let_go(&s->buffer, h);
 	}
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	for (uint32_t i = 0; i < g->n; i++) {
 		read_wake(g->waiters[i]);
 		object_put(g->objects[i]);

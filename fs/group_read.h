@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading groups: what a miss brings along, and where that waits. Called by
- * read.c and server.c; everything under the server's lock. */
+ * read.c and server.c; everything under the server's lock, but to clear a
+ * buffer that was taken out of use. */
 #ifndef GPEMU_FS_GROUP_READ_H
 #define GPEMU_FS_GROUP_READ_H
 

@@ -43,7 +43,10 @@ struct object {
 	unsigned refs;
 	enum object_state state;
 	bool brought; /* by its group, and not asked for yet */
-	struct read_part *waiters;
+	union {
+		struct read_part *waiters;
+		struct object *next_dead; /* without references */
+	};
 	int backing_id; /* under passthrough's lock; 0: none was made */
 	struct fetch fetch;
 	UT_hash_handle hh; /* in the server's table of flights */

@@ -104,7 +104,7 @@ static void object_done(struct fetch *f, bool stopping)
 
 	pthread_mutex_lock(&s->lock);
 	w = read_arrived(s, o, stopping ? -ECONNABORTED : f->error);
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	read_wake(w);
 	object_put(o);
 }
@@ -177,7 +177,7 @@ static struct object *obtain(struct server *s, struct read_request *r,
 	if (e && !cache_user(e))
 		cache_set_user(e, object_get(o));
 	if (h->held != o) {
-		object_put(h->held);
+		server_put_object(h->held);
 		h->held = object_get(o);
 	}
 	if (first)
@@ -307,13 +307,19 @@ void server_read(struct server *s, struct read_request *r)
 	r->server = s;
 	r->n_parts = r->error = 0;
 	r->pending = 1;
-	if (r->offset >= file_bytes || !r->bytes) {
-		r->reply(r, 0, NULL, 0);
+	if (!gate_enter(&s->gate)) {
+		trace_refused(s, r, -ECONNABORTED);
 		return;
 	}
-	r->bytes = MIN(r->bytes, MIN(file_bytes - r->offset, OBJECT_EXTENT));
-	if (!faults_meet_read(s, r))
-		server_read_now(s, r);
+	if (r->offset >= file_bytes || !r->bytes) {
+		r->reply(r, 0, NULL, 0);
+	} else {
+		r->bytes = MIN(r->bytes,
+			       MIN(file_bytes - r->offset, OBJECT_EXTENT));
+		if (!faults_meet_read(s, r))
+			server_read_now(s, r);
+	}
+	gate_leave(&s->gate);
 }
 
 void server_read_now(struct server *s, struct read_request *r)
@@ -330,7 +336,7 @@ void server_read_now(struct server *s, struct read_request *r)
 		count_raw(s, r);
 	else
 		n_start = prepare(s, r, start);
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	if (bypass) {
 		read_raw(s, r);
 		return;
@@ -347,7 +353,7 @@ static bool first_object_cached(struct server *s, uint32_t node)
 	pthread_mutex_lock(&s->lock);
 	there = cache_peek(s->cache, object_key(node, 0)) ||
 		group_buffer_find(&s->buffer, object_key(node, 0));
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	return there;
 }
 
@@ -363,7 +369,7 @@ struct object *server_peek_whole(struct server *s, uint32_t node)
 	if (e && cache_user(e))
 		o = cache_user(e);
 	o = o && o->state == OBJECT_READY ? object_get(o) : NULL;
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	return o;
 }
 
@@ -385,7 +391,7 @@ bool server_count_hit(struct server *s, uint32_t node)
 			group_asked(s, cache_user(e), true, false);
 		count_delivered(s, bytes);
 	}
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	return hit;
 }
 
@@ -395,9 +401,14 @@ void server_metadata(struct server *s, struct fetch *f)
 	f->offset = f->bytes = 0;
 	f->error = 0;
 	f->deadline = f->arrival;
+	if (!gate_enter(&s->gate)) {
+		f->done(f, true);
+		return;
+	}
 	/* the calibration's probes meet no faults */
 	if (f->takes || !faults_meet_metadata(s, f))
 		server_metadata_now(s, f);
+	gate_leave(&s->gate);
 }
 
 void server_metadata_now(struct server *s, struct fetch *f)

@@ -21,10 +21,65 @@ enum { N_READERS = 4 };
  * workers of a loader, each of which is in another group */
 #define LEAST_BUFFER (64 * MIB)
 
+/* --- locks and calls ---------------------------------------------------- */
+
+int server_enter(struct server *s, struct err *err)
+{
+	if (gate_enter(&s->gate))
+		return 0;
+	return err_set(err, -ECONNABORTED, "the mount is at its end");
+}
+
+void server_leave(struct server *s)
+{
+	gate_leave(&s->gate);
+}
+
+void server_unlock(struct server *s)
+{
+	struct object *dead = TAKE_PTR(s->dead);
+
+	pthread_mutex_unlock(&s->lock);
+	while (dead) {
+		struct object *next = dead->next_dead;
+
+		object_put(dead);
+		dead = next;
+	}
+}
+
+void server_put_object(struct object *o)
+{
+	/* the last reference: nobody can find it any more */
+	if (o && __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1) {
+		o->next_dead = o->server->dead;
+		o->server->dead = o;
+	} else {
+		object_put(o);
+	}
+}
+
+/* --- life --------------------------------------------------------------- */
+
+/* Of the cache in use. */
 static void drop_object(void *user, void *ctx)
 {
 	(void)ctx;
+	server_put_object(user);
+}
+
+/* Of one that was taken out of use. */
+static void drop_unused(void *user, void *ctx)
+{
+	(void)ctx;
 	object_put(user);
+}
+
+static void free_cache(struct cache *c)
+{
+	if (c)
+		cache_on_drop(c, drop_unused, NULL);
+	cache_free(c);
 }
 
 /* What a cache may take: all memory, less what the rest of us needs. */
@@ -34,13 +89,11 @@ static uint64_t memory_bytes(void)
 	       (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int make_cache(struct server *s, const char *policy,
-		      const struct units_capacity *size, struct cache **ret,
-		      struct err *err)
+static int make_cache(struct server *s, const char *policy, uint64_t bytes,
+		      struct cache **ret, struct err *err)
 {
 	const struct plugin *p =
 		plugin_find(policy_table, "cache policy", policy, err);
-	uint64_t bytes = units_capacity_bytes(size, s->c.tree->file_bytes);
 	char want[UNITS_TEXT], have[UNITS_TEXT];
 	struct policy_params params = { .capacity_bytes = bytes,
 					.seed = s->c.seed,
@@ -62,6 +115,12 @@ static int make_cache(struct server *s, const char *policy,
 			  &params, drop_object, NULL, ret, err);
 
 	return r < 0 ? err_set(err, r, "cache: %s", strerror(-r)) : 0;
+}
+
+static uint64_t capacity_bytes(const struct server *s,
+			       const struct units_capacity *size)
+{
+	return units_capacity_bytes(size, s->c.tree->file_bytes);
 }
 
 static int start_fetcher(struct server *s, struct err *err)
@@ -87,8 +146,9 @@ int server_new(const struct server_config *config, struct server **ret,
 	if (!s)
 		return r;
 	s->c = *config;
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_mutex_init(&s->backing_lock, NULL);
+	pthread_mutex_init(&s->change_lock, NULL);
+	tick_mutex_init(&s->lock);
+	tick_mutex_init(&s->backing_lock);
 	faults_init(&s->faults);
 	s->sizes = tree_sizes(config->tree);
 	s->marks = calloc(1, sizeof(*s->marks));
@@ -100,8 +160,8 @@ int server_new(const struct server_config *config, struct server **ret,
 	if (config->groups && !s->buffer.limit)
 		s->buffer.limit =
 			MAX(LEAST_BUFFER, 2 * config->groups->largest_bytes);
-	r = make_cache(s, config->cache_policy, &config->cache_size, &s->cache,
-		       err);
+	r = make_cache(s, config->cache_policy,
+		       capacity_bytes(s, &config->cache_size), &s->cache, err);
 	if (r == 0)
 		r = storage_profile_load(config->storage, &s->storage, err);
 	if (r == 0)
@@ -117,12 +177,12 @@ fail:
 
 void server_stop(struct server *s)
 {
+	gate_close(&s->gate);
+	/* who is inside may still hold or start one: that ends there at once */
 	faults_stop(&s->faults);
-	pthread_mutex_lock(&s->lock);
-	s->stopping = true;
-	pthread_mutex_unlock(&s->lock);
-	fetcher_free(s->fetcher);
-	s->fetcher = NULL;
+	if (s->fetcher)
+		fetcher_stop(s->fetcher);
+	gate_wait(&s->gate);
 }
 
 void server_free(struct server *s)
@@ -130,10 +190,12 @@ void server_free(struct server *s)
 	if (!s)
 		return;
 	server_stop(s);
-	cache_free(s->cache);
+	fetcher_free(s->fetcher);
+	free_cache(s->cache);
 	group_buffer_clear(&s->buffer);
 	storage_profile_free(s->storage);
 	faults_fini(&s->faults);
+	pthread_mutex_destroy(&s->change_lock);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->backing_lock);
 	free(s->storage_name);
@@ -165,7 +227,7 @@ bool server_place(struct server *s, uint32_t node, uint64_t *ret)
 	pthread_mutex_lock(&s->lock);
 	has = s->storage->op[STORAGE_READ].settle_ns &&
 	      node < s->c.tree->n_nodes && S_ISREG(s->c.tree->nodes[node].mode);
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	if (has)
 		*ret = device_place(group_lead(s, node), 0);
 	return has;
@@ -197,11 +259,7 @@ void server_backing_close(struct server *s, int id)
 
 void server_set_round_trip(struct server *s, const struct round_trip *trip)
 {
-	/* who measured it may be late, and the mount at its end */
-	pthread_mutex_lock(&s->lock);
-	if (!s->stopping)
-		fetcher_set_round_trip(s->fetcher, trip);
-	pthread_mutex_unlock(&s->lock);
+	fetcher_set_round_trip(s->fetcher, trip);
 }
 
 struct handle *server_open(struct server *s, uint32_t node)
@@ -250,23 +308,20 @@ static struct cache_counts counts_now(const struct server *s)
 /* Under the lock: the counters as they stand. */
 static struct epoch_mark mark_now(struct server *s)
 {
-	struct fetch_stats f;
+	struct epoch_mark now = { .cache = counts_now(s),
+				  .start = tick_now(s->c.tick) };
 
-	fetcher_stats(s->fetcher, &f);
-	return (struct epoch_mark){ .cache = counts_now(s),
-				    .backend_reads = f.backend_reads,
-				    .backend_bytes = f.backend_bytes,
-				    .start = tick_now(s->c.tick) };
+	fetcher_counts(s->fetcher, &now.backend_reads, &now.backend_bytes);
+	return now;
 }
 
-/* Under the lock. */
-static void begin_epoch(struct server *s)
+/* Under the lock of changes. */
+static void begin_epoch(struct server *s, const struct epoch_mark *now)
 {
-	struct epoch_mark now = mark_now(s);
 	struct epoch_mark *last = &s->marks[s->n_marks - 1];
 
 	/* an epoch in which nothing was read has not begun: begin it again */
-	if (now.cache.hits + now.cache.misses >
+	if (now->cache.hits + now->cache.misses >
 	    last->cache.hits + last->cache.misses) {
 		struct epoch_mark *more =
 			realloc(s->marks, (s->n_marks + 1) * sizeof(*s->marks));
@@ -276,22 +331,47 @@ static void begin_epoch(struct server *s)
 			s->n_marks++;
 		}
 	}
-	s->marks[s->n_marks - 1] = now;
+	s->marks[s->n_marks - 1] = *now;
 }
 
-void server_epoch(struct server *s)
+static int begin_change(struct server *s, struct err *err)
 {
+	int r = server_enter(s, err);
+
+	if (r == 0)
+		pthread_mutex_lock(&s->change_lock);
+	return r;
+}
+
+static void end_change(struct server *s)
+{
+	pthread_mutex_unlock(&s->change_lock);
+	server_leave(s);
+}
+
+int server_epoch(struct server *s, struct err *err)
+{
+	struct epoch_mark now;
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&s->lock);
-	if (!s->stopping) {
-		trace_event(s, TRACE_EPOCH, 0);
-		begin_epoch(s);
-	}
-	pthread_mutex_unlock(&s->lock);
+	trace_event(s, TRACE_EPOCH, 0);
+	now = mark_now(s);
+	server_unlock(s);
+	begin_epoch(s, &now);
+	end_change(s);
+	return 0;
 }
 
-/* Under the lock. */
-static void reset_counts(struct server *s)
+int server_reset(struct server *s, struct err *err)
 {
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&s->lock);
 	trace_event(s, TRACE_RESET, 0);
 	cache_reset_counts(s->cache);
 	fetcher_reset_stats(s->fetcher);
@@ -300,74 +380,110 @@ static void reset_counts(struct server *s)
 	s->coalesced = 0;
 	s->group_hits = s->group_hit_bytes = 0;
 	s->unmissed = (struct cache_counts){ 0 };
-	s->n_marks = 1;
 	s->marks[0] = mark_now(s);
-}
-
-void server_reset(struct server *s)
-{
-	pthread_mutex_lock(&s->lock);
-	if (!s->stopping)
-		reset_counts(s);
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
+	s->n_marks = 1;
 	faults_reset(&s->faults);
+	end_change(s);
+	return 0;
 }
 
-void server_drop_cache(struct server *s)
+/* Under the lock of changes: `fresh` is the cache from now on, and what came
+ * with groups is forgotten. */
+static struct epoch_mark swap_cache(struct server *s, struct cache *fresh,
+				    enum trace_op op)
 {
+	struct group_buffer buffer;
+	struct epoch_mark now;
+	struct cache *old;
+
 	pthread_mutex_lock(&s->lock);
-	trace_event(s, TRACE_DROP_CACHE, 0);
-	cache_clear(s->cache);
-	group_buffer_clear(&s->buffer);
-	pthread_mutex_unlock(&s->lock);
+	trace_event(s, op, 0);
+	old = s->cache;
+	cache_counts_add(&s->before, cache_counts(old));
+	s->cache = fresh;
+	buffer = s->buffer;
+	s->buffer = (struct group_buffer){ .limit = buffer.limit };
+	now = mark_now(s);
+	server_unlock(s);
+	free_cache(old);
+	group_buffer_clear(&buffer);
+	return now;
+}
+
+int server_drop_cache(struct server *s, struct err *err)
+{
+	struct cache *fresh;
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
+	/* constant, under the lock of changes */
+	r = make_cache(s, cache_policy(s->cache)->plugin.name,
+		       cache_capacity(s->cache), &fresh, err);
+	if (r == 0)
+		swap_cache(s, fresh, TRACE_DROP_CACHE);
+	end_change(s);
+	return r;
 }
 
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err)
 {
-	struct cache *fresh, *old;
-	int r = make_cache(s, policy, size, &fresh, err);
+	struct epoch_mark now;
+	struct cache *fresh;
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
+	r = make_cache(s, policy, capacity_bytes(s, size), &fresh, err);
+	if (r == 0) {
+		now = swap_cache(s, fresh, TRACE_SET_CACHE);
+		/* what the two caches did is told apart */
+		begin_epoch(s, &now);
+	}
+	end_change(s);
+	return r;
+}
+
+/* Under the lock of changes: take *profile and *name into use, and give back
+ * what they replace. */
+static int swap_storage(struct server *s, struct storage_profile **profile,
+			char **name)
+{
+	struct storage_profile *old;
+	struct device *device = NULL;
+	char *old_name = s->storage_name;
+	int r = device_new(*profile, s->c.seed, &device);
 
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->lock);
-	if (s->stopping) {
-		pthread_mutex_unlock(&s->lock);
-		cache_free(fresh);
-		return err_set(err, -ECONNABORTED, "the mount is at its end");
-	}
-	trace_event(s, TRACE_SET_CACHE, 0);
-	old = s->cache;
-	cache_counts_add(&s->before, cache_counts(old));
-	s->cache = fresh;
-	group_buffer_clear(&s->buffer);
-	/* what the two caches did is told apart */
-	begin_epoch(s);
-	pthread_mutex_unlock(&s->lock);
-	cache_free(old);
+	device = fetcher_swap_device(s->fetcher, device);
+	old = s->storage;
+	s->storage = *profile;
+	server_unlock(s);
+	device_free(device);
+	*profile = old;
+	s->storage_name = *name;
+	*name = old_name;
 	return 0;
 }
 
 int server_set_storage(struct server *s, const char *storage, struct err *err)
 {
-	struct storage_profile *fresh = NULL, *old;
-	_cleanup_free_ char *name = strdup(storage), *old_name = NULL;
-	int r = name ? storage_profile_load(storage, &fresh, err) : -ENOMEM;
+	struct storage_profile *profile = NULL;
+	_cleanup_free_ char *name = strdup(storage);
+	/* its file may be in the mount itself: not while we are inside */
+	int r = name ? storage_profile_load(storage, &profile, err) : -ENOMEM;
 
-	pthread_mutex_lock(&s->lock);
-	if (r == 0 && s->stopping)
-		r = -ECONNABORTED;
 	if (r == 0)
-		r = fetcher_set_storage(s->fetcher, fresh, s->c.seed);
-	old = fresh;
+		r = begin_change(s, err);
 	if (r == 0) {
-		old = s->storage;
-		s->storage = fresh;
-		old_name = s->storage_name;
-		s->storage_name = TAKE_PTR(name);
+		r = swap_storage(s, &profile, &name);
+		end_change(s);
 	}
-	pthread_mutex_unlock(&s->lock);
-	storage_profile_free(old);
+	storage_profile_free(profile);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
@@ -415,26 +531,56 @@ static json_t *epochs_json(const struct server *s, const struct epoch_mark *now)
 	return j;
 }
 
-static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
+/* What the lock guards, as it stands. */
+struct snapshot {
+	struct epoch_mark now;
+	const char *policy;
+	uint64_t capacity_bytes, used_bytes, objects, metadata_bytes;
+	uint64_t coalesced;
+	uint64_t group_hits, group_hit_bytes, group_buffer_bytes;
+};
+
+static struct snapshot take_snapshot(struct server *s)
 {
-	const struct cache_counts now = counts_now(s), *c = &now;
+	struct snapshot n;
+
+	pthread_mutex_lock(&s->lock);
+	n = (struct snapshot){
+		.now = mark_now(s),
+		.policy = cache_policy(s->cache)->plugin.name,
+		.capacity_bytes = cache_capacity(s->cache),
+		.used_bytes = cache_used(s->cache),
+		.objects = cache_objects(s->cache),
+		.metadata_bytes = cache_metadata_bytes(s->cache),
+		.coalesced = s->coalesced,
+		.group_hits = s->group_hits,
+		.group_hit_bytes = s->group_hit_bytes,
+		.group_buffer_bytes = s->buffer.bytes,
+	};
+	server_unlock(s);
+	return n;
+}
+
+static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
+		       const struct fetch_stats *f)
+{
+	const struct cache_counts *c = &n->now.cache;
 	const struct {
 		const char *name;
 		uint64_t value;
 	} counts[] = {
-		{ "capacity_bytes", cache_capacity(s->cache) },
-		{ "used_bytes", cache_used(s->cache) },
-		{ "objects", cache_objects(s->cache) },
+		{ "capacity_bytes", n->capacity_bytes },
+		{ "used_bytes", n->used_bytes },
+		{ "objects", n->objects },
 		{ "metadata_bytes",
-		  cache_metadata_bytes(s->cache) +
-			  cache_objects(s->cache) * OBJECT_OVERHEAD },
+		  n->metadata_bytes + n->objects * OBJECT_OVERHEAD },
 		{ "hits", c->hits },
 		{ "misses", c->misses },
 		{ "hit_bytes", c->hit_bytes },
 		{ "miss_bytes", c->miss_bytes },
 		{ "evictions", c->evictions },
 		{ "rejected", c->rejected },
-		{ "coalesced", s->coalesced },
+		{ "coalesced", n->coalesced },
 		{ "delivered_bytes",
 		  __atomic_load_n(&s->delivered_bytes, __ATOMIC_RELAXED) },
 		{ "backend_reads", f->backend_reads },
@@ -443,9 +589,9 @@ static void add_counts(json_t *j, struct server *s, const struct fetch_stats *f)
 		{ "files", s->c.tree->n_files },
 		{ "file_bytes", s->c.tree->file_bytes },
 		{ "groups", s->c.groups ? s->c.groups->groups.n_groups : 0 },
-		{ "group_hits", s->group_hits },
-		{ "group_hit_bytes", s->group_hit_bytes },
-		{ "group_buffer_bytes", s->buffer.bytes },
+		{ "group_hits", n->group_hits },
+		{ "group_hit_bytes", n->group_hit_bytes },
+		{ "group_buffer_bytes", n->group_buffer_bytes },
 		{ "epoch", s->n_marks - 1 },
 	};
 
@@ -488,6 +634,18 @@ static json_t *alone_json(const struct fetch_stats *f)
 	return j;
 }
 
+/* Under the lock of changes. */
+static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
+{
+	struct snapshot n = take_snapshot(s);
+
+	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
+	json_object_set_new(j, "storage", json_bytes(s->storage_name));
+	json_object_set_new(j, "policy", json_string(n.policy));
+	add_counts(j, s, &n, f);
+	json_object_set_new(j, "epochs", epochs_json(s, &n.now));
+}
+
 json_t *server_stats(struct server *s)
 {
 	json_t *j = json_object();
@@ -499,16 +657,9 @@ json_t *server_stats(struct server *s)
 		return NULL;
 	}
 	fetcher_stats(s->fetcher, f);
-	pthread_mutex_lock(&s->lock);
-	struct epoch_mark now = mark_now(s);
-
-	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
-	json_object_set_new(j, "storage", json_bytes(s->storage_name));
-	json_object_set_new(j, "policy",
-			    json_string(cache_policy(s->cache)->plugin.name));
-	add_counts(j, s, f);
-	json_object_set_new(j, "epochs", epochs_json(s, &now));
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&s->change_lock);
+	add_state(j, s, f);
+	pthread_mutex_unlock(&s->change_lock);
 	json_object_set_new(j, "faults", faults_json(&s->faults));
 	json_object_set_new(
 		j, "round_trip_us",

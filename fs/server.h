@@ -51,9 +51,16 @@ struct server_config {
  * -ENOENT, -ENOMEM, -EAGAIN; always with a text. */
 int server_new(const struct server_config *config, struct server **ret,
 	       struct err *err);
-/* End what is pending (with -ECONNABORTED); no request may come any more. */
+/*
+ * End what is pending, with -ECONNABORTED, and wait for the calls of other
+ * threads that are inside: when this returns all were answered. Calls that come
+ * later, or meanwhile, find the door closed: reads and metadata operations are
+ * answered -ECONNABORTED, as are all changes; looks (stats, readlink,
+ * server_peek_whole and their like) go on until server_free. Not to be called
+ * from a reply.
+ */
 void server_stop(struct server *s);
-/* Stops first. All handles must be closed. */
+/* Stops first. All handles must be closed, and nobody may call any more. */
 void server_free(struct server *s);
 
 const struct tree *server_tree(const struct server *s);
@@ -134,10 +141,12 @@ void server_on_interrupt(struct server *s,
 void server_interrupt(struct server *s, void *client);
 /* Is there a rule that a read of this file may meet? */
 bool server_read_may_fault(struct server *s, uint32_t node);
-/* More rules, in the words of fs/fault.h. -EINVAL, -ENOMEM; with a text. */
+/* More rules, in the words of fs/fault.h. -EINVAL, -ENOMEM, -ECONNABORTED;
+ * with a text. */
 int server_fault_add(struct server *s, const char *text, struct err *err);
-/* Remove a rule, 0: all; what it holds goes on. -ENOENT: no such rule. */
-int server_fault_clear(struct server *s, uint32_t id);
+/* Remove a rule, 0: all; what it holds goes on. -ENOENT (no such rule),
+ * -ECONNABORTED; with a text. */
+int server_fault_clear(struct server *s, uint32_t id, struct err *err);
 /* The rules as a list of malloc'ed texts. -ENOMEM: then it may have NULLs. */
 int server_fault_texts(struct server *s, struct conf_list *ret);
 
@@ -161,15 +170,17 @@ void server_set_round_trip(struct server *s, const struct round_trip *trip);
 
 /* --- control and stats -------------------------------------------------- */
 
-/* The next epoch begins. */
-void server_epoch(struct server *s);
-/* All counters and epochs back to zero; the cache stays as it is. */
-void server_reset(struct server *s);
-void server_drop_cache(struct server *s);
 /*
- * Live changes. A new policy or capacity starts with an empty cache.
- * -EINVAL, -ENOENT, -ENOMEM with a text; then nothing has changed.
+ * Live changes. -EINVAL, -ENOENT, -ENOMEM, -ECONNABORTED (stopped) with a text;
+ * then nothing has changed.
  */
+/* The next epoch begins. */
+int server_epoch(struct server *s, struct err *err);
+/* All counters and epochs back to zero; the cache stays as it is. */
+int server_reset(struct server *s, struct err *err);
+/* An empty cache, whose policy remembers nothing; the counters go on. */
+int server_drop_cache(struct server *s, struct err *err);
+/* A new policy or capacity starts with an empty cache. */
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);

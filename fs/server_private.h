@@ -7,6 +7,7 @@
 
 #include "fs/cache/cache.h"
 #include "fs/faults.h"
+#include "fs/gate.h"
 #include "fs/group_read.h"
 #include "fs/server.h"
 
@@ -20,8 +21,7 @@ struct epoch_mark {
 struct server {
 	struct server_config c;
 	struct fetcher *fetcher;
-	struct storage_profile *storage;
-	char *storage_name;
+	struct gate gate;	      /* calls that are inside */
 	uint64_t *sizes;	      /* of all files, ascending */
 	pthread_mutex_t backing_lock; /* the innermost; both below */
 	void (*backing_close)(int id, void *ctx);
@@ -30,8 +30,22 @@ struct server {
 	struct faults faults;	  /* has a lock of its own */
 	uint64_t delivered_bytes; /* atomic */
 
-	pthread_mutex_t lock; /* all below, and every object's fields */
-	bool stopping;
+	/*
+	 * For changes: taken first, and never by the timing thread, so memory
+	 * may be had and freed under it.
+	 */
+	pthread_mutex_t change_lock; /* the next three */
+	char *storage_name;
+	struct epoch_mark *marks; /* starts of the epochs so far */
+	size_t n_marks;
+
+	/*
+	 * All below, and every object's fields. The timing thread takes it: no
+	 * I/O under it, nothing large is freed, nothing printed.
+	 */
+	pthread_mutex_t lock;
+	struct object *dead; /* freed when the lock is let go of */
+	struct storage_profile *storage;
 	struct cache *cache;
 	struct cache_counts before; /* of the caches before this one */
 	struct object *flights;	    /* uthash by key: what is being fetched */
@@ -40,9 +54,7 @@ struct server {
 	uint64_t group_hits, group_hit_bytes; /* first reads of brought ones */
 	/* what the cache counted as misses (and as rejected), and was there */
 	struct cache_counts unmissed;
-	uint64_t trace_seq;	  /* of the last access that was traced */
-	struct epoch_mark *marks; /* starts of the epochs so far */
-	size_t n_marks;
+	uint64_t trace_seq; /* of the last access that was traced */
 };
 
 struct handle {
@@ -52,6 +64,16 @@ struct handle {
 	uint64_t seen_small; /* bit e: extent e was counted in this open */
 	uint64_t *seen;	     /* &seen_small, or more bits for a large file */
 };
+
+/* 0, until server_leave; -ECONNABORTED with a text: it has stopped. */
+int server_enter(struct server *s, struct err *err);
+void server_leave(struct server *s);
+
+/* Let go of the lock, then free the dead. */
+void server_unlock(struct server *s);
+/* Under the lock: object_put, but what is freed then is freed after it. NULL is
+ * allowed. */
+void server_put_object(struct object *o);
 
 /* The fetch of `o` ended: under the lock; returns who waits for it, to be woken
  * with read_wake, without the lock, before the flight's reference is put. */

@@ -114,14 +114,14 @@ static enum result load(struct server *s, uint32_t node, uint32_t extent)
 
 	pthread_mutex_lock(&s->lock);
 	result = let_in(s, &co, &o);
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	if (!o)
 		return result;
 	error = s->c.source->read(s->c.source_state, s->c.tree, node, o->data,
 				  o->bytes, offset, false);
 	pthread_mutex_lock(&s->lock);
 	waiters = read_arrived(s, o, error);
-	pthread_mutex_unlock(&s->lock);
+	server_unlock(s);
 	read_wake(waiters);
 	object_put(o);
 	return error ? FAILED : LOADED;

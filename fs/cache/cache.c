@@ -78,6 +78,12 @@ void cache_free(struct cache *c)
 	free(c);
 }
 
+void cache_on_drop(struct cache *c, cache_drop_fn drop, void *ctx)
+{
+	c->drop = drop;
+	c->ctx = ctx;
+}
+
 struct cache_entry *cache_peek(struct cache *c, uint64_t key)
 {
 	return cache_index_find(&c->index, key);

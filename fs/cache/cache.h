@@ -35,6 +35,8 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 	      cache_drop_fn drop, void *ctx, struct cache **ret,
 	      struct err *err);
 void cache_free(struct cache *c);
+/* From now on `drop` is called for what leaves. */
+void cache_on_drop(struct cache *c, cache_drop_fn drop, void *ctx);
 
 /*
  * One access to an object: counted, told to the policy, and on a miss let in

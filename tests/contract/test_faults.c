@@ -43,7 +43,7 @@ static void every_nth_read_fails_and_leaves_nothing(void **state)
 		assert_int_equal(rig_stat(s, "misses"), misses);
 		assert_int_equal(rig_stat(s, "hits"), 2 * N_FILES - misses);
 		assert_int_equal(rig_stat(s, "backend_reads"), misses);
-		assert_int_equal(server_fault_clear(s, 1), 0);
+		assert_int_equal(server_fault_clear(s, 1, NULL), 0);
 		for (int i = 0; i < N_FILES; i++)
 			assert_int_equal(rig_read(*state, s, i), 0);
 		server_free(s);
@@ -123,7 +123,7 @@ static void all_rules_count_what_they_match(void **state)
 		assert_int_equal(rig_read(*state, s, i), want[i % 6]);
 	assert_int_equal(rig_fault(s, 0, "fired"), 6);
 	assert_int_equal(rig_fault(s, 1, "fired"), 4);
-	server_reset(s);
+	assert_int_equal(server_reset(s, NULL), 0);
 	assert_int_equal(rig_fault(s, 0, "matched"), 0);
 	assert_int_equal(rig_fault(s, 0, "fired"), 0);
 	server_free(s);
@@ -190,10 +190,10 @@ static void what_is_stuck_is_freed_by_clear(void **state)
 		assert_false(wait_is_done(&w[i]));
 	assert_int_equal(rig_fault(s, 0, "held"), N_FILES);
 	assert_int_equal(rig_stat(s, "misses"), 0);
-	assert_int_equal(server_fault_clear(s, 2), 0);
-	assert_int_equal(server_fault_clear(s, 2), -ENOENT);
+	assert_int_equal(server_fault_clear(s, 2, NULL), 0);
+	assert_int_equal(server_fault_clear(s, 2, NULL), -ENOENT);
 	assert_int_equal(rig_fault(s, 0, "held"), N_FILES);
-	assert_int_equal(server_fault_clear(s, 1), 0);
+	assert_int_equal(server_fault_clear(s, 1, NULL), 0);
 	for (int i = 0; i < N_FILES; i++)
 		assert_int_equal(rig_end_read(f, s, &w[i], i), 0);
 	assert_int_equal(rig_stat(s, "misses"), N_FILES);
@@ -308,7 +308,7 @@ static void rules_change(struct server *s, struct rng *rng,
 		s, __atomic_load_n(&readers[rng_below(rng, N_THREADS)].now,
 				   __ATOMIC_RELAXED));
 	if (rng_below(rng, 5) == 0)
-		server_fault_clear(s, 0);
+		server_fault_clear(s, 0, NULL);
 	if (rng_below(rng, 10) == 0)
 		assert_int_equal(server_set_cache(s,
 						  policies[rng_below(rng, 3)],
@@ -339,7 +339,7 @@ static void rules_may_change_at_any_time(void **state)
 	}
 	/* who is held until somebody clears must see the end of it */
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	assert_int_equal(server_fault_clear(s, 0), 0);
+	assert_int_equal(server_fault_clear(s, 0, NULL), 0);
 	for (int t = 0; t < N_THREADS; t++) {
 		pthread_join(readers[t].thread, NULL);
 		failed += readers[t].failed;

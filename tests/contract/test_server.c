@@ -289,14 +289,14 @@ static void control_may_come_at_any_time(void **state)
 	for (int i = 0; i < 50; i++) {
 		struct units_capacity size = { .fraction = .1 * (i % 7) };
 
-		server_epoch(s);
-		server_drop_cache(s);
+		assert_int_equal(server_epoch(s, NULL), 0);
+		assert_int_equal(server_drop_cache(s, NULL), 0);
 		assert_int_equal(
 			server_set_cache(s, policies[i % 5], &size, &err), 0);
 		assert_int_equal(server_set_storage(s, i % 2 ? "ideal" : "nvme",
 						    &err),
 				 0);
-		server_reset(s);
+		assert_int_equal(server_reset(s, NULL), 0);
 		assert_in_range(stat_of(s, "used_bytes"), 0,
 				((struct fixture *)*state)->tree.file_bytes);
 	}
@@ -336,18 +336,23 @@ static void what_is_pending_at_the_end_is_answered(void **state)
 	end_with_reads_pending(*state, start(*state, "lru", "hdd"));
 }
 
-static void commands_after_the_end_are_none(void **state)
+static void commands_after_the_end_are_refused(void **state)
 {
 	struct server *s = start(*state, "lru", "ideal");
 	struct units_capacity size = { .fraction = 1 };
 	struct err err = { 0 };
 
 	server_stop(s);
-	server_epoch(s);
-	server_reset(s);
-	server_drop_cache(s);
-	assert_true(server_set_cache(s, "fifo", &size, &err) < 0);
-	assert_true(server_set_storage(s, "nvme", &err) < 0);
+	assert_int_equal(server_epoch(s, &err), -ECONNABORTED);
+	assert_string_equal(err.text, "the mount is at its end");
+	assert_int_equal(server_reset(s, NULL), -ECONNABORTED);
+	assert_int_equal(server_drop_cache(s, NULL), -ECONNABORTED);
+	assert_int_equal(server_set_cache(s, "fifo", &size, NULL),
+			 -ECONNABORTED);
+	assert_int_equal(server_set_storage(s, "nvme", NULL), -ECONNABORTED);
+	assert_int_equal(server_fault_add(s, "stuck", NULL), -ECONNABORTED);
+	assert_int_equal(server_fault_clear(s, 0, NULL), -ECONNABORTED);
+	assert_int_equal(stat_of(s, "inflight"), 0);
 	server_free(s);
 }
 
@@ -372,7 +377,7 @@ static void a_new_cache_keeps_the_counts(void **state)
 	assert_int_equal(stat_of(s, "misses"), 2);
 	assert_int_equal(stat_of(s, "miss_bytes"), stat_of(s, "backend_bytes"));
 	assert_int_equal(stat_of(s, "epoch"), 1);
-	server_reset(s);
+	assert_int_equal(server_reset(s, NULL), 0);
 	assert_int_equal(stat_of(s, "hits") + stat_of(s, "misses"), 0);
 	free(buf);
 	server_free(s);
@@ -427,7 +432,7 @@ static void every_policy_serves_every_byte_in_groups(void **state)
 
 		run_readers(*state, s, readers);
 		for (int i = 0; i < 20; i++) {
-			server_drop_cache(s);
+			assert_int_equal(server_drop_cache(s, NULL), 0);
 			assert_true(stat_of(s, "used_bytes") <=
 				    stat_of(s, "capacity_bytes"));
 		}
@@ -577,7 +582,7 @@ int main(void)
 		cmocka_unit_test(every_policy_serves_every_byte),
 		cmocka_unit_test(control_may_come_at_any_time),
 		cmocka_unit_test(what_is_pending_at_the_end_is_answered),
-		cmocka_unit_test(commands_after_the_end_are_none),
+		cmocka_unit_test(commands_after_the_end_are_refused),
 		cmocka_unit_test(a_new_cache_keeps_the_counts),
 		cmocka_unit_test(a_file_has_no_more_extents_than_are_counted),
 		cmocka_unit_test(every_policy_serves_every_byte_in_groups),

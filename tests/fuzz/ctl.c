@@ -94,6 +94,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			 0);
 		free(text);
 	}
-	server_fault_clear(all.ctl.server, 0);
+	server_fault_clear(all.ctl.server, 0, NULL);
 	return 0;
 }

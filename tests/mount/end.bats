@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The end of a mount while its own work is still going on. Each test is a race:
+# GPEMU_END_RUNS says how often it is run (12).
+
+load mount
+
+setup()
+{
+	common_setup
+	runs=${GPEMU_END_RUNS:-12}
+	log=$BATS_TEST_TMPDIR/log
+}
+
+teardown()
+{
+	common_teardown
+}
+
+held()
+{
+	[ "$(stat_of '["faults"][0]["held"]')" -ge "$1" ]
+}
+
+# stuck N: a mount on which a fault holds N reads; their process is $reader, the
+# daemon $pid
+stuck()
+{
+	gpemu-fs -f -c 1M --fault op=read,stuck \
+		synth:imagenet,files=4000,content=random "$mp" 3>&- \
+		>"$log" 2>&1 &
+	pid=$!
+	pids="${pids-} $pid"
+	eventually is_mounted
+	readers "$mp" "$1" together >"$BATS_TEST_TMPDIR/readers" 2>&1 3>&- &
+	reader=$!
+	pids+=" $reader"
+	eventually held "$1"
+}
+
+# clear_and_kill: SIGTERM as soon as the first of the held reads goes on
+clear_and_kill()
+{
+	python3 - "$mp/.gpemu" $pid 3>&- <<-'END'
+	import json, os, signal, sys, threading
+	ctl, pid = sys.argv[1], int(sys.argv[2])
+	def clear():
+	    try:
+	        with open(ctl + "/control", "w") as f:
+	            f.write("set storage ideal\nfault clear\n")
+	    except OSError:
+	        pass
+	thread = threading.Thread(target=clear)
+	thread.start()
+	while not json.load(open(ctl + "/stats"))["misses"]:
+	    pass
+	os.kill(pid, signal.SIGTERM)
+	thread.join()
+	END
+}
+
+# ended: the daemon, in good order
+ended()
+{
+	status=0
+	wait $pid || status=$?
+	if [ "$status" -ne 0 ]; then
+		cat "$log"
+		echo "run $i: status $status"
+		return 1
+	fi
+	is_not_mounted
+}
+
+@test "a command that frees 3000 stuck reads is still at it when SIGTERM comes" {
+	for i in $(seq "$runs"); do
+		stuck 3000
+		clear_and_kill &
+		writer=$!
+		ended
+		wait $writer || true
+		wait $reader || true
+	done
+}
