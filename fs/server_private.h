@@ -69,6 +69,14 @@ struct handle {
 int server_enter(struct server *s, struct err *err);
 void server_leave(struct server *s);
 
+/* A cache for the server's objects. As server_new. */
+int server_make_cache(struct server *s, const char *policy, uint64_t bytes,
+		      struct cache **ret, struct err *err);
+/* One that is not in use any more; NULL is allowed. */
+void server_free_cache(struct cache *c);
+/* Under the lock: the counters as they stand. */
+struct epoch_mark server_mark_now(struct server *s);
+
 /* Let go of the lock, then free the dead. */
 void server_unlock(struct server *s);
 /* Under the lock: object_put, but what is freed then is freed after it. NULL is
