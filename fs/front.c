@@ -51,6 +51,7 @@ struct wait {
 	fuse_req_t req;
 	struct front *front;
 	void (*answer)(struct wait *w);
+	pthread_t taker; /* who took the request from the kernel */
 	fuse_ino_t ino;
 	size_t size; /* of a readdir or a probe's read */
 	char *bytes; /* of a probe's read; owned */
@@ -90,6 +91,7 @@ static void wait_for(struct front *front, enum storage_op op, uint32_t node,
 	}
 	*w = *template;
 	w->front = front;
+	w->taker = pthread_self();
 	w->fetch = (struct fetch){
 		.op = op,
 		.node = node,
@@ -223,7 +225,8 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 
 static void answer_open(struct wait *w)
 {
-	front_file_open(w->front, w->req, w->ino);
+	front_file_open(w->front, w->req, w->ino,
+			pthread_equal(w->taker, pthread_self()));
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -383,6 +386,18 @@ static void note_transport(struct front *f)
 			 "requests come over /dev/fuse");
 }
 
+static void note_reply(struct front *f)
+{
+	if (f->c.hit_path == HIT_PATH_REPLY) {
+		server_set_hit_path(f->c.server, "--hit-path reply");
+		return;
+	}
+	server_set_hit_path(f->c.server, "this kernel has no FUSE passthrough");
+	if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
+		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
+			 "hits are answered by reply");
+}
+
 /* The kernel has our answer to INIT: from here on the mount can be used. */
 static void accepted(struct transport *t)
 {
@@ -391,9 +406,8 @@ static void accepted(struct transport *t)
 	if (t->passthrough)
 		passthrough_enable(&f->passthrough,
 				   fuse_session_fd(f->session));
-	else if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
-		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
-			 "hits are answered by reply");
+	else
+		note_reply(f);
 	note_transport(f);
 	front_calibrate(f);
 }
@@ -468,8 +482,9 @@ int front_new(const struct front_config *config, struct front **ret,
 	f->transport.want_passthrough = config->hit_path != HIT_PATH_REPLY;
 	f->transport.want_uring = config->transport != TRANSPORT_DEV;
 	server_on_interrupt(config->server, is_interrupted);
-	passthrough_init(&f->passthrough, config->server);
-	pthread_mutex_init(&f->files_lock, NULL);
+	passthrough_init(&f->passthrough, config->server,
+			 config->hit_path == HIT_PATH_PASSTHROUGH);
+	tick_mutex_init(&f->files_lock);
 	f->uid = getuid();
 	f->gid = getgid();
 	fuse_set_log_func(fuse_whispers);

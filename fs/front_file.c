@@ -135,9 +135,10 @@ static void open_late(struct front *f, fuse_req_t req, struct front_file *file,
 
 /* -ENOMEM, or the mode in which the file is open now. */
 static int prepare(struct front *f, uint32_t node, struct front_file *file,
-		   int *ret_backing_id)
+		   bool may_wait, int *ret_backing_id)
 {
-	int mode = passthrough_open(&f->passthrough, node, ret_backing_id);
+	int mode = passthrough_open(&f->passthrough, node, may_wait,
+				    ret_backing_id);
 
 	if (mode < 0)
 		return mode;
@@ -151,12 +152,14 @@ static int prepare(struct front *f, uint32_t node, struct front_file *file,
 	return mode;
 }
 
-void front_file_open(struct front *f, fuse_req_t req, fuse_ino_t ino)
+void front_file_open(struct front *f, fuse_req_t req, fuse_ino_t ino,
+		     bool may_wait)
 {
 	struct front_file *file = file_new(f);
-	int id = 0;
-	int mode = file ? prepare(f, (uint32_t)(ino - 1), file, &id) : -ENOMEM;
+	int mode = -ENOMEM, id = 0;
 
+	if (file)
+		mode = prepare(f, (uint32_t)(ino - 1), file, may_wait, &id);
 	switch (mode) {
 	case OPEN_PLAIN: reply_open(f, req, file, OPEN_FLAGS_PLAIN, 0); break;
 	case OPEN_PASSTHROUGH:

@@ -8,8 +8,9 @@
 #include "fs/front_private.h"
 
 /* Answer an open for reading of a dataset file, once the device has charged
- * it. */
-void front_file_open(struct front *f, fuse_req_t req, fuse_ino_t ino);
+ * it; `may_wait`: not on the timing thread. */
+void front_file_open(struct front *f, fuse_req_t req, fuse_ino_t ino,
+		     bool may_wait);
 /* Answer an open of a control file. */
 void front_file_open_ctl(struct front *f, fuse_req_t req, fuse_ino_t ino,
 			 struct fuse_file_info *fi);

@@ -47,7 +47,7 @@ struct object {
 		struct read_part *waiters;
 		struct object *next_dead; /* without references */
 	};
-	int backing_id; /* under passthrough's lock; 0: none was made */
+	int backing_id; /* atomic: passthrough's; 0: none was made */
 	struct fetch fetch;
 	UT_hash_handle hh; /* in the server's table of flights */
 };

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <uthash.h>
 
 #include "common/log.h"
+#include "common/tick.h"
 #include "common/util.h"
 
 /* Of linux/fuse.h since 6.9; Debian 12's headers are older. */
@@ -38,10 +40,12 @@ static void close_backing(int id, void *ctx)
 		return;
 }
 
-void passthrough_init(struct passthrough *p, struct server *server)
+void passthrough_init(struct passthrough *p, struct server *server, bool wanted)
 {
-	*p = (struct passthrough){ .server = server, .device_fd = -1 };
-	pthread_mutex_init(&p->lock, NULL);
+	*p = (struct passthrough){ .server = server,
+				   .device_fd = -1,
+				   .wanted = wanted };
+	tick_mutex_init(&p->lock);
 }
 
 void passthrough_enable(struct passthrough *p, int device_fd)
@@ -51,6 +55,7 @@ void passthrough_enable(struct passthrough *p, int device_fd)
 	if (p->device_fd < 0)
 		return;
 	server_on_backing_close(p->server, close_backing, p);
+	server_set_hit_path(p->server, NULL);
 	__atomic_store_n(&p->on, true, __ATOMIC_RELEASE);
 }
 
@@ -76,61 +81,94 @@ void passthrough_fini(struct passthrough *p)
 	pthread_mutex_destroy(&p->lock);
 }
 
-/* The object's backing file, made at its first hit; <= 0: none. */
-static int backing_of(struct passthrough *p, struct object *o, uint32_t node)
+/* Why the kernel takes no backing file; static. */
+static const char *reason(int error)
+{
+	switch (error) {
+	case EPERM: return "backing files need CAP_SYS_ADMIN";
+	case ELOOP: return "the source is on file systems stacked too deep";
+	case EOPNOTSUPP: return "the source has no file for each of its own";
+	default: return strerrordesc_np(error);
+	}
+}
+
+static void turn_off(struct passthrough *p, int error)
+{
+	if (!__atomic_exchange_n(&p->on, false, __ATOMIC_RELAXED))
+		return;
+	server_set_hit_path(p->server, reason(error));
+	log_line(p->wanted ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG,
+		 "no passthrough: %s", reason(error));
+}
+
+/* Its backing file, made at its first hit, without the lock; <= 0: none. */
+static int make_backing(struct passthrough *p, struct object *o, uint32_t node)
 {
 	struct backing_map map = { 0 };
 	_cleanup_close_ int fd = -1;
-	int id;
+	int id, before = 0;
 
-	if (o->backing_id)
-		return o->backing_id;
 	fd = server_open_source(p->server, node);
+	if (fd == -EOPNOTSUPP)
+		turn_off(p, EOPNOTSUPP);
 	if (fd < 0)
 		return 0;
 	map.fd = fd;
 	id = ioctl(p->device_fd, BACKING_OPEN, &map);
 	if (id <= 0) {
-		log_debug("no passthrough: %s", strerror(errno));
-		__atomic_store_n(&p->on, false, __ATOMIC_RELAXED);
+		if (errno != ENOMEM)
+			turn_off(p, errno);
 		return 0;
 	}
-	return o->backing_id = id;
+	if (__atomic_compare_exchange_n(&o->backing_id, &before, id, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return id;
+	/* another open was faster */
+	close_backing(id, p);
+	return before;
 }
 
-/* Under the lock: the first open of a node decides its mode. */
-static void decide(struct passthrough *p, struct open_node *o)
+/* The file's object, with a reference, if it is cached and has a backing file;
+ * else NULL. */
+static struct object *find_hit(struct passthrough *p, uint32_t node,
+			       bool may_wait)
 {
-	struct object *hit;
+	struct object *o;
+	int id;
 
 	/* the kernel's own reads would pass the faults by */
 	if (!__atomic_load_n(&p->on, __ATOMIC_ACQUIRE) ||
-	    server_read_may_fault(p->server, o->node))
-		return;
-	hit = server_peek_whole(p->server, o->node);
-	if (hit && backing_of(p, hit, o->node) > 0 &&
-	    server_count_hit(p->server, o->node))
-		o->object = TAKE_PTR(hit);
-	object_put(hit);
+	    server_read_may_fault(p->server, node))
+		return NULL;
+	o = server_peek_whole(p->server, node);
+	if (!o)
+		return NULL;
+	id = __atomic_load_n(&o->backing_id, __ATOMIC_ACQUIRE);
+	if (!id && may_wait)
+		id = make_backing(p, o, node);
+	if (id > 0)
+		return o;
+	object_put(o);
+	return NULL;
 }
 
-int passthrough_open(struct passthrough *p, uint32_t node, int *ret_backing_id)
+/* Under the lock: the first open of a node decides its mode. *fresh and *hit
+ * are taken if they are of use. */
+static int decide(struct passthrough *p, struct open_node **fresh,
+		  struct object **hit, int *ret_backing_id)
 {
-	struct open_node *o;
+	uint32_t node = (*fresh)->node;
 	int mode = OPEN_PLAIN;
+	struct open_node *o;
 
-	pthread_mutex_lock(&p->lock);
 	HASH_FIND(hh, p->open, &node, sizeof(node), o);
 	if (!o) {
-		o = calloc(1, sizeof(*o));
-		if (!o) {
-			pthread_mutex_unlock(&p->lock);
-			return -ENOMEM;
+		o = TAKE_PTR(*fresh);
+		if (*hit && server_count_hit(p->server, node)) {
+			o->object = TAKE_PTR(*hit);
+			mode = OPEN_PASSTHROUGH;
 		}
-		o->node = node;
-		decide(p, o);
 		HASH_ADD(hh, p->open, node, sizeof(node), o);
-		mode = o->object ? OPEN_PASSTHROUGH : OPEN_PLAIN;
 	} else if (o->object) {
 		mode = server_count_hit(p->server, node) ? OPEN_PASSTHROUGH
 							 : OPEN_MISS;
@@ -138,7 +176,25 @@ int passthrough_open(struct passthrough *p, uint32_t node, int *ret_backing_id)
 	o->n_opens++;
 	if (o->object)
 		*ret_backing_id = o->object->backing_id;
+	return mode;
+}
+
+int passthrough_open(struct passthrough *p, uint32_t node, bool may_wait,
+		     int *ret_backing_id)
+{
+	struct open_node *fresh = calloc(1, sizeof(*fresh));
+	struct object *hit;
+	int mode;
+
+	if (!fresh)
+		return -ENOMEM;
+	fresh->node = node;
+	hit = find_hit(p, node, may_wait);
+	pthread_mutex_lock(&p->lock);
+	mode = decide(p, &fresh, &hit, ret_backing_id);
 	pthread_mutex_unlock(&p->lock);
+	object_put(hit);
+	free(fresh);
 	return mode;
 }
 
@@ -152,8 +208,10 @@ void passthrough_close(struct passthrough *p, uint32_t node)
 	if (--o->n_opens == 0) {
 		HASH_DEL(p->open, o);
 		object = o->object;
-		free(o);
+	} else {
+		o = NULL;
 	}
 	pthread_mutex_unlock(&p->lock);
 	object_put(object);
+	free(o);
 }

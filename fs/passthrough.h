@@ -15,6 +15,10 @@
  * An open of a file that is in passthrough mode, but that the cache has let go
  * meanwhile, is a miss: it waits for the device, and is then passed through.
  *
+ * To make a backing file the source's file is opened, which may take long: not
+ * under the lock, which the timing thread takes, and not by that thread. An
+ * open that it answers is plain, unless the file has one already.
+ *
  * Source: Documentation/filesystems/fuse/fuse-passthrough.rst, fs/fuse/iomode.c
  * of Linux.
  */
@@ -32,12 +36,14 @@ struct passthrough {
 	struct server *server;
 	int device_fd; /* of the FUSE session */
 	bool on;       /* atomic; off at the first refusal */
+	bool wanted;   /* a refusal is warned of */
 	pthread_mutex_t lock;
 	struct open_node *open; /* nodes open now; under lock */
 };
 
 /* Off until passthrough_enable. */
-void passthrough_init(struct passthrough *p, struct server *server);
+void passthrough_init(struct passthrough *p, struct server *server,
+		      bool wanted);
 void passthrough_fini(struct passthrough *p);
 /* The kernel takes backing files. */
 void passthrough_enable(struct passthrough *p, int device_fd);
@@ -56,10 +62,12 @@ enum open_mode {
 
 /*
  * How this open is to be answered; *ret_backing_id for all but OPEN_PLAIN.
- * Each call is undone by one passthrough_close.
+ * Each call is undone by one passthrough_close. `may_wait`: the caller may wait
+ * for the source's file system.
  * -ENOMEM.
  */
-int passthrough_open(struct passthrough *p, uint32_t node, int *ret_backing_id);
+int passthrough_open(struct passthrough *p, uint32_t node, bool may_wait,
+		     int *ret_backing_id);
 void passthrough_close(struct passthrough *p, uint32_t node);
 
 #endif

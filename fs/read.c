@@ -387,6 +387,7 @@ bool server_count_hit(struct server *s, uint32_t node)
 	if (hit) {
 		cache_access(s->cache, &co, &e);
 		trace_passthrough(s, node);
+		s->passed_through++;
 		if (cache_user(e))
 			group_asked(s, cache_user(e), true, false);
 		count_delivered(s, bytes);

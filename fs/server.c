@@ -140,6 +140,7 @@ int server_new(const struct server_config *config, struct server **ret,
 	if (!s)
 		return r;
 	s->c = *config;
+	s->why_reply = "no kernel has taken the mount into service";
 	pthread_mutex_init(&s->change_lock, NULL);
 	tick_mutex_init(&s->lock);
 	tick_mutex_init(&s->backing_lock);
@@ -234,6 +235,11 @@ int server_open_source(struct server *s, uint32_t node)
 	if (!s->c.source->open)
 		return -EOPNOTSUPP;
 	return s->c.source->open(s->c.source_state, s->c.tree, node);
+}
+
+void server_set_hit_path(struct server *s, const char *why_reply)
+{
+	__atomic_store_n(&s->why_reply, why_reply, __ATOMIC_RELEASE);
 }
 
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
@@ -357,7 +363,7 @@ struct snapshot {
 	struct epoch_mark now;
 	const char *policy;
 	uint64_t capacity_bytes, used_bytes, objects, metadata_bytes;
-	uint64_t coalesced;
+	uint64_t coalesced, passed_through;
 	uint64_t group_hits, group_hit_bytes, group_buffer_bytes;
 };
 
@@ -374,6 +380,7 @@ static struct snapshot take_snapshot(struct server *s)
 		.objects = cache_objects(s->cache),
 		.metadata_bytes = cache_metadata_bytes(s->cache),
 		.coalesced = s->coalesced,
+		.passed_through = s->passed_through,
 		.group_hits = s->group_hits,
 		.group_hit_bytes = s->group_hit_bytes,
 		.group_buffer_bytes = s->buffer.bytes,
@@ -402,6 +409,7 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 		{ "evictions", c->evictions },
 		{ "rejected", c->rejected },
 		{ "coalesced", n->coalesced },
+		{ "passthrough_opens", n->passed_through },
 		{ "delivered_bytes",
 		  __atomic_load_n(&s->delivered_bytes, __ATOMIC_RELAXED) },
 		{ "backend_reads", f->backend_reads },
@@ -458,11 +466,16 @@ static json_t *alone_json(const struct fetch_stats *f)
 /* Under the lock of changes. */
 static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
 {
+	const char *why = __atomic_load_n(&s->why_reply, __ATOMIC_ACQUIRE);
 	struct snapshot n = take_snapshot(s);
 
 	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
 	json_object_set_new(j, "storage", json_bytes(s->storage_name));
 	json_object_set_new(j, "policy", json_string(n.policy));
+	json_object_set_new(j, "hit_path",
+			    json_string(why ? "reply" : "passthrough"));
+	if (why)
+		json_object_set_new(j, "hit_path_reason", json_string(why));
 	add_counts(j, s, &n, f);
 	json_object_set_new(j, "epochs", epochs_json(s, &n.now));
 }

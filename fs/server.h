@@ -160,6 +160,8 @@ struct object *server_peek_whole(struct server *s, uint32_t node);
 bool server_count_hit(struct server *s, uint32_t node);
 /* A descriptor of the source's file; -errno, -EOPNOTSUPP without one. */
 int server_open_source(struct server *s, uint32_t node);
+/* Why hits are answered by reply, static; NULL: they are passed through. */
+void server_set_hit_path(struct server *s, const char *why_reply);
 /* Whom to tell that an object with a backing file is gone; fn NULL: nobody. */
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx);

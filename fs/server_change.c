@@ -73,7 +73,7 @@ int server_reset(struct server *s, struct err *err)
 	fetcher_reset_stats(s->fetcher);
 	s->before = (struct cache_counts){ 0 };
 	__atomic_store_n(&s->delivered_bytes, 0, __ATOMIC_RELAXED);
-	s->coalesced = 0;
+	s->coalesced = s->passed_through = 0;
 	s->group_hits = s->group_hit_bytes = 0;
 	s->unmissed = (struct cache_counts){ 0 };
 	s->marks[0] = server_mark_now(s);

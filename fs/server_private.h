@@ -26,6 +26,7 @@ struct server {
 	pthread_mutex_t backing_lock; /* the innermost; both below */
 	void (*backing_close)(int id, void *ctx);
 	void *backing_ctx;
+	const char *why_reply; /* atomic: server_set_hit_path */
 	bool (*is_interrupted)(void *client);
 	struct faults faults;	  /* has a lock of its own */
 	uint64_t delivered_bytes; /* atomic */
@@ -50,6 +51,7 @@ struct server {
 	struct cache_counts before; /* of the caches before this one */
 	struct object *flights;	    /* uthash by key: what is being fetched */
 	uint64_t coalesced;	    /* reads that joined a flight */
+	uint64_t passed_through;    /* opens */
 	struct group_buffer buffer;
 	uint64_t group_hits, group_hit_bytes; /* first reads of brought ones */
 	/* what the cache counted as misses (and as rejected), and was there */

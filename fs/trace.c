@@ -381,7 +381,7 @@ int trace_new(const struct trace_config *config, struct trace **ret,
 	if (!t)
 		return err_set(err, r, "out of memory");
 	*t = (struct trace){ .c = *config, .next_fd = -1 };
-	pthread_mutex_init(&t->lock, NULL);
+	tick_mutex_init(&t->lock);
 	tick_cond_init(&t->wake);
 	t->path = strdup(config->path);
 	t->ring = malloc(RING * sizeof(*t->ring));
@@ -430,16 +430,18 @@ void trace_free(struct trace *t)
 int trace_reopen(struct trace *t, struct err *err)
 {
 	int fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	int before;
 
 	if (fd < 0)
 		return err_set(err, -errno, "trace %s: %s", t->path,
 			       strerror(errno));
 	pthread_mutex_lock(&t->lock);
-	if (t->next_fd >= 0)
-		close(t->next_fd);
+	before = t->next_fd;
 	t->next_fd = fd;
 	pthread_cond_signal(&t->wake);
 	pthread_mutex_unlock(&t->lock);
+	if (before >= 0)
+		close(before);
 	return 0;
 }
 

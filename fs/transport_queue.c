@@ -16,6 +16,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "common/tick.h"
 #include "common/util.h"
 #include "fs/transport_entry.h"
 #include "fs/transport_protocol.h"
@@ -461,7 +462,7 @@ int queue_new(const struct queue_config *config, struct queue **ret)
 	q->entries = (struct entries){ .queue = config->number,
 				       .payload_bytes = config->payload_bytes,
 				       .keep_bytes = config->keep_bytes };
-	pthread_mutex_init(&q->lock, NULL);
+	tick_mutex_init(&q->lock);
 	pthread_cond_init(&q->changed, NULL);
 	q->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	q->request = malloc(sizeof(struct in_header) +
