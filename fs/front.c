@@ -437,46 +437,14 @@ static const struct fuse_lowlevel_ops ops = {
 	.create = op_create,
 };
 
-static void fuse_says_at(enum log_level level, const char *fmt, va_list ap)
-{
-	char text[512];
-	size_t n;
-
-	vsnprintf(text, sizeof(text), fmt, ap);
-	n = strlen(text);
-	if (n && text[n - 1] == '\n')
-		text[n - 1] = 0;
-	log_line(level, "%s", text);
-}
-
-static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
-{
-	fuse_says_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
-		     fmt, ap);
-}
-
-/* While the options are read: libfuse says in several pieces what front_new
- * says in one line. */
-static void fuse_whispers(enum fuse_log_level level, const char *fmt,
-			  va_list ap)
-{
-	(void)level;
-	fuse_says_at(LOG_LEVEL_DEBUG, fmt, ap);
-}
-
 int front_new(const struct front_config *config, struct front **ret,
 	      struct err *err)
 {
-	_cleanup_free_ char *options = front_mount_options(config);
-	char *argv[] = { (char *)"gpemu-fs", (char *)"-o", options, NULL };
-	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	struct front *f = calloc(1, sizeof(*f));
 	int r;
 
-	if (!f || !options) {
-		free(f);
+	if (!f)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	f->c = *config;
 	f->transport.accepted = accepted;
 	f->transport.want_passthrough = config->hit_path != HIT_PATH_REPLY;
@@ -487,18 +455,9 @@ int front_new(const struct front_config *config, struct front **ret,
 	tick_mutex_init(&f->files_lock);
 	f->uid = getuid();
 	f->gid = getgid();
-	fuse_set_log_func(fuse_whispers);
-	if (front_parse_options(f, &args) == 0)
-		f->session = fuse_session_new(&args, &ops, sizeof(ops), f);
-	fuse_set_log_func(fuse_says);
-	fuse_opt_free_args(&args);
-	if (!f->session) {
-		front_free(f);
-		return err_set(err, -EINVAL,
-			       "cannot use the mount options '%s'",
-			       config->options ? config->options : "");
-	}
-	r = transport_attach(&f->transport, f->session);
+	r = front_session_new(config, &ops, f, &f->session, err);
+	if (r == 0)
+		r = transport_attach(&f->transport, f->session);
 	if (r < 0) {
 		front_free(f);
 		return err_set(err, r, "cannot reach FUSE: %s", strerror(-r));

@@ -46,6 +46,9 @@ struct front_config {
 	void *ctx;
 };
 
+/* Would it mount with these options? Asked by a mount elsewhere that is gone
+ * when this returns. Errors as front_new. */
+int front_try(const struct front_config *config, struct err *err);
 /*
  * Mount. -EINVAL (options), -ENODEV, -EPERM, -EBUSY; with a text.
  */

@@ -9,7 +9,7 @@
 #include "fs/transport.h"
 
 struct front_file;
-struct fuse_args;
+struct fuse_lowlevel_ops;
 struct fuse_req;
 struct fuse_session;
 
@@ -36,7 +36,7 @@ struct front {
 	 */
 	uid_t uid;
 	gid_t gid;
-	int shared;
+	bool shared;
 };
 
 /*
@@ -45,11 +45,14 @@ struct front {
  */
 void *front_client(struct front *f, struct fuse_req *req);
 
+/* A session of `f`, not mounted yet; sets f->shared. NULL: only a try.
+ * -EINVAL (options), -ENOMEM; with a text. */
+int front_session_new(const struct front_config *c,
+		      const struct fuse_lowlevel_ops *ops, struct front *f,
+		      struct fuse_session **ret, struct err *err);
+
 /* What libfuse is to mount with, malloc'ed: "fsname=SOURCE,..." with what would
  * end an option escaped. NULL: no memory. */
 char *front_mount_options(const struct front_config *c);
-/* Those, with what holds for every mount: nosuid and nodev; sets f->shared.
- * Not 0: libfuse cannot use them. */
-int front_parse_options(struct front *f, struct fuse_args *args);
 
 #endif

@@ -174,8 +174,6 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 
 	if (r == 0)
 		r = front_transport_parse(m->o.transport, &transport, err);
-	if (r == 0 && m->o.replace)
-		r = mountpoint_replace(m->mountpoint, m->o.mount_options, err);
 	if (r < 0)
 		return r;
 	r = warm_new(m->server, &m->warm);
@@ -205,7 +203,12 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 				  .ready = ready,
 				  .ctx = m };
 
-	return front_new(&c, &m->front, err);
+	/* the last that can be wrong, before the old one goes */
+	if (m->o.replace)
+		r = front_try(&c, err);
+	if (r == 0 && m->o.replace)
+		r = mountpoint_replace(m->mountpoint, err);
+	return r < 0 ? r : front_new(&c, &m->front, err);
 }
 
 /* --- signals ------------------------------------------------------------ */

@@ -207,7 +207,7 @@ int mountpoint_prepare(const char *path, const char *options, bool replace,
 	return 0;
 }
 
-int mountpoint_replace(const char *path, const char *options, struct err *err)
+int mountpoint_replace(const char *path, struct err *err)
 {
 	char type[64];
 	int r = check_mounts(path, true, err);
@@ -228,5 +228,5 @@ int mountpoint_replace(const char *path, const char *options, struct err *err)
 	}
 	if (r == 0)
 		r = check_mounts(path, false, err);
-	return r == 0 ? check_folder(path, options, err) : r;
+	return r == 0 ? check_folder(path, "nonempty", err) : r;
 }

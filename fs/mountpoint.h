@@ -23,9 +23,11 @@ int mountpoint_prepare(const char *path, const char *options, bool replace,
 
 /*
  * Unmount the gpemu-fs that is mounted on `path` (absolute), if one is; a busy
- * one lives on for the files that are open, and is warned of. Errors as above.
+ * one lives on for the files that are open, and is warned of. Whether the
+ * folder is empty does not matter: what is in it was hidden before. Errors as
+ * above.
  */
-int mountpoint_replace(const char *path, const char *options, struct err *err);
+int mountpoint_replace(const char *path, struct err *err);
 
 /* *ret: the absolute path of a gpemu-fs that is mounted there, dead or not.
  * -ENOENT, or as realpath(3); with a text. */

@@ -224,12 +224,14 @@ int options_absolute(struct options *o, const char *dir)
 
 /* Source: mount(8), "filesystem-independent mount options" and COMMENT;
  * systemd.mount(5); nobootwait: Ubuntu's mountall. And ro: nobody writes to a
- * dataset here, but the kernel would also let nobody write to `control`. */
+ * dataset here, but the kernel would also let nobody write to `control`.
+ * nonempty is ours (fs/mountpoint.h): libfuse 3 knows no such option. */
 static bool for_others(const char *word)
 {
 	static const char *const words[] = {
-		"auto",	 "noauto", "nofail",  "user",	  "nouser",	"users",
-		"owner", "group",  "_netdev", "defaults", "nobootwait", "ro",
+		"auto",	      "noauto", "nofail",   "user",    "nouser",
+		"users",      "owner",	"group",    "_netdev", "defaults",
+		"nobootwait", "ro",	"nonempty",
 	};
 	static const char *const starts[] = { "x-", "X-", "comment=", "user=" };
 

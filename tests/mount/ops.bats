@@ -240,9 +240,46 @@ logged()
 	gpemu-fs -p lru "$src" "$mp"
 	run gpemu-fs --replace -p nope "$src" "$mp"
 	[ "$status" -eq 2 ]
-	run gpemu-fs --replace -s ./nope.yaml "$src" "$mp"
+	pid=$(daemon_pid)
+	# replaces STATUS ARGUMENT...: it does not
+	replaces()
+	{
+		local want=$1
+
+		shift
+		run gpemu-fs --replace -p fifo "$@"
+		echo "$*: $output"
+		[ "$status" -eq "$want" ]
+		[ "$(daemon_pid)" = "$pid" ]
+		[ "$(stat_of '["policy"]')" = lru ]
+		cmp "$src/c0/f00000" "$mp/c0/f00000"
+	}
+	replaces 1 -s ./nope.yaml "$src" "$mp"
+	replaces 1 -o nope "$src" "$mp"
+	# one that libfuse hands on, and the kernel refuses
+	replaces 75 -o blkdev "$src" "$mp"
+	replaces 1 -c 900T "$src" "$mp"
+	replaces 1 "$src/none" "$mp"
+	replaces 1 -g 2 --group-order ./nope "$src" "$mp"
+	replaces 2 --fault nope "$src" "$mp"
+	replaces 2 --hit-path nope "$src" "$mp"
+}
+
+@test "-o nonempty mounts over files, and no other mount does" {
+	echo hidden >"$mp/file"
+	run gpemu-fs "$src" "$mp"
 	[ "$status" -eq 1 ]
-	[ "$(stat_of '["policy"]')" = lru ]
+	[[ $output == *"use an empty folder or -o nonempty"* ]]
+	gpemu-fs -o nonempty -p lru "$src" "$mp"
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+	[ ! -e "$mp/file" ]
+	# what is under the old one was hidden before
+	run gpemu-fs --replace -p fifo "$src" "$mp"
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[ "$(stat_of '["policy"]')" = fifo ]
+	fusermount3 -u "$mp"
+	[ "$(cat "$mp/file")" = hidden ]
 }
 
 @test "--replace clears a dead mount, and mounts where nothing is" {
