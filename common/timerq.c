@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 
 /* arbitrary: a reader or two with some readahead spin, a crowd does not */
@@ -218,7 +219,7 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	q->lead = tick_spin(tick);
 	tick_mutex_init(&q->lock);
 	tick_cond_init(&q->wake);
-	int r = -pthread_create(&q->thread, NULL, run, q);
+	int r = thread_start(&q->thread, NULL, run, q);
 
 	if (r < 0) {
 		free(q);

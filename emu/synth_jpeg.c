@@ -19,6 +19,7 @@
 
 #include "common/rng.h"
 #include "common/units.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "emu/image.h"
 
@@ -124,7 +125,7 @@ static int run(struct job *j)
 
 	/* one less than there are processors, and this one */
 	while (n + 1 < MIN(want, MAX_THREADS) &&
-	       pthread_create(&threads[n], NULL, work, j) == 0)
+	       thread_start(&threads[n], NULL, work, j) == 0)
 		n++;
 	work(j);
 	while (n)

@@ -9,6 +9,7 @@
 
 #include "common/rng.h"
 #include "common/units.h"
+#include "common/thread.h"
 #include "common/util.h"
 
 /* Source: ZFS's and Btrfs' compression and deduplication work on records of
@@ -229,7 +230,7 @@ int checkpoint_new(const struct checkpoint_config *config,
 			fill_staging(c);
 	}
 	if (r == 0 && config->async) {
-		r = -pthread_create(&c->thread, NULL, writer, c);
+		r = thread_start(&c->thread, NULL, writer, c);
 		c->started = r == 0;
 		if (r < 0)
 			err_set(err, r, "cannot start a thread: %s",

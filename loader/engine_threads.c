@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "loader/readfile.h"
 
 /* A read needs little stack; thousands of threads get by with this one.
@@ -91,7 +92,7 @@ static int start(struct threads *t, struct err *err)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	while (r == 0 && t->n_threads < t->depth) {
-		r = -pthread_create(&t->thread[t->n_threads], &attr, reader, t);
+		r = thread_start(&t->thread[t->n_threads], &attr, reader, t);
 		t->n_threads += r == 0;
 	}
 	pthread_attr_destroy(&attr);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "common/thread.h"
 #include "common/util.h"
 
 /* One on its way to the device, one ready, one being filled: as long as the
@@ -138,7 +139,7 @@ int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 		    ? pinned_new(p->n_buffers, bytes, budget, &p->pool, err)
 		    : err_set(err, -ENOMEM, "out of memory");
 	if (r == 0 && !inlined)
-		r = -pthread_create(&p->thread, NULL, pin_thread, p);
+		r = thread_start(&p->thread, NULL, pin_thread, p);
 	if (r < 0) {
 		pin_free(p);
 		return err_set(err, r, "cannot start the pin thread: %s",

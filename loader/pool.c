@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 
 struct run {
@@ -77,7 +78,7 @@ int pool_run(const struct pool *p, struct err *err)
 	pthread_mutex_init(&r.lock, NULL);
 	/* this thread works too, and alone where no other can be started */
 	while (started + 1 < n &&
-	       pthread_create(&thread[started], NULL, work, &r) == 0)
+	       thread_start(&thread[started], NULL, work, &r) == 0)
 		started++;
 	work(&r);
 	while (started)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "loader/vcores.h"
 
@@ -410,7 +411,7 @@ static int start(struct workers *w, struct err *err)
 	for (uint32_t i = 0; r == 0 && i < w->n; i++) {
 		struct feed *f = &w->feed[i];
 
-		r = -pthread_create(&f->thread, NULL, work, f);
+		r = thread_start(&f->thread, NULL, work, f);
 		f->started = r == 0;
 		n += f->started;
 	}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that leave the process's signals to others. */
+#ifndef GPEMU_COMMON_THREAD_H
+#define GPEMU_COMMON_THREAD_H
+
+#include <pthread.h>
+
+/*
+ * pthread_create of a thread that blocks all signals but those of its own
+ * faults (SIGSEGV and the like), whose handlers must see them. `attr` may be
+ * NULL. -errno as pthread_create(3).
+ */
+int thread_start(pthread_t *ret, const pthread_attr_t *attr,
+		 void *(*fn)(void *), void *arg);
+
+#endif
