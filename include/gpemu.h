@@ -13,8 +13,10 @@
  * Threads: a struct gpemu, and a struct gpemu_gpu, is used by one thread at a
  * time; only gpemu_interrupt may be called from any thread. Different ones
  * are independent. The thread that opens one gets a timer slack of 1 ns
- * (prctl(2), PR_SET_TIMERSLACK). The library's own threads block all signals;
- * where it starts them signals to the calling thread wait.
+ * (prctl(2), PR_SET_TIMERSLACK). The library's own threads block all signals
+ * but those of a fault of their own, such as SIGSEGV.
+ *
+ * Pointers are not NULL unless the function says that they may be.
  *
  * Memory that a function hands out is the library's, and valid for as long as
  * the function says, unless it says that the caller frees it. `reserved`
@@ -75,8 +77,12 @@ struct gpemu_engine;
  * `engine`: one of your own, instead of the option `loader`; or NULL.
  *
  * Lists the dataset and starts the threads. `error` may be NULL. -EINVAL: an
- * option; -ENOENT and others as open(2); -ENOMEM, -EPERM: not available now
- * (memory, io_uring). *ret is NULL then; else it is closed with gpemu_close.
+ * option, or some that exclude each other: pin=inline with several GPUs under
+ * parallel=ddp, which have a process and a pin stage each; pin=direct with
+ * prep=emulated, which makes no samples. -ENODATA: the dataset has no samples;
+ * -ENOENT and others as open(2); -E2BIG: the batch does not fit the GPU's
+ * memory, or pin_budget; -ENOMEM, -EPERM: not available now (memory,
+ * io_uring). *ret is NULL then; else it is closed with gpemu_close.
  */
 GPEMU_API int gpemu_open(const char *const options[],
 			 const struct gpemu_engine *engine, struct gpemu **ret,
@@ -119,7 +125,8 @@ struct gpemu_batch {
  * Begin the next epoch: 1, and its number in *ret (which may be NULL); 0: the
  * run is complete, as the options epochs and max_steps say. A run that
  * resumes begins where its checkpoint was taken. -EBUSY: an epoch is on its
- * way; -ECANCELED: interrupted.
+ * way; -ECANCELED: interrupted; an error that ended the epoch before, which
+ * ended the run.
  */
 GPEMU_API int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret);
 
@@ -127,13 +134,17 @@ GPEMU_API int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret);
  * The next batch, waiting for it: 1; 0: the epoch has no more. The batch and
  * its samples are valid until gpemu_submit or gpemu_release, one of which
  * must come before the next batch: -EBUSY. -EINVAL: no epoch was begun.
- * -ECANCELED: interrupted. Other errors are the loader's end.
+ * -ECANCELED: interrupted. Other errors are the loader's end, and what is
+ * returned from then on.
  */
 GPEMU_API int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret);
 
 /*
  * Train on the batch: hand it to the GPU, and wait until that has room for
  * the next one. Writes a checkpoint when one is due. `ret` may be NULL.
+ * Several GPUs under parallel=ddp take a batch each, in turn: before the last
+ * one has its batch no more is known than that batch's copy, and step_end_ns
+ * is 0.
  * -EINVAL: not the batch that gpemu_next gave. Errors of the checkpoint.
  */
 GPEMU_API int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
@@ -161,8 +172,9 @@ struct gpemu_epoch {
 /*
  * End the epoch: wait until the GPU has computed all steps. A batch that is
  * held is released; those that nobody has taken are left out, which costs the
- * start of new threads. `ret` may be NULL. -EINVAL: no epoch was begun;
- * -ECANCELED: it was interrupted (*ret holds what was done).
+ * start of new threads. After an error it waits for the reads that are on
+ * their way. `ret` may be NULL. -EINVAL: no epoch was begun; -ECANCELED: it was
+ * interrupted; the error that ended it (*ret holds what was done).
  */
 GPEMU_API int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret);
 

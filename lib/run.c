@@ -2,7 +2,6 @@
 /* A training run: loader/session.h behind the public header. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -21,10 +20,11 @@ struct gpemu {
 	char *notes; /* notes_file's */
 	size_t notes_bytes;
 	bool in_epoch, held;
-	int last; /* in an epoch: 0 or why it has no more batches */
+	int last;	/* in an epoch: 0 or why it has no more batches */
+	struct err why; /* the text of that, also when the epoch is over */
 	struct delivery delivery;
 	struct gpemu_batch batch;
-	struct gpemu_sample *samples; /* options.batch */
+	struct gpemu_sample *samples; /* of the largest batch */
 };
 
 const char *gpemu_version(void)
@@ -118,26 +118,10 @@ static int adopt(struct gpemu *g, const struct gpemu_engine *engine,
 	return s->options.loader ? 0 : -ENOMEM;
 }
 
-/* Threads that are started until signals_back will not take any. */
-static sigset_t signals_off(void)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	return before;
-}
-
-static void signals_back(const sigset_t *before)
-{
-	pthread_sigmask(SIG_SETMASK, before, NULL);
-}
-
 static int open_run(struct gpemu *g, const char *const options[],
 		    const struct gpemu_engine *engine, struct err *err)
 {
 	struct session *s = &g->session;
-	sigset_t before;
 	int r = keep_options(g, options);
 
 	g->notes_file = open_memstream(&g->notes, &g->notes_bytes);
@@ -154,13 +138,9 @@ static int open_run(struct gpemu *g, const char *const options[],
 		r = session_open(s, err);
 	if (r < 0)
 		return r;
-	g->samples = calloc(s->options.batch, sizeof(*g->samples));
-	if (!g->samples)
-		return -ENOMEM;
-	before = signals_off();
-	r = session_start(s, err);
-	signals_back(&before);
-	return r;
+	g->samples = calloc(train_pipeline_batch(&s->options, &s->choice),
+			    sizeof(*g->samples));
+	return g->samples ? session_start(s, err) : -ENOMEM;
 }
 
 static void free_run(struct gpemu *g)
@@ -235,7 +215,7 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 	if (g->in_epoch)
 		return misuse(g, -EBUSY, "an epoch is on its way");
 	if (s->ended < 0)
-		return s->ended;
+		return fail(g, s->ended, &g->why);
 	if (!session_more(s))
 		return 0;
 	if (ret)
@@ -245,6 +225,7 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 		return fail(g, r, &err);
 	g->in_epoch = true;
 	g->last = 0;
+	g->why = err;
 	return 1;
 }
 
@@ -271,19 +252,16 @@ static void fill_batch(struct gpemu *g)
 
 int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret)
 {
-	struct err err = { 0 };
-
 	if (!g->in_epoch)
 		return misuse(g, -EINVAL, "no epoch was begun");
 	if (g->held)
 		return misuse(g, -EBUSY, "a batch is held");
-	if (g->last == 0) {
-		g->last = session_next(&g->session, &g->delivery, &err);
-		if (g->last < 0 && g->last != -ENODATA)
-			fail(g, g->last, &err);
-	}
+	if (g->last == 0)
+		g->last = session_next(&g->session, &g->delivery, &g->why);
+	if (g->last == -ENODATA)
+		return 0;
 	if (g->last < 0)
-		return g->last == -ENODATA ? 0 : g->last;
+		return fail(g, g->last, &g->why);
 	g->held = true;
 	fill_batch(g);
 	*ret = &g->batch;
@@ -300,39 +278,35 @@ static int check_held(struct gpemu *g, const struct gpemu_batch *batch)
 int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
 		 struct gpemu_step *ret)
 {
-	struct gpu_step s;
-	struct stalls stalls;
+	struct gpu_step s = { 0 };
+	int r = check_held(g, batch);
+
+	if (r < 0)
+		return r;
+	g->held = false;
+	r = session_step(&g->session, &g->delivery, &s, &g->why);
+	if (ret) {
+		*ret = lib_step(&s);
+		/* of its own batch, which need not be the one in hand */
+		ret->fetch_stall_ns = g->session.train.now.stalls.fetch_ns;
+		ret->pin_stall_ns = g->session.train.now.stalls.pin_ns;
+	}
+	if (r == 0)
+		return 0;
+	g->last = r;
+	return fail(g, r, &g->why);
+}
+
+int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
+{
 	struct err err = { 0 };
 	int r = check_held(g, batch);
 
 	if (r < 0)
 		return r;
 	g->held = false;
-	r = session_step(&g->session, &g->delivery, &s, &err);
-	if (ret) {
-		uint64_t idle =
-			s.compute_start - s.transfer_stall_ns - s.data_wait_ns;
-
-		*ret = lib_step(&s);
-		stalls = account_stalls(idle, &g->delivery, &s);
-		ret->fetch_stall_ns = stalls.fetch_ns;
-		ret->pin_stall_ns = stalls.pin_ns;
-	}
-	if (r == 0)
-		return 0;
-	g->last = r;
-	return fail(g, r, &err);
-}
-
-int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
-{
-	int r = check_held(g, batch);
-
-	if (r < 0)
-		return r;
-	g->held = false;
-	session_release(&g->session, &g->delivery);
-	return 0;
+	r = session_release(&g->session, &g->delivery, &err);
+	return r < 0 ? fail(g, r, &err) : 0;
 }
 
 /* As in the record: of several GPUs the mean. */
@@ -360,23 +334,19 @@ int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret)
 {
 	struct session *s = &g->session;
 	struct err err = { 0 };
-	sigset_t before;
 	int r;
 
 	if (!g->in_epoch)
 		return misuse(g, -EINVAL, "no epoch was begun");
 	if (g->held)
 		gpemu_release(g, &g->batch);
-	before = signals_off();
 	r = session_end(s, g->last, &err);
-	signals_back(&before);
 	g->in_epoch = false;
 	if (ret)
 		fill_epoch(s->report.epoch[s->report.n_epochs - 1], ret);
-	/* else the text is already there */
-	if (r < 0 && (r != g->last || err.text[0]))
-		fail(g, r, &err);
-	return r;
+	if (r != g->last || err.text[0])
+		g->why = err;
+	return r < 0 ? fail(g, r, &g->why) : 0;
 }
 
 void gpemu_interrupt(struct gpemu *g)

@@ -499,9 +499,9 @@ int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
 	return train_step(&s->train, d, ret, err);
 }
 
-void session_release(struct session *s, struct delivery *d)
+int session_release(struct session *s, struct delivery *d, struct err *err)
 {
-	pipeline_release(s->pipeline, d);
+	return train_release(&s->train, d, err);
 }
 
 /* Batches that were read, or are being read, are dropped. */

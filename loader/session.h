@@ -111,8 +111,8 @@ int session_next(struct session *s, struct delivery *ret, struct err *err);
 /* As train_step; writes a checkpoint when one is due. */
 int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
 		 struct err *err);
-/* The batch is not trained on: it is no step. */
-void session_release(struct session *s, struct delivery *d);
+/* As train_release: the batch is no step. */
+int session_release(struct session *s, struct delivery *d, struct err *err);
 /*
  * `r`: why the epoch is over, as session_next or session_step returned it; 0:
  * it has batches that nobody wants. Returns it, but 0 for -ENODATA, or what

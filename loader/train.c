@@ -137,6 +137,7 @@ void train_account(struct train *t, uint64_t idle, const struct delivery *d,
 	account_batch(t->now.account, d);
 	show_batch(t, d, s->copy_start);
 	account_gpu(t->now.account, 0, idle, d, s, &none);
+	t->now.stalls = account_stalls(idle, d, s);
 	show(t, 0, idle, d, s, &none);
 }
 
@@ -166,15 +167,20 @@ static void give_back(struct train *t)
 	pipeline_release(t->pipeline, &now->batch[i]);
 }
 
-/* To its GPU, or where the batch is for several, to the first. */
-static void copy(struct train *t, uint32_t gpu, struct delivery *d, uint32_t n)
+/* To its GPU, or where the batch is for several, to the first: `n` samples of
+ * a batch of the step on its way. */
+static void copy(struct train *t, uint32_t gpu, const struct delivery *d,
+		 uint32_t n)
 {
 	struct gpus *g = &t->now.gpus;
 	struct gpus_part part = part_of(t, n);
+	struct delivery own = *d;
 
-	if (!t->pinned && d->place) {
+	own.n = MIN(n, d->n);
+	/* the bytes of those that were given back are gone */
+	if (!t->pinned && d->place && d >= &t->now.batch[t->now.given]) {
 		tick_wait(t->tick, MAX(d->ready_ns, gpu_room(&g->gpu[gpu])));
-		part.copy_ns = MAX(part.copy_ns, train_stage(t, d));
+		part.copy_ns = MAX(part.copy_ns, train_stage(t, &own));
 	}
 	gpus_copy(g, gpu, d->ready_ns, &part, &t->now.step[gpu]);
 }
@@ -184,7 +190,7 @@ static uint32_t share_out(struct train *t, bool even)
 {
 	struct train_now *now = &t->now;
 	uint32_t n = t->gpus->n, used = 0;
-	struct delivery *last = &now->batch[now->n - 1];
+	const struct delivery *last = &now->batch[now->n - 1];
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t samples = even		? gpus_cut(now->samples, n, i)
@@ -272,6 +278,8 @@ static bool step(struct train *t, bool even, struct gpu_step *ret)
 
 	end = gpus_step(&now->gpus, used, now->part, now->step);
 	account(t, idle, even);
+	now->stalls = account_stalls(idle, &now->batch[even ? now->n - 1 : 0],
+				     &now->step[0]);
 	while (now->given < now->n)
 		give_back(t);
 	tick_wait(t->tick, all_begin(t));
@@ -341,6 +349,16 @@ static int give_back_early(struct train *t, struct err *err)
 	return 0;
 }
 
+int train_release(struct train *t, struct delivery *d, struct err *err)
+{
+	int r = 0;
+
+	while (r == 0 && d->place && t->now.given < t->now.n)
+		r = give_back_early(t, err);
+	pipeline_release(t->pipeline, d);
+	return r;
+}
+
 int train_next(struct train *t, struct delivery *ret, struct err *err)
 {
 	struct train_now *now = &t->now;
@@ -371,6 +389,7 @@ static int step_remote(struct train *t, struct delivery *d,
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err)
 {
+	t->now.stalls = (struct stalls){ 0 };
 	if (t->remote)
 		return step_remote(t, d, ret, err);
 
@@ -386,7 +405,7 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	now->samples += d->n;
 	now->step[i] = (struct gpu_step){ 0 };
 	if (!now->even || is_cut(t))
-		copy(t, i, d, d->n);
+		copy(t, i, &now->batch[i], d->n);
 	*ret = now->step[i];
 	if (now->n < n && left)
 		return 0;
@@ -436,10 +455,11 @@ int train_end(struct train *t, int r)
 		a->au_elapsed_ns = end - t->now.first_end_ns;
 	a->elapsed_ns = end - t->now.start_ns;
 	a->wall_ns = tick_wall() - t->now.wall_ns;
-	if (r == -ECANCELED)
+	if (r < 0 && r != -ENODATA) {
+		pipeline_interrupt(t->pipeline);
 		pipeline_join(t->pipeline);
-	if (r == -ENODATA || r == -ECANCELED)
-		pipeline_work(t->pipeline, &a->work);
+	}
+	pipeline_work(t->pipeline, &a->work);
 	return r == -ENODATA ? 0 : r;
 }
 

@@ -38,6 +38,8 @@ struct train_now {
 	struct place *kept; /* of those given back before their step */
 	struct gpus_part part[GPUS_MAX];
 	struct gpu_step step[GPUS_MAX];
+	/* of the data wait in the step that train_step returned last */
+	struct stalls stalls;
 	struct account *account;
 	uint64_t start_ns, wall_ns; /* it began */
 	uint64_t begun_ns;	    /* the last step was seen to begin */
@@ -96,14 +98,19 @@ int train_next(struct train *t, struct delivery *ret, struct err *err);
  */
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err);
+/*
+ * Do not train on a batch. Those of the step on its way go first, so that all
+ * are released in order. -ENOMEM; the batch is released in any case.
+ */
+int train_release(struct train *t, struct delivery *d, struct err *err);
 /* Of several GPUs with a batch each: the step with which the epoch is over
  * before each has one. `r`: why it is, nothing is done when it failed; returns
  * it, or -errno of `save`. */
 int train_flush(struct train *t, int r, struct err *err);
 /*
  * Wait until all steps are computed. `r`: why it is over; returns it, but 0
- * for -ENODATA. -ECANCELED: the pipeline was interrupted, and is joined; other
- * errors leave out what the workers did.
+ * for -ENODATA. With an error the pipeline is interrupted and joined: nobody
+ * reads, or writes to the timeline, any more.
  */
 int train_end(struct train *t, int r);
 

@@ -19,9 +19,25 @@ static size_t size_of(unsigned i)
 	return i * 777;
 }
 
-static void path_of(unsigned i, char path[96])
+void lib_path(unsigned i, char path[96])
 {
 	snprintf(path, 96, "%s/%c/%02u", lib_dir, i < LIB_N / 2 ? 'a' : 'b', i);
+}
+
+void lib_mend_data(void)
+{
+	char path[96];
+
+	for (unsigned i = 0; i < LIB_N; i++) {
+		FILE *f;
+
+		lib_path(i, path);
+		unlink(path);
+		f = fopen(path, "we");
+		for (size_t k = 0; k < size_of(i); k++)
+			fputc((int)i + 1, f);
+		assert_int_equal(fclose(f), 0);
+	}
 }
 
 int lib_make_data(void **state)
@@ -36,15 +52,7 @@ int lib_make_data(void **state)
 		snprintf(path, sizeof(path), "%s/%c", lib_dir, *c);
 		assert_int_equal(mkdir(path, 0700), 0);
 	}
-	for (unsigned i = 0; i < LIB_N; i++) {
-		FILE *f;
-
-		path_of(i, path);
-		f = fopen(path, "we");
-		for (size_t k = 0; k < size_of(i); k++)
-			fputc((int)i + 1, f);
-		assert_int_equal(fclose(f), 0);
-	}
+	lib_mend_data();
 	return 0;
 }
 
@@ -62,7 +70,7 @@ int lib_remove_data(void **state)
 struct gpemu *lib_open(const struct gpemu_engine *engine,
 		       const char *const more[])
 {
-	const char *options[16] = { data,	 "prep=none",
+	const char *options[24] = { data,	 "prep=none",
 				    "batch=4",	 "workers=2",
 				    "index=off", "time-scale=0.001",
 				    "pin=off" };
@@ -91,17 +99,18 @@ void lib_no_open(const struct gpemu_engine *engine, const char *option,
 	assert_null(g);
 }
 
-static void check_sample(const struct gpemu_sample *s)
+void lib_check_sample(const struct gpemu_sample *s, int error)
 {
 	const unsigned char *byte = s->data;
 
 	assert_true(s->index < LIB_N);
-	assert_int_equal(s->error, 0);
+	assert_int_equal(s->error, error);
 	assert_int_equal(s->size_bytes, size_of((unsigned)s->index));
 	assert_int_equal(s->label, s->index >= LIB_N / 2);
 	assert_int_equal(atoi(s->path + 2), s->index);
 	for (size_t k = 0; k < s->size_bytes; k++)
-		assert_int_equal(byte[k], s->index + 1);
+		if (byte[k] != (error ? 0 : s->index + 1))
+			fail_msg("%s: byte %zu is %u", s->path, k, byte[k]);
 }
 
 void lib_whole_epoch(struct gpemu *g, uint64_t want)
@@ -117,7 +126,7 @@ void lib_whole_epoch(struct gpemu *g, uint64_t want)
 	assert_int_equal(epoch, want);
 	while ((r = gpemu_next(g, &b)) > 0) {
 		for (uint32_t i = 0; i < b->n; i++) {
-			check_sample(&b->samples[i]);
+			lib_check_sample(&b->samples[i], 0);
 			seen[b->samples[i].index]++;
 		}
 		assert_true(b->ready_ns <= gpemu_now_ns(g));

@@ -16,12 +16,18 @@ extern char lib_dir[64];
 int lib_make_data(void **state);
 int lib_remove_data(void **state);
 
-/* The dataset, quickly, and up to six options more. */
+/* The file of sample i; make all of them anew. */
+void lib_path(unsigned i, char path[96]);
+void lib_mend_data(void);
+
+/* The dataset, quickly, and up to 16 options more. */
 struct gpemu *lib_open(const struct gpemu_engine *engine,
 		       const char *const more[]);
 /* Opening must fail, with `code` and these words. */
 void lib_no_open(const struct gpemu_engine *engine, const char *option,
 		 int code, const char *words);
+/* Its bytes, label and name, or with an error zeros. */
+void lib_check_sample(const struct gpemu_sample *s, int error);
 /* An epoch: each sample once, whole. */
 void lib_whole_epoch(struct gpemu *g, uint64_t want);
 
