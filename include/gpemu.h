@@ -319,7 +319,9 @@ struct gpemu_engine {
 	 * buffer. NULL: nothing to release. */
 	void (*fini)(void *state);
 	/* Wait for a sample that was read, and return it: 0. -ECANCELED as
-	 * from gpemu_feed_take; another error is the loader's end. */
+	 * from gpemu_feed_take; another error is the loader's end, and what
+	 * gpemu_next returns (-ECANCELED of its own, and -ENODATA, as
+	 * -EIO). */
 	int (*next)(void *state, struct gpemu_feed *feed,
 		    struct gpemu_fetch **ret, char *error, size_t n);
 };

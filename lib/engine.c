@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What crosses the border is checked here, since nobody else can: that a
- * sample that is returned was taken and read, and lies in its buffer.
+ * sample that is reported was taken, that one that is returned was read and
+ * lies in its buffer, and that errors mean to the loader what they say.
  */
 #include "lib/engine.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -24,7 +26,9 @@ struct gpemu_feed {
 	struct slot *slot; /* depth */
 	unsigned depth, n_out;
 	uint32_t direct;
-	void *state; /* NULL: the engine's init was not called */
+	bool canceled;	   /* the engine was told that the loader stops */
+	atomic_bool stray; /* a sample that nobody had taken was reported */
+	void *state;	   /* NULL: the engine's init was not called */
 };
 
 int gpemu_feed_take(struct gpemu_feed *feed, int wait, struct gpemu_fetch **ret)
@@ -36,6 +40,7 @@ int gpemu_feed_take(struct gpemu_feed *feed, int wait, struct gpemu_fetch **ret)
 	if (wait && feed->n_out)
 		return -EINVAL;
 	r = feed_take(feed->feed, wait, &x);
+	feed->canceled |= r == -ECANCELED;
 	if (r < 0)
 		return r;
 	s = &feed->slot[x->slot];
@@ -63,6 +68,10 @@ void gpemu_feed_done(struct gpemu_feed *feed, struct gpemu_fetch *fetch,
 {
 	struct slot *s = container_of(fetch, struct slot, fetch);
 
+	if (!s->own) {
+		atomic_store(&feed->stray, true);
+		return;
+	}
 	s->own->data = fetch->data;
 	feed_done(feed->feed, s->own, result);
 	s->done = true;
@@ -121,13 +130,24 @@ static struct slot *returned(struct gpemu_feed *f,
 		return NULL;
 	}
 	at = (size_t)((char *)s->own->data - (char *)s->own->buf);
-	if (!s->done)
+	if (atomic_load(&f->stray))
+		*ret = "reported a sample that it had not taken";
+	else if (!s->done)
 		*ret = "returned a sample whose read has not ended";
 	else if (s->own->error == 0 &&
 		 (at > s->fetch.buffer_bytes ||
 		  s->own->size > s->fetch.buffer_bytes - at))
 		*ret = "returned a sample that is not in its buffer";
 	return *ret ? NULL : s;
+}
+
+/* What the loader makes of what next() returned. */
+static int code(int r)
+{
+	/* To it these say that it was stopped, and that the epoch is over. */
+	if (r == -ECANCELED || r == -ENODATA)
+		return -EIO;
+	return r < 0 ? r : -EINVAL;
 }
 
 static int next(void *state, struct feed *feed, struct fetch **ret,
@@ -143,15 +163,17 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 
 	f->feed = feed;
 	r = e->next(f->state, f, &fetch, text, sizeof(text));
-	if (r == -ECANCELED)
+	if (r == -ECANCELED && f->canceled)
 		return r;
 	if (r != 0)
-		return err_set(err, r < 0 ? r : -EINVAL, "engine %s: %s",
-			       e->name,
+		return err_set(err, code(r), "engine %s: %s", e->name,
 			       text[0] ? text : strerror(r < 0 ? -r : EINVAL));
 	s = returned(f, fetch, &wrong);
 	if (!s)
 		return err_set(err, -EINVAL, "engine %s: %s", e->name, wrong);
+	/* it becomes zeros, wherever the engine thought that it begins */
+	if (s->own->error < 0)
+		s->own->data = s->own->buf;
 	*ret = TAKE_PTR(s->own);
 	f->n_out--;
 	return 0;

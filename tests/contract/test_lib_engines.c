@@ -42,6 +42,34 @@ static int gives_up(void *state, struct gpemu_feed *feed,
 	return -EIO;
 }
 
+static int as_if_stopped(void *state, struct gpemu_feed *feed,
+			 struct gpemu_fetch **ret, char *error, size_t n)
+{
+	(void)state, (void)feed, (void)ret, (void)error, (void)n;
+	return -ECANCELED;
+}
+
+static int as_if_over(void *state, struct gpemu_feed *feed,
+		      struct gpemu_fetch **ret, char *error, size_t n)
+{
+	(void)state, (void)feed, (void)ret;
+	snprintf(error, n, "the tape ends");
+	return -ENODATA;
+}
+
+static int twice(void *state, struct gpemu_feed *feed, struct gpemu_fetch **ret,
+		 char *error, size_t n)
+{
+	struct gpemu_fetch **before = state;
+	int r;
+
+	if (*before)
+		gpemu_feed_done(feed, *before, 0);
+	r = lib_engine_one.next(NULL, feed, ret, error, n);
+	*before = *ret;
+	return r;
+}
+
 static void test_broken_engines(void **state)
 {
 	static const struct {
@@ -54,12 +82,16 @@ static void test_broken_engines(void **state)
 		{ not_taken, -EINVAL, "engine bad: returned a sample that it" },
 		{ elsewhere, -EINVAL, "engine bad: returned a sample that is" },
 		{ gives_up, -EIO, "engine bad: the tape is torn" },
+		{ as_if_stopped, -EIO, "engine bad: Operation canceled" },
+		{ as_if_over, -EIO, "engine bad: the tape ends" },
+		{ twice, -EINVAL, "engine bad: reported a sample that it" },
 	};
 	struct gpemu_engine e = lib_engine_one;
 
 	(void)state;
 	e.name = "bad";
-	for (unsigned i = 0; i < 4; i++) {
+	e.state_bytes = sizeof(void *);
+	for (unsigned i = 0; i < sizeof(broken) / sizeof(*broken); i++) {
 		const struct gpemu_batch *b;
 		struct gpemu *g;
 		int r;
@@ -71,11 +103,52 @@ static void test_broken_engines(void **state)
 			gpemu_submit(g, b, NULL);
 		assert_int_equal(r, broken[i].code);
 		assert_non_null(strstr(gpemu_error(g), broken[i].words));
+		/* also when something else was wrong in between */
+		assert_int_equal(gpemu_begin_epoch(g, NULL), -EBUSY);
+		assert_int_equal(gpemu_next(g, &b), r);
+		assert_non_null(strstr(gpemu_error(g), broken[i].words));
+		assert_int_equal(gpemu_begin_epoch(g, NULL), -EBUSY);
 		assert_int_equal(gpemu_end_epoch(g, NULL), r);
 		assert_non_null(strstr(gpemu_error(g), broken[i].words));
+		assert_int_equal(gpemu_next(g, &b), -EINVAL);
 		assert_int_equal(gpemu_begin_epoch(g, NULL), r);
+		assert_non_null(strstr(gpemu_error(g), broken[i].words));
 		gpemu_close(g);
 	}
+}
+
+/* A read that failed, of a sample said to begin elsewhere. */
+static int failed_elsewhere(void *state, struct gpemu_feed *feed,
+			    struct gpemu_fetch **ret, char *error, size_t n)
+{
+	int r = gpemu_feed_take(feed, 1, ret);
+
+	(void)state, (void)error, (void)n;
+	if (r < 0)
+		return r;
+	memset((*ret)->buffer, 1, (*ret)->buffer_bytes);
+	(*ret)->data = (char *)(*ret)->buffer + (1 << 20);
+	gpemu_feed_done(feed, *ret, -EIO);
+	return 0;
+}
+
+static void test_failed_reads(void **state)
+{
+	struct gpemu_engine e = lib_engine_one;
+	const struct gpemu_batch *b;
+	struct gpemu *g;
+
+	(void)state;
+	e.next = failed_elsewhere;
+	g = lib_open(&e, NULL);
+	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
+	while (gpemu_next(g, &b) > 0) {
+		for (uint32_t i = 0; i < b->n; i++)
+			lib_check_sample(&b->samples[i], -EIO);
+		assert_int_equal(gpemu_submit(g, b, NULL), 0);
+	}
+	assert_int_equal(gpemu_end_epoch(g, NULL), 0);
+	assert_int_equal(gpemu_close(g), 0);
 }
 
 static int no_init(void *state, const struct gpemu_engine_config *c,
@@ -113,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_broken_engines),
+		cmocka_unit_test(test_failed_reads),
 		cmocka_unit_test(test_refused_engines),
 	};
 
