@@ -55,10 +55,11 @@ static bool has_target(const struct workload *w, const struct setting *s)
 	return !s->n_target;
 }
 
-/* "fs.K" or "NAME.fs.K": whose key it is; false: nobody's. */
-static bool split_key(const char *key, struct setting *ret)
+bool workload_split_key(const char *key, struct setting *ret)
 {
 	const char *at = key;
+
+	*ret = (struct setting){ 0 };
 
 	for (int once = 0; at && once < 2; once++) {
 		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
@@ -83,10 +84,12 @@ static int parse_setting(const struct workload *w, const struct conf_node *node,
 			 const struct conf_node *value, struct setting *ret,
 			 struct err *err)
 {
-	*ret = (struct setting){ .value = value,
-				 .line = node->key_line,
-				 .column = node->key_column };
-	if (!split_key(node->key, ret))
+	bool known = workload_split_key(node->key, ret);
+
+	ret->value = value;
+	ret->line = node->key_line;
+	ret->column = node->key_column;
+	if (!known)
 		return workload_key_error(
 			w, node, err,
 			"a key starts with fs. train. dataset. gpud. exec. or "

@@ -75,8 +75,7 @@ static void print_checks(const struct workload *w, FILE *f)
 	for (size_t i = 0; i < w->published.n; i++)
 		fprintf(f, "published   %s: %s along %s%s\n", p[i].name,
 			p[i].metric, p[i].along,
-			p[i].tolerance.given || p[i].rank != 0 ? ", judged"
-							       : ", shown");
+			published_is_judged(&p[i]) ? ", judged" : ", shown");
 	for (size_t i = 0; i < w->plots.n; i++)
 		fprintf(f, "plot        %s: %s over %s\n", plots[i].name,
 			plots[i].y, plots[i].x);

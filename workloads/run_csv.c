@@ -21,6 +21,14 @@ static void text(FILE *f, const char *s)
 	fputc('"', f);
 }
 
+static void number(FILE *f, double v)
+{
+	char digits[RESULT_TEXT];
+
+	result_exact(digits, sizeof(digits), v);
+	fputs(digits, f);
+}
+
 /* A member of the record's `group`, as text or number. */
 static void member(FILE *f, const json_t *record, const char *group,
 		   const char *key)
@@ -32,7 +40,7 @@ static void member(FILE *f, const json_t *record, const char *group,
 	if (json_is_string(j))
 		text(f, json_string_value(j));
 	else if (json_is_number(j))
-		fprintf(f, "%.9g", json_number_value(j));
+		number(f, json_number_value(j));
 }
 
 static void line(const struct result *res, const struct cell *cell,
@@ -59,7 +67,7 @@ static void line(const struct result *res, const struct cell *cell,
 
 		fputc(',', f);
 		if (!isnan(v))
-			fprintf(f, "%.9g", v);
+			number(f, v);
 	}
 	fputs("\n", f);
 }

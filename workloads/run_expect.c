@@ -65,6 +65,11 @@ static int parse_tolerance(const struct workload *w,
 
 /* --- published -------------------------------------------------------- */
 
+bool published_is_judged(const struct published *p)
+{
+	return p->tolerance.given || p->ranked;
+}
+
 const struct published *published_find(const struct workload *w,
 				       const char *name)
 {
@@ -88,13 +93,69 @@ int published_at(const struct workload *w, const struct published *p,
 	return units_parse_double(value->value, ret);
 }
 
+/* --- what judges nothing ---------------------------------------------- */
+
+/* Is something measured among what an expression names, in the end? */
+struct measured {
+	const struct workload *w;
+	bool found;
+};
+
+static bool metric_measures(const struct workload *w, const struct metric *m);
+
+static int note_measured(void *ctx, const struct expr_ref *ref, struct err *err)
+{
+	struct measured *all = ctx;
+	const struct metric *m = metric_find(&all->w->metrics, ref->name);
+
+	(void)err;
+	all->found = all->found || (m && metric_measures(all->w, m));
+	return 0;
+}
+
+static bool measures(const struct workload *w, const struct expr *e)
+{
+	struct measured all = { .w = w };
+
+	expr_each(e, note_measured, &all, NULL);
+	return all.found;
+}
+
+/* A derived metric sees those before it only: this comes to an end. */
+static bool metric_measures(const struct workload *w, const struct metric *m)
+{
+	return !m->of || measures(w, m->expr);
+}
+
 static int check_metric(const struct workload *w, const struct conf_node *node,
 			struct err *err)
 {
-	if (metric_find(&w->metrics, node->value))
+	const struct metric *m = metric_find(&w->metrics, node->value);
+
+	if (m && metric_measures(w, m))
 		return 0;
-	return conf_node_error(node, w->path, err, "no metric '%s'",
+	return conf_node_error(node, w->path, err,
+			       m ? "nothing measured is in '%s': this would "
+				   "judge nothing"
+				 : "no metric '%s'",
 			       node->value);
+}
+
+/* How many labels of `along` have a published value that is ever asked for. */
+static size_t n_asked(const struct workload *w, const struct published *p)
+{
+	size_t axis = (size_t)workload_axis(w, p->along), n = 0;
+	size_t n_labels = w->axes[axis].n_points;
+	const struct conf_node *along =
+		p->where ? conf_node_get(p->where, p->along) : NULL;
+
+	for (size_t i = 0; i < n_labels; i++) {
+		const char *label = w->axes[axis].points[i].label;
+
+		n += conf_node_get(p->values, label) &&
+		     (!along || workload_is_one_of(along, label));
+	}
+	return n;
 }
 
 static int check_axis(const struct workload *w, const struct conf_node *node,
@@ -145,6 +206,17 @@ static int check_published(const struct workload *w, struct published *p,
 	if (r == 0)
 		r = parse_tolerance(w, conf_node_get(node, "tolerance"),
 				    &p->tolerance, err);
+	p->ranked = conf_node_get(node, "rank") != NULL;
+	if (r == 0 && p->ranked && p->rank <= -1)
+		r = conf_node_error(conf_node_get(node, "rank"), w->path, err,
+				    "any order has that rank");
+	if (r == 0 && n_asked(w, p) < (p->ranked ? 2 : 1))
+		r = conf_node_error(p->values, w->path, err,
+				    p->ranked ? "a rank takes two values or "
+						"more that 'where' lets "
+						"through"
+					      : "'where' lets none of these "
+						"through");
 	return r;
 }
 
@@ -158,9 +230,10 @@ struct names {
 	size_t offset;		     /* of what is wrong */
 };
 
-static int check_select(struct names *n, const struct expr_select *s,
+static int check_select(struct names *n, const struct expr_ref *ref, size_t i,
 			struct err *err)
 {
+	const struct expr_select *s = &ref->selects[i];
 	int axis = workload_select(n->w, s->axis, s->label);
 
 	n->offset = s->offset;
@@ -172,6 +245,11 @@ static int check_select(struct names *n, const struct expr_select *s,
 		return err_set(err, -EINVAL,
 			       "several axes have '%s': write AXIS=%s",
 			       s->label, s->label);
+	while (i-- > 0)
+		if (workload_select(n->w, ref->selects[i].axis,
+				    ref->selects[i].label) == axis)
+			return err_set(err, -EINVAL, "axis '%s' is taken twice",
+				       n->w->axes[axis].name);
 	return 0;
 }
 
@@ -214,7 +292,7 @@ static int check_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ref->n_selects; i++)
-		r = check_select(n, &ref->selects[i], err);
+		r = check_select(n, ref, i, err);
 	if (r < 0)
 		return r;
 	n->offset = ref->offset;
@@ -257,6 +335,10 @@ static int check_that(const struct workload *w, struct expect *e,
 				       "a == b +- 5%%");
 	if (expr_each(e->expr, check_ref, &names, &why) < 0)
 		return place(w, node, names.offset, &why, err);
+	if (!measures(w, e->expr))
+		return conf_node_error(node, w->path, err,
+				       "this names no metric: it would judge "
+				       "nothing that was measured");
 	return 0;
 }
 
@@ -283,43 +365,75 @@ static int check_of(const struct workload *w, struct metric *m,
 int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
 		size_t *point)
 {
-	for (size_t k = 0; k < ref->n_selects; k++) {
+	/* the last of several `*` varies fastest */
+	for (size_t k = ref->n_selects; k-- > 0;) {
 		const struct expr_select *s = &ref->selects[k];
 		size_t a = (size_t)workload_select(w, s->axis, s->label);
+		size_t n = w->axes[a].n_points;
 		bool star = !strcmp(s->label, "*");
 
-		if (star && i >= w->axes[a].n_points)
-			return -ERANGE;
 		*point = workload_move(
 			w, *point, a,
-			star ? i : (size_t)workload_find_label(w, a, s->label));
+			star ? i % n
+			     : (size_t)workload_find_label(w, a, s->label));
+		if (star)
+			i /= n;
 	}
-	return 0;
+	return i ? -ERANGE : 0;
 }
 
 /* --- expectations ----------------------------------------------------- */
+
+/* `of`: labels of the axis `along`, each once. */
+static int check_labels(const struct workload *w, const struct expect *e,
+			const struct conf_node *of, struct err *err)
+{
+	size_t axis = (size_t)workload_axis(w, e->along);
+	char *const *labels = e->of.items;
+
+	for (size_t i = 0; i < e->of.n; i++) {
+		if (workload_find_label(w, axis, labels[i]) < 0)
+			return conf_node_error(of->items[i], w->path, err,
+					       "axis '%s' has no '%s'",
+					       e->along, labels[i]);
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(labels[i], labels[k]))
+				return conf_node_error(of->items[i], w->path,
+						       err, "'%s' twice",
+						       labels[i]);
+	}
+	return 0;
+}
 
 static int check_order(const struct workload *w, const struct expect *e,
 		       const struct conf_node *node, struct err *err)
 {
 	const char *key = e->rising ? "rising" : "falling";
 	const struct conf_node *along = conf_node_get(node, "along");
-	const struct conf_node *of = conf_node_get(node, "of");
-	char *const *labels = e->of.items;
+	const struct conf_node *of = conf_node_get(node, "of"), *fixed;
 	int r = check_metric(w, conf_node_get(node, key), err);
+	size_t n;
 
 	if (r == 0 && !along)
 		return conf_node_error(node, w->path, err,
 				       "%s needs 'along', an axis", key);
 	if (r == 0)
 		r = check_axis(w, along, err);
-	for (size_t i = 0; r == 0 && i < e->of.n; i++)
-		if (workload_find_label(w, (size_t)workload_axis(w, e->along),
-					labels[i]) < 0)
-			r = conf_node_error(of->items[i], w->path, err,
-					    "axis '%s' has no '%s'", e->along,
-					    labels[i]);
-	return r;
+	if (r == 0)
+		r = check_labels(w, e, of, err);
+	if (r < 0)
+		return r;
+	n = of ? e->of.n : w->axes[workload_axis(w, e->along)].n_points;
+	if (n < 2)
+		return conf_node_error(of ? of : along, w->path, err,
+				       "of fewer than two values none is "
+				       "%s",
+				       key);
+	fixed = e->where ? conf_node_get(e->where, e->along) : NULL;
+	return fixed ? conf_node_error(fixed, w->path, err,
+				       "'of' says which values of '%s' count",
+				       e->along)
+		     : 0;
 }
 
 static int check_expect(const struct workload *w, struct expect *e,

@@ -50,7 +50,8 @@ struct published {
 	struct conf_node *values; /* label of `along`: number */
 	struct conf_node *where;
 	char *tolerance_text; /* NULL: shown beside ours, not judged */
-	double rank;	      /* Spearman at least this; 0: not judged */
+	bool ranked;	      /* judged by: */
+	double rank;	      /* Spearman at least this */
 	char *doubt; /* why the published value may be wrong, or NULL */
 	struct tolerance tolerance;
 };
@@ -65,6 +66,8 @@ extern const struct conf_field published_fields[];
 int expect_check(struct workload *w, struct err *err);
 void expect_free(struct workload *w);
 
+/* Or only drawn? */
+bool published_is_judged(const struct published *p);
 /* The published value at a point, 0; or -ENOENT. */
 int published_at(const struct workload *w, const struct published *p,
 		 size_t point, double *ret);
@@ -95,10 +98,16 @@ struct verdicts {
 	size_t n, n_failed;
 };
 
-/* Judge all expectations and published values. -ENOMEM. */
+/*
+ * Judge all expectations and published values. One that judges nothing, at
+ * whatever point, has failed. -ENOMEM.
+ */
 int verdicts_init(struct verdicts *v, const struct result *res,
 		  struct err *err);
 void verdicts_fini(struct verdicts *v);
+/* How many digits its numbers need (result_digits) to show why it holds, or
+ * does not; at least four. */
+int verdict_digits(const struct expr_result *r);
 /* "PASS check, at: numbers" a line, and how many passed. */
 void verdicts_print(const struct verdicts *v, FILE *f);
 /* [{check, at, numbers, ours, wanted, pass}] */

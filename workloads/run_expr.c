@@ -180,31 +180,39 @@ static size_t name_length(const char *s)
 	return n;
 }
 
+/* Text `from` to `to` without the blanks around it; NULL: nothing is left, or
+ * no memory. */
+static char *trimmed(const char *from, const char *to)
+{
+	while (from < to && isspace((unsigned char)*from))
+		from++;
+	while (to > from && isspace((unsigned char)to[-1]))
+		to--;
+	return to > from ? strndup(from, (size_t)(to - from)) : NULL;
+}
+
 /* "axis=label" or "label": what stands between [ , and ]. */
 static int parse_select(struct parser *p, struct expr_ref *ref)
 {
 	struct expr_select *s = &ref->selects[ref->n_selects];
-	size_t n, eq, from = 0;
+	const char *end, *equals;
 
 	skip_blanks(p);
-	n = strcspn(p->at, ",]");
-	if (!p->at[n])
+	end = p->at + strcspn(p->at, ",]");
+	if (!*end)
 		return -EINVAL;
 	s->offset = (size_t)(p->at - p->text);
-	eq = strcspn(p->at, "=");
-	if (eq < n) {
-		s->axis = strndup(p->at, eq);
-		from = eq + 1;
-	}
-	while (n > from && isspace((unsigned char)p->at[n - 1]))
-		n--;
-	if (n == from)
+	equals = memchr(p->at, '=', (size_t)(end - p->at));
+	s->axis = equals ? trimmed(p->at, equals) : NULL;
+	s->label = trimmed(equals ? equals + 1 : p->at, end);
+	if (!s->label || (equals && !s->axis)) {
+		free(s->axis);
+		free(s->label);
 		return -EINVAL;
-	s->label = strndup(p->at + from, n - from);
+	}
 	ref->n_selects++;
-	p->at += n;
-	skip_blanks(p);
-	return s->label && (s->axis || !from) ? 0 : -ENOMEM;
+	p->at = end;
+	return 0;
 }
 
 static struct node *parse_ref(struct parser *p, size_t n)

@@ -44,7 +44,7 @@ struct expr_result {
 	size_t n_sides; /* 1: no comparison */
 	double side[EXPR_SIDES];
 	const char *op[EXPR_SIDES]; /* op[i] stands before side[i], i > 0 */
-	double tolerance;	    /* absolute; 0 without == */
+	double slack[EXPR_SIDES];   /* of an == before that side, absolute */
 	bool holds;		    /* all comparisons do */
 };
 
@@ -73,5 +73,8 @@ typedef int (*expr_value_fn)(void *ctx, const struct expr_ref *ref, size_t i,
  * result is no number. */
 int expr_eval(const struct expr *e, expr_value_fn fn, void *ctx,
 	      struct expr_result *ret, const char **ret_missing);
+
+/* Do the comparisons of these sides hold? */
+bool expr_holds(const struct expr_result *r);
 
 #endif

@@ -129,12 +129,22 @@ static bool compare(const char *op, double a, double b, double tolerance)
 	return op[1] ? a >= b : a > b;
 }
 
+bool expr_holds(const struct expr_result *r)
+{
+	bool holds = true;
+
+	for (size_t i = 1; i < r->n_sides; i++)
+		holds = holds && compare(r->op[i], r->side[i - 1], r->side[i],
+					 r->slack[i]);
+	return holds;
+}
+
 int expr_eval(const struct expr *e, expr_value_fn fn, void *ctx,
 	      struct expr_result *ret, const char **ret_missing)
 {
 	struct eval ev = { .fn = fn, .ctx = ctx };
 
-	*ret = (struct expr_result){ .n_sides = e->n_sides, .holds = true };
+	*ret = (struct expr_result){ .n_sides = e->n_sides };
 	for (size_t i = 0; i < e->n_sides; i++) {
 		int r = eval(&ev, e->side[i], &ret->side[i]);
 
@@ -145,14 +155,11 @@ int expr_eval(const struct expr *e, expr_value_fn fn, void *ctx,
 			return -EDOM;
 		ret->op[i] = e->op[i];
 	}
-	for (size_t i = 1; i < e->n_sides; i++) {
-		double t = e->relative ? e->tolerance * fabs(ret->side[i])
-				       : e->tolerance;
-
+	for (size_t i = 1; i < e->n_sides; i++)
 		if (e->op[i][0] == '=')
-			ret->tolerance = t;
-		ret->holds = ret->holds && compare(e->op[i], ret->side[i - 1],
-						   ret->side[i], t);
-	}
+			ret->slack[i] =
+				e->relative ? e->tolerance * fabs(ret->side[i])
+					    : e->tolerance;
+	ret->holds = expr_holds(ret);
 	return 0;
 }

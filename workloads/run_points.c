@@ -100,7 +100,7 @@ size_t workload_move(const struct workload *w, size_t point, size_t axis,
 	       (value - point / stride % w->axes[axis].n_points) * stride;
 }
 
-static bool is_one_of(const struct conf_node *node, const char *label)
+bool workload_is_one_of(const struct conf_node *node, const char *label)
 {
 	if (node->kind == CONF_KIND_SCALAR)
 		return !strcmp(node->value, label);
@@ -117,7 +117,8 @@ bool workload_matches(const struct workload *w, size_t point,
 		const struct conf_node *item = where->items[i];
 		size_t axis = (size_t)workload_axis(w, item->key);
 
-		if (!is_one_of(item, workload_at(w, point, axis)->label))
+		if (!workload_is_one_of(item,
+					workload_at(w, point, axis)->label))
 			return false;
 	}
 	return true;
@@ -151,6 +152,10 @@ int workload_check_where(const struct workload *w,
 					       "where: not an axis");
 		if (!lists || item->kind != CONF_KIND_SEQUENCE)
 			r = check_label(w, (size_t)a, item, err);
+		else if (!item->n)
+			r = conf_node_error(item, w->path, err,
+					    "an empty list lets nothing "
+					    "through");
 		else
 			for (size_t k = 0; r == 0 && k < item->n; k++)
 				r = check_label(w, (size_t)a, item->items[k],
@@ -163,67 +168,142 @@ int workload_check_where(const struct workload *w,
 
 /* --- settings at a point ---------------------------------------------- */
 
-/* Is `name` ("fs.cache_size", "b.train.batch") this setting? */
-static bool is_setting(const struct setting *s, const char *name)
+/* One that is for `target` alone, or with `target` NULL for all. */
+static bool sets(const struct setting *s, const struct setting *what,
+		 const char *target)
 {
-	static const char *const prefixes[] = { "fs.", "train.", "dataset.",
-						"exec.", "env." };
-	const char *prefix = prefixes[s->program];
-
-	if (s->n_target) {
-		if (strncmp(name, s->target, s->n_target) ||
-		    name[s->n_target] != '.')
-			return false;
-		name += s->n_target + 1;
-	}
-	return !strncmp(name, prefix, strlen(prefix)) &&
-	       !strcmp(name + strlen(prefix), s->key);
+	if (s->program != what->program || strcmp(s->key, what->key))
+		return false;
+	return target ? s->n_target && strlen(target) == s->n_target &&
+				!strncmp(s->target, target, s->n_target)
+		      : !s->n_target;
 }
 
 static const struct setting *find_setting(const struct axis_point *p,
-					  const char *name)
+					  const struct setting *what,
+					  const char *target)
 {
 	for (size_t i = 0; i < p->n_settings; i++)
-		if (is_setting(&p->settings[i], name))
+		if (sets(&p->settings[i], what, target))
 			return &p->settings[i];
 	return NULL;
+}
+
+static bool is_for_mounts(enum run_program program)
+{
+	return program == RUN_FS || program == RUN_DATA;
+}
+
+/* The name of the `i`-th mount or job; NULL: there is no such, or it needs no
+ * name as the only one. */
+static const char *target_name(const struct workload *w,
+			       enum run_program program, size_t i)
+{
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+
+	if (program == RUN_GPUD)
+		return NULL;
+	if (is_for_mounts(program))
+		return i < w->mounts.n ? m[i].name : NULL;
+	return i < w->jobs.n ? j[i].name : NULL;
+}
+
+/* What the file writes for all, or with `i` below their number for one. */
+static const struct conf_node *written(const struct workload *w,
+				       const struct setting *what, size_t i)
+{
+	bool one = target_name(w, what->program, i) != NULL;
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+	const struct conf_node *map = NULL;
+
+	switch (what->program) {
+	case RUN_FS: map = one ? m[i].fs : w->base.fs; break;
+	case RUN_TRAIN: map = one ? j[i].train : w->base.train; break;
+	case RUN_EXEC: map = one ? j[i].exec : w->base.exec; break;
+	case RUN_ENV: map = one ? j[i].environment : w->base.environment; break;
+	case RUN_GPUD: map = w->base.gpud; break;
+	case RUN_DATA: map = one ? m[i].dataset : w->dataset; break;
+	}
+	return map ? conf_node_get(map, what->key) : NULL;
+}
+
+/* What the `i`-th mount or job is given: run_cells.c puts one over the other
+ * in this order. */
+static const struct conf_node *given(const struct workload *w, size_t point,
+				     const struct setting *what, size_t i)
+{
+	const char *target = target_name(w, what->program, i);
+	const struct mount_spec *m = w->mounts.items;
+	bool own_data = what->program == RUN_DATA && target && m[i].dataset;
+	const struct conf_node *node = own_data ? NULL
+						: written(w, what, SIZE_MAX);
+
+	if (target && written(w, what, i))
+		node = written(w, what, i);
+	for (int named = 0; named <= (target != NULL); named++)
+		for (size_t a = 0; a < w->n_axes; a++) {
+			const struct setting *s =
+				find_setting(workload_at(w, point, a), what,
+					     named ? target : NULL);
+
+			node = s ? s->value : node;
+		}
+	return node && node->kind == CONF_KIND_SCALAR ? node : NULL;
+}
+
+/* As one mount or job is given it, or all alike. */
+static const char *setting_of(const struct workload *w, size_t point,
+			      const struct setting *what)
+{
+	const struct conf_node *all = NULL, *one;
+	const char *name;
+	bool first = true;
+
+	for (size_t i = 0; i == 0 || target_name(w, what->program, i); i++) {
+		name = target_name(w, what->program, i);
+		if (what->n_target &&
+		    (!name || strlen(name) != what->n_target ||
+		     strncmp(name, what->target, what->n_target)))
+			continue;
+		one = given(w, point, what, i);
+		if (!one || (!first && strcmp(one->value, all->value)))
+			return NULL;
+		all = one;
+		first = false;
+	}
+	return all ? all->value : NULL;
 }
 
 bool workload_decides(const struct workload *w, size_t axis, const char *name)
 {
 	const struct axis *a = &w->axes[axis];
+	struct setting what;
 
-	if (workload_axis(w, name) >= 0)
-		return workload_axis(w, name) == (int)axis;
-	for (size_t i = 0; i < a->n_points; i++)
-		if (find_setting(&a->points[i], name))
-			return true;
+	if (!strcmp(a->name, name))
+		return true;
+	for (size_t i = 0; workload_split_key(name, &what) && i < a->n_points;
+	     i++)
+		for (size_t k = 0; k < a->points[i].n_settings; k++)
+			if (a->points[i].settings[k].program == what.program &&
+			    !strcmp(a->points[i].settings[k].key, what.key))
+				return true;
 	return false;
 }
 
 const char *workload_setting(const struct workload *w, size_t point,
 			     const char *name)
 {
-	const struct conf_node *node = NULL;
 	int axis = workload_axis(w, name);
+	const char *value = NULL;
+	struct setting what;
 
-	if (axis >= 0)
-		return workload_at(w, point, (size_t)axis)->label;
-	if (!strncmp(name, "fs.", 3) && w->base.fs)
-		node = conf_node_get(w->base.fs, name + 3);
-	else if (!strncmp(name, "train.", 6) && w->base.train)
-		node = conf_node_get(w->base.train, name + 6);
-	else if (!strncmp(name, "exec.", 5) && w->base.exec)
-		node = conf_node_get(w->base.exec, name + 5);
-	else if (!strncmp(name, "dataset.", 8))
-		node = conf_node_get(w->dataset, name + 8);
-	for (size_t i = 0; i < w->n_axes; i++) {
-		const struct setting *s =
-			find_setting(workload_at(w, point, i), name);
-
-		node = s ? s->value : node;
-	}
-	return node && node->kind == CONF_KIND_SCALAR ? node->value : NULL;
+	if (workload_split_key(name, &what))
+		value = setting_of(w, point, &what);
+	if (!value && axis >= 0)
+		value = workload_at(w, point, (size_t)axis)->label;
+	return value;
 }
 
 int workload_number(const char *text, double *ret)

@@ -93,7 +93,7 @@ static void table_head(const struct result *res, FILE *f)
 
 static void number_cell(const struct spread *s, FILE *f)
 {
-	char text[64], *range;
+	char text[3 * RESULT_TEXT + 4], *range;
 
 	result_spread(text, sizeof(text), s);
 	range = strchr(text, ' ');

@@ -50,9 +50,15 @@ int result_derive(struct result *res);
 /* {workload, seed, ..., cells: [{axes, n, failed, metrics{}}]}; or NULL. */
 json_t *result_json(const struct result *res);
 
-/* A number for people: four digits, never an exponent for what they meet
- * here. */
+/* Room for any of these. */
+enum { RESULT_TEXT = 32 };
+/* A number for people: four digits, with an exponent below 1e-6 and from 1e15
+ * on. */
 void result_number(char *buf, size_t n, double v);
+/* The same with so many digits, at most 17. */
+void result_digits(char *buf, size_t n, double v, int digits);
+/* A number for programs: as few digits as give it back. */
+void result_exact(char *buf, size_t n, double v);
 
 /* "12.31 (12.20-12.58)": median and its interval, from two values on. */
 void result_spread(char *buf, size_t n, const struct spread *s);

@@ -11,7 +11,7 @@
 #include "common/util.h"
 #include "workloads/run_result.h"
 
-enum { CELL_TEXT = 64 };
+enum { CELL_TEXT = 3 * RESULT_TEXT + 4 };
 
 /* rows * columns texts; row 0 is the header, row 1 the units */
 struct table {
@@ -24,17 +24,37 @@ static char *at(const struct table *t, size_t row, size_t column)
 	return t->text[row * t->columns + column];
 }
 
+void result_digits(char *buf, size_t n, double v, int digits)
+{
+	int mag = isfinite(v) && v != 0 ? (int)floor(log10(fabs(v))) : 0;
+
+	if (v == 0 || !isfinite(v))
+		snprintf(buf, n, "%g", v);
+	else if (mag < -6 || mag >= 15)
+		snprintf(buf, n, "%.*e", digits - 1, v);
+	else
+		/* below 1 the zero counts as one of them */
+		snprintf(buf, n, "%.*f", MAX(0, digits - 1 - mag - (mag < 0)),
+			 v);
+}
+
 void result_number(char *buf, size_t n, double v)
 {
-	int before = v != 0 ? (int)floor(log10(fabs(v))) + 1 : 1;
-	int decimals = MAX(0, MIN(3, 4 - MAX(before, 1)));
+	result_digits(buf, n, v, 4);
+}
 
-	snprintf(buf, n, "%.*f", decimals, v);
+void result_exact(char *buf, size_t n, double v)
+{
+	for (int digits = 9; digits <= 17; digits++) {
+		snprintf(buf, n, "%.*g", digits, v);
+		if (strtod(buf, NULL) == v)
+			return;
+	}
 }
 
 void result_spread(char *buf, size_t n, const struct spread *s)
 {
-	char median[20], min[20], max[20];
+	char median[RESULT_TEXT], min[RESULT_TEXT], max[RESULT_TEXT];
 
 	result_number(median, sizeof(median), s->median);
 	result_number(min, sizeof(min), s->ci_low);

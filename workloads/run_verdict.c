@@ -109,6 +109,15 @@ static int add_missing(const struct judge *j, const char *check, char *why)
 				   .wanted = strdup("") });
 }
 
+/* Of a check that added no verdict since there were `before`. */
+static int settle(struct judge *j, size_t before, const char *check)
+{
+	if (j->v->n > before)
+		return 0;
+	memset(j->depends, 0, j->w->n_axes * sizeof(*j->depends));
+	return add_missing(j, check, strdup("nothing was judged"));
+}
+
 /* --- which points ----------------------------------------------------- */
 
 static bool same_combination(const struct judge *j, size_t a, size_t b)
@@ -188,18 +197,21 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 static char *sides_text(const struct expr_result *r, size_t from, size_t to,
 			size_t hidden)
 {
+	int digits = verdict_digits(r);
+	double slack = 0;
 	char *text = NULL;
-	char number[24];
+	char number[RESULT_TEXT];
 	size_t n;
 	FILE *f = open_memstream(&text, &n);
 
 	for (size_t i = from; f && i < to; i++) {
-		result_number(number, sizeof(number), r->side[i]);
+		result_digits(number, sizeof(number), r->side[i], digits);
 		fprintf(f, "%s%s%s%s", i > from ? " " : "", i ? r->op[i] : "",
 			i ? " " : "", i == hidden ? "x" : number);
+		slack = i && r->op[i][0] == '=' ? r->slack[i] : slack;
 	}
-	result_number(number, sizeof(number), r->tolerance);
-	if (f && r->tolerance > 0)
+	result_digits(number, sizeof(number), slack, digits);
+	if (f && slack > 0)
 		fprintf(f, " +- %s", number);
 	if (f)
 		fclose(f);
@@ -218,9 +230,9 @@ static char *without_equals(char *text)
 static struct found sides_found(const struct expr_result *r)
 {
 	size_t ours = r->n_sides > 2;
-	char number[24];
+	char number[RESULT_TEXT];
 
-	result_number(number, sizeof(number), r->side[ours]);
+	result_digits(number, sizeof(number), r->side[ours], verdict_digits(r));
 	return (struct found){
 		.numbers = sides_text(r, 0, r->n_sides, SIZE_MAX),
 		.ours = strdup(number),
@@ -234,6 +246,7 @@ static int judge_that(struct judge *j, const struct expect *e)
 	const char *check = e->name ? e->name : e->that;
 	struct expr_result r;
 	const char *missing = NULL;
+	size_t before = j->v->n;
 	int code = expr_each(e->expr, mark, j, NULL);
 
 	for (size_t i = 0; code == 0 && i < j->w->n_points; i++) {
@@ -250,7 +263,7 @@ static int judge_that(struct judge *j, const struct expect *e)
 		else if (code == 0)
 			code = add(j, check, r.holds, sides_found(&r));
 	}
-	return code;
+	return code == 0 ? settle(j, before, check) : code;
 }
 
 /* --- rising, falling -------------------------------------------------- */
@@ -266,32 +279,56 @@ static bool step_holds(const struct expect *e, double a, double b)
 	return e->slack.given ? wrong <= slack : wrong < 0;
 }
 
+/* The point of the `i`-th step; *ret_label: its label on the axis. */
+static size_t step_point(const struct judge *j, const struct expect *e,
+			 size_t axis, size_t i, const char **ret_label)
+{
+	char *const *labels = e->of.items;
+	size_t k = e->of.n ? (size_t)workload_find_label(j->w, axis, labels[i])
+			   : i;
+
+	*ret_label = j->w->axes[axis].points[k].label;
+	return workload_move(j->w, j->point, axis, k);
+}
+
+/* Of two neighbours that differ, the digits that tell them apart. */
+static int step_digits(double a, double b, int digits)
+{
+	struct expr_result less = { .n_sides = 2,
+				    .side = { MIN(a, b), MAX(a, b) },
+				    .op = { NULL, "<" } };
+
+	return a == b || isnan(a) || isnan(b)
+		       ? digits
+		       : MAX(digits, verdict_digits(&less));
+}
+
 static char *walk(const struct judge *j, const struct expect *e, size_t axis,
 		  bool *ret_pass)
 {
-	const struct axis *a = &j->w->axes[axis];
 	const struct metric *m =
 		metric_find(&j->w->metrics, e->rising ? e->rising : e->falling);
-	size_t steps = e->of.n ? e->of.n : a->n_points, n;
-	char *text = NULL, number[24];
+	size_t steps = e->of.n ? e->of.n : j->w->axes[axis].n_points, n;
+	char *text = NULL, number[RESULT_TEXT];
 	FILE *f = open_memstream(&text, &n);
+	const struct spread *s;
+	const char *label;
 	double last = NAN;
+	int digits = 4;
 
-	*ret_pass = f != NULL;
+	*ret_pass = f && steps > 1;
 	for (size_t i = 0; f && i < steps; i++) {
-		size_t k =
-			e->of.n ? (size_t)workload_find_label(
-					  j->w, axis, ((char **)e->of.items)[i])
-				: i;
-		const struct spread *s = result_at(
-			j->res, workload_move(j->w, j->point, axis, k), m);
-
-		result_number(number, sizeof(number), s->median);
-		fprintf(f, "%s%s %s", i ? ", " : "", a->points[k].label,
-			s->n ? number : "(no value)");
+		s = result_at(j->res, step_point(j, e, axis, i, &label), m);
 		*ret_pass = *ret_pass && s->n &&
 			    (i == 0 || step_holds(e, last, s->median));
+		digits = step_digits(last, s->median, digits);
 		last = s->median;
+	}
+	for (size_t i = 0; f && i < steps; i++) {
+		s = result_at(j->res, step_point(j, e, axis, i, &label), m);
+		result_digits(number, sizeof(number), s->median, digits);
+		fprintf(f, "%s%s %s", i ? ", " : "", label,
+			s->n ? number : "(no value)");
 	}
 	if (f)
 		fclose(f);
@@ -306,6 +343,7 @@ static int judge_order(struct judge *j, const struct expect *e)
 			: text_of("%s %s along %s",
 				  e->rising ? e->rising : e->falling,
 				  e->rising ? "rises" : "falls", e->along);
+	size_t before = j->v->n;
 	int code = check ? 0 : -ENOMEM;
 
 	for (size_t a = 0; a < j->w->n_axes; a++)
@@ -324,7 +362,7 @@ static int judge_order(struct judge *j, const struct expect *e)
 							   : NULL,
 					   .wanted = strdup("") });
 	}
-	return code;
+	return code == 0 ? settle(j, before, check) : code;
 }
 
 /* --- published -------------------------------------------------------- */
@@ -333,8 +371,10 @@ static int judge_value(struct judge *j, const struct published *p,
 		       const struct metric *m, const char *check)
 {
 	const struct spread *s = result_at(j->res, j->point, m);
-	char ours[24], theirs[24], slack[24];
+	char ours[RESULT_TEXT], theirs[RESULT_TEXT], slack[RESULT_TEXT];
+	struct expr_result r = { .n_sides = 2, .op = { NULL, "==" } };
 	double wanted, t = p->tolerance.value;
+	int digits;
 
 	if (published_at(j->w, p, j->point, &wanted) < 0)
 		return 0;
@@ -343,15 +383,35 @@ static int judge_value(struct judge *j, const struct published *p,
 				   text_of("no value of %s", m->name));
 	if (p->tolerance.relative)
 		t *= fabs(wanted);
-	result_number(ours, sizeof(ours), s->median);
-	result_number(theirs, sizeof(theirs), wanted);
-	result_number(slack, sizeof(slack), t);
+	r.side[0] = s->median;
+	r.side[1] = wanted;
+	r.slack[1] = t;
+	digits = verdict_digits(&r);
+	result_digits(ours, sizeof(ours), s->median, digits);
+	result_digits(theirs, sizeof(theirs), wanted, digits);
+	result_digits(slack, sizeof(slack), t, digits);
 	return add(
-		j, check, fabs(s->median - wanted) <= t,
+		j, check, expr_holds(&r),
 		(struct found){ .numbers = text_of("%s, published %s +- %s",
 						   ours, theirs, slack),
 				.ours = strdup(ours),
 				.wanted = text_of("%s +- %s", theirs, slack) });
+}
+
+/* A correlation of `n` values >= another. */
+static int add_rank(const struct judge *j, const char *check,
+		    const struct expr_result *r, size_t n)
+{
+	char rho[RESULT_TEXT];
+
+	result_digits(rho, sizeof(rho), r->side[0], verdict_digits(r));
+	return add(j, check, expr_holds(r),
+		   (struct found){ .numbers =
+					   text_of("Spearman's rho %s >= %.3g, "
+						   "of %zu values",
+						   rho, r->side[1], n),
+				   .ours = text_of("rho %s", rho),
+				   .wanted = text_of(">= %.3g", r->side[1]) });
 }
 
 /* Ours and theirs in the same order, for one combination of other axes. */
@@ -362,28 +422,29 @@ static int judge_rank(struct judge *j, const struct published *p,
 	size_t n_labels = j->w->axes[axis].n_points, n = 0;
 	_cleanup_free_ double *ours = calloc(n_labels, sizeof(*ours));
 	_cleanup_free_ double *theirs = calloc(n_labels, sizeof(*theirs));
-	double rho;
+	struct expr_result r = { .n_sides = 2,
+				 .side = { 0, p->rank },
+				 .op = { NULL, ">=" } };
 
 	for (size_t i = 0; ours && theirs && i < n_labels; i++) {
 		size_t at = workload_move(j->w, j->point, axis, i);
 		const struct spread *s = result_at(j->res, at, m);
 
-		if (!s->n || published_at(j->w, p, at, &theirs[n]) < 0)
+		if (published_at(j->w, p, at, &theirs[n]) < 0)
 			continue;
+		if (!s->n)
+			return add_missing(
+				j, check,
+				text_of("no value of %s at %s", m->name,
+					j->w->axes[axis].points[i].label));
 		ours[n++] = s->median;
 	}
 	if (!ours || !theirs)
 		return -ENOMEM;
-	rho = stats_spearman(ours, theirs, n);
-	if (isnan(rho))
+	r.side[0] = stats_spearman(ours, theirs, n);
+	if (isnan(r.side[0]))
 		return add_missing(j, check, strdup("too few values"));
-	return add(j, check, rho >= p->rank,
-		   (struct found){
-			   .numbers = text_of("Spearman's rho %.3f >= %.3g, "
-					      "of %zu values",
-					      rho, p->rank, n),
-			   .ours = text_of("rho %.3f", rho),
-			   .wanted = text_of(">= %.3g", p->rank) });
+	return add_rank(j, check, &r, n);
 }
 
 static int judge_published(struct judge *j, const struct published *p)
@@ -398,7 +459,9 @@ static int judge_published(struct judge *j, const struct published *p)
 	int code = values && order ? 0 : -ENOMEM;
 
 	for (size_t pass = 0; pass < 2; pass++) {
-		if (pass == 0 ? !p->tolerance.given : p->rank == 0)
+		size_t before = j->v->n;
+
+		if (pass == 0 ? !p->tolerance.given : !p->ranked)
 			continue;
 		for (size_t a = 0; a < j->w->n_axes; a++)
 			j->depends[a] = pass == 0 || a != axis;
@@ -409,6 +472,8 @@ static int judge_published(struct judge *j, const struct published *p)
 			code = pass == 0 ? judge_value(j, p, m, values)
 					 : judge_rank(j, p, m, order);
 		}
+		if (code == 0)
+			code = settle(j, before, pass == 0 ? values : order);
 	}
 	return code;
 }

@@ -1,9 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /* Verdicts and published values for people and for files. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/util.h"
 #include "workloads/run_expect.h"
+
+static double shown(double v, int digits)
+{
+	char text[RESULT_TEXT];
+
+	result_digits(text, sizeof(text), v, digits);
+	return strtod(text, NULL);
+}
+
+int verdict_digits(const struct expr_result *r)
+{
+	bool holds = expr_holds(r);
+	int digits = 4;
+
+	for (; digits < 17; digits++) {
+		struct expr_result as_shown = *r;
+		bool alike = false;
+
+		for (size_t i = 0; i < r->n_sides; i++) {
+			as_shown.side[i] = shown(r->side[i], digits);
+			as_shown.slack[i] = shown(r->slack[i], digits);
+		}
+		for (size_t i = 1; i < r->n_sides; i++)
+			alike = alike ||
+				(r->op[i][0] != '=' &&
+				 r->side[i] != r->side[i - 1] &&
+				 as_shown.side[i] == as_shown.side[i - 1]);
+		if (!alike && expr_holds(&as_shown) == holds)
+			break;
+	}
+	return digits;
+}
 
 void verdicts_print(const struct verdicts *v, FILE *f)
 {
@@ -87,8 +120,8 @@ json_t *published_json(const struct result *res)
 				     "doubt", p[i].doubt, "metric",
 				     m->label ? m->label : m->name, "unit",
 				     m->unit ? m->unit : "", "judged",
-				     p[i].tolerance.given || p[i].rank != 0,
-				     "values", values_json(res, &p[i], m)));
+				     published_is_judged(&p[i]), "values",
+				     values_json(res, &p[i], m)));
 	}
 	return j;
 }

@@ -198,15 +198,21 @@ size_t workload_move(const struct workload *w, size_t point, size_t axis,
  * through? */
 bool workload_matches(const struct workload *w, size_t point,
 		      const struct conf_node *where);
-/* -EINVAL and its place when it names what is not there. */
+/* Is `label` the label, or in the list, that `node` is? */
+bool workload_is_one_of(const struct conf_node *node, const char *label);
+/* -EINVAL and its place when it names what is not there, or a list is
+ * empty. */
 int workload_check_where(const struct workload *w,
 			 const struct conf_node *where, bool lists,
 			 struct err *err);
-/* What an axis is at, or a setting ("fs.cache_size") is, at a point; borrowed;
- * NULL: the workload does not say. */
+/*
+ * What a setting ("fs.cache_size", "two.train.batch") is at a point, as the
+ * cell is given it; else the label of the axis of that name. Borrowed. NULL:
+ * the workload does not say, or, without a NAME, its mounts or jobs differ.
+ */
 const char *workload_setting(const struct workload *w, size_t point,
 			     const char *name);
-/* May that depend on where axis `axis` is? */
+/* May workload_setting of that depend on where axis `axis` is? */
 bool workload_decides(const struct workload *w, size_t axis, const char *name);
 /* "20%" is 0.2, sizes are bytes, durations seconds; -EINVAL. */
 int workload_number(const char *text, double *ret);
@@ -215,6 +221,9 @@ int workload_number(const char *text, double *ret);
 
 /* run_axes.c */
 int workload_parse_axes(struct workload *w, struct err *err);
+/* "fs.K" or "NAME.fs.K": whose key it is, in program, key and target, which
+ * borrow from `key`; false: nobody's. */
+bool workload_split_key(const char *key, struct setting *ret);
 /* Keys that gpemu-run itself gives to the programs. */
 bool workload_is_reserved(const char *key);
 /* run_jobs.c: mounts, jobs and commands, as far as the file can tell. */

@@ -209,7 +209,7 @@ expects()
 	END
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
-	expects PASS 'gain == 10 +- 0.001, lru, async: 10.00 == 10.00 +- 0.001'
+	expects PASS 'gain == 10 +- 0.001, lru, async: 10.00 == 10.00 +- 0.00100'
 	[[ $output == *"6 of 6 checks passed"* ]]
 	python3 - <<-'END'
 		import csv

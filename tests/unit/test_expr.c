@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/run_expr.h"
+#include "workloads/run_expr_private.h"
 
 /* a = 2, b = 5, list[x=*] = 3, 1, 8; gone has no value. */
 static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
@@ -70,6 +70,7 @@ static void arithmetic(void **state)
 		{ "min(list[*], 2)", 1 },
 		{ "sum(list[ x=* ])", 12 },
 		{ "list[x=7] + list[ 9 ]", 16 },
+		{ "sum(list[ x = * ]) + list[x = 7]", 19 },
 		/* ln .65 = -0.430782916092454, not a constant to clang */
 		{ ".5 + (.35 + .65 * ln(.65))",
 		  .5 + .35 + .65 * -.430782916092454 },
@@ -103,8 +104,24 @@ static void comparisons(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		if (eval(cases[i].text).holds != cases[i].wanted)
 			fail_msg("%s", cases[i].text);
-	assert_true(fabs(eval("b == 5.2 +- 5%").tolerance - .26) < 1e-12);
+	assert_true(fabs(eval("b == 5.2 +- 5%").slack[1] - .26) < 1e-12);
 	assert_string_equal(eval("a <= b").op[1], "<=");
+}
+
+static void blanks_are_of_no_name(void **state)
+{
+	struct expr *e;
+	size_t at;
+
+	(void)state;
+	assert_int_equal(expr_parse("list[ x y = a b , c ]", &e, &at, NULL), 0);
+	const struct expr_ref *ref = &e->side[0]->ref;
+
+	assert_string_equal(ref->selects[0].axis, "x y");
+	assert_string_equal(ref->selects[0].label, "a b");
+	assert_null(ref->selects[1].axis);
+	assert_string_equal(ref->selects[1].label, "c");
+	expr_free(e);
 }
 
 static void errors_have_their_place(void **state)
@@ -127,6 +144,8 @@ static void errors_have_their_place(void **state)
 		  "ceil round min max sum mean" },
 		{ "ln(1, 2)", 8, "this function takes one value" },
 		{ "a[x=", 2, "in brackets stand labels, or AXIS=LABEL" },
+		{ "a[x = ]", 2, "in brackets stand labels, or AXIS=LABEL" },
+		{ "a[ = 1]", 3, "in brackets stand labels, or AXIS=LABEL" },
 		{ "a[]", 2, "in brackets stand labels, or AXIS=LABEL" },
 		{ "a < list[x=*]", 9,
 		  "* stands directly in min, max, mean or sum" },
@@ -199,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arithmetic),
 		cmocka_unit_test(comparisons),
+		cmocka_unit_test(blanks_are_of_no_name),
 		cmocka_unit_test(errors_have_their_place),
 		cmocka_unit_test(any_text_is_survived),
 		cmocka_unit_test(what_is_missing_is_named),

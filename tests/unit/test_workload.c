@@ -270,6 +270,44 @@ static void errors_say_where(void **state)
 		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
 		       "values: {20%: x}}\n",
 		  "w.yaml:6:57: a published value is a number" },
+		/* none of these would judge anything */
+		{ AXES "expect:\n- {that: au < 3, where: {fs.b: []}}\n",
+		  "w.yaml:6:32: an empty list lets nothing through" },
+		{ AXES "expect:\n- {rising: au, along: fs.b, of: [20%]}\n",
+		  "w.yaml:6:33: of fewer than two values none is rising" },
+		{ AXES "expect:\n- {rising: au, along: fs.b, of: []}\n",
+		  "w.yaml:6:33: of fewer than two values none is rising" },
+		{ AXES "expect:\n- {falling: au, along: n}\n",
+		  "w.yaml:6:24: of fewer than two values none is falling" },
+		{ AXES "expect:\n- {rising: au, along: fs.b, of: [20%, 20%], "
+		       "slack: 1}\n",
+		  "w.yaml:6:39: '20%' twice" },
+		{ AXES "expect:\n- {rising: au, along: fs.b, where: {fs.b: "
+		       "20%}}\n",
+		  "w.yaml:6:43: 'of' says which values of 'fs.b' count" },
+		{ AXES "expect:\n- that: fs.a < 50%\n",
+		  "w.yaml:6:9: this names no metric: it would judge nothing "
+		  "that was measured" },
+		{ AXES "metrics: {m: {of: 2 * fs.a}}\n"
+		       "expect: [that: m < 50%]\n",
+		  "w.yaml:6:16: this names no metric: it would judge nothing "
+		  "that was measured" },
+		{ AXES "metrics: {m: {of: 2 * fs.a}}\n"
+		       "expect: [{rising: m, along: fs.a}]\n",
+		  "w.yaml:6:19: nothing measured is in 'm': this would judge "
+		  "nothing" },
+		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
+		       "values: {20%: 1}, where: {fs.b: 40%}}\n",
+		  "w.yaml:6:51: 'where' lets none of these through" },
+		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
+		       "values: {20%: 1}, rank: 0}\n",
+		  "w.yaml:6:51: a rank takes two values or more that 'where' "
+		  "lets through" },
+		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
+		       "values: {20%: 1, 40%: 2}, rank: -1}\n",
+		  "w.yaml:6:75: any order has that rank" },
+		{ AXES "expect:\n- that: 'au[fs.b=20%, 40%] < 5'\n",
+		  "w.yaml:6:23: axis 'fs.b' is taken twice" },
 		{ HEAD "axes: {fs.a: [1]}\n"
 		       "plot:\n- {x: fs.a, y: au}\n- {x: fs.a, y: au}\n",
 		  "w.yaml:7:3: a second plot called 'au-by-fs_a': give it a "
@@ -358,6 +396,72 @@ static void programs_are_asked_about_their_keys(void **state)
 }
 
 /* --- points ----------------------------------------------------------- */
+
+#define JOBS                                                            \
+	HEAD "base: {fs: {size: 1}, train: {batch: 4}, exec: {n: 1},"   \
+	     " environment: {V: 1}, gpud: {slots: 1}}\n"                \
+	     "mounts: {a: {fs: {size: 5}}, b: {dataset: {files: 7}}}\n" \
+	     "jobs: {one: {train: {batch: 8}}, two: {}}\n"              \
+	     "axes:\n"                                                  \
+	     "  p: [{label: x, exec.n: 2, env.V: 3, gpud.slots: 4},"    \
+	     " {label: y}]\n"                                           \
+	     "  q: [{label: s, two.train.batch: 16, one.exec.n: 9},"    \
+	     " {label: t}]\n"                                           \
+	     "  train.epochs: [{label: few, train.epochs: 2}, 7]\n"
+
+/* As the cells are given it, of every program, for all and for one. */
+static void a_setting_is_what_the_cell_is_given(void **state)
+{
+	static const struct {
+		size_t point; /* x s few, x s 7, x t few, ... y t 7 */
+		const char *name, *wanted;
+	} cases[] = {
+		{ 2, "exec.n", "2" },
+		{ 6, "exec.n", "1" },
+		{ 2, "env.V", "3" },
+		{ 6, "env.V", "1" },
+		{ 2, "gpud.slots", "4" },
+		{ 6, "gpud.slots", "1" },
+		{ 0, "one.exec.n", "9" },
+		{ 0, "two.exec.n", "2" },
+		{ 4, "two.exec.n", "1" },
+		{ 0, "exec.n", NULL },
+		{ 0, "two.train.batch", "16" },
+		{ 2, "two.train.batch", "4" },
+		{ 2, "one.train.batch", "8" },
+		{ 2, "train.batch", NULL },
+		{ 0, "a.fs.size", "5" },
+		{ 0, "b.fs.size", "1" },
+		{ 0, "fs.size", NULL },
+		{ 0, "b.dataset.files", "7" },
+		{ 0, "a.dataset.files", NULL },
+		{ 0, "moon.fs.size", NULL },
+		/* what is set counts, not what it is called */
+		{ 0, "train.epochs", "2" },
+		{ 1, "train.epochs", "7" },
+		{ 0, "p", "x" },
+		{ 0, "gpud.nothing", NULL },
+	};
+	struct workload w;
+	struct err err;
+
+	(void)state;
+	if (parse(JOBS, &w, &err) < 0)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *got =
+			workload_setting(&w, cases[i].point, cases[i].name);
+
+		if (!got != !cases[i].wanted ||
+		    (got && strcmp(got, cases[i].wanted)))
+			fail_msg("%zu %s: %s", cases[i].point, cases[i].name,
+				 got ? got : "-");
+	}
+	assert_true(workload_decides(&w, 0, "gpud.slots"));
+	assert_true(workload_decides(&w, 0, "one.exec.n"));
+	assert_false(workload_decides(&w, 2, "exec.n"));
+	workload_free(&w);
+}
 
 static void a_setting_is_known_at_a_point(void **state)
 {
@@ -467,6 +571,7 @@ int main(void)
 		cmocka_unit_test(any_prefix_of_a_list_is_survived),
 		cmocka_unit_test(programs_are_asked_about_their_keys),
 		cmocka_unit_test(a_setting_is_known_at_a_point),
+		cmocka_unit_test(a_setting_is_what_the_cell_is_given),
 		cmocka_unit_test(a_path_names_values),
 		cmocka_unit_test(what_is_not_a_path_is_refused),
 	};
