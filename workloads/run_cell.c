@@ -13,6 +13,8 @@
 #include "common/util.h"
 #include "workloads/run_cell_private.h"
 #include "workloads/run_dataset.h"
+#include "workloads/run_identity.h"
+#include "workloads/run_profiles.h"
 #include "workloads/run_warm.h"
 
 /* arbitrary: a million files are scanned in a few seconds */
@@ -468,6 +470,25 @@ static int execute(struct run *run, struct err *err)
 	return code == 0 ? check_records(run, err) : code;
 }
 
+/* The key of the cell, and so its record, is of what was there before. */
+static int check_changed(const struct run *run, struct err *err)
+{
+	const struct runner *r = run->r;
+	json_auto_t *files = identity_of(r->w, run->cell, r->mounted);
+	json_auto_t *profiles = profiles_of(r->w, run->cell, r->mounted);
+	const char *name = identity_changed(files);
+
+	if (!name)
+		name = identity_changed(profiles);
+	if (!files || !profiles)
+		return -ENOMEM;
+	return name ? err_set(err, -EIO,
+			      "%s changed since gpemu-run started; run it "
+			      "again",
+			      name)
+		    : 0;
+}
+
 int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
 	     bool keep, struct cell_outcome *ret, struct err *err)
 {
@@ -481,6 +502,8 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
 	host_sample(&run.before);
 	if (code == 0)
 		code = execute(&run, err);
+	if (code == 0)
+		code = check_changed(&run, err);
 	host_sample(&run.after);
 	ret->other_share = host_other(&run.before, &run.after);
 	if (code < 0 && !r->stop.signal && code != -ENOMEM)

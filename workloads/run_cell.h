@@ -12,9 +12,11 @@
  *	         mounted, mounts{NAME: {folder, dataset{}, fs{}}},
  *	         jobs{NAME: {mount, start_s, train{} | exec{}, environment{}}},
  *	         gpud{} or null,
- *	         profiles{}, commands[], started, wall_seconds, attempts}
- *	host     {cpus, load_before, load_after, own_cpu_s, other_cpu_s,
- *	         other_cpu_share}
+ *	         profiles{}, files{NAME: {file, hash, ...}}, commands[],
+ *	         gpemu, order, warmup, started, wall_seconds, attempts}
+ *	host     what the job says of it, and {name, kernel, machine, cpu,
+ *	         cpus, memory_bytes, load_before, load_after, own_cpu_s,
+ *	         other_cpu_s, other_cpu_share}
  *	mount    the mount's statistics at the end; null without one mount;
  *	         with several, mounts {NAME: statistics}
  *	gpud     what gpemu-gpud wrote when it ended, where the cell has one

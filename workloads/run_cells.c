@@ -10,12 +10,8 @@
 #include <xxhash.h>
 
 #include "common/util.h"
+#include "workloads/run_identity.h"
 #include "workloads/run_profiles.h"
-
-bool cell_is_exec(const struct cell_job *job)
-{
-	return json_object_get(job->exec, "command") != NULL;
-}
 
 size_t workload_n_cells(const struct workload *w)
 {
@@ -191,25 +187,36 @@ static json_t *jobs_json(const struct cell *cell)
 	return j;
 }
 
+/* Of {NAME: {hash}}, the hashes by their names, into `to`. */
+static void add_hashes(json_t *to, const json_t *files)
+{
+	const char *name;
+	json_t *one;
+
+	json_object_foreach ((json_t *)files, name, one)
+		json_object_set(to, name, json_object_get(one, "hash"));
+}
+
 /* What decides the result of a run, and nothing else. */
 static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
 {
 	json_auto_t *profiles = profiles_of(w, cell, mounted);
-	json_auto_t *hashes = json_object();
+	json_auto_t *files = identity_of(w, cell, mounted);
+	json_auto_t *hashes = json_object(), *contents = json_object();
 	json_auto_t *j = NULL;
 	_cleanup_free_ char *text = NULL;
-	const char *key;
-	json_t *p;
 
-	json_object_foreach (profiles, key, p)
-		json_object_set(hashes, key, json_object_get(p, "hash"));
-	j = json_pack("{s:o, s:o, s:f, s:I, s:O, s:O*}", "mounts",
+	add_hashes(hashes, profiles);
+	add_hashes(contents, files);
+	j = json_pack("{s:o, s:o, s:f, s:I, s:I, s:O, s:O, s:O*}", "mounts",
 		      mounts_json(cell, mounted), "jobs", jobs_json(cell),
 		      "time_scale", w->time_scale, "seed",
-		      (json_int_t)cell->seed, "profiles", hashes, "gpud",
+		      (json_int_t)cell->seed, "warmup", (json_int_t)w->warmup,
+		      "profiles", hashes, "files", contents, "gpud",
 		      cell->gpud);
-	text = j && profiles ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS)
-			     : NULL;
+	text = j && profiles && files
+		       ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS)
+		       : NULL;
 	if (!text)
 		return -ENOMEM;
 	cell->hash = XXH3_64bits(text, strlen(text));

@@ -124,6 +124,13 @@ struct values {
 	const json_t *exec;
 };
 
+static void set_numbers(struct values *v, const struct workload *w,
+			const struct cell *cell)
+{
+	snprintf(v->seed, sizeof(v->seed), "%" PRIu64, cell->seed);
+	snprintf(v->scale, sizeof(v->scale), "%.15g", w->time_scale);
+}
+
 /* What stands for {name}; "" when no key of this cell has it. */
 static const char *value_of(const struct values *v, const char *name, size_t n)
 {
@@ -158,6 +165,19 @@ static char *expand(const char *word, const struct values *v)
 		fclose(f);
 	}
 	return text;
+}
+
+char *command_word(const struct workload *w, const struct cell *cell,
+		   size_t job, const char *text)
+{
+	struct values v = { .mnt = "{mount}",
+			    .record = "{record}",
+			    .bin = "{bin}",
+			    .socket = "{gpud}",
+			    .exec = cell->jobs[job].exec };
+
+	set_numbers(&v, w, cell);
+	return expand(text, &v);
 }
 
 static int add_exec(struct command *c, const struct values *v)
@@ -213,9 +233,7 @@ int command_job(struct command *c, const struct runner *r,
 
 	if (!socket)
 		return -ENOMEM;
-
-	snprintf(v.seed, sizeof(v.seed), "%" PRIu64, cell->seed);
-	snprintf(v.scale, sizeof(v.scale), "%.15g", r->w->time_scale);
+	set_numbers(&v, r->w, cell);
 	code = add_environment(c, job, &v);
 	if (code == 0 && cell_is_exec(job))
 		code = add_exec(c, &v);

@@ -60,6 +60,9 @@ static void line(const struct result *res, const struct cell *cell,
 	member(f, record, "cell", "started");
 	member(f, record, "cell", "wall_seconds");
 	member(f, record, "cell", "attempts");
+	member(f, record, "cell", "gpemu");
+	member(f, record, "host", "name");
+	member(f, record, "host", "kernel");
 	member(f, record, "host", "load_before");
 	member(f, record, "host", "other_cpu_share");
 	for (size_t i = 0; i < res->n_metrics; i++) {
@@ -82,7 +85,7 @@ void result_csv(const struct result *res, FILE *f)
 		text(f, w->axes[a].name);
 	}
 	fputs(",repetition,seed,status,started,cell_wall_seconds,attempts,"
-	      "load_before,other_cpu_share",
+	      "gpemu,host,kernel,load_before,other_cpu_share",
 	      f);
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		fputc(',', f);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "workloads/run_identity.h"
 
 /* arbitrary: gpemu-data has no state worth more time to save */
 #define GRACE_NS (5 * NS_PER_S)
@@ -29,13 +29,9 @@ static int locate_dir(const struct runner *r, const char *dir, char **ret,
 		      struct err *err)
 {
 	const struct conf_node *node = conf_node_get(r->w->dataset, "dir");
-	_cleanup_free_ char *copy = strdup(r->w->path);
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = workload_beside(r->w, dir);
 
-	if (!copy)
-		return -ENOMEM;
-	if (asprintf(&path, "%s%s%s", dir[0] == '/' ? "" : dirname(copy),
-		     dir[0] == '/' ? "" : "/", dir) < 0)
+	if (!path)
 		return -ENOMEM;
 	if (!is_folder(path) && node && !strcmp(node->value, dir))
 		return conf_node_error(node, r->w->path, err, "no folder %s",
@@ -95,7 +91,7 @@ int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 	const char *dir = json_string_value(json_object_get(recipe, "dir"));
 	const char *name =
 		json_string_value(json_object_get(recipe, "dataset"));
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *recipe_text = NULL, *text = NULL;
 
 	if (dir)
 		return locate_dir(r, dir, ret, err);
@@ -103,8 +99,10 @@ int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 		*ret = synth_source(recipe);
 		return *ret ? 0 : -ENOMEM;
 	}
-	text = json_dumps(recipe, JSON_COMPACT | JSON_SORT_KEYS);
-	if (!text ||
+	recipe_text = json_dumps(recipe, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!recipe_text ||
+	    asprintf(&text, "%s %s", recipe_text,
+		     identity_program(r->w, RUN_DATA)) < 0 ||
 	    asprintf(ret, "%s/%s-%016llx", r->data_dir,
 		     name && !strchr(name, '/') ? name : "data",
 		     (unsigned long long)XXH3_64bits(text, strlen(text))) < 0)

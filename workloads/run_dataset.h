@@ -20,7 +20,8 @@ int dataset_init(struct runner *r, const char *data_dir, struct err *err);
 bool dataset_is_synth(const json_t *recipe);
 
 /*
- * The folder of a recipe, made or not yet: `data_dir`/NAME-HASH, or what
+ * The folder of a recipe, made or not yet: `data_dir`/NAME-HASH, of the recipe
+ * and the gpemu-data that makes it; or what
  * `dir:` names, seen from the workload file, or the "synth:..." that gpemu-fs
  * takes. malloc'ed. -ENOENT, -ENOTDIR:
  * `dir:` is no folder.

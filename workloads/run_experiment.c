@@ -11,6 +11,7 @@
 #include "workloads/run_cell.h"
 #include "workloads/run_dataset.h"
 #include "workloads/run_expect.h"
+#include "workloads/run_identity.h"
 #include "workloads/run_loop.h"
 #include "workloads/run_machine.h"
 #include "workloads/run_plot.h"
@@ -233,6 +234,8 @@ static int prepare(struct workload *w, struct runner *r,
 
 	if (code == 0)
 		code = runner_defaults(r, &defaults, err);
+	if (code == 0)
+		code = identity_init(w, r->bin_dir);
 	if (code == 0)
 		code = profiles_collect(w, defaults, err);
 	if (code == 0)

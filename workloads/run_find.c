@@ -15,6 +15,7 @@
 #include "workloads/run_cell.h"
 #include "workloads/run_find_page.h"
 #include "workloads/run_metric.h"
+#include "workloads/run_origins.h"
 
 /* The first step is not counted; of fewer than this there is no rate.
  * arbitrary: two steps beside the first. */
@@ -119,6 +120,7 @@ struct point_search {
 	const struct run_options *o;
 	size_t point;
 	json_t *tries; /* [{gpus, run, au, samples_per_s, steps}] */
+	json_t *origins;
 	struct err err;
 };
 
@@ -155,7 +157,7 @@ static int note_try(struct point_search *p, uint64_t gpus, size_t run,
 					"samples_per_s",
 					of_last_epoch(record, "samples_per_s"),
 					"steps", steps));
-	return 0;
+	return origins_add(p->origins, record);
 }
 
 static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
@@ -219,11 +221,14 @@ static int refuse(const struct workload *w, struct err *err)
 
 /* One point into `points`; -EINTR and -ENOMEM only. */
 static int find_point(struct experiment *e, const struct run_options *o,
-		      size_t point, json_t *points, bool *ret_failed)
+		      size_t point, json_t *points, json_t *origins,
+		      bool *ret_failed)
 {
-	struct point_search p = {
-		.e = e, .o = o, .point = point, .tries = json_array()
-	};
+	struct point_search p = { .e = e,
+				  .o = o,
+				  .point = point,
+				  .tries = json_array(),
+				  .origins = origins };
 	uint64_t most = 0;
 	char label[90];
 	int code =
@@ -251,16 +256,16 @@ static int find_point(struct experiment *e, const struct run_options *o,
 int find_run(struct experiment *e, const struct run_options *o,
 	     bool *ret_failed, json_t **ret_summary, struct err *err)
 {
-	json_auto_t *points = json_array();
+	json_auto_t *points = json_array(), *origins = json_object();
 	int code = refuse(&e->w, err);
 
 	if (code == 0)
 		code = experiment_ready(e, err);
 	for (size_t i = 0; code == 0 && i < e->w.n_points; i++)
-		code = find_point(e, o, i, points, ret_failed);
+		code = find_point(e, o, i, points, origins, ret_failed);
 	if (code < 0)
 		return code;
-	*ret_summary = find_json(&e->r, o->au, points);
+	*ret_summary = find_json(&e->r, o->au, points, origins);
 	return *ret_summary ? find_report(&e->r, o, *ret_summary, err)
 			    : -ENOMEM;
 }

@@ -12,6 +12,7 @@
 #include "common/version.h"
 #include "workloads/run_host.h"
 #include "workloads/run_html.h"
+#include "workloads/run_origins.h"
 #include "workloads/run_plot.h"
 
 #define PLOT "find-max"
@@ -91,17 +92,19 @@ json_t *find_point_json(const struct workload *w, size_t point,
 			 json_bytes(error));
 }
 
-json_t *find_json(const struct runner *r, double au, json_t *points)
+json_t *find_json(const struct runner *r, double au, json_t *points,
+		  json_t *origins)
 {
 	const struct workload *w = r->w;
 
 	return json_pack("{s:{s:s}, s:s, s:s, s:o, s:b, s:f, s:f, s:I, s:O?, "
-			 "s:o, s:O}",
+			 "s:o, s:O, s:O}",
 			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
 			 "question", w->question, "file", json_bytes(w->path),
 			 "mounted", r->mounted, "au", au, "time_scale",
 			 w->time_scale, "seed", (json_int_t)w->seed, "profiles",
-			 w->profiles, "host", host_about(), "points", points);
+			 w->profiles, "host", host_about(), "points", points,
+			 "runs", origins);
 }
 
 /* --- table ------------------------------------------------------------ */
@@ -155,6 +158,7 @@ static void print_table(const json_t *found, FILE *f)
 		"\nThe most GPUs that this storage keeps at %.3g %% "
 		"utilisation; medians where there are several runs.\n",
 		100 * json_number_value(json_object_get(found, "au")));
+	origins_print(json_object_get(found, "runs"), f);
 }
 
 /* --- plot ------------------------------------------------------------- */
@@ -263,10 +267,8 @@ static void html_page(const struct runner *r, const json_t *found, FILE *f)
 		fputs("The plot was not drawn.", f);
 	fputs("</figure>\n<h2>Provenance</h2>\n<dl>\n<dt>file</dt><dd>", f);
 	html_text(f, w->path);
-	fputs("</dd>\n<dt>gpemu</dt><dd>" GPEMU_VERSION
-	      "</dd>\n<dt>host</dt><dd>",
-	      f);
-	html_json(f, json_object_get(found, "host"));
+	fputs("</dd>\n<dt>runs</dt><dd>", f);
+	html_json(f, json_object_get(found, "runs"));
 	fputs("</dd>\n<dt>profiles</dt><dd>", f);
 	html_json(f, json_object_get(found, "profiles"));
 	fprintf(f,

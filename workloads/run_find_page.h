@@ -14,8 +14,9 @@
 json_t *find_point_json(const struct workload *w, size_t point,
 			const json_t *tries, uint64_t most, const char *error);
 /* {gpemu, workload, question, file, au, time_scale, seed, profiles, host,
- * points}; NULL: no memory. */
-json_t *find_json(const struct runner *r, double au, json_t *points);
+ * points, runs}; NULL: no memory. */
+json_t *find_json(const struct runner *r, double au, json_t *points,
+		  json_t *origins);
 
 /* The table (also on stdout unless quiet), the plot, the page, the JSON. */
 int find_report(struct runner *r, const struct run_options *o,

@@ -97,9 +97,9 @@ json_t *host_about(void)
 
 	uname(&u);
 	cpu_name(cpu, sizeof(cpu));
-	return json_pack("{s:s, s:s, s:s, s:I, s:I}", "kernel", u.release,
-			 "machine", u.machine, "cpu", cpu, "cpus",
-			 (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "name", u.nodename,
+			 "kernel", u.release, "machine", u.machine, "cpu", cpu,
+			 "cpus", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
 			 "memory_bytes",
 			 (json_int_t)sysconf(_SC_PHYS_PAGES) *
 				 (json_int_t)sysconf(_SC_PAGESIZE));

@@ -22,7 +22,7 @@ void host_sample(struct host_load *ret);
 double host_other(const struct host_load *from, const struct host_load *to);
 /* {cpus, load_before, load_after, own_cpu_s, other_cpu_s, other_cpu_share} */
 json_t *host_json(const struct host_load *from, const struct host_load *to);
-/* {name, kernel, cpus, cpu, memory_bytes} of this machine. */
+/* {name, kernel, machine, cpu, cpus, memory_bytes} of this machine. */
 json_t *host_about(void);
 
 #endif

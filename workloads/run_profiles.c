@@ -2,9 +2,7 @@
 #include "workloads/run_profiles.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "common/json.h"
 #include "common/util.h"
@@ -16,27 +14,8 @@
 #include "emu/profile_share.h"
 #include "emu/profile_storage.h"
 #include "workloads/run_dataset.h"
+#include "workloads/run_identity.h"
 #include "workloads/run_machine.h"
-
-static int hash_file(const char *path, char hash[17])
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	XXH3_state_t *state;
-	char buf[8192];
-	size_t n;
-
-	if (!f)
-		return -errno;
-	state = XXH3_createState();
-	if (!state)
-		return -ENOMEM;
-	XXH3_64bits_reset(state);
-	while ((n = fread(buf, 1, sizeof(buf), f)))
-		XXH3_64bits_update(state, buf, n);
-	snprintf(hash, 17, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(state));
-	XXH3_freeState(state);
-	return 0;
-}
 
 static json_t *profile_json(const char *path, const char *hash)
 {
@@ -101,7 +80,7 @@ static int note(json_t *all, json_t *to, enum profile_kind kind,
 		return to == all ? 0 : json_object_set(to, key, known);
 	if (!read || profile_path(kind, name, &path, NULL) < 0)
 		return 0;
-	r = hash_file(path, hash);
+	r = identity_hash(path, hash);
 	if (r < 0)
 		return err_set(err, r, "%s profile %s: %s",
 			       profile_kind_name(kind), path, strerror(-r));

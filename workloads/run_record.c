@@ -6,7 +6,9 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "workloads/run_cell_private.h"
+#include "workloads/run_identity.h"
 #include "workloads/run_profiles.h"
 
 static json_t *axes_json(const struct workload *w, size_t point)
@@ -79,16 +81,19 @@ static json_t *cell_json(const struct run *run)
 
 	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
 	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:o, s:o, "
-			 "s:O?, s:o, s:o, s:s, s:f, s:I}",
+			 "s:O?, s:o, s:o, s:o, s:s, s:s, s:I, s:s, s:f, s:I}",
 			 "id", c->id, "hash", hash, "workload", w->name, "axes",
 			 axes_json(w, c->point), "repetition",
 			 (json_int_t)c->repetition + 1, "seed",
 			 (json_int_t)c->seed, "time_scale", w->time_scale,
 			 "mounted", run->r->mounted, "mounts", mounts_json(run),
 			 "jobs", jobs_json(run), "gpud", c->gpud, "profiles",
-			 profiles, "commands", commands_json(run), "started",
-			 run->started, "wall_seconds", wall / NS_PER_S,
-			 "attempts", (json_int_t)run->attempt);
+			 profiles, "files", identity_of(w, c, run->r->mounted),
+			 "commands", commands_json(run), "gpemu", GPEMU_VERSION,
+			 "order", workload_order_name(w), "warmup",
+			 (json_int_t)w->warmup, "started", run->started,
+			 "wall_seconds", wall / NS_PER_S, "attempts",
+			 (json_int_t)run->attempt);
 }
 
 /* What a job wrote, an object in any case, with `run` added. */
@@ -145,6 +150,22 @@ static void set_stats(const struct run *run, json_t *record)
 	}
 }
 
+/* What the machine is and was doing, over what the job says of it. */
+static int set_host(const struct run *run, json_t *record)
+{
+	json_auto_t *about = host_about();
+	json_t *host = host_json(&run->before, &run->after);
+	const json_t *own = json_object_get(record, "host");
+
+	if (!about || !host || json_object_update(host, about) < 0 ||
+	    (json_is_object(own) &&
+	     json_object_update_missing(host, (json_t *)own) < 0)) {
+		json_decref(host);
+		return -ENOMEM;
+	}
+	return json_object_set_new(record, "host", host);
+}
+
 int run_write_record(struct run *run, const char *failure, struct err *err)
 {
 	_cleanup_free_ char *path =
@@ -158,8 +179,7 @@ int run_write_record(struct run *run, const char *failure, struct err *err)
 				failure ? json_bytes(failure) : json_null()) <
 		    0 ||
 	    json_object_set_new(record, "cell", cell_json(run)) < 0 ||
-	    json_object_set_new(record, "host",
-				host_json(&run->before, &run->after)) < 0)
+	    set_host(run, record) < 0)
 		return -ENOMEM;
 	set_stats(run, record);
 	if (run->gpud.status)

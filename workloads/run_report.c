@@ -8,8 +8,8 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "common/version.h"
-#include "workloads/run_host.h"
 #include "workloads/run_html.h"
+#include "workloads/run_origins.h"
 #include "workloads/run_rules.h"
 
 /* --- head ------------------------------------------------------------- */
@@ -37,6 +37,8 @@ static void head(const struct result *res, const struct verdicts *v, FILE *f)
 		 workload_n_cells(w));
 	if (failed)
 		html_badge(f, "fail", text);
+	if (origins_mixed(res->origins))
+		html_badge(f, "fail", "the runs were not made alike");
 	fputs("</p>\n</header>\n<main>\n", f);
 }
 
@@ -394,20 +396,16 @@ static void file(const struct workload *w, FILE *f)
 
 static void provenance(const struct result *res, FILE *f)
 {
-	json_auto_t *host = host_about();
 	char now[32];
 
 	tick_utc(now);
 	fputs("<h2>Provenance</h2>\n<dl>\n", f);
 	published(res->r->w, f);
-	term(f, "gpemu");
-	html_text(f, GPEMU_VERSION);
+	term(f, "runs");
+	html_json(f, res->origins);
 	fputs("</dd>\n", f);
 	term(f, "report of");
-	html_text(f, now);
-	fputs("</dd>\n", f);
-	term(f, "host");
-	html_json(f, host);
+	html_printf(f, "%s, by gpemu %s", now, GPEMU_VERSION);
 	fputs("</dd>\n", f);
 	load(res, f);
 	term(f, "files");

@@ -10,6 +10,7 @@
 #include "common/version.h"
 #include "workloads/run_cell.h"
 #include "workloads/run_host.h"
+#include "workloads/run_origins.h"
 
 /* --- metrics ---------------------------------------------------------- */
 
@@ -182,6 +183,8 @@ static int add_point(struct result *res, size_t point)
 		res->n_ok[point]++;
 		code = add_record(res, point, i, record);
 		json_array_append(res->records, record);
+		if (code == 0)
+			code = origins_add(res->origins, record);
 		add_parts(res, point, record);
 		if (!res->first)
 			res->first = json_incref(record);
@@ -205,25 +208,16 @@ static int spread_all(struct result *res)
 			if (!isnan(all[i]))
 				some[n++] = all[i];
 		res->spreads[at] = stats_spread(some, n);
-		for (size_t i = 0; i < n; i++)
-			json_array_append_new(res->values[at],
-					      json_real(some[i]));
 	}
 	return 0;
 }
 
 static int init_parts(struct result *res)
 {
-	size_t n_points = res->r->w->n_points, n = res->n_metrics * n_points;
-
-	res->values = calloc(n + 1, sizeof(*res->values));
-	res->parts = calloc(n_points, sizeof(*res->parts));
+	res->parts = calloc(res->r->w->n_points, sizeof(*res->parts));
 	res->records = json_array();
-	if (!res->values || !res->parts || !res->records)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		res->values[i] = json_array();
-	return 0;
+	res->origins = json_object();
+	return res->parts && res->records && res->origins ? 0 : -ENOMEM;
 }
 
 static int init_values(struct result *res)
@@ -268,12 +262,9 @@ void result_fini(struct result *res)
 	free(res->spreads);
 	free(res->n_ok);
 	free(res->n_failed);
-	for (size_t i = 0;
-	     res->values && i < res->n_metrics * res->r->w->n_points; i++)
-		json_decref(res->values[i]);
-	free(res->values);
 	free(res->parts);
 	json_decref(res->records);
+	json_decref(res->origins);
 	json_decref(res->first);
 }
 
@@ -298,6 +289,26 @@ static json_t *spread_json(const struct metric *m, const struct spread *s)
 			 s->ci_high, "ci_level", s->ci_level);
 }
 
+/* The values behind a spread, and the seed of each. */
+static void add_values(const struct result *res, size_t point, size_t m,
+		       json_t *to)
+{
+	const struct workload *w = res->r->w;
+	json_t *values = json_array(), *seeds = json_array();
+
+	for (size_t i = 0; i < w->repetitions; i++) {
+		double v = *result_value(res, point, i, m);
+
+		if (isnan(v))
+			continue;
+		json_array_append_new(values, json_real(v));
+		json_array_append_new(seeds,
+				      json_integer((json_int_t)(w->seed + i)));
+	}
+	json_object_set_new(to, "values", values);
+	json_object_set_new(to, "seeds", seeds);
+}
+
 static json_t *point_json(const struct result *res, size_t point)
 {
 	const struct workload *w = res->r->w;
@@ -314,9 +325,7 @@ static json_t *point_json(const struct result *res, size_t point)
 		json_t *j = s->n ? spread_json(m, s) : json_null();
 
 		if (s->n)
-			json_object_set(
-				j, "values",
-				res->values[point * res->n_metrics + i]);
+			add_values(res, point, i, j);
 		json_object_set_new(metrics, m->name, j);
 	}
 	return json_pack("{s:o, s:I, s:I, s:o}", "axes", axes, "n",
@@ -337,6 +346,35 @@ static double wall_seconds(const struct result *res)
 	return sum;
 }
 
+/* {NAME: hash} of what the cells ran and read. */
+static json_t *files_json(const struct workload *w)
+{
+	json_t *j = json_object(), *one;
+	const char *name;
+
+	json_object_foreach (w->files, name, one)
+		if (!json_is_null(one))
+			json_object_set(j, name, json_object_get(one, "hash"));
+	return j;
+}
+
+/* What the file says that runs, for who compares. */
+static json_t *setup_json(const struct workload *w)
+{
+	static const char *const keys[] = { "dataset", "base", "mounts",
+					    "jobs",    "axes", "metrics",
+					    "warmup",  "order" };
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct conf_node *node = conf_node_get(w->root, keys[i]);
+
+		if (node)
+			json_object_set_new(j, keys[i], workload_value(node));
+	}
+	return j;
+}
+
 json_t *result_json(const struct result *res)
 {
 	const struct workload *w = res->r->w;
@@ -345,13 +383,14 @@ json_t *result_json(const struct result *res)
 	for (size_t i = 0; i < w->n_points; i++)
 		json_array_append_new(cells, point_json(res, i));
 	return json_pack("{s:{s:s}, s:s, s:s, s:o, s:b, s:I, s:f, s:I, "
-			 "s:f, s:o, s:O?, s:o, s:s?}",
+			 "s:f, s:o, s:O?, s:O, s:o, s:o, s:o, s:s?}",
 			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
 			 "question", w->question, "file", json_bytes(w->path),
 			 "mounted", res->r->mounted, "seed",
 			 (json_int_t)w->seed, "time_scale", w->time_scale,
 			 "repetitions", (json_int_t)w->repetitions,
 			 "wall_seconds", wall_seconds(res), "cells", cells,
-			 "profiles", w->profiles, "host", host_about(),
-			 "figure", w->figure);
+			 "profiles", w->profiles, "runs", res->origins, "files",
+			 files_json(w), "setup", setup_json(w), "host",
+			 host_about(), "figure", w->figure);
 }

@@ -27,9 +27,9 @@ struct result {
 				 * repetition]; NaN: there is none */
 	struct spread *spreads; /* [point * n_metrics + metric] */
 	size_t *n_ok, *n_failed;    /* cells, by point */
-	json_t **values;	    /* beside `spreads`: an array each */
 	struct result_parts *parts; /* by point */
 	json_t *records;	    /* all that are "ok" */
+	json_t *origins;	    /* of these: run_origins.h */
 	json_t *first; /* some record, for what all have in common; or NULL */
 };
 
@@ -62,7 +62,8 @@ void result_exact(char *buf, size_t n, double v);
 
 /* "12.31 (12.20-12.58)": median and its interval, from two values on. */
 void result_spread(char *buf, size_t n, const struct spread *s);
-/* What of it is real and what emulated, a few lines. */
+/* What of it is real and what emulated, a few lines, and whether the runs were
+ * made alike. */
 void result_provenance(const struct result *res, FILE *f);
 /* What the brackets are, a line; nothing for a single repetition. */
 void result_explain(const struct result *res, FILE *f);

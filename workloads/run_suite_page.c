@@ -9,6 +9,7 @@
 #include "common/version.h"
 #include "workloads/run_host.h"
 #include "workloads/run_html.h"
+#include "workloads/run_origins.h"
 #include "workloads/run_result.h"
 #include "workloads/run_suite.h"
 
@@ -179,6 +180,9 @@ struct suite_total suite_sum(const struct suite *s,
 static void part_text(const struct suite_part *p, char *buf, size_t n)
 {
 	const json_t *verdicts = json_object_get(p->summary, "verdicts"), *v;
+	const char *mixed = origins_mixed(json_object_get(p->summary, "runs"))
+				    ? ", of runs not made alike"
+				    : "";
 	size_t passed = 0, i;
 
 	json_array_foreach ((json_t *)verdicts, i, v)
@@ -186,10 +190,10 @@ static void part_text(const struct suite_part *p, char *buf, size_t n)
 	if (p->error)
 		snprintf(buf, n, "%s", p->error);
 	else if (!json_array_size(verdicts))
-		snprintf(buf, n, "no checks");
+		snprintf(buf, n, "no checks%s", mixed);
 	else
-		snprintf(buf, n, "%zu of %zu checks passed", passed,
-			 json_array_size(verdicts));
+		snprintf(buf, n, "%zu of %zu checks passed%s", passed,
+			 json_array_size(verdicts), mixed);
 }
 
 static const char *part_verdict(const struct suite_part *p)

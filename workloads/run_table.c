@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "workloads/run_origins.h"
 #include "workloads/run_result.h"
 
 enum { CELL_TEXT = 3 * RESULT_TEXT + 4 };
@@ -221,6 +222,7 @@ void result_provenance(const struct result *res, FILE *f)
 			"are "
 			"emulated, so real work counts %.3g times\n",
 			w->time_scale, 1 / w->time_scale);
+	origins_print(res->origins, f);
 }
 
 void result_explain(const struct result *res, FILE *f)

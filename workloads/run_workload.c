@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,6 +122,18 @@ const char *run_program_name(enum run_program program)
 	return names[program];
 }
 
+char *workload_beside(const struct workload *w, const char *name)
+{
+	_cleanup_free_ char *copy = strdup(w->path);
+	char *path;
+
+	if (name[0] == '/')
+		return strdup(name);
+	return copy && asprintf(&path, "%s/%s", dirname(copy), name) >= 0
+		       ? path
+		       : NULL;
+}
+
 /* --- checks ----------------------------------------------------------- */
 
 bool workload_is_name(const char *s)
@@ -138,11 +151,15 @@ static int check_name(const struct workload *w, struct err *err)
 							   WORKLOAD_NAME_RULE);
 }
 
+static const char *const order_names[] = { "random", "interleaved", "listed" };
+
+const char *workload_order_name(const struct workload *w)
+{
+	return order_names[w->order];
+}
+
 static int check_order(struct workload *w, struct err *err)
 {
-	static const char *const names[] = { "random", "interleaved",
-					     "listed" };
-
 	if (w->noise.fraction < 0)
 		return conf_node_error(conf_node_get(w->root, "noise"), w->path,
 				       err, "noise is a share: 20%%");
@@ -150,8 +167,8 @@ static int check_order(struct workload *w, struct err *err)
 		return conf_node_error(
 			conf_node_get(conf_node_get(w->root, "rules"), "au"),
 			w->path, err, "au is a share: 90%%");
-	for (size_t i = 0; w->order_text && i < ARRAY_SIZE(names); i++)
-		if (!strcmp(w->order_text, names[i])) {
+	for (size_t i = 0; w->order_text && i < ARRAY_SIZE(order_names); i++)
+		if (!strcmp(w->order_text, order_names[i])) {
 			w->order = (enum workload_order)i;
 			return 0;
 		}
@@ -314,6 +331,7 @@ void workload_free(struct workload *w)
 	expect_free(w);
 	json_decref(w->profiles);
 	json_decref(w->defaults);
+	json_decref(w->files);
 	conf_free(fields, w);
 	conf_node_free(w->root);
 	free(w->path);

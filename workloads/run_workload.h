@@ -147,6 +147,9 @@ struct workload {
 	uint64_t gpus;	 /* train.gpus of all jobs; 0: as the file says */
 	/* run_profiles.h; NULL: not asked for */
 	json_t *profiles, *defaults;
+	/* run_identity.h; NULL: not asked for */
+	json_t *files;
+	const char *bin_dir;
 };
 
 /*
@@ -217,6 +220,12 @@ bool workload_decides(const struct workload *w, size_t axis, const char *name);
 /* "20%" is 0.2, sizes are bytes, durations seconds; -EINVAL. */
 int workload_number(const char *text, double *ret);
 
+/* "random", "interleaved", "listed": of the cells. */
+const char *workload_order_name(const struct workload *w);
+
+/* The path `name`, seen from the workload file unless absolute; malloc'ed. */
+char *workload_beside(const struct workload *w, const char *name);
+
 /* --- for the parts that read a workload ------------------------------- */
 
 /* run_axes.c */
@@ -271,7 +280,10 @@ struct cell {
 };
 
 /* Does it run a program of the user's, not gpemu-train? */
-bool cell_is_exec(const struct cell_job *job);
+static inline bool cell_is_exec(const struct cell_job *job)
+{
+	return json_object_get(job->exec, "command") != NULL;
+}
 
 size_t workload_n_cells(const struct workload *w);
 /*
