@@ -40,7 +40,7 @@ static const struct conf_field fields[] = {
 	  .help = "where the other programs are (default $GPEMU_BIN, else "
 		  "the folder of gpemu-run)" },
 	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
-	  .help = "compare: print this metric only" },
+	  .help = "compare: this metric only" },
 	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
 	  .help = "how many GPUs can the storage feed: search for the most "
 		  "that keep their utilisation, at each point" },
@@ -79,9 +79,9 @@ static int compare(const struct run_options *o, char **args)
 		log_error("compare takes two result folders");
 		return EXIT_STATUS_USAGE;
 	}
-	code = compare_folders(args[1], args[2], &j, &err);
+	code = compare_folders(args[1], args[2], o->metric, &j, &err);
 	if (code == 0 && !o->quiet)
-		compare_print(j, o->metric, stdout);
+		compare_print(j, stdout);
 	if (code == 0 && o->common.json)
 		code = json_write(j, o->common.json, &err);
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;

@@ -8,11 +8,16 @@
 
 #include "common/json.h"
 #include "common/util.h"
-#include "workloads/run_result.h"
 #include "workloads/run_stats.h"
 
-/* arbitrary: any fixed one gives the same intervals each time */
-enum { SEED = 1 };
+static const double ALPHA = .05;
+
+static const char *text(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
 
 static int load(const char *path, json_t **ret, struct err *err)
 {
@@ -28,23 +33,38 @@ static int load(const char *path, json_t **ret, struct err *err)
 	code = json_read(file, ret, err);
 	if (code < 0)
 		return code;
-	if (!json_is_array(json_object_get(*ret, "cells")))
+	if (!json_is_array(json_object_get(*ret, "cells")) &&
+	    !json_is_array(json_object_get(*ret, "workloads")))
 		return err_set(err, -EINVAL, "%s: not a summary of gpemu-run",
 			       file);
 	return 0;
 }
 
-/* The point of `summary` with these labels, or NULL. */
-static json_t *find_point(const json_t *summary, const json_t *axes)
+/* The one of a list whose member `key` is `wanted`, or NULL. */
+static json_t *find(const json_t *list, const char *key, const json_t *wanted)
 {
-	json_t *point;
+	json_t *one;
 	size_t i;
 
-	json_array_foreach (json_object_get(summary, "cells"), i, point)
-		if (json_equal(json_object_get(point, "axes"), axes))
-			return point;
+	json_array_foreach ((json_t *)list, i, one)
+		if (json_equal(json_object_get(one, key), wanted))
+			return one;
 	return NULL;
 }
+
+/* The `key` of those in one list that the other has not. */
+static json_t *only_in(const json_t *list, const json_t *other, const char *key)
+{
+	json_t *j = json_array(), *one;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, one)
+		if (!find(other, key, json_object_get(one, key)))
+			json_array_append(j, json_object_get(one, key));
+	return j;
+}
+
+/* --- changes ---------------------------------------------------------- */
 
 struct sample {
 	double *v;
@@ -62,47 +82,132 @@ static struct sample sample_of(const json_t *metric)
 	return s;
 }
 
+static size_t place_of(const json_t *list, const json_t *v)
+{
+	size_t i = 0;
+
+	while (i < json_array_size(list) &&
+	       !json_equal(json_array_get(list, i), v))
+		i++;
+	return i;
+}
+
+/*
+ * Put what has the same seed at the same place. False, and nothing is moved:
+ * the smaller sample has seeds of its own, or there are not two.
+ */
+static bool pair(const json_t *a, const json_t *b, struct sample *x,
+		 struct sample *y)
+{
+	const json_t *seeds_a = json_object_get(a, "seeds");
+	const json_t *seeds_b = json_object_get(b, "seeds");
+	_cleanup_free_ double *moved = calloc(x->n + 1, sizeof(*moved));
+	size_t n = 0;
+
+	if (!moved || json_array_size(seeds_a) != x->n ||
+	    json_array_size(seeds_b) != y->n)
+		return false;
+	for (size_t i = 0; i < x->n; i++)
+		n += place_of(seeds_b, json_array_get(seeds_a, i)) < y->n;
+	if (n < 2 || n < MIN(x->n, y->n))
+		return false;
+	n = 0;
+	for (size_t i = 0; i < x->n; i++) {
+		size_t k = place_of(seeds_b, json_array_get(seeds_a, i));
+
+		if (k == y->n)
+			continue;
+		moved[n] = y->v[k];
+		x->v[n++] = x->v[i];
+	}
+	memcpy(y->v, moved, n * sizeof(*moved));
+	x->n = y->n = n;
+	return true;
+}
+
 static json_t *number(double v)
 {
 	return isfinite(v) ? json_real(v) : json_null();
 }
 
+static json_t *median(const json_t *metric)
+{
+	json_t *v = json_object_get(metric, "median");
+
+	return v ? json_incref(v) : json_null();
+}
+
 static json_t *change(const json_t *axes, const char *name, const json_t *a,
-		      const json_t *b)
+		      const json_t *b, size_t n_tests)
 {
 	struct sample x = sample_of(a), y = sample_of(b);
-	const char *unit = json_string_value(json_object_get(a, "unit"));
-	double mx = json_number_value(json_object_get(a, "median"));
-	double my = json_number_value(json_object_get(b, "median"));
-	double low = NAN, high = NAN, p = NAN;
-	json_t *j;
+	const char *unit = text(json_is_object(a) ? a : b, "unit");
+	json_int_t n_a = (json_int_t)x.n, n_b = (json_int_t)y.n;
+	struct change c = { 0 };
+	bool paired = false;
+	json_t *j = NULL;
 
 	if (x.v && y.v) {
-		stats_ratio_interval(x.v, x.n, y.v, y.n, SEED, &low, &high);
-		p = stats_mann_whitney(x.v, x.n, y.v, y.n);
+		paired = pair(a, b, &x, &y);
+		c = stats_change(x.v, x.n, y.v, y.n, paired);
+		j = json_pack(
+			"{s:O, s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:s, "
+			"s:o, s:o, s:o, s:o, s:o}",
+			"axes", axes, "metric", name, "unit", unit, "n_a", n_a,
+			"n_b", n_b, "paired", paired, "median_a", median(a),
+			"median_b", median(b), "scale",
+			c.ratio ? "ratio" : "difference", "change",
+			number(c.value), "low", number(c.low), "high",
+			number(c.high), "detectable",
+			number(stats_detectable(&c, ALPHA / (double)n_tests)),
+			"p", number(c.p));
 	}
-	j = json_pack("{s:O, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
-		      "axes", axes, "metric", name, "unit", unit ? unit : "",
-		      "n_a", (json_int_t)x.n, "n_b", (json_int_t)y.n,
-		      "median_a", number(mx), "median_b", number(my), "ratio",
-		      number(my / mx), "ratio_low", number(low), "ratio_high",
-		      number(high), "p", number(p));
 	free(x.v);
 	free(y.v);
 	return j;
 }
 
-static void add_point(json_t *changes, const json_t *a, const json_t *b)
+static size_t n_values(const json_t *point, const char *metric)
 {
-	json_t *m, *n;
-	const char *name;
+	return json_array_size(json_object_get(
+		json_object_get(json_object_get(point, "metrics"), metric),
+		"values"));
+}
 
-	json_object_foreach (json_object_get(a, "metrics"), name, m) {
+/* How many points of `a` have a test of that metric? */
+static size_t n_tests(const json_t *a, const json_t *b, const char *metric)
+{
+	json_t *point;
+	size_t i, n = 0;
+
+	json_array_foreach (json_object_get(a, "cells"), i, point) {
+		const json_t *other = find(json_object_get(b, "cells"), "axes",
+					   json_object_get(point, "axes"));
+
+		n += n_values(point, metric) > 1 && n_values(other, metric) > 1;
+	}
+	return MAX(n, 1u);
+}
+
+/* All metrics that either has at a point of both. */
+static void add_point(json_t *changes, const json_t *x, const json_t *y,
+		      const json_t *a, const json_t *b, const char *metric)
+{
+	json_auto_t *all =
+		json_copy(json_object_get(a, "metrics")); /* its order */
+	const char *name;
+	json_t *m, *n;
+
+	json_object_update_missing(all, json_object_get(b, "metrics"));
+	json_object_foreach (all, name, m) {
+		m = json_object_get(json_object_get(a, "metrics"), name);
 		n = json_object_get(json_object_get(b, "metrics"), name);
-		if (json_is_object(m) && json_is_object(n))
-			json_array_append_new(changes,
-					      change(json_object_get(a, "axes"),
-						     name, m, n));
+		if ((metric && strcmp(metric, name) != 0) ||
+		    (!json_is_object(m) && !json_is_object(n)))
+			continue;
+		json_array_append_new(changes,
+				      change(json_object_get(a, "axes"), name,
+					     m, n, n_tests(x, y, name)));
 	}
 }
 
@@ -136,157 +241,202 @@ static void correct(json_t *changes, size_t first)
 		if (is_of(c, like)) {
 			json_object_set_new(c, "p_holm", number(p[k]));
 			json_object_set_new(c, "significant",
-					    json_boolean(p[k] < .05));
+					    json_boolean(p[k] < ALPHA));
 			k++;
 		}
 }
 
-/* What else the two do not share. */
-static json_t *differences(const json_t *a, const json_t *b)
+/* --- what else differs ------------------------------------------------ */
+
+/* Every member that is not the same, as {what: "base.train.batch", a, b}. */
+static void differ(json_t *to, const char *what, json_t *a, json_t *b)
 {
-	static const char *const keys[] = { "gpemu",  "workload", "profiles",
-					    "host",   "seed",	  "time_scale",
-					    "mounted" };
-	json_t *j = json_array();
+	json_auto_t *all = NULL;
+	const char *key;
+	json_t *v;
+
+	if (json_equal(a, b))
+		return;
+	if (!json_is_object(a) || !json_is_object(b)) {
+		json_array_append_new(
+			to, json_pack("{s:s, s:o, s:o}", "what", what, "a",
+				      a ? json_incref(a) : json_null(), "b",
+				      b ? json_incref(b) : json_null()));
+		return;
+	}
+	all = json_copy(a);
+	json_object_update_missing(all, b);
+	json_object_foreach (all, key, v) {
+		_cleanup_free_ char *name = NULL;
+
+		if (asprintf(&name, "%s%s%s", what, what[0] ? "." : "", key) >=
+		    0)
+			differ(to, name, json_object_get(a, key),
+			       json_object_get(b, key));
+	}
+}
+
+/* {NAME: hash} of profiles: where their files are decides nothing. */
+static json_t *hashes(const json_t *profiles)
+{
+	json_t *j = json_object(), *one;
+	const char *name;
+
+	json_object_foreach ((json_t *)profiles, name, one)
+		json_object_set(j, name, json_object_get(one, "hash"));
+	return j;
+}
+
+/* {gpemu: [VALUE, ...]}: how many runs each has decides nothing. */
+static json_t *values_of(const json_t *runs)
+{
+	json_t *j = json_object(), *values, *n;
+	const char *name, *value;
+
+	json_object_foreach ((json_t *)runs, name, values) {
+		json_t *list = json_array();
+
+		json_object_foreach (values, value, n)
+			json_array_append_new(list, json_string(value));
+		json_object_set_new(j, name, list);
+	}
+	return j;
+}
+
+/* Of a summary, what decides its numbers. */
+static json_t *about(const json_t *summary)
+{
+	static const char *const keys[] = { "workload", "seed", "time_scale",
+					    "mounted", "repetitions" };
+	json_t *j = json_object();
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!json_equal(json_object_get(a, keys[i]),
-				json_object_get(b, keys[i])))
-			json_array_append_new(j, json_string(keys[i]));
+		json_object_set(j, keys[i], json_object_get(summary, keys[i]));
+	json_object_update(j, json_object_get(summary, "setup"));
+	json_object_set_new(j, "profiles",
+			    hashes(json_object_get(summary, "profiles")));
+	json_object_set(j, "files", json_object_get(summary, "files"));
+	json_object_set_new(j, "runs",
+			    values_of(json_object_get(summary, "runs")));
 	return j;
 }
 
-static json_t *only_in(const json_t *a, const json_t *b)
+/* --- all -------------------------------------------------------------- */
+
+static json_t *compare(const char *a, const char *b, const json_t *x,
+		       const json_t *y, const char *metric)
 {
-	json_t *j = json_array(), *point;
+	const json_t *cells = json_object_get(x, "cells");
+	const json_t *others = json_object_get(y, "cells");
+	json_auto_t *about_a = about(x), *about_b = about(y);
+	json_t *changes = json_array(), *differs = json_array(), *point;
 	size_t i;
 
-	json_array_foreach (json_object_get(a, "cells"), i, point)
-		if (!find_point(b, json_object_get(point, "axes")))
-			json_array_append(j, json_object_get(point, "axes"));
-	return j;
+	json_array_foreach ((json_t *)cells, i, point) {
+		const json_t *other =
+			find(others, "axes", json_object_get(point, "axes"));
+
+		if (other)
+			add_point(changes, x, y, point, other, metric);
+	}
+	for (i = 0; i < json_array_size(changes); i++)
+		correct(changes, i);
+	differ(differs, "", about_a, about_b);
+	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "a",
+			 json_bytes(a), "b", json_bytes(b), "workload",
+			 text(x, "workload"), "differs", differs, "only_a",
+			 only_in(cells, others, "axes"), "only_b",
+			 only_in(others, cells, "axes"), "changes", changes);
 }
 
-int compare_folders(const char *a, const char *b, json_t **ret, struct err *err)
+static json_t *compare_lists(const char *a, const char *b, const json_t *x,
+			     const json_t *y, const char *metric)
+{
+	const json_t *list = json_object_get(x, "workloads");
+	const json_t *others = json_object_get(y, "workloads");
+	json_t *all = json_array(), *one;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, one) {
+		const json_t *other = find(others, "workload",
+					   json_object_get(one, "workload"));
+
+		if (other)
+			json_array_append_new(
+				all, compare(text(one, "folder"),
+					     text(other, "folder"),
+					     json_object_get(one, "summary"),
+					     json_object_get(other, "summary"),
+					     metric));
+	}
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "a", json_bytes(a), "b",
+			 json_bytes(b), "workloads", all, "only_a",
+			 only_in(list, others, "workload"), "only_b",
+			 only_in(others, list, "workload"));
+}
+
+static size_t n_changes(const json_t *comparison)
+{
+	size_t n = json_array_size(json_object_get(comparison, "changes")), i;
+	json_t *one;
+
+	json_array_foreach (json_object_get(comparison, "workloads"), i, one)
+		n += n_changes(one);
+	return n;
+}
+
+/* Into `list`, the names of the metrics that a summary has at any point. */
+static void list_metrics(const json_t *summary, json_t *seen,
+			 char list[ERR_LIST])
+{
+	json_t *one, *m;
+	const char *name;
+	size_t i;
+
+	json_array_foreach (json_object_get(summary, "workloads"), i, one)
+		list_metrics(json_object_get(one, "summary"), seen, list);
+	json_array_foreach (json_object_get(summary, "cells"), i, one)
+		json_object_foreach (json_object_get(one, "metrics"), name, m) {
+			if (!json_is_object(m) || json_object_get(seen, name))
+				continue;
+			json_object_set_new(seen, name, json_true());
+			err_list(list, name);
+		}
+}
+
+/* Nothing was compared: is it for the metric? */
+static int refuse(const json_t *x, const json_t *y, const char *metric,
+		  struct err *err)
+{
+	json_auto_t *seen = json_object();
+	char list[ERR_LIST] = "";
+
+	list_metrics(x, seen, list);
+	list_metrics(y, seen, list);
+	if (metric && !json_object_get(seen, metric))
+		return err_set(err, -EINVAL, "no metric '%s'; there are %s",
+			       metric, list);
+	return err_set(err, -EINVAL, "there is no point that both have");
+}
+
+int compare_folders(const char *a, const char *b, const char *metric,
+		    json_t **ret, struct err *err)
 {
 	json_auto_t *x = NULL, *y = NULL;
-	json_t *changes, *point;
-	size_t i;
+	bool list;
 	int code = load(a, &x, err);
 
 	if (code == 0)
 		code = load(b, &y, err);
 	if (code < 0)
 		return code;
-	changes = json_array();
-	json_array_foreach (json_object_get(x, "cells"), i, point) {
-		const json_t *other =
-			find_point(y, json_object_get(point, "axes"));
-
-		if (other)
-			add_point(changes, point, other);
-	}
-	for (i = 0; i < json_array_size(changes); i++)
-		correct(changes, i);
-	*ret = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "a", json_bytes(a),
-			 "b", json_bytes(b), "differs", differences(x, y),
-			 "only_a", only_in(x, y), "only_b", only_in(y, x),
-			 "changes", changes);
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* --- table ------------------------------------------------------------ */
-
-static void labels(const json_t *axes, char *buf, size_t n)
-{
-	json_t *v;
-	const char *key;
-	size_t at = 0;
-
-	snprintf(buf, n, "all");
-	json_object_foreach ((json_t *)axes, key, v)
-		if (at < n)
-			at += (size_t)snprintf(buf + at, n - at, "%s%s",
-					       at ? ", " : "",
-					       json_string_value(v));
-}
-
-static void cell(char *buf, size_t n, const json_t *row, const char *key)
-{
-	const json_t *v = json_object_get(row, key);
-
-	if (json_is_number(v))
-		result_number(buf, n, json_number_value(v));
-	else
-		snprintf(buf, n, "-");
-}
-
-static void print_row(const json_t *row, FILE *f)
-{
-	char at[60], a[24], b[24], ratio[24], low[24], high[24], range[60];
-	const json_t *p = json_object_get(row, "p_holm");
-
-	labels(json_object_get(row, "axes"), at, sizeof(at));
-	cell(a, sizeof(a), row, "median_a");
-	cell(b, sizeof(b), row, "median_b");
-	cell(ratio, sizeof(ratio), row, "ratio");
-	cell(low, sizeof(low), row, "ratio_low");
-	cell(high, sizeof(high), row, "ratio_high");
-	snprintf(range, sizeof(range), "%s-%s", low, high);
-	fprintf(f, "%-14s %-28s %10s %10s %7s %15s",
-		json_string_value(json_object_get(row, "metric")), at, a, b,
-		ratio, range);
-	if (json_is_number(p))
-		fprintf(f, " %7.3g%s\n", json_number_value(p),
-			json_is_true(json_object_get(row, "significant")) ? " *"
-									  : "");
-	else
-		fprintf(f, " %7s\n", "-");
-}
-
-static void print_list(const char *what, const json_t *list, FILE *f)
-{
-	char text[80];
-	json_t *v;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, v) {
-		if (json_is_string(v))
-			snprintf(text, sizeof(text), "%s",
-				 json_string_value(v));
-		else
-			labels(v, text, sizeof(text));
-		fprintf(f, "%s%s", i ? "; " : what, text);
-	}
-	if (json_array_size(list))
-		fputc('\n', f);
-}
-
-void compare_print(const json_t *comparison, const char *metric, FILE *f)
-{
-	json_t *row;
-	size_t i, n = 0, significant = 0;
-
-	fprintf(f, "A  %s\nB  %s\n\n",
-		json_string_value(json_object_get(comparison, "a")),
-		json_string_value(json_object_get(comparison, "b")));
-	fprintf(f, "%-14s %-28s %10s %10s %7s %15s %7s\n", "metric", "at", "A",
-		"B", "B/A", "95 %", "p");
-	json_array_foreach (json_object_get(comparison, "changes"), i, row) {
-		if (metric &&
-		    strcmp(metric,
-			   json_string_value(json_object_get(row, "metric"))))
-			continue;
-		print_row(row, f);
-		n++;
-		significant +=
-			json_is_true(json_object_get(row, "significant"));
-	}
-	fprintf(f,
-		"\n%zu of %zu differ significantly (*: Mann-Whitney, p below "
-		"0.05 after Holm's correction over the points of a metric)\n",
-		significant, n);
-	print_list("Differs also: ", json_object_get(comparison, "differs"), f);
-	print_list("Only in A: ", json_object_get(comparison, "only_a"), f);
-	print_list("Only in B: ", json_object_get(comparison, "only_b"), f);
+	list = json_object_get(x, "workloads") != NULL;
+	if (list != (json_object_get(y, "workloads") != NULL))
+		return err_set(err, -EINVAL,
+			       "%s is of a list of workloads, %s of one",
+			       list ? a : b, list ? b : a);
+	*ret = (list ? compare_lists : compare)(a, b, x, y, metric);
+	if (!*ret)
+		return -ENOMEM;
+	return n_changes(*ret) ? 0 : refuse(x, y, metric, err);
 }

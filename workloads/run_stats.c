@@ -2,15 +2,9 @@
 #include "workloads/run_stats.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/rng.h"
 #include "common/util.h"
-
-/* The exact distribution costs n^2 * sum of ranks: fine up to here. */
-enum { EXACT_MAX = 60, RESAMPLES = 2000 };
 
 static int compare(const void *a, const void *b)
 {
@@ -113,109 +107,174 @@ double stats_spearman(const double *a, const double *b, size_t n)
 	return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN;
 }
 
-/* --- Mann-Whitney ----------------------------------------------------- */
+/* --- Student's t ------------------------------------------------------ */
 
-/*
- * ways[k][s]: in how many ways k of the values seen so far have ranks that
- * add up to s. Under the hypothesis every choice of n_a of all is as likely.
- */
-static double exact_p(const size_t *rank, size_t n, size_t n_a, size_t sum_a)
+/* The regularised incomplete beta function by its continued fraction, which
+ * converges fast for x < (a + 1) / (a + b + 2).
+ * Source: Press et al., Numerical Recipes (1992), section 6.4. */
+static double beta_fraction(double a, double b, double x)
 {
-	size_t most = n * (n + 1); /* of doubled ranks */
-	size_t width = most + 1;
-	_cleanup_free_ double *ways = calloc((n_a + 1) * width, sizeof(*ways));
-	double mean = (double)n_a * (double)(n + 1);
-	double seen = fabs((double)sum_a - mean), all = 0, extreme = 0;
+	double c = 1, d = 1 - (a + b) * x / (a + 1), f;
 
-	if (!ways)
-		return NAN;
-	ways[0] = 1;
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = MIN(i + 1, n_a); k > 0; k--)
-			for (size_t s = rank[i]; s < width; s++)
-				ways[k * width + s] +=
-					ways[(k - 1) * width + s - rank[i]];
-	for (size_t s = 0; s < width; s++) {
-		double w = ways[n_a * width + s];
+	d = 1 / (d != 0 ? d : 1e-300);
+	f = d;
+	for (int m = 1; m < 300; m++) {
+		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		double odd = -(a + m) * (a + b + m) * x /
+			     ((a + 2 * m) * (a + 2 * m + 1));
 
-		all += w;
-		/* sums are whole: half a unit is safe against rounding */
-		if (fabs((double)s - mean) > seen - .5)
-			extreme += w;
+		d = 1 / (1 + even * d);
+		c = 1 + even / c;
+		f *= d * c;
+		d = 1 / (1 + odd * d);
+		c = 1 + odd / c;
+		f *= d * c;
+		if (fabs(d * c - 1) < 1e-15)
+			break;
 	}
-	return extreme / all;
+	return f;
 }
 
-/* Variance of the doubled rank sum: that of drawing without putting back. */
-static double normal_p(const size_t *rank, size_t n, size_t n_a, size_t sum_a)
+static double beta(double a, double b, double x)
 {
-	double mean = (double)(n + 1), spread = 0, away;
-	double a = (double)n_a, b = (double)(n - n_a);
+	double front;
+
+	if (x <= 0 || x >= 1)
+		return x > 0;
+	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) +
+		    b * log1p(-x));
+	return x < (a + 1) / (a + b + 2)
+		       ? front * beta_fraction(a, b, x) / a
+		       : 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+double stats_t_p(double t, double df)
+{
+	return beta(df / 2, .5, df / (df + t * t));
+}
+
+double stats_t_quantile(double p, double df)
+{
+	double low = 0, high = 1;
+
+	while (stats_t_p(high, df) > p && high < 1e300)
+		high *= 2;
+	for (int i = 0; i < 100; i++) {
+		double t = low + (high - low) / 2;
+
+		*(stats_t_p(t, df) > p ? &low : &high) = t;
+	}
+	return high;
+}
+
+/* --- changes ---------------------------------------------------------- */
+
+struct moments {
+	double mean, variance; /* variance: of the mean */
+	double n;
+};
+
+static struct moments moments_of(const double *v, size_t n)
+{
+	struct moments m = { .n = (double)n };
 
 	for (size_t i = 0; i < n; i++)
-		spread += ((double)rank[i] - mean) * ((double)rank[i] - mean);
-	away = fabs((double)sum_a - a * mean);
-	if (spread <= 0 || away == 0)
-		return 1;
-	/* -1: continuity, half a rank */
-	return erfc(MAX(0, away - 1) /
-		    sqrt(2 * a * b * spread / ((double)n * (double)(n - 1))));
-}
-
-double stats_mann_whitney(const double *a, size_t n_a, const double *b,
-			  size_t n_b)
-{
-	size_t n = n_a + n_b, sum_a = 0;
-	_cleanup_free_ double *all = calloc(n + 1, sizeof(*all));
-	_cleanup_free_ size_t *rank = calloc(n + 1, sizeof(*rank));
-
-	if (!all || !rank || !n_a || !n_b)
-		return NAN;
-	memcpy(all, a, n_a * sizeof(*a));
-	memcpy(all + n_a, b, n_b * sizeof(*b));
-	ranks(all, n, rank);
-	for (size_t i = 0; i < n_a; i++)
-		sum_a += rank[i];
-	return n <= EXACT_MAX ? exact_p(rank, n, n_a, sum_a)
-			      : normal_p(rank, n, n_a, sum_a);
-}
-
-/* --- bootstrap -------------------------------------------------------- */
-
-static double resampled_median(struct rng *rng, const double *v, size_t n,
-			       double *scratch)
-{
+		m.mean += v[i] / m.n;
 	for (size_t i = 0; i < n; i++)
-		scratch[i] = v[rng_below(rng, n)];
-	qsort(scratch, n, sizeof(*scratch), compare);
-	return quantile(scratch, n, .5);
+		m.variance +=
+			(v[i] - m.mean) * (v[i] - m.mean) / (m.n * (m.n - 1));
+	return m;
 }
 
-void stats_ratio_interval(const double *a, size_t n_a, const double *b,
-			  size_t n_b, uint64_t seed, double *ret_low,
-			  double *ret_high)
+/* Fill in what follows from `value`, `error` and `df`. */
+static void finish(struct change *c)
 {
-	struct rng rng = rng_stream(seed, "bootstrap", 0);
-	_cleanup_free_ double *scratch =
-		calloc(MAX(n_a, n_b) + 1, sizeof(*scratch));
-	_cleanup_free_ double *ratio = calloc(RESAMPLES, sizeof(*ratio));
-	size_t n = 0;
+	double reach = stats_t_quantile(.05, c->df) * c->error;
 
-	*ret_low = *ret_high = NAN;
-	if (!scratch || !ratio || n_a < 2 || n_b < 2)
+	c->p = c->value == 0 ? 1 : stats_t_p(c->value / c->error, c->df);
+	c->low = c->value - reach;
+	c->high = c->value + reach;
+	if (!c->ratio)
 		return;
-	for (size_t i = 0; i < RESAMPLES; i++) {
-		double x = resampled_median(&rng, a, n_a, scratch);
-		double y = resampled_median(&rng, b, n_b, scratch);
+	c->value = exp(c->value);
+	c->low = exp(c->low);
+	c->high = exp(c->high);
+}
 
-		if (x != 0)
-			ratio[n++] = y / x;
+/* Source: Welch, "The generalization of Student's problem when several
+ * different population variances are involved" (1947). */
+static void welch(struct change *c, const double *a, size_t n_a,
+		  const double *b, size_t n_b)
+{
+	struct moments x = moments_of(a, n_a), y = moments_of(b, n_b);
+	double v = x.variance + y.variance;
+
+	c->value = y.mean - x.mean;
+	c->error = sqrt(v);
+	c->df = v > 0 ? v * v /
+				(x.variance * x.variance / (x.n - 1) +
+				 y.variance * y.variance / (y.n - 1))
+		      : x.n + y.n - 2;
+}
+
+static void student(struct change *c, const double *a, double *b, size_t n)
+{
+	struct moments m;
+
+	for (size_t i = 0; i < n; i++)
+		b[i] -= a[i];
+	m = moments_of(b, n);
+	c->value = m.mean;
+	c->error = sqrt(m.variance);
+	c->df = m.n - 1;
+}
+
+struct change stats_change(double *a, size_t n_a, double *b, size_t n_b,
+			   bool paired)
+{
+	struct change c = { .ratio = true,
+			    .value = NAN,
+			    .low = NAN,
+			    .high = NAN,
+			    .p = NAN,
+			    .error = NAN };
+	double largest = 0;
+
+	for (size_t i = 0; i < n_a + n_b; i++) {
+		double v = i < n_a ? a[i] : b[i - n_a];
+
+		c.ratio = c.ratio && v > 0;
+		largest = fmax(largest, fabs(v));
 	}
-	if (n < RESAMPLES)
-		return; /* a zero among them: the ratio has no meaning */
-	qsort(ratio, n, sizeof(*ratio), compare);
-	*ret_low = quantile(ratio, n, .025);
-	*ret_high = quantile(ratio, n, .975);
+	for (size_t i = 0; c.ratio && i < n_a; i++)
+		a[i] = log(a[i]);
+	for (size_t i = 0; c.ratio && i < n_b; i++)
+		b[i] = log(b[i]);
+	if (n_a < 2 || n_b < 2) {
+		if (n_a && n_b) {
+			c.value = moments_of(b, n_b).mean -
+				  moments_of(a, n_a).mean;
+			c.value = c.ratio ? exp(c.value) : c.value;
+		}
+		return c;
+	}
+	if (paired)
+		student(&c, a, b, n_a);
+	else
+		welch(&c, a, n_a, b, n_b);
+	/* what rounding does is no difference */
+	c.error = fmax(c.error, 1e-12 * (c.ratio ? 1 : largest));
+	finish(&c);
+	return c;
+}
+
+double stats_detectable(const struct change *c, double alpha)
+{
+	double least = stats_t_quantile(alpha, c->df) * c->error;
+
+	if (isnan(c->error))
+		return NAN;
+	return c->ratio ? exp(least) : least;
 }
 
 /* --- several tests ---------------------------------------------------- */

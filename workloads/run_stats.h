@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics of few repetitions, without an assumption on their shape. */
+/* Statistics of few repetitions. */
 #ifndef GPEMU_WORKLOADS_RUN_STATS_H
 #define GPEMU_WORKLOADS_RUN_STATS_H
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct spread {
 	size_t n;
@@ -24,24 +24,36 @@ struct spread {
 struct spread stats_spread(double *values, size_t n);
 
 /*
- * Do two samples come from the same distribution? The two-sided p of the
- * Mann-Whitney test: exact, ties included, up to 60 values in all; beyond
- * that by the normal approximation with correction for ties. NaN when one is
- * empty.
- * Source: Mann and Whitney, "On a Test of Whether one of Two Random Variables
- * is Stochastically Larger than the Other" (1947).
+ * What changed from one sample to another.
+ *
+ * Where all values are positive it is the ratio of geometric means, else the
+ * difference of means. The interval and p are Student's, of the logarithms or
+ * of the values themselves: exact for pairs whose logarithms (values) differ
+ * by a normal error; with two samples Welch's approximation. Tests of ranks
+ * assume less, but with three runs each no difference, however large, gives
+ * them a p below 0.1.
  */
-double stats_mann_whitney(const double *a, size_t n_a, const double *b,
-			  size_t n_b);
+struct change {
+	bool ratio;
+	double value, low, high; /* b / a or b - a, and its 95 % interval */
+	double p;		 /* two-sided, of no change */
+	double error, df; /* standard error: of the logarithm, if ratio */
+};
 
 /*
- * A 95 % interval of median(b) / median(a) by resampling both (bootstrap,
- * percentiles of 2000 resamples), from a fixed stream of `seed`.
- * Both NaN when either has less than two values.
+ * `paired`: a[i] and b[i] belong together, n_a == n_b. The arrays are used up.
+ * Of fewer than two values there is no interval and no p, of none no value:
+ * NaN.
  */
-void stats_ratio_interval(const double *a, size_t n_a, const double *b,
-			  size_t n_b, uint64_t seed, double *ret_low,
-			  double *ret_high);
+struct change stats_change(double *a, size_t n_a, double *b, size_t n_b,
+			   bool paired);
+/* The smallest ratio above 1, or difference, that would have had a p of
+ * `alpha` with that error; NaN without one. */
+double stats_detectable(const struct change *c, double alpha);
+
+/* Two-sided p of Student's t with `df` degrees of freedom, and the t of a p. */
+double stats_t_p(double t, double df);
+double stats_t_quantile(double p, double df);
 
 /* Holm's correction of `n` p-values, in place; NaN stay and do not count.
  * Source: Holm, "A Simple Sequentially Rejective Multiple Test Procedure"

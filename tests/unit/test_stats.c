@@ -2,6 +2,7 @@
 #include "tests/unit/test.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/rng.h"
 #include "workloads/run_stats.h"
@@ -75,55 +76,130 @@ static void the_interval_covers(void **state)
 	assert_near((double)held / (double)runs, .9609375, .0123);
 }
 
-static void mann_whitney(void **state)
+/* As in the tables of Student's distribution, and by its closed forms. */
+static void students_t(void **state)
 {
-	static const double low[] = { 1, 2, 3, 4, 5 };
-	static const double high[] = { 6, 7, 8, 9, 10 };
-	static const double mixed[] = { 1.5, 2.5, 3.5, 4.5, 5.5 };
-	static const double tied[] = { 3, 3, 3, 3, 3 };
-	double many_a[40], many_b[40];
+	static const struct {
+		double df, p, t;
+	} cases[] = {
+		{ 1, .05, 12.7062047 },	  { 2, .05, 4.30265273 },
+		{ 4, .05, 2.77644511 },	  { 10, .01, 3.16927267 },
+		{ 30, .05, 2.04227246 },  { 1000, .05, 1.96233908 },
+		{ 2.5, .05, 3.57465484 },
+	};
 
 	(void)state;
-	/* 2 of the C(10, 5) = 252 orders, 2 of C(6, 3) = 20 */
-	assert_near(stats_mann_whitney(low, 5, high, 5), 2. / 252, 1e-12);
-	assert_near(stats_mann_whitney(high, 5, low, 5), 2. / 252, 1e-12);
-	assert_near(stats_mann_whitney(low, 3, high, 3), .1, 1e-12);
-	/* U = 10 of 25: R's wilcox.test gives 0.6904762 */
-	assert_near(stats_mann_whitney(low, 5, mixed, 5), .6904762, 1e-6);
-	/* no difference at all, and nothing to compare */
-	assert_near(stats_mann_whitney(tied, 5, tied, 5), 1, 1e-12);
-	assert_true(isnan(stats_mann_whitney(low, 5, high, 0)));
-	/* ties at one end: {1 1 2} against {2 3 3}: 2 of 20 as extreme or
-	 * more by the sum of mid-ranks 8 - 6.5: counted by hand, 4 of 20 */
-	assert_near(stats_mann_whitney((double[]){ 1, 1, 2 }, 3,
-				       (double[]){ 2, 3, 3 }, 3),
-		    .2, 1e-12);
-	/* beyond the exact range, normal: of 1600 pairs 1104 are a < b, the
-	 * standard deviation is sqrt(1600 * 81 / 12) */
-	for (size_t i = 0; i < 40; i++) {
-		many_a[i] = (double)i;
-		many_b[i] = (double)i + 8.5;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_near(stats_t_quantile(cases[i].p, cases[i].df),
+			    cases[i].t, 1e-4);
+		assert_near(stats_t_p(cases[i].t, cases[i].df), cases[i].p,
+			    1e-5);
 	}
-	assert_near(stats_mann_whitney(many_a, 40, many_b, 40),
-		    erfc(303.5 / sqrt(1600 * 81 / 12.) / M_SQRT2), 1e-9);
+	for (double t = .01; t < 1e6; t *= 3) {
+		assert_near(stats_t_p(t, 1), 1 - 2 / M_PI * atan(t), 1e-12);
+		assert_near(stats_t_p(-t, 2), 1 - t / sqrt(2 + t * t), 1e-12);
+	}
+	assert_near(stats_t_p(0, 3), 1, 0);
 }
 
-static void ratio_interval(void **state)
+static struct change of(const double *a, size_t n_a, const double *b,
+			size_t n_b, bool paired)
 {
-	double a[] = { 10, 10.1, 9.9, 10.05, 9.95 };
-	double b[] = { 20, 20.1, 19.9, 20.05, 19.95 };
-	double low, high, again;
+	double x[40], y[40];
+
+	memcpy(x, a, n_a * sizeof(*a));
+	memcpy(y, b, n_b * sizeof(*b));
+	return stats_change(x, n_a, y, n_b, paired);
+}
+
+static void changes(void **state)
+{
+	static const double a[] = { 10, 11, 12 }, b[] = { 98, 108, 118 };
+	static const double zero[] = { 0, 1, 2 }, flat[] = { 7, 7, 7 };
+	static const double thirds[] = { .1 + .2, .3, .3 };
+	static const double tenths[] = { .3, .3, .1 + .2 };
+	struct change c = of(a, 3, b, 3, true);
 
 	(void)state;
-	stats_ratio_interval(a, 5, b, 5, 1, &low, &high);
-	assert_true(low > 1.95 && low < 2 && high > 2 && high < 2.05);
-	stats_ratio_interval(a, 5, b, 5, 1, &again, &high);
-	assert_true(again == low);
-	stats_ratio_interval(a, 1, b, 5, 1, &low, &high);
-	assert_true(isnan(low) && isnan(high));
-	a[0] = a[1] = a[2] = 0;
-	stats_ratio_interval(a, 5, b, 5, 1, &low, &high);
-	assert_true(isnan(low));
+	/* three runs each tell 9.8 times from chance */
+	assert_true(c.ratio && c.p < .001);
+	assert_near(c.value, 9.8, .05);
+	assert_true(c.low < 9.8 && 9.8 < c.high && c.high < 10);
+	/* an interval that does not hold 1 is what p < 0.05 says */
+	c = of(a, 3, b, 3, false);
+	assert_near(stats_t_p(log(c.value) / c.error, c.df), c.p, 1e-12);
+	assert_near(c.value / c.low, stats_detectable(&c, .05), 1e-9);
+	assert_true(stats_detectable(&c, .01) > stats_detectable(&c, .05));
+	/* Welch's degrees of freedom, from the six logarithms by hand */
+	assert_near(c.df, 3.99864, 1e-5);
+	/* differences where there is no logarithm */
+	c = of(zero, 3, a, 3, true);
+	assert_false(c.ratio);
+	assert_true(c.value == 10 && c.p < 1e-9 && c.low > 9.99);
+	/* what is always the same, and what rounding does */
+	c = of(flat, 3, flat, 3, true);
+	assert_true(c.p == 1 && c.value == 1);
+	assert_true(of(flat, 3, a, 3, false).df > 1.99);
+	assert_true(of(thirds, 3, tenths, 3, true).p > .9);
+	assert_true(of(flat, 3, zero + 1, 1, false).ratio);
+	c = of(flat, 3, a, 1, false);
+	assert_near(c.value, 10. / 7, 1e-12);
+	assert_true(isnan(c.p) && isnan(c.low) &&
+		    isnan(stats_detectable(&c, .05)));
+	assert_true(isnan(of(flat, 0, a, 3, false).value));
+}
+
+/* Times around 1: of a normal and of a skewed logarithm, or with now and then
+ * a run that is disturbed. */
+static double noisy(struct rng *rng, int kind)
+{
+	double u = 1 - rng_double(rng), v = rng_double(rng);
+
+	switch (kind) {
+	case 0: return exp(.1 * sqrt(-2 * log(u)) * cos(2 * M_PI * v));
+	case 1: return -log(u);
+	case 2: return 1 + .05 * v;
+	default: return 1 + .02 * v + (u < .1 ? 1 : 0);
+	}
+}
+
+/* How often does the interval hold the true ratio, 1.7? */
+static double coverage(int kind, size_t n_a, size_t n_b, bool paired)
+{
+	struct rng rng = rng_stream(5, "test", (uint64_t)kind);
+	double a[40], b[40];
+	size_t held = 0, runs = 4000;
+
+	for (size_t i = 0; i < runs; i++) {
+		for (size_t k = 0; k < n_a; k++)
+			a[k] = noisy(&rng, kind);
+		for (size_t k = 0; k < n_b; k++)
+			b[k] = 1.7 * noisy(&rng, kind);
+		struct change c = stats_change(a, n_a, b, n_b, paired);
+
+		held += c.low <= 1.7 && 1.7 <= c.high;
+	}
+	return (double)held / (double)runs;
+}
+
+static void the_interval_of_a_change_covers(void **state)
+{
+	/* four standard deviations of a binomial of 4000 */
+	const double four = .0138;
+
+	(void)state;
+	for (size_t n = 2; n <= 20; n = n * 2 - n / 3) {
+		/* exact: neither more nor less */
+		assert_near(coverage(0, n, n, true), .95, four);
+		for (int kind = 0; kind < 4; kind++) {
+			if (coverage(kind, n, n, true) < .95 - four ||
+			    coverage(kind, n, n, false) < .95 - four)
+				fail_msg("%zu of kind %d: %.4f paired, %.4f", n,
+					 kind, coverage(kind, n, n, true),
+					 coverage(kind, n, n, false));
+		}
+	}
+	assert_true(coverage(0, 3, 9, false) > .95 - four);
 }
 
 static void holm(void **state)
@@ -160,8 +236,9 @@ int main(void)
 		cmocka_unit_test(spread_has_quartiles),
 		cmocka_unit_test(the_interval_has_its_level),
 		cmocka_unit_test(the_interval_covers),
-		cmocka_unit_test(mann_whitney),
-		cmocka_unit_test(ratio_interval),
+		cmocka_unit_test(students_t),
+		cmocka_unit_test(changes),
+		cmocka_unit_test(the_interval_of_a_change_covers),
 		cmocka_unit_test(holm),
 		cmocka_unit_test(spearman),
 	};

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+# gpemu-run compare, on what gpemu-run wrote with stand-ins for its programs.
+bats_require_minimum_version 1.5.0
+load standins
+
+setup()
+{
+	standins_setup
+	cp -r "$GPEMU_BIN" bin
+	GPEMU_BIN=$PWD/bin
+	cat >w.yaml <<-'END'
+		name: small
+		question: What changed?
+		dataset: {dataset: imagenette, files: 5}
+		base:
+		  train: {epochs: 2}
+		axes: {train.loader: [sync, async]}
+		repetitions: 3
+		time_scale: 0.5
+		seed: 7
+		noise: 100%
+	END
+}
+
+# slower N: the stand-in's epochs take N times as long
+slower()
+{
+	sed -i "s/^s=.*/s=\$((s * $1 + \${o[--seed]}))/" bin/gpemu-train
+}
+
+@test "compare: runs of the same seeds are pairs, and three tell 9.8 times" {
+	gpemu_run -o a w.yaml
+	slower 14
+	gpemu_run -o b w.yaml
+	run gpemu_run compare a b --metric seconds --json c.json
+	[ "$status" -eq 0 ]
+	echo "$output"
+	[[ $output == *"seconds "*"sync "*"3 pairs "*"28.00 "*"288.0 "*"x"*" *"* ]]
+	[[ $output == *"2 of 2 differ significantly"* ]]
+	# the program that changed is told
+	[[ $output == *"Differs also:  files.gpemu-train: "*" -> "* ]]
+	python3 - <<-'END'
+		import json, math
+		c = json.load(open("c.json"))
+		assert {x["metric"] for x in c["changes"]} == {"seconds"}
+		sync, = [x for x in c["changes"] if x["axes"] == {"train.loader": "sync"}]
+		# 20 + seed and 280 + seed, of the seeds 7 8 9
+		d = [math.log((280 + s) / (20 + s)) for s in (7, 8, 9)]
+		m = sum(d) / 3
+		se = math.sqrt(sum((x - m) ** 2 for x in d) / 6)
+		assert sync["paired"] and sync["scale"] == "ratio"
+		assert abs(sync["change"] - math.exp(m)) < 1e-9
+		assert abs(sync["low"] - math.exp(m - 4.30265273 * se)) < 1e-5
+		assert abs(sync["high"] - math.exp(m + 4.30265273 * se)) < 1e-5
+		# Holm's strictest step of two: t of 0.025 with 2 degrees of freedom
+		assert abs(sync["detectable"] - math.exp(6.20534682 * se)) < 1e-5
+		assert sync["significant"] and sync["p"] <= sync["p_holm"] < .05
+	END
+}
+
+@test "compare: other seeds are no pairs, and no change is none" {
+	gpemu_run -o a w.yaml
+	gpemu_run --seed 107 -o b w.yaml
+	run gpemu_run compare a b --metric seconds
+	[[ $output == *"sync "*"3, 3 "*"28.00 "*"128.0 "*" *"* ]]
+	[[ $output == *"Differs also:  seed: 7 -> 107"* ]]
+	# of more runs those of the same seeds count
+	gpemu_run -r 5 -o more w.yaml
+	run gpemu_run compare more a --metric seconds
+	[[ $output == *"sync "*"3 pairs "* ]]
+	[[ $output == *"0 of 2 differ significantly"* ]]
+	[[ $output == *"repetitions: 5 -> 3"* ]]
+	run gpemu_run compare a a
+	[[ $output == *"0 of "*" differ significantly"* ]]
+	[[ $output != *"Differs"* ]]
+	# one run tells nothing of chance
+	gpemu_run -r 1 -o one w.yaml
+	run gpemu_run compare one one --metric seconds
+	[[ $output == *"2 have too few runs to tell: it takes two on each side"* ]]
+}
+
+@test "compare: what the file says otherwise is shown" {
+	gpemu_run -o a w.yaml
+	sed -i 's/epochs: 2/epochs: 3, workers: 4/; s/^time_scale/warmup: 1\n&/' w.yaml
+	sed -i 's/files: 5/files: 6/' w.yaml
+	gpemu_run -o b w.yaml
+	run gpemu_run compare a b
+	[ "$status" -eq 0 ]
+	[[ $output == *"base.train.epochs: 2 -> 3"* ]]
+	[[ $output == *"base.train.workers: - -> 4"* ]]
+	[[ $output == *"dataset.files: 5 -> 6"* ]]
+	[[ $output == *"warmup: - -> 1"* ]]
+	# where the profiles and programs are is not told
+	[[ $output != *"$PWD"* ]]
+}
+
+@test "compare: an unknown metric, and nothing in common, are refused" {
+	gpemu_run -o a w.yaml
+	run gpemu_run compare a a --metric minutes
+	[ "$status" -eq 1 ]
+	[[ $output == "gpemu-run: no metric 'minutes'; there are "*"seconds"* ]]
+	[ "${#lines[@]}" -eq 1 ]
+	sed -i 's/\[sync, async\]/[null]/' w.yaml
+	gpemu_run -o b w.yaml
+	run gpemu_run compare a b
+	[ "$status" -eq 1 ]
+	[[ $output == *"there is no point that both have"* ]]
+	run gpemu_run compare a nowhere
+	[ "$status" -eq 1 ]
+	run gpemu_run compare a
+	[ "$status" -eq 2 ]
+}
+
+@test "compare: a side without a value is shown, not left out" {
+	gpemu_run -o a w.yaml
+	FAIL_LOADER=async run gpemu_run -o b w.yaml
+	run gpemu_run compare a b --metric seconds
+	[ "$status" -eq 0 ]
+	grep -E '^seconds +async +3, 0 +18.00 +- +x +- ' <<<"$output"
+	[[ $output == *"1 have too few runs to tell"* ]]
+}
+
+@test "compare: two lists, workload by workload" {
+	sed 's/name: small/name: other/' w.yaml >other.yaml
+	printf 'name: all\nquestion: q\nworkloads: [w.yaml, other.yaml]\n' >all.yaml
+	gpemu_run -o a all.yaml
+	sed -i 's/, other.yaml//' all.yaml
+	slower 14
+	gpemu_run -o b all.yaml
+	run gpemu_run compare a b --metric seconds --json c.json
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[ "${lines[0]}" = small ]
+	[[ $output == *"2 of 2 differ significantly"* ]]
+	[[ $output == *"Only in A: other"* ]]
+	python3 - <<-'END'
+		import json
+		c = json.load(open("c.json"))
+		assert [w["workload"] for w in c["workloads"]] == ["small"]
+		assert len(c["workloads"][0]["changes"]) == 2
+	END
+	run gpemu_run compare a b/small
+	[ "$status" -eq 1 ]
+	[[ $output == *"a is of a list of workloads, b/small of one"* ]]
+	run gpemu_run compare a b --metric minutes
+	[ "$status" -eq 1 ]
+}
