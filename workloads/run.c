@@ -63,7 +63,8 @@ static const struct cli_program program = {
 		   "run and how long it takes. compare: what differs between "
 		   "two result folders.",
 	.notes = "Records that are there already are not run again, unless "
-		 "the workload has changed for them. --seed 0 is the "
+		 "the workload, a profile or a program has changed for them. "
+		 "--seed 0 is the "
 		 "workload's own seed.",
 	.fields = fields,
 };
