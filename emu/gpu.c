@@ -4,22 +4,32 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
+
+static const char *const transfers[] = {
+	[GPU_TRANSFER_OVERLAP] = "overlap",
+	[GPU_TRANSFER_BLOCKING] = "blocking",
+};
 
 int gpu_transfer_parse(const char *s, enum gpu_transfer *ret, struct err *err)
 {
-	if (!strcmp(s, "overlap"))
-		*ret = GPU_TRANSFER_OVERLAP;
-	else if (!strcmp(s, "blocking"))
-		*ret = GPU_TRANSFER_BLOCKING;
-	else
-		return err_set(err, -EINVAL,
-			       "unknown transfer mode '%s' (known: overlap "
-			       "blocking)",
-			       s);
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(transfers); i++)
+		if (!strcmp(s, transfers[i])) {
+			*ret = (enum gpu_transfer)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL,
+		       "unknown transfer mode '%s' (known: overlap blocking)",
+		       s);
+}
+
+const char *gpu_transfer_name(enum gpu_transfer transfer)
+{
+	return transfers[transfer];
 }
 
 void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now)
@@ -92,26 +102,20 @@ double gpu_jitter(struct rng *rng, double cv)
 	return exp(sqrt(variance) * rng_normal(rng) - variance / 2);
 }
 
-int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
-		    uint64_t batch, bool extrapolate, struct err *err)
+uint64_t gpu_waiting_bytes(const struct gpu_beside *b, uint64_t batch)
 {
-	uint64_t largest = gpu_profile_largest_batch(p, m);
-	struct gpu_cost cost;
+	return b->sample_bytes * b->waiting * batch;
+}
 
-	if (batch > largest)
-		return err_set(err, -E2BIG,
-			       "out of GPU memory: a batch of %" PRIu64
-			       " of %s does not fit %s; the largest that fits "
-			       "is %" PRIu64,
-			       batch, m->name, p->name, largest);
-	gpu_profile_cost(p, m, batch, &cost);
-	if (cost.origin == GPU_EXTRAPOLATED && !extrapolate)
-		return err_set(err, -ERANGE,
-			       "a batch of %" PRIu64 " of %s was not measured "
-			       "on %s (measured: up to %" PRIu64
-			       "); --extrapolate continues the table",
-			       batch, m->name, p->name, m->last_batch);
-	return 0;
+static double mib(uint64_t bytes)
+{
+	return (double)bytes / (double)MIB;
+}
+
+static double beside_mib(const struct gpu_beside *b, uint64_t batch)
+{
+	return b->prep_mib + mib(b->bucket_bytes) +
+	       mib(gpu_waiting_bytes(b, batch));
 }
 
 static double peak_mib(const struct gpu_profile *p, const struct gpu_model *m,
@@ -123,27 +127,62 @@ static double peak_mib(const struct gpu_profile *p, const struct gpu_model *m,
 	return cost.peak_mib;
 }
 
-int gpu_check_beside(const struct gpu_profile *p, const struct gpu_model *m,
-		     uint64_t batch, double mib, struct err *err)
+static uint64_t largest_batch(const struct gpu_profile *p,
+			      const struct gpu_model *m,
+			      const struct gpu_beside *beside)
 {
 	uint64_t alone = gpu_profile_largest_batch(p, m), lo = 0, hi = alone;
-	double room = peak_mib(p, m, alone) - mib;
+	double room = peak_mib(p, m, alone);
 
+	if (beside_mib(beside, 1) <= 0)
+		return alone;
 	if (!m->last_is_limit)
-		room = fmax(room, p->usable_memory * p->memory_mib - mib);
+		room = fmax(room, p->usable_memory * p->memory_mib);
 	while (lo < hi) {
 		uint64_t mid = hi - (hi - lo) / 2;
 
-		if (peak_mib(p, m, mid) <= room)
+		if (peak_mib(p, m, mid) + beside_mib(beside, mid) <= room)
 			lo = mid;
 		else
 			hi = mid - 1;
 	}
-	if (batch <= lo)
-		return 0;
+	return lo;
+}
+
+static int too_large(const struct gpu_profile *p, const struct gpu_model *m,
+		     const struct gpu_beside *beside, uint64_t batch,
+		     uint64_t largest, struct err *err)
+{
+	char also[128] = "";
+
+	if (beside_mib(beside, batch) > 0)
+		snprintf(also, sizeof(also),
+			 " beside what else is there (MiB: preparation %.0f, "
+			 "gradient buckets %.0f, batches that wait %.0f)",
+			 beside->prep_mib, mib(beside->bucket_bytes),
+			 mib(gpu_waiting_bytes(beside, batch)));
 	return err_set(err, -E2BIG,
-		       "out of GPU memory: a batch of %" PRIu64 " of %s does "
-		       "not fit %s beside the %.0f MiB of its preparation "
-		       "there; the largest that fits is %" PRIu64,
-		       batch, m->name, p->name, mib, lo);
+		       "out of GPU memory: a batch of %" PRIu64
+		       " of %s does not fit %s%s; the largest that fits "
+		       "is %" PRIu64,
+		       batch, m->name, p->name, also, largest);
+}
+
+int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
+		    const struct gpu_beside *beside, uint64_t batch,
+		    bool extrapolate, struct err *err)
+{
+	uint64_t largest = largest_batch(p, m, beside);
+	struct gpu_cost cost;
+
+	if (batch > largest)
+		return too_large(p, m, beside, batch, largest, err);
+	gpu_profile_cost(p, m, batch, &cost);
+	if (cost.origin == GPU_EXTRAPOLATED && !extrapolate)
+		return err_set(err, -ERANGE,
+			       "a batch of %" PRIu64 " of %s was not measured "
+			       "on %s (measured: up to %" PRIu64
+			       "); --extrapolate continues the table",
+			       batch, m->name, p->name, m->last_batch);
+	return 0;
 }

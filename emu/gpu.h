@@ -6,14 +6,17 @@
  * end, all in emulated ns. Since the times follow from each other and not
  * from when somebody woke up, lateness never adds up.
  *
- * Overlapped (the default): the device holds two batches, so the copy of a
- * batch runs beside the computation of the one before it,
+ * Overlapped (the default): copies have a stream of their own, as in a PyTorch
+ * loop that prefetches with non_blocking copies on a side stream. The device
+ * holds two batches, so the copy of a batch runs beside the computation of the
+ * one before it,
  *
  *	copy     |--0--|--1--|      |--2--|      |--3--|
  *	compute        |-----0------|-----1------|-----2------|
  *
  * and waits until the batch two before it has been computed. Blocking: one
- * batch on the device; a copy begins when the computation before it ended.
+ * batch on the device; a copy begins when the computation before it ended, as
+ * in a loop that copies on the stream it computes on, non_blocking or not.
  *
  * While the compute stream is idle before a step, the step waits first for
  * its batch (data wait), then for the copy (transfer stall); the two add up
@@ -51,6 +54,8 @@ struct gpu_step {
 /* "overlap" or "blocking"; -EINVAL with a text. */
 int gpu_transfer_parse(const char *s, enum gpu_transfer *ret, struct err *err);
 
+const char *gpu_transfer_name(enum gpu_transfer transfer);
+
 /* An idle, empty device at emulated time `now`. */
 void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now);
 
@@ -87,17 +92,25 @@ uint64_t gpu_room(const struct gpu *g);
  */
 double gpu_jitter(struct rng *rng, double cv);
 
+/* What takes memory of a GPU beside a step. */
+struct gpu_beside {
+	double prep_mib;       /* preparation on the GPU */
+	uint64_t bucket_bytes; /* gradients, flattened to be reduced */
+	uint64_t sample_bytes; /* of each sample that waits there */
+	uint32_t waiting;      /* such batches: the next one, and under
+				* DataParallel the other GPUs' parts */
+};
+
+/* Of `batch` samples for the step on its way. */
+uint64_t gpu_waiting_bytes(const struct gpu_beside *b, uint64_t batch);
+
 /*
- * May `batch` samples of the model be trained on this GPU? -E2BIG with a text
- * that names the largest batch that fits; -ERANGE when it would fit but lies
- * outside the measured table and `extrapolate` is not set.
+ * May `batch` samples of the model be trained on this GPU, beside that? -E2BIG
+ * with a text that names the largest batch that fits; -ERANGE when it would
+ * fit but lies outside the measured table and `extrapolate` is not set.
  */
 int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
-		    uint64_t batch, bool extrapolate, struct err *err);
-
-/* A batch that fits by itself: does it beside `mib` that something else of the
- * process takes of the device? -E2BIG with a text that names the largest. */
-int gpu_check_beside(const struct gpu_profile *p, const struct gpu_model *m,
-		     uint64_t batch, double mib, struct err *err);
+		    const struct gpu_beside *beside, uint64_t batch,
+		    bool extrapolate, struct err *err);
 
 #endif

@@ -25,18 +25,22 @@ struct field {
 	}
 
 static const struct field hello[] = {
-	TEXT(gpud_hello, name),		TEXT(gpud_hello, model),
-	NUMBER(gpud_hello, batch),	NUMBER(gpud_hello, n_gpus),
-	NUMBER(gpud_hello, flags),	NUMBER(gpud_hello, zero),
-	NUMBER(gpud_hello, iterations), NUMBER(gpud_hello, persistent_bytes),
-	NUMBER(gpud_hello, peak_bytes), { 0 },
+	TEXT(gpud_hello, name),
+	TEXT(gpud_hello, model),
+	NUMBER(gpud_hello, batch),
+	NUMBER(gpud_hello, n_gpus),
+	NUMBER(gpud_hello, flags),
+	NUMBER(gpud_hello, zero),
+	NUMBER(gpud_hello, iterations),
+	NUMBER(gpud_hello, persistent_bytes),
+	NUMBER(gpud_hello, peak_bytes),
+	NUMBER(gpud_hello, waiting_bytes),
+	{ 0 },
 };
 static const struct field submit[] = {
-	NUMBER(gpud_submit, id),
-	NUMBER(gpud_submit, staged_ns),
-	NUMBER(gpud_submit, samples),
-	NUMBER(gpud_submit, zero),
-	{ 0 },
+	NUMBER(gpud_submit, id),    NUMBER(gpud_submit, staged_ns),
+	NUMBER(gpud_submit, bytes), NUMBER(gpud_submit, samples),
+	NUMBER(gpud_submit, zero),  { 0 },
 };
 static const struct field nothing[] = { { 0 } };
 static const struct field welcome[] = {

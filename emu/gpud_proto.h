@@ -34,7 +34,7 @@
 #include "common/err.h"
 
 enum {
-	GPUD_VERSION = 1,
+	GPUD_VERSION = 2,
 	GPUD_HEADER = 8,
 	GPUD_MAX_REQUEST = 512,		/* bytes of what a client sends */
 	GPUD_MAX_MESSAGE = 1024 * 1024, /* bytes of any */
@@ -73,11 +73,13 @@ struct gpud_hello {
 	uint64_t iterations; /* expected; 0: unknown */
 	/* bytes on each GPU; both 0: as the profile says */
 	uint64_t persistent_bytes, peak_bytes;
+	uint64_t waiting_bytes; /* beside them, of a batch that waits there */
 };
 
 struct gpud_submit {
 	uint64_t id;	    /* the client's, comes back */
 	uint64_t staged_ns; /* of the copy, already done on the host */
+	uint64_t bytes;	    /* per GPU, that are copied */
 	uint32_t samples;   /* per GPU, up to the hello's batch */
 	uint32_t zero;
 };

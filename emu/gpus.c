@@ -18,12 +18,17 @@ int gpus_parallel_parse(const char *s, enum gpus_parallel *ret, struct err *err)
 	return 0;
 }
 
+/* One thread drives all: it copies the next batch afterwards. */
+enum gpu_transfer gpus_transfer(const struct gpus_config *c)
+{
+	return c->parallel == GPUS_DP && c->n > 1 ? GPU_TRANSFER_BLOCKING
+						  : c->transfer;
+}
+
 void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now)
 {
 	g->config = *c;
-	/* one thread drives all: it copies the next batch afterwards */
-	if (c->parallel == GPUS_DP && c->n > 1)
-		g->config.transfer = GPU_TRANSFER_BLOCKING;
+	g->config.transfer = gpus_transfer(c);
 	for (uint32_t i = 0; i < c->n; i++) {
 		gpu_init(&g->gpu[i], g->config.transfer, now);
 		g->root[i] = (struct link){ c->root_bytes_per_s, now };
@@ -32,18 +37,16 @@ void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now)
 
 struct gpus_part gpus_part_of(const struct gpu_profile *p,
 			      const struct gpu_model *m, uint32_t n,
-			      bool pinned)
+			      uint64_t bytes, bool pinned)
 {
-	uint64_t bytes =
-		n * (m->sample_bytes ? m->sample_bytes : p->sample_bytes);
+	enum gpu_copy how = pinned ? GPU_COPY_PINNED : GPU_COPY_PAGEABLE;
 	struct gpu_cost c;
 
 	if (n == 0)
 		return (struct gpus_part){ 0 };
 	gpu_profile_cost(p, m, n, &c);
 	return (struct gpus_part){
-		.copy_ns = pinned ? c.transfer_pinned_ns
-				  : c.transfer_pageable_ns,
+		.copy_ns = gpu_copy_ns(p, m, how, bytes),
 		.copy_bytes = bytes,
 		.part_bytes = bytes,
 		.forward_ns = c.forward_ns,

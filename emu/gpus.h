@@ -60,11 +60,11 @@ struct gpus_part {
 	uint64_t forward_ns, backward_ns;
 };
 
-/* What `n` samples of a model take of a GPU, which does not prepare them. 0:
- * nothing. */
+/* What `n` samples of a model, `bytes` in all, take of a GPU, which does not
+ * prepare them. 0: nothing. */
 struct gpus_part gpus_part_of(const struct gpu_profile *p,
 			      const struct gpu_model *m, uint32_t n,
-			      bool pinned);
+			      uint64_t bytes, bool pinned);
 
 struct gpus {
 	struct gpus_config config;
@@ -75,6 +75,9 @@ struct gpus {
 /* "dp" or "ddp"; -EINVAL with a text. */
 int gpus_parallel_parse(const char *s, enum gpus_parallel *ret,
 			struct err *err);
+
+/* What is really done: DataParallel with several GPUs never overlaps. */
+enum gpu_transfer gpus_transfer(const struct gpus_config *c);
 
 void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now);
 

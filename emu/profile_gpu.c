@@ -230,7 +230,7 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 	return NULL;
 }
 
-/* --- a step ----------------------------------------------------------- */
+/* --- the table -------------------------------------------------------- */
 
 /* The rows on whose line `batch` lies, and where on it (0: a, 1: b). */
 struct place {
@@ -238,18 +238,18 @@ struct place {
 	double t;
 };
 
-static struct place find(const struct gpu_row *row, size_t n, uint64_t batch)
+static struct place find(const struct gpu_row *row, size_t n, double batch)
 {
 	static const struct gpu_row nothing; /* no samples, no time */
 	size_t lo = 0, hi = n - 1;
 
 	if (hi == 0)
 		return (struct place){ &nothing, row,
-				       (double)batch / (double)row->batch };
+				       batch / (double)row->batch };
 	while (hi - lo > 1) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (row[mid].batch <= batch)
+		if ((double)row[mid].batch <= batch)
 			lo = mid;
 		else
 			hi = mid;
@@ -257,34 +257,9 @@ static struct place find(const struct gpu_row *row, size_t n, uint64_t batch)
 	return (struct place){
 		.a = &row[lo],
 		.b = &row[hi],
-		.t = ((double)batch - (double)row[lo].batch) /
+		.t = (batch - (double)row[lo].batch) /
 		     ((double)row[hi].batch - (double)row[lo].batch),
 	};
-}
-
-uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
-				const struct gpu_model *m)
-{
-	uint64_t bytes = m->sample_bytes ? m->sample_bytes : p->sample_bytes;
-
-	return p->transfer_jump.bytes ? (p->transfer_jump.bytes - 1) / bytes
-				      : 0;
-}
-
-/* As find, among the rows on the batch's side of the jump, if it has any. */
-static struct place find_transfer(const struct gpu_profile *p,
-				  const struct gpu_model *m, uint64_t batch)
-{
-	uint64_t jump = gpu_profile_jump_batch(p, m);
-	const struct gpu_row *row = m->rows.items;
-	size_t n = m->rows.n, below = 0;
-
-	while (below < n && row[below].batch <= jump)
-		below++;
-	if (below == 0 || below == n)
-		return find(row, n, batch);
-	return batch <= jump ? find(row, below, batch)
-			     : find(row + below, n - below, batch);
 }
 
 /* A continued line may fall below zero: it does not mean anything there. */
@@ -298,16 +273,86 @@ static uint64_t ms_to_ns(double ms)
 	return (uint64_t)llround(fmin(ms, MAX_MS * 1e3) * 1e6);
 }
 
-/* `batch` samples of the model, by a law for samples of the profile's size. */
-static double law_ms(const struct gpu_profile *p, const struct gpu_model *m,
-		     const struct gpu_law *law, uint64_t batch)
-{
-	double samples = (double)batch;
+/* --- copies ----------------------------------------------------------- */
 
-	if (m->sample_bytes)
-		samples *= (double)m->sample_bytes / (double)p->sample_bytes;
-	return law->base_ms + law->per_sample_ms * samples;
+uint64_t gpu_sample_bytes(const struct gpu_profile *p,
+			  const struct gpu_model *m)
+{
+	return m->sample_bytes ? m->sample_bytes : p->sample_bytes;
 }
+
+uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
+				const struct gpu_model *m)
+{
+	return p->transfer_jump.bytes
+		       ? (p->transfer_jump.bytes - 1) / gpu_sample_bytes(p, m)
+		       : 0;
+}
+
+/* As find, among the rows on the side of the jump, if there is one, on which
+ * `bytes` are. */
+static struct place find_transfer(const struct gpu_profile *p,
+				  const struct gpu_model *m, double bytes)
+{
+	uint64_t jump = gpu_profile_jump_batch(p, m);
+	double batch = bytes / (double)gpu_sample_bytes(p, m);
+	const struct gpu_row *row = m->rows.items;
+	size_t n = m->rows.n, below = 0;
+
+	while (below < n && row[below].batch <= jump)
+		below++;
+	if (below == 0 || below == n)
+		return find(row, n, batch);
+	return bytes < (double)p->transfer_jump.bytes
+		       ? find(row, below, batch)
+		       : find(row + below, n - below, batch);
+}
+
+/* Far beyond the table the slope between two rows would be noise. */
+static double pageable_ms(const struct gpu_profile *p,
+			  const struct gpu_model *m, double bytes)
+{
+	struct place at = find_transfer(p, m, bytes);
+
+	if (at.t <= 1)
+		return line(&at, at.a->transfer_ms, at.b->transfer_ms);
+	return at.b->transfer_ms * bytes /
+	       (double)(at.b->batch * gpu_sample_bytes(p, m));
+}
+
+static uint64_t copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
+			enum gpu_copy how, double bytes)
+{
+	const struct gpu_law *law = how == GPU_COPY_PINNED ? &p->pinned
+							   : &p->pin_copy;
+
+	if (bytes <= 0)
+		return 0;
+	if (how == GPU_COPY_PAGEABLE)
+		return ms_to_ns(pageable_ms(p, m, bytes));
+	return ms_to_ns(law->base_ms +
+			law->per_sample_ms * bytes / (double)p->sample_bytes);
+}
+
+uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
+		     enum gpu_copy how, uint64_t bytes)
+{
+	return copy_ns(p, m, how, (double)bytes);
+}
+
+uint64_t gpu_model_transfer_ns(const struct gpu_model *m)
+{
+	return ms_to_ns(m->model_transfer_ms);
+}
+
+double gpu_link_bytes_per_s(const struct gpu_profile *p)
+{
+	return p->pinned.per_sample_ms > 0
+		       ? (double)p->sample_bytes * 1e3 / p->pinned.per_sample_ms
+		       : 0;
+}
+
+/* --- a step ----------------------------------------------------------- */
 
 static enum gpu_origin origin_of(const struct gpu_model *m,
 				 const struct place *p, uint64_t batch)
@@ -324,19 +369,18 @@ static enum gpu_origin origin_of(const struct gpu_model *m,
 void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		      uint64_t batch, struct gpu_cost *ret)
 {
-	struct place at = find(m->rows.items, m->rows.n, batch);
-	struct place copy = find_transfer(p, m, batch);
+	struct place at = find(m->rows.items, m->rows.n, (double)batch);
 	const struct gpu_row *a = at.a, *b = at.b;
-	double transfer = line(&copy, copy.a->transfer_ms, copy.b->transfer_ms);
+	double bytes = (double)batch * (double)gpu_sample_bytes(p, m);
 
 	*ret = (struct gpu_cost){
 		.origin = origin_of(m, &at, batch),
 		.forward_ns = ms_to_ns(line(&at, a->forward_ms, b->forward_ms)),
 		.backward_ns =
 			ms_to_ns(line(&at, a->backward_ms, b->backward_ms)),
-		.transfer_pageable_ns = ms_to_ns(transfer),
-		.transfer_pinned_ns = ms_to_ns(law_ms(p, m, &p->pinned, batch)),
-		.pin_copy_ns = ms_to_ns(law_ms(p, m, &p->pin_copy, batch)),
+		.transfer_pageable_ns = copy_ns(p, m, GPU_COPY_PAGEABLE, bytes),
+		.transfer_pinned_ns = copy_ns(p, m, GPU_COPY_PINNED, bytes),
+		.pin_copy_ns = copy_ns(p, m, GPU_COPY_TO_PINNED, bytes),
 		.optimizer_ns =
 			ms_to_ns(line(&at, a->optimizer_ms, b->optimizer_ms)),
 		.spread_pct = line(&at, a->spread_pct, b->spread_pct),

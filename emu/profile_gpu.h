@@ -49,7 +49,7 @@ struct gpu_model {
 	struct conf_list rows; /* struct gpu_row, batch ascending, >= 1 */
 };
 
-/* A law t = base_ms + per_sample_ms * batch. */
+/* A law t = base_ms + per_sample_ms * bytes / sample_bytes (of the profile). */
 struct gpu_law {
 	double base_ms;
 	double per_sample_ms;
@@ -87,8 +87,7 @@ struct gpu_profile {
 	struct gpu_law pin_copy;       /* pageable to pinned, on the host */
 	struct gpu_jump transfer_jump; /* of transfer_ms in the rows */
 	struct gpu_noise noise;	 /* of those models where it was measured */
-	uint64_t sample_bytes;	 /* what the laws were measured with; they are
-				  * scaled to a model's own */
+	uint64_t sample_bytes;	 /* what the laws were measured with */
 	struct conf_list models; /* struct gpu_model */
 };
 
@@ -133,13 +132,43 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
  * batch the line through the last two rows is continued and `origin` is
  * GPU_EXTRAPOLATED: callers refuse that unless asked for. Below the first row
  * (a table that does not begin at 1) likewise. A table of one row is continued
- * by the line through it and the origin. Nothing falls below 0.
- *
- * With a transfer_jump, the rows on either side of it are a table of their own
- * for the pageable transfer, so that no line crosses the jump.
+ * by the line through it and the origin. Nothing falls below 0. The copies are
+ * those of `batch` times gpu_sample_bytes.
  */
 void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		      uint64_t batch, struct gpu_cost *ret);
+
+/* Bytes of a sample of the model, where nothing says what it really has. */
+uint64_t gpu_sample_bytes(const struct gpu_profile *p,
+			  const struct gpu_model *m);
+
+enum gpu_copy {
+	GPU_COPY_PAGEABLE,  /* between the device and pageable host memory */
+	GPU_COPY_PINNED,    /* and pinned host memory */
+	GPU_COPY_TO_PINNED, /* on the host, from pageable memory */
+};
+
+/*
+ * What a copy of `bytes` takes, in either direction. No bytes take no time.
+ *
+ *	pinned		base_ms + per_sample_ms * bytes / sample_bytes
+ *	to pinned	the same, of pin_copy
+ *	pageable	the model's rows, by bytes: between two rows on the
+ *			line, beyond the last at its rate; before the first on
+ *			the line through the first two
+ *
+ * With a transfer_jump the rows on either side of it are a table of their own,
+ * so that no line crosses the jump. `m` is used for pageable memory only, and
+ * may be NULL otherwise.
+ */
+uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
+		     enum gpu_copy how, uint64_t bytes);
+
+/* What the model's way to the device takes, as it was measured. */
+uint64_t gpu_model_transfer_ns(const struct gpu_model *m);
+
+/* The rate that large copies from pinned memory come near; 0: no limit. */
+double gpu_link_bytes_per_s(const struct gpu_profile *p);
 
 /* The last batch below the profile's transfer_jump; 0: there is none. */
 uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,

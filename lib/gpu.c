@@ -26,7 +26,8 @@ static int check(struct gpemu_gpu *g, uint64_t n, struct err *err)
 {
 	uint64_t gpus = g->options.gpus;
 
-	return gpu_check_batch(&g->profile, g->model, n / gpus + (n % gpus > 0),
+	return gpu_check_batch(&g->profile, g->model, &g->node.beside,
+			       n / gpus + (n % gpus > 0),
 			       g->options.extrapolate, err);
 }
 
@@ -58,10 +59,8 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 	g->model = gpu_profile_model(&g->profile, g->options.model, err);
 	if (!g->model)
 		return -ENOENT;
-	r = check(g, train_step_samples(&g->options), err);
-	if (r == 0)
-		r = train_node_open(&g->options, &choice, &g->profile, g->model,
-				    &prep, &g->node, err);
+	r = train_node_open(&g->options, &choice, &g->profile, g->model, &prep,
+			    &g->node, err);
 	if (r < 0)
 		return r;
 	g->tick = tick_new(g->options.time_scale, TICK_DEFAULT_SPIN_NS);
@@ -113,14 +112,16 @@ static uint64_t step(struct gpemu_gpu *g, uint32_t samples,
 	struct gpu_step s[GPUS_MAX] = { { 0 } };
 	struct gpus_part part[GPUS_MAX], all;
 	uint64_t now = tick_now(g->tick), room = 0;
+	uint64_t bytes = gpu_sample_bytes(&g->profile, g->model);
 
-	all = gpus_part_of(&g->profile, g->model, samples, g->options.pin);
+	all = gpus_part_of(&g->profile, g->model, samples, samples * bytes,
+			   g->options.pin);
 	if (whole)
 		gpus_copy(&g->gpus, 0, now, &all, &s[0]);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t cut = gpus_cut(samples, n, i);
 
-		part[i] = gpus_part_of(&g->profile, g->model, cut,
+		part[i] = gpus_part_of(&g->profile, g->model, cut, cut * bytes,
 				       g->options.pin);
 		used += cut > 0;
 		if (cut && !whole)

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "common/units.h"
 #include "common/thread.h"
 #include "common/util.h"
 
@@ -16,7 +15,7 @@ enum { LANE_BUFFERS = 3 };
 struct pin {
 	struct flow *flow;
 	struct tick *tick;
-	struct gpu_law law;
+	const struct gpu_profile *gpu;
 	struct pinned_pool *pool;
 	uint32_t lanes, n_buffers;
 	uint64_t *lane_free;  /* lanes: emulated ns; the thread's */
@@ -32,12 +31,6 @@ struct pin {
 	struct delivery *ring; /* lock, by count modulo n_buffers */
 	uint32_t batch;
 };
-
-static uint64_t law_ns(const struct gpu_law *law, uint32_t n)
-{
-	return (uint64_t)((law->base_ms + law->per_sample_ms * n) *
-			  (double)NS_PER_MS);
-}
 
 /* Into the pinned buffer; the places point there afterwards. */
 static void copy(const struct batch *b, struct pinned_buffer *to,
@@ -84,7 +77,7 @@ static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 		return r;
 	tick_wait(p->tick, *lane);
 	start = tick_now(p->tick);
-	deadline = start + law_ns(&p->law, b->n);
+	deadline = start + gpu_copy_ns(p->gpu, NULL, GPU_COPY_TO_PINNED, bytes);
 	copy(b, buffer, place);
 	d = delivery_of(b);
 	d.place = place;
@@ -114,7 +107,7 @@ static void *pin_thread(void *arg)
 	return NULL;
 }
 
-int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
+int pin_new(struct flow *flow, struct tick *tick, const struct gpu_profile *gpu,
 	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
 	    bool inlined, struct pin **ret, struct err *err)
 {
@@ -125,7 +118,7 @@ int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
 		return err_set(err, -ENOMEM, "out of memory");
 	p->flow = flow;
 	p->tick = tick;
-	p->law = *law;
+	p->gpu = gpu;
 	p->batch = batch;
 	p->lanes = lanes;
 	p->inlined = inlined;

@@ -2,7 +2,7 @@
 /*
  * The pin stage: one thread, as PyTorch's, that takes complete batches in
  * order and copies them into page-locked memory. The copy is real; what the
- * profile says it takes beyond that is waited for.
+ * profile says so many bytes take beyond that is waited for.
  *
  * GPUs under DistributedDataParallel have a process each, and a pin stage:
  * with `lanes` > 1 batches take turns on that many, whose profiled times
@@ -22,10 +22,11 @@ struct pin;
 
 /*
  * Three buffers a lane of `bytes` each are locked now; larger batches lock more
- * later. -E2BIG, -EPERM, -ENOMEM as pinned_new, of `budget` bytes. `inlined`:
- * one lane, and every batch is released before the next is asked for.
+ * later. `gpu` is used until pin_free. -E2BIG, -EPERM, -ENOMEM as pinned_new,
+ * of `budget` bytes. `inlined`: one lane, and every batch is released before
+ * the next is asked for.
  */
-int pin_new(struct flow *flow, struct tick *tick, const struct gpu_law *law,
+int pin_new(struct flow *flow, struct tick *tick, const struct gpu_profile *gpu,
 	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
 	    bool inlined, struct pin **ret, struct err *err);
 /* The flow must have been stopped; joins the thread. */

@@ -293,6 +293,7 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 			.read_share = 1,
 		};
 		ret->complete_ns = ret->ready_ns;
+		ret->batch_bytes = ret->n * p->c.sample_bytes;
 		p->n_left -= ret->n;
 		return 0;
 	}

@@ -378,19 +378,22 @@ void resume_close(struct resume *r)
 
 /* --- going on ------------------------------------------------------------- */
 
-/* The state leaves the device at the speed at which the largest batch that
- * was measured enters it. */
-static uint64_t copy_ns(const struct gpu_profile *gpu,
-			const struct gpu_model *model, bool pinned,
-			uint64_t bytes)
+/* Weights and momentum of SGD, in fp32. */
+static uint64_t state_bytes(const struct train_options *o,
+			    const struct gpu_model *model)
 {
-	struct gpu_cost c;
-	double ns;
+	return o->checkpoint_size ? o->checkpoint_size : 8 * model->parameters;
+}
 
-	gpu_profile_cost(gpu, model, model->last_batch, &c);
-	ns = (double)(pinned ? c.transfer_pinned_ns : c.transfer_pageable_ns);
-	ns /= (double)(model->last_batch * gpu->sample_bytes);
-	return (uint64_t)(ns * (double)bytes);
+int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
+		 const struct gpu_model *model, struct err *err)
+{
+	if (!o->checkpoint_every || state_bytes(o, model))
+		return 0;
+	return err_set(err, -ENODATA,
+		       "%s does not say how many parameters %s has; "
+		       "--checkpoint-size has to say how large a checkpoint is",
+		       gpu->name, model->name);
 }
 
 int resume_start(struct resume *r, struct tick *tick,
@@ -398,9 +401,7 @@ int resume_start(struct resume *r, struct tick *tick,
 		 struct err *err)
 {
 	const struct train_options *o = r->o;
-	/* weights and momentum of SGD, in fp32 */
-	uint64_t bytes = o->checkpoint_size ? o->checkpoint_size
-					    : 2 * 4 * model->parameters;
+	uint64_t bytes = state_bytes(o, model);
 	struct checkpoint_config c = {
 		.dir = o->checkpoint_dir,
 		.dirfd = r->dirfd,
@@ -410,7 +411,9 @@ int resume_start(struct resume *r, struct tick *tick,
 		.keep = o->checkpoint_keep,
 		.ranks = has_ranks(r) ? &r->ranks : NULL,
 		.tick = tick,
-		.copy_ns = copy_ns(gpu, model, o->pin, bytes),
+		.copy_ns = gpu_copy_ns(
+			gpu, model,
+			o->pin ? GPU_COPY_PINNED : GPU_COPY_PAGEABLE, bytes),
 		.seed = o->common.seed,
 		.log_fd = r->visited.log ? fileno(r->visited.log) : -1,
 	};

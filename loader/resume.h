@@ -55,6 +55,10 @@ int resume_open(struct resume *r, const struct train_options *o,
 		struct err *err);
 void resume_close(struct resume *r);
 
+/* Is it known how large a checkpoint is, if any are asked for? -ENODATA. */
+int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
+		 const struct gpu_model *model, struct err *err);
+
 /* Be ready to write checkpoints, if they are asked for. -ENOMEM. */
 int resume_start(struct resume *r, struct tick *tick,
 		 const struct gpu_profile *gpu, const struct gpu_model *model,

@@ -75,8 +75,7 @@ static int load_gpu(struct session *s, struct err *err)
 	s->model = gpu_profile_model(&s->gpu, o->model, err);
 	if (!s->model)
 		return -ENOENT;
-	return gpu_check_batch(&s->gpu, s->model, o->batch, o->extrapolate,
-			       err);
+	return resume_check(o, &s->gpu, s->model, err);
 }
 
 /* Once the samples are known. */
@@ -242,6 +241,8 @@ int session_open(struct session *s, struct err *err)
 		.model = s->model,
 		.gpus = &s->node.gpus,
 		.batch = (uint32_t)o->batch,
+		.sample_bytes = train_sample_bytes(&s->choice, &s->prep,
+						   &s->data, &s->gpu, s->model),
 		.inference = o->inference,
 		.jitter = s->node.jitter,
 		.seed = o->common.seed,
@@ -341,6 +342,7 @@ static int join(struct session *s, struct err *err)
 		.batch = (uint32_t)o->batch,
 		.iterations =
 			s->n_steps - MIN(s->resume.point.step, s->n_steps),
+		.waiting_bytes = gpu_waiting_bytes(&s->node.beside, o->batch),
 		.pinned = o->pin,
 		.extrapolate = o->extrapolate,
 		.load = o->model_transfer,
@@ -357,9 +359,7 @@ static int join(struct session *s, struct err *err)
 	if (r == -ECANCELED)
 		err_set(err, r, "interrupted while waiting for the GPU");
 	if (r == 0 && job.load) /* its first copy waits for it */
-		s->node.model_transfer_ns =
-			(uint64_t)(s->model->model_transfer_ms *
-				   (double)NS_PER_MS);
+		s->node.model_transfer_ns = gpu_model_transfer_ns(s->model);
 	return r;
 }
 
@@ -378,7 +378,8 @@ int session_start(struct session *s, struct err *err)
 		.data = &s->data,
 		.engine = s->choice.engine,
 		.prep = s->choice.prep,
-		.pin = o->pin ? &s->gpu.pin_copy : NULL,
+		.sample_bytes = s->train.sample_bytes,
+		.pin = o->pin ? &s->gpu : NULL,
 		.tick = s->tick,
 		.trace = s->trace,
 		.pin_direct = o->pin_direct,

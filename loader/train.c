@@ -18,10 +18,12 @@ enum { CEILING_STEPS = 20 };
 extern const struct engine_ops engine_null;
 extern const struct prep_ops prep_none;
 
-/* What `n` samples take of a GPU, without what varies. */
-static struct gpus_part part_of(const struct train *t, uint32_t n)
+/* What `n` samples of `bytes` take of a GPU, without what varies. */
+static struct gpus_part part_of(const struct train *t, uint32_t n,
+				uint64_t bytes)
 {
-	struct gpus_part p = gpus_part_of(t->gpu, t->model, n, t->pinned);
+	struct gpus_part p =
+		gpus_part_of(t->gpu, t->model, n, bytes, t->pinned);
 
 	if (t->prep_gpu && n)
 		p.prep_ns = prep_profile_gpu_ns(t->prep_gpu, n);
@@ -170,10 +172,10 @@ static void give_back(struct train *t)
 /* To its GPU, or where the batch is for several, to the first: `n` samples of
  * a batch of the step on its way. */
 static void copy(struct train *t, uint32_t gpu, const struct delivery *d,
-		 uint32_t n)
+		 uint32_t n, uint64_t bytes)
 {
 	struct gpus *g = &t->now.gpus;
-	struct gpus_part part = part_of(t, n);
+	struct gpus_part part = part_of(t, n, bytes);
 	struct delivery own = *d;
 
 	own.n = MIN(n, d->n);
@@ -196,14 +198,15 @@ static uint32_t share_out(struct train *t, bool even)
 		uint32_t samples = even		? gpus_cut(now->samples, n, i)
 				   : i < now->n ? now->batch[i].n
 						: 0;
+		uint64_t bytes = now->bytes * samples / now->samples;
 
-		now->part[i] = part_of(t, samples);
+		now->part[i] = part_of(t, samples, bytes);
 		vary(t, i, &now->part[i]);
 		if (samples == 0)
 			continue;
 		used++;
 		if (even && !is_cut(t))
-			copy(t, i, last, samples);
+			copy(t, i, last, samples, bytes);
 	}
 	return used;
 }
@@ -291,6 +294,7 @@ static bool step(struct train *t, bool even, struct gpu_step *ret)
 	now->begun_ns = seen;
 	*ret = now->step[0];
 	now->n = now->given = now->samples = 0;
+	now->bytes = 0;
 	tick_wait(t->tick, gpu_room(&now->gpus.gpu[0]));
 	return t->stepped && t->stepped(t->ctx);
 }
@@ -321,6 +325,7 @@ void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 	now->start_ns = now->begun_ns = tick_now(t->tick);
 	now->wall_ns = tick_wall();
 	now->n = now->given = now->samples = 0;
+	now->bytes = 0;
 	memset(account, 0, sizeof(*account));
 	account->epoch = epoch;
 	gpus_init(&now->gpus, t->gpus, now->start_ns);
@@ -403,9 +408,10 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 			     d->n + left < (uint64_t)t->batch * t->gpus->n);
 	now->batch[i] = *d;
 	now->samples += d->n;
+	now->bytes += d->batch_bytes;
 	now->step[i] = (struct gpu_step){ 0 };
 	if (!now->even || is_cut(t))
-		copy(t, i, &now->batch[i], d->n);
+		copy(t, i, &now->batch[i], d->n, d->batch_bytes);
 	*ret = now->step[i];
 	if (now->n < n && left)
 		return 0;
@@ -431,6 +437,7 @@ static void drop(struct train *t)
 	while (now->given < now->n)
 		pipeline_release(t->pipeline, &now->batch[now->given++]);
 	now->n = now->given = now->samples = 0;
+	now->bytes = 0;
 }
 
 int train_end(struct train *t, int r)
@@ -466,11 +473,11 @@ int train_end(struct train *t, int r)
 uint64_t train_load_model(struct train *t)
 {
 	uint64_t start = tick_now(t->tick);
-	double ns = t->model->model_transfer_ms * (double)NS_PER_MS;
 	uint64_t end;
 
 	gpus_init(&t->now.gpus, t->gpus, start);
-	end = gpus_load_model(&t->now.gpus, start, (uint64_t)ns,
+	end = gpus_load_model(&t->now.gpus, start,
+			      gpu_model_transfer_ns(t->model),
 			      t->model->parameters * sizeof(float));
 	tick_wait(t->tick, end);
 	return end - start;
@@ -482,7 +489,8 @@ static int run_ceiling(struct train *t, uint32_t batch, struct ceiling *ret,
 	struct pipeline_config c = { .engine = &engine_null,
 				     .prep = &prep_none,
 				     .tick = t->tick,
-				     .batch = batch };
+				     .batch = batch,
+				     .sample_bytes = t->sample_bytes };
 	_cleanup_free_ struct account *a = malloc(sizeof(*a));
 	struct delivery d;
 	struct gpu_step s;
@@ -510,7 +518,7 @@ int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
 		  struct ceiling *ret, struct err *err)
 {
 	struct train t = *like;
-	struct gpus_part p = part_of(&t, t.batch);
+	struct gpus_part p = part_of(&t, t.batch, t.batch * t.sample_bytes);
 	double ns =
 		(double)(p.copy_ns + p.prep_ns + p.forward_ns + p.backward_ns) *
 		CEILING_STEPS;

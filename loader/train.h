@@ -34,6 +34,7 @@ struct train_now {
 	uint32_t n;	/* batches of the step on its way, */
 	uint32_t given; /* of which so many were released, */
 	uint32_t samples; /* and their samples */
+	uint64_t bytes;	  /* and what those weigh */
 	struct delivery batch[GPUS_MAX];
 	struct place *kept; /* of those given back before their step */
 	struct gpus_part part[GPUS_MAX];
@@ -55,10 +56,11 @@ struct train {
 	const struct gpu_profile *gpu;
 	const struct gpu_model *model;
 	const struct gpus_config *gpus;
-	uint32_t batch; /* samples of a step for each GPU */
-	bool inference; /* no backward pass */
-	double jitter;	/* of step times, as gpu_jitter */
-	uint64_t seed;	/* of that */
+	uint32_t batch;	       /* samples of a step for each GPU */
+	uint64_t sample_bytes; /* that the device copies, on average */
+	bool inference;	       /* no backward pass */
+	double jitter;	       /* of step times, as gpu_jitter */
+	uint64_t seed;	       /* of that */
 	const struct prep_profile *prep_gpu; /* NULL: nothing on the GPU */
 	bool pinned;	     /* batches come from page-locked memory */
 	struct trace *trace; /* NULL: no timeline is wanted */

@@ -79,6 +79,20 @@ uint64_t train_pipeline_batch(const struct train_options *o,
 	return c->parallel == GPUS_DP ? train_step_samples(o) : o->batch;
 }
 
+uint64_t train_sample_bytes(const struct train_choice *c,
+			    const struct train_prep *prep,
+			    const struct dataset *data,
+			    const struct gpu_profile *gpu,
+			    const struct gpu_model *m)
+{
+	uint64_t prepared = prep->sample_bytes;
+
+	if (c->engine->next)
+		return prepared ? prepared : data->bytes / MAX(data->n, 1);
+	return prepared && !m->sample_bytes ? prepared
+					    : gpu_sample_bytes(gpu, m);
+}
+
 static int parse_jitter(const char *s, const struct gpu_profile *gpu,
 			const struct gpu_model *m, double *ret, struct err *err)
 {
@@ -105,10 +119,7 @@ static int set_links(const struct train_options *o, const struct gpu_model *m,
 	struct gpus_config *c = &n->gpus;
 	const struct node_pcie *pcie = &n->profile.pcie;
 	uint64_t nodes = n->profile.name ? o->world_size : 1;
-	double host = gpu->pinned.per_sample_ms > 0
-			      ? (double)gpu->sample_bytes * 1e3 /
-					gpu->pinned.per_sample_ms
-			      : 0;
+	double host = gpu_link_bytes_per_s(gpu);
 	int r = collective_parse(o->allreduce, &c->reduce.algorithm, err);
 
 	c->slot_bytes_per_s = pcie->gpu_gb_per_s * 1e9;
@@ -153,6 +164,35 @@ static int open_prep_gpu(const struct train_options *o,
 	return 0;
 }
 
+/*
+ * What DistributedDataParallel flattens gradients into, unless the gradients
+ * are views of it (gradient_as_bucket_view, off by default); the batch that
+ * was copied beside a computation; and what GPU 0 has to scatter.
+ */
+static int check_memory(const struct train_options *o,
+			const struct gpu_profile *gpu,
+			const struct gpu_model *m,
+			const struct train_prep *prep, struct train_node *n,
+			struct err *err)
+{
+	const struct gpus_config *c = &n->gpus;
+	struct gpu_beside *b = &n->beside;
+	bool dp = c->parallel == GPUS_DP;
+
+	if (n->prep_gpu)
+		b->prep_mib = n->prep_gpu->gpu.memory_mib;
+	if (!dp && c->reduce.ranks > 1)
+		b->bucket_bytes = c->reduce.bytes;
+	b->sample_bytes = prep->sample_bytes && !m->sample_bytes
+				  ? prep->sample_bytes
+				  : gpu_sample_bytes(gpu, m);
+	if (c->transfer == GPU_TRANSFER_OVERLAP)
+		b->waiting = 1;
+	else if (dp)
+		b->waiting = c->n - 1;
+	return gpu_check_batch(gpu, m, b, o->batch, o->extrapolate, err);
+}
+
 int train_node_open(const struct train_options *o, const struct train_choice *c,
 		    const struct gpu_profile *gpu, const struct gpu_model *m,
 		    const struct train_prep *prep, struct train_node *ret,
@@ -163,6 +203,7 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 	*ret = (struct train_node){ .gpus = { .n = (uint32_t)o->gpus,
 					      .parallel = c->parallel,
 					      .transfer = c->transfer } };
+	ret->gpus.transfer = gpus_transfer(&ret->gpus);
 	if (o->node)
 		r = node_profile_load(o->node, &ret->profile, err);
 	if (r == 0)
@@ -171,16 +212,18 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 		r = parse_jitter(o->jitter, gpu, m, &ret->jitter, err);
 	if (r == 0)
 		r = open_prep_gpu(o, prep, ret, err);
-	if (r == 0 && ret->prep_gpu)
-		r = gpu_check_beside(gpu, m, o->batch,
-				     ret->prep_gpu->gpu.memory_mib, err);
-	return r;
+	return r < 0 ? r : check_memory(o, gpu, m, prep, ret, err);
 }
 
 void train_node_close(struct train_node *n)
 {
 	node_profile_free(&n->profile);
 	prep_profile_free(&n->prep);
+}
+
+static double mib(uint64_t bytes)
+{
+	return (double)bytes / (double)MIB;
 }
 
 json_t *train_node_json(const struct train_node *n,
@@ -197,17 +240,21 @@ json_t *train_node_json(const struct train_node *n,
 	json_t *prep = n->prep_gpu ? prep_profile_json(n->prep_gpu)
 				   : json_null();
 
-	return json_pack("{s:I, s:s, s:b, s:f, s:f, s:o, s:o, "
-			 "s:{s:s, s:I, s:I, s:f, s:f}}",
+	return json_pack("{s:I, s:s, s:s, s:b, s:f, s:f, s:o, s:o, "
+			 "s:{s:f, s:f, s:f}, s:{s:s, s:I, s:I, s:f, s:f}}",
 			 "gpus", (json_int_t)n->gpus.n, "parallel",
 			 n->gpus.n == 1		       ? "none"
 			 : n->gpus.parallel == GPUS_DP ? "dp"
 						       : "ddp",
+			 "transfer", gpu_transfer_name(n->gpus.transfer),
 			 "inference", o->inference, "jitter", n->jitter,
 			 "model_transfer_s", (double)n->model_transfer_ns / 1e9,
-			 "profile", profile, "prep_gpu", prep, "allreduce",
-			 "algorithm", algorithms[c->algorithm], "ranks",
-			 (json_int_t)(c->ranks > 1 ? c->ranks : 1),
+			 "profile", profile, "prep_gpu", prep, "beside_mib",
+			 "prep", n->beside.prep_mib, "gradient_buckets",
+			 mib(n->beside.bucket_bytes), "waiting_batches",
+			 mib(gpu_waiting_bytes(&n->beside, o->batch)),
+			 "allreduce", "algorithm", algorithms[c->algorithm],
+			 "ranks", (json_int_t)(c->ranks > 1 ? c->ranks : 1),
 			 "gradient_bytes",
 			 (json_int_t)(c->ranks > 1 ? c->bytes : 0), "gb_per_s",
 			 c->ranks > 1 ? c->bytes_per_s / 1e9 : 0, "latency_us",

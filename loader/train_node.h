@@ -11,12 +11,14 @@
 #include "emu/profile_node.h"
 #include "emu/profile_prep.h"
 #include "loader/account.h"
+#include "loader/dataset.h"
 #include "loader/train_options.h"
 #include "loader/train_prep.h"
 
 struct train_node {
 	struct node_profile profile; /* name NULL: no --node */
 	struct gpus_config gpus;
+	struct gpu_beside beside;
 	double jitter; /* coefficient of variation of step times */
 	struct prep_profile prep;
 	const struct prep_profile *prep_gpu; /* NULL: nothing on the GPU */
@@ -28,8 +30,8 @@ struct train_node {
 int train_node_resolve(struct train_options *o, struct train_choice *ret,
 		       struct err *err);
 /* After that, and train_prep_open, for a model of a GPU: also says whether
- * what is prepared on the GPU fits. Free with train_node_close, failed or not;
- * `ret` must stay where it is until then. */
+ * a batch fits beside what else is on a GPU. Free with train_node_close, failed
+ * or not; `ret` must stay where it is until then. */
 int train_node_open(const struct train_options *o, const struct train_choice *c,
 		    const struct gpu_profile *gpu, const struct gpu_model *m,
 		    const struct train_prep *prep, struct train_node *ret,
@@ -40,6 +42,14 @@ void train_node_close(struct train_node *n);
 uint64_t train_step_samples(const struct train_options *o);
 uint64_t train_pipeline_batch(const struct train_options *o,
 			      const struct train_choice *c);
+
+/* That a sample is on its way to a GPU: as prepared, or as read. Where nothing
+ * is read, a model's own samples, or what would have been prepared. */
+uint64_t train_sample_bytes(const struct train_choice *c,
+			    const struct train_prep *prep,
+			    const struct dataset *data,
+			    const struct gpu_profile *gpu,
+			    const struct gpu_model *m);
 
 /* Add cost_usd and energy_kwh of an epoch, or of several, to its JSON: null
  * without a node, or without what it costs and draws. */

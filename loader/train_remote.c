@@ -181,6 +181,7 @@ int train_remote_join(struct train_remote *r, const struct train_remote_job *j,
 	m.hello.batch = j->batch;
 	m.hello.n_gpus = 1;
 	m.hello.iterations = j->iterations;
+	m.hello.waiting_bytes = j->waiting_bytes;
 	m.hello.flags = (j->pinned ? GPUD_PINNED : 0) |
 			(j->extrapolate ? GPUD_EXTRAPOLATE : 0) |
 			(j->load ? GPUD_LOAD : 0);
@@ -254,6 +255,7 @@ static int submit(struct train_remote *r, struct train *t,
 
 	m.submit.id = r->next_id++;
 	m.submit.samples = d->n;
+	m.submit.bytes = d->batch_bytes;
 	m.submit.staged_ns = staged;
 	k = gpud_send(&r->client, &m, err);
 	if (k == 0)

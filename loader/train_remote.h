@@ -25,6 +25,7 @@ struct train_remote_job {
 	const char *model;
 	uint32_t batch;
 	uint64_t iterations;
+	uint64_t waiting_bytes; /* on the GPU, of the batch after this one */
 	bool pinned, extrapolate;
 	bool load; /* the model's way to the GPU takes time too */
 	/* NULL: nobody wants to know that there is no room now, and how many

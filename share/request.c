@@ -65,25 +65,25 @@ static void want(const struct server *s, const struct client *c,
 		.iterations = h->iterations,
 		.iteration_ns = cost.forward_ns + cost.backward_ns,
 		.load_ns = h->flags & GPUD_LOAD
-				   ? (uint64_t)(c->model->model_transfer_ms *
-						(double)NS_PER_MS)
+				   ? gpu_model_transfer_ns(c->model)
 				   : 0,
-		.persistent_bytes = h->persistent_bytes,
-		.peak_bytes = h->peak_bytes,
+		.persistent_bytes = h->persistent_bytes + h->waiting_bytes,
+		.peak_bytes = h->peak_bytes + h->waiting_bytes,
 	};
 	if (h->peak_bytes || h->persistent_bytes)
 		return;
 	/* what was measured to fit fits, also where the share of the memory
 	 * that is usable by the rule says less */
-	ret->peak_bytes = MIN(bytes(cost.peak_mib), most);
-	ret->persistent_bytes =
-		MIN(bytes(cost.persistent_mib), ret->peak_bytes);
+	ret->peak_bytes = MIN(bytes(cost.peak_mib) + h->waiting_bytes, most);
+	ret->persistent_bytes = MIN(
+		bytes(cost.persistent_mib) + h->waiting_bytes, ret->peak_bytes);
 }
 
 static int check_hello(const struct server *s, struct client *c,
 		       const struct gpud_hello *h, struct err *err)
 {
 	const struct gpu_model *model;
+	struct gpu_beside beside = { .waiting = 1 };
 
 	if (c->job)
 		return err_set(err, -EPROTO, "a second hello");
@@ -93,7 +93,8 @@ static int check_hello(const struct server *s, struct client *c,
 	if (!model)
 		return -ENOENT;
 	c->model = model;
-	return gpu_check_batch(s->config.gpu, model, h->batch,
+	beside.sample_bytes = h->waiting_bytes / h->batch;
+	return gpu_check_batch(s->config.gpu, model, &beside, h->batch,
 			       h->flags & GPUD_EXTRAPOLATE, err);
 }
 
@@ -126,6 +127,7 @@ static int submit(struct server *s, struct client *c,
 		  const struct gpud_submit *q, struct err *err)
 {
 	struct gpud_msg m = { .type = GPUD_ACCEPTED };
+	double memory = s->config.gpu->memory_mib * (double)MIB;
 	struct share_iteration it;
 	struct gpu_cost cost;
 	uint64_t copy;
@@ -137,9 +139,16 @@ static int submit(struct server *s, struct client *c,
 		return err_set(err, -EBADMSG,
 			       "an iteration of %u samples; the hello said %u",
 			       q->samples, c->hello.batch);
+	if ((double)q->bytes > memory)
+		return err_set(err, -EBADMSG,
+			       "a batch of %" PRIu64 " bytes is larger than "
+			       "the GPU's memory",
+			       q->bytes);
 	cost = cost_of(s, c, q->samples);
-	copy = c->hello.flags & GPUD_PINNED ? cost.transfer_pinned_ns
-					    : cost.transfer_pageable_ns;
+	copy = gpu_copy_ns(s->config.gpu, c->model,
+			   c->hello.flags & GPUD_PINNED ? GPU_COPY_PINNED
+							: GPU_COPY_PAGEABLE,
+			   q->bytes);
 	r = share_submit(s->share, c->job, q->id,
 			 copy > q->staged_ns ? copy - q->staged_ns : 0,
 			 cost.forward_ns + cost.backward_ns, &it);

@@ -318,3 +318,41 @@ kill_and_resume() {
 	[ "$status" -eq 1 ]
 	[ "$output" = "gpemu-train: $CK: Permission denied" ]
 }
+
+@test "a checkpoint leaves the GPU at the cost of its bytes, and needs a size" {
+	cat >"$TMP/microsecond.yaml" <<-'YAML'
+		name: microsecond
+		source: nominal
+		memory_mib: 100000
+		usable_memory: 1
+		sample_bytes: 1000
+		pinned: {base_ms: 0, per_sample_ms: 1, source: nominal}
+		pin_copy: {base_ms: 0, per_sample_ms: 1, source: nominal}
+		models:
+		  m:
+		    parameters: 0
+		    sample_bytes: 300000
+		    model_transfer_ms: 0
+		    last_batch: 10
+		    last_is_limit: false
+		    tolerance_pct: 0
+		    rows: [[10, 1, 1, 3000, 0, 0]]
+	YAML
+	save() {
+		run train --loader null --gpu "$TMP/microsecond.yaml" --model m -b 10 \
+			--max-steps 2 --time-scale 0.02 --json "$JSON" \
+			--checkpoint-dir "$TMP/sized" --checkpoint-every 1 "$@"
+	}
+	# a byte takes a microsecond, from either memory; writing takes longer
+	save --checkpoint-size 10M --checkpoint async
+	[ "$status" -eq 0 ]
+	python3 -c "
+import json
+t = json.load(open('$JSON'))['totals']
+assert 2 * 10.48 < t['checkpoint_stall_s'] < 2 * 10.48 + 20 + 2 * t['checkpoint_s'], t"
+	rm -r "$TMP/sized"
+	save
+	[ "$status" -eq 1 ]
+	[[ $output == *"microsecond does not say how many parameters m has"*"--checkpoint-size"* ]]
+	[ ! -e "$TMP/sized" ]
+}

@@ -176,7 +176,7 @@ on_pace()
 
 # pin_stage MODE: computing takes 32 ms, pinning 13
 pin_stage() {
-	run "$TRAIN" --data "$TMP/raw" --prep none --model alexnet --gpu p100 \
+	run "$TRAIN" --data "$TMP/raw" --prep none --model alexnet --gpu "$TMP/slow.yaml" \
 		-b 64 --transfer blocking --pin "$1" --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "j['pin']['on'] and j['pin']['mode'] == '$1'"
@@ -185,6 +185,8 @@ pin_stage() {
 
 @test "a pin stage in the consumer adds up, one of its own is hidden" {
 	raw 512 1000
+	sed 's/base_ms: 3$/base_ms: 13/' \
+		"$BATS_TEST_DIRNAME/../../profiles/gpu/tesla-p100-pcie-16gb.yaml" >"$TMP/slow.yaml"
 	pin_stage inline
 	check "t['pin_stall_s'] > t['pin_s'] * .99"
 	# not where reading takes longer than computing, as on a machine that stops
@@ -197,6 +199,55 @@ pin_stage() {
 	run "$TRAIN" --data "$TMP/raw" --prep none --gpus 2 -b 8 --pin inline
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"--pin inline"* ]]
+}
+
+# A GPU that copies and pins a byte in a microsecond; a model's own samples
+# are 300 times what its laws were measured with.
+microsecond() {
+	cat >"$TMP/microsecond.yaml" <<-'YAML'
+		name: microsecond
+		source: nominal
+		memory_mib: 100000
+		usable_memory: 1
+		sample_bytes: 1000
+		pinned: {base_ms: 0, per_sample_ms: 1, source: nominal}
+		pin_copy: {base_ms: 0, per_sample_ms: 1, source: nominal}
+		models:
+		  m:
+		    parameters: 0
+		    sample_bytes: 300000
+		    model_transfer_ms: 0
+		    last_batch: 10
+		    last_is_limit: false
+		    tolerance_pct: 0
+		    rows: [[10, 1, 1, 3000, 0, 0]]
+	YAML
+}
+
+@test "a copy costs what its bytes do: prepared, of any size, and raw" {
+	copied() { # ms a step: of 64 samples, of which 602,112 bytes take 48.67 us
+		run "$TRAIN" --loader null --time-scale 0.02 --max-steps 5 --json "$JSON" "${@:2}"
+		[ "$status" -eq 0 ]
+		check "abs(t['transfer_s'] / 5 * 1e3 - $1) < 1e-4"
+	}
+	copied 3.24288
+	check "t['batch_bytes'] == 5 * 64 * 602112"
+	copied 0.90672 --prep-output uint8
+	copied 0.90672 --image-size 112
+	copied 12.58752 --image-size 448
+	copied 3.24288 --prep none # the profile's samples
+	microsecond
+	copied 3000 --gpu "$TMP/microsecond.yaml" --model m -b 10 --time-scale 1e-4
+	copied 3000 --gpu "$TMP/microsecond.yaml" --model m -b 10 --time-scale 1e-4 --pin off
+	raw 40 1500
+	# the ceiling's too, which comes out of nothing: 15 ms a step
+	run "$TRAIN" --data "$TMP/raw" --prep none --gpu "$TMP/microsecond.yaml" --model m \
+		-b 10 --max-steps 4 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "abs(t['transfer_s'] / 4 - .015) < 1e-6"
+	check "600 < j['ceiling']['samples_per_s'] < 700"
+	check "15e-3 <= t['pin_s'] / 4"
+	[ -n "${GPEMU_SANITIZED-}" ] || check "t['pin_s'] / 4 < 45e-3"
 }
 
 @test "--json - leaves nothing else on stdout" {

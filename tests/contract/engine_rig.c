@@ -258,7 +258,8 @@ struct pipeline *new_pipeline(const struct fixture *f,
 			      const struct engine_ops *engine,
 			      const struct shape *s)
 {
-	static const struct gpu_law pin = { .base_ms = 1 };
+	static const struct gpu_profile pin = { .sample_bytes = 1,
+						.pin_copy = { .base_ms = 1 } };
 	struct pipeline_config c = {
 		.data = &f->data,
 		.engine = engine,

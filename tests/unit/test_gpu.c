@@ -221,19 +221,67 @@ static void memory_is_checked_before_anything_is_read(void **state)
 	struct gpu_profile p = { .name = (char *)"gpu",
 				 .memory_mib = 2000,
 				 .usable_memory = .505 };
+	struct gpu_beside none = { 0 };
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpu_check_batch(&p, &m, 8, false, &err), 0);
-	assert_int_equal(gpu_check_batch(&p, &m, 9, false, &err), -ERANGE);
+	assert_int_equal(gpu_check_batch(&p, &m, &none, 8, false, &err), 0);
+	assert_int_equal(gpu_check_batch(&p, &m, &none, 9, false, &err),
+			 -ERANGE);
 	assert_non_null(strstr(err.text, "--extrapolate"));
-	assert_int_equal(gpu_check_batch(&p, &m, 10, true, NULL), 0);
+	assert_int_equal(gpu_check_batch(&p, &m, &none, 10, true, NULL), 0);
 	err.text[0] = 0;
-	assert_int_equal(gpu_check_batch(&p, &m, 11, true, &err), -E2BIG);
+	assert_int_equal(gpu_check_batch(&p, &m, &none, 11, true, &err),
+			 -E2BIG);
 	assert_non_null(strstr(err.text, "the largest that fits is 10"));
 	/* an out-of-memory point that was measured overrules the estimate */
 	m.last_is_limit = true;
-	assert_int_equal(gpu_check_batch(&p, &m, 9, true, NULL), -E2BIG);
+	assert_int_equal(gpu_check_batch(&p, &m, &none, 9, true, NULL), -E2BIG);
+}
+
+/* 100 MiB a sample of 2000, of which what stands beside it takes its part. */
+static void what_stands_beside_a_step_takes_memory(void **state)
+{
+	static struct gpu_row rows[] = { { .batch = 1, .peak_mib = 100 },
+					 { .batch = 20, .peak_mib = 2000 } };
+	struct gpu_model m = { .name = (char *)"net",
+			       .last_batch = 20,
+			       .last_is_limit = true,
+			       .rows = { rows, 2 } };
+	struct gpu_profile p = { .name = (char *)"gpu", .memory_mib = 4000 };
+	struct gpu_beside none = { 0 };
+	struct gpu_beside next = { .sample_bytes = 25 * MIB, .waiting = 1 };
+	struct gpu_beside buckets = { .bucket_bytes = 401 * MIB };
+	struct gpu_beside all = { .prep_mib = 350,
+				  .bucket_bytes = 400 * MIB,
+				  .sample_bytes = 25 * MIB,
+				  .waiting = 1 };
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpu_check_batch(&p, &m, &none, 20, true, &err), 0);
+	/* 125 a sample: 16 */
+	assert_int_equal(gpu_waiting_bytes(&next, 16), 400 * MIB);
+	assert_int_equal(gpu_check_batch(&p, &m, &next, 16, true, &err), 0);
+	assert_int_equal(gpu_check_batch(&p, &m, &next, 17, true, &err),
+			 -E2BIG);
+	/* 1599 left: 15 */
+	assert_int_equal(gpu_check_batch(&p, &m, &buckets, 15, true, &err), 0);
+	assert_int_equal(gpu_check_batch(&p, &m, &buckets, 16, true, NULL),
+			 -E2BIG);
+	/* 1250 left, 125 a sample: 10 */
+	assert_int_equal(gpu_check_batch(&p, &m, &all, 10, true, NULL), 0);
+	err.text[0] = 0;
+	assert_int_equal(gpu_check_batch(&p, &m, &all, 11, true, &err), -E2BIG);
+	assert_non_null(strstr(err.text,
+			       "preparation 350, gradient buckets 400, "
+			       "batches that wait 275); the largest that fits "
+			       "is 10"));
+	/* DataParallel: three other GPUs' parts */
+	next.waiting = 3;
+	assert_int_equal(gpu_check_batch(&p, &m, &next, 11, true, NULL), 0);
+	assert_int_equal(gpu_check_batch(&p, &m, &next, 12, true, NULL),
+			 -E2BIG);
 }
 
 /* 36,000 steps of 100 ms, of which each is seen up to 50 ms late. */
@@ -271,6 +319,7 @@ int main(void)
 		cmocka_unit_test(a_data_wait_is_split),
 		cmocka_unit_test(who_waits_for_a_late_batch_waits_for_data),
 		cmocka_unit_test(memory_is_checked_before_anything_is_read),
+		cmocka_unit_test(what_stands_beside_a_step_takes_memory),
 		cmocka_unit_test(an_hour_of_late_wake_ups_does_not_drift),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

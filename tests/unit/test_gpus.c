@@ -334,7 +334,7 @@ static void gradients_take_the_best_link(void **state)
 	node_profile_free(&p);
 }
 
-static void a_part_weighs_what_the_model_says(void **state)
+static void a_part_costs_what_its_bytes_do(void **state)
 {
 	struct gpu_row row = {
 		.batch = 1, .forward_ms = 1, .backward_ms = 2, .transfer_ms = 3
@@ -344,19 +344,26 @@ static void a_part_weighs_what_the_model_says(void **state)
 	struct gpu_model plain = { .rows = own.rows };
 	struct gpu_profile p = { .sample_bytes = 1000,
 				 .pinned = { .per_sample_ms = 1 } };
-	struct gpus_part part = gpus_part_of(&p, &plain, 4, true);
+	struct gpus_part part = gpus_part_of(&p, &plain, 4, 4000, true);
 
 	(void)state;
 	assert_int_equal(part.copy_bytes, 4000);
 	assert_int_equal(part.copy_ns, 4 * NS_PER_MS);
 	assert_int_equal(part.backward_ns, 8 * NS_PER_MS);
-	part = gpus_part_of(&p, &own, 4, true);
-	assert_int_equal(part.copy_bytes, 8000);
-	assert_int_equal(part.part_bytes, 8000);
+	/* the same samples in bytes instead of floats */
+	part = gpus_part_of(&p, &plain, 4, 1000, true);
+	assert_int_equal(part.copy_bytes, 1000);
+	assert_int_equal(part.part_bytes, 1000);
+	assert_int_equal(part.copy_ns, NS_PER_MS);
+	assert_int_equal(part.backward_ns, 8 * NS_PER_MS);
+	part = gpus_part_of(&p, &own, 4, 8000, true);
 	assert_int_equal(part.copy_ns, 8 * NS_PER_MS);
-	assert_int_equal(gpus_part_of(&p, &own, 4, false).copy_ns,
-			 12 * NS_PER_MS);
-	assert_int_equal(gpus_part_of(&p, &own, 0, true).copy_ns, 0);
+	/* its row is for 2,000 bytes */
+	part = gpus_part_of(&p, &own, 4, 8000, false);
+	assert_int_equal(part.copy_ns, 12 * NS_PER_MS);
+	part = gpus_part_of(&p, &own, 4, 2000, false);
+	assert_int_equal(part.copy_ns, 3 * NS_PER_MS);
+	assert_int_equal(gpus_part_of(&p, &own, 0, 0, true).copy_ns, 0);
 }
 
 int main(void)
@@ -373,7 +380,7 @@ int main(void)
 		cmocka_unit_test(jitter_has_mean_one_and_its_deviation),
 		cmocka_unit_test(published_dataparallel_steps_are_met),
 		cmocka_unit_test(gradients_take_the_best_link),
-		cmocka_unit_test(a_part_weighs_what_the_model_says),
+		cmocka_unit_test(a_part_costs_what_its_bytes_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

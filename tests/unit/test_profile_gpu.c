@@ -250,6 +250,74 @@ static void more_than_the_published_tables_have(void **state)
 	gpu_profile_free(&again);
 }
 
+/*
+ * The laws are for 100 bytes. A row of "m" is 2 samples of 100 bytes in 1 ms
+ * and 4 in 2; one of "own" has samples of 300, in the same times.
+ */
+static void bytes_cost_the_same_whatever_they_are(void **state)
+{
+	static const char yaml[] = HEAD "models:\n" MODEL(
+		"m", "4", "false",
+		ROWS) "  own: "
+		      "{parameters: 5, sample_bytes: 300, model_transfer_ms: "
+		      "3, "
+		      "last_batch: 4, last_is_limit: false, tolerance_pct: 1, "
+		      "rows: [" ROWS "]}\n";
+	static const struct {
+		const char *model;
+		enum gpu_copy how;
+		uint64_t bytes, ns;
+	} want[] = {
+		{ "m", GPU_COPY_PINNED, 0, 0 },
+		{ "m", GPU_COPY_TO_PINNED, 0, 0 },
+		{ "m", GPU_COPY_PAGEABLE, 0, 0 },
+		/* 1 ms + 0.5 ms each 100 bytes; 2 ms + 0.25 ms */
+		{ "m", GPU_COPY_PINNED, 100, 1500000 },
+		{ "own", GPU_COPY_PINNED, 100, 1500000 },
+		{ "m", GPU_COPY_PINNED, 50, 1250000 },
+		{ "own", GPU_COPY_PINNED, 4000, 21000000 },
+		{ "m", GPU_COPY_TO_PINNED, 400, 3000000 },
+		{ "own", GPU_COPY_TO_PINNED, 400, 3000000 },
+		{ "own", GPU_COPY_TO_PINNED, 1, 2002500 },
+		/* 200 bytes 1 ms, 400 bytes 2 ms, on at 5 us a byte */
+		{ "m", GPU_COPY_PAGEABLE, 250, 1250000 },
+		{ "m", GPU_COPY_PAGEABLE, 100, 500000 },
+		{ "m", GPU_COPY_PAGEABLE, 40000, 200000000 },
+		/* 600 bytes 1 ms, 1200 bytes 2 ms */
+		{ "own", GPU_COPY_PAGEABLE, 900, 1500000 },
+		{ "own", GPU_COPY_PAGEABLE, 1000000, 1666666667 },
+	};
+	struct gpu_profile p;
+	struct err err = { 0 };
+
+	(void)state;
+	if (gpu_profile_parse(yaml, strlen(yaml), "t.yaml", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		const struct gpu_model *m =
+			gpu_profile_model(&p, want[i].model, NULL);
+
+		assert_int_equal(gpu_copy_ns(&p, m, want[i].how, want[i].bytes),
+				 want[i].ns);
+	}
+	/* 100 bytes in 0.5 ms */
+	assert_true(gpu_link_bytes_per_s(&p) == 200000);
+	assert_int_equal(
+		gpu_sample_bytes(&p, gpu_profile_model(&p, "own", NULL)), 300);
+	gpu_profile_free(&p);
+}
+
+/* However long a law makes it: clocks must not wrap. */
+static void absurd_copies_end(void **state)
+{
+	struct gpu_profile p = { .sample_bytes = 1,
+				 .pinned = { .per_sample_ms = 1e9 } };
+
+	(void)state;
+	assert_int_equal(gpu_copy_ns(&p, NULL, GPU_COPY_PINNED, UINT64_MAX),
+			 UINT64_C(1000000000000000000));
+}
+
 /* A sample has 100 bytes, one of "big" has 300. */
 static void no_line_crosses_a_jump_of_the_transfer(void **state)
 {
@@ -271,10 +339,14 @@ static void no_line_crosses_a_jump_of_the_transfer(void **state)
 		const char *model;
 		uint64_t batch, transfer_ns;
 	} want[] = {
-		{ "m", 1, 500000 },	   { "m", 3, 1500000 },
-		{ "m", 4, 2000000 },	   { "m", 5, 12000000 },
-		{ "m", 6, 13000000 },	   { "m", 7, 14000000 },
-		{ "m", 10, 17000000 },	   { "short", 3, 1500000 },
+		{ "m", 1, 500000 },
+		{ "m", 3, 1500000 },
+		{ "m", 4, 2000000 },
+		{ "m", 5, 12000000 },
+		{ "m", 6, 13000000 },
+		{ "m", 7, 14000000 },
+		{ "m", 10, 18750000 }, /* at the rate of 8: 15 ms */
+		{ "short", 3, 1500000 },
 		{ "short", 12, 26000000 }, /* one row: through the origin */
 		{ "below", 6, 3000000 },   /* no row: as without a jump */
 		{ "big", 3, 1500000 },
@@ -430,6 +502,8 @@ int main(void)
 		cmocka_unit_test(shipped_profiles_hold_what_was_measured),
 		cmocka_unit_test(mlperf_accelerators_take_the_published_time),
 		cmocka_unit_test(more_than_the_published_tables_have),
+		cmocka_unit_test(bytes_cost_the_same_whatever_they_are),
+		cmocka_unit_test(absurd_copies_end),
 		cmocka_unit_test(no_line_crosses_a_jump_of_the_transfer),
 		cmocka_unit_test(bad_gpu_profiles),
 		cmocka_unit_test(straight_lines_need_two_rows),
