@@ -42,12 +42,13 @@ struct gpu {
 
 struct gpu_step {
 	uint64_t copy_start, copy_end;
-	uint64_t compute_start, compute_end;
-	uint64_t data_wait_ns;	    /* idle for want of the batch */
+	uint64_t compute_start, compute_end; /* forward and backward */
+	uint64_t data_wait_ns;		     /* idle for want of the batch */
 	uint64_t transfer_stall_ns; /* idle while the batch was copied */
 	uint64_t prep_ns;	    /* preparation on the device */
 	uint64_t barrier_wait_ns;   /* for the slower GPUs of a group */
 	uint64_t allreduce_ns;	    /* gradients, as far as nothing hides it */
+	uint64_t optimizer_ns;	    /* then; 0: a part of backward */
 	uint64_t step_end;	    /* the next computation may begin */
 };
 

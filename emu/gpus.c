@@ -50,7 +50,8 @@ struct gpus_part gpus_part_of(const struct gpu_profile *p,
 		.copy_bytes = bytes,
 		.part_bytes = bytes,
 		.forward_ns = c.forward_ns,
-		.backward_ns = c.backward_ns,
+		.backward_ns = c.backward_ns - c.optimizer_ns,
+		.optimizer_ns = c.optimizer_ns,
 	};
 }
 
@@ -126,15 +127,18 @@ static uint64_t step_dp(struct gpus *g, uint32_t used,
 		step[i].prep_ns = part[i].prep_ns;
 		step[i].barrier_wait_ns = slowest - step[i].compute_end;
 		step[i].allreduce_ns = before + end - slowest;
+		if (i)
+			step[i].barrier_wait_ns += part[0].optimizer_ns;
 	}
-	return end;
+	step[0].optimizer_ns = part[0].optimizer_ns;
+	return end + part[0].optimizer_ns;
 }
 
 static uint64_t step_ddp(struct gpus *g, uint32_t used,
 			 const struct gpus_part *part, struct gpu_step *step)
 {
 	struct collective_pass pass[GPUS_MAX] = { { 0 } };
-	uint64_t slowest = 0, end;
+	uint64_t slowest = 0, optimizer = 0, end;
 
 	for (uint32_t i = 0; i < used; i++) {
 		gpu_compute(&g->gpu[i], part[i].prep_ns,
@@ -143,13 +147,15 @@ static uint64_t step_ddp(struct gpus *g, uint32_t used,
 		pass[i].end = step[i].compute_end;
 		pass[i].start = pass[i].end - part[i].backward_ns;
 		slowest = MAX(slowest, pass[i].end);
+		optimizer = MAX(optimizer, part[i].optimizer_ns);
 	}
 	end = collective_overlapped(&g->config.reduce, pass, used);
 	for (uint32_t i = 0; i < used; i++) {
 		step[i].barrier_wait_ns = slowest - step[i].compute_end;
 		step[i].allreduce_ns = end - slowest;
+		step[i].optimizer_ns = optimizer;
 	}
-	return end;
+	return end + optimizer;
 }
 
 uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,

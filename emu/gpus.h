@@ -5,22 +5,24 @@
  *
  * DistributedDataParallel: each GPU has a batch of its own. They compute side
  * by side, gradients are reduced in buckets while the backward pass goes on
- * (emu/collective.h), and the step ends for all of them when the last bucket
- * is reduced:
+ * (emu/collective.h), and the optimiser steps when the last bucket is reduced:
  *
- *	GPU 0  |copy|--------compute--------|-barrier-|-all-reduce-|
- *	GPU 1       |copy|-------------compute--------|-all-reduce-|
+ *	GPU 0  |copy|----compute----|-barrier-|-all-reduce-|-optimiser-|
+ *	GPU 1       |copy|-------compute------|-all-reduce-|-optimiser-|
+ *
+ * Compute is forward and backward. Nothing hides behind the optimiser, which
+ * needs all gradients; it takes each GPU as long as the slowest.
  *
  * Barrier wait: from a GPU's own end until the slowest one's. All-reduce: what
  * then is left of it, not hidden behind the backward pass.
  *
  * DataParallel, as PyTorch's: one process cuts one batch. It goes to GPU 0,
  * which scatters the parts and copies the model to the others before they
- * compute; afterwards gradients are added up on GPU 0. The next batch is
- * copied when the step is over, nothing overlaps:
+ * compute; afterwards gradients are added up on GPU 0, whose optimiser alone
+ * steps. The next batch is copied when the step is over, nothing overlaps:
  *
- *	GPU 0  |copy|scatter, replicate|----compute----|reduce|
- *	GPU 1                          |----compute----|reduce|
+ *	GPU 0  |copy|scatter, replicate|----compute----|reduce|optimiser|
+ *	GPU 1                          |----compute----|reduce|-barrier-|
  *
  *	scatter            (g - 1) parts / rate
  *	replicate, reduce  2 (g - 1) / g * parameters / rate + g * latency
@@ -58,6 +60,7 @@ struct gpus_part {
 	uint64_t part_bytes; /* DataParallel: what is scattered to it */
 	uint64_t prep_ns;    /* preparation on the GPU, before it computes */
 	uint64_t forward_ns, backward_ns;
+	uint64_t optimizer_ns; /* 0: a part of backward */
 };
 
 /* What `n` samples of a model, `bytes` in all, take of a GPU, which does not

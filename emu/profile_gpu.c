@@ -381,13 +381,15 @@ void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		.transfer_pageable_ns = copy_ns(p, m, GPU_COPY_PAGEABLE, bytes),
 		.transfer_pinned_ns = copy_ns(p, m, GPU_COPY_PINNED, bytes),
 		.pin_copy_ns = copy_ns(p, m, GPU_COPY_TO_PINNED, bytes),
-		.optimizer_ns =
-			ms_to_ns(line(&at, a->optimizer_ms, b->optimizer_ms)),
 		.spread_pct = line(&at, a->spread_pct, b->spread_pct),
 		.peak_mib = line(&at, a->peak_mib, b->peak_mib),
 		.persistent_mib =
 			line(&at, a->persistent_mib, b->persistent_mib),
 	};
+	if (gpu_model_optimizer_given(m))
+		ret->optimizer_ns = MIN(
+			ret->backward_ns,
+			ms_to_ns(line(&at, a->optimizer_ms, b->optimizer_ms)));
 }
 
 uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
@@ -415,6 +417,16 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 	if (m->last_is_limit)
 		return m->last_batch;
 	return MAX(m->last_batch, gpu_profile_estimated_batch(p, m));
+}
+
+bool gpu_model_optimizer_given(const struct gpu_model *m)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	for (size_t i = 0; i < m->rows.n; i++)
+		if (row[i].optimizer_ms <= 0)
+			return false;
+	return true;
 }
 
 bool gpu_model_memory_given(const struct gpu_model *m)

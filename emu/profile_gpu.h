@@ -4,7 +4,8 @@
  * measured batch sizes, thinned so that linear interpolation between its rows
  * stays within the tolerance stated in the profile.
  *
- * "backward" is loss, backward pass and optimiser step. Times are per batch.
+ * "backward" is loss, backward pass and optimiser step; how much of it is the
+ * optimiser's is known where all rows of a model say it. Times are per batch.
  *
  * A model's name says what else was chosen, so that each choice is a table of
  * its own: MODEL[:pxN|:seqN][:PRECISION][:channels_last], as in "resnet50",
@@ -189,6 +190,9 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
  */
 uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
 				     const struct gpu_model *m);
+
+/* Is the optimiser told apart from the backward pass? */
+bool gpu_model_optimizer_given(const struct gpu_model *m);
 
 /* Does the table say what memory a step takes? Else any batch fits. */
 bool gpu_model_memory_given(const struct gpu_model *m);

@@ -87,9 +87,12 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 	fprintf(f, "  forward             %10.3f ms\n", ms(c.forward_ns));
 	fprintf(f, "  backward            %10.3f ms  loss, backward, step\n",
 		ms(c.backward_ns));
-	if (c.optimizer_ns)
+	if (gpu_model_optimizer_given(m))
 		fprintf(f, "    of it, optimiser  %10.3f ms\n",
 			ms(c.optimizer_ns));
+	else
+		fprintf(f, "    of it, optimiser   not told apart: all-reduce "
+			   "overlaps it\n");
 	if (c.spread_pct > 0)
 		fprintf(f, "  spread of steps     %10.2f %%\n", c.spread_pct);
 	fprintf(f, "  transfer, pageable  %10.3f ms\n",

@@ -45,19 +45,20 @@ GPEMU_API const char *gpemu_version(void);
 /* --- a step of the GPU ---------------------------------------------------- */
 
 struct gpemu_step {
-	uint64_t copy_start_ns, copy_end_ns; /* to the device */
-	uint64_t compute_start_ns, compute_end_ns;
+	uint64_t copy_start_ns, copy_end_ns;	   /* to the device */
+	uint64_t compute_start_ns, compute_end_ns; /* forward, backward */
 	/* The GPU was idle before the step: for want of the batch, of which
 	 * for reads, as pin_stall_ns for the pin stage, the rest for
 	 * preparation; and while the batch was copied. */
 	uint64_t data_wait_ns, fetch_stall_ns;
 	uint64_t transfer_stall_ns;
 	/* Of several GPUs this is the first one: until the slowest of them had
-	 * computed, and what then was left of adding up gradients; the next
-	 * computation may begin at step_end_ns. */
+	 * computed, and what then was left of adding up gradients; then the
+	 * optimiser, where its time is known apart from the backward pass; the
+	 * next computation may begin at step_end_ns. */
 	uint64_t barrier_wait_ns, allreduce_ns, step_end_ns;
 	uint64_t pin_stall_ns; /* of data_wait_ns */
-	uint64_t reserved[1];
+	uint64_t optimizer_ns;
 };
 
 /* --- a training run ------------------------------------------------------- */

@@ -51,6 +51,7 @@ struct gpemu_step lib_step(const struct gpu_step *s)
 		.barrier_wait_ns = s->barrier_wait_ns,
 		.allreduce_ns = s->allreduce_ns,
 		.step_end_ns = s->step_end,
+		.optimizer_ns = s->optimizer_ns,
 	};
 }
 

@@ -68,7 +68,7 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 		 const struct stalls *late)
 {
 	struct stalls own = account_stalls(idle, d, s);
-	uint64_t compute = s->compute_end - s->compute_start;
+	uint64_t compute = s->compute_end - s->compute_start + s->optimizer_ns;
 	uint64_t barrier = s->barrier_wait_ns - stalls_ns(late);
 	struct account_gpu *g = &a->gpu[i];
 
@@ -84,6 +84,7 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 	a->barrier_wait_ns += barrier;
 	g->barrier_wait_ns += barrier;
 	a->allreduce_ns += s->allreduce_ns;
+	a->optimizer_ns += s->optimizer_ns;
 	g->allreduce_ns += s->allreduce_ns;
 	if (a->steps > 1) {
 		a->au_compute_ns += compute;
@@ -141,6 +142,7 @@ void account_merge(struct account *into, const struct account *from)
 	into->prep_gpu_ns += from->prep_gpu_ns;
 	into->barrier_wait_ns += from->barrier_wait_ns;
 	into->allreduce_ns += from->allreduce_ns;
+	into->optimizer_ns += from->optimizer_ns;
 	into->checkpoints += from->checkpoints;
 	into->checkpoint_bytes += from->checkpoint_bytes;
 	into->checkpoint_ns += from->checkpoint_ns;
@@ -251,6 +253,7 @@ static void set_gpu_times(json_t *j, const struct account *a)
 	set_mean_s(j, "prep_gpu_s", a, a->prep_gpu_ns);
 	set_mean_s(j, "barrier_wait_s", a, a->barrier_wait_ns);
 	set_mean_s(j, "allreduce_s", a, a->allreduce_ns);
+	set_mean_s(j, "optimizer_s", a, a->optimizer_ns);
 	set_mean_s(j, "data_wait_s", a, a->data_wait_ns);
 	set_mean_s(j, "fetch_stall_s", a, a->fetch_stall_ns);
 	set_mean_s(j, "prep_stall_s", a, a->prep_stall_ns);

@@ -75,6 +75,7 @@ struct account {
 	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns, pin_stall_ns;
 	uint64_t transfer_stall_ns;
 	uint64_t prep_gpu_ns, barrier_wait_ns, allreduce_ns;
+	uint64_t optimizer_ns; /* of compute_ns */
 	/* written in this epoch, how long that took, and how long the GPU
 	 * stood still for it; the caller fills in the first three */
 	uint64_t checkpoints, checkpoint_bytes, checkpoint_ns;

@@ -37,10 +37,12 @@ static json_t *profile_json(const struct report *r)
 	struct gpu_cost cost;
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
-	return json_pack("{s:s, s:s, s:I, s:s?, s:s}", "gpu", r->gpu->name,
+	return json_pack("{s:s, s:s, s:I, s:s?, s:s, s:s}", "gpu", r->gpu->name,
 			 "model", r->model->name, "batch_size",
 			 (json_int_t)batch, "source", r->gpu->source,
-			 "measured", gpu_origin_name(cost.origin));
+			 "measured", gpu_origin_name(cost.origin), "optimizer",
+			 gpu_model_optimizer_given(r->model) ? "measured"
+							     : "in backward");
 }
 
 static json_t *ceiling_json(const struct ceiling *c)

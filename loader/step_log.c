@@ -15,7 +15,7 @@ int step_log_open(const char *path, FILE **ret, struct err *err)
 	fputs("epoch,step,samples,failed,queued,idle_s,complete_s,ready_s,"
 	      "copy_start_s,copy_end_s,compute_start_s,compute_end_s,"
 	      "fetch_stall_s,prep_stall_s,pin_stall_s,transfer_stall_s,"
-	      "gpu,prep_gpu_s,barrier_wait_s,allreduce_s\n",
+	      "gpu,prep_gpu_s,barrier_wait_s,allreduce_s,optimizer_s\n",
 	      *ret);
 	return 0;
 }
@@ -48,6 +48,7 @@ void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
 	seconds(f, s->prep_ns);
 	seconds(f, s->barrier_wait_ns - stalls_ns(late));
 	seconds(f, s->allreduce_ns);
+	seconds(f, s->optimizer_ns);
 	fputc('\n', f);
 }
 

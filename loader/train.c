@@ -28,7 +28,7 @@ static struct gpus_part part_of(const struct train *t, uint32_t n,
 	if (t->prep_gpu && n)
 		p.prep_ns = prep_profile_gpu_ns(t->prep_gpu, n);
 	if (t->inference)
-		p.backward_ns = 0;
+		p.backward_ns = p.optimizer_ns = 0;
 	return p;
 }
 
@@ -38,6 +38,7 @@ static void vary(struct train *t, uint32_t i, struct gpus_part *p)
 
 	p->forward_ns = (uint64_t)((double)p->forward_ns * x);
 	p->backward_ns = (uint64_t)((double)p->backward_ns * x);
+	p->optimizer_ns = (uint64_t)((double)p->optimizer_ns * x);
 }
 
 /* One batch for all GPUs. */
@@ -85,6 +86,27 @@ static void show_work(struct train *t, uint32_t gpu, const struct delivery *d,
 		    n, a->epoch, d->n);
 }
 
+/* From the GPU's own end to the step's. Of DataParallel's GPUs the others wait
+ * for the first one's optimiser, too. */
+static void show_end(struct train *t, uint32_t gpu, const struct gpu_step *s,
+		     const struct stalls *late, uint64_t n)
+{
+	uint64_t from = s->step_end - s->optimizer_ns, at, before;
+
+	at = show_wait(t, gpu, s->compute_end, late, n);
+	at = show_stall(t, gpu, "barrier", at,
+			s->barrier_wait_ns - stalls_ns(late), n);
+	/* DataParallel hands out parts and model before it computes */
+	before = s->allreduce_ns - (from - at);
+	show_stall(t, gpu, "all-reduce", s->compute_start - s->prep_ns - before,
+		   before, n);
+	show_stall(t, gpu, "all-reduce", at, from - at, n);
+	if (s->optimizer_ns)
+		trace_slice(t->trace, trace_gpu(gpu, TRACE_COMPUTE),
+			    "optimiser", from, s->step_end, "\"step\":%" PRIu64,
+			    n);
+}
+
 /* A GPU's part of a step, to the timeline and the log of steps, where there
  * are any. */
 static void show(struct train *t, uint32_t gpu, uint64_t idle,
@@ -93,7 +115,7 @@ static void show(struct train *t, uint32_t gpu, uint64_t idle,
 {
 	struct stalls own = account_stalls(idle, d, s);
 	const struct account *a = t->now.account;
-	uint64_t n = a->steps - 1, at, before;
+	uint64_t n = a->steps - 1, at;
 
 	if (t->step_log)
 		step_log_add(t->step_log, a->epoch, n, gpu, idle, d, s, late);
@@ -102,14 +124,7 @@ static void show(struct train *t, uint32_t gpu, uint64_t idle,
 	at = show_wait(t, gpu, idle, &own, n);
 	show_stall(t, gpu, "transfer", at, s->transfer_stall_ns, n);
 	show_work(t, gpu, d, s);
-	at = show_wait(t, gpu, s->compute_end, late, n);
-	at = show_stall(t, gpu, "barrier", at,
-			s->barrier_wait_ns - stalls_ns(late), n);
-	/* DataParallel hands out parts and model before it computes */
-	before = s->allreduce_ns - (s->step_end - at);
-	show_stall(t, gpu, "all-reduce", s->compute_start - s->prep_ns - before,
-		   before, n);
-	show_stall(t, gpu, "all-reduce", at, s->step_end - at, n);
+	show_end(t, gpu, s, late, n);
 }
 
 static void show_batch(struct train *t, const struct delivery *d,
@@ -519,9 +534,9 @@ int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
 {
 	struct train t = *like;
 	struct gpus_part p = part_of(&t, t.batch, t.batch * t.sample_bytes);
-	double ns =
-		(double)(p.copy_ns + p.prep_ns + p.forward_ns + p.backward_ns) *
-		CEILING_STEPS;
+	double ns = (double)(p.copy_ns + p.prep_ns + p.forward_ns +
+			     p.backward_ns + p.optimizer_ns) *
+		    CEILING_STEPS;
 	int r;
 
 	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);

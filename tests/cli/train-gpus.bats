@@ -125,6 +125,43 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	PY
 }
 
+@test "the optimiser waits for the last gradients, and the record says who knows it" {
+	cat >"$TMP/apart.yaml" <<-'YAML'
+		name: apart
+		source: nominal
+		memory_mib: 1000
+		usable_memory: 1
+		sample_bytes: 1048576
+		pinned: {base_ms: 0, per_sample_ms: 1, source: nominal}
+		pin_copy: {base_ms: 0, per_sample_ms: 0, source: nominal}
+		models:
+		  m:
+		    parameters: 6815744 # 26 MiB of gradients
+		    model_transfer_ms: 0
+		    last_batch: 1
+		    last_is_limit: false
+		    tolerance_pct: 0
+		    rows: [[1, 10, 33, 1, 100, 50, 7, 0]]
+	YAML
+	# buckets of 1 and 25 MiB, a MiB in 2 ms over a tree of two: from 36 ms on
+	# 50 ms of all-reduce and 7 ms of optimiser; the first copy takes 1 ms
+	run "$TRAIN" $NULL --prep none --gpu "$TMP/apart.yaml" --model m -b 1 --gpus 2 --allreduce tree \
+		--max-steps 10 --steps "$TMP/steps" --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "near(e['seconds'], .001 + 10 * .093)" "near(e['compute_s'], .43, 1e-6)" \
+		"near(e['allreduce_s'], .5, 1e-3)" "near(e['optimizer_s'], .07, 1e-6)" \
+		"j['profile']['optimizer'] == 'measured'" \
+		"j['node']['transfer'] == 'overlap'" \
+		"j['node']['beside_mib'] == {'prep': 0, 'gradient_buckets': 26, 'waiting_batches': 1}"
+	head -1 "$TMP/steps" | grep -q ',allreduce_s,optimizer_s$'
+	run "$TRAIN" $NULL --prep none --gpu "$TMP/apart.yaml" --model m -b 1 --gpus 2 --parallel dp \
+		--max-steps 2 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "j['node']['transfer'] == 'blocking' and j['config']['transfer'] == 'overlap'"
+	run "$TRAIN" $NULL --model resnet50 --max-steps 1 --json "$JSON"
+	check "j['profile']['optimizer'] == 'in backward' and e['optimizer_s'] == 0"
+}
+
 @test "jitter makes stragglers, and the seed makes them again" {
 	local out=()
 	for seed in 1 1 2; do

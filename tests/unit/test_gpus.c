@@ -179,6 +179,79 @@ static void a_straggler_keeps_all_waiting(void **state)
 		assert_int_equal(g.gpu[i].compute_end, 45);
 }
 
+/*
+ * 26 MiB of gradients in a bucket of 1 and one of 25 MiB, on two GPUs, a MiB
+ * in a ms: a tree takes twice that. Backward lasts 26 ms, so that gradients
+ * come at the same pace. Buckets are ready at 10 + 1 and 10 + 26 ms.
+ *
+ *	link  |--2 ms--|              |-------------- 50 ms ------------|
+ *	      11       13             36                                86
+ */
+static void the_optimiser_follows_the_last_bucket(void **state)
+{
+	struct gpus_config c = {
+		.n = 2,
+		.reduce = { .algorithm = COLLECTIVE_TREE,
+			    .ranks = 2,
+			    .bytes_per_s = (double)MIB * 1e3,
+			    .bytes = 26 * MIB },
+	};
+	struct gpus_part part = { .forward_ns = 10 * NS_PER_MS,
+				  .backward_ns = 26 * NS_PER_MS,
+				  .optimizer_ns = 7 * NS_PER_MS };
+	struct gpus_part parts[2] = { part, part };
+	struct gpu_step s[2];
+	struct gpus g;
+
+	(void)state;
+	gpus_init(&g, &c, 0);
+	for (uint32_t i = 0; i < 2; i++)
+		gpus_copy(&g, i, 0, &part, &s[i]);
+	assert_int_equal(gpus_step(&g, 2, parts, s), 93 * NS_PER_MS);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(s[i].compute_end, 36 * NS_PER_MS);
+		assert_int_equal(s[i].allreduce_ns, 50 * NS_PER_MS);
+		assert_int_equal(s[i].optimizer_ns, 7 * NS_PER_MS);
+		assert_int_equal(s[i].step_end, 93 * NS_PER_MS);
+	}
+	/* one GPU alone: one after the other */
+	c.n = c.reduce.ranks = 1;
+	gpus_init(&g, &c, 0);
+	gpus_copy(&g, 0, 0, &part, &s[0]);
+	assert_int_equal(gpus_step(&g, 1, parts, s), 43 * NS_PER_MS);
+	assert_int_equal(s[0].allreduce_ns, 0);
+	/* DataParallel: replicate and reduce 26 ms each, then GPU 0 alone */
+	c.n = c.reduce.ranks = 2;
+	c.parallel = GPUS_DP;
+	gpus_init(&g, &c, 0);
+	gpus_copy(&g, 0, 0, &part, &s[0]);
+	assert_int_equal(gpus_step(&g, 2, parts, s),
+			 (13 + 36 + 13 + 7) * NS_PER_MS);
+	assert_int_equal(s[0].optimizer_ns, 7 * NS_PER_MS);
+	assert_int_equal(s[1].optimizer_ns, 0);
+	assert_int_equal(s[1].barrier_wait_ns, 7 * NS_PER_MS);
+}
+
+/* A row's backward holds its optimiser; a part of a step does not. */
+static void a_part_tells_the_optimiser_apart(void **state)
+{
+	struct gpu_row rows[] = {
+		{ .batch = 1, .backward_ms = 20, .optimizer_ms = 6 },
+		{ .batch = 3, .backward_ms = 30, .optimizer_ms = 8 },
+	};
+	struct gpu_model m = { .rows = { rows, 2 } };
+	struct gpu_profile p = { .sample_bytes = 1 };
+	struct gpus_part part = gpus_part_of(&p, &m, 2, 2, true);
+
+	(void)state;
+	assert_int_equal(part.backward_ns, 18 * NS_PER_MS);
+	assert_int_equal(part.optimizer_ns, 7 * NS_PER_MS);
+	rows[1].optimizer_ms = 0; /* not of all rows: not known */
+	part = gpus_part_of(&p, &m, 2, 2, true);
+	assert_int_equal(part.backward_ns, 25 * NS_PER_MS);
+	assert_int_equal(part.optimizer_ns, 0);
+}
+
 /* Each GPU's time between two steps is accounted for, whatever happens. */
 static void all_of_a_step_is_accounted_for(void **state)
 {
@@ -211,6 +284,7 @@ static void all_of_a_step_is_accounted_for(void **state)
 				p[i].prep_ns = rng_below(&rng, 100000);
 				p[i].forward_ns = rng_below(&rng, 3000000);
 				p[i].backward_ns = rng_below(&rng, 6000000);
+				p[i].optimizer_ns = rng_below(&rng, 500000);
 			}
 			for (uint32_t i = 0; i < (mode & 1 ? 1 : used); i++)
 				gpus_copy(&g, i, idle + rng_below(&rng, 900000),
@@ -224,7 +298,8 @@ static void all_of_a_step_is_accounted_for(void **state)
 						s[i].compute_end -
 						s[i].compute_start +
 						s[i].barrier_wait_ns +
-						s[i].allreduce_ns,
+						s[i].allreduce_ns +
+						s[i].optimizer_ns,
 					end);
 		}
 	}
@@ -376,6 +451,8 @@ int main(void)
 		cmocka_unit_test(batches_are_cut_as_torch_cuts_them),
 		cmocka_unit_test(copies_share_their_root),
 		cmocka_unit_test(a_straggler_keeps_all_waiting),
+		cmocka_unit_test(the_optimiser_follows_the_last_bucket),
+		cmocka_unit_test(a_part_tells_the_optimiser_apart),
 		cmocka_unit_test(all_of_a_step_is_accounted_for),
 		cmocka_unit_test(jitter_has_mean_one_and_its_deviation),
 		cmocka_unit_test(published_dataparallel_steps_are_met),
