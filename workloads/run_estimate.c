@@ -114,6 +114,10 @@ static int step_seconds(const struct workload *w, const json_t *train,
 {
 	struct gpu_profile gpu = { 0 };
 	const struct gpu_model *model = NULL;
+	bool overlap =
+		!strcmp(config_text(w, train, "train", "transfer"), "overlap");
+	bool pageable = !strcmp(config_text(w, train, "train", "pin"), "off");
+	double compute, copy;
 	struct gpu_cost cost;
 	int code = gpu_profile_load(gpu_name, &gpu, NULL);
 
@@ -122,9 +126,11 @@ static int step_seconds(const struct workload *w, const json_t *train,
 			&gpu, config_text(w, train, "train", "model"), NULL);
 	if (model) {
 		gpu_profile_cost(&gpu, model, (uint64_t)MAX(batch, 1), &cost);
-		*ret = (double)(cost.forward_ns + cost.backward_ns +
-				cost.transfer_pinned_ns) *
+		compute = (double)(cost.forward_ns + cost.backward_ns) * 1e-9;
+		copy = (double)(pageable ? cost.transfer_pageable_ns
+					 : cost.transfer_pinned_ns) *
 		       1e-9;
+		*ret = overlap ? MAX(compute, copy) : compute + copy;
 	}
 	gpu_profile_free(&gpu);
 	return model ? 0 : -ENOENT;
