@@ -91,8 +91,7 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 		fprintf(f, "    of it, optimiser  %10.3f ms\n",
 			ms(c.optimizer_ns));
 	else
-		fprintf(f, "    of it, optimiser   not told apart: all-reduce "
-			   "overlaps it\n");
+		fprintf(f, "    of it, optimiser    not told apart\n");
 	if (c.spread_pct > 0)
 		fprintf(f, "  spread of steps     %10.2f %%\n", c.spread_pct);
 	fprintf(f, "  transfer, pageable  %10.3f ms\n",
