@@ -14,12 +14,12 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include <uthash.h>
 #include <utlist.h>
 
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/fault.h"
+#include "fs/hash.h"
 #include "fs/server_trace.h"
 
 struct fault_live {
@@ -250,16 +250,20 @@ static int hold(struct server *s, const struct verdict *v,
 	h->refs = 1 + timed;
 	h->held = true;
 	h->wait.done = time_is_over;
+	if (!HASH_TRY_ADD(f->held, client, h)) {
+		free(h);
+		return -ENOMEM;
+	}
 	/* should it fire at once, it waits for the lock */
 	if (timed)
 		r = fetch_wait(s->fetcher, &h->wait,
 			       h->wait.arrival + v->delay_ns);
 	if (r < 0) {
+		HASH_DEL(f->held, h);
 		free(h);
 		return r == -ECANCELED ? -ECONNABORTED : r;
 	}
 	rule_of(f, h->rule)->held++;
-	HASH_ADD_PTR(f->held, client, h);
 	return 0;
 }
 

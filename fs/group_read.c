@@ -83,9 +83,12 @@ static void hold(struct group_buffer *b, struct object *o)
 	while (b->bytes + o->bytes > b->limit)
 		let_go(b, b->queue);
 	h->key = o->key;
+	if (!HASH_TRY_ADD(b->index, key, h)) {
+		free(h);
+		return;
+	}
 	h->object = object_get(o);
 	b->bytes += o->bytes;
-	HASH_ADD(hh, b->index, key, sizeof(h->key), h);
 	DL_APPEND(b->queue, h);
 }
 
@@ -232,11 +235,11 @@ struct fetch *group_bring(struct server *s, struct object *o, uint32_t node,
 		if (member != node) {
 			if (is_there(s, object_key(member, 0)))
 				continue;
-			x = object_new(s, member, 0, bytes, arrival);
+			x = object_fly(&s->flights, object_new(s, member, 0,
+							       bytes, arrival));
 			if (!x)
 				continue; /* it will be missed later */
 			x->brought = true;
-			HASH_ADD(hh, s->flights, key, sizeof(x->key), x);
 		}
 		add(g, x, member);
 	}

@@ -32,6 +32,15 @@ struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 	return o;
 }
 
+struct object *object_fly(struct object **flights, struct object *o)
+{
+	if (o && !HASH_TRY_ADD(*flights, key, o)) {
+		object_put(o);
+		return NULL;
+	}
+	return o;
+}
+
 struct object *object_get(struct object *o)
 {
 	__atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED);

@@ -20,9 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
 #include "fs/fetch.h"
+#include "fs/hash.h"
 
 /* Extent of a large file. Source: design target, the unit that hits are
  * counted in; four times the largest FUSE read, so that streaming pays the
@@ -69,6 +68,9 @@ static inline uint64_t object_key(uint32_t node, uint32_t extent)
 /* One reference, FETCHING, fetch filled in but for done. NULL: no memory. */
 struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival);
+/* Into the table of flights. NULL: no memory, and the object is freed; so it is
+ * where `o` is NULL. */
+struct object *object_fly(struct object **flights, struct object *o);
 struct object *object_get(struct object *o);
 /* NULL is allowed. */
 void object_put(struct object *o);

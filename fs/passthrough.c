@@ -8,11 +8,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/util.h"
+#include "fs/hash.h"
 
 /* Of linux/fuse.h since 6.9; Debian 12's headers are older. */
 struct backing_map {
@@ -163,12 +162,13 @@ static int decide(struct passthrough *p, struct open_node **fresh,
 
 	HASH_FIND(hh, p->open, &node, sizeof(node), o);
 	if (!o) {
+		if (!HASH_TRY_ADD(p->open, node, *fresh))
+			return -ENOMEM;
 		o = TAKE_PTR(*fresh);
 		if (*hit && server_count_hit(p->server, node)) {
 			o->object = TAKE_PTR(*hit);
 			mode = OPEN_PASSTHROUGH;
 		}
-		HASH_ADD(hh, p->open, node, sizeof(node), o);
 	} else if (o->object) {
 		mode = server_count_hit(p->server, node) ? OPEN_PASSTHROUGH
 							 : OPEN_MISS;

@@ -166,12 +166,12 @@ static struct object *obtain(struct server *s, struct read_request *r,
 						    (o && o->brought));
 	if (!o) {
 		o = object_new(s, h->node, extent, file_bytes, r->arrival);
+		o = object_fly(&s->flights, o);
 		if (!o && e)
 			cache_remove(s->cache, e);
 		if (!o)
 			return NULL;
 		o->fetch.done = object_done;
-		HASH_ADD(hh, s->flights, key, sizeof(o->key), o);
 		fresh = true; /* the first reference is the flight's */
 	}
 	if (e && !cache_user(e))

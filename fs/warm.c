@@ -88,11 +88,11 @@ static enum result let_in(struct server *s, const struct cache_object *co,
 	if (!o) {
 		o = object_new(s, node, (uint32_t)co->key, co->file_bytes,
 			       tick_now(s->c.tick));
+		o = object_fly(&s->flights, o);
 		if (!o) {
 			cache_remove(s->cache, e);
 			return FAILED;
 		}
-		HASH_ADD(hh, s->flights, key, sizeof(o->key), o);
 		*ret_fresh = o;
 	}
 	cache_set_user(e, object_get(o));
