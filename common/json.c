@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/replace.h"
 #include "common/util.h"
 
 /* 12 digits: ns in an hour; shorter than the 17 that doubles can carry. */
@@ -52,8 +53,8 @@ static int write_special(const json_t *j, const char *path, struct err *err)
 
 int json_write(const json_t *j, const char *path, struct err *err)
 {
-	_cleanup_free_ char *beside = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
+	struct replace file;
 	int r;
 
 	if (!strcmp(path, "-")) {
@@ -62,19 +63,10 @@ int json_write(const json_t *j, const char *path, struct err *err)
 	}
 	if (is_special(path))
 		return write_special(j, path, err);
-	if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0)
-		return -ENOMEM;
-	f = fopen(beside, "we");
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	r = write_to(j, f);
-	if (r == 0 && rename(beside, path) < 0)
-		r = -errno;
-	if (r < 0) {
-		unlink(beside);
-		return err_set(err, r, "%s: %s", path, strerror(-r));
-	}
-	return 0;
+	r = replace_begin_stream(&file, path, &f);
+	if (r == 0)
+		r = replace_end(&file, write_to(j, f));
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 /* The bytes at `p` that are one character; 0: none. */

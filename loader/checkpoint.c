@@ -137,12 +137,15 @@ static int prune(struct checkpoint *c)
 
 static int write_one(struct checkpoint *c)
 {
-	_cleanup_close_ int fd =
-		openat(c->c.dirfd, unfinished,
-		       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	_cleanup_close_ int fd = -1;
 	char name[CHECKPOINT_NAME];
-	int r = fd < 0 ? -errno : write_file(c, fd);
+	int r;
 
+	/* one name, or those that a killed run leaves would fill the disk */
+	unlinkat(c->c.dirfd, unfinished, 0);
+	fd = openat(c->c.dirfd, unfinished,
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	r = fd < 0 ? -errno : write_file(c, fd);
 	checkpoint_name(c->step, name);
 	/* what the checkpoint says of the log must be true before it counts;
 	 * -EINVAL: the log is not of a kind that can be synced */

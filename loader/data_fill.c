@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/tick.h"
+#include "common/replace.h"
 #include "common/util.h"
 #include "emu/image.h"
 #include "loader/data_scan.h"
@@ -174,23 +175,10 @@ static void worker_fini(void *worker, void *ctx)
 /* Under a name that loaders do not see, then renamed. */
 static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 {
-	const char *slash = strrchr(path, '/') + 1;
-	char beside[DATASET_FILES_PATH + 8];
-	_cleanup_close_ int fd = -1;
-	int r;
+	struct replace file;
+	_cleanup_close_ int fd = replace_begin(&file, dir_fd, path);
 
-	snprintf(beside, sizeof(beside), "%.*s.%s.tmp", (int)(slash - path),
-		 path, slash);
-	fd = openat(dir_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-		    0666);
-	if (fd < 0)
-		return -errno;
-	r = util_write_all(fd, v, n);
-	if (r == 0 && renameat(dir_fd, beside, dir_fd, path) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(dir_fd, beside, 0);
-	return r;
+	return fd < 0 ? fd : replace_end(&file, util_write_all(fd, v, n));
 }
 
 /* Content random: bytes that no compression makes smaller. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packing: the files of a folder, group after group, then the index, then the
- * header. All of it goes to OUT.tmp, whose header stays empty until the rest
- * is on disk, and which takes the name OUT last: whatever interrupts it, OUT
- * is there whole or not at all, and an OUT.tmp that was left is no pack.
+ * header. All of it goes to a file beside OUT, whose header stays empty until
+ * the rest is on disk, and which takes the name OUT last: whatever interrupts
+ * it, OUT is there whole or not at all, and what is left beside it is no pack.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include "common/progress.h"
 #include "common/tick.h"
 #include "common/units.h"
+#include "common/replace.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "loader/data_command.h"
@@ -175,7 +176,7 @@ static int write_at(struct packing *p, const unsigned char *v, size_t n,
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r < 0)
-			return err_set(err, -errno, "%s.tmp: %s", p->out,
+			return err_set(err, -errno, "%s: %s", p->out,
 				       strerror(errno));
 		v += r;
 		n -= (size_t)r;
@@ -276,31 +277,26 @@ static int seal(struct packing *p, struct err *err)
 	if (r == 0 && fsync(p->fd) < 0)
 		r = -errno;
 	p->at += n;
-	return r < 0 ? err_set(err, r, "%s.tmp: %s", p->out, strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "%s: %s", p->out, strerror(-r)) : 0;
 }
 
 static int write_pack(struct packing *p, struct err *err)
 {
-	_cleanup_free_ char *beside = NULL;
+	struct replace file;
 	int r;
 
-	if (asprintf(&beside, "%s.tmp", p->out) < 0)
-		return -ENOMEM;
 	if (!p->o->force && access(p->out, F_OK) == 0)
 		return err_set(err, -EEXIST,
 			       "%s: is there already: --force replaces it",
 			       p->out);
-	p->fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	p->fd = replace_begin(&file, AT_FDCWD, p->out);
 	if (p->fd < 0)
-		return err_set(err, -errno, "%s: %s", beside, strerror(errno));
+		return err_set(err, p->fd, "%s: %s", p->out, strerror(-p->fd));
 	r = pack_all(p, err);
 	if (r == 0)
 		r = seal(p, err);
-	if (r == 0 && rename(beside, p->out) < 0)
-		r = err_set(err, -errno, "%s: %s", p->out, strerror(errno));
-	if (r < 0)
-		unlink(beside);
-	return r;
+	r = replace_end(&file, r);
+	return r < 0 ? err_set(err, r, "%s: %s", p->out, strerror(-r)) : 0;
 }
 
 static int run(struct packing *p, struct err *err)

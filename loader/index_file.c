@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "common/replace.h"
 #include "common/util.h"
 #include "loader/index.h"
 #include "loader/peek.h"
@@ -65,24 +66,15 @@ int index_read(const char *path, uint64_t recipe, struct dataset *ret,
 /* No fsync: after a crash the checksum tells. */
 static int replace(const char *path, const void *v, size_t n)
 {
-	_cleanup_free_ char *tmp = NULL;
-	_cleanup_close_ int fd = -1;
-	int r;
+	struct replace file;
+	_cleanup_close_ int fd = replace_begin(&file, AT_FDCWD, path);
 
-	if (asprintf(&tmp, "%s.XXXXXX", path) < 0) {
-		tmp = NULL;
-		return -ENOMEM;
-	}
-	fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* as readable as the dataset; there is nothing else in it */
-	r = fchmod(fd, 0644) < 0 ? -errno : util_write_all(fd, v, n);
-	if (r == 0 && rename(tmp, path) < 0)
-		r = -errno;
-	if (r < 0)
-		unlink(tmp);
-	return r;
+	return replace_end(&file, fchmod(fd, 0644) < 0
+					  ? -errno
+					  : util_write_all(fd, v, n));
 }
 
 int index_write(const char *path, uint64_t recipe, const struct dataset *d,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/tick.h"
+#include "common/replace.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "workloads/run_html.h"
@@ -436,17 +437,19 @@ void report_html(const struct result *res, const struct verdicts *v, FILE *f)
 int report_write(const struct result *res, const struct verdicts *v,
 		 struct err *err)
 {
-	_cleanup_free_ char *path = NULL, *beside = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct replace file;
 	FILE *f;
+	int code;
 
-	if (asprintf(&path, "%s/report.html", res->r->out) < 0 ||
-	    asprintf(&beside, "%s.new", path) < 0)
+	if (asprintf(&path, "%s/report.html", res->r->out) < 0)
 		return -ENOMEM;
-	f = fopen(beside, "we");
-	if (!f)
-		return err_set(err, -errno, "%s: %s", beside, strerror(errno));
+	code = replace_begin_stream(&file, path, &f);
+	if (code < 0)
+		return err_set(err, code, "%s: %s", path, strerror(-code));
 	report_html(res, v, f);
-	if (fclose(f) || rename(beside, path) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	return 0;
+	code = fclose(f) ? -errno : 0;
+	code = replace_end(&file, code);
+	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
+			: 0;
 }

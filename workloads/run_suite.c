@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/units.h"
+#include "common/replace.h"
 #include "common/util.h"
 #include "workloads/run_estimate.h"
 #include "workloads/run_loop.h"
@@ -209,22 +210,24 @@ static int write_text(const char *out, const char *name, const struct suite *s,
 		      const struct suite_part *parts, bool html,
 		      struct err *err)
 {
-	_cleanup_free_ char *path = NULL, *new = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct replace file;
 	FILE *f;
+	int code;
 
-	if (asprintf(&path, "%s/%s", out, name) < 0 ||
-	    asprintf(&new, "%s.new", path) < 0)
+	if (asprintf(&path, "%s/%s", out, name) < 0)
 		return -ENOMEM;
-	f = fopen(new, "we");
-	if (!f)
-		return err_set(err, -errno, "%s: %s", new, strerror(errno));
+	code = replace_begin_stream(&file, path, &f);
+	if (code < 0)
+		return err_set(err, code, "%s: %s", path, strerror(-code));
 	if (html)
 		suite_html(s, parts, out, f);
 	else
 		suite_print(s, parts, f);
-	if (fclose(f) || rename(new, path) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	return 0;
+	code = fclose(f) ? -errno : 0;
+	code = replace_end(&file, code);
+	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
+			: 0;
 }
 
 static int report(const struct suite *s, const struct suite_part *parts,

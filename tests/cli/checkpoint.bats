@@ -186,6 +186,15 @@ kill_and_resume() {
 	[[ "$output" == *"checkpoint-0000000002.gpemu: Illegal seek"* ]]
 }
 
+@test "a checkpoint is not written through a link" {
+	data 8
+	mkdir "$CK"
+	ln -s "$TMP/prey" "$CK/checkpoint.tmp"
+	quick --loader sync --checkpoint-every 1 --max-steps 1
+	[ ! -e "$TMP/prey" ]
+	[ "$(ls "$CK")" = checkpoint-0000000001.gpemu ]
+}
+
 @test "what belongs to another run is refused, and says why" {
 	data 50
 	quick --loader sync --max-steps 5

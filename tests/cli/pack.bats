@@ -94,7 +94,7 @@ assert len({p for g in groups for p in g}) == 61'
 	[ $status = 1 ]
 	grep -q "interrupted" "$BATS_TEST_TMPDIR/err"
 	[ ! -e "$P" ]
-	[ ! -e "$P.tmp" ]
+	[ -z "$(find "$(dirname "$P")" -maxdepth 1 -name "*.tmp")" ]
 }
 
 @test "errors: one line, the right status" {
