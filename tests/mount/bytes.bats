@@ -140,6 +140,7 @@ teardown()
 		                      prot=mmap.PROT_READ)
 		        assert m[:] == want
 		END
+		[[ $options != *passthrough ]] || passes_through
 		fusermount3 -u "$mp"
 		eventually no_daemon
 	done
@@ -179,6 +180,12 @@ teardown()
 		[ "$(tree_sum "$mp")" = "$want" ]
 		hits=$(stat_of '["hits"]')
 		[ "$hits" -gt 500 ]
+		if [ $path = passthrough ]; then
+			passes_through
+		else
+			[ "$(stat_of '["hit_path_reason"]')" = "--hit-path reply" ]
+			[ "$(stat_of '["passthrough_opens"]')" = 0 ]
+		fi
 		[ "$(stat_of '["used_bytes"]')" -le \
 			"$(stat_of '["capacity_bytes"]')" ]
 		fusermount3 -u "$mp"

@@ -71,8 +71,10 @@ gone()
 			"$mp/.gpemu/stats.prom"
 		# what failed was not asked for: neither a hit nor a miss
 		[ "$(stat_of '["hits"] + s["misses"]')" = 45 ]
+		[ "$(stat_of '["passthrough_opens"]')" = 0 ]
 		echo 'fault clear 1' >"$control"
 		[ "$(tree_sum "$mp")" = "$(tree_sum "$src")" ]
+		[ $path = reply ] || passes_through
 		fusermount3 -u "$mp"
 		eventually no_daemon
 	done

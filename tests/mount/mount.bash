@@ -60,6 +60,25 @@ print(eval("s" + sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' \
 		"$mp/.gpemu/stats" "$1"
 }
 
+# passes_through: hits are read by the kernel itself; where it cannot, the test
+# ends here
+passes_through()
+{
+	local why
+
+	if [ "$(stat_of '["hit_path"]')" != passthrough ]; then
+		why=$(stat_of '["hit_path_reason"]')
+		echo "hits by reply: $why"
+		case $why in
+		"this kernel has no"* | *CAP_SYS_ADMIN | *"stacked too deep")
+			skip "$why"
+			;;
+		esac
+		return 1
+	fi
+	[ "$(stat_of '["passthrough_opens"]')" -gt 0 ]
+}
+
 # eventually COMMAND: within twenty seconds, as a busy machine may stop for some
 eventually()
 {
