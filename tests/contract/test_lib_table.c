@@ -27,6 +27,7 @@ struct cell {
 /* What gpemu_submit said of a step. */
 struct said {
 	uint64_t copy_start_ns, compute_start_ns, fetch_stall_ns;
+	uint64_t data_wait_ns, barrier_wait_ns;
 };
 
 static unsigned descriptors(void)
@@ -167,9 +168,10 @@ static void check_step(struct epoch *e, const struct gpemu_batch *b,
 	e->step_end_ns = s->step_end_ns;
 	e->turn = 0;
 	assert_true(e->n_said < MAX_STEPS);
-	e->said[e->n_said++] = (struct said){ s->copy_start_ns,
-					      s->compute_start_ns,
-					      s->fetch_stall_ns };
+	e->said[e->n_said++] =
+		(struct said){ s->copy_start_ns, s->compute_start_ns,
+			       s->fetch_stall_ns, s->data_wait_ns,
+			       s->barrier_wait_ns };
 }
 
 /* Returns how many steps it had. */
@@ -210,7 +212,10 @@ static uint64_t ns_of(double seconds)
 	return (uint64_t)(seconds * 1e9 + .5);
 }
 
-/* The log of steps, in which the loader pairs them with their batches. */
+/*
+ * The log of steps, in which the loader pairs them with their batches. What a
+ * GPU waited at the barrier for another one's batch is a data stall there.
+ */
 static void check_log(const char *path, const struct said *said, unsigned n)
 {
 	char line[512];
@@ -220,22 +225,30 @@ static void check_log(const char *path, const struct said *said, unsigned n)
 	assert_non_null(f);
 	assert_non_null(fgets(line, sizeof(line), f));
 	while (fgets(line, sizeof(line), f)) {
-		double copy_start, compute_start, fetch;
+		double copy_start, compute_start, fetch, prep, pin, barrier;
+		uint64_t waited;
 		unsigned gpu;
 
 		assert_int_equal(sscanf(line,
 					"%*u,%*u,%*u,%*u,%*u,%*f,%*f,%*f,%lf,"
-					"%*f,%lf,%*f,%lf,%*f,%*f,%*f,%u",
+					"%*f,%lf,%*f,%lf,%lf,%lf,%*f,%u,%*f,"
+					"%lf",
 					&copy_start, &compute_start, &fetch,
-					&gpu),
-				 4);
+					&prep, &pin, &gpu, &barrier),
+				 7);
 		if (gpu)
 			continue;
 		assert_true(k < n);
 		assert_int_equal(ns_of(copy_start), said[k].copy_start_ns);
 		assert_int_equal(ns_of(compute_start),
 				 said[k].compute_start_ns);
-		assert_int_equal(ns_of(fetch), said[k].fetch_stall_ns);
+		waited = ns_of(fetch) + ns_of(prep) + ns_of(pin);
+		assert_int_equal(waited + ns_of(barrier),
+				 said[k].data_wait_ns +
+					 said[k].barrier_wait_ns);
+		assert_true(ns_of(fetch) >= said[k].fetch_stall_ns);
+		if (waited == said[k].data_wait_ns)
+			assert_int_equal(ns_of(fetch), said[k].fetch_stall_ns);
 		k++;
 	}
 	fclose(f);
