@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -51,8 +52,7 @@ static int walk(const char *folder, char *buf, struct stop *stop,
 
 int warm_folder(const char *folder, struct stop *stop, struct err *err)
 {
-	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-			  (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t memory = memory_limit();
 	_cleanup_free_ char *buf = malloc(CHUNK);
 	uint64_t bytes = 0;
 	char size[UNITS_TEXT];
