@@ -84,7 +84,7 @@ static const char *expected(enum conf_type type)
 	case CONF_DURATION:
 		return "a duration with its unit, such as 80us or 5ms";
 	case CONF_CAPACITY:
-		return "a size such as 8G, or a percentage such as 35%";
+		return "a size such as 8G, a percentage such as 35%, or auto";
 	case CONF_STRING: return "a text";
 	case CONF_RECORD:
 	case CONF_MAP: return "a mapping";

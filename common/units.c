@@ -98,13 +98,18 @@ int units_parse_capacity(const char *s, struct units_capacity *ret)
 	const char *rest;
 	double v;
 
+	if (!strcmp(s, "auto")) {
+		*ret = (struct units_capacity){ .fraction = UNITS_AUTO_FRACTION,
+						.yields = true };
+		return 0;
+	}
 	if (number(s, &v, &rest) == 0 && !strcmp(rest, "%")) {
 		if (v < 0 || v > 100)
 			return -ERANGE;
 		*ret = (struct units_capacity){ .fraction = v / 100 };
 		return 0;
 	}
-	ret->fraction = -1;
+	*ret = (struct units_capacity){ .fraction = -1 };
 	return parse(s, sizes, &ret->bytes);
 }
 
@@ -152,6 +157,8 @@ const char *units_exact_capacity(const struct units_capacity *c,
 	const double near[] = { percent, nextafter(percent, 0),
 				nextafter(percent, 101) };
 
+	if (c->yields)
+		return strcpy(buf, "auto");
 	if (c->fraction < 0)
 		return units_exact_size(c->bytes, buf);
 	for (int digits = 15; digits <= 17; digits++)

@@ -5,7 +5,8 @@
  * Sizes:     512, 512K, 4M, 8G, 1T; powers of 1024; a fraction is allowed
  *            ("1.5G"), "KiB" and "B" spellings too.
  * Durations: 80ns 80us 1.5ms 2s 1m 1h; the unit is required, except for 0.
- * Capacity:  a size, or a percentage of something ("35%").
+ * Capacity:  a size, a percentage of something ("35%"), or "auto": 35 %, but no
+ *            more than there is room for.
  *
  * All parsers take the whole string or fail with -EINVAL; out of range is
  * -ERANGE. Values are bytes (uint64_t) and nanoseconds (uint64_t).
@@ -13,6 +14,7 @@
 #ifndef GPEMU_COMMON_UNITS_H
 #define GPEMU_COMMON_UNITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -27,7 +29,11 @@
 struct units_capacity {
 	double fraction; /* of the dataset's bytes, 0..1; < 0: use bytes */
 	uint64_t bytes;
+	bool yields; /* "auto": to what memory there is */
 };
+
+/* arbitrary: not all of a dataset, so that the policy makes a difference */
+#define UNITS_AUTO_FRACTION .35
 
 int units_parse_size(const char *s, uint64_t *ret_bytes);
 int units_parse_duration(const char *s, uint64_t *ret_ns);
@@ -35,7 +41,7 @@ int units_parse_capacity(const char *s, struct units_capacity *ret);
 /* A finite decimal number, the whole string. */
 int units_parse_double(const char *s, double *ret);
 
-/* The capacity in bytes, given what 100 % is. */
+/* The capacity in bytes, given what 100 % is; of "auto" what it would like. */
 uint64_t units_capacity_bytes(const struct units_capacity *c, uint64_t whole);
 
 /*

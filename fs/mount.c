@@ -70,6 +70,22 @@ static int start_groups(struct mount *m, struct err *err)
 			     m->o.common.seed, &m->groups, err);
 }
 
+/* A default that gave way to the memory there is. */
+static void tell_capacity(const struct mount *m)
+{
+	uint64_t has = server_capacity(m->server);
+	uint64_t want =
+		units_capacity_bytes(&m->o.cache_size, m->tree.file_bytes);
+	char wants[UNITS_TEXT], gets[UNITS_TEXT];
+
+	if (!m->o.cache_size.yields || !has || has >= want)
+		return;
+	log_warn("the cache has %s, half of the memory: 35%% of the dataset "
+		 "would be %s (--cache-size)",
+		 units_human_size((double)has, gets),
+		 units_human_size((double)want, wants));
+}
+
 static int start_server(struct mount *m, struct err *err)
 {
 	struct server_config c = { .source = m->source,
@@ -103,6 +119,8 @@ static int start_server(struct mount *m, struct err *err)
 	}
 	c.trace = m->trace;
 	r = server_new(&c, &m->server, err);
+	if (r == 0)
+		tell_capacity(m);
 	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
 		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
 				     err);

@@ -44,7 +44,8 @@ static const struct conf_field fields[] = {
 	{ "cache_size", CONF_CAPACITY, offsetof(struct options, cache_size),
 	  .short_opt = 'c', .arg = "SIZE|P%",
 	  .help = "capacity in bytes, or percent of the dataset's bytes "
-		  "(default: 35%)" },
+		  "(default: auto, 35% or half of the memory, which is "
+		  "less)" },
 	{ "cache_metadata", CONF_BOOL, offsetof(struct options, cache_metadata),
 	  .arg = "on|off",
 	  .help = "the capacity also holds what the cache keeps of each "
@@ -138,7 +139,8 @@ const struct cli_program options_program = {
 
 int options_init(struct options *o)
 {
-	*o = (struct options){ .cache_size = { .fraction = .35 },
+	*o = (struct options){ .cache_size = { .fraction = UNITS_AUTO_FRACTION,
+					       .yields = true },
 			       .time_scale = NAN,
 			       .spin = TICK_DEFAULT_SPIN_NS,
 			       .keep_awake = true,

@@ -68,7 +68,8 @@ static int try_storage(const char *name, struct err *err)
 static bool same_size(const struct units_capacity *a,
 		      const struct units_capacity *b)
 {
-	return a->bytes == b->bytes && a->fraction == b->fraction;
+	return a->bytes == b->bytes && a->fraction == b->fraction &&
+	       a->yields == b->yields;
 }
 
 static void take_text(char **into, char **from)

@@ -7,6 +7,7 @@
 
 #include "common/hist.h"
 #include "common/json.h"
+#include "common/memory.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "common/version.h"
@@ -82,38 +83,49 @@ void server_free_cache(struct cache *c)
 	cache_free(c);
 }
 
-/* What a cache may take: all memory, less what the rest of us needs. */
-static uint64_t memory_bytes(void)
+/* Half of the memory by default. arbitrary: as much is left for the page cache
+ * below the source and for whoever reads */
+static int capacity_bytes(const struct server *s, const struct policy_ops *ops,
+			  const struct units_capacity *size, uint64_t *ret,
+			  struct err *err)
 {
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) *
-	       (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t most = memory_limit();
+	uint64_t want = units_capacity_bytes(size, s->c.tree->file_bytes);
+	char wants[UNITS_TEXT], has[UNITS_TEXT];
+
+	*ret = ops->bypass ? 0 : size->yields ? MIN(want, most / 2) : want;
+	if (*ret <= most)
+		return 0;
+	return err_set(err, -EINVAL,
+		       "a cache of %s does not fit the %s of memory that this "
+		       "machine or its control group has; choose a smaller "
+		       "--cache-size, or -p none",
+		       units_human_size((double)want, wants),
+		       units_human_size((double)most, has));
 }
 
-int server_make_cache(struct server *s, const char *policy, uint64_t bytes,
-		      struct cache **ret, struct err *err)
+int server_make_cache(struct server *s, const char *policy,
+		      const struct units_capacity *size, struct cache **ret,
+		      struct err *err)
 {
 	const struct plugin *p =
 		plugin_find(policy_table, "cache policy", policy, err);
-	char want[UNITS_TEXT], have[UNITS_TEXT];
-	struct policy_params params = { .capacity_bytes = bytes,
-					.seed = s->c.seed,
+	const struct policy_ops *ops;
+	struct policy_params params = { .seed = s->c.seed,
 					.file_bytes = s->sizes,
 					.n_files = s->c.tree->n_files,
 					.max_object_bytes = OBJECT_EXTENT,
 					.count_metadata = s->c.cache_metadata,
 					.overhead_bytes = OBJECT_OVERHEAD };
+	int r;
 
 	if (!p)
 		return -EINVAL;
-	if (bytes > memory_bytes())
-		return err_set(err, -EINVAL,
-			       "a cache of %s does not fit this machine's %s "
-			       "of memory; choose a smaller --cache-size",
-			       units_human_size((double)bytes, want),
-			       units_human_size((double)memory_bytes(), have));
-	int r = cache_new(container_of(p, const struct policy_ops, plugin),
-			  &params, drop_object, NULL, ret, err);
-
+	ops = container_of(p, const struct policy_ops, plugin);
+	r = capacity_bytes(s, ops, size, &params.capacity_bytes, err);
+	if (r < 0)
+		return r;
+	r = cache_new(ops, &params, drop_object, NULL, ret, err);
 	return r < 0 ? err_set(err, r, "cache: %s", strerror(-r)) : 0;
 }
 
@@ -155,9 +167,7 @@ int server_new(const struct server_config *config, struct server **ret,
 	if (config->groups && !s->buffer.limit)
 		s->buffer.limit =
 			MAX(LEAST_BUFFER, 2 * config->groups->largest_bytes);
-	r = server_make_cache(s, config->cache_policy,
-			      units_capacity_bytes(&config->cache_size,
-						   config->tree->file_bytes),
+	r = server_make_cache(s, config->cache_policy, &config->cache_size,
 			      &s->cache, err);
 	if (r == 0)
 		r = storage_profile_load(config->storage, &s->storage, err);
@@ -199,6 +209,16 @@ void server_free(struct server *s)
 	free(s->sizes);
 	free(s->marks);
 	free(s);
+}
+
+uint64_t server_capacity(struct server *s)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&s->lock);
+	bytes = cache_capacity(s->cache);
+	pthread_mutex_unlock(&s->lock);
+	return bytes;
 }
 
 const struct tree *server_tree(const struct server *s)

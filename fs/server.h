@@ -63,6 +63,8 @@ void server_stop(struct server *s);
 /* Stops first. All handles must be closed, and nobody may call any more. */
 void server_free(struct server *s);
 
+/* Bytes that the cache may hold now. */
+uint64_t server_capacity(struct server *s);
 const struct tree *server_tree(const struct server *s);
 struct tick *server_tick(const struct server *s);
 /* The target of a symbolic link. 0 or -errno. */

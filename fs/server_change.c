@@ -109,14 +109,16 @@ static struct epoch_mark swap_cache(struct server *s, struct cache *fresh,
 
 int server_drop_cache(struct server *s, struct err *err)
 {
+	struct units_capacity same = { .fraction = -1 };
 	struct cache *fresh;
 	int r = begin_change(s, err);
 
 	if (r < 0)
 		return r;
 	/* constant, under the lock of changes */
-	r = server_make_cache(s, cache_policy(s->cache)->plugin.name,
-			      cache_capacity(s->cache), &fresh, err);
+	same.bytes = cache_capacity(s->cache);
+	r = server_make_cache(s, cache_policy(s->cache)->plugin.name, &same,
+			      &fresh, err);
 	if (r == 0)
 		swap_cache(s, fresh, TRACE_DROP_CACHE);
 	end_change(s);
@@ -132,9 +134,7 @@ int server_set_cache(struct server *s, const char *policy,
 
 	if (r < 0)
 		return r;
-	r = server_make_cache(s, policy,
-			      units_capacity_bytes(size, s->c.tree->file_bytes),
-			      &fresh, err);
+	r = server_make_cache(s, policy, size, &fresh, err);
 	if (r == 0) {
 		now = swap_cache(s, fresh, TRACE_SET_CACHE);
 		/* what the two caches did is told apart */

@@ -72,8 +72,9 @@ int server_enter(struct server *s, struct err *err);
 void server_leave(struct server *s);
 
 /* A cache for the server's objects. As server_new. */
-int server_make_cache(struct server *s, const char *policy, uint64_t bytes,
-		      struct cache **ret, struct err *err);
+int server_make_cache(struct server *s, const char *policy,
+		      const struct units_capacity *size, struct cache **ret,
+		      struct err *err);
 /* One that is not in use any more; NULL is allowed. */
 void server_free_cache(struct cache *c);
 /* Under the lock: the counters as they stand. */

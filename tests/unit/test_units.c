@@ -53,7 +53,11 @@ static void capacity_is_a_share_or_a_size(void **state)
 	assert_int_equal(units_capacity_bytes(&c, 1000), 350);
 	assert_int_equal(units_parse_capacity("8G", &c), 0);
 	assert_int_equal(units_capacity_bytes(&c, 1000), 8 * GIB);
+	assert_false(c.yields);
 	assert_int_equal(units_parse_capacity("101%", &c), -ERANGE);
+	assert_int_equal(units_parse_capacity("auto", &c), 0);
+	assert_int_equal(units_capacity_bytes(&c, 1000), 350);
+	assert_true(c.yields);
 }
 
 static void exact_text_reads_back(void **state)
@@ -81,7 +85,10 @@ static void exact_text_reads_back(void **state)
 
 static void exact_share_reads_back(void **state)
 {
-	static const char *const texts[] = { "35%", "0.1%", "100%",
+	static const char *const texts[] = { "35%",
+					     "0.1%",
+					     "100%",
+					     "auto",
 					     ".3333333333333333333%",
 					     "14.285714285714286%" };
 	struct units_capacity c, again;
@@ -93,6 +100,7 @@ static void exact_share_reads_back(void **state)
 		units_exact_capacity(&c, buf);
 		assert_int_equal(units_parse_capacity(buf, &again), 0);
 		assert_true(again.fraction == c.fraction);
+		assert_int_equal(again.yields, c.yields);
 	}
 	/* as it was written, where that is possible */
 	units_parse_capacity("35%", &c);
