@@ -118,9 +118,14 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 /* The bytes are there (or failed): now only the time is missing. */
 static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 {
-	uint64_t at = reply_at(fetcher, f);
+	uint64_t at;
 	int r = 0;
 
+	if (f->op == STORAGE_N_OPS) { /* there is none */
+		finish(fetcher, f, false);
+		return;
+	}
+	at = reply_at(fetcher, f);
 	if (tick_now(fetcher->c.tick) < at) {
 		r = timerq_add(fetcher->timers, &f->timer, at);
 		if (r == 0)
@@ -142,21 +147,23 @@ static int real_read(struct fetcher *fetcher, struct fetch *f, bool nowait)
 			   nowait);
 }
 
-static int read_pieces(struct fetcher *fetcher, struct fetch *f)
+static void read_pieces(struct fetcher *fetcher, struct fetch *f)
 {
 	for (size_t i = 0; i < f->n_pieces; i++) {
 		struct fetch_piece *p = &f->pieces[i];
 
-		p->error = read_source(fetcher, p->node, p->buf, p->bytes, 0,
-				       false);
+		if (p->buf)
+			p->error = read_source(fetcher, p->node, p->buf,
+					       p->bytes, 0, false);
 	}
-	return 0;
 }
 
 static void read_now(struct fetcher *fetcher, struct fetch *f)
 {
-	f->error = f->n_pieces ? read_pieces(fetcher, f)
-			       : real_read(fetcher, f, false);
+	if (f->n_pieces)
+		read_pieces(fetcher, f);
+	else if (f->buf)
+		f->error = real_read(fetcher, f, false);
 	wait_for_deadline(fetcher, f);
 }
 
@@ -221,26 +228,21 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 	pthread_cond_signal(&fetcher->job_wake);
 }
 
-void fetch_start(struct fetcher *fetcher, struct fetch *f)
+void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 {
 	uint64_t now;
 
 	f->error = 0;
-	count(&fetcher->stats.inflight, 1);
-	if (__atomic_load_n(&fetcher->stopping, __ATOMIC_RELAXED)) {
-		f->deadline = f->arrival;
-		finish(fetcher, f, true);
+	f->deadline = f->arrival + f->takes;
+	if (f->op == STORAGE_N_OPS)
 		return;
-	}
+	count(&fetcher->stats.inflight, 1);
 	if (f->op == STORAGE_READ) {
 		count(&fetcher->stats.backend_reads, 1);
 		count(&fetcher->stats.backend_bytes, f->bytes);
 	}
-	if (f->takes) {
-		f->deadline = f->arrival + f->takes;
-		wait_for_deadline(fetcher, f);
+	if (f->takes)
 		return;
-	}
 	pthread_mutex_lock(&fetcher->device_lock);
 	/* requests of several threads may pass each other on the way here */
 	now = MAX(f->arrival, fetcher->last_arrival);
@@ -248,7 +250,16 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f)
 	f->deadline = device_schedule(fetcher->device, f->op, f->node,
 				      f->offset, f->bytes, now);
 	pthread_mutex_unlock(&fetcher->device_lock);
-	if (f->n_pieces) {
+}
+
+void fetch_read(struct fetcher *fetcher, struct fetch *f, bool later)
+{
+	if (__atomic_load_n(&fetcher->stopping, __ATOMIC_RELAXED)) {
+		f->deadline = f->arrival;
+		finish(fetcher, f, true);
+		return;
+	}
+	if (f->n_pieces || later) {
 		enqueue(fetcher, f);
 		return;
 	}
@@ -260,6 +271,17 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f)
 		}
 	}
 	wait_for_deadline(fetcher, f);
+}
+
+void fetch_start(struct fetcher *fetcher, struct fetch *f)
+{
+	fetch_charge(fetcher, f);
+	fetch_read(fetcher, f, false);
+}
+
+void fetch_end(struct fetcher *fetcher, struct fetch *f)
+{
+	finish(fetcher, f, true);
 }
 
 int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at)

@@ -28,8 +28,8 @@ struct fetcher;
 struct fetch_piece {
 	uint32_t node;
 	size_t bytes; /* all of it */
-	void *buf;
-	int error; /* 0 or -errno of the real read */
+	void *buf;    /* NULL: not wanted */
+	int error;    /* 0 or -errno of the real read */
 };
 
 struct fetch {
@@ -87,7 +87,16 @@ void fetcher_stop(struct fetcher *f);
 /* Stops first; nobody may start any more. NULL is allowed. */
 void fetcher_free(struct fetcher *f);
 
+/* Both of what follows. */
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
+/* The device's part: counted, and f->deadline is known. Nothing with the op
+ * STORAGE_N_OPS, whose bytes were paid for before. */
+void fetch_charge(struct fetcher *fetcher, struct fetch *f);
+/* The bytes, and the wait for the deadline. `later`: by a reader thread, even
+ * where it would not block; done is not called by this call. */
+void fetch_read(struct fetcher *fetcher, struct fetch *f, bool later);
+/* It was charged, and is done without its bytes: the mount is torn down. */
+void fetch_end(struct fetcher *fetcher, struct fetch *f);
 /*
  * Only wait: done is called at `at` (emulated ns), never by this call; nothing
  * is asked of the device. Set f->done. -ENOMEM, -ECANCELED (stopped).

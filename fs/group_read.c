@@ -21,6 +21,9 @@
  * larger than the buffer sees its capacity unchanged, because what was read
  * that lately it still has.
  *
+ * A member for which there is no memory (fs/budget.h) is brought all the same,
+ * without its bytes: a group may be larger than the memory.
+ *
  * Single flight: while a group is read each of its missing members is in the
  * table of flights, so a second reader of any of them waits for the same read.
  */
@@ -159,9 +162,8 @@ static void group_done(struct fetch *f, bool stopping)
 
 static void add(struct group_fetch *g, struct object *o, uint32_t node)
 {
-	g->pieces[g->n] = (struct fetch_piece){ .node = node,
-						.bytes = o->bytes,
-						.buf = o->data };
+	g->pieces[g->n] =
+		(struct fetch_piece){ .node = node, .bytes = o->bytes };
 	g->objects[g->n++] = o;
 }
 
@@ -191,6 +193,20 @@ static void find_places(struct server *s, const struct group_fetch *g)
 		if (e && !cache_user(e))
 			cache_set_user(e, object_get(o));
 		hold(&s->buffer, o);
+	}
+}
+
+/* Once the cache has made room; of what it did not take, and the buffer not
+ * either, nobody will want the bytes. */
+static void find_memory(struct server *s, const struct group_fetch *g)
+{
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct object *o = g->objects[i];
+
+		if (o->brought &&
+		    __atomic_load_n(&o->refs, __ATOMIC_RELAXED) > 1)
+			server_fill(s, o);
+		g->pieces[i].buf = o->data;
 	}
 }
 
@@ -245,6 +261,7 @@ struct fetch *group_bring(struct server *s, struct object *o, uint32_t node,
 	}
 	g->fetch.n_pieces = g->n;
 	find_places(s, g);
+	find_memory(s, g);
 	return &g->fetch;
 }
 

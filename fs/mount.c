@@ -97,7 +97,8 @@ static int start_server(struct mount *m, struct err *err)
 				   .cache_metadata = m->o.cache_metadata,
 				   .seed = m->o.common.seed,
 				   .groups = m->groups,
-				   .group_buffer = m->o.group_buffer };
+				   .group_buffer = m->o.group_buffer,
+				   .memory = m->o.memory };
 
 	int r;
 

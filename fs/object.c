@@ -18,16 +18,10 @@ struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 	o->server = server;
 	o->bytes = MIN(file_bytes - offset, OBJECT_EXTENT);
 	o->refs = 1;
-	o->data = malloc(o->bytes);
-	if (!o->data) {
-		free(o);
-		return NULL;
-	}
 	o->fetch = (struct fetch){ .op = STORAGE_READ,
 				   .node = node,
 				   .offset = offset,
 				   .bytes = o->bytes,
-				   .buf = o->data,
 				   .arrival = arrival };
 	return o;
 }
@@ -39,6 +33,27 @@ struct object *object_fly(struct object **flights, struct object *o)
 		return NULL;
 	}
 	return o;
+}
+
+bool object_fill(struct object *o, struct budget *budget)
+{
+	if (!budget_take(budget, o->bytes))
+		return false;
+	o->data = malloc(o->bytes);
+	if (!o->data) {
+		budget_give(budget, o->bytes);
+		return false;
+	}
+	o->budget = budget;
+	o->fetch.buf = o->data;
+	return true;
+}
+
+void object_give(struct object *o)
+{
+	if (o->budget)
+		budget_give(o->budget, o->bytes);
+	o->budget = NULL;
 }
 
 struct object *object_get(struct object *o)
@@ -53,6 +68,7 @@ void object_put(struct object *o)
 		return;
 	if (o->backing_id)
 		server_backing_close(o->server, o->backing_id);
+	object_give(o);
 	free(o->data);
 	free(o);
 }

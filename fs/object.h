@@ -7,9 +7,14 @@
  *	FETCHING ------------> READY, FAILED ----------------> freed
  *
  * References: one of the flight (while FETCHING), one of the cache (while the
- * cache holds it), one of each read that waits or replies, one of each handle
- * that read it last. An object that the policy evicts while it is in flight
- * just loses the cache's reference: what waits for it still gets its bytes.
+ * cache holds it), one of each read that waits or replies, one of a handle that
+ * is in the middle of it. An object that the policy evicts while it is in
+ *flight just loses the cache's reference: what waits for it still gets its
+ *bytes.
+ *
+ * An object for which there was no memory (fs/budget.h) has no data: who reads
+ * it has its bytes read again. One that is cached gets them later, and is
+ * FETCHING once more meanwhile.
  *
  * Fields but `refs` are guarded by the server's lock; `data` is constant once
  * READY and read without it.
@@ -20,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fs/budget.h"
 #include "fs/fetch.h"
 #include "fs/hash.h"
 
@@ -36,7 +42,8 @@ enum object_state { OBJECT_FETCHING, OBJECT_READY, OBJECT_FAILED };
 struct object {
 	uint64_t key; /* object_key() */
 	struct server *server;
-	unsigned char *data;
+	unsigned char *data;   /* or NULL */
+	struct budget *budget; /* that its data counts in, or NULL */
 	size_t bytes;
 	int error; /* of FAILED: -errno */
 	unsigned refs;
@@ -65,12 +72,17 @@ static inline uint64_t object_key(uint32_t node, uint32_t extent)
 	return (uint64_t)node << 32 | extent;
 }
 
-/* One reference, FETCHING, fetch filled in but for done. NULL: no memory. */
+/* One reference, FETCHING, fetch filled in but for done, and no bytes. NULL: no
+ * memory. */
 struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival);
 /* Into the table of flights. NULL: no memory, and the object is freed; so it is
  * where `o` is NULL. */
 struct object *object_fly(struct object **flights, struct object *o);
+/* Memory for its bytes. false: the budget has none, or the machine. */
+bool object_fill(struct object *o, struct budget *budget);
+/* They do not count any more: the object is about to be freed. */
+void object_give(struct object *o);
 struct object *object_get(struct object *o);
 /* NULL is allowed. */
 void object_put(struct object *o);

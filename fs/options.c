@@ -62,6 +62,10 @@ static const struct conf_field fields[] = {
 	  .arg = "SIZE",
 	  .help = "memory for files that were read with their group and that "
 		  "nobody asked for yet (default: 64M, or two groups)" },
+	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
+	  .help = "for bytes in flight, of files being read and of groups, "
+		  "beside the cache (default: 256M, or an eighth of the "
+		  "memory, which is less)" },
 	{ "foreground", CONF_BOOL, offsetof(struct options, foreground),
 	  .short_opt = 'f', .cli_only = true,
 	  .help = "stay in the foreground" },

@@ -16,6 +16,7 @@ struct options {
 	bool cache_metadata;
 	char *group, *group_order;
 	uint64_t group_buffer;
+	uint64_t memory;	 /* 0: the server's default */
 	struct conf_list faults; /* of char * */
 	double time_scale;	 /* NaN: not given */
 	uint64_t spin;

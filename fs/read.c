@@ -17,6 +17,10 @@
  * brings: fs/group_read.c.
  *
  * With a policy that bypasses the cache a read goes to the device as it is.
+ *
+ * Where an object has no bytes, or is gone in the middle of being read, all was
+ * counted and paid for as ever, and the request has its bytes read again from
+ * the source, meanwhile, for itself (fs/budget.h).
  */
 #include "fs/server_trace.h"
 
@@ -32,34 +36,112 @@ static void count_delivered(struct server *s, uint64_t bytes)
 	__atomic_fetch_add(&s->delivered_bytes, bytes, __ATOMIC_RELAXED);
 }
 
+/* The bytes of a request that waited for memory, or did not have to. */
+static void read_bytes(struct server *s, struct read_request *r, bool later)
+{
+	r->raw.buf = malloc(r->bytes);
+	if (!r->raw.buf)
+		r->raw.error = -ENOMEM;
+	fetch_read(s->fetcher, &r->raw, later);
+}
+
+static void go_on(struct server *s, struct budget_wait *w,
+		  const struct read_request *own)
+{
+	while (w) {
+		struct read_request *r =
+			container_of(w, struct read_request, room);
+
+		w = w->next;
+		read_bytes(s, r, r != own);
+	}
+}
+
+/* Into r->raw, when there is memory. */
+static void want_bytes(struct server *s, struct read_request *r)
+{
+	r->room.bytes = r->bytes;
+	go_on(s, budget_answer(&s->budget, &r->room), r);
+}
+
+/* After the reply: of a request that had bytes of its own. */
+static void free_bytes(struct server *s, void *buf, struct budget_wait room)
+{
+	free(buf);
+	go_on(s, budget_answered(&s->budget, &room), NULL);
+}
+
+void read_stop(struct server *s)
+{
+	struct budget_wait *w = budget_stop(&s->budget);
+
+	while (w) {
+		struct read_request *r =
+			container_of(w, struct read_request, room);
+
+		w = w->next;
+		fetch_end(s->fetcher, &r->raw);
+	}
+}
+
+/* What failed was not paid for: the next chunk of it is a read of the device
+ * again. */
+static void forget_failed(struct server *s, struct read_request *r)
+{
+	pthread_mutex_lock(&s->lock);
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct object *o = r->parts[i].object;
+
+		if (o && (o->error || !o->data) && r->handle->paid == o->key)
+			r->handle->paid = 0;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void gather(struct read_request *r, struct iovec iov[READ_PARTS],
+		   struct read_part parts[READ_PARTS])
+{
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct read_part *p = &r->parts[i];
+
+		parts[i] = *p;
+		if (p->object && p->object->error && !r->error)
+			r->error = p->object->error;
+		if (r->again)
+			iov[i].iov_base = (char *)r->raw.buf +
+					  (i ? r->parts[0].bytes : 0);
+		else if (!r->error)
+			iov[i].iov_base = p->object->data + p->offset;
+		iov[i].iov_len = p->bytes;
+	}
+	if (r->error)
+		forget_failed(r->server, r);
+}
+
 static void finish(struct read_request *r)
 {
 	struct iovec iov[READ_PARTS] = { 0 };
 	struct read_part parts[READ_PARTS];
 	struct server *s = r->server;
 	struct trace_reply told;
+	struct budget_wait room = r->room;
+	void *buf = r->again ? r->raw.buf : NULL;
+	bool again = r->again;
 	int n = r->n_parts;
 
-	for (int i = 0; i < n; i++) {
-		parts[i] = r->parts[i];
-		if (parts[i].object && parts[i].object->error && !r->error)
-			r->error = parts[i].object->error;
-		if (!r->error)
-			iov[i] = (struct iovec){ .iov_base =
-							 parts[i].object->data +
-							 parts[i].offset,
-						 .iov_len = parts[i].bytes };
-	}
+	gather(r, iov, parts);
 	trace_reply_init(s, r, &told);
 	if (!r->error)
 		count_delivered(s, r->bytes);
 	r->reply(r, r->error, iov, r->error ? 0 : n);
 	for (int i = 0; i < n; i++) {
-		if (parts[i].object)
-			trace_part(s, &told, &parts[i],
-				   parts[i].object->fetch.deadline);
+		const struct object *o = parts[i].object;
+
+		trace_part(s, &told, &parts[i], o ? o->fetch.deadline : 0);
 		object_put(parts[i].object);
 	}
+	if (again)
+		free_bytes(s, buf, room);
 }
 
 /* One of the things that `r` waits for has happened. */
@@ -69,20 +151,29 @@ static void settle(struct read_request *r)
 		finish(r);
 }
 
+/* Under the lock: its bytes cannot be read. */
+static void uncache(struct server *s, const struct object *o)
+{
+	struct cache_entry *e = cache_peek(s->cache, o->key);
+
+	if (e && cache_user(e) == o) {
+		trace_event(s, TRACE_REMOVE, o->key);
+		cache_remove(s->cache, e);
+	}
+}
+
 struct read_part *read_arrived(struct server *s, struct object *o, int error)
 {
 	struct read_part *waiters = o->waiters;
-	struct cache_entry *e;
 
 	o->error = error;
 	o->state = error ? OBJECT_FAILED : OBJECT_READY;
 	o->waiters = NULL;
 	HASH_DEL(s->flights, o);
-	e = error ? cache_peek(s->cache, o->key) : NULL;
-	if (e && cache_user(e) == o) {
-		trace_event(s, TRACE_REMOVE, o->key);
-		cache_remove(s->cache, e);
-	}
+	if (o->data)
+		s->filling_bytes -= o->bytes;
+	if (error)
+		uncache(s, o);
 	return waiters;
 }
 
@@ -122,25 +213,63 @@ static bool first_seen(struct handle *h, uint32_t extent)
 static struct object *find_object(struct server *s, struct handle *h,
 				  struct cache_entry *e, uint64_t key)
 {
+	bool paid = h->paid == key;
 	struct object *o;
 
-	if (h->held && h->held->key == key && h->held->state != OBJECT_FAILED)
+	if (paid && h->held)
 		return h->held;
 	o = e ? cache_user(e) : NULL;
 	if (!o)
 		HASH_FIND(hh, s->flights, &key, sizeof(key), o);
-	if (o && o->state == OBJECT_FETCHING)
+	if (o && o->state == OBJECT_FETCHING && !paid &&
+	    o->fetch.op == STORAGE_READ)
 		s->coalesced++;
 	return o ? o : group_buffer_find(&s->buffer, key);
 }
 
+/* A missing object: in flight from now on. NULL: no memory. */
+static struct object *new_object(struct server *s, const struct read_request *r,
+				 uint32_t extent)
+{
+	uint32_t node = r->handle->node;
+	struct object *o = object_new(s, node, extent,
+				      s->c.tree->nodes[node].bytes, r->arrival);
+
+	o = object_fly(&s->flights, o);
+	if (!o)
+		return NULL;
+	o->fetch.done = object_done;
+	server_fill(s, o);
+	return o;
+}
+
+/* Cached without its bytes: is there memory now? Then it is in flight again,
+ * past the device. */
+static struct fetch *refill(struct server *s, struct object *o,
+			    uint64_t arrival)
+{
+	if (o->data || o->state != OBJECT_READY ||
+	    !HASH_TRY_ADD(s->flights, key, o))
+		return NULL;
+	if (!server_fill(s, o)) {
+		HASH_DEL(s->flights, o);
+		return NULL;
+	}
+	object_get(o); /* the flight's */
+	o->state = OBJECT_FETCHING;
+	o->fetch.op = STORAGE_N_OPS;
+	o->fetch.arrival = arrival;
+	o->fetch.done = object_done;
+	return &o->fetch;
+}
+
 /*
- * The object of an extent, with a reference for the caller; *ret_start when
- * a fetch is still to be started. NULL: no memory.
+ * The object of an extent, with a reference, for p; *ret_start when a fetch is
+ * still to be started. None: it was paid for, and is nowhere any more.
+ * -ENOMEM.
  */
-static struct object *obtain(struct server *s, struct read_request *r,
-			     uint32_t extent, struct fetch **ret_start,
-			     struct trace_asked *ret_asked)
+static int obtain(struct server *s, struct read_request *r, uint32_t extent,
+		  struct read_part *p, struct fetch **ret_start)
 {
 	struct handle *h = r->handle;
 	uint64_t file_bytes = s->c.tree->nodes[h->node].bytes;
@@ -155,31 +284,27 @@ static struct object *obtain(struct server *s, struct read_request *r,
 	struct object *o;
 
 	*ret_start = NULL;
-	*ret_asked = (struct trace_asked){ 0 };
 	if (first)
 		result = cache_access(s->cache, &co, &e);
 	else
 		e = cache_peek(s->cache, co.key);
 	o = find_object(s, h, e, co.key);
 	if (first)
-		*ret_asked = trace_asked(s, result == CACHE_HIT ||
-						    (o && o->brought));
+		p->asked = trace_asked(s, result == CACHE_HIT ||
+						  (o && o->brought));
+	if (!o && h->paid == co.key)
+		return 0;
 	if (!o) {
-		o = object_new(s, h->node, extent, file_bytes, r->arrival);
-		o = object_fly(&s->flights, o);
+		o = new_object(s, r, extent);
 		if (!o && e)
 			cache_remove(s->cache, e);
 		if (!o)
-			return NULL;
-		o->fetch.done = object_done;
+			return -ENOMEM;
 		fresh = true; /* the first reference is the flight's */
 	}
 	if (e && !cache_user(e))
 		cache_set_user(e, object_get(o));
-	if (h->held != o) {
-		server_put_object(h->held);
-		h->held = object_get(o);
-	}
+	p->object = object_get(o); /* the buffer may let go of it */
 	if (first)
 		group_asked(s, o, result == CACHE_HIT,
 			    result == CACHE_REJECTED);
@@ -187,7 +312,12 @@ static struct object *obtain(struct server *s, struct read_request *r,
 		*ret_start = group_has(s, h->node)
 				     ? group_bring(s, o, h->node, r->arrival)
 				     : &o->fetch;
-	return object_get(o);
+	else if (e && cache_user(e) == o)
+		*ret_start = refill(s, o, r->arrival);
+	h->paid = co.key;
+	handle_hold(s, h,
+		    o->data && p->offset + p->bytes < o->bytes ? o : NULL);
+	return 0;
 }
 
 /* Under the lock: split the request into parts, note what to wait for. */
@@ -201,30 +331,29 @@ static int prepare(struct server *s, struct read_request *r,
 		uint32_t extent = (uint32_t)(at / OBJECT_EXTENT);
 		uint64_t from = (uint64_t)extent * OBJECT_EXTENT;
 		struct read_part *p = &r->parts[r->n_parts];
-		struct trace_asked asked;
 
 		*p = (struct read_part){
 			.offset = at - from,
 			.bytes = MIN(end, from + OBJECT_EXTENT) - at,
 			.request = r,
-			.object = obtain(s, r, extent, &start[n_start], &asked),
 			.number = (uint32_t)r->n_parts,
 		};
-		p->asked = asked;
-		if (!p->object) {
-			r->error = -ENOMEM;
+		r->error = obtain(s, r, extent, p, &start[n_start]);
+		if (r->error < 0)
 			break;
-		}
 		if (start[n_start])
 			start[n_start++]->answered = p->bytes;
 		r->n_parts++;
-		if (p->object->state == OBJECT_FETCHING) {
+		r->again = r->again || !p->object || !p->object->data;
+		if (p->object && p->object->state == OBJECT_FETCHING) {
 			p->next = p->object->waiters;
 			p->object->waiters = p;
 			r->pending++;
 		}
 		at += p->bytes;
 	}
+	r->again = r->again && !r->error;
+	r->pending += r->again;
 	return n_start;
 }
 
@@ -234,6 +363,7 @@ static void raw_done(struct fetch *f, bool stopping)
 	struct iovec iov = { .iov_base = f->buf, .iov_len = f->bytes };
 	int error = stopping ? -ECONNABORTED : f->error;
 	struct read_part parts[READ_PARTS];
+	struct budget_wait room = r->room;
 	struct server *s = r->server;
 	uint64_t deadline = f->deadline;
 	struct trace_reply told;
@@ -248,7 +378,7 @@ static void raw_done(struct fetch *f, bool stopping)
 	r->reply(r, error, &iov, error ? 0 : 1);
 	for (int i = 0; i < n; i++)
 		trace_part(s, &told, &parts[i], deadline);
-	free(buf);
+	free_bytes(s, buf, room);
 }
 
 /* Count what a bypassed cache would have been asked for, then just read. */
@@ -259,14 +389,39 @@ static void read_raw(struct server *s, struct read_request *r)
 				 .offset = r->offset,
 				 .bytes = r->bytes,
 				 .answered = r->bytes,
-				 .buf = malloc(r->bytes),
 				 .arrival = r->arrival,
 				 .done = raw_done };
-	if (!r->raw.buf) {
-		r->reply(r, -ENOMEM, NULL, 0);
-		return;
+	fetch_charge(s->fetcher, &r->raw);
+	want_bytes(s, r);
+}
+
+static void again_done(struct fetch *f, bool stopping)
+{
+	struct read_request *r = container_of(f, struct read_request, raw);
+	struct server *s = r->server;
+
+	if (stopping || f->error) {
+		pthread_mutex_lock(&s->lock);
+		for (int i = 0; i < r->n_parts && !stopping; i++)
+			if (r->parts[i].object && !r->parts[i].object->data)
+				uncache(s, r->parts[i].object);
+		server_unlock(s);
+		r->error = stopping ? -ECONNABORTED : f->error;
 	}
-	fetch_start(s->fetcher, &r->raw);
+	settle(r);
+}
+
+/* What objects do not have of it, and with that all of it. */
+static void read_again(struct server *s, struct read_request *r)
+{
+	r->raw = (struct fetch){ .op = STORAGE_N_OPS,
+				 .node = r->handle->node,
+				 .offset = r->offset,
+				 .bytes = r->bytes,
+				 .arrival = r->arrival,
+				 .done = again_done };
+	__atomic_fetch_add(&s->reread_bytes, r->bytes, __ATOMIC_RELAXED);
+	want_bytes(s, r);
 }
 
 static void count_raw(struct server *s, struct read_request *r)
@@ -306,6 +461,7 @@ void server_read(struct server *s, struct read_request *r)
 
 	r->server = s;
 	r->n_parts = r->error = 0;
+	r->again = false;
 	r->pending = 1;
 	if (!gate_enter(&s->gate)) {
 		trace_refused(s, r, -ECONNABORTED);
@@ -326,7 +482,7 @@ void server_read_now(struct server *s, struct read_request *r)
 {
 	struct fetch *start[READ_PARTS + 1];
 	int n_start = 0;
-	bool bypass;
+	bool bypass, again;
 
 	pthread_mutex_lock(&s->lock);
 	/* what a group brings has to wait somewhere */
@@ -336,6 +492,7 @@ void server_read_now(struct server *s, struct read_request *r)
 		count_raw(s, r);
 	else
 		n_start = prepare(s, r, start);
+	again = r->again;
 	server_unlock(s);
 	if (bypass) {
 		read_raw(s, r);
@@ -343,6 +500,8 @@ void server_read_now(struct server *s, struct read_request *r)
 	}
 	for (int i = 0; i < n_start; i++)
 		fetch_start(s->fetcher, start[i]);
+	if (again)
+		read_again(s, r);
 	settle(r);
 }
 

@@ -22,6 +22,15 @@ enum { N_READERS = 4 };
  * workers of a loader, each of which is in another group */
 #define LEAST_BUFFER (64 * MIB)
 
+/* arbitrary: 32 extents of large files at once and as much for answers; beyond
+ * it bytes are copied twice, which costs the reader about as much as before */
+#define DEFAULT_MEMORY (256 * MIB)
+
+static uint64_t default_memory(void)
+{
+	return MIN(DEFAULT_MEMORY, memory_limit() / 8);
+}
+
 /* --- locks and calls ---------------------------------------------------- */
 
 int server_enter(struct server *s, struct err *err)
@@ -53,6 +62,7 @@ void server_put_object(struct object *o)
 {
 	/* the last reference: nobody can find it any more */
 	if (o && __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1) {
+		object_give(o);
 		o->next_dead = o->server->dead;
 		o->server->dead = o;
 	} else {
@@ -157,6 +167,8 @@ int server_new(const struct server_config *config, struct server **ret,
 	tick_mutex_init(&s->lock);
 	tick_mutex_init(&s->backing_lock);
 	faults_init(&s->faults);
+	budget_init(&s->budget,
+		    config->memory ? config->memory : default_memory());
 	s->sizes = tree_sizes(config->tree);
 	s->marks = calloc(1, sizeof(*s->marks));
 	s->storage_name = strdup(config->storage);
@@ -169,6 +181,12 @@ int server_new(const struct server_config *config, struct server **ret,
 			MAX(LEAST_BUFFER, 2 * config->groups->largest_bytes);
 	r = server_make_cache(s, config->cache_policy, &config->cache_size,
 			      &s->cache, err);
+	if (r == 0 && config->memory > memory_limit())
+		r = err_set(err, -EINVAL,
+			    "--memory is more than this machine or its "
+			    "control group has");
+	if (r == 0)
+		budget_set_capacity(&s->budget, cache_capacity(s->cache));
 	if (r == 0)
 		r = storage_profile_load(config->storage, &s->storage, err);
 	if (r == 0)
@@ -187,6 +205,7 @@ void server_stop(struct server *s)
 	gate_close(&s->gate);
 	/* who is inside may still hold or start one: that ends there at once */
 	faults_stop(&s->faults);
+	read_stop(s);
 	if (s->fetcher)
 		fetcher_stop(s->fetcher);
 	gate_wait(&s->gate);
@@ -200,6 +219,7 @@ void server_free(struct server *s)
 	fetcher_free(s->fetcher);
 	server_free_cache(s->cache);
 	group_buffer_clear(&s->buffer);
+	budget_fini(&s->budget);
 	storage_profile_free(s->storage);
 	faults_fini(&s->faults);
 	pthread_mutex_destroy(&s->change_lock);
@@ -284,33 +304,6 @@ void server_set_round_trip(struct server *s, const struct round_trip *trip)
 	fetcher_set_round_trip(s->fetcher, trip);
 }
 
-struct handle *server_open(struct server *s, uint32_t node)
-{
-	uint64_t bytes = s->c.tree->nodes[node].bytes;
-	size_t extents = bytes / OBJECT_EXTENT + 1;
-	struct handle *h = calloc(1, sizeof(*h));
-
-	if (!h)
-		return NULL;
-	h->node = node;
-	h->seen = extents <= 64 ? &h->seen_small
-				: calloc(extents / 64 + 1, sizeof(*h->seen));
-	if (!h->seen) {
-		free(h);
-		return NULL;
-	}
-	return h;
-}
-
-void server_close(struct server *s, struct handle *h)
-{
-	(void)s;
-	object_put(h->held);
-	if (h->seen != &h->seen_small)
-		free(h->seen);
-	free(h);
-}
-
 /* --- stats -------------------------------------------------------------- */
 
 /* Under the lock: what the cache counted, but for what a group had brought. */
@@ -385,6 +378,7 @@ struct snapshot {
 	uint64_t capacity_bytes, used_bytes, objects, metadata_bytes;
 	uint64_t coalesced, passed_through;
 	uint64_t group_hits, group_hit_bytes, group_buffer_bytes;
+	uint64_t filling_bytes, held_bytes;
 };
 
 static struct snapshot take_snapshot(struct server *s)
@@ -404,6 +398,8 @@ static struct snapshot take_snapshot(struct server *s)
 		.group_hits = s->group_hits,
 		.group_hit_bytes = s->group_hit_bytes,
 		.group_buffer_bytes = s->buffer.bytes,
+		.filling_bytes = s->filling_bytes,
+		.held_bytes = s->held_bytes,
 	};
 	server_unlock(s);
 	return n;
@@ -413,6 +409,10 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 		       const struct fetch_stats *f)
 {
 	const struct cache_counts *c = &n->now.cache;
+	uint64_t objects =
+		__atomic_load_n(&s->budget.objects, __ATOMIC_RELAXED);
+	uint64_t answers =
+		__atomic_load_n(&s->budget.answers, __ATOMIC_RELAXED);
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -422,6 +422,12 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 		{ "objects", n->objects },
 		{ "metadata_bytes",
 		  n->metadata_bytes + n->objects * OBJECT_OVERHEAD },
+		{ "memory_bytes", objects + answers },
+		{ "memory_limit_bytes", budget_limit(&s->budget) },
+		{ "inflight_bytes", n->filling_bytes + answers },
+		{ "held_bytes", n->held_bytes },
+		{ "reread_bytes",
+		  __atomic_load_n(&s->reread_bytes, __ATOMIC_RELAXED) },
 		{ "hits", c->hits },
 		{ "misses", c->misses },
 		{ "hit_bytes", c->hit_bytes },

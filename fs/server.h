@@ -45,6 +45,9 @@ struct server_config {
 	/* of members that were read and not asked for yet; 0: 64 MiB, or two
 	 * of the largest groups where that is more */
 	uint64_t group_buffer;
+	/* Bytes of files beside the cache's (fs/budget.h); 0: 256 MiB, or an
+	 * eighth of the memory where that is less. */
+	uint64_t memory;
 };
 
 /* -EINVAL (unknown policy, cache larger than memory, a bad profile),
@@ -118,7 +121,9 @@ struct read_request {
 	int n_parts;
 	int pending; /* atomic */
 	int error;
-	struct fetch raw; /* a read past a bypassed cache */
+	bool again;	  /* some bytes are in no object */
+	struct fetch raw; /* the whole of it: if `again`, or past the cache */
+	struct budget_wait room; /* for its bytes */
 };
 
 void server_read(struct server *s, struct read_request *r);

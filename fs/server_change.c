@@ -73,6 +73,7 @@ int server_reset(struct server *s, struct err *err)
 	fetcher_reset_stats(s->fetcher);
 	s->before = (struct cache_counts){ 0 };
 	__atomic_store_n(&s->delivered_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->reread_bytes, 0, __ATOMIC_RELAXED);
 	s->coalesced = s->passed_through = 0;
 	s->group_hits = s->group_hit_bytes = 0;
 	s->unmissed = (struct cache_counts){ 0 };
@@ -98,6 +99,7 @@ static struct epoch_mark swap_cache(struct server *s, struct cache *fresh,
 	old = s->cache;
 	cache_counts_add(&s->before, cache_counts(old));
 	s->cache = fresh;
+	budget_set_capacity(&s->budget, cache_capacity(fresh));
 	buffer = s->buffer;
 	s->buffer = (struct group_buffer){ .limit = buffer.limit };
 	now = server_mark_now(s);

@@ -30,6 +30,8 @@ struct server {
 	bool (*is_interrupted)(void *client);
 	struct faults faults;	  /* has a lock of its own */
 	uint64_t delivered_bytes; /* atomic */
+	uint64_t reread_bytes;	  /* atomic; as there was no memory for them */
+	struct budget budget;
 
 	/*
 	 * For changes: taken first, and never by the timing thread, so memory
@@ -53,6 +55,9 @@ struct server {
 	uint64_t coalesced;	    /* reads that joined a flight */
 	uint64_t passed_through;    /* opens */
 	struct group_buffer buffer;
+	struct handle *holders; /* utlist, that which held longest first */
+	uint64_t held_bytes;	/* by them, cached or not */
+	uint64_t filling_bytes; /* of objects in flight */
 	uint64_t group_hits, group_hit_bytes; /* first reads of brought ones */
 	/* what the cache counted as misses (and as rejected), and was there */
 	struct cache_counts unmissed;
@@ -61,8 +66,14 @@ struct server {
 
 struct handle {
 	uint32_t node;
+	bool was_held; /* an object, at some time; set by its reads alone */
 	/* below: under the server's lock */
-	struct object *held; /* read last: chunks of it need no second fetch */
+	/* key of the object read last, 0: chunks of it need no second fetch,
+	 * also when it is nowhere any more and they are read again */
+	uint64_t paid;
+	/* it, when it was not read to its end, as long as there is memory */
+	struct object *held;
+	struct handle *prev, *next; /* in the server's list */
 	uint64_t seen_small; /* bit e: extent e was counted in this open */
 	uint64_t *seen;	     /* &seen_small, or more bits for a large file */
 };
@@ -85,11 +96,18 @@ void server_unlock(struct server *s);
 /* Under the lock: object_put, but what is freed then is freed after it. NULL is
  * allowed. */
 void server_put_object(struct object *o);
+/* The handle is in the middle of `o`; NULL: it is not. Under the lock. */
+void handle_hold(struct server *s, struct handle *h, struct object *o);
+/* Memory for the bytes of `o`, which is to be fetched, if need be that of what
+ * other handles are in the middle of. false: there is none. Under the lock. */
+bool server_fill(struct server *s, struct object *o);
 
 /* The fetch of `o` ended: under the lock; returns who waits for it, to be woken
  * with read_wake, without the lock, before the flight's reference is put. */
 struct read_part *read_arrived(struct server *s, struct object *o, int error);
 void read_wake(struct read_part *waiters);
+/* End what waits for memory; nothing waits for it any more. */
+void read_stop(struct server *s);
 
 /* What has met the faults: on to cache and device. */
 void server_read_now(struct server *s, struct read_request *r);

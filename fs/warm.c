@@ -93,6 +93,7 @@ static enum result let_in(struct server *s, const struct cache_object *co,
 			cache_remove(s->cache, e);
 			return FAILED;
 		}
+		server_fill(s, o);
 		*ret_fresh = o;
 	}
 	cache_set_user(e, object_get(o));
@@ -117,8 +118,9 @@ static enum result load(struct server *s, uint32_t node, uint32_t extent)
 	server_unlock(s);
 	if (!o)
 		return result;
-	error = s->c.source->read(s->c.source_state, s->c.tree, node, o->data,
-				  o->bytes, offset, false);
+	error = o->data ? s->c.source->read(s->c.source_state, s->c.tree, node,
+					    o->data, o->bytes, offset, false)
+			: 0;
 	pthread_mutex_lock(&s->lock);
 	waiters = read_arrived(s, o, error);
 	server_unlock(s);

@@ -39,8 +39,16 @@ static struct cache *new_cache(const struct policy_ops *ops)
 	return c;
 }
 
+static struct object *filled(struct budget *budget, uint32_t node)
+{
+	struct object *o = object_new(NULL, node, 0, BYTES, 0);
+
+	assert_true(object_fill(o, budget));
+	return o;
+}
+
 /* Each object twice, so that ghosts and lists fill up as well. */
-static void fill(struct cache *c)
+static void fill(struct cache *c, struct budget *budget)
 {
 	for (uint32_t pass = 0; pass < 2; pass++) {
 		for (uint32_t i = 0; i < 2 * N; i++) {
@@ -51,8 +59,7 @@ static void fill(struct cache *c)
 
 			cache_access(c, &o, &e);
 			if (e && !cache_user(e))
-				cache_set_user(e, object_new(NULL, i, 0, BYTES,
-							     0));
+				cache_set_user(e, filled(budget, i));
 		}
 	}
 }
@@ -67,12 +74,14 @@ static void the_heap_holds_what_is_counted(void **state)
 			policy_table[p], const struct policy_ops, plugin);
 		size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
 		double counted, taken;
+		struct budget budget;
 		struct cache *c;
 
 		if (ops->offline || ops->bypass)
 			continue;
 		c = new_cache(ops);
-		fill(c);
+		budget_init(&budget, 2 * N * BYTES);
+		fill(c, &budget);
 		counted = (double)cache_used(c);
 		taken = (double)(mallinfo2().uordblks + mallinfo2().hblkhd -
 				 before);
@@ -84,7 +93,10 @@ static void the_heap_holds_what_is_counted(void **state)
 		assert_true(cache_objects(c) > N / 4);
 		/* index and arrays double, so they are up to half empty */
 		assert_true(taken > .9 * counted && taken < 1.1 * counted);
+		assert_int_equal(budget.objects, BYTES * cache_objects(c));
 		cache_free(c);
+		assert_int_equal(budget.objects, 0);
+		budget_fini(&budget);
 	}
 }
 

@@ -81,3 +81,95 @@ limited()
 	[[ $output == *"does not fit the 600 MiB"* ]]
 	is_not_mounted
 }
+
+# rss: MiB that the mount's process has in memory
+rss()
+{
+	awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$(daemon_pid)/status"
+}
+
+# rss_below MIB: also the stats' own books are
+rss_below()
+{
+	local now
+
+	now=$(rss)
+	echo "RSS $now MiB, wanted below $1"
+	stat_of '["memory_bytes"], s["memory_limit_bytes"], s["held_bytes"]'
+	[ "$(stat_of '["memory_bytes"] <= s["memory_limit_bytes"]')" = True ]
+	[ "$now" -lt "$1" ]
+}
+
+@test "open files in the middle of an extent: no more than the bound" {
+	for i in $(seq 100); do
+		head -c 6M /dev/urandom >"$src/large$i"
+	done
+	gpemu-fs -c 8M --memory 32M "$src" "$mp"
+	before=$(rss)
+	python3 - "$mp" "$src" "$before" "$(daemon_pid)" <<-'END'
+	import json, os, sys
+	mp, src = sys.argv[1:3]
+	fds = [os.open(f"{mp}/large{i}", os.O_RDONLY) for i in range(1, 101)]
+	for at in 0, 1 << 20, 3 << 20, 5 << 20:
+	    for i, fd in enumerate(fds):
+	        got = os.pread(fd, 1 << 16, at)
+	        with open(f"{src}/large{i + 1}", "rb") as f:
+	            f.seek(at)
+	            assert f.read(1 << 16) == got, (i, at)
+	before, pid = int(sys.argv[3]), sys.argv[4]
+	for line in open(f"/proc/{pid}/status"):
+	    if line.startswith("VmRSS"):
+	        now = int(line.split()[1]) // 1024
+	print(f"RSS {before} MiB, with 100 open files {now} MiB")
+	assert now - before < 80
+	s = json.load(open(f"{mp}/.gpemu/stats"))
+	assert s["memory_bytes"] <= s["memory_limit_bytes"] == 40 << 20, s
+	assert s["held_bytes"] <= s["memory_bytes"], s
+	assert s["reread_bytes"] > 0, s
+	# the device read each extent once, whatever was held meanwhile
+	assert s["backend_reads"] == s["misses"] == 200, s
+	END
+}
+
+@test "a group larger than the memory is one read, and comes in pieces" {
+	gpemu-fs -g 20000 -c 1M --memory 64M \
+		synth:imagenet,files=20000,content=random "$mp"
+	before=$(rss)
+	file=$(find "$mp" -type f | head -1)
+	other=$(find "$mp" -type f | tail -1)
+	cksum "$file" "$other" >"$BATS_TEST_TMPDIR/sums"
+	rss_below $((before + 110))
+	[ "$(stat_of '["backend_reads"]')" = 1 ]
+	[ "$(stat_of '["backend_bytes"] > 2 << 30')" = True ]
+	[ "$(stat_of '["misses"], s["group_hits"]')" = "(1, 1)" ]
+	unmount
+	gpemu-fs -p none synth:imagenet,files=20000,content=random "$mp"
+	cksum "$file" "$other" | diff - "$BATS_TEST_TMPDIR/sums"
+}
+
+@test "without any memory beside the cache bytes and counts are the same" {
+	make_files 100 40000
+	head -c 9000001 /dev/urandom >"$src/large"
+	chunks()
+	{
+		(cd "$1" && find . -type f | sort | xargs -I{} \
+			dd bs=$((16 * $2))K status=none if={} | sha256sum)
+	}
+	want=$(chunks "$src" 1)
+	for mode in "-p lru -c 10%" "-p lru -c 100%" "-p minio -c 30% -g 8" \
+		"-p none" "-p none -g 16" "-p s3fifo -c 20% -g 7"; do
+		for memory in 1 256M; do
+			gpemu-fs $mode --memory $memory "$src" "$mp"
+			for pass in 1 2; do
+				[ "$(chunks "$mp" $pass)" = "$want" ]
+			done
+			stat_of '["hits"], s["misses"], s["evictions"], s["backend_reads"], s["backend_bytes"], s["group_hits"], s["rejected"]' \
+				>"$BATS_TEST_TMPDIR/counts-$memory"
+			rereads=$(stat_of '["reread_bytes"]')
+			echo "$mode $memory: reread $rereads"
+			[ $memory = 1 ] || [ "$rereads" = 0 ]
+			unmount
+		done
+		diff "$BATS_TEST_TMPDIR"/counts-*
+	done
+}
