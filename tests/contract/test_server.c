@@ -31,6 +31,7 @@ struct fixture {
 	const struct source_ops *source;
 	void *source_state;
 	struct tick *tick;
+	uint64_t memory; /* of the servers, beside the cache; 0: the default */
 };
 
 /* Sizes 0, 1, a few KiB, and one of more than two extents. */
@@ -119,7 +120,8 @@ static struct server *start_grouped(struct fixture *f, const char *policy,
 				   .cache_size = { .fraction = fraction },
 				   .seed = 1,
 				   .groups = groups,
-				   .group_buffer = buffer };
+				   .group_buffer = buffer,
+				   .memory = f->memory };
 	struct err err = { 0 };
 	struct server *s = NULL;
 
@@ -356,6 +358,60 @@ static void commands_after_the_end_are_refused(void **state)
 	server_free(s);
 }
 
+static void no_memory_is_as_good_as_much(void **state)
+{
+	static const char *const policies[] = { "none", "minio", "lru" };
+	struct reader readers[N_THREADS];
+	struct fixture *f = *state;
+
+	for (size_t p = 0; p < ARRAY_SIZE(policies); p++) {
+		struct server *s;
+
+		f->memory = p ? 300 * KIB : 1;
+		s = start(f, policies[p], "ideal");
+		run_readers(f, s, readers);
+		join_readers(readers);
+		assert_true(stat_of(s, "memory_bytes") <=
+			    stat_of(s, "memory_limit_bytes"));
+		assert_int_equal(stat_of(s, "held_bytes"), 0);
+		assert_true(!p || stat_of(s, "reread_bytes") > 0);
+		server_drop_cache(s);
+		/* an answer's are free a moment after the reply */
+		while (stat_of(s, "memory_bytes"))
+			sched_yield();
+		assert_int_equal(stat_of(s, "inflight_bytes"), 0);
+		server_free(s);
+		end_with_reads_pending(f, start(f, policies[p], "hdd"));
+	}
+	control_may_come_at_any_time(state);
+	f->memory = 0;
+}
+
+/* A chunk of what was paid for costs no second read of the device, although the
+ * object is gone. */
+static void what_was_paid_for_is_read_again(void **state)
+{
+	struct fixture *f = *state;
+	unsigned char buf[1000];
+	struct server *s;
+	struct handle *h;
+
+	f->memory = 1;
+	s = start_grouped(f, "lru", "ideal", NULL, 0, 0);
+	h = server_open(s, f->node[1]);
+	for (size_t at = 0; at < OBJECT_EXTENT; at += OBJECT_EXTENT / 8) {
+		assert_int_equal(read_at(f, s, h, buf, sizeof(buf), at),
+				 sizeof(buf));
+		assert_memory_equal(buf, f->content[1] + at, sizeof(buf));
+		assert_int_equal(stat_of(s, "backend_reads"), 1);
+	}
+	assert_int_equal(stat_of(s, "misses"), 1);
+	assert_int_equal(stat_of(s, "reread_bytes"), 8 * sizeof(buf));
+	server_close(s, h);
+	server_free(s);
+	f->memory = 0;
+}
+
 static void a_new_cache_keeps_the_counts(void **state)
 {
 	struct fixture *f = *state;
@@ -583,6 +639,8 @@ int main(void)
 		cmocka_unit_test(control_may_come_at_any_time),
 		cmocka_unit_test(what_is_pending_at_the_end_is_answered),
 		cmocka_unit_test(commands_after_the_end_are_refused),
+		cmocka_unit_test(no_memory_is_as_good_as_much),
+		cmocka_unit_test(what_was_paid_for_is_read_again),
 		cmocka_unit_test(a_new_cache_keeps_the_counts),
 		cmocka_unit_test(a_file_has_no_more_extents_than_are_counted),
 		cmocka_unit_test(every_policy_serves_every_byte_in_groups),
