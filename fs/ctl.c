@@ -16,6 +16,12 @@
 /* arbitrary: a control write is a few lines */
 enum { MAX_COMMAND = 4096 };
 
+/* arbitrary: a millisecond of a thread that serves others too */
+enum { MOST_PIECE = 128 << 10 };
+
+/* arbitrary: the stats, some KiB, open ten thousand times */
+enum { MOST_TEXT = 64 << 20 };
+
 #define DUMP_LINE (JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12))
 
 static const char *const names[CTL_N_FILES] = {
@@ -42,6 +48,11 @@ uint32_t ctl_mode(enum ctl_file file)
 	case CTL_CONTROL: return 0600;
 	default: return 0400;
 	}
+}
+
+bool ctl_is_long(enum ctl_file file)
+{
+	return file == CTL_GROUPS;
 }
 
 enum ctl_file ctl_lookup(const char *name)
@@ -138,6 +149,11 @@ json_t *ctl_stats(struct ctl *ctl)
 	if (stats && transport)
 		json_object_set_new(stats, "transport", json_string(transport));
 
+	if (stats)
+		json_object_set_new(
+			stats, "control_bytes",
+			json_integer((json_int_t)__atomic_load_n(
+				&ctl->text_bytes, __ATOMIC_RELAXED)));
 	if (stats && ctl->warm)
 		json_object_set_new(stats, "warm", warm_json(ctl->warm));
 	if (stats && ctl->trace)
@@ -157,12 +173,8 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 		pthread_mutex_unlock(ctl->lock);
 		return r;
 	}
-	if (file == CTL_CONTROL)
+	if (file == CTL_CONTROL || ctl_is_long(file))
 		return 0;
-	if (file == CTL_GROUPS) {
-		server_print_groups(ctl->server, f);
-		return 0;
-	}
 	json_auto_t *stats = ctl_stats(ctl);
 
 	if (!stats)
@@ -200,6 +212,18 @@ void ctl_log_stats(struct ctl *ctl)
 	}
 }
 
+/* A lone one is never too large. */
+static int take_room(struct ctl *ctl, size_t n)
+{
+	uint64_t all =
+		__atomic_add_fetch(&ctl->text_bytes, n, __ATOMIC_RELAXED);
+
+	if (all <= MOST_TEXT || all == n)
+		return 0;
+	__atomic_fetch_sub(&ctl->text_bytes, n, __ATOMIC_RELAXED);
+	return -ENFILE;
+}
+
 int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n)
 {
 	_cleanup_free_ char *text = NULL;
@@ -211,8 +235,26 @@ int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n)
 	r = write_file(ctl, file, f);
 	if (fclose(f) || r < 0)
 		return r < 0 ? r : -ENOMEM;
-	*ret = TAKE_PTR(text);
-	return 0;
+	r = take_room(ctl, *ret_n);
+	if (r == 0)
+		*ret = TAKE_PTR(text);
+	return r;
+}
+
+void ctl_free(struct ctl *ctl, char *text, size_t n)
+{
+	if (text)
+		__atomic_fetch_sub(&ctl->text_bytes, n, __ATOMIC_RELAXED);
+	free(text);
+}
+
+int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
+		char **ret, size_t *ret_n)
+{
+	if (!ctl_is_long(file))
+		return -EINVAL;
+	return server_read_groups(ctl->server, offset, MIN(n, MOST_PIECE), ret,
+				  ret_n);
 }
 
 /* --- commands ----------------------------------------------------------- */
@@ -350,7 +392,7 @@ bool ctl_may_wait(const char *text, size_t n)
 	static const char *const words[] = { "set", "warm" };
 	const char *end = text + n;
 
-	while (text < end) {
+	while (text < end && n <= MAX_COMMAND) { /* else it just fails */
 		const char *eol = memchr(text, '\n', (size_t)(end - text));
 
 		while (text < end && strchr(" \t\r", *text))

@@ -11,7 +11,7 @@
  *
  * The directory does not show in a listing of the root, so that nobody who
  * walks the dataset (ImageFolder, find) trips over it. A file's content is
- * made when it is opened.
+ * made when it is opened, that of groups, which never changes, as it is read.
  *
  * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
  * cache_policy, cache_size and storage, `fault add RULE` and `fault clear [ID]`
@@ -57,14 +57,24 @@ struct ctl {
 	const char *dir;       /* absolute, for relative paths; NULL: stay so */
 	struct warm *warm;     /* NULL: no such command */
 	struct trace *trace;   /* or NULL */
+	uint64_t text_bytes;   /* atomic: of what ctl_read returned */
 	const char *transport; /* atomic: a word, as --transport; NULL yet */
 };
 
 /* How requests come, from now on; `word` stays. */
 void ctl_set_transport(struct ctl *ctl, const char *word);
 
-/* The content of a file, malloc'ed, *ret_n bytes. -ENOMEM. */
+/* Is its content made piece by piece as it is read (ctl_read_at), or all of it
+ * at the open (ctl_read)? */
+bool ctl_is_long(enum ctl_file file);
+/* The content of a file, *ret_n bytes, to be freed by ctl_free. -ENOMEM;
+ * -ENFILE: those that are open take too much already. */
 int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n);
+void ctl_free(struct ctl *ctl, char *text, size_t n);
+/* Up to `n` bytes at `offset`, malloc'ed, *ret_n of them, 0: the end. -ENOMEM.
+ */
+int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
+		char **ret, size_t *ret_n);
 /* The stats: the server's, and those of what works beside it. NULL: no
  * memory. */
 json_t *ctl_stats(struct ctl *ctl);

@@ -32,7 +32,8 @@ struct front_file {
 	struct handle *handle; /* of a dataset file, else NULL */
 	bool counted;	       /* in passthrough's table, under `node` */
 	uint32_t node;
-	char *text; /* of a control file */
+	enum ctl_file which; /* of neither of them */
+	char *text;	     /* of a control file, or NULL: it is a long one */
 	size_t n_text;
 	struct front_file *prev, *next; /* under the front's files_lock */
 };
@@ -60,7 +61,7 @@ static void file_free(struct front *f, struct front_file *file)
 		server_close(f->c.server, file->handle);
 	if (file->counted)
 		passthrough_close(&f->passthrough, file->node);
-	free(file->text);
+	ctl_free(f->c.ctl, file->text, file->n_text);
 	free(file);
 }
 
@@ -183,8 +184,11 @@ void front_file_open_ctl(struct front *f, fuse_req_t req, fuse_ino_t ino,
 		return;
 	}
 	file = file_new(f);
-	r = file ? ctl_read(f->c.ctl, which, &file->text, &file->n_text)
-		 : -ENOMEM;
+	r = file ? 0 : -ENOMEM;
+	if (file)
+		file->which = which;
+	if (file && !ctl_is_long(which))
+		r = ctl_read(f->c.ctl, which, &file->text, &file->n_text);
 	if (r < 0) {
 		file_free(f, file);
 		fuse_reply_err(req, -r);
@@ -221,6 +225,20 @@ static void answer_read(struct read_request *request, int error,
 	free(r);
 }
 
+static void reply_long(struct front *f, fuse_req_t req,
+		       const struct front_file *file, size_t size,
+		       uint64_t offset)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t n;
+	int r = ctl_read_at(f->c.ctl, file->which, offset, size, &text, &n);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_buf(req, text, n);
+}
+
 /*
  * From a copy: the reader may have the answer, close the file and have it
  * released while the reply is still on its way out of here.
@@ -253,6 +271,10 @@ void front_file_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	 * at. An end of file would make the kernel cut the file's size. */
 	if (!file->handle && file->counted) {
 		fuse_reply_err(req, EIO);
+		return;
+	}
+	if (!file->handle && !file->text) {
+		reply_long(f, req, file, size, (uint64_t)offset);
 		return;
 	}
 	if (!file->handle) {

@@ -81,6 +81,47 @@ static uint32_t find(const void *ctx, const char *path)
 		       : UINT32_MAX;
 }
 
+/* The text of a number of files, the first of them in `group`; returns the
+ * group of the next one. */
+static uint32_t print_block(const struct group_map *m, const struct tree *tree,
+			    uint32_t block, uint32_t group, FILE *f)
+{
+	const struct grouping *all = &m->groups;
+	uint32_t i = block * GROUP_TEXT_FILES;
+	uint32_t end = MIN(i + GROUP_TEXT_FILES, all->n_files);
+	char path[PATH_MAX];
+
+	for (; i < end; i++) {
+		if (tree_path(tree, all->file[i], path, sizeof(path)) == 0)
+			grouping_print_path(f, path, i == all->first[group]);
+		if (i + 1 == all->first[group + 1]) {
+			grouping_print_end(f);
+			group++;
+		}
+	}
+	return group;
+}
+
+static int mark_text(struct group_map *m, const struct tree *tree)
+{
+	_cleanup_free_ char *text = NULL;
+	uint32_t group = 0;
+	uint64_t at = 0;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	m->n_marks =
+		(m->groups.n_files + GROUP_TEXT_FILES - 1) / GROUP_TEXT_FILES;
+	m->marks = calloc(m->n_marks + 1, sizeof(*m->marks));
+	for (uint32_t i = 0; f && m->marks && i < m->n_marks; i++) {
+		m->marks[i] = (struct group_mark){ at, group };
+		group = print_block(m, tree, i, group, f);
+		at += (uint64_t)ftell(f);
+		rewind(f);
+	}
+	return f && !fclose(f) && m->marks ? 0 : -ENOMEM;
+}
+
 /* Takes over `groups`, of nodes. */
 static int finish(const struct tree *t, struct grouping *groups,
 		  struct group_map **ret)
@@ -111,6 +152,10 @@ static int finish(const struct tree *t, struct grouping *groups,
 			bytes += t->nodes[node].bytes;
 		}
 		m->largest_bytes = MAX(m->largest_bytes, bytes);
+	}
+	if (mark_text(m, t) < 0) {
+		group_map_free(m);
+		return -ENOMEM;
 	}
 	*ret = m;
 	return 0;
@@ -164,21 +209,40 @@ void group_map_free(struct group_map *m)
 		return;
 	grouping_free(&m->groups);
 	free(m->of_node);
+	free(m->marks);
 	free(m);
 }
 
-void group_map_print(const struct group_map *m, const struct tree *tree,
-		     FILE *f)
+int group_map_read(const struct group_map *m, const struct tree *tree,
+		   uint64_t offset, size_t n, char **ret, size_t *ret_n)
 {
-	char path[PATH_MAX];
+	_cleanup_free_ char *text = NULL;
+	uint32_t low = 0, high = m->n_marks;
+	size_t all = 0;
+	uint64_t skip;
+	FILE *f;
 
-	for (uint32_t g = 0; g < m->groups.n_groups; g++) {
-		uint32_t first = m->groups.first[g];
+	*ret_n = 0;
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
 
-		for (uint32_t i = first; i < m->groups.first[g + 1]; i++)
-			if (tree_path(tree, m->groups.file[i], path,
-				      sizeof(path)) == 0)
-				grouping_print_path(f, path, i == first);
-		grouping_print_end(f);
+		if (m->marks[middle].at <= offset)
+			low = middle;
+		else
+			high = middle;
 	}
+	f = open_memstream(&text, &all);
+	if (!f)
+		return -ENOMEM;
+	skip = offset - m->marks[low].at;
+	for (; low < m->n_marks && (uint64_t)ftell(f) < skip + n; low++)
+		print_block(m, tree, low, m->marks[low].group, f);
+	if (fclose(f))
+		return -ENOMEM;
+	if (skip < all) {
+		*ret_n = MIN(n, all - skip);
+		memmove(text, text + skip, *ret_n);
+	}
+	*ret = TAKE_PTR(text);
+	return 0;
 }

@@ -19,7 +19,17 @@ struct group_map {
 	 * file, a group of one) */
 	uint32_t *of_node;
 	uint64_t largest_bytes; /* of a group */
+	/* where the text of each GROUP_TEXT_FILES files begins, and in which
+	 * group */
+	struct group_mark {
+		uint64_t at;
+		uint32_t group;
+	} * marks;
+	uint32_t n_marks;
 };
+
+/* arbitrary: so few are printed for nothing in front of a piece of the text */
+enum { GROUP_TEXT_FILES = 256 };
 
 /*
  * By `size` files in the order `order` (common/grouping.h). -EINVAL, -ENOMEM
@@ -33,8 +43,10 @@ int group_map_of_source(const struct source_ops *source, void *state,
 			struct err *err);
 void group_map_free(struct group_map *m);
 
-/* All groups, a JSON array of paths a line. */
-void group_map_print(const struct group_map *m, const struct tree *tree,
-		     FILE *f);
+/* Up to `n` bytes at `offset` of the text of all groups, a JSON array of paths
+ * a line: malloc'ed, *ret_n of them, 0 at its end. The text is made as it is
+ * read, so that no reader needs memory for all of it. -ENOMEM. */
+int group_map_read(const struct group_map *m, const struct tree *tree,
+		   uint64_t offset, size_t n, char **ret, size_t *ret_n);
 
 #endif

@@ -11,17 +11,38 @@
 
 #include <utlist.h>
 
+/* arbitrary: what counts the extents of a file of 1 TiB, 2000 times */
+enum { MOST_SEEN_BYTES = 64 << 20 };
+
+/* Bits for a large file; NULL: no memory for them. */
+static uint64_t *seen_new(struct server *s, size_t words)
+{
+	uint64_t bytes = words * sizeof(uint64_t);
+	uint64_t all =
+		__atomic_add_fetch(&s->seen_bytes, bytes, __ATOMIC_RELAXED);
+	uint64_t *seen = all <= MOST_SEEN_BYTES || all == bytes
+				 ? calloc(1, bytes)
+				 : NULL;
+
+	if (!seen)
+		__atomic_fetch_sub(&s->seen_bytes, bytes, __ATOMIC_RELAXED);
+	return seen;
+}
+
+static size_t seen_words(const struct server *s, uint32_t node)
+{
+	return s->c.tree->nodes[node].bytes / OBJECT_EXTENT / 64 + 1;
+}
+
 struct handle *server_open(struct server *s, uint32_t node)
 {
-	uint64_t bytes = s->c.tree->nodes[node].bytes;
-	size_t extents = bytes / OBJECT_EXTENT + 1;
+	size_t words = seen_words(s, node);
 	struct handle *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
 	h->node = node;
-	h->seen = extents <= 64 ? &h->seen_small
-				: calloc(extents / 64 + 1, sizeof(*h->seen));
+	h->seen = words == 1 ? &h->seen_small : seen_new(s, words);
 	if (!h->seen) {
 		free(h);
 		return NULL;
@@ -36,8 +57,12 @@ void server_close(struct server *s, struct handle *h)
 		handle_hold(s, h, NULL);
 		server_unlock(s);
 	}
-	if (h->seen != &h->seen_small)
+	if (h->seen != &h->seen_small) {
+		__atomic_fetch_sub(&s->seen_bytes,
+				   seen_words(s, h->node) * sizeof(*h->seen),
+				   __ATOMIC_RELAXED);
 		free(h->seen);
+	}
 	free(h);
 }
 

@@ -426,6 +426,8 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 		{ "memory_limit_bytes", budget_limit(&s->budget) },
 		{ "inflight_bytes", n->filling_bytes + answers },
 		{ "held_bytes", n->held_bytes },
+		{ "open_bytes",
+		  __atomic_load_n(&s->seen_bytes, __ATOMIC_RELAXED) },
 		{ "reread_bytes",
 		  __atomic_load_n(&s->reread_bytes, __ATOMIC_RELAXED) },
 		{ "hits", c->hits },
@@ -465,10 +467,14 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 					      : 0));
 }
 
-void server_print_groups(const struct server *s, FILE *f)
+int server_read_groups(const struct server *s, uint64_t offset, size_t n,
+		       char **ret, size_t *ret_n)
 {
-	if (s->c.groups)
-		group_map_print(s->c.groups, s->c.tree, f);
+	*ret = NULL;
+	*ret_n = 0;
+	if (!s->c.groups)
+		return 0;
+	return group_map_read(s->c.groups, s->c.tree, offset, n, ret, ret_n);
 }
 
 static json_t *alone_json(const struct fetch_stats *f)

@@ -79,6 +79,8 @@ bool server_place(struct server *s, uint32_t node, uint64_t *ret);
 
 /* An open file. */
 struct handle;
+/* NULL: no memory, or too much of it for open files of more than 256 MiB, whose
+ * extents are counted. */
 struct handle *server_open(struct server *s, uint32_t node);
 void server_close(struct server *s, struct handle *h);
 
@@ -193,8 +195,9 @@ int server_drop_cache(struct server *s, struct err *err);
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);
-/* The groups file: a JSON array of paths a line. */
-void server_print_groups(const struct server *s, FILE *f);
+/* A piece of the groups file (group_map_read). */
+int server_read_groups(const struct server *s, uint64_t offset, size_t n,
+		       char **ret, size_t *ret_n);
 /* The stats file, as design and manual page describe it. NULL: no memory. */
 json_t *server_stats(struct server *s);
 

@@ -31,6 +31,7 @@ struct server {
 	struct faults faults;	  /* has a lock of its own */
 	uint64_t delivered_bytes; /* atomic */
 	uint64_t reread_bytes;	  /* atomic; as there was no memory for them */
+	uint64_t seen_bytes;	  /* atomic; of handles on large files */
 	struct budget budget;
 
 	/*

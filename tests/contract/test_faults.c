@@ -390,13 +390,14 @@ static void commands_add_and_clear(void **state)
 	assert_int_equal(ctl_read(&ctl, CTL_CONFIG, &got, &n), 0);
 	assert_string_equal(got, "fault: ['op=read, path=a b*,errno=EIO', "
 				 "stuck, delay=1s]\n");
-	free(got);
+	ctl_free(&ctl, got, n);
 	assert_int_equal(ctl_command(&ctl, "fault clear 2", 13, &err), 0);
 	assert_int_equal(rig_fault(s, 1, "id"), 3);
 	assert_int_equal(ctl_read(&ctl, CTL_STATS_PROM, &got, &n), 0);
 	assert_non_null(strstr(got, "gpemu_fs_fault_matched{id=\"1\",rule=\""
 				    "op=read, path=a b*,errno=EIO\"} 0\n"));
-	free(got);
+	ctl_free(&ctl, got, n);
+	assert_int_equal(ctl.text_bytes, 0);
 	assert_int_equal(ctl_command(&ctl, "fault clear", 11, &err), 0);
 	assert_false(server_may_fault(s));
 	conf_free(fields, &options);

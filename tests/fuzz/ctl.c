@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 		PROMISED(ctl_read(&all.ctl, (enum ctl_file)i, &text, &n_text) ==
 			 0);
-		free(text);
+		ctl_free(&all.ctl, text, n_text);
 	}
 	server_fault_clear(all.ctl.server, 0, NULL);
 	return 0;

@@ -82,6 +82,12 @@ limited()
 	is_not_mounted
 }
 
+measured()
+{
+	[ -z "${GPEMU_SANITIZED-}" ] ||
+		skip "the sanitizer keeps memory that was freed"
+}
+
 # rss: MiB that the mount's process has in memory
 rss()
 {
@@ -101,6 +107,7 @@ rss_below()
 }
 
 @test "open files in the middle of an extent: no more than the bound" {
+	measured
 	for i in $(seq 100); do
 		head -c 6M /dev/urandom >"$src/large$i"
 	done
@@ -132,6 +139,7 @@ rss_below()
 }
 
 @test "a group larger than the memory is one read, and comes in pieces" {
+	measured
 	gpemu-fs -g 20000 -c 1M --memory 64M \
 		synth:imagenet,files=20000,content=random "$mp"
 	before=$(rss)
@@ -172,4 +180,65 @@ rss_below()
 		done
 		diff "$BATS_TEST_TMPDIR"/counts-*
 	done
+}
+
+@test "many opens of groups, by anybody, take no memory" {
+	measured
+	gpemu-fs -p none -g 64 synth:imagenet,files=200000 "$mp"
+	cp "$mp/.gpemu/groups" "$BATS_TEST_TMPDIR/groups"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/groups")" = "$(stat_of '["groups"]')" ]
+	before=$(rss)
+	python3 - "$mp" "$BATS_TEST_TMPDIR/groups" "$before" "$(daemon_pid)" <<-'END'
+	import json, os, random, sys
+	mp, copy, before, pid = sys.argv[1:]
+	want = open(copy, "rb").read()
+	names = [p for l in want.splitlines() for p in json.loads(l)]
+	assert len(names) == len(set(names)) == 200000
+	fds = [os.open(f"{mp}/.gpemu/groups", os.O_RDONLY) for _ in range(100)]
+	r = random.Random(1)
+	for fd in fds:
+	    at = r.randrange(len(want))
+	    n = r.choice((1, 100, 5000, 100000))
+	    assert os.pread(fd, n, at) == want[at:at + n], (at, n)
+	    assert os.pread(fd, 10, len(want)) == b""
+	for line in open(f"/proc/{pid}/status"):
+	    if line.startswith("VmRSS"):
+	        now = int(line.split()[1]) // 1024
+	print(f"{len(want) >> 20} MiB of text, RSS {before} MiB, then {now} MiB")
+	assert len(want) > 5 << 20 and now - int(before) < 50
+	END
+}
+
+@test "the stats of too many opens are refused, and those of one never" {
+	make_files 1 100
+	gpemu-fs "$src" "$mp"
+	python3 - "$mp" <<-'END'
+	import errno, json, os, resource, sys
+	mp = sys.argv[1]
+	hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+	resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+	# rules make the stats large
+	for i in range(40):
+	    with open(f"{mp}/.gpemu/control", "w") as f:
+	        f.write(f"fault add op=read,path={'x' * 3000}{i},errno=EIO")
+	size = len(open(f"{mp}/.gpemu/stats").read())
+	fds = []
+	while len(fds) * size < 100 << 20:
+	    try:
+	        fds.append(os.open(f"{mp}/.gpemu/stats", os.O_RDONLY))
+	    except OSError as e:
+	        assert e.errno == errno.ENFILE, e
+	        break
+	print(size, len(fds))
+	assert (50 << 20) < len(fds) * size <= 64 << 20, len(fds) * size
+	for fd in fds:
+	    os.close(fd)
+	for i in range(400):
+	    try:
+	        s = json.load(open(f"{mp}/.gpemu/stats"))
+	        break
+	    except OSError:  # the last releases are still on their way
+	        os.sched_yield()
+	assert s["control_bytes"] < 64 << 20
+	END
 }
