@@ -5,11 +5,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* arbitrary: each is somebody who waits for its end */
+enum { MOST_WAITING = 256 };
+
 struct jobs {
 	pthread_t thread;
 	pthread_mutex_t lock; /* all below, and `told` of every job */
 	pthread_cond_t wake;
 	struct job *first, **end; /* that have not begun */
+	unsigned n_waiting;	  /* of them */
 	struct job *running;
 	bool started; /* the thread, with the first job: few mounts need it */
 	bool stopping;
@@ -39,6 +43,7 @@ static void *run(void *arg)
 			continue;
 		}
 		jobs->first = job->next;
+		jobs->n_waiting--;
 		if (!jobs->first)
 			jobs->end = &jobs->first;
 		jobs->running = job;
@@ -66,10 +71,13 @@ void jobs_add(struct jobs *jobs, struct job *job)
 	pthread_mutex_lock(&jobs->lock);
 	if (jobs->stopping)
 		r = -ECONNABORTED;
+	else if (jobs->n_waiting == MOST_WAITING)
+		r = -EAGAIN;
 	else if (!jobs->started)
 		r = -pthread_create(&jobs->thread, NULL, run, jobs);
 	if (r == 0) {
 		jobs->started = true;
+		jobs->n_waiting++;
 		*jobs->end = job;
 		jobs->end = &job->next;
 	}

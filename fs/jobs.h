@@ -18,7 +18,7 @@ struct job {
 	/* On the jobs' thread. */
 	int (*work)(struct job *job);
 	/* Once, on any thread: with what work returned, -ECONNABORTED, or
-	 * -EAGAIN (no thread). */
+	 * -EAGAIN (no thread, or too many wait). */
 	void (*done)(struct job *job, int r);
 	/* After both. */
 	void (*free)(struct job *job);

@@ -164,12 +164,27 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* arbitrary: all files, some times over */
+static size_t most_waiting(const struct warm *w)
+{
+	return 4 * (size_t)w->server->c.tree->n_files;
+}
+
 static int enqueue(struct warm *w, const struct files *f)
 {
 	uint32_t *more;
 	int r = 0;
 
 	pthread_mutex_lock(&w->lock);
+	/* what is done needs no place */
+	w->n -= w->next;
+	if (w->n)
+		memmove(w->nodes, w->nodes + w->next, w->n * sizeof(*more));
+	w->next = 0;
+	if (w->n && w->n + f->n > most_waiting(w)) {
+		pthread_mutex_unlock(&w->lock);
+		return -EBUSY;
+	}
 	more = reallocarray(w->nodes, w->n + f->n, sizeof(*more));
 	if (!more) {
 		r = -ENOMEM;
@@ -216,6 +231,7 @@ static int read_lines(const struct tree *t, const char *path, FILE *in,
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0, number = 0;
+	const size_t most_files = 4 * (size_t)t->n_files;
 	ssize_t n;
 	int r = 0;
 
@@ -231,6 +247,11 @@ static int read_lines(const struct tree *t, const char *path, FILE *in,
 			return err_set(err, -ENOENT,
 				       "warm: %s:%zu: no file '%s' here", path,
 				       number, line);
+		if (f->n >= most_files)
+			return err_set(err, -E2BIG,
+				       "warm: %s: more lines than there are "
+				       "files, many times",
+				       path);
 		r = files_add(f, node);
 	}
 	if (r == 0 && ferror(in))

@@ -31,8 +31,8 @@ void warm_free(struct warm *w);
  * by a thread that the mount waits for); or a pattern for such
  * paths, as those of faults (fault_glob).
  * -ENOENT (no such file, no match), -EINVAL, -ENOMEM, -EAGAIN (no thread),
- * -ECONNABORTED (it was stopped) with
- * a text; then nothing was begun.
+ * -ECONNABORTED (it was stopped), -EBUSY (much waits already), -E2BIG (a list
+ * of far more lines than files) with a text; then nothing was begun.
  */
 int warm_begin(struct warm *w, const char *list, struct err *err);
 
