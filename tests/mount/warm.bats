@@ -121,7 +121,9 @@ counts()
 	printf 'c0/f00000\nc0/none\n' >"$BATS_TEST_TMPDIR/list"
 	mkfifo "$BATS_TEST_TMPDIR/fifo"
 	: >"$BATS_TEST_TMPDIR/empty"
+	yes c0/f00000 | head -n 1000 >"$BATS_TEST_TMPDIR/long" || true
 	for bad in '' 'nothing*' "$BATS_TEST_TMPDIR/list" /none \
+		"$BATS_TEST_TMPDIR/long" \
 		"$BATS_TEST_TMPDIR/fifo" "$BATS_TEST_TMPDIR/empty" "$src"; do
 		run ! sh -c "echo 'warm $bad' >'$control'"
 	done
