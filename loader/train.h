@@ -116,20 +116,6 @@ int train_flush(struct train *t, int r, struct err *err);
  */
 int train_end(struct train *t, int r);
 
-/*
- * For loader/train_remote.c: the account of a step of one GPU, which fell idle
- * at `idle`; also to the timeline and the log of steps, where there are any.
- */
-void train_account(struct train *t, uint64_t idle, const struct delivery *d,
-		   const struct gpu_step *s);
-/*
- * From pageable memory a device cannot read: the driver copies the batch
- * piece by piece into a buffer of its own, on the thread that asked. That
- * copy is real; the profile's time of the transfer holds its cost, and is
- * waited for beyond it. Returns the emulated ns it took.
- */
-uint64_t train_stage(struct train *t, const struct delivery *d);
-
 /* Wait for the model's way to the GPUs; the emulated ns it took. */
 uint64_t train_load_model(struct train *t);
 

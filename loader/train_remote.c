@@ -11,6 +11,8 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/gpud_client.h"
+#include "loader/stage.h"
+#include "loader/train_account.h"
 
 /* A step that the server has not reported as done. */
 struct flight {
@@ -222,7 +224,7 @@ static void land(struct train_remote *r, struct train *t,
 	r->share_wait_ns += s.compute_start - begin;
 	r->flying = false;
 	gpus_hold(&now->gpus, s.compute_end);
-	train_account(t, idle, &f->d, &s);
+	train_account_one(t, idle, &f->d, &s);
 	if (now->account->steps == 1)
 		now->first_end_ns = s.compute_end;
 	else
@@ -287,7 +289,7 @@ int train_remote_step(struct train_remote *r, struct train *t,
 	*ret = (struct gpu_step){ 0 };
 	tick_wait(t->tick, d->ready_ns);
 	if (!t->pinned && d->place)
-		staged = train_stage(t, d);
+		staged = stage_batch(t->tick, d);
 	asked = tick_now(t->tick) - staged;
 	k = submit(r, t, d, staged, ret, &f, err);
 	if (k < 0) {
