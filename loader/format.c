@@ -40,19 +40,6 @@ struct opening {
 	struct err *err;
 };
 
-int format_payload_rank(const char *payload, const char *ext, size_t n)
-{
-	for (int rank = 0;; rank++) {
-		size_t m = strcspn(payload, ",");
-
-		if (m == n && m && !strncasecmp(payload, ext, n))
-			return rank;
-		if (!payload[m])
-			return -1;
-		payload += m + 1;
-	}
-}
-
 static const struct format_ops *ops_at(size_t i)
 {
 	return format_table[i] ? container_of(format_table[i],

@@ -59,9 +59,6 @@ struct format_ops {
 
 extern const struct plugin *const format_table[];
 
-/* One extension of the list `payload`: its place, or -1. */
-int format_payload_rank(const char *payload, const char *ext, size_t n);
-
 enum format_index { FORMAT_INDEX_AUTO, FORMAT_INDEX_OFF, FORMAT_INDEX_REBUILD };
 
 struct format_request {

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/payload.h"
 
 enum { BLOCK = 512 };
 
@@ -479,7 +480,7 @@ static int take_member(struct tar *t, struct member *m)
 	}
 	if (!strcasecmp(ext, "cls"))
 		return read_label(t, m);
-	rank = format_payload_rank(t->o->payload, ext, strlen(ext));
+	rank = payload_rank(t->o->payload, ext, strlen(ext));
 	if (rank >= 0)
 		return take_payload(t, m, rank);
 	if (!t->other)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "loader/payload.h"
 #include "tests/unit/shard.h"
 
 extern const struct format_ops format_tar;
@@ -174,11 +175,11 @@ static void tar_refuses_what_is_damaged(void **state)
 static void payloads_have_ranks(void **state)
 {
 	(void)state;
-	assert_int_equal(format_payload_rank("jpg,png", "jpg", 3), 0);
-	assert_int_equal(format_payload_rank("jpg,png", "PNG", 3), 1);
-	assert_int_equal(format_payload_rank("jpg,png", "pn", 2), -1);
-	assert_int_equal(format_payload_rank("jpg,seg.png", "seg.png", 7), 1);
-	assert_int_equal(format_payload_rank("jpg", "", 0), -1);
+	assert_int_equal(payload_rank("jpg,png", "jpg", 3), 0);
+	assert_int_equal(payload_rank("jpg,png", "PNG", 3), 1);
+	assert_int_equal(payload_rank("jpg,png", "pn", 2), -1);
+	assert_int_equal(payload_rank("jpg,seg.png", "seg.png", 7), 1);
+	assert_int_equal(payload_rank("jpg", "", 0), -1);
 }
 
 static void shards_are_named(void **state)
