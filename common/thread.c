@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/thread.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 
@@ -23,4 +24,13 @@ int thread_start(pthread_t *ret, const pthread_attr_t *attr,
 	r = -pthread_create(ret, attr, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
+}
+
+unsigned thread_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return 1;
+	return (unsigned)MAX(CPU_COUNT(&set), 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that leave the process's signals to others. */
+/* Threads that leave the process's signals to others, and the CPUs they have.
+ */
 #ifndef GPEMU_COMMON_THREAD_H
 #define GPEMU_COMMON_THREAD_H
 
@@ -12,5 +13,7 @@
  */
 int thread_start(pthread_t *ret, const pthread_attr_t *attr,
 		 void *(*fn)(void *), void *arg);
+/* CPUs that this process may run on; 1 where the system does not say. */
+unsigned thread_cpus(void);
 
 #endif

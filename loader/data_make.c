@@ -11,6 +11,7 @@
 #include "common/cli.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
@@ -111,7 +112,7 @@ static int complete_recipe(struct make *m, struct err *err)
 	if (r->classes == 0)
 		r->classes = dataset_files_classes(&m->profile, r->files);
 	if (m->o->jobs == 0)
-		m->o->jobs = data_work_processors();
+		m->o->jobs = thread_cpus();
 	e = data_recipe_sizes(r, &m->profile, &m->sizes, err);
 	for (uint64_t i = 0; e == 0 && i < r->files; i++)
 		m->bytes += m->sizes[i];

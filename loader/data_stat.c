@@ -8,6 +8,7 @@
 #include "common/cli.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -374,7 +375,7 @@ int data_stat_main(int argc, char **argv)
 		return EXIT_STATUS_USAGE;
 	}
 	if (o.jobs == 0)
-		o.jobs = data_work_processors();
+		o.jobs = thread_cpus();
 	r = is_file(s.dir) ? stat_pack(&s, &err) : stat_folder(&s, &err);
 	data_scan_fini(&s.scan);
 	free(s.sizes);

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,13 +176,4 @@ int data_work_run(const struct data_work *w, void *ctx, uint64_t *ret_done,
 	if (ret_done)
 		*ret_done = run.done;
 	return r;
-}
-
-unsigned data_work_processors(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	return (unsigned)MAX(CPU_COUNT(&set), 1);
 }

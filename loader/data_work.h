@@ -33,7 +33,4 @@ struct data_work {
 int data_work_run(const struct data_work *w, void *ctx, uint64_t *ret_done,
 		  struct err *err);
 
-/* Processors this process may use. */
-unsigned data_work_processors(void);
-
 #endif

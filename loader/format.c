@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -343,11 +343,7 @@ static void keep(struct opening *o, struct format_result *how)
 
 static unsigned default_threads(void)
 {
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1
-							    : CPU_COUNT(&set);
-
-	return MAX(MIN_THREADS, (unsigned)n * THREADS_PER_CPU);
+	return MAX(MIN_THREADS, thread_cpus() * THREADS_PER_CPU);
 }
 
 static int open_it(struct opening *o, struct format_result *how)

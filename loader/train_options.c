@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/cores.h"
@@ -251,15 +251,6 @@ void train_options_init(struct train_options *o)
 	};
 }
 
-uint64_t train_options_cpus(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	return (uint64_t)CPU_COUNT(&set);
-}
-
 static int check_checkpoints(const struct train_options *o, struct err *err)
 {
 	if (strcmp(o->checkpoint, "sync") && strcmp(o->checkpoint, "async"))
@@ -340,7 +331,7 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	if (r == 0)
 		r = resolve_pin(o, ret, err);
 	if (r == 0 && o->workers == 0)
-		o->workers = train_options_cpus();
+		o->workers = thread_cpus();
 	if (r == 0)
 		r = gpu_transfer_parse(o->transfer, &ret->transfer, err);
 	if (r == 0)

@@ -69,8 +69,6 @@ struct train_choice {
 
 /* The defaults, with owned strings; free with conf_free(train_fields). */
 void train_options_init(struct train_options *o);
-/* CPUs that this process may run on. */
-uint64_t train_options_cpus(void);
 /* Resolve pin_mode. -EINVAL with a text. */
 int train_options_pin(struct train_options *o, struct err *err);
 /* Fill in `workers` 0, look the words up. An engine that is there already, one

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 
 static int check_output(const char *s, enum prep_output *ret, struct err *err)
@@ -35,7 +36,7 @@ static int check_cores(struct train_options *o, const struct train_choice *c,
 		o->workers = o->cores;
 	}
 	if (o->workers == 0)
-		o->workers = train_options_cpus();
+		o->workers = thread_cpus();
 	if (o->cores == 0)
 		o->cores = o->workers;
 	return 0;
