@@ -113,15 +113,6 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-const char *run_program_name(enum run_program program)
-{
-	static const char *const names[] = { "gpemu-fs",   "gpemu-train",
-					     "gpemu-data", "gpemu-gpud",
-					     "exec",	   "environment" };
-
-	return names[program];
-}
-
 char *workload_beside(const struct workload *w, const char *name)
 {
 	_cleanup_free_ char *copy = strdup(w->path);
@@ -135,12 +126,6 @@ char *workload_beside(const struct workload *w, const char *name)
 }
 
 /* --- checks ----------------------------------------------------------- */
-
-bool workload_is_name(const char *s)
-{
-	return s[0] &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s);
-}
 
 static int check_name(const struct workload *w, struct err *err)
 {
