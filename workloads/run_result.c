@@ -101,14 +101,6 @@ static int choose_metrics(struct result *res)
 
 /* --- records ---------------------------------------------------------- */
 
-double *result_value(const struct result *res, size_t point, size_t repetition,
-		     size_t m)
-{
-	return &res->value[(point * res->n_metrics + m) *
-				   res->r->w->repetitions +
-			   repetition];
-}
-
 static int add_record(struct result *res, size_t point, size_t repetition,
 		      const json_t *record)
 {

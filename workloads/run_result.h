@@ -42,8 +42,13 @@ const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m);
 
 /* Of metric `m` (by its place in `metrics`) in one run, to be set or read. */
-double *result_value(const struct result *res, size_t point, size_t repetition,
-		     size_t m);
+static inline double *result_value(const struct result *res, size_t point,
+				   size_t repetition, size_t m)
+{
+	return &res->value[(point * res->n_metrics + m) *
+				   res->r->w->repetitions +
+			   repetition];
+}
 /* The values of the metrics that are made of others. -ENOMEM. */
 int result_derive(struct result *res);
 
