@@ -44,7 +44,7 @@ struct run {
 };
 
 /*
- * run_cell.c: start `command` and wait until it says that it is ready
+ * run_server.c: start `command` and wait until it says that it is ready
  * (sd_notify(3)). -ENODEV: it says that what it needs is not there now; -EIO:
  * it ended; -ETIMEDOUT; -EINTR: a stop signal came. With a text.
  */
