@@ -8,6 +8,7 @@
 #include "common/json.h"
 #include "common/util.h"
 #include "workloads/run_dataset.h"
+#include "workloads/run_variables.h"
 
 void command_fini(struct command *c)
 {
@@ -118,93 +119,34 @@ int command_gpud(struct command *c, const struct runner *r,
 
 /* --- programs of the user --------------------------------------------- */
 
-struct values {
-	const char *mnt, *record, *bin, *socket;
-	char seed[24], scale[32];
-	const json_t *exec;
-};
-
-static void set_numbers(struct values *v, const struct workload *w,
-			const struct cell *cell)
-{
-	snprintf(v->seed, sizeof(v->seed), "%" PRIu64, cell->seed);
-	snprintf(v->scale, sizeof(v->scale), "%.15g", w->time_scale);
-}
-
-/* What stands for {name}; "" when no key of this cell has it. */
-static const char *value_of(const struct values *v, const char *name, size_t n)
-{
-	const struct {
-		const char *name, *value;
-	} own[] = { { "mount", v->mnt },	{ "record", v->record },
-		    { "bin", v->bin },		{ "seed", v->seed },
-		    { "time_scale", v->scale }, { "gpud", v->socket } };
-	const char *found;
-
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		if (strlen(own[i].name) == n && !strncmp(own[i].name, name, n))
-			return own[i].value;
-	found = json_string_value(json_object_getn(v->exec, name, n));
-	return found ? found : "";
-}
-
-static char *expand(const char *word, const struct values *v)
-{
-	const char *name;
-	char *text = NULL;
-	size_t n, size;
-	FILE *f = open_memstream(&text, &size);
-
-	while (f && (n = workload_variable(word, &name))) {
-		fwrite(word, 1, (size_t)(name - 1 - word), f);
-		fputs(value_of(v, name, n), f);
-		word = name + n + 1;
-	}
-	if (f) {
-		fputs(word, f);
-		fclose(f);
-	}
-	return text;
-}
-
-char *command_word(const struct workload *w, const struct cell *cell,
-		   size_t job, const char *text)
-{
-	struct values v = { .mnt = "{mount}",
-			    .record = "{record}",
-			    .bin = "{bin}",
-			    .socket = "{gpud}",
-			    .exec = cell->jobs[job].exec };
-
-	set_numbers(&v, w, cell);
-	return expand(text, &v);
-}
-
-static int add_exec(struct command *c, const struct values *v)
+static int add_exec(struct command *c, const struct variables *v)
 {
 	const json_t *command = json_object_get(v->exec, "command");
 	int code = 0;
 
 	if (json_is_string(command)) {
 		code = add_words(c, "/bin/sh", "-c", NULL);
-		return code == 0 ? add(c, expand(json_string_value(command), v))
-				 : code;
+		return code == 0
+			       ? add(c, variables_expand(
+						json_string_value(command), v))
+			       : code;
 	}
 	for (size_t i = 0; code == 0 && i < json_array_size(command); i++)
-		code = add(c,
-			   expand(json_string_value(json_array_get(command, i)),
-				  v));
+		code = add(c, variables_expand(json_string_value(json_array_get(
+						       command, i)),
+					       v));
 	return code;
 }
 
 static int add_environment(struct command *c, const struct cell_job *job,
-			   const struct values *v)
+			   const struct variables *v)
 {
 	const char *key;
 	json_t *value;
 
 	json_object_foreach (job->env, key, value) {
-		_cleanup_free_ char *text = expand(json_string_value(value), v);
+		_cleanup_free_ char *text =
+			variables_expand(json_string_value(value), v);
 
 		if (c->n_env == COMMAND_ARGS)
 			return -E2BIG;
@@ -224,16 +166,16 @@ int command_job(struct command *c, const struct runner *r,
 {
 	const struct cell_job *job = &cell->jobs[index];
 	_cleanup_free_ char *socket = command_socket(r);
-	struct values v = { .mnt = mnt,
-			    .record = record,
-			    .bin = r->bin_dir,
-			    .socket = cell->gpud ? socket : "",
-			    .exec = job->exec };
+	struct variables v = { .mnt = mnt,
+			       .record = record,
+			       .bin = r->bin_dir,
+			       .socket = cell->gpud ? socket : "",
+			       .exec = job->exec };
 	int code;
 
 	if (!socket)
 		return -ENOMEM;
-	set_numbers(&v, r->w, cell);
+	variables_set_numbers(&v, r->w, cell);
 	code = add_environment(c, job, &v);
 	if (code == 0 && cell_is_exec(job))
 		code = add_exec(c, &v);

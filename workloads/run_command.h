@@ -30,11 +30,6 @@ int command_job(struct command *c, const struct runner *r,
 		const struct cell *cell, size_t index, const char *mnt,
 		const char *record, struct err *err);
 
-/* A text of job `job` with its variables replaced, but {bin}, {mount},
- * {record} and {gpud}, which are not the same in each run; malloc'ed. */
-char *command_word(const struct workload *w, const struct cell *cell,
-		   size_t job, const char *text);
-
 /* Where the gpemu-gpud of a cell listens: one at a time; malloc'ed. */
 char *command_socket(const struct runner *r);
 /* OUT/configs/CELL.[NAME.]fs.yaml, train.yaml or gpud.yaml; malloc'ed. */

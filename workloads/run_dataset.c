@@ -121,7 +121,7 @@ int dataset_each(struct runner *r,
 	for (size_t i = 0; code == 0 && i < r->w->n_points; i++) {
 		struct cell cell;
 
-		code = workload_cell(r->w, i, true, &cell);
+		code = workload_configure(r->w, i, &cell);
 		if (code < 0)
 			break;
 		for (size_t k = 0; code == 0 && k < cell.n_mounts; k++) {

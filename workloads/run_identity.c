@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "common/util.h"
-#include "workloads/run_command.h"
+#include "workloads/run_variables.h"
 
 /* arbitrary: reads in a moment, and no program is larger */
 #define HASH_MAX_BYTES (64u << 20)
@@ -235,7 +235,8 @@ static void note_word(struct noting *n, const char *word, bool command)
 static void note_text(struct noting *n, const char *text, bool command)
 {
 	static const char between[] = " \t\n'\"`=;|&()<>,:";
-	_cleanup_free_ char *line = command_word(n->w, n->cell, n->job, text);
+	_cleanup_free_ char *line =
+		variables_expand_fixed(n->w, n->cell, n->job, text);
 	bool written = false;
 
 	if (!line) {
@@ -314,13 +315,6 @@ static void note_job(struct noting *n, const struct cell_job *job)
 
 /* --- all -------------------------------------------------------------- */
 
-int identity_init(struct workload *w, const char *bin_dir)
-{
-	w->bin_dir = bin_dir;
-	w->files = json_object();
-	return w->files ? 0 : -ENOMEM;
-}
-
 json_t *identity_of(const struct workload *w, const struct cell *cell,
 		    bool mounted)
 {
@@ -340,6 +334,27 @@ json_t *identity_of(const struct workload *w, const struct cell *cell,
 		return n.to;
 	json_decref(n.to);
 	return NULL;
+}
+
+int identity_init(struct workload *w, const char *bin_dir)
+{
+	int r = 0;
+
+	w->bin_dir = bin_dir;
+	w->files = json_object();
+	for (size_t i = 0; w->files && r == 0 && i < w->n_points; i++) {
+		struct cell cell;
+		json_t *files;
+
+		r = workload_configure(w, i, &cell);
+		if (r < 0)
+			break;
+		files = identity_of(w, &cell, true);
+		r = files ? 0 : -ENOMEM;
+		json_decref(files);
+		cell_free(&cell);
+	}
+	return w->files ? r : -ENOMEM;
 }
 
 const char *identity_program(const struct workload *w, enum run_program program)

@@ -15,8 +15,9 @@
 
 #include "workloads/run_workload.h"
 
-/* From now on the cells of `w` have identities, each file read once, when a
- * cell first names it; `bin_dir` is borrowed. -ENOMEM. */
+/* From now on the cells of `w` have identities, each file read once: now those
+ * of each point, others when a cell first names them; `bin_dir` is borrowed.
+ * -ENOMEM. */
 int identity_init(struct workload *w, const char *bin_dir);
 
 /* {"gpemu-fs": {file, hash, bytes, changed}, ...} of one cell; NULL: no

@@ -4,21 +4,8 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "workloads/run_variables.h"
 #include "workloads/run_workload.h"
-
-size_t workload_variable(const char *s, const char **ret)
-{
-	for (; (s = strchr(s, '{')); s++) {
-		size_t n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyz"
-					 "0123456789_");
-
-		if (n && s[n + 1] == '}') {
-			*ret = s + 1;
-			return n;
-		}
-	}
-	return 0;
-}
 
 int workload_each_setting(const struct workload *w,
 			  int (*fn)(void *ctx, const struct setting *s,
@@ -174,7 +161,7 @@ static int check_word(const struct workload *w, const struct conf_node *word,
 		return conf_node_error(word, w->path, err,
 				       "a command is a line for sh, or a list "
 				       "of words");
-	while ((n = workload_variable(s, &name))) {
+	while ((n = variables_next(s, &name))) {
 		if (!is_defined(w, name, n))
 			return conf_node_error(word, w->path, err,
 					       "{%.*s} is none of {mount} "

@@ -170,7 +170,7 @@ int machine_check(const struct workload *w, struct err *err)
 	for (size_t i = 0; r == 0 && i < w->n_points; i++) {
 		struct cell cell;
 
-		if (workload_cell(w, i, true, &cell) < 0) {
+		if (workload_configure(w, i, &cell) < 0) {
 			r = err_set(err, -ENOMEM, "out of memory");
 			break;
 		}

@@ -162,7 +162,7 @@ int profiles_collect(struct workload *w, const json_t *defaults,
 	for (size_t i = 0; r == 0 && i < w->n_points; i++) {
 		struct cell cell;
 
-		r = workload_cell(w, i, true, &cell);
+		r = workload_configure(w, i, &cell);
 		if (r < 0) {
 			r = err_set(err, r, "out of memory");
 			break;

@@ -242,9 +242,6 @@ int workload_each_setting(const struct workload *w,
 			  int (*fn)(void *ctx, const struct setting *s,
 				    struct err *err),
 			  void *ctx, struct err *err);
-/* What stands between braces in a command, from `s` on: its length and where
- * it begins in *ret, or 0: there is no more. */
-size_t workload_variable(const char *s, const char **ret);
 /* -EINVAL with the place of the node's key. */
 int workload_key_error(const struct workload *w, const struct conf_node *node,
 		       struct err *err, const char *what);
@@ -286,6 +283,9 @@ static inline bool cell_is_exec(const struct cell_job *job)
 }
 
 size_t workload_n_cells(const struct workload *w);
+/* What cell `index` mounts and runs, still without `hash` and `id`. -ENOMEM. */
+int workload_configure(const struct workload *w, size_t index,
+		       struct cell *ret);
 /*
  * Cell `index`. Cells whose effective configuration is the same have the same
  * hash; without a mount the configuration of gpemu-fs has no effect. -ENOMEM.
