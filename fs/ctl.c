@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "emu/profile.h"
 #include "fs/ctl_fault.h"
+#include "fs/ctl_prom.h"
 #include "fs/warm.h"
 
 /* arbitrary: a control write is a few lines */
@@ -66,75 +67,6 @@ enum ctl_file ctl_lookup(const char *name)
 
 /* --- reading ------------------------------------------------------------ */
 
-void ctl_prom_label(FILE *f, const char *value)
-{
-	for (; *value; value++) {
-		if (strchr("\"\\\n", *value))
-			fputc('\\', f);
-		fputc(*value == '\n' ? 'n' : *value, f);
-	}
-}
-
-static void prom_value(FILE *f, const char *name, const char *labels, json_t *v)
-{
-	if (json_is_number(v))
-		fprintf(f, "gpemu_fs_%s%s %.17g\n", name, labels,
-			json_number_value(v));
-}
-
-static void prom_group(FILE *f, const char *name, json_t *group)
-{
-	const char *key;
-	json_t *v;
-
-	json_object_foreach (group, key, v) {
-		if (!json_is_number(v) && !json_is_boolean(v))
-			continue;
-		fprintf(f,
-			"# TYPE gpemu_fs_%s_%s gauge\n"
-			"gpemu_fs_%s_%s %.17g\n",
-			name, key, name, key,
-			json_is_true(v) ? 1. : json_number_value(v));
-	}
-}
-
-/* Every number of the stats is a gauge: reset sets even the counters back. */
-static void prom(FILE *f, json_t *stats)
-{
-	const char *storage =
-		json_string_value(json_object_get(stats, "storage"));
-	const char *key, *kind, *stat;
-	json_t *v, *group, *number;
-
-	fprintf(f,
-		"# TYPE gpemu_fs_info gauge\n"
-		"gpemu_fs_info{policy=\"%s\",storage=\"",
-		json_string_value(json_object_get(stats, "policy")));
-	/* JSON has no words for a path that is not UTF-8 */
-	ctl_prom_label(f, storage ? storage : "");
-	fputs("\"} 1\n", f);
-	json_object_foreach (stats, key, v) {
-		if (!json_is_number(v))
-			continue;
-		fprintf(f, "# TYPE gpemu_fs_%s gauge\n", key);
-		prom_value(f, key, "", v);
-	}
-	prom_group(f, "warm", json_object_get(stats, "warm"));
-	prom_group(f, "trace", json_object_get(stats, "trace"));
-	fprintf(f, "# TYPE gpemu_fs_latency_us gauge\n");
-	json_object_foreach (json_object_get(stats, "latency_us"), kind,
-			     group) {
-		json_object_foreach (group, stat, number) {
-			char labels[80];
-
-			snprintf(labels, sizeof(labels),
-				 "{kind=\"%s\",stat=\"%s\"}", kind, stat);
-			prom_value(f, "latency_us", labels, number);
-		}
-	}
-	ctl_fault_prom(stats, f);
-}
-
 void ctl_set_transport(struct ctl *ctl, const char *word)
 {
 	__atomic_store_n(&ctl->transport, word, __ATOMIC_RELEASE);
@@ -180,7 +112,7 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 	if (!stats)
 		return -ENOMEM;
 	if (file == CTL_STATS_PROM)
-		prom(f, stats);
+		ctl_prom(f, stats);
 	else if (json_dumpf(stats, f,
 			    JSON_INDENT(2) | JSON_REAL_PRECISION(12)) < 0 ||
 		 fputc('\n', f) == EOF)

@@ -78,8 +78,6 @@ int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
 /* The stats: the server's, and those of what works beside it. NULL: no
  * memory. */
 json_t *ctl_stats(struct ctl *ctl);
-/* The value of a label of Prometheus' text, without its quotes. */
-void ctl_prom_label(FILE *f, const char *value);
 /* The stats as lines of the log, "stats: KEY VALUE". */
 void ctl_log_stats(struct ctl *ctl);
 /* May it be read while we serve? A pipe may not, it would keep us waiting for

@@ -49,27 +49,3 @@ int ctl_fault_refresh(struct ctl *ctl)
 	*list = fresh;
 	return r;
 }
-
-void ctl_fault_prom(json_t *stats, FILE *f)
-{
-	static const char *const counts[] = { "matched", "fired", "held" };
-	json_t *faults = json_object_get(stats, "faults"), *fault;
-	size_t i;
-
-	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
-		fprintf(f, "# TYPE gpemu_fs_fault_%s gauge\n", counts[c]);
-		json_array_foreach (faults, i, fault) {
-			const char *text = json_string_value(
-				json_object_get(fault, "rule"));
-
-			fprintf(f, "gpemu_fs_fault_%s{id=\"%lld\",rule=\"",
-				counts[c],
-				(long long)json_integer_value(
-					json_object_get(fault, "id")));
-			ctl_prom_label(f, text);
-			fprintf(f, "\"} %lld\n",
-				(long long)json_integer_value(
-					json_object_get(fault, counts[c])));
-		}
-	}
-}

@@ -10,7 +10,5 @@ int ctl_fault(struct ctl *ctl, char *args, struct err *err);
 /* Under the options' lock: the option "fault", if there is one, is made the
  * rules in force. -ENOMEM. */
 int ctl_fault_refresh(struct ctl *ctl);
-/* Their counts, out of the stats, as Prometheus text. */
-void ctl_fault_prom(json_t *stats, FILE *f);
 
 #endif
