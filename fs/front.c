@@ -25,22 +25,9 @@ enum { WAKE_SIGNAL = SIGUSR2 };
 
 /* --- signals to who waits ----------------------------------------------- */
 
-static void interrupted(fuse_req_t req, void *front)
-{
-	server_interrupt(((struct front *)front)->c.server, req);
-}
-
 static bool is_interrupted(void *client)
 {
 	return fuse_req_interrupted(client);
-}
-
-void *front_client(struct front *f, struct fuse_req *req)
-{
-	if (!server_may_fault(f->c.server))
-		return NULL;
-	fuse_req_interrupt_func(req, interrupted, f);
-	return req;
 }
 
 /* --- metadata operations ------------------------------------------------ */
