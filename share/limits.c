@@ -92,14 +92,14 @@ static void expire(struct server *s, struct client *c)
 	char text[GPUD_TEXT];
 
 	if (!c->job) {
-		server_refuse(c, -ETIMEDOUT, "connected, and asked for no GPU");
+		client_refuse(c, -ETIMEDOUT, "connected, and asked for no GPU");
 		s->n_expired++;
 	} else if (share_blocks(s->share, c->job)) {
 		snprintf(text, sizeof(text),
 			 "no iteration for %.0f s while other jobs wait "
 			 "(--idle-limit)",
 			 (double)s->config.idle_limit_ns / NS_PER_S);
-		server_refuse(c, -ETIMEDOUT, text);
+		client_refuse(c, -ETIMEDOUT, text);
 		s->n_expired++;
 	}
 }

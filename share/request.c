@@ -20,7 +20,7 @@ void request_admitted(void *ctx, struct share_job *job)
 	m.admitted.job = job->view.seq;
 	m.admitted.gpus = job->gpus;
 	m.admitted.queue_ns = job->admitted_ns - job->joined_ns;
-	server_send(c, &m);
+	client_send(c, &m);
 }
 
 void request_done(void *ctx, struct share_job *job,
@@ -34,7 +34,7 @@ void request_done(void *ctx, struct share_job *job,
 	m.done.id = it->id;
 	m.done.start = it->start;
 	m.done.end = it->end;
-	server_send(c, &m);
+	client_send(c, &m);
 }
 
 /* Of `samples` on each GPU. */
@@ -119,7 +119,7 @@ static int hello(struct server *s, struct client *c, const struct gpud_hello *h,
 	for (uint32_t i = 0; i < s->share->n_jobs; i++)
 		m.queued.ahead += !s->share->jobs[i]->resident;
 	m.queued.ahead--; /* not counting itself */
-	server_send(c, &m);
+	client_send(c, &m);
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int submit(struct server *s, struct client *c,
 	m.accepted.id = it.id;
 	m.accepted.copy_start = it.copy_start;
 	m.accepted.copy_end = it.copy_end;
-	server_send(c, &m);
+	client_send(c, &m);
 	return 0;
 }
 
@@ -181,14 +181,14 @@ static void answer(struct client *c, const char *text)
 
 	c->asked = false;
 	if (!text) {
-		server_refuse(c, -ENOMEM, "out of memory");
+		client_refuse(c, -ENOMEM, "out of memory");
 		return;
 	}
 	m.status.n = strlen(text);
 	if (gpud_size(&m) > GPUD_MAX_MESSAGE)
-		server_refuse(c, -EMSGSIZE, "too many clients to tell");
+		client_refuse(c, -EMSGSIZE, "too many clients to tell");
 	else
-		server_send(c, &m);
+		client_send(c, &m);
 }
 
 void request_answers(struct server *s)
@@ -222,5 +222,5 @@ void request_handle(struct server *s, struct client *c,
 	if (r == 0)
 		return;
 	s->n_malformed += r == -EPROTO || r == -EBADMSG;
-	server_refuse(c, r, err.text[0] ? err.text : strerror(-r));
+	client_refuse(c, r, err.text[0] ? err.text : strerror(-r));
 }

@@ -18,77 +18,9 @@
 
 enum {
 	EVENTS = 64,
-	/* To be sent to one client, at most. arbitrary: several of the
-	 * longest messages; who lets them pile up does not read */
-	MAX_OUT = 4 * GPUD_MAX_MESSAGE,
 	/* Descriptors beside those of clients. arbitrary: there are ten */
 	OWN_FILES = 32,
 };
-
-/* --- sending -------------------------------------------------------------- */
-
-void server_send(struct client *c, const struct gpud_msg *m)
-{
-	size_t n = gpud_size(m);
-
-	if (c->dead)
-		return;
-	if (c->out_n + n > c->out_size) {
-		size_t size = 2 * (c->out_n + n);
-		uint8_t *out = size > MAX_OUT ? NULL : realloc(c->out, size);
-
-		if (!out) {
-			c->dead = true;
-			return;
-		}
-		c->out = out;
-		c->out_size = size;
-	}
-	gpud_encode(m, c->out + c->out_n);
-	c->out_n += n;
-}
-
-void server_refuse(struct client *c, int error, const char *text)
-{
-	struct gpud_msg m = { .type = GPUD_ERROR,
-			      .error.code = (uint32_t)-error };
-
-	snprintf(m.error.text, sizeof(m.error.text), "%.*s", GPUD_TEXT - 1,
-		 text);
-	server_send(c, &m);
-	c->dead = true;
-}
-
-/* What fits into the socket now. */
-static void flush(struct server *s, struct client *c)
-{
-	bool want;
-
-	while (c->out_at < c->out_n) {
-		ssize_t k = send(c->fd, c->out + c->out_at,
-				 c->out_n - c->out_at,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0 && errno != EAGAIN)
-			c->dead = true;
-		if (k < 0)
-			break;
-		c->out_at += (size_t)k;
-	}
-	if (c->out_at == c->out_n)
-		c->out_at = c->out_n = 0;
-	want = c->out_n > 0;
-	if (want != c->want_out && !c->dead) {
-		struct epoll_event e = {
-			.events = EPOLLIN | (want ? EPOLLOUT : 0), .data.ptr = c
-		};
-
-		c->want_out = want;
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, c->fd, &e);
-	}
-}
 
 /* --- clients ----------------------------------------------------------------
  */
@@ -108,14 +40,7 @@ static void welcome(const struct server *s, struct client *c)
 	w->now_ns = tick_now(s->tick);
 	w->wall_ns = tick_wall();
 	w->n_gpus = s->config.share.n_gpus;
-	server_send(c, &m);
-}
-
-static void client_free(struct client *c)
-{
-	close(c->fd);
-	free(c->out);
-	free(c);
+	client_send(c, &m);
 }
 
 /* Known by now; is it welcome? */
@@ -128,7 +53,7 @@ static void receive(struct server *s, struct client *c)
 		welcome(s, c);
 		return;
 	}
-	server_refuse(c, r, err.text);
+	client_refuse(c, r, err.text);
 	s->n_refused++;
 }
 
@@ -164,7 +89,7 @@ static void accept_one(struct server *s)
 		s->clients[s->n_clients++] = c;
 		return;
 	}
-	flush(s, c);
+	client_flush(s, c);
 	client_free(c);
 }
 
@@ -188,7 +113,7 @@ static void decode(struct server *s, struct client *c)
 			break;
 		if (r < 0) {
 			s->n_malformed++;
-			server_refuse(c, r, err.text);
+			client_refuse(c, r, err.text);
 			break;
 		}
 		at += (size_t)r;
@@ -224,7 +149,7 @@ static void reap(struct server *s)
 	for (uint32_t i = 0; i < s->n_clients;) {
 		struct client *c = s->clients[i];
 
-		flush(s, c);
+		client_flush(s, c);
 		if (!c->dead) {
 			i++;
 			continue;

@@ -6,6 +6,7 @@
  *
  *	server.c	sockets, the loop, who may connect
  *	request.c	what clients ask for
+ *	client.c	what is sent to one of them
  *	limits.c	what clients may not do to each other
  *	place.c		the socket's path
  *	status.c	what gpemu-smi shows
@@ -117,13 +118,18 @@ void request_admitted(void *ctx, struct share_job *job);
 void request_done(void *ctx, struct share_job *job,
 		  const struct share_iteration *it);
 
-/* Add a message to what is to be sent. */
-void server_send(struct client *c, const struct gpud_msg *m);
-/* An error, after which the client is dead. */
-void server_refuse(struct client *c, int error, const char *text);
-
 /* The scribe has written something. */
 void request_answers(struct server *s);
+
+/* --- client.c ------------------------------------------------------------- */
+
+/* Add a message to what is to be sent. */
+void client_send(struct client *c, const struct gpud_msg *m);
+/* An error, after which the client is dead. */
+void client_refuse(struct client *c, int error, const char *text);
+/* Send what fits into the socket now. */
+void client_flush(const struct server *s, struct client *c);
+void client_free(struct client *c);
 
 /* --- limits.c ------------------------------------------------------------- */
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "share/server.h"
+
+/* To be sent to one client, at most. arbitrary: several of the longest
+ * messages; who lets them pile up does not read */
+enum { MAX_OUT = 4 * GPUD_MAX_MESSAGE };
+
+void client_send(struct client *c, const struct gpud_msg *m)
+{
+	size_t n = gpud_size(m);
+
+	if (c->dead)
+		return;
+	if (c->out_n + n > c->out_size) {
+		size_t size = 2 * (c->out_n + n);
+		uint8_t *out = size > MAX_OUT ? NULL : realloc(c->out, size);
+
+		if (!out) {
+			c->dead = true;
+			return;
+		}
+		c->out = out;
+		c->out_size = size;
+	}
+	gpud_encode(m, c->out + c->out_n);
+	c->out_n += n;
+}
+
+void client_refuse(struct client *c, int error, const char *text)
+{
+	struct gpud_msg m = { .type = GPUD_ERROR,
+			      .error.code = (uint32_t)-error };
+
+	snprintf(m.error.text, sizeof(m.error.text), "%.*s", GPUD_TEXT - 1,
+		 text);
+	client_send(c, &m);
+	c->dead = true;
+}
+
+void client_flush(const struct server *s, struct client *c)
+{
+	bool want;
+
+	while (c->out_at < c->out_n) {
+		ssize_t k = send(c->fd, c->out + c->out_at,
+				 c->out_n - c->out_at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0 && errno != EAGAIN)
+			c->dead = true;
+		if (k < 0)
+			break;
+		c->out_at += (size_t)k;
+	}
+	if (c->out_at == c->out_n)
+		c->out_at = c->out_n = 0;
+	want = c->out_n > 0;
+	if (want != c->want_out && !c->dead) {
+		struct epoll_event e = {
+			.events = EPOLLIN | (want ? EPOLLOUT : 0), .data.ptr = c
+		};
+
+		c->want_out = want;
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, c->fd, &e);
+	}
+}
+
+void client_free(struct client *c)
+{
+	close(c->fd);
+	free(c->out);
+	free(c);
+}
