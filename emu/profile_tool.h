@@ -3,6 +3,7 @@
 #ifndef GPEMU_EMU_PROFILE_TOOL_H
 #define GPEMU_EMU_PROFILE_TOOL_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "common/cli.h"
@@ -22,6 +23,13 @@ int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 /* The profile as YAML to a file, or to stdout when `path` is NULL. */
 int profile_tool_write(const struct gpu_profile *p, const char *path,
 		       struct err *err);
+
+/* A GPU's profile, or a model of it, or a step of BATCH samples, as text to `f`
+ * and as JSON; `model` and `batch` as given, or NULL. -ENOENT: no such model;
+ * -EDOM: no such batch size; with a text. */
+int profile_tool_show_gpu(const struct gpu_profile *p, const char *model,
+			  const char *batch, FILE *f, json_t **ret,
+			  struct err *err);
 
 /* Options that more than one subcommand has. */
 #define PROFILE_TOOL_FILE(key, type, member, text)                       \
