@@ -152,6 +152,19 @@ static void row(const struct account *a, const char *name, FILE *f)
 		mean_percent(a, a->transfer_stall_ns), hits);
 }
 
+static void checkpoint_bottleneck(const struct report *r, FILE *f)
+{
+	const struct account *a = &r->total;
+
+	fprintf(f,
+		"Bottleneck: checkpoints. The GPU stood still for them %.0f %% "
+		"of the time; fewer of them%s or faster storage for them would "
+		"help.\n",
+		percent(a->checkpoint_stall_ns, a->elapsed_ns),
+		strcmp(r->options->checkpoint, "async") ? ", --checkpoint async"
+							: "");
+}
+
 /* The longest of the stalls, in the words of whoever can do something. */
 static void bottleneck(const struct report *r, FILE *f)
 {
@@ -164,14 +177,7 @@ static void bottleneck(const struct report *r, FILE *f)
 
 	if (stall > account_mean(a, most) &&
 	    percent(stall, a->elapsed_ns) >= 5) {
-		fprintf(f,
-			"Bottleneck: checkpoints. The GPU stood still for "
-			"them %.0f %% of the time; fewer of them%s or faster "
-			"storage for them would help.\n",
-			percent(stall, a->elapsed_ns),
-			strcmp(r->options->checkpoint, "async")
-				? ", --checkpoint async"
-				: "");
+		checkpoint_bottleneck(r, f);
 		return;
 	}
 	/* below that, nothing that feeds the GPU is worth improving */
