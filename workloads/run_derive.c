@@ -10,6 +10,7 @@
 
 #include "common/util.h"
 #include "workloads/run_expect.h"
+#include "workloads/run_result.h"
 
 struct derive {
 	const struct result *res;

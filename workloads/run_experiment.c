@@ -10,7 +10,6 @@
 #include "common/util.h"
 #include "workloads/run_cell.h"
 #include "workloads/run_dataset.h"
-#include "workloads/run_expect.h"
 #include "workloads/run_identity.h"
 #include "workloads/run_loop.h"
 #include "workloads/run_machine.h"
@@ -18,6 +17,7 @@
 #include "workloads/run_profiles.h"
 #include "workloads/run_report.h"
 #include "workloads/run_rules.h"
+#include "workloads/run_verdict.h"
 
 /* Decide r->mounted, and say it when it is not as the workload means it. */
 static int choose_mount(struct runner *r, struct err *err)

@@ -9,6 +9,7 @@
 #include "common/replace.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "workloads/run_expect.h"
 #include "workloads/run_html.h"
 #include "workloads/run_origins.h"
 #include "workloads/run_rules.h"

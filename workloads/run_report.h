@@ -7,7 +7,7 @@
 #ifndef GPEMU_WORKLOADS_RUN_REPORT_H
 #define GPEMU_WORKLOADS_RUN_REPORT_H
 
-#include "workloads/run_expect.h"
+#include "workloads/run_verdict.h"
 
 /* Write it to OUT/report.html, whole or not at all. The plots must have been
  * drawn; one that was not is left out. -errno. */

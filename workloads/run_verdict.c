@@ -10,6 +10,7 @@
 
 #include "common/util.h"
 #include "workloads/run_expect.h"
+#include "workloads/run_verdict.h"
 
 /* One expectation at work. */
 struct judge {

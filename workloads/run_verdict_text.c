@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "workloads/run_expect.h"
+#include "workloads/run_verdict.h"
 
 static double shown(double v, int digits)
 {

@@ -6,6 +6,7 @@
 #include "common/util.h"
 #include "tests/fuzz/fuzz.h"
 #include "workloads/run_expect.h"
+#include "workloads/run_verdict.h"
 
 static void make_cells(const struct workload *w)
 {
