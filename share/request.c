@@ -162,47 +162,65 @@ static int submit(struct server *s, struct client *c,
 	return 0;
 }
 
-static int query(struct server *s, struct client *c, struct err *err)
-{
-	struct status *status;
-	int r;
-
-	if (c->asked)
-		return err_set(err, -EPROTO, "a query before the last answer");
-	status = status_take(s);
-	r = status ? scribe_ask(&s->scribe, c->id, status) : -ENOMEM;
-	c->asked = r == 0;
-	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
-}
-
-static void answer(struct client *c, const char *text)
+/* Text for those who wait for the last status, or no text. */
+static void answer(struct server *s, const char *text)
 {
 	struct gpud_msg m = { .type = GPUD_STATUS, .status.json = text };
 
-	c->asked = false;
-	if (!text) {
-		client_refuse(c, -ENOMEM, "out of memory");
-		return;
+	s->writing = false;
+	m.status.n = text ? strlen(text) : 0;
+	for (uint32_t i = 0; i < s->n_clients; i++) {
+		struct client *c = s->clients[i];
+
+		if (c->asked != s->n_status)
+			continue;
+		c->asked = 0;
+		if (!text)
+			client_refuse(c, -ENOMEM, "out of memory");
+		else if (gpud_size(&m) > GPUD_MAX_MESSAGE)
+			client_refuse(c, -EMSGSIZE, "too many clients to tell");
+		else
+			client_send(c, &m);
 	}
-	m.status.n = strlen(text);
-	if (gpud_size(&m) > GPUD_MAX_MESSAGE)
-		client_refuse(c, -EMSGSIZE, "too many clients to tell");
-	else
-		client_send(c, &m);
+}
+
+/* Have the status written, if somebody still waits for it. */
+static void write_status(struct server *s)
+{
+	struct status *status;
+	uint32_t i = 0;
+
+	while (i < s->n_clients &&
+	       (s->clients[i]->dead || s->clients[i]->asked <= s->n_status))
+		i++;
+	if (i == s->n_clients)
+		return;
+	s->n_status++;
+	status = status_take(s);
+	s->writing = status && scribe_ask(&s->scribe, status) == 0;
+	if (!s->writing)
+		answer(s, NULL);
+}
+
+static int query(struct server *s, struct client *c, struct err *err)
+{
+	if (c->asked)
+		return err_set(err, -EPROTO, "a query before the last answer");
+	c->asked = s->n_status + 1;
+	if (!s->writing)
+		write_status(s);
+	return 0;
 }
 
 void request_answers(struct server *s)
 {
-	uint64_t id;
 	char *text;
 
-	while (scribe_answer(&s->scribe, &id, &text)) {
-		/* who asked may be gone */
-		for (uint32_t i = 0; i < s->n_clients; i++)
-			if (s->clients[i]->id == id)
-				answer(s->clients[i], text);
-		free(text);
-	}
+	if (!scribe_answer(&s->scribe, &text))
+		return;
+	answer(s, text);
+	free(text);
+	write_status(s);
 }
 
 void request_handle(struct server *s, struct client *c,

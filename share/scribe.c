@@ -38,7 +38,7 @@ static void *write_answers(void *arg)
 		json_auto_t *j = status_json(q->status);
 
 		q->text = j ? json_dumps(j, JSON_COMPACT) : NULL;
-		/* as many fit into the pipe as there are clients */
+		/* there is one at a time: the pipe is empty */
 		if (write(s->answers[1], &q, sizeof(q)) < 0)
 			question_free(q);
 	}
@@ -61,7 +61,7 @@ int scribe_init(struct scribe *s)
 	return r;
 }
 
-int scribe_ask(struct scribe *s, uint64_t client, struct status *status)
+int scribe_ask(struct scribe *s, struct status *status)
 {
 	struct question *q = calloc(1, sizeof(*q));
 
@@ -69,7 +69,6 @@ int scribe_ask(struct scribe *s, uint64_t client, struct status *status)
 		status_free(status);
 		return -ENOMEM;
 	}
-	q->client = client;
 	q->status = status;
 	if (write(s->questions[1], &q, sizeof(q)) == sizeof(q))
 		return 0;
@@ -77,13 +76,12 @@ int scribe_ask(struct scribe *s, uint64_t client, struct status *status)
 	return -EAGAIN;
 }
 
-bool scribe_answer(struct scribe *s, uint64_t *ret_client, char **ret_text)
+bool scribe_answer(struct scribe *s, char **ret_text)
 {
 	struct question *q;
 
 	if (read_pointer(s->answers[0], &q) != sizeof(q))
 		return false;
-	*ret_client = q->client;
 	*ret_text = TAKE_PTR(q->text);
 	question_free(q);
 	return true;
@@ -91,14 +89,13 @@ bool scribe_answer(struct scribe *s, uint64_t *ret_client, char **ret_text)
 
 void scribe_fini(struct scribe *s)
 {
-	uint64_t client;
 	char *text;
 
 	if (s->questions[1] >= 0)
 		close(s->questions[1]); /* the thread's read ends */
 	if (s->runs)
 		pthread_join(s->thread, NULL);
-	while (s->answers[0] >= 0 && scribe_answer(s, &client, &text))
+	while (s->answers[0] >= 0 && scribe_answer(s, &text))
 		free(text);
 	for (int i = 0; i < 2; i++)
 		if (s->answers[i] >= 0)

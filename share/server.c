@@ -68,7 +68,6 @@ static void accept_one(struct server *s)
 		limits_pause_accept(s, ENOMEM);
 		return;
 	}
-	c->id = s->next_id++;
 	c->heard_ns = tick_wall();
 	c->fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c->fd < 0) {

@@ -51,10 +51,9 @@ struct client {
 	int fd;
 	pid_t pid;
 	uid_t uid;
-	uint64_t id;	   /* of all clients ever */
 	uint64_t heard_ns; /* wall: its last sign of life */
 	bool dead;
-	bool asked;		 /* for the status, and has no answer yet */
+	uint64_t asked;		 /* for this status (struct server); 0: none */
 	bool want_out;		 /* epoll waits until it can be written to */
 	struct gpud_hello hello; /* with `model` */
 	const struct gpu_model *model; /* NULL: has not said hello */
@@ -68,9 +67,8 @@ struct client {
 /* A snapshot of everything that gpemu-smi shows. */
 struct status;
 
-/* Someone's wish for the status as text. */
+/* A wish for the status as text. */
 struct question {
-	uint64_t client; /* its id */
 	struct status *status;
 	char *text; /* NULL: no memory */
 };
@@ -93,10 +91,13 @@ struct server {
 	struct client **clients; /* max_clients */
 	uint32_t n_clients;
 	uint64_t n_refused, n_malformed, n_expired; /* since the start */
-	uint64_t next_id;
 	uint64_t accept_ns; /* wall: no descriptors until then; or never */
 	bool accept_told;   /* that there are none */
+	/* The scribe writes one status at a time, for all who asked before it
+	 * was taken; who asks meanwhile waits for the next. */
 	struct scribe scribe;
+	uint64_t n_status; /* taken until now */
+	bool writing;	   /* the last of them */
 };
 
 /*
@@ -159,10 +160,10 @@ json_t *status_json(const struct status *st);
 /* 0 or -errno; scribe_fini in either case. */
 int scribe_init(struct scribe *s);
 void scribe_fini(struct scribe *s);
-/* Takes the status over. The answer makes answers[0] readable. -ENOMEM,
- * -EAGAIN: too many questions. */
-int scribe_ask(struct scribe *s, uint64_t client, struct status *status);
-/* The next answer; false: there is none. *ret_text is malloc'ed, or NULL. */
-bool scribe_answer(struct scribe *s, uint64_t *ret_client, char **ret_text);
+/* Takes the status over. The answer makes answers[0] readable; until it was
+ * taken there is no other question. -errno. */
+int scribe_ask(struct scribe *s, struct status *status);
+/* The answer; false: there is none. *ret_text is malloc'ed, or NULL. */
+bool scribe_answer(struct scribe *s, char **ret_text);
 
 #endif

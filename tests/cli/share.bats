@@ -203,6 +203,20 @@ check() {
 	so 'True'
 }
 
+@test "who asks and leaves costs the others nothing" {
+	local peak
+
+	[ -z "$GPEMU_SANITIZED" ] || skip "a sanitizer keeps what was freed"
+	gpud --max-clients 400
+	run timeout 100 "$CLIENT" "$SOCKET" leavers 300 2000
+	echo "$output"
+	[ "$output" = "welcome status" ]
+	# one status at a time: each is 360 KiB of jobs
+	peak=$(awk '/VmHWM/ { print $2 }' "/proc/$SERVER/status")
+	echo "$peak KiB"
+	[ "$peak" -lt $((40 << 10)) ]
+}
+
 @test "as many descriptors as clients" {
 	(
 		ulimit -Sn 20
