@@ -8,7 +8,8 @@
  * in it what he likes. So nothing is opened through a link (fs/beneath.h), and
  * what was opened must be what the scan has shown: of its kind, of its owner,
  * and for no fewer readers. A file of somebody else, renamed to the name of one
- * that all may read, is not read.
+ * that all may read, is not read; nor one in a directory that is closed to them
+ * and was renamed to the name of an open one, in a mount that others see.
  *
  * `nowait` uses what the kernel has in memory: RESOLVE_CACHED for the path,
  * preadv2 with RWF_NOWAIT for the bytes. Either answers EAGAIN where it would
@@ -159,23 +160,59 @@ static bool is_same(const struct tree_node *n, const struct stat *st)
 	       st->st_gid == n->gid;
 }
 
+static int open_in(const struct beneath *dir, const char *path,
+		   const struct tree_node *want, int flags, bool nowait,
+		   struct stat *ret)
+{
+	_cleanup_close_ int fd = beneath_open(dir, path, flags, nowait);
+
+	if (fd < 0)
+		return stale(fd);
+	if (fstat(fd, ret) < 0)
+		return -errno;
+	return is_same(want, ret) ? TAKE_FD(fd) : -ESTALE;
+}
+
+/* One directory after the other: each has to be as it was. */
+static int open_step_by_step(const struct dir *d, const struct tree *tree,
+			     uint32_t node, int flags, bool nowait,
+			     struct stat *ret)
+{
+	_cleanup_close_ int fd = open_in(&d->root, ".", &tree->nodes[TREE_ROOT],
+					 O_PATH | O_DIRECTORY, nowait, ret);
+	struct beneath dir = d->root;
+	uint32_t way[PATH_MAX / 2]; /* a path is no deeper */
+	size_t n = 0;
+
+	for (; node != TREE_ROOT; node = tree->nodes[node].parent)
+		way[n++] = node;
+	while (fd >= 0 && n) {
+		int next;
+
+		dir.fd = fd;
+		node = way[--n];
+		next = open_in(&dir, tree_name(tree, node), &tree->nodes[node],
+			       n ? O_PATH | O_DIRECTORY : flags, nowait, ret);
+		close(fd);
+		fd = next;
+	}
+	return TAKE_FD(fd);
+}
+
 /* A descriptor of a node and what it is, or -errno; -ESTALE, where that is not
- * what it was. */
+ * what it was. Of the path to it only others than the mounter can be kept from
+ * something. */
 static int open_node(const struct dir *d, const struct tree *tree,
 		     uint32_t node, int flags, bool nowait, struct stat *ret)
 {
-	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
 	int r = tree_path(tree, node, path, sizeof(path));
 
 	if (r < 0)
 		return r;
-	fd = beneath_open(&d->root, path, flags, nowait);
-	if (fd < 0)
-		return stale(fd);
-	if (fstat(fd, ret) < 0)
-		return -errno;
-	return is_same(&tree->nodes[node], ret) ? TAKE_FD(fd) : -ESTALE;
+	if (tree->shared && node != TREE_ROOT)
+		return open_step_by_step(d, tree, node, flags, nowait, ret);
+	return open_in(&d->root, path, &tree->nodes[node], flags, nowait, ret);
 }
 
 static int scan_one(struct dir *d, struct tree *tree, uint32_t node,

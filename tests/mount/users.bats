@@ -75,6 +75,10 @@ both_ways()
 	both_ways other_file
 }
 
+@test "a file in a directory that becomes a closed one is not read" {
+	both_ways other_folder
+}
+
 @test "a .gpemu in the source is hidden, and said to be" {
 	run both_ways own_folder
 	echo "$output"
