@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/control.h"
 #include "common/util.h"
 #include "fs/mount.h"
 #include "fs/mountpoint.h"
@@ -48,30 +49,33 @@ static char *commands(const json_t *old, json_t *fresh)
 	return text;
 }
 
-static int tell(const char *control, const char *text, struct err *err)
+static int tell(const char *folder, const char *text, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
+	int r;
 
 	if (!text)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (!*text)
 		return 0;
-	fd = open(control, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		return err_set(err, -errno, "%s: %s; its log says more",
-			       control, strerror(errno));
-	return 0;
+	fd = control_open(folder, "control", O_WRONLY);
+	r = fd < 0 ? fd : 0;
+	if (r == 0 && write(fd, text, strlen(text)) < 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "%s/control: %s; its log says more",
+			       folder, strerror(-r))
+		     : 0;
 }
 
 static int remount(struct mount *m, const char *dir, struct err *err)
 {
-	_cleanup_free_ char *config = NULL, *control = NULL, *text = NULL;
+	_cleanup_free_ char *config = NULL, *folder = NULL, *text = NULL;
 	struct options now = { 0 }, fresh = { 0 };
 	json_auto_t *a = NULL, *b = NULL;
 	int r = 0;
 
-	if (asprintf(&config, "%s/" CTL_DIR_NAME "/config", dir) < 0 ||
-	    asprintf(&control, "%s/" CTL_DIR_NAME "/control", dir) < 0)
+	if (asprintf(&folder, "%s/" CTL_DIR_NAME, dir) < 0 ||
+	    asprintf(&config, "%s/config", folder) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = options_init(&now);
 	if (r == 0)
@@ -82,7 +86,7 @@ static int remount(struct mount *m, const char *dir, struct err *err)
 		a = conf_json(options_program.fields, &now);
 		b = conf_json(options_program.fields, &fresh);
 		text = a && b ? commands(a, b) : NULL;
-		r = tell(control, text, err);
+		r = tell(folder, text, err);
 	}
 	if (r == 0) {
 		json_object_del(a, "mount_options");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/control.h"
 #include "common/json.h"
 #include "common/util.h"
 
@@ -19,16 +20,14 @@ static char *in_dir(const struct mount *m, const char *name)
 /* `dir` is canonical. */
 static char *control_dir(const char *dir)
 {
-	_cleanup_free_ char *stats = NULL;
-	char *ret;
+	_cleanup_free_ char *ret = NULL;
+	_cleanup_close_ int fd = -1;
 
-	if (asprintf(&stats, "%s/.gpemu/stats", dir) < 0) {
-		stats = NULL;
-		return NULL;
-	}
-	if (access(stats, R_OK) < 0)
-		return NULL;
-	return asprintf(&ret, "%s/.gpemu", dir) < 0 ? NULL : ret;
+	if (asprintf(&ret, "%s/.gpemu", dir) < 0)
+		ret = NULL;
+	if (ret)
+		fd = control_open(ret, "stats", O_PATH);
+	return fd < 0 ? NULL : TAKE_PTR(ret);
 }
 
 void mount_find(const char *dir, struct mount *ret)
@@ -58,17 +57,14 @@ void mount_fini(struct mount *m)
 
 int mount_command(const struct mount *m, const char *command, struct err *err)
 {
-	_cleanup_free_ char *path = in_dir(m, "control");
-	_cleanup_close_ int fd = -1;
-	int r;
+	_cleanup_close_ int fd = control_open(m->dir, "control", O_WRONLY);
+	int r = fd < 0 ? fd : 0;
 
-	if (!path)
-		return err_set(err, -ENOMEM, "out of memory");
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0 && write(fd, command, strlen(command)) > 0)
-		return 0;
-	r = -errno;
-	return err_set(err, r, "%s: '%s': %s", path, command, strerror(-r));
+	if (r == 0 && write(fd, command, strlen(command)) < 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "%s/control: '%s': %s", m->dir, command,
+			       strerror(-r))
+		     : 0;
 }
 
 int mount_mark_epoch(const struct mount *m, struct err *err)

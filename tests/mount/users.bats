@@ -79,6 +79,10 @@ both_ways()
 	both_ways other_folder
 }
 
+@test "a .gpemu of somebody else beside the dataset is no mount's" {
+	both_ways planted_control
+}
+
 @test "a .gpemu in the source is hidden, and said to be" {
 	run both_ways own_folder
 	echo "$output"
