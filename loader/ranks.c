@@ -24,7 +24,8 @@ int ranks_dir(const struct ranks *r, uint64_t rank)
 	int fd;
 
 	ranks_name(rank, name);
-	fd = openat(r->dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(r->dirfd, name,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -44,15 +45,16 @@ static bool has_joined(const struct ranks *r, uint64_t rank)
 /* -EAGAIN: it is not whole; -EINVAL: of a run with other ranks. */
 static int read_file(struct ranks *r, struct err *err)
 {
+	struct stat st;
 	_cleanup_close_ int fd =
-		openat(r->dirfd, file_name, O_RDONLY | O_CLOEXEC);
+		util_open_file(r->dirfd, file_name, O_NOFOLLOW, &st);
 	json_auto_t *j = NULL;
 	json_t *step = NULL, *joined = NULL;
 	json_int_t world;
 
 	if (fd < 0)
-		return err_set(err, -errno, "%s/%s: %s", r->path, file_name,
-			       strerror(errno));
+		return err_set(err, fd, "%s/%s: %s", r->path, file_name,
+			       strerror(-fd));
 	j = json_loadfd(fd, JSON_DISABLE_EOF_CHECK, NULL);
 	if (json_unpack(j, "{s:I, s?o, s?o}", "world", &world, "step", &step,
 			"joined", &joined) < 0)
@@ -144,8 +146,9 @@ int ranks_open(struct ranks *r, const char *path, uint64_t rank, uint64_t world,
 	e = check_alone(r, err);
 	if (e < 0)
 		return e;
-	r->file =
-		openat(r->dirfd, file_name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	/* others may write to the folder: no link leads out of it */
+	r->file = openat(r->dirfd, file_name,
+			 O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (r->file < 0 || flock(r->file, LOCK_EX) < 0)
 		return err_set(err, -errno, "%s/%s: %s", path, file_name,
 			       strerror(errno));

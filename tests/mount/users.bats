@@ -83,6 +83,10 @@ both_ways()
 	both_ways planted_control
 }
 
+@test "ranks write through no link in a shared folder of checkpoints" {
+	both_ways planted_ranks
+}
+
 @test "a .gpemu in the source is hidden, and said to be" {
 	run both_ways own_folder
 	echo "$output"
