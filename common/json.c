@@ -2,6 +2,7 @@
 #include "common/json.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,13 +22,18 @@ static int write_to(const json_t *j, FILE *f)
 	return 0;
 }
 
-/* What must not be replaced by a file: /dev/null, /dev/stdout (a link). */
-static bool is_special(const char *path)
+/* What must not be replaced by a file: /dev/null, /dev/stdout. The latter is a
+ * link; one of another user is followed nowhere, but replaced. */
+static bool is_special(const char *path, bool *ret_link)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) &&
-	       !S_ISDIR(st.st_mode);
+	if (lstat(path, &st) < 0)
+		return false;
+	*ret_link = S_ISLNK(st.st_mode);
+	if (*ret_link)
+		return st.st_uid == 0 || st.st_uid == geteuid();
+	return !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
 int json_check(const char *path, struct err *err)
@@ -36,18 +42,28 @@ int json_check(const char *path, struct err *err)
 	_cleanup_free_ char *dir =
 		slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 
+	bool link;
+
 	if (!dir)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (strcmp(path, "-") && !is_special(path) && access(dir, W_OK) < 0)
+	if (strcmp(path, "-") && !is_special(path, &link) &&
+	    access(dir, W_OK) < 0)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	return 0;
 }
 
-static int write_special(const json_t *j, const char *path, struct err *err)
+static int write_special(const json_t *j, const char *path, bool link,
+			 struct err *err)
 {
-	_cleanup_fclose_ FILE *f = fopen(path, "we");
+	int fd = open(path,
+		      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
+			      (link ? 0 : O_NOFOLLOW),
+		      0666);
+	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 	int r = f ? write_to(j, f) : -errno;
 
+	if (!f && fd >= 0)
+		close(fd);
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
@@ -55,14 +71,15 @@ int json_write(const json_t *j, const char *path, struct err *err)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	struct replace file;
+	bool link = false;
 	int r;
 
 	if (!strcmp(path, "-")) {
 		r = write_to(j, stdout);
 		return r < 0 ? err_set(err, r, "stdout: %s", strerror(-r)) : 0;
 	}
-	if (is_special(path))
-		return write_special(j, path, err);
+	if (is_special(path, &link))
+		return write_special(j, path, link, err);
 	r = replace_begin_stream(&file, path, &f);
 	if (r == 0)
 		r = replace_end(&file, write_to(j, f));

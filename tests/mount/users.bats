@@ -87,6 +87,10 @@ both_ways()
 	both_ways planted_ranks
 }
 
+@test "a record replaces another user's link, and follows one's own" {
+	both_ways planted_record
+}
+
 @test "a .gpemu in the source is hidden, and said to be" {
 	run both_ways own_folder
 	echo "$output"
