@@ -114,6 +114,7 @@ static uint64_t step_dp(struct gpus *g, uint32_t used,
 {
 	uint64_t model = model_ns(g, used), slowest = 0, end;
 	uint64_t before = scatter_ns(g, used, part) + model / 2;
+	uint64_t after = g->config.inference ? 0 : model - model / 2;
 
 	for (uint32_t i = 0; i < used; i++) {
 		if (i)
@@ -122,7 +123,7 @@ static uint64_t step_dp(struct gpus *g, uint32_t used,
 			    part[i].forward_ns + part[i].backward_ns, &step[i]);
 		slowest = MAX(slowest, step[i].compute_end);
 	}
-	end = slowest + model - model / 2;
+	end = slowest + after;
 	for (uint32_t i = 0; i < used; i++) {
 		step[i].prep_ns = part[i].prep_ns;
 		step[i].barrier_wait_ns = slowest - step[i].compute_end;
@@ -149,7 +150,9 @@ static uint64_t step_ddp(struct gpus *g, uint32_t used,
 		slowest = MAX(slowest, pass[i].end);
 		optimizer = MAX(optimizer, part[i].optimizer_ns);
 	}
-	end = collective_overlapped(&g->config.reduce, pass, used);
+	end = g->config.inference
+		      ? slowest
+		      : collective_overlapped(&g->config.reduce, pass, used);
 	for (uint32_t i = 0; i < used; i++) {
 		step[i].barrier_wait_ns = slowest - step[i].compute_end;
 		step[i].allreduce_ns = end - slowest;
@@ -179,6 +182,30 @@ uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
 		gpu_end(&g->gpu[i], end, &step[i]);
 	}
 	return end;
+}
+
+uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,
+		   const struct gpus_part *part)
+{
+	/* arbitrary: copies and computations are in step after two or three */
+	enum { FIRST = 4, STEPS = 8 };
+	uint32_t copies = c->parallel == GPUS_DP ? 1 : c->n;
+	struct gpus_part parts[GPUS_MAX];
+	struct gpu_step step[GPUS_MAX];
+	uint64_t from = 0, end = 0;
+	struct gpus g;
+
+	gpus_init(&g, c, 0);
+	for (uint32_t i = 0; i < c->n; i++)
+		parts[i] = *part;
+	for (int k = 0; k < STEPS; k++) {
+		if (k == FIRST)
+			from = end;
+		for (uint32_t i = 0; i < copies; i++)
+			gpus_copy(&g, i, 0, batch, &step[i]);
+		end = gpus_step(&g, c->n, parts, step);
+	}
+	return (end - from) / (STEPS - FIRST);
 }
 
 uint64_t gpus_load_model(struct gpus *g, uint64_t at, uint64_t ns,

@@ -25,7 +25,8 @@
  *	GPU 1                          |----compute----|reduce|-barrier-|
  *
  *	scatter            (g - 1) parts / rate
- *	replicate, reduce  2 (g - 1) / g * parameters / rate + g * latency
+ *	replicate, reduce  2 (g - 1) / g * parameters / rate + g * latency,
+ *			   of which inference has the first half
  *
  * The outputs that GPU 0 gathers are less than a hundredth of the inputs for
  * image classifiers, and are left out. All of it counts as all-reduce time.
@@ -51,6 +52,7 @@ struct gpus_config {
 	double slot_bytes_per_s; /* host to a GPU at most; 0: no limit */
 	double root_bytes_per_s; /* host to the GPUs of a root; 0: no limit */
 	uint32_t gpus_per_root;	 /* consecutive ones; 0: all */
+	bool inference;		 /* no gradients */
 	struct collective reduce;
 };
 
@@ -103,6 +105,14 @@ void gpus_copy(struct gpus *g, uint32_t i, uint64_t ready,
  */
 uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
 		   struct gpu_step *step);
+
+/*
+ * From step to step, ns, when batches are always there: each GPU computes
+ * `part`, and `batch` is copied to each (DataParallel: the batch of all, to
+ * GPU 0).
+ */
+uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,
+		   const struct gpus_part *part);
 
 /* The model, `ns` to one GPU over its own link, goes to all that need it from
  * the host: when it is there. */

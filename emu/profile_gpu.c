@@ -281,6 +281,15 @@ uint64_t gpu_sample_bytes(const struct gpu_profile *p,
 	return m->sample_bytes ? m->sample_bytes : p->sample_bytes;
 }
 
+uint64_t gpu_delivered_bytes(const struct gpu_profile *p,
+			     const struct gpu_model *m, uint64_t prepared,
+			     uint64_t read)
+{
+	if (read)
+		return prepared ? prepared : read;
+	return prepared && !m->sample_bytes ? prepared : gpu_sample_bytes(p, m);
+}
+
 uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
 				const struct gpu_model *m)
 {

@@ -143,6 +143,15 @@ void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 uint64_t gpu_sample_bytes(const struct gpu_profile *p,
 			  const struct gpu_model *m);
 
+/*
+ * Bytes of a sample that comes to the device: `prepared` ones (0: it comes as
+ * it was read, files of `read` bytes on average). Without files (`read` 0) the
+ * model's own come first.
+ */
+uint64_t gpu_delivered_bytes(const struct gpu_profile *p,
+			     const struct gpu_model *m, uint64_t prepared,
+			     uint64_t read);
+
 enum gpu_copy {
 	GPU_COPY_PAGEABLE,  /* between the device and pageable host memory */
 	GPU_COPY_PINNED,    /* and pinned host memory */

@@ -159,3 +159,19 @@ int node_peer_link(const struct node_profile *p, double host_bytes_per_s,
 	*ret_latency_ns = latency;
 	return 0;
 }
+
+int node_links(const struct node_profile *p, const struct gpu_profile *gpu,
+	       const struct gpu_model *m, uint64_t nodes, struct gpus_config *c,
+	       struct err *err)
+{
+	if (!p->name)
+		nodes = 1;
+	c->slot_bytes_per_s = p->pcie.gpu_gb_per_s * 1e9;
+	c->root_bytes_per_s = p->pcie.root_gb_per_s * 1e9;
+	c->gpus_per_root = (uint32_t)p->pcie.gpus_per_root;
+	c->reduce.ranks = (uint32_t)(c->n * nodes);
+	c->reduce.bytes = m->parameters * sizeof(float);
+	return node_peer_link(p, gpu_link_bytes_per_s(gpu), nodes,
+			      &c->reduce.bytes_per_s, &c->reduce.latency_ns,
+			      err);
+}

@@ -11,6 +11,7 @@
 
 #include "common/conf.h"
 #include "common/err.h"
+#include "emu/gpus.h"
 
 struct node_link {
 	double gb_per_s; /* 10^9 bytes */
@@ -82,5 +83,13 @@ double node_energy_kwh(const struct node_profile *p, double seconds,
 int node_peer_link(const struct node_profile *p, double host_bytes_per_s,
 		   uint64_t nodes, double *ret_bytes_per_s,
 		   uint64_t *ret_latency_ns, struct err *err);
+
+/*
+ * The links of c->n GPUs in such a node, and what they reduce of the model over
+ * all `nodes`. A profile that is all 0 is a node without limits, alone.
+ */
+int node_links(const struct node_profile *p, const struct gpu_profile *gpu,
+	       const struct gpu_model *m, uint64_t nodes, struct gpus_config *c,
+	       struct err *err);
 
 #endif

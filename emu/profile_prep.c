@@ -139,3 +139,22 @@ uint64_t prep_profile_gpu_ns(const struct prep_profile *p, uint64_t batch)
 			     ((double)b->batch - (double)a->batch);
 	return (uint64_t)llround(fmin(fmax(ms * 1e6, 0), DIST_MAX_NS));
 }
+
+int prep_output_parse(const char *s, enum prep_output *ret, struct err *err)
+{
+	if (!strcmp(s, "fp32"))
+		*ret = PREP_FP32;
+	else if (!strcmp(s, "uint8"))
+		*ret = PREP_UINT8;
+	else
+		return err_set(err, -EINVAL,
+			       "unknown output '%s' of --prep (known: fp32 "
+			       "uint8)",
+			       s);
+	return 0;
+}
+
+uint64_t prep_image_bytes(uint64_t side, enum prep_output output)
+{
+	return 3 * side * side * (output == PREP_FP32 ? sizeof(float) : 1);
+}

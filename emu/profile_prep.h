@@ -22,6 +22,17 @@
 /* Where nothing says which. */
 #define PREP_DEFAULT "pytorch-pillow"
 
+enum prep_output {
+	PREP_FP32,  /* normalised as torchvision's models want it */
+	PREP_UINT8, /* 0..255 as they are; the device would normalise */
+};
+
+/* "fp32" or "uint8"; -EINVAL with a text. */
+int prep_output_parse(const char *s, enum prep_output *ret, struct err *err);
+
+/* Bytes of a prepared image: `side` pixels square, three channels. */
+uint64_t prep_image_bytes(uint64_t side, enum prep_output output);
+
 struct prep_row {
 	uint64_t batch;
 	double ms;

@@ -14,11 +14,6 @@
 #include "common/rng.h"
 #include "emu/profile_prep.h"
 
-enum prep_output {
-	PREP_FP32,  /* normalised as torchvision's models want it */
-	PREP_UINT8, /* 0..255 as they are; the device would normalise */
-};
-
 /* What a stage makes, and out of what; the host's. */
 struct prep_config {
 	uint32_t side; /* of the square image, in pixels */
@@ -26,13 +21,6 @@ struct prep_config {
 	/* of what is emulated; NULL for the others */
 	const struct prep_profile *profile;
 };
-
-/* Bytes of an image with three channels. */
-static inline size_t prep_image_bytes(const struct prep_config *c)
-{
-	return (size_t)3 * c->side * c->side *
-	       (c->output == PREP_FP32 ? sizeof(float) : 1);
-}
 
 struct prep_ops {
 	struct plugin plugin; /* state_size: per instance, zeroed by the host */

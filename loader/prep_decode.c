@@ -166,7 +166,7 @@ static size_t decode_sample_bytes(const void *state)
 {
 	const struct decode *d = state;
 
-	return prep_image_bytes(d->c);
+	return prep_image_bytes(d->c->side, d->c->output);
 }
 
 static int decode_image(struct decode *d, const void *raw, size_t n,

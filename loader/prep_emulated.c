@@ -21,7 +21,7 @@ static int init(void *state, const struct prep_config *c, struct err *err)
 	if (!c->profile)
 		return err_set(err, -EINVAL, "prep emulated needs a profile");
 	e->profile = c->profile;
-	e->sample_bytes = prep_image_bytes(c);
+	e->sample_bytes = prep_image_bytes(c->side, c->output);
 	return 0;
 }
 

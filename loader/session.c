@@ -8,7 +8,6 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/session_open.h"
-#include "loader/step_log.h"
 
 void session_init(struct session *s)
 {
@@ -16,19 +15,6 @@ void session_init(struct session *s)
 	resume_init(&s->resume);
 	pthread_mutex_init(&s->lock, NULL);
 	train_options_init(&s->options);
-}
-
-int session_close_logs(struct session *s, struct err *err)
-{
-	int r = step_log_close(s->step_log, s->options.steps, err);
-
-	s->step_log = NULL;
-	if (r == 0)
-		r = trace_close(s->trace, err);
-	else
-		trace_close(s->trace, NULL);
-	s->trace = NULL;
-	return r;
 }
 
 /* --- starting ------------------------------------------------------------- */

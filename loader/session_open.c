@@ -10,8 +10,8 @@
 #include "common/util.h"
 #include "loader/direct.h"
 #include "loader/extents.h"
+#include "loader/session_logs.h"
 #include "loader/session_pin.h"
-#include "loader/step_log.h"
 
 void session_tell(struct session *s, enum log_level level, const char *fmt, ...)
 {
@@ -153,19 +153,6 @@ static int set_reading(struct session *s, struct err *err)
 	return r;
 }
 
-static int open_logs(struct session *s, struct err *err)
-{
-	const struct train_options *o = &s->options;
-	int r = 0;
-
-	if (o->trace)
-		r = trace_open(o->trace, &s->trace, err);
-	if (r == 0 && o->steps)
-		r = step_log_open(o->steps, &s->step_log, err);
-	trace_name_gpus(s->trace, (uint32_t)o->gpus);
-	return r;
-}
-
 static void taken(void *ctx, const struct delivery *d)
 {
 	struct session *s = ctx;
@@ -200,11 +187,14 @@ int session_open(struct session *s, struct err *err)
 	if (r == 0)
 		r = load_data(s, err);
 	if (r == 0)
+		r = train_node_fit(o, &s->choice, &s->gpu, s->model, &s->prep,
+				   &s->data, &s->node, err);
+	if (r == 0)
 		r = set_reading(s, err);
 	if (r == 0)
 		r = session_fit_pin(s, err);
 	if (r == 0)
-		r = open_logs(s, err);
+		r = session_open_logs(s, err);
 	if (r < 0)
 		return r;
 	s->report.epoch = calloc(o->epochs, sizeof(struct account *));
@@ -218,8 +208,7 @@ int session_open(struct session *s, struct err *err)
 		.model = s->model,
 		.gpus = &s->node.gpus,
 		.batch = (uint32_t)o->batch,
-		.sample_bytes = train_sample_bytes(&s->choice, &s->prep,
-						   &s->data, &s->gpu, s->model),
+		.sample_bytes = s->node.beside.sample_bytes,
 		.inference = o->inference,
 		.jitter = s->node.jitter,
 		.seed = o->common.seed,

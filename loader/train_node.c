@@ -79,18 +79,18 @@ uint64_t train_pipeline_batch(const struct train_options *o,
 	return c->parallel == GPUS_DP ? train_step_samples(o) : o->batch;
 }
 
-uint64_t train_sample_bytes(const struct train_choice *c,
-			    const struct train_prep *prep,
-			    const struct dataset *data,
-			    const struct gpu_profile *gpu,
-			    const struct gpu_model *m)
+/* As prepared, or as read. Where nothing is read, a model's own samples, or
+ * what would have been prepared. */
+static uint64_t sample_bytes(const struct train_choice *c,
+			     const struct train_prep *prep,
+			     const struct dataset *data,
+			     const struct gpu_profile *gpu,
+			     const struct gpu_model *m)
 {
-	uint64_t prepared = prep->sample_bytes;
+	uint64_t mean = data->bytes / MAX(data->n, 1);
 
-	if (c->engine->next)
-		return prepared ? prepared : data->bytes / MAX(data->n, 1);
-	return prepared && !m->sample_bytes ? prepared
-					    : gpu_sample_bytes(gpu, m);
+	return gpu_delivered_bytes(gpu, m, prep->sample_bytes,
+				   c->engine->next ? MAX(mean, 1) : 0);
 }
 
 static int parse_jitter(const char *s, const struct gpu_profile *gpu,
@@ -117,22 +117,11 @@ static int set_links(const struct train_options *o, const struct gpu_model *m,
 		     struct err *err)
 {
 	struct gpus_config *c = &n->gpus;
-	const struct node_pcie *pcie = &n->profile.pcie;
-	uint64_t nodes = n->profile.name ? o->world_size : 1;
-	double host = gpu_link_bytes_per_s(gpu);
 	int r = collective_parse(o->allreduce, &c->reduce.algorithm, err);
 
-	c->slot_bytes_per_s = pcie->gpu_gb_per_s * 1e9;
-	c->root_bytes_per_s = pcie->root_gb_per_s * 1e9;
-	c->gpus_per_root = (uint32_t)pcie->gpus_per_root;
-	if (o->inference)
-		return r;
-	c->reduce.ranks = (uint32_t)(o->gpus * nodes);
-	c->reduce.bytes = m->parameters * sizeof(float);
+	c->inference = o->inference;
 	return r < 0 ? r
-		     : node_peer_link(&n->profile, host, nodes,
-				      &c->reduce.bytes_per_s,
-				      &c->reduce.latency_ns, err);
+		     : node_links(&n->profile, gpu, m, o->world_size, c, err);
 }
 
 static int open_prep_gpu(const struct train_options *o,
@@ -164,35 +153,6 @@ static int open_prep_gpu(const struct train_options *o,
 	return 0;
 }
 
-/*
- * What DistributedDataParallel flattens gradients into, unless the gradients
- * are views of it (gradient_as_bucket_view, off by default); the batch that
- * was copied beside a computation; and what GPU 0 has to scatter.
- */
-static int check_memory(const struct train_options *o,
-			const struct gpu_profile *gpu,
-			const struct gpu_model *m,
-			const struct train_prep *prep, struct train_node *n,
-			struct err *err)
-{
-	const struct gpus_config *c = &n->gpus;
-	struct gpu_beside *b = &n->beside;
-	bool dp = c->parallel == GPUS_DP;
-
-	if (n->prep_gpu)
-		b->prep_mib = n->prep_gpu->gpu.memory_mib;
-	if (!dp && c->reduce.ranks > 1)
-		b->bucket_bytes = c->reduce.bytes;
-	b->sample_bytes = prep->sample_bytes && !m->sample_bytes
-				  ? prep->sample_bytes
-				  : gpu_sample_bytes(gpu, m);
-	if (c->transfer == GPU_TRANSFER_OVERLAP)
-		b->waiting = 1;
-	else if (dp)
-		b->waiting = c->n - 1;
-	return gpu_check_batch(gpu, m, b, o->batch, o->extrapolate, err);
-}
-
 int train_node_open(const struct train_options *o, const struct train_choice *c,
 		    const struct gpu_profile *gpu, const struct gpu_model *m,
 		    const struct train_prep *prep, struct train_node *ret,
@@ -210,9 +170,33 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 		r = set_links(o, m, gpu, ret, err);
 	if (r == 0)
 		r = parse_jitter(o->jitter, gpu, m, &ret->jitter, err);
-	if (r == 0)
-		r = open_prep_gpu(o, prep, ret, err);
-	return r < 0 ? r : check_memory(o, gpu, m, prep, ret, err);
+	return r < 0 ? r : open_prep_gpu(o, prep, ret, err);
+}
+
+/*
+ * What DistributedDataParallel flattens gradients into, unless the gradients
+ * are views of it (gradient_as_bucket_view, off by default); the batch that
+ * was copied beside a computation; and what GPU 0 has to scatter.
+ */
+int train_node_fit(const struct train_options *o, const struct train_choice *c,
+		   const struct gpu_profile *gpu, const struct gpu_model *m,
+		   const struct train_prep *prep, const struct dataset *data,
+		   struct train_node *n, struct err *err)
+{
+	const struct gpus_config *g = &n->gpus;
+	struct gpu_beside *b = &n->beside;
+	bool dp = g->parallel == GPUS_DP;
+
+	if (n->prep_gpu)
+		b->prep_mib = n->prep_gpu->gpu.memory_mib;
+	if (!dp && !g->inference && g->reduce.ranks > 1)
+		b->bucket_bytes = g->reduce.bytes;
+	b->sample_bytes = sample_bytes(c, prep, data, gpu, m);
+	if (g->transfer == GPU_TRANSFER_OVERLAP)
+		b->waiting = 1;
+	else if (dp)
+		b->waiting = g->n - 1;
+	return gpu_check_batch(gpu, m, b, o->batch, o->extrapolate, err);
 }
 
 void train_node_close(struct train_node *n)
@@ -235,6 +219,7 @@ json_t *train_node_json(const struct train_node *n,
 		[COLLECTIVE_TREE] = "tree",
 	};
 	const struct collective *c = &n->gpus.reduce;
+	bool reduces = c->ranks > 1 && !o->inference;
 	json_t *profile = n->profile.name ? node_profile_json(&n->profile)
 					  : json_null();
 	json_t *prep = n->prep_gpu ? prep_profile_json(n->prep_gpu)
@@ -255,9 +240,9 @@ json_t *train_node_json(const struct train_node *n,
 			 mib(gpu_waiting_bytes(&n->beside, o->batch)),
 			 "allreduce", "algorithm", algorithms[c->algorithm],
 			 "ranks", (json_int_t)(c->ranks > 1 ? c->ranks : 1),
-			 "gradient_bytes",
-			 (json_int_t)(c->ranks > 1 ? c->bytes : 0), "gb_per_s",
-			 c->ranks > 1 ? c->bytes_per_s / 1e9 : 0, "latency_us",
+			 "gradient_bytes", (json_int_t)(reduces ? c->bytes : 0),
+			 "gb_per_s", c->ranks > 1 ? c->bytes_per_s / 1e9 : 0,
+			 "latency_us",
 			 c->ranks > 1 ? (double)c->latency_ns / 1e3 : 0);
 }
 

@@ -29,27 +29,24 @@ struct train_node {
  * -EINVAL with a text. */
 int train_node_resolve(struct train_options *o, struct train_choice *ret,
 		       struct err *err);
-/* After that, and train_prep_open, for a model of a GPU: also says whether
- * a batch fits beside what else is on a GPU. Free with train_node_close, failed
- * or not; `ret` must stay where it is until then. */
+/* After that, and train_prep_open, for a model of a GPU. Free with
+ * train_node_close, failed or not; `ret` must stay where it is until then. */
 int train_node_open(const struct train_options *o, const struct train_choice *c,
 		    const struct gpu_profile *gpu, const struct gpu_model *m,
 		    const struct train_prep *prep, struct train_node *ret,
 		    struct err *err);
+/* Once the files are known, which with an engine that reads none are not looked
+ * at: fills in `beside` and, as gpu_check_batch, says whether a batch fits. */
+int train_node_fit(const struct train_options *o, const struct train_choice *c,
+		   const struct gpu_profile *gpu, const struct gpu_model *m,
+		   const struct train_prep *prep, const struct dataset *data,
+		   struct train_node *n, struct err *err);
 void train_node_close(struct train_node *n);
 
 /* Samples of a step, over all GPUs; of a batch of the pipeline. */
 uint64_t train_step_samples(const struct train_options *o);
 uint64_t train_pipeline_batch(const struct train_options *o,
 			      const struct train_choice *c);
-
-/* That a sample is on its way to a GPU: as prepared, or as read. Where nothing
- * is read, a model's own samples, or what would have been prepared. */
-uint64_t train_sample_bytes(const struct train_choice *c,
-			    const struct train_prep *prep,
-			    const struct dataset *data,
-			    const struct gpu_profile *gpu,
-			    const struct gpu_model *m);
 
 /* Add cost_usd and energy_kwh of an epoch, or of several, to its JSON: null
  * without a node, or without what it costs and draws. */

@@ -8,20 +8,6 @@
 #include "common/thread.h"
 #include "common/util.h"
 
-static int check_output(const char *s, enum prep_output *ret, struct err *err)
-{
-	if (!strcmp(s, "fp32"))
-		*ret = PREP_FP32;
-	else if (!strcmp(s, "uint8"))
-		*ret = PREP_UINT8;
-	else
-		return err_set(err, -EINVAL,
-			       "unknown output '%s' of --prep (known: fp32 "
-			       "uint8)",
-			       s);
-	return 0;
-}
-
 /* Where a worker owns a batch it is a core; elsewhere they are not related. */
 static int check_cores(struct train_options *o, const struct train_choice *c,
 		       struct err *err)
@@ -46,7 +32,7 @@ int train_prep_check(struct train_options *o, const struct train_choice *c,
 		     struct err *err)
 {
 	enum prep_output output;
-	int r = check_output(o->prep_output, &output, err);
+	int r = prep_output_parse(o->prep_output, &output, err);
 
 	if (r < 0)
 		return r;
@@ -70,11 +56,13 @@ int train_prep_open(const struct train_options *o, const struct train_choice *c,
 		    struct train_prep *ret, struct err *err)
 {
 	const char *name = o->prep_profile ? o->prep_profile : PREP_DEFAULT;
-	int r = check_output(o->prep_output, &ret->config.output, err);
+	int r = prep_output_parse(o->prep_output, &ret->config.output, err);
 
 	ret->config.side = (uint32_t)o->image_size;
 	ret->sample_bytes =
-		c->prep->sample_bytes ? prep_image_bytes(&ret->config) : 0;
+		c->prep->sample_bytes
+			? prep_image_bytes(o->image_size, ret->config.output)
+			: 0;
 	if (r < 0 || !c->prep->cost)
 		return r;
 	ret->cores = (uint32_t)o->cores;

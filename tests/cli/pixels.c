@@ -26,7 +26,7 @@ static int prepare(void *state, struct planes *planes,
 		   const struct prep_config *c, const void *raw, size_t n,
 		   uint64_t sample)
 {
-	_cleanup_free_ void *out = util_aligned_alloc(64, prep_image_bytes(c));
+	_cleanup_free_ void *out = util_aligned_alloc(64, prep_image_bytes(c->side, c->output));
 	struct rng rng = rng_stream(1, "prep", sample), again = rng;
 	struct crop crop;
 
@@ -36,7 +36,7 @@ static int prepare(void *state, struct planes *planes,
 	crop = crop_random(&again, planes->width, planes->height);
 	printf("%u %u %u %u %d %u\n", crop.x, crop.y, crop.width, crop.height,
 	       rng_below(&again, 2) != 0, c->side);
-	return fwrite(out, prep_image_bytes(c), 1, stdout) == 1 ? 0 : -1;
+	return fwrite(out, prep_image_bytes(c->side, c->output), 1, stdout) == 1 ? 0 : -1;
 }
 
 int main(int argc, char **argv)

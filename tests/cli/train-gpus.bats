@@ -162,6 +162,27 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	check "j['profile']['optimizer'] == 'in backward' and e['optimizer_s'] == 0"
 }
 
+@test "the batch that waits on the GPU weighs what was copied" {
+	raw 8 1048576
+	# of files as they are, and prepared, whatever the model's own would weigh
+	run "$TRAIN" --data "$TMP/raw" --prep none -b 4 --model resnet18 --time-scale .05 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "j['node']['beside_mib']['waiting_batches'] == 4"
+	sed 's/^    parameters:/    sample_bytes: 1048576\n&/' "$BATS_TEST_DIRNAME"/../../profiles/gpu/tesla-v100*.yaml >"$TMP/own.yaml"
+	run "$TRAIN" --data "$TMP/raw" --prep emulated --image-size 512 --prep-output uint8 -b 4 \
+		--gpu "$TMP/own.yaml" --model resnet18 --time-scale .05 --json "$JSON"
+	[ "$status" -eq 0 ]
+	check "j['node']['beside_mib']['waiting_batches'] == 3" "e['batch_bytes'] == 8 * 3 * 512 * 512"
+}
+
+@test "DataParallel hands out the model for inference, too" {
+	run "$TRAIN" $NULL --model alexnet -b 32 --gpus 4 --parallel dp --inference --max-steps 5 --json "$JSON"
+	[ "$status" -eq 0 ]
+	# half of 2 * 3 / 4 of the parameters, and three parts
+	check "near(e['allreduce_s'] / 5, (.75 * 4 * 61100840 + 3 * 32 * 602112) / (j['node']['allreduce']['gb_per_s'] * 1e9))" \
+		"j['node']['allreduce']['gradient_bytes'] == 0"
+}
+
 @test "jitter makes stragglers, and the seed makes them again" {
 	local out=()
 	for seed in 1 1 2; do

@@ -230,6 +230,13 @@ static void the_optimiser_follows_the_last_bucket(void **state)
 	assert_int_equal(s[0].optimizer_ns, 7 * NS_PER_MS);
 	assert_int_equal(s[1].optimizer_ns, 0);
 	assert_int_equal(s[1].barrier_wait_ns, 7 * NS_PER_MS);
+	assert_int_equal(gpus_pace(&c, &part, &part), 69 * NS_PER_MS);
+	/* inference: the model goes out, and nothing comes back */
+	c.inference = true;
+	part.backward_ns = part.optimizer_ns = 0;
+	assert_int_equal(gpus_pace(&c, &part, &part), 23 * NS_PER_MS);
+	c.parallel = GPUS_DDP;
+	assert_int_equal(gpus_pace(&c, &part, &part), 10 * NS_PER_MS);
 }
 
 /* A row's backward holds its optimiser; a part of a step does not. */

@@ -90,7 +90,7 @@ static void compare(const uint8_t *raw, size_t n, FILE *table, uint32_t side,
 	static uint8_t want[sizeof(got)];
 	struct prep_config c = { .side = side, .output = PREP_UINT8 };
 	unsigned e = planes_eighths(crop->width, crop->height, side);
-	size_t values = prep_image_bytes(&c);
+	size_t values = prep_image_bytes(c.side, c.output);
 
 	assert_int_equal(fread(want, values, 1, table), 1);
 	prepare(&c, raw, n, sample, got);
