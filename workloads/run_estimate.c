@@ -9,6 +9,8 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "emu/gpus.h"
+#include "emu/pinned.h"
 #include "emu/profile_dataset.h"
 #include "emu/profile_gpu.h"
 #include "emu/profile_prep.h"
@@ -109,31 +111,115 @@ static double missed(const struct workload *w, const json_t *fs, double bytes)
 
 /* --- gpemu-train ------------------------------------------------------ */
 
+/* Bytes of a sample that comes to the GPU, files of `read` bytes on average. */
+static uint64_t delivered(const struct workload *w, const json_t *train,
+			  const struct gpu_profile *p,
+			  const struct gpu_model *m, double read)
+{
+	enum prep_output output = PREP_FP32;
+	double side = config_number(w, train, "train", "image_size");
+	uint64_t prepared = 0;
+
+	prep_output_parse(config_text(w, train, "train", "prep_output"),
+			  &output, NULL);
+	if (strcmp(config_text(w, train, "train", "prep"), "none"))
+		prepared = prep_image_bytes((uint64_t)side, output);
+	return gpu_delivered_bytes(p, m, prepared, (uint64_t)read);
+}
+
+/* Of the GPUs in their node, as gpemu-train sets them up. */
+static int gpus_of(const struct workload *w, const json_t *train,
+		   const struct machine *m, const struct gpu_profile *p,
+		   const struct gpu_model *model, struct gpus_config *ret)
+{
+	int code;
+
+	*ret = (struct gpus_config){
+		.n = (uint32_t)MIN(m->gpus, GPUS_MAX),
+		.inference = config_flag(w, train, "train", "inference"),
+	};
+	code = gpus_parallel_parse(config_text(w, train, "train", "parallel"),
+				   &ret->parallel, NULL);
+	if (code == 0)
+		code = gpu_transfer_parse(config_text(w, train, "train",
+						      "transfer"),
+					  &ret->transfer, NULL);
+	if (code == 0)
+		code = collective_parse(config_text(w, train, "train",
+						    "allreduce"),
+					&ret->reduce.algorithm, NULL);
+	return code < 0 ? code
+			: node_links(&m->node, p, model, (uint64_t)m->nodes,
+				     ret, NULL);
+}
+
+/* How batches come into pinned memory. */
+struct pinning {
+	bool pinned, staged, inlined;
+};
+
+static struct pinning pinning_of(const struct workload *w, const json_t *train,
+				 double batch_bytes, bool files)
+{
+	const char *pin = config_text(w, train, "train", "pin");
+	struct units_capacity budget = { 0 };
+	bool no = !strcmp(pin, "off");
+
+	if (!strcmp(pin, "auto") && files &&
+	    units_parse_capacity(config_text(w, train, "train", "pin_budget"),
+				 &budget) == 0)
+		no = (double)pinned_room(budget.bytes) < batch_bytes;
+	return (struct pinning){
+		.pinned = !no,
+		.staged = files && !no && strcmp(pin, "direct"),
+		.inlined = !strcmp(pin, "inline"),
+	};
+}
+
+/* From step to step, with batches of files of `read` bytes always there. */
+static double pace(const struct workload *w, const json_t *train,
+		   const struct machine *m, const struct gpu_profile *p,
+		   const struct gpu_model *model, const struct gpus_config *c,
+		   double read)
+{
+	uint32_t n =
+		(uint32_t)MAX(config_number(w, train, "train", "batch"), 1);
+	uint32_t all = c->parallel == GPUS_DP ? n * c->n : n;
+	uint64_t bytes = delivered(w, train, p, model, read);
+	struct pinning pin =
+		pinning_of(w, train, (double)bytes * all, read > 0);
+	struct gpus_part part, batch;
+	uint64_t staged = 0;
+
+	part = gpus_part_of(p, model, n, bytes * n, pin.pinned);
+	batch = gpus_part_of(p, model, all, bytes * all, pin.pinned);
+	if (c->inference)
+		part.backward_ns = part.optimizer_ns = 0;
+	part.prep_ns = machine_prep_gpu_ns(m, n);
+	if (pin.staged)
+		staged = gpu_copy_ns(p, NULL, GPU_COPY_TO_PINNED, bytes * all);
+	if (pin.inlined)
+		batch.copy_ns += staged;
+	return (double)MAX(gpus_pace(c, &batch, &part), staged) * 1e-9;
+}
+
 static int step_seconds(const struct workload *w, const json_t *train,
-			const char *gpu_name, double batch, double *ret)
+			const struct machine *m, double read, double *ret)
 {
 	struct gpu_profile gpu = { 0 };
 	const struct gpu_model *model = NULL;
-	bool overlap =
-		!strcmp(config_text(w, train, "train", "transfer"), "overlap");
-	bool pageable = !strcmp(config_text(w, train, "train", "pin"), "off");
-	double compute, copy;
-	struct gpu_cost cost;
-	int code = gpu_profile_load(gpu_name, &gpu, NULL);
+	struct gpus_config c;
+	int code = gpu_profile_load(m->gpu, &gpu, NULL);
 
 	if (code == 0)
 		model = gpu_profile_model(
 			&gpu, config_text(w, train, "train", "model"), NULL);
-	if (model) {
-		gpu_profile_cost(&gpu, model, (uint64_t)MAX(batch, 1), &cost);
-		compute = (double)(cost.forward_ns + cost.backward_ns) * 1e-9;
-		copy = (double)(pageable ? cost.transfer_pageable_ns
-					 : cost.transfer_pinned_ns) *
-		       1e-9;
-		*ret = overlap ? MAX(compute, copy) : compute + copy;
-	}
+	if (code == 0)
+		code = model ? gpus_of(w, train, m, &gpu, model, &c) : -ENOENT;
+	if (code == 0)
+		*ret = pace(w, train, m, &gpu, model, &c, read);
 	gpu_profile_free(&gpu);
-	return model ? 0 : -ENOENT;
+	return code;
 }
 
 /* Of a sample, over all virtual cores. */
@@ -185,11 +271,11 @@ static int job_time(const struct runner *r, const struct cell *cell,
 	double epochs = MAX(config_number(w, job->train, "train", "epochs"), 1);
 	double most = config_number(w, job->train, "train", "max_steps");
 	double samples = MAX(batch, 1) * m->gpus;
-	double steps, step, prep, read = 0, scale = w->time_scale;
+	double steps, step = 0, prep, read = 0, scale = w->time_scale;
 	struct data d;
 
 	if (cell_is_exec(job) || samples_of(w, job, mount->dataset, &d) < 0 ||
-	    step_seconds(w, job->train, m->gpu, batch, &step) < 0)
+	    step_seconds(w, job->train, m, d.bytes, &step) < 0)
 		return -ENOENT;
 	prep = prep_seconds(m, d.bytes) * samples;
 	if (r->mounted && d.bytes > 0)
@@ -197,7 +283,7 @@ static int job_time(const struct runner *r, const struct cell *cell,
 				    d.bytes, m->depth,
 				    group_of(w, job, mount->fs)) *
 		       samples;
-	steps = ceil(d.files / samples);
+	steps = ceil(d.files / m->nodes / samples);
 	if (most > 0)
 		scale *= MIN(1, most / (steps * epochs));
 	prep = MAX(prep, step);
@@ -227,9 +313,9 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 	machine_fini(&machine);
 	*ret = (struct estimate_shape){
 		.bytes = d.files * d.bytes,
-		.steps = ceil(d.files / (MAX(batch, 1) * machine.gpus)),
-		.direct = !strcmp(config_text(w, job->train, "train", "direct"),
-				  "true"),
+		.steps = ceil(d.files / machine.nodes /
+			      (MAX(batch, 1) * machine.gpus)),
+		.direct = config_flag(w, job->train, "train", "direct"),
 	};
 	if (most > 0)
 		ret->steps = MIN(ret->steps, most);

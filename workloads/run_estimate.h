@@ -27,12 +27,13 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 
 /*
  * Cells `todo` of loop_list. A point that has a record takes as long as that
- * run did. Else gpemu-train is taken for its slowest part: the GPU by its
- * profile, or virtual cores, or the storage device with as many reads in flight
- * as the loader keeps, behind a cache that hits its share of the bytes (LRU
- * less) from the second epoch on; plus what starting and mounting takes. Jobs
- * run side by side, but for the GPUs of a gpemu-gpud. Programs of the user's
- * and folders are unknown.
+ * run did. Else gpemu-train is taken for its slowest part: the GPUs (their
+ * steps, copies and all-reduce as the run has them), or the pin stage, or
+ * virtual cores, or the storage device with as many reads in flight as the
+ * loader keeps, behind a cache that hits its share of the bytes (LRU less) from
+ * the second epoch on; plus what starting and mounting takes. Jobs run side by
+ * side, but for the GPUs of a gpemu-gpud. Programs of the user's and folders
+ * are unknown, checkpoints are left out.
  */
 int estimate_run(const struct runner *r, const size_t *todo, size_t n,
 		 struct estimate *ret, struct err *err);

@@ -29,6 +29,14 @@ double config_number(const struct workload *w, const json_t *config,
 		       : v;
 }
 
+bool config_flag(const struct workload *w, const json_t *config,
+		 const char *program, const char *key)
+{
+	const char *s = config_text(w, config, program, key);
+
+	return !strcmp(s, "true") || !strcmp(s, "on") || !strcmp(s, "yes");
+}
+
 void machine_of(const struct workload *w, const struct cell *cell,
 		const struct cell_job *job, struct machine *ret)
 {
@@ -37,6 +45,8 @@ void machine_of(const struct workload *w, const struct cell *cell,
 	bool owns_batches = !strcmp(loader, "sync") || !strcmp(loader, "mmap");
 	struct machine m = {
 		.gpus = config_number(w, job->train, "train", "gpus"),
+		.nodes = MAX(
+			config_number(w, job->train, "train", "world_size"), 1),
 		.workers = config_number(w, job->train, "train", "workers"),
 		.cores = config_number(w, job->train, "train", "cores"),
 		.depth = config_number(w, job->train, "train", "queue_depth"),
@@ -54,6 +64,9 @@ void machine_of(const struct workload *w, const struct cell *cell,
 		m.prep = config_text(w, job->train, "train", "prep_profile");
 	if (m.prep && !m.prep[0])
 		m.prep = PREP_DEFAULT;
+	m.prep_gpu = config_text(w, job->train, "train", "prep_gpu");
+	if (!m.prep_gpu[0])
+		m.prep_gpu = m.prep;
 	if (m.gpus < 1)
 		m.gpus = MAX((double)m.node.gpus, 1);
 	if (emulated && m.cores < 1 && m.workers < 1)
@@ -72,6 +85,18 @@ void machine_of(const struct workload *w, const struct cell *cell,
 void machine_fini(struct machine *m)
 {
 	node_profile_free(&m->node);
+}
+
+uint64_t machine_prep_gpu_ns(const struct machine *m, uint64_t batch)
+{
+	struct prep_profile p = { 0 };
+	uint64_t ns = 0;
+
+	if (m->prep_gpu && prep_profile_load(m->prep_gpu, &p, NULL) == 0 &&
+	    p.gpu.rows.n)
+		ns = prep_profile_gpu_ns(&p, batch);
+	prep_profile_free(&p);
+	return ns;
 }
 
 /* --- checks ----------------------------------------------------------- */

@@ -12,12 +12,16 @@ const char *config_text(const struct workload *w, const json_t *config,
 			const char *program, const char *key);
 double config_number(const struct workload *w, const json_t *config,
 		     const char *program, const char *key);
+bool config_flag(const struct workload *w, const json_t *config,
+		 const char *program, const char *key);
 
 struct machine {
 	struct node_profile node; /* all 0: none is named */
 	const char *gpu;	  /* borrowed from the workload or `node` */
-	const char *prep; /* profile of --prep emulated; NULL: another */
-	double gpus;
+	const char *prep;     /* profile of --prep emulated; NULL: another */
+	const char *prep_gpu; /* whose part on the GPU counts; NULL: none */
+	double gpus;	      /* of one node */
+	double nodes;	      /* that share an epoch */
 	double workers;
 	double cores; /* virtual ones; 0: none */
 	double depth; /* reads on their way */
@@ -27,6 +31,9 @@ struct machine {
 void machine_of(const struct workload *w, const struct cell *cell,
 		const struct cell_job *job, struct machine *ret);
 void machine_fini(struct machine *m);
+
+/* What a GPU of it does to a batch before it computes. */
+uint64_t machine_prep_gpu_ns(const struct machine *m, uint64_t batch);
 
 /*
  * What no program can say of a key alone: is every model in the tables of its

@@ -71,7 +71,7 @@ check()
 
 @test "what is not said is what the programs take" {
 	workload "storage: ideal" "epochs: 1"
-	check 5 9 # a V100: 125 steps of 41 ms
+	check 5 9 # a V100: 125 steps of 37 ms
 	workload "storage: ideal" "node: dgx-1v"
 	check 1 2.5 # with eight of them
 }
@@ -86,11 +86,44 @@ check()
 @test "jobs run side by side, but for a GPU that they share" {
 	workload "storage: ideal" "loader: \"null\", samples: 3200, epochs: 2" \
 		"jobs: {one: {}, two: {}, late: {start: 20s}}"
-	check 27 31 # 200 steps of 41 ms, from 20 s on
+	check 27 31 # 200 steps of 37 ms, from 20 s on
 	sed -i 's/^base:/&\n  gpud: {gpu: v100}/' w.yaml
 	check 27 31 # two of them before
 	sed -i 's/start: 20s/start: 5s/' w.yaml
-	check 24 28 # none is idle
+	check 22 25 # none is idle
+}
+
+@test "bytes that are copied and pinned cost what they cost in the run" {
+	# 125 steps of 37 ms on a V100; of 1120 x 1120 pixels a batch of 32 takes
+	# 39 ms from pinned memory and 128 ms into it, 113 ms from pageable, a
+	# quarter of that in bytes
+	for row in "direct fp32 5.7 6.2" "on fp32 16.5 17.5" "inline fp32 21 23" "off fp32 14.5 15.5" \
+		"on uint8 5.4 5.7" "off uint8 5.4 5.7"; do
+		read -r pin output least most <<<"$row"
+		prep=decode workload "storage: ideal" \
+			"gpu: v100, pin: \"$pin\", prep_output: $output, image_size: 1120, pin_budget: 4G"
+		check "$least" "$most"
+	done
+	# files as they are, 0.1 MB each
+	workload "storage: ideal" "gpu: v100, image_size: 1120"
+	check 5.4 5.7
+}
+
+@test "a step of several GPUs takes what gpemu-train's takes" {
+	for train in "gpus: 8" "gpus: 8, transfer: blocking" "gpus: 4, parallel: dp" \
+		"gpus: 4, parallel: dp, inference: true" "gpus: 2, pin: \"off\"" \
+		"gpus: 8, node: dgx-1v, allreduce: tree, inference: true" \
+		"node: config-ssd-v100, prep_gpu: dali-gpu"; do
+		workload "storage: ideal" "gpu: v100, loader: \"null\", samples: 25600, $train"
+		sed -i s/resnet18/alexnet/ w.yaml
+		echo "{model: alexnet, batch: 32, prep: none, loader: \"null\", gpu: v100, samples: 25600, $train}" >train.yaml
+		"$bin/gpemu-train" --config train.yaml --time-scale 0.02 --json record.json
+		# starting a cell takes 0.9 s; the first copy has nothing to hide behind
+		check $(python3 -c "
+import json
+s = json.load(open('record.json'))['totals']['seconds'] + .9
+print(s * .97, s * 1.02)")
+	done
 }
 
 @test "what cannot be estimated is said, without a time" {
