@@ -85,6 +85,7 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 	g->barrier_wait_ns += barrier;
 	a->allreduce_ns += s->allreduce_ns;
 	a->optimizer_ns += s->optimizer_ns;
+	g->optimizer_ns += s->optimizer_ns;
 	g->allreduce_ns += s->allreduce_ns;
 	if (a->steps > 1) {
 		a->au_compute_ns += compute;
@@ -108,6 +109,7 @@ static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 	into->transfer_stall_ns += from->transfer_stall_ns;
 	into->barrier_wait_ns += from->barrier_wait_ns;
 	into->allreduce_ns += from->allreduce_ns;
+	into->optimizer_ns += from->optimizer_ns;
 }
 
 void account_merge(struct account *into, const struct account *from)
@@ -221,6 +223,7 @@ static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
 	set_s(j, "transfer_stall_s", g->transfer_stall_ns);
 	set_s(j, "barrier_wait_s", g->barrier_wait_ns);
 	set_s(j, "allreduce_s", g->allreduce_ns);
+	set_s(j, "optimizer_s", g->optimizer_ns);
 	return j;
 }
 

@@ -55,6 +55,7 @@ struct account_gpu {
 	uint64_t data_wait_ns, transfer_stall_ns;
 	uint64_t fetch_stall_ns, prep_stall_ns, pin_stall_ns; /* data wait */
 	uint64_t barrier_wait_ns, allreduce_ns;
+	uint64_t optimizer_ns; /* of compute_ns */
 };
 
 struct account {

@@ -152,44 +152,14 @@ static void row(const struct account *a, const char *name, FILE *f)
 		mean_percent(a, a->transfer_stall_ns), hits);
 }
 
-static void checkpoint_bottleneck(const struct report *r, FILE *f)
+/* The longest of the stalls before a step. */
+static void slow_batches(const struct report *r, uint64_t most, FILE *f)
 {
 	const struct account *a = &r->total;
-
-	fprintf(f,
-		"Bottleneck: checkpoints. The GPU stood still for them %.0f %% "
-		"of the time; fewer of them%s or faster storage for them would "
-		"help.\n",
-		percent(a->checkpoint_stall_ns, a->elapsed_ns),
-		strcmp(r->options->checkpoint, "async") ? ", --checkpoint async"
-							: "");
-}
-
-/* The longest of the stalls, in the words of whoever can do something. */
-static void bottleneck(const struct report *r, FILE *f)
-{
-	const struct account *a = &r->total;
-	uint64_t most = MAX(MAX(a->fetch_stall_ns, a->prep_stall_ns),
-			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
-	uint64_t stall = a->checkpoint_stall_ns;
 	double wait = mean_percent(a, a->data_wait_ns);
 	double share = mean_percent(a, most);
 
-	if (stall > account_mean(a, most) &&
-	    percent(stall, a->elapsed_ns) >= 5) {
-		checkpoint_bottleneck(r, f);
-		return;
-	}
-	/* below that, nothing that feeds the GPU is worth improving */
-	if (share < 5)
-		fprintf(f,
-			"Bottleneck: the GPU. It computed %.0f %% of the "
-			"time%s "
-			"and waited %.1f %% for batches; faster storage or "
-			"more preprocessing cores would not help.\n",
-			mean_percent(a, a->compute_ns),
-			r->remote ? " for this job" : "", wait);
-	else if (most == a->fetch_stall_ns)
+	if (most == a->fetch_stall_ns)
 		fprintf(f,
 			"Bottleneck: storage. The GPU waited %.0f %% of the "
 			"time, %.0f %% for reads (p50 %.3g ms, p99 %.3g ms); "
@@ -225,6 +195,47 @@ static void bottleneck(const struct report *r, FILE *f)
 			share,
 			seconds(account_mean(a, a->transfer_ns)) * 1e3 /
 				(double)a->steps);
+}
+
+/* The longest of the stalls, in the words of whoever can do something. Below
+ * 5 % nothing but the GPU is worth improving. */
+static void bottleneck(const struct report *r, FILE *f)
+{
+	const struct account *a = &r->total;
+	uint64_t between = a->allreduce_ns + a->barrier_wait_ns;
+	uint64_t most = MAX(MAX(a->fetch_stall_ns, a->prep_stall_ns),
+			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
+	double stall = percent(a->checkpoint_stall_ns, a->elapsed_ns);
+
+	if (stall >= 5 && stall > mean_percent(a, MAX(most, between)))
+		fprintf(f,
+			"Bottleneck: checkpoints. The GPU stood still for "
+			"them %.0f %% of the time; fewer of them%s or faster "
+			"storage for them would help.\n",
+			stall,
+			strcmp(r->options->checkpoint, "async")
+				? ", --checkpoint async"
+				: "");
+	else if (between > most && mean_percent(a, between) >= 5)
+		fprintf(f,
+			"Bottleneck: between the GPUs. Each stood still for "
+			"all-reduce %.0f %% of the time and for the slowest "
+			"of them %.0f %%; a faster link or larger batches "
+			"would help, faster storage or more preprocessing "
+			"cores would not.\n",
+			mean_percent(a, a->allreduce_ns),
+			mean_percent(a, a->barrier_wait_ns));
+	else if (mean_percent(a, most) < 5)
+		fprintf(f,
+			"Bottleneck: the GPU. It computed %.0f %% of the "
+			"time%s and waited %.1f %% for batches; faster "
+			"storage or more preprocessing cores would not "
+			"help.\n",
+			mean_percent(a, a->compute_ns),
+			r->remote ? " for this job" : "",
+			mean_percent(a, a->data_wait_ns));
+	else
+		slow_batches(r, most, f);
 }
 
 /* What several GPUs cost each other, and with -v each of them. */

@@ -150,7 +150,8 @@ static int save(struct train *t, struct err *err)
 	gpus_hold(g, tick_now(t->tick));
 	ns = g->gpu[0].compute_end - from;
 	a->checkpoint_stall_ns += ns;
-	train_account_stall(t, 0, "checkpoint", from, ns, a->steps - 1);
+	for (uint32_t i = 0; i < MIN(t->gpus->n, TRACE_MAX_GPUS); i++)
+		train_account_stall(t, i, "checkpoint", from, ns, a->steps - 1);
 	return r;
 }
 

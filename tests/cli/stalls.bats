@@ -33,7 +33,8 @@ told() {
 		             part["data_wait_s"], "the sum")
 		    for key in ('fetch_stall_s', 'prep_stall_s', 'pin_stall_s',
 		                'data_wait_s', 'transfer_stall_s', 'compute_s',
-		                'prep_gpu_s', 'barrier_wait_s', 'allreduce_s'):
+		                'prep_gpu_s', 'barrier_wait_s', 'allreduce_s',
+		                'optimizer_s'):
 		        near(sum(g[key] for g in e['gpus']) / len(e['gpus']), e[key], key)
 
 		# the log of steps, and the timeline's slices by GPU
@@ -60,6 +61,7 @@ told() {
 		    for key, name in names.items():
 		        near(slices[i, name], g[key], ('timeline', i, name))
 		        near(log[i, key], g[key], ('log of steps', i, key))
+		    near(slices[i, 'checkpoint'], total['checkpoint_stall_s'], (i, 'checkpoint'))
 
 		# the table's last row, in percent of the time
 		row = re.findall(r'^ *(?:\d+|all) +\d+\.\d\d .*', text, re.M)[-1].split()
@@ -72,10 +74,13 @@ told() {
 		    near(float(row[head.index(name)]), value, ('table', name), .0501)
 
 		# the sentence: the longest of them, and by how much
-		longest = max(('fetch', 'prep', 'pin', 'copy'), key=percent.get)
+		percent['GPUs'] = 100 * (total['allreduce_s'] + total['barrier_wait_s']) / total['seconds']
+		percent['checkpoints'] = 100 * total['checkpoint_stall_s'] / total['seconds']
+		longest = max(('fetch', 'prep', 'pin', 'copy', 'GPUs', 'checkpoints'), key=percent.get)
 		said = re.search(r'Bottleneck: (.*?)\. (.*)', text)
 		who = {'storage': 'fetch', 'preprocessing': 'prep', 'the pin stage': 'pin',
-		       'the copy to the GPU': 'copy', 'the GPU': None}[said[1]]
+		       'the copy to the GPU': 'copy', 'between the GPUs': 'GPUs',
+		       'checkpoints': 'checkpoints', 'the GPU': None}[said[1]]
 		if percent[longest] < 5:
 		    assert who is None, (said[0], percent)
 		    near(float(re.search(r'waited (\S+) %', said[2])[1]),
@@ -83,9 +88,13 @@ told() {
 		else:
 		    assert who == longest, (said[0], percent)
 		    n = [float(x) for x in re.findall(r'(\S+) %', said[2])]
-		    if who != 'copy':
+		    if who == 'GPUs':
+		        near(n[0], 100 * total['allreduce_s'] / total['seconds'], said[0], .501)
+		        near(n[1], 100 * total['barrier_wait_s'] / total['seconds'], said[0], .501)
+		        n = [n[0] + n[1]]
+		    elif who not in ('copy', 'checkpoints'):
 		        near(n.pop(0), percent['wait'], said[0], .501)
-		    near(n[0], percent[who], said[0], .501)
+		    near(n[0], percent[who], said[0], 1.01 if who == 'GPUs' else .501)
 	PY
 }
 
@@ -125,6 +134,18 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 @test "DataParallel: what is handed out before it computes is all-reduce" {
 	told --prep emulated --cores 2 -b 4 --gpus 2 --parallel dp --time-scale 0.2
 	total "prep > 0"
+}
+
+@test "GPUs that wait for each other: the sentence says so" {
+	told --loader null --prep none -b 8 --gpus 4 --max-steps 20 --time-scale 0.1
+	grep -q "Bottleneck: between the GPUs" "$TMP/out"
+	told --loader null --prep none -b 8 --gpus 4 --parallel dp --max-steps 20 --time-scale 0.1
+	grep -q "Bottleneck: between the GPUs" "$TMP/out"
+}
+
+@test "all GPUs stand still for a checkpoint" {
+	told --prep none -b 4 --gpus 4 --checkpoint-every 1 --checkpoint-size 64M --checkpoint-dir "$TMP/checkpoints"
+	grep -q "Bottleneck: checkpoints" "$TMP/out"
 }
 
 @test "batches out of nothing are never prepared" {
