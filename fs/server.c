@@ -440,8 +440,8 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 		{ "passthrough_opens", n->passed_through },
 		{ "delivered_bytes",
 		  __atomic_load_n(&s->delivered_bytes, __ATOMIC_RELAXED) },
-		{ "backend_reads", f->backend_reads },
-		{ "backend_bytes", f->backend_bytes },
+		{ "backend_reads", n->now.backend_reads },
+		{ "backend_bytes", n->now.backend_bytes },
 		{ "inflight", f->inflight },
 		{ "files", s->c.tree->n_files },
 		{ "file_bytes", s->c.tree->file_bytes },
@@ -462,7 +462,7 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 	/* bytes the device read for each byte that missed the cache */
 	json_object_set_new(j, "read_amplification",
 			    json_real(c->miss_bytes
-					      ? (double)f->backend_bytes /
+					      ? (double)n->now.backend_bytes /
 							(double)c->miss_bytes
 					      : 0));
 }
@@ -522,8 +522,8 @@ json_t *server_stats(struct server *s)
 		json_decref(j);
 		return NULL;
 	}
-	fetcher_stats(s->fetcher, f);
 	pthread_mutex_lock(&s->change_lock);
+	fetcher_stats(s->fetcher, f);
 	add_state(j, s, f);
 	pthread_mutex_unlock(&s->change_lock);
 	json_object_set_new(j, "faults", faults_json(&s->faults));
