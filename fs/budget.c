@@ -38,12 +38,15 @@ uint64_t budget_limit(const struct budget *b)
 
 bool budget_take(struct budget *b, size_t bytes)
 {
-	uint64_t all = __atomic_add_fetch(&b->objects, bytes, __ATOMIC_RELAXED);
+	uint64_t all = load(&b->objects);
 
-	if (all <= most_objects(b))
-		return true;
-	budget_give(b, bytes);
-	return false;
+	do {
+		if (all + bytes > most_objects(b))
+			return false;
+	} while (!__atomic_compare_exchange_n(&b->objects, &all, all + bytes,
+					      true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return true;
 }
 
 void budget_give(struct budget *b, size_t bytes)
@@ -61,12 +64,13 @@ uint64_t budget_lacks(const struct budget *b, size_t bytes)
 /* A lone answer fits, however large. */
 static bool try_answer(struct budget *b, struct budget_wait *w)
 {
-	uint64_t before =
-		__atomic_fetch_add(&b->answers, w->bytes, __ATOMIC_SEQ_CST);
+	uint64_t all = __atomic_load_n(&b->answers, __ATOMIC_SEQ_CST);
 
-	w->has = !before || before + w->bytes <= b->beside - b->beside / 2;
-	if (!w->has)
-		__atomic_fetch_sub(&b->answers, w->bytes, __ATOMIC_SEQ_CST);
+	do {
+		w->has = !all || all + w->bytes <= b->beside - b->beside / 2;
+	} while (w->has && !__atomic_compare_exchange_n(
+				   &b->answers, &all, all + w->bytes, true,
+				   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 	return w->has;
 }
 
@@ -90,8 +94,7 @@ static struct budget_wait *take_first(struct budget *b)
 /*
  * Without the lock while nobody waits. Who finds no room says that it waits
  * and looks again; who gives back looks for those that wait: one of the two
- * sees the other. An attempt that fails may make another one fail, and looks
- * again for it as well.
+ * sees the other.
  */
 struct budget_wait *budget_answer(struct budget *b, struct budget_wait *w)
 {

@@ -116,12 +116,39 @@ static void nobody_is_forgotten(void **state)
 	budget_fini(&s.b);
 }
 
+/* Until there is room. */
+static void *ask_in_vain(void *arg)
+{
+	while (!budget_take(arg, 1000))
+		;
+	return NULL;
+}
+
+/* Whoever looks at the books never sees more than may be. */
+static void what_is_refused_is_never_counted(void **state)
+{
+	pthread_t thread;
+	struct budget b;
+
+	(void)state;
+	budget_init(&b, 100);
+	assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, &b), 0);
+	for (int i = 0; i < 20 * TURNS; i++)
+		assert_int_equal(__atomic_load_n(&b.objects, __ATOMIC_RELAXED),
+				 0);
+	budget_set_capacity(&b, 1000);
+	pthread_join(thread, NULL);
+	assert_int_equal(b.objects, 1000);
+	budget_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_have_the_cache_and_half),
 		cmocka_unit_test(answers_wait_in_order),
 		cmocka_unit_test(nobody_is_forgotten),
+		cmocka_unit_test(what_is_refused_is_never_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
