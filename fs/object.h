@@ -13,8 +13,8 @@
  *bytes.
  *
  * An object for which there was no memory (fs/budget.h) has no data: who reads
- * it has its bytes read again. One that is cached gets them later, and is
- * FETCHING once more meanwhile.
+ * it has its bytes read again. One that is cached is replaced by another, which
+ * is FETCHING, when there is memory.
  *
  * Fields but `refs` are guarded by the server's lock; `data` is constant once
  * READY and read without it.

@@ -107,12 +107,12 @@ static void gather(struct read_request *r, struct iovec iov[READ_PARTS],
 		parts[i] = *p;
 		if (p->object && p->object->error && !r->error)
 			r->error = p->object->error;
-		if (r->again)
-			iov[i].iov_base = (char *)r->raw.buf +
-					  (i ? r->parts[0].bytes : 0);
-		else if (!r->error)
-			iov[i].iov_base = p->object->data + p->offset;
 		iov[i].iov_len = p->bytes;
+		if (r->error) /* there may be no buffer */
+			continue;
+		iov[i].iov_base = r->again ? (unsigned char *)r->raw.buf +
+						     (i ? r->parts[0].bytes : 0)
+					   : p->object->data + p->offset;
 	}
 	if (r->error)
 		forget_failed(r->server, r);
@@ -243,24 +243,30 @@ static struct object *new_object(struct server *s, const struct read_request *r,
 	return o;
 }
 
-/* Cached without its bytes: is there memory now? Then it is in flight again,
- * past the device. */
-static struct fetch *refill(struct server *s, struct object *o,
-			    uint64_t arrival)
+/* Of what is cached: if it has no bytes, and there is memory now, another
+ * object takes its place, which is in flight, past the device. Who has the one
+ * before looks at it without the lock: that stays as it is. */
+static struct object *refill(struct server *s, const struct read_request *r,
+			     uint32_t extent, struct cache_entry *e,
+			     struct fetch **ret_start)
 {
-	if (o->data || o->state != OBJECT_READY ||
-	    !HASH_TRY_ADD(s->flights, key, o))
-		return NULL;
-	if (!server_fill(s, o)) {
+	struct object *old = cache_user(e), *o = NULL;
+
+	if (!old->data && old->state == OBJECT_READY)
+		o = new_object(s, r, extent);
+	if (!o)
+		return old;
+	if (!o->data) {
 		HASH_DEL(s->flights, o);
-		return NULL;
+		object_put(o);
+		return old;
 	}
-	object_get(o); /* the flight's */
-	o->state = OBJECT_FETCHING;
 	o->fetch.op = STORAGE_N_OPS;
-	o->fetch.arrival = arrival;
-	o->fetch.done = object_done;
-	return &o->fetch;
+	o->brought = old->brought;
+	cache_set_user(e, object_get(o));
+	server_put_object(old);
+	*ret_start = &o->fetch;
+	return o;
 }
 
 /*
@@ -301,6 +307,8 @@ static int obtain(struct server *s, struct read_request *r, uint32_t extent,
 		if (!o)
 			return -ENOMEM;
 		fresh = true; /* the first reference is the flight's */
+	} else if (e && cache_user(e) == o) {
+		o = refill(s, r, extent, e, ret_start);
 	}
 	if (e && !cache_user(e))
 		cache_set_user(e, object_get(o));
@@ -312,8 +320,6 @@ static int obtain(struct server *s, struct read_request *r, uint32_t extent,
 		*ret_start = group_has(s, h->node)
 				     ? group_bring(s, o, h->node, r->arrival)
 				     : &o->fetch;
-	else if (e && cache_user(e) == o)
-		*ret_start = refill(s, o, r->arrival);
 	h->paid = co.key;
 	handle_hold(s, h,
 		    o->data && p->offset + p->bytes < o->bytes ? o : NULL);

@@ -67,7 +67,8 @@ struct server *rig_start(struct fixture *f, const char *policy,
 				   .storage = storage,
 				   .cache_policy = policy,
 				   .cache_size = { .fraction = 1 },
-				   .seed = 1 };
+				   .seed = 1,
+				   .memory = f->memory };
 	struct err err = { 0 };
 	struct server *s = NULL;
 

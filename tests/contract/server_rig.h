@@ -23,6 +23,7 @@ struct fixture {
 	uint32_t node[N_FILES];
 	unsigned char *content[N_FILES];
 	size_t bytes[N_FILES];
+	uint64_t memory; /* of the servers, beside the cache; 0: the default */
 };
 
 /* cmocka's group set-up and tear-down: *state is a fixture. */

@@ -72,16 +72,19 @@ static void *stop(void *arg)
 
 static void the_end_may_come_at_any_time(void **state)
 {
+	static const uint64_t memory[] = { 0, 1, 300 << 10 };
 	struct rng rng = rng_stream(1, "end", 0);
+	struct fixture *f = *state;
 
 	for (int round = 0; round < N_ROUNDS; round++) {
-		struct server *s = rig_start(*state, "lru", "nvme");
 		struct worker w[N_READERS + 2];
+		struct server *s;
+
+		f->memory = memory[round % ARRAY_SIZE(memory)];
+		s = rig_start(f, "lru", "nvme");
 
 		for (uint64_t i = 0; i < ARRAY_SIZE(w); i++) {
-			w[i] = (struct worker){ .f = *state,
-						.s = s,
-						.index = i };
+			w[i] = (struct worker){ .f = f, .s = s, .index = i };
 			if (i == N_READERS + 1)
 				tick_pause(rng_below(&rng, 5 * NS_PER_MS));
 			assert_int_equal(pthread_create(&w[i].thread, NULL,
@@ -97,6 +100,7 @@ static void the_end_may_come_at_any_time(void **state)
 		assert_int_equal(rig_stat(s, "inflight"), 0);
 		server_free(s);
 	}
+	f->memory = 0;
 }
 
 /* A command frees reads that were stuck; the end comes while they go on. */
