@@ -103,8 +103,10 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 	struct fetcher *fetcher = ctx;
 	uint64_t fired = timer->deadline;
 
-	/* it was alone when it came, and others have come since */
-	if (!stopping && !alone(fetcher) && fired < reply_at(fetcher, f)) {
+	/* it was alone when it came, and others have come since; what only
+	 * waited is of no class that has a round trip */
+	if (!stopping && f->op != STORAGE_N_OPS && !alone(fetcher) &&
+	    fired < reply_at(fetcher, f)) {
 		int r = timerq_add(fetcher->timers, timer,
 				   f->deadline - f->ahead);
 
