@@ -175,7 +175,8 @@ static int decide(struct passthrough *p, struct open_node **fresh,
 	}
 	o->n_opens++;
 	if (o->object)
-		*ret_backing_id = o->object->backing_id;
+		*ret_backing_id = __atomic_load_n(&o->object->backing_id,
+						  __ATOMIC_ACQUIRE);
 	return mode;
 }
 
