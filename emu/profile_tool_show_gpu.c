@@ -18,19 +18,21 @@ static json_t *step_json(const struct gpu_profile *p, const struct gpu_model *m,
 	uint64_t largest = gpu_profile_largest_batch(p, m);
 
 	return json_pack(
-		"{s:s,s:s,s:I,s:s,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,s:I,"
+		"{s:s,s:s,s:I,s:I,s:s,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,"
+		"s:I,"
 		"s:b,s:f,s:s}",
 		"gpu", p->name, "model", m->name, "batch_size",
-		(json_int_t)batch, "origin", gpu_origin_name(c->origin),
-		"forward_ms", ms(c->forward_ns), "backward_ms",
-		ms(c->backward_ns), "optimizer_ms", ms(c->optimizer_ns),
-		"spread_pct", c->spread_pct, "transfer_pageable_ms",
-		ms(c->transfer_pageable_ns), "transfer_pinned_ms",
-		ms(c->transfer_pinned_ns), "pin_copy_ms", ms(c->pin_copy_ns),
-		"peak_mib", c->peak_mib, "persistent_mib", c->persistent_mib,
-		"fits", batch <= largest, "largest_batch", (json_int_t)largest,
-		"largest_batch_measured", m->last_is_limit, "tolerance_pct",
-		m->tolerance_pct, "source", p->source);
+		(json_int_t)batch, "batch_bytes",
+		(json_int_t)(batch * gpu_sample_bytes(p, m)), "origin",
+		gpu_origin_name(c->origin), "forward_ms", ms(c->forward_ns),
+		"backward_ms", ms(c->backward_ns), "optimizer_ms",
+		ms(c->optimizer_ns), "spread_pct", c->spread_pct,
+		"transfer_pageable_ms", ms(c->transfer_pageable_ns),
+		"transfer_pinned_ms", ms(c->transfer_pinned_ns), "pin_copy_ms",
+		ms(c->pin_copy_ns), "peak_mib", c->peak_mib, "persistent_mib",
+		c->persistent_mib, "fits", batch <= largest, "largest_batch",
+		(json_int_t)largest, "largest_batch_measured", m->last_is_limit,
+		"tolerance_pct", m->tolerance_pct, "source", p->source);
 }
 
 static void show_memory(const struct gpu_profile *p, const struct gpu_model *m,
@@ -65,8 +67,8 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 		fprintf(f, "    of it, optimiser    not told apart\n");
 	if (c.spread_pct > 0)
 		fprintf(f, "  spread of steps     %10.2f %%\n", c.spread_pct);
-	fprintf(f, "  transfer, pageable  %10.3f ms\n",
-		ms(c.transfer_pageable_ns));
+	fprintf(f, "  transfer, pageable  %10.3f ms  of %" PRIu64 " bytes\n",
+		ms(c.transfer_pageable_ns), batch * gpu_sample_bytes(p, m));
 	fprintf(f, "  transfer, pinned    %10.3f ms\n",
 		ms(c.transfer_pinned_ns));
 	fprintf(f, "  copy to pinned      %10.3f ms  on the host\n",

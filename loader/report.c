@@ -34,6 +34,8 @@ static json_t *host_json(void)
 static json_t *profile_json(const struct report *r)
 {
 	uint64_t batch = r->options->batch;
+	/* a server says when a step began and ended, not its parts */
+	bool apart = !r->remote && gpu_model_optimizer_given(r->model);
 	struct gpu_cost cost;
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
@@ -41,8 +43,7 @@ static json_t *profile_json(const struct report *r)
 			 "model", r->model->name, "batch_size",
 			 (json_int_t)batch, "source", r->gpu->source,
 			 "measured", gpu_origin_name(cost.origin), "optimizer",
-			 gpu_model_optimizer_given(r->model) ? "measured"
-							     : "in backward");
+			 apart ? "measured" : "in backward");
 }
 
 static json_t *ceiling_json(const struct ceiling *c)

@@ -163,6 +163,9 @@ static const char *const part_names[RESULT_PARTS + 1] = {
 	"waits for preprocessing",
 	"waits for the pin stage",
 	"waits for the copy",
+	"all-reduce",
+	"waits for the slowest GPU",
+	"checkpoints",
 	"other",
 };
 

@@ -11,9 +11,9 @@
 #include "workloads/runner.h"
 
 /* Where the time went: parts of the epochs' seconds. */
-enum { RESULT_PARTS = 5 };
+enum { RESULT_PARTS = 8 };
 struct result_parts {
-	double seconds[RESULT_PARTS]; /* compute fetch prep pin transfer */
+	double seconds[RESULT_PARTS]; /* as the report names them */
 	double total;		      /* the rest of it is none of these */
 	size_t n;		      /* epochs */
 };

@@ -60,6 +60,9 @@ one_line() {
 	run -0 gpemu-profile show v100 resnet50 64 --json step.json
 	[[ "$output" == *measured* || "$output" == *interpolated* ]]
 	grep -q '"fits": true' step.json
+	# what the copies are of
+	[[ "$output" == *"38535168 bytes"* ]]
+	grep -q '"batch_bytes": 38535168' step.json
 	run -0 gpemu-profile show k80 resnet50 200
 	[[ "$output" == *extrapolated* && "$output" == *"fits"*"no"* ]]
 	[[ "$output" == *"largest batch size 126 (measured)"* ]]

@@ -578,6 +578,7 @@ valid_html()
 	valid_html results/small/report.html
 	for wanted in 'Is &quot;async&quot; &lt; sync &amp; faster' \
 		'2 of 2 checks passed' '<h2>Where the time went' \
+		'title="all-reduce: ' 'title="waits for the slowest GPU: ' 'title="checkpoints: ' \
 		'Commands of one run' 'The workload file'; do
 		grep -qF "$wanted" results/small/report.html
 	done

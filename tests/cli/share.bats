@@ -406,6 +406,32 @@ check() {
 	false
 }
 
+@test "a server says when a step ends, not when its optimiser begins" {
+	cat >"$TMP/apart.yaml" <<-'YAML'
+		name: apart
+		source: nominal
+		memory_mib: 1000
+		usable_memory: 1
+		sample_bytes: 1048576
+		pinned: {base_ms: 0, per_sample_ms: 1, source: nominal}
+		pin_copy: {base_ms: 0, per_sample_ms: 0, source: nominal}
+		models:
+		  m:
+		    parameters: 1000
+		    model_transfer_ms: 0
+		    last_batch: 1
+		    last_is_limit: false
+		    tolerance_pct: 0
+		    rows: [[1, 10, 33, 1, 100, 50, 7, 0]]
+	YAML
+	gpud --gpu "$TMP/apart.yaml"
+	train one --model m -b 1 --max-steps 5
+	wait "$JOB"
+	gpud_end
+	check one "j['totals']['optimizer_s'] == 0 and j['profile']['optimizer'] == 'in backward'"
+	check one "abs(j['totals']['compute_s'] - 5 * .043) < 1e-3"
+}
+
 # Iterations per emulated second of each process while a phase lasts; the
 # phases are told by who is there.
 phase() {
