@@ -53,9 +53,11 @@ struct verdict {
 	uint32_t rule; /* who holds it; 0: nobody */
 };
 
-void faults_init(struct faults *f)
+void faults_init(struct faults *f,
+		 void (*read)(struct server *s, struct read_request *r),
+		 void (*metadata)(struct server *s, struct fetch *f))
 {
-	*f = (struct faults){ 0 };
+	*f = (struct faults){ .read = read, .metadata = metadata };
 	pthread_mutex_init(&f->change_lock, NULL);
 	tick_mutex_init(&f->lock);
 }
@@ -116,12 +118,12 @@ static void end(const struct hold *h, int error, uint64_t now)
 		if (error)
 			f->done(f, false);
 		else
-			server_metadata_now(h->server, f);
+			h->server->faults.metadata(h->server, f);
 	} else if (error) {
 		trace_refused(h->server, r, error);
 	} else {
 		r->arrival = now;
-		server_read_now(h->server, r);
+		h->server->faults.read(h->server, r);
 	}
 }
 

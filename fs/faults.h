@@ -31,6 +31,9 @@ struct read_request;
 struct server;
 
 struct faults {
+	/* constant: what has met the faults goes on there */
+	void (*read)(struct server *s, struct read_request *r);
+	void (*metadata)(struct server *s, struct fetch *f);
 	unsigned n_rules; /* atomic */
 	/* first, and never by the timing thread: which rules there are, and
 	 * their texts; to change that both locks are needed */
@@ -43,7 +46,10 @@ struct faults {
 	bool stopping;
 };
 
-void faults_init(struct faults *f);
+/* `read`, `metadata`: where operations go on. */
+void faults_init(struct faults *f,
+		 void (*read)(struct server *s, struct read_request *r),
+		 void (*metadata)(struct server *s, struct fetch *f));
 /* End what is held, with ECONNABORTED, and all that still comes. */
 void faults_stop(struct faults *f);
 /* Nothing may be held any more. */

@@ -144,49 +144,6 @@ static void finish(struct read_request *r)
 		free_bytes(s, buf, room);
 }
 
-/* One of the things that `r` waits for has happened. */
-static void settle(struct read_request *r)
-{
-	if (__atomic_sub_fetch(&r->pending, 1, __ATOMIC_ACQ_REL) == 0)
-		finish(r);
-}
-
-/* Under the lock: its bytes cannot be read. */
-static void uncache(struct server *s, const struct object *o)
-{
-	struct cache_entry *e = cache_peek(s->cache, o->key);
-
-	if (e && cache_user(e) == o) {
-		trace_event(s, TRACE_REMOVE, o->key);
-		cache_remove(s->cache, e);
-	}
-}
-
-struct read_part *read_arrived(struct server *s, struct object *o, int error)
-{
-	struct read_part *waiters = o->waiters;
-
-	o->error = error;
-	o->state = error ? OBJECT_FAILED : OBJECT_READY;
-	o->waiters = NULL;
-	HASH_DEL(s->flights, o);
-	if (o->data)
-		s->filling_bytes -= o->bytes;
-	if (error)
-		uncache(s, o);
-	return waiters;
-}
-
-void read_wake(struct read_part *w)
-{
-	while (w) {
-		struct read_part *next = w->next;
-
-		settle(w->request);
-		w = next;
-	}
-}
-
 static void object_done(struct fetch *f, bool stopping)
 {
 	struct object *o = container_of(f, struct object, fetch);
@@ -410,11 +367,11 @@ static void again_done(struct fetch *f, bool stopping)
 		pthread_mutex_lock(&s->lock);
 		for (int i = 0; i < r->n_parts && !stopping; i++)
 			if (r->parts[i].object && !r->parts[i].object->data)
-				uncache(s, r->parts[i].object);
+				read_uncache(s, r->parts[i].object);
 		server_unlock(s);
 		r->error = stopping ? -ECONNABORTED : f->error;
 	}
-	settle(r);
+	read_settle(r);
 }
 
 /* What objects do not have of it, and with that all of it. */
@@ -468,6 +425,7 @@ void server_read(struct server *s, struct read_request *r)
 	r->server = s;
 	r->n_parts = r->error = 0;
 	r->again = false;
+	r->ready = finish;
 	r->pending = 1;
 	if (!gate_enter(&s->gate)) {
 		trace_refused(s, r, -ECONNABORTED);
@@ -508,7 +466,7 @@ void server_read_now(struct server *s, struct read_request *r)
 		fetch_start(s->fetcher, start[i]);
 	if (again)
 		read_again(s, r);
-	settle(r);
+	read_settle(r);
 }
 
 static bool first_object_cached(struct server *s, uint32_t node)

@@ -31,45 +31,6 @@ static uint64_t default_memory(void)
 	return MIN(DEFAULT_MEMORY, memory_limit() / 8);
 }
 
-/* --- locks and calls ---------------------------------------------------- */
-
-int server_enter(struct server *s, struct err *err)
-{
-	if (gate_enter(&s->gate))
-		return 0;
-	return err_set(err, -ECONNABORTED, "the mount is at its end");
-}
-
-void server_leave(struct server *s)
-{
-	gate_leave(&s->gate);
-}
-
-void server_unlock(struct server *s)
-{
-	struct object *dead = TAKE_PTR(s->dead);
-
-	pthread_mutex_unlock(&s->lock);
-	while (dead) {
-		struct object *next = dead->next_dead;
-
-		object_put(dead);
-		dead = next;
-	}
-}
-
-void server_put_object(struct object *o)
-{
-	/* the last reference: nobody can find it any more */
-	if (o && __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1) {
-		object_give(o);
-		o->next_dead = o->server->dead;
-		o->server->dead = o;
-	} else {
-		object_put(o);
-	}
-}
-
 /* --- life --------------------------------------------------------------- */
 
 /* Of the cache in use. */
@@ -166,7 +127,7 @@ int server_new(const struct server_config *config, struct server **ret,
 	pthread_mutex_init(&s->change_lock, NULL);
 	tick_mutex_init(&s->lock);
 	tick_mutex_init(&s->backing_lock);
-	faults_init(&s->faults);
+	faults_init(&s->faults, server_read_now, server_metadata_now);
 	budget_init(&s->budget,
 		    config->memory ? config->memory : default_memory());
 	s->sizes = tree_sizes(config->tree);
@@ -280,23 +241,6 @@ int server_open_source(struct server *s, uint32_t node)
 void server_set_hit_path(struct server *s, const char *why_reply)
 {
 	__atomic_store_n(&s->why_reply, why_reply, __ATOMIC_RELEASE);
-}
-
-void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
-			     void *ctx)
-{
-	pthread_mutex_lock(&s->backing_lock);
-	s->backing_close = fn;
-	s->backing_ctx = ctx;
-	pthread_mutex_unlock(&s->backing_lock);
-}
-
-void server_backing_close(struct server *s, int id)
-{
-	pthread_mutex_lock(&s->backing_lock);
-	if (s->backing_close)
-		s->backing_close(id, s->backing_ctx);
-	pthread_mutex_unlock(&s->backing_lock);
 }
 
 void server_set_round_trip(struct server *s, const struct round_trip *trip)

@@ -123,7 +123,8 @@ struct read_request {
 	int n_parts;
 	int pending; /* atomic */
 	int error;
-	bool again;	  /* some bytes are in no object */
+	void (*ready)(struct read_request *r); /* nothing is pending */
+	bool again;			       /* some bytes are in no object */
 	struct fetch raw; /* the whole of it: if `again`, or past the cache */
 	struct budget_wait room; /* for its bytes */
 };
@@ -174,7 +175,6 @@ void server_set_hit_path(struct server *s, const char *why_reply);
 /* Whom to tell that an object with a backing file is gone; fn NULL: nobody. */
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx);
-void server_backing_close(struct server *s, int id);
 
 /* What a request costs without a device, wall ns (fs/calibrate.h). */
 void server_set_round_trip(struct server *s, const struct round_trip *trip);

@@ -3,6 +3,7 @@
 #ifndef GPEMU_FS_SERVER_PRIVATE_H
 #define GPEMU_FS_SERVER_PRIVATE_H
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "fs/cache/cache.h"
@@ -80,8 +81,16 @@ struct handle {
 };
 
 /* 0, until server_leave; -ECONNABORTED with a text: it has stopped. */
-int server_enter(struct server *s, struct err *err);
-void server_leave(struct server *s);
+static inline int server_enter(struct server *s, struct err *err)
+{
+	if (gate_enter(&s->gate))
+		return 0;
+	return err_set(err, -ECONNABORTED, "the mount is at its end");
+}
+static inline void server_leave(struct server *s)
+{
+	gate_leave(&s->gate);
+}
 
 /* A cache for the server's objects. As server_new. */
 int server_make_cache(struct server *s, const char *policy,
@@ -107,6 +116,10 @@ bool server_fill(struct server *s, struct object *o);
  * with read_wake, without the lock, before the flight's reference is put. */
 struct read_part *read_arrived(struct server *s, struct object *o, int error);
 void read_wake(struct read_part *waiters);
+/* One of the things that the request waits for has happened. */
+void read_settle(struct read_request *r);
+/* Under the lock: the bytes of `o` cannot be read. */
+void read_uncache(struct server *s, const struct object *o);
 /* End what waits for memory; nothing waits for it any more. */
 void read_stop(struct server *s);
 
