@@ -26,7 +26,7 @@
 #include "loader/account.h"
 #include "loader/pipeline.h"
 
-/* An epoch on its way; train.c's own. */
+/* An epoch on its way: for train.c, train_account.c and train_remote.c. */
 struct train_now {
 	struct gpus gpus;
 	struct rng rng[GPUS_MAX];
