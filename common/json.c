@@ -140,11 +140,17 @@ char *json_text(const json_t *j)
 
 int json_read(const char *path, json_t **ret, struct err *err)
 {
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	struct stat st;
+	int fd = util_open_file(AT_FDCWD, path, 0, &st);
+	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	json_error_t je;
 
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (fd < 0)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
+	if (!f) {
+		close(fd);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
 	*ret = json_loadf(f, JSON_REJECT_DUPLICATES, &je);
 	if (!*ret)
 		return err_set(err, -EINVAL, "%s:%d:%d: %s", path, je.line,

@@ -68,3 +68,12 @@ int replace_end(struct replace *r, int code)
 	free(TAKE_PTR(r->beside));
 	return code;
 }
+
+int replace_end_stream(struct replace *r, FILE *f)
+{
+	int code = ferror(f) ? -EIO : 0;
+
+	if (fclose(f) != 0)
+		code = -errno;
+	return replace_end(r, code);
+}

@@ -26,5 +26,8 @@ int replace_begin_stream(struct replace *r, const char *path, FILE **ret);
 /* `code` 0: it takes the place of what is there. < 0: it is removed. Returns
  * `code`, or what rename(2) failed with. */
 int replace_end(struct replace *r, int code);
+/* The same of the stream, which is closed: also what writing to it failed
+ * with. */
+int replace_end_stream(struct replace *r, FILE *f);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/replace.h"
 #include "common/util.h"
 #include "workloads/run_cell.h"
 #include "workloads/run_dataset.h"
@@ -102,30 +103,40 @@ static int write_summary(const struct runner *r, const struct result *res,
 	return json_write(j, path, err);
 }
 
+static void print_all(const struct runner *r, const struct result *res,
+		      const struct verdicts *v, FILE *to)
+{
+	struct rules rules;
+
+	rules_of(&rules, res);
+	result_print(res, to);
+	if (v->n)
+		fputc('\n', to);
+	verdicts_print(v, to);
+	fputc('\n', to);
+	rules_print(&rules, r, to);
+}
+
 /* table.txt, and on stdout unless that is for the record alone. */
 static int write_table(const struct runner *r, const struct result *res,
 		       const struct verdicts *v, bool quiet, struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_fclose_ FILE *f = NULL;
-	struct rules rules;
+	struct replace file;
+	FILE *f;
+	int code;
 
 	if (asprintf(&path, "%s/table.txt", r->out) < 0)
 		return -ENOMEM;
-	f = fopen(path, "we");
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	rules_of(&rules, res);
-	for (int i = 0; i < (quiet ? 1 : 2); i++) {
-		FILE *to = i ? stdout : f;
-
-		result_print(res, to);
-		if (v->n)
-			fputc('\n', to);
-		verdicts_print(v, to);
-		fputc('\n', to);
-		rules_print(&rules, r, to);
+	code = replace_begin_stream(&file, path, &f);
+	if (code == 0) {
+		print_all(r, res, v, f);
+		code = replace_end_stream(&file, f);
 	}
+	if (code < 0)
+		return err_set(err, code, "%s: %s", path, strerror(-code));
+	if (!quiet)
+		print_all(r, res, v, stdout);
 	return 0;
 }
 
@@ -133,16 +144,19 @@ static int write_csv(const struct runner *r, const struct result *res,
 		     struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
+	struct replace file;
 	FILE *f;
+	int code;
 
 	if (asprintf(&path, "%s/results.csv", r->out) < 0)
 		return -ENOMEM;
-	f = fopen(path, "we");
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	result_csv(res, f);
-	return fclose(f) ? err_set(err, -errno, "%s: %s", path, strerror(errno))
-			 : 0;
+	code = replace_begin_stream(&file, path, &f);
+	if (code == 0) {
+		result_csv(res, f);
+		code = replace_end_stream(&file, f);
+	}
+	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
+			: 0;
 }
 
 static int report(struct runner *r, bool quiet, bool *ret_failed,

@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/replace.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "workloads/run_host.h"
@@ -283,19 +284,22 @@ static int write_file(const struct runner *r, const char *name,
 		      const json_t *found, bool html, struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
+	struct replace file;
 	FILE *f;
+	int code;
 
 	if (asprintf(&path, "%s/%s", r->out, name) < 0)
 		return -ENOMEM;
-	f = fopen(path, "we");
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (html)
-		html_page(r, found, f);
-	else
-		print_table(found, f);
-	return fclose(f) ? err_set(err, -errno, "%s: %s", path, strerror(errno))
-			 : 0;
+	code = replace_begin_stream(&file, path, &f);
+	if (code == 0) {
+		if (html)
+			html_page(r, found, f);
+		else
+			print_table(found, f);
+		code = replace_end_stream(&file, f);
+	}
+	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
+			: 0;
 }
 
 int find_report(struct runner *r, const struct run_options *o,

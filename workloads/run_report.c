@@ -452,8 +452,7 @@ int report_write(const struct result *res, const struct verdicts *v,
 	if (code < 0)
 		return err_set(err, code, "%s: %s", path, strerror(-code));
 	report_html(res, v, f);
-	code = fclose(f) ? -errno : 0;
-	code = replace_end(&file, code);
+	code = replace_end_stream(&file, f);
 	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
 			: 0;
 }

@@ -224,8 +224,7 @@ static int write_text(const char *out, const char *name, const struct suite *s,
 		suite_html(s, parts, out, f);
 	else
 		suite_print(s, parts, f);
-	code = fclose(f) ? -errno : 0;
-	code = replace_end(&file, code);
+	code = replace_end_stream(&file, f);
 	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
 			: 0;
 }

@@ -145,3 +145,20 @@ slower()
 	run gpemu_run compare a b --metric minutes
 	[ "$status" -eq 1 ]
 }
+
+@test "a pipe in the place of a file is not waited for" {
+	gpemu_run -o a w.yaml
+	cp -r a b
+	for file in a/table.txt a/results.csv; do
+		rm "$file" && mkfifo "$file"
+	done
+	run timeout -k 1 20 "$bin/gpemu-run" --no-mount -o a w.yaml
+	echo "$output"
+	[ "$status" -eq 0 ]
+	cmp a/table.txt b/table.txt
+	rm a/summary.json && mkfifo a/summary.json
+	run timeout -k 1 20 "$bin/gpemu-run" compare a b
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"a/summary.json: Illegal seek"* ]]
+}
