@@ -184,6 +184,10 @@ int session_open(struct session *s, struct err *err)
 	if (r == 0)
 		r = train_node_open(o, &s->choice, &s->gpu, s->model, &s->prep,
 				    &s->node, err);
+	/* before files are listed, what fits with none; then with these */
+	if (r == 0)
+		r = train_node_fit(o, &s->choice, &s->gpu, s->model, &s->prep,
+				   &s->data, &s->node, err);
 	if (r == 0)
 		r = load_data(s, err);
 	if (r == 0)

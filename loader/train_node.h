@@ -35,8 +35,8 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 		    const struct gpu_profile *gpu, const struct gpu_model *m,
 		    const struct train_prep *prep, struct train_node *ret,
 		    struct err *err);
-/* Once the files are known, which with an engine that reads none are not looked
- * at: fills in `beside` and, as gpu_check_batch, says whether a batch fits. */
+/* Fills in `beside` and, as gpu_check_batch, says whether a batch fits. Files
+ * count once they are known, of samples that come as they are read. */
 int train_node_fit(const struct train_options *o, const struct train_choice *c,
 		   const struct gpu_profile *gpu, const struct gpu_model *m,
 		   const struct train_prep *prep, const struct dataset *data,
