@@ -74,11 +74,11 @@ on_pace()
 		--time-scale 0.01 --seed 7 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "set('gpemu command config seed time_scale host profile prep pin node epochs totals warm ceiling timer_error_us fs analysis checkpoints resumed dataset sharing interrupted'.split()) == set(j)"
-	check "set('epoch seconds wall_seconds steps samples bytes samples_per_s mib_per_s au compute_s transfer_s pin_s allreduce_s data_wait_s fetch_stall_s prep_stall_s pin_stall_s first_batch_s step_ms read_ms prep_ms cpu_s cpu_s_per_gib hits misses'.split()) <= set(e)"
+	check "set('epoch seconds wall_seconds steps samples bytes samples_per_s mib_per_s au compute_s transfer_s pin_s allreduce_s optimizer_s data_wait_s fetch_stall_s prep_stall_s pin_stall_s first_batch_s step_ms read_ms prep_ms cpu_s cpu_s_per_gib hits misses'.split()) <= set(e)"
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
 	check "j['fs'] is None and e['hits'] is None and e['allreduce_s'] == 0"
-	check "set(j['profile']) == set('gpu model batch_size source measured'.split())"
+	check "set(j['profile']) == set('gpu model batch_size source measured optimizer'.split())"
 	check "len(j['epochs']) == 2 and e['steps'] == 3 and e['samples'] == 6 and e['bytes'] == 6000"
 	check "e['read_ms']['max'] > 0 and e['prep_ms']['max'] == 0"
 	check "j['interrupted'] is False"
