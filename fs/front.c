@@ -433,6 +433,7 @@ int front_new(const struct front_config *config, struct front **ret,
 	if (!f)
 		return err_set(err, -ENOMEM, "out of memory");
 	f->c = *config;
+	f->mountpoint.fd = -1;
 	f->transport.accepted = accepted;
 	f->transport.want_passthrough = config->hit_path != HIT_PATH_REPLY;
 	f->transport.want_uring = config->transport != TRANSPORT_DEV;
@@ -449,7 +450,12 @@ int front_new(const struct front_config *config, struct front **ret,
 		front_free(f);
 		return err_set(err, r, "cannot reach FUSE: %s", strerror(-r));
 	}
-	if (fuse_session_mount(f->session, config->mountpoint)) {
+	r = mountpoint_hold(config->mountpoint, &f->mountpoint, err);
+	if (r < 0) {
+		front_free(f);
+		return r;
+	}
+	if (fuse_session_mount(f->session, f->mountpoint.name)) {
 		front_free(f);
 		return err_set(err, -EPERM,
 			       "%s: cannot mount; is fusermount3 installed "
@@ -514,6 +520,7 @@ void front_unmount(struct front *f)
 	if (f->mounted)
 		fuse_session_unmount(f->session);
 	f->mounted = false;
+	mountpoint_release(&f->mountpoint);
 }
 
 void front_disconnect(struct front *f)

@@ -107,6 +107,28 @@ int front_session_new(const struct front_config *c,
 			      c->options ? c->options : "");
 }
 
+/* The folder may be renamed, with one above it. */
+static int try_at(const struct front_config *c, struct fuse_session *session,
+		  const char *dir, struct err *err)
+{
+	_cleanup_free_ char *path = realpath(dir, NULL);
+	struct mountpoint at;
+	int r;
+
+	if (!path)
+		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	r = mountpoint_hold(path, &at, err);
+	if (r < 0)
+		return r;
+	if (fuse_session_mount(session, at.name))
+		r = err_set(err, -EPERM, "cannot mount with the options '%s'",
+			    c->options ? c->options : "");
+	else
+		fuse_session_unmount(session);
+	mountpoint_release(&at);
+	return r;
+}
+
 int front_try(const struct front_config *c, struct err *err)
 {
 	static const struct fuse_lowlevel_ops none = { 0 };
@@ -125,12 +147,7 @@ int front_try(const struct front_config *c, struct err *err)
 	if (!mkdtemp(dir)) {
 		r = err_set(err, -errno, "%s: %s", dir, strerror(errno));
 	} else {
-		if (fuse_session_mount(session, dir))
-			r = err_set(err, -EPERM,
-				    "cannot mount with the options '%s'",
-				    c->options ? c->options : "");
-		else
-			fuse_session_unmount(session);
+		r = try_at(c, session, dir, err);
 		rmdir(dir);
 	}
 	fuse_session_destroy(session);

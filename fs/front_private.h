@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "fs/front.h"
+#include "fs/mountpoint.h"
 #include "fs/passthrough.h"
 #include "fs/transport.h"
 
@@ -17,6 +18,7 @@ struct front {
 	struct transport transport; /* first: libfuse's user data is both */
 	struct front_config c;
 	struct fuse_session *session;
+	struct mountpoint mountpoint; /* while mounted */
 	bool mounted;
 	pthread_t looper;
 	bool looping; /* atomic: the thread is in front_loop */

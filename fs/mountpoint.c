@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <mntent.h>
 #include <spawn.h>
@@ -12,7 +13,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -58,9 +61,41 @@ static int run_fusermount(const char *path, bool lazily)
 	return status == 0 ? 0 : -EBUSY;
 }
 
+/* Of a folder by its path, which is absolute and has no links. -ESTALE: it has
+ * one now. */
+static int open_exactly(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char name[32], at[PATH_MAX];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = readlink(name, at, sizeof(at));
+	if (n < 0)
+		return -errno;
+	return (size_t)n == strlen(path) && !memcmp(at, path, (size_t)n)
+		       ? TAKE_FD(fd)
+		       : -ESTALE;
+}
+
+static int unmount_exactly(const char *path, int flags)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *up = strndup(path, (size_t)MAX(slash - path, 1));
+	_cleanup_close_ int fd = up ? open_exactly(up) : -ENOMEM;
+	char name[NAME_MAX + 32];
+
+	if (fd < 0)
+		return fd;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d/%s", fd, slash + 1);
+	return umount2(name, flags | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}
+
 static int unmount(const char *path, bool lazily)
 {
-	int r = umount2(path, lazily ? MNT_DETACH : 0) < 0 ? -errno : 0;
+	int r = unmount_exactly(path, lazily ? MNT_DETACH : 0);
 
 	return r == -EPERM ? run_fusermount(path, lazily) : r;
 }
@@ -98,6 +133,14 @@ static bool is_empty(const char *path)
 	return n <= 2; /* the dots; unreadable: mount(2) will say why */
 }
 
+/* readlink(2) does not touch what is mounted there. */
+static bool is_link(const char *path)
+{
+	char c;
+
+	return readlink(path, &c, 1) >= 0;
+}
+
 /* Absolute, without touching what is mounted there. */
 static char *absolute(const char *path)
 {
@@ -108,7 +151,7 @@ static char *absolute(const char *path)
 	while (n > 1 && copy[n - 1] == '/')
 		copy[--n] = 0;
 	slash = n ? strrchr(copy, '/') : NULL;
-	if (!n || !strcmp(copy, ".") || !strcmp(copy, "/"))
+	if (!n || !strcmp(copy, ".") || !strcmp(copy, "/") || is_link(copy))
 		return realpath(path, NULL);
 	dir = slash ? strndup(copy, (size_t)MAX(slash - copy, 1)) : strdup(".");
 	char *parent = dir ? realpath(dir, NULL) : NULL;
@@ -229,4 +272,34 @@ int mountpoint_replace(const char *path, struct err *err)
 	if (r == 0)
 		r = check_mounts(path, false, err);
 	return r == 0 ? check_folder(path, "nonempty", err) : r;
+}
+
+/* Asked of a call that is given nothing it could use. Where it is unknown or
+ * filtered mount(2) may be allowed, and goes by path. */
+static bool may_mount(void)
+{
+	return syscall(SYS_fsopen, "", ~0u) < 0 && errno == EINVAL;
+}
+
+int mountpoint_hold(const char *path, struct mountpoint *ret, struct err *err)
+{
+	*ret = (struct mountpoint){ .fd = -1 };
+	if (may_mount()) {
+		ret->fd = open_exactly(path);
+		if (ret->fd < 0)
+			return err_set(err, ret->fd,
+				       "%s: cannot mount there: %s", path,
+				       strerror(-ret->fd));
+		snprintf(ret->held, sizeof(ret->held), "/proc/self/fd/%d",
+			 ret->fd);
+	}
+	ret->name = ret->fd < 0 ? path : ret->held;
+	return 0;
+}
+
+void mountpoint_release(struct mountpoint *m)
+{
+	if (m->fd >= 0)
+		close(m->fd);
+	m->fd = -1;
 }

@@ -79,6 +79,10 @@ both_ways()
 	both_ways other_folder
 }
 
+@test "a folder moved above a mount point has no other mounted or unmounted" {
+	both_ways moved
+}
+
 @test "a .gpemu of somebody else beside the dataset is no mount's" {
 	both_ways planted_control
 }
