@@ -15,7 +15,7 @@
 int notify(const char *fmt, ...)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	const char *name = getenv("NOTIFY_SOCKET");
+	const char *name = secure_getenv("NOTIFY_SOCKET");
 	_cleanup_close_ int fd = -1;
 	char text[512];
 	va_list ap;

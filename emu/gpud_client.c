@@ -16,7 +16,7 @@ enum { MAX_ERRNO = 4095 };
 
 char *gpud_default_path(void)
 {
-	const char *dir = getenv("XDG_RUNTIME_DIR");
+	const char *dir = secure_getenv("XDG_RUNTIME_DIR");
 	char *path;
 	int n;
 

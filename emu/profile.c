@@ -117,7 +117,7 @@ static int find_database(char **ret, struct err *err)
 static int kind_dir(enum profile_kind kind, char **ret, struct err *err)
 {
 	_cleanup_free_ char *root = NULL;
-	const char *env = getenv("GPEMU_PROFILES");
+	const char *env = secure_getenv("GPEMU_PROFILES");
 	int r;
 
 	if (env && env[0])

@@ -219,7 +219,8 @@ static char *beside(const struct opening *o)
 /* $XDG_CACHE_HOME/gpemu/HASH.index, of the path; its folders are made. */
 static char *in_cache(const struct opening *o, bool make)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *cache = secure_getenv("XDG_CACHE_HOME"),
+		   *home = secure_getenv("HOME");
 	_cleanup_free_ char *path = realpath(o->q->path, NULL), *base = NULL;
 	_cleanup_free_ char *dir = NULL;
 	char *ret;

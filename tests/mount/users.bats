@@ -87,6 +87,10 @@ both_ways()
 	both_ways planted_control
 }
 
+@test "a setuid program takes no profiles from the environment" {
+	both_ways setuid
+}
+
 @test "ranks write through no link in a shared folder of checkpoints" {
 	both_ways planted_ranks
 }
