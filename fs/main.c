@@ -4,7 +4,7 @@
  *
  *	parent                         daemon
  *	  | fork ----------------------> scan the source, start the server,
- *	  |                              mount, serve (fs/mount.c)
+ *	  |                              mount, serve (fs/mount/mount.c)
  *	  | wait for a byte in a pipe <- the kernel's INIT was answered
  *	  | exit 0                       stderr -> syslog, on it goes
  *	  | or the pipe closes: exit with the daemon's status, whose message
@@ -18,9 +18,9 @@
 
 #include "common/json.h"
 #include "common/util.h"
-#include "fs/mount.h"
-#include "fs/mountpoint.h"
-#include "fs/selftest.h"
+#include "fs/mount/mount.h"
+#include "fs/mount/mountpoint.h"
+#include "fs/selftest/selftest.h"
 
 /* The parent's side: 0 when the daemon serves, else what it ended with. */
 static int wait_for_daemon(pid_t pid, int fd)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/buffer.h"
+#include "loader/pipeline/buffer.h"
 
 struct slot {
 	struct gpemu_fetch fetch; /* the engine's view */

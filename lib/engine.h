@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* An engine from outside (gpemu.h) as one of the loader (loader/engine.h). */
+/* An engine from outside (gpemu.h) as one of the loader
+ * (loader/engine/engine.h). */
 #ifndef GPEMU_LIB_ENGINE_H
 #define GPEMU_LIB_ENGINE_H
 
 #include "include/gpemu.h"
-#include "loader/engine.h"
+#include "loader/engine/engine.h"
 
 struct own_engine {
 	struct engine_ops ops; /* for the loader */

@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "lib/options.h"
 #include "lib/private.h"
-#include "loader/train_node.h"
+#include "loader/train/train_node.h"
 
 extern const struct prep_ops prep_none;
 

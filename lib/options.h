@@ -3,7 +3,7 @@
 #ifndef GPEMU_LIB_OPTIONS_H
 #define GPEMU_LIB_OPTIONS_H
 
-#include "loader/train_options.h"
+#include "loader/train/train_options.h"
 
 /*
  * `options` (ended by NULL; NULL: none) into `o`, which holds the defaults.

@@ -4,7 +4,7 @@
 #define GPEMU_LIB_PRIVATE_H
 
 #include "common/err.h"
-#include "emu/gpu.h"
+#include "emu/gpu/gpu.h"
 #include "include/gpemu.h"
 
 /* The error's text, or errno's, for a caller who gave room for n bytes, or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A training run: loader/session.h behind the public header. */
+/* A training run: loader/train/session.h behind the public header. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "lib/engine.h"
 #include "lib/options.h"
 #include "lib/private.h"
-#include "loader/session.h"
+#include "loader/train/session.h"
 
 struct gpemu {
 	struct session session;

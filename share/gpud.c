@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/cli.h"
+#include "common/program/cli.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "common/notify.h"
+#include "common/program/notify.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/gpud_client.h"
-#include "emu/profile.h"
+#include "emu/gpu/gpud_client.h"
+#include "emu/profile/profile.h"
 #include "share/server.h"
 
 struct options {

@@ -6,7 +6,7 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/gpu.h"
+#include "emu/gpu/gpu.h"
 #include "share/server.h"
 
 void request_admitted(void *ctx, struct share_job *job)

@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/gpud_client.h"
+#include "emu/gpu/gpud_client.h"
 
 enum {
 	EVENTS = 64,

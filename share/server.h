@@ -25,11 +25,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 #include "common/err.h"
 #include "common/tick.h"
-#include "emu/gpud_proto.h"
-#include "emu/profile_gpu.h"
+#include "emu/gpu/gpud_proto.h"
+#include "emu/profile/profile_gpu.h"
 #include "share/share.h"
 
 struct server_config {

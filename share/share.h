@@ -30,9 +30,9 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "emu/profile_share.h"
+#include "emu/profile/profile_share.h"
 #include "share/lanes.h"
-#include "share/scheduler.h"
+#include "share/scheduler/scheduler.h"
 
 enum {
 	SHARE_MAX_GPUS = 64, /* bits of a mask */

@@ -4,13 +4,13 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "common/cli.h"
+#include "common/program/cli.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/gpud_client.h"
+#include "emu/gpu/gpud_client.h"
 
 struct options {
 	struct cli_common common;

@@ -17,11 +17,11 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/crop.h"
-#include "loader/data_scan.h"
-#include "loader/planes.h"
-#include "loader/prep.h"
-#include "loader/resample.h"
+#include "loader/prep/crop.h"
+#include "loader/data/data_scan.h"
+#include "loader/prep/planes.h"
+#include "loader/prep/prep.h"
+#include "loader/prep/resample.h"
 
 enum { MOST = 512, SIDE = 224 };
 

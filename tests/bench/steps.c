@@ -20,7 +20,7 @@
 #include "common/timerq.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/gpus.h"
+#include "emu/gpu/gpus.h"
 
 struct device {
 	struct gpu gpu;

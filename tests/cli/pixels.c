@@ -14,9 +14,9 @@
 
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/crop.h"
-#include "loader/planes.h"
-#include "loader/prep.h"
+#include "loader/prep/crop.h"
+#include "loader/prep/planes.h"
+#include "loader/prep/prep.h"
 
 extern const struct prep_ops prep_decode;
 
@@ -26,7 +26,8 @@ static int prepare(void *state, struct planes *planes,
 		   const struct prep_config *c, const void *raw, size_t n,
 		   uint64_t sample)
 {
-	_cleanup_free_ void *out = util_aligned_alloc(64, prep_image_bytes(c->side, c->output));
+	_cleanup_free_ void *out =
+		util_aligned_alloc(64, prep_image_bytes(c->side, c->output));
 	struct rng rng = rng_stream(1, "prep", sample), again = rng;
 	struct crop crop;
 
@@ -36,7 +37,9 @@ static int prepare(void *state, struct planes *planes,
 	crop = crop_random(&again, planes->width, planes->height);
 	printf("%u %u %u %u %d %u\n", crop.x, crop.y, crop.width, crop.height,
 	       rng_below(&again, 2) != 0, c->side);
-	return fwrite(out, prep_image_bytes(c->side, c->output), 1, stdout) == 1 ? 0 : -1;
+	return fwrite(out, prep_image_bytes(c->side, c->output), 1, stdout) == 1
+		       ? 0
+		       : -1;
 }
 
 int main(int argc, char **argv)

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/format.h"
-#include "loader/pipeline.h"
+#include "loader/dataset/format.h"
+#include "loader/pipeline/pipeline.h"
 
 extern const struct prep_ops prep_none;
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "loader/direct.h"
-#include "loader/order.h"
+#include "loader/dataset/direct.h"
+#include "loader/order/order.h"
 
 extern const struct prep_ops prep_none;
 

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 
 enum { N_CLASSES = 3, PER_CLASS = 13, N = N_CLASSES * PER_CLASS, BATCH = 4 };
 

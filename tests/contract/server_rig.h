@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "common/tick.h"
-#include "fs/server.h"
+#include "fs/server/server.h"
 
 enum { N_FILES = 20, MAX_BYTES = 1 << 20 };
 

@@ -9,7 +9,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "fs/ctl.h"
+#include "fs/control/ctl.h"
 
 enum { N_THREADS = 6 };
 

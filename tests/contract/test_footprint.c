@@ -11,7 +11,7 @@
 
 #include "common/util.h"
 #include "fs/cache/cache.h"
-#include "fs/object.h"
+#include "fs/server/object.h"
 
 enum { N = 60000, BYTES = 200 };
 

@@ -12,7 +12,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "emu/profile_dataset.h"
+#include "emu/profile/profile_dataset.h"
 #include "fs/cache/cache.h"
 
 enum { N = 10000, EPOCHS = 5 };

@@ -17,8 +17,8 @@
 #include "common/rng.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/ctl.h"
-#include "fs/server.h"
+#include "fs/control/ctl.h"
+#include "fs/server/server.h"
 
 enum { N_FILES = 40, N_THREADS = 6, N_READS = 300 };
 

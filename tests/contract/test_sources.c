@@ -14,10 +14,10 @@
 
 #include <xxhash.h>
 
-#include "common/pack.h"
+#include "common/pack/pack.h"
 #include "common/util.h"
-#include "fs/acl.h"
-#include "fs/source.h"
+#include "fs/source/acl.h"
+#include "fs/source/source.h"
 #include "tests/unit/test.h"
 
 extern const struct source_ops source_dir, source_pack;

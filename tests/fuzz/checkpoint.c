@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "loader/checkpoint_file.h"
+#include "loader/checkpoint/checkpoint_file.h"
 #include "tests/fuzz/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

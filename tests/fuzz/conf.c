@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 #include "common/units.h"
 #include "tests/fuzz/fuzz.h"
 

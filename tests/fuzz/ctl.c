@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "fs/ctl.h"
-#include "fs/warm.h"
+#include "fs/control/ctl.h"
+#include "fs/control/warm.h"
 #include "tests/fuzz/fuzz.h"
 
 struct options {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "workloads/run_expr.h"
+#include "runner/spec/run_expr.h"
 
 /* Names of one letter are 1, of two absent; three labels stand for `*`. */
 static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "emu/profile_gpu.h"
+#include "emu/profile/profile_gpu.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Measured rows come out as they are, on whichever side of a jump. */

@@ -2,7 +2,7 @@
 /* What comes over gpemu-gpud's socket, on either end. */
 #include <string.h>
 
-#include "emu/gpud_proto.h"
+#include "emu/gpu/gpud_proto.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -2,7 +2,7 @@
 /* A file that says which files are read together: each is in one group. */
 #include <string.h>
 
-#include "common/grouping.h"
+#include "common/pack/grouping.h"
 #include "tests/fuzz/file.h"
 
 enum { FILES = 6 };

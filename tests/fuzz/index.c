@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "loader/index.h"
+#include "loader/dataset/index.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_sample(const struct dataset *d, size_t i)

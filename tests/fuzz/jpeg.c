@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "loader/prep.h"
+#include "loader/prep/prep.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SIDE = 32, VALUES = 3 * SIDE * SIDE };

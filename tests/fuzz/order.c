@@ -2,7 +2,7 @@
 /* An order as text: each epoch has every sample once. */
 #include <string.h>
 
-#include "loader/order_text.h"
+#include "loader/order/order_text.h"
 #include "tests/fuzz/file.h"
 
 enum { SAMPLES = 4, EPOCHS = 4 };

@@ -2,7 +2,7 @@
 /* The header of a pack, then its index, as if the file's sums were right. */
 #include <string.h>
 
-#include "common/pack.h"
+#include "common/pack/pack.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Where the data of the pack ends. arbitrary: what the seeds were made for */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "emu/profile_prep.h"
+#include "emu/profile/profile_prep.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

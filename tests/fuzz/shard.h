@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "loader/format.h"
+#include "loader/dataset/format.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_part(const struct part *p, uint64_t size)

@@ -3,7 +3,7 @@
 #ifndef GPEMU_TESTS_FUZZ_SIM_H
 #define GPEMU_TESTS_FUZZ_SIM_H
 
-#include "fs/cachesim.h"
+#include "cachesim/cachesim.h"
 #include "tests/fuzz/fuzz.h"
 
 typedef int (*sim_parse_fn)(const char *bytes, size_t n, const char *name,

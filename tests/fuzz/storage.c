@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A storage profile, and the device that it describes. */
 #include "common/util.h"
-#include "emu/profile_storage.h"
-#include "fs/device.h"
+#include "emu/profile/profile_storage.h"
+#include "fs/device/device.h"
 #include "tests/fuzz/fuzz.h"
 
 static void ask_device(const struct storage_profile *p)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/crc32c.h"
+#include "loader/format/crc32c.h"
 #include "tests/fuzz/shard.h"
 
 extern const struct format_ops format_tfrecord;

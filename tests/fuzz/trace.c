@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The mount's own trace. */
-#include "fs/cachesim_private.h"
+#include "cachesim/cachesim_private.h"
 #include "tests/fuzz/sim.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

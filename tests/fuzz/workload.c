@@ -5,8 +5,8 @@
 
 #include "common/util.h"
 #include "tests/fuzz/fuzz.h"
-#include "workloads/run_expect.h"
-#include "workloads/run_verdict.h"
+#include "runner/spec/run_expect.h"
+#include "runner/result/run_verdict.h"
 
 static void make_cells(const struct workload *w)
 {

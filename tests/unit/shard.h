@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/format.h"
+#include "loader/dataset/format.h"
 
 /* Bytes under construction, on the heap so that ASan sees their end. */
 struct bytes {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "fs/beneath.h"
+#include "fs/source/beneath.h"
 #include "test.h"
 
 /* in/a/file, and beside it what links in it lead to */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The bounds of fs/budget.h, and that whoever waits goes on in order. */
+/* The bounds of fs/server/budget.h, and that whoever waits goes on in order. */
 #include "tests/unit/test.h"
 
 #include <pthread.h>
 
 #include "common/util.h"
-#include "fs/budget.h"
+#include "fs/server/budget.h"
 
 static void objects_have_the_cache_and_half(void **state)
 {

@@ -10,9 +10,9 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "loader/checkpoint.h"
-#include "loader/resume.h"
-#include "loader/visited.h"
+#include "loader/checkpoint/checkpoint.h"
+#include "loader/train/resume.h"
+#include "loader/checkpoint/visited.h"
 
 enum { STATE = 10000, VISITED = 13, FILE_BYTES = 4096 + VISITED + STATE };
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 #include "common/json.h"
 #include "common/units.h"
 

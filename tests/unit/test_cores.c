@@ -4,7 +4,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "emu/cores.h"
+#include "emu/node/cores.h"
 
 static struct cores *new_cores(uint32_t n)
 {

@@ -8,7 +8,7 @@
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "fs/device.h"
+#include "fs/device/device.h"
 
 #define S "{source: test, verified: true"
 /* A profile with these groups, the rest of it ideal. */

@@ -10,8 +10,8 @@
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/profile_storage.h"
-#include "fs/fault.h"
+#include "emu/profile/profile_storage.h"
+#include "fs/server/fault.h"
 
 static struct fault_rule parse_one(const char *text)
 {

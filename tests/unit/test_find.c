@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "workloads/run_find.h"
+#include "runner/run_find.h"
 
 enum { MOST = 20 };
 

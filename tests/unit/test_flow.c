@@ -6,7 +6,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "loader/flow.h"
+#include "loader/pipeline/flow.h"
 
 enum { BATCH = 4, SUPERBATCH = 2, N_WINDOWS = 3, N = 37 };
 

@@ -8,8 +8,8 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/gpu.h"
-#include "loader/account.h"
+#include "emu/gpu/gpu.h"
+#include "loader/account/account.h"
 
 struct expected {
 	uint64_t ready;

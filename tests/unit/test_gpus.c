@@ -8,9 +8,9 @@
 
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/gpus.h"
-#include "emu/profile_gpu.h"
-#include "emu/profile_node.h"
+#include "emu/gpu/gpus.h"
+#include "emu/profile/profile_gpu.h"
+#include "emu/node/profile_node.h"
 
 static void a_link_serves_one_after_the_other(void **state)
 {

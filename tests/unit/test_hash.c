@@ -18,7 +18,7 @@ static void *maybe(size_t n)
 }
 
 #define uthash_malloc(n) maybe(n)
-#include "fs/hash.h"
+#include "fs/server/hash.h"
 
 enum { N = 20000 };
 

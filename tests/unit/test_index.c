@@ -12,8 +12,8 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "loader/index.h"
-#include "loader/part.h"
+#include "loader/dataset/index.h"
+#include "loader/dataset/part.h"
 
 enum { RECIPE = 12345, SHARDS = 3, EACH = 5 };
 

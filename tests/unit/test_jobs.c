@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "common/util.h"
-#include "fs/jobs.h"
+#include "fs/control/jobs.h"
 
 enum { N = 400 };
 

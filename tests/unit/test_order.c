@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/order.h"
+#include "loader/order/order.h"
 
 enum { N = 1009, N_GROUPS = 60, PAGE = 1000 };
 

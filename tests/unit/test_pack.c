@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "common/pack.h"
+#include "common/pack/pack.h"
 #include "common/rng.h"
 #include "common/util.h"
 

@@ -13,7 +13,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
-#include "emu/pinned.h"
+#include "emu/gpu/pinned.h"
 
 /* Little enough for the smallest usual limit, 64 KiB for all of these. */
 enum { SMALL = 4096 };

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/crop.h"
-#include "loader/planes.h"
-#include "loader/prep.h"
+#include "loader/prep/crop.h"
+#include "loader/prep/planes.h"
+#include "loader/prep/prep.h"
 
 enum { SEED = 1, MOST = 1 << 16, SIDE_MAX = 96 };
 

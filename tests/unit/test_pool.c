@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "common/tick.h"
-#include "loader/pool.h"
+#include "loader/dataset/pool.h"
 
 enum { N = 1000 };
 

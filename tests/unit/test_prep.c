@@ -8,9 +8,9 @@
 #include <turbojpeg.h>
 
 #include "common/util.h"
-#include "loader/crop.h"
-#include "loader/planes.h"
-#include "loader/prep.h"
+#include "loader/prep/crop.h"
+#include "loader/prep/planes.h"
+#include "loader/prep/prep.h"
 
 enum { OUT = 3 * 224 * 224 };
 

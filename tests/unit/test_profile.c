@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "emu/csv.h"
-#include "emu/profile.h"
-#include "emu/profile_dataset.h"
-#include "emu/profile_gpu.h"
-#include "emu/profile_node.h"
-#include "emu/profile_prep.h"
-#include "emu/profile_share.h"
-#include "emu/profile_storage.h"
+#include "emu/profile/csv.h"
+#include "emu/profile/profile.h"
+#include "emu/profile/profile_dataset.h"
+#include "emu/profile/profile_gpu.h"
+#include "emu/node/profile_node.h"
+#include "emu/profile/profile_prep.h"
+#include "emu/profile/profile_share.h"
+#include "emu/profile/profile_storage.h"
 
 static void every_profile_loads(void **state)
 {

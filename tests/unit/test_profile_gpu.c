@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "emu/profile_gpu.h"
-#include "emu/profile_table.h"
+#include "emu/profile/profile_gpu.h"
+#include "emu/profile/profile_table.h"
 
 #define HEAD                                                      \
 	"name: T\naliases: [t]\nsource: test\nmemory_mib: 1000\n" \

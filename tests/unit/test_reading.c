@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "loader/buffer.h"
-#include "loader/direct.h"
-#include "loader/extents.h"
+#include "loader/pipeline/buffer.h"
+#include "loader/dataset/direct.h"
+#include "loader/dataset/extents.h"
 
 enum { BYTES = 1 << 20 };
 

@@ -7,7 +7,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "loader/resample.h"
+#include "loader/prep/resample.h"
 
 enum { W = 200, H = 150, OUT = 64 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/rng.h"
-#include "workloads/run_stats.h"
+#include "runner/spec/run_stats.h"
 
 static void assert_near(double a, double b, double slack)
 {

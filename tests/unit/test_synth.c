@@ -9,10 +9,10 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "emu/image.h"
-#include "emu/synth.h"
-#include "emu/synth_jpeg.h"
-#include "loader/planes.h"
+#include "emu/image/image.h"
+#include "emu/image/synth.h"
+#include "emu/image/synth_jpeg.h"
+#include "loader/prep/planes.h"
 
 static struct synth *open_spec(const char *spec)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/shard.h"
 
-#include "loader/crc32c.h"
-#include "loader/example.h"
+#include "loader/format/crc32c.h"
+#include "loader/format/example.h"
 
 extern const struct format_ops format_tfrecord;
 

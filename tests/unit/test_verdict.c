@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Verdicts on made-up results: what is judged, where, and how it is said. */
 /* cmocka has an expect_check, too: first ours */
-#include "workloads/run_expect.h"
-#include "workloads/run_verdict.h"
+#include "runner/spec/run_expect.h"
+#include "runner/result/run_verdict.h"
 
 #include <stdlib.h>
 #include <string.h>

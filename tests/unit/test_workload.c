@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/run_metric.h"
-#include "workloads/run_suite.h"
-#include "workloads/run_workload.h"
+#include "runner/spec/run_metric.h"
+#include "runner/run_suite.h"
+#include "runner/spec/run_workload.h"
 
 #define HEAD               \
 	"name: w\n"        \

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-cachesim: from the command line to tables, records and plots. */
+#include "cachesim/cachesim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/program/cli.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "emu/profile/profile.h"
+
+struct options {
+	struct cli_common common;
+	char *dataset, *dir, *trace, *trace_format;
+	char *order, *policies, *sizes, *plot;
+	uint64_t files, epochs, warmup, jobs;
+	bool per_epoch, metadata;
+};
+
+enum { DEFAULT_EPOCHS = 5, DEFAULT_WARMUP = 2 };
+
+static const struct conf_field fields[] = {
+	{ "dataset", CONF_STRING, offsetof(struct options, dataset),
+	  .arg = "NAME|FILE", .help = "epochs over a dataset profile's files" },
+	{ "files", CONF_UINT, offsetof(struct options, files), .arg = "N",
+	  .max = UINT32_MAX,
+	  .help = "so many files of its size distribution (default: 0, as "
+		  "many as it has)" },
+	{ "dir", CONF_STRING, offsetof(struct options, dir), .arg = "DIR",
+	  .help = "epochs over the files of a directory" },
+	{ "trace", CONF_STRING, offsetof(struct options, trace), .arg = "FILE",
+	  .help = "requests from a file" },
+	{ "trace_format", CONF_STRING, offsetof(struct options, trace_format),
+	  .arg = "csv|bin",
+	  .help = "time,id,size or libCacheSim's oracleGeneral (default: by "
+		  "the name's end)" },
+	{ "order", CONF_STRING, offsetof(struct options, order), .arg = "ORDER",
+	  .help = "of an epoch: shuffle (gpemu-train's; default), "
+		  "sequential, replacement" },
+	{ "epochs", CONF_UINT, offsetof(struct options, epochs),
+	  .short_opt = 'e', .arg = "N", .max = 1e6,
+	  .help = "passes (default: 0, which is 5, or 1 of a trace)" },
+	{ "warmup", CONF_UINT, offsetof(struct options, warmup), .arg = "N",
+	  .max = 1e6,
+	  .help = "leave the first N epochs out of the mean (default: 2), "
+		  "or all but the last" },
+	{ "policies", CONF_STRING, offsetof(struct options, policies),
+	  .short_opt = 'p', .arg = "NAME,...|all",
+	  .help = "cache policies (default: all)" },
+	{ "sizes", CONF_STRING, offsetof(struct options, sizes),
+	  .short_opt = 'c', .arg = "SIZE|P%,...",
+	  .help = "capacities, in bytes or percent of all bytes (default: "
+		  "10%,20%,35%,50%,65%,80%)" },
+	{ "metadata", CONF_BOOL, offsetof(struct options, metadata),
+	  .help = "the capacity also holds what a mount keeps of each "
+		  "object, as gpemu-fs --cache-metadata on" },
+	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
+	  .arg = "N", .min = 1, .max = 4096,
+	  .help = "threads (default: one for each processor)" },
+	{ "per_epoch", CONF_BOOL, offsetof(struct options, per_epoch),
+	  .help = "a line for each epoch instead of the mean" },
+	{ "plot", CONF_STRING, offsetof(struct options, plot),
+	  .arg = "FILE.svg|FILE.png", .cli_only = true,
+	  .help = "plot hit ratio against cache size (needs gnuplot)" },
+	CLI_COMMON_FIELDS(struct options, common),
+	{ 0 },
+};
+
+static const struct cli_kind kinds[] = {
+	{ "policy", .table = policy_table },
+	{ "dataset", .print = profile_names_print, .which = PROFILE_DATASET },
+	{ 0 },
+};
+
+static const struct cli_program program = {
+	.name = "gpemu-cachesim",
+	.summary = "Replay requests through gpemu-fs's cache policies without "
+		   "I/O: hit ratios for many policies and sizes at once.",
+	.notes = "One of --dataset, --dir and --trace says what is asked for. "
+		 "--list policy or dataset shows what there is.",
+	.fields = fields,
+	.kinds = kinds,
+};
+
+/* --- the cells: every policy at every size -------------------------------- */
+
+struct selection {
+	const struct policy_ops **policies;
+	size_t n_policies;
+	struct units_capacity *sizes;
+	size_t n_sizes;
+};
+
+static void selection_fini(struct selection *s)
+{
+	free(s->policies);
+	free(s->sizes);
+}
+
+static const struct policy_ops *ops_of(const struct plugin *p)
+{
+	return container_of(p, const struct policy_ops, plugin);
+}
+
+static int add_policy(struct selection *s, const struct plugin *p)
+{
+	const struct policy_ops **v =
+		reallocarray(s->policies, s->n_policies + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	s->policies = v;
+	v[s->n_policies++] = ops_of(p);
+	return 0;
+}
+
+static int select_policies(struct selection *s, const char *list,
+			   struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(list);
+	char *rest = copy, *word;
+	int r = copy ? 0 : -ENOMEM;
+
+	for (size_t p = 0; r == 0 && !strcmp(list, "all") && policy_table[p];
+	     p++)
+		r = add_policy(s, policy_table[p]);
+	if (s->n_policies)
+		return r;
+	while (r == 0 && (word = strsep(&rest, ","))) {
+		const struct plugin *p =
+			plugin_find(policy_table, "cache policy", word, err);
+
+		r = p ? add_policy(s, p) : -EINVAL;
+	}
+	return r;
+}
+
+static int select_sizes(struct selection *s, const char *list, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(list);
+	char *rest = copy, *word;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		struct units_capacity *v =
+			reallocarray(s->sizes, s->n_sizes + 1, sizeof(*v));
+		int r;
+
+		if (!v)
+			return -ENOMEM;
+		s->sizes = v;
+		r = units_parse_capacity(word, &v[s->n_sizes]);
+		if (r < 0)
+			return err_set(err, r,
+				       "'%s' is no cache size (as 35%% or 8G)",
+				       word);
+		s->n_sizes++;
+	}
+	return 0;
+}
+
+static int make_cells(const struct selection *s, struct sim_run *run)
+{
+	run->cells = calloc(s->n_policies * s->n_sizes, sizeof(*run->cells));
+	if (!run->cells)
+		return -ENOMEM;
+	for (size_t p = 0; p < s->n_policies; p++)
+		for (size_t i = 0; i < s->n_sizes; i++)
+			run->cells[run->n_cells++] = (struct sim_cell){
+				.ops = s->policies[p],
+				.size = s->sizes[i],
+				.capacity_bytes = units_capacity_bytes(
+					&s->sizes[i], run->trace->total_bytes)
+			};
+	return 0;
+}
+
+static bool needs_future(const struct selection *s)
+{
+	for (size_t p = 0; p < s->n_policies; p++)
+		if (s->policies[p]->offline)
+			return true;
+	return false;
+}
+
+/* --- from options to results ---------------------------------------------- */
+
+static int load(const struct options *o, struct sim_trace *t, struct err *err)
+{
+	struct sim_dataset d = { 0 };
+	uint64_t epochs = o->epochs ? o->epochs : o->trace ? 1 : DEFAULT_EPOCHS;
+	int r;
+
+	if (o->trace)
+		return sim_trace_load(o->trace, o->trace_format, epochs, t,
+				      err);
+	r = o->dir ? sim_dataset_dir(o->dir, t, &d, err)
+		   : sim_dataset_profile(o->dataset, o->files, o->common.seed,
+					 t, &d, err);
+	if (r == 0)
+		r = sim_dataset_epochs(&d, o->order, epochs, o->common.seed,
+				       err);
+	sim_dataset_fini(&d);
+	return r;
+}
+
+static int write_record(const struct options *o, const struct sim_run *run,
+			struct err *err)
+{
+	json_auto_t *j = sim_json(run);
+
+	if (!j)
+		return err_set(err, -ENOMEM, "out of memory");
+	json_object_set_new(j, "gpemu",
+			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
+				      "git", GPEMU_VERSION));
+	json_object_set_new(j, "kind", json_string("SIMULATED"));
+	json_object_set_new(j, "config", conf_json(fields, o));
+	json_object_set_new(j, "seed",
+			    json_integer((json_int_t)o->common.seed));
+	return json_write(j, o->common.json, err);
+}
+
+static int report(const struct options *o, const struct sim_run *run,
+		  struct err *err)
+{
+	int r = 0;
+
+	if (!o->common.json || strcmp(o->common.json, "-"))
+		sim_print_table(run, o->per_epoch);
+	if (run->trace->n_resized)
+		log_warn("%" PRIu64 " requests have another size than the "
+			 "first for their object, which counts",
+			 run->trace->n_resized);
+	if (run->trace->n_lost)
+		log_warn("%" PRIu64 " accesses are missing in the trace: the "
+			 "hits are not those of the mount",
+			 run->trace->n_lost);
+	if (o->common.json)
+		r = write_record(o, run, err);
+	if (r == 0 && o->plot)
+		r = sim_plot(run, o->plot, err);
+	return r;
+}
+
+static int simulate(const struct options *o, const struct selection *s,
+		    struct err *err)
+{
+	struct sim_trace t = { 0 };
+	struct sim_run run = { .trace = &t,
+			       .seed = o->common.seed,
+			       .count_metadata = o->metadata };
+	int r = load(o, &t, err);
+
+	if (r == 0 && needs_future(s))
+		r = sim_trace_look_ahead(&t);
+	if (r == 0) {
+		run.warmup = MIN(o->warmup, t.n_epochs - 1);
+		r = make_cells(s, &run);
+	}
+	if (r == 0)
+		r = sim_replay(&run, (unsigned)o->jobs, err);
+	if (r == 0)
+		r = report(o, &run, err);
+	for (size_t i = 0; i < run.n_cells; i++)
+		free(run.cells[i].epochs);
+	free(run.cells);
+	sim_trace_fini(&t);
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
+}
+
+static int usage(const struct options *o, struct selection *s, struct err *err)
+{
+	int sources = !!o->dataset + !!o->dir + !!o->trace;
+	int r;
+
+	if (sources != 1)
+		return err_set(err, -EINVAL,
+			       "give one of --dataset, --dir and --trace "
+			       "(try --help)");
+	if (o->trace_format && !o->trace)
+		return err_set(err, -EINVAL,
+			       "--trace-format goes with --trace");
+	if (o->files && !o->dataset)
+		return err_set(err, -EINVAL, "--files goes with --dataset");
+	r = o->plot ? sim_plot_check(o->plot, err) : 0;
+	if (r == 0)
+		r = select_policies(s, o->policies, err);
+	return r == 0 ? select_sizes(s, o->sizes, err) : r;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .warmup = DEFAULT_WARMUP,
+			     .jobs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) };
+	struct selection s = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	o.order = strdup("shuffle");
+	o.policies = strdup("all");
+	o.sizes = strdup("10%,20%,35%,50%,65%,80%");
+	cli_parse(&program, argc, argv, &o, NULL);
+	r = usage(&o, &s, &err);
+	if (r < 0) {
+		log_error("%s", err.text);
+		r = EXIT_STATUS_USAGE;
+	} else {
+		r = simulate(&o, &s, &err);
+		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	}
+	selection_fini(&s);
+	conf_free(fields, &o);
+	return r;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpemu-cachesim: requests in memory, replayed through caches without I/O.
+ *
+ * A trace is a table of objects and the requests as numbers of objects, cut
+ * into epochs. Caches do not change it: any number of threads may replay it.
+ */
+#ifndef GPEMU_CACHESIM_CACHESIM_H
+#define GPEMU_CACHESIM_CACHESIM_H
+
+#include <jansson.h>
+
+#include "common/units.h"
+#include "fs/cache/cache.h"
+
+/* What else a cache sees. */
+enum sim_event_kind {
+	SIM_OFFER, /* let in, but not asked for */
+	SIM_WARM,  /* the same, if that takes no eviction */
+	SIM_REMOVE,
+	SIM_NEW_CACHE, /* an empty one: a policy remembers nothing either */
+};
+
+struct sim_event {
+	size_t at; /* before this request */
+	enum sim_event_kind kind;
+	uint32_t object;
+	uint64_t next_use; /* as of requests */
+};
+
+struct sim_trace {
+	struct cache_object *objects; /* next_use is not set here */
+	size_t n_objects, objects_allocated;
+	uint32_t *requests;
+	size_t n_requests, requests_allocated;
+	size_t *epoch_ends; /* the first request after each epoch */
+	size_t n_epochs;
+	struct sim_event *events; /* in their order */
+	size_t n_events, events_allocated;
+	uint64_t *next_use; /* of each request; NULL: not computed */
+	uint64_t
+		*file_bytes; /* ascending, as struct policy_params wants them */
+	size_t n_files;
+	uint64_t total_bytes; /* of all files; 100 % of a cache size */
+	uint64_t max_object_bytes;
+	uint64_t n_resized; /* requests with another size than the first of
+			     * their object, which is the one that counts */
+	uint64_t n_lost;    /* missing in the file, as far as it shows */
+};
+
+void sim_trace_fini(struct sim_trace *t);
+/* Room for one more. -ENOMEM, -E2BIG (32-bit numbers). */
+int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o);
+int sim_trace_add_request(struct sim_trace *t, uint32_t object);
+/* Before the next request. */
+int sim_trace_add_event(struct sim_trace *t, enum sim_event_kind kind,
+			uint32_t object);
+/* Everything that was requested since the last call is one epoch. -ENOMEM. */
+int sim_trace_end_epoch(struct sim_trace *t);
+/* Fill in next_use, for offline policies. -ENOMEM. */
+int sim_trace_look_ahead(struct sim_trace *t);
+
+/*
+ * A dataset to make epochs of: its files in the order in which gpemu-train
+ * numbers them, each a run of neighbouring objects (extents of 4 MiB, as
+ * gpemu-fs caches them; an empty file has none).
+ */
+struct sim_dataset {
+	struct sim_trace *trace; /* gets the objects and sizes */
+	uint32_t *first;	 /* object of file i; [n_files] is the end */
+	size_t n_files;
+};
+
+/* `files` of the sizes in a profile, 0: as many as it has. */
+int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
+			struct sim_trace *t, struct sim_dataset *ret,
+			struct err *err);
+/* The files below a directory, with the keys that gpemu-fs gives them. */
+int sim_dataset_dir(const char *path, struct sim_trace *t,
+		    struct sim_dataset *ret, struct err *err);
+void sim_dataset_fini(struct sim_dataset *d);
+
+/*
+ * One epoch after the other. `order`: "shuffle" (gpemu-train's: stream
+ * "order" of the seed, indexed by the epoch), "sequential", "replacement"
+ * (independent uniform draws, stream "order.replacement").
+ * -EINVAL: no such order.
+ */
+int sim_dataset_epochs(const struct sim_dataset *d, const char *order,
+		       uint64_t epochs, uint64_t seed, struct err *err);
+
+/*
+ * Read a trace file `epochs` times over. `format`: "csv", "bin"
+ * (libCacheSim's oracleGeneral), or NULL: by the end of the name. A trace of
+ * gpemu-fs is known by its first line, whatever the name.
+ * -EINVAL with "path:line: what" or "path: offset N: what".
+ */
+int sim_trace_load(const char *path, const char *format, uint64_t epochs,
+		   struct sim_trace *t, struct err *err);
+/* The same from bytes; safe on any input. */
+int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
+			struct sim_trace *t, struct err *err);
+int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
+			struct sim_trace *t, struct err *err);
+
+/* One policy at one size. */
+struct sim_cell {
+	const struct policy_ops *ops;
+	struct units_capacity size;
+	uint64_t capacity_bytes;
+	struct cache_counts *epochs; /* n_epochs of them */
+	uint64_t metadata_bytes;     /* at the end */
+	int error;
+	struct err err;
+};
+
+struct sim_run {
+	const struct sim_trace *trace;
+	struct sim_cell *cells;
+	size_t n_cells;
+	uint64_t seed;
+	bool count_metadata;
+	/* epochs before the mean is taken; less than the trace has */
+	uint64_t warmup;
+};
+
+/* Replay every cell on `jobs` threads. -errno: the first cell that failed. */
+int sim_replay(struct sim_run *run, unsigned jobs, struct err *err);
+/* Sum of the epochs after the warm-up. */
+struct cache_counts sim_steady(const struct sim_run *run,
+			       const struct sim_cell *cell);
+double sim_hit_ratio(const struct cache_counts *n);
+double sim_byte_hit_ratio(const struct cache_counts *n);
+
+void sim_print_table(const struct sim_run *run, bool per_epoch);
+/* {"trace", "warmup", "results"}; NULL: no memory. */
+json_t *sim_json(const struct sim_run *run);
+/* Hit ratio against cache size, a line a policy, through gnuplot; `path` ends
+ * in .svg or .png. */
+int sim_plot_check(const char *path, struct err *err);
+int sim_plot(const struct sim_run *run, const char *path, struct err *err);
+
+#endif

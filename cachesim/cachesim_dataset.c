@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "cachesim/cachesim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+#include "emu/profile/profile_dataset.h"
+#include "fs/server/object.h"
+#include "fs/source/source.h"
+
+/* One file on its way into the trace. */
+struct file {
+	char *folder, *name;
+	uint64_t bytes;
+	uint32_t node; /* upper half of its objects' keys */
+};
+
+static int add_file(struct sim_trace *t, const struct file *f)
+{
+	uint64_t n = (f->bytes + OBJECT_EXTENT - 1) / OBJECT_EXTENT;
+	int r = 0;
+
+	for (uint64_t x = 0; r == 0 && x < n; x++) {
+		struct cache_object o = {
+			.key = object_key(f->node, (uint32_t)x),
+			.bytes = MIN(f->bytes - x * OBJECT_EXTENT,
+				     OBJECT_EXTENT),
+			.file_bytes = f->bytes
+		};
+
+		r = sim_trace_add_object(t, &o);
+	}
+	return r;
+}
+
+/* All files, in the order of the array. */
+static int add_files(const struct file *files, size_t n, struct sim_trace *t,
+		     struct sim_dataset *ret)
+{
+	int r = 0;
+
+	*ret = (struct sim_dataset){ .trace = t, .n_files = n };
+	ret->first = malloc((n + 1) * sizeof(*ret->first));
+	t->file_bytes = malloc((n + 1) * sizeof(*t->file_bytes));
+	if (!ret->first || !t->file_bytes)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		ret->first[i] = (uint32_t)t->n_objects;
+		t->file_bytes[i] = files[i].bytes;
+		t->total_bytes += files[i].bytes;
+		r = add_file(t, &files[i]);
+	}
+	ret->first[n] = (uint32_t)t->n_objects;
+	t->n_files = n;
+	t->max_object_bytes = OBJECT_EXTENT;
+	qsort(t->file_bytes, n, sizeof(*t->file_bytes), util_compare_u64);
+	return r;
+}
+
+void sim_dataset_fini(struct sim_dataset *d)
+{
+	free(d->first);
+	*d = (struct sim_dataset){ 0 };
+}
+
+/*
+ * File i has the size at the quantile of a rank drawn without replacement, so
+ * that any number of files has the distribution exactly; the same draw as
+ * gpemu-data make's (stream "data.sizes").
+ */
+static int sized_files(const struct dataset_profile *p, uint64_t n,
+		       uint64_t seed, struct file **ret)
+{
+	_cleanup_free_ struct file *files = calloc(n, sizeof(*files));
+	_cleanup_free_ uint32_t *rank = calloc(n, sizeof(*rank));
+	struct rng rng = rng_stream(seed, "data.sizes", 0);
+
+	if (!files || !rank)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < n; i++)
+		rank[i] = (uint32_t)i;
+	rng_shuffle_u32(&rng, rank, n);
+	for (uint64_t i = 0; i < n; i++) {
+		double q = (rank[i] + .5) / (double)n;
+		double bytes = dataset_profile_quantile(p, q);
+
+		files[i].bytes = (uint64_t)llround(bytes);
+		files[i].node = (uint32_t)i;
+	}
+	*ret = TAKE_PTR(files);
+	return 0;
+}
+
+int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
+			struct sim_trace *t, struct sim_dataset *ret,
+			struct err *err)
+{
+	struct dataset_profile p = { 0 };
+	_cleanup_free_ struct file *v = NULL;
+	int r = dataset_profile_load(name, &p, err);
+
+	if (r == 0) {
+		files = files ? files : p.files;
+		r = files > UINT32_MAX ? -E2BIG
+				       : sized_files(&p, files, seed, &v);
+	}
+	dataset_profile_free(&p);
+	if (r == 0)
+		r = add_files(v, files, t, ret);
+	return r < 0 ? err_set(err, r, "dataset %s, %" PRIu64 " files: %s",
+			       name, files, strerror(-r))
+		     : 0;
+}
+
+/* --- a directory --------------------------------------------------------- */
+
+/* By folder, then by name, bytewise: gpemu-train's numbers
+ * (loader/format/format_files.c),
+ * which is Python's sorted(os.walk()). */
+static int by_path(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+	int c = strcmp(x->folder, y->folder);
+
+	return c ? c : strcmp(x->name, y->name);
+}
+
+static bool hidden(const char *path)
+{
+	return path[0] == '.' || strstr(path, "/.");
+}
+
+/* As loaders do, hidden files and folders are left out. */
+static int collect(const struct tree *tree, struct file *files, size_t *n)
+{
+	char path[PATH_MAX];
+
+	for (uint32_t node = 0; node < tree->n_nodes; node++) {
+		struct file *f = &files[*n];
+		char *slash;
+		int r;
+
+		if (!S_ISREG(tree->nodes[node].mode))
+			continue;
+		r = tree_path(tree, node, path, sizeof(path));
+		if (r < 0)
+			return r;
+		if (hidden(path))
+			continue;
+		slash = strrchr(path, '/');
+		f->name = strdup(slash ? slash + 1 : path);
+		f->folder = strndup(path, slash ? (size_t)(slash - path) : 0);
+		f->bytes = tree->nodes[node].bytes;
+		f->node = node;
+		++*n;
+		if (!f->name || !f->folder)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int from_tree(const struct tree *tree, struct sim_trace *t,
+		     struct sim_dataset *ret)
+{
+	_cleanup_free_ struct file *files =
+		calloc(tree->n_files + 1, sizeof(*files));
+	size_t n = 0;
+	int r = files ? collect(tree, files, &n) : -ENOMEM;
+
+	if (r == 0) {
+		qsort(files, n, sizeof(*files), by_path);
+		r = add_files(files, n, t, ret);
+	}
+	if (r == 0) {
+		/* a mount counts hidden files too, for sizes in percent */
+		free(t->file_bytes);
+		t->file_bytes = tree_sizes(tree);
+		t->n_files = tree->n_files;
+		t->total_bytes = tree->file_bytes;
+		r = t->file_bytes ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		free(files[i].folder);
+		free(files[i].name);
+	}
+	return r;
+}
+
+int sim_dataset_dir(const char *path, struct sim_trace *t,
+		    struct sim_dataset *ret, struct err *err)
+{
+	const struct plugin *p =
+		plugin_find(source_table, "source", "dir", err);
+	const struct source_ops *ops =
+		container_of(p, const struct source_ops, plugin);
+	_cleanup_free_ void *state = NULL;
+	struct tree tree = { 0 };
+	int r;
+
+	if (!p)
+		return -EINVAL;
+	state = calloc(1, p->state_size);
+	r = state ? tree_init(&tree) : -ENOMEM;
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
+	r = ops->init(state, path, err);
+	if (r == 0)
+		r = ops->scan(state, &tree, err);
+	ops->fini(state);
+	if (r == 0)
+		r = from_tree(&tree, t, ret);
+	tree_fini(&tree);
+	if (r == 0 && !t->n_objects)
+		r = err_set(err, -EINVAL, "%s: no files in it", path);
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+/* --- epochs -------------------------------------------------------------- */
+
+static void fill_shuffle(uint64_t seed, uint64_t epoch, size_t n, uint32_t *v)
+{
+	struct rng rng = rng_stream(seed, "order", epoch);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = (uint32_t)i;
+	rng_shuffle_u32(&rng, v, n);
+}
+
+static void fill_sequential(uint64_t seed, uint64_t epoch, size_t n,
+			    uint32_t *v)
+{
+	(void)seed;
+	(void)epoch;
+	for (size_t i = 0; i < n; i++)
+		v[i] = (uint32_t)i;
+}
+
+static void fill_replacement(uint64_t seed, uint64_t epoch, size_t n,
+			     uint32_t *v)
+{
+	struct rng rng = rng_stream(seed, "order.replacement", epoch);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = (uint32_t)rng_below(&rng, n);
+}
+
+static int one_epoch(const struct sim_dataset *d, const uint32_t *order)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->n_files; i++) {
+		uint32_t file = order[i];
+
+		for (uint32_t o = d->first[file];
+		     r == 0 && o < d->first[file + 1]; o++)
+			r = sim_trace_add_request(d->trace, o);
+	}
+	return r == 0 ? sim_trace_end_epoch(d->trace) : r;
+}
+
+int sim_dataset_epochs(const struct sim_dataset *d, const char *order,
+		       uint64_t epochs, uint64_t seed, struct err *err)
+{
+	static const struct {
+		const char *name;
+		void (*fill)(uint64_t, uint64_t, size_t, uint32_t *);
+	} orders[] = { { "shuffle", fill_shuffle },
+		       { "sequential", fill_sequential },
+		       { "replacement", fill_replacement } };
+	_cleanup_free_ uint32_t *v = malloc((d->n_files + 1) * sizeof(*v));
+	size_t k = 0;
+	int r = v ? 0 : -ENOMEM;
+
+	while (k < ARRAY_SIZE(orders) && strcmp(orders[k].name, order))
+		k++;
+	if (k == ARRAY_SIZE(orders))
+		return err_set(err, -EINVAL,
+			       "unknown order '%s' (known: shuffle sequential "
+			       "replacement)",
+			       order);
+	for (uint64_t e = 0; r == 0 && e < epochs; e++) {
+		orders[k].fill(seed, e, d->n_files, v);
+		r = one_epoch(d, v);
+	}
+	return r < 0 ? err_set(err, r, "%" PRIu64 " epochs of %zu files: %s",
+			       epochs, d->n_files, strerror(-r))
+		     : 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace of gpemu-fs (docs/trace-format.md). Lines stand in the order in which
+ * operations ended; those that the cache saw carry their place in its order,
+ * by which they are sorted here.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "cachesim/cachesim_private.h"
+#include "fs/server/object.h"
+#include "fs/server/trace.h"
+
+/* arbitrary: four times the files of ImageNet-21k; a line of a few bytes asks
+ * for memory for so many sizes */
+enum { MOST_FILES = 1 << 26 };
+
+enum column { OP = 1, ID = 2, SIZE = 3, SEQ = 6, FILE_SIZE = 11 };
+
+struct seen {
+	uint64_t seq, key, bytes, file_bytes;
+	enum trace_op op;
+};
+
+struct mount_trace {
+	const char *name;
+	uint64_t line;
+	struct err *err;
+	struct sim_trace *t;
+	struct seen *seen;
+	size_t n_seen, seen_allocated;
+	size_t sizes_allocated;
+};
+
+static int bad(const struct mount_trace *m, const char *what)
+{
+	return err_set(m->err, -EINVAL, "%s:%" PRIu64 ": %s", m->name, m->line,
+		       what);
+}
+
+/* A number that `*p` begins with; moves behind it. */
+static bool number(const char **p, const char *end, uint64_t *ret)
+{
+	struct sim_field f = { *p, 0 };
+
+	while (*p < end && **p >= '0' && **p <= '9')
+		++*p;
+	f.n = (size_t)(*p - f.text);
+	return sim_parse_u64(&f, ret);
+}
+
+static int add_sizes(struct mount_trace *m, uint64_t bytes, uint64_t n)
+{
+	struct sim_trace *t = m->t;
+	int r = 0;
+
+	if (bytes > SIM_MOST_BYTES || n > MOST_FILES - t->n_files)
+		return bad(m, "no size of a file, or of too many");
+	if (t->n_files && bytes < t->file_bytes[t->n_files - 1])
+		return bad(m, "sizes must ascend");
+	if (n && bytes > (INT64_MAX - t->total_bytes) / n)
+		return bad(m, "files of more than 2^63 bytes together");
+	for (; r == 0 && n; n--) {
+		r = sim_grow(&t->file_bytes, t->n_files, &m->sizes_allocated,
+			     sizeof(*t->file_bytes));
+		if (r == 0)
+			t->file_bytes[t->n_files++] = bytes;
+		t->total_bytes += bytes;
+	}
+	return r;
+}
+
+/* "10,20*3" */
+static int read_sizes(struct mount_trace *m, const char *p, const char *end)
+{
+	int r = 0;
+
+	while (r == 0) {
+		uint64_t bytes, n = 1;
+
+		if (!number(&p, end, &bytes))
+			return bad(m, "sizes are numbers with commas between");
+		if (p < end && *p == '*') {
+			p++;
+			if (!number(&p, end, &n))
+				return bad(m, "no number after *");
+		}
+		r = add_sizes(m, bytes, n);
+		if (p == end)
+			return r;
+		if (*p++ != ',')
+			return bad(m, "sizes are numbers with commas between");
+	}
+	return r;
+}
+
+static bool begins(const char *p, const char *end, const char *word)
+{
+	size_t n = strlen(word);
+
+	return (size_t)(end - p) >= n && !memcmp(p, word, n);
+}
+
+/* The second head of two traces put together says the same again. */
+static int comment(struct mount_trace *m, const char *p, const char *end,
+		   bool *first_head)
+{
+	uint64_t v;
+
+	if (begins(p, end, TRACE_MAGIC)) {
+		p += strlen(TRACE_MAGIC);
+		if (!number(&p, end, &v) || p != end || v != TRACE_VERSION)
+			return bad(m, "a version of gpemu-fs traces that this "
+				      "program does not know");
+		*first_head = m->line == 1;
+	} else if (begins(p, end, "#sizes ") && *first_head) {
+		return read_sizes(m, p + strlen("#sizes "), end);
+	}
+	return 0;
+}
+
+static int op_of(const struct sim_field *f)
+{
+	for (int op = 0; op < TRACE_N_OPS; op++)
+		if (sim_field_is(f, trace_op_name(op)))
+			return op;
+	return -EINVAL;
+}
+
+static int record(struct mount_trace *m, const char *line, const char *end)
+{
+	struct sim_field f[SIM_COLUMNS_MAX];
+	struct seen s = { 0 };
+	int op, r;
+
+	if (sim_split(line, end, f) != TRACE_N_COLUMNS)
+		return bad(m, "not the columns of a gpemu-fs trace");
+	if (!f[SEQ].n)
+		return 0;
+	op = op_of(&f[OP]);
+	if (op < 0)
+		return bad(m, "an unknown operation");
+	s.op = (enum trace_op)op;
+	if (!sim_parse_u64(&f[SEQ], &s.seq))
+		return bad(m, "seq is no number");
+	if (op < TRACE_DROP_CACHE &&
+	    (!sim_parse_u64(&f[ID], &s.key) ||
+	     !sim_parse_u64(&f[SIZE], &s.bytes) ||
+	     !sim_parse_u64(&f[FILE_SIZE], &s.file_bytes) ||
+	     s.file_bytes > SIM_MOST_BYTES || s.bytes > s.file_bytes))
+		return bad(m, "id, size or file_size is no number");
+	r = sim_grow(&m->seen, m->n_seen, &m->seen_allocated, sizeof(s));
+	if (r == 0)
+		m->seen[m->n_seen++] = s;
+	return r;
+}
+
+static int read_lines(struct mount_trace *m, const char *p, const char *end)
+{
+	bool first_head = false;
+	int r = 0;
+
+	for (m->line = 1; r == 0 && p < end; m->line++) {
+		const char *eol = memchr(p, '\n', (size_t)(end - p));
+		const char *line = p;
+
+		eol = eol ? eol : end;
+		p = eol + 1;
+		if (line == eol || (begins(line, eol, TRACE_COLUMNS) &&
+				    eol - line == strlen(TRACE_COLUMNS)))
+			continue;
+		r = *line == '#' ? comment(m, line, eol, &first_head)
+				 : record(m, line, eol);
+	}
+	return r;
+}
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+/* What the cache saw, in its order, becomes requests, events and epochs. */
+static int replayed(struct mount_trace *m, const struct seen *s,
+		    struct cache_index *index)
+{
+	static const enum sim_event_kind kinds[TRACE_N_OPS] = {
+		[TRACE_OFFER] = SIM_OFFER,
+		[TRACE_WARM] = SIM_WARM,
+		[TRACE_REMOVE] = SIM_REMOVE,
+		[TRACE_DROP_CACHE] = SIM_NEW_CACHE,
+		[TRACE_SET_CACHE] = SIM_NEW_CACHE,
+	};
+	struct sim_trace *t = m->t;
+	uint32_t object = 0;
+	int r = 0;
+
+	if (s->op < TRACE_DROP_CACHE)
+		r = sim_trace_object(t, index, s->key, s->bytes, s->file_bytes,
+				     &object);
+	if (r < 0)
+		return r;
+	switch (s->op) {
+	case TRACE_READ:
+	case TRACE_PASSTHROUGH: return sim_trace_add_request(t, object);
+	case TRACE_OFFER:
+	case TRACE_WARM:
+	case TRACE_REMOVE:
+	case TRACE_DROP_CACHE:
+		return sim_trace_add_event(t, kinds[s->op], object);
+	case TRACE_SET_CACHE:
+		r = sim_trace_add_event(t, kinds[s->op], object);
+		break;
+	case TRACE_EPOCH:
+	case TRACE_RESET: break;
+	default: return bad(m, "an operation that no cache sees has a seq");
+	}
+	/* as the mount does: an epoch in which nothing was read is none */
+	if (r == 0 &&
+	    t->n_requests > (t->n_epochs ? t->epoch_ends[t->n_epochs - 1] : 0))
+		r = sim_trace_end_epoch(t);
+	return r;
+}
+
+static int replay_order(struct mount_trace *m)
+{
+	struct cache_index index;
+	int r = cache_index_init(&index, sizeof(uint32_t));
+
+	if (m->n_seen)
+		qsort(m->seen, m->n_seen, sizeof(*m->seen), by_seq);
+	for (size_t i = 0; r == 0 && i < m->n_seen; i++) {
+		uint64_t before = i ? m->seen[i - 1].seq : 0;
+
+		if (m->seen[i].seq == before)
+			r = err_set(m->err, -EINVAL,
+				    "%s: seq %" PRIu64 " is there twice: "
+				    "traces of two mounts?",
+				    m->name, before);
+		m->t->n_lost += m->seen[i].seq - before - 1;
+		if (r == 0)
+			r = replayed(m, &m->seen[i], &index);
+	}
+	cache_index_fini(&index);
+	return r;
+}
+
+int sim_trace_parse_mount(const char *bytes, size_t n, const char *name,
+			  struct sim_trace *t, struct err *err)
+{
+	struct mount_trace m = { .name = name, .t = t, .err = err };
+	int r = read_lines(&m, bytes, bytes + n);
+
+	if (r == 0 && !t->n_files)
+		r = err_set(err, -EINVAL, "%s: no sizes of files in its head",
+			    name);
+	t->max_object_bytes = OBJECT_EXTENT;
+	if (r == 0)
+		r = replay_order(&m);
+	free(m.seen);
+	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "cachesim/cachesim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/util.h"
+
+/* --- table --------------------------------------------------------------- */
+
+static void print_row(const struct sim_cell *c, const char *epoch,
+		      const struct cache_counts *n)
+{
+	char size[UNITS_TEXT], bytes[UNITS_TEXT];
+
+	printf("%-12s %8s %10s %6s %8.2f %8.2f %12" PRIu64 " %12" PRIu64 "\n",
+	       c->ops->plugin.name, units_exact_capacity(&c->size, size),
+	       units_human_size((double)c->capacity_bytes, bytes), epoch,
+	       100 * sim_hit_ratio(n), 100 * sim_byte_hit_ratio(n),
+	       n->evictions, n->rejected);
+}
+
+void sim_print_table(const struct sim_run *run, bool per_epoch)
+{
+	size_t n_epochs = run->trace->n_epochs;
+	char range[32];
+
+	snprintf(range, sizeof(range), "%" PRIu64 "-%zu", run->warmup + 1,
+		 n_epochs);
+	printf("%-12s %8s %10s %6s %8s %8s %12s %12s\n", "policy", "size",
+	       "capacity", "epoch", "hits/%", "bytes/%", "evictions",
+	       "rejected");
+	for (size_t i = 0; i < run->n_cells; i++) {
+		const struct sim_cell *c = &run->cells[i];
+		struct cache_counts sum = sim_steady(run, c);
+
+		for (size_t e = 0; per_epoch && e < n_epochs; e++) {
+			char number[32];
+
+			snprintf(number, sizeof(number), "%zu", e + 1);
+			print_row(c, number, &c->epochs[e]);
+		}
+		if (!per_epoch)
+			print_row(c, n_epochs > 1 ? range : "1", &sum);
+	}
+}
+
+/* --- JSON ---------------------------------------------------------------- */
+
+static json_t *counts_json(const struct cache_counts *n)
+{
+	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:f}", "hits",
+			 (json_int_t)n->hits, "misses", (json_int_t)n->misses,
+			 "hit_bytes", (json_int_t)n->hit_bytes, "miss_bytes",
+			 (json_int_t)n->miss_bytes, "evictions",
+			 (json_int_t)n->evictions, "rejected",
+			 (json_int_t)n->rejected, "hit_ratio", sim_hit_ratio(n),
+			 "byte_hit_ratio", sim_byte_hit_ratio(n));
+}
+
+static json_t *cell_json(const struct sim_run *run, const struct sim_cell *c)
+{
+	struct cache_counts sum = sim_steady(run, c);
+	json_t *epochs = json_array();
+	char size[UNITS_TEXT];
+
+	for (size_t e = 0; e < run->trace->n_epochs; e++)
+		json_array_append_new(epochs, counts_json(&c->epochs[e]));
+	return json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:o}", "policy",
+			 c->ops->plugin.name, "size",
+			 units_exact_capacity(&c->size, size), "capacity_bytes",
+			 (json_int_t)c->capacity_bytes, "metadata_bytes",
+			 (json_int_t)c->metadata_bytes, "hit_ratio",
+			 sim_hit_ratio(&sum), "byte_hit_ratio",
+			 sim_byte_hit_ratio(&sum), "epochs", epochs);
+}
+
+json_t *sim_json(const struct sim_run *run)
+{
+	const struct sim_trace *t = run->trace;
+	json_t *results = json_array();
+
+	for (size_t i = 0; i < run->n_cells; i++)
+		json_array_append_new(results, cell_json(run, &run->cells[i]));
+	return json_pack("{s:{s:I,s:I,s:I,s:I,s:I,s:I},s:I,s:o}", "trace",
+			 "requests", (json_int_t)t->n_requests, "epochs",
+			 (json_int_t)t->n_epochs, "objects",
+			 (json_int_t)t->n_objects, "bytes",
+			 (json_int_t)t->total_bytes, "resized_requests",
+			 (json_int_t)t->n_resized, "lost_requests",
+			 (json_int_t)t->n_lost, "warmup",
+			 (json_int_t)run->warmup, "results", results);
+}
+
+/* --- plot ---------------------------------------------------------------- */
+
+extern char **environ;
+
+static bool same_policy(const struct sim_run *run, size_t i, size_t j)
+{
+	return run->cells[i].ops == run->cells[j].ops;
+}
+
+static bool first_of_policy(const struct sim_run *run, size_t i)
+{
+	return i == 0 || !same_policy(run, i, i - 1);
+}
+
+/* A data block "$p<i>" for the policy whose cells start at i. */
+static void write_data(const struct sim_run *run, size_t i, FILE *f)
+{
+	double whole = (double)run->trace->total_bytes;
+
+	fprintf(f, "$p%zu << END\n", i);
+	for (size_t j = i; j < run->n_cells && same_policy(run, i, j); j++) {
+		struct cache_counts sum = sim_steady(run, &run->cells[j]);
+
+		fprintf(f, "%.6f %.6f\n",
+			100 * (double)run->cells[j].capacity_bytes / whole,
+			100 * sim_hit_ratio(&sum));
+	}
+	fputs("END\n", f);
+}
+
+static void write_name(const char *path, FILE *f)
+{
+	fputs("set output '", f);
+	for (; *path; path++)
+		fputs(*path == '\'' ? "''" : (char[]){ *path, 0 }, f);
+	fputs("'\n", f);
+}
+
+/*
+ * To be told apart in grey: each line has its own mark, every second one is
+ * dashed, and the shades go in steps of three from black to mid-grey.
+ */
+static void write_script(const struct sim_run *run, const char *path,
+			 const char *terminal, FILE *f)
+{
+	static const char *const shade[] = { "#000000", "#505050", "#909090" };
+	int line = 0;
+
+	fprintf(f, "set terminal %s\n", terminal);
+	write_name(path, f);
+	fputs("set xlabel 'cache size (% of the bytes)'\n"
+	      "set ylabel 'object hit ratio (%)'\n"
+	      "set xrange [0:*]\nset yrange [0:100]\n"
+	      "set grid lc rgb '#d0d0d0' lw 1 dt 1\nset border 3\n"
+	      "set tics nomirror\nset key outside right top Left reverse "
+	      "samplen 3 noenhanced\n",
+	      f);
+	for (size_t i = 0; i < run->n_cells; i++)
+		if (first_of_policy(run, i))
+			write_data(run, i, f);
+	for (size_t i = 0; i < run->n_cells; i++) {
+		if (!first_of_policy(run, i))
+			continue;
+		fprintf(f,
+			"%s$p%zu with linespoints title '%s' lw 1.5 ps 1.1 "
+			"pt %d dt %d lc rgb '%s'",
+			line ? ", " : "plot ", i,
+			run->cells[i].ops->plugin.name, line % 15 + 1,
+			line % 2 ? 2 : 1, shade[line % 3]);
+		line++;
+	}
+	fputc('\n', f);
+}
+
+static int run_gnuplot(FILE *script, struct err *err)
+{
+	char *const argv[] = { (char[]){ "gnuplot" }, (char[]){ "-" }, NULL };
+	posix_spawn_file_actions_t actions;
+	int status, r;
+	pid_t pid;
+
+	r = posix_spawn_file_actions_init(&actions);
+	if (r)
+		return err_set(err, -r, "gnuplot: %s", strerror(r));
+	r = posix_spawn_file_actions_adddup2(&actions, fileno(script), 0);
+	if (!r)
+		r = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv,
+				 environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r)
+		return err_set(err, -r, "gnuplot: %s", strerror(r));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_set(err, -errno, "gnuplot: %s",
+				       strerror(errno));
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		return err_set(err, -EIO, "gnuplot failed");
+	return 0;
+}
+
+static const char *terminal_of(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	if (dot && !strcmp(dot, ".svg"))
+		return "svg size 900,560 background 'white'";
+	if (dot && !strcmp(dot, ".png"))
+		return "pngcairo size 1350,840 fontscale 1.4";
+	return NULL;
+}
+
+int sim_plot_check(const char *path, struct err *err)
+{
+	return terminal_of(path) ? 0
+				 : err_set(err, -EINVAL,
+					   "%s: a plot is .svg or .png", path);
+}
+
+int sim_plot(const struct sim_run *run, const char *path, struct err *err)
+{
+	const char *terminal = terminal_of(path);
+	_cleanup_fclose_ FILE *script = NULL, *out = NULL;
+
+	if (!terminal)
+		return sim_plot_check(path, err);
+	out = fopen(path, "we"); /* gnuplot would tell it in five lines */
+	if (!out)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	script = tmpfile();
+	if (!script)
+		return err_set(err, -errno, "plot: %s", strerror(errno));
+	write_script(run, path, terminal, script);
+	if (fflush(script) || fseek(script, 0, SEEK_SET))
+		return err_set(err, -errno, "plot: %s", strerror(errno));
+	return run_gnuplot(script, err);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every cell (a policy at a size) is one pass over the requests in memory, by
+ * one thread; the threads take cells from a common counter until none is left.
+ * The result of a cell depends on the trace and the seed alone.
+ */
+#include "cachesim/cachesim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "fs/server/object.h"
+
+/* Requests whose place in the index is asked for early. arbitrary: a fetch from
+ * memory takes about as long as two requests; more does not hurt */
+enum { AHEAD = 16 };
+
+struct work {
+	struct sim_run *run;
+	size_t next; /* atomic */
+};
+
+static void replay(struct cache *c, const struct sim_trace *t, size_t from,
+		   size_t to)
+{
+	struct cache_entry *e;
+
+	for (size_t i = from; i < to; i++) {
+		struct cache_object o = t->objects[t->requests[i]];
+
+		if (i + AHEAD < to)
+			cache_prefetch(c,
+				       t->objects[t->requests[i + AHEAD]].key);
+		if (t->next_use)
+			o.next_use = t->next_use[i];
+		cache_access(c, &o, &e);
+	}
+}
+
+static int new_cache(const struct sim_run *run, struct sim_cell *cell,
+		     struct cache **ret)
+{
+	const struct sim_trace *t = run->trace;
+	struct policy_params params = { .capacity_bytes = cell->capacity_bytes,
+					.seed = run->seed,
+					.file_bytes = t->file_bytes,
+					.n_files = t->n_files,
+					.max_object_bytes = t->max_object_bytes,
+					.knows_future = t->next_use != NULL,
+					.count_metadata = run->count_metadata,
+					.overhead_bytes = OBJECT_OVERHEAD };
+	int r = cache_new(cell->ops, &params, NULL, NULL, ret, &cell->err);
+
+	return r < 0 ? err_set(&cell->err, r, "%s: %s", cell->ops->plugin.name,
+			       strerror(-r))
+		     : 0;
+}
+
+/* An event between two requests; *c may be another cache after it. */
+static int happen(const struct sim_run *run, struct sim_cell *cell,
+		  const struct sim_event *ev, struct cache_counts *sum,
+		  struct cache **c)
+{
+	struct cache_object o = { 0 };
+	struct cache_entry *e = NULL;
+
+	if (ev->kind <= SIM_REMOVE) {
+		o = run->trace->objects[ev->object];
+		o.next_use = ev->next_use;
+		e = cache_peek(*c, o.key);
+	}
+	switch (ev->kind) {
+	case SIM_OFFER: cache_offer(*c, &o); return 0;
+	case SIM_WARM:
+		if (cache_has_room(*c, o.bytes))
+			cache_offer(*c, &o);
+		return 0;
+	case SIM_REMOVE:
+		if (e)
+			cache_remove(*c, e);
+		return 0;
+	case SIM_NEW_CACHE:
+		cache_counts_add(sum, cache_counts(*c));
+		cache_free(*c);
+		*c = NULL;
+		return new_cache(run, cell, c);
+	}
+	return 0;
+}
+
+static int run_epochs(const struct sim_run *run, struct sim_cell *cell,
+		      struct cache **c)
+{
+	const struct sim_trace *t = run->trace;
+	size_t from = 0, event = 0;
+
+	for (size_t e = 0; e < t->n_epochs; e++) {
+		size_t end = t->epoch_ends[e];
+
+		for (; event < t->n_events && t->events[event].at < end;
+		     event++) {
+			int r;
+
+			replay(*c, t, from, t->events[event].at);
+			from = t->events[event].at;
+			r = happen(run, cell, &t->events[event],
+				   &cell->epochs[e], c);
+			if (r < 0)
+				return r;
+		}
+		replay(*c, t, from, end);
+		from = end;
+		cache_counts_add(&cell->epochs[e], cache_counts(*c));
+		cache_reset_counts(*c);
+	}
+	return 0;
+}
+
+static int run_cell(const struct sim_run *run, struct sim_cell *cell)
+{
+	struct cache *c = NULL;
+	int r = new_cache(run, cell, &c);
+
+	if (r < 0)
+		return r;
+	cell->epochs = calloc(run->trace->n_epochs, sizeof(*cell->epochs));
+	r = cell->epochs ? run_epochs(run, cell, &c)
+			 : err_set(&cell->err, -ENOMEM, "out of memory");
+	if (c)
+		cell->metadata_bytes = cache_metadata_bytes(c);
+	cache_free(c);
+	return r;
+}
+
+static void *worker(void *arg)
+{
+	struct work *w = arg;
+	struct sim_run *run = w->run;
+
+	for (;;) {
+		size_t i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED);
+
+		if (i >= run->n_cells)
+			return NULL;
+		run->cells[i].error = run_cell(run, &run->cells[i]);
+	}
+}
+
+int sim_replay(struct sim_run *run, unsigned jobs, struct err *err)
+{
+	struct work w = { .run = run };
+	unsigned n = (unsigned)MIN(jobs, run->n_cells), started = 0;
+	_cleanup_free_ pthread_t *threads = calloc(n + 1, sizeof(*threads));
+
+	if (!threads)
+		return err_set(err, -ENOMEM, "out of memory");
+	/* the caller is one of them, and does all of it if need be */
+	while (started + 1 < n &&
+	       !pthread_create(&threads[started], NULL, worker, &w))
+		started++;
+	worker(&w);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	for (size_t i = 0; i < run->n_cells; i++)
+		if (run->cells[i].error < 0)
+			return err_set(err, run->cells[i].error, "%s",
+				       run->cells[i].err.text);
+	return 0;
+}
+
+struct cache_counts sim_steady(const struct sim_run *run,
+			       const struct sim_cell *cell)
+{
+	struct cache_counts sum = { 0 };
+
+	for (size_t e = run->warmup; e < run->trace->n_epochs; e++)
+		cache_counts_add(&sum, &cell->epochs[e]);
+	return sum;
+}
+
+static double ratio(uint64_t part, uint64_t rest)
+{
+	return part + rest ? (double)part / ((double)part + (double)rest) : 0;
+}
+
+double sim_hit_ratio(const struct cache_counts *n)
+{
+	return ratio(n->hits, n->misses);
+}
+
+double sim_byte_hit_ratio(const struct cache_counts *n)
+{
+	return ratio(n->hit_bytes, n->miss_bytes);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/program/cli.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "common/version.h"
+
+/* Keys of argp options without a letter; above any character. */
+enum { KEY_BASE = 0x1000, NAME_ROOM = 40 };
+
+struct parse {
+	const struct cli_program *program;
+	void *options;
+	char **args;
+	/* flags in the order given, set after --config was read */
+	struct {
+		const struct conf_field *field;
+		const char *value;
+		char *owned; /* value, where it is not argv's */
+	} * set;
+	size_t n_set;
+};
+
+static bool is_option(const struct conf_field *f)
+{
+	return (f->type == CONF_LIST ? f->item : f->type) <= CONF_CAPACITY;
+}
+
+static const struct conf_field *field_of_key(const struct parse *p, int key)
+{
+	const struct conf_field *f = p->program->fields;
+
+	for (int i = 0; f->key; f++, i++)
+		if (is_option(f) &&
+		    (key == KEY_BASE + i || (key && key == f->short_opt)))
+			return f;
+	return NULL;
+}
+
+static void add(struct parse *p, const struct conf_field *f, const char *value)
+{
+	p->set[p->n_set].field = f;
+	p->set[p->n_set++].value = value;
+}
+
+static void add_owned(struct parse *p, const struct conf_field *f, char *value)
+{
+	p->set[p->n_set].owned = value;
+	add(p, f, value);
+}
+
+/* --- options within an option ------------------------------------------- */
+
+/* The field that "key=value", or "key" of a switch, is for; else NULL. */
+static const struct conf_field *field_of_word(const struct parse *p,
+					      const char *word)
+{
+	size_t n = strcspn(word, "=");
+	const struct conf_field *f = p->program->fields;
+
+	for (; f->key; f++) {
+		bool known = !f->cli_only || !strcmp(f->key, "config") ||
+			     !strcmp(f->key, "verbose");
+		size_t i = 0;
+
+		if (!known || !is_option(f) ||
+		    !strcmp(f->key, p->program->words) ||
+		    (!word[n] && f->type != CONF_BOOL))
+			continue;
+		while (i < n && (f->key[i] == word[i] ||
+				 (f->key[i] == '_' && word[i] == '-')))
+			i++;
+		if (i == n && !f->key[n])
+			return f;
+	}
+	return NULL;
+}
+
+/* The end of a word: a comma without a backslash before it. */
+static size_t word_length(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n] && s[n] != ',')
+		n += s[n] == '\\' && s[n + 1] ? 2 : 1;
+	return n;
+}
+
+static char *unescaped(const char *s)
+{
+	char *copy = strdup(s), *to = copy;
+
+	for (; copy && *s; s++) {
+		if (*s == '\\' && s[1])
+			s++;
+		*to++ = *s;
+	}
+	if (copy)
+		*to = 0;
+	return copy;
+}
+
+/* What was given for this field so far, or NULL. */
+static const char *given(const struct parse *p, const struct conf_field *f)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; i < p->n_set; i++)
+		if (p->set[i].field == f)
+			value = p->set[i].value;
+	return value;
+}
+
+static int add_words(struct parse *p, const struct conf_field *f,
+		     const char *arg)
+{
+	const char *before = given(p, f);
+	char *left = NULL;
+	size_t n_left = 0;
+	FILE *out = open_memstream(&left, &n_left);
+
+	if (!out)
+		return ENOMEM;
+	fputs(before ? before : "", out);
+	while (*arg) {
+		size_t n = word_length(arg);
+		_cleanup_free_ char *word = strndup(arg, n);
+		const struct conf_field *own = word ? field_of_word(p, word)
+						    : NULL;
+		const char *value = own ? strchr(word, '=') : NULL;
+
+		fflush(out);
+		if (own)
+			add_owned(p, own, value ? unescaped(value + 1) : NULL);
+		else if (word && *word)
+			fprintf(out, "%s%s", n_left ? "," : "", word);
+		arg += n + (arg[n] == ',');
+	}
+	fclose(out);
+	add_owned(p, f, left);
+	return 0;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct parse *p = state->input;
+	const struct conf_field *f = field_of_key(p, key);
+
+	if (f && arg && p->program->words && !strcmp(f->key, p->program->words))
+		return add_words(p, f, arg);
+	if (f) {
+		add(p, f, arg);
+		return 0;
+	}
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (state->arg_num >=
+		    p->program->n_args + p->program->n_optional)
+			argp_error(state, "too many arguments: '%s'", arg);
+		p->args[state->arg_num] = arg;
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void usage_error(const struct cli_program *p, const char *text)
+{
+	fprintf(stderr, "%s: %s\n", p->name, text);
+	exit(EXIT_STATUS_USAGE);
+}
+
+/* One string per field: --help shows help text and the range. */
+static void fill_argp(const struct cli_program *p, struct argp_option *o,
+		      char (*names)[NAME_ROOM])
+{
+	const struct conf_field *f = p->fields;
+
+	for (int i = 0; f->key; f++, i++) {
+		if (!is_option(f))
+			continue;
+		snprintf(names[i], sizeof(names[i]), "%s", f->key);
+		for (char *c = names[i]; *c; c++)
+			*c = *c == '_' ? '-' : *c;
+		*o++ = (struct argp_option){
+			.name = names[i],
+			.key = f->short_opt ? f->short_opt : KEY_BASE + i,
+			.arg = f->arg		      ? f->arg
+			       : f->type == CONF_BOOL ? NULL
+						      : "VALUE",
+			.doc = f->help,
+			.flags = f->help ? 0 : OPTION_HIDDEN,
+		};
+	}
+}
+
+static int print_kind(const struct cli_program *p, const struct cli_kind *k)
+{
+	struct err err = { 0 };
+	int r = k->print(k->which, &err);
+
+	if (r < 0)
+		fprintf(stderr, "%s: %s\n", p->name, err.text);
+	return r;
+}
+
+static int list_kind(const struct cli_program *p, const char *name)
+{
+	const struct cli_kind *k = p->kinds;
+	char known[ERR_LIST] = "";
+
+	for (; k && k->name; k++) {
+		err_list(known, k->name);
+		if (strcmp(k->name, name))
+			continue;
+		if (!k->table)
+			return print_kind(p, k);
+		for (size_t i = 0; k->table[i]; i++)
+			printf("%-12s %s\n", k->table[i]->name,
+			       k->table[i]->summary);
+		return 0;
+	}
+	fprintf(stderr, "%s: unknown kind '%s' (known: %s)\n", p->name, name,
+		known);
+	return -EINVAL;
+}
+
+static int set_flag(const struct parse *p, size_t i, struct err *err)
+{
+	const struct conf_field *f = p->set[i].field;
+	const char *value = p->set[i].value;
+	char name[64];
+	int r = conf_set(f, p->options, value ? value : "on", err);
+
+	if (r == 0)
+		return 0;
+	snprintf(name, sizeof(name), "--%s", f->key);
+	for (char *c = name; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	err_prefix(err, "%s", name);
+	return r;
+}
+
+/* --config, then the flags; with the place or the flag in the message. A
+ * `config` that the options already hold stays. */
+static int apply(struct parse *p, struct err *err)
+{
+	const struct cli_program *program = p->program;
+	struct cli_common *common =
+		(void *)((char *)p->options + program->common_offset);
+	bool keep = common->config;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && !keep && i < p->n_set; i++)
+		if (!strcmp(p->set[i].field->key, "config"))
+			r = set_flag(p, i, err);
+	if (r == 0 && common->config)
+		r = conf_load(common->config, program->fields, p->options, err);
+	/* a list that is given is the whole list */
+	for (size_t i = 0; r == 0 && i < p->n_set; i++) {
+		const struct conf_field one[2] = { *p->set[i].field, { 0 } };
+
+		if (one->type == CONF_LIST)
+			conf_free(one, p->options);
+	}
+	for (size_t i = 0; r == 0 && i < p->n_set; i++)
+		if (strcmp(p->set[i].field->key, "config"))
+			r = set_flag(p, i, err);
+	return r;
+}
+
+static void print_version(FILE *f, struct argp_state *state)
+{
+	(void)state;
+	fprintf(f, "gpemu %s\n", GPEMU_VERSION);
+}
+
+/* Options and arguments into `p`, whose `set` is to be released. */
+static int run_argp(struct parse *p, int argc, char **argv, unsigned flags)
+{
+	const struct cli_program *program = p->program;
+	_cleanup_free_ struct argp_option *argp_options = NULL;
+	_cleanup_free_ char(*names)[NAME_ROOM] = NULL;
+	_cleanup_free_ char *doc = NULL;
+	size_t n_words = 1, n = 0;
+
+	/* a word may hold several options, each needs its place */
+	for (int i = 0; i < argc; i++)
+		n_words += strlen(argv[i]) + 1;
+	while (program->fields[n].key)
+		n++;
+	p->set = calloc(n_words, sizeof(*p->set));
+	argp_options = calloc(n + 1, sizeof(*argp_options));
+	names = calloc(n + 1, sizeof(*names));
+	if (!p->set || !argp_options || !names ||
+	    asprintf(&doc, "%s\v%s", program->summary,
+		     program->notes ? program->notes : "") < 0)
+		return -ENOMEM;
+	fill_argp(program, argp_options, names);
+
+	struct argp argp = { .options = argp_options,
+			     .parser = parse_option,
+			     .args_doc = program->args,
+			     .doc = doc };
+
+	return -argp_parse(&argp, argc, argv, flags, NULL, p);
+}
+
+static void parse_fini(struct parse *p)
+{
+	for (size_t i = 0; i < p->n_set; i++)
+		free(p->set[i].owned);
+	free(p->set);
+}
+
+int cli_reload(const struct cli_program *program, int argc, char **argv,
+	       void *options, struct err *err)
+{
+	_cleanup_free_ char **args = calloc(
+		program->n_args + program->n_optional + 1, sizeof(*args));
+	_cleanup_(parse_fini) struct parse p = { .program = program,
+						 .options = options,
+						 .args = args };
+	int r = args ? run_argp(&p, argc, argv, ARGP_SILENT) : -ENOMEM;
+
+	if (r == 0)
+		r = apply(&p, err);
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
+}
+
+/* A table that a full disk has not taken is no success. What runs at exit and
+ * was registered later is over by now. */
+static void check_stdout(void)
+{
+	bool failed = ferror(stdout);
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !failed)
+		return;
+	log_error("stdout: %s",
+		  errno ? strerror(errno) : "not all of it was written");
+	_exit(EXIT_STATUS_FAILED);
+}
+
+/* What the caller closed of 0, 1 and 2. A file or socket of ours that took such
+ * a number would get messages, or be cut off by a daemon. stdin is opened for
+ * writing and stdout for reading: use of either stays an error. */
+static void open_missing(const char *name)
+{
+	static const int flags[] = { O_WRONLY, O_RDONLY, O_WRONLY };
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* the lowest number that is free is this one */
+		if (open("/dev/null", flags[fd]) == fd)
+			continue;
+		fprintf(stderr,
+			"%s: descriptor %d is closed and /dev/null "
+			"cannot be opened: %s\n",
+			name, fd, strerror(errno));
+		exit(EXIT_STATUS_NOT_NOW);
+	}
+}
+
+void cli_parse(const struct cli_program *program, int argc, char **argv,
+	       void *options, char **ret_args)
+{
+	struct parse p = { .program = program,
+			   .options = options,
+			   .args = ret_args };
+	struct cli_common *common =
+		(void *)((char *)options + program->common_offset);
+	struct err err = { 0 };
+	size_t given_args = 0;
+
+	open_missing(program->name);
+	for (size_t i = 0; i < program->n_args + program->n_optional; i++)
+		ret_args[i] = NULL;
+	argp_err_exit_status = EXIT_STATUS_USAGE;
+	argp_program_version_hook = print_version;
+	atexit(check_stdout);
+	argv[0] = (char *)program->name;
+	if (run_argp(&p, argc, argv, 0) < 0)
+		usage_error(program, "out of memory");
+	if (apply(&p, &err) < 0)
+		usage_error(program, err.text);
+	parse_fini(&p);
+	log_init(program->name,
+		 common->verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	if (common->list)
+		exit(list_kind(program, common->list) < 0 ? EXIT_STATUS_USAGE
+							  : EXIT_STATUS_DONE);
+	if (common->dump_config)
+		exit(conf_dump(program->fields, options, stdout) < 0
+			     ? EXIT_STATUS_FAILED
+			     : EXIT_STATUS_DONE);
+	while (given_args < program->n_args && ret_args[given_args])
+		given_args++;
+	if (given_args < program->n_args) {
+		char text[200];
+
+		snprintf(text, sizeof(text),
+			 "missing argument: usage is %s [options] %s",
+			 program->name, program->args);
+		usage_error(program, text);
+	}
+}
+
+static void print_commands(FILE *f, const char *name, const char *summary,
+			   const struct cli_command *c)
+{
+	fprintf(f, "Usage: %s COMMAND [options]\n%s\n\n", name, summary);
+	for (; c->name; c++)
+		fprintf(f, "  %-10s %s\n", c->name, c->summary);
+	fprintf(f, "\n'%s COMMAND --help' tells about one command.\n", name);
+}
+
+int cli_dispatch(const char *name, const char *summary,
+		 const struct cli_command *commands, int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : NULL;
+
+	open_missing(name);
+	atexit(check_stdout);
+	if (word && (!strcmp(word, "--help") || !strcmp(word, "-?"))) {
+		print_commands(stdout, name, summary, commands);
+		return EXIT_STATUS_DONE;
+	}
+	if (word && !strcmp(word, "--version")) {
+		print_version(stdout, NULL);
+		return EXIT_STATUS_DONE;
+	}
+	for (const struct cli_command *c = commands; word && c->name; c++)
+		if (!strcmp(c->name, word))
+			return c->run(argc - 1, argv + 1);
+	if (word)
+		fprintf(stderr, "%s: unknown command '%s'\n", name, word);
+	else
+		print_commands(stderr, name, summary, commands);
+	return EXIT_STATUS_USAGE;
+}
+
+int cli_fail(int r, const struct err *err)
+{
+	log_error("%s", err->text[0] ? err->text : strerror(-r));
+	switch (r) {
+	case -EPERM:
+	case -ENODEV:
+	case -EAGAIN:
+	case -ENOMEM: return EXIT_STATUS_NOT_NOW;
+	default: return EXIT_STATUS_FAILED;
+	}
+}

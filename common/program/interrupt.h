@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SIGINT and SIGTERM, taken by a thread of their own: the first calls a
+ * function, the second ends the process as it would have without this.
+ */
+#ifndef GPEMU_COMMON_PROGRAM_INTERRUPT_H
+#define GPEMU_COMMON_PROGRAM_INTERRUPT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct interrupt {
+	pthread_t thread;
+	bool started;
+	void (*fn)(void *ctx); /* on the interrupt's thread */
+	void *ctx;
+};
+
+/* Block the signals, and SIGUSR1, in this thread and those that it starts
+ * from now on. */
+void interrupt_block(void);
+/* 0 or -errno. `i` must stay until interrupt_end. */
+int interrupt_begin(struct interrupt *i);
+void interrupt_end(struct interrupt *i);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/program/notify.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "common/util.h"
+
+int notify(const char *fmt, ...)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	const char *name = secure_getenv("NOTIFY_SOCKET");
+	_cleanup_close_ int fd = -1;
+	char text[512];
+	va_list ap;
+	size_t n;
+
+	if (!name)
+		return 0;
+	n = strlen(name);
+	if ((*name != '/' && *name != '@') || n < 2 || n >= sizeof(to.sun_path))
+		return -EINVAL;
+	memcpy(to.sun_path, name, n);
+	if (*name == '@')
+		to.sun_path[0] = 0; /* abstract: unix(7) */
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 ||
+	    sendto(fd, text, strlen(text), MSG_NOSIGNAL, (void *)&to,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
+		return -errno;
+	return 0;
+}

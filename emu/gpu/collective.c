@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/gpu/collective.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/gpu/link.h"
+
+/* Source: PyTorch, DistributedDataParallel: bucket_cap_mb = 25, and the first
+ * bucket, dist._DEFAULT_FIRST_BUCKET_BYTES, so that reducing begins early */
+#define FIRST_BUCKET MIB
+#define BUCKET (25 * MIB)
+
+int collective_parse(const char *s, enum collective_algorithm *ret,
+		     struct err *err)
+{
+	static const char *const names[] = {
+		[COLLECTIVE_AUTO] = "auto",
+		[COLLECTIVE_RING] = "ring",
+		[COLLECTIVE_TREE] = "tree",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(s, names[i])) {
+			*ret = (enum collective_algorithm)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL,
+		       "unknown --allreduce '%s' (known: auto ring tree)", s);
+}
+
+static uint64_t ring(const struct collective *c, uint64_t bytes)
+{
+	uint64_t hops = 2 * ((uint64_t)c->ranks - 1);
+
+	return link_ns(c->bytes_per_s, bytes * hops / c->ranks) +
+	       hops * c->latency_ns;
+}
+
+static uint64_t tree(const struct collective *c, uint64_t bytes)
+{
+	uint64_t depth = 0;
+
+	while ((UINT64_C(1) << depth) < c->ranks)
+		depth++;
+	return link_ns(c->bytes_per_s, 2 * bytes) + 2 * depth * c->latency_ns;
+}
+
+uint64_t collective_ns(const struct collective *c, uint64_t bytes)
+{
+	if (c->ranks < 2 || bytes == 0)
+		return 0;
+	switch (c->algorithm) {
+	case COLLECTIVE_RING: return ring(c, bytes);
+	case COLLECTIVE_TREE: return tree(c, bytes);
+	case COLLECTIVE_AUTO: break;
+	}
+	return MIN(ring(c, bytes), tree(c, bytes));
+}
+
+/* When the last device has the first `bytes` of its gradients. */
+static uint64_t ready(const struct collective *c,
+		      const struct collective_pass *pass, size_t n,
+		      uint64_t bytes)
+{
+	double share = (double)bytes / (double)c->bytes;
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t ns = pass[i].end - pass[i].start;
+		uint64_t at =
+			pass[i].end - (uint64_t)((1 - share) * (double)ns);
+
+		last = MAX(last, at);
+	}
+	return last;
+}
+
+uint64_t collective_overlapped(const struct collective *c,
+			       const struct collective_pass *pass, size_t n)
+{
+	uint64_t at = 0, done = 0, bucket = FIRST_BUCKET;
+
+	for (size_t i = 0; i < n; i++)
+		at = MAX(at, pass[i].end);
+	if (c->ranks < 2 || c->bytes == 0)
+		return at;
+	for (at = 0; done < c->bytes; bucket = BUCKET) {
+		uint64_t bytes = MIN(bucket, c->bytes - done), from;
+
+		done += bytes;
+		from = ready(c, pass, n, done);
+		at = MAX(at, from) + collective_ns(c, bytes);
+	}
+	return at;
+}

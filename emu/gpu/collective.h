@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What it takes p devices to add up their gradients, over links of a rate and
+ * a latency. Pure.
+ *
+ *	ring  2 (p - 1) / p * bytes / rate + 2 (p - 1) * latency
+ *	tree  2 * bytes / rate + 2 * ceil(log2 p) * latency
+ *
+ * Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
+ * clusters of workstations", JPDC 2009; Sanders, Speck and Träff, "Two-tree
+ * algorithms for full bandwidth broadcast, reduction and scan", 2009.
+ *
+ * Overlapped with the backward pass, in buckets: a bucket is reduced once all
+ * devices have its gradients and the bucket before it is done,
+ *
+ *	device 0   |----forward----|--b0--|--b1--|--b2--|
+ *	device 1      |----forward----|--b0--|--b1--|--b2--|
+ *	link                                  |-0-|  |-1-|  |-2-|
+ *
+ * Assumed: gradients come at an even pace over the backward pass, and what the
+ * link carries does not slow the devices down.
+ */
+#ifndef GPEMU_EMU_GPU_COLLECTIVE_H
+#define GPEMU_EMU_GPU_COLLECTIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+enum collective_algorithm {
+	COLLECTIVE_AUTO, /* the faster one, for each bucket */
+	COLLECTIVE_RING,
+	COLLECTIVE_TREE,
+};
+
+struct collective {
+	enum collective_algorithm algorithm;
+	uint32_t ranks; /* p; below 2 nothing takes any time */
+	double bytes_per_s;
+	uint64_t latency_ns;
+	uint64_t bytes; /* gradients */
+};
+
+/* From when a device has gradients, and until when it has them all. */
+struct collective_pass {
+	uint64_t start, end;
+};
+
+/* "auto", "ring", "tree"; -EINVAL with a text. */
+int collective_parse(const char *s, enum collective_algorithm *ret,
+		     struct err *err);
+
+/* One reduction of `bytes`, in ns. */
+uint64_t collective_ns(const struct collective *c, uint64_t bytes);
+
+/* When all buckets are reduced, given the backward passes of the n >= 1
+ * devices; never before the last of them ends. */
+uint64_t collective_overlapped(const struct collective *c,
+			       const struct collective_pass *pass, size_t n);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An emulated GPU: a copy stream and a compute stream, each a time until
+ * which it is busy. Pure: no clock, no lock, no waiting; the caller says when
+ * a batch is ready and is told when its copy and its computation begin and
+ * end, all in emulated ns. Since the times follow from each other and not
+ * from when somebody woke up, lateness never adds up.
+ *
+ * Overlapped (the default): copies have a stream of their own, as in a PyTorch
+ * loop that prefetches with non_blocking copies on a side stream. The device
+ * holds two batches, so the copy of a batch runs beside the computation of the
+ * one before it,
+ *
+ *	copy     |--0--|--1--|      |--2--|      |--3--|
+ *	compute        |-----0------|-----1------|-----2------|
+ *
+ * and waits until the batch two before it has been computed. Blocking: one
+ * batch on the device; a copy begins when the computation before it ended, as
+ * in a loop that copies on the stream it computes on, non_blocking or not.
+ *
+ * While the compute stream is idle before a step, the step waits first for
+ * its batch (data wait), then for the copy (transfer stall); the two add up
+ * to the idle time.
+ */
+#ifndef GPEMU_EMU_GPU_GPU_H
+#define GPEMU_EMU_GPU_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/rng.h"
+#include "emu/profile/profile_gpu.h"
+
+enum gpu_transfer { GPU_TRANSFER_OVERLAP, GPU_TRANSFER_BLOCKING };
+
+struct gpu {
+	enum gpu_transfer transfer;
+	uint64_t compute_end; /* of the last batch submitted */
+	uint64_t room_ns;     /* the device has room for a batch from then */
+};
+
+struct gpu_step {
+	uint64_t copy_start, copy_end;
+	uint64_t compute_start, compute_end; /* forward and backward */
+	uint64_t data_wait_ns;		     /* idle for want of the batch */
+	uint64_t transfer_stall_ns; /* idle while the batch was copied */
+	uint64_t prep_ns;	    /* preparation on the device */
+	uint64_t barrier_wait_ns;   /* for the slower GPUs of a group */
+	uint64_t allreduce_ns;	    /* gradients, as far as nothing hides it */
+	uint64_t optimizer_ns;	    /* then; 0: a part of backward */
+	uint64_t step_end;	    /* the next computation may begin */
+};
+
+/* "overlap" or "blocking"; -EINVAL with a text. */
+int gpu_transfer_parse(const char *s, enum gpu_transfer *ret, struct err *err);
+
+const char *gpu_transfer_name(enum gpu_transfer transfer);
+
+/* An idle, empty device at emulated time `now`. */
+void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now);
+
+/*
+ * The next batch, in host memory and ready at `ready`, is copied in
+ * `copy_ns` and computed in `compute_ns`. A batch ready before the device has
+ * room waits for the room.
+ */
+void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
+		uint64_t compute_ns, struct gpu_step *ret);
+
+/*
+ * The same in parts, for those who know more of a step (emu/gpu/gpus.h): the
+ * copy; then a computation after `before_ns` of something else that the compute
+ * stream does once the batch is there; then the end of the step.
+ */
+void gpu_copy(struct gpu *g, uint64_t start, uint64_t end,
+	      struct gpu_step *ret);
+void gpu_compute(struct gpu *g, uint64_t before_ns, uint64_t compute_ns,
+		 struct gpu_step *s);
+void gpu_end(struct gpu *g, uint64_t end, struct gpu_step *s);
+
+/* The device does nothing until `until`: neither copies nor computes. */
+void gpu_hold(struct gpu *g, uint64_t until);
+
+/* From when on the device has room for the next batch. */
+uint64_t gpu_room(const struct gpu *g);
+
+/*
+ * What the time of a step is multiplied with: lognormal, mean 1, coefficient
+ * of variation `cv` (0: always 1). Source of the shape: arbitrary; step times
+ * have a lower bound and a longer upper tail, and at the 0.1 to 3 % that GPUs
+ * show it is hardly told from a normal distribution.
+ */
+double gpu_jitter(struct rng *rng, double cv);
+
+/* What takes memory of a GPU beside a step. */
+struct gpu_beside {
+	double prep_mib;       /* preparation on the GPU */
+	uint64_t bucket_bytes; /* gradients, flattened to be reduced */
+	uint64_t sample_bytes; /* of each sample that waits there */
+	uint32_t waiting;      /* such batches: the next one, and under
+				* DataParallel the other GPUs' parts */
+};
+
+/* Of `batch` samples for the step on its way. */
+uint64_t gpu_waiting_bytes(const struct gpu_beside *b, uint64_t batch);
+
+/*
+ * May `batch` samples of the model be trained on this GPU, beside that? -E2BIG
+ * with a text that names the largest batch that fits; -ERANGE when it would
+ * fit but lies outside the measured table and `extrapolate` is not set.
+ */
+int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
+		    const struct gpu_beside *beside, uint64_t batch,
+		    bool extrapolate, struct err *err);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What gpemu-gpud and its clients say to each other, over a Unix stream
+ * socket. A message is
+ *
+ *	u32 length	of all of it, these 8 bytes included
+ *	u16 version	GPUD_VERSION
+ *	u16 type	enum gpud_type
+ *	fields		in the order of the struct, numbers little-endian,
+ *			double as the bits of IEEE 754, texts as printable
+ *			ASCII filled up with zero bytes
+ *
+ * All messages of a type have one length, but GPUD_STATUS, whose JSON fills
+ * it. Times are ns on the server's emulated clock.
+ *
+ *	client			server
+ *				WELCOME		or ERROR, and closed
+ *	HELLO ->		QUEUED		if there is no room now
+ *				ADMITTED
+ *	SUBMIT ->		ACCEPTED	at once: the copy's times
+ *				DONE		when it was computed
+ *	QUERY ->		STATUS		at any time, HELLO or not
+ *
+ * Up to SHARE_DEPTH iterations may be on their way; they are done in their
+ * order. What does not fit this gets an ERROR and a closed connection; to
+ * leave is to close it.
+ */
+#ifndef GPEMU_EMU_GPU_GPUD_PROTO_H
+#define GPEMU_EMU_GPU_GPUD_PROTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+enum {
+	GPUD_VERSION = 2,
+	GPUD_HEADER = 8,
+	GPUD_MAX_REQUEST = 512,		/* bytes of what a client sends */
+	GPUD_MAX_MESSAGE = 1024 * 1024, /* bytes of any */
+	GPUD_NAME = 64,			/* of texts, their end included */
+	GPUD_PATH = 256,
+	GPUD_TEXT = 512,
+};
+
+enum gpud_type {
+	GPUD_HELLO = 1,
+	GPUD_SUBMIT,
+	GPUD_QUERY,
+	GPUD_WELCOME = 16,
+	GPUD_QUEUED,
+	GPUD_ADMITTED,
+	GPUD_ACCEPTED,
+	GPUD_DONE,
+	GPUD_ERROR,
+	GPUD_STATUS,
+};
+
+enum gpud_hello_flags {
+	GPUD_PINNED = 1,      /* batches come from page-locked memory */
+	GPUD_EXTRAPOLATE = 2, /* batch sizes that were not measured */
+	GPUD_LOAD = 4,	      /* the model is copied to the device first */
+	GPUD_HELLO_FLAGS = 7, /* all there are */
+};
+
+struct gpud_hello {
+	char name[GPUD_NAME];  /* for people */
+	char model[GPUD_NAME]; /* of the server's GPU profile */
+	uint32_t batch;	       /* samples of an iteration, per GPU */
+	uint32_t n_gpus;
+	uint32_t flags;
+	uint32_t zero;
+	uint64_t iterations; /* expected; 0: unknown */
+	/* bytes on each GPU; both 0: as the profile says */
+	uint64_t persistent_bytes, peak_bytes;
+	uint64_t waiting_bytes; /* beside them, of a batch that waits there */
+};
+
+struct gpud_submit {
+	uint64_t id;	    /* the client's, comes back */
+	uint64_t staged_ns; /* of the copy, already done on the host */
+	uint64_t bytes;	    /* per GPU, that are copied */
+	uint32_t samples;   /* per GPU, up to the hello's batch */
+	uint32_t zero;
+};
+
+struct gpud_welcome {
+	char gpu[GPUD_NAME];	 /* the device, as its vendor calls it */
+	char profile[GPUD_PATH]; /* path of its file */
+	char scheduler[GPUD_NAME];
+	char share[GPUD_NAME];
+	double time_scale;
+	/* the server's emulated clock when CLOCK_MONOTONIC showed wall_ns */
+	uint64_t now_ns, wall_ns;
+	uint32_t n_gpus;
+	uint32_t zero;
+};
+
+struct gpud_queued {
+	uint64_t ahead; /* jobs that were there before and wait too */
+};
+
+struct gpud_admitted {
+	uint64_t job;
+	uint64_t gpus;	   /* mask */
+	uint64_t queue_ns; /* it waited so long */
+};
+
+struct gpud_accepted {
+	uint64_t id;
+	uint64_t copy_start, copy_end; /* the end may be still to come */
+};
+
+struct gpud_done {
+	uint64_t id;
+	uint64_t start, end; /* of the computation */
+};
+
+struct gpud_error {
+	char text[GPUD_TEXT];
+	uint32_t code; /* errno */
+	uint32_t zero;
+};
+
+struct gpud_status {
+	const char *json; /* borrowed; not ended by a zero */
+	size_t n;
+};
+
+struct gpud_msg {
+	enum gpud_type type;
+	union {
+		struct gpud_hello hello;
+		struct gpud_submit submit;
+		struct gpud_welcome welcome;
+		struct gpud_queued queued;
+		struct gpud_admitted admitted;
+		struct gpud_accepted accepted;
+		struct gpud_done done;
+		struct gpud_error error;
+		struct gpud_status status;
+	};
+};
+
+/* Bytes of a message once encoded. */
+size_t gpud_size(const struct gpud_msg *m);
+/* Write gpud_size bytes; texts are cut where they are too long, and what is
+ * not printable in them becomes '?'. */
+void gpud_encode(const struct gpud_msg *m, void *buf);
+/*
+ * The first message of buf[0..n), no longer than `most` bytes. Returns its
+ * length; 0: there is not all of it yet; -EPROTONOSUPPORT (version) or
+ * -EBADMSG with a text. Any input is safe. What was decoded encodes to the
+ * same bytes.
+ */
+int gpud_decode(const void *buf, size_t n, size_t most, struct gpud_msg *ret,
+		struct err *err);
+/* "hello", "submit" ... */
+const char *gpud_type_name(enum gpud_type type);
+
+#endif

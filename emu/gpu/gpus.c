@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/gpu/gpus.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+
+int gpus_parallel_parse(const char *s, enum gpus_parallel *ret, struct err *err)
+{
+	if (!strcmp(s, "ddp"))
+		*ret = GPUS_DDP;
+	else if (!strcmp(s, "dp"))
+		*ret = GPUS_DP;
+	else
+		return err_set(err, -EINVAL,
+			       "unknown --parallel '%s' (known: ddp dp)", s);
+	return 0;
+}
+
+/* One thread drives all: it copies the next batch afterwards. */
+enum gpu_transfer gpus_transfer(const struct gpus_config *c)
+{
+	return c->parallel == GPUS_DP && c->n > 1 ? GPU_TRANSFER_BLOCKING
+						  : c->transfer;
+}
+
+void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now)
+{
+	g->config = *c;
+	g->config.transfer = gpus_transfer(c);
+	for (uint32_t i = 0; i < c->n; i++) {
+		gpu_init(&g->gpu[i], g->config.transfer, now);
+		g->root[i] = (struct link){ c->root_bytes_per_s, now };
+	}
+}
+
+struct gpus_part gpus_part_of(const struct gpu_profile *p,
+			      const struct gpu_model *m, uint32_t n,
+			      uint64_t bytes, bool pinned)
+{
+	enum gpu_copy how = pinned ? GPU_COPY_PINNED : GPU_COPY_PAGEABLE;
+	struct gpu_cost c;
+
+	if (n == 0)
+		return (struct gpus_part){ 0 };
+	gpu_profile_cost(p, m, n, &c);
+	return (struct gpus_part){
+		.copy_ns = gpu_copy_ns(p, m, how, bytes),
+		.copy_bytes = bytes,
+		.part_bytes = bytes,
+		.forward_ns = c.forward_ns,
+		.backward_ns = c.backward_ns - c.optimizer_ns,
+		.optimizer_ns = c.optimizer_ns,
+	};
+}
+
+uint32_t gpus_cut(uint32_t samples, uint32_t n, uint32_t i)
+{
+	uint64_t part = ((uint64_t)samples + n - 1) / n, from = part * i;
+
+	return from < samples ? (uint32_t)MIN(part, samples - from) : 0;
+}
+
+static struct link *root_of(struct gpus *g, uint32_t i)
+{
+	uint32_t per = g->config.gpus_per_root;
+
+	return &g->root[per ? i / per : 0];
+}
+
+/* When `bytes` that take `ns` without a limit have come to GPU i. */
+static uint64_t send(struct gpus *g, uint32_t i, uint64_t at, uint64_t ns,
+		     uint64_t bytes)
+{
+	uint64_t slot = link_ns(g->config.slot_bytes_per_s, bytes);
+	uint64_t root = link_send(root_of(g, i), at, bytes);
+
+	return MAX(at + MAX(ns, slot), root);
+}
+
+void gpus_copy(struct gpus *g, uint32_t i, uint64_t ready,
+	       const struct gpus_part *part, struct gpu_step *ret)
+{
+	uint64_t at = MAX(ready, gpu_room(&g->gpu[i]));
+
+	gpu_copy(&g->gpu[i], at,
+		 send(g, i, at, part->copy_ns, part->copy_bytes), ret);
+}
+
+/* What DataParallel does before it computes, beside the copy, and after. */
+static uint64_t scatter_ns(const struct gpus *g, uint32_t used,
+			   const struct gpus_part *part)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 1; i < used; i++)
+		bytes += part[i].part_bytes;
+	return link_ns(g->config.reduce.bytes_per_s, bytes);
+}
+
+static uint64_t model_ns(const struct gpus *g, uint32_t used)
+{
+	const struct collective *c = &g->config.reduce;
+
+	if (used < 2)
+		return 0;
+	return link_ns(c->bytes_per_s, 2 * c->bytes * (used - 1) / used) +
+	       used * c->latency_ns;
+}
+
+static uint64_t step_dp(struct gpus *g, uint32_t used,
+			const struct gpus_part *part, struct gpu_step *step)
+{
+	uint64_t model = model_ns(g, used), slowest = 0, end;
+	uint64_t before = scatter_ns(g, used, part) + model / 2;
+	uint64_t after = g->config.inference ? 0 : model - model / 2;
+
+	for (uint32_t i = 0; i < used; i++) {
+		if (i)
+			step[i] = step[0];
+		gpu_compute(&g->gpu[i], before + part[i].prep_ns,
+			    part[i].forward_ns + part[i].backward_ns, &step[i]);
+		slowest = MAX(slowest, step[i].compute_end);
+	}
+	end = slowest + after;
+	for (uint32_t i = 0; i < used; i++) {
+		step[i].prep_ns = part[i].prep_ns;
+		step[i].barrier_wait_ns = slowest - step[i].compute_end;
+		step[i].allreduce_ns = before + end - slowest;
+		if (i)
+			step[i].barrier_wait_ns += part[0].optimizer_ns;
+	}
+	step[0].optimizer_ns = part[0].optimizer_ns;
+	return end + part[0].optimizer_ns;
+}
+
+static uint64_t step_ddp(struct gpus *g, uint32_t used,
+			 const struct gpus_part *part, struct gpu_step *step)
+{
+	struct collective_pass pass[GPUS_MAX] = { { 0 } };
+	uint64_t slowest = 0, optimizer = 0, end;
+
+	for (uint32_t i = 0; i < used; i++) {
+		gpu_compute(&g->gpu[i], part[i].prep_ns,
+			    part[i].forward_ns + part[i].backward_ns, &step[i]);
+		step[i].prep_ns = part[i].prep_ns;
+		pass[i].end = step[i].compute_end;
+		pass[i].start = pass[i].end - part[i].backward_ns;
+		slowest = MAX(slowest, pass[i].end);
+		optimizer = MAX(optimizer, part[i].optimizer_ns);
+	}
+	end = g->config.inference
+		      ? slowest
+		      : collective_overlapped(&g->config.reduce, pass, used);
+	for (uint32_t i = 0; i < used; i++) {
+		step[i].barrier_wait_ns = slowest - step[i].compute_end;
+		step[i].allreduce_ns = end - slowest;
+		step[i].optimizer_ns = optimizer;
+	}
+	return end + optimizer;
+}
+
+uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
+		   struct gpu_step *step)
+{
+	bool dp = g->config.parallel == GPUS_DP && g->config.n > 1;
+	uint64_t end = dp ? step_dp(g, used, part, step)
+			  : step_ddp(g, used, part, step);
+
+	for (uint32_t i = 0; i < g->config.n; i++) {
+		uint64_t idle = g->gpu[i].compute_end;
+
+		if (i >= used)
+			step[i] = (struct gpu_step){
+				.copy_start = idle,
+				.copy_end = idle,
+				.compute_start = idle,
+				.compute_end = idle,
+				.barrier_wait_ns = end - idle,
+			};
+		gpu_end(&g->gpu[i], end, &step[i]);
+	}
+	return end;
+}
+
+uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,
+		   const struct gpus_part *part)
+{
+	/* arbitrary: copies and computations are in step after two or three */
+	enum { FIRST = 4, STEPS = 8 };
+	uint32_t copies = c->parallel == GPUS_DP ? 1 : c->n;
+	struct gpus_part parts[GPUS_MAX];
+	struct gpu_step step[GPUS_MAX];
+	uint64_t from = 0, end = 0;
+	struct gpus g;
+
+	gpus_init(&g, c, 0);
+	for (uint32_t i = 0; i < c->n; i++)
+		parts[i] = *part;
+	for (int k = 0; k < STEPS; k++) {
+		if (k == FIRST)
+			from = end;
+		for (uint32_t i = 0; i < copies; i++)
+			gpus_copy(&g, i, 0, batch, &step[i]);
+		end = gpus_step(&g, c->n, parts, step);
+	}
+	return (end - from) / (STEPS - FIRST);
+}
+
+uint64_t gpus_load_model(struct gpus *g, uint64_t at, uint64_t ns,
+			 uint64_t bytes)
+{
+	bool dp = g->config.parallel == GPUS_DP;
+	uint64_t end = at;
+
+	for (uint32_t i = 0; i < (dp ? 1 : g->config.n); i++) {
+		uint64_t sent = send(g, i, at, ns, bytes);
+
+		end = MAX(end, sent);
+	}
+	return end;
+}
+
+void gpus_hold(struct gpus *g, uint64_t until)
+{
+	for (uint32_t i = 0; i < g->config.n; i++)
+		gpu_hold(&g->gpu[i], until);
+}

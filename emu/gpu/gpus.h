@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The GPUs of a node that train one model together: their copies share PCIe
+ * roots, their steps end together. Pure: no clock, no waiting, as
+ *emu/gpu/gpu.h.
+ *
+ * DistributedDataParallel: each GPU has a batch of its own. They compute side
+ * by side, gradients are reduced in buckets while the backward pass goes on
+ * (emu/gpu/collective.h), and the optimiser steps when the last bucket is
+ *reduced:
+ *
+ *	GPU 0  |copy|----compute----|-barrier-|-all-reduce-|-optimiser-|
+ *	GPU 1       |copy|-------compute------|-all-reduce-|-optimiser-|
+ *
+ * Compute is forward and backward. Nothing hides behind the optimiser, which
+ * needs all gradients; it takes each GPU as long as the slowest.
+ *
+ * Barrier wait: from a GPU's own end until the slowest one's. All-reduce: what
+ * then is left of it, not hidden behind the backward pass.
+ *
+ * DataParallel, as PyTorch's: one process cuts one batch. It goes to GPU 0,
+ * which scatters the parts and copies the model to the others before they
+ * compute; afterwards gradients are added up on GPU 0, whose optimiser alone
+ * steps. The next batch is copied when the step is over, nothing overlaps:
+ *
+ *	GPU 0  |copy|scatter, replicate|----compute----|reduce|optimiser|
+ *	GPU 1                          |----compute----|reduce|-barrier-|
+ *
+ *	scatter            (g - 1) parts / rate
+ *	replicate, reduce  2 (g - 1) / g * parameters / rate + g * latency,
+ *			   of which inference has the first half
+ *
+ * The outputs that GPU 0 gathers are less than a hundredth of the inputs for
+ * image classifiers, and are left out. All of it counts as all-reduce time.
+ *
+ * A step with fewer samples than GPUs times the batch is cut evenly: see
+ * gpus_part. GPUs without a part wait at the barrier.
+ */
+#ifndef GPEMU_EMU_GPU_GPUS_H
+#define GPEMU_EMU_GPU_GPUS_H
+
+#include "emu/gpu/collective.h"
+#include "emu/gpu/gpu.h"
+#include "emu/gpu/link.h"
+
+enum { GPUS_MAX = 64 };
+
+enum gpus_parallel { GPUS_DDP, GPUS_DP };
+
+struct gpus_config {
+	uint32_t n; /* 1..GPUS_MAX */
+	enum gpus_parallel parallel;
+	enum gpu_transfer transfer;
+	double slot_bytes_per_s; /* host to a GPU at most; 0: no limit */
+	double root_bytes_per_s; /* host to the GPUs of a root; 0: no limit */
+	uint32_t gpus_per_root;	 /* consecutive ones; 0: all */
+	bool inference;		 /* no gradients */
+	struct collective reduce;
+};
+
+/* A GPU's part of a step. */
+struct gpus_part {
+	uint64_t copy_ns, copy_bytes;
+	uint64_t part_bytes; /* DataParallel: what is scattered to it */
+	uint64_t prep_ns;    /* preparation on the GPU, before it computes */
+	uint64_t forward_ns, backward_ns;
+	uint64_t optimizer_ns; /* 0: a part of backward */
+};
+
+/* What `n` samples of a model, `bytes` in all, take of a GPU, which does not
+ * prepare them. 0: nothing. */
+struct gpus_part gpus_part_of(const struct gpu_profile *p,
+			      const struct gpu_model *m, uint32_t n,
+			      uint64_t bytes, bool pinned);
+
+struct gpus {
+	struct gpus_config config;
+	struct gpu gpu[GPUS_MAX];
+	struct link root[GPUS_MAX];
+};
+
+/* "dp" or "ddp"; -EINVAL with a text. */
+int gpus_parallel_parse(const char *s, enum gpus_parallel *ret,
+			struct err *err);
+
+/* What is really done: DataParallel with several GPUs never overlaps. */
+enum gpu_transfer gpus_transfer(const struct gpus_config *c);
+
+void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now);
+
+/* Samples for GPU i when `samples` are cut in parts for all: ceil(samples / n)
+ * each, the last less, or none. As torch.chunk. */
+uint32_t gpus_cut(uint32_t samples, uint32_t n, uint32_t i);
+
+/*
+ * The batch of GPU i (DataParallel: of all, i is 0) is ready at `ready` and is
+ * copied to it. Fills the copy's half of *ret. In the order of time, and
+ * before gpus_step.
+ */
+void gpus_copy(struct gpus *g, uint32_t i, uint64_t ready,
+	       const struct gpus_part *part, struct gpu_step *ret);
+
+/*
+ * Once the first `used` GPUs have their part (DataParallel: GPU 0 has all):
+ * the step. Fills in step[0..n), also of those without a part. Returns when it
+ * ends.
+ */
+uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
+		   struct gpu_step *step);
+
+/*
+ * From step to step, ns, when batches are always there: each GPU computes
+ * `part`, and `batch` is copied to each (DataParallel: the batch of all, to
+ * GPU 0).
+ */
+uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,
+		   const struct gpus_part *part);
+
+/* The model, `ns` to one GPU over its own link, goes to all that need it from
+ * the host: when it is there. */
+uint64_t gpus_load_model(struct gpus *g, uint64_t at, uint64_t ns,
+			 uint64_t bytes);
+
+void gpus_hold(struct gpus *g, uint64_t until);
+
+#endif

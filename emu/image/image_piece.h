@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The textures from which the images of a dataset are cut, each with a map of
+ * what its parts cost: how many bytes a rectangle of it will take as a JPEG
+ * of a given quality is then known before it is encoded, within a few percent.
+ * Read-only once filled; any thread may look.
+ */
+#ifndef GPEMU_EMU_IMAGE_IMAGE_PIECE_H
+#define GPEMU_EMU_IMAGE_IMAGE_PIECE_H
+
+#include "emu/image/image_texture.h"
+
+enum { IMAGE_TILE = 64, IMAGE_QUALITIES = 4 };
+
+struct image_piece {
+	struct image_texture texture;
+	unsigned tiles_x, tiles_y;
+	/* bytes of all tiles above and left of (x, y), (tiles_x + 1) wide */
+	double *sum[IMAGE_QUALITIES];
+};
+
+struct image_rect {
+	unsigned x, y, width, height; /* even; x and y in the texture */
+};
+
+/*
+ * Measure the costs of `texture`, which the piece then owns (and releases
+ * when this fails: -ENOMEM).
+ */
+int image_piece_init(struct image_piece *p, struct image_texture *texture);
+void image_piece_fini(struct image_piece *p);
+
+/* Expected bytes of the rectangle's JPEG scan at quality 1..100. */
+double image_piece_bytes(const struct image_piece *p,
+			 const struct image_rect *r, double quality);
+
+/* Where the scan of a JPEG begins, or n when it has none. */
+size_t image_jpeg_scan(const uint8_t *jpeg, size_t n);
+/* Bytes of padding in a JPEG: comments, and fill before markers. */
+size_t image_jpeg_padding(const uint8_t *jpeg, size_t n);
+
+#endif

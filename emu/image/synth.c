@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/image/synth.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "emu/image/synth_jpeg.h"
+
+struct options {
+	uint64_t files, classes, seed;
+	char *content;
+	double scale;
+};
+
+static const struct conf_field fields[] = {
+	{ "files", CONF_UINT, offsetof(struct options, files), .min = 1,
+	  .max = 4e9 },
+	{ "classes", CONF_UINT, offsetof(struct options, classes), .min = 1,
+	  .max = 1e6 },
+	{ "seed", CONF_UINT, offsetof(struct options, seed) },
+	{ "content", CONF_STRING, offsetof(struct options, content) },
+	{ "scale", CONF_DOUBLE, offsetof(struct options, scale), .min = 1e-6,
+	  .max = 1e6 },
+	{ 0 },
+};
+
+struct synth {
+	struct dataset_files d;
+	uint64_t *sizes;
+	struct synth_jpeg *jpeg; /* NULL: random */
+};
+
+static int set_option(struct options *o, char *word, struct err *err)
+{
+	char *value = strchr(word, '=');
+	const struct conf_field *f = fields;
+	int r;
+
+	if (value)
+		*value++ = 0;
+	while (f->key && strcmp(f->key, word))
+		f++;
+	if (!f->key)
+		return err_set(err, -EINVAL,
+			       "unknown option '%s' (known: files classes seed "
+			       "content scale)",
+			       word);
+	if (!value || !*value)
+		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
+			       word);
+	r = conf_set(f, o, value, err);
+	if (r < 0)
+		err_prefix(err, "%s", word);
+	return r;
+}
+
+/* Splits `spec` in place; *ret_name is its first word. */
+static int parse(char *spec, struct options *o, char **ret_name,
+		 struct err *err)
+{
+	char *at = spec, *word;
+	int r = 0;
+
+	*ret_name = strsep(&at, ",");
+	while (r == 0 && (word = strsep(&at, ",")))
+		r = set_option(o, word, err);
+	if (r == 0 && o->content && strcmp(o->content, "random") &&
+	    strcmp(o->content, "jpeg"))
+		return err_set(err, -EINVAL,
+			       "unknown content '%s' (known: random jpeg)",
+			       o->content);
+	return r;
+}
+
+static int fill(struct synth *s, const struct options *o,
+		const struct dataset_profile *p, struct err *err)
+{
+	const char *content = o->content ? o->content : p->format;
+	struct err why = { 0 };
+	int r;
+
+	s->d = (struct dataset_files){ .files = o->files ? o->files : p->files,
+				       .classes = o->classes,
+				       .seed = o->seed,
+				       .scale = o->scale,
+				       .jpeg = !strcmp(content, "jpeg") };
+	if (!s->d.classes)
+		s->d.classes = dataset_files_classes(p, s->d.files);
+	if (s->d.classes > s->d.files)
+		return err_set(err, -EINVAL, "more classes than files");
+	if (s->d.files > UINT32_MAX)
+		return err_set(err, -EINVAL, "more than %u files: give files=N",
+			       UINT32_MAX);
+	r = dataset_files_sizes(&s->d, p, &s->sizes, &why);
+	if (r < 0)
+		return err_set(err, r, "%s%s", why.text,
+			       r == -EINVAL ? ": give a larger scale=X or "
+					      "content=random"
+					    : "");
+	return s->d.jpeg ? synth_jpeg_new(&s->d, s->sizes, &s->jpeg, err) : 0;
+}
+
+int synth_open(const char *spec, struct synth **ret, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(spec);
+	struct options o = { .seed = 1, .scale = 1 };
+	struct dataset_profile p = { 0 };
+	struct synth *s = calloc(1, sizeof(*s));
+	char *name;
+	int r = copy && s ? parse(copy, &o, &name, err) : -ENOMEM;
+
+	if (r == 0)
+		r = dataset_profile_load(name, &p, err);
+	if (r == 0)
+		r = fill(s, &o, &p, err);
+	dataset_profile_free(&p);
+	conf_free(fields, &o);
+	if (r < 0) {
+		synth_close(s);
+		err_set(err, r, "%s", strerror(-r));
+		err_prefix(err, "synth");
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void synth_close(struct synth *s)
+{
+	if (!s)
+		return;
+	synth_jpeg_free(s->jpeg);
+	free(s->sizes);
+	free(s);
+}
+
+const struct dataset_files *synth_files(const struct synth *s)
+{
+	return &s->d;
+}
+
+uint64_t synth_size(const struct synth *s, uint64_t i)
+{
+	return s->sizes[i];
+}
+
+void synth_read(const struct synth *s, uint64_t i, uint64_t offset, void *buf,
+		size_t n)
+{
+	if (s->jpeg)
+		synth_jpeg_read(s->jpeg, i, s->sizes[i], offset, buf, n);
+	else
+		dataset_files_random(&s->d, i, offset, buf, n);
+}

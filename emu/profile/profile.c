@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/profile.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/util.h"
+
+static const char *const folders[] = {
+	[PROFILE_GPU] = "gpu",	       [PROFILE_STORAGE] = "storage",
+	[PROFILE_DATASET] = "dataset", [PROFILE_PREP] = "prep",
+	[PROFILE_NODE] = "node",       [PROFILE_SHARE] = "share",
+};
+static const char SUFFIX[] = ".yaml";
+
+/* The aliases of a GPU are looked for before `models:` and no further than
+ * this. Arbitrary: the heads of the shipped profiles are under 4 KiB. */
+enum { HEAD_BYTES = 16384 };
+
+const char *profile_kind_name(enum profile_kind kind)
+{
+	return folders[kind];
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The first of `places` there is, seen from the folder of the file `self`: 1,
+ * 0: none. */
+static int beside(const char *self, const char *const places[], size_t n,
+		  char **ret)
+{
+	const char *slash = strrchr(self, '/');
+
+	for (size_t i = 0; slash && i < n; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (asprintf(&path, "%.*s/%s", (int)(slash - self), self,
+			     places[i]) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		if (is_dir(path)) {
+			*ret = TAKE_PTR(path);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* The running executable; -errno with a text. */
+static int executable(char *ret, size_t size, struct err *err)
+{
+	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+
+	if (n < 0)
+		return err_set(err, -errno, "/proc/self/exe: %s",
+			       strerror(errno));
+	ret[n] = '\0';
+	return 0;
+}
+
+int profile_beside_executable(const char *in_tree, const char *installed,
+			      char **ret, struct err *err)
+{
+	const char *const places[] = { in_tree, installed };
+	char exe[4096];
+	int r = executable(exe, sizeof(exe), err);
+
+	if (r < 0)
+		return r;
+	r = beside(exe, places, ARRAY_SIZE(places), ret);
+	if (r)
+		return r < 0 ? r : 0;
+	return err_set(err, -ENOENT, "neither %s nor %s is there, seen from %s",
+		       in_tree, installed, exe);
+}
+
+/* Where the environment says nothing. */
+static int find_database(char **ret, struct err *err)
+{
+	/* the last: libraries may be in a folder of their architecture */
+	static const char *const places[] = { "../profiles",
+					      "../share/gpemu/profiles",
+					      "../../share/gpemu/profiles" };
+	Dl_info library = { 0 };
+	char exe[4096];
+	int r = executable(exe, sizeof(exe), err);
+
+	if (r < 0)
+		return r;
+	r = beside(exe, places, ARRAY_SIZE(places), ret);
+	/* in libgpemu, which is not beside whoever uses it */
+	if (r == 0 && dladdr((const void *)folders, &library))
+		r = beside(library.dli_fname, places, ARRAY_SIZE(places), ret);
+	if (r == 0 && is_dir(GPEMU_PROFILES_DIR)) {
+		*ret = strdup(GPEMU_PROFILES_DIR);
+		r = *ret ? 1 : -ENOMEM;
+	}
+	if (r)
+		return r < 0 ? r : 0;
+	return err_set(
+		err, -ENOENT,
+		"no profile database beside %s nor in " GPEMU_PROFILES_DIR
+		": set GPEMU_PROFILES to its folder",
+		exe);
+}
+
+/* The folder of a kind. */
+static int kind_dir(enum profile_kind kind, char **ret, struct err *err)
+{
+	_cleanup_free_ char *root = NULL;
+	const char *env = secure_getenv("GPEMU_PROFILES");
+	int r;
+
+	if (env && env[0])
+		root = strdup(env);
+	else if ((r = find_database(&root, err)) < 0)
+		return r;
+	if (!root || asprintf(ret, "%s/%s", root, folders[kind]) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int is_profile(const struct dirent *e)
+{
+	size_t n = strlen(e->d_name), suffix = strlen(SUFFIX);
+
+	return e->d_name[0] != '.' && n > suffix &&
+	       !strcmp(e->d_name + n - suffix, SUFFIX);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+void profile_names_free(char **names)
+{
+	for (size_t i = 0; names && names[i]; i++)
+		free(names[i]);
+	free(names);
+}
+
+int profile_names(enum profile_kind kind, char ***ret, struct err *err)
+{
+	_cleanup_free_ char *dir = NULL;
+	struct dirent **entries;
+	char **names;
+	int n, r = kind_dir(kind, &dir, err);
+
+	if (r < 0)
+		return r;
+	n = scandir(dir, &entries, is_profile, by_name);
+	if (n < 0)
+		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	names = calloc((size_t)n + 1, sizeof(*names));
+	for (int i = 0; i < n; i++) {
+		char *name = entries[i]->d_name;
+
+		name[strlen(name) - strlen(SUFFIX)] = '\0';
+		if (names && r == 0 && !(names[i] = strdup(name)))
+			r = -ENOMEM;
+		free(entries[i]);
+	}
+	free(entries);
+	if (!names || r < 0) {
+		profile_names_free(names);
+		return -ENOMEM;
+	}
+	*ret = names;
+	return 0;
+}
+
+/* What stands before `models:`, which is most of the file. */
+static int load_head(const char *path, struct conf_node **ret)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	char head[HEAD_BYTES + 1];
+	char *end;
+	size_t n;
+
+	if (!f)
+		return -errno;
+	n = fread(head, 1, HEAD_BYTES, f);
+	head[n] = '\0';
+	end = strstr(head, "\nmodels:");
+	if (end)
+		n = (size_t)(end + 1 - head);
+	return conf_tree_parse(head, n, path, ret, NULL);
+}
+
+static int file_path(const char *dir, const char *name, char **ret)
+{
+	return asprintf(ret, "%s/%s%s", dir, name, SUFFIX) < 0 ? -ENOMEM : 0;
+}
+
+/* Append "name (alias alias)" for the message that lists them all. */
+static void list_known(char *known, size_t size, const char *name,
+		       const struct conf_node *aliases)
+{
+	size_t n = strlen(known);
+
+	n += (size_t)snprintf(known + n, size - n, "%s%s", n ? ", " : "", name);
+	for (size_t i = 0; aliases && i < aliases->n && n < size; i++)
+		n += (size_t)snprintf(known + n, size - n, "%s%s%s",
+				      i ? " " : " (", aliases->items[i]->value,
+				      i + 1 < aliases->n ? "" : ")");
+}
+
+/* Does this GPU profile answer to `name`? Fills `known` on the way. */
+static bool answers_to(const char *path, const char *word, const char *name,
+		       char *known, size_t size)
+{
+	_cleanup_conf_node_ struct conf_node *head = NULL;
+	const struct conf_node *aliases = NULL, *own = NULL;
+	bool found = false;
+
+	/* a broken file must not keep the others from being found */
+	if (load_head(path, &head) == 0) {
+		aliases = conf_node_get(head, "aliases");
+		own = conf_node_get(head, "name");
+	}
+	if (aliases && aliases->kind != CONF_KIND_SEQUENCE)
+		aliases = NULL;
+	for (size_t i = 0; aliases && i < aliases->n; i++) {
+		if (aliases->items[i]->kind != CONF_KIND_SCALAR)
+			return false;
+		found = found || !strcmp(aliases->items[i]->value, name);
+	}
+	list_known(known, size, word, aliases);
+	return found || (own && own->kind == CONF_KIND_SCALAR &&
+			 !strcmp(own->value, name));
+}
+
+/* No file of that name: an alias, or nothing. */
+static int find_other(enum profile_kind kind, const char *dir, const char *name,
+		      char **ret, struct err *err)
+{
+	_cleanup_(profile_names_freep) char **names = NULL;
+	char known[400] = "";
+	int r = profile_names(kind, &names, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; names[i]; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (kind != PROFILE_GPU) {
+			list_known(known, sizeof(known), names[i], NULL);
+			continue;
+		}
+		r = file_path(dir, names[i], &path);
+		if (r < 0)
+			return r;
+		if (answers_to(path, names[i], name, known, sizeof(known))) {
+			*ret = TAKE_PTR(path);
+			return 0;
+		}
+	}
+	return err_set(err, -ENOENT, "unknown %s profile '%s' (known: %s)",
+		       folders[kind], name, known);
+}
+
+bool profile_is_path(const char *name)
+{
+	size_t n = strlen(name), suffix = strlen(SUFFIX);
+
+	return strchr(name, '/') ||
+	       (n > suffix && !strcmp(name + n - suffix, SUFFIX));
+}
+
+int profile_path(enum profile_kind kind, const char *name, char **ret,
+		 struct err *err)
+{
+	_cleanup_free_ char *dir = NULL, *path = NULL;
+	int r;
+
+	if (!name[0])
+		return err_set(err, -EINVAL, "empty name of a %s profile",
+			       folders[kind]);
+	if (profile_is_path(name)) {
+		*ret = strdup(name);
+		return *ret ? 0 : -ENOMEM;
+	}
+	r = kind_dir(kind, &dir, err);
+	if (r < 0)
+		return r;
+	r = file_path(dir, name, &path);
+	if (r < 0)
+		return r;
+	if (access(path, F_OK) < 0)
+		return find_other(kind, dir, name, ret, err);
+	*ret = TAKE_PTR(path);
+	return 0;
+}
+
+int profile_check(enum profile_kind kind, const void *object, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+
+	return profile_path(kind, *(char *const *)object, &path, err);
+}
+
+static int decode(const struct conf_node *root, const char *name,
+		  const struct conf_field *fields, profile_check_fn check,
+		  void *object, struct err *err)
+{
+	int r = conf_decode(root, name, fields, object, err);
+
+	return r < 0 || !check ? r : check(object, root, name, err);
+}
+
+int profile_parse(const char *bytes, size_t n, const char *name,
+		  const struct conf_field *fields, profile_check_fn check,
+		  void *object, struct err *err)
+{
+	_cleanup_conf_node_ struct conf_node *root = NULL;
+	int r = conf_tree_parse(bytes, n, name, &root, err);
+
+	return r < 0 ? r : decode(root, name, fields, check, object, err);
+}
+
+int profile_load(enum profile_kind kind, const char *name,
+		 const struct conf_field *fields, profile_check_fn check,
+		 void *object, struct err *err)
+{
+	_cleanup_conf_node_ struct conf_node *root = NULL;
+	_cleanup_free_ char *path = NULL;
+	int r = profile_path(kind, name, &path, err);
+
+	if (r == 0)
+		r = conf_tree_load(path, &root, err);
+	return r < 0 ? r : decode(root, path, fields, check, object, err);
+}
+
+int profile_names_print(int kind, struct err *err)
+{
+	_cleanup_(profile_names_freep) char **names = NULL;
+	int r = profile_names((enum profile_kind)kind, &names, err);
+
+	for (char **n = names; r == 0 && *n; n++)
+		puts(*n);
+	return r;
+}

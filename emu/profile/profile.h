@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profile database: profiles/<kind>/<name>.yaml, one file a profile.
+ *
+ * Searched in $GPEMU_PROFILES when set, else in `../profiles` and then in
+ * `../share/gpemu/profiles` beside the folder of the running executable, then
+ * beside that of the shared library which this is a part of, then where
+ * everything was to be installed.
+ */
+#ifndef GPEMU_EMU_PROFILE_PROFILE_H
+#define GPEMU_EMU_PROFILE_PROFILE_H
+
+#include <stdbool.h>
+
+#include "common/conf/conf.h"
+#include "common/err.h"
+
+/*
+ * A folder of what comes with the programs: `in_tree` or `installed`, both
+ * relative to the folder of the running executable. *ret is malloc'ed.
+ * -ENOENT with a text when neither is there.
+ */
+int profile_beside_executable(const char *in_tree, const char *installed,
+			      char **ret, struct err *err);
+
+enum profile_kind {
+	PROFILE_GPU,
+	PROFILE_STORAGE,
+	PROFILE_DATASET,
+	PROFILE_PREP,
+	PROFILE_NODE,
+	PROFILE_SHARE,
+	PROFILE_N_KINDS
+};
+
+/* "gpu", "storage", "dataset", "prep", "node", "share": also the folder's name.
+ */
+const char *profile_kind_name(enum profile_kind kind);
+
+/*
+ * The file of a profile: `name` is a word in the database (for GPUs also an
+ * alias: a short name such as "v100"), or a path when it holds a '/' or ends
+ * in ".yaml". *ret is malloc'ed.
+ * -ENOENT with a text that lists the known names; -EINVAL for an empty name.
+ */
+int profile_path(enum profile_kind kind, const char *name, char **ret,
+		 struct err *err);
+/* For `check` of a conf_field: is the text at `object`, a char **, such a word,
+ * or a path? Whether there is a file at the path is not asked: the folder that
+ * it is seen from may be another by then. Errors as above. */
+int profile_check(enum profile_kind kind, const void *object, struct err *err);
+
+/*
+ * All names of a kind, sorted; *ret is a malloc'ed array of malloc'ed
+ * strings, ended by NULL. -ENOENT when there is no database.
+ */
+int profile_names(enum profile_kind kind, char ***ret, struct err *err);
+void profile_names_free(char **names);
+/* Print them, one a line: a struct cli_kind's `print` for a profile kind. */
+int profile_names_print(int kind, struct err *err);
+
+static inline void profile_names_freep(char ***names)
+{
+	profile_names_free(*names);
+}
+
+/* Is `name` a path (holds a '/' or ends in ".yaml"), not a word? */
+bool profile_is_path(const char *name);
+
+/*
+ * What all kinds share of reading: decode by `fields`, then `check` what
+ * concerns more than one field, with the tree at hand for the place.
+ * The caller frees `object` by `fields`, failed or not.
+ */
+typedef int (*profile_check_fn)(const void *object,
+				const struct conf_node *root, const char *name,
+				struct err *err);
+int profile_parse(const char *bytes, size_t n, const char *name,
+		  const struct conf_field *fields, profile_check_fn check,
+		  void *object, struct err *err);
+int profile_load(enum profile_kind kind, const char *name,
+		 const struct conf_field *fields, profile_check_fn check,
+		 void *object, struct err *err);
+
+#endif

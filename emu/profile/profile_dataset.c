@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/profile_dataset.h"
+
+#include <errno.h>
+
+#include "emu/profile/profile.h"
+
+/* 2^50 bytes: keeps sums over a dataset far from overflow. */
+static const double MAX_FILE_BYTES = 1125899906842624.0;
+
+static const struct conf_field quantile_fields[] = {
+	{ "q", CONF_DOUBLE, offsetof(struct dataset_quantile, q),
+	  .required = true, .min = 0, .max = 1 },
+	{ "bytes", CONF_DOUBLE, offsetof(struct dataset_quantile, bytes),
+	  .required = true, .min = 0, .max = MAX_FILE_BYTES },
+	{ 0 },
+};
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct dataset_profile, name),
+	  .required = true },
+	{ "source", CONF_STRING, offsetof(struct dataset_profile, source),
+	  .required = true },
+	{ "verified", CONF_BOOL, offsetof(struct dataset_profile, verified),
+	  .required = true },
+	{ "notes", CONF_STRING, offsetof(struct dataset_profile, notes) },
+	{ "format", CONF_STRING, offsetof(struct dataset_profile, format),
+	  .required = true },
+	{ "files", CONF_UINT, offsetof(struct dataset_profile, files),
+	  .required = true, .min = 1, .max = 1e12 },
+	{ "classes", CONF_UINT, offsetof(struct dataset_profile, classes),
+	  .min = 0, .max = 1e9 },
+	{ "samples_per_file", CONF_UINT,
+	  offsetof(struct dataset_profile, samples_per_file), .min = 1,
+	  .max = 1e12 },
+	{ "sizes", CONF_LIST, offsetof(struct dataset_profile, sizes),
+	  .required = true, .item = CONF_ROW,
+	  .item_size = sizeof(struct dataset_quantile),
+	  .fields = quantile_fields },
+	{ 0 },
+};
+
+static int check(const void *object, const struct conf_node *root,
+		 const char *name, struct err *err)
+{
+	const struct dataset_profile *p = object;
+	const struct dataset_quantile *v = p->sizes.items;
+	const struct conf_node *sizes = conf_node_get(root, "sizes");
+	size_t n = p->sizes.n;
+
+	if (p->classes > p->files)
+		return conf_node_error(conf_node_get(root, "classes"), name,
+				       err, "more classes than files");
+	if (n < 2)
+		return conf_node_error(sizes, name, err,
+				       "sizes needs at least two points");
+	if (v[0].q > 0)
+		return conf_node_error(sizes->items[0], name, err,
+				       "the first quantile must be 0");
+	for (size_t i = 1; i < n; i++)
+		if (v[i].q <= v[i - 1].q || v[i].bytes < v[i - 1].bytes)
+			return conf_node_error(sizes->items[i], name, err,
+					       "quantiles must ascend, and "
+					       "their sizes must not fall");
+	if (v[n - 1].q < 1)
+		return conf_node_error(sizes->items[n - 1], name, err,
+				       "the last quantile must be 1");
+	return 0;
+}
+
+int dataset_profile_load(const char *name, struct dataset_profile *ret,
+			 struct err *err)
+{
+	*ret = (struct dataset_profile){ .samples_per_file = 1 };
+	return profile_load(PROFILE_DATASET, name, fields, check, ret, err);
+}
+
+int dataset_profile_parse(const char *bytes, size_t n, const char *name,
+			  struct dataset_profile *ret, struct err *err)
+{
+	*ret = (struct dataset_profile){ .samples_per_file = 1 };
+	return profile_parse(bytes, n, name, fields, check, ret, err);
+}
+
+void dataset_profile_free(struct dataset_profile *p)
+{
+	conf_free(fields, p);
+}
+
+json_t *dataset_profile_json(const struct dataset_profile *p)
+{
+	return conf_json(fields, p);
+}
+
+double dataset_profile_quantile(const struct dataset_profile *p, double q)
+{
+	const struct dataset_quantile *v = p->sizes.items;
+	size_t lo = 0, hi = p->sizes.n - 1;
+
+	if (q <= 0)
+		return v[0].bytes;
+	if (q >= 1)
+		return v[hi].bytes;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (v[mid].q <= q)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return v[lo].bytes + (v[hi].bytes - v[lo].bytes) * (q - v[lo].q) /
+				     (v[hi].q - v[lo].q);
+}
+
+double dataset_profile_mean(const struct dataset_profile *p)
+{
+	const struct dataset_quantile *v = p->sizes.items;
+	double sum = 0;
+
+	for (size_t i = 1; i < p->sizes.n; i++)
+		sum += (v[i].q - v[i - 1].q) * (v[i].bytes + v[i - 1].bytes) /
+		       2;
+	return sum;
+}

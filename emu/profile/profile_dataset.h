@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a dataset looks like from outside: how many files, in how many class
+ * folders, how large. Not its content.
+ */
+#ifndef GPEMU_EMU_PROFILE_PROFILE_DATASET_H
+#define GPEMU_EMU_PROFILE_PROFILE_DATASET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/err.h"
+
+/* One point of the size distribution; linear between points. */
+struct dataset_quantile {
+	double q; /* 0..1, ascending, first 0, last 1 */
+	double bytes;
+};
+
+struct dataset_profile {
+	char *name;
+	char *source;
+	char *notes;
+	bool verified; /* every number was read at its source */
+	uint64_t files;
+	uint64_t classes; /* folders; 0: all files in one */
+	uint64_t samples_per_file;
+	char *format;		/* jpeg, npz, tfrecord, parquet, ... */
+	struct conf_list sizes; /* struct dataset_quantile, >= 2 */
+};
+
+/* By name or path; free with dataset_profile_free, failed or not. */
+int dataset_profile_load(const char *name, struct dataset_profile *ret,
+			 struct err *err);
+/* From bytes; `name` starts the error texts. */
+int dataset_profile_parse(const char *bytes, size_t n, const char *name,
+			  struct dataset_profile *ret, struct err *err);
+void dataset_profile_free(struct dataset_profile *p);
+/* All of it, as in the file; NULL: no memory. */
+json_t *dataset_profile_json(const struct dataset_profile *p);
+
+/* File size in bytes at quantile q (0..1); mean file size in bytes. */
+double dataset_profile_quantile(const struct dataset_profile *p, double q);
+double dataset_profile_mean(const struct dataset_profile *p);
+
+#endif

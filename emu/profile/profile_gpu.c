@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/profile_gpu.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "emu/profile/profile.h"
+
+/* Bounds that no device reaches; they keep ns in uint64_t and sums finite. */
+#define MAX_MS 1e9
+#define MAX_MIB 1e9
+#define MAX_BATCH 1048576
+
+#define ROW_NUMBER(member, most)                                        \
+	{                                                               \
+#member, CONF_DOUBLE, offsetof(struct gpu_row, member), \
+			.required = true, .min = 0, .max = most         \
+	}
+static const struct conf_field row_fields[] = {
+	{ "batch", CONF_UINT, offsetof(struct gpu_row, batch), .required = true,
+	  .min = 1, .max = MAX_BATCH },
+	ROW_NUMBER(forward_ms, MAX_MS),
+	ROW_NUMBER(backward_ms, MAX_MS),
+	ROW_NUMBER(transfer_ms, MAX_MS),
+	ROW_NUMBER(peak_mib, MAX_MIB),
+	ROW_NUMBER(persistent_mib, MAX_MIB),
+	{ "optimizer_ms", CONF_DOUBLE, offsetof(struct gpu_row, optimizer_ms),
+	  .min = 0, .max = MAX_MS },
+	{ "spread_pct", CONF_DOUBLE, offsetof(struct gpu_row, spread_pct),
+	  .min = 0, .max = 1e4 },
+	{ 0 },
+};
+
+static int check_row(const void *object, struct err *err)
+{
+	const struct gpu_row *row = object;
+
+	if (row->persistent_mib > row->peak_mib)
+		return err_set(err, -EINVAL,
+			       "persistent_mib is above peak_mib");
+	if (row->optimizer_ms > row->backward_ms)
+		return err_set(err, -EINVAL,
+			       "optimizer_ms is above backward_ms, of which "
+			       "it is a part");
+	return 0;
+}
+
+static const struct conf_field model_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct gpu_model, name) },
+	{ "notes", CONF_STRING, offsetof(struct gpu_model, notes) },
+	{ "parameters", CONF_UINT, offsetof(struct gpu_model, parameters),
+	  .required = true, .min = 0, .max = 1e15 },
+	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_model, sample_bytes),
+	  .min = 1, .max = 1e15 },
+	{ "model_transfer_ms", CONF_DOUBLE,
+	  offsetof(struct gpu_model, model_transfer_ms), .required = true,
+	  .min = 0, .max = MAX_MS },
+	{ "last_batch", CONF_UINT, offsetof(struct gpu_model, last_batch),
+	  .required = true, .min = 1, .max = MAX_BATCH },
+	{ "last_is_limit", CONF_BOOL, offsetof(struct gpu_model, last_is_limit),
+	  .required = true },
+	{ "tolerance_pct", CONF_DOUBLE,
+	  offsetof(struct gpu_model, tolerance_pct), .required = true, .min = 0,
+	  .max = 100 },
+	{ "rows", CONF_LIST, offsetof(struct gpu_model, rows), .required = true,
+	  .item = CONF_ROW, .item_size = sizeof(struct gpu_row),
+	  .fields = row_fields, .check = check_row },
+	{ 0 },
+};
+static const struct conf_field law_fields[] = {
+	{ "base_ms", CONF_DOUBLE, offsetof(struct gpu_law, base_ms),
+	  .required = true, .min = 0, .max = MAX_MS },
+	{ "per_sample_ms", CONF_DOUBLE, offsetof(struct gpu_law, per_sample_ms),
+	  .required = true, .min = 0, .max = MAX_MS },
+	{ "source", CONF_STRING, offsetof(struct gpu_law, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field jump_fields[] = {
+	{ "bytes", CONF_UINT, offsetof(struct gpu_jump, bytes),
+	  .required = true, .min = 1, .max = 1e15 },
+	{ "source", CONF_STRING, offsetof(struct gpu_jump, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field noise_model_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct gpu_noise_model, name) },
+	{ "cv_pct", CONF_DOUBLE, offsetof(struct gpu_noise_model, cv_pct),
+	  .required = true, .min = 0, .max = 100 },
+	{ 0 },
+};
+static const struct conf_field noise_fields[] = {
+	{ "models", CONF_MAP, offsetof(struct gpu_noise, models),
+	  .required = true, .item_size = sizeof(struct gpu_noise_model),
+	  .fields = noise_model_fields },
+	{ "source", CONF_STRING, offsetof(struct gpu_noise, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct gpu_profile, name),
+	  .required = true },
+	{ "aliases", CONF_LIST, offsetof(struct gpu_profile, aliases),
+	  .item = CONF_STRING, .item_size = sizeof(char *) },
+	{ "source", CONF_STRING, offsetof(struct gpu_profile, source),
+	  .required = true },
+	{ "notes", CONF_STRING, offsetof(struct gpu_profile, notes) },
+	{ "memory_mib", CONF_DOUBLE, offsetof(struct gpu_profile, memory_mib),
+	  .required = true, .min = 1, .max = MAX_MIB },
+	{ "usable_memory", CONF_DOUBLE,
+	  offsetof(struct gpu_profile, usable_memory), .required = true,
+	  .min = 0.01, .max = 1 },
+	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_profile, sample_bytes),
+	  .required = true, .min = 1, .max = 1e15 },
+	{ "pinned", CONF_RECORD, offsetof(struct gpu_profile, pinned),
+	  .required = true, .fields = law_fields },
+	{ "pin_copy", CONF_RECORD, offsetof(struct gpu_profile, pin_copy),
+	  .required = true, .fields = law_fields },
+	{ "transfer_jump", CONF_RECORD,
+	  offsetof(struct gpu_profile, transfer_jump), .fields = jump_fields },
+	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
+	  .fields = noise_fields },
+	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
+	  .required = true, .item_size = sizeof(struct gpu_model),
+	  .fields = model_fields },
+	{ 0 },
+};
+
+static int check_model(const struct gpu_model *m, const struct conf_node *node,
+		       const char *name, struct err *err)
+{
+	const struct gpu_row *row = m->rows.items;
+	const struct conf_node *rows = conf_node_get(node, "rows");
+
+	if (!m->rows.n)
+		return conf_node_error(rows, name, err, "no rows");
+	for (size_t i = 1; i < m->rows.n; i++)
+		if (row[i].batch <= row[i - 1].batch)
+			return conf_node_error(rows->items[i], name, err,
+					       "batch sizes must ascend");
+	if (row[m->rows.n - 1].batch != m->last_batch)
+		return conf_node_error(conf_node_get(node, "last_batch"), name,
+				       err,
+				       "last_batch must be the last row's");
+	return 0;
+}
+
+static int check(const void *object, const struct conf_node *root,
+		 const char *name, struct err *err)
+{
+	const struct gpu_profile *p = object;
+	const struct gpu_model *m = p->models.items;
+	const struct conf_node *models = conf_node_get(root, "models");
+
+	if (!p->models.n)
+		return conf_node_error(models, name, err, "no models");
+	for (size_t i = 0; i < p->models.n; i++) {
+		int r = check_model(&m[i], models->items[i], name, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int gpu_profile_load(const char *name, struct gpu_profile *ret, struct err *err)
+{
+	*ret = (struct gpu_profile){ 0 };
+	return profile_load(PROFILE_GPU, name, fields, check, ret, err);
+}
+
+int gpu_profile_parse(const char *bytes, size_t n, const char *name,
+		      struct gpu_profile *ret, struct err *err)
+{
+	*ret = (struct gpu_profile){ 0 };
+	return profile_parse(bytes, n, name, fields, check, ret, err);
+}
+
+int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
+			  struct err *err)
+{
+	struct conf_field head[ARRAY_SIZE(fields)];
+
+	memcpy(head, fields, sizeof(fields));
+	for (struct conf_field *f = head; f->key; f++)
+		if (!strcmp(f->key, "models"))
+			f->required = false;
+	*ret = (struct gpu_profile){ 0 };
+	return profile_load(PROFILE_GPU, name, head, NULL, ret, err);
+}
+
+void gpu_profile_free_models(struct gpu_profile *p)
+{
+	static const struct conf_field models[] = {
+		{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
+		  .item_size = sizeof(struct gpu_model),
+		  .fields = model_fields },
+		{ 0 },
+	};
+
+	conf_free(models, p);
+}
+
+void gpu_profile_free(struct gpu_profile *p)
+{
+	conf_free(fields, p);
+}
+
+json_t *gpu_profile_json(const struct gpu_profile *p)
+{
+	return conf_json(fields, p);
+}
+
+const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
+					  const char *name, struct err *err)
+{
+	const struct gpu_model *m = p->models.items;
+	char known[ERR_LIST] = "";
+
+	for (size_t i = 0; i < p->models.n; i++) {
+		if (!strcmp(m[i].name, name))
+			return &m[i];
+		err_list(known, m[i].name);
+	}
+	err_set(err, -ENOENT, "%s: unknown model '%s' (known: %s)", p->name,
+		name, known);
+	return NULL;
+}
+
+/* --- the table -------------------------------------------------------- */
+
+/* The rows on whose line `batch` lies, and where on it (0: a, 1: b). */
+struct place {
+	const struct gpu_row *a, *b;
+	double t;
+};
+
+static struct place find(const struct gpu_row *row, size_t n, double batch)
+{
+	static const struct gpu_row nothing; /* no samples, no time */
+	size_t lo = 0, hi = n - 1;
+
+	if (hi == 0)
+		return (struct place){ &nothing, row,
+				       batch / (double)row->batch };
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if ((double)row[mid].batch <= batch)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return (struct place){
+		.a = &row[lo],
+		.b = &row[hi],
+		.t = (batch - (double)row[lo].batch) /
+		     ((double)row[hi].batch - (double)row[lo].batch),
+	};
+}
+
+/* A continued line may fall below zero: it does not mean anything there. */
+static double line(const struct place *p, double a, double b)
+{
+	return fmax(0, a + (b - a) * p->t);
+}
+
+static uint64_t ms_to_ns(double ms)
+{
+	return (uint64_t)llround(fmin(ms, MAX_MS * 1e3) * 1e6);
+}
+
+/* --- copies ----------------------------------------------------------- */
+
+uint64_t gpu_sample_bytes(const struct gpu_profile *p,
+			  const struct gpu_model *m)
+{
+	return m->sample_bytes ? m->sample_bytes : p->sample_bytes;
+}
+
+uint64_t gpu_delivered_bytes(const struct gpu_profile *p,
+			     const struct gpu_model *m, uint64_t prepared,
+			     uint64_t read)
+{
+	if (read)
+		return prepared ? prepared : read;
+	return prepared && !m->sample_bytes ? prepared : gpu_sample_bytes(p, m);
+}
+
+uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
+				const struct gpu_model *m)
+{
+	return p->transfer_jump.bytes
+		       ? (p->transfer_jump.bytes - 1) / gpu_sample_bytes(p, m)
+		       : 0;
+}
+
+/* As find, among the rows on the side of the jump, if there is one, on which
+ * `bytes` are. */
+static struct place find_transfer(const struct gpu_profile *p,
+				  const struct gpu_model *m, double bytes)
+{
+	uint64_t jump = gpu_profile_jump_batch(p, m);
+	double batch = bytes / (double)gpu_sample_bytes(p, m);
+	const struct gpu_row *row = m->rows.items;
+	size_t n = m->rows.n, below = 0;
+
+	while (below < n && row[below].batch <= jump)
+		below++;
+	if (below == 0 || below == n)
+		return find(row, n, batch);
+	return bytes < (double)p->transfer_jump.bytes
+		       ? find(row, below, batch)
+		       : find(row + below, n - below, batch);
+}
+
+/* Far beyond the table the slope between two rows would be noise. */
+static double pageable_ms(const struct gpu_profile *p,
+			  const struct gpu_model *m, double bytes)
+{
+	struct place at = find_transfer(p, m, bytes);
+
+	if (at.t <= 1)
+		return line(&at, at.a->transfer_ms, at.b->transfer_ms);
+	return at.b->transfer_ms * bytes /
+	       (double)(at.b->batch * gpu_sample_bytes(p, m));
+}
+
+static uint64_t copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
+			enum gpu_copy how, double bytes)
+{
+	const struct gpu_law *law = how == GPU_COPY_PINNED ? &p->pinned
+							   : &p->pin_copy;
+
+	if (bytes <= 0)
+		return 0;
+	if (how == GPU_COPY_PAGEABLE)
+		return ms_to_ns(pageable_ms(p, m, bytes));
+	return ms_to_ns(law->base_ms +
+			law->per_sample_ms * bytes / (double)p->sample_bytes);
+}
+
+uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
+		     enum gpu_copy how, uint64_t bytes)
+{
+	return copy_ns(p, m, how, (double)bytes);
+}
+
+uint64_t gpu_model_transfer_ns(const struct gpu_model *m)
+{
+	return ms_to_ns(m->model_transfer_ms);
+}
+
+double gpu_link_bytes_per_s(const struct gpu_profile *p)
+{
+	return p->pinned.per_sample_ms > 0
+		       ? (double)p->sample_bytes * 1e3 / p->pinned.per_sample_ms
+		       : 0;
+}
+
+/* --- a step ----------------------------------------------------------- */
+
+static enum gpu_origin origin_of(const struct gpu_model *m,
+				 const struct place *p, uint64_t batch)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	if (batch == p->a->batch || batch == p->b->batch)
+		return GPU_MEASURED;
+	if (batch < row[0].batch || batch > row[m->rows.n - 1].batch)
+		return GPU_EXTRAPOLATED;
+	return GPU_INTERPOLATED;
+}
+
+void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
+		      uint64_t batch, struct gpu_cost *ret)
+{
+	struct place at = find(m->rows.items, m->rows.n, (double)batch);
+	const struct gpu_row *a = at.a, *b = at.b;
+	double bytes = (double)batch * (double)gpu_sample_bytes(p, m);
+
+	*ret = (struct gpu_cost){
+		.origin = origin_of(m, &at, batch),
+		.forward_ns = ms_to_ns(line(&at, a->forward_ms, b->forward_ms)),
+		.backward_ns =
+			ms_to_ns(line(&at, a->backward_ms, b->backward_ms)),
+		.transfer_pageable_ns = copy_ns(p, m, GPU_COPY_PAGEABLE, bytes),
+		.transfer_pinned_ns = copy_ns(p, m, GPU_COPY_PINNED, bytes),
+		.pin_copy_ns = copy_ns(p, m, GPU_COPY_TO_PINNED, bytes),
+		.spread_pct = line(&at, a->spread_pct, b->spread_pct),
+		.peak_mib = line(&at, a->peak_mib, b->peak_mib),
+		.persistent_mib =
+			line(&at, a->persistent_mib, b->persistent_mib),
+	};
+	if (gpu_model_optimizer_given(m))
+		ret->optimizer_ns = MIN(
+			ret->backward_ns,
+			ms_to_ns(line(&at, a->optimizer_ms, b->optimizer_ms)));
+}
+
+uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
+				     const struct gpu_model *m)
+{
+	double usable = p->usable_memory * p->memory_mib;
+	uint64_t lo = 0, hi = MAX_BATCH;
+
+	while (lo < hi) {
+		uint64_t mid = hi - (hi - lo) / 2;
+		struct gpu_cost cost;
+
+		gpu_profile_cost(p, m, mid, &cost);
+		if (cost.peak_mib <= usable)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return lo;
+}
+
+uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
+				   const struct gpu_model *m)
+{
+	if (m->last_is_limit)
+		return m->last_batch;
+	return MAX(m->last_batch, gpu_profile_estimated_batch(p, m));
+}
+
+bool gpu_model_optimizer_given(const struct gpu_model *m)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	for (size_t i = 0; i < m->rows.n; i++)
+		if (row[i].optimizer_ms <= 0)
+			return false;
+	return true;
+}
+
+bool gpu_model_memory_given(const struct gpu_model *m)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	return row[m->rows.n - 1].peak_mib > 0;
+}
+
+int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
+		      double *ret, struct err *err)
+{
+	const struct gpu_noise_model *n = p->noise.models.items;
+	char known[ERR_LIST] = "";
+
+	for (size_t i = 0; i < p->noise.models.n; i++) {
+		err_list(known, n[i].name);
+		if (strcmp(n[i].name, m->name))
+			continue;
+		*ret = n[i].cv_pct / 100;
+		return 0;
+	}
+	return err_set(err, -ENODATA,
+		       "%s: how far the steps of %s scatter was not measured "
+		       "(it was for: %s); give a number",
+		       p->name, m->name, known[0] ? known : "none");
+}
+
+const char *gpu_origin_name(enum gpu_origin origin)
+{
+	static const char *const names[] = {
+		[GPU_MEASURED] = "measured",
+		[GPU_INTERPOLATED] = "interpolated",
+		[GPU_EXTRAPOLATED] = "extrapolated",
+	};
+
+	return names[origin];
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/profile_prep.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "emu/profile/profile.h"
+
+static const struct conf_field row_fields[] = {
+	{ "batch", CONF_UINT, offsetof(struct prep_row, batch),
+	  .required = true, .min = 1, .max = 1048576 },
+	{ "ms", CONF_DOUBLE, offsetof(struct prep_row, ms), .required = true,
+	  .min = 0, .max = DIST_MAX_NS / 1e6 },
+	{ 0 },
+};
+static const struct conf_field gpu_fields[] = {
+	{ "rows", CONF_LIST, offsetof(struct prep_gpu, rows), .required = true,
+	  .item = CONF_ROW, .item_size = sizeof(struct prep_row),
+	  .fields = row_fields },
+	{ "memory_mib", CONF_DOUBLE, offsetof(struct prep_gpu, memory_mib),
+	  .min = 0, .max = 1e9 },
+	{ "source", CONF_STRING, offsetof(struct prep_gpu, source),
+	  .required = true },
+	{ 0 },
+};
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct prep_profile, name),
+	  .required = true },
+	{ "source", CONF_STRING, offsetof(struct prep_profile, source),
+	  .required = true },
+	{ "verified", CONF_BOOL, offsetof(struct prep_profile, verified),
+	  .required = true },
+	{ "notes", CONF_STRING, offsetof(struct prep_profile, notes) },
+	{ "device", CONF_STRING, offsetof(struct prep_profile, device) },
+	{ "sample", CONF_RECORD, offsetof(struct prep_profile, sample),
+	  .fields = dist_time_fields, .check = dist_time_check },
+	{ "per_mb", CONF_DURATION, offsetof(struct prep_profile, per_mb_ns),
+	  .min = 0, .max = DIST_MAX_NS },
+	{ "gpu", CONF_RECORD, offsetof(struct prep_profile, gpu),
+	  .fields = gpu_fields },
+	{ 0 },
+};
+
+static int check(const void *object, const struct conf_node *root,
+		 const char *name, struct err *err)
+{
+	const struct prep_profile *p = object;
+	const struct prep_row *row = p->gpu.rows.items;
+	const struct conf_node *gpu = conf_node_get(root, "gpu");
+	bool on_gpu = p->device && !strcmp(p->device, "gpu");
+
+	if (p->device && !on_gpu && strcmp(p->device, "cpu"))
+		return conf_node_error(conf_node_get(root, "device"), name, err,
+				       "device must be cpu or gpu");
+	if (on_gpu != (p->gpu.rows.n > 0))
+		return conf_node_error(gpu ? gpu : root, name, err,
+				       "'device: gpu' and rows under 'gpu' "
+				       "go together");
+	if (!on_gpu && !p->sample.body.kind_name)
+		return conf_node_error(root, name, err, "missing key 'sample'");
+	for (size_t i = 1; i < p->gpu.rows.n; i++)
+		if (row[i].batch <= row[i - 1].batch)
+			return conf_node_error(gpu, name, err,
+					       "batch sizes must ascend");
+	return 0;
+}
+
+int prep_profile_load(const char *name, struct prep_profile *ret,
+		      struct err *err)
+{
+	int r;
+
+	*ret = (struct prep_profile){ 0 };
+	r = profile_load(PROFILE_PREP, name, fields, check, ret, err);
+	if (r == 0)
+		dist_time_resolve(&ret->sample);
+	return r;
+}
+
+int prep_profile_parse(const char *bytes, size_t n, const char *name,
+		       struct prep_profile *ret, struct err *err)
+{
+	int r;
+
+	*ret = (struct prep_profile){ 0 };
+	r = profile_parse(bytes, n, name, fields, check, ret, err);
+	if (r == 0)
+		dist_time_resolve(&ret->sample);
+	return r;
+}
+
+void prep_profile_free(struct prep_profile *p)
+{
+	conf_free(fields, p);
+}
+
+json_t *prep_profile_json(const struct prep_profile *p)
+{
+	return conf_json(fields, p);
+}
+
+static double of_bytes(const struct prep_profile *p, double bytes)
+{
+	return (double)p->per_mb_ns * bytes / 1e6;
+}
+
+uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,
+			   struct rng *rng)
+{
+	double ns = of_bytes(p, (double)bytes);
+
+	return dist_time_draw(&p->sample, rng) +
+	       (uint64_t)llround(fmin(ns, DIST_MAX_NS));
+}
+
+double prep_profile_mean(const struct prep_profile *p, double bytes)
+{
+	return dist_time_mean(&p->sample) + of_bytes(p, bytes);
+}
+
+uint64_t prep_profile_gpu_ns(const struct prep_profile *p, uint64_t batch)
+{
+	static const struct prep_row origin;
+	const struct prep_row *row = p->gpu.rows.items, *a = &origin, *b;
+	size_t n = p->gpu.rows.n, i = 1;
+	double ms;
+
+	if (n == 0)
+		return 0;
+	b = row;
+	if (n > 1) {
+		while (i + 1 < n && row[i].batch < batch)
+			i++;
+		a = &row[i - 1];
+		b = &row[i];
+	}
+	ms = a->ms + (b->ms - a->ms) * ((double)batch - (double)a->batch) /
+			     ((double)b->batch - (double)a->batch);
+	return (uint64_t)llround(fmin(fmax(ms * 1e6, 0), DIST_MAX_NS));
+}
+
+int prep_output_parse(const char *s, enum prep_output *ret, struct err *err)
+{
+	if (!strcmp(s, "fp32"))
+		*ret = PREP_FP32;
+	else if (!strcmp(s, "uint8"))
+		*ret = PREP_UINT8;
+	else
+		return err_set(err, -EINVAL,
+			       "unknown output '%s' of --prep (known: fp32 "
+			       "uint8)",
+			       s);
+	return 0;
+}
+
+uint64_t prep_image_bytes(uint64_t side, enum prep_output output)
+{
+	return 3 * side * side * (output == PREP_FP32 ? sizeof(float) : 1);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one CPU core takes to prepare a sample, from the bytes read to the
+ * model's input:
+ *
+ *	cost = sample (a distribution) + per_mb * bytes read / 10^6
+ *
+ * and, where a part of it is done on the GPU (`device: gpu`), how long a batch
+ * keeps the GPU's compute stream busy with that, and the memory it takes there.
+ */
+#ifndef GPEMU_EMU_PROFILE_PROFILE_PREP_H
+#define GPEMU_EMU_PROFILE_PROFILE_PREP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/err.h"
+#include "common/rng.h"
+#include "emu/profile/dist.h"
+
+/* Where nothing says which. */
+#define PREP_DEFAULT "pytorch-pillow"
+
+enum prep_output {
+	PREP_FP32,  /* normalised as torchvision's models want it */
+	PREP_UINT8, /* 0..255 as they are; the device would normalise */
+};
+
+/* "fp32" or "uint8"; -EINVAL with a text. */
+int prep_output_parse(const char *s, enum prep_output *ret, struct err *err);
+
+/* Bytes of a prepared image: `side` pixels square, three channels. */
+uint64_t prep_image_bytes(uint64_t side, enum prep_output output);
+
+struct prep_row {
+	uint64_t batch;
+	double ms;
+};
+
+struct prep_gpu {
+	struct conf_list rows; /* struct prep_row, batch ascending */
+	double memory_mib;
+	char *source;
+};
+
+struct prep_profile {
+	char *name;
+	char *source;
+	char *notes;
+	bool verified;		 /* every number was read at its source */
+	char *device;		 /* "cpu", "gpu": some of it */
+	struct dist_time sample; /* body.kind_name NULL: not known */
+	uint64_t per_mb_ns;	 /* for each 10^6 bytes read */
+	struct prep_gpu gpu;	 /* no rows: nothing */
+};
+
+/* By name or path; free with prep_profile_free, failed or not. */
+int prep_profile_load(const char *name, struct prep_profile *ret,
+		      struct err *err);
+/* From bytes; `name` starts the error texts. */
+int prep_profile_parse(const char *bytes, size_t n, const char *name,
+		       struct prep_profile *ret, struct err *err);
+void prep_profile_free(struct prep_profile *p);
+/* All of it, as in the file; NULL: no memory. */
+json_t *prep_profile_json(const struct prep_profile *p);
+
+/* ns that a sample of `bytes` takes: one draw, and its mean. */
+uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,
+			   struct rng *rng);
+double prep_profile_mean(const struct prep_profile *p, double bytes);
+
+/*
+ * ns that a batch keeps the GPU busy: by lines between the rows, continued
+ * beyond them, where there is one row through the origin. Never below 0.
+ */
+uint64_t prep_profile_gpu_ns(const struct prep_profile *p, uint64_t batch);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/profile_share.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/util.h"
+#include "emu/profile/profile.h"
+
+static const struct conf_field row_fields[] = {
+	{ "jobs", CONF_UINT, offsetof(struct share_row, jobs), .min = 1,
+	  .max = 1024, .required = true },
+	{ "speedup", CONF_DOUBLE, offsetof(struct share_row, speedup),
+	  .min = 0.01, .max = 1024, .required = true },
+	{ 0 },
+};
+
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct share_profile, name),
+	  .required = true },
+	{ "source", CONF_STRING, offsetof(struct share_profile, source),
+	  .required = true },
+	{ "verified", CONF_BOOL, offsetof(struct share_profile, verified),
+	  .required = true },
+	{ "notes", CONF_STRING, offsetof(struct share_profile, notes) },
+	{ "rows", CONF_LIST, offsetof(struct share_profile, rows),
+	  .required = true, .fields = row_fields, .item = CONF_ROW,
+	  .item_size = sizeof(struct share_row) },
+	{ 0 },
+};
+
+static int check(const void *object, const struct conf_node *root,
+		 const char *name, struct err *err)
+{
+	const struct share_profile *p = object;
+	const struct share_row *row = p->rows.items;
+
+	(void)root;
+	if (p->rows.n == 0)
+		return err_set(err, -EINVAL, "%s: rows: none", name);
+	if (row[0].speedup != 1)
+		return err_set(err, -EINVAL,
+			       "%s: rows: one job alone has a speedup of 1",
+			       name);
+	for (size_t i = 0; i < p->rows.n; i++) {
+		if (row[i].jobs != i + 1)
+			return err_set(err, -EINVAL,
+				       "%s: rows: %zu jobs expected, not "
+				       "%" PRIu64,
+				       name, i + 1, row[i].jobs);
+		if (row[i].speedup > (double)row[i].jobs)
+			return err_set(err, -EINVAL,
+				       "%s: rows: %" PRIu64 " jobs cannot run "
+				       "faster than each alone",
+				       name, row[i].jobs);
+	}
+	return 0;
+}
+
+int share_profile_load(const char *name, struct share_profile *ret,
+		       struct err *err)
+{
+	*ret = (struct share_profile){ 0 };
+	return profile_load(PROFILE_SHARE, name, fields, check, ret, err);
+}
+
+int share_profile_parse(const char *bytes, size_t n, const char *name,
+			struct share_profile *ret, struct err *err)
+{
+	*ret = (struct share_profile){ 0 };
+	return profile_parse(bytes, n, name, fields, check, ret, err);
+}
+
+void share_profile_free(struct share_profile *p)
+{
+	conf_free(fields, p);
+}
+
+json_t *share_profile_json(const struct share_profile *p)
+{
+	return conf_json(fields, p);
+}
+
+double share_profile_speedup(const struct share_profile *p, uint64_t jobs)
+{
+	const struct share_row *row = p->rows.items;
+
+	return p->rows.n ? row[MIN(jobs, p->rows.n) - 1].speedup : 1;
+}

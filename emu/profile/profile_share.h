@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a GPU gains from running several jobs at once: with k of them it does
+ * the work of `speedup` GPUs that run one, and each job advances at
+ * speedup / k of its own pace.
+ */
+#ifndef GPEMU_EMU_PROFILE_PROFILE_SHARE_H
+#define GPEMU_EMU_PROFILE_PROFILE_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/err.h"
+
+struct share_row {
+	uint64_t jobs;
+	double speedup;
+};
+
+struct share_profile {
+	char *name;
+	char *source;
+	char *notes;
+	bool verified;	       /* every number was read at its source */
+	struct conf_list rows; /* struct share_row: jobs 1, 2, 3, ... */
+};
+
+/* By name or path; free with share_profile_free, failed or not. */
+int share_profile_load(const char *name, struct share_profile *ret,
+		       struct err *err);
+/* From bytes; `name` starts the error texts. */
+int share_profile_parse(const char *bytes, size_t n, const char *name,
+			struct share_profile *ret, struct err *err);
+void share_profile_free(struct share_profile *p);
+/* All of it, as in the file; NULL: no memory. */
+json_t *share_profile_json(const struct share_profile *p);
+
+/*
+ * The speed-up of `jobs` >= 1 at once; beyond the last row it stays. An empty
+ * table is time slicing: 1.
+ */
+double share_profile_speedup(const struct share_profile *p, uint64_t jobs);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/profile_storage.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+#include "emu/profile/profile.h"
+
+static const char *const op_names[STORAGE_N_OPS] = {
+	[STORAGE_OPEN] = "open",
+	[STORAGE_LOOKUP] = "lookup",
+	[STORAGE_READDIR] = "readdir",
+	[STORAGE_READ] = "read",
+};
+
+const char *storage_op_name(enum storage_op op)
+{
+	return op_names[op];
+}
+
+/* --- the profile ------------------------------------------------------ */
+
+#define CLASS_TIME(key, member)                                              \
+	{                                                                    \
+		key, CONF_RECORD, offsetof(struct storage_class, member),    \
+			.fields = dist_time_fields, .check = dist_time_check \
+	}
+#define SOURCED(type, at)                                          \
+	{ "source", CONF_STRING, offsetof(type, at source),        \
+	  .required = true },                                      \
+	{                                                          \
+		"verified", CONF_BOOL, offsetof(type, at verified) \
+	}
+
+/* More than this no device sorts; it also bounds what fs/device/device.c
+ * counts. */
+enum { MAX_REORDER = 1024 };
+
+static const struct conf_field reorder_fields[] = {
+	{ "in_queue", CONF_UINT, offsetof(struct storage_reorder, in_queue),
+	  .required = true, .min = 1, .max = MAX_REORDER },
+	{ "share", CONF_DOUBLE, offsetof(struct storage_reorder, share),
+	  .required = true, .min = 0, .max = 1 },
+	{ 0 },
+};
+
+static int check_class(const void *object, struct err *err)
+{
+	const struct storage_class *c = object;
+	const struct storage_reorder *v = c->reorder.items;
+
+	for (size_t i = 0; i < c->reorder.n; i++)
+		if (i ? v[i].in_queue <= v[i - 1].in_queue : v[i].in_queue != 1)
+			return err_set(err, -EINVAL,
+				       "reorder must ascend, from 1 on");
+	if (c->settle_ns && (double)c->settle_ns > dist_time_mean(&c->seek))
+		return err_set(err, -EINVAL,
+			       "settle, the shortest seek, must not be longer "
+			       "than the mean one");
+	return 0;
+}
+
+static const struct conf_field class_fields[] = {
+	SOURCED(struct storage_class, ),
+	CLASS_TIME("occupancy", occupancy),
+	CLASS_TIME("latency", latency),
+	CLASS_TIME("seek", seek),
+	{ "rotation", CONF_DURATION,
+	  offsetof(struct storage_class, rotation_ns), .min = 0,
+	  .max = DIST_MAX_NS },
+	{ "settle", CONF_DURATION, offsetof(struct storage_class, settle_ns),
+	  .min = 0, .max = DIST_MAX_NS },
+	{ "reorder", CONF_LIST, offsetof(struct storage_class, reorder),
+	  .item = CONF_ROW, .item_size = sizeof(struct storage_reorder),
+	  .fields = reorder_fields },
+	{ "slots", CONF_UINT, offsetof(struct storage_class, slots), .min = 0,
+	  .max = 1000 },
+	{ 0 },
+};
+
+/* 10^7 MB/s is 10 TB/s; 2^40: no device is wider. */
+#define RATE(type, member)                                                  \
+	{                                                                   \
+		"mb_per_s", CONF_DOUBLE, offsetof(type, member), .min = 0,  \
+								 .max = 1e7 \
+	}
+#define CHUNK(key, member)                                                \
+	{                                                                 \
+		key, CONF_SIZE, offsetof(struct storage_profile, member), \
+			.min = 0, .max = 1099511627776.0                  \
+	}
+static const struct conf_field channels_fields[] = {
+	SOURCED(struct storage_profile, channels.),
+	{ "count", CONF_UINT, offsetof(struct storage_profile, channels.count),
+	  .min = 0, .max = 65536 },
+	RATE(struct storage_profile, channels.mb_per_s),
+	CHUNK("stripe", channels.stripe_bytes),
+	{ 0 },
+};
+static const struct conf_field link_fields[] = {
+	SOURCED(struct storage_profile, link.),
+	RATE(struct storage_profile, link.mb_per_s),
+	{ 0 },
+};
+static const struct conf_field iops_fields[] = {
+	SOURCED(struct storage_profile, iops.),
+	{ "per_s", CONF_DOUBLE, offsetof(struct storage_profile, iops.per_s),
+	  .min = 0, .max = 1e9 },
+	{ "burst", CONF_UINT, offsetof(struct storage_profile, iops.burst),
+	  .min = 1, .max = 1e9 },
+	CHUNK("slot", iops.slot_bytes),
+	{ 0 },
+};
+static const struct conf_field random_read_fields[] = {
+	{ "size", CONF_SIZE, offsetof(struct storage_measured, bytes),
+	  .required = true, .min = 512, .max = 1048576 },
+	{ "mb_per_s", CONF_DOUBLE, offsetof(struct storage_measured, mb_per_s),
+	  .required = true, .min = 1e-3, .max = 1e7 },
+	{ 0 },
+};
+#define CLASS(key, n)                                                      \
+	{                                                                  \
+		key, CONF_RECORD, offsetof(struct storage_profile, op[n]), \
+			.fields = class_fields, .check = check_class       \
+	}
+/* What is left out costs nothing; what is there names its source. */
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct storage_profile, name),
+	  .required = true },
+	{ "source", CONF_STRING, offsetof(struct storage_profile, source),
+	  .required = true },
+	{ "notes", CONF_STRING, offsetof(struct storage_profile, notes) },
+	/* their offsets count from the whole profile */
+	{ "channels", CONF_RECORD, 0, .fields = channels_fields },
+	{ "link", CONF_RECORD, 0, .fields = link_fields },
+	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
+	CLASS("open", STORAGE_OPEN),
+	CLASS("lookup", STORAGE_LOOKUP),
+	CLASS("readdir", STORAGE_READDIR),
+	CLASS("read", STORAGE_READ),
+	{ "random_reads", CONF_LIST,
+	  offsetof(struct storage_profile, random_reads), .item = CONF_ROW,
+	  .item_size = sizeof(struct storage_measured),
+	  .fields = random_read_fields },
+	{ 0 },
+};
+
+static void resolve(struct storage_profile *p)
+{
+	for (int i = 0; i < STORAGE_N_OPS; i++) {
+		dist_time_resolve(&p->op[i].occupancy);
+		dist_time_resolve(&p->op[i].latency);
+		dist_time_resolve(&p->op[i].seek);
+	}
+}
+
+static struct storage_profile *new_profile(void)
+{
+	struct storage_profile *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->iops.burst = 1;
+	for (int i = 0; i < STORAGE_N_OPS; i++)
+		p->op[i].slots = 1;
+	return p;
+}
+
+static int finish(struct storage_profile *p, int r,
+		  struct storage_profile **ret)
+{
+	if (r < 0) {
+		storage_profile_free(p);
+		return r;
+	}
+	resolve(p);
+	*ret = p;
+	return 0;
+}
+
+int storage_profile_load(const char *name, struct storage_profile **ret,
+			 struct err *err)
+{
+	struct storage_profile *p = new_profile();
+
+	if (!p)
+		return -ENOMEM;
+	return finish(p,
+		      profile_load(PROFILE_STORAGE, name, fields, NULL, p, err),
+		      ret);
+}
+
+int storage_profile_parse(const char *bytes, size_t n, const char *name,
+			  struct storage_profile **ret, struct err *err)
+{
+	struct storage_profile *p = new_profile();
+
+	if (!p)
+		return -ENOMEM;
+	return finish(p, profile_parse(bytes, n, name, fields, NULL, p, err),
+		      ret);
+}
+
+void storage_profile_free(struct storage_profile *p)
+{
+	if (!p)
+		return;
+	conf_free(fields, p);
+	free(p);
+}
+
+double storage_reordered(const struct storage_class *c, uint64_t n)
+{
+	const struct storage_reorder *v = c->reorder.items;
+	size_t i = 1;
+
+	if (c->reorder.n == 0)
+		return 1;
+	while (i < c->reorder.n && v[i].in_queue < n)
+		i++;
+	if (i == c->reorder.n)
+		return v[i - 1].share;
+	return v[i - 1].share +
+	       (v[i].share - v[i - 1].share) * (double)(n - v[i - 1].in_queue) /
+		       (double)(v[i].in_queue - v[i - 1].in_queue);
+}
+
+json_t *storage_profile_json(const struct storage_profile *p)
+{
+	return conf_json(fields, p);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A storage device as its profile describes it: how long each class of
+ * operation takes, how many run at once, how fast bytes flow.
+ *
+ *	issue = max(arrival, next IOPS slot)
+ *	start = max(issue, the earliest free of the channels)
+ *	busy  = start + seek + occupancy + bytes / channel bandwidth
+ *	done  = max(busy, busy on the link they all share) + latency
+ *
+ * What a number of 0 means stands at each; all of them 0 is the ideal device,
+ * which adds nothing. fs/device/device.c is the one that does the arithmetic.
+ */
+#ifndef GPEMU_EMU_PROFILE_PROFILE_STORAGE_H
+#define GPEMU_EMU_PROFILE_PROFILE_STORAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/err.h"
+#include "emu/profile/dist.h"
+
+enum storage_op {
+	STORAGE_OPEN,
+	STORAGE_LOOKUP,
+	STORAGE_READDIR,
+	STORAGE_READ,
+	STORAGE_N_OPS
+};
+
+/* What is left of seek and rotation with so many operations in the device. */
+struct storage_reorder {
+	uint64_t in_queue; /* >= 1, the one that moves the head counted */
+	double share;	   /* 0..1 */
+};
+
+/* One class of operation. */
+struct storage_class {
+	char *source;
+	bool verified;		    /* the numbers were read at that source */
+	struct dist_time occupancy; /* holds a channel */
+	struct dist_time latency;   /* does not */
+	/* Move the head, unless the read goes on where the last one ended:
+	 * the seek, then up to one turn of the platter. */
+	struct dist_time seek;
+	uint64_t rotation_ns; /* one turn; the wait is uniform in 0..this */
+	/* The seek to the next track. With it the places of reads count: a
+	 * seek grows with the square root of its distance, from this on, and
+	 * is `seek` on the average of random places. 0: they do not count. */
+	uint64_t settle_ns;
+	/* A device that knows of many operations takes the nearest first, and
+	 * moves its head less. Linear in between, as the last one beyond; none:
+	 * what waits does not matter. */
+	struct conf_list reorder; /* struct storage_reorder, ascending from 1 */
+	uint64_t slots;		  /* of the IOPS cap that one operation takes */
+};
+
+/* What somebody measured of the real device: one reader at random places. */
+struct storage_measured {
+	uint64_t bytes;	 /* of each read */
+	double mb_per_s; /* 10^6 bytes */
+};
+
+struct storage_profile {
+	char *name;
+	char *source;
+	char *notes;
+	struct {
+		char *source;
+		bool verified;
+		uint64_t count;	 /* servers side by side; 0: no limit */
+		double mb_per_s; /* of each, 10^6 bytes; 0: no limit */
+		/* a read is cut into pieces of so many bytes, each on its
+		 * own channel; 0: whole */
+		uint64_t stripe_bytes;
+	} channels;
+	struct {
+		char *source;
+		bool verified;
+		double mb_per_s; /* shared by all; 0: no limit */
+	} link;
+	struct {
+		char *source;
+		bool verified;
+		double per_s; /* 0: no cap */
+		/* operations that may pass at once after an idle time; the
+		 * device starts without that credit */
+		uint64_t burst;
+		/* a longer read takes one slot more for each; 0: one slot */
+		uint64_t slot_bytes;
+	} iops;
+	struct storage_class op[STORAGE_N_OPS];
+	/* not used by the model: what its numbers were fitted to, for
+	 * gpemu-fs --selftest */
+	struct conf_list random_reads; /* struct storage_measured */
+};
+
+/* "open", "lookup", "readdir", "read". */
+const char *storage_op_name(enum storage_op op);
+
+/* What is left of the head's movement when the device picks the nearest of `n`
+ * operations; 1: all of it. */
+double storage_reordered(const struct storage_class *c, uint64_t n);
+
+/* Load by name or path; free with storage_profile_free (NULL allowed). */
+int storage_profile_load(const char *name, struct storage_profile **ret,
+			 struct err *err);
+/* From bytes; `name` starts the error texts. */
+int storage_profile_parse(const char *bytes, size_t n, const char *name,
+			  struct storage_profile **ret, struct err *err);
+void storage_profile_free(struct storage_profile *p);
+/* All of it, as in the file; NULL: no memory. */
+json_t *storage_profile_json(const struct storage_profile *p);
+
+#endif

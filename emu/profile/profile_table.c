@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/profile_table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "emu/profile/csv.h"
+
+static const char *const columns[] = { "model",		 "batch_size",
+				       "forward_s",	 "backward_s",
+				       "transfer_s",	 "peak_mib",
+				       "persistent_mib", NULL };
+enum { MODEL, BATCH, FIRST };
+
+/* Above any cell that could be meant; the memory tables hold fits that
+ * exploded or fell below zero, which table_clean_memory deals with. */
+static const double MOST = 1e9;
+
+const char *table_column_name(size_t column)
+{
+	static const char *const names[TABLE_COLUMNS] = {
+		"forward_ms", "backward_ms", "transfer_ms", "peak_mib",
+		"persistent_mib"
+	};
+
+	return names[column];
+}
+
+static bool is_time(size_t column)
+{
+	return column < 3;
+}
+
+void table_free(struct table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		free(t->models[i].name);
+		free(t->models[i].points);
+	}
+	free(t->models);
+	*t = (struct table){ 0 };
+}
+
+struct table_model *table_find(const struct table *t, const char *name)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!strcmp(t->models[i].name, name))
+			return &t->models[i];
+	return NULL;
+}
+
+static int read_point(const struct csv *csv, size_t row,
+		      struct table_point *ret, struct err *err)
+{
+	double batch, v;
+	int r = csv_number(csv, row, BATCH, 1, 1048576, &batch, err);
+
+	if (r < 0)
+		return r;
+	if (batch != floor(batch))
+		return csv_error(csv, row, err, "batch size %g is not whole",
+				 batch);
+	ret->batch = (uint64_t)batch;
+	for (size_t c = 0; c < TABLE_COLUMNS; c++) {
+		r = csv_number(csv, row, FIRST + c, is_time(c) ? 0 : -MOST,
+			       MOST, &v, err);
+		if (r < 0)
+			return r;
+		ret->v[c] = is_time(c) ? v * 1e3 : v;
+	}
+	return 0;
+}
+
+static int new_model(struct table *t, const struct csv *csv, size_t row,
+		     struct err *err)
+{
+	const char *name = csv_text(csv, row, MODEL);
+	struct table_model *more;
+
+	if (!name[0])
+		return csv_error(csv, row, err, "a row without a model");
+	if (table_find(t, name))
+		return csv_error(csv, row, err,
+				 "the rows of '%s' do not stand together",
+				 name);
+	more = realloc(t->models, (t->n + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	t->models = more;
+	more[t->n] = (struct table_model){
+		.name = strdup(name),
+		.points = calloc(csv->n_rows - row, sizeof(*more->points)),
+	};
+	t->n++;
+	return more[t->n - 1].name && more[t->n - 1].points ? 0 : -ENOMEM;
+}
+
+static int add_row(struct table *t, const struct csv *csv, size_t row,
+		   struct err *err)
+{
+	struct table_model *m = t->n ? &t->models[t->n - 1] : NULL;
+	int r;
+
+	if (!m || strcmp(m->name, csv_text(csv, row, MODEL))) {
+		r = new_model(t, csv, row, err);
+		if (r < 0)
+			return r;
+		m = &t->models[t->n - 1];
+	}
+	r = read_point(csv, row, &m->points[m->n], err);
+	if (r < 0)
+		return r;
+	if (m->n && m->points[m->n].batch <= m->points[m->n - 1].batch)
+		return csv_error(csv, row, err, "batch sizes must ascend");
+	m->n++;
+	return 0;
+}
+
+int table_load(const char *path, struct table *ret, struct err *err)
+{
+	struct csv csv;
+	int r = csv_load(path, columns, &csv, err);
+
+	*ret = (struct table){ 0 };
+	for (size_t row = 0; r == 0 && row < csv.n_rows; row++)
+		r = add_row(ret, &csv, row, err);
+	if (r == 0 && !ret->n)
+		r = err_set(err, -EINVAL, "%s:1: no rows", path);
+	csv_free(&csv);
+	return r;
+}
+
+static int cover_model(struct table_model *m, const struct csv *csv, size_t row,
+		       struct err *err)
+{
+	double last;
+	size_t n = 0;
+	int r = csv_number(csv, row, 2, 1, 1048576, &last, err);
+
+	if (r < 0)
+		return r;
+	while (n < m->n && (double)m->points[n].batch <= last)
+		n++;
+	if (!n || (double)m->points[n - 1].batch != last)
+		return csv_error(csv, row, err,
+				 "batch size %g of %s is not in the table",
+				 last, m->name);
+	m->limit = n < m->n;
+	m->n = n;
+	return 0;
+}
+
+int table_cover(struct table *t, const char *path, const char *gpu,
+		struct err *err)
+{
+	static const char *const wanted[] = { "gpu", "model",
+					      "last_measured_batch_compute",
+					      NULL };
+	struct csv csv;
+	size_t covered = 0;
+	int r = csv_load(path, wanted, &csv, err);
+
+	for (size_t row = 0; r == 0 && row < csv.n_rows; row++) {
+		struct table_model *m = table_find(t, csv_text(&csv, row, 1));
+
+		if (!m || strcmp(csv_text(&csv, row, 0), gpu))
+			continue;
+		r = cover_model(m, &csv, row, err);
+		covered++;
+	}
+	if (r == 0 && covered != t->n)
+		r = err_set(err, -EINVAL, "%s: %zu of %zu models of %s", path,
+			    covered, t->n, gpu);
+	csv_free(&csv);
+	return r;
+}
+
+/* --- memory cells ----------------------------------------------------- */
+
+enum { PEAK = 3, PERSISTENT = 4 };
+
+static const struct table_point *point_at(const struct table_model *m,
+					  uint64_t batch)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->points[i].batch == batch)
+			return &m->points[i];
+	return NULL;
+}
+
+static bool possible(const struct table_model *m, double memory_mib)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		const double *v = m->points[i].v;
+
+		if (v[PERSISTENT] < 0 || v[PERSISTENT] > v[PEAK] ||
+		    v[PEAK] > memory_mib)
+			return false;
+	}
+	return true;
+}
+
+/* Median over the batch sizes that both have; 0 when there is none. */
+static int deviation(const struct table_model *m, const struct table_model *ref,
+		     double *ret)
+{
+	_cleanup_free_ double *d = calloc(m->n, sizeof(*d));
+	size_t n = 0;
+
+	if (!d)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct table_point *p = point_at(ref, m->points[i].batch);
+
+		if (p && p->v[PEAK] > 0)
+			d[n++] = fabs(m->points[i].v[PEAK] / p->v[PEAK] - 1);
+	}
+	*ret = n ? table_median(d, n) : 0;
+	return 0;
+}
+
+static int clean_model(struct table_model *m, const struct table_model *ref,
+		       double memory_mib, struct err *err)
+{
+	bool good = possible(m, memory_mib);
+	double off = 0;
+	int r = ref ? deviation(m, ref, &off) : 0;
+
+	if (r < 0)
+		return r;
+	if (good && off <= 0.10)
+		return 0;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct table_point *p =
+			ref ? point_at(ref, m->points[i].batch) : NULL;
+
+		if (!p)
+			return err_set(err, -EINVAL,
+				       "%s: impossible memory cells, and none "
+				       "to put in their place at batch size "
+				       "%llu",
+				       m->name,
+				       (unsigned long long)m->points[i].batch);
+		m->points[i].v[PEAK] = p->v[PEAK];
+		m->points[i].v[PERSISTENT] = p->v[PERSISTENT];
+	}
+	m->memory_replaced = true;
+	return 0;
+}
+
+int table_clean_memory(struct table *t, const struct table *canonical,
+		       double memory_mib, struct err *err)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct table_model *m = &t->models[i];
+		const struct table_model *ref =
+			canonical ? table_find(canonical, m->name) : NULL;
+		int r = clean_model(m, ref, memory_mib, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int table_clean_memory_from(struct table *t, const char *path,
+			    const char *memory_from, double memory_mib,
+			    struct err *err)
+{
+	struct table other = { 0 };
+	int r = 0;
+
+	if (memory_from)
+		r = table_load(memory_from, &other, err);
+	if (r == 0)
+		r = table_clean_memory(t, memory_from ? &other : NULL,
+				       memory_mib, err);
+	if (r < 0)
+		err_prefix(err, "%s", path);
+	table_free(&other);
+	return r;
+}
+
+double table_error(const struct gpu_profile *p, const struct gpu_model *m,
+		   const struct table_point *point, size_t column)
+{
+	struct gpu_cost c;
+	double v, want = point->v[column];
+
+	gpu_profile_cost(p, m, point->batch, &c);
+	v = column == 0	  ? (double)c.forward_ns / 1e6
+	    : column == 1 ? (double)c.backward_ns / 1e6
+	    : column == 2 ? (double)c.transfer_pageable_ns / 1e6
+	    : column == 3 ? c.peak_mib
+			  : c.persistent_mib;
+	return want > 0 ? fabs(v / want - 1) : v > 0 ? 1 : 0;
+}

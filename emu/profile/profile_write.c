@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A GPU profile as YAML, for people: texts folded at 78 columns, one line a
+ * row. The same profile gives the same bytes.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "emu/profile/profile_gpu.h"
+
+#include "common/json.h"
+
+enum { WIDTH = 78 };
+
+/* A folded text; where one is not plain words, quoted. */
+static void write_text(FILE *f, const char *key, const char *text, int indent)
+{
+	int column = WIDTH;
+
+	if (text[0] == ' ' || strpbrk(text, "\n\t") || strstr(text, "  ")) {
+		json_auto_t *j = json_bytes(text);
+
+		/* a JSON string is a YAML double-quoted one */
+		fprintf(f, "%*s%s: ", indent, "", key);
+		json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+		fputc('\n', f);
+		return;
+	}
+	fprintf(f, "%*s%s: >-", indent, "", key);
+	while (*text) {
+		int n = (int)strcspn(text, " ");
+
+		if (column + 1 + n > WIDTH) {
+			fprintf(f, "\n%*s%.*s", indent + 2, "", n, text);
+			column = indent + 2 + n;
+		} else {
+			fprintf(f, " %.*s", n, text);
+			column += 1 + n;
+		}
+		text += n;
+		text += *text == ' ';
+	}
+	fputc('\n', f);
+}
+
+static void write_law(FILE *f, const char *key, const struct gpu_law *law)
+{
+	fprintf(f, "%s:\n  base_ms: %.10g\n  per_sample_ms: %.10g\n", key,
+		law->base_ms, law->per_sample_ms);
+	write_text(f, "source", law->source, 2);
+}
+
+static void write_jump(FILE *f, const struct gpu_jump *jump)
+{
+	if (!jump->bytes)
+		return;
+	fprintf(f, "transfer_jump:\n  bytes: %" PRIu64 "\n", jump->bytes);
+	write_text(f, "source", jump->source, 2);
+}
+
+static void write_row(FILE *f, const struct gpu_row *row)
+{
+	fprintf(f,
+		"    - [%" PRIu64 ", %.10g, %.10g, %.10g, %.10g, "
+		"%.10g",
+		row->batch, row->forward_ms, row->backward_ms, row->transfer_ms,
+		row->peak_mib, row->persistent_mib);
+	if (row->optimizer_ms > 0 || row->spread_pct > 0)
+		fprintf(f, ", %.10g, %.10g", row->optimizer_ms,
+			row->spread_pct);
+	fprintf(f, "]\n");
+}
+
+static void write_noise(FILE *f, const struct gpu_noise *noise)
+{
+	const struct gpu_noise_model *m = noise->models.items;
+
+	if (!noise->models.n)
+		return;
+	fprintf(f, "noise:\n  models:\n");
+	for (size_t i = 0; i < noise->models.n; i++)
+		fprintf(f, "    %s: {cv_pct: %.10g}\n", m[i].name, m[i].cv_pct);
+	write_text(f, "source", noise->source, 2);
+}
+
+static void write_model(FILE *f, const struct gpu_model *m)
+{
+	const struct gpu_row *row = m->rows.items;
+
+	fprintf(f, "  %s:\n", m->name);
+	if (m->notes)
+		write_text(f, "notes", m->notes, 4);
+	fprintf(f, "    parameters: %" PRIu64 "\n", m->parameters);
+	if (m->sample_bytes)
+		fprintf(f, "    sample_bytes: %" PRIu64 "\n", m->sample_bytes);
+	fprintf(f,
+		"    model_transfer_ms: %.4g\n"
+		"    last_batch: %" PRIu64 "\n"
+		"    last_is_limit: %s\n"
+		"    tolerance_pct: %.10g\n"
+		"    rows:\n",
+		m->model_transfer_ms, m->last_batch,
+		m->last_is_limit ? "true" : "false", m->tolerance_pct);
+	for (size_t i = 0; i < m->rows.n; i++)
+		write_row(f, &row[i]);
+}
+
+/* Do any rows have the columns that may be left out? */
+static bool has_more_columns(const struct gpu_profile *p)
+{
+	const struct gpu_model *m = p->models.items;
+
+	for (size_t i = 0; i < p->models.n; i++) {
+		const struct gpu_row *row = m[i].rows.items;
+
+		for (size_t k = 0; k < m[i].rows.n; k++)
+			if (row[k].optimizer_ms > 0 || row[k].spread_pct > 0)
+				return true;
+	}
+	return false;
+}
+
+void gpu_profile_write(const struct gpu_profile *p, FILE *f)
+{
+	char *const *alias = p->aliases.items;
+	const struct gpu_model *m = p->models.items;
+
+	fprintf(f, "# SPDX-License-Identifier: MIT\n");
+	write_text(f, "name", p->name, 0);
+	fprintf(f, "aliases: [");
+	for (size_t i = 0; i < p->aliases.n; i++)
+		fprintf(f, "%s%s", i ? ", " : "", alias[i]);
+	fprintf(f, "]\n");
+	write_text(f, "source", p->source, 0);
+	if (p->notes)
+		write_text(f, "notes", p->notes, 0);
+	fprintf(f, "memory_mib: %.10g\nusable_memory: %.10g\n", p->memory_mib,
+		p->usable_memory);
+	fprintf(f, "sample_bytes: %" PRIu64 "\n", p->sample_bytes);
+	write_law(f, "pinned", &p->pinned);
+	write_law(f, "pin_copy", &p->pin_copy);
+	write_jump(f, &p->transfer_jump);
+	write_noise(f, &p->noise);
+	fprintf(f,
+		"# batch, forward_ms, backward_ms, transfer_ms (pageable), "
+		"peak_mib, persistent_mib%s\nmodels:\n",
+		has_more_columns(p) ? ",\n# optimizer_ms (of backward_ms), "
+				      "spread_pct (of the step)"
+				    : "");
+	for (size_t i = 0; i < p->models.n; i++)
+		write_model(f, &m[i]);
+}

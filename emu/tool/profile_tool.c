@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-profile: what the profile database holds, and making more of it. */
+#include "emu/tool/profile_tool.h"
+
+int main(int argc, char **argv)
+{
+	static const struct cli_command commands[] = {
+		{ "list", "the profiles there are", profile_tool_list },
+		{ "show", "one profile, or one training step of a GPU",
+		  profile_tool_show },
+		{ "check", "read profiles and say what is wrong",
+		  profile_tool_check },
+		{ "fit", "which batch sizes fit a GPU's memory",
+		  profile_tool_fit },
+		{ "import", "make a GPU profile of measured tables",
+		  profile_tool_import },
+		{ "measure", "make a GPU profile of the device at hand",
+		  profile_tool_measure },
+		{ "validate",
+		  "a GPU profile against training steps on the "
+		  "device",
+		  profile_tool_validate },
+		{ "verify", "how far a GPU profile is from its tables",
+		  profile_tool_verify },
+		{ 0 },
+	};
+
+	return cli_dispatch("gpemu-profile",
+			    "The profiles of GPUs, storage devices, "
+			    "datasets, preprocessing and nodes.",
+			    commands, argc, argv);
+}

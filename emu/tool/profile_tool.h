@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The subcommands of gpemu-profile; each returns an exit status. */
+#ifndef GPEMU_EMU_TOOL_PROFILE_TOOL_H
+#define GPEMU_EMU_TOOL_PROFILE_TOOL_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "common/program/cli.h"
+#include "emu/profile/profile.h"
+#include "emu/profile/profile_gpu.h"
+
+/* Where text for people goes: stdout, or nowhere when --json takes that. */
+FILE *profile_tool_out(const struct cli_common *common);
+void profile_tool_out_close(FILE **f);
+
+/* The kind that a word names, or -ENOENT. */
+int profile_tool_kind(const char *word);
+/* The kind of a file, by what stands in it. */
+int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
+			      struct err *err);
+
+/* The profile as YAML to a file, or to stdout when `path` is NULL. */
+int profile_tool_write(const struct gpu_profile *p, const char *path,
+		       struct err *err);
+
+/* A GPU's profile, or a model of it, or a step of BATCH samples, as text to `f`
+ * and as JSON; `model` and `batch` as given, or NULL. -ENOENT: no such model;
+ * -EDOM: no such batch size; with a text. */
+int profile_tool_show_gpu(const struct gpu_profile *p, const char *model,
+			  const char *batch, FILE *f, json_t **ret,
+			  struct err *err);
+
+/* Options that more than one subcommand has. */
+#define PROFILE_TOOL_FILE(key, type, member, text)                       \
+	{                                                                \
+		key, CONF_STRING, offsetof(type, member), .arg = "FILE", \
+							  .help = text   \
+	}
+#define PROFILE_TOOL_TABLE_OPTIONS(type)                                     \
+	PROFILE_TOOL_FILE("memory_from", type, memory_from,                  \
+			  "table of another GPU, for the models whose own "  \
+			  "memory cells cannot be true"),                    \
+	{                                                                    \
+		"tolerance_pct", CONF_DOUBLE, offsetof(type, tolerance_pct), \
+			.arg = "PCT", .min = 0.05, .max = 50,                \
+			.help = "how far a line may be off a measured "      \
+				"point, unless the noise is more (default "  \
+				"1)"                                         \
+	}
+
+int profile_tool_list(int argc, char **argv);
+int profile_tool_show(int argc, char **argv);
+int profile_tool_check(int argc, char **argv);
+int profile_tool_fit(int argc, char **argv);
+int profile_tool_import(int argc, char **argv);
+int profile_tool_measure(int argc, char **argv);
+int profile_tool_validate(int argc, char **argv);
+int profile_tool_verify(int argc, char **argv);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpemu-profile measure: a GPU profile of the device at hand.
+ *
+ * The measuring is a Python program on PyTorch (tools/measure). It writes each
+ * point to the state file as soon as it has it, and at the end a profile as
+ * JSON, which is YAML: it is read here like any other profile, so what is
+ * written has passed every check.
+ */
+#include "emu/tool/profile_tool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "emu/tool/profile_tool_python.h"
+
+#define MIB 1048576.0
+
+struct options {
+	struct cli_common common;
+	char *device;
+	char *models;
+	char *batches;
+	char *precision;
+	char *channels_last;
+	char *sequence;
+	char *output;
+	char *state;
+	double seconds;
+	uint64_t image_size;
+	uint64_t threads;
+	uint64_t memory_bytes;
+};
+
+#define WORD(key, member, name, text)                               \
+	{                                                           \
+		key, CONF_STRING, offsetof(struct options, member), \
+			.arg = name, .help = text                   \
+	}
+
+static const struct conf_field fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	WORD("device", device, "NAME",
+	     "cpu, cuda, cuda:N, mps (default auto: the first that is there)"),
+	WORD("models", models, "LIST",
+	     "models and groups, with commas: torchvision (the 36, default), "
+	     "transformer (ViT, Swin, ConvNeXt, BERT, GPT-2, where they are "
+	     "installed), all, timm/NAME"),
+	WORD("batches", batches, "LIST",
+	     "batch sizes such as 1,2,4-8, or auto[:N]: up to N (default "
+	     "auto:256)"),
+	WORD("precision", precision, "LIST", "fp32, tf32, bf16 (default fp32)"),
+	WORD("channels_last", channels_last, "HOW",
+	     "off, on or both: the layout of images (default off)"),
+	WORD("sequence", sequence, "LIST",
+	     "tokens of a sample of text (default 128)"),
+	{ "image_size", CONF_UINT, offsetof(struct options, image_size),
+	  .arg = "N", .min = 32, .max = 4096,
+	  .help = "pixels to a side (default 224)" },
+	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
+	  .min = 0.01, .max = 3600,
+	  .help = "measure a point for so long, at least three steps "
+		  "(default 2)" },
+	{ "memory", CONF_SIZE, offsetof(struct options, memory_bytes),
+	  .arg = "SIZE", .min = 16 * MIB, .max = 1e15,
+	  .help = "use only so much memory of the device" },
+	{ "threads", CONF_UINT, offsetof(struct options, threads), .arg = "N",
+	  .min = 1, .max = 4096, .help = "CPU threads (default: PyTorch's)" },
+	PROFILE_TOOL_FILE("output", struct options, output, "the profile"),
+	PROFILE_TOOL_FILE("state", struct options, state,
+			  "where points are kept while measuring; a run that "
+			  "was stopped goes on from it (default: the output's "
+			  "name with .state)"),
+	{ 0 },
+};
+
+/* The command line as it was, for the profile's source. */
+static int command_line(int argc, char **argv, char **ret)
+{
+	size_t n = 0;
+	FILE *f = open_memstream(ret, &n);
+
+	if (!f)
+		return -ENOMEM;
+	fputs("gpemu-profile measure", f);
+	for (int i = 1; i < argc; i++)
+		fprintf(f, " %s", argv[i]);
+	return fclose(f) == 0 ? 0 : -ENOMEM;
+}
+
+static json_t *for_python(const struct options *o, const char *command)
+{
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:I,s:I,s:f,s:s,"
+			 "s:o}",
+			 "device", json_bytes(o->device), "models",
+			 json_bytes(o->models), "batches",
+			 json_bytes(o->batches), "precision",
+			 json_bytes(o->precision), "channels_last",
+			 json_bytes(o->channels_last), "sequence",
+			 json_bytes(o->sequence), "state", json_bytes(o->state),
+			 "seconds", o->seconds, "image_size",
+			 (json_int_t)o->image_size, "threads",
+			 (json_int_t)o->threads, "memory_mib",
+			 (double)o->memory_bytes / MIB, "version",
+			 GPEMU_VERSION, "command", json_bytes(command));
+}
+
+static int keep(const struct options *o, const struct python_result *result,
+		struct err *err)
+{
+	struct gpu_profile p;
+	int r = gpu_profile_parse(result->text, result->n, "measured", &p, err);
+
+	if (r == 0)
+		r = profile_tool_write(&p, o->output, err);
+	if (r == 0 && o->common.json) {
+		json_auto_t *j = gpu_profile_json(&p);
+
+		r = j ? json_write(j, o->common.json, err) : -ENOMEM;
+	}
+	gpu_profile_free(&p);
+	return r;
+}
+
+/* An exit status, or -errno. */
+static int measure(const struct options *o, int argc, char **argv,
+		   struct err *err)
+{
+	_cleanup_free_ char *command = NULL, *text = NULL;
+	json_auto_t *j = NULL;
+	struct python_result result;
+	int r = command_line(argc, argv, &command);
+
+	if (r == 0 && !(j = for_python(o, command)))
+		r = err_set(err, -EINVAL, "an option is not UTF-8");
+	if (r < 0)
+		return r;
+	r = python_run("measure", j, &result, err);
+	text = result.text;
+	if (r < 0)
+		return r;
+	if (result.signal) {
+		fprintf(stderr,
+			"gpemu-profile measure: stopped; %s keeps what was "
+			"measured, the same command goes on from there\n",
+			o->state);
+		python_raise(&result);
+	}
+	if (result.n)
+		r = keep(o, &result, err);
+	if (r < 0)
+		return r;
+	if (result.status > 128)
+		return err_set(err, -EIO,
+			       "the measurement died of signal %d; %s keeps "
+			       "what was measured",
+			       result.status - 128, o->state);
+	return result.status;
+}
+
+static struct options defaults(void)
+{
+	return (struct options){
+		.device = strdup("auto"),
+		.models = strdup("torchvision"),
+		.batches = strdup("auto"),
+		.precision = strdup("fp32"),
+		.channels_last = strdup("off"),
+		.sequence = strdup("128"),
+		.image_size = 224,
+		.seconds = 2,
+	};
+}
+
+int profile_tool_measure(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile measure",
+		.summary = "Measure training steps on the device at hand, on "
+			   "PyTorch, and write a GPU profile.",
+		.notes = "GPEMU_PYTHON names the Python to use; by default it "
+			 "is the first python3 that has PyTorch.",
+		.fields = fields,
+	};
+	struct options o = defaults();
+	struct err err = { 0 };
+	int r = 0;
+
+	cli_parse(&program, argc, argv, &o, NULL);
+	if (!o.output) {
+		fprintf(stderr, "%s: --output is needed\n", program.name);
+		conf_free(fields, &o);
+		return EXIT_STATUS_USAGE;
+	}
+	if (!o.state && asprintf(&o.state, "%s.state", o.output) < 0) {
+		o.state = NULL;
+		r = -ENOMEM;
+	}
+	if (r == 0)
+		r = measure(&o, argc, argv, &err);
+	conf_free(fields, &o);
+	return r < 0 ? cli_fail(r, &err) : r;
+}

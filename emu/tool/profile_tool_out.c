@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the subcommands of gpemu-profile write. */
+#include <errno.h>
+#include <string.h>
+
+#include "emu/tool/profile_tool.h"
+
+FILE *profile_tool_out(const struct cli_common *common)
+{
+	FILE *nowhere;
+
+	if (!common->json || strcmp(common->json, "-"))
+		return stdout;
+	nowhere = fopen("/dev/null", "we");
+	return nowhere ? nowhere : stderr;
+}
+
+void profile_tool_out_close(FILE **f)
+{
+	if (*f != stdout && *f != stderr)
+		fclose(*f);
+}
+
+int profile_tool_write(const struct gpu_profile *p, const char *path,
+		       struct err *err)
+{
+	FILE *f = path ? fopen(path, "we") : stdout;
+	int r = 0;
+
+	if (!f)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	gpu_profile_write(p, f);
+	if (fflush(f) || ferror(f))
+		r = err_set(err, -EIO, "%s: cannot write",
+			    path ? path : "stdout");
+	if (path && fclose(f) && r == 0)
+		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
+	return r;
+}

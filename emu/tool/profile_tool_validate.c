@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpemu-profile validate: what a GPU profile predicts, against real training
+ * steps on the device at hand, at batch sizes that are not rows of it.
+ *
+ * A step is a training loop's: the batch comes over from pinned memory, then
+ * forward, backward, optimiser, and nobody waits in between. On one stream
+ * these follow each other, so the prediction is the sum.
+ */
+#include "emu/tool/profile_tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/profile/profile_table.h"
+#include "emu/tool/profile_tool_python.h"
+
+struct options {
+	struct cli_common common;
+	char *device;
+	char *models;
+	char *batches;
+	double seconds;
+	uint64_t points;
+	uint64_t threads;
+};
+
+static const struct conf_field fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	{ "device", CONF_STRING, offsetof(struct options, device),
+	  .arg = "NAME",
+	  .help = "cpu, cuda, cuda:N, mps (default auto: the first that is "
+		  "there)" },
+	{ "models", CONF_STRING, offsetof(struct options, models),
+	  .arg = "LIST",
+	  .help = "which of the profile's models (default: all)" },
+	{ "batches", CONF_STRING, offsetof(struct options, batches),
+	  .arg = "LIST",
+	  .help = "batch sizes (default: in the middle between rows)" },
+	{ "points", CONF_UINT, offsetof(struct options, points), .arg = "N",
+	  .min = 1, .max = 1000,
+	  .help = "how many batch sizes of a model, without --batches "
+		  "(default 3)" },
+	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
+	  .min = 0.01, .max = 3600,
+	  .help = "train for so long at each, at least three steps (default "
+		  "2)" },
+	{ "threads", CONF_UINT, offsetof(struct options, threads), .arg = "N",
+	  .min = 1, .max = 4096, .help = "CPU threads (default: PyTorch's)" },
+	{ 0 },
+};
+
+/* --- what to measure -------------------------------------------------- */
+
+/* The batch sizes of a list, into `batches`. */
+static int given(const char *list, json_t *batches, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(list);
+	char *save = NULL;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *w = strtok_r(copy, ",", &save); w;
+	     w = strtok_r(NULL, ",", &save)) {
+		double b;
+
+		if (units_parse_double(w, &b) < 0 || b < 1 || b > 1048576 ||
+		    b != floor(b))
+			return err_set(err, -EDOM, "'%s' is not a batch size",
+				       w);
+		json_array_append_new(batches, json_integer((json_int_t)b));
+	}
+	return 0;
+}
+
+/* The middles between rows, at most `points` of them, over the whole table. */
+static void between_rows(const struct gpu_model *m, uint64_t points,
+			 json_t *batches)
+{
+	const struct gpu_row *row = m->rows.items;
+	uint64_t gaps = 0, at = 0, taken = 0;
+
+	for (size_t i = 1; i < m->rows.n; i++)
+		gaps += row[i].batch - row[i - 1].batch > 1;
+	points = MIN(points, gaps);
+	for (size_t i = 1; i < m->rows.n && taken < points; i++) {
+		if (row[i].batch - row[i - 1].batch < 2)
+			continue;
+		/* gap number `at` of `gaps`: spread evenly, the last one in */
+		if (++at * points < (taken + 1) * gaps)
+			continue;
+		taken++;
+		json_array_append_new(
+			batches, json_integer((json_int_t)(row[i - 1].batch +
+							   row[i].batch) /
+					      2));
+	}
+}
+
+static int add_model(const struct gpu_model *m, const struct options *o,
+		     json_t *points, struct err *err)
+{
+	json_t *batches = json_array();
+	int r = 0;
+
+	if (o->batches)
+		r = given(o->batches, batches, err);
+	else
+		between_rows(m, o->points, batches);
+	if (json_array_size(batches))
+		json_object_set(points, m->name, batches);
+	json_decref(batches);
+	return r;
+}
+
+static int choose(const struct gpu_profile *p, const struct options *o,
+		  json_t *points, struct err *err)
+{
+	const struct gpu_model *m = p->models.items;
+	_cleanup_free_ char *copy = strdup(o->models ? o->models : "");
+	char *save = NULL;
+	int r = copy ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && !o->models && i < p->models.n; i++)
+		r = add_model(&m[i], o, points, err);
+	for (char *w = r == 0 ? strtok_r(copy, ",", &save) : NULL; r == 0 && w;
+	     w = strtok_r(NULL, ",", &save)) {
+		m = gpu_profile_model(p, w, err);
+		r = m ? add_model(m, o, points, err) : -ENOENT;
+	}
+	if (r == 0 && !json_object_size(points))
+		r = err_set(err, -EINVAL,
+			    "%s: no batch size lies between two rows; name "
+			    "some with --batches",
+			    p->name);
+	return r;
+}
+
+/* --- comparing -------------------------------------------------------- */
+
+static double predicted_ms(const struct gpu_cost *c)
+{
+	return (double)(c->transfer_pinned_ns + c->forward_ns +
+			c->backward_ns) /
+	       1e6;
+}
+
+/* A line of the table; the error, relative. */
+static int compare_one(const struct gpu_profile *p, json_t *step, FILE *f,
+		       double *ret, struct err *err)
+{
+	const struct gpu_model *m;
+	struct gpu_cost c;
+	const char *name;
+	double real, spread, predicted;
+	json_int_t batch;
+
+	if (json_unpack(step, "{s:s,s:I,s:F,s:F}", "model", &name, "batch",
+			&batch, "step_ms", &real, "spread_pct", &spread) < 0 ||
+	    real <= 0 || batch < 1)
+		return err_set(err, -EINVAL, "the program's result is bad");
+	m = gpu_profile_model(p, name, err);
+	if (!m)
+		return -ENOENT;
+	gpu_profile_cost(p, m, (uint64_t)batch, &c);
+	predicted = predicted_ms(&c);
+	*ret = predicted / real - 1;
+	fprintf(f, "%-32s %6lld %-12s %12.3f %12.3f %+8.2f %8.2f\n", name,
+		(long long)batch, gpu_origin_name(c.origin), predicted, real,
+		*ret * 100, spread);
+	json_object_set_new(step, "predicted_ms", json_real(predicted));
+	json_object_set_new(step, "error_pct", json_real(*ret * 100));
+	json_object_set_new(step, "origin",
+			    json_string(gpu_origin_name(c.origin)));
+	return 0;
+}
+
+static int compare(const struct gpu_profile *p, json_t *result, FILE *f,
+		   struct err *err)
+{
+	json_t *steps = json_object_get(result, "steps"), *step;
+	size_t n = json_array_size(steps), i;
+	_cleanup_free_ double *errors = calloc(n + 1, sizeof(*errors));
+
+	if (!errors)
+		return -ENOMEM;
+	if (!n)
+		return err_set(err, -ENODEV, "nothing could be measured");
+	fprintf(f, "%s\n%-32s %6s %-12s %12s %12s %8s %8s\n", p->name, "model",
+		"batch", "", "predicted ms", "real ms", "error %", "spread %");
+	json_array_foreach (steps, i, step) {
+		int r = compare_one(p, step, f, &errors[i], err);
+
+		if (r < 0)
+			return r;
+		errors[i] = fabs(errors[i]);
+	}
+	table_sort(errors, n);
+	fprintf(f, "%zu steps: off by %.2f %% in the median, %.2f %% at most\n",
+		n, table_median(errors, n) * 100, errors[n - 1] * 100);
+	json_object_set_new(result, "profile", json_string(p->name));
+	json_object_set_new(result, "error_pct",
+			    json_pack("{s:f,s:f}", "p50",
+				      table_median(errors, n) * 100, "max",
+				      errors[n - 1] * 100));
+	return 0;
+}
+
+/* An exit status, or -errno. */
+static int validate(const char *name, const struct options *o, FILE *f,
+		    struct err *err)
+{
+	json_auto_t *points = json_object(), *result = NULL, *options = NULL;
+	_cleanup_free_ char *text = NULL;
+	struct python_result python = { 0 };
+	struct gpu_profile p;
+	int r = gpu_profile_load(name, &p, err);
+
+	if (r == 0)
+		r = choose(&p, o, points, err);
+	if (r == 0) {
+		options = json_pack("{s:o,s:f,s:I,s:O}", "device",
+				    json_bytes(o->device), "seconds",
+				    o->seconds, "threads",
+				    (json_int_t)o->threads, "points", points);
+		r = options ? python_run("validate", options, &python, err)
+			    : -ENOMEM;
+		text = python.text;
+	}
+	python_raise(&python);
+	if (r == 0 && python.status == 0) {
+		result = json_loadb(text, python.n, 0, NULL);
+		r = compare(&p, result, f, err);
+	}
+	if (r == 0 && result && o->common.json)
+		r = json_write(result, o->common.json, err);
+	gpu_profile_free(&p);
+	return r < 0		     ? r
+	       : python.status > 128 ? EXIT_STATUS_FAILED
+				     : python.status;
+}
+
+int profile_tool_validate(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile validate",
+		.args = "PROFILE",
+		.n_args = 1,
+		.summary = "Run training steps on the device at hand, on "
+			   "PyTorch, at batch sizes that PROFILE has no row "
+			   "for, and print them beside what it predicts.",
+		.notes = "A step is the batch's way from pinned memory, "
+			 "forward, backward and optimiser, one after the "
+			 "other. GPEMU_PYTHON names the Python to use.",
+		.fields = fields,
+	};
+	struct options o = { .device = strdup("auto"),
+			     .seconds = 2,
+			     .points = 3 };
+	struct err err = { 0 };
+	char *name;
+	int r;
+
+	cli_parse(&program, argc, argv, &o, &name);
+
+	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
+
+	r = validate(name, &o, f, &err);
+	conf_free(fields, &o);
+	if (r == -EDOM) {
+		cli_fail(r, &err);
+		return EXIT_STATUS_USAGE;
+	}
+	return r < 0 ? cli_fail(r, &err) : r;
+}

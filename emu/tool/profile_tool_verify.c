@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpemu-profile verify: how far a profile is from the table it was made of, or
+ * how well a table predicts the batch sizes that are left out of it.
+ */
+#include "emu/tool/profile_tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/program/cli.h"
+#include "common/json.h"
+#include "common/util.h"
+#include "emu/profile/profile_table.h"
+
+struct options {
+	struct cli_common common;
+	char *against;
+	char *memory_from;
+	double tolerance_pct;
+	uint64_t hold_out;
+};
+
+static const struct conf_field verify_fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	PROFILE_TOOL_FILE("against", struct options, against,
+			  "the measured table"),
+	PROFILE_TOOL_TABLE_OPTIONS(struct options),
+	{ "hold_out", CONF_UINT, offsetof(struct options, hold_out), .arg = "N",
+	  .min = 2, .max = 1000,
+	  .help = "leave every Nth point out of the table, thin the rest as "
+		  "import does, and print how far it is from those left "
+		  "out" },
+	{ 0 },
+};
+
+struct worst {
+	double error; /* relative */
+	uint64_t batch;
+};
+
+struct verdict {
+	double *errors;
+	size_t n, beyond;
+	struct worst worst;
+	const char *worst_model;
+};
+
+static void add_error(struct verdict *v, const char *model, uint64_t batch,
+		      double e)
+{
+	v->errors[v->n++] = e;
+	if (e <= v->worst.error)
+		return;
+	v->worst = (struct worst){ e, batch };
+	v->worst_model = model;
+}
+
+/* One column of all models; the profile says what counts as measured. */
+static int judge(const struct gpu_profile *p, const struct table *t,
+		 size_t column, double tolerance, struct verdict *ret,
+		 struct err *err)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct table_model *tm = &t->models[i];
+		const struct gpu_model *m = gpu_profile_model(p, tm->name, err);
+
+		if (!m)
+			return -EINVAL;
+		for (size_t k = 0; k < tm->n; k++) {
+			struct table_point *point = &tm->points[k];
+			double e = table_error(p, m, point, column);
+
+			add_error(ret, tm->name, point->batch, e);
+			/* rounding to four digits comes on top */
+			ret->beyond +=
+				e * point->v[column] >
+				table_tolerance(tm, k, column, tolerance) +
+					5.1e-4 * point->v[column];
+		}
+	}
+	table_sort(ret->errors, ret->n);
+	return 0;
+}
+
+static double percentile(const struct verdict *v, double q)
+{
+	return v->errors[(size_t)(q * (double)(v->n - 1))] * 100;
+}
+
+static void print_verdict(size_t column, const struct verdict *v, FILE *f,
+			  json_t *j)
+{
+	fprintf(f, "%-15s %6zu  %7.3f %7.3f %8.3f %7zu  %s %" PRIu64 "\n",
+		table_column_name(column), v->n, percentile(v, .5),
+		percentile(v, .99), v->worst.error * 100, v->beyond,
+		v->worst_model ? v->worst_model : "-", v->worst.batch);
+	json_object_set_new(
+		j, table_column_name(column),
+		json_pack("{s:I,s:f,s:f,s:f,s:I}", "points", (json_int_t)v->n,
+			  "p50_pct", percentile(v, .5), "p99_pct",
+			  percentile(v, .99), "max_pct", v->worst.error * 100,
+			  "beyond_tolerance", (json_int_t)v->beyond));
+}
+
+static int verify_columns(const struct gpu_profile *p, const struct table *t,
+			  double tolerance, FILE *f, json_t *j, struct err *err)
+{
+	size_t n = 0, beyond = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += t->models[i].n;
+	if (!n)
+		return err_set(err, -EINVAL,
+			       "%s: none of the points counts "
+			       "as measured",
+			       p->name);
+	fprintf(f, "%-15s %6s  %7s %7s %8s %7s  %s\n", p->name, "points",
+		"p50 %", "p99 %", "max %", "beyond", "worst at");
+	for (size_t c = 0; c < TABLE_COLUMNS && r == 0; c++) {
+		_cleanup_free_ double *errors = calloc(n, sizeof(*errors));
+		struct verdict v = { .errors = errors };
+
+		if (!errors)
+			return -ENOMEM;
+		r = judge(p, t, c, tolerance, &v, err);
+		if (r < 0)
+			return r;
+		print_verdict(c, &v, f, j);
+		beyond += v.beyond;
+	}
+	if (beyond)
+		r = err_set(err, -ERANGE,
+			    "%s: %zu points are beyond the tolerance", p->name,
+			    beyond);
+	return r;
+}
+
+/* --- points left out -------------------------------------------------- */
+
+/* The columns, and forward and backward together: a step. */
+enum { STEP = TABLE_COLUMNS, N_HELD };
+
+struct held {
+	struct verdict column[N_HELD];
+};
+
+static void judge_held(const struct gpu_profile *p, const struct gpu_model *m,
+		       const struct table_point *point, struct held *held)
+{
+	double want = point->v[0] + point->v[1];
+	struct gpu_cost c;
+
+	for (size_t k = 0; k < TABLE_COLUMNS; k++)
+		add_error(&held->column[k], m->name, point->batch,
+			  table_error(p, m, point, k));
+	gpu_profile_cost(p, m, point->batch, &c);
+	add_error(
+		&held->column[STEP], m->name, point->batch,
+		fabs((double)(c.forward_ns + c.backward_ns) / 1e6 / want - 1));
+}
+
+/* The ends stay: beyond them nothing can be interpolated. */
+static bool is_held(const struct table_model *m, size_t i, uint64_t every)
+{
+	return i > 0 && i + 1 < m->n && (i + 1) % every == 0;
+}
+
+static int hold_out_model(const struct gpu_profile *p,
+			  const struct table_model *m, const struct options *o,
+			  struct held *held, struct err *err)
+{
+	const struct gpu_model *model = gpu_profile_model(p, m->name, err);
+	_cleanup_free_ struct table_point *kept = calloc(m->n, sizeof(*kept));
+	_cleanup_free_ struct gpu_row *rows = NULL;
+	struct table_model rest = { .points = kept };
+	struct gpu_model thinned;
+	int r;
+
+	if (!model)
+		return -EINVAL;
+	if (!kept)
+		return -ENOMEM;
+	thinned = *model;
+	for (size_t i = 0; i < m->n; i++)
+		if (!is_held(m, i, o->hold_out))
+			kept[rest.n++] = m->points[i];
+	r = table_thin(&rest, gpu_profile_jump_batch(p, model),
+		       o->tolerance_pct / 100, &rows, &thinned.rows.n);
+	thinned.rows.items = rows;
+	for (size_t i = 0; r == 0 && i < m->n; i++)
+		if (is_held(m, i, o->hold_out))
+			judge_held(p, &thinned, &m->points[i], held);
+	return r;
+}
+
+static void print_held(const char *name, const struct options *o,
+		       struct held *held, FILE *f, json_t *j)
+{
+	fprintf(f,
+		"%s, every %" PRIu64 "th point left out\n"
+		"%-15s %6s  %7s %7s %8s  %s\n",
+		name, o->hold_out, "", "points", "p50 %", "p95 %", "max %",
+		"worst at");
+	for (size_t k = 0; k < N_HELD; k++) {
+		struct verdict *v = &held->column[k];
+		const char *what = k == STEP ? "step_ms" : table_column_name(k);
+
+		table_sort(v->errors, v->n);
+		fprintf(f, "%-15s %6zu  %7.3f %7.3f %8.3f  %s %" PRIu64 "\n",
+			what, v->n, percentile(v, .5), percentile(v, .95),
+			v->worst.error * 100,
+			v->worst_model ? v->worst_model : "-", v->worst.batch);
+		json_object_set_new(j, what,
+				    json_pack("{s:I,s:f,s:f,s:f}", "points",
+					      (json_int_t)v->n, "p50_pct",
+					      percentile(v, .5), "p95_pct",
+					      percentile(v, .95), "max_pct",
+					      v->worst.error * 100));
+	}
+}
+
+static int hold_out(const struct gpu_profile *p, const struct table *t,
+		    const struct options *o, FILE *f, json_t *j,
+		    struct err *err)
+{
+	_cleanup_free_ double *errors = NULL;
+	struct held held = { 0 };
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += t->models[i].n;
+	errors = calloc(n * N_HELD + 1, sizeof(*errors));
+	if (!errors)
+		return -ENOMEM;
+	for (size_t k = 0; k < N_HELD; k++)
+		held.column[k].errors = errors + k * n;
+	for (size_t i = 0; r == 0 && i < t->n; i++)
+		r = hold_out_model(p, &t->models[i], o, &held, err);
+	if (r == 0 && !held.column[STEP].n)
+		r = err_set(err, -EINVAL,
+			    "%s: no model has an inner point to leave out",
+			    p->name);
+	if (r == 0)
+		print_held(p->name, o, &held, f, j);
+	return r;
+}
+
+/* Drop the points beyond what the profile says was measured. */
+static int cover(struct table *t, const struct gpu_profile *p, struct err *err)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct table_model *tm = &t->models[i];
+		const struct gpu_model *m = gpu_profile_model(p, tm->name, err);
+
+		if (!m)
+			return -EINVAL;
+		while (tm->n && tm->points[tm->n - 1].batch > m->last_batch)
+			tm->n--;
+	}
+	return 0;
+}
+
+static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
+		  struct err *err)
+{
+	struct gpu_profile p;
+	struct table t = { 0 };
+	int r = gpu_profile_load(name, &p, err);
+
+	if (r == 0)
+		r = table_load(o->against, &t, err);
+	if (r == 0)
+		r = cover(&t, &p, err);
+	if (r == 0)
+		r = table_clean_memory_from(&t, o->against, o->memory_from,
+					    p.memory_mib, err);
+	if (r == 0 && o->hold_out)
+		r = hold_out(&p, &t, o, f, j, err);
+	else if (r == 0)
+		r = verify_columns(&p, &t, o->tolerance_pct / 100, f, j, err);
+	table_free(&t);
+	gpu_profile_free(&p);
+	return r;
+}
+
+int profile_tool_verify(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile verify",
+		.args = "GPU",
+		.n_args = 1,
+		.summary = "Print how far the profile GPU is from every point "
+			   "of the table it was made of.",
+		.notes = "'beyond' counts the points that are off by more "
+			 "than the tolerance and the noise allow; exit "
+			 "status 1 when there are any. With --hold-out the "
+			 "rows of GPU are not used, only what it says was "
+			 "measured.",
+		.fields = verify_fields,
+	};
+	struct options o = { .tolerance_pct = 1 };
+	json_auto_t *j = json_object();
+	struct err err = { 0 };
+	char *name;
+	int r;
+
+	cli_parse(&program, argc, argv, &o, &name);
+
+	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
+
+	if (!o.against) {
+		fprintf(stderr, "%s: --against is needed\n", program.name);
+		conf_free(verify_fields, &o);
+		return EXIT_STATUS_USAGE;
+	}
+	r = verify(name, &o, f, j, &err);
+	if (r == 0 && o.common.json)
+		r = json_write(j, o.common.json, &err);
+	conf_free(verify_fields, &o);
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}

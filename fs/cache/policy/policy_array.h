@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All cached entries in an array without order, for policies that draw from
+ * them. The place in the array is the first of the entry's private bytes.
+ * Grows in admit, by doubling: 8 to 16 bytes for each entry.
+ */
+#ifndef GPEMU_FS_CACHE_POLICY_POLICY_ARRAY_H
+#define GPEMU_FS_CACHE_POLICY_POLICY_ARRAY_H
+
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "fs/cache/policy.h"
+
+struct policy_array {
+	struct cache_entry **v;
+	uint32_t n, allocated;
+};
+
+/* Make sure that one more fits; false: no memory. */
+static inline bool policy_array_reserve(struct policy_array *a)
+{
+	uint32_t want = MAX(64, a->allocated * 2);
+	struct cache_entry **v;
+
+	if (a->n < a->allocated)
+		return true;
+	v = reallocarray(a->v, want, sizeof(*v));
+	if (!v)
+		return false;
+	a->v = v;
+	a->allocated = want;
+	return true;
+}
+
+static inline void policy_array_add(struct policy_array *a,
+				    struct cache_entry *e)
+{
+	uint32_t *place = cache_entry_data(e);
+
+	*place = a->n;
+	a->v[a->n++] = e;
+}
+
+static inline void policy_array_remove(struct policy_array *a,
+				       struct cache_entry *e)
+{
+	uint32_t place = *(uint32_t *)cache_entry_data(e);
+	struct cache_entry *last = a->v[--a->n];
+
+	a->v[place] = last;
+	*(uint32_t *)cache_entry_data(last) = place;
+}
+
+#endif

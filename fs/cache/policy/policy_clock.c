@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CLOCK (Corbato, "A paging experiment with the Multics system", 1968): first
+ * in, first out, but who was used since the hand came by gets another round.
+ * The ring is a queue here, its tail under the hand; passing by one is moving
+ * it to the head.
+ */
+#include "fs/cache/policy/policy_list.h"
+
+struct clock_entry {
+	struct policy_link link;
+	bool used;
+};
+
+static void clock_inserted(void *state, struct cache_entry *entry,
+			   const struct cache_object *object)
+{
+	(void)object;
+	policy_list_push(state, entry);
+}
+
+static void clock_hit(void *state, struct cache_entry *entry,
+		      const struct cache_object *object)
+{
+	struct clock_entry *x = cache_entry_data(entry);
+
+	(void)state;
+	(void)object;
+	x->used = true;
+}
+
+static void clock_removed(void *state, struct cache_entry *entry)
+{
+	policy_list_remove(state, entry);
+}
+
+static struct cache_entry *clock_victim(void *state)
+{
+	struct policy_list *ring = state;
+
+	for (;;) {
+		struct cache_entry *e = policy_list_tail(ring);
+		struct clock_entry *x = cache_entry_data(e);
+
+		if (!x->used)
+			return e;
+		x->used = false;
+		policy_list_move(ring, ring, e);
+	}
+}
+
+const struct policy_ops policy_clock = {
+	.plugin = { .name = "clock",
+		    .summary = "first in, first out, one more round if used",
+		    .state_size = sizeof(struct policy_list) },
+	.entry_size = sizeof(struct clock_entry),
+	.inserted = clock_inserted,
+	.hit = clock_hit,
+	.removed = clock_removed,
+	.victim = clock_victim,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All cached entries by priority, for policies with a number for each: the
+ * least is the root, and among equals the one that was put there first. A
+ * 4-ary heap (Johnson, "Priority queues with update and finding minimum
+ * spanning trees", 1975): half the levels of a binary one, and the children
+ * of an element share a cache line. Grows in admit, by doubling.
+ */
+#ifndef GPEMU_FS_CACHE_POLICY_POLICY_HEAP_H
+#define GPEMU_FS_CACHE_POLICY_POLICY_HEAP_H
+
+#include "fs/cache/policy.h"
+
+struct policy_heap_item {
+	double priority;
+	uint64_t order; /* breaks ties */
+	struct cache_entry *entry;
+};
+
+struct policy_heap {
+	struct policy_heap_item *v;
+	uint32_t n, allocated;
+	uint64_t n_placed; /* ever: the next `order` */
+};
+
+/* What is first of the entry's private bytes. */
+struct policy_heap_place {
+	uint32_t at;
+};
+
+/* Make sure that one more fits; false: no memory. */
+bool policy_heap_reserve(struct policy_heap *h);
+void policy_heap_fini(struct policy_heap *h);
+void policy_heap_add(struct policy_heap *h, struct cache_entry *e,
+		     double priority);
+/* A new priority for one that is in it; the last among equals. */
+void policy_heap_change(struct policy_heap *h, struct cache_entry *e,
+			double priority);
+void policy_heap_remove(struct policy_heap *h, struct cache_entry *e);
+/* The entry of least priority; the heap must not be empty. */
+static inline const struct policy_heap_item *
+policy_heap_least(const struct policy_heap *h)
+{
+	return &h->v[0];
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction",
+ * SOSP 2023, algorithm 1): three queues, in all of which entries only ever
+ * enter at the head.
+ *
+ *	miss -> SMALL (10 %) --used more than once--> MAIN (90 %)
+ *	          |                                    ^   | used: one more
+ *	          v                                    |   v round, count - 1
+ *	        GHOST (keys; as many as MAIN) -asked for again
+ *
+ * Uses are counted up to 3, and from 0 again on entering MAIN. Where a
+ * promotion makes MAIN too large, the victim comes from MAIN at once; the
+ * paper's loop then also evicts from SMALL, here the next victim does, if room
+ * is still missing.
+ */
+#include <math.h>
+
+#include "fs/cache/policy/policy_ghost.h"
+#include "fs/cache/policy/policy_list.h"
+
+/* Source: the paper, sections 4.1 and 4.2 */
+enum { SMALL_PERCENT = 10, MAX_USES = 3, PROMOTE_ABOVE = 1 };
+
+struct s3fifo {
+	struct policy_list small, main;
+	uint64_t small_bytes, main_bytes; /* their shares of the capacity */
+	struct ghosts ghosts;
+	uint64_t known; /* key of the object that was a ghost */
+	bool is_known;
+	struct cache_entry *victim; /* from SMALL */
+};
+
+struct s3fifo_entry {
+	struct policy_link link;
+	uint8_t uses;
+	bool in_main;
+};
+
+static int s3fifo_init(void *state, const struct policy_params *params,
+		       struct err *err)
+{
+	struct s3fifo *s = state;
+
+	(void)err;
+	/* rounded up: SMALL gives when it has its share or more */
+	s->small_bytes = (uint64_t)ceil((double)params->capacity_bytes *
+					SMALL_PERCENT / 100);
+	s->main_bytes = params->capacity_bytes - s->small_bytes;
+	return ghosts_init(&s->ghosts, policy_expected_entries(params));
+}
+
+static void s3fifo_fini(void *state)
+{
+	struct s3fifo *s = state;
+
+	ghosts_fini(&s->ghosts);
+}
+
+static bool s3fifo_admit(void *state, const struct cache_object *object)
+{
+	struct s3fifo *s = state;
+	struct ghost *g = ghosts_find(&s->ghosts, object->key);
+
+	s->is_known = g != NULL;
+	s->known = object->key;
+	if (g)
+		ghosts_remove(&s->ghosts, g);
+	return true;
+}
+
+static void s3fifo_inserted(void *state, struct cache_entry *entry,
+			    const struct cache_object *object)
+{
+	struct s3fifo *s = state;
+	struct s3fifo_entry *x = cache_entry_data(entry);
+
+	x->in_main = s->is_known && s->known == object->key;
+	policy_list_push(x->in_main ? &s->main : &s->small, entry);
+	s->is_known = false;
+}
+
+static void s3fifo_hit(void *state, struct cache_entry *entry,
+		       const struct cache_object *object)
+{
+	struct s3fifo_entry *x = cache_entry_data(entry);
+
+	(void)state;
+	(void)object;
+	x->uses += x->uses < MAX_USES;
+}
+
+static void s3fifo_removed(void *state, struct cache_entry *entry)
+{
+	struct s3fifo *s = state;
+	struct s3fifo_entry *x = cache_entry_data(entry);
+
+	policy_list_remove(x->in_main ? &s->main : &s->small, entry);
+	if (s->victim != entry)
+		return; /* from MAIN, or dropped by control */
+	s->victim = NULL;
+	ghosts_push(&s->ghosts, 0, entry->key, entry->bytes, 0);
+	ghosts_trim(&s->ghosts, 0, s->main_bytes);
+}
+
+static struct cache_entry *victim_of_main(struct s3fifo *s)
+{
+	for (;;) {
+		struct cache_entry *e = policy_list_tail(&s->main);
+		struct s3fifo_entry *x = cache_entry_data(e);
+
+		if (!x->uses)
+			return e;
+		x->uses--;
+		policy_list_move(&s->main, &s->main, e);
+	}
+}
+
+static struct cache_entry *s3fifo_victim(void *state)
+{
+	struct s3fifo *s = state;
+
+	while (s->small.head &&
+	       (s->small.bytes >= s->small_bytes || !s->main.head)) {
+		struct cache_entry *e = policy_list_tail(&s->small);
+		struct s3fifo_entry *x = cache_entry_data(e);
+
+		if (x->uses <= PROMOTE_ABOVE) {
+			s->victim = e;
+			return e;
+		}
+		x->uses = 0;
+		x->in_main = true;
+		policy_list_move(&s->small, &s->main, e);
+		if (s->main.bytes > s->main_bytes)
+			break;
+	}
+	return victim_of_main(s);
+}
+
+const struct policy_ops policy_s3fifo = {
+	.plugin = { .name = "s3fifo",
+		    .summary = "small, main and ghost FIFO queues (SOSP'23)",
+		    .state_size = sizeof(struct s3fifo) },
+	.entry_size = sizeof(struct s3fifo_entry),
+	.overhead_bytes = GHOST_BYTES,
+	.init = s3fifo_init,
+	.fini = s3fifo_fini,
+	.admit = s3fifo_admit,
+	.inserted = s3fifo_inserted,
+	.hit = s3fifo_hit,
+	.removed = s3fifo_removed,
+	.victim = s3fifo_victim,
+};

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/control/ctl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "emu/profile/profile.h"
+#include "fs/control/ctl_fault.h"
+#include "fs/control/ctl_prom.h"
+#include "fs/control/warm.h"
+
+/* arbitrary: a control write is a few lines */
+enum { MAX_COMMAND = 4096 };
+
+/* arbitrary: a millisecond of a thread that serves others too */
+enum { MOST_PIECE = 128 << 10 };
+
+/* arbitrary: the stats, some KiB, open ten thousand times */
+enum { MOST_TEXT = 64 << 20 };
+
+#define DUMP_LINE (JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12))
+
+static const char *const names[CTL_N_FILES] = {
+	[CTL_STATS] = "stats",	 [CTL_STATS_PROM] = "stats.prom",
+	[CTL_CONFIG] = "config", [CTL_CONTROL] = "control",
+	[CTL_GROUPS] = "groups",
+};
+
+const char *ctl_name(enum ctl_file file)
+{
+	return names[file];
+}
+
+bool ctl_writable(enum ctl_file file)
+{
+	return file == CTL_CONTROL;
+}
+
+uint32_t ctl_mode(enum ctl_file file)
+{
+	switch (file) {
+	case CTL_STATS:
+	case CTL_STATS_PROM: return 0444;
+	case CTL_CONTROL: return 0600;
+	default: return 0400;
+	}
+}
+
+bool ctl_is_long(enum ctl_file file)
+{
+	return file == CTL_GROUPS;
+}
+
+enum ctl_file ctl_lookup(const char *name)
+{
+	int i = 0;
+
+	while (i < CTL_N_FILES && strcmp(names[i], name))
+		i++;
+	return (enum ctl_file)i;
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+void ctl_set_transport(struct ctl *ctl, const char *word)
+{
+	__atomic_store_n(&ctl->transport, word, __ATOMIC_RELEASE);
+}
+
+json_t *ctl_stats(struct ctl *ctl)
+{
+	json_t *stats = server_stats(ctl->server);
+	const char *transport =
+		__atomic_load_n(&ctl->transport, __ATOMIC_ACQUIRE);
+
+	if (stats && transport)
+		json_object_set_new(stats, "transport", json_string(transport));
+
+	if (stats)
+		json_object_set_new(
+			stats, "control_bytes",
+			json_integer((json_int_t)__atomic_load_n(
+				&ctl->text_bytes, __ATOMIC_RELAXED)));
+	if (stats && ctl->warm)
+		json_object_set_new(stats, "warm", warm_json(ctl->warm));
+	if (stats && ctl->trace)
+		json_object_set_new(stats, "trace", trace_json(ctl->trace));
+	return stats;
+}
+
+static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
+{
+	int r = 0;
+
+	if (file == CTL_CONFIG) {
+		pthread_mutex_lock(ctl->lock);
+		r = ctl_fault_refresh(ctl);
+		if (r == 0)
+			r = conf_dump(ctl->fields, ctl->options, f);
+		pthread_mutex_unlock(ctl->lock);
+		return r;
+	}
+	if (file == CTL_CONTROL || ctl_is_long(file))
+		return 0;
+	json_auto_t *stats = ctl_stats(ctl);
+
+	if (!stats)
+		return -ENOMEM;
+	if (file == CTL_STATS_PROM)
+		ctl_prom(f, stats);
+	else if (json_dumpf(stats, f,
+			    JSON_INDENT(2) | JSON_REAL_PRECISION(12)) < 0 ||
+		 fputc('\n', f) == EOF)
+		r = -ENOMEM;
+	return r;
+}
+
+/* A list is logged item by item: a line has an end. */
+void ctl_log_stats(struct ctl *ctl)
+{
+	json_auto_t *stats = ctl_stats(ctl);
+	const char *key;
+	json_t *v, *item;
+	size_t i;
+
+	json_object_foreach (stats, key, v) {
+		if (!json_is_array(v)) {
+			_cleanup_free_ char *text = json_dumps(v, DUMP_LINE);
+
+			log_info("stats: %s %s", key, text ? text : "?");
+			continue;
+		}
+		json_array_foreach (v, i, item) {
+			_cleanup_free_ char *text = json_dumps(item, DUMP_LINE);
+
+			log_info("stats: %s[%zu] %s", key, i,
+				 text ? text : "?");
+		}
+	}
+}
+
+/* A lone one is never too large. */
+static int take_room(struct ctl *ctl, size_t n)
+{
+	uint64_t all =
+		__atomic_add_fetch(&ctl->text_bytes, n, __ATOMIC_RELAXED);
+
+	if (all <= MOST_TEXT || all == n)
+		return 0;
+	__atomic_fetch_sub(&ctl->text_bytes, n, __ATOMIC_RELAXED);
+	return -ENFILE;
+}
+
+int ctl_read(struct ctl *ctl, enum ctl_file file, char **ret, size_t *ret_n)
+{
+	_cleanup_free_ char *text = NULL;
+	FILE *f = open_memstream(&text, ret_n);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	r = write_file(ctl, file, f);
+	if (fclose(f) || r < 0)
+		return r < 0 ? r : -ENOMEM;
+	r = take_room(ctl, *ret_n);
+	if (r == 0)
+		*ret = TAKE_PTR(text);
+	return r;
+}
+
+void ctl_free(struct ctl *ctl, char *text, size_t n)
+{
+	if (text)
+		__atomic_fetch_sub(&ctl->text_bytes, n, __ATOMIC_RELAXED);
+	free(text);
+}
+
+int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
+		char **ret, size_t *ret_n)
+{
+	if (!ctl_is_long(file))
+		return -EINVAL;
+	return server_read_groups(ctl->server, offset, MIN(n, MOST_PIECE), ret,
+				  ret_n);
+}
+
+/* --- commands ----------------------------------------------------------- */
+
+/* The option is `*from` now, which it owns. */
+static void take_text(struct ctl *ctl, char **option, char **from)
+{
+	pthread_mutex_lock(ctl->lock);
+	free(*option);
+	*option = TAKE_PTR(*from);
+	pthread_mutex_unlock(ctl->lock);
+}
+
+int ctl_check_file(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s: not a regular file", path);
+	return 0;
+}
+
+static int set_storage(struct ctl *ctl, const char *value, struct err *err)
+{
+	bool is_path = profile_is_path(value);
+	_cleanup_free_ char *name = NULL;
+	int r = 0;
+
+	if (is_path && *value != '/' && ctl->dir) {
+		if (asprintf(&name, "%s/%s", ctl->dir, value) < 0)
+			name = NULL;
+	} else {
+		name = strdup(value);
+	}
+	if (!name)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (is_path)
+		r = ctl_check_file(name, err);
+	if (r == 0)
+		r = server_set_storage(ctl->server, name, err);
+	if (r == 0)
+		take_text(ctl, ctl->storage, &name);
+	return r;
+}
+
+static int set_policy(struct ctl *ctl, const char *value, struct err *err)
+{
+	_cleanup_free_ char *name = strdup(value);
+	int r = name ? server_set_cache(ctl->server, value, ctl->cache_size,
+					err)
+		     : err_set(err, -ENOMEM, "out of memory");
+
+	if (r == 0)
+		take_text(ctl, ctl->cache_policy, &name);
+	return r;
+}
+
+static int set_size(struct ctl *ctl, const char *value, struct err *err)
+{
+	struct units_capacity size;
+	int r = units_parse_capacity(value, &size);
+
+	if (r < 0)
+		return err_set(err, -EINVAL, "'%s' is not a cache size", value);
+	r = server_set_cache(ctl->server, *ctl->cache_policy, &size, err);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(ctl->lock);
+	*ctl->cache_size = size;
+	pthread_mutex_unlock(ctl->lock);
+	return 0;
+}
+
+static int set(struct ctl *ctl, const char *key, char *value, struct err *err)
+{
+	static const struct {
+		const char *key;
+		int (*set)(struct ctl *, const char *, struct err *);
+	} keys[] = { { "storage", set_storage },
+		     { "cache_policy", set_policy },
+		     { "cache_size", set_size } };
+
+	if (!key || !*(value = util_trim(value)))
+		return err_set(err, -EINVAL, "use: set KEY VALUE");
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!strcmp(keys[i].key, key))
+			return keys[i].set(ctl, value, err);
+	return err_set(err, -EINVAL,
+		       "'%s' cannot be set (storage, cache_policy and "
+		       "cache_size can)",
+		       key);
+}
+
+static int warm(struct ctl *ctl, char *list, struct err *err)
+{
+	list = util_trim(list);
+	if (!*list || !ctl->warm)
+		return err_set(err, -EINVAL, "use: warm all|GLOB|/LIST");
+	return warm_begin(ctl->warm, list, err);
+}
+
+static int run_line(struct ctl *ctl, char *line, struct err *err)
+{
+	char *save, *word = strtok_r(line, " \t\r", &save);
+	char *key;
+
+	if (!word)
+		return 0;
+	/* of these what is left of the line is one argument, blanks and all */
+	if (!strcmp(word, "warm"))
+		return warm(ctl, save, err);
+	if (!strcmp(word, "fault"))
+		return ctl_fault(ctl, save, err);
+	key = strtok_r(NULL, " \t\r", &save);
+	if (!strcmp(word, "set"))
+		return set(ctl, key, save, err);
+	if (key)
+		return err_set(err, -EINVAL, "%s takes no argument", word);
+	if (!strcmp(word, "epoch"))
+		return server_epoch(ctl->server, err);
+	if (!strcmp(word, "reset"))
+		return server_reset(ctl->server, err);
+	if (!strcmp(word, "drop-cache"))
+		return server_drop_cache(ctl->server, err);
+	return err_set(err, -EINVAL,
+		       "unknown command '%s' (known: reset epoch drop-cache "
+		       "set fault warm)",
+		       word);
+}
+
+bool ctl_may_wait(const char *text, size_t n)
+{
+	static const char *const words[] = { "set", "warm" };
+	const char *end = text + n;
+
+	while (text < end && n <= MAX_COMMAND) { /* else it just fails */
+		const char *eol = memchr(text, '\n', (size_t)(end - text));
+
+		while (text < end && strchr(" \t\r", *text))
+			text++;
+		for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+			size_t len = strlen(words[i]);
+
+			if ((size_t)(end - text) >= len &&
+			    !memcmp(text, words[i], len))
+				return true;
+		}
+		text = eol ? eol + 1 : end;
+	}
+	return false;
+}
+
+int ctl_command(struct ctl *ctl, const char *text, size_t n, struct err *err)
+{
+	char copy[MAX_COMMAND + 1];
+	char *save, *line;
+	int r = 0;
+
+	if (n > MAX_COMMAND)
+		return err_set(err, -EMSGSIZE, "more than %d bytes at once",
+			       MAX_COMMAND);
+	if (memchr(text, 0, n))
+		return err_set(err, -EINVAL, "a NUL in a command");
+	memcpy(copy, text, n);
+	copy[n] = 0;
+	for (line = strtok_r(copy, "\n", &save); line && r == 0;
+	     line = strtok_r(NULL, "\n", &save))
+		r = run_line(ctl, line, err);
+	return r;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Four stations, each kept as the time until when it is busy:
+ *
+ *	arrival -> [ IOPS cap ] -> [ k channels ] -> [ link ] -> latency -> done
+ *
+ * IOPS cap   GCRA (ITU-T I.371): a theoretical arrival time moves on by
+ *            1/rate for each slot, and an operation may be early by
+ *            burst - 1 slots. It starts as after a burst, not as after a
+ *            rest: the first second of a run gets no more than any other.
+ *            A full start would be a gift of `burst` operations to every
+ *            short measurement.
+ * channels   A heap of busy times. The earliest free takes the operation, so
+ *            they queue first come, first served. A striped read is several
+ *            pieces, each on its own channel; the last one ends it. A disk
+ *            that sorts its queue is not sorted here: who is answered is
+ *            decided at arrival. What sorting gains on the average, by how
+ *            many are in the device, is taken off the head's movements. Where
+ *            the places of reads count and they come in order already, nearer
+ *            to each other than the device could sort them, the head moves by
+ *            their distances, and sorting shortens but its wait for the
+ *            platter.
+ *            What neither occupies a channel nor moves bytes, as an open whose
+ *            inode is in memory, waits for none.
+ * link       Served in the order in which pieces start, not in the order in
+ *            which their first byte comes: otherwise one slow seek would hold
+ *            back everything behind it. A piece reserves its bytes from its
+ *            start on; the wait this finds is added after its own seek and
+ *            occupancy. Alone, a piece takes the slower of channel and link,
+ *            as when both stream.
+ * latency    Pipelined: it delays the answer and holds nothing.
+ */
+#include "fs/device/device.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "common/heap.h"
+#include "common/rng.h"
+#include "common/util.h"
+
+/* arbitrary: a longer file than 8 MiB is in several places */
+enum { PIECE_SHIFT = 23 };
+/* Do reads come in the order of their places? Asked of as many movements as
+ * there are reads in the device, and of so many at least: two or three at
+ * random are often near each other. */
+enum { MOVES_TO_JUDGE = 7 };
+
+struct device {
+	const struct storage_profile *profile;
+	struct rng rng[STORAGE_N_OPS];
+	uint64_t *busy; /* heap of `channels.count`, the earliest first */
+	uint64_t link_busy;
+	double next_slot; /* GCRA's theoretical arrival time, ns */
+	bool started;
+	/* until when the last operations count, for devices that reorder: a
+	 * quarter of the head's movement before they are done. Answers leave
+	 * half a round trip early (calibrate.h), and who reads one after the
+	 * other asks again before; that is no queue. */
+	uint64_t *recent; /* a ring of n_recent */
+	size_t n_recent, next_recent;
+	/* the last places of reads, parts of the stroke: a ring of n_places,
+	 * none where they do not count */
+	double *places;
+	size_t n_places;
+	uint64_t n_moves; /* so many were entered */
+	struct {
+		bool known;
+		uint64_t object, offset;
+	} head; /* where the last read ended */
+};
+
+int device_new(const struct storage_profile *profile, uint64_t seed,
+	       struct device **ret)
+{
+	_cleanup_free_ struct device *d = calloc(1, sizeof(*d));
+	uint64_t n = profile->channels.count;
+
+	if (!d)
+		return -ENOMEM;
+	d->profile = profile;
+	for (unsigned i = 0; i < STORAGE_N_OPS; i++)
+		d->rng[i] = rng_stream(seed, "device", i);
+	d->busy = calloc(n ? n : 1, sizeof(*d->busy));
+	if (!d->busy)
+		return -ENOMEM;
+	for (unsigned i = 0; i < STORAGE_N_OPS; i++) {
+		const struct conf_list *l = &profile->op[i].reorder;
+		const struct storage_reorder *v = l->items;
+
+		if (l->n)
+			d->n_recent = MAX(d->n_recent, v[l->n - 1].in_queue);
+	}
+	if (profile->op[STORAGE_READ].settle_ns)
+		d->n_places = MAX(d->n_recent, (size_t)MOVES_TO_JUDGE) + 1;
+	d->recent = calloc(d->n_recent + 1, sizeof(*d->recent));
+	d->places = calloc(d->n_places + 1, sizeof(*d->places));
+	if (!d->recent || !d->places) {
+		device_free(TAKE_PTR(d));
+		return -ENOMEM;
+	}
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+void device_free(struct device *d)
+{
+	if (!d)
+		return;
+	free(d->busy);
+	free(d->recent);
+	free(d->places);
+	free(d);
+}
+
+uint64_t device_place(uint64_t object, uint64_t offset)
+{
+	return rng_key(object, "place", offset >> PIECE_SHIFT);
+}
+
+/* --- stations --------------------------------------------------------- */
+
+/* When the IOPS cap lets an operation of so many bytes through. */
+static uint64_t pass_cap(struct device *d, const struct storage_class *c,
+			 uint64_t bytes, uint64_t now)
+{
+	const struct storage_profile *p = d->profile;
+	double slot_ns, early, issue;
+	uint64_t n = c->slots;
+
+	if (p->iops.per_s <= 0 || !n)
+		return now;
+	if (p->iops.slot_bytes && bytes)
+		n *= (bytes - 1) / p->iops.slot_bytes + 1;
+	slot_ns = 1e9 / p->iops.per_s;
+	early = (double)(p->iops.burst - 1) * slot_ns;
+	if (!d->started)
+		d->next_slot = (double)now + early;
+	d->started = true;
+	issue = ceil(d->next_slot - early);
+	d->next_slot = fmax(d->next_slot, (double)now) + (double)n * slot_ns;
+	return issue > (double)now ? (uint64_t)issue : now;
+}
+
+/* 10^6 bytes a second are one byte in 1000 / mb_per_s ns. */
+static uint64_t stream_ns(uint64_t bytes, double mb_per_s)
+{
+	return mb_per_s > 0 ? (uint64_t)llround((double)bytes * 1000 / mb_per_s)
+			    : 0;
+}
+
+/* One piece through a channel and the link; `before` is seek + occupancy. */
+static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
+		      uint64_t bytes)
+{
+	const struct storage_profile *p = d->profile;
+	size_t n = p->channels.count;
+	uint64_t start = n ? MAX(issue, d->busy[0]) : issue;
+	uint64_t busy = start + before + stream_ns(bytes, p->channels.mb_per_s);
+
+	if (!before && !bytes)
+		return issue;
+	if (n)
+		heap_replace_first(d->busy, n, busy);
+	if (p->link.mb_per_s <= 0)
+		return busy;
+	d->link_busy =
+		MAX(d->link_busy, start) + stream_ns(bytes, p->link.mb_per_s);
+	return MAX(busy, d->link_busy + before);
+}
+
+/* Operations in the device when another one arrives, that one counted. */
+static uint64_t in_queue(const struct device *d, uint64_t now)
+{
+	uint64_t n = 1;
+
+	for (size_t i = 0; i < d->n_recent; i++)
+		n += d->recent[i] > now;
+	return n;
+}
+
+/* --- places --------------------------------------------------------------- */
+
+static void enter_place(struct device *d, uint64_t object, uint64_t offset)
+{
+	d->places[d->n_moves++ % d->n_places] =
+		ldexp((double)device_place(object, offset), -64);
+}
+
+/* How far from each other the ends of the last n movements are. */
+static double spread(const struct device *d, uint64_t n)
+{
+	double least = 1, most = 0;
+
+	for (uint64_t i = d->n_moves - n - 1; i < d->n_moves; i++) {
+		least = fmin(least, d->places[i % d->n_places]);
+		most = fmax(most, d->places[i % d->n_places]);
+	}
+	return most - least;
+}
+
+/* A seek over a part of the stroke, ns. Between two random places it is
+ * `seek` on the average: the mean of sqrt(|x - y|) is 8/15. */
+static double seek_over(const struct storage_class *c, double part)
+{
+	double settle = (double)c->settle_ns;
+
+	return settle +
+	       (dist_time_mean(&c->seek) - settle) * sqrt(part) * 15 / 8;
+}
+
+/*
+ * The seek of a read that was entered, when the last ones came in the order of
+ * their places, so that to serve them as they come, seek by seek, is faster
+ * than to sort the `n` that are in the device. < 0: it is not.
+ */
+static double seek_in_order(const struct device *d,
+			    const struct storage_class *c, uint64_t n,
+			    double share)
+{
+	double turn = (double)c->rotation_ns / 2, judged;
+	uint64_t moves = MIN(MAX(n, MOVES_TO_JUDGE), d->n_places - 1);
+
+	if (n == 1 && d->n_moves > 1)
+		return seek_over(c, spread(d, 1));
+	if (d->n_moves <= moves)
+		return -1;
+	judged = fmin(1, spread(d, moves) / (double)n);
+	if (seek_over(c, judged) + turn * share >
+	    (dist_time_mean(&c->seek) + turn) * share)
+		return -1;
+	return seek_over(c, spread(d, moves) / (double)moves);
+}
+
+/* What the head needs to get to where this operation starts. */
+static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
+			  uint64_t offset, uint64_t bytes, uint64_t now)
+{
+	const struct storage_class *c = &d->profile->op[op];
+	bool there = op == STORAGE_READ && d->head.known &&
+		     d->head.object == object && d->head.offset == offset;
+	uint64_t n, turn = 0, ns = 0;
+	double share, seek = -1;
+
+	if (!there) {
+		n = in_queue(d, now);
+		share = storage_reordered(c, n);
+		ns = dist_time_draw(&c->seek, &d->rng[op]);
+		if (c->rotation_ns)
+			turn = rng_below(&d->rng[op], c->rotation_ns);
+		if (op == STORAGE_READ && d->n_places) {
+			enter_place(d, object, offset);
+			seek = seek_in_order(d, c, n, share);
+		}
+		ns = (uint64_t)(seek < 0 ? (double)(ns + turn) * share
+					 : seek + (double)turn * share);
+	}
+	/* what needs no seek happens elsewhere and moves nothing */
+	if (op == STORAGE_READ) {
+		d->head.known = true;
+		d->head.object = object;
+		d->head.offset = offset + bytes;
+	} else if (ns) {
+		d->head.known = false;
+	}
+	return ns;
+}
+
+uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
+			 uint64_t offset, uint64_t bytes, uint64_t now)
+{
+	const struct storage_class *c = &d->profile->op[op];
+	uint64_t stripe = d->profile->channels.stripe_bytes;
+	uint64_t issue = pass_cap(d, c, bytes, now);
+	uint64_t seek = move_head(d, op, object, offset, bytes, now);
+	uint64_t done = issue, left = bytes, moved = seek;
+
+	do {
+		uint64_t room = stripe ? stripe - offset % stripe : left;
+		uint64_t piece = MIN(left, room);
+		uint64_t before =
+			seek + dist_time_draw(&c->occupancy, &d->rng[op]);
+		uint64_t end = serve(d, issue, before, piece);
+
+		done = MAX(done, end);
+		seek = 0;
+		offset += piece;
+		left -= piece;
+	} while (left);
+	if (d->n_recent && done > now) {
+		d->recent[d->next_recent] = done - moved / 4;
+		d->next_recent = (d->next_recent + 1) % d->n_recent;
+	}
+	return done + dist_time_draw(&c->latency, &d->rng[op]);
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/front/front.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/log.h"
+#include "common/tick.h"
+#include "common/util.h"
+#include "fs/device/calibrate.h"
+#include "fs/front/front_calibrate.h"
+#include "fs/front/front_ctl.h"
+#include "fs/front/front_dir.h"
+#include "fs/front/front_file.h"
+#include "fs/front/front_xattr.h"
+#include "fs/front/front_private.h"
+
+/* For the thread in front_loop alone; nobody else has a use for it. */
+enum { WAKE_SIGNAL = SIGUSR2 };
+
+/* --- signals to who waits ----------------------------------------------- */
+
+static bool is_interrupted(void *client)
+{
+	return fuse_req_interrupted(client);
+}
+
+/* --- metadata operations ------------------------------------------------ */
+
+/* A request that waits for the device before `answer` replies to it. */
+struct wait {
+	struct fetch fetch;
+	fuse_req_t req;
+	struct front *front;
+	void (*answer)(struct wait *w);
+	pthread_t taker; /* who took the request from the kernel */
+	fuse_ino_t ino;
+	size_t size; /* of a readdir or a probe's read */
+	char *bytes; /* of a probe's read; owned */
+	off_t offset;
+	bool plus;
+};
+
+static void wait_done(struct fetch *f, bool stopping)
+{
+	struct wait *w = container_of(f, struct wait, fetch);
+
+	if (!f->takes) /* not the calibration's */
+		server_trace_metadata(w->front->c.server, f,
+				      stopping	 ? -ECONNABORTED
+				      : f->error ? f->error
+				      : w->ino	 ? 0
+						 : -ENOENT);
+	if (stopping)
+		fuse_reply_err(w->req, ECONNABORTED);
+	else if (f->error)
+		fuse_reply_err(w->req, -f->error);
+	else
+		w->answer(w);
+	free(w->bytes);
+	free(w);
+}
+
+static void wait_for(struct front *front, enum storage_op op, uint32_t node,
+		     const struct wait *template)
+{
+	struct wait *w = malloc(sizeof(*w));
+
+	if (!w) {
+		fuse_reply_err(template->req, ENOMEM);
+		free(template->bytes);
+		return;
+	}
+	*w = *template;
+	w->front = front;
+	w->taker = pthread_self();
+	w->fetch = (struct fetch){
+		.op = op,
+		.node = node,
+		.client = template->fetch.takes ? NULL
+						: front_client(front, w->req),
+		.arrival = tick_now(server_tick(front->c.server)),
+		.takes = template->fetch.takes,
+		.done = wait_done
+	};
+	server_metadata(front->c.server, &w->fetch);
+}
+
+static void answer_lookup(struct wait *w)
+{
+	struct fuse_entry_param e;
+
+	front_entry(w->front, w->ino, &e);
+	fuse_reply_entry(w->req, &e);
+}
+
+/* --- control files -------------------------------------------------------
+ *
+ * They cost nothing, but for the probes of the calibration. Those are neither
+ * traced nor do faults meet them.
+ */
+
+static uint64_t probe_ns(struct front *f)
+{
+	return __atomic_load_n(&f->probe_ns, __ATOMIC_RELAXED);
+}
+
+static void lookup_ctl(struct front *f, fuse_req_t req, fuse_ino_t parent,
+		       const char *name)
+{
+	struct wait w = { .req = req,
+			  .ino = front_ctl_lookup(f, parent, name),
+			  .answer = answer_lookup };
+
+	if (!w.ino)
+		w.fetch.takes = probe_ns(f);
+	if (w.fetch.takes) {
+		wait_for(f, STORAGE_LOOKUP, TREE_ROOT, &w);
+	} else {
+		struct fuse_entry_param e;
+
+		front_entry(f, w.ino, &e);
+		fuse_reply_entry(req, &e);
+	}
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct front *f = fuse_req_userdata(req);
+	const struct tree *tree = server_tree(f->c.server);
+	uint32_t node;
+
+	if (front_is_ctl(parent) ||
+	    (parent == FUSE_ROOT_ID && !strcmp(name, CTL_DIR_NAME))) {
+		lookup_ctl(f, req, parent, name);
+		return;
+	}
+	node = tree_lookup(tree, (uint32_t)(parent - 1), name);
+	wait_for(f, STORAGE_LOOKUP, node == TREE_NONE ? TREE_ROOT : node,
+		 &(struct wait){ .req = req,
+				 .ino = node == TREE_NONE ? 0 : node + 1ull,
+				 .answer = answer_lookup });
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	struct stat st;
+
+	(void)fi;
+	front_stat(fuse_req_userdata(req), ino, &st);
+	fuse_reply_attr(req, &st, FRONT_TIMEOUT_S);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct front *f = fuse_req_userdata(req);
+	char target[PATH_MAX];
+	int r = server_readlink(f->c.server, (uint32_t)(ino - 1), target,
+				sizeof(target));
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+static void answer_readdir(struct wait *w)
+{
+	front_readdir(w->front, w->req, w->ino, w->size, w->offset, w->plus);
+}
+
+static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		 bool plus)
+{
+	struct front *f = fuse_req_userdata(req);
+	struct wait w = { .req = req,
+			  .ino = ino,
+			  .size = size,
+			  .offset = offset,
+			  .plus = plus,
+			  .answer = answer_readdir };
+
+	if (front_is_ctl(ino))
+		w.fetch.takes = probe_ns(f);
+	/* one listing is one operation, however many calls it takes */
+	if (offset || (front_is_ctl(ino) && !w.fetch.takes))
+		front_readdir(f, req, ino, size, offset, plus);
+	else
+		wait_for(f, STORAGE_READDIR,
+			 w.fetch.takes ? TREE_ROOT : (uint32_t)(ino - 1), &w);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size,
+		       off_t offset, struct fuse_file_info *fi)
+{
+	(void)fi;
+	list(req, ino, size, offset, false);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
+			   off_t offset, struct fuse_file_info *fi)
+{
+	(void)fi;
+	list(req, ino, size, offset, true);
+}
+
+static void answer_open(struct wait *w)
+{
+	front_file_open(w->front, w->req, w->ino,
+			pthread_equal(w->taker, pthread_self()));
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct front *f = fuse_req_userdata(req);
+
+	if (front_is_ctl(ino))
+		front_file_open_ctl(f, req, ino, fi);
+	else if ((fi->flags & O_ACCMODE) != O_RDONLY)
+		fuse_reply_err(req, EROFS);
+	else
+		wait_for(f, STORAGE_OPEN, (uint32_t)(ino - 1),
+			 &(struct wait){ .req = req,
+					 .ino = ino,
+					 .answer = answer_open });
+}
+
+static void answer_probe(struct wait *w)
+{
+	fuse_reply_buf(w->req, w->bytes, w->size);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		    struct fuse_file_info *fi)
+{
+	struct front *f = fuse_req_userdata(req);
+	struct wait w = { .req = req, .size = size, .answer = answer_probe };
+
+	/* others may look into the control files meanwhile */
+	if (front_is_ctl(ino) && offset == CALIBRATE_OFFSET)
+		w.fetch.takes = probe_ns(f);
+	if (!w.fetch.takes) {
+		front_file_read(req, ino, size, offset, fi);
+		return;
+	}
+	w.bytes = calibrate_answer(size);
+	if (!w.bytes)
+		w.size = 0;
+	/* as any operation that reads nothing from the device */
+	wait_for(f, STORAGE_OPEN, TREE_ROOT, &w);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct front *f = fuse_req_userdata(req);
+	const struct tree *t = server_tree(f->c.server);
+	struct statvfs st = { .f_bsize = 4096,
+			      .f_frsize = 4096,
+			      .f_blocks = (t->file_bytes + 4095) / 4096,
+			      .f_files = t->n_nodes,
+			      .f_namemax = NAME_MAX,
+			      .f_flag = ST_RDONLY };
+
+	(void)ino;
+	fuse_reply_statfs(req, &st);
+}
+
+/* --- what a read-only mount says no to ---------------------------------- */
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
+		     size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	(void)offset;
+	(void)fi;
+	if (front_is_ctl(ino))
+		front_ctl_write(fuse_req_userdata(req), req, buf, size);
+	else
+		fuse_reply_err(req, EROFS);
+}
+
+/* A shell's `> control` truncates first: allowed, there is nothing to cut. */
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
+		       int to_set, struct fuse_file_info *fi)
+{
+	(void)attr;
+	if (front_is_ctl(ino) && ctl_writable(front_ctl_file(ino)) &&
+	    !(to_set & ~(FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME |
+			 FUSE_SET_ATTR_CTIME)))
+		op_getattr(req, ino, fi);
+	else
+		fuse_reply_err(req, EROFS);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name,
+		     mode_t mode, dev_t dev)
+{
+	(void)parent, (void)name, (void)mode, (void)dev;
+	fuse_reply_err(req, EROFS);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name,
+		     mode_t mode)
+{
+	op_mknod(req, parent, name, mode, 0);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent,
+		       const char *name)
+{
+	(void)link;
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+		      fuse_ino_t newparent, const char *newname,
+		      unsigned int flags)
+{
+	(void)newparent, (void)newname, (void)flags;
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent,
+		    const char *newname)
+{
+	op_mknod(req, newparent, newname, (mode_t)ino, 0);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
+		      mode_t mode, struct fuse_file_info *fi)
+{
+	(void)fi;
+	op_mknod(req, parent, name, mode, 0);
+}
+
+/* --- life --------------------------------------------------------------- */
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	(void)userdata;
+	/* nothing changes under the kernel's cached attributes */
+	conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
+	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
+	/* the kernel's own limit on reads in the background (12) would cap
+	 * the queue depth that a profile can be asked for */
+	conn->max_background = 1024;
+	conn->congestion_threshold = 768;
+}
+
+static void note_transport(struct front *f)
+{
+	const struct transport *t = &f->transport;
+
+	ctl_set_transport(f->c.ctl, t->over_uring ? "uring" : "dev");
+	if (t->over_uring || f->c.transport != TRANSPORT_URING)
+		return;
+	if (t->uring_error)
+		log_warn("FUSE over io_uring: %s: requests come over /dev/fuse",
+			 strerror(-t->uring_error));
+	else
+		log_warn("FUSE over io_uring is off in this kernel (Linux "
+			 "6.14, /sys/module/fuse/parameters/enable_uring): "
+			 "requests come over /dev/fuse");
+}
+
+static void note_reply(struct front *f)
+{
+	if (f->c.hit_path == HIT_PATH_REPLY) {
+		server_set_hit_path(f->c.server, "--hit-path reply");
+		return;
+	}
+	server_set_hit_path(f->c.server, "this kernel has no FUSE passthrough");
+	if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
+		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
+			 "hits are answered by reply");
+}
+
+/* The kernel has our answer to INIT: from here on the mount can be used. */
+static void accepted(struct transport *t)
+{
+	struct front *f = container_of(t, struct front, transport);
+
+	if (t->passthrough)
+		passthrough_enable(&f->passthrough,
+				   fuse_session_fd(f->session));
+	else
+		note_reply(f);
+	note_transport(f);
+	front_calibrate(f);
+}
+
+static const struct fuse_lowlevel_ops ops = {
+	.init = op_init,
+	.lookup = op_lookup,
+	.getattr = op_getattr,
+	.setattr = op_setattr,
+	.readlink = op_readlink,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.unlink = op_unlink,
+	.rmdir = op_unlink,
+	.symlink = op_symlink,
+	.rename = op_rename,
+	.link = op_link,
+	.open = op_open,
+	.read = op_read,
+	.write = op_write,
+	.release = front_file_release,
+	.readdir = op_readdir,
+	.readdirplus = op_readdirplus,
+	.statfs = op_statfs,
+	.getxattr = front_xattr_get,
+	.listxattr = front_xattr_list,
+	.create = op_create,
+};
+
+int front_new(const struct front_config *config, struct front **ret,
+	      struct err *err)
+{
+	struct front *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return err_set(err, -ENOMEM, "out of memory");
+	f->c = *config;
+	f->mountpoint.fd = -1;
+	f->transport.accepted = accepted;
+	f->transport.want_passthrough = config->hit_path != HIT_PATH_REPLY;
+	f->transport.want_uring = config->transport != TRANSPORT_DEV;
+	server_on_interrupt(config->server, is_interrupted);
+	passthrough_init(&f->passthrough, config->server,
+			 config->hit_path == HIT_PATH_PASSTHROUGH);
+	tick_mutex_init(&f->files_lock);
+	f->uid = getuid();
+	f->gid = getgid();
+	r = front_session_new(config, &ops, f, &f->session, err);
+	if (r == 0)
+		r = transport_attach(&f->transport, f->session);
+	if (r < 0) {
+		front_free(f);
+		return err_set(err, r, "cannot reach FUSE: %s", strerror(-r));
+	}
+	r = mountpoint_hold(config->mountpoint, &f->mountpoint, err);
+	if (r < 0) {
+		front_free(f);
+		return r;
+	}
+	if (fuse_session_mount(f->session, f->mountpoint.name)) {
+		front_free(f);
+		return err_set(err, -EPERM,
+			       "%s: cannot mount; is fusermount3 installed "
+			       "and the folder yours?",
+			       config->mountpoint);
+	}
+	f->mounted = true;
+	*ret = f;
+	return 0;
+}
+
+static void woken(int sig)
+{
+	(void)sig;
+}
+
+/* libfuse's loop waits in sem_wait, which a signal with a handler ends. */
+static void let_wake(void)
+{
+	struct sigaction sa = { .sa_handler = woken };
+	sigset_t set;
+
+	sigaction(WAKE_SIGNAL, &sa, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, WAKE_SIGNAL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int front_loop(struct front *f)
+{
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int r;
+
+	if (!config)
+		return -ENOMEM;
+	let_wake();
+	f->looper = pthread_self();
+	__atomic_store_n(&f->looping, true, __ATOMIC_RELEASE);
+	/* handlers never wait for a device: a few threads are enough */
+	fuse_loop_cfg_set_clone_fd(config, 1);
+	fuse_loop_cfg_set_max_threads(
+		config, (unsigned)MAX(4, sysconf(_SC_NPROCESSORS_ONLN)));
+	r = fuse_session_loop_mt(f->session, config);
+	transport_stop(&f->transport);
+	__atomic_store_n(&f->looping, false, __ATOMIC_RELEASE);
+	fuse_loop_cfg_destroy(config);
+	return r < 0 ? r : 0;
+}
+
+void front_stop(struct front *f)
+{
+	fuse_session_exit(f->session);
+	/* once may be just before it waits */
+	while (__atomic_load_n(&f->looping, __ATOMIC_ACQUIRE)) {
+		pthread_kill(f->looper, WAKE_SIGNAL);
+		tick_pause(NS_PER_MS);
+	}
+}
+
+void front_unmount(struct front *f)
+{
+	if (f->mounted)
+		fuse_session_unmount(f->session);
+	f->mounted = false;
+	mountpoint_release(&f->mountpoint);
+}
+
+void front_disconnect(struct front *f)
+{
+	if (!f)
+		return;
+	front_unmount(f);
+	/* the calibrator may wait for an answer that nobody will give: the end
+	 * of the connection is one */
+	passthrough_disable(&f->passthrough);
+	front_calibrate_end(f);
+}
+
+void front_free(struct front *f)
+{
+	if (!f)
+		return;
+	front_disconnect(f);
+	transport_fini(&f->transport);
+	if (f->session)
+		fuse_session_destroy(f->session);
+	front_file_free_all(f);
+	passthrough_fini(&f->passthrough);
+	pthread_mutex_destroy(&f->files_lock);
+	free(f);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Who asks, where a fault may make him wait and a signal end that. */
+#include <fuse_lowlevel.h>
+
+#include "fs/front/front_private.h"
+
+static void interrupted(fuse_req_t req, void *front)
+{
+	server_interrupt(((struct front *)front)->c.server, req);
+}
+
+void *front_client(struct front *f, struct fuse_req *req)
+{
+	if (!server_may_fault(f->c.server))
+		return NULL;
+	fuse_req_interrupt_func(req, interrupted, f);
+	return req;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes to the control file. */
+#ifndef GPEMU_FS_FRONT_FRONT_CTL_H
+#define GPEMU_FS_FRONT_FRONT_CTL_H
+
+#include <fuse_lowlevel.h>
+
+#include "fs/front/front_private.h"
+
+/* Run the commands and answer, now or from another thread (fs/control/jobs.h).
+ */
+void front_ctl_write(struct front *f, fuse_req_t req, const char *text,
+		     size_t n);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inode numbers, attributes and listings. A node of the tree has the inode
+ * number node + 1; the control directory and its files have numbers above all
+ * of them.
+ */
+#ifndef GPEMU_FS_FRONT_FRONT_DIR_H
+#define GPEMU_FS_FRONT_FRONT_DIR_H
+
+#include <fuse_lowlevel.h>
+
+#include "fs/front/front_private.h"
+
+/* The tree never changes: names and attributes may be kept for a day. */
+#define FRONT_TIMEOUT_S 86400.0
+
+bool front_is_ctl(fuse_ino_t ino);
+/* Of a control file's inode. */
+enum ctl_file front_ctl_file(fuse_ino_t ino);
+/* `name` in the root (the control directory) or in the control directory;
+ * 0: no such file. */
+fuse_ino_t front_ctl_lookup(struct front *f, fuse_ino_t parent,
+			    const char *name);
+
+void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret);
+/* The answer to a lookup; ino 0: "no such name", which is remembered too. */
+void front_entry(const struct front *f, fuse_ino_t ino,
+		 struct fuse_entry_param *ret);
+/* Reply to a readdir (plus: with attributes) from `offset` on. */
+void front_readdir(const struct front *f, fuse_req_t req, fuse_ino_t ino,
+		   size_t size, off_t offset, bool plus);
+
+#endif

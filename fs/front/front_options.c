@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/front/front.h"
+
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "fs/front/front_private.h"
+
+char *front_mount_options(const struct front_config *c)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return NULL;
+	fputs("fsname=", f);
+	for (const char *s = c->source; *s; s++) {
+		if (*s == ',' || *s == '\\')
+			fputc('\\', f);
+		fputc(*s, f);
+	}
+	fputs(",subtype=gpemu-fs,default_permissions", f);
+	if (c->options)
+		fprintf(f, ",%s", c->options);
+	fclose(f);
+	return text;
+}
+
+/* With what holds for every mount: nosuid and nodev. Not 0: libfuse cannot use
+ * them. */
+static int parse_options(const struct front_config *c, struct fuse_args *args,
+			 int *ret_shared)
+{
+	static const struct fuse_opt known[] = {
+		{ "allow_other", 0, 1 },
+		/* mount(8) adds them where root calls it; whoever owns the
+		 * source would be root by them */
+		FUSE_OPT_KEY("suid", FUSE_OPT_KEY_DISCARD),
+		FUSE_OPT_KEY("dev", FUSE_OPT_KEY_DISCARD),
+		FUSE_OPT_END,
+	};
+	int r = fuse_opt_parse(args, ret_shared, known, NULL);
+
+	/* the scan would have had to look closer: "allow\_other" */
+	if (*ret_shared && !server_tree(c->server)->shared)
+		return -1;
+	if (r == 0 && *ret_shared)
+		r = fuse_opt_add_arg(args, "-oallow_other");
+	return r ? r : fuse_opt_add_arg(args, "-onosuid,nodev");
+}
+
+static void fuse_says_at(enum log_level level, const char *fmt, va_list ap)
+{
+	char text[512];
+	size_t n;
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	n = strlen(text);
+	if (n && text[n - 1] == '\n')
+		text[n - 1] = 0;
+	log_line(level, "%s", text);
+}
+
+static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	fuse_says_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
+		     fmt, ap);
+}
+
+/* While the options are read: libfuse says in several pieces what front_new
+ * says in one line. */
+static void fuse_whispers(enum fuse_log_level level, const char *fmt,
+			  va_list ap)
+{
+	(void)level;
+	fuse_says_at(LOG_LEVEL_DEBUG, fmt, ap);
+}
+
+int front_session_new(const struct front_config *c,
+		      const struct fuse_lowlevel_ops *ops, struct front *f,
+		      struct fuse_session **ret, struct err *err)
+{
+	int shared = 0;
+	_cleanup_free_ char *options = front_mount_options(c);
+	char *argv[] = { (char *)"gpemu-fs", (char *)"-o", options, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+
+	if (!options)
+		return err_set(err, -ENOMEM, "out of memory");
+	fuse_set_log_func(fuse_whispers);
+	*ret = parse_options(c, &args, &shared) == 0
+		       ? fuse_session_new(&args, ops, sizeof(*ops), f)
+		       : NULL;
+	fuse_set_log_func(fuse_says);
+	fuse_opt_free_args(&args);
+	if (f)
+		f->shared = shared;
+	return *ret ? 0
+		    : err_set(err, -EINVAL, "cannot use the mount options '%s'",
+			      c->options ? c->options : "");
+}
+
+/* The folder may be renamed, with one above it. */
+static int try_at(const struct front_config *c, struct fuse_session *session,
+		  const char *dir, struct err *err)
+{
+	_cleanup_free_ char *path = realpath(dir, NULL);
+	struct mountpoint at;
+	int r;
+
+	if (!path)
+		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	r = mountpoint_hold(path, &at, err);
+	if (r < 0)
+		return r;
+	if (fuse_session_mount(session, at.name))
+		r = err_set(err, -EPERM, "cannot mount with the options '%s'",
+			    c->options ? c->options : "");
+	else
+		fuse_session_unmount(session);
+	mountpoint_release(&at);
+	return r;
+}
+
+int front_try(const struct front_config *c, struct err *err)
+{
+	static const struct fuse_lowlevel_ops none = { 0 };
+	const char *tmp = getenv("TMPDIR");
+	_cleanup_free_ char *dir = NULL;
+	struct fuse_session *session;
+	int r;
+
+	if (asprintf(&dir, "%s/gpemu-fs-XXXXXX", tmp ? tmp : "/tmp") < 0) {
+		dir = NULL;
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	r = front_session_new(c, &none, NULL, &session, err);
+	if (r < 0)
+		return r;
+	if (!mkdtemp(dir)) {
+		r = err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	} else {
+		r = try_at(c, session, dir, err);
+		rmdir(dir);
+	}
+	fuse_session_destroy(session);
+	return r;
+}
+
+/* -1: it is none of the words. */
+static int find_word(const char *s, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(s, words[i]))
+			return (int)i;
+	return -1;
+}
+
+int hit_path_parse(const char *s, enum hit_path *ret, struct err *err)
+{
+	static const char *const words[] = { "auto", "reply", "passthrough" };
+	int i = find_word(s, words, ARRAY_SIZE(words));
+
+	if (i < 0)
+		return err_set(err, -EINVAL,
+			       "--hit-path is auto, reply or passthrough, "
+			       "not '%s'",
+			       s);
+	*ret = (enum hit_path)i;
+	return 0;
+}
+
+int front_transport_parse(const char *s, enum front_transport *ret,
+			  struct err *err)
+{
+	static const char *const words[] = { "auto", "dev", "uring" };
+	int i = find_word(s, words, ARRAY_SIZE(words));
+
+	if (i < 0)
+		return err_set(err, -EINVAL,
+			       "--transport is auto, dev or uring, not '%s'",
+			       s);
+	*ret = (enum front_transport)i;
+	return 0;
+}

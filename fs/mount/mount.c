@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/mount/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/program/notify.h"
+#include "common/tick.h"
+#include "common/util.h"
+#include "fs/control/jobs.h"
+#include "fs/mount/mountpoint.h"
+#include "fs/mount/signals.h"
+#include "fs/control/warm.h"
+
+static int start_source(struct mount *m, const char *spec, struct err *err)
+{
+	const char *colon = strchr(spec, ':');
+	_cleanup_free_ char *word = NULL;
+	const struct plugin *p = NULL;
+	const char *arg = spec;
+	int r;
+
+	if (colon && access(spec, F_OK) < 0) {
+		word = strndup(spec, (size_t)(colon - spec));
+		p = word ? plugin_find(source_table, "source", word, err)
+			 : NULL;
+		arg = colon + 1;
+	} else {
+		p = plugin_find(source_table, "source", "dir", err);
+	}
+	if (!p)
+		return err_set(err, -EINVAL, "no such source");
+	m->source = container_of(p, const struct source_ops, plugin);
+	m->source_state = calloc(1, p->state_size);
+	if (!m->source_state || tree_init(&m->tree) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	m->tree.shared = options_has_word(m->o.mount_options, "allow_other");
+	r = m->source->init(m->source_state, arg, err);
+	if (r == 0)
+		r = m->source->scan(m->source_state, &m->tree, err);
+	if (r == 0 && !m->tree.n_files)
+		log_warn("%s: no files in it", spec);
+	if (m->tree.n_hidden)
+		log_warn("%s: its own " CTL_DIR_NAME
+			 " is hidden by that of the mount",
+			 spec);
+	return r;
+}
+
+static int start_groups(struct mount *m, struct err *err)
+{
+	const struct conf_field field = { "group", CONF_UINT, 0,
+					  .max = UINT32_MAX - 1 };
+	uint64_t size = 0;
+
+	if (strcmp(m->o.group, "auto") &&
+	    conf_set(&field, &size, m->o.group, err) < 0) {
+		err_prefix(err, "--group");
+		return -EINVAL;
+	}
+	if (size == 1)
+		return 0;
+	if (size == 0)
+		return group_map_of_source(m->source, m->source_state, &m->tree,
+					   &m->groups, err);
+	return group_map_new(&m->tree, (uint32_t)size, m->o.group_order,
+			     m->o.common.seed, &m->groups, err);
+}
+
+/* A default that gave way to the memory there is. */
+static void tell_capacity(const struct mount *m)
+{
+	uint64_t has = server_capacity(m->server);
+	uint64_t want =
+		units_capacity_bytes(&m->o.cache_size, m->tree.file_bytes);
+	char wants[UNITS_TEXT], gets[UNITS_TEXT];
+
+	if (!m->o.cache_size.yields || !has || has >= want)
+		return;
+	log_warn("the cache has %s, half of the memory: 35%% of the dataset "
+		 "would be %s (--cache-size)",
+		 units_human_size((double)has, gets),
+		 units_human_size((double)want, wants));
+}
+
+static int start_server(struct mount *m, struct err *err)
+{
+	struct server_config c = { .source = m->source,
+				   .source_state = m->source_state,
+				   .tree = &m->tree,
+				   .storage = m->o.storage,
+				   .cache_policy = m->o.cache_policy,
+				   .cache_size = m->o.cache_size,
+				   .cache_metadata = m->o.cache_metadata,
+				   .seed = m->o.common.seed,
+				   .groups = m->groups,
+				   .group_buffer = m->o.group_buffer,
+				   .memory = m->o.memory };
+
+	int r;
+
+	m->tick = tick_new(m->o.time_scale, m->o.spin);
+	if (!m->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (m->o.keep_awake)
+		tick_keep_awake(m->tick); /* where it is granted */
+	c.tick = m->tick;
+	if (m->o.trace) {
+		struct trace_config t = { .path = m->o.trace,
+					  .tree = &m->tree,
+					  .tick = m->tick,
+					  .seed = m->o.common.seed };
+
+		r = trace_new(&t, &m->trace, err);
+		if (r < 0)
+			return r;
+	}
+	c.trace = m->trace;
+	r = server_new(&c, &m->server, err);
+	if (r == 0)
+		tell_capacity(m);
+	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
+		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
+				     err);
+	return r;
+}
+
+/* From here on messages go where --log says. */
+static void switch_log(struct mount *m)
+{
+	int r;
+
+	/* a reload may be at work already */
+	pthread_mutex_lock(&m->options_lock);
+	log_set_level(options_log_level(&m->o));
+	pthread_mutex_unlock(&m->options_lock);
+	if (options_log_is(&m->o, "stderr"))
+		return;
+	if (options_log_is(&m->o, "syslog")) {
+		log_to_syslog();
+		return;
+	}
+	r = log_to_file(m->o.log);
+	if (r < 0)
+		log_error("--log %s: %s", m->o.log, strerror(-r));
+}
+
+/* A daemon lets go of its caller's terminal, and of the caller. A caller who
+ * was killed meanwhile wants no mount: false. */
+static bool release_caller(struct mount *m)
+{
+	int last = options_log_is(&m->o, "stderr") ? 1 : 2;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	bool waits;
+
+	for (int fd = 0; null >= 0 && fd <= last; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+	waits = write(m->ready_fd, "", 1) == 1;
+	close(m->ready_fd);
+	m->ready_fd = -1;
+	return waits;
+}
+
+/* The kernel has taken us into service. */
+static void ready(void *ctx)
+{
+	struct mount *m = ctx;
+	int r;
+
+	switch_log(m);
+	if (m->ready_fd >= 0 && !release_caller(m)) {
+		log_warn("nobody waits for the mount: it ends");
+		kill(getpid(), SIGTERM);
+		return;
+	}
+	__atomic_store_n(&m->ready, true, __ATOMIC_RELEASE);
+	r = notify("READY=1\nMAINPID=%d\nSTATUS=serving %s", (int)getpid(),
+		   m->mountpoint);
+	if (r < 0)
+		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
+}
+
+static int start_front(struct mount *m, const char *source, struct err *err)
+{
+	enum front_transport transport;
+	enum hit_path hit_path;
+	int r = hit_path_parse(m->o.hit_path, &hit_path, err);
+
+	if (r == 0)
+		r = front_transport_parse(m->o.transport, &transport, err);
+	if (r < 0)
+		return r;
+	r = warm_new(m->server, &m->warm);
+	if (r == 0)
+		r = jobs_new(&m->jobs);
+	if (r < 0)
+		return err_set(err, r, "cannot start: %s", strerror(-r));
+	m->fuse_options = options_for_fuse(&m->o);
+	m->ctl = (struct ctl){ .server = m->server,
+			       .fields = options_program.fields,
+			       .options = &m->o,
+			       .storage = &m->o.storage,
+			       .cache_policy = &m->o.cache_policy,
+			       .cache_size = &m->o.cache_size,
+			       .lock = &m->options_lock,
+			       .dir = m->start_dir,
+			       .warm = m->warm,
+			       .trace = m->trace };
+	struct front_config c = { .server = m->server,
+				  .ctl = &m->ctl,
+				  .jobs = m->jobs,
+				  .source = source,
+				  .mountpoint = m->mountpoint,
+				  .options = m->fuse_options,
+				  .hit_path = hit_path,
+				  .transport = transport,
+				  .ready = ready,
+				  .ctx = m };
+
+	/* the last that can be wrong, before the old one goes */
+	if (m->o.replace)
+		r = front_try(&c, err);
+	if (r == 0 && m->o.replace)
+		r = mountpoint_replace(m->mountpoint, err);
+	return r < 0 ? r : front_new(&c, &m->front, err);
+}
+
+/* --- signals ------------------------------------------------------------ */
+
+static void stop(void *ctx)
+{
+	struct mount *m = ctx;
+
+	notify("STOPPING=1");
+	front_stop(m->front);
+}
+
+struct reload {
+	struct job job;
+	struct mount *mount;
+};
+
+static int reload_work(struct job *job)
+{
+	mount_reload(container_of(job, struct reload, job)->mount);
+	return 0;
+}
+
+static void reload_done(struct job *job, int r)
+{
+	(void)job;
+	(void)r;
+}
+
+static void reload_free(struct job *job)
+{
+	free(container_of(job, struct reload, job));
+}
+
+static void reload(void *ctx)
+{
+	struct reload *r = malloc(sizeof(*r));
+
+	if (!r) {
+		log_error("reload: out of memory");
+		return;
+	}
+	r->job = (struct job){ .work = reload_work,
+			       .done = reload_done,
+			       .free = reload_free };
+	r->mount = ctx;
+	jobs_add(r->mount->jobs, &r->job);
+}
+
+static void dump(void *ctx)
+{
+	struct mount *m = ctx;
+
+	ctl_log_stats(&m->ctl);
+}
+
+static int start_signals(struct mount *m, struct err *err)
+{
+	const struct signals_config c = {
+		.stop = stop, .reload = reload, .dump = dump, .ctx = m
+	};
+	int r = signals_new(&c, &m->signals);
+
+	return r < 0 ? err_set(err, r, "signals: %s", strerror(-r)) : 0;
+}
+
+/* --json: the stats at the end. */
+static int write_record(struct mount *m, struct err *err)
+{
+	json_auto_t *stats = m->o.common.json ? ctl_stats(&m->ctl) : NULL;
+
+	return stats ? json_write(stats, m->o.common.json, err) : 0;
+}
+
+/* --- life --------------------------------------------------------------- */
+
+void mount_fini(struct mount *m)
+{
+	/* answer what still waits */
+	jobs_stop(m->jobs);
+	warm_stop(m->warm);
+	if (m->server)
+		server_stop(m->server);
+	/* a job may wait for the mount, and uses all the rest */
+	front_disconnect(m->front);
+	jobs_free(m->jobs);
+	warm_free(m->warm);
+	front_free(m->front);
+	server_free(m->server);
+	trace_free(m->trace);
+	if (m->source_state)
+		m->source->fini(m->source_state);
+	free(m->source_state);
+	group_map_free(m->groups);
+	tree_fini(&m->tree);
+	tick_free(m->tick);
+	options_fini(&m->o);
+	free(m->mountpoint);
+	free(m->fuse_options);
+	free(m->start_dir);
+}
+
+int mount_serve(struct mount *m, const char *source)
+{
+	struct err err = { 0 };
+	int r = start_source(m, source, &err);
+
+	if (r == 0)
+		r = start_groups(m, &err);
+	signals_block();
+	if (r == 0)
+		r = start_server(m, &err);
+	if (r == 0)
+		r = start_front(m, source, &err);
+	if (r == 0)
+		r = start_signals(m, &err);
+	if (r == 0) {
+		if (chdir("/") < 0)
+			log_warn("chdir /: %s", strerror(errno));
+		r = front_loop(m->front);
+		if (r < 0)
+			err_set(&err, r, "%s: %s", m->mountpoint, strerror(-r));
+		else
+			r = write_record(m, &err);
+		signals_free(m->signals);
+		front_unmount(m->front);
+	}
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/server/budget.h"
+
+#include "common/tick.h"
+#include "common/util.h"
+
+static uint64_t load(const uint64_t *v)
+{
+	return __atomic_load_n(v, __ATOMIC_RELAXED);
+}
+
+static uint64_t most_objects(const struct budget *b)
+{
+	return load(&b->capacity) + b->beside / 2;
+}
+
+void budget_init(struct budget *b, uint64_t beside)
+{
+	*b = (struct budget){ .beside = beside };
+	b->end = &b->first;
+	tick_mutex_init(&b->lock);
+}
+
+void budget_fini(struct budget *b)
+{
+	pthread_mutex_destroy(&b->lock);
+}
+
+void budget_set_capacity(struct budget *b, uint64_t bytes)
+{
+	__atomic_store_n(&b->capacity, bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t budget_limit(const struct budget *b)
+{
+	return load(&b->capacity) + b->beside;
+}
+
+bool budget_take(struct budget *b, size_t bytes)
+{
+	uint64_t all = load(&b->objects);
+
+	do {
+		if (all + bytes > most_objects(b))
+			return false;
+	} while (!__atomic_compare_exchange_n(&b->objects, &all, all + bytes,
+					      true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return true;
+}
+
+void budget_give(struct budget *b, size_t bytes)
+{
+	__atomic_fetch_sub(&b->objects, bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t budget_lacks(const struct budget *b, size_t bytes)
+{
+	uint64_t all = load(&b->objects) + bytes, most = most_objects(b);
+
+	return all > most ? all - most : 0;
+}
+
+/* A lone answer fits, however large. */
+static bool try_answer(struct budget *b, struct budget_wait *w)
+{
+	uint64_t all = __atomic_load_n(&b->answers, __ATOMIC_SEQ_CST);
+
+	do {
+		w->has = !all || all + w->bytes <= b->beside - b->beside / 2;
+	} while (w->has && !__atomic_compare_exchange_n(
+				   &b->answers, &all, all + w->bytes, true,
+				   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	return w->has;
+}
+
+/* Under the lock: the first ones that fit. */
+static struct budget_wait *take_first(struct budget *b)
+{
+	struct budget_wait *list = NULL, **end = &list;
+
+	while (b->first && try_answer(b, b->first)) {
+		*end = b->first;
+		b->first = b->first->next;
+		end = &(*end)->next;
+		*end = NULL;
+		__atomic_fetch_sub(&b->n_waiting, 1, __ATOMIC_SEQ_CST);
+	}
+	if (!b->first)
+		b->end = &b->first;
+	return list;
+}
+
+/*
+ * Without the lock while nobody waits. Who finds no room says that it waits
+ * and looks again; who gives back looks for those that wait: one of the two
+ * sees the other.
+ */
+struct budget_wait *budget_answer(struct budget *b, struct budget_wait *w)
+{
+	struct budget_wait *list = w;
+
+	w->next = NULL;
+	w->has = false;
+	if (!__atomic_load_n(&b->n_waiting, __ATOMIC_SEQ_CST) &&
+	    try_answer(b, w))
+		return w;
+	pthread_mutex_lock(&b->lock);
+	if (!b->stopped) {
+		*b->end = w;
+		b->end = &w->next;
+		__atomic_fetch_add(&b->n_waiting, 1, __ATOMIC_SEQ_CST);
+		list = take_first(b);
+	}
+	pthread_mutex_unlock(&b->lock);
+	return list;
+}
+
+struct budget_wait *budget_answered(struct budget *b, struct budget_wait *w)
+{
+	struct budget_wait *list;
+
+	if (w->has)
+		__atomic_fetch_sub(&b->answers, w->bytes, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&b->n_waiting, __ATOMIC_SEQ_CST))
+		return NULL;
+	pthread_mutex_lock(&b->lock);
+	list = take_first(b);
+	pthread_mutex_unlock(&b->lock);
+	return list;
+}
+
+struct budget_wait *budget_stop(struct budget *b)
+{
+	struct budget_wait *list;
+
+	pthread_mutex_lock(&b->lock);
+	list = b->first;
+	b->first = NULL;
+	b->end = &b->first;
+	b->stopped = true;
+	__atomic_store_n(&b->n_waiting, 0, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&b->lock);
+	return list;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/server/fault.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+#include "emu/profile/profile_storage.h"
+
+/* --- words -------------------------------------------------------------- */
+
+/*
+ * What storage and the way to it fail with. Not ENOSYS, which to the kernel
+ * says that the mount cannot do this at all, so that it never asks again.
+ */
+static const int errnos[] = {
+	EIO,	      ENOENT,	    ESTALE,	ETIMEDOUT, EACCES,
+	EPERM,	      EAGAIN,	    EBUSY,	EBADMSG,   ECANCELED,
+	ECONNABORTED, ECONNREFUSED, ECONNRESET, EDQUOT,	   EHOSTDOWN,
+	EHOSTUNREACH, EINTR,	    EINVAL,	ELOOP,	   EMFILE,
+	ENETDOWN,     ENETUNREACH,  ENFILE,	ENODATA,   ENODEV,
+	ENOLINK,      ENOMEDIUM,    ENOMEM,	ENOTCONN,  ENOTDIR,
+	ENXIO,	      EOVERFLOW,    EPROTO,	EREMOTEIO, ESHUTDOWN,
+	EUCLEAN,
+};
+
+enum {
+	METADATA_OPS = 1 << STORAGE_OPEN | 1 << STORAGE_LOOKUP |
+		       1 << STORAGE_READDIR,
+	ALL_OPS = METADATA_OPS | 1 << STORAGE_READ
+};
+
+/* A rule under construction, and where in the text. */
+struct parse {
+	const char *text; /* all of it */
+	size_t n, at;
+	struct err *err;
+	struct fault_rule *rule;
+	unsigned seen; /* a bit for each word of the table */
+};
+
+/* One word: key, and value unless it stands alone. Both owned. */
+struct word {
+	char *key, *value;
+	size_t key_at, value_at; /* in the text */
+};
+
+static int fail(struct parse *p, size_t at, const char *what)
+{
+	return err_set(p->err, -EINVAL, "column %zu: %s", at + 1, what);
+}
+
+static int fail_value(struct parse *p, const struct word *w, const char *what)
+{
+	return err_set(p->err, -EINVAL, "column %zu: %s=%s: %s",
+		       w->value_at + 1, w->key, w->value, what);
+}
+
+/* --- values ------------------------------------------------------------- */
+
+static int parse_op(struct parse *p, const struct word *w)
+{
+	char known[ERR_LIST] = "";
+
+	for (unsigned op = 0; op < STORAGE_N_OPS; op++) {
+		err_list(known, storage_op_name(op));
+		if (!strcmp(w->value, storage_op_name(op)))
+			p->rule->ops = 1u << op;
+	}
+	err_list(known, "metadata");
+	err_list(known, "any");
+	if (!strcmp(w->value, "metadata"))
+		p->rule->ops = METADATA_OPS;
+	if (!strcmp(w->value, "any"))
+		p->rule->ops = ALL_OPS;
+	if (p->rule->ops)
+		return 0;
+	return err_set(p->err, -EINVAL,
+		       "column %zu: unknown operation '%s' (known: %s)",
+		       w->value_at + 1, w->value, known);
+}
+
+static int parse_path(struct parse *p, const struct word *w)
+{
+	if (!w->value[0] || w->value[0] == '/')
+		return fail_value(p, w, "not a path below the mount");
+	p->rule->path = strdup(w->value);
+	return p->rule->path ? 0 : -ENOMEM;
+}
+
+static int parse_p(struct parse *p, const struct word *w)
+{
+	if (units_parse_double(w->value, &p->rule->p) < 0 || p->rule->p < 0 ||
+	    p->rule->p > 1)
+		return fail_value(p, w, "not a probability from 0 to 1");
+	return 0;
+}
+
+static int number(struct parse *p, const struct word *w, uint64_t least,
+		  uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(w->value, &end, 10);
+	if (w->value[0] < '0' || w->value[0] > '9' || *end || errno ||
+	    *ret < least)
+		return fail_value(p, w,
+				  least ? "not a whole number from 1"
+					: "not a whole number from 0");
+	return 0;
+}
+
+static int parse_after(struct parse *p, const struct word *w)
+{
+	return number(p, w, 0, &p->rule->after);
+}
+
+static int parse_first(struct parse *p, const struct word *w)
+{
+	return number(p, w, 1, &p->rule->first);
+}
+
+static int parse_every(struct parse *p, const struct word *w)
+{
+	return number(p, w, 1, &p->rule->every);
+}
+
+static int parse_count(struct parse *p, const struct word *w)
+{
+	return number(p, w, 1, &p->rule->count);
+}
+
+static int parse_errno(struct parse *p, const struct word *w)
+{
+	char known[ERR_LIST] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++) {
+		err_list(known, strerrorname_np(errnos[i]));
+		if (!strcmp(w->value, strerrorname_np(errnos[i])))
+			p->rule->error = -errnos[i];
+	}
+	if (p->rule->error)
+		return 0;
+	return err_set(p->err, -EINVAL,
+		       "column %zu: unknown errno '%s' (known: %s)",
+		       w->value_at + 1, w->value, known);
+}
+
+/* `delay` and `for`: no rule has both. */
+static int parse_duration(struct parse *p, const struct word *w)
+{
+	uint64_t *ns = &p->rule->delay_ns;
+
+	if (units_parse_duration(w->value, ns) < 0 || !*ns ||
+	    *ns > FAULT_MAX_DELAY_NS)
+		return fail_value(p, w,
+				  "not a duration with its unit, such as "
+				  "200ms or 2s, of 30 days at most");
+	return 0;
+}
+
+static int parse_stuck(struct parse *p, const struct word *w)
+{
+	(void)w;
+	p->rule->stuck = true;
+	return 0;
+}
+
+enum { OP, PATH, AFTER, FIRST, EVERY, P, COUNT, ERRNO, DELAY, STUCK, FOR };
+
+static const struct {
+	const char *key;
+	int (*parse)(struct parse *p, const struct word *w);
+	bool alone; /* has no value */
+} words[] = {
+	[OP] = { "op", parse_op },
+	[PATH] = { "path", parse_path },
+	[AFTER] = { "after", parse_after },
+	[FIRST] = { "first", parse_first },
+	[EVERY] = { "every", parse_every },
+	[P] = { "p", parse_p },
+	[COUNT] = { "count", parse_count },
+	[ERRNO] = { "errno", parse_errno },
+	[DELAY] = { "delay", parse_duration },
+	[STUCK] = { "stuck", parse_stuck, .alone = true },
+	[FOR] = { "for", parse_duration },
+};
+
+/* --- a word, a rule, all of them ---------------------------------------- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Copy [from, to) without the blanks around it. */
+static char *trimmed(const char *text, size_t *from, size_t to)
+{
+	while (*from < to && is_blank(text[*from]))
+		(*from)++;
+	while (to > *from && is_blank(text[to - 1]))
+		to--;
+	return strndup(text + *from, to - *from);
+}
+
+/* Up to a comma, a semicolon or the end, which p->at then stands on. */
+static int next_word(struct parse *p, struct word *ret)
+{
+	size_t from = p->at, equals = SIZE_MAX;
+
+	for (; p->at < p->n; p->at++) {
+		char c = p->text[p->at];
+
+		if (c == ',' || c == ';')
+			break;
+		if (c == '=' && equals == SIZE_MAX)
+			equals = p->at;
+		if (c == '\\' && p->at + 1 < p->n)
+			p->at++;
+	}
+	ret->key_at = from;
+	ret->key = trimmed(p->text, &ret->key_at, MIN(equals, p->at));
+	if (equals == SIZE_MAX)
+		return ret->key ? 0 : -ENOMEM;
+	ret->value_at = equals + 1;
+	ret->value = trimmed(p->text, &ret->value_at, p->at);
+	return ret->key && ret->value ? 0 : -ENOMEM;
+}
+
+static int take_word(struct parse *p, const struct word *w)
+{
+	char known[ERR_LIST] = "";
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(words) && strcmp(words[i].key, w->key))
+		err_list(known, words[i++].key);
+	if (i == ARRAY_SIZE(words))
+		return err_set(p->err, -EINVAL,
+			       "column %zu: unknown word '%s' (known: %s)",
+			       w->key_at + 1, w->key, known);
+	if (p->seen & 1u << i)
+		return fail(p, w->key_at, "the same word twice");
+	p->seen |= 1u << i;
+	if (words[i].alone && w->value)
+		return fail(p, w->value_at, "this word takes no value");
+	if (!words[i].alone && !w->value)
+		return err_set(p->err, -EINVAL,
+			       "column %zu: '%s' needs a value: %s=...",
+			       w->key_at + 1, w->key, w->key);
+	return words[i].parse(p, w);
+}
+
+static int parse_word(struct parse *p)
+{
+	struct word w = { 0 };
+	int r = next_word(p, &w);
+
+	if (r == 0)
+		r = take_word(p, &w);
+	free(w.key);
+	free(w.value);
+	return r;
+}
+
+static int check(struct parse *p, size_t from)
+{
+	unsigned acts = 1u << ERRNO | 1u << DELAY | 1u << STUCK;
+
+	if (p->seen & 1u << FOR && !(p->seen & 1u << STUCK))
+		return fail(p, from, "'for' without 'stuck'");
+	if (!(p->seen & acts))
+		return fail(p, from,
+			    "a rule that does nothing (known: errno= delay= "
+			    "stuck)");
+	if (p->seen & 1u << STUCK && p->seen & (1u << ERRNO | 1u << DELAY))
+		return fail(p, from,
+			    "'stuck' goes with neither errno= nor delay=; "
+			    "delay=,errno= fails after a while");
+	return 0;
+}
+
+static int parse_rule(struct parse *p)
+{
+	size_t from = p->at;
+	int r = parse_word(p);
+
+	while (r == 0 && p->at < p->n && p->text[p->at] == ',') {
+		p->at++;
+		r = parse_word(p);
+	}
+	if (r < 0)
+		return r;
+	p->rule->ops = p->rule->ops ? p->rule->ops : ALL_OPS;
+	r = check(p, from);
+	if (r < 0)
+		return r;
+	p->rule->text = trimmed(p->text, &from, p->at);
+	return p->rule->text ? 0 : -ENOMEM;
+}
+
+/* What shows in the stats and the configuration can be written there. */
+static int check_text(struct parse *p)
+{
+	json_t *j;
+
+	for (size_t i = 0; i < p->n; i++)
+		if ((unsigned char)p->text[i] < ' ' && p->text[i] != '\t')
+			return fail(p, i, "a control character");
+	j = json_stringn(p->text, p->n);
+	if (!j)
+		return fail(p, 0, "not UTF-8");
+	json_decref(j);
+	return 0;
+}
+
+int fault_rules_parse(const char *text, size_t n, struct fault_rule **ret,
+		      size_t *ret_n, struct err *err)
+{
+	struct parse p = { .text = text, .n = n, .err = err };
+	struct fault_rule *rules = NULL, *more;
+	size_t n_rules = 0;
+	int r = check_text(&p);
+
+	for (bool last = false; r == 0 && !last; p.at++) {
+		more = realloc(rules, (n_rules + 1) * sizeof(*rules));
+		if (!more) {
+			r = -ENOMEM;
+			break;
+		}
+		rules = more;
+		p.rule = &rules[n_rules++];
+		*p.rule = (struct fault_rule){ .p = 1,
+					       .every = 1,
+					       .first = UINT64_MAX,
+					       .count = UINT64_MAX };
+		p.seen = 0;
+		r = parse_rule(&p);
+		last = p.at == n;
+	}
+	if (r < 0) {
+		fault_rules_free(rules, n_rules);
+		return err_set(err, r, "%s", strerror(-r));
+	}
+	*ret = rules;
+	*ret_n = n_rules;
+	return 0;
+}
+
+void fault_rule_fini(struct fault_rule *r)
+{
+	free(r->text);
+	free(r->path);
+}
+
+void fault_rules_free(struct fault_rule *rules, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fault_rule_fini(&rules[i]);
+	free(rules);
+}
+
+/* --- matching ----------------------------------------------------------- */
+
+/* The name that starts at *s, and step behind it and its slash. */
+static bool next_name(const char **s, char buf[PATH_MAX])
+{
+	size_t n = strcspn(*s, "/");
+
+	if (n >= PATH_MAX)
+		return false;
+	memcpy(buf, *s, n);
+	buf[n] = 0;
+	*s += n + ((*s)[n] == '/');
+	return true;
+}
+
+static bool name_matches(const char *glob, const char *path)
+{
+	char g[PATH_MAX], name[PATH_MAX];
+
+	return next_name(&glob, g) && next_name(&path, name) &&
+	       fnmatch(g, name, 0) == 0;
+}
+
+static const char *behind_name(const char *s)
+{
+	s += strcspn(s, "/");
+	return s + (*s == '/');
+}
+
+/* As shells match `*` in a name, with names for characters: when something
+ * behind the last ** does not fit, that ** takes one name more. */
+static bool glob_names(const char *glob, const char *path)
+{
+	const char *star = NULL, *star_path = NULL;
+
+	while (*path) {
+		if (!strncmp(glob, "**", 2) && (!glob[2] || glob[2] == '/')) {
+			star = glob = behind_name(glob);
+			star_path = path;
+			if (!*glob)
+				return true; /* the rest, one name or more */
+		} else if (*glob && name_matches(glob, path)) {
+			glob = behind_name(glob);
+			path = behind_name(path);
+		} else if (star) {
+			glob = star;
+			path = star_path = behind_name(star_path);
+		} else {
+			return false;
+		}
+	}
+	return !*glob;
+}
+
+bool fault_glob(const char *glob, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	if (strchr(glob, '/') || !strcmp(glob, "**"))
+		return glob_names(glob, path);
+	return name_matches(glob, name ? name + 1 : path);
+}
+
+bool fault_matches(const struct fault_rule *r, unsigned op, const char *path)
+{
+	return r->ops & 1u << op && (!r->path || fault_glob(r->path, path));
+}
+
+/* --- deciding ----------------------------------------------------------- */
+
+static double draw(const struct fault_rule *r, uint64_t seed, uint64_t k)
+{
+	uint64_t bits;
+
+	rng_bytes_at(rng_key(seed, r->text, 0), k * sizeof(bits), &bits,
+		     sizeof(bits));
+	return (double)(bits >> 11) * 0x1p-53;
+}
+
+bool fault_fires(const struct fault_rule *r, uint64_t seed, uint64_t k,
+		 uint64_t fired)
+{
+	if (k <= r->after || k - r->after > r->first || fired >= r->count ||
+	    (k - r->after) % r->every)
+		return false;
+	return r->p >= 1 || draw(r, seed, k) < r->p;
+}
+
+bool fault_is_over(const struct fault_rule *r, uint64_t k, uint64_t fired)
+{
+	return fired >= r->count || (k >= r->after && k - r->after >= r->first);
+}

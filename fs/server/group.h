@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which files of the tree one read of the backend brings together. Made once,
+ * never changed: any thread may look.
+ */
+#ifndef GPEMU_FS_SERVER_GROUP_H
+#define GPEMU_FS_SERVER_GROUP_H
+
+#include <stdio.h>
+
+#include "common/pack/grouping.h"
+#include "fs/source/source.h"
+
+#define GROUP_NONE UINT32_MAX
+
+struct group_map {
+	struct grouping groups; /* of nodes */
+	/* by node: its group; GROUP_NONE where it is read alone (a large
+	 * file, a group of one) */
+	uint32_t *of_node;
+	uint64_t largest_bytes; /* of a group */
+	/* where the text of each GROUP_TEXT_FILES files begins, and in which
+	 * group */
+	struct group_mark {
+		uint64_t at;
+		uint32_t group;
+	} * marks;
+	uint32_t n_marks;
+};
+
+/* arbitrary: so few are printed for nothing in front of a piece of the text */
+enum { GROUP_TEXT_FILES = 256 };
+
+/*
+ * By `size` files in the order `order` (common/pack/grouping.h). -EINVAL,
+ * -ENOMEM and what reading a list may give, with a text.
+ */
+int group_map_new(const struct tree *tree, uint32_t size, const char *order,
+		  uint64_t seed, struct group_map **ret, struct err *err);
+/* The groups that the source has. -EINVAL: it has none; -ENOMEM. */
+int group_map_of_source(const struct source_ops *source, void *state,
+			const struct tree *tree, struct group_map **ret,
+			struct err *err);
+void group_map_free(struct group_map *m);
+
+/* Up to `n` bytes at `offset` of the text of all groups, a JSON array of paths
+ * a line: malloc'ed, *ret_n of them, 0 at its end. The text is made as it is
+ * read, so that no reader needs memory for all of it. -ENOMEM. */
+int group_map_read(const struct group_map *m, const struct tree *tree,
+		   uint64_t offset, size_t n, char **ret, size_t *ret_n);
+
+#endif

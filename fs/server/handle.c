@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open files. A handle that is in the middle of an object holds it, so that
+ * its next chunk is there whether it is cached or not. This is memory beside
+ * the cache, and given up when something else needs it, by the handle that
+ * has held longest.
+ */
+#include "fs/server/server_private.h"
+
+#include <stdlib.h>
+
+#include <utlist.h>
+
+/* arbitrary: what counts the extents of a file of 1 TiB, 2000 times */
+enum { MOST_SEEN_BYTES = 64 << 20 };
+
+/* Bits for a large file; NULL: no memory for them. */
+static uint64_t *seen_new(struct server *s, size_t words)
+{
+	uint64_t bytes = words * sizeof(uint64_t);
+	uint64_t all =
+		__atomic_add_fetch(&s->seen_bytes, bytes, __ATOMIC_RELAXED);
+	uint64_t *seen = all <= MOST_SEEN_BYTES || all == bytes
+				 ? calloc(1, bytes)
+				 : NULL;
+
+	if (!seen)
+		__atomic_fetch_sub(&s->seen_bytes, bytes, __ATOMIC_RELAXED);
+	return seen;
+}
+
+static size_t seen_words(const struct server *s, uint32_t node)
+{
+	return s->c.tree->nodes[node].bytes / OBJECT_EXTENT / 64 + 1;
+}
+
+struct handle *server_open(struct server *s, uint32_t node)
+{
+	size_t words = seen_words(s, node);
+	struct handle *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->node = node;
+	h->seen = words == 1 ? &h->seen_small : seen_new(s, words);
+	if (!h->seen) {
+		free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void server_close(struct server *s, struct handle *h)
+{
+	if (h->was_held) {
+		pthread_mutex_lock(&s->lock);
+		handle_hold(s, h, NULL);
+		server_unlock(s);
+	}
+	if (h->seen != &h->seen_small) {
+		__atomic_fetch_sub(&s->seen_bytes,
+				   seen_words(s, h->node) * sizeof(*h->seen),
+				   __ATOMIC_RELAXED);
+		free(h->seen);
+	}
+	free(h);
+}
+
+void handle_hold(struct server *s, struct handle *h, struct object *o)
+{
+	if (h->held == o)
+		return;
+	if (h->held) {
+		DL_DELETE(s->holders, h);
+		s->held_bytes -= h->held->bytes;
+		server_put_object(h->held);
+	}
+	h->held = o ? object_get(o) : NULL;
+	if (o) {
+		h->was_held = true;
+		DL_APPEND(s->holders, h);
+		s->held_bytes += o->bytes;
+	}
+}
+
+bool server_fill(struct server *s, struct object *o)
+{
+	while (!object_fill(o, &s->budget)) {
+		if (!s->holders ||
+		    budget_lacks(&s->budget, o->bytes) > s->held_bytes)
+			return false;
+		handle_hold(s, s->holders, NULL);
+	}
+	s->filling_bytes += o->bytes;
+	return true;
+}

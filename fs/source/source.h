@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plug-in kind `source`: where the bytes of the mount come from. A source is
+ * chosen by the word before the first ':' of SOURCE ("pack:FILE"); a plain
+ * path is the source `dir`.
+ */
+#ifndef GPEMU_FS_SOURCE_SOURCE_H
+#define GPEMU_FS_SOURCE_SOURCE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+#include "common/pack/grouping.h"
+#include "common/plugin.h"
+#include "fs/source/tree.h"
+
+struct source_ops {
+	struct plugin plugin;
+	/* `arg`: what stands behind the word. -errno with a text. */
+	int (*init)(void *state, const char *arg, struct err *err);
+	/* After init, also a failed one. */
+	void (*fini)(void *state);
+	/* Fill the tree, which has nothing in it yet. -errno with a text. */
+	int (*scan)(void *state, struct tree *tree, struct err *err);
+	/*
+	 * Read `n` bytes at `offset` of a file into `buf`: all of them, or
+	 * -errno. The file lies beyond offset + n by its size in the tree;
+	 * -ESTALE when the source has shrunk since. With `nowait`, -EAGAIN
+	 * instead of blocking on the source's own storage. Any thread.
+	 */
+	int (*read)(void *state, const struct tree *tree, uint32_t node,
+		    void *buf, size_t n, uint64_t offset, bool nowait);
+	/*
+	 * A new descriptor on the file, for the kernel to read from by itself
+	 * (fs/front/passthrough.h). NULL: the source's files are not files.
+	 */
+	int (*open)(void *state, const struct tree *tree, uint32_t node);
+	/* The target of a symbolic link, with its NUL. -errno. */
+	int (*readlink)(void *state, const struct tree *tree, uint32_t node,
+			char *buf, size_t n);
+	/* The groups that the source was made with: `file` holds nodes, each
+	 * regular file once. -ENOMEM. NULL: it has none. */
+	int (*groups)(void *state, const struct tree *tree,
+		      struct grouping *ret);
+};
+
+extern const struct plugin *const source_table[];
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A directory as the source. Files are opened for each read of the backend,
+ * by path below the directory's descriptor: a mount of a million files holds
+ * one descriptor, and a cache hit opens nothing.
+ *
+ * The mount may be root's, and the directory a user's, who renames and links
+ * in it what he likes. So nothing is opened through a link
+ * (fs/source/beneath.h), and what was opened must be what the scan has shown:
+ * of its kind, of its owner, and for no fewer readers. A file of somebody else,
+ * renamed to the name of one that all may read, is not read; nor one in a
+ * directory that is closed to them and was renamed to the name of an open one,
+ * in a mount that others see.
+ *
+ * `nowait` uses what the kernel has in memory: RESOLVE_CACHED for the path,
+ * preadv2 with RWF_NOWAIT for the bytes. Either answers EAGAIN where it would
+ * have to wait for the disk.
+ */
+#include "fs/source/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "fs/source/acl.h"
+#include "fs/source/beneath.h"
+
+/* A pipe that took a file's place does not keep us waiting for a writer. */
+enum { READ_FLAGS = O_RDONLY | O_NONBLOCK };
+
+struct dir {
+	struct beneath root;
+	char *path; /* as it was given */
+};
+
+static int dir_init(void *state, const char *arg, struct err *err)
+{
+	struct dir *d = state;
+
+	d->root.fd = open(arg, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->root.fd < 0)
+		return err_set(err, -errno, "%s: %s", arg, strerror(errno));
+	beneath_init(&d->root, d->root.fd);
+	d->path = strdup(arg);
+	return d->path ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static void dir_fini(void *state)
+{
+	struct dir *d = state;
+
+	if (d->root.fd >= 0)
+		close(d->root.fd);
+	free(d->path);
+}
+
+struct listing {
+	struct tree_child *children;
+	size_t n, allocated;
+	bool shared; /* as the tree */
+};
+
+static void listing_fini(struct listing *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->children[i].name);
+	free(l->children);
+}
+
+static struct tree_child child_of(const struct stat *st)
+{
+	return (struct tree_child){ .bytes = (uint64_t)st->st_size,
+				    .mtime = st->st_mtim,
+				    .mode = st->st_mode,
+				    .uid = st->st_uid,
+				    .gid = st->st_gid };
+}
+
+static int listing_add(struct listing *l, int dirfd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno; /* gone meanwhile */
+	/* a loader reads files; sockets and devices are not shown */
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) &&
+	    !S_ISLNK(st.st_mode))
+		return 0;
+	if (l->n == l->allocated) {
+		size_t want = l->allocated ? 2 * l->allocated : 64;
+		void *p = realloc(l->children, want * sizeof(*l->children));
+
+		if (!p)
+			return -ENOMEM;
+		l->children = p;
+		l->allocated = want;
+	}
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -ENOMEM;
+	if (l->shared && !S_ISLNK(st.st_mode))
+		st.st_mode = acl_limit_file(st.st_mode, dirfd, name);
+	l->children[l->n] = child_of(&st);
+	l->children[l->n++].name = copy;
+	return 0;
+}
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* Takes `dirfd`. */
+static int list(int dirfd, struct tree *tree, uint32_t node, struct listing *l)
+{
+	DIR *stream = fdopendir(dirfd);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!stream) {
+		r = -errno;
+		close(dirfd);
+		return r;
+	}
+	while (r == 0 && (errno = 0, entry = readdir(stream)))
+		if (!is_dot(entry->d_name) &&
+		    !tree_hides(tree, node, entry->d_name))
+			r = listing_add(l, dirfd, entry->d_name);
+	if (r == 0)
+		r = -errno;
+	closedir(stream);
+	return r;
+}
+
+/* What says that the file is not the one that was scanned. */
+static int stale(int r)
+{
+	switch (r) {
+	case -ENOENT:
+	case -ENOTDIR:
+	case -EISDIR:
+	case -ELOOP: /* a link, which is not followed */
+	case -ENXIO: /* a socket */ return -ESTALE;
+	default: return r;
+	}
+}
+
+/* Is it what the scan has shown? Less for its size and its time. */
+static bool is_same(const struct tree_node *n, const struct stat *st)
+{
+	return (st->st_mode & S_IFMT) == (n->mode & S_IFMT) &&
+	       !(n->mode & 0555 & ~st->st_mode) && st->st_uid == n->uid &&
+	       st->st_gid == n->gid;
+}
+
+static int open_in(const struct beneath *dir, const char *path,
+		   const struct tree_node *want, int flags, bool nowait,
+		   struct stat *ret)
+{
+	_cleanup_close_ int fd = beneath_open(dir, path, flags, nowait);
+
+	if (fd < 0)
+		return stale(fd);
+	if (fstat(fd, ret) < 0)
+		return -errno;
+	return is_same(want, ret) ? TAKE_FD(fd) : -ESTALE;
+}
+
+/* One directory after the other: each has to be as it was. */
+static int open_step_by_step(const struct dir *d, const struct tree *tree,
+			     uint32_t node, int flags, bool nowait,
+			     struct stat *ret)
+{
+	_cleanup_close_ int fd = open_in(&d->root, ".", &tree->nodes[TREE_ROOT],
+					 O_PATH | O_DIRECTORY, nowait, ret);
+	struct beneath dir = d->root;
+	uint32_t way[PATH_MAX / 2]; /* a path is no deeper */
+	size_t n = 0;
+
+	for (; node != TREE_ROOT; node = tree->nodes[node].parent)
+		way[n++] = node;
+	while (fd >= 0 && n) {
+		int next;
+
+		dir.fd = fd;
+		node = way[--n];
+		next = open_in(&dir, tree_name(tree, node), &tree->nodes[node],
+			       n ? O_PATH | O_DIRECTORY : flags, nowait, ret);
+		close(fd);
+		fd = next;
+	}
+	return TAKE_FD(fd);
+}
+
+/* A descriptor of a node and what it is, or -errno; -ESTALE, where that is not
+ * what it was. Of the path to it only others than the mounter can be kept from
+ * something. */
+static int open_node(const struct dir *d, const struct tree *tree,
+		     uint32_t node, int flags, bool nowait, struct stat *ret)
+{
+	char path[PATH_MAX];
+	int r = tree_path(tree, node, path, sizeof(path));
+
+	if (r < 0)
+		return r;
+	if (tree->shared && node != TREE_ROOT)
+		return open_step_by_step(d, tree, node, flags, nowait, ret);
+	return open_in(&d->root, path, &tree->nodes[node], flags, nowait, ret);
+}
+
+static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
+		    struct err *err)
+{
+	_cleanup_(listing_fini) struct listing l = { .shared = tree->shared };
+	char path[PATH_MAX];
+	struct stat st;
+	int r = open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false, &st);
+
+	if (r >= 0)
+		r = list(r, tree, node, &l);
+	if (r == 0)
+		r = tree_add_children(tree, node, l.children, l.n);
+	if (r < 0 && tree_path(tree, node, path, sizeof(path)) < 0)
+		return err_set(err, r, "%s/.../%s: %s", d->path,
+			       tree_name(tree, node), strerror(-r));
+	if (r < 0)
+		return err_set(err, r, "%s/%s: %s", d->path, path,
+			       strerror(-r));
+	return 0;
+}
+
+static int dir_scan(void *state, struct tree *tree, struct err *err)
+{
+	struct dir *d = state;
+	struct tree_child root;
+	struct stat st;
+
+	if (fstat(d->root.fd, &st) < 0)
+		return err_set(err, -errno, "%s: %s", d->path, strerror(errno));
+	if (tree->shared)
+		st.st_mode = acl_limit_file(st.st_mode, d->root.fd, ".");
+	root = child_of(&st);
+	tree_set_root(tree, &root);
+	/* breadth first: the tree grows behind the node that is scanned */
+	for (uint32_t i = 0; i < tree->n_nodes; i++) {
+		int r = S_ISDIR(tree->nodes[i].mode) ? scan_one(d, tree, i, err)
+						     : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_all(int fd, char *buf, size_t n, uint64_t offset, bool nowait)
+{
+	while (n) {
+		struct iovec iov = { .iov_base = buf, .iov_len = n };
+		ssize_t got = preadv2(fd, &iov, 1, (off_t)offset,
+				      nowait ? RWF_NOWAIT : 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return -ESTALE;
+		buf += got;
+		n -= (size_t)got;
+		offset += (uint64_t)got;
+	}
+	return 0;
+}
+
+static int dir_read(void *state, const struct tree *tree, uint32_t node,
+		    void *buf, size_t n, uint64_t offset, bool nowait)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = open_node(state, tree, node, READ_FLAGS, nowait, &st);
+	r = fd < 0 ? fd : read_all(fd, buf, n, offset, nowait);
+	/* a file system without it: let a thread do it */
+	return nowait && r == -EOPNOTSUPP ? -EAGAIN : r;
+}
+
+static int dir_open(void *state, const struct tree *tree, uint32_t node)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	fd = open_node(state, tree, node, READ_FLAGS, false, &st);
+	if (fd >= 0 && (uint64_t)st.st_size != tree->nodes[node].bytes)
+		return -ESTALE;
+	return TAKE_FD(fd);
+}
+
+static int dir_readlink(void *state, const struct tree *tree, uint32_t node,
+			char *buf, size_t n)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	ssize_t got;
+
+	fd = open_node(state, tree, node, O_PATH, false, &st);
+	if (fd < 0)
+		return fd;
+	got = readlinkat(fd, "", buf, n - 1);
+	if (got < 0)
+		return -errno;
+	buf[got] = 0;
+	return 0;
+}
+
+const struct source_ops source_dir = {
+	.plugin = { .name = "dir",
+		    .summary = "a directory: PATH, or dir:PATH",
+		    .state_size = sizeof(struct dir) },
+	.init = dir_init,
+	.fini = dir_fini,
+	.scan = dir_scan,
+	.read = dir_read,
+	.open = dir_open,
+	.readlink = dir_readlink,
+};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/source/tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/util.h"
+
+int tree_init(struct tree *t)
+{
+	*t = (struct tree){ .n_nodes = 1, .n_allocated = 1024 };
+	t->nodes = calloc(t->n_allocated, sizeof(*t->nodes));
+	t->names = calloc(1, 1);
+	if (!t->nodes || !t->names)
+		return -ENOMEM;
+	t->names_bytes = t->names_allocated = 1; /* "" at 0: the root's name */
+	t->nodes[TREE_ROOT].mode = S_IFDIR | 0555;
+	return 0;
+}
+
+void tree_fini(struct tree *t)
+{
+	free(t->nodes);
+	free(t->names);
+	*t = (struct tree){ 0 };
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct tree_child *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* All but where it is in the tree. */
+static struct tree_node node_of(const struct tree_child *c)
+{
+	return (struct tree_node){ .bytes = S_ISDIR(c->mode) ? 0 : c->bytes,
+				   .mtime_s = c->mtime.tv_sec,
+				   .mtime_ns = (uint32_t)c->mtime.tv_nsec,
+				   .mode = c->mode & (S_IFMT | 0555),
+				   .uid = c->uid,
+				   .gid = c->gid };
+}
+
+void tree_set_root(struct tree *t, const struct tree_child *root)
+{
+	t->nodes[TREE_ROOT] = node_of(root);
+}
+
+bool tree_hides(struct tree *t, uint32_t dir, const char *name)
+{
+	bool hides = dir == TREE_ROOT && !strcmp(name, TREE_CONTROL_NAME);
+
+	t->n_hidden += hides;
+	return hides;
+}
+
+static int append(struct tree *t, uint32_t dir, const struct tree_child *c)
+{
+	struct tree_node *node = &t->nodes[t->n_nodes];
+	size_t n = strlen(c->name) + 1;
+	int r;
+
+	if (S_ISREG(c->mode) && (c->bytes > TREE_MOST_BYTES ||
+				 c->bytes > INT64_MAX - t->file_bytes))
+		return -EFBIG;
+	r = util_reserve(&t->names, &t->names_allocated, t->names_bytes + n, 1);
+	if (r < 0)
+		return r;
+	memcpy(t->names + t->names_bytes, c->name, n);
+	*node = node_of(c);
+	node->name = t->names_bytes;
+	node->parent = dir;
+	t->n_nodes++;
+	t->names_bytes += n;
+	if (S_ISREG(c->mode)) {
+		t->n_files++;
+		t->file_bytes += c->bytes;
+	}
+	return 0;
+}
+
+int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
+		      size_t n)
+{
+	size_t allocated = t->n_allocated;
+	int r;
+
+	if (n >= TREE_NONE - t->n_nodes)
+		return -EOVERFLOW;
+	r = util_reserve(&t->nodes, &allocated, t->n_nodes + n,
+			 sizeof(*t->nodes));
+	if (r < 0)
+		return r;
+	t->n_allocated = (uint32_t)MIN(allocated, TREE_NONE);
+	if (n)
+		qsort(children, n, sizeof(*children), by_name);
+	t->nodes[dir].first_child = t->n_nodes;
+	for (size_t i = 0; i < n; i++) {
+		if (i && !strcmp(children[i - 1].name, children[i].name))
+			return -EEXIST;
+		r = append(t, dir, &children[i]);
+		if (r < 0)
+			return r;
+		t->nodes[dir].n_children++;
+	}
+	return 0;
+}
+
+const char *tree_name(const struct tree *t, uint32_t node)
+{
+	return t->names + t->nodes[node].name;
+}
+
+uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name)
+{
+	const struct tree_node *d = &t->nodes[dir];
+	uint32_t low = d->first_child, high = low + d->n_children;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int order = strcmp(name, tree_name(t, middle));
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return TREE_NONE;
+}
+
+uint32_t tree_find(const struct tree *t, const char *path)
+{
+	uint32_t node = TREE_ROOT;
+	char name[NAME_MAX + 1];
+
+	for (;;) {
+		size_t n = strcspn(path, "/");
+
+		if (n > NAME_MAX || !S_ISDIR(t->nodes[node].mode))
+			return TREE_NONE;
+		memcpy(name, path, n);
+		name[n] = 0;
+		node = tree_lookup(t, node, name);
+		if (node == TREE_NONE || !path[n])
+			return node;
+		path += n + 1;
+	}
+}
+
+int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
+{
+	size_t at = n - 1;
+
+	if (node == TREE_ROOT) {
+		memcpy(buf, ".", 2);
+		return 0;
+	}
+	/* from the end of the buffer backwards, then moved to its start */
+	buf[at] = 0;
+	for (; node != TREE_ROOT; node = t->nodes[node].parent) {
+		const char *name = tree_name(t, node);
+		size_t len = strlen(name);
+
+		if (len + 1 > at)
+			return -ENAMETOOLONG;
+		if (buf[at])
+			buf[--at] = '/';
+		at -= len;
+		memcpy(buf + at, name, len);
+	}
+	memmove(buf, buf + at, n - at);
+	return 0;
+}
+
+uint64_t *tree_sizes(const struct tree *t)
+{
+	uint64_t *sizes = malloc((t->n_files + 1) * sizeof(*sizes));
+	size_t n = 0;
+
+	for (uint32_t i = 0; sizes && i < t->n_nodes; i++)
+		if (S_ISREG(t->nodes[i].mode))
+			sizes[n++] = t->nodes[i].bytes;
+	if (sizes)
+		qsort(sizes, n, sizeof(*sizes), util_compare_u64);
+	return sizes;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The namespace of a mount: every directory, file and symbolic link of the
+ * source, taken once at start and never changed. The children of a directory
+ * are neighbours in one array, sorted by name, so that a lookup is a binary
+ * search and a readdir a walk; a file costs 48 bytes plus its name.
+ *
+ * Node numbers count from 0 (the root); an inode number is the node's + 1.
+ * Reading is safe from all threads.
+ */
+#ifndef GPEMU_FS_SOURCE_TREE_H
+#define GPEMU_FS_SOURCE_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "common/err.h"
+
+#define TREE_ROOT 0u
+#define TREE_NONE UINT32_MAX
+/* The folder in the root that is the mount's own (fs/control/ctl.h). */
+#define TREE_CONTROL_NAME ".gpemu"
+/* The largest file: 8 PiB. Extents of 4 MiB are counted in 32 bits. */
+#define TREE_MOST_BYTES (1ull << 53)
+
+struct tree_node {
+	union {
+		uint64_t bytes; /* of a file, of a link's target */
+		struct {
+			uint32_t first_child, n_children; /* of a directory */
+		};
+	};
+	int64_t mtime_s; /* since 1970 */
+	uint64_t name;	 /* offset into the names */
+	uint32_t mtime_ns, parent;
+	uint32_t mode; /* S_IFMT and permissions, none of them to write */
+	uint32_t uid, gid;
+};
+
+struct tree {
+	struct tree_node *nodes;
+	uint32_t n_nodes, n_allocated;
+	char *names;
+	size_t names_bytes, names_allocated;
+	/* Users other than who mounts may see it: a source looks up who may
+	 * read what, down to access control lists. Set before the scan. */
+	bool shared;
+	uint64_t n_hidden;   /* names that tree_hides took */
+	uint64_t n_files;    /* regular files */
+	uint64_t file_bytes; /* the sum of their sizes */
+};
+
+/* A tree with the root alone, which all may read. -ENOMEM. */
+int tree_init(struct tree *t);
+void tree_fini(struct tree *t);
+
+/* What a source found in a directory. */
+struct tree_child {
+	char *name; /* owned by the caller */
+	uint64_t bytes;
+	struct timespec mtime;
+	uint32_t mode; /* bits besides S_IFMT and 0555 are left out */
+	uint32_t uid, gid;
+};
+
+/* Mode, owner and time of the root. */
+void tree_set_root(struct tree *t, const struct tree_child *root);
+/* Is this name in directory `dir` the mount's own? A source leaves its own out;
+ * counted. */
+bool tree_hides(struct tree *t, uint32_t dir, const char *name);
+
+/*
+ * Give directory `dir` its children: sorts `children` by name and appends
+ * them; the first gets number t->nodes[dir].first_child. Once per directory.
+ * -ENOMEM, -EOVERFLOW (more than 2^32 - 1 nodes), -EEXIST (a name twice),
+ * -EFBIG (a file of more than TREE_MOST_BYTES, or 2^63 bytes together).
+ */
+int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
+		      size_t n);
+
+const char *tree_name(const struct tree *t, uint32_t node);
+/* TREE_NONE: no such child. */
+uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name);
+/* By a path "a/b/c" below the root; TREE_NONE: there is none. */
+uint32_t tree_find(const struct tree *t, const char *path);
+/* "a/b/c" below the root (the root is "."); -ENAMETOOLONG. */
+int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n);
+/* The sizes of all files, ascending, malloc'ed; NULL without memory. */
+uint64_t *tree_sizes(const struct tree *t);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/account/account.h"
+
+#include "common/units.h"
+#include "common/util.h"
+
+static uint64_t past(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+struct stalls account_stalls(uint64_t idle, const struct delivery *d,
+			     const struct gpu_step *s)
+{
+	uint64_t before = MIN(past(idle, d->complete_ns), s->data_wait_ns);
+	uint64_t fetch = (uint64_t)((double)before * d->read_share);
+
+	return (struct stalls){ .fetch_ns = fetch,
+				.prep_ns = before - fetch,
+				.pin_ns = s->data_wait_ns - before };
+}
+
+struct stalls account_late(uint64_t ns, uint64_t idle, const struct delivery *d,
+			   const struct gpu_step *s)
+{
+	struct stalls of = account_stalls(idle, d, s);
+	/* the pin stage came last */
+	uint64_t pin = MIN(ns, of.pin_ns), before = of.fetch_ns + of.prep_ns;
+	double share = before ? (double)of.fetch_ns / (double)before : 0;
+	uint64_t fetch = (uint64_t)((double)(ns - pin) * share);
+
+	return (struct stalls){ .fetch_ns = fetch,
+				.prep_ns = ns - pin - fetch,
+				.pin_ns = pin };
+}
+
+void account_begin_step(struct account *a, uint32_t gpus)
+{
+	a->gpus = gpus;
+	a->steps++;
+}
+
+void account_batch(struct account *a, const struct delivery *d)
+{
+	a->samples += d->n - d->n_failed;
+	a->failed_samples += d->n_failed;
+	a->bytes += d->bytes;
+	a->batch_bytes += d->batch_bytes;
+	a->pin_ns += d->pin_ns;
+	hist_add(&a->queue, d->queued);
+}
+
+static void wait_for_data(struct account *a, struct account_gpu *g,
+			  const struct stalls *s)
+{
+	a->data_wait_ns += stalls_ns(s);
+	g->data_wait_ns += stalls_ns(s);
+	a->fetch_stall_ns += s->fetch_ns;
+	g->fetch_stall_ns += s->fetch_ns;
+	a->prep_stall_ns += s->prep_ns;
+	g->prep_stall_ns += s->prep_ns;
+	a->pin_stall_ns += s->pin_ns;
+	g->pin_stall_ns += s->pin_ns;
+}
+
+void account_gpu(struct account *a, uint32_t i, uint64_t idle,
+		 const struct delivery *d, const struct gpu_step *s,
+		 const struct stalls *late)
+{
+	struct stalls own = account_stalls(idle, d, s);
+	uint64_t compute = s->compute_end - s->compute_start + s->optimizer_ns;
+	uint64_t barrier = s->barrier_wait_ns - stalls_ns(late);
+	struct account_gpu *g = &a->gpu[i];
+
+	a->transfer_ns += s->copy_end - s->copy_start;
+	a->compute_ns += compute;
+	g->compute_ns += compute;
+	wait_for_data(a, g, &own);
+	wait_for_data(a, g, late);
+	a->transfer_stall_ns += s->transfer_stall_ns;
+	g->transfer_stall_ns += s->transfer_stall_ns;
+	a->prep_gpu_ns += s->prep_ns;
+	g->prep_ns += s->prep_ns;
+	a->barrier_wait_ns += barrier;
+	g->barrier_wait_ns += barrier;
+	a->allreduce_ns += s->allreduce_ns;
+	a->optimizer_ns += s->optimizer_ns;
+	g->optimizer_ns += s->optimizer_ns;
+	g->allreduce_ns += s->allreduce_ns;
+	if (a->steps > 1) {
+		a->au_compute_ns += compute;
+		g->au_compute_ns += compute;
+	} else if (s->compute_end > s->compute_start) {
+		uint64_t first = past(idle, d->ready_ns);
+
+		a->first_batch_ns = MAX(a->first_batch_ns, first);
+	}
+}
+
+static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
+{
+	into->compute_ns += from->compute_ns;
+	into->au_compute_ns += from->au_compute_ns;
+	into->prep_ns += from->prep_ns;
+	into->data_wait_ns += from->data_wait_ns;
+	into->fetch_stall_ns += from->fetch_stall_ns;
+	into->prep_stall_ns += from->prep_stall_ns;
+	into->pin_stall_ns += from->pin_stall_ns;
+	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->barrier_wait_ns += from->barrier_wait_ns;
+	into->allreduce_ns += from->allreduce_ns;
+	into->optimizer_ns += from->optimizer_ns;
+}
+
+void account_merge(struct account *into, const struct account *from)
+{
+	if (into->steps == 0) {
+		into->epoch = from->epoch;
+		into->first_batch_ns = from->first_batch_ns;
+	}
+	into->gpus = MAX(into->gpus, from->gpus);
+	for (uint32_t i = 0; i < from->gpus; i++)
+		merge_gpu(&into->gpu[i], &from->gpu[i]);
+	into->steps += from->steps;
+	into->samples += from->samples;
+	into->failed_samples += from->failed_samples;
+	into->distinct_samples += from->distinct_samples;
+	into->class_bits += from->class_bits;
+	into->n_class_bits += from->n_class_bits;
+	into->bytes += from->bytes;
+	into->work.bytes_read += from->work.bytes_read;
+	into->batch_bytes += from->batch_bytes;
+	into->elapsed_ns += from->elapsed_ns;
+	into->wall_ns += from->wall_ns;
+	into->cpu_ns += from->cpu_ns;
+	into->compute_ns += from->compute_ns;
+	into->transfer_ns += from->transfer_ns;
+	into->pin_ns += from->pin_ns;
+	into->data_wait_ns += from->data_wait_ns;
+	into->fetch_stall_ns += from->fetch_stall_ns;
+	into->prep_stall_ns += from->prep_stall_ns;
+	into->pin_stall_ns += from->pin_stall_ns;
+	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->prep_gpu_ns += from->prep_gpu_ns;
+	into->barrier_wait_ns += from->barrier_wait_ns;
+	into->allreduce_ns += from->allreduce_ns;
+	into->optimizer_ns += from->optimizer_ns;
+	into->checkpoints += from->checkpoints;
+	into->checkpoint_bytes += from->checkpoint_bytes;
+	into->checkpoint_ns += from->checkpoint_ns;
+	into->checkpoint_stall_ns += from->checkpoint_stall_ns;
+	into->au_compute_ns += from->au_compute_ns;
+	into->au_elapsed_ns += from->au_elapsed_ns;
+	into->on_mount |= from->on_mount;
+	into->hits += from->hits;
+	into->misses += from->misses;
+	hist_merge(&into->step, &from->step);
+	hist_merge(&into->work.read, &from->work.read);
+	hist_merge(&into->work.prep, &from->work.prep);
+	hist_merge(&into->queue, &from->queue);
+}
+
+uint64_t account_mean(const struct account *a, uint64_t ns)
+{
+	return a->gpus ? ns / a->gpus : ns;
+}
+
+static double share(const struct account *a, double compute_ns)
+{
+	return a->au_elapsed_ns ? compute_ns / (double)a->au_elapsed_ns : -1;
+}
+
+double account_au(const struct account *a)
+{
+	return share(a, (double)a->au_compute_ns / MAX(a->gpus, 1));
+}
+
+static double per(double what, double ns)
+{
+	return ns > 0 ? what * (double)NS_PER_S / ns : 0;
+}
+
+double account_samples_per_s(const struct account *a)
+{
+	return per((double)a->samples, (double)a->elapsed_ns);
+}
+
+static void set_s(json_t *j, const char *key, uint64_t ns)
+{
+	json_object_set_new(j, key, json_real((double)ns / (double)NS_PER_S));
+}
+
+static void set_n(json_t *j, const char *key, uint64_t n)
+{
+	json_object_set_new(j, key, json_integer((json_int_t)n));
+}
+
+/* Of what is added up over the GPUs. */
+static void set_mean_s(json_t *j, const char *key, const struct account *a,
+		       uint64_t ns)
+{
+	json_object_set_new(
+		j, key,
+		json_real((double)ns / MAX(a->gpus, 1) / (double)NS_PER_S));
+}
+
+static void set_au(json_t *j, double au)
+{
+	json_object_set_new(j, "au", au < 0 ? json_null() : json_real(au));
+}
+
+static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
+{
+	json_t *j = json_object();
+
+	set_au(j, share(a, (double)g->au_compute_ns));
+	set_s(j, "compute_s", g->compute_ns);
+	set_s(j, "prep_gpu_s", g->prep_ns);
+	set_s(j, "data_wait_s", g->data_wait_ns);
+	set_s(j, "fetch_stall_s", g->fetch_stall_ns);
+	set_s(j, "prep_stall_s", g->prep_stall_ns);
+	set_s(j, "pin_stall_s", g->pin_stall_ns);
+	set_s(j, "transfer_stall_s", g->transfer_stall_ns);
+	set_s(j, "barrier_wait_s", g->barrier_wait_ns);
+	set_s(j, "allreduce_s", g->allreduce_ns);
+	set_s(j, "optimizer_s", g->optimizer_ns);
+	return j;
+}
+
+static json_t *gpus_json(const struct account *a)
+{
+	json_t *j = json_array();
+
+	for (uint32_t i = 0; i < a->gpus; i++)
+		json_array_append_new(j, gpu_json(a, &a->gpu[i]));
+	return j;
+}
+
+static void set_rates(json_t *j, const struct account *a)
+{
+	double mib = (double)a->bytes / (double)MIB;
+
+	json_object_set_new(j, "samples_per_s",
+			    json_real(account_samples_per_s(a)));
+	json_object_set_new(j, "mib_per_s",
+			    json_real(per(mib, (double)a->elapsed_ns)));
+	set_au(j, account_au(a));
+}
+
+static void set_gpu_times(json_t *j, const struct account *a)
+{
+	set_mean_s(j, "compute_s", a, a->compute_ns);
+	set_mean_s(j, "transfer_s", a, a->transfer_ns);
+	set_mean_s(j, "transfer_stall_s", a, a->transfer_stall_ns);
+	set_s(j, "pin_s", a->pin_ns); /* of all batches */
+	set_mean_s(j, "prep_gpu_s", a, a->prep_gpu_ns);
+	set_mean_s(j, "barrier_wait_s", a, a->barrier_wait_ns);
+	set_mean_s(j, "allreduce_s", a, a->allreduce_ns);
+	set_mean_s(j, "optimizer_s", a, a->optimizer_ns);
+	set_mean_s(j, "data_wait_s", a, a->data_wait_ns);
+	set_mean_s(j, "fetch_stall_s", a, a->fetch_stall_ns);
+	set_mean_s(j, "prep_stall_s", a, a->prep_stall_ns);
+	set_mean_s(j, "pin_stall_s", a, a->pin_stall_ns);
+}
+
+json_t *account_json(const struct account *a, bool total)
+{
+	json_t *j = json_object();
+	double gib = (double)a->bytes / (double)GIB;
+
+	if (!total)
+		set_n(j, "epoch", a->epoch);
+	set_s(j, "seconds", a->elapsed_ns);
+	set_s(j, "wall_seconds", a->wall_ns);
+	set_n(j, "steps", a->steps);
+	set_n(j, "samples", a->samples);
+	set_n(j, "failed_samples", a->failed_samples);
+	set_n(j, "distinct_samples", a->distinct_samples);
+	json_object_set_new(j, "class_entropy_bits",
+			    a->n_class_bits ? json_real(a->class_bits /
+							(double)a->n_class_bits)
+					    : json_null());
+	set_n(j, "bytes", a->bytes);
+	set_n(j, "bytes_read", a->work.bytes_read);
+	set_n(j, "batch_bytes", a->batch_bytes);
+	set_rates(j, a);
+	set_gpu_times(j, a);
+	json_object_set_new(j, "gpus", gpus_json(a));
+	set_n(j, "checkpoints", a->checkpoints);
+	set_n(j, "checkpoint_bytes", a->checkpoint_bytes);
+	set_s(j, "checkpoint_s", a->checkpoint_ns);
+	set_s(j, "checkpoint_stall_s", a->checkpoint_stall_ns);
+	set_s(j, "first_batch_s", a->first_batch_ns);
+	json_object_set_new(j, "step_ms", hist_json(&a->step, NS_PER_MS));
+	json_object_set_new(j, "read_ms", hist_json(&a->work.read, NS_PER_MS));
+	json_object_set_new(j, "prep_ms", hist_json(&a->work.prep, NS_PER_MS));
+	json_object_set_new(j, "prep_samples_per_core_s",
+			    json_real(per(1, hist_mean(&a->work.prep))));
+	json_object_set_new(j, "queue", hist_json(&a->queue, 1));
+	set_s(j, "cpu_s", a->cpu_ns);
+	json_object_set_new(j, "cpu_s_per_gib",
+			    gib > 0 ? json_real((double)a->cpu_ns / 1e9 / gib)
+				    : json_null());
+	json_object_set_new(j, "hits",
+			    a->on_mount ? json_integer((json_int_t)a->hits)
+					: json_null());
+	json_object_set_new(j, "misses",
+			    a->on_mount ? json_integer((json_int_t)a->misses)
+					: json_null());
+	return j;
+}

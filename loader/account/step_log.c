@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/account/step_log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+
+int step_log_open(const char *path, FILE **ret, struct err *err)
+{
+	*ret = fopen(path, "we");
+	if (!*ret)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	fputs("epoch,step,samples,failed,queued,idle_s,complete_s,ready_s,"
+	      "copy_start_s,copy_end_s,compute_start_s,compute_end_s,"
+	      "fetch_stall_s,prep_stall_s,pin_stall_s,transfer_stall_s,"
+	      "gpu,prep_gpu_s,barrier_wait_s,allreduce_s,optimizer_s\n",
+	      *ret);
+	return 0;
+}
+
+static void seconds(FILE *f, uint64_t ns)
+{
+	fprintf(f, ",%.9f", (double)ns / (double)NS_PER_S);
+}
+
+void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
+		  uint64_t idle, const struct delivery *d,
+		  const struct gpu_step *s, const struct stalls *late)
+{
+	struct stalls own = account_stalls(idle, d, s);
+
+	fprintf(f, "%" PRIu64 ",%" PRIu64 ",%u,%u,%u", epoch, step,
+		d->n - d->n_failed, d->n_failed, d->queued);
+	seconds(f, idle);
+	seconds(f, d->complete_ns);
+	seconds(f, d->ready_ns);
+	seconds(f, s->copy_start);
+	seconds(f, s->copy_end);
+	seconds(f, s->compute_start);
+	seconds(f, s->compute_end);
+	seconds(f, own.fetch_ns + late->fetch_ns);
+	seconds(f, own.prep_ns + late->prep_ns);
+	seconds(f, own.pin_ns + late->pin_ns);
+	seconds(f, s->transfer_stall_ns);
+	fprintf(f, ",%" PRIu32, gpu);
+	seconds(f, s->prep_ns);
+	seconds(f, s->barrier_wait_ns - stalls_ns(late));
+	seconds(f, s->allreduce_ns);
+	seconds(f, s->optimizer_ns);
+	fputc('\n', f);
+}
+
+int step_log_close(FILE *f, const char *path, struct err *err)
+{
+	bool bad;
+
+	if (!f)
+		return 0;
+	bad = ferror(f);
+	if (fclose(f) == 0 && !bad)
+		return 0;
+	return err_set(err, -EIO, "%s: not all steps could be written", path);
+}

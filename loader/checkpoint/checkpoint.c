@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/rng.h"
+#include "common/units.h"
+#include "common/thread.h"
+#include "common/util.h"
+
+/* Source: ZFS's and Btrfs' compression and deduplication work on records of
+ * 128 KiB at most; the pattern is longer, and each block is different. */
+#define PATTERN (8 * MIB)
+enum { BLOCK = 4096 };
+
+static const char unfinished[] = "checkpoint.tmp";
+
+struct checkpoint {
+	struct checkpoint_config c;
+	uint8_t *pattern; /* PATTERN */
+	uint8_t *staging; /* state_bytes, async; else NULL */
+
+	/* what is to be written: the caller's while not busy */
+	struct checkpoint_head head;
+	uint8_t *visited;
+	uint64_t step;
+
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool busy, stopping;	       /* lock */
+	int error;		       /* lock: of the first that failed */
+	struct err err;		       /* lock */
+	struct checkpoint_stats stats; /* lock */
+};
+
+/* --- the state ------------------------------------------------------------
+ */
+
+/* The state's bytes from `offset` on, a multiple of PATTERN, in `pattern`. */
+static const uint8_t *state_at(struct checkpoint *c, uint64_t offset)
+{
+	for (size_t at = 0; at < PATTERN; at += BLOCK) {
+		uint64_t stamp[] = { c->step, offset + at };
+
+		memcpy(c->pattern + at, stamp, sizeof(stamp));
+	}
+	return c->pattern;
+}
+
+static void fill_staging(struct checkpoint *c)
+{
+	for (uint64_t at = 0; at < c->c.state_bytes; at += PATTERN)
+		memcpy(c->staging + at, state_at(c, at),
+		       MIN(PATTERN, c->c.state_bytes - at));
+}
+
+/* --- writing --------------------------------------------------------------
+ */
+
+/* Behind the head; its hash goes into the head. */
+static int write_body(struct checkpoint *c, int fd, XXH3_state_t *hash)
+{
+	int r = util_write_all(fd, c->visited, c->c.visited_bytes);
+
+	XXH3_64bits_reset(hash);
+	XXH3_64bits_update(hash, c->visited, c->c.visited_bytes);
+	for (uint64_t at = 0; r == 0 && at < c->c.state_bytes; at += PATTERN) {
+		size_t n = (size_t)MIN(PATTERN, c->c.state_bytes - at);
+		const uint8_t *from = c->staging ? c->staging + at
+						 : state_at(c, at);
+
+		XXH3_64bits_update(hash, from, n);
+		r = util_write_all(fd, from, n);
+	}
+	c->head.body_hash = XXH3_64bits_digest(hash);
+	return r;
+}
+
+static int write_file(struct checkpoint *c, int fd)
+{
+	XXH3_state_t *hash = XXH3_createState();
+	int r = hash ? 0 : -ENOMEM;
+
+	if (r == 0 && lseek(fd, CHECKPOINT_HEAD, SEEK_SET) < 0)
+		r = -errno;
+	if (r == 0)
+		r = write_body(c, fd, hash);
+	XXH3_freeState(hash);
+	c->head.head_hash = checkpoint_head_hash(&c->head);
+	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r == 0)
+		r = util_write_all(fd, &c->head, sizeof(c->head));
+	return r == 0 && fsync(fd) < 0 ? -errno : r;
+}
+
+/* The oldest checkpoint that is kept; 0: all are. */
+static int oldest_kept(struct checkpoint *c, uint64_t *ret)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	size_t n = 0;
+	int r = c->c.ranks ? ranks_complete_now(c->c.ranks, &steps, &n)
+			   : checkpoint_list(c->c.dirfd, &steps, &n);
+
+	*ret = 0;
+	if (r < 0)
+		return r == -EAGAIN ? 0 : r;
+	while (n && steps[n - 1] > c->step)
+		n--;
+	if (n >= c->c.keep)
+		*ret = steps[n - c->c.keep];
+	return 0;
+}
+
+static int prune(struct checkpoint *c)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	uint64_t oldest;
+	size_t n = 0;
+	int r;
+
+	if (c->c.keep == 0)
+		return 0;
+	r = oldest_kept(c, &oldest);
+	if (r == 0)
+		r = checkpoint_list(c->c.dirfd, &steps, &n);
+	for (size_t i = 0; r == 0 && i < n && steps[i] < oldest; i++)
+		r = checkpoint_remove(c->c.dirfd, steps[i]);
+	return r;
+}
+
+static int write_one(struct checkpoint *c)
+{
+	_cleanup_close_ int fd = -1;
+	char name[CHECKPOINT_NAME];
+	int r;
+
+	/* one name, or those that a killed run leaves would fill the disk */
+	unlinkat(c->c.dirfd, unfinished, 0);
+	fd = openat(c->c.dirfd, unfinished,
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	r = fd < 0 ? -errno : write_file(c, fd);
+	checkpoint_name(c->step, name);
+	/* what the checkpoint says of the log must be true before it counts;
+	 * -EINVAL: the log is not of a kind that can be synced */
+	if (r == 0 && c->c.log_fd >= 0 && fsync(c->c.log_fd) < 0 &&
+	    errno != EINVAL)
+		r = -errno;
+	if (r == 0 && renameat(c->c.dirfd, unfinished, c->c.dirfd, name) < 0)
+		r = -errno;
+	if (r < 0 && fd >= 0)
+		unlinkat(c->c.dirfd, unfinished, 0);
+	if (r == 0 && fsync(c->c.dirfd) < 0)
+		r = -errno;
+	return r < 0 ? r : prune(c);
+}
+
+/* Write, and count it or keep its error. Without the lock. */
+static void write_counted(struct checkpoint *c)
+{
+	uint64_t start = tick_now(c->c.tick), wall = tick_wall();
+	int r = write_one(c);
+	uint64_t took = tick_now(c->c.tick) - start;
+
+	wall = tick_wall() - wall;
+	pthread_mutex_lock(&c->lock);
+	if (r < 0 && c->error == 0) {
+		c->error = r;
+		err_set(&c->err, r, "%s: cannot write a checkpoint: %s",
+			c->c.dir, strerror(-r));
+	}
+	if (r == 0) {
+		c->stats.n++;
+		c->stats.bytes +=
+			sizeof(c->head) + c->c.visited_bytes + c->c.state_bytes;
+		c->stats.write_ns += took;
+		c->stats.write_wall_ns += wall;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void *writer(void *arg)
+{
+	struct checkpoint *c = arg;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->stopping || c->busy) {
+		if (!c->busy) {
+			pthread_cond_wait(&c->changed, &c->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&c->lock);
+		write_counted(c);
+		pthread_mutex_lock(&c->lock);
+		c->busy = false;
+		pthread_cond_broadcast(&c->changed);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* --- the caller's side ---------------------------------------------------- */
+
+int checkpoint_new(const struct checkpoint_config *config,
+		   struct checkpoint **ret, struct err *err)
+{
+	struct checkpoint *c = calloc(1, sizeof(*c));
+	int r = 0;
+
+	if (!c)
+		return err_set(err, -ENOMEM, "out of memory for checkpoints");
+	c->c = *config;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	c->pattern = malloc(PATTERN);
+	c->visited = malloc(config->visited_bytes + 1);
+	if (config->async)
+		c->staging = malloc(config->state_bytes);
+	if (!c->pattern || !c->visited || (config->async && !c->staging))
+		r = err_set(err, -ENOMEM,
+			    "out of memory for a checkpoint of %llu bytes",
+			    (unsigned long long)config->state_bytes);
+	if (r == 0) {
+		rng_bytes_at(rng_key(config->seed, "checkpoint", 0), 0,
+			     c->pattern, PATTERN);
+		if (c->staging) /* so that its pages are there */
+			fill_staging(c);
+	}
+	if (r == 0 && config->async) {
+		r = thread_start(&c->thread, NULL, writer, c);
+		c->started = r == 0;
+		if (r < 0)
+			err_set(err, r, "cannot start a thread: %s",
+				strerror(-r));
+	}
+	if (r < 0) {
+		checkpoint_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void checkpoint_free(struct checkpoint *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	if (c->started)
+		pthread_join(c->thread, NULL);
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+	free(c->pattern);
+	free(c->staging);
+	free(c->visited);
+	free(c);
+}
+
+int checkpoint_drain(struct checkpoint *c, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&c->lock);
+	while (c->busy)
+		pthread_cond_wait(&c->changed, &c->lock);
+	r = c->error;
+	if (r < 0)
+		err_set(err, r, "%s", c->err.text);
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+int checkpoint_save(struct checkpoint *c, const struct checkpoint_point *p,
+		    const uint8_t *visited, struct err *err)
+{
+	int r = checkpoint_drain(c, err);
+	uint64_t copied = tick_now(c->c.tick) + c->c.copy_ns;
+
+	if (r < 0)
+		return r;
+	r = checkpoint_head_make(p, c->c.visited_bytes, c->c.state_bytes,
+				 &c->head);
+	if (r < 0)
+		return err_set(err, r, "%s: the head of a checkpoint: %s",
+			       c->c.dir, strerror(-r));
+	c->step = p->step;
+	if (visited)
+		memcpy(c->visited, visited, c->c.visited_bytes);
+	if (c->staging)
+		fill_staging(c);
+	tick_wait(c->c.tick, copied);
+	if (!c->staging) {
+		write_counted(c);
+		return checkpoint_drain(c, err);
+	}
+	pthread_mutex_lock(&c->lock);
+	c->busy = true;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+struct checkpoint_stats checkpoint_stats(struct checkpoint *c)
+{
+	struct checkpoint_stats ret;
+
+	pthread_mutex_lock(&c->lock);
+	ret = c->stats;
+	pthread_mutex_unlock(&c->lock);
+	return ret;
+}

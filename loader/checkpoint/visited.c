@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/checkpoint/visited.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/util.h"
+#include "loader/order/order_text.h"
+
+int visited_init(struct visited *v, const struct dataset *data, struct err *err)
+{
+	*v = (struct visited){ .data = data };
+	if (!data)
+		return 0;
+	v->n_bytes = (data->n + 7) / 8;
+	v->bits = calloc(v->n_bytes, 1);
+	return v->bits ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+void visited_fini(struct visited *v)
+{
+	if (v->log)
+		fclose(v->log);
+	free(v->bits);
+	*v = (struct visited){ 0 };
+}
+
+static int log_failed(const struct visited *v, int r, struct err *err)
+{
+	r = r < 0 ? r : -EIO;
+	return err_set(err, r, "%s: %s", v->log_path, strerror(-r));
+}
+
+int visited_log(struct visited *v, const char *path, int64_t keep,
+		struct err *err)
+{
+	struct stat st;
+
+	v->log_path = path;
+	v->log = fopen(path, keep < 0 ? "we" : "r+e");
+	if (!v->log)
+		return log_failed(v, -errno, err);
+	if (keep < 0)
+		return 0;
+	if (fstat(fileno(v->log), &st) < 0)
+		return log_failed(v, -errno, err);
+	if (st.st_size < keep)
+		return err_set(err, -ESTALE,
+			       "%s: shorter than when the checkpoint was "
+			       "written: not the log of that run",
+			       path);
+	if (ftruncate(fileno(v->log), keep) < 0 ||
+	    fseeko(v->log, keep, SEEK_SET) < 0)
+		return log_failed(v, -errno, err);
+	return 0;
+}
+
+int visited_flush(struct visited *v, int64_t *ret_bytes, struct err *err)
+{
+	*ret_bytes = -1;
+	if (!v->log)
+		return 0;
+	errno = 0;
+	if (fflush(v->log) || ferror(v->log))
+		return log_failed(v, -errno, err);
+	*ret_bytes = ftello(v->log);
+	return 0;
+}
+
+uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
+		     const struct delivery *d)
+{
+	uint32_t n_new = 0;
+
+	for (uint32_t i = 0; v->bits && i < d->n; i++) {
+		uint32_t sample = d->place[i].sample;
+
+		n_new += !(v->bits[sample / 8] >> sample % 8 & 1);
+		v->bits[sample / 8] |= (uint8_t)(1u << sample % 8);
+		if (!v->log)
+			continue;
+		fprintf(v->log, "%" PRIu64 " %" PRIu64 " %" PRIu32, epoch, step,
+			sample);
+		order_text_put_path(v->log, v->data, sample);
+	}
+	return n_new;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+double visited_class_bits(const struct visited *v, const struct delivery *d)
+{
+	_cleanup_free_ uint32_t *label = NULL;
+	uint32_t same = 0;
+	double bits = 0;
+
+	if (!v->data || d->n == 0)
+		return -1;
+	label = calloc(d->n, sizeof(*label));
+	if (!label)
+		return -1;
+	for (uint32_t i = 0; i < d->n; i++)
+		label[i] = v->data->label[d->place[i].sample];
+	qsort(label, d->n, sizeof(*label), compare_labels);
+	for (uint32_t i = 0; i < d->n; i++) {
+		double p = ++same / (double)d->n;
+
+		if (i + 1 < d->n && label[i + 1] == label[i])
+			continue;
+		bits -= p * log2(p);
+		same = 0;
+	}
+	return fabs(bits); /* not -0 */
+}
+
+void visited_clear(struct visited *v)
+{
+	if (v->bits)
+		memset(v->bits, 0, v->n_bytes);
+}
+
+uint64_t visited_filter(const struct visited *v, uint32_t *order, uint64_t n)
+{
+	uint64_t kept = 0;
+
+	if (!v->bits)
+		return n;
+	for (uint64_t i = 0; i < n; i++)
+		if (!(v->bits[order[i] / 8] >> order[i] % 8 & 1))
+			order[kept++] = order[i];
+	return kept;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/data/data_command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "common/program/cli.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/thread.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "emu/profile/profile.h"
+#include "loader/data/data_fill.h"
+#include "loader/data/data_work.h"
+
+enum {
+	/* arbitrary: enough to see something, 110 MB of ImageNet */
+	DEFAULT_FILES = 1000,
+};
+
+struct options {
+	struct cli_common common;
+	struct data_recipe recipe;
+	uint64_t jobs;
+	bool force;
+	char *progress;
+};
+
+#define RECIPE(member) offsetof(struct options, recipe.member)
+
+static int check_dataset(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_DATASET, object, err);
+}
+
+static const struct conf_field fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	{ "dataset", CONF_STRING, RECIPE(dataset), .short_opt = 'd',
+	  .check = check_dataset, .arg = "NAME|FILE",
+	  .help = "dataset profile whose file sizes to follow (imagenet)" },
+	{ "files", CONF_UINT, RECIPE(files), .short_opt = 'n', .arg = "N",
+	  .min = 1, .max = 4e9, .help = "how many files to make (1000)" },
+	{ "classes", CONF_UINT, RECIPE(classes), .short_opt = 'c', .arg = "N",
+	  .max = 1e6,
+	  .help = "how many class folders; 0: as many as the profile has, "
+		  "but 10 files in each at least (0)" },
+	{ "content", CONF_STRING, RECIPE(content), .arg = "jpeg|random",
+	  .help = "what is in the files (jpeg)" },
+	{ "from", CONF_STRING, RECIPE(from), .arg = "DIR",
+	  .help = "cut the images out of the JPEGs below DIR instead of "
+		  "synthesising them" },
+	{ "scale_bytes", CONF_DOUBLE, RECIPE(scale_bytes), .arg = "X",
+	  .min = 1e-6, .max = 1e6,
+	  .help = "multiply every size: 0.1 has the profile's shape in a "
+		  "tenth of the bytes (1)" },
+	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
+	  .arg = "N", .max = 1024,
+	  .help = "threads; 0: one per processor (0)" },
+	{ "force", CONF_BOOL, offsetof(struct options, force), .cli_only = true,
+	  .help = "replace what another recipe made in DIR, and write beside "
+		  "other files" },
+	{ "progress", CONF_STRING, offsetof(struct options, progress),
+	  .arg = "auto|on|off",
+	  .help = "draw a bar on stderr (auto: on a terminal)" },
+	{ 0 },
+};
+
+static const struct cli_kind kinds[] = {
+	{ "dataset", .print = profile_names_print, .which = PROFILE_DATASET },
+	{ 0 },
+};
+
+static const struct cli_program program = {
+	.name = "gpemu-data make",
+	.args = "DIR",
+	.n_args = 1,
+	.summary = "Make a dataset in class folders, with the file sizes of a "
+		   "dataset profile and real content.",
+	.notes = "The same options and seed make the same bytes. A run that "
+		 "was interrupted goes on where it stopped when it is "
+		 "started again.",
+	.fields = fields,
+	.kinds = kinds,
+};
+
+struct make {
+	struct options *o;
+	const char *dir;
+	struct dataset_profile profile;
+	uint64_t *sizes;
+	uint64_t bytes;
+	enum progress_mode progress;
+	bool was_there;
+	struct data_fill_counts counts;
+};
+
+/* What only the profile, or no one, can say. */
+static int complete_recipe(struct make *m, struct err *err)
+{
+	struct data_recipe *r = &m->o->recipe;
+	int e = dataset_profile_load(r->dataset, &m->profile, err);
+
+	if (e < 0)
+		return e;
+	r->seed = m->o->common.seed;
+	if (r->classes == 0)
+		r->classes = dataset_files_classes(&m->profile, r->files);
+	if (m->o->jobs == 0)
+		m->o->jobs = thread_cpus();
+	e = data_recipe_sizes(r, &m->profile, &m->sizes, err);
+	for (uint64_t i = 0; e == 0 && i < r->files; i++)
+		m->bytes += m->sizes[i];
+	return e;
+}
+
+static int check_space(const struct make *m, struct err *err)
+{
+	char need[UNITS_TEXT], have[UNITS_TEXT];
+	struct statvfs st;
+	double available;
+
+	if (statvfs(m->dir, &st) < 0)
+		return err_set(err, -errno, "%s: %s", m->dir, strerror(errno));
+	available = (double)st.f_bavail * (double)st.f_frsize;
+	if ((double)m->bytes <= available)
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "%s: the files need %s, and %s are free: make fewer "
+		       "(--files) or smaller ones (--scale-bytes)",
+		       m->dir, units_human_size((double)m->bytes, need),
+		       units_human_size(available, have));
+}
+
+/* 1: nothing is left to do. */
+static int prepare(struct make *m, struct err *err)
+{
+	enum data_state state;
+	bool force = m->o->force;
+	int r = data_recipe_state(&m->o->recipe, m->dir, &state, err);
+
+	if (r < 0)
+		return r;
+	if (state == DATA_COMPLETE)
+		return 1;
+	if (state == DATA_FOREIGN && !force)
+		return err_set(err, -EEXIST,
+			       "%s: there are files in it already: choose "
+			       "another folder, or --force to write beside "
+			       "them",
+			       m->dir);
+	if (state == DATA_OTHER && !force)
+		return err_set(
+			err, -EEXIST,
+			"%s: made with other options (see its " DATA_RECIPE_FILE
+			"): choose another folder, or "
+			"--force to replace it",
+			m->dir);
+	if (mkdir(m->dir, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: %s", m->dir, strerror(errno));
+	if (state == DATA_OTHER)
+		r = data_fill_clear(m->dir, err);
+	/* what an earlier run left counts against the space it took */
+	if (r == 0 && state != DATA_INCOMPLETE)
+		r = check_space(m, err);
+	return r;
+}
+
+static int make(struct make *m, struct err *err)
+{
+	const struct data_recipe *recipe = &m->o->recipe;
+	int r = prepare(m, err);
+
+	m->was_there = r == 1;
+	if (r != 0)
+		return MIN(r, 0);
+	r = data_recipe_write(recipe, m->dir, m->sizes, false, err);
+	if (r == 0)
+		r = data_fill(recipe, m->dir, m->sizes, (unsigned)m->o->jobs,
+			      m->progress, &m->counts, err);
+	if (r == 0)
+		r = data_recipe_write(recipe, m->dir, m->sizes, true, err);
+	return r;
+}
+
+static double seconds(const struct make *m)
+{
+	return (double)(m->counts.pool_ns + m->counts.fill_ns) / NS_PER_S;
+}
+
+static double per(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+static json_t *result_json(const struct make *m)
+{
+	const struct data_fill_counts *c = &m->counts;
+	uint64_t n = m->o->recipe.files;
+
+	data_sizes_sort(m->sizes, n);
+	return json_pack(
+		"{s:I,s:I,s:I,s:b,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,"
+		"s:o}",
+		"files", (json_int_t)n, "classes",
+		(json_int_t)m->o->recipe.classes, "bytes", (json_int_t)m->bytes,
+		"was_there", m->was_there, "files_written",
+		(json_int_t)c->files, "bytes_written", (json_int_t)c->bytes,
+		"files_kept", (json_int_t)c->kept, "seconds", seconds(m),
+		"textures_s", (double)c->pool_ns / NS_PER_S, "files_per_s",
+		per((double)c->files, (double)c->fill_ns / NS_PER_S),
+		"mib_per_s",
+		per((double)c->bytes / MIB, (double)c->fill_ns / NS_PER_S),
+		"encodes_per_file", per((double)c->encodes, (double)c->files),
+		"padding_mean", per((double)c->padding_bytes, (double)c->bytes),
+		"padding_max", c->worst_padding, "deciles_bytes",
+		data_sizes_deciles(m->sizes, n));
+}
+
+static int write_record(const struct make *m, struct err *err)
+{
+	json_auto_t *j = json_pack("{s:{s:s},s:s,s:o,s:o,s:I,s:o}", "gpemu",
+				   "version", GPEMU_VERSION, "command",
+				   program.name, "config",
+				   conf_json(fields, m->o), "directory",
+				   json_bytes(m->dir), "seed",
+				   (json_int_t)m->o->common.seed, "result",
+				   result_json(m));
+
+	if (!j)
+		return err_set(err, -ENOMEM, "the record: out of memory");
+	return json_write(j, m->o->common.json, err);
+}
+
+static void print_result(const struct make *m)
+{
+	const struct data_fill_counts *c = &m->counts;
+	char bytes[UNITS_TEXT];
+
+	printf("%s: %" PRIu64 " files in %" PRIu64 " classes, %s", m->dir,
+	       m->o->recipe.files, m->o->recipe.classes,
+	       units_human_size((double)m->bytes, bytes));
+	if (m->was_there) {
+		puts(", already there");
+		return;
+	}
+	printf(", made in %.1f s", seconds(m));
+	if (c->kept)
+		printf(" (%" PRIu64 " were there)", c->kept);
+	printf(", %.0f files/s\n",
+	       per((double)c->files, (double)c->fill_ns / NS_PER_S));
+}
+
+static int finish(struct make *m, int r, struct err *err)
+{
+	bool to_stdout = m->o->common.json && !strcmp(m->o->common.json, "-");
+
+	if (r == -EINTR) {
+		log_error("interrupted: %" PRIu64 " of %" PRIu64
+			  " files are in %s; the same command goes on from "
+			  "there",
+			  m->counts.files + m->counts.kept, m->o->recipe.files,
+			  m->dir);
+		return EXIT_STATUS_FAILED;
+	}
+	if (r == 0 && m->o->common.json)
+		r = write_record(m, err);
+	if (r < 0)
+		return cli_fail(r, err);
+	if (!to_stdout)
+		print_result(m);
+	return EXIT_STATUS_DONE;
+}
+
+static void check_usage(const struct make *m)
+{
+	const struct data_recipe *r = &m->o->recipe;
+	bool jpeg = !strcmp(r->content, "jpeg");
+	const char *text = NULL;
+
+	if (!jpeg && strcmp(r->content, "random"))
+		text = "--content is jpeg or random";
+	else if (r->from && !jpeg)
+		text = "--from makes JPEGs: it does not go with --content "
+		       "random";
+	else if (r->classes > r->files)
+		text = "--classes: more classes than files";
+	if (!text)
+		return;
+	log_error("%s", text);
+	exit(EXIT_STATUS_USAGE);
+}
+
+int data_make_main(int argc, char **argv)
+{
+	struct options o = {
+		.common = { .seed = 1 },
+		.recipe = { .dataset = strdup("imagenet"),
+			    .content = strdup("jpeg"),
+			    .files = DEFAULT_FILES,
+			    .scale_bytes = 1 },
+		.progress = strdup("auto"),
+	};
+	struct make m = { .o = &o };
+	struct err err = { 0 };
+	char *args[1];
+	int r;
+
+	cli_parse(&program, argc, argv, &o, args);
+	m.dir = args[0];
+	check_usage(&m);
+	r = progress_parse(o.progress, &m.progress, &err);
+	if (r < 0) {
+		cli_fail(r, &err);
+		conf_free(fields, &o);
+		return EXIT_STATUS_USAGE;
+	}
+	r = complete_recipe(&m, &err);
+	if (r == 0)
+		r = make(&m, &err);
+	r = finish(&m, r, &err);
+	free(m.sizes);
+	dataset_profile_free(&m.profile);
+	conf_free(fields, &o);
+	return r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of a dataset folder, as a loader of image folders sees them. */
+#ifndef GPEMU_LOADER_DATA_DATA_SCAN_H
+#define GPEMU_LOADER_DATA_DATA_SCAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct data_scan_file {
+	char *path; /* below the folder */
+	uint64_t bytes;
+};
+
+struct data_scan {
+	struct data_scan_file *files; /* sorted by path */
+	size_t n, capacity;
+	uint64_t folders; /* that hold files */
+};
+
+/*
+ * All regular files below `dir`, at most 32 folders deep; symbolic links are
+ * followed, names that begin with '.' passed over. Free with data_scan_fini,
+ * failed or not. -errno naming the path; -ELOOP: deeper.
+ */
+int data_scan_read(const char *dir, struct data_scan *ret, struct err *err);
+void data_scan_fini(struct data_scan *s);
+
+/* A whole file, malloc'ed. -errno naming the path. */
+int data_scan_file_read(const char *path, uint8_t **ret, size_t *ret_n,
+			struct err *err);
+
+#endif

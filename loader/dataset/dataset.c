@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/dataset/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "loader/dataset/format.h"
+
+int dataset_open(const char *dir, struct dataset *ret, struct err *err)
+{
+	struct format_request q = { .path = dir,
+				    .format = "files",
+				    .options.payload = "",
+				    .index = FORMAT_INDEX_OFF };
+	struct format_result how;
+	int r = format_open(&q, ret, &how, err);
+
+	format_result_fini(&how);
+	return r;
+}
+
+void dataset_close(struct dataset *d)
+{
+	if (d->dirfd >= 0)
+		close(d->dirfd);
+	free(d->root);
+	for (uint32_t i = 0; d->container_fd && i < d->n_containers; i++)
+		close(d->container_fd[i]);
+	free(d->container_fd);
+	if (!d->block) {
+		free(d->names);
+		free(d->path);
+		free(d->size);
+		free(d->label);
+		free(d->container);
+		free(d->offset);
+		free(d->group);
+		free(d->origin);
+	}
+	free(d->block);
+	*d = (struct dataset){ .dirfd = -1 };
+}
+
+const char *dataset_name(const struct dataset *d, size_t i, char *buf, size_t n)
+{
+	const char *slash = !strcmp(d->root, "/") ? "" : "/", *shard;
+	size_t first = i;
+
+	if (!d->container) {
+		snprintf(buf, n, "%s%s%s", d->root, slash, dataset_path(d, i));
+		return buf;
+	}
+	shard = d->names + d->origin[d->container[i]].path;
+	if (shard != dataset_path(d, i)) {
+		snprintf(buf, n, "%s%s%s/%s", d->root, slash, shard,
+			 dataset_path(d, i));
+		return buf;
+	}
+	while (first && d->container[first - 1] == d->container[i])
+		first--;
+	snprintf(buf, n, "%s%s%s#%zu", d->root, slash, shard, i - first);
+	return buf;
+}

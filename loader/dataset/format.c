@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/dataset/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "common/thread.h"
+#include "common/tick.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "loader/dataset/folder.h"
+#include "loader/dataset/index.h"
+#include "loader/dataset/shards.h"
+
+/* Listing waits for the storage more than for the CPU. Source: measured, see
+ * the manual page */
+enum { MIN_THREADS = 4, THREADS_PER_CPU = 2 };
+/* An index is written when listing took longer. arbitrary: shorter waits are
+ * not noticed */
+#define WORTH_NS (200 * NS_PER_MS)
+/* What changed this short a time before it was listed can change again and
+ * keep its time of change. Source: the coarsest in use, FAT's 2 s */
+#define SETTLED_NS (2 * (int64_t)NS_PER_S)
+
+struct opening {
+	const struct format_request *q;
+	const struct format_ops *format;
+	struct dataset *d;
+	struct shards shards;
+	char *file; /* in the root; NULL: all of it */
+	unsigned threads;
+	uint64_t recipe;
+	int64_t now_ns; /* when it began, since 1970 */
+	struct err *err;
+};
+
+static const struct format_ops *ops_at(size_t i)
+{
+	return format_table[i] ? container_of(format_table[i],
+					      struct format_ops, plugin)
+			       : NULL;
+}
+
+static const struct format_ops *find(const char *name, struct err *err)
+{
+	const struct plugin *p = plugin_find(format_table, "format", name, err);
+
+	return p ? container_of(p, struct format_ops, plugin) : NULL;
+}
+
+/* --- which format ------------------------------------------------------- */
+
+static int by_bytes(struct opening *o)
+{
+	_cleanup_close_ int fd =
+		openat(o->d->dirfd, o->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char known[ERR_LIST] = "";
+	uint8_t head[FORMAT_HEAD];
+	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+	const struct format_ops *f;
+
+	if (n < 0)
+		return err_set(o->err, -errno, "%s", strerror(errno));
+	for (size_t i = 0; (f = ops_at(i)); i++) {
+		if (!f->looks)
+			continue;
+		if (f->looks(head, (size_t)n))
+			o->format = f;
+		err_list(known, f->plugin.name);
+	}
+	return o->format ? 0
+			 : err_set(o->err, -EINVAL,
+				   "does not look like a file of any format "
+				   "(known: %s)",
+				   known);
+}
+
+/* What stands beside shards and says nothing about the format. */
+static bool is_beside(const char *name)
+{
+	static const char *const beside[] = {
+		".json", ".txt", ".md",	 ".csv",
+		".yaml", ".yml", ".idx", ".index"
+	};
+	const char *dot = strrchr(name, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_SIZE(beside); i++)
+		if (!strcmp(dot, beside[i]))
+			return true;
+	return !dot && !strcmp(name, "LICENSE");
+}
+
+static const struct format_ops *by_name(const char *name)
+{
+	const struct format_ops *f;
+
+	for (size_t i = 0; (f = ops_at(i)); i++)
+		if (f->named && f->named(name))
+			return f;
+	return NULL;
+}
+
+/*
+ * All files of `dir`: *ret is the format of all of them, or `files`; NULL when
+ * there is none. `ret_first`: the first folder, bytewise; "" if none.
+ */
+static int by_names(int dirfd, const char *dir, const struct format_ops *files,
+		    const struct format_ops **ret, char ret_first[NAME_MAX + 1],
+		    struct err *err)
+{
+	struct folder f;
+	int r = folder_open(&f, dirfd, dir, err);
+
+	*ret = NULL;
+	*ret_first = 0;
+	if (r < 0)
+		return r;
+	while (*ret != files && (r = folder_next(&f, err)) == 1) {
+		const struct format_ops *this = by_name(f.name);
+
+		if (f.type != DT_REG && folder_is_folder(&f)) {
+			if (!*ret_first || strcmp(f.name, ret_first) < 0)
+				strcpy(ret_first, f.name);
+		} else if (!is_beside(f.name)) {
+			this = this ? this : files;
+			*ret = *ret && *ret != this ? files : this;
+		}
+	}
+	folder_close(&f);
+	return MIN(r, 0);
+}
+
+/* Down the first folders, until there are files. */
+static int by_folder(struct opening *o)
+{
+	const struct format_ops *files = find("files", o->err);
+	char path[PATH_MAX] = "", first[NAME_MAX + 1];
+	int r = 0;
+
+	for (int depth = 0; r == 0 && depth < FOLDER_DEPTH; depth++) {
+		char next[PATH_MAX];
+
+		r = by_names(o->d->dirfd, path, files, &o->format, first,
+			     o->err);
+		if (r < 0 || o->format || !*first)
+			break;
+		r = folder_join(next, path, first, o->err);
+		if (r == 0)
+			strcpy(path, next);
+	}
+	if (!o->format)
+		o->format = files;
+	return r;
+}
+
+static int choose(struct opening *o)
+{
+	bool is_auto = !strcmp(o->q->format, "auto");
+
+	if (is_auto)
+		return o->file ? by_bytes(o) : by_folder(o);
+	o->format = find(o->q->format, o->err);
+	if (!o->format)
+		return -EINVAL;
+	if (o->file && !o->format->scan)
+		return err_set(o->err, -ENOTDIR, "%s: format %s needs a folder",
+			       strerror(ENOTDIR), o->format->plugin.name);
+	return 0;
+}
+
+/* --- the root ----------------------------------------------------------- */
+
+static int open_root(struct opening *o)
+{
+	const char *path = o->q->path, *slash = strrchr(path, '/');
+	struct dataset *d = o->d;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(o->err, -errno, "%s", strerror(errno));
+	if (S_ISDIR(st.st_mode)) {
+		d->root = strdup(path);
+		/* for messages: "data/" + "/" + name */
+		for (size_t n = strlen(path); d->root && n > 1; n--) {
+			if (d->root[n - 1] != '/')
+				break;
+			d->root[n - 1] = 0;
+		}
+	} else {
+		o->file = strdup(slash ? slash + 1 : path);
+		d->root = slash ? strndup(path, (size_t)MAX(slash - path, 1))
+				: strdup(".");
+	}
+	if (!d->root || (!S_ISDIR(st.st_mode) && !o->file))
+		return err_set(o->err, -ENOMEM, "out of memory");
+	d->dirfd = open(d->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return d->dirfd < 0 ? err_set(o->err, -errno, "%s", strerror(errno))
+			    : 0;
+}
+
+/* --- where an index is -------------------------------------------------- */
+
+static char *beside(const struct opening *o)
+{
+	char *ret;
+	int n = o->file ? asprintf(&ret, "%s/.%s.gpemu-index", o->d->root,
+				   o->file)
+			: asprintf(&ret, "%s/.gpemu-index", o->d->root);
+
+	return n < 0 ? NULL : ret;
+}
+
+/* $XDG_CACHE_HOME/gpemu/HASH.index, of the path; its folders are made. */
+static char *in_cache(const struct opening *o, bool make)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME"),
+		   *home = secure_getenv("HOME");
+	_cleanup_free_ char *path = realpath(o->q->path, NULL), *base = NULL;
+	_cleanup_free_ char *dir = NULL;
+	char *ret;
+
+	if (!path || (!(cache && *cache == '/') && !(home && *home == '/')))
+		return NULL;
+	if ((cache && *cache == '/' ? asprintf(&base, "%s", cache)
+				    : asprintf(&base, "%s/.cache", home)) < 0) {
+		base = NULL;
+		return NULL;
+	}
+	if (asprintf(&dir, "%s/gpemu", base) < 0) {
+		dir = NULL;
+		return NULL;
+	}
+	/* as the XDG base directory specification has it */
+	if (make && mkdir(base, 0700) < 0 && errno != EEXIST)
+		return NULL;
+	if (make)
+		mkdir(dir, 0700);
+	return asprintf(&ret, "%s/%016" PRIx64 ".index", dir,
+			(uint64_t)XXH3_64bits(path, strlen(path))) < 0
+		       ? NULL
+		       : ret;
+}
+
+static uint64_t recipe(const struct opening *o)
+{
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "%s %d %s", o->format->plugin.name,
+			 o->q->options.verify, o->q->options.payload);
+
+	return XXH3_64bits(text, MIN((size_t)n, sizeof(text) - 1));
+}
+
+/* --- from an index ------------------------------------------------------ */
+
+static int unchanged(struct opening *o, const struct dataset *d,
+		     struct err *err)
+{
+	if (o->format->scan)
+		return shards_unchanged(&o->shards, d, err);
+	if (d->n_containers)
+		return err_set(err, -ESTALE, "it is of shards");
+	return o->format->unchanged(d, o->threads, err);
+}
+
+/* true: the dataset is that of the index at `path`, which is taken over. */
+static bool from_index(struct opening *o, char *path, struct format_result *how)
+{
+	struct dataset d;
+	struct err err = { 0 };
+
+	if (!path || index_read(path, o->recipe, &d, &err) < 0) {
+		free(path);
+		return false;
+	}
+	d.dirfd = o->d->dirfd;
+	d.root = o->d->root;
+	if (unchanged(o, &d, &err) < 0) {
+		free(d.block);
+		free(path);
+		return false;
+	}
+	*o->d = d;
+	how->index = path;
+	how->from_index = true;
+	return true;
+}
+
+/* --- without one -------------------------------------------------------- */
+
+static int list(struct opening *o)
+{
+	struct builder b = { .d = o->d };
+	int r = o->format->scan ? shards_list(&o->shards, &b, o->err)
+				: o->format->list(&b, o->threads, o->err);
+
+	if (r < 0)
+		return r;
+	r = builder_finish(&b, o->err);
+	if (r == -ENODATA && !o->format->scan && o->err)
+		snprintf(o->err->text, sizeof(o->err->text),
+			 "no samples: neither files nor class folders with "
+			 "files");
+	return r;
+}
+
+/* Could it have changed while it was listed, and show the same times? */
+static bool is_settled(const struct opening *o)
+{
+	for (size_t i = 0; i < o->d->n_origins; i++)
+		if (o->d->origin[i].mtime_ns > o->now_ns - SETTLED_NS)
+			return false;
+	return true;
+}
+
+/* Beside the dataset or, where that is not allowed, in the cache. */
+static void keep(struct opening *o, struct format_result *how)
+{
+	_cleanup_free_ char *path = beside(o);
+	struct err *err = &how->not_kept;
+	int r;
+
+	if (!is_settled(o)) {
+		err_set(err, -EAGAIN, "it changed within the last 2 s");
+		return;
+	}
+	r = path ? index_write(path, o->recipe, o->d, err) : -ENOMEM;
+	if (r < 0) {
+		free(path);
+		path = in_cache(o, true);
+		if (!path || index_write(path, o->recipe, o->d, NULL) < 0)
+			return;
+		*err = (struct err){ 0 };
+	}
+	how->index = TAKE_PTR(path);
+}
+
+/* --- all of it ---------------------------------------------------------- */
+
+static unsigned default_threads(void)
+{
+	return MAX(MIN_THREADS, thread_cpus() * THREADS_PER_CPU);
+}
+
+static int open_it(struct opening *o, struct format_result *how)
+{
+	const struct format_request *q = o->q;
+	uint64_t start = tick_wall();
+	int r = open_root(o);
+
+	if (r == 0)
+		r = choose(o);
+	if (r < 0)
+		return r;
+	how->format = o->format;
+	o->recipe = recipe(o);
+	if (o->format->scan) {
+		o->shards = (struct shards){ .format = o->format,
+					     .options = &q->options,
+					     .threads = o->threads,
+					     .d = o->d };
+		r = shards_open(&o->shards, o->d->dirfd, o->file, o->err);
+	}
+	if (r < 0)
+		return r;
+	if (q->index != FORMAT_INDEX_AUTO ||
+	    (!from_index(o, beside(o), how) &&
+	     !from_index(o, in_cache(o, false), how)))
+		r = list(o);
+	if (r == 0 && o->format->scan && shards_give(&o->shards, o->d) < 0)
+		r = err_set(o->err, -ENOMEM, "out of memory");
+	how->list_ns = tick_wall() - start;
+	if (r == 0 && !how->from_index &&
+	    (q->index == FORMAT_INDEX_REBUILD ||
+	     (q->index == FORMAT_INDEX_AUTO && how->list_ns > WORTH_NS)))
+		keep(o, how);
+	return r;
+}
+
+int format_open(const struct format_request *q, struct dataset *ret,
+		struct format_result *ret_how, struct err *err)
+{
+	struct opening o = { .q = q,
+			     .d = ret,
+			     .err = err,
+			     .threads = q->threads ? q->threads
+						   : default_threads(),
+			     .now_ns = tick_realtime() };
+	int r;
+
+	*ret = (struct dataset){ .dirfd = -1 };
+	*ret_how = (struct format_result){ 0 };
+	r = open_it(&o, ret_how);
+	if (r < 0) {
+		err_set(err, r, "%s", strerror(-r));
+		err_prefix(err, "%s", q->path);
+	}
+	shards_fini(&o.shards);
+	free(o.file);
+	return r;
+}
+
+void format_result_fini(struct format_result *r)
+{
+	free(r->index);
+	r->index = NULL;
+}

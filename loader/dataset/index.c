@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/dataset/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/util.h"
+
+#define MAGIC "GPEMUIX\n"
+
+struct header {
+	char magic[8];
+	uint64_t sum;
+	uint32_t version, reserved;
+	uint64_t recipe;
+	uint64_t n, n_origins, names_bytes;
+	uint32_t n_classes, n_groups, n_containers, reserved2;
+};
+
+enum { SUMMED = 16 }; /* the sum is of what is behind it */
+
+/* Where the arrays are, in bytes from the start. */
+struct layout {
+	uint64_t path, size, offset, label, container, group, origin, names;
+	uint64_t end;
+};
+
+static int bad(struct err *err, const char *what)
+{
+	return err_set(err, -EINVAL, "a damaged index: %s", what);
+}
+
+static uint64_t place(uint64_t *at, uint64_t n, uint64_t item)
+{
+	uint64_t ret = *at;
+
+	*at += (n * item + 7) / 8 * 8;
+	return ret;
+}
+
+/* The counts are at most 2^32 and 2^56: nothing overflows. */
+static struct layout layout_of(const struct header *h)
+{
+	uint64_t at = sizeof(*h), held = h->n_containers ? h->n : 0;
+	struct layout l;
+
+	l.path = place(&at, h->n, sizeof(uint64_t));
+	l.size = place(&at, h->n, sizeof(uint64_t));
+	l.offset = place(&at, held, sizeof(uint64_t));
+	l.label = place(&at, h->n, sizeof(uint32_t));
+	l.container = place(&at, held, sizeof(uint32_t));
+	l.group = place(&at, held, sizeof(uint32_t));
+	l.origin = place(&at, h->n_origins, sizeof(struct origin));
+	l.names = place(&at, h->names_bytes, 1);
+	l.end = at;
+	return l;
+}
+
+/* --- bytes -> dataset --------------------------------------------------- */
+
+static int check_header(const struct header *h, size_t n, uint64_t recipe,
+			struct err *err)
+{
+	if (n < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)))
+		return bad(err, "not one");
+	if (h->version != INDEX_VERSION)
+		return err_set(err, -EINVAL, "an index of another version");
+	if (h->recipe != recipe)
+		return err_set(err, -EINVAL,
+			       "an index of another format, or made with other "
+			       "options");
+	if (!h->n || h->n > UINT32_MAX || h->n_origins > UINT32_MAX ||
+	    h->names_bytes > n || !h->names_bytes || !h->n_classes ||
+	    (h->n_containers && h->n_containers != h->n_origins) ||
+	    !h->n_containers != !h->n_groups)
+		return bad(err, "its counts");
+	return layout_of(h).end == n ? 0 : bad(err, "its length");
+}
+
+static int check_origins(const struct dataset *d, struct err *err)
+{
+	for (size_t i = 0; i < d->n_origins; i++) {
+		const struct origin *o = &d->origin[i];
+
+		if (o->path >= d->names_bytes)
+			return bad(err, "a path");
+		if (d->n_containers && o->size > INT64_MAX)
+			return bad(err, "a size");
+	}
+	return 0;
+}
+
+static int check_contained(const struct dataset *d, size_t i, struct err *err)
+{
+	uint64_t size;
+
+	if (d->container[i] >= d->n_containers || d->group[i] >= d->n_groups ||
+	    (i && d->container[i] < d->container[i - 1]))
+		return bad(err, "a container");
+	size = d->origin[d->container[i]].size;
+	if (d->offset[i] > size || d->size[i] > size - d->offset[i])
+		return bad(err, "a sample outside its container");
+	return 0;
+}
+
+static int check_samples(struct dataset *d, struct err *err)
+{
+	int r = 0;
+
+	/* with a NUL at the end of all names each of them ends */
+	if (d->names[d->names_bytes - 1])
+		return bad(err, "a path");
+	for (size_t i = 0; r == 0 && i < d->n; i++) {
+		if (d->path[i] >= d->names_bytes)
+			return bad(err, "a path");
+		if (d->label[i] >= d->n_classes)
+			return bad(err, "a label");
+		if (d->size[i] > INT64_MAX ||
+		    __builtin_add_overflow(d->bytes, d->size[i], &d->bytes))
+			return bad(err, "a size");
+		d->largest = MAX(d->largest, d->size[i]);
+		if (d->n_containers)
+			r = check_contained(d, i, err);
+	}
+	return r;
+}
+
+int index_parse(void *bytes, size_t n, uint64_t recipe, struct dataset *ret,
+		struct err *err)
+{
+	const struct header *h = bytes;
+	char *base = bytes;
+	struct layout l;
+	int r = check_header(h, n, recipe, err);
+
+	*ret = (struct dataset){ .dirfd = -1 };
+	if (r < 0)
+		return r;
+	l = layout_of(h);
+	*ret = (struct dataset){
+		.dirfd = -1,
+		.n = h->n,
+		.n_classes = h->n_classes,
+		.n_groups = h->n_groups,
+		.n_containers = h->n_containers,
+		.n_origins = h->n_origins,
+		.names_bytes = h->names_bytes,
+		.names = base + l.names,
+		.path = (uint64_t *)(base + l.path),
+		.size = (uint64_t *)(base + l.size),
+		.label = (uint32_t *)(base + l.label),
+		.origin = (struct origin *)(base + l.origin),
+	};
+	if (h->n_containers) {
+		ret->offset = (uint64_t *)(base + l.offset);
+		ret->container = (uint32_t *)(base + l.container);
+		ret->group = (uint32_t *)(base + l.group);
+	}
+	r = check_samples(ret, err);
+	return r < 0 ? r : check_origins(ret, err);
+}
+
+/* --- dataset -> bytes --------------------------------------------------- */
+
+static void put(char *to, const void *from, uint64_t n, size_t item)
+{
+	if (n)
+		memcpy(to, from, n * item);
+}
+
+int index_format(const struct dataset *d, uint64_t recipe, void **ret,
+		 size_t *ret_n)
+{
+	struct header h = { .version = INDEX_VERSION,
+			    .recipe = recipe,
+			    .n = d->n,
+			    .n_origins = d->n_origins,
+			    .names_bytes = d->names_bytes,
+			    .n_classes = d->n_classes,
+			    .n_groups = d->n_groups,
+			    .n_containers = d->n_containers };
+	struct layout l = layout_of(&h);
+	uint64_t held = d->n_containers ? d->n : 0;
+	char *v = calloc(1, l.end);
+
+	if (!v)
+		return -ENOMEM;
+	memcpy(h.magic, MAGIC, sizeof(h.magic));
+	put(v, &h, 1, sizeof(h));
+	put(v + l.path, d->path, d->n, sizeof(*d->path));
+	put(v + l.size, d->size, d->n, sizeof(*d->size));
+	put(v + l.offset, d->offset, held, sizeof(*d->offset));
+	put(v + l.label, d->label, d->n, sizeof(*d->label));
+	put(v + l.container, d->container, held, sizeof(*d->container));
+	put(v + l.group, d->group, held, sizeof(*d->group));
+	put(v + l.origin, d->origin, d->n_origins, sizeof(*d->origin));
+	put(v + l.names, d->names, d->names_bytes, 1);
+	h.sum = XXH3_64bits(v + SUMMED, l.end - SUMMED);
+	memcpy(v, &h, sizeof(h));
+	*ret = v;
+	*ret_n = l.end;
+	return 0;
+}

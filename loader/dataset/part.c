@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/dataset/part.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory while listing a dataset");
+}
+
+/* --- a part ------------------------------------------------------------- */
+
+int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
+	     uint64_t size, uint32_t label)
+{
+	uint32_t at = PART_NO_NAME;
+
+	if (p->n >= UINT32_MAX || name_n >= UINT32_MAX - 1 - p->names_n)
+		return -E2BIG;
+	if (name) {
+		at = (uint32_t)p->names_n;
+		if (util_reserve(&p->names, &p->names_capacity,
+				 p->names_n + name_n + 1, 1) < 0)
+			return -ENOMEM;
+		memcpy(p->names + at, name, name_n);
+		p->names[at + name_n] = 0;
+	}
+	if (util_reserve(&p->sample, &p->capacity, p->n + 1,
+			 sizeof(*p->sample)) < 0)
+		return -ENOMEM;
+	p->names_n += name ? name_n + 1 : 0;
+	p->sample[p->n++] = (struct part_sample){
+		.offset = offset, .size = size, .name = at, .label = label
+	};
+	return 0;
+}
+
+void part_fini(struct part *p)
+{
+	free(p->sample);
+	free(p->names);
+	*p = (struct part){ 0 };
+}
+
+/* --- a dataset ---------------------------------------------------------- */
+
+/* Room for `n` more samples, in all of their arrays. */
+static int reserve(struct builder *b, size_t n, bool container)
+{
+	struct dataset *d = b->d;
+	size_t want = d->n + n, capacity[6];
+	struct {
+		void *array;
+		size_t item;
+		bool wanted;
+	} arrays[] = {
+		{ &d->path, sizeof(*d->path), true },
+		{ &d->size, sizeof(*d->size), true },
+		{ &d->label, sizeof(*d->label), true },
+		{ &d->container, sizeof(*d->container), container },
+		{ &d->offset, sizeof(*d->offset), container },
+		{ &d->group, sizeof(*d->group), container },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
+		capacity[i] = b->capacity;
+		if (arrays[i].wanted &&
+		    util_reserve(arrays[i].array, &capacity[i], want,
+				 arrays[i].item) < 0)
+			return -ENOMEM;
+	}
+	b->capacity = capacity[0];
+	return 0;
+}
+
+static int add_names(struct builder *b, const char *names, size_t n,
+		     uint64_t *ret)
+{
+	struct dataset *d = b->d;
+
+	if (util_reserve(&d->names, &b->names_capacity, d->names_bytes + n, 1) <
+	    0)
+		return -ENOMEM;
+	if (n)
+		memcpy(d->names + d->names_bytes, names, n);
+	*ret = d->names_bytes;
+	d->names_bytes += n;
+	return 0;
+}
+
+int builder_origin(struct builder *b, const char *path,
+		   const struct origin *like, struct err *err)
+{
+	struct dataset *d = b->d;
+	struct origin o = *like;
+
+	if (util_reserve(&d->origin, &b->origin_capacity, d->n_origins + 1,
+			 sizeof(*d->origin)) < 0 ||
+	    add_names(b, path, strlen(path) + 1, &o.path) < 0)
+		return no_memory(err);
+	d->origin[d->n_origins++] = o;
+	return 0;
+}
+
+static int append(struct builder *b, const struct part *p, bool container,
+		  struct err *err)
+{
+	struct dataset *d = b->d;
+	uint64_t names;
+
+	if (p->n > UINT32_MAX - d->n ||
+	    MAX(p->n_groups, 1) > UINT32_MAX - d->n_groups)
+		return err_set(err, -E2BIG,
+			       "more than %u samples in one dataset",
+			       UINT32_MAX);
+	if (reserve(b, p->n, container) < 0 ||
+	    add_names(b, p->names, p->names_n, &names) < 0)
+		return no_memory(err);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part_sample *s = &p->sample[i];
+		size_t k = d->n + i;
+
+		d->path[k] = s->name == PART_NO_NAME
+				     ? d->origin[d->n_origins - 1].path
+				     : names + s->name;
+		d->size[k] = s->size;
+		d->label[k] = s->label;
+		b->by_folder |= s->label == PART_BY_FOLDER;
+		b->labelled |= s->label != PART_BY_FOLDER;
+		if (!container)
+			continue;
+		d->container[k] = (uint32_t)d->n_origins - 1;
+		d->offset[k] = s->offset;
+		d->group[k] = d->n_groups + s->group;
+	}
+	d->n += p->n;
+	return 0;
+}
+
+int builder_files(struct builder *b, const struct part *p, struct err *err)
+{
+	return append(b, p, false, err);
+}
+
+int builder_container(struct builder *b, const struct part *p, struct err *err)
+{
+	int r = append(b, p, true, err);
+
+	/* a shard without samples has no group */
+	if (r == 0 && p->n)
+		b->d->n_groups += MAX(p->n_groups, 1);
+	return r;
+}
+
+/* --- classes by folder -------------------------------------------------- */
+
+struct class
+{
+	const char *name; /* of the folder, not terminated */
+	size_t n;
+};
+
+struct classes {
+	struct class *class; /* sorted */
+	size_t n, capacity;
+};
+
+static int compare(const struct class *a, const struct class *b)
+{
+	int c = memcmp(a->name, b->name, MIN(a->n, b->n));
+
+	if (c)
+		return c;
+	return a->n < b->n ? -1 : a->n > b->n;
+}
+
+/* Where the class is, or has to be put. */
+static size_t find(const struct classes *c, const struct class *want)
+{
+	size_t low = 0, high = c->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare(&c->class[middle], want) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The first folder of sample `i`; false: it is in none. */
+static bool folder_of(const struct dataset *d, size_t i, struct class *ret)
+{
+	const char *name = dataset_path(d, i), *slash = strchr(name, '/');
+
+	if (!slash)
+		return false;
+	*ret = (struct class){ name, (size_t)(slash - name) };
+	return true;
+}
+
+static int collect(const struct dataset *d, struct classes *c)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		struct class want;
+		size_t at;
+
+		if (!folder_of(d, i, &want))
+			continue;
+		at = find(c, &want);
+		if (at < c->n && compare(&c->class[at], &want) == 0)
+			continue;
+		if (util_reserve(&c->class, &c->capacity, c->n + 1,
+				 sizeof(*c->class)) < 0)
+			return -ENOMEM;
+		memmove(&c->class[at + 1], &c -> class[at],
+			(c->n - at) * sizeof(*c->class));
+		c->class[at] = want;
+		c->n++;
+	}
+	return 0;
+}
+
+/* Where some samples carry a number, the others are of class 0. */
+static int label_by_folder(struct builder *b)
+{
+	struct dataset *d = b->d;
+	struct classes c = { 0 };
+	int r = b->labelled ? 0 : collect(d, &c);
+
+	for (size_t i = 0; r == 0 && i < d->n; i++) {
+		struct class want;
+
+		if (d->label[i] != PART_BY_FOLDER)
+			continue;
+		d->label[i] = c.n && folder_of(d, i, &want)
+				      ? (uint32_t)find(&c, &want)
+				      : 0;
+	}
+	free(c.class);
+	return r;
+}
+
+/* --- the end ------------------------------------------------------------ */
+
+static void shrink(void *pp, size_t n, size_t item)
+{
+	void *p;
+
+	if (!*(void **)pp || !n)
+		return;
+	p = reallocarray(*(void **)pp, n, item);
+	if (p)
+		*(void **)pp = p;
+}
+
+int builder_finish(struct builder *b, struct err *err)
+{
+	struct dataset *d = b->d;
+	uint32_t classes = 0;
+
+	if (!d->n)
+		return err_set(err, -ENODATA, "no samples");
+	if (b->by_folder && label_by_folder(b) < 0)
+		return no_memory(err);
+	for (size_t i = 0; i < d->n; i++) {
+		d->bytes += d->size[i];
+		d->largest = MAX(d->largest, d->size[i]);
+		classes = MAX(classes, d->label[i]);
+	}
+	d->n_classes = MAX(d->n_classes, classes + 1);
+	shrink(&d->names, d->names_bytes, 1);
+	shrink(&d->origin, d->n_origins, sizeof(*d->origin));
+	shrink(&d->path, d->n, sizeof(*d->path));
+	shrink(&d->size, d->n, sizeof(*d->size));
+	shrink(&d->label, d->n, sizeof(*d->label));
+	shrink(&d->container, d->n, sizeof(*d->container));
+	shrink(&d->offset, d->n, sizeof(*d->offset));
+	shrink(&d->group, d->n, sizeof(*d->group));
+	/* what the threads that listed it freed is of no use to training */
+	malloc_trim(0);
+	return 0;
+}

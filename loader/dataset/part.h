@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The samples of one folder or shard, as a format finds them, and the dataset
+ * that parts are added to, in order.
+ */
+#ifndef GPEMU_LOADER_DATASET_PART_H
+#define GPEMU_LOADER_DATASET_PART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "loader/dataset/dataset.h"
+
+/* As a label: the class is the first folder of the sample's name. */
+#define PART_BY_FOLDER UINT32_MAX
+
+struct part_sample {
+	uint64_t offset, size; /* in the shard; of files, offset is 0 */
+	uint32_t name;	       /* in `names`; PART_NO_NAME */
+	uint32_t label;
+	uint32_t group; /* below n_groups */
+};
+
+/* The sample is called as its shard is. */
+#define PART_NO_NAME UINT32_MAX
+
+struct part {
+	struct part_sample *sample;
+	size_t n, capacity;
+	char *names; /* NUL behind each */
+	size_t names_n, names_capacity;
+	uint32_t n_groups; /* 0: as 1 */
+};
+
+/* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: 32 bits do not count them. */
+int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
+	     uint64_t size, uint32_t label);
+void part_fini(struct part *p);
+
+/* A dataset that grows; `d` is the caller's, and emptied by it on failure. */
+struct builder {
+	struct dataset *d;
+	size_t capacity, names_capacity, origin_capacity;
+	bool by_folder; /* some label is PART_BY_FOLDER */
+	bool labelled;	/* some label is not */
+};
+
+/* Note what samples come from; d->n_origins - 1 is its number. -ENOMEM. */
+int builder_origin(struct builder *b, const char *path,
+		   const struct origin *like, struct err *err);
+/*
+ * Append a part: of whole files, or of the container that is the latest
+ * origin. -ENOMEM; -E2BIG: 32 bits do not count the samples.
+ */
+int builder_files(struct builder *b, const struct part *p, struct err *err);
+int builder_container(struct builder *b, const struct part *p, struct err *err);
+/* After the last: resolve PART_BY_FOLDER, count classes and bytes, give back
+ * what is not needed. -ENODATA: no sample. */
+int builder_finish(struct builder *b, struct err *err);
+
+#endif

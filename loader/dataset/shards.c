@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/dataset/shards.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "loader/dataset/folder.h"
+#include "loader/dataset/pool.h"
+
+/* Descriptors beyond the shards' own: rings, threads' files, what is open
+ * already. An engine that runs out of them says so. arbitrary */
+enum { NEEDED = 64, WANTED = 4096 };
+
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory while listing a dataset");
+}
+
+/* --- find --------------------------------------------------------------- */
+
+static int add(struct shards *s, const char *path, struct err *err)
+{
+	char *own;
+
+	if (s->n >= UINT32_MAX)
+		return err_set(err, -E2BIG, "too many shards");
+	if (util_reserve(&s->shard, &s->capacity, s->n + 1, sizeof(*s->shard)) <
+	    0)
+		return no_memory(err);
+	own = strdup(path);
+	if (!own)
+		return no_memory(err);
+	s->shard[s->n++] = (struct shard){ .path = own, .fd = -1 };
+	return 0;
+}
+
+static int find(struct shards *s, int dirfd, const char *dir, int depth,
+		struct err *err)
+{
+	char path[PATH_MAX];
+	struct folder f;
+	int r = folder_open(&f, dirfd, dir, err);
+
+	if (r < 0)
+		return r;
+	while (r == 0 && (r = folder_next(&f, err)) == 1) {
+		r = folder_join(path, dir, f.name, err);
+		if (r < 0)
+			break;
+		if (!folder_is_folder(&f))
+			r = s->format->named(f.name) ? add(s, path, err) : 0;
+		else if (depth)
+			r = find(s, dirfd, path, depth - 1, err);
+		else
+			r = err_set(err, -ELOOP, "%s: nested too deeply", path);
+	}
+	folder_close(&f);
+	return r;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct shard *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+/* --- open --------------------------------------------------------------- */
+
+/* Raise what may be open at once: the soft limit, and the hard one where that
+ * is allowed. */
+static int allow(size_t n, struct err *err)
+{
+	struct rlimit old, limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &old) < 0)
+		return err_set(err, -errno, "getrlimit: %s", strerror(errno));
+	if (old.rlim_cur >= n + WANTED)
+		return 0;
+	limit.rlim_cur = n + WANTED;
+	limit.rlim_max = MAX(old.rlim_max, limit.rlim_cur);
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return 0;
+	limit.rlim_max = old.rlim_max;
+	limit.rlim_cur = MIN(limit.rlim_cur, old.rlim_max);
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	    limit.rlim_cur >= n + NEEDED)
+		return 0;
+	return err_set(err, -EMFILE,
+		       "%zu shards, and at most %llu files may be open: raise "
+		       "the hard limit (ulimit -Hn), or make fewer, larger "
+		       "shards",
+		       n, (unsigned long long)limit.rlim_cur);
+}
+
+static int failed(struct err *err, const struct shard *x, int r)
+{
+	return err_set(err, r, "%s: %s", x->path, strerror(-r));
+}
+
+static int open_shard(void *ctx, size_t i, struct err *err)
+{
+	struct shards *s = ctx;
+	struct shard *x = &s->shard[i];
+	struct statx st;
+	int r;
+
+	/* non-blocking: a FIFO of that name must not stop us */
+	x->fd = openat(s->d->dirfd, x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (x->fd < 0)
+		return failed(err, x, -errno);
+	r = statx(x->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st);
+	if (r < 0)
+		return failed(err, x, -errno);
+	if (!S_ISREG(st.stx_mode))
+		return err_set(err, -EINVAL, "%s: not a regular file", x->path);
+	x->origin = (struct origin){ .size = st.stx_size,
+				     .mtime_ns = folder_mtime_ns(&st),
+				     .ino = st.stx_ino };
+	return 0;
+}
+
+int shards_open(struct shards *s, int dirfd, const char *file, struct err *err)
+{
+	struct pool pool = { .threads = s->threads,
+			     .ctx = s,
+			     .work = open_shard };
+	int r = file ? add(s, file, err)
+		     : find(s, dirfd, "", FOLDER_DEPTH, err);
+
+	if (r < 0)
+		return r;
+	if (!s->n)
+		return err_set(err, -ENODATA,
+			       "no samples: no file is called as those of "
+			       "--format %s are",
+			       s->format->plugin.name);
+	qsort(s->shard, s->n, sizeof(*s->shard), by_path);
+	pool.n = s->n;
+	r = allow(s->n, err);
+	return r < 0 ? r : pool_run(&pool, err);
+}
+
+void shards_fini(struct shards *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->shard[i].path);
+		util_closep(&s->shard[i].fd);
+		part_fini(&s->shard[i].part);
+	}
+	free(s->shard);
+	*s = (struct shards){ 0 };
+}
+
+/* --- list --------------------------------------------------------------- */
+
+static int list_shard(void *ctx, size_t i, struct err *err)
+{
+	struct shards *s = ctx;
+	struct shard *x = &s->shard[i];
+	struct peek p;
+	int r = peek_init(&p, x->fd, x->origin.size);
+
+	if (r < 0)
+		return no_memory(err);
+	r = s->format->scan(&p, s->options, &x->part, err);
+	peek_fini(&p);
+	if (r < 0) {
+		err_set(err, r, "%s", strerror(-r));
+		err_prefix(err, "%s", x->path);
+	}
+	return r;
+}
+
+static int take_shard(void *ctx, size_t i, struct err *err)
+{
+	struct shards *s = ctx;
+	struct shard *x = &s->shard[i];
+	int r = builder_origin(s->builder, x->path, &x->origin, err);
+
+	if (r == 0)
+		r = builder_container(s->builder, &x->part, err);
+	part_fini(&x->part);
+	return r;
+}
+
+int shards_list(struct shards *s, struct builder *b, struct err *err)
+{
+	struct pool pool = { .n = s->n,
+			     .threads = s->threads,
+			     .ctx = s,
+			     .work = list_shard,
+			     .take = take_shard };
+
+	s->builder = b;
+	return pool_run(&pool, err);
+}
+
+int shards_unchanged(const struct shards *s, const struct dataset *d,
+		     struct err *err)
+{
+	if (d->n_containers != s->n)
+		return err_set(err, -ESTALE, "it is of %u shards, not %zu",
+			       d->n_containers, s->n);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct shard *x = &s->shard[i];
+		const struct origin *o = &d->origin[i];
+
+		if (strcmp(x->path, d->names + o->path) ||
+		    x->origin.size != o->size ||
+		    x->origin.mtime_ns != o->mtime_ns ||
+		    x->origin.ino != o->ino)
+			return err_set(err, -ESTALE, "%s: changed", x->path);
+	}
+	return 0;
+}
+
+int shards_give(struct shards *s, struct dataset *d)
+{
+	d->container_fd = calloc(s->n, sizeof(*d->container_fd));
+	if (!d->container_fd)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++)
+		d->container_fd[i] = TAKE_FD(s->shard[i].fd);
+	d->n_containers = (uint32_t)s->n;
+	return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread pool: blocking reads, --queue-depth of them side by side. Each
+ * worker has its share of the threads; they read, it prepares what they have
+ * read, in the order in which they were done. This is what loaders of the
+ * literature do to hide the latency of far storage without another interface
+ * than read(2): a pool of fetchers beneath each worker, over as many batches
+ * as --superbatch says, and batches that leave when they are complete, so that
+ * one slow sample holds up its own batch only.
+ *
+ *	worker: feed_take --todo--> threads: open, read, close --done--> worker
+ */
+#include "loader/engine/engine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/thread.h"
+#include "loader/engine/readfile.h"
+
+/* A read needs little stack; thousands of threads get by with this one.
+ * arbitrary: some 50 times what readfile takes, also under the sanitizers */
+enum { STACK_BYTES = 256 << 10 };
+
+/* At most `depth` are on their way, so it is never full. */
+struct ring {
+	struct fetch **item;
+	unsigned first, n, size;
+};
+
+struct threads {
+	unsigned depth;
+	uint32_t direct;
+	struct feed *feed;
+	unsigned n_out; /* the worker's: taken, not returned */
+	pthread_t *thread;
+	unsigned n_threads;
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* `todo` is not empty, stopping */
+	pthread_cond_t read; /* `done` is not empty */
+	bool locks;
+	struct ring todo, done; /* lock */
+	bool stopping;		/* lock */
+};
+
+static void push(struct ring *r, struct fetch *f)
+{
+	r->item[(r->first + r->n++) % r->size] = f;
+}
+
+static struct fetch *pop(struct ring *r)
+{
+	struct fetch *f = r->item[r->first];
+
+	r->first = (r->first + 1) % r->size;
+	r->n--;
+	return f;
+}
+
+static void *reader(void *arg)
+{
+	struct threads *t = arg;
+
+	pthread_mutex_lock(&t->lock);
+	while (!t->stopping) {
+		struct fetch *f;
+		struct feed *feed = t->feed;
+
+		if (t->todo.n == 0) {
+			pthread_cond_wait(&t->work, &t->lock);
+			continue;
+		}
+		f = pop(&t->todo);
+		pthread_mutex_unlock(&t->lock);
+		feed_done(feed, f, readfile(f, t->direct));
+		pthread_mutex_lock(&t->lock);
+		push(&t->done, f);
+		if (t->done.n == 1)
+			pthread_cond_signal(&t->read);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+static int start(struct threads *t, struct err *err)
+{
+	pthread_attr_t attr;
+	int r = 0;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	while (r == 0 && t->n_threads < t->depth) {
+		r = thread_start(&t->thread[t->n_threads], &attr, reader, t);
+		t->n_threads += r == 0;
+	}
+	pthread_attr_destroy(&attr);
+	/* EAGAIN: a limit on threads or memory */
+	if (r < 0)
+		err_set(err, -ENOMEM,
+			"cannot start thread %u of %u: %s; use a smaller "
+			"--queue-depth",
+			t->n_threads + 1, t->depth, strerror(-r));
+	return r < 0 ? -ENOMEM : 0;
+}
+
+static int init(void *state, const struct engine_config *c, struct err *err)
+{
+	struct threads *t = state;
+
+	t->depth = c->depth;
+	t->direct = c->direct;
+	t->todo.size = t->done.size = c->depth;
+	t->todo.item = calloc(c->depth, sizeof(struct fetch *));
+	t->done.item = calloc(c->depth, sizeof(struct fetch *));
+	t->thread = calloc(c->depth, sizeof(*t->thread));
+	if (!t->todo.item || !t->done.item || !t->thread)
+		return err_set(err, -ENOMEM, "out of memory");
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->work, NULL);
+	pthread_cond_init(&t->read, NULL);
+	t->locks = true;
+	return start(t, err);
+}
+
+static int next(void *state, struct feed *feed, struct fetch **ret,
+		struct err *err)
+{
+	struct threads *t = state;
+	struct fetch *f;
+	int r;
+
+	(void)err;
+	while ((r = feed_take(feed, t->n_out == 0, &f)) == 0) {
+		t->n_out++;
+		pthread_mutex_lock(&t->lock);
+		t->feed = feed;
+		push(&t->todo, f);
+		pthread_cond_signal(&t->work);
+		pthread_mutex_unlock(&t->lock);
+	}
+	if (r != -EAGAIN)
+		return r;
+	pthread_mutex_lock(&t->lock);
+	while (t->done.n == 0)
+		pthread_cond_wait(&t->read, &t->lock);
+	*ret = pop(&t->done);
+	pthread_mutex_unlock(&t->lock);
+	t->n_out--;
+	return 0;
+}
+
+static void fini(void *state)
+{
+	struct threads *t = state;
+
+	if (t->locks) {
+		pthread_mutex_lock(&t->lock);
+		t->stopping = true;
+		pthread_cond_broadcast(&t->work);
+		pthread_mutex_unlock(&t->lock);
+	}
+	for (unsigned i = 0; i < t->n_threads; i++)
+		pthread_join(t->thread[i], NULL);
+	if (t->locks) {
+		pthread_mutex_destroy(&t->lock);
+		pthread_cond_destroy(&t->work);
+		pthread_cond_destroy(&t->read);
+	}
+	free(t->todo.item);
+	free(t->done.item);
+	free(t->thread);
+}
+
+const struct engine_ops engine_threads = {
+	.plugin = { .name = "threads",
+		    .summary = "blocking reads by a pool of threads, batches "
+			       "leave as they complete",
+		    .state_size = sizeof(struct threads) },
+	.any_order = true,
+	.can_direct = true,
+	.init = init,
+	.fini = fini,
+	.next = next,
+};

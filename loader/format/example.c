@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The messages, with the numbers of their fields
+ * (tensorflow/core/example/{example,feature}.proto):
+ *
+ *	Example  { 1: Features }
+ *	Features { 1: map entry { 1: string key, 2: Feature }, ... }
+ *	Feature  { 1: BytesList | 2: FloatList | 3: Int64List }
+ *	BytesList { 1: bytes, ... }   Int64List { 1: varint, packed or not }
+ *
+ * A message is a range of the file. Each step takes the next field off its
+ * front, and what a field holds is a range inside it, so nothing can be
+ * walked twice or point outside.
+ */
+#include "loader/format/example.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* Source: protobuf's encoding, protobuf.dev/programming-guides/encoding */
+enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+enum { VARINT_MOST = 10 };
+
+struct range {
+	uint64_t at, end;
+};
+
+struct field {
+	uint64_t number;
+	enum wire wire;
+	uint64_t value;	 /* of a varint */
+	struct range in; /* of bytes */
+};
+
+static int varint(struct peek *p, struct range *m, uint64_t *ret)
+{
+	size_t most = MIN(m->end - m->at, VARINT_MOST);
+	const uint8_t *v;
+	int r = peek_get(p, m->at, most, &v);
+
+	if (r < 0)
+		return r;
+	*ret = 0;
+	for (size_t i = 0; i < most; i++) {
+		/* the tenth byte holds the last bit */
+		if (i == VARINT_MOST - 1 && v[i] > 1)
+			return -EBADMSG;
+		*ret |= (uint64_t)(v[i] & 0x7f) << (7 * i);
+		if (!(v[i] & 0x80)) {
+			m->at += i + 1;
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+static int skip(struct range *m, uint64_t n)
+{
+	if (n > m->end - m->at)
+		return -EBADMSG;
+	m->at += n;
+	return 0;
+}
+
+/* Take a field off the front. 1: there is none. */
+static int next(struct peek *p, struct range *m, struct field *ret)
+{
+	uint64_t tag, n;
+	int r;
+
+	if (m->at == m->end)
+		return 1;
+	r = varint(p, m, &tag);
+	if (r < 0)
+		return r;
+	ret->number = tag >> 3;
+	ret->wire = (enum wire)(tag & 7);
+	switch (ret->wire) {
+	case VARINT: return varint(p, m, &ret->value);
+	case FIXED64: return skip(m, 8);
+	case FIXED32: return skip(m, 4);
+	case BYTES:
+		r = varint(p, m, &n);
+		if (r < 0)
+			return r;
+		ret->in.at = m->at;
+		r = skip(m, n);
+		ret->in.end = m->at;
+		return r;
+	default: return -EBADMSG;
+	}
+}
+
+static bool is(const struct field *f, uint64_t number, enum wire wire)
+{
+	return f->number == number && f->wire == wire;
+}
+
+/* The first value of a BytesList. */
+static int first_bytes(struct peek *p, struct range list, struct example *ret)
+{
+	bool found = false;
+	struct field f;
+	int r;
+
+	while ((r = next(p, &list, &f)) == 0) {
+		if (!is(&f, 1, BYTES) || found)
+			continue;
+		found = ret->has_image = true;
+		ret->offset = f.in.at;
+		ret->size = f.in.end - f.in.at;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* The first value of an Int64List. */
+static int first_int(struct peek *p, struct range list, struct example *ret)
+{
+	bool found = false;
+	struct field f;
+	int r;
+
+	while ((r = next(p, &list, &f)) == 0) {
+		uint64_t v = f.value;
+
+		if (f.number != 1 || found)
+			continue;
+		if (f.wire == BYTES && f.in.at < f.in.end)
+			r = varint(p, &f.in, &v);
+		else if (f.wire != VARINT)
+			continue;
+		if (r < 0)
+			break;
+		found = ret->has_label = true;
+		ret->label = (int64_t)v;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int feature(struct peek *p, struct range m, const char *key,
+		   struct example *ret)
+{
+	bool image = !strcmp(key, "image/encoded");
+	bool label = !strcmp(key, "image/class/label");
+	struct field f;
+	int r;
+
+	while ((r = next(p, &m, &f)) == 0) {
+		if (image && is(&f, 1, BYTES))
+			r = first_bytes(p, f.in, ret);
+		else if (label && is(&f, 3, BYTES))
+			r = first_int(p, f.in, ret);
+		if (r < 0)
+			break;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* A key that is none of ours, or longer than they are, becomes "". */
+static int read_key(struct peek *p, const struct range *in, char key[32])
+{
+	size_t n = in->end - in->at < 32 ? in->end - in->at : 0;
+	const uint8_t *v;
+	int r = peek_get(p, in->at, n, &v);
+
+	if (r < 0)
+		return r;
+	memcpy(key, v, n);
+	key[n] = 0;
+	return 0;
+}
+
+static int entry(struct peek *p, struct range m, struct example *ret)
+{
+	struct range value = { 0 };
+	char key[32] = "";
+	struct field f;
+	int r;
+
+	while ((r = next(p, &m, &f)) == 0) {
+		if (is(&f, 1, BYTES))
+			r = read_key(p, &f.in, key);
+		else if (is(&f, 2, BYTES))
+			value = f.in;
+		if (r < 0)
+			break;
+	}
+	return r < 0 ? r : feature(p, value, key, ret);
+}
+
+static int features(struct peek *p, struct range m, struct example *ret)
+{
+	struct field f;
+	int r;
+
+	while ((r = next(p, &m, &f)) == 0) {
+		if (is(&f, 1, BYTES))
+			r = entry(p, f.in, ret);
+		if (r < 0)
+			break;
+	}
+	return r < 0 ? r : 0;
+}
+
+int example_find(struct peek *p, uint64_t at, uint64_t n, struct example *ret)
+{
+	struct range m = { at, at + n };
+	struct field f;
+	int r;
+
+	*ret = (struct example){ 0 };
+	while ((r = next(p, &m, &f)) == 0) {
+		if (is(&f, 1, BYTES))
+			r = features(p, f.in, ret);
+		if (r < 0)
+			break;
+	}
+	/* the range was inside the file */
+	return r == -ENODATA ? -EBADMSG : MIN(r, 0);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A folder of files, as torchvision's ImageFolder lists it: every folder of
+ * the root is a class, classes in byte order of their names, labels counted
+ * from 0; within a class all regular files below it, folder by folder, in byte
+ * order. Files that stand in the root count only where there is no class
+ * folder; their label is 0.
+ *
+ * Several classes are listed at once. A file costs one statx(2), for its size,
+ * right after its name was read: network file systems and FUSE send what it
+ * answers along with the names. Folders cost none where the file system tells
+ * kinds with names.
+ *
+ * Whether a tree is still as it was listed is seen from its folders: adding,
+ * removing or renaming a file changes the time of its folder. The root's time
+ * does not count, an index may stand in it; its names are compared instead. A
+ * file that was rewritten in place is only found by chance (PROBES), or when
+ * it is read.
+ */
+#include "loader/dataset/format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/util.h"
+#include "loader/dataset/folder.h"
+#include "loader/dataset/pool.h"
+
+/* Files whose sizes are compared with the index. A dataset that was made anew
+ * with the same names, in the same folders, has other sizes. arbitrary: enough
+ * to see that, few enough to cost nothing */
+enum { PROBES = 64 };
+
+struct entry {
+	uint64_t size;
+	uint32_t path;	  /* in names */
+	uint32_t dir_len; /* of the folder's part of the path */
+};
+
+/* One class, or all of a root without classes. */
+struct class
+{
+	char *name;
+	struct entry *entry;
+	size_t n, capacity;
+	char *names;
+	size_t names_n, names_capacity;
+	struct origin *folder; /* path: in `names` */
+	size_t n_folders, folders_capacity;
+	struct part part;
+};
+
+struct scan {
+	struct builder *b;
+	struct class *class;
+	size_t n, capacity;
+	struct origin root;
+	bool flat; /* the only class is the root */
+};
+
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory while listing a dataset");
+}
+
+/* --- one class ---------------------------------------------------------- */
+
+static int add_name(struct class *c, const char *path, uint32_t *ret,
+		    struct err *err)
+{
+	size_t n = strlen(path) + 1;
+
+	if (n > UINT32_MAX - c->names_n)
+		return err_set(err, -E2BIG, "%s: too many names", c->name);
+	if (util_reserve(&c->names, &c->names_capacity, c->names_n + n, 1) < 0)
+		return no_memory(err);
+	memcpy(c->names + c->names_n, path, n);
+	*ret = (uint32_t)c->names_n;
+	c->names_n += n;
+	return 0;
+}
+
+static int add_file(struct class *c, const char *path, size_t dir_len,
+		    uint64_t size, struct err *err)
+{
+	struct entry e = { .size = size, .dir_len = (uint32_t)dir_len };
+	int r = add_name(c, path, &e.path, err);
+
+	if (r < 0)
+		return r;
+	if (util_reserve(&c->entry, &c->capacity, c->n + 1, sizeof(e)) < 0)
+		return no_memory(err);
+	c->entry[c->n++] = e;
+	return 0;
+}
+
+static int add_folder(struct class *c, const char *path, int fd,
+		      struct err *err)
+{
+	struct statx st;
+	uint32_t at;
+	int r = folder_look(fd, "", &st);
+
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
+	r = add_name(c, path, &at, err);
+	if (r < 0)
+		return r;
+	if (util_reserve(&c->folder, &c->folders_capacity, c->n_folders + 1,
+			 sizeof(*c->folder)) < 0)
+		return no_memory(err);
+	c->folder[c->n_folders++] = (struct origin){
+		.path = at,
+		.mtime_ns = folder_mtime_ns(&st),
+		.ino = st.stx_ino,
+	};
+	return 0;
+}
+
+static int walk(struct class *c, int dirfd, const char *dir, int depth,
+		struct err *err);
+
+/* The current entry of a folder `dir`; its folders too when depth > 0. */
+static int take(struct class *c, int dirfd, const struct folder *f,
+		const char *dir, int depth, struct err *err)
+{
+	struct statx st = { .stx_mode = S_IFDIR };
+	char path[PATH_MAX];
+	int r = folder_join(path, dir, f->name, err);
+
+	if (r < 0)
+		return r;
+	if (f->type != DT_DIR && folder_look(f->fd, f->name, &st) < 0)
+		st = (struct statx){ .stx_mode = S_IFREG };
+	if (S_ISREG(st.stx_mode))
+		return add_file(c, path, strlen(dir), st.stx_size, err);
+	if (!S_ISDIR(st.stx_mode) || depth == 0)
+		return 0;
+	if (depth == 1)
+		return err_set(err, -ELOOP, "%s: nested too deeply", path);
+	return walk(c, dirfd, path, depth - 1, err);
+}
+
+static int walk(struct class *c, int dirfd, const char *dir, int depth,
+		struct err *err)
+{
+	struct folder f;
+	int r = folder_open(&f, dirfd, dir, err);
+
+	if (r < 0)
+		return r;
+	/* before its names are read: what changes meanwhile shows later */
+	if (*dir)
+		r = add_folder(c, dir, f.fd, err);
+	while (r == 0 && (r = folder_next(&f, err)) == 1)
+		r = take(c, dirfd, &f, dir, depth, err);
+	folder_close(&f);
+	return r;
+}
+
+/* By folder, then by name, bytewise: sorted(os.walk()) of Python. */
+static int by_path(const void *a, const void *b, void *names)
+{
+	const struct entry *x = a, *y = b;
+	const char *px = (char *)names + x->path, *py = (char *)names + y->path;
+	size_t n = MIN(x->dir_len, y->dir_len);
+	int c = memcmp(px, py, n);
+
+	if (c)
+		return c;
+	if (x->dir_len != y->dir_len)
+		return x->dir_len < y->dir_len ? -1 : 1;
+	return strcmp(px + n, py + n);
+}
+
+static void class_fini(struct class *c)
+{
+	free(c->name);
+	free(c->entry);
+	free(c->names);
+	free(c->folder);
+	part_fini(&c->part);
+	*c = (struct class){ 0 };
+}
+
+static int list_class(void *ctx, size_t i, struct err *err)
+{
+	struct scan *s = ctx;
+	struct class *c = &s->class[i];
+	int r = walk(c, s->b->d->dirfd, c->name, s->flat ? 0 : FOLDER_DEPTH,
+		     err);
+
+	if (r == 0 && c->n)
+		qsort_r(c->entry, c->n, sizeof(*c->entry), by_path, c->names);
+	for (size_t k = 0; r == 0 && k < c->n; k++) {
+		const char *path = c->names + c->entry[k].path;
+
+		r = part_add(&c->part, path, strlen(path), 0, c->entry[k].size,
+			     (uint32_t)i);
+		if (r < 0)
+			err_set(err, r, "%s: %s", c->name, strerror(-r));
+	}
+	return r;
+}
+
+static int take_class(void *ctx, size_t i, struct err *err)
+{
+	struct scan *s = ctx;
+	struct class *c = &s->class[i];
+	int r = 0;
+
+	for (size_t k = 0; r == 0 && k < c->n_folders; k++)
+		r = builder_origin(s->b, c->names + c->folder[k].path,
+				   &c->folder[k], err);
+	if (r == 0)
+		r = builder_files(s->b, &c->part, err);
+	class_fini(c);
+	return r;
+}
+
+/* --- the root ----------------------------------------------------------- */
+
+/* Any order of the names gives the same: how many, and the sum of hashes. */
+static void count_name(struct origin *root, const char *name, bool is_folder)
+{
+	root->size++;
+	root->ino += XXH3_64bits_withSeed(name, strlen(name), is_folder);
+}
+
+static int add_class(struct scan *s, const char *name)
+{
+	char *own = strdup(name);
+
+	if (!own || util_reserve(&s->class, &s->capacity, s->n + 1,
+				 sizeof(*s->class)) < 0) {
+		free(own);
+		return -ENOMEM;
+	}
+	s->class[s->n++] = (struct class){ .name = own };
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct class *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int list_root(struct scan *s, struct err *err)
+{
+	struct folder f;
+	int r = folder_open(&f, s->b->d->dirfd, "", err);
+
+	if (r < 0)
+		return r;
+	while (r == 0 && (r = folder_next(&f, err)) == 1) {
+		bool is_folder = folder_is_folder(&f);
+
+		r = 0;
+		count_name(&s->root, f.name, is_folder);
+		if (is_folder && add_class(s, f.name) < 0)
+			r = no_memory(err);
+	}
+	folder_close(&f);
+	if (s->n)
+		qsort(s->class, s->n, sizeof(*s->class), by_name);
+	s->flat = s->n == 0;
+	if (r == 0 && s->flat && add_class(s, "") < 0)
+		r = no_memory(err);
+	return r;
+}
+
+static int list(struct builder *b, unsigned threads, struct err *err)
+{
+	struct scan s = { .b = b };
+	struct pool pool = { .threads = threads,
+			     .ctx = &s,
+			     .work = list_class,
+			     .take = take_class };
+	int r = list_root(&s, err);
+
+	pool.n = s.n;
+	b->d->n_classes = (uint32_t)s.n;
+	if (r == 0)
+		r = builder_origin(b, "", &s.root, err);
+	if (r == 0)
+		r = pool_run(&pool, err);
+	for (size_t i = 0; i < s.n; i++)
+		class_fini(&s.class[i]);
+	free(s.class);
+	return r;
+}
+
+/* --- is it still so? ---------------------------------------------------- */
+
+static int stale(struct err *err, const char *path, const char *what)
+{
+	return err_set(err, -ESTALE, "%s: %s", *path ? path : "its folder",
+		       what);
+}
+
+static int root_unchanged(const struct dataset *d, struct err *err)
+{
+	struct origin now = { 0 };
+	struct folder f;
+	int r = folder_open(&f, d->dirfd, "", err);
+
+	if (r < 0)
+		return r;
+	while ((r = folder_next(&f, err)) == 1)
+		count_name(&now, f.name, folder_is_folder(&f));
+	folder_close(&f);
+	if (r < 0)
+		return r;
+	return now.size == d->origin[0].size && now.ino == d->origin[0].ino
+		       ? 0
+		       : stale(err, "", "other names in it");
+}
+
+static int probe(const struct dataset *d, size_t i, struct err *err)
+{
+	struct statx st;
+	int r = folder_look(d->dirfd, dataset_path(d, i), &st);
+
+	if (r == 0 ? !S_ISREG(st.stx_mode) || st.stx_size != d->size[i]
+		   : d->size[i] != 0)
+		return stale(err, dataset_path(d, i), "another size");
+	return 0;
+}
+
+/* Folders but for the root, then probes. */
+static int look_again(void *ctx, size_t i, struct err *err)
+{
+	const struct dataset *d = ctx;
+	size_t folders = d->n_origins - 1, n = MIN(d->n, PROBES);
+	const struct origin *o;
+	struct statx st;
+	int r;
+
+	if (i >= folders)
+		return probe(d, (i - folders) * (d->n - 1) / MAX(n - 1, 1),
+			     err);
+	o = &d->origin[i + 1];
+	r = folder_look(d->dirfd, d->names + o->path, &st);
+	if (r < 0 || !S_ISDIR(st.stx_mode) || st.stx_ino != o->ino ||
+	    folder_mtime_ns(&st) != o->mtime_ns)
+		return stale(err, d->names + o->path, "changed");
+	return 0;
+}
+
+static int unchanged(const struct dataset *d, unsigned threads, struct err *err)
+{
+	struct pool pool = { .threads = threads,
+			     .ctx = (void *)d,
+			     .work = look_again };
+	int r;
+
+	if (!d->n_origins)
+		return stale(err, "", "no folder noted");
+	r = root_unchanged(d, err);
+	pool.n = d->n_origins - 1 + MIN(d->n, PROBES);
+	return r < 0 ? r : pool_run(&pool, err);
+}
+
+const struct format_ops format_files = {
+	.plugin = { .name = "files",
+		    .summary = "a file is a sample; folders in the root are "
+			       "classes, as ImageFolder's" },
+	.list = list,
+	.unchanged = unchanged,
+};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packs of gpemu-data (docs/pack-format.md): a member is a sample, the groups
+ * are the pack's, so that orders can read what lies together. The samples are
+ * those of the tree that was packed, as format `files` lists them, but in the
+ * order in which they lie.
+ */
+#include "loader/dataset/format.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/pack/pack.h"
+#include "common/util.h"
+
+static int scan(struct peek *p, const struct format_options *o,
+		struct part *ret, struct err *err)
+{
+	_cleanup_(pack_fini) struct pack k;
+	int r = pack_load(p->fd, p->size, &k, err);
+	uint32_t g = 0;
+
+	(void)o;
+	for (uint32_t i = 0; r == 0 && i < k.n_files; i++) {
+		const struct pack_file *f = &k.files[i];
+
+		while (i >= k.first[g + 1])
+			g++;
+		/* files beside class folders are no samples */
+		if (k.n_classes && f->class == PACK_NO_CLASS)
+			continue;
+		r = part_add(ret, f->path, strlen(f->path), f->offset, f->bytes,
+			     PART_BY_FOLDER);
+		if (r == 0)
+			ret->sample[ret->n - 1].group = g;
+	}
+	ret->n_groups = r < 0 ? 0 : k.n_groups;
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
+}
+
+static bool named(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 5 && !strcmp(name + n - 5, ".pack");
+}
+
+static bool looks(const uint8_t *head, size_t n)
+{
+	return n >= 8 && !memcmp(head, PACK_MAGIC, 8);
+}
+
+const struct format_ops format_pack = {
+	.plugin = { .name = "pack",
+		    .summary = "packs of gpemu-data: samples in groups that "
+			       "lie together" },
+	.named = named,
+	.looks = looks,
+	.scan = scan,
+};

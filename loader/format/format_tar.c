@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * WebDataset's tar shards. Members that follow one another and agree up to
+ * the first dot of their last component are one sample:
+ *
+ *	dog/0001.jpg	the bytes of the sample, as --payload chooses
+ *	dog/0001.cls	its label, in decimal
+ *	dog/0001.json	not looked at
+ *
+ * Names and extensions are taken apart as WebDataset does it, headers as
+ * Python's tarfile does: v7, ustar, pax (path and size), GNU long names and
+ * base-256 sizes. Sparse members are refused. A block of zeros, or the end of
+ * the file between two members, ends the shard.
+ */
+#include "loader/dataset/format.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "loader/dataset/payload.h"
+
+enum { BLOCK = 512 };
+
+/* Places in a header. Source: POSIX pax(1), ustar Interchange Format */
+enum {
+	NAME = 0,
+	NAME_BYTES = 100,
+	SIZE = 124,
+	SIZE_BYTES = 12,
+	SUM = 148,
+	SUM_BYTES = 8,
+	TYPE = 156,
+	MAGIC = 257,
+	PREFIX = 345,
+	PREFIX_BYTES = 155,
+};
+
+struct member {
+	char *name; /* owned */
+	size_t name_n;
+	uint64_t offset, size;
+	bool is_file;
+};
+
+/* Of what precedes a member's header. */
+struct extended {
+	char *name; /* owned; NULL: as the header says */
+	size_t name_n;
+	uint64_t size;
+	bool has_size;
+};
+
+/* The sample whose members are being read. */
+struct sample {
+	char *key; /* owned; NULL: none */
+	size_t key_n;
+	char *name; /* owned: of the payload; NULL: none yet */
+	size_t name_n;
+	int rank;
+	uint64_t offset, size;
+	bool has_label;
+	uint32_t label;
+};
+
+struct tar {
+	struct peek *p;
+	const struct format_options *o;
+	struct part *ret;
+	struct err *err;
+	uint64_t at;
+	struct sample sample;
+	char *other; /* a member with another extension, for the message */
+};
+
+static int bad(struct tar *t, const char *what)
+{
+	return err_set(t->err, -EINVAL, "byte %" PRIu64 ": %s", t->at, what);
+}
+
+/* What peek_get or peek_copy gave. */
+static int failed(struct tar *t, int r)
+{
+	if (r == -ENODATA)
+		return bad(t, "truncated: the file ends inside a member");
+	return err_set(t->err, r, "byte %" PRIu64 ": %s", t->at, strerror(-r));
+}
+
+static int no_memory(struct tar *t)
+{
+	return err_set(t->err, -ENOMEM, "out of memory");
+}
+
+static char *copy(const void *v, size_t n)
+{
+	char *s = malloc(n + 1);
+
+	if (!s)
+		return NULL;
+	memcpy(s, v, n);
+	s[n] = 0;
+	return s;
+}
+
+/* --- one header --------------------------------------------------------- */
+
+/* An octal number with blanks around it, or GNU's base 256. */
+static int number(const uint8_t *v, size_t n, uint64_t *ret)
+{
+	size_t i = 0;
+
+	*ret = 0;
+	if (v[0] & 0x80) {
+		/* 0xff: negative */
+		if (v[0] != 0x80)
+			return -EINVAL;
+		for (i = 1; i < n; i++) {
+			if (*ret >> 55)
+				return -EINVAL;
+			*ret = *ret << 8 | v[i];
+		}
+		return 0;
+	}
+	while (i < n && v[i] == ' ')
+		i++;
+	for (; i < n && v[i] >= '0' && v[i] <= '7'; i++)
+		*ret = *ret << 3 | (uint64_t)(v[i] - '0');
+	for (; i < n; i++)
+		if (v[i] && v[i] != ' ')
+			return -EINVAL;
+	return 0;
+}
+
+static bool sum_is_right(const uint8_t *h)
+{
+	uint64_t said;
+	uint32_t sum = 8 * ' ', old = 8 * ' ';
+
+	if (number(h + SUM, SUM_BYTES, &said) < 0)
+		return false;
+	for (size_t i = 0; i < BLOCK; i++) {
+		if (i >= SUM && i < SUM + SUM_BYTES)
+			continue;
+		sum += h[i];
+		/* some old ones added signed characters */
+		old += (uint32_t)(int8_t)h[i];
+	}
+	return said == sum || said == old;
+}
+
+static bool is_zero(const uint8_t *h)
+{
+	for (size_t i = 0; i < BLOCK; i++)
+		if (h[i])
+			return false;
+	return true;
+}
+
+static int header_name(const uint8_t *h, struct member *m)
+{
+	size_t n = strnlen((const char *)h + NAME, NAME_BYTES), prefix = 0;
+
+	/* "ustar" and a blank is GNU's, whose prefix is something else */
+	if (!memcmp(h + MAGIC, "ustar", 6))
+		prefix = strnlen((const char *)h + PREFIX, PREFIX_BYTES);
+	m->name = malloc(prefix + n + 2);
+	if (!m->name)
+		return -ENOMEM;
+	memcpy(m->name, h + PREFIX, prefix);
+	if (prefix)
+		m->name[prefix++] = '/';
+	memcpy(m->name + prefix, h + NAME, n);
+	m->name_n = prefix + n;
+	m->name[m->name_n] = 0;
+	return 0;
+}
+
+/* --- what precedes a header --------------------------------------------- */
+
+static int decimal(const char *v, size_t n, uint64_t *ret)
+{
+	*ret = 0;
+	if (!n)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (!isdigit((unsigned char)v[i]) || *ret > INT64_MAX / 10 - 9)
+			return -EINVAL;
+		*ret = *ret * 10 + (uint64_t)(v[i] - '0');
+	}
+	return 0;
+}
+
+static bool is_key(const char *key, size_t n, const char *want)
+{
+	return n == strlen(want) && !memcmp(key, want, n);
+}
+
+static int set_name(struct tar *t, struct extended *x, const char *v, size_t n)
+{
+	if (memchr(v, 0, n))
+		return bad(t, "a NUL in a name");
+	free(x->name);
+	x->name = copy(v, n);
+	x->name_n = n;
+	return x->name ? 0 : no_memory(t);
+}
+
+/* "key=value" of a pax header. */
+static int pax_record(struct tar *t, struct extended *x, bool global,
+		      const char *v, size_t n)
+{
+	const char *equals = memchr(v, '=', n);
+	size_t key_n = equals ? (size_t)(equals - v) : 0;
+	const char *value = equals ? equals + 1 : NULL;
+	bool path, size;
+
+	if (!equals)
+		return bad(t, "a damaged extended header");
+	if (key_n >= 11 && !memcmp(v, "GNU.sparse.", 11))
+		return bad(t, "a sparse member: not supported");
+	path = is_key(v, key_n, "path");
+	size = is_key(v, key_n, "size");
+	if (global && (path || size))
+		return bad(t, "one path or size for all: not supported");
+	n -= key_n + 1;
+	if (path)
+		return set_name(t, x, value, n);
+	if (size && decimal(value, n, &x->size) < 0)
+		return bad(t, "a damaged size in an extended header");
+	x->has_size |= size;
+	return 0;
+}
+
+/* Records "LENGTH key=value\n"; the length counts all of it. */
+static int pax(struct tar *t, struct extended *x, bool global, const char *v,
+	       size_t n)
+{
+	int r = 0;
+
+	while (r == 0 && n && *v) {
+		const char *blank = memchr(v, ' ', MIN(n, 20));
+		uint64_t length = 0;
+		size_t digits = blank ? (size_t)(blank - v) : 0;
+
+		if (!blank || decimal(v, digits, &length) < 0 || length > n ||
+		    length < digits + 2 || v[length - 1] != '\n')
+			return bad(t, "a damaged extended header");
+		r = pax_record(t, x, global, blank + 1,
+			       (size_t)length - digits - 2);
+		v += length;
+		n -= (size_t)length;
+	}
+	return r;
+}
+
+static int extend(struct tar *t, struct extended *x, const struct member *m,
+		  char type)
+{
+	_cleanup_free_ char *v = NULL;
+	int r;
+
+	if (type == 'K')
+		return 0;
+	if (m->size > PEEK_MOST)
+		return bad(t, "an extended header of more than 64 KiB");
+	v = malloc(m->size + 1);
+	if (!v)
+		return no_memory(t);
+	r = peek_copy(t->p, m->offset, m->size, v);
+	if (r < 0)
+		return failed(t, r);
+	if (type == 'L')
+		return set_name(t, x, v, strnlen(v, m->size));
+	return pax(t, x, type == 'g', v, m->size);
+}
+
+/* --- members ------------------------------------------------------------ */
+
+/* Types without data, whatever their size says. */
+static bool has_data(char type)
+{
+	return !type || !strchr("123456", type);
+}
+
+/* Of a header and what preceded it; `x` is used up. */
+static int member_of(struct tar *t, const uint8_t *h, struct extended *x,
+		     struct member *m)
+{
+	char type = (char)h[TYPE];
+
+	if (number(h + SIZE, SIZE_BYTES, &m->size) < 0)
+		return bad(t, "a damaged size");
+	if (x->has_size)
+		m->size = x->size;
+	if (!has_data(type))
+		m->size = 0;
+	m->offset = t->at + BLOCK;
+	if (m->size > t->p->size - m->offset)
+		return err_set(t->err, -EINVAL,
+			       "byte %" PRIu64
+			       ": truncated: a member of %" PRIu64
+			       " bytes, and the file ends at %" PRIu64,
+			       t->at, m->size, t->p->size);
+	if (x->name) {
+		m->name_n = x->name_n;
+		m->name = TAKE_PTR(x->name);
+	} else if (header_name(h, m) < 0) {
+		return no_memory(t);
+	}
+	m->is_file = type == '0' || type == '7' || !type;
+	/* so v7 has folders */
+	if (!type && m->name_n && m->name[m->name_n - 1] == '/')
+		m->is_file = false;
+	return 0;
+}
+
+/* The next header, whatever it is. 1: the shard ends. */
+static int header(struct tar *t, uint8_t h[BLOCK])
+{
+	int r;
+
+	if (t->at >= t->p->size)
+		return 1;
+	r = peek_copy(t->p, t->at, BLOCK, h);
+	if (r < 0)
+		return failed(t, r);
+	if (is_zero(h))
+		return 1;
+	return sum_is_right(h) ? 0 : bad(t, "not the header of a tar member");
+}
+
+/* The next member: *m owns its name. 1: there is none. */
+static int next_member(struct tar *t, struct member *m)
+{
+	struct extended x = { 0 };
+	uint8_t h[BLOCK];
+	bool again = true;
+	int r = 0;
+
+	while (r == 0 && again) {
+		char type;
+
+		*m = (struct member){ 0 };
+		r = header(t, h);
+		if (r)
+			break;
+		type = (char)h[TYPE];
+		again = type && strchr("xXgLK", type);
+		if (type == 'S')
+			r = bad(t, "a sparse member: not supported");
+		if (r == 0)
+			r = member_of(t, h,
+				      again ? &(struct extended){ 0 } : &x, m);
+		if (r == 0 && again)
+			r = extend(t, &x, m, type);
+		if (r == 0)
+			t->at = m->offset +
+				(m->size + BLOCK - 1) / BLOCK * BLOCK;
+		if (r < 0 || again)
+			free(m->name);
+	}
+	if (r == 1 && (x.name || x.has_size))
+		r = bad(t, "truncated: an extended header without a member");
+	free(x.name);
+	return r;
+}
+
+/* --- samples ------------------------------------------------------------ */
+
+static void forget(struct sample *s)
+{
+	free(s->key);
+	free(s->name);
+	*s = (struct sample){ 0 };
+}
+
+static int end_sample(struct tar *t)
+{
+	struct sample *s = &t->sample;
+	int r = 0;
+
+	if (s->name)
+		r = part_add(t->ret, s->name, s->name_n, s->offset, s->size,
+			     s->has_label ? s->label : PART_BY_FOLDER);
+	forget(s);
+	if (r == -E2BIG)
+		return bad(t, "more samples than 32 bits count");
+	return r < 0 ? no_memory(t) : 0;
+}
+
+/* Decimal, with blanks around it. */
+static int read_label(struct tar *t, const struct member *m)
+{
+	struct sample *s = &t->sample;
+	const uint8_t *v;
+	uint64_t label;
+	size_t from = 0, to = m->size;
+	int r;
+
+	if (m->size > 32)
+		return bad(t, "a .cls that is not a class number");
+	r = peek_get(t->p, m->offset, m->size, &v);
+	if (r < 0)
+		return failed(t, r);
+	while (from < to && isspace(v[from]))
+		from++;
+	while (to > from && isspace(v[to - 1]))
+		to--;
+	if (decimal((const char *)v + from, to - from, &label) < 0 ||
+	    label >= PART_BY_FOLDER)
+		return bad(t, "a .cls that is not a class number");
+	if (s->has_label)
+		return bad(t, "a second .cls in one sample");
+	s->has_label = true;
+	s->label = (uint32_t)label;
+	return 0;
+}
+
+static int take_payload(struct tar *t, struct member *m, int rank)
+{
+	struct sample *s = &t->sample;
+
+	if (s->name && rank == s->rank)
+		return bad(t, "two members of one name in one sample");
+	if (s->name && rank > s->rank)
+		return 0;
+	free(s->name);
+	s->name_n = m->name_n;
+	s->name = TAKE_PTR(m->name);
+	s->rank = rank;
+	s->offset = m->offset;
+	s->size = m->size;
+	return 0;
+}
+
+/* "a/b.c.d" is "a/b" and "c.d"; false: it has no extension, or no name. */
+static bool take_apart(const struct member *m, size_t *ret_key,
+		       const char **ret_ext)
+{
+	const char *slash = strrchr(m->name, '/');
+	const char *base = slash ? slash + 1 : m->name;
+	const char *dot = strchr(base, '.');
+
+	if (!dot || dot == base)
+		return false;
+	*ret_key = (size_t)(dot - m->name);
+	*ret_ext = dot + 1;
+	return true;
+}
+
+static void strip_dot_slash(struct member *m)
+{
+	while (m->name_n > 2 && m->name[0] == '.' && m->name[1] == '/') {
+		memmove(m->name, m->name + 2, m->name_n - 1);
+		m->name_n -= 2;
+	}
+}
+
+static int take_member(struct tar *t, struct member *m)
+{
+	struct sample *s = &t->sample;
+	const char *ext;
+	size_t key_n;
+	int rank, r;
+
+	strip_dot_slash(m);
+	if (!m->is_file || !take_apart(m, &key_n, &ext))
+		return 0;
+	if (!s->key || s->key_n != key_n || memcmp(s->key, m->name, key_n)) {
+		r = end_sample(t);
+		if (r < 0)
+			return r;
+		s->key = copy(m->name, key_n);
+		s->key_n = key_n;
+		if (!s->key)
+			return no_memory(t);
+	}
+	if (!strcasecmp(ext, "cls"))
+		return read_label(t, m);
+	rank = payload_rank(t->o->payload, ext, strlen(ext));
+	if (rank >= 0)
+		return take_payload(t, m, rank);
+	if (!t->other)
+		t->other = strdup(m->name);
+	return 0;
+}
+
+static int scan(struct peek *p, const struct format_options *o,
+		struct part *ret, struct err *err)
+{
+	struct tar t = { .p = p, .o = o, .ret = ret, .err = err };
+	int r = p->size ? 0 : bad(&t, "not a tar file: it is empty");
+
+	while (r == 0) {
+		struct member m;
+
+		r = next_member(&t, &m);
+		if (r == 0) {
+			r = take_member(&t, &m);
+			free(m.name);
+		}
+	}
+	if (r == 1)
+		r = end_sample(&t);
+	if (r == 0 && !ret->n && t.other)
+		r = err_set(err, -EINVAL,
+			    "no member has an extension of --payload %s; one "
+			    "is called %s",
+			    o->payload, t.other);
+	forget(&t.sample);
+	free(t.other);
+	return r;
+}
+
+static bool named(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 4 && !strcmp(name + n - 4, ".tar");
+}
+
+static bool looks(const uint8_t *head, size_t n)
+{
+	return n == BLOCK && !is_zero(head) && sum_is_right(head);
+}
+
+const struct format_ops format_tar = {
+	.plugin = { .name = "tar",
+		    .summary = "WebDataset shards: members of one key are a "
+			       "sample, .cls is its label" },
+	.named = named,
+	.looks = looks,
+	.scan = scan,
+};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TFRecord files. A record is
+ *
+ *	uint64 length; uint32 masked_crc32c(length);
+ *	uint8 data[length]; uint32 masked_crc32c(data);
+ *
+ * little-endian. The sums of the lengths are always checked: a wrong length
+ * would make everything behind it wrong. Those of the data only on request,
+ * since that reads all of it.
+ *
+ * A record that is a tf.train.Example with `image/encoded` is that image, and
+ * `image/class/label` its label; any other is a sample as a whole.
+ */
+#include "loader/dataset/format.h"
+
+#include <ctype.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "loader/format/crc32c.h"
+#include "loader/format/example.h"
+
+enum { HEAD = 12, TAIL = 4 };
+
+struct record {
+	uint64_t at, data, length;
+};
+
+static int bad(struct err *err, const struct record *x, const char *what)
+{
+	return err_set(err, -EINVAL, "the record at byte %" PRIu64 ": %s",
+		       x->at, what);
+}
+
+static int failed(struct err *err, const struct record *x, int r)
+{
+	if (r == -ENODATA)
+		return bad(err, x, "truncated");
+	return err_set(err, r, "the record at byte %" PRIu64 ": %s", x->at,
+		       strerror(-r));
+}
+
+static uint32_t get32(const uint8_t *v)
+{
+	uint32_t x;
+
+	memcpy(&x, v, sizeof(x));
+	return le32toh(x);
+}
+
+static bool length_is_right(const uint8_t *head)
+{
+	return crc32c_mask(crc32c(0, head, 8)) == get32(head + 8);
+}
+
+static int read_record(struct peek *p, uint64_t at, struct record *x,
+		       struct err *err)
+{
+	const uint8_t *v;
+	uint64_t length;
+	int r;
+
+	*x = (struct record){ .at = at, .data = at + HEAD };
+	r = peek_get(p, at, HEAD, &v);
+	if (r < 0)
+		return failed(err, x, r);
+	if (at == 0 && v[0] == 0x1f && v[1] == 0x8b)
+		return bad(err, x, "compressed with gzip: not supported");
+	if (!length_is_right(v))
+		return bad(err, x, "the checksum of its length is wrong");
+	memcpy(&length, v, sizeof(length));
+	x->length = le64toh(length);
+	if (x->length > p->size - x->data ||
+	    p->size - x->data - x->length < TAIL)
+		return bad(err, x, "truncated: longer than the file");
+	return 0;
+}
+
+static int verify(struct peek *p, const struct record *x, struct err *err)
+{
+	uint64_t at = x->data, end = x->data + x->length;
+	const uint8_t *v;
+	uint32_t crc = 0;
+	int r = 0;
+
+	while (r == 0 && at < end) {
+		size_t n = MIN(end - at, PEEK_MOST);
+
+		r = peek_get(p, at, n, &v);
+		if (r == 0)
+			crc = crc32c(crc, v, n);
+		at += n;
+	}
+	if (r == 0)
+		r = peek_get(p, end, TAIL, &v);
+	if (r < 0)
+		return failed(err, x, r);
+	return get32(v) == crc32c_mask(crc)
+		       ? 0
+		       : bad(err, x, "the checksum of its data is wrong");
+}
+
+static int take(struct peek *p, const struct record *x, struct part *ret,
+		struct err *err)
+{
+	struct example e;
+	int r = example_find(p, x->data, x->length, &e);
+	uint32_t label = PART_BY_FOLDER;
+
+	if (r < 0 && r != -EBADMSG)
+		return failed(err, x, r);
+	if (r < 0 || !e.has_image)
+		e = (struct example){ .offset = x->data, .size = x->length };
+	if (e.has_label && (e.label < 0 || e.label >= INT32_MAX))
+		return bad(err, x, "a label that counts no classes");
+	if (e.has_label)
+		label = (uint32_t)e.label;
+	r = part_add(ret, NULL, 0, e.offset, e.size, label);
+	return r < 0 ? failed(err, x, r) : 0;
+}
+
+static int scan(struct peek *p, const struct format_options *o,
+		struct part *ret, struct err *err)
+{
+	int r = 0;
+
+	for (uint64_t at = 0; r == 0 && at < p->size;) {
+		struct record x;
+
+		r = read_record(p, at, &x, err);
+		if (r == 0 && o->verify)
+			r = verify(p, &x, err);
+		if (r == 0)
+			r = take(p, &x, ret, err);
+		at = x.data + x.length + TAIL;
+	}
+	return r;
+}
+
+/* "x.tfrecord", "x.tfrecords", "x.tfrecord-00000-of-00004", and what TensorFlow
+ * calls its shards: "train-00000-of-01024". */
+static bool named(const char *name)
+{
+	static const char mould[] = "-00000-of-00000";
+	const char *dot = strstr(name, ".tfrecord");
+	size_t n = strlen(name), m = sizeof(mould) - 1;
+	const char *at = name + n - MIN(n, m);
+
+	if (dot) {
+		dot += strlen(".tfrecord");
+		dot += *dot == 's';
+		return !*dot || *dot == '-';
+	}
+	if (n <= m)
+		return false;
+	for (size_t i = 0; i < m; i++)
+		if (mould[i] == '0' ? !isdigit((unsigned char)at[i])
+				    : at[i] != mould[i])
+			return false;
+	return true;
+}
+
+static bool looks(const uint8_t *head, size_t n)
+{
+	return n >= HEAD && length_is_right(head);
+}
+
+const struct format_ops format_tfrecord = {
+	.plugin = { .name = "tfrecord",
+		    .summary = "TFRecord files: a record is a sample, or the "
+			       "image of its Example" },
+	.named = named,
+	.looks = looks,
+	.scan = scan,
+};

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups in random order, and their samples in random order within a window
+ * of groups:
+ *
+ *	groups   | 7  2 | 5  0 | 3  6 | 1  4 |	window 2
+ *	samples  | of 7 and 2, mixed | of 5 and 0, mixed | ...
+ *
+ * So storage that reads a group at once and keeps `window` of them reads each
+ * only once. Source: DIESEL (Wang et al., ICPP 2020), chunk-wise shuffle.
+ */
+#include "loader/order/order.h"
+
+#include <errno.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+
+struct groups {
+	uint32_t n;
+	size_t *first;	  /* n + 1: where in `sample` each begins */
+	uint32_t *sample; /* group after group */
+	uint32_t *turn;	  /* n: the groups in the order of their turns */
+};
+
+static void groups_fini(struct groups *g)
+{
+	free(g->first);
+	free(g->sample);
+	free(g->turn);
+}
+
+static uint32_t group_of(const struct order_input *in, size_t i)
+{
+	return in->group ? in->group[i] : (uint32_t)i;
+}
+
+/* A counting sort of the samples by group. */
+static int groups_init(struct groups *g, const struct order_input *in)
+{
+	_cleanup_free_ size_t *at = NULL;
+
+	g->n = in->group ? in->n_groups : (uint32_t)in->n;
+	g->first = calloc((size_t)g->n + 1, sizeof(*g->first));
+	at = calloc((size_t)g->n + 1, sizeof(*at));
+	g->sample = calloc(in->n, sizeof(*g->sample));
+	g->turn = calloc(g->n, sizeof(*g->turn));
+	if (!g->first || !at || !g->sample || !g->turn)
+		return -ENOMEM;
+	for (size_t i = 0; i < in->n; i++)
+		g->first[group_of(in, i) + 1]++;
+	for (uint32_t i = 0; i < g->n; i++) {
+		g->first[i + 1] += g->first[i];
+		at[i] = g->first[i];
+		g->turn[i] = i;
+	}
+	for (size_t i = 0; i < in->n; i++)
+		g->sample[at[group_of(in, i)]++] = (uint32_t)i;
+	return 0;
+}
+
+/* As many groups as hold two batches, so that the samples of a batch are
+ * strangers to each other. */
+static uint64_t default_window(const struct order_input *in, uint32_t n_groups)
+{
+	uint64_t n = 2 * (uint64_t)in->batch * n_groups;
+
+	return MAX((n + in->n - 1) / in->n, 1);
+}
+
+static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+{
+	struct rng rng = rng_stream(in->seed, "order", in->epoch);
+	_cleanup_(groups_fini) struct groups g = { 0 };
+	uint64_t window;
+	size_t n = 0, begun = 0;
+
+	if (groups_init(&g, in) < 0)
+		return err_set(err, -ENOMEM, "out of memory for an order");
+	window = in->window ? in->window : default_window(in, g.n);
+	rng_shuffle_u32(&rng, g.turn, g.n);
+	for (uint32_t i = 0; i < g.n; i++) {
+		uint32_t k = g.turn[i];
+
+		for (size_t j = g.first[k]; j < g.first[k + 1]; j++)
+			ret[n++] = g.sample[j];
+		if ((i + 1) % window && i + 1 < g.n)
+			continue;
+		rng_shuffle_u32(&rng, ret + begun, n - begun);
+		begun = n;
+	}
+	return 0;
+}
+
+const struct order_ops order_group = {
+	.plugin = { .name = "group",
+		    .summary = "groups shuffled, then samples within a window "
+			       "of groups" },
+	.by_group = true,
+	.fill = fill,
+};

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * FFCV's quasi-random order: the pages of a dataset in random order go
+ * through a buffer of `window` pages; the next sample is the next one, in a
+ * random order of its own, of a random page in the buffer; a page that is
+ * used up makes room for the next one.
+ *
+ * Pages are filled as FFCV's writer fills them: sample after sample as the
+ * dataset lists them, none across a page's end, a sample that is larger than
+ * a page on a page of its own.
+ *
+ * Source: Leclerc et al., "FFCV: Accelerating Training by Removing Data
+ * Bottlenecks", CVPR 2023; ffcv/traversal_order/quasi_random.py and
+ * ffcv/memory_allocator.py: 2 batches' worth of pages, pages of 8 MiB.
+ */
+#include "loader/order/order.h"
+
+#include <errno.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+
+struct pages {
+	uint32_t n;
+	size_t *next, *end; /* n: of its samples not visited yet */
+	uint32_t *sample;   /* page after page */
+	uint32_t *turn;	    /* n: the pages in the order of their turns */
+};
+
+static void pages_fini(struct pages *p)
+{
+	free(p->next);
+	free(p->end);
+	free(p->sample);
+	free(p->turn);
+}
+
+static int pages_init(struct pages *p, const struct order_input *in)
+{
+	uint64_t used = 0;
+
+	/* at most as many pages as samples */
+	p->next = calloc(in->n, sizeof(*p->next));
+	p->end = calloc(in->n, sizeof(*p->end));
+	p->sample = calloc(in->n, sizeof(*p->sample));
+	p->turn = calloc(in->n, sizeof(*p->turn));
+	if (!p->next || !p->end || !p->sample || !p->turn)
+		return -ENOMEM;
+	for (size_t i = 0; i < in->n; i++) {
+		if (i == 0 || in->size[i] > in->page_bytes - used) {
+			p->turn[p->n] = p->n;
+			p->next[p->n++] = i;
+			used = 0;
+		}
+		used += MIN(in->size[i], in->page_bytes - used);
+		p->end[p->n - 1] = i + 1;
+		p->sample[i] = (uint32_t)i;
+	}
+	return 0;
+}
+
+static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+{
+	struct rng rng = rng_stream(in->seed, "order", in->epoch);
+	uint64_t window = in->window ? in->window : 2 * (uint64_t)in->batch;
+	_cleanup_(pages_fini) struct pages p = { 0 };
+	uint32_t open, n_open;
+
+	if (!in->size)
+		return err_set(err, -EINVAL,
+			       "the order quasi_random needs the sizes of the "
+			       "samples");
+	if (pages_init(&p, in) < 0)
+		return err_set(err, -ENOMEM, "out of memory for an order");
+	for (uint32_t i = 0; i < p.n; i++)
+		rng_shuffle_u32(&rng, p.sample + p.next[i],
+				p.end[i] - p.next[i]);
+	rng_shuffle_u32(&rng, p.turn, p.n);
+	/* the buffer is the beginning of `turn`: a page that is used up gives
+	 * its place to the next one, or to the last in the buffer */
+	n_open = open = (uint32_t)MIN(window, p.n);
+	for (size_t i = 0; i < in->n; i++) {
+		uint64_t at = rng_below(&rng, n_open);
+		uint32_t page = p.turn[at];
+
+		ret[i] = p.sample[p.next[page]++];
+		if (p.next[page] < p.end[page])
+			continue;
+		p.turn[at] = open < p.n ? p.turn[open++] : p.turn[--n_open];
+	}
+	return 0;
+}
+
+const struct order_ops order_quasi_random = {
+	.plugin = { .name = "quasi_random",
+		    .summary = "FFCV's: random samples of a buffer of random "
+			       "pages" },
+	.fill = fill,
+};

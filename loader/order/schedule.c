@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/order/schedule.h"
+
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/util.h"
+
+static uint64_t share(const struct schedule_config *c)
+{
+	uint64_t n = c->in.n;
+
+	return c->drop_last ? n / c->world : (n + c->world - 1) / c->world;
+}
+
+int schedule_open(const struct schedule_config *c, struct schedule *ret,
+		  struct err *err)
+{
+	*ret = (struct schedule){ .c = *c, .n = share(c) };
+	if (!c->replay && c->order->by_group && !c->in.group)
+		return err_set(err, -EINVAL,
+			       "the order %s needs groups, and this dataset "
+			       "has none: mount it with gpemu-fs --group N, or "
+			       "use a format that groups",
+			       c->order->plugin.name);
+	ret->order = calloc(c->in.n, sizeof(*ret->order));
+	if (!ret->order)
+		return err_set(err, -ENOMEM, "out of memory for an order");
+	if (c->dump) {
+		ret->dump = fopen(c->dump, "we");
+		if (!ret->dump)
+			return err_set(err, -errno, "%s: %s", c->dump,
+				       strerror(errno));
+	}
+	return c->replay ? order_text_open(c->replay, c->in.n, c->data,
+					   &ret->replay, err)
+			 : 0;
+}
+
+void schedule_close(struct schedule *s)
+{
+	order_text_close(s->replay);
+	if (s->dump)
+		fclose(s->dump);
+	free(s->order);
+	*s = (struct schedule){ 0 };
+}
+
+/* Keep the places of this rank. */
+static void share_out(struct schedule *s)
+{
+	uint64_t rank = s->c.rank, world = s->c.world, n = s->c.in.n;
+	uint32_t last;
+
+	if (s->n == 0 || world == 1)
+		return;
+	/* it may be one of the first again, which are overwritten by then */
+	last = s->order[(rank + (s->n - 1) * world) % n];
+	for (uint64_t i = 0; i + 1 < s->n; i++)
+		s->order[i] = s->order[rank + i * world];
+	s->order[s->n - 1] = last;
+}
+
+int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
+{
+	struct order_input in = s->c.in;
+	int r;
+
+	in.epoch = epoch;
+	if (s->replay)
+		r = order_text_fill(s->replay, epoch, s->order, err);
+	else
+		r = s->c.order->fill(&in, s->order, err);
+	if (r < 0)
+		return r;
+	if (s->dump && epoch >= s->dumped) {
+		s->dumped = epoch + 1;
+		order_text_put(s->dump, epoch, s->order, in.n, s->c.data);
+		if (fflush(s->dump) || ferror(s->dump))
+			return err_set(err, errno ? -errno : -EIO, "%s: %s",
+				       s->c.dump,
+				       strerror(errno ? errno : EIO));
+	}
+	share_out(s);
+	return 0;
+}
+
+uint64_t schedule_fingerprint(const struct schedule *s)
+{
+	const struct order_input *in = &s->c.in;
+	uint64_t h = XXH3_64bits(&in->n, sizeof(in->n));
+
+	if (s->c.data) {
+		const struct dataset *d = s->c.data;
+
+		for (size_t i = 0; i < d->n; i++) {
+			const char *path = dataset_path(d, i);
+
+			h = XXH3_64bits_withSeed(path, strlen(path), h);
+		}
+		h = XXH3_64bits_withSeed(d->size, d->n * sizeof(*d->size), h);
+	}
+	if (s->c.order->by_group && in->group)
+		h = XXH3_64bits_withSeed(in->group, in->n * sizeof(*in->group),
+					 h);
+	return h;
+}

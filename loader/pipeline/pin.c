@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/pipeline/pin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/thread.h"
+#include "common/util.h"
+
+/* One on its way to the device, one ready, one being filled: as long as the
+ * pin stage keeps up with the device more would only wait. */
+enum { LANE_BUFFERS = 3 };
+
+struct pin {
+	struct flow *flow;
+	struct tick *tick;
+	const struct gpu_profile *gpu;
+	struct pinned_pool *pool;
+	uint32_t lanes, n_buffers;
+	uint64_t *lane_free;  /* lanes: emulated ns; the thread's */
+	struct place *places; /* n_buffers * batch, by delivery */
+	bool inlined;	      /* no thread, pin_next does it */
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock;
+	pthread_cond_t filled; /* n > out, stopping */
+	/* lock: deliveries filled and given out, counted from the start */
+	uint64_t n_in, n_out;
+	bool stopping;	       /* lock */
+	struct delivery *ring; /* lock, by count modulo n_buffers */
+	uint32_t batch;
+};
+
+/* Into the pinned buffer; the places point there afterwards. */
+static void copy(const struct batch *b, struct pinned_buffer *to,
+		 struct place *place)
+{
+	char *at = to->data;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		place[i] = b->place[i];
+		place[i].data = at;
+		if (place[i].n == 0) /* the buffer may be none at all */
+			continue;
+		memcpy(at, b->place[i].data, place[i].n);
+		at += place[i].n;
+	}
+}
+
+static void hand_on(struct pin *p, const struct delivery *d)
+{
+	pthread_mutex_lock(&p->lock);
+	p->ring[p->n_in++ % p->n_buffers] = *d;
+	pthread_cond_signal(&p->filled);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* -ETIMEDOUT as flow_next. */
+static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
+{
+	struct place *place = p->places + seq % p->n_buffers * p->batch;
+	uint64_t *lane = &p->lane_free[seq % p->lanes];
+	struct pinned_buffer *buffer;
+	struct delivery d;
+	struct batch *b;
+	uint64_t start, deadline;
+	size_t bytes = 0;
+	int r = flow_next(p->flow, until, &b);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < b->n; i++)
+		bytes += b->place[i].n;
+	r = pinned_get(p->pool, bytes, &buffer, err);
+	if (r < 0)
+		return r;
+	tick_wait(p->tick, *lane);
+	start = tick_now(p->tick);
+	deadline = start + gpu_copy_ns(p->gpu, NULL, GPU_COPY_TO_PINNED, bytes);
+	copy(b, buffer, place);
+	d = delivery_of(b);
+	d.place = place;
+	d.pinned = buffer;
+	flow_release(p->flow, b);
+	d.ready_ns = MAX(tick_now(p->tick), deadline);
+	d.pin_ns = d.ready_ns - start;
+	*lane = d.ready_ns;
+	/* with others, who takes it waits for when it is ready */
+	if (p->lanes == 1)
+		tick_wait(p->tick, deadline);
+	hand_on(p, &d);
+	return 0;
+}
+
+static void *pin_thread(void *arg)
+{
+	struct pin *p = arg;
+	struct err err = { 0 };
+	int r = 0;
+
+	for (uint64_t seq = 0; r == 0; seq++)
+		r = pin_one(p, seq, TICK_NEVER, &err);
+	if (r != -ECANCELED)
+		flow_stop(p->flow, r, &err);
+	pin_stop(p);
+	return NULL;
+}
+
+int pin_new(struct flow *flow, struct tick *tick, const struct gpu_profile *gpu,
+	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
+	    bool inlined, struct pin **ret, struct err *err)
+{
+	struct pin *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->flow = flow;
+	p->tick = tick;
+	p->gpu = gpu;
+	p->batch = batch;
+	p->lanes = lanes;
+	p->inlined = inlined;
+	p->n_buffers = lanes * LANE_BUFFERS;
+	pthread_mutex_init(&p->lock, NULL);
+	tick_cond_init(&p->filled);
+	p->places = calloc((size_t)p->n_buffers * batch, sizeof(*p->places));
+	p->ring = calloc(p->n_buffers, sizeof(*p->ring));
+	p->lane_free = calloc(lanes, sizeof(*p->lane_free));
+	r = p->places && p->ring && p->lane_free
+		    ? pinned_new(p->n_buffers, bytes, budget, &p->pool, err)
+		    : err_set(err, -ENOMEM, "out of memory");
+	if (r == 0 && !inlined)
+		r = thread_start(&p->thread, NULL, pin_thread, p);
+	if (r < 0) {
+		pin_free(p);
+		return err_set(err, r, "cannot start the pin thread: %s",
+			       strerror(-r));
+	}
+	p->started = !inlined;
+	*ret = p;
+	return 0;
+}
+
+void pin_stop(struct pin *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_cond_broadcast(&p->filled);
+	pthread_mutex_unlock(&p->lock);
+	pinned_cancel(p->pool);
+}
+
+void pin_join(struct pin *p)
+{
+	if (p->started)
+		pthread_join(p->thread, NULL);
+	p->started = false;
+}
+
+void pin_free(struct pin *p)
+{
+	if (!p)
+		return;
+	pin_join(p);
+	pinned_free(p->pool);
+	pthread_cond_destroy(&p->filled);
+	pthread_mutex_destroy(&p->lock);
+	free(p->places);
+	free(p->ring);
+	free(p->lane_free);
+	free(p);
+}
+
+static int pin_inline(struct pin *p, uint64_t until)
+{
+	struct err err = { 0 };
+	int r = pin_one(p, p->n_in, until, &err);
+
+	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
+		flow_stop(p->flow, r, &err);
+	return r;
+}
+
+int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret)
+{
+	bool late = false;
+	int r = p->inlined ? pin_inline(p, deadline) : 0;
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&p->lock);
+	while (p->n_in == p->n_out && !p->stopping && !late)
+		late = tick_cond_wait(p->tick, &p->filled, &p->lock, deadline);
+	if (p->stopping)
+		r = -ECANCELED;
+	else if (p->n_in == p->n_out)
+		r = -ETIMEDOUT;
+	else
+		*ret = p->ring[p->n_out++ % p->n_buffers];
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+uint32_t pin_n_ready(struct pin *p)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&p->lock);
+	n = (uint32_t)(p->n_in - p->n_out);
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
+uint64_t pin_most_bytes(struct pin *p)
+{
+	return pinned_most_bytes(p->pool);
+}
+
+void pin_release(struct pin *p, struct delivery *d)
+{
+	pinned_put(p->pool, d->pinned);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/pipeline/pipeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "loader/pipeline/pin.h"
+
+/* Samples are written to the batch at multiples of this. Source: prep.h */
+enum { ALIGN = 64, LEASE = 8 };
+
+struct pipeline {
+	struct pipeline_config c;
+	struct flow *flow;
+	struct workers *workers;
+	struct pin *pin;
+	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
+	bool virtual;		    /* cores prepare, see worker.h */
+	/* workers: what they had spent when the GPU fell idle, at since_ns; or,
+	 * where nobody looked then, when their last batch was complete */
+	struct activity *since;
+	uint64_t since_ns; /* TICK_NEVER: nobody has looked */
+	uint64_t n_left;   /* samples of the epoch not yet consumed */
+	atomic_bool interrupted;
+};
+
+static bool has_workers(const struct pipeline *p)
+{
+	return p->c.engine->next;
+}
+
+int pipeline_sample_bytes(const struct pipeline_config *c, size_t *ret,
+			  struct err *err)
+{
+	const struct prep_ops *prep = c->prep;
+	_cleanup_free_ void *state = calloc(1, prep->plugin.state_size + 1);
+	int r = 0;
+
+	*ret = 0;
+	if (!prep->sample_bytes)
+		return 0;
+	if (!state)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (prep->init)
+		r = prep->init(state, c->prep_config, err);
+	if (r == 0)
+		*ret = prep->sample_bytes(state);
+	if (prep->fini)
+		prep->fini(state);
+	return r;
+}
+
+/*
+ * As many windows as hold the batches to be prefetched, and one of which the
+ * consumer takes batches; never less than two, so that one is read while the
+ * other is consumed.
+ */
+static uint32_t n_windows(const struct pipeline_config *c)
+{
+	uint64_t ahead = (uint64_t)c->prefetch * MAX(c->workers, c->cores);
+	uint64_t n = (ahead + c->superbatch - 1) / c->superbatch + 1;
+
+	/* without pinned memory GPUs hold on to what is copied to them */
+	if (c->gpus > 1)
+		n += (c->gpus - 1 + c->superbatch - 1) / c->superbatch;
+	return (uint32_t)MAX(n, 2);
+}
+
+/* Small enough that all workers have a share of a batch, and 1 where a sample
+ * keeps a worker busy for long; else taking a lease costs more than a read. */
+static uint32_t lease_size(const struct pipeline_config *c, size_t stride)
+{
+	uint32_t n = c->batch / (c->workers * 4);
+
+	return stride ? 1 : MAX(MIN(n, LEASE), 1);
+}
+
+/* What a window of samples of the mean size takes. */
+static size_t window_bytes(const struct flow_config *f, size_t mean)
+{
+	size_t sample = f->raw ? buffer_room(mean, f->direct) : f->stride;
+
+	return sample * f->batch * f->superbatch;
+}
+
+static int start(struct pipeline *p, struct err *err)
+{
+	const struct pipeline_config *c = &p->c;
+	struct flow_config f = { .data = c->data,
+				 .tick = c->tick,
+				 .batch = c->batch,
+				 .superbatch = c->superbatch,
+				 .n_windows = n_windows(c),
+				 .direct = c->direct,
+				 .any_order = c->engine->any_order,
+				 .whole_batches = c->engine->whole_batches,
+				 .address = c->address };
+	struct worker_config w = { .engine = c->engine,
+				   .prep = c->prep,
+				   .data = c->data,
+				   .tick = c->tick,
+				   .trace = c->trace,
+				   .seed = c->seed,
+				   .direct = c->direct,
+				   .depth = MAX(c->queue_depth / c->workers,
+						1) };
+	size_t mean, bytes;
+	int r = pipeline_sample_bytes(c, &bytes, err);
+
+	if (r < 0)
+		return r;
+	f.raw = bytes == 0;
+	if (!c->prep->cost)
+		f.stride = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+	w.sample_bytes = bytes;
+	w.stride = f.stride;
+	w.lease = lease_size(c, f.stride);
+	mean = bytes ? bytes : c->data->bytes / c->data->n;
+	if (c->pin_direct)
+		r = pinned_new(f.n_windows, window_bytes(&f, mean),
+			       c->pin_budget, &p->pinned, err);
+	if (r < 0)
+		return r;
+	f.pinned = p->pinned;
+	p->since = calloc(c->workers, sizeof(*p->since));
+	if (!p->since)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = flow_new(&f, &p->flow, err);
+	if (r == 0 && c->pin && !c->pin_direct)
+		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
+			    c->pin_budget, MAX(c->gpus, 1), c->pin_inline,
+			    &p->pin, err);
+	w.prep_config = c->prep_config;
+	w.cores = c->cores;
+	w.flow = p->flow;
+	p->virtual = workers_virtual(&w);
+	if (r == 0)
+		r = workers_new(&w, c->workers, &p->workers, err);
+	return r;
+}
+
+int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
+		 struct err *err)
+{
+	struct pipeline *p = calloc(1, sizeof(*p));
+	int r = 0;
+
+	if (!p)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->c = *c;
+	p->since_ns = TICK_NEVER;
+	if (has_workers(p))
+		r = start(p, err);
+	if (r < 0) {
+		pipeline_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void pipeline_interrupt(struct pipeline *p)
+{
+	atomic_store(&p->interrupted, true);
+	if (p->flow)
+		flow_stop(p->flow, 0, NULL);
+	if (p->pin)
+		pin_stop(p->pin);
+}
+
+void pipeline_join(struct pipeline *p)
+{
+	if (p->pin)
+		pin_join(p->pin);
+	if (p->workers)
+		workers_join(p->workers);
+}
+
+void pipeline_free(struct pipeline *p)
+{
+	if (!p)
+		return;
+	pipeline_interrupt(p);
+	pipeline_join(p);
+	pin_free(p->pin);
+	workers_free(p->workers);
+	flow_free(p->flow);
+	pinned_free(p->pinned);
+	free(p->since);
+	free(p);
+}
+
+void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
+		    uint64_t n)
+{
+	p->n_left = n;
+	if (has_workers(p))
+		flow_begin(p->flow, epoch, order, n);
+}
+
+/* One wait, for the pin stage's batch or, without it, the workers'. */
+static int wait_for(struct pipeline *p, uint64_t deadline, struct delivery *ret)
+{
+	struct batch *b;
+	int r;
+
+	if (p->pin)
+		return pin_next(p->pin, deadline, ret);
+	r = flow_next(p->flow, deadline, &b);
+	if (r == 0) {
+		*ret = delivery_of(b);
+		ret->batch = b;
+	}
+	return r;
+}
+
+static uint64_t past(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+/* By those workers that made the batch. Nothing but reads, or nothing at all:
+ * 1. */
+static double read_share(const struct pipeline *p, const struct delivery *d)
+{
+	struct activity since = { 0 };
+	uint64_t read, prep;
+
+	for (uint32_t i = 0; i < p->c.workers; i++) {
+		if (p->c.engine->whole_batches && i != d->owner)
+			continue;
+		since.read_ns += p->since[i].read_ns;
+		since.prep_ns += p->since[i].prep_ns;
+	}
+	read = past(since.read_ns, d->read_ns);
+	prep = past(since.prep_ns, d->prep_ns);
+	if (p->virtual)
+		read = past(prep, read);
+	return prep ? (double)read / (double)(read + prep) : 1;
+}
+
+/* The GPU fell idle, and a batch is not there yet. */
+static void look(struct pipeline *p, uint64_t idle)
+{
+	if (p->since_ns == idle) /* other GPUs' batches of the step */
+		return;
+	p->since_ns = idle;
+	for (uint32_t i = 0; i < p->c.workers; i++)
+		p->since[i] = workers_activity(p->workers, i);
+}
+
+/* For a batch that will come after the GPU fell idle and before anybody
+ * looks. */
+static void remember(struct pipeline *p, const struct delivery *d)
+{
+	if (!p->c.engine->whole_batches)
+		memset(p->since, 0, p->c.workers * sizeof(*p->since));
+	p->since[p->c.engine->whole_batches ? d->owner : 0] =
+		(struct activity){ d->read_ns, d->prep_ns };
+}
+
+static void count_samples(const struct pipeline *p, struct delivery *d)
+{
+	for (uint32_t i = 0; i < d->n; i++) {
+		d->batch_bytes += d->place[i].n;
+		if (d->place[i].error < 0)
+			d->n_failed++;
+		else
+			d->bytes += p->c.data->size[d->place[i].sample];
+	}
+}
+
+static uint32_t n_queued(struct pipeline *p)
+{
+	return flow_n_complete(p->flow) + (p->pin ? pin_n_ready(p->pin) : 0);
+}
+
+int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
+		  struct err *err)
+{
+	uint32_t queued;
+	int r;
+
+	if (p->n_left == 0)
+		return -ENODATA;
+	if (atomic_load(&p->interrupted))
+		return -ECANCELED;
+	if (!has_workers(p)) {
+		*ret = (struct delivery){
+			.n = (uint32_t)MIN(p->c.batch, p->n_left),
+			.ready_ns = tick_now(p->c.tick),
+			.read_share = 1,
+		};
+		ret->complete_ns = ret->ready_ns;
+		ret->batch_bytes = ret->n * p->c.sample_bytes;
+		p->n_left -= ret->n;
+		return 0;
+	}
+	queued = n_queued(p);
+	r = wait_for(p, idle, ret);
+	if (r == -ETIMEDOUT) {
+		look(p, idle);
+		r = wait_for(p, TICK_NEVER, ret);
+	}
+	if (r < 0) {
+		int why = flow_error(p->flow, err);
+
+		return why < 0 ? why : r;
+	}
+	ret->read_share = read_share(p, ret);
+	if (p->since_ns != idle)
+		remember(p, ret);
+	count_samples(p, ret);
+	ret->queued = queued;
+	p->n_left -= ret->n;
+	return 0;
+}
+
+bool pipeline_ready(struct pipeline *p)
+{
+	if (!has_workers(p) || p->n_left == 0 || atomic_load(&p->interrupted))
+		return true;
+	return (p->pin && !p->c.pin_inline ? pin_n_ready(p->pin)
+					   : flow_n_complete(p->flow)) > 0;
+}
+
+uint64_t pipeline_left(const struct pipeline *p)
+{
+	return p->n_left;
+}
+
+void pipeline_release(struct pipeline *p, struct delivery *d)
+{
+	if (d->pinned)
+		pin_release(p->pin, d);
+	else if (d->batch)
+		flow_release(p->flow, d->batch);
+}
+
+void pipeline_work(struct pipeline *p, struct work *ret)
+{
+	if (p->workers)
+		workers_work(p->workers, ret);
+}
+
+uint64_t pipeline_pinned(struct pipeline *p)
+{
+	if (p->pinned)
+		return pinned_most_bytes(p->pinned);
+	return p->pin ? pin_most_bytes(p->pin) : 0;
+}
+
+struct worker_failures pipeline_failures(struct pipeline *p)
+{
+	return p->workers ? workers_failures(p->workers)
+			  : (struct worker_failures){ 0 };
+}

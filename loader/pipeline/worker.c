@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/pipeline/worker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/thread.h"
+#include "common/util.h"
+#include "loader/pipeline/vcores.h"
+
+/* A file's buffer that has grown beyond this is not kept for the next file:
+ * ImageNet's largest is 15 MB, its mean 0.1 MB. arbitrary: 10x the mean */
+#define KEEP_BYTES MIB
+
+enum doing { IDLE, READING, PREPARING, N_DOING };
+
+/* One worker; also what the engine sees of the host. */
+struct feed {
+	const struct worker_config *c;
+	struct workers *all;
+	uint32_t index;
+	pthread_t thread;
+	bool started;
+	void *engine, *prep; /* states */
+
+	/* samples leased and not yet given to the engine */
+	struct window *window;
+	uint32_t pos, end;
+
+	struct fetch *fetch;   /* depth */
+	struct buffer *buffer; /* depth: raw bytes, when they are prepared */
+	struct fetch **unused; /* a stack, the warmest on top */
+	uint32_t n_unused;
+
+	struct work work;
+	/* a worker that is a core: how late it woke from its last sample */
+	uint64_t late_ns;
+
+	pthread_mutex_t clock_lock;
+	enum doing doing;	 /* clock_lock */
+	uint64_t since;		 /* clock_lock */
+	uint64_t spent[N_DOING]; /* clock_lock */
+};
+
+struct workers {
+	struct worker_config c;
+	uint32_t n;
+	struct feed *feed;
+	pthread_mutex_t lock;
+	pthread_cond_t ready;
+	uint32_t n_ready;		 /* lock: set up, or failed to be */
+	int error;			 /* lock: of the first that failed */
+	struct err err;			 /* lock */
+	struct worker_failures failures; /* lock */
+	struct vcores *vcores;
+	void *blank; /* what emulated preparation makes of any sample */
+};
+
+/* The worker does something else from now on. Returns now. */
+static uint64_t turn_to(struct feed *f, enum doing doing)
+{
+	uint64_t now = tick_now(f->c->tick);
+
+	pthread_mutex_lock(&f->clock_lock);
+	f->spent[f->doing] += now - f->since;
+	f->since = now;
+	f->doing = doing;
+	pthread_mutex_unlock(&f->clock_lock);
+	return now;
+}
+
+struct activity workers_activity(struct workers *w, uint32_t i)
+{
+	struct feed *f = &w->feed[i];
+	uint64_t spent[N_DOING], now = tick_now(w->c.tick);
+
+	pthread_mutex_lock(&f->clock_lock);
+	memcpy(spent, f->spent, sizeof(spent));
+	if (now > f->since)
+		spent[f->doing] += now - f->since;
+	pthread_mutex_unlock(&f->clock_lock);
+	if (w->vcores) {
+		/* all cores read while all workers do */
+		spent[READING] = spent[READING] * w->c.cores / w->n;
+		spent[PREPARING] = vcores_busy_ns(w->vcores) / w->n;
+	}
+	return (struct activity){ .read_ns = spent[READING],
+				  .prep_ns = spent[PREPARING] };
+}
+
+static int lease(struct feed *f, bool wait)
+{
+	uint32_t want = f->c->engine->whole_batches ? UINT32_MAX : f->c->lease;
+	int r = flow_lease(f->c->flow, want, false, &f->window, &f->pos,
+			   &f->end);
+
+	if (r != -EAGAIN || !wait)
+		return r;
+	turn_to(f, IDLE);
+	f->late_ns = 0;
+	r = flow_lease(f->c->flow, want, true, &f->window, &f->pos, &f->end);
+	turn_to(f, READING);
+	return r;
+}
+
+int feed_take(struct feed *f, bool wait, struct fetch **ret)
+{
+	const struct dataset *d = f->c->data;
+	struct fetch *x;
+	int r = 0;
+
+	if (f->n_unused == 0)
+		return -EAGAIN;
+	if (f->pos == f->end)
+		r = lease(f, wait);
+	if (r < 0)
+		return r;
+	x = f->unused[f->n_unused - 1];
+	x->window = f->window;
+	x->pos = f->window->turn[f->pos];
+	x->sample = f->window->order[x->pos];
+	x->path = dataset_path(d, x->sample);
+	x->fd = d->container ? d->container_fd[d->container[x->sample]] : -1;
+	x->offset = d->offset ? d->offset[x->sample] : 0;
+	x->size = d->size[x->sample];
+	if (f->c->sample_bytes) {
+		struct buffer *b = &f->buffer[x->slot];
+
+		if (buffer_reserve(b, buffer_room(x->size, f->c->direct)) < 0)
+			return -ENOMEM;
+		x->buf = b->data;
+	} else {
+		x->buf = f->window->raw + f->window->raw_at[x->pos];
+	}
+	x->data = x->buf;
+	f->pos++;
+	f->n_unused--;
+	x->start_ns = tick_now(f->c->tick);
+	*ret = x;
+	return 0;
+}
+
+void feed_done(struct feed *f, struct fetch *x, int64_t result)
+{
+	x->n_read = result > 0 ? (uint64_t)result : 0;
+	if (result < 0)
+		x->error = (int)result;
+	else
+		x->error = (uint64_t)result == x->size ? 0 : -ESTALE;
+	x->done_ns = tick_now(f->c->tick);
+}
+
+static void recycle(struct feed *f, struct fetch *x)
+{
+	struct buffer *b = &f->buffer[x->slot];
+
+	if (b->size > KEEP_BYTES)
+		buffer_free(b);
+	f->unused[f->n_unused++] = x;
+}
+
+static void count_failure(struct feed *f, const struct fetch *x)
+{
+	struct workers *w = f->all;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->failures.n++ == 0) {
+		w->failures.sample = x->sample;
+		w->failures.error = x->error;
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+/*
+ * The worker is a core: it sleeps until the sample is done. When it was woken
+ * late, its next read was late by as much, and is taken to have ended so much
+ * earlier: lateness does not add up. Returns the deadline.
+ */
+static uint64_t own_core(struct feed *f, uint64_t cost_ns)
+{
+	uint64_t now = turn_to(f, PREPARING);
+	uint64_t done = now - f->late_ns + cost_ns;
+
+	if (done > now)
+		flow_pause(f->c->flow, done);
+	now = turn_to(f, READING);
+	f->late_ns = now > done ? now - done : 0;
+	return done;
+}
+
+/* The sample's time on a virtual core begins, or is over. */
+static void emulate(struct feed *f, struct fetch *x, struct batch *b)
+{
+	const struct worker_config *c = f->c;
+	uint64_t id = x->window->epoch * c->data->n + x->sample, cost;
+	struct rng rng = rng_stream(c->seed, "prep", id);
+
+	if (x->error < 0)
+		return;
+	cost = c->prep->cost(f->prep, x->size, &rng);
+	hist_add(&f->work.prep, cost);
+	if (f->all->vcores)
+		vcores_add(f->all->vcores, b, cost);
+	else
+		b->due_ns = own_core(f, cost);
+}
+
+/* The prep stage, from the fetch's buffer to the slot. */
+static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
+{
+	const struct worker_config *c = f->c;
+	char *out = x->window->out + c->stride * slot;
+	uint64_t id = x->window->epoch * c->data->n + x->sample, start, end;
+	struct rng rng = rng_stream(c->seed, "prep", id);
+
+	if (x->error < 0) {
+		memset(out, 0, c->sample_bytes);
+		return out;
+	}
+	start = turn_to(f, PREPARING);
+	x->error = c->prep->run(f->prep, x->data, x->size, &rng, out);
+	end = turn_to(f, READING);
+	hist_add(&f->work.prep, end - start);
+	trace_slice(c->trace, TRACE_WORKER + f->index, "prep", start, end,
+		    "\"sample\":%u,\"error\":%d", x->sample, x->error);
+	if (x->error < 0)
+		memset(out, 0, c->sample_bytes);
+	return out;
+}
+
+/* What the workers that made a batch had spent when it was complete, at
+ * `now`. */
+static void stamp(struct workers *w, struct batch *b, uint32_t owner,
+		  uint64_t now)
+{
+	bool own = w->c.engine->whole_batches;
+
+	b->owner = owner;
+	b->read_ns = 0;
+	b->prep_ns = 0;
+	for (uint32_t i = own ? owner : 0; i < w->n; i++) {
+		struct activity a = workers_activity(w, i);
+
+		b->read_ns += a.read_ns;
+		b->prep_ns += a.prep_ns;
+		if (own)
+			break;
+	}
+	b->complete_ns = now;
+}
+
+static void stamp_due(struct batch *b, uint64_t due, void *ctx)
+{
+	stamp(ctx, b, 0, due);
+}
+
+/* The last sample of the batch is in its place. */
+static void complete(struct feed *f, struct batch *b)
+{
+	if (f->all->vcores) {
+		vcores_complete(f->all->vcores, b);
+		return;
+	}
+	/* due: the worker woke after it */
+	stamp(f->all, b, f->index,
+	      b->due_ns ? b->due_ns : tick_now(f->c->tick));
+	flow_complete(f->c->flow, b);
+}
+
+static void put_into_batch(struct feed *f, struct fetch *x)
+{
+	const struct worker_config *c = f->c;
+	struct window *w = x->window;
+	uint32_t slot = c->engine->whole_batches
+				? x->pos
+				: atomic_fetch_add_explicit(
+					  &w->arrived, 1, memory_order_relaxed);
+	struct place *p = &w->place[slot];
+	struct batch *b = flow_batch(c->flow, w, slot);
+
+	f->work.bytes_read += x->n_read;
+	hist_add(&f->work.read, x->done_ns - x->start_ns);
+	trace_overlap(c->trace, TRACE_WORKER + f->index, "read", x->start_ns,
+		      x->done_ns,
+		      "\"sample\":%u,\"bytes\":%" PRIu64 ",\"error\":%d",
+		      x->sample, x->size, x->error);
+	if (c->prep->cost) {
+		emulate(f, x, b);
+		p->data = f->all->blank;
+		p->n = c->sample_bytes;
+	} else if (c->sample_bytes) {
+		p->data = prepare(f, x, slot);
+		p->n = c->sample_bytes;
+	} else {
+		if (x->error < 0)
+			memset(x->data, 0, x->size);
+		p->data = x->data;
+		p->n = x->size;
+	}
+	p->sample = x->sample;
+	p->error = x->error;
+	if (x->error < 0)
+		count_failure(f, x);
+	recycle(f, x);
+	if (flow_finish(b))
+		complete(f, b);
+}
+
+static int set_up(struct feed *f, struct err *err)
+{
+	const struct worker_config *c = f->c;
+	struct engine_config e = { .ops = c->engine,
+				   .depth = c->depth,
+				   .direct = c->direct };
+	int r = 0;
+
+	f->fetch = calloc(c->depth, sizeof(*f->fetch));
+	f->buffer = calloc(c->depth, sizeof(*f->buffer));
+	f->unused = calloc(c->depth, sizeof(struct fetch *));
+	f->prep = calloc(1, c->prep->plugin.state_size + 1);
+	if (!f->fetch || !f->buffer || !f->unused || !f->prep)
+		return err_set(err, -ENOMEM, "out of memory for a worker");
+	for (uint32_t i = 0; i < c->depth; i++) {
+		f->fetch[i].slot = i;
+		f->fetch[i].dirfd = c->data->dirfd;
+		f->unused[f->n_unused++] = &f->fetch[i];
+	}
+	if (c->prep->init)
+		r = c->prep->init(f->prep, c->prep_config, err);
+	if (r < 0)
+		return r;
+	f->engine = calloc(1, c->engine->plugin.state_size + 1);
+	if (!f->engine)
+		return err_set(err, -ENOMEM, "out of memory for a worker");
+	return c->engine->init ? c->engine->init(f->engine, &e, err) : 0;
+}
+
+/* After set_up, also a failed one. */
+static void tear_down(struct feed *f)
+{
+	const struct worker_config *c = f->c;
+
+	if (f->engine && c->engine->fini)
+		c->engine->fini(f->engine);
+	if (f->prep && c->prep->fini)
+		c->prep->fini(f->prep);
+	for (uint32_t i = 0; f->buffer && i < c->depth; i++)
+		buffer_free(&f->buffer[i]);
+	free(f->engine);
+	free(f->prep);
+	free(f->fetch);
+	free(f->buffer);
+	free(f->unused);
+}
+
+static void report_ready(struct feed *f, int r, const struct err *err)
+{
+	struct workers *w = f->all;
+
+	pthread_mutex_lock(&w->lock);
+	w->n_ready++;
+	if (r < 0 && w->error == 0) {
+		w->error = r;
+		w->err = *err;
+	}
+	pthread_cond_signal(&w->ready);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void *work(void *arg)
+{
+	struct feed *f = arg;
+	struct fetch *x;
+	struct err err = { 0 };
+	int r = set_up(f, &err);
+
+	report_ready(f, r, &err);
+	turn_to(f, READING);
+	while (r == 0) {
+		r = f->c->engine->next(f->engine, f, &x, &err);
+		if (r == 0)
+			put_into_batch(f, x);
+	}
+	turn_to(f, IDLE);
+	/* a set-up that failed is workers_new's to tell */
+	if (r != -ECANCELED) {
+		err_set(&err, r, "worker: %s", strerror(-r));
+		flow_stop(f->c->flow, r, &err);
+	}
+	tear_down(f);
+	return NULL;
+}
+
+static int start(struct workers *w, struct err *err)
+{
+	uint32_t n = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		struct feed *f = &w->feed[i];
+
+		f->c = &w->c;
+		f->all = w;
+		f->index = i;
+		f->since = tick_now(w->c.tick);
+		pthread_mutex_init(&f->clock_lock, NULL);
+	}
+	for (uint32_t i = 0; r == 0 && i < w->n; i++) {
+		struct feed *f = &w->feed[i];
+
+		r = thread_start(&f->thread, NULL, work, f);
+		f->started = r == 0;
+		n += f->started;
+	}
+	pthread_mutex_lock(&w->lock);
+	while (w->n_ready < n)
+		pthread_cond_wait(&w->ready, &w->lock);
+	if (w->error < 0)
+		err_set(err, w->error, "%s", w->err.text);
+	else if (r < 0)
+		err_set(err, r, "cannot start a worker: %s", strerror(-r));
+	r = w->error < 0 ? w->error : r;
+	pthread_mutex_unlock(&w->lock);
+	return r;
+}
+
+bool workers_virtual(const struct worker_config *c)
+{
+	return c->prep->cost && !c->engine->whole_batches;
+}
+
+static int set_up_emulation(struct workers *w, struct err *err)
+{
+	const struct worker_config *c = &w->c;
+
+	if (!c->prep->cost)
+		return 0;
+	w->blank = calloc(1, c->sample_bytes);
+	if (!w->blank)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!workers_virtual(c))
+		return 0;
+	return vcores_new(c->flow, c->tick, c->cores, stamp_due, w, &w->vcores,
+			  err);
+}
+
+int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
+		struct err *err)
+{
+	struct workers *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w || !(w->feed = calloc(n, sizeof(*w->feed)))) {
+		free(w);
+		return err_set(err, -ENOMEM, "out of memory for %u workers", n);
+	}
+	w->c = *c;
+	w->n = n;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->ready, NULL);
+	r = set_up_emulation(w, err);
+	if (r == 0)
+		r = start(w, err);
+	if (r < 0) {
+		flow_stop(c->flow, 0, NULL);
+		workers_free(w);
+		return r;
+	}
+	*ret = w;
+	return 0;
+}
+
+void workers_join(struct workers *w)
+{
+	for (uint32_t i = 0; i < w->n; i++) {
+		if (w->feed[i].started)
+			pthread_join(w->feed[i].thread, NULL);
+		w->feed[i].started = false;
+	}
+}
+
+void workers_free(struct workers *w)
+{
+	if (!w)
+		return;
+	workers_join(w);
+	vcores_free(w->vcores);
+	for (uint32_t i = 0; i < w->n; i++)
+		pthread_mutex_destroy(&w->feed[i].clock_lock);
+	pthread_cond_destroy(&w->ready);
+	pthread_mutex_destroy(&w->lock);
+	free(w->blank);
+	free(w->feed);
+	free(w);
+}
+
+struct worker_failures workers_failures(struct workers *w)
+{
+	struct worker_failures ret;
+
+	pthread_mutex_lock(&w->lock);
+	ret = w->failures;
+	pthread_mutex_unlock(&w->lock);
+	return ret;
+}
+
+void workers_work(struct workers *w, struct work *ret)
+{
+	for (uint32_t i = 0; i < w->n; i++) {
+		struct work *own = &w->feed[i].work;
+
+		hist_merge(&ret->read, &own->read);
+		hist_merge(&ret->prep, &own->prep);
+		ret->bytes_read += own->bytes_read;
+		memset(own, 0, sizeof(*own));
+	}
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/report.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "loader/train/train_data.h"
+
+static json_t *command_json(const struct report *r)
+{
+	json_t *j = json_array();
+
+	for (int i = 0; i < r->argc; i++)
+		json_array_append_new(j, json_bytes(r->argv[i]));
+	return j;
+}
+
+static json_t *host_json(void)
+{
+	struct utsname u;
+	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	uname(&u);
+	return json_pack("{s:I, s:s, s:I}", "cpus",
+			 (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "kernel",
+			 u.release, "memory", (json_int_t)(pages * page));
+}
+
+static json_t *profile_json(const struct report *r)
+{
+	uint64_t batch = r->options->batch;
+	/* a server says when a step began and ended, not its parts */
+	bool apart = !r->remote && gpu_model_optimizer_given(r->model);
+	struct gpu_cost cost;
+
+	gpu_profile_cost(r->gpu, r->model, batch, &cost);
+	return json_pack("{s:s, s:s, s:I, s:s?, s:s, s:s}", "gpu", r->gpu->name,
+			 "model", r->model->name, "batch_size",
+			 (json_int_t)batch, "source", r->gpu->source,
+			 "measured", gpu_origin_name(cost.origin), "optimizer",
+			 apart ? "measured" : "in backward");
+}
+
+static json_t *ceiling_json(const struct ceiling *c)
+{
+	return json_pack("{s:f, s:f, s:I, s:f, s:s}", "samples_per_s",
+			 c->samples_per_s, "au", c->au, "steps",
+			 (json_int_t)c->steps, "time_scale", c->time_scale,
+			 "how",
+			 "--loader null, same model, GPU and batch size, "
+			 "before the run");
+}
+
+static json_t *times_json(const struct report *r, const struct account *a,
+			  bool total)
+{
+	json_t *j = account_json(a, total);
+
+	if (j)
+		train_node_add_cost(r->node, a, j);
+	return j;
+}
+
+static json_t *epochs_json(const struct report *r)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < r->n_epochs; i++)
+		json_array_append_new(j, times_json(r, r->epoch[i], false));
+	return j;
+}
+
+static json_t *pin_json(const struct report *r)
+{
+	const char *why = r->unpinned.text;
+
+	return json_pack("{s:b, s:s, s:I, s:I, s:s*}", "on", r->options->pin,
+			 "mode", r->options->pin_mode, "budget_bytes",
+			 (json_int_t)r->options->pin_budget, "pinned_bytes",
+			 (json_int_t)r->pinned_bytes, "notice",
+			 *why ? why : NULL);
+}
+
+json_t *report_json(const struct report *r)
+{
+	const struct train_options *o = r->options;
+	json_t *fs = mount_stats(r->mount);
+
+	return json_pack(
+		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:o, s:b}",
+		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
+		"command", command_json(r), "config",
+		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
+		"time_scale", o->time_scale, "host", host_json(), "profile",
+		profile_json(r), "prep", train_prep_json(r->prep, o), "pin",
+		pin_json(r), "node", train_node_json(r->node, o), "epochs",
+		epochs_json(r), "totals", times_json(r, &r->total, true),
+		"warm",
+		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
+		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
+		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
+		"analysis",
+		r->analysis.samples
+			? analysis_json(&r->analysis, r->epoch, r->n_epochs)
+			: NULL,
+		"checkpoints", resume_json(r->resume), "resumed",
+		r->resume->from, "dataset", train_data_json(r->data, r->how),
+		"sharing", train_remote_json(r->remote), "interrupted",
+		r->interrupted);
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_S;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100. * (double)part / (double)whole : 0;
+}
+
+/* Of the epoch, what a GPU spent on average. */
+static double mean_percent(const struct account *a, uint64_t ns)
+{
+	return percent(account_mean(a, ns), a->elapsed_ns);
+}
+
+static void row(const struct account *a, const char *name, FILE *f)
+{
+	char au[16] = "-", hits[16] = "-";
+	double s = seconds(a->elapsed_ns);
+
+	if (account_au(a) >= 0)
+		snprintf(au, sizeof(au), "%.1f", 100 * account_au(a));
+	if (a->on_mount && a->hits + a->misses)
+		snprintf(hits, sizeof(hits), "%.1f",
+			 percent(a->hits, a->hits + a->misses));
+	fprintf(f,
+		"%5s %8.2f %10.1f %7.1f %5s %6.1f %6.1f %6.1f %6.1f %6.1f "
+		"%5s\n",
+		name, s, account_samples_per_s(a),
+		s > 0 ? (double)a->bytes / (double)MIB / s : 0, au,
+		mean_percent(a, a->data_wait_ns),
+		mean_percent(a, a->fetch_stall_ns),
+		mean_percent(a, a->prep_stall_ns),
+		mean_percent(a, a->pin_stall_ns),
+		mean_percent(a, a->transfer_stall_ns), hits);
+}
+
+/* The longest of the stalls before a step. */
+static void slow_batches(const struct report *r, uint64_t most, FILE *f)
+{
+	const struct account *a = &r->total;
+	double wait = mean_percent(a, a->data_wait_ns);
+	double share = mean_percent(a, most);
+
+	if (most == a->fetch_stall_ns)
+		fprintf(f,
+			"Bottleneck: storage. The GPU waited %.0f %% of the "
+			"time, %.0f %% for reads (p50 %.3g ms, p99 %.3g ms); "
+			"faster storage or a larger cache would help, more "
+			"preprocessing cores would not.\n",
+			wait, share, hist_quantile(&a->work.read, .5) / 1e6,
+			hist_quantile(&a->work.read, .99) / 1e6);
+	else if (most == a->prep_stall_ns)
+		fprintf(f,
+			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
+			"the time, %.0f %% for %s (p50 %.3g ms a sample on "
+			"%llu %s); more cores or cheaper preprocessing "
+			"would help, faster storage would not.\n",
+			wait, share, r->options->prep,
+			hist_quantile(&a->work.prep, .5) / 1e6,
+			(unsigned long long)(r->prep->cores
+						     ? r->prep->cores
+						     : r->options->workers),
+			r->prep->cores ? "virtual cores" : "workers");
+	else if (most == a->pin_stall_ns)
+		fprintf(f,
+			"Bottleneck: the pin stage. The GPU waited %.0f %% of "
+			"the time, %.0f %% for the copy into pinned memory "
+			"(%.3g ms a batch); neither faster storage nor more "
+			"cores would help.\n",
+			wait, share,
+			seconds(a->pin_ns) * 1e3 / (double)a->queue.n);
+	else
+		fprintf(f,
+			"Bottleneck: the copy to the GPU. It stood still for "
+			"%.0f %% of the time (%.3g ms a batch); pinned memory "
+			"or an overlapped transfer would help.\n",
+			share,
+			seconds(account_mean(a, a->transfer_ns)) * 1e3 /
+				(double)a->steps);
+}
+
+/* The longest of the stalls, in the words of whoever can do something. Below
+ * 5 % nothing but the GPU is worth improving. */
+static void bottleneck(const struct report *r, FILE *f)
+{
+	const struct account *a = &r->total;
+	uint64_t between = a->allreduce_ns + a->barrier_wait_ns;
+	uint64_t most = MAX(MAX(a->fetch_stall_ns, a->prep_stall_ns),
+			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
+	double stall = percent(a->checkpoint_stall_ns, a->elapsed_ns);
+
+	if (stall >= 5 && stall > mean_percent(a, MAX(most, between)))
+		fprintf(f,
+			"Bottleneck: checkpoints. The GPU stood still for "
+			"them %.0f %% of the time; fewer of them%s or faster "
+			"storage for them would help.\n",
+			stall,
+			strcmp(r->options->checkpoint, "async")
+				? ", --checkpoint async"
+				: "");
+	else if (between > most && mean_percent(a, between) >= 5)
+		fprintf(f,
+			"Bottleneck: between the GPUs. Each stood still for "
+			"all-reduce %.0f %% of the time and for the slowest "
+			"of them %.0f %%; a faster link or larger batches "
+			"would help, faster storage or more preprocessing "
+			"cores would not.\n",
+			mean_percent(a, a->allreduce_ns),
+			mean_percent(a, a->barrier_wait_ns));
+	else if (mean_percent(a, most) < 5)
+		fprintf(f,
+			"Bottleneck: the GPU. It computed %.0f %% of the "
+			"time%s and waited %.1f %% for batches; faster "
+			"storage or more preprocessing cores would not "
+			"help.\n",
+			mean_percent(a, a->compute_ns),
+			r->remote ? " for this job" : "",
+			mean_percent(a, a->data_wait_ns));
+	else
+		slow_batches(r, most, f);
+}
+
+/* What several GPUs cost each other, and with -v each of them. */
+static void between_gpus(const struct report *r, FILE *f)
+{
+	const struct account *a = &r->total;
+
+	if (a->gpus < 2)
+		return;
+	fprintf(f,
+		"%u GPUs (%s): %.1f %% of the time all-reduce, %.1f %% waiting "
+		"for the slowest of them.\n",
+		a->gpus, r->options->parallel, mean_percent(a, a->allreduce_ns),
+		mean_percent(a, a->barrier_wait_ns));
+	for (uint32_t i = 0; r->options->common.verbose && i < a->gpus; i++) {
+		const struct account_gpu *g = &a->gpu[i];
+
+		fprintf(f,
+			"%6s%-3u compute %5.1f  wait %5.1f  copy %5.1f  "
+			"barrier %5.1f  all-reduce %5.1f\n",
+			"GPU ", i, percent(g->compute_ns, a->elapsed_ns),
+			percent(g->data_wait_ns, a->elapsed_ns),
+			percent(g->transfer_stall_ns, a->elapsed_ns),
+			percent(g->barrier_wait_ns, a->elapsed_ns),
+			percent(g->allreduce_ns, a->elapsed_ns));
+	}
+}
+
+static void predicted(const struct report *r, FILE *f)
+{
+	json_auto_t *j = analysis_json(&r->analysis, r->epoch, r->n_epochs);
+	json_t *e;
+	size_t i;
+
+	analysis_print(&r->analysis, f);
+	json_array_foreach (json_object_get(j, "epochs"), i, e)
+		fprintf(f,
+			"Epoch %zu, %.1f %% cached: %.2f s predicted, %.2f s "
+			"measured (%+.1f %%)\n",
+			i, 100 * json_real_value(json_object_get(e, "cached")),
+			json_real_value(json_object_get(e, "predicted_s")),
+			json_real_value(json_object_get(e, "seconds")),
+			-100 * json_real_value(json_object_get(e, "error")));
+}
+
+static void resumed(const struct report *r, FILE *f)
+{
+	const json_t *from = r->resume->from;
+
+	if (!from)
+		return;
+	fprintf(f, "Resumed from step %llu, %llu of epoch %llu",
+		(unsigned long long)json_integer_value(
+			json_object_get(from, "step")),
+		(unsigned long long)json_integer_value(
+			json_object_get(from, "epoch_step")),
+		(unsigned long long)json_integer_value(
+			json_object_get(from, "epoch")));
+	if (r->options->world_size > 1)
+		fprintf(f, ", of which all %llu ranks have a checkpoint",
+			(unsigned long long)r->options->world_size);
+	fputs(".\n", f);
+}
+
+void report_summary(const struct report *r, FILE *f)
+{
+	char name[24];
+
+	resumed(r, f);
+
+	fprintf(f,
+		"%s on %s, batch %llu, --loader %s --prep %s: of the time, "
+		"in percent\n",
+		r->model->name, r->gpu->name,
+		(unsigned long long)r->options->batch, r->options->loader,
+		r->options->prep);
+	fprintf(f, "%5s %8s %10s %7s %5s %6s %6s %6s %6s %6s %5s\n", "epoch",
+		"seconds", "samples/s", "MiB/s", "AU", "wait", "fetch", "prep",
+		"pin", "copy", "hits");
+	for (size_t i = 0; i < r->n_epochs; i++) {
+		snprintf(name, sizeof(name), "%llu",
+			 (unsigned long long)r->epoch[i]->epoch);
+		row(r->epoch[i], name, f);
+	}
+	if (r->n_epochs > 2)
+		row(&r->warm, "warm", f);
+	if (r->n_epochs > 1)
+		row(&r->total, "all", f);
+	between_gpus(r, f);
+	train_prep_summary(r->prep, r->options, &r->total, f);
+	if (r->remote)
+		train_remote_summary(r->remote, r->total.elapsed_ns, f);
+	if (r->total.steps)
+		bottleneck(r, f);
+	if (r->analysis.samples)
+		predicted(r, f);
+}

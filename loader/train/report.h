@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* What a training run leaves: the record, and a summary for people. */
+#ifndef GPEMU_LOADER_TRAIN_REPORT_H
+#define GPEMU_LOADER_TRAIN_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "loader/account/account.h"
+#include "loader/account/analyze.h"
+#include "loader/dataset/mount.h"
+#include "loader/train/resume.h"
+#include "loader/train/train.h"
+#include "loader/train/train_node.h"
+#include "loader/train/train_options.h"
+#include "loader/train/train_prep.h"
+#include "loader/train/train_remote.h"
+
+struct report {
+	int argc;
+	char **argv;
+	const struct train_options *options;
+	const struct gpu_profile *gpu;
+	const struct gpu_model *model;
+	const struct train_prep *prep;
+	const struct train_node *node;
+	const struct tick *tick;
+	const struct mount *mount;
+	const struct dataset *data;
+	const struct format_result *how; /* data was opened */
+	struct ceiling ceiling;
+	uint64_t pinned_bytes;	/* locked at most at a time */
+	struct err unpinned;	/* why --pin auto has not; or no text */
+	struct account **epoch; /* n_epochs */
+	size_t n_epochs;
+	struct account total;
+	struct account warm;	  /* all epochs but the first */
+	struct analysis analysis; /* samples 0: not asked for */
+	const struct resume *resume;
+	const struct train_remote *remote; /* NULL: the GPU was its own */
+	bool interrupted;
+};
+
+/* The record; NULL: no memory. */
+json_t *report_json(const struct report *r);
+
+/* A table with a line per epoch, and a sentence on what held the GPU up. */
+void report_summary(const struct report *r, FILE *f);
+
+#endif

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/resume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "loader/train/train_node.h"
+
+/* rank-R/checkpoint-STEP.gpemu */
+enum { FULL_NAME = 32 + CHECKPOINT_NAME };
+
+static bool has_ranks(const struct resume *r)
+{
+	return r->o->world_size > 1;
+}
+
+/* --- the same run? -------------------------------------------------------- */
+
+static json_t *hex(uint64_t v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%016" PRIx64, v);
+	return json_string(text);
+}
+
+/* What two parts of a run have in common, by option; NULL: no memory. */
+static json_t *identity(const struct train_options *o, const struct schedule *s)
+{
+	return json_pack(
+		"{s:o, s:s, s:I, s:I, s:b, s:I, s:s, s:I, s:I, s:o, s:I, "
+		"s:I}",
+		"dataset", hex(schedule_fingerprint(s)), "--model", o->model,
+		"--batch", (json_int_t)o->batch, "--gpus", (json_int_t)o->gpus,
+		"--drop-last", o->drop_last, "--seed",
+		(json_int_t)o->common.seed, "--order",
+		s->replay ? "replayed" : s->c.order->plugin.name,
+		"--order-window", (json_int_t)o->order_window, "--order-page",
+		(json_int_t)o->order_page, "--replay-order",
+		s->replay ? hex(order_text_hash(s->replay)) : json_null(),
+		"--rank", (json_int_t)o->rank, "--world-size",
+		(json_int_t)o->world_size);
+}
+
+static int check_same_run(const char *name, const json_t *theirs, json_t *ours,
+			  struct err *err)
+{
+	const json_t *value;
+	const char *key;
+
+	json_object_foreach (ours, key, value) {
+		const json_t *other = json_object_get(theirs, key);
+		_cleanup_free_ char *a = NULL, *b = NULL;
+
+		if (other && json_equal(other, value))
+			continue;
+		if (!strcmp(key, "dataset"))
+			return err_set(err, -EINVAL,
+				       "%s was written by a run on another "
+				       "dataset, or with other groups",
+				       name);
+		a = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
+		b = json_dumps(value, JSON_ENCODE_ANY);
+		return err_set(err, -EINVAL,
+			       "%s was written by a run with %s %s, and this "
+			       "one has %s",
+			       name, key, a ? a : "unknown", b ? b : "another");
+	}
+	return 0;
+}
+
+/* --- finding the point ---------------------------------------------------- */
+
+/* Can a run stand there? Then as many samples of its epoch are left as its
+ * steps left. */
+static bool is_possible(const struct resume *r,
+			const struct checkpoint_point *p,
+			const uint8_t *visited)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < r->visited.n_bytes; i++)
+		n += (unsigned)__builtin_popcount(visited[i]);
+	return p->epoch_step < r->steps &&
+	       n <= p->epoch_step * train_step_samples(r->o);
+}
+
+/* The point is that of the file. */
+static int go_on_from(struct resume *r, uint64_t step, const char *name,
+		      json_t *ours, struct err *err)
+{
+	char file[CHECKPOINT_NAME];
+	struct checkpoint_point p = { 0 };
+	_cleanup_free_ uint8_t *visited = NULL;
+	struct checkpoint_head head;
+	uint64_t wall = tick_wall();
+	int e;
+
+	checkpoint_name(step, file);
+	e = checkpoint_read(r->dirfd, file, &head, &p, &visited);
+	if (e < 0)
+		return e;
+	wall = tick_wall() - wall;
+	e = check_same_run(name, p.run, ours, err);
+	json_decref(p.run);
+	p.run = NULL;
+	if (e == 0 && (head.visited_bytes != r->visited.n_bytes ||
+		       !is_possible(r, &p, visited)))
+		e = -EPROTO;
+	if (e < 0)
+		return e;
+	if (visited && r->visited.bits)
+		memcpy(r->visited.bits, visited, r->visited.n_bytes);
+	p.run = r->point.run;
+	r->point = p;
+	r->from = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "checkpoint",
+			    name, "step", (json_int_t)p.step, "epoch",
+			    (json_int_t)p.epoch, "epoch_step",
+			    (json_int_t)p.epoch_step, "ranks",
+			    (json_int_t)r->o->world_size, "bytes",
+			    (json_int_t)(sizeof(head) + head.visited_bytes +
+					 head.state_bytes),
+			    "read_wall_seconds", (double)wall / NS_PER_S);
+	return r->from ? 0 : -ENOMEM;
+}
+
+/* What the record and messages call it. */
+static void full_name(const struct resume *r, uint64_t rank, uint64_t step,
+		      char ret[FULL_NAME])
+{
+	char file[CHECKPOINT_NAME], dir[32];
+
+	checkpoint_name(step, file);
+	ranks_name(rank, dir);
+	snprintf(ret, FULL_NAME, "%s%s%s", has_ranks(r) ? dir : "",
+		 has_ranks(r) ? "/" : "", file);
+}
+
+static bool is_damage(int e)
+{
+	return e == -EBADMSG || e == -EPROTO;
+}
+
+/* Has another rank a whole checkpoint of the step, of this run? */
+static int check_rank(const struct resume *r, uint64_t rank, uint64_t step,
+		      struct err *err)
+{
+	_cleanup_close_ int fd = ranks_dir(&r->ranks, rank);
+	_cleanup_free_ uint8_t *visited = NULL;
+	json_auto_t *run = json_copy(r->point.run), *theirs = NULL;
+	char file[CHECKPOINT_NAME], name[FULL_NAME];
+	struct checkpoint_point p = { 0 };
+	struct checkpoint_head head;
+	int e;
+
+	checkpoint_name(step, file);
+	full_name(r, rank, step, name);
+	e = fd < 0 ? fd : checkpoint_read(fd, file, &head, &p, &visited);
+	theirs = p.run;
+	if (e == 0 && json_object_set_new(run, "--rank",
+					  json_integer((json_int_t)rank)) < 0)
+		e = -ENOMEM;
+	if (e < 0)
+		return err_set(err, e, "%s: %s", name,
+			       is_damage(e) ? "damaged" : strerror(-e));
+	return check_same_run(name, theirs, run, err);
+}
+
+/* That of a step, where this rank and, unless they chose it, all others have
+ * it whole. */
+static int take_step(struct resume *r, uint64_t step, struct err *err)
+{
+	char name[FULL_NAME];
+	int e = 0;
+
+	for (uint64_t i = 0; e == 0 && has_ranks(r) && i < r->o->world_size;
+	     i++)
+		if (i != r->o->rank && !ranks_follows(&r->ranks))
+			e = check_rank(r, i, step, err);
+	if (e < 0)
+		return e;
+	full_name(r, r->o->rank, step, name);
+	e = go_on_from(r, step, name, r->point.run, err);
+	if (e < 0 && e != -EINVAL)
+		err_set(err, e, "%s: %s", name,
+			is_damage(e) ? "damaged" : strerror(-e));
+	return e;
+}
+
+/* The steps to choose from, ascending. */
+static int find_steps(struct resume *r, uint64_t **ret, size_t *n,
+		      struct err *err)
+{
+	int e;
+
+	if (has_ranks(r)) {
+		e = ranks_check_ended(&r->ranks, err);
+		return e < 0 ? e : ranks_complete(&r->ranks, ret, n, err);
+	}
+	e = checkpoint_list(r->dirfd, ret, n);
+	return e < 0 ? err_set(err, e, "%s", strerror(-e)) : 0;
+}
+
+/* From the newest that is whole. */
+static int take_newest(struct resume *r, struct err *err)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	size_t n = 0;
+	int e = find_steps(r, &steps, &n, err);
+
+	if (e < 0)
+		return e;
+	if (n == 0)
+		err_set(&r->notice, 0,
+			"%s: no checkpoint to resume from; the run begins at "
+			"its beginning",
+			r->o->checkpoint_dir);
+	for (size_t i = n; i-- > 0;) {
+		struct err why = { 0 };
+
+		e = take_step(r, steps[i], &why);
+		if (!is_damage(e))
+			return e < 0 ? err_set(err, e, "%s", why.text) : 0;
+		err_set(&r->notice, 0, "%s/%s; an older checkpoint is used",
+			r->o->checkpoint_dir, why.text);
+	}
+	return e < 0 ? err_set(err, e, "every checkpoint is damaged") : 0;
+}
+
+/* From the one that other ranks chose, or the user. */
+static int take_named(struct resume *r, struct err *err)
+{
+	int64_t step = r->o->resume_step;
+	bool follows = has_ranks(r) && ranks_follows(&r->ranks);
+	int e = 0;
+
+	if (follows && step >= 0 && (uint64_t)step != r->ranks.step)
+		return err_set(err, -EINVAL,
+			       "other ranks resumed from step %" PRIu64,
+			       r->ranks.step);
+	if (follows)
+		step = (int64_t)r->ranks.step;
+	else if (has_ranks(r))
+		e = ranks_check_ended(&r->ranks, err);
+	return e == 0 && step ? take_step(r, (uint64_t)step, err) : e;
+}
+
+static int find_point(struct resume *r, struct err *err)
+{
+	bool named = r->o->resume_step >= 0 ||
+		     (has_ranks(r) && ranks_follows(&r->ranks));
+	int e = named ? take_named(r, err) : take_newest(r, err);
+
+	if (e < 0)
+		err_prefix(err, "%s", r->o->checkpoint_dir);
+	return e;
+}
+
+/* What is done again is saved again: until then, older ones count. */
+static int remove_newer(struct resume *r, struct err *err)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	size_t n = 0;
+	int e = checkpoint_list(r->dirfd, &steps, &n);
+
+	while (e == 0 && n && steps[n - 1] > r->point.step)
+		e = checkpoint_remove(r->dirfd, steps[--n]);
+	if (e == 0 && fsync(r->dirfd) < 0)
+		e = -errno;
+	return e < 0 ? err_set(err, e, "%s: %s", r->o->checkpoint_dir,
+			       strerror(-e))
+		     : 0;
+}
+
+/* The others may know where this rank stands. */
+static int settle(struct resume *r, struct err *err)
+{
+	int e = 0;
+
+	if (r->o->resume && r->o->checkpoint_every)
+		e = remove_newer(r, err);
+	if (e == 0 && r->o->resume && has_ranks(r))
+		e = ranks_join(&r->ranks, r->point.step, err);
+	ranks_unlock(&r->ranks);
+	return e;
+}
+
+/* Is there none? Else those of two runs would get mixed up. */
+static int check_empty(struct resume *r, struct err *err)
+{
+	_cleanup_free_ uint64_t *steps = NULL;
+	size_t n = 0;
+	int e = checkpoint_list(r->dirfd, &steps, &n);
+
+	if (e == 0 && n == 0 && !r->ranks.agreed)
+		return 0;
+	if (e < 0)
+		return err_set(err, e, "%s: %s", r->o->checkpoint_dir,
+			       strerror(-e));
+	return err_set(err, -EEXIST,
+		       "%s has checkpoints of another run: go on from them "
+		       "with --resume, or name an empty folder",
+		       r->o->checkpoint_dir);
+}
+
+static int open_dir(struct resume *r, struct err *err)
+{
+	const struct train_options *o = r->o;
+	const char *dir = o->checkpoint_dir;
+
+	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	if (has_ranks(r))
+		return ranks_open(&r->ranks, dir, o->rank, o->world_size,
+				  &r->dirfd, err);
+	r->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->dirfd < 0)
+		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	if (flock(r->dirfd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, errno == EWOULDBLOCK ? -EBUSY : -errno,
+			       "%s: another run has its checkpoints there",
+			       dir);
+	return ranks_check_none(r->dirfd, dir, err);
+}
+
+void resume_init(struct resume *r)
+{
+	*r = (struct resume){ .dirfd = -1,
+			      .ranks = { .dirfd = -1, .file = -1 } };
+}
+
+int resume_open(struct resume *r, const struct train_options *o,
+		const struct schedule *schedule, uint64_t steps,
+		struct err *err)
+{
+	int e;
+
+	resume_init(r);
+	r->o = o;
+	r->steps = steps;
+	r->point.log_bytes = -1;
+	e = visited_init(&r->visited, schedule->c.data, err);
+	if (e < 0)
+		return e;
+	if (o->checkpoint_dir) {
+		r->point.run = identity(o, schedule);
+		if (!r->point.run)
+			return err_set(err, -ENOMEM, "out of memory");
+		e = open_dir(r, err);
+		if (e == 0)
+			e = o->resume ? find_point(r, err)
+				      : check_empty(r, err);
+	}
+	if (e == 0 && o->dump_samples)
+		e = visited_log(&r->visited, o->dump_samples,
+				r->point.log_bytes, err);
+	return e == 0 && o->checkpoint_dir ? settle(r, err) : e;
+}
+
+void resume_close(struct resume *r)
+{
+	checkpoint_free(r->checkpoint);
+	visited_fini(&r->visited);
+	json_decref(r->point.run);
+	json_decref(r->from);
+	ranks_close(&r->ranks);
+	if (r->dirfd >= 0)
+		close(r->dirfd);
+	resume_init(r);
+}
+
+/* --- going on ------------------------------------------------------------- */
+
+/* Weights and momentum of SGD, in fp32. */
+static uint64_t state_bytes(const struct train_options *o,
+			    const struct gpu_model *model)
+{
+	return o->checkpoint_size ? o->checkpoint_size : 8 * model->parameters;
+}
+
+int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
+		 const struct gpu_model *model, struct err *err)
+{
+	if (!o->checkpoint_every || state_bytes(o, model))
+		return 0;
+	return err_set(err, -ENODATA,
+		       "%s does not say how many parameters %s has; "
+		       "--checkpoint-size has to say how large a checkpoint is",
+		       gpu->name, model->name);
+}
+
+int resume_start(struct resume *r, struct tick *tick,
+		 const struct gpu_profile *gpu, const struct gpu_model *model,
+		 struct err *err)
+{
+	const struct train_options *o = r->o;
+	uint64_t bytes = state_bytes(o, model);
+	struct checkpoint_config c = {
+		.dir = o->checkpoint_dir,
+		.dirfd = r->dirfd,
+		.async = !strcmp(o->checkpoint, "async"),
+		.state_bytes = bytes,
+		.visited_bytes = r->visited.n_bytes,
+		.keep = o->checkpoint_keep,
+		.ranks = has_ranks(r) ? &r->ranks : NULL,
+		.tick = tick,
+		.copy_ns = gpu_copy_ns(
+			gpu, model,
+			o->pin ? GPU_COPY_PINNED : GPU_COPY_PAGEABLE, bytes),
+		.seed = o->common.seed,
+		.log_fd = r->visited.log ? fileno(r->visited.log) : -1,
+	};
+
+	r->state_bytes = bytes;
+	if (!o->checkpoint_every)
+		return 0;
+	return checkpoint_new(&c, &r->checkpoint, err);
+}
+
+void resume_take(struct resume *r, const struct delivery *d, struct account *a)
+{
+	double bits = visited_class_bits(&r->visited, d);
+
+	a->distinct_samples +=
+		visited_add(&r->visited, r->point.epoch, r->point.step, d);
+	if (bits < 0)
+		return;
+	a->class_bits += bits;
+	a->n_class_bits++;
+}
+
+void resume_next_epoch(struct resume *r)
+{
+	r->point.epoch++;
+	r->point.epoch_step = 0;
+	visited_clear(&r->visited);
+}
+
+bool resume_step(struct resume *r)
+{
+	r->point.step++;
+	if (++r->point.epoch_step == r->steps)
+		resume_next_epoch(r);
+	return r->checkpoint && r->point.step % r->o->checkpoint_every == 0;
+}
+
+int resume_save(struct resume *r, struct err *err)
+{
+	int e = visited_flush(&r->visited, &r->point.log_bytes, err);
+
+	if (e == 0)
+		e = checkpoint_save(r->checkpoint, &r->point, r->visited.bits,
+				    err);
+	if (e == 0)
+		r->last_step = r->point.step;
+	return e;
+}
+
+int resume_end(struct resume *r, struct tick *tick, struct err *err)
+{
+	uint64_t start = tick_now(tick);
+	int e = r->checkpoint ? checkpoint_drain(r->checkpoint, err) : 0;
+	int flushed = visited_flush(&r->visited, &r->point.log_bytes, err);
+
+	r->tail_ns = r->checkpoint ? tick_now(tick) - start : 0;
+	return e < 0 ? e : flushed;
+}
+
+struct checkpoint_stats resume_stats(const struct resume *r)
+{
+	return r->checkpoint ? checkpoint_stats(r->checkpoint)
+			     : (struct checkpoint_stats){ 0 };
+}
+
+json_t *resume_json(const struct resume *r)
+{
+	struct checkpoint_stats s = resume_stats(r);
+	double wall = (double)s.write_wall_ns / NS_PER_S;
+	double mib = (double)s.bytes / (double)MIB;
+
+	if (!r->checkpoint)
+		return json_null();
+	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
+			 "mode", r->o->checkpoint, "dir",
+			 json_bytes(r->o->checkpoint_dir), "state_bytes",
+			 (json_int_t)r->state_bytes, "written", (json_int_t)s.n,
+			 "bytes", (json_int_t)s.bytes, "last_step",
+			 (json_int_t)r->last_step, "write_wall_seconds", wall,
+			 "write_mib_per_wall_s", wall > 0 ? mib / wall : 0.,
+			 "tail_s", (double)r->tail_ns / NS_PER_S);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "loader/train/session_open.h"
+
+void session_init(struct session *s)
+{
+	*s = (struct session){ .data.dirfd = -1 };
+	resume_init(&s->resume);
+	pthread_mutex_init(&s->lock, NULL);
+	train_options_init(&s->options);
+}
+
+/* --- starting ------------------------------------------------------------- */
+
+int session_ceiling(struct session *s, struct err *err)
+{
+	if (s->report.ceiling.steps)
+		return 0;
+	return train_ceiling(&s->train,
+			     (uint32_t)train_pipeline_batch(&s->options,
+							    &s->choice),
+			     s->options.time_scale, &s->report.ceiling, err);
+}
+
+/* Without files nobody looks at the order, unless it is to be written. */
+static int make_order(struct session *s, uint64_t epoch, struct err *err)
+{
+	if (!s->choice.engine->next && !s->options.dump_order)
+		return 0;
+	return schedule_fill(&s->schedule, epoch, err);
+}
+
+static int analyze_first(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	uint64_t n =
+		MIN(s->schedule.n, o->analyze_steps * train_step_samples(o));
+	int r;
+
+	if (!s->choice.engine->next)
+		return err_set(err, -EINVAL,
+			       "--analyze needs a dataset, and an engine that "
+			       "reads it");
+	r = session_ceiling(s, err);
+	if (r == 0)
+		r = make_order(s, 0, err);
+	if (r < 0)
+		return r;
+	return analyze(&s->config, &s->mount, s->schedule.order, n,
+		       s->report.ceiling.samples_per_s, &s->stop,
+		       &s->report.analysis, err);
+}
+
+static int open_pipeline(struct session *s, struct err *err)
+{
+	struct pipeline *p;
+	int r = pipeline_new(&s->config, &p, err);
+
+	if (r < 0)
+		return r;
+	s->train.pipeline = p;
+	pthread_mutex_lock(&s->lock);
+	s->pipeline = p;
+	/* or was it before there was a pipeline? */
+	if (atomic_load(&s->stop))
+		pipeline_interrupt(p);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+static void close_pipeline(struct session *s)
+{
+	struct pipeline *p = s->pipeline;
+
+	pthread_mutex_lock(&s->lock);
+	s->pipeline = NULL;
+	pthread_mutex_unlock(&s->lock);
+	s->train.pipeline = NULL;
+	pipeline_free(p);
+}
+
+static void queued(void *ctx, uint64_t ahead)
+{
+	struct session *s = ctx;
+
+	session_tell(s, LOG_LEVEL_WARN,
+		     "%s: no room on the GPU now; %" PRIu64 " more wait for it",
+		     s->options.gpu_server, ahead);
+}
+
+static int join(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	struct train_remote_job job = {
+		.model = o->model,
+		.batch = (uint32_t)o->batch,
+		.iterations =
+			s->n_steps - MIN(s->resume.point.step, s->n_steps),
+		.waiting_bytes = gpu_waiting_bytes(&s->node.beside, o->batch),
+		.pinned = o->pin,
+		.extrapolate = o->extrapolate,
+		.load = o->model_transfer,
+		.queued = queued,
+		.ctx = s,
+	};
+	int r;
+
+	/* what was interrupted before there was a connection */
+	if (atomic_load(&s->stop))
+		r = -ECANCELED;
+	else
+		r = train_remote_join(s->remote, &job, s->tick, err);
+	if (r == -ECANCELED)
+		err_set(err, r, "interrupted while waiting for the GPU");
+	if (r == 0 && job.load) /* its first copy waits for it */
+		s->node.model_transfer_ns = gpu_model_transfer_ns(s->model);
+	return r;
+}
+
+int session_start(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = 0;
+
+	s->tick = tick_new(o->time_scale, TICK_DEFAULT_SPIN_NS);
+	if (!s->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (o->keep_awake)
+		tick_keep_awake(s->tick); /* where it is granted */
+	s->train.tick = s->tick;
+	s->config = (struct pipeline_config){
+		.data = &s->data,
+		.engine = s->choice.engine,
+		.prep = s->choice.prep,
+		.sample_bytes = s->train.sample_bytes,
+		.pin = o->pin ? &s->gpu : NULL,
+		.tick = s->tick,
+		.trace = s->trace,
+		.pin_direct = o->pin_direct,
+		.pin_inline = o->pin_inline,
+		.pin_budget = o->pin_budget,
+		.seed = o->common.seed,
+		.workers = (uint32_t)o->workers,
+		.queue_depth = (uint32_t)o->queue_depth,
+		.batch = (uint32_t)train_pipeline_batch(o, &s->choice),
+		.gpus = s->choice.parallel == GPUS_DP ? 1 : (uint32_t)o->gpus,
+		.superbatch = (uint32_t)o->superbatch,
+		.prefetch = (uint32_t)o->prefetch,
+		.direct = s->direct,
+		.address = s->address,
+		.prep_config = &s->prep.config,
+		.cores = s->prep.cores,
+	};
+	if (o->analyze)
+		r = analyze_first(s, err);
+	if (r == 0)
+		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
+	if (r == 0)
+		r = open_pipeline(s, err);
+	if (r == 0 && s->remote)
+		r = join(s, err);
+	else if (r == 0 && o->model_transfer)
+		s->node.model_transfer_ns = train_load_model(&s->train);
+	return r;
+}
+
+void session_interrupt(struct session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	atomic_store(&s->stop, true);
+	if (s->pipeline)
+		pipeline_interrupt(s->pipeline);
+	if (s->remote)
+		train_remote_interrupt(s->remote);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct worker_failures session_failures(struct session *s)
+{
+	struct worker_failures f = s->failures, more = { 0 };
+
+	if (s->pipeline)
+		more = pipeline_failures(s->pipeline);
+	if (f.n == 0)
+		return more;
+	f.n += more.n;
+	return f;
+}
+
+static uint64_t pinned_bytes(struct session *s)
+{
+	uint64_t now = s->pipeline ? pipeline_pinned(s->pipeline) : 0;
+
+	return MAX(now, s->pinned_bytes);
+}
+
+/* --- an epoch ------------------------------------------------------------- */
+
+bool session_more(const struct session *s)
+{
+	const struct checkpoint_point *p = &s->resume.point;
+
+	return p->step < s->n_steps && p->epoch < s->options.epochs;
+}
+
+/* Samples of the epoch that are left, given the steps that are left. */
+static uint64_t epoch_samples(const struct session *s)
+{
+	const struct checkpoint_point *p = &s->resume.point;
+	uint64_t batch = train_step_samples(&s->options), n = s->schedule.n;
+	uint64_t steps = session_steps(s, n) - p->epoch_step;
+
+	return MIN(n - p->epoch_step * batch,
+		   MIN(steps, s->n_steps - p->step) * batch);
+}
+
+int session_begin(struct session *s, struct err *err)
+{
+	uint64_t epoch = s->resume.point.epoch;
+	struct account *a;
+	int r = s->ended;
+
+	s->checkpoints = resume_stats(&s->resume);
+	s->cpu_ns = tick_cpu();
+	if (r == 0)
+		r = mount_mark_epoch(&s->mount, err);
+	if (r == 0)
+		r = make_order(s, epoch, err);
+	if (r < 0)
+		return r;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->account = s->report.epoch[s->report.n_epochs++] = a;
+	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
+	s->hits_known = mount_hits(&s->mount, &s->hits);
+	s->n_left = epoch_samples(s);
+	train_begin(&s->train, epoch, s->schedule.order, s->n_left, a);
+	return 0;
+}
+
+int session_next(struct session *s, struct delivery *ret, struct err *err)
+{
+	int r = train_next(&s->train, ret, err);
+
+	if (r == 0)
+		s->n_left -= ret->n;
+	return r;
+}
+
+int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
+		 struct err *err)
+{
+	return train_step(&s->train, d, ret, err);
+}
+
+int session_release(struct session *s, struct delivery *d, struct err *err)
+{
+	return train_release(&s->train, d, err);
+}
+
+/* Batches that were read, or are being read, are dropped. */
+static int cut_short(struct session *s, struct err *err)
+{
+	pipeline_interrupt(s->pipeline);
+	train_end(&s->train, -ECANCELED);
+	s->failures = session_failures(s);
+	s->pinned_bytes = pinned_bytes(s);
+	close_pipeline(s);
+	return open_pipeline(s, err);
+}
+
+/* What the loop did not see. */
+static void complete_account(struct session *s)
+{
+	struct checkpoint_stats now = resume_stats(&s->resume);
+	struct account *a = TAKE_PTR(s->account);
+	struct mount_hits hits = { 0 };
+
+	a->checkpoints = now.n - s->checkpoints.n;
+	a->checkpoint_bytes = now.bytes - s->checkpoints.bytes;
+	a->checkpoint_ns = now.write_ns - s->checkpoints.write_ns;
+	a->on_mount = s->hits_known && mount_hits(&s->mount, &hits);
+	if (a->on_mount) {
+		a->hits = hits.hits - s->hits.hits;
+		a->misses = hits.misses - s->hits.misses;
+	}
+	a->cpu_ns = tick_cpu() - s->cpu_ns;
+	account_merge(&s->report.total, a);
+	if (s->report.n_epochs > 1)
+		account_merge(&s->report.warm, a);
+}
+
+int session_end(struct session *s, int r, struct err *err)
+{
+	uint64_t epoch = s->account->epoch;
+
+	if (r == 0 && s->n_left == 0)
+		r = -ENODATA;
+	r = train_flush(&s->train, r, err);
+	r = r == 0 ? cut_short(s, err) : train_end(&s->train, r);
+	if (r == 0 && session_more(s) && s->resume.point.epoch == epoch)
+		resume_next_epoch(&s->resume);
+	if (r == -ECANCELED || !session_more(s)) {
+		int end = resume_end(&s->resume, s->tick, err);
+
+		r = end < 0 ? end : r;
+	}
+	complete_account(s);
+	s->report.interrupted = r == -ECANCELED;
+	s->ended = r;
+	return r;
+}
+
+/* --- afterwards ----------------------------------------------------------- */
+
+const struct report *session_report(struct session *s)
+{
+	struct report *r = &s->report;
+
+	r->options = &s->options;
+	r->gpu = &s->gpu;
+	r->model = s->model;
+	r->prep = &s->prep;
+	r->node = &s->node;
+	r->pinned_bytes = pinned_bytes(s);
+	r->tick = s->tick;
+	r->mount = &s->mount;
+	r->resume = &s->resume;
+	r->remote = s->remote;
+	r->data = &s->data;
+	r->how = &s->how;
+	return r;
+}
+
+void session_close(struct session *s)
+{
+	close_pipeline(s);
+	train_remote_close(s->remote);
+	resume_close(&s->resume);
+	session_close_logs(s, NULL);
+	tick_free(s->tick);
+	mount_fini(&s->mount);
+	dataset_close(&s->data);
+	format_result_fini(&s->how);
+	gpu_profile_free(&s->gpu);
+	schedule_close(&s->schedule);
+	free(s->address);
+	train_prep_close(&s->prep);
+	train_node_close(&s->node);
+	for (size_t i = 0; i < s->report.n_epochs; i++)
+		free(s->report.epoch[i]);
+	free(s->report.epoch);
+	conf_free(train_fields, &s->options);
+	pthread_mutex_destroy(&s->lock);
+}

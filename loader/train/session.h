@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A training run without a face: from its options to the dataset, the
+ * schedule, the pipeline, the GPU, and the record. Prints nothing.
+ *
+ *	session_init(&s);			and fill in s.options
+ *	train_options_resolve(&s.options, &s.choice, err);
+ *	session_open(&s, err);
+ *	session_start(&s, err);
+ *	while (session_more(&s)) {
+ *		session_begin(&s, err);
+ *		while ((r = session_next(&s, &d, err)) == 0)
+ *			session_step(&s, &d, &step, err);
+ *		session_end(&s, r, err);
+ *	}
+ *	session_close_logs(&s, err);
+ *	report_json(session_report(&s));
+ *	session_close(&s);
+ *
+ * One thread calls all of it but session_interrupt. Functions return 0 or
+ * -errno with a text unless they say otherwise. The struct must stay where it
+ * is from session_open to session_close.
+ */
+#ifndef GPEMU_LOADER_TRAIN_SESSION_H
+#define GPEMU_LOADER_TRAIN_SESSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/log.h"
+#include "loader/dataset/dataset.h"
+#include "loader/dataset/mount.h"
+#include "loader/train/report.h"
+#include "loader/train/resume.h"
+#include "loader/order/schedule.h"
+#include "loader/train/train.h"
+#include "loader/train/train_data.h"
+#include "loader/train/train_node.h"
+#include "loader/train/train_options.h"
+#include "loader/train/train_prep.h"
+#include "loader/train/train_remote.h"
+
+struct session {
+	/* the caller's, between session_init and session_open */
+	struct train_options options;
+	struct train_choice choice;
+	/* What the user might want to know and is no failure. NULL: nobody
+	 * listens. */
+	void (*tell)(void *ctx, enum log_level level, const char *text);
+	void *ctx;
+
+	/* to be read */
+	struct tick *tick;
+	struct gpu_profile gpu;
+	const struct gpu_model *model;
+	struct dataset data;
+	struct resume resume; /* its `point`: what is done */
+	uint64_t n_steps;     /* of the whole run */
+	struct report report;
+
+	/* its own */
+	struct train_remote *remote; /* lock; NULL: no gpu_server */
+	struct train_prep prep;
+	struct train_node node;
+	struct format_result how;
+	struct mount mount;
+	struct schedule schedule;
+	uint32_t direct;   /* as struct engine_config */
+	uint64_t *address; /* as struct flow_config */
+	struct trace *trace;
+	FILE *step_log;
+	struct pipeline_config config;
+	struct train train;
+	struct account *account; /* of the epoch on its way; NULL: none is */
+	struct mount_hits hits;	 /* at its start */
+	bool hits_known;
+	struct checkpoint_stats checkpoints;
+	uint64_t cpu_ns;
+	uint64_t n_left; /* samples of the epoch that nobody has taken */
+	int ended;	 /* 0; else no epoch can begin, and why */
+	pthread_mutex_t lock;
+	struct pipeline *pipeline; /* lock, for session_interrupt */
+	atomic_bool stop;	   /* interrupted */
+	/* of pipelines that are no more */
+	struct worker_failures failures;
+	uint64_t pinned_bytes;
+};
+
+/* The default options; nothing is open. */
+void session_init(struct session *s);
+/* At any time after session_init, also when something failed. */
+void session_close(struct session *s);
+
+/* Profiles, the dataset, where the run stands, the logs. `options` say
+ * afterwards what is really done. */
+int session_open(struct session *s, struct err *err);
+/* Measure the rig's ceiling, unless it has been: half a wall second. */
+int session_ceiling(struct session *s, struct err *err);
+/* The clock, what --analyze asks for, the threads. -ECANCELED: interrupted. */
+int session_start(struct session *s, struct err *err);
+
+/* Is anything left to do? */
+bool session_more(const struct session *s);
+/* The epoch in which the run stands, or what is left of it. */
+int session_begin(struct session *s, struct err *err);
+/* As pipeline_next. */
+int session_next(struct session *s, struct delivery *ret, struct err *err);
+/* As train_step; writes a checkpoint when one is due. */
+int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
+		 struct err *err);
+/* As train_release: the batch is no step. */
+int session_release(struct session *s, struct delivery *d, struct err *err);
+/*
+ * `r`: why the epoch is over, as session_next or session_step returned it; 0:
+ * it has batches that nobody wants. Returns it, but 0 for -ENODATA, or what
+ * failed on the way. Unless the run has ended the next epoch comes next.
+ */
+int session_end(struct session *s, int r, struct err *err);
+
+/* From any thread, also before session_start: every wait ends, session_next
+ * and what comes after it returns -ECANCELED. */
+void session_interrupt(struct session *s);
+
+struct worker_failures session_failures(struct session *s);
+/* Once nobody writes to the timeline and the log of steps any more. */
+int session_close_logs(struct session *s, struct err *err);
+/* After session_start: all that the record needs. Valid until
+ * session_close. */
+const struct report *session_report(struct session *s);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The timeline and the log of steps that a session writes, where wanted. */
+#ifndef GPEMU_LOADER_TRAIN_SESSION_LOGS_H
+#define GPEMU_LOADER_TRAIN_SESSION_LOGS_H
+
+#include "loader/train/session.h"
+
+/* Close with session_close_logs, failed or not. */
+int session_open_logs(struct session *s, struct err *err);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Of a session, what is there before it starts: profiles, dataset, logs. */
+#include "loader/train/session_open.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "loader/dataset/direct.h"
+#include "loader/dataset/extents.h"
+#include "loader/train/session_logs.h"
+#include "loader/train/session_pin.h"
+
+void session_tell(struct session *s, enum log_level level, const char *fmt, ...)
+{
+	struct err text;
+	va_list ap;
+
+	if (!s->tell)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text.text, sizeof(text.text), fmt, ap);
+	va_end(ap);
+	s->tell(s->ctx, level, text.text);
+}
+
+uint64_t session_steps(const struct session *s, uint64_t samples)
+{
+	uint64_t batch = train_step_samples(&s->options);
+
+	return s->options.drop_last ? samples / batch
+				    : (samples + batch - 1) / batch;
+}
+
+/* The GPU is the server's. */
+static int find_server(struct session *s, struct err *err)
+{
+	struct train_options *o = &s->options;
+	struct train_remote *remote;
+	int r = train_remote_open(o->gpu_server, o->server_user, o->time_scale,
+				  &remote, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&s->lock);
+	s->remote = remote;
+	pthread_mutex_unlock(&s->lock);
+	free(o->gpu);
+	o->gpu = strdup(train_remote_profile(remote));
+	return o->gpu ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int load_gpu(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = o->gpu_server ? find_server(s, err) : 0;
+
+	if (r == 0)
+		r = gpu_profile_load(o->gpu, &s->gpu, err);
+	if (r < 0)
+		return r;
+	s->model = gpu_profile_model(&s->gpu, o->model, err);
+	if (!s->model)
+		return -ENOENT;
+	return resume_check(o, &s->gpu, s->model, err);
+}
+
+/* Once the samples are known. */
+static int plan(struct session *s, uint64_t n, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	const struct dataset *d = &s->data;
+	struct schedule_config c = {
+		.order = s->choice.order,
+		.in = { .seed = o->common.seed,
+			.n = n,
+			.group = d->group,
+			.n_groups = d->n_groups,
+			.size = d->size,
+			.batch = (uint32_t)train_step_samples(o),
+			.window = (uint32_t)o->order_window,
+			.page_bytes = o->order_page },
+		.data = d->n ? d : NULL,
+		.rank = o->rank,
+		.world = o->world_size,
+		.drop_last = o->drop_last,
+		.replay = o->replay_order,
+		.dump = o->dump_order,
+	};
+	uint64_t steps;
+	int r = schedule_open(&c, &s->schedule, err);
+
+	if (r < 0)
+		return r;
+	steps = session_steps(s, s->schedule.n);
+	if (steps == 0)
+		return err_set(err, -EINVAL,
+			       "%" PRIu64 " samples do not fill a batch of "
+			       "%" PRIu64 ", and --drop-last leaves it out",
+			       s->schedule.n, train_step_samples(o));
+	s->n_steps = steps * o->epochs;
+	if (o->max_steps)
+		s->n_steps = MIN(s->n_steps, o->max_steps);
+	r = resume_open(&s->resume, o, &s->schedule, steps, err);
+	if (s->resume.notice.text[0])
+		session_tell(s, LOG_LEVEL_WARN, "%s", s->resume.notice.text);
+	return r;
+}
+
+static int load_data(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r;
+
+	if (!s->choice.engine->next)
+		return plan(s, o->samples, err);
+	r = train_data_open(o, &s->choice, &s->data, &s->how, err);
+	if (s->how.not_kept.text[0])
+		session_tell(s, LOG_LEVEL_INFO, "no index is kept: %s",
+			     s->how.not_kept.text);
+	mount_find(o->data, &s->mount);
+	if (r == 0 && s->choice.order->by_group && !s->data.group)
+		r = mount_groups(&s->mount, o->data, &s->data, err);
+	return r < 0 ? r : plan(s, s->data.n, err);
+}
+
+/* How the dataset is read, as far as its file system allows it. */
+static int set_reading(struct session *s, struct err *err)
+{
+	struct train_options *o = &s->options;
+	int r = 0;
+
+	if (!s->choice.engine->next)
+		return 0;
+	if (o->direct)
+		r = direct_begin(&s->data, &s->direct, err);
+	if (r == -EOPNOTSUPP) {
+		session_tell(s, LOG_LEVEL_WARN, "--direct on: %s; it is used",
+			     err->text);
+		o->direct = false;
+		r = 0;
+	}
+	if (r == 0 && o->sort_extents)
+		r = extents_find(&s->data, &s->address, err);
+	if (r == -EOPNOTSUPP) {
+		session_tell(s, LOG_LEVEL_DEBUG, "--sort-extents: %s",
+			     err->text);
+		o->sort_extents = false;
+		r = 0;
+	}
+	return r;
+}
+
+static void taken(void *ctx, const struct delivery *d)
+{
+	struct session *s = ctx;
+
+	resume_take(&s->resume, d, s->train.now.account);
+}
+
+static bool stepped(void *ctx)
+{
+	struct session *s = ctx;
+
+	return resume_step(&s->resume);
+}
+
+static int save(void *ctx, struct err *err)
+{
+	struct session *s = ctx;
+
+	return resume_save(&s->resume, err);
+}
+
+int session_open(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = load_gpu(s, err);
+
+	if (r == 0)
+		r = train_prep_open(o, &s->choice, &s->prep, err);
+	if (r == 0)
+		r = train_node_open(o, &s->choice, &s->gpu, s->model, &s->prep,
+				    &s->node, err);
+	/* before files are listed, what fits with none; then with these */
+	if (r == 0)
+		r = train_node_fit(o, &s->choice, &s->gpu, s->model, &s->prep,
+				   &s->data, &s->node, err);
+	if (r == 0)
+		r = load_data(s, err);
+	if (r == 0)
+		r = train_node_fit(o, &s->choice, &s->gpu, s->model, &s->prep,
+				   &s->data, &s->node, err);
+	if (r == 0)
+		r = set_reading(s, err);
+	if (r == 0)
+		r = session_fit_pin(s, err);
+	if (r == 0)
+		r = session_open_logs(s, err);
+	if (r < 0)
+		return r;
+	s->report.epoch = calloc(o->epochs, sizeof(struct account *));
+	if (!s->report.epoch)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->train = (struct train){
+		.remote = s->remote,
+		.trace = s->trace,
+		.step_log = s->step_log,
+		.gpu = &s->gpu,
+		.model = s->model,
+		.gpus = &s->node.gpus,
+		.batch = (uint32_t)o->batch,
+		.sample_bytes = s->node.beside.sample_bytes,
+		.inference = o->inference,
+		.jitter = s->node.jitter,
+		.seed = o->common.seed,
+		.prep_gpu = s->node.prep_gpu,
+		.pinned = o->pin,
+		.taken = taken,
+		.stepped = stepped,
+		.save = save,
+		.ctx = s,
+	};
+	return 0;
+}

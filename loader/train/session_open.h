@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files of a session. */
+#ifndef GPEMU_LOADER_TRAIN_SESSION_OPEN_H
+#define GPEMU_LOADER_TRAIN_SESSION_OPEN_H
+
+#include "loader/train/session.h"
+
+/* To whoever listens (s->tell). */
+__attribute__((format(printf, 3, 4))) void
+session_tell(struct session *s, enum log_level level, const char *fmt, ...);
+/* How many steps an epoch of so many samples has. */
+uint64_t session_steps(const struct session *s, uint64_t samples);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A batch that is prepared has one size. Raw samples differ: what counts is the
+ * largest batch that there may be, or a run could end in its midst.
+ */
+#include "loader/train/session_pin.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/gpu/pinned.h"
+
+static uint64_t sum(const uint64_t *v, uint64_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		bytes += v[i];
+	return bytes;
+}
+
+/* Of `batch` raw samples, not less than the mean. */
+static int largest_raw(const struct dataset *d, uint64_t batch, uint64_t *ret)
+{
+	uint64_t n = MIN(batch, d->n);
+	_cleanup_free_ uint64_t *size = malloc(d->n * sizeof(*size));
+
+	if (!size)
+		return -ENOMEM;
+	memcpy(size, d->size, d->n * sizeof(*size));
+	qsort(size, d->n, sizeof(*size), util_compare_u64);
+	*ret = MAX(sum(size + d->n - n, n), d->bytes / d->n * batch);
+	return 0;
+}
+
+static int largest_batch(const struct session *s, uint64_t *ret,
+			 struct err *err)
+{
+	const struct pipeline_config c = { .prep = s->choice.prep,
+					   .prep_config = &s->prep.config };
+	uint64_t batch = train_pipeline_batch(&s->options, &s->choice);
+	size_t bytes;
+	int r = pipeline_sample_bytes(&c, &bytes, err);
+
+	*ret = bytes * batch;
+	if (r == 0 && bytes == 0 && largest_raw(&s->data, batch, ret) < 0)
+		r = err_set(err, -ENOMEM, "out of memory");
+	return r;
+}
+
+int session_fit_pin(struct session *s, struct err *err)
+{
+	struct train_options *o = &s->options;
+	struct err *why = &s->report.unpinned;
+	uint64_t bytes, room;
+	int r;
+
+	if (!o->pin_auto || !s->choice.engine->next)
+		return 0;
+	room = pinned_room(o->pin_budget);
+	if (room >= o->pin_budget)
+		return 0;
+	r = largest_batch(s, &bytes, err);
+	if (r < 0)
+		return r;
+	if (bytes <= room) {
+		o->pin_budget = room;
+		return 0;
+	}
+	o->pin = false;
+	err_set(why, -ENOMEM,
+		"batches are not pinned: one takes %llu KiB and %llu KiB may "
+		"be locked; they are copied to the GPU at the pageable rate "
+		"(raise `ulimit -l`, or use a smaller --batch)",
+		(unsigned long long)(bytes + KIB - 1) / KIB,
+		(unsigned long long)room / KIB);
+	if (s->tell)
+		s->tell(s->ctx, LOG_LEVEL_WARN, why->text);
+	return 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/train_data.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+
+static int resolve_index(const char *word, enum format_index *ret,
+			 struct err *err)
+{
+	static const char *const words[] = {
+		[FORMAT_INDEX_AUTO] = "auto",
+		[FORMAT_INDEX_OFF] = "off",
+		[FORMAT_INDEX_REBUILD] = "rebuild",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i], word)) {
+			*ret = (enum format_index)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL,
+		       "unknown --index '%s' (known: auto off rebuild)", word);
+}
+
+/* "jpg,seg.png": no dots in front, nothing empty. */
+static int check_payload(const char *list, struct err *err)
+{
+	for (const char *at = list;; at++) {
+		if (!*at || *at == ',' || *at == '.')
+			return err_set(err, -EINVAL,
+				       "--payload '%s': a list of extensions "
+				       "is wanted, such as jpg,png",
+				       list);
+		at += strcspn(at, ",");
+		if (!*at)
+			return 0;
+	}
+}
+
+int train_data_resolve(const struct train_options *o, struct train_choice *ret,
+		       struct err *err)
+{
+	int r = resolve_index(o->index, &ret->index, err);
+
+	return r == 0 ? check_payload(o->payload, err) : r;
+}
+
+int train_data_open(const struct train_options *o, const struct train_choice *c,
+		    struct dataset *ret, struct format_result *ret_how,
+		    struct err *err)
+{
+	struct format_request q = {
+		.path = o->data,
+		.format = o->format,
+		.options = { .payload = o->payload, .verify = o->verify },
+		.index = c->index,
+		.threads = (unsigned)o->scan_threads,
+	};
+
+	return format_open(&q, ret, ret_how, err);
+}
+
+json_t *train_data_json(const struct dataset *d,
+			const struct format_result *how)
+{
+	if (!how->format)
+		return json_null();
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?}",
+			 "format", how->format->plugin.name, "samples",
+			 (json_int_t)d->n, "classes", (json_int_t)d->n_classes,
+			 "bytes", (json_int_t)d->bytes, "shards",
+			 (json_int_t)d->n_containers, "groups",
+			 (json_int_t)d->n_groups, "list_s",
+			 (double)how->list_ns / (double)NS_PER_S, "from_index",
+			 how->from_index, "index", json_bytes(how->index));
+}

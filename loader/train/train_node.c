@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/train_node.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/gpu/gpu.h"
+
+/* What a server does for itself, or does not know how to do. */
+static int check_server(const struct train_options *o, struct err *err)
+{
+	const char *what = o->gpu		      ? "--gpu"
+			   : o->node		      ? "--node"
+			   : o->gpus > 1	      ? "--gpus"
+			   : o->inference	      ? "--inference"
+			   : o->prep_gpu	      ? "--prep-gpu"
+			   : strcmp(o->jitter, "off") ? "--jitter"
+						      : NULL;
+
+	return what ? err_set(err, -EINVAL,
+			      "%s: not with --gpu-server, whose GPU is its own",
+			      what)
+		    : 0;
+}
+
+static int fill_in(struct train_options *o, struct train_choice *c,
+		   const struct node_profile *n, struct err *err)
+{
+	if (o->gpus == 0)
+		o->gpus = n->name ? n->gpus : 1;
+	if (n->name && o->gpus > n->gpus)
+		return err_set(err, -EINVAL,
+			       "--gpus %" PRIu64 ": %s has only %" PRIu64,
+			       o->gpus, n->name, n->gpus);
+	if (!o->gpu && n->name && !n->gpu)
+		return err_set(err, -EINVAL,
+			       "%s: there is no profile of its GPU; --gpu has "
+			       "to name another",
+			       n->name);
+	if (!o->gpu)
+		o->gpu = strdup(n->gpu ? n->gpu : GPU_DEFAULT);
+	if (!o->gpu)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (n->name && c->prep->cost && o->cores == 0 && o->workers == 0)
+		o->cores = n->cores;
+	return 0;
+}
+
+int train_node_resolve(struct train_options *o, struct train_choice *ret,
+		       struct err *err)
+{
+	struct node_profile n = { 0 };
+	enum collective_algorithm algorithm;
+	int r = gpus_parallel_parse(o->parallel, &ret->parallel, err);
+
+	if (r == 0)
+		r = collective_parse(o->allreduce, &algorithm, err);
+	if (r == 0 && o->gpu_server)
+		r = check_server(o, err);
+	if (r == 0 && o->node)
+		r = node_profile_load(o->node, &n, err);
+	if (r == 0)
+		r = fill_in(o, ret, &n, err);
+	node_profile_free(&n);
+	return r;
+}
+
+uint64_t train_step_samples(const struct train_options *o)
+{
+	return o->batch * o->gpus;
+}
+
+uint64_t train_pipeline_batch(const struct train_options *o,
+			      const struct train_choice *c)
+{
+	return c->parallel == GPUS_DP ? train_step_samples(o) : o->batch;
+}
+
+/* As prepared, or as read. Where nothing is read, a model's own samples, or
+ * what would have been prepared. */
+static uint64_t sample_bytes(const struct train_choice *c,
+			     const struct train_prep *prep,
+			     const struct dataset *data,
+			     const struct gpu_profile *gpu,
+			     const struct gpu_model *m)
+{
+	uint64_t mean = data->bytes / MAX(data->n, 1);
+
+	return gpu_delivered_bytes(gpu, m, prep->sample_bytes,
+				   c->engine->next ? MAX(mean, 1) : 0);
+}
+
+static int parse_jitter(const char *s, const struct gpu_profile *gpu,
+			const struct gpu_model *m, double *ret, struct err *err)
+{
+	if (!strcmp(s, "profile"))
+		return gpu_profile_noise(gpu, m, ret, err);
+	if (!strcmp(s, "off")) {
+		*ret = 0;
+		return 0;
+	}
+	if (units_parse_double(s, ret) < 0 || !(*ret >= 0 && *ret <= 1))
+		return err_set(err, -EINVAL,
+			       "--jitter '%s': off, profile, or a coefficient "
+			       "of variation from 0 to 1",
+			       s);
+	return 0;
+}
+
+/* The ring may go through other nodes, where the epoch is shared with them and
+ * a node profile says how they are connected. */
+static int set_links(const struct train_options *o, const struct gpu_model *m,
+		     const struct gpu_profile *gpu, struct train_node *n,
+		     struct err *err)
+{
+	struct gpus_config *c = &n->gpus;
+	int r = collective_parse(o->allreduce, &c->reduce.algorithm, err);
+
+	c->inference = o->inference;
+	return r < 0 ? r
+		     : node_links(&n->profile, gpu, m, o->world_size, c, err);
+}
+
+static int open_prep_gpu(const struct train_options *o,
+			 const struct train_prep *prep, struct train_node *n,
+			 struct err *err)
+{
+	int r;
+
+	if (!o->prep_gpu) {
+		if (prep->cores && prep->profile.gpu.rows.n)
+			n->prep_gpu = &prep->profile;
+		if (!n->prep_gpu || !o->gpu_server)
+			return 0;
+		return err_set(
+			err, -EINVAL,
+			"%s: a part of it is done on the GPU, and not by "
+			"--gpu-server",
+			prep->profile.name);
+	}
+	r = prep_profile_load(o->prep_gpu, &n->prep, err);
+	if (r < 0)
+		return r;
+	if (!n->prep.gpu.rows.n)
+		return err_set(err, -EINVAL,
+			       "--prep-gpu %s: nothing of it is done on the "
+			       "GPU",
+			       o->prep_gpu);
+	n->prep_gpu = &n->prep;
+	return 0;
+}
+
+int train_node_open(const struct train_options *o, const struct train_choice *c,
+		    const struct gpu_profile *gpu, const struct gpu_model *m,
+		    const struct train_prep *prep, struct train_node *ret,
+		    struct err *err)
+{
+	int r = 0;
+
+	*ret = (struct train_node){ .gpus = { .n = (uint32_t)o->gpus,
+					      .parallel = c->parallel,
+					      .transfer = c->transfer } };
+	ret->gpus.transfer = gpus_transfer(&ret->gpus);
+	if (o->node)
+		r = node_profile_load(o->node, &ret->profile, err);
+	if (r == 0)
+		r = set_links(o, m, gpu, ret, err);
+	if (r == 0)
+		r = parse_jitter(o->jitter, gpu, m, &ret->jitter, err);
+	return r < 0 ? r : open_prep_gpu(o, prep, ret, err);
+}
+
+/*
+ * What DistributedDataParallel flattens gradients into, unless the gradients
+ * are views of it (gradient_as_bucket_view, off by default); the batch that
+ * was copied beside a computation; and what GPU 0 has to scatter.
+ */
+int train_node_fit(const struct train_options *o, const struct train_choice *c,
+		   const struct gpu_profile *gpu, const struct gpu_model *m,
+		   const struct train_prep *prep, const struct dataset *data,
+		   struct train_node *n, struct err *err)
+{
+	const struct gpus_config *g = &n->gpus;
+	struct gpu_beside *b = &n->beside;
+	bool dp = g->parallel == GPUS_DP;
+
+	if (n->prep_gpu)
+		b->prep_mib = n->prep_gpu->gpu.memory_mib;
+	if (!dp && !g->inference && g->reduce.ranks > 1)
+		b->bucket_bytes = g->reduce.bytes;
+	b->sample_bytes = sample_bytes(c, prep, data, gpu, m);
+	if (g->transfer == GPU_TRANSFER_OVERLAP)
+		b->waiting = 1;
+	else if (dp)
+		b->waiting = g->n - 1;
+	return gpu_check_batch(gpu, m, b, o->batch, o->extrapolate, err);
+}
+
+void train_node_close(struct train_node *n)
+{
+	node_profile_free(&n->profile);
+	prep_profile_free(&n->prep);
+}
+
+static double mib(uint64_t bytes)
+{
+	return (double)bytes / (double)MIB;
+}
+
+json_t *train_node_json(const struct train_node *n,
+			const struct train_options *o)
+{
+	static const char *const algorithms[] = {
+		[COLLECTIVE_AUTO] = "auto",
+		[COLLECTIVE_RING] = "ring",
+		[COLLECTIVE_TREE] = "tree",
+	};
+	const struct collective *c = &n->gpus.reduce;
+	bool reduces = c->ranks > 1 && !o->inference;
+	json_t *profile = n->profile.name ? node_profile_json(&n->profile)
+					  : json_null();
+	json_t *prep = n->prep_gpu ? prep_profile_json(n->prep_gpu)
+				   : json_null();
+
+	return json_pack("{s:I, s:s, s:s, s:b, s:f, s:f, s:o, s:o, "
+			 "s:{s:f, s:f, s:f}, s:{s:s, s:I, s:I, s:f, s:f}}",
+			 "gpus", (json_int_t)n->gpus.n, "parallel",
+			 n->gpus.n == 1		       ? "none"
+			 : n->gpus.parallel == GPUS_DP ? "dp"
+						       : "ddp",
+			 "transfer", gpu_transfer_name(n->gpus.transfer),
+			 "inference", o->inference, "jitter", n->jitter,
+			 "model_transfer_s", (double)n->model_transfer_ns / 1e9,
+			 "profile", profile, "prep_gpu", prep, "beside_mib",
+			 "prep", n->beside.prep_mib, "gradient_buckets",
+			 mib(n->beside.bucket_bytes), "waiting_batches",
+			 mib(gpu_waiting_bytes(&n->beside, o->batch)),
+			 "allreduce", "algorithm", algorithms[c->algorithm],
+			 "ranks", (json_int_t)(c->ranks > 1 ? c->ranks : 1),
+			 "gradient_bytes", (json_int_t)(reduces ? c->bytes : 0),
+			 "gb_per_s", c->ranks > 1 ? c->bytes_per_s / 1e9 : 0,
+			 "latency_us",
+			 c->ranks > 1 ? (double)c->latency_ns / 1e3 : 0);
+}
+
+static void set_known(json_t *j, const char *key, double v)
+{
+	json_object_set_new(j, key, v >= 0 ? json_real(v) : json_null());
+}
+
+void train_node_add_cost(const struct train_node *n, const struct account *a,
+			 json_t *j)
+{
+	bool known = n->profile.name != NULL;
+	double s = (double)a->elapsed_ns / 1e9;
+	/* how many computed, on average */
+	double busy = a->elapsed_ns ? (double)account_mean(a, a->compute_ns) *
+					      n->gpus.n / (double)a->elapsed_ns
+				    : 0;
+
+	set_known(j, "cost_usd", known ? node_cost_usd(&n->profile, s) : -1);
+	set_known(j, "energy_kwh",
+		  known ? node_energy_kwh(&n->profile, s, busy) : -1);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/train_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/thread.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/node/cores.h"
+#include "emu/profile/profile.h"
+#include "loader/train/train_data.h"
+#include "loader/train/train_node.h"
+#include "loader/train/train_prep.h"
+
+/* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
+ * Large Scale Visual Recognition Challenge", IJCV 2015, table 2 */
+#define IMAGENET_SAMPLES 1281167
+
+/* Images, then what else shards hold. Source: what WebDataset's autodecode
+ * knows, in the order in which a sample is likely to have one of them */
+#define TRAIN_PAYLOAD                                                \
+	"jpg,jpeg,png,ppm,webp,npy,npz,bin,raw,pyd,pth,mp4,avi,mov," \
+	"flac,wav,mp3,txt"
+
+#define FIELD(key, type, member) \
+	key, type, offsetof(struct train_options, member)
+
+static int check_gpu(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_GPU, object, err);
+}
+
+static int check_node(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_NODE, object, err);
+}
+
+static int check_cost(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_PREP, object, err);
+}
+
+static int check_engine(const void *object, struct err *err)
+{
+	return plugin_check(engine_table, "engine", object, err);
+}
+
+static int check_order(const void *object, struct err *err)
+{
+	return plugin_check(order_table, "order", object, err);
+}
+
+static int check_prep(const void *object, struct err *err)
+{
+	return plugin_check(prep_table, "prep", object, err);
+}
+
+static int check_format(const void *object, struct err *err)
+{
+	return strcmp(*(char *const *)object, "auto")
+		       ? plugin_check(format_table, "format", object, err)
+		       : 0;
+}
+
+const struct conf_field train_fields[] = {
+	CLI_COMMON_FIELDS(struct train_options, common),
+	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
+	  .help = "the dataset: a folder of files or shards, or one shard" },
+	{ FIELD("format", CONF_STRING, format), .check = check_format,
+	  .arg = "auto|NAME",
+	  .help = "what the dataset is made of (--list format)" },
+	{ FIELD("index", CONF_STRING, index), .arg = "auto|off|rebuild",
+	  .help = "keep the list of samples for the next run" },
+	{ FIELD("payload", CONF_STRING, payload), .arg = "EXT,...",
+	  .help = "of a tar sample's members, the first of these is read" },
+	{ FIELD("verify", CONF_BOOL, verify),
+	  .help = "check the data of TFRecords while they are listed" },
+	{ FIELD("scan_threads", CONF_UINT, scan_threads), .max = 1024,
+	  .arg = "N", .help = "threads that list the dataset; 0: two per CPU" },
+	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
+	  .help = "the model that is trained (default resnet50)" },
+	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
+	  .arg = "NAME|FILE",
+	  .help = "the GPU that trains it (default: the node's, or v100)" },
+	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
+	  .help = "train on a GPU of gpemu-gpud's, instead of one's own" },
+	{ FIELD("server_user", CONF_STRING, server_user), .arg = "USER|UID",
+	  .help = "also trust a gpemu-gpud of this user (default: one's own "
+		  "and root's)" },
+	{ FIELD("node", CONF_STRING, node), .check = check_node,
+	  .arg = "NAME|FILE",
+	  .help = "the machine: GPUs, cores, links (--list node)" },
+	{ FIELD("gpus", CONF_UINT, gpus), .max = GPUS_MAX, .arg = "N",
+	  .help = "how many GPUs; 0: as many as the node has" },
+	{ FIELD("parallel", CONF_STRING, parallel), .arg = "ddp|dp",
+	  .help = "how several GPUs share the work" },
+	{ FIELD("allreduce", CONF_STRING, allreduce), .arg = "auto|ring|tree",
+	  .help = "how DDP adds up gradients" },
+	{ FIELD("jitter", CONF_STRING, jitter), .arg = "off|X|profile",
+	  .help = "variation of step times: standard deviation over mean" },
+	{ FIELD("inference", CONF_BOOL, inference),
+	  .help = "only the forward pass" },
+	{ FIELD("model_transfer", CONF_BOOL, model_transfer), .arg = "on|off",
+	  .help = "wait until the model is on the GPUs, once" },
+	{ FIELD("prep_gpu", CONF_STRING, prep_gpu), .check = check_cost,
+	  .arg = "NAME|FILE",
+	  .help = "preparation on the GPU before each step (a prep profile)" },
+	{ FIELD("batch", CONF_UINT, batch), .min = 1, .max = 1 << 20,
+	  .short_opt = 'b', .arg = "N", .help = "samples per step and GPU" },
+	{ FIELD("epochs", CONF_UINT, epochs), .min = 1, .max = 1e6,
+	  .short_opt = 'e', .arg = "N", .help = "passes over the dataset" },
+	{ FIELD("max_steps", CONF_UINT, max_steps), .arg = "N",
+	  .help = "stop after N steps; 0: do not" },
+	{ FIELD("loader", CONF_STRING, loader), .check = check_engine,
+	  .arg = "ENGINE", .help = "how the bytes are read (--list engine)" },
+	{ FIELD("workers", CONF_UINT, workers), .max = 1024, .arg = "N",
+	  .help = "threads that read and prepare; 0: one per CPU" },
+	{ FIELD("queue_depth", CONF_UINT, queue_depth), .min = 1, .max = 32768,
+	  .arg = "N",
+	  .help = "reads on their way at once, over all workers (async)" },
+	{ FIELD("superbatch", CONF_UINT, superbatch), .min = 1, .max = 4096,
+	  .arg = "N", .help = "batches that are read at once, as one window" },
+	{ FIELD("direct", CONF_BOOL, direct), .arg = "on|off",
+	  .help = "read around the page cache (O_DIRECT)" },
+	{ FIELD("sort_extents", CONF_BOOL, sort_extents),
+	  .help = "read a window in the order in which it lies on the device" },
+	{ FIELD("order", CONF_STRING, order), .check = check_order,
+	  .arg = "NAME", .help = "which sample is next (--list order)" },
+	{ FIELD("order_window", CONF_UINT, order_window), .max = 4294967295.,
+	  .arg = "N",
+	  .help = "groups (order group) or pages (order quasi-random) to mix; "
+		  "0: as many as suit the batch" },
+	{ FIELD("order_page", CONF_SIZE, order_page), .min = 1, .max = 1e18,
+	  .arg = "SIZE", .help = "bytes of a page (order quasi-random)" },
+	{ FIELD("dump_order", CONF_STRING, dump_order), .arg = "FILE",
+	  .help = "write the order of each epoch as text" },
+	{ FIELD("replay_order", CONF_STRING, replay_order), .arg = "FILE",
+	  .help = "read the orders from such a file instead of --order" },
+	{ FIELD("rank", CONF_UINT, rank), .arg = "R",
+	  .help = "which part of each epoch this process visits" },
+	{ FIELD("world_size", CONF_UINT, world_size), .min = 1, .max = 1 << 20,
+	  .arg = "W", .help = "how many parts an epoch is divided into" },
+	{ FIELD("dump_samples", CONF_STRING, dump_samples), .arg = "FILE",
+	  .help = "write each sample that was trained on as text" },
+	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every), .arg = "N",
+	  .help = "write a checkpoint every N steps; 0: none" },
+	{ FIELD("checkpoint_dir", CONF_STRING, checkpoint_dir), .arg = "DIR",
+	  .help = "the folder of the checkpoints" },
+	{ FIELD("checkpoint", CONF_STRING, checkpoint), .arg = "sync|async",
+	  .help = "does training wait until a checkpoint is written?" },
+	{ FIELD("checkpoint_size", CONF_SIZE, checkpoint_size), .max = 1e15,
+	  .arg = "SIZE",
+	  .help = "bytes of the model's state; 0: 8 for each parameter" },
+	{ FIELD("checkpoint_keep", CONF_UINT, checkpoint_keep), .arg = "N",
+	  .help = "keep the newest N checkpoints; 0: all" },
+	{ FIELD("resume", CONF_BOOL, resume),
+	  .help = "go on from the newest checkpoint that all ranks have, if "
+		  "there is one" },
+	{ FIELD("resume_step", CONF_INT, resume_step), .arg = "STEP", .min = -1,
+	  .max = 1e15,
+	  .help = "with --resume: from that of this step; 0: from the "
+		  "beginning; -1: the newest" },
+	{ FIELD("prep", CONF_STRING, prep), .check = check_prep, .arg = "NAME",
+	  .help = "what the CPU does to a sample (--list prep)" },
+	{ FIELD("prep_output", CONF_STRING, prep_output), .arg = "fp32|uint8",
+	  .help = "what a prepared image is made of" },
+	{ FIELD("image_size", CONF_UINT, image_size), .min = 1, .max = 4096,
+	  .arg = "N", .help = "side of a prepared image, in pixels" },
+	{ FIELD("prep_profile", CONF_STRING, prep_profile), .check = check_cost,
+	  .arg = "NAME|FILE",
+	  .help = "cost of a sample, with --prep emulated (--list "
+		  "prep_profile)" },
+	{ FIELD("cores", CONF_UINT, cores), .max = CORES_MAX, .arg = "N",
+	  .help = "virtual cores, with --prep emulated; 0: as --workers" },
+	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
+	  .arg = "N",
+	  .help = "batches kept ahead, per worker or virtual core" },
+	{ FIELD("pin", CONF_STRING, pin_mode),
+	  .arg = "auto|on|off|direct|inline",
+	  .help = "copy batches into page-locked memory, or make them there; "
+		  "auto: as far as it may be locked" },
+	{ FIELD("pin_budget", CONF_SIZE, pin_budget), .min = 4096,
+	  .max = 1099511627776., .arg = "SIZE",
+	  .help = "page-locked memory at most" },
+	{ FIELD("drop_last", CONF_BOOL, drop_last),
+	  .help = "leave out the last batch of an epoch if it is not full" },
+	{ FIELD("transfer", CONF_STRING, transfer), .arg = "overlap|blocking",
+	  .help = "may a batch be copied to the GPU while it computes?" },
+	{ FIELD("extrapolate", CONF_BOOL, extrapolate),
+	  .help = "allow batch sizes outside the profile's table" },
+	{ FIELD("samples", CONF_UINT, samples), .min = 1, .max = 4294967295.,
+	  .arg = "N", .help = "samples of an epoch, with --loader null" },
+	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
+	  .arg = "X", .help = "wall seconds per emulated second" },
+	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
+	  .help = "keep idle processors awake when a deadline is near, where "
+		  "the system grants it" },
+	{ FIELD("analyze", CONF_BOOL, analyze),
+	  .help = "first measure the stages one by one, and predict the "
+		  "epoch for any cache" },
+	{ FIELD("analyze_steps", CONF_UINT, analyze_steps), .min = 1,
+	  .max = 1e9, .arg = "N",
+	  .help = "batches that each of those measurements takes" },
+	{ FIELD("trace", CONF_STRING, trace), .arg = "FILE",
+	  .help = "write a timeline for Perfetto or Chrome's about:tracing" },
+	{ FIELD("steps", CONF_STRING, steps), .arg = "FILE",
+	  .help = "write a line of CSV for each step: where its time went" },
+	{ FIELD("progress", CONF_STRING, progress), .arg = "auto|on|off",
+	  .help = "show a progress bar on stderr" },
+	{ 0 },
+};
+
+void train_options_init(struct train_options *o)
+{
+	*o = (struct train_options){
+		.model = strdup("resnet50"),
+		.format = strdup("auto"),
+		.index = strdup("auto"),
+		.payload = strdup(TRAIN_PAYLOAD),
+		.batch = 64,
+		.epochs = 1,
+		.loader = strdup("async"),
+		.queue_depth = 64,
+		.superbatch = 1,
+		.order = strdup("shuffle"),
+		.order_page = 8 * MIB, /* FFCV's default */
+		.world_size = 1,
+		.resume_step = -1,
+		.checkpoint = strdup("sync"),
+		.checkpoint_keep = 2, /* one more, should one be damaged */
+		.prep = strdup("decode"),
+		.prep_output = strdup("fp32"),
+		.image_size = 224,
+		.prefetch = 2, /* as PyTorch's prefetch_factor */
+		.pin_mode = strdup("auto"),
+		/* arbitrary: three of the largest batches that were measured,
+		 * 256 of 3 x 224 x 224 floats, and as much again */
+		.pin_budget = GIB,
+		.time_scale = 1,
+		.keep_awake = true,
+		.progress = strdup("auto"),
+		.transfer = strdup("overlap"),
+		.parallel = strdup("ddp"),
+		.allreduce = strdup("auto"),
+		.jitter = strdup("off"),
+		.model_transfer = true,
+		.analyze_steps = 32,
+		.samples = IMAGENET_SAMPLES,
+	};
+}
+
+static int check_checkpoints(const struct train_options *o, struct err *err)
+{
+	if (strcmp(o->checkpoint, "sync") && strcmp(o->checkpoint, "async"))
+		return err_set(err, -EINVAL,
+			       "unknown --checkpoint '%s' (known: sync async)",
+			       o->checkpoint);
+	if (o->resume_step >= 0 && !o->resume)
+		return err_set(err, -EINVAL,
+			       "--resume is required with --resume-step");
+	if ((o->checkpoint_every || o->resume) && !o->checkpoint_dir)
+		return err_set(err, -EINVAL,
+			       "--checkpoint-dir DIR is required with %s",
+			       o->resume ? "--resume" : "--checkpoint-every");
+	if (o->checkpoint_dir && !o->checkpoint_every && !o->resume)
+		return err_set(err, -EINVAL,
+			       "--checkpoint-every N or --resume is required "
+			       "with --checkpoint-dir");
+	return 0;
+}
+
+int train_options_pin(struct train_options *o, struct err *err)
+{
+	o->pin_direct = !strcmp(o->pin_mode, "direct");
+	o->pin_inline = !strcmp(o->pin_mode, "inline");
+	o->pin_auto = !strcmp(o->pin_mode, "auto");
+	o->pin = !strcmp(o->pin_mode, "on") || o->pin_auto || o->pin_direct ||
+		 o->pin_inline;
+	if (!o->pin && strcmp(o->pin_mode, "off"))
+		return err_set(
+			err, -EINVAL,
+			"unknown --pin '%s' (known: auto on off direct inline)",
+			o->pin_mode);
+	return 0;
+}
+
+static int resolve_pin(struct train_options *o, const struct train_choice *c,
+		       struct err *err)
+{
+	int r = train_options_pin(o, err);
+
+	if (r == 0 && o->pin_inline && o->gpus > 1 && c->parallel == GPUS_DDP)
+		r = err_set(err, -EINVAL,
+			    "--pin inline: GPUs under ddp have a process each, "
+			    "whose pin stages one consumer cannot be");
+	if (r == 0 && o->pin_direct && c->prep->cost)
+		r = err_set(err, -EINVAL,
+			    "--pin direct: --prep %s makes no samples that "
+			    "could be made in pinned memory",
+			    o->prep);
+	return r;
+}
+
+int train_options_resolve(struct train_options *o, struct train_choice *ret,
+			  struct err *err)
+{
+	const struct plugin *engine, *order, *prep;
+	int r;
+
+	if (ret->engine)
+		engine = &ret->engine->plugin;
+	else
+		engine = plugin_find(engine_table, "engine", o->loader, err);
+	order = plugin_find(order_table, "order", o->order, err);
+	prep = plugin_find(prep_table, "prep", o->prep, err);
+	if (!engine || !order || !prep)
+		return -EINVAL;
+	ret->engine = container_of(engine, struct engine_ops, plugin);
+	if (o->direct && !ret->engine->can_direct)
+		return err_set(err, -EINVAL,
+			       "--direct on: --loader %s has no reads that "
+			       "could go around the page cache",
+			       o->loader);
+	ret->order = container_of(order, struct order_ops, plugin);
+	ret->prep = container_of(prep, struct prep_ops, plugin);
+	r = train_node_resolve(o, ret, err);
+	if (r == 0)
+		r = train_prep_check(o, ret, err);
+	if (r == 0)
+		r = resolve_pin(o, ret, err);
+	if (r == 0 && o->workers == 0)
+		o->workers = thread_cpus();
+	if (r == 0)
+		r = gpu_transfer_parse(o->transfer, &ret->transfer, err);
+	if (r == 0)
+		r = progress_parse(o->progress, &ret->progress, err);
+	if (r == 0)
+		r = train_data_resolve(o, ret, err);
+	if (r == 0 && !o->data && ret->engine->next)
+		r = err_set(err, -EINVAL,
+			    "--data DIR is required with --loader %s",
+			    o->loader);
+	if (r == 0 && o->rank >= o->world_size)
+		r = err_set(err, -EINVAL,
+			    "--rank %" PRIu64 " is not below --world-size "
+			    "%" PRIu64,
+			    o->rank, o->world_size);
+	if (r == 0 && o->dump_samples && !ret->engine->next)
+		r = err_set(err, -EINVAL,
+			    "--dump-samples: --loader %s has no samples",
+			    o->loader);
+	return r < 0 ? r : check_checkpoints(o, err);
+}

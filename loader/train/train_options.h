@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of gpemu-train; loader/train/train_options.c has their table. */
+#ifndef GPEMU_LOADER_TRAIN_TRAIN_OPTIONS_H
+#define GPEMU_LOADER_TRAIN_TRAIN_OPTIONS_H
+
+#include "common/program/cli.h"
+#include "common/program/progress.h"
+#include "emu/gpu/gpus.h"
+#include "loader/engine/engine.h"
+#include "loader/dataset/format.h"
+#include "loader/order/order.h"
+#include "loader/prep/prep.h"
+
+struct train_options {
+	struct cli_common common;
+	char *data, *model, *gpu_server, *server_user, *gpu;
+	char *format, *index, *payload;
+	bool verify;
+	uint64_t scan_threads;		   /* 0: a default */
+	uint64_t batch, epochs, max_steps; /* max_steps 0: all */
+	char *loader;
+	uint64_t workers; /* 0: one per CPU */
+	uint64_t queue_depth, superbatch;
+	char *order, *prep;
+	char *prep_output, *prep_profile; /* profile NULL: the default */
+	uint64_t image_size;
+	uint64_t cores;			   /* 0: as many as workers */
+	uint64_t order_window, order_page; /* order_window 0: the order's */
+	char *dump_order, *replay_order;
+	uint64_t rank, world_size;
+	char *dump_samples;
+	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
+	char *checkpoint_dir, *checkpoint;
+	uint64_t checkpoint_size; /* bytes; 0: that of the model's state */
+	uint64_t checkpoint_keep; /* 0: all */
+	bool resume;
+	int64_t resume_step; /* -1: the newest */
+	uint64_t prefetch;
+	uint64_t pin_budget; /* bytes */
+	char *pin_mode;
+	bool pin;	 /* resolved: the GPU copies from page-locked memory */
+	bool pin_auto;	 /* resolved: as far as it may be locked */
+	bool pin_direct; /* resolved: which is where samples are made */
+	bool pin_inline; /* resolved: the consumer copies them there */
+	bool drop_last, extrapolate, analyze, direct, sort_extents, keep_awake;
+	uint64_t analyze_steps;
+	double time_scale;
+	char *progress, *transfer;
+	char *node;    /* NULL: none */
+	uint64_t gpus; /* 0: the node's */
+	char *parallel, *allreduce, *jitter, *prep_gpu;
+	bool inference, model_transfer;
+	char *trace, *steps; /* files; NULL: not wanted */
+	uint64_t samples;    /* of an epoch without files */
+};
+
+extern const struct conf_field train_fields[];
+
+/* What the words among the options stand for. */
+struct train_choice {
+	const struct engine_ops *engine;
+	const struct order_ops *order;
+	const struct prep_ops *prep;
+	enum gpu_transfer transfer;
+	enum gpus_parallel parallel;
+	enum progress_mode progress;
+	enum format_index index;
+};
+
+/* The defaults, with owned strings; free with conf_free(train_fields). */
+void train_options_init(struct train_options *o);
+/* Resolve pin_mode. -EINVAL with a text. */
+int train_options_pin(struct train_options *o, struct err *err);
+/* Fill in `workers` 0, look the words up. An engine that is there already, one
+ * that is in no table, stays. -EINVAL with a text. */
+int train_options_resolve(struct train_options *o, struct train_choice *ret,
+			  struct err *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/train_prep.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/thread.h"
+#include "common/util.h"
+
+/* Where a worker owns a batch it is a core; elsewhere they are not related. */
+static int check_cores(struct train_options *o, const struct train_choice *c,
+		       struct err *err)
+{
+	if (o->cores && c->engine->whole_batches) {
+		if (o->workers && o->workers != o->cores)
+			return err_set(err, -EINVAL,
+				       "with --loader %s each worker is a "
+				       "core: --workers %" PRIu64 " and "
+				       "--cores %" PRIu64 " cannot both be",
+				       o->loader, o->workers, o->cores);
+		o->workers = o->cores;
+	}
+	if (o->workers == 0)
+		o->workers = thread_cpus();
+	if (o->cores == 0)
+		o->cores = o->workers;
+	return 0;
+}
+
+int train_prep_check(struct train_options *o, const struct train_choice *c,
+		     struct err *err)
+{
+	enum prep_output output;
+	int r = prep_output_parse(o->prep_output, &output, err);
+
+	if (r < 0)
+		return r;
+	if (c->prep->cost)
+		return check_cores(o, c, err);
+	if (o->cores)
+		return err_set(err, -EINVAL,
+			       "--cores is for --prep emulated; --prep %s "
+			       "runs on the cores that are here, in --workers "
+			       "threads",
+			       o->prep);
+	if (o->prep_profile)
+		return err_set(err, -EINVAL,
+			       "--prep-profile is for --prep emulated; "
+			       "--prep %s takes the time it takes",
+			       o->prep);
+	return 0;
+}
+
+int train_prep_open(const struct train_options *o, const struct train_choice *c,
+		    struct train_prep *ret, struct err *err)
+{
+	const char *name = o->prep_profile ? o->prep_profile : PREP_DEFAULT;
+	int r = prep_output_parse(o->prep_output, &ret->config.output, err);
+
+	ret->config.side = (uint32_t)o->image_size;
+	ret->sample_bytes =
+		c->prep->sample_bytes
+			? prep_image_bytes(o->image_size, ret->config.output)
+			: 0;
+	if (r < 0 || !c->prep->cost)
+		return r;
+	ret->cores = (uint32_t)o->cores;
+	ret->config.profile = &ret->profile;
+	r = prep_profile_load(name, &ret->profile, err);
+	if (r == 0 && !ret->profile.sample.body.kind_name)
+		r = err_set(err, -EINVAL,
+			    "%s: what a sample takes of the CPU is not known; "
+			    "--prep-gpu takes it",
+			    name);
+	return r;
+}
+
+void train_prep_close(struct train_prep *p)
+{
+	prep_profile_free(&p->profile);
+}
+
+json_t *train_prep_json(const struct train_prep *p,
+			const struct train_options *o)
+{
+	uint64_t cores = p->cores ? p->cores : o->workers;
+	json_t *profile = p->cores ? prep_profile_json(&p->profile)
+				   : json_null();
+
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "name", o->prep,
+			 "kind", p->cores ? "EMULATED" : "REAL", "output",
+			 p->sample_bytes ? o->prep_output : "raw", "image_size",
+			 (json_int_t)(p->sample_bytes ? p->config.side : 0),
+			 "sample_bytes", (json_int_t)p->sample_bytes, "cores",
+			 (json_int_t)cores, "profile", profile);
+}
+
+void train_prep_summary(const struct train_prep *p,
+			const struct train_options *o, const struct account *a,
+			FILE *f)
+{
+	double ms = hist_mean(&a->work.prep) / 1e6;
+
+	if (ms <= 0)
+		return;
+	fprintf(f,
+		"Preprocessing: %.4g ms a sample, %.0f images/s per core, on "
+		"%" PRIu64 " %s.\n",
+		ms, 1e3 / ms, p->cores ? p->cores : o->workers,
+		p->cores ? "virtual cores (emulated)" : "threads");
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_cell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "common/json.h"
+#include "common/tick.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "runner/cell/run_cell_private.h"
+#include "runner/run/run_dataset.h"
+#include "runner/cell/run_identity.h"
+#include "runner/cell/run_profiles.h"
+#include "runner/run/run_warm.h"
+
+/* arbitrary: a million files are scanned in a few seconds */
+#define MOUNT_TIMEOUT_NS (60 * NS_PER_S)
+/* gpemu-fs may have requests in its timer queue; gpemu-train flushes a record
+ */
+#define GRACE_NS (10 * NS_PER_S)
+
+/* --- commands --------------------------------------------------------- */
+
+static int init_mount(struct run *run, size_t i, struct err *err)
+{
+	const struct cell *cell = run->cell;
+	struct run_mount *m = &run->mounts[i];
+	int code =
+		dataset_path(run->r, cell->mounts[i].dataset, &m->folder, err);
+
+	m->child.pidfd = -1;
+	if (code < 0)
+		return code;
+	if (!run->r->mounted && dataset_is_synth(cell->mounts[i].dataset))
+		return err_set(err, -ENODEV,
+			       "%s is made up on read, which takes a mount",
+			       m->folder);
+	if (!run->r->mounted)
+		code = asprintf(&m->mnt, "%s", m->folder);
+	else if (cell->n_mounts == 1)
+		code = asprintf(&m->mnt, "%s/mnt", run->r->scratch);
+	else
+		code = asprintf(&m->mnt, "%s/mnt-%s", run->r->scratch,
+				cell->mounts[i].name);
+	if (code < 0)
+		return -ENOMEM;
+	return command_mount(&m->command, run->r, cell, i, m->mnt, err);
+}
+
+static int init_job(struct run *run, size_t i, struct err *err)
+{
+	const struct cell_job *spec = &run->cell->jobs[i];
+	struct run_job *job = &run->jobs[i];
+
+	job->child.pidfd = -1;
+	job->exit_status = -1;
+	if (asprintf(&job->record, "%s/record-%s.json", run->r->scratch,
+		     spec->name) < 0)
+		return -ENOMEM;
+	return command_job(&job->command, run->r, run->cell, i,
+			   run->mounts[spec->mount].mnt, job->record, err);
+}
+
+static int run_init(struct run *run, struct runner *r, const struct cell *cell,
+		    struct err *err)
+{
+	int code = 0;
+
+	*run = (struct run){ .r = r, .cell = cell, .log_fd = -1 };
+	run->mounts = calloc(cell->n_mounts, sizeof(*run->mounts));
+	run->jobs = calloc(cell->n_jobs + 1, sizeof(*run->jobs));
+	if (!run->mounts || !run->jobs)
+		return -ENOMEM;
+	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
+		code = init_mount(run, i, err);
+	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
+		code = init_job(run, i, err);
+	return code == 0 ? run_init_gpud(run, err) : code;
+}
+
+static void run_fini(struct run *run)
+{
+	for (size_t i = 0; run->mounts && i < run->cell->n_mounts; i++) {
+		command_fini(&run->mounts[i].command);
+		free(run->mounts[i].mnt);
+		free(run->mounts[i].folder);
+		json_decref(run->mounts[i].stats);
+	}
+	for (size_t i = 0; run->jobs && i < run->cell->n_jobs; i++) {
+		command_fini(&run->jobs[i].command);
+		if (run->jobs[i].record)
+			unlink(run->jobs[i].record);
+		free(run->jobs[i].record);
+	}
+	free(run->mounts);
+	free(run->jobs);
+	run_fini_gpud(run);
+	if (run->log_fd >= 0)
+		close(run->log_fd);
+}
+
+static void print_command(const struct command *c, FILE *f)
+{
+	fputs(" ", f);
+	for (size_t i = 0; i < c->n_env; i++)
+		fprintf(f, " %s", c->env[i]);
+	for (size_t i = 0; i < c->n; i++)
+		fprintf(f, " %s", c->argv[i]);
+	fputc('\n', f);
+}
+
+static void print_config(const char *name, const json_t *config, FILE *f)
+{
+	const char *key;
+	json_t *value;
+
+	fprintf(f, "  %s:", name);
+	json_object_foreach ((json_t *)config, key, value) {
+		_cleanup_free_ char *text =
+			json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+		fprintf(f, " %s=%s", key,
+			json_is_string(value) ? json_string_value(value)
+					      : text);
+	}
+	fputc('\n', f);
+}
+
+int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
+{
+	struct run run;
+	int code = run_init(&run, (struct runner *)r, cell, NULL);
+
+	if (code == 0)
+		fprintf(f, "%s\n", cell->id);
+	for (size_t i = 0; code == 0 && r->mounted && i < cell->n_mounts; i++) {
+		print_config("fs", cell->mounts[i].fs, f);
+		print_command(&run.mounts[i].command, f);
+	}
+	if (code == 0 && cell->gpud) {
+		print_config("gpud", cell->gpud, f);
+		print_command(&run.gpud.command, f);
+	}
+	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
+		if (!cell_is_exec(&cell->jobs[i]))
+			print_config("train", cell->jobs[i].train, f);
+		print_command(&run.jobs[i].command, f);
+	}
+	run_fini(&run);
+	return code;
+}
+
+/* --- mounts ----------------------------------------------------------- */
+
+static int start_mount(struct run *run, struct run_mount *m, struct err *err)
+{
+	if (mkdir(m->mnt, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: %s", m->mnt, strerror(errno));
+	return run_start_server(run, &m->child, &m->command, RUN_FS,
+				MOUNT_TIMEOUT_NS, err);
+}
+
+static int start_mounts(struct run *run, struct err *err)
+{
+	const struct cell *cell = run->cell;
+	int code = 0;
+
+	if (!run->r->mounted)
+		return 0;
+	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
+		if (!dataset_is_synth(cell->mounts[i].dataset))
+			code = warm_folder(run->mounts[i].folder, &run->r->stop,
+					   err);
+	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
+		code = start_mount(run, &run->mounts[i], err);
+	return code;
+}
+
+/* What a daemon that died or hung left behind. */
+static void detach(const char *mnt)
+{
+	struct child child;
+	char *argv[] = { (char *)"/usr/bin/fusermount3", (char *)"-uz",
+			 (char *)mnt, NULL };
+
+	if (umount2(mnt, MNT_DETACH) == 0 ||
+	    child_start(&child, argv, NULL, STDERR_FILENO, STDERR_FILENO,
+			NULL) < 0)
+		return;
+	/* MOUNT_TIMEOUT_NS would do; it asks the kernel and ends at once */
+	struct stop none = { .fd = -1 };
+	int status;
+
+	if (child_wait(&child, &none, GRACE_NS, &status) < 0)
+		child_end(&child, 0);
+}
+
+static void end_mounts(struct run *run)
+{
+	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++) {
+		struct run_mount *m = &run->mounts[i];
+
+		child_end(&m->child, GRACE_NS);
+		if (child_is_mounted(m->mnt))
+			detach(m->mnt);
+		rmdir(m->mnt);
+	}
+}
+
+static void read_mount_stats(struct run *run)
+{
+	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++) {
+		struct run_mount *m = &run->mounts[i];
+		_cleanup_free_ char *path = NULL;
+
+		/* no statistics, no member: the metrics on it are absent */
+		if (m->child.pid > 0 &&
+		    asprintf(&path, "%s/.gpemu/stats", m->mnt) >= 0)
+			json_read(path, &m->stats, NULL);
+	}
+}
+
+/* --- jobs ------------------------------------------------------------- */
+
+static const char *job_program(const struct run *run, size_t i)
+{
+	return cell_is_exec(&run->cell->jobs[i]) ? run->jobs[i].command.argv[0]
+						 : run_program_name(RUN_TRAIN);
+}
+
+/* Start what is due; *ret_next: when the next one is, TICK_NEVER: none. */
+static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
+		     struct err *err)
+{
+	double scale = run->r->w->time_scale;
+
+	*ret_next = TICK_NEVER;
+	for (size_t i = 0; i < run->cell->n_jobs; i++) {
+		struct run_job *job = &run->jobs[i];
+		uint64_t due =
+			begin +
+			(uint64_t)(scale * (double)run->cell->jobs[i].start_ns);
+		int code;
+
+		if (job->started)
+			continue;
+		if (due > tick_wall()) {
+			*ret_next = MIN(*ret_next, due);
+			continue;
+		}
+		job->started = true;
+		job->begin_ns = job->end_ns = tick_wall();
+		code = child_start(&job->child, job->command.argv,
+				   job->command.env, run->log_fd, run->log_fd,
+				   err);
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+/* A child is over: `index` counts the jobs, then gpemu-gpud, then the mounts.
+ */
+static int note_end(struct run *run, size_t index, int status, struct err *err)
+{
+	size_t n_jobs = run->cell->n_jobs;
+	struct run_job *job = &run->jobs[index];
+
+	if (index >= n_jobs)
+		return err_set(err, -EIO, "%s died: exit status %d",
+			       run_program_name(index == n_jobs ? RUN_GPUD
+								: RUN_FS),
+			       status);
+	job->exit_status = status;
+	job->end_ns = tick_wall();
+	if (status)
+		return err_set(err, -EIO, "%s: exit status %d",
+			       job_program(run, index), status);
+	return 0;
+}
+
+static size_t n_left(const struct run *run)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->cell->n_jobs; i++)
+		n += run->jobs[i].child.pid > 0 || !run->jobs[i].started;
+	return n;
+}
+
+/* Until all jobs are over, or one fails, or a mount dies under them. */
+static int wait_jobs(struct run *run, struct child *const *children, size_t n,
+		     struct err *err)
+{
+	struct runner *r = run->r;
+	uint64_t begin = tick_wall(), next, now;
+	uint64_t limit = begin + r->w->cell_timeout_ns;
+	char text[UNITS_TEXT];
+	int code = 0;
+
+	while (code == 0 && n_left(run)) {
+		size_t index = 0;
+		int status = 0;
+
+		code = start_due(run, begin, &next, err);
+		if (code < 0)
+			break;
+		now = tick_wall();
+		next = MIN(next, limit);
+		code = child_wait_any(children, n, &r->stop,
+				      next > now ? next - now : 1, &index,
+				      &status);
+		if (code == 0)
+			code = note_end(run, index, status, err);
+		else if (code == -ETIMEDOUT && tick_wall() >= limit)
+			code = err_set(err, -EIO,
+				       "not done after cell_timeout, %s",
+				       units_exact_duration(
+					       r->w->cell_timeout_ns, text));
+		else if (code == -ETIMEDOUT)
+			code = 0;
+	}
+	return code;
+}
+
+/* The last line that a program wrote says more than its exit status: to be
+ * asked before others are ended, which may have something to say as well. */
+static void add_last_words(const struct run *run, int code, struct err *err)
+{
+	_cleanup_free_ char *log =
+		runner_path(run->r, "logs", run->cell->id, "log");
+	_cleanup_fclose_ FILE *f = log ? fopen(log, "re") : NULL;
+	char line[300], last[300] = "";
+
+	if (code == 0 || code == -ENOMEM || code == -EINTR)
+		return;
+	/* of a long line its beginning */
+	for (bool start = true; f && fgets(line, sizeof(line), f);
+	     start = strchr(line, '\n') != NULL)
+		if (start && line[0] != '\n')
+			strcpy(last, line);
+	last[strcspn(last, "\n")] = 0;
+	if (last[0]) {
+		struct err why = *err;
+
+		err->text[0] = 0;
+		err_set(err, -EIO, "%.150s (%s)", why.text, last);
+	}
+}
+
+static int run_jobs(struct run *run, struct err *err)
+{
+	size_t n_jobs = run->cell->n_jobs;
+	size_t n = n_jobs + 1 + (run->r->mounted ? run->cell->n_mounts : 0);
+	_cleanup_free_ struct child **children = calloc(n, sizeof(*children));
+	int code;
+
+	if (!children)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		children[i] = i < n_jobs ? &run->jobs[i].child
+			      : i == n_jobs
+				      ? &run->gpud.child
+				      : &run->mounts[i - n_jobs - 1].child;
+	code = wait_jobs(run, children, n, err);
+	if (code < 0)
+		err_set(err, code, "%s", strerror(-code));
+	add_last_words(run, code, err);
+	for (size_t i = 0; i < n_jobs; i++) {
+		struct run_job *job = &run->jobs[i];
+
+		if (job->child.pid <= 0)
+			continue;
+		job->exit_status = child_end(&job->child, GRACE_NS);
+		job->end_ns = tick_wall();
+	}
+	return code;
+}
+
+/* --- the cell --------------------------------------------------------- */
+
+static int write_configs(struct run *run, struct err *err)
+{
+	const struct runner *r = run->r;
+	const struct cell *c = run->cell;
+	_cleanup_free_ char *log = runner_path(r, "logs", c->id, "log");
+	int code = 0;
+
+	if (!log)
+		return -ENOMEM;
+	run->log_fd = open(
+		log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+	if (run->log_fd < 0)
+		return err_set(err, -errno, "%s: %s", log, strerror(errno));
+	for (size_t i = 0; code == 0 && i < c->n_mounts; i++) {
+		_cleanup_free_ char *path =
+			command_config(r, c, c->mounts[i].name, RUN_FS);
+
+		code = path ? json_write(c->mounts[i].fs, path, err) : -ENOMEM;
+	}
+	for (size_t i = 0; code == 0 && i < c->n_jobs; i++) {
+		_cleanup_free_ char *path =
+			command_config(r, c, c->jobs[i].name, RUN_TRAIN);
+
+		code = path ? json_write(c->jobs[i].train, path, err) : -ENOMEM;
+	}
+	if (code == 0 && c->gpud) {
+		_cleanup_free_ char *path = command_config(r, c, "", RUN_GPUD);
+
+		code = path ? json_write(c->gpud, path, err) : -ENOMEM;
+	}
+	return code;
+}
+
+/* gpemu-train always leaves a record; other programs may. */
+static int check_records(const struct run *run, struct err *err)
+{
+	for (size_t i = 0; i < run->cell->n_jobs; i++)
+		if (!cell_is_exec(&run->cell->jobs[i]) &&
+		    access(run->jobs[i].record, R_OK) < 0)
+			return err_set(err, -EIO, "gpemu-train left no record");
+	return 0;
+}
+
+static int execute(struct run *run, struct err *err)
+{
+	int code = write_configs(run, err);
+
+	if (code < 0)
+		return code;
+	code = start_mounts(run, err);
+	if (code == 0)
+		code = run_start_gpud(run, err);
+	if (code < 0) {
+		add_last_words(run, code, err);
+	} else {
+		code = run_jobs(run, err);
+		read_mount_stats(run);
+	}
+	run_end_gpud(run);
+	end_mounts(run);
+	return code == 0 ? check_records(run, err) : code;
+}
+
+/* The key of the cell, and so its record, is of what was there before. */
+static int check_changed(const struct run *run, struct err *err)
+{
+	const struct runner *r = run->r;
+	json_auto_t *files = identity_of(r->w, run->cell, r->mounted);
+	json_auto_t *profiles = profiles_of(r->w, run->cell, r->mounted);
+	const char *name = identity_changed(files);
+
+	if (!name)
+		name = identity_changed(profiles);
+	if (!files || !profiles)
+		return -ENOMEM;
+	return name ? err_set(err, -EIO,
+			      "%s changed since gpemu-run started; run it "
+			      "again",
+			      name)
+		    : 0;
+}
+
+int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
+	     bool keep, struct cell_outcome *ret, struct err *err)
+{
+	struct run run;
+	int code, written;
+
+	*ret = (struct cell_outcome){ 0 };
+	code = run_init(&run, r, cell, err);
+	tick_utc(run.started);
+	run.attempt = attempt;
+	host_sample(&run.before);
+	if (code == 0)
+		code = execute(&run, err);
+	if (code == 0)
+		code = check_changed(&run, err);
+	host_sample(&run.after);
+	ret->other_share = host_other(&run.before, &run.after);
+	if (code < 0 && !r->stop.signal && code != -ENOMEM)
+		code = -EIO;
+	if ((code == 0 || code == -EIO) && keep) {
+		struct err why = { 0 };
+
+		written = run_write_record(&run, code < 0 ? err->text : NULL,
+					   &why);
+		code = written < 0 ? err_set(err, written, "%s", why.text)
+				   : code;
+	}
+	run_fini(&run);
+	return code;
+}
+
+/* --- probe ------------------------------------------------------------ */
+
+int cell_probe_mount(struct runner *r, struct err *err)
+{
+	struct cell cell;
+	struct run run;
+	int code;
+
+	if (access("/dev/fuse", R_OK | W_OK) < 0)
+		return err_set(err, -ENODEV, "/dev/fuse: %s", strerror(errno));
+	code = workload_cell(r->w, 0, true, &cell);
+	if (code < 0)
+		return code;
+	strcpy(cell.id, "probe");
+	code = run_init(&run, r, &cell, err);
+	json_object_clear(cell.mounts[0].fs);
+	if (code == 0)
+		code = write_configs(&run, err);
+	if (code == 0)
+		code = start_mount(&run, &run.mounts[0], err);
+	end_mounts(&run);
+	if (code == -ENODEV)
+		add_last_words(&run, code, err);
+	run_fini(&run);
+	cell_free(&cell);
+	return code == -ENODEV || code == -EINTR ? code : 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* A cell on its way: shared by what runs it and what records it. */
+#ifndef GPEMU_RUNNER_CELL_RUN_CELL_PRIVATE_H
+#define GPEMU_RUNNER_CELL_RUN_CELL_PRIVATE_H
+
+#include "runner/cell/run_cell.h"
+#include "runner/cell/run_command.h"
+#include "runner/run/run_host.h"
+
+struct run_mount {
+	char *mnt;    /* where the jobs find the data */
+	char *folder; /* of the dataset */
+	struct command command;
+	struct child child;
+	json_t *stats; /* or NULL */
+};
+
+struct run_job {
+	char *record; /* the file that it writes */
+	struct command command;
+	struct child child;
+	bool started;
+	uint64_t begin_ns, end_ns; /* tick_wall */
+	int exit_status;	   /* -1: it never ran to its end */
+};
+
+struct run_gpud {
+	char *record; /* the file that it writes */
+	struct command command;
+	struct child child;
+	json_t *status; /* what it wrote, or NULL */
+};
+
+struct run {
+	struct runner *r;
+	const struct cell *cell;
+	struct run_mount *mounts;
+	struct run_job *jobs;
+	struct run_gpud gpud; /* empty when the cell has none */
+	int log_fd;
+	char started[32];
+	unsigned attempt;
+	struct host_load before, after;
+};
+
+/*
+ * run_server.c: start `command` and wait until it says that it is ready
+ * (sd_notify(3)). -ENODEV: it says that what it needs is not there now; -EIO:
+ * it ended; -ETIMEDOUT; -EINTR: a stop signal came. With a text.
+ */
+int run_start_server(struct run *run, struct child *child,
+		     const struct command *command, enum run_program program,
+		     uint64_t timeout_ns, struct err *err);
+
+/*
+ * run_gpud.c; all do nothing for a cell without one. It listens when
+ * run_start_gpud returns 0; run_end_gpud ends it and reads its record.
+ */
+int run_init_gpud(struct run *run, struct err *err);
+int run_start_gpud(struct run *run, struct err *err);
+void run_end_gpud(struct run *run);
+void run_fini_gpud(struct run *run);
+
+/* run_record.c: the record as described in run_cell.h, to its file. */
+int run_write_record(struct run *run, const char *failure, struct err *err);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a point to the cell that runs it: what each mount and job is given is
+ * `base`, over it the mount's or job's own keys, over these the axes.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/spec/run_workload.h"
+
+size_t workload_n_cells(const struct workload *w)
+{
+	return w->n_points * w->repetitions;
+}
+
+/* `base` with `over` put over it; either may be NULL. */
+static json_t *merged(const struct conf_node *base,
+		      const struct conf_node *over)
+{
+	json_t *j = base ? workload_value(base) : json_object();
+	json_auto_t *more = over ? workload_value(over) : NULL;
+
+	if (j && more)
+		json_object_update(j, more);
+	return j;
+}
+
+static int init_mounts(const struct workload *w, struct cell *cell)
+{
+	const struct mount_spec *specs = w->mounts.items;
+
+	cell->n_mounts = MAX(w->mounts.n, 1u);
+	cell->mounts = calloc(cell->n_mounts, sizeof(*cell->mounts));
+	for (size_t i = 0; cell->mounts && i < cell->n_mounts; i++) {
+		const struct mount_spec *s = w->mounts.n ? &specs[i] : NULL;
+		struct cell_mount *m = &cell->mounts[i];
+
+		m->name = s ? s->name : "data";
+		m->fs = merged(w->base.fs, s ? s->fs : NULL);
+		/* recipes are not mixed */
+		m->dataset = workload_value(s && s->dataset ? s->dataset
+							    : w->dataset);
+		if (!m->fs || !m->dataset)
+			return -ENOMEM;
+	}
+	return cell->mounts ? 0 : -ENOMEM;
+}
+
+static size_t mount_index(const struct cell *cell, const char *name)
+{
+	size_t i = 0;
+
+	while (name && strcmp(cell->mounts[i].name, name))
+		i++;
+	return i;
+}
+
+static int init_jobs(const struct workload *w, struct cell *cell)
+{
+	const struct job_spec *specs = w->jobs.items;
+
+	cell->n_jobs = MAX(w->jobs.n, 1u);
+	cell->jobs = calloc(cell->n_jobs, sizeof(*cell->jobs));
+	for (size_t i = 0; cell->jobs && i < cell->n_jobs; i++) {
+		const struct job_spec *s = w->jobs.n ? &specs[i] : NULL;
+		struct cell_job *j = &cell->jobs[i];
+
+		j->name = s ? s->name : "train";
+		j->mount = mount_index(cell, s ? s->mount : NULL);
+		j->start_ns = s ? s->start_ns : 0;
+		j->train = merged(w->base.train, s ? s->train : NULL);
+		j->exec = merged(w->base.exec, s ? s->exec : NULL);
+		j->env = merged(w->base.environment, s ? s->environment : NULL);
+		if (!j->train || !j->exec || !j->env)
+			return -ENOMEM;
+	}
+	return cell->jobs ? 0 : -ENOMEM;
+}
+
+static int init_gpud(const struct workload *w, struct cell *cell)
+{
+	if (w->base.gpud)
+		cell->gpud = workload_value(w->base.gpud);
+	return w->base.gpud && !cell->gpud ? -ENOMEM : 0;
+}
+
+static bool is_for(const struct setting *s, const char *name)
+{
+	return !s->n_target || (strlen(name) == s->n_target &&
+				!strncmp(name, s->target, s->n_target));
+}
+
+static int set(json_t *to, const struct setting *s)
+{
+	return json_object_set_new(to, s->key, workload_value(s->value)) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int apply(struct cell *cell, const struct setting *s)
+{
+	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
+	int r = 0;
+
+	if (s->program == RUN_GPUD)
+		return set(cell->gpud, s);
+	for (size_t i = 0; r == 0 && mount && i < cell->n_mounts; i++) {
+		struct cell_mount *m = &cell->mounts[i];
+
+		if (is_for(s, m->name))
+			r = set(s->program == RUN_FS ? m->fs : m->dataset, s);
+	}
+	for (size_t i = 0; r == 0 && !mount && i < cell->n_jobs; i++) {
+		struct cell_job *j = &cell->jobs[i];
+		json_t *to = s->program == RUN_TRAIN  ? j->train
+			     : s->program == RUN_EXEC ? j->exec
+						      : j->env;
+
+		if (is_for(s, j->name))
+			r = set(to, s);
+	}
+	return r;
+}
+
+/* A key for all first, then one for some: the narrower one wins. */
+static int overlay(const struct workload *w, struct cell *cell)
+{
+	int r = 0;
+
+	for (int named = 0; named < 2; named++)
+		for (size_t i = 0; i < w->n_axes; i++) {
+			const struct axis_point *p =
+				workload_at(w, cell->point, i);
+
+			for (size_t k = 0; r == 0 && k < p->n_settings; k++)
+				if (named == (p->settings[k].n_target != 0))
+					r = apply(cell, &p->settings[k]);
+		}
+	return r;
+}
+
+/* What --find-max-gpus tries. */
+static int set_gpus(const struct workload *w, struct cell *cell)
+{
+	char text[24];
+	int r = 0;
+
+	snprintf(text, sizeof(text), "%" PRIu64, w->gpus);
+	for (size_t i = 0; r == 0 && w->gpus && i < cell->n_jobs; i++)
+		r = json_object_set_new(cell->jobs[i].train, "gpus",
+					json_string(text));
+	return r < 0 ? -ENOMEM : 0;
+}
+
+int workload_configure(const struct workload *w, size_t index, struct cell *ret)
+{
+	int r;
+
+	*ret = (struct cell){ .point = index % w->n_points,
+			      .repetition = index / w->n_points };
+	ret->seed = w->seed + ret->repetition;
+	r = init_mounts(w, ret);
+	if (r == 0)
+		r = init_jobs(w, ret);
+	if (r == 0)
+		r = init_gpud(w, ret);
+	if (r == 0)
+		r = overlay(w, ret);
+	if (r == 0)
+		r = set_gpus(w, ret);
+	if (r < 0)
+		cell_free(ret);
+	return r;
+}
+
+void cell_free(struct cell *cell)
+{
+	for (size_t i = 0; cell->mounts && i < cell->n_mounts; i++) {
+		json_decref(cell->mounts[i].dataset);
+		json_decref(cell->mounts[i].fs);
+	}
+	for (size_t i = 0; cell->jobs && i < cell->n_jobs; i++) {
+		json_decref(cell->jobs[i].train);
+		json_decref(cell->jobs[i].exec);
+		json_decref(cell->jobs[i].env);
+	}
+	free(cell->mounts);
+	free(cell->jobs);
+	json_decref(cell->gpud);
+	cell->gpud = NULL;
+	cell->mounts = NULL;
+	cell->jobs = NULL;
+}

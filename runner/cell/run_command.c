@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/util.h"
+#include "runner/run/run_dataset.h"
+#include "runner/cell/run_variables.h"
+
+void command_fini(struct command *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		free(c->argv[i]);
+	for (size_t i = 0; i < c->n_env; i++)
+		free(c->env[i]);
+	*c = (struct command){ 0 };
+}
+
+/* Takes `word`. */
+static int add(struct command *c, char *word)
+{
+	if (!word)
+		return -ENOMEM;
+	if (c->n == COMMAND_ARGS) {
+		free(word);
+		return -E2BIG;
+	}
+	c->argv[c->n++] = word;
+	return 0;
+}
+
+/* Words up to a NULL, copied. */
+static int add_words(struct command *c, ...)
+{
+	const char *word;
+	va_list ap;
+	int code = 0;
+
+	va_start(ap, c);
+	while (code == 0 && (word = va_arg(ap, const char *)))
+		code = add(c, strdup(word));
+	va_end(ap);
+	return code;
+}
+
+json_t *command_json(const struct command *c)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < c->n; i++)
+		json_array_append_new(j, json_bytes(c->argv[i]));
+	return j;
+}
+
+char *command_config(const struct runner *r, const struct cell *cell,
+		     const char *name, enum run_program program)
+{
+	bool alone = program == RUN_FS	    ? cell->n_mounts == 1
+		     : program == RUN_TRAIN ? cell->n_jobs == 1
+					    : true;
+	char suffix[80];
+
+	/* without the "gpemu-" */
+	snprintf(suffix, sizeof(suffix), "%s%s%s.yaml", alone ? "" : name,
+		 alone ? "" : ".", run_program_name(program) + 6);
+	return runner_path(r, "configs", cell->id, suffix);
+}
+
+/* PROGRAM --config FILE --seed N --time-scale X: what both share. */
+static int begin(struct command *c, const struct runner *r,
+		 const struct cell *cell, const char *name,
+		 enum run_program program)
+{
+	_cleanup_free_ char *path = runner_program(r, program);
+	_cleanup_free_ char *config = command_config(r, cell, name, program);
+	char seed[24], scale[32];
+
+	if (!path || !config)
+		return -ENOMEM;
+	snprintf(seed, sizeof(seed), "%" PRIu64, cell->seed);
+	snprintf(scale, sizeof(scale), "%.15g", r->w->time_scale);
+	return add_words(c, path, "--config", config, "--seed", seed,
+			 "--time-scale", scale, NULL);
+}
+
+int command_mount(struct command *c, const struct runner *r,
+		  const struct cell *cell, size_t index, const char *mnt,
+		  struct err *err)
+{
+	_cleanup_free_ char *data = NULL;
+	int code = dataset_path(r, cell->mounts[index].dataset, &data, err);
+
+	if (code == 0)
+		code = begin(c, r, cell, cell->mounts[index].name, RUN_FS);
+	return code == 0 ? add_words(c, "-f", data, mnt, NULL) : code;
+}
+
+char *command_socket(const struct runner *r)
+{
+	char *path;
+
+	return asprintf(&path, "%s/gpud.sock", r->scratch) < 0 ? NULL : path;
+}
+
+int command_gpud(struct command *c, const struct runner *r,
+		 const struct cell *cell, const char *record, struct err *err)
+{
+	_cleanup_free_ char *socket = command_socket(r);
+	int code = socket ? begin(c, r, cell, "", RUN_GPUD) : -ENOMEM;
+
+	if (code == 0)
+		code = add_words(c, "--socket", socket, "--json", record, NULL);
+	return code < 0 ? err_set(err, code, "gpemu-gpud: %s", strerror(-code))
+			: 0;
+}
+
+/* --- programs of the user --------------------------------------------- */
+
+static int add_exec(struct command *c, const struct variables *v)
+{
+	const json_t *command = json_object_get(v->exec, "command");
+	int code = 0;
+
+	if (json_is_string(command)) {
+		code = add_words(c, "/bin/sh", "-c", NULL);
+		return code == 0
+			       ? add(c, variables_expand(
+						json_string_value(command), v))
+			       : code;
+	}
+	for (size_t i = 0; code == 0 && i < json_array_size(command); i++)
+		code = add(c, variables_expand(json_string_value(json_array_get(
+						       command, i)),
+					       v));
+	return code;
+}
+
+static int add_environment(struct command *c, const struct cell_job *job,
+			   const struct variables *v)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (job->env, key, value) {
+		_cleanup_free_ char *text =
+			variables_expand(json_string_value(value), v);
+
+		if (c->n_env == COMMAND_ARGS)
+			return -E2BIG;
+		if (!text ||
+		    asprintf(&c->env[c->n_env], "%s=%s", key, text) < 0) {
+			c->env[c->n_env] = NULL;
+			return -ENOMEM;
+		}
+		c->n_env++;
+	}
+	return 0;
+}
+
+int command_job(struct command *c, const struct runner *r,
+		const struct cell *cell, size_t index, const char *mnt,
+		const char *record, struct err *err)
+{
+	const struct cell_job *job = &cell->jobs[index];
+	_cleanup_free_ char *socket = command_socket(r);
+	struct variables v = { .mnt = mnt,
+			       .record = record,
+			       .bin = r->bin_dir,
+			       .socket = cell->gpud ? socket : "",
+			       .exec = job->exec };
+	int code;
+
+	if (!socket)
+		return -ENOMEM;
+	variables_set_numbers(&v, r->w, cell);
+	code = add_environment(c, job, &v);
+	if (code == 0 && cell_is_exec(job))
+		code = add_exec(c, &v);
+	else if (code == 0)
+		code = begin(c, r, cell, job->name, RUN_TRAIN);
+	if (code == 0 && !cell_is_exec(job))
+		code = add_words(c, "--progress", "off", "--json", record,
+				 "--data", mnt, NULL);
+	if (code == 0 && !cell_is_exec(job) && cell->gpud)
+		code = add_words(c, "--gpu-server", socket, NULL);
+	return code == -E2BIG ? err_set(err, code, "job %s: more than %d words",
+					job->name, COMMAND_ARGS)
+			      : code;
+}

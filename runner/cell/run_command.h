@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Command lines of a cell. */
+#ifndef GPEMU_RUNNER_CELL_RUN_COMMAND_H
+#define GPEMU_RUNNER_CELL_RUN_COMMAND_H
+
+#include "runner/run/runner.h"
+
+enum { COMMAND_ARGS = 100 };
+
+/* Owns its strings; both arrays end with NULL. */
+struct command {
+	char *argv[COMMAND_ARGS + 1];
+	size_t n;
+	char *env[COMMAND_ARGS + 1]; /* NAME=VALUE */
+	size_t n_env;
+};
+
+void command_fini(struct command *c);
+
+/* gpemu-fs of mount `index`, on the folder `mnt`. -E2BIG, -ENOMEM. */
+int command_mount(struct command *c, const struct runner *r,
+		  const struct cell *cell, size_t index, const char *mnt,
+		  struct err *err);
+/* gpemu-gpud, which leaves its record in the file `record`. -E2BIG, -ENOMEM. */
+int command_gpud(struct command *c, const struct runner *r,
+		 const struct cell *cell, const char *record, struct err *err);
+/* Job `index`: gpemu-train or the user's program, reading below `mnt`, which
+ * leaves its record in the file `record`. */
+int command_job(struct command *c, const struct runner *r,
+		const struct cell *cell, size_t index, const char *mnt,
+		const char *record, struct err *err);
+
+/* Where the gpemu-gpud of a cell listens: one at a time; malloc'ed. */
+char *command_socket(const struct runner *r);
+/* OUT/configs/CELL.[NAME.]fs.yaml, train.yaml or gpud.yaml; malloc'ed. */
+char *command_config(const struct runner *r, const struct cell *cell,
+		     const char *name, enum run_program program);
+
+/* [argv...] */
+json_t *command_json(const struct command *c);
+
+#endif

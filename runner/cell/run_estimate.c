@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_estimate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/gpu/gpus.h"
+#include "emu/gpu/pinned.h"
+#include "emu/profile/profile_dataset.h"
+#include "emu/profile/profile_gpu.h"
+#include "emu/profile/profile_prep.h"
+#include "emu/profile/profile_storage.h"
+#include "runner/cell/run_cell.h"
+#include "runner/run/run_dataset.h"
+#include "runner/cell/run_machine.h"
+
+/* measured: wall time of a cell less that of its epochs, 0.6 to 1.2 s over 15
+ * of the workloads that ship, most of it the mount's and the loader's start;
+ * 2 idle cores */
+#define CELL_OVERHEAD_S 0.9
+
+/* --- the dataset ------------------------------------------------------ */
+
+struct data {
+	double files, bytes; /* mean size */
+};
+
+static int data_of(const json_t *recipe, struct data *ret)
+{
+	const char *name = json_string_value(json_object_get(
+		recipe, dataset_is_synth(recipe) ? "synth" : "dataset"));
+	const char *scale = json_string_value(json_object_get(recipe, "scale"));
+	double by = 1;
+	const char *files = json_string_value(json_object_get(recipe, "files"));
+	struct dataset_profile p = { 0 };
+	int code = name ? dataset_profile_load(name, &p, NULL) : -ENOENT;
+
+	if (code == 0) {
+		ret->files = (double)p.files;
+		ret->bytes = dataset_profile_mean(&p);
+		if (files)
+			units_parse_double(files, &ret->files);
+		if (scale && units_parse_double(scale, &by) == 0)
+			ret->bytes *= by;
+	}
+	dataset_profile_free(&p);
+	return code;
+}
+
+/* --- the device ------------------------------------------------------- */
+
+/* Seconds that one operation costs with `depth` of them in flight. */
+static double op_seconds(const struct storage_profile *p, enum storage_op op,
+			 double bytes, double depth)
+{
+	const struct storage_class *c = &p->op[op];
+	double head = (dist_time_mean(&c->seek) + (double)c->rotation_ns / 2) *
+		      storage_reordered(c, (uint64_t)MAX(depth, 1));
+	double busy = (head + dist_time_mean(&c->occupancy)) * 1e-9;
+	double latency = dist_time_mean(&c->latency) * 1e-9, s = 0;
+
+	if (p->channels.mb_per_s > 0)
+		busy += bytes / (p->channels.mb_per_s * 1e6);
+	if (p->channels.count)
+		s = busy / (double)p->channels.count;
+	if (p->link.mb_per_s > 0)
+		s = MAX(s, bytes / (p->link.mb_per_s * 1e6));
+	if (p->iops.per_s > 0)
+		s = MAX(s, (double)MAX(c->slots, 1u) / p->iops.per_s);
+	return MAX(s, (busy + latency) / MAX(depth, 1));
+}
+
+/* Of a mount that reads so many files at a time. */
+static double file_seconds(const char *storage, double bytes, double depth,
+			   double group)
+{
+	struct storage_profile *p = NULL;
+	double s = 0;
+
+	if (storage_profile_load(storage, &p, NULL) == 0)
+		s = op_seconds(p, STORAGE_LOOKUP, 0, depth) +
+		    op_seconds(p, STORAGE_OPEN, 0, depth) +
+		    op_seconds(p, STORAGE_READ, bytes * group, depth) / group;
+	storage_profile_free(p);
+	return s;
+}
+
+/* Which share of the reads of a later epoch the device sees. LRU keeps what is
+ * needed last: Source: Mohan et al., PVLDB 14(5), 2021. */
+static double missed(const struct workload *w, const json_t *fs, double bytes)
+{
+	const char *policy = config_text(w, fs, "fs", "cache_policy");
+	struct units_capacity c;
+
+	if (!strcmp(policy, "none") ||
+	    units_parse_capacity(config_text(w, fs, "fs", "cache_size"), &c) <
+		    0)
+		return 1;
+	if (c.fraction < 0)
+		c.fraction = bytes > 0 ? (double)c.bytes / bytes : 0;
+	if (c.fraction >= 1)
+		return 0;
+	return (1 - c.fraction) *
+	       (strcmp(policy, "lru") ? 1 : 1 - log(1 - c.fraction));
+}
+
+/* --- gpemu-train ------------------------------------------------------ */
+
+/* Bytes of a sample that comes to the GPU, files of `read` bytes on average. */
+static uint64_t delivered(const struct workload *w, const json_t *train,
+			  const struct gpu_profile *p,
+			  const struct gpu_model *m, double read)
+{
+	enum prep_output output = PREP_FP32;
+	double side = config_number(w, train, "train", "image_size");
+	uint64_t prepared = 0;
+
+	prep_output_parse(config_text(w, train, "train", "prep_output"),
+			  &output, NULL);
+	if (strcmp(config_text(w, train, "train", "prep"), "none"))
+		prepared = prep_image_bytes((uint64_t)side, output);
+	return gpu_delivered_bytes(p, m, prepared, (uint64_t)read);
+}
+
+/* Of the GPUs in their node, as gpemu-train sets them up. */
+static int gpus_of(const struct workload *w, const json_t *train,
+		   const struct machine *m, const struct gpu_profile *p,
+		   const struct gpu_model *model, struct gpus_config *ret)
+{
+	int code;
+
+	*ret = (struct gpus_config){
+		.n = (uint32_t)MIN(m->gpus, GPUS_MAX),
+		.inference = config_flag(w, train, "train", "inference"),
+	};
+	code = gpus_parallel_parse(config_text(w, train, "train", "parallel"),
+				   &ret->parallel, NULL);
+	if (code == 0)
+		code = gpu_transfer_parse(config_text(w, train, "train",
+						      "transfer"),
+					  &ret->transfer, NULL);
+	if (code == 0)
+		code = collective_parse(config_text(w, train, "train",
+						    "allreduce"),
+					&ret->reduce.algorithm, NULL);
+	return code < 0 ? code
+			: node_links(&m->node, p, model, (uint64_t)m->nodes,
+				     ret, NULL);
+}
+
+/* How batches come into pinned memory. */
+struct pinning {
+	bool pinned, staged, inlined;
+};
+
+static struct pinning pinning_of(const struct workload *w, const json_t *train,
+				 double batch_bytes, bool files)
+{
+	const char *pin = config_text(w, train, "train", "pin");
+	struct units_capacity budget = { 0 };
+	bool no = !strcmp(pin, "off");
+
+	if (!strcmp(pin, "auto") && files &&
+	    units_parse_capacity(config_text(w, train, "train", "pin_budget"),
+				 &budget) == 0)
+		no = (double)pinned_room(budget.bytes) < batch_bytes;
+	return (struct pinning){
+		.pinned = !no,
+		.staged = files && !no && strcmp(pin, "direct"),
+		.inlined = !strcmp(pin, "inline"),
+	};
+}
+
+/* From step to step, with batches of files of `read` bytes always there. */
+static double pace(const struct workload *w, const json_t *train,
+		   const struct machine *m, const struct gpu_profile *p,
+		   const struct gpu_model *model, const struct gpus_config *c,
+		   double read)
+{
+	uint32_t n =
+		(uint32_t)MAX(config_number(w, train, "train", "batch"), 1);
+	uint32_t all = c->parallel == GPUS_DP ? n * c->n : n;
+	uint64_t bytes = delivered(w, train, p, model, read);
+	struct pinning pin =
+		pinning_of(w, train, (double)bytes * all, read > 0);
+	struct gpus_part part, batch;
+	uint64_t staged = 0;
+
+	part = gpus_part_of(p, model, n, bytes * n, pin.pinned);
+	batch = gpus_part_of(p, model, all, bytes * all, pin.pinned);
+	if (c->inference)
+		part.backward_ns = part.optimizer_ns = 0;
+	part.prep_ns = machine_prep_gpu_ns(m, n);
+	if (pin.staged)
+		staged = gpu_copy_ns(p, NULL, GPU_COPY_TO_PINNED, bytes * all);
+	if (pin.inlined)
+		batch.copy_ns += staged;
+	return (double)MAX(gpus_pace(c, &batch, &part), staged) * 1e-9;
+}
+
+static int step_seconds(const struct workload *w, const json_t *train,
+			const struct machine *m, double read, double *ret)
+{
+	struct gpu_profile gpu = { 0 };
+	const struct gpu_model *model = NULL;
+	struct gpus_config c;
+	int code = gpu_profile_load(m->gpu, &gpu, NULL);
+
+	if (code == 0)
+		model = gpu_profile_model(
+			&gpu, config_text(w, train, "train", "model"), NULL);
+	if (code == 0)
+		code = model ? gpus_of(w, train, m, &gpu, model, &c) : -ENOENT;
+	if (code == 0)
+		*ret = pace(w, train, m, &gpu, model, &c, read);
+	gpu_profile_free(&gpu);
+	return code;
+}
+
+/* Of a sample, over all virtual cores. */
+static double prep_seconds(const struct machine *m, double bytes)
+{
+	struct prep_profile p = { 0 };
+	double s = 0;
+
+	if (m->prep && prep_profile_load(m->prep, &p, NULL) == 0)
+		s = prep_profile_mean(&p, bytes) * 1e-9 / m->cores;
+	prep_profile_free(&p);
+	return s;
+}
+
+/* What one job takes, wall seconds. */
+struct job_time {
+	double start, run; /* when it begins, how long it takes alone */
+	double gpu;	   /* of `run`, for how long its GPUs compute */
+};
+
+/* Files as the loader has them: with the loader null, out of nothing. */
+static int samples_of(const struct workload *w, const struct cell_job *job,
+		      const json_t *recipe, struct data *ret)
+{
+	if (strcmp(config_text(w, job->train, "train", "loader"), "null"))
+		return data_of(recipe, ret);
+	*ret = (struct data){
+		.files = config_number(w, job->train, "train", "samples"),
+	};
+	return 0;
+}
+
+/* Files of a group, where the loader wants them together. */
+static double group_of(const struct workload *w, const struct cell_job *job,
+		       const json_t *fs)
+{
+	if (strcmp(config_text(w, job->train, "train", "order"), "group"))
+		return 1;
+	return MAX(config_number(w, fs, "fs", "group"), 1);
+}
+
+static int job_time(const struct runner *r, const struct cell *cell,
+		    const struct cell_job *job, const struct machine *m,
+		    struct job_time *ret)
+{
+	const struct workload *w = r->w;
+	const struct cell_mount *mount = &cell->mounts[job->mount];
+	double batch = config_number(w, job->train, "train", "batch");
+	double epochs = MAX(config_number(w, job->train, "train", "epochs"), 1);
+	double most = config_number(w, job->train, "train", "max_steps");
+	double samples = MAX(batch, 1) * m->gpus;
+	double steps, step = 0, prep, read = 0, scale = w->time_scale;
+	struct data d;
+
+	if (cell_is_exec(job) || samples_of(w, job, mount->dataset, &d) < 0 ||
+	    step_seconds(w, job->train, m, d.bytes, &step) < 0)
+		return -ENOENT;
+	prep = prep_seconds(m, d.bytes) * samples;
+	if (r->mounted && d.bytes > 0)
+		read = file_seconds(config_text(w, mount->fs, "fs", "storage"),
+				    d.bytes, m->depth,
+				    group_of(w, job, mount->fs)) *
+		       samples;
+	steps = ceil(d.files / m->nodes / samples);
+	if (most > 0)
+		scale *= MIN(1, most / (steps * epochs));
+	prep = MAX(prep, step);
+	ret->start = (double)job->start_ns * 1e-9 * w->time_scale;
+	ret->gpu = steps * epochs * step * scale;
+	ret->run = steps * scale *
+		   (MAX(prep, read) +
+		    (epochs - 1) * MAX(prep, read * missed(w, mount->fs,
+							   d.files * d.bytes)));
+	return 0;
+}
+
+int estimate_shape(const struct runner *r, const struct cell *cell,
+		   const struct cell_job *job, struct estimate_shape *ret)
+{
+	const struct workload *w = r->w;
+	const struct cell_mount *m = &cell->mounts[job->mount];
+	double batch = config_number(w, job->train, "train", "batch");
+	double most = config_number(w, job->train, "train", "max_steps");
+	struct units_capacity c = { .fraction = 0 };
+	struct machine machine;
+	struct data d;
+
+	if (cell_is_exec(job) || data_of(m->dataset, &d) < 0)
+		return -ENOENT;
+	machine_of(w, cell, job, &machine);
+	machine_fini(&machine);
+	*ret = (struct estimate_shape){
+		.bytes = d.files * d.bytes,
+		.steps = ceil(d.files / machine.nodes /
+			      (MAX(batch, 1) * machine.gpus)),
+		.direct = config_flag(w, job->train, "train", "direct"),
+	};
+	if (most > 0)
+		ret->steps = MIN(ret->steps, most);
+	if (strcmp(config_text(w, m->fs, "fs", "cache_policy"), "none"))
+		units_parse_capacity(config_text(w, m->fs, "fs", "cache_size"),
+				     &c);
+	ret->cache_bytes = c.fraction < 0 ? (double)c.bytes
+					  : c.fraction * ret->bytes;
+	return 0;
+}
+
+/* --- cells ------------------------------------------------------------ */
+
+/* Wall seconds of some earlier run of that point; -ENOENT. */
+static int known_seconds(const struct runner *r, size_t point, double *ret)
+{
+	for (size_t i = 0; i < r->w->repetitions; i++) {
+		json_auto_t *record = NULL;
+		struct cell cell;
+
+		if (workload_cell(r->w, i * r->w->n_points + point, r->mounted,
+				  &cell) < 0)
+			return -ENOMEM;
+		record = cell_record(r, &cell);
+		cell_free(&cell);
+		if (!record)
+			continue;
+		*ret = json_number_value(json_object_get(
+			json_object_get(record, "cell"), "wall_seconds"));
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/*
+ * Until the last of them is done. GPUs that the jobs share are not idle while
+ * one has work: from each start on they take all that comes from then on.
+ */
+static double together(const struct job_time *t, size_t n, double n_shared)
+{
+	double end = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double busy = 0;
+
+		for (size_t k = 0; n_shared >= 1 && k < n; k++)
+			if (t[k].start >= t[i].start)
+				busy += t[k].gpu / n_shared;
+		end = MAX(end, t[i].start + MAX(busy, t[i].run));
+	}
+	return end;
+}
+
+static int model_seconds(const struct runner *r, const struct cell *cell,
+			 double *ret)
+{
+	_cleanup_free_ struct job_time *t = calloc(cell->n_jobs, sizeof(*t));
+	double n_shared =
+		cell->gpud ? config_number(r->w, cell->gpud, "gpud", "gpus")
+			   : 0;
+	int code = t ? 0 : -ENOMEM;
+
+	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
+		struct machine m;
+
+		machine_of(r->w, cell, &cell->jobs[i], &m);
+		code = job_time(r, cell, &cell->jobs[i], &m, &t[i]);
+		t[i].gpu *= m.gpus;
+		machine_fini(&m);
+	}
+	if (code == 0)
+		*ret = together(t, cell->n_jobs, n_shared) + CELL_OVERHEAD_S;
+	return code;
+}
+
+int estimate_run(const struct runner *r, const size_t *todo, size_t n,
+		 struct estimate *ret, struct err *err)
+{
+	double runs = 1;
+
+	*ret = (struct estimate){ .n_cells = n };
+	for (size_t i = 0; i < n; i++) {
+		struct cell cell;
+		double s = 0;
+
+		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
+			return err_set(err, -ENOMEM, "out of memory");
+		/* warm-ups come with the first repetition */
+		runs = cell.repetition ? 1 : 1 + (double)r->w->warmup;
+		if (known_seconds(r, cell.point, &s) == 0)
+			ret->n_measured++;
+		else if (model_seconds(r, &cell, &s) == 0)
+			ret->n_modelled++;
+		else
+			ret->n_unknown++;
+		ret->seconds += s * runs;
+		cell_free(&cell);
+	}
+	return 0;
+}

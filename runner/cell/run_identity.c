@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_identity.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include "common/util.h"
+#include "runner/cell/run_variables.h"
+
+/* arbitrary: reads in a moment, and no program is larger */
+#define HASH_MAX_BYTES (64u << 20)
+
+/* --- content ---------------------------------------------------------- */
+
+static int64_t changed_ns(const struct stat *st)
+{
+	return st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+static void add_stat(XXH3_state_t *state, const struct stat *st)
+{
+	int64_t v[] = { st->st_size, changed_ns(st) };
+
+	XXH3_64bits_update(state, v, sizeof(v));
+}
+
+static int add_content(XXH3_state_t *state, const char *path)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	char buf[65536];
+	size_t n;
+
+	if (!f)
+		return -errno;
+	while ((n = fread(buf, 1, sizeof(buf), f)))
+		XXH3_64bits_update(state, buf, n);
+	return ferror(f) ? -EIO : 0;
+}
+
+static void end_hash(XXH3_state_t *state, char hash[17])
+{
+	snprintf(hash, 17, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(state));
+	XXH3_freeState(state);
+}
+
+int identity_hash(const char *path, char hash[17])
+{
+	XXH3_state_t *state;
+	struct stat st;
+	int r = 0;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	state = XXH3_createState();
+	if (!state)
+		return -ENOMEM;
+	XXH3_64bits_reset(state);
+	if (st.st_size > HASH_MAX_BYTES)
+		add_stat(state, &st);
+	else
+		r = add_content(state, path);
+	end_hash(state, hash);
+	return r;
+}
+
+/* {file, hash, bytes, changed}; null: no file. */
+static json_t *file_json(const char *path)
+{
+	struct stat st;
+	char hash[17];
+
+	if (stat(path, &st) < 0 || identity_hash(path, hash) < 0)
+		return json_null();
+	return json_pack("{s:s, s:s, s:I, s:I}", "file", path, "hash", hash,
+			 "bytes", (json_int_t)st.st_size, "changed",
+			 (json_int_t)changed_ns(&st));
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* {file, hash}, of the names, sizes and times below a folder. */
+static json_t *folder_json(const char *path)
+{
+	char *const roots[] = { (char *)path, NULL };
+	XXH3_state_t *state = XXH3_createState();
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+	char hash[17];
+	FTSENT *e;
+
+	if (!state || !fts) {
+		XXH3_freeState(state);
+		return json_null();
+	}
+	XXH3_64bits_reset(state);
+	while ((e = fts_read(fts))) {
+		const char *name = e->fts_path + strlen(path);
+
+		XXH3_64bits_update(state, name, strlen(name) + 1);
+		if (e->fts_info == FTS_F)
+			add_stat(state, e->fts_statp);
+	}
+	fts_close(fts);
+	end_hash(state, hash);
+	return json_pack("{s:s, s:s}", "file", path, "hash", hash);
+}
+
+const char *identity_changed(const json_t *files)
+{
+	const char *name, *path, *was;
+	char hash[17];
+	struct stat st;
+	json_t *one;
+
+	json_object_foreach ((json_t *)files, name, one) {
+		const json_t *bytes = json_object_get(one, "bytes");
+		const json_t *changed = json_object_get(one, "changed");
+
+		path = json_string_value(json_object_get(one, "file"));
+		was = json_string_value(json_object_get(one, "hash"));
+		if (!path || !was)
+			continue;
+		if (stat(path, &st) < 0)
+			return name;
+		if (S_ISDIR(st.st_mode) ||
+		    (bytes && json_integer_value(bytes) == st.st_size &&
+		     json_integer_value(changed) == changed_ns(&st)))
+			continue;
+		if (identity_hash(path, hash) < 0 || strcmp(hash, was) != 0)
+			return name;
+	}
+	return NULL;
+}
+
+/* --- what a cell names ------------------------------------------------ */
+
+struct noting {
+	const struct workload *w;
+	const struct cell *cell;
+	size_t job;
+	json_t *to;
+	int code;
+};
+
+/* What w->files says of `name`, which is at `path`. */
+static void note(struct noting *n, const char *name, const char *path,
+		 json_t *(*read)(const char *path))
+{
+	json_t *known = json_object_get(n->w->files, name);
+
+	if (!known && json_object_set_new(n->w->files, name, read(path)) < 0)
+		n->code = -ENOMEM;
+	known = json_object_get(n->w->files, name);
+	if (known && !json_is_null(known) &&
+	    json_object_set(n->to, name, known) < 0)
+		n->code = -ENOMEM;
+}
+
+/* "{bin}/x" is x in the programs' folder. */
+static void note_file(struct noting *n, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	bool in_bin = !strncmp(name, "{bin}/", 6);
+
+	if (asprintf(&path, "%s%s", in_bin ? n->w->bin_dir : "",
+		     in_bin ? name + 5 : name) < 0)
+		n->code = -ENOMEM;
+	else
+		note(n, name, path, file_json);
+}
+
+static void note_program(struct noting *n, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/%s", n->w->bin_dir, name) < 0)
+		n->code = -ENOMEM;
+	else
+		note(n, name, path, file_json);
+}
+
+static void note_folder(struct noting *n, const char *dir)
+{
+	_cleanup_free_ char *path = workload_beside(n->w, dir);
+
+	if (path)
+		note(n, dir, path, folder_json);
+	else
+		n->code = -ENOMEM;
+}
+
+/* A command that is no path is searched for as execvp(3) does. */
+static void note_command(struct noting *n, const char *word)
+{
+	const char *path = getenv("PATH"), *colon;
+
+	for (; path && *path; path = *colon ? colon + 1 : colon) {
+		_cleanup_free_ char *file = NULL;
+
+		colon = strchrnul(path, ':');
+		if (asprintf(&file, "%.*s/%s", (int)(colon - path), path,
+			     word) < 0)
+			n->code = -ENOMEM;
+		else if (access(file, X_OK) == 0) {
+			note_file(n, file);
+			return;
+		}
+	}
+}
+
+/* One word of a line. `{bin}` alone: it may run any of them. */
+static void note_word(struct noting *n, const char *word, bool command)
+{
+	static const char *const all[] = { "gpemu-fs", "gpemu-train",
+					   "gpemu-data", "gpemu-gpud",
+					   "gpemu-cachesim" };
+
+	for (size_t i = 0; !strcmp(word, "{bin}") && i < ARRAY_SIZE(all); i++)
+		note_program(n, all[i]);
+	note_file(n, word);
+	if (command && !strchr(word, '/') && !json_object_get(n->to, word))
+		note_command(n, word);
+}
+
+/* A text as a whole, then the words of the line that it may be; what stands
+ * after > is written. */
+static void note_text(struct noting *n, const char *text, bool command)
+{
+	static const char between[] = " \t\n'\"`=;|&()<>,:";
+	_cleanup_free_ char *line =
+		variables_expand_fixed(n->w, n->cell, n->job, text);
+	bool written = false;
+
+	if (!line) {
+		n->code = -ENOMEM;
+		return;
+	}
+	note_word(n, line, command);
+	for (char *at = line, after; *at; *at = after) {
+		char *word = at + strspn(at, between);
+
+		for (; at < word; at++)
+			written = *at == '>' || (written && *at == ' ');
+		at = word + strcspn(word, between);
+		after = *at;
+		*at = 0;
+		if (*word && !written)
+			note_word(n, word, command);
+		written = false;
+	}
+}
+
+static void note_map(struct noting *n, const json_t *map)
+{
+	const char *key;
+	json_t *value, *word;
+	size_t i;
+
+	json_object_foreach ((json_t *)map, key, value) {
+		bool command = map == n->cell->jobs[n->job].exec &&
+			       !strcmp(key, "command");
+
+		if (json_is_string(value))
+			note_text(n, json_string_value(value), command);
+		json_array_foreach (value, i, word)
+			if (json_is_string(word))
+				note_text(n, json_string_value(word), command);
+	}
+}
+
+/* A file that a program reads by a key of its configuration. Profiles are in
+ * run_profiles.h; the other keys that take a file write it. */
+static void note_key(struct noting *n, const json_t *config, const char *key)
+{
+	const char *file = json_string_value(json_object_get(config, key));
+
+	if (file)
+		note_file(n, file);
+}
+
+static void note_mount(struct noting *n, const struct cell_mount *m,
+		       bool mounted)
+{
+	const char *dir = json_string_value(json_object_get(m->dataset, "dir"));
+
+	if (dir)
+		note_folder(n, dir);
+	else if (!json_object_get(m->dataset, "synth"))
+		note_program(n, run_program_name(RUN_DATA));
+	if (mounted) {
+		note_program(n, run_program_name(RUN_FS));
+		note_key(n, m->fs, "group_order");
+	}
+}
+
+static void note_job(struct noting *n, const struct cell_job *job)
+{
+	if (cell_is_exec(job)) {
+		note_map(n, job->exec);
+		note_file(n, "{bin}/libgpemu.so.1");
+	} else {
+		note_program(n, run_program_name(RUN_TRAIN));
+		note_key(n, job->train, "replay_order");
+	}
+	note_map(n, job->env);
+}
+
+/* --- all -------------------------------------------------------------- */
+
+json_t *identity_of(const struct workload *w, const struct cell *cell,
+		    bool mounted)
+{
+	struct noting n = { .w = w, .cell = cell, .to = json_object() };
+
+	if (!n.to)
+		return NULL;
+	if (!w->files)
+		return n.to;
+	for (size_t i = 0; i < cell->n_mounts; i++)
+		note_mount(&n, &cell->mounts[i], mounted);
+	for (; n.job < cell->n_jobs; n.job++)
+		note_job(&n, &cell->jobs[n.job]);
+	if (cell->gpud)
+		note_program(&n, run_program_name(RUN_GPUD));
+	if (n.code == 0)
+		return n.to;
+	json_decref(n.to);
+	return NULL;
+}
+
+int identity_init(struct workload *w, const char *bin_dir)
+{
+	int r = 0;
+
+	w->bin_dir = bin_dir;
+	w->files = json_object();
+	for (size_t i = 0; w->files && r == 0 && i < w->n_points; i++) {
+		struct cell cell;
+		json_t *files;
+
+		r = workload_configure(w, i, &cell);
+		if (r < 0)
+			break;
+		files = identity_of(w, &cell, true);
+		r = files ? 0 : -ENOMEM;
+		json_decref(files);
+		cell_free(&cell);
+	}
+	return w->files ? r : -ENOMEM;
+}
+
+const char *identity_program(const struct workload *w, enum run_program program)
+{
+	json_auto_t *to = json_object();
+	struct noting n = { .w = w, .to = to };
+	const char *hash, *name = run_program_name(program);
+
+	if (w->files)
+		note_program(&n, name);
+	hash = json_string_value(
+		json_object_get(json_object_get(w->files, name), "hash"));
+	return hash ? hash : "";
+}

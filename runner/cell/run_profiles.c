@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_profiles.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/util.h"
+#include "emu/profile/profile.h"
+#include "emu/profile/profile_dataset.h"
+#include "emu/profile/profile_gpu.h"
+#include "emu/node/profile_node.h"
+#include "emu/profile/profile_prep.h"
+#include "emu/profile/profile_share.h"
+#include "emu/profile/profile_storage.h"
+#include "runner/run/run_dataset.h"
+#include "runner/cell/run_identity.h"
+#include "runner/cell/run_machine.h"
+
+static json_t *profile_json(const char *path, const char *hash)
+{
+	_cleanup_conf_node_ struct conf_node *root = NULL;
+	const struct conf_node *source = NULL;
+
+	if (conf_tree_load(path, &root, NULL) == 0)
+		source = conf_node_get(root, "source");
+	return json_pack("{s:o, s:s, s:s}", "file", json_bytes(path), "hash",
+			 hash, "source",
+			 source && source->kind == CONF_KIND_SCALAR
+				 ? source->value
+				 : "");
+}
+
+/* Can the programs make use of it? */
+static int try_profile(enum profile_kind kind, const char *path,
+		       struct err *err)
+{
+	union {
+		struct gpu_profile gpu;
+		struct storage_profile *storage;
+		struct dataset_profile dataset;
+		struct prep_profile prep;
+		struct node_profile node;
+		struct share_profile share;
+	} p = { 0 };
+	int r = -EINVAL;
+
+#define TRY(KIND, kind, member)                              \
+	case PROFILE_##KIND:                                 \
+		r = kind##_profile_load(path, &p.kind, err); \
+		kind##_profile_free(member);                 \
+		break
+	switch (kind) {
+		TRY(GPU, gpu, &p.gpu);
+		TRY(STORAGE, storage, p.storage);
+		TRY(DATASET, dataset, &p.dataset);
+		TRY(PREP, prep, &p.prep);
+		TRY(NODE, node, &p.node);
+		TRY(SHARE, share, &p.share);
+	default: break;
+	}
+#undef TRY
+	return r;
+}
+
+/* Put "kind/name" of `all` into `to`; with `read`, look it up for `all`. */
+static int note(json_t *all, json_t *to, enum profile_kind kind,
+		const char *name, bool read, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	json_t *known;
+	char key[200], hash[17];
+	int r;
+
+	if (!name || !name[0])
+		return 0;
+	snprintf(key, sizeof(key), "%s/%s", profile_kind_name(kind), name);
+	known = json_object_get(all, key);
+	if (known)
+		return to == all ? 0 : json_object_set(to, key, known);
+	if (!read || profile_path(kind, name, &path, NULL) < 0)
+		return 0;
+	r = identity_hash(path, hash);
+	if (r < 0)
+		return err_set(err, r, "%s profile %s: %s",
+			       profile_kind_name(kind), path, strerror(-r));
+	r = try_profile(kind, path, err);
+	if (r < 0)
+		return r;
+	r = json_object_set_new(all, key, profile_json(path, hash));
+	return r < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int note_mount(json_t *all, json_t *to, const struct workload *w,
+		      const struct cell_mount *m, bool mounted, bool read,
+		      struct err *err)
+{
+	const char *key = dataset_is_synth(m->dataset) ? "synth" : "dataset";
+	int r = note(all, to, PROFILE_DATASET,
+		     json_string_value(json_object_get(m->dataset, key)), read,
+		     err);
+
+	if (r == 0 && mounted)
+		r = note(all, to, PROFILE_STORAGE,
+			 config_text(w, m->fs, "fs", "storage"), read, err);
+	return r;
+}
+
+static int note_job(json_t *all, json_t *to, const struct workload *w,
+		    const struct cell *cell, const struct cell_job *job,
+		    bool read, struct err *err)
+{
+	struct machine m;
+	int r;
+
+	machine_of(w, cell, job, &m);
+	r = note(all, to, PROFILE_GPU, m.gpu, read, err);
+	if (r == 0)
+		r = note(all, to, PROFILE_NODE,
+			 config_text(w, job->train, "train", "node"), read,
+			 err);
+	if (r == 0)
+		r = note(all, to, PROFILE_PREP, m.prep, read, err);
+	if (r == 0)
+		r = note(all, to, PROFILE_PREP,
+			 config_text(w, job->train, "train", "prep_gpu"), read,
+			 err);
+	machine_fini(&m);
+	return r;
+}
+
+static int note_cell(json_t *all, json_t *to, const struct workload *w,
+		     const struct cell *cell, bool mounted, bool read,
+		     struct err *err)
+{
+	int r = 0;
+
+	if (cell->gpud)
+		r = note(all, to, PROFILE_GPU,
+			 config_text(w, cell->gpud, "gpud", "gpu"), read, err);
+	if (r == 0 && cell->gpud)
+		r = note(all, to, PROFILE_SHARE,
+			 config_text(w, cell->gpud, "gpud", "speedup"), read,
+			 err);
+	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++)
+		r = note_mount(all, to, w, &cell->mounts[i], mounted, read,
+			       err);
+	for (size_t i = 0; r == 0 && i < cell->n_jobs; i++)
+		if (!cell_is_exec(&cell->jobs[i]))
+			r = note_job(all, to, w, cell, &cell->jobs[i], read,
+				     err);
+	return r;
+}
+
+int profiles_collect(struct workload *w, const json_t *defaults,
+		     struct err *err)
+{
+	json_t *all = json_object();
+	int r = all ? 0 : err_set(err, -ENOMEM, "out of memory");
+
+	w->defaults = json_incref((json_t *)defaults);
+	for (size_t i = 0; r == 0 && i < w->n_points; i++) {
+		struct cell cell;
+
+		r = workload_configure(w, i, &cell);
+		if (r < 0) {
+			r = err_set(err, r, "out of memory");
+			break;
+		}
+		r = note_cell(all, all, w, &cell, true, true, err);
+		cell_free(&cell);
+	}
+	w->profiles = all;
+	return r;
+}
+
+json_t *profiles_of(const struct workload *w, const struct cell *cell,
+		    bool mounted)
+{
+	json_t *j = json_object();
+
+	if (w->profiles && j &&
+	    note_cell(w->profiles, j, w, cell, mounted, false, NULL) < 0) {
+		json_decref(j);
+		return NULL;
+	}
+	return j;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "runner/cell/run_cell_private.h"
+#include "runner/cell/run_identity.h"
+#include "runner/cell/run_profiles.h"
+
+static json_t *axes_json(const struct workload *w, size_t point)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < w->n_axes; i++)
+		json_object_set_new(
+			j, w->axes[i].name,
+			json_string(workload_at(w, point, i)->label));
+	return j;
+}
+
+static json_t *mounts_json(const struct run *run)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < run->cell->n_mounts; i++) {
+		const struct cell_mount *m = &run->cell->mounts[i];
+
+		json_object_set_new(j, m->name,
+				    json_pack("{s:o, s:O, s:O}", "folder",
+					      json_bytes(run->mounts[i].folder),
+					      "dataset", m->dataset, "fs",
+					      m->fs));
+	}
+	return j;
+}
+
+static json_t *jobs_json(const struct run *run)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < run->cell->n_jobs; i++) {
+		const struct cell_job *job = &run->cell->jobs[i];
+		bool exec = cell_is_exec(job);
+
+		json_object_set_new(
+			j, job->name,
+			json_pack("{s:s, s:f, s:O, s:O}", "mount",
+				  run->cell->mounts[job->mount].name, "start_s",
+				  (double)job->start_ns / NS_PER_S,
+				  exec ? "exec" : "train",
+				  exec ? job->exec : job->train, "environment",
+				  job->env));
+	}
+	return j;
+}
+
+static json_t *commands_json(const struct run *run)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++)
+		json_array_append_new(j, command_json(&run->mounts[i].command));
+	if (run->cell->gpud)
+		json_array_append_new(j, command_json(&run->gpud.command));
+	for (size_t i = 0; i < run->cell->n_jobs; i++)
+		json_array_append_new(j, command_json(&run->jobs[i].command));
+	return j;
+}
+
+static json_t *cell_json(const struct run *run)
+{
+	const struct cell *c = run->cell;
+	const struct workload *w = run->r->w;
+	json_t *profiles = profiles_of(w, c, run->r->mounted);
+	double wall = (double)(run->after.wall_ns - run->before.wall_ns);
+	char hash[17];
+
+	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
+	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:o, s:o, "
+			 "s:O?, s:o, s:o, s:o, s:s, s:s, s:I, s:s, s:f, s:I}",
+			 "id", c->id, "hash", hash, "workload", w->name, "axes",
+			 axes_json(w, c->point), "repetition",
+			 (json_int_t)c->repetition + 1, "seed",
+			 (json_int_t)c->seed, "time_scale", w->time_scale,
+			 "mounted", run->r->mounted, "mounts", mounts_json(run),
+			 "jobs", jobs_json(run), "gpud", c->gpud, "profiles",
+			 profiles, "files", identity_of(w, c, run->r->mounted),
+			 "commands", commands_json(run), "gpemu", GPEMU_VERSION,
+			 "order", workload_order_name(w), "warmup",
+			 (json_int_t)w->warmup, "started", run->started,
+			 "wall_seconds", wall / NS_PER_S, "attempts",
+			 (json_int_t)run->attempt);
+}
+
+/* What a job wrote, an object in any case, with `run` added. */
+static json_t *job_record(const struct run_job *job)
+{
+	json_t *record = NULL;
+	double wall = (double)(job->end_ns - job->begin_ns);
+
+	if (json_read(job->record, &record, NULL) < 0 ||
+	    !json_is_object(record)) {
+		json_decref(record);
+		record = json_object();
+	}
+	if (record)
+		json_object_set_new(record, "run",
+				    json_pack("{s:i, s:f}", "exit_status",
+					      job->exit_status, "wall_seconds",
+					      wall / NS_PER_S));
+	return record;
+}
+
+static json_t *jobs_record(const struct run *run)
+{
+	json_t *all = json_object(), *one;
+
+	if (run->cell->n_jobs == 1)
+		one = job_record(&run->jobs[0]);
+	else
+		one = json_pack("{s:o}", "jobs", all);
+	for (size_t i = 0; run->cell->n_jobs > 1 && i < run->cell->n_jobs; i++)
+		json_object_set_new(all, run->cell->jobs[i].name,
+				    job_record(&run->jobs[i]));
+	if (run->cell->n_jobs == 1)
+		json_decref(all);
+	return one;
+}
+
+static void set_stats(const struct run *run, json_t *record)
+{
+	json_t *all = run->cell->n_mounts > 1 ? json_object() : NULL;
+
+	for (size_t i = 0; i < run->cell->n_mounts; i++) {
+		json_t *stats = run->mounts[i].stats;
+		json_t *j = stats ? json_incref(stats) : json_null();
+
+		if (all)
+			json_object_set_new(all, run->cell->mounts[i].name, j);
+		else
+			json_object_set_new(record, "mount", j);
+	}
+	if (all) {
+		json_object_set_new(record, "mount", json_null());
+		json_object_set_new(record, "mounts", all);
+	}
+}
+
+/* What the machine is and was doing, over what the job says of it. */
+static int set_host(const struct run *run, json_t *record)
+{
+	json_auto_t *about = host_about();
+	json_t *host = host_json(&run->before, &run->after);
+	const json_t *own = json_object_get(record, "host");
+
+	if (!about || !host || json_object_update(host, about) < 0 ||
+	    (json_is_object(own) &&
+	     json_object_update_missing(host, (json_t *)own) < 0)) {
+		json_decref(host);
+		return -ENOMEM;
+	}
+	return json_object_set_new(record, "host", host);
+}
+
+int run_write_record(struct run *run, const char *failure, struct err *err)
+{
+	_cleanup_free_ char *path =
+		runner_path(run->r, "records", run->cell->id, "json");
+	json_auto_t *record = jobs_record(run);
+
+	if (!path || !record ||
+	    json_object_set_new(record, "status",
+				json_string(failure ? "failed" : "ok")) < 0 ||
+	    json_object_set_new(record, "failure",
+				failure ? json_bytes(failure) : json_null()) <
+		    0 ||
+	    json_object_set_new(record, "cell", cell_json(run)) < 0 ||
+	    set_host(run, record) < 0)
+		return -ENOMEM;
+	set_stats(run, record);
+	if (run->gpud.status)
+		json_object_set(record, "gpud", run->gpud.status);
+	return json_write(record, path, err);
+}
+
+json_t *cell_record(const struct runner *r, const struct cell *cell)
+{
+	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
+	const char *status = "", *hash = "";
+	json_t *record = NULL;
+	char wanted[17];
+
+	snprintf(wanted, sizeof(wanted), "%016" PRIx64, cell->hash);
+	if (!path || json_read(path, &record, NULL) < 0)
+		return NULL;
+	if (json_unpack(record, "{s:s, s:{s:s}}", "status", &status, "cell",
+			"hash", &hash) == 0 &&
+	    !strcmp(status, "ok") && !strcmp(hash, wanted))
+		return record;
+	json_decref(record);
+	return NULL;
+}

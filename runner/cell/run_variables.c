@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_variables.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+
+size_t variables_next(const char *s, const char **ret)
+{
+	for (; (s = strchr(s, '{')); s++) {
+		size_t n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyz"
+					 "0123456789_");
+
+		if (n && s[n + 1] == '}') {
+			*ret = s + 1;
+			return n;
+		}
+	}
+	return 0;
+}
+
+void variables_set_numbers(struct variables *v, const struct workload *w,
+			   const struct cell *cell)
+{
+	snprintf(v->seed, sizeof(v->seed), "%" PRIu64, cell->seed);
+	snprintf(v->scale, sizeof(v->scale), "%.15g", w->time_scale);
+}
+
+/* What stands for {name}; "" when no key of this cell has it. */
+static const char *value_of(const struct variables *v, const char *name,
+			    size_t n)
+{
+	const struct {
+		const char *name, *value;
+	} own[] = { { "mount", v->mnt },	{ "record", v->record },
+		    { "bin", v->bin },		{ "seed", v->seed },
+		    { "time_scale", v->scale }, { "gpud", v->socket } };
+	const char *found;
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (strlen(own[i].name) == n && !strncmp(own[i].name, name, n))
+			return own[i].value;
+	found = json_string_value(json_object_getn(v->exec, name, n));
+	return found ? found : "";
+}
+
+char *variables_expand(const char *word, const struct variables *v)
+{
+	const char *name;
+	char *text = NULL;
+	size_t n, size;
+	FILE *f = open_memstream(&text, &size);
+
+	while (f && (n = variables_next(word, &name))) {
+		fwrite(word, 1, (size_t)(name - 1 - word), f);
+		fputs(value_of(v, name, n), f);
+		word = name + n + 1;
+	}
+	if (f) {
+		fputs(word, f);
+		fclose(f);
+	}
+	return text;
+}
+
+char *variables_expand_fixed(const struct workload *w, const struct cell *cell,
+			     size_t job, const char *text)
+{
+	struct variables v = { .mnt = "{mount}",
+			       .record = "{record}",
+			       .bin = "{bin}",
+			       .socket = "{gpud}",
+			       .exec = cell->jobs[job].exec };
+
+	variables_set_numbers(&v, w, cell);
+	return variables_expand(text, &v);
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plot has to survive a grey printer: a series is told by its point type,
+ * its dashes and its lightness, colour comes on top. Lines are for x values
+ * that are numbers, bars for names. Error bars span minimum and maximum over
+ * the repetitions, and are left out where there was one.
+ *
+ * The data file has one block a series: x, name of x, median, min, max.
+ */
+#include "runner/page/run_plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "runner/spec/run_expect.h"
+
+/* arbitrary: gnuplot draws such files in well under a second */
+#define GNUPLOT_TIMEOUT_NS (60 * NS_PER_S)
+
+/*
+ * Colours of falling luminance difference to their neighbours, point types
+ * open and filled in turn. Colours: Okabe and Ito, "Color Universal Design"
+ * (2008), darkened where they were too light for lines on white.
+ */
+static const struct {
+	const char *line, *fill;
+	int point, dash;
+} styles[] = {
+	{ "#000000", "#c4c4c4", 7, 1 },	 { "#0060a0", "#0072b2", 4, 2 },
+	{ "#d05000", "#e9b949", 9, 4 },	 { "#00795a", "#404040", 12, 3 },
+	{ "#a04878", "#9fd8c6", 5, 5 },	 { "#606060", "#a04878", 10, 2 },
+	{ "#3a86c8", "#ffffff", 13, 4 }, { "#8a6d00", "#8a6d00", 6, 3 },
+};
+
+/* Of the place of one name on the x axis, what its bars take together.
+ * arbitrary: two thirds look neither crowded nor lost. */
+#define BARS_WIDTH .68
+/* Of a plot 640 points wide, in its font: names that fit below the x axis side
+ * by side; how high it is, and a line of the legend. */
+enum { LABEL_CHARS = 75, PLOT_HEIGHT = 420, LEGEND_ROW = 22 };
+
+/* Where a plot's values come from. */
+struct view {
+	const struct workload *w;
+	const struct metric *y;
+	size_t x;
+	int series; /* axis, or < 0 */
+	bool bars;
+	bool numeric; /* every x is a number */
+	bool spread;  /* some value has more than one repetition */
+};
+
+/* 20% -> 20. Sizes and durations stay names: their units may differ, so that
+ * a scale would have to choose one. */
+static int x_number(const char *label, double *ret)
+{
+	char text[40];
+	size_t n = strlen(label);
+
+	if (n == 0 || n >= sizeof(text))
+		return -EINVAL;
+	strcpy(text, label);
+	if (text[n - 1] == '%')
+		text[n - 1] = 0;
+	return units_parse_double(text, ret);
+}
+
+static struct view view_of(const struct result *res, const struct plot *p)
+{
+	const struct workload *w = res->r->w;
+	struct view v = { .w = w,
+			  .y = metric_find(&w->metrics, p->y),
+			  .x = (size_t)workload_axis(w, p->x),
+			  .series = p->series ? workload_axis(w, p->series)
+					      : -1,
+			  .bars = p->kind && !strcmp(p->kind, "bars"),
+			  .numeric = true };
+	double ignored;
+
+	for (size_t i = 0; i < w->axes[v.x].n_points; i++)
+		if (x_number(w->axes[v.x].points[i].label, &ignored) < 0)
+			v.numeric = false;
+	if (v.bars)
+		v.numeric = false;
+	for (size_t i = 0; i < w->n_points; i++)
+		if (result_at(res, i, v.y)->n > 1)
+			v.spread = true;
+	return v;
+}
+
+/* The point at position `x` of series `s`, the rest as `where` says. */
+static size_t point_of(const struct view *v, const struct plot *p, size_t x,
+		       size_t s)
+{
+	const struct workload *w = v->w;
+
+	for (size_t i = 0; i < w->n_points; i++) {
+		bool match = true;
+
+		for (size_t a = 0; a < w->n_axes; a++) {
+			const struct axis_point *at = workload_at(w, i, a);
+			const struct conf_node *fixed =
+				p->where ? conf_node_get(p->where,
+							 w->axes[a].name)
+					 : NULL;
+
+			if (a == v->x)
+				match = match && at == &w->axes[a].points[x];
+			else if ((int)a == v->series)
+				match = match && at == &w->axes[a].points[s];
+			else if (fixed)
+				match = match &&
+					!strcmp(at->label, fixed->value);
+		}
+		if (match)
+			return i;
+	}
+	return 0; /* not reached: workload_load refuses such plots */
+}
+
+static size_t n_series(const struct view *v)
+{
+	return v->series < 0 ? 1 : v->w->axes[v->series].n_points;
+}
+
+static const char *series_name(const struct view *v, size_t s)
+{
+	return v->series < 0 ? v->y->name
+			     : v->w->axes[v->series].points[s].label;
+}
+
+/* Where the value with index `i` of the x axis stands. */
+static double x_at(const struct view *v, size_t i)
+{
+	double x = (double)i;
+
+	if (v->numeric)
+		x_number(v->w->axes[v->x].points[i].label, &x);
+	return x;
+}
+
+/* --- published values ------------------------------------------------- */
+
+/*
+ * What others published is drawn where it is of the plot's metric along the
+ * plot's x, and of a place that the plot shows: all that `where` of the plot
+ * fixes is let through.
+ */
+static bool is_shown(const struct view *v, const struct plot *p,
+		     const struct published *pub)
+{
+	for (size_t i = 0; pub->where && i < pub->where->n; i++) {
+		const struct conf_node *item = pub->where->items[i];
+		const struct conf_node *fixed =
+			p->where ? conf_node_get(p->where, item->key) : NULL;
+
+		if (fixed && (item->kind != CONF_KIND_SCALAR ||
+			      strcmp(fixed->value, item->value)))
+			return false;
+	}
+	return !strcmp(pub->metric, p->y) &&
+	       !strcmp(pub->along, v->w->axes[v->x].name);
+}
+
+/* The series that a published one is about, to share its looks; n_series: of
+ * none in particular. */
+static size_t series_of(const struct view *v, const struct published *pub)
+{
+	const struct conf_node *at =
+		v->series >= 0 && pub->where
+			? conf_node_get(pub->where, v->w->axes[v->series].name)
+			: NULL;
+	int i = at && at->kind == CONF_KIND_SCALAR
+			? workload_find_label(v->w, (size_t)v->series,
+					      at->value)
+			: -1;
+
+	return i < 0 ? n_series(v) : (size_t)i;
+}
+
+static size_t n_published(const struct view *v, const struct plot *p)
+{
+	const struct published *pub = v->w->published.items;
+	size_t n = 0;
+
+	for (size_t k = 0; k < v->w->published.n; k++)
+		n += is_shown(v, p, &pub[k]);
+	return n;
+}
+
+static void published_data(const struct view *v, const struct plot *p, FILE *f)
+{
+	const struct published *pub = v->w->published.items;
+	const struct axis *axis = &v->w->axes[v->x];
+
+	for (size_t k = 0; k < v->w->published.n; k++) {
+		if (!is_shown(v, p, &pub[k]))
+			continue;
+		fprintf(f, "\n\n# published: %s\n# x name value\n",
+			pub[k].name);
+		for (size_t i = 0; i < axis->n_points; i++) {
+			const char *label = axis->points[i].label;
+			const struct conf_node *value =
+				conf_node_get(pub[k].values, label);
+
+			fprintf(f, "%.9g \"%s\" %s\n", x_at(v, i), label,
+				value ? value->value : "NaN");
+		}
+	}
+}
+
+size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
+{
+	struct view v = view_of(res, p);
+	const struct axis *axis = &v.w->axes[v.x];
+	size_t n = 0;
+
+	for (size_t s = 0; s < n_series(&v); s++) {
+		fprintf(f, "%s# %s\n# x name median min max\n", s ? "\n\n" : "",
+			series_name(&v, s));
+		for (size_t i = 0; i < axis->n_points; i++) {
+			const struct spread *y =
+				result_at(res, point_of(&v, p, i, s), v.y);
+
+			/* a point that failed: gnuplot leaves a gap at NaN */
+			fprintf(f, "%.9g \"%s\" %.9g %.9g %.9g\n", x_at(&v, i),
+				axis->points[i].label, y->median, y->min,
+				y->max);
+			n += y->n != 0;
+		}
+	}
+	published_data(&v, p, f);
+	return n;
+}
+
+/* --- script ----------------------------------------------------------- */
+
+/* A text in single quotes, as gnuplot reads it. */
+static void quoted(FILE *f, const char *s)
+{
+	fputc('\'', f);
+	for (; *s; s++)
+		fprintf(f, *s == '\'' ? "''" : "%c", *s);
+	fputc('\'', f);
+}
+
+static void labels(const struct view *v, const struct plot *p, FILE *f)
+{
+	char text[200];
+
+	if (p->title) {
+		fputs("set title ", f);
+		quoted(f, p->title);
+		fputs(" font ',12'\n", f);
+	}
+	fputs("set xlabel ", f);
+	quoted(f, p->x_label ? p->x_label : p->x);
+	snprintf(text, sizeof(text), v->y->unit ? "%s (%s)" : "%s",
+		 v->y->label ? v->y->label : v->y->name,
+		 v->y->unit ? v->y->unit : "");
+	fputs("\nset ylabel ", f);
+	quoted(f, p->y_label ? p->y_label : text);
+	fputc('\n', f);
+}
+
+/* Would names side by side touch each other? */
+static bool is_crowded(const struct view *v)
+{
+	const struct axis *axis = &v->w->axes[v->x];
+	size_t longest = 0;
+
+	for (size_t i = 0; i < axis->n_points; i++)
+		longest = MAX(longest, strlen(axis->points[i].label) + 1);
+	return !v->numeric && longest * axis->n_points > LABEL_CHARS;
+}
+
+/* Ticks where there are values, so that names and numbers look alike. */
+static void ticks(const struct view *v, FILE *f)
+{
+	const struct axis *axis = &v->w->axes[v->x];
+
+	/* too many numbers to print: gnuplot chooses better */
+	if (v->numeric && axis->n_points > 12)
+		return;
+	fprintf(f, "set xtics %s%s(", v->bars ? "scale 0 " : "",
+		is_crowded(v) ? "rotate by -20 left " : "");
+	for (size_t i = 0; i < axis->n_points; i++) {
+		char text[80];
+		char *to = text;
+
+		/* a tick is a format: % is written %% */
+		for (const char *c = axis->points[i].label;
+		     *c && to < text + sizeof(text) - 3; c++) {
+			*to++ = *c;
+			if (*c == '%')
+				*to++ = '%';
+		}
+		*to = 0;
+		fputs(i ? ", " : "", f);
+		quoted(f, text);
+		fprintf(f, " %.9g", x_at(v, i));
+	}
+	fputs(")\n", f);
+}
+
+/* A little less than a bar's share, so that neighbours do not touch. */
+static double bar_width(const struct view *v)
+{
+	return BARS_WIDTH / (double)n_series(v) * .94;
+}
+
+/* Lines of the legend, where it stands below. */
+static size_t legend_rows(const struct view *v, const struct plot *p)
+{
+	size_t n = n_published(v, p);
+
+	return n ? n + n_series(v) : 0;
+}
+
+static void legend(const struct view *v, const struct plot *p, FILE *f)
+{
+	if (legend_rows(v, p)) /* of long names, which need the width */
+		fputs("set key below center vertical maxcols 1 Left reverse "
+		      "samplen 3.5 spacing 1.2\n",
+		      f);
+	else if (n_series(v) == 1)
+		fputs("unset key\n", f);
+	else
+		fputs("set key outside right center vertical Left reverse "
+		      "samplen 3.5 spacing 1.4\n",
+		      f);
+}
+
+static void frame(const struct view *v, const struct plot *p, FILE *f)
+{
+	fputs("set border 3 lw 1 lc rgb '#404040'\n"
+	      "set tics nomirror out scale 0.6\n"
+	      "set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n"
+	      "set yrange [0:*]\n"
+	      "set autoscale yfixmax\n"
+	      "set errorbars 0.7\n",
+	      f);
+	if (v->bars)
+		fprintf(f,
+			"set xrange [-0.6:%zu.6]\n"
+			"set offsets 0, 0, graph 0.05, 0\n"
+			"set boxwidth %.4g\n",
+			v->w->axes[v->x].n_points - 1, bar_width(v));
+	else
+		fputs("set offsets graph 0.04, graph 0.04, graph 0.05, 0\n", f);
+	ticks(v, f);
+	legend(v, p, f);
+}
+
+void plot_series(FILE *f, const char *file, size_t i, const char *title)
+{
+	size_t k = i % ARRAY_SIZE(styles);
+
+	fprintf(f,
+		"'%s' index %zu using 1:2 with linespoints lw 1.8 lc rgb '%s' "
+		"dt %d pt %d ps 1 title ",
+		file, i, styles[k].line, styles[k].dash, styles[k].point);
+	quoted(f, title);
+}
+
+/* gnuplot refuses a series without a single value. */
+static bool has_values(const struct result *res, const struct view *v,
+		       const struct plot *p, size_t s)
+{
+	for (size_t i = 0; i < v->w->axes[v->x].n_points; i++)
+		if (result_at(res, point_of(v, p, i, s), v->y)->n)
+			return true;
+	return false;
+}
+
+static void draw_line(const struct view *v, const struct plot *p, size_t s,
+		      FILE *f)
+{
+	size_t k = s % ARRAY_SIZE(styles);
+
+	/* the same points twice: those of the error bars lie below */
+	if (v->spread)
+		fprintf(f,
+			"'%s.dat' index %zu using 1:3:4:5 with yerrorbars "
+			"dt 1 lw 1.2 lc rgb '%s' pt %d ps 1 notitle, \\\n     ",
+			p->name, s, styles[k].line, styles[k].point);
+	fprintf(f,
+		"'%s.dat' index %zu using 1:3 with linespoints lw 1.8 "
+		"lc rgb '%s' dt %d pt %d ps 1 title ",
+		p->name, s, styles[k].line, styles[k].dash, styles[k].point);
+	quoted(f, series_name(v, s));
+}
+
+static void draw_bar(const struct view *v, const struct plot *p, size_t s,
+		     FILE *f)
+{
+	double n = (double)n_series(v);
+	double shift = ((double)s - (n - 1) / 2) * BARS_WIDTH / n;
+	char range[40] = "";
+
+	if (v->spread)
+		snprintf(range, sizeof(range), ":4:5:(%.4g)", bar_width(v));
+
+	fprintf(f,
+		"'%s.dat' index %zu using ($1%+.4g):3%s with %s "
+		"fs solid 1 border lc rgb '#202020' fc rgb '%s' title ",
+		p->name, s, shift, range,
+		v->spread ? "boxerrorbars lw 1.2" : "boxes",
+		styles[s % ARRAY_SIZE(styles)].fill);
+	quoted(f, series_name(v, s));
+}
+
+/* Open stars with no line, beside the bars of their series: measured by
+ * somebody else, on something else. */
+static void draw_published(const struct view *v, const struct plot *p,
+			   const char *before, FILE *f)
+{
+	const struct published *pub = v->w->published.items;
+	double n = (double)n_series(v);
+	size_t index = n_series(v);
+	/* a star, and what else has no area */
+	static const int points[] = { 3, 2, 1 };
+
+	for (size_t k = 0; k < v->w->published.n; k++) {
+		size_t s = series_of(v, &pub[k]);
+		double shift =
+			v->bars && s < n_series(v)
+				? ((double)s - (n - 1) / 2) * BARS_WIDTH / n
+				: 0;
+		char title[120];
+		bool named;
+
+		if (!is_shown(v, p, &pub[k]))
+			continue;
+		fprintf(f,
+			"%s'%s.dat' index %zu using ($1%+.4g):3 with points "
+			"pt %d ps 1.6 lw 2 lc rgb '%s' title ",
+			before, p->name, index, shift,
+			points[(index - n_series(v)) % ARRAY_SIZE(points)],
+			s < n_series(v) && !v->bars
+				? styles[s % ARRAY_SIZE(styles)].line
+				: "#000000");
+		named = s < n_series(v) &&
+			!strstr(pub[k].name, series_name(v, s));
+		snprintf(title, sizeof(title), "%s%s%s, published", pub[k].name,
+			 named ? ": " : "", named ? series_name(v, s) : "");
+		quoted(f, title);
+		before = ", \\\n     ";
+		index++;
+	}
+}
+
+static void draw(const struct result *res, const struct view *v,
+		 const struct plot *p, FILE *f)
+{
+	const char *before = "plot ";
+
+	for (size_t s = 0; s < n_series(v); s++) {
+		if (!has_values(res, v, p, s))
+			continue;
+		fputs(before, f);
+		(v->bars ? draw_bar : draw_line)(v, p, s, f);
+		before = ", \\\n     ";
+	}
+	draw_published(v, p, before, f);
+	fputc('\n', f);
+}
+
+void plot_script(const struct result *res, const struct plot *p, FILE *f)
+{
+	struct view v = view_of(res, p);
+	size_t height = PLOT_HEIGHT + legend_rows(&v, p) * LEGEND_ROW;
+
+	fprintf(f, "# gpemu %s, workload %s\n", p->name, v.w->name);
+	fputs("set encoding utf8\n", f);
+	labels(&v, p, f);
+	frame(&v, p, f);
+	fprintf(f,
+		"set terminal svg noenhanced size 640,%zu dynamic "
+		"font 'Helvetica,13' background rgb 'white' linewidth 1\n"
+		"set output '%s.svg'\n",
+		height, p->name);
+	draw(res, &v, p, f);
+	fprintf(f,
+		"set terminal pngcairo noenhanced size 1280,%zu "
+		"font 'Helvetica,13' fontscale 2 linewidth 2 pointscale 2\n"
+		"set output '%s.png'\n"
+		"replot\n"
+		"unset output\n",
+		2 * height, p->name);
+}
+
+/* --- drawing ---------------------------------------------------------- */
+
+static int write_files(const struct result *res, const struct plot *p,
+		       struct runner *r, struct err *err)
+{
+	_cleanup_free_ char *data = runner_path(r, "plots", p->name, "dat");
+	_cleanup_free_ char *script = runner_path(r, "plots", p->name, "gp");
+	_cleanup_fclose_ FILE *d = data ? fopen(data, "we") : NULL;
+	_cleanup_fclose_ FILE *s = script ? fopen(script, "we") : NULL;
+
+	if (!d || !s)
+		return err_set(err, -errno, "%s: %s", script, strerror(errno));
+	if (!plot_data(res, p, d))
+		return err_set(err, -ENODATA, "plot %s: no values", p->name);
+	plot_script(res, p, s);
+	if (fflush(d) || fflush(s))
+		return err_set(err, -errno, "%s: %s", script, strerror(errno));
+	return 0;
+}
+
+/* `env -C` and not chdir: the paths of this process may be relative. */
+int plot_gnuplot(const char *name, struct runner *r, struct err *err)
+{
+	_cleanup_free_ char *folder = NULL, *script = NULL;
+	_cleanup_free_ char *log = runner_path(r, "logs", name, "gnuplot");
+	_cleanup_close_ int fd = -1;
+	struct child child;
+	int status = 0, code;
+
+	if (!log || asprintf(&folder, "%s/plots", r->out) < 0 ||
+	    asprintf(&script, "%s.gp", name) < 0)
+		return -ENOMEM;
+	char *argv[] = { (char *)"/usr/bin/env", (char *)"-C", folder,
+			 (char *)"gnuplot",	 script,       NULL };
+
+	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_set(err, -errno, "%s: %s", log, strerror(errno));
+	code = child_start(&child, argv, NULL, fd, fd, err);
+	if (code == 0)
+		code = child_wait(&child, &r->stop, GNUPLOT_TIMEOUT_NS,
+				  &status);
+	child_end(&child, NS_PER_S);
+	if (code < 0)
+		return err_set(err, code, "gnuplot: %s", strerror(-code));
+	if (status == 127) /* env(1): not found */
+		return err_set(err, -ENOENT,
+			       "no gnuplot here: run 'gnuplot %s' in %s where "
+			       "there is one",
+			       script, folder);
+	return status ? err_set(err, -EIO, "gnuplot failed, see %s", log) : 0;
+}
+
+int plot_draw(const struct result *res, const struct plot *p, struct runner *r,
+	      struct err *err)
+{
+	int code = write_files(res, p, r, err);
+
+	return code < 0 ? code : plot_gnuplot(p->name, r, err);
+}

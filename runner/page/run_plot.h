@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plots: for each, OUT/plots/NAME.dat (the numbers), NAME.gp (the gnuplot
+ * script, to be changed and run again by hand), NAME.svg and NAME.png.
+ */
+#ifndef GPEMU_RUNNER_PAGE_RUN_PLOT_H
+#define GPEMU_RUNNER_PAGE_RUN_PLOT_H
+
+#include "runner/result/run_result.h"
+
+/*
+ * Draw one. 0; -ENODATA: no point has the metric; -ENOENT: no gnuplot, the
+ * data and the script are there; -EIO: gnuplot failed, its log says why.
+ */
+int plot_draw(const struct result *res, const struct plot *p, struct runner *r,
+	      struct err *err);
+
+/*
+ * Run gnuplot on OUT/plots/NAME.gp. -ENOENT: there is none, -EIO: it failed;
+ * the text says so.
+ */
+int plot_gnuplot(const char *name, struct runner *r, struct err *err);
+/* "'FILE' index I using 1:2 with linespoints ..." in the style of series I. */
+void plot_series(FILE *f, const char *file, size_t i, const char *title);
+
+/*
+ * The two files that it is drawn from, to streams; for tests too. plot_data
+ * returns how many values there are.
+ */
+size_t plot_data(const struct result *res, const struct plot *p, FILE *f);
+void plot_script(const struct result *res, const struct plot *p, FILE *f);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/page/run_rules.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/cell/run_cell.h"
+#include "runner/cell/run_estimate.h"
+#include "runner/run/run_host.h"
+#include "runner/page/run_html.h"
+
+#define MIN_SIZE 5.0
+#define MIN_STEPS 500.0
+#define DEFAULT_AU 90.0
+
+static void init(struct rules *ret, const struct workload *w)
+{
+	*ret = (struct rules){
+		.asked_for = conf_node_get(w->root, "rules"),
+		.au = w->rules.au.fraction > 0 ? 100 * w->rules.au.fraction
+					       : DEFAULT_AU,
+	};
+}
+
+/* One value of a rule. */
+static void judge(struct rules *rules, int which, double found)
+{
+	const double least[N_RULES] = { MIN_SIZE, 1, MIN_STEPS, rules->au };
+	struct rule *r = &rules->rule[which];
+
+	r->worst = r->n++ ? MIN(r->worst, found) : found;
+	r->n_broken += found < least[which];
+}
+
+static double number(const json_t *j, const char *key)
+{
+	return json_number_value(json_object_get(j, key));
+}
+
+/* --- of a record ------------------------------------------------------ */
+
+static void add_epochs(struct rules *rules, const json_t *job)
+{
+	const json_t *epochs = json_object_get(job, "epochs"), *e;
+	size_t i;
+
+	json_array_foreach ((json_t *)epochs, i, e) {
+		if (json_is_number(json_object_get(e, "steps")))
+			judge(rules, RULE_STEPS, number(e, "steps"));
+		if (json_is_number(json_object_get(e, "au")))
+			judge(rules, RULE_AU, 100 * number(e, "au"));
+	}
+}
+
+/* `memory`: what could hold the data, bytes; 0: nothing, there is no cache. */
+static void add_job(struct rules *rules, bool mounted, double memory,
+		    const json_t *job)
+{
+	const json_t *data = json_object_get(job, "dataset");
+	bool direct = json_is_true(
+		json_object_get(json_object_get(job, "config"), "direct"));
+
+	if (!json_is_object(data))
+		return;
+	/* without a cache nothing can hold it */
+	judge(rules, RULE_SIZE,
+	      memory > 0 ? number(data, "bytes") / memory : MIN_SIZE);
+	judge(rules, RULE_COLD, mounted || direct);
+	add_epochs(rules, job);
+}
+
+void rules_of(struct rules *ret, const struct result *res)
+{
+	json_auto_t *host = host_about();
+	bool mounted = res->r->mounted;
+	json_t *record, *job;
+	const char *name;
+	size_t i;
+
+	init(ret, res->r->w);
+	json_array_foreach (res->records, i, record) {
+		json_t *jobs = json_object_get(record, "jobs");
+		const json_t *mount = json_object_get(record, "mount");
+		const char *policy =
+			json_string_value(json_object_get(mount, "policy"));
+		double memory = mounted ? number(mount, "capacity_bytes")
+					: number(host, "memory_bytes");
+
+		if (mounted && policy && !strcmp(policy, "none"))
+			memory = 0;
+
+		if (!jobs)
+			add_job(ret, mounted, memory, record);
+		json_object_foreach (jobs, name, job)
+			add_job(ret, mounted, memory, job);
+	}
+}
+
+/* --- before ----------------------------------------------------------- */
+
+int rules_expected(struct rules *ret, const struct runner *r)
+{
+	json_auto_t *host = host_about();
+
+	init(ret, r->w);
+	for (size_t i = 0; i < r->w->n_points; i++) {
+		struct cell cell;
+
+		if (workload_cell(r->w, i, r->mounted, &cell) < 0)
+			return -ENOMEM;
+		for (size_t k = 0; k < cell.n_jobs; k++) {
+			struct estimate_shape s;
+
+			if (estimate_shape(r, &cell, &cell.jobs[k], &s) < 0)
+				continue;
+			if (!r->mounted)
+				s.cache_bytes = number(host, "memory_bytes");
+			judge(ret, RULE_SIZE,
+			      s.cache_bytes > 0 ? s.bytes / s.cache_bytes
+						: MIN_SIZE);
+			judge(ret, RULE_COLD, r->mounted || s.direct);
+			judge(ret, RULE_STEPS, s.steps);
+		}
+		cell_free(&cell);
+	}
+	return 0;
+}
+
+/* --- words ------------------------------------------------------------ */
+
+static const char *const names[N_RULES] = { "dataset-size", "cold-cache",
+					    "steps-per-epoch", "au" };
+
+static void wanted(const struct rules *rules, const struct runner *r, int i,
+		   char *buf, size_t n)
+{
+	switch (i) {
+	case RULE_SIZE:
+		snprintf(buf, n, "%.3g times the %s", MIN_SIZE,
+			 r->mounted ? "mount's cache" : "host's memory");
+		break;
+	case RULE_COLD: snprintf(buf, n, "no data left by earlier runs"); break;
+	case RULE_STEPS:
+		snprintf(buf, n, "%.3g steps (closed division)", MIN_STEPS);
+		break;
+	default: snprintf(buf, n, "%.3g %%", rules->au);
+	}
+}
+
+static void found(const struct rules *rules, int i, char *buf, size_t n)
+{
+	const struct rule *one = &rules->rule[i];
+
+	if (!one->n)
+		snprintf(buf, n, "not known");
+	else if (i == RULE_COLD)
+		snprintf(buf, n, "%s",
+			 one->n_broken ? "the page cache may hold the folder"
+				       : "cold");
+	else
+		snprintf(buf, n, "%s%.3g%s", one->n_broken ? "down to " : "",
+			 one->worst,
+			 i == RULE_SIZE	   ? " times"
+			 : i == RULE_STEPS ? " steps"
+					   : " %");
+	/* there is no size to tell when there is no cache */
+	if (i == RULE_SIZE && one->n && one->worst == MIN_SIZE)
+		snprintf(buf, n, "enough, or no cache");
+}
+
+void rules_print(const struct rules *rules, const struct runner *r, FILE *f)
+{
+	char a[80], b[80];
+
+	for (int i = 0; rules->asked_for && i < N_RULES; i++) {
+		const struct rule *one = &rules->rule[i];
+
+		wanted(rules, r, i, a, sizeof(a));
+		found(rules, i, b, sizeof(b));
+		if (one->n_broken)
+			fprintf(f,
+				"WARN  MLPerf Storage, rule %s: %s, wanted %s "
+				"(%zu of %zu)\n",
+				names[i], b, a, one->n_broken, one->n);
+		else
+			fprintf(f, "%s  MLPerf Storage, rule %s: %s\n",
+				one->n ? "ok  " : "-   ", names[i], b);
+	}
+}
+
+void rules_html(const struct rules *rules, const struct runner *r, FILE *f)
+{
+	char text[80];
+
+	if (!rules->asked_for)
+		return;
+	fputs("<h2>Rules of MLPerf Storage</h2>\n<div class=\"wide\"><table>\n"
+	      "<thead><tr><th></th><th>Rule</th><th>Wanted</th><th>Found</th>"
+	      "</tr></thead>\n<tbody>\n",
+	      f);
+	for (int i = 0; i < N_RULES; i++) {
+		const struct rule *one = &rules->rule[i];
+
+		fputs("<tr><td>", f);
+		html_badge(f,
+			   one->n_broken ? "fail"
+			   : one->n	 ? "pass"
+					 : "none",
+			   one->n_broken ? "WARN"
+			   : one->n	 ? "ok"
+					 : "-");
+		fprintf(f, "</td><td>%s</td><td>", names[i]);
+		wanted(rules, r, i, text, sizeof(text));
+		html_text(f, text);
+		fputs("</td><td>", f);
+		found(rules, i, text, sizeof(text));
+		html_text(f, text);
+		if (one->n_broken)
+			fprintf(f, ", %zu of %zu", one->n_broken, one->n);
+		fputs("</td></tr>\n", f);
+	}
+	fputs("</tbody>\n</table></div>\n<p>They fail no check: what breaks "
+	      "one is no result in the sense of that benchmark.</p>\n",
+	      f);
+}
+
+json_t *rules_json(const struct rules *rules, const struct runner *r)
+{
+	json_t *j = json_array();
+	char a[80], b[80];
+
+	for (int i = 0; j && rules->asked_for && i < N_RULES; i++) {
+		wanted(rules, r, i, a, sizeof(a));
+		found(rules, i, b, sizeof(b));
+		json_array_append_new(
+			j,
+			json_pack("{s:s, s:s, s:s, s:I, s:I}", "rule", names[i],
+				  "wanted", a, "found", b, "judged",
+				  (json_int_t)rules->rule[i].n, "broken",
+				  (json_int_t)rules->rule[i].n_broken));
+	}
+	return j;
+}

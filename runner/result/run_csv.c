@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* All runs as one tidy table (RFC 4180): an observation a line. */
+#include <math.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/util.h"
+#include "runner/result/run_result.h"
+
+static void text(FILE *f, const char *s)
+{
+	bool plain = !s[strcspn(s, ",\"\r\n")];
+
+	if (plain) {
+		fputs(s, f);
+		return;
+	}
+	fputc('"', f);
+	for (; *s; s++)
+		fprintf(f, *s == '"' ? "\"\"" : "%c", *s);
+	fputc('"', f);
+}
+
+static void number(FILE *f, double v)
+{
+	char digits[RESULT_TEXT];
+
+	result_exact(digits, sizeof(digits), v);
+	fputs(digits, f);
+}
+
+/* A member of the record's `group`, as text or number. */
+static void member(FILE *f, const json_t *record, const char *group,
+		   const char *key)
+{
+	const json_t *j = group ? json_object_get(record, group) : record;
+
+	j = json_object_get(j, key);
+	fputc(',', f);
+	if (json_is_string(j))
+		text(f, json_string_value(j));
+	else if (json_is_number(j))
+		number(f, json_number_value(j));
+}
+
+static void line(const struct result *res, const struct cell *cell,
+		 const json_t *record, FILE *f)
+{
+	const struct workload *w = res->r->w;
+
+	text(f, w->name);
+	fprintf(f, ",%s", cell->id);
+	for (size_t a = 0; a < w->n_axes; a++) {
+		fputc(',', f);
+		text(f, workload_at(w, cell->point, a)->label);
+	}
+	fprintf(f, ",%zu,%llu", cell->repetition + 1,
+		(unsigned long long)cell->seed);
+	member(f, record, NULL, "status");
+	member(f, record, "cell", "started");
+	member(f, record, "cell", "wall_seconds");
+	member(f, record, "cell", "attempts");
+	member(f, record, "cell", "gpemu");
+	member(f, record, "host", "name");
+	member(f, record, "host", "kernel");
+	member(f, record, "host", "load_before");
+	member(f, record, "host", "other_cpu_share");
+	for (size_t i = 0; i < res->n_metrics; i++) {
+		double v = *result_value(res, cell->point, cell->repetition, i);
+
+		fputc(',', f);
+		if (!isnan(v))
+			number(f, v);
+	}
+	fputs("\n", f);
+}
+
+void result_csv(const struct result *res, FILE *f)
+{
+	const struct workload *w = res->r->w;
+
+	fputs("workload,cell", f);
+	for (size_t a = 0; a < w->n_axes; a++) {
+		fputc(',', f);
+		text(f, w->axes[a].name);
+	}
+	fputs(",repetition,seed,status,started,cell_wall_seconds,attempts,"
+	      "gpemu,host,kernel,load_before,other_cpu_share",
+	      f);
+	for (size_t i = 0; i < res->n_metrics; i++) {
+		fputc(',', f);
+		text(f, res->metrics[i]->name);
+	}
+	fputc('\n', f);
+	for (size_t i = 0; i < workload_n_cells(w); i++) {
+		json_auto_t *record = NULL;
+		_cleanup_free_ char *path = NULL;
+		struct cell cell;
+
+		if (workload_cell(w, i, res->r->mounted, &cell) < 0)
+			return;
+		path = runner_path(res->r, "records", cell.id, "json");
+		if (path)
+			json_read(path, &record, NULL);
+		line(res, &cell, record, f);
+		cell_free(&cell);
+	}
+}

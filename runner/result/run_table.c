@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table: a row a point, a column an axis or a metric, aligned; then what
+ * of it is real and what emulated.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/result/run_origins.h"
+#include "runner/result/run_result.h"
+
+enum { CELL_TEXT = 3 * RESULT_TEXT + 4 };
+
+/* rows * columns texts; row 0 is the header, row 1 the units */
+struct table {
+	char (*text)[CELL_TEXT];
+	size_t rows, columns;
+};
+
+static char *at(const struct table *t, size_t row, size_t column)
+{
+	return t->text[row * t->columns + column];
+}
+
+void result_digits(char *buf, size_t n, double v, int digits)
+{
+	int mag = isfinite(v) && v != 0 ? (int)floor(log10(fabs(v))) : 0;
+
+	if (v == 0 || !isfinite(v))
+		snprintf(buf, n, "%g", v);
+	else if (mag < -6 || mag >= 15)
+		snprintf(buf, n, "%.*e", digits - 1, v);
+	else
+		/* below 1 the zero counts as one of them */
+		snprintf(buf, n, "%.*f", MAX(0, digits - 1 - mag - (mag < 0)),
+			 v);
+}
+
+void result_number(char *buf, size_t n, double v)
+{
+	result_digits(buf, n, v, 4);
+}
+
+void result_exact(char *buf, size_t n, double v)
+{
+	for (int digits = 9; digits <= 17; digits++) {
+		snprintf(buf, n, "%.*g", digits, v);
+		if (strtod(buf, NULL) == v)
+			return;
+	}
+}
+
+void result_spread(char *buf, size_t n, const struct spread *s)
+{
+	char median[RESULT_TEXT], min[RESULT_TEXT], max[RESULT_TEXT];
+
+	result_number(median, sizeof(median), s->median);
+	result_number(min, sizeof(min), s->ci_low);
+	result_number(max, sizeof(max), s->ci_high);
+	if (!s->n)
+		snprintf(buf, n, "-");
+	else if (s->n == 1 || !strcmp(min, max))
+		snprintf(buf, n, "%s", median);
+	else
+		snprintf(buf, n, "%s (%s-%s)", median, min, max);
+}
+
+/* Without a mount, rows that differ only in gpemu-fs options are alike. */
+static bool differs_only_in_fs(const struct result *res, size_t point)
+{
+	const struct workload *w = res->r->w;
+	struct cell cell, other;
+	bool same = false;
+
+	if (res->r->mounted || workload_cell(w, point, false, &cell) < 0)
+		return false;
+	for (size_t i = 0; !same && i < w->n_points; i++) {
+		if (i == point || workload_cell(w, i, false, &other) < 0)
+			continue;
+		same = other.hash == cell.hash;
+		cell_free(&other);
+	}
+	cell_free(&cell);
+	return same;
+}
+
+static void fill_header(const struct result *res, struct table *t)
+{
+	const struct workload *w = res->r->w;
+	size_t c = 0;
+
+	for (; c < w->n_axes; c++)
+		snprintf(at(t, 0, c), CELL_TEXT, "%s", w->axes[c].name);
+	for (size_t i = 0; i < res->n_columns; i++, c++) {
+		const struct metric *m = res->metrics[i];
+
+		snprintf(at(t, 0, c), CELL_TEXT, "%s",
+			 m->label ? m->label : m->name);
+		snprintf(at(t, 1, c), CELL_TEXT, "%s", m->unit ? m->unit : "");
+	}
+	snprintf(at(t, 0, c), CELL_TEXT, "runs");
+}
+
+static bool fill_row(const struct result *res, struct table *t, size_t point)
+{
+	const struct workload *w = res->r->w;
+	bool alike = differs_only_in_fs(res, point);
+	size_t row = point + 2, c = 0;
+	size_t ok = res->n_ok[point], failed = res->n_failed[point];
+
+	for (; c < w->n_axes; c++)
+		snprintf(at(t, row, c), CELL_TEXT, "%s",
+			 workload_at(w, point, c)->label);
+	for (size_t i = 0; i < res->n_columns; i++, c++)
+		result_spread(at(t, row, c), CELL_TEXT,
+			      result_at(res, point, res->metrics[i]));
+	if (failed)
+		snprintf(at(t, row, c), CELL_TEXT, "%zu, %zu failed%s", ok,
+			 failed, alike ? " *" : "");
+	else
+		snprintf(at(t, row, c), CELL_TEXT, "%zu%s", ok,
+			 alike ? " *" : "");
+	return alike;
+}
+
+/* Axes are words, to the left; numbers to the right. */
+static void print_row(const struct table *t, size_t row, const int *widths,
+		      size_t n_words, FILE *f)
+{
+	size_t n = t->columns;
+
+	while (n && !at(t, row, n - 1)[0])
+		n--; /* no blanks at the end of a line */
+	for (size_t c = 0; c < n; c++)
+		fprintf(f, "%s%*s", c ? "  " : "",
+			c < n_words ? -widths[c] : widths[c], at(t, row, c));
+	fputc('\n', f);
+}
+
+static void print_table(const struct table *t, size_t n_words, FILE *f)
+{
+	_cleanup_free_ int *widths = calloc(t->columns, sizeof(*widths));
+	int sum = -2;
+
+	if (!widths)
+		return;
+	for (size_t c = 0; c < t->columns; c++) {
+		for (size_t row = 0; row < t->rows; row++)
+			widths[c] = MAX(widths[c], (int)strlen(at(t, row, c)));
+		sum += widths[c] + 2;
+	}
+	for (size_t row = 0; row < t->rows; row++) {
+		print_row(t, row, widths, n_words, f);
+		for (int i = 0; row == 1 && i < sum; i++)
+			fputc('-', f);
+		if (row == 1)
+			fputc('\n', f);
+	}
+}
+
+static const char *text_of(const json_t *record, const char *path)
+{
+	const char *s = NULL;
+	char key[32];
+	const char *dot;
+
+	while (record && (dot = strchr(path, '.'))) {
+		snprintf(key, sizeof(key), "%.*s", (int)(dot - path), path);
+		record = json_object_get(record, key);
+		path = dot + 1;
+	}
+	s = json_string_value(json_object_get(record, path));
+	return s ? s : "?";
+}
+
+/* What was real of the data, and of the GPUs' server. */
+static void provenance_real(const struct result *res, const json_t *job,
+			    FILE *f)
+{
+	bool mounted = res->r->mounted;
+	bool decodes = !strcmp(text_of(job, "config.prep"), "decode");
+	json_t *pin = json_object_get(job, "pin");
+	bool pinned = !json_is_false(json_object_get(pin, "on"));
+
+	if (!strcmp(text_of(job, "config.loader"), "null"))
+		fputs("REAL      no data: batches are made out of nothing", f);
+	else
+		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
+			mounted ? "mount" : "folder",
+			pinned ? " into pinned buffers" : ", not pinned",
+			decodes ? ", JPEGs decoded" : "",
+			mounted ? ", cache decisions" : "");
+	fputs(res->r->w->base.gpud
+		      ? "; gpemu-gpud,\n          its clients and scheduler\n"
+		      : "\n",
+	      f);
+	if (strcmp(text_of(pin, "notice"), "?"))
+		fprintf(f, "          %s\n", text_of(pin, "notice"));
+}
+
+void result_provenance(const struct result *res, FILE *f)
+{
+	const struct workload *w = res->r->w;
+	const json_t *rec = res->first;
+	json_t *jobs = json_object_get(rec, "jobs");
+	const json_t *job =
+		jobs ? json_object_iter_value(json_object_iter(jobs)) : rec;
+
+	if (!rec)
+		return;
+	provenance_real(res, job, f);
+	fprintf(f,
+		"EMULATED  %sthe GPU and its link; the records name the "
+		"profiles\n",
+		res->r->mounted ? "the storage device, " : "");
+	if (w->time_scale != 1)
+		fprintf(f,
+			"          an emulated second took %.15g s; seconds "
+			"are "
+			"emulated, so real work counts %.3g times\n",
+			w->time_scale, 1 / w->time_scale);
+	origins_print(res->origins, f);
+}
+
+void result_explain(const struct result *res, FILE *f)
+{
+	uint64_t n = res->r->w->repetitions;
+	double level = 100 * (1 - pow(.5, (double)n - 1));
+
+	if (n >= 6)
+		fprintf(f,
+			"Medians over %" PRIu64 " repetitions, in brackets "
+			"the 95 %% confidence interval (order statistics).\n",
+			n);
+	else if (n > 1)
+		fprintf(f,
+			"Medians over %" PRIu64 " repetitions, in brackets "
+			"their range, which holds the true median with "
+			"%.3g %% confidence; 95 %% takes 6.\n",
+			n, level);
+}
+
+void result_print(const struct result *res, FILE *f)
+{
+	const struct workload *w = res->r->w;
+	struct table t = { .rows = w->n_points + 2,
+			   .columns = w->n_axes + res->n_columns + 1 };
+	bool alike = false;
+
+	t.text = calloc(t.rows * t.columns, sizeof(*t.text));
+	if (!t.text)
+		return;
+	fprintf(f, "%s: %s\n\n", w->name, w->question);
+	fill_header(res, &t);
+	for (size_t i = 0; i < w->n_points; i++)
+		alike |= fill_row(res, &t, i);
+	print_table(&t, w->n_axes, f);
+	free(t.text);
+	fputc('\n', f);
+	result_explain(res, f);
+	if (alike)
+		fprintf(f, "* Not mounted: these rows differ only in gpemu-fs "
+			   "options, which had no effect.\n");
+	result_provenance(res, f);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-run: an experiment from its workload file to records, table, plots. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "runner/run_check.h"
+#include "runner/result/run_compare.h"
+#include "runner/run_experiment.h"
+#include "runner/run_find.h"
+#include "runner/run_loop.h"
+#include "runner/run_suite.h"
+
+#define AT(member) offsetof(struct run_options, member)
+static const struct conf_field fields[] = {
+	CLI_COMMON_FIELDS(struct run_options, common),
+	{ "output", CONF_STRING, AT(output), .short_opt = 'o', .arg = "DIR",
+	  .help = "where the results go (default results/NAME)" },
+	{ "fresh", CONF_BOOL, AT(fresh),
+	  .help = "run all cells, also those that have a record" },
+	{ "jobs", CONF_UINT, AT(jobs), .short_opt = 'j', .arg = "N", .min = 1,
+	  .max = RUN_MAX_JOBS,
+	  .help = "so many cells at once, of a workload whose cells do not "
+		  "disturb each other (1)" },
+	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
+	  .help = "print what would run, and exit" },
+	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
+	  .arg = "N", .max = 1000,
+	  .help = "instead of the workload's; 0: as it says" },
+	{ "time_scale", CONF_DOUBLE, AT(time_scale), .arg = "X", .max = 1000,
+	  .help = "instead of the workload's; 0: as it says" },
+	{ "no_mount", CONF_BOOL, AT(no_mount),
+	  .help = "run on the plain folder, without gpemu-fs" },
+	{ "data_dir", CONF_STRING, AT(data_dir), .arg = "DIR",
+	  .help = "where datasets are made and kept (default "
+		  "$XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu)" },
+	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
+	  .help = "where the other programs are (default $GPEMU_BIN, else "
+		  "the folder of gpemu-run)" },
+	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
+	  .help = "compare: this metric only" },
+	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
+	  .help = "how many GPUs can the storage feed: search for the most "
+		  "that keep their utilisation, at each point" },
+	{ "au", CONF_DOUBLE, AT(au), .arg = "SHARE", .min = 0, .max = 1,
+	  .help = "--find-max-gpus: the utilisation to keep (0.9)" },
+	{ "progress", CONF_STRING, AT(progress), .arg = "auto|on|off",
+	  .help = "progress bar on stderr; off: a line a cell" },
+	{ 0 },
+};
+
+static const struct cli_program program = {
+	.name = "gpemu-run",
+	.args = "FILE.yaml | check FILE.yaml | compare A B",
+	.n_args = 1,
+	.n_optional = 2,
+	.summary = "Run an experiment: mounts and training runs over a grid, "
+		   "repeated; keep a record of each, judge what was expected, "
+		   "write a table, plots and a report; of a file that lists "
+		   "workloads each, and a page on all. check: say what would "
+		   "run and how long it takes. compare: what differs between "
+		   "two result folders.",
+	.notes = "Records that are there already are not run again, unless "
+		 "the workload, a profile or a program has changed for them. "
+		 "--seed 0 is the "
+		 "workload's own seed.",
+	.fields = fields,
+};
+
+/* gpemu-run compare A B: no workload is needed, no program runs. */
+static int compare(const struct run_options *o, char **args)
+{
+	json_auto_t *j = NULL;
+	struct err err = { 0 };
+	int code;
+
+	if (!args[1] || !args[2]) {
+		log_error("compare takes two result folders");
+		return EXIT_STATUS_USAGE;
+	}
+	code = compare_folders(args[1], args[2], o->metric, &j, &err);
+	if (code == 0 && !o->quiet)
+		compare_print(j, stdout);
+	if (code == 0 && o->common.json)
+		code = json_write(j, o->common.json, &err);
+	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
+}
+
+static int execute(struct experiment *e, const struct run_options *o,
+		   bool *ret_failed, struct err *err)
+{
+	json_auto_t *summary = NULL;
+	int code = (o->find_max_gpus ? find_run : experiment_run)(
+		e, o, ret_failed, &summary, err);
+
+	if (code == 0 && o->common.json)
+		code = json_write(summary, o->common.json, err);
+	return code;
+}
+
+/* Load and check, then do what is asked; the exit status. */
+static int workload_main(const char *path, const struct run_options *o,
+			 bool check, struct stop *ret_stop)
+{
+	struct experiment e;
+	struct err err = { 0 };
+	bool failed = false;
+	int code = experiment_open(&e, path, o->output, o, &err), status;
+
+	if (code == 0)
+		code = check	    ? check_print(&e.r, stdout, &err)
+		       : o->dry_run ? experiment_dry_run(&e)
+				    : execute(&e, o, &failed, &err);
+	if (e.r.stop.signal)
+		log_error("stopped by %s; what is done is kept",
+			  strsignal(e.r.stop.signal));
+	status = failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+	if (code < 0 && !e.r.stop.signal)
+		status = cli_fail(code, &err);
+	*ret_stop = e.r.stop;
+	experiment_close(&e);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct run_options o = { .au = .9, .jobs = 1 };
+	struct stop stop = { .fd = -1 };
+	struct err err = { 0 };
+	char *args[3] = { 0 };
+	bool check;
+	int status;
+
+	cli_parse(&program, argc, argv, &o, args);
+	check = !strcmp(args[0], "check");
+	o.quiet = o.common.json && !strcmp(o.common.json, "-");
+	if (o.progress &&
+	    progress_parse(o.progress, &o.progress_mode, &err) < 0) {
+		log_error("--progress: %s", err.text);
+		status = EXIT_STATUS_USAGE;
+	} else if (!strcmp(args[0], "compare")) {
+		status = compare(&o, args);
+	} else if (check ? !args[1] || args[2] : args[1] != NULL) {
+		log_error("one workload is expected; see --help");
+		status = EXIT_STATUS_USAGE;
+	} else if (suite_is(args[check]) && o.find_max_gpus) {
+		log_error("--find-max-gpus takes one workload");
+		status = EXIT_STATUS_USAGE;
+	} else if (suite_is(args[check])) {
+		status = suite_main(args[check], &o, check, &stop);
+	} else {
+		status = workload_main(args[check], &o, check, &stop);
+	}
+	conf_free(fields, &o);
+	stop_raise(&stop);
+	return status;
+}

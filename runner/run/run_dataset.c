@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/run/run_dataset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "runner/cell/run_identity.h"
+
+/* arbitrary: gpemu-data has no state worth more time to save */
+#define GRACE_NS (5 * NS_PER_S)
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* `dir:`, relative to the workload file unless absolute. */
+static int locate_dir(const struct runner *r, const char *dir, char **ret,
+		      struct err *err)
+{
+	const struct conf_node *node = conf_node_get(r->w->dataset, "dir");
+	_cleanup_free_ char *path = workload_beside(r->w, dir);
+
+	if (!path)
+		return -ENOMEM;
+	if (!is_folder(path) && node && !strcmp(node->value, dir))
+		return conf_node_error(node, r->w->path, err, "no folder %s",
+				       path);
+	if (!is_folder(path))
+		return err_set(err, -ENOENT, "%s: no folder %s", r->w->path,
+			       path);
+	*ret = realpath(path, NULL);
+	return *ret ? 0 : -errno;
+}
+
+static int default_dir(char **ret, struct err *err)
+{
+	const char *cache = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+	int n;
+
+	if (cache && cache[0] == '/')
+		n = asprintf(ret, "%s/gpemu", cache);
+	else if (home && home[0] == '/')
+		n = asprintf(ret, "%s/.cache/gpemu", home);
+	else
+		return err_set(err, -ENOENT,
+			       "no home folder to keep datasets in: use "
+			       "--data-dir");
+	return n < 0 ? -ENOMEM : 0;
+}
+
+/* "synth:NAME,files=3": what gpemu-fs takes; the keys in the file's order. */
+static char *synth_source(const json_t *recipe)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	const char *key;
+	json_t *value;
+
+	if (!f)
+		return NULL;
+	fprintf(f, "synth:%s",
+		json_string_value(json_object_get(recipe, "synth")));
+	json_object_foreach ((json_t *)recipe, key, value)
+		if (strcmp(key, "synth"))
+			fprintf(f, ",%s=%s", key, json_string_value(value));
+	fclose(f);
+	return text;
+}
+
+bool dataset_is_synth(const json_t *recipe)
+{
+	return json_object_get(recipe, "synth") != NULL;
+}
+
+int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
+		 struct err *err)
+{
+	const char *dir = json_string_value(json_object_get(recipe, "dir"));
+	const char *name =
+		json_string_value(json_object_get(recipe, "dataset"));
+	_cleanup_free_ char *recipe_text = NULL, *text = NULL;
+
+	if (dir)
+		return locate_dir(r, dir, ret, err);
+	if (dataset_is_synth(recipe)) {
+		*ret = synth_source(recipe);
+		return *ret ? 0 : -ENOMEM;
+	}
+	recipe_text = json_dumps(recipe, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!recipe_text ||
+	    asprintf(&text, "%s %s", recipe_text,
+		     identity_program(r->w, RUN_DATA)) < 0 ||
+	    asprintf(ret, "%s/%s-%016llx", r->data_dir,
+		     name && !strchr(name, '/') ? name : "data",
+		     (unsigned long long)XXH3_64bits(text, strlen(text))) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+int dataset_each(struct runner *r,
+		 int (*fn)(struct runner *r, const json_t *recipe,
+			   struct err *err),
+		 struct err *err)
+{
+	json_auto_t *seen = json_object();
+	int code = seen ? 0 : -ENOMEM;
+
+	for (size_t i = 0; code == 0 && i < r->w->n_points; i++) {
+		struct cell cell;
+
+		code = workload_configure(r->w, i, &cell);
+		if (code < 0)
+			break;
+		for (size_t k = 0; code == 0 && k < cell.n_mounts; k++) {
+			const json_t *recipe = cell.mounts[k].dataset;
+			_cleanup_free_ char *text = json_dumps(
+				recipe, JSON_COMPACT | JSON_SORT_KEYS);
+
+			if (!text)
+				code = -ENOMEM;
+			else if (!json_object_get(seen, text)) {
+				json_object_set_new(seen, text, json_true());
+				code = fn(r, recipe, err);
+			}
+		}
+		cell_free(&cell);
+	}
+	return code;
+}
+
+static int check_one(struct runner *r, const json_t *recipe, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+
+	return dataset_path(r, recipe, &path, err);
+}
+
+int dataset_init(struct runner *r, const char *data_dir, struct err *err)
+{
+	_cleanup_free_ char *made = NULL;
+	int code = 0;
+
+	if (!data_dir) {
+		code = default_dir(&made, err);
+		data_dir = made;
+	}
+	if (code == 0)
+		code = runner_mkdirs(data_dir, err);
+	if (code < 0)
+		return code;
+	r->data_dir = realpath(data_dir, NULL);
+	return r->data_dir ? dataset_each(r, check_one, err) : -errno;
+}
+
+/* gpemu-data make --config RECIPE FOLDER */
+static int make_in(struct runner *r, char *recipe, char *folder,
+		   struct err *err)
+{
+	_cleanup_free_ char *path = runner_program(r, RUN_DATA);
+	_cleanup_close_ int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	char *argv[] = { path,	 (char *)"make", (char *)"--config",
+			 recipe, folder,	 NULL };
+	struct child child;
+	int status = 0;
+	int code;
+
+	if (!path || null_fd < 0)
+		return -ENOMEM;
+	/* its progress bar and complaints are for the terminal */
+	code = child_start(&child, argv, NULL, null_fd, STDERR_FILENO, err);
+	if (code == 0)
+		code = child_wait(&child, &r->stop, 0, &status);
+	child_end(&child, GRACE_NS);
+	if (code < 0)
+		return err_set(err, code, "gpemu-data: %s", strerror(-code));
+	if (status)
+		return err_set(err, -EIO,
+			       "gpemu-data make --config %s: exit status %d",
+			       recipe, status);
+	return 0;
+}
+
+/* With the lock held: make it beside, then give it its name. */
+static int make_locked(struct runner *r, const json_t *recipe, const char *path,
+		       struct err *err)
+{
+	_cleanup_free_ char *beside = NULL, *config = NULL;
+	int code;
+
+	if (asprintf(&beside, "%s.unfinished", path) < 0 ||
+	    asprintf(&config, "%s.yaml", path) < 0)
+		return -ENOMEM;
+	runner_remove(beside); /* of a gpemu-run that was killed */
+	code = json_write(recipe, config, err);
+	if (code == 0)
+		code = make_in(r, config, beside, err);
+	if (code == 0 && rename(beside, path) < 0)
+		code = err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (code < 0)
+		runner_remove(beside);
+	return code;
+}
+
+static int make_one(struct runner *r, const json_t *recipe, struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *lock = NULL;
+	_cleanup_close_ int fd = -1;
+	int code = dataset_path(r, recipe, &path, err);
+
+	if (code < 0 || dataset_is_synth(recipe) || is_folder(path))
+		return code;
+	if (asprintf(&lock, "%s.lock", path) < 0)
+		return -ENOMEM;
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_set(err, -errno, "%s: %s", lock, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, -EAGAIN,
+			       "%s: another gpemu-run is making it", path);
+	if (is_folder(path))
+		return 0;
+	fprintf(stderr, "gpemu-run: making the dataset in %s\n", path);
+	return make_locked(r, recipe, path, err);
+}
+
+int dataset_make(struct runner *r, struct err *err)
+{
+	return dataset_each(r, make_one, err);
+}

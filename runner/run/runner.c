@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/run/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+
+/* arbitrary: printing a configuration takes milliseconds */
+#define CHECK_TIMEOUT_NS (30 * NS_PER_S)
+#define GRACE_NS (2 * NS_PER_S)
+
+/* --- folders ---------------------------------------------------------- */
+
+int runner_mkdirs(const char *path, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	char *slash = copy;
+	struct stat st;
+
+	while (slash) {
+		slash = strchr(slash + 1, '/');
+		if (slash)
+			*slash = 0;
+		if (mkdir(copy, 0777) < 0 && errno != EEXIST)
+			return err_set(err, -errno, "%s: %s", copy,
+				       strerror(errno));
+		if (slash)
+			*slash = '/';
+	}
+	if (!copy || stat(path, &st) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "%s: not a folder", path);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type,
+		      struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void runner_remove(const char *path)
+{
+	/* FTW_MOUNT: never into something that is still mounted below */
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static int make_scratch(struct runner *r, struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/gpemu-run.XXXXXX", tmp && *tmp ? tmp : "/tmp") <
+	    0)
+		return -ENOMEM;
+	if (!mkdtemp(path))
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	/* the mount table knows paths without links only */
+	r->scratch = realpath(path, NULL);
+	return r->scratch ? 0 : -errno;
+}
+
+/* --- programs --------------------------------------------------------- */
+
+static int find_bin_dir(struct runner *r, const char *bin_dir)
+{
+	char exe[PATH_MAX];
+	ssize_t n;
+
+	if (!bin_dir)
+		bin_dir = getenv("GPEMU_BIN");
+	if (!bin_dir) {
+		n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+		if (n < 0)
+			return -errno;
+		exe[n] = 0;
+		bin_dir = dirname(exe);
+	}
+	r->bin_dir = strdup(bin_dir);
+	return r->bin_dir ? 0 : -ENOMEM;
+}
+
+char *runner_program(const struct runner *r, enum run_program program)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", r->bin_dir, run_program_name(program)) <
+			       0
+		       ? NULL
+		       : path;
+}
+
+static int check_programs(const struct runner *r, struct err *err)
+{
+	for (int i = RUN_FS; i <= (r->w->base.gpud ? RUN_GPUD : RUN_DATA);
+	     i++) {
+		_cleanup_free_ char *path =
+			runner_program(r, (enum run_program)i);
+
+		if (!path)
+			return -ENOMEM;
+		if (access(path, X_OK) < 0)
+			return err_set(err, -errno,
+				       "%s: %s (--bin-dir says where the "
+				       "programs are)",
+				       path, strerror(errno));
+	}
+	return 0;
+}
+
+int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
+		const char *out, struct err *err)
+{
+	int code;
+
+	*r = (struct runner){ .w = w, .lock_fd = -1, .stop.fd = -1 };
+	if (out ? asprintf(&r->out, "%s", out) < 0
+		: asprintf(&r->out, "results/%s", w->name) < 0)
+		return -ENOMEM;
+	code = find_bin_dir(r, bin_dir);
+	if (code == 0)
+		code = check_programs(r, err);
+	if (code == 0)
+		code = make_scratch(r, err);
+	return code == 0 ? stop_init(&r->stop, err) : code;
+}
+
+void runner_fini(struct runner *r)
+{
+	if (r->scratch)
+		runner_remove(r->scratch);
+	if (r->lock_fd >= 0)
+		close(r->lock_fd);
+	stop_fini(&r->stop);
+	free(r->bin_dir);
+	free(r->out);
+	free(r->scratch);
+	free(r->data_dir);
+}
+
+/* --- results ---------------------------------------------------------- */
+
+char *runner_path(const struct runner *r, const char *folder, const char *name,
+		  const char *suffix)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s/%s.%s", r->out, folder, name, suffix) < 0
+		       ? NULL
+		       : path;
+}
+
+int runner_open(struct runner *r, struct err *err)
+{
+	static const char *const folders[] = { "records", "logs", "configs",
+					       "plots" };
+	const char *out = r->out;
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(folders); i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", out, folders[i]) < 0)
+			return -ENOMEM;
+		code = runner_mkdirs(path, err);
+	}
+	if (code < 0)
+		return code;
+	r->lock_fd = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->lock_fd < 0)
+		return err_set(err, -errno, "%s: %s", out, strerror(errno));
+	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, -EAGAIN,
+			       "%s: another gpemu-run is at work there", out);
+	return 0;
+}
+
+/* --- settings --------------------------------------------------------- */
+
+/* What a program complained about: "prog: file:1:2: what" -> "what". */
+static void complaint(const char *path, const char *config, struct err *err)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	char line[400] = "";
+	const char *text = line, *at;
+
+	if (!f || !fgets(line, sizeof(line), f) || line[0] == '\n') {
+		err_set(err, -EINVAL, "refused without a reason");
+		return;
+	}
+	line[strcspn(line, "\n")] = 0;
+	at = strstr(line, config);
+	if (at) {
+		text = strchr(at, ' ');
+		text = text ? text + 1 : at;
+	}
+	err_set(err, -EINVAL, "%s", text);
+}
+
+/* PROGRAM --config FILE --dump-config: reads the file, prints, and exits. */
+static int ask(struct runner *r, enum run_program program, char *config,
+	       const char *dump, const char *said, int *ret_status,
+	       struct err *err)
+{
+	_cleanup_free_ char *path = runner_program(r, program);
+	_cleanup_close_ int out =
+		open(dump, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	_cleanup_close_ int to =
+		open(said, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	char *argv[6] = { path };
+	struct child child;
+	size_t n = 1;
+	int code;
+
+	if (!path || out < 0 || to < 0)
+		return err_set(err, -errno, "%s: %s", said, strerror(errno));
+	if (program == RUN_DATA)
+		argv[n++] = (char *)"make";
+	argv[n++] = (char *)"--config";
+	argv[n++] = config;
+	argv[n++] = (char *)"--dump-config";
+	code = child_start(&child, argv, NULL, out, to, err);
+	if (code == 0)
+		code = child_wait(&child, &r->stop, CHECK_TIMEOUT_NS,
+				  ret_status);
+	child_end(&child, GRACE_NS);
+	return code < 0 ? err_set(err, code, "%s --dump-config: %s",
+				  run_program_name(program), strerror(-code))
+			: 0;
+}
+
+int runner_check(void *runner, const struct setting *setting, struct err *err)
+{
+	struct runner *r = runner;
+	_cleanup_free_ char *config = NULL, *said = NULL;
+	json_auto_t *j = json_pack("{s:o}", setting->key,
+				   workload_value(setting->value));
+	int code, status = 0;
+
+	if (!j || asprintf(&config, "%s/check.yaml", r->scratch) < 0 ||
+	    asprintf(&said, "%s/check.err", r->scratch) < 0)
+		return -ENOMEM;
+	code = json_write(j, config, err);
+	if (code == 0)
+		code = ask(r, setting->program, config, "/dev/null", said,
+			   &status, err);
+	if (code < 0)
+		return code;
+	if (status)
+		complaint(said, config, err);
+	return status ? -EINVAL : 0;
+}
+
+int runner_defaults(struct runner *r, json_t **ret, struct err *err)
+{
+	static const enum run_program programs[] = { RUN_FS, RUN_TRAIN,
+						     RUN_GPUD };
+	json_auto_t *all = json_object(), *nothing = json_object();
+	_cleanup_free_ char *config = NULL, *dump = NULL, *said = NULL;
+	int code, status;
+
+	if (!all || !nothing ||
+	    asprintf(&config, "%s/none.yaml", r->scratch) < 0 ||
+	    asprintf(&dump, "%s/defaults.yaml", r->scratch) < 0 ||
+	    asprintf(&said, "%s/defaults.err", r->scratch) < 0)
+		return -ENOMEM;
+	code = json_write(nothing, config, err);
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(programs); i++) {
+		_cleanup_conf_node_ struct conf_node *root = NULL;
+
+		if (programs[i] == RUN_GPUD && !r->w->base.gpud)
+			continue;
+		code = ask(r, programs[i], config, dump, said, &status, err);
+		if (code == 0)
+			code = conf_tree_load(dump, &root, err);
+		if (code == 0 &&
+		    json_object_set_new(all, run_program_name(programs[i]) + 6,
+					workload_value(root)) < 0)
+			code = -ENOMEM;
+	}
+	if (code == 0)
+		*ret = TAKE_PTR(all);
+	return code;
+}

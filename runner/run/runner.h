@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What all runs of an experiment share: the programs, the folders, the stop
+ * signals. One thread.
+ */
+#ifndef GPEMU_RUNNER_RUN_RUNNER_H
+#define GPEMU_RUNNER_RUN_RUNNER_H
+
+#include <stdbool.h>
+
+#include "common/program/child.h"
+#include "runner/spec/run_workload.h"
+
+struct runner {
+	const struct workload *w;
+	struct stop stop;
+	char *bin_dir;	/* holds the programs */
+	char *out;	/* the result folder */
+	char *scratch;	/* private, removed at the end */
+	char *data_dir; /* where datasets are made and kept */
+	int lock_fd;	/* keeps a second gpemu-run out of `out` */
+	bool mounted;	/* false: the cells run on `data` itself */
+};
+
+/*
+ * `bin_dir` NULL: $GPEMU_BIN, else the folder of the running executable.
+ * `out` NULL: results/NAME. -ENOENT: a program is missing. Free with
+ * runner_fini, failed or not.
+ */
+int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
+		const char *out, struct err *err);
+void runner_fini(struct runner *r);
+
+/*
+ * Make the result folder and lock it. -EAGAIN: another gpemu-run is at work
+ * in it.
+ */
+int runner_open(struct runner *r, struct err *err);
+
+/* "DIR/gpemu-fs", malloc'ed. */
+char *runner_program(const struct runner *r, enum run_program program);
+/* "OUT/FOLDER/NAME.SUFFIX", malloc'ed. */
+char *runner_path(const struct runner *r, const char *folder, const char *name,
+		  const char *suffix);
+
+/* What the programs take where they are told nothing: {fs{}, train{}, gpud{}},
+ * gpud where the workload has one. */
+int runner_defaults(struct runner *r, json_t **ret, struct err *err);
+
+/* A workload_check_fn; ctx is the runner: asks the program itself. */
+int runner_check(void *runner, const struct setting *setting, struct err *err);
+
+/* mkdir -p. */
+int runner_mkdirs(const char *path, struct err *err);
+/* rm -r, which follows no links; what is not there is no error. */
+void runner_remove(const char *path);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/run_check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "runner/run/run_dataset.h"
+#include "runner/cell/run_estimate.h"
+#include "runner/spec/run_expect.h"
+#include "runner/run_loop.h"
+#include "runner/page/run_rules.h"
+
+/* arbitrary: enough to see how the cells follow each other */
+enum { ORDER_SHOWN = 8 };
+
+static int print_dataset(struct runner *r, const json_t *recipe,
+			 struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	int code = dataset_path(r, recipe, &path, err);
+
+	if (code == 0)
+		printf("dataset     %s (%s)\n", path,
+		       dataset_is_synth(recipe)	 ? "made up on read"
+		       : access(path, F_OK) == 0 ? "is there"
+						 : "will be made");
+	return code;
+}
+
+static void print_jobs(const struct cell *cell, FILE *f)
+{
+	for (size_t i = 0; i < cell->n_jobs; i++) {
+		const struct cell_job *j = &cell->jobs[i];
+		char start[UNITS_TEXT];
+
+		fprintf(f, "job         %s: %s on mount %s", j->name,
+			cell_is_exec(j) ? "a program" : "gpemu-train",
+			cell->mounts[j->mount].name);
+		if (j->start_ns)
+			fprintf(f, ", starts after %s",
+				units_exact_duration(j->start_ns, start));
+		fputc('\n', f);
+	}
+}
+
+static void print_axes(const struct workload *w, FILE *f)
+{
+	for (size_t a = 0; a < w->n_axes; a++) {
+		fprintf(f, "axis        %s:", w->axes[a].name);
+		for (size_t i = 0; i < w->axes[a].n_points; i++)
+			fprintf(f, " %s", w->axes[a].points[i].label);
+		fputc('\n', f);
+	}
+}
+
+static void print_checks(const struct workload *w, FILE *f)
+{
+	const struct published *p = w->published.items;
+	const struct expect *e = w->expects.items;
+	const struct plot *plots = w->plots.items;
+
+	for (size_t i = 0; i < w->expects.n; i++) {
+		fprintf(f, "expects     %s%s", e[i].name ? e[i].name : "",
+			e[i].name ? ": " : "");
+		if (e[i].that)
+			fprintf(f, "%s\n", e[i].that);
+		else
+			fprintf(f, "%s %s along %s\n",
+				e[i].rising ? e[i].rising : e[i].falling,
+				e[i].rising ? "rises" : "falls", e[i].along);
+	}
+	for (size_t i = 0; i < w->published.n; i++)
+		fprintf(f, "published   %s: %s along %s%s\n", p[i].name,
+			p[i].metric, p[i].along,
+			published_is_judged(&p[i]) ? ", judged" : ", shown");
+	for (size_t i = 0; i < w->plots.n; i++)
+		fprintf(f, "plot        %s: %s over %s\n", plots[i].name,
+			plots[i].y, plots[i].x);
+}
+
+static int print_order(const struct runner *r, const size_t *todo, size_t n,
+		       FILE *f)
+{
+	char label[90];
+
+	for (size_t i = 0; i < MIN(n, ORDER_SHOWN); i++) {
+		struct cell cell;
+
+		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
+			return -ENOMEM;
+		workload_label(r->w, cell.point, label, sizeof(label));
+		fprintf(f, "%s%s, repetition %zu, seed %" PRIu64 "\n",
+			i ? "            " : "first       ", label,
+			cell.repetition + 1, cell.seed);
+		cell_free(&cell);
+	}
+	if (n > ORDER_SHOWN)
+		fprintf(f, "            and %zu more\n", n - ORDER_SHOWN);
+	return 0;
+}
+
+static void print_estimate(const struct estimate *e, FILE *f)
+{
+	char text[UNITS_TEXT];
+
+	fputs("time        ", f);
+	if (!e->n_cells)
+		fputs("nothing is left to run\n", f);
+	if (e->n_measured + e->n_modelled)
+		fprintf(f, "about %s for %zu cells",
+			units_human_duration(e->seconds * NS_PER_S, text),
+			e->n_measured + e->n_modelled);
+	if (e->n_measured)
+		fprintf(f, ", %zu of them as earlier runs took", e->n_measured);
+	if (e->n_modelled)
+		fprintf(f,
+			", %zu from the profiles (preprocessing on real CPUs "
+			"comes on top)",
+			e->n_modelled);
+	if (e->n_measured + e->n_modelled)
+		fputs(e->n_unknown ? "\n            " : "\n", f);
+	if (e->n_unknown)
+		fprintf(f,
+			"%zu cells cannot be estimated: programs and data "
+			"without a profile\n",
+			e->n_unknown);
+}
+
+int check_print(struct runner *r, FILE *f, struct err *err)
+{
+	const struct workload *w = r->w;
+	_cleanup_free_ size_t *todo = NULL;
+	size_t n = 0;
+	struct estimate e;
+	struct rules rules;
+	struct cell cell;
+	int code = workload_cell(w, 0, r->mounted, &cell);
+
+	if (code < 0)
+		return code;
+	fprintf(f, "%s: %s\n", w->name, w->question);
+	code = dataset_each(r, print_dataset, err);
+	if (cell.gpud)
+		fputs("gpud        the jobs share the GPUs of gpemu-gpud\n", f);
+	print_jobs(&cell, f);
+	cell_free(&cell);
+	print_axes(w, f);
+	fprintf(f,
+		"cells       %zu points x %" PRIu64 " repetitions = %zu, %zu "
+		"warm-ups, time scale %.9g\n",
+		w->n_points, w->repetitions, workload_n_cells(w),
+		w->n_points * w->warmup, w->time_scale);
+	print_checks(w, f);
+	if (code == 0)
+		code = loop_list(r, false, &todo, &n);
+	if (code == 0)
+		code = estimate_run(r, todo, n, &e, err);
+	if (code < 0)
+		return code;
+	fprintf(f, "records     %zu of %zu cells have theirs in %s\n",
+		workload_n_cells(w) - n, workload_n_cells(w), r->out);
+	code = print_order(r, todo, n, f);
+	print_estimate(&e, f);
+	if (code == 0)
+		code = rules_expected(&rules, r);
+	if (code == 0)
+		rules_print(&rules, r, f);
+	return code;
+}

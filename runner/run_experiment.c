@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/run_experiment.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/replace.h"
+#include "common/util.h"
+#include "runner/cell/run_cell.h"
+#include "runner/run/run_dataset.h"
+#include "runner/cell/run_identity.h"
+#include "runner/run_loop.h"
+#include "runner/cell/run_machine.h"
+#include "runner/page/run_plot.h"
+#include "runner/cell/run_profiles.h"
+#include "runner/page/run_report.h"
+#include "runner/page/run_rules.h"
+#include "runner/result/run_verdict.h"
+
+/* Decide r->mounted, and say it when it is not as the workload means it. */
+static int choose_mount(struct runner *r, struct err *err)
+{
+	struct err why = { 0 };
+	int code;
+
+	if (!r->mounted)
+		return 0;
+	code = cell_probe_mount(r, &why);
+	if (code == -ENODEV) {
+		log_warn("nothing can be mounted here (%s): the cells run on "
+			 "the plain folder, without the emulated storage and "
+			 "its cache",
+			 why.text);
+		r->mounted = false;
+		return 0;
+	}
+	return code < 0 ? err_set(err, code, "%s", why.text) : 0;
+}
+
+int experiment_dry_run(struct experiment *e)
+{
+	struct runner *r = &e->r;
+	size_t n = workload_n_cells(r->w);
+	int code = 0;
+
+	printf("%s: %zu points, %" PRIu64 " repetitions, %zu cells\n",
+	       r->w->name, r->w->n_points, r->w->repetitions, n);
+	for (size_t i = 0; code == 0 && i < n; i++) {
+		struct cell cell;
+
+		code = workload_cell(r->w, i, r->mounted, &cell);
+		if (code < 0)
+			break;
+		code = cell_print(r, &cell, stdout);
+		cell_free(&cell);
+	}
+	return code;
+}
+
+/* What cannot be drawn is said; without gnuplot there is still the table. */
+static int draw_plots(struct runner *r, const struct result *res, bool quiet,
+		      struct err *ret_err)
+{
+	const struct plot *plots = r->w->plots.items;
+	int worst = 0;
+
+	for (size_t i = 0; i < r->w->plots.n && !r->stop.signal; i++) {
+		struct err err = { 0 };
+		int code = plot_draw(res, &plots[i], r, &err);
+
+		if (code == 0 && !quiet)
+			printf("plot      %s/plots/%s.svg\n", r->out,
+			       plots[i].name);
+		if (code == 0)
+			continue;
+		if (code == -ENOENT || code == -ENODATA)
+			log_warn("%s", err.text);
+		else
+			worst = err_set(ret_err, code, "%s", err.text);
+	}
+	return worst;
+}
+
+/* summary.json; `ret` gets it, too. */
+static int write_summary(const struct runner *r, const struct result *res,
+			 const struct verdicts *v, json_t **ret,
+			 struct err *err)
+{
+	json_auto_t *j = result_json(res);
+	_cleanup_free_ char *path = NULL;
+	struct rules rules;
+
+	rules_of(&rules, res);
+	if (!j || json_object_set_new(j, "rules", rules_json(&rules, r)) < 0 ||
+	    json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
+	    json_object_set_new(j, "published", published_json(res)) < 0 ||
+	    asprintf(&path, "%s/summary.json", r->out) < 0)
+		return -ENOMEM;
+	*ret = json_incref(j);
+	return json_write(j, path, err);
+}
+
+static void print_all(const struct runner *r, const struct result *res,
+		      const struct verdicts *v, FILE *to)
+{
+	struct rules rules;
+
+	rules_of(&rules, res);
+	result_print(res, to);
+	if (v->n)
+		fputc('\n', to);
+	verdicts_print(v, to);
+	fputc('\n', to);
+	rules_print(&rules, r, to);
+}
+
+/* table.txt, and on stdout unless that is for the record alone. */
+static int write_table(const struct runner *r, const struct result *res,
+		       const struct verdicts *v, bool quiet, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	struct replace file;
+	FILE *f;
+	int code;
+
+	if (asprintf(&path, "%s/table.txt", r->out) < 0)
+		return -ENOMEM;
+	code = replace_begin_stream(&file, path, &f);
+	if (code == 0) {
+		print_all(r, res, v, f);
+		code = replace_end_stream(&file, f);
+	}
+	if (code < 0)
+		return err_set(err, code, "%s: %s", path, strerror(-code));
+	if (!quiet)
+		print_all(r, res, v, stdout);
+	return 0;
+}
+
+static int write_csv(const struct runner *r, const struct result *res,
+		     struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	struct replace file;
+	FILE *f;
+	int code;
+
+	if (asprintf(&path, "%s/results.csv", r->out) < 0)
+		return -ENOMEM;
+	code = replace_begin_stream(&file, path, &f);
+	if (code == 0) {
+		result_csv(res, f);
+		code = replace_end_stream(&file, f);
+	}
+	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
+			: 0;
+}
+
+static int report(struct runner *r, bool quiet, bool *ret_failed,
+		  json_t **ret_summary, struct err *err)
+{
+	struct verdicts v = { 0 };
+	struct result res;
+	int code = result_init(&res, r, err);
+
+	if (code == 0)
+		code = verdicts_init(&v, &res, err);
+	if (code == 0)
+		code = write_table(r, &res, &v, quiet, err);
+	if (code == 0)
+		code = write_summary(r, &res, &v, ret_summary, err);
+	if (code == 0)
+		code = write_csv(r, &res, err);
+	if (code == 0 && !quiet)
+		printf("\nrecords   %s/records/\n", r->out);
+	if (code == 0)
+		code = draw_plots(r, &res, quiet, err);
+	if (code == 0)
+		code = report_write(&res, &v, err);
+	if (code == 0 && !quiet)
+		printf("report    %s/report.html\n", r->out);
+	*ret_failed = *ret_failed || v.n_failed;
+	verdicts_fini(&v);
+	result_fini(&res);
+	return code;
+}
+
+int experiment_ready(struct experiment *e, struct err *err)
+{
+	int code = runner_open(&e->r, err);
+
+	if (code == 0)
+		code = dataset_make(&e->r, err);
+	return code == 0 ? choose_mount(&e->r, err) : code;
+}
+
+int experiment_run(struct experiment *e, const struct run_options *o,
+		   bool *ret_failed, json_t **ret_summary, struct err *err)
+{
+	struct runner *r = &e->r;
+	struct tally tally = { 0 };
+	json_auto_t *summary = NULL;
+	int code = experiment_ready(e, err);
+
+	if (code == 0)
+		code = o->jobs > 1 ? loop_run_jobs(r, o->fresh, o->jobs, &tally,
+						   err)
+				   : loop_run(r, o->fresh, o->progress_mode,
+					      &tally);
+	/* what was measured before an interruption is there for next time */
+	if (code == 0)
+		code = report(r, o->quiet, ret_failed, &summary, err);
+	if (tally.n_failed && !r->stop.signal)
+		log_error("%zu of %zu cells failed; logs are in %s/logs",
+			  tally.n_failed, workload_n_cells(r->w), r->out);
+	*ret_failed = *ret_failed || tally.n_failed;
+	if (ret_summary)
+		*ret_summary = TAKE_PTR(summary);
+	return code;
+}
+
+/* --- before and after ------------------------------------------------- */
+
+static int load(const char *path, const struct run_options *o,
+		struct workload *w, struct err *err)
+{
+	int code = workload_load(path, w, err);
+
+	if (code < 0)
+		return code;
+	if (o->repetitions)
+		w->repetitions = o->repetitions;
+	if (o->time_scale > 0)
+		w->time_scale = o->time_scale;
+	if (o->common.seed)
+		w->seed = o->common.seed;
+	return 0;
+}
+
+static int prepare(struct workload *w, struct runner *r,
+		   const struct run_options *o, struct err *err)
+{
+	json_auto_t *defaults = NULL;
+	int code = workload_check(w, runner_check, r, err);
+
+	if (code == 0)
+		code = runner_defaults(r, &defaults, err);
+	if (code == 0)
+		code = identity_init(w, r->bin_dir);
+	if (code == 0)
+		code = profiles_collect(w, defaults, err);
+	if (code == 0)
+		code = machine_check(w, err);
+	if (code == 0)
+		code = dataset_init(r, o->data_dir, err);
+	return code;
+}
+
+int experiment_open(struct experiment *e, const char *path, const char *out,
+		    const struct run_options *o, struct err *err)
+{
+	int code;
+
+	*e = (struct experiment){ .r = { .lock_fd = -1, .stop.fd = -1 } };
+	code = load(path, o, &e->w, err);
+	if (code == 0)
+		code = runner_init(&e->r, &e->w, o->bin_dir, out, err);
+	e->r.mounted = !o->no_mount;
+	return code == 0 ? prepare(&e->w, &e->r, o, err) : code;
+}
+
+void experiment_close(struct experiment *e)
+{
+	runner_fini(&e->r);
+	workload_free(&e->w);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* What --find-max-gpus found: JSON, table, plot and page. */
+#ifndef GPEMU_RUNNER_RUN_FIND_PAGE_H
+#define GPEMU_RUNNER_RUN_FIND_PAGE_H
+
+#include "runner/run_experiment.h"
+
+/*
+ * A point: {axes{}, label, max_gpus, au, au_above, samples_per_s, runs,
+ * by_gpus: [{gpus, au, samples_per_s, n}], tries, error}. The AU are medians in
+ * percent, au_above that of one GPU more; null where it was not tried. `error`
+ * NULL: none; else max_gpus is null.
+ */
+json_t *find_point_json(const struct workload *w, size_t point,
+			const json_t *tries, uint64_t most, const char *error);
+/* {gpemu, workload, question, file, au, time_scale, seed, profiles, host,
+ * points, runs}; NULL: no memory. */
+json_t *find_json(const struct runner *r, double au, json_t *points,
+		  json_t *origins);
+
+/* The table (also on stdout unless quiet), the plot, the page, the JSON. */
+int find_report(struct runner *r, const struct run_options *o,
+		const json_t *found, struct err *err);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/run_loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "common/program/child.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/rng.h"
+#include "common/tick.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "runner/cell/run_cell.h"
+
+/* Shorter runs cannot be told from the noise of /proc/stat, in ticks of 10 ms.
+ */
+#define NOISE_MIN_NS (NS_PER_S / 2)
+
+/* A worker ends its cell's programs in order first. */
+#define WORKER_GRACE_NS (30 * NS_PER_S)
+
+struct loop {
+	struct runner *r;
+	struct progress bar;
+	struct tally *tally;
+	size_t *todo, n, position;
+	uint64_t begin_ns;
+	bool *warm;    /* by point */
+	size_t *again; /* cells that were disturbed */
+	size_t n_again;
+};
+
+/* --- order ------------------------------------------------------------ */
+
+static bool has_record(const struct runner *r, const struct cell *cell)
+{
+	json_auto_t *record = cell_record(r, cell);
+
+	return record != NULL;
+}
+
+/*
+ * The cell at place `i`. Random and interleaved: all points of a repetition,
+ * then the next, so that slow drift of the machine reaches all points alike;
+ * random shuffles each repetition, so that no point always follows the same.
+ */
+static void order_cells(const struct workload *w, size_t *order)
+{
+	size_t n = w->n_points;
+
+	for (size_t i = 0; i < workload_n_cells(w); i++)
+		order[i] = w->order == ORDER_LISTED
+				   ? i % w->repetitions * n + i / w->repetitions
+				   : i;
+	for (size_t rep = 0; w->order == ORDER_RANDOM && rep < w->repetitions;
+	     rep++) {
+		struct rng rng = rng_stream(w->seed, "cell-order", rep);
+		size_t *block = order + rep * n;
+
+		for (size_t i = n - 1; i > 0; i--) {
+			size_t k = rng_below(&rng, i + 1), swap = block[i];
+
+			block[i] = block[k];
+			block[k] = swap;
+		}
+	}
+}
+
+int loop_list(const struct runner *r, bool fresh, size_t **ret, size_t *ret_n)
+{
+	size_t n_cells = workload_n_cells(r->w);
+	_cleanup_free_ size_t *todo = calloc(n_cells, sizeof(*todo));
+
+	*ret_n = 0;
+	if (!todo)
+		return -ENOMEM;
+	order_cells(r->w, todo);
+	for (size_t i = 0; i < n_cells; i++) {
+		struct cell cell;
+
+		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
+			return -ENOMEM;
+		if (fresh || !has_record(r, &cell))
+			todo[(*ret_n)++] = todo[i];
+		cell_free(&cell);
+	}
+	*ret = TAKE_PTR(todo);
+	return 0;
+}
+
+/* --- one cell --------------------------------------------------------- */
+
+static void say_done(const struct loop *l, const struct cell *cell,
+		     const char *label, uint64_t start)
+{
+	char took[UNITS_TEXT], left[UNITS_TEXT];
+	uint64_t now = tick_wall();
+	size_t done = l->position + 1;
+	double each = (double)(now - l->begin_ns) / (double)done;
+
+	if (l->bar.shown)
+		return;
+	fprintf(stderr, "cell %zu of %zu  %s, repetition %zu: %s", done, l->n,
+		label, cell->repetition + 1,
+		units_human_duration((double)(now - start), took));
+	if (done < l->n)
+		fprintf(stderr, ", %s left",
+			units_human_duration(each * (double)(l->n - done),
+					     left));
+	fputc('\n', stderr);
+}
+
+static int warm_up(struct loop *l, const struct cell *cell, const char *label)
+{
+	const struct workload *w = l->r->w;
+	struct cell_outcome out;
+	struct err err = { 0 };
+	int code = 0;
+
+	if (l->warm[cell->point])
+		return 0;
+	l->warm[cell->point] = true;
+	for (uint64_t i = 0; code == 0 && i < w->warmup; i++) {
+		progress_update(&l->bar, l->position, label);
+		code = cell_run(l->r, cell, 1, false, &out, &err);
+	}
+	/* if it fails, so will the cell, which is where it is reported */
+	return code == -EIO ? 0 : code;
+}
+
+/* One cell with its line; 0 also when it failed. */
+static int run_one(struct loop *l, size_t index)
+{
+	struct runner *r = l->r;
+	struct cell_outcome out = { 0 };
+	struct err err = { 0 };
+	char label[90];
+	struct cell cell;
+	uint64_t start;
+	int code = workload_cell(r->w, index, r->mounted, &cell);
+
+	if (code < 0)
+		return code;
+	workload_label(r->w, cell.point, label, sizeof(label));
+	progress_update(&l->bar, l->position, label);
+	code = warm_up(l, &cell, label);
+	start = tick_wall();
+	if (code == 0)
+		code = cell_run(r, &cell, 1, true, &out, &err);
+	if (code == -EIO) {
+		progress_end(&l->bar);
+		log_error("cell %s failed: %s", cell.id, err.text);
+		l->tally->n_failed++;
+		code = 0;
+	} else if (code == 0) {
+		l->tally->n_done++;
+		say_done(l, &cell, label, start);
+		if (out.other_share > r->w->noise.fraction &&
+		    tick_wall() - start >= NOISE_MIN_NS)
+			l->again[l->n_again++] = index;
+	}
+	if (code < 0 && !r->stop.signal)
+		log_error("%s", err.text);
+	cell_free(&cell);
+	return code;
+}
+
+/* --- disturbed cells -------------------------------------------------- */
+
+static double share_of(const json_t *record)
+{
+	return json_number_value(json_object_get(
+		json_object_get(record, "host"), "other_cpu_share"));
+}
+
+/* The first run counts after all, as one of two. */
+static int put_back(struct runner *r, const struct cell *cell, json_t *record,
+		    struct err *err)
+{
+	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
+
+	json_object_set_new(json_object_get(record, "cell"), "attempts",
+			    json_integer(2));
+	return path ? json_write(record, path, err) : -ENOMEM;
+}
+
+static int run_again(struct loop *l, size_t index)
+{
+	struct runner *r = l->r;
+	json_auto_t *first = NULL;
+	struct cell_outcome out;
+	struct err err = { 0 };
+	struct cell cell;
+	int code = workload_cell(r->w, index, r->mounted, &cell);
+
+	if (code < 0)
+		return code;
+	first = cell_record(r, &cell);
+	code = cell_run(r, &cell, 2, true, &out, &err);
+	l->tally->n_again++;
+	l->tally->n_noisy += out.other_share > r->w->noise.fraction;
+	/* stopped or failed or noisier: what was there is better */
+	if (first && (code < 0 || out.other_share > share_of(first))) {
+		struct err why = { 0 };
+		int put = put_back(r, &cell, first, &why);
+
+		if (put < 0)
+			log_error("%s", why.text);
+		if (code != -EINTR)
+			code = put;
+	}
+	cell_free(&cell);
+	return code;
+}
+
+static int run_all_again(struct loop *l)
+{
+	double share = 100 * l->r->w->noise.fraction;
+	int code = 0;
+
+	if (l->n_again)
+		fprintf(stderr,
+			"gpemu-run: during %zu of %zu cells other programs "
+			"took more than %.3g %% of the CPUs; these run once "
+			"more\n",
+			l->n_again, l->n, share);
+	for (size_t i = 0; code == 0 && i < l->n_again; i++) {
+		progress_update(&l->bar, i, "once more");
+		code = run_again(l, l->again[i]);
+	}
+	return code;
+}
+
+/* --- all -------------------------------------------------------------- */
+
+static void loop_fini(struct loop *l)
+{
+	free(l->todo);
+	free(l->warm);
+	free(l->again);
+}
+
+static int loop_init(struct loop *l, struct runner *r, bool fresh,
+		     struct tally *tally)
+{
+	size_t n_cells = workload_n_cells(r->w);
+	int code;
+
+	*l = (struct loop){ .r = r, .tally = tally, .begin_ns = tick_wall() };
+	code = loop_list(r, fresh, &l->todo, &l->n);
+	if (code < 0)
+		return code;
+	tally->n_kept = n_cells - l->n;
+	if (tally->n_kept)
+		fprintf(stderr,
+			"gpemu-run: %zu of %zu cells have their record in "
+			"%s\n",
+			tally->n_kept, n_cells, r->out);
+	l->warm = calloc(r->w->n_points, sizeof(*l->warm));
+	l->again = calloc(n_cells, sizeof(*l->again));
+	return l->warm && l->again ? 0 : -ENOMEM;
+}
+
+int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
+	     struct tally *ret)
+{
+	struct loop l;
+	int code = loop_init(&l, r, fresh, ret);
+
+	progress_init(&l.bar, "cells", l.n, mode);
+	for (; code == 0 && l.position < l.n; l.position++)
+		code = run_one(&l, l.todo[l.position]);
+	progress_end(&l.bar);
+	if (code == 0) {
+		progress_init(&l.bar, "again", l.n_again, mode);
+		code = run_all_again(&l);
+		progress_end(&l.bar);
+	}
+	loop_fini(&l);
+	return code;
+}
+
+/* --- several at once -------------------------------------------------- */
+
+/* What the workers see of each other. */
+struct shared {
+	size_t next; /* atomic: the cell to be taken */
+	struct tally tally[RUN_MAX_JOBS];
+};
+
+struct worker {
+	struct loop l; /* a copy of its own */
+	struct shared *shared;
+	size_t number;
+	struct child child;
+};
+
+/* In its process: the exit status. */
+static int work(void *ctx)
+{
+	struct worker *w = ctx;
+	struct runner r = *w->l.r;
+	int code = 0;
+
+	w->l.r = &r;
+	w->l.tally = &w->shared->tally[w->number];
+	if (asprintf(&r.scratch, "%s/%zu", r.scratch, w->number) < 0 ||
+	    mkdir(r.scratch, 0700) < 0)
+		return 1;
+	progress_init(&w->l.bar, "", 0, PROGRESS_OFF);
+	while (code == 0 &&
+	       (w->l.position = __atomic_fetch_add(&w->shared->next, 1,
+						   __ATOMIC_RELAXED)) < w->l.n)
+		code = run_one(&w->l, w->l.todo[w->l.position]);
+	runner_remove(r.scratch);
+	return code < 0;
+}
+
+/* -EINTR: a stop signal came; -EIO: a worker could not go on. The others are
+ * ended. */
+static int wait_for_all(struct runner *r, struct worker *workers, size_t n,
+			struct err *err)
+{
+	struct child *children[RUN_MAX_JOBS];
+	size_t left = n, index;
+	int status, code = 0;
+
+	for (size_t i = 0; i < n; i++)
+		children[i] = &workers[i].child;
+	for (; code == 0 && left > 0; left--) {
+		code = child_wait_any(children, n, &r->stop, 0, &index,
+				      &status);
+		if (code == 0 && status != 0)
+			code = err_set(err, -EIO,
+				       "a worker ended with exit status %d",
+				       status);
+	}
+	for (size_t i = 0; i < n; i++)
+		child_end(children[i], WORKER_GRACE_NS);
+	return code;
+}
+
+static void add(struct tally *sum, const struct tally *t)
+{
+	sum->n_done += t->n_done;
+	sum->n_failed += t->n_failed;
+}
+
+int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
+		  struct err *err)
+{
+	_cleanup_free_ struct worker *workers = calloc(jobs, sizeof(*workers));
+	struct shared *shared;
+	struct loop l;
+	size_t n = 0;
+	int code;
+
+	if (!r->w->independent)
+		return err_set(err, -EINVAL,
+			       "--jobs: the cells of %s would disturb each "
+			       "other's times; a workload that measures none "
+			       "says 'independent: true'",
+			       r->w->path);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!workers || shared == MAP_FAILED)
+		return -ENOMEM;
+	code = loop_init(&l, r, fresh, ret);
+	for (; code == 0 && n < MIN(jobs, l.n); n++) {
+		workers[n] = (struct worker){ .l = l,
+					      .shared = shared,
+					      .number = n };
+		code = child_fork(&workers[n].child, work, &workers[n], err);
+	}
+	if (code == 0)
+		code = wait_for_all(r, workers, n, err);
+	else
+		for (size_t i = 0; i < n; i++)
+			child_end(&workers[i].child, WORKER_GRACE_NS);
+	for (size_t i = 0; i < n; i++)
+		add(ret, &shared->tally[i]);
+	munmap(shared, sizeof(*shared));
+	loop_fini(&l);
+	return code;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* The axes of a workload: from their YAML to settings by point. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/spec/run_workload.h"
+
+/* arbitrary: a mistake in the axes, not an experiment that anybody runs */
+enum { MAX_POINTS = 100000 };
+
+int workload_key_error(const struct workload *w, const struct conf_node *node,
+		       struct err *err, const char *what)
+{
+	return err_set(err, -EINVAL, "%s:%u:%u: %s: %s", w->path,
+		       node->key_line, node->key_column, node->key, what);
+}
+
+/* Keys that gpemu-run itself gives to the programs. */
+bool workload_is_reserved(const char *key)
+{
+	static const char *const keys[] = {
+		"time_scale", "seed", "data", "progress", "foreground", "socket"
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!strcmp(keys[i], key))
+			return true;
+	return false;
+}
+
+static const char *const prefixes[] = {
+	[RUN_FS] = "fs.",     [RUN_TRAIN] = "train.", [RUN_DATA] = "dataset.",
+	[RUN_GPUD] = "gpud.", [RUN_EXEC] = "exec.",   [RUN_ENV] = "env.",
+};
+
+/* Is there a mount (fs, dataset) or job (the others) of that name? */
+static bool has_target(const struct workload *w, const struct setting *s)
+{
+	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+	size_t n = mount ? w->mounts.n : w->jobs.n;
+
+	if (s->program == RUN_GPUD)
+		return w->base.gpud && !s->n_target;
+	for (size_t i = 0; i < n; i++) {
+		const char *name = mount ? m[i].name : j[i].name;
+
+		if (strlen(name) == s->n_target &&
+		    !strncmp(name, s->target, s->n_target))
+			return true;
+	}
+	return !s->n_target;
+}
+
+bool workload_split_key(const char *key, struct setting *ret)
+{
+	const char *at = key;
+
+	*ret = (struct setting){ 0 };
+
+	for (int once = 0; at && once < 2; once++) {
+		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+			size_t n = strlen(prefixes[i]);
+
+			if (strncmp(at, prefixes[i], n) || !at[n])
+				continue;
+			ret->program = (enum run_program)i;
+			ret->key = at + n;
+			ret->target = key;
+			ret->n_target = at > key ? (size_t)(at - key) - 1 : 0;
+			return true;
+		}
+		at = strchr(at, '.');
+		at = at ? at + 1 : NULL;
+	}
+	return false;
+}
+
+/* The key at `node`. */
+static int parse_setting(const struct workload *w, const struct conf_node *node,
+			 const struct conf_node *value, struct setting *ret,
+			 struct err *err)
+{
+	bool known = workload_split_key(node->key, ret);
+
+	ret->value = value;
+	ret->line = node->key_line;
+	ret->column = node->key_column;
+	if (!known)
+		return workload_key_error(
+			w, node, err,
+			"a key starts with fs. train. dataset. gpud. exec. or "
+			"env., perhaps after the name of a mount or job");
+	if (!has_target(w, ret))
+		return workload_key_error(w, node, err,
+					  ret->program == RUN_GPUD
+						  ? "base has no gpud"
+						  : "no mount or job of that "
+						    "name");
+	if ((ret->program <= RUN_TRAIN || ret->program == RUN_GPUD) &&
+	    workload_is_reserved(ret->key))
+		return workload_key_error(w, node, err,
+					  "gpemu-run itself sets this");
+	return 0;
+}
+
+static int add_setting(const struct workload *w, const struct conf_node *node,
+		       const struct conf_node *value, struct axis_point *point,
+		       struct err *err)
+{
+	struct setting *s = &point->settings[point->n_settings];
+	int r = parse_setting(w, node, value, s, err);
+
+	if (r == 0)
+		point->n_settings++;
+	return r;
+}
+
+/* A value of the key that names the axis, or a mapping with a label. */
+static int parse_point(const struct workload *w, const struct conf_node *axis,
+		       const struct conf_node *node, struct axis_point *point,
+		       struct err *err)
+{
+	const struct conf_node *label = node;
+	bool named = node->kind == CONF_KIND_MAPPING;
+	int r = 0;
+
+	if (named)
+		label = conf_node_get(node, "label");
+	if (!label || label->kind != CONF_KIND_SCALAR || !label->value[0])
+		return conf_node_error(node, w->path, err,
+				       "a point is a value, or a mapping with "
+				       "a 'label' and keys such as "
+				       "fs.cache_size");
+	point->label = label->value;
+	point->settings = calloc(node->n + 1, sizeof(*point->settings));
+	if (!point->settings)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!named)
+		return add_setting(w, axis, node, point, err);
+	for (size_t i = 0; r == 0 && i < node->n; i++)
+		if (node->items[i] != label)
+			r = add_setting(w, node->items[i], node->items[i],
+					point, err);
+	return r;
+}
+
+static int check_twice(const struct workload *w, const struct axis *axis,
+		       const struct conf_node *node, size_t i, struct err *err)
+{
+	for (size_t j = 0; j < i; j++)
+		if (!strcmp(axis->points[j].label, axis->points[i].label))
+			return conf_node_error(node, w->path, err, "'%s' twice",
+					       axis->points[i].label);
+	return 0;
+}
+
+/* zip: {KEY: [a, b], KEY: [c, d]}: point "a/c" sets both keys. */
+static int parse_zip_point(const struct workload *w,
+			   const struct conf_node *zip, size_t i,
+			   struct axis_point *point, struct err *err)
+{
+	size_t n = 1;
+	char *to;
+	int r = 0;
+
+	for (size_t k = 0; k < zip->n; k++)
+		n += strlen(zip->items[k]->items[i]->value) + 1;
+	point->made_label = to = calloc(1, n);
+	point->label = to;
+	point->settings = calloc(zip->n, sizeof(*point->settings));
+	if (!to || !point->settings)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t k = 0; r == 0 && k < zip->n; k++) {
+		const struct conf_node *value = zip->items[k]->items[i];
+
+		to = stpcpy(k ? stpcpy(to, "/") : to, value->value);
+		r = add_setting(w, zip->items[k], value, point, err);
+	}
+	return r;
+}
+
+static int check_zip(const struct workload *w, const struct conf_node *zip,
+		     struct err *err)
+{
+	for (size_t k = 0; k < zip->n; k++) {
+		const struct conf_node *list = zip->items[k];
+
+		if (list->kind != CONF_KIND_SEQUENCE || !list->n ||
+		    list->n != zip->items[0]->n)
+			return conf_node_error(list, w->path, err,
+					       "zip takes lists of one "
+					       "length");
+		for (size_t i = 0; i < list->n; i++)
+			if (list->items[i]->kind != CONF_KIND_SCALAR)
+				return conf_node_error(list->items[i], w->path,
+						       err, "not a value");
+	}
+	return 0;
+}
+
+static int parse_axis(const struct workload *w, const struct conf_node *node,
+		      struct axis *axis, struct err *err)
+{
+	const struct conf_node *zip = conf_node_get(node, "zip"), *list = node;
+	int r = 0;
+
+	axis->name = node->key;
+	if (zip && zip->kind == CONF_KIND_MAPPING && zip->n && node->n == 1) {
+		r = check_zip(w, zip, err);
+		list = zip->items[0];
+	} else if (node->kind != CONF_KIND_SEQUENCE || !node->n) {
+		r = conf_node_error(node, w->path, err,
+				    "axis '%s' must be a list of values, or "
+				    "zip: {KEY: LIST, ...}",
+				    node->key);
+	}
+	if (r < 0)
+		return r;
+	axis->points = calloc(list->n, sizeof(*axis->points));
+	if (!axis->points)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; r == 0 && i < list->n; i++) {
+		struct axis_point *point = &axis->points[i];
+
+		axis->n_points = i + 1;
+		r = list == node
+			    ? parse_point(w, node, list->items[i], point, err)
+			    : parse_zip_point(w, zip, i, point, err);
+		if (r == 0)
+			r = check_twice(w, axis, list->items[i], i, err);
+	}
+	return r;
+}
+
+static bool axis_sets(const struct axis *axis, const struct setting *s)
+{
+	for (size_t i = 0; i < axis->n_points; i++) {
+		const struct axis_point *p = &axis->points[i];
+
+		for (size_t k = 0; k < p->n_settings; k++)
+			if (p->settings[k].program == s->program &&
+			    !strcmp(p->settings[k].key, s->key) &&
+			    p->settings[k].n_target == s->n_target &&
+			    !strncmp(p->settings[k].target, s->target,
+				     s->n_target))
+				return true;
+	}
+	return false;
+}
+
+/* Two axes that set the same key would hide each other. */
+static int check_overlap(const struct workload *w, const struct axis *axis,
+			 const struct conf_node *node, struct err *err)
+{
+	for (const struct axis *a = w->axes; a < axis; a++)
+		for (size_t i = 0; i < axis->n_points; i++)
+			for (size_t k = 0; k < axis->points[i].n_settings; k++)
+				if (axis_sets(a, &axis->points[i].settings[k]))
+					return workload_key_error(
+						w, node, err,
+						"another axis sets "
+						"the same key");
+	return 0;
+}
+
+int workload_parse_axes(struct workload *w, struct err *err)
+{
+	const struct conf_node *tree = w->axes_tree;
+
+	w->n_points = 1;
+	if (!tree)
+		return 0;
+	if (tree->kind != CONF_KIND_MAPPING)
+		return conf_node_error(tree, w->path, err,
+				       "axes must be a mapping");
+	w->axes = calloc(tree->n ? tree->n : 1, sizeof(*w->axes));
+	if (!w->axes)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < tree->n; i++) {
+		struct axis *axis = &w->axes[i];
+		int r;
+
+		w->n_axes = i + 1;
+		r = parse_axis(w, tree->items[i], axis, err);
+		if (r == 0)
+			r = check_overlap(w, axis, tree->items[i], err);
+		if (r < 0)
+			return r;
+		w->n_points *= axis->n_points;
+		if (w->n_points > MAX_POINTS)
+			return conf_node_error(tree, w->path, err,
+					       "more than %d points",
+					       MAX_POINTS);
+	}
+	return 0;
+}

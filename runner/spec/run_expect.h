@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an experiment is expected to show, and what others published:
+ *
+ *	expect:
+ *	  - that: hit_ratio == 100 * fs.cache_size +- 1     closed form
+ *	    where: {fs.cache_policy: minio}
+ *	  - that: seconds[sff] / seconds[lru] == 0.57 +- 20%
+ *	  - {falling: seconds, along: fs.cache_size, slack: 3%}
+ *	  - {falling: fetch_stall, along: train.model, of: [alexnet, vgg11]}
+ *	published:
+ *	  paper:
+ *	    {source: "...", metric: fetch_stall, along: train.model,
+ *	     values: {alexnet: 41, vgg11: 2}, tolerance: 8, rank: 0.9}
+ *
+ * An expectation holds at every point that `where` lets through, once for each
+ * value of the axes that it does not select itself. In `that`, a name is a
+ * metric (its median), `published.NAME`, an axis or a setting such as
+ * fs.cache_size (20% is 0.2, sizes are bytes, durations seconds).
+ */
+#ifndef GPEMU_RUNNER_SPEC_RUN_EXPECT_H
+#define GPEMU_RUNNER_SPEC_RUN_EXPECT_H
+
+#include "runner/spec/run_expr.h"
+#include "runner/spec/run_metric.h"
+#include "runner/spec/run_workload.h"
+
+/* "3%" or "0.2". */
+struct tolerance {
+	bool given, relative;
+	double value;
+};
+
+struct expect {
+	char *name;		 /* NULL: its text is its name */
+	char *that;		 /* or: */
+	char *rising, *falling;	 /* a metric, along an axis, */
+	char *along;		 /* from label to label, */
+	struct conf_list of;	 /* in this order; all: as the axis lists */
+	char *slack_text;	 /* of a wrong step: absolute, or "3%" */
+	struct conf_node *where; /* axis: label, or list of labels */
+	/* made of these by expect_check */
+	struct expr *expr;
+	struct tolerance slack;
+};
+
+struct published {
+	char *name;
+	char *source;
+	char *metric, *along;
+	struct conf_node *values; /* label of `along`: number */
+	struct conf_node *where;
+	char *tolerance_text; /* NULL: shown beside ours, not judged */
+	bool ranked;	      /* judged by: */
+	double rank;	      /* Spearman at least this */
+	char *doubt; /* why the published value may be wrong, or NULL */
+	struct tolerance tolerance;
+};
+
+extern const struct conf_field expect_fields[];
+extern const struct conf_field published_fields[];
+
+/*
+ * Check all of a workload's and parse them. -EINVAL with
+ * "file:line:column: ". What it makes is freed by expect_free.
+ */
+int expect_check(struct workload *w, struct err *err);
+void expect_free(struct workload *w);
+
+/* Or only drawn? */
+bool published_is_judged(const struct published *p);
+/* The published value at a point, 0; or -ENOENT. */
+int published_at(const struct workload *w, const struct published *p,
+		 size_t point, double *ret);
+/* Ours are compared with it there: `where` lets the point through. */
+const struct published *published_find(const struct workload *w,
+				       const char *name);
+
+/*
+ * Where a reference is to be taken, asked at `*point`, the selectors with `*`
+ * at their `i`-th label. -ERANGE: there is no i-th label.
+ */
+int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
+		size_t *point);
+
+#endif

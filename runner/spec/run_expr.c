@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recursive descent into a tree of nodes:
+ *
+ *	check  = sum { ("<"|"<="|">"|">="|"==") sum } [ "+-" NUMBER ["%"] ]
+ *	sum    = term { ("+"|"-") term }
+ *	term   = factor { ("*"|"/") factor }
+ *	factor = "-" factor | atom [ "^" factor ]
+ *	atom   = NUMBER ["%"] | NAME "(" sum {"," sum} ")" | ref | "(" sum ")"
+ *	ref    = NAME [ "[" select {"," select} "]" ]
+ */
+#include "runner/spec/run_expr.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/spec/run_expr_private.h"
+
+/* arbitrary: deeper than anything that can be read; bounds the recursion */
+enum { MAX_DEPTH = 40 };
+
+struct parser {
+	const char *text, *at;
+	size_t depth;
+	struct err *err;
+};
+
+/* --- functions -------------------------------------------------------- */
+
+static double fold_min(double a, double b)
+{
+	return b < a ? b : a;
+}
+
+static double fold_max(double a, double b)
+{
+	return b > a ? b : a;
+}
+
+static double fold_sum(double a, double b)
+{
+	return a + b;
+}
+
+static const struct function functions[] = {
+	{ .name = "ln", .one = log },
+	{ .name = "log2", .one = log2 },
+	{ .name = "exp", .one = exp },
+	{ .name = "sqrt", .one = sqrt },
+	{ .name = "abs", .one = fabs },
+	{ .name = "floor", .one = floor },
+	{ .name = "ceil", .one = ceil },
+	{ .name = "round", .one = round },
+	{ .name = "min", .fold = fold_min },
+	{ .name = "max", .fold = fold_max },
+	{ .name = "sum", .fold = fold_sum },
+	{ .name = "mean", .fold = fold_sum, .mean = true },
+};
+
+static const struct function *find_function(const char *name, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
+		if (strlen(functions[i].name) == n &&
+		    !strncmp(functions[i].name, name, n))
+			return &functions[i];
+	return NULL;
+}
+
+/* --- tree ------------------------------------------------------------- */
+
+static void node_free(struct node *node)
+{
+	if (!node)
+		return;
+	for (size_t i = 0; i < node->n_args; i++)
+		node_free(node->args[i]);
+	for (size_t i = 0; i < node->ref.n_selects; i++) {
+		free(node->ref.selects[i].axis);
+		free(node->ref.selects[i].label);
+	}
+	free(node->ref.selects);
+	free(node->ref.name);
+	free(node);
+}
+
+void expr_free(struct expr *e)
+{
+	if (!e)
+		return;
+	for (size_t i = 0; i < e->n_sides; i++)
+		node_free(e->side[i]);
+	free(e);
+}
+
+bool expr_compares(const struct expr *e)
+{
+	return e->n_sides > 1;
+}
+
+/* --- parsing ---------------------------------------------------------- */
+
+static struct node *parse_sum(struct parser *p);
+
+static struct node *refuse(struct parser *p, const char *what)
+{
+	err_set(p->err, -EINVAL, "%s", what);
+	return NULL;
+}
+
+static void skip_blanks(struct parser *p)
+{
+	while (isspace((unsigned char)*p->at))
+		p->at++;
+}
+
+static bool accept(struct parser *p, const char *token)
+{
+	skip_blanks(p);
+	if (strncmp(p->at, token, strlen(token)))
+		return false;
+	p->at += strlen(token);
+	return true;
+}
+
+static struct node *node_new(struct parser *p, enum node_kind kind)
+{
+	struct node *node = calloc(1, sizeof(*node));
+
+	if (!node)
+		return refuse(p, "out of memory");
+	node->kind = kind;
+	return node;
+}
+
+/* A node with these arguments, which it owns from now on, or NULL. */
+static struct node *node_of(struct parser *p, enum node_kind kind, char op,
+			    struct node *a, struct node *b)
+{
+	struct node *node = a && (b || kind == NODE_NEGATE) ? node_new(p, kind)
+							    : NULL;
+
+	if (!node) {
+		node_free(a);
+		node_free(b);
+		return NULL;
+	}
+	node->op = op;
+	node->args[node->n_args++] = a;
+	if (b)
+		node->args[node->n_args++] = b;
+	return node;
+}
+
+static bool parse_number(struct parser *p, double *ret)
+{
+	char *end;
+
+	skip_blanks(p);
+	if (!isdigit((unsigned char)*p->at) && *p->at != '.')
+		return false;
+	*ret = strtod(p->at, &end);
+	if (end == p->at || !isfinite(*ret))
+		return false;
+	p->at = end;
+	return true;
+}
+
+static size_t name_length(const char *s)
+{
+	size_t n = 0;
+
+	if (isalpha((unsigned char)s[0]) || s[0] == '_')
+		while (isalnum((unsigned char)s[n]) || s[n] == '_' ||
+		       s[n] == '.')
+			n++;
+	return n;
+}
+
+/* Text `from` to `to` without the blanks around it; NULL: nothing is left, or
+ * no memory. */
+static char *trimmed(const char *from, const char *to)
+{
+	while (from < to && isspace((unsigned char)*from))
+		from++;
+	while (to > from && isspace((unsigned char)to[-1]))
+		to--;
+	return to > from ? strndup(from, (size_t)(to - from)) : NULL;
+}
+
+/* "axis=label" or "label": what stands between [ , and ]. */
+static int parse_select(struct parser *p, struct expr_ref *ref)
+{
+	struct expr_select *s = &ref->selects[ref->n_selects];
+	const char *end, *equals;
+
+	skip_blanks(p);
+	end = p->at + strcspn(p->at, ",]");
+	if (!*end)
+		return -EINVAL;
+	s->offset = (size_t)(p->at - p->text);
+	equals = memchr(p->at, '=', (size_t)(end - p->at));
+	s->axis = equals ? trimmed(p->at, equals) : NULL;
+	s->label = trimmed(equals ? equals + 1 : p->at, end);
+	if (!s->label || (equals && !s->axis)) {
+		free(s->axis);
+		free(s->label);
+		return -EINVAL;
+	}
+	ref->n_selects++;
+	p->at = end;
+	return 0;
+}
+
+static struct node *parse_ref(struct parser *p, size_t n)
+{
+	struct node *node = node_new(p, NODE_REF);
+	bool bad = false;
+
+	if (!node)
+		return NULL;
+	node->ref.offset = (size_t)(p->at - p->text);
+	node->ref.name = strndup(p->at, n);
+	node->ref.selects = calloc(EXPR_MAX_ARGS, sizeof(*node->ref.selects));
+	bad = !node->ref.name || !node->ref.selects;
+	p->at += n;
+	if (!bad && accept(p, "[")) {
+		do
+			bad = node->ref.n_selects == EXPR_MAX_ARGS ||
+			      parse_select(p, &node->ref) < 0;
+		while (!bad && accept(p, ","));
+		bad = bad || !accept(p, "]");
+	}
+	if (!bad)
+		return node;
+	node_free(node);
+	return refuse(p, "in brackets stand labels, or AXIS=LABEL");
+}
+
+static struct node *parse_call(struct parser *p, const struct function *f)
+{
+	struct node *node = node_new(p, NODE_CALL);
+
+	while (node) {
+		struct node *arg = node->n_args < EXPR_MAX_ARGS ? parse_sum(p)
+								: NULL;
+
+		if (!arg)
+			break;
+		node->args[node->n_args++] = arg;
+		if (accept(p, ","))
+			continue;
+		node->function = f;
+		if (!accept(p, ")"))
+			refuse(p, "a ) is missing");
+		else if (f->one && node->n_args != 1)
+			refuse(p, "this function takes one value");
+		else
+			return node;
+		break;
+	}
+	node_free(node);
+	return refuse(p, "too many values");
+}
+
+static struct node *parse_atom(struct parser *p)
+{
+	struct node *node;
+	double number;
+	size_t n;
+
+	if (parse_number(p, &number)) {
+		node = node_new(p, NODE_NUMBER);
+		if (node)
+			node->number = accept(p, "%") ? number / 100 : number;
+		return node;
+	}
+	if (accept(p, "(")) {
+		node = parse_sum(p);
+		if (!node || accept(p, ")"))
+			return node;
+		node_free(node);
+		return refuse(p, "a ) is missing");
+	}
+	n = name_length(p->at);
+	if (!n)
+		return refuse(p, "a number, a name or ( is expected here");
+	if (p->at[n + strspn(p->at + n, " ")] != '(')
+		return parse_ref(p, n);
+	const struct function *f = find_function(p->at, n);
+
+	if (!f)
+		return refuse(p, "no such function; there are ln log2 exp "
+				 "sqrt abs floor ceil round min max sum mean");
+	p->at += n;
+	accept(p, "(");
+	return parse_call(p, f);
+}
+
+static struct node *parse_factor(struct parser *p)
+{
+	struct node *node;
+
+	if (p->depth >= MAX_DEPTH)
+		return refuse(p, "nested too deeply");
+	p->depth++;
+	skip_blanks(p);
+	if (accept(p, "-")) {
+		node = node_of(p, NODE_NEGATE, '-', parse_factor(p), NULL);
+	} else {
+		node = parse_atom(p);
+		if (node && accept(p, "^"))
+			node = node_of(p, NODE_BINARY, '^', node,
+				       parse_factor(p));
+	}
+	p->depth--;
+	return node;
+}
+
+static struct node *parse_term(struct parser *p)
+{
+	struct node *node = parse_factor(p);
+
+	for (;;) {
+		skip_blanks(p);
+		if (!node || !*p->at || !strchr("*/", *p->at))
+			return node;
+		char op = *p->at++;
+
+		node = node_of(p, NODE_BINARY, op, node, parse_factor(p));
+	}
+}
+
+static struct node *parse_sum(struct parser *p)
+{
+	struct node *node = parse_term(p);
+
+	for (;;) {
+		skip_blanks(p);
+		if (!node || !*p->at || !strchr("+-", *p->at) ||
+		    !strncmp(p->at, "+-", 2))
+			return node;
+		char op = *p->at++;
+
+		node = node_of(p, NODE_BINARY, op, node, parse_term(p));
+	}
+}
+
+static const char *parse_op(struct parser *p)
+{
+	static const char *const ops[] = { "<=", ">=", "==", "<", ">" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		if (accept(p, ops[i]))
+			return ops[i];
+	return NULL;
+}
+
+static bool has_equality(const struct expr *e)
+{
+	for (size_t i = 1; i < e->n_sides; i++)
+		if (!strcmp(e->op[i], "=="))
+			return true;
+	return false;
+}
+
+static int parse_tolerance(struct parser *p, struct expr *e)
+{
+	bool given = accept(p, "+-");
+
+	if (given && !parse_number(p, &e->tolerance))
+		return err_set(p->err, -EINVAL,
+			       "a tolerance is a number, or a number with %%");
+	if (given && accept(p, "%")) {
+		e->relative = true;
+		e->tolerance /= 100;
+	}
+	if (given != has_equality(e))
+		return err_set(p->err, -EINVAL,
+			       given ? "a tolerance goes with =="
+				     : "== needs a tolerance: a == b +- 5%%");
+	return 0;
+}
+
+static int parse_sides(struct parser *p, struct expr *e)
+{
+	const char *op = NULL;
+
+	do {
+		if (e->n_sides == EXPR_SIDES)
+			return err_set(p->err, -EINVAL, "too many comparisons");
+		e->side[e->n_sides] = parse_sum(p);
+		if (!e->side[e->n_sides])
+			return -EINVAL;
+		e->op[e->n_sides++] = op;
+		op = parse_op(p);
+	} while (op);
+	return parse_tolerance(p, e);
+}
+
+/* `*` gives several values, which only min, max, mean and sum take. */
+static int check_stars(const struct node *node, bool folded, size_t *offset,
+		       struct err *err)
+{
+	bool folds = node->kind == NODE_CALL && node->function->fold;
+	int r = 0;
+
+	for (size_t i = 0; i < node->ref.n_selects && !folded; i++)
+		if (!strcmp(node->ref.selects[i].label, "*")) {
+			*offset = node->ref.selects[i].offset;
+			return err_set(err, -EINVAL,
+				       "* stands directly in min, max, mean "
+				       "or sum");
+		}
+	for (size_t i = 0; r == 0 && i < node->n_args; i++)
+		r = check_stars(node->args[i], folds, offset, err);
+	return r;
+}
+
+int expr_parse(const char *text, struct expr **ret, size_t *ret_offset,
+	       struct err *err)
+{
+	struct parser p = { .text = text, .at = text, .err = err };
+	struct expr *e = calloc(1, sizeof(*e));
+	int r = e ? parse_sides(&p, e) : -ENOMEM;
+
+	skip_blanks(&p);
+	*ret_offset = (size_t)(p.at - text);
+	if (r == 0 && *p.at)
+		r = err_set(err, -EINVAL,
+			    "an operator is expected here, not '%.20s'", p.at);
+	for (size_t i = 0; r == 0 && i < e->n_sides; i++)
+		r = check_stars(e->side[i], false, ret_offset, err);
+	if (r < 0)
+		expr_free(e);
+	else
+		*ret = e;
+	return r;
+}

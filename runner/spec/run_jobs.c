@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* Mounts, jobs and commands of a workload: checks before anything runs. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/cell/run_variables.h"
+#include "runner/spec/run_workload.h"
+
+int workload_each_setting(const struct workload *w,
+			  int (*fn)(void *ctx, const struct setting *s,
+				    struct err *err),
+			  void *ctx, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->n_axes; i++) {
+		for (size_t k = 0; k < w->axes[i].n_points; k++) {
+			const struct axis_point *p = &w->axes[i].points[k];
+
+			for (size_t s = 0; r == 0 && s < p->n_settings; s++)
+				r = fn(ctx, &p->settings[s], err);
+		}
+	}
+	return r;
+}
+
+/* Are all its datasets made up on read? Then gpemu-data has no say. */
+static bool workload_is_synth(const struct workload *w)
+{
+	return w->dataset && conf_node_get(w->dataset, "synth");
+}
+
+/* --- asking the programs ---------------------------------------------- */
+
+struct asking {
+	const struct workload *w;
+	workload_check_fn check;
+	void *ctx;
+};
+
+static int check_one(void *ctx, const struct setting *s, struct err *err)
+{
+	const struct asking *a = ctx;
+	struct err why = { 0 };
+	int r;
+
+	if (s->program > RUN_GPUD ||
+	    (s->program == RUN_DATA && workload_is_synth(a->w)))
+		return 0;
+	r = a->check(a->ctx, s, &why);
+	if (r != -EINVAL)
+		return r < 0 ? err_set(err, r, "%s", why.text) : 0;
+	/* the key is what is wrong, or its value */
+	if (strstr(why.text, "unknown key"))
+		return err_set(err, r, "%s:%u:%u: %s: %s", a->w->path, s->line,
+			       s->column, run_program_name(s->program),
+			       why.text);
+	return conf_node_error(s->value, a->w->path, err, "%s: %s",
+			       run_program_name(s->program), why.text);
+}
+
+static int check_map(struct asking *a, const struct conf_node *map,
+		     enum run_program program, struct err *err)
+{
+	int r = 0;
+
+	/* gpemu-data knows neither: one is there, one needs no making */
+	if (program == RUN_DATA && map &&
+	    (conf_node_get(map, "dir") || conf_node_get(map, "synth")))
+		return 0;
+	for (size_t i = 0; r == 0 && map && i < map->n; i++) {
+		struct setting s = { .program = program,
+				     .key = map->items[i]->key,
+				     .value = map->items[i],
+				     .line = map->items[i]->key_line,
+				     .column = map->items[i]->key_column };
+
+		r = check_one(a, &s, err);
+	}
+	return r;
+}
+
+int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
+		   struct err *err)
+{
+	struct asking a = { .w = w, .check = check, .ctx = ctx };
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+	int r = check_map(&a, w->dataset, RUN_DATA, err);
+
+	if (r == 0)
+		r = check_map(&a, w->base.fs, RUN_FS, err);
+	if (r == 0)
+		r = check_map(&a, w->base.train, RUN_TRAIN, err);
+	if (r == 0)
+		r = check_map(&a, w->base.gpud, RUN_GPUD, err);
+	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
+		r = check_map(&a, m[i].dataset, RUN_DATA, err);
+		if (r == 0)
+			r = check_map(&a, m[i].fs, RUN_FS, err);
+	}
+	for (size_t i = 0; r == 0 && i < w->jobs.n; i++)
+		r = check_map(&a, j[i].train, RUN_TRAIN, err);
+	return r == 0 ? workload_each_setting(w, check_one, &a, err) : r;
+}
+
+/* --- commands --------------------------------------------------------- */
+
+/* Is there an exec.KEY anywhere, so that {KEY} can have a value? */
+struct defined {
+	const char *key;
+	size_t n;
+	bool found;
+};
+
+static int look(void *ctx, const struct setting *s, struct err *err)
+{
+	struct defined *d = ctx;
+
+	(void)err;
+	d->found = d->found ||
+		   (s->program == RUN_EXEC && strlen(s->key) == d->n &&
+		    !strncmp(s->key, d->key, d->n));
+	return 0;
+}
+
+static bool has_key(const struct conf_node *map, const struct defined *d)
+{
+	for (size_t i = 0; map && i < map->n; i++)
+		if (strlen(map->items[i]->key) == d->n &&
+		    !strncmp(map->items[i]->key, d->key, d->n))
+			return true;
+	return false;
+}
+
+static bool is_defined(const struct workload *w, const char *key, size_t n)
+{
+	static const char *const own[] = { "mount", "record",	  "bin",
+					   "seed",  "time_scale", "gpud" };
+	struct defined d = { .key = key, .n = n };
+	const struct job_spec *j = w->jobs.items;
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		d.found = d.found ||
+			  (strlen(own[i]) == n && !strncmp(own[i], key, n));
+	d.found = d.found || has_key(w->base.exec, &d);
+	for (size_t i = 0; i < w->jobs.n; i++)
+		d.found = d.found || has_key(j[i].exec, &d);
+	workload_each_setting(w, look, &d, NULL);
+	return d.found;
+}
+
+static int check_word(const struct workload *w, const struct conf_node *word,
+		      struct err *err)
+{
+	const char *s = word->value, *name;
+	size_t n;
+
+	if (word->kind != CONF_KIND_SCALAR)
+		return conf_node_error(word, w->path, err,
+				       "a command is a line for sh, or a list "
+				       "of words");
+	while ((n = variables_next(s, &name))) {
+		if (!is_defined(w, name, n))
+			return conf_node_error(word, w->path, err,
+					       "{%.*s} is none of {mount} "
+					       "{record} {bin} {seed} "
+					       "{time_scale} {gpud} and the "
+					       "keys of exec",
+					       (int)n, name);
+		s = name + n;
+	}
+	return 0;
+}
+
+static int check_command(const struct workload *w,
+			 const struct conf_node *command, struct err *err)
+{
+	int r = 0;
+
+	if (!command || command->kind == CONF_KIND_SCALAR)
+		return command ? check_word(w, command, err) : 0;
+	if (!command->n)
+		return conf_node_error(command, w->path, err,
+				       "the command is empty");
+	for (size_t i = 0; r == 0 && i < command->n; i++)
+		r = check_word(w, command->items[i], err);
+	return r;
+}
+
+static int check_setting(void *ctx, const struct setting *s, struct err *err)
+{
+	if (s->program != RUN_EXEC || strcmp(s->key, "command"))
+		return 0;
+	return check_command(ctx, s->value, err);
+}
+
+/* --- maps ------------------------------------------------------------- */
+
+static int check_config(const struct workload *w, const struct conf_node *map,
+			bool reserved, struct err *err)
+{
+	if (!map)
+		return 0;
+	if (map->kind != CONF_KIND_MAPPING)
+		return conf_node_error(map, w->path, err,
+				       "%s must be a mapping", map->key);
+	for (size_t i = 0; reserved && i < map->n; i++)
+		if (workload_is_reserved(map->items[i]->key))
+			return workload_key_error(w, map->items[i], err,
+						  "gpemu-run itself sets "
+						  "this");
+	return 0;
+}
+
+static int check_loader(const struct workload *w, const struct conf_node *train,
+			const struct conf_node *exec,
+			const struct conf_node *environment, struct err *err)
+{
+	int r = check_config(w, train, true, err);
+
+	if (r == 0)
+		r = check_config(w, exec, false, err);
+	if (r == 0)
+		r = check_config(w, environment, false, err);
+	if (r == 0 && exec)
+		r = check_command(w, conf_node_get(exec, "command"), err);
+	for (size_t i = 0; r == 0 && environment && i < environment->n; i++)
+		if (environment->items[i]->kind != CONF_KIND_SCALAR)
+			r = conf_node_error(environment->items[i], w->path, err,
+					    "a variable is a text");
+	return r;
+}
+
+/* The words of gpemu-fs's synth:. What their values may be it says itself. */
+static int check_synth(const struct workload *w, const struct conf_node *d,
+		       struct err *err)
+{
+	static const char *const known[] = { "synth", "files",	 "classes",
+					     "seed",  "content", "scale" };
+
+	for (size_t i = 0; i < d->n; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < ARRAY_SIZE(known); k++)
+			found = found || !strcmp(known[k], d->items[i]->key);
+		if (!found)
+			return workload_key_error(w, d->items[i], err,
+						  "beside synth stand files, "
+						  "classes, seed, content and "
+						  "scale");
+		if (d->items[i]->kind != CONF_KIND_SCALAR ||
+		    strchr(d->items[i]->value, ','))
+			return conf_node_error(d->items[i], w->path, err,
+					       "not a word");
+	}
+	return 0;
+}
+
+static int check_dataset(const struct workload *w, const struct conf_node *d,
+			 struct err *err)
+{
+	const struct conf_node *dir;
+
+	if (!d)
+		return 0;
+	if (d->kind != CONF_KIND_MAPPING || !d->n)
+		return conf_node_error(d, w->path, err,
+				       "dataset must be a mapping: a recipe "
+				       "for gpemu-data make, {dir: DIR}, or "
+				       "{synth: NAME}");
+	dir = conf_node_get(d, "dir");
+	if (dir && (d->n > 1 || dir->kind != CONF_KIND_SCALAR))
+		return conf_node_error(dir, w->path, err,
+				       "dir stands alone and names a folder");
+	return conf_node_get(d, "synth") ? check_synth(w, d, err) : 0;
+}
+
+static int check_job_mount(const struct workload *w, const struct job_spec *j,
+			   const struct conf_node *node, struct err *err)
+{
+	const struct mount_spec *m = w->mounts.items;
+	bool found = !j->mount;
+
+	for (size_t i = 0; i < w->mounts.n; i++)
+		found = found || !strcmp(m[i].name, j->mount);
+	if (found)
+		return 0;
+	return conf_node_error(conf_node_get(node, "mount"), w->path, err,
+			       "no mount '%s'", j->mount);
+}
+
+/* A name is part of keys, file names and commands. */
+static int check_name(const struct workload *w, const struct conf_node *node,
+		      struct err *err)
+{
+	if (workload_is_name(node->key))
+		return 0;
+	return workload_key_error(w, node, err, "a name is of a-z 0-9 - _");
+}
+
+int workload_check_jobs(const struct workload *w, struct err *err)
+{
+	const struct conf_node *mounts = conf_node_get(w->root, "mounts");
+	const struct conf_node *jobs = conf_node_get(w->root, "jobs");
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+	int r = check_config(w, w->base.fs, true, err);
+
+	if (r == 0)
+		r = check_config(w, w->base.gpud, true, err);
+	if (r == 0)
+		r = check_loader(w, w->base.train, w->base.exec,
+				 w->base.environment, err);
+	if (r == 0)
+		r = check_dataset(w, w->dataset, err);
+	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
+		r = check_name(w, mounts->items[i], err);
+		if (r == 0)
+			r = check_config(w, m[i].fs, true, err);
+		if (r == 0)
+			r = check_dataset(w, m[i].dataset, err);
+	}
+	for (size_t i = 0; r == 0 && i < w->jobs.n; i++) {
+		r = check_name(w, jobs->items[i], err);
+		if (r == 0)
+			r = check_job_mount(w, &j[i], jobs->items[i], err);
+		if (r == 0)
+			r = check_loader(w, j[i].train, j[i].exec,
+					 j[i].environment, err);
+	}
+	return r == 0 ? workload_each_setting(w, check_setting, (void *)w, err)
+		      : r;
+}

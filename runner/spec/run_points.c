@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* Points of the grid: their labels, neighbours and settings. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/json.h"
+#include "common/util.h"
+#include "runner/spec/run_workload.h"
+
+/* --- values ---------------------------------------------------------- */
+
+json_t *workload_value(const struct conf_node *value)
+{
+	json_t *j;
+
+	if (value->kind == CONF_KIND_SCALAR)
+		return json_bytes(value->value);
+	j = value->kind == CONF_KIND_MAPPING ? json_object() : json_array();
+	for (size_t i = 0; j && i < value->n; i++) {
+		json_t *item = workload_value(value->items[i]);
+		int r = value->kind == CONF_KIND_MAPPING
+				? json_object_set_new(j, value->items[i]->key,
+						      item)
+				: json_array_append_new(j, item);
+
+		if (r < 0) {
+			json_decref(j);
+			return NULL;
+		}
+	}
+	return j;
+}
+
+/* --- points ----------------------------------------------------------- */
+
+int workload_axis(const struct workload *w, const char *name)
+{
+	for (size_t i = 0; i < w->n_axes; i++)
+		if (!strcmp(w->axes[i].name, name))
+			return (int)i;
+	return -ENOENT;
+}
+
+const struct axis_point *workload_at(const struct workload *w, size_t point,
+				     size_t axis)
+{
+	/* mixed radix, the last axis being the lowest digit */
+	for (size_t i = w->n_axes - 1; i > axis; i--)
+		point /= w->axes[i].n_points;
+	return &w->axes[axis].points[point % w->axes[axis].n_points];
+}
+
+void workload_label(const struct workload *w, size_t point, char *buf, size_t n)
+{
+	size_t at = 0;
+
+	snprintf(buf, n, "all");
+	for (size_t i = 0; i < w->n_axes && at < n; i++)
+		at += (size_t)snprintf(buf + at, n - at, "%s%s", i ? ", " : "",
+				       workload_at(w, point, i)->label);
+}
+
+int workload_find_label(const struct workload *w, size_t axis,
+			const char *label)
+{
+	for (size_t i = 0; i < w->axes[axis].n_points; i++)
+		if (!strcmp(w->axes[axis].points[i].label, label))
+			return (int)i;
+	return -ENOENT;
+}
+
+int workload_select(const struct workload *w, const char *axis,
+		    const char *label)
+{
+	bool star = !strcmp(label, "*");
+	int found = -ENOENT;
+
+	for (size_t i = 0; i < w->n_axes; i++) {
+		if (axis ? strcmp(axis, w->axes[i].name) : star)
+			continue;
+		if (!star && workload_find_label(w, i, label) < 0)
+			continue;
+		if (found >= 0)
+			return -EINVAL;
+		found = (int)i;
+	}
+	return found;
+}
+
+size_t workload_move(const struct workload *w, size_t point, size_t axis,
+		     size_t value)
+{
+	size_t stride = 1;
+
+	for (size_t i = w->n_axes - 1; i > axis; i--)
+		stride *= w->axes[i].n_points;
+	return point +
+	       (value - point / stride % w->axes[axis].n_points) * stride;
+}
+
+bool workload_is_one_of(const struct conf_node *node, const char *label)
+{
+	if (node->kind == CONF_KIND_SCALAR)
+		return !strcmp(node->value, label);
+	for (size_t i = 0; i < node->n; i++)
+		if (!strcmp(node->items[i]->value, label))
+			return true;
+	return false;
+}
+
+bool workload_matches(const struct workload *w, size_t point,
+		      const struct conf_node *where)
+{
+	for (size_t i = 0; where && i < where->n; i++) {
+		const struct conf_node *item = where->items[i];
+		size_t axis = (size_t)workload_axis(w, item->key);
+
+		if (!workload_is_one_of(item,
+					workload_at(w, point, axis)->label))
+			return false;
+	}
+	return true;
+}
+
+static int check_label(const struct workload *w, size_t axis,
+		       const struct conf_node *node, struct err *err)
+{
+	if (node->kind == CONF_KIND_SCALAR &&
+	    workload_find_label(w, axis, node->value) >= 0)
+		return 0;
+	return conf_node_error(node, w->path, err, "not a value of axis '%s'",
+			       w->axes[axis].name);
+}
+
+int workload_check_where(const struct workload *w,
+			 const struct conf_node *where, bool lists,
+			 struct err *err)
+{
+	int r = 0;
+
+	if (where && where->kind != CONF_KIND_MAPPING)
+		return conf_node_error(where, w->path, err,
+				       "where must be a mapping");
+	for (size_t i = 0; where && i < where->n; i++) {
+		const struct conf_node *item = where->items[i];
+		int a = workload_axis(w, item->key);
+
+		if (a < 0)
+			return conf_node_error(item, w->path, err,
+					       "where: not an axis");
+		if (!lists || item->kind != CONF_KIND_SEQUENCE)
+			r = check_label(w, (size_t)a, item, err);
+		else if (!item->n)
+			r = conf_node_error(item, w->path, err,
+					    "an empty list lets nothing "
+					    "through");
+		else
+			for (size_t k = 0; r == 0 && k < item->n; k++)
+				r = check_label(w, (size_t)a, item->items[k],
+						err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* --- settings at a point ---------------------------------------------- */
+
+/* One that is for `target` alone, or with `target` NULL for all. */
+static bool sets(const struct setting *s, const struct setting *what,
+		 const char *target)
+{
+	if (s->program != what->program || strcmp(s->key, what->key))
+		return false;
+	return target ? s->n_target && strlen(target) == s->n_target &&
+				!strncmp(s->target, target, s->n_target)
+		      : !s->n_target;
+}
+
+static const struct setting *find_setting(const struct axis_point *p,
+					  const struct setting *what,
+					  const char *target)
+{
+	for (size_t i = 0; i < p->n_settings; i++)
+		if (sets(&p->settings[i], what, target))
+			return &p->settings[i];
+	return NULL;
+}
+
+static bool is_for_mounts(enum run_program program)
+{
+	return program == RUN_FS || program == RUN_DATA;
+}
+
+/* The name of the `i`-th mount or job; NULL: there is no such, or it needs no
+ * name as the only one. */
+static const char *target_name(const struct workload *w,
+			       enum run_program program, size_t i)
+{
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+
+	if (program == RUN_GPUD)
+		return NULL;
+	if (is_for_mounts(program))
+		return i < w->mounts.n ? m[i].name : NULL;
+	return i < w->jobs.n ? j[i].name : NULL;
+}
+
+/* What the file writes for all, or with `i` below their number for one. */
+static const struct conf_node *written(const struct workload *w,
+				       const struct setting *what, size_t i)
+{
+	bool one = target_name(w, what->program, i) != NULL;
+	const struct mount_spec *m = w->mounts.items;
+	const struct job_spec *j = w->jobs.items;
+	const struct conf_node *map = NULL;
+
+	switch (what->program) {
+	case RUN_FS: map = one ? m[i].fs : w->base.fs; break;
+	case RUN_TRAIN: map = one ? j[i].train : w->base.train; break;
+	case RUN_EXEC: map = one ? j[i].exec : w->base.exec; break;
+	case RUN_ENV: map = one ? j[i].environment : w->base.environment; break;
+	case RUN_GPUD: map = w->base.gpud; break;
+	case RUN_DATA: map = one ? m[i].dataset : w->dataset; break;
+	}
+	return map ? conf_node_get(map, what->key) : NULL;
+}
+
+/* What the `i`-th mount or job is given: run_cells.c puts one over the other
+ * in this order. */
+static const struct conf_node *given(const struct workload *w, size_t point,
+				     const struct setting *what, size_t i)
+{
+	const char *target = target_name(w, what->program, i);
+	const struct mount_spec *m = w->mounts.items;
+	bool own_data = what->program == RUN_DATA && target && m[i].dataset;
+	const struct conf_node *node = own_data ? NULL
+						: written(w, what, SIZE_MAX);
+
+	if (target && written(w, what, i))
+		node = written(w, what, i);
+	for (int named = 0; named <= (target != NULL); named++)
+		for (size_t a = 0; a < w->n_axes; a++) {
+			const struct setting *s =
+				find_setting(workload_at(w, point, a), what,
+					     named ? target : NULL);
+
+			node = s ? s->value : node;
+		}
+	return node && node->kind == CONF_KIND_SCALAR ? node : NULL;
+}
+
+/* As one mount or job is given it, or all alike. */
+static const char *setting_of(const struct workload *w, size_t point,
+			      const struct setting *what)
+{
+	const struct conf_node *all = NULL, *one;
+	const char *name;
+	bool first = true;
+
+	for (size_t i = 0; i == 0 || target_name(w, what->program, i); i++) {
+		name = target_name(w, what->program, i);
+		if (what->n_target &&
+		    (!name || strlen(name) != what->n_target ||
+		     strncmp(name, what->target, what->n_target)))
+			continue;
+		one = given(w, point, what, i);
+		if (!one || (!first && strcmp(one->value, all->value)))
+			return NULL;
+		all = one;
+		first = false;
+	}
+	return all ? all->value : NULL;
+}
+
+bool workload_decides(const struct workload *w, size_t axis, const char *name)
+{
+	const struct axis *a = &w->axes[axis];
+	struct setting what;
+
+	if (!strcmp(a->name, name))
+		return true;
+	for (size_t i = 0; workload_split_key(name, &what) && i < a->n_points;
+	     i++)
+		for (size_t k = 0; k < a->points[i].n_settings; k++)
+			if (a->points[i].settings[k].program == what.program &&
+			    !strcmp(a->points[i].settings[k].key, what.key))
+				return true;
+	return false;
+}
+
+const char *workload_setting(const struct workload *w, size_t point,
+			     const char *name)
+{
+	int axis = workload_axis(w, name);
+	const char *value = NULL;
+	struct setting what;
+
+	if (workload_split_key(name, &what))
+		value = setting_of(w, point, &what);
+	if (!value && axis >= 0)
+		value = workload_at(w, point, (size_t)axis)->label;
+	return value;
+}
+
+int workload_number(const char *text, double *ret)
+{
+	struct units_capacity c;
+	uint64_t ns;
+
+	if (units_parse_double(text, ret) == 0)
+		return 0;
+	if (units_parse_duration(text, &ns) == 0) {
+		*ret = (double)ns / (double)NS_PER_S;
+		return 0;
+	}
+	if (units_parse_capacity(text, &c) < 0)
+		return -EINVAL;
+	*ret = c.fraction >= 0 ? c.fraction : (double)c.bytes;
+	return 0;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/spec/run_workload.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "runner/spec/run_expect.h"
+#include "runner/spec/run_metric.h"
+
+static const struct conf_field base_fields[] = {
+	{ "fs", CONF_TREE,
+	  offsetof(struct workload, base.fs) -
+		  offsetof(struct workload, base) },
+	{ "train", CONF_TREE,
+	  offsetof(struct workload, base.train) -
+		  offsetof(struct workload, base) },
+	{ "exec", CONF_TREE,
+	  offsetof(struct workload, base.exec) -
+		  offsetof(struct workload, base) },
+	{ "environment", CONF_TREE,
+	  offsetof(struct workload, base.environment) -
+		  offsetof(struct workload, base) },
+	{ "gpud", CONF_TREE,
+	  offsetof(struct workload, base.gpud) -
+		  offsetof(struct workload, base) },
+	{ 0 },
+};
+
+static const struct conf_field rules_fields[] = {
+	{ "au", CONF_CAPACITY,
+	  offsetof(struct workload, rules.au) -
+		  offsetof(struct workload, rules) },
+	{ 0 },
+};
+
+static const struct conf_field mount_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct mount_spec, name) },
+	{ "dataset", CONF_TREE, offsetof(struct mount_spec, dataset) },
+	{ "fs", CONF_TREE, offsetof(struct mount_spec, fs) },
+	{ 0 },
+};
+
+static const struct conf_field job_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct job_spec, name) },
+	{ "mount", CONF_STRING, offsetof(struct job_spec, mount) },
+	{ "start", CONF_DURATION, offsetof(struct job_spec, start_ns) },
+	{ "train", CONF_TREE, offsetof(struct job_spec, train) },
+	{ "exec", CONF_TREE, offsetof(struct job_spec, exec) },
+	{ "environment", CONF_TREE, offsetof(struct job_spec, environment) },
+	{ 0 },
+};
+
+static const struct conf_field plot_fields[] = {
+	{ "name", CONF_STRING, offsetof(struct plot, name) },
+	{ "title", CONF_STRING, offsetof(struct plot, title) },
+	{ "kind", CONF_STRING, offsetof(struct plot, kind) },
+	{ "x", CONF_STRING, offsetof(struct plot, x), .required = true },
+	{ "y", CONF_STRING, offsetof(struct plot, y), .required = true },
+	{ "series", CONF_STRING, offsetof(struct plot, series) },
+	{ "x_label", CONF_STRING, offsetof(struct plot, x_label) },
+	{ "y_label", CONF_STRING, offsetof(struct plot, y_label) },
+	{ "where", CONF_TREE, offsetof(struct plot, where) },
+	{ 0 },
+};
+
+static const struct conf_field fields[] = {
+	{ "name", CONF_STRING, offsetof(struct workload, name),
+	  .required = true },
+	{ "question", CONF_STRING, offsetof(struct workload, question),
+	  .required = true },
+	{ "figure", CONF_STRING, offsetof(struct workload, figure) },
+	{ "dataset", CONF_TREE, offsetof(struct workload, dataset),
+	  .required = true },
+	{ "base", CONF_RECORD, offsetof(struct workload, base),
+	  .fields = base_fields },
+	{ "mounts", CONF_MAP, offsetof(struct workload, mounts),
+	  .fields = mount_fields, .item_size = sizeof(struct mount_spec) },
+	{ "jobs", CONF_MAP, offsetof(struct workload, jobs),
+	  .fields = job_fields, .item_size = sizeof(struct job_spec) },
+	{ "warmup", CONF_UINT, offsetof(struct workload, warmup), .max = 100 },
+	{ "order", CONF_STRING, offsetof(struct workload, order_text) },
+	{ "noise", CONF_CAPACITY, offsetof(struct workload, noise) },
+	{ "independent", CONF_BOOL, offsetof(struct workload, independent) },
+	{ "axes", CONF_TREE, offsetof(struct workload, axes_tree) },
+	{ "repetitions", CONF_UINT, offsetof(struct workload, repetitions),
+	  .min = 1, .max = 1000 },
+	{ "time_scale", CONF_DOUBLE, offsetof(struct workload, time_scale),
+	  .min = 1e-6, .max = 1000 },
+	{ "seed", CONF_UINT, offsetof(struct workload, seed) },
+	{ "cell_timeout", CONF_DURATION,
+	  offsetof(struct workload, cell_timeout_ns), .min = NS_PER_S,
+	  .max = 24.0 * 3600 * NS_PER_S },
+	{ "metrics", CONF_MAP, offsetof(struct workload, metrics),
+	  .fields = metric_fields, .item_size = sizeof(struct metric),
+	  .check = metric_check },
+	{ "columns", CONF_LIST, offsetof(struct workload, columns),
+	  .item = CONF_STRING, .item_size = sizeof(char *) },
+	{ "plot", CONF_LIST, offsetof(struct workload, plots),
+	  .item = CONF_RECORD, .fields = plot_fields,
+	  .item_size = sizeof(struct plot) },
+	{ "rules", CONF_RECORD, offsetof(struct workload, rules),
+	  .fields = rules_fields },
+	{ "expect", CONF_LIST, offsetof(struct workload, expects),
+	  .item = CONF_RECORD, .fields = expect_fields,
+	  .item_size = sizeof(struct expect) },
+	{ "published", CONF_MAP, offsetof(struct workload, published),
+	  .fields = published_fields, .item_size = sizeof(struct published) },
+	{ 0 },
+};
+
+char *workload_beside(const struct workload *w, const char *name)
+{
+	_cleanup_free_ char *copy = strdup(w->path);
+	char *path;
+
+	if (name[0] == '/')
+		return strdup(name);
+	return copy && asprintf(&path, "%s/%s", dirname(copy), name) >= 0
+		       ? path
+		       : NULL;
+}
+
+/* --- checks ----------------------------------------------------------- */
+
+static int check_name(const struct workload *w, struct err *err)
+{
+	const struct conf_node *node = conf_node_get(w->root, "name");
+
+	return workload_is_name(w->name) ? 0
+					 : conf_node_error(node, w->path, err,
+							   WORKLOAD_NAME_RULE);
+}
+
+static const char *const order_names[] = { "random", "interleaved", "listed" };
+
+const char *workload_order_name(const struct workload *w)
+{
+	return order_names[w->order];
+}
+
+static int check_order(struct workload *w, struct err *err)
+{
+	if (w->noise.fraction < 0)
+		return conf_node_error(conf_node_get(w->root, "noise"), w->path,
+				       err, "noise is a share: 20%%");
+	if (w->rules.au.fraction < 0)
+		return conf_node_error(
+			conf_node_get(conf_node_get(w->root, "rules"), "au"),
+			w->path, err, "au is a share: 90%%");
+	for (size_t i = 0; w->order_text && i < ARRAY_SIZE(order_names); i++)
+		if (!strcmp(w->order_text, order_names[i])) {
+			w->order = (enum workload_order)i;
+			return 0;
+		}
+	if (!w->order_text)
+		return 0;
+	return conf_node_error(conf_node_get(w->root, "order"), w->path, err,
+			       "order is random, interleaved or listed");
+}
+
+static int check_columns(const struct workload *w, struct err *err)
+{
+	const struct conf_node *node = conf_node_get(w->root, "columns");
+	char *const *names = w->columns.items;
+
+	for (size_t i = 0; i < w->columns.n; i++)
+		if (!metric_find(&w->metrics, names[i]))
+			return conf_node_error(node->items[i], w->path, err,
+					       "no metric '%s'", names[i]);
+	return 0;
+}
+
+/* `node` is the plot; `key` the one of its keys that names an axis. */
+static int check_axis_name(const struct workload *w,
+			   const struct conf_node *node, const char *key,
+			   struct err *err)
+{
+	const struct conf_node *value = conf_node_get(node, key);
+
+	if (!value || workload_axis(w, value->value) >= 0)
+		return 0;
+	return conf_node_error(value, w->path, err, "no axis '%s'",
+			       value->value);
+}
+
+/* Every axis is x, the series, or fixed: a plot shows one value per place. */
+static int check_plot(const struct workload *w, const struct plot *p,
+		      const struct conf_node *node, struct err *err)
+{
+	int r = check_axis_name(w, node, "x", err);
+
+	if (r == 0)
+		r = check_axis_name(w, node, "series", err);
+	if (r == 0)
+		r = workload_check_where(w, p->where, false, err);
+	if (r < 0)
+		return r;
+	if (!metric_find(&w->metrics, p->y))
+		return conf_node_error(conf_node_get(node, "y"), w->path, err,
+				       "no metric '%s'", p->y);
+	if (p->kind && strcmp(p->kind, "lines") && strcmp(p->kind, "bars"))
+		return conf_node_error(conf_node_get(node, "kind"), w->path,
+				       err, "kind is lines or bars");
+	for (size_t i = 0; i < w->n_axes; i++) {
+		const struct axis *a = &w->axes[i];
+
+		if (a->n_points > 1 && strcmp(a->name, p->x) &&
+		    (!p->series || strcmp(a->name, p->series)) &&
+		    !(p->where && conf_node_get(p->where, a->name)))
+			return conf_node_error(node, w->path, err,
+					       "axis '%s' is neither x nor "
+					       "series nor fixed by 'where'",
+					       a->name);
+	}
+	return 0;
+}
+
+/* Without a name a plot is called "y-by-x"; two must not share their files. */
+static int name_plot(struct workload *w, size_t i, const struct conf_node *node,
+		     struct err *err)
+{
+	struct plot *p = (struct plot *)w->plots.items + i;
+
+	if (!p->name && asprintf(&p->name, "%s-by-%s", p->y, p->x) < 0)
+		return -ENOMEM;
+	for (char *c = p->name; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("-_", *c))
+			*c = '_';
+	for (struct plot *q = w->plots.items; q < p; q++)
+		if (!strcmp(q->name, p->name))
+			return conf_node_error(node, w->path, err,
+					       "a second plot called '%s': "
+					       "give it a name",
+					       p->name);
+	return 0;
+}
+
+static int check_plots(struct workload *w, struct err *err)
+{
+	const struct conf_node *node = conf_node_get(w->root, "plot");
+	const struct plot *plots = w->plots.items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < w->plots.n; i++) {
+		r = check_plot(w, &plots[i], node->items[i], err);
+		if (r == 0)
+			r = name_plot(w, i, node->items[i], err);
+	}
+	return r;
+}
+
+static int finish(struct workload *w, struct err *err)
+{
+	int r = conf_decode(w->root, w->path, fields, w, err);
+
+	if (r == 0)
+		r = check_name(w, err);
+	if (r == 0)
+		r = check_order(w, err);
+	if (r == 0)
+		r = workload_parse_axes(w, err);
+	if (r == 0)
+		r = workload_check_jobs(w, err);
+	if (r == 0)
+		r = check_columns(w, err);
+	if (r == 0)
+		r = check_plots(w, err);
+	return r == 0 ? expect_check(w, err) : r;
+}
+
+static int init(struct workload *w, const char *path)
+{
+	*w = (struct workload){ .path = strdup(path),
+				.repetitions = 1,
+				.time_scale = 1,
+				.seed = 1,
+				.noise = { .fraction = .2 },
+				.cell_timeout_ns = 600 * NS_PER_S };
+	return w->path ? 0 : -ENOMEM;
+}
+
+int workload_load(const char *path, struct workload *ret, struct err *err)
+{
+	int r = init(ret, path);
+
+	if (r == 0)
+		r = conf_tree_load(path, &ret->root, err);
+	return r == 0 ? finish(ret, err) : r;
+}
+
+int workload_parse(const char *bytes, size_t n, const char *path,
+		   struct workload *ret, struct err *err)
+{
+	int r = init(ret, path);
+
+	if (r == 0)
+		r = conf_tree_parse(bytes, n, path, &ret->root, err);
+	return r == 0 ? finish(ret, err) : r;
+}
+
+void workload_free(struct workload *w)
+{
+	for (size_t i = 0; i < w->n_axes; i++) {
+		for (size_t k = 0; k < w->axes[i].n_points; k++) {
+			free(w->axes[i].points[k].settings);
+			free(w->axes[i].points[k].made_label);
+		}
+		free(w->axes[i].points);
+	}
+	free(w->axes);
+	expect_free(w);
+	json_decref(w->profiles);
+	json_decref(w->defaults);
+	json_decref(w->files);
+	conf_free(fields, w);
+	conf_node_free(w->root);
+	free(w->path);
+	*w = (struct workload){ 0 };
+}

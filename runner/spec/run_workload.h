@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A workload file: which dataset, which base configuration, what varies.
+ *
+ *	name: cache-policies            a word; names the result folder
+ *	question: Which policy ...?     one line
+ *	figure: DataStall, figure 3     what it reproduces, if it does
+ *	dataset: {dataset: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
+ *	                                or {synth: NAME, files: N, ...}
+ *	base:
+ *	  fs: {storage: hdd}            keys of gpemu-fs
+ *	  train: {model: resnet50, ...} keys of gpemu-train
+ *	  gpud: {gpu: p100}             keys of gpemu-gpud: its GPUs are shared
+ *	axes:                           what varies; the last one fastest
+ *	  fs.cache_policy: [lru, minio] values of one key
+ *	  node:                         or named points that set several
+ *	    - {label: small, fs.cache_size: 20%, train.workers: 2}
+ *	  load:                         or lists that are taken together
+ *	    zip: {train.batch: [32, 64], train.workers: [1, 2]}
+ *	mounts: {a: {fs: {...}}, b: {fs: {...}, dataset: {...}}}
+ *	jobs:                           run at once in each cell
+ *	  one: {mount: a, train: {...}}
+ *	  two: {mount: b, start: 5s, exec: {command: [prog, "{mount}"]}}
+ *	environment: ...                of base and jobs: for the loaders
+ *	repetitions: 3
+ *	warmup: 1                       runs of each point that do not count
+ *	order: random                   of the cells, interleaved | listed
+ *	noise: 20%                      of other CPU use: run such a cell again
+ *	time_scale: 0.1                 handed to every program
+ *	seed: 1                         a repetition adds its number, from 0
+ *	cell_timeout: 10m
+ *	metrics: {name: {path: ...}}    common to run_metric.h
+ *	columns: [seconds, hit_ratio]   of the table
+ *	plot: [{x: fs.cache_size, y: hit_ratio, series: fs.cache_policy}]
+ *	rules: {au: 90%}                       run_rules.h
+ *	expect: [{that: hit_ratio > 10}]       run_expect.h
+ *	published: {paper: {...}}
+ *
+ * A point is one value of each axis; a cell is one run: a point and a
+ * repetition. A key is fs.K, train.K, dataset.K, exec.K or env.K, for all
+ * mounts or jobs, or NAME.fs.K and so on for one of them; or gpud.K.
+ */
+#ifndef GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
+#define GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/err.h"
+#include "common/units.h"
+
+/* Whose key a setting is. The last two have no program that could check it. */
+enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_GPUD, RUN_EXEC, RUN_ENV };
+
+/* What a name that is a folder's may be made of. */
+bool workload_is_name(const char *s);
+#define WORKLOAD_NAME_RULE "name: a word of a-z 0-9 - _, it names a folder"
+
+/* "gpemu-fs", "gpemu-train", "gpemu-data", "gpemu-gpud", "exec",
+ * "environment". */
+const char *run_program_name(enum run_program program);
+
+/* One key of one program; all borrowed from the workload. */
+struct setting {
+	enum run_program program;
+	const char *target; /* not ended: the mount or job it is for, */
+	size_t n_target;    /* 0: all */
+	const char *key;
+	const struct conf_node *value;
+	unsigned line, column; /* of the key */
+};
+
+struct axis_point {
+	const char *label;
+	char *made_label; /* it, where it is ours; or NULL */
+	struct setting *settings;
+	size_t n_settings;
+};
+
+struct axis {
+	const char *name;
+	struct axis_point *points;
+	size_t n_points;
+};
+
+struct plot {
+	char *name; /* of its files; default "y-by-x" */
+	char *title;
+	char *kind;   /* lines | bars */
+	char *x;      /* an axis */
+	char *y;      /* a metric */
+	char *series; /* an axis; NULL: one series */
+	char *x_label, *y_label;
+	struct conf_node *where; /* other axes: the label to take */
+};
+
+/* What a cell mounts and runs, over `base`. */
+struct mount_spec {
+	char *name;
+	struct conf_node *dataset, *fs; /* or NULL */
+};
+
+struct job_spec {
+	char *name;
+	char *mount;	   /* NULL: the first */
+	uint64_t start_ns; /* emulated, after the mounts */
+	struct conf_node *train, *exec, *environment;
+};
+
+enum workload_order { ORDER_RANDOM, ORDER_INTERLEAVED, ORDER_LISTED };
+
+struct workload {
+	char *path; /* as given, for messages */
+	struct conf_node *root;
+	char *name;
+	char *question;
+	char *figure; /* that it reproduces, as people call it; or NULL */
+	struct conf_node *dataset;
+	struct {
+		struct conf_node *fs, *train, *exec, *environment, *gpud;
+	} base;
+	struct conf_list mounts; /* struct mount_spec; empty: one, "data" */
+	struct conf_list jobs;	 /* struct job_spec; empty: one, "train" */
+	struct conf_node *axes_tree;
+	uint64_t repetitions;
+	double time_scale;
+	uint64_t seed;
+	uint64_t cell_timeout_ns;
+	uint64_t warmup;
+	char *order_text;
+	enum workload_order order;
+	struct units_capacity noise; /* a share of all CPUs */
+	bool independent;	     /* cells may run side by side */
+	struct {
+		struct units_capacity au; /* a share; 0: the default */
+	} rules;			  /* run_rules.h */
+	struct conf_list metrics;	  /* struct metric */
+	struct conf_list columns;	  /* char * */
+	struct conf_list plots;		  /* struct plot */
+	struct conf_list expects;	  /* struct expect, run_expect.h */
+	struct conf_list published;	  /* struct published */
+	struct axis *axes;
+	size_t n_axes;
+	size_t n_points; /* product of the axes' points */
+	uint64_t gpus;	 /* train.gpus of all jobs; 0: as the file says */
+	/* run_profiles.h; NULL: not asked for */
+	json_t *profiles, *defaults;
+	/* run_identity.h; NULL: not asked for */
+	json_t *files;
+	const char *bin_dir;
+};
+
+/*
+ * Read and check a file, as far as it can be checked without the programs.
+ * -EINVAL and "file:line:column: what". Free with workload_free, failed or
+ * not.
+ */
+int workload_load(const char *path, struct workload *ret, struct err *err);
+/* The same from bytes; safe on any input. */
+int workload_parse(const char *bytes, size_t n, const char *path,
+		   struct workload *ret, struct err *err);
+void workload_free(struct workload *w);
+
+/*
+ * Says what is wrong with a setting, as the program that owns it sees it:
+ * -EINVAL and a text without a place. Other errors end the check.
+ */
+typedef int (*workload_check_fn)(void *ctx, const struct setting *setting,
+				 struct err *err);
+/*
+ * Ask `check` about every setting of the workload. -EINVAL: the text says
+ * where, and what `check` said.
+ */
+int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
+		   struct err *err);
+
+/* The value of a setting: a string, or an array or object of strings. */
+json_t *workload_value(const struct conf_node *value);
+
+/* The axis called `name`: its index, or -ENOENT. */
+int workload_axis(const struct workload *w, const char *name);
+/* The value of axis `axis` at a point. */
+const struct axis_point *workload_at(const struct workload *w, size_t point,
+				     size_t axis);
+
+/* The label of an axis: its index, or -ENOENT. */
+int workload_find_label(const struct workload *w, size_t axis,
+			const char *label);
+/*
+ * The axis that [axis=label] or, with `axis` NULL, [label] is about; "*" is
+ * any label. -ENOENT: there is none; -EINVAL: several have the label.
+ */
+int workload_select(const struct workload *w, const char *axis,
+		    const char *label);
+/* `point`, but with the `value`-th value of axis `axis`. */
+size_t workload_move(const struct workload *w, size_t point, size_t axis,
+		     size_t value);
+/* Does `where` ({axis: label or list of labels}; NULL: anything) let it
+ * through? */
+bool workload_matches(const struct workload *w, size_t point,
+		      const struct conf_node *where);
+/* Is `label` the label, or in the list, that `node` is? */
+bool workload_is_one_of(const struct conf_node *node, const char *label);
+/* -EINVAL and its place when it names what is not there, or a list is
+ * empty. */
+int workload_check_where(const struct workload *w,
+			 const struct conf_node *where, bool lists,
+			 struct err *err);
+/*
+ * What a setting ("fs.cache_size", "two.train.batch") is at a point, as the
+ * cell is given it; else the label of the axis of that name. Borrowed. NULL:
+ * the workload does not say, or, without a NAME, its mounts or jobs differ.
+ */
+const char *workload_setting(const struct workload *w, size_t point,
+			     const char *name);
+/* May workload_setting of that depend on where axis `axis` is? */
+bool workload_decides(const struct workload *w, size_t axis, const char *name);
+/* "20%" is 0.2, sizes are bytes, durations seconds; -EINVAL. */
+int workload_number(const char *text, double *ret);
+
+/* "random", "interleaved", "listed": of the cells. */
+const char *workload_order_name(const struct workload *w);
+
+/* The path `name`, seen from the workload file unless absolute; malloc'ed. */
+char *workload_beside(const struct workload *w, const char *name);
+
+/* --- for the parts that read a workload ------------------------------- */
+
+/* run_axes.c */
+int workload_parse_axes(struct workload *w, struct err *err);
+/* "fs.K" or "NAME.fs.K": whose key it is, in program, key and target, which
+ * borrow from `key`; false: nobody's. */
+bool workload_split_key(const char *key, struct setting *ret);
+/* Keys that gpemu-run itself gives to the programs. */
+bool workload_is_reserved(const char *key);
+/* run_jobs.c: mounts, jobs and commands, as far as the file can tell. */
+int workload_check_jobs(const struct workload *w, struct err *err);
+/* Every axis setting; stops at the first that `fn` refuses. */
+int workload_each_setting(const struct workload *w,
+			  int (*fn)(void *ctx, const struct setting *s,
+				    struct err *err),
+			  void *ctx, struct err *err);
+/* -EINVAL with the place of the node's key. */
+int workload_key_error(const struct workload *w, const struct conf_node *node,
+		       struct err *err, const char *what);
+
+/* --- cells ------------------------------------------------------------ */
+
+struct cell_mount {
+	const char *name;
+	json_t *dataset; /* a recipe, or {dir: DIR} */
+	json_t *fs;	 /* the configuration of gpemu-fs */
+};
+
+struct cell_job {
+	const char *name;
+	size_t mount;
+	uint64_t start_ns; /* emulated */
+	json_t *train;	   /* the configuration of gpemu-train, */
+	json_t *exec;	   /* or of a program: `command` and variables */
+	json_t *env;	   /* variables of its environment */
+};
+
+/* One run, as it will be executed. */
+struct cell {
+	size_t point, repetition;
+	uint64_t seed;
+	uint64_t hash; /* of everything that decides the result */
+	char id[128];  /* labels, repetition, hash; a file name */
+	struct cell_mount *mounts;
+	size_t n_mounts;
+	struct cell_job *jobs;
+	size_t n_jobs;
+	json_t *gpud; /* the configuration of gpemu-gpud; NULL: none runs */
+};
+
+/* Does it run a program of the user's, not gpemu-train? */
+static inline bool cell_is_exec(const struct cell_job *job)
+{
+	return json_object_get(job->exec, "command") != NULL;
+}
+
+size_t workload_n_cells(const struct workload *w);
+/* What cell `index` mounts and runs, still without `hash` and `id`. -ENOMEM. */
+int workload_configure(const struct workload *w, size_t index,
+		       struct cell *ret);
+/*
+ * Cell `index`. Cells whose effective configuration is the same have the same
+ * hash; without a mount the configuration of gpemu-fs has no effect. -ENOMEM.
+ */
+int workload_cell(const struct workload *w, size_t index, bool mounted,
+		  struct cell *ret);
+void cell_free(struct cell *cell);
+/* "lru, 35%, async": the labels of a point; "all" when nothing varies. */
+void workload_label(const struct workload *w, size_t point, char *buf,
+		    size_t n);
+
+#endif

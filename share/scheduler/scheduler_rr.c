@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Whoever has not run for the longest time. */
+#include "share/scheduler/scheduler.h"
+
+static int order(const struct scheduler_job *a, const struct scheduler_job *b)
+{
+	return SCHEDULER_COMPARE(a->last_start, b->last_start);
+}
+
+const struct scheduler_ops scheduler_rr = {
+	.plugin = { .name = "rr",
+		    .summary = "an iteration of each job in turn, however "
+			       "long it is" },
+	.order = order,
+};
