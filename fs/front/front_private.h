@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "fs/front/front.h"
-#include "fs/mount/mountpoint.h"
+#include "fs/front/mountpoint_hold.h"
 #include "fs/front/passthrough.h"
 #include "fs/transport/transport.h"
 

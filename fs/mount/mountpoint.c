@@ -19,6 +19,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "fs/front/mountpoint_hold.h"
 #include "fs/mount/options.h"
 
 extern char **environ;
@@ -61,30 +62,11 @@ static int run_fusermount(const char *path, bool lazily)
 	return status == 0 ? 0 : -EBUSY;
 }
 
-/* Of a folder by its path, which is absolute and has no links. -ESTALE: it has
- * one now. */
-static int open_exactly(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char name[32], at[PATH_MAX];
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = readlink(name, at, sizeof(at));
-	if (n < 0)
-		return -errno;
-	return (size_t)n == strlen(path) && !memcmp(at, path, (size_t)n)
-		       ? TAKE_FD(fd)
-		       : -ESTALE;
-}
-
 static int unmount_exactly(const char *path, int flags)
 {
 	const char *slash = strrchr(path, '/');
 	_cleanup_free_ char *up = strndup(path, (size_t)MAX(slash - path, 1));
-	_cleanup_close_ int fd = up ? open_exactly(up) : -ENOMEM;
+	_cleanup_close_ int fd = up ? mountpoint_open(up) : -ENOMEM;
 	char name[NAME_MAX + 32];
 
 	if (fd < 0)
@@ -272,34 +254,4 @@ int mountpoint_replace(const char *path, struct err *err)
 	if (r == 0)
 		r = check_mounts(path, false, err);
 	return r == 0 ? check_folder(path, "nonempty", err) : r;
-}
-
-/* Asked of a call that is given nothing it could use. Where it is unknown or
- * filtered mount(2) may be allowed, and goes by path. */
-static bool may_mount(void)
-{
-	return syscall(SYS_fsopen, "", ~0u) < 0 && errno == EINVAL;
-}
-
-int mountpoint_hold(const char *path, struct mountpoint *ret, struct err *err)
-{
-	*ret = (struct mountpoint){ .fd = -1 };
-	if (may_mount()) {
-		ret->fd = open_exactly(path);
-		if (ret->fd < 0)
-			return err_set(err, ret->fd,
-				       "%s: cannot mount there: %s", path,
-				       strerror(-ret->fd));
-		snprintf(ret->held, sizeof(ret->held), "/proc/self/fd/%d",
-			 ret->fd);
-	}
-	ret->name = ret->fd < 0 ? path : ret->held;
-	return 0;
-}
-
-void mountpoint_release(struct mountpoint *m)
-{
-	if (m->fd >= 0)
-		close(m->fd);
-	m->fd = -1;
 }

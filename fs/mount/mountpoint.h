@@ -29,23 +29,6 @@ int mountpoint_prepare(const char *path, const char *options, bool replace,
  */
 int mountpoint_replace(const char *path, struct err *err);
 
-/* The folder under a mount. */
-struct mountpoint {
-	const char *name; /* for libfuse, as long as this is held */
-	int fd;		  /* -1: fusermount3 mounts, and looks for itself */
-	char held[32];
-};
-
-/*
- * Hold the folder at `path` (mountpoint_prepare's, which has to live as long)
- * until it is unmounted. Whoever may rename a folder above it could have root
- * mount on, or unmount, what a link leads to: so its name is a descriptor's.
- *
- * -ESTALE: the path leads through a link now.
- */
-int mountpoint_hold(const char *path, struct mountpoint *ret, struct err *err);
-void mountpoint_release(struct mountpoint *m);
-
 /* *ret: the absolute path of a gpemu-fs that is mounted there, dead or not.
  * -ENOENT, or as realpath(3); with a text. */
 int mountpoint_running(const char *path, char **ret, struct err *err);

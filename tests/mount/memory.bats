@@ -128,7 +128,9 @@ rss_below()
 	    if line.startswith("VmRSS"):
 	        now = int(line.split()[1]) // 1024
 	print(f"RSS {before} MiB, with 100 open files {now} MiB")
-	assert now - before < 80
+	# capacity and --memory, and as much again that the allocator keeps:
+	# mapping each extent anew costs twice the time
+	assert now - before < 160
 	s = json.load(open(f"{mp}/.gpemu/stats"))
 	assert s["memory_bytes"] <= s["memory_limit_bytes"] == 40 << 20, s
 	assert s["held_bytes"] <= s["memory_bytes"], s

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The folder under a mount, held by a descriptor. */
+#ifndef GPEMU_FS_FRONT_MOUNTPOINT_HOLD_H
+#define GPEMU_FS_FRONT_MOUNTPOINT_HOLD_H
+
+#include "common/err.h"
+
+/* A descriptor of a folder by its path, which is absolute and has no links.
+ * -ESTALE: it has one now. */
+int mountpoint_open(const char *path);
+
+/* The folder under a mount. */
+struct mountpoint {
+	const char *name; /* for libfuse, as long as this is held */
+	int fd;		  /* -1: fusermount3 mounts, and looks for itself */
+	char held[32];
+};
+
+/*
+ * Hold the folder at `path` (mountpoint_prepare's, which has to live as long)
+ * until it is unmounted. Whoever may rename a folder above it could have root
+ * mount on, or unmount, what a link leads to: so its name is a descriptor's.
+ *
+ * -ESTALE: the path leads through a link now.
+ */
+int mountpoint_hold(const char *path, struct mountpoint *ret, struct err *err);
+void mountpoint_release(struct mountpoint *m);
+
+#endif
