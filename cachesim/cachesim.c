@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-cachesim: from the command line to tables, records and plots. */
+/*
+ * gpemu-cachesim: from the command line to tables, records and plots.
+ *
+ * Rooms, in the order in which a request meets them:
+ *
+ *	emu/profile	the files of a dataset profile; or
+ *	fs/source	those of a folder; or a trace: cachesim_trace.c,
+ *			cachesim_mount.c
+ *	fs/server	how a file is cut into objects
+ *	cachesim	requests in memory; a thread replays a cell
+ *	fs/cache	the cache and its policies, as gpemu-fs has them
+ */
 #include "cachesim/cachesim.h"
 
 #include <errno.h>

@@ -9,6 +9,17 @@
  *	  | exit 0                       stderr -> syslog, on it goes
  *	  | or the pipe closes: exit with the daemon's status, whose message
  *	  | went to the stderr that both still share
+ *
+ * Rooms, in the order in which a read meets them (docs/architecture.md):
+ *
+ *	fs/transport	the request, from /dev/fuse or io_uring
+ *	fs/front	FUSE operations; hits that the kernel reads by itself
+ *	fs/server	the way of a read: faults, cache, groups, memory, trace
+ *	fs/cache	hit or miss; who leaves is up to policy/ and epoch/
+ *	fs/device	when the emulated device is done
+ *	fs/source	the bytes: of a folder, of a pack, or made up
+ *
+ * Beside the way: fs/mount (the process), fs/control (.gpemu), fs/selftest.
  */
 #include <errno.h>
 #include <fcntl.h>

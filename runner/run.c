@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-run: an experiment from its workload file to records, table, plots. */
+/*
+ * gpemu-run: an experiment from its workload file to records, table, plots.
+ *
+ * Rooms, in the order in which a workload meets them (docs/architecture.md):
+ *
+ *	runner/spec	the file: axes, points, expressions, metrics
+ *	runner		experiments, suites of them, searches
+ *	runner/run	cells: programs started, watched, recorded
+ *	runner/result	records added up, expectations judged
+ *	runner/page	reports, plots, tables for people
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-gpud: options, set-up, the record. */
+/*
+ * gpemu-gpud: options, set-up, the record.
+ *
+ * Rooms, in the order in which an iteration of a client meets them:
+ *
+ *	emu/gpu		the protocol: what gpemu-train sends
+ *	share		sockets and their loop (server.h); memory and time of
+ *			the GPUs, without a clock (share.h)
+ *	emu/profile	how long its copy and its computation take
+ *	share/scheduler	whose iteration is next
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

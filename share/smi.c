@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-smi: ask gpemu-gpud for its state and show it as nvidia-smi would. */
+/*
+ * gpemu-smi: ask gpemu-gpud for its state and show it as nvidia-smi would.
+ *
+ * Rooms, in the order in which the state meets them:
+ *
+ *	share		the server writes it as JSON (status.c, scribe.c)
+ *	emu/gpu		the protocol brings it here (gpud_client.h)
+ *	common		JSON, units; this file prints the tables
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-profile: what the profile database holds, and making more of it. */
+/*
+ * gpemu-profile: what the profile database holds, and making more of it.
+ *
+ * Rooms, in the order in which a profile meets them:
+ *
+ *	profiles/	the database: YAML, one file a profile
+ *	emu/profile	reads and checks it, evaluates it, writes it
+ *	emu/node	does so for nodes
+ *	emu/tool	a file a subcommand
+ *	tools/measure	the part in Python, on PyTorch: measure, validate
+ */
 #include "emu/tool/profile_tool.h"
 
 int main(int argc, char **argv)

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-data: make datasets with real content, and describe them. */
+/*
+ * gpemu-data: make datasets with real content, and describe them.
+ *
+ * Rooms, in the order in which a file meets them:
+ *
+ *	emu/profile	the file sizes of a dataset
+ *	emu/image	JPEGs and other content of an exact size
+ *	loader/data	a command a file; threads that write, progress
+ *	common/pack	several files in one, in groups
+ *	loader/prep	decodes images, for `stat`
+ */
 #include "common/program/cli.h"
 #include "loader/data/data_command.h"
 

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-train: options, progress, messages; the run itself is session.h. */
+/*
+ * gpemu-train: options, progress, messages; the run itself is session.h.
+ *
+ * Rooms, in the order in which a sample meets them (docs/architecture.md):
+ *
+ *	loader/dataset	what samples there are; loader/format: in which files
+ *	loader/order	which sample is next
+ *	loader/pipeline	workers, batches, the pin stage
+ *	loader/engine	how a worker reads
+ *	loader/prep	how a worker transforms
+ *	emu/gpu		copy, compute, all-reduce, optimiser
+ *	loader/train	the steps, and what waits for what
+ *	loader/account	where the time went; loader/checkpoint: what is saved
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
