@@ -11,7 +11,7 @@
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_dataset.h"
-#include "runner/cell/run_identity.h"
+#include "runner/run/run_identity.h"
 #include "runner/run_loop.h"
 #include "runner/cell/run_machine.h"
 #include "runner/page/run_plot.h"

@@ -13,7 +13,7 @@
 #include "common/util.h"
 #include "runner/cell/run_cell_private.h"
 #include "runner/run/run_dataset.h"
-#include "runner/cell/run_identity.h"
+#include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"
 #include "runner/run/run_warm.h"
 

@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "common/util.h"
-#include "runner/cell/run_identity.h"
+#include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"
 
 static json_t *mounts_json(const struct cell *cell, bool mounted)

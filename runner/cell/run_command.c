@@ -8,7 +8,7 @@
 #include "common/json.h"
 #include "common/util.h"
 #include "runner/run/run_dataset.h"
-#include "runner/cell/run_variables.h"
+#include "runner/spec/run_variables.h"
 
 void command_fini(struct command *c)
 {

@@ -14,7 +14,7 @@
 #include "emu/profile/profile_share.h"
 #include "emu/profile/profile_storage.h"
 #include "runner/run/run_dataset.h"
-#include "runner/cell/run_identity.h"
+#include "runner/run/run_identity.h"
 #include "runner/cell/run_machine.h"
 
 static json_t *profile_json(const char *path, const char *hash)

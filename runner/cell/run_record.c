@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/cell/run_cell_private.h"
-#include "runner/cell/run_identity.h"
+#include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"
 
 static json_t *axes_json(const struct workload *w, size_t point)

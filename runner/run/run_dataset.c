@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "runner/cell/run_identity.h"
+#include "runner/run/run_identity.h"
 
 /* arbitrary: gpemu-data has no state worth more time to save */
 #define GRACE_NS (5 * NS_PER_S)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "runner/cell/run_variables.h"
+#include "runner/spec/run_variables.h"
 #include "runner/spec/run_workload.h"
 
 int workload_each_setting(const struct workload *w,

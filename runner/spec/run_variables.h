@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* {mount}, {seed} and the other variables of a command of the user's. */
-#ifndef GPEMU_RUNNER_CELL_RUN_VARIABLES_H
-#define GPEMU_RUNNER_CELL_RUN_VARIABLES_H
+#ifndef GPEMU_RUNNER_SPEC_RUN_VARIABLES_H
+#define GPEMU_RUNNER_SPEC_RUN_VARIABLES_H
 
 #include "runner/spec/run_workload.h"
 

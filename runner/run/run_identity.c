@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner/cell/run_identity.h"
+#include "runner/run/run_identity.h"
 
 #include <errno.h>
 #include <fts.h>
@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "common/util.h"
-#include "runner/cell/run_variables.h"
+#include "runner/spec/run_variables.h"
 
 /* arbitrary: reads in a moment, and no program is larger */
 #define HASH_MAX_BYTES (64u << 20)

@@ -10,8 +10,8 @@
  * file, beside libgpemu.so.1. What a program opens by itself is not known,
  * unless a key of exec names it.
  */
-#ifndef GPEMU_RUNNER_CELL_RUN_IDENTITY_H
-#define GPEMU_RUNNER_CELL_RUN_IDENTITY_H
+#ifndef GPEMU_RUNNER_RUN_RUN_IDENTITY_H
+#define GPEMU_RUNNER_RUN_RUN_IDENTITY_H
 
 #include "runner/spec/run_workload.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner/cell/run_variables.h"
+#include "runner/spec/run_variables.h"
 
 #include <inttypes.h>
 #include <stdio.h>
