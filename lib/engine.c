@@ -13,6 +13,9 @@
 #include "common/util.h"
 #include "loader/pipeline/buffer.h"
 
+/* Source: MAX_ERRNO, include/linux/err.h */
+enum { MAX_ERRNO = 4095 };
+
 struct slot {
 	struct gpemu_fetch fetch; /* the engine's view */
 	struct fetch *own;	  /* NULL: not on its way */
@@ -73,7 +76,7 @@ void gpemu_feed_done(struct gpemu_feed *feed, struct gpemu_fetch *fetch,
 		return;
 	}
 	s->own->data = fetch->data;
-	feed_done(feed->feed, s->own, result);
+	feed_done(feed->feed, s->own, result < -MAX_ERRNO ? -EIO : result);
 	s->done = true;
 }
 
@@ -99,6 +102,8 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	r = e->init ? e->init(f->state, &config, text, sizeof(text)) : 0;
 	if (r > 0)
 		r = -EINVAL;
+	if (r < -MAX_ERRNO)
+		r = -EIO;
 	return r < 0 ? err_set(err, r, "engine %s: %s", e->name,
 			       text[0] ? text : strerror(-r))
 		     : 0;
@@ -165,6 +170,8 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 	r = e->next(f->state, f, &fetch, text, sizeof(text));
 	if (r == -ECANCELED && f->canceled)
 		return r;
+	if (r < -MAX_ERRNO)
+		r = -EIO;
 	if (r != 0)
 		return err_set(err, code(r), "engine %s: %s", e->name,
 			       text[0] ? text : strerror(r < 0 ? -r : EINVAL));

@@ -52,6 +52,11 @@ static uint64_t bytes(double mib)
 	return (uint64_t)(mib * (double)MIB);
 }
 
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* What it needs, by its own word or by the profile's. */
 static void want(const struct server *s, const struct client *c,
 		 struct share_want *ret)
@@ -67,16 +72,18 @@ static void want(const struct server *s, const struct client *c,
 		.load_ns = h->flags & GPUD_LOAD
 				   ? gpu_model_transfer_ns(c->model)
 				   : 0,
-		.persistent_bytes = h->persistent_bytes + h->waiting_bytes,
-		.peak_bytes = h->peak_bytes + h->waiting_bytes,
+		.persistent_bytes = plus(h->persistent_bytes, h->waiting_bytes),
+		.peak_bytes = plus(h->peak_bytes, h->waiting_bytes),
 	};
 	if (h->peak_bytes || h->persistent_bytes)
 		return;
 	/* what was measured to fit fits, also where the share of the memory
 	 * that is usable by the rule says less */
-	ret->peak_bytes = MIN(bytes(cost.peak_mib) + h->waiting_bytes, most);
-	ret->persistent_bytes = MIN(
-		bytes(cost.persistent_mib) + h->waiting_bytes, ret->peak_bytes);
+	ret->peak_bytes =
+		MIN(plus(bytes(cost.peak_mib), h->waiting_bytes), most);
+	ret->persistent_bytes =
+		MIN(plus(bytes(cost.persistent_mib), h->waiting_bytes),
+		    ret->peak_bytes);
 }
 
 static int check_hello(const struct server *s, struct client *c,

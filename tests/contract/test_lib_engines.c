@@ -4,6 +4,7 @@
 #include "tests/contract/lib_rig.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,13 @@ static int as_if_stopped(void *state, struct gpemu_feed *feed,
 	return -ECANCELED;
 }
 
+static int no_errno(void *state, struct gpemu_feed *feed,
+		    struct gpemu_fetch **ret, char *error, size_t n)
+{
+	(void)state, (void)feed, (void)ret, (void)error, (void)n;
+	return INT_MIN;
+}
+
 static int as_if_over(void *state, struct gpemu_feed *feed,
 		      struct gpemu_fetch **ret, char *error, size_t n)
 {
@@ -83,6 +91,7 @@ static void test_broken_engines(void **state)
 		{ elsewhere, -EINVAL, "engine bad: returned a sample that is" },
 		{ gives_up, -EIO, "engine bad: the tape is torn" },
 		{ as_if_stopped, -EIO, "engine bad: Operation canceled" },
+		{ no_errno, -EIO, "engine bad: Input/output error" },
 		{ as_if_over, -EIO, "engine bad: the tape ends" },
 		{ twice, -EINVAL, "engine bad: reported a sample that it" },
 	};
