@@ -41,6 +41,7 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 	};
 	struct train_choice choice = { .prep = &prep_none };
 	const struct train_prep prep = { 0 };
+	const struct dataset no_files = { .dirfd = -1 };
 	int r;
 
 	train_options_init(&g->options);
@@ -61,6 +62,9 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 		return -ENOENT;
 	r = train_node_open(&g->options, &choice, &g->profile, g->model, &prep,
 			    &g->node, err);
+	if (r == 0)
+		r = train_node_fit(&g->options, &choice, &g->profile, g->model,
+				   &prep, &no_files, &g->node, err);
 	if (r < 0)
 		return r;
 	g->tick = tick_new(g->options.time_scale, TICK_DEFAULT_SPIN_NS);

@@ -90,7 +90,8 @@ static uint64_t sample_bytes(const struct train_choice *c,
 	uint64_t mean = data->bytes / MAX(data->n, 1);
 
 	return gpu_delivered_bytes(gpu, m, prep->sample_bytes,
-				   c->engine->next ? MAX(mean, 1) : 0);
+				   c->engine && c->engine->next ? MAX(mean, 1)
+								: 0);
 }
 
 static int parse_jitter(const char *s, const struct gpu_profile *gpu,
