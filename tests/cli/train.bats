@@ -371,7 +371,8 @@ microsecond() {
 	run low "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 8 --pin on
 	[ "$status" -eq 75 ]
 	[[ "$output" == *"ulimit -l"*"--pin off"* ]]
-	unpinned=(--data "$TMP/raw" --loader sync --prep none --time-scale 0.01)
+	# at their own pace: the real copy is a floor under the profile's
+	unpinned=(--data "$TMP/raw" --loader sync --prep none)
 	low "$TRAIN" "${unpinned[@]}" -b 8 --pin off --json - >"$JSON" 2>"$TMP/err"
 	[ "$(grep -c "not pinned" "$TMP/err")" -eq 0 ]
 	pageable=$(python3 -c 'import json, sys
@@ -380,7 +381,7 @@ print(json.load(open(sys.argv[1]))["totals"]["transfer_s"])' "$JSON")
 	[ "$(grep -c "not pinned: one takes 8 KiB and 0 KiB may be locked" "$TMP/err")" -eq 1 ]
 	check "not j['pin']['on'] and j['pin']['mode'] == 'auto'"
 	check "j['pin']['notice'] and j['pin']['pinned_bytes'] == 0"
-	check "abs(t['transfer_s'] - 3 * $pageable) < 1e-6"
+	check "abs(t['transfer_s'] / (3 * $pageable) - 1) < .5"
 	# room for one batch of 8000 bytes, not for three
 	limit=12 low "$TRAIN" "${unpinned[@]}" -b 8 -e 3 --json - >"$JSON" 2>"$TMP/err"
 	[ "$(grep -c "not pinned" "$TMP/err")" -eq 0 ]
