@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/control.h"
+#include "common/system/control.h"
 #include "common/util.h"
 #include "fs/mount/mount.h"
 #include "fs/mount/mountpoint.h"

@@ -7,7 +7,7 @@
 
 #include "common/hist.h"
 #include "common/json.h"
-#include "common/memory.h"
+#include "common/system/memory.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "common/version.h"

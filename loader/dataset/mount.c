@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/control.h"
 #include "common/json.h"
+#include "common/system/control.h"
 #include "common/util.h"
 
 static char *in_dir(const struct mount *m, const char *name)

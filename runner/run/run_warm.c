@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/memory.h"
+#include "common/system/memory.h"
 #include "common/units.h"
 #include "common/util.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/system/memory.h"
 #include "common/util.h"
 
 static char root[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/control.h"
+#include "common/system/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

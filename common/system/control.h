@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The control folder of a mount, for the programs that use one. */
-#ifndef COMMON_CONTROL_H
-#define COMMON_CONTROL_H
+#ifndef GPEMU_COMMON_SYSTEM_CONTROL_H
+#define GPEMU_COMMON_SYSTEM_CONTROL_H
 
 /*
  * Open the file `name` in `dir`, the .gpemu of a mount. Through no link, and

@@ -9,7 +9,7 @@
  * In a container the mount may show only a part of the hierarchy, and its root
  * is then the container's own group.
  */
-#include "common/memory.h"
+#include "common/system/memory.h"
 
 #include <inttypes.h>
 #include <limits.h>

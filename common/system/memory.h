@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How much memory there is for this process. */
-#ifndef GPEMU_COMMON_MEMORY_H
-#define GPEMU_COMMON_MEMORY_H
+#ifndef GPEMU_COMMON_SYSTEM_MEMORY_H
+#define GPEMU_COMMON_SYSTEM_MEMORY_H
 
 #include <stdint.h>
 
