@@ -11,6 +11,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
+#include "common/word.h"
 
 enum target { TO_STDERR, TO_SYSLOG, TO_FILE };
 
@@ -40,13 +41,12 @@ int log_level_parse(const char *s, enum log_level *ret)
 {
 	static const char *const names[] = { "error", "warn", "info", "debug" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (strcmp(s, names[i]))
-			continue;
-		*ret = (enum log_level)i;
-		return 0;
-	}
-	return -EINVAL;
+	int i = WORD_FIND(names, "log level", s, NULL);
+
+	if (i < 0)
+		return i;
+	*ret = (enum log_level)i;
+	return 0;
 }
 
 void log_to_syslog(void)

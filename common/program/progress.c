@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/program/progress.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 
 enum { BAR = 28 };
 
@@ -17,14 +17,12 @@ int progress_parse(const char *s, enum progress_mode *ret, struct err *err)
 {
 	static const char *const names[] = { "auto", "on", "off" };
 
-	for (int i = 0; i < 3; i++) {
-		if (!strcmp(s, names[i])) {
-			*ret = (enum progress_mode)i;
-			return 0;
-		}
-	}
-	return err_set(err, -EINVAL, "progress is auto, on or off, not '%s'",
-		       s);
+	int i = WORD_FIND(names, "--progress", s, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum progress_mode)i;
+	return 0;
 }
 
 void progress_init(struct progress *p, const char *label, uint64_t total,
