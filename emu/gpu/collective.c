@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "emu/gpu/collective.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/gpu/link.h"
 
 /* Source: PyTorch, DistributedDataParallel: bucket_cap_mb = 25, and the first
@@ -22,13 +20,12 @@ int collective_parse(const char *s, enum collective_algorithm *ret,
 		[COLLECTIVE_TREE] = "tree",
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(s, names[i])) {
-			*ret = (enum collective_algorithm)i;
-			return 0;
-		}
-	return err_set(err, -EINVAL,
-		       "unknown --allreduce '%s' (known: auto ring tree)", s);
+	int i = WORD_FIND(names, "--allreduce", s, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum collective_algorithm)i;
+	return 0;
 }
 
 static uint64_t ring(const struct collective *c, uint64_t bytes)

@@ -9,6 +9,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 
 static const char *const transfers[] = {
 	[GPU_TRANSFER_OVERLAP] = "overlap",
@@ -17,14 +18,12 @@ static const char *const transfers[] = {
 
 int gpu_transfer_parse(const char *s, enum gpu_transfer *ret, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(transfers); i++)
-		if (!strcmp(s, transfers[i])) {
-			*ret = (enum gpu_transfer)i;
-			return 0;
-		}
-	return err_set(err, -EINVAL,
-		       "unknown transfer mode '%s' (known: overlap blocking)",
-		       s);
+	int i = WORD_FIND(transfers, "transfer mode", s, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum gpu_transfer)i;
+	return 0;
 }
 
 const char *gpu_transfer_name(enum gpu_transfer transfer)

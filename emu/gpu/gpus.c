@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "emu/gpu/gpus.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "common/util.h"
+#include "common/word.h"
 
 int gpus_parallel_parse(const char *s, enum gpus_parallel *ret, struct err *err)
 {
-	if (!strcmp(s, "ddp"))
-		*ret = GPUS_DDP;
-	else if (!strcmp(s, "dp"))
-		*ret = GPUS_DP;
-	else
-		return err_set(err, -EINVAL,
-			       "unknown --parallel '%s' (known: ddp dp)", s);
+	static const char *const words[] = {
+		[GPUS_DDP] = "ddp", [GPUS_DP] = "dp"
+	};
+	int i = WORD_FIND(words, "--parallel", s, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum gpus_parallel)i;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/image/synth_jpeg.h"
 
 struct options {
@@ -60,18 +61,16 @@ static int set_option(struct options *o, char *word, struct err *err)
 static int parse(char *spec, struct options *o, char **ret_name,
 		 struct err *err)
 {
+	static const char *const contents[] = { "random", "jpeg" };
 	char *at = spec, *word;
 	int r = 0;
 
 	*ret_name = strsep(&at, ",");
 	while (r == 0 && (word = strsep(&at, ",")))
 		r = set_option(o, word, err);
-	if (r == 0 && o->content && strcmp(o->content, "random") &&
-	    strcmp(o->content, "jpeg"))
-		return err_set(err, -EINVAL,
-			       "unknown content '%s' (known: random jpeg)",
-			       o->content);
-	return r;
+	if (r == 0 && o->content)
+		r = WORD_FIND(contents, "content", o->content, err);
+	return MIN(r, 0);
 }
 
 static int fill(struct synth *s, const struct options *o,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/word.h"
 
 static const char *const dist_names[DIST_N_KINDS] = {
 	[DIST_CONST] = "const",	  [DIST_UNIFORM] = "uniform",
@@ -53,14 +54,6 @@ static const struct conf_field quantile_fields[] = {
 			.item_size = sizeof(struct dist_quantile),             \
 			.fields = quantile_fields                              \
 	}
-
-static int kind_of(const char *name)
-{
-	for (int i = 0; i < DIST_N_KINDS; i++)
-		if (!strcmp(dist_names[i], name))
-			return i;
-	return -EINVAL;
-}
 
 static int check_quantiles(const struct dist *d, struct err *err)
 {
@@ -117,12 +110,9 @@ static int check_dist(const struct dist *d, struct err *err)
 
 	if (!d->kind_name)
 		return 0;
-	kind = kind_of(d->kind_name);
+	kind = WORD_FIND(dist_names, "kind", d->kind_name, err);
 	if (kind < 0)
-		return err_set(err, -EINVAL,
-			       "unknown kind '%s' (known: const uniform "
-			       "normal lognormal gamma empirical)",
-			       d->kind_name);
+		return kind;
 	r = check_parameters(d, kind, err);
 	if (r < 0)
 		return r;
@@ -185,7 +175,10 @@ const struct conf_field dist_time_fields[] = {
 
 static void resolve_dist(struct dist *d)
 {
-	d->kind = d->kind_name ? kind_of(d->kind_name) : DIST_CONST;
+	/* the name was checked */
+	d->kind = d->kind_name
+			  ? WORD_FIND(dist_names, "kind", d->kind_name, NULL)
+			  : DIST_CONST;
 }
 
 void dist_time_resolve(struct dist_time *t)

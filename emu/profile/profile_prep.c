@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "emu/profile/profile_prep.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
+#include "common/word.h"
 #include "emu/profile/profile.h"
 
 static const struct conf_field row_fields[] = {
@@ -142,15 +142,14 @@ uint64_t prep_profile_gpu_ns(const struct prep_profile *p, uint64_t batch)
 
 int prep_output_parse(const char *s, enum prep_output *ret, struct err *err)
 {
-	if (!strcmp(s, "fp32"))
-		*ret = PREP_FP32;
-	else if (!strcmp(s, "uint8"))
-		*ret = PREP_UINT8;
-	else
-		return err_set(err, -EINVAL,
-			       "unknown output '%s' of --prep (known: fp32 "
-			       "uint8)",
-			       s);
+	static const char *const outputs[] = {
+		[PREP_FP32] = "fp32", [PREP_UINT8] = "uint8"
+	};
+	int i = WORD_FIND(outputs, "output of --prep", s, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum prep_output)i;
 	return 0;
 }
 
