@@ -18,6 +18,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 
 #define SLOT_NS (NS_PER_S / 10)
 
@@ -27,13 +28,12 @@ static const char *const modes[] = {
 
 int share_mode_parse(const char *s, enum share_mode *ret, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-		if (!strcmp(s, modes[i])) {
-			*ret = (enum share_mode)i;
-			return 0;
-		}
-	return err_set(err, -EINVAL,
-		       "unknown way to share '%s' (known: time lanes mps)", s);
+	int i = WORD_FIND(modes, "way to share", s, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum share_mode)i;
+	return 0;
 }
 
 const char *share_mode_name(enum share_mode mode)
