@@ -10,6 +10,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/profile_dataset.h"
 #include "fs/server/object.h"
 #include "fs/source/source.h"
@@ -267,25 +268,18 @@ static int one_epoch(const struct sim_dataset *d, const uint32_t *order)
 int sim_dataset_epochs(const struct sim_dataset *d, const char *order,
 		       uint64_t epochs, uint64_t seed, struct err *err)
 {
-	static const struct {
-		const char *name;
-		void (*fill)(uint64_t, uint64_t, size_t, uint32_t *);
-	} orders[] = { { "shuffle", fill_shuffle },
-		       { "sequential", fill_sequential },
-		       { "replacement", fill_replacement } };
+	static const char *const orders[] = { "shuffle", "sequential",
+					      "replacement" };
+	static void (*const fills[])(uint64_t, uint64_t, size_t, uint32_t *) = {
+		fill_shuffle, fill_sequential, fill_replacement
+	};
 	_cleanup_free_ uint32_t *v = malloc((d->n_files + 1) * sizeof(*v));
-	size_t k = 0;
-	int r = v ? 0 : -ENOMEM;
+	int k = WORD_FIND(orders, "order", order, err), r = v ? 0 : -ENOMEM;
 
-	while (k < ARRAY_SIZE(orders) && strcmp(orders[k].name, order))
-		k++;
-	if (k == ARRAY_SIZE(orders))
-		return err_set(err, -EINVAL,
-			       "unknown order '%s' (known: shuffle sequential "
-			       "replacement)",
-			       order);
+	if (k < 0)
+		return k;
 	for (uint64_t e = 0; r == 0 && e < epochs; e++) {
-		orders[k].fill(seed, e, d->n_files, v);
+		fills[k](seed, e, d->n_files, v);
 		r = one_epoch(d, v);
 	}
 	return r < 0 ? err_set(err, r, "%" PRIu64 " epochs of %zu files: %s",

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/util.h"
+#include "common/word.h"
 #include "cachesim/cachesim_private.h"
 #include "fs/server/trace.h"
 
@@ -16,19 +17,18 @@ typedef int (*parse_fn)(const char *bytes, size_t n, const char *name,
 /* NULL: no such format. */
 static parse_fn parser_of(const char *path, const char *format, struct err *err)
 {
+	static const char *const words[] = { "csv", "bin" };
+	static const parse_fn parsers[] = { sim_trace_parse_csv,
+					    sim_trace_parse_bin };
 	const char *dot = strrchr(path, '.');
-	const char *word = format ? format : dot ? dot + 1 : "";
+	int i;
 
-	if (!strcmp(word, "csv"))
-		return sim_trace_parse_csv;
-	if (!strcmp(word, "bin"))
-		return sim_trace_parse_bin;
-	if (format)
-		err_set(err, -EINVAL,
-			"unknown trace format '%s' (known: csv bin)", format);
-	else
-		err_set(err, -EINVAL,
-			"%s: neither .csv nor .bin: give --trace-format", path);
+	i = format ? WORD_FIND(words, "trace format", format, err)
+		   : WORD_FIND(words, "ending", dot ? dot + 1 : "", NULL);
+	if (i >= 0)
+		return parsers[i];
+	err_set(err, -EINVAL, "%s: neither .csv nor .bin: give --trace-format",
+		path);
 	return NULL;
 }
 
