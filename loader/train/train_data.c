@@ -7,6 +7,7 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 
 static int resolve_index(const char *word, enum format_index *ret,
 			 struct err *err)
@@ -17,13 +18,12 @@ static int resolve_index(const char *word, enum format_index *ret,
 		[FORMAT_INDEX_REBUILD] = "rebuild",
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(words[i], word)) {
-			*ret = (enum format_index)i;
-			return 0;
-		}
-	return err_set(err, -EINVAL,
-		       "unknown --index '%s' (known: auto off rebuild)", word);
+	int i = WORD_FIND(words, "--index", word, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum format_index)i;
+	return 0;
 }
 
 /* "jpg,seg.png": no dots in front, nothing empty. */

@@ -8,6 +8,7 @@
 #include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/node/cores.h"
 #include "emu/profile/profile.h"
 #include "loader/train/train_data.h"
@@ -253,10 +254,10 @@ void train_options_init(struct train_options *o)
 
 static int check_checkpoints(const struct train_options *o, struct err *err)
 {
-	if (strcmp(o->checkpoint, "sync") && strcmp(o->checkpoint, "async"))
-		return err_set(err, -EINVAL,
-			       "unknown --checkpoint '%s' (known: sync async)",
-			       o->checkpoint);
+	static const char *const ways[] = { "sync", "async" };
+
+	if (WORD_FIND(ways, "--checkpoint", o->checkpoint, err) < 0)
+		return -EINVAL;
 	if (o->resume_step >= 0 && !o->resume)
 		return err_set(err, -EINVAL,
 			       "--resume is required with --resume-step");
@@ -273,17 +274,16 @@ static int check_checkpoints(const struct train_options *o, struct err *err)
 
 int train_options_pin(struct train_options *o, struct err *err)
 {
-	o->pin_direct = !strcmp(o->pin_mode, "direct");
-	o->pin_inline = !strcmp(o->pin_mode, "inline");
-	o->pin_auto = !strcmp(o->pin_mode, "auto");
-	o->pin = !strcmp(o->pin_mode, "on") || o->pin_auto || o->pin_direct ||
-		 o->pin_inline;
-	if (!o->pin && strcmp(o->pin_mode, "off"))
-		return err_set(
-			err, -EINVAL,
-			"unknown --pin '%s' (known: auto on off direct inline)",
-			o->pin_mode);
-	return 0;
+	enum { AUTO, ON, OFF, DIRECT, INLINE };
+	static const char *const modes[] = { "auto", "on", "off", "direct",
+					     "inline" };
+	int mode = WORD_FIND(modes, "--pin", o->pin_mode, err);
+
+	o->pin_direct = mode == DIRECT;
+	o->pin_inline = mode == INLINE;
+	o->pin_auto = mode == AUTO;
+	o->pin = mode >= 0 && mode != OFF;
+	return MIN(mode, 0);
 }
 
 static int resolve_pin(struct train_options *o, const struct train_choice *c,
