@@ -9,6 +9,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "runner/spec/run_expect.h"
 #include "runner/spec/run_metric.h"
 
@@ -145,6 +146,9 @@ const char *workload_order_name(const struct workload *w)
 
 static int check_order(struct workload *w, struct err *err)
 {
+	struct err unknown = { 0 };
+	int i;
+
 	if (w->noise.fraction < 0)
 		return conf_node_error(conf_node_get(w->root, "noise"), w->path,
 				       err, "noise is a share: 20%%");
@@ -152,15 +156,14 @@ static int check_order(struct workload *w, struct err *err)
 		return conf_node_error(
 			conf_node_get(conf_node_get(w->root, "rules"), "au"),
 			w->path, err, "au is a share: 90%%");
-	for (size_t i = 0; w->order_text && i < ARRAY_SIZE(order_names); i++)
-		if (!strcmp(w->order_text, order_names[i])) {
-			w->order = (enum workload_order)i;
-			return 0;
-		}
 	if (!w->order_text)
 		return 0;
-	return conf_node_error(conf_node_get(w->root, "order"), w->path, err,
-			       "order is random, interleaved or listed");
+	i = WORD_FIND(order_names, "order", w->order_text, &unknown);
+	if (i < 0)
+		return conf_node_error(conf_node_get(w->root, "order"), w->path,
+				       err, "%s", unknown.text);
+	w->order = (enum workload_order)i;
+	return 0;
 }
 
 static int check_columns(const struct workload *w, struct err *err)
