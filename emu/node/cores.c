@@ -33,7 +33,8 @@ uint64_t cores_schedule(struct cores *c, uint64_t now, uint64_t cost_ns)
 {
 	uint64_t done = MAX(now, c->busy[0]) + cost_ns;
 
-	heap_replace_first(c->busy, c->n, done);
+	c->busy[0] = done;
+	heap_times_down(c->busy, c->n, 0);
 	c->scheduled_ns += cost_ns;
 	return done;
 }

@@ -161,7 +161,8 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	if (!before && !bytes)
 		return issue;
 	if (n)
-		heap_replace_first(d->busy, n, busy);
+		d->busy[0] = busy;
+	heap_times_down(d->busy, n, 0);
 	if (p->link.mb_per_s <= 0)
 		return busy;
 	d->link_busy =

@@ -114,7 +114,8 @@ static int closed_loop(const struct storage_profile *p,
 		took[i] = done - now;
 		if (sent)
 			sent[i] = now;
-		heap_replace_first(next, load->streams, done);
+		next[0] = done;
+		heap_times_down(next, load->streams, 0);
 		if (load->sequential)
 			at += load->bytes;
 	}
