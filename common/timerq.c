@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A binary heap under one mutex. Adding a timer that becomes the earliest
+ * A heap under one mutex. Adding a timer that becomes the earliest
  * wakes the thread; other adds do not, so a burst of requests with growing
  * deadlines costs one wake-up.
  *
@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/heap.h"
 #include "common/thread.h"
 #include "common/util.h"
 
@@ -59,35 +60,21 @@ struct timerq {
 	bool stopping;
 };
 
-static bool before(const struct timer *a, const struct timer *b)
+static bool before(struct timer *const *a, struct timer *const *b)
 {
-	return a->deadline != b->deadline ? a->deadline < b->deadline
-					  : a->seq < b->seq;
+	return (*a)->deadline != (*b)->deadline
+		       ? (*a)->deadline < (*b)->deadline
+		       : (*a)->seq < (*b)->seq;
 }
 
-static void sift_up(struct timerq *q, size_t i)
-{
-	struct timer *t = q->heap[i];
-
-	for (; i && before(t, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		q->heap[i] = q->heap[(i - 1) / 2];
-	q->heap[i] = t;
-}
+DEFINE_HEAP(timers, struct timer *, before, heap_unplaced)
 
 static struct timer *pop(struct timerq *q)
 {
-	struct timer *top = q->heap[0], *last = q->heap[--q->n];
-	size_t i = 0, child;
+	struct timer *top = q->heap[0];
 
-	for (; (child = 2 * i + 1) < q->n; i = child) {
-		if (child + 1 < q->n &&
-		    before(q->heap[child + 1], q->heap[child]))
-			child++;
-		if (before(last, q->heap[child]))
-			break;
-		q->heap[i] = q->heap[child];
-	}
-	q->heap[i] = last;
+	q->heap[0] = q->heap[--q->n];
+	timers_fix(q->heap, q->n, 0);
 	return top;
 }
 
@@ -282,7 +269,7 @@ int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline)
 	timer->deadline = deadline;
 	timer->seq = q->next_seq++;
 	q->heap[q->n++] = timer;
-	sift_up(q, q->n - 1);
+	timers_up(q->heap, q->n - 1);
 	wake = q->heap[0] == timer;
 	pthread_mutex_unlock(&q->lock);
 	if (wake)
