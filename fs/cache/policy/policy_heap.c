@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/heap.h"
 #include "common/util.h"
 
 bool policy_heap_reserve(struct policy_heap *h)
@@ -34,57 +35,20 @@ static bool before(const struct policy_heap_item *a,
 	return a->order < b->order;
 }
 
-static void set(struct policy_heap *h, uint32_t at,
-		const struct policy_heap_item *item)
+static void placed(const struct policy_heap_item *item, size_t at)
 {
 	struct policy_heap_place *p = cache_entry_data(item->entry);
 
-	h->v[at] = *item;
-	p->at = at;
+	p->at = (uint32_t)at;
 }
 
-static void sift_up(struct policy_heap *h, uint32_t at,
-		    struct policy_heap_item item)
-{
-	while (at && before(&item, &h->v[(at - 1) / 4])) {
-		set(h, at, &h->v[(at - 1) / 4]);
-		at = (at - 1) / 4;
-	}
-	set(h, at, &item);
-}
-
-static void sift_down(struct policy_heap *h, uint32_t at,
-		      struct policy_heap_item item)
-{
-	for (;;) {
-		uint32_t first = at * 4 + 1, least = first;
-
-		for (uint32_t i = first + 1; i < MIN(first + 4, h->n); i++)
-			if (before(&h->v[i], &h->v[least]))
-				least = i;
-		if (first >= h->n || !before(&h->v[least], &item))
-			break;
-		set(h, at, &h->v[least]);
-		at = least;
-	}
-	set(h, at, &item);
-}
-
-static void place(struct policy_heap *h, uint32_t at,
-		  struct policy_heap_item item)
-{
-	if (at && before(&item, &h->v[(at - 1) / 4]))
-		sift_up(h, at, item);
-	else
-		sift_down(h, at, item);
-}
+DEFINE_HEAP(items, struct policy_heap_item, before, placed)
 
 void policy_heap_add(struct policy_heap *h, struct cache_entry *e,
 		     double priority)
 {
-	struct policy_heap_item item = { priority, h->n_placed++, e };
-
-	sift_up(h, h->n++, item);
+	h->v[h->n] = (struct policy_heap_item){ priority, h->n_placed++, e };
+	items_up(h->v, h->n++);
 }
 
 void policy_heap_change(struct policy_heap *h, struct cache_entry *e,
@@ -92,15 +56,14 @@ void policy_heap_change(struct policy_heap *h, struct cache_entry *e,
 {
 	struct policy_heap_place *p = cache_entry_data(e);
 
-	place(h, p->at,
-	      (struct policy_heap_item){ priority, h->n_placed++, e });
+	h->v[p->at] = (struct policy_heap_item){ priority, h->n_placed++, e };
+	items_fix(h->v, h->n, p->at);
 }
 
 void policy_heap_remove(struct policy_heap *h, struct cache_entry *e)
 {
 	uint32_t at = ((struct policy_heap_place *)cache_entry_data(e))->at;
-	struct policy_heap_item last = h->v[--h->n];
 
-	if (last.entry != e)
-		place(h, at, last);
+	h->v[at] = h->v[--h->n];
+	items_fix(h->v, h->n, at);
 }

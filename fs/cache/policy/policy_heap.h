@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All cached entries by priority, for policies with a number for each: the
- * least is the root, and among equals the one that was put there first. A
- * 4-ary heap (Johnson, "Priority queues with update and finding minimum
- * spanning trees", 1975): half the levels of a binary one, and the children
- * of an element share a cache line. Grows in admit, by doubling.
+ * least is the root (common/heap.h), and among equals the one that was put
+ * there first. Grows in admit, by doubling.
  */
 #ifndef GPEMU_FS_CACHE_POLICY_POLICY_HEAP_H
 #define GPEMU_FS_CACHE_POLICY_POLICY_HEAP_H
