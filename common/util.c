@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <string.h>
 
 int util_reserve(void *pp, size_t *capacity, size_t want, size_t item)
@@ -80,4 +79,64 @@ int util_write_all(int fd, const void *buf, size_t n)
 		n -= (size_t)put;
 	}
 	return 0;
+}
+
+ssize_t util_read_all(int fd, void *buf, size_t n, int64_t offset)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		char *p = (char *)buf + done;
+		ssize_t got = offset == UTIL_HERE
+				      ? read(fd, p, n - done)
+				      : pread(fd, p, n - done,
+					      offset + (int64_t)done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+int util_read_whole(int fd, size_t most, char **ret, size_t *ret_n)
+{
+	_cleanup_free_ char *buf = NULL;
+	size_t n = 0, capacity = 0, want = 4096;
+	struct stat st;
+
+	/* one byte more than the file has is the NUL's, and shows its end */
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+		want = MIN((size_t)st.st_size, most) + 1;
+	do {
+		ssize_t got;
+
+		if (util_reserve(&buf, &capacity, n + want, 1) < 0)
+			return -ENOMEM;
+		got = util_read_all(fd, buf + n, capacity - n, UTIL_HERE);
+		if (got < 0)
+			return (int)got;
+		n += (size_t)got;
+		if (n > most)
+			return -EFBIG;
+		want = 1;
+	} while (n == capacity);
+	buf[n] = 0;
+	*ret = TAKE_PTR(buf);
+	*ret_n = n;
+	return 0;
+}
+
+int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n)
+{
+	_cleanup_close_ int fd = -1;
+
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : util_read_whole(fd, most, ret, ret_n);
 }

@@ -11,6 +11,7 @@
 #define GPEMU_COMMON_UTIL_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -66,6 +67,21 @@ char *util_trim(char *s);
 int util_open_file(int dirfd, const char *path, int flags, struct stat *ret);
 /* write(2) until all is written. -errno. */
 int util_write_all(int fd, const void *buf, size_t n);
+/*
+ * pread(2) until `n` bytes are there or the file ends, or read(2) where
+ * `offset` is UTIL_HERE. How many they are, or -errno.
+ */
+ssize_t util_read_all(int fd, void *buf, size_t n, int64_t offset);
+enum { UTIL_HERE = -1 };
+/*
+ * All that can be read from `fd`, from where it stands: its end counts, and
+ * not the size that it says (a file of /proc says 0). Malloc'ed, with a NUL
+ * behind the bytes, so that text is a string. -ENOMEM; -EFBIG: more than
+ * `most` bytes (SIZE_MAX: no limit); what read(2) fails with, such as -EISDIR.
+ */
+int util_read_whole(int fd, size_t most, char **ret, size_t *ret_n);
+/* The same of a path, which may be a pipe: also what open(2) fails with. */
+int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n);
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 #define _cleanup_free_ _cleanup_(util_freep)
