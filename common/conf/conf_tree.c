@@ -241,34 +241,13 @@ int conf_tree_parse(const char *bytes, size_t n, const char *name,
 	return 0;
 }
 
-static int read_whole(const char *path, char **ret, size_t *ret_n)
+int conf_tree_load(const char *path, struct conf_node **ret, struct err *err)
 {
 	/* arbitrary: ten times the largest profile; stops /dev/zero */
 	enum { LIMIT = 16 << 20 };
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	_cleanup_free_ char *buf = NULL;
-	size_t n = 0;
-
-	if (!f)
-		return -errno;
-	buf = malloc(LIMIT);
-	if (!buf)
-		return -ENOMEM;
-	n = fread(buf, 1, LIMIT, f);
-	if (ferror(f))
-		return errno ? -errno : -EIO;
-	if (n == LIMIT)
-		return -EFBIG;
-	*ret = TAKE_PTR(buf);
-	*ret_n = n;
-	return 0;
-}
-
-int conf_tree_load(const char *path, struct conf_node **ret, struct err *err)
-{
 	_cleanup_free_ char *bytes = NULL;
 	size_t n = 0;
-	int r = read_whole(path, &bytes, &n);
+	int r = util_read_file(path, LIMIT, &bytes, &n);
 
 	if (r < 0)
 		return err_set(err, r, "%s: %s", path, strerror(-r));

@@ -380,18 +380,9 @@ void pack_fini(struct pack *p)
 
 static int read_at(int fd, unsigned char *v, size_t n, uint64_t offset)
 {
-	while (n) {
-		ssize_t got = pread(fd, v, n, (off_t)offset);
+	ssize_t got = util_read_all(fd, v, n, (int64_t)offset);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -EINVAL;
-		v += got;
-		n -= (size_t)got;
-		offset += (uint64_t)got;
-	}
-	return 0;
+	return got < 0 ? (int)got : (size_t)got < n ? -EINVAL : 0;
 }
 
 int pack_load(int fd, uint64_t size, struct pack *ret, struct err *err)
