@@ -137,24 +137,13 @@ int csv_parse(const char *bytes, size_t n, const char *name,
 int csv_load(const char *path, const char *const *columns, struct csv *ret,
 	     struct err *err)
 {
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
 	_cleanup_free_ char *bytes = NULL;
-	size_t size = 0, n = 0, got;
+	size_t n;
+	int r = util_read_file(path, SIZE_MAX, &bytes, &n);
 
 	*ret = (struct csv){ 0 };
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	do {
-		char *more = realloc(bytes, size += 1 << 20);
-
-		if (!more)
-			return -ENOMEM;
-		bytes = more;
-		got = fread(bytes + n, 1, size - n, f);
-		n += got;
-	} while (got);
-	if (ferror(f))
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
 	return csv_parse(bytes, n, path, columns, ret, err);
 }
 

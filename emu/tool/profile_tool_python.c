@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "common/program/child.h"
 #include "common/units.h"
@@ -101,31 +100,6 @@ static int find(struct stop *stop, char **ret, struct err *err)
 		       chosen && chosen[0] ? chosen : "python3");
 }
 
-static int read_all(int fd, struct python_result *ret)
-{
-	struct stat st;
-	size_t size;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	size = (size_t)st.st_size;
-	ret->text = malloc(size + 1);
-	if (!ret->text)
-		return -ENOMEM;
-	while (ret->n < size) {
-		ssize_t n = pread(fd, ret->text + ret->n, size - ret->n,
-				  (off_t)ret->n);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			break;
-		ret->n += n > 0 ? (size_t)n : 0;
-	}
-	ret->text[ret->n] = '\0';
-	return 0;
-}
-
 int python_run(const char *command, const json_t *options,
 	       struct python_result *ret, struct err *err)
 {
@@ -159,7 +133,9 @@ int python_run(const char *command, const json_t *options,
 		ret->signal = stop.signal;
 		r = 0;
 	} else if (r == 0) {
-		r = read_all(fd, ret);
+		/* the child has moved on in it */
+		lseek(fd, 0, SEEK_SET);
+		r = util_read_whole(fd, SIZE_MAX, &ret->text, &ret->n);
 	}
 	stop_fini(&stop);
 	return r;
