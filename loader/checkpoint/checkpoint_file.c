@@ -152,17 +152,9 @@ int checkpoint_head_parse(const struct checkpoint_head *h,
 /* Exactly `n` bytes. -EBADMSG: there are fewer. */
 static int read_all(int fd, void *buf, size_t n)
 {
-	for (char *p = buf; n;) {
-		ssize_t got = read(fd, p, n);
+	ssize_t got = util_read_all(fd, buf, n, UTIL_HERE);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EBADMSG;
-		p += got;
-		n -= (size_t)got;
-	}
-	return 0;
+	return got < 0 ? (int)got : (size_t)got < n ? -EBADMSG : 0;
 }
 
 /* The rest of the file into the hash. */

@@ -191,14 +191,13 @@ static int copy(struct packing *p, int fd, struct pack_file *f, struct err *err)
 
 	XXH3_64bits_reset(p->xxh);
 	while (left) {
-		ssize_t n = read(fd, p->buf, MIN(left, CHUNK));
+		ssize_t n =
+			util_read_all(fd, p->buf, MIN(left, CHUNK), UTIL_HERE);
 		int r;
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return err_set(err, -errno, "%s/%s: %s", p->src,
-				       f->path, strerror(errno));
+			return err_set(err, (int)n, "%s/%s: %s", p->src,
+				       f->path, strerror((int)-n));
 		if (n == 0)
 			break;
 		XXH3_64bits_update(p->xxh, p->buf, (size_t)n);

@@ -122,40 +122,16 @@ void data_scan_fini(struct data_scan *s)
 	*s = (struct data_scan){ 0 };
 }
 
-/* Until the end, whatever the size was a moment ago. */
-static ssize_t read_all(int fd, uint8_t *v, size_t n)
-{
-	size_t done = 0;
-
-	while (done < n) {
-		ssize_t r = read(fd, v + done, n - done);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		if (r == 0)
-			break;
-		done += (size_t)r;
-	}
-	return (ssize_t)done;
-}
-
 int data_scan_file_read(const char *path, uint8_t **ret, size_t *ret_n,
 			struct err *err)
 {
 	struct stat st;
 	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
-	_cleanup_free_ uint8_t *v = NULL;
-	ssize_t n;
+	char *bytes;
+	int r = fd < 0 ? fd : util_read_whole(fd, SIZE_MAX, &bytes, ret_n);
 
-	if (fd < 0)
-		return err_set(err, fd, "%s: %s", path, strerror(-fd));
-	v = malloc((size_t)st.st_size + 1);
-	n = v ? read_all(fd, v, (size_t)st.st_size) : -ENOMEM;
-	if (n < 0)
-		return err_set(err, (int)n, "%s: %s", path, strerror((int)-n));
-	*ret = TAKE_PTR(v);
-	*ret_n = (size_t)n;
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
+	*ret = (uint8_t *)bytes;
 	return 0;
 }

@@ -26,13 +26,11 @@ static int sum_of(int fd, const struct pack_file *f, unsigned char *buf,
 	if (r == 0)
 		XXH3_64bits_reset(state);
 	while (r == 0 && at < f->bytes) {
-		ssize_t n = pread(fd, buf, MIN(f->bytes - at, CHUNK),
-				  (off_t)(f->offset + at));
+		ssize_t n = util_read_all(fd, buf, MIN(f->bytes - at, CHUNK),
+					  (int64_t)(f->offset + at));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n <= 0) {
-			r = n ? -errno : -ESTALE;
+			r = n ? (int)n : -ESTALE;
 			break;
 		}
 		XXH3_64bits_update(state, buf, (size_t)n);

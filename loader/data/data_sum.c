@@ -57,7 +57,7 @@ static int sum_file(struct sum *s, const char *dir, const char *path,
 	_cleanup_free_ char *full = NULL;
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	ssize_t n = 1;
+	ssize_t n;
 
 	if (asprintf(&full, "%s/%s", dir, path) < 0)
 		return -ENOMEM;
@@ -65,15 +65,10 @@ static int sum_file(struct sum *s, const char *dir, const char *path,
 	if (fd < 0)
 		return err_set(err, fd, "%s: %s", full, strerror(-fd));
 	XXH3_64bits_reset(s->state);
-	while (n > 0) {
-		n = read(fd, s->buf, CHUNK);
-		if (n < 0 && errno != EINTR)
-			return err_set(err, -errno, "%s: %s", full,
-				       strerror(errno));
-		if (n > 0)
-			XXH3_64bits_update(s->state, s->buf, (size_t)n);
-		n = n < 0 ? 1 : n;
-	}
+	while ((n = util_read_all(fd, s->buf, CHUNK, UTIL_HERE)) > 0)
+		XXH3_64bits_update(s->state, s->buf, (size_t)n);
+	if (n < 0)
+		return err_set(err, (int)n, "%s: %s", full, strerror((int)-n));
 	print(s, path);
 	return 0;
 }

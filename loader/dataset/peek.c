@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/util.h"
 
@@ -33,19 +32,12 @@ void peek_fini(struct peek *p)
 /* All of `n` bytes, or -ENODATA when the file ends before. */
 static int read_all(struct peek *p, uint64_t at, size_t n, uint8_t *to)
 {
-	while (n) {
-		ssize_t r = pread(p->fd, to, n, (off_t)at);
+	ssize_t got = util_read_all(p->fd, to, n, (int64_t)at);
 
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0)
-			return r ? -errno : -ENODATA;
-		p->bytes_read += (uint64_t)r;
-		to += r;
-		n -= (size_t)r;
-		at += (uint64_t)r;
-	}
-	return 0;
+	if (got < 0)
+		return (int)got;
+	p->bytes_read += (uint64_t)got;
+	return (size_t)got < n ? -ENODATA : 0;
 }
 
 int peek_get(struct peek *p, uint64_t at, size_t n, const uint8_t **ret)
