@@ -77,21 +77,6 @@ void html_json(FILE *f, const json_t *j)
 
 /* --- SVG -------------------------------------------------------------- */
 
-static char *read_all(const char *path)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	char *text = NULL, buf[8192];
-	size_t size, n;
-	FILE *to = f ? open_memstream(&text, &size) : NULL;
-
-	if (!to)
-		return NULL;
-	while ((n = fread(buf, 1, sizeof(buf), f)))
-		fwrite(buf, 1, n, to);
-	fclose(to);
-	return text;
-}
-
 /* Does an id, or the name of one, follow what stands at `s`? */
 static size_t before_id(const char *s)
 {
@@ -106,8 +91,11 @@ static size_t before_id(const char *s)
 
 int html_svg(FILE *f, const char *path, const char *prefix, const char *label)
 {
-	_cleanup_free_ char *text = read_all(path);
-	char *s = text ? strstr(text, "<svg") : NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	char *s = util_read_file(path, SIZE_MAX, &text, &size) < 0
+			  ? NULL
+			  : strstr(text, "<svg");
 
 	if (!s)
 		return -ENOENT;
