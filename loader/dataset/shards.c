@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/pool.h"
 #include "common/util.h"
 #include "loader/dataset/folder.h"
-#include "loader/dataset/pool.h"
 
 /* Descriptors beyond the shards' own: rings, threads' files, what is open
  * already. An engine that runs out of them says so. arbitrary */
@@ -103,13 +103,14 @@ static int failed(struct err *err, const struct shard *x, int r)
 	return err_set(err, r, "%s: %s", x->path, strerror(-r));
 }
 
-static int open_shard(void *ctx, size_t i, struct err *err)
+static int open_shard(void *ctx, void *state, size_t i, struct err *err)
 {
 	struct shards *s = ctx;
 	struct shard *x = &s->shard[i];
 	struct statx st;
 	int r;
 
+	(void)state;
 	/* non-blocking: a FIFO of that name must not stop us */
 	x->fd = openat(s->d->dirfd, x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (x->fd < 0)
@@ -159,13 +160,14 @@ void shards_fini(struct shards *s)
 
 /* --- list --------------------------------------------------------------- */
 
-static int list_shard(void *ctx, size_t i, struct err *err)
+static int list_shard(void *ctx, void *state, size_t i, struct err *err)
 {
 	struct shards *s = ctx;
 	struct shard *x = &s->shard[i];
 	struct peek p;
 	int r = peek_init(&p, x->fd, x->origin.size);
 
+	(void)state;
 	if (r < 0)
 		return no_memory(err);
 	r = s->format->scan(&p, s->options, &x->part, err);

@@ -24,9 +24,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/pool.h"
 #include "common/util.h"
 #include "loader/dataset/folder.h"
-#include "loader/dataset/pool.h"
 
 /* Files whose sizes are compared with the index. A dataset that was made anew
  * with the same names, in the same folders, has other sizes. arbitrary: enough
@@ -185,13 +185,14 @@ static void class_fini(struct class *c)
 	*c = (struct class){ 0 };
 }
 
-static int list_class(void *ctx, size_t i, struct err *err)
+static int list_class(void *ctx, void *state, size_t i, struct err *err)
 {
 	struct scan *s = ctx;
 	struct class *c = &s->class[i];
 	int r = walk(c, s->b->d->dirfd, c->name, s->flat ? 0 : FOLDER_DEPTH,
 		     err);
 
+	(void)state;
 	if (r == 0 && c->n)
 		qsort_r(c->entry, c->n, sizeof(*c->entry), by_path, c->names);
 	for (size_t k = 0; r == 0 && k < c->n; k++) {
@@ -332,7 +333,7 @@ static int probe(const struct dataset *d, size_t i, struct err *err)
 }
 
 /* Folders but for the root, then probes. */
-static int look_again(void *ctx, size_t i, struct err *err)
+static int look_again(void *ctx, void *state, size_t i, struct err *err)
 {
 	const struct dataset *d = ctx;
 	size_t folders = d->n_origins - 1, n = MIN(d->n, PROBES);
@@ -340,6 +341,7 @@ static int look_again(void *ctx, size_t i, struct err *err)
 	struct statx st;
 	int r;
 
+	(void)state;
 	if (i >= folders)
 		return probe(d, (i - folders) * (d->n - 1) / MAX(n - 1, 1),
 			     err);
