@@ -110,7 +110,6 @@ struct sim_cell {
 	uint64_t capacity_bytes;
 	struct cache_counts *epochs; /* n_epochs of them */
 	uint64_t metadata_bytes;     /* at the end */
-	int error;
 	struct err err;
 };
 

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every cell (a policy at a size) is one pass over the requests in memory, by
- * one thread; the threads take cells from a common counter until none is left.
- * The result of a cell depends on the trace and the seed alone.
+ * one thread of a pool. The result of a cell depends on the trace and the seed
+ * alone.
  */
 #include "cachesim/cachesim.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
+#include "common/pool.h"
 #include "common/util.h"
 #include "fs/server/object.h"
 
 /* Requests whose place in the index is asked for early. arbitrary: a fetch from
  * memory takes about as long as two requests; more does not hurt */
 enum { AHEAD = 16 };
-
-struct work {
-	struct sim_run *run;
-	size_t next; /* atomic */
-};
 
 static void replay(struct cache *c, const struct sim_trace *t, size_t from,
 		   size_t to)
@@ -134,40 +129,23 @@ static int run_cell(const struct sim_run *run, struct sim_cell *cell)
 	return r;
 }
 
-static void *worker(void *arg)
+static int replay_cell(void *ctx, void *state, size_t i, struct err *err)
 {
-	struct work *w = arg;
-	struct sim_run *run = w->run;
+	struct sim_run *run = ctx;
+	int r = run_cell(run, &run->cells[i]);
 
-	for (;;) {
-		size_t i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED);
-
-		if (i >= run->n_cells)
-			return NULL;
-		run->cells[i].error = run_cell(run, &run->cells[i]);
-	}
+	(void)state;
+	return r < 0 ? err_set(err, r, "%s", run->cells[i].err.text) : 0;
 }
 
 int sim_replay(struct sim_run *run, unsigned jobs, struct err *err)
 {
-	struct work w = { .run = run };
-	unsigned n = (unsigned)MIN(jobs, run->n_cells), started = 0;
-	_cleanup_free_ pthread_t *threads = calloc(n + 1, sizeof(*threads));
+	struct pool pool = { .n = run->n_cells,
+			     .threads = jobs,
+			     .ctx = run,
+			     .work = replay_cell };
 
-	if (!threads)
-		return err_set(err, -ENOMEM, "out of memory");
-	/* the caller is one of them, and does all of it if need be */
-	while (started + 1 < n &&
-	       !pthread_create(&threads[started], NULL, worker, &w))
-		started++;
-	worker(&w);
-	for (unsigned i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
-	for (size_t i = 0; i < run->n_cells; i++)
-		if (run->cells[i].error < 0)
-			return err_set(err, run->cells[i].error, "%s",
-				       run->cells[i].err.text);
-	return 0;
+	return pool_run(&pool, err);
 }
 
 struct cache_counts sim_steady(const struct sim_run *run,
