@@ -12,14 +12,14 @@
 #include "emu/image/synth_jpeg.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/pool.h"
 #include "common/rng.h"
-#include "common/units.h"
 #include "common/thread.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/image/image.h"
 
@@ -90,69 +90,44 @@ static unsigned step_of_picture(const struct synth_jpeg *s, unsigned k)
 
 /* --- making the pictures ------------------------------------------------ */
 
-struct job {
-	struct synth_jpeg *s;
-	int (*item)(struct job *j, struct image *image, unsigned i);
-	unsigned n, next; /* next: atomic */
-	int error;	  /* atomic */
-	bool images;
-};
-
-static void *work(void *arg)
+static int make_texture(void *ctx, void *state, size_t i, struct err *err)
 {
-	struct job *j = arg;
-	struct image image = { 0 };
-	int r = j->images ? image_init(&image, &j->s->pool) : 0;
-
-	while (r == 0) {
-		unsigned i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED);
-
-		if (i >= j->n)
-			break;
-		r = j->item(j, &image, i);
-	}
-	if (r < 0)
-		__atomic_store_n(&j->error, r, __ATOMIC_RELAXED);
-	image_fini(&image);
-	return NULL;
-}
-
-static int run(struct job *j)
-{
-	pthread_t threads[MAX_THREADS];
-	unsigned want = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
-	unsigned n = 0;
-
-	/* one less than there are processors, and this one */
-	while (n + 1 < MIN(want, MAX_THREADS) &&
-	       thread_start(&threads[n], NULL, work, j) == 0)
-		n++;
-	work(j);
-	while (n)
-		pthread_join(threads[--n], NULL);
-	return j->error;
-}
-
-static int make_texture(struct job *j, struct image *image, unsigned i)
-{
-	struct rng rng = rng_stream(j->s->d.seed, "synth.texture", i);
+	struct synth_jpeg *s = ctx;
+	struct rng rng = rng_stream(s->d.seed, "synth.texture", i);
 	struct image_texture t;
 	int r = image_texture_synthesise(TEXTURE_WIDTH, TEXTURE_HEIGHT, &rng,
 					 &t);
 
-	(void)image;
-	return r < 0 ? r : image_piece_init(&j->s->pool.pieces[i], &t);
+	(void)state;
+	(void)err;
+	return r < 0 ? r : image_piece_init(&s->pool.pieces[i], &t);
 }
 
-static int make_picture(struct job *j, struct image *image, unsigned i)
+static int image_begin(void *ctx, void *state, struct err *err)
 {
-	struct synth_jpeg *s = j->s;
+	struct synth_jpeg *s = ctx;
+
+	(void)err;
+	return image_init(state, &s->pool);
+}
+
+static void image_end(void *ctx, void *state)
+{
+	(void)ctx;
+	image_fini(state);
+}
+
+static int make_picture(void *ctx, void *state, size_t i, struct err *err)
+{
+	struct synth_jpeg *s = ctx;
+	struct image *image = state;
 	/* the large ones first: the threads end together */
-	unsigned k = s->n_pictures - 1 - i;
+	unsigned k = s->n_pictures - 1 - (unsigned)i;
 	struct picture *p = &s->pictures[k];
 	struct rng rng = rng_stream(s->d.seed, "synth.picture", k);
 	int r;
 
+	(void)err;
 	p->n = s->sizes[step_of_picture(s, k)];
 	r = image_make(image, p->n, &rng, NULL);
 	if (r < 0)
@@ -167,18 +142,26 @@ static int make_picture(struct job *j, struct image *image, unsigned i)
 static int make_all(struct synth_jpeg *s)
 {
 	struct image_piece pieces[TEXTURES] = { 0 };
-	struct job textures = { .s = s, .item = make_texture, .n = TEXTURES };
-	struct job pictures = {
-		.s = s, .item = make_picture, .n = s->n_pictures, .images = true
-	};
+	const unsigned threads = MIN(thread_cpus(), MAX_THREADS);
+	struct pool textures = { .n = TEXTURES,
+				 .threads = threads,
+				 .ctx = s,
+				 .work = make_texture };
+	struct pool pictures = { .n = s->n_pictures,
+				 .threads = threads,
+				 .ctx = s,
+				 .state_bytes = sizeof(struct image),
+				 .init = image_begin,
+				 .fini = image_end,
+				 .work = make_picture };
 	int r;
 
 	s->pool = (struct image_pool){ .pieces = pieces,
 				       .n = TEXTURES,
 				       .mirror = true };
-	r = run(&textures);
+	r = pool_run(&textures, NULL);
 	if (r == 0)
-		r = run(&pictures);
+		r = pool_run(&pictures, NULL);
 	for (unsigned i = 0; i < TEXTURES; i++)
 		image_piece_fini(&pieces[i]);
 	s->pool.pieces = NULL;
