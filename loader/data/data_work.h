@@ -26,9 +26,9 @@ struct data_work {
 };
 
 /*
- * 0, or the first error; -EINTR: a signal came, items that had begun were
- * finished. *ret_done (may be NULL) counts the items done.
- * Blocks SIGINT and SIGTERM in the calling thread while it runs.
+ * 0, or the first error; -EINTR: a signal came before all were done, items
+ * that had begun were finished. *ret_done (may be NULL) counts the items done.
+ * Blocks SIGINT, SIGTERM and SIGUSR1 in the calling thread while it runs.
  */
 int data_work_run(const struct data_work *w, void *ctx, uint64_t *ret_done,
 		  struct err *err);
