@@ -1,97 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/data/data_scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "common/system/walk.h"
 #include "common/util.h"
 
-enum { DEEPEST = 32 };
+struct scanning {
+	struct data_scan *s;
+	char *folder; /* of the last file, with its slash; NULL: none */
+};
 
-static int add(struct data_scan *s, char *path, uint64_t bytes)
+/* A folder's files come one after the other. */
+static int count_folder(struct scanning *w, const char *path)
 {
-	int r = util_reserve(&s->files, &s->capacity, s->n + 1,
-			     sizeof(*s->files));
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) + 1 : 0;
 
-	if (r == 0)
-		s->files[s->n++] = (struct data_scan_file){ path, bytes };
-	return r;
+	if (w->folder && strlen(w->folder) == n && !memcmp(w->folder, path, n))
+		return 0;
+	free(w->folder);
+	w->folder = strndup(path, n);
+	w->s->folders++;
+	return w->folder ? 0 : -ENOMEM;
 }
 
-static int folder(struct data_scan *s, const char *dir, const char *below,
-		  int depth, struct err *err);
-
-/* Takes over `path`, which is relative to `dir`. */
-static int entry(struct data_scan *s, DIR *d, const char *name, const char *dir,
-		 char *path, int depth, struct err *err)
+static int add(void *ctx, const char *path, const struct walk_entry *e,
+	       struct err *err)
 {
-	_cleanup_free_ char *own = path;
-	struct stat st;
-	int r = 0;
+	struct scanning *w = ctx;
+	struct data_scan *s = w->s;
+	char *own = strdup(path);
 
-	if (fstatat(dirfd(d), name, &st, 0) < 0)
-		return err_set(err, -errno, "%s/%s: %s", dir, path,
-			       strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return folder(s, dir, path, depth + 1, err);
-	if (S_ISREG(st.st_mode)) {
-		r = add(s, path, (uint64_t)st.st_size);
-		if (r == 0)
-			own = NULL;
+	if (!own || count_folder(w, path) < 0 ||
+	    util_reserve(&s->files, &s->capacity, s->n + 1, sizeof(*s->files)) <
+		    0) {
+		free(own);
+		return err_set(err, -ENOMEM, "out of memory");
 	}
-	return r;
-}
-
-static int entries(struct data_scan *s, DIR *d, const char *dir,
-		   const char *below, int depth, struct err *err)
-{
-	uint64_t before = s->n;
-	struct dirent *e;
-	int r = 0;
-
-	while (r == 0 && (errno = 0, e = readdir(d))) {
-		char *path;
-
-		if (e->d_name[0] == '.')
-			continue;
-		if (asprintf(&path, "%s%s%s", below, *below ? "/" : "",
-			     e->d_name) < 0)
-			return -ENOMEM;
-		r = entry(s, d, e->d_name, dir, path, depth, err);
-	}
-	if (r == 0 && errno)
-		return err_set(err, -errno, "%s/%s: %s", dir, below,
-			       strerror(errno));
-	/* what subfolders added counts for them */
-	for (uint64_t i = before; i < s->n; i++)
-		if (!strchr(s->files[i].path + strlen(below) + !!*below, '/')) {
-			s->folders++;
-			break;
-		}
-	return r;
-}
-
-static int folder(struct data_scan *s, const char *dir, const char *below,
-		  int depth, struct err *err)
-{
-	_cleanup_free_ char *path = NULL;
-	DIR *d;
-	int r;
-
-	if (asprintf(&path, "%s%s%s", dir, *below ? "/" : "", below) < 0)
-		return -ENOMEM;
-	if (depth > DEEPEST)
-		return err_set(err, -ELOOP, "%s: folders too deep", path);
-	d = opendir(path);
-	if (!d)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	r = entries(s, d, dir, below, depth, err);
-	closedir(d);
-	return r;
+	s->files[s->n++] = (struct data_scan_file){ own, e->bytes };
+	return 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -103,15 +54,23 @@ static int compare(const void *a, const void *b)
 
 int data_scan_read(const char *dir, struct data_scan *ret, struct err *err)
 {
+	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct scanning scanning = { .s = ret };
+	struct walk walk = { .flags = WALK_FOLLOW | WALK_FILES,
+			     .ctx = &scanning,
+			     .file = add };
 	int r;
 
 	*ret = (struct data_scan){ 0 };
-	r = folder(ret, dir, "", 0, err);
+	if (fd < 0)
+		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	r = walk_tree(&walk, fd, "", err);
+	free(scanning.folder);
 	if (r < 0)
-		return r;
-	if (ret->n)
+		err_prefix(err, "%s", dir);
+	else if (ret->n)
 		qsort(ret->files, ret->n, sizeof(*ret->files), compare);
-	return 0;
+	return r;
 }
 
 void data_scan_fini(struct data_scan *s)

@@ -20,9 +20,9 @@ struct data_scan {
 };
 
 /*
- * All regular files below `dir`, at most 32 folders deep; symbolic links are
- * followed, names that begin with '.' passed over. Free with data_scan_fini,
- * failed or not. -errno naming the path; -ELOOP: deeper.
+ * All files below `dir`, by the rules of common/system/walk.h: links are
+ * followed, and one that leads nowhere is a file of 0 bytes. Free with
+ * data_scan_fini, failed or not. -errno naming the path.
  */
 int data_scan_read(const char *dir, struct data_scan *ret, struct err *err);
 void data_scan_fini(struct data_scan *s);

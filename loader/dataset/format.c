@@ -4,17 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "common/system/walk.h"
 #include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/dataset/folder.h"
 #include "loader/dataset/index.h"
 #include "loader/dataset/shards.h"
 
@@ -106,53 +108,61 @@ static const struct format_ops *by_name(const char *name)
 	return NULL;
 }
 
-/*
- * All files of `dir`: *ret is the format of all of them, or `files`; NULL when
- * there is none. `ret_first`: the first folder, bytewise; "" if none.
- */
-static int by_names(int dirfd, const char *dir, const struct format_ops *files,
-		    const struct format_ops **ret, char ret_first[NAME_MAX + 1],
+/* What is in a folder: the format of all its files, or `files`, and the first
+ * of its folders, bytewise. */
+struct names {
+	const struct format_ops *files, *format; /* NULL: no file */
+	char first[NAME_MAX + 1];		 /* "": no folder */
+};
+
+static int take_name(void *ctx, const char *name, const struct walk_entry *e)
+{
+	const struct format_ops *this = by_name(name);
+	struct names *n = ctx;
+
+	if (S_ISDIR(e->mode)) {
+		if (!*n->first || strcmp(name, n->first) < 0)
+			strcpy(n->first, name);
+	} else if (!is_beside(name)) {
+		this = this ? this : n->files;
+		n->format = n->format && n->format != this ? n->files : this;
+	}
+	return n->format == n->files; /* others change nothing */
+}
+
+static int by_names(int dirfd, const char *dir, struct names *ret,
 		    struct err *err)
 {
-	struct folder f;
-	int r = folder_open(&f, dirfd, dir, err);
+	_cleanup_close_ int fd = openat(dirfd, *dir ? dir : ".",
+					O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct walk_names w = { .flags = WALK_FOLLOW,
+				.name = take_name,
+				.ctx = ret };
+	int r = fd < 0 ? -errno : walk_names(&w, fd);
 
-	*ret = NULL;
-	*ret_first = 0;
-	if (r < 0)
-		return r;
-	while (*ret != files && (r = folder_next(&f, err)) == 1) {
-		const struct format_ops *this = by_name(f.name);
-
-		if (f.type != DT_REG && folder_is_folder(&f)) {
-			if (!*ret_first || strcmp(f.name, ret_first) < 0)
-				strcpy(ret_first, f.name);
-		} else if (!is_beside(f.name)) {
-			this = this ? this : files;
-			*ret = *ret && *ret != this ? files : this;
-		}
-	}
-	folder_close(&f);
-	return MIN(r, 0);
+	return r < 0 ? err_set(err, r, "%s: %s", *dir ? dir : ".", strerror(-r))
+		     : 0;
 }
 
 /* Down the first folders, until there are files. */
 static int by_folder(struct opening *o)
 {
 	const struct format_ops *files = find("files", o->err);
-	char path[PATH_MAX] = "", first[NAME_MAX + 1];
+	char path[PATH_MAX] = "";
+	size_t at = 0;
 	int r = 0;
 
-	for (int depth = 0; r == 0 && depth < FOLDER_DEPTH; depth++) {
-		char next[PATH_MAX];
+	for (int depth = 0; r == 0 && depth < WALK_DEPTH; depth++) {
+		struct names names = { .files = files };
 
-		r = by_names(o->d->dirfd, path, files, &o->format, first,
-			     o->err);
-		if (r < 0 || o->format || !*first)
+		r = by_names(o->d->dirfd, path, &names, o->err);
+		o->format = names.format;
+		if (r < 0 || o->format || !names.first[0])
 			break;
-		r = folder_join(next, path, first, o->err);
-		if (r == 0)
-			strcpy(path, next);
+		if (at + strlen(names.first) + 2 > sizeof(path))
+			break;
+		at += (size_t)sprintf(path + at, "%s%s", at ? "/" : "",
+				      names.first);
 	}
 	if (!o->format)
 		o->format = files;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/pool.h"
+#include "common/system/walk.h"
 #include "common/util.h"
-#include "loader/dataset/folder.h"
 
 /* Descriptors beyond the shards' own: rings, threads' files, what is open
  * already. An engine that runs out of them says so. arbitrary */
@@ -39,28 +39,15 @@ static int add(struct shards *s, const char *path, struct err *err)
 	return 0;
 }
 
-static int find(struct shards *s, int dirfd, const char *dir, int depth,
+static int take(void *ctx, const char *path, const struct walk_entry *e,
 		struct err *err)
 {
-	char path[PATH_MAX];
-	struct folder f;
-	int r = folder_open(&f, dirfd, dir, err);
+	const char *slash = strrchr(path, '/');
+	struct shards *s = ctx;
 
-	if (r < 0)
-		return r;
-	while (r == 0 && (r = folder_next(&f, err)) == 1) {
-		r = folder_join(path, dir, f.name, err);
-		if (r < 0)
-			break;
-		if (!folder_is_folder(&f))
-			r = s->format->named(f.name) ? add(s, path, err) : 0;
-		else if (depth)
-			r = find(s, dirfd, path, depth - 1, err);
-		else
-			r = err_set(err, -ELOOP, "%s: nested too deeply", path);
-	}
-	folder_close(&f);
-	return r;
+	(void)e;
+	return s->format->named(slash ? slash + 1 : path) ? add(s, path, err)
+							  : 0;
 }
 
 static int by_path(const void *a, const void *b)
@@ -121,7 +108,7 @@ static int open_shard(void *ctx, void *state, size_t i, struct err *err)
 	if (!S_ISREG(st.stx_mode))
 		return err_set(err, -EINVAL, "%s: not a regular file", x->path);
 	x->origin = (struct origin){ .size = st.stx_size,
-				     .mtime_ns = folder_mtime_ns(&st),
+				     .mtime_ns = walk_mtime_ns(&st),
 				     .ino = st.stx_ino };
 	return 0;
 }
@@ -131,8 +118,8 @@ int shards_open(struct shards *s, int dirfd, const char *file, struct err *err)
 	struct pool pool = { .threads = s->threads,
 			     .ctx = s,
 			     .work = open_shard };
-	int r = file ? add(s, file, err)
-		     : find(s, dirfd, "", FOLDER_DEPTH, err);
+	struct walk walk = { .flags = WALK_FOLLOW, .ctx = s, .file = take };
+	int r = file ? add(s, file, err) : walk_tree(&walk, dirfd, "", err);
 
 	if (r < 0)
 		return r;

@@ -20,13 +20,14 @@
 #include "loader/dataset/format.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "common/pool.h"
+#include "common/system/walk.h"
 #include "common/util.h"
-#include "loader/dataset/folder.h"
 
 /* Files whose sizes are compared with the index. A dataset that was made anew
  * with the same names, in the same folders, has other sizes. arbitrary: enough
@@ -82,10 +83,13 @@ static int add_name(struct class *c, const char *path, uint32_t *ret,
 	return 0;
 }
 
-static int add_file(struct class *c, const char *path, size_t dir_len,
-		    uint64_t size, struct err *err)
+static int add_file(void *ctx, const char *path, const struct walk_entry *st,
+		    struct err *err)
 {
-	struct entry e = { .size = size, .dir_len = (uint32_t)dir_len };
+	const char *slash = strrchr(path, '/');
+	struct entry e = { .size = st->bytes,
+			   .dir_len = (uint32_t)(slash ? slash - path : 0) };
+	struct class *c = ctx;
 	int r = add_name(c, path, &e.path, err);
 
 	if (r < 0)
@@ -96,68 +100,24 @@ static int add_file(struct class *c, const char *path, size_t dir_len,
 	return 0;
 }
 
-static int add_folder(struct class *c, const char *path, int fd,
+static int add_folder(void *ctx, const char *path, const struct statx *st,
 		      struct err *err)
 {
-	struct statx st;
+	struct class *c = ctx;
 	uint32_t at;
-	int r = folder_look(fd, "", &st);
+	int r = *path ? add_name(c, path, &at, err) : 0;
 
-	if (r < 0)
-		return err_set(err, r, "%s: %s", path, strerror(-r));
-	r = add_name(c, path, &at, err);
-	if (r < 0)
+	if (r < 0 || !*path)
 		return r;
 	if (util_reserve(&c->folder, &c->folders_capacity, c->n_folders + 1,
 			 sizeof(*c->folder)) < 0)
 		return no_memory(err);
 	c->folder[c->n_folders++] = (struct origin){
 		.path = at,
-		.mtime_ns = folder_mtime_ns(&st),
-		.ino = st.stx_ino,
+		.mtime_ns = walk_mtime_ns(st),
+		.ino = st->stx_ino,
 	};
 	return 0;
-}
-
-static int walk(struct class *c, int dirfd, const char *dir, int depth,
-		struct err *err);
-
-/* The current entry of a folder `dir`; its folders too when depth > 0. */
-static int take(struct class *c, int dirfd, const struct folder *f,
-		const char *dir, int depth, struct err *err)
-{
-	struct statx st = { .stx_mode = S_IFDIR };
-	char path[PATH_MAX];
-	int r = folder_join(path, dir, f->name, err);
-
-	if (r < 0)
-		return r;
-	if (f->type != DT_DIR && folder_look(f->fd, f->name, &st) < 0)
-		st = (struct statx){ .stx_mode = S_IFREG };
-	if (S_ISREG(st.stx_mode))
-		return add_file(c, path, strlen(dir), st.stx_size, err);
-	if (!S_ISDIR(st.stx_mode) || depth == 0)
-		return 0;
-	if (depth == 1)
-		return err_set(err, -ELOOP, "%s: nested too deeply", path);
-	return walk(c, dirfd, path, depth - 1, err);
-}
-
-static int walk(struct class *c, int dirfd, const char *dir, int depth,
-		struct err *err)
-{
-	struct folder f;
-	int r = folder_open(&f, dirfd, dir, err);
-
-	if (r < 0)
-		return r;
-	/* before its names are read: what changes meanwhile shows later */
-	if (*dir)
-		r = add_folder(c, dir, f.fd, err);
-	while (r == 0 && (r = folder_next(&f, err)) == 1)
-		r = take(c, dirfd, &f, dir, depth, err);
-	folder_close(&f);
-	return r;
 }
 
 /* By folder, then by name, bytewise: sorted(os.walk()) of Python. */
@@ -189,11 +149,15 @@ static int list_class(void *ctx, void *state, size_t i, struct err *err)
 {
 	struct scan *s = ctx;
 	struct class *c = &s->class[i];
-	int r = walk(c, s->b->d->dirfd, c->name, s->flat ? 0 : FOLDER_DEPTH,
-		     err);
+	struct walk walk = { .flags = WALK_FOLLOW | WALK_FILES,
+			     .ctx = c,
+			     .folder = add_folder,
+			     .file = add_file };
+	int r = walk_tree(&walk, s->b->d->dirfd, c->name, err);
 
 	(void)state;
-	if (r == 0 && c->n)
+	/* the files of one folder are in order */
+	if (r == 0 && c->n_folders > 1)
 		qsort_r(c->entry, c->n, sizeof(*c->entry), by_path, c->names);
 	for (size_t k = 0; r == 0 && k < c->n; k++) {
 		const char *path = c->names + c->entry[k].path;
@@ -223,11 +187,26 @@ static int take_class(void *ctx, size_t i, struct err *err)
 
 /* --- the root ----------------------------------------------------------- */
 
-/* Any order of the names gives the same: how many, and the sum of hashes. */
-static void count_name(struct origin *root, const char *name, bool is_folder)
+/* Of the root. */
+static int each_name(int dirfd, struct walk_names *w, struct err *err)
 {
+	_cleanup_close_ int fd =
+		openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : walk_names(w, fd);
+
+	return r < 0 ? err_set(err, r, "%s: %s", w->failed[0] ? w->failed : ".",
+			       strerror(-r))
+		     : 0;
+}
+
+/* Any order of the names gives the same: how many, and the sum of hashes. */
+static int count_name(void *ctx, const char *name, const struct walk_entry *e)
+{
+	struct origin *root = ctx;
+
 	root->size++;
-	root->ino += XXH3_64bits_withSeed(name, strlen(name), is_folder);
+	root->ino += XXH3_64bits_withSeed(name, strlen(name), S_ISDIR(e->mode));
+	return 0;
 }
 
 static int add_class(struct scan *s, const char *name)
@@ -243,6 +222,14 @@ static int add_class(struct scan *s, const char *name)
 	return 0;
 }
 
+static int take_name(void *ctx, const char *name, const struct walk_entry *e)
+{
+	struct scan *s = ctx;
+
+	count_name(&s->root, name, e);
+	return S_ISDIR(e->mode) ? add_class(s, name) : 0;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct class *x = a, *y = b;
@@ -252,20 +239,11 @@ static int by_name(const void *a, const void *b)
 
 static int list_root(struct scan *s, struct err *err)
 {
-	struct folder f;
-	int r = folder_open(&f, s->b->d->dirfd, "", err);
+	struct walk_names names = { .flags = WALK_FOLLOW,
+				    .name = take_name,
+				    .ctx = s };
+	int r = each_name(s->b->d->dirfd, &names, err);
 
-	if (r < 0)
-		return r;
-	while (r == 0 && (r = folder_next(&f, err)) == 1) {
-		bool is_folder = folder_is_folder(&f);
-
-		r = 0;
-		count_name(&s->root, f.name, is_folder);
-		if (is_folder && add_class(s, f.name) < 0)
-			r = no_memory(err);
-	}
-	folder_close(&f);
 	if (s->n)
 		qsort(s->class, s->n, sizeof(*s->class), by_name);
 	s->flat = s->n == 0;
@@ -306,14 +284,11 @@ static int stale(struct err *err, const char *path, const char *what)
 static int root_unchanged(const struct dataset *d, struct err *err)
 {
 	struct origin now = { 0 };
-	struct folder f;
-	int r = folder_open(&f, d->dirfd, "", err);
+	struct walk_names names = { .flags = WALK_FOLLOW,
+				    .name = count_name,
+				    .ctx = &now };
+	int r = each_name(d->dirfd, &names, err);
 
-	if (r < 0)
-		return r;
-	while ((r = folder_next(&f, err)) == 1)
-		count_name(&now, f.name, folder_is_folder(&f));
-	folder_close(&f);
 	if (r < 0)
 		return r;
 	return now.size == d->origin[0].size && now.ino == d->origin[0].ino
@@ -324,7 +299,7 @@ static int root_unchanged(const struct dataset *d, struct err *err)
 static int probe(const struct dataset *d, size_t i, struct err *err)
 {
 	struct statx st;
-	int r = folder_look(d->dirfd, dataset_path(d, i), &st);
+	int r = walk_look(d->dirfd, dataset_path(d, i), 0, &st);
 
 	if (r == 0 ? !S_ISREG(st.stx_mode) || st.stx_size != d->size[i]
 		   : d->size[i] != 0)
@@ -346,9 +321,9 @@ static int look_again(void *ctx, void *state, size_t i, struct err *err)
 		return probe(d, (i - folders) * (d->n - 1) / MAX(n - 1, 1),
 			     err);
 	o = &d->origin[i + 1];
-	r = folder_look(d->dirfd, d->names + o->path, &st);
+	r = walk_look(d->dirfd, d->names + o->path, 0, &st);
 	if (r < 0 || !S_ISDIR(st.stx_mode) || st.stx_ino != o->ino ||
-	    folder_mtime_ns(&st) != o->mtime_ns)
+	    walk_mtime_ns(&st) != o->mtime_ns)
 		return stale(err, d->names + o->path, "changed");
 	return 0;
 }
