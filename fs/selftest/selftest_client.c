@@ -13,12 +13,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/rng.h"
+#include "common/system/walk.h"
 #include "common/tick.h"
 #include "common/util.h"
 
@@ -32,38 +32,49 @@ enum {
 
 /* --- the tree ------------------------------------------------------------- */
 
-static int add_dir(struct client_tree *t, const char *path)
+struct scan {
+	const char *root;
+	struct client_tree *t;
+};
+
+static char *path_of(const struct scan *s, const char *below)
 {
+	char *path;
+
+	return asprintf(&path, "%s%s%s", s->root, *below ? "/" : "", below) < 0
+		       ? NULL
+		       : path;
+}
+
+static int add_dir(void *ctx, const char *path, const struct statx *st,
+		   struct err *err)
+{
+	struct scan *s = ctx;
+	struct client_tree *t = s->t;
 	char **more = reallocarray(t->dirs, t->n_dirs + 1, sizeof(*more));
 
+	(void)st;
+	(void)err;
 	if (!more)
 		return -ENOMEM;
 	t->dirs = more;
-	t->dirs[t->n_dirs] = strdup(path);
+	t->dirs[t->n_dirs] = path_of(s, path);
 	return t->dirs[t->n_dirs] ? (t->n_dirs++, 0) : -ENOMEM;
 }
 
-static int add_file(struct client_tree *t, const char *path, uint64_t bytes)
+/* 1: these are enough. */
+static int add_file(void *ctx, const char *path, const struct walk_entry *e,
+		    struct err *err)
 {
-	struct client_file *f = &t->files[t->n_files];
+	struct scan *s = ctx;
+	struct client_file *f = &s->t->files[s->t->n_files];
 
-	f->bytes = bytes;
-	f->path = strdup(path);
-	return f->path ? (t->n_files++, 0) : -ENOMEM;
-}
-
-static int add(struct client_tree *t, const FTSENT *e)
-{
-	switch (e->fts_info) {
-	case FTS_D: return add_dir(t, e->fts_path);
-	case FTS_F:
-		return add_file(t, e->fts_path,
-				(uint64_t)e->fts_statp->st_size);
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS: return -e->fts_errno;
-	default: return 0;
-	}
+	(void)err;
+	if (!S_ISREG(e->mode))
+		return 0;
+	f->bytes = e->bytes;
+	f->path = path_of(s, path);
+	return f->path ? ++s->t->n_files == MAX_FILES : -ENOMEM;
 }
 
 static int larger_first(const void *a, const void *b)
@@ -75,23 +86,24 @@ static int larger_first(const void *a, const void *b)
 
 int client_scan(const char *root, struct client_tree *ret, struct err *err)
 {
-	char *const paths[] = { (char *)root, NULL };
+	_cleanup_close_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct client_tree t = { .files = calloc(MAX_FILES, sizeof(*t.files)) };
-	FTS *fts = t.files ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL)
-			   : NULL;
-	int r = fts ? 0 : -ENOMEM;
-	FTSENT *e;
+	struct scan scan = { .root = root, .t = &t };
+	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES,
+			     .ctx = &scan,
+			     .folder = add_dir,
+			     .file = add_file };
+	int r = fd < 0 ? -errno : t.files ? 0 : -ENOMEM;
 
-	while (r == 0 && t.n_files < MAX_FILES && (e = fts_read(fts)))
-		r = add(&t, e);
-	if (fts)
-		fts_close(fts);
-	if (r == 0 && !t.n_files)
-		r = -ENOENT;
+	if (r == 0)
+		r = walk_tree(&walk, fd, "", err);
+	if (r >= 0 && !t.n_files)
+		r = err_set(err, -ENOENT, "no file to read");
 	if (r < 0) {
 		client_tree_fini(&t);
-		return err_set(err, r, "%s: %s", root,
-			       r == -ENOENT ? "no file to read" : strerror(-r));
+		err_set(err, r, "%s", strerror(-r));
+		err_prefix(err, "%s", root);
+		return r;
 	}
 	qsort(t.files, t.n_files, sizeof(*t.files), larger_first);
 	*ret = t;

@@ -18,7 +18,6 @@
  */
 #include "fs/source/source.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -28,6 +27,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/system/walk.h"
 #include "common/util.h"
 #include "fs/source/acl.h"
 #include "fs/source/beneath.h"
@@ -61,83 +61,44 @@ static void dir_fini(void *state)
 	free(d->path);
 }
 
-struct listing {
-	struct tree_child *children;
-	size_t n, allocated;
-	bool shared; /* as the tree */
-};
+/* --- the scan ------------------------------------------------------------- */
 
-static void listing_fini(struct listing *l)
+static struct tree_child child_of(const struct walk_entry *e, char *name)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free(l->children[i].name);
-	free(l->children);
+	return (struct tree_child){ .name = name,
+				    .bytes = e->bytes,
+				    .mtime = { .tv_sec = e->mtime_s,
+					       .tv_nsec = e->mtime_ns },
+				    .mode = e->mode,
+				    .uid = e->uid,
+				    .gid = e->gid };
 }
 
-static struct tree_child child_of(const struct stat *st)
+static int add_children(int fd, struct tree *tree, uint32_t node,
+			const struct walk_list *l)
 {
-	return (struct tree_child){ .bytes = (uint64_t)st->st_size,
-				    .mtime = st->st_mtim,
-				    .mode = st->st_mode,
-				    .uid = st->st_uid,
-				    .gid = st->st_gid };
-}
+	_cleanup_free_ struct tree_child *v = calloc(l->n + 1, sizeof(*v));
+	size_t n = 0;
 
-static int listing_add(struct listing *l, int dirfd, const char *name)
-{
-	struct stat st;
+	for (size_t i = 0; v && i < l->n; i++) {
+		char *name = l->names + l->entry[i].name;
 
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno; /* gone meanwhile */
-	/* a loader reads files; sockets and devices are not shown */
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) &&
-	    !S_ISLNK(st.st_mode))
-		return 0;
-	if (l->n == l->allocated) {
-		size_t want = l->allocated ? 2 * l->allocated : 64;
-		void *p = realloc(l->children, want * sizeof(*l->children));
-
-		if (!p)
-			return -ENOMEM;
-		l->children = p;
-		l->allocated = want;
+		if (tree_hides(tree, node, name))
+			continue;
+		v[n] = child_of(&l->entry[i], name);
+		if (tree->shared && !S_ISLNK(v[n].mode))
+			v[n].mode = acl_limit_file(v[n].mode, fd, name);
+		n++;
 	}
-	char *copy = strdup(name);
-
-	if (!copy)
-		return -ENOMEM;
-	if (l->shared && !S_ISLNK(st.st_mode))
-		st.st_mode = acl_limit_file(st.st_mode, dirfd, name);
-	l->children[l->n] = child_of(&st);
-	l->children[l->n++].name = copy;
-	return 0;
+	return v ? tree_add_children(tree, node, v, n) : -ENOMEM;
 }
 
-static bool is_dot(const char *name)
+static int list(int fd, struct tree *tree, uint32_t node)
 {
-	return !strcmp(name, ".") || !strcmp(name, "..");
-}
+	_cleanup_(walk_list_fini) struct walk_list l;
+	int r = walk_list(fd, WALK_HIDDEN | WALK_FILES | WALK_FOLDERS, &l);
 
-/* Takes `dirfd`. */
-static int list(int dirfd, struct tree *tree, uint32_t node, struct listing *l)
-{
-	DIR *stream = fdopendir(dirfd);
-	struct dirent *entry;
-	int r = 0;
-
-	if (!stream) {
-		r = -errno;
-		close(dirfd);
-		return r;
-	}
-	while (r == 0 && (errno = 0, entry = readdir(stream)))
-		if (!is_dot(entry->d_name) &&
-		    !tree_hides(tree, node, entry->d_name))
-			r = listing_add(l, dirfd, entry->d_name);
-	if (r == 0)
-		r = -errno;
-	closedir(stream);
-	return r;
+	return r < 0 ? r : add_children(fd, tree, node, &l);
 }
 
 /* What says that the file is not the one that was scanned. */
@@ -216,18 +177,26 @@ static int open_node(const struct dir *d, const struct tree *tree,
 	return open_in(&d->root, path, &tree->nodes[node], flags, nowait, ret);
 }
 
+static bool too_deep(const struct tree *tree, uint32_t node)
+{
+	int depth = 0;
+
+	for (; node != TREE_ROOT; node = tree->nodes[node].parent)
+		depth++;
+	return depth > WALK_DEPTH;
+}
+
 static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
 		    struct err *err)
 {
-	_cleanup_(listing_fini) struct listing l = { .shared = tree->shared };
 	char path[PATH_MAX];
 	struct stat st;
-	int r = open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false, &st);
+	_cleanup_close_ int fd =
+		open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false, &st);
+	int r = fd < 0		       ? fd
+		: too_deep(tree, node) ? -ELOOP
+				       : list(fd, tree, node);
 
-	if (r >= 0)
-		r = list(r, tree, node, &l);
-	if (r == 0)
-		r = tree_add_children(tree, node, l.children, l.n);
 	if (r < 0 && tree_path(tree, node, path, sizeof(path)) < 0)
 		return err_set(err, r, "%s/.../%s: %s", d->path,
 			       tree_name(tree, node), strerror(-r));
@@ -240,14 +209,17 @@ static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
 static int dir_scan(void *state, struct tree *tree, struct err *err)
 {
 	struct dir *d = state;
-	struct tree_child root;
 	struct stat st;
+	struct tree_child root;
 
 	if (fstat(d->root.fd, &st) < 0)
 		return err_set(err, -errno, "%s: %s", d->path, strerror(errno));
+	root = (struct tree_child){ .mtime = st.st_mtim,
+				    .mode = st.st_mode,
+				    .uid = st.st_uid,
+				    .gid = st.st_gid };
 	if (tree->shared)
-		st.st_mode = acl_limit_file(st.st_mode, d->root.fd, ".");
-	root = child_of(&st);
+		root.mode = acl_limit_file(root.mode, d->root.fd, ".");
 	tree_set_root(tree, &root);
 	/* breadth first: the tree grows behind the node that is scanned */
 	for (uint32_t i = 0; i < tree->n_nodes; i++) {
