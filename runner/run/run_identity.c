@@ -2,12 +2,14 @@
 #include "runner/run/run_identity.h"
 
 #include <errno.h>
-#include <fts.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include "common/system/walk.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "runner/spec/run_variables.h"
 
@@ -82,33 +84,49 @@ static json_t *file_json(const char *path)
 			 (json_int_t)changed_ns(&st));
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
+static int hash_folder(void *state, const char *path, const struct statx *st,
+		       struct err *err)
 {
-	return strcmp((*a)->fts_name, (*b)->fts_name);
+	(void)st;
+	(void)err;
+	XXH3_64bits_update(state, path, strlen(path) + 1);
+	return 0;
 }
 
-/* {file, hash}, of the names, sizes and times below a folder. */
+static int hash_name(void *state, const char *path, const struct walk_entry *e,
+		     struct err *err)
+{
+	int64_t v[] = { (int64_t)e->bytes,
+			units_time_ns(e->mtime_s, e->mtime_ns) };
+
+	(void)err;
+	XXH3_64bits_update(state, path, strlen(path) + 1);
+	if (S_ISREG(e->mode))
+		XXH3_64bits_update(state, v, sizeof(v));
+	return 0;
+}
+
+/* {file, hash}, of the names, sizes and times below a folder; null: there is
+ * none that can be read. */
 static json_t *folder_json(const char *path)
 {
-	char *const roots[] = { (char *)path, NULL };
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	XXH3_state_t *state = XXH3_createState();
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES,
+			     .ctx = state,
+			     .folder = hash_folder,
+			     .file = hash_name };
 	char hash[17];
-	FTSENT *e;
 
-	if (!state || !fts) {
+	if (!state || fd < 0) {
 		XXH3_freeState(state);
 		return json_null();
 	}
 	XXH3_64bits_reset(state);
-	while ((e = fts_read(fts))) {
-		const char *name = e->fts_path + strlen(path);
-
-		XXH3_64bits_update(state, name, strlen(name) + 1);
-		if (e->fts_info == FTS_F)
-			add_stat(state, e->fts_statp);
+	if (walk_tree(&walk, fd, "", NULL) < 0) {
+		XXH3_freeState(state);
+		return json_null();
 	}
-	fts_close(fts);
 	end_hash(state, hash);
 	return json_pack("{s:s, s:s}", "file", path, "hash", hash);
 }

@@ -3,23 +3,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/system/memory.h"
+#include "common/system/walk.h"
 #include "common/units.h"
 #include "common/util.h"
 
 enum { CHUNK = 1 << 20 };
 
-/* Its bytes; what cannot be read the mount will say. */
-static uint64_t read_file(const char *path, char *buf)
+struct warming {
+	char *buf; /* NULL: only add up */
+	uint64_t bytes;
+	struct stop *stop;
+	int dirfd;
+};
+
+/* What cannot be read the mount will say. */
+static uint64_t read_file(int dirfd, const char *path, char *buf)
 {
 	struct stat st;
-	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
+	_cleanup_close_ int fd = util_open_file(dirfd, path, O_NOFOLLOW, &st);
 	uint64_t bytes = 0;
 	ssize_t n;
 
@@ -28,44 +35,52 @@ static uint64_t read_file(const char *path, char *buf)
 	return bytes;
 }
 
-/* The bytes of all files, or, with a buffer, read them. */
-static int walk(const char *folder, char *buf, struct stop *stop,
-		uint64_t *ret_bytes)
+static int warm_file(void *ctx, const char *path, const struct walk_entry *e,
+		     struct err *err)
 {
-	char *const paths[] = { (char *)folder, NULL };
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	FTSENT *e;
-	int r = fts ? 0 : -errno;
+	struct warming *w = ctx;
 
-	*ret_bytes = 0;
-	while (r == 0 && (e = fts_read(fts))) {
-		if (e->fts_info == FTS_F)
-			*ret_bytes += buf ? read_file(e->fts_accpath, buf)
-					  : (uint64_t)e->fts_statp->st_size;
-		if (stop_came(stop))
-			r = -EINTR;
-	}
-	if (fts)
-		fts_close(fts);
-	return r;
+	(void)err;
+	if (S_ISREG(e->mode))
+		w->bytes += w->buf ? read_file(w->dirfd, path, w->buf)
+				   : e->bytes;
+	return stop_came(w->stop) ? -EINTR : 0;
+}
+
+/* The bytes of all files, or, with a buffer, read them. */
+static int warm_tree(struct warming *w, char *buf, struct err *err)
+{
+	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES,
+			     .ctx = w,
+			     .file = warm_file };
+
+	w->buf = buf;
+	w->bytes = 0;
+	return walk_tree(&walk, w->dirfd, "", err);
 }
 
 int warm_folder(const char *folder, struct stop *stop, struct err *err)
 {
 	uint64_t memory = memory_limit();
 	_cleanup_free_ char *buf = malloc(CHUNK);
-	uint64_t bytes = 0;
+	_cleanup_close_ int fd =
+		open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct warming w = { .stop = stop, .dirfd = fd };
 	char size[UNITS_TEXT];
-	int r = buf ? walk(folder, NULL, stop, &bytes) : -ENOMEM;
+	int r = fd < 0 ? -errno : buf ? warm_tree(&w, NULL, err) : -ENOMEM;
 
-	if (r == 0 && bytes > memory / 2) {
+	if (r == 0 && w.bytes > memory / 2) {
 		log_warn("%s: %s are too many for the page cache: reads of the "
 			 "real device count where they are slower than those "
 			 "of the emulated one",
-			 folder, units_human_size((double)bytes, size));
+			 folder, units_human_size((double)w.bytes, size));
 		return 0;
 	}
 	if (r == 0)
-		r = walk(folder, buf, stop, &bytes);
-	return r < 0 ? err_set(err, r, "%s: %s", folder, strerror(-r)) : 0;
+		r = warm_tree(&w, buf, err);
+	if (r < 0 && r != -EINTR) {
+		err_set(err, r, "%s", strerror(-r));
+		err_prefix(err, "%s", folder);
+	}
+	return r;
 }
