@@ -6,6 +6,7 @@
 
 #include "common/json.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "lib/engine.h"
 #include "lib/options.h"
 #include "lib/private.h"

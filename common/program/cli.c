@@ -277,7 +277,7 @@ static int apply(struct parse *p, struct err *err)
 static void print_version(FILE *f, struct argp_state *state)
 {
 	(void)state;
-	fprintf(f, "gpemu %s\n", GPEMU_VERSION);
+	fprintf(f, "gpemu %s (%s)\n", GPEMU_RELEASE, GPEMU_VERSION);
 }
 
 /* Options and arguments into `p`, whose `set` is to be released. */

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT
+# One release, wherever it is named.
+
+@test "version: programs and header name the release" {
+	bin=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	root=$BATS_TEST_DIRNAME/../..
+	release=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build")
+	[ -n "$release" ]
+	for program in fs train run data profile cachesim gpud smi; do
+		[[ $("$bin/gpemu-$program" --version) == "gpemu $release ("*")" ]]
+	done
+	grep -qF "\"$release\"" "$root/include/gpemu.h"
+}
