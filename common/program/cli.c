@@ -421,6 +421,55 @@ static void print_commands(FILE *f, const char *name, const char *summary,
 	fprintf(f, "\n'%s COMMAND --help' tells about one command.\n", name);
 }
 
+/* Damerau's distance of words of ASCII: letters to insert, delete, replace, or
+ * swap with their neighbour. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t n = strlen(b), rows[3][NAME_ROOM];
+
+	if (n >= NAME_ROOM)
+		return SIZE_MAX;
+	for (size_t k = 0; k <= n; k++)
+		rows[0][k] = k;
+	for (size_t i = 1; i <= strlen(a); i++) {
+		size_t *row = rows[i % 3], *last = rows[(i - 1) % 3];
+
+		row[0] = i;
+		for (size_t k = 1; k <= n; k++) {
+			row[k] = MIN(last[k], row[k - 1]) + 1;
+			row[k] = MIN(row[k],
+				     last[k - 1] + (a[i - 1] != b[k - 1]));
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
+			    a[i - 2] == b[k - 1])
+				row[k] = MIN(row[k],
+					     rows[(i - 2) % 3][k - 2] + 1);
+		}
+	}
+	return rows[strlen(a) % 3][n];
+}
+
+int cli_unknown(const char *name, const struct cli_command *commands,
+		const char *word)
+{
+	const char *nearest = NULL;
+	/* arbitrary: two slips, and a letter that is right */
+	size_t least = MIN(3, strlen(word));
+
+	for (const struct cli_command *c = commands; c->name; c++) {
+		bool begun = *word && !strncmp(word, c->name, strlen(word));
+		size_t d = begun ? 0 : distance(word, c->name);
+
+		nearest = d < least ? c->name : nearest;
+		least = MIN(d, least);
+	}
+	fprintf(stderr, "%s: unknown command '%s'", name, word);
+	if (nearest)
+		fprintf(stderr, "; did you mean '%s'?\n", nearest);
+	else
+		fprintf(stderr, "; '%s --help' lists all\n", name);
+	return EXIT_STATUS_USAGE;
+}
+
 int cli_dispatch(const char *name, const char *summary,
 		 const struct cli_command *commands, int argc, char **argv)
 {
@@ -440,9 +489,8 @@ int cli_dispatch(const char *name, const char *summary,
 		if (!strcmp(c->name, word))
 			return c->run(argc - 1, argv + 1);
 	if (word)
-		fprintf(stderr, "%s: unknown command '%s'\n", name, word);
-	else
-		print_commands(stderr, name, summary, commands);
+		return cli_unknown(name, commands, word);
+	print_commands(stderr, name, summary, commands);
 	return EXIT_STATUS_USAGE;
 }
 

@@ -129,6 +129,10 @@ struct cli_command {
 /* Returns the exit status; no or an unknown subcommand: usage, 2. */
 int cli_dispatch(const char *name, const char *summary,
 		 const struct cli_command *commands, int argc, char **argv);
+/* Say on stderr that `word` is no subcommand, and which one is spelled nearly
+ * like it. Returns the exit status for usage, 2. */
+int cli_unknown(const char *name, const struct cli_command *commands,
+		const char *word);
 
 /*
  * Print why something failed, "name: text", and return the exit status that
