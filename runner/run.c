@@ -61,6 +61,24 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
+/* --list: 0, keys of a workload; 1, of a file that lists workloads */
+static int list_keys(int which, struct err *err)
+{
+	if (which) {
+		suite_print_keys(stdout);
+		return 0;
+	}
+	return workload_print_keys(stdout) < 0
+		       ? err_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+static const struct cli_kind kinds[] = {
+	{ .name = "keys", .print = list_keys, .which = 0 },
+	{ .name = "list-keys", .print = list_keys, .which = 1 },
+	{ 0 },
+};
+
 static const struct cli_program program = {
 	.name = "gpemu-run",
 	.args = "FILE.yaml | check FILE.yaml | compare A B",
@@ -77,6 +95,7 @@ static const struct cli_program program = {
 		 "--seed 0 is the "
 		 "workload's own seed.",
 	.fields = fields,
+	.kinds = kinds,
 };
 
 /* gpemu-run compare A B: no workload is needed, no program runs. */

@@ -79,6 +79,11 @@ int suite_load(const char *path, struct suite *ret, struct err *err)
 	return r == 0 ? finish(ret, err) : r;
 }
 
+void suite_print_keys(FILE *f)
+{
+	conf_print_keys(fields, &(struct suite){ 0 }, f);
+}
+
 void suite_free(struct suite *s)
 {
 	conf_free(fields, s);

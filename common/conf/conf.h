@@ -99,6 +99,14 @@ void conf_free(const struct conf_field *fields, void *object);
  * cli_only fields, NULL strings and NaN left out. NULL: no memory.
  */
 json_t *conf_json(const struct conf_field *fields, const void *object);
+/*
+ * A line for each key, its type with its range, and its default, which
+ * `object` holds: "cell_timeout  duration, 1s to 1d  10m". Keys within others
+ * are written base.fs, mounts.NAME.fs and plot[].x; "required" and "-" (none)
+ * stand for a default.
+ */
+void conf_print_keys(const struct conf_field *fields, const void *object,
+		     FILE *f);
 /* The struct as YAML that conf_load reads back. */
 int conf_dump(const struct conf_field *fields, const void *object, FILE *f);
 

@@ -107,6 +107,94 @@ json_t *conf_json(const struct conf_field *fields, const void *object)
 	return j;
 }
 
+/* --- keys ------------------------------------------------------------- */
+
+static const char *type_name(enum conf_type type)
+{
+	switch (type) {
+	case CONF_BOOL: return "boolean";
+	case CONF_INT:
+	case CONF_UINT: return "integer";
+	case CONF_DOUBLE: return "number";
+	case CONF_STRING: return "text";
+	case CONF_SIZE: return "size";
+	case CONF_DURATION: return "duration";
+	case CONF_CAPACITY: return "share or size";
+	case CONF_ROW:
+	case CONF_LIST: return "list";
+	default: return "mapping";
+	}
+}
+
+static const char *bound(const struct conf_field *f, double value,
+			 char buf[UNITS_TEXT])
+{
+	if (f->type == CONF_DURATION)
+		return units_exact_duration((uint64_t)value, buf);
+	if (f->type == CONF_SIZE)
+		return units_exact_size((uint64_t)value, buf);
+	snprintf(buf, UNITS_TEXT, "%.15g", value);
+	return buf;
+}
+
+static void print_key(const struct conf_field *f, const char *key,
+		      const void *at, FILE *out)
+{
+	char type[80], low[UNITS_TEXT], high[UNITS_TEXT], number[UNITS_TEXT];
+	json_auto_t *value = at && f->type <= CONF_CAPACITY
+				     ? value_json(f, f->type, at)
+				     : NULL;
+	const char *known = "-";
+
+	snprintf(type, sizeof(type), "%s", type_name(f->type));
+	if (f->type == CONF_LIST && f->item <= CONF_CAPACITY)
+		snprintf(type, sizeof(type), "list of %s", type_name(f->item));
+	if (f->min != 0 || f->max != 0)
+		snprintf(type, sizeof(type), "%s, %s to %s", type_name(f->type),
+			 bound(f, f->min, low), bound(f, f->max, high));
+	if (json_is_string(value))
+		known = json_string_value(value);
+	else if (json_is_boolean(value))
+		known = json_is_true(value) ? "true" : "false";
+	else if (value)
+		known = bound(f, json_number_value(value), number);
+	fprintf(out, "%-26s %-26s %s\n", key, type,
+		f->required ? "required" : known);
+}
+
+/* `object`: NULL within maps and lists, whose items have no defaults. */
+static void print_keys(const struct conf_field *fields, const char *prefix,
+		       const void *object, FILE *out)
+{
+	for (const struct conf_field *f = fields; f->key; f++) {
+		const char *at = object ? (const char *)object + f->offset
+					: NULL;
+		char key[160];
+
+		if (f->cli_only)
+			continue;
+		snprintf(key, sizeof(key), "%s%s", prefix, f->key);
+		print_key(f, key, at, out);
+		if (!f->fields)
+			continue;
+		snprintf(key, sizeof(key), "%s%s%s.", prefix, f->key,
+			 f->type == CONF_MAP	? ".NAME"
+			 : f->type == CONF_LIST ? "[]"
+						: "");
+		/* the first field of a map is NAME itself */
+		print_keys(f->fields + (f->type == CONF_MAP), key,
+			   f->type == CONF_RECORD ? at : NULL, out);
+	}
+}
+
+void conf_print_keys(const struct conf_field *fields, const void *object,
+		     FILE *f)
+{
+	print_keys(fields, "", object, f);
+}
+
+/* --- YAML ------------------------------------------------------------- */
+
 static int emit(yaml_emitter_t *e, yaml_event_t *event, int made)
 {
 	return made && yaml_emitter_emit(e, event) ? 0 : -EIO;

@@ -12,14 +12,12 @@
 
 #define MIN_SIZE 5.0
 #define MIN_STEPS 500.0
-#define DEFAULT_AU 90.0
 
 static void init(struct rules *ret, const struct workload *w)
 {
 	*ret = (struct rules){
 		.asked_for = conf_node_get(w->root, "rules"),
-		.au = w->rules.au.fraction > 0 ? 100 * w->rules.au.fraction
-					       : DEFAULT_AU,
+		.au = 100 * w->rules.au.fraction,
 	};
 }
 

@@ -283,6 +283,7 @@ static int init(struct workload *w, const char *path)
 				.time_scale = 1,
 				.seed = 1,
 				.noise = { .fraction = .2 },
+				.rules.au = { .fraction = .9 },
 				.cell_timeout_ns = 600 * NS_PER_S };
 	return w->path ? 0 : -ENOMEM;
 }
@@ -304,6 +305,17 @@ int workload_parse(const char *bytes, size_t n, const char *path,
 	if (r == 0)
 		r = conf_tree_parse(bytes, n, path, &ret->root, err);
 	return r == 0 ? finish(ret, err) : r;
+}
+
+int workload_print_keys(FILE *f)
+{
+	struct workload w;
+	int r = init(&w, "");
+
+	if (r == 0)
+		conf_print_keys(fields, &w, f);
+	workload_free(&w);
+	return r;
 }
 
 void workload_free(struct workload *w)

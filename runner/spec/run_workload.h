@@ -134,7 +134,7 @@ struct workload {
 	struct units_capacity noise; /* a share of all CPUs */
 	bool independent;	     /* cells may run side by side */
 	struct {
-		struct units_capacity au; /* a share; 0: the default */
+		struct units_capacity au; /* a share */
 	} rules;			  /* run_rules.h */
 	struct conf_list metrics;	  /* struct metric */
 	struct conf_list columns;	  /* char * */
@@ -162,6 +162,8 @@ int workload_load(const char *path, struct workload *ret, struct err *err);
 int workload_parse(const char *bytes, size_t n, const char *path,
 		   struct workload *ret, struct err *err);
 void workload_free(struct workload *w);
+/* All keys of such a file, as conf_print_keys does. -ENOMEM. */
+int workload_print_keys(FILE *f);
 
 /*
  * Says what is wrong with a setting, as the program that owns it sees it:
