@@ -5,6 +5,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
+#include "emu/gpu/device.h"
 #include "lib/options.h"
 #include "lib/private.h"
 #include "loader/train/train_node.h"
@@ -17,7 +18,8 @@ struct gpemu_gpu {
 	const struct gpu_model *model;
 	struct train_node node;
 	struct tick *tick;
-	struct gpus gpus;
+	struct device *device;
+	struct gpu_step step; /* the last one */
 	struct err err;
 };
 
@@ -29,6 +31,37 @@ static int check(struct gpemu_gpu *g, uint64_t n, struct err *err)
 	return gpu_check_batch(&g->profile, g->model, &g->node.beside,
 			       n / gpus + (n % gpus > 0),
 			       g->options.extrapolate, err);
+}
+
+static void done(void *ctx, const struct device_step *s)
+{
+	struct gpemu_gpu *g = ctx;
+
+	g->step = s->gpu[0];
+}
+
+static int open_device(struct gpemu_gpu *g, struct err *err)
+{
+	struct device_job job = { .gpu = &g->profile,
+				  .model = g->model,
+				  .gpus = &g->node.gpus,
+				  .batch = (uint32_t)g->options.batch,
+				  .pinned = g->options.pin };
+	uint64_t load_ns;
+	int r;
+
+	g->tick = tick_new(g->options.time_scale, TICK_DEFAULT_SPIN_NS);
+	g->device = device_local_new();
+	if (!g->tick || !g->device)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (g->options.keep_awake)
+		tick_keep_awake(g->tick); /* where it is granted */
+	job.tick = g->tick;
+	g->device->events = (struct device_events){ .done = done, .ctx = g };
+	r = device_start(g->device, &job, &load_ns, err);
+	if (r == 0)
+		device_begin(g->device, 0);
+	return r;
 }
 
 static int open_gpu(struct gpemu_gpu *g, const char *const options[],
@@ -65,15 +98,7 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 	if (r == 0)
 		r = train_node_fit(&g->options, &choice, &g->profile, g->model,
 				   &prep, &no_files, &g->node, err);
-	if (r < 0)
-		return r;
-	g->tick = tick_new(g->options.time_scale, TICK_DEFAULT_SPIN_NS);
-	if (!g->tick)
-		return err_set(err, -ENOMEM, "out of memory");
-	if (g->options.keep_awake)
-		tick_keep_awake(g->tick); /* where it is granted */
-	gpus_init(&g->gpus, &g->node.gpus, tick_now(g->tick));
-	return 0;
+	return r < 0 ? r : open_device(g, err);
 }
 
 int gpemu_gpu_open(const char *const options[], struct gpemu_gpu **ret,
@@ -95,6 +120,7 @@ void gpemu_gpu_close(struct gpemu_gpu *g)
 {
 	if (!g)
 		return;
+	device_close(g->device);
 	tick_free(g->tick);
 	train_node_close(&g->node);
 	gpu_profile_free(&g->profile);
@@ -107,43 +133,35 @@ const char *gpemu_gpu_error(const struct gpemu_gpu *g)
 	return g->err.text;
 }
 
-/* A batch that is in host memory now; when the next one may be. */
-static uint64_t step(struct gpemu_gpu *g, uint32_t samples,
-		     struct gpu_step *ret)
+/* A batch that is in host memory now. */
+static int step(struct gpemu_gpu *g, uint32_t samples, struct err *err)
 {
-	uint32_t n = g->node.gpus.n, used = 0;
-	bool whole = g->node.gpus.parallel == GPUS_DP;
-	struct gpu_step s[GPUS_MAX] = { { 0 } };
-	struct gpus_part part[GPUS_MAX], all;
-	uint64_t now = tick_now(g->tick), room = 0;
 	uint64_t bytes = gpu_sample_bytes(&g->profile, g->model);
+	struct device_batch b = { .samples = samples,
+				  .bytes = samples * bytes,
+				  .ready_ns = tick_now(g->tick) };
+	struct device_part part[GPUS_MAX];
+	bool whole = g->node.gpus.parallel == GPUS_DP;
+	uint32_t n = g->node.gpus.n;
+	struct gpu_step copy;
+	int r = whole ? device_copy(g->device, 0, &b, &copy, err) : 0;
 
-	all = gpus_part_of(&g->profile, g->model, samples, samples * bytes,
-			   g->options.pin);
-	if (whole)
-		gpus_copy(&g->gpus, 0, now, &all, &s[0]);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t cut = gpus_cut(samples, n, i);
-
-		part[i] = gpus_part_of(&g->profile, g->model, cut, cut * bytes,
-				       g->options.pin);
-		used += cut > 0;
-		if (cut && !whole)
-			gpus_copy(&g->gpus, i, now, &part[i], &s[i]);
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		part[i].samples = b.samples = gpus_cut(samples, n, i);
+		part[i].bytes = b.bytes = b.samples * bytes;
+		if (b.samples && !whole)
+			r = device_copy(g->device, i, &b, &copy, err);
 	}
-	gpus_step(&g->gpus, used, part, s);
-	for (uint32_t i = 0; i < n; i++)
-		room = MAX(room, gpu_room(&g->gpus.gpu[i]));
-	*ret = s[0];
-	return room;
+	if (r < 0)
+		return r;
+	device_submit(g->device, part, NULL);
+	return device_room(g->device, n, err);
 }
 
 int gpemu_gpu_submit(struct gpemu_gpu *g, uint64_t n_samples,
 		     struct gpemu_step *ret)
 {
 	struct err err = { 0 };
-	struct gpu_step s;
-	uint64_t room;
 	int r = -EINVAL;
 
 	if (n_samples == 0)
@@ -153,20 +171,20 @@ int gpemu_gpu_submit(struct gpemu_gpu *g, uint64_t n_samples,
 			    (unsigned long long)n_samples);
 	else
 		r = check(g, n_samples, &err);
+	if (r == 0)
+		r = step(g, (uint32_t)n_samples, &err);
 	if (r < 0) {
 		g->err = err;
 		return r;
 	}
-	room = step(g, (uint32_t)n_samples, &s);
 	if (ret)
-		*ret = lib_step(&s);
-	tick_wait(g->tick, room);
+		*ret = lib_step(&g->step);
 	return 0;
 }
 
 uint64_t gpemu_gpu_wait(struct gpemu_gpu *g)
 {
-	uint64_t end = g->gpus.gpu[0].compute_end;
+	uint64_t end = g->device->idle_ns;
 
 	tick_wait(g->tick, end);
 	return end;

@@ -25,15 +25,16 @@ static void seconds(FILE *f, uint64_t ns)
 	fprintf(f, ",%.9f", (double)ns / (double)NS_PER_S);
 }
 
-void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
-		  uint64_t idle, const struct delivery *d,
-		  const struct gpu_step *s, const struct stalls *late)
+static void add(FILE *f, const struct step_done *step, uint32_t gpu)
 {
-	struct stalls own = account_stalls(idle, d, s);
+	const struct delivery *d = step_batch(step, gpu);
+	const struct gpu_step *s = &step->gpu[gpu];
+	const struct stalls *late = &step->late[gpu];
+	struct stalls own = account_stalls(step->idle_ns, d, s);
 
-	fprintf(f, "%" PRIu64 ",%" PRIu64 ",%u,%u,%u", epoch, step,
+	fprintf(f, "%" PRIu64 ",%" PRIu64 ",%u,%u,%u", step->epoch, step->step,
 		d->n - d->n_failed, d->n_failed, d->queued);
-	seconds(f, idle);
+	seconds(f, step->idle_ns);
 	seconds(f, d->complete_ns);
 	seconds(f, d->ready_ns);
 	seconds(f, s->copy_start);
@@ -51,6 +52,14 @@ void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
 	seconds(f, s->optimizer_ns);
 	fputc('\n', f);
 }
+
+static void done(void *ctx, const struct step_done *s)
+{
+	for (uint32_t i = 0; i < s->n_gpus; i++)
+		add(ctx, s, i);
+}
+
+const struct observer observe_steps = { .done = done };
 
 int step_log_close(FILE *f, const char *path, struct err *err)
 {

@@ -5,14 +5,13 @@
 
 #include <stdio.h>
 
-#include "loader/account/account.h"
+#include "loader/account/observer.h"
 
 /* -errno with a text; *ret has its heading then. */
 int step_log_open(const char *path, FILE **ret, struct err *err);
-/* Times are emulated seconds since the start of the run. */
-void step_log_add(FILE *f, uint64_t epoch, uint64_t step, uint32_t gpu,
-		  uint64_t idle, const struct delivery *d,
-		  const struct gpu_step *s, const struct stalls *late);
+/* Its ctx is that file. Times are emulated seconds since the start of the
+ * run. */
+extern const struct observer observe_steps;
 /* NULL is allowed. -errno with a text when a line could not be written. */
 int step_log_close(FILE *f, const char *path, struct err *err);
 

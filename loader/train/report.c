@@ -35,7 +35,8 @@ static json_t *profile_json(const struct report *r)
 {
 	uint64_t batch = r->options->batch;
 	/* a server says when a step began and ended, not its parts */
-	bool apart = !r->remote && gpu_model_optimizer_given(r->model);
+	bool apart = !r->device->ops->shared &&
+		     gpu_model_optimizer_given(r->model);
 	struct gpu_cost cost;
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
@@ -111,7 +112,7 @@ json_t *report_json(const struct report *r)
 			: NULL,
 		"checkpoints", resume_json(r->resume), "resumed",
 		r->resume->from, "dataset", train_data_json(r->data, r->how),
-		"sharing", train_remote_json(r->remote), "interrupted",
+		"sharing", device_json(r->device), "interrupted",
 		r->interrupted);
 }
 
@@ -233,7 +234,7 @@ static void bottleneck(const struct report *r, FILE *f)
 			"storage or more preprocessing cores would not "
 			"help.\n",
 			mean_percent(a, a->compute_ns),
-			r->remote ? " for this job" : "",
+			r->device->ops->shared ? " for this job" : "",
 			mean_percent(a, a->data_wait_ns));
 	else
 		slow_batches(r, most, f);
@@ -327,8 +328,7 @@ void report_summary(const struct report *r, FILE *f)
 		row(&r->total, "all", f);
 	between_gpus(r, f);
 	train_prep_summary(r->prep, r->options, &r->total, f);
-	if (r->remote)
-		train_remote_summary(r->remote, r->total.elapsed_ns, f);
+	device_summary(r->device, r->total.elapsed_ns, f);
 	if (r->total.steps)
 		bottleneck(r, f);
 	if (r->analysis.samples)

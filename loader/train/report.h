@@ -10,11 +10,10 @@
 #include "loader/account/analyze.h"
 #include "loader/dataset/mount.h"
 #include "loader/train/resume.h"
-#include "loader/train/train.h"
+#include "loader/train/ceiling.h"
 #include "loader/train/train_node.h"
 #include "loader/train/train_options.h"
 #include "loader/train/train_prep.h"
-#include "loader/train/train_remote.h"
 
 struct report {
 	int argc;
@@ -37,7 +36,7 @@ struct report {
 	struct account warm;	  /* all epochs but the first */
 	struct analysis analysis; /* samples 0: not asked for */
 	const struct resume *resume;
-	const struct train_remote *remote; /* NULL: the GPU was its own */
+	const struct device *device;
 	bool interrupted;
 };
 

@@ -23,10 +23,11 @@ int session_ceiling(struct session *s, struct err *err)
 {
 	if (s->report.ceiling.steps)
 		return 0;
-	return train_ceiling(&s->train,
-			     (uint32_t)train_pipeline_batch(&s->options,
-							    &s->choice),
-			     s->options.time_scale, &s->report.ceiling, err);
+	return ceiling_measure(&s->job,
+			       (uint32_t)train_pipeline_batch(&s->options,
+							      &s->choice),
+			       s->node.beside.sample_bytes,
+			       s->options.time_scale, &s->report.ceiling, err);
 }
 
 /* Without files nobody looks at the order, unless it is to be written. */
@@ -86,42 +87,15 @@ static void close_pipeline(struct session *s)
 	pipeline_free(p);
 }
 
-static void queued(void *ctx, uint64_t ahead)
+static int start_device(struct session *s, struct err *err)
 {
-	struct session *s = ctx;
+	int r = device_start(s->device, &s->job, &s->node.model_transfer_ns,
+			     err);
 
-	session_tell(s, LOG_LEVEL_WARN,
-		     "%s: no room on the GPU now; %" PRIu64 " more wait for it",
-		     s->options.gpu_server, ahead);
-}
-
-static int join(struct session *s, struct err *err)
-{
-	const struct train_options *o = &s->options;
-	struct train_remote_job job = {
-		.model = o->model,
-		.batch = (uint32_t)o->batch,
-		.iterations =
-			s->n_steps - MIN(s->resume.point.step, s->n_steps),
-		.waiting_bytes = gpu_waiting_bytes(&s->node.beside, o->batch),
-		.pinned = o->pin,
-		.extrapolate = o->extrapolate,
-		.load = o->model_transfer,
-		.queued = queued,
-		.ctx = s,
-	};
-	int r;
-
-	/* what was interrupted before there was a connection */
-	if (atomic_load(&s->stop))
-		r = -ECANCELED;
-	else
-		r = train_remote_join(s->remote, &job, s->tick, err);
-	if (r == -ECANCELED)
-		err_set(err, r, "interrupted while waiting for the GPU");
-	if (r == 0 && job.load) /* its first copy waits for it */
-		s->node.model_transfer_ns = gpu_model_transfer_ns(s->model);
-	return r;
+	return r == -ECANCELED ? err_set(err, r,
+					 "interrupted while waiting for the "
+					 "GPU")
+			       : r;
 }
 
 int session_start(struct session *s, struct err *err)
@@ -134,15 +108,15 @@ int session_start(struct session *s, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (o->keep_awake)
 		tick_keep_awake(s->tick); /* where it is granted */
-	s->train.tick = s->tick;
+	s->train.tick = s->job.tick = s->tick;
 	s->config = (struct pipeline_config){
 		.data = &s->data,
 		.engine = s->choice.engine,
 		.prep = s->choice.prep,
-		.sample_bytes = s->train.sample_bytes,
+		.sample_bytes = s->node.beside.sample_bytes,
 		.pin = o->pin ? &s->gpu : NULL,
 		.tick = s->tick,
-		.trace = s->trace,
+		.trace = s->timeline.trace,
 		.pin_direct = o->pin_direct,
 		.pin_inline = o->pin_inline,
 		.pin_budget = o->pin_budget,
@@ -164,11 +138,7 @@ int session_start(struct session *s, struct err *err)
 		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
 	if (r == 0)
 		r = open_pipeline(s, err);
-	if (r == 0 && s->remote)
-		r = join(s, err);
-	else if (r == 0 && o->model_transfer)
-		s->node.model_transfer_ns = train_load_model(&s->train);
-	return r;
+	return r == 0 ? start_device(s, err) : r;
 }
 
 void session_interrupt(struct session *s)
@@ -177,8 +147,7 @@ void session_interrupt(struct session *s)
 	atomic_store(&s->stop, true);
 	if (s->pipeline)
 		pipeline_interrupt(s->pipeline);
-	if (s->remote)
-		train_remote_interrupt(s->remote);
+	device_interrupt(s->device);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -239,10 +208,11 @@ int session_begin(struct session *s, struct err *err)
 	if (!a)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->account = s->report.epoch[s->report.n_epochs++] = a;
+	s->observed.account = a;
 	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
 	s->hits_known = mount_hits(&s->mount, &s->hits);
 	s->n_left = epoch_samples(s);
-	train_begin(&s->train, epoch, s->schedule.order, s->n_left, a);
+	train_begin(&s->train, epoch, s->schedule.order, s->n_left);
 	return 0;
 }
 
@@ -266,11 +236,18 @@ int session_release(struct session *s, struct delivery *d, struct err *err)
 	return train_release(&s->train, d, err);
 }
 
+static int end_epoch(struct session *s, int r)
+{
+	r = train_end(&s->train, r);
+	pipeline_work(s->pipeline, &s->account->work);
+	return r;
+}
+
 /* Batches that were read, or are being read, are dropped. */
 static int cut_short(struct session *s, struct err *err)
 {
 	pipeline_interrupt(s->pipeline);
-	train_end(&s->train, -ECANCELED);
+	end_epoch(s, -ECANCELED);
 	s->failures = session_failures(s);
 	s->pinned_bytes = pinned_bytes(s);
 	close_pipeline(s);
@@ -305,7 +282,7 @@ int session_end(struct session *s, int r, struct err *err)
 	if (r == 0 && s->n_left == 0)
 		r = -ENODATA;
 	r = train_flush(&s->train, r, err);
-	r = r == 0 ? cut_short(s, err) : train_end(&s->train, r);
+	r = r == 0 ? cut_short(s, err) : end_epoch(s, r);
 	if (r == 0 && session_more(s) && s->resume.point.epoch == epoch)
 		resume_next_epoch(&s->resume);
 	if (r == -ECANCELED || !session_more(s)) {
@@ -334,7 +311,7 @@ const struct report *session_report(struct session *s)
 	r->tick = s->tick;
 	r->mount = &s->mount;
 	r->resume = &s->resume;
-	r->remote = s->remote;
+	r->device = s->device;
 	r->data = &s->data;
 	r->how = &s->how;
 	return r;
@@ -343,7 +320,7 @@ const struct report *session_report(struct session *s)
 void session_close(struct session *s)
 {
 	close_pipeline(s);
-	train_remote_close(s->remote);
+	device_close(s->device);
 	resume_close(&s->resume);
 	session_close_logs(s, NULL);
 	tick_free(s->tick);

@@ -32,6 +32,8 @@
 
 #include "common/log.h"
 #include "loader/dataset/dataset.h"
+#include "loader/account/observe_account.h"
+#include "loader/account/observe_timeline.h"
 #include "loader/dataset/mount.h"
 #include "loader/train/report.h"
 #include "loader/train/resume.h"
@@ -41,7 +43,6 @@
 #include "loader/train/train_node.h"
 #include "loader/train/train_options.h"
 #include "loader/train/train_prep.h"
-#include "loader/train/train_remote.h"
 
 struct session {
 	/* the caller's, between session_init and session_open */
@@ -62,7 +63,8 @@ struct session {
 	struct report report;
 
 	/* its own */
-	struct train_remote *remote; /* lock; NULL: no gpu_server */
+	struct device *device; /* lock */
+	struct device_job job;
 	struct train_prep prep;
 	struct train_node node;
 	struct format_result how;
@@ -70,12 +72,13 @@ struct session {
 	struct schedule schedule;
 	uint32_t direct;   /* as struct engine_config */
 	uint64_t *address; /* as struct flow_config */
-	struct trace *trace;
+	struct timeline timeline;
 	FILE *step_log;
 	struct pipeline_config config;
 	struct train train;
-	struct account *account; /* of the epoch on its way; NULL: none is */
-	struct mount_hits hits;	 /* at its start */
+	struct account *account;  /* of the epoch on its way; NULL: none is */
+	struct observed observed; /* which fills it in */
+	struct mount_hits hits;	  /* at its start */
 	bool hits_known;
 	struct checkpoint_stats checkpoints;
 	uint64_t cpu_ns;

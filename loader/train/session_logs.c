@@ -9,10 +9,10 @@ int session_open_logs(struct session *s, struct err *err)
 	int r = 0;
 
 	if (o->trace)
-		r = trace_open(o->trace, &s->trace, err);
+		r = trace_open(o->trace, &s->timeline.trace, err);
 	if (r == 0 && o->steps)
 		r = step_log_open(o->steps, &s->step_log, err);
-	trace_name_gpus(s->trace, (uint32_t)o->gpus);
+	trace_name_gpus(s->timeline.trace, (uint32_t)o->gpus);
 	return r;
 }
 
@@ -22,9 +22,9 @@ int session_close_logs(struct session *s, struct err *err)
 
 	s->step_log = NULL;
 	if (r == 0)
-		r = trace_close(s->trace, err);
+		r = trace_close(s->timeline.trace, err);
 	else
-		trace_close(s->trace, NULL);
-	s->trace = NULL;
+		trace_close(s->timeline.trace, NULL);
+	s->timeline.trace = NULL;
 	return r;
 }

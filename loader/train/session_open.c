@@ -10,8 +10,10 @@
 #include "common/util.h"
 #include "loader/dataset/direct.h"
 #include "loader/dataset/extents.h"
+#include "loader/account/step_log.h"
 #include "loader/train/session_logs.h"
 #include "loader/train/session_pin.h"
+#include "loader/train/session_save.h"
 
 void session_tell(struct session *s, enum log_level level, const char *fmt, ...)
 {
@@ -34,28 +36,39 @@ uint64_t session_steps(const struct session *s, uint64_t samples)
 				    : (samples + batch - 1) / batch;
 }
 
-/* The GPU is the server's. */
-static int find_server(struct session *s, struct err *err)
+/* The GPUs are this process's, or a server's, which knows their profile. */
+static int find_device(struct session *s, struct err *err)
 {
 	struct train_options *o = &s->options;
-	struct train_remote *remote;
-	int r = train_remote_open(o->gpu_server, o->server_user, o->time_scale,
-				  &remote, err);
+	struct device *d = NULL;
+	char *profile;
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	if (o->gpu_server) {
+		r = device_server_open(o->gpu_server, o->server_user,
+				       o->time_scale, &d, &profile, err);
+		if (r < 0)
+			return r;
+		free(o->gpu);
+		o->gpu = profile;
+	} else {
+		d = device_local_new();
+		if (!d)
+			return err_set(err, -ENOMEM, "out of memory");
+	}
 	pthread_mutex_lock(&s->lock);
-	s->remote = remote;
+	s->device = d;
+	/* or was it before there was a device? */
+	if (atomic_load(&s->stop))
+		device_interrupt(d);
 	pthread_mutex_unlock(&s->lock);
-	free(o->gpu);
-	o->gpu = strdup(train_remote_profile(remote));
-	return o->gpu ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return 0;
 }
 
 static int load_gpu(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
-	int r = o->gpu_server ? find_server(s, err) : 0;
+	int r = find_device(s, err);
 
 	if (r == 0)
 		r = gpu_profile_load(o->gpu, &s->gpu, err);
@@ -153,25 +166,51 @@ static int set_reading(struct session *s, struct err *err)
 	return r;
 }
 
-static void taken(void *ctx, const struct delivery *d)
+static void queued(void *ctx, uint64_t ahead)
 {
 	struct session *s = ctx;
 
-	resume_take(&s->resume, d, s->train.now.account);
+	session_tell(s, LOG_LEVEL_WARN,
+		     "%s: no room on the GPU now; %" PRIu64 " more wait for it",
+		     s->options.gpu_server, ahead);
 }
 
-static bool stepped(void *ctx)
+/* What the device is to do, and who looks on. */
+static void set_train(struct session *s)
 {
-	struct session *s = ctx;
+	const struct train_options *o = &s->options;
+	struct train *t = &s->train;
 
-	return resume_step(&s->resume);
-}
-
-static int save(void *ctx, struct err *err)
-{
-	struct session *s = ctx;
-
-	return resume_save(&s->resume, err);
+	s->job = (struct device_job){
+		.gpu = &s->gpu,
+		.model = s->model,
+		.gpus = &s->node.gpus,
+		.prep_gpu = s->node.prep_gpu,
+		.batch = (uint32_t)o->batch,
+		.pinned = o->pin,
+		.inference = o->inference,
+		.load = o->model_transfer,
+		.jitter = s->node.jitter,
+		.seed = o->common.seed,
+		.iterations =
+			s->n_steps - MIN(s->resume.point.step, s->n_steps),
+		.waiting_bytes = gpu_waiting_bytes(&s->node.beside, o->batch),
+		.extrapolate = o->extrapolate,
+		.queued = queued,
+		.ctx = s,
+	};
+	*t = (struct train){
+		.device = s->device,
+		.gpus = &s->node.gpus,
+		.batch = (uint32_t)o->batch,
+		.pinned = o->pin,
+	};
+	observers_add(&t->observers, &observe_account, &s->observed);
+	if (s->timeline.trace)
+		observers_add(&t->observers, &observe_timeline, &s->timeline);
+	if (s->step_log)
+		observers_add(&t->observers, &observe_steps, s->step_log);
+	observers_add(&t->observers, &observe_resume, s);
 }
 
 int session_open(struct session *s, struct err *err)
@@ -204,24 +243,6 @@ int session_open(struct session *s, struct err *err)
 	s->report.epoch = calloc(o->epochs, sizeof(struct account *));
 	if (!s->report.epoch)
 		return err_set(err, -ENOMEM, "out of memory");
-	s->train = (struct train){
-		.remote = s->remote,
-		.trace = s->trace,
-		.step_log = s->step_log,
-		.gpu = &s->gpu,
-		.model = s->model,
-		.gpus = &s->node.gpus,
-		.batch = (uint32_t)o->batch,
-		.sample_bytes = s->node.beside.sample_bytes,
-		.inference = o->inference,
-		.jitter = s->node.jitter,
-		.seed = o->common.seed,
-		.prep_gpu = s->node.prep_gpu,
-		.pinned = o->pin,
-		.taken = taken,
-		.stepped = stepped,
-		.save = save,
-		.ctx = s,
-	};
+	set_train(s);
 	return 0;
 }

@@ -4,48 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/units.h"
 #include "common/util.h"
 #include "loader/train/stage.h"
-#include "loader/train/train_account.h"
-#include "loader/train/train_remote.h"
-
-/* Of the ceiling's run. arbitrary: enough steps to average over, short enough
- * not to be noticed before a training run */
-enum { CEILING_STEPS = 20 };
-#define CEILING_WALL_NS (NS_PER_S / 2)
-
-extern const struct engine_ops engine_null;
-extern const struct prep_ops prep_none;
-
-/* What `n` samples of `bytes` take of a GPU, without what varies. */
-static struct gpus_part part_of(const struct train *t, uint32_t n,
-				uint64_t bytes)
-{
-	struct gpus_part p =
-		gpus_part_of(t->gpu, t->model, n, bytes, t->pinned);
-
-	if (t->prep_gpu && n)
-		p.prep_ns = prep_profile_gpu_ns(t->prep_gpu, n);
-	if (t->inference)
-		p.backward_ns = p.optimizer_ns = 0;
-	return p;
-}
-
-static void vary(struct train *t, uint32_t i, struct gpus_part *p)
-{
-	double x = gpu_jitter(&t->now.rng[i], t->jitter);
-
-	p->forward_ns = (uint64_t)((double)p->forward_ns * x);
-	p->backward_ns = (uint64_t)((double)p->backward_ns * x);
-	p->optimizer_ns = (uint64_t)((double)p->optimizer_ns * x);
-}
-
-/* One batch for all GPUs. */
-static bool is_cut(const struct train *t)
-{
-	return t->gpus->parallel == GPUS_DP && t->gpus->n > 1;
-}
 
 /* The oldest batch that is held: once it is copied, its memory is free. */
 static void give_back(struct train *t)
@@ -53,124 +13,132 @@ static void give_back(struct train *t)
 	struct train_now *now = &t->now;
 	uint32_t i = now->given++;
 
-	tick_wait(t->tick, now->step[i].copy_end);
-	pipeline_release(t->pipeline, &now->batch[i]);
+	tick_wait(t->tick, now->copy_end[i]);
+	pipeline_release(t->pipeline, &now->next->batch[i]);
 }
 
-/* To its GPU, or where the batch is for several, to the first: `n` samples of
- * a batch of the step on its way. */
-static void copy(struct train *t, uint32_t gpu, const struct delivery *d,
-		 uint32_t n, uint64_t bytes)
+static uint64_t stage(const struct tick *tick, const void *memory)
 {
-	struct gpus *g = &t->now.gpus;
-	struct gpus_part part = part_of(t, n, bytes);
+	return stage_batch(tick, memory);
+}
+
+/* `samples` of batch i go to a GPU, or where the batch is for several, to the
+ * first. */
+static int copy(struct train *t, uint32_t gpu, uint32_t i, uint32_t samples,
+		uint64_t bytes, struct err *err)
+{
+	struct train_now *now = &t->now;
+	const struct delivery *d = &now->next->batch[i];
 	struct delivery own = *d;
-
-	own.n = MIN(n, d->n);
-	/* the bytes of those that were given back are gone */
-	if (!t->pinned && d->place && d >= &t->now.batch[t->now.given]) {
-		tick_wait(t->tick, MAX(d->ready_ns, gpu_room(&g->gpu[gpu])));
-		part.copy_ns = MAX(part.copy_ns, stage_batch(t->tick, &own));
-	}
-	gpus_copy(g, gpu, d->ready_ns, &part, &t->now.step[gpu]);
-}
-
-/* The parts of a step whose batches are all there, and who has one. */
-static uint32_t share_out(struct train *t, bool even)
-{
-	struct train_now *now = &t->now;
-	uint32_t n = t->gpus->n, used = 0;
-	const struct delivery *last = &now->batch[now->n - 1];
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t samples = even		? gpus_cut(now->samples, n, i)
-				   : i < now->n ? now->batch[i].n
-						: 0;
-		uint64_t bytes = now->bytes * samples / now->samples;
-
-		now->part[i] = part_of(t, samples, bytes);
-		vary(t, i, &now->part[i]);
-		if (samples == 0)
-			continue;
-		used++;
-		if (even && !is_cut(t))
-			copy(t, i, last, samples, bytes);
-	}
-	return used;
-}
-
-/* When the last GPU begins to compute: all copies are over by then. */
-static uint64_t all_begin(const struct train *t)
-{
-	uint64_t at = 0;
-
-	for (uint32_t i = 0; i < t->gpus->n; i++)
-		at = MAX(at, t->now.step[i].compute_start);
-	return at;
-}
-
-/* True: the model's state is to be saved now. */
-static bool step(struct train *t, bool even, struct gpu_step *ret)
-{
-	struct train_now *now = &t->now;
-	struct account *a = now->account;
-	uint64_t idle = now->gpus.gpu[0].compute_end, seen, end;
-	uint32_t used = share_out(t, even);
-
-	end = gpus_step(&now->gpus, used, now->part, now->step);
-	train_account_all(t, idle, even);
-	now->stalls = account_stalls(idle, &now->batch[even ? now->n - 1 : 0],
-				     &now->step[0]);
-	while (now->given < now->n)
-		give_back(t);
-	tick_wait(t->tick, all_begin(t));
-	seen = tick_now(t->tick);
-	if (a->steps == 1)
-		now->first_end_ns = end;
-	else
-		hist_add(&a->step, seen - now->begun_ns);
-	now->begun_ns = seen;
-	*ret = now->step[0];
-	now->n = now->given = now->samples = 0;
-	now->bytes = 0;
-	tick_wait(t->tick, gpu_room(&now->gpus.gpu[0]));
-	return t->stepped && t->stepped(t->ctx);
-}
-
-/* Once the step is computed; no other begins before it is saved. */
-static int save(struct train *t, struct err *err)
-{
-	struct gpus *g = &t->now.gpus;
-	struct account *a = t->now.account;
-	uint64_t from = g->gpu[0].compute_end, ns;
+	struct gpu_step s;
+	struct device_batch b = { .samples = samples,
+				  .bytes = bytes,
+				  .ready_ns = d->ready_ns,
+				  .memory = &own };
 	int r;
 
-	tick_wait(t->tick, from);
-	r = t->save(t->ctx, err);
-	gpus_hold(g, tick_now(t->tick));
-	ns = g->gpu[0].compute_end - from;
-	a->checkpoint_stall_ns += ns;
-	for (uint32_t i = 0; i < MIN(t->gpus->n, TRACE_MAX_GPUS); i++)
-		train_account_stall(t, i, "checkpoint", from, ns, a->steps - 1);
+	own.n = MIN(samples, d->n);
+	/* the bytes of those that were given back are gone */
+	if (!t->pinned && d->place && i >= now->given)
+		b.stage = stage;
+	r = device_copy(t->device, gpu, &b, &s, err);
+	if (r < 0)
+		return r;
+	now->copy_end[gpu] = s.copy_end;
+	if (!now->last.step_end) /* else the step before was reported */
+		now->last = s;
+	return 0;
+}
+
+/* Every GPU's part of a step whose batches are all there. Those that share a
+ * batch get it now. */
+static int share_out(struct train *t, struct device_part *part, struct err *err)
+{
+	struct train_now *now = &t->now;
+	const struct train_flight *f = now->next;
+	uint32_t n = t->gpus->n;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		uint32_t samples = f->even    ? gpus_cut(now->samples, n, i)
+				   : i < f->n ? f->batch[i].n
+					      : 0;
+
+		part[i].samples = samples;
+		part[i].bytes = now->bytes * samples / now->samples;
+		if (f->even && samples && !device_cuts(t->gpus))
+			r = copy(t, i, f->n - 1, samples, part[i].bytes, err);
+	}
 	return r;
 }
 
+/* The next step is put together where the last but one was. */
+static void turn(struct train_now *now)
+{
+	now->next = &now->flight[now->next == &now->flight[0]];
+	now->next->n = 0;
+	now->given = now->samples = 0;
+	now->bytes = 0;
+}
+
+static int step(struct train *t, struct err *err)
+{
+	struct train_now *now = &t->now;
+	struct device_part part[GPUS_MAX];
+	const struct train_flight *f = now->next;
+	int r = share_out(t, part, err);
+
+	if (r < 0)
+		return r;
+	device_submit(t->device, part, now->next);
+	for (uint32_t i = 0; i < f->n; i++)
+		observers_taken(&t->observers, &f->batch[i]);
+	while (now->given < f->n)
+		give_back(t);
+	r = device_room(t->device, 1, err);
+	if (r < 0)
+		return r;
+	turn(now);
+	return observers_after(&t->observers, t->device, err);
+}
+
+static void done(void *ctx, const struct device_step *s)
+{
+	struct train *t = ctx;
+	struct train_now *now = &t->now;
+	const struct train_flight *f = s->user;
+	struct step_done all = { .epoch = now->epoch,
+				 .step = now->n_done++,
+				 .idle_ns = s->idle_ns,
+				 .n_gpus = t->gpus->n,
+				 .n_batches = f->n,
+				 .even = f->even,
+				 .batch = f->batch,
+				 .gpu = s->gpu };
+
+	now->last = s->gpu[0];
+	now->stalls = account_stalls(s->idle_ns, step_batch(&all, 0), s->gpu);
+	observers_done(&t->observers, &all);
+}
+
+static void begun(void *ctx, uint64_t at)
+{
+	struct train *t = ctx;
+
+	observers_begun(&t->observers, at);
+}
+
 void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
-		 uint64_t n, struct account *account)
+		 uint64_t n)
 {
 	struct train_now *now = &t->now;
 
-	now->account = account;
-	now->start_ns = now->begun_ns = tick_now(t->tick);
-	now->wall_ns = tick_wall();
-	now->n = now->given = now->samples = 0;
-	now->bytes = 0;
-	memset(account, 0, sizeof(*account));
-	account->epoch = epoch;
-	gpus_init(&now->gpus, t->gpus, now->start_ns);
-	for (uint32_t i = 0; i < t->gpus->n; i++)
-		now->rng[i] =
-			rng_stream(t->seed, "jitter", epoch * GPUS_MAX + i);
+	now->epoch = epoch;
+	now->n_done = 0;
+	turn(now);
+	observers_begin(&t->observers, epoch, tick_now(t->tick));
+	t->device->events = (struct device_events){ done, begun, t };
+	device_begin(t->device, epoch);
 	pipeline_begin(t->pipeline, epoch, order, n);
 }
 
@@ -179,17 +147,18 @@ void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 static int give_back_early(struct train *t, struct err *err)
 {
 	struct train_now *now = &t->now;
-	uint32_t i = now->given, room = t->batch;
-	struct place *place = now->batch[i].place;
+	struct delivery *d = &now->next->batch[now->given];
+	uint32_t room = t->batch;
+	struct place *kept;
 
 	if (!now->kept)
-		now->kept = calloc((size_t)room * t->gpus->n, sizeof(*place));
+		now->kept = calloc((size_t)room * t->gpus->n, sizeof(*kept));
 	if (!now->kept)
 		return err_set(err, -ENOMEM, "out of memory");
-	memcpy(now->kept + (size_t)i * room, place,
-	       now->batch[i].n * sizeof(*place));
+	kept = now->kept + (size_t)now->given * room;
+	memcpy(kept, d->place, d->n * sizeof(*kept));
 	give_back(t);
-	now->batch[i].place = now->kept + (size_t)i * room;
+	d->place = kept;
 	return 0;
 }
 
@@ -197,7 +166,7 @@ int train_release(struct train *t, struct delivery *d, struct err *err)
 {
 	int r = 0;
 
-	while (r == 0 && d->place && t->now.given < t->now.n)
+	while (r == 0 && d->place && t->now.given < t->now.next->n)
 		r = give_back_early(t, err);
 	pipeline_release(t->pipeline, d);
 	return r;
@@ -208,64 +177,51 @@ int train_next(struct train *t, struct delivery *ret, struct err *err)
 	struct train_now *now = &t->now;
 	int r = 0;
 
-	while (r == 0 && now->given < now->n && !pipeline_ready(t->pipeline))
+	while (r == 0 && now->given < now->next->n &&
+	       !pipeline_ready(t->pipeline))
 		r = give_back_early(t, err);
 	return r < 0 ? r
-		     : pipeline_next(t->pipeline, now->gpus.gpu[0].compute_end,
-				     ret, err);
-}
-
-/* The last one of an epoch waits for itself, and so does a save. */
-static int step_remote(struct train *t, struct delivery *d,
-		       struct gpu_step *ret, struct err *err)
-{
-	bool last = pipeline_left(t->pipeline) == 0, due;
-	int r = train_remote_step(t->remote, t, d, ret, err);
-
-	if (r < 0)
-		return r;
-	due = t->stepped && t->stepped(t->ctx);
-	if (due || last)
-		r = train_remote_drain(t->remote, t, ret, err);
-	return r == 0 && due ? save(t, err) : r;
+		     : pipeline_next(t->pipeline, t->device->idle_ns, ret, err);
 }
 
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	       struct err *err)
 {
-	t->now.stalls = (struct stalls){ 0 };
-	if (t->remote)
-		return step_remote(t, d, ret, err);
-
 	struct train_now *now = &t->now;
+	struct train_flight *f = now->next;
 	uint64_t left = pipeline_left(t->pipeline);
-	uint32_t i = now->n++, n = is_cut(t) ? 1 : t->gpus->n;
+	bool cut = device_cuts(t->gpus);
+	uint32_t i = f->n++, n = cut ? 1 : t->gpus->n;
+	int r = 0;
 
 	if (i == 0)
-		now->even = t->gpus->n > 1 &&
-			    (is_cut(t) ||
-			     d->n + left < (uint64_t)t->batch * t->gpus->n);
-	now->batch[i] = *d;
+		f->even =
+			t->gpus->n > 1 &&
+			(cut || d->n + left < (uint64_t)t->batch * t->gpus->n);
+	f->batch[i] = *d;
 	now->samples += d->n;
 	now->bytes += d->batch_bytes;
-	now->step[i] = (struct gpu_step){ 0 };
-	if (!now->even || is_cut(t))
-		copy(t, i, &now->batch[i], d->n, d->batch_bytes);
-	*ret = now->step[i];
-	if (now->n < n && left)
-		return 0;
-	return step(t, now->even, ret) ? save(t, err) : 0;
+	now->copy_end[i] = 0;
+	now->stalls = (struct stalls){ 0 };
+	now->last = (struct gpu_step){ 0 };
+	if (!f->even || cut)
+		r = copy(t, i, i, d->n, d->batch_bytes, err);
+	if (r == 0 && (i + 1 == n || !left))
+		r = step(t, err);
+	/* the last one of an epoch waits for itself */
+	if (r == 0 && !left)
+		r = device_drain(t->device, err);
+	*ret = now->last;
+	return r;
 }
 
 int train_flush(struct train *t, int r, struct err *err)
 {
-	struct gpu_step last;
-	int saved = 0;
+	int failed = 0;
 
-	if ((r == 0 || r == -ENODATA) && t->now.n &&
-	    step(t, t->now.even, &last))
-		saved = save(t, err);
-	return saved < 0 ? saved : r;
+	if ((r == 0 || r == -ENODATA) && t->now.next->n)
+		failed = step(t, err);
+	return failed < 0 ? failed : r;
 }
 
 /* Batches that no step came of. */
@@ -273,106 +229,26 @@ static void drop(struct train *t)
 {
 	struct train_now *now = &t->now;
 
-	while (now->given < now->n)
-		pipeline_release(t->pipeline, &now->batch[now->given++]);
-	now->n = now->given = now->samples = 0;
-	now->bytes = 0;
+	while (now->given < now->next->n)
+		pipeline_release(t->pipeline, &now->next->batch[now->given++]);
+	now->next->n = 0;
 }
 
 int train_end(struct train *t, int r)
 {
-	struct account *a = t->now.account;
-	uint64_t end;
-
 	drop(t);
-	/* not when the server failed; an interrupt has ended its socket */
-	if (t->remote && (r == 0 || r == -ENODATA || r == -ECANCELED)) {
-		struct gpu_step last;
-		int k = train_remote_drain(t->remote, t, &last, NULL);
+	/* not when the device failed; an interrupt ends a server's, too */
+	if (r == 0 || r == -ENODATA || r == -ECANCELED) {
+		int failed = device_drain(t->device, NULL);
 
-		r = k < 0 ? k : r;
+		r = failed < 0 ? failed : r;
 	}
 	free(TAKE_PTR(t->now.kept));
-	tick_wait(t->tick, t->now.gpus.gpu[0].compute_end);
-	end = tick_now(t->tick);
-	if (a->steps)
-		hist_add(&a->step, end - t->now.begun_ns);
-	if (a->steps > 1)
-		a->au_elapsed_ns = end - t->now.first_end_ns;
-	a->elapsed_ns = end - t->now.start_ns;
-	a->wall_ns = tick_wall() - t->now.wall_ns;
+	tick_wait(t->tick, t->device->idle_ns);
+	observers_end(&t->observers, tick_now(t->tick));
 	if (r < 0 && r != -ENODATA) {
 		pipeline_interrupt(t->pipeline);
 		pipeline_join(t->pipeline);
 	}
-	pipeline_work(t->pipeline, &a->work);
 	return r == -ENODATA ? 0 : r;
-}
-
-uint64_t train_load_model(struct train *t)
-{
-	uint64_t start = tick_now(t->tick);
-	uint64_t end;
-
-	gpus_init(&t->now.gpus, t->gpus, start);
-	end = gpus_load_model(&t->now.gpus, start,
-			      gpu_model_transfer_ns(t->model),
-			      t->model->parameters * sizeof(float));
-	tick_wait(t->tick, end);
-	return end - start;
-}
-
-static int run_ceiling(struct train *t, uint32_t batch, struct ceiling *ret,
-		       struct err *err)
-{
-	struct pipeline_config c = { .engine = &engine_null,
-				     .prep = &prep_none,
-				     .tick = t->tick,
-				     .batch = batch,
-				     .sample_bytes = t->sample_bytes };
-	_cleanup_free_ struct account *a = malloc(sizeof(*a));
-	struct delivery d;
-	struct gpu_step s;
-	int r;
-
-	if (!a)
-		return err_set(err, -ENOMEM, "out of memory");
-	r = pipeline_new(&c, &t->pipeline, err);
-	if (r < 0)
-		return r;
-	train_begin(t, 0, NULL, (uint64_t)CEILING_STEPS * t->batch * t->gpus->n,
-		    a);
-	while ((r = train_next(t, &d, err)) == 0 &&
-	       (r = train_step(t, &d, &s, err)) == 0)
-		;
-	r = train_end(t, r);
-	pipeline_free(t->pipeline);
-	ret->samples_per_s = account_samples_per_s(a);
-	ret->au = account_au(a);
-	ret->steps = a->steps;
-	return r;
-}
-
-int train_ceiling(const struct train *like, uint32_t batch, double time_scale,
-		  struct ceiling *ret, struct err *err)
-{
-	struct train t = *like;
-	struct gpus_part p = part_of(&t, t.batch, t.batch * t.sample_bytes);
-	double ns = (double)(p.copy_ns + p.prep_ns + p.forward_ns +
-			     p.backward_ns + p.optimizer_ns) *
-		    CEILING_STEPS;
-	int r;
-
-	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
-	t.remote = NULL;
-	t.taken = NULL;
-	t.stepped = NULL;
-	t.trace = NULL;
-	t.step_log = NULL;
-	t.tick = tick_new(ret->time_scale, TICK_DEFAULT_SPIN_NS);
-	if (!t.tick)
-		return err_set(err, -ENOMEM, "out of memory");
-	r = run_ceiling(&t, batch, ret, err);
-	tick_free(t.tick);
-	return r;
 }

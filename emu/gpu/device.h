@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The device that a training loop feeds: the GPUs of this process
+ * (device_local.c), or one of a gpemu-gpud (device_server.c). The loop knows
+ * this interface only.
+ *
+ *	device_copy(d, i, &batch, ...)	 a batch goes to GPU i
+ *	device_submit(d, parts, user)	 the step of what was copied
+ *	device_room(d, n)		 wait: another batch may be copied
+ *	device_drain(d)			 wait: every step was reported
+ *
+ * A step is reported through struct device_events, by a call that is on its
+ * way: local GPUs report in device_submit, as they know when a step will end;
+ * a server's in the call that hears of its end. So at most DEVICE_STEPS are
+ * submitted and not reported. One thread makes all calls but
+ * device_interrupt. All times are emulated ns of the job's clock.
+ *
+ * Does a batch fit the memory? gpu_check_batch (gpu.h) answers from the
+ * profile, which both kinds of device have.
+ */
+#ifndef GPEMU_EMU_GPU_DEVICE_H
+#define GPEMU_EMU_GPU_DEVICE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/err.h"
+#include "common/tick.h"
+#include "emu/gpu/gpus.h"
+#include "emu/profile/profile_prep.h"
+
+enum { DEVICE_STEPS = 2 };
+
+/* What a device is to do. What it points to is used until the device is
+ * closed. */
+struct device_job {
+	struct tick *tick;
+	const struct gpu_profile *gpu;
+	const struct gpu_model *model;
+	const struct gpus_config *gpus;
+	const struct prep_profile *prep_gpu; /* NULL: nothing on the GPU */
+	uint32_t batch;			     /* samples of a step, each GPU */
+	bool pinned;	/* batches come from page-locked memory */
+	bool inference; /* no backward pass */
+	bool load;	/* the model's way to the GPUs takes time */
+	double jitter;	/* of step times, as gpu_jitter */
+	uint64_t seed;	/* of that */
+
+	/* for a server */
+	uint64_t iterations;
+	uint64_t waiting_bytes; /* on the GPU, of the batch after this one */
+	bool extrapolate;
+	/* NULL: nobody listens. No room on the GPU now, `ahead` others wait. */
+	void (*queued)(void *ctx, uint64_t ahead);
+	void *ctx;
+};
+
+/* A batch, or a part of one, in host memory. */
+struct device_batch {
+	uint32_t samples;
+	uint64_t bytes;
+	uint64_t ready_ns;
+	/*
+	 * From pageable memory a device cannot read: the driver copies the
+	 * batch into a buffer of its own, on this thread, once it is ready and
+	 * the device has room. `stage` makes that copy of `memory` and returns
+	 * the emulated ns it took. NULL: page-locked, or there are no bytes.
+	 */
+	uint64_t (*stage)(const struct tick *tick, const void *memory);
+	const void *memory;
+};
+
+/* A GPU's part of a step. */
+struct device_part {
+	uint32_t samples;
+	uint64_t bytes;
+};
+
+struct device_step {
+	void *user;	  /* as it was submitted */
+	uint64_t idle_ns; /* the GPUs had nothing to compute from then on */
+	const struct gpu_step *gpu; /* of each GPU */
+};
+
+struct device_events {
+	/* A step's times are known. */
+	void (*done)(void *ctx, const struct device_step *s);
+	/* That step began, as seen at `at`. */
+	void (*begun)(void *ctx, uint64_t at);
+	void *ctx;
+};
+
+struct device;
+
+struct device_ops {
+	const char *name;
+	/* Others use the GPUs, too; a step's parts are not known. */
+	bool shared;
+	void (*close)(struct device *d);
+	int (*start)(struct device *d, uint64_t *ret_load_ns, struct err *err);
+	void (*begin)(struct device *d, uint64_t epoch);
+	int (*copy)(struct device *d, uint32_t gpu,
+		    const struct device_batch *b, struct gpu_step *ret,
+		    struct err *err);
+	void (*submit)(struct device *d, const struct device_part *part,
+		       void *user);
+	int (*room)(struct device *d, uint32_t n, struct err *err);
+	int (*drain)(struct device *d, struct err *err);
+	void (*hold)(struct device *d, uint64_t until);
+	void (*interrupt)(struct device *d);	 /* NULL: nothing waits long */
+	json_t *(*json)(const struct device *d); /* NULL: JSON's null */
+	/* NULL: nothing to say */
+	void (*summary)(const struct device *d, uint64_t elapsed_ns, FILE *f);
+};
+
+struct device {
+	const struct device_ops *ops;
+	struct device_job job; /* since device_start */
+	struct device_events events;
+	uint64_t idle_ns; /* the last step that was reported ends */
+};
+
+/* GPUs of this process. NULL: no memory. */
+struct device *device_local_new(void);
+/*
+ * Connect to a gpemu-gpud; `user`: see gpud_open. *ret_profile, the caller's,
+ * is the path of its GPU's profile. -EINVAL: its time scale is another one,
+ * else as gpud_open; each with a text.
+ */
+int device_server_open(const char *path, const char *user, double time_scale,
+		       struct device **ret, char **ret_profile,
+		       struct err *err);
+/* NULL is allowed. */
+void device_close(struct device *d);
+
+/*
+ * The job begins: local GPUs load the model, a server is asked for its GPU on
+ * a fresh connection and makes the caller wait for room. *ret_load_ns: what
+ * the model's way took. -EINVAL: by now the server is another one;
+ * -ECANCELED: interrupted; other errors are the server's, with its text.
+ */
+int device_start(struct device *d, const struct device_job *job,
+		 uint64_t *ret_load_ns, struct err *err);
+
+/* An epoch begins now, on idle GPUs. */
+static inline void device_begin(struct device *d, uint64_t epoch)
+{
+	d->ops->begin(d, epoch);
+}
+
+/* Does one batch serve all GPUs, as DataParallel has it? Then it goes to GPU 0,
+ * which cuts it. */
+static inline bool device_cuts(const struct gpus_config *c)
+{
+	return c->parallel == GPUS_DP && c->n > 1;
+}
+
+/*
+ * Copy to a GPU. Fills the copy's half of *ret: from copy_end on the host's
+ * memory is free again. May report the step before. -errno with a text,
+ * -ECONNRESET when a server went away.
+ */
+static inline int device_copy(struct device *d, uint32_t gpu,
+			      const struct device_batch *b,
+			      struct gpu_step *ret, struct err *err)
+{
+	return d->ops->copy(d, gpu, b, ret, err);
+}
+
+/* The step, part[i] of GPU i. `user` comes back with its report. */
+static inline void device_submit(struct device *d,
+				 const struct device_part *part, void *user)
+{
+	d->ops->submit(d, part, user);
+}
+
+/* Wait until the first `n` GPUs have room for another batch. */
+static inline int device_room(struct device *d, uint32_t n, struct err *err)
+{
+	return d->ops->room(d, n, err);
+}
+
+/* Wait until every step was reported. Both: as device_copy. */
+static inline int device_drain(struct device *d, struct err *err)
+{
+	return d->ops->drain(d, err);
+}
+
+/* The device neither copies nor computes until `until`. */
+static inline void device_hold(struct device *d, uint64_t until)
+{
+	d->ops->hold(d, until);
+}
+
+/* From any thread: what waits for a server fails with -ECANCELED from now on.
+ * A step that is on its way is lost. */
+void device_interrupt(struct device *d);
+
+/* For the record: what sharing cost; null where nothing is shared. */
+json_t *device_json(const struct device *d);
+/* A line on that, of `elapsed_ns`. */
+void device_summary(const struct device *d, uint64_t elapsed_ns, FILE *f);
+
+/* What `samples` of `bytes` in all take of one of the job's GPUs. */
+struct gpus_part device_part_cost(const struct device_job *j, uint32_t samples,
+				  uint64_t bytes);
+
+#endif

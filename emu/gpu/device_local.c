@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The GPUs of this process. A step's times follow from its copies' (gpus.h),
+ * so it is reported when it is submitted; what remains is to wait.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+#include "emu/gpu/device.h"
+
+struct local {
+	struct device device;
+	struct gpus gpus;
+	struct rng rng[GPUS_MAX];
+	struct gpu_step step[GPUS_MAX]; /* on its way */
+};
+
+static struct local *local_of(struct device *d)
+{
+	return container_of(d, struct local, device);
+}
+
+static void local_close(struct device *d)
+{
+	free(local_of(d));
+}
+
+static int local_start(struct device *d, uint64_t *ret_load_ns, struct err *err)
+{
+	const struct device_job *j = &d->job;
+	uint64_t start = tick_now(j->tick), end;
+	struct local *l = local_of(d);
+
+	(void)err;
+	if (!j->load)
+		return 0;
+	gpus_init(&l->gpus, j->gpus, start);
+	end = gpus_load_model(&l->gpus, start, gpu_model_transfer_ns(j->model),
+			      j->model->parameters * sizeof(float));
+	tick_wait(j->tick, end);
+	*ret_load_ns = end - start;
+	return 0;
+}
+
+static void local_begin(struct device *d, uint64_t epoch)
+{
+	const struct device_job *j = &d->job;
+	struct local *l = local_of(d);
+
+	d->idle_ns = tick_now(j->tick);
+	gpus_init(&l->gpus, j->gpus, d->idle_ns);
+	for (uint32_t i = 0; i < j->gpus->n; i++)
+		l->rng[i] = rng_stream(j->seed, "jitter", epoch * GPUS_MAX + i);
+}
+
+static int local_copy(struct device *d, uint32_t gpu,
+		      const struct device_batch *b, struct gpu_step *ret,
+		      struct err *err)
+{
+	struct local *l = local_of(d);
+	struct gpus_part part = device_part_cost(&d->job, b->samples, b->bytes);
+
+	(void)err;
+	if (b->stage) {
+		tick_wait(d->job.tick,
+			  MAX(b->ready_ns, gpu_room(&l->gpus.gpu[gpu])));
+		part.copy_ns =
+			MAX(part.copy_ns, b->stage(d->job.tick, b->memory));
+	}
+	gpus_copy(&l->gpus, gpu, b->ready_ns, &part, &l->step[gpu]);
+	*ret = l->step[gpu];
+	return 0;
+}
+
+static void vary(struct local *l, uint32_t i, struct gpus_part *p)
+{
+	double x = gpu_jitter(&l->rng[i], l->device.job.jitter);
+
+	p->forward_ns = (uint64_t)((double)p->forward_ns * x);
+	p->backward_ns = (uint64_t)((double)p->backward_ns * x);
+	p->optimizer_ns = (uint64_t)((double)p->optimizer_ns * x);
+}
+
+static void local_submit(struct device *d, const struct device_part *part,
+			 void *user)
+{
+	struct local *l = local_of(d);
+	struct device_step s = { .user = user,
+				 .idle_ns = d->idle_ns,
+				 .gpu = l->step };
+	struct gpus_part cost[GPUS_MAX];
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < d->job.gpus->n; i++) {
+		cost[i] = device_part_cost(&d->job, part[i].samples,
+					   part[i].bytes);
+		vary(l, i, &cost[i]);
+		used += part[i].samples > 0;
+	}
+	d->idle_ns = gpus_step(&l->gpus, used, cost, l->step);
+	if (d->events.done)
+		d->events.done(d->events.ctx, &s);
+}
+
+/* When the last GPU begins to compute: all copies are over by then. */
+static uint64_t all_begin(const struct local *l)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < l->device.job.gpus->n; i++)
+		at = MAX(at, l->step[i].compute_start);
+	return at;
+}
+
+static int local_room(struct device *d, uint32_t n, struct err *err)
+{
+	struct local *l = local_of(d);
+	uint64_t room = 0;
+
+	(void)err;
+	tick_wait(d->job.tick, all_begin(l));
+	if (d->events.begun)
+		d->events.begun(d->events.ctx, tick_now(d->job.tick));
+	for (uint32_t i = 0; i < n; i++)
+		room = MAX(room, gpu_room(&l->gpus.gpu[i]));
+	tick_wait(d->job.tick, room);
+	return 0;
+}
+
+static int local_drain(struct device *d, struct err *err)
+{
+	(void)d;
+	(void)err;
+	return 0;
+}
+
+static void local_hold(struct device *d, uint64_t until)
+{
+	struct local *l = local_of(d);
+
+	gpus_hold(&l->gpus, until);
+	d->idle_ns = l->gpus.gpu[0].compute_end;
+}
+
+static const struct device_ops device_local = {
+	.name = "local",
+	.close = local_close,
+	.start = local_start,
+	.begin = local_begin,
+	.copy = local_copy,
+	.submit = local_submit,
+	.room = local_room,
+	.drain = local_drain,
+	.hold = local_hold,
+};
+
+struct device *device_local_new(void)
+{
+	struct local *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->device.ops = &device_local;
+	return l ? &l->device : NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/train/ceiling.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "loader/account/observe_account.h"
+#include "loader/train/train.h"
+
+/* arbitrary: enough steps to average over, short enough not to be noticed
+ * before a training run */
+enum { CEILING_STEPS = 20 };
+#define CEILING_WALL_NS (NS_PER_S / 2)
+
+extern const struct engine_ops engine_null;
+extern const struct prep_ops prep_none;
+
+static int train(struct train *t, const struct pipeline_config *c,
+		 struct err *err)
+{
+	struct delivery d;
+	struct gpu_step s;
+	int r = pipeline_new(c, &t->pipeline, err);
+
+	if (r < 0)
+		return r;
+	train_begin(t, 0, NULL,
+		    (uint64_t)CEILING_STEPS * t->batch * t->gpus->n);
+	while ((r = train_next(t, &d, err)) == 0 &&
+	       (r = train_step(t, &d, &s, err)) == 0)
+		;
+	r = train_end(t, r);
+	pipeline_free(t->pipeline);
+	return r;
+}
+
+static int measure(const struct device_job *job,
+		   const struct pipeline_config *c, struct ceiling *ret,
+		   struct err *err)
+{
+	_cleanup_free_ struct account *a = malloc(sizeof(*a));
+	_cleanup_free_ struct train *t = calloc(1, sizeof(*t));
+	struct device *d = device_local_new();
+	struct observed seen = { .account = a };
+	uint64_t load;
+	int r = a && t && d ? device_start(d, job, &load, err)
+			    : err_set(err, -ENOMEM, "out of memory");
+
+	if (r < 0) {
+		device_close(d);
+		return r;
+	}
+	t->tick = job->tick;
+	t->device = d;
+	t->gpus = job->gpus;
+	t->batch = job->batch;
+	t->pinned = job->pinned;
+	observers_add(&t->observers, &observe_account, &seen);
+	r = train(t, c, err);
+	device_close(d);
+	ret->samples_per_s = account_samples_per_s(a);
+	ret->au = account_au(a);
+	ret->steps = a->steps;
+	return r;
+}
+
+int ceiling_measure(const struct device_job *like, uint32_t batch,
+		    uint64_t sample_bytes, double time_scale,
+		    struct ceiling *ret, struct err *err)
+{
+	struct device_job job = *like;
+	struct gpus_part p =
+		device_part_cost(&job, job.batch, job.batch * sample_bytes);
+	double ns = (double)(p.copy_ns + p.prep_ns + p.forward_ns +
+			     p.backward_ns + p.optimizer_ns) *
+		    CEILING_STEPS;
+	struct pipeline_config c = { .engine = &engine_null,
+				     .prep = &prep_none,
+				     .batch = batch,
+				     .sample_bytes = sample_bytes };
+	int r;
+
+	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
+	job.load = false;
+	job.tick = tick_new(ret->time_scale, TICK_DEFAULT_SPIN_NS);
+	if (!job.tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	c.tick = job.tick;
+	r = measure(&job, &c, ret, err);
+	tick_free(job.tick);
+	return r;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The rig's ceiling: what a run would reach with data that is always there. */
+#ifndef GPEMU_LOADER_TRAIN_CEILING_H
+#define GPEMU_LOADER_TRAIN_CEILING_H
+
+#include <stdint.h>
+
+#include "emu/gpu/device.h"
+
+struct ceiling {
+	double samples_per_s, au;
+	uint64_t steps;
+	double time_scale;
+};
+
+/*
+ * The same job on local GPUs with the engine `null`, batches of `batch` samples
+ * of `sample_bytes`, for a few steps, at a time scale that makes them last
+ * about half a wall second, but never slower than `time_scale`.
+ */
+int ceiling_measure(const struct device_job *like, uint32_t batch,
+		    uint64_t sample_bytes, double time_scale,
+		    struct ceiling *ret, struct err *err);
+
+#endif
