@@ -39,7 +39,7 @@
 extern "C" {
 #endif
 
-/* "0.1.0". */
+/* "0.2.0". */
 GPEMU_API const char *gpemu_version(void);
 
 /* --- a step of the GPU ---------------------------------------------------- */

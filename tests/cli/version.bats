@@ -11,3 +11,10 @@
 	done
 	grep -qF "\"$release\"" "$root/include/gpemu.h"
 }
+
+@test "version: so do the list of changes and the citation" {
+	root=$BATS_TEST_DIRNAME/../..
+	release=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build")
+	[ "$(grep -m1 '^## ' "$root/CHANGELOG.md")" = "## $release" ]
+	grep -qx "version: $release" "$root/CITATION.cff"
+}
