@@ -329,10 +329,13 @@ static void legend(const struct view *v, const struct plot *p, FILE *f)
 		      f);
 	else if (n_series(v) == 1)
 		fputs("unset key\n", f);
-	else
+	else {
 		fputs("set key outside right center vertical Left reverse "
-		      "samplen 3.5 spacing 1.4\n",
+		      "samplen 3.5 spacing 1.4 title ",
 		      f);
+		quoted(f, p->series_label ? p->series_label : p->series);
+		fputs(" left\n", f);
+	}
 }
 
 static void frame(const struct view *v, const struct plot *p, FILE *f)

@@ -65,6 +65,7 @@ static const struct conf_field plot_fields[] = {
 	{ "series", CONF_STRING, offsetof(struct plot, series) },
 	{ "x_label", CONF_STRING, offsetof(struct plot, x_label) },
 	{ "y_label", CONF_STRING, offsetof(struct plot, y_label) },
+	{ "series_label", CONF_STRING, offsetof(struct plot, series_label) },
 	{ "where", CONF_TREE, offsetof(struct plot, where) },
 	{ 0 },
 };

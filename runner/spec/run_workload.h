@@ -92,7 +92,7 @@ struct plot {
 	char *x;      /* an axis */
 	char *y;      /* a metric */
 	char *series; /* an axis; NULL: one series */
-	char *x_label, *y_label;
+	char *x_label, *y_label, *series_label;
 	struct conf_node *where; /* other axes: the label to take */
 };
 

@@ -194,6 +194,15 @@ expects()
 	done
 }
 
+@test "run: the legend of a plot says what its series are" {
+	gpemu_run -r 1 w.yaml
+	gp=results/small/plots/seconds-by-train_loader.gp
+	grep -q "^set key .* title 'fs.cache_policy' left$" "$gp"
+	sed -i 's/kind: bars}/kind: bars, series_label: "the policy"}/' w.yaml
+	gpemu_run -r 1 w.yaml
+	grep -q "^set key .* title 'the policy' left$" "$gp"
+}
+
 @test "run: a metric made of others, in each repetition" {
 	cat >>w.yaml <<-'END'
 		metrics:
