@@ -36,24 +36,33 @@ int64_t walk_mtime_ns(const struct statx *st)
 	return units_time_ns(st->stx_mtime.tv_sec, st->stx_mtime.tv_nsec);
 }
 
-/* A link stays what it is where it cannot be followed. */
-static int look(const struct walk_names *w, int fd, const char *name,
+static bool is_kind(uint32_t mode)
+{
+	return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode);
+}
+
+/* Followed, or as a link where that leads nowhere. */
+static int follow(int fd, const char *name, struct statx *ret)
+{
+	int why = walk_look(fd, name, 0, ret), r;
+
+	if (why == 0 && is_kind(ret->stx_mode))
+		return 0;
+	r = walk_look(fd, name, AT_SYMLINK_NOFOLLOW, ret);
+	if (r == 0 && !S_ISLNK(ret->stx_mode))
+		return why;
+	ret->stx_size = 0;
+	return r;
+}
+
+static int look(unsigned flags, int fd, const char *name,
 		struct walk_entry *ret)
 {
-	int r = -ENOENT;
 	struct statx st;
+	int r = flags & WALK_FOLLOW
+			? follow(fd, name, &st)
+			: walk_look(fd, name, AT_SYMLINK_NOFOLLOW, &st);
 
-	if (w->flags & WALK_FOLLOW)
-		r = walk_look(fd, name, 0, &st);
-	if (r < 0) {
-		int why = r;
-
-		r = walk_look(fd, name, AT_SYMLINK_NOFOLLOW, &st);
-		if (r == 0 && (w->flags & WALK_FOLLOW) && !S_ISLNK(st.stx_mode))
-			r = why;
-		if (w->flags & WALK_FOLLOW)
-			st.stx_size = 0;
-	}
 	if (r == 0)
 		*ret = (struct walk_entry){ .bytes = st.stx_size,
 					    .mtime_s = st.stx_mtime.tv_sec,
@@ -77,11 +86,6 @@ static bool must_look(unsigned flags, unsigned char type)
 	}
 }
 
-static bool is_kind(uint32_t mode)
-{
-	return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode);
-}
-
 static bool is_left_out(unsigned flags, const char *name)
 {
 	if (name[0] != '.')
@@ -98,7 +102,7 @@ static int take_name(struct walk_names *w, int fd, const struct dirent64 *d)
 	if (is_left_out(w->flags, d->d_name))
 		return 0;
 	if (must_look(w->flags, d->d_type))
-		r = look(w, fd, d->d_name, &e);
+		r = look(w->flags, fd, d->d_name, &e);
 	if (r == -ENOENT)
 		return 0; /* gone meanwhile */
 	if (r < 0) {
@@ -220,9 +224,7 @@ static void leave(struct state *s, size_t n)
 static int check(struct state *s, const struct level *l)
 {
 	if (l->depth > WALK_DEPTH)
-		return err_set(s->err, -ELOOP,
-			       "%s: more than %d folders in each other",
-			       s->path, WALK_DEPTH);
+		return err_set(s->err, -ELOOP, "%s: " WALK_TOO_DEEP, s->path);
 	for (const struct level *a = l->above; a; a = a->above)
 		if (a->ino == l->ino && a->dev_major == l->dev_major &&
 		    a->dev_minor == l->dev_minor)

@@ -4,14 +4,15 @@
  * rules, so that gpemu-fs, gpemu-train and gpemu-data see the same tree.
  *
  *	kinds	Regular files, folders and symbolic links. Sockets, pipes and
- *		devices are left out, also behind a link that is followed.
+ *		devices are left out.
  *	order	Names of a folder in byte order. Of a tree: the files of a
  *		folder, then its folders, each with all that is below it.
  *	hidden	Names that begin with '.' are left out. With WALK_HIDDEN only
  *		"." and "..".
  *	links	Are listed as links. With WALK_FOLLOW as what they lead to, in
- *		the tree or out of it; one that leads nowhere stays a link, of
- *		0 bytes: whoever opens it gets the error.
+ *		the tree or out of it; one that leads nowhere, or to what is
+ *		left out, stays a link, of 0 bytes: whoever opens it gets the
+ *		error.
  *	loops	A link to a folder that it is in ends the walk: -ELOOP. One to
  *		another folder of the tree lists that once more.
  *	depth	Of WALK_DEPTH folders at most below the root, else -ELOOP.
@@ -35,6 +36,7 @@
 /* arbitrary: no known dataset nests its folders this deep. A walk has a
  * descriptor open for each. */
 enum { WALK_DEPTH = 64 };
+#define WALK_TOO_DEEP "more than 64 folders in each other"
 
 enum walk_flags {
 	WALK_FOLLOW = 1,
