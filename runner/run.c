@@ -6,9 +6,9 @@
  *
  *	runner/spec	the file: axes, points, expressions, metrics
  *	runner		experiments, suites of them, searches
- *	runner/run	cells: programs started, watched, recorded
- *	runner/result	records added up, expectations judged
- *	runner/page	reports, plots, tables for people
+ *	runner/run	runs cells: starts, watches and records programs
+ *	runner/result	aggregates records, checks expectations
+ *	runner/page	reports, plots, tables
  */
 #include <errno.h>
 #include <string.h>
@@ -27,37 +27,37 @@
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct run_options, common),
 	{ "output", CONF_STRING, AT(output), .short_opt = 'o', .arg = "DIR",
-	  .help = "where the results go (default results/NAME)" },
+	  .help = "result folder (default results/NAME)" },
 	{ "fresh", CONF_BOOL, AT(fresh),
-	  .help = "run all cells, also those that have a record" },
+	  .help = "run all cells, even those with a record" },
 	{ "jobs", CONF_UINT, AT(jobs), .short_opt = 'j', .arg = "N", .min = 1,
 	  .max = RUN_MAX_JOBS,
-	  .help = "so many cells at once, of a workload whose cells do not "
-		  "disturb each other (1)" },
+	  .help = "number of concurrent cells; the workload must say "
+		  "independent (1)" },
 	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
-	  .help = "print what would run, and exit" },
+	  .help = "print the commands of all cells, and exit" },
 	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
 	  .arg = "N", .max = 1000,
-	  .help = "instead of the workload's; 0: as it says" },
+	  .help = "override the workload; 0: keep its value" },
 	{ "time_scale", CONF_DOUBLE, AT(time_scale), .arg = "X", .max = 1000,
-	  .help = "instead of the workload's; 0: as it says" },
+	  .help = "override the workload; 0: keep its value" },
 	{ "no_mount", CONF_BOOL, AT(no_mount),
-	  .help = "run on the plain folder, without gpemu-fs" },
+	  .help = "run on the plain folders, without gpemu-fs" },
 	{ "data_dir", CONF_STRING, AT(data_dir), .arg = "DIR",
-	  .help = "where datasets are made and kept (default "
+	  .help = "folder in which datasets are made and kept (default "
 		  "$XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu)" },
 	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
-	  .help = "where the other programs are (default $GPEMU_BIN, else "
-		  "the folder of gpemu-run)" },
+	  .help = "folder of the other programs (default $GPEMU_BIN, else that "
+		  "of gpemu-run)" },
 	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
-	  .help = "compare: this metric only" },
+	  .help = "compare: only this metric" },
 	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
-	  .help = "how many GPUs can the storage feed: search for the most "
-		  "that keep their utilisation, at each point" },
+	  .help = "at each point, search the largest number of GPUs that the "
+		  "storage keeps at the utilisation of --au" },
 	{ "au", CONF_DOUBLE, AT(au), .arg = "SHARE", .min = 0, .max = 1,
-	  .help = "--find-max-gpus: the utilisation to keep (0.9)" },
+	  .help = "--find-max-gpus: minimum accelerator utilisation (0.9)" },
 	{ "progress", CONF_STRING, AT(progress), .arg = "auto|on|off",
-	  .help = "progress bar on stderr; off: a line a cell" },
+	  .help = "progress bar on stderr; off: one line per cell" },
 	{ 0 },
 };
 
@@ -84,16 +84,15 @@ static const struct cli_program program = {
 	.args = "FILE.yaml | check FILE.yaml | compare A B",
 	.n_args = 1,
 	.n_optional = 2,
-	.summary = "Run an experiment: mounts and training runs over a grid, "
-		   "repeated; keep a record of each, judge what was expected, "
-		   "write a table, plots and a report; of a file that lists "
-		   "workloads each, and a page on all. check: say what would "
-		   "run and how long it takes. compare: what differs between "
-		   "two result folders.",
-	.notes = "Records that are there already are not run again, unless "
-		 "the workload, a profile or a program has changed for them. "
-		 "--seed 0 is the "
-		 "workload's own seed.",
+	.summary = "Run an experiment: repeat mounts and training runs over a "
+		   "grid, store a record of each, check the expectations, and "
+		   "write a table, plots and a report. For a list of "
+		   "workloads, run each and write one page on all. check: "
+		   "print what would run and the estimated time. compare: "
+		   "print the differences between two result folders.",
+	.notes = "Cells with a record do not run again, unless the workload, a "
+		 "profile or a program has changed. --seed 0 keeps the seed of "
+		 "the workload.",
 	.fields = fields,
 	.kinds = kinds,
 };
@@ -129,7 +128,7 @@ static int execute(struct experiment *e, const struct run_options *o,
 	return code;
 }
 
-/* Load and check, then do what is asked; the exit status. */
+/* Load and check, then run the command; returns the exit status. */
 static int workload_main(const char *path, const struct run_options *o,
 			 bool check, struct stop *ret_stop)
 {
@@ -143,7 +142,7 @@ static int workload_main(const char *path, const struct run_options *o,
 		       : o->dry_run ? experiment_dry_run(&e)
 				    : execute(&e, o, &failed, &err);
 	if (e.r.stop.signal)
-		log_error("stopped by %s; what is done is kept",
+		log_error("stopped by %s; finished cells are kept",
 			  strsignal(e.r.stop.signal));
 	status = failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 	if (code < 0 && !e.r.stop.signal)
@@ -172,10 +171,10 @@ int main(int argc, char **argv)
 	} else if (!strcmp(args[0], "compare")) {
 		status = compare(&o, args);
 	} else if (check ? !args[1] || args[2] : args[1] != NULL) {
-		log_error("one workload is expected; see --help");
+		log_error("expected one workload file; see --help");
 		status = EXIT_STATUS_USAGE;
 	} else if (suite_is(args[check]) && o.find_max_gpus) {
-		log_error("--find-max-gpus takes one workload");
+		log_error("--find-max-gpus takes one workload, not a list");
 		status = EXIT_STATUS_USAGE;
 	} else if (suite_is(args[check])) {
 		status = suite_main(args[check], &o, check, &stop);

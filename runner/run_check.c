@@ -13,7 +13,7 @@
 #include "runner/run_loop.h"
 #include "runner/page/run_rules.h"
 
-/* arbitrary: enough to see how the cells follow each other */
+/* arbitrary: enough to show the order of the cells */
 enum { ORDER_SHOWN = 8 };
 
 static int print_dataset(struct runner *r, const json_t *recipe,
@@ -24,8 +24,8 @@ static int print_dataset(struct runner *r, const json_t *recipe,
 
 	if (code == 0)
 		printf("dataset     %s (%s)\n", path,
-		       dataset_is_synth(recipe)	 ? "made up on read"
-		       : access(path, F_OK) == 0 ? "is there"
+		       dataset_is_synth(recipe)	 ? "generated on read"
+		       : access(path, F_OK) == 0 ? "exists"
 						 : "will be made");
 	return code;
 }
@@ -108,24 +108,24 @@ static void print_estimate(const struct estimate *e, FILE *f)
 
 	fputs("time        ", f);
 	if (!e->n_cells)
-		fputs("nothing is left to run\n", f);
+		fputs("nothing to run\n", f);
 	if (e->n_measured + e->n_modelled)
 		fprintf(f, "about %s for %zu cells",
 			units_human_duration(e->seconds * NS_PER_S, text),
 			e->n_measured + e->n_modelled);
 	if (e->n_measured)
-		fprintf(f, ", %zu of them as earlier runs took", e->n_measured);
+		fprintf(f, ", %zu of them from earlier runs", e->n_measured);
 	if (e->n_modelled)
 		fprintf(f,
-			", %zu from the profiles (preprocessing on real CPUs "
-			"comes on top)",
+			", %zu from the profiles (without transforms on real "
+			"CPUs)",
 			e->n_modelled);
 	if (e->n_measured + e->n_modelled)
 		fputs(e->n_unknown ? "\n            " : "\n", f);
 	if (e->n_unknown)
 		fprintf(f,
-			"%zu cells cannot be estimated: programs and data "
-			"without a profile\n",
+			"%zu cells cannot be estimated: their programs or data "
+			"have no profile\n",
 			e->n_unknown);
 }
 
@@ -160,7 +160,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		code = estimate_run(r, todo, n, &e, err);
 	if (code < 0)
 		return code;
-	fprintf(f, "records     %zu of %zu cells have theirs in %s\n",
+	fprintf(f, "records     %zu of %zu cells have one in %s\n",
 		workload_n_cells(w) - n, workload_n_cells(w), r->out);
 	code = print_order(r, todo, n, f);
 	print_estimate(&e, f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `gpemu-run check`: what would run, in words. */
+/* `gpemu-run check`: describes what would run. */
 #ifndef GPEMU_RUNNER_RUN_CHECK_H
 #define GPEMU_RUNNER_RUN_CHECK_H
 
@@ -7,8 +7,8 @@
 
 #include "runner/run/runner.h"
 
-/* Everything that the file asks for, how much of it is done, and how long the
- * rest will take. -ENOMEM. */
+/* Print the experiment, how much of it is done, and the estimated time of the
+ * rest. -ENOMEM. */
 int check_print(struct runner *r, FILE *f, struct err *err);
 
 #endif

@@ -20,7 +20,7 @@
 #include "runner/page/run_rules.h"
 #include "runner/result/run_verdict.h"
 
-/* Decide r->mounted, and say it when it is not as the workload means it. */
+/* Set r->mounted; warn if the cells cannot run on a mount. */
 static int choose_mount(struct runner *r, struct err *err)
 {
 	struct err why = { 0 };
@@ -30,9 +30,8 @@ static int choose_mount(struct runner *r, struct err *err)
 		return 0;
 	code = cell_probe_mount(r, &why);
 	if (code == -ENODEV) {
-		log_warn("nothing can be mounted here (%s): the cells run on "
-			 "the plain folder, without the emulated storage and "
-			 "its cache",
+		log_warn("cannot mount here (%s): the cells run on the plain "
+			 "folder, without the emulated storage and its cache",
 			 why.text);
 		r->mounted = false;
 		return 0;
@@ -60,7 +59,8 @@ int experiment_dry_run(struct experiment *e)
 	return code;
 }
 
-/* What cannot be drawn is said; without gnuplot there is still the table. */
+/* Report plots that cannot be drawn; without gnuplot there is still the table.
+ */
 static int draw_plots(struct runner *r, const struct result *res, bool quiet,
 		      struct err *ret_err)
 {
@@ -84,7 +84,7 @@ static int draw_plots(struct runner *r, const struct result *res, bool quiet,
 	return worst;
 }
 
-/* summary.json; `ret` gets it, too. */
+/* Write summary.json; `ret` gets it too. */
 static int write_summary(const struct runner *r, const struct result *res,
 			 const struct verdicts *v, json_t **ret,
 			 struct err *err)
@@ -117,7 +117,7 @@ static void print_all(const struct runner *r, const struct result *res,
 	rules_print(&rules, r, to);
 }
 
-/* table.txt, and on stdout unless that is for the record alone. */
+/* Write table.txt, and print it unless stdout is reserved for JSON. */
 static int write_table(const struct runner *r, const struct result *res,
 		       const struct verdicts *v, bool quiet, struct err *err)
 {
@@ -210,7 +210,7 @@ int experiment_run(struct experiment *e, const struct run_options *o,
 						   err)
 				   : loop_run(r, o->fresh, o->progress_mode,
 					      &tally);
-	/* what was measured before an interruption is there for next time */
+	/* keep the records made before an interruption */
 	if (code == 0)
 		code = report(r, o->quiet, ret_failed, &summary, err);
 	if (tally.n_failed && !r->stop.signal)

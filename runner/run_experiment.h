@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One workload from its file to its report: what gpemu-run does with each that
- * it is given, alone or in a list.
+ * One workload from its file to its report, alone or in a list.
  */
 #ifndef GPEMU_RUNNER_RUN_EXPERIMENT_H
 #define GPEMU_RUNNER_RUN_EXPERIMENT_H
@@ -21,9 +20,9 @@ struct run_options {
 	char *data_dir, *bin_dir, *progress, *metric;
 	bool find_max_gpus;
 	double au; /* for it, a share */
-	/* made of these by run.c */
+	/* set by run.c */
 	enum progress_mode progress_mode;
-	bool quiet; /* nothing on stdout but what was asked for there */
+	bool quiet; /* print nothing on stdout except requested output */
 };
 
 struct experiment {
@@ -32,9 +31,9 @@ struct experiment {
 };
 
 /*
- * Load and check the file, ask the programs about every key, and decide where
- * results (`out` NULL: results/NAME) and datasets are; nothing runs.
- * -EINVAL: a mistake in the file, the text says where. Free with
+ * Load and check the file, let the programs check every key, and set the
+ * folders of results (`out` NULL: results/NAME) and datasets; nothing runs.
+ * -EINVAL: an error in the file, the text says where. Free with
  * experiment_close, failed or not.
  */
 int experiment_open(struct experiment *e, const char *path, const char *out,
@@ -44,16 +43,16 @@ void experiment_close(struct experiment *e);
 /* The commands of all cells. */
 int experiment_dry_run(struct experiment *e);
 
-/* Before any cell runs: lock the result folder, make the datasets, see whether
- * anything can be mounted (else r.mounted is false). */
+/* Before any cell runs: lock the result folder, make the datasets, and test
+ * whether mounting works (else r.mounted is false). */
 int experiment_ready(struct experiment *e, struct err *err);
 
 /*
- * Make ready, run what has no record, and report: the table (unless
- * quiet), plots, files. 0 also when cells or checks failed: *ret_failed.
- * *ret_summary (or NULL): what summary.json has, also set when that could be
- * made and something after it failed. -EINTR and others: r.stop says whether a
- * signal came.
+ * Prepare, run the cells without a record, and report: the table (unless
+ * quiet), plots, files. Returns 0 even if cells or checks failed: see
+ * *ret_failed. *ret_summary (may be NULL): the contents of summary.json, also
+ * set if a later step failed. On -EINTR and other errors r.stop says whether a
+ * signal arrived.
  */
 int experiment_run(struct experiment *e, const struct run_options *o,
 		   bool *ret_failed, json_t **ret_summary, struct err *err);

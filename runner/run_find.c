@@ -17,8 +17,8 @@
 #include "runner/spec/run_metric.h"
 #include "runner/result/run_origins.h"
 
-/* The first step is not counted; of fewer than this there is no rate.
- * arbitrary: two steps beside the first. */
+/* Minimum number of steps for a rate; the first one is not counted. arbitrary:
+ * two steps besides the first. */
 enum { MIN_STEPS = 3 };
 
 /* --- the search ------------------------------------------------------- */
@@ -35,7 +35,7 @@ struct search {
 	struct tried *tried; /* by number */
 };
 
-/* Is the median of `runs` runs with `gpus` enough? */
+/* Does the median of `runs` runs with `gpus` reach the utilisation? */
 static int holds(struct search *s, uint64_t gpus, size_t runs, bool *ret)
 {
 	struct tried *t = &s->tried[gpus];
@@ -52,8 +52,8 @@ static int holds(struct search *s, uint64_t gpus, size_t runs, bool *ret)
 	return 0;
 }
 
-/* From one run each: `*lo` holds (or is 0), `*hi` does not (or is one more
- * than `most`), and they are neighbours. */
+/* By one run each: `*lo` passes (or is 0), `*hi` = `*lo` + 1 fails (or is
+ * `most` + 1). */
 static int bracket(struct search *s, uint64_t most, uint64_t *lo, uint64_t *hi)
 {
 	uint64_t gpus = 1;
@@ -65,15 +65,16 @@ static int bracket(struct search *s, uint64_t most, uint64_t *lo, uint64_t *hi)
 	while (code == 0 && *hi - *lo > 1) {
 		code = holds(s, gpus, 1, &ok);
 		*(ok ? lo : hi) = gpus;
-		/* doubled until it does not hold, then in the middle */
+		/* double until it fails, then bisect */
 		gpus = *hi > most ? MIN(2 * gpus, most) : *lo + (*hi - *lo) / 2;
 	}
 	return code;
 }
 
 /*
- * Both sides of the boundary by several runs. Once the lower side was moved
- * down, the upper one is sure, and the other way round: it moves one way only.
+ * Confirm both sides of the boundary by several runs. The boundary moves in one
+ * direction only: once the lower side was moved down, the upper one is
+ * confirmed, and vice versa.
  */
 static int settle(struct search *s, uint64_t most, uint64_t *lo, uint64_t *hi)
 {

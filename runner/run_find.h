@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How many accelerators can the storage feed? At each point of a workload's
- * axes the largest number of GPUs whose utilisation (AU) is still at least
- * what is asked for: the number is doubled until it is not, then halved in
- * between. Each try is a cell like any other, with train.gpus set, and keeps
- * its record.
+ * axes, search the largest number of GPUs whose accelerator utilisation (AU)
+ * reaches the requested one: double the number until it fails, then bisect.
+ * Each try is a normal cell with train.gpus set, and has a record.
  */
 #ifndef GPEMU_RUNNER_RUN_FIND_H
 #define GPEMU_RUNNER_RUN_FIND_H
@@ -12,18 +11,17 @@
 #include "runner/run_experiment.h"
 
 /*
- * The runs that decide about a number at the boundary, of which the median
- * counts, so that a single noisy run does not move it.
- * arbitrary: the least odd number that outvotes one outlier.
+ * Number of runs for each side of the boundary; their median decides, so that a
+ * single noisy run does not move the boundary. arbitrary: the least odd number
+ * that outvotes one outlier.
  */
 enum { FIND_RUNS = 3 };
 
 /*
- * The search, apart from what it asks; for tests too. `au` gives the
- * utilisation with `gpus` (>= 1) in run `run` (0 .. FIND_RUNS - 1); it is asked
- * once for each. 0, or a negative errno, which ends the search. Largest first
- * that `au` >= `wanted` holds for and for the next not: *ret, 0: none;
- * `most`: all up to it.
+ * The search by itself; for tests too. `au` returns the utilisation with `gpus`
+ * (>= 1) in run `run` (0 .. FIND_RUNS - 1); it is called once for each. It
+ * returns 0, or a negative errno, which ends the search. *ret: the number for
+ * which `au` >= `wanted`, but not for the next one; 0: none; `most`: all pass.
  */
 typedef int (*find_au_fn)(void *ctx, uint64_t gpus, size_t run, double *ret);
 int find_most(find_au_fn au, void *ctx, double wanted, uint64_t most,
@@ -33,8 +31,8 @@ int find_most(find_au_fn au, void *ctx, double wanted, uint64_t most,
  * Search at every point, print the table, and write find-max.txt,
  * find-max.json, find-max.html and a plot of AU over GPUs. `au` is a share,
  * 0..1. -EINVAL: the workload varies or sets train.gpus, shares GPUs, or runs
- * programs; the text says where. *ret_failed: the search failed at a point,
- * others were done all the same.
+ * programs; the text says where. *ret_failed: the search failed at some point;
+ * the other points are complete.
  */
 int find_run(struct experiment *e, const struct run_options *o,
 	     bool *ret_failed, json_t **ret_summary, struct err *err);

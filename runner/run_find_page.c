@@ -156,8 +156,8 @@ static void print_table(const json_t *found, FILE *f)
 		fputc('\n', f);
 	}
 	fprintf(f,
-		"\nThe most GPUs that this storage keeps at %.3g %% "
-		"utilisation; medians where there are several runs.\n",
+		"\nLargest number of GPUs that this storage keeps at %.3g %% "
+		"utilisation; medians of several runs at the boundary.\n",
 		100 * json_number_value(json_object_get(found, "au")));
 	origins_print(json_object_get(found, "runs"), f);
 }

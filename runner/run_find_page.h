@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What --find-max-gpus found: JSON, table, plot and page. */
+/* The results of --find-max-gpus: JSON, table, plot and page. */
 #ifndef GPEMU_RUNNER_RUN_FIND_PAGE_H
 #define GPEMU_RUNNER_RUN_FIND_PAGE_H
 
@@ -7,9 +7,9 @@
 
 /*
  * A point: {axes{}, label, max_gpus, au, au_above, samples_per_s, runs,
- * by_gpus: [{gpus, au, samples_per_s, n}], tries, error}. The AU are medians in
- * percent, au_above that of one GPU more; null where it was not tried. `error`
- * NULL: none; else max_gpus is null.
+ * by_gpus: [{gpus, au, samples_per_s, n}], tries, error}. AU are medians in
+ * percent; au_above, with one more GPU, is null if not tried. With an `error`
+ * max_gpus is null.
  */
 json_t *find_point_json(const struct workload *w, size_t point,
 			const json_t *tries, uint64_t most, const char *error);

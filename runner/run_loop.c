@@ -20,7 +20,7 @@
  */
 #define NOISE_MIN_NS (NS_PER_S / 2)
 
-/* A worker ends its cell's programs in order first. */
+/* A worker first stops the programs of its cell in order. */
 #define WORKER_GRACE_NS (30 * NS_PER_S)
 
 struct loop {
@@ -44,9 +44,9 @@ static bool has_record(const struct runner *r, const struct cell *cell)
 }
 
 /*
- * The cell at place `i`. Random and interleaved: all points of a repetition,
- * then the next, so that slow drift of the machine reaches all points alike;
- * random shuffles each repetition, so that no point always follows the same.
+ * The `i`-th cell. Random and interleaved: all points of a repetition, then the
+ * next, so that slow drift of the machine affects all points alike; random also
+ * shuffles each repetition, so that no point always follows the same one.
  */
 static void order_cells(const struct workload *w, size_t *order)
 {
@@ -128,11 +128,11 @@ static int warm_up(struct loop *l, const struct cell *cell, const char *label)
 		progress_update(&l->bar, l->position, label);
 		code = cell_run(l->r, cell, 1, false, &out, &err);
 	}
-	/* if it fails, so will the cell, which is where it is reported */
+	/* if it fails, the cell fails too and reports it */
 	return code == -EIO ? 0 : code;
 }
 
-/* One cell with its line; 0 also when it failed. */
+/* Run one cell and print its line; 0 even if it failed. */
 static int run_one(struct loop *l, size_t index)
 {
 	struct runner *r = l->r;
@@ -177,7 +177,7 @@ static double share_of(const json_t *record)
 		json_object_get(record, "host"), "other_cpu_share"));
 }
 
-/* The first run counts after all, as one of two. */
+/* Keep the first of the two runs. */
 static int put_back(struct runner *r, const struct cell *cell, json_t *record,
 		    struct err *err)
 {
@@ -203,7 +203,7 @@ static int run_again(struct loop *l, size_t index)
 	code = cell_run(r, &cell, 2, true, &out, &err);
 	l->tally->n_again++;
 	l->tally->n_noisy += out.other_share > r->w->noise.fraction;
-	/* stopped or failed or noisier: what was there is better */
+	/* stopped, failed or noisier: keep the first run */
 	if (first && (code < 0 || out.other_share > share_of(first))) {
 		struct err why = { 0 };
 		int put = put_back(r, &cell, first, &why);
@@ -229,7 +229,7 @@ static int run_all_again(struct loop *l)
 			"more\n",
 			l->n_again, l->n, share);
 	for (size_t i = 0; code == 0 && i < l->n_again; i++) {
-		progress_update(&l->bar, i, "once more");
+		progress_update(&l->bar, i, "again");
 		code = run_again(l, l->again[i]);
 	}
 	return code;
@@ -257,8 +257,7 @@ static int loop_init(struct loop *l, struct runner *r, bool fresh,
 	tally->n_kept = n_cells - l->n;
 	if (tally->n_kept)
 		fprintf(stderr,
-			"gpemu-run: %zu of %zu cells have their record in "
-			"%s\n",
+			"gpemu-run: %zu of %zu cells have a record in %s\n",
 			tally->n_kept, n_cells, r->out);
 	l->warm = calloc(r->w->n_points, sizeof(*l->warm));
 	l->again = calloc(n_cells, sizeof(*l->again));
@@ -286,20 +285,20 @@ int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
 
 /* --- several at once -------------------------------------------------- */
 
-/* What the workers see of each other. */
+/* State shared by the workers. */
 struct shared {
-	size_t next; /* atomic: the cell to be taken */
+	size_t next; /* atomic: the next cell */
 	struct tally tally[RUN_MAX_JOBS];
 };
 
 struct worker {
-	struct loop l; /* a copy of its own */
+	struct loop l; /* private copy */
 	struct shared *shared;
 	size_t number;
 	struct child child;
 };
 
-/* In its process: the exit status. */
+/* In the worker's process; returns its exit status. */
 static int work(void *ctx)
 {
 	struct worker *w = ctx;
@@ -320,8 +319,7 @@ static int work(void *ctx)
 	return code < 0;
 }
 
-/* -EINTR: a stop signal came; -EIO: a worker could not go on. The others are
- * ended. */
+/* -EINTR: stopped by a signal; -EIO: a worker failed. The others are ended. */
 static int wait_for_all(struct runner *r, struct worker *workers, size_t n,
 			struct err *err)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All cells of a workload, one after the other in its order, or several at
- * once; those that have a record are left out, and those that ran while the
- * machine was busy with other things run once more at the end: the quieter run
- * is kept.
+ * Runs the cells of a workload in order, or several concurrently. Cells with a
+ * record are skipped. Cells disturbed by other load run again at the end, and
+ * the quieter run is kept.
  */
 #ifndef GPEMU_RUNNER_RUN_LOOP_H
 #define GPEMU_RUNNER_RUN_LOOP_H
@@ -13,13 +12,13 @@
 
 struct tally {
 	size_t n_kept, n_done, n_failed;
-	size_t n_again; /* of n_done: ran twice, the machine being busy */
-	size_t n_noisy; /* of these: the second time too */
+	size_t n_again; /* of n_done: ran twice because of other load */
+	size_t n_noisy; /* of these: disturbed again */
 };
 
 /*
- * The cells that have to run, by index and in their order; malloc'ed.
- * `fresh`: all of them. -ENOMEM.
+ * The indices of the cells to run, in order; malloc'ed. `fresh`: all of them.
+ * -ENOMEM.
  */
 int loop_list(const struct runner *r, bool fresh, size_t **ret, size_t *ret_n);
 
@@ -30,9 +29,8 @@ int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
 enum { RUN_MAX_JOBS = 256 };
 
 /*
- * Run them, so many at once, each worker a process with mounts of its own;
- * none runs again. -EINVAL: the workload does not say that its cells are
- * independent.
+ * Run them concurrently; each worker is a process with its own mounts. No cell
+ * is repeated. -EINVAL: the workload does not say `independent`.
  */
 int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
 		  struct err *err);

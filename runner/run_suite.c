@@ -48,8 +48,9 @@ static int finish(struct suite *s, struct err *err)
 		return conf_node_error(conf_node_get(s->root, "name"), s->path,
 				       err, WORKLOAD_NAME_RULE);
 	if (!s->workloads.n)
-		return conf_node_error(list, s->path, err,
-				       "workloads lists no file");
+		return conf_node_error(
+			list, s->path, err,
+			"workloads is empty: list at least one file");
 	for (size_t i = 0; i < s->workloads.n; i++)
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(files[i], files[k]))
@@ -94,7 +95,7 @@ void suite_free(struct suite *s)
 
 /* --- the workloads ---------------------------------------------------- */
 
-/* A file name of the list, seen from the list. */
+/* A file name of the list, relative to the list. */
 static char *beside(const struct suite *s, const char *file)
 {
 	_cleanup_free_ char *copy = strdup(s->path);
@@ -119,7 +120,8 @@ static int check_names(const struct suite *s, const struct suite_part *parts,
 		taken = taken ||
 			(parts[k].e.w.name && !strcmp(name, parts[k].e.w.name));
 	return taken ? conf_node_error(list->items[i], s->path, err,
-				       "%s: the name '%s' is taken",
+				       "%s: another workload of the list is "
+				       "called '%s'; names must differ",
 				       parts[i].path, name)
 		     : 0;
 }
@@ -142,7 +144,9 @@ static int open_part(const struct suite *s, struct suite_part *parts, size_t i,
 				       p->path, strerror(errno));
 	if (suite_is(p->path))
 		return conf_node_error(list->items[i], s->path, err,
-				       "%s lists workloads itself", p->path);
+				       "%s is itself a list of workloads; "
+				       "lists cannot be nested",
+				       p->path);
 	code = workload_load(p->path, &p->e.w, err);
 	if (code == 0)
 		code = check_names(s, parts, i, err);
@@ -161,7 +165,7 @@ static int open_part(const struct suite *s, struct suite_part *parts, size_t i,
 	return p->error ? 0 : -ENOMEM;
 }
 
-/* The time that all of it takes, also when a part was there already. */
+/* The time of all cells, including those with an earlier record. */
 static double time_of(const struct suite_part *p, uint64_t begin)
 {
 	double now = (double)(tick_wall() - begin) / NS_PER_S;
@@ -171,7 +175,7 @@ static double time_of(const struct suite_part *p, uint64_t begin)
 	return MAX(now, all);
 }
 
-/* 0, whatever came of it; -EINTR: a stop signal came. */
+/* 0 even on failure; -EINTR: stopped by a signal. */
 static int run_part(struct suite_part *p, const struct run_options *o)
 {
 	uint64_t begin = tick_wall();
@@ -288,7 +292,8 @@ static int check_part(struct suite_part *p, double *ret_s, struct err *err)
 		       ? units_human_duration(e.seconds * NS_PER_S, text)
 		       : "-");
 	if (e.n_unknown)
-		printf("  and %zu cells that cannot be estimated", e.n_unknown);
+		printf("  plus %zu cells that cannot be estimated",
+		       e.n_unknown);
 	fputc('\n', stdout);
 	return 0;
 }
@@ -371,7 +376,7 @@ int suite_main(const char *path, const struct run_options *o, bool only_check,
 	for (size_t i = 0; parts && i < s.workloads.n; i++)
 		free_part(&parts[i], ret_stop);
 	if (ret_stop->signal)
-		log_error("stopped by %s; what is done is kept",
+		log_error("stopped by %s; finished cells are kept",
 			  strsignal(ret_stop->signal));
 	status = failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 	if (code < 0 && !ret_stop->signal)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that lists workloads, to be run one after the other and judged on one
- * page:
+ * A list of workloads, run one after the other and summarised on one page:
  *
  *	name: all                       a word; names the result folder
  *	question: Which results ...?    one line
- *	budget: 25m                     wall time that all of them may take
- *	workloads: [demo.yaml, ...]     files, seen from this one
+ *	budget: 25m                     limit of the total wall time
+ *	workloads: [demo.yaml, ...]     files, relative to this one
  *
- * The results of each are where it puts them itself, results/NAME, so that
- * what has its record is not run again; with --output DIR they are in DIR/NAME.
+ * Each workload has its usual result folder, results/NAME, so that cells with a
+ * record do not run again; with --output DIR it is DIR/NAME.
  */
 #ifndef GPEMU_RUNNER_RUN_SUITE_H
 #define GPEMU_RUNNER_RUN_SUITE_H
@@ -25,23 +24,23 @@ struct suite {
 	struct conf_list workloads; /* char * */
 };
 
-/* What came of one of the workloads. */
+/* The result of one workload. */
 struct suite_part {
 	char *path;	 /* of its file */
 	char *out;	 /* its result folder; NULL: results/NAME */
-	bool failed;	 /* it, a cell or a check of it */
+	bool failed;	 /* the workload, a cell or a check */
 	char *error;	 /* why there is no summary, or NULL */
-	json_t *summary; /* or NULL: it did not come to an end */
+	json_t *summary; /* NULL: the workload did not finish */
 	json_t *rows;	 /* suite_rows of it */
-	double seconds;	 /* wall: what it takes to run all of it */
+	double seconds;	 /* wall time of all cells */
 	struct experiment e;
 };
 
-/* Is that a file that lists workloads? What cannot be read is not. */
+/* Is the file a list of workloads? False if it cannot be read. */
 bool suite_is(const char *path);
 
 /*
- * Read and check a file, but not those that it names. -EINVAL and
+ * Read and check the list, but not the files in it. -EINVAL and
  * "file:line:column: what". Free with suite_free, failed or not.
  */
 int suite_parse(const char *bytes, size_t n, const char *path,
@@ -52,10 +51,10 @@ void suite_free(struct suite *s);
 void suite_print_keys(FILE *f);
 
 /*
- * Check all of its workloads, then run them (or with `check` say how long they
- * take; or print their commands), and report. The exit status. What fails in
- * one does not stop the others; a mistake in any file stops all, before
- * anything runs. *ret_stop: the signal that ended it.
+ * Check all workloads, then run them (or with `check` estimate their time, or
+ * print their commands), and report. Returns the exit status. A failure in one
+ * does not stop the others; an error in any file stops all before anything
+ * runs. *ret_stop: the signal that stopped it.
  */
 int suite_main(const char *path, const struct run_options *o, bool check,
 	       struct stop *ret_stop);
@@ -63,8 +62,8 @@ int suite_main(const char *path, const struct run_options *o, bool check,
 /* --- run_suite_page.c ------------------------------------------------- */
 
 /*
- * The checks of a summary, one row each, those at several points in one:
- * [{check, published, ours, verdict: pass | fail | shown, doubt}].
+ * The checks of a summary, one row per check, with all its points: [{check,
+ * published, ours, verdict: pass | fail | shown, doubt}].
  */
 json_t *suite_rows(const json_t *summary);
 
@@ -76,12 +75,12 @@ struct suite_total {
 struct suite_total suite_sum(const struct suite *s,
 			     const struct suite_part *parts);
 
-/* The table for people. */
+/* The table as text. */
 void suite_print(const struct suite *s, const struct suite_part *parts,
 		 FILE *f);
 /* {gpemu, suite, question, seconds, budget_s, host, workloads: [...]} */
 json_t *suite_json(const struct suite *s, const struct suite_part *parts);
-/* The page. `out`: the folder that it is in, for its links. */
+/* The page. `out`: its folder, for the links. */
 void suite_html(const struct suite *s, const struct suite_part *parts,
 		const char *out, FILE *f);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a list of workloads came to, on a terminal, as a page, as JSON. */
+/* The results of a list of workloads: on a terminal, as a page, as JSON. */
 #include <string.h>
 
 #include "common/tick.h"
@@ -22,7 +22,7 @@ static const char *text_of(const json_t *j, const char *key)
 
 /* --- rows ------------------------------------------------------------- */
 
-/* "a; b": each with its place in front where there are several. */
+/* "a; b"; with several verdicts, each prefixed with its point. */
 static void join(FILE *f, const json_t *one, const char *key, bool several)
 {
 	const char *at = text_of(one, "at"), *value = text_of(one, key);
@@ -33,7 +33,7 @@ static void join(FILE *f, const json_t *one, const char *key, bool several)
 		value);
 }
 
-/* Do all of `n` verdicts from `i` on want the same? */
+/* Do the `n` verdicts from `i` on have the same expected value? */
 static bool same_wanted(const json_t *verdicts, size_t i, size_t n)
 {
 	const char *first = text_of(json_array_get(verdicts, i), "wanted");
@@ -53,7 +53,7 @@ static json_t *row_new(const char *check, const char *published,
 			 verdict, "doubt", text_of(of, "doubt"));
 }
 
-/* The `n` verdicts from `i` on, which are of one check. */
+/* The `n` verdicts from `i` on belong to one check. */
 static json_t *verdict_row(const json_t *verdicts, size_t i, size_t n)
 {
 	_cleanup_free_ char *wanted = NULL, *ours = NULL;
@@ -80,7 +80,7 @@ static json_t *verdict_row(const json_t *verdicts, size_t i, size_t n)
 			      : NULL;
 }
 
-/* What is published but not judged. */
+/* Published values without a check. */
 static json_t *shown_row(const json_t *p)
 {
 	_cleanup_free_ char *theirs = NULL, *ours = NULL, *check = NULL;
@@ -115,7 +115,7 @@ static json_t *shown_row(const json_t *p)
 	return row_new(check, theirs, ours, "shown", p);
 }
 
-/* A check of published values has the doubts about them. */
+/* A check of published values shows the doubts about them. */
 static void add_doubts(json_t *row, const json_t *published)
 {
 	char tail[120];
@@ -181,7 +181,7 @@ static void part_text(const struct suite_part *p, char *buf, size_t n)
 {
 	const json_t *verdicts = json_object_get(p->summary, "verdicts"), *v;
 	const char *mixed = origins_mixed(json_object_get(p->summary, "runs"))
-				    ? ", of runs not made alike"
+				    ? ", of mixed runs"
 				    : "";
 	size_t passed = 0, i;
 
@@ -204,7 +204,7 @@ static const char *part_verdict(const struct suite_part *p)
 									: "-";
 }
 
-/* The figure that it is about, else its name. */
+/* The reproduced figure, else the name. */
 static const char *part_figure(const struct suite_part *p)
 {
 	return p->e.w.figure ? p->e.w.figure : p->e.w.name;
@@ -339,7 +339,7 @@ static void html_row(const json_t *row, FILE *f)
 	fputs("</td></tr>\n", f);
 }
 
-/* The link to a report, from the page in `out`: both are below one folder. */
+/* The link from the page in `out` to a report; both are below one folder. */
 static void html_link(const struct suite_part *p, const char *out, FILE *f)
 {
 	size_t n = strlen(out);
@@ -385,7 +385,7 @@ static void html_part(const struct suite_part *p, const char *out, FILE *f)
 	      f);
 }
 
-/* One line a workload: the page at a glance. */
+/* The overview: one line per workload. */
 static void html_overview(const struct suite *s, const struct suite_part *parts,
 			  FILE *f)
 {
@@ -439,8 +439,8 @@ void suite_html(const struct suite *s, const struct suite_part *parts,
 	html_text(f, now);
 	fputs("</dd>\n<dt>host</dt><dd>", f);
 	html_json(f, host);
-	fputs("</dd>\n<dt>time</dt><dd>wall time that all runs of a workload "
-	      "take; each report says what is real and what emulated"
-	      "</dd>\n</dl>\n</main>\n</body>\n</html>\n",
+	fputs("</dd>\n<dt>time</dt><dd>wall time of all runs of a workload; "
+	      "each report says what is real and what is "
+	      "emulated</dd>\n</dl>\n</main>\n</body>\n</html>\n",
 	      f);
 }

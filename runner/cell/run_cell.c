@@ -19,7 +19,7 @@
 
 /* arbitrary: a million files are scanned in a few seconds */
 #define MOUNT_TIMEOUT_NS (60 * NS_PER_S)
-/* gpemu-fs may have requests in its timer queue; gpemu-train flushes a record
+/* gpemu-fs may have requests in its timer queue; gpemu-train writes a record
  */
 #define GRACE_NS (10 * NS_PER_S)
 
@@ -37,7 +37,7 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 		return code;
 	if (!run->r->mounted && dataset_is_synth(cell->mounts[i].dataset))
 		return err_set(err, -ENODEV,
-			       "%s is made up on read, which takes a mount",
+			       "%s is generated on read, which needs a mount",
 			       m->folder);
 	if (!run->r->mounted)
 		code = asprintf(&m->mnt, "%s", m->folder);
@@ -179,7 +179,7 @@ static int start_mounts(struct run *run, struct err *err)
 	return code;
 }
 
-/* What a daemon that died or hung left behind. */
+/* Clean up after a daemon that died or hung. */
 static void detach(const char *mnt)
 {
 	struct child child;
@@ -190,7 +190,8 @@ static void detach(const char *mnt)
 	    child_start(&child, argv, NULL, STDERR_FILENO, STDERR_FILENO,
 			NULL) < 0)
 		return;
-	/* MOUNT_TIMEOUT_NS would do; it asks the kernel and ends at once */
+	/* MOUNT_TIMEOUT_NS is more than enough: it queries the kernel and exits
+	 */
 	struct stop none = { .fd = -1 };
 	int status;
 
@@ -216,7 +217,8 @@ static void read_mount_stats(struct run *run)
 		struct run_mount *m = &run->mounts[i];
 		_cleanup_free_ char *path = NULL;
 
-		/* no statistics, no member: the metrics on it are absent */
+		/* without statistics the member, and metrics on it, are absent
+		 */
 		if (m->child.pid > 0 &&
 		    asprintf(&path, "%s/.gpemu/stats", m->mnt) >= 0)
 			json_read(path, &m->stats, NULL);
@@ -231,7 +233,8 @@ static const char *job_program(const struct run *run, size_t i)
 						 : run_program_name(RUN_TRAIN);
 }
 
-/* Start what is due; *ret_next: when the next one is, TICK_NEVER: none. */
+/* Start the jobs that are due; *ret_next: when the next one is due, or
+ * TICK_NEVER. */
 static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
 		     struct err *err)
 {
@@ -262,7 +265,7 @@ static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
 	return 0;
 }
 
-/* A child is over: `index` counts the jobs, then gpemu-gpud, then the mounts.
+/* A child exited: `index` counts the jobs, then gpemu-gpud, then the mounts.
  */
 static int note_end(struct run *run, size_t index, int status, struct err *err)
 {
@@ -291,7 +294,7 @@ static size_t n_left(const struct run *run)
 	return n;
 }
 
-/* Until all jobs are over, or one fails, or a mount dies under them. */
+/* Wait until all jobs have ended, one fails, or a mount dies. */
 static int wait_jobs(struct run *run, struct child *const *children, size_t n,
 		     struct err *err)
 {
@@ -317,7 +320,7 @@ static int wait_jobs(struct run *run, struct child *const *children, size_t n,
 			code = note_end(run, index, status, err);
 		else if (code == -ETIMEDOUT && tick_wall() >= limit)
 			code = err_set(err, -EIO,
-				       "not done after cell_timeout, %s",
+				       "not finished after cell_timeout, %s",
 				       units_exact_duration(
 					       r->w->cell_timeout_ns, text));
 		else if (code == -ETIMEDOUT)
@@ -326,8 +329,8 @@ static int wait_jobs(struct run *run, struct child *const *children, size_t n,
 	return code;
 }
 
-/* The last line that a program wrote says more than its exit status: to be
- * asked before others are ended, which may have something to say as well. */
+/* The last line that a program logged says more than its exit status. Call it
+ * before ending other programs, which may log as well. */
 static void add_last_words(const struct run *run, int code, struct err *err)
 {
 	_cleanup_free_ char *log =
@@ -337,7 +340,7 @@ static void add_last_words(const struct run *run, int code, struct err *err)
 
 	if (code == 0 || code == -ENOMEM || code == -EINTR)
 		return;
-	/* of a long line its beginning */
+	/* keep the beginning of a long line */
 	for (bool start = true; f && fgets(line, sizeof(line), f);
 	     start = strchr(line, '\n') != NULL)
 		if (start && line[0] != '\n')
@@ -415,13 +418,14 @@ static int write_configs(struct run *run, struct err *err)
 	return code;
 }
 
-/* gpemu-train always leaves a record; other programs may. */
+/* gpemu-train always writes a record; other programs may. */
 static int check_records(const struct run *run, struct err *err)
 {
 	for (size_t i = 0; i < run->cell->n_jobs; i++)
 		if (!cell_is_exec(&run->cell->jobs[i]) &&
 		    access(run->jobs[i].record, R_OK) < 0)
-			return err_set(err, -EIO, "gpemu-train left no record");
+			return err_set(err, -EIO,
+				       "gpemu-train wrote no record");
 	return 0;
 }
 
@@ -445,7 +449,7 @@ static int execute(struct run *run, struct err *err)
 	return code == 0 ? check_records(run, err) : code;
 }
 
-/* The key of the cell, and so its record, is of what was there before. */
+/* The key of the cell is that of the files before the change. */
 static int check_changed(const struct run *run, struct err *err)
 {
 	const struct runner *r = run->r;

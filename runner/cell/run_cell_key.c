@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The key of a cell: the hash of all that decides its result, by which its
- * record is found again.
+ * The key of a cell: the hash of all its inputs, which identifies its record.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -43,7 +42,7 @@ static json_t *jobs_json(const struct cell *cell)
 	return j;
 }
 
-/* Of {NAME: {hash}}, the hashes by their names, into `to`. */
+/* Copy the hashes of {NAME: {hash}} into `to`, by name. */
 static void add_hashes(json_t *to, const json_t *files)
 {
 	const char *name;
@@ -53,7 +52,7 @@ static void add_hashes(json_t *to, const json_t *files)
 		json_object_set(to, name, json_object_get(one, "hash"));
 }
 
-/* What decides the result of a run, and nothing else. */
+/* All inputs of a run, and nothing else. */
 static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
 {
 	json_auto_t *profiles = profiles_of(w, cell, mounted);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A cell on its way: shared by what runs it and what records it. */
+/* A running cell: shared by the code that runs it and the code that records it.
+ */
 #ifndef GPEMU_RUNNER_CELL_RUN_CELL_PRIVATE_H
 #define GPEMU_RUNNER_CELL_RUN_CELL_PRIVATE_H
 
@@ -8,7 +9,7 @@
 #include "runner/run/run_host.h"
 
 struct run_mount {
-	char *mnt;    /* where the jobs find the data */
+	char *mnt;    /* the data for the jobs */
 	char *folder; /* of the dataset */
 	struct command command;
 	struct child child;
@@ -21,14 +22,14 @@ struct run_job {
 	struct child child;
 	bool started;
 	uint64_t begin_ns, end_ns; /* tick_wall */
-	int exit_status;	   /* -1: it never ran to its end */
+	int exit_status;	   /* -1: it did not finish */
 };
 
 struct run_gpud {
 	char *record; /* the file that it writes */
 	struct command command;
 	struct child child;
-	json_t *status; /* what it wrote, or NULL */
+	json_t *status; /* its record, or NULL */
 };
 
 struct run {
@@ -44,17 +45,17 @@ struct run {
 };
 
 /*
- * run_server.c: start `command` and wait until it says that it is ready
- * (sd_notify(3)). -ENODEV: it says that what it needs is not there now; -EIO:
- * it ended; -ETIMEDOUT; -EINTR: a stop signal came. With a text.
+ * run_server.c: start `command` and wait until it reports that it is ready
+ * (sd_notify(3)). -ENODEV: it lacks a resource (exit status 75); -EIO: it
+ * exited; -ETIMEDOUT; -EINTR: stopped by a signal. With a text.
  */
 int run_start_server(struct run *run, struct child *child,
 		     const struct command *command, enum run_program program,
 		     uint64_t timeout_ns, struct err *err);
 
 /*
- * run_gpud.c; all do nothing for a cell without one. It listens when
- * run_start_gpud returns 0; run_end_gpud ends it and reads its record.
+ * run_gpud.c; no effect for a cell without a gpemu-gpud. The server listens
+ * when run_start_gpud returns 0; run_end_gpud stops it and reads its record.
  */
 int run_init_gpud(struct run *run, struct err *err);
 int run_start_gpud(struct run *run, struct err *err);

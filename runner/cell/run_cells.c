@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a point to the cell that runs it: what each mount and job is given is
- * `base`, over it the mount's or job's own keys, over these the axes.
+ * Builds the cell of a point: the configuration of each mount and job is
+ * `base`, overridden by the keys of the mount or job, overridden by the axes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@ size_t workload_n_cells(const struct workload *w)
 	return w->n_points * w->repetitions;
 }
 
-/* `base` with `over` put over it; either may be NULL. */
+/* `base` overridden by `over`; either may be NULL. */
 static json_t *merged(const struct conf_node *base,
 		      const struct conf_node *over)
 {
@@ -39,7 +39,7 @@ static int init_mounts(const struct workload *w, struct cell *cell)
 
 		m->name = s ? s->name : "data";
 		m->fs = merged(w->base.fs, s ? s->fs : NULL);
-		/* recipes are not mixed */
+		/* recipes are not merged */
 		m->dataset = workload_value(s && s->dataset ? s->dataset
 							    : w->dataset);
 		if (!m->fs || !m->dataset)
@@ -124,7 +124,7 @@ static int apply(struct cell *cell, const struct setting *s)
 	return r;
 }
 
-/* A key for all first, then one for some: the narrower one wins. */
+/* Keys for all targets first, then those for one: the narrower one wins. */
 static int overlay(const struct workload *w, struct cell *cell)
 {
 	int r = 0;
@@ -141,7 +141,7 @@ static int overlay(const struct workload *w, struct cell *cell)
 	return r;
 }
 
-/* What --find-max-gpus tries. */
+/* The number of GPUs tried by --find-max-gpus. */
 static int set_gpus(const struct workload *w, struct cell *cell)
 {
 	char text[24];

@@ -19,7 +19,7 @@ void command_fini(struct command *c)
 	*c = (struct command){ 0 };
 }
 
-/* Takes `word`. */
+/* Takes ownership of `word`. */
 static int add(struct command *c, char *word)
 {
 	if (!word)
@@ -32,7 +32,7 @@ static int add(struct command *c, char *word)
 	return 0;
 }
 
-/* Words up to a NULL, copied. */
+/* Appends copies of words up to a NULL. */
 static int add_words(struct command *c, ...)
 {
 	const char *word;
@@ -63,13 +63,13 @@ char *command_config(const struct runner *r, const struct cell *cell,
 					    : true;
 	char suffix[80];
 
-	/* without the "gpemu-" */
+	/* without the prefix "gpemu-" */
 	snprintf(suffix, sizeof(suffix), "%s%s%s.yaml", alone ? "" : name,
 		 alone ? "" : ".", run_program_name(program) + 6);
 	return runner_path(r, "configs", cell->id, suffix);
 }
 
-/* PROGRAM --config FILE --seed N --time-scale X: what both share. */
+/* PROGRAM --config FILE --seed N --time-scale X, common to both programs. */
 static int begin(struct command *c, const struct runner *r,
 		 const struct cell *cell, const char *name,
 		 enum run_program program)

@@ -21,16 +21,16 @@ void command_fini(struct command *c);
 int command_mount(struct command *c, const struct runner *r,
 		  const struct cell *cell, size_t index, const char *mnt,
 		  struct err *err);
-/* gpemu-gpud, which leaves its record in the file `record`. -E2BIG, -ENOMEM. */
+/* gpemu-gpud, which writes its record to the file `record`. -E2BIG, -ENOMEM. */
 int command_gpud(struct command *c, const struct runner *r,
 		 const struct cell *cell, const char *record, struct err *err);
 /* Job `index`: gpemu-train or the user's program, reading below `mnt`, which
- * leaves its record in the file `record`. */
+ * writes its record to the file `record`. */
 int command_job(struct command *c, const struct runner *r,
 		const struct cell *cell, size_t index, const char *mnt,
 		const char *record, struct err *err);
 
-/* Where the gpemu-gpud of a cell listens: one at a time; malloc'ed. */
+/* The socket of a cell's gpemu-gpud, the same for all cells; malloc'ed. */
 char *command_socket(const struct runner *r);
 /* OUT/configs/CELL.[NAME.]fs.yaml, train.yaml or gpud.yaml; malloc'ed. */
 char *command_config(const struct runner *r, const struct cell *cell,

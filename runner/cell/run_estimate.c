@@ -19,9 +19,8 @@
 #include "runner/run/run_dataset.h"
 #include "runner/cell/run_machine.h"
 
-/* measured: wall time of a cell less that of its epochs, 0.6 to 1.2 s over 15
- * of the workloads that ship, most of it the mount's and the loader's start;
- * 2 idle cores */
+/* measured: wall time of a cell minus that of its epochs, 0.6 to 1.2 s over 15
+ * shipped workloads, mostly start of mount and loader; 2 idle cores */
 #define CELL_OVERHEAD_S 0.9
 
 /* --- the dataset ------------------------------------------------------ */
@@ -75,7 +74,7 @@ static double op_seconds(const struct storage_profile *p, enum storage_op op,
 	return MAX(s, (busy + latency) / MAX(depth, 1));
 }
 
-/* Of a mount that reads so many files at a time. */
+/* Seconds per file of a mount that reads `depth` files concurrently. */
 static double file_seconds(const char *storage, double bytes, double depth,
 			   double group)
 {
@@ -90,8 +89,8 @@ static double file_seconds(const char *storage, double bytes, double depth,
 	return s;
 }
 
-/* Which share of the reads of a later epoch the device sees. LRU keeps what is
- * needed last: Source: Mohan et al., PVLDB 14(5), 2021. */
+/* The miss ratio of later epochs. LRU keeps exactly the files that a fresh
+ * shuffle needs last. Source: Mohan et al., PVLDB 14(5), 2021. */
 static double missed(const struct workload *w, const json_t *fs, double bytes)
 {
 	const char *policy = config_text(w, fs, "fs", "cache_policy");
@@ -111,7 +110,7 @@ static double missed(const struct workload *w, const json_t *fs, double bytes)
 
 /* --- gpemu-train ------------------------------------------------------ */
 
-/* Bytes of a sample that comes to the GPU, files of `read` bytes on average. */
+/* Bytes per sample copied to the GPU, for files of `read` bytes on average. */
 static uint64_t delivered(const struct workload *w, const json_t *train,
 			  const struct gpu_profile *p,
 			  const struct gpu_model *m, double read)
@@ -127,7 +126,7 @@ static uint64_t delivered(const struct workload *w, const json_t *train,
 	return gpu_delivered_bytes(p, m, prepared, (uint64_t)read);
 }
 
-/* Of the GPUs in their node, as gpemu-train sets them up. */
+/* Set up the GPUs in their node as gpemu-train does. */
 static int gpus_of(const struct workload *w, const json_t *train,
 		   const struct machine *m, const struct gpu_profile *p,
 		   const struct gpu_model *model, struct gpus_config *ret)
@@ -153,7 +152,7 @@ static int gpus_of(const struct workload *w, const json_t *train,
 				     ret, NULL);
 }
 
-/* How batches come into pinned memory. */
+/* The pin mode. */
 struct pinning {
 	bool pinned, staged, inlined;
 };
@@ -176,7 +175,7 @@ static struct pinning pinning_of(const struct workload *w, const json_t *train,
 	};
 }
 
-/* From step to step, with batches of files of `read` bytes always there. */
+/* Seconds per step if batches, of files of `read` bytes, are always ready. */
 static double pace(const struct workload *w, const json_t *train,
 		   const struct machine *m, const struct gpu_profile *p,
 		   const struct gpu_model *model, const struct gpus_config *c,
@@ -222,7 +221,7 @@ static int step_seconds(const struct workload *w, const json_t *train,
 	return code;
 }
 
-/* Of a sample, over all virtual cores. */
+/* Transform time per sample over all virtual cores. */
 static double prep_seconds(const struct machine *m, double bytes)
 {
 	struct prep_profile p = { 0 };
@@ -234,13 +233,13 @@ static double prep_seconds(const struct machine *m, double bytes)
 	return s;
 }
 
-/* What one job takes, wall seconds. */
+/* The time of one job, wall seconds. */
 struct job_time {
-	double start, run; /* when it begins, how long it takes alone */
-	double gpu;	   /* of `run`, for how long its GPUs compute */
+	double start, run; /* start, and duration if alone */
+	double gpu;	   /* part of `run` in which its GPUs compute */
 };
 
-/* Files as the loader has them: with the loader null, out of nothing. */
+/* Bytes per file as the loader sees it; synthetic with the loader null. */
 static int samples_of(const struct workload *w, const struct cell_job *job,
 		      const json_t *recipe, struct data *ret)
 {
@@ -252,7 +251,7 @@ static int samples_of(const struct workload *w, const struct cell_job *job,
 	return 0;
 }
 
-/* Files of a group, where the loader wants them together. */
+/* Files per group, if the loader reads groups. */
 static double group_of(const struct workload *w, const struct cell_job *job,
 		       const json_t *fs)
 {
@@ -329,7 +328,7 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 
 /* --- cells ------------------------------------------------------------ */
 
-/* Wall seconds of some earlier run of that point; -ENOENT. */
+/* Wall seconds of an earlier run of the point; -ENOENT. */
 static int known_seconds(const struct runner *r, size_t point, double *ret)
 {
 	for (size_t i = 0; i < r->w->repetitions; i++) {
@@ -351,8 +350,9 @@ static int known_seconds(const struct runner *r, size_t point, double *ret)
 }
 
 /*
- * Until the last of them is done. GPUs that the jobs share are not idle while
- * one has work: from each start on they take all that comes from then on.
+ * Time until the last job is done. Shared GPUs are never idle while a job has
+ * work: for each start, the end is at least that start plus the GPU time of all
+ * later jobs.
  */
 static double together(const struct job_time *t, size_t n, double n_shared)
 {
@@ -403,7 +403,7 @@ int estimate_run(const struct runner *r, const size_t *todo, size_t n,
 
 		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
 			return err_set(err, -ENOMEM, "out of memory");
-		/* warm-ups come with the first repetition */
+		/* warm-ups precede the first repetition */
 		runs = cell.repetition ? 1 : 1 + (double)r->w->warmup;
 		if (known_seconds(r, cell.point, &s) == 0)
 			ret->n_measured++;

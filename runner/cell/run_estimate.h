@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a workload will take, before it runs. */
+/* Estimates the time of a workload before it runs. */
 #ifndef GPEMU_RUNNER_CELL_RUN_ESTIMATE_H
 #define GPEMU_RUNNER_CELL_RUN_ESTIMATE_H
 
 #include "runner/run/runner.h"
 
 struct estimate {
-	double seconds;	   /* wall, of the cells that have no record */
+	double seconds;	   /* wall time of the cells without a record */
 	size_t n_cells;	   /* these */
-	size_t n_measured; /* of them: a run of the same point is known */
+	size_t n_measured; /* of them: from an earlier run of the same point */
 	size_t n_modelled; /* of them: from the profiles */
 	size_t n_unknown;  /* of them: not counted in `seconds` */
 };
 
-/* What a job of a cell reads, by the profiles. */
+/* The reads of a job, from the profiles. */
 struct estimate_shape {
 	double bytes;	    /* of the dataset */
-	double cache_bytes; /* of its mount; 0: it caches nothing */
+	double cache_bytes; /* of its mount; 0: no cache */
 	double steps;	    /* of each GPU in an epoch */
-	bool direct;	    /* around the page cache */
+	bool direct;	    /* bypasses the page cache */
 };
 
-/* -ENOENT: a program of the user's, or a dataset without a profile. */
+/* -ENOENT: a user's program, or a dataset without a profile. */
 int estimate_shape(const struct runner *r, const struct cell *cell,
 		   const struct cell_job *job, struct estimate_shape *ret);
 
 /*
- * Cells `todo` of loop_list. A point that has a record takes as long as that
- * run did. Else gpemu-train is taken for its slowest part: the GPUs (their
- * steps, copies and all-reduce as the run has them), or the pin stage, or
- * virtual cores, or the storage device with as many reads in flight as the
- * loader keeps, behind a cache that hits its share of the bytes (LRU less) from
- * the second epoch on; plus what starting and mounting takes. Jobs run side by
- * side, but for the GPUs of a gpemu-gpud. Programs of the user's and folders
- * are unknown, checkpoints are left out.
+ * Cells `todo` of loop_list. A point with a record takes as long as that run.
+ * Otherwise the time of gpemu-train is that of its bottleneck: the GPUs (steps,
+ * copies and all-reduce), the pin stage, the virtual cores, or the storage
+ * device at the loader's queue depth, behind a cache with a hit ratio of its
+ * share of the bytes (LRU less) from the second epoch on; plus the time to
+ * mount and start. Jobs run concurrently, except on the shared GPUs of a
+ * gpemu-gpud. User programs and folders are unknown; checkpoints are ignored.
  */
 int estimate_run(const struct runner *r, const size_t *todo, size_t n,
 		 struct estimate *ret, struct err *err);

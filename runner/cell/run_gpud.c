@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The gpemu-gpud of a cell: from before its jobs until after them. */
+/* The gpemu-gpud of a cell: started before its jobs, stopped after them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/un.h>
@@ -9,9 +9,9 @@
 #include "common/util.h"
 #include "runner/cell/run_cell_private.h"
 
-/* arbitrary: it reads a profile and listens, milliseconds */
+/* arbitrary: it reads a profile and listens, which takes milliseconds */
 #define START_TIMEOUT_NS (10 * NS_PER_S)
-/* arbitrary: it answers no one and writes its record */
+/* arbitrary: it only writes its record */
 #define GRACE_NS (5 * NS_PER_S)
 
 int run_init_gpud(struct run *run, struct err *err)
@@ -36,7 +36,9 @@ int run_start_gpud(struct run *run, struct err *err)
 		return -ENOMEM;
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return err_set(err, -ENAMETOOLONG,
-			       "%s: too long for a socket; set TMPDIR", socket);
+			       "%s: path too long for a socket; set TMPDIR to "
+			       "a shorter folder",
+			       socket);
 	return run_start_server(run, &run->gpud.child, &run->gpud.command,
 				RUN_GPUD, START_TIMEOUT_NS, err);
 }
@@ -49,7 +51,7 @@ void run_end_gpud(struct run *run)
 		return;
 	if (g->child.pid > 0)
 		child_end(&g->child, GRACE_NS);
-	/* none when it died: then the cell failed */
+	/* none if it died: then the cell failed */
 	json_read(g->record, &g->status, NULL);
 	unlink(g->record);
 }

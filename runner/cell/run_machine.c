@@ -112,7 +112,7 @@ static int check_synth(const struct workload *w, const struct conf_node *d,
 	return conf_node_error(synth, w->path, err, "%s", why.text);
 }
 
-/* Where the file says what `key` of a job is; NULL: nowhere. */
+/* Where the file sets `key` of a job; NULL: nowhere. */
 static const struct conf_node *place_of(const struct workload *w,
 					const struct cell *cell, size_t job,
 					const char *key)
@@ -143,7 +143,7 @@ static const struct conf_node *place_of(const struct workload *w,
 	return found;
 }
 
-/* The GPU that was asked for last: the points of an axis follow each other. */
+/* The last GPU looked up: consecutive points often share it. */
 struct known_gpu {
 	char *name;
 	struct gpu_profile profile;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine that a job's gpemu-train emulates, by its options. */
+/* The machine that gpemu-train emulates with the options of a job. */
 #ifndef GPEMU_RUNNER_CELL_RUN_MACHINE_H
 #define GPEMU_RUNNER_CELL_RUN_MACHINE_H
 
 #include "emu/node/profile_node.h"
 #include "runner/spec/run_workload.h"
 
-/* A key of a job or mount, or what `program` takes without it (w->defaults);
- * "" and 0: nothing. Borrowed. */
+/* A key of a job or mount, or the default of `program` (w->defaults); "" and 0:
+ * unset. Borrowed. */
 const char *config_text(const struct workload *w, const json_t *config,
 			const char *program, const char *key);
 double config_number(const struct workload *w, const json_t *config,
@@ -16,29 +16,31 @@ bool config_flag(const struct workload *w, const json_t *config,
 		 const char *program, const char *key);
 
 struct machine {
-	struct node_profile node; /* all 0: none is named */
+	struct node_profile node; /* all 0: no node */
 	const char *gpu;	  /* borrowed from the workload or `node` */
-	const char *prep;     /* profile of --prep emulated; NULL: another */
-	const char *prep_gpu; /* whose part on the GPU counts; NULL: none */
+	const char
+		*prep; /* profile of --prep emulated; NULL: other transforms */
+	const char *prep_gpu; /* profile of transforms on the GPU; NULL: none */
 	double gpus;	      /* of one node */
-	double nodes;	      /* that share an epoch */
+	double nodes;	      /* sharing an epoch */
 	double workers;
 	double cores; /* virtual ones; 0: none */
-	double depth; /* reads on their way */
+	double depth; /* reads in flight */
 };
 
-/* As gpemu-train, or for its GPU the gpemu-gpud of the cell, would have it. */
+/* The machine as gpemu-train, or for the GPU the cell's gpemu-gpud, sets it up.
+ */
 void machine_of(const struct workload *w, const struct cell *cell,
 		const struct cell_job *job, struct machine *ret);
 void machine_fini(struct machine *m);
 
-/* What a GPU of it does to a batch before it computes. */
+/* The transforms of a batch on a GPU. */
 uint64_t machine_prep_gpu_ns(const struct machine *m, uint64_t batch);
 
 /*
- * What no program can say of a key alone: is every model in the tables of its
- * GPU, has every synth: a profile? -EINVAL with its place; errors of a GPU's
- * profile; -ENOMEM.
+ * Checks of key combinations, which no program can do for one key: every model
+ * must be in the tables of its GPU, every synth: must have a profile. -EINVAL
+ * with its position; errors of a GPU profile; -ENOMEM.
  */
 int machine_check(const struct workload *w, struct err *err);
 

@@ -31,7 +31,7 @@ static json_t *profile_json(const char *path, const char *hash)
 				 : "");
 }
 
-/* Can the programs make use of it? */
+/* Can the programs parse it? */
 static int try_profile(enum profile_kind kind, const char *path,
 		       struct err *err)
 {

@@ -96,7 +96,7 @@ static json_t *cell_json(const struct run *run)
 			 (json_int_t)run->attempt);
 }
 
-/* What a job wrote, an object in any case, with `run` added. */
+/* The record of a job with `run` added; an object in any case. */
 static json_t *job_record(const struct run_job *job)
 {
 	json_t *record = NULL;
@@ -150,7 +150,7 @@ static void set_stats(const struct run *run, json_t *record)
 	}
 }
 
-/* What the machine is and was doing, over what the job says of it. */
+/* The host and its load, merged into the job's `host`. */
 static int set_host(const struct run *run, json_t *record)
 {
 	json_auto_t *about = host_about();

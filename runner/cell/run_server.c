@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The start of a program that serves the jobs of a cell. */
+/* Starts a server for the jobs of a cell. */
 #include <errno.h>
 #include <string.h>
 

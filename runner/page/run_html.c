@@ -18,7 +18,7 @@ void html_text(FILE *f, const char *s)
 		case '>': fputs("&gt;", f); break;
 		case '"': fputs("&quot;", f); break;
 		default:
-			/* HTML has no place for other control characters */
+			/* HTML allows no other control characters */
 			if ((unsigned char)*s >= ' ' || *s == '\n' ||
 			    *s == '\t')
 				fputc(*s, f);
@@ -119,8 +119,8 @@ int html_svg(FILE *f, const char *path, const char *prefix, const char *label)
 
 static void style(FILE *f)
 {
-	/* One column that fits a phone; what is wider scrolls by itself. Parts
-	 * of a bar differ in lightness, so that a grey printer tells them. */
+	/* One column that fits a phone; wider elements scroll. Parts of a bar
+	 * differ in lightness, to be distinct in greyscale print. */
 	fputs("<style>\n"
 	      ":root{color-scheme:light}\n"
 	      "body{font:16px/1.5 system-ui,sans-serif;color:#1c1c1c;"

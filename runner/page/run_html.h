@@ -11,12 +11,12 @@ void html_text(FILE *f, const char *s);
 /* printf, escaped. */
 void html_printf(FILE *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* A JSON value as people read it: texts without quotes, {a: 1, b: 2}. */
+/* A JSON value in readable form: texts without quotes, {a: 1, b: 2}. */
 void html_json(FILE *f, const json_t *j);
 /*
- * The <svg> element of an SVG file, its ids (and what refers to them) put
- * behind `prefix`, so that several stand in one page; `label` says what it
- * shows. 0; -ENOENT: no such file, or no <svg> in it.
+ * The <svg> element of an SVG file, with ids and references to them prefixed by
+ * `prefix`, so that one page can hold several; `label` is its description. 0;
+ * -ENOENT: no such file, or no <svg> in it.
  */
 int html_svg(FILE *f, const char *path, const char *prefix, const char *label);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plot has to survive a grey printer: a series is told by its point type,
- * its dashes and its lightness, colour comes on top. Lines are for x values
- * that are numbers, bars for names. Error bars span minimum and maximum over
- * the repetitions, and are left out where there was one.
+ * Plots must be readable in greyscale: series differ in point type, dashes and
+ * lightness, and only then in colour. Numeric x values are drawn as lines,
+ * names as bars. Error bars span minimum and maximum over the repetitions; a
+ * single repetition has none.
  *
  * The data file has one block a series: x, name of x, median, min, max.
  */
@@ -36,14 +36,14 @@ static const struct {
 	{ "#3a86c8", "#ffffff", 13, 4 }, { "#8a6d00", "#8a6d00", 6, 3 },
 };
 
-/* Of the place of one name on the x axis, what its bars take together.
- * arbitrary: two thirds look neither crowded nor lost. */
+/* The share of a name's slot on the x axis taken by its bars. arbitrary: two
+ * thirds look neither crowded nor sparse. */
 #define BARS_WIDTH .68
-/* Of a plot 640 points wide, in its font: names that fit below the x axis side
- * by side; how high it is, and a line of the legend. */
+/* For a plot 640 points wide, in its font: names that fit side by side below
+ * the x axis; the height of the plot, and of a line of the legend. */
 enum { LABEL_CHARS = 75, PLOT_HEIGHT = 420, LEGEND_ROW = 22 };
 
-/* Where a plot's values come from. */
+/* The values of a plot. */
 struct view {
 	const struct workload *w;
 	const struct metric *y;
@@ -54,8 +54,7 @@ struct view {
 	bool spread;  /* some value has more than one repetition */
 };
 
-/* 20% -> 20. Sizes and durations stay names: their units may differ, so that
- * a scale would have to choose one. */
+/* 20% -> 20. Sizes and durations stay names, because their units may differ. */
 static int x_number(const char *label, double *ret)
 {
 	char text[40];
@@ -92,7 +91,7 @@ static struct view view_of(const struct result *res, const struct plot *p)
 	return v;
 }
 
-/* The point at position `x` of series `s`, the rest as `where` says. */
+/* The point at position `x` of series `s`; `where` fixes the other axes. */
 static size_t point_of(const struct view *v, const struct plot *p, size_t x,
 		       size_t s)
 {
@@ -119,7 +118,7 @@ static size_t point_of(const struct view *v, const struct plot *p, size_t x,
 		if (match)
 			return i;
 	}
-	return 0; /* not reached: workload_load refuses such plots */
+	return 0; /* not reached: workload_load rejects such plots */
 }
 
 static size_t n_series(const struct view *v)
@@ -133,7 +132,7 @@ static const char *series_name(const struct view *v, size_t s)
 			     : v->w->axes[v->series].points[s].label;
 }
 
-/* Where the value with index `i` of the x axis stands. */
+/* The x coordinate of the `i`-th value of the x axis. */
 static double x_at(const struct view *v, size_t i)
 {
 	double x = (double)i;
@@ -146,9 +145,9 @@ static double x_at(const struct view *v, size_t i)
 /* --- published values ------------------------------------------------- */
 
 /*
- * What others published is drawn where it is of the plot's metric along the
- * plot's x, and of a place that the plot shows: all that `where` of the plot
- * fixes is let through.
+ * Published values are drawn if they are of the plot's metric along the plot's
+ * x axis, and their `where` does not exclude the labels that the plot's `where`
+ * fixes.
  */
 static bool is_shown(const struct view *v, const struct plot *p,
 		     const struct published *pub)
@@ -166,7 +165,7 @@ static bool is_shown(const struct view *v, const struct plot *p,
 	       !strcmp(pub->along, v->w->axes[v->x].name);
 }
 
-/* The series that a published one is about, to share its looks; n_series: of
+/* The series to which a published one belongs, to share its style; n_series:
  * none in particular. */
 static size_t series_of(const struct view *v, const struct published *pub)
 {
@@ -267,7 +266,7 @@ static void labels(const struct view *v, const struct plot *p, FILE *f)
 	fputc('\n', f);
 }
 
-/* Would names side by side touch each other? */
+/* Would names side by side overlap? */
 static bool is_crowded(const struct view *v)
 {
 	const struct axis *axis = &v->w->axes[v->x];
@@ -278,7 +277,7 @@ static bool is_crowded(const struct view *v)
 	return !v->numeric && longest * axis->n_points > LABEL_CHARS;
 }
 
-/* Ticks where there are values, so that names and numbers look alike. */
+/* Ticks at the values, so that names and numbers look alike. */
 static void ticks(const struct view *v, FILE *f)
 {
 	const struct axis *axis = &v->w->axes[v->x];
@@ -307,13 +306,13 @@ static void ticks(const struct view *v, FILE *f)
 	fputs(")\n", f);
 }
 
-/* A little less than a bar's share, so that neighbours do not touch. */
+/* A little less than a bar's share, to leave a gap between bars. */
 static double bar_width(const struct view *v)
 {
 	return BARS_WIDTH / (double)n_series(v) * .94;
 }
 
-/* Lines of the legend, where it stands below. */
+/* The lines of a legend below the plot; 0: it is beside the plot. */
 static size_t legend_rows(const struct view *v, const struct plot *p)
 {
 	size_t n = n_published(v, p);
@@ -323,7 +322,7 @@ static size_t legend_rows(const struct view *v, const struct plot *p)
 
 static void legend(const struct view *v, const struct plot *p, FILE *f)
 {
-	if (legend_rows(v, p)) /* of long names, which need the width */
+	if (legend_rows(v, p)) /* long names need the width */
 		fputs("set key below center vertical maxcols 1 Left reverse "
 		      "samplen 3.5 spacing 1.2\n",
 		      f);
@@ -370,7 +369,7 @@ void plot_series(FILE *f, const char *file, size_t i, const char *title)
 	quoted(f, title);
 }
 
-/* gnuplot refuses a series without a single value. */
+/* gnuplot rejects a series without values. */
 static bool has_values(const struct result *res, const struct view *v,
 		       const struct plot *p, size_t s)
 {
@@ -385,7 +384,7 @@ static void draw_line(const struct view *v, const struct plot *p, size_t s,
 {
 	size_t k = s % ARRAY_SIZE(styles);
 
-	/* the same points twice: those of the error bars lie below */
+	/* draw the points twice: first the error bars, below */
 	if (v->spread)
 		fprintf(f,
 			"'%s.dat' index %zu using 1:3:4:5 with yerrorbars "
@@ -417,15 +416,15 @@ static void draw_bar(const struct view *v, const struct plot *p, size_t s,
 	quoted(f, series_name(v, s));
 }
 
-/* Open stars with no line, beside the bars of their series: measured by
- * somebody else, on something else. */
+/* Open stars without a line, beside the bars of their series: published values.
+ */
 static void draw_published(const struct view *v, const struct plot *p,
 			   const char *before, FILE *f)
 {
 	const struct published *pub = v->w->published.items;
 	double n = (double)n_series(v);
 	size_t index = n_series(v);
-	/* a star, and what else has no area */
+	/* a star, or another shape without area */
 	static const int points[] = { 3, 2, 1 };
 
 	for (size_t k = 0; k < v->w->published.n; k++) {
@@ -544,8 +543,8 @@ int plot_gnuplot(const char *name, struct runner *r, struct err *err)
 		return err_set(err, code, "gnuplot: %s", strerror(-code));
 	if (status == 127) /* env(1): not found */
 		return err_set(err, -ENOENT,
-			       "no gnuplot here: run 'gnuplot %s' in %s where "
-			       "there is one",
+			       "gnuplot is not installed: run 'gnuplot %s' in "
+			       "%s on a machine that has it",
 			       script, folder);
 	return status ? err_set(err, -EIO, "gnuplot failed, see %s", log) : 0;
 }

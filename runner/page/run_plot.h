@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plots: for each, OUT/plots/NAME.dat (the numbers), NAME.gp (the gnuplot
- * script, to be changed and run again by hand), NAME.svg and NAME.png.
+ * Plots: OUT/plots/NAME.dat (the numbers), NAME.gp (the gnuplot script, for
+ * manual changes), NAME.svg and NAME.png.
  */
 #ifndef GPEMU_RUNNER_PAGE_RUN_PLOT_H
 #define GPEMU_RUNNER_PAGE_RUN_PLOT_H
@@ -15,17 +15,15 @@
 int plot_draw(const struct result *res, const struct plot *p, struct runner *r,
 	      struct err *err);
 
-/*
- * Run gnuplot on OUT/plots/NAME.gp. -ENOENT: there is none, -EIO: it failed;
- * the text says so.
- */
+/* Run gnuplot on OUT/plots/NAME.gp. -ENOENT: no gnuplot, -EIO: it failed; with
+ * a text. */
 int plot_gnuplot(const char *name, struct runner *r, struct err *err);
 /* "'FILE' index I using 1:2 with linespoints ..." in the style of series I. */
 void plot_series(FILE *f, const char *file, size_t i, const char *title);
 
 /*
- * The two files that it is drawn from, to streams; for tests too. plot_data
- * returns how many values there are.
+ * Write the two files of a plot to streams; for tests too. plot_data returns
+ * the number of values.
  */
 size_t plot_data(const struct result *res, const struct plot *p, FILE *f);
 void plot_script(const struct result *res, const struct plot *p, FILE *f);

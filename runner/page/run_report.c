@@ -40,7 +40,8 @@ static void head(const struct result *res, const struct verdicts *v, FILE *f)
 	if (failed)
 		html_badge(f, "fail", text);
 	if (origins_mixed(res->origins))
-		html_badge(f, "fail", "the runs were not made alike");
+		html_badge(f, "fail",
+			   "mixed runs: made on different versions or hosts");
 	fputs("</p>\n</header>\n<main>\n", f);
 }
 
@@ -160,7 +161,7 @@ static void plots(const struct result *res, FILE *f)
 static const char *const part_names[RESULT_PARTS + 1] = {
 	"compute",
 	"waits for reads",
-	"waits for preprocessing",
+	"waits for transforms",
 	"waits for the pin stage",
 	"waits for the copy",
 	"all-reduce",
@@ -181,7 +182,7 @@ static void one_bar(const struct result_parts *p, double longest, FILE *f)
 		part[k] = MAX(k < RESULT_PARTS ? p->seconds[k] : rest, 0);
 		all += part[k];
 	}
-	/* room for the number behind the longest */
+	/* leave space for the number behind the longest bar */
 	fprintf(f,
 		"<div class=\"track\"><div class=\"bar\" "
 		"style=\"width:%.2f%%\">",
@@ -215,9 +216,9 @@ static void where_time_went(const struct result *res, FILE *f)
 						       (double)res->parts[i].n);
 	if (longest <= 0)
 		return;
-	fputs("<h2>Where the time went</h2>\n<p>The GPU's time in an epoch "
-	      "after the first, mean of all runs, in emulated seconds.</p>\n"
-	      "<div class=\"key\">",
+	fputs("<h2>Where the time went</h2>\n<p>Time of the GPU per epoch "
+	      "after the first, mean over all runs, in emulated "
+	      "seconds.</p>\n<div class=\"key\">",
 	      f);
 	for (size_t k = 0; k <= RESULT_PARTS; k++)
 		fprintf(f, "<span><i class=\"p%zu\"></i>%s</span>", k,
@@ -290,7 +291,7 @@ static void setup(const struct result *res, FILE *f)
 		" warm-up runs of each point</dd>\n",
 		w->repetitions, w->seed, w->warmup);
 	term(f, "time scale");
-	fprintf(f, "%.9g wall seconds an emulated second</dd>\n",
+	fprintf(f, "%.9g wall seconds per emulated second</dd>\n",
 		w->time_scale);
 	term(f, "order of runs");
 	fprintf(f, "%s</dd>\n</dl>\n", orders[w->order]);
@@ -343,7 +344,7 @@ static void profiles(const struct workload *w, FILE *f)
 	fputs("</tbody>\n</table></div>\n", f);
 }
 
-/* How busy the machine was, over all runs. */
+/* The load of the machine over all runs. */
 static void load(const struct result *res, FILE *f)
 {
 	size_t i, n = json_array_size(res->records), again = 0;

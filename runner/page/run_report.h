@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.html: one page that holds all of an experiment - question, verdicts,
- * table, plots, where the time went, setup, provenance - and needs nothing
- * else: no network, no script, no other file.
+ * report.html: one self-contained page on an experiment - question, verdicts,
+ * table, plots, account of the time, set-up, provenance - without network,
+ * scripts or other files.
  */
 #ifndef GPEMU_RUNNER_PAGE_RUN_REPORT_H
 #define GPEMU_RUNNER_PAGE_RUN_REPORT_H
 
 #include "runner/result/run_verdict.h"
 
-/* Write it to OUT/report.html, whole or not at all. The plots must have been
- * drawn; one that was not is left out. -errno. */
+/* Write OUT/report.html atomically. Draw the plots first; missing plots are
+ * omitted. -errno. */
 int report_write(const struct result *res, const struct verdicts *v,
 		 struct err *err);
 /* The same to a stream. */

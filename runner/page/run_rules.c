@@ -51,7 +51,7 @@ static void add_epochs(struct rules *rules, const json_t *job)
 	}
 }
 
-/* `memory`: what could hold the data, bytes; 0: nothing, there is no cache. */
+/* `memory`: bytes of the cache that could hold the data; 0: no cache. */
 static void add_job(struct rules *rules, bool mounted, double memory,
 		    const json_t *job)
 {
@@ -61,7 +61,7 @@ static void add_job(struct rules *rules, bool mounted, double memory,
 
 	if (!json_is_object(data))
 		return;
-	/* without a cache nothing can hold it */
+	/* without a cache the rule holds */
 	judge(rules, RULE_SIZE,
 	      memory > 0 ? number(data, "bytes") / memory : MIN_SIZE);
 	judge(rules, RULE_COLD, mounted || direct);
@@ -162,7 +162,7 @@ static void found(const struct rules *rules, int i, char *buf, size_t n)
 			 i == RULE_SIZE	   ? " times"
 			 : i == RULE_STEPS ? " steps"
 					   : " %");
-	/* there is no size to tell when there is no cache */
+	/* without a cache there is no ratio */
 	if (i == RULE_SIZE && one->n && one->worst == MIN_SIZE)
 		snprintf(buf, n, "enough, or no cache");
 }
@@ -218,8 +218,8 @@ void rules_html(const struct rules *rules, const struct runner *r, FILE *f)
 			fprintf(f, ", %zu of %zu", one->n_broken, one->n);
 		fputs("</td></tr>\n", f);
 	}
-	fputs("</tbody>\n</table></div>\n<p>They fail no check: what breaks "
-	      "one is no result in the sense of that benchmark.</p>\n",
+	fputs("</tbody>\n</table></div>\n<p>Violations fail no check, but the "
+	      "result is not valid for that benchmark.</p>\n",
 	      f);
 }
 

@@ -40,7 +40,7 @@ static int load(const char *path, json_t **ret, struct err *err)
 	return 0;
 }
 
-/* The one of a list whose member `key` is `wanted`, or NULL. */
+/* The element of a list whose member `key` is `wanted`, or NULL. */
 static json_t *find(const json_t *list, const char *key, const json_t *wanted)
 {
 	json_t *one;
@@ -52,7 +52,7 @@ static json_t *find(const json_t *list, const char *key, const json_t *wanted)
 	return NULL;
 }
 
-/* The `key` of those in one list that the other has not. */
+/* The `key` of the elements of one list that the other lacks. */
 static json_t *only_in(const json_t *list, const json_t *other, const char *key)
 {
 	json_t *j = json_array(), *one;
@@ -93,8 +93,9 @@ static size_t place_of(const json_t *list, const json_t *v)
 }
 
 /*
- * Put what has the same seed at the same place. False, and nothing is moved:
- * the smaller sample has seeds of its own, or there are not two.
+ * Align values of the same seed. Returns false without moving anything if the
+ * smaller sample has seeds that the other lacks, or there are fewer than two
+ * pairs.
  */
 static bool pair(const json_t *a, const json_t *b, struct sample *x,
 		 struct sample *y)
@@ -174,7 +175,7 @@ static size_t n_values(const json_t *point, const char *metric)
 		"values"));
 }
 
-/* How many points of `a` have a test of that metric? */
+/* The number of points of `a` with a test of the metric. */
 static size_t n_tests(const json_t *a, const json_t *b, const char *metric)
 {
 	json_t *point;
@@ -189,12 +190,12 @@ static size_t n_tests(const json_t *a, const json_t *b, const char *metric)
 	return MAX(n, 1u);
 }
 
-/* All metrics that either has at a point of both. */
+/* All metrics that either side has at a common point. */
 static void add_point(json_t *changes, const json_t *x, const json_t *y,
 		      const json_t *a, const json_t *b, const char *metric)
 {
 	json_auto_t *all =
-		json_copy(json_object_get(a, "metrics")); /* its order */
+		json_copy(json_object_get(a, "metrics")); /* keeps its order */
 	const char *name;
 	json_t *m, *n;
 
@@ -248,7 +249,7 @@ static void correct(json_t *changes, size_t first)
 
 /* --- what else differs ------------------------------------------------ */
 
-/* Every member that is not the same, as {what: "base.train.batch", a, b}. */
+/* Every member that differs, as {what: "base.train.batch", a, b}. */
 static void differ(json_t *to, const char *what, json_t *a, json_t *b)
 {
 	json_auto_t *all = NULL;
@@ -276,7 +277,7 @@ static void differ(json_t *to, const char *what, json_t *a, json_t *b)
 	}
 }
 
-/* {NAME: hash} of profiles: where their files are decides nothing. */
+/* {NAME: hash} of profiles: the paths of their files do not matter. */
 static json_t *hashes(const json_t *profiles)
 {
 	json_t *j = json_object(), *one;
@@ -287,7 +288,7 @@ static json_t *hashes(const json_t *profiles)
 	return j;
 }
 
-/* {gpemu: [VALUE, ...]}: how many runs each has decides nothing. */
+/* {gpemu: [VALUE, ...]}: the number of runs of each does not matter. */
 static json_t *values_of(const json_t *runs)
 {
 	json_t *j = json_object(), *values, *n;
@@ -303,7 +304,7 @@ static json_t *values_of(const json_t *runs)
 	return j;
 }
 
-/* Of a summary, what decides its numbers. */
+/* The members of a summary that affect its numbers. */
 static json_t *about(const json_t *summary)
 {
 	static const char *const keys[] = { "workload", "seed", "time_scale",
@@ -385,7 +386,7 @@ static size_t n_changes(const json_t *comparison)
 	return n;
 }
 
-/* Into `list`, the names of the metrics that a summary has at any point. */
+/* Add to `list` the names of the metrics that a summary has at any point. */
 static void list_metrics(const json_t *summary, json_t *seen,
 			 char list[ERR_LIST])
 {
@@ -404,7 +405,7 @@ static void list_metrics(const json_t *summary, json_t *seen,
 		}
 }
 
-/* Nothing was compared: is it for the metric? */
+/* Nothing was compared: was the metric missing? */
 static int refuse(const json_t *x, const json_t *y, const char *metric,
 		  struct err *err)
 {
@@ -416,7 +417,7 @@ static int refuse(const json_t *x, const json_t *y, const char *metric,
 	if (metric && !json_object_get(seen, metric))
 		return err_set(err, -EINVAL, "no metric '%s'; there are %s",
 			       metric, list);
-	return err_set(err, -EINVAL, "there is no point that both have");
+	return err_set(err, -EINVAL, "the two have no point in common");
 }
 
 int compare_folders(const char *a, const char *b, const char *metric,
@@ -433,7 +434,8 @@ int compare_folders(const char *a, const char *b, const char *metric,
 	list = json_object_get(x, "workloads") != NULL;
 	if (list != (json_object_get(y, "workloads") != NULL))
 		return err_set(err, -EINVAL,
-			       "%s is of a list of workloads, %s of one",
+			       "%s is of a list of workloads, %s of a single "
+			       "workload; compare two of a kind",
 			       list ? a : b, list ? b : a);
 	*ret = (list ? compare_lists : compare)(a, b, x, y, metric);
 	if (!*ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two result folders side by side: what changed between them, by point and
- * metric, whether it is more than chance, and how much would have been.
+ * Compares two result folders: the change at each point and metric, its
+ * significance, and the smallest change that would have been significant.
  */
 #ifndef GPEMU_RUNNER_RESULT_RUN_COMPARE_H
 #define GPEMU_RUNNER_RESULT_RUN_COMPARE_H
@@ -12,20 +12,20 @@
 #include "common/err.h"
 
 /*
- * Compare the summaries (A/summary.json; a path to such a file will do):
+ * Compare the summaries (A/summary.json, or a path to such a file):
  *
  *	{a, b, workload, differs: [{what, a, b}] (what else is not the same),
  *	 only_a[], only_b[], changes: [{axes{}, metric, unit, n_a, n_b, paired,
  *	 median_a, median_b, scale, change, low, high, detectable, p, p_holm,
  *	 significant}]}
  *
- * `scale` is "ratio" or "difference", `change` what stats_change() says of all
- * runs, those with the same seed as pairs where the smaller side has no other
- * ones; `detectable` what would have been significant, with Holm's correction
- * at its strictest. p_holm: corrected for the points of that metric;
- * significant: p_holm < 0.05. A number that there is not is null.
+ * `scale` is "ratio" or "difference", `change` the result of stats_change()
+ * over all runs, paired by seed if the smaller side has no other seeds;
+ * `detectable` the smallest significant change, with Holm's correction at its
+ * strictest. p_holm: corrected over the points of the metric; significant:
+ * p_holm < 0.05. Missing numbers are null.
  *
- * Of two lists of workloads: {a, b, workloads: [the same of each], only_a[],
+ * For two lists of workloads: {a, b, workloads: [the above for each], only_a[],
  * only_b[]}.
  *
  * `metric` NULL: all of them. -ENOENT: no summary; -EINVAL: not one, or a list

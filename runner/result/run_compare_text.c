@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A comparison for people. */
+/* Prints a comparison as text. */
 #include <string.h>
 
 #include "common/util.h"
@@ -76,7 +76,7 @@ static void print_row(const json_t *row, FILE *f)
 		fprintf(f, " %8s\n", "-");
 }
 
-/* A value on one line, cut where it is long. */
+/* A value on one line, truncated. */
 static void value(const json_t *v, char *buf, size_t n)
 {
 	_cleanup_free_ char *all =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All runs as one tidy table (RFC 4180): an observation a line. */
+/* All runs as one tidy table (RFC 4180): one observation per line. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metrics that are made of others. What they are made of is taken from the
- * same repetition, also where it is another point's: cells of a repetition
- * have the same seed, so what chance does to both drops out.
+ * Derived metrics. Operands are taken from the same repetition, even at other
+ * points: cells of one repetition share the seed, so common random effects
+ * cancel.
  */
 #include <errno.h>
 #include <math.h>

@@ -65,8 +65,8 @@ void origins_print(const json_t *origins, FILE *f)
 	json_t *values, *n;
 
 	if (origins_mixed(origins))
-		fputs("MIXED     these runs were not made alike; --fresh makes "
-		      "all of them again\n",
+		fputs("MIXED     runs of different versions, kernels or hosts; "
+		      "--fresh runs all of them again\n",
 		      f);
 	json_object_foreach ((json_t *)origins, key, values) {
 		if (json_object_size(values) < 2)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where records come from: those of one table may be of several versions of
- * gpemu-run, kernels and hosts, as each was kept until its key changed. */
+/* Origins of records: a table may mix versions of gpemu-run, kernels and hosts,
+ * because a record is kept until its key changes. */
 #ifndef GPEMU_RUNNER_RESULT_RUN_ORIGINS_H
 #define GPEMU_RUNNER_RESULT_RUN_ORIGINS_H
 
@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Count one more record in {gpemu{}, kernel{}, host{}, order{}}, each {VALUE:
- * how many records}. -ENOMEM. */
+/* Count a record in {gpemu{}, kernel{}, host{}, order{}}, each {VALUE: number
+ * of records}. -ENOMEM. */
 int origins_add(json_t *origins, const json_t *record);
-/* Is there more than one value of anything? */
+/* Does any of them have more than one value? */
 bool origins_mixed(const json_t *origins);
-/* "MIXED ..." and a line for each that has several values; else nothing. */
+/* Print "MIXED ..." and a line for each with several values, if any. */
 void origins_print(const json_t *origins, FILE *f);
 
 #endif

@@ -22,7 +22,7 @@ static void add_metric(struct result *res, const struct metric *m)
 	res->metrics[res->n_metrics++] = m;
 }
 
-/* Of programs that tell nothing else, wall time is what there is to show. */
+/* Wall time is shown only for programs without other metrics. */
 static bool runs_programs(const struct workload *w)
 {
 	const struct job_spec *j = w->jobs.items;
@@ -40,7 +40,7 @@ static int names_node(void *ctx, const struct setting *s, struct err *err)
 	return 0;
 }
 
-/* Of runs without a node there is no cost to show. */
+/* Runs without a node have no cost. */
 static bool uses_node(const struct workload *w)
 {
 	const struct job_spec *j = w->jobs.items;
@@ -58,7 +58,7 @@ static bool is_cost(const char *metric)
 	return !strcmp(metric, "cost") || !strcmp(metric, "energy");
 }
 
-/* The built-in ones are of the only job, or of the only mount. */
+/* Built-in metrics need a single job, or a single mount. */
 static bool has_builtin(const struct workload *w, const struct metric *m)
 {
 	bool mount = !strncmp(m->path, "mount.", 6);
@@ -92,7 +92,7 @@ static int choose_metrics(struct result *res)
 		add_metric(res, &own[i]);
 	if (!w->columns.n)
 		res->n_columns = res->n_metrics;
-	/* in the files in any case; a check or a plot may ask for it */
+	/* always in the files: a check or plot may use it */
 	for (size_t i = 0; i < n_builtin; i++)
 		add_metric(res,
 			   metric_find(&w->metrics, metric_builtin[i].name));
@@ -118,8 +118,8 @@ static int add_record(struct result *res, size_t point, size_t repetition,
 }
 
 /*
- * Where the time of the epochs after the first went, added up over the
- * repetitions; of several jobs, over these.
+ * The account of the time of the epochs after the first, summed over
+ * repetitions and jobs.
  */
 static void add_job_parts(struct result_parts *parts, const json_t *record)
 {
@@ -185,7 +185,7 @@ static int add_point(struct result *res, size_t point)
 	return code;
 }
 
-/* Once all values are there. */
+/* Called when all values are set. */
 static int spread_all(struct result *res)
 {
 	const size_t n_reps = res->r->w->repetitions;
@@ -282,7 +282,7 @@ static json_t *spread_json(const struct metric *m, const struct spread *s)
 			 s->ci_high, "ci_level", s->ci_level);
 }
 
-/* The values behind a spread, and the seed of each. */
+/* The values of a spread, with their seeds. */
 static void add_values(const struct result *res, size_t point, size_t m,
 		       json_t *to)
 {
@@ -339,7 +339,7 @@ static double wall_seconds(const struct result *res)
 	return sum;
 }
 
-/* {NAME: hash} of what the cells ran and read. */
+/* {NAME: hash} of the files that the cells ran and read. */
 static json_t *files_json(const struct workload *w)
 {
 	json_t *j = json_object(), *one;
@@ -351,7 +351,7 @@ static json_t *files_json(const struct workload *w)
 	return j;
 }
 
-/* What the file says that runs, for who compares. */
+/* The configuration in the file, for comparisons. */
 static json_t *setup_json(const struct workload *w)
 {
 	static const char *const keys[] = { "dataset", "base", "mounts",

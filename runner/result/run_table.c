@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table: a row a point, a column an axis or a metric, aligned; then what
- * of it is real and what emulated.
+ * The table: one row per point, one column per axis or metric, aligned; then
+ * which parts are real and which emulated.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -34,7 +34,7 @@ void result_digits(char *buf, size_t n, double v, int digits)
 	else if (mag < -6 || mag >= 15)
 		snprintf(buf, n, "%.*e", digits - 1, v);
 	else
-		/* below 1 the zero counts as one of them */
+		/* below 1 the leading zero counts as a digit */
 		snprintf(buf, n, "%.*f", MAX(0, digits - 1 - mag - (mag < 0)),
 			 v);
 }
@@ -68,7 +68,7 @@ void result_spread(char *buf, size_t n, const struct spread *s)
 		snprintf(buf, n, "%s (%s-%s)", median, min, max);
 }
 
-/* Without a mount, rows that differ only in gpemu-fs options are alike. */
+/* Without a mount, gpemu-fs options have no effect. */
 static bool differs_only_in_fs(const struct result *res, size_t point)
 {
 	const struct workload *w = res->r->w;
@@ -126,7 +126,7 @@ static bool fill_row(const struct result *res, struct table *t, size_t point)
 	return alike;
 }
 
-/* Axes are words, to the left; numbers to the right. */
+/* Axes are left-aligned, numbers right-aligned. */
 static void print_row(const struct table *t, size_t row, const int *widths,
 		      size_t n_words, FILE *f)
 {
@@ -176,7 +176,7 @@ static const char *text_of(const json_t *record, const char *path)
 	return s ? s : "?";
 }
 
-/* What was real of the data, and of the GPUs' server. */
+/* The real part of the data, and of gpemu-gpud. */
 static void provenance_real(const struct result *res, const json_t *job,
 			    FILE *f)
 {
@@ -186,7 +186,7 @@ static void provenance_real(const struct result *res, const json_t *job,
 	bool pinned = !json_is_false(json_object_get(pin, "on"));
 
 	if (!strcmp(text_of(job, "config.loader"), "null"))
-		fputs("REAL      no data: batches are made out of nothing", f);
+		fputs("REAL      no data: batches are synthetic", f);
 	else
 		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
 			mounted ? "mount" : "folder",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An expectation is judged once for each combination of the axes that it
- * depends on: those that a name in it leaves open. A point is asked when it is
- * the first that `where` lets through with its combination.
+ * An expectation is evaluated once for each combination of the axes that it
+ * depends on, that is, the axes that some name in it leaves open. It is
+ * evaluated at the first point of the combination that `where` selects.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "runner/spec/run_expect.h"
 #include "runner/result/run_verdict.h"
 
-/* One expectation at work. */
+/* The evaluation of one expectation. */
 struct judge {
 	const struct result *res;
 	const struct workload *w;
@@ -37,7 +37,7 @@ void verdicts_fini(struct verdicts *v)
 	*v = (struct verdicts){ 0 };
 }
 
-/* Labels of the axes that tell this verdict from its siblings. */
+/* Labels of the axes that distinguish this verdict from others of the check. */
 static char *place(const struct judge *j)
 {
 	char *text = NULL;
@@ -68,7 +68,7 @@ __attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...)
 	return n < 0 ? NULL : text;
 }
 
-/* What was found, in three texts that a verdict takes; NULL: no memory. */
+/* The result in three texts, which the verdict takes over; NULL: no memory. */
 struct found {
 	char *numbers, *ours, *wanted;
 };
@@ -101,7 +101,7 @@ static int add(const struct judge *j, const char *check, bool pass,
 		       : -ENOMEM;
 }
 
-/* A check that could not be judged, and why. */
+/* A check that could not be evaluated, and why. */
 static int add_missing(const struct judge *j, const char *check, char *why)
 {
 	return add(j, check, false,
@@ -110,13 +110,13 @@ static int add_missing(const struct judge *j, const char *check, char *why)
 				   .wanted = strdup("") });
 }
 
-/* Of a check that added no verdict since there were `before`. */
+/* Add a failure if a check has added no verdict since `before`. */
 static int settle(struct judge *j, size_t before, const char *check)
 {
 	if (j->v->n > before)
 		return 0;
 	memset(j->depends, 0, j->w->n_axes * sizeof(*j->depends));
-	return add_missing(j, check, strdup("nothing was judged"));
+	return add_missing(j, check, strdup("no point was checked"));
 }
 
 /* --- which points ----------------------------------------------------- */
@@ -194,7 +194,7 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 	return workload_number(workload_setting(w, point, ref->name), ret);
 }
 
-/* Sides `from` to below `to`; a side that is `hidden` shows as x. */
+/* Sides `from` to `to` - 1; a `hidden` side is printed as x. */
 static char *sides_text(const struct expr_result *r, size_t from, size_t to,
 			size_t hidden)
 {
@@ -219,7 +219,7 @@ static char *sides_text(const struct expr_result *r, size_t from, size_t to,
 	return text;
 }
 
-/* "== 3 +- 1" is what is wanted as "3 +- 1", too. */
+/* "== 3 +- 1" is printed as "3 +- 1". */
 static char *without_equals(char *text)
 {
 	if (text && !strncmp(text, "== ", 3))
@@ -227,7 +227,7 @@ static char *without_equals(char *text)
 	return text;
 }
 
-/* Ours is the first of two sides, the middle one of three. */
+/* Our value is the first of two sides, the middle one of three. */
 static struct found sides_found(const struct expr_result *r)
 {
 	size_t ours = r->n_sides > 2;
@@ -292,7 +292,7 @@ static size_t step_point(const struct judge *j, const struct expect *e,
 	return workload_move(j->w, j->point, axis, k);
 }
 
-/* Of two neighbours that differ, the digits that tell them apart. */
+/* The number of digits that distinguishes neighbours. */
 static int step_digits(double a, double b, int digits)
 {
 	struct expr_result less = { .n_sides = 2,
@@ -415,7 +415,8 @@ static int add_rank(const struct judge *j, const char *check,
 				   .wanted = text_of(">= %.3g", r->side[1]) });
 }
 
-/* Ours and theirs in the same order, for one combination of other axes. */
+/* Compare the ranks of our and published values, for one combination of the
+ * other axes. */
 static int judge_rank(struct judge *j, const struct published *p,
 		      const struct metric *m, const char *check)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an experiment showed of what run_expect.h says of it. */
+/* The outcome of the expectations of run_expect.h. */
 #ifndef GPEMU_RUNNER_RESULT_RUN_VERDICT_H
 #define GPEMU_RUNNER_RESULT_RUN_VERDICT_H
 
@@ -7,11 +7,11 @@
 #include "runner/result/run_result.h"
 
 struct verdict {
-	char *check;   /* what was expected */
-	char *at;      /* where: labels; "" everywhere */
-	char *numbers; /* "12.3 < 15.2", or what is missing */
+	char *check;   /* the expectation */
+	char *at;      /* labels of the point; "": everywhere */
+	char *numbers; /* "12.3 < 15.2", or the missing value */
 	char *ours;    /* "12.3" */
-	char *wanted;  /* "< 15.2"; "" where the check itself says it */
+	char *wanted;  /* "< 15.2"; "" if the check itself says it */
 	bool pass;
 };
 
@@ -21,21 +21,21 @@ struct verdicts {
 };
 
 /*
- * Judge all expectations and published values. One that judges nothing, at
- * whatever point, has failed. -ENOMEM.
+ * Check all expectations and published values. A check without a value at any
+ * point fails. -ENOMEM.
  */
 int verdicts_init(struct verdicts *v, const struct result *res,
 		  struct err *err);
 void verdicts_fini(struct verdicts *v);
-/* How many digits its numbers need (result_digits) to show why it holds, or
- * does not; at least four. */
+/* The digits (result_digits) that its numbers need to show why it holds or
+ * fails; at least four. */
 int verdict_digits(const struct expr_result *r);
-/* "PASS check, at: numbers" a line, and how many passed. */
+/* A line "PASS check, at: numbers" per verdict, and the number passed. */
 void verdicts_print(const struct verdicts *v, FILE *f);
 /* [{check, at, numbers, ours, wanted, pass}] */
 json_t *verdicts_json(const struct verdicts *v);
 /* [{name, source, doubt, metric, unit, judged, values: [{at, published,
- * ours}]}]: all that is published, judged or not; `ours` null: not measured. */
+ * ours}]}]: all published values, checked or not; `ours` null: not measured. */
 json_t *published_json(const struct result *res);
 
 #endif

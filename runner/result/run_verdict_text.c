@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Verdicts and published values for people and for files. */
+/* Verdicts and published values as text and JSON. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -68,7 +68,7 @@ json_t *verdicts_json(const struct verdicts *v)
 	return j;
 }
 
-/* Where a published value belongs: the labels that tell it from the others. */
+/* The labels that distinguish a published value from the others. */
 static void place(const struct workload *w, const struct published *p,
 		  size_t point, char *buf, size_t n)
 {

@@ -14,7 +14,7 @@
 #include "common/util.h"
 #include "runner/run/run_identity.h"
 
-/* arbitrary: gpemu-data has no state worth more time to save */
+/* arbitrary: gpemu-data has no state to save */
 #define GRACE_NS (5 * NS_PER_S)
 
 static bool is_folder(const char *path)
@@ -55,12 +55,13 @@ static int default_dir(char **ret, struct err *err)
 		n = asprintf(ret, "%s/.cache/gpemu", home);
 	else
 		return err_set(err, -ENOENT,
-			       "no home folder to keep datasets in: use "
-			       "--data-dir");
+			       "HOME is not set: name a folder for datasets "
+			       "with --data-dir");
 	return n < 0 ? -ENOMEM : 0;
 }
 
-/* "synth:NAME,files=3": what gpemu-fs takes; the keys in the file's order. */
+/* "synth:NAME,files=3", a source for gpemu-fs; keys in the order of the file.
+ */
 static char *synth_source(const json_t *recipe)
 {
 	char *text = NULL;
@@ -179,7 +180,7 @@ static int make_in(struct runner *r, char *recipe, char *folder,
 
 	if (!path || null_fd < 0)
 		return -ENOMEM;
-	/* its progress bar and complaints are for the terminal */
+	/* its progress bar and errors go to the terminal */
 	code = child_start(&child, argv, NULL, null_fd, STDERR_FILENO, err);
 	if (code == 0)
 		code = child_wait(&child, &r->stop, 0, &status);
@@ -193,7 +194,7 @@ static int make_in(struct runner *r, char *recipe, char *folder,
 	return 0;
 }
 
-/* With the lock held: make it beside, then give it its name. */
+/* With the lock held: make it under a temporary name, then rename it. */
 static int make_locked(struct runner *r, const json_t *recipe, const char *path,
 		       struct err *err)
 {
@@ -203,7 +204,7 @@ static int make_locked(struct runner *r, const json_t *recipe, const char *path,
 	if (asprintf(&beside, "%s.unfinished", path) < 0 ||
 	    asprintf(&config, "%s.yaml", path) < 0)
 		return -ENOMEM;
-	runner_remove(beside); /* of a gpemu-run that was killed */
+	runner_remove(beside); /* left by a killed gpemu-run */
 	code = json_write(recipe, config, err);
 	if (code == 0)
 		code = make_in(r, config, beside, err);

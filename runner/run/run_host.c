@@ -12,7 +12,7 @@
 #include "common/util.h"
 
 /* Source: proc(5): user nice system idle iowait irq softirq steal. Guests are
- * in user, stolen time is somebody else's work as well. */
+ * in user; stolen time counts as other load. */
 static double busy_seconds(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/stat", "re");

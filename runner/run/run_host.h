@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How busy the machine was with other things while a cell ran. */
+/* The load of the machine by other programs while a cell ran. */
 #ifndef GPEMU_RUNNER_RUN_RUN_HOST_H
 #define GPEMU_RUNNER_RUN_RUN_HOST_H
 
@@ -8,16 +8,16 @@
 
 struct host_load {
 	uint64_t wall_ns;
-	double busy_s; /* CPU seconds that all of the machine spent working */
-	double own_s;  /* of this process and the children it waited for */
+	double busy_s; /* busy CPU seconds of the whole machine */
+	double own_s;  /* of this process and its reaped children */
 	double load1;  /* load average of the last minute */
 };
 
-/* Now. What /proc does not tell is 0. */
+/* A sample of now; values missing in /proc are 0. */
 void host_sample(struct host_load *ret);
 /*
- * CPU time that others took between two samples, as a share of what all CPUs
- * have to give; counted in ticks of 10 ms, so noise itself below 0.1 s.
+ * CPU time of other programs between two samples, as a share of all CPUs;
+ * counted in ticks of 10 ms, so unreliable below 0.1 s.
  */
 double host_other(const struct host_load *from, const struct host_load *to);
 /* {cpus, load_before, load_after, own_cpu_s, other_cpu_s, other_cpu_share} */

@@ -13,7 +13,7 @@
 #include "common/util.h"
 #include "runner/spec/run_variables.h"
 
-/* arbitrary: reads in a moment, and no program is larger */
+/* arbitrary: fast to read, and no program is larger */
 #define HASH_MAX_BYTES (64u << 20)
 
 /* --- content ---------------------------------------------------------- */
@@ -168,7 +168,7 @@ struct noting {
 	int code;
 };
 
-/* What w->files says of `name`, which is at `path`. */
+/* The entry of w->files for `name` at `path`. */
 static void note(struct noting *n, const char *name, const char *path,
 		 json_t *(*read)(const char *path))
 {
@@ -215,7 +215,7 @@ static void note_folder(struct noting *n, const char *dir)
 		n->code = -ENOMEM;
 }
 
-/* A command that is no path is searched for as execvp(3) does. */
+/* A command without a slash is searched like execvp(3). */
 static void note_command(struct noting *n, const char *word)
 {
 	const char *path = getenv("PATH"), *colon;
@@ -234,7 +234,7 @@ static void note_command(struct noting *n, const char *word)
 	}
 }
 
-/* One word of a line. `{bin}` alone: it may run any of them. */
+/* One word of a line. `{bin}` alone: any of gpemu's programs may run. */
 static void note_word(struct noting *n, const char *word, bool command)
 {
 	static const char *const all[] = { "gpemu-fs", "gpemu-train",
@@ -248,8 +248,8 @@ static void note_word(struct noting *n, const char *word, bool command)
 		note_command(n, word);
 }
 
-/* A text as a whole, then the words of the line that it may be; what stands
- * after > is written. */
+/* A text as a whole, then its words, in case it is a command line; a word after
+ * > is an output. */
 static void note_text(struct noting *n, const char *text, bool command)
 {
 	static const char between[] = " \t\n'\"`=;|&()<>,:";
@@ -294,8 +294,8 @@ static void note_map(struct noting *n, const json_t *map)
 	}
 }
 
-/* A file that a program reads by a key of its configuration. Profiles are in
- * run_profiles.h; the other keys that take a file write it. */
+/* A file named by a configuration key and read by the program. Profiles are in
+ * run_profiles.h; all other keys with a file name outputs. */
 static void note_key(struct noting *n, const json_t *config, const char *key)
 {
 	const char *file = json_string_value(json_object_get(config, key));

@@ -22,7 +22,7 @@ struct warming {
 	int dirfd;
 };
 
-/* What cannot be read the mount will say. */
+/* Its bytes; read errors are left to the mount. */
 static uint64_t read_file(int dirfd, const char *path, char *buf)
 {
 	struct stat st;
@@ -47,7 +47,7 @@ static int warm_file(void *ctx, const char *path, const struct walk_entry *e,
 	return stop_came(w->stop) ? -EINTR : 0;
 }
 
-/* The bytes of all files, or, with a buffer, read them. */
+/* Sum the bytes of all files; with a buffer also read them. */
 static int warm_tree(struct warming *w, char *buf, struct err *err)
 {
 	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES,
@@ -70,9 +70,9 @@ int warm_folder(const char *folder, struct stop *stop, struct err *err)
 	int r = fd < 0 ? -errno : buf ? warm_tree(&w, NULL, err) : -ENOMEM;
 
 	if (r == 0 && w.bytes > memory / 2) {
-		log_warn("%s: %s are too many for the page cache: reads of the "
-			 "real device count where they are slower than those "
-			 "of the emulated one",
+		log_warn("%s: %s do not fit into the page cache: where the "
+			 "real device is slower than the emulated one, its "
+			 "time counts",
 			 folder, units_human_size((double)w.bytes, size));
 		return 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands for the emulated device is read from a real one, which must not
- * be the slower of the two: a file that the page cache has lost would be.
+ * Warms the page cache: the bytes of the emulated device come from a real one,
+ * which must not be slower than the emulated one.
  */
 #ifndef GPEMU_RUNNER_RUN_RUN_WARM_H
 #define GPEMU_RUNNER_RUN_RUN_WARM_H
@@ -10,10 +10,10 @@
 #include "common/err.h"
 
 /*
- * Read all files below `folder`, so that the page cache holds them; a second
- * for 3 GB that are there already. Nothing is read of a folder with more than
- * half of the machine's memory: the page cache would not keep it, which is
- * logged. -EINTR: a stop signal came. -errno.
+ * Read all files below `folder` into the page cache; 3 GB that are already
+ * cached take a second. A folder larger than half of the memory is skipped with
+ * a warning, because the page cache would not keep it. -EINTR: stopped by a
+ * signal. -errno.
  */
 int warm_folder(const char *folder, struct stop *stop, struct err *err);
 

@@ -55,7 +55,7 @@ static int remove_one(const char *path, const struct stat *st, int type,
 
 void runner_remove(const char *path)
 {
-	/* FTW_MOUNT: never into something that is still mounted below */
+	/* FTW_MOUNT: never enter a mount that is still below */
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
@@ -69,7 +69,7 @@ static int make_scratch(struct runner *r, struct err *err)
 		return -ENOMEM;
 	if (!mkdtemp(path))
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	/* the mount table knows paths without links only */
+	/* the mount table has resolved paths only */
 	r->scratch = realpath(path, NULL);
 	return r->scratch ? 0 : -errno;
 }
@@ -115,8 +115,8 @@ static int check_programs(const struct runner *r, struct err *err)
 			return -ENOMEM;
 		if (access(path, X_OK) < 0)
 			return err_set(err, -errno,
-				       "%s: %s (--bin-dir says where the "
-				       "programs are)",
+				       "%s: %s (--bin-dir names the folder of "
+				       "the programs)",
 				       path, strerror(errno));
 	}
 	return 0;
@@ -185,13 +185,15 @@ int runner_open(struct runner *r, struct err *err)
 		return err_set(err, -errno, "%s: %s", out, strerror(errno));
 	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -EAGAIN,
-			       "%s: another gpemu-run is at work there", out);
+			       "%s: another gpemu-run is using this folder",
+			       out);
 	return 0;
 }
 
 /* --- settings --------------------------------------------------------- */
 
-/* What a program complained about: "prog: file:1:2: what" -> "what". */
+/* The error of a program without its prefix: "prog: file:1:2: what" -> "what".
+ */
 static void complaint(const char *path, const char *config, struct err *err)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -199,7 +201,7 @@ static void complaint(const char *path, const char *config, struct err *err)
 	const char *text = line, *at;
 
 	if (!f || !fgets(line, sizeof(line), f) || line[0] == '\n') {
-		err_set(err, -EINVAL, "refused without a reason");
+		err_set(err, -EINVAL, "rejected without a message");
 		return;
 	}
 	line[strcspn(line, "\n")] = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all runs of an experiment share: the programs, the folders, the stop
- * signals. One thread.
+ * State shared by all runs of an experiment: programs, folders, stop signals.
+ * Single threaded.
  */
 #ifndef GPEMU_RUNNER_RUN_RUNNER_H
 #define GPEMU_RUNNER_RUN_RUNNER_H
@@ -14,10 +14,10 @@
 struct runner {
 	const struct workload *w;
 	struct stop stop;
-	char *bin_dir;	/* holds the programs */
+	char *bin_dir;	/* folder of the programs */
 	char *out;	/* the result folder */
 	char *scratch;	/* private, removed at the end */
-	char *data_dir; /* where datasets are made and kept */
+	char *data_dir; /* folder of the datasets */
 	int lock_fd;	/* keeps a second gpemu-run out of `out` */
 	bool mounted;	/* false: the cells run on `data` itself */
 };
@@ -32,8 +32,7 @@ int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
 void runner_fini(struct runner *r);
 
 /*
- * Make the result folder and lock it. -EAGAIN: another gpemu-run is at work
- * in it.
+ * Make the result folder and lock it. -EAGAIN: another gpemu-run uses it.
  */
 int runner_open(struct runner *r, struct err *err);
 
@@ -43,16 +42,16 @@ char *runner_program(const struct runner *r, enum run_program program);
 char *runner_path(const struct runner *r, const char *folder, const char *name,
 		  const char *suffix);
 
-/* What the programs take where they are told nothing: {fs{}, train{}, gpud{}},
- * gpud where the workload has one. */
+/* The defaults of the programs: {fs{}, train{}, gpud{}}, gpud only if the
+ * workload has one. */
 int runner_defaults(struct runner *r, json_t **ret, struct err *err);
 
-/* A workload_check_fn; ctx is the runner: asks the program itself. */
+/* A workload_check_fn that runs the program itself; ctx is the runner. */
 int runner_check(void *runner, const struct setting *setting, struct err *err);
 
 /* mkdir -p. */
 int runner_mkdirs(const char *path, struct err *err);
-/* rm -r, which follows no links; what is not there is no error. */
+/* rm -rf; does not follow links. */
 void runner_remove(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The axes of a workload: from their YAML to settings by point. */
+/* The axes of a workload: parses their YAML into settings per point. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "runner/spec/run_workload.h"
 
-/* arbitrary: a mistake in the axes, not an experiment that anybody runs */
+/* arbitrary: more is an error in the axes, not a feasible experiment */
 enum { MAX_POINTS = 100000 };
 
 int workload_key_error(const struct workload *w, const struct conf_node *node,
@@ -17,7 +17,7 @@ int workload_key_error(const struct workload *w, const struct conf_node *node,
 		       node->key_line, node->key_column, node->key, what);
 }
 
-/* Keys that gpemu-run itself gives to the programs. */
+/* Keys that gpemu-run itself sets. */
 bool workload_is_reserved(const char *key)
 {
 	static const char *const keys[] = {
@@ -35,7 +35,7 @@ static const char *const prefixes[] = {
 	[RUN_GPUD] = "gpud.", [RUN_EXEC] = "exec.",   [RUN_ENV] = "env.",
 };
 
-/* Is there a mount (fs, dataset) or job (the others) of that name? */
+/* Does a mount (fs, dataset) or job (others) of that name exist? */
 static bool has_target(const struct workload *w, const struct setting *s)
 {
 	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
@@ -93,7 +93,7 @@ static int parse_setting(const struct workload *w, const struct conf_node *node,
 		return workload_key_error(
 			w, node, err,
 			"a key starts with fs. train. dataset. gpud. exec. or "
-			"env., perhaps after the name of a mount or job");
+			"env., optionally after the name of a mount or job");
 	if (!has_target(w, ret))
 		return workload_key_error(w, node, err,
 					  ret->program == RUN_GPUD
@@ -252,7 +252,7 @@ static bool axis_sets(const struct axis *axis, const struct setting *s)
 	return false;
 }
 
-/* Two axes that set the same key would hide each other. */
+/* Two axes must not set the same key: one would hide the other. */
 static int check_overlap(const struct workload *w, const struct axis *axis,
 			 const struct conf_node *node, struct err *err)
 {

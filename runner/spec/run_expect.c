@@ -93,9 +93,9 @@ int published_at(const struct workload *w, const struct published *p,
 	return units_parse_double(value->value, ret);
 }
 
-/* --- what judges nothing ---------------------------------------------- */
+/* --- checks without values -------------------------------------------- */
 
-/* Is something measured among what an expression names, in the end? */
+/* Does an expression depend on a measured value? */
 struct measured {
 	const struct workload *w;
 	bool found;
@@ -121,7 +121,7 @@ static bool measures(const struct workload *w, const struct expr *e)
 	return all.found;
 }
 
-/* A derived metric sees those before it only: this comes to an end. */
+/* A derived metric uses only earlier ones, so the recursion ends. */
 static bool metric_measures(const struct workload *w, const struct metric *m)
 {
 	return !m->of || measures(w, m->expr);
@@ -135,13 +135,14 @@ static int check_metric(const struct workload *w, const struct conf_node *node,
 	if (m && metric_measures(w, m))
 		return 0;
 	return conf_node_error(node, w->path, err,
-			       m ? "nothing measured is in '%s': this would "
-				   "judge nothing"
+			       m ? "'%s' contains no measured metric, so the "
+				   "check would always have the same result"
 				 : "no metric '%s'",
 			       node->value);
 }
 
-/* How many labels of `along` have a published value that is ever asked for. */
+/* The number of labels of `along` with a published value that `where` selects.
+ */
 static size_t n_asked(const struct workload *w, const struct published *p)
 {
 	size_t axis = (size_t)workload_axis(w, p->along), n = 0;
@@ -208,8 +209,9 @@ static int check_published(const struct workload *w, struct published *p,
 				    &p->tolerance, err);
 	p->ranked = conf_node_get(node, "rank") != NULL;
 	if (r == 0 && p->ranked && p->rank <= -1)
-		r = conf_node_error(conf_node_get(node, "rank"), w->path, err,
-				    "any order has that rank");
+		r = conf_node_error(
+			conf_node_get(node, "rank"), w->path, err,
+			"every order passes this rank; give a rank above -1");
 	if (r == 0 && n_asked(w, p) < (p->ranked ? 2 : 1))
 		r = conf_node_error(p->values, w->path, err,
 				    p->ranked ? "a rank takes two values or "
@@ -227,7 +229,7 @@ struct names {
 	const struct conf_node *where;
 	const struct metric *before; /* derived: it cannot see itself, nor
 				      * what comes after it; or NULL */
-	size_t offset;		     /* of what is wrong */
+	size_t offset;		     /* of the error */
 };
 
 static int check_select(struct names *n, const struct expr_ref *ref, size_t i,
@@ -248,12 +250,13 @@ static int check_select(struct names *n, const struct expr_ref *ref, size_t i,
 	while (i-- > 0)
 		if (workload_select(n->w, ref->selects[i].axis,
 				    ref->selects[i].label) == axis)
-			return err_set(err, -EINVAL, "axis '%s' is taken twice",
+			return err_set(err, -EINVAL,
+				       "axis '%s' is selected twice",
 				       n->w->axes[axis].name);
 	return 0;
 }
 
-/* An axis or setting stands for a number: does it, wherever it is asked? */
+/* Check that an axis or setting has a numeric value at every point used. */
 static int check_number(struct names *n, const struct expr_ref *ref,
 			struct err *err)
 {
@@ -302,14 +305,14 @@ static int check_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 		return published_find(n->w, ref->name + 10)
 			       ? 0
 			       : err_set(err, -EINVAL,
-					 "nothing published is called '%s'",
+					 "no published value is called '%s'",
 					 ref->name + 10);
 	return metric_find(&n->w->metrics, ref->name)
 		       ? 0
 		       : check_number(n, ref, err);
 }
 
-/* The place of what is wrong: a text on one line counts on from its node. */
+/* The position of an error: in a one-line text, columns count from its node. */
 static int place(const struct workload *w, const struct conf_node *node,
 		 size_t offset, const struct err *why, struct err *err)
 {
@@ -337,8 +340,8 @@ static int check_that(const struct workload *w, struct expect *e,
 		return place(w, node, names.offset, &why, err);
 	if (!measures(w, e->expr))
 		return conf_node_error(node, w->path, err,
-				       "this names no metric: it would judge "
-				       "nothing that was measured");
+				       "this names no metric, so it would "
+				       "check nothing that was measured");
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an experiment is expected to show, and what others published:
+ * The expected results of an experiment, and published values:
  *
  *	expect:
  *	  - that: hit_ratio == 100 * fs.cache_size +- 1     closed form
@@ -13,7 +13,7 @@
  *	    {source: "...", metric: fetch_stall, along: train.model,
  *	     values: {alexnet: 41, vgg11: 2}, tolerance: 8, rank: 0.9}
  *
- * An expectation holds at every point that `where` lets through, once for each
+ * An expectation must hold at every point that `where` selects, once for each
  * value of the axes that it does not select itself. In `that`, a name is a
  * metric (its median), `published.NAME`, an axis or a setting such as
  * fs.cache_size (20% is 0.2, sizes are bytes, durations seconds).
@@ -32,14 +32,15 @@ struct tolerance {
 };
 
 struct expect {
-	char *name;		 /* NULL: its text is its name */
-	char *that;		 /* or: */
-	char *rising, *falling;	 /* a metric, along an axis, */
-	char *along;		 /* from label to label, */
-	struct conf_list of;	 /* in this order; all: as the axis lists */
-	char *slack_text;	 /* of a wrong step: absolute, or "3%" */
+	char *name;		/* NULL: named by its text */
+	char *that;		/* or: */
+	char *rising, *falling; /* a metric, along an axis, */
+	char *along;		/* from label to label, */
+	struct conf_list of;	/* in this order; all: as the axis lists */
+	char *slack_text; /* tolerated step in the wrong direction: absolute, or
+			     "3%" */
 	struct conf_node *where; /* axis: label, or list of labels */
-	/* made of these by expect_check */
+	/* set by expect_check */
 	struct expr *expr;
 	struct tolerance slack;
 };
@@ -50,9 +51,9 @@ struct published {
 	char *metric, *along;
 	struct conf_node *values; /* label of `along`: number */
 	struct conf_node *where;
-	char *tolerance_text; /* NULL: shown beside ours, not judged */
-	bool ranked;	      /* judged by: */
-	double rank;	      /* Spearman at least this */
+	char *tolerance_text; /* NULL: shown beside ours, not checked */
+	bool ranked;	      /* checked by rank */
+	double rank;	      /* minimum of Spearman's correlation */
 	char *doubt; /* why the published value may be wrong, or NULL */
 	struct tolerance tolerance;
 };
@@ -61,8 +62,8 @@ extern const struct conf_field expect_fields[];
 extern const struct conf_field published_fields[];
 
 /*
- * Check all of a workload's and parse them. -EINVAL with
- * "file:line:column: ". What it makes is freed by expect_free.
+ * Check and parse those of a workload. -EINVAL with "file:line:column: ". Free
+ * with expect_free.
  */
 int expect_check(struct workload *w, struct err *err);
 void expect_free(struct workload *w);
@@ -72,13 +73,13 @@ bool published_is_judged(const struct published *p);
 /* The published value at a point, 0; or -ENOENT. */
 int published_at(const struct workload *w, const struct published *p,
 		 size_t point, double *ret);
-/* Ours are compared with it there: `where` lets the point through. */
+/* Is it compared with ours at this point, that is, does `where` select it? */
 const struct published *published_find(const struct workload *w,
 				       const char *name);
 
 /*
- * Where a reference is to be taken, asked at `*point`, the selectors with `*`
- * at their `i`-th label. -ERANGE: there is no i-th label.
+ * The point at which a reference in an expression at `*point` is evaluated,
+ * with `*` selectors at their `i`-th label. -ERANGE: there is no i-th label.
  */
 int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
 		size_t *point);

@@ -20,7 +20,7 @@
 #include "common/util.h"
 #include "runner/spec/run_expr_private.h"
 
-/* arbitrary: deeper than anything that can be read; bounds the recursion */
+/* arbitrary: deeper than any readable expression; bounds the recursion */
 enum { MAX_DEPTH = 40 };
 
 struct parser {
@@ -136,7 +136,7 @@ static struct node *node_new(struct parser *p, enum node_kind kind)
 	return node;
 }
 
-/* A node with these arguments, which it owns from now on, or NULL. */
+/* A node that takes over these arguments, or NULL. */
 static struct node *node_of(struct parser *p, enum node_kind kind, char op,
 			    struct node *a, struct node *b)
 {
@@ -180,8 +180,7 @@ static size_t name_length(const char *s)
 	return n;
 }
 
-/* Text `from` to `to` without the blanks around it; NULL: nothing is left, or
- * no memory. */
+/* Text `from` to `to`, trimmed; NULL: empty, or no memory. */
 static char *trimmed(const char *from, const char *to)
 {
 	while (from < to && isspace((unsigned char)*from))
@@ -191,7 +190,7 @@ static char *trimmed(const char *from, const char *to)
 	return to > from ? strndup(from, (size_t)(to - from)) : NULL;
 }
 
-/* "axis=label" or "label": what stands between [ , and ]. */
+/* "axis=label" or "label", between [ , and ]. */
 static int parse_select(struct parser *p, struct expr_ref *ref)
 {
 	struct expr_select *s = &ref->selects[ref->n_selects];
@@ -237,7 +236,7 @@ static struct node *parse_ref(struct parser *p, size_t n)
 	if (!bad)
 		return node;
 	node_free(node);
-	return refuse(p, "in brackets stand labels, or AXIS=LABEL");
+	return refuse(p, "expected a label or AXIS=LABEL in brackets");
 }
 
 static struct node *parse_call(struct parser *p, const struct function *f)
@@ -287,14 +286,14 @@ static struct node *parse_atom(struct parser *p)
 	}
 	n = name_length(p->at);
 	if (!n)
-		return refuse(p, "a number, a name or ( is expected here");
+		return refuse(p, "expected a number, a name or ( here");
 	if (p->at[n + strspn(p->at + n, " ")] != '(')
 		return parse_ref(p, n);
 	const struct function *f = find_function(p->at, n);
 
 	if (!f)
-		return refuse(p, "no such function; there are ln log2 exp "
-				 "sqrt abs floor ceil round min max sum mean");
+		return refuse(p, "unknown function; known: ln log2 exp sqrt "
+				 "abs floor ceil round min max sum mean");
 	p->at += n;
 	accept(p, "(");
 	return parse_call(p, f);
@@ -401,7 +400,7 @@ static int parse_sides(struct parser *p, struct expr *e)
 	return parse_tolerance(p, e);
 }
 
-/* `*` gives several values, which only min, max, mean and sum take. */
+/* `*` yields several values, which only min, max, mean and sum accept. */
 static int check_stars(const struct node *node, bool folded, size_t *offset,
 		       struct err *err)
 {
@@ -412,8 +411,8 @@ static int check_stars(const struct node *node, bool folded, size_t *offset,
 		if (!strcmp(node->ref.selects[i].label, "*")) {
 			*offset = node->ref.selects[i].offset;
 			return err_set(err, -EINVAL,
-				       "* stands directly in min, max, mean "
-				       "or sum");
+				       "* is allowed only directly in min, "
+				       "max, mean or sum");
 		}
 	for (size_t i = 0; r == 0 && i < node->n_args; i++)
 		r = check_stars(node->args[i], folds, offset, err);
@@ -431,7 +430,7 @@ int expr_parse(const char *text, struct expr **ret, size_t *ret_offset,
 	*ret_offset = (size_t)(p.at - text);
 	if (r == 0 && *p.at)
 		r = err_set(err, -EINVAL,
-			    "an operator is expected here, not '%.20s'", p.at);
+			    "expected an operator here, not '%.20s'", p.at);
 	for (size_t i = 0; r == 0 && i < e->n_sides; i++)
 		r = check_stars(e->side[i], false, ret_offset, err);
 	if (r < 0)

@@ -11,9 +11,9 @@
  * Numbers (35% is 0.35), + - * / ^ ( ), ln log2 exp sqrt abs floor ceil round
  * of one value, min max mean sum of any number; comparisons < <= > >= and ==,
  * which needs a tolerance: absolute, or with % relative to its right side.
- * A name may be followed by selectors in brackets: AXIS=LABEL, or LABEL where
- * it is clear whose it is; `*` stands for all labels and is allowed directly
- * in min, max, mean and sum. What names mean is the caller's.
+ * A name may be followed by selectors in brackets: AXIS=LABEL, or LABEL if
+ * unambiguous; `*` stands for all labels and is allowed only directly in min,
+ * max, mean and sum. The caller resolves names.
  */
 #ifndef GPEMU_RUNNER_SPEC_RUN_EXPR_H
 #define GPEMU_RUNNER_SPEC_RUN_EXPR_H
@@ -43,19 +43,19 @@ enum { EXPR_SIDES = 12 };
 struct expr_result {
 	size_t n_sides; /* 1: no comparison */
 	double side[EXPR_SIDES];
-	const char *op[EXPR_SIDES]; /* op[i] stands before side[i], i > 0 */
+	const char *op[EXPR_SIDES]; /* op[i] precedes side[i], i > 0 */
 	double slack[EXPR_SIDES];   /* of an == before that side, absolute */
-	bool holds;		    /* all comparisons do */
+	bool holds;		    /* all comparisons hold */
 };
 
 /*
- * -EINVAL with a text, and where in the text in *ret_offset. Safe on any
- * text. Free with expr_free (NULL allowed).
+ * -EINVAL with a message, and the position of the error in *ret_offset. Safe on
+ * any text. Free with expr_free (NULL allowed).
  */
 int expr_parse(const char *text, struct expr **ret, size_t *ret_offset,
 	       struct err *err);
 void expr_free(struct expr *e);
-/* Does it compare? */
+/* Is it a comparison? */
 bool expr_compares(const struct expr *e);
 
 /* Call `fn` for every reference, in the order of the text, until it fails. */
@@ -64,8 +64,8 @@ typedef int (*expr_ref_fn)(void *ctx, const struct expr_ref *ref,
 int expr_each(const struct expr *e, expr_ref_fn fn, void *ctx, struct err *err);
 
 /*
- * The value of a reference whose selectors with `*` are at their `i`-th label.
- * 0; -ENOENT: there is none; -ERANGE: there is no i-th label.
+ * The value of a reference with `*` selectors at their `i`-th label. 0;
+ * -ENOENT: no value; -ERANGE: there is no i-th label.
  */
 typedef int (*expr_value_fn)(void *ctx, const struct expr_ref *ref, size_t i,
 			     double *ret);

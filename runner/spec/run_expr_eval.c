@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A walk over the tree of an expression. */
+/* Evaluates the tree of an expression. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

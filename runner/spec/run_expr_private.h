@@ -5,7 +5,7 @@
 
 #include "runner/spec/run_expr.h"
 
-/* arbitrary: more than anything that can be read */
+/* arbitrary: more than any readable expression has */
 enum { EXPR_MAX_ARGS = 16 };
 
 enum node_kind { NODE_NUMBER, NODE_REF, NODE_NEGATE, NODE_BINARY, NODE_CALL };

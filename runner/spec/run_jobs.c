@@ -25,13 +25,13 @@ int workload_each_setting(const struct workload *w,
 	return r;
 }
 
-/* Are all its datasets made up on read? Then gpemu-data has no say. */
+/* Are all datasets generated on read? Then gpemu-data is not used. */
 static bool workload_is_synth(const struct workload *w)
 {
 	return w->dataset && conf_node_get(w->dataset, "synth");
 }
 
-/* --- asking the programs ---------------------------------------------- */
+/* --- checks by the programs ------------------------------------------- */
 
 struct asking {
 	const struct workload *w;
@@ -51,7 +51,7 @@ static int check_one(void *ctx, const struct setting *s, struct err *err)
 	r = a->check(a->ctx, s, &why);
 	if (r != -EINVAL)
 		return r < 0 ? err_set(err, r, "%s", why.text) : 0;
-	/* the key is what is wrong, or its value */
+	/* the error is in the key, or in its value */
 	if (strstr(why.text, "unknown key"))
 		return err_set(err, r, "%s:%u:%u: %s: %s", a->w->path, s->line,
 			       s->column, run_program_name(s->program),
@@ -65,7 +65,7 @@ static int check_map(struct asking *a, const struct conf_node *map,
 {
 	int r = 0;
 
-	/* gpemu-data knows neither: one is there, one needs no making */
+	/* gpemu-data handles neither: one exists, the other needs no files */
 	if (program == RUN_DATA && map &&
 	    (conf_node_get(map, "dir") || conf_node_get(map, "synth")))
 		return 0;
@@ -107,7 +107,7 @@ int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
 
 /* --- commands --------------------------------------------------------- */
 
-/* Is there an exec.KEY anywhere, so that {KEY} can have a value? */
+/* Is there any exec.KEY that can give {KEY} a value? */
 struct defined {
 	const char *key;
 	size_t n;
@@ -233,7 +233,7 @@ static int check_loader(const struct workload *w, const struct conf_node *train,
 	return r;
 }
 
-/* The words of gpemu-fs's synth:. What their values may be it says itself. */
+/* The keys of gpemu-fs's synth:. gpemu-fs itself checks their values. */
 static int check_synth(const struct workload *w, const struct conf_node *d,
 		       struct err *err)
 {
@@ -246,10 +246,10 @@ static int check_synth(const struct workload *w, const struct conf_node *d,
 		for (size_t k = 0; k < ARRAY_SIZE(known); k++)
 			found = found || !strcmp(known[k], d->items[i]->key);
 		if (!found)
-			return workload_key_error(w, d->items[i], err,
-						  "beside synth stand files, "
-						  "classes, seed, content and "
-						  "scale");
+			return workload_key_error(
+				w, d->items[i], err,
+				"synth goes only with files, classes, seed, "
+				"content and scale");
 		if (d->items[i]->kind != CONF_KIND_SCALAR ||
 		    strchr(d->items[i]->value, ','))
 			return conf_node_error(d->items[i], w->path, err,
@@ -273,7 +273,7 @@ static int check_dataset(const struct workload *w, const struct conf_node *d,
 	dir = conf_node_get(d, "dir");
 	if (dir && (d->n > 1 || dir->kind != CONF_KIND_SCALAR))
 		return conf_node_error(dir, w->path, err,
-				       "dir stands alone and names a folder");
+				       "dir takes a folder and no other keys");
 	return conf_node_get(d, "synth") ? check_synth(w, d, err) : 0;
 }
 
@@ -291,13 +291,14 @@ static int check_job_mount(const struct workload *w, const struct job_spec *j,
 			       "no mount '%s'", j->mount);
 }
 
-/* A name is part of keys, file names and commands. */
+/* Names occur in keys, file names and commands. */
 static int check_name(const struct workload *w, const struct conf_node *node,
 		      struct err *err)
 {
 	if (workload_is_name(node->key))
 		return 0;
-	return workload_key_error(w, node, err, "a name is of a-z 0-9 - _");
+	return workload_key_error(w, node, err,
+				  "a name consists of a-z 0-9 - _");
 }
 
 int workload_check_jobs(const struct workload *w, struct err *err)

@@ -14,9 +14,11 @@ int metric_check(const void *object, struct err *err)
 	int r;
 
 	if (!m->path == !m->of)
-		return err_set(err, -EINVAL, "a metric has a path, or an 'of'");
+		return err_set(err, -EINVAL,
+			       "a metric needs either 'path' or 'of'");
 	if (m->of)
-		return m->per ? err_set(err, -EINVAL, "'per' goes with a path")
+		return m->per ? err_set(err, -EINVAL,
+					"'per' goes with 'path', not with 'of'")
 			      : 0;
 	r = metric_check_path(m->path, err);
 	return r == 0 && m->per ? metric_check_path(m->per, err) : r;
@@ -66,13 +68,13 @@ const struct metric metric_builtin[] = {
 	  .label = "pin stall",
 	  .unit = "%" },
 	{ .name = "hit_ratio",
-	  /* as the mount counts, whatever program reads from it */
+	  /* counted by the mount, for any program that reads it */
 	  .path = "mount.epochs[steady].hits",
 	  .per = "mount.epochs[steady].hits + mount.epochs[steady].misses",
 	  .scale = 100,
 	  .label = "hit ratio",
 	  .unit = "%" },
-	/* of runs on a node with a price and a power, in between */
+	/* only for nodes with a price and a power */
 	{ .name = "cost",
 	  .path = "epochs[steady].cost_usd",
 	  .label = "cost of an epoch",
@@ -81,7 +83,7 @@ const struct metric metric_builtin[] = {
 	  .path = "epochs[steady].energy_kwh",
 	  .label = "energy of an epoch",
 	  .unit = "kWh" },
-	/* the last one: of any program, however little it tells */
+	/* the last one: available for any program */
 	{ .name = "wall_seconds",
 	  .path = "run.wall_seconds",
 	  .label = "wall time",
@@ -124,7 +126,8 @@ static const char *parse_index(const char *s, long *ret)
 	return end == s || errno ? NULL : end;
 }
 
-/* What stands between [ and ]; returns what follows the ], NULL: not one. */
+/* Parse a range between [ and ]; returns the text after ], NULL: not a range.
+ */
 static const char *parse_range(const char *s, struct step *step)
 {
 	step->has_range = true;
@@ -155,7 +158,7 @@ static bool is_key_char(char c)
 	       (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-/* Returns what follows the step, its dot eaten; NULL: not a step. */
+/* Returns the text after the step and its dot; NULL: not a step. */
 static const char *parse_step(const char *s, struct step *step)
 {
 	*step = (struct step){ .key = s };
@@ -249,7 +252,7 @@ static int collect(const json_t *j, const char *path, struct numbers *ret)
 	return r;
 }
 
-/* The sum of the paths, value by value; as many as the shortest has. */
+/* The sum of the paths, value by value, up to the shortest. */
 static int collect_sum(const json_t *record, const char *path,
 		       struct numbers *ret)
 {

@@ -168,7 +168,7 @@ int workload_check_where(const struct workload *w,
 
 /* --- settings at a point ---------------------------------------------- */
 
-/* One that is for `target` alone, or with `target` NULL for all. */
+/* A setting for `target`, or with `target` NULL for all. */
 static bool sets(const struct setting *s, const struct setting *what,
 		 const char *target)
 {
@@ -194,8 +194,8 @@ static bool is_for_mounts(enum run_program program)
 	return program == RUN_FS || program == RUN_DATA;
 }
 
-/* The name of the `i`-th mount or job; NULL: there is no such, or it needs no
- * name as the only one. */
+/* The name of the `i`-th mount or job; NULL: none, or it is the only one and
+ * has no name. */
 static const char *target_name(const struct workload *w,
 			       enum run_program program, size_t i)
 {
@@ -209,7 +209,7 @@ static const char *target_name(const struct workload *w,
 	return i < w->jobs.n ? j[i].name : NULL;
 }
 
-/* What the file writes for all, or with `i` below their number for one. */
+/* The value in the file for all, or for one if `i` is below their number. */
 static const struct conf_node *written(const struct workload *w,
 				       const struct setting *what, size_t i)
 {
@@ -229,8 +229,7 @@ static const struct conf_node *written(const struct workload *w,
 	return map ? conf_node_get(map, what->key) : NULL;
 }
 
-/* What the `i`-th mount or job is given: run_cells.c puts one over the other
- * in this order. */
+/* The value for the `i`-th mount or job, with the precedence of run_cells.c. */
 static const struct conf_node *given(const struct workload *w, size_t point,
 				     const struct setting *what, size_t i)
 {
@@ -253,7 +252,7 @@ static const struct conf_node *given(const struct workload *w, size_t point,
 	return node && node->kind == CONF_KIND_SCALAR ? node : NULL;
 }
 
-/* As one mount or job is given it, or all alike. */
+/* The value for one mount or job, or the common value of all. */
 static const char *setting_of(const struct workload *w, size_t point,
 			      const struct setting *what)
 {

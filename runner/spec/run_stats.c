@@ -186,7 +186,7 @@ static struct moments moments_of(const double *v, size_t n)
 	return m;
 }
 
-/* Fill in what follows from `value`, `error` and `df`. */
+/* Derive interval and p from `value`, `error` and `df`. */
 static void finish(struct change *c)
 {
 	double reach = stats_t_quantile(.05, c->df) * c->error;
@@ -262,7 +262,7 @@ struct change stats_change(double *a, size_t n_a, double *b, size_t n_b,
 		student(&c, a, b, n_a);
 	else
 		welch(&c, a, n_a, b, n_b);
-	/* what rounding does is no difference */
+	/* ignore rounding errors */
 	c.error = fmax(c.error, 1e-12 * (c.ratio ? 1 : largest));
 	finish(&c);
 	return c;

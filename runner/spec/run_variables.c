@@ -28,7 +28,7 @@ void variables_set_numbers(struct variables *v, const struct workload *w,
 	snprintf(v->scale, sizeof(v->scale), "%.15g", w->time_scale);
 }
 
-/* What stands for {name}; "" when no key of this cell has it. */
+/* The value of {name}; "" if no key of this cell has it. */
 static const char *value_of(const struct variables *v, const char *name,
 			    size_t n)
 {

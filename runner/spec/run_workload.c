@@ -179,7 +179,7 @@ static int check_columns(const struct workload *w, struct err *err)
 	return 0;
 }
 
-/* `node` is the plot; `key` the one of its keys that names an axis. */
+/* `node` is the plot, `key` its key that names an axis. */
 static int check_axis_name(const struct workload *w,
 			   const struct conf_node *node, const char *key,
 			   struct err *err)
@@ -192,7 +192,8 @@ static int check_axis_name(const struct workload *w,
 			       value->value);
 }
 
-/* Every axis is x, the series, or fixed: a plot shows one value per place. */
+/* Every axis is x, the series, or fixed, so that each position has one value.
+ */
 static int check_plot(const struct workload *w, const struct plot *p,
 		      const struct conf_node *node, struct err *err)
 {

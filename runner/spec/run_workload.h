@@ -4,7 +4,7 @@
  *
  *	name: cache-policies            a word; names the result folder
  *	question: Which policy ...?     one line
- *	figure: DataStall, figure 3     what it reproduces, if it does
+ *	figure: DataStall, figure 3     the reproduced figure, if any
  *	dataset: {dataset: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
  *	                                or {synth: NAME, files: N, ...}
  *	base:
@@ -15,18 +15,18 @@
  *	  fs.cache_policy: [lru, minio] values of one key
  *	  node:                         or named points that set several
  *	    - {label: small, fs.cache_size: 20%, train.workers: 2}
- *	  load:                         or lists that are taken together
+ *	  load:                         or lists that advance together
  *	    zip: {train.batch: [32, 64], train.workers: [1, 2]}
  *	mounts: {a: {fs: {...}}, b: {fs: {...}, dataset: {...}}}
- *	jobs:                           run at once in each cell
+ *	jobs:                           run concurrently in each cell
  *	  one: {mount: a, train: {...}}
  *	  two: {mount: b, start: 5s, exec: {command: [prog, "{mount}"]}}
  *	environment: ...                of base and jobs: for the loaders
  *	repetitions: 3
- *	warmup: 1                       runs of each point that do not count
+ *	warmup: 1                       discarded runs of each point
  *	order: random                   of the cells, interleaved | listed
- *	noise: 20%                      of other CPU use: run such a cell again
- *	time_scale: 0.1                 handed to every program
+ *	noise: 20%                      limit of other load, else run again
+ *	time_scale: 0.1                 passed to every program
  *	seed: 1                         a repetition adds its number, from 0
  *	cell_timeout: 10m
  *	metrics: {name: {path: ...}}    common to run_metric.h
@@ -51,10 +51,10 @@
 #include "common/err.h"
 #include "common/units.h"
 
-/* Whose key a setting is. The last two have no program that could check it. */
+/* The owner of a setting. The last two have no program that could check it. */
 enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_GPUD, RUN_EXEC, RUN_ENV };
 
-/* What a name that is a folder's may be made of. */
+/* The rule for names that become folders. */
 bool workload_is_name(const char *s);
 #define WORKLOAD_NAME_RULE "name: a word of a-z 0-9 - _, it names a folder"
 
@@ -65,7 +65,7 @@ const char *run_program_name(enum run_program program);
 /* One key of one program; all borrowed from the workload. */
 struct setting {
 	enum run_program program;
-	const char *target; /* not ended: the mount or job it is for, */
+	const char *target; /* not terminated: its mount or job */
 	size_t n_target;    /* 0: all */
 	const char *key;
 	const struct conf_node *value;
@@ -74,7 +74,7 @@ struct setting {
 
 struct axis_point {
 	const char *label;
-	char *made_label; /* it, where it is ours; or NULL */
+	char *made_label; /* the label if allocated; or NULL */
 	struct setting *settings;
 	size_t n_settings;
 };
@@ -93,10 +93,10 @@ struct plot {
 	char *y;      /* a metric */
 	char *series; /* an axis; NULL: one series */
 	char *x_label, *y_label, *series_label;
-	struct conf_node *where; /* other axes: the label to take */
+	struct conf_node *where; /* other axes: their fixed label */
 };
 
-/* What a cell mounts and runs, over `base`. */
+/* The mounts and jobs of a cell, overriding `base`. */
 struct mount_spec {
 	char *name;
 	struct conf_node *dataset, *fs; /* or NULL */
@@ -116,7 +116,7 @@ struct workload {
 	struct conf_node *root;
 	char *name;
 	char *question;
-	char *figure; /* that it reproduces, as people call it; or NULL */
+	char *figure; /* the reproduced figure, as commonly cited; or NULL */
 	struct conf_node *dataset;
 	struct {
 		struct conf_node *fs, *train, *exec, *environment, *gpud;
@@ -132,7 +132,7 @@ struct workload {
 	char *order_text;
 	enum workload_order order;
 	struct units_capacity noise; /* a share of all CPUs */
-	bool independent;	     /* cells may run side by side */
+	bool independent;	     /* cells may run concurrently */
 	struct {
 		struct units_capacity au; /* a share */
 	} rules;			  /* run_rules.h */
@@ -153,12 +153,11 @@ struct workload {
 };
 
 /*
- * Read and check a file, as far as it can be checked without the programs.
- * -EINVAL and "file:line:column: what". Free with workload_free, failed or
- * not.
+ * Read a file and check all that does not need the programs. -EINVAL and
+ * "file:line:column: what". Free with workload_free, failed or not.
  */
 int workload_load(const char *path, struct workload *ret, struct err *err);
-/* The same from bytes; safe on any input. */
+/* The same from memory; safe on any input. */
 int workload_parse(const char *bytes, size_t n, const char *path,
 		   struct workload *ret, struct err *err);
 void workload_free(struct workload *w);
@@ -166,14 +165,14 @@ void workload_free(struct workload *w);
 int workload_print_keys(FILE *f);
 
 /*
- * Says what is wrong with a setting, as the program that owns it sees it:
- * -EINVAL and a text without a place. Other errors end the check.
+ * Checks a setting with the program that owns it. -EINVAL: invalid, with a text
+ * without position. Other errors end the check.
  */
 typedef int (*workload_check_fn)(void *ctx, const struct setting *setting,
 				 struct err *err);
 /*
- * Ask `check` about every setting of the workload. -EINVAL: the text says
- * where, and what `check` said.
+ * Call `check` for every setting of the workload. -EINVAL: the text is that of
+ * `check` with the position.
  */
 int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
 		   struct err *err);
@@ -191,33 +190,32 @@ const struct axis_point *workload_at(const struct workload *w, size_t point,
 int workload_find_label(const struct workload *w, size_t axis,
 			const char *label);
 /*
- * The axis that [axis=label] or, with `axis` NULL, [label] is about; "*" is
- * any label. -ENOENT: there is none; -EINVAL: several have the label.
+ * The axis selected by [axis=label] or, with `axis` NULL, [label]; "*" is any
+ * label. -ENOENT: none; -EINVAL: several have the label.
  */
 int workload_select(const struct workload *w, const char *axis,
 		    const char *label);
 /* `point`, but with the `value`-th value of axis `axis`. */
 size_t workload_move(const struct workload *w, size_t point, size_t axis,
 		     size_t value);
-/* Does `where` ({axis: label or list of labels}; NULL: anything) let it
- * through? */
+/* Does `where` ({axis: label or list of labels}; NULL: any) select the point?
+ */
 bool workload_matches(const struct workload *w, size_t point,
 		      const struct conf_node *where);
 /* Is `label` the label, or in the list, that `node` is? */
 bool workload_is_one_of(const struct conf_node *node, const char *label);
-/* -EINVAL and its place when it names what is not there, or a list is
- * empty. */
+/* -EINVAL with its position if it has an unknown name or an empty list. */
 int workload_check_where(const struct workload *w,
 			 const struct conf_node *where, bool lists,
 			 struct err *err);
 /*
- * What a setting ("fs.cache_size", "two.train.batch") is at a point, as the
- * cell is given it; else the label of the axis of that name. Borrowed. NULL:
- * the workload does not say, or, without a NAME, its mounts or jobs differ.
+ * The value of a setting ("fs.cache_size", "two.train.batch") in the cell of a
+ * point; else the label of the axis of that name. Borrowed. NULL: not set, or,
+ * without a NAME, its mounts or jobs differ.
  */
 const char *workload_setting(const struct workload *w, size_t point,
 			     const char *name);
-/* May workload_setting of that depend on where axis `axis` is? */
+/* May workload_setting() of this name depend on axis `axis`? */
 bool workload_decides(const struct workload *w, size_t axis, const char *name);
 /* "20%" is 0.2, sizes are bytes, durations seconds; -EINVAL. */
 int workload_number(const char *text, double *ret);
@@ -225,26 +223,26 @@ int workload_number(const char *text, double *ret);
 /* "random", "interleaved", "listed": of the cells. */
 const char *workload_order_name(const struct workload *w);
 
-/* The path `name`, seen from the workload file unless absolute; malloc'ed. */
+/* The path `name`, relative to the workload file unless absolute; malloc'ed. */
 char *workload_beside(const struct workload *w, const char *name);
 
 /* --- for the parts that read a workload ------------------------------- */
 
 /* run_axes.c */
 int workload_parse_axes(struct workload *w, struct err *err);
-/* "fs.K" or "NAME.fs.K": whose key it is, in program, key and target, which
- * borrow from `key`; false: nobody's. */
+/* Split "fs.K" or "NAME.fs.K" into program, key and target, which borrow from
+ * `key`; false: no such program. */
 bool workload_split_key(const char *key, struct setting *ret);
-/* Keys that gpemu-run itself gives to the programs. */
+/* Keys that gpemu-run itself sets. */
 bool workload_is_reserved(const char *key);
-/* run_jobs.c: mounts, jobs and commands, as far as the file can tell. */
+/* run_jobs.c: mounts, jobs and commands, checked without the programs. */
 int workload_check_jobs(const struct workload *w, struct err *err);
-/* Every axis setting; stops at the first that `fn` refuses. */
+/* Call `fn` for every axis setting, until it fails. */
 int workload_each_setting(const struct workload *w,
 			  int (*fn)(void *ctx, const struct setting *s,
 				    struct err *err),
 			  void *ctx, struct err *err);
-/* -EINVAL with the place of the node's key. */
+/* -EINVAL with the position of the node's key. */
 int workload_key_error(const struct workload *w, const struct conf_node *node,
 		       struct err *err, const char *what);
 
@@ -269,7 +267,7 @@ struct cell_job {
 struct cell {
 	size_t point, repetition;
 	uint64_t seed;
-	uint64_t hash; /* of everything that decides the result */
+	uint64_t hash; /* of all inputs */
 	char id[128];  /* labels, repetition, hash; a file name */
 	struct cell_mount *mounts;
 	size_t n_mounts;
@@ -278,14 +276,14 @@ struct cell {
 	json_t *gpud; /* the configuration of gpemu-gpud; NULL: none runs */
 };
 
-/* Does it run a program of the user's, not gpemu-train? */
+/* Does it run a user's program instead of gpemu-train? */
 static inline bool cell_is_exec(const struct cell_job *job)
 {
 	return json_object_get(job->exec, "command") != NULL;
 }
 
 size_t workload_n_cells(const struct workload *w);
-/* What cell `index` mounts and runs, still without `hash` and `id`. -ENOMEM. */
+/* Cell `index`, without `hash` and `id`. -ENOMEM. */
 int workload_configure(const struct workload *w, size_t index,
 		       struct cell *ret);
 /*

@@ -147,7 +147,7 @@ print(s * .97, s * 1.02)")
 	[[ $output != *about* ]]
 	printf '%s\n' "name: all" "question: All?" "workloads: [w.yaml]" >all.yaml
 	run "$bin/gpemu-run" check all.yaml
-	[[ $output =~ w\ +1\ +1\ +-\ +and\ 1\ cells ]]
+	[[ $output =~ w\ +1\ +1\ +-\ +plus\ 1\ cells ]]
 }
 
 # refuses SED TEXT

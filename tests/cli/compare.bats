@@ -104,7 +104,7 @@ slower()
 	gpemu_run -o b w.yaml
 	run gpemu_run compare a b
 	[ "$status" -eq 1 ]
-	[[ $output == *"there is no point that both have"* ]]
+	[[ $output == *"the two have no point in common"* ]]
 	run gpemu_run compare a nowhere
 	[ "$status" -eq 1 ]
 	run gpemu_run compare a
@@ -141,7 +141,7 @@ slower()
 	END
 	run gpemu_run compare a b/small
 	[ "$status" -eq 1 ]
-	[[ $output == *"a is of a list of workloads, b/small of one"* ]]
+	[[ $output == *"a is of a list of workloads, b/small of a single workload; compare two of a kind"* ]]
 	run gpemu_run compare a b --metric minutes
 	[ "$status" -eq 1 ]
 }

@@ -170,10 +170,10 @@ again()
 	ran 4
 }
 
-@test "identity: a table of runs that were not made alike says so" {
+@test "identity: a table of mixed runs says so" {
 	gpemu_run w.yaml >table
 	run ! grep MIXED table
-	run ! grep 'not made alike' results/small/report.html
+	run ! grep 'mixed runs' results/small/report.html
 	python3 - <<-'END'
 		import json, glob
 		name, = glob.glob("results/small/records/sync-r1-*")
@@ -190,7 +190,7 @@ again()
 	run gpemu_run w.yaml
 	[[ $output == *"MIXED "*"gpemu: "*"0.0.1 (1 runs)"*"kernel: "*"1.2.3 (1 runs)"* ]]
 	[[ $output != *"host: "* ]]
-	grep -q 'the runs were not made alike' results/small/report.html
+	grep -q 'mixed runs: made on different' results/small/report.html
 	python3 - <<-'END'
 		import csv, json
 		rows = list(csv.DictReader(open("results/small/results.csv")))
@@ -203,5 +203,5 @@ again()
 	END
 	printf 'name: all\nquestion: q\nworkloads: [w.yaml]\n' >all.yaml
 	run gpemu_run all.yaml
-	[[ $output == *"no checks, of runs not made alike"* ]]
+	[[ $output == *"no checks, of mixed runs"* ]]
 }

@@ -48,7 +48,7 @@ nothing_left()
 	done
 	[ "$status" -eq 0 ]
 	[[ $output == *"2 of 2 checks passed"* ]]
-	[[ $output == *"REAL      no data: batches are made out of nothing; gpemu-gpud,"* ]]
+	[[ $output == *"REAL      no data: batches are synthetic; gpemu-gpud,"* ]]
 	python3 - <<-'END'
 		import glob, json
 		for name in ("fair", "rr"):
@@ -65,10 +65,10 @@ nothing_left()
 	# a record is found again; --gpud's keys decide it, too
 	run "$bin/gpemu-run" --no-mount check w.yaml
 	[[ $output == *"the jobs share the GPUs of gpemu-gpud"* ]]
-	[[ $output == *"nothing is left to run"* ]]
+	[[ $output == *"nothing to run"* ]]
 	sed -i 's/gpu: p100/gpu: k80/' w.yaml
 	run "$bin/gpemu-run" --no-mount check w.yaml
-	[[ $output == *"0 of 2 cells have theirs"* ]]
+	[[ $output == *"0 of 2 cells have one"* ]]
 }
 
 @test "gpud: mistakes are told with their place, a refusal fails the cell" {

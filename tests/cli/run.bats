@@ -76,7 +76,7 @@ need_root()
 	[ "$(wc -l <standin.log)" -eq 9 ]
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
-	[[ $stderr == *"8 of 8 cells have their record"* ]]
+	[[ $stderr == *"8 of 8 cells have a record"* ]]
 	[[ $output == *"27.50 (27.00-28.00)"* ]]
 	[ "$(wc -l <standin.log)" -eq 9 ]
 	gpemu_run --fresh w.yaml
@@ -120,7 +120,7 @@ need_root()
 	echo 'cell_timeout: 1s' >>w.yaml
 	HANG_LOADER=async run --separate-stderr gpemu_run -r 1 w.yaml
 	[ "$status" -eq 1 ]
-	[[ $stderr == *"not done after cell_timeout, 1s"* ]]
+	[[ $stderr == *"not finished after cell_timeout, 1s"* ]]
 	[[ $output == *"27.00"* ]]
 	run ! pgrep -f "$BATS_TEST_TMPDIR"
 	nothing_left
@@ -334,16 +334,16 @@ refuses()
 	[[ $output == *"axis        node: 1/3 2/4"* ]]
 	[[ $output == *"8 points x 2 repetitions = 16, 8 warm-ups, time scale 0.5"* ]]
 	[[ $output == *"expects     seconds > 1"* ]]
-	[[ $output == *"0 of 16 cells have theirs"* ]]
+	[[ $output == *"0 of 16 cells have one"* ]]
 	[[ $output == *"first       lru, sync, 1/3, repetition 1, seed 7"* ]]
 	[[ $output == *"and 8 more"* ]]
 	[ ! -s standin.log ]
 	[ ! -e results ]
 	gpemu_run w.yaml
 	run gpemu_run check w.yaml
-	[[ $output == *"nothing is left to run"* ]]
+	[[ $output == *"nothing to run"* ]]
 	run gpemu_run check -r 3 w.yaml
-	[[ $output == *"8 cells, 8 of them as earlier runs took"* ]]
+	[[ $output == *"8 cells, 8 of them from earlier runs"* ]]
 	run gpemu_run check
 	[ "$status" -eq 2 ]
 }
@@ -662,7 +662,7 @@ valid_html()
 	mkdir -p results/small
 	flock results/small -c "$bin/gpemu-run --no-mount w.yaml" >out 2>&1 && false
 	[ $? -eq 75 ]
-	grep -q "another gpemu-run is at work there" out
+	grep -q "another gpemu-run is using this folder" out
 }
 
 # Starts gpemu-run in the background and waits until a loader hangs.

@@ -145,16 +145,16 @@ refuses()
 	echo "${good/two.yaml/one.yaml}" >all.yaml
 	refuses "all.yaml:6:5: 'files/one.yaml' twice"
 	echo "${good/files\/two.yaml/all.yaml}" >all.yaml
-	refuses "all.yaml:6:5: ./all.yaml lists workloads itself"
+	refuses "all.yaml:6:5: ./all.yaml is itself a list of workloads; lists cannot be nested"
 	echo "${good/name: all/name: two}" >all.yaml
-	refuses "all.yaml:6:5: ./files/two.yaml: the name 'two' is taken"
+	refuses "all.yaml:6:5: ./files/two.yaml: another workload of the list is called 'two'; names must differ"
 	echo "$good" >all.yaml
 	echo "${two/seed: 7/sead: 7}" >files/two.yaml
 	refuses "./files/two.yaml:8:1: unknown key 'sead'"
 	echo "${two/train.loader/train.loadr}" >files/two.yaml
 	refuses "./files/two.yaml:6:3: gpemu-train: unknown key 'loadr'"
 	printf 'name: all\nquestion: x\nworkloads: []\n' >all.yaml
-	refuses "all.yaml:3:12: workloads lists no file"
+	refuses "all.yaml:3:12: workloads is empty: list at least one file"
 }
 
 @test "suite: check says how long all of it takes, --dry-run what runs" {

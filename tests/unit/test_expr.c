@@ -131,26 +131,26 @@ static void errors_have_their_place(void **state)
 		size_t at;
 		const char *wanted;
 	} cases[] = {
-		{ "", 0, "a number, a name or ( is expected here" },
-		{ "1 +", 3, "a number, a name or ( is expected here" },
-		{ "1 2", 2, "an operator is expected here, not '2'" },
+		{ "", 0, "expected a number, a name or ( here" },
+		{ "1 +", 3, "expected a number, a name or ( here" },
+		{ "1 2", 2, "expected an operator here, not '2'" },
 		{ "(1", 2, "a ) is missing" },
 		{ "a == 2", 6, "== needs a tolerance: a == b +- 5%" },
 		{ "a < 2 +- 3", 10, "a tolerance goes with ==" },
 		{ "a == 2 +- b", 10,
 		  "a tolerance is a number, or a number with %" },
 		{ "foo(1)", 0,
-		  "no such function; there are ln log2 exp sqrt abs floor "
+		  "unknown function; known: ln log2 exp sqrt abs floor "
 		  "ceil round min max sum mean" },
 		{ "ln(1, 2)", 8, "this function takes one value" },
-		{ "a[x=", 2, "in brackets stand labels, or AXIS=LABEL" },
-		{ "a[x = ]", 2, "in brackets stand labels, or AXIS=LABEL" },
-		{ "a[ = 1]", 3, "in brackets stand labels, or AXIS=LABEL" },
-		{ "a[]", 2, "in brackets stand labels, or AXIS=LABEL" },
+		{ "a[x=", 2, "expected a label or AXIS=LABEL in brackets" },
+		{ "a[x = ]", 2, "expected a label or AXIS=LABEL in brackets" },
+		{ "a[ = 1]", 3, "expected a label or AXIS=LABEL in brackets" },
+		{ "a[]", 2, "expected a label or AXIS=LABEL in brackets" },
 		{ "a < list[x=*]", 9,
-		  "* stands directly in min, max, mean or sum" },
+		  "* is allowed only directly in min, max, mean or sum" },
 		{ "max(list[*] + 1)", 9,
-		  "* stands directly in min, max, mean or sum" },
+		  "* is allowed only directly in min, max, mean or sum" },
 	};
 	struct expr *e;
 	size_t at;

@@ -186,7 +186,8 @@ static void nothing_judged_has_failed(void **state)
 		assert_int_equal(verdicts_init(&b.v, &b.res, &err), 0);
 		assert_int_equal(b.v.n, 1);
 		assert_false(b.v.items[0].pass);
-		assert_string_equal(b.v.items[0].numbers, "nothing was judged");
+		assert_string_equal(b.v.items[0].numbers,
+				    "no point was checked");
 		assert_string_equal(b.v.items[0].at, "");
 		*at = NULL;
 		done(&b);

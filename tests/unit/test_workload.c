@@ -173,7 +173,7 @@ static void errors_say_where(void **state)
 		  "w.yaml:3:10: dataset must be a mapping: a recipe for "
 		  "gpemu-data make, {dir: DIR}, or {synth: NAME}" },
 		{ "name: w\nquestion: q\ndataset: {dir: x, files: 3}\n",
-		  "w.yaml:3:16: dir stands alone and names a folder" },
+		  "w.yaml:3:16: dir takes a folder and no other keys" },
 		{ HEAD "base: {sf: {}}\n", "w.yaml:4:8: unknown key 'sf'" },
 		{ HEAD "base: {fs: lru}\n",
 		  "w.yaml:4:12: fs must be a mapping" },
@@ -188,12 +188,14 @@ static void errors_say_where(void **state)
 		  "values, or zip: {KEY: LIST, ...}" },
 		{ HEAD "axes: {policy: [lru]}\n",
 		  "w.yaml:4:8: policy: a key starts with fs. train. dataset. "
-		  "gpud. exec. or env., perhaps after the name of a mount or "
+		  "gpud. exec. or env., optionally after the name of a mount "
+		  "or "
 		  "job" },
 		{ HEAD "axes: {gpud.gpu: [p100]}\n",
 		  "w.yaml:4:8: gpud.gpu: base has no gpud" },
 		{ "name: w\nquestion: q\ndataset: {synth: unet3d, fils: 3}\n",
-		  "w.yaml:3:26: fils: beside synth stand files, classes, seed, "
+		  "w.yaml:3:26: fils: synth goes only with files, classes, "
+		  "seed, "
 		  "content and scale" },
 		{ HEAD "rules: {au: 7M}\n", "w.yaml:4:13: au is a share: 90%" },
 		{ HEAD "axes: {train.time_scale: [1]}\n",
@@ -210,11 +212,11 @@ static void errors_say_where(void **state)
 		  "w.yaml:4:14: 'a..b' is not a path such as totals.seconds, "
 		  "epochs[-1].au or epochs[1:].hits + epochs[1:].misses" },
 		{ HEAD "metrics: {m: {unit: s}}\n",
-		  "w.yaml:4:14: a metric has a path, or an 'of'" },
+		  "w.yaml:4:14: a metric needs either 'path' or 'of'" },
 		{ HEAD "metrics: {m: {of: au, per: a}}\n",
-		  "w.yaml:4:14: 'per' goes with a path" },
+		  "w.yaml:4:14: 'per' goes with 'path', not with 'of'" },
 		{ HEAD "metrics:\n  m: {of: au +}\n",
-		  "w.yaml:5:15: a number, a name or ( is expected here" },
+		  "w.yaml:5:15: expected a number, a name or ( here" },
 		{ HEAD "metrics:\n  m: {of: au < 3}\n",
 		  "w.yaml:5:11: a metric is a value, this compares" },
 		{ HEAD "metrics:\n  m: {of: 2 * m}\n",
@@ -240,7 +242,7 @@ static void errors_say_where(void **state)
 		{ AXES "expect: [{where: {fs.a: 1}}]\n",
 		  "w.yaml:5:10: one of that, rising, falling" },
 		{ AXES "expect:\n- that: au <\n",
-		  "w.yaml:6:13: a number, a name or ( is expected here" },
+		  "w.yaml:6:13: expected a number, a name or ( here" },
 		{ AXES "expect:\n- that: 'au < x'\n",
 		  "w.yaml:6:15: no metric, axis or setting 'x'" },
 		{ AXES "expect:\n- that: au * 3\n",
@@ -255,7 +257,7 @@ static void errors_say_where(void **state)
 		{ AXES "expect:\n- that: au < n\n",
 		  "w.yaml:6:14: 'slow' of n is not a number" },
 		{ AXES "expect:\n- that: au < published.x\n",
-		  "w.yaml:6:14: nothing published is called 'x'" },
+		  "w.yaml:6:14: no published value is called 'x'" },
 		{ AXES "expect:\n- {rising: au}\n",
 		  "w.yaml:6:3: rising needs 'along', an axis" },
 		{ AXES "expect:\n- {rising: au, along: fs.b, of: [20%, 3]}\n",
@@ -286,16 +288,17 @@ static void errors_say_where(void **state)
 		       "20%}}\n",
 		  "w.yaml:6:43: 'of' says which values of 'fs.b' count" },
 		{ AXES "expect:\n- that: fs.a < 50%\n",
-		  "w.yaml:6:9: this names no metric: it would judge nothing "
+		  "w.yaml:6:9: this names no metric, so it would check nothing "
 		  "that was measured" },
 		{ AXES "metrics: {m: {of: 2 * fs.a}}\n"
 		       "expect: [that: m < 50%]\n",
-		  "w.yaml:6:16: this names no metric: it would judge nothing "
+		  "w.yaml:6:16: this names no metric, so it would check "
+		  "nothing "
 		  "that was measured" },
 		{ AXES "metrics: {m: {of: 2 * fs.a}}\n"
 		       "expect: [{rising: m, along: fs.a}]\n",
-		  "w.yaml:6:19: nothing measured is in 'm': this would judge "
-		  "nothing" },
+		  "w.yaml:6:19: 'm' contains no measured metric, so the check "
+		  "would always have the same result" },
 		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
 		       "values: {20%: 1}, where: {fs.b: 40%}}\n",
 		  "w.yaml:6:51: 'where' lets none of these through" },
@@ -305,9 +308,10 @@ static void errors_say_where(void **state)
 		  "lets through" },
 		{ AXES "published:\n  p: {source: s, metric: au, along: fs.b, "
 		       "values: {20%: 1, 40%: 2}, rank: -1}\n",
-		  "w.yaml:6:75: any order has that rank" },
+		  "w.yaml:6:75: every order passes this rank; give a rank "
+		  "above -1" },
 		{ AXES "expect:\n- that: 'au[fs.b=20%, 40%] < 5'\n",
-		  "w.yaml:6:23: axis 'fs.b' is taken twice" },
+		  "w.yaml:6:23: axis 'fs.b' is selected twice" },
 		{ HEAD "axes: {fs.a: [1]}\n"
 		       "plot:\n- {x: fs.a, y: au}\n- {x: fs.a, y: au}\n",
 		  "w.yaml:7:3: a second plot called 'au-by-fs_a': give it a "
