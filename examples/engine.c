@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* An engine of your own, with blocking reads: engine FOLDER [key=value...] */
+/* A custom read engine with blocking reads: engine FOLDER [key=value...] */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpemu.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* How many of the `want` bytes there were, or -errno. */
+/* Reads up to `want` bytes; the number read, or -errno. */
 static int64_t read_all(int fd, const struct gpemu_fetch *f, uint64_t want)
 {
 	uint64_t n = 0;
@@ -33,7 +33,7 @@ static int64_t read_sample(const struct gpemu_fetch *f)
 
 	if (f->fd >= 0) /* of a shard */
 		return read_all(f->fd, f, f->size_bytes);
-	/* a pipe in the place of the file would wait for its writer */
+	/* O_NONBLOCK: do not wait for the writer if the file is a pipe */
 	fd = openat(f->dirfd, f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;

@@ -4,13 +4,13 @@ PyTorch's DataLoader in front of an emulated GPU.
 
     python3 examples/pytorch.py FOLDER RECORD [key=value...]
 
-Reads each file of FOLDER (a mount of gpemu-fs, say) in a new random order each
-epoch, and gives the batches to the GPU of libgpemu, which takes for each what
-the profile says. RECORD gets a JSON object like gpemu-train's.
+Reads the files of FOLDER (for example a mount of gpemu-fs) in a new random order
+each epoch, and submits the batches to the GPU of libgpemu, which takes the time
+of its profile. RECORD gets a JSON object like that of gpemu-train.
 
-Keys: workers, epochs, seed, mark (1: tell the mount of each epoch); any other
-goes to gpemu_gpu_open (gpu, model, batch, time_scale). GPEMU_LIB names the
-library, else libgpemu.so.1 is looked for.
+Keys: workers, epochs, seed, mark (1: mark each epoch in the mount); all other
+keys go to gpemu_gpu_open (gpu, model, batch, time_scale). GPEMU_LIB names the
+library; the default is libgpemu.so.1 in the search path.
 """
 import ctypes
 import json

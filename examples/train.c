@@ -22,7 +22,7 @@ static void one_epoch(uint64_t epoch)
 	int r;
 
 	while ((r = gpemu_next(g, &batch)) > 0) {
-		/* here the samples could be used: */
+		/* use the samples here */
 		for (uint32_t i = 0; i < batch->n; i++)
 			labels += batch->samples[i].label;
 		check(gpemu_submit(g, batch, NULL));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What gpemu-profile measure and validate run, on PyTorch.
+"""The PyTorch part of gpemu-profile measure and validate.
 
     python3 tools/measure measure|validate OPTIONS
 
@@ -43,7 +43,7 @@ DEFAULT_AUTO = 256
 
 
 def auto_batches(most):
-    """1 2 3 4 6 8 12 16 ...: powers of two and what is between them."""
+    """1 2 3 4 6 8 12 16 ...: powers of two and the midpoints between them."""
     power, found = 1, {most}
     while power <= most:
         found |= {power, power * 3 // 2}
@@ -115,7 +115,7 @@ class Run:
         )
 
     def attempt(self, name, batch):
-        """What comes next may kill the process: see supervise()."""
+        """The next step may kill the process: see supervise()."""
         if self.backend.dies:
             self.journal.add("attempt", model=name, batch=batch)
 
@@ -126,7 +126,7 @@ class Run:
         self.journal.add("copies", sample=variant.sample, batch=batch, **times)
 
     def point(self, job, name, batch):
-        """Measure a row, or find that it is out of memory."""
+        """Measure a row, unless it runs out of memory."""
         try:
             self.attempt(name, batch)
             job = job()
@@ -162,7 +162,7 @@ class Run:
                 fits = middle
             else:
                 fails = middle
-        # what two steps fit a longer measurement may not
+        # two steps may fit where a longer measurement does not
         while fits and (name, fits) not in self.journal.points:
             self.point(job, name, fits)
             if (name, fits) not in self.journal.points:
@@ -185,7 +185,7 @@ class Run:
         name = str(variant)
         kept = []
 
-        def job():  # nothing is built where nothing is left to measure
+        def job():  # built only if there is something left to measure
             if not kept:
                 kept.append(self.build(variant))
                 self.journal.add(
@@ -255,7 +255,7 @@ class Run:
 
 
 def in_worker(o, number):
-    """Measure one variant in a process of its own; False: it failed.
+    """Measure one variant in a separate process; False: it failed.
 
     So a model finds the memory as the one before it did. And where the host
     runs out of it, libraries below PyTorch take an allocation for granted and

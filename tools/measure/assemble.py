@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From what was measured to a profile, in the words of profiles/gpu."""
+"""Assembles measurements into a profile in the format of profiles/gpu."""
 import datetime
 import math
 import statistics
@@ -36,11 +36,11 @@ def law(points):
 
 def tolerance(rows):
     """The largest error, in percent, when the two neighbours of a row predict
-    its step time: what a batch size in between may be off."""
+    its step time: a bound for the error between rows."""
     if len(rows) < 2:
         return 0.0
     if len(rows) < 3:
-        return 100.0  # nothing is known
+        return 100.0  # too few rows to tell
     worst = 0.0
     for a, m, b in zip(rows, rows[1:], rows[2:]):
         share = (m[0] - a[0]) / (b[0] - a[0])

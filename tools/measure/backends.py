@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What differs between devices: clocks, memory, copies, what is known of them.
+"""Differences between devices: clocks, memory, copies, facts.
 
 Times are seconds, memory is MiB.
 """
@@ -17,23 +17,23 @@ MIB = 2**20
 
 
 class Missing(Exception):
-    """The device is not there; the text says so."""
+    """The device does not exist; with a message."""
 
 
 def status_mib(key):
-    """A line of /proc/self/status that counts kB."""
+    """A kB line of /proc/self/status, by name."""
     with open("/proc/self/status") as f:
         return int(re.search(rf"^{key}:\s+(\d+)", f.read(), re.M)[1]) / 1024
 
 
 class Backend:
-    """A torch device, the host's clock around synchronised work."""
+    """A torch device, timed by the host clock around synchronised work."""
 
     kind = None
-    copy_note = None  # what is special about its transfers
-    limit_mib = None  # of memory, when it was asked for
-    dies = False  # may a lack of memory end the process?
-    ahead = 1  # steps that are given to the device before it is waited for
+    copy_note = None  # remark on its transfers
+    limit_mib = None  # of memory, if requested
+    dies = False  # can running out of memory kill the process?
+    ahead = 1  # steps submitted before waiting for the device
 
     def __init__(self, name):
         self.device = torch.device(name)
@@ -49,7 +49,7 @@ class Backend:
         return b - a
 
     def pinned(self, tensor):
-        """The tensor in pinned host memory, or in plain where there is none."""
+        """The tensor in pinned host memory, or pageable if there is none."""
         return tensor.clone()
 
     def upload(self, tensors, non_blocking=False):
@@ -65,7 +65,7 @@ class Backend:
         return time.perf_counter() - start
 
     def refuses(self, precision):
-        """Why a precision is not to be had, or None."""
+        """Why a precision is not available, or None."""
         return None if precision == "fp32" else f"{self.kind} has no {precision}"
 
     def release(self):
@@ -140,7 +140,7 @@ class Cpu(Backend):
 
     def watch_memory(self):
         with open("/proc/self/clear_refs", "w") as f:
-            f.write("5")  # the high-water mark begins here
+            f.write("5")  # reset the high-water mark
 
     def memory(self, tensors):
         """(peak, persistent) since watch_memory; what `tensors` hold stays."""
@@ -178,7 +178,7 @@ class Cuda(Backend):
         self.props = torch.cuda.get_device_properties(self.device)
         free, total = torch.cuda.mem_get_info(self.device)
         self.total_mib = total / MIB
-        self.usable = free / total  # the context is there already
+        self.usable = free / total  # the context already exists
         self.limit_mib = limit_mib
         if limit_mib:
             self.total_mib = min(self.total_mib, limit_mib)
@@ -224,7 +224,7 @@ class Cuda(Backend):
         )
 
     def smi(self, query):
-        """Answers of nvidia-smi on this device, or None."""
+        """Values from nvidia-smi for this device, or None."""
         which = getattr(self.props, "uuid", None)
         which = f"GPU-{which}" if which else str(self.device.index or 0)
         try:
@@ -271,7 +271,7 @@ class Mps(Backend):
         super().__init__(name)
         size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         self.total_mib = size / MIB
-        self.usable = 0.75  # what Metal recommends of the host's memory
+        self.usable = 0.75  # share of host memory recommended by Metal
         self.limit_mib = limit_mib
         if limit_mib:
             self.total_mib = min(self.total_mib, limit_mib)
@@ -302,7 +302,7 @@ KINDS = {"cpu": Cpu, "cuda": Cuda, "mps": Mps}
 
 
 def resolve(name):
-    """The device that a name means; "auto": the first kind that is there."""
+    """The device of a name; "auto": the first available kind."""
     mps = getattr(torch.backends, "mps", None)
     if name == "auto":
         if torch.cuda.is_available():

@@ -8,9 +8,9 @@ import torch
 
 import zoo
 
-WARM_UP = 2  # steps at least, and then a fifth of the budget
-LEAST = 3  # steps at least that count
-MOST = 2000  # steps at most
+WARM_UP = 2  # minimum of steps; then a fifth of the budget
+LEAST = 3  # minimum of measured steps
+MOST = 2000  # maximum of steps
 
 
 class OutOfMemory(Exception):
@@ -67,7 +67,7 @@ class Job:
         marks.append(mark())
 
     def held(self, batch):
-        """The tensors that stay between steps."""
+        """The tensors that persist between steps."""
         yield from batch
         yield from self.model.buffers()
         for p in self.model.parameters():
@@ -87,7 +87,7 @@ class Job:
         return [[between(m[i], m[i + 1]) for i in range(3)] for m in steps]
 
     def guarded(self, function, *args):
-        """Call; what the device has no memory for is OutOfMemory."""
+        """Call; raises OutOfMemory if the device runs out of memory."""
         failed = None
         try:
             return function(*args)
@@ -95,7 +95,7 @@ class Job:
             if not self.backend.is_oom(error):
                 raise
             failed = str(error)
-        # here the frames that held the step's tensors are gone
+        # the frames that held the step's tensors are gone now
         self.optimizer.zero_grad(set_to_none=True)
         self.backend.release()
         raise OutOfMemory(failed)
@@ -153,7 +153,7 @@ class Job:
 
     def train(self, n, seconds):
         """A training loop as programs write it: batches from pinned memory,
-        nobody waits between steps. Seconds a step and their spread."""
+        no waits between steps. Seconds per step and their spread."""
         return self.guarded(self._train, n, seconds)
 
     def _train(self, n, seconds):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What was measured, a JSON object a line, so that a run can be resumed.
+"""The state file: one JSON object per line, so that a run can be resumed.
 
 The first line is the head: what a measurement depends on besides the model.
 A line that a killed run left unfinished is cut off.
@@ -13,8 +13,8 @@ class Mismatch(Exception):
 
 
 def died_at(path):
-    """A process died: the attempt that it had begun is marked as one that
-    does not fit, and returned; None when there was none."""
+    """After a process died: mark the attempt that it had begun as out of
+    memory and return it; None if there was none."""
     open_attempt = None
     try:
         lines = read(path)
@@ -33,7 +33,7 @@ def died_at(path):
 
 
 def read(path):
-    """The lines of a file; one that was left unfinished is cut off."""
+    """The lines of a file; drops an unfinished last line."""
     if not os.path.exists(path):
         return []
     with open(path, "rb+") as f:

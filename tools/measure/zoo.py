@@ -38,7 +38,7 @@ TEXT = {
 
 
 class Unknown(Exception):
-    """A name that means nothing here; its text says what would."""
+    """An unknown name; the message lists the known ones."""
 
 
 def has(module):
@@ -55,7 +55,7 @@ class Variant:
 
     @property
     def sample(self):
-        """What its samples are: variants of one kind copy the same bytes."""
+        """The kind of its samples: variants of one kind copy the same bytes."""
         return f"seq{self.sequence}" if self.sequence else f"px{self.pixels}"
 
     @property
@@ -130,7 +130,7 @@ def check_model(name):
 
 
 def expand(words):
-    """Model names of a list in which groups may stand; Unknown."""
+    """Model names of a list that may contain groups; Unknown."""
     there = available()
     groups = {
         "torchvision": [m for m in there if m in TORCHVISION],
@@ -162,7 +162,7 @@ def build(variant):
         if name.startswith("vit_"):
             more["image_size"] = variant.pixels
         if name == "googlenet":
-            more["init_weights"] = False  # of no use, and takes minutes
+            more["init_weights"] = False  # not needed, and takes minutes
         model = getattr(torchvision.models, name)(**more)
     if variant.channels_last:
         model = model.to(memory_format=torch.channels_last)
