@@ -15,7 +15,7 @@
  *
  * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
  * cache_policy, cache_size and storage, `fault add RULE` and `fault clear [ID]`
- * (fs/server/fault.h), `warm LIST` (fs/control/warm.h).
+ * (fs/layer/fault.h), `warm LIST` (fs/control/warm.h).
  */
 #ifndef GPEMU_FS_CONTROL_CTL_H
 #define GPEMU_FS_CONTROL_CTL_H

@@ -9,7 +9,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/server/fault.h"
+#include "fs/layer/fault.h"
 #include "fs/server/server_trace.h"
 
 enum result { LOADED, CACHED, REJECTED, FAILED, N_RESULTS };

@@ -9,7 +9,7 @@
 #include "common/util.h"
 #include "emu/profile/profile.h"
 #include "fs/cache/policy.h"
-#include "fs/server/fault.h"
+#include "fs/layer/fault.h"
 #include "fs/source/source.h"
 
 static int check_fault(const void *object, struct err *err)

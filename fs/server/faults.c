@@ -18,7 +18,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/server/fault.h"
+#include "fs/layer/fault.h"
 #include "fs/server/hash.h"
 #include "fs/server/server_trace.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The faults of a server: the rules in force (fs/server/fault.h), and the
+ * The faults of a server: the rules in force (fs/layer/fault.h), and the
  *operations that wait because of one.
  *
  *	server_read, server_metadata

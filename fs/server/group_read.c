@@ -36,6 +36,9 @@
 #include "common/util.h"
 #include "fs/server/server_trace.h"
 
+_Static_assert(GROUPING_ALONE == OBJECT_EXTENT,
+	       "what is read in extents is not brought by a group");
+
 /* --- the buffer --------------------------------------------------------- */
 
 struct held {

@@ -5,7 +5,7 @@
 #ifndef GPEMU_FS_SERVER_GROUP_READ_H
 #define GPEMU_FS_SERVER_GROUP_READ_H
 
-#include "fs/server/group.h"
+#include "fs/source/group.h"
 #include "fs/server/object.h"
 
 struct server;

@@ -23,7 +23,7 @@
 #include "fs/cache/policy.h"
 #include "fs/device/calibrate.h"
 #include "fs/device/fetch.h"
-#include "fs/server/group.h"
+#include "fs/source/group.h"
 #include "fs/server/object.h"
 #include "fs/source/source.h"
 #include "fs/server/trace.h"
@@ -152,7 +152,7 @@ void server_on_interrupt(struct server *s,
 void server_interrupt(struct server *s, void *client);
 /* Is there a rule that a read of this file may meet? */
 bool server_read_may_fault(struct server *s, uint32_t node);
-/* More rules, in the words of fs/server/fault.h. -EINVAL, -ENOMEM,
+/* More rules, in the words of fs/layer/fault.h. -EINVAL, -ENOMEM,
  * -ECONNABORTED; with a text. */
 int server_fault_add(struct server *s, const char *text, struct err *err);
 /* Remove a rule, 0: all; what it holds goes on. -ENOENT (no such rule),

@@ -2,7 +2,7 @@
 /* Rules of faults: a rule's own text is that rule again. */
 #include <string.h>
 
-#include "fs/server/fault.h"
+#include "fs/layer/fault.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const paths[] = { ".", "a", "n01/a.jpg", "a/b/c/d/e" };

@@ -11,7 +11,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/profile/profile_storage.h"
-#include "fs/server/fault.h"
+#include "fs/layer/fault.h"
 
 static struct fault_rule parse_one(const char *text)
 {

@@ -37,8 +37,8 @@
  *
  * Pure: no locks, no clock, no I/O.
  */
-#ifndef GPEMU_FS_SERVER_FAULT_H
-#define GPEMU_FS_SERVER_FAULT_H
+#ifndef GPEMU_FS_LAYER_FAULT_H
+#define GPEMU_FS_LAYER_FAULT_H
 
 #include <stdbool.h>
 #include <stddef.h>

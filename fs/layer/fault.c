@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/server/fault.h"
+#include "fs/layer/fault.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/server/group.h"
+#include "fs/source/group.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,10 +8,6 @@
 #include <sys/stat.h>
 
 #include "common/util.h"
-#include "fs/server/object.h"
-
-_Static_assert(GROUPING_ALONE == OBJECT_EXTENT,
-	       "what is read in extents is not brought by a group");
 
 /* The tree's files, numbered in the order of their paths. */
 struct files {
@@ -145,7 +141,7 @@ static int finish(const struct tree *t, struct grouping *groups,
 			uint32_t node = m->groups.file[i];
 
 			/* also where a pack has it in a group */
-			if (t->nodes[node].bytes > OBJECT_EXTENT ||
+			if (t->nodes[node].bytes > GROUPING_ALONE ||
 			    end - m->groups.first[g] == 1)
 				continue;
 			m->of_node[node] = g;

@@ -3,8 +3,8 @@
  * Which files of the tree one read of the backend brings together. Made once,
  * never changed: any thread may look.
  */
-#ifndef GPEMU_FS_SERVER_GROUP_H
-#define GPEMU_FS_SERVER_GROUP_H
+#ifndef GPEMU_FS_SOURCE_GROUP_H
+#define GPEMU_FS_SOURCE_GROUP_H
 
 #include <stdio.h>
 
