@@ -9,7 +9,7 @@
 #include "common/util.h"
 #include "common/word.h"
 #include "cachesim/cachesim_private.h"
-#include "fs/server/trace.h"
+#include "fs/layer/trace.h"
 
 typedef int (*parse_fn)(const char *bytes, size_t n, const char *name,
 			struct sim_trace *t, struct err *err);

@@ -11,7 +11,7 @@
 #include "common/util.h"
 #include "cachesim/cachesim_private.h"
 #include "fs/server/object.h"
-#include "fs/server/trace.h"
+#include "fs/layer/trace.h"
 
 /* arbitrary: four times the files of ImageNet-21k; a line of a few bytes asks
  * for memory for so many sizes */

@@ -14,7 +14,8 @@
  *
  *	fs/transport	the request, from /dev/fuse or io_uring
  *	fs/front	FUSE operations; hits that the kernel reads by itself
- *	fs/server	the way of a read: faults, cache, groups, memory, trace
+ *	fs/server	the stack of layers, and what they share
+ *	fs/layer	what a read meets: trace, fault, cache, group, device
  *	fs/cache	hit or miss; who leaves is up to policy/ and epoch/
  *	fs/device	when the emulated device is done
  *	fs/source	the bytes: of a folder, of a pack, or made up

@@ -13,6 +13,7 @@
 #include "fs/control/ctl_fault.h"
 #include "fs/control/ctl_prom.h"
 #include "fs/control/warm.h"
+#include "fs/layer/trace.h"
 
 /* arbitrary: a control write is a few lines */
 enum { MAX_COMMAND = 4096 };

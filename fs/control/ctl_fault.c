@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "fs/layer/layer_fault.h"
 
 static int clear(struct ctl *ctl, const char *id, struct err *err)
 {

@@ -7,12 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/tick.h"
 #include "common/util.h"
 #include "fs/layer/fault.h"
-#include "fs/server/server_trace.h"
+#include "fs/server/server.h"
 
-enum result { LOADED, CACHED, REJECTED, FAILED, N_RESULTS };
+enum { N_RESULTS = WARM_FAILED + 1 };
 
 struct warm {
 	struct server *server;
@@ -50,97 +49,18 @@ static int files_add(struct files *f, uint32_t node)
 	return r;
 }
 
-static uint32_t extents_of(const struct tree *t, uint32_t node)
-{
-	return (uint32_t)((t->nodes[node].bytes + OBJECT_EXTENT - 1) /
-			  OBJECT_EXTENT);
-}
-
-/* --- one object --------------------------------------------------------- */
-
-/* Under the lock: an object that is being fetched, or held for its group. */
-static struct object *object_there(struct server *s, uint64_t key)
-{
-	struct object *o;
-
-	HASH_FIND(hh, s->flights, &key, sizeof(key), o);
-	return o ? o : group_buffer_find(&s->buffer, key);
-}
-
-/* Under the lock; *ret_fresh: to be read, with the flight's reference. */
-static enum result let_in(struct server *s, const struct cache_object *co,
-			  struct object **ret_fresh)
-{
-	struct cache_entry *e = cache_peek(s->cache, co->key);
-	uint32_t node = (uint32_t)(co->key >> 32);
-	struct object *o;
-
-	*ret_fresh = NULL;
-	if (e && cache_user(e))
-		return CACHED;
-	if (!e)
-		trace_event(s, TRACE_WARM, co->key);
-	if (!e && cache_has_room(s->cache, co->bytes))
-		e = cache_offer(s->cache, co);
-	if (!e)
-		return REJECTED;
-	o = object_there(s, co->key);
-	if (!o) {
-		o = object_new(s, node, (uint32_t)co->key, co->file_bytes,
-			       tick_now(s->c.tick));
-		o = object_fly(&s->flights, o);
-		if (!o) {
-			cache_remove(s->cache, e);
-			return FAILED;
-		}
-		server_fill(s, o);
-		*ret_fresh = o;
-	}
-	cache_set_user(e, object_get(o));
-	return LOADED;
-}
-
-static enum result load(struct server *s, uint32_t node, uint32_t extent)
-{
-	uint64_t file_bytes = s->c.tree->nodes[node].bytes;
-	uint64_t offset = (uint64_t)extent * OBJECT_EXTENT;
-	struct cache_object co = { .key = object_key(node, extent),
-				   .bytes = MIN(file_bytes - offset,
-						OBJECT_EXTENT),
-				   .file_bytes = file_bytes };
-	struct read_part *waiters;
-	struct object *o;
-	enum result result;
-	int error;
-
-	pthread_mutex_lock(&s->lock);
-	result = let_in(s, &co, &o);
-	server_unlock(s);
-	if (!o)
-		return result;
-	error = o->data ? s->c.source->read(s->c.source_state, s->c.tree, node,
-					    o->data, o->bytes, offset, false)
-			: 0;
-	pthread_mutex_lock(&s->lock);
-	waiters = read_arrived(s, o, error);
-	server_unlock(s);
-	read_wake(waiters);
-	object_put(o);
-	return error ? FAILED : LOADED;
-}
-
 /* --- the thread --------------------------------------------------------- */
 
 /* Under the lock, which is let go of while it loads. */
 static void load_file(struct warm *w, uint32_t node)
 {
-	uint32_t n = extents_of(w->server->c.tree, node);
+	uint32_t n = server_extents(w->server, node);
 
 	for (uint32_t x = 0; x < n && !w->stopping; x++) {
-		enum result r;
+		enum layer_warmth r;
 
 		pthread_mutex_unlock(&w->lock);
-		r = load(w->server, node, x);
+		r = server_warm(w->server, node, x);
 		pthread_mutex_lock(&w->lock);
 		w->results[r]++;
 	}
@@ -167,7 +87,7 @@ static void *run(void *arg)
 /* arbitrary: all files, some times over */
 static size_t most_waiting(const struct warm *w)
 {
-	return 4 * (size_t)w->server->c.tree->n_files;
+	return 4 * (size_t)server_tree(w->server)->n_files;
 }
 
 static int enqueue(struct warm *w, const struct files *f)
@@ -198,8 +118,7 @@ static int enqueue(struct warm *w, const struct files *f)
 		}
 		w->busy = true;
 		for (size_t i = 0; i < f->n; i++)
-			w->requested +=
-				extents_of(w->server->c.tree, f->nodes[i]);
+			w->requested += server_extents(w->server, f->nodes[i]);
 		pthread_cond_signal(&w->wake);
 	}
 	pthread_mutex_unlock(&w->lock);
@@ -276,7 +195,7 @@ static int read_list(const struct warm *w, const char *path, struct files *f,
 		return err_set(err, -EINVAL, "warm: %s: not a regular file",
 			       path);
 	}
-	r = read_lines(w->server->c.tree, path, in, f, err);
+	r = read_lines(server_tree(w->server), path, in, f, err);
 	if (r == 0 && !f->n)
 		return err_set(err, -ENOENT, "warm: %s: no paths in it", path);
 	return r;
@@ -301,7 +220,7 @@ int warm_begin(struct warm *w, const char *list, struct err *err)
 {
 	_cleanup_(files_fini) struct files f = { 0 };
 	int r = *list == '/' ? read_list(w, list, &f, err)
-			     : match(w->server->c.tree, list, &f, err);
+			     : match(server_tree(w->server), list, &f, err);
 
 	if (r == 0)
 		r = start(w);
@@ -322,10 +241,10 @@ json_t *warm_json(struct warm *w)
 	pthread_mutex_unlock(&w->lock);
 	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:b}", "requested",
 			 (json_int_t)requested, "loaded",
-			 (json_int_t)results[LOADED], "cached",
-			 (json_int_t)results[CACHED], "rejected",
-			 (json_int_t)results[REJECTED], "failed",
-			 (json_int_t)results[FAILED], "done", !busy);
+			 (json_int_t)results[WARM_LOADED], "cached",
+			 (json_int_t)results[WARM_CACHED], "rejected",
+			 (json_int_t)results[WARM_REJECTED], "failed",
+			 (json_int_t)results[WARM_FAILED], "done", !busy);
 }
 
 /* --- life --------------------------------------------------------------- */

@@ -254,14 +254,14 @@ void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 	pthread_mutex_unlock(&fetcher->device_lock);
 }
 
-void fetch_read(struct fetcher *fetcher, struct fetch *f, bool later)
+void fetch_read(struct fetcher *fetcher, struct fetch *f)
 {
 	if (__atomic_load_n(&fetcher->stopping, __ATOMIC_RELAXED)) {
 		f->deadline = f->arrival;
 		finish(fetcher, f, true);
 		return;
 	}
-	if (f->n_pieces || later) {
+	if (f->n_pieces || f->later) {
 		enqueue(fetcher, f);
 		return;
 	}
@@ -278,7 +278,8 @@ void fetch_read(struct fetcher *fetcher, struct fetch *f, bool later)
 void fetch_start(struct fetcher *fetcher, struct fetch *f)
 {
 	fetch_charge(fetcher, f);
-	fetch_read(fetcher, f, false);
+	if (!f->apart)
+		fetch_read(fetcher, f);
 }
 
 void fetch_end(struct fetcher *fetcher, struct fetch *f)

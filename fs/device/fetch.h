@@ -50,6 +50,9 @@ struct fetch {
 	/* may be called at once, on the caller's thread, when the operation
 	 * costs no time; `stopping`: the mount is being torn down */
 	void (*done)(struct fetch *f, bool stopping);
+	bool later; /* read by a reader thread, even where it would not block;
+		     * done is not called by the call that reads */
+	bool apart; /* whoever starts it reads its bytes, by fetch_read */
 	/* results */
 	int error;	   /* 0 or -errno of the real read */
 	uint64_t deadline; /* when the device is done */
@@ -87,14 +90,13 @@ void fetcher_stop(struct fetcher *f);
 /* Stops first; nobody may start any more. NULL is allowed. */
 void fetcher_free(struct fetcher *f);
 
-/* Both of what follows. */
+/* Both of what follows; of one that is `apart` the first alone. */
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
 /* The device's part: counted, and f->deadline is known. Nothing with the op
  * STORAGE_N_OPS, whose bytes were paid for before. */
 void fetch_charge(struct fetcher *fetcher, struct fetch *f);
-/* The bytes, and the wait for the deadline. `later`: by a reader thread, even
- * where it would not block; done is not called by this call. */
-void fetch_read(struct fetcher *fetcher, struct fetch *f, bool later);
+/* The bytes, and the wait for the deadline. */
+void fetch_read(struct fetcher *fetcher, struct fetch *f);
 /* It was charged, and is done without its bytes: the mount is torn down. */
 void fetch_end(struct fetcher *fetcher, struct fetch *f);
 /*

@@ -51,7 +51,7 @@ static void wait_done(struct fetch *f, bool stopping)
 	struct wait *w = container_of(f, struct wait, fetch);
 
 	if (!f->takes) /* not the calibration's */
-		server_trace_metadata(w->front->c.server, f,
+		server_metadata_answered(w->front->c.server, f,
 				      stopping	 ? -ECONNABORTED
 				      : f->error ? f->error
 				      : w->ino	 ? 0

@@ -11,7 +11,7 @@ static void interrupted(fuse_req_t req, void *front)
 
 void *front_client(struct front *f, struct fuse_req *req)
 {
-	if (!server_may_fault(f->c.server))
+	if (!server_watches(f->c.server, TREE_NONE))
 		return NULL;
 	fuse_req_interrupt_func(req, interrupted, f);
 	return req;

@@ -137,7 +137,7 @@ static struct object *find_hit(struct passthrough *p, uint32_t node,
 
 	/* the kernel's own reads would pass the faults by */
 	if (!__atomic_load_n(&p->on, __ATOMIC_ACQUIRE) ||
-	    server_read_may_fault(p->server, node))
+	    server_watches(p->server, node))
 		return NULL;
 	o = server_peek_whole(p->server, node);
 	if (!o)

@@ -28,7 +28,7 @@
  * Rules only decide. What matches is counted from 1 in the order of arrival;
  * what becomes of the k-th is a function of the seed, the rule's text and k.
  *
- * The server (fs/server/faults.h) puts faults in front of the cache: an
+ * A layer (fs/layer/layer_fault.c) puts them in front of the cache: an
  *operation that fails was never asked of cache or device, is neither hit nor
  *miss, and leaves nothing behind. One that waits is counted when it goes on, as
  *what it is by then, and takes what it takes on top. Every rule sees every

@@ -14,6 +14,8 @@
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/signals.h"
 #include "fs/control/warm.h"
+#include "fs/layer/layer_fault.h"
+#include "fs/layer/trace.h"
 
 static int start_source(struct mount *m, const char *spec, struct err *err)
 {
@@ -96,6 +98,7 @@ static int start_server(struct mount *m, struct err *err)
 				   .cache_size = m->o.cache_size,
 				   .cache_metadata = m->o.cache_metadata,
 				   .seed = m->o.common.seed,
+				   .layers = m->o.layers,
 				   .groups = m->groups,
 				   .group_buffer = m->o.group_buffer,
 				   .memory = m->o.memory };

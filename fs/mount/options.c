@@ -10,6 +10,7 @@
 #include "emu/profile/profile.h"
 #include "fs/cache/policy.h"
 #include "fs/layer/fault.h"
+#include "fs/server/layer.h"
 #include "fs/source/source.h"
 
 static int check_fault(const void *object, struct err *err)
@@ -27,6 +28,11 @@ static int check_fault(const void *object, struct err *err)
 static int check_storage(const void *object, struct err *err)
 {
 	return profile_check(PROFILE_STORAGE, object, err);
+}
+
+static int check_layers(const void *object, struct err *err)
+{
+	return server_check_layers(*(char *const *)object, err);
 }
 
 static int check_policy(const void *object, struct err *err)
@@ -76,6 +82,10 @@ static const struct conf_field fields[] = {
 	{ "replace", CONF_BOOL, offsetof(struct options, replace),
 	  .cli_only = true,
 	  .help = "take the place of a gpemu-fs that is mounted there" },
+	{ "layers", CONF_STRING, offsetof(struct options, layers),
+	  .check = check_layers, .arg = "LAYER[,LAYER]",
+	  .help = "what a read meets on its way, from the top "
+		  "(default: " LAYERS_DEFAULT "; --list layer)" },
 	{ "hit_path", CONF_STRING, offsetof(struct options, hit_path),
 	  .arg = "PATH",
 	  .help = "how cached files are read: auto, reply or passthrough "
@@ -119,6 +129,7 @@ static const struct conf_field fields[] = {
 };
 
 static const struct cli_kind kinds[] = {
+	{ "layer", .table = layer_table },
 	{ "policy", .table = policy_table },
 	{ "source", .table = source_table },
 	{ "storage", .print = profile_names_print, .which = PROFILE_STORAGE },
@@ -135,7 +146,7 @@ const struct cli_program options_program = {
 	.notes = "MOUNTPOINT/.gpemu/ holds stats, stats.prom, config and "
 		 "control. Unmount with fusermount3 -u MOUNTPOINT, SIGTERM or "
 		 "Ctrl-C; SIGHUP reads --config again, SIGUSR1 logs the stats. "
-		 "--list policy, source or storage shows what there is.",
+		 "--list layer, policy, source or storage shows what there is.",
 	.fields = fields,
 	.kinds = kinds,
 	.words = "mount_options",
@@ -150,13 +161,15 @@ int options_init(struct options *o)
 			       .keep_awake = true,
 			       .storage = strdup("ideal"),
 			       .cache_policy = strdup("lru"),
+			       .layers = strdup(LAYERS_DEFAULT),
 			       .hit_path = strdup("auto"),
 			       .transport = strdup("auto"),
 			       .group = strdup("1"),
 			       .group_order = strdup("sequential"),
 			       .log_level = strdup("info") };
-	return o->storage && o->cache_policy && o->hit_path && o->transport &&
-			       o->group && o->group_order && o->log_level
+	return o->storage && o->cache_policy && o->layers && o->hit_path &&
+			       o->transport && o->group && o->group_order &&
+			       o->log_level
 		       ? 0
 		       : -ENOMEM;
 }
@@ -164,6 +177,17 @@ int options_init(struct options *o)
 void options_fini(struct options *o)
 {
 	conf_free(fields, o);
+}
+
+static int check_layer(const struct options *o, const char *option,
+		       const char *word, struct err *err)
+{
+	return options_has_word(o->layers, word)
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "%s needs the layer '%s', which --layers "
+				 "leaves out",
+				 option, word);
 }
 
 int options_settle(struct options *o, struct err *err)
@@ -180,7 +204,13 @@ int options_settle(struct options *o, struct err *err)
 			       "--log-level is error, warn, info or debug, "
 			       "not '%s'",
 			       o->log_level);
-	r = hit_path_parse(o->hit_path, &path, err);
+	r = o->trace ? check_layer(o, "--trace", "trace", err) : 0;
+	if (r == 0 && o->faults.n)
+		r = check_layer(o, "--fault", "fault", err);
+	if (r == 0 && strcmp(o->group, "1"))
+		r = check_layer(o, "--group", "group", err);
+	if (r == 0)
+		r = hit_path_parse(o->hit_path, &path, err);
 	return r < 0 ? r : front_transport_parse(o->transport, &transport, err);
 }
 

@@ -11,7 +11,7 @@
 struct options {
 	struct cli_common common;
 	char *storage, *cache_policy, *mount_options, *hit_path;
-	char *transport;
+	char *transport, *layers;
 	struct units_capacity cache_size;
 	bool cache_metadata;
 	char *group, *group_order;
@@ -34,7 +34,8 @@ void options_fini(struct options *o);
 
 /*
  * What the option table cannot know: the words of --hit-path and --log-level,
- * the time scale where none was given (a self-test chooses its own).
+ * the time scale where none was given (a self-test chooses its own), options
+ * of a layer that --layers leaves out.
  * -EINVAL with a text.
  */
 int options_settle(struct options *o, struct err *err);

@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_storage.h"
+#include "fs/layer/trace.h"
 #include "fs/mount/mount.h"
 
 /* Keys of options that can change while mounted. */

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Open files. A handle that is in the middle of an object holds it, so that
- * its next chunk is there whether it is cached or not. This is memory beside
- * the cache, and given up when something else needs it, by the handle that
- * has held longest.
- */
-#include "fs/server/server_private.h"
+#include "fs/server/handle.h"
 
 #include <stdlib.h>
 
 #include <utlist.h>
+
+#include "fs/server/stack.h"
 
 /* arbitrary: what counts the extents of a file of 1 TiB, 2000 times */
 enum { MOST_SEEN_BYTES = 64 << 20 };
@@ -83,7 +79,7 @@ void handle_hold(struct server *s, struct handle *h, struct object *o)
 	}
 }
 
-bool server_fill(struct server *s, struct object *o)
+bool handle_fill(struct server *s, struct object *o)
 {
 	while (!object_fill(o, &s->budget)) {
 		if (!s->holders ||

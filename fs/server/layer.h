@@ -6,7 +6,7 @@
  * above) by the functions here alone; a NULL hook means that the next layer is
  * asked in its place, so a layer that is not there, or has nothing to do, costs
  * nothing. A new one is a file fs/layer/layer_<word>.c and its word in
- * fs/layer/meson.build.
+ * fs/meson.build.
  *
  *	 trace	 read |             ^ answer      whole requests
  *	 fault        v             |
@@ -91,9 +91,6 @@ struct ask {
 	struct layer *starter; /* whose `start` it is */
 };
 
-/* How a cache takes what a command wants in it. */
-enum layer_warmth { WARM_LOADED, WARM_CACHED, WARM_REJECTED, WARM_FAILED };
-
 /* What a command changes of a running stack; what is not set stays. */
 struct layer_change {
 	unsigned cache; /* its number from the top, from 0 */
@@ -115,9 +112,11 @@ struct layer {
 	void *state;	/* ops->plugin.state_size zeroed bytes */
 	unsigned nth;	/* from the top, of those with these ops; from 0 */
 	uint8_t number; /* in the stack, from the top, from 1 */
+	bool made;	/* init was called */
 	/* where its calls go: the next layer with that hook, or an end */
-	struct layer *read, *metadata, *ask, *warm, *start; /* below */
-	struct layer *answer, *metadata_answered, *offer;   /* above */
+	struct layer *read, *metadata, *watches;	  /* below */
+	struct layer *ask, *keeps, *warm, *start;	  /* below */
+	struct layer *answer, *metadata_answered, *offer; /* above */
 };
 
 struct layer_ops {
@@ -150,7 +149,8 @@ struct layer_ops {
 	void (*metadata_answered)(struct layer *l, const struct fetch *f,
 				  int error);
 	/* Must it see each read of this file (TREE_NONE: is there a file of
-	 * which it must)? The kernel may read others by itself. Cheap. */
+	 * which it must)? The kernel may read others by itself. If not, ask
+	 * below (layer_watches). Cheap for TREE_NONE. */
 	bool (*watches)(struct layer *l, uint32_t node);
 	/* Who asks as `client` gives up: what is held of it ends, -EINTR. */
 	void (*interrupt)(struct layer *l, void *client);
@@ -160,6 +160,10 @@ struct layer_ops {
 	/* Find a->object, or pass it on (layer_ask) and look at what comes up.
 	 * -ENOMEM. */
 	int (*ask)(struct layer *l, struct ask *a);
+	/* May an object of this file be found here at a later read? If not, ask
+	 * below (layer_keeps). Where nobody keeps it, reads go to the device
+	 * as they are. */
+	bool (*keeps)(struct layer *l, uint32_t node);
 	/* Let a->what in, without an eviction, or pass it on (layer_warm). */
 	enum layer_warmth (*warm)(struct layer *l, struct ask *a);
 	/* From below: an object that a fetch brings along. Who has a use for
@@ -177,8 +181,8 @@ struct layer_ops {
 	 * else 0. */
 	void (*event)(struct layer *l, enum layer_event event, uint64_t key,
 		      uint64_t seq);
-	/* Its numbers; how many, at most LAYER_STATS. Those of one name are
-	 * added up in the stats of the mount. */
+	/* Its numbers, into zeroed ones; how many, at most LAYER_STATS. Those
+	 * of one name are added up in the stats of the mount. */
 	size_t (*stats)(struct layer *l, struct layer_stat ret[LAYER_STATS]);
 
 	/* --- fetches, any thread, without the lock ------------------------ */
@@ -208,9 +212,6 @@ struct layer_ops {
 
 extern const struct plugin *const layer_table[];
 
-/* The stack as it is by default, a word each from the top. */
-#define LAYERS_DEFAULT "trace,fault,cache,group,device,source"
-
 /* --- the way down and up ------------------------------------------------- */
 
 static inline void layer_read(struct layer *l, struct read_request *r)
@@ -231,6 +232,14 @@ static inline void layer_metadata_answered(struct layer *l,
 {
 	l->metadata_answered->ops->metadata_answered(l->metadata_answered, f,
 						     error);
+}
+static inline bool layer_watches(struct layer *l, uint32_t node)
+{
+	return l->watches->ops->watches(l->watches, node);
+}
+static inline bool layer_keeps(struct layer *l, uint32_t node)
+{
+	return l->keeps->ops->keeps(l->keeps, node);
 }
 static inline int layer_ask(struct layer *l, struct ask *a)
 {

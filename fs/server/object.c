@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-#include "fs/server/server_private.h"
+#include "fs/server/stack.h"
 
 struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival)
@@ -23,15 +23,6 @@ struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 				   .offset = offset,
 				   .bytes = o->bytes,
 				   .arrival = arrival };
-	return o;
-}
-
-struct object *object_fly(struct object **flights, struct object *o)
-{
-	if (o && !HASH_TRY_ADD(*flights, key, o)) {
-		object_put(o);
-		return NULL;
-	}
 	return o;
 }
 

@@ -48,7 +48,9 @@ struct object {
 	int error; /* of FAILED: -errno */
 	unsigned refs;
 	enum object_state state;
-	bool brought; /* by its group, and not asked for yet */
+	/* the number of the layer that brought it along, and nobody asked for
+	 * it yet; else 0 */
+	uint8_t brought;
 	union {
 		struct read_part *waiters;
 		struct object *next_dead; /* without references */
@@ -76,9 +78,6 @@ static inline uint64_t object_key(uint32_t node, uint32_t extent)
  * memory. */
 struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival);
-/* Into the table of flights. NULL: no memory, and the object is freed; so it is
- * where `o` is NULL. */
-struct object *object_fly(struct object **flights, struct object *o);
 /* Memory for its bytes. false: the budget has none, or the machine. */
 bool object_fill(struct object *o, struct budget *budget);
 /* They do not count any more: the object is about to be freed. */
@@ -86,5 +85,9 @@ void object_give(struct object *o);
 struct object *object_get(struct object *o);
 /* NULL is allowed. */
 void object_put(struct object *o);
+/* Under the lock: the same, but what is freed then is freed after it. */
+void server_put_object(struct object *o);
+/* Let go of the server's lock, then free the dead. */
+void server_unlock(struct server *s);
 
 #endif

@@ -5,22 +5,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/hist.h"
-#include "common/json.h"
 #include "common/system/memory.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "fs/device/device.h"
-#include "fs/server/server_trace.h"
+#include "fs/server/flight.h"
+#include "fs/server/stack.h"
 
 /* arbitrary: reads that would block the receiving thread; more only helps a
  * source on a slow real disk */
 enum { N_READERS = 4 };
-
-/* arbitrary: some groups of 64 files of ImageNet at once, for that many
- * workers of a loader, each of which is in another group */
-#define LEAST_BUFFER (64 * MIB)
 
 /* arbitrary: 32 extents of large files at once and as much for answers; beyond
  * it bytes are copied twice, which costs the reader about as much as before */
@@ -32,73 +26,6 @@ static uint64_t default_memory(void)
 }
 
 /* --- life --------------------------------------------------------------- */
-
-/* Of the cache in use. */
-static void drop_object(void *user, void *ctx)
-{
-	(void)ctx;
-	server_put_object(user);
-}
-
-/* Of one that was taken out of use. */
-static void drop_unused(void *user, void *ctx)
-{
-	(void)ctx;
-	object_put(user);
-}
-
-void server_free_cache(struct cache *c)
-{
-	if (c)
-		cache_on_drop(c, drop_unused, NULL);
-	cache_free(c);
-}
-
-/* Half of the memory by default. arbitrary: as much is left for the page cache
- * below the source and for whoever reads */
-static int capacity_bytes(const struct server *s, const struct policy_ops *ops,
-			  const struct units_capacity *size, uint64_t *ret,
-			  struct err *err)
-{
-	uint64_t most = memory_limit();
-	uint64_t want = units_capacity_bytes(size, s->c.tree->file_bytes);
-	char wants[UNITS_TEXT], has[UNITS_TEXT];
-
-	*ret = ops->bypass ? 0 : size->yields ? MIN(want, most / 2) : want;
-	if (*ret <= most)
-		return 0;
-	return err_set(err, -EINVAL,
-		       "a cache of %s does not fit the %s of memory that this "
-		       "machine or its control group has; choose a smaller "
-		       "--cache-size, or -p none",
-		       units_human_size((double)want, wants),
-		       units_human_size((double)most, has));
-}
-
-int server_make_cache(struct server *s, const char *policy,
-		      const struct units_capacity *size, struct cache **ret,
-		      struct err *err)
-{
-	const struct plugin *p =
-		plugin_find(policy_table, "cache policy", policy, err);
-	const struct policy_ops *ops;
-	struct policy_params params = { .seed = s->c.seed,
-					.file_bytes = s->sizes,
-					.n_files = s->c.tree->n_files,
-					.max_object_bytes = OBJECT_EXTENT,
-					.count_metadata = s->c.cache_metadata,
-					.overhead_bytes = OBJECT_OVERHEAD };
-	int r;
-
-	if (!p)
-		return -EINVAL;
-	ops = container_of(p, const struct policy_ops, plugin);
-	r = capacity_bytes(s, ops, size, &params.capacity_bytes, err);
-	if (r < 0)
-		return r;
-	r = cache_new(ops, &params, drop_object, NULL, ret, err);
-	return r < 0 ? err_set(err, r, "cache: %s", strerror(-r)) : 0;
-}
 
 static int start_fetcher(struct server *s, struct err *err)
 {
@@ -127,7 +54,6 @@ int server_new(const struct server_config *config, struct server **ret,
 	pthread_mutex_init(&s->change_lock, NULL);
 	tick_mutex_init(&s->lock);
 	tick_mutex_init(&s->backing_lock);
-	faults_init(&s->faults, server_read_now, server_metadata_now);
 	budget_init(&s->budget,
 		    config->memory ? config->memory : default_memory());
 	s->sizes = tree_sizes(config->tree);
@@ -136,22 +62,15 @@ int server_new(const struct server_config *config, struct server **ret,
 	if (!s->sizes || !s->marks || !s->storage_name)
 		goto fail;
 	s->n_marks = 1;
-	s->buffer.limit = config->group_buffer;
-	if (config->groups && !s->buffer.limit)
-		s->buffer.limit =
-			MAX(LEAST_BUFFER, 2 * config->groups->largest_bytes);
-	r = server_make_cache(s, config->cache_policy, &config->cache_size,
-			      &s->cache, err);
-	if (r == 0 && config->memory > memory_limit())
-		r = err_set(err, -EINVAL,
-			    "--memory is more than this machine or its "
-			    "control group has");
-	if (r == 0)
-		budget_set_capacity(&s->budget, cache_capacity(s->cache));
-	if (r == 0)
-		r = storage_profile_load(config->storage, &s->storage, err);
+	r = config->memory > memory_limit()
+		    ? err_set(err, -EINVAL,
+			      "--memory is more than this machine or its "
+			      "control group has")
+		    : storage_profile_load(config->storage, &s->storage, err);
 	if (r == 0)
 		r = start_fetcher(s, err);
+	if (r == 0)
+		r = stack_init(s, &read_split, err);
 	if (r < 0)
 		goto fail;
 	*ret = s;
@@ -165,7 +84,7 @@ void server_stop(struct server *s)
 {
 	gate_close(&s->gate);
 	/* who is inside may still hold or start one: that ends there at once */
-	faults_stop(&s->faults);
+	stack_stop(s);
 	read_stop(s);
 	if (s->fetcher)
 		fetcher_stop(s->fetcher);
@@ -177,12 +96,10 @@ void server_free(struct server *s)
 	if (!s)
 		return;
 	server_stop(s);
+	stack_fini(s);
 	fetcher_free(s->fetcher);
-	server_free_cache(s->cache);
-	group_buffer_clear(&s->buffer);
 	budget_fini(&s->budget);
 	storage_profile_free(s->storage);
-	faults_fini(&s->faults);
 	pthread_mutex_destroy(&s->change_lock);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->backing_lock);
@@ -197,7 +114,7 @@ uint64_t server_capacity(struct server *s)
 	uint64_t bytes;
 
 	pthread_mutex_lock(&s->lock);
-	bytes = cache_capacity(s->cache);
+	bytes = s->capacity;
 	pthread_mutex_unlock(&s->lock);
 	return bytes;
 }
@@ -227,7 +144,7 @@ bool server_place(struct server *s, uint32_t node, uint64_t *ret)
 	      node < s->c.tree->n_nodes && S_ISREG(s->c.tree->nodes[node].mode);
 	server_unlock(s);
 	if (has)
-		*ret = device_place(group_lead(s, node), 0);
+		*ret = device_place(group_map_lead(s->c.groups, node), 0);
 	return has;
 }
 
@@ -248,169 +165,6 @@ void server_set_round_trip(struct server *s, const struct round_trip *trip)
 	fetcher_set_round_trip(s->fetcher, trip);
 }
 
-/* --- stats -------------------------------------------------------------- */
-
-/* Under the lock: what the cache counted, but for what a group had brought. */
-static struct cache_counts counts_now(const struct server *s)
-{
-	struct cache_counts c = s->before;
-
-	cache_counts_add(&c, cache_counts(s->cache));
-	c.hits += s->unmissed.hits;
-	c.hit_bytes += s->unmissed.hit_bytes;
-	c.misses -= s->unmissed.hits;
-	c.miss_bytes -= s->unmissed.hit_bytes;
-	c.rejected -= s->unmissed.rejected;
-	return c;
-}
-
-struct epoch_mark server_mark_now(struct server *s)
-{
-	struct epoch_mark now = { .cache = counts_now(s),
-				  .start = tick_now(s->c.tick) };
-
-	fetcher_counts(s->fetcher, &now.backend_reads, &now.backend_bytes);
-	return now;
-}
-
-static double ratio(uint64_t part, uint64_t rest)
-{
-	return part + rest ? (double)part / (double)(part + rest) : 0;
-}
-
-static json_t *epoch_json(size_t number, const struct epoch_mark *from,
-			  const struct epoch_mark *to)
-{
-	uint64_t hits = to->cache.hits - from->cache.hits;
-	uint64_t misses = to->cache.misses - from->cache.misses;
-	uint64_t hit_bytes = to->cache.hit_bytes - from->cache.hit_bytes;
-	uint64_t miss_bytes = to->cache.miss_bytes - from->cache.miss_bytes;
-
-	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:f}", "epoch",
-			 (json_int_t)number, "hits", (json_int_t)hits, "misses",
-			 (json_int_t)misses, "hit_ratio", ratio(hits, misses),
-			 "byte_hit_ratio", ratio(hit_bytes, miss_bytes),
-			 "backend_reads",
-			 (json_int_t)(to->backend_reads - from->backend_reads),
-			 "backend_bytes",
-			 (json_int_t)(to->backend_bytes - from->backend_bytes),
-			 "seconds",
-			 (double)(to->start - from->start) / NS_PER_S);
-}
-
-/* The finished epochs and, when it has begun, the running one. */
-static json_t *epochs_json(const struct server *s, const struct epoch_mark *now)
-{
-	json_t *j = json_array();
-
-	for (size_t i = 0; i < s->n_marks; i++) {
-		const struct epoch_mark *from = &s->marks[i];
-		const struct epoch_mark *to =
-			i + 1 < s->n_marks ? &s->marks[i + 1] : now;
-
-		if (to->cache.hits + to->cache.misses >
-		    from->cache.hits + from->cache.misses)
-			json_array_append_new(j, epoch_json(i, from, to));
-	}
-	return j;
-}
-
-/* What the lock guards, as it stands. */
-struct snapshot {
-	struct epoch_mark now;
-	const char *policy;
-	uint64_t capacity_bytes, used_bytes, objects, metadata_bytes;
-	uint64_t coalesced, passed_through;
-	uint64_t group_hits, group_hit_bytes, group_buffer_bytes;
-	uint64_t filling_bytes, held_bytes;
-};
-
-static struct snapshot take_snapshot(struct server *s)
-{
-	struct snapshot n;
-
-	pthread_mutex_lock(&s->lock);
-	n = (struct snapshot){
-		.now = server_mark_now(s),
-		.policy = cache_policy(s->cache)->plugin.name,
-		.capacity_bytes = cache_capacity(s->cache),
-		.used_bytes = cache_used(s->cache),
-		.objects = cache_objects(s->cache),
-		.metadata_bytes = cache_metadata_bytes(s->cache),
-		.coalesced = s->coalesced,
-		.passed_through = s->passed_through,
-		.group_hits = s->group_hits,
-		.group_hit_bytes = s->group_hit_bytes,
-		.group_buffer_bytes = s->buffer.bytes,
-		.filling_bytes = s->filling_bytes,
-		.held_bytes = s->held_bytes,
-	};
-	server_unlock(s);
-	return n;
-}
-
-static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
-		       const struct fetch_stats *f)
-{
-	const struct cache_counts *c = &n->now.cache;
-	uint64_t objects =
-		__atomic_load_n(&s->budget.objects, __ATOMIC_RELAXED);
-	uint64_t answers =
-		__atomic_load_n(&s->budget.answers, __ATOMIC_RELAXED);
-	const struct {
-		const char *name;
-		uint64_t value;
-	} counts[] = {
-		{ "capacity_bytes", n->capacity_bytes },
-		{ "used_bytes", n->used_bytes },
-		{ "objects", n->objects },
-		{ "metadata_bytes",
-		  n->metadata_bytes + n->objects * OBJECT_OVERHEAD },
-		{ "memory_bytes", objects + answers },
-		{ "memory_limit_bytes", budget_limit(&s->budget) },
-		{ "inflight_bytes", n->filling_bytes + answers },
-		{ "held_bytes", n->held_bytes },
-		{ "open_bytes",
-		  __atomic_load_n(&s->seen_bytes, __ATOMIC_RELAXED) },
-		{ "reread_bytes",
-		  __atomic_load_n(&s->reread_bytes, __ATOMIC_RELAXED) },
-		{ "hits", c->hits },
-		{ "misses", c->misses },
-		{ "hit_bytes", c->hit_bytes },
-		{ "miss_bytes", c->miss_bytes },
-		{ "evictions", c->evictions },
-		{ "rejected", c->rejected },
-		{ "coalesced", n->coalesced },
-		{ "passthrough_opens", n->passed_through },
-		{ "delivered_bytes",
-		  __atomic_load_n(&s->delivered_bytes, __ATOMIC_RELAXED) },
-		{ "backend_reads", n->now.backend_reads },
-		{ "backend_bytes", n->now.backend_bytes },
-		{ "inflight", f->inflight },
-		{ "files", s->c.tree->n_files },
-		{ "file_bytes", s->c.tree->file_bytes },
-		{ "groups", s->c.groups ? s->c.groups->groups.n_groups : 0 },
-		{ "group_hits", n->group_hits },
-		{ "group_hit_bytes", n->group_hit_bytes },
-		{ "group_buffer_bytes", n->group_buffer_bytes },
-		{ "epoch", s->n_marks - 1 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
-		json_object_set_new(j, counts[i].name,
-				    json_integer((json_int_t)counts[i].value));
-	json_object_set_new(j, "hit_ratio",
-			    json_real(ratio(c->hits, c->misses)));
-	json_object_set_new(j, "byte_hit_ratio",
-			    json_real(ratio(c->hit_bytes, c->miss_bytes)));
-	/* bytes the device read for each byte that missed the cache */
-	json_object_set_new(j, "read_amplification",
-			    json_real(c->miss_bytes
-					      ? (double)n->now.backend_bytes /
-							(double)c->miss_bytes
-					      : 0));
-}
-
 int server_read_groups(const struct server *s, uint64_t offset, size_t n,
 		       char **ret, size_t *ret_n)
 {
@@ -421,68 +175,162 @@ int server_read_groups(const struct server *s, uint64_t offset, size_t n,
 	return group_map_read(s->c.groups, s->c.tree, offset, n, ret, ret_n);
 }
 
-static json_t *alone_json(const struct fetch_stats *f)
+/* --- requests ---------------------------------------------------------------
+ */
+
+void server_read(struct server *s, struct read_request *r)
 {
-	json_t *j = json_object();
+	uint64_t file_bytes = s->c.tree->nodes[r->handle->node].bytes;
 
-	for (int op = 0; op < STORAGE_N_OPS; op++)
-		json_object_set_new(
-			j, storage_op_name(op),
-			json_real((double)f->round_trip.alone_ns[op] /
-				  NS_PER_US));
-	json_object_set_new(
-		j, "mib",
-		json_real((double)f->round_trip.alone_mib_ns / NS_PER_US));
-	json_object_set_new(
-		j, "mib_slow",
-		json_real((double)f->round_trip.slow_mib_ns / NS_PER_US));
-	return j;
-}
-
-/* Under the lock of changes. */
-static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
-{
-	const char *why = __atomic_load_n(&s->why_reply, __ATOMIC_ACQUIRE);
-	struct snapshot n = take_snapshot(s);
-
-	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
-	json_object_set_new(j, "storage", json_bytes(s->storage_name));
-	json_object_set_new(j, "policy", json_string(n.policy));
-	json_object_set_new(j, "hit_path",
-			    json_string(why ? "reply" : "passthrough"));
-	if (why)
-		json_object_set_new(j, "hit_path_reason", json_string(why));
-	add_counts(j, s, &n, f);
-	json_object_set_new(j, "epochs", epochs_json(s, &n.now));
-}
-
-json_t *server_stats(struct server *s)
-{
-	json_t *j = json_object();
-	struct fetch_stats *f = malloc(sizeof(*f));
-
-	if (!j || !f) {
-		free(f);
-		json_decref(j);
-		return NULL;
+	r->server = s;
+	r->n_parts = r->error = 0;
+	r->pending = 1;
+	r->again = r->later = false;
+	if (!gate_enter(&s->gate)) {
+		layer_answer(&s->split, r,
+			     &(struct answer){ .error = -ECONNABORTED });
+		return;
 	}
-	pthread_mutex_lock(&s->change_lock);
-	fetcher_stats(s->fetcher, f);
-	add_state(j, s, f);
-	pthread_mutex_unlock(&s->change_lock);
-	json_object_set_new(j, "faults", faults_json(&s->faults));
-	json_object_set_new(
-		j, "round_trip_us",
-		json_real((double)f->round_trip.busy_ns / NS_PER_US));
-	json_object_set_new(j, "alone_round_trip_us", alone_json(f));
-	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
-	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
-	json_object_set_new(
-		j, "latency_us",
-		json_pack("{s:o, s:o, s:o}", "requested",
-			  hist_json(&f->requested, NS_PER_US), "achieved",
-			  hist_json(&f->achieved, NS_PER_US), "error",
-			  hist_json(&f->error, NS_PER_US)));
-	free(f);
-	return j;
+	if (r->offset >= file_bytes || !r->bytes) {
+		r->reply(r, 0, NULL, 0);
+	} else {
+		r->bytes = MIN(r->bytes,
+			       MIN(file_bytes - r->offset, OBJECT_EXTENT));
+		layer_read(&s->door, r);
+	}
+	gate_leave(&s->gate);
+}
+
+void server_metadata(struct server *s, struct fetch *f)
+{
+	f->buf = NULL;
+	f->offset = f->bytes = 0;
+	f->error = 0;
+	f->later = f->apart = false;
+	f->deadline = f->arrival;
+	if (!gate_enter(&s->gate)) {
+		f->done(f, true);
+		return;
+	}
+	/* the calibration's probes meet no faults */
+	layer_metadata(f->takes ? &s->split : &s->door, f);
+	gate_leave(&s->gate);
+}
+
+void server_metadata_answered(struct server *s, const struct fetch *f,
+			      int error)
+{
+	layer_metadata_answered(&s->split, f, error);
+}
+
+bool server_watches(struct server *s, uint32_t node)
+{
+	return layer_watches(&s->door, node);
+}
+
+void server_on_interrupt(struct server *s, bool (*is_interrupted)(void *client))
+{
+	s->is_interrupted = is_interrupted;
+}
+
+void server_interrupt(struct server *s, void *client)
+{
+	if (!gate_enter(&s->gate)) /* it ends anyway */
+		return;
+	for (size_t i = 0; i < s->n_layers; i++)
+		if (s->layers[i]->ops->interrupt)
+			s->layers[i]->ops->interrupt(s->layers[i], client);
+	gate_leave(&s->gate);
+}
+
+/* --- without a request ------------------------------------------------------
+ */
+
+struct object *server_peek_whole(struct server *s, uint32_t node)
+{
+	struct object *o;
+
+	if (s->c.tree->nodes[node].bytes > OBJECT_EXTENT)
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	o = stack_peek(s, object_key(node, 0), true);
+	o = o && o->state == OBJECT_READY ? object_get(o) : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return o;
+}
+
+bool server_count_hit(struct server *s, uint32_t node)
+{
+	uint64_t bytes = s->c.tree->nodes[node].bytes;
+	struct ask a = { .what = { .key = object_key(node, 0),
+				   .bytes = bytes,
+				   .file_bytes = bytes },
+			 .node = node,
+			 .first = true,
+			 .peeks = true };
+	bool hit;
+
+	pthread_mutex_lock(&s->lock);
+	hit = stack_peek(s, a.what.key, true);
+	if (hit) {
+		layer_ask(&s->split, &a);
+		server_count(s, &a);
+		stack_event(s, LAYER_PASSTHROUGH, a.what.key);
+		s->passed_through++;
+		__atomic_fetch_add(&s->delivered_bytes, bytes,
+				   __ATOMIC_RELAXED);
+		server_put_object(a.object);
+	}
+	server_unlock(s);
+	return hit;
+}
+
+/* Under the lock; *ret_fresh: to be read, with the flight's reference. */
+static enum layer_warmth let_in(struct server *s, struct ask *a,
+				struct object **ret_fresh)
+{
+	enum layer_warmth w;
+
+	if (!stack_peek(s, a->what.key, true))
+		stack_event(s, LAYER_WARM, a->what.key);
+	w = layer_warm(&s->split, a);
+	*ret_fresh = a->fresh ? a->object : NULL;
+	return w;
+}
+
+enum layer_warmth server_warm(struct server *s, uint32_t node, uint32_t extent)
+{
+	uint64_t file_bytes = s->c.tree->nodes[node].bytes;
+	uint64_t offset = (uint64_t)extent * OBJECT_EXTENT;
+	struct ask a = { .what = { .key = object_key(node, extent),
+				   .bytes = MIN(file_bytes - offset,
+						OBJECT_EXTENT),
+				   .file_bytes = file_bytes },
+			 .node = node,
+			 .arrival = tick_now(s->c.tick) };
+	struct read_part *waiters;
+	enum layer_warmth w;
+	struct object *o;
+	int error = 0;
+
+	pthread_mutex_lock(&s->lock);
+	w = let_in(s, &a, &o);
+	server_unlock(s);
+	if (!o)
+		return w;
+	if (o->data)
+		error = s->c.source->read(s->c.source_state, s->c.tree, node,
+					  o->data, o->bytes, offset, false);
+	pthread_mutex_lock(&s->lock);
+	waiters = flight_arrived(s, o, 0, error);
+	server_unlock(s);
+	flight_wake(waiters);
+	object_put(o);
+	return error ? WARM_FAILED : w;
+}
+
+uint32_t server_extents(const struct server *s, uint32_t node)
+{
+	return (uint32_t)((s->c.tree->nodes[node].bytes + OBJECT_EXTENT - 1) /
+			  OBJECT_EXTENT);
 }

@@ -2,7 +2,8 @@
 /*
  * The file server behind the mount, without FUSE: opens, reads and metadata
  * operations go in, and are answered from another thread when the emulated
- * device says so. Nothing here blocks for a device.
+ * device says so. Nothing here blocks for a device. On its way a request meets
+ * a stack of layers (fs/server/layer.h).
  *
  * A hit or a miss is counted once per object (a file, or a 4 MiB extent of a
  * large one) and open, whatever sizes the reader asks in. Reads of nothing
@@ -26,9 +27,9 @@
 #include "fs/source/group.h"
 #include "fs/server/object.h"
 #include "fs/source/source.h"
-#include "fs/server/trace.h"
 
 struct server;
+struct trace;
 
 struct server_config {
 	struct tick *tick; /* borrowed, as is all below */
@@ -40,6 +41,7 @@ struct server_config {
 	struct units_capacity cache_size;
 	bool cache_metadata; /* the size also holds what is kept of each */
 	uint64_t seed;
+	const char *layers; /* words from the top; NULL: LAYERS_DEFAULT */
 	const struct group_map *groups; /* NULL: files are read alone */
 	struct trace *trace;		/* NULL: none is written */
 	/* of members that were read and not asked for yet; 0: 64 MiB, or two
@@ -50,7 +52,16 @@ struct server_config {
 	uint64_t memory;
 };
 
-/* -EINVAL (unknown policy, cache larger than memory, a bad profile),
+/* May a stack be made of these words, from the top, with commas between?
+ * -EINVAL with a text. */
+int server_check_layers(const char *words, struct err *err);
+
+/* The stack as it is by default. A layer that the configuration gives nothing
+ * to do is not linked. */
+#define LAYERS_DEFAULT "trace,fault,cache,group,device,source"
+
+/* -EINVAL (unknown policy, layers in an order that makes no sense, cache larger
+ * than memory, a bad profile),
  * -ENOENT, -ENOMEM, -EAGAIN; always with a text. */
 int server_new(const struct server_config *config, struct server **ret,
 	       struct err *err);
@@ -84,12 +95,6 @@ struct handle;
 struct handle *server_open(struct server *s, uint32_t node);
 void server_close(struct server *s, struct handle *h);
 
-/* How the cache saw an access; seq 0: it did not. */
-struct trace_asked {
-	uint64_t seq;
-	enum trace_result result;
-};
-
 /* One read; lives until `reply` was called, which may be before server_read
  * returns, and which owns the struct again. */
 struct read_part {
@@ -98,7 +103,10 @@ struct read_part {
 	struct read_request *request;
 	struct read_part *next; /* waiting for the same object */
 	uint32_t number;	/* in the request */
-	struct trace_asked asked;
+	bool hit;
+	/* place among all that the books saw, from 1; 0: it was not counted */
+	uint64_t seq;
+	uint64_t deadline; /* of the fetch that it waited for; 0: none */
 };
 
 /* a read of up to 4 MiB touches two extents at most */
@@ -124,6 +132,7 @@ struct read_request {
 	int pending; /* atomic */
 	int error;
 	void (*ready)(struct read_request *r); /* nothing is pending */
+	bool later;			       /* see struct fetch */
 	bool again;			       /* some bytes are in no object */
 	struct fetch raw; /* the whole of it: if `again`, or past the cache */
 	struct budget_wait room; /* for its bytes */
@@ -137,30 +146,19 @@ void server_read(struct server *s, struct read_request *r);
  * is cached is free. f->error, when done, is a fault's.
  */
 void server_metadata(struct server *s, struct fetch *f);
-/* It is being answered, with an error < 0 or not: a line of the trace. */
-void server_trace_metadata(struct server *s, const struct fetch *f, int error);
+/* It is being answered, with an error < 0 or not. */
+void server_metadata_answered(struct server *s, const struct fetch *f,
+			      int error);
 
-/* --- faults (fs/server/faults.h)
- * ------------------------------------------------ */
-
-/* Are there rules? Cheap. */
-bool server_may_fault(const struct server *s);
+/* Must each read of this file come here (TREE_NONE: of any file; cheap)?
+ * Others the kernel may read by itself. Where none must, no client waits so
+ * that a signal should end it. */
+bool server_watches(struct server *s, uint32_t node);
 /* How to learn whether a client was told to give up; NULL: none ever is. */
 void server_on_interrupt(struct server *s,
 			 bool (*is_interrupted)(void *client));
-/* The client gives up: what a fault holds of it ends with -EINTR. */
+/* The client gives up: what a layer holds of it ends with -EINTR. */
 void server_interrupt(struct server *s, void *client);
-/* Is there a rule that a read of this file may meet? */
-bool server_read_may_fault(struct server *s, uint32_t node);
-/* More rules, in the words of fs/layer/fault.h. -EINVAL, -ENOMEM,
- * -ECONNABORTED; with a text. */
-int server_fault_add(struct server *s, const char *text, struct err *err);
-/* Remove a rule, 0: all; what it holds goes on. -ENOENT (no such rule),
- * -ECONNABORTED; with a text. */
-int server_fault_clear(struct server *s, uint32_t id, struct err *err);
-/* The rules as a list of malloc'ed texts. -ENOMEM: then it may have NULLs. */
-int server_fault_texts(struct server *s, struct conf_list *ret);
-
 /* --- passthrough (fs/front/passthrough.h)
  * -------------------------------------- */
 
@@ -177,6 +175,14 @@ void server_set_hit_path(struct server *s, const char *why_reply);
 /* Whom to tell that an object with a backing file is gone; fn NULL: nobody. */
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx);
+
+/* How a command's wish to have an object cached ended. */
+enum layer_warmth { WARM_LOADED, WARM_CACHED, WARM_REJECTED, WARM_FAILED };
+/* Cache an extent, where that takes no eviction, and read its bytes, on this
+ * thread; no emulated time, and not counted. */
+enum layer_warmth server_warm(struct server *s, uint32_t node, uint32_t extent);
+/* Of a file: its size in objects. */
+uint32_t server_extents(const struct server *s, uint32_t node);
 
 /* What a request costs without a device, wall ns (fs/device/calibrate.h). */
 void server_set_round_trip(struct server *s, const struct round_trip *trip);

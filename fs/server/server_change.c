@@ -9,7 +9,7 @@
 
 #include "common/util.h"
 #include "fs/device/device.h"
-#include "fs/server/server_trace.h"
+#include "fs/server/stack.h"
 
 /* Under the lock of changes. */
 static void begin_epoch(struct server *s, const struct epoch_mark *now)
@@ -17,8 +17,8 @@ static void begin_epoch(struct server *s, const struct epoch_mark *now)
 	struct epoch_mark *last = &s->marks[s->n_marks - 1];
 
 	/* an epoch in which nothing was read has not begun: begin it again */
-	if (now->cache.hits + now->cache.misses >
-	    last->cache.hits + last->cache.misses) {
+	if (now->reads.hits + now->reads.misses >
+	    last->reads.hits + last->reads.misses) {
 		struct epoch_mark *more =
 			realloc(s->marks, (s->n_marks + 1) * sizeof(*s->marks));
 
@@ -53,7 +53,7 @@ int server_epoch(struct server *s, struct err *err)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->lock);
-	trace_event(s, TRACE_EPOCH, 0);
+	stack_event(s, LAYER_EPOCH, 0);
 	now = server_mark_now(s);
 	server_unlock(s);
 	begin_epoch(s, &now);
@@ -68,61 +68,59 @@ int server_reset(struct server *s, struct err *err)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->lock);
-	trace_event(s, TRACE_RESET, 0);
-	cache_reset_counts(s->cache);
+	stack_event(s, LAYER_RESET, 0);
 	fetcher_reset_stats(s->fetcher);
-	s->before = (struct cache_counts){ 0 };
+	s->reads = (struct cache_counts){ 0 };
 	__atomic_store_n(&s->delivered_bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->reread_bytes, 0, __ATOMIC_RELAXED);
 	s->coalesced = s->passed_through = 0;
-	s->group_hits = s->group_hit_bytes = 0;
-	s->unmissed = (struct cache_counts){ 0 };
 	s->marks[0] = server_mark_now(s);
 	server_unlock(s);
 	s->n_marks = 1;
-	faults_reset(&s->faults);
+	for (size_t i = 0; i < s->n_layers; i++)
+		if (s->layers[i]->ops->reset)
+			s->layers[i]->ops->reset(s->layers[i]);
 	end_change(s);
 	return 0;
 }
 
-/* Under the lock of changes: `fresh` is the cache from now on, and what came
- * with groups is forgotten. */
-static struct epoch_mark swap_cache(struct server *s, struct cache *fresh,
-				    enum trace_op op)
+/* Under the lock of changes: the layers forget what they remember, with `c`
+ * changed. All of them, or with an error none. */
+static int renew(struct server *s, const struct layer_change *c,
+		 enum layer_event event, struct epoch_mark *now,
+		 struct err *err)
 {
-	struct group_buffer buffer;
-	struct epoch_mark now;
-	struct cache *old;
+	void *fresh[MOST_LAYERS] = { 0 };
+	int r = 0;
 
-	pthread_mutex_lock(&s->lock);
-	trace_event(s, op, 0);
-	old = s->cache;
-	cache_counts_add(&s->before, cache_counts(old));
-	s->cache = fresh;
-	budget_set_capacity(&s->budget, cache_capacity(fresh));
-	buffer = s->buffer;
-	s->buffer = (struct group_buffer){ .limit = buffer.limit };
-	now = server_mark_now(s);
-	server_unlock(s);
-	server_free_cache(old);
-	group_buffer_clear(&buffer);
-	return now;
+	for (size_t i = 0; r == 0 && i < s->n_layers; i++)
+		if (s->layers[i]->ops->renew)
+			r = s->layers[i]->ops->renew(s->layers[i], c, &fresh[i],
+						     err);
+	if (r == 0) {
+		pthread_mutex_lock(&s->lock);
+		stack_event(s, event, 0);
+		for (size_t i = 0; i < s->n_layers; i++)
+			if (fresh[i])
+				s->layers[i]->ops->swap(s->layers[i],
+							&fresh[i]);
+		*now = server_mark_now(s);
+		server_unlock(s);
+	}
+	for (size_t i = 0; i < s->n_layers; i++)
+		if (fresh[i])
+			s->layers[i]->ops->discard(s->layers[i], fresh[i]);
+	return r;
 }
 
 int server_drop_cache(struct server *s, struct err *err)
 {
-	struct units_capacity same = { .fraction = -1 };
-	struct cache *fresh;
+	struct epoch_mark now;
 	int r = begin_change(s, err);
 
 	if (r < 0)
 		return r;
-	/* constant, under the lock of changes */
-	same.bytes = cache_capacity(s->cache);
-	r = server_make_cache(s, cache_policy(s->cache)->plugin.name, &same,
-			      &fresh, err);
-	if (r == 0)
-		swap_cache(s, fresh, TRACE_DROP_CACHE);
+	r = renew(s, NULL, LAYER_DROP_CACHE, &now, err);
 	end_change(s);
 	return r;
 }
@@ -130,18 +128,15 @@ int server_drop_cache(struct server *s, struct err *err)
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err)
 {
+	struct layer_change c = { .policy = policy, .size = size };
 	struct epoch_mark now;
-	struct cache *fresh;
 	int r = begin_change(s, err);
 
 	if (r < 0)
 		return r;
-	r = server_make_cache(s, policy, size, &fresh, err);
-	if (r == 0) {
-		now = swap_cache(s, fresh, TRACE_SET_CACHE);
-		/* what the two caches did is told apart */
+	r = renew(s, &c, LAYER_SET_CACHE, &now, err);
+	if (r == 0) /* what the two caches did is told apart */
 		begin_epoch(s, &now);
-	}
 	end_change(s);
 	return r;
 }

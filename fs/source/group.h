@@ -42,6 +42,18 @@ int group_map_of_source(const struct source_ops *source, void *state,
 			const struct tree *tree, struct group_map **ret,
 			struct err *err);
 void group_map_free(struct group_map *m);
+/* Is this file read together with others? `m` NULL: none is. */
+static inline bool group_map_has(const struct group_map *m, uint32_t node)
+{
+	return m && m->of_node[node] != GROUP_NONE;
+}
+/* The first of the files that this one is read with; else itself. */
+static inline uint32_t group_map_lead(const struct group_map *m, uint32_t node)
+{
+	return group_map_has(m, node)
+		       ? m->groups.file[m->groups.first[m->of_node[node]]]
+		       : node;
+}
 
 /* Up to `n` bytes at `offset` of the text of all groups, a JSON array of paths
  * a line: malloc'ed, *ret_n of them, 0 at its end. The text is made as it is

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "common/tick.h"
+#include "fs/layer/layer_fault.h"
 #include "fs/server/server.h"
 
 enum { N_FILES = 20, MAX_BYTES = 1 << 20 };

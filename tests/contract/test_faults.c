@@ -63,19 +63,19 @@ static void rules_are_for_operations_and_paths(void **state)
 		 "op=lookup,path=%s,errno=ENOENT;op=read,path=%s,count=1,"
 		 "errno=ENOENT",
 		 path, path);
-	assert_false(server_read_may_fault(s, f->node[3]));
+	assert_false(server_watches(s, f->node[3]));
 	rig_add(s, rule);
 	assert_int_equal(rig_metadata(f, s, STORAGE_OPEN, 1), -EACCES);
 	assert_int_equal(rig_metadata(f, s, STORAGE_LOOKUP, 1), 0);
 	assert_int_equal(rig_metadata(f, s, STORAGE_LOOKUP, 3), -ENOENT);
 	assert_int_equal(rig_metadata(f, s, STORAGE_READDIR, 3), 0);
-	assert_true(server_read_may_fault(s, f->node[3]));
-	assert_false(server_read_may_fault(s, f->node[4]));
+	assert_true(server_watches(s, f->node[3]));
+	assert_false(server_watches(s, f->node[4]));
 	assert_int_equal(rig_read(f, s, 4), 0);
 	assert_int_equal(rig_read(f, s, 3), -ENOENT);
 	assert_int_equal(rig_read(f, s, 3), 0);
 	/* its count is used up */
-	assert_false(server_read_may_fault(s, f->node[3]));
+	assert_false(server_watches(s, f->node[3]));
 	/* the end of a file is free of faults too; and so is our own read */
 	rig_add(s, "errno=EIO");
 	wait_init(&w);
@@ -197,7 +197,7 @@ static void what_is_stuck_is_freed_by_clear(void **state)
 	for (int i = 0; i < N_FILES; i++)
 		assert_int_equal(rig_end_read(f, s, &w[i], i), 0);
 	assert_int_equal(rig_stat(s, "misses"), N_FILES);
-	assert_false(server_may_fault(s));
+	assert_false(server_watches(s, TREE_NONE));
 	server_free(s);
 }
 
@@ -399,7 +399,7 @@ static void commands_add_and_clear(void **state)
 	ctl_free(&ctl, got, n);
 	assert_int_equal(ctl.text_bytes, 0);
 	assert_int_equal(ctl_command(&ctl, "fault clear", 11, &err), 0);
-	assert_false(server_may_fault(s));
+	assert_false(server_watches(s, TREE_NONE));
 	conf_free(fields, &options);
 	server_free(s);
 }

@@ -18,6 +18,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/control/ctl.h"
+#include "fs/layer/layer_fault.h"
 #include "fs/server/server.h"
 
 enum { N_FILES = 40, N_THREADS = 6, N_READS = 300 };

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Operations meet the rules in force (fs/layer/fault.h), and some wait because
+ * of one:
+ *
+ *	no rule fires	on to the layer below, at once
+ *	errno alone	answered, at once
+ *	delay, stuck	a hold. Its end is whatever comes first:
+ *			  its time is over     goes on, or fails with the errno
+ *			  the rule is cleared  goes on as if there had been none
+ *			  its client is told   EINTR
+ *			  the server stops     ECONNABORTED
+ *
+ * Nothing sleeps for a hold: its time is a timer of the fetcher's queue.
+ * Without rules an operation pays for one load of an integer.
+ *
  * A hold has up to two references: one of the table of those held, which is
  * also the right to end it, and one of its timer, which cannot be taken back
  * and finds nothing to do when somebody else was first.
@@ -8,7 +22,7 @@
  * without it. An answer may free the operation, so only its client, which
  * libfuse keeps while it tells of a signal, can be looked up.
  */
-#include "fs/server/faults.h"
+#include "fs/layer/layer_fault.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,22 +32,26 @@
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/layer/fault.h"
+#include "fs/layer/fault_live.h"
 #include "fs/server/hash.h"
-#include "fs/server/server_trace.h"
+#include "fs/server/stack.h"
 
-struct fault_live {
-	struct fault_rule rule;
-	uint32_t id;
-	uint64_t matched, fired;
-	uint64_t hidden_matched, hidden_fired; /* before the last reset */
-	uint64_t held;
-	struct fault_live *prev, *next;
+struct faults {
+	unsigned n_rules; /* atomic */
+	/* first, and never by the timing thread: which rules there are, and
+	 * their texts; to change that both locks are needed */
+	pthread_mutex_t change_lock;
+	/* all below; under it only the timer queue's, and libfuse's */
+	pthread_mutex_t lock;
+	struct fault_live *rules; /* utlist, in the order of their ids */
+	uint32_t last_id;
+	struct hold *held; /* uthash by client */
+	bool stopping;
 };
 
 struct hold {
 	struct fetch wait; /* for the time, of the fetcher's queue */
-	struct server *server;
+	struct layer *layer;
 	void *client;
 	uint32_t rule;		   /* id of who holds it */
 	int error;		   /* what it ends with when its time is over */
@@ -45,36 +63,21 @@ struct hold {
 	UT_hash_handle hh;
 };
 
-/* What the rules together want of an operation. */
-struct verdict {
-	int error;
-	uint64_t delay_ns;
-	bool stuck;    /* for delay_ns, or for ever when that is 0 */
-	uint32_t rule; /* who holds it; 0: nobody */
-};
-
-void faults_init(struct faults *f,
-		 void (*read)(struct server *s, struct read_request *r),
-		 void (*metadata)(struct server *s, struct fetch *f))
+static int faulty_init(struct layer *l, struct err *err)
 {
-	*f = (struct faults){ .read = read, .metadata = metadata };
+	struct faults *f = l->state;
+
+	(void)err;
 	pthread_mutex_init(&f->change_lock, NULL);
 	tick_mutex_init(&f->lock);
+	return 0;
 }
 
-static void rules_free(struct fault_live *rules)
+static void faulty_fini(struct layer *l)
 {
-	struct fault_live *l, *next;
+	struct faults *f = l->state;
 
-	DL_FOREACH_SAFE (rules, l, next) {
-		fault_rule_fini(&l->rule);
-		free(l);
-	}
-}
-
-void faults_fini(struct faults *f)
-{
-	rules_free(f->rules);
+	fault_live_free(f->rules);
 	pthread_mutex_destroy(&f->lock);
 	pthread_mutex_destroy(&f->change_lock);
 }
@@ -118,12 +121,14 @@ static void end(const struct hold *h, int error, uint64_t now)
 		if (error)
 			f->done(f, false);
 		else
-			h->server->faults.metadata(h->server, f);
+			layer_metadata(h->layer, f);
 	} else if (error) {
-		trace_refused(h->server, r, error);
+		layer_answer(h->layer, r, &(struct answer){ .error = error });
 	} else {
 		r->arrival = now;
-		h->server->faults.read(h->server, r);
+		/* this may be the timing thread, and bytes be made up */
+		r->later = true;
+		layer_read(h->layer, r);
 	}
 }
 
@@ -132,7 +137,7 @@ static void end_all(struct hold *list, int error)
 	while (list) {
 		struct hold *next = list->next;
 
-		end(list, error, tick_now(list->server->c.tick));
+		end(list, error, tick_now(list->layer->server->c.tick));
 		hold_put(list);
 		list = next;
 	}
@@ -141,7 +146,7 @@ static void end_all(struct hold *list, int error)
 static void time_is_over(struct fetch *wait, bool stopping)
 {
 	struct hold *h = container_of(wait, struct hold, wait);
-	struct faults *f = &h->server->faults;
+	struct faults *f = h->layer->state;
 	bool mine;
 
 	pthread_mutex_lock(&f->lock);
@@ -172,8 +177,9 @@ static struct hold *take_out_of(struct faults *f, uint32_t rule)
 	return list;
 }
 
-void faults_stop(struct faults *f)
+static void faulty_stop(struct layer *l)
 {
+	struct faults *f = l->state;
 	struct hold *list;
 
 	pthread_mutex_lock(&f->lock);
@@ -183,62 +189,26 @@ void faults_stop(struct faults *f)
 	end_all(list, -ECONNABORTED);
 }
 
-void server_interrupt(struct server *s, void *client)
+static void faulty_interrupt(struct layer *l, void *client)
 {
-	struct faults *f = &s->faults;
+	struct faults *f = l->state;
 	struct hold *h;
 
-	if (!gate_enter(&s->gate)) /* it ends anyway */
-		return;
 	pthread_mutex_lock(&f->lock);
 	HASH_FIND_PTR(f->held, &client, h);
 	if (h)
 		take_out(f, h);
 	pthread_mutex_unlock(&f->lock);
 	end_all(h, -EINTR);
-	gate_leave(&s->gate);
 }
 
 /* --- meeting a rule ----------------------------------------------------- */
 
-/* Under the lock: every rule counts what it matches and says what it wants. */
-static struct verdict judge(struct server *s, enum storage_op op, uint32_t node)
-{
-	struct faults *f = &s->faults;
-	struct verdict v = { 0 };
-	struct fault_live *l;
-	char path[PATH_MAX];
-
-	if (tree_path(s->c.tree, node, path, sizeof(path)) < 0)
-		return v;
-	DL_FOREACH (f->rules, l) {
-		const struct fault_rule *r = &l->rule;
-
-		if (!fault_matches(r, op, path) ||
-		    !fault_fires(r, s->c.seed, ++l->matched, l->fired))
-			continue;
-		l->fired++;
-		if (!v.error)
-			v.error = r->error;
-		if (r->delay_ns && !r->stuck && !v.stuck)
-			v.delay_ns = MIN(v.delay_ns + r->delay_ns,
-					 FAULT_MAX_DELAY_NS);
-		if ((r->delay_ns || r->stuck) && !v.rule)
-			v.rule = l->id;
-		if (r->stuck && !v.stuck) {
-			v.stuck = true;
-			v.delay_ns = r->delay_ns;
-			v.rule = l->id;
-		}
-	}
-	return v;
-}
-
 /* Under the lock. 0, -ENOMEM, -ECONNABORTED: not held. */
-static int hold(struct server *s, const struct verdict *v,
+static int hold(struct layer *l, const struct verdict *v,
 		const struct hold *what)
 {
-	struct faults *f = &s->faults;
+	struct faults *f = l->state;
 	struct hold *h = malloc(sizeof(*h));
 	bool timed = v->delay_ns;
 	int r = 0;
@@ -246,7 +216,7 @@ static int hold(struct server *s, const struct verdict *v,
 	if (!h)
 		return -ENOMEM;
 	*h = *what;
-	h->server = s;
+	h->layer = l;
 	h->rule = v->rule;
 	h->error = v->error;
 	h->refs = 1 + timed;
@@ -258,7 +228,7 @@ static int hold(struct server *s, const struct verdict *v,
 	}
 	/* should it fire at once, it waits for the lock */
 	if (timed)
-		r = fetch_wait(s->fetcher, &h->wait,
+		r = fetch_wait(l->server->fetcher, &h->wait,
 			       h->wait.arrival + v->delay_ns);
 	if (r < 0) {
 		HASH_DEL(f->held, h);
@@ -273,151 +243,130 @@ static int hold(struct server *s, const struct verdict *v,
  * 0: the operation goes on; 1: it is held; < 0: it fails with that. A signal
  * that came before it was in the table found nothing there.
  */
-static int meet(struct server *s, enum storage_op op, uint32_t node,
+static int meet(struct layer *l, enum storage_op op, uint32_t node,
 		const struct hold *what)
 {
-	struct faults *f = &s->faults;
-	struct verdict v;
+	struct faults *f = l->state;
+	struct server *s = l->server;
+	struct verdict v = { 0 };
+	char path[PATH_MAX];
 	int r;
 
 	pthread_mutex_lock(&f->lock);
-	v = judge(s, op, node);
+	if (tree_path(s->c.tree, node, path, sizeof(path)) == 0)
+		v = fault_live_judge(f->rules, op, path, s->c.seed);
 	r = v.error;
 	if (f->stopping)
 		r = -ECONNABORTED;
 	else if (v.rule && s->is_interrupted && s->is_interrupted(what->client))
 		r = -EINTR;
 	else if (v.rule)
-		r = hold(s, &v, what);
+		r = hold(l, &v, what);
 	pthread_mutex_unlock(&f->lock);
 	return r == 0 && v.rule ? 1 : r;
 }
 
-bool faults_meet_read(struct server *s, struct read_request *r)
+static bool any(const struct faults *f)
+{
+	return __atomic_load_n(&f->n_rules, __ATOMIC_RELAXED);
+}
+
+static void faulty_read(struct layer *l, struct read_request *r)
 {
 	struct hold what = { .wait.arrival = r->arrival,
 			     .client = r->client,
 			     .read = r };
 	int error;
 
-	if (!r->client || !server_may_fault(s))
-		return false;
-	error = meet(s, STORAGE_READ, r->handle->node, &what);
+	if (!any(l->state) || !r->client) {
+		layer_read(l, r);
+		return;
+	}
+	error = meet(l, STORAGE_READ, r->handle->node, &what);
 	if (error < 0)
-		trace_refused(s, r, error);
-	return error;
+		layer_answer(l, r, &(struct answer){ .error = error });
+	else if (error == 0)
+		layer_read(l, r);
 }
 
-bool faults_meet_metadata(struct server *s, struct fetch *f)
+static void faulty_metadata(struct layer *l, struct fetch *f)
 {
 	struct hold what = { .wait.arrival = f->arrival,
 			     .client = f->client,
 			     .metadata = f };
 	int error;
 
-	if (!f->client || !server_may_fault(s))
-		return false;
-	error = meet(s, f->op, f->node, &what);
-	if (error < 0) {
+	if (!any(l->state) || !f->client) {
+		layer_metadata(l, f);
+		return;
+	}
+	error = meet(l, f->op, f->node, &what);
+	if (error == 0) {
+		layer_metadata(l, f);
+	} else if (error < 0) {
 		f->error = error;
 		f->done(f, false);
 	}
-	return error;
 }
 
 /* --- for the front and the control files -------------------------------- */
 
-bool server_may_fault(const struct server *s)
+static bool faulty_watches(struct layer *layer, uint32_t node)
 {
-	return __atomic_load_n(&s->faults.n_rules, __ATOMIC_RELAXED);
-}
-
-void server_on_interrupt(struct server *s, bool (*is_interrupted)(void *client))
-{
-	s->is_interrupted = is_interrupted;
-}
-
-bool server_read_may_fault(struct server *s, uint32_t node)
-{
-	struct faults *f = &s->faults;
-	struct fault_live *l;
+	struct faults *f = layer->state;
 	char path[PATH_MAX];
 	bool may = false;
 
-	if (!server_may_fault(s) ||
-	    tree_path(s->c.tree, node, path, sizeof(path)) < 0)
-		return false;
-	pthread_mutex_lock(&f->lock);
-	DL_FOREACH (f->rules, l)
-		may |= !fault_is_over(&l->rule, l->matched, l->fired) &&
-		       fault_matches(&l->rule, STORAGE_READ, path);
-	pthread_mutex_unlock(&f->lock);
-	return may;
-}
-
-static int begin_change(struct server *s, struct err *err)
-{
-	int r = server_enter(s, err);
-
-	if (r == 0)
-		pthread_mutex_lock(&s->faults.change_lock);
-	return r;
-}
-
-static void end_change(struct server *s)
-{
-	pthread_mutex_unlock(&s->faults.change_lock);
-	server_leave(s);
-}
-
-/* A list of n without rules and ids yet; NULL: no memory. */
-static struct fault_live *lives_new(size_t n)
-{
-	struct fault_live *list = NULL, *l, *next;
-
-	for (; n; n--) {
-		l = calloc(1, sizeof(*l));
-		if (!l)
-			break;
-		DL_APPEND(list, l);
+	if (!any(f))
+		return layer_watches(layer, node);
+	if (node == TREE_NONE)
+		return true;
+	if (tree_path(layer->server->c.tree, node, path, sizeof(path)) == 0) {
+		pthread_mutex_lock(&f->lock);
+		may = fault_live_may(f->rules, STORAGE_READ, path);
+		pthread_mutex_unlock(&f->lock);
 	}
-	if (!n)
-		return list;
-	DL_FOREACH_SAFE (list, l, next)
-		free(l);
-	return NULL;
+	return may || layer_watches(layer, node);
+}
+
+/* NULL with a text: the mount is made without. */
+static struct layer *layer_of(struct server *s, struct err *err)
+{
+	struct layer *l = stack_layer(s, &layer_fault);
+
+	if (!l)
+		err_set(err, -EINVAL,
+			"no faults: --layers has left out the layer 'fault'");
+	return l;
 }
 
 int server_fault_add(struct server *s, const char *text, struct err *err)
 {
-	struct faults *f = &s->faults;
+	struct layer *layer = layer_of(s, err);
 	struct fault_live *fresh, *l;
-	struct fault_rule *rules;
-	size_t n, i = 0;
-	int r = fault_rules_parse(text, strlen(text), &rules, &n, err);
+	struct faults *f;
+	unsigned n = 0;
+	int r = layer ? fault_live_parse(text, &fresh, err) : -EINVAL;
 
 	if (r < 0)
 		return r;
-	fresh = lives_new(n);
-	if (!fresh) {
-		fault_rules_free(rules, n);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	DL_FOREACH (fresh, l)
-		l->rule = rules[i++];
-	free(rules);
-	r = begin_change(s, err);
+	f = layer->state;
+	r = server_enter(s, err);
 	if (r < 0) {
-		rules_free(fresh);
+		fault_live_free(fresh);
 		return r;
 	}
-	DL_FOREACH (fresh, l)
+	pthread_mutex_lock(&f->change_lock);
+	DL_FOREACH (fresh, l) {
 		l->id = ++f->last_id;
+		n++;
+	}
 	pthread_mutex_lock(&f->lock);
 	DL_CONCAT(f->rules, fresh);
-	__atomic_fetch_add(&f->n_rules, (unsigned)n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&f->n_rules, n, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&f->lock);
-	end_change(s);
+	pthread_mutex_unlock(&f->change_lock);
+	server_leave(s);
 	return 0;
 }
 
@@ -438,34 +387,42 @@ static struct fault_live *take_rules(struct faults *f, uint32_t id)
 
 int server_fault_clear(struct server *s, uint32_t id, struct err *err)
 {
-	struct faults *f = &s->faults;
+	struct layer *l = layer_of(s, err);
 	struct fault_live *taken;
+	struct faults *f;
 	struct hold *list;
-	int r = begin_change(s, err);
+	int r = l ? server_enter(s, err) : -EINVAL;
 
 	if (r < 0)
 		return r;
+	f = l->state;
+	pthread_mutex_lock(&f->change_lock);
 	pthread_mutex_lock(&f->lock);
 	list = take_out_of(f, id);
 	taken = take_rules(f, id);
 	pthread_mutex_unlock(&f->lock);
 	if (id && !taken)
 		r = err_set(err, -ENOENT, "no fault has the id %u", id);
-	rules_free(taken);
+	fault_live_free(taken);
 	pthread_mutex_unlock(&f->change_lock);
 	end_all(list, 0);
-	gate_leave(&s->gate);
+	server_leave(s);
 	return r;
 }
 
 int server_fault_texts(struct server *s, struct conf_list *ret)
 {
-	struct faults *f = &s->faults;
+	struct layer *layer = stack_layer(s, &layer_fault);
+	struct faults *f;
 	struct fault_live *l;
 	char **texts;
 	size_t n = 0;
 	int r = 0;
 
+	*ret = (struct conf_list){ 0 };
+	if (!layer)
+		return 0;
+	f = layer->state;
 	pthread_mutex_lock(&f->change_lock);
 	DL_COUNT(f->rules, l, n);
 	texts = calloc(n ? n : 1, sizeof(*texts));
@@ -478,8 +435,9 @@ int server_fault_texts(struct server *s, struct conf_list *ret)
 	return texts ? r : -ENOMEM;
 }
 
-void faults_reset(struct faults *f)
+static void faulty_reset(struct layer *layer)
 {
+	struct faults *f = layer->state;
 	struct fault_live *l;
 
 	pthread_mutex_lock(&f->lock);
@@ -509,9 +467,11 @@ static void take_counts(struct faults *f, struct counts *ret)
 	pthread_mutex_unlock(&f->lock);
 }
 
-json_t *faults_json(struct faults *f)
+/* A record for each rule; beside the layer's part where it always was. */
+static void faulty_json(struct layer *layer, json_t *stats, json_t *part)
 {
 	_cleanup_free_ struct counts *counts = NULL;
+	struct faults *f = layer->state;
 	json_t *j = json_array();
 	struct fault_live *l;
 	size_t n = 0, i = 0;
@@ -532,5 +492,22 @@ json_t *faults_json(struct faults *f)
 				     (json_int_t)c->held));
 	}
 	pthread_mutex_unlock(&f->change_lock);
-	return j;
+	json_object_set(part, "faults", j);
+	json_object_set_new(stats, "faults", j);
 }
+
+const struct layer_ops layer_fault = {
+	.plugin = { .name = "fault",
+		    .summary = "make operations fail or wait (--fault)",
+		    .state_size = sizeof(struct faults) },
+	.rank = LAYER_REQUEST,
+	.init = faulty_init,
+	.fini = faulty_fini,
+	.stop = faulty_stop,
+	.read = faulty_read,
+	.metadata = faulty_metadata,
+	.watches = faulty_watches,
+	.interrupt = faulty_interrupt,
+	.reset = faulty_reset,
+	.json = faulty_json,
+};

@@ -6,8 +6,8 @@
  * writes it out. A record that comes when the ring is full, because the disk is
  * slower than the readers, is counted and forgotten: nothing waits for a trace.
  */
-#ifndef GPEMU_FS_SERVER_TRACE_H
-#define GPEMU_FS_SERVER_TRACE_H
+#ifndef GPEMU_FS_LAYER_TRACE_H
+#define GPEMU_FS_LAYER_TRACE_H
 
 #include <jansson.h>
 

@@ -12,7 +12,7 @@
  * not more than ten times a second when there are few: a wake-up costs a reader
  * more than the record does.
  */
-#include "fs/server/trace.h"
+#include "fs/layer/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A group is one read of the device: charged once, with the bytes of all its
+ * members, whichever of them are in memory already. Bytes that are not are
+ * really read, one file after the other, on a thread of the fetcher; all
+ * members are there when the device is done with the whole group.
+ *
+ *	miss of a member
+ *	  -> the others that are not there: objects in flight, "brought"
+ *	  -> offered to the cache, in the group's order, and held by the buffer
+ *	first read of a brought member: a hit, served by cache, flight or
+ *	buffer; the buffer lets it go
+ *
+ * Offering is not asking: it is not counted, and no access as far as the
+ * policy is concerned; its hit() comes with the first read. The buffer keeps a
+ * policy that admits little, or a cache smaller than a group, whose members
+ * push each other out, from reading a group once for each member. It is
+ * bounded, and displaces its oldest member, which lives on in the cache if it
+ * is there, and else is read again with its group when somebody wants it. It
+ * holds members that are cached too: they cost nothing twice, and a cache
+ * larger than the buffer sees its capacity unchanged, because what was read
+ * that lately it still has.
+ *
+ * A member for which there is no memory (fs/server/budget.h) is brought all the
+ *same, without its bytes: a group may be larger than the memory.
+ *
+ * Single flight: while a group is read each of its missing members is in the
+ * table of flights, so a second reader of any of them waits for the same read.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "common/util.h"
+#include "fs/server/flight.h"
+#include "fs/server/hash.h"
+#include "fs/server/stack.h"
+
+_Static_assert(GROUPING_ALONE == OBJECT_EXTENT,
+	       "what is read in extents is not brought by a group");
+
+/* arbitrary: some groups of 64 files of ImageNet at once, for that many
+ * workers of a loader, each of which is in another group */
+#define LEAST_BUFFER (64 * MIB)
+
+/* --- the buffer --------------------------------------------------------- */
+
+/* Members of the groups read last that nobody has asked for yet, whether a
+ * cache has them or not. The oldest goes first. */
+struct buffer {
+	struct held *index; /* uthash by key */
+	struct held *queue; /* oldest first */
+	uint64_t bytes;
+};
+
+struct grouped {
+	const struct group_map *map;
+	/* below: under the server's lock, but for the constant limit */
+	struct buffer *buffer;
+	uint64_t limit;
+	uint64_t hits, hit_bytes; /* first reads of what was brought */
+};
+
+struct held {
+	uint64_t key;
+	struct object *object; /* a reference */
+	struct held *prev, *next;
+	UT_hash_handle hh;
+};
+
+static struct held *find_held(const struct buffer *b, uint64_t key)
+{
+	struct held *h;
+
+	HASH_FIND(hh, b->index, &key, sizeof(key), h);
+	return h;
+}
+
+/* Its reference is the caller's. */
+static struct object *take_out(struct buffer *b, struct held *h)
+{
+	struct object *o = h->object;
+
+	HASH_DEL(b->index, h);
+	DL_DELETE(b->queue, h);
+	b->bytes -= o->bytes;
+	free(h);
+	return o;
+}
+
+static void let_go(struct buffer *b, struct held *h)
+{
+	server_put_object(take_out(b, h));
+}
+
+static void hold(struct grouped *g, struct object *o)
+{
+	struct held *h = o->bytes <= g->limit ? malloc(sizeof(*h)) : NULL;
+	struct buffer *b = g->buffer;
+
+	if (!h)
+		return;
+	while (b->bytes + o->bytes > g->limit)
+		let_go(b, b->queue);
+	h->key = o->key;
+	if (!HASH_TRY_ADD(b->index, key, h)) {
+		free(h);
+		return;
+	}
+	h->object = object_get(o);
+	b->bytes += o->bytes;
+	DL_APPEND(b->queue, h);
+}
+
+/* Not of one that is in use. */
+static void buffer_free(struct buffer *b)
+{
+	while (b && b->queue)
+		object_put(take_out(b, b->queue));
+	free(b);
+}
+
+/* --- one read ----------------------------------------------------------- */
+
+struct group_fetch {
+	struct fetch fetch;
+	struct server *server;
+	uint32_t n;
+	struct object **objects; /* n, each with the flight's reference */
+	struct read_part **waiters;
+	struct fetch_piece *pieces; /* n */
+};
+
+static void group_free(struct group_fetch *g)
+{
+	free(g->objects);
+	free(g->waiters);
+	free(g->pieces);
+	free(g);
+}
+
+static struct group_fetch *group_new(uint32_t n)
+{
+	struct group_fetch *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->objects = calloc(n, sizeof(struct object *));
+	g->waiters = calloc(n, sizeof(struct read_part *));
+	g->pieces = calloc(n, sizeof(*g->pieces));
+	if (!g->objects || !g->waiters || !g->pieces) {
+		group_free(g);
+		return NULL;
+	}
+	return g;
+}
+
+static void group_done(struct fetch *f, bool stopping)
+{
+	struct group_fetch *g = container_of(f, struct group_fetch, fetch);
+	struct server *s = g->server;
+
+	pthread_mutex_lock(&s->lock);
+	for (uint32_t i = 0; i < g->n; i++)
+		g->waiters[i] = flight_arrived(s, g->objects[i], f->deadline,
+					       stopping ? -ECONNABORTED
+							: g->pieces[i].error);
+	server_unlock(s);
+	for (uint32_t i = 0; i < g->n; i++) {
+		flight_wake(g->waiters[i]);
+		object_put(g->objects[i]);
+	}
+	group_free(g);
+}
+
+static void add(struct group_fetch *g, struct object *o, uint32_t node)
+{
+	g->pieces[g->n] =
+		(struct fetch_piece){ .node = node, .bytes = o->bytes };
+	g->objects[g->n++] = o;
+}
+
+static bool is_there(struct server *s, uint64_t key)
+{
+	return stack_peek(s, key, false) || flight_find(s, key);
+}
+
+/* What was brought is offered to the caches above, and held. */
+static void find_places(struct layer *l, const struct group_fetch *g)
+{
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct object *o = g->objects[i];
+
+		if (!o->brought)
+			continue;
+		stack_event(l->server, LAYER_OFFER, o->key);
+		layer_offer(l, o);
+		hold(l->state, o);
+	}
+}
+
+/* Once the caches have made room; of what they did not take, and the buffer
+ * not either, nobody will want the bytes. */
+static void find_memory(struct server *s, const struct group_fetch *g)
+{
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct object *o = g->objects[i];
+
+		if (o->brought &&
+		    __atomic_load_n(&o->refs, __ATOMIC_RELAXED) > 1)
+			handle_fill(s, o);
+		g->pieces[i].buf = o->data;
+	}
+}
+
+/* All members that are not there, in flight from now on: `o` of a->node is,
+ * the others are brought along. */
+static void add_members(struct layer *l, struct group_fetch *g,
+			const struct ask *a)
+{
+	const struct grouped *all = l->state;
+	const struct grouping *groups = &all->map->groups;
+	uint32_t number = all->map->of_node[a->node];
+	struct server *s = l->server;
+
+	for (uint32_t i = groups->first[number]; i < groups->first[number + 1];
+	     i++) {
+		uint32_t member = groups->file[i];
+		uint64_t bytes = s->c.tree->nodes[member].bytes;
+		uint64_t key = object_key(member, 0);
+		struct object *x = a->object;
+
+		if (!bytes || all->map->of_node[member] == GROUP_NONE)
+			continue;
+		g->fetch.bytes += bytes;
+		if (member != a->node) {
+			if (is_there(s, key))
+				continue;
+			x = flight_new(s, key, a->arrival);
+			if (!x)
+				continue; /* it will be missed later */
+			x->brought = l->number;
+		}
+		add(g, x, member);
+	}
+	g->fetch.n_pieces = g->n;
+}
+
+/* a->object, of a file that is read together with others, is missing: what is
+ * started brings all of them. Without memory it comes alone. */
+static void bring(struct layer *l, struct ask *a)
+{
+	const struct grouped *all = l->state;
+	const struct grouping *groups = &all->map->groups;
+	uint32_t number = all->map->of_node[a->node];
+	uint32_t first = groups->first[number];
+	struct group_fetch *g = group_new(groups->first[number + 1] - first);
+
+	if (!g)
+		return;
+	g->server = l->server;
+	g->fetch = (struct fetch){ .op = STORAGE_READ,
+				   .node = groups->file[first],
+				   .pieces = g->pieces,
+				   .arrival = a->arrival,
+				   .done = group_done };
+	add_members(l, g, a);
+	find_places(l, g);
+	find_memory(l->server, g);
+	a->offered = true;
+	a->start = &g->fetch;
+}
+
+/* --- the layer ------------------------------------------------------------ */
+
+static int grouped_ask(struct layer *l, struct ask *a)
+{
+	const struct grouped *g = l->state;
+	struct held *h = find_held(g->buffer, a->what.key);
+	int r = 0;
+
+	if (h)
+		a->object = object_get(h->object);
+	else
+		r = layer_ask(l, a);
+	if (a->fresh && group_map_has(g->map, a->node))
+		bring(l, a);
+	else if (a->first && a->object && a->object->brought)
+		stack_asked(l->server, a->object, a);
+	return r;
+}
+
+static void grouped_asked(struct layer *l, struct object *o,
+			  const struct ask *a)
+{
+	struct grouped *g = l->state;
+	struct held *h = find_held(g->buffer, o->key);
+
+	(void)a;
+	g->hits++;
+	g->hit_bytes += o->bytes;
+	if (h)
+		let_go(g->buffer, h);
+}
+
+/* What is brought has to wait somewhere. */
+static bool grouped_keeps(struct layer *l, uint32_t node)
+{
+	const struct grouped *g = l->state;
+
+	return group_map_has(g->map, node) || layer_keeps(l, node);
+}
+
+static struct object *grouped_peek(struct layer *l, uint64_t key, bool kept)
+{
+	const struct grouped *g = l->state;
+	struct held *h = kept ? NULL : find_held(g->buffer, key);
+
+	return h ? h->object : NULL;
+}
+
+/* No access of a cache. */
+static bool grouped_forget(struct layer *l, const struct object *o)
+{
+	const struct grouped *g = l->state;
+	struct held *h = find_held(g->buffer, o->key);
+
+	if (h && h->object == o)
+		let_go(g->buffer, h);
+	return false;
+}
+
+/* The open of a file is free when it came with its group. */
+static void grouped_metadata(struct layer *l, struct fetch *f)
+{
+	const struct grouped *g = l->state;
+	struct server *s = l->server;
+	bool there = false;
+
+	if (f->op == STORAGE_OPEN) {
+		pthread_mutex_lock(&s->lock);
+		there = find_held(g->buffer, object_key(f->node, 0));
+		pthread_mutex_unlock(&s->lock);
+	}
+	if (there)
+		f->done(f, false);
+	else
+		layer_metadata(l, f);
+}
+
+static int grouped_init(struct layer *l, struct err *err)
+{
+	const struct server_config *c = &l->server->c;
+	struct grouped *g = l->state;
+
+	if (!c->groups)
+		return LAYER_IDLE;
+	g->map = c->groups;
+	g->limit = c->group_buffer
+			   ? c->group_buffer
+			   : MAX(LEAST_BUFFER, 2 * c->groups->largest_bytes);
+	g->buffer = calloc(1, sizeof(*g->buffer));
+	return g->buffer ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static void grouped_fini(struct layer *l)
+{
+	struct grouped *g = l->state;
+
+	buffer_free(g->buffer);
+}
+
+static int grouped_renew(struct layer *l, const struct layer_change *c,
+			 void **ret, struct err *err)
+{
+	(void)l;
+	(void)c;
+	*ret = calloc(1, sizeof(struct buffer));
+	return *ret ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static void grouped_swap(struct layer *l, void **fresh)
+{
+	struct grouped *g = l->state;
+	struct buffer *old = g->buffer;
+
+	g->buffer = *fresh;
+	*fresh = old;
+}
+
+static void grouped_discard(struct layer *l, void *old)
+{
+	(void)l;
+	buffer_free(old);
+}
+
+static void grouped_reset(struct layer *l)
+{
+	struct grouped *g = l->state;
+
+	pthread_mutex_lock(&l->server->lock);
+	g->hits = g->hit_bytes = 0;
+	pthread_mutex_unlock(&l->server->lock);
+}
+
+static size_t grouped_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
+{
+	const struct grouped *g = l->state;
+
+	ret[0] = (struct layer_stat){ "groups", g->map->groups.n_groups };
+	ret[1] = (struct layer_stat){ "group_hits", g->hits };
+	ret[2] = (struct layer_stat){ "group_hit_bytes", g->hit_bytes };
+	ret[3] = (struct layer_stat){ "group_buffer_bytes", g->buffer->bytes };
+	return 4;
+}
+
+const struct layer_ops layer_group = {
+	.plugin = { .name = "group",
+		    .summary = "a miss fetches all files of its group",
+		    .state_size = sizeof(struct grouped) },
+	.rank = LAYER_FETCH,
+	.init = grouped_init,
+	.fini = grouped_fini,
+	.ask = grouped_ask,
+	.asked = grouped_asked,
+	.keeps = grouped_keeps,
+	.peek = grouped_peek,
+	.forget = grouped_forget,
+	.metadata = grouped_metadata,
+	.renew = grouped_renew,
+	.swap = grouped_swap,
+	.discard = grouped_discard,
+	.reset = grouped_reset,
+	.stats = grouped_stats,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects in flight: from the miss that makes one until its bytes arrive. There
+ * is one flight of an object at a time, whoever asks for it, by whatever layer.
+ * All but flight_wake under the server's lock.
+ */
+#ifndef GPEMU_FS_SERVER_FLIGHT_H
+#define GPEMU_FS_SERVER_FLIGHT_H
+
+#include "fs/server/server.h"
+
+struct object *flight_find(const struct server *s, uint64_t key);
+/* A new object, in flight, with the flight's reference, FETCHING, and no bytes;
+ * its fetch is filled in but for `done`. NULL: no memory. */
+struct object *flight_new(struct server *s, uint64_t key, uint64_t arrival);
+/* The same with memory for its bytes, if there is any, and a fetch that makes
+ * it arrive. */
+struct object *flight_begin(struct server *s, uint64_t key, uint64_t arrival);
+/* It is not fetched after all: its reference is put. */
+void flight_cancel(struct server *s, struct object *o);
+/* Its fetch ended at `deadline`: returns who waits for it, to be woken without
+ * the lock, before the flight's reference is put. */
+struct read_part *flight_arrived(struct server *s, struct object *o,
+				 uint64_t deadline, int error);
+void flight_wake(struct read_part *waiters);
+
+/* One of the things that a request waits for has happened. */
+static inline void read_settle(struct read_request *r)
+{
+	if (__atomic_sub_fetch(&r->pending, 1, __ATOMIC_ACQ_REL) == 0)
+		r->ready(r);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The server as its own files and its layers see it; what fs/server/server.h
+ * says is for all others.
+ */
+#ifndef GPEMU_FS_SERVER_STACK_H
+#define GPEMU_FS_SERVER_STACK_H
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "fs/cache/cache.h"
+#include "fs/server/budget.h"
+#include "fs/server/gate.h"
+#include "fs/server/handle.h"
+#include "fs/server/layer.h"
+
+/* arbitrary: more than anybody has a use for */
+enum { MOST_LAYERS = 16 };
+
+/* What reads were, cumulative; an epoch is a difference of two. */
+struct epoch_mark {
+	struct cache_counts reads; /* evictions: see the layers */
+	uint64_t backend_reads, backend_bytes;
+	uint64_t start; /* emulated ns */
+};
+
+struct server {
+	struct server_config c;
+	struct fetcher *fetcher;
+	struct gate gate;	      /* calls that are inside */
+	uint64_t *sizes;	      /* of all files, ascending */
+	pthread_mutex_t backing_lock; /* the innermost; both below */
+	void (*backing_close)(int id, void *ctx);
+	void *backing_ctx;
+	const char *why_reply; /* atomic: server_set_hit_path */
+	bool (*is_interrupted)(void *client);
+	uint64_t delivered_bytes; /* atomic */
+	uint64_t reread_bytes;	  /* atomic; as there was no memory for them */
+	uint64_t seen_bytes;	  /* atomic; of handles on large files */
+	struct budget budget;
+
+	/* the stack, constant once it serves */
+	struct layer *layers[MOST_LAYERS]; /* from the top */
+	size_t n_layers;
+	struct layer door;  /* above all: requests enter and leave */
+	struct layer split; /* between requests and objects (read.c) */
+	struct layer floor; /* below all */
+
+	/*
+	 * For changes: taken first, and never by the timing thread, so memory
+	 * may be had and freed under it.
+	 */
+	pthread_mutex_t change_lock; /* the next three */
+	char *storage_name;
+	struct epoch_mark *marks; /* starts of the epochs so far */
+	size_t n_marks;
+
+	/*
+	 * All below, every object's fields and what layers ask each other. The
+	 * timing thread takes it: no I/O under it, nothing large is freed,
+	 * nothing printed.
+	 */
+	pthread_mutex_t lock;
+	struct object *dead; /* freed when the lock is let go of */
+	struct storage_profile *storage;
+	struct object *flights; /* uthash by key: what is being fetched */
+	struct cache_counts reads;
+	uint64_t coalesced;	 /* reads that joined a flight */
+	uint64_t passed_through; /* opens */
+	uint64_t seq;		 /* of the last thing that the books saw */
+	uint64_t capacity;	 /* of the caches, in memory */
+	struct handle *holders;	 /* utlist, that which held longest first */
+	uint64_t held_bytes;	 /* by them, cached or not */
+	uint64_t filling_bytes;	 /* of objects in flight */
+};
+
+/* 0, until server_leave; -ECONNABORTED with a text: it has stopped. */
+static inline int server_enter(struct server *s, struct err *err)
+{
+	if (gate_enter(&s->gate))
+		return 0;
+	return err_set(err, -ECONNABORTED, "the mount is at its end");
+}
+static inline void server_leave(struct server *s)
+{
+	gate_leave(&s->gate);
+}
+
+/* The ends of the stack: where reads are split into objects. */
+extern const struct layer_ops read_split;
+
+/*
+ * Make the layers of s->c.layers, top to bottom, and link them; stack_fini also
+ * after it failed. -EINVAL (an unknown word, an order that makes no sense, what
+ * a layer refuses), -ENOMEM; with a text.
+ */
+int stack_init(struct server *s, const struct layer_ops *split,
+	       struct err *err);
+void stack_fini(struct server *s);
+
+/* What they hold is answered, and holds nothing any more. */
+void stack_stop(struct server *s);
+/* End what waits for memory; nothing waits for it any more. */
+void read_stop(struct server *s);
+
+/* The first layer with these ops; NULL: it is not in the stack, or idle. */
+struct layer *stack_layer(struct server *s, const struct layer_ops *ops);
+
+/* --- under the lock ------------------------------------------------------ */
+
+/* The next number in the order of what the books see, for an event of which
+ * the layers hear. */
+void stack_event(struct server *s, enum layer_event event, uint64_t key);
+/* The object, wherever a layer has it (layer_ops.peek). */
+struct object *stack_peek(struct server *s, uint64_t key, bool kept);
+/* The bytes of `o` cannot be read: no layer has it any more. */
+void stack_forget(struct server *s, const struct object *o);
+/* Somebody asks for `o`, the first time since a layer brought it along. */
+void stack_asked(struct server *s, struct object *o, struct ask *a);
+/* The counters as they stand. */
+struct epoch_mark server_mark_now(struct server *s);
+/* Count a read that was asked for the first time in its open. */
+void server_count(struct server *s, const struct ask *a);
+
+#endif
