@@ -68,6 +68,9 @@ struct server *rig_start(struct fixture *f, const char *policy,
 				   .cache_policy = policy,
 				   .cache_size = { .fraction = 1 },
 				   .seed = 1,
+				   .layers = f->layers,
+				   .groups = f->groups,
+				   .trace = f->trace,
 				   .memory = f->memory };
 	struct err err = { 0 };
 	struct server *s = NULL;

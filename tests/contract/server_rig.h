@@ -24,7 +24,11 @@ struct fixture {
 	uint32_t node[N_FILES];
 	unsigned char *content[N_FILES];
 	size_t bytes[N_FILES];
-	uint64_t memory; /* of the servers, beside the cache; 0: the default */
+	/* of the servers that are started: */
+	uint64_t memory;		/* beside the cache; 0: the default */
+	const char *layers;		/* NULL: the default */
+	const struct group_map *groups; /* or NULL, as below */
+	struct trace *trace;
 };
 
 /* cmocka's group set-up and tear-down: *state is a fixture. */
