@@ -96,6 +96,8 @@ static struct cache *use(struct layer *l, struct cache *fresh)
 
 	s->capacity += cache_capacity(fresh) - (old ? cache_capacity(old) : 0);
 	budget_set_capacity(&s->budget, s->capacity);
+	s->n_keepers += !cache_policy(fresh)->bypass;
+	s->n_keepers -= old && !cache_policy(old)->bypass;
 	c->cache = fresh;
 	return old;
 }
@@ -195,13 +197,6 @@ static int caching_ask(struct layer *l, struct ask *a)
 	else if (e)
 		cache_remove(c->cache, e);
 	return r;
-}
-
-static bool caching_keeps(struct layer *l, uint32_t node)
-{
-	const struct caching *c = l->state;
-
-	return !cache_policy(c->cache)->bypass || layer_keeps(l, node);
 }
 
 static void caching_offer(struct layer *l, struct object *o)
@@ -366,7 +361,6 @@ const struct layer_ops layer_cache = {
 	.init = caching_init,
 	.fini = caching_fini,
 	.ask = caching_ask,
-	.keeps = caching_keeps,
 	.offer = caching_offer,
 	.warm = caching_warm,
 	.peek = caching_peek,

@@ -126,15 +126,13 @@ struct group_fetch {
 	struct fetch fetch;
 	struct server *server;
 	uint32_t n;
-	struct object **objects; /* n, each with the flight's reference */
-	struct read_part **waiters;
+	struct object **objects;    /* n, each with the flight's reference */
 	struct fetch_piece *pieces; /* n */
 };
 
 static void group_free(struct group_fetch *g)
 {
 	free(g->objects);
-	free(g->waiters);
 	free(g->pieces);
 	free(g);
 }
@@ -146,9 +144,8 @@ static struct group_fetch *group_new(uint32_t n)
 	if (!g)
 		return NULL;
 	g->objects = calloc(n, sizeof(struct object *));
-	g->waiters = calloc(n, sizeof(struct read_part *));
 	g->pieces = calloc(n, sizeof(*g->pieces));
-	if (!g->objects || !g->waiters || !g->pieces) {
+	if (!g->objects || !g->pieces) {
 		group_free(g);
 		return NULL;
 	}
@@ -158,18 +155,11 @@ static struct group_fetch *group_new(uint32_t n)
 static void group_done(struct fetch *f, bool stopping)
 {
 	struct group_fetch *g = container_of(f, struct group_fetch, fetch);
-	struct server *s = g->server;
 
-	pthread_mutex_lock(&s->lock);
 	for (uint32_t i = 0; i < g->n; i++)
-		g->waiters[i] = flight_arrived(s, g->objects[i], f->deadline,
-					       stopping ? -ECONNABORTED
-							: g->pieces[i].error);
-	server_unlock(s);
-	for (uint32_t i = 0; i < g->n; i++) {
-		flight_wake(g->waiters[i]);
-		object_put(g->objects[i]);
-	}
+		g->objects[i]->error = stopping ? -ECONNABORTED
+						: g->pieces[i].error;
+	flight_land(g->server, g->objects, g->n, f->deadline);
 	group_free(g);
 }
 

@@ -6,24 +6,10 @@
 
 static int source_ask(struct layer *l, struct ask *a)
 {
-	struct server *s = l->server;
-	struct object *o;
-
 	if (a->bypass)
 		return 0;
-	o = flight_find(s, a->what.key);
-	if (!o && a->paid)
-		return 0;
-	if (!o) {
-		o = flight_begin(s, a->what.key, a->arrival);
-		if (!o)
-			return -ENOMEM;
-		o->fetch.later = a->later;
-		a->fresh = true;
-		a->start = &o->fetch;
-	}
-	a->object = object_get(o);
-	return 0;
+	a->object = flight_join(l->server, a);
+	return a->object || a->paid ? 0 : -ENOMEM;
 }
 
 const struct layer_ops layer_source = {

@@ -29,15 +29,9 @@ struct object *flight_new(struct server *s, uint64_t key, uint64_t arrival)
 static void done(struct fetch *f, bool stopping)
 {
 	struct object *o = container_of(f, struct object, fetch);
-	struct server *s = o->server;
-	struct read_part *w;
 
-	pthread_mutex_lock(&s->lock);
-	w = flight_arrived(s, o, f->deadline,
-			   stopping ? -ECONNABORTED : f->error);
-	server_unlock(s);
-	flight_wake(w);
-	object_put(o);
+	o->error = stopping ? -ECONNABORTED : f->error;
+	flight_land(o->server, &o, 1, f->deadline);
 }
 
 struct object *flight_begin(struct server *s, uint64_t key, uint64_t arrival)
@@ -59,30 +53,54 @@ void flight_cancel(struct server *s, struct object *o)
 	server_put_object(o);
 }
 
-struct read_part *flight_arrived(struct server *s, struct object *o,
-				 uint64_t deadline, int error)
+struct object *flight_join(struct server *s, struct ask *a)
 {
-	struct read_part *waiters = o->waiters;
+	struct object *o = flight_find(s, a->what.key);
 
-	o->error = error;
-	o->state = error ? OBJECT_FAILED : OBJECT_READY;
+	if (!o && !a->paid) {
+		o = flight_begin(s, a->what.key, a->arrival);
+		a->fresh = o;
+	}
+	if (a->fresh) {
+		o->fetch.later = a->later;
+		a->start = &o->fetch;
+	}
+	return o ? object_get(o) : NULL;
+}
+
+/* Under the lock: who waits for it, behind the list that ends at `end`; its
+ * end is returned. */
+static struct read_part **arrive(struct server *s, struct object *o,
+				 uint64_t deadline, struct read_part **end)
+{
+	*end = o->waiters;
+	for (; *end; end = &(*end)->next)
+		(*end)->deadline = deadline;
+	o->state = o->error ? OBJECT_FAILED : OBJECT_READY;
 	o->waiters = NULL;
 	HASH_DEL(s->flights, o);
 	if (o->data)
 		s->filling_bytes -= o->bytes;
-	for (struct read_part *w = waiters; w; w = w->next)
-		w->deadline = deadline;
-	if (error)
+	if (o->error)
 		stack_forget(s, o);
-	return waiters;
+	return end;
 }
 
-void flight_wake(struct read_part *w)
+void flight_land(struct server *s, struct object *const *objects, size_t n,
+		 uint64_t deadline)
 {
-	while (w) {
-		struct read_part *next = w->next;
+	struct read_part *waiters = NULL, **end = &waiters;
 
-		read_settle(w->request);
-		w = next;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < n; i++)
+		end = arrive(s, objects[i], deadline, end);
+	server_unlock(s);
+	while (waiters) {
+		struct read_part *next = waiters->next;
+
+		read_settle(waiters->request);
+		waiters = next;
 	}
+	for (size_t i = 0; i < n; i++)
+		object_put(objects[i]);
 }

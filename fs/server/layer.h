@@ -162,7 +162,8 @@ struct layer_ops {
 	int (*ask)(struct layer *l, struct ask *a);
 	/* May an object of this file be found here at a later read? If not, ask
 	 * below (layer_keeps). Where nobody keeps it, reads go to the device
-	 * as they are. */
+	 * as they are. Who keeps those of all files counts in n_keepers of
+	 * fs/server/stack.h, and is not asked for each read. */
 	bool (*keeps)(struct layer *l, uint32_t node);
 	/* Let a->what in, without an eviction, or pass it on (layer_warm). */
 	enum layer_warmth (*warm)(struct layer *l, struct ask *a);

@@ -354,7 +354,7 @@ static void read_objects(struct layer *l, struct read_request *r)
 
 	r->ready = finish;
 	pthread_mutex_lock(&s->lock);
-	kept = layer_keeps(l, r->handle->node);
+	kept = s->n_keepers || layer_keeps(l, r->handle->node);
 	if (kept)
 		n_start = prepare(s, r, start);
 	else

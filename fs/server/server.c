@@ -308,7 +308,6 @@ enum layer_warmth server_warm(struct server *s, uint32_t node, uint32_t extent)
 				   .file_bytes = file_bytes },
 			 .node = node,
 			 .arrival = tick_now(s->c.tick) };
-	struct read_part *waiters;
 	enum layer_warmth w;
 	struct object *o;
 	int error = 0;
@@ -321,11 +320,8 @@ enum layer_warmth server_warm(struct server *s, uint32_t node, uint32_t extent)
 	if (o->data)
 		error = s->c.source->read(s->c.source_state, s->c.tree, node,
 					  o->data, o->bytes, offset, false);
-	pthread_mutex_lock(&s->lock);
-	waiters = flight_arrived(s, o, 0, error);
-	server_unlock(s);
-	flight_wake(waiters);
-	object_put(o);
+	o->error = error;
+	flight_land(s, &o, 1, 0);
 	return error ? WARM_FAILED : w;
 }
 

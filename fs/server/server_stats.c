@@ -9,20 +9,6 @@
 #include "common/version.h"
 #include "fs/server/stack.h"
 
-void server_count(struct server *s, const struct ask *a)
-{
-	struct cache_counts *c = &s->reads;
-
-	if (a->hit) {
-		c->hits++;
-		c->hit_bytes += a->what.bytes;
-		return;
-	}
-	c->misses++;
-	c->miss_bytes += a->what.bytes;
-	c->rejected += a->rejected && !a->admitted;
-}
-
 struct epoch_mark server_mark_now(struct server *s)
 {
 	struct epoch_mark now = { .reads = s->reads,

@@ -70,6 +70,7 @@ struct server {
 	uint64_t passed_through; /* opens */
 	uint64_t seq;		 /* of the last thing that the books saw */
 	uint64_t capacity;	 /* of the caches, in memory */
+	unsigned n_keepers;	 /* caches that keep objects of all files */
 	struct handle *holders;	 /* utlist, that which held longest first */
 	uint64_t held_bytes;	 /* by them, cached or not */
 	uint64_t filling_bytes;	 /* of objects in flight */
@@ -120,7 +121,19 @@ void stack_forget(struct server *s, const struct object *o);
 void stack_asked(struct server *s, struct object *o, struct ask *a);
 /* The counters as they stand. */
 struct epoch_mark server_mark_now(struct server *s);
-/* Count a read that was asked for the first time in its open. */
-void server_count(struct server *s, const struct ask *a);
+/* Count an object that was asked for the first time in its open. */
+static inline void server_count(struct server *s, const struct ask *a)
+{
+	struct cache_counts *c = &s->reads;
+
+	if (a->hit) {
+		c->hits++;
+		c->hit_bytes += a->what.bytes;
+		return;
+	}
+	c->misses++;
+	c->miss_bytes += a->what.bytes;
+	c->rejected += a->rejected && !a->admitted;
+}
 
 #endif
