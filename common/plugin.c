@@ -2,7 +2,6 @@
 #include "common/plugin.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 static const char *skip_dashes(const char *s)
@@ -19,7 +18,12 @@ static bool same_name(const char *name, const char *given)
 		name = skip_dashes(name + 1);
 		given = skip_dashes(given + 1);
 	}
-	return *name == *given;
+	return *name == *given || (!*name && *given == ':');
+}
+
+bool plugin_is(const char *text, const char *name)
+{
+	return same_name(name, text);
 }
 
 const struct plugin *plugin_find(const struct plugin *const table[],

@@ -7,14 +7,27 @@
 #ifndef GPEMU_COMMON_PLUGIN_H
 #define GPEMU_COMMON_PLUGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/err.h"
+
+struct conf_field;
 
 struct plugin {
 	const char *name;    /* the word in the meson list */
 	const char *summary; /* one line, for --list */
 	size_t state_size;   /* the host allocates this many zeroed bytes */
+	/*
+	 * Its own options, as common/conf/conf.h has them: scalar fields of a
+	 * struct of `options_size` bytes, each with its help. `defaults` is
+	 * such a struct. NULL: it has none. The user sets them behind the name
+	 * (common/conf/plugin_choice.h), and a hook gets them as such a
+	 * struct, or NULL for the defaults.
+	 */
+	const struct conf_field *options;
+	const void *defaults;
+	size_t options_size;
 };
 
 /* The entry called `name`, but for '-' and '_'; NULL and a text that lists the
@@ -26,5 +39,7 @@ const struct plugin *plugin_find(const struct plugin *const table[],
  * -EINVAL with that text. */
 int plugin_check(const struct plugin *const table[], const char *kind,
 		 const void *object, struct err *err);
+/* Is `text`, NAME or NAME:OPTIONS, a choice of the plug-in called `name`? */
+bool plugin_is(const char *text, const char *name);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "common/version.h"
@@ -209,21 +210,39 @@ static int print_kind(const struct cli_program *p, const struct cli_kind *k)
 	return r;
 }
 
+/* All plug-ins of a kind; `rest` ":NAME": the options of one. */
+static int list_table(const struct cli_program *p, const struct cli_kind *k,
+		      const char *rest)
+{
+	const struct plugin *one;
+	struct err err = { 0 };
+
+	if (!*rest) {
+		plugin_table_print(k->table, stdout);
+		return 0;
+	}
+	one = plugin_find(k->table, k->name, rest + 1, &err);
+	if (one)
+		plugin_options_print(one, stdout);
+	else
+		fprintf(stderr, "%s: %s\n", p->name, err.text);
+	return one ? 0 : -EINVAL;
+}
+
 static int list_kind(const struct cli_program *p, const char *name)
 {
 	const struct cli_kind *k = p->kinds;
 	char known[ERR_LIST] = "";
+	size_t n = strcspn(name, ":");
 
 	for (; k && k->name; k++) {
 		err_list(known, k->name);
-		if (strcmp(k->name, name))
+		if (strncmp(k->name, name, n) || k->name[n] ||
+		    (name[n] && !k->table))
 			continue;
 		if (!k->table)
 			return print_kind(p, k);
-		for (size_t i = 0; k->table[i]; i++)
-			printf("%-12s %s\n", k->table[i]->name,
-			       k->table[i]->summary);
-		return 0;
+		return list_table(p, k, name + n);
 	}
 	fprintf(stderr, "%s: unknown kind '%s' (known: %s)\n", p->name, name,
 		known);

@@ -68,8 +68,9 @@ struct cli_common {
 			  "exit" },                                           \
 	{                                                                     \
 		"list", CONF_STRING, offsetof(type, member.list),             \
-			.arg = "KIND", .cli_only = true,                      \
-			.help = "list what KIND has to offer and exit"        \
+			.arg = "KIND[:NAME]", .cli_only = true,               \
+			.help = "list what KIND has to offer, or the "        \
+				"options of one, and exit"                    \
 	}
 
 /* Something that --list can list: a plug-in table, or a function's doing. */
