@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/program/cli.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -99,8 +100,13 @@ static const struct cli_program program = {
 
 /* --- the cells: every policy at every size -------------------------------- */
 
+struct selected_policy {
+	struct plugin_choice choice;
+	char *text;
+};
+
 struct selection {
-	const struct policy_ops **policies;
+	struct selected_policy *policies;
 	size_t n_policies;
 	struct units_capacity *sizes;
 	size_t n_sizes;
@@ -108,46 +114,57 @@ struct selection {
 
 static void selection_fini(struct selection *s)
 {
+	for (size_t p = 0; p < s->n_policies; p++) {
+		plugin_choice_fini(&s->policies[p].choice);
+		free(s->policies[p].text);
+	}
 	free(s->policies);
 	free(s->sizes);
 }
 
-static const struct policy_ops *ops_of(const struct plugin *p)
+static const struct policy_ops *ops_of(const struct selected_policy *p)
 {
-	return container_of(p, const struct policy_ops, plugin);
+	return container_of(p->choice.plugin, const struct policy_ops, plugin);
 }
 
-static int add_policy(struct selection *s, const struct plugin *p)
+static int add_policy(struct selection *s, const char *text, struct err *err)
 {
-	const struct policy_ops **v =
+	struct selected_policy *v =
 		reallocarray(s->policies, s->n_policies + 1, sizeof(*v));
+	struct selected_policy *p;
+	int r;
 
 	if (!v)
 		return -ENOMEM;
 	s->policies = v;
-	v[s->n_policies++] = ops_of(p);
-	return 0;
+	p = &v[s->n_policies++];
+	p->text = NULL;
+	r = plugin_choose(policy_table, "cache policy", text, &p->choice, err);
+	if (r < 0)
+		return r;
+	p->text = plugin_choice_text(p->choice.plugin, p->choice.options);
+	return p->text ? 0 : -ENOMEM;
 }
 
 static int select_policies(struct selection *s, const char *list,
 			   struct err *err)
 {
-	_cleanup_free_ char *copy = strdup(list);
-	char *rest = copy, *word;
-	int r = copy ? 0 : -ENOMEM;
+	int r = 0;
 
-	for (size_t p = 0; r == 0 && !strcmp(list, "all") && policy_table[p];
-	     p++)
-		r = add_policy(s, policy_table[p]);
-	if (s->n_policies)
+	if (!strcmp(list, "all")) {
+		for (size_t p = 0; r == 0 && policy_table[p]; p++)
+			r = add_policy(s, policy_table[p]->name, err);
 		return r;
-	while (r == 0 && (word = strsep(&rest, ","))) {
-		const struct plugin *p =
-			plugin_find(policy_table, "cache policy", word, err);
-
-		r = p ? add_policy(s, p) : -EINVAL;
 	}
-	return r;
+	for (;;) {
+		size_t n = plugin_choice_length(list);
+		_cleanup_free_ char *one = strndup(list, n);
+
+		r = one ? add_policy(s, one, err) : -ENOMEM;
+		if (r < 0 || !list[n])
+			return r;
+		list += n + 1;
+	}
 }
 
 static int select_sizes(struct selection *s, const char *list, struct err *err)
@@ -183,7 +200,9 @@ static int make_cells(const struct selection *s, struct sim_run *run)
 	for (size_t p = 0; p < s->n_policies; p++)
 		for (size_t i = 0; i < s->n_sizes; i++)
 			run->cells[run->n_cells++] = (struct sim_cell){
-				.ops = s->policies[p],
+				.ops = ops_of(&s->policies[p]),
+				.options = s->policies[p].choice.options,
+				.policy = s->policies[p].text,
 				.size = s->sizes[i],
 				.capacity_bytes = units_capacity_bytes(
 					&s->sizes[i], run->trace->total_bytes)
@@ -194,7 +213,7 @@ static int make_cells(const struct selection *s, struct sim_run *run)
 static bool needs_future(const struct selection *s)
 {
 	for (size_t p = 0; p < s->n_policies; p++)
-		if (s->policies[p]->offline)
+		if (ops_of(&s->policies[p])->offline)
 			return true;
 	return false;
 }

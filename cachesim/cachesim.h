@@ -106,6 +106,8 @@ int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
 /* One policy at one size. */
 struct sim_cell {
 	const struct policy_ops *ops;
+	const void *options; /* as struct policy_params */
+	const char *policy;  /* as a user would name it */
 	struct units_capacity size;
 	uint64_t capacity_bytes;
 	struct cache_counts *epochs; /* n_epochs of them */

@@ -11,13 +11,13 @@
 
 /* --- table --------------------------------------------------------------- */
 
-static void print_row(const struct sim_cell *c, const char *epoch,
+static void print_row(const struct sim_cell *c, int width, const char *epoch,
 		      const struct cache_counts *n)
 {
 	char size[UNITS_TEXT], bytes[UNITS_TEXT];
 
-	printf("%-12s %8s %10s %6s %8.2f %8.2f %12" PRIu64 " %12" PRIu64 "\n",
-	       c->ops->plugin.name, units_exact_capacity(&c->size, size),
+	printf("%-*s %8s %10s %6s %8.2f %8.2f %12" PRIu64 " %12" PRIu64 "\n",
+	       width, c->policy, units_exact_capacity(&c->size, size),
 	       units_human_size((double)c->capacity_bytes, bytes), epoch,
 	       100 * sim_hit_ratio(n), 100 * sim_byte_hit_ratio(n),
 	       n->evictions, n->rejected);
@@ -27,10 +27,13 @@ void sim_print_table(const struct sim_run *run, bool per_epoch)
 {
 	size_t n_epochs = run->trace->n_epochs;
 	char range[32];
+	int width = 12;
 
+	for (size_t i = 0; i < run->n_cells; i++)
+		width = MAX(width, (int)strlen(run->cells[i].policy));
 	snprintf(range, sizeof(range), "%" PRIu64 "-%zu", run->warmup + 1,
 		 n_epochs);
-	printf("%-12s %8s %10s %6s %8s %8s %12s %12s\n", "policy", "size",
+	printf("%-*s %8s %10s %6s %8s %8s %12s %12s\n", width, "policy", "size",
 	       "capacity", "epoch", "hits/%", "bytes/%", "evictions",
 	       "rejected");
 	for (size_t i = 0; i < run->n_cells; i++) {
@@ -41,10 +44,10 @@ void sim_print_table(const struct sim_run *run, bool per_epoch)
 			char number[32];
 
 			snprintf(number, sizeof(number), "%zu", e + 1);
-			print_row(c, number, &c->epochs[e]);
+			print_row(c, width, number, &c->epochs[e]);
 		}
 		if (!per_epoch)
-			print_row(c, n_epochs > 1 ? range : "1", &sum);
+			print_row(c, width, n_epochs > 1 ? range : "1", &sum);
 	}
 }
 
@@ -69,12 +72,11 @@ static json_t *cell_json(const struct sim_run *run, const struct sim_cell *c)
 
 	for (size_t e = 0; e < run->trace->n_epochs; e++)
 		json_array_append_new(epochs, counts_json(&c->epochs[e]));
-	return json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:o}", "policy",
-			 c->ops->plugin.name, "size",
-			 units_exact_capacity(&c->size, size), "capacity_bytes",
-			 (json_int_t)c->capacity_bytes, "metadata_bytes",
-			 (json_int_t)c->metadata_bytes, "hit_ratio",
-			 sim_hit_ratio(&sum), "byte_hit_ratio",
+	return json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:o}", "policy", c->policy,
+			 "size", units_exact_capacity(&c->size, size),
+			 "capacity_bytes", (json_int_t)c->capacity_bytes,
+			 "metadata_bytes", (json_int_t)c->metadata_bytes,
+			 "hit_ratio", sim_hit_ratio(&sum), "byte_hit_ratio",
 			 sim_byte_hit_ratio(&sum), "epochs", epochs);
 }
 
@@ -101,7 +103,7 @@ extern char **environ;
 
 static bool same_policy(const struct sim_run *run, size_t i, size_t j)
 {
-	return run->cells[i].ops == run->cells[j].ops;
+	return !strcmp(run->cells[i].policy, run->cells[j].policy);
 }
 
 static bool first_of_policy(const struct sim_run *run, size_t i)
@@ -161,9 +163,8 @@ static void write_script(const struct sim_run *run, const char *path,
 		fprintf(f,
 			"%s$p%zu with linespoints title '%s' lw 1.5 ps 1.1 "
 			"pt %d dt %d lc rgb '%s'",
-			line ? ", " : "plot ", i,
-			run->cells[i].ops->plugin.name, line % 15 + 1,
-			line % 2 ? 2 : 1, shade[line % 3]);
+			line ? ", " : "plot ", i, run->cells[i].policy,
+			line % 15 + 1, line % 2 ? 2 : 1, shade[line % 3]);
 		line++;
 	}
 	fputc('\n', f);

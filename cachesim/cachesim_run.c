@@ -45,10 +45,11 @@ static int new_cache(const struct sim_run *run, struct sim_cell *cell,
 					.max_object_bytes = t->max_object_bytes,
 					.knows_future = t->next_use != NULL,
 					.count_metadata = run->count_metadata,
+					.options = cell->options,
 					.overhead_bytes = OBJECT_OVERHEAD };
 	int r = cache_new(cell->ops, &params, NULL, NULL, ret, &cell->err);
 
-	return r < 0 ? err_set(&cell->err, r, "%s: %s", cell->ops->plugin.name,
+	return r < 0 ? err_set(&cell->err, r, "%s: %s", cell->policy,
 			       strerror(-r))
 		     : 0;
 }

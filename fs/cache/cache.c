@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/util.h"
 #include "fs/cache/cache_index.h"
 
 struct cache {
 	const struct policy_ops *ops;
+	char *text; /* of the policy, with its options */
 	void *state;
 	struct cache_index index;
 	uint64_t capacity, used;
@@ -52,7 +54,8 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 		c->overhead = overhead_of(c) + params->overhead_bytes;
 	r = -ENOMEM;
 	c->state = calloc(1, MAX(ops->plugin.state_size, 1));
-	if (!c->state)
+	c->text = plugin_choice_text(&ops->plugin, params->options);
+	if (!c->state || !c->text)
 		goto fail;
 	all = *params;
 	all.overhead_bytes = c->overhead;
@@ -74,6 +77,7 @@ void cache_free(struct cache *c)
 	if (c->state && c->ops->fini)
 		c->ops->fini(c->state);
 	free(c->state);
+	free(c->text);
 	cache_index_fini(&c->index);
 	free(c);
 }
@@ -212,6 +216,11 @@ uint64_t cache_objects(const struct cache *c)
 const struct policy_ops *cache_policy(const struct cache *c)
 {
 	return c->ops;
+}
+
+const char *cache_policy_text(const struct cache *c)
+{
+	return c->text;
 }
 
 const struct cache_counts *cache_counts(const struct cache *c)

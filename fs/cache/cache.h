@@ -71,6 +71,8 @@ uint64_t cache_metadata_bytes(const struct cache *c);
 uint64_t cache_capacity(const struct cache *c);
 uint64_t cache_objects(const struct cache *c);
 const struct policy_ops *cache_policy(const struct cache *c);
+/* As a user would name it: with the options that are not the defaults. */
+const char *cache_policy_text(const struct cache *c);
 /* Since the last cache_reset_counts. */
 const struct cache_counts *cache_counts(const struct cache *c);
 void cache_reset_counts(struct cache *c);

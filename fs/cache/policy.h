@@ -76,6 +76,8 @@ struct policy_params {
 	bool knows_future;
 	/* Each entry also takes its share of index, entry and policy. */
 	bool count_metadata;
+	/* The policy's own (struct plugin), for init; NULL: the defaults. */
+	const void *options;
 	/* With that counted, what an object takes besides its bytes: in the
 	 * host; a policy's init is told of all of it. */
 	uint64_t overhead_bytes;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/system/memory.h"
 #include "common/util.h"
 #include "fs/server/flight.h"
@@ -66,8 +67,7 @@ static int make(const struct server *s, const char *policy,
 		const struct units_capacity *size, struct cache **ret,
 		struct err *err)
 {
-	const struct plugin *p =
-		plugin_find(policy_table, "cache policy", policy, err);
+	_cleanup_(plugin_choice_fini) struct plugin_choice choice = { 0 };
 	const struct policy_ops *ops;
 	struct policy_params params = { .seed = s->c.seed,
 					.file_bytes = s->sizes,
@@ -75,11 +75,13 @@ static int make(const struct server *s, const char *policy,
 					.max_object_bytes = OBJECT_EXTENT,
 					.count_metadata = s->c.cache_metadata,
 					.overhead_bytes = OBJECT_OVERHEAD };
-	int r;
+	int r = plugin_choose(policy_table, "cache policy", policy, &choice,
+			      err);
 
-	if (!p)
-		return -EINVAL;
-	ops = container_of(p, const struct policy_ops, plugin);
+	if (r < 0)
+		return r;
+	ops = container_of(choice.plugin, const struct policy_ops, plugin);
+	params.options = choice.options;
 	r = capacity_bytes(s, ops, size, &params.capacity_bytes, err);
 	if (r < 0)
 		return r;
@@ -295,7 +297,7 @@ static int caching_renew(struct layer *l, const struct layer_change *change,
 	/* constant, under the lock of changes */
 	struct units_capacity same = { .fraction = -1,
 				       .bytes = cache_capacity(c->cache) };
-	const char *policy = cache_policy(c->cache)->plugin.name;
+	const char *policy = cache_policy_text(c->cache);
 	bool mine = change && change->cache == l->nth;
 	struct cache *fresh;
 	int r = make(l->server,
@@ -332,9 +334,8 @@ static size_t caching_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 	size_t i = 0;
 
 	cache_counts_add(&n, cache_counts(c->cache));
-	ret[i++] = (struct layer_stat){
-		"policy", .text = cache_policy(c->cache)->plugin.name
-	};
+	ret[i++] = (struct layer_stat){ "policy",
+					.text = cache_policy_text(c->cache) };
 	ret[i++] = (struct layer_stat){ "capacity_bytes",
 					cache_capacity(c->cache) };
 	ret[i++] = (struct layer_stat){ "used_bytes", cache_used(c->cache) };

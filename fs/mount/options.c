@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
@@ -37,7 +38,7 @@ static int check_layers(const void *object, struct err *err)
 
 static int check_policy(const void *object, struct err *err)
 {
-	return plugin_check(policy_table, "cache policy", object, err);
+	return plugin_choice_check(policy_table, "cache policy", object, err);
 }
 
 static const struct conf_field fields[] = {
@@ -45,7 +46,8 @@ static const struct conf_field fields[] = {
 	  .check = check_storage, .short_opt = 's', .arg = "NAME|FILE",
 	  .help = "storage profile (default: ideal, which adds nothing)" },
 	{ "cache_policy", CONF_STRING, offsetof(struct options, cache_policy),
-	  .check = check_policy, .short_opt = 'p', .arg = "NAME",
+	  .check = check_policy, .short_opt = 'p',
+	  .arg = "NAME[:KEY=VALUE,...]",
 	  .help = "cache policy (default: lru; none caches nothing)" },
 	{ "cache_size", CONF_CAPACITY, offsetof(struct options, cache_size),
 	  .short_opt = 'c', .arg = "SIZE|P%",

@@ -98,7 +98,8 @@ struct layer_change {
 	const struct units_capacity *size;
 };
 
-/* A number (or, with `text`, which is static, a word) of a layer's stats. */
+/* A number (or, with `text`, which stays until the next change, a word) of a
+ * layer's stats. */
 struct layer_stat {
 	const char *name;
 	uint64_t value;

@@ -107,6 +107,27 @@ for e in range(6):
 	[[ "$output" == *"t.bin: offset 24: next request 1 of request 1"* ]]
 }
 
+@test "policies with options stand beside those without" {
+	run gpemu-cachesim --dataset imagenet --files 500 -e 3 -c 35% --json sim.json \
+		-p lru,slru:protected=0,slru,s3fifo:small=0.5,uses=7,promote=1,sieve
+	[ "$status" -eq 0 ]
+	python3 - <<-'PY'
+		import json
+		r = json.load(open('sim.json'))['results']
+		assert [x['policy'] for x in r] == [
+		    'lru', 'slru:protected=0', 'slru',
+		    's3fifo:small=0.5,uses=7,promote=1', 'sieve'], r
+		hits = [x['hit_ratio'] for x in r]
+		assert hits[0] == hits[1] != hits[2], hits
+	PY
+	run -2 gpemu-cachesim --dataset imagenet -p lru,slru:protected=2,sieve
+	[[ "$output" == *"cache policy slru: protected: 2 is outside 0..1" ]]
+	run -2 gpemu-cachesim --dataset imagenet -p lru:x=1,sieve
+	[[ "$output" == *"cache policy lru: unknown option 'x' (it has none)" ]]
+	run -1 gpemu-cachesim --dataset imagenet --files 10 -p s3fifo:uses=1
+	[[ "$output" == *"s3fifo: promote=2 is never reached with uses=1"* ]]
+}
+
 @test "usage errors" {
 	run -2 gpemu-cachesim
 	one_line

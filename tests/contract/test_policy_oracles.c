@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/rng.h"
 #include "common/util.h"
 #include "fs/cache/cache.h"
@@ -19,9 +20,8 @@
 static struct cache *make(const char *policy, uint64_t capacity,
 			  const uint64_t *sizes, size_t n)
 {
+	_cleanup_(plugin_choice_fini) struct plugin_choice choice = { 0 };
 	struct err err = { 0 };
-	const struct plugin *p =
-		plugin_find(policy_table, "policy", policy, &err);
 	struct policy_params params = { .capacity_bytes = capacity,
 					.seed = 1,
 					.file_bytes = sizes,
@@ -29,11 +29,14 @@ static struct cache *make(const char *policy, uint64_t capacity,
 					.knows_future = true };
 	struct cache *c;
 
-	assert_non_null(p);
-	assert_int_equal(
-		cache_new(container_of(p, const struct policy_ops, plugin),
-			  &params, NULL, NULL, &c, &err),
-		0);
+	if (plugin_choose(policy_table, "policy", policy, &choice, &err) < 0)
+		fail_msg("%s", err.text);
+	params.options = choice.options;
+	assert_int_equal(cache_new(container_of(choice.plugin,
+						const struct policy_ops,
+						plugin),
+				   &params, NULL, NULL, &c, &err),
+			 0);
 	return c;
 }
 
@@ -98,6 +101,49 @@ static void policies_equal_their_models(void **state)
 			for (uint64_t seed = 1; seed <= 3; seed++)
 				compare(o, caps[k] * (o->sized ? 5 : 1),
 					3 * caps[k] + 1, seed);
+}
+
+/* --- options -------------------------------------------------------------- */
+
+/* Requests of 4000 that one policy hits and the other does not. */
+static int differences(const char *a, const char *b, int cap)
+{
+	uint64_t sizes[] = { 1 };
+	struct cache *x = make(a, (uint64_t)cap, sizes, 1);
+	struct cache *y = make(b, (uint64_t)cap, sizes, 1);
+	struct rng r = rng_stream(1, "options", (uint64_t)cap);
+	int scan = 0, n = 0;
+
+	for (int i = 0; i < 4000; i++) {
+		uint64_t key = (uint64_t)draw(&r, 3 * cap, &scan);
+
+		n += ask(x, key, 1, 0) != ask(y, key, 1, 0);
+	}
+	cache_free(x);
+	cache_free(y);
+	return n;
+}
+
+/* Where an option's end makes one policy another. */
+static void options_lead_from_one_policy_to_another(void **state)
+{
+	static const struct {
+		const char *with, *is, *usual;
+	} pairs[] = {
+		{ "slru:protected=0", "lru", "slru" },
+		{ "tinylfu:window=1", "lru", "tinylfu" },
+		{ "s3fifo:uses=3,promote=2,small=0.1", "s3fifo",
+		  "s3fifo:small=0.6" },
+		{ "2q:ratio=1", "2q", "2q:ratio=9" },
+		{ "tinylfu:sample=10", "tinylfu", "tinylfu:window=0.5" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		assert_int_equal(differences(pairs[i].with, pairs[i].is, 40),
+				 0);
+		assert_true(differences(pairs[i].with, pairs[i].usual, 40) > 0);
+	}
 }
 
 /* --- the optimum ---------------------------------------------------------- */
@@ -349,6 +395,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(policies_equal_their_models),
+		cmocka_unit_test(options_lead_from_one_policy_to_another),
 		cmocka_unit_test(belady_is_the_optimum_and_nobody_beats_it),
 		cmocka_unit_test(offline_policies_need_the_future),
 		cmocka_unit_test(no_policy_hits_more_than_the_cached_share),

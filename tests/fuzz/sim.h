@@ -47,6 +47,7 @@ static inline void replay(struct sim_trace *t)
 	for (int i = 0; i < N; i++)
 		cells[i] = (struct sim_cell){
 			.ops = ops[i],
+			.policy = ops[i]->plugin.name,
 			.capacity_bytes = t->total_bytes / 3,
 		};
 	PROMISED(sim_replay(&run, 1, &err) == 0);

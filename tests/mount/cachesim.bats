@@ -28,12 +28,14 @@ print([[e["hits"], e["misses"]] for e in
 	make_files 200 5000
 	head -c 9000000 /dev/urandom >"$src/c0/large" # three extents
 	: >"$src/c1/empty"
-	for policy in lru random sff sff_online 2q arc gdsf s3fifo tinylfu; do
+	for policy in lru random sff sff_online 2q arc gdsf s3fifo tinylfu \
+		2q:ratio=3 s3fifo:small=0.5,uses=1,promote=1 tinylfu:window=0.3; do
 		gpemu-fs -p $policy -c 35% --seed 7 "$src" "$mp"
 		gpemu-train --data "$mp" --loader sync --workers 1 \
 			--prep none --pin off --model resnet18 --gpu v100 -b 16 -e 4 \
 			--seed 7 --time-scale 0.001 >/dev/null
 		cat "$mp/.gpemu/stats" >"$BATS_TEST_TMPDIR/mount.json"
+		grep -q "\"policy\": \"$policy\"" "$BATS_TEST_TMPDIR/mount.json"
 		fusermount3 -u "$mp"
 		gpemu-cachesim --dir "$src" -p $policy -c 35% -e 4 --seed 7 \
 			--json "$BATS_TEST_TMPDIR/sim.json" >/dev/null

@@ -13,12 +13,24 @@
  */
 #include <errno.h>
 
+#include "common/conf/conf.h"
 #include "common/rng.h"
 #include "fs/cache/policy/policy_array.h"
 
-/* Entries looked at for a victim. With n the one chosen is on average among
- * the worst 1/(n + 1) of all. arbitrary: 64 gives the worst 1.5 % */
-enum { SAMPLE = 64 };
+struct belady_size_options {
+	uint64_t sample;
+};
+
+static const struct conf_field belady_size_fields[] = {
+	{ "sample", CONF_UINT, offsetof(struct belady_size_options, sample),
+	  .min = 1, .max = 1 << 20, .arg = "N",
+	  .help = "entries looked at for a victim" },
+	{ 0 },
+};
+
+/* With n the victim is on average among the worst 1/(n + 1) of all.
+ * arbitrary: 64 gives the worst 1.5 % */
+static const struct belady_size_options belady_size_defaults = { .sample = 64 };
 
 struct belady_size {
 	struct policy_array array;
@@ -26,6 +38,7 @@ struct belady_size {
 	uint64_t capacity, used;
 	uint64_t overhead; /* of the last entry, beyond its object's bytes */
 	uint64_t now;	   /* requests so far */
+	uint32_t sample;
 	struct cache_entry *candidate; /* found by admit, for victim */
 };
 
@@ -37,9 +50,12 @@ struct belady_size_entry {
 static int belady_size_init(void *state, const struct policy_params *params,
 			    struct err *err)
 {
+	const struct belady_size_options *o =
+		params->options ? params->options : &belady_size_defaults;
 	struct belady_size *s = state;
 
 	(void)err;
+	s->sample = (uint32_t)o->sample;
 	s->rng = rng_stream(params->seed, "cache.belady_size", 0);
 	s->capacity = params->capacity_bytes;
 	return 0;
@@ -69,10 +85,10 @@ static double space_time_of(const struct belady_size *s, struct cache_entry *e)
 
 static struct cache_entry *worst(struct belady_size *s)
 {
-	bool all = s->array.n <= SAMPLE;
+	bool all = s->array.n <= s->sample;
 	struct cache_entry *ret = s->array.v[0];
 
-	for (uint32_t i = 0; i < MIN(s->array.n, SAMPLE); i++) {
+	for (uint32_t i = 0; i < MIN(s->array.n, s->sample); i++) {
 		uint64_t at = all ? i : rng_below(&s->rng, s->array.n);
 		struct cache_entry *e = s->array.v[at];
 
@@ -141,7 +157,10 @@ static struct cache_entry *belady_size_victim(void *state)
 const struct policy_ops policy_belady_size = {
 	.plugin = { .name = "belady_size",
 		    .summary = "Belady by bytes x time (gpemu-cachesim only)",
-		    .state_size = sizeof(struct belady_size) },
+		    .state_size = sizeof(struct belady_size),
+		    .options = belady_size_fields,
+		    .defaults = &belady_size_defaults,
+		    .options_size = sizeof(belady_size_defaults) },
 	.entry_size = sizeof(struct belady_size_entry),
 	.overhead_bytes = 2 * sizeof(struct cache_entry *),
 	.offline = true,

@@ -14,21 +14,37 @@
  * is at most the active queue would have been hit, had the inactive queue that
  * much more room, and so competes with what is active.
  *
- * The active queue gives up its tail while it is larger than the inactive one
- * (Linux's ratio for less than 1 GB; the kernel lets it grow to sqrt(10 x GB)
- * times the inactive one above). Left out: mapped pages, dirty pages, pages of
+ * The active queue gives up its tail while it is larger than `ratio` times the
+ * inactive one. Left out: mapped pages, dirty pages, pages of
  * other owners, and the kernel's batches and per-CPU queues.
  */
+#include "common/conf/conf.h"
 #include "fs/cache/policy/policy_ghost.h"
 #include "fs/cache/policy/policy_list.h"
 
+struct twoq_options {
+	double ratio;
+};
+
+static const struct conf_field twoq_fields[] = {
+	{ "ratio", CONF_DOUBLE, offsetof(struct twoq_options, ratio),
+	  .max = 1000, .arg = "N",
+	  .help = "the active queue may be so many times the inactive one" },
+	{ 0 },
+};
+
+/* Source: Linux's mm/vmscan.c, inactive_is_low: 1 for less than 1 GB,
+ * sqrt(10 x GB) above */
+static const struct twoq_options twoq_defaults = { .ratio = 1 };
+
 /* Ghosts for each entry that the cache is expected to hold. Distances beyond
- * the active queue, at most half of the capacity, never count. */
+ * the active queue, which is smaller than the cache, never count. */
 #define GHOSTS_PER_ENTRY 1
 
 struct twoq {
 	struct policy_list inactive, active;
 	struct ghosts ghosts;
+	double ratio;
 	uint64_t age;	  /* bytes evicted or activated so far */
 	uint64_t refault; /* key of the object that goes to ACTIVE at once */
 	bool refaults;
@@ -43,9 +59,12 @@ struct twoq_entry {
 static int twoq_init(void *state, const struct policy_params *params,
 		     struct err *err)
 {
+	const struct twoq_options *o = params->options ? params->options
+						       : &twoq_defaults;
 	struct twoq *s = state;
 
 	(void)err;
+	s->ratio = o->ratio;
 	return ghosts_init(&s->ghosts,
 			   GHOSTS_PER_ENTRY * policy_expected_entries(params));
 }
@@ -73,7 +92,10 @@ static bool twoq_admit(void *state, const struct cache_object *object)
 
 static void shrink_active(struct twoq *s)
 {
-	while (s->active.bytes > s->inactive.bytes) {
+	while (s->active.head &&
+	       (!s->inactive.head ||
+		(double)s->active.bytes >
+			s->ratio * (double)s->inactive.bytes)) {
 		struct cache_entry *e = policy_list_tail(&s->active);
 		struct twoq_entry *x = cache_entry_data(e);
 
@@ -135,7 +157,10 @@ static struct cache_entry *twoq_victim(void *state)
 const struct policy_ops policy_2q = {
 	.plugin = { .name = "2q",
 		    .summary = "2Q as Linux's page cache: inactive and active",
-		    .state_size = sizeof(struct twoq) },
+		    .state_size = sizeof(struct twoq),
+		    .options = twoq_fields,
+		    .defaults = &twoq_defaults,
+		    .options_size = sizeof(twoq_defaults) },
 	.entry_size = sizeof(struct twoq_entry),
 	.overhead_bytes = GHOSTS_PER_ENTRY * GHOST_BYTES,
 	.init = twoq_init,

@@ -4,27 +4,51 @@
  * SOSP 2023, algorithm 1): three queues, in all of which entries only ever
  * enter at the head.
  *
- *	miss -> SMALL (10 %) --used more than once--> MAIN (90 %)
+ *	miss -> SMALL (10 %) --used more than once--> MAIN (the rest)
  *	          |                                    ^   | used: one more
  *	          v                                    |   v round, count - 1
  *	        GHOST (keys; as many as MAIN) -asked for again
  *
- * Uses are counted up to 3, and from 0 again on entering MAIN. Where a
+ * Uses are counted up to `uses`, and from 0 again on entering MAIN. Where a
  * promotion makes MAIN too large, the victim comes from MAIN at once; the
  * paper's loop then also evicts from SMALL, here the next victim does, if room
  * is still missing.
  */
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 
+#include "common/conf/conf.h"
+#include "common/util.h"
 #include "fs/cache/policy/policy_ghost.h"
 #include "fs/cache/policy/policy_list.h"
 
+struct s3fifo_options {
+	double small;
+	uint64_t uses, promote;
+};
+
+#define FIELD(key, type) #key, type, offsetof(struct s3fifo_options, key)
+
+static const struct conf_field s3fifo_fields[] = {
+	{ FIELD(small, CONF_DOUBLE), .max = 1, .arg = "0..1",
+	  .help = "share of the capacity that SMALL has" },
+	{ FIELD(uses, CONF_UINT), .min = 1, .max = 255, .arg = "N",
+	  .help = "count the uses of an entry up to N" },
+	{ FIELD(promote, CONF_UINT), .min = 1, .max = 255, .arg = "N",
+	  .help = "uses in SMALL after which an entry goes to MAIN" },
+	{ 0 },
+};
+
 /* Source: the paper, sections 4.1 and 4.2 */
-enum { SMALL_PERCENT = 10, MAX_USES = 3, PROMOTE_ABOVE = 1 };
+static const struct s3fifo_options s3fifo_defaults = { .small = 0.1,
+						       .uses = 3,
+						       .promote = 2 };
 
 struct s3fifo {
 	struct policy_list small, main;
 	uint64_t small_bytes, main_bytes; /* their shares of the capacity */
+	uint8_t max_uses, promote;
 	struct ghosts ghosts;
 	uint64_t known; /* key of the object that was a ghost */
 	bool is_known;
@@ -40,12 +64,22 @@ struct s3fifo_entry {
 static int s3fifo_init(void *state, const struct policy_params *params,
 		       struct err *err)
 {
+	const struct s3fifo_options *o = params->options ? params->options
+							 : &s3fifo_defaults;
 	struct s3fifo *s = state;
 
-	(void)err;
-	/* rounded up: SMALL gives when it has its share or more */
+	if (o->promote > o->uses)
+		return err_set(err, -EINVAL,
+			       "cache policy s3fifo: promote=%" PRIu64
+			       " is never reached with uses=%" PRIu64,
+			       o->promote, o->uses);
+	s->max_uses = (uint8_t)o->uses;
+	s->promote = (uint8_t)o->promote;
+	/* rounded up: SMALL gives when it has its share or more; percents are
+	 * exact in a double where their hundredths are not */
 	s->small_bytes = (uint64_t)ceil((double)params->capacity_bytes *
-					SMALL_PERCENT / 100);
+					(100 * o->small) / 100);
+	s->small_bytes = MIN(s->small_bytes, params->capacity_bytes);
 	s->main_bytes = params->capacity_bytes - s->small_bytes;
 	return ghosts_init(&s->ghosts, policy_expected_entries(params));
 }
@@ -83,11 +117,11 @@ static void s3fifo_inserted(void *state, struct cache_entry *entry,
 static void s3fifo_hit(void *state, struct cache_entry *entry,
 		       const struct cache_object *object)
 {
+	const struct s3fifo *s = state;
 	struct s3fifo_entry *x = cache_entry_data(entry);
 
-	(void)state;
 	(void)object;
-	x->uses += x->uses < MAX_USES;
+	x->uses += x->uses < s->max_uses;
 }
 
 static void s3fifo_removed(void *state, struct cache_entry *entry)
@@ -125,7 +159,7 @@ static struct cache_entry *s3fifo_victim(void *state)
 		struct cache_entry *e = policy_list_tail(&s->small);
 		struct s3fifo_entry *x = cache_entry_data(e);
 
-		if (x->uses <= PROMOTE_ABOVE) {
+		if (x->uses < s->promote) {
 			s->victim = e;
 			return e;
 		}
@@ -141,7 +175,10 @@ static struct cache_entry *s3fifo_victim(void *state)
 const struct policy_ops policy_s3fifo = {
 	.plugin = { .name = "s3fifo",
 		    .summary = "small, main and ghost FIFO queues (SOSP'23)",
-		    .state_size = sizeof(struct s3fifo) },
+		    .state_size = sizeof(struct s3fifo),
+		    .options = s3fifo_fields,
+		    .defaults = &s3fifo_defaults,
+		    .options_size = sizeof(s3fifo_defaults) },
 	.entry_size = sizeof(struct s3fifo_entry),
 	.overhead_bytes = GHOST_BYTES,
 	.init = s3fifo_init,

@@ -5,12 +5,23 @@
  * hit moves them to the protected segment. What overflows that goes back to
  * the head of probation, whose tail is the victim.
  */
+#include "common/conf/conf.h"
 #include "fs/cache/policy/policy_list.h"
 
-/* Protected share of the capacity. Source: Einziger, Friedman and Manes,
- * "TinyLFU", ACM Transactions on Storage 13(4), 2017, section 4 (main cache:
- * SLRU with 80 % protected). */
-#define PROTECTED_SHARE 0.8
+struct slru_options {
+	double protected;
+};
+
+static const struct conf_field slru_fields[] = {
+	{ "protected", CONF_DOUBLE, offsetof(struct slru_options, protected),
+	  .max = 1, .arg = "0..1",
+	  .help = "share of the capacity that is protected" },
+	{ 0 },
+};
+
+/* Source: Einziger, Friedman and Manes, "TinyLFU", ACM Transactions on Storage
+ * 13(4), 2017, section 4 (main cache: SLRU with 80 % protected). */
+static const struct slru_options slru_defaults = { .protected = 0.8 };
 
 struct slru {
 	struct policy_list probation, protected;
@@ -25,11 +36,13 @@ struct slru_entry {
 static int slru_init(void *state, const struct policy_params *params,
 		     struct err *err)
 {
+	const struct slru_options *o = params->options ? params->options
+						       : &slru_defaults;
 	struct slru *s = state;
 
 	(void)err;
 	s->protected_bytes =
-		(uint64_t)(PROTECTED_SHARE * (double)params->capacity_bytes);
+		(uint64_t)(o->protected * (double)params->capacity_bytes);
 	return 0;
 }
 
@@ -80,7 +93,10 @@ static struct cache_entry *slru_victim(void *state)
 const struct policy_ops policy_slru = {
 	.plugin = { .name = "slru",
 		    .summary = "LRU in two segments, used ones protected",
-		    .state_size = sizeof(struct slru) },
+		    .state_size = sizeof(struct slru),
+		    .options = slru_fields,
+		    .defaults = &slru_defaults,
+		    .options_size = sizeof(slru_defaults) },
 	.entry_size = sizeof(struct slru_entry),
 	.init = slru_init,
 	.inserted = slru_inserted,

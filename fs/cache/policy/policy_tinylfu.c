@@ -8,20 +8,39 @@
  *
  * How often is estimated, also for what is not cached, by a count-min sketch
  * of 4 rows of counters up to 15, which are all halved each time the sketch
- * has counted SAMPLE_FACTOR accesses for each entry of the cache. Left out:
+ * has counted `sample` accesses for each entry of the cache. Left out:
  * the paper's doorkeeper, a Bloom filter that saves memory.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/conf/conf.h"
 #include "common/util.h"
 #include "fs/cache/policy/policy_list.h"
 
+struct tinylfu_options {
+	double window, protected;
+	uint64_t sample;
+};
+
+#define FIELD(key, type) #key, type, offsetof(struct tinylfu_options, key)
+
+static const struct conf_field tinylfu_fields[] = {
+	{ FIELD(window, CONF_DOUBLE), .max = 1, .arg = "0..1",
+	  .help = "share of the capacity that the window has" },
+	{ FIELD(protected, CONF_DOUBLE), .max = 1, .arg = "0..1",
+	  .help = "share of the rest that is protected" },
+	{ FIELD(sample, CONF_UINT), .min = 1, .max = 1000, .arg = "N",
+	  .help = "accesses for each entry after which counts are halved" },
+	{ 0 },
+};
+
 /* Source: the paper, sections 4 (window 1 %, 80 % of main protected) and 3.2
  * (a sample of 8 to 16 times the cache; counters up to sample / cache) */
-#define WINDOW_SHARE 0.01
-#define PROTECTED_SHARE 0.8
-enum { SAMPLE_FACTOR = 10, MAX_COUNT = 15, ROWS = 4 };
+static const struct tinylfu_options tinylfu_defaults = { .window = 0.01,
+							 .protected = 0.8,
+							 .sample = 10 };
+enum { MAX_COUNT = 15, ROWS = 4 };
 /* counters in a row for each entry: collisions are rare where the sample has
  * 10 accesses for each entry, most of them of keys that come again */
 enum { COUNTERS_PER_ENTRY = 4, LEAST_COUNTERS = 4096 };
@@ -45,19 +64,21 @@ struct tinylfu_entry {
 static int tinylfu_init(void *state, const struct policy_params *params,
 			struct err *err)
 {
+	const struct tinylfu_options *o = params->options ? params->options
+							  : &tinylfu_defaults;
 	struct tinylfu *s = state;
 	size_t n = policy_expected_entries(params), width = LEAST_COUNTERS;
-	double window = WINDOW_SHARE * (double)params->capacity_bytes;
+	double window = o->window * (double)params->capacity_bytes;
 
 	(void)err;
 	while (width < COUNTERS_PER_ENTRY * n)
 		width *= 2;
 	s->window_bytes = (uint64_t)window;
 	s->protected_bytes =
-		(uint64_t)(PROTECTED_SHARE *
+		(uint64_t)(o->protected *
 			   ((double)params->capacity_bytes - window));
 	s->mask = width - 1;
-	s->sample = SAMPLE_FACTOR * n;
+	s->sample = o->sample * n;
 	s->counts = calloc(ROWS, width);
 	return s->counts ? 0 : -ENOMEM;
 }
@@ -183,7 +204,10 @@ static struct cache_entry *tinylfu_victim(void *state)
 const struct policy_ops policy_tinylfu = {
 	.plugin = { .name = "tinylfu",
 		    .summary = "W-TinyLFU: admit what is asked for more often",
-		    .state_size = sizeof(struct tinylfu) },
+		    .state_size = sizeof(struct tinylfu),
+		    .options = tinylfu_fields,
+		    .defaults = &tinylfu_defaults,
+		    .options_size = sizeof(tinylfu_defaults) },
 	.entry_size = sizeof(struct tinylfu_entry),
 	.overhead_bytes = 2 * ROWS * COUNTERS_PER_ENTRY,
 	.init = tinylfu_init,
