@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/program/cli.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -32,6 +33,8 @@ struct options {
 	struct conf_list allow;
 	double time_scale;
 	bool keep_awake;
+	struct plugin_choice choice; /* the scheduler, resolved */
+	char *choice_text;
 };
 
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
@@ -43,7 +46,7 @@ static int check_gpu(const void *object, struct err *err)
 
 static int check_scheduler(const void *object, struct err *err)
 {
-	return plugin_check(scheduler_table, "scheduler", object, err);
+	return plugin_choice_check(scheduler_table, "scheduler", object, err);
 }
 
 static int check_share(const void *object, struct err *err)
@@ -83,7 +86,7 @@ static const struct conf_field fields[] = {
 		  "a job, or whose idle job keeps others waiting (default "
 		  "60s; 0s: never)" },
 	{ FIELD("scheduler", CONF_STRING, scheduler), .check = check_scheduler,
-	  .arg = "NAME",
+	  .arg = "NAME[:KEY=VALUE,...]",
 	  .help = "whose iteration is next (--list scheduler; default fair)" },
 	{ FIELD("share", CONF_STRING, share), .check = check_share,
 	  .arg = "time|lanes|mps",
@@ -132,9 +135,12 @@ static int parse_mode(const char *s, uint64_t *ret, struct err *err)
 /* What is said on the command line, checked; usage errors. */
 static int resolve(struct options *o, struct server_config *c, struct err *err)
 {
-	const struct plugin *p =
-		plugin_find(scheduler_table, "scheduler", o->scheduler, err);
-	int r = p ? parse_mode(o->mode, &c->mode, err) : -EINVAL;
+	const struct plugin_choice *p = &o->choice;
+	int r = plugin_choose(scheduler_table, "scheduler", o->scheduler,
+			      &o->choice, err);
+
+	if (r == 0)
+		r = parse_mode(o->mode, &c->mode, err);
 
 	if (r == 0)
 		r = share_mode_parse(o->share, &c->share.mode, err);
@@ -144,7 +150,13 @@ static int resolve(struct options *o, struct server_config *c, struct err *err)
 			    "once");
 	if (r < 0)
 		return r;
-	c->share.scheduler = container_of(p, struct scheduler_ops, plugin);
+	c->share.scheduler =
+		container_of(p->plugin, const struct scheduler_ops, plugin);
+	c->share.scheduler_options = p->options;
+	o->choice_text = plugin_choice_text(p->plugin, p->options);
+	if (!o->choice_text)
+		return err_set(err, -ENOMEM, "out of memory");
+	c->scheduler = o->choice_text;
 	c->share.n_gpus = (uint32_t)o->gpus;
 	c->max_clients = (uint32_t)o->max_clients;
 	c->max_per_user = (uint32_t)(o->max_per_user
@@ -272,6 +284,8 @@ int main(int argc, char **argv)
 
 	cli_parse(&program, argc, argv, &o, NULL);
 	status = run(&o);
+	plugin_choice_fini(&o.choice);
+	free(o.choice_text);
 	conf_free(fields, &o);
 	return status;
 }

@@ -32,8 +32,7 @@ static void welcome(const struct server *s, struct client *c)
 
 	snprintf(w->gpu, sizeof(w->gpu), "%s", s->config.gpu->name);
 	snprintf(w->profile, sizeof(w->profile), "%s", s->config.profile);
-	snprintf(w->scheduler, sizeof(w->scheduler), "%s",
-		 s->config.share.scheduler->plugin.name);
+	snprintf(w->scheduler, sizeof(w->scheduler), "%s", s->config.scheduler);
 	snprintf(w->share, sizeof(w->share), "%s",
 		 share_mode_name(s->config.share.mode));
 	w->time_scale = s->config.time_scale;

@@ -44,6 +44,7 @@ struct server_config {
 	bool keep_awake;     /* idle processors, when a deadline is near */
 	const char *profile; /* path of the GPU's */
 	const struct gpu_profile *gpu;
+	const char *scheduler;	   /* as a user would name it */
 	struct share_config share; /* memory, jobs and callbacks filled in */
 };
 

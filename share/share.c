@@ -391,7 +391,8 @@ static void tell_admitted(struct share *s, const struct share_job *job)
 			if (share_on(s->jobs[i], g))
 				s->views[n++] = &s->jobs[i]->view;
 		if (n)
-			s->config.scheduler->admitted(s->views, n);
+			s->config.scheduler->admitted(
+				s->views, n, s->config.scheduler_options);
 	}
 }
 

@@ -95,6 +95,7 @@ struct share_gpu {
 struct share_config {
 	enum share_mode mode;
 	const struct scheduler_ops *scheduler;
+	const void *scheduler_options;	     /* its own; NULL: the defaults */
 	const struct share_profile *speedup; /* NULL: time slicing */
 	uint32_t n_gpus;
 	uint32_t max_jobs;

@@ -50,8 +50,10 @@ struct scheduler_ops {
 	int (*queue_order)(const struct scheduler_job *a,
 			   const struct scheduler_job *b);
 	/* A job was admitted; `jobs` are all on one of its GPUs, it included.
-	 * Called for each of its GPUs. */
-	void (*admitted)(struct scheduler_job *const jobs[], size_t n);
+	 * Called for each of its GPUs. `options`: the scheduler's own; NULL:
+	 * the defaults. */
+	void (*admitted)(struct scheduler_job *const jobs[], size_t n,
+			 const void *options);
 	/* The job was given so much of a GPU's time. */
 	void (*ran)(struct scheduler_job *job, double gpu_ns);
 };

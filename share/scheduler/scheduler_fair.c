@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Equal GPU time: whoever got least since the last job was admitted. All
- * begin anew then, so that a newcomer does not run alone until he has made up
- * for what the others got before him. Source: Salus, src/execution/scheduler/
- * impl/fair.cpp.
+ * Equal GPU time: whoever got least since the last job was admitted (`anew`),
+ * or ever. All begin anew then by default, so that a newcomer does not run
+ * alone until he has made up for what the others got before him. Source: Salus,
+ * src/execution/scheduler/ impl/fair.cpp.
  */
+#include "common/conf/conf.h"
 #include "share/scheduler/scheduler.h"
+
+struct options {
+	bool anew;
+};
+
+static const struct conf_field fields[] = {
+	{ "anew", CONF_BOOL, offsetof(struct options, anew), .arg = "on|off",
+	  .help = "all begin anew when a job is admitted" },
+	{ 0 },
+};
+
+static const struct options defaults = { .anew = true };
 
 static int order(const struct scheduler_job *a, const struct scheduler_job *b)
 {
@@ -14,9 +27,12 @@ static int order(const struct scheduler_job *a, const struct scheduler_job *b)
 	return c ? c : SCHEDULER_COMPARE(a->last_start, b->last_start);
 }
 
-static void admitted(struct scheduler_job *const jobs[], size_t n)
+static void admitted(struct scheduler_job *const jobs[], size_t n,
+		     const void *options)
 {
-	for (size_t i = 0; i < n; i++)
+	const struct options *o = options ? options : &defaults;
+
+	for (size_t i = 0; o->anew && i < n; i++)
 		jobs[i]->key = 0;
 }
 
@@ -26,7 +42,11 @@ static void ran(struct scheduler_job *job, double gpu_ns)
 }
 
 const struct scheduler_ops scheduler_fair = {
-	.plugin = { .name = "fair", .summary = "equal GPU time for all jobs" },
+	.plugin = { .name = "fair",
+		    .summary = "equal GPU time for all jobs",
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.order = order,
 	.admitted = admitted,
 	.ran = ran,

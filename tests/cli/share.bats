@@ -91,6 +91,7 @@ check() {
 	run "$GPUD" --list scheduler
 	[ "$status" -eq 0 ]
 	[ "${#lines[@]}" -ge 5 ]
+	[[ $output == *"fair "*"[anew=on]"* ]]
 	run "$GPUD" --list speedup
 	[[ $output == *mps-nominal* ]]
 	run "$GPUD" --dump-config --gpus 3 --allow daemon --allow 7

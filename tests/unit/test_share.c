@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -114,6 +115,40 @@ static void one_alone_runs_at_its_own_pace(void **state)
 	assert_int_equal(s->gpus[0].busy_ns, c.end);
 	assert_int_equal(s->gpus[0].lanes.used, 0);
 	share_free(s);
+}
+
+/* A newcomer, 10 s late, in its first 6 s: half the time, or with anew=off all
+ * of it. */
+static void fair_with_and_without_beginning_anew(void **state)
+{
+	static const struct plugin *const table[] = { &scheduler_fair.plugin,
+						      NULL };
+	static const char *const text[] = { "fair", "fair:anew=off" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct client c[2] = {
+			{ .work_ns = 10 * NS_PER_MS, .left = UINT32_MAX },
+			{ .work_ns = 10 * NS_PER_MS, .left = UINT32_MAX },
+		};
+		struct share *s = make(SHARE_TIME, &scheduler_fair, 1, 100);
+		struct plugin_choice choice;
+
+		assert_int_equal(plugin_choose(table, "scheduler", text[i],
+					       &choice, NULL),
+				 0);
+		s->config.scheduler_options = choice.options;
+		join(s, &c[0], 10, 40, 1);
+		play(s, c, 1, 10 * NS_PER_S);
+		join(s, &c[1], 10, 40, 1);
+		play(s, c, 2, 16 * NS_PER_S);
+		assert_true(fabs(c[1].job->service_ns / 6e9 - (i ? 1 : .5)) <
+			    .02);
+		share_leave(s, c[0].job);
+		share_leave(s, c[1].job);
+		share_free(s);
+		plugin_choice_fini(&choice);
+	}
 }
 
 /* R, R/2, R/3, R/2, R, and equal shares whatever an iteration takes. */
@@ -577,6 +612,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_alone_runs_at_its_own_pace),
+		cmocka_unit_test(fair_with_and_without_beginning_anew),
 		cmocka_unit_test(three_clients_one_after_the_other),
 		cmocka_unit_test(memory_is_safe_and_comes_back),
 		cmocka_unit_test(what_never_fits_is_refused),
