@@ -40,10 +40,3 @@ const struct plugin *plugin_find(const struct plugin *const table[],
 	err_set(err, -EINVAL, "unknown %s '%s' (known: %s)", kind, name, known);
 	return NULL;
 }
-
-int plugin_check(const struct plugin *const table[], const char *kind,
-		 const void *object, struct err *err)
-{
-	return plugin_find(table, kind, *(char *const *)object, err) ? 0
-								     : -EINVAL;
-}

@@ -35,10 +35,6 @@ struct plugin {
 const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err);
-/* For `check` of a conf_field: is the text at `object`, a char **, such a name?
- * -EINVAL with that text. */
-int plugin_check(const struct plugin *const table[], const char *kind,
-		 const void *object, struct err *err);
 /* Is `text`, NAME or NAME:OPTIONS, a choice of the plug-in called `name`? */
 bool plugin_is(const char *text, const char *name);
 

@@ -13,7 +13,6 @@ int dataset_open(const char *dir, struct dataset *ret, struct err *err)
 {
 	struct format_request q = { .path = dir,
 				    .format = "files",
-				    .options.payload = "",
 				    .index = FORMAT_INDEX_OFF };
 	struct format_result how;
 	int r = format_open(&q, ret, &how, err);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/system/walk.h"
 #include "common/thread.h"
 #include "common/tick.h"
@@ -257,13 +258,15 @@ static char *in_cache(const struct opening *o, bool make)
 		       : ret;
 }
 
-static uint64_t recipe(const struct opening *o)
+static int make_recipe(struct opening *o)
 {
-	char text[1024];
-	int n = snprintf(text, sizeof(text), "%s %d %s", o->format->plugin.name,
-			 o->q->options.verify, o->q->options.payload);
+	_cleanup_free_ char *text =
+		plugin_choice_text(&o->format->plugin, o->q->options);
 
-	return XXH3_64bits(text, MIN((size_t)n, sizeof(text) - 1));
+	if (!text)
+		return err_set(o->err, -ENOMEM, "out of memory");
+	o->recipe = XXH3_64bits(text, strlen(text));
+	return 0;
 }
 
 /* --- from an index ------------------------------------------------------ */
@@ -368,10 +371,10 @@ static int open_it(struct opening *o, struct format_result *how)
 	if (r < 0)
 		return r;
 	how->format = o->format;
-	o->recipe = recipe(o);
-	if (o->format->scan) {
+	r = make_recipe(o);
+	if (r == 0 && o->format->scan) {
 		o->shards = (struct shards){ .format = o->format,
-					     .options = &q->options,
+					     .options = q->options,
 					     .threads = o->threads,
 					     .d = o->d };
 		r = shards_open(&o->shards, o->d->dirfd, o->file, o->err);

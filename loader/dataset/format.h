@@ -24,13 +24,6 @@
 #include "loader/dataset/part.h"
 #include "loader/dataset/peek.h"
 
-struct format_options {
-	/* of the members of a sample, the one whose bytes count: extensions,
-	 * the first that is there */
-	const char *payload; /* "jpg,jpeg,png" */
-	bool verify;	     /* also check the checksums of the data */
-};
-
 /* Bytes of a file's beginning that `looks` may see. */
 enum { FORMAT_HEAD = 512 };
 
@@ -42,12 +35,13 @@ struct format_ops {
 	bool (*looks)(const uint8_t *head, size_t n);
 	/*
 	 * Add the samples of one shard to `ret`, in the order in which they
-	 * lie; what it accepts is inside the file. Pure: any thread. -EINVAL
+	 * lie; what it accepts is inside the file. `options`: the format's
+	 * own; NULL: the defaults. Pure: any thread. -EINVAL
 	 * for what is damaged or not supported, -ENOMEM, errors of read(2);
 	 * with a text that does not name the file.
 	 */
-	int (*scan)(struct peek *p, const struct format_options *o,
-		    struct part *ret, struct err *err);
+	int (*scan)(struct peek *p, const void *options, struct part *ret,
+		    struct err *err);
 
 	/* trees only */
 	int (*list)(struct builder *b, unsigned threads, struct err *err);
@@ -62,9 +56,9 @@ extern const struct plugin *const format_table[];
 enum format_index { FORMAT_INDEX_AUTO, FORMAT_INDEX_OFF, FORMAT_INDEX_REBUILD };
 
 struct format_request {
-	const char *path;   /* of a folder or a file */
-	const char *format; /* its name, or "auto" */
-	struct format_options options;
+	const char *path;    /* of a folder or a file */
+	const char *format;  /* its name, or "auto" */
+	const void *options; /* that format's own; NULL: the defaults */
 	enum format_index index;
 	unsigned threads; /* that list it; 0: a default */
 };

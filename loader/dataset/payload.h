@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which member of a sample is read: the option "payload", "jpg,png,txt". */
+/* Which member of a sample is read: the list of extensions "jpg,png,txt". */
 #ifndef GPEMU_LOADER_DATASET_PAYLOAD_H
 #define GPEMU_LOADER_DATASET_PAYLOAD_H
 

@@ -17,7 +17,7 @@ struct shard {
 
 struct shards {
 	const struct format_ops *format;
-	const struct format_options *options;
+	const void *options; /* as struct format_request */
 	unsigned threads;
 	struct shard *shard; /* sorted by path, bytewise */
 	size_t n, capacity;

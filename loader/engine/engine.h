@@ -74,6 +74,7 @@ struct engine_ops;
 struct engine_config {
 	const struct engine_ops *ops; /* the engine itself, for those that are
 				       * made at run time */
+	const void *options;	      /* the engine's own; NULL: the defaults */
 	unsigned depth; /* fetches that may be on their way at once */
 	/*
 	 * 0: read through the page cache. Else around it (O_DIRECT): where

@@ -49,16 +49,32 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "common/conf/conf.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/engine/readfile.h"
 
-/* Chains per submission. Source: measured, 4 to 16 differ by less than runs */
-enum { BITE = 8 };
-/* Chains left to the kernel's threads until the next one is tried without.
- * arbitrary: a blocked trial costs less than 1/256 of the time */
-enum { PUNT = 256 };
+struct options {
+	uint64_t submit, punt;
+};
+
+static const struct conf_field fields[] = {
+	{ "submit", CONF_UINT, offsetof(struct options, submit), .min = 1,
+	  .max = 1024, .arg = "N", .help = "files per submission" },
+	{ "punt", CONF_UINT, offsetof(struct options, punt), .max = 1 << 20,
+	  .arg = "N",
+	  .help = "where opens block, leave N files to the kernel's threads "
+		  "before one is tried without" },
+	{ 0 },
+};
+
+static const struct options defaults = {
+	/* Source: measured, 4 to 16 differ by less than runs */
+	.submit = 8,
+	/* arbitrary: a blocked trial costs less than 1/256 of the time */
+	.punt = 256,
+};
 /* A read of more must be cut, and is then left to the blocking calls. */
 #define MAX_READ (1u << 30)
 /* Between tries while the kernel has no memory for a request. arbitrary */
@@ -82,7 +98,8 @@ struct chain {
 struct async {
 	struct io_uring ring;
 	bool up;
-	unsigned depth;
+	unsigned depth, bite;
+	unsigned most_punt; /* options.punt */
 	uint32_t direct;
 	unsigned n_chains;   /* on their way */
 	unsigned n_suspects; /* of those */
@@ -115,6 +132,7 @@ static int unavailable(struct err *err, int r, const char *what)
 static int init(void *state, const struct engine_config *config,
 		struct err *err)
 {
+	const struct options *o = config->options ? config->options : &defaults;
 	struct async *a = state;
 	unsigned depth = config->depth;
 	struct io_uring_params p = { .flags = IORING_SETUP_CQSIZE,
@@ -124,12 +142,15 @@ static int init(void *state, const struct engine_config *config,
 	int r;
 
 	a->depth = depth;
+	a->bite = (unsigned)o->submit;
+	a->most_punt = (unsigned)o->punt;
 	a->direct = config->direct;
 	a->chain = calloc(depth, sizeof(*a->chain));
 	a->ready = calloc(depth, sizeof(struct fetch *));
 	if (!a->chain || !a->ready)
 		return err_set(err, -ENOMEM, "out of memory");
-	r = io_uring_queue_init_params(MIN(depth, BITE) * N_OPS, &a->ring, &p);
+	r = io_uring_queue_init_params(MIN(depth, a->bite) * N_OPS, &a->ring,
+				       &p);
 	if (r < 0)
 		return unavailable(err, r, "io_uring_setup");
 	a->up = true;
@@ -252,7 +273,7 @@ static int try_inline(struct async *a, unsigned n)
 	int r = io_uring_submit(&a->ring);
 
 	a->slow = (n_sleeps() - before) * 2 > n;
-	a->punt = a->slow ? PUNT : 0;
+	a->punt = a->slow ? a->most_punt : 0;
 	return r;
 }
 
@@ -357,8 +378,8 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 	bool more = true;
 
 	/* a whole bite says that there may be more to take */
-	while (a->n_ready == 0 || (more && a->n_ready < BITE)) {
-		unsigned most = a->slow && a->punt == 0 ? 1 : BITE;
+	while (a->n_ready == 0 || (more && a->n_ready < a->bite)) {
+		unsigned most = a->slow && a->punt == 0 ? 1 : a->bite;
 		int n = take(a, feed, most), r;
 
 		if (n < 0)
@@ -394,7 +415,10 @@ const struct engine_ops engine_async = {
 	.plugin = { .name = "async",
 		    .summary = "io_uring: many files on their way, delivered "
 			       "as they complete",
-		    .state_size = sizeof(struct async) },
+		    .state_size = sizeof(struct async),
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.can_direct = true,
 	.init = init,
 	.fini = fini,

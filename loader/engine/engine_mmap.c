@@ -21,26 +21,80 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "common/conf/conf.h"
+#include "common/units.h"
 #include "common/util.h"
 
-/* Bytes per call, so that faults on a cold file and copies of what its
- * read-ahead has brought take turns. arbitrary: the read-ahead's default size
- * is 128 KiB, and one call costs less than 1 us */
-enum { COPY_BYTES = 1 << 20 };
+struct options {
+	uint64_t copy_bytes;
+	char *advice;
+};
+
+static const struct {
+	const char *name;
+	int advice;
+} advices[] = {
+	{ "normal", MADV_NORMAL },
+	{ "sequential", MADV_SEQUENTIAL },
+	{ "random", MADV_RANDOM },
+	{ "willneed", MADV_WILLNEED },
+};
+
+static int parse_advice(const char *s, int *ret, struct err *err)
+{
+	char known[ERR_LIST] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
+		if (!strcmp(advices[i].name, s)) {
+			*ret = advices[i].advice;
+			return 0;
+		}
+		err_list(known, advices[i].name);
+	}
+	return err_set(err, -EINVAL, "unknown advice '%s' (known: %s)", s,
+		       known);
+}
+
+static int check_advice(const void *object, struct err *err)
+{
+	int advice;
+
+	return parse_advice(*(char *const *)object, &advice, err);
+}
+
+static const struct conf_field fields[] = {
+	{ "copy", CONF_SIZE, offsetof(struct options, copy_bytes), .min = 4096,
+	  .max = 1073741824., .arg = "SIZE", .help = "bytes copied at a time" },
+	{ "advice", CONF_STRING, offsetof(struct options, advice),
+	  .check = check_advice, .arg = "normal|sequential|random|willneed",
+	  .help = "madvise(2) of each mapping: the kernel's read-ahead" },
+	{ 0 },
+};
+
+static const struct options defaults = {
+	/* So that faults on a cold file and copies of what its read-ahead has
+	 * brought take turns. arbitrary: the read-ahead's default size is 128
+	 * KiB, and one call costs less than 1 us */
+	.copy_bytes = MIB,
+	.advice = (char *)"normal",
+};
 
 struct map {
 	pid_t self;
-	size_t page;
+	size_t page, copy_bytes;
+	int advice;
 };
 
 static int init(void *state, const struct engine_config *c, struct err *err)
 {
+	const struct options *o = c->options ? c->options : &defaults;
 	struct map *m = state;
 	char from = 1, to = 0;
 	struct iovec src = { &from, 1 }, dst = { &to, 1 };
 	int r;
 
-	(void)c;
+	parse_advice(o->advice, &m->advice, NULL);
+	m->copy_bytes = o->copy_bytes;
 	m->self = getpid();
 	m->page = (size_t)sysconf(_SC_PAGESIZE);
 	if (process_vm_readv(m->self, &dst, 1, &src, 1, 0) == 1)
@@ -60,7 +114,7 @@ static int64_t copy(const struct map *m, char *to, char *from, size_t n)
 	size_t at = 0;
 
 	while (at < n) {
-		struct iovec src = { from + at, MIN(n - at, COPY_BYTES) };
+		struct iovec src = { from + at, MIN(n - at, m->copy_bytes) };
 		struct iovec dst = { to + at, src.iov_len };
 		ssize_t r = process_vm_readv(m->self, &dst, 1, &src, 1, 0);
 
@@ -88,6 +142,8 @@ static int64_t copy_range(const struct map *m, int fd, uint64_t offset,
 		 (off_t)(offset - head));
 	if (p == MAP_FAILED)
 		return -errno;
+	if (m->advice != MADV_NORMAL) /* refused: as without */
+		madvise(p, head + n, m->advice);
 	got = copy(m, to, p + head, n);
 	munmap(p, head + n);
 	/* pages that are missing although the file has them: the device */
@@ -135,7 +191,10 @@ const struct engine_ops engine_mmap = {
 	.plugin = { .name = "mmap",
 		    .summary = "memory maps, a worker owns a batch; a file cut "
 			       "short is a failed sample",
-		    .state_size = sizeof(struct map) },
+		    .state_size = sizeof(struct map),
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.whole_batches = true,
 	.init = init,
 	.next = next,

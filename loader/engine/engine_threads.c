@@ -17,12 +17,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conf/conf.h"
 #include "common/thread.h"
+#include "common/units.h"
 #include "loader/engine/readfile.h"
+
+struct options {
+	uint64_t stack_bytes;
+};
+
+static const struct conf_field fields[] = {
+	{ "stack", CONF_SIZE, offsetof(struct options, stack_bytes),
+	  .min = 65536, .max = 1073741824., .arg = "SIZE",
+	  .help = "stack of each thread" },
+	{ 0 },
+};
 
 /* A read needs little stack; thousands of threads get by with this one.
  * arbitrary: some 50 times what readfile takes, also under the sanitizers */
-enum { STACK_BYTES = 256 << 10 };
+static const struct options defaults = { .stack_bytes = 256 * KIB };
 
 /* At most `depth` are on their way, so it is never full. */
 struct ring {
@@ -84,13 +97,13 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-static int start(struct threads *t, struct err *err)
+static int start(struct threads *t, uint64_t stack_bytes, struct err *err)
 {
 	pthread_attr_t attr;
 	int r = 0;
 
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setstacksize(&attr, stack_bytes);
 	while (r == 0 && t->n_threads < t->depth) {
 		r = thread_start(&t->thread[t->n_threads], &attr, reader, t);
 		t->n_threads += r == 0;
@@ -107,6 +120,7 @@ static int start(struct threads *t, struct err *err)
 
 static int init(void *state, const struct engine_config *c, struct err *err)
 {
+	const struct options *o = c->options ? c->options : &defaults;
 	struct threads *t = state;
 
 	t->depth = c->depth;
@@ -121,7 +135,7 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	pthread_cond_init(&t->work, NULL);
 	pthread_cond_init(&t->read, NULL);
 	t->locks = true;
-	return start(t, err);
+	return start(t, o->stack_bytes, err);
 }
 
 static int next(void *state, struct feed *feed, struct fetch **ret,
@@ -177,7 +191,10 @@ const struct engine_ops engine_threads = {
 	.plugin = { .name = "threads",
 		    .summary = "blocking reads by a pool of threads, batches "
 			       "leave as they complete",
-		    .state_size = sizeof(struct threads) },
+		    .state_size = sizeof(struct threads),
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.any_order = true,
 	.can_direct = true,
 	.init = init,

@@ -11,14 +11,14 @@
 
 #include "loader/format/npy.h"
 
-static int scan(struct peek *p, const struct format_options *o,
-		struct part *ret, struct err *err)
+static int scan(struct peek *p, const void *options, struct part *ret,
+		struct err *err)
 {
 	struct npy a;
 	uint64_t n, bytes;
 	int r = npy_parse(p, 0, p->size, &a, err);
 
-	(void)o;
+	(void)options;
 	if (r < 0)
 		return r;
 	n = a.n_dimensions ? a.shape[0] : 1;

@@ -274,14 +274,14 @@ static int scan_array(struct zip *z, const struct member *m, struct part *ret)
 	return r < 0 ? failed(z, r) : 0;
 }
 
-static int scan(struct peek *p, const struct format_options *o,
-		struct part *ret, struct err *err)
+static int scan(struct peek *p, const void *options, struct part *ret,
+		struct err *err)
 {
 	struct zip z = { .p = p, .err = err };
 	struct member m = { 0 };
 	int r = choose(&z, &m);
 
-	(void)o;
+	(void)options;
 	return r < 0 ? r : scan_array(&z, &m, ret);
 }
 

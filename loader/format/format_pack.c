@@ -13,14 +13,14 @@
 #include "common/pack/pack.h"
 #include "common/util.h"
 
-static int scan(struct peek *p, const struct format_options *o,
-		struct part *ret, struct err *err)
+static int scan(struct peek *p, const void *options, struct part *ret,
+		struct err *err)
 {
 	_cleanup_(pack_fini) struct pack k;
 	int r = pack_load(p->fd, p->size, &k, err);
 	uint32_t g = 0;
 
-	(void)o;
+	(void)options;
 	for (uint32_t i = 0; r == 0 && i < k.n_files; i++) {
 		const struct pack_file *f = &k.files[i];
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conf/conf.h"
 #include "common/util.h"
 #include "loader/dataset/payload.h"
 
@@ -66,9 +67,44 @@ struct sample {
 	uint32_t label;
 };
 
+struct options {
+	char *payload;
+};
+
+/* "jpg,seg.png": no dots in front, nothing empty. */
+static int check_payload(const void *object, struct err *err)
+{
+	const char *list = *(char *const *)object;
+
+	for (const char *at = list;; at++) {
+		if (!*at || *at == ',' || *at == '.')
+			return err_set(err, -EINVAL,
+				       "'%s': a list of extensions is wanted, "
+				       "such as jpg,png",
+				       list);
+		at += strcspn(at, ",");
+		if (!*at)
+			return 0;
+	}
+}
+
+static const struct conf_field fields[] = {
+	{ "payload", CONF_STRING, offsetof(struct options, payload),
+	  .check = check_payload, .arg = "EXT,...",
+	  .help = "of a sample's members, the first of these is read" },
+	{ 0 },
+};
+
+/* Images, then what else shards hold. Source: what WebDataset's autodecode
+ * knows, in the order in which a sample is likely to have one of them */
+static const struct options defaults = {
+	.payload = (char *)"jpg,jpeg,png,ppm,webp,npy,npz,bin,raw,pyd,pth,mp4,"
+			   "avi,mov,flac,wav,mp3,txt",
+};
+
 struct tar {
 	struct peek *p;
-	const struct format_options *o;
+	const struct options *o;
 	struct part *ret;
 	struct err *err;
 	uint64_t at;
@@ -488,9 +524,10 @@ static int take_member(struct tar *t, struct member *m)
 	return 0;
 }
 
-static int scan(struct peek *p, const struct format_options *o,
-		struct part *ret, struct err *err)
+static int scan(struct peek *p, const void *options, struct part *ret,
+		struct err *err)
 {
+	const struct options *o = options ? options : &defaults;
 	struct tar t = { .p = p, .o = o, .ret = ret, .err = err };
 	int r = p->size ? 0 : bad(&t, "not a tar file: it is empty");
 
@@ -507,7 +544,7 @@ static int scan(struct peek *p, const struct format_options *o,
 		r = end_sample(&t);
 	if (r == 0 && !ret->n && t.other)
 		r = err_set(err, -EINVAL,
-			    "no member has an extension of --payload %s; one "
+			    "no member has an extension of payload=%s; one "
 			    "is called %s",
 			    o->payload, t.other);
 	forget(&t.sample);
@@ -530,7 +567,10 @@ static bool looks(const uint8_t *head, size_t n)
 const struct format_ops format_tar = {
 	.plugin = { .name = "tar",
 		    .summary = "WebDataset shards: members of one key are a "
-			       "sample, .cls is its label" },
+			       "sample, .cls is its label",
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.named = named,
 	.looks = looks,
 	.scan = scan,

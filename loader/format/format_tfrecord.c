@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/conf/conf.h"
 #include "common/util.h"
 #include "loader/format/crc32c.h"
 #include "loader/format/example.h"
@@ -123,9 +124,23 @@ static int take(struct peek *p, const struct record *x, struct part *ret,
 	return r < 0 ? failed(err, x, r) : 0;
 }
 
-static int scan(struct peek *p, const struct format_options *o,
-		struct part *ret, struct err *err)
+struct options {
+	bool verify;
+};
+
+static const struct conf_field fields[] = {
+	{ "verify", CONF_BOOL, offsetof(struct options, verify),
+	  .arg = "on|off",
+	  .help = "check the checksums of the data, too: read all of it" },
+	{ 0 },
+};
+
+static const struct options defaults = { .verify = false };
+
+static int scan(struct peek *p, const void *options, struct part *ret,
+		struct err *err)
 {
+	const struct options *o = options ? options : &defaults;
 	int r = 0;
 
 	for (uint64_t at = 0; r == 0 && at < p->size;) {
@@ -172,7 +187,10 @@ static bool looks(const uint8_t *head, size_t n)
 const struct format_ops format_tfrecord = {
 	.plugin = { .name = "tfrecord",
 		    .summary = "TFRecord files: a record is a sample, or the "
-			       "image of its Example" },
+			       "image of its Example",
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.named = named,
 	.looks = looks,
 	.scan = scan,

@@ -21,10 +21,7 @@ struct order_input {
 	uint32_t n_groups;
 	const uint64_t *size; /* n: bytes of each; NULL: not known */
 	uint32_t batch;	      /* samples a step */
-	/* Groups or pages that are open at once, for orders that mix within a
-	 * window of them; 0: the order's default. */
-	uint32_t window;
-	uint64_t page_bytes; /* >= 1, for orders by page */
+	const void *options;  /* the order's own; NULL: the defaults */
 };
 
 struct order_ops {

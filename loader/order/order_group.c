@@ -13,8 +13,22 @@
 
 #include <errno.h>
 
+#include "common/conf/conf.h"
 #include "common/rng.h"
 #include "common/util.h"
+
+struct options {
+	uint64_t window;
+};
+
+static const struct conf_field fields[] = {
+	{ "window", CONF_UINT, offsetof(struct options, window),
+	  .max = 4294967295., .arg = "N",
+	  .help = "groups that are mixed; 0: as many as hold two batches" },
+	{ 0 },
+};
+
+static const struct options defaults = { .window = 0 };
 
 struct groups {
 	uint32_t n;
@@ -70,6 +84,7 @@ static uint64_t default_window(const struct order_input *in, uint32_t n_groups)
 
 static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 {
+	const struct options *o = in->options ? in->options : &defaults;
 	struct rng rng = rng_stream(in->seed, "order", in->epoch);
 	_cleanup_(groups_fini) struct groups g = { 0 };
 	uint64_t window;
@@ -77,7 +92,7 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 
 	if (groups_init(&g, in) < 0)
 		return err_set(err, -ENOMEM, "out of memory for an order");
-	window = in->window ? in->window : default_window(in, g.n);
+	window = o->window ? o->window : default_window(in, g.n);
 	rng_shuffle_u32(&rng, g.turn, g.n);
 	for (uint32_t i = 0; i < g.n; i++) {
 		uint32_t k = g.turn[i];
@@ -95,7 +110,10 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 const struct order_ops order_group = {
 	.plugin = { .name = "group",
 		    .summary = "groups shuffled, then samples within a window "
-			       "of groups" },
+			       "of groups",
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.by_group = true,
 	.fill = fill,
 };

@@ -11,14 +11,32 @@
  *
  * Source: Leclerc et al., "FFCV: Accelerating Training by Removing Data
  * Bottlenecks", CVPR 2023; ffcv/traversal_order/quasi_random.py and
- * ffcv/memory_allocator.py: 2 batches' worth of pages, pages of 8 MiB.
+ * ffcv/memory_allocator.py.
  */
 #include "loader/order/order.h"
 
 #include <errno.h>
 
+#include "common/conf/conf.h"
 #include "common/rng.h"
+#include "common/units.h"
 #include "common/util.h"
+
+struct options {
+	uint64_t window, page_bytes;
+};
+
+static const struct conf_field fields[] = {
+	{ "window", CONF_UINT, offsetof(struct options, window),
+	  .max = 4294967295., .arg = "N",
+	  .help = "pages in the buffer; 0: twice the samples of a step" },
+	{ "page", CONF_SIZE, offsetof(struct options, page_bytes), .min = 1,
+	  .max = 1e18, .arg = "SIZE", .help = "bytes of a page" },
+	{ 0 },
+};
+
+/* Source: FFCV's defaults */
+static const struct options defaults = { .window = 0, .page_bytes = 8 * MIB };
 
 struct pages {
 	uint32_t n;
@@ -35,7 +53,8 @@ static void pages_fini(struct pages *p)
 	free(p->turn);
 }
 
-static int pages_init(struct pages *p, const struct order_input *in)
+static int pages_init(struct pages *p, const struct order_input *in,
+		      uint64_t page_bytes)
 {
 	uint64_t used = 0;
 
@@ -47,12 +66,12 @@ static int pages_init(struct pages *p, const struct order_input *in)
 	if (!p->next || !p->end || !p->sample || !p->turn)
 		return -ENOMEM;
 	for (size_t i = 0; i < in->n; i++) {
-		if (i == 0 || in->size[i] > in->page_bytes - used) {
+		if (i == 0 || in->size[i] > page_bytes - used) {
 			p->turn[p->n] = p->n;
 			p->next[p->n++] = i;
 			used = 0;
 		}
-		used += MIN(in->size[i], in->page_bytes - used);
+		used += MIN(in->size[i], page_bytes - used);
 		p->end[p->n - 1] = i + 1;
 		p->sample[i] = (uint32_t)i;
 	}
@@ -62,7 +81,8 @@ static int pages_init(struct pages *p, const struct order_input *in)
 static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 {
 	struct rng rng = rng_stream(in->seed, "order", in->epoch);
-	uint64_t window = in->window ? in->window : 2 * (uint64_t)in->batch;
+	const struct options *o = in->options ? in->options : &defaults;
+	uint64_t window = o->window ? o->window : 2 * (uint64_t)in->batch;
 	_cleanup_(pages_fini) struct pages p = { 0 };
 	uint32_t open, n_open;
 
@@ -70,7 +90,7 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 		return err_set(err, -EINVAL,
 			       "the order quasi_random needs the sizes of the "
 			       "samples");
-	if (pages_init(&p, in) < 0)
+	if (pages_init(&p, in, o->page_bytes) < 0)
 		return err_set(err, -ENOMEM, "out of memory for an order");
 	for (uint32_t i = 0; i < p.n; i++)
 		rng_shuffle_u32(&rng, p.sample + p.next[i],
@@ -94,6 +114,9 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 const struct order_ops order_quasi_random = {
 	.plugin = { .name = "quasi_random",
 		    .summary = "FFCV's: random samples of a buffer of random "
-			       "pages" },
+			       "pages",
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.fill = fill,
 };

@@ -23,8 +23,8 @@
 
 struct schedule_config {
 	const struct order_ops *order;
-	/* `n` samples, their sizes and groups; seed, window, page_bytes, batch;
-	 * epoch is ignored */
+	/* `n` samples, their sizes and groups; seed, options, batch; epoch is
+	 * ignored */
 	struct order_input in;
 	const struct dataset *data; /* NULL: the samples have no paths */
 	uint64_t rank, world;	    /* rank < world */

@@ -97,6 +97,7 @@ static int start(struct pipeline *p, struct err *err)
 				 .whole_batches = c->engine->whole_batches,
 				 .address = c->address };
 	struct worker_config w = { .engine = c->engine,
+				   .engine_options = c->engine_options,
 				   .prep = c->prep,
 				   .data = c->data,
 				   .tick = c->tick,

@@ -27,6 +27,7 @@ struct pipeline_config {
 	const struct dataset *data; /* not needed without workers */
 	uint64_t sample_bytes;	    /* of a batch's without workers */
 	const struct engine_ops *engine;
+	const void *engine_options; /* as struct engine_config */
 	const struct prep_ops *prep;
 	const struct gpu_profile *pin; /* its host's; NULL: no pin stage */
 	/* no pin stage, and samples are read or prepared into page-locked

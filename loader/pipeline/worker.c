@@ -313,6 +313,7 @@ static int set_up(struct feed *f, struct err *err)
 {
 	const struct worker_config *c = f->c;
 	struct engine_config e = { .ops = c->engine,
+				   .options = c->engine_options,
 				   .depth = c->depth,
 				   .direct = c->direct };
 	int r = 0;

@@ -28,6 +28,7 @@
 
 struct worker_config {
 	const struct engine_ops *engine;
+	const void *engine_options;
 	const struct prep_ops *prep;
 	const struct dataset *data;
 	struct tick *tick;

@@ -24,12 +24,12 @@ static struct crop crop_centre(unsigned w, unsigned h)
 	return c;
 }
 
-struct crop crop_random(struct rng *rng, unsigned w, unsigned h)
+struct crop crop_random(struct rng *rng, unsigned w, unsigned h, double least)
 {
 	const double log_ratio = log(4.0 / 3.0);
 
 	for (int i = 0; i < TRIES; i++) {
-		double area = (double)w * h * uniform(rng, .08, 1);
+		double area = (double)w * h * uniform(rng, least, 1);
 		double ratio = exp(uniform(rng, -log_ratio, log_ratio));
 		double cw = rint(sqrt(area * ratio));
 		double ch = rint(sqrt(area / ratio));

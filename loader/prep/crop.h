@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The rectangle that torchvision's RandomResizedCrop cuts out of an image:
- * its area a share of the image's that is uniform in 0.08..1, its ratio of
+ * its area a share of the image's that is uniform in least..1, its ratio of
  * width to height log-uniform in 3/4..4/3, its place uniform. What does not
  * fit is drawn again; after ten times it is the largest centred rectangle
  * with a permitted ratio.
@@ -17,6 +17,6 @@ struct crop {
 };
 
 /* Of an image of w x h >= 1 pixels. */
-struct crop crop_random(struct rng *rng, unsigned w, unsigned h);
+struct crop crop_random(struct rng *rng, unsigned w, unsigned h, double least);
 
 #endif

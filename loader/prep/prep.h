@@ -18,6 +18,7 @@
 struct prep_config {
 	uint32_t side; /* of the square image, in pixels */
 	enum prep_output output;
+	const void *options; /* the stage's own; NULL: the defaults */
 	/* of what is emulated; NULL for the others */
 	const struct prep_profile *profile;
 };

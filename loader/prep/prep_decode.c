@@ -3,7 +3,7 @@
  * The CPU stage of image classification: decode a JPEG, cut a random
  * rectangle out of it, resize that to a square, mirror every other one,
  * normalise. The semantics are those of torchvision's RandomResizedCrop
- * (scale 0.08..1, ratio 3/4..4/3, antialiased bilinear),
+ * (scale `crop`..1, ratio 3/4..4/3, antialiased bilinear),
  * RandomHorizontalFlip, ToTensor and Normalize in a row; the order of the
  * work is another one:
  *
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conf/conf.h"
 #include "common/util.h"
 #include "loader/prep/crop.h"
 #include "loader/prep/planes.h"
@@ -26,8 +27,23 @@
 #include "loader/prep/resample.h"
 #include "loader/prep/wider.h"
 
+struct options {
+	double crop;
+};
+
+static const struct conf_field fields[] = {
+	{ "crop", CONF_DOUBLE, offsetof(struct options, crop), .min = 0.001,
+	  .max = 1, .arg = "0..1",
+	  .help = "the least share of an image's area that is cut out" },
+	{ 0 },
+};
+
+/* Source: torchvision's RandomResizedCrop */
+static const struct options defaults = { .crop = 0.08 };
+
 struct decode {
 	const struct prep_config *c;
+	double crop;
 	struct planes planes;
 	struct resample resample[3]; /* by plane */
 	/* RESAMPLE_ROWS rows of each plane: small enough to stay in the CPU's
@@ -139,10 +155,12 @@ static int decode_init(void *state, const struct prep_config *c,
 		       struct err *err)
 {
 	size_t strip = (size_t)RESAMPLE_ROWS * c->side * sizeof(float);
+	const struct options *o = c->options ? c->options : &defaults;
 	struct decode *d = state;
 	bool failed = planes_init(&d->planes) < 0;
 
 	d->c = c;
+	d->crop = o->crop;
 	for (unsigned i = 0; i < 3; i++) {
 		d->strip[i] = util_aligned_alloc(64, strip);
 		failed |= !d->strip[i];
@@ -180,7 +198,7 @@ static int decode_image(struct decode *d, const void *raw, size_t n,
 	r = planes_header(p, raw, n);
 	if (r < 0)
 		return r;
-	crop = crop_random(rng, p->width, p->height);
+	crop = crop_random(rng, p->width, p->height, d->crop);
 	mirror = rng_below(rng, 2);
 	r = planes_decode(p,
 			  planes_eighths(crop.width, crop.height, d->c->side),
@@ -206,7 +224,10 @@ const struct prep_ops prep_decode = {
 	.plugin = { .name = "decode",
 		    .summary = "JPEG to a random crop, resized, mirrored, "
 			       "normalised",
-		    .state_size = sizeof(struct decode) },
+		    .state_size = sizeof(struct decode),
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
 	.init = decode_init,
 	.fini = decode_fini,
 	.sample_bytes = decode_sample_bytes,

@@ -76,6 +76,26 @@ static json_t *epochs_json(const struct report *r)
 	return j;
 }
 
+/* The plug-ins, with the value of each of their options. */
+static json_t *plugins_json(const struct report *r)
+{
+	const struct train_choice *c = r->choice;
+	const struct format_ops *format = r->how->format;
+
+	return json_pack(
+		"{s:o, s:o, s:o, s:o}", "loader",
+		plugin_choice_json(&c->engine->plugin,
+				   c->loader_choice.options),
+		"order",
+		plugin_choice_json(&c->order->plugin, c->order_choice.options),
+		"prep",
+		plugin_choice_json(&c->prep->plugin, c->prep_choice.options),
+		"format",
+		format ? plugin_choice_json(&format->plugin,
+					    c->format_choice.options)
+		       : json_null());
+}
+
 static json_t *pin_json(const struct report *r)
 {
 	const char *why = r->unpinned.text;
@@ -93,16 +113,17 @@ json_t *report_json(const struct report *r)
 	json_t *fs = mount_stats(r->mount);
 
 	return json_pack(
-		"{s:{s:s, s:s}, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o, "
+		"{s:{s:s, s:s}, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, "
+		"s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
-		conf_json(train_fields, o), "seed", (json_int_t)o->common.seed,
-		"time_scale", o->time_scale, "host", host_json(), "profile",
-		profile_json(r), "prep", train_prep_json(r->prep, o), "pin",
-		pin_json(r), "node", train_node_json(r->node, o), "epochs",
-		epochs_json(r), "totals", times_json(r, &r->total, true),
-		"warm",
+		conf_json(train_fields, o), "plugins", plugins_json(r), "seed",
+		(json_int_t)o->common.seed, "time_scale", o->time_scale, "host",
+		host_json(), "profile", profile_json(r), "prep",
+		train_prep_json(r->prep, o), "pin", pin_json(r), "node",
+		train_node_json(r->node, o), "epochs", epochs_json(r), "totals",
+		times_json(r, &r->total, true), "warm",
 		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "fs", fs ? fs : json_null(),

@@ -19,6 +19,7 @@ struct report {
 	int argc;
 	char **argv;
 	const struct train_options *options;
+	const struct train_choice *choice;
 	const struct gpu_profile *gpu;
 	const struct gpu_model *model;
 	const struct train_prep *prep;

@@ -34,19 +34,21 @@ static json_t *hex(uint64_t v)
 /* What two parts of a run have in common, by option; NULL: no memory. */
 static json_t *identity(const struct train_options *o, const struct schedule *s)
 {
-	return json_pack(
-		"{s:o, s:s, s:I, s:I, s:b, s:I, s:s, s:I, s:I, s:o, s:I, "
-		"s:I}",
-		"dataset", hex(schedule_fingerprint(s)), "--model", o->model,
-		"--batch", (json_int_t)o->batch, "--gpus", (json_int_t)o->gpus,
-		"--drop-last", o->drop_last, "--seed",
-		(json_int_t)o->common.seed, "--order",
-		s->replay ? "replayed" : s->c.order->plugin.name,
-		"--order-window", (json_int_t)o->order_window, "--order-page",
-		(json_int_t)o->order_page, "--replay-order",
-		s->replay ? hex(order_text_hash(s->replay)) : json_null(),
-		"--rank", (json_int_t)o->rank, "--world-size",
-		(json_int_t)o->world_size);
+	_cleanup_free_ char *order =
+		plugin_choice_text(&s->c.order->plugin, s->c.in.options);
+
+	if (!order)
+		return NULL;
+	return json_pack("{s:o, s:s, s:I, s:I, s:b, s:I, s:s, s:o, s:I, s:I}",
+			 "dataset", hex(schedule_fingerprint(s)), "--model",
+			 o->model, "--batch", (json_int_t)o->batch, "--gpus",
+			 (json_int_t)o->gpus, "--drop-last", o->drop_last,
+			 "--seed", (json_int_t)o->common.seed, "--order",
+			 s->replay ? "replayed" : order, "--replay-order",
+			 s->replay ? hex(order_text_hash(s->replay))
+				   : json_null(),
+			 "--rank", (json_int_t)o->rank, "--world-size",
+			 (json_int_t)o->world_size);
 }
 
 static int check_same_run(const char *name, const json_t *theirs, json_t *ours,

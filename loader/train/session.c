@@ -112,6 +112,7 @@ int session_start(struct session *s, struct err *err)
 	s->config = (struct pipeline_config){
 		.data = &s->data,
 		.engine = s->choice.engine,
+		.engine_options = s->choice.loader_choice.options,
 		.prep = s->choice.prep,
 		.sample_bytes = s->node.beside.sample_bytes,
 		.pin = o->pin ? &s->gpu : NULL,
@@ -303,6 +304,7 @@ const struct report *session_report(struct session *s)
 	struct report *r = &s->report;
 
 	r->options = &s->options;
+	r->choice = &s->choice;
 	r->gpu = &s->gpu;
 	r->model = s->model;
 	r->prep = &s->prep;
@@ -335,6 +337,7 @@ void session_close(struct session *s)
 	for (size_t i = 0; i < s->report.n_epochs; i++)
 		free(s->report.epoch[i]);
 	free(s->report.epoch);
+	train_choice_fini(&s->choice);
 	conf_free(train_fields, &s->options);
 	pthread_mutex_destroy(&s->lock);
 }

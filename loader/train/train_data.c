@@ -26,37 +26,21 @@ static int resolve_index(const char *word, enum format_index *ret,
 	return 0;
 }
 
-/* "jpg,seg.png": no dots in front, nothing empty. */
-static int check_payload(const char *list, struct err *err)
-{
-	for (const char *at = list;; at++) {
-		if (!*at || *at == ',' || *at == '.')
-			return err_set(err, -EINVAL,
-				       "--payload '%s': a list of extensions "
-				       "is wanted, such as jpg,png",
-				       list);
-		at += strcspn(at, ",");
-		if (!*at)
-			return 0;
-	}
-}
-
 int train_data_resolve(const struct train_options *o, struct train_choice *ret,
 		       struct err *err)
 {
-	int r = resolve_index(o->index, &ret->index, err);
-
-	return r == 0 ? check_payload(o->payload, err) : r;
+	return resolve_index(o->index, &ret->index, err);
 }
 
 int train_data_open(const struct train_options *o, const struct train_choice *c,
 		    struct dataset *ret, struct format_result *ret_how,
 		    struct err *err)
 {
+	const struct plugin_choice *format = &c->format_choice;
 	struct format_request q = {
 		.path = o->data,
-		.format = o->format,
-		.options = { .payload = o->payload, .verify = o->verify },
+		.format = format->plugin ? format->plugin->name : "auto",
+		.options = format->options,
 		.index = c->index,
 		.threads = (unsigned)o->scan_threads,
 	};

@@ -19,12 +19,6 @@
  * Large Scale Visual Recognition Challenge", IJCV 2015, table 2 */
 #define IMAGENET_SAMPLES 1281167
 
-/* Images, then what else shards hold. Source: what WebDataset's autodecode
- * knows, in the order in which a sample is likely to have one of them */
-#define TRAIN_PAYLOAD                                                \
-	"jpg,jpeg,png,ppm,webp,npy,npz,bin,raw,pyd,pth,mp4,avi,mov," \
-	"flac,wav,mp3,txt"
-
 #define FIELD(key, type, member) \
 	key, type, offsetof(struct train_options, member)
 
@@ -45,23 +39,24 @@ static int check_cost(const void *object, struct err *err)
 
 static int check_engine(const void *object, struct err *err)
 {
-	return plugin_check(engine_table, "engine", object, err);
+	return plugin_choice_check(engine_table, "engine", object, err);
 }
 
 static int check_order(const void *object, struct err *err)
 {
-	return plugin_check(order_table, "order", object, err);
+	return plugin_choice_check(order_table, "order", object, err);
 }
 
 static int check_prep(const void *object, struct err *err)
 {
-	return plugin_check(prep_table, "prep", object, err);
+	return plugin_choice_check(prep_table, "prep", object, err);
 }
 
 static int check_format(const void *object, struct err *err)
 {
 	return strcmp(*(char *const *)object, "auto")
-		       ? plugin_check(format_table, "format", object, err)
+		       ? plugin_choice_check(format_table, "format", object,
+					     err)
 		       : 0;
 }
 
@@ -70,14 +65,10 @@ const struct conf_field train_fields[] = {
 	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
 	  .help = "the dataset: a folder of files or shards, or one shard" },
 	{ FIELD("format", CONF_STRING, format), .check = check_format,
-	  .arg = "auto|NAME",
+	  .arg = "auto|NAME[:KEY=VALUE,...]",
 	  .help = "what the dataset is made of (--list format)" },
 	{ FIELD("index", CONF_STRING, index), .arg = "auto|off|rebuild",
 	  .help = "keep the list of samples for the next run" },
-	{ FIELD("payload", CONF_STRING, payload), .arg = "EXT,...",
-	  .help = "of a tar sample's members, the first of these is read" },
-	{ FIELD("verify", CONF_BOOL, verify),
-	  .help = "check the data of TFRecords while they are listed" },
 	{ FIELD("scan_threads", CONF_UINT, scan_threads), .max = 1024,
 	  .arg = "N", .help = "threads that list the dataset; 0: two per CPU" },
 	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
@@ -115,7 +106,8 @@ const struct conf_field train_fields[] = {
 	{ FIELD("max_steps", CONF_UINT, max_steps), .arg = "N",
 	  .help = "stop after N steps; 0: do not" },
 	{ FIELD("loader", CONF_STRING, loader), .check = check_engine,
-	  .arg = "ENGINE", .help = "how the bytes are read (--list engine)" },
+	  .arg = "ENGINE[:KEY=VALUE,...]",
+	  .help = "how the bytes are read (--list engine)" },
 	{ FIELD("workers", CONF_UINT, workers), .max = 1024, .arg = "N",
 	  .help = "threads that read and prepare; 0: one per CPU" },
 	{ FIELD("queue_depth", CONF_UINT, queue_depth), .min = 1, .max = 32768,
@@ -128,13 +120,8 @@ const struct conf_field train_fields[] = {
 	{ FIELD("sort_extents", CONF_BOOL, sort_extents),
 	  .help = "read a window in the order in which it lies on the device" },
 	{ FIELD("order", CONF_STRING, order), .check = check_order,
-	  .arg = "NAME", .help = "which sample is next (--list order)" },
-	{ FIELD("order_window", CONF_UINT, order_window), .max = 4294967295.,
-	  .arg = "N",
-	  .help = "groups (order group) or pages (order quasi-random) to mix; "
-		  "0: as many as suit the batch" },
-	{ FIELD("order_page", CONF_SIZE, order_page), .min = 1, .max = 1e18,
-	  .arg = "SIZE", .help = "bytes of a page (order quasi-random)" },
+	  .arg = "NAME[:KEY=VALUE,...]",
+	  .help = "which sample is next (--list order)" },
 	{ FIELD("dump_order", CONF_STRING, dump_order), .arg = "FILE",
 	  .help = "write the order of each epoch as text" },
 	{ FIELD("replay_order", CONF_STRING, replay_order), .arg = "FILE",
@@ -163,7 +150,8 @@ const struct conf_field train_fields[] = {
 	  .max = 1e15,
 	  .help = "with --resume: from that of this step; 0: from the "
 		  "beginning; -1: the newest" },
-	{ FIELD("prep", CONF_STRING, prep), .check = check_prep, .arg = "NAME",
+	{ FIELD("prep", CONF_STRING, prep), .check = check_prep,
+	  .arg = "NAME[:KEY=VALUE,...]",
 	  .help = "what the CPU does to a sample (--list prep)" },
 	{ FIELD("prep_output", CONF_STRING, prep_output), .arg = "fp32|uint8",
 	  .help = "what a prepared image is made of" },
@@ -219,14 +207,12 @@ void train_options_init(struct train_options *o)
 		.model = strdup("resnet50"),
 		.format = strdup("auto"),
 		.index = strdup("auto"),
-		.payload = strdup(TRAIN_PAYLOAD),
 		.batch = 64,
 		.epochs = 1,
 		.loader = strdup("async"),
 		.queue_depth = 64,
 		.superbatch = 1,
 		.order = strdup("shuffle"),
-		.order_page = 8 * MIB, /* FFCV's default */
 		.world_size = 1,
 		.resume_step = -1,
 		.checkpoint = strdup("sync"),
@@ -303,28 +289,57 @@ static int resolve_pin(struct train_options *o, const struct train_choice *c,
 	return r;
 }
 
+/* The plug-ins, with their own options. */
+static int choose(const struct train_options *o, struct train_choice *ret,
+		  struct err *err)
+{
+	int r = 0;
+
+	if (!ret->engine) {
+		r = plugin_choose(engine_table, "engine", o->loader,
+				  &ret->loader_choice, err);
+		if (r < 0)
+			return r;
+		ret->engine = container_of(ret->loader_choice.plugin,
+					   const struct engine_ops, plugin);
+	}
+	r = plugin_choose(order_table, "order", o->order, &ret->order_choice,
+			  err);
+	if (r == 0)
+		r = plugin_choose(prep_table, "prep", o->prep,
+				  &ret->prep_choice, err);
+	if (r == 0 && strcmp(o->format, "auto"))
+		r = plugin_choose(format_table, "format", o->format,
+				  &ret->format_choice, err);
+	if (r < 0)
+		return r;
+	ret->order = container_of(ret->order_choice.plugin,
+				  const struct order_ops, plugin);
+	ret->prep = container_of(ret->prep_choice.plugin, const struct prep_ops,
+				 plugin);
+	return 0;
+}
+
+void train_choice_fini(struct train_choice *c)
+{
+	plugin_choice_fini(&c->loader_choice);
+	plugin_choice_fini(&c->order_choice);
+	plugin_choice_fini(&c->prep_choice);
+	plugin_choice_fini(&c->format_choice);
+}
+
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			  struct err *err)
 {
-	const struct plugin *engine, *order, *prep;
-	int r;
+	int r = choose(o, ret, err);
 
-	if (ret->engine)
-		engine = &ret->engine->plugin;
-	else
-		engine = plugin_find(engine_table, "engine", o->loader, err);
-	order = plugin_find(order_table, "order", o->order, err);
-	prep = plugin_find(prep_table, "prep", o->prep, err);
-	if (!engine || !order || !prep)
-		return -EINVAL;
-	ret->engine = container_of(engine, struct engine_ops, plugin);
+	if (r < 0)
+		return r;
 	if (o->direct && !ret->engine->can_direct)
 		return err_set(err, -EINVAL,
 			       "--direct on: --loader %s has no reads that "
 			       "could go around the page cache",
 			       o->loader);
-	ret->order = container_of(order, struct order_ops, plugin);
-	ret->prep = container_of(prep, struct prep_ops, plugin);
 	r = train_node_resolve(o, ret, err);
 	if (r == 0)
 		r = train_prep_check(o, ret, err);

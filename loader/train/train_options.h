@@ -3,6 +3,7 @@
 #ifndef GPEMU_LOADER_TRAIN_TRAIN_OPTIONS_H
 #define GPEMU_LOADER_TRAIN_TRAIN_OPTIONS_H
 
+#include "common/conf/plugin_choice.h"
 #include "common/program/cli.h"
 #include "common/program/progress.h"
 #include "emu/gpu/gpus.h"
@@ -14,8 +15,7 @@
 struct train_options {
 	struct cli_common common;
 	char *data, *model, *gpu_server, *server_user, *gpu;
-	char *format, *index, *payload;
-	bool verify;
+	char *format, *index;
 	uint64_t scan_threads;		   /* 0: a default */
 	uint64_t batch, epochs, max_steps; /* max_steps 0: all */
 	char *loader;
@@ -24,8 +24,7 @@ struct train_options {
 	char *order, *prep;
 	char *prep_output, *prep_profile; /* profile NULL: the default */
 	uint64_t image_size;
-	uint64_t cores;			   /* 0: as many as workers */
-	uint64_t order_window, order_page; /* order_window 0: the order's */
+	uint64_t cores; /* 0: as many as workers */
 	char *dump_order, *replay_order;
 	uint64_t rank, world_size;
 	char *dump_samples;
@@ -61,6 +60,9 @@ struct train_choice {
 	const struct engine_ops *engine;
 	const struct order_ops *order;
 	const struct prep_ops *prep;
+	/* with their own options; of an engine that is in no table: empty */
+	struct plugin_choice loader_choice, order_choice, prep_choice;
+	struct plugin_choice format_choice; /* empty: auto */
 	enum gpu_transfer transfer;
 	enum gpus_parallel parallel;
 	enum progress_mode progress;
@@ -71,6 +73,7 @@ struct train_choice {
 void train_options_init(struct train_options *o);
 /* Resolve pin_mode. -EINVAL with a text. */
 int train_options_pin(struct train_options *o, struct err *err);
+void train_choice_fini(struct train_choice *c);
 /* Fill in `workers` 0, look the words up. An engine that is there already, one
  * that is in no table, stays. -EINVAL with a text. */
 int train_options_resolve(struct train_options *o, struct train_choice *ret,

@@ -59,6 +59,7 @@ int train_prep_open(const struct train_options *o, const struct train_choice *c,
 	int r = prep_output_parse(o->prep_output, &ret->config.output, err);
 
 	ret->config.side = (uint32_t)o->image_size;
+	ret->config.options = c->prep_choice.options;
 	ret->sample_bytes =
 		c->prep->sample_bytes
 			? prep_image_bytes(o->image_size, ret->config.output)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/plugin.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/gpu/gpus.h"
@@ -96,7 +97,7 @@ static double missed(const struct workload *w, const json_t *fs, double bytes)
 	const char *policy = config_text(w, fs, "fs", "cache_policy");
 	struct units_capacity c;
 
-	if (!strcmp(policy, "none") ||
+	if (plugin_is(policy, "none") ||
 	    units_parse_capacity(config_text(w, fs, "fs", "cache_size"), &c) <
 		    0)
 		return 1;
@@ -105,7 +106,7 @@ static double missed(const struct workload *w, const json_t *fs, double bytes)
 	if (c.fraction >= 1)
 		return 0;
 	return (1 - c.fraction) *
-	       (strcmp(policy, "lru") ? 1 : 1 - log(1 - c.fraction));
+	       (!plugin_is(policy, "lru") ? 1 : 1 - log(1 - c.fraction));
 }
 
 /* --- gpemu-train ------------------------------------------------------ */
@@ -121,7 +122,7 @@ static uint64_t delivered(const struct workload *w, const json_t *train,
 
 	prep_output_parse(config_text(w, train, "train", "prep_output"),
 			  &output, NULL);
-	if (strcmp(config_text(w, train, "train", "prep"), "none"))
+	if (!plugin_is(config_text(w, train, "train", "prep"), "none"))
 		prepared = prep_image_bytes((uint64_t)side, output);
 	return gpu_delivered_bytes(p, m, prepared, (uint64_t)read);
 }
@@ -243,7 +244,7 @@ struct job_time {
 static int samples_of(const struct workload *w, const struct cell_job *job,
 		      const json_t *recipe, struct data *ret)
 {
-	if (strcmp(config_text(w, job->train, "train", "loader"), "null"))
+	if (!plugin_is(config_text(w, job->train, "train", "loader"), "null"))
 		return data_of(recipe, ret);
 	*ret = (struct data){
 		.files = config_number(w, job->train, "train", "samples"),
@@ -255,7 +256,7 @@ static int samples_of(const struct workload *w, const struct cell_job *job,
 static double group_of(const struct workload *w, const struct cell_job *job,
 		       const json_t *fs)
 {
-	if (strcmp(config_text(w, job->train, "train", "order"), "group"))
+	if (!plugin_is(config_text(w, job->train, "train", "order"), "group"))
 		return 1;
 	return MAX(config_number(w, fs, "fs", "group"), 1);
 }
@@ -318,7 +319,7 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 	};
 	if (most > 0)
 		ret->steps = MIN(ret->steps, most);
-	if (strcmp(config_text(w, m->fs, "fs", "cache_policy"), "none"))
+	if (!plugin_is(config_text(w, m->fs, "fs", "cache_policy"), "none"))
 		units_parse_capacity(config_text(w, m->fs, "fs", "cache_size"),
 				     &c);
 	ret->cache_bytes = c.fraction < 0 ? (double)c.bytes

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/plugin.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_gpu.h"
@@ -42,7 +43,8 @@ void machine_of(const struct workload *w, const struct cell *cell,
 {
 	const char *node = config_text(w, job->train, "train", "node");
 	const char *loader = config_text(w, job->train, "train", "loader");
-	bool owns_batches = !strcmp(loader, "sync") || !strcmp(loader, "mmap");
+	bool owns_batches = plugin_is(loader, "sync") ||
+			    plugin_is(loader, "mmap");
 	struct machine m = {
 		.gpus = config_number(w, job->train, "train", "gpus"),
 		.nodes = MAX(
@@ -51,8 +53,8 @@ void machine_of(const struct workload *w, const struct cell *cell,
 		.cores = config_number(w, job->train, "train", "cores"),
 		.depth = config_number(w, job->train, "train", "queue_depth"),
 	};
-	bool emulated = !strcmp(config_text(w, job->train, "train", "prep"),
-				"emulated");
+	bool emulated = plugin_is(config_text(w, job->train, "train", "prep"),
+				  "emulated");
 
 	if (node[0])
 		node_profile_load(node, &m.node, NULL);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/plugin.h"
 #include "common/util.h"
 #include "runner/result/run_origins.h"
 #include "runner/result/run_result.h"
@@ -181,11 +182,11 @@ static void provenance_real(const struct result *res, const json_t *job,
 			    FILE *f)
 {
 	bool mounted = res->r->mounted;
-	bool decodes = !strcmp(text_of(job, "config.prep"), "decode");
+	bool decodes = plugin_is(text_of(job, "config.prep"), "decode");
 	json_t *pin = json_object_get(job, "pin");
 	bool pinned = !json_is_false(json_object_get(pin, "on"));
 
-	if (!strcmp(text_of(job, "config.loader"), "null"))
+	if (plugin_is(text_of(job, "config.loader"), "null"))
 		fputs("REAL      no data: batches are synthetic", f);
 	else
 		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",

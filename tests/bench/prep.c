@@ -67,7 +67,7 @@ static int decode(struct bench *b, const struct image *i, uint64_t k,
 
 	if (planes_header(p, i->bytes, i->n) < 0)
 		return -1;
-	*crop = crop_random(&rng, p->width, p->height);
+	*crop = crop_random(&rng, p->width, p->height, .08);
 	return planes_decode(p, planes_eighths(crop->width, crop->height, SIDE),
 			     crop->y, crop->y + crop->height);
 }

@@ -83,7 +83,7 @@ age() {
 		rm -rf "$TMP/data" "$TMP/want"
 		make $kind
 		same auto "$TMP/data"
-		train --data "$TMP/data" --verify
+		train --data "$TMP/data" --format tfrecord:verify=on
 		[ "$status" -eq 0 ]
 		[ "$(dataset format) $(dataset shards)" = "tfrecord 2" ]
 	done
@@ -96,7 +96,7 @@ age() {
 	printf '\xff' | dd of="$shard" bs=1 seek=$n conv=notrunc status=none
 	train --data "$TMP/data"
 	[ "$status" -eq 0 ]
-	train --data "$TMP/data" --verify
+	train --data "$TMP/data" --format tfrecord:verify=on
 	[ "$status" -eq 1 ]
 	[[ $output == *"$TMP/data: train-00001-of-00002: the record at byte "*"checksum of its data"* ]]
 	truncate -s "$n" "$shard"
@@ -217,7 +217,7 @@ age() {
 	run "$TRAIN" --loader sync --data "$TMP" --index maybe
 	[ "$status" -eq 2 ]
 	[[ $output == *"auto off rebuild"* ]]
-	run "$TRAIN" --loader sync --data "$TMP" --payload .jpg
+	run "$TRAIN" --loader sync --data "$TMP" --format tar:payload=.jpg
 	[ "$status" -eq 2 ]
 	[[ $output == *"such as jpg,png"* ]]
 	run "$TRAIN" --list format
@@ -226,12 +226,12 @@ age() {
 
 @test "payload: another member than the usual one" {
 	make tar-ustar
-	train --data "$TMP/data" --payload json,jpg
+	train --data "$TMP/data" --format tar:payload=json,jpg
 	[ "$status" -eq 0 ]
 	[ "$(dataset bytes)" = $((3 * 7 * 2)) ]
-	train --data "$TMP/data" --payload seg.png
+	train --data "$TMP/data" --format tar:payload=seg.png
 	[ "$status" -eq 1 ]
-	[[ $output == *"s-000.tar: no member has an extension of --payload seg.png"* ]]
+	[[ $output == *"s-000.tar: no member has an extension of payload=seg.png"* ]]
 }
 
 @test "a sample that cannot be read is named with its shard" {
@@ -317,7 +317,11 @@ from_index() {
 		train --data "$TMP/data" --index off
 		from_index False
 		# another format, or other options, are another list
-		train --data "$TMP/data" --payload png,jpg
+		case $kind in
+		tar-ustar) train --data "$TMP/data" --format tar:payload=png,jpg ;;
+		tfrecord-images) train --data "$TMP/data" --format tfrecord:verify=on ;;
+		files) continue ;;
+		esac
 		from_index False
 	done
 }

@@ -34,7 +34,7 @@ static int prepare(void *state, struct planes *planes,
 	if (!out || planes_header(planes, raw, n) < 0 ||
 	    prep_decode.run(state, raw, n, &rng, out) < 0)
 		return -1;
-	crop = crop_random(&again, planes->width, planes->height);
+	crop = crop_random(&again, planes->width, planes->height, .08);
 	printf("%u %u %u %u %d %u\n", crop.x, crop.y, crop.width, crop.height,
 	       rng_below(&again, 2) != 0, c->side);
 	return fwrite(out, prep_image_bytes(c->side, c->output), 1, stdout) == 1

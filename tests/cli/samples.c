@@ -64,8 +64,9 @@ static int run(struct pipeline *p, const struct dataset *d, struct tick *tick,
 
 int main(int argc, char **argv)
 {
-	struct format_request q = { .index = FORMAT_INDEX_OFF,
-				    .options.payload = "jpg,png,bin" };
+	struct format_request q = {
+		.index = FORMAT_INDEX_OFF,
+	};
 	struct pipeline_config c = { .prep = &prep_none,
 				     .workers = 2,
 				     .queue_depth = 8,

@@ -73,7 +73,7 @@ on_pace()
 	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --workers 2 \
 		--time-scale 0.01 --seed 7 --json "$JSON"
 	[ "$status" -eq 0 ]
-	check "set('gpemu command config seed time_scale host profile prep pin node epochs totals warm ceiling timer_error_us fs analysis checkpoints resumed dataset sharing interrupted'.split()) == set(j)"
+	check "set('gpemu command config plugins seed time_scale host profile prep pin node epochs totals warm ceiling timer_error_us fs analysis checkpoints resumed dataset sharing interrupted'.split()) == set(j)"
 	check "set('epoch seconds wall_seconds steps samples bytes samples_per_s mib_per_s au compute_s transfer_s pin_s allreduce_s optimizer_s data_wait_s fetch_stall_s prep_stall_s pin_stall_s first_batch_s step_ms read_ms prep_ms cpu_s cpu_s_per_gib hits misses'.split()) <= set(e)"
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
@@ -102,6 +102,34 @@ on_pace()
 		[ "$status" -eq 0 ]
 		check "t['steps'] == 6 and t['samples'] == 21 and t['bytes'] == 21 * 20000"
 	done
+}
+
+@test "plug-ins have options of their own, and the record has their values" {
+	raw 21 20000
+	for engine in threads:stack=64K mmap:advice=random,copy=4K async:submit=1,punt=0; do
+		run "$TRAIN" --data "$TMP/raw" --loader $engine --prep none -b 4 \
+			--order quasi-random:page=64K --time-scale 0.001 --json "$JSON"
+		[ "$status" -eq 75 ] && continue # io_uring is forbidden here
+		[ "$status" -eq 0 ]
+		check "t['samples'] == 21 and t['bytes'] == 21 * 20000"
+		check "j['config']['loader'] == '$engine'"
+		check "j['plugins']['order'] == {'name': 'quasi_random', 'options': {'window': 0, 'page': '64K'}}"
+		check "j['plugins']['prep'] == {'name': 'none', 'options': {}}"
+		check "j['plugins']['loader']['name'] == '${engine%%:*}'"
+	done
+	run "$TRAIN" --loader threads:stack=1 --data "$TMP/raw"
+	[ "$status" -eq 2 ]
+	[ "$output" = "gpemu-train: --loader: engine threads: stack: 1 is outside 65536..1073741824" ]
+	run "$TRAIN" --loader mmap:advise=random --data "$TMP/raw"
+	[ "$status" -eq 2 ]
+	[ "$output" = "gpemu-train: --loader: engine mmap: unknown option 'advise' (known: copy advice)" ]
+	run "$TRAIN" --loader mmap:advice=none --data "$TMP/raw"
+	[[ $output == *"engine mmap: advice: unknown advice 'none' (known: normal sequential random willneed)" ]]
+	run "$TRAIN" --list engine:mmap
+	[ "$status" -eq 0 ]
+	[[ ${lines[1]} == "advice=normal|sequential|random|willneed "*madvise* ]]
+	run "$TRAIN" --list engine:mmaps
+	[ "$status" -eq 2 ]
 }
 
 @test "around the page cache, or said that it cannot be" {

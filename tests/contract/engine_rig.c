@@ -340,9 +340,7 @@ void one_epoch(const struct fixture *f, struct pipeline *p,
 	const struct order_ops *order =
 		container_of(plugin_find(order_table, "order", "shuffle", NULL),
 			     struct order_ops, plugin);
-	struct order_input in = {
-		.seed = 11, .epoch = epoch, .n = N, .window = 1
-	};
+	struct order_input in = { .seed = 11, .epoch = epoch, .n = N };
 	uint64_t at = 0, bytes = 0;
 	struct err err = { 0 };
 	uint32_t v[N];

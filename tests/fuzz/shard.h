@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "loader/dataset/format.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -25,7 +26,8 @@ static void check_part(const struct part *p, uint64_t size)
 static void scan_shard(const struct format_ops *f, const uint8_t *data,
 		       size_t n)
 {
-	struct format_options o = { .payload = "jpg,png,bin", .verify = n % 2 };
+	const struct plugin *const table[] = { &f->plugin, NULL };
+	struct plugin_choice c;
 	struct err err = { 0 };
 	struct part part = { 0 };
 	struct peek p;
@@ -33,7 +35,14 @@ static void scan_shard(const struct format_ops *f, const uint8_t *data,
 
 	f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
 	peek_init_memory(&p, data, n);
-	r = f->scan(&p, &o, &part, &err);
+	/* all of them have defaults, one checks more when it is asked to */
+	PROMISED(plugin_choose(table, "format",
+			       n % 2 && !strcmp(f->plugin.name, "tfrecord")
+				       ? "tfrecord:verify=on"
+				       : f->plugin.name,
+			       &c, &err) == 0);
+	r = f->scan(&p, c.options, &part, &err);
+	plugin_choice_fini(&c);
 	PROMISED(r == 0 || (r < 0 && err.text[0]));
 	check_part(&part, n);
 	part_fini(&part);

@@ -107,7 +107,7 @@ check()
 	order()
 	{
 		run gpemu-train --data "$mp$1" --loader sync --prep none -b 5 -e 2 \
-			--workers 1 --time-scale 0.01 --order group --order-window 1 \
+			--workers 1 --time-scale 0.01 --order group:window=1 \
 			--dump-order "$BATS_TEST_TMPDIR/order" --json "$JSON"
 		[ "$status" -eq 0 ]
 		python3 - "$BATS_TEST_TMPDIR/order" "$mp/.gpemu/groups" "$1" <<-'PY'

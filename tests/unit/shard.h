@@ -59,8 +59,7 @@ static inline void drop(struct bytes *b)
 
 /* Scan exactly these bytes, from a copy that ends where they do. */
 static inline int scan_with(const struct format_ops *f, const struct bytes *b,
-			    const struct format_options *o, struct part *ret,
-			    struct err *err)
+			    const void *o, struct part *ret, struct err *err)
 {
 	uint8_t *own = malloc(b->n ? b->n : 1);
 	struct peek p;
@@ -81,22 +80,20 @@ static inline int scan_with(const struct format_ops *f, const struct bytes *b,
 	return r;
 }
 
-static const struct format_options plain = { .payload = "jpg,png" };
-
 static inline struct part good(const struct format_ops *f,
 			       const struct bytes *b)
 {
 	struct part p;
 	struct err err;
 
-	if (scan_with(f, b, &plain, &p, &err) < 0)
+	if (scan_with(f, b, NULL, &p, &err) < 0)
 		fail_msg("%s: %s", f->plugin.name, err.text);
 	return p;
 }
 
 static inline void refused_with(const struct format_ops *f,
-				const struct bytes *b,
-				const struct format_options *o, const char *why)
+				const struct bytes *b, const void *o,
+				const char *why)
 {
 	struct part p;
 	struct err err;
@@ -110,7 +107,7 @@ static inline void refused_with(const struct format_ops *f,
 static inline void refused(const struct format_ops *f, const struct bytes *b,
 			   const char *why)
 {
-	refused_with(f, b, &plain, why);
+	refused_with(f, b, NULL, why);
 }
 
 /* Cut anywhere, it is refused or has fewer samples; never more, never a
@@ -122,7 +119,7 @@ static inline void cut_anywhere(const struct format_ops *f,
 		struct bytes cut = { b->v, n };
 		struct part p;
 		struct err err;
-		int r = scan_with(f, &cut, &plain, &p, &err);
+		int r = scan_with(f, &cut, NULL, &p, &err);
 
 		if (r < 0)
 			assert_true(err.text[0]);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/util.h"
 #include "loader/order/order.h"
 
@@ -36,8 +37,24 @@ static struct order_input input(uint64_t seed, uint64_t epoch, size_t n)
 				     .group = group,
 				     .n_groups = N_GROUPS,
 				     .size = size,
-				     .batch = 4,
-				     .page_bytes = PAGE };
+				     .batch = 4 };
+}
+
+/* With options, where the order has them: NAME:`options`. */
+static void fill_with(const char *name, const char *options,
+		      const struct order_input *in, uint32_t *ret)
+{
+	_cleanup_(plugin_choice_fini) struct plugin_choice c = { 0 };
+	struct order_input with = *in;
+	struct err err = { 0 };
+	char text[100];
+
+	snprintf(text, sizeof(text), "%s:%s", name, options);
+	if (plugin_choose(order_table, "order", text, &c, &err) < 0)
+		fail_msg("%s", err.text);
+	with.options = c.options;
+	if (order(name)->fill(&with, ret, &err) < 0)
+		fail_msg("%s: %s", text, err.text);
 }
 
 static void fill(const struct order_ops *o, const struct order_input *in,
@@ -60,10 +77,22 @@ static void assert_permutation(const uint32_t *v, size_t n)
 	}
 }
 
+/* A window, and pages that are smaller than the dataset. */
+static const char *options_of(const char *name, uint32_t window, char text[64])
+{
+	bool pages = !strcmp(name, "quasi_random");
+
+	if (!pages && strcmp(name, "group"))
+		return "";
+	snprintf(text, 64, "window=%u%s", window, pages ? ",page=1000" : "");
+	return text;
+}
+
 static void each_sample_once_an_epoch(void **state)
 {
 	static const size_t sizes[] = { 1, 2, 500, N };
 	static const uint32_t windows[] = { 0, 1, 3, N_GROUPS, UINT32_MAX };
+	char text[64];
 	uint32_t v[N];
 
 	(void)state;
@@ -75,10 +104,11 @@ static void each_sample_once_an_epoch(void **state)
 			if (k % 2)
 				in.group = NULL;
 			memset(v, 0xff, sizeof(v));
-			in.window = windows[k % ARRAY_SIZE(windows)];
-			fill(container_of(order_table[p], struct order_ops,
-					  plugin),
-			     &in, v);
+			fill_with(order_table[p]->name,
+				  options_of(order_table[p]->name,
+					     windows[k % ARRAY_SIZE(windows)],
+					     text),
+				  &in, v);
 			assert_permutation(v, n);
 			/* nothing behind the end is written */
 			assert_true(n == N || v[n] == UINT32_MAX);
@@ -230,13 +260,14 @@ static void group_keeps_a_window_of_groups_open(void **state)
 	uint32_t v[N], most;
 
 	(void)state;
-	for (in.window = 1; in.window <= 16; in.window *= 4) {
-		fill(order("group"), &in, v);
+	for (uint32_t window = 1; window <= 16; window *= 4) {
+		char text[64];
+
+		fill_with("group", options_of("group", window, text), &in, v);
 		most = most_open(v, in.group);
-		assert_int_equal(most, in.window);
+		assert_int_equal(most, window);
 	}
 	/* two batches of 4 are less than a group of 17 */
-	in.window = 0;
 	fill(order("group"), &in, v);
 	assert_int_equal(most_open(v, in.group), 1);
 }
@@ -258,11 +289,10 @@ static void quasi_random_keeps_a_window_of_pages_open(void **state)
 		page[i] = n_pages;
 	}
 	assert_true(n_pages > 200);
-	in.window = 1;
-	fill(order("quasi_random"), &in, v);
+	fill_with("quasi_random", "window=1,page=1000", &in, v);
 	assert_int_equal(most_open(v, page), 1);
-	in.window = 0; /* 2 * batch, as FFCV */
-	fill(order("quasi_random"), &in, v);
+	/* 2 * batch, as FFCV */
+	fill_with("quasi_random", "page=1000", &in, v);
 	assert_int_equal(most_open(v, page), 8);
 	/* a page follows itself once in 8 times */
 	for (size_t i = 1; i < N; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/shard.h"
 
+#include "common/conf/plugin_choice.h"
 #include "loader/format/crc32c.h"
 #include "loader/format/example.h"
 
@@ -55,8 +56,9 @@ static void records_are_samples(void **state)
 
 static void records_with_wrong_sums(void **state)
 {
-	static const struct format_options verify = { .payload = "jpg",
-						      .verify = true };
+	static const struct plugin *const table[] = { &format_tfrecord.plugin,
+						      NULL };
+	struct plugin_choice verify;
 	struct bytes b = { 0 };
 	struct part p;
 
@@ -71,7 +73,12 @@ static void records_with_wrong_sums(void **state)
 	b.v[19 + 12] ^= 1;
 	p = good(&format_tfrecord, &b);
 	part_fini(&p);
-	refused_with(&format_tfrecord, &b, &verify, "of its data is wrong");
+	assert_int_equal(plugin_choose(table, "format", "tfrecord:verify=on",
+				       &verify, NULL),
+			 0);
+	refused_with(&format_tfrecord, &b, verify.options,
+		     "of its data is wrong");
+	plugin_choice_fini(&verify);
 	drop(&b);
 	/* a length that is huge, or negative, with its right sum */
 	add_le(&b, UINT64_MAX - 15, 8);
