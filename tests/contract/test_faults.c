@@ -259,6 +259,43 @@ static void what_waits_at_the_end_is_answered(void **state)
 	server_free(s);
 }
 
+static struct source_ops watched;
+static const struct source_ops *whole;
+static int n_nowait; /* atomic: reads that a thread must not wait for */
+
+static int watch_read(void *state, const struct tree *tree, uint32_t node,
+		      void *buf, size_t n, uint64_t offset, bool nowait)
+{
+	__atomic_fetch_add(&n_nowait, nowait, __ATOMIC_RELAXED);
+	return whole->read(state, tree, node, buf, n, offset, nowait);
+}
+
+/* Not by the timing thread, which would make up the bytes of a synth: source
+ * while others wait for their time: a reader thread may take as long. */
+static void what_was_held_is_read_by_a_reader(void **state)
+{
+	static const char *const policies[] = { "lru", "none" };
+	struct fixture *f = *state;
+
+	whole = f->source;
+	watched = *whole;
+	watched.read = watch_read;
+	f->source = &watched;
+	for (size_t p = 0; p < ARRAY_SIZE(policies); p++) {
+		struct server *s = rig_start(f, policies[p], "ideal");
+
+		n_nowait = 0;
+		assert_int_equal(rig_read(f, s, 0), 0);
+		assert_int_equal(n_nowait, 1);
+		rig_add(s, "op=read,delay=2ms");
+		for (int i = 1; i < N_FILES; i++)
+			assert_int_equal(rig_read(f, s, i), 0);
+		assert_int_equal(n_nowait, 1);
+		server_free(s);
+	}
+	f->source = whole;
+}
+
 /* --- all at once -------------------------------------------------------- */
 
 struct reader {
@@ -417,6 +454,7 @@ int main(void)
 		cmocka_unit_test(stuck_for_a_while_goes_on_by_itself),
 		cmocka_unit_test(a_signal_ends_the_wait),
 		cmocka_unit_test(what_waits_at_the_end_is_answered),
+		cmocka_unit_test(what_was_held_is_read_by_a_reader),
 		cmocka_unit_test(rules_may_change_at_any_time),
 		cmocka_unit_test(commands_add_and_clear),
 	};
