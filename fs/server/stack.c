@@ -165,16 +165,15 @@ static int add_word(struct order *o, const char *word, struct err *err)
 	above = o->n ? o->ops[o->n - 1] : ops;
 	if (above->rank > ops->rank)
 		return err_set(err, -EINVAL,
-			       "layers: '%s' cannot stand below '%s'; the "
+			       "'%s' cannot stand below '%s'; the "
 			       "order is " LAYERS_DEFAULT
 			       ", where trace and fault may change places",
 			       ops->plugin.name, above->plugin.name);
 	if (count_of(o, ops) && !ops->many)
-		return err_set(err, -EINVAL, "layers: '%s' stands there twice",
+		return err_set(err, -EINVAL, "'%s' stands there twice",
 			       ops->plugin.name);
 	if (o->n == MOST_LAYERS)
-		return err_set(err, -EINVAL, "layers: more than %d",
-			       MOST_LAYERS);
+		return err_set(err, -EINVAL, "more than %d", MOST_LAYERS);
 	o->ops[o->n++] = ops;
 	return 0;
 }
@@ -193,7 +192,7 @@ static int parse(const char *words, struct order *o, struct err *err)
 
 		if (ops->needed && !count_of(o, ops))
 			r = err_set(err, -EINVAL,
-				    "layers: nothing is served without '%s'",
+				    "nothing is served without '%s'",
 				    ops->plugin.name);
 	}
 	return r;

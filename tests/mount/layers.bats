@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The stack of layers: shown, reordered, refused, and with a layer of one's own.
+
+bats_require_minimum_version 1.5.0
+load mount
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+# layers EXPRESSION: of the stats' parts, as a list l of dicts
+layers()
+{
+	python3 - "$mp/.gpemu/stats" "$1" <<-'END'
+		import json, sys
+		s = json.load(open(sys.argv[1]))
+		l = s['layers']
+		print(eval(sys.argv[2]))
+	END
+}
+
+@test "the stack shows: its words, its order, a part for each" {
+	make_files 20 3000
+	gpemu-fs --list layer | grep '^cache '
+	gpemu-fs --dump-config | grep '^layers: trace,fault,cache,group,device,source$'
+	gpemu-fs "$src" "$mp" -c 100% --group 4
+	cat "$mp"/c*/* "$mp"/c*/* >/dev/null
+	[ "$(layers '[x["layer"] for x in l]')" = \
+		"['fault', 'cache', 'group', 'device', 'source']" ]
+	[ "$(layers 'l[1]["policy"], l[1]["objects"], l[2]["groups"]')" = "('lru', 20, 5)" ]
+	[ "$(layers 'l[2]["group_hits"] == s["group_hits"] == 15')" = True ]
+	[ "$(layers 'l[3]["backend_reads"] == s["backend_reads"] == 5')" = True ]
+	[ "$(layers 's["hits"], s["misses"]')" = "(35, 5)" ]
+}
+
+@test "what is left out is not there, and its options are refused" {
+	make_files 20 3000
+	gpemu-fs "$src" "$mp" --layers device,source
+	cat "$mp"/c*/* "$mp"/c*/* >/dev/null
+	[ "$(layers 's["hits"], s["misses"], s["policy"], "faults" in s')" = \
+		"(0, 40, 'none', False)" ]
+	run -1 bash -c "echo 'fault add stuck' >'$mp/.gpemu/control'"
+	fusermount3 -u "$mp"
+	run -2 gpemu-fs "$src" "$mp" --layers cache,device,source --fault stuck
+	[[ $output == *"--fault needs the layer 'fault'"* ]]
+	run -2 gpemu-fs "$src" "$mp" --layers cache,device,source --group 4
+	[[ $output == *"--group needs the layer 'group'"* ]]
+	run -2 gpemu-fs "$src" "$mp" --layers cache,device,source --trace x
+	[[ $output == *"--trace needs the layer 'trace'"* ]]
+	run -2 gpemu-fs "$src" "$mp" --layers device,cache,source
+	[[ $output == *"'cache' cannot stand below 'device'"* ]]
+	run -2 gpemu-fs "$src" "$mp" --layers cache,nonsense,source
+	[[ $output == *"nonsense"*trace*fault*cache*group*device*source* ]]
+}
+
+# A read that a fault refuses is traced where the trace stands above it.
+@test "trace and fault change places" {
+	local order lines want=10
+
+	make_files 10 3000
+	for order in trace,fault fault,trace; do
+		gpemu-fs "$src" "$mp" --layers "$order,cache,device,source" \
+			--trace "$BATS_TEST_TMPDIR/$order" \
+			--fault op=read,every=2,errno=EIO
+		for f in "$mp"/c*/*; do cat "$f" 2>/dev/null || true; done >/dev/null
+		fusermount3 -u "$mp"
+		eventually no_daemon
+		lines=$(grep -c ',read,' "$BATS_TEST_TMPDIR/$order")
+		[ "$lines" = "$want" ]
+		want=5
+	done
+}
+
+@test "a layer of one's own is one file and one word" {
+	local root new=$BATS_TEST_TMPDIR/new
+
+	root=$(realpath "$BATS_TEST_DIRNAME/../..")
+	command -v meson ninja >/dev/null || skip "no meson and ninja"
+	mkdir "$new"
+	tar -C "$root" -c --exclude=./build* --exclude=./.git . | tar -C "$new" -x
+	cat >"$new/fs/layer/layer_tally.c" <<-'END'
+		/* SPDX-License-Identifier: MIT */
+		/* Count the bytes that leave a mount. */
+		#include "fs/server/layer.h"
+
+		static void tally_answer(struct layer *l, struct read_request *r,
+					 const struct answer *a)
+		{
+			uint64_t *bytes = l->state;
+
+			for (int i = 0; i < a->n_iov; i++)
+				__atomic_fetch_add(bytes, a->iov[i].iov_len,
+						   __ATOMIC_RELAXED);
+			layer_answer(l, r, a);
+		}
+
+		static size_t tally_stats(struct layer *l,
+					  struct layer_stat ret[LAYER_STATS])
+		{
+			uint64_t *bytes = l->state;
+
+			ret[0].name = "bytes";
+			ret[0].value = __atomic_load_n(bytes, __ATOMIC_RELAXED);
+			return 1;
+		}
+
+		const struct layer_ops layer_tally = {
+			.plugin = { .name = "tally",
+				    .summary = "count bytes",
+				    .state_size = sizeof(uint64_t) },
+			.rank = LAYER_REQUEST,
+			.answer = tally_answer,
+			.stats = tally_stats,
+		};
+	END
+	sed -i "s/^layer_words = \[/&'tally', /" "$new/fs/meson.build"
+	# the files touched: a new one, and a line of another
+	run diff -rq --exclude='build*' --exclude=.git "$root" "$new"
+	[ "${#lines[@]}" = 2 ]
+	[[ ${lines[0]} == "Only in $new/fs/layer: layer_tally.c" ]]
+	[[ ${lines[1]} == *"fs/meson.build differ" ]]
+	run diff "$root/fs/meson.build" "$new/fs/meson.build"
+	[ "$(grep -c '^>' <<<"$output")" = 1 ]
+
+	cd "$new"
+	meson setup build -Dtests=disabled -Dman=disabled -Doptimization=0 >/dev/null
+	ninja -C build gpemu-fs >/dev/null
+	PATH=$new/build:$PATH
+	gpemu-fs --list layer | grep '^tally .*count bytes'
+	make_files 10 3000
+	gpemu-fs "$src" "$mp" --layers fault,tally,cache,device,source
+	cat "$mp"/c*/* >/dev/null
+	[ "$(layers 'l[1]["layer"], l[1]["bytes"] == s["file_bytes"]')" = \
+		"('tally', True)" ]
+}
