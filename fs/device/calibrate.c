@@ -57,8 +57,10 @@ static int probe_lookup(const char *dir, int i, uint64_t *ret_ns)
 	/* a name that is not there, and a new one each time */
 	snprintf(path, sizeof(path), "%s/probe-%d", dir, i);
 	start = tick_wall();
-	if (lstat(path, &st) == 0 || errno != ENOENT)
+	if (lstat(path, &st) == 0)
 		return -EIO;
+	if (errno != ENOENT)
+		return -errno;
 	*ret_ns = tick_wall() - start;
 	return 0;
 }
@@ -72,7 +74,8 @@ static int probe_readdir(const char *dir, uint64_t *ret_ns)
 	if (!d)
 		return -errno;
 	start = tick_wall();
-	r = readdir(d) ? 0 : -EIO;
+	errno = EIO; /* of an empty folder */
+	r = readdir(d) ? 0 : -errno;
 	*ret_ns = tick_wall() - start;
 	closedir(d);
 	return r;

@@ -507,6 +507,7 @@ int front_loop(struct front *f)
 
 void front_stop(struct front *f)
 {
+	__atomic_store_n(&f->stopping, true, __ATOMIC_RELEASE);
 	fuse_session_exit(f->session);
 	/* once may be just before it waits */
 	while (__atomic_load_n(&f->looping, __ATOMIC_ACQUIRE)) {

@@ -2,7 +2,6 @@
 #include "fs/front/front_calibrate.h"
 
 #include <errno.h>
-#include <fuse_lowlevel.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +35,18 @@ static int measure(struct front *f, struct round_trip *ret)
 	return r;
 }
 
+/*
+ * Did it fail because the mount ends? A request that is dropped on the way out
+ * fails before the thread in front_loop knows that the loop has ended, and of
+ * an unmount the kernel tells its callers before it tells us: so the error says
+ * it, that of the connection or, after a lazy unmount, of a name that is gone.
+ */
+static bool is_end(const struct front *f, int r)
+{
+	return r == -ECONNABORTED || r == -ENOTCONN || r == -ENOENT ||
+	       __atomic_load_n(&f->stopping, __ATOMIC_ACQUIRE);
+}
+
 /* Requests to ourselves, answered by the threads that serve the mount. */
 static void *calibrate(void *arg)
 {
@@ -45,9 +56,7 @@ static void *calibrate(void *arg)
 
 	if (r == 0)
 		server_set_round_trip(f->c.server, &trip);
-	/* of what ends, the session itself forgets that it has ended */
-	else if (__atomic_load_n(&f->looping, __ATOMIC_ACQUIRE) &&
-		 !fuse_session_exited(f->session))
+	else if (!is_end(f, r))
 		log_warn("the round trip could not be measured and stays on "
 			 "top of the emulated time: %s",
 			 strerror(-r));

@@ -21,7 +21,8 @@ struct front {
 	struct mountpoint mountpoint; /* while mounted */
 	bool mounted;
 	pthread_t looper;
-	bool looping; /* atomic: the thread is in front_loop */
+	bool looping;  /* atomic: the thread is in front_loop */
+	bool stopping; /* atomic: front_stop was called */
 	pthread_t calibrator;
 	bool calibrates;    /* the thread was started */
 	uint64_t probe_ns;  /* atomic: how long a name that is not there takes

@@ -59,6 +59,53 @@ ends_with_its_caller()
 	done
 }
 
+# abort: as umount -f does, whoever has files open
+abort()
+{
+	python3 -c 'import ctypes, sys
+ctypes.CDLL(None).umount2(sys.argv[1].encode(), 1)' "$mp"
+}
+
+# ends_early HOW: a mount that is ended while it measures its round trip, which
+# a process of its own does for some 0.2 s
+ends_early()
+{
+	gpemu-fs -f "$src" "$mp" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
+	pid=$!
+	pids="${pids-} $pid"
+	eventually pgrep -P $pid >/dev/null
+	exec 9<"$mp/c0/f00000"
+	case $1 in
+	term) kill $pid ;;
+	lazy)
+		fusermount3 -u -z "$mp"
+		while pgrep -P $pid >/dev/null; do sleep .02; done
+		;;
+	abort)
+		# it has the end and the error at the same time
+		kill -STOP $pid
+		abort
+		sleep .1
+		kill -CONT $pid
+		;;
+	esac
+	exec 9<&-
+	wait $pid
+	cat "$BATS_TEST_TMPDIR/log"
+	[ ! -s "$BATS_TEST_TMPDIR/log" ]
+	! is_mounted || fusermount3 -u "$mp"
+}
+
+@test "a mount that ends while it measures its round trip says nothing" {
+	[ "$(id -u)" = 0 ] || skip "only root aborts a mount"
+	for how in term lazy abort; do
+		for round in {1..10}; do
+			echo "# $how $round"
+			ends_early $how
+		done
+	done
+}
+
 @test "SIGTERM with reads pending does not wait for them" {
 	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
 	name: slow
