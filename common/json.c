@@ -86,20 +86,6 @@ int json_write(const json_t *j, const char *path, struct err *err)
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-/* The bytes at `p` that are one character; 0: none. */
-static size_t character(const char *p)
-{
-	size_t left = strnlen(p, 4);
-
-	for (size_t n = 1; n <= left; n++) {
-		json_auto_t *j = json_stringn(p, n);
-
-		if (j)
-			return n;
-	}
-	return 0;
-}
-
 json_t *json_bytes(const char *bytes)
 {
 	_cleanup_free_ char *text = NULL;
@@ -112,7 +98,7 @@ json_t *json_bytes(const char *bytes)
 	if (!text)
 		return NULL;
 	while (*bytes) {
-		size_t n = character(bytes);
+		size_t n = util_utf8(bytes);
 
 		if (n == 0)
 			to += sprintf(to, "\\x%02x", (unsigned char)*bytes++);

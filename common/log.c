@@ -88,12 +88,35 @@ static size_t prefix(int target, char *line, size_t n)
 				(int)getpid());
 }
 
+/* Of the character at `s`; U+0080 to U+009F do what ESC and a letter do. */
+static bool controls(const char *s)
+{
+	unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
+
+	return c < ' ' || c == 0x7f || (c == 0xc2 && next < 0xa0);
+}
+
+/* Names of files are in the text, and may be any bytes: those that are no
+ * character, or control a terminal, become \xHH. */
+static void escape(const char *text, char *to, const char *end)
+{
+	while (*text && end - to > 4) {
+		size_t n = controls(text) ? 0 : util_utf8(text);
+
+		if (n == 0)
+			to += sprintf(to, "\\x%02x", (unsigned char)*text++);
+		for (; n; n--)
+			*to++ = *text++;
+	}
+	*to = '\0';
+}
+
 void log_line(enum log_level level, const char *fmt, ...)
 {
 	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO,
 					LOG_DEBUG };
 	int target = __atomic_load_n(&log_state.target, __ATOMIC_ACQUIRE);
-	char line[1024];
+	char text[1024], line[4 * sizeof(text)];
 	size_t n;
 	va_list ap;
 
@@ -101,8 +124,9 @@ void log_line(enum log_level level, const char *fmt, ...)
 		return;
 	n = prefix(target, line, sizeof(line));
 	va_start(ap, fmt);
-	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	escape(text, line + n, line + sizeof(line) - 1);
 	if (target == TO_SYSLOG) {
 		syslog(priority[level], "%s", line);
 		return;

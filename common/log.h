@@ -2,7 +2,8 @@
 /*
  * Lines on stderr, "program: text", or in the system log or a file. Mains and
  * front ends call this, once per failure; modules return errors instead. Safe
- * from every thread: one line is one write(2).
+ * from every thread: one line is one write(2). Bytes of the text that are no
+ * UTF-8, or control a terminal, are written as \xHH.
  */
 #ifndef GPEMU_COMMON_LOG_H
 #define GPEMU_COMMON_LOG_H

@@ -42,6 +42,26 @@ int util_compare_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+size_t util_utf8(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t n = *s < 0x80   ? 1
+		   : *s < 0xc2 ? 0
+		   : *s < 0xe0 ? 2
+		   : *s < 0xf0 ? 3
+		   : *s < 0xf5 ? 4
+			       : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* longer than it need be, half of a pair, beyond the last */
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
+	    (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] >= 0x90))
+		return 0;
+	return n;
+}
+
 char *util_trim(char *s)
 {
 	char *end = s + strlen(s);

@@ -57,6 +57,8 @@ int util_reserve(void *pp, size_t *capacity, size_t want, size_t item);
 int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 /* For qsort(3): uint64_t, ascending. */
 int util_compare_u64(const void *a, const void *b);
+/* The bytes of the UTF-8 character at `s`; 0: they are none. */
+size_t util_utf8(const char *s);
 /* `s` without the blanks around it, cut in place. */
 char *util_trim(char *s);
 /*
