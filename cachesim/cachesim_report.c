@@ -2,6 +2,7 @@
 #include "cachesim/cachesim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <spawn.h>
 #include <string.h>
@@ -217,13 +218,15 @@ int sim_plot_check(const char *path, struct err *err)
 int sim_plot(const struct sim_run *run, const char *path, struct err *err)
 {
 	const char *terminal = terminal_of(path);
-	_cleanup_fclose_ FILE *script = NULL, *out = NULL;
+	_cleanup_fclose_ FILE *script = NULL;
+	_cleanup_close_ int fd = -1;
 
 	if (!terminal)
 		return sim_plot_check(path, err);
-	out = fopen(path, "we"); /* gnuplot would tell it in five lines */
-	if (!out)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	/* gnuplot would say it in five lines */
+	fd = util_open_output(path, O_CREAT | O_TRUNC);
+	if (fd < 0)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
 	script = tmpfile();
 	if (!script)
 		return err_set(err, -errno, "plot: %s", strerror(errno));

@@ -24,15 +24,14 @@ static int write_to(const json_t *j, FILE *f)
 
 /* What must not be replaced by a file: /dev/null, /dev/stdout. The latter is a
  * link; one of another user is followed nowhere, but replaced. */
-static bool is_special(const char *path, bool *ret_link)
+static bool is_special(const char *path)
 {
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
 		return false;
-	*ret_link = S_ISLNK(st.st_mode);
-	if (*ret_link)
-		return st.st_uid == 0 || st.st_uid == geteuid();
+	if (S_ISLNK(st.st_mode))
+		return util_follows(st.st_uid);
 	return !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
@@ -42,28 +41,20 @@ int json_check(const char *path, struct err *err)
 	_cleanup_free_ char *dir =
 		slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 
-	bool link;
-
 	if (!dir)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (strcmp(path, "-") && !is_special(path, &link) &&
-	    access(dir, W_OK) < 0)
+	if (strcmp(path, "-") && !is_special(path) && access(dir, W_OK) < 0)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	return 0;
 }
 
-static int write_special(const json_t *j, const char *path, bool link,
-			 struct err *err)
+static int write_special(const json_t *j, const char *path, struct err *err)
 {
-	int fd = open(path,
-		      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
-			      (link ? 0 : O_NOFOLLOW),
-		      0666);
-	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	int r = f ? write_to(j, f) : -errno;
+	_cleanup_fclose_ FILE *f = NULL;
+	int r = util_output_stream(path, O_CREAT | O_TRUNC, &f);
 
-	if (!f && fd >= 0)
-		close(fd);
+	if (r == 0)
+		r = write_to(j, f);
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
@@ -71,15 +62,14 @@ int json_write(const json_t *j, const char *path, struct err *err)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	struct replace file;
-	bool link = false;
 	int r;
 
 	if (!strcmp(path, "-")) {
 		r = write_to(j, stdout);
 		return r < 0 ? err_set(err, r, "stdout: %s", strerror(-r)) : 0;
 	}
-	if (is_special(path, &link))
-		return write_special(j, path, link, err);
+	if (is_special(path))
+		return write_special(j, path, err);
 	r = replace_begin_stream(&file, path, &f);
 	if (r == 0)
 		r = replace_end(&file, write_to(j, f));

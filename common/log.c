@@ -57,11 +57,11 @@ void log_to_syslog(void)
 
 int log_to_file(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	int fd = util_open_output(path, O_CREAT | O_APPEND);
 	int r = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (log_state.file < 0) {
 		log_state.file = fd;
 		__atomic_store_n(&log_state.target, TO_FILE, __ATOMIC_RELEASE);

@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <string.h>
 
+/* arbitrary: whoever puts something there again and again is at work there */
+enum { TRIES = 100 };
+
 int util_reserve(void *pp, size_t *capacity, size_t want, size_t item)
 {
 	size_t room = MAX(*capacity + *capacity / 2, MAX(want, 64));
@@ -84,6 +87,62 @@ int util_open_file(int dirfd, const char *path, int flags, struct stat *ret)
 	if (!S_ISREG(ret->st_mode))
 		return S_ISDIR(ret->st_mode) ? -EISDIR : -ESPIPE;
 	return TAKE_FD(fd);
+}
+
+bool util_follows(uid_t owner)
+{
+	return owner == 0 || owner == geteuid();
+}
+
+int util_open_output(const char *path, int flags)
+{
+	struct stat st;
+	int fd;
+
+	flags |= O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+		if (!util_follows(st.st_uid))
+			return -EACCES;
+		flags &= ~O_NOFOLLOW;
+	}
+	fd = open(path, flags, 0666);
+	return fd < 0 ? -errno : fd;
+}
+
+static int stream(int fd, FILE **ret)
+{
+	if (fd < 0)
+		return fd;
+	*ret = fdopen(fd, "w");
+	if (*ret)
+		return 0;
+	close(fd);
+	return -ENOMEM;
+}
+
+int util_output_stream(const char *path, int flags, FILE **ret)
+{
+	return stream(util_open_output(path, flags), ret);
+}
+
+int util_new_file(const char *path, int flags)
+{
+	int fd = -1;
+
+	flags |= O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	for (int i = 0; fd < 0 && i < TRIES; i++) {
+		if (unlink(path) < 0 && errno != ENOENT)
+			return -errno;
+		fd = open(path, flags, 0666);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+int util_new_stream(const char *path, FILE **ret)
+{
+	return stream(util_new_file(path, 0), ret);
 }
 
 int util_write_all(int fd, const void *buf, size_t n)

@@ -10,6 +10,7 @@
 #ifndef GPEMU_COMMON_UTIL_H
 #define GPEMU_COMMON_UTIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +68,32 @@ char *util_trim(char *s);
  * -EISDIR, and -ESPIPE of what is neither a file nor a folder.
  */
 int util_open_file(int dirfd, const char *path, int flags, struct stat *ret);
+
+/*
+ * Files to write to, in folders where other users may write as well. A link of
+ * another user leads to a file of one's own, which would be emptied or added
+ * to. The kernel refuses to follow it in a sticky folder alone, and with
+ * fs.protected_symlinks alone; hard links, and files and pipes that another
+ * user has put there, are the matter of fs.protected_hardlinks,
+ * fs.protected_regular and fs.protected_fifos.
+ */
+
+/* May a link of this user be followed? Root's and one's own may. */
+bool util_follows(uid_t owner);
+/*
+ * open(2) to write, with `flags` besides O_WRONLY and O_CLOEXEC; with O_CREAT
+ * the mode is what the umask leaves of 0666. -errno: -EACCES of a link of
+ * another user, who is not root.
+ */
+int util_open_output(const char *path, int flags);
+/* The same as a stream. 0 or -errno. */
+int util_output_stream(const char *path, int flags, FILE **ret);
+/*
+ * A new file in the place of what is there, be it a link or a pipe, which is
+ * removed: for folders that are this program's own. -errno.
+ */
+int util_new_file(const char *path, int flags);
+int util_new_stream(const char *path, FILE **ret);
 /* write(2) until all is written. -errno. */
 int util_write_all(int fd, const void *buf, size_t n);
 /*

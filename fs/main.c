@@ -79,9 +79,8 @@ static int check_outputs(const struct options *o, struct err *err)
 
 	if (r < 0 || options_log_is(o, "stderr") || options_log_is(o, "syslog"))
 		return r;
-	fd = open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	return fd < 0 ? err_set(err, -errno, "--log %s: %s", o->log,
-				strerror(errno))
+	fd = util_open_output(o->log, O_CREAT | O_APPEND);
+	return fd < 0 ? err_set(err, fd, "--log %s: %s", o->log, strerror(-fd))
 		      : 0;
 }
 

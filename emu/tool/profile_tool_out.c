@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the subcommands of gpemu-profile write. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "emu/tool/profile_tool.h"
 
 FILE *profile_tool_out(const struct cli_common *common)
@@ -24,11 +26,11 @@ void profile_tool_out_close(FILE **f)
 int profile_tool_write(const struct gpu_profile *p, const char *path,
 		       struct err *err)
 {
-	FILE *f = path ? fopen(path, "we") : stdout;
-	int r = 0;
+	FILE *f = stdout;
+	int r = path ? util_output_stream(path, O_CREAT | O_TRUNC, &f) : 0;
 
-	if (!f)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
 	gpu_profile_write(p, f);
 	if (fflush(f) || ferror(f))
 		r = err_set(err, -EIO, "%s: cannot write",

@@ -386,11 +386,10 @@ int trace_new(const struct trace_config *config, struct trace **ret,
 	t->path = strdup(config->path);
 	t->ring = malloc(RING * sizeof(*t->ring));
 	t->buffer = malloc(BUFFER);
-	t->fd = open(config->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-		     0666);
+	t->fd = util_open_output(config->path, O_CREAT | O_TRUNC);
 	if (t->fd < 0)
-		r = err_set(err, -errno, "trace %s: %s", config->path,
-			    strerror(errno));
+		r = err_set(err, t->fd, "trace %s: %s", config->path,
+			    strerror(-t->fd));
 	else if (t->path && t->ring && t->buffer)
 		r = -pthread_create(&t->thread, NULL, run, t);
 	if (r < 0) {
@@ -429,12 +428,11 @@ void trace_free(struct trace *t)
 
 int trace_reopen(struct trace *t, struct err *err)
 {
-	int fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	int fd = util_open_output(t->path, O_CREAT | O_APPEND);
 	int before;
 
 	if (fd < 0)
-		return err_set(err, -errno, "trace %s: %s", t->path,
-			       strerror(errno));
+		return err_set(err, fd, "trace %s: %s", t->path, strerror(-fd));
 	pthread_mutex_lock(&t->lock);
 	before = t->next_fd;
 	t->next_fd = fd;

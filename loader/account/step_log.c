@@ -2,16 +2,19 @@
 #include "loader/account/step_log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "common/units.h"
 
 int step_log_open(const char *path, FILE **ret, struct err *err)
 {
-	*ret = fopen(path, "we");
-	if (!*ret)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	int r = util_output_stream(path, O_CREAT | O_TRUNC, ret);
+
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
 	fputs("epoch,step,samples,failed,queued,idle_s,complete_s,ready_s,"
 	      "copy_start_s,copy_end_s,compute_start_s,compute_end_s,"
 	      "fetch_stall_s,prep_stall_s,pin_stall_s,transfer_stall_s,"

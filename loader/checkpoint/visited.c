@@ -2,6 +2,7 @@
 #include "loader/checkpoint/visited.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -37,12 +38,13 @@ static int log_failed(const struct visited *v, int r, struct err *err)
 int visited_log(struct visited *v, const char *path, int64_t keep,
 		struct err *err)
 {
+	int r = util_output_stream(path, keep < 0 ? O_CREAT | O_TRUNC : 0,
+				   &v->log);
 	struct stat st;
 
 	v->log_path = path;
-	v->log = fopen(path, keep < 0 ? "we" : "r+e");
-	if (!v->log)
-		return log_failed(v, -errno, err);
+	if (r < 0)
+		return log_failed(v, r, err);
 	if (keep < 0)
 		return 0;
 	if (fstat(fileno(v->log), &st) < 0)

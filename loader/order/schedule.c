@@ -2,6 +2,7 @@
 #include "loader/order/schedule.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -17,6 +18,8 @@ static uint64_t share(const struct schedule_config *c)
 int schedule_open(const struct schedule_config *c, struct schedule *ret,
 		  struct err *err)
 {
+	int r = 0;
+
 	*ret = (struct schedule){ .c = *c, .n = share(c) };
 	if (!c->replay && c->order->by_group && !c->in.group)
 		return err_set(err, -EINVAL,
@@ -27,12 +30,10 @@ int schedule_open(const struct schedule_config *c, struct schedule *ret,
 	ret->order = calloc(c->in.n, sizeof(*ret->order));
 	if (!ret->order)
 		return err_set(err, -ENOMEM, "out of memory for an order");
-	if (c->dump) {
-		ret->dump = fopen(c->dump, "we");
-		if (!ret->dump)
-			return err_set(err, -errno, "%s: %s", c->dump,
-				       strerror(errno));
-	}
+	if (c->dump)
+		r = util_output_stream(c->dump, O_CREAT | O_TRUNC, &ret->dump);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", c->dump, strerror(-r));
 	return c->replay ? order_text_open(c->replay, c->in.n, c->data,
 					   &ret->replay, err)
 			 : 0;

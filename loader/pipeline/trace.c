@@ -2,6 +2,7 @@
 #include "loader/pipeline/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -63,11 +64,10 @@ int trace_open(const char *path, struct trace **ret, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	}
 	pthread_mutex_init(&t->lock, NULL);
-	t->file = fopen(path, "we");
-	if (!t->file) {
-		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
+	r = util_output_stream(path, O_CREAT | O_TRUNC, &t->file);
+	if (r < 0) {
 		trace_close(t, NULL);
-		return r;
+		return err_set(err, r, "%s: %s", path, strerror(-r));
 	}
 	setvbuf(t->file, t->buffer, _IOFBF, BUFFER_BYTES);
 	fprintf(t->file, "[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\","

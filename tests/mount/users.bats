@@ -95,6 +95,10 @@ both_ways()
 	both_ways planted_ranks
 }
 
+@test "logs, traces and dumps go through no other user's link" {
+	both_ways planted_outputs
+}
+
 @test "a record replaces another user's link, and follows one's own" {
 	both_ways planted_record
 }
