@@ -58,22 +58,27 @@ static int write_special(const json_t *j, const char *path, struct err *err)
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int json_write(const json_t *j, const char *path, struct err *err)
+int json_replace(const json_t *j, const char *path, struct err *err)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	struct replace file;
+	int r = replace_begin_stream(&file, path, &f);
+
+	if (r == 0)
+		r = replace_end(&file, write_to(j, f));
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int json_write(const json_t *j, const char *path, struct err *err)
+{
 	int r;
 
 	if (!strcmp(path, "-")) {
 		r = write_to(j, stdout);
 		return r < 0 ? err_set(err, r, "stdout: %s", strerror(-r)) : 0;
 	}
-	if (is_special(path))
-		return write_special(j, path, err);
-	r = replace_begin_stream(&file, path, &f);
-	if (r == 0)
-		r = replace_end(&file, write_to(j, f));
-	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+	return is_special(path) ? write_special(j, path, err)
+				: json_replace(j, path, err);
 }
 
 json_t *json_bytes(const char *bytes)

@@ -13,6 +13,8 @@
  * a device or a link is written to. -errno with a text naming the path.
  */
 int json_write(const json_t *j, const char *path, struct err *err);
+/* The same of a file of one's own folder: whatever is there is replaced. */
+int json_replace(const json_t *j, const char *path, struct err *err);
 /* Before the work: would that find its folder, and may write there? -errno
  * with a text. */
 int json_check(const char *path, struct err *err);

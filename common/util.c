@@ -89,6 +89,33 @@ int util_open_file(int dirfd, const char *path, int flags, struct stat *ret)
 	return TAKE_FD(fd);
 }
 
+/* A file or a device; -1 with errno. */
+static int open_no_pipe(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	if (S_ISFIFO(st.st_mode)) {
+		errno = ESPIPE;
+		return -1;
+	}
+	return TAKE_FD(fd);
+}
+
+FILE *util_open_stream(const char *path)
+{
+	_cleanup_close_ int fd = open_no_pipe(path);
+	FILE *f;
+
+	if (fd < 0)
+		return NULL;
+	f = fdopen(fd, "r");
+	fd = f ? -1 : fd;
+	return f;
+}
+
 bool util_follows(uid_t owner)
 {
 	return owner == 0 || owner == geteuid();

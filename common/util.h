@@ -68,6 +68,9 @@ char *util_trim(char *s);
  * -EISDIR, and -ESPIPE of what is neither a file nor a folder.
  */
 int util_open_file(int dirfd, const char *path, int flags, struct stat *ret);
+/* The same as a stream, and also of a device: /dev/null is an empty file. NULL
+ * with errno. */
+FILE *util_open_stream(const char *path);
 
 /*
  * Files to write to, in folders where other users may write as well. A link of

@@ -100,7 +100,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 	    asprintf(&path, "%s/summary.json", r->out) < 0)
 		return -ENOMEM;
 	*ret = json_incref(j);
-	return json_write(j, path, err);
+	return json_replace(j, path, err);
 }
 
 static void print_all(const struct runner *r, const struct result *res,

@@ -200,11 +200,8 @@ static void plot_files(const json_t *found, FILE *data, FILE *script)
 
 static int draw(struct runner *r, const json_t *found, struct err *err)
 {
-	_cleanup_free_ char *data = runner_path(r, "plots", PLOT, "dat");
-	_cleanup_free_ char *script = runner_path(r, "plots", PLOT, "gp");
-	FILE *d = data ? fopen(data, "we") : NULL;
-	FILE *s = script ? fopen(script, "we") : NULL;
-	int code = d && s ? 0 : -errno;
+	FILE *d = NULL, *s = NULL;
+	int code = plot_open(r, PLOT, &d, &s, err);
 
 	if (code == 0)
 		plot_files(found, d, s);
@@ -212,7 +209,8 @@ static int draw(struct runner *r, const json_t *found, struct err *err)
 		code = -errno;
 	if (s && fclose(s))
 		code = -errno;
-	return code < 0 ? err_set(err, code, "%s: %s", data, strerror(-code))
+	return code < 0 ? err_set(err, code, "plot " PLOT ": %s",
+				  strerror(-code))
 			: plot_gnuplot(PLOT, r, err);
 }
 
@@ -311,7 +309,7 @@ int find_report(struct runner *r, const struct run_options *o,
 
 	if (asprintf(&path, "%s/find-max.json", r->out) < 0)
 		return -ENOMEM;
-	code = json_write(found, path, err);
+	code = json_replace(found, path, err);
 	if (code == 0)
 		code = write_file(r, "find-max.txt", found, false, err);
 	if (code == 0 && draw(r, found, &why) < 0)

@@ -185,7 +185,7 @@ static int put_back(struct runner *r, const struct cell *cell, json_t *record,
 
 	json_object_set_new(json_object_get(record, "cell"), "attempts",
 			    json_integer(2));
-	return path ? json_write(record, path, err) : -ENOMEM;
+	return path ? json_replace(record, path, err) : -ENOMEM;
 }
 
 static int run_again(struct loop *l, size_t index)

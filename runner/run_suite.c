@@ -252,7 +252,7 @@ static int report(const struct suite *s, const struct suite_part *parts,
 		return -ENOMEM;
 	code = runner_mkdirs(out, err);
 	if (code == 0)
-		code = json_write(j, summary, err);
+		code = json_replace(j, summary, err);
 	if (code == 0 && o->common.json)
 		code = json_write(j, o->common.json, err);
 	if (code == 0)

@@ -182,7 +182,7 @@ int profile_names(enum profile_kind kind, char ***ret, struct err *err)
 /* What stands before `models:`, which is most of the file. */
 static int load_head(const char *path, struct conf_node **ret)
 {
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	_cleanup_fclose_ FILE *f = util_open_stream(path);
 	char head[HEAD_BYTES + 1];
 	char *end;
 	size_t n;

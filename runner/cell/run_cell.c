@@ -335,7 +335,7 @@ static void add_last_words(const struct run *run, int code, struct err *err)
 {
 	_cleanup_free_ char *log =
 		runner_path(run->r, "logs", run->cell->id, "log");
-	_cleanup_fclose_ FILE *f = log ? fopen(log, "re") : NULL;
+	_cleanup_fclose_ FILE *f = log ? util_open_stream(log) : NULL;
 	char line[300], last[300] = "";
 
 	if (code == 0 || code == -ENOMEM || code == -EINTR)
@@ -394,26 +394,28 @@ static int write_configs(struct run *run, struct err *err)
 
 	if (!log)
 		return -ENOMEM;
-	run->log_fd = open(
-		log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+	run->log_fd = util_new_file(log, O_APPEND);
 	if (run->log_fd < 0)
-		return err_set(err, -errno, "%s: %s", log, strerror(errno));
+		return err_set(err, run->log_fd, "%s: %s", log,
+			       strerror(-run->log_fd));
 	for (size_t i = 0; code == 0 && i < c->n_mounts; i++) {
 		_cleanup_free_ char *path =
 			command_config(r, c, c->mounts[i].name, RUN_FS);
 
-		code = path ? json_write(c->mounts[i].fs, path, err) : -ENOMEM;
+		code = path ? json_replace(c->mounts[i].fs, path, err)
+			    : -ENOMEM;
 	}
 	for (size_t i = 0; code == 0 && i < c->n_jobs; i++) {
 		_cleanup_free_ char *path =
 			command_config(r, c, c->jobs[i].name, RUN_TRAIN);
 
-		code = path ? json_write(c->jobs[i].train, path, err) : -ENOMEM;
+		code = path ? json_replace(c->jobs[i].train, path, err)
+			    : -ENOMEM;
 	}
 	if (code == 0 && c->gpud) {
 		_cleanup_free_ char *path = command_config(r, c, "", RUN_GPUD);
 
-		code = path ? json_write(c->gpud, path, err) : -ENOMEM;
+		code = path ? json_replace(c->gpud, path, err) : -ENOMEM;
 	}
 	return code;
 }

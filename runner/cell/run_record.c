@@ -184,7 +184,7 @@ int run_write_record(struct run *run, const char *failure, struct err *err)
 	set_stats(run, record);
 	if (run->gpud.status)
 		json_object_set(record, "gpud", run->gpud.status);
-	return json_write(record, path, err);
+	return json_replace(record, path, err);
 }
 
 json_t *cell_record(const struct runner *r, const struct cell *cell)

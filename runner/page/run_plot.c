@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/units.h"
 #include "common/util.h"
@@ -498,21 +500,50 @@ void plot_script(const struct result *res, const struct plot *p, FILE *f)
 
 /* --- drawing ---------------------------------------------------------- */
 
+/* gnuplot would wait for the reader of a pipe there, and write through a link.
+ */
+static void clear(const char *drawing)
+{
+	struct stat st;
+
+	if (lstat(drawing, &st) == 0 && !S_ISREG(st.st_mode))
+		unlink(drawing);
+}
+
+int plot_open(const struct runner *r, const char *name, FILE **ret_data,
+	      FILE **ret_script, struct err *err)
+{
+	_cleanup_free_ char *data = runner_path(r, "plots", name, "dat");
+	_cleanup_free_ char *script = runner_path(r, "plots", name, "gp");
+	_cleanup_free_ char *svg = runner_path(r, "plots", name, "svg");
+	_cleanup_free_ char *png = runner_path(r, "plots", name, "png");
+	int code = data && script && svg && png
+			   ? util_new_stream(data, ret_data)
+			   : -ENOMEM;
+
+	if (code == 0)
+		code = util_new_stream(script, ret_script);
+	if (code < 0)
+		return err_set(err, code, "plot %s: %s", name, strerror(-code));
+	clear(svg);
+	clear(png);
+	return 0;
+}
+
 static int write_files(const struct result *res, const struct plot *p,
 		       struct runner *r, struct err *err)
 {
-	_cleanup_free_ char *data = runner_path(r, "plots", p->name, "dat");
-	_cleanup_free_ char *script = runner_path(r, "plots", p->name, "gp");
-	_cleanup_fclose_ FILE *d = data ? fopen(data, "we") : NULL;
-	_cleanup_fclose_ FILE *s = script ? fopen(script, "we") : NULL;
+	_cleanup_fclose_ FILE *d = NULL, *s = NULL;
+	int code = plot_open(r, p->name, &d, &s, err);
 
-	if (!d || !s)
-		return err_set(err, -errno, "%s: %s", script, strerror(errno));
+	if (code < 0)
+		return code;
 	if (!plot_data(res, p, d))
 		return err_set(err, -ENODATA, "plot %s: no values", p->name);
 	plot_script(res, p, s);
 	if (fflush(d) || fflush(s))
-		return err_set(err, -errno, "%s: %s", script, strerror(errno));
+		return err_set(err, -errno, "plot %s: %s", p->name,
+			       strerror(errno));
 	return 0;
 }
 
@@ -531,9 +562,9 @@ int plot_gnuplot(const char *name, struct runner *r, struct err *err)
 	char *argv[] = { (char *)"/usr/bin/env", (char *)"-C", folder,
 			 (char *)"gnuplot",	 script,       NULL };
 
-	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	fd = util_new_file(log, 0);
 	if (fd < 0)
-		return err_set(err, -errno, "%s: %s", log, strerror(errno));
+		return err_set(err, fd, "%s: %s", log, strerror(-fd));
 	code = child_start(&child, argv, NULL, fd, fd, err);
 	if (code == 0)
 		code = child_wait(&child, &r->stop, GNUPLOT_TIMEOUT_NS,

@@ -15,6 +15,10 @@
 int plot_draw(const struct result *res, const struct plot *p, struct runner *r,
 	      struct err *err);
 
+/* Open OUT/plots/NAME.dat and NAME.gp, new, for the caller to close, failed or
+ * not. What gnuplot is to write is no pipe or link then. -errno with a text. */
+int plot_open(const struct runner *r, const char *name, FILE **ret_data,
+	      FILE **ret_script, struct err *err);
 /* Run gnuplot on OUT/plots/NAME.gp. -ENOENT: no gnuplot, -EIO: it failed; with
  * a text. */
 int plot_gnuplot(const char *name, struct runner *r, struct err *err);

@@ -389,7 +389,7 @@ static void commands(const struct result *res, FILE *f)
 
 static void file(const struct workload *w, FILE *f)
 {
-	_cleanup_fclose_ FILE *from = fopen(w->path, "re");
+	_cleanup_fclose_ FILE *from = util_open_stream(w->path);
 	char line[512];
 
 	if (!from)

@@ -205,7 +205,7 @@ static int make_locked(struct runner *r, const json_t *recipe, const char *path,
 	    asprintf(&config, "%s.yaml", path) < 0)
 		return -ENOMEM;
 	runner_remove(beside); /* left by a killed gpemu-run */
-	code = json_write(recipe, config, err);
+	code = json_replace(recipe, config, err);
 	if (code == 0)
 		code = make_in(r, config, beside, err);
 	if (code == 0 && rename(beside, path) < 0)

@@ -32,7 +32,7 @@ static void add_stat(XXH3_state_t *state, const struct stat *st)
 
 static int add_content(XXH3_state_t *state, const char *path)
 {
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	_cleanup_fclose_ FILE *f = util_open_stream(path);
 	char buf[65536];
 	size_t n;
 

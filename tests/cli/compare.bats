@@ -162,3 +162,25 @@ slower()
 	[ "$status" -eq 1 ]
 	[[ $output == *"a/summary.json: Illegal seek"* ]]
 }
+
+@test "run: a pipe in the place of what it writes or reads is not waited for" {
+	echo 'plot: [{x: train.loader, y: seconds}]' >>w.yaml
+	gpemu_run -o a w.yaml
+	for file in a/plots/*.dat a/plots/*.gp a/plots/*.svg a/logs/* \
+		a/configs/* a/records/* a/report.html; do
+		rm "$file" && mkfifo "$file"
+	done
+	ls -l a/*
+	run timeout -k 1 60 "$bin/gpemu-run" --no-mount -o a w.yaml
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[ -z "$(find a/plots/*.dat a/plots/*.gp a/logs a/configs a/records -type p)" ]
+	# a profile that somebody looks for by its name
+	cp -rL "$bin/../profiles" profiles
+	mkfifo profiles/gpu/aaa.yaml
+	export GPEMU_PROFILES=$PWD/profiles
+	run timeout -k 1 20 "$bin/gpemu-profile" show gpu aaa
+	[ "$status" -eq 1 ]
+	run timeout -k 1 20 "$bin/gpemu-train" --gpu no-such --data .
+	[[ $output == *"no-such"* ]]
+}
