@@ -92,9 +92,12 @@ int util_open_file(int dirfd, const char *path, int flags, struct stat *ret)
 /* A file or a device; -1 with errno. */
 static int open_no_pipe(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_close_ int fd = -1;
 	struct stat st;
 
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	while (fd < 0 && errno == EINTR);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
 	if (S_ISFIFO(st.st_mode)) {
@@ -239,10 +242,7 @@ int util_read_whole(int fd, size_t most, char **ret, size_t *ret_n)
 
 int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_no_pipe(path);
 
-	do
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd < 0 && errno == EINTR);
 	return fd < 0 ? -errno : util_read_whole(fd, most, ret, ret_n);
 }

@@ -112,7 +112,8 @@ enum { UTIL_HERE = -1 };
  * `most` bytes (SIZE_MAX: no limit); what read(2) fails with, such as -EISDIR.
  */
 int util_read_whole(int fd, size_t most, char **ret, size_t *ret_n);
-/* The same of a path, which may be a pipe: also what open(2) fails with. */
+/* The same of a path: also what open(2) fails with; -ESPIPE of a pipe, which
+ * is not waited for. */
 int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n);
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))

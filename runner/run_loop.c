@@ -15,6 +15,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
+#include "runner/run/run_remove.h"
 
 /* Shorter runs cannot be told from the noise of /proc/stat, in ticks of 10 ms.
  */
@@ -315,7 +316,7 @@ static int work(void *ctx)
 	       (w->l.position = __atomic_fetch_add(&w->shared->next, 1,
 						   __ATOMIC_RELAXED)) < w->l.n)
 		code = run_one(&w->l, w->l.todo[w->l.position]);
-	runner_remove(r.scratch);
+	run_remove(r.scratch);
 	return code < 0;
 }
 

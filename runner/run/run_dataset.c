@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/run/run_identity.h"
+#include "runner/run/run_remove.h"
 
 /* arbitrary: gpemu-data has no state to save */
 #define GRACE_NS (5 * NS_PER_S)
@@ -204,14 +205,17 @@ static int make_locked(struct runner *r, const json_t *recipe, const char *path,
 	if (asprintf(&beside, "%s.unfinished", path) < 0 ||
 	    asprintf(&config, "%s.yaml", path) < 0)
 		return -ENOMEM;
-	runner_remove(beside); /* left by a killed gpemu-run */
+	run_remove(beside); /* left by a killed gpemu-run */
+	/* where others may write, what they put there meanwhile is not ours */
+	if (mkdir(beside, 0777) < 0)
+		return err_set(err, -errno, "%s: %s", beside, strerror(errno));
 	code = json_replace(recipe, config, err);
 	if (code == 0)
 		code = make_in(r, config, beside, err);
 	if (code == 0 && rename(beside, path) < 0)
 		code = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (code < 0)
-		runner_remove(beside);
+		run_remove(beside);
 	return code;
 }
 
@@ -225,7 +229,7 @@ static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 		return code;
 	if (asprintf(&lock, "%s.lock", path) < 0)
 		return -ENOMEM;
-	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return err_set(err, -errno, "%s: %s", lock, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "runner/run/run_remove.h"
 
 /* arbitrary: printing a configuration takes milliseconds */
 #define CHECK_TIMEOUT_NS (30 * NS_PER_S)
@@ -41,22 +41,6 @@ int runner_mkdirs(const char *path, struct err *err)
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, -ENOTDIR, "%s: not a folder", path);
 	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type,
-		      struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
-void runner_remove(const char *path)
-{
-	/* FTW_MOUNT: never enter a mount that is still below */
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 static int make_scratch(struct runner *r, struct err *err)
@@ -142,7 +126,7 @@ int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
 void runner_fini(struct runner *r)
 {
 	if (r->scratch)
-		runner_remove(r->scratch);
+		run_remove(r->scratch);
 	if (r->lock_fd >= 0)
 		close(r->lock_fd);
 	stop_fini(&r->stop);

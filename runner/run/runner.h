@@ -51,7 +51,5 @@ int runner_check(void *runner, const struct setting *setting, struct err *err);
 
 /* mkdir -p. */
 int runner_mkdirs(const char *path, struct err *err);
-/* rm -rf; does not follow links. */
-void runner_remove(const char *path);
 
 #endif

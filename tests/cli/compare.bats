@@ -184,3 +184,21 @@ slower()
 	run timeout -k 1 20 "$bin/gpemu-train" --gpu no-such --data .
 	[[ $output == *"no-such"* ]]
 }
+
+@test "run: no link in a shared folder of datasets is followed" {
+	gpemu_run -o a --data-dir data w.yaml
+	lock=$(echo data/*.lock)
+	rm -r "${lock%.lock}" "$lock"
+	ln -s "$PWD/elsewhere" "$lock"
+	run gpemu_run -o b --data-dir data w.yaml
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ ! -e elsewhere ]
+	rm "$lock"
+	mkdir kept
+	touch kept/file
+	ln -s "$PWD/kept" "${lock%.lock}.unfinished"
+	gpemu_run -o b --data-dir data w.yaml
+	[ "$(ls kept)" = file ]
+	[ -d "${lock%.lock}" ]
+}
