@@ -8,6 +8,7 @@
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -48,29 +49,35 @@ struct xattr_out {
 	uint32_t size, flags;
 };
 
-static ssize_t list_of(int dirfd, const char *name, void *list, size_t n)
+static ssize_t list_of(int fd, const char *name, void *list, size_t n)
 {
 	static const char key[] = "system.posix_acl_access";
 	struct xattr_out out = { (uintptr_t)list, (uint32_t)n, 0 };
-	long got = syscall(CALL_GETXATTRAT, dirfd, name, AT_SYMLINK_NOFOLLOW,
-			   key, &out, sizeof(out));
 	char path[NAME_MAX + 40];
+	long got;
 
+	if (!name)
+		return fgetxattr(fd, key, list, n);
+	got = syscall(CALL_GETXATTRAT, fd, name, AT_SYMLINK_NOFOLLOW, key, &out,
+		      sizeof(out));
 	if (got >= 0 || (errno != ENOSYS && errno != EPERM))
 		return got;
 	/* takes three times as long */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", fd, name);
 	return lgetxattr(path, key, list, n);
 }
 
-uint32_t acl_limit_file(uint32_t mode, int dirfd, const char *name)
+uint32_t acl_limit_file(uint32_t mode, int fd, const char *name)
 {
 	uint32_t list[MOST_BYTES / 4];
 	ssize_t n;
 
-	if (!(mode & 077)) /* the owner's bits are the owner's */
+	/* the owner's bits are the owner's; a link has no list */
+	if (!(mode & 077) || S_ISLNK(mode))
 		return mode;
-	n = list_of(dirfd, name, list, sizeof(list));
+	if (!name && S_ISDIR(mode))
+		name = "."; /* it may be open with O_PATH */
+	n = list_of(fd, name, list, sizeof(list));
 	if (n < 0 && (errno == ENODATA || errno == EOPNOTSUPP))
 		return mode;
 	return acl_limit(mode, list, (size_t)MAX(n, 0));

@@ -16,8 +16,9 @@
  * Of a list that makes no sense: the owner's bits alone.
  */
 uint32_t acl_limit(uint32_t mode, const void *list, size_t n);
-/* The same of a file in a directory that is open; `mode` where it has no list,
- * or its file system has none, the owner's bits where that cannot be told. */
-uint32_t acl_limit_file(uint32_t mode, int dirfd, const char *name);
+/* The same of what `fd` is open on, a directory maybe with O_PATH, or of `name`
+ * in that, unless NULL; `mode` where there is no list, or the file system has
+ * none, the owner's bits where that cannot be told. */
+uint32_t acl_limit_file(uint32_t mode, int fd, const char *name);
 
 #endif

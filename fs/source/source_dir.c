@@ -8,9 +8,10 @@
  * in it what he likes. So nothing is opened through a link
  * (fs/source/beneath.h), and what was opened must be what the scan has shown:
  * of its kind, of its owner, and for no fewer readers. A file of somebody else,
- * renamed to the name of one that all may read, is not read; nor one in a
- * directory that is closed to them and was renamed to the name of an open one,
- * in a mount that others see.
+ * renamed to the name of one that all may read, is not read; nor, in a mount
+ * that others see, one in a directory that is closed to them and was renamed to
+ * the name of an open one, or one that an access control list now keeps some of
+ * them out of.
  *
  * `nowait` uses what the kernel has in memory: RESOLVE_CACHED for the path,
  * preadv2 with RWF_NOWAIT for the bytes. Either answers EAGAIN where it would
@@ -86,7 +87,7 @@ static int add_children(int fd, struct tree *tree, uint32_t node,
 		if (tree_hides(tree, node, name))
 			continue;
 		v[n] = child_of(&l->entry[i], name);
-		if (tree->shared && !S_ISLNK(v[n].mode))
+		if (tree->shared)
 			v[n].mode = acl_limit_file(v[n].mode, fd, name);
 		n++;
 	}
@@ -123,8 +124,8 @@ static bool is_same(const struct tree_node *n, const struct stat *st)
 }
 
 static int open_in(const struct beneath *dir, const char *path,
-		   const struct tree_node *want, int flags, bool nowait,
-		   struct stat *ret)
+		   const struct tree *tree, uint32_t node, int flags,
+		   bool nowait, struct stat *ret)
 {
 	_cleanup_close_ int fd = beneath_open(dir, path, flags, nowait);
 
@@ -132,7 +133,9 @@ static int open_in(const struct beneath *dir, const char *path,
 		return stale(fd);
 	if (fstat(fd, ret) < 0)
 		return -errno;
-	return is_same(want, ret) ? TAKE_FD(fd) : -ESTALE;
+	if (tree->shared)
+		ret->st_mode = acl_limit_file(ret->st_mode, fd, NULL);
+	return is_same(&tree->nodes[node], ret) ? TAKE_FD(fd) : -ESTALE;
 }
 
 /* One directory after the other: each has to be as it was. */
@@ -140,7 +143,7 @@ static int open_step_by_step(const struct dir *d, const struct tree *tree,
 			     uint32_t node, int flags, bool nowait,
 			     struct stat *ret)
 {
-	_cleanup_close_ int fd = open_in(&d->root, ".", &tree->nodes[TREE_ROOT],
+	_cleanup_close_ int fd = open_in(&d->root, ".", tree, TREE_ROOT,
 					 O_PATH | O_DIRECTORY, nowait, ret);
 	struct beneath dir = d->root;
 	uint32_t way[PATH_MAX / 2]; /* a path is no deeper */
@@ -153,7 +156,7 @@ static int open_step_by_step(const struct dir *d, const struct tree *tree,
 
 		dir.fd = fd;
 		node = way[--n];
-		next = open_in(&dir, tree_name(tree, node), &tree->nodes[node],
+		next = open_in(&dir, tree_name(tree, node), tree, node,
 			       n ? O_PATH | O_DIRECTORY : flags, nowait, ret);
 		close(fd);
 		fd = next;
@@ -174,7 +177,7 @@ static int open_node(const struct dir *d, const struct tree *tree,
 		return r;
 	if (tree->shared && node != TREE_ROOT)
 		return open_step_by_step(d, tree, node, flags, nowait, ret);
-	return open_in(&d->root, path, &tree->nodes[node], flags, nowait, ret);
+	return open_in(&d->root, path, tree, node, flags, nowait, ret);
 }
 
 static bool too_deep(const struct tree *tree, uint32_t node)
@@ -219,7 +222,7 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 				    .uid = st.st_uid,
 				    .gid = st.st_gid };
 	if (tree->shared)
-		root.mode = acl_limit_file(root.mode, d->root.fd, ".");
+		root.mode = acl_limit_file(root.mode, d->root.fd, NULL);
 	tree_set_root(tree, &root);
 	/* breadth first: the tree grows behind the node that is scanned */
 	for (uint32_t i = 0; i < tree->n_nodes; i++) {

@@ -18,6 +18,7 @@
 #include "common/pack/pack.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "fs/source/acl.h"
 
 struct packed {
 	int fd;
@@ -29,24 +30,9 @@ struct packed {
 static int pack_init(void *state, const char *arg, struct err *err)
 {
 	struct packed *p = state;
-	struct stat st;
-	int r;
 
 	p->fd = -1;
-	r = pack_open(arg, &p->fd, &p->pack, err);
-	if (r < 0)
-		return r;
-	if (fstat(p->fd, &st) < 0)
-		return err_set(err, -errno, "%s: %s", arg, strerror(errno));
-	/* who may read the pack may enter, and others may not */
-	p->folder = (struct tree_child){
-		.mtime = st.st_mtim,
-		.mode = S_IFDIR | (st.st_mode & 0444) |
-			(st.st_mode & 0444) >> 2,
-		.uid = st.st_uid,
-		.gid = st.st_gid,
-	};
-	return 0;
+	return pack_open(arg, &p->fd, &p->pack, err);
 }
 
 static void pack_source_fini(void *state)
@@ -169,24 +155,64 @@ static int fill_tree(struct scan *s)
 	return 0;
 }
 
+/* Who may read the pack; others than the mounter are told apart. */
+static int look(const struct packed *p, const struct tree *tree,
+		struct stat *ret)
+{
+	if (fstat(p->fd, ret) < 0)
+		return -errno;
+	if (tree->shared)
+		ret->st_mode = acl_limit_file(ret->st_mode, p->fd, NULL);
+	return 0;
+}
+
 static int pack_scan(void *state, struct tree *tree, struct err *err)
 {
 	struct scan s = { .p = state, .tree = tree };
-	int r = fill_tree(&s);
+	struct stat st;
+	int r = look(s.p, tree, &st);
 
+	/* who may read the pack may enter, and others may not */
+	if (r == 0)
+		s.p->folder = (struct tree_child){
+			.mtime = st.st_mtim,
+			.mode = S_IFDIR | (st.st_mode & 0444) |
+				(st.st_mode & 0444) >> 2,
+			.uid = st.st_uid,
+			.gid = st.st_gid,
+		};
+	if (r == 0)
+		r = fill_tree(&s);
 	free(s.ranges);
 	free(s.children);
 	free(s.found);
 	return r < 0 ? err_set(err, r, "pack: %s", strerror(-r)) : 0;
 }
 
+/* Is the pack still for all whom the mount lets in? */
+static int check_shared(const struct packed *p, const struct tree *tree)
+{
+	struct stat st;
+	int r = look(p, tree, &st);
+
+	if (r < 0)
+		return r;
+	return p->folder.mode & 0444 & ~st.st_mode ||
+			       st.st_uid != p->folder.uid ||
+			       st.st_gid != p->folder.gid
+		       ? -ESTALE
+		       : 0;
+}
+
 static int pack_read(void *state, const struct tree *tree, uint32_t node,
 		     void *buf, size_t n, uint64_t offset, bool nowait)
 {
 	const struct packed *p = state;
+	int r = tree->shared ? check_shared(p, tree) : 0;
 	char *at = buf;
 
-	(void)tree;
+	if (r < 0)
+		return r;
 	offset += p->pack.files[p->file_of[node]].offset;
 	while (n) {
 		struct iovec iov = { .iov_base = at, .iov_len = n };

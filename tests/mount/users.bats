@@ -32,6 +32,15 @@ both_ways()
 	done
 }
 
+# with_lists CASE: both ways, where the file system has them
+with_lists()
+{
+	run both_ways "$1"
+	[ "$status" -ne 77 ] || skip "no access control lists on a tmpfs"
+	echo "$output"
+	[ "$status" -eq 0 ]
+}
+
 @test "a mount is for who mounted it, also root's" {
 	both_ways alone
 }
@@ -41,10 +50,15 @@ both_ways()
 }
 
 @test "an access control list keeps out whom it keeps out of the source" {
-	run both_ways list
-	[ "$status" -ne 77 ] || skip "no access control lists on a tmpfs"
-	echo "$output"
-	[ "$status" -eq 0 ]
+	with_lists list
+}
+
+@test "a list that comes after the scan keeps out whom it keeps out" {
+	with_lists late_list
+}
+
+@test "a list of a pack's file keeps out whom it keeps out" {
+	with_lists pack_list
 }
 
 @test "a folder that others may not enter stays so as the root" {
