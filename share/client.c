@@ -6,11 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/util.h"
 #include "share/server.h"
 
-/* To be sent to one client, at most. arbitrary: several of the longest
- * messages; who lets them pile up does not read */
-enum { MAX_OUT = 4 * GPUD_MAX_MESSAGE };
+/* To be sent to one client, at most. arbitrary: the longest message and many
+ * short ones; who lets more pile up does not read */
+enum { MAX_OUT = GPUD_MAX_MESSAGE + (64 << 10) };
 
 void client_send(struct client *c, const struct gpud_msg *m)
 {
@@ -19,8 +20,9 @@ void client_send(struct client *c, const struct gpud_msg *m)
 	if (c->dead)
 		return;
 	if (c->out_n + n > c->out_size) {
-		size_t size = 2 * (c->out_n + n);
-		uint8_t *out = size > MAX_OUT ? NULL : realloc(c->out, size);
+		size_t size = MIN(2 * (c->out_n + n), MAX_OUT);
+		uint8_t *out = c->out_n + n > MAX_OUT ? NULL
+						      : realloc(c->out, size);
 
 		if (!out) {
 			c->dead = true;

@@ -218,6 +218,16 @@ check() {
 	[ "$peak" -lt $((40 << 10)) ]
 }
 
+@test "the status tells of as many jobs as there can be clients" {
+	[ "$(ulimit -Hn)" = unlimited ] || [ "$(ulimit -Hn)" -gt 5000 ] ||
+		skip "no more than $(ulimit -Hn) descriptors"
+	ulimit -Sn "$(ulimit -Hn)"
+	gpud --gpus 1 --max-clients 4096
+	run timeout 100 "$CLIENT" "$SOCKET" leavers 4095 0
+	echo "$output"
+	[ "$output" = "welcome status" ]
+}
+
 @test "as many descriptors as clients" {
 	(
 		ulimit -Sn 20
