@@ -42,20 +42,27 @@ static bool has_joined(const struct ranks *r, uint64_t rank)
 
 /* --- the file ------------------------------------------------------------- */
 
-/* -EAGAIN: it is not whole; -EINVAL: of a run with other ranks. */
-static int read_file(struct ranks *r, struct err *err)
+static bool is_count(const json_t *j)
 {
-	struct stat st;
-	_cleanup_close_ int fd =
-		util_open_file(r->dirfd, file_name, O_NOFOLLOW, &st);
-	json_auto_t *j = NULL;
+	return json_is_integer(j) && json_integer_value(j) >= 0;
+}
+
+static bool are_counts(const json_t *list)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (list, i, one)
+		if (!is_count(one))
+			return false;
+	return json_is_array(list);
+}
+
+int ranks_take(struct ranks *r, json_t *j, struct err *err)
+{
 	json_t *step = NULL, *joined = NULL;
 	json_int_t world;
 
-	if (fd < 0)
-		return err_set(err, fd, "%s/%s: %s", r->path, file_name,
-			       strerror(-fd));
-	j = json_loadfd(fd, JSON_DISABLE_EOF_CHECK, NULL);
 	if (json_unpack(j, "{s:I, s?o, s?o}", "world", &world, "step", &step,
 			"joined", &joined) < 0)
 		return -EAGAIN;
@@ -66,10 +73,24 @@ static int read_file(struct ranks *r, struct err *err)
 			       ", and this one has %" PRIu64,
 			       r->path, world, r->world);
 	json_decref(r->joined);
-	r->agreed = json_is_integer(step) && json_is_array(joined);
+	r->agreed = is_count(step) && are_counts(joined);
 	r->step = r->agreed ? (uint64_t)json_integer_value(step) : 0;
 	r->joined = r->agreed ? json_incref(joined) : NULL;
 	return 0;
+}
+
+static int read_file(struct ranks *r, struct err *err)
+{
+	struct stat st;
+	_cleanup_close_ int fd =
+		util_open_file(r->dirfd, file_name, O_NOFOLLOW, &st);
+	json_auto_t *j = NULL;
+
+	if (fd < 0)
+		return err_set(err, fd, "%s/%s: %s", r->path, file_name,
+			       strerror(-fd));
+	j = json_loadfd(fd, JSON_DISABLE_EOF_CHECK, NULL);
+	return ranks_take(r, j, err);
 }
 
 static int write_file(const struct ranks *r, struct err *err)

@@ -45,6 +45,9 @@ struct ranks {
 int ranks_open(struct ranks *r, const char *path, uint64_t rank, uint64_t world,
 	       int *ret_own, struct err *err);
 void ranks_close(struct ranks *r);
+/* What DIR/ranks says, NULL: no JSON. -EAGAIN: it is not whole; -EINVAL: of a
+ * run with other ranks; `r` stays as it was. */
+int ranks_take(struct ranks *r, json_t *j, struct err *err);
 /* For a run of one rank, whose folder that is. -EINVAL: DIR is of several. */
 int ranks_check_none(int dirfd, const char *path, struct err *err);
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a client says, as gpemu-gpud takes it: a server that runs, with a job
+ * that is always there. It goes on for the next input, and tells its status
+ * whatever came before.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/gpu/gpud_client.h"
+#include "emu/profile/profile.h"
+#include "share/server.h"
+#include "share/smi_table.h"
+#include "tests/fuzz/fuzz.h"
+
+extern const struct scheduler_ops scheduler_fair;
+
+/* What the server's threads pass through a pipe is nowhere else meanwhile. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+static char path[64];
+static sem_t listening;
+static struct gpud_client always;
+
+/* A thread of its own: the server blocks the signals of the fuzzer. */
+static void *serve(void *arg)
+{
+	static struct gpu_profile gpu;
+	static struct server s;
+	static struct server_config c = {
+		.path = path,
+		.mode = 0600,
+		.max_clients = 8,
+		.max_per_user = 8,
+		.time_scale = 1e-6,
+		.profile = "/gpu.yaml",
+		.gpu = &gpu,
+		.share = { .scheduler = &scheduler_fair, .n_gpus = 2 },
+	};
+	struct err err = { 0 };
+
+	(void)arg;
+	PROMISED(gpu_profile_load("v100", &gpu, &err) == 0);
+	PROMISED(server_init(&s, &c, &err) == 0);
+	sem_post(&listening);
+	PROMISED(server_run(&s, &err) == 0);
+	return NULL;
+}
+
+static void tidy(void)
+{
+	unlink(path);
+}
+
+static void connect_to(struct gpud_client *c)
+{
+	struct err err = { 0 };
+
+	if (gpud_open(path, NULL, c, &err) < 0) {
+		fprintf(stderr, "not so: %s\n", err.text);
+		abort();
+	}
+}
+
+static void start(void)
+{
+	struct gpud_msg m = { .type = GPUD_HELLO,
+			      .hello = { .name = "always",
+					 .model = "resnet50",
+					 .batch = 64,
+					 .n_gpus = 2 } };
+	struct err err = { 0 };
+	pthread_t thread;
+
+	if (path[0])
+		return;
+	snprintf(path, sizeof(path), "/tmp/gpemu-fuzz-%d.sock", (int)getpid());
+	sem_init(&listening, 0, 0);
+	PROMISED(pthread_create(&thread, NULL, serve, NULL) == 0);
+	sem_wait(&listening);
+	atexit(tidy);
+	connect_to(&always);
+	PROMISED(gpud_send(&always, &m, &err) == 0);
+}
+
+static void show(const struct gpud_status *s)
+{
+	static FILE *nowhere;
+	json_t *j = json_loadb(s->json, s->n, 0, NULL);
+
+	if (!nowhere)
+		nowhere = fopen("/dev/null", "we");
+	PROMISED(json_array_size(json_object_get(j, "processes")) >= 1);
+	smi_table(j, nowhere);
+	json_decref(j);
+}
+
+/* Until the status, or until the server hangs up. */
+static void hear(struct gpud_client *c)
+{
+	struct err err = { 0 };
+	struct gpud_msg m;
+	int r;
+
+	while ((r = gpud_receive(c, &m, &err)) == 0 && m.type != GPUD_STATUS)
+		;
+	PROMISED(r != -EAGAIN); /* it would be stuck */
+	if (r == 0)
+		show(&m.status);
+}
+
+/* Does the server take all of it as messages, however it answers? */
+static bool is_whole(const uint8_t *data, size_t n)
+{
+	while (n) {
+		struct gpud_msg m;
+		int r = gpud_decode(data, n, GPUD_MAX_REQUEST, &m, NULL);
+
+		if (r <= 0)
+			return r < 0; /* it hangs up */
+		data += r;
+		n -= (size_t)r;
+	}
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct gpud_msg query = { .type = GPUD_QUERY };
+	uint8_t ask[GPUD_HEADER];
+	struct gpud_client c;
+
+	start();
+	connect_to(&c);
+	gpud_encode(&query, ask);
+	/* it may have hung up before the end */
+	send(c.fd, data, n, MSG_NOSIGNAL);
+	send(c.fd, ask, sizeof(ask), MSG_NOSIGNAL);
+	/* half a message would take the question for its end */
+	if (is_whole(data, n))
+		hear(&c);
+	gpud_close(&c);
+	return 0;
+}
