@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -218,6 +219,42 @@ static void test_released_at_the_end(void **state)
 	assert_int_equal(gpemu_close(g), 0);
 }
 
+/*
+ * A batch whose GPU waits for the others is given back when a later one is not
+ * trained on, and those behind it outgrow its memory. The step that is left in
+ * the end is computed, and copies nothing of what is gone.
+ */
+static void test_given_back_before_its_step(void **state)
+{
+	static const char *const more[] = {
+		"gpus=8",	    "parallel=ddp", "pin=off",
+		"loader=sync",	    "workers=1",    "prefetch=1",
+		"order=sequential", "index=off",    NULL
+	};
+	const struct gpemu_batch *b;
+	struct gpemu_epoch e;
+	struct gpemu *g;
+	char path[96];
+
+	(void)state;
+	/* what is freed is gone, also without a sanitizer */
+	mallopt(M_MMAP_THRESHOLD, 4096);
+	for (unsigned i = 0; i < LIB_N; i++) {
+		lib_path(i, path);
+		assert_int_equal(truncate(path, (i / 4 + 1) << 18), 0);
+	}
+	g = lib_open(NULL, more);
+	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
+	for (unsigned i = 0; gpemu_next(g, &b) > 0; i++)
+		assert_int_equal(
+			i ? gpemu_release(g, b) : gpemu_submit(g, b, NULL), 0);
+	assert_int_equal(gpemu_end_epoch(g, &e), 0);
+	assert_int_equal(e.steps, 1);
+	assert_int_equal(e.samples, 4);
+	assert_int_equal(gpemu_close(g), 0);
+	lib_mend_data();
+}
+
 /* --- sizes ---------------------------------------------------------------- */
 
 static void test_batch_beyond_dataset(void **state)
@@ -271,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_closed_after_error),
 		cmocka_unit_test(test_released_while_held),
 		cmocka_unit_test(test_released_at_the_end),
+		cmocka_unit_test(test_given_back_before_its_step),
 		cmocka_unit_test(test_batch_beyond_dataset),
 		cmocka_unit_test(test_empty_dataset),
 	};

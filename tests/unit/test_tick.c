@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* The mutexes of threads that wait for deadlines (common/tick.h). */
+#include "tests/unit/test.h"
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/tick.h"
+#include "common/units.h"
+
+enum { NICEST = 19, PATIENCE_MS = 20000 };
+
+struct holder {
+	pthread_mutex_t lock;
+	pthread_t thread;
+	sem_t holds, may_go;
+	pid_t tid;
+};
+
+static void *hold(void *arg)
+{
+	struct holder *h = arg;
+
+	h->tid = (pid_t)syscall(SYS_gettid);
+	setpriority(PRIO_PROCESS, (id_t)h->tid, NICEST);
+	pthread_mutex_lock(&h->lock);
+	sem_post(&h->holds);
+	sem_wait(&h->may_go);
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}
+
+static void *want(void *arg)
+{
+	struct holder *h = arg;
+
+	pthread_mutex_lock(&h->lock);
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}
+
+/* As the kernel's scheduler has it now: 20 and its niceness when it has lent
+ * nothing. */
+static int priority(pid_t tid)
+{
+	char path[64], text[1024], *p;
+	int priority;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	p = strrchr(text, ')'); /* the name may have blanks */
+	assert_non_null(p);
+	assert_int_equal(sscanf(p + 1,
+				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+				"%*u %*u %*d %*d %d",
+				&priority),
+			 1);
+	return priority;
+}
+
+/* Whoever waits for it lends its holder his priority: a thread of any kind
+ * that has work on that processor does not come between them. */
+static void a_holder_has_the_priority_of_who_waits(void **state)
+{
+	struct holder h;
+	pthread_t waiter;
+	bool lent = false;
+
+	(void)state;
+	if (getpriority(PRIO_PROCESS, 0) >= NICEST)
+		skip();
+	tick_mutex_init(&h.lock);
+	sem_init(&h.holds, 0, 0);
+	sem_init(&h.may_go, 0, 0);
+	assert_int_equal(pthread_create(&h.thread, NULL, hold, &h), 0);
+	sem_wait(&h.holds);
+	assert_int_equal(priority(h.tid), 20 + NICEST);
+	assert_int_equal(pthread_create(&waiter, NULL, want, &h), 0);
+	for (int i = 0; !lent && i < PATIENCE_MS; i++) {
+		lent = priority(h.tid) < 20 + NICEST;
+		tick_pause(NS_PER_MS);
+	}
+	sem_post(&h.may_go);
+	pthread_join(h.thread, NULL);
+	pthread_join(waiter, NULL);
+	pthread_mutex_destroy(&h.lock);
+	assert_true(lent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_holder_has_the_priority_of_who_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
