@@ -14,8 +14,8 @@
 FILE *profile_tool_out(const struct cli_common *common);
 void profile_tool_out_close(FILE **f);
 
-/* The kind that a word names, or -ENOENT. */
-int profile_tool_kind(const char *word);
+/* The kind that a word names, or -EINVAL with a text that lists them. */
+int profile_tool_kind(const char *word, struct err *err);
 /* The kind of a file, by what stands in it. */
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 			      struct err *err);

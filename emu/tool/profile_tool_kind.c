@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kind of profile a word or a file is about. */
 #include <errno.h>
-#include <string.h>
 
+#include "common/word.h"
 #include "emu/tool/profile_tool.h"
 
-int profile_tool_kind(const char *word)
+int profile_tool_kind(const char *word, struct err *err)
 {
+	const char *names[PROFILE_N_KINDS];
+
 	for (int k = 0; k < PROFILE_N_KINDS; k++)
-		if (!strcmp(profile_kind_name((enum profile_kind)k), word))
-			return k;
-	return -ENOENT;
+		names[k] = profile_kind_name((enum profile_kind)k);
+	return WORD_FIND(names, "kind", word, err);
 }
 
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,

@@ -198,11 +198,8 @@ int profile_tool_list(int argc, char **argv)
 
 	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
 
-	if (kind && (only = profile_tool_kind(kind)) < 0) {
-		fprintf(stderr,
-			"%s: unknown kind '%s' (known: gpu storage "
-			"dataset prep node share)\n",
-			program.name, kind);
+	if (kind && (only = profile_tool_kind(kind, &err)) < 0) {
+		fprintf(stderr, "%s: %s\n", program.name, err.text);
 		conf_free(fields, &o);
 		return EXIT_STATUS_USAGE;
 	}

@@ -386,7 +386,7 @@ int profile_tool_show(int argc, char **argv)
 
 	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
 
-	r = words[1] ? profile_tool_kind(words[0]) : -ENOENT;
+	r = words[1] ? profile_tool_kind(words[0], NULL) : -ENOENT;
 	if (r >= 0) {
 		kind = (enum profile_kind)r;
 		args++;
