@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # gpemu-train: checkpoints, the stall they cause, and going on from them.
 
+load gpus
+
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
 	TMP=$(mktemp -d)
@@ -329,24 +331,7 @@ kill_and_resume() {
 }
 
 @test "a checkpoint leaves the GPU at the cost of its bytes, and needs a size" {
-	cat >"$TMP/microsecond.yaml" <<-'YAML'
-		name: microsecond
-		source: nominal
-		memory_mib: 100000
-		usable_memory: 1
-		sample_bytes: 1000
-		pinned: {base_ms: 0, per_sample_ms: 1, source: nominal}
-		pin_copy: {base_ms: 0, per_sample_ms: 1, source: nominal}
-		models:
-		  m:
-		    parameters: 0
-		    sample_bytes: 300000
-		    model_transfer_ms: 0
-		    last_batch: 10
-		    last_is_limit: false
-		    tolerance_pct: 0
-		    rows: [[10, 1, 1, 3000, 0, 0]]
-	YAML
+	microsecond
 	save() {
 		run train --loader null --gpu "$TMP/microsecond.yaml" --model m -b 10 \
 			--max-steps 2 --time-scale 0.02 --json "$JSON" \

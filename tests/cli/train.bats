@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # gpemu-train: what a run says, records, and refuses.
 
+load gpus
+
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
 	TRAIN=$BUILD/gpemu-train
@@ -227,29 +229,6 @@ pin_stage() {
 	run "$TRAIN" --data "$TMP/raw" --prep none --gpus 2 -b 8 --pin inline
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"--pin inline"* ]]
-}
-
-# A GPU that copies and pins a byte in a microsecond; a model's own samples
-# are 300 times what its laws were measured with.
-microsecond() {
-	cat >"$TMP/microsecond.yaml" <<-'YAML'
-		name: microsecond
-		source: nominal
-		memory_mib: 100000
-		usable_memory: 1
-		sample_bytes: 1000
-		pinned: {base_ms: 0, per_sample_ms: 1, source: nominal}
-		pin_copy: {base_ms: 0, per_sample_ms: 1, source: nominal}
-		models:
-		  m:
-		    parameters: 0
-		    sample_bytes: 300000
-		    model_transfer_ms: 0
-		    last_batch: 10
-		    last_is_limit: false
-		    tolerance_pct: 0
-		    rows: [[10, 1, 1, 3000, 0, 0]]
-	YAML
 }
 
 @test "a copy costs what its bytes do: prepared, of any size, and raw" {
