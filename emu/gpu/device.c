@@ -31,16 +31,3 @@ void device_summary(const struct device *d, uint64_t elapsed_ns, FILE *f)
 	if (d->ops->summary)
 		d->ops->summary(d, elapsed_ns, f);
 }
-
-struct gpus_part device_part_cost(const struct device_job *j, uint32_t samples,
-				  uint64_t bytes)
-{
-	struct gpus_part p =
-		gpus_part_of(j->gpu, j->model, samples, bytes, j->pinned);
-
-	if (j->prep_gpu && samples)
-		p.prep_ns = prep_profile_gpu_ns(j->prep_gpu, samples);
-	if (j->inference)
-		p.backward_ns = p.optimizer_ns = 0;
-	return p;
-}

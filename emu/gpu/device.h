@@ -203,8 +203,8 @@ json_t *device_json(const struct device *d);
 /* A line on that, of `elapsed_ns`. */
 void device_summary(const struct device *d, uint64_t elapsed_ns, FILE *f);
 
-/* What `samples` of `bytes` in all take of one of the job's GPUs. */
-struct gpus_part device_part_cost(const struct device_job *j, uint32_t samples,
-				  uint64_t bytes);
+/* What a step of whole batches of `bytes` takes of local GPUs, copies
+ * included, without what varies. */
+uint64_t device_local_ns(const struct device_job *j, uint64_t bytes);
 
 #endif

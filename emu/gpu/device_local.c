@@ -55,12 +55,35 @@ static void local_begin(struct device *d, uint64_t epoch)
 		l->rng[i] = rng_stream(j->seed, "jitter", epoch * GPUS_MAX + i);
 }
 
+static struct gpus_part compute_of(const struct device_job *j, uint32_t samples,
+				   uint64_t bytes)
+{
+	struct gpus_part p = gpus_compute_of(j->gpu, j->model, samples, bytes);
+
+	if (j->prep_gpu && samples)
+		p.prep_ns = prep_profile_gpu_ns(j->prep_gpu, samples);
+	if (j->inference)
+		p.backward_ns = p.optimizer_ns = 0;
+	return p;
+}
+
+uint64_t device_local_ns(const struct device_job *j, uint64_t bytes)
+{
+	struct gpus_part c = gpus_copy_of(j->gpu, j->model, bytes, j->pinned);
+	struct gpus_part p = compute_of(j, j->batch, bytes);
+
+	return c.copy_ns + p.prep_ns + p.forward_ns + p.backward_ns +
+	       p.optimizer_ns;
+}
+
 static int local_copy(struct device *d, uint32_t gpu,
 		      const struct device_batch *b, struct gpu_step *ret,
 		      struct err *err)
 {
+	const struct device_job *j = &d->job;
 	struct local *l = local_of(d);
-	struct gpus_part part = device_part_cost(&d->job, b->samples, b->bytes);
+	struct gpus_part part =
+		gpus_copy_of(j->gpu, j->model, b->bytes, j->pinned);
 
 	(void)err;
 	if (b->stage) {
@@ -94,8 +117,7 @@ static void local_submit(struct device *d, const struct device_part *part,
 	uint32_t used = 0;
 
 	for (uint32_t i = 0; i < d->job.gpus->n; i++) {
-		cost[i] = device_part_cost(&d->job, part[i].samples,
-					   part[i].bytes);
+		cost[i] = compute_of(&d->job, part[i].samples, part[i].bytes);
 		vary(l, i, &cost[i]);
 		used += part[i].samples > 0;
 	}

@@ -34,24 +34,46 @@ void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now)
 	}
 }
 
-struct gpus_part gpus_part_of(const struct gpu_profile *p,
-			      const struct gpu_model *m, uint32_t n,
-			      uint64_t bytes, bool pinned)
+struct gpus_part gpus_copy_of(const struct gpu_profile *p,
+			      const struct gpu_model *m, uint64_t bytes,
+			      bool pinned)
 {
 	enum gpu_copy how = pinned ? GPU_COPY_PINNED : GPU_COPY_PAGEABLE;
+
+	return (struct gpus_part){ .copy_ns = gpu_copy_ns(p, m, how, bytes),
+				   .copy_bytes = bytes };
+}
+
+struct gpus_part gpus_compute_of(const struct gpu_profile *p,
+				 const struct gpu_model *m, uint32_t n,
+				 uint64_t bytes)
+{
 	struct gpu_cost c;
 
 	if (n == 0)
 		return (struct gpus_part){ 0 };
 	gpu_profile_cost(p, m, n, &c);
 	return (struct gpus_part){
-		.copy_ns = gpu_copy_ns(p, m, how, bytes),
-		.copy_bytes = bytes,
 		.part_bytes = bytes,
 		.forward_ns = c.forward_ns,
 		.backward_ns = c.backward_ns - c.optimizer_ns,
 		.optimizer_ns = c.optimizer_ns,
 	};
+}
+
+struct gpus_part gpus_part_of(const struct gpu_profile *p,
+			      const struct gpu_model *m, uint32_t n,
+			      uint64_t bytes, bool pinned)
+{
+	struct gpus_part part = gpus_compute_of(p, m, n, bytes);
+	struct gpus_part copy;
+
+	if (n == 0)
+		return part;
+	copy = gpus_copy_of(p, m, bytes, pinned);
+	part.copy_ns = copy.copy_ns;
+	part.copy_bytes = copy.copy_bytes;
+	return part;
 }
 
 uint32_t gpus_cut(uint32_t samples, uint32_t n, uint32_t i)

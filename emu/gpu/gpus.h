@@ -72,6 +72,13 @@ struct gpus_part {
 struct gpus_part gpus_part_of(const struct gpu_profile *p,
 			      const struct gpu_model *m, uint32_t n,
 			      uint64_t bytes, bool pinned);
+/* Of that the copy only, and all but the copy. */
+struct gpus_part gpus_copy_of(const struct gpu_profile *p,
+			      const struct gpu_model *m, uint64_t bytes,
+			      bool pinned);
+struct gpus_part gpus_compute_of(const struct gpu_profile *p,
+				 const struct gpu_model *m, uint32_t n,
+				 uint64_t bytes);
 
 struct gpus {
 	struct gpus_config config;

@@ -71,10 +71,7 @@ int ceiling_measure(const struct device_job *like, uint32_t batch,
 		    struct ceiling *ret, struct err *err)
 {
 	struct device_job job = *like;
-	struct gpus_part p =
-		device_part_cost(&job, job.batch, job.batch * sample_bytes);
-	double ns = (double)(p.copy_ns + p.prep_ns + p.forward_ns +
-			     p.backward_ns + p.optimizer_ns) *
+	double ns = (double)device_local_ns(&job, job.batch * sample_bytes) *
 		    CEILING_STEPS;
 	struct pipeline_config c = { .engine = &engine_null,
 				     .prep = &prep_none,
