@@ -74,6 +74,7 @@ static int set_option(struct plugin_choice *c, char *option, char *given,
 static int copy_defaults(struct plugin_choice *c)
 {
 	const struct plugin *p = c->plugin;
+	int r = 0;
 
 	if (!p->options)
 		return 0;
@@ -84,10 +85,13 @@ static int copy_defaults(struct plugin_choice *c)
 	for (const struct conf_field *f = p->options; f->key; f++) {
 		char **text = (char **)((char *)c->options + f->offset);
 
-		if (f->type == CONF_STRING && *text)
-			*text = strdup(*text);
+		if (f->type != CONF_STRING || !*text)
+			continue;
+		*text = strdup(*text);
+		if (!*text)
+			r = -ENOMEM; /* the others are copied all the same */
 	}
-	return 0;
+	return r;
 }
 
 static int set_options(struct plugin_choice *c, const char *text,
