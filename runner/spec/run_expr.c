@@ -202,6 +202,9 @@ static int parse_select(struct parser *p, struct expr_ref *ref)
 		return -EINVAL;
 	s->offset = (size_t)(p->at - p->text);
 	equals = memchr(p->at, '=', (size_t)(end - p->at));
+	/* the label itself: a plug-in with an option, slru:protected=0.5 */
+	if (equals && memchr(p->at, ':', (size_t)(equals - p->at)))
+		equals = NULL;
 	s->axis = equals ? trimmed(p->at, equals) : NULL;
 	s->label = trimmed(equals ? equals + 1 : p->at, end);
 	if (!s->label || (equals && !s->axis)) {

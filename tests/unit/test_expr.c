@@ -124,6 +124,24 @@ static void blanks_are_of_no_name(void **state)
 	expr_free(e);
 }
 
+/* "slru:protected=0.5" is no axis "slru:protected". */
+static void a_plugin_with_an_option_is_a_label(void **state)
+{
+	static const char text[] = "list[slru:protected=0.5, p = 2q:ratio=3]";
+	struct expr *e;
+	size_t at;
+
+	(void)state;
+	assert_int_equal(expr_parse(text, &e, &at, NULL), 0);
+	const struct expr_ref *ref = &e->side[0]->ref;
+
+	assert_null(ref->selects[0].axis);
+	assert_string_equal(ref->selects[0].label, "slru:protected=0.5");
+	assert_string_equal(ref->selects[1].axis, "p");
+	assert_string_equal(ref->selects[1].label, "2q:ratio=3");
+	expr_free(e);
+}
+
 static void errors_have_their_place(void **state)
 {
 	static const struct {
@@ -219,6 +237,7 @@ int main(void)
 		cmocka_unit_test(arithmetic),
 		cmocka_unit_test(comparisons),
 		cmocka_unit_test(blanks_are_of_no_name),
+		cmocka_unit_test(a_plugin_with_an_option_is_a_label),
 		cmocka_unit_test(errors_have_their_place),
 		cmocka_unit_test(any_text_is_survived),
 		cmocka_unit_test(what_is_missing_is_named),
