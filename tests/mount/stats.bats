@@ -93,6 +93,28 @@ read_all()
 	read_all
 }
 
+@test "a policy keeps its options through set, drop-cache and mount options" {
+	make_files 20 5000
+	gpemu-fs -o 'cache_policy=s3fifo:small=0.3\,uses=7,cache_size=50%' "$src" "$mp"
+	control=$mp/.gpemu/control
+	[ "$(stat_of '["policy"]')" = s3fifo:small=0.3,uses=7 ]
+	echo 'set cache_size 20%' >"$control"
+	[ "$(stat_of '["policy"]')" = s3fifo:small=0.3,uses=7 ]
+	echo 'set cache_policy slru:protected=0.25' >"$control"
+	echo drop-cache >"$control"
+	[ "$(stat_of '["policy"]')" = slru:protected=0.25 ]
+	grep -q '^cache_policy: slru:protected=0.25$' "$mp/.gpemu/config"
+	for bad in slru:protect=0.5 slru:protected=2 slru:protected lru:x=1; do
+		run sh -c "echo 'set cache_policy $bad' >'$control'"
+		[ "$status" -ne 0 ]
+	done
+	[ "$(stat_of '["policy"]')" = slru:protected=0.25 ]
+	# what is the default is not said again
+	echo 'set cache_policy slru:protected=0.8' >"$control"
+	[ "$(stat_of '["policy"]')" = slru ]
+	read_all
+}
+
 @test "closed forms hold through the mount" {
 	mkdir "$src/c"
 	python3 - "$src/c" <<-'END'
