@@ -428,6 +428,25 @@ static void crops_are_distributed_as_torchvisions(void **state)
 	}
 }
 
+/* With the area uniform in 0.6..1 the mean is 0.8, rejected draws aside, which
+ * are the large ones. */
+static void crops_have_their_least_area(void **state)
+{
+	enum { DRAWS = 20000 };
+	struct rng rng = rng_stream(1, "crops", 9);
+	double sum = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < DRAWS; i++) {
+		struct crop c = crop_random(&rng, 500, 500, .6);
+		double area = c.width * (double)c.height / 250000;
+
+		assert_true(area > .6 - .003); /* whole pixels */
+		sum += area;
+	}
+	assert_in_range(sum / DRAWS * 100, 70, 80);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +454,7 @@ int main(void)
 		cmocka_unit_test(decodes_what_was_encoded),
 		cmocka_unit_test(colours_are_in_their_place),
 		cmocka_unit_test(crops_are_distributed_as_torchvisions),
+		cmocka_unit_test(crops_have_their_least_area),
 		cmocka_unit_test(grey_is_grey),
 		cmocka_unit_test(inks_become_light),
 		cmocka_unit_test(same_stream_same_bytes),
