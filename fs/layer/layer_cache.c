@@ -167,7 +167,7 @@ static void found(struct layer *l, struct ask *a, struct cache_entry *e)
 	if (a->first) {
 		a->hit = true;
 		if (o->brought)
-			stack_asked(l->server, o, a);
+			stack_accessed(l->server, o, a);
 	}
 	if (!o->data && o->state == OBJECT_READY && !a->peeks)
 		o = refill(l->server, a, e);

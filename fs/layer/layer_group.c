@@ -276,12 +276,12 @@ static int grouped_ask(struct layer *l, struct ask *a)
 	if (a->fresh && group_map_has(g->map, a->node))
 		bring(l, a);
 	else if (a->first && a->object && a->object->brought)
-		stack_asked(l->server, a->object, a);
+		stack_accessed(l->server, a->object, a);
 	return r;
 }
 
-static void grouped_asked(struct layer *l, struct object *o,
-			  const struct ask *a)
+static void grouped_accessed(struct layer *l, struct object *o,
+			     const struct ask *a)
 {
 	struct grouped *g = l->state;
 	struct held *h = find_held(g->buffer, o->key);
@@ -412,7 +412,7 @@ const struct layer_ops layer_group = {
 	.init = grouped_init,
 	.fini = grouped_fini,
 	.ask = grouped_ask,
-	.asked = grouped_asked,
+	.accessed = grouped_accessed,
 	.keeps = grouped_keeps,
 	.peek = grouped_peek,
 	.forget = grouped_forget,

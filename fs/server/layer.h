@@ -171,9 +171,9 @@ struct layer_ops {
 	/* From below: an object that a fetch brings along. Who has a use for
 	 * it takes a reference; all pass it on (layer_offer). */
 	void (*offer)(struct layer *l, struct object *o);
-	/* To the layer that brought it along: somebody asks for it, the first
-	 * time. */
-	void (*asked)(struct layer *l, struct object *o, const struct ask *a);
+	/* To the layer that brought it along: its first access. */
+	void (*accessed)(struct layer *l, struct object *o,
+			 const struct ask *a);
 	/* The object, if it is here; no reference, not counted. `kept`: only
 	 * if it stays for more than one read, all of which are free. */
 	struct object *(*peek)(struct layer *l, uint64_t key, bool kept);
@@ -189,9 +189,10 @@ struct layer_ops {
 
 	/* --- fetches, any thread, without the lock ------------------------ */
 
-	/* Begin it: f->done is called at its end, perhaps at once. Of a layer
-	 * of rank CACHE: only what it asked to start itself (a->starter), a
-	 * hit that takes time. */
+	/* Begin it: f->done is called at its end, perhaps at once. It may be
+	 * passed on later (layer_start), but for one that is `apart`: its
+	 * deadline is known on return. Of a layer of rank CACHE: only what it
+	 * starts itself (a->starter), a hit that takes time. */
 	void (*start)(struct layer *l, struct fetch *f);
 
 	/* --- changes, one at a time ----------------------------------------

@@ -289,11 +289,10 @@ bool server_count_hit(struct server *s, uint32_t node)
 static enum layer_warmth let_in(struct server *s, struct ask *a,
 				struct object **ret_fresh)
 {
-	enum layer_warmth w;
+	enum layer_warmth w = layer_warm(&s->split, a);
 
-	if (!stack_peek(s, a->what.key, true))
+	if (w != WARM_CACHED)
 		stack_event(s, LAYER_WARM, a->what.key);
-	w = layer_warm(&s->split, a);
 	*ret_fresh = a->fresh ? a->object : NULL;
 	return w;
 }

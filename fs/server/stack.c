@@ -173,7 +173,8 @@ static int add_word(struct order *o, const char *word, struct err *err)
 		return err_set(err, -EINVAL, "'%s' stands there twice",
 			       ops->plugin.name);
 	if (o->n == MOST_LAYERS)
-		return err_set(err, -EINVAL, "more than %d", MOST_LAYERS);
+		return err_set(err, -EINVAL, "more than %d layers",
+			       MOST_LAYERS);
 	o->ops[o->n++] = ops;
 	return 0;
 }
@@ -320,11 +321,11 @@ void stack_forget(struct server *s, const struct object *o)
 		stack_event(s, LAYER_REMOVE, key);
 }
 
-void stack_asked(struct server *s, struct object *o, struct ask *a)
+void stack_accessed(struct server *s, struct object *o, struct ask *a)
 {
 	struct layer *l = s->layers[o->brought - 1];
 
 	o->brought = 0;
 	a->hit = true;
-	l->ops->asked(l, o, a);
+	l->ops->accessed(l, o, a);
 }

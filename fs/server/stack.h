@@ -118,7 +118,7 @@ struct object *stack_peek(struct server *s, uint64_t key, bool kept);
 /* The bytes of `o` cannot be read: no layer has it any more. */
 void stack_forget(struct server *s, const struct object *o);
 /* Somebody asks for `o`, the first time since a layer brought it along. */
-void stack_asked(struct server *s, struct object *o, struct ask *a);
+void stack_accessed(struct server *s, struct object *o, struct ask *a);
 /* The counters as they stand. */
 struct epoch_mark server_mark_now(struct server *s);
 /* Count an object that was asked for the first time in its open. */
