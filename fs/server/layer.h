@@ -126,14 +126,14 @@ struct layer_ops {
 	bool needed; /* no stack without it */
 	bool many;   /* it may stand there more than once */
 
-	/* --- life: no other hook runs meanwhile ------------------------- */
+	/* --- life: no other hook runs during init and fini ------------- */
 
 	/* 0, LAYER_IDLE, or -errno with a text. NULL: nothing to do. */
 	int (*init)(struct layer *l, struct err *err);
 	/* After init, also a failed one. */
 	void (*fini)(struct layer *l);
 	/* Answer what it holds, and all that still comes, with -ECONNABORTED:
-	 * when it returns it holds nothing. While others run. */
+	 * when it returns it holds nothing. */
 	void (*stop)(struct layer *l);
 
 	/* --- whole requests, any thread, without a lock ----------------- */
@@ -183,8 +183,8 @@ struct layer_ops {
 	 * else 0. */
 	void (*event)(struct layer *l, enum layer_event event, uint64_t key,
 		      uint64_t seq);
-	/* Its numbers, into zeroed ones; how many, at most LAYER_STATS. Those
-	 * of one name are added up in the stats of the mount. */
+	/* Its numbers, into zeroed ones; how many, at most LAYER_STATS. The
+	 * mount's stats have the sums of some (fs/server/server_stats.c). */
 	size_t (*stats)(struct layer *l, struct layer_stat ret[LAYER_STATS]);
 
 	/* --- fetches, any thread, without the lock ------------------------ */
@@ -195,8 +195,7 @@ struct layer_ops {
 	 * starts itself (a->starter), a hit that takes time. */
 	void (*start)(struct layer *l, struct fetch *f);
 
-	/* --- changes, one at a time ----------------------------------------
-	 */
+	/* --- changes, one at a time --------------------------------------- */
 
 	/* Make what replaces its memory of the past, with `c` changed (NULL:
 	 * all stays); *ret NULL: nothing to replace. Without the lock. */
