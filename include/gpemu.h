@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libgpemu: the data loader of gpemu-train and its emulated GPU, for training
- * loops and loader engines of your own. C99, C++; link with pkg-config gpemu.
+ * libgpemu: the data loader of gpemu-train and its emulated GPU, for your own
+ * training loops and loader engines. C99, C++; link with pkg-config gpemu.
  *
- * Errors: functions return 0, or 1 where they say so, or a negative errno.
- * The text of an error goes to `error`, a buffer of n bytes, or is kept for
- * gpemu_error; it is one line.
+ * Errors: functions return 0, 1 where documented, or a negative errno. The text
+ * of an error goes to `error`, a buffer of n bytes, or is kept for gpemu_error;
+ * it is one line.
  *
  * Times are emulated ns (their names end in _ns) since the run or the GPU was
  * opened: wall time over the option time_scale. Sizes end in _bytes.
  *
  * Threads: a struct gpemu, and a struct gpemu_gpu, is used by one thread at a
- * time; only gpemu_interrupt may be called from any thread. Different ones
+ * time; only gpemu_interrupt may be called from any thread. Different handles
  * are independent. The thread that opens one gets a timer slack of 1 ns
  * (prctl(2), PR_SET_TIMERSLACK). The library's own threads block all signals
- * but those of a fault of their own, such as SIGSEGV.
+ * except synchronous faults such as SIGSEGV.
  *
- * Pointers are not NULL unless the function says that they may be.
+ * Pointers must not be NULL unless the function allows it.
  *
- * Memory that a function hands out is the library's, and valid for as long as
- * the function says, unless it says that the caller frees it. `reserved`
- * members are zero. Structs that the library allocates may grow at their end
- * in later versions; those that the caller allocates do not grow.
+ * Memory that a function returns belongs to the library and is valid as long as
+ * documented, unless the caller has to free it. `reserved` members are zero.
+ * Structs that the library allocates may grow at their end in later versions;
+ * those that the caller allocates do not grow.
  */
 #ifndef GPEMU_H
 #define GPEMU_H
@@ -52,10 +52,10 @@ struct gpemu_step {
 	 * preparation; and while the batch was copied. */
 	uint64_t data_wait_ns, fetch_stall_ns;
 	uint64_t transfer_stall_ns;
-	/* Of several GPUs this is the first one: until the slowest of them had
-	 * computed, and what then was left of adding up gradients; then the
-	 * optimiser, where its time is known apart from the backward pass; the
-	 * next computation may begin at step_end_ns. */
+	/* With several GPUs, the first one: wait for the slowest GPU, then the
+	 * part of the all-reduce not hidden by the backward pass; then the
+	 * optimiser, if its time is separate from the backward pass. The next
+	 * computation may begin at step_end_ns. */
 	uint64_t barrier_wait_ns, allreduce_ns, step_end_ns;
 	uint64_t pin_stall_ns; /* of data_wait_ns */
 	uint64_t optimizer_ns;
@@ -69,42 +69,42 @@ struct gpemu_engine;
 /*
  * A dataset, its loader and a GPU. `options` is an array of "key=value",
  * ended by NULL: the keys of gpemu-train's configuration (its long options,
- * '-' or '_' between words), what is not given has its default;
- * "config=FILE" reads such a file first, wherever it stands. The option
- * `progress` is gpemu-train's alone.
+ * '-' or '_' between words), other options have their defaults. "config=FILE"
+ * at any position is read first. The option `progress` exists only in
+ * gpemu-train.
  *
  *	{ "data=/data/train", "gpu=a100", "batch=256", "epochs=3", NULL }
  *
- * `engine`: one of your own, instead of the option `loader`; or NULL.
+ * `engine`: your own engine, which replaces the option `loader`; or NULL.
  *
  * Lists the dataset and starts the threads. `error` may be NULL. -EINVAL: an
- * option, or some that exclude each other: pin=inline with several GPUs under
- * parallel=ddp, which have a process and a pin stage each; pin=direct with
- * prep=emulated, which makes no samples. -ENODATA: the dataset has no samples;
- * -ENOENT and others as open(2); -E2BIG: the batch does not fit the GPU's
- * memory, or pin_budget; -ENOMEM, -EPERM: not available now (memory,
- * io_uring). *ret is NULL then; else it is closed with gpemu_close.
+ * invalid option, or options that exclude each other: pin=inline with several
+ * GPUs under parallel=ddp, which have a process and a pin stage each;
+ * pin=direct with prep=emulated, which produces no samples. -ENODATA: the
+ * dataset has no samples; -ENOENT and others as open(2); -E2BIG: the batch does
+ * not fit the GPU's memory, or pin_budget; -ENOMEM, -EPERM: temporarily
+ * unavailable (memory, io_uring). *ret is NULL then; else it is closed with
+ * gpemu_close.
  */
 GPEMU_API int gpemu_open(const char *const options[],
 			 const struct gpemu_engine *engine, struct gpemu **ret,
 			 char *error, size_t n);
-/* At any time, also within an epoch, which is then interrupted. NULL is
- * allowed. -errno: a file that an option names could not be written (trace,
- * steps, dump_samples). `g` is gone in any case. */
+/* May be called at any time; interrupts an epoch. NULL is allowed. -errno: an
+ * output file (trace, steps, dump_samples) could not be written. `g` is freed
+ * in any case. */
 GPEMU_API int gpemu_close(struct gpemu *g);
 
-/* The text of the last call on `g` that failed, until the next one fails. */
+/* The message of the last failed call on `g`, valid until the next failure. */
 GPEMU_API const char *gpemu_error(const struct gpemu *g);
-/* What is done otherwise than was asked for (O_DIRECT was refused, a
- * checkpoint was damaged), a line each; "" when there is nothing to say.
- * Valid until gpemu_close. */
+/* Options that took effect differently than requested (O_DIRECT refused,
+ * checkpoint damaged), one line each; "" if none. Valid until gpemu_close. */
 GPEMU_API const char *gpemu_notes(const struct gpemu *g);
 
 /*
- * One sample of a batch: as the prep stage left it; with prep=none the bytes
- * of its file. A sample that could not be used has an `error` and zeros for
- * data: -ESTALE, its size changed since the dataset was listed; -EBADMSG, not
- * a whole image; others as open(2) and read(2).
+ * One sample of a batch, transformed; with prep=none the bytes of its file. A
+ * sample that could not be used has an `error`, and its data are zeros:
+ * -ESTALE: its size changed since the dataset was listed; -EBADMSG: not a
+ * complete image; others as open(2) and read(2).
  */
 struct gpemu_sample {
 	const void *data;
@@ -119,63 +119,60 @@ struct gpemu_sample {
 struct gpemu_batch {
 	uint32_t n;			    /* samples, at least 1 */
 	const struct gpemu_sample *samples; /* n; NULL with loader=null */
-	uint64_t ready_ns;		    /* it could be copied */
+	uint64_t ready_ns;		    /* ready to be copied */
 };
 
 /*
  * Begin the next epoch: 1, and its number in *ret (which may be NULL); 0: the
- * run is complete, as the options epochs and max_steps say. A run that
- * resumes begins where its checkpoint was taken. -EBUSY: an epoch is on its
- * way; -ECANCELED: interrupted; an error that ended the epoch before, which
- * ended the run.
+ * run is complete according to the options epochs and max_steps. A resumed run
+ * begins where its checkpoint was taken. -EBUSY: an epoch is running;
+ * -ECANCELED: interrupted; the error that ended the previous epoch and the run.
  */
 GPEMU_API int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret);
 
 /*
- * The next batch, waiting for it: 1; 0: the epoch has no more. The batch and
- * its samples are valid until gpemu_submit or gpemu_release, one of which
- * must come before the next batch: -EBUSY. -EINVAL: no epoch was begun.
- * -ECANCELED: interrupted. Other errors are the loader's end, and what is
- * returned from then on.
+ * Wait for the next batch: 1; 0: end of the epoch. The batch and its samples
+ * are valid until gpemu_submit or gpemu_release, which must precede the next
+ * call, else -EBUSY. -EINVAL: no epoch was begun. -ECANCELED: interrupted.
+ * Other errors end the loader and are returned from then on.
  */
 GPEMU_API int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret);
 
 /*
- * Train on the batch: hand it to the GPU, and wait until that has room for
- * the next one. Writes a checkpoint when one is due. `ret` may be NULL.
- * Several GPUs under parallel=ddp take a batch each, in turn: before the last
- * one has its batch no more is known than that batch's copy, and step_end_ns
- * is 0.
- * -EINVAL: not the batch that gpemu_next gave. Errors of the checkpoint.
+ * Train on the batch: hand it to the GPU and wait until the GPU has room for
+ * the next one. Writes a checkpoint when due. `ret` may be NULL. Several GPUs
+ * under parallel=ddp take one batch each, in turn: until the last one has its
+ * batch, only the copy of this batch is known, and step_end_ns is 0. -EINVAL:
+ * not the batch from gpemu_next. Errors of the checkpoint.
  */
 GPEMU_API int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
 			   struct gpemu_step *ret);
-/* Do not train on the batch: it is no step. -EINVAL as above. */
+/* Return the batch without training on it: no step. -EINVAL as above. */
 GPEMU_API int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch);
 
-/* Where the time of an epoch went; see gpemu-train(1). Of several GPUs it is
- * the mean of one. */
+/* The account of an epoch's time; see gpemu-train(1). With several GPUs, the
+ * mean per GPU. */
 struct gpemu_epoch {
 	uint64_t epoch;
 	uint64_t steps, samples, failed_samples;
 	uint64_t data_bytes; /* of the samples' files */
 	uint64_t elapsed_ns, compute_ns;
-	/* the wait is the sum of the two and pin_stall_ns */
+	/* data_wait_ns is the sum of these two and pin_stall_ns */
 	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns;
 	uint64_t transfer_stall_ns, checkpoint_stall_ns;
-	/* Compute time over elapsed time, without the first step; < 0: there
-	 * was but one. */
+	/* Accelerator utilisation: compute time over elapsed time, without the
+	 * first step; < 0: only one step. */
 	double utilisation;
 	uint64_t pin_stall_ns;
 	uint64_t reserved[6];
 };
 
 /*
- * End the epoch: wait until the GPU has computed all steps. A batch that is
- * held is released; those that nobody has taken are left out, which costs the
- * start of new threads. After an error it waits for the reads that are on
- * their way. `ret` may be NULL. -EINVAL: no epoch was begun; -ECANCELED: it was
- * interrupted; the error that ended it (*ret holds what was done).
+ * End the epoch: wait until the GPU has computed all steps. A held batch is
+ * released; batches not taken are dropped, which costs a restart of threads.
+ * After an error it waits for reads in flight. `ret` may be NULL. -EINVAL: no
+ * epoch was begun; -ECANCELED: interrupted; the error that ended the epoch
+ * (*ret covers the completed part).
  */
 GPEMU_API int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret);
 
@@ -184,9 +181,9 @@ GPEMU_API int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret);
 GPEMU_API void gpemu_interrupt(struct gpemu *g);
 
 /*
- * The record of the run so far, as gpemu-train --json writes it, as text that
- * the caller releases with free(3). The first time it measures the rig's
- * ceiling, for half a wall second. -EBUSY: within an epoch.
+ * The record of the run so far, as gpemu-train --json writes it; release the
+ * text with free(3). The first call measures the ceiling of the rig for half a
+ * wall second. -EBUSY: within an epoch.
  */
 GPEMU_API int gpemu_record(struct gpemu *g, char **ret);
 
@@ -198,12 +195,11 @@ GPEMU_API uint64_t gpemu_now_ns(const struct gpemu *g);
 struct gpemu_gpu;
 
 /*
- * A GPU, or those of a node, for a loop that has its data from elsewhere.
- * Options as gpemu_open, of which there are gpu, model, batch (the largest
- * there will be, for each GPU), transfer, pin (do batches come from
- * page-locked memory?), extrapolate, time_scale, keep_awake; gpus, node,
- * parallel, allreduce. -E2BIG: the batch does not fit a GPU's memory; -ERANGE:
- * it was not measured, and extrapolate is off.
+ * A GPU, or those of a node, for a loop with another data source. Options as in
+ * gpemu_open: gpu, model, batch (the largest one, per GPU), transfer, pin (are
+ * batches in page-locked memory?), extrapolate, time_scale, keep_awake; gpus,
+ * node, parallel, allreduce. -E2BIG: the batch does not fit a GPU's memory;
+ * -ERANGE: it was not measured, and extrapolate is off.
  */
 GPEMU_API int gpemu_gpu_open(const char *const options[],
 			     struct gpemu_gpu **ret, char *error, size_t n);
@@ -211,15 +207,15 @@ GPEMU_API void gpemu_gpu_close(struct gpemu_gpu *gpu);
 GPEMU_API const char *gpemu_gpu_error(const struct gpemu_gpu *gpu);
 
 /*
- * A batch of n_samples >= 1 is in host memory now: let the GPU copy and
- * compute it, and wait until it has room for the next one. Several GPUs share
- * it, ceil(n_samples / GPUs) each; the last have less, or nothing. `ret` may
- * be NULL; its fetch_stall_ns and pin_stall_ns are 0, nobody knows. -EINVAL: 0
- * samples; -E2BIG, -ERANGE.
+ * Submit a batch of n_samples >= 1 that is in host memory: the GPU copies and
+ * computes it. Waits until the GPU has room for the next one. Several GPUs
+ * share the batch, ceil(n_samples / GPUs) each; the last ones get less or
+ * nothing. `ret` may be NULL; its fetch_stall_ns and pin_stall_ns are 0,
+ * because they are unknown. -EINVAL: 0 samples; -E2BIG, -ERANGE.
  */
 GPEMU_API int gpemu_gpu_submit(struct gpemu_gpu *gpu, uint64_t n_samples,
 			       struct gpemu_step *ret);
-/* Wait until all is computed. Returns the emulated time at which it was. */
+/* Wait until all steps are computed. Returns the emulated time of the end. */
 GPEMU_API uint64_t gpemu_gpu_wait(struct gpemu_gpu *gpu);
 GPEMU_API uint64_t gpemu_gpu_now_ns(const struct gpemu_gpu *gpu);
 
@@ -237,73 +233,72 @@ GPEMU_API uint64_t gpemu_gpu_now_ns(const struct gpemu_gpu *gpu);
  */
 
 /*
- * One sample on its way. The engine's from gpemu_feed_take until next()
- * returns it. A whole file, to be opened (fd < 0), or size_bytes at
- * offset_bytes of a shard that is open already.
+ * A sample in flight. Belongs to the engine from gpemu_feed_take until next()
+ * returns it. Either a whole file to open (fd < 0), or size_bytes at
+ * offset_bytes of an open shard.
  */
 struct gpemu_fetch {
 	int dirfd;
 	const char *path; /* of the file, relative to dirfd */
-	int fd;		  /* of the shard; not to be closed */
+	int fd;		  /* of the shard; do not close */
 	uint64_t offset_bytes;
-	uint64_t size_bytes; /* as the dataset was listed */
-	/* Room for buffer_bytes, at least one more than the sample has: a file
-	 * that has grown shows, and cannot overflow. */
+	uint64_t size_bytes; /* when the dataset was listed */
+	/* buffer_bytes is at least one byte more than the sample, to detect a
+	 * file that has grown without an overflow. */
 	void *buffer;
 	size_t buffer_bytes;
-	/* Where in the buffer the sample begins: its start, unless the engine
-	 * reads more than the sample, and changes this. */
+	/* Start of the sample in the buffer: the start of the buffer, unless
+	 * the engine reads more than the sample and changes it. */
 	void *data;
-	unsigned slot; /* 0..depth-1, no other fetch on its way has it */
-	void *user;    /* NULL at first, the engine's, kept with the slot */
+	unsigned slot; /* 0..depth-1, unique among fetches in flight */
+	void *user;    /* for the engine; initially NULL, kept with the slot */
 };
 
-/* What the loader offers an engine. */
+/* The loader's side of an engine. */
 struct gpemu_feed;
 
 /*
- * The next sample to read: 0. At most `depth` are on their way; -EAGAIN when
- * no more may be, or, without `wait`, when there is no work now. With `wait`
- * it blocks for work; -EINVAL when it is asked so while samples are on their
- * way. -ECANCELED: the loader is stopping. Other errors: it has failed. next()
- * returns all of these but -EAGAIN.
+ * Take the next sample to read: 0. -EAGAIN: `depth` samples are in flight or,
+ * without `wait`, there is no work now. With `wait` it blocks for work; -EINVAL
+ * if samples are in flight then. -ECANCELED: the loader is stopping. Other
+ * errors: it has failed. next() must return all of these except -EAGAIN.
  */
 GPEMU_API int gpemu_feed_take(struct gpemu_feed *feed, int wait,
 			      struct gpemu_fetch **ret);
 /*
- * The read of a sample has ended: `result` is how many bytes there were,
- * size_bytes + 1 when its file is longer than size_bytes, or -errno. Any
- * length but size_bytes becomes -ESTALE. From any thread, also one of the
- * engine's own, before next() returns the sample.
+ * Report the end of a read: `result` is the number of bytes, size_bytes + 1 if
+ * the file is longer than size_bytes, or -errno. Any length but size_bytes
+ * becomes -ESTALE. May be called from any thread, also of the engine, before
+ * next() returns the sample.
  */
 GPEMU_API void gpemu_feed_done(struct gpemu_feed *feed,
 			       struct gpemu_fetch *fetch, int64_t result);
 
 struct gpemu_engine_config {
-	unsigned depth; /* samples that may be on their way at once */
+	unsigned depth; /* maximum of samples in flight */
 	/*
-	 * 0: read through the page cache. Else (only with
-	 * GPEMU_ENGINE_DIRECT) around it: where reads begin, how long they are
-	 * and where they go to are multiples of this power of two, `buffer`
-	 * is one and buffer_bytes holds the whole pieces; shards are open for
-	 * it. A file that refuses that is to be read through the page cache.
+	 * 0: read through the page cache. Otherwise (only with
+	 * GPEMU_ENGINE_DIRECT) bypass it: offsets, lengths and addresses of
+	 * reads must be multiples of this power of two. `buffer` is aligned,
+	 * buffer_bytes has room for whole blocks, and shards are open for
+	 * direct I/O. If a file refuses, read it through the page cache.
 	 */
 	uint32_t direct_bytes;
 };
 
 enum {
-	/* A worker owns a batch and reads all of it; else samples go one by
-	 * one to whichever worker asks. */
+	/* A worker owns a batch and reads all of it; otherwise workers take
+	 * samples one by one. */
 	GPEMU_ENGINE_WHOLE_BATCHES = 1,
-	/* Batches leave as they become complete, not in the order's order. */
+	/* Batches leave in order of completion, not of the epoch. */
 	GPEMU_ENGINE_ANY_ORDER = 2,
-	/* It knows what to do with direct_bytes. */
+	/* It supports direct_bytes. */
 	GPEMU_ENGINE_DIRECT = 4
 };
 
 /*
- * The struct is copied when it is handed over; the strings and functions stay
- * in use until gpemu_close.
+ * gpemu_open copies the struct; strings and functions must stay valid until
+ * gpemu_close.
  */
 struct gpemu_engine {
 	size_t struct_bytes; /* sizeof(struct gpemu_engine) */
@@ -316,13 +311,13 @@ struct gpemu_engine {
 	 * bytes, "" at first). -EPERM, -ENOMEM: not available now. */
 	int (*init)(void *state, const struct gpemu_engine_config *config,
 		    char *error, size_t n);
-	/* After init, also a failed one; afterwards nothing writes to any
-	 * buffer. NULL: nothing to release. */
+	/* Called after init, even a failed one; on return nothing may write to
+	 * any buffer. NULL: nothing to release. */
 	void (*fini)(void *state);
-	/* Wait for a sample that was read, and return it: 0. -ECANCELED as
-	 * from gpemu_feed_take; another error is the loader's end, and what
-	 * gpemu_next returns (-ECANCELED of its own, and -ENODATA, as
-	 * -EIO). */
+	/* Wait for a sample that was read, and return it: 0. -ECANCELED as from
+	 * gpemu_feed_take; another error ends the loader, and gpemu_next
+	 * returns it (-EIO for -ENODATA, or an -ECANCELED of the engine's own).
+	 */
 	int (*next)(void *state, struct gpemu_feed *feed,
 		    struct gpemu_fetch **ret, char *error, size_t n);
 };

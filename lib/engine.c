@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What crosses the border is checked here, since nobody else can: that a
- * sample that is reported was taken, that one that is returned was read and
- * lies in its buffer, and that errors mean to the loader what they say.
+ * Validates all calls of a user's engine: a reported sample must have been
+ * taken, a returned one must have been read and lie in its buffer, and error
+ * codes are mapped to those of the loader.
  */
 #include "lib/engine.h"
 
@@ -18,19 +18,19 @@ enum { MAX_ERRNO = 4095 };
 
 struct slot {
 	struct gpemu_fetch fetch; /* the engine's view */
-	struct fetch *own;	  /* NULL: not on its way */
+	struct fetch *own;	  /* NULL: not in flight */
 	bool done;
 };
 
-/* An instance: one per worker, whose state this is. */
+/* The state of an instance, one per worker. */
 struct gpemu_feed {
 	const struct gpemu_engine *engine;
 	struct feed *feed;
 	struct slot *slot; /* depth */
 	unsigned depth, n_out;
 	uint32_t direct;
-	bool canceled;	   /* the engine was told that the loader stops */
-	atomic_bool stray; /* a sample that nobody had taken was reported */
+	bool canceled;	   /* the engine got -ECANCELED */
+	atomic_bool stray; /* a sample was reported that was not taken */
 	void *state;	   /* NULL: the engine's init was not called */
 };
 
@@ -119,7 +119,7 @@ static void fini(void *state)
 	free(f->slot);
 }
 
-/* The slot that the engine returns, or NULL and what is wrong with it. */
+/* The slot returned by the engine, or NULL and an error text. */
 static struct slot *returned(struct gpemu_feed *f,
 			     const struct gpemu_fetch *fetch, const char **ret)
 {
@@ -146,10 +146,10 @@ static struct slot *returned(struct gpemu_feed *f,
 	return *ret ? NULL : s;
 }
 
-/* What the loader makes of what next() returned. */
+/* Map the result of next() to an error of the loader. */
 static int code(int r)
 {
-	/* To it these say that it was stopped, and that the epoch is over. */
+	/* For the loader these mean "stopped" and "end of the epoch". */
 	if (r == -ECANCELED || r == -ENODATA)
 		return -EIO;
 	return r < 0 ? r : -EINVAL;
@@ -178,7 +178,7 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 	s = returned(f, fetch, &wrong);
 	if (!s)
 		return err_set(err, -EINVAL, "engine %s: %s", e->name, wrong);
-	/* it becomes zeros, wherever the engine thought that it begins */
+	/* a failed sample becomes zeros from the start of the buffer */
 	if (s->own->error < 0)
 		s->own->data = s->own->buf;
 	*ret = TAKE_PTR(s->own);
@@ -193,15 +193,15 @@ int own_engine_init(struct own_engine *ret, const struct gpemu_engine *engine,
 			 GPEMU_ENGINE_DIRECT;
 	const char *wrong = NULL;
 
-	/* that it is smaller would be a header older than version 1 */
+	/* a smaller struct would be older than version 1 */
 	if (engine->struct_bytes < sizeof(*engine))
 		wrong = "struct_bytes is not sizeof(struct gpemu_engine)";
 	else if (!engine->name || !engine->name[0])
-		wrong = "it has no name";
+		wrong = "the engine has no name";
 	else if (!engine->next)
-		wrong = "it has no next()";
+		wrong = "the engine has no next()";
 	else if (engine->flags & ~known)
-		wrong = "it has flags that are not known";
+		wrong = "the engine has unknown flags";
 	if (wrong)
 		return err_set(err, -EINVAL, "engine: %s", wrong);
 	ret->engine = *engine;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An engine from outside (gpemu.h) as one of the loader
- * (loader/engine/engine.h). */
+/* Adapts a user's engine (gpemu.h) to the loader (loader/engine/engine.h). */
 #ifndef GPEMU_LIB_ENGINE_H
 #define GPEMU_LIB_ENGINE_H
 
@@ -12,8 +11,8 @@ struct own_engine {
 	struct gpemu_engine engine;
 };
 
-/* -EINVAL with a text: the struct makes no sense. `ret` must stay where it is
- * while its `ops` are in use. */
+/* -EINVAL with a text: the struct is invalid. `ret` must not move while its
+ * `ops` are in use. */
 int own_engine_init(struct own_engine *ret, const struct gpemu_engine *engine,
 		    struct err *err);
 

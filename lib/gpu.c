@@ -133,7 +133,7 @@ const char *gpemu_gpu_error(const struct gpemu_gpu *g)
 	return g->err.text;
 }
 
-/* A batch that is in host memory now. */
+/* Submit a batch that is in host memory; returns when the next may follow. */
 static int step(struct gpemu_gpu *g, uint32_t samples, struct err *err)
 {
 	uint64_t bytes = gpu_sample_bytes(&g->profile, g->model);

@@ -34,7 +34,7 @@ static const struct conf_field *find(const char *option,
 	return *only ? f : NULL;
 }
 
-/* The keys that a program alone has a use for. */
+/* Keys that only programs use. */
 static bool for_programs(const struct conf_field *f)
 {
 	return !strcmp(f->key, "progress") ||
@@ -67,7 +67,7 @@ int options_set(struct train_options *o, const char *const options[],
 			return err_set(err, -EINVAL, "%s: %s", *at,
 				       !strchr(*at, '=')
 					       ? "not of the form key=value"
-					       : "there is no such option");
+					       : "unknown option");
 		if (!strcmp(f->key, "config"))
 			r = set(o, *at, f, err);
 	}

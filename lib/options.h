@@ -6,9 +6,10 @@
 #include "loader/train/train_options.h"
 
 /*
- * `options` (ended by NULL; NULL: none) into `o`, which holds the defaults.
- * `only`: the keys that are allowed, ended by NULL; NULL: all. -EINVAL with a
- * text that begins with the key, or the place in the file of config=FILE.
+ * Parse `options` (terminated by NULL; NULL: none) into `o`, which holds the
+ * defaults. `only`: the allowed keys, terminated by NULL; NULL: all. -EINVAL
+ * with a text that begins with the key, or with the position in the file of
+ * config=FILE.
  */
 int options_set(struct train_options *o, const char *const options[],
 		const char *const only[], struct err *err);

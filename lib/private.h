@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the library's files share. */
+/* Shared by the library's files. */
 #ifndef GPEMU_LIB_PRIVATE_H
 #define GPEMU_LIB_PRIVATE_H
 
@@ -7,7 +7,7 @@
 #include "emu/gpu/gpu.h"
 #include "include/gpemu.h"
 
-/* The error's text, or errno's, for a caller who gave room for n bytes, or
+/* Copy the error's text, or that of errno, to the caller's n bytes, if not
  * NULL. */
 void lib_tell(int r, const struct err *err, char *error, size_t n);
 

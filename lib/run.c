@@ -21,8 +21,8 @@ struct gpemu {
 	char *notes; /* notes_file's */
 	size_t notes_bytes;
 	bool in_epoch, held;
-	int last;	/* in an epoch: 0 or why it has no more batches */
-	struct err why; /* the text of that, also when the epoch is over */
+	int last;	/* in an epoch: 0, or the reason for its end */
+	struct err why; /* its text, valid after the epoch too */
 	struct delivery delivery;
 	struct gpemu_batch batch;
 	struct gpemu_sample *samples; /* of the largest batch */
@@ -82,7 +82,7 @@ static void note(void *ctx, enum log_level level, const char *text)
 	fflush(g->notes_file);
 }
 
-/* What the record calls the command. */
+/* The command in the record. */
 static int keep_options(struct gpemu *g, const char *const options[])
 {
 	int n = 0;
@@ -110,7 +110,8 @@ static int adopt(struct gpemu *g, const struct gpemu_engine *engine,
 		return 0;
 	if (options_have(options, "loader"))
 		return err_set(err, -EINVAL,
-			       "loader: an engine was given as well");
+			       "loader: gpemu_open got an engine too; give "
+			       "only one of them");
 	r = own_engine_init(&g->own, engine, err);
 	if (r < 0)
 		return r;
@@ -257,7 +258,8 @@ int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret)
 	if (!g->in_epoch)
 		return misuse(g, -EINVAL, "no epoch was begun");
 	if (g->held)
-		return misuse(g, -EBUSY, "a batch is held");
+		return misuse(g, -EBUSY,
+			      "a batch is held: submit or release it first");
 	if (g->last == 0)
 		g->last = session_next(&g->session, &g->delivery, &g->why);
 	if (g->last == -ENODATA)
@@ -274,7 +276,7 @@ static int check_held(struct gpemu *g, const struct gpemu_batch *batch)
 {
 	if (g->held && batch == &g->batch)
 		return 0;
-	return misuse(g, -EINVAL, "not the batch that is held");
+	return misuse(g, -EINVAL, "not the batch from gpemu_next");
 }
 
 int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
@@ -289,7 +291,7 @@ int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
 	r = session_step(&g->session, &g->delivery, &s, &g->why);
 	if (ret) {
 		*ret = lib_step(&s);
-		/* of its own batch, which need not be the one in hand */
+		/* of its own batch, not necessarily the current one */
 		ret->fetch_stall_ns = g->session.train.now.stalls.fetch_ns;
 		ret->pin_stall_ns = g->session.train.now.stalls.pin_ns;
 	}
@@ -311,7 +313,7 @@ int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
 	return r < 0 ? fail(g, r, &err) : 0;
 }
 
-/* As in the record: of several GPUs the mean. */
+/* As in the record: the mean over several GPUs. */
 static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
 {
 	*ret = (struct gpemu_epoch){

@@ -173,7 +173,8 @@ static void test_refused_engines(void **state)
 	struct gpemu_engine e = lib_engine_one;
 
 	(void)state;
-	lib_no_open(&e, "loader=sync", -EINVAL, "loader: an engine was given");
+	lib_no_open(&e, "loader=sync", -EINVAL,
+		    "loader: gpemu_open got an engine too");
 	e.init = no_init;
 	lib_no_open(&e, "prep=none", -EPERM, "engine one: no tape in drive");
 	e = lib_engine_one;

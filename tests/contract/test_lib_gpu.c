@@ -116,8 +116,8 @@ static void test_gpus(void **state)
 static void test_no_gpu(void **state)
 {
 	static const char *const bad[][2] = {
-		{ "data=/tmp", "no such option" },
-		{ "config=/tmp", "no such option" },
+		{ "data=/tmp", "unknown option" },
+		{ "config=/tmp", "unknown option" },
 		{ "model=abacus", "abacus" },
 		{ "batch=1000000", "out of GPU memory" },
 		{ "transfer=slow", "unknown transfer mode" },
