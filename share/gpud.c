@@ -63,43 +63,43 @@ static int check_speedup(const void *object, struct err *err)
 
 static const struct conf_field fields[] = {
 	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
-	  .arg = "NAME|FILE", .help = "what GPUs they are (default v100)" },
+	  .arg = "NAME|FILE", .help = "kind of the GPUs (default v100)" },
 	{ FIELD("gpus", CONF_UINT, gpus), .min = 1, .max = SHARE_MAX_GPUS,
-	  .arg = "N", .help = "how many (default 1)" },
+	  .arg = "N", .help = "number of GPUs (default 1)" },
 	{ FIELD("socket", CONF_STRING, socket), .short_opt = 'S', .arg = "PATH",
-	  .help = "where clients connect (default: gpemu-gpud.sock in "
+	  .help = "socket for clients (default: gpemu-gpud.sock in "
 		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-UID/gpud.sock)" },
 	{ FIELD("mode", CONF_STRING, mode), .arg = "OCTAL",
 	  .help = "permissions of the socket (default 0600)" },
 	{ FIELD("allow", CONF_LIST, allow), .item = CONF_STRING,
 	  .item_size = sizeof(char *), .arg = "USER|UID|all",
-	  .help = "who may connect besides this user and root" },
+	  .help = "user who may connect besides this user and root" },
 	{ FIELD("max_clients", CONF_UINT, max_clients), .min = 1, .max = 4096,
-	  .arg = "N", .help = "connections at a time (default 256)" },
+	  .arg = "N", .help = "limit of concurrent connections (default 256)" },
 	{ FIELD("max_clients_per_user", CONF_UINT, max_per_user), .min = 0,
 	  .max = 4096, .arg = "N",
-	  .help = "of them, for each user that --allow lets in (default: a "
+	  .help = "the same per user admitted by --allow (default: a "
 		  "quarter)" },
 	{ FIELD("idle_limit", CONF_DURATION, idle_limit_ns), .arg = "TIME",
 	  .max = 1e18,
-	  .help = "wall time after which a silent client goes: one without "
-		  "a job, or whose idle job keeps others waiting (default "
+	  .help = "wall time after which an idle client is disconnected: one "
+		  "without a job, or whose idle job makes others wait (default "
 		  "60s; 0s: never)" },
 	{ FIELD("scheduler", CONF_STRING, scheduler), .check = check_scheduler,
 	  .arg = "NAME[:KEY=VALUE,...]",
-	  .help = "whose iteration is next (--list scheduler; default fair)" },
+	  .help = "scheduler of iterations (--list scheduler; default fair)" },
 	{ FIELD("share", CONF_STRING, share), .check = check_share,
 	  .arg = "time|lanes|mps",
-	  .help = "how jobs share a GPU (default time)" },
+	  .help = "sharing mode of a GPU (default time)" },
 	{ FIELD("speedup", CONF_STRING, speedup), .check = check_speedup,
 	  .arg = "NAME|FILE",
-	  .help = "what running k at once gains (--list speedup; default: "
-		  "nothing)" },
+	  .help = "speedup of k concurrent iterations (--list speedup; "
+		  "default: nothing)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
 	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
-	  .help = "keep idle processors awake when a deadline is near, where "
-		  "the system grants it (default on)" },
+	  .help = "keep idle processors awake near a deadline, where permitted "
+		  "(default on)" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };
@@ -113,7 +113,7 @@ static const struct cli_kind kinds[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-gpud",
-	.summary = "Own emulated GPUs that several processes share.",
+	.summary = "Serve emulated GPUs that several processes share.",
 	.notes = "gpemu-train --gpu-server PATH trains on them, gpemu-smi "
 		 "shows them. SIGTERM ends it.",
 	.fields = fields,
@@ -132,7 +132,7 @@ static int parse_mode(const char *s, uint64_t *ret, struct err *err)
 	return 0;
 }
 
-/* What is said on the command line, checked; usage errors. */
+/* Check the command line; usage errors. */
 static int resolve(struct options *o, struct server_config *c, struct err *err)
 {
 	const struct plugin_choice *p = &o->choice;
@@ -169,7 +169,7 @@ static int resolve(struct options *o, struct server_config *c, struct err *err)
 	return 0;
 }
 
-/* Where clients connect: as given, or the default in a folder of one's own. */
+/* The socket: as given, or the default in a private folder. */
 static int find_place(struct options *o, struct err *err)
 {
 	if (o->socket)
@@ -195,8 +195,8 @@ static int profile_file(const char *name, char **ret, struct err *err)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (strlen(*ret) >= GPUD_PATH)
 		return err_set(err, -ENAMETOOLONG,
-			       "%s: longer than %d bytes, which is what "
-			       "clients can be told",
+			       "%s: path longer than %d bytes, the limit of "
+			       "the protocol",
 			       *ret, GPUD_PATH - 1);
 	return 0;
 }

@@ -29,13 +29,13 @@ void lanes_fini(struct lanes *l)
 	*l = (struct lanes){ 0 };
 }
 
-/* By how much the lane grows for a job. */
+/* The growth of the lane for a job. */
 static uint64_t growth(const struct lanes *l, uint32_t lane, uint64_t ephemeral)
 {
 	return ephemeral > l->size[lane] ? ephemeral - l->size[lane] : 0;
 }
 
-/* May a job go into this lane, which holds others or is the first empty one? */
+/* May a job join this lane, which has jobs or is the first empty one? */
 static bool may_use(const struct lanes *l, uint32_t lane)
 {
 	switch (l->kind) {

@@ -2,18 +2,18 @@
 /*
  * The memory of one shared GPU, by lanes. Pure bookkeeping.
  *
- * A job holds its persistent memory as long as it is there, and needs its
- * ephemeral memory, up to a peak, while an iteration of it runs. Jobs in one
- * lane never run at the same time, so a lane is as large as the largest of
- * their peaks. Safe is
+ * A job holds its persistent memory until it leaves, and needs its ephemeral
+ * memory, up to a peak, while one of its iterations runs. Jobs in one lane
+ * never run concurrently, so a lane is as large as the largest of their peaks.
+ * The invariant is
  *
  *	sum over jobs of persistent + sum over lanes of the largest ephemeral
  *		<= capacity
  *
- * since then every lane can run at once, whatever jobs run there. The rule is
- * Salus' (Yu and Chowdhury, "Fine-Grained GPU Sharing Primitives for Deep
- * Learning Applications", MLSys 2020, section 3.3): a lane of its own for a
- * job where there is room for one, else the lane that has to grow least.
+ * so that all lanes can run concurrently with any of their jobs. The rule is
+ * that of Salus (Yu and Chowdhury, "Fine-Grained GPU Sharing Primitives for
+ * Deep Learning Applications", MLSys 2020, section 3.3): a job gets its own
+ * lane if there is room, else the lane that has to grow least.
  */
 #ifndef GPEMU_SHARE_LANES_H
 #define GPEMU_SHARE_LANES_H
@@ -50,9 +50,9 @@ int lanes_init(struct lanes *l, enum lanes_kind kind, uint64_t capacity,
 	       uint32_t n_max);
 void lanes_fini(struct lanes *l);
 
-/* The lane that such a job would get, or -ENOSPC: there is no room now. */
+/* The lane for such a job, or -ENOSPC: no room now. */
 int lanes_place(const struct lanes *l, uint64_t persistent, uint64_t ephemeral);
-/* Put it there; the slot, to be given back with lanes_remove, or -ENOSPC. */
+/* Add it to that lane; returns its slot for lanes_remove, or -ENOSPC. */
 int lanes_add(struct lanes *l, uint64_t persistent, uint64_t ephemeral);
 void lanes_remove(struct lanes *l, uint32_t slot);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client may not do to the others: keep a connection without a job,
- * take more connections than its user's share, keep GPU memory or its turn
- * without submitting anything.
+ * Limits that protect clients from each other: no connection without a job, no
+ * more connections than the share of a user, no idle job that holds GPU memory
+ * or its turn.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "common/util.h"
 #include "share/server.h"
 
-/* Between two attempts to accept while there are no descriptors, wall time.
+/* Wall time between attempts to accept while there are no descriptors.
  * arbitrary: short for a person, long for a processor */
 #define ACCEPT_PAUSE_NS (NS_PER_S / 5)
 
@@ -28,7 +28,7 @@ static bool allowed(const struct server *s, uid_t uid)
 	return false;
 }
 
-/* Has this user as many connections as one may have? */
+/* Has this user reached the limit of connections? */
 static bool has_enough(const struct server *s, uid_t uid)
 {
 	uint32_t n = 0;
@@ -77,7 +77,7 @@ static void resume_accept(struct server *s)
 	watch_listener(s, EPOLLIN);
 }
 
-/* When the client has been silent too long, wall ns. */
+/* The wall time, ns, at which an idle client expires. */
 static uint64_t expires(const struct server *s, const struct client *c)
 {
 	if (c->dead || !s->config.idle_limit_ns)
@@ -92,7 +92,8 @@ static void expire(struct server *s, struct client *c)
 	char text[GPUD_TEXT];
 
 	if (!c->job) {
-		client_refuse(c, -ETIMEDOUT, "connected, and asked for no GPU");
+		client_refuse(c, -ETIMEDOUT,
+			      "connected without requesting a GPU");
 		s->n_expired++;
 	} else if (share_blocks(s->share, c->job)) {
 		snprintf(text, sizeof(text),

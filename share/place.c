@@ -9,7 +9,7 @@
 #include "common/util.h"
 #include "share/server.h"
 
-/* Remove the socket of a server that is gone, and nothing else. */
+/* Remove the stale socket of a dead server, and nothing else. */
 static int clear_place(const struct sockaddr_un *a, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
@@ -19,13 +19,16 @@ static int clear_place(const struct sockaddr_un *a, struct err *err)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
 		return err_set(err, -EADDRINUSE,
-			       "%s: is there already and is no socket",
+			       "%s: exists and is not a socket; choose another "
+			       "--socket",
 			       a->sun_path);
-	/* who listens there may let nobody in */
+	/* EACCES: a server may listen there and refuse us */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (connect(fd, (const struct sockaddr *)a, sizeof(*a)) == 0 ||
 	    errno != ECONNREFUSED)
-		return err_set(err, -EADDRINUSE, "%s: somebody listens there",
+		return err_set(err, -EADDRINUSE,
+			       "%s: another server listens on it; choose "
+			       "another --socket",
 			       a->sun_path);
 	if (unlink(a->sun_path) < 0)
 		return err_set(err, -errno, "%s: %s", a->sun_path,
@@ -45,12 +48,12 @@ int server_make_folder(const char *path, struct err *err)
 		return err_set(err, -errno, "%s: %s", folder, strerror(errno));
 	if (lstat(folder, &st) < 0)
 		return err_set(err, -errno, "%s: %s", folder, strerror(errno));
-	/* in /tmp anybody can make a folder of that name first */
+	/* in /tmp any user can create a folder of this name first */
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 	    st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(err, -EACCES,
-			       "%s: not a folder that this user alone can "
-			       "write to; name another place with --socket",
+			       "%s: not a private folder of this user; choose "
+			       "another --socket",
 			       folder);
 	return 0;
 }
@@ -64,7 +67,8 @@ int server_listen(struct server *s, struct err *err)
 
 	if (strlen(path) >= sizeof(a.sun_path))
 		return err_set(err, -ENAMETOOLONG,
-			       "%s: longer than the path of a socket can be",
+			       "%s: path too long for a socket; choose a "
+			       "shorter --socket",
 			       path);
 	strcpy(a.sun_path, path);
 	r = clear_place(&a, err);
@@ -74,7 +78,7 @@ int server_listen(struct server *s, struct err *err)
 		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listen_fd < 0)
 		return err_set(err, -errno, "socket: %s", strerror(errno));
-	/* there is no moment at which more may connect than are to */
+	/* set the umask first: nobody else may connect in between */
 	mask = umask((mode_t)(~s->config.mode & 0777));
 	r = bind(s->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
 								     : 0;

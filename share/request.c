@@ -57,7 +57,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* What it needs, by its own word or by the profile's. */
+/* The memory it needs: as requested, or from the profile. */
 static void want(const struct server *s, const struct client *c,
 		 struct share_want *ret)
 {
@@ -77,8 +77,8 @@ static void want(const struct server *s, const struct client *c,
 	};
 	if (h->peak_bytes || h->persistent_bytes)
 		return;
-	/* what was measured to fit fits, also where the share of the memory
-	 * that is usable by the rule says less */
+	/* a batch that was measured to fit is accepted, even if usable_memory
+	 * says otherwise */
 	ret->peak_bytes =
 		MIN(plus(bytes(cost.peak_mib), h->waiting_bytes), most);
 	ret->persistent_bytes =
@@ -95,7 +95,7 @@ static int check_hello(const struct server *s, struct client *c,
 	if (c->job)
 		return err_set(err, -EPROTO, "a second hello");
 	if (h->batch == 0 || h->flags & ~(uint32_t)GPUD_HELLO_FLAGS || h->zero)
-		return err_set(err, -EBADMSG, "a hello that makes no sense");
+		return err_set(err, -EBADMSG, "an invalid hello");
 	model = gpu_profile_model(s->config.gpu, h->model, err);
 	if (!model)
 		return -ENOENT;
@@ -160,7 +160,7 @@ static int submit(struct server *s, struct client *c,
 			 copy > q->staged_ns ? copy - q->staged_ns : 0,
 			 cost.forward_ns + cost.backward_ns, &it);
 	if (r < 0)
-		return err_set(err, r, "%d iterations are on their way",
+		return err_set(err, r, "%d iterations are already in flight",
 			       SHARE_DEPTH);
 	m.accepted.id = it.id;
 	m.accepted.copy_start = it.copy_start;
@@ -169,7 +169,8 @@ static int submit(struct server *s, struct client *c,
 	return 0;
 }
 
-/* Text for those who wait for the last status, or no text. */
+/* Send the status text, or an error without it, to the clients that wait for
+ * it. */
 static void answer(struct server *s, const char *text)
 {
 	struct gpud_msg m = { .type = GPUD_STATUS, .status.json = text };
@@ -185,13 +186,15 @@ static void answer(struct server *s, const char *text)
 		if (!text)
 			client_refuse(c, -ENOMEM, "out of memory");
 		else if (gpud_size(&m) > GPUD_MAX_MESSAGE)
-			client_refuse(c, -EMSGSIZE, "too many clients to tell");
+			client_refuse(c, -EMSGSIZE,
+				      "the status of so many clients exceeds a "
+				      "message");
 		else
 			client_send(c, &m);
 	}
 }
 
-/* Have the status written, if somebody still waits for it. */
+/* Have the scribe write the status, if a client still waits for it. */
 static void write_status(struct server *s)
 {
 	struct status *status;
@@ -212,7 +215,8 @@ static void write_status(struct server *s)
 static int query(struct server *s, struct client *c, struct err *err)
 {
 	if (c->asked)
-		return err_set(err, -EPROTO, "a query before the last answer");
+		return err_set(err, -EPROTO,
+			       "a query before the answer to the last one");
 	c->asked = s->n_status + 1;
 	if (!s->writing)
 		write_status(s);

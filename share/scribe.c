@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that writes the status of the GPUs as JSON, which would make the
- * loop's timer late. Questions and answers pass through a pipe each, as
- * pointers: no lock that the loop could wait for.
+ * The thread that writes the status of the GPUs as JSON, which would delay the
+ * timer of the loop. Requests and answers are pointers passed through two
+ * pipes, so the loop never waits for a lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static void *write_answers(void *arg)
 		json_auto_t *j = status_json(q->status);
 
 		q->text = j ? json_dumps(j, JSON_COMPACT) : NULL;
-		/* there is one at a time: the pipe is empty */
+		/* only one is outstanding: the pipe has room */
 		if (write(s->answers[1], &q, sizeof(q)) < 0)
 			question_free(q);
 	}

@@ -42,7 +42,7 @@ static void welcome(const struct server *s, struct client *c)
 	client_send(c, &m);
 }
 
-/* Known by now; is it welcome? */
+/* The client's user is known; may it connect? */
 static void receive(struct server *s, struct client *c)
 {
 	struct err err = { 0 };
@@ -70,7 +70,7 @@ static void accept_one(struct server *s)
 	c->heard_ns = tick_wall();
 	c->fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c->fd < 0) {
-		/* it stays readable: the loop would turn without end */
+		/* it would stay readable, and the loop would spin */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			limits_pause_accept(s, errno);
 		free(c);
@@ -96,7 +96,7 @@ static void now(struct server *s)
 	share_advance(s->share, tick_now(s->tick));
 }
 
-/* Everything that is whole in the buffer. */
+/* Handle all complete messages in the buffer. */
 static void decode(struct server *s, struct client *c)
 {
 	size_t at = 0;
@@ -116,7 +116,7 @@ static void decode(struct server *s, struct client *c)
 		}
 		at += (size_t)r;
 		now(s);
-		/* a question about the others is no sign of work */
+		/* a status query does not count as activity */
 		if (m.type != GPUD_QUERY || !c->job)
 			c->heard_ns = tick_wall();
 		request_handle(s, c, &m);
@@ -140,8 +140,8 @@ static void read_client(struct server *s, struct client *c)
 	decode(s, c);
 }
 
-/* The dead go, and what they held is free for the next; whoever dies of being
- * told so goes the next time. */
+/* Reap dead clients and free what they held; clients that die from messages
+ * sent meanwhile are reaped the next time. */
 static void reap(struct server *s)
 {
 	for (uint32_t i = 0; i < s->n_clients;) {
@@ -156,7 +156,7 @@ static void reap(struct server *s)
 		if (c->job) {
 			now(s);
 			share_leave(s->share, c->job);
-			/* those before may have been told something */
+			/* earlier clients may have got a message */
 			i = 0;
 		}
 		client_free(c);
@@ -166,7 +166,7 @@ static void reap(struct server *s)
 /* --- the loop ---------------------------------------------------------------
  */
 
-/* False: asked to stop. `near`: the timer was set for the deadline. */
+/* False: stop requested. `near`: the timer was set for the deadline. */
 static bool turn(struct server *s, const struct epoll_event *events, int n,
 		 uint64_t deadline, bool near)
 {
@@ -257,8 +257,8 @@ static int find_users(struct server *s, struct err *err)
 	return 0;
 }
 
-/* As many descriptors as clients may come: without one for it, who knocks stays
- * at the door, and the server would turn to him for ever. */
+/* Reserve a descriptor for every client: without one, a further client stays in
+ * the listen queue, and the server would spin on it. */
 static int allow_clients(uint32_t n, struct err *err)
 {
 	rlim_t need = (rlim_t)n + OWN_FILES;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-gpud: the shared GPUs on a real clock, for clients on a Unix socket.
- * One thread, one epoll loop, one timer, which is set to whatever the shared
- * GPUs do next.
+ * gpemu-gpud: shared GPUs on a real clock, for clients on a Unix socket. One
+ * thread, one epoll loop, one timer, set to the next event of the shared GPUs.
  *
  *	server.c	sockets, the loop, who may connect
- *	request.c	what clients ask for
- *	client.c	what is sent to one of them
- *	limits.c	what clients may not do to each other
+ *	request.c	requests of clients
+ *	client.c	messages to a client
+ *	limits.c	limits that protect clients from each other
  *	place.c		the socket's path
- *	status.c	what gpemu-smi shows
+ *	status.c	the status for gpemu-smi
  *	scribe.c	the thread that writes that as JSON
  *
- * A client that breaks the protocol, does not read, or goes away is marked
- * `dead`, and reaped at the end of the turn of the loop, which frees what it
- * held on the GPUs.
+ * A client that breaks the protocol, does not read, or disconnects is marked
+ * `dead` and reaped at the end of the loop iteration, which frees its resources
+ * on the GPUs.
  */
 #ifndef GPEMU_SHARE_SERVER_H
 #define GPEMU_SHARE_SERVER_H
@@ -38,7 +37,7 @@ struct server_config {
 	struct conf_list allow; /* char *: users besides one's own and root,
 				 * by name or number; "all" */
 	uint32_t max_clients;
-	uint32_t max_per_user;	/* of them, for users but this one and root */
+	uint32_t max_per_user;	/* for users other than this one and root */
 	uint64_t idle_limit_ns; /* wall; 0: none */
 	double time_scale;
 	bool keep_awake;     /* idle processors, when a deadline is near */
@@ -52,7 +51,7 @@ struct client {
 	int fd;
 	pid_t pid;
 	uid_t uid;
-	uint64_t heard_ns; /* wall: its last sign of life */
+	uint64_t heard_ns; /* wall: its last message */
 	bool dead;
 	uint64_t asked;		 /* for this status (struct server); 0: none */
 	bool want_out;		 /* epoll waits until it can be written to */
@@ -65,10 +64,10 @@ struct client {
 	size_t out_at, out_n, out_size;
 };
 
-/* A snapshot of everything that gpemu-smi shows. */
+/* A snapshot for gpemu-smi. */
 struct status;
 
-/* A wish for the status as text. */
+/* A request for the status as text. */
 struct question {
 	struct status *status;
 	char *text; /* NULL: no memory */
@@ -92,27 +91,27 @@ struct server {
 	struct client **clients; /* max_clients */
 	uint32_t n_clients;
 	uint64_t n_refused, n_malformed, n_expired; /* since the start */
-	uint64_t accept_ns; /* wall: no descriptors until then; or never */
-	bool accept_told;   /* that there are none */
-	/* The scribe writes one status at a time, for all who asked before it
-	 * was taken; who asks meanwhile waits for the next. */
+	uint64_t accept_ns; /* wall: do not accept before; or never */
+	bool accept_told;   /* the lack was logged */
+	/* The scribe writes one status at a time, for all clients that asked
+	 * before the snapshot; later ones wait for the next. */
 	struct scribe scribe;
 	uint64_t n_status; /* taken until now */
 	bool writing;	   /* the last of them */
 };
 
 /*
- * Listen. -EADDRINUSE: another one does, or something else is in that place;
- * -ENOENT: an unknown user in `allow`; each with a text. server_fini in either
- * case. Blocks SIGINT and SIGTERM for the calling thread.
+ * Listen. -EADDRINUSE: another server listens there, or another file is in the
+ * way; -ENOENT: an unknown user in `allow`; each with a text. Call server_fini
+ * in any case. Blocks SIGINT and SIGTERM for the calling thread.
  */
 int server_init(struct server *s, const struct server_config *config,
 		struct err *err);
 void server_fini(struct server *s);
-/* Until SIGINT or SIGTERM (0), or -errno with a text. */
+/* Run until SIGINT or SIGTERM (0), or -errno with a text. */
 int server_run(struct server *s, struct err *err);
 
-/* What a message asks for. The client may be dead afterwards. */
+/* Handle a message. The client may be dead afterwards. */
 void request_handle(struct server *s, struct client *c,
 		    const struct gpud_msg *m);
 /* For struct share_config; `ctx` is the server. */
@@ -120,16 +119,16 @@ void request_admitted(void *ctx, struct share_job *job);
 void request_done(void *ctx, struct share_job *job,
 		  const struct share_iteration *it);
 
-/* The scribe has written something. */
+/* The scribe has an answer. */
 void request_answers(struct server *s);
 
 /* --- client.c ------------------------------------------------------------- */
 
-/* Add a message to what is to be sent. */
+/* Queue a message. */
 void client_send(struct client *c, const struct gpud_msg *m);
-/* An error, after which the client is dead. */
+/* Queue an error; the client is dead afterwards. */
 void client_refuse(struct client *c, int error, const char *text);
-/* Send what fits into the socket now. */
+/* Send as much as the socket accepts now. */
 void client_flush(const struct server *s, struct client *c);
 void client_free(struct client *c);
 
@@ -139,14 +138,14 @@ void client_free(struct client *c);
 int limits_admit(const struct server *s, uid_t uid, struct err *err);
 /* accept failed: try again later. */
 void limits_pause_accept(struct server *s, int error);
-/* Mark those that were silent for too long as dead. Returns when to look
- * again, wall ns. */
+/* Mark expired clients as dead. Returns the wall time, ns, of the next check.
+ */
 uint64_t limits_check(struct server *s);
 
 /* --- place.c -------------------------------------------------------------- */
 
-/* The default path's folder, which must be this user's. -EACCES: it is not;
- * -errno; with a text. */
+/* Create or check the folder of the default path, which must be private to this
+ * user. -EACCES: it is not; -errno; with a text. */
 int server_make_folder(const char *path, struct err *err);
 int server_listen(struct server *s, struct err *err);
 
@@ -155,16 +154,16 @@ int server_listen(struct server *s, struct err *err);
 /* NULL: no memory. */
 struct status *status_take(const struct server *s);
 void status_free(struct status *st);
-/* All there is to know; from any thread; NULL: no memory. */
+/* The status as JSON; from any thread; NULL: no memory. */
 json_t *status_json(const struct status *st);
 
 /* 0 or -errno; scribe_fini in either case. */
 int scribe_init(struct scribe *s);
 void scribe_fini(struct scribe *s);
-/* Takes the status over. The answer makes answers[0] readable; until it was
- * taken there is no other question. -errno. */
+/* Takes over the status. The answer makes answers[0] readable; only one request
+ * at a time. -errno. */
 int scribe_ask(struct scribe *s, struct status *status);
-/* The answer; false: there is none. *ret_text is malloc'ed, or NULL. */
+/* Get the answer; false: none. *ret_text is malloc'ed, or NULL. */
 bool scribe_answer(struct scribe *s, char **ret_text);
 
 #endif

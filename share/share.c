@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between two events nothing changes: the same iterations run at the same
- * pace. So the state is advanced from event to event (a copy ends, an
- * iteration ends), and at each the ends of all that runs are known.
+ * Between two events the same iterations run at the same pace. The state
+ * therefore advances from event to event (end of a copy, end of an iteration),
+ * and at each event the ends of all running iterations are known.
  *
  * The number of jobs is small (a GPU holds tens), so everything is a pass
  * over them.
@@ -92,7 +92,7 @@ uint32_t share_lane(const struct share *s, const struct share_job *job,
 
 /* --- the passage of time ------------------------------------------------ */
 
-/* Of one iteration of the job, now: emulated ns of work in a ns. */
+/* The current pace of the job: emulated ns of work per ns. */
 static double pace(const struct share *s, const struct share_job *job)
 {
 	double slowest = 1;
@@ -129,14 +129,14 @@ static void idle(struct share_gpu *g, uint64_t to)
 {
 	uint64_t last = to / SLOT_NS;
 
-	/* what is older than the ring is empty as a whole */
+	/* older than the ring: all slots are empty */
 	if (last > g->slot_at + SHARE_SLOTS)
 		g->slot_at = last - SHARE_SLOTS;
 	while (g->slot_at < last)
 		g->slot_busy[++g->slot_at % SHARE_SLOTS] = 0;
 }
 
-/* What runs goes on until `now`. */
+/* Advance running iterations to `now`. */
 static void settle(struct share *s, uint64_t now)
 {
 	const struct scheduler_ops *ops = s->config.scheduler;
@@ -164,7 +164,7 @@ static void settle(struct share *s, uint64_t now)
 	s->now = now;
 }
 
-/* Less is the error of adding up parts of a ns. */
+/* Less is a rounding error of fractions of a ns. */
 static bool ended(const struct share_job *job)
 {
 	return job->running && job->left_ns < .5;
@@ -219,7 +219,7 @@ static void insert(struct share *s, uint32_t *n, order_fn order,
 	s->sorted[i] = job;
 }
 
-/* Does `other` keep `job` off a GPU that both are on? */
+/* Does `other` block `job` on a common GPU? */
 static bool in_the_way(const struct share *s, const struct share_job *other,
 		       const struct share_job *job, uint32_t gpu)
 {
@@ -282,9 +282,9 @@ static void start(struct share *s, struct share_job *job)
 }
 
 /*
- * Start all that may start. Whoever wants several GPUs and cannot have them
- * all yet keeps those behind him off them, or he would never find them all
- * free at the same time.
+ * Start all iterations that may start. A job that waits for several GPUs
+ * reserves the free ones against jobs behind it; otherwise it might never find
+ * all of them free at once.
  */
 static void dispatch(struct share *s)
 {
@@ -309,7 +309,7 @@ static void stop(struct share *s, struct share_job *job)
 		s->gpus[g].n_running -= share_on(job, g);
 }
 
-/* The head of the queue is ready when it was copied and the one before it was
+/* The head of the queue is ready when it is copied and the previous one is
  * done. */
 static void next_head(struct share *s, struct share_job *job)
 {
@@ -318,7 +318,7 @@ static void next_head(struct share *s, struct share_job *job)
 			MAX(job->queue[job->head].copy_end, s->now);
 }
 
-/* Unknown too once it has run more than it said. */
+/* Also unknown once it has run more than announced. */
 static uint64_t remaining(const struct share_job *job)
 {
 	uint64_t ns;
@@ -451,7 +451,8 @@ static int check(const struct share *s, const struct share_want *w,
 	char need[UNITS_TEXT], have[UNITS_TEXT];
 
 	if (w->n_gpus == 0 || w->n_gpus > s->config.n_gpus)
-		return err_set(err, -EINVAL, "%u GPUs asked for, of %u",
+		return err_set(err, -EINVAL,
+			       "%u GPUs requested, but the server has %u",
 			       w->n_gpus, s->config.n_gpus);
 	if (w->peak_bytes < w->persistent_bytes)
 		return err_set(err, -EINVAL,
@@ -464,7 +465,7 @@ static int check(const struct share *s, const struct share_want *w,
 			       units_human_size((double)s->config.memory_bytes,
 						have));
 	if (s->n_jobs == s->config.max_jobs)
-		return err_set(err, -EAGAIN, "%u jobs are here already",
+		return err_set(err, -EAGAIN, "%u jobs are connected already",
 			       s->n_jobs);
 	return 0;
 }
@@ -491,7 +492,7 @@ int share_join(struct share *s, const struct share_want *want, void *owner,
 	return 0;
 }
 
-/* When all that jobs were told to have been copied to the GPU is. */
+/* When all copies accepted for the GPU are done. */
 static uint64_t copies_end(const struct share *s, uint32_t gpu)
 {
 	uint64_t end = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Emulated GPUs that several jobs share. Pure: no clock, no lock, no waiting;
- * the caller says what time it is (emulated ns, never going back) and is told
- * what happened at which time, so the same code runs in gpemu-gpud and on an
- * event clock.
+ * Emulated GPUs shared by several jobs. Pure: no clock, no lock, no waiting.
+ * The caller passes the time (emulated ns, monotonic) and gets events with
+ * their times, so the same code runs in gpemu-gpud and on an event clock.
  *
  *	join -> [queue] -> resident: memory is held on all its GPUs at once
  *	submit -> copy (the GPU's copy engine, one after the other)
@@ -19,9 +18,9 @@
  *	mps	as separate processes: each job holds its peak, all iterations
  *		that are ready run at once.
  *
- * k iterations at once each run at speedup(k) / k of their pace alone; the
- * default is 1 / k: no free parallelism. An iteration of a job with several
- * GPUs runs on all of them at the pace of the slowest.
+ * Each of k concurrent iterations runs at speedup(k) / k of its own speed; the
+ * default is 1 / k, no gain. An iteration of a job with several GPUs runs on
+ * all of them at the pace of the slowest.
  */
 #ifndef GPEMU_SHARE_SHARE_H
 #define GPEMU_SHARE_SHARE_H
@@ -36,7 +35,7 @@
 
 enum {
 	SHARE_MAX_GPUS = 64, /* bits of a mask */
-	SHARE_DEPTH = 8,     /* iterations of a job on their way */
+	SHARE_DEPTH = 8,     /* iterations of a job in flight */
 	/* Of the busy time's ring: a second in tenths, the one that is being
 	 * filled, and one in reserve */
 	SHARE_SLOTS = 12,
@@ -49,12 +48,12 @@ enum share_mode { SHARE_TIME, SHARE_LANES, SHARE_MPS };
 int share_mode_parse(const char *s, enum share_mode *ret, struct err *err);
 const char *share_mode_name(enum share_mode mode);
 
-/* What a job asks for when it joins. Memory is on each of its GPUs. */
+/* The request of a job that joins. Memory is per GPU. */
 struct share_want {
 	uint64_t persistent_bytes, peak_bytes; /* peak: persistent included */
 	uint32_t n_gpus;
-	uint64_t iterations;   /* that it means to run; 0: unknown */
-	uint64_t iteration_ns; /* what one takes alone */
+	uint64_t iterations;   /* announced; 0: unknown */
+	uint64_t iteration_ns; /* duration of one, alone */
 	uint64_t load_ns;      /* its model's copy to the device */
 };
 
@@ -70,7 +69,7 @@ struct share_job {
 	struct share_want want;
 	void *owner;
 	bool resident, running;
-	bool held;     /* waits for all its GPUs; nobody takes them meanwhile */
+	bool held;     /* waits for all its GPUs and reserves them */
 	uint64_t gpus; /* mask, while resident */
 	uint32_t slot[SHARE_MAX_GPUS]; /* in the lanes of each of them */
 	double left_ns;		       /* of the running iteration, alone */
@@ -80,7 +79,7 @@ struct share_job {
 	uint64_t loaded_ns; /* its model is on its GPUs */
 	/* totals */
 	uint64_t iterations, wait_ns; /* wait: ready, but others ran */
-	double service_ns;	      /* GPU time it was given */
+	double service_ns;	      /* GPU time used */
 };
 
 struct share_gpu {
@@ -100,8 +99,8 @@ struct share_config {
 	uint32_t n_gpus;
 	uint32_t max_jobs;
 	uint64_t memory_bytes; /* of each GPU, that jobs may fill */
-	/* May not call back. `admitted` comes from join or leave, `done` from
-	 * advance; NULL: nobody wants to know. */
+	/* Must not call back. `admitted` is called from join or leave, `done`
+	 * from advance; may be NULL. */
 	void (*admitted)(void *ctx, struct share_job *job);
 	void (*done)(void *ctx, struct share_job *job,
 		     const struct share_iteration *it);
@@ -120,39 +119,39 @@ struct share {
 	uint64_t n_iterations;
 };
 
-/* 0 or -ENOMEM. The config is copied, what it points to must stay. */
+/* 0 or -ENOMEM. The config is copied; its pointers must stay valid. */
 int share_new(const struct share_config *config, struct share **ret);
 void share_free(struct share *s);
 
 /*
- * A job comes. It is admitted before this returns where there is room, else
- * it waits. -EINVAL: more GPUs than there are, or none, or a peak below the
- * persistent part; -E2BIG: it would not fit an empty GPU; -EAGAIN: max_jobs
- * are here; -ENOMEM; each with a text. Like share_submit and share_leave to be
- * called after share_advance to the same time.
+ * Add a job. It is admitted at once if there is room, else it waits. -EINVAL:
+ * no GPUs or more than exist, or a peak below the persistent part; -E2BIG: it
+ * does not fit into an empty GPU; -EAGAIN: max_jobs reached; -ENOMEM; each with
+ * a text. Like share_submit and share_leave, call it after share_advance to the
+ * same time.
  */
 int share_join(struct share *s, const struct share_want *want, void *owner,
 	       struct share_job **ret, struct err *err);
-/* It goes, whatever it was doing, and is freed. Who comes next need not wait
- * for its copies. */
+/* Remove the job in any state and free it. Others need not wait for its copies.
+ */
 void share_leave(struct share *s, struct share_job *job);
 
 /*
- * The next iteration of a resident job: `copy_ns` for its batch to the
- * device, `work_ns` of computation. *ret holds when it is copied.
- * -EBUSY: SHARE_DEPTH of it are on their way; -EAGAIN: not admitted yet.
+ * Submit the next iteration of a resident job: `copy_ns` to copy its batch,
+ * `work_ns` of computation. *ret has the times of the copy. -EBUSY: SHARE_DEPTH
+ * are in flight; -EAGAIN: not admitted yet.
  */
 int share_submit(struct share *s, struct share_job *job, uint64_t id,
 		 uint64_t copy_ns, uint64_t work_ns,
 		 struct share_iteration *ret);
 
-/* Is another job waiting for what this one holds without using it: memory, or
- * its turn on a GPU that an exclusive scheduler gives to one job? */
+/* Does another job wait for a resource that this one holds idle: memory, or the
+ * turn on a GPU under an exclusive scheduler? */
 bool share_blocks(const struct share *s, const struct share_job *job);
 
-/* When something happens next; SHARE_NEVER: not without a call. */
+/* The time of the next event; SHARE_NEVER: none without a call. */
 uint64_t share_next(const struct share *s);
-/* All that happens until `now`, in order. */
+/* Process all events until `now`, in order. */
 void share_advance(struct share *s, uint64_t now);
 
 /* Is the job on this GPU? */

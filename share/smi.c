@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-smi: ask gpemu-gpud for its state and show it as nvidia-smi would.
+ * gpemu-smi: queries the state of gpemu-gpud and shows it in the style of
+ * nvidia-smi.
  *
  * Rooms, in the order in which the state meets them:
  *
@@ -29,16 +30,15 @@ struct options {
 static const struct conf_field fields[] = {
 	{ "socket", CONF_STRING, offsetof(struct options, socket),
 	  .short_opt = 'S', .arg = "PATH",
-	  .help = "where gpemu-gpud listens (default: gpemu-gpud.sock in "
+	  .help = "socket of gpemu-gpud (default: gpemu-gpud.sock in "
 		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-UID/gpud.sock)" },
 	{ "server_user", CONF_STRING, offsetof(struct options, server_user),
 	  .arg = "USER|UID",
-	  .help = "also trust a server of this user (default: one's own and "
+	  .help = "also trust a server of this user (default: your own and "
 		  "root's)" },
 	{ "watch", CONF_BOOL, offsetof(struct options, watch), .short_opt = 'w',
 	  .cli_only = true,
-	  .help = "show it again every SECONDS (default 1), until "
-		  "interrupted" },
+	  .help = "refresh every SECONDS (default 1), until interrupted" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };
@@ -47,15 +47,15 @@ static const struct cli_program program = {
 	.name = "gpemu-smi",
 	.args = "[SECONDS]",
 	.n_optional = 1,
-	.summary = "Show the emulated GPUs of gpemu-gpud, who uses them, and "
-		   "who waits for them.",
+	.summary = "Show the emulated GPUs of gpemu-gpud, their jobs and the "
+		   "queue.",
 	.fields = fields,
 };
 
 /* --- asking ------------------------------------------------------------------
  */
 
-/* On a connection of its own: the server keeps none that asks for nothing. */
+/* Uses a new connection each time: the server disconnects idle clients. */
 static int ask(const char *path, const struct options *o, json_t **ret,
 	       struct err *err)
 {
@@ -72,7 +72,9 @@ static int ask(const char *path, const struct options *o, json_t **ret,
 		*ret = json_loadb(m.status.json, m.status.n, 0, &e);
 	gpud_close(&c);
 	if (r == 0 && !*ret)
-		r = err_set(err, -EPROTO, "%s: an answer that is no status",
+		r = err_set(err, -EPROTO,
+			    "%s: the answer is not a status; does gpemu-gpud "
+			    "listen there?",
 			    path);
 	return r;
 }
@@ -119,7 +121,7 @@ int main(int argc, char **argv)
 
 	cli_parse(&program, argc, argv, &o, &seconds);
 	if (seconds && !o.watch)
-		r = err_set(&err, -EINVAL, "'%s' is of use with --watch",
+		r = err_set(&err, -EINVAL, "'%s' is only valid with --watch",
 			    seconds);
 	else if (seconds && (units_parse_double(seconds, &pause) < 0 ||
 			     pause < .01 || pause > 86400))

@@ -7,7 +7,8 @@
 #include "emu/gpu/link.h"
 
 /* Source: PyTorch, DistributedDataParallel: bucket_cap_mb = 25, and the first
- * bucket, dist._DEFAULT_FIRST_BUCKET_BYTES, so that reducing begins early */
+ * bucket, dist._DEFAULT_FIRST_BUCKET_BYTES, small so that the all-reduce begins
+ * early */
 #define FIRST_BUCKET MIB
 #define BUCKET (25 * MIB)
 
@@ -57,7 +58,7 @@ uint64_t collective_ns(const struct collective *c, uint64_t bytes)
 	return MIN(ring(c, bytes), tree(c, bytes));
 }
 
-/* When the last device has the first `bytes` of its gradients. */
+/* The time at which the last device has the first `bytes` of its gradients. */
 static uint64_t ready(const struct collective *c,
 		      const struct collective_pass *pass, size_t n,
 		      uint64_t bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What it takes p devices to add up their gradients, over links of a rate and
- * a latency. Pure.
+ * All-reduce: the time for p devices to sum their gradients over links with a
+ * rate and a latency. Pure.
  *
  *	ring  2 (p - 1) / p * bytes / rate + 2 (p - 1) * latency
  *	tree  2 * bytes / rate + 2 * ceil(log2 p) * latency
@@ -10,15 +10,15 @@
  * clusters of workstations", JPDC 2009; Sanders, Speck and Träff, "Two-tree
  * algorithms for full bandwidth broadcast, reduction and scan", 2009.
  *
- * Overlapped with the backward pass, in buckets: a bucket is reduced once all
- * devices have its gradients and the bucket before it is done,
+ * It overlaps the backward pass, in buckets: a bucket is reduced once all
+ * devices have its gradients and the previous bucket is done,
  *
  *	device 0   |----forward----|--b0--|--b1--|--b2--|
  *	device 1      |----forward----|--b0--|--b1--|--b2--|
  *	link                                  |-0-|  |-1-|  |-2-|
  *
- * Assumed: gradients come at an even pace over the backward pass, and what the
- * link carries does not slow the devices down.
+ * Assumption: gradients arrive evenly over the backward pass, and link traffic
+ * does not slow the devices down.
  */
 #ifndef GPEMU_EMU_GPU_COLLECTIVE_H
 #define GPEMU_EMU_GPU_COLLECTIVE_H
@@ -36,13 +36,13 @@ enum collective_algorithm {
 
 struct collective {
 	enum collective_algorithm algorithm;
-	uint32_t ranks; /* p; below 2 nothing takes any time */
+	uint32_t ranks; /* p; below 2 there is no all-reduce */
 	double bytes_per_s;
 	uint64_t latency_ns;
 	uint64_t bytes; /* gradients */
 };
 
-/* From when a device has gradients, and until when it has them all. */
+/* The times of a device's first and last gradients. */
 struct collective_pass {
 	uint64_t start, end;
 };
@@ -51,7 +51,7 @@ struct collective_pass {
 int collective_parse(const char *s, enum collective_algorithm *ret,
 		     struct err *err);
 
-/* One reduction of `bytes`, in ns. */
+/* The time of one all-reduce of `bytes`, in ns. */
 uint64_t collective_ns(const struct collective *c, uint64_t bytes);
 
 /* When all buckets are reduced, given the backward passes of the n >= 1

@@ -62,8 +62,8 @@ void gpu_compute(struct gpu *g, uint64_t before_ns, uint64_t compute_ns,
 
 void gpu_end(struct gpu *g, uint64_t end, struct gpu_step *s)
 {
-	/* Overlapped, the batch before this one leaves its buffer when its
-	 * step ends, and the copy stream is free when this copy ends. */
+	/* Overlapped: the previous batch frees its buffer when its step ends,
+	 * and the copy stream is free when this copy ends. */
 	g->room_ns = g->transfer == GPU_TRANSFER_OVERLAP
 			     ? MAX(s->copy_end, g->compute_end)
 			     : end;
@@ -155,8 +155,8 @@ static int too_large(const struct gpu_profile *p, const struct gpu_model *m,
 
 	if (beside_mib(beside, batch) > 0)
 		snprintf(also, sizeof(also),
-			 " beside what else is there (MiB: preparation %.0f, "
-			 "gradient buckets %.0f, batches that wait %.0f)",
+			 " besides other memory in use (MiB: transforms %.0f, "
+			 "gradient buckets %.0f, waiting batches %.0f)",
 			 beside->prep_mib, mib(beside->bucket_bytes),
 			 mib(gpu_waiting_bytes(beside, batch)));
 	return err_set(err, -E2BIG,

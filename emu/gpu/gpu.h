@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An emulated GPU: a copy stream and a compute stream, each a time until
- * which it is busy. Pure: no clock, no lock, no waiting; the caller says when
- * a batch is ready and is told when its copy and its computation begin and
- * end, all in emulated ns. Since the times follow from each other and not
- * from when somebody woke up, lateness never adds up.
+ * An emulated GPU: a copy stream and a compute stream, each represented by the
+ * time until which it is busy. Pure: no clock, no lock, no waiting. The caller
+ * passes the time at which a batch is ready and gets the begin and end of its
+ * copy and computation, in emulated ns. Times are computed from each other, not
+ * from wake-ups, so lateness does not accumulate.
  *
- * Overlapped (the default): copies have a stream of their own, as in a PyTorch
- * loop that prefetches with non_blocking copies on a side stream. The device
- * holds two batches, so the copy of a batch runs beside the computation of the
- * one before it,
+ * Overlapped (the default): copies have a separate stream, as in a PyTorch loop
+ * that prefetches with non_blocking copies on a side stream. The device holds
+ * two batches, so the copy of a batch overlaps the computation of the previous
+ * one,
  *
  *	copy     |--0--|--1--|      |--2--|      |--3--|
  *	compute        |-----0------|-----1------|-----2------|
@@ -37,18 +37,18 @@ enum gpu_transfer { GPU_TRANSFER_OVERLAP, GPU_TRANSFER_BLOCKING };
 struct gpu {
 	enum gpu_transfer transfer;
 	uint64_t compute_end; /* of the last batch submitted */
-	uint64_t room_ns;     /* the device has room for a batch from then */
+	uint64_t room_ns;     /* when the device has room for a batch */
 };
 
 struct gpu_step {
 	uint64_t copy_start, copy_end;
 	uint64_t compute_start, compute_end; /* forward and backward */
-	uint64_t data_wait_ns;		     /* idle for want of the batch */
+	uint64_t data_wait_ns;		     /* idle, waiting for the batch */
 	uint64_t transfer_stall_ns; /* idle while the batch was copied */
-	uint64_t prep_ns;	    /* preparation on the device */
+	uint64_t prep_ns;	    /* transforms on the device */
 	uint64_t barrier_wait_ns;   /* for the slower GPUs of a group */
-	uint64_t allreduce_ns;	    /* gradients, as far as nothing hides it */
-	uint64_t optimizer_ns;	    /* then; 0: a part of backward */
+	uint64_t allreduce_ns;	    /* not hidden by the backward pass */
+	uint64_t optimizer_ns;	    /* after it; 0: part of backward */
 	uint64_t step_end;	    /* the next computation may begin */
 };
 
@@ -69,9 +69,9 @@ void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
 		uint64_t compute_ns, struct gpu_step *ret);
 
 /*
- * The same in parts, for those who know more of a step (emu/gpu/gpus.h): the
- * copy; then a computation after `before_ns` of something else that the compute
- * stream does once the batch is there; then the end of the step.
+ * The same in parts, for callers that model more of a step (emu/gpu/gpus.h):
+ * the copy; then the computation, after `before_ns` of other work on the
+ * compute stream once the batch is there; then the end of the step.
  */
 void gpu_copy(struct gpu *g, uint64_t start, uint64_t end,
 	      struct gpu_step *ret);
@@ -79,36 +79,36 @@ void gpu_compute(struct gpu *g, uint64_t before_ns, uint64_t compute_ns,
 		 struct gpu_step *s);
 void gpu_end(struct gpu *g, uint64_t end, struct gpu_step *s);
 
-/* The device does nothing until `until`: neither copies nor computes. */
+/* Block copies and computations until `until`. */
 void gpu_hold(struct gpu *g, uint64_t until);
 
-/* From when on the device has room for the next batch. */
+/* When the device has room for the next batch. */
 uint64_t gpu_room(const struct gpu *g);
 
 /*
- * What the time of a step is multiplied with: lognormal, mean 1, coefficient
- * of variation `cv` (0: always 1). Source of the shape: arbitrary; step times
- * have a lower bound and a longer upper tail, and at the 0.1 to 3 % that GPUs
- * show it is hardly told from a normal distribution.
+ * Random factor of the step time: lognormal, mean 1, coefficient of variation
+ * `cv` (0: always 1). Source of the shape: arbitrary; step times have a lower
+ * bound and a longer upper tail, and at the 0.1 to 3 % of real GPUs it hardly
+ * differs from a normal distribution.
  */
 double gpu_jitter(struct rng *rng, double cv);
 
-/* What takes memory of a GPU beside a step. */
+/* GPU memory in use besides the peak of a step. */
 struct gpu_beside {
-	double prep_mib;       /* preparation on the GPU */
+	double prep_mib;       /* transforms on the GPU */
 	uint64_t bucket_bytes; /* gradients, flattened to be reduced */
-	uint64_t sample_bytes; /* of each sample that waits there */
+	uint64_t sample_bytes; /* of each waiting sample */
 	uint32_t waiting;      /* such batches: the next one, and under
 				* DataParallel the other GPUs' parts */
 };
 
-/* Of `batch` samples for the step on its way. */
+/* The memory for a step of `batch` samples. */
 uint64_t gpu_waiting_bytes(const struct gpu_beside *b, uint64_t batch);
 
 /*
- * May `batch` samples of the model be trained on this GPU, beside that? -E2BIG
- * with a text that names the largest batch that fits; -ERANGE when it would
- * fit but lies outside the measured table and `extrapolate` is not set.
+ * Check that `batch` samples of the model can be trained on this GPU besides
+ * that. -E2BIG with a text that names the largest batch that fits; -ERANGE: it
+ * fits but is outside the measured table and `extrapolate` is not set.
  */
 int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
 		    const struct gpu_beside *beside, uint64_t batch,

@@ -49,7 +49,7 @@ int gpud_user(const char *name, uid_t *ret)
 	return 0;
 }
 
-/* Anybody may listen at a path: whose word does this user take? */
+/* Any user may listen at a path: which ones are trusted? */
 static int check_server(const char *path, int fd, const char *user,
 			struct err *err)
 {
@@ -75,13 +75,14 @@ static int connect_to(const char *path, int fd, struct err *err)
 
 	if (strlen(path) >= sizeof(a.sun_path))
 		return err_set(err, -ENAMETOOLONG,
-			       "%s: longer than the path of a socket can be",
-			       path);
+			       "%s: path too long for a socket", path);
 	strcpy(a.sun_path, path);
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
 		return 0;
 	if (errno == EAGAIN) /* its queue of clients is full */
-		return err_set(err, -EAGAIN, "%s: gpemu-gpud lets nobody in",
+		return err_set(err, -EAGAIN,
+			       "%s: gpemu-gpud accepts no connections; its "
+			       "listen queue is full",
 			       path);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		return err_set(err, -ENODEV,
@@ -144,12 +145,12 @@ void gpud_close(struct gpud_client *c)
 
 static int gone(const struct gpud_client *c, int error, struct err *err)
 {
-	return err_set(err, -ECONNRESET, "%s: gpemu-gpud went away%s%s",
-		       c->path, error ? ": " : "",
-		       error ? strerror(error) : "");
+	return err_set(err, -ECONNRESET,
+		       "%s: gpemu-gpud closed the connection%s%s", c->path,
+		       error ? ": " : "", error ? strerror(error) : "");
 }
 
-/* The socket's end may hold an ERROR that says why it was closed. */
+/* The last message may be an ERROR with the reason. */
 static int last_words(struct gpud_client *c, int error, struct err *err)
 {
 	struct gpud_msg m;
@@ -179,7 +180,7 @@ int gpud_send(struct gpud_client *c, const struct gpud_msg *m, struct err *err)
 	return 0;
 }
 
-/* Room for READ_BYTES more behind what is there. */
+/* Reserve space for READ_BYTES more. */
 static int make_room(struct gpud_client *c)
 {
 	char *buf;
@@ -196,8 +197,8 @@ static int make_room(struct gpud_client *c)
 	return 0;
 }
 
-/* What a server says is an errno need not be one, and two would be taken for
- * the end of an epoch and for being interrupted. */
+/* Do not trust the errno of a server: two values would be mistaken for the end
+ * of an epoch and for an interrupt. */
 static int code_of(const struct gpud_error *e)
 {
 	if (e->code == 0 || e->code > MAX_ERRNO || e->code == ENODATA ||
@@ -238,7 +239,7 @@ int gpud_receive(struct gpud_client *c, struct gpud_msg *ret, struct err *err)
 	}
 	if (ret->type != GPUD_ERROR)
 		return 0;
-	/* a text that begins with the server's path says who speaks */
+	/* prefix the text with the path of the server */
 	return err_set(err, code_of(&ret->error), "%s: %s", c->path,
 		       ret->error.text);
 }

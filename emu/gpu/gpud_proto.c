@@ -7,7 +7,7 @@
 
 #include "common/util.h"
 
-/* A member: its place, its bytes on the wire, is it a text? */
+/* A member: offset, bytes on the wire, whether it is a text. */
 struct field {
 	size_t offset;
 	uint16_t bytes;
@@ -207,7 +207,7 @@ void gpud_encode(const struct gpud_msg *m, void *buf)
 		memcpy(p, m->status.json, m->status.n);
 }
 
-/* 0, or what is wrong with the header. */
+/* 0, or the error in the header. */
 static int check_header(const uint8_t *p, size_t most, struct err *err)
 {
 	uint64_t length = get(p, 4), version = get(p + 4, 2),
@@ -215,7 +215,7 @@ static int check_header(const uint8_t *p, size_t most, struct err *err)
 
 	if (version != GPUD_VERSION)
 		return err_set(err, -EPROTONOSUPPORT,
-			       "protocol version %u, this is %u",
+			       "protocol version %u, but this program has %u",
 			       (unsigned)version, (unsigned)GPUD_VERSION);
 	if (type >= ARRAY_SIZE(types) || !types[type].name)
 		return err_set(err, -EBADMSG, "unknown message type %u",
@@ -254,7 +254,7 @@ int gpud_decode(const void *buf, size_t n, size_t most, struct gpud_msg *ret,
 			get_number(p, f, member(ret, f));
 		else if (!get_text(p, f, member(ret, f)))
 			return err_set(err, -EBADMSG,
-				       "a %s with a text that is none",
+				       "a %s with an invalid text",
 				       types[ret->type].name);
 		p += f->bytes;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What gpemu-gpud and its clients say to each other, over a Unix stream
- * socket. A message is
+ * The protocol between gpemu-gpud and its clients, over a Unix stream socket. A
+ * message is
  *
  *	u32 length	of all of it, these 8 bytes included
  *	u16 version	GPUD_VERSION
@@ -10,8 +10,8 @@
  *			double as the bits of IEEE 754, texts as printable
  *			ASCII filled up with zero bytes
  *
- * All messages of a type have one length, but GPUD_STATUS, whose JSON fills
- * it. Times are ns on the server's emulated clock.
+ * All messages of a type have the same length, except GPUD_STATUS, which ends
+ * with JSON. Times are ns on the server's emulated clock.
  *
  *	client			server
  *				WELCOME		or ERROR, and closed
@@ -21,9 +21,9 @@
  *				DONE		when it was computed
  *	QUERY ->		STATUS		at any time, HELLO or not
  *
- * Up to SHARE_DEPTH iterations may be on their way; they are done in their
- * order. What does not fit this gets an ERROR and a closed connection; to
- * leave is to close it.
+ * Up to SHARE_DEPTH iterations may be in flight; they complete in order. The
+ * server answers violations with an ERROR and closes the connection. A client
+ * leaves by closing it.
  */
 #ifndef GPEMU_EMU_GPU_GPUD_PROTO_H
 #define GPEMU_EMU_GPU_GPUD_PROTO_H
@@ -36,11 +36,11 @@
 enum {
 	GPUD_VERSION = 2,
 	GPUD_HEADER = 8,
-	GPUD_MAX_REQUEST = 512, /* bytes of what a client sends */
-	/* Bytes of any. The longest tells of 4096 jobs, as many as a server has
+	GPUD_MAX_REQUEST = 512, /* bytes of a client's message */
+	/* Bytes of any. The longest lists 4096 jobs, as many as a server has
 	 * clients: 0.35 KB each, 1.3 KB with the longest names on 64 GPUs */
 	GPUD_MAX_MESSAGE = 8 << 20,
-	GPUD_NAME = 64, /* of texts, their end included */
+	GPUD_NAME = 64, /* of texts, terminator included */
 	GPUD_PATH = 256,
 	GPUD_TEXT = 512,
 };
@@ -62,11 +62,11 @@ enum gpud_hello_flags {
 	GPUD_PINNED = 1,      /* batches come from page-locked memory */
 	GPUD_EXTRAPOLATE = 2, /* batch sizes that were not measured */
 	GPUD_LOAD = 4,	      /* the model is copied to the device first */
-	GPUD_HELLO_FLAGS = 7, /* all there are */
+	GPUD_HELLO_FLAGS = 7, /* all flags */
 };
 
 struct gpud_hello {
-	char name[GPUD_NAME];  /* for people */
+	char name[GPUD_NAME];  /* for display */
 	char model[GPUD_NAME]; /* of the server's GPU profile */
 	uint32_t batch;	       /* samples of an iteration, per GPU */
 	uint32_t n_gpus;
@@ -75,11 +75,11 @@ struct gpud_hello {
 	uint64_t iterations; /* expected; 0: unknown */
 	/* bytes on each GPU; both 0: as the profile says */
 	uint64_t persistent_bytes, peak_bytes;
-	uint64_t waiting_bytes; /* beside them, of a batch that waits there */
+	uint64_t waiting_bytes; /* additionally, of a waiting batch */
 };
 
 struct gpud_submit {
-	uint64_t id;	    /* the client's, comes back */
+	uint64_t id;	    /* chosen by the client, returned */
 	uint64_t staged_ns; /* of the copy, already done on the host */
 	uint64_t bytes;	    /* per GPU, that are copied */
 	uint32_t samples;   /* per GPU, up to the hello's batch */
@@ -99,18 +99,18 @@ struct gpud_welcome {
 };
 
 struct gpud_queued {
-	uint64_t ahead; /* jobs that were there before and wait too */
+	uint64_t ahead; /* jobs ahead in the queue */
 };
 
 struct gpud_admitted {
 	uint64_t job;
 	uint64_t gpus;	   /* mask */
-	uint64_t queue_ns; /* it waited so long */
+	uint64_t queue_ns; /* time in the queue */
 };
 
 struct gpud_accepted {
 	uint64_t id;
-	uint64_t copy_start, copy_end; /* the end may be still to come */
+	uint64_t copy_start, copy_end; /* the end may be in the future */
 };
 
 struct gpud_done {
@@ -146,14 +146,13 @@ struct gpud_msg {
 
 /* Bytes of a message once encoded. */
 size_t gpud_size(const struct gpud_msg *m);
-/* Write gpud_size bytes; texts are cut where they are too long, and what is
- * not printable in them becomes '?'. */
+/* Write gpud_size bytes; texts are truncated, and unprintable characters become
+ * '?'. */
 void gpud_encode(const struct gpud_msg *m, void *buf);
 /*
- * The first message of buf[0..n), no longer than `most` bytes. Returns its
- * length; 0: there is not all of it yet; -EPROTONOSUPPORT (version) or
- * -EBADMSG with a text. Any input is safe. What was decoded encodes to the
- * same bytes.
+ * Decode the first message of buf[0..n), no longer than `most` bytes. Returns
+ * its length; 0: incomplete; -EPROTONOSUPPORT (version) or -EBADMSG with a
+ * text. Any input is safe. A decoded message encodes to the same bytes.
  */
 int gpud_decode(const void *buf, size_t n, size_t most, struct gpud_msg *ret,
 		struct err *err);

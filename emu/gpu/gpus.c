@@ -17,7 +17,7 @@ int gpus_parallel_parse(const char *s, enum gpus_parallel *ret, struct err *err)
 	return 0;
 }
 
-/* One thread drives all: it copies the next batch afterwards. */
+/* One thread drives all GPUs and copies the next batch afterwards. */
 enum gpu_transfer gpus_transfer(const struct gpus_config *c)
 {
 	return c->parallel == GPUS_DP && c->n > 1 ? GPU_TRANSFER_BLOCKING
@@ -90,7 +90,7 @@ static struct link *root_of(struct gpus *g, uint32_t i)
 	return &g->root[per ? i / per : 0];
 }
 
-/* When `bytes` that take `ns` without a limit have come to GPU i. */
+/* When a copy of `bytes` to GPU i ends that takes `ns` without contention. */
 static uint64_t send(struct gpus *g, uint32_t i, uint64_t at, uint64_t ns,
 		     uint64_t bytes)
 {
@@ -109,7 +109,7 @@ void gpus_copy(struct gpus *g, uint32_t i, uint64_t ready,
 		 send(g, i, at, part->copy_ns, part->copy_bytes), ret);
 }
 
-/* What DataParallel does before it computes, beside the copy, and after. */
+/* The transfers of DataParallel before and after the computation. */
 static uint64_t scatter_ns(const struct gpus *g, uint32_t used,
 			   const struct gpus_part *part)
 {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The GPUs of a node that train one model together: their copies share PCIe
- * roots, their steps end together. Pure: no clock, no waiting, as
- *emu/gpu/gpu.h.
+ * The GPUs of a node that train one model: their copies share PCIe roots, their
+ * steps end together. Pure: no clock, no waiting, like
+ * emu/gpu/gpu.h.
  *
- * DistributedDataParallel: each GPU has a batch of its own. They compute side
- * by side, gradients are reduced in buckets while the backward pass goes on
+ * DistributedDataParallel: each GPU has its own batch. They compute
+ * concurrently, gradients are reduced in buckets during the backward pass
  * (emu/gpu/collective.h), and the optimiser steps when the last bucket is
- *reduced:
+ * reduced:
  *
  *	GPU 0  |copy|----compute----|-barrier-|-all-reduce-|-optimiser-|
  *	GPU 1       |copy|-------compute------|-all-reduce-|-optimiser-|
  *
- * Compute is forward and backward. Nothing hides behind the optimiser, which
- * needs all gradients; it takes each GPU as long as the slowest.
+ * Compute is forward and backward. Nothing overlaps the optimiser, which needs
+ * all gradients; every GPU takes as long as the slowest.
  *
- * Barrier wait: from a GPU's own end until the slowest one's. All-reduce: what
- * then is left of it, not hidden behind the backward pass.
+ * Barrier wait: from the end of a GPU to the end of the slowest one.
+ * All-reduce: the remaining part, not hidden by the backward pass.
  *
- * DataParallel, as PyTorch's: one process cuts one batch. It goes to GPU 0,
- * which scatters the parts and copies the model to the others before they
- * compute; afterwards gradients are added up on GPU 0, whose optimiser alone
- * steps. The next batch is copied when the step is over, nothing overlaps:
+ * DataParallel, as in PyTorch: one process divides one batch. It is copied to
+ * GPU 0, which scatters the parts and copies the model to the others before
+ * they compute; then gradients are reduced on GPU 0, which alone runs the
+ * optimiser. The next batch is copied after the step; nothing overlaps:
  *
  *	GPU 0  |copy|scatter, replicate|----compute----|reduce|optimiser|
  *	GPU 1                          |----compute----|reduce|-barrier-|
@@ -31,9 +31,9 @@
  *			   of which inference has the first half
  *
  * The outputs that GPU 0 gathers are less than a hundredth of the inputs for
- * image classifiers, and are left out. All of it counts as all-reduce time.
+ * image classifiers, and are ignored. All of this counts as all-reduce time.
  *
- * A step with fewer samples than GPUs times the batch is cut evenly: see
+ * A step with fewer samples than GPUs times the batch is divided evenly: see
  * gpus_part. GPUs without a part wait at the barrier.
  */
 #ifndef GPEMU_EMU_GPU_GPUS_H
@@ -61,14 +61,14 @@ struct gpus_config {
 /* A GPU's part of a step. */
 struct gpus_part {
 	uint64_t copy_ns, copy_bytes;
-	uint64_t part_bytes; /* DataParallel: what is scattered to it */
-	uint64_t prep_ns;    /* preparation on the GPU, before it computes */
+	uint64_t part_bytes; /* DataParallel: bytes scattered to it */
+	uint64_t prep_ns;    /* transforms on the GPU, before the step */
 	uint64_t forward_ns, backward_ns;
 	uint64_t optimizer_ns; /* 0: a part of backward */
 };
 
-/* What `n` samples of a model, `bytes` in all, take of a GPU, which does not
- * prepare them. 0: nothing. */
+/* The times of `n` samples of a model, `bytes` in total, on a GPU, without
+ * transforms. 0: nothing. */
 struct gpus_part gpus_part_of(const struct gpu_profile *p,
 			      const struct gpu_model *m, uint32_t n,
 			      uint64_t bytes, bool pinned);
@@ -90,18 +90,18 @@ struct gpus {
 int gpus_parallel_parse(const char *s, enum gpus_parallel *ret,
 			struct err *err);
 
-/* What is really done: DataParallel with several GPUs never overlaps. */
+/* The effective mode: DataParallel with several GPUs never overlaps. */
 enum gpu_transfer gpus_transfer(const struct gpus_config *c);
 
 void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now);
 
-/* Samples for GPU i when `samples` are cut in parts for all: ceil(samples / n)
- * each, the last less, or none. As torch.chunk. */
+/* Samples for GPU i if `samples` are divided among all: ceil(samples / n) each,
+ * fewer or none for the last, like torch.chunk. */
 uint32_t gpus_cut(uint32_t samples, uint32_t n, uint32_t i);
 
 /*
  * The batch of GPU i (DataParallel: of all, i is 0) is ready at `ready` and is
- * copied to it. Fills the copy's half of *ret. In the order of time, and
+ * copied to it. Fills the copy's part of *ret. Call in order of time, and
  * before gpus_step.
  */
 void gpus_copy(struct gpus *g, uint32_t i, uint64_t ready,
@@ -116,15 +116,15 @@ uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
 		   struct gpu_step *step);
 
 /*
- * From step to step, ns, when batches are always there: each GPU computes
- * `part`, and `batch` is copied to each (DataParallel: the batch of all, to
- * GPU 0).
+ * The time from step to step, ns, if batches are always ready: each GPU
+ * computes `part`, and `batch` is copied to each (DataParallel: the whole
+ * batch, to GPU 0).
  */
 uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,
 		   const struct gpus_part *part);
 
-/* The model, `ns` to one GPU over its own link, goes to all that need it from
- * the host: when it is there. */
+/* When the model has been copied from the host to all GPUs that need it; one
+ * copy takes `ns` without contention. */
 uint64_t gpus_load_model(struct gpus *g, uint64_t at, uint64_t ns,
 			 uint64_t bytes);
 

@@ -10,9 +10,9 @@
 #include "common/units.h"
 #include "common/util.h"
 
-/* A buffer of this size begins where a huge page does, and asks for them: a
- * device that reads into it (O_DIRECT) takes one piece of memory instead of
- * many. Source: the huge pages of x86-64, and of arm64 with pages of 4 KiB */
+/* Buffers of at least this size are aligned to huge pages and request them, so
+ * that direct I/O needs one memory segment instead of many. Source: the huge
+ * pages of x86-64, and of arm64 with pages of 4 KiB */
 enum { PAGE = 4096, HUGE = 2 << 20 };
 
 struct pinned_pool {
@@ -20,7 +20,7 @@ struct pinned_pool {
 	pthread_cond_t put;
 	size_t n;
 	uint64_t budget;
-	uint64_t locked, most;	     /* lock: bytes, with those about to be */
+	uint64_t locked, most;	     /* lock: bytes, including reservations */
 	size_t n_free;		     /* lock */
 	bool canceled;		     /* lock */
 	struct pinned_buffer **free; /* lock; a stack, the warmest on top */
@@ -92,8 +92,8 @@ static int map_locked(struct pinned_pool *p, struct pinned_buffer *b,
 		       size / 1024, p->n * size / 1024);
 }
 
-/* Tried, without a page being touched: the limit, what is locked already, and
- * the privileges to ignore both are the kernel's to know. */
+/* Probes mlock without touching a page: only the kernel knows the limit, the
+ * memory locked already, and the privilege to ignore both. */
 static bool may_lock(uint64_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -170,7 +170,7 @@ void pinned_free(struct pinned_pool *p)
 	free(p);
 }
 
-/* Under the lock: until something is put back. -EAGAIN, -ECANCELED. */
+/* Under the lock: wait until a buffer is put back. -EAGAIN, -ECANCELED. */
 static int await_put(struct pinned_pool *p, bool wait)
 {
 	if (!wait && !p->canceled)
@@ -181,8 +181,8 @@ static int await_put(struct pinned_pool *p, bool wait)
 }
 
 /*
- * Under the lock: take `size` bytes of the budget, first from buffers that
- * nobody uses.
+ * Under the lock: take `size` bytes of the budget, if needed by freeing unused
+ * buffers.
  */
 static int take_budget(struct pinned_pool *p, uint64_t size, bool wait)
 {
@@ -206,8 +206,8 @@ static int take_budget(struct pinned_pool *p, uint64_t size, bool wait)
 	return 0;
 }
 
-/* The lock is held. An eighth more where there is room, so that a slightly
- * larger batch does not map anew each time. */
+/* The lock is held. Adds an eighth if the budget allows, so that slightly
+ * larger batches do not remap each time. */
 static int grow(struct pinned_pool *p, struct pinned_buffer *b, size_t bytes,
 		bool wait, struct err *err)
 {
@@ -280,7 +280,7 @@ void pinned_put(struct pinned_pool *p, struct pinned_buffer *b)
 {
 	pthread_mutex_lock(&p->lock);
 	p->free[p->n_free++] = b;
-	/* some wait for a buffer, some for its memory */
+	/* waiters want either a buffer or its memory */
 	pthread_cond_broadcast(&p->put);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -40,8 +40,9 @@ uint64_t cores_schedule(struct cores *c, uint64_t now, uint64_t cost_ns)
 }
 
 /*
- * A core that is busy at `now` stays so without a gap: whatever it was given
- * had arrived by then. So what is left to do is the sum of these times.
+ * A core that is busy at `now` stays busy without a gap, because all its
+ * samples have arrived by then. The remaining work is therefore the sum of
+ * these times.
  */
 uint64_t cores_busy_ns(const struct cores *c, uint64_t now)
 {

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Virtual CPU cores: when will a sample that is there now have been prepared?
+ * Virtual CPU cores: compute when the transforms of a sample end.
  *
- * Two cores of a laptop stand for the 24 of a training node. Nothing burns
- * CPU and nobody is blocked while a virtual core works: it is the time until
- * which it is busy. A sample goes to the earliest free core, first come,
- * first served:
+ * Two cores of a laptop emulate the 24 of a training node. A virtual core is
+ * only the time until which it is busy: it burns no CPU and blocks no thread. A
+ * sample goes to the earliest free core, first come, first served:
  *
  *	start = max(arrival, the earliest free of the n cores)
  *	done  = start + cost
  *
  * Pure: no lock (the caller's), no clock (`now` is an argument), no waiting.
  *
- * This is the shape of loaders whose workers share the samples out. Where a
- * worker owns a batch and prepares its samples one after the other, as in
- * PyTorch, each core is a worker with reads of its own, so the loader has a
- * thread for each and that thread sleeps (loader/pipeline/worker.c): a core's
- *next read must not begin before its last sample is done.
+ * This models loaders whose workers share samples. Where a worker owns a batch
+ * and transforms its samples one after the other, as in PyTorch, each core is a
+ * worker with its own reads; the loader then has a thread per core, which
+ * sleeps (loader/pipeline/worker.c), because the next read of a core must not
+ * begin before its last sample is done.
  */
 #ifndef GPEMU_EMU_NODE_CORES_H
 #define GPEMU_EMU_NODE_CORES_H
@@ -31,12 +30,13 @@ struct cores;
 int cores_new(uint32_t n, struct cores **ret);
 void cores_free(struct cores *c);
 
-/* A sample arrives at `now` (ns) and takes `cost_ns` of a core: when is it
- * done? An arrival before that of an earlier call is served after it. */
+/* A sample arrives at `now` (ns) and occupies a core for `cost_ns`; returns
+ * when it is done. Samples are served in the order of the calls, even if `now`
+ * decreases. */
 uint64_t cores_schedule(struct cores *c, uint64_t now, uint64_t cost_ns);
 
-/* Core-ns of work done until `now`, by all of them; `now` not before the last
- * arrival. */
+/* Core-ns of work done by all cores until `now`, which must not precede the
+ * last arrival. */
 uint64_t cores_busy_ns(const struct cores *c, uint64_t now);
 
 #endif

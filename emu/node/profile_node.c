@@ -149,8 +149,8 @@ int node_peer_link(const struct node_profile *p, double host_bytes_per_s,
 	if (nodes > 1) {
 		if (p->nic.gb_per_s <= 0)
 			return err_set(err, -ENODEV,
-				       "%s: there is no nic, and gradients "
-				       "have to go to other nodes",
+				       "%s: the node has no nic, but several "
+				       "nodes have to exchange gradients",
 				       p->name);
 		rate = MIN(rate, p->nic.gb_per_s * 1e9);
 		latency = MAX(latency, p->nic.latency_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A machine with GPUs: how many, and the links between them. Rates are for
- * one direction; 0: not there, or no limit.
+ * A machine with GPUs: their number and the links between them. Rates are for
+ * one direction; 0: no such link, or no limit.
  */
 #ifndef GPEMU_EMU_NODE_PROFILE_NODE_H
 #define GPEMU_EMU_NODE_PROFILE_NODE_H
@@ -28,13 +28,13 @@ struct node_pcie {
 	char *source;
 };
 
-/* What the whole node costs while it is there, used or not. */
+/* The price of the whole node, used or not. */
 struct node_price {
 	double usd_per_hour;
 	char *source; /* NULL: the profile has no price */
 };
 
-/* What it draws at the wall: with all GPUs idle, with all of them busy. */
+/* The power at the wall: with all GPUs idle, and with all busy. */
 struct node_power {
 	double idle_w, full_w;
 	char *source; /* NULL: the profile has no power */
@@ -44,9 +44,9 @@ struct node_profile {
 	char *name;
 	char *source;
 	char *notes;
-	bool verified; /* every number was read at its source */
+	bool verified; /* all numbers were checked at the source */
 	uint64_t gpus;
-	char *gpu;	/* a GPU profile; NULL: there is none of this one */
+	char *gpu;	/* a GPU profile; NULL: none for this GPU */
 	uint64_t cores; /* physical, for --cores */
 	uint64_t memory_bytes;
 	struct node_pcie pcie;
@@ -62,31 +62,31 @@ int node_profile_load(const char *name, struct node_profile *ret,
 int node_profile_parse(const char *bytes, size_t n, const char *name,
 		       struct node_profile *ret, struct err *err);
 void node_profile_free(struct node_profile *p);
-/* All of it, as in the file; NULL: no memory. */
+/* The whole profile as in the file; NULL: no memory. */
 json_t *node_profile_json(const struct node_profile *p);
 
-/* USD for so long; < 0: no price. */
+/* USD for this time; < 0: no price. */
 double node_cost_usd(const struct node_profile *p, double seconds);
 /*
- * kWh for so long with `busy` GPUs computing on average: between idle and full
- * in proportion to the node's GPUs. < 0: no power.
+ * kWh for this time with `busy` GPUs computing on average, interpolated between
+ * idle and full. < 0: no power.
  */
 double node_energy_kwh(const struct node_profile *p, double seconds,
 		       double busy);
 
 /*
- * The link that gradients take: NVLink where there is one, else PCIe, else a
- * link of `host_bytes_per_s`, the rate from host to GPU. With `nodes` > 1 the
- * network is in the way of all of it: the slower of the two, with the longer
- * latency. -ENODEV with a text: nodes that no network connects.
+ * The link of the all-reduce: NVLink if the node has it, else PCIe, else a link
+ * of `host_bytes_per_s`, the rate from host to GPU. With `nodes` > 1 all
+ * traffic crosses the network: the slower rate and the longer latency apply.
+ * -ENODEV with a text: no network between nodes.
  */
 int node_peer_link(const struct node_profile *p, double host_bytes_per_s,
 		   uint64_t nodes, double *ret_bytes_per_s,
 		   uint64_t *ret_latency_ns, struct err *err);
 
 /*
- * The links of c->n GPUs in such a node, and what they reduce of the model over
- * all `nodes`. A profile that is all 0 is a node without limits, alone.
+ * The links of c->n GPUs in the node, and the all-reduce of the model over all
+ * `nodes`. A profile of all zeros is a single node without limits.
  */
 int node_links(const struct node_profile *p, const struct gpu_profile *gpu,
 	       const struct gpu_model *m, uint64_t nodes, struct gpus_config *c,

@@ -53,7 +53,7 @@ static char *next_line(char **rest)
 	return line;
 }
 
-/* Where in a row each wanted column stands. */
+/* The index of each requested column. */
 static int read_header(struct csv *csv, char *line, const char *const *columns,
 		       size_t *place, size_t *ret_width, struct err *err)
 {
@@ -86,7 +86,7 @@ static int read_row(struct csv *csv, char *line, const size_t *place,
 
 	if (strchr(line, '"'))
 		return csv_error(csv, csv->n_rows, err,
-				 "quoted cells are not understood");
+				 "quoted cells are not supported");
 	n = split(line, cells, MAX_COLUMNS);
 	if (n != width)
 		return csv_error(csv, csv->n_rows, err,

@@ -69,8 +69,8 @@ static int check_quantiles(const struct dist *d, struct err *err)
 	return 0;
 }
 
-/* A parameter of another kind would be one that nobody reads; without one of
- * its own a distribution would be another than the one it is called. */
+/* Reject parameters of other kinds, which would be ignored, and missing
+ * parameters, which would change the distribution. */
 static int check_parameters(const struct dist *d, int kind, struct err *err)
 {
 	const struct {

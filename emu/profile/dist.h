@@ -39,7 +39,7 @@ struct dist_quantile {
 /* A distribution of durations. */
 struct dist {
 	char *kind_name;
-	enum dist_kind kind; /* what kind_name says */
+	enum dist_kind kind; /* of kind_name */
 	uint64_t value_ns;
 	uint64_t min_ns, max_ns;
 	uint64_t mean_ns, sd_ns;
@@ -65,9 +65,9 @@ struct dist_time {
 };
 
 extern const struct conf_field dist_time_fields[];
-/* As struct conf_field wants it. */
+/* A `check` of struct conf_field. */
 int dist_time_check(const void *object, struct err *err);
-/* Look up what kind_name says, once it was checked. */
+/* The kind of a checked kind_name. */
 void dist_time_resolve(struct dist_time *t);
 
 /* "const", "uniform", ... */

@@ -32,8 +32,8 @@ static bool is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The first of `places` there is, seen from the folder of the file `self`: 1,
- * 0: none. */
+/* The first existing one of `places`, relative to the folder of the file
+ * `self`: 1; 0: none. */
 static int beside(const char *self, const char *const places[], size_t n,
 		  char **ret)
 {
@@ -79,11 +79,11 @@ int profile_beside_executable(const char *in_tree, const char *installed,
 	r = beside(exe, places, ARRAY_SIZE(places), ret);
 	if (r)
 		return r < 0 ? r : 0;
-	return err_set(err, -ENOENT, "neither %s nor %s is there, seen from %s",
+	return err_set(err, -ENOENT, "neither %s nor %s exists, relative to %s",
 		       in_tree, installed, exe);
 }
 
-/* Where the environment says nothing. */
+/* The default without an environment variable. */
 static int find_database(char **ret, struct err *err)
 {
 	/* the last: libraries may be in a folder of their architecture */
@@ -97,7 +97,7 @@ static int find_database(char **ret, struct err *err)
 	if (r < 0)
 		return r;
 	r = beside(exe, places, ARRAY_SIZE(places), ret);
-	/* in libgpemu, which is not beside whoever uses it */
+	/* libgpemu, which may be in a different folder than the program */
 	if (r == 0 && dladdr((const void *)folders, &library))
 		r = beside(library.dli_fname, places, ARRAY_SIZE(places), ret);
 	if (r == 0 && is_dir(GPEMU_PROFILES_DIR)) {
@@ -108,7 +108,7 @@ static int find_database(char **ret, struct err *err)
 		return r < 0 ? r : 0;
 	return err_set(
 		err, -ENOENT,
-		"no profile database beside %s nor in " GPEMU_PROFILES_DIR
+		"no profile database next to %s or in " GPEMU_PROFILES_DIR
 		": set GPEMU_PROFILES to its folder",
 		exe);
 }
@@ -179,7 +179,7 @@ int profile_names(enum profile_kind kind, char ***ret, struct err *err)
 	return 0;
 }
 
-/* What stands before `models:`, which is most of the file. */
+/* The head of the file before `models:`, which is most of it. */
 static int load_head(const char *path, struct conf_node **ret)
 {
 	_cleanup_fclose_ FILE *f = util_open_stream(path);
@@ -215,7 +215,7 @@ static void list_known(char *known, size_t size, const char *name,
 				      i + 1 < aliases->n ? "" : ")");
 }
 
-/* Does this GPU profile answer to `name`? Fills `known` on the way. */
+/* Does this GPU profile have the alias `name`? Also fills `known`. */
 static bool answers_to(const char *path, const char *word, const char *name,
 		       char *known, size_t size)
 {
@@ -223,7 +223,7 @@ static bool answers_to(const char *path, const char *word, const char *name,
 	const struct conf_node *aliases = NULL, *own = NULL;
 	bool found = false;
 
-	/* a broken file must not keep the others from being found */
+	/* skip a broken file */
 	if (load_head(path, &head) == 0) {
 		aliases = conf_node_get(head, "aliases");
 		own = conf_node_get(head, "name");

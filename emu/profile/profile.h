@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The profile database: profiles/<kind>/<name>.yaml, one file a profile.
- *
- * Searched in $GPEMU_PROFILES when set, else in `../profiles` and then in
- * `../share/gpemu/profiles` beside the folder of the running executable, then
- * beside that of the shared library which this is a part of, then where
- * everything was to be installed.
+ * The profile database: profiles/<kind>/<name>.yaml, one file per profile.
+ * Searched in $GPEMU_PROFILES if set, else in `../profiles` and
+ * `../share/gpemu/profiles` relative to the folder of the running executable,
+ * then relative to that of this shared library, then in the installation
+ * folder.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_H
 #define GPEMU_EMU_PROFILE_PROFILE_H
@@ -16,9 +15,9 @@
 #include "common/err.h"
 
 /*
- * A folder of what comes with the programs: `in_tree` or `installed`, both
- * relative to the folder of the running executable. *ret is malloc'ed.
- * -ENOENT with a text when neither is there.
+ * A folder shipped with the programs: `in_tree` or `installed`, both relative
+ * to the folder of the running executable. *ret is malloc'ed. -ENOENT with a
+ * text: neither exists.
  */
 int profile_beside_executable(const char *in_tree, const char *installed,
 			      char **ret, struct err *err);
@@ -45,9 +44,9 @@ const char *profile_kind_name(enum profile_kind kind);
  */
 int profile_path(enum profile_kind kind, const char *name, char **ret,
 		 struct err *err);
-/* For `check` of a conf_field: is the text at `object`, a char **, such a word,
- * or a path? Whether there is a file at the path is not asked: the folder that
- * it is seen from may be another by then. Errors as above. */
+/* A `check` of a conf_field: the text at `object`, a char **, must be such a
+ * word or a path. The file need not exist, because the working directory may
+ * still change. Errors as above. */
 int profile_check(enum profile_kind kind, const void *object, struct err *err);
 
 /*
@@ -56,7 +55,8 @@ int profile_check(enum profile_kind kind, const void *object, struct err *err);
  */
 int profile_names(enum profile_kind kind, char ***ret, struct err *err);
 void profile_names_free(char **names);
-/* Print them, one a line: a struct cli_kind's `print` for a profile kind. */
+/* Print them, one per line: the `print` of a struct cli_kind for a profile
+ * kind. */
 int profile_names_print(int kind, struct err *err);
 
 static inline void profile_names_freep(char ***names)
@@ -68,9 +68,9 @@ static inline void profile_names_freep(char ***names)
 bool profile_is_path(const char *name);
 
 /*
- * What all kinds share of reading: decode by `fields`, then `check` what
- * concerns more than one field, with the tree at hand for the place.
- * The caller frees `object` by `fields`, failed or not.
+ * Common part of reading all kinds: decode by `fields`, then `check`
+ * constraints over several fields, with the tree for positions. The caller
+ * frees `object` by `fields`, failed or not.
  */
 typedef int (*profile_check_fn)(const void *object,
 				const struct conf_node *root, const char *name,

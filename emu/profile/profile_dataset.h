@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a dataset looks like from outside: how many files, in how many class
- * folders, how large. Not its content.
+ * The outline of a dataset: number and sizes of files, number of class folders.
+ * Not its content.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_DATASET_H
 #define GPEMU_EMU_PROFILE_PROFILE_DATASET_H

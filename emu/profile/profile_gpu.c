@@ -232,7 +232,8 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 
 /* --- the table -------------------------------------------------------- */
 
-/* The rows on whose line `batch` lies, and where on it (0: a, 1: b). */
+/* The rows between which `batch` lies, and the position between them (0: a, 1:
+ * b). */
 struct place {
 	const struct gpu_row *a, *b;
 	double t;
@@ -262,7 +263,7 @@ static struct place find(const struct gpu_row *row, size_t n, double batch)
 	};
 }
 
-/* A continued line may fall below zero: it does not mean anything there. */
+/* An extrapolated line may fall below zero: clamp. */
 static double line(const struct place *p, double a, double b)
 {
 	return fmax(0, a + (b - a) * p->t);
@@ -298,8 +299,8 @@ uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
 		       : 0;
 }
 
-/* As find, among the rows on the side of the jump, if there is one, on which
- * `bytes` are. */
+/* Like find, but among the rows on the same side of the jump as `bytes`, if
+ * any. */
 static struct place find_transfer(const struct gpu_profile *p,
 				  const struct gpu_model *m, double bytes)
 {
@@ -317,7 +318,7 @@ static struct place find_transfer(const struct gpu_profile *p,
 		       : find(row + below, n - below, batch);
 }
 
-/* Far beyond the table the slope between two rows would be noise. */
+/* Far beyond the table, the slope between two rows would be noise. */
 static double pageable_ms(const struct gpu_profile *p,
 			  const struct gpu_model *m, double bytes)
 {
@@ -459,8 +460,8 @@ int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
 		return 0;
 	}
 	return err_set(err, -ENODATA,
-		       "%s: how far the steps of %s scatter was not measured "
-		       "(it was for: %s); give a number",
+		       "%s: the jitter of %s was not measured (measured: %s); "
+		       "give a number",
 		       p->name, m->name, known[0] ? known : "none");
 }
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a GPU takes for a training step of a model, by batch size: a table of
- * measured batch sizes, thinned so that linear interpolation between its rows
- * stays within the tolerance stated in the profile.
+ * The cost of a training step of a model on a GPU, by batch size: a table of
+ * measured batch sizes, thinned so that linear interpolation stays within the
+ * tolerance stated in the profile.
  *
  * "backward" is loss, backward pass and optimiser step; how much of it is the
  * optimiser's is known where all rows of a model say it. Times are per batch.
  *
- * A model's name says what else was chosen, so that each choice is a table of
- * its own: MODEL[:pxN|:seqN][:PRECISION][:channels_last], as in "resnet50",
- * "resnet50:bf16:channels_last", "bert-base:seq512:tf32". Without a word for
- * it: 224 x 224 pixels, fp32, contiguous. Programs take the name as it is.
- * Source of the tables: each profile's `source`.
+ * The name of a model encodes its variant, and each variant has its own table:
+ * MODEL[:pxN|:seqN][:PRECISION][:channels_last], as in "resnet50",
+ * "resnet50:bf16:channels_last", "bert-base:seq512:tf32". Defaults: 224 x 224
+ * pixels, fp32, contiguous. Programs use the name unchanged. Source of the
+ * tables: each profile's `source`.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_GPU_H
 #define GPEMU_EMU_PROFILE_PROFILE_GPU_H
@@ -22,7 +22,7 @@
 #include "common/conf/conf.h"
 #include "common/err.h"
 
-/* Where nothing says which. */
+/* The default. */
 #define GPU_DEFAULT "v100"
 
 struct gpu_row {
@@ -32,7 +32,7 @@ struct gpu_row {
 	double transfer_ms;    /* host to device, pageable host memory */
 	double peak_mib;       /* allocated at most during a step */
 	double persistent_mib; /* allocated between steps */
-	/* 0 in rows that do not have them: */
+	/* optional, 0 if missing: */
 	double optimizer_ms; /* of backward_ms, the optimiser step */
 	double spread_pct;   /* of step times: 1.4826 x their median absolute
 			      * deviation, of their median */
@@ -40,9 +40,9 @@ struct gpu_row {
 
 struct gpu_model {
 	char *name;
-	char *notes;	       /* what is special about this table, or NULL */
-	uint64_t parameters;   /* 0: not given */
-	uint64_t sample_bytes; /* 0: the profile's */
+	char *notes;		  /* remarks on this table, or NULL */
+	uint64_t parameters;	  /* 0: not given */
+	uint64_t sample_bytes;	  /* 0: the profile's */
 	double model_transfer_ms; /* parameters to the device, pageable, once */
 	uint64_t last_batch;	  /* the largest batch size that was measured */
 	bool last_is_limit;	  /* the next one ran out of device memory */
@@ -66,7 +66,7 @@ struct gpu_jump {
 	char *source;
 };
 
-/* How far a model's step times scatter on this GPU. */
+/* The jitter of a model's step times on this GPU. */
 struct gpu_noise_model {
 	char *name;
 	double cv_pct; /* standard deviation over mean, tails of 1 % cut */
@@ -77,7 +77,7 @@ struct gpu_noise {
 };
 
 struct gpu_profile {
-	char *name;		  /* as the vendor calls it */
+	char *name;		  /* by the vendor */
 	struct conf_list aliases; /* char *: "v100" */
 	char *source;
 	char *notes;
@@ -87,9 +87,9 @@ struct gpu_profile {
 	struct gpu_law pinned; /* host to device from pinned host memory */
 	struct gpu_law pin_copy;       /* pageable to pinned, on the host */
 	struct gpu_jump transfer_jump; /* of transfer_ms in the rows */
-	struct gpu_noise noise;	 /* of those models where it was measured */
-	uint64_t sample_bytes;	 /* what the laws were measured with */
-	struct conf_list models; /* struct gpu_model */
+	struct gpu_noise noise;	       /* of the models measured */
+	uint64_t sample_bytes;	       /* what the laws were measured with */
+	struct conf_list models;       /* struct gpu_model */
 };
 
 enum gpu_origin { GPU_MEASURED, GPU_INTERPOLATED, GPU_EXTRAPOLATED };
@@ -101,7 +101,7 @@ struct gpu_cost {
 	uint64_t transfer_pageable_ns;
 	uint64_t transfer_pinned_ns;
 	uint64_t pin_copy_ns;
-	uint64_t optimizer_ns; /* of backward_ns; 0: not told apart */
+	uint64_t optimizer_ns; /* part of backward_ns; 0: unknown */
 	double peak_mib;       /* 0: not given */
 	double persistent_mib;
 	double spread_pct; /* see struct gpu_row; 0: not given */
@@ -110,14 +110,14 @@ struct gpu_cost {
 /* Load by name, alias or path; free with gpu_profile_free, failed or not. */
 int gpu_profile_load(const char *name, struct gpu_profile *ret,
 		     struct err *err);
-/* The same, but `models` may be missing: what stands before the tables. */
+/* The same, but `models` may be missing: the head of a profile. */
 int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
 			  struct err *err);
 /* From bytes; `name` starts the error texts. */
 int gpu_profile_parse(const char *bytes, size_t n, const char *name,
 		      struct gpu_profile *ret, struct err *err);
 void gpu_profile_free(struct gpu_profile *p);
-/* Its models only: the list is empty then. */
+/* Free only the models; the list is empty then. */
 void gpu_profile_free_models(struct gpu_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *gpu_profile_json(const struct gpu_profile *p);
@@ -129,24 +129,23 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 					  const char *name, struct err *err);
 
 /*
- * The cost of a step with `batch` >= 1 samples. Beyond the last measured
- * batch the line through the last two rows is continued and `origin` is
- * GPU_EXTRAPOLATED: callers refuse that unless asked for. Below the first row
- * (a table that does not begin at 1) likewise. A table of one row is continued
- * by the line through it and the origin. Nothing falls below 0. The copies are
- * those of `batch` times gpu_sample_bytes.
+ * The cost of a step with `batch` >= 1 samples. Beyond the last measured batch,
+ * and below the first, the line through the two nearest rows is extended and
+ * `origin` is GPU_EXTRAPOLATED: callers reject this unless --extrapolate is
+ * given. A table of one row is extended by the line through the origin. Values
+ * are clamped at 0. Copies are of `batch` times gpu_sample_bytes.
  */
 void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		      uint64_t batch, struct gpu_cost *ret);
 
-/* Bytes of a sample of the model, where nothing says what it really has. */
+/* Bytes of a sample of the model, if the real size is unknown. */
 uint64_t gpu_sample_bytes(const struct gpu_profile *p,
 			  const struct gpu_model *m);
 
 /*
- * Bytes of a sample that comes to the device: `prepared` ones (0: it comes as
- * it was read, files of `read` bytes on average). Without files (`read` 0) the
- * model's own come first.
+ * Bytes per sample copied to the device: `prepared` (0: as read, files of
+ * `read` bytes on average). Without files (`read` 0) the model's own size takes
+ * precedence.
  */
 uint64_t gpu_delivered_bytes(const struct gpu_profile *p,
 			     const struct gpu_model *m, uint64_t prepared,
@@ -159,7 +158,7 @@ enum gpu_copy {
 };
 
 /*
- * What a copy of `bytes` takes, in either direction. No bytes take no time.
+ * The time of a copy of `bytes`, in either direction; 0 for no bytes.
  *
  *	pinned		base_ms + per_sample_ms * bytes / sample_bytes
  *	to pinned	the same, of pin_copy
@@ -167,17 +166,17 @@ enum gpu_copy {
  *			line, beyond the last at its rate; before the first on
  *			the line through the first two
  *
- * With a transfer_jump the rows on either side of it are a table of their own,
- * so that no line crosses the jump. `m` is used for pageable memory only, and
- * may be NULL otherwise.
+ * With a transfer_jump the rows on each side are a separate table, so that no
+ * line crosses the jump. `m` is used for pageable memory only, and may be NULL
+ * otherwise.
  */
 uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
 		     enum gpu_copy how, uint64_t bytes);
 
-/* What the model's way to the device takes, as it was measured. */
+/* The measured time to copy the model to the device. */
 uint64_t gpu_model_transfer_ns(const struct gpu_model *m);
 
-/* The rate that large copies from pinned memory come near; 0: no limit. */
+/* The asymptotic rate of copies from pinned memory; 0: no limit. */
 double gpu_link_bytes_per_s(const struct gpu_profile *p);
 
 /* The last batch below the profile's transfer_jump; 0: there is none. */
@@ -185,29 +184,29 @@ uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
 				const struct gpu_model *m);
 
 /*
- * The largest batch whose step fits the device: where an out-of-memory point
- * was measured, the last batch before it; else the estimate, but no less than
- * what was measured to fit.
+ * The largest batch whose step fits the device: the last batch before a
+ * measured out-of-memory point, else the estimate, but at least the largest
+ * batch measured.
  */
 uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 				   const struct gpu_model *m);
 
 /*
- * The largest batch whose peak memory, extrapolated beyond the table, is
- * within usable_memory * memory_mib: what the context, the allocator and the
- * libraries' workspaces leave. What was measured is not asked; 0: none.
+ * The largest batch whose peak memory, extrapolated beyond the table, is within
+ * usable_memory * memory_mib, the memory not taken by context, allocator and
+ * workspaces. Ignores measured limits; 0: none.
  */
 uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
 				     const struct gpu_model *m);
 
-/* Is the optimiser told apart from the backward pass? */
+/* Does every row separate the optimiser from the backward pass? */
 bool gpu_model_optimizer_given(const struct gpu_model *m);
 
-/* Does the table say what memory a step takes? Else any batch fits. */
+/* Does the table have the memory of a step? Otherwise any batch fits. */
 bool gpu_model_memory_given(const struct gpu_model *m);
 
 /* The model's coefficient of variation (0.01: 1 %); -ENODATA with a text that
- * lists the models of which it was measured. */
+ * lists the measured models. */
 int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
 		      double *ret, struct err *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one CPU core takes to prepare a sample, from the bytes read to the
- * model's input:
+ * The time of one CPU core for the transforms of a sample, from the bytes read
+ * to the model's input:
  *
  *	cost = sample (a distribution) + per_mb * bytes read / 10^6
  *
- * and, where a part of it is done on the GPU (`device: gpu`), how long a batch
- * keeps the GPU's compute stream busy with that, and the memory it takes there.
+ * and, for transforms on the GPU (`device: gpu`), the time of a batch on the
+ * compute stream and the memory it needs there.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_PREP_H
 #define GPEMU_EMU_PROFILE_PROFILE_PREP_H
@@ -19,18 +19,18 @@
 #include "common/rng.h"
 #include "emu/profile/dist.h"
 
-/* Where nothing says which. */
+/* The default. */
 #define PREP_DEFAULT "pytorch-pillow"
 
 enum prep_output {
 	PREP_FP32,  /* normalised as torchvision's models want it */
-	PREP_UINT8, /* 0..255 as they are; the device would normalise */
+	PREP_UINT8, /* 0..255; the device would normalise */
 };
 
 /* "fp32" or "uint8"; -EINVAL with a text. */
 int prep_output_parse(const char *s, enum prep_output *ret, struct err *err);
 
-/* Bytes of a prepared image: `side` pixels square, three channels. */
+/* Bytes of a transformed image: `side` pixels square, three channels. */
 uint64_t prep_image_bytes(uint64_t side, enum prep_output output);
 
 struct prep_row {
@@ -49,7 +49,7 @@ struct prep_profile {
 	char *source;
 	char *notes;
 	bool verified;		 /* every number was read at its source */
-	char *device;		 /* "cpu", "gpu": some of it */
+	char *device;		 /* "cpu"; "gpu": partly on the GPU */
 	struct dist_time sample; /* body.kind_name NULL: not known */
 	uint64_t per_mb_ns;	 /* for each 10^6 bytes read */
 	struct prep_gpu gpu;	 /* no rows: nothing */
@@ -65,14 +65,14 @@ void prep_profile_free(struct prep_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *prep_profile_json(const struct prep_profile *p);
 
-/* ns that a sample of `bytes` takes: one draw, and its mean. */
+/* The time of a sample of `bytes`, ns: one draw, and the mean. */
 uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,
 			   struct rng *rng);
 double prep_profile_mean(const struct prep_profile *p, double bytes);
 
 /*
- * ns that a batch keeps the GPU busy: by lines between the rows, continued
- * beyond them, where there is one row through the origin. Never below 0.
+ * The time of a batch on the GPU, ns: linear between the rows and beyond them;
+ * with a single row, through the origin. Never below 0.
  */
 uint64_t prep_profile_gpu_ns(const struct prep_profile *p, uint64_t batch);
 

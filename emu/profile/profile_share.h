@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a GPU gains from running several jobs at once: with k of them it does
- * the work of `speedup` GPUs that run one, and each job advances at
- * speedup / k of its own pace.
+ * The gain of a GPU from concurrent jobs: with k of them it does the work of
+ * `speedup` GPUs with one job each, and each job progresses at speedup / k of
+ * its own speed.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_SHARE_H
 #define GPEMU_EMU_PROFILE_PROFILE_SHARE_H
@@ -37,8 +37,8 @@ void share_profile_free(struct share_profile *p);
 json_t *share_profile_json(const struct share_profile *p);
 
 /*
- * The speed-up of `jobs` >= 1 at once; beyond the last row it stays. An empty
- * table is time slicing: 1.
+ * The speedup of `jobs` >= 1 concurrent jobs; constant beyond the last row. An
+ * empty table means time slicing: 1.
  */
 double share_profile_speedup(const struct share_profile *p, uint64_t jobs);
 

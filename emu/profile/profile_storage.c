@@ -32,8 +32,8 @@ const char *storage_op_name(enum storage_op op)
 		"verified", CONF_BOOL, offsetof(type, at verified) \
 	}
 
-/* More than this no device sorts; it also bounds what fs/device/device.c
- * counts. */
+/* No device sorts a longer queue; it also bounds a counter in
+ * fs/device/device.c. */
 enum { MAX_REORDER = 1024 };
 
 static const struct conf_field reorder_fields[] = {
@@ -123,7 +123,7 @@ static const struct conf_field random_read_fields[] = {
 		key, CONF_RECORD, offsetof(struct storage_profile, op[n]), \
 			.fields = class_fields, .check = check_class       \
 	}
-/* What is left out costs nothing; what is there names its source. */
+/* Omitted parts cost nothing; present parts must name their source. */
 static const struct conf_field fields[] = {
 	{ "name", CONF_STRING, offsetof(struct storage_profile, name),
 	  .required = true },

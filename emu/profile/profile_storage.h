@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A storage device as its profile describes it: how long each class of
- * operation takes, how many run at once, how fast bytes flow.
+ * A storage profile: latency of each class of operation, concurrency,
+ * bandwidth.
  *
  *	issue = max(arrival, next IOPS slot)
  *	start = max(issue, the earliest free of the channels)
  *	busy  = start + seek + occupancy + bytes / channel bandwidth
  *	done  = max(busy, busy on the link they all share) + latency
  *
- * What a number of 0 means stands at each; all of them 0 is the ideal device,
- * which adds nothing. fs/device/device.c is the one that does the arithmetic.
+ * The meaning of 0 is documented at each member; all zeros is the ideal device
+ * without latency. fs/device/device.c implements the model.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_STORAGE_H
 #define GPEMU_EMU_PROFILE_PROFILE_STORAGE_H
@@ -29,34 +29,34 @@ enum storage_op {
 	STORAGE_N_OPS
 };
 
-/* What is left of seek and rotation with so many operations in the device. */
+/* The remaining share of seek and rotation at a queue depth. */
 struct storage_reorder {
-	uint64_t in_queue; /* >= 1, the one that moves the head counted */
+	uint64_t in_queue; /* >= 1, including the current operation */
 	double share;	   /* 0..1 */
 };
 
 /* One class of operation. */
 struct storage_class {
 	char *source;
-	bool verified;		    /* the numbers were read at that source */
+	bool verified; /* the numbers were checked at that source */
 	struct dist_time occupancy; /* holds a channel */
 	struct dist_time latency;   /* does not */
-	/* Move the head, unless the read goes on where the last one ended:
-	 * the seek, then up to one turn of the platter. */
+	/* Head movement, except for a read that continues the previous one: the
+	 * seek, then up to one turn of the platter. */
 	struct dist_time seek;
 	uint64_t rotation_ns; /* one turn; the wait is uniform in 0..this */
-	/* The seek to the next track. With it the places of reads count: a
-	 * seek grows with the square root of its distance, from this on, and
-	 * is `seek` on the average of random places. 0: they do not count. */
+	/* The seek to the next track. With it positions matter: a seek grows
+	 * from this value with the square root of the distance, and its mean
+	 * over random positions is `seek`. 0: positions do not matter. */
 	uint64_t settle_ns;
-	/* A device that knows of many operations takes the nearest first, and
-	 * moves its head less. Linear in between, as the last one beyond; none:
-	 * what waits does not matter. */
+	/* A device with a deep queue serves the nearest operation first, which
+	 * shortens seeks. Linear between entries, constant beyond the last;
+	 * none: the queue depth does not matter. */
 	struct conf_list reorder; /* struct storage_reorder, ascending from 1 */
 	uint64_t slots;		  /* of the IOPS cap that one operation takes */
 };
 
-/* What somebody measured of the real device: one reader at random places. */
+/* Measurements of the real device: one reader at random positions. */
 struct storage_measured {
 	uint64_t bytes;	 /* of each read */
 	double mb_per_s; /* 10^6 bytes */
@@ -69,7 +69,7 @@ struct storage_profile {
 	struct {
 		char *source;
 		bool verified;
-		uint64_t count;	 /* servers side by side; 0: no limit */
+		uint64_t count;	 /* concurrent servers; 0: no limit */
 		double mb_per_s; /* of each, 10^6 bytes; 0: no limit */
 		/* a read is cut into pieces of so many bytes, each on its
 		 * own channel; 0: whole */
@@ -91,7 +91,7 @@ struct storage_profile {
 		uint64_t slot_bytes;
 	} iops;
 	struct storage_class op[STORAGE_N_OPS];
-	/* not used by the model: what its numbers were fitted to, for
+	/* not used by the model: measurements to which it was fitted, for
 	 * gpemu-fs --selftest */
 	struct conf_list random_reads; /* struct storage_measured */
 };
@@ -99,7 +99,7 @@ struct storage_profile {
 /* "open", "lookup", "readdir", "read". */
 const char *storage_op_name(enum storage_op op);
 
-/* What is left of the head's movement when the device picks the nearest of `n`
+/* The remaining share of head movement if the device serves the nearest of `n`
  * operations; 1: all of it. */
 double storage_reordered(const struct storage_class *c, uint64_t n);
 

@@ -14,8 +14,8 @@ static const char *const columns[] = { "model",		 "batch_size",
 				       "persistent_mib", NULL };
 enum { MODEL, BATCH, FIRST };
 
-/* Above any cell that could be meant; the memory tables hold fits that
- * exploded or fell below zero, which table_clean_memory deals with. */
+/* Above any valid cell; the memory tables contain diverged or negative fits,
+ * which table_clean_memory replaces. */
 static const double MOST = 1e9;
 
 const char *table_column_name(size_t column)
@@ -83,8 +83,7 @@ static int new_model(struct table *t, const struct csv *csv, size_t row,
 		return csv_error(csv, row, err, "a row without a model");
 	if (table_find(t, name))
 		return csv_error(csv, row, err,
-				 "the rows of '%s' do not stand together",
-				 name);
+				 "the rows of '%s' are not contiguous", name);
 	more = realloc(t->models, (t->n + 1) * sizeof(*more));
 	if (!more)
 		return -ENOMEM;

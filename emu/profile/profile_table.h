@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a profiler measured on one GPU, every batch size of every model, and
- * the way from there to the few rows of a profile.
+ * Measurements of a profiler on one GPU, every batch size of every model, and
+ * their reduction to the few rows of a profile.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_TABLE_H
 #define GPEMU_EMU_PROFILE_PROFILE_TABLE_H
@@ -24,7 +24,7 @@ struct table_point {
 struct table_model {
 	char *name;
 	struct table_point *points; /* batch ascending */
-	size_t n;		    /* those that were measured */
+	size_t n;		    /* measured points */
 	bool limit;		    /* the next batch size ran out of memory */
 	bool memory_replaced;
 };
@@ -39,7 +39,7 @@ const char *table_column_name(size_t column);
 
 /*
  * Read "model,batch_size,forward_s,backward_s,transfer_s,peak_mib,
- * persistent_mib"; the rows of a model stand together. Free with table_free,
+ * persistent_mib"; the rows of a model are contiguous. Free with table_free,
  * failed or not.
  */
 int table_load(const char *path, struct table *ret, struct err *err);
@@ -47,52 +47,52 @@ void table_free(struct table *t);
 struct table_model *table_find(const struct table *t, const char *name);
 
 /*
- * Keep the batch sizes up to the last one that was measured: the row of `gpu`
- * and the model in "gpu,model,last_measured_batch_compute".
+ * Keep the batch sizes up to the last measured one, given by `gpu` and the
+ * model in "gpu,model,last_measured_batch_compute".
  */
 int table_cover(struct table *t, const char *path, const char *gpu,
 		struct err *err);
 
 /*
- * Memory cells that cannot be true are replaced, for the whole model, by
- * those of `canonical`: a peak above `memory_mib` (the step did run), a
- * persistent part below 0 or above the peak, or a peak that is off the
- * canonical one by more than 10 % in the median. Allocations hardly depend on
- * the GPU: elsewhere the tables agree to 1 %.
+ * Replace impossible memory cells, for the whole model, by those of
+ * `canonical`: a peak above `memory_mib` although the step ran, a persistent
+ * part below 0 or above the peak, or a peak that deviates from the canonical
+ * one by more than 10 % in the median. Allocations hardly depend on the GPU:
+ * elsewhere the tables agree to 1 %.
  */
 int table_clean_memory(struct table *t, const struct table *canonical,
 		       double memory_mib, struct err *err);
 
 /*
- * The same with the canonical table read from `memory_from`, NULL: there is
- * none. `path` is what error texts call this table.
+ * The same with the canonical table read from `memory_from` (may be NULL).
+ * `path` names this table in errors.
  */
 int table_clean_memory_from(struct table *t, const char *path,
 			    const char *memory_from, double memory_mib,
 			    struct err *err);
 
 /*
- * How far a line may be off point `i`, in units of the column: `tolerance`
- * (0.01) of its value; where that is more, three standard deviations of the
- * noise there, up to twice the tolerance (see profile_thin.c).
+ * The allowed deviation of a line from point `i`, in units of the column:
+ * `tolerance` (0.01) of its value, or, if larger, three standard deviations of
+ * the noise there, up to twice the tolerance (see profile_thin.c).
  */
 double table_tolerance(const struct table_model *m, size_t i, size_t column,
 		       double tolerance);
 
 /*
- * The fewest rows so that straight lines between them stay within
+ * The fewest rows such that straight lines between them stay within
  * table_tolerance of every point. Rows are points, rounded to four digits.
- * Batch sizes up to `jump` and those above it are tables of their own
- * (gpu_profile_jump_batch; 0: it is one). *ret is malloc'ed. -ENOMEM.
+ * Batch sizes up to `jump` and above it are separate tables
+ * (gpu_profile_jump_batch; 0: a single one). *ret is malloc'ed. -ENOMEM.
  */
 int table_thin(const struct table_model *m, uint64_t jump, double tolerance,
 	       struct gpu_row **ret, size_t *ret_n);
 
-/* Put in ascending order; the median of n >= 1 values, which it sorts. */
+/* Sort ascending; the median of n >= 1 values, which it sorts. */
 void table_sort(double *v, size_t n);
 double table_median(double *v, size_t n);
 
-/* How far the profile is off a point, relative to the point. */
+/* The relative deviation of the profile from a point. */
 double table_error(const struct gpu_profile *p, const struct gpu_model *m,
 		   const struct table_point *point, size_t column);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From every batch size to the few that matter.
+ * Reduces a table of all batch sizes to the rows that matter.
  *
- * A row is kept as it was measured, spikes and dips too: where cuDNN takes
- * another algorithm at one batch size, a user of that batch size gets what
- * the real device took. What may go is what lies on the line between two rows
- * that stay, to within a tolerance.
+ * A kept row has its measured values, including spikes and dips: if cuDNN uses
+ * another algorithm at one batch size, a user of that batch size gets the time
+ * of the real device. A row may be dropped if it lies on the line between two
+ * kept rows, within a tolerance.
  *
  * The tolerance is 1 %. Where the measurement itself was not repeatable to
  * that, a table that follows each wiggle is longer, not better: there it is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU profile as YAML, for people: texts folded at 78 columns, one line a
- * row. The same profile gives the same bytes.
+ * Writes a GPU profile as readable YAML: texts folded at 78 columns, one line
+ * per row. The same profile gives the same bytes.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void write_model(FILE *f, const struct gpu_model *m)
 		write_row(f, &row[i]);
 }
 
-/* Do any rows have the columns that may be left out? */
+/* Do any rows have the optional columns? */
 static bool has_more_columns(const struct gpu_profile *p)
 {
 	const struct gpu_model *m = p->models.items;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-profile: what the profile database holds, and making more of it.
+ * gpemu-profile: shows, checks and makes profiles of the database.
  *
  * Rooms, in the order in which a profile meets them:
  *
@@ -15,28 +15,28 @@
 int main(int argc, char **argv)
 {
 	static const struct cli_command commands[] = {
-		{ "list", "the profiles there are", profile_tool_list },
-		{ "show", "one profile, or one training step of a GPU",
+		{ "list", "list the profiles", profile_tool_list },
+		{ "show", "show a profile, or a training step of a GPU",
 		  profile_tool_show },
-		{ "check", "read profiles and say what is wrong",
+		{ "check", "read profiles and report errors",
 		  profile_tool_check },
-		{ "fit", "which batch sizes fit a GPU's memory",
+		{ "fit", "list the batch sizes that fit the memory of a GPU",
 		  profile_tool_fit },
-		{ "import", "make a GPU profile of measured tables",
+		{ "import", "make a GPU profile from measured tables",
 		  profile_tool_import },
-		{ "measure", "make a GPU profile of the device at hand",
+		{ "measure", "make a GPU profile of the local device",
 		  profile_tool_measure },
 		{ "validate",
 		  "a GPU profile against training steps on the "
 		  "device",
 		  profile_tool_validate },
-		{ "verify", "how far a GPU profile is from its tables",
+		{ "verify", "compare a GPU profile with its tables",
 		  profile_tool_verify },
 		{ 0 },
 	};
 
 	return cli_dispatch("gpemu-profile",
-			    "The profiles of GPUs, storage devices, "
-			    "datasets, preprocessing and nodes.",
+			    "Show, check and measure profiles of GPUs, storage "
+			    "devices, datasets, transforms and nodes.",
 			    commands, argc, argv);
 }

@@ -10,13 +10,13 @@
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_gpu.h"
 
-/* Where text for people goes: stdout, or nowhere when --json takes that. */
+/* The stream for text output: stdout, or none if --json uses it. */
 FILE *profile_tool_out(const struct cli_common *common);
 void profile_tool_out_close(FILE **f);
 
 /* The kind that a word names, or -EINVAL with a text that lists them. */
 int profile_tool_kind(const char *word, struct err *err);
-/* The kind of a file, by what stands in it. */
+/* The kind of a file, by its contents. */
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 			      struct err *err);
 

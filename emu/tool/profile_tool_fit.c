@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-profile fit: which batch sizes fit a GPU's memory. */
+/* gpemu-profile fit: lists the batch sizes that fit the memory of a GPU. */
 #include "emu/tool/profile_tool.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_gpu.h"
 
-/* An estimate counts as right when it is this close to the measured limit. */
+/* An estimate counts as correct within this distance of the measured limit. */
 #define CLOSE .07
 
 struct options {
@@ -100,7 +100,7 @@ static int fit_all(json_t *j, FILE *f, struct err *err)
 	return r;
 }
 
-/* A batch size and what it takes of the device's memory. */
+/* A batch size and its share of the device memory. */
 static void row(const struct gpu_profile *p, const struct gpu_model *m,
 		uint64_t batch, json_t *rows, FILE *f)
 {
@@ -164,9 +164,9 @@ int profile_tool_fit(int argc, char **argv)
 		.name = "gpemu-profile fit",
 		.args = "[MODEL] [GPU]",
 		.n_optional = 2,
-		.summary = "List which batch sizes of MODEL fit the memory of "
-			   "GPU; of all models on GPU; or of all on all, "
-			   "beside the limits that were measured.",
+		.summary = "List the batch sizes that fit into memory, next to "
+			   "the measured limits: of MODEL on GPU, of all "
+			   "models on GPU, or of all models on all GPUs.",
 		.fields = fields,
 	};
 	struct options o = { 0 };

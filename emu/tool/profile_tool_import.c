@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-profile import: measured tables to profiles.
+ * gpemu-profile import: converts measured tables to profiles.
  *
- * It takes the text and the laws of the profile from a head, which may be
- * an earlier profile: importing the same tables with the shipped profile as
- * the head gives the shipped profile again, byte for byte.
+ * Text and laws of the profile come from a head, which may be an earlier
+ * profile: importing the same tables with the shipped profile as head
+ * reproduces the shipped profile byte for byte.
  */
 #include "emu/tool/profile_tool.h"
 
@@ -38,17 +38,17 @@ struct options {
 static const struct conf_field import_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	FILE_OPTION("head", head,
-		    "profile to take everything but the models from"),
+		    "profile that provides everything except the models"),
 	FILE_OPTION("coverage", coverage,
-		    "gpu,model,last_measured_batch_compute: rows beyond are "
-		    "left out"),
+		    "gpu,model,last_measured_batch_compute: larger batches are "
+		    "omitted"),
 	{ "gpu", CONF_STRING, offsetof(struct options, gpu), .arg = "NAME",
-	  .help = "what the coverage table calls the GPU (default: the name "
-		  "of the CSV file)" },
+	  .help = "name of the GPU in the coverage table (default: the name of "
+		  "the CSV file)" },
 	FILE_OPTION("model_transfer", model_transfer, "model,model_transfer_s"),
 	FILE_OPTION("facts", facts, "model,parameters"),
 	PROFILE_TOOL_TABLE_OPTIONS(struct options),
-	FILE_OPTION("output", output, "the profile (default: stdout)"),
+	FILE_OPTION("output", output, "profile to write (default: stdout)"),
 	{ 0 },
 };
 
@@ -198,13 +198,12 @@ int profile_tool_import(int argc, char **argv)
 		.name = "gpemu-profile import",
 		.args = "CSV",
 		.n_args = 1,
-		.summary = "Make a GPU profile of the measured table CSV: "
+		.summary = "Make a GPU profile from the measured table CSV: "
 			   "model,batch_size,forward_s,backward_s,transfer_s,"
 			   "peak_mib,persistent_mib.",
-		.notes = "Rows that lie on the line between others, within "
-			 "the tolerance or the noise of the data, are left "
-			 "out. The head is a GPU profile; its models, if "
-			 "any, are not used.",
+		.notes = "Rows on the line between others, within the "
+			 "tolerance or the noise of the data, are omitted. The "
+			 "head is a GPU profile; its models are not used.",
 		.fields = import_fields,
 	};
 	struct options o = { .tolerance_pct = 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which kind of profile a word or a file is about. */
+/* Determines the kind of a profile from a word or a file. */
 #include <errno.h>
 
 #include "common/word.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-profile list and check: what the profile database holds. */
+/* gpemu-profile list and check: lists and checks the profile database. */
 #include "emu/tool/profile_tool.h"
 
 #include <errno.h>
@@ -214,7 +214,7 @@ int profile_tool_list(int argc, char **argv)
 
 /* --- check ------------------------------------------------------------ */
 
-/* One line; whether it is good. */
+/* Prints one line; returns whether the profile is valid. */
 static bool check_one(enum profile_kind kind, const char *name, FILE *f,
 		      json_t *j)
 {
@@ -242,7 +242,7 @@ static bool check_file(const char *path, FILE *f, json_t *j)
 	enum profile_kind kind;
 	struct err err = { 0 };
 
-	/* a path in this folder must not be taken for a word */
+	/* a file in this folder must not be mistaken for a name */
 	if (!profile_is_path(path) && asprintf(&plain, "./%s", path) < 0)
 		return false;
 	if (plain)
@@ -280,13 +280,13 @@ int profile_tool_check(int argc, char **argv)
 		.args = "[FILE...]",
 		.n_optional = (size_t)argc,
 		.summary = "Read every profile of the database, or the given "
-			   "files, and say what is wrong.",
+			   "files, and report errors.",
 		.fields = fields,
 	};
 	json_auto_t *j = json_array();
 	struct options o = { 0 };
 	struct err err = { 0 };
-	int r = 1; /* good */
+	int r = 1; /* valid */
 
 	if (!files)
 		return cli_fail(-ENOMEM, &err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-profile measure: a GPU profile of the device at hand.
+ * gpemu-profile measure: measures a GPU profile of the local device.
  *
- * The measuring is a Python program on PyTorch (tools/measure). It writes each
- * point to the state file as soon as it has it, and at the end a profile as
- * JSON, which is YAML: it is read here like any other profile, so what is
- * written has passed every check.
+ * A Python program on PyTorch (tools/measure) does the measurements. It writes
+ * each point to the state file at once, and at the end a profile as JSON, which
+ * is YAML: it is read here like any other profile, so the output has passed
+ * every check.
  */
 #include "emu/tool/profile_tool.h"
 
@@ -44,7 +44,7 @@ struct options {
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	WORD("device", device, "NAME",
-	     "cpu, cuda, cuda:N, mps (default auto: the first that is there)"),
+	     "cpu, cuda, cuda:N, mps (default auto: the first available)"),
 	WORD("models", models, "LIST",
 	     "models and groups, with commas: torchvision (the 36, default), "
 	     "transformer (ViT, Swin, ConvNeXt, BERT, GPT-2, where they are "
@@ -54,30 +54,29 @@ static const struct conf_field fields[] = {
 	     "auto:256)"),
 	WORD("precision", precision, "LIST", "fp32, tf32, bf16 (default fp32)"),
 	WORD("channels_last", channels_last, "HOW",
-	     "off, on or both: the layout of images (default off)"),
+	     "off, on or both: memory layout of images (default off)"),
 	WORD("sequence", sequence, "LIST",
-	     "tokens of a sample of text (default 128)"),
+	     "tokens per text sample (default 128)"),
 	{ "image_size", CONF_UINT, offsetof(struct options, image_size),
 	  .arg = "N", .min = 32, .max = 4096,
-	  .help = "pixels to a side (default 224)" },
+	  .help = "image side in pixels (default 224)" },
 	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
 	  .min = 0.01, .max = 3600,
-	  .help = "measure a point for so long, at least three steps "
-		  "(default 2)" },
+	  .help = "time per point, at least three steps (default 2)" },
 	{ "memory", CONF_SIZE, offsetof(struct options, memory_bytes),
 	  .arg = "SIZE", .min = 16 * MIB, .max = 1e15,
-	  .help = "use only so much memory of the device" },
+	  .help = "limit on the memory of the device to use" },
 	{ "threads", CONF_UINT, offsetof(struct options, threads), .arg = "N",
 	  .min = 1, .max = 4096, .help = "CPU threads (default: PyTorch's)" },
 	PROFILE_TOOL_FILE("output", struct options, output, "the profile"),
-	PROFILE_TOOL_FILE("state", struct options, state,
-			  "where points are kept while measuring; a run that "
-			  "was stopped goes on from it (default: the output's "
-			  "name with .state)"),
+	PROFILE_TOOL_FILE(
+		"state", struct options, state,
+		"state file with the measured points, from which a stopped run "
+		"continues (default: the name of the output with .state)"),
 	{ 0 },
 };
 
-/* The command line as it was, for the profile's source. */
+/* The command line, for the profile's source. */
 static int command_line(int argc, char **argv, char **ret)
 {
 	size_t n = 0;
@@ -144,8 +143,9 @@ static int measure(const struct options *o, int argc, char **argv,
 		return r;
 	if (result.signal) {
 		fprintf(stderr,
-			"gpemu-profile measure: stopped; %s keeps what was "
-			"measured, the same command goes on from there\n",
+			"gpemu-profile measure: stopped; the measured points "
+			"are in %s, and the same command continues from "
+			"there\n",
 			o->state);
 		python_raise(&result);
 	}
@@ -155,8 +155,8 @@ static int measure(const struct options *o, int argc, char **argv,
 		return r;
 	if (result.status > 128)
 		return err_set(err, -EIO,
-			       "the measurement died of signal %d; %s keeps "
-			       "what was measured",
+			       "the measurement died of signal %d; the "
+			       "measured points are in %s",
 			       result.status - 128, o->state);
 	return result.status;
 }
@@ -179,7 +179,7 @@ int profile_tool_measure(int argc, char **argv)
 {
 	static const struct cli_program program = {
 		.name = "gpemu-profile measure",
-		.summary = "Measure training steps on the device at hand, on "
+		.summary = "Measure training steps on the local device with "
 			   "PyTorch, and write a GPU profile.",
 		.notes = "GPEMU_PYTHON names the Python to use; by default it "
 			 "is the first python3 that has PyTorch.",
@@ -191,7 +191,7 @@ int profile_tool_measure(int argc, char **argv)
 
 	cli_parse(&program, argc, argv, &o, NULL);
 	if (!o.output) {
-		fprintf(stderr, "%s: --output is needed\n", program.name);
+		fprintf(stderr, "%s: --output FILE is missing\n", program.name);
 		conf_free(fields, &o);
 		return EXIT_STATUS_USAGE;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the subcommands of gpemu-profile write. */
+/* Output of the subcommands of gpemu-profile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

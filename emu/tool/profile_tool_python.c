@@ -12,11 +12,11 @@
 #include "common/util.h"
 #include "emu/profile/profile.h"
 
-/* A training step that runs cannot be interrupted; this is for it to end.
- * Arbitrary: what is measured is on disk already. */
+/* Time for a running training step, which cannot be interrupted, to end.
+ * Arbitrary: all measured points are on disk already. */
 #define GRACE_NS (5 * NS_PER_S)
 
-/* Asks for the module without loading it, which takes seconds. */
+/* Finds the module without loading it, which would take seconds. */
 static const char *const HAS_TORCH = "import importlib.util as u, sys\n"
 				     "sys.exit(u.find_spec('torch') is None)\n";
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of gpemu-profile that is in Python, on PyTorch: tools/measure.
- * Its result is JSON on stdout; progress and errors go to our stderr.
+ * The Python part of gpemu-profile, with PyTorch: tools/measure. Its result is
+ * JSON on stdout; progress and errors go to our stderr.
  */
 #ifndef GPEMU_EMU_TOOL_PROFILE_TOOL_PYTHON_H
 #define GPEMU_EMU_TOOL_PROFILE_TOOL_PYTHON_H
@@ -12,17 +12,18 @@
 #include "common/err.h"
 
 struct python_result {
-	char *text; /* what came on stdout, malloc'ed, ended by a NUL */
+	char *text; /* its stdout, malloc'ed, NUL-terminated */
 	size_t n;
 	int status; /* the exit status, or 128 + the signal it died of */
-	int signal; /* a signal stopped us, and it was ended for that; or 0 */
+	int signal; /* the signal that stopped us, for which it was ended; or 0
+		     */
 };
 
 /*
  * Run `command` ("measure", "validate") of tools/measure with `options` by
  * $GPEMU_PYTHON, else by the first python3 in $PATH, or /usr/bin/python3, that
- * has PyTorch. 0 when it ran; -ENODEV with a text that says what to install.
- * free(ret->text), failed or not.
+ * has PyTorch. 0: it ran; -ENODEV with a text that names the packages to
+ * install. free(ret->text), failed or not.
  */
 int python_run(const char *command, const json_t *options,
 	       struct python_result *ret, struct err *err);

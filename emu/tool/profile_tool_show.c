@@ -99,7 +99,7 @@ static void show_rate(FILE *f, double mb_per_s)
 		fprintf(f, "no limit of bandwidth");
 }
 
-/* Nothing, of what the profile leaves out. */
+/* Prints nothing for an omitted part. */
 static void show_source(FILE *f, const char *what, const char *source,
 			bool verified)
 {
@@ -340,10 +340,11 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 	int r;
 
 	if (kind != PROFILE_GPU && args[1])
-		return err_set(err, -EDOM, "'%s' is of no use: %s is a %s",
-			       args[1], args[0], profile_kind_name(kind));
+		return err_set(err, -EDOM,
+			       "unexpected argument '%s': %s is a %s", args[1],
+			       args[0], profile_kind_name(kind));
 	if (kind == PROFILE_GPU && args[3])
-		return err_set(err, -EDOM, "'%s' is of no use", args[3]);
+		return err_set(err, -EDOM, "unexpected argument '%s'", args[3]);
 	if (kind == PROFILE_STORAGE)
 		return show_storage(args[0], f, ret, err);
 	if (kind == PROFILE_DATASET)
@@ -368,8 +369,8 @@ int profile_tool_show(int argc, char **argv)
 		.args = "[KIND] NAME [MODEL [BATCH]]",
 		.n_args = 1,
 		.n_optional = 3,
-		.summary = "Show a profile; of a GPU also a model, or what a "
-			   "training step of BATCH samples takes.",
+		.summary = "Show a profile; of a GPU also a model, or the cost "
+			   "of a training step of BATCH samples.",
 		.notes = "A KIND (gpu, storage, dataset, prep, node, share) in "
 			 "front is needed only where two profiles have one "
 			 "name.",
@@ -399,7 +400,7 @@ int profile_tool_show(int argc, char **argv)
 	if (r == 0 && o.common.json)
 		r = j ? json_write(j, o.common.json, &err) : -ENOMEM;
 	conf_free(fields, &o);
-	if (r == -EDOM) { /* said something that cannot be meant */
+	if (r == -EDOM) { /* usage error */
 		cli_fail(r, &err);
 		return EXIT_STATUS_USAGE;
 	}

@@ -64,7 +64,7 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 		fprintf(f, "    of it, optimiser  %10.3f ms\n",
 			ms(c.optimizer_ns));
 	else
-		fprintf(f, "    of it, optimiser    not told apart\n");
+		fprintf(f, "    of it, optimiser    unknown\n");
 	if (c.spread_pct > 0)
 		fprintf(f, "  spread of steps     %10.2f %%\n", c.spread_pct);
 	fprintf(f, "  transfer, pageable  %10.3f ms  of %" PRIu64 " bytes\n",
@@ -77,7 +77,7 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 		show_memory(p, m, batch, &c, f);
 	else
 		fprintf(f,
-			"  memory              not given, so that it fits\n");
+			"  memory              unknown, so every batch fits\n");
 	if (c.origin == GPU_INTERPOLATED)
 		fprintf(f, "  at most %g %% off the measured value\n",
 			m->tolerance_pct);

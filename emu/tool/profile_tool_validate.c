@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-profile validate: what a GPU profile predicts, against real training
- * steps on the device at hand, at batch sizes that are not rows of it.
+ * gpemu-profile validate: compares a GPU profile with real training steps on
+ * the local device, at batch sizes between its rows.
  *
- * A step is a training loop's: the batch comes over from pinned memory, then
- * forward, backward, optimiser, and nobody waits in between. On one stream
- * these follow each other, so the prediction is the sum.
+ * A step is that of a training loop: copy of the batch from pinned memory,
+ * forward, backward, optimiser, without waits in between. On one stream these
+ * are serialised, so the prediction is their sum.
  */
 #include "emu/tool/profile_tool.h"
 
@@ -37,19 +37,16 @@ static const struct conf_field fields[] = {
 	  .help = "cpu, cuda, cuda:N, mps (default auto: the first that is "
 		  "there)" },
 	{ "models", CONF_STRING, offsetof(struct options, models),
-	  .arg = "LIST",
-	  .help = "which of the profile's models (default: all)" },
+	  .arg = "LIST", .help = "models of the profile (default: all)" },
 	{ "batches", CONF_STRING, offsetof(struct options, batches),
-	  .arg = "LIST",
-	  .help = "batch sizes (default: in the middle between rows)" },
+	  .arg = "LIST", .help = "batch sizes (default: midway between rows)" },
 	{ "points", CONF_UINT, offsetof(struct options, points), .arg = "N",
 	  .min = 1, .max = 1000,
-	  .help = "how many batch sizes of a model, without --batches "
-		  "(default 3)" },
+	  .help = "number of batch sizes per model, without --batches (default "
+		  "3)" },
 	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
 	  .min = 0.01, .max = 3600,
-	  .help = "train for so long at each, at least three steps (default "
-		  "2)" },
+	  .help = "time per batch size, at least three steps (default 2)" },
 	{ "threads", CONF_UINT, offsetof(struct options, threads), .arg = "N",
 	  .min = 1, .max = 4096, .help = "CPU threads (default: PyTorch's)" },
 	{ 0 },
@@ -150,7 +147,7 @@ static double predicted_ms(const struct gpu_cost *c)
 	       1e6;
 }
 
-/* A line of the table; the error, relative. */
+/* Prints a line of the table; returns the relative error. */
 static int compare_one(const struct gpu_profile *p, json_t *step, FILE *f,
 		       double *ret, struct err *err)
 {
@@ -163,7 +160,8 @@ static int compare_one(const struct gpu_profile *p, json_t *step, FILE *f,
 	if (json_unpack(step, "{s:s,s:I,s:F,s:F}", "model", &name, "batch",
 			&batch, "step_ms", &real, "spread_pct", &spread) < 0 ||
 	    real <= 0 || batch < 1)
-		return err_set(err, -EINVAL, "the program's result is bad");
+		return err_set(err, -EINVAL,
+			       "the Python program returned an invalid result");
 	m = gpu_profile_model(p, name, err);
 	if (!m)
 		return -ENOENT;
@@ -190,7 +188,7 @@ static int compare(const struct gpu_profile *p, json_t *result, FILE *f,
 	if (!errors)
 		return -ENOMEM;
 	if (!n)
-		return err_set(err, -ENODEV, "nothing could be measured");
+		return err_set(err, -ENODEV, "no point could be measured");
 	fprintf(f, "%s\n%-32s %6s %-12s %12s %12s %8s %8s\n", p->name, "model",
 		"batch", "", "predicted ms", "real ms", "error %", "spread %");
 	json_array_foreach (steps, i, step) {
@@ -251,10 +249,10 @@ int profile_tool_validate(int argc, char **argv)
 		.name = "gpemu-profile validate",
 		.args = "PROFILE",
 		.n_args = 1,
-		.summary = "Run training steps on the device at hand, on "
-			   "PyTorch, at batch sizes that PROFILE has no row "
-			   "for, and print them beside what it predicts.",
-		.notes = "A step is the batch's way from pinned memory, "
+		.summary = "Run training steps on the local device with "
+			   "PyTorch, at batch sizes between the rows of "
+			   "PROFILE, and print them next to its predictions.",
+		.notes = "A step is the copy of the batch from pinned memory, "
 			 "forward, backward and optimiser, one after the "
 			 "other. GPEMU_PYTHON names the Python to use.",
 		.fields = fields,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-profile verify: how far a profile is from the table it was made of, or
- * how well a table predicts the batch sizes that are left out of it.
+ * gpemu-profile verify: compares a profile with the table from which it was
+ * made, or tests how well a table predicts batch sizes left out of it.
  */
 #include "emu/tool/profile_tool.h"
 
@@ -32,8 +32,7 @@ static const struct conf_field verify_fields[] = {
 	{ "hold_out", CONF_UINT, offsetof(struct options, hold_out), .arg = "N",
 	  .min = 2, .max = 1000,
 	  .help = "leave every Nth point out of the table, thin the rest as "
-		  "import does, and print how far it is from those left "
-		  "out" },
+		  "import does, and print the deviation from those left out" },
 	{ 0 },
 };
 
@@ -295,8 +294,8 @@ int profile_tool_verify(int argc, char **argv)
 		.name = "gpemu-profile verify",
 		.args = "GPU",
 		.n_args = 1,
-		.summary = "Print how far the profile GPU is from every point "
-			   "of the table it was made of.",
+		.summary = "Print the deviation of the profile GPU from every "
+			   "point of the table from which it was made.",
 		.notes = "'beyond' counts the points that are off by more "
 			 "than the tolerance and the noise allow; exit "
 			 "status 1 when there are any. With --hold-out the "
@@ -315,7 +314,7 @@ int profile_tool_verify(int argc, char **argv)
 	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
 
 	if (!o.against) {
-		fprintf(stderr, "%s: --against is needed\n", program.name);
+		fprintf(stderr, "%s: --against CSV is missing\n", program.name);
 		conf_free(verify_fields, &o);
 		return EXIT_STATUS_USAGE;
 	}

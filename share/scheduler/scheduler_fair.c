@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Equal GPU time: whoever got least since the last job was admitted (`anew`),
- * or ever. All begin anew then by default, so that a newcomer does not run
- * alone until he has made up for what the others got before him. Source: Salus,
+ * Equal GPU time: the job with the least GPU time since the last admission
+ * (`anew`), or since its own. By default an admission resets the times, so that
+ * a new job does not run alone until it has caught up. Source: Salus,
  * src/execution/scheduler/ impl/fair.cpp.
  */
 #include "common/conf/conf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPU is one job's until it leaves, as without sharing. */
+/* A job has the GPU until it leaves, as without sharing. */
 #include "share/scheduler/scheduler.h"
 
 const struct scheduler_ops scheduler_fifo = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* As much at once as the memory allows: every lane runs. */
+/* As much concurrency as memory allows: every lane runs. */
 #include "share/scheduler/scheduler.h"
 
 static int order(const struct scheduler_job *a, const struct scheduler_job *b)
@@ -9,7 +9,7 @@ static int order(const struct scheduler_job *a, const struct scheduler_job *b)
 
 const struct scheduler_ops scheduler_pack = {
 	.plugin = { .name = "pack",
-		    .summary = "all lanes at once; within a lane, who was "
+		    .summary = "all lanes concurrently; within a lane, first "
 			       "ready first" },
 	.concurrent = true,
 	.order = order,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whoever has not run for the longest time. */
+/* The job that has not run for the longest time. */
 #include "share/scheduler/scheduler.h"
 
 static int order(const struct scheduler_job *a, const struct scheduler_job *b)
@@ -9,7 +9,7 @@ static int order(const struct scheduler_job *a, const struct scheduler_job *b)
 
 const struct scheduler_ops scheduler_rr = {
 	.plugin = { .name = "rr",
-		    .summary = "an iteration of each job in turn, however "
-			       "long it is" },
+		    .summary =
+			    "round robin: one iteration of each job in turn" },
 	.order = order,
 };

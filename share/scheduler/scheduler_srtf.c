@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shortest remaining time first, by what the job said that it would run. */
+/* Shortest remaining time first, by the announced length of the job. */
 #include "share/scheduler/scheduler.h"
 
 static int order(const struct scheduler_job *a, const struct scheduler_job *b)
@@ -9,8 +9,8 @@ static int order(const struct scheduler_job *a, const struct scheduler_job *b)
 
 const struct scheduler_ops scheduler_srtf = {
 	.plugin = { .name = "srtf",
-		    .summary = "the job with the least left to do, from "
-			       "iteration to iteration" },
+		    .summary = "shortest remaining time first, decided at each "
+			       "iteration" },
 	.order = order,
 	.queue_order = order,
 };

@@ -110,7 +110,7 @@ check() {
 	wait $pid || status=$?
 	[ $status -eq 143 ]
 	[ ! -e m.yaml ]
-	grep -q 'm.yaml.state keeps what was measured' first.err
+	grep -q 'measured points are in m.yaml.state' first.err
 	grep '"kind": "point"' m.yaml.state >before
 	# killed in the middle of a line
 	printf '{"kind": "point", "mod' >>m.yaml.state
@@ -176,7 +176,7 @@ print(m["last_batch"])')
 		--image-size 8
 	END
 	run -2 gpemu-profile measure --device cpu
-	[[ "$output" == *"--output is needed"* ]]
+	[[ "$output" == *"--output FILE is missing"* ]]
 }
 
 @test "without PyTorch it says what to install" {

@@ -102,7 +102,7 @@ one_line() {
 	one_line
 	[[ "$output" == *resnet50* ]]
 	run -2 gpemu-profile show v100 resnet50 64 65
-	[[ $output == *"'65' is of no use"* ]]
+	[[ $output == *"unexpected argument '65'"* ]]
 	run -2 gpemu-profile show v100 resnet50 none
 	one_line
 	run -2 gpemu-profile show hdd resnet50

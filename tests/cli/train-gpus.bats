@@ -198,7 +198,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	check "j['node']['jitter'] == .0015"
 	run "$TRAIN" $NULL --model vgg11 --jitter profile
 	[ "$status" -eq 1 ]
-	[[ $output == *"scatter was not measured"*resnet50* ]]
+	[[ $output == *"the jitter of vgg11 was not measured"*resnet50* ]]
 }
 
 @test "inference: the forward pass, and nobody to add gradients up with" {

@@ -274,8 +274,8 @@ static void what_stands_beside_a_step_takes_memory(void **state)
 	err.text[0] = 0;
 	assert_int_equal(gpu_check_batch(&p, &m, &all, 11, true, &err), -E2BIG);
 	assert_non_null(strstr(err.text,
-			       "preparation 350, gradient buckets 400, "
-			       "batches that wait 275); the largest that fits "
+			       "transforms 350, gradient buckets 400, "
+			       "waiting batches 275); the largest that fits "
 			       "is 10"));
 	/* DataParallel: three other GPUs' parts */
 	next.waiting = 3;
