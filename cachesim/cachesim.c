@@ -40,26 +40,27 @@ static const struct conf_field fields[] = {
 	  .arg = "NAME|FILE", .help = "epochs over a dataset profile's files" },
 	{ "files", CONF_UINT, offsetof(struct options, files), .arg = "N",
 	  .max = UINT32_MAX,
-	  .help = "so many files of its size distribution (default: 0, as "
+	  .help = "number of files with its size distribution (default: 0, as "
 		  "many as it has)" },
 	{ "dir", CONF_STRING, offsetof(struct options, dir), .arg = "DIR",
 	  .help = "epochs over the files of a directory" },
 	{ "trace", CONF_STRING, offsetof(struct options, trace), .arg = "FILE",
-	  .help = "requests from a file" },
+	  .help = "requests recorded in a file" },
 	{ "trace_format", CONF_STRING, offsetof(struct options, trace_format),
 	  .arg = "csv|bin",
 	  .help = "time,id,size or libCacheSim's oracleGeneral (default: by "
-		  "the name's end)" },
+		  "the file suffix)" },
 	{ "order", CONF_STRING, offsetof(struct options, order), .arg = "ORDER",
-	  .help = "of an epoch: shuffle (gpemu-train's; default), "
-		  "sequential, replacement" },
+	  .help = "sampler: shuffle (as gpemu-train; default), sequential, "
+		  "replacement" },
 	{ "epochs", CONF_UINT, offsetof(struct options, epochs),
 	  .short_opt = 'e', .arg = "N", .max = 1e6,
-	  .help = "passes (default: 0, which is 5, or 1 of a trace)" },
+	  .help = "passes over the requests (default: 0, that is 5, for a "
+		  "trace 1)" },
 	{ "warmup", CONF_UINT, offsetof(struct options, warmup), .arg = "N",
 	  .max = 1e6,
-	  .help = "leave the first N epochs out of the mean (default: 2), "
-		  "or all but the last" },
+	  .help = "exclude the first N epochs from the mean (default: 2), at "
+		  "most all but the last" },
 	{ "policies", CONF_STRING, offsetof(struct options, policies),
 	  .short_opt = 'p', .arg = "NAME,...|all",
 	  .help = "cache policies (default: all)" },
@@ -68,13 +69,13 @@ static const struct conf_field fields[] = {
 	  .help = "capacities, in bytes or percent of all bytes (default: "
 		  "10%,20%,35%,50%,65%,80%)" },
 	{ "metadata", CONF_BOOL, offsetof(struct options, metadata),
-	  .help = "the capacity also holds what a mount keeps of each "
-		  "object, as gpemu-fs --cache-metadata on" },
+	  .help = "the capacity includes the metadata of each object, as "
+		  "gpemu-fs --cache-metadata on" },
 	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
 	  .arg = "N", .min = 1, .max = 4096,
-	  .help = "threads (default: one for each processor)" },
+	  .help = "threads (default: one per processor)" },
 	{ "per_epoch", CONF_BOOL, offsetof(struct options, per_epoch),
-	  .help = "a line for each epoch instead of the mean" },
+	  .help = "print one line per epoch instead of the mean" },
 	{ "plot", CONF_STRING, offsetof(struct options, plot),
 	  .arg = "FILE.svg|FILE.png", .cli_only = true,
 	  .help = "plot hit ratio against cache size (needs gnuplot)" },
@@ -92,8 +93,8 @@ static const struct cli_program program = {
 	.name = "gpemu-cachesim",
 	.summary = "Replay requests through gpemu-fs's cache policies without "
 		   "I/O: hit ratios for many policies and sizes at once.",
-	.notes = "One of --dataset, --dir and --trace says what is asked for. "
-		 "--list policy or dataset shows what there is.",
+	.notes = "Give the requests by one of --dataset, --dir and --trace. "
+		 "--list policy or dataset lists the known names.",
 	.fields = fields,
 	.kinds = kinds,
 };
@@ -184,9 +185,10 @@ static int select_sizes(struct selection *s, const char *list, struct err *err)
 		s->sizes = v;
 		r = units_parse_capacity(word, &v[s->n_sizes]);
 		if (r < 0)
-			return err_set(err, r,
-				       "'%s' is no cache size (as 35%% or 8G)",
-				       word);
+			return err_set(
+				err, r,
+				"'%s' is not a cache size such as 35%% or 8G",
+				word);
 		s->n_sizes++;
 	}
 	return 0;
@@ -264,8 +266,9 @@ static int report(const struct options *o, const struct sim_run *run,
 	if (!o->common.json || strcmp(o->common.json, "-"))
 		sim_print_table(run, o->per_epoch);
 	if (run->trace->n_resized)
-		log_warn("%" PRIu64 " requests have another size than the "
-			 "first for their object, which counts",
+		log_warn("%" PRIu64
+			 " requests differ in size from the first one of their "
+			 "object; the first size is used",
 			 run->trace->n_resized);
 	if (run->trace->n_lost)
 		log_warn("%" PRIu64 " accesses are missing in the trace: the "

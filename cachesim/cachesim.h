@@ -2,8 +2,8 @@
 /*
  * gpemu-cachesim: requests in memory, replayed through caches without I/O.
  *
- * A trace is a table of objects and the requests as numbers of objects, cut
- * into epochs. Caches do not change it: any number of threads may replay it.
+ * A trace is a table of objects, and requests as indices into it, divided into
+ * epochs. Replays do not modify it, so any number of threads may share it.
  */
 #ifndef GPEMU_CACHESIM_CACHESIM_H
 #define GPEMU_CACHESIM_CACHESIM_H
@@ -13,12 +13,12 @@
 #include "common/units.h"
 #include "fs/cache/cache.h"
 
-/* What else a cache sees. */
+/* Cache operations other than requests. */
 enum sim_event_kind {
-	SIM_OFFER, /* let in, but not asked for */
-	SIM_WARM,  /* the same, if that takes no eviction */
+	SIM_OFFER, /* offered without a request */
+	SIM_WARM,  /* the same, if it fits without eviction */
 	SIM_REMOVE,
-	SIM_NEW_CACHE, /* an empty one: a policy remembers nothing either */
+	SIM_NEW_CACHE, /* empty, with fresh policy state */
 };
 
 struct sim_event {
@@ -35,17 +35,16 @@ struct sim_trace {
 	size_t n_requests, requests_allocated;
 	size_t *epoch_ends; /* the first request after each epoch */
 	size_t n_epochs;
-	struct sim_event *events; /* in their order */
+	struct sim_event *events; /* in order */
 	size_t n_events, events_allocated;
-	uint64_t *next_use; /* of each request; NULL: not computed */
-	uint64_t
-		*file_bytes; /* ascending, as struct policy_params wants them */
+	uint64_t *next_use;   /* of each request; NULL: not computed */
+	uint64_t *file_bytes; /* ascending, for struct policy_params */
 	size_t n_files;
 	uint64_t total_bytes; /* of all files; 100 % of a cache size */
 	uint64_t max_object_bytes;
-	uint64_t n_resized; /* requests with another size than the first of
-			     * their object, which is the one that counts */
-	uint64_t n_lost;    /* missing in the file, as far as it shows */
+	uint64_t n_resized; /* requests that differ in size from the first one
+			       of their object, which is used */
+	uint64_t n_lost;    /* known to be missing in the file */
 };
 
 void sim_trace_fini(struct sim_trace *t);
@@ -55,15 +54,15 @@ int sim_trace_add_request(struct sim_trace *t, uint32_t object);
 /* Before the next request. */
 int sim_trace_add_event(struct sim_trace *t, enum sim_event_kind kind,
 			uint32_t object);
-/* Everything that was requested since the last call is one epoch. -ENOMEM. */
+/* End the epoch of all requests since the last call. -ENOMEM. */
 int sim_trace_end_epoch(struct sim_trace *t);
 /* Fill in next_use, for offline policies. -ENOMEM. */
 int sim_trace_look_ahead(struct sim_trace *t);
 
 /*
- * A dataset to make epochs of: its files in the order in which gpemu-train
- * numbers them, each a run of neighbouring objects (extents of 4 MiB, as
- * gpemu-fs caches them; an empty file has none).
+ * A dataset from which epochs are made: its files in the order of gpemu-train,
+ * each a range of consecutive objects (extents of 4 MiB, as in the cache of
+ * gpemu-fs; an empty file has none).
  */
 struct sim_dataset {
 	struct sim_trace *trace; /* gets the objects and sizes */
@@ -75,7 +74,7 @@ struct sim_dataset {
 int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
 			struct sim_trace *t, struct sim_dataset *ret,
 			struct err *err);
-/* The files below a directory, with the keys that gpemu-fs gives them. */
+/* The files below a directory, with the keys of gpemu-fs. */
 int sim_dataset_dir(const char *path, struct sim_trace *t,
 		    struct sim_dataset *ret, struct err *err);
 void sim_dataset_fini(struct sim_dataset *d);
@@ -90,14 +89,14 @@ int sim_dataset_epochs(const struct sim_dataset *d, const char *order,
 		       uint64_t epochs, uint64_t seed, struct err *err);
 
 /*
- * Read a trace file `epochs` times over. `format`: "csv", "bin"
- * (libCacheSim's oracleGeneral), or NULL: by the end of the name. A trace of
- * gpemu-fs is known by its first line, whatever the name.
- * -EINVAL with "path:line: what" or "path: offset N: what".
+ * Read a trace file and repeat it `epochs` times. `format`: "csv", "bin"
+ * (libCacheSim's oracleGeneral), or NULL: by the suffix. A trace of gpemu-fs is
+ * recognised by its first line, whatever the name. -EINVAL with "path:line:
+ * what" or "path: offset N: what".
  */
 int sim_trace_load(const char *path, const char *format, uint64_t epochs,
 		   struct sim_trace *t, struct err *err);
-/* The same from bytes; safe on any input. */
+/* The same from memory; safe on any input. */
 int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
 			struct sim_trace *t, struct err *err);
 int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
@@ -121,7 +120,7 @@ struct sim_run {
 	size_t n_cells;
 	uint64_t seed;
 	bool count_metadata;
-	/* epochs before the mean is taken; less than the trace has */
+	/* epochs excluded from the mean; fewer than the trace has */
 	uint64_t warmup;
 };
 
@@ -136,8 +135,8 @@ double sim_byte_hit_ratio(const struct cache_counts *n);
 void sim_print_table(const struct sim_run *run, bool per_epoch);
 /* {"trace", "warmup", "results"}; NULL: no memory. */
 json_t *sim_json(const struct sim_run *run);
-/* Hit ratio against cache size, a line a policy, through gnuplot; `path` ends
- * in .svg or .png. */
+/* Plot the hit ratio over the cache size, one line per policy, with gnuplot;
+ * `path` ends in .svg or .png. */
 int sim_plot_check(const char *path, struct err *err);
 int sim_plot(const struct sim_run *run, const char *path, struct err *err);
 

@@ -15,7 +15,7 @@
 #include "fs/server/object.h"
 #include "fs/source/source.h"
 
-/* One file on its way into the trace. */
+/* A file to be added to the trace. */
 struct file {
 	char *folder, *name;
 	uint64_t bytes;
@@ -137,7 +137,7 @@ static bool hidden(const char *path)
 	return path[0] == '.' || strstr(path, "/.");
 }
 
-/* As loaders do, hidden files and folders are left out. */
+/* Like loaders, skip hidden files and folders. */
 static int collect(const struct tree *tree, struct file *files, size_t *n)
 {
 	char path[PATH_MAX];
@@ -179,7 +179,7 @@ static int from_tree(const struct tree *tree, struct sim_trace *t,
 		r = add_files(files, n, t, ret);
 	}
 	if (r == 0) {
-		/* a mount counts hidden files too, for sizes in percent */
+		/* sizes in percent include hidden files, as in a mount */
 		free(t->file_bytes);
 		t->file_bytes = tree_sizes(tree);
 		t->n_files = tree->n_files;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace file: which format it has, and its epochs once more. */
+/* Loads a trace file: detects its format and repeats its epochs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static parse_fn parser_of(const char *path, const char *format, struct err *err)
 		   : WORD_FIND(words, "ending", dot ? dot + 1 : "", NULL);
 	if (i >= 0)
 		return parsers[i];
-	err_set(err, -EINVAL, "%s: neither .csv nor .bin: give --trace-format",
+	err_set(err, -EINVAL, "%s: the suffix is neither .csv nor .bin; give "
+		"--trace-format",
 		path);
 	return NULL;
 }
@@ -65,7 +66,7 @@ static int parse_file(const char *path, const char *format, struct sim_trace *t,
 	return r;
 }
 
-/* Once more all requests, with their epochs and what came between. */
+/* Append all requests again, with their epochs and events. */
 static int repeat(struct sim_trace *t, size_t n, size_t n_events,
 		  size_t n_epochs)
 {

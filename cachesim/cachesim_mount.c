@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace of gpemu-fs (docs/trace-format.md). Lines stand in the order in which
- * operations ended; those that the cache saw carry their place in its order,
- * by which they are sorted here.
+ * Reads a trace of gpemu-fs (docs/trace-format.md). Lines are in the order in
+ * which operations ended; cache operations have a `seq`, by which they are
+ * sorted here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 #include "fs/server/object.h"
 #include "fs/layer/trace.h"
 
-/* arbitrary: four times the files of ImageNet-21k; a line of a few bytes asks
- * for memory for so many sizes */
+/* arbitrary: four times the files of ImageNet-21k; limits the memory that a
+ * line of a few bytes can request */
 enum { MOST_FILES = 1 << 26 };
 
 enum column { OP = 1, ID = 2, SIZE = 3, SEQ = 6, FILE_SIZE = 11 };
@@ -40,7 +40,7 @@ static int bad(const struct mount_trace *m, const char *what)
 		       what);
 }
 
-/* A number that `*p` begins with; moves behind it. */
+/* Parse the number at `*p` and advance. */
 static bool number(const char **p, const char *end, uint64_t *ret)
 {
 	struct sim_field f = { *p, 0 };
@@ -57,7 +57,7 @@ static int add_sizes(struct mount_trace *m, uint64_t bytes, uint64_t n)
 	int r = 0;
 
 	if (bytes > SIM_MOST_BYTES || n > MOST_FILES - t->n_files)
-		return bad(m, "no size of a file, or of too many");
+		return bad(m, "an invalid file size, or too many files");
 	if (t->n_files && bytes < t->file_bytes[t->n_files - 1])
 		return bad(m, "sizes must ascend");
 	if (n && bytes > (INT64_MAX - t->total_bytes) / n)
@@ -103,7 +103,7 @@ static bool begins(const char *p, const char *end, const char *word)
 	return (size_t)(end - p) >= n && !memcmp(p, word, n);
 }
 
-/* The second head of two traces put together says the same again. */
+/* Concatenated traces repeat the head, with the same values. */
 static int comment(struct mount_trace *m, const char *p, const char *end,
 		   bool *first_head)
 {
@@ -112,8 +112,8 @@ static int comment(struct mount_trace *m, const char *p, const char *end,
 	if (begins(p, end, TRACE_MAGIC)) {
 		p += strlen(TRACE_MAGIC);
 		if (!number(&p, end, &v) || p != end || v != TRACE_VERSION)
-			return bad(m, "a version of gpemu-fs traces that this "
-				      "program does not know");
+			return bad(m, "an unsupported version of the gpemu-fs "
+				      "trace format");
 		*first_head = m->line == 1;
 	} else if (begins(p, end, "#sizes ") && *first_head) {
 		return read_sizes(m, p + strlen("#sizes "), end);
@@ -144,13 +144,13 @@ static int record(struct mount_trace *m, const char *line, const char *end)
 		return bad(m, "an unknown operation");
 	s.op = (enum trace_op)op;
 	if (!sim_parse_u64(&f[SEQ], &s.seq))
-		return bad(m, "seq is no number");
+		return bad(m, "seq is not a number");
 	if (op < TRACE_DROP_CACHE &&
 	    (!sim_parse_u64(&f[ID], &s.key) ||
 	     !sim_parse_u64(&f[SIZE], &s.bytes) ||
 	     !sim_parse_u64(&f[FILE_SIZE], &s.file_bytes) ||
 	     s.file_bytes > SIM_MOST_BYTES || s.bytes > s.file_bytes))
-		return bad(m, "id, size or file_size is no number");
+		return bad(m, "id, size or file_size is not a number");
 	r = sim_grow(&m->seen, m->n_seen, &m->seen_allocated, sizeof(s));
 	if (r == 0)
 		m->seen[m->n_seen++] = s;
@@ -184,7 +184,8 @@ static int by_seq(const void *a, const void *b)
 	return (x->seq > y->seq) - (x->seq < y->seq);
 }
 
-/* What the cache saw, in its order, becomes requests, events and epochs. */
+/* Convert the cache operations, in order of seq, to requests, events and
+ * epochs. */
 static int replayed(struct mount_trace *m, const struct seen *s,
 		    struct cache_index *index)
 {
@@ -217,9 +218,11 @@ static int replayed(struct mount_trace *m, const struct seen *s,
 		break;
 	case TRACE_EPOCH:
 	case TRACE_RESET: break;
-	default: return bad(m, "an operation that no cache sees has a seq");
+	default:
+		return bad(m, "an operation that does not involve the cache "
+			      "has a seq");
 	}
-	/* as the mount does: an epoch in which nothing was read is none */
+	/* like the mount, ignore epochs without reads */
 	if (r == 0 &&
 	    t->n_requests > (t->n_epochs ? t->epoch_ends[t->n_epochs - 1] : 0))
 		r = sim_trace_end_epoch(t);

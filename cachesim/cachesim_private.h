@@ -6,7 +6,8 @@
 #include "fs/cache/cache_index.h"
 #include "cachesim/cachesim.h"
 
-/* arbitrary: larger is a wrong column; keeps 2^13 such sums below 2^63 */
+/* arbitrary: a larger size is a wrong column; keeps 2^13 such sums below 2^63
+ */
 #define SIM_MOST_BYTES (1ull << 50)
 
 enum { SIM_COLUMNS_MAX = 32 };
@@ -16,23 +17,22 @@ struct sim_field {
 	size_t n;
 };
 
-/* The fields of a line, without the blanks around them; at most
- * SIM_COLUMNS_MAX. */
+/* The trimmed fields of a line; at most SIM_COLUMNS_MAX. */
 int sim_split(const char *line, const char *end, struct sim_field *ret);
-/* Whatever the case of its letters. */
+/* Case-insensitive comparison. */
 bool sim_field_is(const struct sim_field *f, const char *word);
 bool sim_parse_u64(const struct sim_field *f, uint64_t *ret);
 
 /* Room for one more item of `item` bytes in *(void **)pp. -ENOMEM, -E2BIG. */
 int sim_grow(void *pp, size_t n, size_t *allocated, size_t item);
 
-/* The number of an object, which is new or not; `index` has 4 bytes with each
- * key. -ENOMEM, -E2BIG. */
+/* The number of an existing or new object; `index` has 4 bytes per key.
+ * -ENOMEM, -E2BIG. */
 int sim_trace_object(struct sim_trace *t, struct cache_index *index,
 		     uint64_t key, uint64_t bytes, uint64_t file_bytes,
 		     uint32_t *ret);
 
-/* From bytes that begin with TRACE_MAGIC; safe on any others. */
+/* Parse bytes that begin with TRACE_MAGIC; safe on any input. */
 int sim_trace_parse_mount(const char *bytes, size_t n, const char *name,
 			  struct sim_trace *t, struct err *err);
 

@@ -137,8 +137,8 @@ static void write_name(const char *path, FILE *f)
 }
 
 /*
- * To be told apart in grey: each line has its own mark, every second one is
- * dashed, and the shades go in steps of three from black to mid-grey.
+ * To be distinct in greyscale: each line has its own mark, every second one is
+ * dashed, and shades go in steps of three from black to mid-grey.
  */
 static void write_script(const struct sim_run *run, const char *path,
 			 const char *terminal, FILE *f)
@@ -210,9 +210,11 @@ static const char *terminal_of(const char *path)
 
 int sim_plot_check(const char *path, struct err *err)
 {
-	return terminal_of(path) ? 0
-				 : err_set(err, -EINVAL,
-					   "%s: a plot is .svg or .png", path);
+	return terminal_of(path)
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "%s: a plot file must end in .svg or .png",
+				 path);
 }
 
 int sim_plot(const struct sim_run *run, const char *path, struct err *err)
@@ -223,7 +225,7 @@ int sim_plot(const struct sim_run *run, const char *path, struct err *err)
 
 	if (!terminal)
 		return sim_plot_check(path, err);
-	/* gnuplot would say it in five lines */
+	/* gnuplot's own error has five lines */
 	fd = util_open_output(path, O_CREAT | O_TRUNC);
 	if (fd < 0)
 		return err_set(err, fd, "%s: %s", path, strerror(-fd));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every cell (a policy at a size) is one pass over the requests in memory, by
- * one thread of a pool. The result of a cell depends on the trace and the seed
- * alone.
+ * Every cell (a policy at a size) is one pass over the requests by one thread
+ * of a pool. The result of a cell depends only on the trace and the seed.
  */
 #include "cachesim/cachesim.h"
 
@@ -13,8 +12,8 @@
 #include "common/util.h"
 #include "fs/server/object.h"
 
-/* Requests whose place in the index is asked for early. arbitrary: a fetch from
- * memory takes about as long as two requests; more does not hurt */
+/* Distance of the index prefetch, in requests. arbitrary: a memory access takes
+ * about as long as two requests; more does not hurt */
 enum { AHEAD = 16 };
 
 static void replay(struct cache *c, const struct sim_trace *t, size_t from,
@@ -54,7 +53,7 @@ static int new_cache(const struct sim_run *run, struct sim_cell *cell,
 		     : 0;
 }
 
-/* An event between two requests; *c may be another cache after it. */
+/* Apply an event between two requests; may replace *c by another cache. */
 static int happen(const struct sim_run *run, struct sim_cell *cell,
 		  const struct sim_event *ev, struct cache_counts *sum,
 		  struct cache **c)

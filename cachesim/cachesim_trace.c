@@ -96,7 +96,7 @@ int sim_trace_look_ahead(struct sim_trace *t)
 	return 0;
 }
 
-/* --- what the formats share --------------------------------------------- */
+/* --- common to the formats ---------------------------------------------- */
 
 int sim_trace_object(struct sim_trace *t, struct cache_index *index,
 		     uint64_t key, uint64_t bytes, uint64_t file_bytes,
@@ -153,8 +153,8 @@ static int finish(struct sim_trace *t)
 struct csv {
 	const char *name;
 	uint64_t line;
-	int id, size;  /* their columns */
-	int n_columns; /* at least so many */
+	int id, size;  /* column numbers */
+	int n_columns; /* minimum number */
 	struct err *err;
 };
 
@@ -243,7 +243,7 @@ static int csv_record(struct csv *c, const struct sim_field *fields, int n,
 			       c->name, c->line,
 			       (int)MIN(fields[c->size].n, 40),
 			       fields[c->size].text);
-	/* other names are as good as numbers */
+	/* any other text works as an id too */
 	if (!sim_parse_u64(&fields[c->id], &id))
 		id = XXH3_64bits(fields[c->id].text, fields[c->id].n);
 	return add(t, index, id, bytes);
@@ -300,8 +300,8 @@ int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
  * libCacheSim's binary format, little endian and without gaps: u32 time in s,
  * u64 id, u32 bytes, i64 number of the next request for the same id (-1 or
  * the largest value: none). Source: libCacheSim, doc/quickstart_cachesim.md,
- * "oracleGeneral". The next request is found again here; what the file says
- * of it only shows whether this is such a file at all.
+ * "oracleGeneral". The next request is computed here; the value in the file
+ * only serves to recognise the format.
  */
 enum { RECORD = 24, AT_ID = 4, AT_BYTES = 12, AT_NEXT = 16 };
 

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Source: PM_QOS_CPU_LATENCY_DEFAULT_VALUE, include/linux/pm_qos.h: no wish */
+/* Source: PM_QOS_CPU_LATENCY_DEFAULT_VALUE, include/linux/pm_qos.h: no
+ * constraint */
 enum { ANY_LATENCY_US = 2000 * 1000 * 1000 };
 
 int awake_init(struct awake *a)

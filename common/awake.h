@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keep idle processors from falling asleep, for as long as it takes to wake a
- * thread on one of them quickly.
+ * Keeps idle processors awake, so that threads on them wake up quickly.
  *
- * A processor that sleeps takes 30 to 100 us to run the thread that is woken
- * on it: in a virtual machine a halt ends with an exit to the host, bare metal
- * leaves a deep idle state. Linux lets a program bound that time for the whole
- * machine (PM QoS, Documentation/power/pm_qos_interface.rst): while a 0 stands
- * in its open /dev/cpu_dma_latency idle processors poll. The one that sleeps
- * when it is written is woken by the kernel.
+ * A sleeping processor takes 30 to 100 us to run a woken thread: a virtual
+ * machine halts with an exit to the host, bare metal leaves a deep idle state.
+ * Linux lets a program bound this latency for the whole machine (PM QoS,
+ * Documentation/power/pm_qos_interface.rst): while a program holds
+ * /dev/cpu_dma_latency open with a value of 0, idle processors poll. Writing
+ * the value wakes sleeping processors.
  *
- * It costs the power of the processors that poll; not the time of any thread,
- * as one that can run does.
+ * This costs the power of polling processors, but no CPU time: runnable threads
+ * take precedence.
  */
 #ifndef GPEMU_COMMON_AWAKE_H
 #define GPEMU_COMMON_AWAKE_H
@@ -19,18 +18,17 @@
 #include <stdbool.h>
 
 struct awake {
-	int fd; /* < 0: cannot, and nothing below does anything */
+	int fd; /* < 0: unavailable, all functions are no-ops */
 	bool held;
 };
 
-/* What does nothing. */
+/* The no-op state. */
 #define AWAKE_NONE ((struct awake){ .fd = -1 })
 
-/* -EACCES, -ENOENT and others of open(2): the system does not grant it. */
+/* -EACCES, -ENOENT and others of open(2): not permitted. */
 int awake_init(struct awake *a);
 void awake_fini(struct awake *a);
-/* From one thread at a time; a microsecond or two when it changes anything,
- * else nothing. */
+/* One thread at a time; takes one or two microseconds if the state changes. */
 void awake_hold(struct awake *a);
 void awake_release(struct awake *a);
 

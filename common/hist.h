@@ -18,7 +18,7 @@ enum {
 	HIST_BUCKETS = (43 - HIST_SUB_BITS + 1) * HIST_SUB,
 };
 
-/* All zeros is the empty histogram; no fini is needed. */
+/* All zeros is an empty histogram; there is no fini. */
 struct hist {
 	uint64_t bucket[HIST_BUCKETS];
 	uint64_t n;
@@ -27,7 +27,7 @@ struct hist {
 };
 
 void hist_add(struct hist *h, uint64_t ns);
-/* Back to empty, while others may be adding. */
+/* Reset, while other threads may be adding. */
 void hist_reset(struct hist *h);
 void hist_merge(struct hist *into, const struct hist *from);
 /* The q-quantile in ns, 0 <= q <= 1; 0 when empty. */

@@ -22,8 +22,8 @@ static int write_to(const json_t *j, FILE *f)
 	return 0;
 }
 
-/* What must not be replaced by a file: /dev/null, /dev/stdout. The latter is a
- * link; one of another user is followed nowhere, but replaced. */
+/* Paths that must be written in place: /dev/null, /dev/stdout. The latter is a
+ * link; a link of another user is not followed but replaced. */
 static bool is_special(const char *path)
 {
 	struct stat st;

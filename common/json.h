@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records in and out; the building itself is jansson's (json_auto_t owns). */
+/* Reading and writing records; built with jansson (json_auto_t owns). */
 #ifndef GPEMU_COMMON_JSON_H
 #define GPEMU_COMMON_JSON_H
 
@@ -8,20 +8,20 @@
 #include "common/err.h"
 
 /*
- * Write `j` and a newline to `path` ("-": stdout), indented by two. A file
- * appears whole or not at all (written beside, then renamed); a pipe,
- * a device or a link is written to. -errno with a text naming the path.
+ * Write `j` and a newline to `path` ("-": stdout), indented by two. A file is
+ * replaced atomically (temporary file, then rename); a pipe, a device or a link
+ * is written in place. -errno with a text naming the path.
  */
 int json_write(const json_t *j, const char *path, struct err *err);
-/* The same of a file of one's own folder: whatever is there is replaced. */
+/* The same for a file in the program's own folder: replaces whatever is there. */
 int json_replace(const json_t *j, const char *path, struct err *err);
-/* Before the work: would that find its folder, and may write there? -errno
- * with a text. */
+/* Check early that json_write could create the file: the folder exists and is
+ * writable. -errno with a text. */
 int json_check(const char *path, struct err *err);
 /*
- * A string of any bytes: a path, an option, the text of an error. As it is
- * when it is UTF-8; else each byte that is of no character becomes \xHH, and
- * a backslash \\. NULL: of NULL, or no memory.
+ * A string of any bytes: a path, an option, an error text. UTF-8 is unchanged;
+ * otherwise each invalid byte becomes \xHH, and a backslash \\. NULL: for NULL,
+ * or no memory.
  */
 json_t *json_bytes(const char *bytes);
 /* The same text, to be released with free(); NULL: no memory. */

@@ -16,14 +16,14 @@
 enum target { TO_STDERR, TO_SYSLOG, TO_FILE };
 
 /*
- * The one piece of state at file scope in the project: the name is set by main
- * before threads start, the rest is atomic.
+ * The only mutable file-scope state in the project: main sets the name before
+ * threads start, the rest is atomic.
  */
 static struct {
 	const char *program;
 	int level;  /* enum log_level */
 	int target; /* enum target */
-	int file;   /* once there is one its number stays */
+	int file;   /* the descriptor number never changes */
 } log_state = { .level = LOG_LEVEL_WARN, .file = -1 };
 
 void log_init(const char *program, enum log_level level)
@@ -67,14 +67,14 @@ int log_to_file(const char *path)
 		__atomic_store_n(&log_state.target, TO_FILE, __ATOMIC_RELEASE);
 		return 0;
 	}
-	/* under the old number, which other threads may be writing to */
+	/* keep the number: other threads may be writing to it */
 	if (dup3(fd, log_state.file, O_CLOEXEC) < 0)
 		r = -errno;
 	close(fd);
 	return r;
 }
 
-/* What stands before the text. */
+/* The prefix of a line. */
 static size_t prefix(int target, char *line, size_t n)
 {
 	char now[32];
@@ -133,7 +133,7 @@ void log_line(enum log_level level, const char *fmt, ...)
 	}
 	n = strlen(line);
 	line[n++] = '\n';
-	/* nowhere to report a failure to report */
+	/* a failure to log cannot be logged */
 	if (write(target == TO_FILE ? log_state.file : STDERR_FILENO, line, n) <
 	    0)
 		return;

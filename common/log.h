@@ -30,10 +30,10 @@ int log_level_parse(const char *s, enum log_level *ret);
 /* Send the lines to syslog(3) from now on; stderr is no longer written. */
 void log_to_syslog(void);
 /*
- * Append the lines to a file from now on, each with the time (UTC) and the
- * process number before it: "2026-11-21T09:00:00Z gpemu-fs[123]: text". The
- * next call, from any thread, goes on with another file, or with a new one of
- * the same name. -errno: everything stays as it was.
+ * Append the lines to a file from now on, prefixed with the time (UTC) and the
+ * process id: "2026-11-21T09:00:00Z gpemu-fs[123]: text". Another call, from
+ * any thread, switches to another file or reopens the same name. -errno: no
+ * change.
  */
 int log_to_file(const char *path);
 

@@ -9,7 +9,7 @@ static const char *skip_dashes(const char *s)
 	return s + strspn(s, "-_");
 }
 
-/* Equal but for dashes: s3-fifo is s3fifo. */
+/* Compares names without dashes: s3-fifo equals s3fifo. */
 static bool same_name(const char *name, const char *given)
 {
 	name = skip_dashes(name);

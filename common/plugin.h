@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all plug-in kinds share. A plug-in is one const vtable whose first
+ * Common part of all plug-in kinds. A plug-in is one const vtable whose first
  * member is `struct plugin plugin`; the build collects the vtables of a kind
  * into a NULL-terminated table from one word each in a meson list.
  */
@@ -30,8 +30,8 @@ struct plugin {
 	size_t options_size;
 };
 
-/* The entry called `name`, but for '-' and '_'; NULL and a text that lists the
- * known ones. */
+/* The entry called `name`, ignoring '-' and '_'; NULL with a text that lists
+ * the known ones. */
 const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that is there whole or not at all: written beside its place, under a
- * hidden name that nobody can guess, and renamed.
+ * Atomic replacement of a file: written under a hidden, unpredictable name in
+ * the same folder, then renamed.
  *
  *	fd = replace_begin(&r, AT_FDCWD, path);
  *	if (fd >= 0)
@@ -15,19 +15,18 @@
 struct replace {
 	int dirfd;	  /* borrowed, as path; AT_FDCWD: the current folder */
 	const char *path; /* of the file, relative to dirfd */
-	char *beside;	  /* under which it is written */
+	char *beside;	  /* the temporary name */
 };
 
-/* A new file, readable and writable, with the mode that the umask leaves of
- * 0666; the caller's to close, at any time. -errno: there is nothing to end. */
+/* A new file for reading and writing, mode 0666 less the umask; the caller
+ * closes it, at any time. -errno: do not call replace_end. */
 int replace_begin(struct replace *r, int dirfd, const char *path);
 /* The same as a stream. 0 or -errno. */
 int replace_begin_stream(struct replace *r, const char *path, FILE **ret);
-/* `code` 0: it takes the place of what is there. < 0: it is removed. Returns
- * `code`, or what rename(2) failed with. */
+/* `code` 0: rename it. < 0: remove it. Returns `code`, or the error of
+ * rename(2). */
 int replace_end(struct replace *r, int code);
-/* The same of the stream, which is closed: also what writing to it failed
- * with. */
+/* The same for the stream, which is closed; also returns its write errors. */
 int replace_end_stream(struct replace *r, FILE *f);
 
 #endif

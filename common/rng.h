@@ -6,8 +6,8 @@
  * "Scrambled Linear Pseudorandom Number Generators", 2021), seeded through
  * XXH3 of the name.
  *
- * A stream is a plain value: copy it to replay it. Not for two threads at
- * once; give each its own index.
+ * A stream is a plain value: copy it to replay it. Do not share one between
+ * threads; give each its own index.
  */
 #ifndef GPEMU_COMMON_RNG_H
 #define GPEMU_COMMON_RNG_H
@@ -34,12 +34,12 @@ double rng_gamma(struct rng *r, double shape, double scale);
 void rng_bytes(struct rng *r, void *buf, size_t n);
 /*
  * Random access to an endless stream: its bytes [offset, offset + n). A word
- * is a function of the key and its place alone (SplitMix64 by counter: Steele
- * et al., "Fast Splittable Pseudorandom Number Generators", 2014), so any part
- * can be made, by any thread, at several GB/s.
+ * depends only on the key and its position (SplitMix64 by counter: Steele et
+ * al., "Fast Splittable Pseudorandom Number Generators", 2014), so any part can
+ * be made, by any thread, at several GB/s.
  */
 void rng_bytes_at(uint64_t key, uint64_t offset, void *buf, size_t n);
-/* A key for rng_bytes_at, as different for each name and index as streams. */
+/* A key for rng_bytes_at, distinct for each name and index, like streams. */
 uint64_t rng_key(uint64_t seed, const char *name, uint64_t index);
 /* Fisher-Yates over n 32-bit values. */
 void rng_shuffle_u32(struct rng *r, uint32_t *v, size_t n);

@@ -15,8 +15,8 @@ int thread_start(pthread_t *ret, const pthread_attr_t *attr,
 	sigset_t mask, before;
 	int r;
 
-	/* A thread inherits its mask. If it blocked signals itself it could
-	 * take one before it does. */
+	/* A thread inherits its mask. Blocking signals in the thread itself
+	 * would be too late. */
 	sigfillset(&mask);
 	for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
 		sigdelset(&mask, faults[i]);

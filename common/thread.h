@@ -13,7 +13,7 @@
  */
 int thread_start(pthread_t *ret, const pthread_attr_t *attr,
 		 void *(*fn)(void *), void *arg);
-/* CPUs that this process may run on; 1 where the system does not say. */
+/* CPUs that this process may run on; 1 if unknown. */
 unsigned thread_cpus(void);
 
 #endif

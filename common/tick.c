@@ -2,13 +2,13 @@
 /*
  * Why a spin at the end: on a two-core virtual machine a sleep with a timer
  * slack of 1 ns returns 25-90 us late (timer interrupt, wake-up, scheduling),
- * and no sleep can be told to return early by just that much. Sleeping until
- * shortly before the deadline and spinning the rest brings the mean error
- * under 2 us for the price of at most `spin_ns` of CPU per wait.
+ * and a sleep cannot compensate for exactly this. Sleeping until shortly before
+ * the deadline and spinning the rest brings the mean error under 2 us for the
+ * price of at most `spin_ns` of CPU per wait.
  *
- * Why processors are kept awake: an idle virtual processor halts, and its host
- * may be in no hurry to run it again. Some sleeps of a few ms then end 1 ms
- * late, which no spin of a reasonable length covers.
+ * Why processors are kept awake: an idle virtual processor halts, and the host
+ * may resume it late. Some sleeps of a few ms then end 1 ms late, too much for
+ * a reasonable spin.
  */
 #include "common/tick.h"
 
@@ -38,7 +38,7 @@ struct tick {
 	struct hist error; /* lateness, wall ns */
 	pthread_mutex_t awake_lock;
 	struct awake awake; /* awake_lock, but for its descriptor */
-	unsigned n_awake;   /* awake_lock: who wants processors awake */
+	unsigned n_awake;   /* awake_lock: number of holders */
 };
 
 static uint64_t clock_ns(clockid_t id)
@@ -297,11 +297,11 @@ void tick_mutex_init(pthread_mutex_t *mutex)
 
 void tick_urgent(struct tick *t)
 {
-	/* the lowest of the real-time priorities: ahead of all ordinary
-	 * threads, behind whatever the machine's owner put above */
+	/* the lowest real-time priority: above all ordinary threads, below
+	 * other real-time threads of the machine */
 	struct sched_param param = { .sched_priority = 1 };
 
-	/* not for the threads that this one starts */
+	/* threads started by this one do not inherit it */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) ==
 	    0)
 		__atomic_store_n(&t->realtime, true, __ATOMIC_RELAXED);

@@ -10,11 +10,11 @@
  *   fake    stands still until somebody waits: the wait moves it (tests, and
  *           the event clock of simulations)
  *
- * All deadlines are absolute, so lateness never adds up. A wait sleeps on
+ * All deadlines are absolute, so lateness does not accumulate. A wait sleeps on
  * CLOCK_MONOTONIC until `spin_ns` of wall time before its deadline and spins
  * the rest; how late it returned (wall ns) goes to the error histogram.
- * With tick_keep_awake idle processors are kept from falling asleep shortly
- * before, so that the sleep ends within the spin.
+ * tick_keep_awake keeps idle processors awake shortly before, so that the sleep
+ * ends within the spin.
  *
  * Threads: everything here may be called from any thread, except that a fake
  * clock belongs to one.
@@ -51,17 +51,17 @@ double tick_scale(const struct tick *t);
 /* The spin, emulated ns. */
 uint64_t tick_spin(const struct tick *t);
 /*
- * From 2 ms of wall time before the end of each sleep that has a spin after it
- * keep the machine's idle processors awake (common/awake.h). Before the first
- * wait. -errno: the system does not grant it, -ENOTSUP: the tick does not
- * spin; then nothing changes. tick_error_json tells.
+ * Keep idle processors awake (common/awake.h) from 2 ms of wall time before the
+ * end of each sleep that is followed by a spin. Call before the first wait.
+ * -errno: not permitted; -ENOTSUP: the tick does not spin; no effect then.
+ * tick_error_json reports it.
  */
 int tick_keep_awake(struct tick *t);
 bool tick_keeps_awake(const struct tick *t);
-/* How long before a deadline that begins, emulated ns. */
+/* The lead of keep-awake before a deadline, emulated ns. */
 uint64_t tick_early(const struct tick *t);
-/* The same for as long as the caller wants; nothing without tick_keep_awake.
- * Each hold needs its let_sleep. */
+/* Explicit hold; no effect without tick_keep_awake. Each hold needs a
+ * let_sleep. */
 void tick_hold_awake(struct tick *t);
 void tick_let_sleep(struct tick *t);
 /* Wait until `deadline` (emulated ns). Returns at once when it has passed. */
@@ -74,41 +74,40 @@ void tick_wait(struct tick *t, uint64_t deadline);
  */
 bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 		    pthread_mutex_t *mutex, uint64_t deadline);
-/* The same until the deadline itself, for when a spin costs more than it
- * gains. */
+/* The same until the deadline itself, if a spin costs more than it gains. */
 bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
 			   pthread_mutex_t *mutex, uint64_t deadline);
 int tick_cond_init(pthread_cond_t *cond);
-/* Spin out what tick_cond_wait left, and count the error of this deadline. */
+/* Spin for the rest after tick_cond_wait, and count the error of this deadline.
+ */
 void tick_finish(struct tick *t, uint64_t deadline);
 /*
- * A deadline for an epoll loop: the descriptor becomes readable a spin before
- * the deadline that was set last; tick_finish then waits out the rest. Setting
- * another deadline, or TICK_NEVER, takes the readiness back.
- * A descriptor, the caller's to close, or -errno; not for fake clocks.
+ * A deadline for an epoll loop: the descriptor becomes readable one spin before
+ * the last deadline set; tick_finish then waits for the rest. Setting another
+ * deadline, or TICK_NEVER, clears the readiness. A descriptor, the caller's to
+ * close, or -errno; not for fake clocks.
  */
 int tick_timer_new(void);
 int tick_timer_set(const struct tick *t, int fd, uint64_t deadline);
 /* {"mean","p50","p90","p99","max"} of lateness and "spin", all in wall us;
- * "realtime": were the waiting threads granted SCHED_FIFO? and "keeps_awake":
- * was tick_keep_awake granted? */
+ * "realtime": do the waiting threads have SCHED_FIFO, and "keeps_awake": does
+ * tick_keep_awake have an effect? */
 json_t *tick_error_json(const struct tick *t);
 
 /*
- * Ask for the calling thread to run ahead of all ordinary ones (SCHED_FIFO),
- * so that a busy machine does not make it late; for threads that wait for
- * deadlines and do little else. Needs CAP_SYS_NICE or RLIMIT_RTPRIO; without,
- * nothing changes. Whether it was granted is in tick_error_json.
+ * Run the calling thread under SCHED_FIFO, so that other load does not delay
+ * it; for threads that wait for deadlines and do little else. Needs
+ * CAP_SYS_NICE or RLIMIT_RTPRIO, else no effect. tick_error_json reports it.
  */
 void tick_urgent(struct tick *t);
 /*
- * A mutex that such a thread shares with ordinary ones: who holds it while an
- * urgent thread waits runs as that thread would (PTHREAD_PRIO_INHERIT). An
- * ordinary mutex where the system has none of these.
+ * A mutex shared by such a thread and ordinary ones: its holder inherits the
+ * priority of a waiting real-time thread (PTHREAD_PRIO_INHERIT). An ordinary
+ * mutex if not supported.
  */
 void tick_mutex_init(pthread_mutex_t *mutex);
 
-/* Wall time for measuring what is real: monotonic ns, arbitrary origin. */
+/* Wall time to measure real work: monotonic ns, arbitrary origin. */
 uint64_t tick_wall(void);
 /* CPU time of the process, of the calling thread, in ns. */
 uint64_t tick_cpu(void);

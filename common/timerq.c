@@ -9,16 +9,14 @@
  *	         [earliest <= now + spin] pop, drop the lock, spin, fire
  *
  * With many timers pending the next deadline may always be less than a spin
- * away, and spinning would take a whole core from those who make and consume
- * what is waited for. Then the thread gets up only as early as it has learned
- * to be woken late, and earns the time that it may spin as a share of all
- * time. When that is spent it sleeps until the deadline itself, and fires all
- * that came due by the time it is awake.
+ * away, and spinning would take a whole core from producers and consumers. Then
+ * the thread wakes up earlier only by its observed wake-up lateness, and may
+ * spin for a share of all time. When this credit is spent it sleeps until the
+ * deadline itself, and fires all timers that are due by then.
  *
- * Who is woken by an answer sleeps on a processor that may sleep too. Where the
- * tick keeps processors awake (tick_keep_awake) they are from when it would be
- * early until a spin after the last answer, for what the one who was woken
- * asks for next; not while many timers are pending.
+ * A client woken by a reply may be on a sleeping processor too. With
+ * tick_keep_awake processors stay awake until a spin after the last reply, for
+ * the next request of the client; not while many timers are pending.
  */
 #include "common/timerq.h"
 
@@ -32,12 +30,13 @@
 
 /* arbitrary: a reader or two with some readahead spin, a crowd does not */
 enum { SPIN_UP_TO = 8 };
-/* Of a core, for more than those; and what may be saved up of it, in spins.
- * arbitrary: 64 GPUs with steps of 100 ms take a third of it */
+/* The spin budget with more timers, as a share of a core; and the maximum
+ * credit, in spins. arbitrary: 64 GPUs with steps of 100 ms use a third of it
+ */
 enum { SPIN_PERCENT = 5, SPINS_SAVED = 64 };
-/* Nine of ten waits end within the lead, however they scatter: where one is
- * longer it grows nine times as much as it shrinks where one is not.
- * arbitrary: of 120 us 0.5 us, so that it settles within some 200 waits */
+/* Tracks the 90th percentile of wake-up lateness: the lead grows nine times as
+ * much on a longer wait as it shrinks on a shorter one. arbitrary: of 120 us
+ * 0.5 us, so that it settles within some 200 waits */
 enum { LEAD_STEPS = 256, LEAD_UP = 9 };
 
 struct timerq {
@@ -48,8 +47,8 @@ struct timerq {
 	bool awake;	/* the thread's: it holds processors awake */
 	uint64_t fired; /* the thread's: when it last did */
 	/* the thread's, for many timers, all in emulated ns */
-	uint64_t lead;	 /* how much too early it asks to be woken */
-	uint64_t credit; /* it may spin for so long */
+	uint64_t lead;	 /* how much earlier it wakes up */
+	uint64_t credit; /* time it may spin */
 	uint64_t earned; /* when credit was last added to */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -111,7 +110,7 @@ static bool wait_among_many(struct timerq *q, uint64_t deadline)
 	return true;
 }
 
-/* Spin out the rest. */
+/* Spin for the rest. */
 static void finish(struct timerq *q, uint64_t deadline, bool few)
 {
 	uint64_t now = few ? deadline : tick_now(q->tick);
@@ -132,8 +131,8 @@ static void set_awake(struct timerq *q, bool awake)
 		tick_let_sleep(q->tick);
 }
 
-/* See to it that processors are awake when they have to be. True: that meant
- * to wait, and something may have changed. */
+/* Keep processors awake when needed. True: it had to wait, so the state may
+ * have changed. */
 static bool mind_processors(struct timerq *q)
 {
 	uint64_t now = tick_now(q->tick), from = TICK_NEVER;
@@ -156,7 +155,8 @@ static bool mind_processors(struct timerq *q)
 	return false;
 }
 
-/* Until the earliest timer may be popped (true), or something has changed. */
+/* Wait until the earliest timer may be popped (true), or the state has changed.
+ */
 static bool wait_earliest(struct timerq *q)
 {
 	uint64_t deadline = q->n ? q->heap[0]->deadline : TICK_NEVER;

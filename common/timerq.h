@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers on a tick: any number of pending deadlines, answered by one thread
- * in order of deadline, then of adding. Nothing sleeps for a single timer.
+ * Timers on a tick: one thread fires any number of pending deadlines, in order
+ * of deadline, then of insertion. No thread sleeps for a single timer.
  *
  *	add:  timerq_add(q, &request->timer, done_ns)     from any thread
  *	fire: fire(timer, false, ctx)                      on the queue's thread
@@ -35,7 +35,7 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	       struct timerq **ret);
 /* Stop the thread, then fire what is pending with `stopping`. */
 void timerq_stop(struct timerq *q);
-/* Stops first. Nobody may add any more. NULL is allowed. */
+/* Stops first. No timers may be added any more. NULL is allowed. */
 void timerq_free(struct timerq *q);
 /* 0; -ENOMEM, -ECANCELED (stopped): not added, the timer is the caller's
  * again. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sizes and durations as people write them.
+ * Human-readable sizes and durations.
  *
  * Sizes:     512, 512K, 4M, 8G, 1T; powers of 1024; a fraction is allowed
  *            ("1.5G"), "KiB" and "B" spellings too.
@@ -29,10 +29,10 @@
 struct units_capacity {
 	double fraction; /* of the dataset's bytes, 0..1; < 0: use bytes */
 	uint64_t bytes;
-	bool yields; /* "auto": to what memory there is */
+	bool yields; /* "auto": limited by the available memory */
 };
 
-/* arbitrary: not all of a dataset, so that the policy makes a difference */
+/* arbitrary: less than a dataset, so that the policy matters */
 #define UNITS_AUTO_FRACTION .35
 
 int units_parse_size(const char *s, uint64_t *ret_bytes);
@@ -41,12 +41,12 @@ int units_parse_capacity(const char *s, struct units_capacity *ret);
 /* A finite decimal number, the whole string. */
 int units_parse_double(const char *s, double *ret);
 
-/* The capacity in bytes, given what 100 % is; of "auto" what it would like. */
+/* The capacity in bytes, given the size of 100 %; for "auto" before the memory
+ * limit. */
 uint64_t units_capacity_bytes(const struct units_capacity *c, uint64_t whole);
 
 /*
- * Times of files, in ns since 1970. They hold from 1677 to 2262: those before
- * and after become the first and the last of them.
+ * Times of files, in ns since 1970, clamped to the years 1677 to 2262.
  */
 int64_t units_time_ns(int64_t s, uint32_t ns);
 struct timespec units_timespec(int64_t ns);
@@ -57,7 +57,7 @@ const char *units_exact_size(uint64_t bytes, char buf[UNITS_TEXT]);
 const char *units_exact_duration(uint64_t ns, char buf[UNITS_TEXT]);
 const char *units_exact_capacity(const struct units_capacity *c,
 				 char buf[UNITS_TEXT]);
-/* For people, three digits: "1.23 GiB", "12.3 ms". */
+/* For display, three digits: "1.23 GiB", "12.3 ms". */
 const char *units_human_size(double bytes, char buf[UNITS_TEXT]);
 const char *units_human_duration(double ns, char buf[UNITS_TEXT]);
 

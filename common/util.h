@@ -3,9 +3,8 @@
  * Cleanup attributes, and the few macros and functions that every file may
  * use.
  *
- * A local that owns something says so where it is declared
- * (`_cleanup_free_ char *p = NULL;`) and hands it over visibly
- * (`*ret = TAKE_PTR(p);`).
+ * An owning local is marked at its declaration (`_cleanup_free_ char *p =
+ * NULL;`) and hands over visibly (`*ret = TAKE_PTR(p);`).
  */
 #ifndef GPEMU_COMMON_UTIL_H
 #define GPEMU_COMMON_UTIL_H
@@ -58,14 +57,14 @@ int util_reserve(void *pp, size_t *capacity, size_t want, size_t item);
 int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 /* For qsort(3): uint64_t, ascending. */
 int util_compare_u64(const void *a, const void *b);
-/* The bytes of the UTF-8 character at `s`; 0: they are none. */
+/* The length of the UTF-8 character at `s`; 0: invalid. */
 size_t util_utf8(const char *s);
-/* `s` without the blanks around it, cut in place. */
+/* Trims `s` in place. */
 char *util_trim(char *s);
 /*
- * Open a file to read it, with `flags` besides O_RDONLY, and say what it is: a
- * pipe or device in its place is no file, and is not waited for. -errno:
- * -EISDIR, and -ESPIPE of what is neither a file nor a folder.
+ * Open a file for reading, with `flags` besides O_RDONLY, and return its type:
+ * does not block on a pipe or device. -errno: -EISDIR, and -ESPIPE of what is
+ * neither a file nor a folder.
  */
 int util_open_file(int dirfd, const char *path, int flags, struct stat *ret);
 /* The same as a stream, and also of a device: /dev/null is an empty file. NULL

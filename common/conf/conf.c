@@ -72,7 +72,7 @@ static int set_string(const char *s, char **ret)
 	return 0;
 }
 
-/* What a value of this type looks like, for messages. */
+/* Describes a valid value of this type, for messages. */
 static const char *expected(enum conf_type type)
 {
 	switch (type) {
@@ -228,7 +228,7 @@ static int decode_items(struct decode *d, const struct conf_node *node,
 	for (size_t i = 0; i < node->n; i++) {
 		void *item = (char *)list->items + i * field->item_size;
 
-		list->n = i + 1; /* so that conf_free sees half an item */
+		list->n = i + 1; /* lets conf_free release a partial item */
 		if (type == CONF_MAP)
 			r = decode_map_item(d, node->items[i], field, item);
 		else
@@ -242,7 +242,7 @@ static int decode_items(struct decode *d, const struct conf_node *node,
 	return 0;
 }
 
-/* Move a node out of the tree: CONF_TREE keeps what stands there. */
+/* Move a node out of the tree, for CONF_TREE. */
 static int copy_tree(const struct conf_node *node, struct conf_node **ret)
 {
 	_cleanup_conf_node_ struct conf_node *copy = calloc(1, sizeof(*copy));

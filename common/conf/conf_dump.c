@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The way out: struct -> JSON by the field table, JSON -> YAML by libyaml. */
+/* Output: struct -> JSON by the field table, JSON -> YAML by libyaml. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

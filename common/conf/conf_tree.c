@@ -9,7 +9,7 @@
 
 #include "common/util.h"
 
-/* arbitrary: deeper than any configuration, far from the stack's end */
+/* arbitrary: deeper than any configuration, but safe for the stack */
 enum { MAX_DEPTH = 32 };
 
 struct parse {
@@ -168,7 +168,7 @@ static int parse_node(struct parse *p, int depth, struct conf_node **ret)
 		return fail_at(p, &mark, "nested too deeply");
 	if (has_extras(&p->event))
 		return fail_at(p, &mark,
-			       "anchors, aliases and tags are not used here");
+			       "anchors, aliases and tags are not supported");
 	node->line = (unsigned)mark.line + 1;
 	node->column = (unsigned)mark.column + 1;
 	switch (p->event.type) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A YAML document as a tree that remembers where each node stood.
- * libyaml does the reading; only what a configuration needs is let through:
- * one document, scalar keys, no duplicate keys, no anchors, no tags, at most
- * 32 levels deep.
+ * A YAML document as a tree with the position of each node.
+ *
+ * libyaml parses it; only the subset needed for configurations is accepted: one
+ * document, scalar keys, no duplicate keys, no anchors, no tags, at most 32
+ * levels deep.
  */
 #ifndef GPEMU_COMMON_CONF_CONF_TREE_H
 #define GPEMU_COMMON_CONF_CONF_TREE_H
@@ -21,7 +22,7 @@ struct conf_node {
 	char *key;	       /* when the parent is a mapping */
 	unsigned key_line, key_column;
 	char *value;		  /* of a scalar */
-	bool quoted;		  /* so "null" and "~" can be meant as text */
+	bool quoted;		  /* then "null" and "~" are text */
 	struct conf_node **items; /* of a sequence or mapping */
 	size_t n;
 };
@@ -40,7 +41,7 @@ void conf_node_free(struct conf_node *node);
 /* The value under `key` of a mapping, or NULL. */
 const struct conf_node *conf_node_get(const struct conf_node *map,
 				      const char *key);
-/* err_set(-EINVAL) with "name:line:column: " of the node in front. */
+/* err_set(-EINVAL) prefixed with "name:line:column: " of the node. */
 int conf_node_error(const struct conf_node *node, const char *name,
 		    struct err *err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -9,7 +9,7 @@
 #include "common/rng.h"
 #include "common/util.h"
 
-/* A list of files on its way to becoming groups. */
+/* State while files are divided into groups. */
 struct build {
 	const struct grouping_files *files;
 	uint32_t *order; /* the files, as the order has them */
@@ -53,10 +53,10 @@ static int by_class(const void *a, const void *b, void *ctx)
 }
 
 /*
- * Round and round over the classes that have files left. Unlike the authors of
- * GPEmu's grouping study, who begin every group with the first class, the
- * round goes on where the last group ended: with 1000 classes and groups of
- * 64 theirs would use up the first 64 classes before the others.
+ * Round-robin over the classes with remaining files. The authors of GPEmu's
+ * grouping study begin every group with the first class; here the round
+ * continues where the last group ended: with 1000 classes and groups of 64
+ * theirs would use up the first 64 classes first.
  */
 static int take_diffclass(struct build *b)
 {
@@ -157,8 +157,8 @@ static int take_lines(struct build *b, FILE *f, const char *name)
 		if (!n)
 			continue;
 		if (strlen(text) != (size_t)n)
-			r = err_set(b->err, -EINVAL, "%s:%zu: a NUL in it",
-				    name, line);
+			r = err_set(b->err, -EINVAL,
+				    "%s:%zu: contains a NUL byte", name, line);
 		else if (json)
 			r = take_group(b, text, name, line);
 		else
@@ -200,7 +200,8 @@ static void cut(const struct build *b, uint32_t size, struct grouping *g)
 	for (uint32_t i = 0; i < b->n; i++) {
 		bool begins = b->begins ? b->begins[i] : in_group == size;
 
-		/* when the one that began a group is alone, the next does */
+		/* if the first file of a group is alone, the next one begins it
+		 */
 		if (begins)
 			in_group = 0;
 		if (b->files->bytes[b->order[i]] > GROUPING_ALONE)

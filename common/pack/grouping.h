@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which files are read together: the groups of a pack, and of a mount that
- * groups on the fly. Every file is in exactly one group; the last one may be
- * smaller. Files count from 0 in the order of their paths (grouping_compare).
+ * Groups of files that are read as a unit: of a pack, and of a mount with
+ * --group. Every file is in exactly one group; the last one may be smaller.
+ * Files count from 0 in the order of their paths (grouping_compare).
  *
  * Orders:
  *	sequential  as the paths are sorted: a group is mostly of one class
@@ -13,7 +13,7 @@
  *	            MOUNTPOINT/.gpemu/groups holds). Files that it does not
  *	            name come last, in the order of their paths.
  *
- * A file larger than GROUPING_ALONE is a group of its own, behind the others.
+ * A file larger than GROUPING_ALONE is its own group, after the others.
  */
 #ifndef GPEMU_COMMON_PACK_GROUPING_H
 #define GPEMU_COMMON_PACK_GROUPING_H
@@ -41,7 +41,7 @@ struct grouping_files {
 	/* The file of this path; UINT32_MAX: none. */
 	uint32_t (*find)(const void *ctx, const char *path);
 	const void *ctx;
-	/* of a file with an order: paths that are not found are left out */
+	/* for an order from a file: skip unknown paths */
 	bool skip_unknown;
 };
 
@@ -54,7 +54,7 @@ int grouping_new(const struct grouping_files *files, uint32_t size,
 		 struct err *err);
 void grouping_free(struct grouping *g);
 
-/* Is it the name of an order, rather than of a file? */
+/* Is it the name of an order, not of a file? */
 bool grouping_is_order(const char *order);
 
 /* Order of paths: component by component, bytewise. */

@@ -121,7 +121,7 @@ static int parse_counts(struct parse *s, size_t n)
 	s->names_bytes = get(&s->at, 8);
 	memcpy(p->order, s->at, PACK_ORDER_BYTES);
 	s->at += PACK_ORDER_BYTES + 8;
-	/* each subtraction is checked: no sum of what was read can wrap */
+	/* check each subtraction, so that no sum of input values can wrap */
 	if (!order_is_good(p->order))
 		return bad(s->err, "the order's name");
 	if (p->n_groups > p->n_files || p->n_files == UINT32_MAX ||
@@ -169,7 +169,7 @@ static int parse_groups(struct parse *s)
 	return 0;
 }
 
-/* A group's files lie back to back, groups one behind the other. */
+/* Files of a group are contiguous, and groups follow each other. */
 static int parse_files(struct parse *s)
 {
 	struct pack *p = s->p;
@@ -270,7 +270,8 @@ uint32_t pack_classify(struct pack_file *files, const uint32_t *sorted,
 	return classes;
 }
 
-/* Sorted, a path that is there twice, or as a folder too, is next to itself. */
+/* In sorted order a duplicate path, or one that is also a folder, is adjacent.
+ */
 static int check_paths(struct parse *s)
 {
 	struct pack *p = s->p;

@@ -3,9 +3,9 @@
  * A dataset packed into one file, group after group: docs/pack-format.md.
  * The reader; gpemu-data pack writes them.
  *
- * The index is parsed by a pure function of its bytes that trusts nothing:
- * what it accepts has every offset inside the file, no path twice, none that
- * leaves the root, none that is both a file and a folder.
+ * A pure function parses the index without trusting it. In an accepted index
+ * every offset is inside the file, paths are unique and stay below the root,
+ * and no path is both a file and a folder.
  */
 #ifndef GPEMU_COMMON_PACK_PACK_H
 #define GPEMU_COMMON_PACK_PACK_H
@@ -30,7 +30,7 @@ enum {
 	PACK_ALIGN = 4096,
 };
 
-/* Class of a file that stands in the root. */
+/* Class of a file in the root. */
 #define PACK_NO_CLASS UINT32_MAX
 
 struct pack_header {

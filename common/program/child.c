@@ -83,7 +83,7 @@ bool stop_came(struct stop *stop)
 
 /* --- starting --------------------------------------------------------- */
 
-/* In the child: does not return; what failed goes into the pipe. */
+/* In the child: does not return; errors go into the pipe. */
 __attribute__((noreturn)) static void become(char *const argv[],
 					     char *const env[], int out_fd,
 					     int err_fd, pid_t parent,
@@ -145,7 +145,7 @@ int child_start(struct child *child, char *const argv[], char *const env[],
 		child->pid = 0;
 		return err_set(err, -code, "fork: %s", strerror(code));
 	}
-	/* nothing but end of file comes when the program was executed */
+	/* end of file means that the program was executed */
 	if (read(from, &code, sizeof(code)) == sizeof(code)) {
 		waitpid(child->pid, NULL, 0);
 		child->pid = 0;
@@ -175,18 +175,18 @@ int child_fork(struct child *child, int (*fn)(void *ctx), void *ctx,
 		child->pid = 0;
 		return err_set(err, -errno, "fork: %s", strerror(errno));
 	}
-	setpgid(child->pid, child->pid); /* whoever comes first */
+	setpgid(child->pid, child->pid); /* in both processes: no race */
 	return watch(child, err);
 }
 
 /* --- waiting ---------------------------------------------------------- */
 
-/* The child is over: end the rest of its group, then let it go. */
+/* The child has exited: kill the rest of its group, then reap it. */
 static int reap(struct child *child)
 {
 	siginfo_t info = { 0 };
 
-	/* a zombie keeps its group's number from being given out again */
+	/* the zombie reserves the id of its group */
 	while (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT) < 0 &&
 	       errno == EINTR)
 		;
@@ -278,7 +278,7 @@ bool child_is_mounted(const char *path)
 
 int child_ready_init(struct child_ready *ready, struct err *err)
 {
-	/* a name in no folder, which the kernel chooses: unix(7), autobind */
+	/* an abstract name chosen by the kernel: unix(7), autobind */
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t n = sizeof(name);
@@ -299,10 +299,10 @@ void child_ready_fini(struct child_ready *ready)
 	util_closep(&ready->fd);
 }
 
-/* One message of lines; others that children send are passed over. */
+/* Parse one message of lines; ignore other messages. */
 static bool says_ready(int fd)
 {
-	char text[512]; /* longer ones are cut */
+	char text[512]; /* longer ones are truncated */
 	ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 	char *line, *rest = text;
 

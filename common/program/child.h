@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Child processes that are always waited for and never left behind.
+ * Child processes that are always reaped and never orphaned.
  *
- * A child leads a process group of its own, so that a Ctrl-C at the terminal
- * reaches the parent alone, which then ends its children in order: the loader
- * before the mount under it. Should the parent itself be killed, the kernel
- * sends its children SIGTERM.
+ * A child leads its own process group, so that Ctrl-C reaches only the parent,
+ * which then ends its children in order: the loader before its mount. If the
+ * parent is killed, the kernel sends SIGTERM to its children.
  *
- * One thread uses all of this. Nothing polls: a wait sleeps on the child's
- * pidfd, the stop signals' signalfd and what a child has to say.
+ * Single threaded. Nothing polls: a wait sleeps on the child's pidfd, the
+ * signalfd of the stop signals and the notify socket.
  */
 #ifndef GPEMU_COMMON_PROGRAM_CHILD_H
 #define GPEMU_COMMON_PROGRAM_CHILD_H
@@ -22,15 +21,15 @@
 /* SIGINT, SIGTERM and SIGHUP, turned into a file to wait on. */
 struct stop {
 	int fd;	    /* signalfd */
-	int signal; /* the one that came, 0: none yet */
+	int signal; /* the signal received, 0: none */
 };
 
 /* Block the stop signals of this process and open their signalfd. -errno. */
 int stop_init(struct stop *stop, struct err *err);
 void stop_fini(struct stop *stop);
-/* Did one come? Does not wait. */
+/* Has a signal arrived? Does not wait. */
 bool stop_came(struct stop *stop);
-/* Die of the signal that came, if one came, as if it had not been blocked. */
+/* Die of the received signal, if any, as if it had not been blocked. */
 void stop_raise(struct stop *stop);
 
 struct child {
@@ -56,23 +55,23 @@ int child_fork(struct child *child, int (*fn)(void *ctx), void *ctx,
 	       struct err *err);
 
 /*
- * Wait until the child is over. 0: *ret_status is its exit status, or 128 +
- * the signal that ended it, and whatever else was in its group is killed.
- * -ETIMEDOUT: `timeout_ns` (wall time; 0: none) passed. -EINTR: a stop signal
- * came. In these two cases the child still runs: child_end it.
+ * Wait until the child exits. 0: *ret_status is its exit status, or 128 + the
+ * signal that killed it, and the rest of its group is killed. -ETIMEDOUT:
+ * `timeout_ns` (wall time; 0: none) passed. -EINTR: a stop signal arrived. In
+ * these two cases the child still runs: call child_end.
  */
 int child_wait(struct child *child, struct stop *stop, uint64_t timeout_ns,
 	       int *ret_status);
 
 /*
- * The same for the first of several, some of which may have been waited for
- * (pid 0); its index goes to *ret_index. With none left it is a plain wait for
- * the time or a signal.
+ * The same for the first of several, some of which may have been reaped (pid
+ * 0); *ret_index is its index. With none left it only waits for the timeout or
+ * a signal.
  */
 int child_wait_any(struct child *const *children, size_t n, struct stop *stop,
 		   uint64_t timeout_ns, size_t *ret_index, int *ret_status);
 
-/* Where a child says that it is ready, as sd_notify(3) does. */
+/* The socket on which a child reports that it is ready, as in sd_notify(3). */
 struct child_ready {
 	int fd;
 	char env[64]; /* "NOTIFY_SOCKET=...", for child_start */
@@ -82,16 +81,16 @@ struct child_ready {
 int child_ready_init(struct child_ready *ready, struct err *err);
 void child_ready_fini(struct child_ready *ready);
 /*
- * Wait until the child says so (0), or is over (-ECHILD, *ret_status as
- * above), or as child_wait.
+ * Wait until the child is ready (0) or exits (-ECHILD, *ret_status as above),
+ * or as child_wait.
  */
 int child_wait_ready(struct child *child, struct stop *stop,
 		     const struct child_ready *ready, uint64_t timeout_ns,
 		     int *ret_status);
 
 /*
- * SIGTERM to the group, SIGKILL when it is not over `grace_ns` later; waits
- * for it whatever stop signals come. Returns its exit status as above.
+ * Send SIGTERM to the group, and SIGKILL after `grace_ns`; waits despite stop
+ * signals. Returns the exit status as above.
  */
 int child_end(struct child *child, uint64_t grace_ns);
 

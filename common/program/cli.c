@@ -58,7 +58,7 @@ static void add_owned(struct parse *p, const struct conf_field *f, char *value)
 
 /* --- options within an option ------------------------------------------- */
 
-/* The field that "key=value", or "key" of a switch, is for; else NULL. */
+/* The field of "key=value", or of the "key" of a switch; else NULL. */
 static const struct conf_field *field_of_word(const struct parse *p,
 					      const char *word)
 {
@@ -107,7 +107,7 @@ static char *unescaped(const char *s)
 	return copy;
 }
 
-/* What was given for this field so far, or NULL. */
+/* The value given for this field so far, or NULL. */
 static const char *given(const struct parse *p, const struct conf_field *f)
 {
 	const char *value = NULL;
@@ -280,7 +280,7 @@ static int apply(struct parse *p, struct err *err)
 			r = set_flag(p, i, err);
 	if (r == 0 && common->config)
 		r = conf_load(common->config, program->fields, p->options, err);
-	/* a list that is given is the whole list */
+	/* a given list replaces the whole list */
 	for (size_t i = 0; r == 0 && i < p->n_set; i++) {
 		const struct conf_field one[2] = { *p->set[i].field, { 0 } };
 
@@ -352,8 +352,8 @@ int cli_reload(const struct cli_program *program, int argc, char **argv,
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
-/* A table that a full disk has not taken is no success. What runs at exit and
- * was registered later is over by now. */
+/* Fail if the output could not be written, for example on a full disk. Exit
+ * handlers registered later have run by now. */
 static void check_stdout(void)
 {
 	bool failed = ferror(stdout);
@@ -366,9 +366,9 @@ static void check_stdout(void)
 	_exit(EXIT_STATUS_FAILED);
 }
 
-/* What the caller closed of 0, 1 and 2. A file or socket of ours that took such
- * a number would get messages, or be cut off by a daemon. stdin is opened for
- * writing and stdout for reading: use of either stays an error. */
+/* Reopen closed descriptors 0, 1 and 2: a file or socket of ours with such a
+ * number would receive messages, or be closed by a daemon. stdin is opened for
+ * writing and stdout for reading, so that using them stays an error. */
 static void open_missing(const char *name)
 {
 	static const int flags[] = { O_WRONLY, O_RDONLY, O_WRONLY };
@@ -376,7 +376,7 @@ static void open_missing(const char *name)
 	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0)
 			continue;
-		/* the lowest number that is free is this one */
+		/* open(2) returns the lowest free number, which is this one */
 		if (open("/dev/null", flags[fd]) == fd)
 			continue;
 		fprintf(stderr,
@@ -437,7 +437,7 @@ static void print_commands(FILE *f, const char *name, const char *summary,
 	fprintf(f, "Usage: %s COMMAND [options]\n%s\n\n", name, summary);
 	for (; c->name; c++)
 		fprintf(f, "  %-10s %s\n", c->name, c->summary);
-	fprintf(f, "\n'%s COMMAND --help' tells about one command.\n", name);
+	fprintf(f, "\n'%s COMMAND --help' describes a command.\n", name);
 }
 
 /* Damerau's distance of words of ASCII: letters to insert, delete, replace, or

@@ -73,7 +73,7 @@ struct cli_common {
 				"options of one, and exit"                    \
 	}
 
-/* Something that --list can list: a plug-in table, or a function's doing. */
+/* A kind for --list: a plug-in table, or a function that prints. */
 struct cli_kind {
 	const char *name;
 	const struct plugin *const *table;
@@ -84,7 +84,7 @@ struct cli_kind {
 };
 
 struct cli_program {
-	const char *name;    /* argv[0] as people know it: "gpemu-data make" */
+	const char *name;    /* the name of the command: "gpemu-data make" */
 	const char *args;    /* positional arguments for --help, or NULL */
 	size_t n_args;	     /* how many of them are required */
 	size_t n_optional;   /* how many more are allowed */
@@ -107,16 +107,17 @@ struct cli_program {
  * a usage error prints one line and exits with EXIT_STATUS_USAGE. A program
  * whose stdout could not be written exits with EXIT_STATUS_FAILED.
  * On return the positional arguments are borrowed from argv.
- * What is closed of descriptors 0, 1 and 2 is opened first, here and in
- * cli_dispatch: nothing that the program opens takes their numbers.
+ * Closed descriptors among 0, 1 and 2 are opened first, here and in
+ * cli_dispatch, so that files of the program do not get these numbers.
  */
 void cli_parse(const struct cli_program *program, int argc, char **argv,
 	       void *options, char **ret_args);
 
 /*
- * Once more, with what --config says by now: fill `options`, which hold the
- * defaults and, in struct cli_common, `config`: the file to read, or NULL.
- * Prints nothing. -errno with a text; the options are then half filled in.
+ * Parse again, with the current contents of --config: fill `options`, which
+ * hold the defaults and, in struct cli_common, `config`, the file to read, or
+ * NULL. Prints nothing. -errno with a text; the options are then half filled
+ * in.
  */
 int cli_reload(const struct cli_program *program, int argc, char **argv,
 	       void *options, struct err *err);
@@ -136,9 +137,9 @@ int cli_unknown(const char *name, const struct cli_command *commands,
 		const char *word);
 
 /*
- * Print why something failed, "name: text", and return the exit status that
- * goes with `r`, a negative errno: 75 for what is not there now (-EPERM,
- * -ENODEV, -EAGAIN, -ENOMEM), else 1.
+ * Print an error, "name: text", and return the exit status for `r`, a negative
+ * errno: 75 for temporarily unavailable resources (-EPERM, -ENODEV, -EAGAIN,
+ * -ENOMEM), else 1.
  */
 int cli_fail(int r, const struct err *err);
 

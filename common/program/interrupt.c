@@ -36,8 +36,8 @@ static void *wait_for_signal(void *arg)
 	sigwait(&both, &sig);
 	if (sig == END)
 		return NULL;
-	/* every other thread has them blocked, so the next one comes here,
-	 * where it does what it does by default */
+	/* all other threads block them, so the next one arrives here and has
+	 * its default effect */
 	pthread_sigmask(SIG_UNBLOCK, &asked, NULL);
 	i->fn(i->ctx);
 	sigwait(&end, &sig);

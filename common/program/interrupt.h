@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIGINT and SIGTERM, taken by a thread of their own: the first calls a
- * function, the second ends the process as it would have without this.
+ * A thread that handles SIGINT and SIGTERM: the first one calls a function, the
+ * second one kills the process as by default.
  */
 #ifndef GPEMU_COMMON_PROGRAM_INTERRUPT_H
 #define GPEMU_COMMON_PROGRAM_INTERRUPT_H

@@ -4,9 +4,9 @@
 #define GPEMU_COMMON_SYSTEM_CONTROL_H
 
 /*
- * Open the file `name` in `dir`, the .gpemu of a mount. Through no link, and
- * of a FUSE file system only: a folder of that name anybody can make, above or
- * in a dataset, with links to what the caller may write.
+ * Open the file `name` in `dir`, the .gpemu of a mount. Follows no links and
+ * accepts only FUSE file systems: any user can create a folder of that name,
+ * with links to files that the caller may write.
  *
  * A descriptor, or -errno; -ENODEV: it is no mount's.
  */

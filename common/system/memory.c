@@ -43,7 +43,7 @@ static uint64_t read_limit(const char *folder, const char *name)
 	return f && fscanf(f, "%" SCNu64, &v) == 1 ? v : UINT64_MAX;
 }
 
-/* The limits of `folder` and of all above it, up to the first `top` bytes. */
+/* The limits of `folder` and its parents, up to the first `top` bytes. */
 static uint64_t least(char *folder, size_t top, const char *const *names)
 {
 	uint64_t limit = UINT64_MAX;
@@ -71,7 +71,7 @@ static bool has_word(const char *list, const char *want)
 	return false;
 }
 
-/* Our group in the hierarchy that has memory; version 2 has all in one, whose
+/* Our group in the memory hierarchy; version 2 has a single hierarchy, whose
  * line names no controllers. */
 static bool own_group(const char *root, bool is_v2, char group[PATH_MAX])
 {

@@ -136,9 +136,9 @@ for e in range(6):
 	run -2 gpemu-cachesim --dataset imagenet -p lru,belledy
 	[[ "$output" == *"unknown cache policy 'belledy' (known: none lru"* ]]
 	run -2 gpemu-cachesim --dataset imagenet -c 10%,
-	[[ "$output" == *"'' is no cache size"* ]]
+	[[ "$output" == *"'' is not a cache size"* ]]
 	run -2 gpemu-cachesim --dataset imagenet --plot x.jpg
-	[[ "$output" == *"a plot is .svg or .png" ]]
+	[[ "$output" == *"a plot file must end in .svg or .png" ]]
 	run -2 gpemu-cachesim --dir . --files 3
 	run -2 gpemu-cachesim --dir . --trace-format csv
 	run -1 gpemu-cachesim --trace none.csv
@@ -277,7 +277,7 @@ row() {
 	for bad in '#gpemu-fs-trace 2' '#gpemu-fs-trace x'; do
 		{ echo "$bad"; tail -n +2 t.csv; } >u.csv
 		run -1 gpemu-cachesim --trace u.csv
-		[[ "$output" == *"u.csv:1: a version of gpemu-fs traces"* ]]
+		[[ "$output" == *"u.csv:1: an unsupported version of the gpemu-fs trace"* ]]
 	done
 	for bad in '#sizes' '#sizes 1,,2' '#sizes 1*' '#sizes 1 2' \
 		'#sizes 20,10' '#sizes 10*4294967295' \

@@ -165,7 +165,7 @@ static void errors_say_where(void **state)
 		{ "models: {m: {rows: []}}\n", "t.yaml:1:13: no rows" },
 		{ "words: [good, bad]\n", "t.yaml:1:15: words: a bad word" },
 		{ "a: &x 1\n", "t.yaml:1:4: anchors, aliases and tags are not "
-			       "used here" },
+			       "supported" },
 		{ "a: 1\n---\nb: 1\n", NULL },
 		{ "a: [1\n", NULL },
 		{ "- 1\n", "t.yaml:1:1: not a mapping" },
