@@ -242,7 +242,7 @@ row() {
 	echo "0.1,$1,$2,$3,0,$3,$4,miss,1.0,2.0,,$3,a"
 }
 
-@test "a trace of gpemu-fs: order by seq, what is no access left out" {
+@test "a trace of gpemu-fs: ordered by seq, lines without an access ignored" {
 	mount_trace "$(row read 2 20 4)" "$(row lookup 1 10 '')" \
 		"$(row read 1 10 1)" "$(row passthrough 1 10 2)" \
 		"$(row epoch '' '' 3)" "$(row read 1 10 6)" \

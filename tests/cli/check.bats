@@ -50,7 +50,7 @@ check()
 	check 9 13
 }
 
-@test "a group is one read, where its files are asked for together" {
+@test "a group is one read if its files are read together" {
 	# 5.6 ms a file alone
 	workload "storage: hdd, cache_policy: none, group: 64" "gpu: p100, loader: sync, workers: 1"
 	check 20 26
@@ -69,7 +69,7 @@ check()
 	done
 }
 
-@test "what is not said is what the programs take" {
+@test "check uses the defaults of the programs" {
 	workload "storage: ideal" "epochs: 1"
 	check 5 9 # a V100: 125 steps of 37 ms
 	workload "storage: ideal" "node: dgx-1v"
@@ -138,7 +138,7 @@ print(s * .97, s * 1.02)")
 	done
 }
 
-@test "what cannot be estimated is said, without a time" {
+@test "cells that cannot be estimated are reported without a time" {
 	workload "storage: ideal" "epochs: 1"
 	sed -i '/train:/d' w.yaml
 	sed -i 's/^base:/&\n  exec: {command: "true"}/' w.yaml
@@ -161,7 +161,7 @@ refuses()
 	[ ! -e results ]
 }
 
-@test "a name that nothing has is told with its place before anything runs" {
+@test "check rejects unknown names with their position before anything runs" {
 	workload "storage: ideal" "gpu: v100, node: dgx-1v, order: torch, loader: sync" \
 		"axes:" "  fs.cache_policy: [lru, minio]" \
 		"jobs: {one: {}, two: {train: {model: alexnet}}}"
@@ -180,7 +180,7 @@ refuses()
 	refuses "s/synth: imagenet/dataset: x/" "bad.yaml:3:20: gpemu-data: dataset: unknown dataset profile 'x'"
 }
 
-@test "a profile that is no file, or none of its kind, is told by its path" {
+@test "check reports a missing or wrong profile by its path" {
 	workload "storage: ideal" "gpu: v100, node: dgx-1v" "axes:" \
 		"  fs.cache_policy: [lru, minio]"
 	refuses s/ideal/no.yaml/ "storage profile no.yaml: No such file"

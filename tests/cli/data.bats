@@ -190,7 +190,7 @@ make_small() {
 	[ ! -e "$D" ]
 }
 
-@test "what is not there exits 1 and is named" {
+@test "a missing file exits 1 and is named" {
 	run -1 "$DATA" stat "$D"
 	[[ "$output" =~ "$D: No such file" ]]
 	mkdir "$D"

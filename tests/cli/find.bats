@@ -80,7 +80,7 @@ find_max()
 	grep -q '"max_gpus": 22' results/feed/find-max.json
 }
 
-@test "find: what cannot be told is an error, not a number" {
+@test "find: too few steps or no AU is an error, not a number" {
 	STEPS=2 run --separate-stderr find_max
 	[ "$status" -eq 1 ]
 	[[ $stderr == *"with 1 GPUs an epoch has 2 steps: the dataset or max_steps"* ]]

@@ -89,7 +89,7 @@ age() {
 	done
 }
 
-@test "TFRecord: what is damaged names the file and the byte" {
+@test "TFRecord: an error of a damaged shard names the file and the byte" {
 	make tfrecord
 	shard=$TMP/data/train-00001-of-00002
 	n=$(($(stat -c %s "$shard") - 1))

@@ -160,7 +160,7 @@ print(m["last_batch"])')
 	grep -q 'tf32: left out, cpu has no tf32' err
 }
 
-@test "what cannot be meant is told before anything is measured" {
+@test "measure rejects invalid options before it measures" {
 	needs_torch
 	while read -r option value; do
 		run -2 measure --output m.yaml --models squeezenet1_1 \

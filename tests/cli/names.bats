@@ -52,7 +52,7 @@ served() {
 	return "$status"
 }
 
-@test "a GPU server, who asks it and who uses it" {
+@test "names: a GPU server, gpemu-smi and a client" {
 	cp "$BATS_TEST_DIRNAME"/../../profiles/gpu/tesla-v100-pcie-32gb.yaml "$BAD.yaml"
 	served "$BAD.yaml" gpemu-smi --socket "$BAD.sock" --json s
 	for file in s "$BAD.json"; do

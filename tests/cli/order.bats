@@ -63,7 +63,7 @@ on_data() {
 	cmp "$FILE" "$TMP/again"
 }
 
-@test "what is wrong with an order is told with its place" {
+@test "an error in an order file is reported with its position" {
 	data
 	on_data --order sequential --dump-order "$FILE"
 	# refused PLACE TEXT: what remains of the file after sed's -e "$3"

@@ -134,7 +134,7 @@ have_uring() {
 	[[ "$output" == *"fastest"*"ffcv"* ]]
 }
 
-@test "options that do not go together are told" {
+@test "incompatible options are rejected" {
 	files 4
 	run "$TRAIN" --data "$TMP/raw" --prep decode --cores 3
 	[ "$status" -eq 2 ]

@@ -95,7 +95,7 @@ one_line() {
 	[[ "${lines[3]}" == link* && "${lines[4]}" == "IOPS        no cap" ]]
 }
 
-@test "what is not there is named" {
+@test "a missing file is named" {
 	run -1 gpemu-profile show h9000
 	one_line
 	run -1 gpemu-profile show v100 resnet51
@@ -237,7 +237,7 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	grep -q '^    - \[16, 42, 84, 16, 260, 50\]$' g.yaml
 }
 
-@test "malformed tables are told by line" {
+@test "malformed tables are reported by line" {
 	make_tables
 	sed -i '3s/.*/m,2,x,0.02,0.001,100,50/' gpu.csv
 	run -1 import

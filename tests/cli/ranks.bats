@@ -146,7 +146,7 @@ damage() { # R STEP
 	exactly_once 1
 }
 
-@test "a step that is named is taken, or it is said who lacks it" {
+@test "--resume-step takes that step, or names the rank that lacks it" {
 	rank 0 --checkpoint-keep 0 --max-steps 15
 	rank 1 --checkpoint-keep 0 --max-steps 10
 	run rank 0 --resume --resume-step 15
@@ -186,7 +186,7 @@ damage() { # R STEP
 	exactly_once 1
 }
 
-@test "what is old is kept until all ranks have newer ones" {
+@test "old checkpoints are kept until all ranks have newer ones" {
 	rank 0
 	[ "$(steps 0)" = "5 10 15" ]
 	rank 1

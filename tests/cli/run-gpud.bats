@@ -37,7 +37,7 @@ nothing_left()
 	[ -z "$(ls "$TMPDIR")" ]
 }
 
-@test "gpud: the jobs of a cell share a server of its own" {
+@test "gpud: the jobs of a cell share the server of the cell" {
 	# where one begins much later than the other they are not two at a time
 	for try in 1 2 3 4 5; do
 		rm -rf results
@@ -71,7 +71,7 @@ nothing_left()
 	[[ $output == *"0 of 2 cells have one"* ]]
 }
 
-@test "gpud: mistakes are told with their place, a refusal fails the cell" {
+@test "gpud: errors are reported with their position, a rejected job fails the cell" {
 	sed -i 's/gpud: {gpu: p100}/gpud: {gpu: p100, sheduler: rr}/' w.yaml
 	run "$bin/gpemu-run" --no-mount w.yaml
 	[[ $output == *"w.yaml:5:21: gpemu-gpud: unknown key 'sheduler'"* ]]

@@ -71,7 +71,7 @@ need_root()
 	grep -q "^set ylabel 'epoch time (s)'" seconds-by-train_loader.gp
 }
 
-@test "run: records that are there are not run again, unless --fresh" {
+@test "run: cells with a record are not run again, unless --fresh" {
 	gpemu_run w.yaml
 	[ "$(wc -l <standin.log)" -eq 9 ]
 	run --separate-stderr gpemu_run w.yaml
@@ -169,7 +169,7 @@ expects()
 	grep -q 'FAIL' results/small/table.txt
 }
 
-@test "run: plots with long names, and what is published, stay legible" {
+@test "run: plots with long names and published values stay legible" {
 	command -v gnuplot >/dev/null || skip "no gnuplot"
 	sed -i '/^plot:/,$d; /fs.cache_policy:/d; /train.loader:/d' w.yaml
 	cat >>w.yaml <<-'END'
@@ -203,7 +203,7 @@ expects()
 	grep -q "^set key .* title 'the policy' left$" "$gp"
 }
 
-@test "run: a metric made of others, in each repetition" {
+@test "run: a derived metric, in each repetition" {
 	cat >>w.yaml <<-'END'
 		metrics:
 		  gain: {of: "seconds[sync] - seconds", unit: s}
@@ -285,7 +285,7 @@ expects()
 	[ "$(ls -d cache/gpemu/*/ | wc -l)" -eq 1 ]
 }
 
-@test "run: a dataset that is there, seen from the workload file" {
+@test "run: an existing dataset, relative to the workload file" {
 	mkdir -p deep/photos
 	sed 's/^dataset:.*/dataset: {dir: photos}/' w.yaml >deep/w.yaml
 	gpemu_run -r 1 deep/w.yaml
@@ -306,7 +306,7 @@ refuses()
 	[ ! -e results ]
 }
 
-@test "run: a mistake is told with its place before anything runs" {
+@test "run: an error is reported with its position before anything runs" {
 	good=$(cat w.yaml)
 	sed -i 's/^seed:/sede:/' w.yaml
 	refuses "w.yaml:12:1: unknown key 'sede'"
@@ -496,7 +496,7 @@ exec_workload()
 	[[ ${lines[1]} != *throughput* ]]
 }
 
-@test "run: of several jobs it is told what the one said that failed" {
+@test "run: with several jobs, the message of the failed one is reported" {
 	cat >w.yaml <<-'END'
 		name: small
 		question: Which one failed?
@@ -513,7 +513,7 @@ exec_workload()
 	grep rewound results/small/logs/*
 }
 
-@test "run: a cell that others disturb runs once more" {
+@test "run: a cell disturbed by other load runs again" {
 	[ -r /proc/stat ] || skip "no /proc/stat"
 	exec_workload
 	sed -i '/^axes/d; s/workers/seed/; s/^noise.*/noise: 10%/' w.yaml
@@ -612,7 +612,7 @@ valid_html()
 	run ! grep 'CONSOLE' err
 }
 
-@test "run: the rules of MLPerf Storage are told, before and after" {
+@test "run: the rules of MLPerf Storage are reported before and after" {
 	sed -i 's/dataset: imagenette, files: 5/dataset: imagenet, files: 320/' w.yaml
 	run gpemu_run check w.yaml
 	[[ $output != *"MLPerf"* ]]
@@ -720,7 +720,7 @@ start_hanging()
 	nothing_left
 }
 
-@test "run: where nothing can be mounted it says so and goes on" {
+@test "run: without mounts it warns and continues" {
 	need_root
 	FAIL_MOUNT="cannot mount" run --separate-stderr "$bin/gpemu-run" w.yaml
 	[ "$status" -eq 0 ]

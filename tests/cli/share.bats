@@ -138,7 +138,7 @@ check() {
 	[ "$status" -eq 2 ]
 }
 
-@test "nobody listens: exit status 75, and what to do" {
+@test "no server: exit status 75, and the way out" {
 	run "$SMI" --socket "$SOCKET"
 	[ "$status" -eq 75 ]
 	[[ $output == *"start one with --socket $SOCKET"* ]]
@@ -166,7 +166,7 @@ check() {
 	[ "$(cat "$SOCKET")" = precious ]
 }
 
-@test "a service manager is told when clients can connect" {
+@test "READY=1 is sent when clients can connect" {
 	python3 - "$GPUD" "$SOCKET" "$TMP/notify" <<-'PY'
 		import os, socket, subprocess, sys
 		gpud, path, name = sys.argv[1:]
@@ -204,7 +204,7 @@ check() {
 	so 'True'
 }
 
-@test "who asks and leaves costs the others nothing" {
+@test "a client that queries and disconnects does not delay the others" {
 	local peak
 
 	[ -z "$GPEMU_SANITIZED" ] || skip "a sanitizer keeps what was freed"
@@ -240,7 +240,7 @@ check() {
 	[ "$output" = 25 ]
 }
 
-@test "what is no errno is an error" {
+@test "an invalid errno from a server is an error" {
 	codes=(0xffffffff 0x80000000 0 61 125 4096)
 	"$CLIENT" "$SOCKET" liar "${codes[@]}" "${codes[@]}" 3>&- &
 	PIDS+=("$!")
@@ -314,7 +314,7 @@ check() {
 		--max-steps 2 --pin off --time-scale "$SCALE"
 }
 
-@test "the default place is a folder of one's own" {
+@test "the default socket is in a private folder" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
 	local id=61234 folder=/tmp/gpemu-61234
 
@@ -348,7 +348,7 @@ check() {
 	[ "$mode" = 700 ]
 }
 
-@test "a connection that asks for nothing ends" {
+@test "an idle connection is closed" {
 	gpud --idle-limit 300ms
 	run timeout 20 "$CLIENT" "$SOCKET" mute
 	[ "$output" = "connected without requesting a GPU" ]
@@ -390,7 +390,7 @@ check() {
 	until_so 'True'
 }
 
-@test "one client alone trains as on a GPU of its own; the record says where" {
+@test "a single client trains as on a private GPU; the record names the server" {
 	for try in 1 2 3 4 5; do
 		gpud --gpu p100 --scheduler rr
 		train one --model resnet50 -b 64 --max-steps 20
@@ -511,7 +511,7 @@ three_clients() {
 	false
 }
 
-@test "a client that is killed frees its memory at once, for who waits" {
+@test "the memory of a killed client goes to the queue at once" {
 	gpud --share mps --gpu k80
 	train a --model resnet50 -b 64 --max-steps 100000
 	first=$JOB

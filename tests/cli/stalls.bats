@@ -107,7 +107,7 @@ fetch, prep, pin, wait = (t[k] for k in ('fetch_stall_s', 'prep_stall_s', 'pin_s
 assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 }
 
-@test "eight GPUs that nothing is prepared for wait for reads and the pin stages" {
+@test "without transforms eight GPUs wait for reads and the pin stages" {
 	told --prep none -b 2 --gpus 8 --time-scale 0.2 -e 3
 	total "prep == 0 and pin > 0 and wait > 0"
 	told --prep none -b 2 --gpus 8 --time-scale 0.2 -e 3 --pin off
@@ -131,7 +131,7 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 	done
 }
 
-@test "DataParallel: what is handed out before it computes is all-reduce" {
+@test "DataParallel: scatter and replicate count as all-reduce" {
 	told --prep emulated --cores 2 -b 4 --gpus 2 --parallel dp --time-scale 0.2
 	total "prep > 0"
 }
@@ -148,7 +148,7 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 	grep -q "Bottleneck: checkpoints" "$TMP/out"
 }
 
-@test "batches out of nothing are never prepared" {
+@test "synthetic batches have no prep stall" {
 	for try in 1 2 3; do
 		told --loader null --prep none -b 1 --max-steps 200 --time-scale 0.01
 		total "prep == 0 and pin == 0"

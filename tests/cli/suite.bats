@@ -135,7 +135,7 @@ refuses()
 	[ ! -e results ]
 }
 
-@test "suite: a mistake in any file is told with its place, and nothing runs" {
+@test "suite: an error in any file is reported with its position, and nothing runs" {
 	good=$(cat all.yaml)
 	two=$(cat files/two.yaml)
 	sed -i 's/budget/buget/' all.yaml
@@ -193,7 +193,7 @@ refuses()
 	run ! grep 'CONSOLE' err
 }
 
-@test "suite: SIGTERM ends it, and what is done is kept" {
+@test "suite: SIGTERM ends it, and finished cells are kept" {
 	HANG_LOADER=async "$bin/gpemu-run" --no-mount all.yaml >out 2>&1 3>&- &
 	pid=$!
 	for _ in $(seq 100); do

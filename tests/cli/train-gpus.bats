@@ -61,7 +61,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	check "e['steps'] == 1 and e['samples'] == 16"
 }
 
-@test "what all GPUs of a step lack is data, whoever's batch is the last" {
+@test "a late batch counts as data wait on all GPUs of the step" {
 	raw 64 1000
 	# a core makes 155 images/s: 26 ms a batch, and four of them a step
 	run timeout 60 "$TRAIN" --data "$TMP/raw" --prep emulated --cores 1 -b 4 --gpus 4 \
@@ -201,7 +201,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	[[ $output == *"the jitter of vgg11 was not measured"*resnet50* ]]
 }
 
-@test "inference: the forward pass, and nobody to add gradients up with" {
+@test "inference: the forward pass, without an all-reduce" {
 	run "$TRAIN" $NULL --model resnet50 -b 64 --gpus 2 --inference --max-steps 10 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "e['allreduce_s'] == 0 and j['node']['inference'] is True" \
@@ -262,7 +262,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	[[ $output == *"full_w is below idle_w"* ]]
 }
 
-@test "a node fills in what is not said, and says what it has not" {
+@test "a node supplies defaults, and reports what it lacks" {
 	raw 8 100
 	run "$TRAIN" --data "$TMP/raw" --node config-ssd-v100 --prep emulated --image-size 8 -b 1 \
 		--time-scale 0.05 --json "$JSON"

@@ -89,7 +89,7 @@ on_pace()
 	check "t['compute_s'] + t['data_wait_s'] + t['transfer_stall_s'] <= t['seconds']"
 }
 
-@test "a record that cannot be written is told before the first step" {
+@test "an unwritable record is reported before the first step" {
 	run "$TRAIN" --loader null --max-steps 1 --json "$TMP/no/record"
 	[ "$status" -eq 1 ]
 	[ "$output" = "gpemu-train: $TMP/no/record: No such file or directory" ]
@@ -213,7 +213,7 @@ pin_stage() {
 	check "t['pin_s'] / t['steps'] > .0129"
 }
 
-@test "a pin stage in the consumer adds up, one of its own is hidden" {
+@test "pinning in the consumer adds to the step, a separate pin stage overlaps" {
 	raw 512 1000
 	sed 's/base_ms: 3$/base_ms: 13/' \
 		"$BATS_TEST_DIRNAME/../../profiles/gpu/tesla-p100-pcie-16gb.yaml" >"$TMP/slow.yaml"
