@@ -52,7 +52,7 @@ static inline void util_fclosep(FILE **f)
  * -ENOMEM.
  */
 int util_reserve(void *pp, size_t *capacity, size_t want, size_t item);
-/* The same where the items there are need not be kept: no more than asked for.
+/* The same without keeping the items: allocates no more than requested.
  */
 int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 /* For qsort(3): uint64_t, ascending. */

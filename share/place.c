@@ -78,7 +78,7 @@ int server_listen(struct server *s, struct err *err)
 		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listen_fd < 0)
 		return err_set(err, -errno, "socket: %s", strerror(errno));
-	/* set the umask first: nobody else may connect in between */
+	/* by the umask, so that the mode is right from bind(2) on */
 	mask = umask((mode_t)(~s->config.mode & 0777));
 	r = bind(s->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
 								     : 0;

@@ -6,7 +6,7 @@
  * Rooms, in the order in which the state meets them:
  *
  *	share		the server writes it as JSON (status.c, scribe.c)
- *	emu/gpu		the protocol brings it here (gpud_client.h)
+ *	emu/gpu		the protocol transfers it (gpud_client.h)
  *	share		as tables (smi_table.h)
  */
 #include <errno.h>

@@ -51,7 +51,7 @@ struct pack {
 	uint32_t n_files, n_groups, n_classes;
 	uint32_t *first;  /* n_groups + 1: where in `files` each begins */
 	uint32_t *sorted; /* n_files: the files in the order of their paths */
-	uint64_t group_size, seed; /* as it was asked for */
+	uint64_t group_size, seed; /* as requested */
 	char order[PACK_ORDER_BYTES + 1];
 	uint64_t file_bytes; /* the sum of the files' sizes */
 	char *names;	     /* owned, as is all above */

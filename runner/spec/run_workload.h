@@ -145,9 +145,9 @@ struct workload {
 	size_t n_axes;
 	size_t n_points; /* product of the axes' points */
 	uint64_t gpus;	 /* train.gpus of all jobs; 0: as the file says */
-	/* run_profiles.h; NULL: not asked for */
+	/* run_profiles.h; NULL: not loaded */
 	json_t *profiles, *defaults;
-	/* run_identity.h; NULL: not asked for */
+	/* run_identity.h; NULL: not loaded */
 	json_t *files;
 	const char *bin_dir;
 };
