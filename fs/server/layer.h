@@ -117,6 +117,7 @@ struct layer {
 	/* where its calls go: the next layer with that hook, or an end */
 	struct layer *read, *metadata, *watches;	  /* below */
 	struct layer *ask, *keeps, *warm, *start;	  /* below */
+	struct layer *peek, *event;			  /* below, or NULL */
 	struct layer *answer, *metadata_answered, *offer; /* above */
 };
 

@@ -110,6 +110,8 @@ static void link_layers(struct layer *const *all, int n)
 		l->watches = DOWN(watches);
 		l->ask = DOWN(ask);
 		l->keeps = DOWN(keeps);
+		l->peek = DOWN(peek);
+		l->event = DOWN(event);
 		l->warm = DOWN(warm);
 		l->start = next_start(all, n, i);
 		l->answer = UP(answer);
@@ -285,24 +287,16 @@ struct layer *stack_layer(struct server *s, const struct layer_ops *ops)
 void stack_event(struct server *s, enum layer_event event, uint64_t key)
 {
 	s->seq++;
-	for (size_t i = 0; i < s->n_layers; i++) {
-		struct layer *l = s->layers[i];
-
-		if (l->ops->event)
-			l->ops->event(l, event, key, s->seq);
-	}
+	for (struct layer *l = s->door.event; l; l = l->event)
+		l->ops->event(l, event, key, s->seq);
 }
 
 struct object *stack_peek(struct server *s, uint64_t key, bool kept)
 {
 	struct object *o = NULL;
 
-	for (size_t i = 0; i < s->n_layers && !o; i++) {
-		struct layer *l = s->layers[i];
-
-		if (l->ops->peek)
-			o = l->ops->peek(l, key, kept);
-	}
+	for (struct layer *l = s->door.peek; l && !o; l = l->peek)
+		o = l->ops->peek(l, key, kept);
 	return o;
 }
 
