@@ -27,7 +27,8 @@ static parse_fn parser_of(const char *path, const char *format, struct err *err)
 		   : WORD_FIND(words, "ending", dot ? dot + 1 : "", NULL);
 	if (i >= 0)
 		return parsers[i];
-	err_set(err, -EINVAL, "%s: the suffix is neither .csv nor .bin; give "
+	err_set(err, -EINVAL,
+		"%s: the suffix is neither .csv nor .bin; give "
 		"--trace-format",
 		path);
 	return NULL;

@@ -13,7 +13,8 @@
  * is written in place. -errno with a text naming the path.
  */
 int json_write(const json_t *j, const char *path, struct err *err);
-/* The same for a file in the program's own folder: replaces whatever is there. */
+/* The same for a file in the program's own folder: replaces whatever is there.
+ */
 int json_replace(const json_t *j, const char *path, struct err *err);
 /* Check early that json_write could create the file: the folder exists and is
  * writable. -errno with a text. */

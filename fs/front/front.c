@@ -52,10 +52,10 @@ static void wait_done(struct fetch *f, bool stopping)
 
 	if (!f->takes) /* not the calibration's */
 		server_metadata_answered(w->front->c.server, f,
-				      stopping	 ? -ECONNABORTED
-				      : f->error ? f->error
-				      : w->ino	 ? 0
-						 : -ENOENT);
+					 stopping   ? -ECONNABORTED
+					 : f->error ? f->error
+					 : w->ino   ? 0
+						    : -ENOENT);
 	if (stopping)
 		fuse_reply_err(w->req, ECONNABORTED);
 	else if (f->error)
