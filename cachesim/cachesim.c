@@ -40,12 +40,12 @@ static const struct conf_field fields[] = {
 	  .arg = "NAME|FILE", .help = "epochs over a dataset profile's files" },
 	{ "files", CONF_UINT, offsetof(struct options, files), .arg = "N",
 	  .max = UINT32_MAX,
-	  .help = "number of files with its size distribution (default: 0, as "
-		  "many as it has)" },
+	  .help = "number of files, with its size distribution (default: 0, "
+		  "as many as it has)" },
 	{ "dir", CONF_STRING, offsetof(struct options, dir), .arg = "DIR",
 	  .help = "epochs over the files of a directory" },
 	{ "trace", CONF_STRING, offsetof(struct options, trace), .arg = "FILE",
-	  .help = "requests recorded in a file" },
+	  .help = "requests from a file, such as that of gpemu-fs --trace" },
 	{ "trace_format", CONF_STRING, offsetof(struct options, trace_format),
 	  .arg = "csv|bin",
 	  .help = "time,id,size or libCacheSim's oracleGeneral (default: by "
@@ -70,7 +70,7 @@ static const struct conf_field fields[] = {
 		  "10%,20%,35%,50%,65%,80%)" },
 	{ "metadata", CONF_BOOL, offsetof(struct options, metadata),
 	  .help = "the capacity includes the metadata of each object, as "
-		  "gpemu-fs --cache-metadata on" },
+		  "with gpemu-fs --cache-metadata on" },
 	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
 	  .arg = "N", .min = 1, .max = 4096,
 	  .help = "threads (default: one per processor)" },
@@ -93,8 +93,8 @@ static const struct cli_program program = {
 	.name = "gpemu-cachesim",
 	.summary = "Replay requests through gpemu-fs's cache policies without "
 		   "I/O: hit ratios for many policies and sizes at once.",
-	.notes = "Give the requests by one of --dataset, --dir and --trace. "
-		 "--list policy or dataset lists the known names.",
+	.notes = "One of --dataset, --dir and --trace is required. --list "
+		 "policy or dataset lists the names.",
 	.fields = fields,
 	.kinds = kinds,
 };

@@ -68,7 +68,8 @@ static const struct conf_field fields[] = {
 	  .arg = "N", .help = "number of GPUs (default 1)" },
 	{ FIELD("socket", CONF_STRING, socket), .short_opt = 'S', .arg = "PATH",
 	  .help = "socket for clients (default: gpemu-gpud.sock in "
-		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-UID/gpud.sock)" },
+		  "$XDG_RUNTIME_DIR, else /run/gpemu-gpud.sock for root, "
+		  "/tmp/gpemu-UID/gpud.sock for others)" },
 	{ FIELD("mode", CONF_STRING, mode), .arg = "OCTAL",
 	  .help = "permissions of the socket (default 0600)" },
 	{ FIELD("allow", CONF_LIST, allow), .item = CONF_STRING,
@@ -78,13 +79,13 @@ static const struct conf_field fields[] = {
 	  .arg = "N", .help = "limit of concurrent connections (default 256)" },
 	{ FIELD("max_clients_per_user", CONF_UINT, max_per_user), .min = 0,
 	  .max = 4096, .arg = "N",
-	  .help = "the same per user admitted by --allow (default: a "
-		  "quarter)" },
+	  .help = "the same per user admitted by --allow (default: a quarter "
+		  "of --max-clients)" },
 	{ FIELD("idle_limit", CONF_DURATION, idle_limit_ns), .arg = "TIME",
 	  .max = 1e18,
 	  .help = "wall time after which an idle client is disconnected: one "
-		  "without a job, or whose idle job makes others wait (default "
-		  "60s; 0s: never)" },
+		  "without a job, or whose idle job makes others wait "
+		  "(default 60s; 0s: never)" },
 	{ FIELD("scheduler", CONF_STRING, scheduler), .check = check_scheduler,
 	  .arg = "NAME[:KEY=VALUE,...]",
 	  .help = "scheduler of iterations (--list scheduler; default fair)" },
@@ -94,7 +95,7 @@ static const struct conf_field fields[] = {
 	{ FIELD("speedup", CONF_STRING, speedup), .check = check_speedup,
 	  .arg = "NAME|FILE",
 	  .help = "speedup of k concurrent iterations (--list speedup; "
-		  "default: nothing)" },
+		  "default: none)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
 	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",

@@ -30,12 +30,13 @@ struct options {
 static const struct conf_field fields[] = {
 	{ "socket", CONF_STRING, offsetof(struct options, socket),
 	  .short_opt = 'S', .arg = "PATH",
-	  .help = "socket of gpemu-gpud (default: gpemu-gpud.sock in "
-		  "$XDG_RUNTIME_DIR, or /tmp/gpemu-UID/gpud.sock)" },
+	  .help = "where gpemu-gpud listens (default: gpemu-gpud.sock in "
+		  "$XDG_RUNTIME_DIR, else /run/gpemu-gpud.sock for root, "
+		  "/tmp/gpemu-UID/gpud.sock for others)" },
 	{ "server_user", CONF_STRING, offsetof(struct options, server_user),
 	  .arg = "USER|UID",
 	  .help = "also trust a server of this user (default: your own and "
-		  "root's)" },
+		  "root)" },
 	{ "watch", CONF_BOOL, offsetof(struct options, watch), .short_opt = 'w',
 	  .cli_only = true,
 	  .help = "refresh every SECONDS (default 1), until interrupted" },

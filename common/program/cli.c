@@ -437,7 +437,7 @@ static void print_commands(FILE *f, const char *name, const char *summary,
 	fprintf(f, "Usage: %s COMMAND [options]\n%s\n\n", name, summary);
 	for (; c->name; c++)
 		fprintf(f, "  %-10s %s\n", c->name, c->summary);
-	fprintf(f, "\n'%s COMMAND --help' describes a command.\n", name);
+	fprintf(f, "\n'%s COMMAND --help' describes one command.\n", name);
 }
 
 /* Damerau's distance of words of ASCII: letters to insert, delete, replace, or

@@ -52,28 +52,27 @@ static const struct conf_field fields[] = {
 	{ "cache_size", CONF_CAPACITY, offsetof(struct options, cache_size),
 	  .short_opt = 'c', .arg = "SIZE|P%",
 	  .help = "capacity in bytes, or percent of the dataset's bytes "
-		  "(default: auto, 35% or half of the memory, which is "
-		  "less)" },
+		  "(default: auto, the lesser of 35% and half of the memory)" },
 	{ "cache_metadata", CONF_BOOL, offsetof(struct options, cache_metadata),
 	  .arg = "on|off",
-	  .help = "the capacity also holds what the cache keeps of each "
-		  "object (default: off)" },
+	  .help = "the capacity includes the metadata of each object "
+		  "(default: off)" },
 	{ "group", CONF_STRING, offsetof(struct options, group),
 	  .short_opt = 'g', .arg = "N|auto",
 	  .help = "read N files with every read of the device; auto (or 0): "
 		  "the groups of the pack (default: 1)" },
 	{ "group_order", CONF_STRING, offsetof(struct options, group_order),
 	  .arg = "ORDER",
-	  .help = "which files make a group: sequential, random, diffclass or "
+	  .help = "which files form a group: sequential, random, diffclass or "
 		  "a FILE (default: sequential)" },
 	{ "group_buffer", CONF_SIZE, offsetof(struct options, group_buffer),
 	  .arg = "SIZE",
-	  .help = "memory for files that were read with their group and that "
-		  "nobody asked for yet (default: 64M, or two groups)" },
+	  .help = "memory for files that were fetched with their group and "
+		  "not read yet (default: 64M, or two groups)" },
 	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
-	  .help = "for bytes in flight, of files being read and of groups, "
-		  "beside the cache (default: 256M, or an eighth of the "
-		  "memory, which is less)" },
+	  .help = "memory for file contents outside the cache: in flight, "
+		  "being read, group buffer (default: the lesser of 256M "
+		  "and an eighth of the memory)" },
 	{ "foreground", CONF_BOOL, offsetof(struct options, foreground),
 	  .short_opt = 'f', .cli_only = true,
 	  .help = "stay in the foreground" },
@@ -83,10 +82,10 @@ static const struct conf_field fields[] = {
 		  "here as KEY=VALUE" },
 	{ "replace", CONF_BOOL, offsetof(struct options, replace),
 	  .cli_only = true,
-	  .help = "take the place of a gpemu-fs that is mounted there" },
+	  .help = "replace a gpemu-fs that is mounted there" },
 	{ "layers", CONF_STRING, offsetof(struct options, layers),
 	  .check = check_layers, .arg = "LAYER[,LAYER]",
-	  .help = "what a read meets on its way, from the top "
+	  .help = "the stack of layers that a read passes, from the top "
 		  "(default: " LAYERS_DEFAULT "; --list layer)" },
 	{ "hit_path", CONF_STRING, offsetof(struct options, hit_path),
 	  .arg = "PATH",
@@ -94,7 +93,8 @@ static const struct conf_field fields[] = {
 		  "(default: auto)" },
 	{ "transport", CONF_STRING, offsetof(struct options, transport),
 	  .arg = "WAY",
-	  .help = "how requests come from the kernel: auto, dev (/dev/fuse) or "
+	  .help = "transport of requests from the kernel: auto, dev "
+		  "(/dev/fuse) or "
 		  "uring (default: auto)" },
 	{ "fault", CONF_LIST, offsetof(struct options, faults),
 	  .item = CONF_STRING, .item_size = sizeof(char *),
@@ -114,13 +114,13 @@ static const struct conf_field fields[] = {
 		  "the system grants it (default: on)" },
 	{ "selftest", CONF_BOOL, offsetof(struct options, selftest),
 	  .cli_only = true,
-	  .help = "see whether the mount does to a client what the storage "
-		  "profile says; SOURCE and MOUNTPOINT may be left out" },
+	  .help = "compare the latency and throughput that a client sees with "
+		  "the storage profile; SOURCE and MOUNTPOINT are optional" },
 	{ "trace", CONF_STRING, offsetof(struct options, trace), .arg = "FILE",
 	  .help = "write a line for each operation, for gpemu-cachesim" },
 	{ "log", CONF_STRING, offsetof(struct options, log),
 	  .arg = "stderr|syslog|FILE",
-	  .help = "where messages go once it serves (default: stderr with -f, "
+	  .help = "where messages go once mounted (default: stderr with -f, "
 		  "else syslog)" },
 	{ "log_level", CONF_STRING, offsetof(struct options, log_level),
 	  .arg = "LEVEL",
@@ -142,13 +142,14 @@ const struct cli_program options_program = {
 	.name = "gpemu-fs",
 	.args = "SOURCE MOUNTPOINT",
 	.n_optional = 2,
-	.summary = "Serve the dataset SOURCE (a directory) read-only at "
+	.summary = "Serve the dataset SOURCE (a directory, pack:FILE or "
+		   "synth:DATASET) read-only at "
 		   "MOUNTPOINT, behind an emulated storage device with a "
 		   "cache.",
 	.notes = "MOUNTPOINT/.gpemu/ holds stats, stats.prom, config and "
 		 "control. Unmount with fusermount3 -u MOUNTPOINT, SIGTERM or "
 		 "Ctrl-C; SIGHUP reads --config again, SIGUSR1 logs the stats. "
-		 "--list layer, policy, source or storage shows what there is.",
+		 "--list layer, policy, source or storage lists the names.",
 	.fields = fields,
 	.kinds = kinds,
 	.words = "mount_options",

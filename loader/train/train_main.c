@@ -182,7 +182,7 @@ int main(int argc, char **argv)
 	static const struct cli_program program = {
 		.name = "gpemu-train",
 		.summary = "Load, preprocess and feed a dataset to an emulated "
-			   "GPU, and tell where the time went.",
+			   "GPU, and account for the time.",
 		.notes = "Without --data, --loader null measures the rig "
 			 "itself.",
 		.fields = train_fields,
