@@ -36,7 +36,7 @@ static struct cache_entry *mru_victim(void *state)
 
 const struct policy_ops policy_mru = {
 	.plugin = { .name = "mru",
-		    .summary = "evict what was used last",
+		    .summary = "evict the most recently used object",
 		    .state_size = sizeof(struct policy_list) },
 	.entry_size = sizeof(struct policy_link),
 	.inserted = mru_inserted,

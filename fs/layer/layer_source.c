@@ -13,7 +13,7 @@ static int source_ask(struct layer *l, struct ask *a)
 }
 
 const struct layer_ops layer_source = {
-	.plugin = { .name = "source", .summary = "have the bytes" },
+	.plugin = { .name = "source", .summary = "provide the bytes" },
 	.rank = LAYER_SOURCE,
 	.needed = true,
 	.ask = source_ask,

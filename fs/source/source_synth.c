@@ -143,7 +143,7 @@ static int no_link(void *state, const struct tree *tree, uint32_t node,
 
 const struct source_ops source_synth = {
 	.plugin = { .name = "synth",
-		    .summary = "made up on read: synth:DATASET[,files=N]"
+		    .summary = "generated on read: synth:DATASET[,files=N]"
 			       "[,classes=N][,seed=N][,content=random|jpeg]"
 			       "[,scale=X]",
 		    .state_size = sizeof(struct made_up) },

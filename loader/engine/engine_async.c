@@ -64,8 +64,8 @@ static const struct conf_field fields[] = {
 	  .max = 1024, .arg = "N", .help = "files per submission" },
 	{ "punt", CONF_UINT, offsetof(struct options, punt), .max = 1 << 20,
 	  .arg = "N",
-	  .help = "where opens block, leave N files to the kernel's threads "
-		  "before one is tried without" },
+	  .help = "where opens block, pass N files to the kernel's threads "
+		  "before one is tried without them" },
 	{ 0 },
 };
 
@@ -413,7 +413,7 @@ static void fini(void *state)
 
 const struct engine_ops engine_async = {
 	.plugin = { .name = "async",
-		    .summary = "io_uring: many files on their way, delivered "
+		    .summary = "io_uring: many files in flight, delivered "
 			       "as they complete",
 		    .state_size = sizeof(struct async),
 		    .options = fields,

@@ -7,6 +7,5 @@
 
 const struct engine_ops engine_null = {
 	.plugin = { .name = "null",
-		    .summary =
-			    "batches out of nothing: the rig's own ceiling" },
+		    .summary = "synthetic batches, to measure the rig itself" },
 };

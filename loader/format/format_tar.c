@@ -91,7 +91,8 @@ static int check_payload(const void *object, struct err *err)
 static const struct conf_field fields[] = {
 	{ "payload", CONF_STRING, offsetof(struct options, payload),
 	  .check = check_payload, .arg = "EXT,...",
-	  .help = "of a sample's members, the first of these is read" },
+	  .help = "extensions of the data: the first that a sample has is "
+		  "read" },
 	{ 0 },
 };
 

@@ -34,7 +34,7 @@ struct options {
 static const struct conf_field fields[] = {
 	{ "crop", CONF_DOUBLE, offsetof(struct options, crop), .min = 0.001,
 	  .max = 1, .arg = "0..1",
-	  .help = "the least share of an image's area that is cut out" },
+	  .help = "smallest share of the image area in a crop" },
 	{ 0 },
 };
 

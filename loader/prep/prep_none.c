@@ -6,5 +6,5 @@
 #include "loader/prep/prep.h"
 
 const struct prep_ops prep_none = {
-	.plugin = { .name = "none", .summary = "hand on the bytes as read" },
+	.plugin = { .name = "none", .summary = "pass on the bytes as read" },
 };

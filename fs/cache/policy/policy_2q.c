@@ -29,7 +29,8 @@ struct twoq_options {
 static const struct conf_field twoq_fields[] = {
 	{ "ratio", CONF_DOUBLE, offsetof(struct twoq_options, ratio),
 	  .max = 1000, .arg = "N",
-	  .help = "the active queue may be so many times the inactive one" },
+	  .help = "largest size of the active queue over that of the inactive "
+		  "one" },
 	{ 0 },
 };
 

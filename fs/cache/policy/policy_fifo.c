@@ -21,7 +21,7 @@ static struct cache_entry *fifo_victim(void *state)
 
 const struct policy_ops policy_fifo = {
 	.plugin = { .name = "fifo",
-		    .summary = "evict what came in first",
+		    .summary = "evict the oldest object",
 		    .state_size = sizeof(struct policy_list) },
 	.entry_size = sizeof(struct policy_link),
 	.inserted = fifo_inserted,

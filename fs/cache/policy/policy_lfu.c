@@ -54,7 +54,7 @@ static struct cache_entry *lfu_victim(void *state)
 
 const struct policy_ops policy_lfu = {
 	.plugin = { .name = "lfu",
-		    .summary = "evict what was used the fewest times",
+		    .summary = "evict the least frequently used object",
 		    .state_size = sizeof(struct policy_heap) },
 	.entry_size = sizeof(struct lfu_entry),
 	.overhead_bytes = 2 * sizeof(struct policy_heap_item),

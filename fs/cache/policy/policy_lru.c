@@ -29,7 +29,7 @@ static struct cache_entry *lru_victim(void *state)
 
 const struct policy_ops policy_lru = {
 	.plugin = { .name = "lru",
-		    .summary = "evict what was not used for the longest time",
+		    .summary = "evict the least recently used object",
 		    .state_size = sizeof(struct policy_list) },
 	.entry_size = sizeof(struct policy_link),
 	.inserted = lru_inserted,

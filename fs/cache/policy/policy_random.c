@@ -65,7 +65,7 @@ static struct cache_entry *random_victim(void *state)
 
 const struct policy_ops policy_random = {
 	.plugin = { .name = "random",
-		    .summary = "evict any, each as likely",
+		    .summary = "evict a random object",
 		    .state_size = sizeof(struct random) },
 	.entry_size = sizeof(uint32_t),
 	.overhead_bytes = 2 * sizeof(struct cache_entry *),

@@ -65,7 +65,8 @@ static struct cache_entry *sieve_victim(void *state)
 
 const struct policy_ops policy_sieve = {
 	.plugin = { .name = "sieve",
-		    .summary = "a hand sifts out what was not used (NSDI'24)",
+		    .summary = "FIFO with a hand that evicts unused objects "
+			       "(NSDI'24)",
 		    .state_size = sizeof(struct sieve) },
 	.entry_size = sizeof(struct sieve_entry),
 	.inserted = sieve_inserted,

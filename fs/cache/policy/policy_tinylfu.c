@@ -203,7 +203,7 @@ static struct cache_entry *tinylfu_victim(void *state)
 
 const struct policy_ops policy_tinylfu = {
 	.plugin = { .name = "tinylfu",
-		    .summary = "W-TinyLFU: admit what is asked for more often",
+		    .summary = "W-TinyLFU: admit what is accessed more often",
 		    .state_size = sizeof(struct tinylfu),
 		    .options = tinylfu_fields,
 		    .defaults = &tinylfu_defaults,
