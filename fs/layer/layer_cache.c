@@ -321,10 +321,8 @@ static void caching_reset(struct layer *l)
 {
 	struct caching *c = l->state;
 
-	pthread_mutex_lock(&l->server->lock);
 	cache_reset_counts(c->cache);
 	c->before = (struct cache_counts){ 0 };
-	pthread_mutex_unlock(&l->server->lock);
 }
 
 static size_t caching_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])

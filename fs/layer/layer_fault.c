@@ -41,7 +41,8 @@ struct faults {
 	/* first, and never by the timing thread: which rules there are, and
 	 * their texts; to change that both locks are needed */
 	pthread_mutex_t change_lock;
-	/* all below; under it only the timer queue's, and libfuse's */
+	/* all below; under it only the timer queue's, and libfuse's. A reset
+	 * takes it under the server's */
 	pthread_mutex_t lock;
 	struct fault_live *rules; /* utlist, in the order of their ids */
 	uint32_t last_id;

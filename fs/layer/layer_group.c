@@ -388,9 +388,7 @@ static void grouped_reset(struct layer *l)
 {
 	struct grouped *g = l->state;
 
-	pthread_mutex_lock(&l->server->lock);
 	g->hits = g->hit_bytes = 0;
-	pthread_mutex_unlock(&l->server->lock);
 }
 
 static size_t grouped_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])

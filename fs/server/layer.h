@@ -206,7 +206,7 @@ struct layer_ops {
 	void (*swap)(struct layer *l, void **fresh);
 	/* Without the lock. NULL is not given. */
 	void (*discard)(struct layer *l, void *old);
-	/* Counters back to zero. Without the lock. */
+	/* Counters back to zero, with those of the mount: under the lock. */
 	void (*reset)(struct layer *l);
 	/* More than numbers: into the mount's stats, or its part of it.
 	 * Without the lock. */

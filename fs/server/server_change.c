@@ -74,12 +74,12 @@ int server_reset(struct server *s, struct err *err)
 	__atomic_store_n(&s->delivered_bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->reread_bytes, 0, __ATOMIC_RELAXED);
 	s->coalesced = s->passed_through = 0;
-	s->marks[0] = server_mark_now(s);
-	server_unlock(s);
-	s->n_marks = 1;
 	for (size_t i = 0; i < s->n_layers; i++)
 		if (s->layers[i]->ops->reset)
 			s->layers[i]->ops->reset(s->layers[i]);
+	s->marks[0] = server_mark_now(s);
+	server_unlock(s);
+	s->n_marks = 1;
 	end_change(s);
 	return 0;
 }

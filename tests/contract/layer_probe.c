@@ -115,6 +115,12 @@ static void probe_event(struct layer *l, enum layer_event event, uint64_t key,
 	count(&p->events);
 }
 
+static void probe_reset(struct layer *l)
+{
+	assert(is_locked(l->server));
+	*(struct probe *)l->state = (struct probe){ 0 };
+}
+
 static size_t probe_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 {
 	const struct probe *p = l->state;
@@ -144,6 +150,7 @@ static size_t probe_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 		.metadata = probe_metadata,                       \
 		.metadata_answered = probe_metadata_answered,     \
 		.event = probe_event,                             \
+		.reset = probe_reset,                             \
 		.stats = probe_stats,                             \
 		__VA_ARGS__                                       \
 	}

@@ -253,6 +253,8 @@ static void check_reads(struct fixture *f, const char *stack,
 				 f->groups && has_layer(stack, "group")
 					 ? N_FILES / GROUP_OF
 					 : N_FILES);
+	assert_int_equal(server_reset(s[0], NULL), 0);
+	check_books(s[0], 0);
 	server_free(s[0]);
 	server_free(s[1]);
 }
