@@ -125,12 +125,27 @@ int server_drop_cache(struct server *s, struct err *err)
 	return r;
 }
 
+static bool has_cache(const struct server *s)
+{
+	for (size_t i = 0; i < s->n_layers; i++) {
+		const struct layer_ops *ops = s->layers[i]->ops;
+
+		if (ops->rank == LAYER_CACHE && ops->renew)
+			return true;
+	}
+	return false;
+}
+
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err)
 {
 	struct layer_change c = { .policy = policy, .size = size };
 	struct epoch_mark now;
-	int r = begin_change(s, err);
+	int r = has_cache(s)
+			? begin_change(s, err)
+			: err_set(err, -EINVAL,
+				  "no cache: --layers has left out the layer "
+				  "'cache'");
 
 	if (r < 0)
 		return r;

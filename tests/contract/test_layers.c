@@ -461,6 +461,22 @@ static void no_fault_without_its_layer(void **state)
 	server_free(s);
 }
 
+/* Nor would anybody know whether there is such a policy. */
+static void no_policy_without_a_cache(void **state)
+{
+	struct server *s = start(*state, "device,source", "lru", "ideal");
+	struct units_capacity size = { .fraction = 1 };
+	struct seen w[N_FILES];
+	struct err err = { 0 };
+
+	read_all(*state, s, w);
+	assert_int_equal(server_set_cache(s, "nonsense", &size, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "'cache'"));
+	assert_int_equal(rig_stat(s, "epoch"), 0);
+	assert_int_equal(server_drop_cache(s, NULL), 0);
+	server_free(s);
+}
+
 /* Three of the same: they sum up, each with its own hits. */
 static void caches_stand_one_below_the_other(void **state)
 {
@@ -522,6 +538,7 @@ int main(void)
 		cmocka_unit_test(what_is_pending_at_the_end_is_answered_once),
 		cmocka_unit_test(a_stack_that_makes_no_sense_is_refused),
 		cmocka_unit_test(no_fault_without_its_layer),
+		cmocka_unit_test(no_policy_without_a_cache),
 		cmocka_unit_test(caches_stand_one_below_the_other),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
