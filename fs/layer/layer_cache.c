@@ -43,13 +43,14 @@ static void drop_unused(void *user, void *ctx)
 }
 
 /* Half of the memory by default. arbitrary: as much is left for the page cache
- * below the source and for whoever reads */
-static int capacity_bytes(const struct server *s, const struct policy_ops *ops,
+ * below the source and for whoever reads. Several caches share it alike. */
+static int capacity_bytes(const struct layer *l, const struct policy_ops *ops,
 			  const struct units_capacity *size, uint64_t *ret,
 			  struct err *err)
 {
-	uint64_t most = memory_limit();
-	uint64_t want = units_capacity_bytes(size, s->c.tree->file_bytes);
+	uint64_t most = memory_limit() / l->n_alike;
+	uint64_t want =
+		units_capacity_bytes(size, l->server->c.tree->file_bytes);
 	char wants[UNITS_TEXT], has[UNITS_TEXT];
 
 	*ret = ops->bypass ? 0 : size->yields ? MIN(want, most / 2) : want;
@@ -57,17 +58,19 @@ static int capacity_bytes(const struct server *s, const struct policy_ops *ops,
 		return 0;
 	return err_set(err, -EINVAL,
 		       "a cache of %s does not fit the %s of memory that this "
-		       "machine or its control group has; choose a smaller "
+		       "machine or its control group has%s; choose a smaller "
 		       "--cache-size, or -p none",
 		       units_human_size((double)want, wants),
-		       units_human_size((double)most, has));
+		       units_human_size((double)most, has),
+		       l->n_alike > 1 ? " for each of its caches" : "");
 }
 
-static int make(const struct server *s, const char *policy,
+static int make(const struct layer *l, const char *policy,
 		const struct units_capacity *size, struct cache **ret,
 		struct err *err)
 {
 	_cleanup_(plugin_choice_fini) struct plugin_choice choice = { 0 };
+	const struct server *s = l->server;
 	const struct policy_ops *ops;
 	struct policy_params params = { .seed = s->c.seed,
 					.file_bytes = s->sizes,
@@ -82,7 +85,7 @@ static int make(const struct server *s, const char *policy,
 		return r;
 	ops = container_of(choice.plugin, const struct policy_ops, plugin);
 	params.options = choice.options;
-	r = capacity_bytes(s, ops, size, &params.capacity_bytes, err);
+	r = capacity_bytes(l, ops, size, &params.capacity_bytes, err);
 	if (r < 0)
 		return r;
 	r = cache_new(ops, &params, drop_object, NULL, ret, err);
@@ -108,7 +111,7 @@ static int caching_init(struct layer *l, struct err *err)
 {
 	const struct server_config *c = &l->server->c;
 	struct cache *fresh;
-	int r = make(l->server, c->cache_policy, &c->cache_size, &fresh, err);
+	int r = make(l, c->cache_policy, &c->cache_size, &fresh, err);
 
 	if (r == 0)
 		use(l, fresh);
@@ -300,8 +303,7 @@ static int caching_renew(struct layer *l, const struct layer_change *change,
 	const char *policy = cache_policy_text(c->cache);
 	bool mine = change && change->cache == l->nth;
 	struct cache *fresh;
-	int r = make(l->server,
-		     mine && change->policy ? change->policy : policy,
+	int r = make(l, mine && change->policy ? change->policy : policy,
 		     mine && change->size ? change->size : &same, &fresh, err);
 
 	if (r == 0)

@@ -110,10 +110,11 @@ enum { LAYER_STATS = 16 };
 struct layer {
 	const struct layer_ops *ops;
 	struct server *server;
-	void *state;	/* ops->plugin.state_size zeroed bytes */
-	unsigned nth;	/* from the top, of those with these ops; from 0 */
-	uint8_t number; /* in the stack, from the top, from 1 */
-	bool made;	/* init was called */
+	void *state;	  /* ops->plugin.state_size zeroed bytes */
+	unsigned nth;	  /* from the top, of those with these ops; from 0 */
+	unsigned n_alike; /* so many have these ops */
+	uint8_t number;	  /* in the stack, from the top, from 1 */
+	bool made;	  /* init was called */
 	/* where its calls go: the next layer with that hook, or an end */
 	struct layer *read, *metadata, *watches;	  /* below */
 	struct layer *ask, *keeps, *warm, *start;	  /* below */

@@ -218,7 +218,7 @@ static void free_layer(struct layer *l)
 
 /* 0, LAYER_IDLE, -errno. */
 static int add_layer(struct server *s, const struct layer_ops *ops,
-		     unsigned nth, struct err *err)
+		     unsigned nth, unsigned n_alike, struct err *err)
 {
 	struct layer *l = calloc(1, sizeof(*l));
 	int r = -ENOMEM;
@@ -228,6 +228,7 @@ static int add_layer(struct server *s, const struct layer_ops *ops,
 	*l = (struct layer){ .ops = ops,
 			     .server = s,
 			     .nth = nth,
+			     .n_alike = n_alike,
 			     .number = (uint8_t)(s->n_layers + 1),
 			     .state = calloc(1,
 					     MAX(ops->plugin.state_size, 1)) };
@@ -247,7 +248,8 @@ int stack_init(struct server *s, const struct layer_ops *split, struct err *err)
 	int r = parse(s->c.layers ? s->c.layers : LAYERS_DEFAULT, &all, err);
 
 	for (size_t i = 0; r >= 0 && i < all.n; i++) {
-		r = add_layer(s, all.ops[i], count_of(&above, all.ops[i]), err);
+		r = add_layer(s, all.ops[i], count_of(&above, all.ops[i]),
+			      count_of(&all, all.ops[i]), err);
 		above.ops[above.n++] = all.ops[i];
 	}
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/system/memory.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "fs/layer/trace.h"
@@ -504,6 +505,22 @@ static void caches_stand_one_below_the_other(void **state)
 	server_free(s);
 }
 
+static void caches_share_the_memory(void **state)
+{
+	static const char *const all[] = { "cache,device,source",
+					   "cache,cache,device,source" };
+	const struct units_capacity size = { .fraction = -1,
+					     .bytes = memory_limit() / 3 * 2 };
+
+	for (int i = 0; i < 2; i++) {
+		struct server *s = start(*state, all[i], "lru", "ideal");
+
+		assert_int_equal(server_set_cache(s, "fifo", &size, NULL),
+				 i ? -EINVAL : 0);
+		server_free(s);
+	}
+}
+
 static int setup(void **state)
 {
 	struct err err = { 0 };
@@ -540,6 +557,7 @@ int main(void)
 		cmocka_unit_test(no_fault_without_its_layer),
 		cmocka_unit_test(no_policy_without_a_cache),
 		cmocka_unit_test(caches_stand_one_below_the_other),
+		cmocka_unit_test(caches_share_the_memory),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
