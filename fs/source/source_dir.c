@@ -196,17 +196,14 @@ static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
 	struct stat st;
 	_cleanup_close_ int fd =
 		open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false, &st);
-	int r = fd < 0		       ? fd
-		: too_deep(tree, node) ? -ELOOP
-				       : list(fd, tree, node);
+	bool deep = too_deep(tree, node);
+	int r = fd < 0 ? fd : deep ? -ELOOP : list(fd, tree, node);
+	const char *why = deep ? WALK_TOO_DEEP : strerror(-r);
 
 	if (r < 0 && tree_path(tree, node, path, sizeof(path)) < 0)
 		return err_set(err, r, "%s/.../%s: %s", d->path,
-			       tree_name(tree, node), strerror(-r));
-	if (r < 0)
-		return err_set(err, r, "%s/%s: %s", d->path, path,
-			       strerror(-r));
-	return 0;
+			       tree_name(tree, node), why);
+	return r < 0 ? err_set(err, r, "%s/%s: %s", d->path, path, why) : 0;
 }
 
 static int dir_scan(void *state, struct tree *tree, struct err *err)
