@@ -19,6 +19,8 @@ static int decode_value(struct decode *d, const struct conf_node *node,
 			void *at);
 static int decode_record(struct decode *d, const struct conf_node *node,
 			 const struct conf_field *fields, void *object);
+static void free_value(const struct conf_field *f, enum conf_type type,
+		       void *at);
 
 /* --- scalars ---------------------------------------------------------- */
 
@@ -290,12 +292,28 @@ static int decode_scalar(struct decode *d, const struct conf_node *node,
 	return 0;
 }
 
+/* A list of one. */
+static int decode_lone(struct decode *d, const struct conf_node *node,
+		       const struct conf_field *field, struct conf_list *list)
+{
+	struct err why = { 0 };
+	int r;
+
+	free_value(field, CONF_LIST, list);
+	r = append_scalar(field, list, node->value, &why);
+	return r < 0 ? conf_node_error(node, d->name, d->err, "%s: %s",
+				       field->key, why.text)
+		     : 0;
+}
+
 static int decode_value(struct decode *d, const struct conf_node *node,
 			const struct conf_field *field, enum conf_type type,
 			void *at)
 {
 	int r;
 
+	if (type == CONF_LIST && node->kind == CONF_KIND_SCALAR && field->lone)
+		return decode_lone(d, node, field, at);
 	if (type == CONF_TREE) {
 		conf_node_free(*(struct conf_node **)at);
 		*(struct conf_node **)at = NULL;

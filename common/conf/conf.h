@@ -38,7 +38,8 @@ enum conf_type {
 	CONF_STRING,   /* char *, owned; may stay NULL */
 	CONF_SIZE,     /* uint64_t bytes, units_parse_size */
 	CONF_DURATION, /* uint64_t ns, units_parse_duration */
-	CONF_CAPACITY, /* struct units_capacity */
+	CONF_CAPACITY, /* struct units_capacity; a default whose fraction is
+			* NaN is "not given" */
 	CONF_RECORD,   /* a struct in place: `fields` */
 	CONF_ROW,      /* a struct in place, in YAML a sequence in the order of
 			* `fields`: "[64, 61.2, 145.1]"; trailing fields that
@@ -67,6 +68,7 @@ struct conf_field {
 	const struct conf_field *fields;
 	enum conf_type item; /* CONF_LIST: type of the items */
 	size_t item_size;    /* CONF_LIST and CONF_MAP: sizeof one item */
+	bool lone; /* CONF_LIST of scalars: one scalar is a list of one */
 	/* Called with a scalar, a struct (CONF_RECORD, CONF_ROW) or an item
 	 * that was just decoded: -EINVAL with a text, to which the place is
 	 * added. */

@@ -2,6 +2,7 @@
 /* Output: struct -> JSON by the field table, JSON -> YAML by libyaml. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -81,7 +82,10 @@ static json_t *value_json(const struct conf_field *f, enum conf_type type,
 	case CONF_DURATION:
 		return json_string(
 			units_exact_duration(*(const uint64_t *)at, buf));
-	case CONF_CAPACITY: return json_string(units_exact_capacity(at, buf));
+	case CONF_CAPACITY:
+		return isnan(((const struct units_capacity *)at)->fraction)
+			       ? NULL
+			       : json_string(units_exact_capacity(at, buf));
 	case CONF_RECORD: return conf_json(f->fields, at);
 	case CONF_ROW: return row_json(f->fields, at);
 	case CONF_LIST:

@@ -290,7 +290,7 @@ static int apply(struct parse *p, struct err *err)
 	for (size_t i = 0; r == 0 && i < p->n_set; i++)
 		if (strcmp(p->set[i].field->key, "config"))
 			r = set_flag(p, i, err);
-	return r;
+	return r == 0 && program->settle ? program->settle(p->options, err) : r;
 }
 
 static void print_version(FILE *f, struct argp_state *state)

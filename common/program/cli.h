@@ -98,6 +98,10 @@ struct cli_program {
 	 * or "key" of a switch) are taken as such, the others stay. Given
 	 * several times, it holds them all. NULL: there is none. */
 	const char *words;
+	/* Called with the options when all of them were read, before
+	 * --dump-config: fills in defaults that depend on others, and refuses
+	 * what does not go together. -EINVAL with a text. NULL: nothing. */
+	int (*settle)(void *options, struct err *err);
 };
 
 /*

@@ -2,6 +2,7 @@
 #include "tests/unit/test.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/conf/conf.h"
@@ -60,7 +61,7 @@ static const struct conf_field fields[] = {
 	{ "cache", CONF_CAPACITY, offsetof(struct config, cache) },
 	{ "text", CONF_STRING, offsetof(struct config, text) },
 	{ "words", CONF_LIST, offsetof(struct config, words),
-	  .item = CONF_STRING, .item_size = sizeof(char *),
+	  .item = CONF_STRING, .item_size = sizeof(char *), .lone = true,
 	  .check = check_word },
 	{ "models", CONF_MAP, offsetof(struct config, models),
 	  .item_size = sizeof(struct model), .fields = model_fields,
@@ -105,6 +106,39 @@ static void every_type_is_read(void **state)
 	assert_true(((struct row *)m->rows.items)[1].ms == 206.25);
 	assert_int_equal(conf_node_get(c.tree, "a")->n, 2);
 	conf_free(fields, &c);
+}
+
+static void a_scalar_is_a_list_of_one(void **state)
+{
+	struct config c;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(parse("words: x\n", &c, &err), 0);
+	assert_int_equal(c.words.n, 1);
+	assert_string_equal(((char **)c.words.items)[0], "x");
+	/* it replaces what the list had */
+	assert_int_equal(conf_parse("words: y\n", 9, "t", fields, &c, &err), 0);
+	assert_int_equal(c.words.n, 1);
+	assert_string_equal(((char **)c.words.items)[0], "y");
+	conf_free(fields, &c);
+	assert_int_equal(parse("models: {m: {rows: 3}}\n", &c, &err), -EINVAL);
+	conf_free(fields, &c);
+}
+
+static void what_was_not_given_is_not_written(void **state)
+{
+	struct config c = { .cache = { .fraction = NAN } };
+	json_auto_t *none = conf_json(fields, &c);
+
+	(void)state;
+	assert_null(json_object_get(none, "cache"));
+	assert_null(json_object_get(none, "text"));
+	c.cache.fraction = .5;
+	json_auto_t *half = conf_json(fields, &c);
+
+	assert_string_equal(json_string_value(json_object_get(half, "cache")),
+			    "50%");
 }
 
 static void what_is_dumped_reads_back(void **state)
@@ -164,6 +198,7 @@ static void errors_say_where(void **state)
 		  "t.yaml:1:31: more than 3 values in a row" },
 		{ "models: {m: {rows: []}}\n", "t.yaml:1:13: no rows" },
 		{ "words: [good, bad]\n", "t.yaml:1:15: words: a bad word" },
+		{ "words: bad\n", "t.yaml:1:8: words: a bad word" },
 		{ "a: &x 1\n", "t.yaml:1:4: anchors, aliases and tags are not "
 			       "supported" },
 		{ "a: 1\n---\nb: 1\n", NULL },
@@ -225,6 +260,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type_is_read),
+		cmocka_unit_test(a_scalar_is_a_list_of_one),
+		cmocka_unit_test(what_was_not_given_is_not_written),
 		cmocka_unit_test(what_is_dumped_reads_back),
 		cmocka_unit_test(whole_numbers_are_those_of_json),
 		cmocka_unit_test(errors_say_where),
