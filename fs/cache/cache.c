@@ -166,21 +166,39 @@ bool cache_has_room(const struct cache *c, uint64_t bytes)
 	return c->used + bytes + c->overhead <= c->capacity;
 }
 
-enum cache_result cache_access(struct cache *c, const struct cache_object *o,
-			       struct cache_entry **ret_entry)
+/* NULL: a miss that is not counted as rejected yet. */
+static struct cache_entry *look_up(struct cache *c,
+				   const struct cache_object *o)
 {
 	struct cache_entry *e = cache_peek(c, o->key);
 
-	*ret_entry = e;
-	if (e) {
-		c->counts.hits++;
-		c->counts.hit_bytes += o->bytes;
-		if (c->ops->hit)
-			c->ops->hit(c->state, e, o);
-		return CACHE_HIT;
+	if (!e) {
+		c->counts.misses++;
+		c->counts.miss_bytes += o->bytes;
+		return NULL;
 	}
-	c->counts.misses++;
-	c->counts.miss_bytes += o->bytes;
+	c->counts.hits++;
+	c->counts.hit_bytes += o->bytes;
+	if (c->ops->hit)
+		c->ops->hit(c->state, e, o);
+	return e;
+}
+
+struct cache_entry *cache_access_only(struct cache *c,
+				      const struct cache_object *o)
+{
+	struct cache_entry *e = look_up(c, o);
+
+	c->counts.rejected += !e;
+	return e;
+}
+
+enum cache_result cache_access(struct cache *c, const struct cache_object *o,
+			       struct cache_entry **ret_entry)
+{
+	*ret_entry = look_up(c, o);
+	if (*ret_entry)
+		return CACHE_HIT;
 	*ret_entry = let_in(c, o);
 	if (*ret_entry)
 		return CACHE_ADMITTED;

@@ -45,6 +45,9 @@ void cache_on_drop(struct cache *c, cache_drop_fn drop, void *ctx);
  */
 enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 			       struct cache_entry **ret_entry);
+/* The same, but a miss is rejected. NULL: a miss. */
+struct cache_entry *cache_access_only(struct cache *c,
+				      const struct cache_object *o);
 /*
  * Let an object in that nobody has asked for yet, if the policy and the
  * capacity allow: not counted (but for evictions). NULL: it did not come in.
