@@ -17,7 +17,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/conf/plugin_choice.h"
 #include "common/program/cli.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -29,11 +28,35 @@ struct options {
 	struct cli_common common;
 	char *dataset, *dir, *trace, *trace_format;
 	char *order, *policies, *sizes, *plot;
+	struct conf_list tiers; /* of char * */
+	char *admit;
 	uint64_t files, epochs, warmup, jobs;
 	bool per_epoch, metadata;
 };
 
 enum { DEFAULT_EPOCHS = 5, DEFAULT_WARMUP = 2 };
+
+static int check_storage(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_STORAGE, object, err);
+}
+
+static int check_tier(const void *object, struct err *err)
+{
+	struct tiers t = { 0 };
+	int r = tiers_parse(*(char *const *)object, true, check_storage, &t,
+			    err);
+
+	tiers_fini(&t);
+	return r;
+}
+
+static int check_admit(const void *object, struct err *err)
+{
+	enum tier_admit admit;
+
+	return tier_admit_parse(*(char *const *)object, &admit, err);
+}
 
 static const struct conf_field fields[] = {
 	{ "dataset", CONF_STRING, offsetof(struct options, dataset),
@@ -68,6 +91,15 @@ static const struct conf_field fields[] = {
 	  .short_opt = 'c', .arg = "SIZE|P%,...",
 	  .help = "capacities, in bytes or percent of all bytes (default: "
 		  "10%,20%,35%,50%,65%,80%)" },
+	{ "tier", CONF_LIST, offsetof(struct options, tiers),
+	  .item = CONF_STRING, .item_size = sizeof(char *), .lone = true,
+	  .check = check_tier, .arg = "[STORAGE:]POLICY:SIZE",
+	  .help = "instead of -p and -c: the next cache tier, such as "
+		  "nvme:lru:50%; POLICY and SIZE may be lists" },
+	{ "tier_admit", CONF_STRING, offsetof(struct options, admit),
+	  .check = check_admit, .arg = "every|first",
+	  .help = "an object that several tiers miss may enter every one of "
+		  "them, or only the first that admits it (default: every)" },
 	{ "metadata", CONF_BOOL, offsetof(struct options, metadata),
 	  .help = "the capacity includes the metadata of each object, as "
 		  "with gpemu-fs --cache-metadata on" },
@@ -89,6 +121,23 @@ static const struct cli_kind kinds[] = {
 	{ 0 },
 };
 
+static int settle(void *options, struct err *err)
+{
+	struct options *o = options;
+
+	if (o->tiers.n && (o->policies || o->sizes))
+		return err_set(err, -EINVAL,
+			       "--tier replaces --policies and --sizes: leave "
+			       "those out");
+	if (o->tiers.n)
+		return 0;
+	if (!o->policies)
+		o->policies = strdup("all");
+	if (!o->sizes)
+		o->sizes = strdup("10%,20%,35%,50%,65%,80%");
+	return o->policies && o->sizes ? 0 : -ENOMEM;
+}
+
 static const struct cli_program program = {
 	.name = "gpemu-cachesim",
 	.summary = "Replay requests through gpemu-fs's cache policies without "
@@ -97,126 +146,77 @@ static const struct cli_program program = {
 		 "policy or dataset lists the names.",
 	.fields = fields,
 	.kinds = kinds,
+	.settle = settle,
 };
 
 /* --- the cells: every policy at every size -------------------------------- */
 
-struct selected_policy {
-	struct plugin_choice choice;
-	char *text;
-};
-
-struct selection {
-	struct selected_policy *policies;
-	size_t n_policies;
-	struct units_capacity *sizes;
-	size_t n_sizes;
-};
-
-static void selection_fini(struct selection *s)
-{
-	for (size_t p = 0; p < s->n_policies; p++) {
-		plugin_choice_fini(&s->policies[p].choice);
-		free(s->policies[p].text);
-	}
-	free(s->policies);
-	free(s->sizes);
-}
-
-static const struct policy_ops *ops_of(const struct selected_policy *p)
-{
-	return container_of(p->choice.plugin, const struct policy_ops, plugin);
-}
-
-static int add_policy(struct selection *s, const char *text, struct err *err)
-{
-	struct selected_policy *v =
-		reallocarray(s->policies, s->n_policies + 1, sizeof(*v));
-	struct selected_policy *p;
-	int r;
-
-	if (!v)
-		return -ENOMEM;
-	s->policies = v;
-	p = &v[s->n_policies++];
-	p->text = NULL;
-	r = plugin_choose(policy_table, "cache policy", text, &p->choice, err);
-	if (r < 0)
-		return r;
-	p->text = plugin_choice_text(p->choice.plugin, p->choice.options);
-	return p->text ? 0 : -ENOMEM;
-}
-
-static int select_policies(struct selection *s, const char *list,
-			   struct err *err)
+static int make_tiers(const struct options *o, struct tiers *t, struct err *err)
 {
 	int r = 0;
 
-	if (!strcmp(list, "all")) {
-		for (size_t p = 0; r == 0 && policy_table[p]; p++)
-			r = add_policy(s, policy_table[p]->name, err);
-		return r;
+	if (!o->tiers.n) {
+		t->n = 1;
+		r = tier_add_policies(&t->v[0], o->policies, err);
+		return r == 0 ? tier_add_sizes(&t->v[0], o->sizes, err) : r;
 	}
-	for (;;) {
-		size_t n = plugin_choice_length(list);
-		_cleanup_free_ char *one = strndup(list, n);
-
-		r = one ? add_policy(s, one, err) : -ENOMEM;
-		if (r < 0 || !list[n])
-			return r;
-		list += n + 1;
-	}
+	for (size_t i = 0; r == 0 && i < o->tiers.n; i++)
+		r = tiers_parse(((char **)o->tiers.items)[i], true,
+				check_storage, t, err);
+	return r;
 }
 
-static int select_sizes(struct selection *s, const char *list, struct err *err)
+/* The `at`-th of a tier's caches, by policy and then by size. */
+static struct sim_tier tier_at(const struct tier *t, size_t at, uint64_t bytes)
 {
-	_cleanup_free_ char *copy = strdup(list);
-	char *rest = copy, *word;
+	const struct tier_policy *policy = &t->policies[at / t->n_sizes];
+	const struct units_capacity *size = &t->sizes[at % t->n_sizes];
 
-	if (!copy)
-		return -ENOMEM;
-	while ((word = strsep(&rest, ","))) {
-		struct units_capacity *v =
-			reallocarray(s->sizes, s->n_sizes + 1, sizeof(*v));
-		int r;
-
-		if (!v)
-			return -ENOMEM;
-		s->sizes = v;
-		r = units_parse_capacity(word, &v[s->n_sizes]);
-		if (r < 0)
-			return err_set(
-				err, r,
-				"'%s' is not a cache size such as 35%% or 8G",
-				word);
-		s->n_sizes++;
-	}
-	return 0;
+	return (struct sim_tier){
+		.storage = tier_storage(t),
+		.ops = tier_policy_ops(policy),
+		.options = policy->choice.options,
+		.policy = policy->text,
+		.size = *size,
+		.capacity_bytes = units_capacity_bytes(size, bytes),
+	};
 }
 
-static int make_cells(const struct selection *s, struct sim_run *run)
+/* One for each combination, the last tier fastest. */
+static int make_cells(const struct tiers *t, struct sim_run *run,
+		      struct err *err)
 {
-	run->cells = calloc(s->n_policies * s->n_sizes, sizeof(*run->cells));
+	size_t n = 1;
+
+	for (size_t k = 0; k < t->n; k++)
+		if (__builtin_mul_overflow(
+			    n, t->v[k].n_policies * t->v[k].n_sizes, &n))
+			return err_set(err, -E2BIG, "too many combinations");
+	run->cells = calloc(n, sizeof(*run->cells));
 	if (!run->cells)
 		return -ENOMEM;
-	for (size_t p = 0; p < s->n_policies; p++)
-		for (size_t i = 0; i < s->n_sizes; i++)
-			run->cells[run->n_cells++] = (struct sim_cell){
-				.ops = ops_of(&s->policies[p]),
-				.options = s->policies[p].choice.options,
-				.policy = s->policies[p].text,
-				.size = s->sizes[i],
-				.capacity_bytes = units_capacity_bytes(
-					&s->sizes[i], run->trace->total_bytes)
-			};
+	for (run->n_cells = 0; run->n_cells < n; run->n_cells++) {
+		struct sim_cell *c = &run->cells[run->n_cells];
+		size_t at = run->n_cells;
+
+		c->n_tiers = t->n;
+		for (size_t k = t->n; k-- > 0;) {
+			size_t of = t->v[k].n_policies * t->v[k].n_sizes;
+
+			c->tiers[k] = tier_at(&t->v[k], at % of,
+					      run->trace->total_bytes);
+			at /= of;
+		}
+	}
 	return 0;
 }
 
-static bool needs_future(const struct selection *s)
+static bool needs_future(const struct tiers *t)
 {
-	for (size_t p = 0; p < s->n_policies; p++)
-		if (ops_of(&s->policies[p])->offline)
-			return true;
+	for (size_t k = 0; k < t->n; k++)
+		for (size_t p = 0; p < t->v[k].n_policies; p++)
+			if (tier_policy_ops(&t->v[k].policies[p])->offline)
+				return true;
 	return false;
 }
 
@@ -281,7 +281,7 @@ static int report(const struct options *o, const struct sim_run *run,
 	return r;
 }
 
-static int simulate(const struct options *o, const struct selection *s,
+static int simulate(const struct options *o, const struct tiers *tiers,
 		    struct err *err)
 {
 	struct sim_trace t = { 0 };
@@ -290,24 +290,23 @@ static int simulate(const struct options *o, const struct selection *s,
 			       .count_metadata = o->metadata };
 	int r = load(o, &t, err);
 
-	if (r == 0 && needs_future(s))
+	tier_admit_parse(o->admit, &run.admit, NULL);
+	if (r == 0 && needs_future(tiers))
 		r = sim_trace_look_ahead(&t);
 	if (r == 0) {
 		run.warmup = MIN(o->warmup, t.n_epochs - 1);
-		r = make_cells(s, &run);
+		r = make_cells(tiers, &run, err);
 	}
 	if (r == 0)
 		r = sim_replay(&run, (unsigned)o->jobs, err);
 	if (r == 0)
 		r = report(o, &run, err);
-	for (size_t i = 0; i < run.n_cells; i++)
-		free(run.cells[i].epochs);
-	free(run.cells);
+	sim_run_fini(&run);
 	sim_trace_fini(&t);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
-static int usage(const struct options *o, struct selection *s, struct err *err)
+static int usage(const struct options *o, struct tiers *tiers, struct err *err)
 {
 	int sources = !!o->dataset + !!o->dir + !!o->trace;
 	int r;
@@ -323,31 +322,34 @@ static int usage(const struct options *o, struct selection *s, struct err *err)
 		return err_set(err, -EINVAL, "--files goes with --dataset");
 	r = o->plot ? sim_plot_check(o->plot, err) : 0;
 	if (r == 0)
-		r = select_policies(s, o->policies, err);
-	return r == 0 ? select_sizes(s, o->sizes, err) : r;
+		r = make_tiers(o, tiers, err);
+	if (r == 0 && o->plot && tiers->n > 1)
+		r = err_set(err, -EINVAL,
+			    "--plot shows the sizes of one tier, not of %zu",
+			    tiers->n);
+	return r;
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = { .warmup = DEFAULT_WARMUP,
 			     .jobs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) };
-	struct selection s = { 0 };
+	struct tiers tiers = { 0 };
 	struct err err = { 0 };
 	int r;
 
 	o.order = strdup("shuffle");
-	o.policies = strdup("all");
-	o.sizes = strdup("10%,20%,35%,50%,65%,80%");
+	o.admit = strdup("every");
 	cli_parse(&program, argc, argv, &o, NULL);
-	r = usage(&o, &s, &err);
+	r = usage(&o, &tiers, &err);
 	if (r < 0) {
 		log_error("%s", err.text);
 		r = EXIT_STATUS_USAGE;
 	} else {
-		r = simulate(&o, &s, &err);
+		r = simulate(&o, &tiers, &err);
 		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
 	}
-	selection_fini(&s);
+	tiers_fini(&tiers);
 	conf_free(fields, &o);
 	return r;
 }

@@ -12,6 +12,7 @@
 
 #include "common/units.h"
 #include "fs/cache/cache.h"
+#include "fs/cache/tier.h"
 
 /* Cache operations other than requests. */
 enum sim_event_kind {
@@ -102,8 +103,9 @@ int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
 int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
 			struct sim_trace *t, struct err *err);
 
-/* One policy at one size. */
-struct sim_cell {
+/* One policy at one size, alone or one of several tiers. */
+struct sim_tier {
+	const char *storage; /* borrowed; a name for the tables */
 	const struct policy_ops *ops;
 	const void *options; /* as struct policy_params */
 	const char *policy;  /* as a user would name it */
@@ -111,6 +113,12 @@ struct sim_cell {
 	uint64_t capacity_bytes;
 	struct cache_counts *epochs; /* n_epochs of them */
 	uint64_t metadata_bytes;     /* at the end */
+};
+
+/* Caches that are replayed together. */
+struct sim_cell {
+	struct sim_tier tiers[TIERS_MAX];
+	size_t n_tiers;
 	struct err err;
 };
 
@@ -120,13 +128,22 @@ struct sim_run {
 	size_t n_cells;
 	uint64_t seed;
 	bool count_metadata;
+	enum tier_admit admit;
 	/* epochs excluded from the mean; fewer than the trace has */
 	uint64_t warmup;
 };
 
 /* Replay every cell on `jobs` threads. -errno: the first cell that failed. */
 int sim_replay(struct sim_run *run, unsigned jobs, struct err *err);
-/* Sum of the epochs after the warm-up. */
+/* Free the cells. */
+void sim_run_fini(struct sim_run *run);
+/* Sum of the epochs from `first`, counted from 0, up to `end`. */
+struct cache_counts sim_tier_sum(const struct sim_tier *tier, size_t first,
+				 size_t end);
+/* The same of all tiers: a hit in any of them is a hit. */
+struct cache_counts sim_sum(const struct sim_cell *cell, size_t first,
+			    size_t end);
+/* Of the epochs after the warm-up. */
 struct cache_counts sim_steady(const struct sim_run *run,
 			       const struct sim_cell *cell);
 double sim_hit_ratio(const struct cache_counts *n);

@@ -10,45 +10,106 @@
 
 #include "common/util.h"
 
+static double share(uint64_t part, uint64_t all)
+{
+	return all ? (double)part / (double)all : 0;
+}
+
 /* --- table --------------------------------------------------------------- */
 
-static void print_row(const struct sim_cell *c, int width, const char *epoch,
-		      const struct cache_counts *n)
-{
+/* The columns before the counts. Longer names are cut. */
+struct row {
+	char name[256];
 	char size[UNITS_TEXT], bytes[UNITS_TEXT];
+	int width; /* of the names */
+};
 
+static void name_row(struct row *r, const struct sim_cell *c, size_t tier)
+{
+	const struct sim_tier *t = &c->tiers[tier];
+
+	if (c->n_tiers == 1)
+		snprintf(r->name, sizeof(r->name), "%s", t->policy);
+	else
+		snprintf(r->name, sizeof(r->name), "%zu %.20s:%s", tier + 1,
+			 t->storage, t->policy);
+}
+
+static int name_width(const struct sim_run *run)
+{
+	struct row row;
+	int width = 12;
+
+	for (size_t i = 0; i < run->n_cells; i++)
+		for (size_t k = 0; k < run->cells[i].n_tiers; k++) {
+			name_row(&row, &run->cells[i], k);
+			width = MAX(width, (int)strlen(row.name));
+		}
+	return width;
+}
+
+static void print_row(const struct row *r, const char *epoch,
+		      const struct cache_counts *n, uint64_t requests,
+		      uint64_t bytes)
+{
 	printf("%-*s %8s %10s %6s %8.2f %8.2f %12" PRIu64 " %12" PRIu64 "\n",
-	       width, c->policy, units_exact_capacity(&c->size, size),
-	       units_human_size((double)c->capacity_bytes, bytes), epoch,
-	       100 * sim_hit_ratio(n), 100 * sim_byte_hit_ratio(n),
+	       r->width, r->name, r->size, r->bytes, epoch,
+	       100 * share(n->hits, requests), 100 * share(n->hit_bytes, bytes),
 	       n->evictions, n->rejected);
+}
+
+/* The tiers of a cell, whose hits add up, and for several tiers their sum, in
+ * the epochs from `first` up to `end`. */
+static void print_cell(const struct sim_cell *c, int width, size_t first,
+		       size_t end, const char *epoch)
+{
+	struct cache_counts all = sim_sum(c, first, end);
+	uint64_t requests = all.hits + all.misses;
+	uint64_t bytes = all.hit_bytes + all.miss_bytes, capacity = 0;
+	struct row row = { .width = width };
+
+	for (size_t k = 0; k < c->n_tiers; k++) {
+		const struct sim_tier *t = &c->tiers[k];
+		struct cache_counts n = sim_tier_sum(t, first, end);
+
+		capacity += t->capacity_bytes;
+		name_row(&row, c, k);
+		units_exact_capacity(&t->size, row.size);
+		units_human_size((double)t->capacity_bytes, row.bytes);
+		print_row(&row, epoch, &n, requests, bytes);
+	}
+	if (c->n_tiers == 1)
+		return;
+	strcpy(row.name, "all tiers");
+	row.size[0] = 0;
+	units_human_size((double)capacity, row.bytes);
+	print_row(&row, epoch, &all, requests, bytes);
 }
 
 void sim_print_table(const struct sim_run *run, bool per_epoch)
 {
 	size_t n_epochs = run->trace->n_epochs;
+	bool tiers = run->n_cells && run->cells[0].n_tiers > 1;
+	int width = name_width(run);
 	char range[32];
-	int width = 12;
 
-	for (size_t i = 0; i < run->n_cells; i++)
-		width = MAX(width, (int)strlen(run->cells[i].policy));
 	snprintf(range, sizeof(range), "%" PRIu64 "-%zu", run->warmup + 1,
 		 n_epochs);
-	printf("%-*s %8s %10s %6s %8s %8s %12s %12s\n", width, "policy", "size",
-	       "capacity", "epoch", "hits/%", "bytes/%", "evictions",
-	       "rejected");
+	printf("%-*s %8s %10s %6s %8s %8s %12s %12s\n", width,
+	       tiers ? "tier" : "policy", "size", "capacity", "epoch", "hits/%",
+	       "bytes/%", "evictions", "rejected");
 	for (size_t i = 0; i < run->n_cells; i++) {
 		const struct sim_cell *c = &run->cells[i];
-		struct cache_counts sum = sim_steady(run, c);
 
 		for (size_t e = 0; per_epoch && e < n_epochs; e++) {
 			char number[32];
 
 			snprintf(number, sizeof(number), "%zu", e + 1);
-			print_row(c, width, number, &c->epochs[e]);
+			print_cell(c, width, e, e + 1, number);
 		}
 		if (!per_epoch)
-			print_row(c, width, n_epochs > 1 ? range : "1", &sum);
+			print_cell(c, width, run->warmup, n_epochs,
+				   n_epochs > 1 ? range : "1");
 	}
 }
 
@@ -65,20 +126,65 @@ static json_t *counts_json(const struct cache_counts *n)
 			 "byte_hit_ratio", sim_byte_hit_ratio(n));
 }
 
-static json_t *cell_json(const struct sim_run *run, const struct sim_cell *c)
+static json_t *tier_json(const struct sim_run *run, const struct sim_cell *c,
+			 const struct sim_tier *t)
 {
-	struct cache_counts sum = sim_steady(run, c);
+	struct cache_counts all = sim_steady(run, c);
+	struct cache_counts sum =
+		sim_tier_sum(t, run->warmup, run->trace->n_epochs);
 	json_t *epochs = json_array();
 	char size[UNITS_TEXT];
 
 	for (size_t e = 0; e < run->trace->n_epochs; e++)
-		json_array_append_new(epochs, counts_json(&c->epochs[e]));
-	return json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:o}", "policy", c->policy,
-			 "size", units_exact_capacity(&c->size, size),
-			 "capacity_bytes", (json_int_t)c->capacity_bytes,
-			 "metadata_bytes", (json_int_t)c->metadata_bytes,
-			 "hit_ratio", sim_hit_ratio(&sum), "byte_hit_ratio",
-			 sim_byte_hit_ratio(&sum), "epochs", epochs);
+		json_array_append_new(epochs, counts_json(&t->epochs[e]));
+	return json_pack("{s:s,s:s,s:s,s:I,s:I,s:f,s:f,s:f,s:f,s:o}", "storage",
+			 t->storage, "policy", t->policy, "size",
+			 units_exact_capacity(&t->size, size), "capacity_bytes",
+			 (json_int_t)t->capacity_bytes, "metadata_bytes",
+			 (json_int_t)t->metadata_bytes, "hit_ratio",
+			 sim_hit_ratio(&sum), "byte_hit_ratio",
+			 sim_byte_hit_ratio(&sum), "hit_share",
+			 share(sum.hits, all.hits + all.misses),
+			 "byte_hit_share",
+			 share(sum.hit_bytes, all.hit_bytes + all.miss_bytes),
+			 "epochs", epochs);
+}
+
+/* The result of a single tier names its policy and size itself. */
+static void add_only_tier(json_t *j, const struct sim_tier *t)
+{
+	char size[UNITS_TEXT];
+
+	json_object_set_new(j, "policy", json_string(t->policy));
+	json_object_set_new(j, "size",
+			    json_string(units_exact_capacity(&t->size, size)));
+	json_object_set_new(j, "capacity_bytes",
+			    json_integer((json_int_t)t->capacity_bytes));
+	json_object_set_new(j, "metadata_bytes",
+			    json_integer((json_int_t)t->metadata_bytes));
+}
+
+static json_t *cell_json(const struct sim_run *run, const struct sim_cell *c)
+{
+	struct cache_counts sum = sim_steady(run, c);
+	json_t *epochs = json_array(), *tiers = json_array();
+	json_t *j = json_object();
+
+	if (c->n_tiers == 1)
+		add_only_tier(j, &c->tiers[0]);
+	for (size_t k = 0; k < c->n_tiers; k++)
+		json_array_append_new(tiers, tier_json(run, c, &c->tiers[k]));
+	for (size_t e = 0; e < run->trace->n_epochs; e++) {
+		struct cache_counts n = sim_sum(c, e, e + 1);
+
+		json_array_append_new(epochs, counts_json(&n));
+	}
+	json_object_set_new(j, "hit_ratio", json_real(sim_hit_ratio(&sum)));
+	json_object_set_new(j, "byte_hit_ratio",
+			    json_real(sim_byte_hit_ratio(&sum)));
+	json_object_set_new(j, "tiers", tiers);
+	json_object_set_new(j, "epochs", epochs);
+	return j;
 }
 
 json_t *sim_json(const struct sim_run *run)
@@ -104,7 +210,8 @@ extern char **environ;
 
 static bool same_policy(const struct sim_run *run, size_t i, size_t j)
 {
-	return !strcmp(run->cells[i].policy, run->cells[j].policy);
+	return !strcmp(run->cells[i].tiers[0].policy,
+		       run->cells[j].tiers[0].policy);
 }
 
 static bool first_of_policy(const struct sim_run *run, size_t i)
@@ -122,7 +229,8 @@ static void write_data(const struct sim_run *run, size_t i, FILE *f)
 		struct cache_counts sum = sim_steady(run, &run->cells[j]);
 
 		fprintf(f, "%.6f %.6f\n",
-			100 * (double)run->cells[j].capacity_bytes / whole,
+			100 * (double)run->cells[j].tiers[0].capacity_bytes /
+				whole,
 			100 * sim_hit_ratio(&sum));
 	}
 	fputs("END\n", f);
@@ -164,7 +272,7 @@ static void write_script(const struct sim_run *run, const char *path,
 		fprintf(f,
 			"%s$p%zu with linespoints title '%s' lw 1.5 ps 1.1 "
 			"pt %d dt %d lc rgb '%s'",
-			line ? ", " : "plot ", i, run->cells[i].policy,
+			line ? ", " : "plot ", i, run->cells[i].tiers[0].policy,
 			line % 15 + 1, line % 2 ? 2 : 1, shade[line % 3]);
 		line++;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every cell (a policy at a size) is one pass over the requests by one thread
- * of a pool. The result of a cell depends only on the trace and the seed.
+ * Every cell (a policy at a size, or tiers of them) is one pass over the
+ * requests by one thread of a pool. The result of a cell depends only on the
+ * trace and the seed.
  */
 #include "cachesim/cachesim.h"
 
@@ -16,8 +17,15 @@
  * about as long as two requests; more does not hurt */
 enum { AHEAD = 16 };
 
-static void replay(struct cache *c, const struct sim_trace *t, size_t from,
-		   size_t to)
+/* The caches of a cell. */
+struct stack {
+	struct cache *c[TIERS_MAX];
+	size_t n;
+	enum tier_admit admit;
+};
+
+static void replay_one(struct cache *c, const struct sim_trace *t, size_t from,
+		       size_t to)
 {
 	struct cache_entry *e;
 
@@ -33,60 +41,133 @@ static void replay(struct cache *c, const struct sim_trace *t, size_t from,
 	}
 }
 
-static int new_cache(const struct sim_run *run, struct sim_cell *cell,
-		     struct cache **ret)
+static void access_tiers(struct stack *s, const struct cache_object *o)
+{
+	enum cache_result r = CACHE_REJECTED;
+	bool admitted = false; /* by a tier above */
+	struct cache_entry *e;
+
+	for (size_t k = 0; k < s->n && r != CACHE_HIT; k++) {
+		if (admitted && s->admit == TIER_ADMIT_FIRST)
+			r = cache_access_only(s->c[k], o) ? CACHE_HIT
+							  : CACHE_REJECTED;
+		else
+			r = cache_access(s->c[k], o, &e);
+		admitted = admitted || r == CACHE_ADMITTED;
+	}
+}
+
+static void replay(struct stack *s, const struct sim_trace *t, size_t from,
+		   size_t to)
+{
+	if (s->n == 1) {
+		replay_one(s->c[0], t, from, to);
+		return;
+	}
+	for (size_t i = from; i < to; i++) {
+		struct cache_object o = t->objects[t->requests[i]];
+
+		for (size_t k = 0; i + AHEAD < to && k < s->n; k++)
+			cache_prefetch(s->c[k],
+				       t->objects[t->requests[i + AHEAD]].key);
+		if (t->next_use)
+			o.next_use = t->next_use[i];
+		access_tiers(s, &o);
+	}
+}
+
+static void stack_fini(struct stack *s)
+{
+	for (size_t k = 0; k < s->n; k++)
+		cache_free(s->c[k]);
+	s->n = 0;
+}
+
+static int new_stack(const struct sim_run *run, struct sim_cell *cell,
+		     struct stack *s)
 {
 	const struct sim_trace *t = run->trace;
-	struct policy_params params = { .capacity_bytes = cell->capacity_bytes,
-					.seed = run->seed,
+	struct policy_params params = { .seed = run->seed,
 					.file_bytes = t->file_bytes,
 					.n_files = t->n_files,
 					.max_object_bytes = t->max_object_bytes,
 					.knows_future = t->next_use != NULL,
 					.count_metadata = run->count_metadata,
-					.options = cell->options,
 					.overhead_bytes = OBJECT_OVERHEAD };
-	int r = cache_new(cell->ops, &params, NULL, NULL, ret, &cell->err);
 
-	return r < 0 ? err_set(&cell->err, r, "%s: %s", cell->policy,
-			       strerror(-r))
-		     : 0;
+	*s = (struct stack){ .admit = run->admit };
+	for (; s->n < cell->n_tiers; s->n++) {
+		const struct sim_tier *tier = &cell->tiers[s->n];
+		int r;
+
+		params.capacity_bytes = tier->capacity_bytes;
+		params.options = tier->options;
+		r = cache_new(tier->ops, &params, NULL, NULL, &s->c[s->n],
+			      &cell->err);
+		if (r < 0)
+			return err_set(&cell->err, r, "%s: %s", tier->policy,
+				       strerror(-r));
+	}
+	return 0;
 }
 
-/* Apply an event between two requests; may replace *c by another cache. */
+/* Add the counts of the caches to those of an epoch. */
+static void count(struct sim_cell *cell, size_t epoch, struct stack *s)
+{
+	for (size_t k = 0; k < s->n; k++) {
+		cache_counts_add(&cell->tiers[k].epochs[epoch],
+				 cache_counts(s->c[k]));
+		cache_reset_counts(s->c[k]);
+	}
+}
+
+static void offer(struct stack *s, const struct cache_object *o)
+{
+	for (size_t k = 0; k < s->n; k++)
+		if (cache_offer(s->c[k], o) && s->admit == TIER_ADMIT_FIRST)
+			return;
+}
+
+/* Offer it to the first that has room. */
+static void warm(struct stack *s, const struct cache_object *o)
+{
+	for (size_t k = 0; k < s->n && !cache_peek(s->c[k], o->key); k++)
+		if (cache_has_room(s->c[k], o->bytes) &&
+		    cache_offer(s->c[k], o))
+			return;
+}
+
+/* Apply an event between two requests; may replace the caches by others. */
 static int happen(const struct sim_run *run, struct sim_cell *cell,
-		  const struct sim_event *ev, struct cache_counts *sum,
-		  struct cache **c)
+		  const struct sim_event *ev, size_t epoch, struct stack *s)
 {
 	struct cache_object o = { 0 };
-	struct cache_entry *e = NULL;
 
 	if (ev->kind <= SIM_REMOVE) {
 		o = run->trace->objects[ev->object];
 		o.next_use = ev->next_use;
-		e = cache_peek(*c, o.key);
 	}
 	switch (ev->kind) {
-	case SIM_OFFER: cache_offer(*c, &o); return 0;
-	case SIM_WARM:
-		if (cache_has_room(*c, o.bytes))
-			cache_offer(*c, &o);
-		return 0;
+	case SIM_OFFER: offer(s, &o); return 0;
+	case SIM_WARM: warm(s, &o); return 0;
 	case SIM_REMOVE:
-		if (e)
-			cache_remove(*c, e);
+		for (size_t k = 0; k < s->n; k++) {
+			struct cache_entry *e = cache_peek(s->c[k], o.key);
+
+			if (e)
+				cache_remove(s->c[k], e);
+		}
 		return 0;
 	case SIM_NEW_CACHE:
-		cache_counts_add(sum, cache_counts(*c));
-		cache_free(*c);
-		*c = NULL;
-		return new_cache(run, cell, c);
+		count(cell, epoch, s);
+		stack_fini(s);
+		return new_stack(run, cell, s);
 	}
 	return 0;
 }
 
 static int run_epochs(const struct sim_run *run, struct sim_cell *cell,
-		      struct cache **c)
+		      struct stack *s)
 {
 	const struct sim_trace *t = run->trace;
 	size_t from = 0, event = 0;
@@ -98,34 +179,37 @@ static int run_epochs(const struct sim_run *run, struct sim_cell *cell,
 		     event++) {
 			int r;
 
-			replay(*c, t, from, t->events[event].at);
+			replay(s, t, from, t->events[event].at);
 			from = t->events[event].at;
-			r = happen(run, cell, &t->events[event],
-				   &cell->epochs[e], c);
+			r = happen(run, cell, &t->events[event], e, s);
 			if (r < 0)
 				return r;
 		}
-		replay(*c, t, from, end);
+		replay(s, t, from, end);
 		from = end;
-		cache_counts_add(&cell->epochs[e], cache_counts(*c));
-		cache_reset_counts(*c);
+		count(cell, e, s);
 	}
 	return 0;
 }
 
 static int run_cell(const struct sim_run *run, struct sim_cell *cell)
 {
-	struct cache *c = NULL;
-	int r = new_cache(run, cell, &c);
+	struct stack s = { 0 };
+	int r = new_stack(run, cell, &s);
 
-	if (r < 0)
-		return r;
-	cell->epochs = calloc(run->trace->n_epochs, sizeof(*cell->epochs));
-	r = cell->epochs ? run_epochs(run, cell, &c)
-			 : err_set(&cell->err, -ENOMEM, "out of memory");
-	if (c)
-		cell->metadata_bytes = cache_metadata_bytes(c);
-	cache_free(c);
+	for (size_t k = 0; r == 0 && k < cell->n_tiers; k++) {
+		struct sim_tier *tier = &cell->tiers[k];
+
+		tier->epochs =
+			calloc(run->trace->n_epochs, sizeof(*tier->epochs));
+		if (!tier->epochs)
+			r = err_set(&cell->err, -ENOMEM, "out of memory");
+	}
+	if (r == 0)
+		r = run_epochs(run, cell, &s);
+	for (size_t k = 0; r == 0 && k < s.n; k++)
+		cell->tiers[k].metadata_bytes = cache_metadata_bytes(s.c[k]);
+	stack_fini(&s);
 	return r;
 }
 
@@ -148,14 +232,42 @@ int sim_replay(struct sim_run *run, unsigned jobs, struct err *err)
 	return pool_run(&pool, err);
 }
 
-struct cache_counts sim_steady(const struct sim_run *run,
-			       const struct sim_cell *cell)
+void sim_run_fini(struct sim_run *run)
+{
+	for (size_t i = 0; i < run->n_cells; i++)
+		for (size_t k = 0; k < run->cells[i].n_tiers; k++)
+			free(run->cells[i].tiers[k].epochs);
+	free(run->cells);
+}
+
+struct cache_counts sim_tier_sum(const struct sim_tier *tier, size_t first,
+				 size_t end)
 {
 	struct cache_counts sum = { 0 };
 
-	for (size_t e = run->warmup; e < run->trace->n_epochs; e++)
-		cache_counts_add(&sum, &cell->epochs[e]);
+	for (size_t e = first; e < end; e++)
+		cache_counts_add(&sum, &tier->epochs[e]);
 	return sum;
+}
+
+struct cache_counts sim_sum(const struct sim_cell *cell, size_t first,
+			    size_t end)
+{
+	struct cache_counts sum = { 0 }, last = { 0 };
+
+	for (size_t k = 0; k < cell->n_tiers; k++) {
+		last = sim_tier_sum(&cell->tiers[k], first, end);
+		cache_counts_add(&sum, &last);
+	}
+	sum.misses = last.misses;
+	sum.miss_bytes = last.miss_bytes;
+	return sum;
+}
+
+struct cache_counts sim_steady(const struct sim_run *run,
+			       const struct sim_cell *cell)
+{
+	return sim_sum(cell, run->warmup, run->trace->n_epochs);
 }
 
 static double ratio(uint64_t part, uint64_t rest)

@@ -287,3 +287,98 @@ row() {
 		one_line
 	done
 }
+
+@test "tiers: hits of each add up, one tier is -p and -c, lists make a grid" {
+	set -- --dataset imagenet --files 3000
+	gpemu-cachesim "$@" -p lru,minio -c 20%,50% --json old >/dev/null
+	gpemu-cachesim "$@" --tier lru,minio:20%,50% --json new >/dev/null
+	[ "$(json old 's["results"]')" = "$(json new 's["results"]')" ]
+	run -0 gpemu-cachesim "$@" --tier dram:minio:10% \
+		--tier nvme:lru,minio:50%,20% --json j
+	[[ "${lines[0]}" == tier* ]]
+	[[ "${lines[1]}" == "1 dram:minio "* ]]
+	[[ "${lines[2]}" == "2 nvme:lru "* ]]
+	[[ "${lines[3]}" == "all tiers "* ]]
+	[ "${#lines[@]}" -eq 13 ]
+	json j '[[t["policy"] + t["size"] for t in r["tiers"]]
+		for r in s["results"]]' >out
+	[ "$(cat out)" = "[['minio10%', 'lru50%'], ['minio10%', 'lru20%'], ['minio10%', 'minio50%'], ['minio10%', 'minio20%']]" ]
+	# the next tier sees the misses of the one before
+	json j 'all(a["misses"] == b["hits"] + b["misses"] and
+		e["hits"] == a["hits"] + b["hits"] and
+		e["misses"] == b["misses"] and
+		a["hits"] + a["misses"] == s["trace"]["requests"] // 5
+		for r in s["results"]
+		for e, a, b in zip(r["epochs"], r["tiers"][0]["epochs"],
+				   r["tiers"][1]["epochs"]))' >out
+	[ "$(cat out)" = True ]
+	# the same, in one text
+	run -0 gpemu-cachesim "$@" \
+		--tier "dram:minio:10% nvme:lru,minio:50%,20%" --json k
+	[ "$(json j 's["results"]')" = "$(json k 's["results"]')" ]
+}
+
+@test "tiers: a policy with options is one policy of a list" {
+	set -- --dataset imagenet --files 3000
+	gpemu-cachesim "$@" -p slru:protected=0.5,lru -c 20% --json old >/dev/null
+	run -0 gpemu-cachesim "$@" --tier nvme:slru:protected=0.50,lru:20% \
+		--json new
+	[[ "${lines[1]}" == "slru:protected=0.5 "* ]]
+	for key in policy hit_ratio epochs; do
+		[ "$(json old "[r[\"$key\"] for r in s[\"results\"]]")" = \
+			"$(json new "[r[\"$key\"] for r in s[\"results\"]]")" ]
+	done
+	run -0 gpemu-cachesim "$@" \
+		--tier "minio:10% nvme:s3fifo:small=0.2,uses=7,lru:20%" --json j
+	[[ "${lines[2]}" == "2 nvme:s3fifo:small=0.2,uses=7 "* ]]
+	json j '[r["tiers"][1]["policy"] for r in s["results"]]' >out
+	[ "$(cat out)" = "['s3fifo:small=0.2,uses=7', 'lru']" ]
+	run -2 gpemu-cachesim "$@" --tier nvme:slru:protect=0.5:20%
+	one_line
+	[[ "$output" == *"--tier: column 6: cache policy slru: unknown option 'protect'"* ]]
+}
+
+@test "tiers: minio over minio holds the same files, or with first others" {
+	set -- --dataset imagenet --files 3000 --tier "minio:20% nvme:minio:30%"
+	gpemu-cachesim "$@" --json every >/dev/null
+	gpemu-cachesim "$@" --tier-admit first --json first >/dev/null
+	[ "$(json every '[round(t["byte_hit_share"], 2)
+		for t in s["results"][0]["tiers"]]')" = "[0.2, 0.1]" ]
+	[ "$(json first '[round(t["byte_hit_share"], 2)
+		for t in s["results"][0]["tiers"]]')" = "[0.2, 0.3]" ]
+}
+
+@test "tiers: errors say where, and what goes together" {
+	run -2 gpemu-cachesim --dataset imagenet --tier lru:10% -p lru
+	one_line
+	[[ "$output" == *"--tier replaces --policies and --sizes"* ]]
+	run -2 gpemu-cachesim --dataset imagenet --tier "lru:10% nvme:lur:5%"
+	one_line
+	[[ "$output" == *"--tier: column 14: unknown cache policy 'lur'"* ]]
+	run -2 gpemu-cachesim --dataset imagenet --tier nvm:lru:10%
+	[[ "$output" == *"--tier: column 1: "*nvm* ]]
+	printf 'dataset: imagenet\ntier:\n  - lru:1G\n  - nvme:lru:5Q\n' >c.yaml
+	run -2 gpemu-cachesim --config c.yaml
+	[[ "$output" == *"c.yaml:4:5: tier: column 10: '5Q' is not a cache size"* ]]
+	printf 'dataset: imagenet\ntier: "lru:1G nvme:lru:5Q"\n' >c.yaml
+	run -2 gpemu-cachesim --config c.yaml
+	[[ "$output" == *"c.yaml:2:7: tier: column 17: '5Q' is not a cache size"* ]]
+	run -2 gpemu-cachesim --dataset imagenet --tier "lru:1G lru:1G" \
+		--plot x.svg
+	[[ "$output" == *"--plot shows the sizes of one tier, not of 2"* ]]
+	run -2 gpemu-cachesim --dataset imagenet --tier lru:1G --tier-admit all
+	[[ "$output" == *"unknown tier admission 'all' (known: every first)"* ]]
+	run -0 gpemu-cachesim --dataset imagenet --dump-config
+	[[ "$output" == *"policies: all"* && "$output" == *"tier: []"* ]]
+}
+
+@test "tiers: a trace of gpemu-fs with offers, warm-up and removal" {
+	mount_trace "$(row warm 1 10 1)" "$(row offer 2 20 2)" \
+		"$(row read 1 10 3)" "$(row read 2 20 4)" \
+		"$(row remove 1 10 5)" "$(row read 1 10 6)" \
+		"$(row drop-cache '' '' 7)" "$(row read 2 20 8)"
+	run -0 gpemu-cachesim --trace t.csv --tier "minio:10 lru:30" --json j
+	# 1 fits tier 1, both fit tier 2; after the drop every read misses
+	[ "$(json j '[[(e["hits"], e["misses"]) for e in t["epochs"]]
+		for t in s["results"][0]["tiers"]]')" = "[[(1, 3)], [(1, 2)]]" ]
+}

@@ -37,26 +37,34 @@ static inline void replay(struct sim_trace *t)
 							&policy_sff,
 							&policy_belady };
 	enum { N = sizeof(ops) / sizeof(ops[0]) };
-	struct sim_cell cells[N];
-	struct sim_run run = { .trace = t, .cells = cells, .n_cells = N };
+	/* each alone, and all of them behind each other */
+	struct sim_run run = { .trace = t };
 	struct err err = { 0 };
 
 	if (!t->n_epochs || t->epoch_ends[t->n_epochs - 1] < t->n_requests)
 		PROMISED(sim_trace_end_epoch(t) == 0);
 	PROMISED(sim_trace_look_ahead(t) == 0);
-	for (int i = 0; i < N; i++)
-		cells[i] = (struct sim_cell){
-			.ops = ops[i],
-			.policy = ops[i]->plugin.name,
-			.capacity_bytes = t->total_bytes / 3,
-		};
+	run.cells = calloc(N + 1, sizeof(*run.cells));
+	PROMISED(run.cells);
+	for (run.n_cells = 0; run.n_cells <= N; run.n_cells++) {
+		struct sim_cell *c = &run.cells[run.n_cells];
+
+		c->n_tiers = run.n_cells < N ? 1 : N;
+		for (size_t k = 0; k < c->n_tiers; k++)
+			c->tiers[k] = (struct sim_tier){
+				.ops = ops[(run.n_cells + k) % N],
+				.policy = "x",
+				.storage = "dram",
+				.capacity_bytes = t->total_bytes / 3,
+			};
+	}
 	PROMISED(sim_replay(&run, 1, &err) == 0);
-	for (int i = 0; i < N; i++) {
-		struct cache_counts sum = sim_steady(&run, &cells[i]);
+	for (size_t i = 0; i < run.n_cells; i++) {
+		struct cache_counts sum = sim_steady(&run, &run.cells[i]);
 
 		PROMISED(sum.hits + sum.misses == t->n_requests);
-		free(cells[i].epochs);
 	}
+	sim_run_fini(&run);
 }
 
 static inline int fuzz_sim(sim_parse_fn parse, const uint8_t *data, size_t n)
