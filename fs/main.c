@@ -107,16 +107,15 @@ static int serve_test(void *ctx, const struct selftest_mount *what)
 	int r;
 
 	free(m->o.storage);
-	free(m->o.cache_policy);
 	free(m->o.common.json); /* the test's own */
 	m->o.common.json = NULL;
 	m->o.storage = storage;
-	m->o.cache_policy = strdup("none");
-	m->o.cache_size = (struct units_capacity){ .fraction = -1 };
 	m->o.time_scale = what->time_scale;
 	m->o.foreground = true;
 	m->ready_fd = what->ready_fd;
-	r = prepare(m, what->mountpoint, &err);
+	r = options_no_cache(&m->o);
+	if (r == 0)
+		r = prepare(m, what->mountpoint, &err);
 	r = r < 0 ? cli_fail(r, &err) : mount_serve(m, what->source);
 	mount_fini(m);
 	return r;
@@ -155,7 +154,6 @@ int main(int argc, char **argv)
 	if (r == 0) {
 		cli_parse(&options_program, argc, argv, &m.o, args);
 		log_set_level(options_log_level(&m.o));
-		r = options_settle(&m.o, &err);
 	}
 	if (r == 0 && !m.o.selftest && !args[1])
 		r = err_set(&err, -EINVAL,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,6 +11,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
+#include "fs/cache/tier.h"
 #include "fs/control/ctl_fault.h"
 #include "fs/control/ctl_prom.h"
 #include "fs/control/warm.h"
@@ -235,13 +237,24 @@ static int set_storage(struct ctl *ctl, const char *value, struct err *err)
 	return r;
 }
 
+/* -EINVAL: the cache is not a single policy and size. */
+static int check_no_tiers(const struct ctl *ctl, struct err *err)
+{
+	return ctl->tiers && ctl->tiers->n
+		       ? err_set(err, -EINVAL,
+				 "the cache has tiers: use set tier NUMBER "
+				 "[STORAGE:]POLICY:SIZE")
+		       : 0;
+}
+
 static int set_policy(struct ctl *ctl, const char *value, struct err *err)
 {
 	_cleanup_free_ char *name = strdup(value);
-	int r = name ? server_set_cache(ctl->server, value, ctl->cache_size,
-					err)
+	int r = name ? check_no_tiers(ctl, err)
 		     : err_set(err, -ENOMEM, "out of memory");
 
+	if (r == 0)
+		r = server_set_cache(ctl->server, value, ctl->cache_size, err);
 	if (r == 0)
 		take_text(ctl, ctl->cache_policy, &name);
 	return r;
@@ -250,9 +263,11 @@ static int set_policy(struct ctl *ctl, const char *value, struct err *err)
 static int set_size(struct ctl *ctl, const char *value, struct err *err)
 {
 	struct units_capacity size;
-	int r = units_parse_capacity(value, &size);
+	int r = check_no_tiers(ctl, err);
 
 	if (r < 0)
+		return r;
+	if (units_parse_capacity(value, &size) < 0)
 		return err_set(err, -EINVAL, "'%s' is not a cache size", value);
 	r = server_set_cache(ctl->server, *ctl->cache_policy, &size, err);
 	if (r < 0)
@@ -263,6 +278,67 @@ static int set_size(struct ctl *ctl, const char *value, struct err *err)
 	return 0;
 }
 
+static int any_storage(const void *storage, struct err *err)
+{
+	(void)storage;
+	(void)err;
+	return 0;
+}
+
+/* *ret: tier `number`, from 1, as it is, and as `text` wants it. */
+static int parse_tier(const struct ctl *ctl, unsigned long number,
+		      const char *text, struct tiers *ret, struct err *err)
+{
+	size_t n = ctl->tiers ? ctl->tiers->n : 0;
+	int r;
+
+	if (number < 1 || number > n)
+		return err_set(err, -EINVAL, "there is no tier %lu of %zu",
+			       number, n);
+	r = tiers_parse(((char **)ctl->tiers->items)[number - 1], false,
+			any_storage, ret, err);
+	if (r == 0)
+		r = tiers_parse(text, false, any_storage, ret, err);
+	if (r < 0)
+		return r;
+	if (ret->n != 2)
+		return err_set(err, -EINVAL, "one tier, not '%s'", text);
+	return strcmp(tier_storage(&ret->v[0]), tier_storage(&ret->v[1]))
+		       ? err_set(err, -EINVAL,
+				 "the storage of tier %lu is %s; %s takes a "
+				 "new "
+				 "mount",
+				 number, tier_storage(&ret->v[0]),
+				 tier_storage(&ret->v[1]))
+		       : 0;
+}
+
+/* "NUMBER [STORAGE:]POLICY:SIZE" */
+static int set_tier(struct ctl *ctl, const char *value, struct err *err)
+{
+	_cleanup_(tiers_fini) struct tiers t = { 0 };
+	_cleanup_free_ char *text = NULL;
+	unsigned long number;
+	char *rest;
+	int r;
+
+	errno = 0;
+	number = strtoul(value, &rest, 10);
+	if (errno || rest == value || !strchr(" \t", *rest))
+		return err_set(err, -EINVAL,
+			       "use: set tier NUMBER [STORAGE:]POLICY:SIZE");
+	r = parse_tier(ctl, number, rest, &t, err);
+	if (r == 0 && !(text = tier_text(&t.v[1])))
+		r = err_set(err, -ENOMEM, "out of memory");
+	if (r == 0)
+		r = server_set_tier(ctl->server, (unsigned)number - 1,
+				    t.v[1].policies[0].text, t.v[1].sizes, err);
+	if (r == 0)
+		take_text(ctl, &((char **)ctl->tiers->items)[number - 1],
+			  &text);
+	return r;
+}
+
 static int set(struct ctl *ctl, const char *key, char *value, struct err *err)
 {
 	static const struct {
@@ -270,7 +346,8 @@ static int set(struct ctl *ctl, const char *key, char *value, struct err *err)
 		int (*set)(struct ctl *, const char *, struct err *);
 	} keys[] = { { "storage", set_storage },
 		     { "cache_policy", set_policy },
-		     { "cache_size", set_size } };
+		     { "cache_size", set_size },
+		     { "tier", set_tier } };
 
 	if (!key || !*(value = util_trim(value)))
 		return err_set(err, -EINVAL, "use: set KEY VALUE");
@@ -278,8 +355,8 @@ static int set(struct ctl *ctl, const char *key, char *value, struct err *err)
 		if (!strcmp(keys[i].key, key))
 			return keys[i].set(ctl, value, err);
 	return err_set(err, -EINVAL,
-		       "'%s' cannot be set (storage, cache_policy and "
-		       "cache_size can)",
+		       "'%s' cannot be set (storage, cache_policy, "
+		       "cache_size and tier can)",
 		       key);
 }
 

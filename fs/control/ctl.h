@@ -14,8 +14,8 @@
  * made when it is opened, that of groups, which never changes, as it is read.
  *
  * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
- * cache_policy, cache_size and storage, `fault add RULE` and `fault clear [ID]`
- * (fs/layer/fault.h), `warm LIST` (fs/control/warm.h).
+ * cache_policy, cache_size, tier and storage, `fault add RULE` and
+ * `fault clear [ID]` (fs/layer/fault.h), `warm LIST` (fs/control/warm.h).
  */
 #ifndef GPEMU_FS_CONTROL_CTL_H
 #define GPEMU_FS_CONTROL_CTL_H
@@ -53,7 +53,8 @@ struct ctl {
 	void *options;
 	char **storage, **cache_policy;	   /* within the options */
 	struct units_capacity *cache_size; /* within the options */
-	pthread_mutex_t *lock;		   /* guards the options */
+	struct conf_list *tiers; /* within the options; NULL or empty: none */
+	pthread_mutex_t *lock;	 /* guards the options */
 	const char *dir;       /* absolute, for relative paths; NULL: stay so */
 	struct warm *warm;     /* NULL: no such command */
 	struct trace *trace;   /* or NULL */

@@ -16,6 +16,7 @@ enum { MAX_READERS = 16 };
 
 struct fetcher {
 	struct fetcher_config c;
+	struct fetcher *lead; /* the first of the mount, or itself */
 	struct timerq *timers;
 	pthread_mutex_t device_lock; /* device, last_arrival */
 	struct device *device;
@@ -39,14 +40,14 @@ static void count(uint64_t *counter, uint64_t n)
 /* Is there no request but this one? */
 static bool alone(const struct fetcher *f)
 {
-	return __atomic_load_n(&f->stats.inflight, __ATOMIC_RELAXED) <= 1;
+	return __atomic_load_n(&f->lead->stats.inflight, __ATOMIC_RELAXED) <= 1;
 }
 
 /* How long the kernel copies a MiB of an answer that was waited for so long,
  * all in emulated ns. */
 static double copy_ns(const struct fetcher *f, uint64_t wait_ns)
 {
-	const struct round_trip *trip = &f->round_trip;
+	const struct round_trip *trip = &f->lead->round_trip;
 	double wall = (double)wait_ns * tick_scale(f->c.tick);
 	double part = (wall - CALIBRATE_ALONE_NS) /
 		      (CALIBRATE_SLOW_NS - CALIBRATE_ALONE_NS);
@@ -61,7 +62,7 @@ static double copy_ns(const struct fetcher *f, uint64_t wait_ns)
 /* When to answer, so that the reader has it at the deadline. */
 static uint64_t reply_at(const struct fetcher *fetcher, struct fetch *f)
 {
-	const struct round_trip *trip = &fetcher->round_trip;
+	const struct round_trip *trip = &fetcher->lead->round_trip;
 	uint64_t ns;
 
 	if (alone(fetcher)) {
@@ -92,7 +93,7 @@ static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
 	if (f->op == STORAGE_READ && !stopping)
 		count_latency(fetcher, f);
 	if (f->op != STORAGE_N_OPS) /* else it only waited */
-		__atomic_fetch_sub(&fetcher->stats.inflight, 1,
+		__atomic_fetch_sub(&fetcher->lead->stats.inflight, 1,
 				   __ATOMIC_RELAXED);
 	f->done(f, stopping);
 }
@@ -238,7 +239,7 @@ void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 	f->deadline = f->arrival + f->takes;
 	if (f->op == STORAGE_N_OPS)
 		return;
-	count(&fetcher->stats.inflight, 1);
+	count(&fetcher->lead->stats.inflight, 1);
 	if (f->op == STORAGE_READ) {
 		count(&fetcher->stats.backend_reads, 1);
 		count(&fetcher->stats.backend_bytes, f->bytes);
@@ -314,6 +315,7 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
 	if (!f)
 		return -ENOMEM;
 	f->c = *config;
+	f->lead = config->lead ? config->lead : f;
 	tick_mutex_init(&f->device_lock);
 	tick_mutex_init(&f->job_lock);
 	pthread_cond_init(&f->job_wake, NULL);

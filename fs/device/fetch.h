@@ -78,6 +78,10 @@ struct fetcher_config {
 	const struct storage_profile *storage;
 	uint64_t seed;
 	unsigned n_readers; /* at most: threads for reads that would block */
+	/* The first one of the mount: counts the requests in flight of all, and
+	 * its round trip applies to all. NULL: this is the first. It must
+	 * outlive this one. */
+	struct fetcher *lead;
 };
 
 int fetcher_new(const struct fetcher_config *config, struct fetcher **ret);

@@ -1,29 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache of objects, run by a policy (fs/cache/cache.h). It may stand in the
- * stack several times. A read that misses is let in here, if the policy wants
- * it, and goes on to the layer below, which may be another cache; the object
- * that comes up is one and the same, with a reference of each cache that has
- * it.
+ * A cache of objects, run by a policy (fs/cache/cache.h). The layer may stand
+ *in the stack several times, once for each tier (fs/cache/tier.h). A read that
+ * misses is let in here, if the policy wants it, and goes on to the layer
+ *below, which may be another cache; the object that comes up is one and the
+ *same, with a reference of each cache that has it.
  *
- *	ask	 hit: the object, at once
+ *	ask	 hit: the object, at once, or in flight as long as a read of
+ *		 the tier's storage takes
  *		 miss: admitted or not, then below
  *	offer	 from a group below: let in, uncounted, and on to the one above
  *	warm	 let in where there is room, else below
  *	forget	 out: its bytes cannot be read
+ *
+ * A tier with a storage has a device and a queue of its own. Reads that hit in
+ * the tier, and opens of its files, go through that queue. Readers of an object
+ * in flight share that one read. Filling a tier costs nothing.
+ *
+ * With --cache-bytes source a cache keeps only the decision, not the bytes: its
+ * entries share one object without bytes, `husk`, and a hit is an object in
+ * flight that lives as long as it has readers.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "common/conf/plugin_choice.h"
+#include "common/hist.h"
+#include "common/json.h"
 #include "common/system/memory.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "fs/server/flight.h"
 #include "fs/server/stack.h"
 
+/* per tier. arbitrary: as in fs/server/server.c */
+enum { N_READERS = 4 };
+
 struct caching {
 	struct cache *cache;
 	struct cache_counts before; /* of the caches before this one */
+	struct object husk;	    /* of all entries; refs 0: not used */
+	/* constant: what a hit costs; NULL: nothing */
+	struct fetcher *fetcher;
+	struct storage_profile *storage;
+	const char *storage_name;
 };
 
 /* --- life --------------------------------------------------------------- */
@@ -48,21 +68,30 @@ static int capacity_bytes(const struct layer *l, const struct policy_ops *ops,
 			  const struct units_capacity *size, uint64_t *ret,
 			  struct err *err)
 {
-	uint64_t most = memory_limit() / l->n_alike;
-	uint64_t want =
-		units_capacity_bytes(size, l->server->c.tree->file_bytes);
+	const struct server *s = l->server;
+	const struct caching *c = l->state;
+	/* the other caches */
+	uint64_t others =
+		s->capacity - (c->cache ? cache_capacity(c->cache) : 0);
+	uint64_t most = memory_limit();
+	uint64_t want = units_capacity_bytes(size, s->c.tree->file_bytes);
 	char wants[UNITS_TEXT], has[UNITS_TEXT];
 
-	*ret = ops->bypass ? 0 : size->yields ? MIN(want, most / 2) : want;
-	if (*ret <= most)
+	if (s->c.bytes_in_source) {
+		*ret = ops->bypass ? 0 : want;
+		return 0;
+	}
+	*ret = ops->bypass    ? 0
+	       : size->yields ? MIN(want, most / 2 / l->n_alike)
+			      : want;
+	if (*ret <= most && others <= most - *ret)
 		return 0;
 	return err_set(err, -EINVAL,
 		       "a cache of %s does not fit the %s of memory that this "
-		       "machine or its control group has%s; choose a smaller "
-		       "--cache-size, or -p none",
-		       units_human_size((double)want, wants),
-		       units_human_size((double)most, has),
-		       l->n_alike > 1 ? " for each of its caches" : "");
+		       "machine or its control group has; choose a smaller "
+		       "--cache-size, -p none, or --cache-bytes source",
+		       units_human_size((double)(want + others), wants),
+		       units_human_size((double)most, has));
 }
 
 static int make(const struct layer *l, const char *policy,
@@ -100,22 +129,72 @@ static struct cache *use(struct layer *l, struct cache *fresh)
 	struct cache *old = c->cache;
 
 	s->capacity += cache_capacity(fresh) - (old ? cache_capacity(old) : 0);
-	budget_set_capacity(&s->budget, s->capacity);
+	if (!s->c.bytes_in_source)
+		budget_set_capacity(&s->budget, s->capacity);
 	s->n_keepers += !cache_policy(fresh)->bypass;
 	s->n_keepers -= old && !cache_policy(old)->bypass;
 	c->cache = fresh;
 	return old;
 }
 
+/* The device of a tier. */
+static int start_fetcher(struct layer *l, const char *name, struct err *err)
+{
+	struct caching *c = l->state;
+	const struct server *s = l->server;
+	struct fetcher_config f = { .tick = s->c.tick,
+				    .source = s->c.source,
+				    .source_state = s->c.source_state,
+				    .tree = s->c.tree,
+				    /* another stream for each tier */
+				    .seed = s->c.seed + l->nth + 1,
+				    .n_readers = N_READERS,
+				    .lead = s->fetcher };
+	int r = storage_profile_load(name, &c->storage, err);
+
+	if (r < 0)
+		return r;
+	f.storage = c->storage;
+	c->storage_name = name;
+	r = fetcher_new(&f, &c->fetcher);
+	return r < 0 ? err_set(err, r, "cannot start: %s", strerror(-r)) : 0;
+}
+
 static int caching_init(struct layer *l, struct err *err)
 {
-	const struct server_config *c = &l->server->c;
+	const struct server_config *config = &l->server->c;
+	const struct tiers *t = config->tiers;
+	struct caching *c = l->state;
 	struct cache *fresh;
-	int r = make(l, c->cache_policy, &c->cache_size, &fresh, err);
+	int r;
 
+	c->husk = (struct object){ .server = l->server,
+				   .refs = config->bytes_in_source,
+				   .state = OBJECT_READY };
+	if (!t || !t->n) {
+		r = make(l, config->cache_policy, &config->cache_size, &fresh,
+			 err);
+	} else if (l->nth >= t->n) {
+		r = err_set(err, -EINVAL, "layers: more caches than tiers");
+	} else {
+		const struct tier *tier = &t->v[l->nth];
+
+		r = tier->storage ? start_fetcher(l, tier->storage, err) : 0;
+		if (r == 0)
+			r = make(l, tier->policies[0].text, &tier->sizes[0],
+				 &fresh, err);
+	}
 	if (r == 0)
 		use(l, fresh);
 	return r;
+}
+
+static void caching_stop(struct layer *l)
+{
+	struct caching *c = l->state;
+
+	if (c->fetcher)
+		fetcher_stop(c->fetcher);
 }
 
 static void caching_discard(struct layer *l, void *old)
@@ -131,50 +210,98 @@ static void caching_fini(struct layer *l)
 
 	if (c->cache)
 		caching_discard(l, c->cache);
+	fetcher_free(c->fetcher);
+	storage_profile_free(c->storage);
 }
 
 /* --- asking ------------------------------------------------------------- */
 
-/* Of what is cached: if it has no bytes, and there is memory now, another
- * object takes its place, which is in flight, past the device. Who has the one
- * before looks at it without the lock: that stays as it is. */
-static struct object *refill(struct server *s, struct ask *a,
-			     struct cache_entry *e)
+static void keep(struct caching *c, struct cache_entry *e, struct object *o)
 {
-	struct object *old = cache_user(e), *o = flight_find(s, old->key);
+	cache_set_user(e, object_get(c->husk.refs ? &c->husk : o));
+}
 
-	if (!o) {
-		o = flight_begin(s, old->key, a->arrival);
-		if (o && !o->data) {
-			flight_cancel(s, o);
-			o = NULL;
-		}
-		if (o) {
-			o->fetch.op = STORAGE_N_OPS;
-			o->fetch.later = a->later;
-			o->brought = old->brought;
-			a->start = &o->fetch;
-		}
+/* The object of an entry that has only the husk, if there is one: in flight, or
+ * prefetched with its group. */
+static struct object *find_live(struct server *s, uint64_t key)
+{
+	struct object *o = flight_find(s, key);
+
+	for (size_t i = 0; i < s->n_layers && !o; i++) {
+		struct layer *l = s->layers[i];
+
+		if (l->ops->rank == LAYER_FETCH && l->ops->peek)
+			o = l->ops->peek(l, key, false);
 	}
-	if (!o || !o->data)
-		return old;
-	cache_set_user(e, object_get(o));
-	server_put_object(old);
 	return o;
 }
 
-static void found(struct layer *l, struct ask *a, struct cache_entry *e)
+/*
+ * A hit in flight: for the time it takes, or to read the bytes that `o` lacks,
+ * or both. All readers share one flight. NULL: no memory.
+ */
+static struct object *fly(struct layer *l, struct ask *a, struct object *o,
+			  bool timed)
 {
-	struct object *o = cache_user(e);
+	struct caching *c = l->state;
+	struct server *s = l->server;
+	struct object *x = flight_find(s, a->what.key);
 
+	if (x)
+		return x;
+	x = o->data ? flight_again(s, o, a->arrival)
+		    : flight_begin(s, a->what.key, a->arrival);
+	if (x && !x->data && !timed && o != &c->husk) {
+		flight_cancel(s, x);
+		x = NULL;
+	}
+	if (!x)
+		return NULL;
+	x->fetch.later = a->later;
+	x->brought = o->brought;
+	a->start = &x->fetch;
+	a->fresh = true;
+	if (timed)
+		a->starter = l;
+	else
+		x->fetch.op = STORAGE_N_OPS;
+	return x;
+}
+
+/* Replace `o`, the object of the entry, by `x`, unless that loses bytes.
+ * Readers of `o` look at it without the lock: it stays as it is. */
+static void replace(struct cache_entry *e, struct object *o, struct object *x)
+{
+	if (x == o || (o->data && !x->data))
+		return;
+	cache_set_user(e, object_get(x));
+	server_put_object(o);
+}
+
+static int found(struct layer *l, struct ask *a, struct cache_entry *e)
+{
+	struct caching *c = l->state;
+	struct object *kept = cache_user(e), *o = kept, *x;
+	bool timed = c->fetcher && !a->paid;
+
+	if (kept == &c->husk && (x = find_live(l->server, a->what.key)))
+		o = x;
 	if (a->first) {
 		a->hit = true;
+		timed = timed && !o->brought;
 		if (o->brought)
 			stack_accessed(l->server, o, a);
 	}
-	if (!o->data && o->state == OBJECT_READY && !a->peeks)
-		o = refill(l->server, a, e);
+	if (o->state == OBJECT_READY && !a->peeks && (timed || !o->data)) {
+		x = fly(l, a, o, timed);
+		if (!x && (timed || kept == &c->husk))
+			return -ENOMEM;
+		if (x && kept != &c->husk)
+			replace(e, kept, x);
+		o = x ? x : o;
+	}
 	a->object = object_get(o);
+	return 0;
 }
 
 static int caching_ask(struct layer *l, struct ask *a)
@@ -184,21 +311,23 @@ static int caching_ask(struct layer *l, struct ask *a)
 	struct cache_entry *e;
 	int r;
 
-	if (a->first)
-		result = cache_access(c->cache, &a->what, &e);
-	else
+	if (!a->first) {
 		e = cache_peek(c->cache, a->what.key);
-	if (e && cache_user(e)) {
-		found(l, a, e);
-		return 0;
+	} else if (a->admitted && l->server->c.admit == TIER_ADMIT_FIRST) {
+		e = cache_access_only(c->cache, &a->what);
+		result = e ? CACHE_HIT : CACHE_REJECTED;
+	} else {
+		result = cache_access(c->cache, &a->what, &e);
 	}
+	if (e && cache_user(e))
+		return found(l, a, e);
 	a->admitted = a->admitted || result == CACHE_ADMITTED;
 	a->rejected = a->rejected || result == CACHE_REJECTED;
 	r = layer_ask(l, a);
 	if (e && a->offered)
 		e = cache_peek(c->cache, a->what.key);
 	if (e && a->object)
-		cache_set_user(e, object_get(a->object));
+		keep(c, e, a->object);
 	else if (e)
 		cache_remove(c->cache, e);
 	return r;
@@ -210,11 +339,15 @@ static void caching_offer(struct layer *l, struct object *o)
 	struct cache_object what = { .key = o->key,
 				     .bytes = o->bytes,
 				     .file_bytes = o->bytes };
-	struct cache_entry *e = cache_offer(c->cache, &what);
+	struct cache_entry *e;
 
-	if (e && !cache_user(e))
-		cache_set_user(e, object_get(o));
 	layer_offer(l, o);
+	if (l->server->c.admit == TIER_ADMIT_FIRST &&
+	    stack_peek(l->server, o->key, false))
+		return;
+	e = cache_offer(c->cache, &what);
+	if (e && !cache_user(e))
+		keep(c, e, o);
 }
 
 /* The object of an entry that has none yet: one that is there already, or
@@ -226,6 +359,10 @@ static enum layer_warmth fill(struct layer *l, struct ask *a,
 	struct server *s = l->server;
 	struct object *o = flight_find(s, a->what.key);
 
+	if (c->husk.refs) {
+		keep(c, e, NULL);
+		return WARM_LOADED;
+	}
 	if (!o)
 		o = stack_peek(s, a->what.key, false);
 	if (!o) {
@@ -258,8 +395,8 @@ static struct object *caching_peek(struct layer *l, uint64_t key, bool kept)
 	const struct caching *c = l->state;
 	struct cache_entry *e = cache_peek(c->cache, key);
 
-	(void)kept;
-	return e ? cache_user(e) : NULL;
+	return e && !(kept && (c->fetcher || c->husk.refs)) ? cache_user(e)
+							    : NULL;
 }
 
 static bool caching_forget(struct layer *l, const struct object *o)
@@ -267,13 +404,13 @@ static bool caching_forget(struct layer *l, const struct object *o)
 	struct caching *c = l->state;
 	struct cache_entry *e = cache_peek(c->cache, o->key);
 
-	if (!e || cache_user(e) != o)
+	if (!e || (cache_user(e) != o && !c->husk.refs))
 		return false;
 	cache_remove(c->cache, e);
 	return true;
 }
 
-/* The open of a file is free when its first object is. */
+/* The open of a file costs what its first object does. */
 static void caching_metadata(struct layer *l, struct fetch *f)
 {
 	struct caching *c = l->state;
@@ -285,10 +422,20 @@ static void caching_metadata(struct layer *l, struct fetch *f)
 		there = cache_peek(c->cache, object_key(f->node, 0));
 		pthread_mutex_unlock(&s->lock);
 	}
-	if (there)
-		f->done(f, false);
-	else
+	if (!there)
 		layer_metadata(l, f);
+	else if (c->fetcher)
+		fetch_start(c->fetcher, f);
+	else
+		f->done(f, false);
+}
+
+/* A hit that takes time. */
+static void caching_start(struct layer *l, struct fetch *f)
+{
+	const struct caching *c = l->state;
+
+	fetch_start(c->fetcher, f);
 }
 
 /* --- control ------------------------------------------------------------ */
@@ -325,6 +472,8 @@ static void caching_reset(struct layer *l)
 
 	cache_reset_counts(c->cache);
 	c->before = (struct cache_counts){ 0 };
+	if (c->fetcher)
+		fetcher_reset_stats(c->fetcher);
 }
 
 static size_t caching_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
@@ -340,10 +489,13 @@ static size_t caching_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 					cache_capacity(c->cache) };
 	ret[i++] = (struct layer_stat){ "used_bytes", cache_used(c->cache) };
 	ret[i++] = (struct layer_stat){ "objects", cache_objects(c->cache) };
-	ret[i++] = (struct layer_stat){ "metadata_bytes",
-					cache_metadata_bytes(c->cache) +
-						cache_objects(c->cache) *
-							OBJECT_OVERHEAD };
+	ret[i++] = (struct layer_stat){
+		"metadata_bytes",
+		cache_metadata_bytes(c->cache) +
+			(c->husk.refs
+				 ? 0
+				 : cache_objects(c->cache) * OBJECT_OVERHEAD)
+	};
 	ret[i++] = (struct layer_stat){ "hits", n.hits };
 	ret[i++] = (struct layer_stat){ "misses", n.misses };
 	ret[i++] = (struct layer_stat){ "hit_bytes", n.hit_bytes };
@@ -351,6 +503,39 @@ static size_t caching_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 	ret[i++] = (struct layer_stat){ "evictions", n.evictions };
 	ret[i++] = (struct layer_stat){ "rejected", n.rejected };
 	return i;
+}
+
+static json_t *latency_json(const struct fetch_stats *f)
+{
+	return json_pack("{s:o, s:o, s:o}", "requested",
+			 hist_json(&f->requested, NS_PER_US), "achieved",
+			 hist_json(&f->achieved, NS_PER_US), "error",
+			 hist_json(&f->error, NS_PER_US));
+}
+
+/* Also append it to the list of tiers. */
+static void caching_json(struct layer *l, json_t *stats, json_t *part)
+{
+	const struct caching *c = l->state;
+	struct fetch_stats *f = c->fetcher ? malloc(sizeof(*f)) : NULL;
+	json_t *tiers = json_object_get(stats, "tiers");
+
+	json_object_set_new(part, "storage",
+			    json_bytes(c->fetcher ? c->storage_name : "dram"));
+	if (f) {
+		fetcher_stats(c->fetcher, f);
+		json_object_set_new(part, "reads",
+				    json_integer((json_int_t)f->backend_reads));
+		json_object_set_new(part, "read_bytes",
+				    json_integer((json_int_t)f->backend_bytes));
+		json_object_set_new(part, "latency_us", latency_json(f));
+	}
+	free(f);
+	if (!tiers) {
+		tiers = json_array();
+		json_object_set_new(stats, "tiers", tiers);
+	}
+	json_array_append(tiers, part);
 }
 
 const struct layer_ops layer_cache = {
@@ -361,6 +546,9 @@ const struct layer_ops layer_cache = {
 	.many = true,
 	.init = caching_init,
 	.fini = caching_fini,
+	.stop = caching_stop,
+	.start = caching_start,
+	.json = caching_json,
 	.ask = caching_ask,
 	.offer = caching_offer,
 	.warm = caching_warm,

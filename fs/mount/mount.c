@@ -80,12 +80,22 @@ static void tell_capacity(const struct mount *m)
 		units_capacity_bytes(&m->o.cache_size, m->tree.file_bytes);
 	char wants[UNITS_TEXT], gets[UNITS_TEXT];
 
-	if (!m->o.cache_size.yields || !has || has >= want)
+	if (m->o.tiers.n || !m->o.cache_size.yields || !has || has >= want)
 		return;
 	log_warn("the cache has %s, half of the memory: 35%% of the dataset "
 		 "would be %s (--cache-size)",
 		 units_human_size((double)has, gets),
 		 units_human_size((double)want, wants));
+}
+
+static int start_trace(struct mount *m, struct err *err)
+{
+	struct trace_config t = { .path = m->o.trace,
+				  .tree = &m->tree,
+				  .tick = m->tick,
+				  .seed = m->o.common.seed };
+
+	return m->o.trace ? trace_new(&t, &m->trace, err) : 0;
 }
 
 static int start_server(struct mount *m, struct err *err)
@@ -96,6 +106,10 @@ static int start_server(struct mount *m, struct err *err)
 				   .storage = m->o.storage,
 				   .cache_policy = m->o.cache_policy,
 				   .cache_size = m->o.cache_size,
+				   .tiers = &m->tiers,
+				   .admit = options_admit(&m->o),
+				   .bytes_in_source =
+					   options_bytes_in_source(&m->o),
 				   .cache_metadata = m->o.cache_metadata,
 				   .seed = m->o.common.seed,
 				   .layers = m->o.layers,
@@ -111,18 +125,12 @@ static int start_server(struct mount *m, struct err *err)
 	if (m->o.keep_awake)
 		tick_keep_awake(m->tick); /* where it is granted */
 	c.tick = m->tick;
-	if (m->o.trace) {
-		struct trace_config t = { .path = m->o.trace,
-					  .tree = &m->tree,
-					  .tick = m->tick,
-					  .seed = m->o.common.seed };
-
-		r = trace_new(&t, &m->trace, err);
-		if (r < 0)
-			return r;
-	}
+	r = start_trace(m, err);
+	if (r == 0)
+		r = options_tiers(&m->o, &m->tiers, err);
 	c.trace = m->trace;
-	r = server_new(&c, &m->server, err);
+	if (r == 0)
+		r = server_new(&c, &m->server, err);
 	if (r == 0)
 		tell_capacity(m);
 	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
@@ -210,6 +218,7 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 			       .storage = &m->o.storage,
 			       .cache_policy = &m->o.cache_policy,
 			       .cache_size = &m->o.cache_size,
+			       .tiers = &m->o.tiers,
 			       .lock = &m->options_lock,
 			       .dir = m->start_dir,
 			       .warm = m->warm,
@@ -320,6 +329,7 @@ void mount_fini(struct mount *m)
 	warm_free(m->warm);
 	front_free(m->front);
 	server_free(m->server);
+	tiers_fini(&m->tiers);
 	trace_free(m->trace);
 	if (m->source_state)
 		m->source->fini(m->source_state);

@@ -16,6 +16,7 @@ struct mount {
 	struct tree tree;
 	struct tick *tick;
 	struct trace *trace;
+	struct tiers tiers; /* empty: a policy and a size */
 	struct server *server;
 	pthread_mutex_t options_lock;
 	struct group_map *groups;

@@ -8,6 +8,7 @@
 #include "common/conf/plugin_choice.h"
 #include "common/tick.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/profile.h"
 #include "fs/cache/policy.h"
 #include "fs/layer/fault.h"
@@ -29,6 +30,36 @@ static int check_fault(const void *object, struct err *err)
 static int check_storage(const void *object, struct err *err)
 {
 	return profile_check(PROFILE_STORAGE, object, err);
+}
+
+int options_tier(const char *text, struct tiers *ret, struct err *err)
+{
+	return tiers_parse(text, false, check_storage, ret, err);
+}
+
+static int check_tier(const void *object, struct err *err)
+{
+	struct tiers t = { 0 };
+	int r = options_tier(*(char *const *)object, &t, err);
+
+	tiers_fini(&t);
+	return r;
+}
+
+static int check_admit(const void *object, struct err *err)
+{
+	enum tier_admit admit;
+
+	return tier_admit_parse(*(char *const *)object, &admit, err);
+}
+
+static int check_bytes(const void *object, struct err *err)
+{
+	static const char *const words[] = { "memory", "source" };
+	int i = WORD_FIND(words, "place of cached bytes",
+			  *(char *const *)object, err);
+
+	return i < 0 ? i : 0;
 }
 
 static int check_layers(const void *object, struct err *err)
@@ -53,6 +84,21 @@ static const struct conf_field fields[] = {
 	  .short_opt = 'c', .arg = "SIZE|P%",
 	  .help = "capacity in bytes, or percent of the dataset's bytes "
 		  "(default: auto, the lesser of 35% and half of the memory)" },
+	{ "tier", CONF_LIST, offsetof(struct options, tiers),
+	  .item = CONF_STRING, .item_size = sizeof(char *), .lone = true,
+	  .check = check_tier, .arg = "[STORAGE:]POLICY:SIZE",
+	  .help = "instead of -p and -c: the next cache tier, such as "
+		  "nvme:lru:50%; a hit costs a read of STORAGE (default: dram, "
+		  "no time)" },
+	{ "tier_admit", CONF_STRING, offsetof(struct options, tier_admit),
+	  .check = check_admit, .arg = "every|first",
+	  .help = "an object that several tiers miss may enter every one of "
+		  "them, or only the first that admits it (default: every)" },
+	{ "cache_bytes", CONF_STRING, offsetof(struct options, cache_bytes),
+	  .check = check_bytes, .arg = "memory|source",
+	  .help = "keep the bytes of cached files in memory, or read them "
+		  "from SOURCE again, so that a cache may be larger than "
+		  "memory (default: memory)" },
 	{ "cache_metadata", CONF_BOOL, offsetof(struct options, cache_metadata),
 	  .arg = "on|off",
 	  .help = "the capacity includes the metadata of each object "
@@ -97,7 +143,7 @@ static const struct conf_field fields[] = {
 		  "(/dev/fuse) or "
 		  "uring (default: auto)" },
 	{ "fault", CONF_LIST, offsetof(struct options, faults),
-	  .item = CONF_STRING, .item_size = sizeof(char *),
+	  .item = CONF_STRING, .item_size = sizeof(char *), .lone = true,
 	  .check = check_fault, .arg = "RULE[;RULE]",
 	  .help = "make operations fail or wait, such as "
 		  "op=read,every=100,errno=EIO; may be given several times" },
@@ -138,6 +184,135 @@ static const struct cli_kind kinds[] = {
 	{ 0 },
 };
 
+int options_init(struct options *o)
+{
+	*o = (struct options){ .cache_size = { .fraction = NAN },
+			       .time_scale = NAN,
+			       .spin = TICK_DEFAULT_SPIN_NS,
+			       .keep_awake = true,
+			       .storage = strdup("ideal"),
+			       .tier_admit = strdup("every"),
+			       .cache_bytes = strdup("memory"),
+			       .layers = strdup(LAYERS_DEFAULT),
+			       .hit_path = strdup("auto"),
+			       .transport = strdup("auto"),
+			       .group = strdup("1"),
+			       .group_order = strdup("sequential"),
+			       .log_level = strdup("info") };
+	return o->storage && o->tier_admit && o->cache_bytes && o->layers &&
+			       o->hit_path && o->transport && o->group &&
+			       o->group_order && o->log_level
+		       ? 0
+		       : -ENOMEM;
+}
+
+void options_fini(struct options *o)
+{
+	conf_free(fields, o);
+}
+
+int options_tiers(const struct options *o, struct tiers *ret, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < o->tiers.n; i++)
+		r = options_tier(((char **)o->tiers.items)[i], ret, err);
+	return r;
+}
+
+enum tier_admit options_admit(const struct options *o)
+{
+	enum tier_admit admit = TIER_ADMIT_EVERY;
+
+	tier_admit_parse(o->tier_admit, &admit, NULL);
+	return admit;
+}
+
+bool options_bytes_in_source(const struct options *o)
+{
+	return !strcmp(o->cache_bytes, "source");
+}
+
+int options_no_cache(struct options *o)
+{
+	for (size_t i = 0; i < o->tiers.n; i++)
+		free(((char **)o->tiers.items)[i]);
+	free(o->tiers.items);
+	free(o->cache_policy);
+	o->tiers = (struct conf_list){ 0 };
+	o->cache_size = (struct units_capacity){ .fraction = -1 };
+	o->cache_policy = strdup("none");
+	return o->cache_policy ? 0 : -ENOMEM;
+}
+
+static int check_layer(const struct options *o, const char *option,
+		       const char *word, struct err *err)
+{
+	return options_has_word(o->layers, word)
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "%s needs the layer '%s', which --layers "
+				 "leaves out",
+				 option, word);
+}
+
+static int settle_cache(struct options *o, struct err *err)
+{
+	bool sized = !isnan(o->cache_size.fraction);
+	struct tiers t = { 0 };
+	int r = options_tiers(o, &t, err);
+
+	if (r == 0 && t.n && (o->cache_policy || sized))
+		r = err_set(err, -EINVAL,
+			    "--tier replaces --cache-policy and "
+			    "--cache-size: leave those out");
+	for (size_t i = 0; r == 0 && i < t.n; i++)
+		if (tier_policy_ops(&t.v[i].policies[0])->bypass)
+			r = err_set(err, -EINVAL,
+				    "--tier: a tier with the policy %s caches "
+				    "nothing: leave it out",
+				    t.v[i].policies[0].text);
+	tiers_fini(&t);
+	if (r < 0 || o->tiers.n)
+		return r;
+	if (!sized)
+		o->cache_size = (struct units_capacity){
+			.fraction = UNITS_AUTO_FRACTION, .yields = true
+		};
+	if (!o->cache_policy)
+		o->cache_policy = strdup("lru");
+	return o->cache_policy ? 0 : -ENOMEM;
+}
+
+static int settle(void *options, struct err *err)
+{
+	struct options *o = options;
+	enum log_level level;
+	enum front_transport transport;
+	enum hit_path path;
+	int r;
+
+	if (isnan(o->time_scale) && !o->selftest)
+		o->time_scale = 1;
+	if (log_level_parse(o->log_level, &level) < 0)
+		return err_set(err, -EINVAL,
+			       "--log-level is error, warn, info or debug, "
+			       "not '%s'",
+			       o->log_level);
+	r = settle_cache(o, err);
+	if (r == 0 && o->trace)
+		r = check_layer(o, "--trace", "trace", err);
+	if (r == 0 && o->tiers.n)
+		r = check_layer(o, "--tier", "cache", err);
+	if (r == 0 && o->faults.n)
+		r = check_layer(o, "--fault", "fault", err);
+	if (r == 0 && strcmp(o->group, "1"))
+		r = check_layer(o, "--group", "group", err);
+	if (r == 0)
+		r = hit_path_parse(o->hit_path, &path, err);
+	return r < 0 ? r : front_transport_parse(o->transport, &transport, err);
+}
+
 const struct cli_program options_program = {
 	.name = "gpemu-fs",
 	.args = "SOURCE MOUNTPOINT",
@@ -153,69 +328,8 @@ const struct cli_program options_program = {
 	.fields = fields,
 	.kinds = kinds,
 	.words = "mount_options",
+	.settle = settle,
 };
-
-int options_init(struct options *o)
-{
-	*o = (struct options){ .cache_size = { .fraction = UNITS_AUTO_FRACTION,
-					       .yields = true },
-			       .time_scale = NAN,
-			       .spin = TICK_DEFAULT_SPIN_NS,
-			       .keep_awake = true,
-			       .storage = strdup("ideal"),
-			       .cache_policy = strdup("lru"),
-			       .layers = strdup(LAYERS_DEFAULT),
-			       .hit_path = strdup("auto"),
-			       .transport = strdup("auto"),
-			       .group = strdup("1"),
-			       .group_order = strdup("sequential"),
-			       .log_level = strdup("info") };
-	return o->storage && o->cache_policy && o->layers && o->hit_path &&
-			       o->transport && o->group && o->group_order &&
-			       o->log_level
-		       ? 0
-		       : -ENOMEM;
-}
-
-void options_fini(struct options *o)
-{
-	conf_free(fields, o);
-}
-
-static int check_layer(const struct options *o, const char *option,
-		       const char *word, struct err *err)
-{
-	return options_has_word(o->layers, word)
-		       ? 0
-		       : err_set(err, -EINVAL,
-				 "%s needs the layer '%s', which --layers "
-				 "leaves out",
-				 option, word);
-}
-
-int options_settle(struct options *o, struct err *err)
-{
-	enum log_level level;
-	enum front_transport transport;
-	enum hit_path path;
-	int r;
-
-	if (isnan(o->time_scale) && !o->selftest)
-		o->time_scale = 1;
-	if (log_level_parse(o->log_level, &level) < 0)
-		return err_set(err, -EINVAL,
-			       "--log-level is error, warn, info or debug, "
-			       "not '%s'",
-			       o->log_level);
-	r = o->trace ? check_layer(o, "--trace", "trace", err) : 0;
-	if (r == 0 && o->faults.n)
-		r = check_layer(o, "--fault", "fault", err);
-	if (r == 0 && strcmp(o->group, "1"))
-		r = check_layer(o, "--group", "group", err);
-	if (r == 0)
-		r = hit_path_parse(o->hit_path, &path, err);
-	return r < 0 ? r : front_transport_parse(o->transport, &transport, err);
-}
 
 enum log_level options_log_level(const struct options *o)
 {
@@ -245,6 +359,42 @@ static int absolute(char **path, const char *dir)
 	return 0;
 }
 
+int options_set_tier(struct options *o, size_t i, const struct tier *t)
+{
+	char **items = o->tiers.items, *text = tier_text(t);
+
+	if (!text)
+		return -ENOMEM;
+	free(items[i]);
+	items[i] = text;
+	return 0;
+}
+
+/* One tier in each item; paths as seen from `dir`. */
+static int absolute_tiers(struct options *o, const char *dir)
+{
+	struct tiers t = { 0 };
+	int r = options_tiers(o, &t, NULL);
+	char **items = r == 0 && t.n ? reallocarray(o->tiers.items, t.n,
+						    sizeof(*items))
+				     : NULL;
+
+	if (r == 0 && t.n && !items)
+		r = -ENOMEM;
+	for (size_t i = o->tiers.n; items && i < t.n; i++)
+		items[i] = NULL;
+	if (items)
+		o->tiers = (struct conf_list){ items, t.n };
+	for (size_t i = 0; r == 0 && i < t.n; i++) {
+		if (t.v[i].storage && profile_is_path(t.v[i].storage))
+			r = absolute(&t.v[i].storage, dir);
+		if (r == 0)
+			r = options_set_tier(o, i, &t.v[i]);
+	}
+	tiers_fini(&t);
+	return r;
+}
+
 int options_absolute(struct options *o, const char *dir)
 {
 	int r = absolute(&o->common.config, dir);
@@ -255,6 +405,8 @@ int options_absolute(struct options *o, const char *dir)
 		r = absolute(&o->common.json, dir);
 	if (r == 0 && profile_is_path(o->storage))
 		r = absolute(&o->storage, dir);
+	if (r == 0)
+		r = absolute_tiers(o, dir);
 	if (r == 0 && !options_log_is(o, "stderr") &&
 	    !options_log_is(o, "syslog"))
 		r = absolute(&o->log, dir);

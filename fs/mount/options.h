@@ -6,14 +6,20 @@
 #include "common/program/cli.h"
 #include "common/log.h"
 #include "common/units.h"
+#include "fs/cache/tier.h"
 #include "fs/front/front.h"
 
 struct options {
 	struct cli_common common;
 	char *storage, *cache_policy, *mount_options, *hit_path;
 	char *transport, *layers;
+	/* A policy and a size, or tiers; the other is NULL and NaN, or empty.
+	 */
 	struct units_capacity cache_size;
+	struct conf_list tiers; /* of char *, each one tier */
+	char *tier_admit;
 	bool cache_metadata;
+	char *cache_bytes;
 	char *group, *group_order;
 	uint64_t group_buffer;
 	uint64_t memory;	 /* 0: the server's default */
@@ -32,13 +38,18 @@ extern const struct cli_program options_program;
 int options_init(struct options *o);
 void options_fini(struct options *o);
 
-/*
- * What the option table cannot know: the words of --hit-path and --log-level,
- * the time scale where none was given (a self-test chooses its own), options
- * of a layer that --layers leaves out.
- * -EINVAL with a text.
- */
-int options_settle(struct options *o, struct err *err);
+/* Append the tiers of --tier; none for a policy and a size. Free with
+ * tiers_fini. -EINVAL with a text, -ENOMEM. */
+int options_tiers(const struct options *o, struct tiers *ret, struct err *err);
+/* Append one text of --tier. As above. */
+int options_tier(const char *text, struct tiers *ret, struct err *err);
+/* Replace tier `i`, which must exist. -ENOMEM. */
+int options_set_tier(struct options *o, size_t i, const struct tier *t);
+enum tier_admit options_admit(const struct options *o);
+/* --cache-bytes source */
+bool options_bytes_in_source(const struct options *o);
+/* Cache nothing. -ENOMEM. */
+int options_no_cache(struct options *o);
 /* The level that --log-level and -v ask for. */
 enum log_level options_log_level(const struct options *o);
 /* stderr or syslog, or neither: then o->log is the path of a file. */

@@ -89,9 +89,10 @@ static int apply(struct mount *m, struct options *fresh, struct err *err)
 	if (r == 0)
 		r = try_storage(fresh->storage, err);
 
-	/* an unchanged cache keeps what is in it */
-	if (r == 0 && (strcmp(o->cache_policy, fresh->cache_policy) ||
-		       !same_size(&o->cache_size, &fresh->cache_size)))
+	/* an unchanged cache keeps its content; tiers do not change here */
+	if (r == 0 && o->cache_policy && fresh->cache_policy &&
+	    (strcmp(o->cache_policy, fresh->cache_policy) ||
+	     !same_size(&o->cache_size, &fresh->cache_size)))
 		r = server_set_cache(m->server, fresh->cache_policy,
 				     &fresh->cache_size, err);
 	/* a file may say something else by now */
@@ -101,10 +102,12 @@ static int apply(struct mount *m, struct options *fresh, struct err *err)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&m->options_lock);
-	take_text(&o->cache_policy, &fresh->cache_policy);
+	if (o->cache_policy && fresh->cache_policy) {
+		take_text(&o->cache_policy, &fresh->cache_policy);
+		o->cache_size = fresh->cache_size;
+	}
 	take_text(&o->storage, &fresh->storage);
 	take_text(&o->log_level, &fresh->log_level);
-	o->cache_size = fresh->cache_size;
 	pthread_mutex_unlock(&m->options_lock);
 	log_set_level(options_log_level(o));
 	return 0;
@@ -120,8 +123,6 @@ static int load(struct mount *m, struct options *fresh, struct err *err)
 		r = -ENOMEM;
 	if (r == 0)
 		r = cli_reload(&options_program, m->argc, m->argv, fresh, err);
-	if (r == 0)
-		r = options_settle(fresh, err);
 	if (r == 0)
 		r = options_absolute(fresh, m->start_dir);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;

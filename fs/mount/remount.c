@@ -24,8 +24,6 @@ static int load(struct mount *m, const char *config, struct options *ret,
 	if (r == 0)
 		r = cli_reload(&options_program, m->argc, m->argv, ret, err);
 	if (r == 0)
-		r = options_settle(ret, err);
-	if (r == 0)
 		r = options_absolute(ret, m->start_dir);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }

@@ -45,6 +45,18 @@ struct object *flight_begin(struct server *s, uint64_t key, uint64_t arrival)
 	return o;
 }
 
+struct object *flight_again(struct server *s, struct object *o,
+			    uint64_t arrival)
+{
+	struct object *fresh = flight_new(s, o->key, arrival);
+
+	if (fresh) {
+		fresh->fetch.done = done;
+		object_borrow(fresh, o);
+	}
+	return fresh;
+}
+
 void flight_cancel(struct server *s, struct object *o)
 {
 	HASH_DEL(s->flights, o);
@@ -79,7 +91,7 @@ static struct read_part **arrive(struct server *s, struct object *o,
 	o->state = o->error ? OBJECT_FAILED : OBJECT_READY;
 	o->waiters = NULL;
 	HASH_DEL(s->flights, o);
-	if (o->data)
+	if (o->data && !o->borrows)
 		s->filling_bytes -= o->bytes;
 	if (o->error)
 		stack_forget(s, o);

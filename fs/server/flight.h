@@ -16,6 +16,10 @@ struct object *flight_new(struct server *s, uint64_t key, uint64_t arrival);
 /* The same with memory for its bytes, if there is any, and a fetch that makes
  * it arrive. */
 struct object *flight_begin(struct server *s, uint64_t key, uint64_t arrival);
+/* The same with the bytes of `o`, which has some and is READY: a hit that takes
+ * time. */
+struct object *flight_again(struct server *s, struct object *o,
+			    uint64_t arrival);
 /* The object that a->what asks for, with a reference for who asks: in flight
  * already, or from now on (a->fresh, a->start); not where it was paid for. */
 struct object *flight_join(struct server *s, struct ask *a);

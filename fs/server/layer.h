@@ -126,7 +126,8 @@ struct layer_ops {
 	struct plugin plugin;
 	enum layer_rank rank;
 	bool needed; /* no stack without it */
-	bool many;   /* it may stand there more than once */
+	bool many;   /* it may stand there more than once; one word stands for
+		      * all tiers */
 
 	/* --- life: no other hook runs during init and fini ------------- */
 

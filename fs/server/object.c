@@ -40,8 +40,17 @@ bool object_fill(struct object *o, struct budget *budget)
 	return true;
 }
 
+void object_borrow(struct object *o, struct object *from)
+{
+	o->lender = object_get(from->borrows ? from->lender : from);
+	o->borrows = true;
+	o->data = o->lender->data;
+}
+
 void object_give(struct object *o)
 {
+	if (o->borrows)
+		return;
 	if (o->budget)
 		budget_give(o->budget, o->bytes);
 	o->budget = NULL;
@@ -77,7 +86,10 @@ void object_put(struct object *o)
 	if (o->backing_id)
 		close_backing(o->server, o->backing_id);
 	object_give(o);
-	free(o->data);
+	if (o->borrows)
+		object_put(o->lender);
+	else
+		free(o->data);
 	free(o);
 }
 

@@ -42,8 +42,11 @@ enum object_state { OBJECT_FETCHING, OBJECT_READY, OBJECT_FAILED };
 struct object {
 	uint64_t key; /* object_key() */
 	struct server *server;
-	unsigned char *data;   /* or NULL */
-	struct budget *budget; /* that its data counts in, or NULL */
+	unsigned char *data; /* or NULL */
+	union {
+		struct budget *budget; /* that its data counts in, or NULL */
+		struct object *lender; /* `borrows`: whose data it is */
+	};
 	size_t bytes;
 	int error; /* of FAILED: -errno */
 	unsigned refs;
@@ -51,6 +54,7 @@ struct object {
 	/* the number of the layer that brought it along, and nobody asked for
 	 * it yet; else 0 */
 	uint8_t brought;
+	bool borrows;
 	union {
 		struct read_part *waiters;
 		struct object *next_dead; /* without references */
@@ -80,6 +84,8 @@ struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival);
 /* Memory for its bytes. false: the budget has none, or the machine. */
 bool object_fill(struct object *o, struct budget *budget);
+/* `o` shares the bytes of `from`, which has some and is READY. */
+void object_borrow(struct object *o, struct object *from);
 /* They do not count any more: the object is about to be freed. */
 void object_give(struct object *o);
 struct object *object_get(struct object *o);

@@ -157,6 +157,8 @@ int server_open_source(struct server *s, uint32_t node)
 
 void server_set_hit_path(struct server *s, const char *why_reply)
 {
+	if (!why_reply && s->c.bytes_in_source)
+		why_reply = "--cache-bytes source keeps no bytes";
 	__atomic_store_n(&s->why_reply, why_reply, __ATOMIC_RELEASE);
 }
 

@@ -22,6 +22,7 @@
 #include "common/conf/conf.h"
 #include "common/units.h"
 #include "fs/cache/policy.h"
+#include "fs/cache/tier.h"
 #include "fs/device/calibrate.h"
 #include "fs/device/fetch.h"
 #include "fs/source/group.h"
@@ -39,6 +40,13 @@ struct server_config {
 	const char *storage; /* profile name or path */
 	const char *cache_policy;
 	struct units_capacity cache_size;
+	/* Instead of these: caches behind each other, each of one policy and
+	 * one size. NULL or empty: a single cache. */
+	const struct tiers *tiers;
+	enum tier_admit admit;
+	/* The caches hold only decisions: each reader gets its bytes from the
+	 * source, and the sizes may exceed the memory. */
+	bool bytes_in_source;
 	bool cache_metadata; /* the size also holds what is kept of each */
 	uint64_t seed;
 	const char *layers; /* words from the top; NULL: LAYERS_DEFAULT */
@@ -202,6 +210,9 @@ int server_drop_cache(struct server *s, struct err *err);
 /* A new policy or capacity starts with an empty cache. */
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err);
+/* The same of one of several tiers, from 0; all of them start empty. */
+int server_set_tier(struct server *s, unsigned tier, const char *policy,
+		    const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);
 /* A piece of the groups file (group_map_read). */
 int server_read_groups(const struct server *s, uint64_t offset, size_t n,

@@ -139,7 +139,15 @@ static bool has_cache(const struct server *s)
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err)
 {
-	struct layer_change c = { .policy = policy, .size = size };
+	return server_set_tier(s, 0, policy, size, err);
+}
+
+int server_set_tier(struct server *s, unsigned tier, const char *policy,
+		    const struct units_capacity *size, struct err *err)
+{
+	struct layer_change c = { .cache = tier,
+				  .policy = policy,
+				  .size = size };
 	struct epoch_mark now;
 	int r = has_cache(s)
 			? begin_change(s, err)

@@ -242,11 +242,39 @@ static int add_layer(struct server *s, const struct layer_ops *ops,
 	return r;
 }
 
+/* One word of a cache stands for all tiers, or there is one word for each. */
+static int add_tiers(const struct server *s, const struct order *words,
+		     struct order *ret, struct err *err)
+{
+	size_t n = s->c.tiers && s->c.tiers->n ? s->c.tiers->n : 1;
+
+	for (size_t i = 0; i < words->n; i++) {
+		const struct layer_ops *ops = words->ops[i];
+		size_t there = count_of(words, ops);
+
+		if (ops->many && n > 1 && there > 1 && there != n)
+			return err_set(err, -EINVAL,
+				       "layers: '%s' occurs %zu times, for "
+				       "%zu tiers",
+				       ops->plugin.name, there, n);
+		for (size_t k = ops->many && there == 1 ? n : 1; k > 0; k--) {
+			if (ret->n == MOST_LAYERS)
+				return err_set(err, -EINVAL,
+					       "layers: more than %d",
+					       MOST_LAYERS);
+			ret->ops[ret->n++] = ops;
+		}
+	}
+	return 0;
+}
+
 int stack_init(struct server *s, const struct layer_ops *split, struct err *err)
 {
-	struct order all = { .n = 0 }, above = { .n = 0 };
-	int r = parse(s->c.layers ? s->c.layers : LAYERS_DEFAULT, &all, err);
+	struct order words = { .n = 0 }, all = { .n = 0 }, above = { .n = 0 };
+	int r = parse(s->c.layers ? s->c.layers : LAYERS_DEFAULT, &words, err);
 
+	if (r == 0)
+		r = add_tiers(s, &words, &all, err);
 	for (size_t i = 0; r >= 0 && i < all.n; i++) {
 		r = add_layer(s, all.ops[i], count_of(&above, all.ops[i]),
 			      count_of(&all, all.ops[i]), err);

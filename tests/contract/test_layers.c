@@ -510,7 +510,7 @@ static void caches_share_the_memory(void **state)
 	static const char *const all[] = { "cache,device,source",
 					   "cache,cache,device,source" };
 	const struct units_capacity size = { .fraction = -1,
-					     .bytes = memory_limit() / 3 * 2 };
+					     .bytes = memory_limit() };
 
 	for (int i = 0; i < 2; i++) {
 		struct server *s = start(*state, all[i], "lru", "ideal");
