@@ -26,6 +26,19 @@ bool plugin_is(const char *text, const char *name)
 	return same_name(name, text);
 }
 
+size_t plugin_last(const char *text)
+{
+	size_t end = strlen(text), begin;
+
+	for (;; end = begin - 1) {
+		const char *colon = memrchr(text, ':', end);
+
+		begin = colon ? (size_t)(colon - text) + 1 : 0;
+		if (!begin || !memchr(text + begin, '=', end - begin))
+			return begin;
+	}
+}
+
 const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err)

@@ -37,5 +37,8 @@ const struct plugin *plugin_find(const struct plugin *const table[],
 				 struct err *err);
 /* Is `text`, NAME or NAME:OPTIONS, a choice of the plug-in called `name`? */
 bool plugin_is(const char *text, const char *name);
+/* Where in "ANYTHING:NAME:KEY=VALUE,..." NAME begins: the last piece without
+ * '='. 0: `text` has nothing before it. */
+size_t plugin_last(const char *text);
 
 #endif

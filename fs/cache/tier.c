@@ -130,20 +130,6 @@ static int check_sizes(const struct tier *t, struct err *err)
 	return 0;
 }
 
-/* Where POLICY begins in "[STORAGE:]POLICY": behind the last ':' whose piece
- * has no '='; the pieces behind it are options. */
-static char *policy_of(char *text)
-{
-	char *end = text + strlen(text), *begin;
-
-	for (;; end = begin - 1) {
-		begin = memrchr(text, ':', (size_t)(end - text));
-		begin = begin ? begin + 1 : text;
-		if (begin == text || !memchr(begin, '=', (size_t)(end - begin)))
-			return begin;
-	}
-}
-
 static int set_policies(struct tier *t, const char *list, bool lists,
 			struct err *err)
 {
@@ -178,7 +164,7 @@ static int parse_words(char *word, bool lists,
 			       "nvme:lru:50%%",
 			       word);
 	*size++ = 0;
-	policy = policy_of(word);
+	policy = word + plugin_last(word);
 	if (policy > word) {
 		policy[-1] = 0;
 		r = set_storage(t, word, check, err);

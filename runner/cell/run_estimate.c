@@ -19,6 +19,7 @@
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_dataset.h"
 #include "runner/cell/run_machine.h"
+#include "runner/cell/run_tiers.h"
 
 /* measured: wall time of a cell minus that of its epochs, 0.6 to 1.2 s over 15
  * shipped workloads, mostly start of mount and loader; 2 idle cores */
@@ -90,23 +91,56 @@ static double file_seconds(const char *storage, double bytes, double depth,
 	return s;
 }
 
-/* The miss ratio of later epochs. LRU keeps exactly the files that a fresh
- * shuffle needs last. Source: Mohan et al., PVLDB 14(5), 2021. */
-static double missed(const struct workload *w, const json_t *fs, double bytes)
+/* The share of `bytes` that a tier holds. */
+static double held(const struct run_tier *t, double bytes)
 {
-	const char *policy = config_text(w, fs, "fs", "cache_policy");
-	struct units_capacity c;
+	double share = t->size.fraction;
 
-	if (plugin_is(policy, "none") ||
-	    units_parse_capacity(config_text(w, fs, "fs", "cache_size"), &c) <
-		    0)
-		return 1;
-	if (c.fraction < 0)
-		c.fraction = bytes > 0 ? (double)c.bytes / bytes : 0;
-	if (c.fraction >= 1)
+	if (plugin_is(t->policy, "none"))
 		return 0;
-	return (1 - c.fraction) *
-	       (!plugin_is(policy, "lru") ? 1 : 1 - log(1 - c.fraction));
+	if (share < 0)
+		share = bytes > 0 ? (double)t->size.bytes / bytes : 0;
+	return MIN(share, 1);
+}
+
+/*
+ * The time of the mean file in a later epoch, if no two tiers hold the same
+ * file. A miss takes `missed`. LRU keeps exactly the files that a fresh shuffle
+ * needs last. Source: Mohan et al., PVLDB 14(5), 2021.
+ */
+static double later_seconds(const struct workload *w, const json_t *fs,
+			    const struct data *d, double depth, double missed)
+{
+	struct run_tiers t;
+	double left = 1, s = 0;
+
+	run_tiers_of(w, fs, &t);
+	for (size_t i = 0; i < t.n; i++) {
+		double c = held(&t.v[i], d->files * d->bytes);
+
+		if (plugin_is(t.v[i].policy, "lru") && c < 1)
+			c += (1 - c) * log(1 - c);
+		c = MIN(c, left);
+		left -= c;
+		if (t.v[i].storage)
+			s += c *
+			     file_seconds(t.v[i].storage, d->bytes, depth, 1);
+	}
+	run_tiers_fini(&t);
+	return s + left * missed;
+}
+
+static double cache_bytes(const struct workload *w, const json_t *fs,
+			  double bytes)
+{
+	struct run_tiers t;
+	double sum = 0;
+
+	run_tiers_of(w, fs, &t);
+	for (size_t i = 0; i < t.n; i++)
+		sum += held(&t.v[i], bytes) * bytes;
+	run_tiers_fini(&t);
+	return sum;
 }
 
 /* --- gpemu-train ------------------------------------------------------ */
@@ -271,18 +305,22 @@ static int job_time(const struct runner *r, const struct cell *cell,
 	double epochs = MAX(config_number(w, job->train, "train", "epochs"), 1);
 	double most = config_number(w, job->train, "train", "max_steps");
 	double samples = MAX(batch, 1) * m->gpus;
-	double steps, step = 0, prep, read = 0, scale = w->time_scale;
+	double steps, step = 0, prep, read = 0, later = 0,
+		      scale = w->time_scale;
 	struct data d;
 
 	if (cell_is_exec(job) || samples_of(w, job, mount->dataset, &d) < 0 ||
 	    step_seconds(w, job->train, m, d.bytes, &step) < 0)
 		return -ENOENT;
 	prep = prep_seconds(m, d.bytes) * samples;
-	if (r->mounted && d.bytes > 0)
+	if (r->mounted && d.bytes > 0) {
 		read = file_seconds(config_text(w, mount->fs, "fs", "storage"),
 				    d.bytes, m->depth,
-				    group_of(w, job, mount->fs)) *
-		       samples;
+				    group_of(w, job, mount->fs));
+		later = later_seconds(w, mount->fs, &d, m->depth, read);
+	}
+	read *= samples;
+	later *= samples;
 	steps = ceil(d.files / m->nodes / samples);
 	if (most > 0)
 		scale *= MIN(1, most / (steps * epochs));
@@ -290,9 +328,7 @@ static int job_time(const struct runner *r, const struct cell *cell,
 	ret->start = (double)job->start_ns * 1e-9 * w->time_scale;
 	ret->gpu = steps * epochs * step * scale;
 	ret->run = steps * scale *
-		   (MAX(prep, read) +
-		    (epochs - 1) * MAX(prep, read * missed(w, mount->fs,
-							   d.files * d.bytes)));
+		   (MAX(prep, read) + (epochs - 1) * MAX(prep, later));
 	return 0;
 }
 
@@ -303,7 +339,6 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 	const struct cell_mount *m = &cell->mounts[job->mount];
 	double batch = config_number(w, job->train, "train", "batch");
 	double most = config_number(w, job->train, "train", "max_steps");
-	struct units_capacity c = { .fraction = 0 };
 	struct machine machine;
 	struct data d;
 
@@ -319,11 +354,7 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 	};
 	if (most > 0)
 		ret->steps = MIN(ret->steps, most);
-	if (!plugin_is(config_text(w, m->fs, "fs", "cache_policy"), "none"))
-		units_parse_capacity(config_text(w, m->fs, "fs", "cache_size"),
-				     &c);
-	ret->cache_bytes = c.fraction < 0 ? (double)c.bytes
-					  : c.fraction * ret->bytes;
+	ret->cache_bytes = cache_bytes(w, m->fs, ret->bytes);
 	return 0;
 }
 

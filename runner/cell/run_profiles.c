@@ -16,6 +16,7 @@
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_identity.h"
 #include "runner/cell/run_machine.h"
+#include "runner/cell/run_tiers.h"
 
 static json_t *profile_json(const char *path, const char *hash)
 {
@@ -91,6 +92,18 @@ static int note(json_t *all, json_t *to, enum profile_kind kind,
 	return r < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
+static int note_tiers(json_t *all, json_t *to, const struct workload *w,
+		      const json_t *fs, bool read, struct err *err)
+{
+	struct run_tiers t;
+	int r = run_tiers_of(w, fs, &t);
+
+	for (size_t i = 0; r == 0 && i < t.n; i++)
+		r = note(all, to, PROFILE_STORAGE, t.v[i].storage, read, err);
+	run_tiers_fini(&t);
+	return r;
+}
+
 static int note_mount(json_t *all, json_t *to, const struct workload *w,
 		      const struct cell_mount *m, bool mounted, bool read,
 		      struct err *err)
@@ -103,6 +116,8 @@ static int note_mount(json_t *all, json_t *to, const struct workload *w,
 	if (r == 0 && mounted)
 		r = note(all, to, PROFILE_STORAGE,
 			 config_text(w, m->fs, "fs", "storage"), read, err);
+	if (r == 0 && mounted)
+		r = note_tiers(all, to, w, m->fs, read, err);
 	return r;
 }
 

@@ -113,6 +113,17 @@ static void is_knows_names_with_options(void **state)
 }
 
 /* Each field has its help, and its default is within its bounds. */
+static void last_is_the_choice_at_the_end(void **state)
+{
+	(void)state;
+	assert_int_equal(plugin_last("bare"), 0);
+	assert_int_equal(plugin_last("bare:n=1"), 0);
+	assert_int_equal(plugin_last("n=1"), 0);
+	assert_int_equal(plugin_last("disk:bare"), 5);
+	assert_int_equal(plugin_last(":bare:n=1"), 1);
+	assert_int_equal(plugin_last("a:b=c:bare:n=1,bare:n=2"), 6);
+}
+
 static void check_fields(const struct plugin *p)
 {
 	_cleanup_free_ void *copy = calloc(1, p->options_size);
@@ -163,6 +174,7 @@ int main(void)
 		cmocka_unit_test(an_error_names_plugin_and_option),
 		cmocka_unit_test(a_list_is_cut_between_choices),
 		cmocka_unit_test(is_knows_names_with_options),
+		cmocka_unit_test(last_is_the_choice_at_the_end),
 		cmocka_unit_test(every_plugin_keeps_the_contract),
 	};
 
