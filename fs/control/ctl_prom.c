@@ -62,6 +62,30 @@ static void print_faults(FILE *f, json_t *stats)
 	}
 }
 
+static void print_tiers(FILE *f, json_t *stats)
+{
+	static const char *const counts[] = { "capacity_bytes", "used_bytes",
+					      "objects",	"hits",
+					      "misses",		"evictions" };
+	json_t *tiers = json_object_get(stats, "tiers"), *tier;
+	size_t i;
+
+	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
+		fprintf(f, "# TYPE gpemu_fs_tier_%s gauge\n", counts[c]);
+		json_array_foreach (tiers, i, tier) {
+			const char *storage = json_string_value(
+				json_object_get(tier, "storage"));
+
+			fprintf(f, "gpemu_fs_tier_%s{tier=\"%zu\",storage=\"",
+				counts[c], i + 1);
+			print_label(f, storage ? storage : "");
+			fprintf(f, "\"} %lld\n",
+				(long long)json_integer_value(
+					json_object_get(tier, counts[c])));
+		}
+	}
+}
+
 /* Every number of the stats is a gauge: reset sets even the counters back. */
 void ctl_prom(FILE *f, json_t *stats)
 {
@@ -96,5 +120,6 @@ void ctl_prom(FILE *f, json_t *stats)
 			print_value(f, "latency_us", labels, number);
 		}
 	}
+	print_tiers(f, stats);
 	print_faults(f, stats);
 }

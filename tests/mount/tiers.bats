@@ -186,6 +186,8 @@ sys.exit(found != {("open", "0.000"): 20, ("read", "20000.000"): 20,
 	[ "$(stat_of '["tiers"][0]["policy"]')" = minio ]
 	[ "$(stat_of '["tiers"][1]["policy"]')" = fifo ]
 	[ "$(stat_of '["objects"]')" = 0 ]
+	grep -q "^gpemu_fs_tier_misses{tier=\"1\",storage=\"dram\"} 20\$" \
+		"$mp/.gpemu/stats.prom"
 	grep -q "near.yaml:fifo:20%" "$mp/.gpemu/config"
 	python 'a, b = load(sys.argv[1])["tiers"]
 assert a["capacity_bytes"] > 2 * b["capacity_bytes"] > 0' "$mp/.gpemu/stats"
