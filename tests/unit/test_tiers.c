@@ -52,12 +52,17 @@ static void several_tiers_and_paths_with_colons(void **state)
 	struct tiers t =
 		parse("  minio:10%\tnvme:lru:50%  ./a:b.yaml:fifo:0 ", false);
 
+	char *text;
+
 	(void)state;
 	assert_int_equal(t.n, 3);
 	assert_null(t.v[0].storage);
 	assert_string_equal(t.v[1].storage, "nvme");
 	assert_string_equal(t.v[2].storage, "./a:b.yaml");
 	assert_string_equal(t.v[2].policies[0].choice.plugin->name, "fifo");
+	text = tier_text(&t.v[2]);
+	assert_string_equal(text, "./a:b.yaml:fifo:0");
+	free(text);
 	/* more of them come behind those */
 	assert_int_equal(tiers_parse("lru:1M", false, check, &t, NULL), 0);
 	assert_int_equal(t.n, 4);
