@@ -302,3 +302,37 @@ assert .27 < held[0] <= .3 and .37 < held[1] <= .4' "$mp/.gpemu/stats"
 		fusermount3 -u "$mp"
 	done
 }
+
+@test "the end of a mount answers reads that wait for a tier" {
+	make_files 5 1000
+	device slow 600000
+	for bytes in memory source; do
+		gpemu-fs --tier "$BATS_TEST_TMPDIR/slow.yaml:lru:100%" \
+			--cache-bytes $bytes "$src" "$mp"
+		cat "$mp"/c*/* >/dev/null
+		timeout 60 cat "$mp"/c0/f00000 >/dev/null 2>"$BATS_TEST_TMPDIR/said" &
+		reader=$!
+		for i in {1..100}; do
+			[ "$(stat_of '["inflight"]')" = 0 ] || break
+			sleep 0.1
+		done
+		[ "$(stat_of '["inflight"]')" = 1 ]
+		[ "$(stat_of '["tiers"][0]["reads"]')" = 1 ]
+		# another one waits for the same read
+		timeout 60 cat "$mp"/c0/f00000 >/dev/null 2>&1 &
+		second=$!
+		for i in {1..100}; do
+			[ "$(stat_of '["tiers"][0]["hits"]')" = 1 ] || break
+			sleep 0.1
+		done
+		[ "$(stat_of '["tiers"][0]["reads"]')" = 1 ]
+		kill -TERM "$(daemon_pid)"
+		for pid in $reader $second; do
+			status=0
+			wait $pid || status=$?
+			[ "$status" -eq 1 ] # cat failed, no timeout
+		done
+		grep -q "Software caused connection abort" \
+			"$BATS_TEST_TMPDIR/said"
+	done
+}
