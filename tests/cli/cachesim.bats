@@ -338,7 +338,7 @@ row() {
 	[[ "$output" == *"--tier: column 6: cache policy slru: unknown option 'protect'"* ]]
 }
 
-@test "tiers: minio over minio holds the same files, or with first others" {
+@test "tiers: minio over minio holds the same files, with first different ones" {
 	set -- --dataset imagenet --files 3000 --tier "minio:20% nvme:minio:30%"
 	gpemu-cachesim "$@" --json every >/dev/null
 	gpemu-cachesim "$@" --tier-admit first --json first >/dev/null
@@ -348,7 +348,7 @@ row() {
 		for t in s["results"][0]["tiers"]]')" = "[0.2, 0.3]" ]
 }
 
-@test "tiers: errors say where, and what goes together" {
+@test "tiers: errors name the column, and conflicts are rejected" {
 	run -2 gpemu-cachesim --dataset imagenet --tier lru:10% -p lru
 	one_line
 	[[ "$output" == *"--tier replaces --policies and --sizes"* ]]

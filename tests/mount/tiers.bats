@@ -52,7 +52,7 @@ by_tier()
 	for t in eval("s" + sys.argv[2], {"s": load(sys.argv[1])})])' "$@"
 }
 
-@test "hits of each tier are those of gpemu-cachesim, exactly" {
+@test "hits of each tier equal those of gpemu-cachesim" {
 	make_files 200 50000
 	head -c 9000000 /dev/urandom >"$src/c0/large" # three extents
 	: >"$src/c1/empty"
@@ -78,10 +78,10 @@ by_tier()
 			[[ $real == *", [0, "* ]] || : $((below++))
 		done
 	done
-	[ "$below" -ge 4 ] # and the lower tiers had some
+	[ "$below" -ge 4 ] # the lower tiers have hits, too
 }
 
-@test "with several readers the trace has the order: the same hits again" {
+@test "the trace of several readers replays with the same hits" {
 	make_files 300 3000
 	gpemu-fs --tier "minio:10% $BATS_TEST_TMPDIR/near.yaml:lru:50%" \
 		--cache-bytes source -s ideal --seed 7 --time-scale 0.01 \
@@ -103,7 +103,7 @@ by_tier()
 	[ "$real" = "$sim" ]
 }
 
-@test "a read takes what the tier that has it does: 0, 1 or 20 ms" {
+@test "a hit takes as long as a read of its tier: 0, 1 or 20 ms" {
 	make_files 200 5000
 	for bytes in memory source; do
 		gpemu-fs -s "$BATS_TEST_TMPDIR/far.yaml" --cache-bytes $bytes \
@@ -146,7 +146,7 @@ sys.exit(found != {0: a["hits"], 1: b["hits"], 2: b["misses"]})' \
 	done
 }
 
-@test "an open costs what its tier does; a missed one what the device does" {
+@test "an open costs an open of its tier; after a miss, of the device" {
 	make_files 20 5000
 	cat >"$BATS_TEST_TMPDIR/door.yaml" <<-END
 	name: door
@@ -172,7 +172,7 @@ sys.exit(found != {("open", "0.000"): 20, ("read", "20000.000"): 20,
 	[ "$i" -lt 50 ]
 }
 
-@test "a tier is changed by its number, and all of them begin empty" {
+@test "set tier replaces one tier, and all tiers start empty" {
 	make_files 20 5000
 	gpemu-fs --tier "minio:50% $BATS_TEST_TMPDIR/near.yaml:lru:50%" \
 		--time-scale 0.01 "$src" "$mp"
@@ -204,7 +204,7 @@ assert a["capacity_bytes"] > 2 * b["capacity_bytes"] > 0' "$mp/.gpemu/stats"
 	[ "$(stat_of '["tiers"][1]["policy"]')" = fifo ]
 }
 
-@test "options: what does not go together, and where a mistake is" {
+@test "options: conflicts are rejected, and errors name the column" {
 	make_files 3 100
 	run -2 gpemu-fs --tier lru:1M -c 1M "$src" "$mp"
 	[[ $output == *"--tier replaces --cache-policy and --cache-size"* ]]
@@ -260,7 +260,7 @@ assert a["capacity_bytes"] > 2 * b["capacity_bytes"] > 0' "$mp/.gpemu/stats"
 	[ "$kib" -lt 700000 ]
 }
 
-@test "groups: members come into the tiers as the admission says" {
+@test "groups: --tier-admit applies to their members" {
 	make_files 60 3000
 	for admit in every first; do
 		gpemu-fs --tier "minio:20% minio:30%" --tier-admit $admit \
