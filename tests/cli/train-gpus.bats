@@ -227,7 +227,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	[ "$status" -eq 0 ]
 	run "$TRAIN" $NULL --gpu k80 --model resnet50 -b 120 --prep-gpu dali-gpu --max-steps 1
 	[ "$status" -eq 1 ]
-	[[ $output == *"out of GPU memory"*"preparation 2486,"*"the largest that fits is "* ]]
+	[[ $output == *"out of GPU memory"*"transforms 2486,"*"the largest that fits is "* ]]
 	run "$TRAIN" $NULL --prep-gpu pytorch-pillow
 	[ "$status" -eq 1 ]
 	[[ $output == *"nothing of it is done on the GPU"* ]]
