@@ -20,7 +20,7 @@ struct cache {
 	struct cache_counts counts;
 };
 
-/* Index slots at half load, the entry, and what the policy says. */
+/* Index slots at half load, the entry, and the policy's own bytes. */
 static uint64_t overhead_of(const struct cache *c)
 {
 	return 2 * sizeof(*c->index.slots) + c->index.stride +
@@ -119,7 +119,7 @@ void cache_clear(struct cache *c)
 		cache_remove(c, e);
 }
 
-/* Make room for `bytes`; false when the policy gives nobody up. */
+/* Evict until `bytes` fit; false: the policy has no victim. */
 static bool make_room(struct cache *c, uint64_t bytes)
 {
 	if (bytes > c->capacity)
@@ -166,7 +166,7 @@ bool cache_has_room(const struct cache *c, uint64_t bytes)
 	return c->used + bytes + c->overhead <= c->capacity;
 }
 
-/* NULL: a miss that is not counted as rejected yet. */
+/* NULL: a miss, not yet counted as rejected. */
 static struct cache_entry *look_up(struct cache *c,
 				   const struct cache_object *o)
 {

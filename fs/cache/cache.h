@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache of objects with a hard capacity in bytes, run by a policy. It keeps
- * the books, not the bytes: the host hangs what it caches on `user`.
+ * A cache of objects with a hard capacity in bytes, run by a policy. It decides
+ * and counts; it stores no bytes. The host attaches the cached data as `user`.
  *
  * Not thread-safe: the host's lock covers every call.
  */
@@ -22,7 +22,7 @@ struct cache_counts {
 	uint64_t hits, misses;
 	uint64_t hit_bytes, miss_bytes;
 	uint64_t evictions;
-	uint64_t rejected; /* misses that were not let in */
+	uint64_t rejected; /* misses that were not admitted */
 };
 
 void cache_counts_add(struct cache_counts *sum, const struct cache_counts *n);
@@ -35,23 +35,22 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 	      cache_drop_fn drop, void *ctx, struct cache **ret,
 	      struct err *err);
 void cache_free(struct cache *c);
-/* From now on `drop` is called for what leaves. */
+/* Replace the drop callback. */
 void cache_on_drop(struct cache *c, cache_drop_fn drop, void *ctx);
 
 /*
- * One access to an object: counted, told to the policy, and on a miss let in
- * if the policy and the capacity allow. A host without memory gets
- * CACHE_REJECTED.
+ * One access to an object: counted and passed to the policy; a miss is admitted
+ * if policy and capacity allow. Without memory the result is CACHE_REJECTED.
  */
 enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 			       struct cache_entry **ret_entry);
-/* The same, but a miss is rejected. NULL: a miss. */
+/* The same, but a miss is never admitted. NULL: a miss. */
 struct cache_entry *cache_access_only(struct cache *c,
 				      const struct cache_object *o);
 /*
- * Let an object in that nobody has asked for yet, if the policy and the
- * capacity allow: not counted (but for evictions). NULL: it did not come in.
- * One that is there already is left as it is.
+ * Admit an object before its first access, if policy and capacity allow. Not
+ * counted, except its evictions. NULL: not admitted. An object that is cached
+ * already is left unchanged.
  */
 struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o);
 /* Would an object of so many bytes fit without an eviction? */
@@ -59,12 +58,12 @@ bool cache_has_room(const struct cache *c, uint64_t bytes);
 /* Look without counting; NULL when it is not cached. */
 struct cache_entry *cache_peek(struct cache *c, uint64_t key);
 
-/* A hint: this key will soon be asked for. */
+/* A hint: this key will be accessed soon. */
 void cache_prefetch(const struct cache *c, uint64_t key);
 
 void *cache_user(const struct cache_entry *e);
 void cache_set_user(struct cache_entry *e, void *user);
-/* Take one out (its fetch failed), or all of them; not an eviction. */
+/* Remove one entry (its fetch failed), or all; not counted as evictions. */
 void cache_remove(struct cache *c, struct cache_entry *e);
 void cache_clear(struct cache *c);
 
@@ -74,7 +73,7 @@ uint64_t cache_metadata_bytes(const struct cache *c);
 uint64_t cache_capacity(const struct cache *c);
 uint64_t cache_objects(const struct cache *c);
 const struct policy_ops *cache_policy(const struct cache *c);
-/* As a user would name it: with the options that are not the defaults. */
+/* The policy as a user writes it, with the options that are not defaults. */
 const char *cache_policy_text(const struct cache *c);
 /* Since the last cache_reset_counts. */
 const struct cache_counts *cache_counts(const struct cache *c);

@@ -41,14 +41,14 @@ static void put(uint64_t *slots, uint32_t mask, uint64_t slot)
 	slots[i] = slot;
 }
 
-/* Free slot i: move back what was displaced past it. */
+/* Free slot i: shift the displaced slots behind it back. */
 static void close_gap(struct cache_index *x, uint32_t i)
 {
 	for (uint32_t j = (i + 1) & x->mask; x->slots[j];
 	     j = (j + 1) & x->mask) {
 		uint32_t home = (uint32_t)(x->slots[j] >> 32) & x->mask;
 
-		/* may it stand at i, cyclically between its home and j? */
+		/* may it move to i, cyclically between its home and j? */
 		if (((j - home) & x->mask) < ((j - i) & x->mask))
 			continue;
 		x->slots[i] = x->slots[j];
@@ -57,7 +57,7 @@ static void close_gap(struct cache_index *x, uint32_t i)
 	x->slots[i] = 0;
 }
 
-/* The slot goes, and the number may be used again. */
+/* Free the slot, and the entry's number for reuse. */
 static void release(struct cache_index *x, struct cache_entry *e)
 {
 	uint32_t i = cache_index_hash(e->key) & x->mask;

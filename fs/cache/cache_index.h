@@ -4,18 +4,18 @@
  * table of 8-byte slots, and the entries in slabs that never move.
  *
  * A slot holds 32 bits of the key's hash and the number of the entry plus one
- * (0: free). A lookup is one probe of the table and, where the hash bits
- * agree, one of the entry; what is not cached mostly costs the first alone.
- * Deleting shifts the slots behind back, so that there are no tombstones; the
- * hash bits say where each belongs without touching its entry.
+ * (0: free). A lookup probes the table and reads an entry only where the hash
+ * bits agree, so most misses cost one probe. Deletion shifts the following
+ * slots back instead of leaving tombstones; the hash bits give each slot's home
+ * without reading its entry.
  *
- * A removed entry keeps its slot until INDEX_LEAVING more were removed: by then
- * the memory of the slot, asked for at the removal, is there. Waiting for it
- * was a quarter of the time of an LRU that evicts.
+ * A removed entry keeps its slot until INDEX_LEAVING more were removed. The
+ * removal prefetches the slot, so it is in the processor's cache by then.
+ * Waiting for it took a quarter of the time of an LRU that evicts.
  *
- * Tried before: uthash, a malloc for each entry: 3.0 M requests/s with LRU over
- * random passes where this did 9 (tests/bench/cachesim.c, 2 busy EPYC cores;
- * policy_list.h makes 16 of it).
+ * Tried before: uthash with a malloc per entry. It did 3.0 M requests/s with
+ * LRU over random passes; this did 9 M (tests/bench/cachesim.c, 2 busy EPYC
+ * cores), and 16 M with policy_list.h.
  */
 #ifndef GPEMU_FS_CACHE_CACHE_INDEX_H
 #define GPEMU_FS_CACHE_CACHE_INDEX_H
@@ -37,18 +37,18 @@ struct cache_index {
 	uint32_t n_used;      /* entries ever taken from the slabs */
 	uint32_t free_number; /* head of the free list, plus one */
 	struct cache_entry *leaving[INDEX_LEAVING];
-	uint32_t n_removed; /* ever: where the next one goes in `leaving` */
+	uint32_t n_removed; /* in total; gives the next place in `leaving` */
 	size_t stride;	    /* bytes of an entry */
 };
 
-/* `data_bytes`: the policy's, with each entry. -ENOMEM. */
+/* `data_bytes`: the policy's bytes in each entry. -ENOMEM. */
 int cache_index_init(struct cache_index *x, size_t data_bytes);
 void cache_index_fini(struct cache_index *x);
 
 /* A new entry, its data zeroed, in the table. NULL: no memory. */
 struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key);
 void cache_index_remove(struct cache_index *x, struct cache_entry *e);
-/* Some entry; NULL when there is none. */
+/* Any entry; NULL: the index is empty. */
 struct cache_entry *cache_index_any(struct cache_index *x, uint32_t *cursor);
 uint64_t cache_index_bytes(const struct cache_index *x);
 

@@ -119,7 +119,7 @@ static int set_storage(struct tier *t, const char *name,
 	return t->storage ? check(&t->storage, err) : -ENOMEM;
 }
 
-/* A size that yields to the memory says nothing about the share of one tier. */
+/* A size that shrinks to fit the memory does not define a tier's share. */
 static int check_sizes(const struct tier *t, struct err *err)
 {
 	for (size_t i = 0; i < t->n_sizes; i++)
@@ -149,7 +149,7 @@ static int set_sizes(struct tier *t, const char *list, bool lists,
 	return r == 0 ? check_sizes(t, err) : r;
 }
 
-/* The words of one tier; *ret_at: the one that is wrong. */
+/* The words of one tier; *ret_at: the wrong word. */
 static int parse_words(char *word, bool lists,
 		       int (*check)(const void *storage, struct err *err),
 		       struct tier *t, const char **ret_at, struct err *err)

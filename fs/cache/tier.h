@@ -23,17 +23,18 @@
 #include "common/units.h"
 #include "fs/cache/policy.h"
 
-/* arbitrary: memory, persistent memory, two kinds of flash, disks, and some */
+/* arbitrary: memory, persistent memory, two kinds of flash, disks, and three
+ * more */
 enum { TIERS_MAX = 8 };
 
 struct tier_policy {
 	struct plugin_choice choice;
-	char *text; /* as a user would name it, with its options */
+	char *text; /* as a user writes it, with its options */
 };
 
 struct tier {
 	char *storage; /* NULL: dram */
-	/* more than one of each: for a grid */
+	/* several of each: for a grid */
 	struct tier_policy *policies;
 	size_t n_policies;
 	struct units_capacity *sizes;
@@ -45,7 +46,7 @@ struct tiers {
 	size_t n;
 };
 
-/* Which tiers may admit an object that they and those above them miss. */
+/* Which of the tiers that miss an object may admit it. */
 enum tier_admit {
 	TIER_ADMIT_EVERY, /* each of them */
 	TIER_ADMIT_FIRST, /* none below one that admitted it */
@@ -55,9 +56,9 @@ enum tier_admit {
 int tier_admit_parse(const char *word, enum tier_admit *ret, struct err *err);
 
 /*
- * Append what `text` says to *ret, which tiers_fini releases, failed or not.
- * `lists`: POLICY may be several policies, or "all", and SIZE several sizes,
- * with commas between. `check` says whether a storage, a char **, is one
+ * Append the tiers in `text` to *ret, which tiers_fini releases even after an
+ * error. `lists`: POLICY may be several policies, or "all", and SIZE several
+ * sizes, separated by commas. `check` tells whether a char ** is a storage
  * (conf.h). -EINVAL with a text that names the column (from 1); -ENOMEM.
  */
 int tiers_parse(const char *text, bool lists,
@@ -68,7 +69,7 @@ void tiers_fini(struct tiers *t);
 const struct policy_ops *tier_policy_ops(const struct tier_policy *p);
 /* "dram" or the storage. */
 const char *tier_storage(const struct tier *t);
-/* A tier of one policy and one size as it is written, malloc'ed. NULL: no
+/* The text of a tier of one policy and one size, malloc'ed. NULL: no
  * memory. */
 char *tier_text(const struct tier *t);
 

@@ -2,9 +2,9 @@
 /*
  * The offline optimum for objects of one size (MIN; Belady, "A study of
  * replacement algorithms for a virtual-storage computer", IBM Systems Journal,
- * 1966): evict what is used again last. An object that is itself used later
- * than all that are cached is not let in, so that no policy of this cache,
- * which may reject, hits more.
+ * 1966): evict the object whose next use is furthest away. An object whose next
+ * use is later than that of all cached objects is not admitted. So no policy of
+ * this cache, which may reject, gets more hits.
  */
 #include "fs/cache/policy/policy_heap.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The offline heuristic for objects of many sizes: evict what occupies the
- * most until it is used again, bytes times the requests until then (the
- * space-time product of Denning, "The working set model for program behavior",
- * CACM 1968; under the name Belady-Size in cache simulators). The true optimum
- * is NP-hard for many sizes (Chrobak et al., "Caching is hard - even in the
- * fault model", Algorithmica 2012).
+ * The offline heuristic for objects of many sizes: evict the object with the
+ * largest product of bytes and requests until its next use (the space-time
+ * product of Denning, "The working set model for program behavior", CACM 1968;
+ * cache simulators call it Belady-Size). The true optimum is NP-hard for many
+ * sizes (Chrobak et al., "Caching is hard - even in the fault model",
+ * Algorithmica 2012).
  *
- * The products of all entries change with every request, at different rates,
- * so the victim is the worst of a sample. An object that is worse than that
- * victim is not let in.
+ * The products of all entries change with every request, at different rates, so
+ * the victim is the worst of a sample. An object that is worse than that victim
+ * is not admitted.
  */
 #include <errno.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MinIO: fill once, never evict. Under one random pass per epoch that hits
- * exactly the cached share, which is the most that any policy can (CoorDL,
- * Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training",
- * VLDB 2021, section 4.1).
+ * MinIO: fill once, never evict. With one random pass per epoch the hit ratio
+ * is exactly the cached share, the most that any policy can reach (CoorDL,
+ * Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", VLDB
+ * 2021, section 4.1).
  *
- * No hook at all: the cache lets in what fits, and nobody is given up.
+ * No hooks: the cache admits what fits, and there is never a victim.
  */
 #include "fs/cache/policy.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small file first: cache the smallest files of the dataset, never evict.
- * Among all fixed sets of a given size in bytes it holds the most files, and
- * where a miss costs a latency plus bytes over bandwidth it also saves the
- * most time for each byte cached (GPEmu, Wang et al., VLDB 2025, section on
- * small-file-first caching; there MinIO plus a static size threshold).
+ * Small file first: cache the smallest files of the dataset, never evict. Of
+ * all fixed sets of a given size in bytes this one holds the most files. Where
+ * a miss costs a latency plus bytes over bandwidth, it also saves the most time
+ * per cached byte (GPEmu, Wang et al., VLDB 2025, section on small-file-first
+ * caching; there MinIO plus a static size threshold).
  *
- * The threshold is the largest size s whose smaller files all fit. Files of
- * exactly s share what those leave; when all files are of one size, that is
- * the whole cache and the policy becomes MinIO.
+ * The threshold is the largest size s such that all files smaller than s fit
+ * together. Files of exactly s share the remaining bytes. If all files have one
+ * size, that is the whole cache, and the policy becomes MinIO.
  */
 #include "fs/cache/policy.h"
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small file first without knowing the sizes beforehand. The threshold of
- * policy_sff is a quantile of the dataset's bytes; here it is the same
- * quantile of the bytes seen so far, which needs no estimate: it is the
- * largest size in the cache once that is full. A smaller file takes the place
- * of the largest; all others are not let in.
+ * Small file first, without knowing the sizes beforehand. The threshold of
+ * policy_sff is a quantile of the dataset's bytes. Here it is the same quantile
+ * of the bytes seen so far, and needs no estimate: it is the largest size in
+ * the full cache. A smaller file evicts the largest one; any other is rejected.
  *
- * So the first pass over a dataset evicts, and by its end the cache holds the
- * smallest files, as sff does; from then on nothing leaves. Never to evict
- * would be worse: what comes first would stay, large or not, because a
- * threshold that is right only at the end of the pass came too late for it.
+ * So the first pass over a dataset evicts, and at its end the cache holds the
+ * smallest files, as with sff; after that nothing is evicted. Without eviction
+ * the files read first would stay, whatever their size: the threshold is right
+ * only at the end of the pass, too late to reject them.
  */
 #include "fs/cache/policy/policy_heap.h"
 

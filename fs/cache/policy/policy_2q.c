@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two queues as in Linux's page cache, the kin of 2Q (Johnson and Shasha,
- * "2Q: a low overhead high performance buffer management replacement
- * algorithm", VLDB 1994) that the readers of plain files live with:
+ * Two queues as in Linux's page cache, which readers of plain files get. A
+ * relative of 2Q (Johnson and Shasha, "2Q: a low overhead high performance
+ * buffer management replacement algorithm", VLDB 1994):
  *
  *	miss -> INACTIVE --hit--> ACTIVE --too large--> INACTIVE
  *	           | tail: victim
  *	           v
- *	         ghost --asked for again, soon enough--> ACTIVE
+ *	         ghost --accessed again, soon enough--> ACTIVE
  *
  * "Soon enough" is the refault distance of Linux's mm/workingset.c: the bytes
- * that were evicted or activated since the eviction. An object whose distance
- * is at most the active queue would have been hit, had the inactive queue that
- * much more room, and so competes with what is active.
+ * evicted or activated since the eviction. If it is at most the size of the
+ * active queue, the object would have been a hit with that much more room in
+ * the inactive queue. So it goes straight to the active queue.
  *
- * The active queue gives up its tail while it is larger than `ratio` times the
- * inactive one. Left out: mapped pages, dirty pages, pages of
+ * The active queue moves its tail to the inactive one while it is larger than
+ * `ratio` times the inactive one. Left out: mapped pages, dirty pages, pages of
  * other owners, and the kernel's batches and per-CPU queues.
  */
 #include "common/conf/conf.h"
@@ -38,8 +38,8 @@ static const struct conf_field twoq_fields[] = {
  * sqrt(10 x GB) above */
 static const struct twoq_options twoq_defaults = { .ratio = 1 };
 
-/* Ghosts for each entry that the cache is expected to hold. Distances beyond
- * the active queue, which is smaller than the cache, never count. */
+/* Ghosts per expected cache entry. Distances beyond the active queue, which is
+ * smaller than the cache, never count. */
 #define GHOSTS_PER_ENTRY 1
 
 struct twoq {
@@ -126,7 +126,7 @@ static void twoq_hit(void *state, struct cache_entry *entry,
 
 	(void)object;
 	if (x->active)
-		return; /* its page is only marked: no move in the queue */
+		return; /* its page is only marked; it does not move */
 	x->active = true;
 	policy_list_move(&s->inactive, &s->active, entry);
 	s->age += entry->bytes;
@@ -139,7 +139,7 @@ static void twoq_removed(void *state, struct cache_entry *entry)
 
 	policy_list_remove(x->active ? &s->active : &s->inactive, entry);
 	if (s->victim != entry)
-		return; /* dropped by control, not evicted */
+		return; /* removed by the host, not evicted */
 	s->victim = NULL;
 	s->age += entry->bytes;
 	ghosts_push(&s->ghosts, 0, entry->key, entry->bytes, s->age);
@@ -149,7 +149,7 @@ static struct cache_entry *twoq_victim(void *state)
 {
 	struct twoq *s = state;
 
-	/* as the kernel does, when room is needed, not before */
+	/* as the kernel does: only when room is needed */
 	shrink_active(s);
 	s->victim = policy_list_tail(&s->inactive);
 	return s->victim;

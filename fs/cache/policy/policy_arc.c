@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ARC (Megiddo and Modha, "ARC: a self-tuning, low overhead replacement
- * cache", FAST 2003, figure 4): T1 holds what was asked for once recently, T2
- * what was asked for at least twice, both in LRU order; B1 and B2 are the
- * ghosts of what left them. A miss on B1 says that T1 should have been larger,
- * one on B2 the same for T2: the target p for T1 moves.
+ * ARC (Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache",
+ * FAST 2003, figure 4): T1 holds objects accessed once recently, T2 those
+ * accessed at least twice, both in LRU order. B1 and B2 hold the ghosts of
+ * their evictions. A miss that hits B1 means that T1 was too small, one that
+ * hits B2 that T2 was: the target p for T1 moves.
  *
- * The paper's pages are bytes here: p, the queues and the limits (T1 + B1 at
- * most the capacity, all four at most twice that) count bytes, and a miss on a
- * ghost moves p by the object's size times the paper's max(1, ratio). With
- * objects of one size that is the paper's algorithm.
+ * The paper counts pages, this code bytes: p, the queues and the limits (T1 +
+ * B1 at most the capacity, all four at most twice that). A miss on a ghost
+ * moves p by the object's size times the paper's max(1, ratio). With objects of
+ * one size this is the paper's algorithm.
  */
 #include "common/util.h"
 #include "fs/cache/policy/policy_ghost.h"
@@ -22,10 +22,10 @@ struct arc {
 	struct ghosts ghosts; /* queues B1 and B2 */
 	uint64_t capacity;
 	double p; /* target for the bytes of T1 */
-	/* the object that was admitted last, and where it was a ghost */
+	/* the object admitted last, and the queue of its ghost */
 	uint64_t key, bytes;
 	int from;
-	struct cache_entry *victim; /* that becomes a ghost */
+	struct cache_entry *victim; /* it becomes a ghost */
 };
 
 struct arc_entry {
@@ -42,7 +42,7 @@ static int arc_init(void *state, const struct policy_params *params,
 	s->capacity = params->capacity_bytes;
 	s->from = NOWHERE;
 	/* with T1 and T2 full there are as many ghosts as entries; twice that
-	 * for when the cache is emptied by control, or sizes differ */
+	 * for when a control command empties the cache, or sizes differ */
 	return ghosts_init(&s->ghosts, 2 * policy_expected_entries(params));
 }
 
@@ -65,7 +65,7 @@ static void adapt(struct arc *s)
 		s->p = MAX(s->p - bytes * MAX(b1 / b2, 1), 0);
 }
 
-/* Case IV of the paper: a new object, which limits the ghosts. */
+/* Case IV of the paper: a new object; trim the ghosts. */
 static void limit_ghosts(struct arc *s)
 {
 	const struct ghost_queue *b = s->ghosts.queue;
@@ -73,7 +73,7 @@ static void limit_ghosts(struct arc *s)
 
 	while (b[B1].n && s->t1.bytes + b[B1].bytes + s->bytes > s->capacity)
 		ghosts_remove(&s->ghosts, ghosts_oldest(&s->ghosts, B1));
-	/* what T1 and B1 will be: T1 alone may have to give up some */
+	/* the coming size of T1 and B1; T1 alone may have to shrink */
 	rest = MIN(s->t1.bytes + b[B1].bytes + s->bytes, s->capacity);
 	rest = 2 * s->capacity - rest;
 	while (b[B2].n && s->t2.bytes + b[B2].bytes > rest)
@@ -94,7 +94,7 @@ static bool arc_admit(void *state, const struct cache_object *object)
 		limit_ghosts(s);
 		return true;
 	}
-	if (s->bytes) /* empty files teach nothing */
+	if (s->bytes) /* empty files carry no information */
 		adapt(s);
 	ghosts_remove(&s->ghosts, g);
 	return true;
@@ -128,13 +128,13 @@ static void arc_removed(void *state, struct cache_entry *entry)
 
 	policy_list_remove(x->in_t2 ? &s->t2 : &s->t1, entry);
 	if (s->victim != entry)
-		return; /* dropped by control, or out of a T1 without ghosts */
+		return; /* removed by the host, or left T1 without a ghost */
 	s->victim = NULL;
 	ghosts_push(&s->ghosts, x->in_t2 ? B2 : B1, entry->key, entry->bytes,
 		    0);
 }
 
-/* T1 alone is as large as the cache: its tail goes without becoming a ghost */
+/* T1 alone fills the cache: its tail leaves no ghost */
 static bool t1_is_all(const struct arc *s)
 {
 	return s->from == NOWHERE && s->t1.head &&

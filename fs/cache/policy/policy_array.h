@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All cached entries in an array without order, for policies that draw from
- * them. The place in the array is the first of the entry's private bytes.
- * Grows in admit, by doubling: 8 to 16 bytes for each entry.
+ * All cached entries in an unordered array, for policies that draw at random.
+ * The index in the array is the first of the entry's private bytes. Grows in
+ * admit, by doubling: 8 to 16 bytes per entry.
  */
 #ifndef GPEMU_FS_CACHE_POLICY_POLICY_ARRAY_H
 #define GPEMU_FS_CACHE_POLICY_POLICY_ARRAY_H
@@ -17,7 +17,7 @@ struct policy_array {
 	uint32_t n, allocated;
 };
 
-/* Make sure that one more fits; false: no memory. */
+/* Reserve space for one more; false: no memory. */
 static inline bool policy_array_reserve(struct policy_array *a)
 {
 	uint32_t want = MAX(64, a->allocated * 2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CLOCK (Corbato, "A paging experiment with the Multics system", 1968): first
- * in, first out, but who was used since the hand came by gets another round.
- * The ring is a queue here, its tail under the hand; passing by one is moving
- * it to the head.
+ * in, first out, but an entry used since the hand last passed gets another
+ * round. The ring is a queue here, with its tail under the hand; to pass an
+ * entry is to move it to the head.
  */
 #include "fs/cache/policy/policy_list.h"
 

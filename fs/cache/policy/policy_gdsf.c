@@ -6,8 +6,8 @@
  *
  *	H = L + uses x cost / size
  *
- * where L is the H of the last victim, so that what is not used any more ages.
- * The cost of a miss is 1 here, the report's choice for most object hits.
+ * where L is the H of the last victim, so that unused entries age. The cost of
+ * a miss is 1 here, the report's choice for most object hits.
  */
 #include "fs/cache/policy/policy_heap.h"
 
@@ -39,7 +39,8 @@ static bool gdsf_admit(void *state, const struct cache_object *object)
 static double value_of(const struct gdsf *s, struct cache_entry *e)
 {
 	const struct gdsf_entry *x = cache_entry_data(e);
-	uint64_t bytes = e->bytes ? e->bytes : 1; /* empty files are free */
+	uint64_t bytes = e->bytes ? e->bytes
+				  : 1; /* an empty file counts as one byte */
 
 	return s->age + (double)x->uses / (double)bytes;
 }

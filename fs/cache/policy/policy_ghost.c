@@ -13,7 +13,7 @@ int ghosts_init(struct ghosts *g, size_t n)
 	while (slots < n)
 		slots *= 2;
 	*g = (struct ghosts){ .n = (uint32_t)n, .mask = slots - 1 };
-	/* calloc: pages that are never needed are never touched */
+	/* calloc: unused pages are never touched */
 	g->v = calloc(n + 1, sizeof(*g->v));
 	g->table = calloc(slots, sizeof(*g->table));
 	return g->v && g->table ? 0 : -ENOMEM;

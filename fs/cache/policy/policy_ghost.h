@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ghosts: the keys of objects that left the cache, in queues by age, for
- * policies that learn from what they gave up. All memory is taken at init:
- * a fixed number of ghosts that the queues of one policy share; when they are
- * used up, the oldest ghost of the queue that is given a new one goes.
+ * Ghosts: the keys of evicted objects, in queues by age, for policies that
+ * learn from their evictions. All memory is allocated at init: a fixed number
+ * of ghosts, shared by the queues of one policy. When none is free, a push
+ * drops the oldest ghost of its own queue.
  */
 #ifndef GPEMU_FS_CACHE_POLICY_POLICY_GHOST_H
 #define GPEMU_FS_CACHE_POLICY_POLICY_GHOST_H
@@ -14,16 +14,16 @@
 
 enum { GHOST_QUEUES = 2 };
 
-/* Memory for each: one ghost, and its part of the hash table. */
+/* Memory per ghost, with its part of the hash table. */
 enum { GHOST_BYTES = 48 };
 
 struct ghost {
 	uint64_t key;
-	uint64_t bytes;	     /* that the object took of the capacity */
+	uint64_t bytes;	     /* the object's share of the capacity */
 	uint64_t value;	     /* the policy's */
 	uint32_t prev, next; /* older is prev; 0: none */
-	uint32_t chain;	     /* in the hash table, or of free ones */
-	uint32_t queue;	     /* which one it is in */
+	uint32_t chain;	     /* in the hash table or the free list */
+	uint32_t queue;	     /* the queue it is in */
 };
 
 struct ghost_queue {
@@ -46,7 +46,7 @@ void ghosts_fini(struct ghosts *g);
 
 /* NULL: not a ghost. */
 struct ghost *ghosts_find(const struct ghosts *g, uint64_t key);
-/* Make `key`, which is no ghost, the newest of a queue. */
+/* Push `key`, which is not a ghost yet, as the newest of a queue. */
 void ghosts_push(struct ghosts *g, int queue, uint64_t key, uint64_t bytes,
 		 uint64_t value);
 void ghosts_remove(struct ghosts *g, struct ghost *ghost);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All cached entries by priority, for policies with a number for each: the
- * least is the root (common/heap.h), and among equals the one that was put
- * there first. Grows in admit, by doubling.
+ * All cached entries by priority: the root is the least (common/heap.h), and
+ * among equals the one inserted first. Grows in admit, by doubling.
  */
 #ifndef GPEMU_FS_CACHE_POLICY_POLICY_HEAP_H
 #define GPEMU_FS_CACHE_POLICY_POLICY_HEAP_H
@@ -18,20 +17,20 @@ struct policy_heap_item {
 struct policy_heap {
 	struct policy_heap_item *v;
 	uint32_t n, allocated;
-	uint64_t n_placed; /* ever: the next `order` */
+	uint64_t n_placed; /* in total; the next `order` */
 };
 
-/* What is first of the entry's private bytes. */
+/* The first of the entry's private bytes. */
 struct policy_heap_place {
 	uint32_t at;
 };
 
-/* Make sure that one more fits; false: no memory. */
+/* Reserve space for one more; false: no memory. */
 bool policy_heap_reserve(struct policy_heap *h);
 void policy_heap_fini(struct policy_heap *h);
 void policy_heap_add(struct policy_heap *h, struct cache_entry *e,
 		     double priority);
-/* A new priority for one that is in it; the last among equals. */
+/* Change the priority of an entry; it becomes the last among equals. */
 void policy_heap_change(struct policy_heap *h, struct cache_entry *e,
 			double priority);
 void policy_heap_remove(struct policy_heap *h, struct cache_entry *e);

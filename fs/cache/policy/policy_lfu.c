@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Least frequently used, counting while an object is cached ("in-cache LFU";
+ * Least frequently used, counted while an object is cached ("in-cache LFU";
  * Breslau et al., "Web caching and Zipf-like distributions", INFOCOM 1999).
- * Among equals the least recently used leaves.
+ * Among equals the victim is the least recently used.
  */
 #include "fs/cache/policy/policy_heap.h"
 

@@ -12,11 +12,11 @@
 #include "fs/cache/policy.h"
 
 /*
- * Evicting from the tail walks a chain of pointers through memory in no
- * order; waiting for each next one was a third of the time of an LRU. So each
- * entry remembers who came in LIST_AHEAD later and will be evicted so much
- * later, to fetch it into the processor's cache early. It is a hint that is
- * never followed: it may point to an entry that was moved or has left.
+ * Eviction from the tail follows pointers through memory in no order; these
+ * cache misses took a third of the time of an LRU. So each entry points to the
+ * one pushed LIST_AHEAD later, which is evicted that much later, and prefetches
+ * it into the processor's cache. The pointer is only a hint and never followed:
+ * its entry may have moved or left.
  */
 struct policy_link {
 	struct policy_link *prev, *next;
@@ -24,15 +24,15 @@ struct policy_link {
 };
 
 /* A power of 2. Source: measured, tests/bench/cachesim.c: LRU over random
- * passes 9 M requests/s without, 16 with 8 (2 busy EPYC cores) */
+ * passes, 9 M requests/s without, 16 M with 8 (2 busy EPYC cores) */
 enum { LIST_AHEAD = 8 };
 
-/* Zeroed is empty. utlist keeps the tail in head->prev. */
+/* All zeros: empty. utlist keeps the tail in head->prev. */
 struct policy_list {
 	struct policy_link *head;
 	uint64_t bytes; /* of the entries in it */
-	/* the last ones pushed. May have left since: their memory is the
-	 * cache's as long as the policy lives */
+	/* the entries pushed last. Some may have left; their memory belongs to
+	 * the cache and lives as long as the policy */
 	struct policy_link *recent[LIST_AHEAD];
 	uint32_t n_pushed;
 };

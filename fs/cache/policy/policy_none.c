@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No cache: every read goes to the device as it was asked for. */
+/* No cache: every read goes to the device as requested. */
 #include "fs/cache/policy.h"
 
 const struct policy_ops policy_none = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random replacement (Belady, "A study of replacement algorithms for a
- * virtual-storage computer", IBM Systems Journal, 1966): each entry is as
- * likely to leave as any other. Under one random pass per epoch its hit ratio
- * h solves h = 1 - c ln(c + (1 - c) e^(1/c)) for a cached share c.
+ * virtual-storage computer", IBM Systems Journal, 1966): all entries are
+ * equally likely to be evicted. Under one random pass per epoch its hit ratio h
+ * solves h = 1 - c ln(c + (1 - c) e^(1/c)) for a cached share c.
  */
 #include <errno.h>
 

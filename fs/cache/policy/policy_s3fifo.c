@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction",
- * SOSP 2023, algorithm 1): three queues, in all of which entries only ever
- * enter at the head.
+ * S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP
+ * 2023, algorithm 1): three queues; entries are inserted only at the head.
  *
  *	miss -> SMALL (10 %) --used more than once--> MAIN (the rest)
  *	          |                                    ^   | used: one more
  *	          v                                    |   v round, count - 1
- *	        GHOST (keys; as many as MAIN) -asked for again
+ *	        GHOST (keys; as many as MAIN) -accessed again
  *
- * Uses are counted up to `uses`, and from 0 again on entering MAIN. Where a
- * promotion makes MAIN too large, the victim comes from MAIN at once; the
- * paper's loop then also evicts from SMALL, here the next victim does, if room
- * is still missing.
+ * Uses are counted up to `uses`, and from 0 again on entering MAIN. If a
+ * promotion makes MAIN too large, the victim comes from MAIN at once. The
+ * paper's loop then also evicts from SMALL; here the next victim does, if there
+ * is still too little room.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -75,8 +74,8 @@ static int s3fifo_init(void *state, const struct policy_params *params,
 			       o->promote, o->uses);
 	s->max_uses = (uint8_t)o->uses;
 	s->promote = (uint8_t)o->promote;
-	/* rounded up: SMALL gives when it has its share or more; percents are
-	 * exact in a double where their hundredths are not */
+	/* rounded up: SMALL evicts at its share or above. Percents are exact in
+	 * a double, their hundredths are not */
 	s->small_bytes = (uint64_t)ceil((double)params->capacity_bytes *
 					(100 * o->small) / 100);
 	s->small_bytes = MIN(s->small_bytes, params->capacity_bytes);
@@ -131,7 +130,7 @@ static void s3fifo_removed(void *state, struct cache_entry *entry)
 
 	policy_list_remove(x->in_main ? &s->main : &s->small, entry);
 	if (s->victim != entry)
-		return; /* from MAIN, or dropped by control */
+		return; /* from MAIN, or removed by the host */
 	s->victim = NULL;
 	ghosts_push(&s->ghosts, 0, entry->key, entry->bytes, 0);
 	ghosts_trim(&s->ghosts, 0, s->main_bytes);

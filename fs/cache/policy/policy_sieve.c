@@ -2,9 +2,9 @@
 /*
  * SIEVE (Zhang et al., "SIEVE is simpler than LRU: an efficient turn-key
  * eviction algorithm for web caches", NSDI 2024, algorithm 1). Like CLOCK a
- * queue with a mark for what was used, but the hand moves and the entries
- * stay: what it spared keeps its place, among what is old and was used, while
- * new entries are judged soon after they came in.
+ * queue with a mark for used entries, but the hand moves and the entries stay.
+ * A spared entry keeps its place among the old and used ones, while the hand
+ * soon reaches new entries.
  */
 #include "fs/cache/policy/policy_list.h"
 

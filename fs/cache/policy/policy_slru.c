@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Segmented LRU (Karedla, Love and Wherry, "Caching strategies to improve disk
- * system performance", IEEE Computer, 1994): objects come in on probation; a
- * hit moves them to the protected segment. What overflows that goes back to
- * the head of probation, whose tail is the victim.
+ * system performance", IEEE Computer, 1994): new objects enter probation; a hit
+ * moves them to the protected segment. Overflow of the protected segment
+ * returns to the head of probation. The victim is the tail of probation.
  */
 #include "common/conf/conf.h"
 #include "fs/cache/policy/policy_list.h"

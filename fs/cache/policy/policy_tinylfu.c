@@ -2,14 +2,14 @@
 /*
  * W-TinyLFU (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache
  * admission policy", ACM Transactions on Storage 13(4), 2017, section 4): new
- * objects enter a small LRU window. What the window gives up is a candidate
- * for the main cache, an SLRU: it stays if it was asked for more often than
- * the main cache's victim, else it leaves itself.
+ * objects enter a small LRU window. An object that overflows the window is a
+ * candidate for the main cache, an SLRU: it is admitted if it was accessed more
+ * often than the main cache's victim, else it is evicted itself.
  *
- * How often is estimated, also for what is not cached, by a count-min sketch
- * of 4 rows of counters up to 15, which are all halved each time the sketch
- * has counted `sample` accesses for each entry of the cache. Left out:
- * the paper's doorkeeper, a Bloom filter that saves memory.
+ * A count-min sketch estimates the number of accesses, also of objects that are
+ * not cached. It has 4 rows of counters up to 15. All are halved each time the
+ * sketch has counted `sample` accesses per cache entry. Left out: the paper's
+ * doorkeeper, a Bloom filter that saves memory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,8 +41,8 @@ static const struct tinylfu_options tinylfu_defaults = { .window = 0.01,
 							 .protected = 0.8,
 							 .sample = 10 };
 enum { MAX_COUNT = 15, ROWS = 4 };
-/* counters in a row for each entry: collisions are rare where the sample has
- * 10 accesses for each entry, most of them of keys that come again */
+/* counters in a row per entry: collisions are rare, since the sample has 10
+ * accesses per entry, most of them of repeated keys */
 enum { COUNTERS_PER_ENTRY = 4, LEAST_COUNTERS = 4096 };
 
 enum segment { WINDOW, PROBATION, PROTECTED, N_SEGMENTS };
@@ -50,7 +50,7 @@ enum segment { WINDOW, PROBATION, PROTECTED, N_SEGMENTS };
 struct tinylfu {
 	struct policy_list segment[N_SEGMENTS];
 	uint64_t window_bytes, protected_bytes;
-	uint64_t arriving; /* bytes of the object that was admitted last */
+	uint64_t arriving; /* bytes of the object admitted last */
 	uint8_t *counts;   /* ROWS rows of mask + 1 */
 	uint64_t mask;
 	uint64_t n_counted, sample;
@@ -157,7 +157,7 @@ static void tinylfu_inserted(void *state, struct cache_entry *entry,
 
 	(void)object;
 	policy_list_push(&s->segment[WINDOW], entry);
-	/* nobody has to leave: the main cache has room for what overflows */
+	/* no eviction needed: the main cache has room for the overflow */
 	while (s->segment[WINDOW].bytes > s->window_bytes &&
 	       tail(s, WINDOW) != entry)
 		move(s, tail(s, WINDOW), PROBATION);
