@@ -61,7 +61,7 @@ uint64_t budget_lacks(const struct budget *b, size_t bytes)
 	return all > most ? all - most : 0;
 }
 
-/* A lone answer fits, however large. */
+/* The only answer always fits, however large. */
 static bool try_answer(struct budget *b, struct budget_wait *w)
 {
 	uint64_t all = __atomic_load_n(&b->answers, __ATOMIC_SEQ_CST);
@@ -74,7 +74,7 @@ static bool try_answer(struct budget *b, struct budget_wait *w)
 	return w->has;
 }
 
-/* Under the lock: the first ones that fit. */
+/* Under the lock: dequeue waiters in order, as long as they fit. */
 static struct budget_wait *take_first(struct budget *b)
 {
 	struct budget_wait *list = NULL, **end = &list;
@@ -92,9 +92,9 @@ static struct budget_wait *take_first(struct budget *b)
 }
 
 /*
- * Without the lock while nobody waits. Who finds no room says that it waits
- * and looks again; who gives back looks for those that wait: one of the two
- * sees the other.
+ * Takes no lock while nothing waits. A waiter increments n_waiting, then tries
+ * again; a release gives memory back, then checks n_waiting. So one of the two
+ * always sees the other.
  */
 struct budget_wait *budget_answer(struct budget *b, struct budget_wait *w)
 {

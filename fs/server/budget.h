@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many bytes of files a mount holds in memory at most, the cache's and
- * others: those in flight, of files being read, of groups that were brought.
+ * The memory budget of a mount: how many bytes of files it may hold, in the
+ * cache and elsewhere: in flight, in reads, in prefetched members of groups.
  *
- * The bound is on memory alone. What the emulated device reads, when it is
- * done and what is a hit does not depend on it: an object for which there is
- * no room is brought, cached and paid for without its bytes, and whoever reads
- * it has them read from the source once more, which costs no emulated time.
+ * The budget limits memory only. Device time, the order of completion and hits
+ * do not depend on it. An object that finds no room is fetched, cached and
+ * charged without its bytes. A reader of it reads the bytes from the source
+ * again, which costs no emulated time.
  *
- *	objects	the capacity of the cache and half of what is beside it;
- *		beyond, an object has no bytes
- *	answers	the other half: bytes that no object has, until they are
- *		sent; beyond, reads wait in their order, but one always goes on
+ *	objects	the capacity of the cache and half of `beside`; an object
+ *		beyond that has no bytes
+ *	answers	the other half: bytes outside any object, until they are
+ *		sent; beyond it reads queue in order, but one always proceeds
  *
- * An answer needs nothing but its own bytes to go on, so a wait for it ends.
- * Fields are atomic unless it says otherwise; any thread.
+ * An answer waits for its own memory alone, so the wait always ends. Fields are
+ * atomic unless noted otherwise; any thread may call.
  */
 #ifndef GPEMU_FS_SERVER_BUDGET_H
 #define GPEMU_FS_SERVER_BUDGET_H
@@ -24,15 +24,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Embedded in what waits for memory of an answer. */
+/* Embedded in a request that waits for memory for its answer. */
 struct budget_wait {
 	size_t bytes;
-	bool has; /* the memory, to be given back */
+	bool has; /* the memory, and must give it back */
 	struct budget_wait *next;
 };
 
 struct budget {
-	uint64_t beside;	   /* constant: what the cache does not count */
+	uint64_t beside;	   /* constant: bytes outside the cache */
 	uint64_t capacity;	   /* of the cache */
 	uint64_t objects, answers; /* bytes in memory */
 	pthread_mutex_t lock;
@@ -44,21 +44,21 @@ struct budget {
 void budget_init(struct budget *b, uint64_t beside);
 void budget_fini(struct budget *b);
 void budget_set_capacity(struct budget *b, uint64_t bytes);
-/* All that the two bounds allow. */
+/* The sum of both bounds. */
 uint64_t budget_limit(const struct budget *b);
 
-/* Bytes of an object; false: no room. */
+/* Reserve bytes for an object; false: no room. */
 bool budget_take(struct budget *b, size_t bytes);
 void budget_give(struct budget *b, size_t bytes);
-/* How much is missing for so many bytes. */
+/* How many bytes a reservation of `bytes` lacks. */
 uint64_t budget_lacks(const struct budget *b, size_t bytes);
 
-/* Memory for an answer of w->bytes. Returns those that go on now, linked by
- * next: `w` alone, or it waits, and there may be others. */
+/* Memory for an answer of w->bytes. Returns the waiters that may proceed now,
+ * linked by next: `w` alone, or others, or none; `w` may have to wait. */
 struct budget_wait *budget_answer(struct budget *b, struct budget_wait *w);
-/* Gives back what `w` has; those that go on now. */
+/* Gives back the memory of `w`. Returns the waiters that may proceed now. */
 struct budget_wait *budget_answered(struct budget *b, struct budget_wait *w);
-/* Nobody waits any more; those that did, and have no memory. */
+/* Ends all waiting. Returns the waiters, which get no memory. */
 struct budget_wait *budget_stop(struct budget *b);
 
 #endif

@@ -80,8 +80,8 @@ struct object *flight_join(struct server *s, struct ask *a)
 	return o ? object_get(o) : NULL;
 }
 
-/* Under the lock: who waits for it, behind the list that ends at `end`; its
- * end is returned. */
+/* Under the lock: append the parts that wait for `o` at `end`; returns the new
+ * end. */
 static struct read_part **arrive(struct server *s, struct object *o,
 				 uint64_t deadline, struct read_part **end)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is inside, and a door that closes. Entering and leaving take an atomic
+ * Counts the calls inside, and closes. Entering and leaving take one atomic
  * operation each and never wait. A zeroed gate is open and empty.
  */
 #ifndef GPEMU_FS_SERVER_GATE_H
@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 struct gate {
-	uint32_t state; /* atomic: how many are inside; top bit: closed */
+	uint32_t state; /* atomic: number of calls inside; top bit: closed */
 };
 
-/* false: it is closed, and the caller is outside. */
+/* false: the gate is closed, and was not entered. */
 bool gate_enter(struct gate *g);
 void gate_leave(struct gate *g);
-/* For good. Who is inside stays. */
+/* Permanent. Calls that are inside continue. */
 void gate_close(struct gate *g);
-/* Until all have left; of a closed gate. */
+/* Wait until all calls have left; the gate must be closed. */
 void gate_wait(struct gate *g);
 
 #endif

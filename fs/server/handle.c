@@ -7,10 +7,10 @@
 
 #include "fs/server/stack.h"
 
-/* arbitrary: what counts the extents of a file of 1 TiB, 2000 times */
+/* arbitrary: the bits of 2000 open files of 1 TiB */
 enum { MOST_SEEN_BYTES = 64 << 20 };
 
-/* Bits for a large file; NULL: no memory for them. */
+/* The bits of a large file; NULL: no memory. */
 static uint64_t *seen_new(struct server *s, size_t words)
 {
 	uint64_t bytes = words * sizeof(uint64_t);

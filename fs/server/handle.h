@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open files. A handle that is in the middle of an object holds it, so that
- * its next chunk is there whether it is cached or not. This is memory beside
- * the cache, and given up when something else needs it, by the handle that
- * has held longest.
+ * Open files. A handle in the middle of an object holds a reference, so that
+ * its next chunk is in memory, cached or not. This memory is outside the cache.
+ * When other objects need it, the handle that has held longest gives up its
+ * object.
  */
 #ifndef GPEMU_FS_SERVER_HANDLE_H
 #define GPEMU_FS_SERVER_HANDLE_H
@@ -12,22 +12,24 @@
 
 struct handle {
 	uint32_t node;
-	bool was_held; /* an object, at some time; set by its reads alone */
+	bool was_held; /* ever held an object; set only by its own reads */
 	/* below: under the server's lock */
-	/* key of the object read last, 0: chunks of it need no second fetch,
-	 * also when it is nowhere any more and they are read again */
+	/* key of the object read last, or 0. Its other chunks need no second
+	 * fetch, even if the object is gone and its bytes are read again */
 	uint64_t paid;
-	/* it, when it was not read to its end, as long as there is memory */
+	/* that object, if not yet read to its end, as long as there is
+	 * memory */
 	struct object *held;
 	struct handle *prev, *next; /* in the server's list */
-	uint64_t seen_small; /* bit e: extent e was counted in this open */
-	uint64_t *seen;	     /* &seen_small, or more bits for a large file */
+	uint64_t seen_small;	    /* bit e: this open has counted extent e */
+	uint64_t *seen;		    /* &seen_small; an array for a large file */
 };
 
-/* The handle is in the middle of `o`; NULL: it is not. Under the lock. */
+/* Hold `o`, which the handle is in the middle of; NULL: hold none. Under the
+ * lock. */
 void handle_hold(struct server *s, struct handle *h, struct object *o);
-/* Memory for the bytes of `o`, which is to be fetched, if need be that of what
- * other handles are in the middle of. false: there is none. Under the lock. */
+/* Memory for the bytes of `o`, which is to be fetched; if needed, other handles
+ * give up their objects for it. false: there is none. Under the lock. */
 bool handle_fill(struct server *s, struct object *o);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* uthash, which ends the process where there is no memory unless it is told
- * otherwise before its header is read: nobody else includes that. */
+/* uthash ends the process when it is out of memory, unless configured before
+ * its header is read. So only this file includes that header. */
 #ifndef GPEMU_FS_SERVER_HASH_H
 #define GPEMU_FS_SERVER_HASH_H
 

@@ -108,7 +108,7 @@ void server_unlock(struct server *s)
 
 void server_put_object(struct object *o)
 {
-	/* the last reference: nobody can find it any more */
+	/* the last reference: no lookup can find it now */
 	if (o && __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1) {
 		object_give(o);
 		o->next_dead = o->server->dead;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of one object (a file, or a 4 MiB extent of a large one) on their
- * way from the source to whoever waits for them, and in the cache.
+ * The bytes of one object (a file, or a 4 MiB extent of a large one), from the
+ * source to its readers and in the cache.
  *
  *	           fetch done                 last reference
  *	FETCHING ------------> READY, FAILED ----------------> freed
  *
- * References: one of the flight (while FETCHING), one of the cache (while the
- * cache holds it), one of each read that waits or replies, one of a handle that
- * is in the middle of it. An object that the policy evicts while it is in
- *flight just loses the cache's reference: what waits for it still gets its
- *bytes.
+ * References: one of the flight (while FETCHING), one of each cache that has
+ * it, one of each read that waits or replies, one of a handle in the middle of
+ * it. An object evicted while in flight only loses the cache's reference: its
+ * waiters still get the bytes.
  *
- * An object for which there was no memory (fs/server/budget.h) has no data: who
- *reads it has its bytes read again. One that is cached is replaced by another,
- *which is FETCHING, when there is memory.
+ * An object without memory (fs/server/budget.h) has no data: each reader reads
+ * its bytes again. If it is cached, another object, FETCHING, replaces it once
+ * there is memory.
  *
- * Fields but `refs` are guarded by the server's lock; `data` is constant once
- * READY and read without it.
+ * The server's lock guards all fields but `refs`. `data` is constant once READY
+ * and read without the lock.
  */
 #ifndef GPEMU_FS_SERVER_OBJECT_H
 #define GPEMU_FS_SERVER_OBJECT_H
@@ -44,30 +43,29 @@ struct object {
 	struct server *server;
 	unsigned char *data; /* or NULL */
 	union {
-		struct budget *budget; /* that its data counts in, or NULL */
-		struct object *lender; /* `borrows`: whose data it is */
+		struct budget *budget; /* budget of its data, or NULL */
+		struct object *lender; /* if `borrows`: owner of the data */
 	};
 	size_t bytes;
 	int error; /* of FAILED: -errno */
 	unsigned refs;
 	enum object_state state;
-	/* the number of the layer that brought it along, and nobody asked for
-	 * it yet; else 0 */
+	/* number of the layer that prefetched it, until its first access; else
+	 * 0 */
 	uint8_t brought;
 	bool borrows;
 	union {
 		struct read_part *waiters;
 		struct object *next_dead; /* without references */
 	};
-	int backing_id; /* atomic: passthrough's; 0: none was made */
+	int backing_id; /* atomic: for passthrough; 0: none */
 	struct fetch fetch;
-	UT_hash_handle hh; /* in the server's table of flights */
+	UT_hash_handle hh; /* in the server's table of objects in flight */
 };
 
 /*
- * Memory of an object besides its bytes. Each of its two pieces has 8 bytes of
- * the allocator's before it, and ends, on average, 8 bytes before the next
- * multiple of 16.
+ * Memory of an object besides its bytes. The allocator puts 8 bytes before each
+ * of its two pieces, and rounding up to a multiple of 16 adds 8 on average.
  * Source: glibc, malloc/malloc.c, "Minimum overhead per allocated chunk";
  * measured: tests/contract/test_footprint.c
  */
@@ -78,22 +76,22 @@ static inline uint64_t object_key(uint32_t node, uint32_t extent)
 	return (uint64_t)node << 32 | extent;
 }
 
-/* One reference, FETCHING, fetch filled in but for done, and no bytes. NULL: no
- * memory. */
+/* One reference, FETCHING, its fetch filled in except `done`, no bytes. NULL:
+ * no memory. */
 struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival);
-/* Memory for its bytes. false: the budget has none, or the machine. */
+/* Memory for its bytes. false: the budget or the machine has none. */
 bool object_fill(struct object *o, struct budget *budget);
-/* `o` shares the bytes of `from`, which has some and is READY. */
+/* `o` shares the bytes of `from`, which is READY and has some. */
 void object_borrow(struct object *o, struct object *from);
-/* They do not count any more: the object is about to be freed. */
+/* Its bytes leave the budget: the object is about to be freed. */
 void object_give(struct object *o);
 struct object *object_get(struct object *o);
 /* NULL is allowed. */
 void object_put(struct object *o);
-/* Under the lock: the same, but what is freed then is freed after it. */
+/* Under the lock: the same, but memory is freed after it is released. */
 void server_put_object(struct object *o);
-/* Let go of the server's lock, then free the dead. */
+/* Release the server's lock, then free the dead objects. */
 void server_unlock(struct server *s);
 
 #endif

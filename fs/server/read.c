@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a read is split: the end of its way as a whole request, and the begin
- * of its way as objects.
+ * Splits reads: above this point a request is whole, below it consists of
+ * objects.
  *
- * A read of a file is one or two parts, each a piece of an object. Under the
- * lock each part asks the layers below for its object, unless its handle has
- * it; then, without the lock, the fetches of new objects start. The request
- * keeps a count of the objects that are not there yet plus one for its own
- * set-up; the last one to arrive sends the answer up, from the objects' memory.
+ * A read of a file has one or two parts, each a piece of an object. Under the
+ * lock each part asks the layers below for its object, unless its handle holds
+ * it. Then, without the lock, the fetches of new objects start. The request
+ * counts the objects that are still in flight, plus one for its own set-up. The
+ * last completion sends the answer up, from the objects' memory.
  *
- * The books are kept in the order in which objects are first asked for, not in
- * which they arrive: an object is in a cache, as far as its policy is
- * concerned, from the moment of its miss. So the hits depend on the order of
- * the reads alone and gpemu-cachesim can count the same.
+ * Accesses are counted in the order in which objects are first requested, not
+ * in which they arrive: for its policy an object is cached from the moment of
+ * its miss. So hits depend only on the order of the reads, and gpemu-cachesim
+ * can count the same.
  *
- * Where no layer keeps objects of a file, a read goes to the device as it is.
+ * If no layer keeps objects of a file, a read goes to the device unsplit.
  *
- * Where an object has no bytes, or is gone in the middle of being read, all was
- * counted and paid for as ever, and the request has its bytes read again from
- * the source, meanwhile, for itself (fs/server/budget.h).
+ * If an object has no bytes, or is gone in the middle of its reads, accounting
+ * and device time stay the same. Meanwhile the request reads its bytes from the
+ * source again, for itself (fs/server/budget.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,13 +28,13 @@
 #include "fs/server/flight.h"
 #include "fs/server/stack.h"
 
-/* Before the reply: whoever has it may look. */
+/* Before the reply: its receiver may read the stats at once. */
 static void count_delivered(struct server *s, uint64_t bytes)
 {
 	__atomic_fetch_add(&s->delivered_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* The bytes of a request that waited for memory, or did not have to. */
+/* Read the bytes of a request once it has memory; it may have waited. */
 static void read_bytes(struct server *s, struct read_request *r, bool later)
 {
 	r->raw.buf = malloc(r->bytes);
@@ -56,14 +56,14 @@ static void go_on(struct server *s, struct budget_wait *w,
 	}
 }
 
-/* Into r->raw, when there is memory. */
+/* Read into r->raw as soon as there is memory. */
 static void want_bytes(struct server *s, struct read_request *r)
 {
 	r->room.bytes = r->bytes;
 	go_on(s, budget_answer(&s->budget, &r->room), r);
 }
 
-/* After the reply: of a request that had bytes of its own. */
+/* After the reply: free the request's own buffer. */
 static void free_bytes(struct server *s, void *buf, struct budget_wait room)
 {
 	free(buf);
@@ -83,8 +83,7 @@ void read_stop(struct server *s)
 	}
 }
 
-/* What failed was not paid for: the next chunk of it is a read of the device
- * again. */
+/* A failed read was not paid for: the next chunk reads the device again. */
 static void forget_failed(struct server *s, struct read_request *r)
 {
 	pthread_mutex_lock(&s->lock);
@@ -139,7 +138,7 @@ static void finish(struct read_request *r)
 		free_bytes(s, buf, room);
 }
 
-/* First time in this open? Marks it. */
+/* First access in this open? Marks it. */
 static bool first_seen(struct handle *h, uint32_t extent)
 {
 	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
@@ -173,7 +172,7 @@ static struct ask ask_of(struct server *s, const struct read_request *r,
 			     .starter = s->split.start };
 }
 
-/* Down the stack; numbered before, counted after. */
+/* Ask the stack; number the access before, count it after. */
 static int ask(struct server *s, struct ask *a, struct read_part *p)
 {
 	int r;
@@ -189,8 +188,8 @@ static int ask(struct server *s, struct ask *a, struct read_part *p)
 }
 
 /*
- * The object of an extent, with a reference, for p; *ret where a fetch is
- * still to be started. None: it was paid for, and is nowhere any more.
+ * The object of an extent, with a reference, for p; *ret: the fetch to be
+ * started, if any. No object: it was paid for and no layer has it any more.
  * -ENOMEM.
  */
 static int obtain(struct server *s, struct read_request *r, uint32_t extent,
@@ -221,7 +220,7 @@ static int obtain(struct server *s, struct read_request *r, uint32_t extent,
 	return 0;
 }
 
-/* The piece of the request from offset `at` on. */
+/* The part of the request that starts at `at`. */
 static struct read_part part_at(struct read_request *r, uint64_t at)
 {
 	uint64_t from = at / OBJECT_EXTENT * OBJECT_EXTENT;
@@ -283,7 +282,7 @@ static void raw_done(struct fetch *f, bool stopping)
 	free_bytes(s, buf, room);
 }
 
-/* Under the lock: count what would have been asked for. */
+/* Under the lock: count the objects the read would have accessed. */
 static void count_raw(struct server *s, struct read_request *r)
 {
 	uint64_t at = r->offset, end = r->offset + r->bytes;
@@ -301,7 +300,7 @@ static void count_raw(struct server *s, struct read_request *r)
 	}
 }
 
-/* Then just read. */
+/* Then read without objects. */
 static void read_raw(struct server *s, struct read_request *r)
 {
 	r->raw = (struct fetch){ .op = STORAGE_READ,
@@ -332,7 +331,7 @@ static void again_done(struct fetch *f, bool stopping)
 	read_settle(r);
 }
 
-/* What objects do not have of it, and with that all of it. */
+/* The objects lack some of the bytes: read the whole request again. */
 static void read_again(struct server *s, struct read_request *r)
 {
 	r->raw = (struct fetch){ .op = STORAGE_N_OPS,

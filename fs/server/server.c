@@ -12,11 +12,11 @@
 #include "fs/server/flight.h"
 #include "fs/server/stack.h"
 
-/* arbitrary: reads that would block the receiving thread; more only helps a
- * source on a slow real disk */
+/* arbitrary: for reads that would block the receiving thread; more helps only
+ * if the source is on a slow disk */
 enum { N_READERS = 4 };
 
-/* arbitrary: 32 extents of large files at once and as much for answers; beyond
+/* arbitrary: 32 extents of large files at once and as much for answers. Beyond
  * it bytes are copied twice, which costs the reader about as much as before */
 #define DEFAULT_MEMORY (256 * MIB)
 
@@ -83,7 +83,8 @@ fail:
 void server_stop(struct server *s)
 {
 	gate_close(&s->gate);
-	/* who is inside may still hold or start one: that ends there at once */
+	/* calls that are inside may still hold or start operations; these end
+	 * at once */
 	stack_stop(s);
 	read_stop(s);
 	if (s->fetcher)
@@ -214,7 +215,7 @@ void server_metadata(struct server *s, struct fetch *f)
 		f->done(f, true);
 		return;
 	}
-	/* the calibration's probes meet no faults */
+	/* faults do not apply to the calibration's probes */
 	layer_metadata(f->takes ? &s->split : &s->door, f);
 	gate_leave(&s->gate);
 }
@@ -237,7 +238,7 @@ void server_on_interrupt(struct server *s, bool (*is_interrupted)(void *client))
 
 void server_interrupt(struct server *s, void *client)
 {
-	if (!gate_enter(&s->gate)) /* it ends anyway */
+	if (!gate_enter(&s->gate)) /* the stop ends it */
 		return;
 	for (size_t i = 0; i < s->n_layers; i++)
 		if (s->layers[i]->ops->interrupt)
@@ -287,7 +288,8 @@ bool server_count_hit(struct server *s, uint32_t node)
 	return hit;
 }
 
-/* Under the lock; *ret_fresh: to be read, with the flight's reference. */
+/* Under the lock; *ret_fresh: the object to be read, with the flight's
+ * reference. */
 static enum layer_warmth let_in(struct server *s, struct ask *a,
 				struct object **ret_fresh)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file server behind the mount, without FUSE: opens, reads and metadata
- * operations go in, and are answered from another thread when the emulated
- * device says so. Nothing here blocks for a device. On its way a request meets
- * a stack of layers (fs/server/layer.h).
+ * The file server behind the mount, without FUSE. It takes opens, reads and
+ * metadata operations, and answers them from another thread at the time that
+ * the emulated device gives. It never blocks for the device. A request passes a
+ * stack of layers (fs/server/layer.h).
  *
- * A hit or a miss is counted once per object (a file, or a 4 MiB extent of a
- * large one) and open, whatever sizes the reader asks in. Reads of nothing
- * and beyond the end are free. What a hit saves is the read and the open;
- * lookups and directory listings always cost what the profile says.
+ * A hit or miss is counted once per object (a file, or a 4 MiB extent of a
+ * large one) and open, whatever the sizes of the reads. Empty reads and reads
+ * beyond the end are free. A hit saves the read and the open; lookups and
+ * directory listings always cost what the profile says.
  *
- * With groups one read of the device brings all files of a group: the first
- * read of a member that was brought along is a hit.
+ * With groups one read of the device fetches all files of a group: the first
+ * read of a prefetched member is a hit.
  */
 #ifndef GPEMU_FS_SERVER_SERVER_H
 #define GPEMU_FS_SERVER_SERVER_H
@@ -33,88 +33,87 @@ struct server;
 struct trace;
 
 struct server_config {
-	struct tick *tick; /* borrowed, as is all below */
+	struct tick *tick; /* borrowed, as are all pointers below */
 	const struct source_ops *source;
 	void *source_state;
 	const struct tree *tree;
 	const char *storage; /* profile name or path */
 	const char *cache_policy;
 	struct units_capacity cache_size;
-	/* Instead of these: caches behind each other, each of one policy and
-	 * one size. NULL or empty: a single cache. */
+	/* Instead of the two above: several caches behind each other, each with
+	 * one policy and one size. NULL or empty: a single cache. */
 	const struct tiers *tiers;
 	enum tier_admit admit;
-	/* The caches hold only decisions: each reader gets its bytes from the
-	 * source, and the sizes may exceed the memory. */
+	/* The caches hold no bytes: each reader reads the source, and the sizes
+	 * may exceed the memory. */
 	bool bytes_in_source;
-	bool cache_metadata; /* the size also holds what is kept of each */
+	bool cache_metadata; /* metadata of each object counts, too */
 	uint64_t seed;
 	const char *layers; /* words from the top; NULL: LAYERS_DEFAULT */
-	const struct group_map *groups; /* NULL: files are read alone */
-	struct trace *trace;		/* NULL: none is written */
-	/* of members that were read and not asked for yet; 0: 64 MiB, or two
-	 * of the largest groups where that is more */
+	const struct group_map *groups; /* NULL: each file is read alone */
+	struct trace *trace;		/* NULL: no trace */
+	/* bytes of prefetched members before their first read; 0: 64 MiB, or
+	 * two of the largest groups where that is more */
 	uint64_t group_buffer;
-	/* Bytes of files beside the cache's (fs/server/budget.h); 0: 256 MiB,
-	 * or an eighth of the memory where that is less. */
+	/* Bytes of files outside the cache (fs/server/budget.h); 0: 256 MiB, or
+	 * an eighth of the memory where that is less. */
 	uint64_t memory;
 };
 
-/* May a stack be made of these words, from the top, with commas between?
- * -EINVAL with a text. */
+/* Check the words of a stack, from the top, separated by commas. -EINVAL with a
+ * text. */
 int server_check_layers(const char *words, struct err *err);
 
-/* The stack as it is by default. A layer that the configuration gives nothing
- * to do is not linked. */
+/* The default stack. A layer with nothing to do in the configuration is not
+ * linked. */
 #define LAYERS_DEFAULT "trace,fault,cache,group,device,source"
 
-/* -EINVAL (unknown policy, layers in an order that makes no sense, cache larger
- * than memory, a bad profile),
- * -ENOENT, -ENOMEM, -EAGAIN; always with a text. */
+/* -EINVAL (unknown policy, layers in an impossible order, cache larger than
+ * memory, bad profile), -ENOENT, -ENOMEM, -EAGAIN; always with a text. */
 int server_new(const struct server_config *config, struct server **ret,
 	       struct err *err);
 /*
- * End what is pending, with -ECONNABORTED, and wait for the calls of other
- * threads that are inside: when this returns all were answered. Calls that come
- * later, or meanwhile, find the door closed: reads and metadata operations are
- * answered -ECONNABORTED, as are all changes; looks (stats, readlink,
- * server_peek_whole and their like) go on until server_free. Not to be called
- * from a reply.
+ * End all pending operations with -ECONNABORTED, and wait for calls of other
+ * threads that are inside: on return all were answered. From then on the gate
+ * is closed: reads, metadata operations and changes get -ECONNABORTED. Queries
+ * (stats, readlink, server_peek_whole and the like) work until server_free.
+ * Must not be called from a reply.
  */
 void server_stop(struct server *s);
-/* Stops first. All handles must be closed, and nobody may call any more. */
+/* Stops first. All handles must be closed; no other call may follow. */
 void server_free(struct server *s);
 
-/* Bytes that the cache may hold now. */
+/* The present capacity of the cache, bytes. */
 uint64_t server_capacity(struct server *s);
 const struct tree *server_tree(const struct server *s);
 struct tick *server_tick(const struct server *s);
 /* The target of a symbolic link. 0 or -errno. */
 int server_readlink(struct server *s, uint32_t node, char *buf, size_t n);
 
-/* Where on the device a file lies (device_place); false: it has no places, or
- * this is no file. */
+/* The place of a file on the device (device_place); false: the device has no
+ * places, or this is no file. */
 bool server_place(struct server *s, uint32_t node, uint64_t *ret);
 
 /* An open file. */
 struct handle;
-/* NULL: no memory, or too much of it for open files of more than 256 MiB, whose
- * extents are counted. */
+/* NULL: no memory, or too many open files of more than 256 MiB, whose extents
+ * are counted in memory. */
 struct handle *server_open(struct server *s, uint32_t node);
 void server_close(struct server *s, struct handle *h);
 
-/* One read; lives until `reply` was called, which may be before server_read
- * returns, and which owns the struct again. */
+/* One read; must live until `reply`, which may be called before server_read
+ * returns and gives the struct back. */
 struct read_part {
 	struct object *object;
 	size_t offset, bytes; /* in the object */
 	struct read_request *request;
-	struct read_part *next; /* waiting for the same object */
+	struct read_part *next; /* list of waiters for the same object */
 	uint32_t number;	/* in the request */
 	bool hit;
-	/* place among all that the books saw, from 1; 0: it was not counted */
+	/* place in the order of counted accesses, from 1; 0: it was not
+	 * counted */
 	uint64_t seq;
-	uint64_t deadline; /* of the fetch that it waited for; 0: none */
+	uint64_t deadline; /* of the fetch it waited for; 0: none */
 };
 
 /* a read of up to 4 MiB touches two extents at most */
@@ -126,8 +125,8 @@ struct read_request {
 	uint64_t offset;
 	size_t bytes; /* <= OBJECT_EXTENT */
 	uint64_t arrival;
-	/* Who asks, different for all that are pending, as server_interrupt
-	 * is told; NULL: no fault is for this one. */
+	/* The requester, unique among pending requests, as passed to
+	 * server_interrupt; NULL: no fault applies to this read. */
 	void *client;
 	/* The bytes (n_iov 0: end of file), or error < 0. The memory is valid
 	 * until it returns. */
@@ -142,54 +141,55 @@ struct read_request {
 	void (*ready)(struct read_request *r); /* nothing is pending */
 	bool later;			       /* see struct fetch */
 	bool again;			       /* some bytes are in no object */
-	struct fetch raw; /* the whole of it: if `again`, or past the cache */
-	struct budget_wait room; /* for its bytes */
+	struct fetch raw; /* whole request: if `again`, or without cache */
+	struct budget_wait room; /* memory for its bytes */
 };
 
 void server_read(struct server *s, struct read_request *r);
 
 /*
- * Charge a metadata operation: f->done is called when the device is done with
+ * Charge a metadata operation: f->done is called when the device has completed
  * it. Set f->op, node, arrival and done. An open of a file whose first object
- * is cached is free. f->error, when done, is a fault's.
+ * is cached is free. On completion f->error is that of a fault.
  */
 void server_metadata(struct server *s, struct fetch *f);
-/* It is being answered, with an error < 0 or not. */
+/* It is being answered; error is < 0 or 0. */
 void server_metadata_answered(struct server *s, const struct fetch *f,
 			      int error);
 
-/* Must each read of this file come here (TREE_NONE: of any file; cheap)?
- * Others the kernel may read by itself. Where none must, no client waits so
- * that a signal should end it. */
+/* Must each read of this file come here (TREE_NONE: of any file; cheap)? If
+ * not, the kernel may read the file itself. If no file must, no client waits
+ * for anything that a signal should end. */
 bool server_watches(struct server *s, uint32_t node);
-/* How to learn whether a client was told to give up; NULL: none ever is. */
+/* How to learn whether a client was interrupted; NULL: clients never are. */
 void server_on_interrupt(struct server *s,
 			 bool (*is_interrupted)(void *client));
-/* The client gives up: what a layer holds of it ends with -EINTR. */
+/* The client gives up: what a layer holds for it ends with -EINTR. */
 void server_interrupt(struct server *s, void *client);
 /* --- passthrough (fs/front/passthrough.h)
  * -------------------------------------- */
 
 /* The file's object with a reference, if the whole file is one object that is
- * cached and there; else NULL. Does not count. */
+ * cached and READY; else NULL. Not counted. */
 struct object *server_peek_whole(struct server *s, uint32_t node);
-/* Count an access to a file of one object, if it is cached; else false, and
- * nothing is counted. */
+/* Count an access to a file of one object, if it is cached; false: it is not,
+ * and nothing is counted. */
 bool server_count_hit(struct server *s, uint32_t node);
-/* A descriptor of the source's file; -errno, -EOPNOTSUPP without one. */
+/* A descriptor of the source's file; -errno; -EOPNOTSUPP: it has none. */
 int server_open_source(struct server *s, uint32_t node);
-/* Why hits are answered by reply, static; NULL: they are passed through. */
+/* Why hits are answered by a reply, a static text; NULL: passthrough is
+ * used. */
 void server_set_hit_path(struct server *s, const char *why_reply);
-/* Whom to tell that an object with a backing file is gone; fn NULL: nobody. */
+/* Callback for the end of an object with a backing file; fn NULL: none. */
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx);
 
-/* How a command's wish to have an object cached ended. */
+/* The outcome of a command to cache an object. */
 enum layer_warmth { WARM_LOADED, WARM_CACHED, WARM_REJECTED, WARM_FAILED };
-/* Cache an extent, where that takes no eviction, and read its bytes, on this
- * thread; no emulated time, and not counted. */
+/* Cache an extent if that needs no eviction, and read its bytes on this thread;
+ * no emulated time, and not counted. */
 enum layer_warmth server_warm(struct server *s, uint32_t node, uint32_t extent);
-/* Of a file: its size in objects. */
+/* The size of a file in objects. */
 uint32_t server_extents(const struct server *s, uint32_t node);
 
 /* What a request costs without a device, wall ns (fs/device/calibrate.h). */
@@ -198,26 +198,26 @@ void server_set_round_trip(struct server *s, const struct round_trip *trip);
 /* --- control and stats -------------------------------------------------- */
 
 /*
- * Live changes. -EINVAL, -ENOENT, -ENOMEM, -ECONNABORTED (stopped) with a text;
- * then nothing has changed.
+ * Changes of a running server. -EINVAL, -ENOENT, -ENOMEM, -ECONNABORTED
+ * (stopped) with a text; then nothing has changed.
  */
 /* The next epoch begins. */
 int server_epoch(struct server *s, struct err *err);
-/* All counters and epochs back to zero; the cache stays as it is. */
+/* Reset all counters and epochs; the cache stays as it is. */
 int server_reset(struct server *s, struct err *err);
-/* An empty cache, whose policy remembers nothing; the counters go on. */
+/* Empty the cache and the policy's history; the counters continue. */
 int server_drop_cache(struct server *s, struct err *err);
 /* A new policy or capacity starts with an empty cache. */
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err);
-/* The same of one of several tiers, from 0; all of them start empty. */
+/* The same for one of several tiers, from 0; all tiers start empty. */
 int server_set_tier(struct server *s, unsigned tier, const char *policy,
 		    const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);
-/* A piece of the groups file (group_map_read). */
+/* A part of the groups file (group_map_read). */
 int server_read_groups(const struct server *s, uint64_t offset, size_t n,
 		       char **ret, size_t *ret_n);
-/* The stats file, as design and manual page describe it. NULL: no memory. */
+/* The content of the stats file; see the manual page. NULL: no memory. */
 json_t *server_stats(struct server *s);
 
 #endif

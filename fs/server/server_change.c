@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What control commands change. One at a time; what is new is made before the
- * server's lock is taken, and what it replaces is freed after it.
+ * The changes of control commands, one at a time. New state is made before the
+ * server's lock is taken; the old one is freed after it is released.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "fs/device/device.h"
 #include "fs/server/stack.h"
 
-/* Under the lock of changes. */
+/* Under change_lock. */
 static void begin_epoch(struct server *s, const struct epoch_mark *now)
 {
 	struct epoch_mark *last = &s->marks[s->n_marks - 1];
 
-	/* an epoch in which nothing was read has not begun: begin it again */
+	/* an epoch without a read has not begun: restart it */
 	if (now->reads.hits + now->reads.misses >
 	    last->reads.hits + last->reads.misses) {
 		struct epoch_mark *more =
@@ -84,8 +84,8 @@ int server_reset(struct server *s, struct err *err)
 	return 0;
 }
 
-/* Under the lock of changes: the layers forget what they remember, with `c`
- * changed. All of them, or with an error none. */
+/* Under change_lock: all layers drop their history, with `c` applied. All of
+ * them, or none on an error. */
 static int renew(struct server *s, const struct layer_change *c,
 		 enum layer_event event, struct epoch_mark *now,
 		 struct err *err)
@@ -158,14 +158,14 @@ int server_set_tier(struct server *s, unsigned tier, const char *policy,
 	if (r < 0)
 		return r;
 	r = renew(s, &c, LAYER_SET_CACHE, &now, err);
-	if (r == 0) /* what the two caches did is told apart */
+	if (r == 0) /* keep the counts of the two caches apart */
 		begin_epoch(s, &now);
 	end_change(s);
 	return r;
 }
 
-/* Under the lock of changes: take *profile and *name into use, and give back
- * what they replace. */
+/* Under change_lock: put *profile and *name into use, and return the old ones
+ * in them. */
 static int swap_storage(struct server *s, struct storage_profile **profile,
 			char **name)
 {
@@ -192,7 +192,8 @@ int server_set_storage(struct server *s, const char *storage, struct err *err)
 {
 	struct storage_profile *profile = NULL;
 	_cleanup_free_ char *name = strdup(storage);
-	/* its file may be in the mount itself: not while we are inside */
+	/* the profile may be in the mount itself: load it before the change
+	 * begins */
 	int r = name ? storage_profile_load(storage, &profile, err) : -ENOMEM;
 
 	if (r == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the mount says of itself: the whole, and each layer's part. */
+/* The stats of the mount: totals, and each layer's part. */
 #include <string.h>
 
 #include "common/hist.h"
@@ -43,7 +43,7 @@ static json_t *epoch_json(size_t number, const struct epoch_mark *from,
 			 (double)(to->start - from->start) / NS_PER_S);
 }
 
-/* The finished epochs and, when it has begun, the running one. */
+/* The finished epochs and the running one, if it has begun. */
 static json_t *epochs_json(const struct server *s, const struct epoch_mark *now)
 {
 	json_t *j = json_array();
@@ -60,14 +60,14 @@ static json_t *epochs_json(const struct server *s, const struct epoch_mark *now)
 	return j;
 }
 
-/* Numbers of the mount that are the sums of its layers'. */
+/* Numbers of the mount that are sums over its layers. */
 static const char *const sums[] = {
 	"capacity_bytes", "used_bytes",	     "objects",
 	"metadata_bytes", "evictions",	     "groups",
 	"group_hits",	  "group_hit_bytes", "group_buffer_bytes",
 };
 
-/* What the lock guards, as it stands. */
+/* A copy of what the lock guards. */
 struct snapshot {
 	struct epoch_mark now;
 	uint64_t coalesced, passed_through;
@@ -154,7 +154,7 @@ static json_t *part_json(const struct layer *l, const struct layer_stat *stats,
 	return part;
 }
 
-/* A part for each layer, from the top; some say more of the mount, too. */
+/* A part for each layer, from the top; some add to the mount's stats, too. */
 static void add_layers(json_t *j, struct server *s, const struct snapshot *n)
 {
 	json_t *parts = json_array();
@@ -214,7 +214,7 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 			    json_real(ratio(c->hits, c->misses)));
 	json_object_set_new(j, "byte_hit_ratio",
 			    json_real(ratio(c->hit_bytes, c->miss_bytes)));
-	/* bytes the device read for each byte that missed the cache */
+	/* bytes read by the device per byte that missed the cache */
 	json_object_set_new(j, "read_amplification",
 			    json_real(c->miss_bytes
 					      ? (double)n->now.backend_bytes /
@@ -240,7 +240,7 @@ static json_t *alone_json(const struct fetch_stats *f)
 	return j;
 }
 
-/* Under the lock of changes. */
+/* Under change_lock. */
 static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
 {
 	const char *why = __atomic_load_n(&s->why_reply, __ATOMIC_ACQUIRE);

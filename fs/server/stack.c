@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stack is an array, and a list for each kind of call: a layer's link leads
- * to the next one that has the hook. So a call costs one indirect call a layer
- * that has something to do with it, and nothing for the others.
+ * The stack is an array, with a linked list for each kind of call: the link of
+ * a layer leads to the next one that has the hook. So a call costs one indirect
+ * call per layer that has the hook, and nothing for the others.
  *
- * The array has three ends, which have hooks but are no plug-ins:
+ * The stack has three ends, which have hooks but are no plug-ins:
  *
- *	door	above all: answers leave to who asked, offers end
+ *	door	above all: answers go to the front, offers end
  *	split	between whole requests and objects
- *	floor	below all: where nobody has, keeps or watches anything
+ *	floor	below all: no layer has, keeps or watches anything
  */
 #include "fs/server/stack.h"
 
@@ -78,7 +78,7 @@ static bool has(const struct layer *l, size_t hook)
 	return f != NULL;
 }
 
-/* The next from number `i` on, by `step`, that has the hook. */
+/* The next layer from number `i` on, by `step`, that has the hook. */
 static struct layer *next(struct layer *const *all, int n, int i, int step,
 			  size_t hook)
 {
@@ -88,7 +88,7 @@ static struct layer *next(struct layer *const *all, int n, int i, int step,
 	return NULL;
 }
 
-/* What a cache starts is its own: a fetch on its way down passes it by. */
+/* A cache starts only its own fetches: others skip it. */
 static struct layer *next_start(struct layer *const *all, int n, int i)
 {
 	for (i++; i < n; i++)
@@ -140,7 +140,7 @@ static void link_stack(struct server *s, const struct layer_ops *split)
 
 /* --- making --------------------------------------------------------------- */
 
-/* The words of a stack, looked up. */
+/* The layers named by the words of a stack. */
 struct order {
 	const struct layer_ops *ops[MOST_LAYERS];
 	size_t n;
@@ -155,7 +155,7 @@ static unsigned count_of(const struct order *o, const struct layer_ops *ops)
 	return n;
 }
 
-/* Below those that are there. */
+/* Append at the bottom. */
 static int add_word(struct order *o, const char *word, struct err *err)
 {
 	const struct plugin *p = plugin_find(layer_table, "layer", word, err);
@@ -242,7 +242,7 @@ static int add_layer(struct server *s, const struct layer_ops *ops,
 	return r;
 }
 
-/* One word of a cache stands for all tiers, or there is one word for each. */
+/* One cache word stands for all tiers, or each tier has its own word. */
 static int add_tiers(const struct server *s, const struct order *words,
 		     struct order *ret, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server as its own files and its layers see it; what fs/server/server.h
- * says is for all others.
+ * The server as its own files and its layers see it; all others use
+ * fs/server/server.h.
  */
 #ifndef GPEMU_FS_SERVER_STACK_H
 #define GPEMU_FS_SERVER_STACK_H
@@ -15,10 +15,10 @@
 #include "fs/server/handle.h"
 #include "fs/server/layer.h"
 
-/* arbitrary: more than anybody has a use for */
+/* arbitrary: more than any use needs */
 enum { MOST_LAYERS = 16 };
 
-/* What reads were, cumulative; an epoch is a difference of two. */
+/* Cumulative counts of reads; an epoch is the difference of two. */
 struct epoch_mark {
 	struct cache_counts reads; /* evictions: see the layers */
 	uint64_t backend_reads, backend_bytes;
@@ -30,13 +30,13 @@ struct server {
 	struct fetcher *fetcher;
 	struct gate gate;	      /* calls that are inside */
 	uint64_t *sizes;	      /* of all files, ascending */
-	pthread_mutex_t backing_lock; /* the innermost; both below */
+	pthread_mutex_t backing_lock; /* the innermost; guards the next two */
 	void (*backing_close)(int id, void *ctx);
 	void *backing_ctx;
 	const char *why_reply; /* atomic: server_set_hit_path */
 	bool (*is_interrupted)(void *client);
 	uint64_t delivered_bytes; /* atomic */
-	uint64_t reread_bytes;	  /* atomic; as there was no memory for them */
+	uint64_t reread_bytes;	  /* atomic; for lack of memory */
 	uint64_t seen_bytes;	  /* atomic; of handles on large files */
 	struct budget budget;
 
@@ -49,34 +49,34 @@ struct server {
 
 	/*
 	 * For changes: taken first, and never by the timing thread, so memory
-	 * may be had and freed under it.
+	 * may be allocated and freed under it.
 	 */
-	pthread_mutex_t change_lock; /* the next three */
+	pthread_mutex_t change_lock; /* guards the next three */
 	char *storage_name;
 	struct epoch_mark *marks; /* starts of the epochs so far */
 	size_t n_marks;
 
 	/*
-	 * All below, every object's fields and what layers ask each other. The
-	 * timing thread takes it: no I/O under it, nothing large is freed,
-	 * nothing printed.
+	 * Guards all below, the fields of every object and the object hooks of
+	 * layers. The timing thread takes it: no I/O, no output and no freeing
+	 * of large memory under it.
 	 */
 	pthread_mutex_t lock;
-	struct object *dead; /* freed when the lock is let go of */
+	struct object *dead; /* freed after the lock is released */
 	struct storage_profile *storage;
-	struct object *flights; /* uthash by key: what is being fetched */
+	struct object *flights; /* uthash by key: objects in flight */
 	struct cache_counts reads;
 	uint64_t coalesced;	 /* reads that joined a flight */
 	uint64_t passed_through; /* opens */
-	uint64_t seq;		 /* of the last thing that the books saw */
+	uint64_t seq;		 /* of the last counted access or event */
 	uint64_t capacity;	 /* of the caches, in memory */
 	unsigned n_keepers;	 /* caches that keep objects of all files */
-	struct handle *holders;	 /* utlist, that which held longest first */
-	uint64_t held_bytes;	 /* by them, cached or not */
+	struct handle *holders;	 /* utlist, longest holder first */
+	uint64_t held_bytes;	 /* by handles, cached or not */
 	uint64_t filling_bytes;	 /* of objects in flight */
 };
 
-/* 0, until server_leave; -ECONNABORTED with a text: it has stopped. */
+/* 0: inside until server_leave; -ECONNABORTED with a text: it has stopped. */
 static inline int server_enter(struct server *s, struct err *err)
 {
 	if (gate_enter(&s->gate))
@@ -88,21 +88,21 @@ static inline void server_leave(struct server *s)
 	gate_leave(&s->gate);
 }
 
-/* The ends of the stack: where reads are split into objects. */
+/* The end of the stack that splits reads into objects. */
 extern const struct layer_ops read_split;
 
 /*
- * Make the layers of s->c.layers, top to bottom, and link them; stack_fini also
- * after it failed. -EINVAL (an unknown word, an order that makes no sense, what
- * a layer refuses), -ENOMEM; with a text.
+ * Make the layers of s->c.layers, top to bottom, and link them; call stack_fini
+ * even after an error. -EINVAL (unknown word, impossible order, refused by a
+ * layer), -ENOMEM; with a text.
  */
 int stack_init(struct server *s, const struct layer_ops *split,
 	       struct err *err);
 void stack_fini(struct server *s);
 
-/* What they hold is answered, and holds nothing any more. */
+/* All layers answer what they hold, and hold nothing afterwards. */
 void stack_stop(struct server *s);
-/* End what waits for memory; nothing waits for it any more. */
+/* End the waits for memory; no read waits for it any more. */
 void read_stop(struct server *s);
 
 /* The first layer with these ops; NULL: it is not in the stack, or idle. */
@@ -110,18 +110,17 @@ struct layer *stack_layer(struct server *s, const struct layer_ops *ops);
 
 /* --- under the lock ------------------------------------------------------ */
 
-/* The next number in the order of what the books see, for an event of which
- * the layers hear. */
+/* Number an event in the order of accesses, and pass it to the layers. */
 void stack_event(struct server *s, enum layer_event event, uint64_t key);
-/* The object, wherever a layer has it (layer_ops.peek). */
+/* The object, if some layer has it (layer_ops.peek). */
 struct object *stack_peek(struct server *s, uint64_t key, bool kept);
-/* The bytes of `o` cannot be read: no layer has it any more. */
+/* The bytes of `o` cannot be read: every layer drops it. */
 void stack_forget(struct server *s, const struct object *o);
-/* Somebody asks for `o`, the first time since a layer brought it along. */
+/* The first access to `o` since a layer prefetched it. */
 void stack_accessed(struct server *s, struct object *o, struct ask *a);
-/* The counters as they stand. */
+/* The present counters. */
 struct epoch_mark server_mark_now(struct server *s);
-/* Count an object that was asked for the first time in its open. */
+/* Count the first access to an object in its open. */
 static inline void server_count(struct server *s, const struct ask *a)
 {
 	struct cache_counts *c = &s->reads;
