@@ -14,8 +14,8 @@
 /* --- words -------------------------------------------------------------- */
 
 /*
- * What storage and the way to it fail with. Not ENOSYS, which to the kernel
- * says that the mount cannot do this at all, so that it never asks again.
+ * The errors of storage and of the path to it. ENOSYS is left out: it tells the
+ * kernel that the mount never supports the operation, so it stops sending it.
  */
 static const int errnos[] = {
 	EIO,	      ENOENT,	    ESTALE,	ETIMEDOUT, EACCES,
@@ -34,7 +34,7 @@ enum {
 	ALL_OPS = METADATA_OPS | 1 << STORAGE_READ
 };
 
-/* A rule under construction, and where in the text. */
+/* A rule under construction, and the position in the text. */
 struct parse {
 	const char *text; /* all of it */
 	size_t n, at;
@@ -43,7 +43,7 @@ struct parse {
 	unsigned seen; /* a bit for each word of the table */
 };
 
-/* One word: key, and value unless it stands alone. Both owned. */
+/* One word: a key and, unless it stands alone, a value. Both owned. */
 struct word {
 	char *key, *value;
 	size_t key_at, value_at; /* in the text */
@@ -151,7 +151,7 @@ static int parse_errno(struct parse *p, const struct word *w)
 		       w->value_at + 1, w->value, known);
 }
 
-/* `delay` and `for`: no rule has both. */
+/* `delay` and `for`: a rule has at most one. */
 static int parse_duration(struct parse *p, const struct word *w)
 {
 	uint64_t *ns = &p->rule->delay_ns;
@@ -208,7 +208,7 @@ static char *trimmed(const char *text, size_t *from, size_t to)
 	return strndup(text + *from, to - *from);
 }
 
-/* Up to a comma, a semicolon or the end, which p->at then stands on. */
+/* Up to a comma, a semicolon or the end; p->at is its position then. */
 static int next_word(struct parse *p, struct word *ret)
 {
 	size_t from = p->at, equals = SIZE_MAX;
@@ -303,7 +303,7 @@ static int parse_rule(struct parse *p)
 	return p->rule->text ? 0 : -ENOMEM;
 }
 
-/* What shows in the stats and the configuration can be written there. */
+/* Reject text that the stats and the configuration cannot contain. */
 static int check_text(struct parse *p)
 {
 	json_t *j;
@@ -366,7 +366,7 @@ void fault_rules_free(struct fault_rule *rules, size_t n)
 
 /* --- matching ----------------------------------------------------------- */
 
-/* The name that starts at *s, and step behind it and its slash. */
+/* Copy the name at *s, and move *s behind it and its slash. */
 static bool next_name(const char **s, char buf[PATH_MAX])
 {
 	size_t n = strcspn(*s, "/");
@@ -393,8 +393,8 @@ static const char *behind_name(const char *s)
 	return s + (*s == '/');
 }
 
-/* As shells match `*` in a name, with names for characters: when something
- * behind the last ** does not fit, that ** takes one name more. */
+/* As shells match `*` in a name, with names in place of characters: on a
+ * mismatch behind the last **, that ** takes one more name. */
 static bool glob_names(const char *glob, const char *path)
 {
 	const char *star = NULL, *star_path = NULL;

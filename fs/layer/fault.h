@@ -25,15 +25,15 @@
  *	stuck         do nothing, until the rule is cleared or the mount ends
  *	for=TIME      stuck no longer than that (emulated), then go on
  *
- * Rules only decide. What matches is counted from 1 in the order of arrival;
- * what becomes of the k-th is a function of the seed, the rule's text and k.
+ * Rules only decide. Matches are counted from 1 in order of arrival. The
+ * decision on the k-th is a function of the seed, the rule's text and k.
  *
- * A layer (fs/layer/layer_fault.c) puts them in front of the cache: an
- *operation that fails was never asked of cache or device, is neither hit nor
- *miss, and leaves nothing behind. One that waits is counted when it goes on, as
- *what it is by then, and takes what it takes on top. Every rule sees every
- *operation that it matches, whatever other rules do: delays add up, and of
- *several errors, or stuck rules, the first rule's counts.
+ * A layer (fs/layer/layer_fault.c) applies them before the cache. An operation
+ * that fails never reaches cache or device: it is neither hit nor miss, and
+ * changes nothing. A delayed one is counted when it continues, as hit or miss
+ * at that time, and its own duration comes on top. Every rule sees every
+ * operation that it matches, whatever other rules do: delays add up; of several
+ * errors or stuck rules the first rule's applies.
  *
  * Pure: no locks, no clock, no I/O.
  */
@@ -47,7 +47,7 @@
 #include "common/err.h"
 #include "common/units.h"
 
-/* arbitrary: a month; far from where clocks overflow */
+/* arbitrary: a month; far below the overflow of clocks */
 #define FAULT_MAX_DELAY_NS (30ull * 24 * 3600 * NS_PER_S)
 
 struct fault_rule {
@@ -74,7 +74,7 @@ void fault_rules_free(struct fault_rule *rules, size_t n);
 
 /* Is the rule about operation `op` (enum storage_op) on `path`? */
 bool fault_matches(const struct fault_rule *r, unsigned op, const char *path);
-/* `path` against a glob as above. */
+/* Match `path` against a glob as above. */
 bool fault_glob(const char *glob, const char *path);
 
 /*

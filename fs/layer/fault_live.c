@@ -9,7 +9,7 @@
 
 #include "common/util.h"
 
-/* A list of n without rules and ids yet; NULL: no memory. */
+/* A list of n entries, without rules and ids yet; NULL: no memory. */
 static struct fault_live *lives_new(size_t n)
 {
 	struct fault_live *list = NULL, *l, *next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules of faults in force, with what they matched so far. Plain lists: whose
- * they are locks them. */
+/* Fault rules in force, with their counts of matches. Plain lists; the owner
+ * locks them. */
 #ifndef GPEMU_FS_LAYER_FAULT_LIVE_H
 #define GPEMU_FS_LAYER_FAULT_LIVE_H
 
@@ -15,23 +15,23 @@ struct fault_live {
 	struct fault_live *prev, *next; /* utlist */
 };
 
-/* What the rules together want of an operation. */
+/* The joint decision of all rules on an operation. */
 struct verdict {
 	int error;
 	uint64_t delay_ns;
 	bool stuck;    /* for delay_ns, or for ever when that is 0 */
-	uint32_t rule; /* who holds it; 0: nobody */
+	uint32_t rule; /* id of the rule that holds it; 0: none */
 };
 
-/* Rules in words (fs/layer/fault.h), without ids yet. -EINVAL, -ENOMEM; with a
- * text. */
+/* Parse rules (fs/layer/fault.h); they have no ids yet. -EINVAL, -ENOMEM; with
+ * a text. */
 int fault_live_parse(const char *text, struct fault_live **ret,
 		     struct err *err);
 void fault_live_free(struct fault_live *rules);
-/* Every rule counts what it matches and says what it wants. */
+/* Every rule counts the operation if it matches; returns their decision. */
 struct verdict fault_live_judge(struct fault_live *rules, unsigned op,
 				const char *path, uint64_t seed);
-/* Is there one that an operation on `path` may still meet? */
+/* May a rule still fire on an operation on `path`? */
 bool fault_live_may(const struct fault_live *rules, unsigned op,
 		    const char *path);
 

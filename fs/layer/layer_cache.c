@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache of objects, run by a policy (fs/cache/cache.h). The layer may stand
- *in the stack several times, once for each tier (fs/cache/tier.h). A read that
- * misses is let in here, if the policy wants it, and goes on to the layer
- *below, which may be another cache; the object that comes up is one and the
- *same, with a reference of each cache that has it.
+ * A cache of objects, run by a policy (fs/cache/cache.h). The stack may have
+ * several of these layers, one per tier (fs/cache/tier.h). A miss is admitted
+ * here if the policy wants it, and goes on to the layer below, which may be
+ * another cache. All caches share the object that comes up; each has a
+ * reference.
  *
- *	ask	 hit: the object, at once, or in flight as long as a read of
- *		 the tier's storage takes
+ *	ask	 hit: the object, at once, or in flight for the duration of a
+ *		 read of the tier's storage
  *		 miss: admitted or not, then below
- *	offer	 from a group below: let in, uncounted, and on to the one above
- *	warm	 let in where there is room, else below
- *	forget	 out: its bytes cannot be read
+ *	offer	 from a group below: admitted, not counted; passed on above
+ *	warm	 admitted if there is room, else below
+ *	forget	 removed: its bytes cannot be read
  *
- * A tier with a storage has a device and a queue of its own. Reads that hit in
- * the tier, and opens of its files, go through that queue. Readers of an object
- * in flight share that one read. Filling a tier costs nothing.
+ * A tier with a storage has its own device and queue. Hits of the tier, and
+ * opens of its files, go through that queue. Readers of an object in flight
+ * share one read. Filling a tier is free.
  *
  * With --cache-bytes source a cache keeps only the decision, not the bytes: its
- * entries share one object without bytes, `husk`, and a hit is an object in
+ * entries share one object without bytes, `husk`. A hit is then an object in
  * flight that lives as long as it has readers.
  */
 #include <errno.h>
@@ -38,9 +38,9 @@ enum { N_READERS = 4 };
 
 struct caching {
 	struct cache *cache;
-	struct cache_counts before; /* of the caches before this one */
-	struct object husk;	    /* of all entries; refs 0: not used */
-	/* constant: what a hit costs; NULL: nothing */
+	struct cache_counts before; /* of earlier caches of this layer */
+	struct object husk; /* shared by all entries; refs 0: not used */
+	/* constant: the cost of a hit; NULL: none */
 	struct fetcher *fetcher;
 	struct storage_profile *storage;
 	const char *storage_name;
@@ -48,14 +48,14 @@ struct caching {
 
 /* --- life --------------------------------------------------------------- */
 
-/* Of the cache in use. */
+/* For the cache in use. */
 static void drop_object(void *user, void *ctx)
 {
 	(void)ctx;
 	server_put_object(user);
 }
 
-/* Of one that was taken out of use. */
+/* For a cache that is no longer in use. */
 static void drop_unused(void *user, void *ctx)
 {
 	(void)ctx;
@@ -63,7 +63,7 @@ static void drop_unused(void *user, void *ctx)
 }
 
 /* Half of the memory by default. arbitrary: as much is left for the page cache
- * below the source and for whoever reads. Several caches share it alike. */
+ * of the source and for the readers. Several caches share it equally. */
 static int capacity_bytes(const struct layer *l, const struct policy_ops *ops,
 			  const struct units_capacity *size, uint64_t *ret,
 			  struct err *err)
@@ -146,7 +146,7 @@ static int start_fetcher(struct layer *l, const char *name, struct err *err)
 				    .source = s->c.source,
 				    .source_state = s->c.source_state,
 				    .tree = s->c.tree,
-				    /* another stream for each tier */
+				    /* a different stream per tier */
 				    .seed = s->c.seed + l->nth + 1,
 				    .n_readers = N_READERS,
 				    .lead = s->fetcher };
@@ -214,14 +214,14 @@ static void caching_fini(struct layer *l)
 	storage_profile_free(c->storage);
 }
 
-/* --- asking ------------------------------------------------------------- */
+/* --- access ------------------------------------------------------------- */
 
 static void keep(struct caching *c, struct cache_entry *e, struct object *o)
 {
 	cache_set_user(e, object_get(c->husk.refs ? &c->husk : o));
 }
 
-/* The object of an entry that has only the husk, if there is one: in flight, or
+/* The live object of an entry with the husk, if there is one: in flight, or
  * prefetched with its group. */
 static struct object *find_live(struct server *s, uint64_t key)
 {
@@ -237,8 +237,8 @@ static struct object *find_live(struct server *s, uint64_t key)
 }
 
 /*
- * A hit in flight: for the time it takes, or to read the bytes that `o` lacks,
- * or both. All readers share one flight. NULL: no memory.
+ * A hit in flight: to take its time, to read the bytes that `o` lacks, or both.
+ * All readers share one flight. NULL: no memory.
  */
 static struct object *fly(struct layer *l, struct ask *a, struct object *o,
 			  bool timed)
@@ -268,8 +268,8 @@ static struct object *fly(struct layer *l, struct ask *a, struct object *o,
 	return x;
 }
 
-/* Replace `o`, the object of the entry, by `x`, unless that loses bytes.
- * Readers of `o` look at it without the lock: it stays as it is. */
+/* Replace `o`, the object of the entry, by `x`, unless that loses bytes. `o`
+ * itself does not change: its readers use it without the lock. */
 static void replace(struct cache_entry *e, struct object *o, struct object *x)
 {
 	if (x == o || (o->data && !x->data))
@@ -350,8 +350,8 @@ static void caching_offer(struct layer *l, struct object *o)
 		keep(c, e, o);
 }
 
-/* The object of an entry that has none yet: one that is there already, or
- * one in flight from now on. */
+/* Give a new entry its object: one in memory already, or one in flight from now
+ * on. */
 static enum layer_warmth fill(struct layer *l, struct ask *a,
 			      struct cache_entry *e)
 {
@@ -410,7 +410,7 @@ static bool caching_forget(struct layer *l, const struct object *o)
 	return true;
 }
 
-/* The open of a file costs what its first object does. */
+/* The open of a file costs as much as its first object. */
 static void caching_metadata(struct layer *l, struct fetch *f)
 {
 	struct caching *c = l->state;
@@ -430,7 +430,7 @@ static void caching_metadata(struct layer *l, struct fetch *f)
 		f->done(f, false);
 }
 
-/* A hit that takes time. */
+/* Start a hit that takes time. */
 static void caching_start(struct layer *l, struct fetch *f)
 {
 	const struct caching *c = l->state;
@@ -444,7 +444,7 @@ static int caching_renew(struct layer *l, const struct layer_change *change,
 			 void **ret, struct err *err)
 {
 	const struct caching *c = l->state;
-	/* constant, under the lock of changes */
+	/* constant under change_lock */
 	struct units_capacity same = { .fraction = -1,
 				       .bytes = cache_capacity(c->cache) };
 	const char *policy = cache_policy_text(c->cache);
@@ -513,7 +513,7 @@ static json_t *latency_json(const struct fetch_stats *f)
 			 hist_json(&f->error, NS_PER_US));
 }
 
-/* Also append it to the list of tiers. */
+/* Also append the part to the list of tiers. */
 static void caching_json(struct layer *l, json_t *stats, json_t *part)
 {
 	const struct caching *c = l->state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The emulated storage device: fetches and metadata operations take the time
- * that the profile says (fs/device/fetch.h). */
+/* The emulated storage device: fetches and metadata operations take the time of
+ * the profile (fs/device/fetch.h). */
 #include "fs/server/stack.h"
 
 static void device_start(struct layer *l, struct fetch *f)

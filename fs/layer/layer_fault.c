@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations meet the rules in force (fs/layer/fault.h), and some wait because
- * of one:
+ * Applies the rules in force (fs/layer/fault.h) to operations, and holds some:
  *
  *	no rule fires	on to the layer below, at once
  *	errno alone	answered, at once
- *	delay, stuck	a hold. Its end is whatever comes first:
+ *	delay, stuck	a hold. The first of these ends it:
  *			  its time is over     goes on, or fails with the errno
- *			  the rule is cleared  goes on as if there had been none
- *			  its client is told   EINTR
+ *			  the rule is cleared  goes on as if without a rule
+ *			  a signal arrives     EINTR
  *			  the server stops     ECONNABORTED
  *
- * Nothing sleeps for a hold: its time is a timer of the fetcher's queue.
- * Without rules an operation pays for one load of an integer.
+ * No thread sleeps for a hold: its time is a timer of the fetcher's queue.
+ * Without rules an operation costs one load of an integer.
  *
- * A hold has up to two references: one of the table of those held, which is
- * also the right to end it, and one of its timer, which cannot be taken back
- * and finds nothing to do when somebody else was first.
+ * A hold has up to two references: one of the table of holds, which is also the
+ * right to end it, and one of its timer. The timer cannot be cancelled; it does
+ * nothing if the hold has ended before.
  *
- * Who ends a hold takes it out of the table under the lock and answers
- * without it. An answer may free the operation, so only its client, which
- * libfuse keeps while it tells of a signal, can be looked up.
+ * To end a hold, a thread removes it from the table under the lock and answers
+ * without the lock. An answer may free the operation, so the table's key is the
+ * client: libfuse keeps that while it reports a signal.
  */
 #include "fs/layer/layer_fault.h"
 
@@ -38,11 +37,11 @@
 
 struct faults {
 	unsigned n_rules; /* atomic */
-	/* first, and never by the timing thread: which rules there are, and
-	 * their texts; to change that both locks are needed */
+	/* guards the list of rules and their texts; taken first, never by the
+	 * timing thread. A change of these needs both locks */
 	pthread_mutex_t change_lock;
-	/* all below; under it only the timer queue's, and libfuse's. A reset
-	 * takes it under the server's */
+	/* guards all below; under it only the locks of the timer queue and of
+	 * libfuse are taken. A reset takes it under the server's lock */
 	pthread_mutex_t lock;
 	struct fault_live *rules; /* utlist, in the order of their ids */
 	uint32_t last_id;
@@ -51,16 +50,16 @@ struct faults {
 };
 
 struct hold {
-	struct fetch wait; /* for the time, of the fetcher's queue */
+	struct fetch wait; /* its timer, in the fetcher's queue */
 	struct layer *layer;
 	void *client;
-	uint32_t rule;		   /* id of who holds it */
-	int error;		   /* what it ends with when its time is over */
+	uint32_t rule;		   /* id of the rule that holds it */
+	int error;		   /* its result when its time is over */
 	unsigned refs;		   /* atomic */
 	bool held;		   /* in the table */
-	struct read_request *read; /* one of the two */
+	struct read_request *read; /* this or metadata is set */
 	struct fetch *metadata;
-	struct hold *next; /* of those that end now; NULL before */
+	struct hold *next; /* list of holds that end now; NULL before */
 	UT_hash_handle hh;
 };
 
@@ -99,7 +98,7 @@ static void hold_put(struct hold *h)
 		free(h);
 }
 
-/* Under the lock: the caller has the table's reference now. */
+/* Under the lock: the table's reference passes to the caller. */
 static void take_out(struct faults *f, struct hold *h)
 {
 	struct fault_live *l = rule_of(f, h->rule);
@@ -110,7 +109,7 @@ static void take_out(struct faults *f, struct hold *h)
 		l->held--;
 }
 
-/* Without the lock: answer, or let it go on as one that arrives at `now`. */
+/* Without the lock: answer it, or let it continue as if it arrived at `now`. */
 static void end(const struct hold *h, int error, uint64_t now)
 {
 	struct fetch *f = h->metadata;
@@ -127,7 +126,8 @@ static void end(const struct hold *h, int error, uint64_t now)
 		layer_answer(h->layer, r, &(struct answer){ .error = error });
 	} else {
 		r->arrival = now;
-		/* this may be the timing thread, and bytes be made up */
+		/* this may be the timing thread, and the source may compute
+		 * bytes */
 		r->later = true;
 		layer_read(h->layer, r);
 	}
@@ -163,7 +163,7 @@ static void time_is_over(struct fetch *wait, bool stopping)
 	hold_put(h);
 }
 
-/* All that `rule` holds (0: all there are), in the order they came. */
+/* All holds of `rule` (0: of any), in order of arrival. */
 static struct hold *take_out_of(struct faults *f, uint32_t rule)
 {
 	struct hold *h, *next, *list = NULL, **end = &list;
@@ -203,7 +203,7 @@ static void faulty_interrupt(struct layer *l, void *client)
 	end_all(h, -EINTR);
 }
 
-/* --- meeting a rule ----------------------------------------------------- */
+/* --- applying rules ----------------------------------------------------- */
 
 /* Under the lock. 0, -ENOMEM, -ECONNABORTED: not held. */
 static int hold(struct layer *l, const struct verdict *v,
@@ -227,7 +227,7 @@ static int hold(struct layer *l, const struct verdict *v,
 		free(h);
 		return -ENOMEM;
 	}
-	/* should it fire at once, it waits for the lock */
+	/* if it fires at once, it waits for the lock */
 	if (timed)
 		r = fetch_wait(l->server->fetcher, &h->wait,
 			       h->wait.arrival + v->delay_ns);
@@ -241,8 +241,8 @@ static int hold(struct layer *l, const struct verdict *v,
 }
 
 /*
- * 0: the operation goes on; 1: it is held; < 0: it fails with that. A signal
- * that came before it was in the table found nothing there.
+ * 0: the operation continues; 1: it is held; < 0: it fails with that. The check
+ * is under the lock, because a signal before the insertion finds no hold.
  */
 static int meet(struct layer *l, enum storage_op op, uint32_t node,
 		const struct hold *what)
@@ -330,7 +330,7 @@ static bool faulty_watches(struct layer *layer, uint32_t node)
 	return may || layer_watches(layer, node);
 }
 
-/* NULL with a text: the mount is made without. */
+/* NULL with a text: the mount has no such layer. */
 static struct layer *layer_of(struct server *s, struct err *err)
 {
 	struct layer *l = stack_layer(s, &layer_fault);
@@ -371,7 +371,7 @@ int server_fault_add(struct server *s, const char *text, struct err *err)
 	return 0;
 }
 
-/* Under the locks: those with that id, 0: all; a list. */
+/* Under both locks: remove the rule with that id (0: all); returns a list. */
 static struct fault_live *take_rules(struct faults *f, uint32_t id)
 {
 	struct fault_live *l, *next, *taken = NULL;
@@ -453,7 +453,7 @@ struct counts {
 	uint64_t matched, fired, held;
 };
 
-/* Of all rules there are, in their order. */
+/* The counts of all rules, in their order. */
 static void take_counts(struct faults *f, struct counts *ret)
 {
 	struct fault_live *l;
@@ -468,7 +468,7 @@ static void take_counts(struct faults *f, struct counts *ret)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* A record for each rule; beside the layer's part where it always was. */
+/* A record per rule, in the layer's part and in the mount's stats. */
 static void faulty_json(struct layer *layer, json_t *stats, json_t *part)
 {
 	_cleanup_free_ struct counts *counts = NULL;

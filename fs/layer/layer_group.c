@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A group is one read of the device: charged once, with the bytes of all its
- * members, whichever of them are in memory already. Bytes that are not are
- * really read, one file after the other, on a thread of the fetcher; all
- * members are there when the device is done with the whole group.
+ * A group is one read of the device. It is charged once, with the bytes of all
+ * its members, even of those in memory already. The bytes of the others are
+ * really read, file by file, on a thread of the fetcher. All members arrive
+ * when the device has read the whole group.
  *
  *	miss of a member
- *	  -> the others that are not there: objects in flight, "brought"
+ *	  -> the others not in memory: in flight, "brought" (prefetched)
  *	  -> offered to the cache, in the group's order, and held by the buffer
- *	first read of a brought member: a hit, served by cache, flight or
- *	buffer; the buffer lets it go
+ *	first read of a prefetched member: a hit, served by cache, flight or
+ *	buffer; the buffer drops it
  *
- * Offering is not asking: it is not counted, and no access as far as the
- * policy is concerned; its hit() comes with the first read. The buffer keeps a
- * policy that admits little, or a cache smaller than a group, whose members
- * push each other out, from reading a group once for each member. It is
- * bounded, and displaces its oldest member, which lives on in the cache if it
- * is there, and else is read again with its group when somebody wants it. It
- * holds members that are cached too: they cost nothing twice, and a cache
- * larger than the buffer sees its capacity unchanged, because what was read
- * that lately it still has.
+ * An offer is not counted and is no access for the policy; the first read calls
+ * its hit(). The buffer is for a policy that admits little, and for a cache
+ * smaller than a group, whose members evict each other: without the buffer each
+ * member would read the whole group again. The buffer is bounded and drops its
+ * oldest member. That one stays in the cache if it was admitted; otherwise its
+ * next read reads the group again. The buffer also holds members that are
+ * cached: they share the memory, and a cache larger than the buffer keeps its
+ * full capacity, because it still contains objects read so recently.
  *
- * A member for which there is no memory (fs/server/budget.h) is brought all the
- *same, without its bytes: a group may be larger than the memory.
+ * A member without memory (fs/server/budget.h) is prefetched all the same,
+ * without its bytes: a group may be larger than the memory.
  *
- * Single flight: while a group is read each of its missing members is in the
- * table of flights, so a second reader of any of them waits for the same read.
+ * Single flight: while a group is read, all its missing members are in the
+ * table of flights. A second reader of any of them waits for the same read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,14 +38,14 @@
 _Static_assert(GROUPING_ALONE == OBJECT_EXTENT,
 	       "what is read in extents is not brought by a group");
 
-/* arbitrary: some groups of 64 files of ImageNet at once, for that many
- * workers of a loader, each of which is in another group */
+/* arbitrary: several groups of 64 ImageNet files, for loader workers that each
+ * read a different group */
 #define LEAST_BUFFER (64 * MIB)
 
 /* --- the buffer --------------------------------------------------------- */
 
-/* Members of the groups read last that nobody has asked for yet, whether a
- * cache has them or not. The oldest goes first. */
+/* Members of the groups read last, before their first read, cached or not. The
+ * oldest is dropped first. */
 struct buffer {
 	struct held *index; /* uthash by key */
 	struct held *queue; /* oldest first */
@@ -55,10 +54,10 @@ struct buffer {
 
 struct grouped {
 	const struct group_map *map;
-	/* below: under the server's lock, but for the constant limit */
+	/* the server's lock guards all below but `limit`, a constant */
 	struct buffer *buffer;
 	uint64_t limit;
-	uint64_t hits, hit_bytes; /* first reads of what was brought */
+	uint64_t hits, hit_bytes; /* first reads of prefetched members */
 };
 
 struct held {
@@ -76,7 +75,7 @@ static struct held *find_held(const struct buffer *b, uint64_t key)
 	return h;
 }
 
-/* Its reference is the caller's. */
+/* The reference passes to the caller. */
 static struct object *take_out(struct buffer *b, struct held *h)
 {
 	struct object *o = h->object;
@@ -112,7 +111,7 @@ static void hold(struct grouped *g, struct object *o)
 	DL_APPEND(b->queue, h);
 }
 
-/* Not of one that is in use. */
+/* Not for the buffer in use. */
 static void buffer_free(struct buffer *b)
 {
 	while (b && b->queue)
@@ -175,7 +174,7 @@ static bool is_there(struct server *s, uint64_t key)
 	return stack_peek(s, key, false) || flight_find(s, key);
 }
 
-/* What was brought is offered to the caches above, and held. */
+/* Offer the prefetched members to the caches above, and hold them. */
 static void find_places(struct layer *l, const struct group_fetch *g)
 {
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -189,8 +188,8 @@ static void find_places(struct layer *l, const struct group_fetch *g)
 	}
 }
 
-/* Once the caches have made room; of what they did not take, and the buffer
- * not either, nobody will want the bytes. */
+/* After the caches have made room. A member that neither a cache nor the buffer
+ * took needs no bytes. */
 static void find_memory(struct server *s, const struct group_fetch *g)
 {
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -203,8 +202,8 @@ static void find_memory(struct server *s, const struct group_fetch *g)
 	}
 }
 
-/* All members that are not there, in flight from now on: `o` of a->node is,
- * the others are brought along. */
+/* Put all missing members in flight: a->object is already; the others are
+ * prefetched. */
 static void add_members(struct layer *l, struct group_fetch *g,
 			const struct ask *a)
 {
@@ -228,7 +227,7 @@ static void add_members(struct layer *l, struct group_fetch *g,
 				continue;
 			x = flight_new(s, key, a->arrival);
 			if (!x)
-				continue; /* it will be missed later */
+				continue; /* it will be a miss later */
 			x->brought = l->number;
 		}
 		add(g, x, member);
@@ -236,8 +235,8 @@ static void add_members(struct layer *l, struct group_fetch *g,
 	g->fetch.n_pieces = g->n;
 }
 
-/* a->object, of a file that is read together with others, is missing: what is
- * started brings all of them. Without memory it comes alone. */
+/* a->object is missing and its file is in a group: fetch the whole group.
+ * Without memory it is fetched alone. */
 static void bring(struct layer *l, struct ask *a)
 {
 	const struct grouped *all = l->state;
@@ -293,7 +292,7 @@ static void grouped_accessed(struct layer *l, struct object *o,
 		let_go(g->buffer, h);
 }
 
-/* What is brought has to wait somewhere. */
+/* Prefetched members stay here until they are read. */
 static bool grouped_keeps(struct layer *l, uint32_t node)
 {
 	const struct grouped *g = l->state;
@@ -309,7 +308,7 @@ static struct object *grouped_peek(struct layer *l, uint64_t key, bool kept)
 	return h ? h->object : NULL;
 }
 
-/* No access of a cache. */
+/* false: this layer is no cache. */
 static bool grouped_forget(struct layer *l, const struct object *o)
 {
 	const struct grouped *g = l->state;
@@ -320,7 +319,7 @@ static bool grouped_forget(struct layer *l, const struct object *o)
 	return false;
 }
 
-/* The open of a file is free when it came with its group. */
+/* The open of a prefetched file is free. */
 static void grouped_metadata(struct layer *l, struct fetch *f)
 {
 	const struct grouped *g = l->state;

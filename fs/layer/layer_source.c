@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the bytes are: what no layer above has is in flight from here on, and
- * is read from the source while the device takes its time. */
+/* The source of the bytes: an object that no layer above has is put in flight
+ * here, and is read from the source while the device takes its time. */
 #include "fs/server/flight.h"
 #include "fs/server/stack.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line for each operation that leaves the mount (fs/layer/trace.h), with the
- * place in the order of the books that the server gave it on its way down. The
- * line is made once the answer is gone: it costs the reader nothing.
+ * A line for each operation that leaves the mount (fs/layer/trace.h), with its
+ * number in the order of accesses, which the server assigned on the way down.
+ * The line is made after the answer was sent: it costs the reader nothing.
  */
 #include "common/tick.h"
 #include "common/util.h"
@@ -14,7 +14,7 @@ static uint64_t since(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-/* `n` parts of a read, or the one that it would have had. */
+/* A record for each of the `n` parts of a read, n > 0. */
 static void trace_parts(struct layer *l, struct trace_record *r,
 			const struct read_part *parts, int n)
 {
@@ -34,7 +34,7 @@ static void trace_parts(struct layer *l, struct trace_record *r,
 	}
 }
 
-/* The request is gone after layer_answer. */
+/* The request must not be used after layer_answer. */
 static void tracing_answer(struct layer *l, struct read_request *request,
 			   const struct answer *a)
 {

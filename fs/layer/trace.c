@@ -9,8 +9,8 @@
  *	  +------------------+------------------ DOZING
  *
  * The writer is woken once for some thousand records when there are many, and
- * not more than ten times a second when there are few: a wake-up costs a reader
- * more than the record does.
+ * at most ten times a second when there are few: a wake-up costs a reader more
+ * than the record does.
  */
 #include "fs/layer/trace.h"
 
@@ -41,17 +41,17 @@ struct trace {
 	struct trace_config c;
 	char *path;
 	pthread_t thread;
-	/* of the writer alone */
-	int fd; /* -1 after an error: until it is opened again */
+	/* used by the writer alone */
+	int fd; /* -1 after an error, until it is reopened */
 	char *buffer;
 	size_t n_buffer;
 	uint64_t lost_told;
 
-	pthread_mutex_t lock; /* all below */
+	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t wake;
 	enum state state;
 	bool stopping;
-	int next_fd; /* to go on with, or -1 */
+	int next_fd; /* the next file, or -1 */
 	struct trace_record *ring;
 	uint32_t head, n;
 	uint64_t records, lost;
@@ -79,7 +79,7 @@ const char *trace_op_name(enum trace_op op)
 
 /* --- text --------------------------------------------------------------- */
 
-/* printf is most of the writer's time; digits are all that is wanted. */
+/* printf would take most of the writer's time; this prints only digits. */
 static char *put_u64(char *p, uint64_t v)
 {
 	char digits[20];
@@ -93,7 +93,7 @@ static char *put_u64(char *p, uint64_t v)
 	return p;
 }
 
-/* v / 10^n_digits, with all of these. */
+/* v / unit, a power of 10, with all its decimals. */
 static char *put_decimal(char *p, uint64_t v, uint64_t unit)
 {
 	p = put_u64(p, v / unit);
@@ -111,7 +111,7 @@ static char *put_text(char *p, const char *s)
 	return p + n;
 }
 
-/* What would end a field, a line or a comment is \xHH. */
+/* Bytes that would end a field, a line or a comment become \xHH. */
 static char *put_path(char *p, const struct tree *tree, uint32_t node)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -221,7 +221,7 @@ static void put_line(struct trace *t, char *end)
 	t->n_buffer = (size_t)(end - t->buffer);
 }
 
-/* "#sizes 10,20*3": of all files, ascending, some hundred on each line. */
+/* "#sizes 10,20*3": of all files, ascending, some hundred per line. */
 static void write_sizes(struct trace *t)
 {
 	_cleanup_free_ uint64_t *sizes = tree_sizes(t->c.tree);
@@ -276,7 +276,7 @@ static void tell_lost(struct trace *t, uint64_t lost)
 	t->lost_told = lost;
 }
 
-/* Under the lock, which is let go of while it writes. */
+/* Under the lock, which is released while it writes. */
 static void drain(struct trace *t)
 {
 	uint32_t n = MIN(t->n, RING - t->head);
@@ -287,7 +287,7 @@ static void drain(struct trace *t)
 	for (uint32_t i = 0; i < n; i++)
 		put_line(t,
 			 put_record(line(t), t->c.tree, &t->ring[t->head + i]));
-	/* the ring is full when something is lost: it comes after */
+	/* records are lost when the ring is full: report it after them */
 	tell_lost(t, lost);
 	flush(t);
 	written = t->fd >= 0;
@@ -332,7 +332,7 @@ static void *run(void *arg)
 	while (!t->stopping || t->n) {
 		int next = t->next_fd;
 
-		/* in the old file what came before */
+		/* earlier records go to the old file */
 		while (t->n && (called(t) || t->n >= WAKE_AT))
 			drain(t);
 		if (next >= 0) {

@@ -3,8 +3,9 @@
  * A line for each operation of the mount, in a file (docs/trace-format.md).
  *
  * trace_add copies a record into a ring of fixed size and returns; a thread
- * writes it out. A record that comes when the ring is full, because the disk is
- * slower than the readers, is counted and forgotten: nothing waits for a trace.
+ * writes it to the file. If the ring is full, because the disk is slower than
+ * the readers, the record is counted and dropped: no operation waits for the
+ * trace.
  */
 #ifndef GPEMU_FS_LAYER_TRACE_H
 #define GPEMU_FS_LAYER_TRACE_H
@@ -16,22 +17,22 @@
 
 #define TRACE_MAGIC "#gpemu-fs-trace "
 enum { TRACE_VERSION = 1 };
-/* The line before the records. */
+/* The header line, before the records. */
 #define TRACE_COLUMNS                                                       \
 	"time,op,id,size,offset,bytes,seq,result,requested_us,achieved_us," \
 	"error,file_size,path"
 enum { TRACE_N_COLUMNS = 13 };
 
 enum trace_op {
-	/* what readers do */
+	/* operations of readers */
 	TRACE_LOOKUP,
 	TRACE_READDIR,
 	TRACE_OPEN,
 	TRACE_READ,
 	TRACE_PASSTHROUGH, /* an open after which the kernel reads by itself */
-	/* what else happens to the cache */
-	TRACE_OFFER,  /* an object came along with its group */
-	TRACE_WARM,   /* offered if there is room for it */
+	/* other events of the cache */
+	TRACE_OFFER,  /* an object was prefetched with its group */
+	TRACE_WARM,   /* cached by a command, if there is room */
 	TRACE_REMOVE, /* its fetch failed */
 	TRACE_DROP_CACHE,
 	TRACE_SET_CACHE, /* a new policy or capacity: an empty cache */
@@ -44,7 +45,7 @@ const char *trace_op_name(enum trace_op op);
 enum trace_result { TRACE_NOT_COUNTED, TRACE_HIT, TRACE_MISS };
 
 struct trace_record {
-	/* order in which the cache saw it, from 1; 0: it did not */
+	/* place in the order of accesses, from 1; 0: not counted */
 	uint64_t seq;
 	uint64_t time;		      /* of arrival, emulated ns */
 	uint64_t requested, achieved; /* emulated ns */
@@ -61,18 +62,18 @@ struct trace_config {
 	const char *path;	 /* absolute */
 	const struct tree *tree; /* borrowed, as is tick */
 	struct tick *tick;
-	uint64_t seed; /* for who reads it */
+	uint64_t seed; /* for readers of the trace */
 };
 
-/* Start one, in a new file. -errno with a text. */
+/* Start a trace in a new file. -errno with a text. */
 int trace_new(const struct trace_config *config, struct trace **ret,
 	      struct err *err);
-/* Writes what is left. NULL is allowed. */
+/* Writes the remaining records. NULL is allowed. */
 void trace_free(struct trace *t);
 /* Any thread; never blocks for I/O. */
 void trace_add(struct trace *t, const struct trace_record *r);
-/* Go on in the file that has the name now, which may be a new one. -errno with
- * a text: it goes on in the old one. */
+/* Continue in the file that has the name now, which may be a new one. -errno
+ * with a text: it continues in the old one. */
 int trace_reopen(struct trace *t, struct err *err);
 /* {"records","lost"}; NULL: no memory. */
 json_t *trace_json(struct trace *t);
