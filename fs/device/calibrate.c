@@ -18,10 +18,9 @@
 #include "common/util.h"
 
 enum {
-	/* arbitrary: the shortest of so many is stable, and they take some
-	 * 10 ms */
+	/* arbitrary: the shortest of so many is stable; they take some 10 ms */
 	N_READS = 256,
-	/* arbitrary: so many keep nobody waiting */
+	/* arbitrary: few enough not to delay the start */
 	N_PROBES = 100,
 	N_LONG = 32,
 	N_SLOW = 9,
@@ -54,7 +53,7 @@ static int probe_lookup(const char *dir, int i, uint64_t *ret_ns)
 	struct stat st;
 	uint64_t start;
 
-	/* a name that is not there, and a new one each time */
+	/* a name that does not exist, a new one each time */
 	snprintf(path, sizeof(path), "%s/probe-%d", dir, i);
 	start = tick_wall();
 	if (lstat(path, &st) == 0)
@@ -74,14 +73,14 @@ static int probe_readdir(const char *dir, uint64_t *ret_ns)
 	if (!d)
 		return -errno;
 	start = tick_wall();
-	errno = EIO; /* of an empty folder */
+	errno = EIO; /* if the folder is empty */
 	r = readdir(d) ? 0 : -errno;
 	*ret_ns = tick_wall() - start;
 	closedir(d);
 	return r;
 }
 
-/* It begins with its size, if there is room for that. */
+/* The buffer begins with its size, if that fits. */
 void *calibrate_answer(size_t n)
 {
 	void *buf = malloc(n);
@@ -95,7 +94,7 @@ void *calibrate_answer(size_t n)
 	return buf;
 }
 
-/* Did all of it come as the answer to one request? */
+/* Is the whole buffer the answer to a single request? */
 static bool is_one_answer(const void *buf)
 {
 	uint64_t size;
@@ -114,8 +113,8 @@ static int probe_read(int fd, void *buf, size_t n, uint64_t *ret_ns)
 	return 0;
 }
 
-/* How much longer than it should a delayed request takes, three times of four
- * at least, wall. */
+/* The lower quartile of the extra time of a delayed request, wall: at least
+ * three of four take that much longer. */
 static int usual_delay(const char *dir, const char *path, enum storage_op op,
 		       uint64_t probe_ns, uint64_t *ret_ns)
 {
@@ -143,7 +142,8 @@ static int usual_delay(const char *dir, const char *path, enum storage_op op,
 	return 0;
 }
 
-/* How much longer an answer of CALIBRATE_BYTES takes than one of a byte. */
+/* How much longer an answer of CALIBRATE_BYTES takes than one of a single
+ * byte. */
 static int long_delay(const char *path, uint64_t *ret_ns)
 {
 	_cleanup_free_ char *buf = util_aligned_alloc(4096, CALIBRATE_BYTES);
@@ -164,7 +164,7 @@ static int long_delay(const char *path, uint64_t *ret_ns)
 	qsort(brief, N_LONG, sizeof(brief[0]), util_compare_u64);
 	qsort(full, N_LONG, sizeof(full[0]), util_compare_u64);
 	*ret_ns = full[N_LONG / 2] - MIN(full[N_LONG / 2], brief[N_LONG / 2]);
-	/* else each of them waited */
+	/* several requests: each of them waited */
 	if (!is_one_answer(buf))
 		*ret_ns = 0;
 	return 0;
@@ -210,7 +210,7 @@ static int measure_slow(const char *dir, const char *path,
 	ret->slow_mib_ns = full[N_SLOW / 2] - MIN(full[N_SLOW / 2], brief);
 	if (!is_one_answer(buf))
 		ret->slow_mib_ns = 0;
-	/* none gets faster by waiting */
+	/* a longer wait never makes the copy faster */
 	ret->slow_mib_ns = MAX(ret->slow_mib_ns, ret->alone_mib_ns);
 	return 0;
 }
@@ -236,7 +236,7 @@ static void tell(int fd, const struct result *result)
 		_exit(1);
 }
 
-/* The child: for each byte the result of that stage. */
+/* The child: for each byte it receives, it sends the result of that stage. */
 __attribute__((noreturn)) static void client(int fd, const char *dir,
 					     const char *path)
 {
@@ -244,7 +244,7 @@ __attribute__((noreturn)) static void client(int fd, const char *dir,
 	unsigned char stage;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* the device of the mount above all */
+	/* close the mount's device above all */
 	close_range(0, (unsigned)fd - 1, 0);
 	close_range((unsigned)fd + 1, UINT_MAX, 0);
 	while (read(fd, &stage, 1) == 1) {

@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Four stations, each kept as the time until when it is busy:
+ * Four stations. Each keeps only the time until which it is busy:
  *
  *	arrival -> [ IOPS cap ] -> [ k channels ] -> [ link ] -> latency -> done
  *
- * IOPS cap   GCRA (ITU-T I.371): a theoretical arrival time moves on by
- *            1/rate for each slot, and an operation may be early by
- *            burst - 1 slots. It starts as after a burst, not as after a
- *            rest: the first second of a run gets no more than any other.
- *            A full start would be a gift of `burst` operations to every
- *            short measurement.
- * channels   A heap of busy times. The earliest free takes the operation, so
- *            they queue first come, first served. A striped read is several
- *            pieces, each on its own channel; the last one ends it. A disk
- *            that sorts its queue is not sorted here: who is answered is
- *            decided at arrival. What sorting gains on the average, by how
- *            many are in the device, is taken off the head's movements. Where
- *            the places of reads count and they come in order already, nearer
- *            to each other than the device could sort them, the head moves by
- *            their distances, and sorting shortens but its wait for the
- *            platter.
- *            What neither occupies a channel nor moves bytes, as an open whose
- *            inode is in memory, waits for none.
- * link       Served in the order in which pieces start, not in the order in
- *            which their first byte comes: otherwise one slow seek would hold
- *            back everything behind it. A piece reserves its bytes from its
- *            start on; the wait this finds is added after its own seek and
- *            occupancy. Alone, a piece takes the slower of channel and link,
- *            as when both stream.
- * latency    Pipelined: it delays the answer and holds nothing.
+ * IOPS cap   GCRA (ITU-T I.371): a theoretical arrival time advances by 1/rate
+ *            for each slot, and an operation may be early by burst - 1 slots.
+ *            It starts with the burst used up, so the first second of a run
+ *            gets no more than any other. A full burst would add `burst` free
+ *            operations to every short measurement.
+ * channels   A heap of busy times. An operation takes the channel that is free
+ *            first, so operations queue first come, first served. A striped
+ *            read is several pieces, each on its own channel; the last piece
+ *            completes it. The queue of a disk that reorders is not sorted
+ *            here: the time of completion is fixed at arrival. Instead the
+ *            head's movements are shortened by the average gain of sorting at
+ *            that queue depth. If the places of reads count, and reads arrive
+ *            in order of place, closer together than the device could sort
+ *            them, the head moves by their distances. Sorting then shortens
+ *            only the wait for the platter. An operation without occupancy and
+ *            bytes, such as an open of an inode in memory, waits for no
+ *            channel.
+ * link       Served in the order in which pieces start, not in that of their
+ *            first bytes: otherwise one slow seek would block everything behind
+ *            it. A piece reserves its bytes from its start on; the resulting
+ *            wait is added after its own seek and occupancy. A lone piece takes
+ *            the slower of channel and link, because both stream.
+ * latency    Pipelined: it delays the answer and occupies nothing.
  */
 #include "fs/device/device.h"
 
@@ -39,11 +37,11 @@
 #include "common/rng.h"
 #include "common/util.h"
 
-/* arbitrary: a longer file than 8 MiB is in several places */
+/* arbitrary: a file of more than 8 MiB has several places */
 enum { PIECE_SHIFT = 23 };
-/* Do reads come in the order of their places? Asked of as many movements as
- * there are reads in the device, and of so many at least: two or three at
- * random are often near each other. */
+/* How many movements decide whether reads come in the order of their places: as
+ * many as there are reads in the device, and at least this many. Two or three
+ * random places are often close together. */
 enum { MOVES_TO_JUDGE = 7 };
 
 struct device {
@@ -53,17 +51,18 @@ struct device {
 	uint64_t link_busy;
 	double next_slot; /* GCRA's theoretical arrival time, ns */
 	bool started;
-	/* until when the last operations count, for devices that reorder: a
-	 * quarter of the head's movement before they are done. Answers leave
-	 * half a round trip early (calibrate.h), and who reads one after the
-	 * other asks again before; that is no queue. */
+	/* for devices that reorder: the time until which each of the last
+	 * operations counts in the queue depth, a quarter of the head's
+	 * movement before its completion. Answers leave half a round trip early
+	 * (calibrate.h), so a sequential reader sends its next read before
+	 * that; this is no queue. */
 	uint64_t *recent; /* a ring of n_recent */
 	size_t n_recent, next_recent;
-	/* the last places of reads, parts of the stroke: a ring of n_places,
-	 * none where they do not count */
+	/* the last places of reads, as fractions of the stroke: a ring of
+	 * n_places, none if places do not count */
 	double *places;
 	size_t n_places;
-	uint64_t n_moves; /* so many were entered */
+	uint64_t n_moves; /* number of places entered */
 	struct {
 		bool known;
 		uint64_t object, offset;
@@ -120,7 +119,7 @@ uint64_t device_place(uint64_t object, uint64_t offset)
 
 /* --- stations --------------------------------------------------------- */
 
-/* When the IOPS cap lets an operation of so many bytes through. */
+/* When the IOPS cap admits an operation of so many bytes. */
 static uint64_t pass_cap(struct device *d, const struct storage_class *c,
 			 uint64_t bytes, uint64_t now)
 {
@@ -142,7 +141,7 @@ static uint64_t pass_cap(struct device *d, const struct storage_class *c,
 	return issue > (double)now ? (uint64_t)issue : now;
 }
 
-/* 10^6 bytes a second are one byte in 1000 / mb_per_s ns. */
+/* A MB is 10^6 bytes: one byte takes 1000 / mb_per_s ns. */
 static uint64_t stream_ns(uint64_t bytes, double mb_per_s)
 {
 	return mb_per_s > 0 ? (uint64_t)llround((double)bytes * 1000 / mb_per_s)
@@ -170,7 +169,7 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	return MAX(busy, d->link_busy + before);
 }
 
-/* Operations in the device when another one arrives, that one counted. */
+/* The queue depth that an arriving operation finds, itself included. */
 static uint64_t in_queue(const struct device *d, uint64_t now)
 {
 	uint64_t n = 1;
@@ -188,7 +187,7 @@ static void enter_place(struct device *d, uint64_t object, uint64_t offset)
 		ldexp((double)device_place(object, offset), -64);
 }
 
-/* How far from each other the ends of the last n movements are. */
+/* The distance that the places of the last n movements span. */
 static double spread(const struct device *d, uint64_t n)
 {
 	double least = 1, most = 0;
@@ -200,8 +199,8 @@ static double spread(const struct device *d, uint64_t n)
 	return most - least;
 }
 
-/* A seek over a part of the stroke, ns. Between two random places it is
- * `seek` on the average: the mean of sqrt(|x - y|) is 8/15. */
+/* A seek over a fraction of the stroke, ns. Between two random places its mean
+ * is `seek`: the mean of sqrt(|x - y|) is 8/15. */
 static double seek_over(const struct storage_class *c, double part)
 {
 	double settle = (double)c->settle_ns;
@@ -211,9 +210,9 @@ static double seek_over(const struct storage_class *c, double part)
 }
 
 /*
- * The seek of a read that was entered, when the last ones came in the order of
- * their places, so that to serve them as they come, seek by seek, is faster
- * than to sort the `n` that are in the device. < 0: it is not.
+ * The seek of a read whose place was entered, if recent reads came in the order
+ * of their places, so that serving them as they come is faster than sorting the
+ * `n` in the device. < 0: sorting is faster.
  */
 static double seek_in_order(const struct device *d,
 			    const struct storage_class *c, uint64_t n,
@@ -233,7 +232,7 @@ static double seek_in_order(const struct device *d,
 	return seek_over(c, spread(d, moves) / (double)moves);
 }
 
-/* What the head needs to get to where this operation starts. */
+/* The time the head needs to reach the start of this operation. */
 static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 			  uint64_t offset, uint64_t bytes, uint64_t now)
 {
@@ -256,7 +255,7 @@ static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 		ns = (uint64_t)(seek < 0 ? (double)(ns + turn) * share
 					 : seek + (double)turn * share);
 	}
-	/* what needs no seek happens elsewhere and moves nothing */
+	/* an operation without a seek happens elsewhere and moves nothing */
 	if (op == STORAGE_READ) {
 		d->head.known = true;
 		d->head.object = object;

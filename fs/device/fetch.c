@@ -21,13 +21,13 @@ struct fetcher {
 	pthread_mutex_t device_lock; /* device, last_arrival */
 	struct device *device;
 	uint64_t last_arrival;
-	pthread_mutex_t job_lock; /* all down to n_idle */
+	pthread_mutex_t job_lock; /* guards all down to n_idle */
 	pthread_cond_t job_wake;
 	struct fetch *first, *last;
 	bool stopping; /* atomic too */
 	pthread_t readers[MAX_READERS];
 	unsigned n_readers;	      /* started so far */
-	unsigned n_idle;	      /* of them: that wait for a job */
+	unsigned n_idle;	      /* of these: waiting for a job */
 	struct round_trip round_trip; /* emulated ns; atomic, set once */
 	struct fetch_stats stats;     /* relaxed atomics */
 };
@@ -37,13 +37,13 @@ static void count(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-/* Is there no request but this one? */
+/* Is this the only request in flight? */
 static bool alone(const struct fetcher *f)
 {
 	return __atomic_load_n(&f->lead->stats.inflight, __ATOMIC_RELAXED) <= 1;
 }
 
-/* How long the kernel copies a MiB of an answer that was waited for so long,
+/* How long the kernel takes to copy a MiB of an answer after so long a wait,
  * all in emulated ns. */
 static double copy_ns(const struct fetcher *f, uint64_t wait_ns)
 {
@@ -59,7 +59,7 @@ static double copy_ns(const struct fetcher *f, uint64_t wait_ns)
 	return brief + (slow - brief) * fmin(fmax(part, 0), 1);
 }
 
-/* When to answer, so that the reader has it at the deadline. */
+/* When to answer, so that the answer reaches the reader at the deadline. */
 static uint64_t reply_at(const struct fetcher *fetcher, struct fetch *f)
 {
 	const struct round_trip *trip = &fetcher->lead->round_trip;
@@ -104,8 +104,8 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 	struct fetcher *fetcher = ctx;
 	uint64_t fired = timer->deadline;
 
-	/* it was alone when it came, and others have come since; what only
-	 * waited is of no class that has a round trip */
+	/* it was alone on arrival, and others have come since; a pure wait has
+	 * no class and so no round trip */
 	if (!stopping && f->op != STORAGE_N_OPS && !alone(fetcher) &&
 	    fired < reply_at(fetcher, f)) {
 		int r = timerq_add(fetcher->timers, timer,
@@ -118,13 +118,13 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 	finish(fetcher, f, stopping);
 }
 
-/* The bytes are there (or failed): now only the time is missing. */
+/* The bytes were read (or failed); wait for the deadline. */
 static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 {
 	uint64_t at;
 	int r = 0;
 
-	if (f->op == STORAGE_N_OPS) { /* there is none */
+	if (f->op == STORAGE_N_OPS) { /* it has no deadline */
 		finish(fetcher, f, false);
 		return;
 	}
@@ -213,7 +213,7 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 {
 	f->next = NULL;
 	pthread_mutex_lock(&fetcher->job_lock);
-	if (fetcher->stopping) { /* a wait that ended just now goes on here */
+	if (fetcher->stopping) { /* a wait that ended just before the stop */
 		pthread_mutex_unlock(&fetcher->job_lock);
 		finish(fetcher, f, true);
 		return;
@@ -223,8 +223,8 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 	else
 		fetcher->first = f;
 	fetcher->last = f;
-	/* most sources never block; where no thread can be had, the first
-	 * does it all */
+	/* most sources never block; if no further thread can be had, the first
+	 * does all reads */
 	if (!fetcher->n_idle && fetcher->n_readers < fetcher->c.n_readers)
 		start_reader(fetcher);
 	pthread_mutex_unlock(&fetcher->job_lock);
@@ -247,7 +247,8 @@ void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 	if (f->takes)
 		return;
 	pthread_mutex_lock(&fetcher->device_lock);
-	/* requests of several threads may pass each other on the way here */
+	/* requests of several threads may overtake each other before this
+	 * point */
 	now = MAX(f->arrival, fetcher->last_arrival);
 	fetcher->last_arrival = now;
 	f->deadline = device_schedule(fetcher->device, f->op, f->node,
@@ -302,7 +303,7 @@ static void stop_readers(struct fetcher *f)
 	__atomic_store_n(&f->stopping, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&f->job_lock);
 	pthread_cond_broadcast(&f->job_wake);
-	/* no other is started any more */
+	/* no further reader is started */
 	for (; f->n_readers; f->n_readers--)
 		pthread_join(f->readers[f->n_readers - 1], NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One read of the emulated device: the bytes come from the source, the time
- * from the device model. The device decides at once when it will be done; the
- * real read runs meanwhile, and is a floor under that time, never an addition.
+ * from the device model. The device fixes the deadline at once. The real read
+ * runs meanwhile; it is a lower bound of the duration and does not add to it.
  *
  *	fetch_start --- device_schedule --> deadline
  *	     |                                 |
@@ -24,11 +24,11 @@
 struct device;
 struct fetcher;
 
-/* A file among several that one read of the device brings. */
+/* One of several files in one read of the device. */
 struct fetch_piece {
 	uint32_t node;
 	size_t bytes; /* all of it */
-	void *buf;    /* NULL: not wanted */
+	void *buf;    /* NULL: not needed */
 	int error;    /* 0 or -errno of the real read */
 };
 
@@ -37,26 +37,26 @@ struct fetch {
 	enum storage_op op;
 	uint32_t node;
 	uint64_t offset;
-	size_t bytes;	 /* charged; for a read also what is read into buf */
-	size_t answered; /* of them: bytes for who asked first */
-	void *buf;	 /* NULL: no bytes wanted (a metadata operation) */
+	size_t bytes;	 /* charged; a read reads them into buf */
+	size_t answered; /* of these: bytes for the first requester */
+	void *buf;	 /* NULL: no bytes needed (a metadata operation) */
 	/* Instead of buf: several files, each with its own error. Always read
 	 * on a reader thread: together they are megabytes. */
 	struct fetch_piece *pieces;
 	size_t n_pieces;
 	uint64_t arrival;
 	void *client;	/* of a metadata operation: see struct read_request */
-	uint64_t takes; /* not 0: so long, and the device is not asked */
-	/* may be called at once, on the caller's thread, when the operation
-	 * costs no time; `stopping`: the mount is being torn down */
+	uint64_t takes; /* not 0: the duration, without the device */
+	/* may be called at once, on the caller's thread, if the operation costs
+	 * no time; `stopping`: the mount is being torn down */
 	void (*done)(struct fetch *f, bool stopping);
-	bool later; /* read by a reader thread, even where it would not block;
-		     * done is not called by the call that reads */
-	bool apart; /* whoever starts it reads its bytes, by fetch_read */
+	bool later; /* read by a reader thread, even if it would not block; the
+		     * call that reads does not call done */
+	bool apart; /* its starter reads its bytes, by fetch_read */
 	/* results */
 	int error;	   /* 0 or -errno of the real read */
-	uint64_t deadline; /* when the device is done */
-	uint64_t ahead;	   /* so much earlier it is answered */
+	uint64_t deadline; /* when the device completes it */
+	uint64_t ahead;	   /* its answer leaves this much earlier */
 	/* private */
 	struct timer timer;
 	struct fetch *next;
@@ -78,47 +78,47 @@ struct fetcher_config {
 	const struct storage_profile *storage;
 	uint64_t seed;
 	unsigned n_readers; /* at most: threads for reads that would block */
-	/* The first one of the mount: counts the requests in flight of all, and
-	 * its round trip applies to all. NULL: this is the first. It must
+	/* The mount's first fetcher: it counts the requests in flight of all,
+	 * and its round trip applies to all. NULL: this is the first. It must
 	 * outlive this one. */
 	struct fetcher *lead;
 };
 
 int fetcher_new(const struct fetcher_config *config, struct fetcher **ret);
 /*
- * End every pending fetch with `stopping`: when this returns all were done,
- * and the fetcher's threads have ended. One that is started later is done at
- * once, with `stopping`.
+ * End every pending fetch with `stopping`: on return all were done, and the
+ * fetcher's threads have ended. A fetch started later is done at once, with
+ * `stopping`.
  */
 void fetcher_stop(struct fetcher *f);
-/* Stops first; nobody may start any more. NULL is allowed. */
+/* Stops first; no fetch may start any more. NULL is allowed. */
 void fetcher_free(struct fetcher *f);
 
-/* Both of what follows; of one that is `apart` the first alone. */
+/* fetch_charge and fetch_read; if `apart`, only fetch_charge. */
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
-/* The device's part: counted, and f->deadline is known. Nothing with the op
+/* The device's part: count it and set f->deadline. Charges nothing for the op
  * STORAGE_N_OPS, whose bytes were paid for before. */
 void fetch_charge(struct fetcher *fetcher, struct fetch *f);
-/* The bytes, and the wait for the deadline. */
+/* Read the bytes, and wait for the deadline. */
 void fetch_read(struct fetcher *fetcher, struct fetch *f);
-/* It was charged, and is done without its bytes: the mount is torn down. */
+/* End a charged fetch without its bytes: the mount is torn down. */
 void fetch_end(struct fetcher *fetcher, struct fetch *f);
 /*
- * Only wait: done is called at `at` (emulated ns), never by this call; nothing
- * is asked of the device. Set f->done. -ENOMEM, -ECANCELED (stopped).
+ * Only wait: done is called at `at` (emulated ns), never by this call; the
+ * device is not involved. Set f->done. -ENOMEM, -ECANCELED (stopped).
  */
 int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at);
-/* Answer so much earlier than the device is done, for the way to the reader;
- * counts as if the reader had been asked. Once, before there is more than one
- * reader. */
+/* Answer this much before the device's deadline, for the way to the reader;
+ * stats count the time at which the reader has it. Call once, before there is
+ * more than one reader. */
 void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip);
-/* Exchange the device (fs/device/device.h), live. The one before is the
- * caller's. */
+/* Replace the device (fs/device/device.h), live. The caller gets the old
+ * one. */
 struct device *fetcher_swap_device(struct fetcher *f, struct device *fresh);
-/* Two numbers of its stats. */
+/* The numbers of device reads and their bytes. */
 void fetcher_counts(const struct fetcher *f, uint64_t *ret_reads,
 		    uint64_t *ret_bytes);
-/* A consistent enough copy. */
+/* A copy; its counters may be slightly out of step. */
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret);
 void fetcher_reset_stats(struct fetcher *f);
 
