@@ -20,10 +20,10 @@
 #include "fs/front/front_xattr.h"
 #include "fs/front/front_private.h"
 
-/* For the thread in front_loop alone; nobody else has a use for it. */
+/* Sent only to the thread in front_loop. */
 enum { WAKE_SIGNAL = SIGUSR2 };
 
-/* --- signals to who waits ----------------------------------------------- */
+/* --- interrupted requests ----------------------------------------------- */
 
 static bool is_interrupted(void *client)
 {
@@ -38,7 +38,7 @@ struct wait {
 	fuse_req_t req;
 	struct front *front;
 	void (*answer)(struct wait *w);
-	pthread_t taker; /* who took the request from the kernel */
+	pthread_t taker; /* the thread that received the request */
 	fuse_ino_t ino;
 	size_t size; /* of a readdir or a probe's read */
 	char *bytes; /* of a probe's read; owned */
@@ -50,7 +50,7 @@ static void wait_done(struct fetch *f, bool stopping)
 {
 	struct wait *w = container_of(f, struct wait, fetch);
 
-	if (!f->takes) /* not the calibration's */
+	if (!f->takes) /* not a calibration probe */
 		server_metadata_answered(w->front->c.server, f,
 					 stopping   ? -ECONNABORTED
 					 : f->error ? f->error
@@ -101,8 +101,8 @@ static void answer_lookup(struct wait *w)
 
 /* --- control files -------------------------------------------------------
  *
- * They cost nothing, but for the probes of the calibration. Those are neither
- * traced nor do faults meet them.
+ * They cost no device time, except for the calibration probes. Probes are not
+ * traced, and faults do not apply to them.
  */
 
 static uint64_t probe_ns(struct front *f)
@@ -188,7 +188,7 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 
 	if (front_is_ctl(ino))
 		w.fetch.takes = probe_ns(f);
-	/* one listing is one operation, however many calls it takes */
+	/* a listing is one operation, whatever its number of calls */
 	if (offset || (front_is_ctl(ino) && !w.fetch.takes))
 		front_readdir(f, req, ino, size, offset, plus);
 	else
@@ -242,7 +242,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	struct front *f = fuse_req_userdata(req);
 	struct wait w = { .req = req, .size = size, .answer = answer_probe };
 
-	/* others may look into the control files meanwhile */
+	/* other clients may read control files during the calibration */
 	if (front_is_ctl(ino) && offset == CALIBRATE_OFFSET)
 		w.fetch.takes = probe_ns(f);
 	if (!w.fetch.takes) {
@@ -252,7 +252,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	w.bytes = calibrate_answer(size);
 	if (!w.bytes)
 		w.size = 0;
-	/* as any operation that reads nothing from the device */
+	/* charged like an operation that reads no bytes */
 	wait_for(f, STORAGE_OPEN, TREE_ROOT, &w);
 }
 
@@ -271,7 +271,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	fuse_reply_statfs(req, &st);
 }
 
-/* --- what a read-only mount says no to ---------------------------------- */
+/* --- operations that a read-only mount refuses -------------------------- */
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		     size_t size, off_t offset, struct fuse_file_info *fi)
@@ -284,7 +284,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		fuse_reply_err(req, EROFS);
 }
 
-/* A shell's `> control` truncates first: allowed, there is nothing to cut. */
+/* A shell's `> control` truncates first: allowed, the file is empty. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 		       int to_set, struct fuse_file_info *fi)
 {
@@ -343,16 +343,16 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 	op_mknod(req, parent, name, mode, 0);
 }
 
-/* --- life --------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------- */
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	(void)userdata;
-	/* nothing changes under the kernel's cached attributes */
+	/* attributes never change, so the kernel's cache stays valid */
 	conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
 	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
-	/* the kernel's own limit on reads in the background (12) would cap
-	 * the queue depth that a profile can be asked for */
+	/* the kernel's default limit of background reads (12) would cap the
+	 * queue depth that the device sees */
 	conn->max_background = 1024;
 	conn->congestion_threshold = 768;
 }
@@ -385,7 +385,7 @@ static void note_reply(struct front *f)
 			 "hits are answered by reply");
 }
 
-/* The kernel has our answer to INIT: from here on the mount can be used. */
+/* The kernel has our reply to INIT: the mount is usable from here on. */
 static void accepted(struct transport *t)
 {
 	struct front *f = container_of(t, struct front, transport);
@@ -472,7 +472,7 @@ static void woken(int sig)
 	(void)sig;
 }
 
-/* libfuse's loop waits in sem_wait, which a signal with a handler ends. */
+/* libfuse's loop blocks in sem_wait; a signal with a handler interrupts it. */
 static void let_wake(void)
 {
 	struct sigaction sa = { .sa_handler = woken };
@@ -494,7 +494,7 @@ int front_loop(struct front *f)
 	let_wake();
 	f->looper = pthread_self();
 	__atomic_store_n(&f->looping, true, __ATOMIC_RELEASE);
-	/* handlers never wait for a device: a few threads are enough */
+	/* handlers never wait for the device, so a few threads suffice */
 	fuse_loop_cfg_set_clone_fd(config, 1);
 	fuse_loop_cfg_set_max_threads(
 		config, (unsigned)MAX(4, sysconf(_SC_NPROCESSORS_ONLN)));
@@ -509,7 +509,7 @@ void front_stop(struct front *f)
 {
 	__atomic_store_n(&f->stopping, true, __ATOMIC_RELEASE);
 	fuse_session_exit(f->session);
-	/* once may be just before it waits */
+	/* repeat: a single signal may arrive just before the loop blocks */
 	while (__atomic_load_n(&f->looping, __ATOMIC_ACQUIRE)) {
 		pthread_kill(f->looper, WAKE_SIGNAL);
 		tick_pause(NS_PER_MS);
@@ -529,8 +529,8 @@ void front_disconnect(struct front *f)
 	if (!f)
 		return;
 	front_unmount(f);
-	/* the calibrator may wait for an answer that nobody will give: the end
-	 * of the connection is one */
+	/* the calibrator may wait for a reply that no thread will send; the
+	 * end of the connection unblocks it */
 	passthrough_disable(&f->passthrough);
 	front_calibrate_end(f);
 }

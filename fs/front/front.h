@@ -2,8 +2,8 @@
 /*
  * The FUSE front end: translates between the kernel's requests (libfuse's
  * low-level API) and the server. Files are opened with direct I/O, so that
- * the kernel keeps no second, unmodelled cache of their bytes; names and
- * attributes it may keep for as long as it likes, for they never change.
+ * the kernel keeps no second, unmodelled cache of their bytes. Names and
+ * attributes never change, so the kernel may cache them without limit.
  */
 #ifndef GPEMU_FS_FRONT_FRONT_H
 #define GPEMU_FS_FRONT_FRONT_H
@@ -13,20 +13,20 @@
 struct front;
 struct jobs;
 
-/* How the bytes of a cached file reach its reader. */
+/* How a reader gets the bytes of a cached file. */
 enum hit_path {
-	HIT_PATH_AUTO,	/* passthrough where the system has it, else reply */
-	HIT_PATH_REPLY, /* each read is a request to this process */
-	HIT_PATH_PASSTHROUGH, /* the same as auto, with a warning */
+	HIT_PATH_AUTO,	      /* passthrough where supported, else reply */
+	HIT_PATH_REPLY,	      /* each read is a request to this process */
+	HIT_PATH_PASSTHROUGH, /* as auto; warns where it is unsupported */
 };
 /* "auto", "reply" or "passthrough". */
 int hit_path_parse(const char *s, enum hit_path *ret, struct err *err);
 
-/* How requests come from the kernel. */
+/* How requests reach this process. */
 enum front_transport {
-	TRANSPORT_AUTO,	 /* io_uring where the kernel has it on, else dev */
+	TRANSPORT_AUTO,	 /* io_uring where the kernel enables it, else dev */
 	TRANSPORT_DEV,	 /* read from /dev/fuse */
-	TRANSPORT_URING, /* the same as auto, with a warning */
+	TRANSPORT_URING, /* as auto; warns where it is unavailable */
 };
 /* "auto", "dev" or "uring". */
 int front_transport_parse(const char *s, enum front_transport *ret,
@@ -41,13 +41,13 @@ struct front_config {
 	const char *options;	/* mount options "a,b=c", or NULL */
 	enum hit_path hit_path;
 	enum front_transport transport;
-	/* called once, when the kernel has taken the mount into service */
+	/* called once, when the mount is usable */
 	void (*ready)(void *ctx);
 	void *ctx;
 };
 
-/* Would it mount with these options? Asked by a mount elsewhere that is gone
- * when this returns. Errors as front_new. */
+/* Check the mount options by mounting in a temporary folder; unmounted on
+ * return. Errors as front_new. */
 int front_try(const struct front_config *config, struct err *err);
 /*
  * Mount. -EINVAL (options), -ENODEV, -EPERM, -EBUSY; with a text.
@@ -57,15 +57,15 @@ int front_new(const struct front_config *config, struct front **ret,
 /* Serve until unmounted or stopped. 0 or -errno. */
 int front_loop(struct front *f);
 /*
- * End front_loop, from another thread; returns when it has ended, or will not
- * begin.
+ * End front_loop, from another thread; returns when the loop has ended, or
+ * will not begin.
  */
 void front_stop(struct front *f);
-/* Unmount, if it still is mounted: no new request comes in after this. */
+/* Unmount, if still mounted: no new request arrives after this. */
 void front_unmount(struct front *f);
 /*
- * Unmount, and end the connection: calls on the mount that still wait, of
- * whatever thread, return. What was pending must have been answered
+ * Unmount, and end the connection: calls that still wait on the mount return,
+ * in all threads. Pending requests must have been answered before
  * (server_stop, jobs_stop). NULL is allowed, as below.
  */
 void front_disconnect(struct front *f);

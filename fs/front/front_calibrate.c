@@ -36,10 +36,10 @@ static int measure(struct front *f, struct round_trip *ret)
 }
 
 /*
- * Did it fail because the mount ends? A request that is dropped on the way out
- * fails before the thread in front_loop knows that the loop has ended, and of
- * an unmount the kernel tells its callers before it tells us: so the error says
- * it, that of the connection or, after a lazy unmount, of a name that is gone.
+ * Did it fail because the mount ends? Requests dropped at the end fail before
+ * front_loop's thread sees the end of the loop, and on an unmount the kernel
+ * fails the callers before it notifies us. So the error decides: that of the
+ * connection or, after a lazy unmount, that of a missing name.
  */
 static bool is_end(const struct front *f, int r)
 {

@@ -6,10 +6,10 @@
 
 #include "fs/front/front_private.h"
 
-/* As soon as the mount can be used: on a thread of its own, which then calls
- * front_config.ready. */
+/* Start it, once the mount is usable, on a thread of its own; that thread then
+ * calls front_config.ready. */
 void front_calibrate(struct front *f);
-/* After the end of the connection to the kernel. */
+/* Join the thread; after the end of the connection to the kernel. */
 void front_calibrate_end(struct front *f);
 
 #endif

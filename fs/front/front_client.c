@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who asks, where a fault may make him wait and a signal end that. */
+/* The client of a request: a fault may delay it, a signal ends the delay. */
 #include <fuse_lowlevel.h>
 
 #include "fs/front/front_private.h"

@@ -21,9 +21,9 @@ enum ctl_file front_ctl_file(fuse_ino_t ino)
 }
 
 /*
- * Who writes to a file keeps others from it: the kernel locks the inode. But a
- * command may have to wait for another one. So control is a new inode at each
- * lookup, which the kernel is told to forget.
+ * The kernel locks the inode during a write, so a second writer would block.
+ * But a command may have to wait for another one. So each lookup of control
+ * returns a new inode number, which the kernel does not cache.
  */
 fuse_ino_t front_ctl_lookup(struct front *f, fuse_ino_t parent,
 			    const char *name)
@@ -96,7 +96,7 @@ struct page {
 	bool plus;
 };
 
-/* false: full. `next` is the offset that continues behind this entry. */
+/* false: full. `next` is the offset of the entry after this one. */
 static bool add(struct page *p, const char *name, fuse_ino_t ino, off_t next)
 {
 	struct fuse_entry_param e;

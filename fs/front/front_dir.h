@@ -11,7 +11,7 @@
 
 #include "fs/front/front_private.h"
 
-/* The tree never changes: names and attributes may be kept for a day. */
+/* The tree never changes: the kernel may cache names and attributes a day. */
 #define FRONT_TIMEOUT_S 86400.0
 
 bool front_is_ctl(fuse_ino_t ino);
@@ -23,7 +23,7 @@ fuse_ino_t front_ctl_lookup(struct front *f, fuse_ino_t parent,
 			    const char *name);
 
 void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret);
-/* The answer to a lookup; ino 0: "no such name", which is remembered too. */
+/* The reply to a lookup; ino 0: "no such name", which is cached too. */
 void front_entry(const struct front *f, fuse_ino_t ino,
 		 struct fuse_entry_param *ret);
 /* Reply to a readdir (plus: with attributes) from `offset` on. */

@@ -17,7 +17,7 @@
 #define OPEN_NOFLUSH (1u << 5)
 #define OPEN_PASSTHROUGH_FILE (1u << 7) /* since 6.9 */
 #define OPEN_FLAGS_PLAIN (OPEN_DIRECT_IO | OPEN_NOFLUSH)
-/* only NOFLUSH may go with it */
+/* the kernel accepts only NOFLUSH beside it */
 #define OPEN_FLAGS_PASSTHROUGH (OPEN_PASSTHROUGH_FILE | OPEN_NOFLUSH)
 
 /* struct fuse_open_out, with the field that libfuse 3.14 calls padding. */
@@ -27,13 +27,13 @@ struct open_out {
 	int32_t backing_id;
 };
 
-/* What fi->fh points to. */
+/* An open file: fi->fh points to it. */
 struct front_file {
 	struct handle *handle; /* of a dataset file, else NULL */
 	bool counted;	       /* in passthrough's table, under `node` */
 	uint32_t node;
-	enum ctl_file which; /* of neither of them */
-	char *text;	     /* of a control file, or NULL: it is a long one */
+	enum ctl_file which; /* of a control file */
+	char *text;	     /* of a control file; NULL: read in pieces */
 	size_t n_text;
 	struct front_file *prev, *next; /* under the front's files_lock */
 };
@@ -73,7 +73,7 @@ void front_file_free_all(struct front *f)
 
 /* --- open --------------------------------------------------------------- */
 
-/* With -ENOENT the opener is gone: no release will come. */
+/* -ENOENT: the open was interrupted, so the kernel sends no release. */
 static void reply_open(struct front *f, fuse_req_t req, struct front_file *file,
 		       uint32_t flags, int backing_id)
 {
@@ -85,7 +85,7 @@ static void reply_open(struct front *f, fuse_req_t req, struct front_file *file,
 		file_free(f, file);
 }
 
-/* An open that reads the whole file first, to be charged for it. */
+/* An open that first reads the whole file, so that the device charges it. */
 struct late {
 	struct read_request request;
 	struct front *front;
@@ -134,7 +134,7 @@ static void open_late(struct front *f, fuse_req_t req, struct front_file *file,
 	server_read(f->c.server, &l->request);
 }
 
-/* -ENOMEM, or the mode in which the file is open now. */
+/* The mode in which the file is now open, or -ENOMEM. */
 static int prepare(struct front *f, uint32_t node, struct front_file *file,
 		   bool may_wait, int *ret_backing_id)
 {
@@ -240,8 +240,8 @@ static void reply_long(struct front *f, fuse_req_t req,
 }
 
 /*
- * From a copy: the reader may have the answer, close the file and have it
- * released while the reply is still on its way out of here.
+ * Replies from a copy: the reader may get the reply and close the file, and
+ * the file may be released, before the call that replies returns.
  */
 static void reply_text(fuse_req_t req, const struct front_file *file,
 		       size_t size, size_t offset)
@@ -266,9 +266,9 @@ void front_file_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	struct read *r;
 
 	(void)ino;
-	/* In passthrough mode only advice to read ahead (readahead(2),
-	 * POSIX_FADV_WILLNEED) comes here, for pages that nobody will look
-	 * at. An end of file would make the kernel cut the file's size. */
+	/* In passthrough mode only readahead hints (readahead(2),
+	 * POSIX_FADV_WILLNEED) come here; no reader uses these pages.
+	 * An end of file would make the kernel shrink the file's size. */
 	if (!file->handle && file->counted) {
 		fuse_reply_err(req, EIO);
 		return;

@@ -33,22 +33,22 @@ char *front_mount_options(const struct front_config *c)
 	return text;
 }
 
-/* With what holds for every mount: nosuid and nodev. Not 0: libfuse cannot use
- * them. */
+/* Adds nosuid and nodev, which every mount has. Not 0: libfuse cannot use the
+ * options. */
 static int parse_options(const struct front_config *c, struct fuse_args *args,
 			 int *ret_shared)
 {
 	static const struct fuse_opt known[] = {
 		{ "allow_other", 0, 1 },
-		/* mount(8) adds them where root calls it; whoever owns the
-		 * source would be root by them */
+		/* mount(8) adds them when root calls it; they would let the
+		 * owner of the source become root */
 		FUSE_OPT_KEY("suid", FUSE_OPT_KEY_DISCARD),
 		FUSE_OPT_KEY("dev", FUSE_OPT_KEY_DISCARD),
 		FUSE_OPT_END,
 	};
 	int r = fuse_opt_parse(args, ret_shared, known, NULL);
 
-	/* the scan would have had to look closer: "allow\_other" */
+	/* "allow\_other": the scan did not collect what a shared mount needs */
 	if (*ret_shared && !server_tree(c->server)->shared)
 		return -1;
 	if (r == 0 && *ret_shared)
@@ -74,8 +74,8 @@ static void fuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
 		     fmt, ap);
 }
 
-/* While the options are read: libfuse says in several pieces what front_new
- * says in one line. */
+/* While options are parsed: libfuse logs in several pieces what front_new
+ * reports in one line. */
 static void fuse_whispers(enum fuse_log_level level, const char *fmt,
 			  va_list ap)
 {
@@ -107,7 +107,7 @@ int front_session_new(const struct front_config *c,
 			      c->options ? c->options : "");
 }
 
-/* The folder may be renamed, with one above it. */
+/* The folder, or one above it, may be renamed meanwhile. */
 static int try_at(const struct front_config *c, struct fuse_session *session,
 		  const char *dir, struct err *err)
 {
@@ -154,7 +154,7 @@ int front_try(const struct front_config *c, struct err *err)
 	return r;
 }
 
-/* -1: it is none of the words. */
+/* -1: not one of the words. */
 static int find_word(const char *s, const char *const *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

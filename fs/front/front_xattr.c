@@ -10,7 +10,7 @@
 #include "fs/front/front_private.h"
 #include "fs/server/server.h"
 
-/* Asked with a size of 0 the caller wants to know how much room it takes. */
+/* Size 0: the caller asks for the length of the value. */
 static void answer(fuse_req_t req, const char *value, size_t n, size_t size)
 {
 	if (size == 0)

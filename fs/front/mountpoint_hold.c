@@ -29,8 +29,8 @@ int mountpoint_open(const char *path)
 		       : -ESTALE;
 }
 
-/* Asked of a call that is given nothing it could use. Where it is unknown or
- * filtered mount(2) may be allowed, and goes by path. */
+/* Probes with a call whose arguments are invalid. Where the call is unknown or
+ * filtered, mount(2) may still be allowed; it mounts by path. */
 static bool may_mount(void)
 {
 	return syscall(SYS_fsopen, "", ~0u) < 0 && errno == EINVAL;

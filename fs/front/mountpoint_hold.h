@@ -6,20 +6,20 @@
 #include "common/err.h"
 
 /* A descriptor of a folder by its path, which is absolute and has no links.
- * -ESTALE: it has one now. */
+ * -ESTALE: the path has a link now. */
 int mountpoint_open(const char *path);
 
 /* The folder under a mount. */
 struct mountpoint {
 	const char *name; /* for libfuse, as long as this is held */
-	int fd;		  /* -1: fusermount3 mounts, and looks for itself */
+	int fd;		  /* -1: fusermount3 mounts, and checks by itself */
 	char held[32];
 };
 
 /*
- * Hold the folder at `path` (mountpoint_prepare's, which has to live as long)
- * until it is unmounted. Whoever may rename a folder above it could have root
- * mount on, or unmount, what a link leads to: so its name is a descriptor's.
+ * Hold the folder at `path` (of mountpoint_prepare; must live as long) until it
+ * is unmounted. A user who may rename a folder above it could make root mount
+ * on, or unmount, the target of a link. So it is named by a descriptor.
  *
  * -ESTALE: the path leads through a link now.
  */

@@ -25,7 +25,7 @@ struct backing_map {
 struct open_node {
 	uint32_t node;
 	uint32_t n_opens;
-	struct object *object; /* of passthrough mode, with its reference */
+	struct object *object; /* passthrough mode: holds a reference */
 	UT_hash_handle hh;
 };
 
@@ -34,7 +34,7 @@ static void close_backing(int id, void *ctx)
 	struct passthrough *p = ctx;
 	uint32_t arg = (uint32_t)id;
 
-	/* the connection may be gone, and took the backing file with it */
+	/* fails after the end of the connection, which closed the file */
 	if (ioctl(p->device_fd, BACKING_CLOSE, &arg) < 0)
 		return;
 }
@@ -49,7 +49,7 @@ void passthrough_init(struct passthrough *p, struct server *server, bool wanted)
 
 void passthrough_enable(struct passthrough *p, int device_fd)
 {
-	/* of our own: the session closes its when it unmounts */
+	/* a duplicate: the session closes its own at unmount */
 	p->device_fd = fcntl(device_fd, F_DUPFD_CLOEXEC, 0);
 	if (p->device_fd < 0)
 		return;
@@ -80,7 +80,7 @@ void passthrough_fini(struct passthrough *p)
 	pthread_mutex_destroy(&p->lock);
 }
 
-/* Why the kernel takes no backing file; static. */
+/* Why the kernel refuses backing files; static. */
 static const char *reason(int error)
 {
 	switch (error) {
@@ -100,7 +100,7 @@ static void turn_off(struct passthrough *p, int error)
 		 "no passthrough: %s", reason(error));
 }
 
-/* Its backing file, made at its first hit, without the lock; <= 0: none. */
+/* Make the backing file, at the first hit, without the lock; <= 0: none. */
 static int make_backing(struct passthrough *p, struct object *o, uint32_t node)
 {
 	struct backing_map map = { 0 };
@@ -122,7 +122,7 @@ static int make_backing(struct passthrough *p, struct object *o, uint32_t node)
 	if (__atomic_compare_exchange_n(&o->backing_id, &before, id, false,
 					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return id;
-	/* another open was faster */
+	/* another open made one first */
 	close_backing(id, p);
 	return before;
 }
@@ -135,7 +135,7 @@ static struct object *find_hit(struct passthrough *p, uint32_t node,
 	struct object *o;
 	int id;
 
-	/* the kernel's own reads would pass the faults by */
+	/* the kernel's own reads would bypass the faults */
 	if (!__atomic_load_n(&p->on, __ATOMIC_ACQUIRE) ||
 	    server_watches(p->server, node))
 		return NULL;
@@ -151,8 +151,8 @@ static struct object *find_hit(struct passthrough *p, uint32_t node,
 	return NULL;
 }
 
-/* Under the lock: the first open of a node decides its mode. *fresh and *hit
- * are taken if they are of use. */
+/* Under the lock: the first open of a node decides its mode. Takes over *fresh
+ * and *hit if it uses them. */
 static int decide(struct passthrough *p, struct open_node **fresh,
 		  struct object **hit, int *ret_backing_id)
 {
