@@ -20,7 +20,7 @@
 /* arbitrary: a control write is a few lines */
 enum { MAX_COMMAND = 4096 };
 
-/* arbitrary: a millisecond of a thread that serves others too */
+/* arbitrary: takes a millisecond of a thread that also serves others */
 enum { MOST_PIECE = 128 << 10 };
 
 /* arbitrary: the stats, some KiB, open ten thousand times */
@@ -123,7 +123,7 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 	return r;
 }
 
-/* A list is logged item by item: a line has an end. */
+/* A list is logged item by item: the length of a line is limited. */
 void ctl_log_stats(struct ctl *ctl)
 {
 	json_auto_t *stats = ctl_stats(ctl);
@@ -147,7 +147,7 @@ void ctl_log_stats(struct ctl *ctl)
 	}
 }
 
-/* A lone one is never too large. */
+/* A text is never refused while it is the only one. */
 static int take_room(struct ctl *ctl, size_t n)
 {
 	uint64_t all =
@@ -194,7 +194,7 @@ int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
 
 /* --- commands ----------------------------------------------------------- */
 
-/* The option is `*from` now, which it owns. */
+/* Moves `*from` into the option, which owns it from then on. */
 static void take_text(struct ctl *ctl, char **option, char **from)
 {
 	pthread_mutex_lock(ctl->lock);
@@ -285,7 +285,7 @@ static int any_storage(const void *storage, struct err *err)
 	return 0;
 }
 
-/* *ret: tier `number`, from 1, as it is, and as `text` wants it. */
+/* *ret: tier `number`, from 1: as it is now, and as `text` asks for. */
 static int parse_tier(const struct ctl *ctl, unsigned long number,
 		      const char *text, struct tiers *ret, struct err *err)
 {
@@ -375,7 +375,7 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 
 	if (!word)
 		return 0;
-	/* of these what is left of the line is one argument, blanks and all */
+	/* these take the rest of the line, with blanks, as one argument */
 	if (!strcmp(word, "warm"))
 		return warm(ctl, save, err);
 	if (!strcmp(word, "fault"))
@@ -402,7 +402,7 @@ bool ctl_may_wait(const char *text, size_t n)
 	static const char *const words[] = { "set", "warm" };
 	const char *end = text + n;
 
-	while (text < end && n <= MAX_COMMAND) { /* else it just fails */
+	while (text < end && n <= MAX_COMMAND) { /* longer: fails */
 		const char *eol = memchr(text, '\n', (size_t)(end - text));
 
 		while (text < end && strchr(" \t\r", *text))

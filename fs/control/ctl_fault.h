@@ -5,9 +5,9 @@
 
 #include "fs/control/ctl.h"
 
-/* The command `fault`, with what stands behind it: "add RULE", "clear [ID]". */
+/* The command `fault` with its arguments: "add RULE", "clear [ID]". */
 int ctl_fault(struct ctl *ctl, char *args, struct err *err);
-/* Under the options' lock: the option "fault", if there is one, is made the
+/* Under the options' lock: set the option "fault", if there is one, to the
  * rules in force. -ENOMEM. */
 int ctl_fault_refresh(struct ctl *ctl);
 

@@ -86,7 +86,7 @@ static void print_tiers(FILE *f, json_t *stats)
 	}
 }
 
-/* Every number of the stats is a gauge: reset sets even the counters back. */
+/* Every number of the stats is a gauge: `reset` clears even the counters. */
 void ctl_prom(FILE *f, json_t *stats)
 {
 	const char *storage =
@@ -98,7 +98,7 @@ void ctl_prom(FILE *f, json_t *stats)
 		"# TYPE gpemu_fs_info gauge\n"
 		"gpemu_fs_info{policy=\"%s\",storage=\"",
 		json_string_value(json_object_get(stats, "policy")));
-	/* JSON has no words for a path that is not UTF-8 */
+	/* JSON cannot express a path that is not UTF-8 */
 	print_label(f, storage ? storage : "");
 	fputs("\"} 1\n", f);
 	json_object_foreach (stats, key, v) {

@@ -5,17 +5,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* arbitrary: each is somebody who waits for its end */
+/* arbitrary: for each job a client waits */
 enum { MOST_WAITING = 256 };
 
 struct jobs {
 	pthread_t thread;
 	pthread_mutex_t lock; /* all below, and `told` of every job */
 	pthread_cond_t wake;
-	struct job *first, **end; /* that have not begun */
-	unsigned n_waiting;	  /* of them */
+	struct job *first, **end; /* jobs that have not begun */
+	unsigned n_waiting;	  /* their number */
 	struct job *running;
-	bool started; /* the thread, with the first job: few mounts need it */
+	bool started; /* the thread; starts with the first job */
 	bool stopping;
 };
 
@@ -97,7 +97,7 @@ void jobs_stop(struct jobs *jobs)
 		return;
 	pthread_mutex_lock(&jobs->lock);
 	jobs->stopping = true;
-	/* under the lock: it may not be freed before it is done */
+	/* under the lock, so that the job is not freed before done */
 	if (jobs->running && take_telling(jobs->running))
 		jobs->running->done(jobs->running, -ECONNABORTED);
 	job = jobs->first;

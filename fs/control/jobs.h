@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread for what may wait for a file: control commands that name one, a
- * reload. Such a file may be in the mount itself, so the threads that serve
- * it must stay free; and as jobs come one after the other, nothing else
- * keeps changes of the configuration apart.
+ * One thread for work that may wait for a file: control commands that name
+ * one, and a reload. The file may be in the mount itself, so the threads that
+ * serve the mount must stay free. Jobs run one after the other; this alone
+ * serialises changes of the configuration.
  *
- * The end of the mount does not wait for a job either: who waits for one is
- * answered by jobs_stop; the thread is joined by jobs_free, when the mount's
- * connection is gone and with it what the job waits for.
+ * The end of the mount does not wait for a job either: jobs_stop answers the
+ * clients that wait for one. jobs_free joins the thread, after the end of the
+ * mount's connection, which also ends what the job waits for.
  */
 #ifndef GPEMU_FS_CONTROL_JOBS_H
 #define GPEMU_FS_CONTROL_JOBS_H
@@ -17,8 +17,8 @@
 struct job {
 	/* On the jobs' thread. */
 	int (*work)(struct job *job);
-	/* Once, on any thread: with what work returned, -ECONNABORTED, or
-	 * -EAGAIN (no thread, or too many wait). */
+	/* Once, on any thread: `r` is the result of work, -ECONNABORTED, or
+	 * -EAGAIN (no thread, or too many jobs). */
 	void (*done)(struct job *job, int r);
 	/* After both. */
 	void (*free)(struct job *job);
@@ -31,11 +31,11 @@ struct jobs;
 
 /* -ENOMEM. */
 int jobs_new(struct jobs **ret);
-/* Behind those that are there; the first one starts the thread. After
- * jobs_stop it is done at once. */
+/* Append a job; the first one starts the thread. After jobs_stop, done is
+ * called at once. */
 void jobs_add(struct jobs *jobs, struct job *job);
-/* No job begins any more; all are done, the running one as far as anybody can
- * see. NULL is allowed, as below. */
+/* No job begins any more; calls done of all jobs, also of the running one,
+ * whose work may go on. NULL is allowed, as below. */
 void jobs_stop(struct jobs *jobs);
 /* Stops first; waits for the running one. */
 void jobs_free(struct jobs *jobs);

@@ -28,7 +28,7 @@ struct warm {
 	uint64_t requested, results[N_RESULTS];
 };
 
-/* Files to be loaded, before they are in the queue. */
+/* Files to load, before they are in the queue. */
 struct files {
 	uint32_t *nodes;
 	size_t n, allocated;
@@ -51,7 +51,7 @@ static int files_add(struct files *f, uint32_t node)
 
 /* --- the thread --------------------------------------------------------- */
 
-/* Under the lock, which is let go of while it loads. */
+/* Under the lock, which is released while it loads. */
 static void load_file(struct warm *w, uint32_t node)
 {
 	uint32_t n = server_extents(w->server, node);
@@ -84,7 +84,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* arbitrary: all files, some times over */
+/* arbitrary: all files, several times */
 static size_t most_waiting(const struct warm *w)
 {
 	return 4 * (size_t)server_tree(w->server)->n_files;
@@ -96,7 +96,7 @@ static int enqueue(struct warm *w, const struct files *f)
 	int r = 0;
 
 	pthread_mutex_lock(&w->lock);
-	/* what is done needs no place */
+	/* drop finished files from the queue */
 	w->n -= w->next;
 	if (w->n)
 		memmove(w->nodes, w->nodes + w->next, w->n * sizeof(*more));
@@ -247,7 +247,7 @@ json_t *warm_json(struct warm *w)
 			 (json_int_t)results[WARM_FAILED], "done", !busy);
 }
 
-/* --- life --------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------- */
 
 int warm_new(struct server *server, struct warm **ret)
 {
