@@ -72,7 +72,7 @@ static int start_groups(struct mount *m, struct err *err)
 			     m->o.common.seed, &m->groups, err);
 }
 
-/* A default that gave way to the memory there is. */
+/* Warns when the default cache size is reduced to fit the memory. */
 static void tell_capacity(const struct mount *m)
 {
 	uint64_t has = server_capacity(m->server);
@@ -123,7 +123,7 @@ static int start_server(struct mount *m, struct err *err)
 	if (!m->tick)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (m->o.keep_awake)
-		tick_keep_awake(m->tick); /* where it is granted */
+		tick_keep_awake(m->tick); /* where permitted */
 	c.tick = m->tick;
 	r = start_trace(m, err);
 	if (r == 0)
@@ -139,12 +139,12 @@ static int start_server(struct mount *m, struct err *err)
 	return r;
 }
 
-/* From here on messages go where --log says. */
+/* From here on messages go to the target of --log. */
 static void switch_log(struct mount *m)
 {
 	int r;
 
-	/* a reload may be at work already */
+	/* a reload may already be running */
 	pthread_mutex_lock(&m->options_lock);
 	log_set_level(options_log_level(&m->o));
 	pthread_mutex_unlock(&m->options_lock);
@@ -159,8 +159,8 @@ static void switch_log(struct mount *m)
 		log_error("--log %s: %s", m->o.log, strerror(-r));
 }
 
-/* A daemon lets go of its caller's terminal, and of the caller. A caller who
- * was killed meanwhile wants no mount: false. */
+/* A daemon detaches from its caller's terminal and releases the caller. false:
+ * the caller was killed meanwhile, so the mount is not wanted. */
 static bool release_caller(struct mount *m)
 {
 	int last = options_log_is(&m->o, "stderr") ? 1 : 2;
@@ -177,7 +177,7 @@ static bool release_caller(struct mount *m)
 	return waits;
 }
 
-/* The kernel has taken us into service. */
+/* The mount is usable. */
 static void ready(void *ctx)
 {
 	struct mount *m = ctx;
@@ -234,7 +234,7 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 				  .ready = ready,
 				  .ctx = m };
 
-	/* the last that can be wrong, before the old one goes */
+	/* the last check that can fail, before the old mount goes */
 	if (m->o.replace)
 		r = front_try(&c, err);
 	if (r == 0 && m->o.replace)
@@ -314,16 +314,16 @@ static int write_record(struct mount *m, struct err *err)
 	return stats ? json_write(stats, m->o.common.json, err) : 0;
 }
 
-/* --- life --------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------- */
 
 void mount_fini(struct mount *m)
 {
-	/* answer what still waits */
+	/* answer pending requests */
 	jobs_stop(m->jobs);
 	warm_stop(m->warm);
 	if (m->server)
 		server_stop(m->server);
-	/* a job may wait for the mount, and uses all the rest */
+	/* a job may wait for the mount, and uses all that is freed below */
 	front_disconnect(m->front);
 	jobs_free(m->jobs);
 	warm_free(m->warm);

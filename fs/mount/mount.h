@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* From options to a mount that serves, and back. */
+/* Start a mount from its options, serve it, tear it down. */
 #ifndef GPEMU_FS_MOUNT_MOUNT_H
 #define GPEMU_FS_MOUNT_MOUNT_H
 
 #include "fs/mount/options.h"
 
-/* All that a mount is made of; torn down in the order of mount_fini. */
+/* All parts of a mount; torn down in the order of mount_fini. */
 struct mount {
 	struct options o;
 	int argc; /* for a reload */
 	char **argv;
-	char *start_dir; /* which relative paths are relative to */
+	char *start_dir; /* base of relative paths */
 	const struct source_ops *source;
 	void *source_state;
 	struct tree tree;
@@ -28,7 +28,7 @@ struct mount {
 	char *mountpoint;
 	char *fuse_options;
 	int ready_fd; /* the daemon's end of the pipe, or -1 */
-	bool ready;   /* atomic: the log is where --log has it */
+	bool ready;   /* atomic: messages go to the target of --log */
 };
 
 /* Serve SOURCE at m->mountpoint until the end; the exit status. */
@@ -36,21 +36,20 @@ int mount_serve(struct mount *m, const char *source);
 void mount_fini(struct mount *m);
 
 /*
- * SIGHUP, as a job (fs/control/jobs.h): open the files written to once more,
- * and read
- * --config. Errors are logged and change nothing.
+ * SIGHUP, as a job (fs/control/jobs.h): reopen the output files, and read
+ * --config again. Errors are logged and change nothing.
  */
 void mount_reload(struct mount *m);
 
-/* Is it the key of an option that can change while mounted? */
+/* Is `key` an option that can change while mounted? */
 bool mount_is_live(const char *key);
-/* Warn of the options, as conf_json, that are not the same in both and need a
- * new mount; `what` was asked for. Changes `old`. */
+/* Warn of options, as conf_json, that differ and need a new mount; `what` names
+ * the request. Changes `old`. */
 void mount_report_fixed(json_t *old, json_t *fresh, const char *what);
 
 /*
- * `mount -o remount`: tell the gpemu-fs that is mounted at `mountpoint` what is
- * new in m's command line. The exit status.
+ * `mount -o remount`: send the gpemu-fs that is mounted at `mountpoint` the
+ * changes in m's command line. The exit status.
  */
 int mount_remount(struct mount *m, const char *mountpoint);
 

@@ -44,7 +44,7 @@ static bool is_ours(const char *type)
 	return !strcmp(type, "fuse.gpemu-fs");
 }
 
-/* -EBUSY stands for all that it says no to. */
+/* -EBUSY stands for every refusal of fusermount3. */
 static int run_fusermount(const char *path, bool lazily)
 {
 	char *argv[] = { (char *)"fusermount3", (char *)"-u", (char *)"-q",
@@ -82,7 +82,7 @@ static int unmount(const char *path, bool lazily)
 	return r == -EPERM ? run_fusermount(path, lazily) : r;
 }
 
-/* A mount whose daemon is gone answers every call with ENOTCONN. */
+/* A mount whose daemon is gone fails every call with ENOTCONN. */
 static int clear_stale(const char *path, struct err *err)
 {
 	char type[64];
@@ -112,10 +112,10 @@ static bool is_empty(const char *path)
 		n++;
 	if (d)
 		closedir(d);
-	return n <= 2; /* the dots; unreadable: mount(2) will say why */
+	return n <= 2; /* the dots; unreadable: mount(2) reports it */
 }
 
-/* readlink(2) does not touch what is mounted there. */
+/* readlink(2) does not access the mounted file system. */
 static bool is_link(const char *path)
 {
 	char c;
@@ -123,7 +123,7 @@ static bool is_link(const char *path)
 	return readlink(path, &c, 1) >= 0;
 }
 
-/* Absolute, without touching what is mounted there. */
+/* Make a path absolute, without access to the mounted file system. */
 static char *absolute(const char *path)
 {
 	_cleanup_free_ char *copy = strdup(path), *dir = NULL;
@@ -146,7 +146,7 @@ static char *absolute(const char *path)
 	return full;
 }
 
-/* A folder on which nothing is mounted: may it be mounted on? */
+/* A folder on which nothing is mounted: can it be a mount point? */
 static int check_folder(const char *path, const char *options, struct err *err)
 {
 	struct stat st;
@@ -163,15 +163,15 @@ static int check_folder(const char *path, const char *options, struct err *err)
 	return 0;
 }
 
-/* Clears what is dead; then nothing is mounted there, or with `replace` one of
- * ours. */
+/* Clears dead mounts. On success nothing is mounted there, or with `replace` a
+ * gpemu-fs. */
 static int check_mounts(const char *path, bool replace, struct err *err)
 {
 	struct statvfs vfs;
 	char type[64];
 	int r;
 
-	/* stat(2) of a dead mount may still be answered by the kernel */
+	/* not stat(2): the kernel may still answer it for a dead mount */
 	while (statvfs(path, &vfs) < 0 && errno == ENOTCONN) {
 		r = clear_stale(path, err);
 		if (r < 0)
@@ -237,7 +237,7 @@ int mountpoint_replace(const char *path, struct err *err)
 	char type[64];
 	int r = check_mounts(path, true, err);
 
-	/* there may be several, one upon the other */
+	/* mounts may be stacked */
 	for (mount_type(path, type, sizeof(type)); r == 0 && is_ours(type);
 	     mount_type(path, type, sizeof(type))) {
 		r = unmount(path, false);

@@ -370,7 +370,7 @@ int options_set_tier(struct options *o, size_t i, const struct tier *t)
 	return 0;
 }
 
-/* One tier in each item; paths as seen from `dir`. */
+/* One tier in each item; makes its paths absolute, relative to `dir`. */
 static int absolute_tiers(struct options *o, const char *dir)
 {
 	struct tiers t = { 0 };
@@ -414,9 +414,9 @@ int options_absolute(struct options *o, const char *dir)
 }
 
 /* Source: mount(8), "filesystem-independent mount options" and COMMENT;
- * systemd.mount(5); nobootwait: Ubuntu's mountall. And ro: nobody writes to a
- * dataset here, but the kernel would also let nobody write to `control`.
- * nonempty is ours (fs/mount/mountpoint.h): libfuse 3 knows no such option. */
+ * systemd.mount(5); nobootwait: Ubuntu's mountall. And ro: the dataset is
+ * read-only anyway, but with ro the kernel would also refuse writes to
+ * `control`. nonempty is ours (fs/mount/mountpoint.h): libfuse 3 lacks it. */
 static bool for_others(const char *word)
 {
 	static const char *const words[] = {

@@ -13,7 +13,7 @@ struct options {
 	struct cli_common common;
 	char *storage, *cache_policy, *mount_options, *hit_path;
 	char *transport, *layers;
-	/* A policy and a size, or tiers; the other is NULL and NaN, or empty.
+	/* Either a policy and a size, or tiers. Unused: NULL and NaN, or empty.
 	 */
 	struct units_capacity cache_size;
 	struct conf_list tiers; /* of char *, each one tier */
@@ -28,7 +28,7 @@ struct options {
 	uint64_t spin;
 	bool keep_awake;
 	char *trace;	       /* or NULL */
-	char *log, *log_level; /* log: NULL: by `foreground` */
+	char *log, *log_level; /* log NULL: `foreground` decides */
 	bool foreground, replace, selftest;
 };
 
@@ -38,10 +38,10 @@ extern const struct cli_program options_program;
 int options_init(struct options *o);
 void options_fini(struct options *o);
 
-/* Append the tiers of --tier; none for a policy and a size. Free with
+/* Append the tiers of --tier; none with a policy and a size. Free with
  * tiers_fini. -EINVAL with a text, -ENOMEM. */
 int options_tiers(const struct options *o, struct tiers *ret, struct err *err);
-/* Append one text of --tier. As above. */
+/* Append one argument of --tier. Errors as above. */
 int options_tier(const char *text, struct tiers *ret, struct err *err);
 /* Replace tier `i`, which must exist. -ENOMEM. */
 int options_set_tier(struct options *o, size_t i, const struct tier *t);
@@ -50,20 +50,20 @@ enum tier_admit options_admit(const struct options *o);
 bool options_bytes_in_source(const struct options *o);
 /* Cache nothing. -ENOMEM. */
 int options_no_cache(struct options *o);
-/* The level that --log-level and -v ask for. */
+/* The level that --log-level and -v set. */
 enum log_level options_log_level(const struct options *o);
-/* stderr or syslog, or neither: then o->log is the path of a file. */
+/* Is the log `word`, "stderr" or "syslog"? If neither, o->log is a path. */
 bool options_log_is(const struct options *o, const char *word);
 
-/* Paths that are used again later, as seen from `dir`. -ENOMEM. */
+/* Make the paths that are used later absolute, relative to `dir`. -ENOMEM. */
 int options_absolute(struct options *o, const char *dir);
 
-/* Is this one of the mount options (NULL: there are none)? */
+/* Is `want` one of the mount options (NULL: none)? */
 bool options_has_word(const char *mount_options, const char *want);
 
 /*
- * The mount options for FUSE, malloc'ed: without the words of fstab(5) that
- * are for mount(8) and systemd. NULL: there are none, or no memory.
+ * The mount options for FUSE, malloc'ed, without the words of fstab(5) for
+ * mount(8) and systemd. NULL: no options, or no memory.
  */
 char *options_for_fuse(const struct options *o);
 

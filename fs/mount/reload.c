@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What SIGHUP does. The new options are read beside the old ones, and the new
- * profile, policy and size are tried before anything changes, so that an error
- * leaves the mount as it was.
+ * The reload on SIGHUP. The new options are read into a copy, and the new
+ * profile, policy and size are checked before anything changes, so that an
+ * error leaves the mount as it was.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ void mount_report_fixed(json_t *old, json_t *fresh, const char *what)
 	const char *key;
 	json_t *v;
 
-	/* a key that is in one of them alone is a text that was not given */
+	/* a key in only one of them is a text option that was not given */
 	json_object_foreach (fresh, key, v) {
 		if (!json_object_get(old, key))
 			json_object_set_new(old, key, json_null());
@@ -56,7 +56,7 @@ void mount_report_fixed(json_t *old, json_t *fresh, const char *what)
 	}
 }
 
-/* Is it a profile that can be loaded? */
+/* Can this profile be loaded? */
 static int try_storage(const char *name, struct err *err)
 {
 	struct storage_profile *p = NULL;
@@ -95,7 +95,7 @@ static int apply(struct mount *m, struct options *fresh, struct err *err)
 	     !same_size(&o->cache_size, &fresh->cache_size)))
 		r = server_set_cache(m->server, fresh->cache_policy,
 				     &fresh->cache_size, err);
-	/* a file may say something else by now */
+	/* the file may have changed */
 	if (r == 0 && (strcmp(o->storage, fresh->storage) ||
 		       profile_is_path(fresh->storage)))
 		r = server_set_storage(m->server, fresh->storage, err);
@@ -164,7 +164,7 @@ static void reopen_log(const struct mount *m)
 {
 	int r;
 
-	/* before, the log is the caller's stderr */
+	/* before `ready`, the log is the caller's stderr */
 	if (!__atomic_load_n(&m->ready, __ATOMIC_ACQUIRE) ||
 	    options_log_is(&m->o, "stderr") || options_log_is(&m->o, "syslog"))
 		return;
@@ -183,7 +183,7 @@ static void reopen_trace(struct mount *m)
 
 void mount_reload(struct mount *m)
 {
-	/* Source: sd_notify(3): with this a reload is waited for */
+	/* Source: sd_notify(3): systemd then waits for the end of the reload */
 	notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, tick_wall() / 1000);
 	reopen_log(m);
 	reopen_trace(m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mount(8) calls us for `-o remount` as for a mount, with the options of
- * fstab and of its command line. They are read on top of the configuration
- * that is in force, and what differs then is set through the control file.
+ * For `-o remount`, mount(8) calls us as for a mount, with the options of
+ * fstab and of its command line. They are read on top of the configuration in
+ * force, and the differences are set through the control file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "fs/mount/mount.h"
 #include "fs/mount/mountpoint.h"
 
-/* The configuration of the mount, with the command line on top. */
+/* The configuration of the mount, overridden by the command line. */
 static int load(struct mount *m, const char *config, struct options *ret,
 		struct err *err)
 {
@@ -28,7 +28,7 @@ static int load(struct mount *m, const char *config, struct options *ret,
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
-/* The commands that make `old` into `fresh`, malloc'ed; "": there are none. */
+/* The commands that change `old` to `fresh`, malloc'ed; "": none. */
 static char *commands(const json_t *old, json_t *fresh)
 {
 	char *text = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals, taken one after the other by one thread (sigwait), so that what
- * they cause is ordinary code: no handler runs anywhere.
+ * Signals. One thread receives them one by one (sigwait), so that ordinary
+ * code, not a signal handler, acts on them.
  */
 #ifndef GPEMU_FS_MOUNT_SIGNALS_H
 #define GPEMU_FS_MOUNT_SIGNALS_H
@@ -17,9 +17,9 @@ struct signals_config {
 };
 
 /*
- * Block them in the calling thread, and so in those that it starts; what
- * comes meanwhile waits for signals_new. A SIGINT that is ignored stays so, as
- * for a shell's background commands. SIGPIPE is ignored from here on.
+ * Block the signals in the calling thread, and so in the threads that it
+ * starts; they stay pending until signals_new. An ignored SIGINT stays ignored,
+ * as for a shell's background commands. SIGPIPE is ignored from here on.
  */
 void signals_block(void);
 /* After signals_block. -ENOMEM, -EAGAIN. */
