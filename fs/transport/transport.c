@@ -33,8 +33,8 @@ static void note_init(struct transport *t, const char *buf, size_t n)
 	__atomic_store_n(&t->init_unique, h.unique, __ATOMIC_RELEASE);
 }
 
-/* The request that is to be interrupted came from a queue: libfuse knows it by
- * another name. */
+/* INTERRUPT names a request by the kernel's unique; if the request came from a
+ * queue, libfuse knows it by another unique. */
 static void rename_interrupted(struct transport *t, char *buf, size_t n)
 {
 	struct in_header h;
@@ -64,8 +64,8 @@ static ssize_t transport_read(int fd, void *buf, size_t n, void *userdata)
 	return got;
 }
 
-/* Is this the reply to INIT? It is a header and, unless it failed, what we
- * want. */
+/* Is this the successful reply to INIT? Then the requested features follow the
+ * header. */
 static bool is_init(const struct transport *t, const struct iovec *iov, int n)
 {
 	uint64_t unique = __atomic_load_n(&t->init_unique, __ATOMIC_ACQUIRE);
@@ -78,7 +78,7 @@ static bool is_init(const struct transport *t, const struct iovec *iov, int n)
 	       iov[1].iov_len >= sizeof(struct init_out);
 }
 
-/* The queues, before the kernel is told of them: it would wait for them. */
+/* Make the queues before the INIT reply: after it the kernel waits for them. */
 static void make_queues(struct transport *t, int fd, const struct init_out *out)
 {
 	size_t read_bytes = out->max_pages * (size_t)sysconf(_SC_PAGESIZE);
@@ -91,7 +91,7 @@ static void make_queues(struct transport *t, int fd, const struct init_out *out)
 	t->uring_error = r;
 }
 
-/* It asks for more now. */
+/* Add our feature bits to the INIT reply. */
 static void patch_init(struct transport *t, int fd, struct iovec *iov)
 {
 	struct init_out out;
@@ -174,7 +174,7 @@ int transport_attach(struct transport *t, struct fuse_session *session)
 		.read = transport_read,
 		.writev = transport_writev,
 	};
-	/* the session wants a descriptor now; mounting gives it the real one */
+	/* the session needs a descriptor now; mounting sets the real one */
 	_cleanup_close_ int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (fd < 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What libfuse 3.14 does not ask the kernel for, asked for in its name.
+ * Negotiates kernel features that libfuse 3.14 does not request.
  *
- * Its session lets the caller do the reading from and writing to /dev/fuse
- * (fuse_session_custom_io). Everything passes through unchanged but one
- * message: the reply to INIT, in which feature bits are set that the kernel
- * offered and libfuse 3.14 does not know or, by a bug, never sends:
+ * A libfuse session lets the caller read from and write to /dev/fuse
+ * (fuse_session_custom_io). All messages pass unchanged, except the reply to
+ * INIT. In it we set feature bits that the kernel offered and that libfuse
+ * 3.14 does not know or, by a bug, never sends:
  *
  *	PARALLEL_DIROPS		lookups and listings within one directory do not
  *				wait for each other (libfuse c9905341, in 3.17)
@@ -28,14 +28,14 @@ struct uring;
 struct transport {
 	uint64_t init_unique; /* of the INIT request; atomic, 0: not seen */
 	uint32_t offered, offered2;
-	bool settled; /* atomic: the reply has gone out */
-	/* called once, when it has and the mount can be used; may be NULL */
+	bool settled; /* atomic: set as the INIT reply is sent */
+	/* called once, after it, when the mount is usable; may be NULL */
 	void (*accepted)(struct transport *t);
 	bool want_passthrough, want_uring; /* set before the mount */
-	/* from `accepted` on */
-	bool passthrough; /* was asked for and offered */
+	/* valid from `accepted` on */
+	bool passthrough; /* wanted and offered */
 	bool over_uring;  /* the same; else requests come over the device */
-	int uring_error;  /* why not, though it was offered: -errno */
+	int uring_error;  /* -errno: offered, but it failed */
 	/* private */
 	struct fuse_session *session;
 	struct uring *uring;
@@ -43,14 +43,14 @@ struct transport {
 
 /*
  * Put a transport between the session and the device; before
- * fuse_session_mount. The user data that fuse_session_new was given must be
- * this transport, zeroed but for what is set before the mount, or begin with
- * it. -errno.
+ * fuse_session_mount. The user data passed to fuse_session_new must be this
+ * transport, or begin with it; all fields zero but those set before the mount.
+ * -errno.
  */
 int transport_attach(struct transport *t, struct fuse_session *session);
-/* Requests come over the device alone; when the session's loop has ended. */
+/* Stop the queues; call it after the session's loop. */
 void transport_stop(struct transport *t);
-/* Stops first, and no reply may come any more. All zeros is allowed. */
+/* Stops first; no reply may follow. All zeros is allowed. */
 void transport_fini(struct transport *t);
 
 #endif

@@ -43,7 +43,7 @@ static char *reserve(size_t bytes)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	/* most payloads are short, and a child has no use for them */
+	/* most payloads are short; a child does not need them */
 	madvise(p, bytes, MADV_NOHUGEPAGE);
 	madvise(p, bytes, MADV_DONTFORK);
 	return p;
@@ -99,7 +99,7 @@ struct entry *entries_at(const struct entries *s, unsigned i)
 	return &s->chunks[i / CHUNK_ENTRIES]->entries[i % CHUNK_ENTRIES];
 }
 
-/* --- memory that is idle ------------------------------------------------- */
+/* --- idle memory --------------------------------------------------------- */
 
 static void leave_idle(struct entries *s, struct entry *e)
 {
@@ -167,7 +167,7 @@ uint64_t entries_find(const struct entries *s, uint64_t kernel_unique)
 		const struct entry *e = entries_at(s, i);
 		uint64_t unique = __atomic_load_n(&e->unique, __ATOMIC_ACQUIRE);
 
-		/* what was answered keeps the kernel's number */
+		/* an answered entry (unique 0) keeps its kernel_unique */
 		if (unique &&
 		    __atomic_load_n(&e->kernel_unique, __ATOMIC_RELAXED) ==
 			    kernel_unique)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FUSE protocol, as far as the transports look into it; libfuse 3.14 and
- * Debian 12's headers do not know all of it.
+ * The part of the FUSE protocol that the transports use; libfuse 3.14 and
+ * Debian 12's headers do not have all of it.
  *
  * Source: include/uapi/linux/fuse.h of Linux 6.14, protocol 7.42.
  */
@@ -12,9 +12,9 @@
 
 enum { OP_INIT = 26, OP_INTERRUPT = 36 };
 
-/* Of INIT's flags, and of flags2, which are their bits from 32 on. */
+/* Bits of INIT's flags, and of flags2, which holds bits 32 and up. */
 #define INIT_PARALLEL_DIROPS (1u << 18)
-#define INIT_EXT (1u << 30) /* flags2 counts */
+#define INIT_EXT (1u << 30) /* flags2 is valid */
 #define INIT2_DIRECT_IO_ALLOW_MMAP (1u << (36 - 32))
 #define INIT2_PASSTHROUGH (1u << (37 - 32))
 #define INIT2_OVER_IO_URING (1u << (41 - 32))
@@ -47,10 +47,10 @@ struct init_out {
 
 enum { URING_CMD_REGISTER = 1, URING_CMD_COMMIT_AND_FETCH = 2 };
 
-/* What a request is fetched into and answered from, beside its payload. */
+/* The header of a request and of its answer; the payload is separate. */
 struct uring_header {
 	char in_out[128]; /* struct in_header, or struct out_header */
-	char op_in[128];  /* the operation's first argument, if it is fixed */
+	char op_in[128];  /* the operation's first argument, if of fixed size */
 	struct {
 		uint64_t flags, commit_id;
 		uint32_t payload_bytes, padding;

@@ -21,7 +21,7 @@
 #include "fs/transport/transport_entry.h"
 #include "fs/transport/transport_protocol.h"
 
-/* Completions beyond are kept by the kernel, at the cost of memory. */
+/* The kernel keeps further completions, at the cost of memory. */
 enum { CQ_ENTRIES = 4096 };
 
 enum state { STARTING, HAS_RING, MAY_REGISTER, SERVING, ENDED };
@@ -43,8 +43,8 @@ struct queue {
 	struct io_uring ring;
 	struct entry *answered;
 	unsigned n_busy; /* entries that the kernel does not have */
-	bool watched;	 /* wake_fd is, by the kernel */
-	char *request;	 /* being put together */
+	bool watched;	 /* the ring polls wake_fd */
+	char *request;	 /* buffer of the request being assembled */
 };
 
 /* --- submissions --------------------------------------------------------- */
@@ -64,16 +64,16 @@ static void prepare(const struct queue *q, struct io_uring_sqe *sqe,
 	struct uring_command command = { .queue = q->c.number,
 					 .commit_id = e->commit_id };
 
-	/* twice as large as liburing knows them (IORING_SETUP_SQE128) */
+	/* IORING_SETUP_SQE128: twice the size that liburing declares */
 	memset(sqe, 0, 2 * sizeof(*sqe));
 	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->flags = IOSQE_FIXED_FILE; /* the first */
+	sqe->flags = IOSQE_FIXED_FILE; /* fixed file 0 */
 	sqe->cmd_op = op;
 	memcpy(sqe->cmd, &command, sizeof(command));
 	io_uring_sqe_set_data(sqe, e);
 }
 
-/* What was answered, to the kernel with the next call. */
+/* Queue the answers for the kernel; the next call submits them. */
 static void push_answers(struct queue *q)
 {
 	struct entry *e;
@@ -90,7 +90,7 @@ static void push_answers(struct queue *q)
 	}
 }
 
-/* For answers that are handed over. */
+/* Poll wake_fd, which signals answers of other threads. */
 static void watch_wake(struct queue *q)
 {
 	struct io_uring_sqe *sqe = q->watched ? NULL : next_sqe(q);
@@ -103,7 +103,7 @@ static void watch_wake(struct queue *q)
 	io_uring_sqe_set_data(sqe, NULL);
 }
 
-/* The last that were added: from now on the kernel may use them. */
+/* Register the last chunk: from now on the kernel may use its entries. */
 static int register_last(struct queue *q)
 {
 	unsigned first = entries_count(&q->entries) - CHUNK_ENTRIES;
@@ -123,8 +123,8 @@ static int register_last(struct queue *q)
 	return r < 0 ? r : 0;
 }
 
-/* Before the requests of this processor find no entry: they would wait for the
- * next answer, unseen. Some at a time: false: more are wanted. */
+/* Add entries before this processor runs out: a request without an entry would
+ * wait, unseen, for the next answer. One chunk a call; false: call again. */
 static bool make_room(struct queue *q)
 {
 	unsigned n_free = entries_count(&q->entries) - q->n_busy;
@@ -146,7 +146,8 @@ static ssize_t fail(int error)
 	return -1;
 }
 
-/* The answer into the entry, which is the caller's until it is handed on. */
+/* Write the answer into the entry, which the caller owns until it hands it
+ * over. */
 static ssize_t write_answer(const struct queue *q, struct entry *e,
 			    const struct iovec *iov, int n)
 {
@@ -182,7 +183,7 @@ static bool hand_over(struct queue *q, struct entry *e)
 	if (taken)
 		DL_APPEND(q->handed, e);
 	pthread_mutex_unlock(&q->lock);
-	/* it cannot fill up: 2^64 */
+	/* never blocks: the counter has 64 bits */
 	if (taken && first && write(q->wake_fd, &one, sizeof(one)) < 0)
 		log_error("eventfd: %s", strerror(errno));
 	return taken;
@@ -219,7 +220,7 @@ static void take_handed(struct queue *q)
 
 /* --- requests ------------------------------------------------------------ */
 
-/* The request in one piece, as it would come from the device. 0: it is none. */
+/* The request in one piece, as the device would deliver it. 0: malformed. */
 static size_t assemble(const struct queue *q, const struct entry *e,
 		       uint64_t unique)
 {
@@ -256,7 +257,7 @@ static void take_request(struct queue *q, struct entry *e)
 	buf.size = assemble(q, e, unique);
 	if (buf.size)
 		fuse_session_process_buf(q->c.session, &buf);
-	else /* whatever it was */
+	else /* malformed */
 		queue_reply(q, unique, &iov, 1);
 }
 
@@ -272,7 +273,7 @@ static bool take_completion(struct queue *q, struct entry *e, int res,
 		take_request(q, e);
 		return true;
 	}
-	/* the kernel let go of the entry: it stays in use */
+	/* the kernel dropped the entry: count it as in use */
 	q->n_busy++;
 	log_debug("queue %u: %s", q->c.number, strerror(-res));
 	return res != -ENOTCONN && res != -ECONNABORTED && res != -ECANCELED;
@@ -305,7 +306,7 @@ static void set_state(struct queue *q, enum state state, int error)
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* Until it is `state` or beyond. */
+/* Wait until the queue reaches `state`. */
 static int await(struct queue *q, enum state state)
 {
 	int error;
@@ -330,8 +331,8 @@ static int make_ring(struct queue *q)
 
 	if (r < 0)
 		return r;
-	/* a child that lives on must not keep the device open; liburing 2.3
-	 * forgets half of the large submission entries */
+	/* a child must not keep the device open; liburing 2.3 omits half of
+	 * the large submission entries */
 	r = io_uring_ring_dontfork(&q->ring);
 	if (r == 0 &&
 	    madvise(q->ring.sq.sqes,
@@ -344,12 +345,12 @@ static int make_ring(struct queue *q)
 		io_uring_queue_exit(&q->ring);
 		return r;
 	}
-	/* saves a look-up in each call, where it can be had */
+	/* optional: saves a descriptor lookup in each call */
 	io_uring_register_ring_fd(&q->ring);
 	return 0;
 }
 
-/* All entries failed: with what. */
+/* The error, if all entries failed; else 0. */
 static int registered(struct queue *q)
 {
 	struct io_uring_cqe *cqe;
@@ -366,14 +367,14 @@ static int registered(struct queue *q)
 	return n_failed == CHUNK_ENTRIES ? error : 0;
 }
 
-/* After all completions: the kernel writes within the call alone, see the
- * header. false: there is more to do. */
+/* Only after all completions: the kernel writes payloads only within the call,
+ * see the header. false: more work remains. */
 static bool give_back(struct queue *q)
 {
 	return !io_uring_cq_ready(&q->ring) && entries_give_back(&q->entries);
 }
 
-/* Hand in what was prepared, and wait for something to do. */
+/* Submit the prepared entries, and wait for work. */
 static int enter(struct queue *q, bool may_wait)
 {
 	int r;
@@ -406,7 +407,7 @@ static void serve(struct queue *q)
 			break;
 	}
 	if (r < 0) {
-		/* the requests of this processor would wait for good */
+		/* the requests of this processor would wait forever */
 		log_error("io_uring: %s: the mount ends", strerror(-r));
 		kill(getpid(), SIGTERM);
 	}
@@ -418,7 +419,7 @@ static void pin(const struct queue *q)
 
 	CPU_ZERO(&set);
 	CPU_SET(q->c.number, &set);
-	/* refused where we may not run; then it serves from elsewhere */
+	/* refused on a processor outside our set: then run on another */
 	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
 		log_debug("queue %u is not on its processor", q->c.number);
 }
@@ -449,7 +450,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- life ---------------------------------------------------------------- */
+/* --- start and stop ------------------------------------------------------ */
 
 int queue_new(const struct queue_config *config, struct queue **ret)
 {

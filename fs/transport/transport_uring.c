@@ -14,15 +14,15 @@
 #include "fs/transport/transport_protocol.h"
 #include "fs/transport/transport_queue.h"
 
-/* arbitrary: the answers of some hundred readers of ImageNet's files, for all
- * queues together, and of a few for each at least */
+/* arbitrary: for all queues together, the answers of some hundred readers of
+ * ImageNet's files; for each queue, at least those of a few readers */
 #define KEEP_BYTES (64 * MIB)
 #define KEEP_LEAST (2 * MIB)
 
-/* Readers come faster than their queue's thread has its turn: of ten thousand
- * on one processor more than 500 in between. So where there are two, each has
- * entries for all of them from the start. An entry takes some 500 bytes; where
- * there are many processors they share. */
+/* Requests arrive faster than the queue's thread is scheduled: with ten
+ * thousand readers on one processor more than 500 arrive in between. So with
+ * two processors each queue has entries for all readers from the start. An
+ * entry takes some 500 bytes; many processors share the total. */
 enum { FREE_ENTRIES = 24576, FREE_LEAST = 2048, FREE_OFFLINE = 128 };
 
 struct uring {
@@ -34,7 +34,7 @@ struct uring {
 int uring_new(struct fuse_session *session, int fd, size_t payload_bytes,
 	      struct uring **ret)
 {
-	/* the possible ones, as the kernel counts them */
+	/* the kernel counts possible processors, not only those online */
 	unsigned n = (unsigned)get_nprocs_conf();
 	unsigned n_online = (unsigned)get_nprocs();
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -66,9 +66,9 @@ int uring_new(struct fuse_session *session, int fd, size_t payload_bytes,
 }
 
 /*
- * The kernel holds all requests until each queue has an entry, unless a
- * registration fails: then it stays with /dev/fuse. Let one fail: there is no
- * such queue.
+ * The kernel holds all requests until each queue has an entry. If a
+ * registration fails, it stays with /dev/fuse. So make one fail: register a
+ * queue that does not exist.
  */
 static void refuse(const struct uring *u)
 {
