@@ -15,13 +15,13 @@
 
 #include "common/util.h"
 
-/* arbitrary: 500 users and groups; nobody is let in by a longer one */
+/* arbitrary: 500 users and groups; a longer list grants nothing */
 enum { MOST_BYTES = 4096 };
 
 /*
- * Who is in the group, or one of all others, may also be named in the list, and
- * be given less there: what all of those have, within the mask, is what anybody
- * has.
+ * A member of the group, or one of the others, may also be named in the list
+ * with fewer rights. So group and others get only the bits that every named
+ * entry has, within the mask.
  */
 uint32_t acl_limit(uint32_t mode, const void *list, size_t n)
 {
@@ -62,7 +62,7 @@ static ssize_t list_of(int fd, const char *name, void *list, size_t n)
 		      sizeof(out));
 	if (got >= 0 || (errno != ENOSYS && errno != EPERM))
 		return got;
-	/* takes three times as long */
+	/* three times as slow */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", fd, name);
 	return lgetxattr(path, key, list, n);
 }
@@ -72,7 +72,7 @@ uint32_t acl_limit_file(uint32_t mode, int fd, const char *name)
 	uint32_t list[MOST_BYTES / 4];
 	ssize_t n;
 
-	/* the owner's bits are the owner's; a link has no list */
+	/* a list does not limit the owner; a link has no list */
 	if (!(mode & 077) || S_ISLNK(mode))
 		return mode;
 	if (!name && S_ISDIR(mode))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Access control lists of the source's files, which a mount does not show. With
- * one, the group bits of a file's mode are not its group's but the list's mask:
- * shown as they are they would let in whom the list keeps out.
+ * Access control lists of the source's files, which a mount does not show. If a
+ * file has one, the group bits of its mode hold the list's mask, not the rights
+ * of its group: shown unchanged, they would admit users that the list excludes.
  */
 #ifndef GPEMU_FS_SOURCE_ACL_H
 #define GPEMU_FS_SOURCE_ACL_H
@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 /*
- * `mode` without what the list, the value of system.posix_acl_access, does not
- * give to the group, or to all others: nobody has more by it than by the list.
- * Of a list that makes no sense: the owner's bits alone.
+ * `mode` reduced to what the list, the value of system.posix_acl_access, gives
+ * to the group and to all others: it grants no user more than the list does.
+ * An invalid list leaves the owner's bits alone.
  */
 uint32_t acl_limit(uint32_t mode, const void *list, size_t n);
-/* The same of what `fd` is open on, a directory maybe with O_PATH, or of `name`
- * in that, unless NULL; `mode` where there is no list, or the file system has
- * none, the owner's bits where that cannot be told. */
+/* The same for the file of `fd`, or for `name` in that directory, unless NULL;
+ * a directory may be open with O_PATH. `mode` if there is no list, or the file
+ * system has none; the owner's bits if that is unknown. */
 uint32_t acl_limit_file(uint32_t mode, int fd, const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * openat2(2) does it in one call: Linux 5.6, and a seccomp filter that knows
- * it. Where it is missing each directory on the way is opened from the one
- * before, which costs a call for each. Without ".." in the path, and with no
- * link followed, both end below the directory or fail.
+ * openat2(2) does it in one call, from Linux 5.6 on, if a seccomp filter allows
+ * it. Where it is missing, each directory of the path is opened from its
+ * parent, at one call each. Without ".." in the path, and with no link
+ * followed, both end below the directory or fail.
  */
 #include "fs/source/beneath.h"
 
@@ -61,7 +61,7 @@ void beneath_init(struct beneath *b, int fd)
 {
 	int dot = call(fd, ".", O_PATH | O_DIRECTORY, false);
 
-	/* seccomp filters answer with one or the other */
+	/* seccomp filters return one or the other */
 	*b = (struct beneath){ .fd = fd,
 			       .no_call = dot == -ENOSYS || dot == -EPERM };
 	if (dot >= 0)
@@ -76,6 +76,6 @@ int beneath_open(const struct beneath *b, const char *path, int flags,
 	if (b->no_call)
 		return nowait ? -EAGAIN : walk(b->fd, path, flags);
 	r = call(b->fd, path, flags, nowait);
-	/* before Linux 5.12 there is no such question */
+	/* Linux before 5.12 has no RESOLVE_CACHED */
 	return nowait && r == -EINVAL ? -EAGAIN : r;
 }

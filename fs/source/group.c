@@ -77,8 +77,8 @@ static uint32_t find(const void *ctx, const char *path)
 		       : UINT32_MAX;
 }
 
-/* The text of a number of files, the first of them in `group`; returns the
- * group of the next one. */
+/* Print the text of one block of files, the first in `group`; returns the group
+ * of the next block. */
 static uint32_t print_block(const struct group_map *m, const struct tree *tree,
 			    uint32_t block, uint32_t group, FILE *f)
 {
@@ -118,7 +118,7 @@ static int mark_text(struct group_map *m, const struct tree *tree)
 	return f && !fclose(f) && m->marks ? 0 : -ENOMEM;
 }
 
-/* Takes over `groups`, of nodes. */
+/* Takes over `groups`, which hold nodes. */
 static int finish(const struct tree *t, struct grouping *groups,
 		  struct group_map **ret)
 {
@@ -140,7 +140,7 @@ static int finish(const struct tree *t, struct grouping *groups,
 		for (uint32_t i = m->groups.first[g]; i < end; i++) {
 			uint32_t node = m->groups.file[i];
 
-			/* also where a pack has it in a group */
+			/* even if a pack has it in a group */
 			if (t->nodes[node].bytes > GROUPING_ALONE ||
 			    end - m->groups.first[g] == 1)
 				continue;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plug-in kind `source`: where the bytes of the mount come from. A source is
- * chosen by the word before the first ':' of SOURCE ("pack:FILE"); a plain
- * path is the source `dir`.
+ * Plug-in kind `source`: where the mount gets the bytes. The word before the
+ * first ':' of SOURCE ("pack:FILE") selects it; a plain path selects `dir`.
  */
 #ifndef GPEMU_FS_SOURCE_SOURCE_H
 #define GPEMU_FS_SOURCE_SOURCE_H
@@ -17,30 +16,30 @@
 
 struct source_ops {
 	struct plugin plugin;
-	/* `arg`: what stands behind the word. -errno with a text. */
+	/* `arg`: the text after the ':'. -errno with a text. */
 	int (*init)(void *state, const char *arg, struct err *err);
 	/* After init, also a failed one. */
 	void (*fini)(void *state);
-	/* Fill the tree, which has nothing in it yet. -errno with a text. */
+	/* Fill the tree, which is empty before. -errno with a text. */
 	int (*scan)(void *state, struct tree *tree, struct err *err);
 	/*
 	 * Read `n` bytes at `offset` of a file into `buf`: all of them, or
-	 * -errno. The file lies beyond offset + n by its size in the tree;
-	 * -ESTALE when the source has shrunk since. With `nowait`, -EAGAIN
-	 * instead of blocking on the source's own storage. Any thread.
+	 * -errno. In the tree the file has at least offset + n bytes; -ESTALE
+	 * when it has shrunk since. With `nowait`, -EAGAIN instead of
+	 * blocking on the source's own storage. Any thread.
 	 */
 	int (*read)(void *state, const struct tree *tree, uint32_t node,
 		    void *buf, size_t n, uint64_t offset, bool nowait);
 	/*
-	 * A new descriptor on the file, for the kernel to read from by itself
-	 * (fs/front/passthrough.h). NULL: the source's files are not files.
+	 * A new descriptor of the file, from which the kernel reads by itself
+	 * (fs/front/passthrough.h). NULL: the source has no such files.
 	 */
 	int (*open)(void *state, const struct tree *tree, uint32_t node);
 	/* The target of a symbolic link, with its NUL. -errno. */
 	int (*readlink)(void *state, const struct tree *tree, uint32_t node,
 			char *buf, size_t n);
 	/* The groups that the source was made with: `file` holds nodes, each
-	 * regular file once. -ENOMEM. NULL: it has none. */
+	 * regular file once. -ENOMEM. NULL: the source has none. */
 	int (*groups)(void *state, const struct tree *tree,
 		      struct grouping *ret);
 };

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory as the source. Files are opened for each read of the backend,
- * by path below the directory's descriptor: a mount of a million files holds
- * one descriptor, and a cache hit opens nothing.
+ * A directory as the source. Each read of the source opens the file, by path
+ * below the directory's descriptor: a mount of a million files holds one
+ * descriptor, and a cache hit opens nothing.
  *
- * The mount may be root's, and the directory a user's, who renames and links
- * in it what he likes. So nothing is opened through a link
- * (fs/source/beneath.h), and what was opened must be what the scan has shown:
- * of its kind, of its owner, and for no fewer readers. A file of somebody else,
- * renamed to the name of one that all may read, is not read; nor, in a mount
- * that others see, one in a directory that is closed to them and was renamed to
- * the name of an open one, or one that an access control list now keeps some of
- * them out of.
+ * The mount may be root's and the directory a user's, who may rename and link
+ * anything in it. So nothing is opened through a link (fs/source/beneath.h),
+ * and an opened file must match the scan: same kind, same owner, and no fewer
+ * readers. This refuses another user's file that was renamed to the name of a
+ * file that all may read. In a mount that others see, it also refuses a file in
+ * a directory closed to them that was renamed to the name of an open one, and a
+ * file that an access control list now closes to some of them.
  *
- * `nowait` uses what the kernel has in memory: RESOLVE_CACHED for the path,
- * preadv2 with RWF_NOWAIT for the bytes. Either answers EAGAIN where it would
- * have to wait for the disk.
+ * `nowait` uses only what the kernel has in memory: RESOLVE_CACHED for the
+ * path, preadv2 with RWF_NOWAIT for the bytes. Both fail with EAGAIN where they
+ * would wait for the disk.
  */
 #include "fs/source/source.h"
 
@@ -33,7 +32,7 @@
 #include "fs/source/acl.h"
 #include "fs/source/beneath.h"
 
-/* A pipe that took a file's place does not keep us waiting for a writer. */
+/* O_NONBLOCK: a pipe that replaced a file must not block us. */
 enum { READ_FLAGS = O_RDONLY | O_NONBLOCK };
 
 struct dir {
@@ -102,7 +101,7 @@ static int list(int fd, struct tree *tree, uint32_t node)
 	return r < 0 ? r : add_children(fd, tree, node, &l);
 }
 
-/* What says that the file is not the one that was scanned. */
+/* Maps errors that mean "not the scanned file" to -ESTALE. */
 static int stale(int r)
 {
 	switch (r) {
@@ -115,7 +114,7 @@ static int stale(int r)
 	}
 }
 
-/* Is it what the scan has shown? Less for its size and its time. */
+/* Does it match the scan? Size and time may differ. */
 static bool is_same(const struct tree_node *n, const struct stat *st)
 {
 	return (st->st_mode & S_IFMT) == (n->mode & S_IFMT) &&
@@ -138,7 +137,7 @@ static int open_in(const struct beneath *dir, const char *path,
 	return is_same(&tree->nodes[node], ret) ? TAKE_FD(fd) : -ESTALE;
 }
 
-/* One directory after the other: each has to be as it was. */
+/* Opens one directory after the other: each must match the scan. */
 static int open_step_by_step(const struct dir *d, const struct tree *tree,
 			     uint32_t node, int flags, bool nowait,
 			     struct stat *ret)
@@ -146,7 +145,7 @@ static int open_step_by_step(const struct dir *d, const struct tree *tree,
 	_cleanup_close_ int fd = open_in(&d->root, ".", tree, TREE_ROOT,
 					 O_PATH | O_DIRECTORY, nowait, ret);
 	struct beneath dir = d->root;
-	uint32_t way[PATH_MAX / 2]; /* a path is no deeper */
+	uint32_t way[PATH_MAX / 2]; /* the deepest path */
 	size_t n = 0;
 
 	for (; node != TREE_ROOT; node = tree->nodes[node].parent)
@@ -164,9 +163,9 @@ static int open_step_by_step(const struct dir *d, const struct tree *tree,
 	return TAKE_FD(fd);
 }
 
-/* A descriptor of a node and what it is, or -errno; -ESTALE, where that is not
- * what it was. Of the path to it only others than the mounter can be kept from
- * something. */
+/* A descriptor of a node and its status, or -errno; -ESTALE: it does not match
+ * the scan. The directories of the path are checked only in a shared mount:
+ * they can restrict only users other than the mounter. */
 static int open_node(const struct dir *d, const struct tree *tree,
 		     uint32_t node, int flags, bool nowait, struct stat *ret)
 {
@@ -221,7 +220,7 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 	if (tree->shared)
 		root.mode = acl_limit_file(root.mode, d->root.fd, NULL);
 	tree_set_root(tree, &root);
-	/* breadth first: the tree grows behind the node that is scanned */
+	/* breadth first: children are appended after the scanned node */
 	for (uint32_t i = 0; i < tree->n_nodes; i++) {
 		int r = S_ISDIR(tree->nodes[i].mode) ? scan_one(d, tree, i, err)
 						     : 0;
@@ -261,7 +260,7 @@ static int dir_read(void *state, const struct tree *tree, uint32_t node,
 
 	fd = open_node(state, tree, node, READ_FLAGS, nowait, &st);
 	r = fd < 0 ? fd : read_all(fd, buf, n, offset, nowait);
-	/* a file system without it: let a thread do it */
+	/* the file system has no RWF_NOWAIT: leave the read to a thread */
 	return nowait && r == -EOPNOTSUPP ? -EAGAIN : r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pack (docs/pack-format.md) as the tree it was made of.
+ * A pack (docs/pack-format.md) as the tree from which it was made.
  *
  * Sorted by path, the files of a folder are neighbours: a directory of the
  * tree is a range of the sorted files and the length of the path up to it.
@@ -22,7 +22,7 @@
 
 struct packed {
 	int fd;
-	struct tree_child folder; /* what all folders are: as the pack is */
+	struct tree_child folder; /* of all folders: as the pack's file */
 	struct pack pack;
 	uint32_t *file_of; /* by node: the file in the pack */
 };
@@ -48,7 +48,7 @@ static void pack_source_fini(void *state)
 /* A directory that is still to be filled, or a file. */
 struct range {
 	uint32_t from, to; /* of the sorted files */
-	uint32_t prefix;   /* bytes of their paths that are above it */
+	uint32_t prefix;   /* length of their paths above it */
 };
 
 struct scan {
@@ -65,7 +65,7 @@ static const struct pack_file *sorted(const struct packed *p, uint32_t i)
 	return &p->pack.files[p->pack.sorted[i]];
 }
 
-/* One child of a directory: all files from `i` with the same next component;
+/* Add a child of a directory: all files from `i` with the same next component;
  * returns where the next child begins, 0 without memory. */
 static uint32_t next_child(struct scan *s, uint32_t node, uint32_t i)
 {
@@ -123,7 +123,7 @@ static int fill_dir(struct scan *s, uint32_t node)
 	if (!more)
 		return -ENOMEM;
 	s->ranges = more;
-	/* they were sorted already: the tree kept their order */
+	/* already sorted, so the tree kept their order */
 	memcpy(more + first, s->found, s->n * sizeof(*more));
 	return 0;
 }
@@ -155,7 +155,7 @@ static int fill_tree(struct scan *s)
 	return 0;
 }
 
-/* Who may read the pack; others than the mounter are told apart. */
+/* Who may read the pack; a shared mount also applies access control lists. */
 static int look(const struct packed *p, const struct tree *tree,
 		struct stat *ret)
 {
@@ -172,7 +172,7 @@ static int pack_scan(void *state, struct tree *tree, struct err *err)
 	struct stat st;
 	int r = look(s.p, tree, &st);
 
-	/* who may read the pack may enter, and others may not */
+	/* only users who may read the pack may enter folders */
 	if (r == 0)
 		s.p->folder = (struct tree_child){
 			.mtime = st.st_mtim,
@@ -189,7 +189,7 @@ static int pack_scan(void *state, struct tree *tree, struct err *err)
 	return r < 0 ? err_set(err, r, "pack: %s", strerror(-r)) : 0;
 }
 
-/* Is the pack still for all whom the mount lets in? */
+/* May all users of the mount still read the pack? */
 static int check_shared(const struct packed *p, const struct tree *tree)
 {
 	struct stat st;
@@ -221,7 +221,7 @@ static int pack_read(void *state, const struct tree *tree, uint32_t node,
 
 		if (got < 0 && errno == EINTR)
 			continue;
-		/* a file system without it: let a thread do it */
+		/* no RWF_NOWAIT here: leave the read to a thread */
 		if (got < 0 && nowait && errno == EOPNOTSUPP)
 			return -EAGAIN;
 		if (got < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A dataset without a disk: the tree is that of `gpemu-data make`, the bytes
- * are computed when they are read (emu/image/synth.h). A file's number stands
- * in its name, so that no table leads from nodes to files.
+ * are computed when they are read (emu/image/synth.h). A file's name contains
+ * its number, so that no table from nodes to files is needed.
  */
 #include "fs/source/source.h"
 
@@ -15,14 +15,14 @@
 #include "common/util.h"
 #include "emu/image/synth.h"
 
-/* arbitrary: 2012-01-01; tools take a file of 1970 for a mistake */
+/* arbitrary: 2012-01-01; tools treat a file of 1970 as an error */
 #define MTIME_S 1325376000
 
 struct made_up {
 	struct synth *synth;
 };
 
-/* What all files and folders have; they belong to who mounts. */
+/* The attributes of all files and folders; the mounter owns them. */
 static struct tree_child common_child(void)
 {
 	return (struct tree_child){ .mtime.tv_sec = MTIME_S,
@@ -44,7 +44,7 @@ static void synth_fini(void *state)
 	synth_close(m->synth);
 }
 
-/* The names of a directory's children, in one piece of memory. */
+/* The names of a directory's children, in one allocation. */
 struct listing {
 	struct tree_child *children;
 	char (*names)[DATASET_FILES_PATH];
@@ -129,7 +129,7 @@ static int read_made_up(void *state, const struct tree *tree, uint32_t node,
 {
 	const struct made_up *m = state;
 
-	(void)nowait; /* there is nothing to wait for */
+	(void)nowait; /* never blocks */
 	synth_read(m->synth, number_in(tree_name(tree, node)), offset, buf, n);
 	return 0;
 }

@@ -35,7 +35,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* All but where it is in the tree. */
+/* All fields but the position in the tree. */
 static struct tree_node node_of(const struct tree_child *c)
 {
 	return (struct tree_node){ .bytes = S_ISDIR(c->mode) ? 0 : c->bytes,
@@ -162,7 +162,7 @@ int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
 		memcpy(buf, ".", 2);
 		return 0;
 	}
-	/* from the end of the buffer backwards, then moved to its start */
+	/* built backwards from the buffer's end, then moved to its start */
 	buf[at] = 0;
 	for (; node != TREE_ROOT; node = t->nodes[node].parent) {
 		const char *name = tree_name(t, node);

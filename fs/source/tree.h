@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The namespace of a mount: every directory, file and symbolic link of the
- * source, taken once at start and never changed. The children of a directory
- * are neighbours in one array, sorted by name, so that a lookup is a binary
- * search and a readdir a walk; a file costs 48 bytes plus its name.
+ * source, scanned once at start and never changed. The children of a directory
+ * are adjacent in one array, sorted by name, so that a lookup is a binary
+ * search and a readdir a linear scan; a file costs 48 bytes plus its name.
  *
  * Node numbers count from 0 (the root); an inode number is the node's + 1.
  * Reading is safe from all threads.
@@ -20,7 +20,7 @@
 
 #define TREE_ROOT 0u
 #define TREE_NONE UINT32_MAX
-/* The folder in the root that is the mount's own (fs/control/ctl.h). */
+/* The mount's own folder in the root (fs/control/ctl.h). */
 #define TREE_CONTROL_NAME ".gpemu"
 /* The largest file: 8 PiB. Extents of 4 MiB are counted in 32 bits. */
 #define TREE_MOST_BYTES (1ull << 53)
@@ -35,7 +35,7 @@ struct tree_node {
 	int64_t mtime_s; /* since 1970 */
 	uint64_t name;	 /* offset into the names */
 	uint32_t mtime_ns, parent;
-	uint32_t mode; /* S_IFMT and permissions, none of them to write */
+	uint32_t mode; /* S_IFMT and permissions, without write bits */
 	uint32_t uid, gid;
 };
 
@@ -44,10 +44,10 @@ struct tree {
 	uint32_t n_nodes, n_allocated;
 	char *names;
 	size_t names_bytes, names_allocated;
-	/* Users other than who mounts may see it: a source looks up who may
-	 * read what, down to access control lists. Set before the scan. */
+	/* Users other than the mounter may see it: sources check permissions,
+	 * including access control lists. Set before the scan. */
 	bool shared;
-	uint64_t n_hidden;   /* names that tree_hides took */
+	uint64_t n_hidden;   /* names that tree_hides hid */
 	uint64_t n_files;    /* regular files */
 	uint64_t file_bytes; /* the sum of their sizes */
 };
@@ -56,7 +56,7 @@ struct tree {
 int tree_init(struct tree *t);
 void tree_fini(struct tree *t);
 
-/* What a source found in a directory. */
+/* An entry that a source found in a directory. */
 struct tree_child {
 	char *name; /* owned by the caller */
 	uint64_t bytes;
@@ -67,8 +67,8 @@ struct tree_child {
 
 /* Mode, owner and time of the root. */
 void tree_set_root(struct tree *t, const struct tree_child *root);
-/* Is this name in directory `dir` the mount's own? A source leaves its own out;
- * counted. */
+/* Is this name in directory `dir` reserved for the mount? Then the source omits
+ * its own entry; counted. */
 bool tree_hides(struct tree *t, uint32_t dir, const char *name);
 
 /*
@@ -83,7 +83,7 @@ int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
 const char *tree_name(const struct tree *t, uint32_t node);
 /* TREE_NONE: no such child. */
 uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name);
-/* By a path "a/b/c" below the root; TREE_NONE: there is none. */
+/* Find a path "a/b/c" below the root; TREE_NONE: there is none. */
 uint32_t tree_find(const struct tree *t, const char *path);
 /* "a/b/c" below the root (the root is "."); -ENAMETOOLONG. */
 int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n);
