@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines come from the profile; a mount of the ideal device tells what the
- * mount itself takes and can carry, from which the scales follow; then each
- * line is measured on a mount of the profile, and judged in emulated units.
+ * The profile gives the lines. A mount of the ideal device measures the mount's
+ * own latency and highest rate, which determine the scales. Then each line is
+ * measured on a mount of the profile, and compared in emulated units.
  */
 #include "fs/selftest/selftest.h"
 
@@ -18,17 +18,17 @@
 #include "fs/selftest/selftest_mount.h"
 
 /*
- * 1 TB of files that are large, so that reads at random are spread; one in a
- * folder, for the kernel takes some 5 us for each that a listing brings; enough
- * for a name that is new for each lookup.
+ * 1 TB. Files are large, to spread random reads; one a folder, since the kernel
+ * spends some 5 us on each entry of a listing; enough that each lookup has a
+ * new name.
  */
 #define DEFAULT_SOURCE "synth:unet3d,files=8192,classes=8192,content=random"
 
 static const char IDEAL[] = "ideal";
 enum {
 	BASE_READS = 2000,
-	/* a disturbed host makes a mount late for some seconds; arbitrary: so
-	 * many have been enough */
+	/* load on the host delays a mount for some seconds; arbitrary: this
+	 * many were enough so far */
 	MAX_TRIES = 3,
 };
 
@@ -43,7 +43,7 @@ struct test {
 	FILE *out;
 };
 
-/* A signal shows in the client as calls that fail. */
+/* After a signal the client's calls fail: report the signal instead. */
 static int measure(struct test *t, struct client_run *run, struct err *err)
 {
 	struct err why = { 0 };
@@ -54,7 +54,7 @@ static int measure(struct test *t, struct client_run *run, struct err *err)
 	return r < 0 ? err_set(err, r, "%s", why.text) : 0;
 }
 
-/* How fast the mount is by itself, to a line's clients. */
+/* The highest rate of the mount itself, for a line's clients. */
 static int measure_ceiling(struct test *t, struct line *l, struct err *err)
 {
 	struct client_run run = { .load = l->load,
@@ -102,7 +102,7 @@ static int measure_base(struct test *t, struct err *err)
 	return r;
 }
 
-/* On a mount of the ideal device. */
+/* Plan all lines, on a mount of the ideal device. */
 static int plan(struct test *t, struct err *err)
 {
 	int r = selftest_mount_fresh(&t->mounter, IDEAL, 1, err);
@@ -130,8 +130,8 @@ static int plan(struct test *t, struct err *err)
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
-/* The mount of the line before will do, but for names, which it knows, where
- * the device has to begin anew, and where it was late. */
+/* Reuses the previous line's mount, except for lookups, whose names the kernel
+ * has cached, for lines that need a fresh device, and for a second try. */
 static int mount_for(struct test *t, const struct line *l, struct err *err)
 {
 	const struct selftest_mounter *m = &t->mounter;
@@ -161,7 +161,7 @@ static int try_line(struct test *t, struct line *l, struct err *err)
 	l->run = (struct client_run){
 		.load = l->load,
 		.n = l->n,
-		/* a mount that is far too slow is found out by then */
+		/* enough to detect a mount that is far too slow */
 		.limit_ns =
 			(uint64_t)(3 * expected * l->time_scale) + 2 * NS_PER_S,
 		.seed = t->c.seed,
@@ -170,7 +170,7 @@ static int try_line(struct test *t, struct line *l, struct err *err)
 	return r == 0 ? line_judge(l, t->profile, t->c.seed) : r;
 }
 
-/* The first try that is right, or the last. */
+/* Keeps the first try that passes, else the last. */
 static int run_line(struct test *t, struct line *l, struct err *err)
 {
 	int r = try_line(t, l, err);

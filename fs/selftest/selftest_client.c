@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is timed is one call that the kernel makes one request of; what it
- * needs beforehand is asked for outside:
+ * The timed operation is one call that causes one request of the kernel; its
+ * preparation is not timed:
  *
  *	lookup   lstat of a new name, when the folder's own name is known
  *	open     open of a known name
@@ -24,9 +24,9 @@
 
 enum {
 	MAX_FILES = 20000,
-	/* open files that all streams share: below any limit there is */
+	/* open files that all streams share: below common limits */
 	MAX_FDS = 256,
-	/* the rest is kept for the kernel's calls and the C library */
+	/* for system calls and the C library; buffers are on the heap */
 	STACK_BYTES = 256 << 10,
 };
 
@@ -62,7 +62,7 @@ static int add_dir(void *ctx, const char *path, const struct statx *st,
 	return t->dirs[t->n_dirs] ? (t->n_dirs++, 0) : -ENOMEM;
 }
 
-/* 1: these are enough. */
+/* 1: enough files. */
 static int add_file(void *ctx, const char *path, const struct walk_entry *e,
 		    struct err *err)
 {
@@ -135,16 +135,16 @@ size_t client_n_files_of(const struct client_tree *t, uint64_t bytes)
 struct measurement {
 	const struct client_tree *tree;
 	struct client_run *run;
-	size_t n_files;	      /* that are long enough for a read */
-	int fds[MAX_FDS];     /* of the first of them, -1: not open */
+	size_t n_files;	      /* files that are long enough for a read */
+	int fds[MAX_FDS];     /* of the first of these, -1: not open */
 	pthread_mutex_t lock; /* started */
 	pthread_cond_t wake;
 	bool started;
 	uint64_t limit; /* wall ns */
-	size_t next;	/* atomic: the operation to be taken */
+	size_t next;	/* atomic: the next operation */
 	int error;	/* atomic: the first */
-	uint64_t *done; /* when each operation was, wall ns; 0: it was not */
-	size_t n_ready; /* under lock: streams that are prepared */
+	uint64_t *done; /* end of each operation, wall ns; 0: not done */
+	size_t n_ready; /* under lock: prepared streams */
 };
 
 struct stream {
@@ -153,7 +153,7 @@ struct stream {
 	pthread_t thread;
 	struct rng rng;
 	void *buf;
-	uint64_t at; /* of a sequential reader: the next read's number */
+	uint64_t at; /* sequential reader: number of the next read */
 };
 
 static void fail(struct measurement *m, int error)
@@ -250,7 +250,7 @@ static int operate(struct stream *s, size_t i, uint64_t *ret_ns)
 	return -EINVAL;
 }
 
-/* Its memory, and one of the files that all share. */
+/* Allocate the stream's memory, and open one of the shared files. */
 static int prepare(struct stream *s)
 {
 	struct measurement *m = s->m;
@@ -303,7 +303,7 @@ static void *stream(void *arg)
 	return NULL;
 }
 
-/* Start all of them, let them go together, wait; -EAGAIN: no thread. */
+/* Start all streams at the same time and wait; -EAGAIN: no thread. */
 static int run_streams(struct measurement *m, struct stream *streams)
 {
 	size_t n = 0, want = m->run->load.streams;
@@ -337,8 +337,8 @@ static int run_streams(struct measurement *m, struct stream *streams)
 }
 
 /*
- * The first round starts with all at once and the last one runs dry: the rate
- * is taken between.
+ * In the first round all streams start at once, and in the last one some have
+ * already ended: the rate is taken in between.
  */
 static void sum_up(struct measurement *m)
 {

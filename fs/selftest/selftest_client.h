@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A client of the mount: threads that open, read and list through the kernel,
- * as any program does, and look at the clock before and after each call.
+ * as any program does, and read the clock before and after each call.
  */
 #ifndef GPEMU_FS_SELFTEST_SELFTEST_CLIENT_H
 #define GPEMU_FS_SELFTEST_SELFTEST_CLIENT_H
@@ -10,11 +10,11 @@
 #include "fs/selftest/selftest_model.h"
 
 struct client_file {
-	char *path; /* whole, with the mount point */
+	char *path; /* absolute, with the mount point */
 	uint64_t bytes;
 };
 
-/* What there is to ask for. All zeros is empty. */
+/* The files and folders to access. All zeros is empty. */
 struct client_tree {
 	struct client_file *files; /* the largest first */
 	size_t n_files;
@@ -22,32 +22,32 @@ struct client_tree {
 	size_t n_dirs;
 };
 
-/* List what is below `root`, up to some 20,000 files. -errno with a text;
+/* List the files below `root`, up to some 20,000. -errno with a text;
  * -ENOENT: no file. */
 int client_scan(const char *root, struct client_tree *ret, struct err *err);
 void client_tree_fini(struct client_tree *t);
-/* How many files have at least so many bytes. */
+/* The number of files with at least `bytes` bytes. */
 size_t client_n_files_of(const struct client_tree *t, uint64_t bytes);
 
 struct client_run {
 	/* given */
 	struct model_load load;
-	size_t n;	   /* operations; of lookups at most the files */
-	uint64_t limit_ns; /* wall: begin no operation after so long */
+	size_t n;	   /* operations; lookups: at most one a file */
+	uint64_t limit_ns; /* wall: begin no operation after this time */
 	uint64_t seed;
 	/* results, wall */
 	uint64_t *ns; /* of each operation, ascending; owned */
 	size_t n_done;
 	double mean_ns;
-	double rate; /* operations a second, without the first and last ones */
-	uint64_t n_again; /* sequential reads that began at a file's start */
+	double rate;	  /* operations a second, without the first and last */
+	uint64_t n_again; /* sequential reads that restarted a file */
 };
 
 /*
- * Run it; load.streams threads. Reads go to files of at least load.bytes, at
- * multiples of load.bytes. A lookup is of a name that this mount has not been
- * asked for before, once for each mount: the kernel keeps names. -errno with a
- * text.
+ * Run it on load.streams threads. Reads go to files of at least load.bytes, at
+ * multiples of load.bytes. Each lookup needs a name not looked up before in
+ * this mount, as the kernel caches names: measure lookups once for each mount.
+ * -errno with a text.
  */
 int client_measure(const struct client_tree *t, struct client_run *run,
 		   struct err *err);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long and how fast a line is run:
+ * The parameters of a line's run:
  *
- * scale    1 where a client can see it. An operation shorter than the kernel's
- *	    way to this process and back is stretched until it is twice that;
- *	    a rate that the mount itself could not carry four times over is
- *	    slowed down until it can. Slow devices' rates are sped up, as far
- *	    as that leaves them.
- * n	    so many that the chance of the draw alone is a third of what is
- *	    allowed: the noise is the model's, run with other seeds. What the
- *	    profile itself differs from the published figures leaves less room
- *	    than that: there the chance is known, as one reader of a fresh
- *	    mount gets the first draws of the device's seed, and is divided
+ * scale    1 if a client can measure that. An operation shorter than the
+ *	    kernel's round trip to this process is stretched to twice that.
+ *	    A rate is slowed down until the mount itself can serve four times
+ *	    as much. The rates of slow devices are sped up, within the same
+ *	    limit.
+ * n	    enough that sampling noise is a third of the allowed deviation;
+ *	    the model, run with another seed, gives the noise. Published
+ *	    figures leave less room, since the profile itself differs from
+ *	    them. There the noise is known, because one reader of a fresh
+ *	    mount gets the first draws of the device's seed. It is divided
  *	    out.
- * streams  of a latency one, or several where the device has neither channels
- *	    nor a head, so that none waits for another; of a rate, half again
- *	    as many as the model needs to be busy.
+ * streams  latency: one, or several where the device has neither channels nor
+ *	    a head, so that none waits for another. Rate: half again as many
+ *	    as keep the model busy.
  */
 #include "fs/selftest/selftest_line.h"
 
@@ -28,23 +28,23 @@
 
 static const uint64_t SMALL = 4 * KIB, LARGE = MIB;
 
-/* What may be missed: the project's own targets (docs/timing.md). */
+/* Allowed deviations: the project's own targets (docs/timing.md). */
 static const double MEAN_SHARE = .03, RATE_SHARE = .02, MEASURED_SHARE = .05;
 static const double MEAN_WALL_NS = 20e3;
 
-/* Shorter ones are stretched to twice that; source: docs/timing.md, what an
- * idle core's wake-up takes. */
+/* Shorter latencies are stretched to twice this; source: docs/timing.md, the
+ * wake-up latency of an idle core. */
 static const double SHORTEST_NS = 100e3;
-/* Of the mount's own rate. arbitrary: leaves most of the machine idle, as a
- * delayed request costs more than one that is answered at once. */
+/* Share of the mount's own rate. arbitrary: leaves most of the machine idle,
+ * since a delayed request costs more than an immediate answer. */
 static const double CEILING_SHARE = .25;
-/* arbitrary: how long one line may take, wall */
+/* arbitrary: the longest time of one line, wall */
 static const double LONGEST_S = 10;
 enum { MODEL_OPERATIONS = 100000, MAX_PARALLEL = 64 };
-/* arbitrary: some seconds of a disk */
+/* arbitrary: takes a disk some seconds */
 enum { MEASURED_READS = 300 };
 
-/* --- which ---------------------------------------------------------------- */
+/* --- the lines ------------------------------------------------------------ */
 
 static void add(struct line *lines, size_t *n, enum line_kind kind,
 		enum storage_op op, uint64_t bytes, double want)
@@ -109,13 +109,13 @@ void lines_free(struct line *lines, size_t n)
 	free(lines);
 }
 
-/* --- how ------------------------------------------------------------------ */
+/* --- the plan ------------------------------------------------------------- */
 
 int line_streams(struct line *l, const struct storage_profile *p, uint64_t seed)
 {
 	int r;
 
-	/* a second stream would be a seek for each read of the first */
+	/* a second stream would add a seek to each read of the first */
 	if (l->kind == LINE_LATENCY || l->kind == LINE_MEASURED ||
 	    (l->load.sequential && model_seeks(p)))
 		return 0;
@@ -124,7 +124,7 @@ int line_streams(struct line *l, const struct storage_profile *p, uint64_t seed)
 	return r;
 }
 
-/* Few operations enough that they do not wait for each other. */
+/* The number of streams that do not wait for each other. */
 static size_t parallel(const struct line *l, const struct storage_profile *p,
 		       double mean_wall_ns, double n)
 {
@@ -132,7 +132,7 @@ static size_t parallel(const struct line *l, const struct storage_profile *p,
 
 	if (p->channels.count || model_seeks(p) || mean_wall_ns < 4e6)
 		return 1;
-	if (rate > 0) /* a third of what it could do */
+	if (rate > 0) /* a third of the highest rate */
 		most = fmin(most, rate / 3 * l->want / 1e9);
 	return (size_t)fmax(1, fmin(most, n * mean_wall_ns / 1e9 / 3));
 }
@@ -218,11 +218,11 @@ int line_plan(struct line *l, const struct storage_profile *p, uint64_t seed,
 	return r;
 }
 
-/* --- and ---------------------------------------------------------------------
+/* --- the verdict ----------------------------------------------------------
  */
 
-/* The largest distance of two empirical distribution functions (Kolmogorov and
- * Smirnov's); both ascending, `a` to be divided by the scale. */
+/* The Kolmogorov-Smirnov distance of two samples, both ascending; `a` is
+ * divided by the scale. */
 static double ks_distance(const uint64_t *a, size_t n_a, double scale,
 			  const uint64_t *b, size_t n_b)
 {
@@ -243,7 +243,7 @@ static double ks_distance(const uint64_t *a, size_t n_a, double scale,
 	return most;
 }
 
-/* See the top: how much longer than the mean the draws were. */
+/* See the top: the mean of the draws over the mean of the distribution. */
 static int measure_luck(struct line *l, const struct storage_profile *p,
 			uint64_t seed)
 {
@@ -255,8 +255,8 @@ static int measure_luck(struct line *l, const struct storage_profile *p,
 	return r;
 }
 
-/* Of a stream, 10^6 bytes a second: a device with a head seeks where a reader
- * begins at the start of its file again, and that is no part of streaming. */
+/* The rate of a stream, 10^6 bytes a second, without seeks: a device with a
+ * head seeks whenever a reader restarts its file. */
 static double streamed(const struct line *l, const struct storage_profile *p)
 {
 	const struct client_run *run = &l->run;

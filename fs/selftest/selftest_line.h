@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One line of a self-test: what is asked for, what came of it. */
+/* One line of a self-test: the request and its result. */
 #ifndef GPEMU_FS_SELFTEST_SELFTEST_LINE_H
 #define GPEMU_FS_SELFTEST_SELFTEST_LINE_H
 
@@ -13,7 +13,7 @@ enum line_kind {
 	LINE_LATENCY,  /* mean ns of an operation alone */
 	LINE_RATE,     /* operations a second at most */
 	LINE_STREAM,   /* bytes a second at most */
-	LINE_MEASURED, /* bytes a second of one random reader, as published */
+	LINE_MEASURED, /* bytes a second of one random reader: published */
 };
 
 enum line_verdict { LINE_OK, LINE_MISS, LINE_SKIPPED };
@@ -24,46 +24,47 @@ struct line {
 	double time_scale;
 	size_t n;	/* operations to do */
 	double want;	/* emulated: ns, operations or 10^6 bytes a second */
-	double allowed; /* how far from it may be missed, the same unit */
-	double ceiling; /* emulated: the mount's own, with a device that adds
-			 * nothing, by as many streams; 0: not measured */
+	double allowed; /* allowed deviation from `want`, same unit */
+	double ceiling; /* emulated: the mount's own rate, on the ideal device
+			 * with as many streams; 0: not measured */
 	struct model_run model; /* of a latency: its distribution */
-	double luck; /* of a measured one: the mean of what the mount's device
-		      * draws for it over that of all draws */
+	double luck; /* LINE_MEASURED: the mean of the draws of the mount's
+		      * device over the mean of the distribution */
 	/* results */
 	struct client_run run; /* of the last try */
 	unsigned tries;
 	double got;
-	double ks; /* of a latency; < 0: its distribution is one value */
+	double ks; /* of a latency; < 0: the distribution is constant */
 	enum line_verdict verdict;
 	const char *why; /* skipped */
 };
 
-/* What the mount itself takes, wall. */
+/* The mount's own latency, wall. */
 struct line_base {
 	double read_ns; /* median of one reader's 4 KiB reads */
 	size_t n_files;
 };
 
 /*
- * All that a profile says. `ret` is malloc'ed; lines_free. -ENOMEM.
+ * One line for each number of a profile. `ret` is malloc'ed; free it with
+ * lines_free. -ENOMEM.
  */
 int lines_new(const struct storage_profile *p, struct line **ret,
 	      size_t *ret_n);
 void lines_free(struct line *lines, size_t n);
-/* Give a line its streams, its scale (time_scale > 0: that one) and its number
- * of operations. Of a rate, line->ceiling must be known, wall; before that,
- * line_streams. -ENOMEM. */
+/* Set a line's streams (line_streams), then its scale (time_scale > 0: that
+ * one) and its number of operations (line_plan). In between, for a rate, the
+ * caller sets line->ceiling, wall. -ENOMEM. */
 int line_streams(struct line *l, const struct storage_profile *p,
 		 uint64_t seed);
 int line_plan(struct line *l, const struct storage_profile *p, uint64_t seed,
 	      double time_scale);
-/* From line->run to got, ks and the verdict; `seed`: the mount's. -ENOMEM. */
+/* Set got, ks and the verdict from line->run; `seed`: the mount's. -ENOMEM. */
 int line_judge(struct line *l, const struct storage_profile *p, uint64_t seed);
 
 /* "lookup", "1 MiB reads in sequence, MB/s" */
 const char *line_name(const struct line *l, char *buf, size_t n);
-/* The table, a line at a time. */
+/* Print the table, line by line. */
 void line_print_head(FILE *f, const struct selftest_config *c,
 		     const char *source, const struct line_base *base);
 void line_print(FILE *f, const struct line *l);

@@ -10,8 +10,8 @@
 #include "common/util.h"
 #include "fs/device/device.h"
 
-/* arbitrary: threads beyond this say more about the machine's scheduler than
- * about the mount */
+/* arbitrary: more threads would measure the machine's scheduler, not the
+ * mount */
 enum { MAX_STREAMS = 4096 };
 
 /* --- by formula ----------------------------------------------------------- */
@@ -22,8 +22,8 @@ static double stream_ns(double bytes, double mb_per_s)
 	return mb_per_s > 0 ? bytes * 1000 / mb_per_s : 0;
 }
 
-/* The head's movement; `busy`: in a device that takes the nearest of as many
- * as it knows of. */
+/* The time of the head's movement; `busy`: the queue is full, and the device
+ * serves the nearest request first. */
 static double seek_ns(const struct storage_profile *p,
 		      const struct model_load *load, bool busy)
 {
@@ -60,7 +60,7 @@ double model_mean_ns(const struct storage_profile *p,
 			    stream_ns(bytes, p->link.mb_per_s)) +
 		       dist_time_mean(&c->latency);
 
-	/* one after the other is no faster than the cap */
+	/* single operations are no faster than the cap either */
 	return alone > 0 ? fmax(alone, cap) : 0;
 }
 
@@ -94,7 +94,7 @@ bool model_seeks(const struct storage_profile *p)
 
 /* --- in virtual time ------------------------------------------------------ */
 
-/* n operations; the ns each took, in their order, and when each was sent. */
+/* Run n operations; `took`: ns of each, in order; `sent`: when each began. */
 static int closed_loop(const struct storage_profile *p,
 		       const struct model_load *load, uint64_t seed, size_t n,
 		       uint64_t *took, uint64_t *sent)
@@ -140,7 +140,7 @@ int model_run(const struct storage_profile *p, const struct model_load *load,
 	      uint64_t seed, struct model_run *run)
 {
 	_cleanup_free_ uint64_t *sent = calloc(run->n, sizeof(*sent));
-	/* until every stream has come round a few times */
+	/* skip the first few rounds of all streams */
 	size_t first = MIN(4 * load->streams, run->n / 2);
 	int r;
 

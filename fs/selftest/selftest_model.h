@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a storage profile promises a client: from the profile's own numbers
- * where a formula says it, else by running the device model in virtual time
- * with a seed of its own. Never from anything that was measured.
+ * What a storage profile promises a client: by formula from the profile's own
+ * numbers where there is one, else by running the device model in virtual time
+ * with a seed of its own. Never from measurements.
  */
 #ifndef GPEMU_FS_SELFTEST_SELFTEST_MODEL_H
 #define GPEMU_FS_SELFTEST_SELFTEST_MODEL_H
@@ -12,34 +12,34 @@
 
 #include "emu/profile/profile_storage.h"
 
-/* Operations of one kind by `streams` clients, each of which sends its next
- * one when it has the answer to the last. */
+/* Operations of one kind by `streams` clients in a closed loop: each sends its
+ * next operation when the last one is answered. */
 struct model_load {
 	enum storage_op op;
 	uint64_t bytes;	 /* of a read, else 0 */
-	bool sequential; /* each read goes on where the stream's last ended */
+	bool sequential; /* each read begins where the last one ended */
 	size_t streams;
 };
 
-/* The mean of one operation of this kind alone, emulated ns: the sum of its
- * parts' means; 0: the profile gives it none. For at most one stripe. */
+/* The mean latency of one operation of this kind alone, emulated ns: the sum of
+ * its parts' means; 0: the profile gives none. For at most one stripe. */
 double model_mean_ns(const struct storage_profile *p,
 		     const struct model_load *load);
-/* Operations a second with enough streams: the lowest of what the IOPS cap,
- * the channels and the link let through, of a device that reorders when its
- * queue is as long as its profile knows. 0: the profile sets no limit. */
+/* Operations a second with enough streams: the lowest limit of the IOPS cap,
+ * the channels and the link; for a device that reorders, at the longest queue
+ * of its profile. 0: the profile sets no limit. */
 double model_rate(const struct storage_profile *p,
 		  const struct model_load *load);
-/* Does the device move a head, so that streams side by side disturb each
- * other? */
+/* Does the device move a head, so that parallel streams slow each other
+ * down? */
 bool model_seeks(const struct storage_profile *p);
 
 struct model_run {
 	uint64_t *ns; /* n latencies, ascending; owned */
-	size_t n;     /* given by the caller */
+	size_t n;     /* set by the caller */
 	double mean_ns;
 	double sd_ns;
-	double rate; /* operations a second, without the first ones */
+	double rate; /* operations a second, without the first rounds */
 };
 /* Run the load through a device of its own. -ENOMEM. */
 int model_run(const struct storage_profile *p, const struct model_load *load,
@@ -49,8 +49,8 @@ void model_run_fini(struct model_run *run);
 double model_quantile(const uint64_t *ns, size_t n, double q);
 
 /*
- * Streams with which the device is within 0.2 % of model_rate, or the most
- * that are sensible (4096). -ENOMEM.
+ * The number of streams that brings the device within 0.2 % of model_rate, at
+ * most 4096. -ENOMEM.
  */
 int model_depth(const struct storage_profile *p, const struct model_load *load,
 		uint64_t seed, size_t *ret);

@@ -3,15 +3,15 @@
  *	this process                     child
  *	  | fork ------------------------> mount, serve
  *	  | watcher: waits for a signal    |
- *	  | a byte in the pipe <-----------+ it can be used
+ *	  | a byte in the pipe <-----------+ it is usable
  *	  | client threads               <-> requests
  *	  | SIGTERM to the watcher, which
- *	  | hands it on ------------------> unmount, end
+ *	  | forwards it ------------------> unmount, end
  *	  | wait for it
  *
- * So one path ends it all: our own wish, Ctrl-C, a kill. The client's pending
- * calls fail when the mount ends, and with them the measurement. A child whose
- * parent was killed outright is sent SIGTERM by the kernel.
+ * So a normal end, Ctrl-C and SIGTERM take the same path. When the mount ends,
+ * the client's pending calls fail, and the measurement ends. If the parent is
+ * killed by SIGKILL, the kernel sends the child SIGTERM.
  */
 #include "fs/selftest/selftest_mount.h"
 
@@ -99,8 +99,7 @@ void selftest_mounter_fini(struct selftest_mounter *m)
 	if (!m->mountpoint)
 		return;
 	stop(m);
-	/* nothing in there but, if the child died, a dead mount: this clears
-	 * it */
+	/* if the child died, a dead mount is left: this clears it */
 	if (mountpoint_prepare(m->mountpoint, "nonempty", false, &path, &err) <
 	    0)
 		log_error("%s", err.text);
@@ -117,11 +116,11 @@ __attribute__((noreturn)) static void serve(struct selftest_mounter *m,
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
-		_exit(EXIT_STATUS_FAILED); /* it was quicker */
+		_exit(EXIT_STATUS_FAILED); /* the parent has ended */
 	exit(m->config->serve(m->config->ctx, what));
 }
 
-/* The child; its end of the pipe is `fds[1]`. -errno. */
+/* Start the child; its end of the pipe is `fds[1]`. -errno. */
 static int start(struct selftest_mounter *m, const int fds[2])
 {
 	struct selftest_mount what = { .storage = m->storage,
@@ -132,7 +131,7 @@ static int start(struct selftest_mounter *m, const int fds[2])
 	pid_t parent = getpid();
 	int r;
 
-	fflush(NULL); /* or both will write what is buffered */
+	fflush(NULL); /* else both processes write the buffered text */
 	m->pid = fork();
 	if (m->pid < 0) {
 		m->pid = 0;

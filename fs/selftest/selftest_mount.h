@@ -13,25 +13,26 @@
 struct selftest_mounter {
 	const struct selftest_config *config;
 	char *mountpoint;
-	bool temporary; /* the mount point is ours to remove */
+	bool temporary; /* remove the mount point at the end */
 	sigset_t signals, old_signals;
-	pid_t pid;	     /* who serves, or 0 */
-	const char *storage; /* what is mounted; NULL: nothing */
+	pid_t pid;	     /* the serving child, or 0 */
+	const char *storage; /* the mounted profile; NULL: none */
 	double time_scale;
 	pthread_t watcher;
 	int stopping, interrupted; /* atomic */
 };
 
-/* Take the mount point, and the signals of this process. -errno with a text. */
+/* Prepare the mount point and take over this process's signals. -errno with a
+ * text. */
 int selftest_mounter_init(struct selftest_mounter *m,
 			  const struct selftest_config *config,
 			  struct err *err);
-/* Unmount, give everything back. */
+/* Unmount, release everything. */
 void selftest_mounter_fini(struct selftest_mounter *m);
 /*
- * Have a fresh mount of this storage at this scale: the kernel knows no name
- * in it yet. `storage` must stay. -EINTR (a signal), -EIO (said on stderr),
- * -errno, with a text.
+ * Make a fresh mount of this storage at this scale: the kernel has cached no
+ * names of it yet. `storage` must stay valid. -EINTR (a signal), -EIO (reported
+ * on stderr), -errno, with a text.
  */
 int selftest_mount_fresh(struct selftest_mounter *m, const char *storage,
 			 double time_scale, struct err *err);

@@ -59,7 +59,8 @@ static void print_values(FILE *f, const char *what, const uint64_t *ns,
 		model_quantile(ns, n, .99) / unit, most / unit);
 }
 
-/* The longest of as many draws as were measured is about that quantile. */
+/* The expected maximum: the longest of n draws is about the 1 - 1/n quantile.
+ */
 static double longest_wanted(const struct line *l)
 {
 	return model_quantile(l->model.ns, l->model.n,
