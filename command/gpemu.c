@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu: one name for all programs. `gpemu NAME` becomes gpemu-NAME by exec,
- * so that its process, exit status and signals are those of the program.
+ * gpemu: one command for all programs. `gpemu NAME` execs gpemu-NAME, so that
+ * its process, exit status and signals are those of the program.
  *
- * Rooms, in the order in which a command line meets them:
+ * Rooms, in the order in which a command line passes them:
  *
  *	common/program	--help, --version, unknown names
  *	command		finds the program, or its manual page
@@ -37,17 +37,17 @@ static const struct cli_command commands[] = {
 	{ 0 },
 };
 
-/* The folder of this executable, through links. Malloc'ed; NULL: unknown. */
+/* The folder of this executable, links resolved. Malloc'ed; NULL: unknown. */
 static char *own_folder(void)
 {
 	char *exe = realpath("/proc/self/exe", NULL);
 
-	return exe ? dirname(exe) : NULL; /* cut in place */
+	return exe ? dirname(exe) : NULL; /* changes `exe` */
 }
 
 /*
- * Become gpemu-NAME: the one beside this program, else in libexec, else in
- * $PATH. Returns only when that fails: -ENOENT, there is none; -errno.
+ * Exec gpemu-NAME: beside this program, else in libexec, else in $PATH. Returns
+ * only on failure: -ENOENT, there is none; -errno.
  */
 static int become(const char *name, char **argv)
 {
@@ -87,7 +87,7 @@ static int start(int argc, char **argv)
 	return EXIT_STATUS_FAILED;
 }
 
-/* Where a page is, seen from the programs: in a build folder, installed, and
+/* Paths of a page relative to the programs: in a build folder, installed, and
  * as distributions install it. Arguments: folder, section, page. */
 static const char *const page_places[] = {
 	"%1$s/docs/%3$s.%2$c",
@@ -130,7 +130,7 @@ static int help(int argc, char **argv)
 	snprintf(page, sizeof(page), "%s%s", is_page ? "" : "gpemu-", name);
 	if (find_page(page, path))
 		execlp("man", "man", "-l", path, NULL);
-	/* without the page, or without man(1), its --help has to do */
+	/* without the page, or without man(1), show its --help */
 	if (strncmp(page, "gpemu-", 6) == 0) {
 		char *args[] = { page + 6, (char *)"--help", NULL };
 
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 {
 	char *list[] = { argv[0], (char *)"--help", NULL };
 
-	/* a gpemu-NAME of the user's own */
+	/* a gpemu-NAME installed by the user */
 	if (argc > 1 && argv[1][0] != '-' && !is_command(argv[1]))
 		become(argv[1], argv + 1);
 	return cli_dispatch("gpemu",

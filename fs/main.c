@@ -5,22 +5,22 @@
  *	parent                         daemon
  *	  | fork ----------------------> scan the source, start the server,
  *	  |                              mount, serve (fs/mount/mount.c)
- *	  | wait for a byte in a pipe <- the kernel's INIT was answered
- *	  | exit 0                       stderr -> syslog, on it goes
- *	  | or the pipe closes: exit with the daemon's status, whose message
+ *	  | wait for a byte in a pipe <- the reply to the kernel's INIT is sent
+ *	  | exit 0                       stderr -> syslog, go on serving
+ *	  | or the pipe closes: exit with the daemon's status; its message
  *	  | went to the stderr that both still share
  *
- * Rooms, in the order in which a read meets them (docs/architecture.md):
+ * Rooms, in the order in which a read passes them (docs/architecture.md):
  *
  *	fs/transport	the request, from /dev/fuse or io_uring
  *	fs/front	FUSE operations; hits that the kernel reads by itself
- *	fs/server	the stack of layers, and what they share
- *	fs/layer	what a read meets: trace, fault, cache, group, device
- *	fs/cache	hit or miss; who leaves is up to policy/ and epoch/
- *	fs/device	when the emulated device is done
- *	fs/source	the bytes: of a folder, of a pack, or made up
+ *	fs/server	the stack of layers, and their shared parts
+ *	fs/layer	the layers: trace, fault, cache, group, device
+ *	fs/cache	hit or miss; policy/ and epoch/ choose the victims
+ *	fs/device	when the emulated device completes
+ *	fs/source	the bytes: of a folder, of a pack, or synthetic
  *
- * Beside the way: fs/mount (the process), fs/control (.gpemu), fs/selftest.
+ * Off the read path: fs/mount (the process), fs/control (.gpemu), fs/selftest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@
 #include "fs/mount/mountpoint.h"
 #include "fs/selftest/selftest.h"
 
-/* The parent's side: 0 when the daemon serves, else what it ended with. */
+/* The parent's side: 0 when the daemon serves, else its exit status. */
 static int wait_for_daemon(pid_t pid, int fd)
 {
 	char byte;
@@ -71,7 +71,7 @@ static int daemonise(struct mount *m, const char *source)
 	return mount_serve(m, source);
 }
 
-/* A log or record that cannot be written is told while somebody listens. */
+/* Report an unwritable log or record while stderr is still the caller's. */
 static int check_outputs(const struct options *o, struct err *err)
 {
 	int r = o->common.json ? json_check(o->common.json, err) : 0;
@@ -101,13 +101,13 @@ static int prepare(struct mount *m, const char *mountpoint, struct err *err)
 /* A mount of the self-test, in a process of its own. */
 static int serve_test(void *ctx, const struct selftest_mount *what)
 {
-	char *storage = strdup(what->storage); /* maybe the option itself */
+	char *storage = strdup(what->storage); /* may alias the option */
 	struct mount *m = ctx;
 	struct err err = { 0 };
 	int r;
 
 	free(m->o.storage);
-	free(m->o.common.json); /* the test's own */
+	free(m->o.common.json); /* the record belongs to the test */
 	m->o.common.json = NULL;
 	m->o.storage = storage;
 	m->o.time_scale = what->time_scale;
