@@ -20,12 +20,13 @@ static int refused(const char *what, const char *why, struct err *err)
 		       what, why);
 }
 
-/* What the file system says; DIRECT_MAX when it says nothing, 0: it cannot. */
+/* The unit that the file system reports; DIRECT_MAX: it reports nothing; 0: no
+ * O_DIRECT. */
 static uint32_t told(int fd)
 {
 	struct statx st = { 0 };
 
-	/* glibc 2.36 does not know these fields; the kernel's header does */
+	/* glibc 2.36 lacks these fields; the kernel's header has them */
 	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) <
 		    0 ||
 	    !(st.stx_mask & STATX_DIOALIGN))
@@ -33,7 +34,7 @@ static uint32_t told(int fd)
 	return MAX(st.stx_dio_mem_align, st.stx_dio_offset_align);
 }
 
-/* `fd` is open for it: try. */
+/* Check with one read. `fd` was opened with O_DIRECT. */
 static int try(int fd, const char *what, uint32_t *unit, struct err *err)
 {
 	_cleanup_free_ void *buf = NULL;
@@ -60,7 +61,7 @@ static int try_file(const struct dataset *d, uint32_t *unit, struct err *err)
 
 	if (fd == -EINVAL)
 		return refused(path, strerror(-fd), err);
-	/* what ails this one file, its read will tell */
+	/* the sample's own read reports this error */
 	if (fd < 0) {
 		*unit = DIRECT_MAX;
 		return 0;

@@ -15,7 +15,7 @@
 
 #include "common/util.h"
 
-/* Without an address: not where the device has it. */
+/* Extents without a device address. */
 #define NOWHERE (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DATA_INLINE)
 
 static int address_of(int fd, uint64_t offset, uint64_t *ret)
@@ -27,7 +27,7 @@ static int address_of(int fd, uint64_t offset, uint64_t *ret)
 
 	map->fm_start = offset;
 	map->fm_length = 1;
-	/* what was just written gets its address now */
+	/* assigns addresses to data just written */
 	map->fm_flags = FIEMAP_FLAG_SYNC;
 	map->fm_extent_count = 1;
 	if (ioctl(fd, FS_IOC_FIEMAP, map) < 0)
@@ -47,15 +47,15 @@ static int sample_address(const struct dataset *d, size_t i, uint64_t *ret)
 		return address_of(d->container_fd[d->container[i]],
 				  d->offset[i], ret);
 	fd = util_open_file(d->dirfd, dataset_path(d, i), 0, &st);
-	/* what ails the file, its read will tell */
+	/* the sample's own read reports this error */
 	if (fd < 0)
 		return 0;
 	return address_of(fd, 0, ret);
 }
 
-/* The same of a file on a gpemu-fs mount (loader/dataset/mount.h), without an
- * open, which would count there. false: it is on none, or on one whose device
- * has no places. */
+/* The address of a file on a gpemu-fs mount (loader/dataset/mount.h). Needs no
+ * open: the mount would count it. false: not on a mount, or its device has no
+ * addresses. */
 static bool mount_place(const struct dataset *d, size_t i, uint64_t *ret)
 {
 	char path[PATH_MAX], text[24];
@@ -86,7 +86,7 @@ int extents_find(const struct dataset *d, uint64_t **ret, struct err *err)
 
 		if (!on_mount)
 			r = sample_address(d, i, &address[i]);
-		else /* without one it stays 0; its read will tell why */
+		else /* on failure it stays 0; the read reports why */
 			mount_place(d, i, &address[i]);
 		if (r < 0)
 			return err_set(err, -EOPNOTSUPP,

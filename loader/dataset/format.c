@@ -21,14 +21,14 @@
 #include "loader/dataset/index.h"
 #include "loader/dataset/shards.h"
 
-/* Listing waits for the storage more than for the CPU. Source: measured, see
- * the manual page */
+/* Listing waits for storage more than for the CPU. Source: measured, see the
+ * manual page */
 enum { MIN_THREADS = 4, THREADS_PER_CPU = 2 };
-/* An index is written when listing took longer. arbitrary: shorter waits are
- * not noticed */
+/* An index is written if listing took longer. arbitrary: shorter waits are not
+ * noticed */
 #define WORTH_NS (200 * NS_PER_MS)
-/* What changed this short a time before it was listed can change again and
- * keep its time of change. Source: the coarsest in use, FAT's 2 s */
+/* A file that changed this recently can change again within the same timestamp.
+ * Source: the coarsest in use, FAT's 2 s */
 #define SETTLED_NS (2 * (int64_t)NS_PER_S)
 
 struct opening {
@@ -36,10 +36,10 @@ struct opening {
 	const struct format_ops *format;
 	struct dataset *d;
 	struct shards shards;
-	char *file; /* in the root; NULL: all of it */
+	char *file; /* name in the root; NULL: the whole root */
 	unsigned threads;
 	uint64_t recipe;
-	int64_t now_ns; /* when it began, since 1970 */
+	int64_t now_ns; /* start of the listing, since 1970 */
 	struct err *err;
 };
 
@@ -57,7 +57,7 @@ static const struct format_ops *find(const char *name, struct err *err)
 	return p ? container_of(p, struct format_ops, plugin) : NULL;
 }
 
-/* --- which format ------------------------------------------------------- */
+/* --- choosing the format ------------------------------------------------ */
 
 static int by_bytes(struct opening *o)
 {
@@ -84,7 +84,7 @@ static int by_bytes(struct opening *o)
 				   known);
 }
 
-/* What stands beside shards and says nothing about the format. */
+/* Files that accompany shards and do not decide the format. */
 static bool is_beside(const char *name)
 {
 	static const char *const beside[] = {
@@ -109,11 +109,11 @@ static const struct format_ops *by_name(const char *name)
 	return NULL;
 }
 
-/* What is in a folder: the format of all its files, or `files`, and the first
- * of its folders, bytewise. */
+/* The contents of a folder: the one format of all its files, or `files`; and
+ * its first subfolder, bytewise. */
 struct names {
-	const struct format_ops *files, *format; /* NULL: no file */
-	char first[NAME_MAX + 1];		 /* "": no folder */
+	const struct format_ops *files, *format; /* NULL: no files */
+	char first[NAME_MAX + 1];		 /* "": no subfolder */
 };
 
 static int take_name(void *ctx, const char *name, const struct walk_entry *e)
@@ -128,7 +128,7 @@ static int take_name(void *ctx, const char *name, const struct walk_entry *e)
 		this = this ? this : n->files;
 		n->format = n->format && n->format != this ? n->files : this;
 	}
-	return n->format == n->files; /* others change nothing */
+	return n->format == n->files; /* further names change nothing */
 }
 
 static int by_names(int dirfd, const char *dir, struct names *ret,
@@ -145,7 +145,7 @@ static int by_names(int dirfd, const char *dir, struct names *ret,
 		     : 0;
 }
 
-/* Down the first folders, until there are files. */
+/* Descend into the first folder until one has files. */
 static int by_folder(struct opening *o)
 {
 	const struct format_ops *files = find("files", o->err);
@@ -215,7 +215,7 @@ static int open_root(struct opening *o)
 			    : 0;
 }
 
-/* --- where an index is -------------------------------------------------- */
+/* --- the index's path --------------------------------------------------- */
 
 static char *beside(const struct opening *o)
 {
@@ -227,7 +227,7 @@ static char *beside(const struct opening *o)
 	return n < 0 ? NULL : ret;
 }
 
-/* $XDG_CACHE_HOME/gpemu/HASH.index, of the path; its folders are made. */
+/* $XDG_CACHE_HOME/gpemu/HASH.index, HASH of the path. Creates the folders. */
 static char *in_cache(const struct opening *o, bool make)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"),
@@ -247,7 +247,7 @@ static char *in_cache(const struct opening *o, bool make)
 		dir = NULL;
 		return NULL;
 	}
-	/* as the XDG base directory specification has it */
+	/* the default of the XDG base directory specification */
 	if (make && mkdir(base, 0700) < 0 && errno != EEXIST)
 		return NULL;
 	if (make)
@@ -281,7 +281,7 @@ static int unchanged(struct opening *o, const struct dataset *d,
 	return o->format->unchanged(d, o->threads, err);
 }
 
-/* true: the dataset is that of the index at `path`, which is taken over. */
+/* true: the index at `path` is valid; its dataset is in use. */
 static bool from_index(struct opening *o, char *path, struct format_result *how)
 {
 	struct dataset d;
@@ -304,7 +304,7 @@ static bool from_index(struct opening *o, char *path, struct format_result *how)
 	return true;
 }
 
-/* --- without one -------------------------------------------------------- */
+/* --- listing ------------------------------------------------------------ */
 
 static int list(struct opening *o)
 {
@@ -322,7 +322,7 @@ static int list(struct opening *o)
 	return r;
 }
 
-/* Could it have changed while it was listed, and show the same times? */
+/* Are all timestamps old enough that a change during listing would show? */
 static bool is_settled(const struct opening *o)
 {
 	for (size_t i = 0; i < o->d->n_origins; i++)
@@ -331,7 +331,7 @@ static bool is_settled(const struct opening *o)
 	return true;
 }
 
-/* Beside the dataset or, where that is not allowed, in the cache. */
+/* Beside the dataset or, where that is not permitted, in the cache. */
 static void keep(struct opening *o, struct format_result *how)
 {
 	_cleanup_free_ char *path = beside(o);
@@ -353,7 +353,7 @@ static void keep(struct opening *o, struct format_result *how)
 	how->index = TAKE_PTR(path);
 }
 
-/* --- all of it ---------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------ */
 
 static unsigned default_threads(void)
 {

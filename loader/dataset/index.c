@@ -19,9 +19,9 @@ struct header {
 	uint32_t n_classes, n_groups, n_containers, reserved2;
 };
 
-enum { SUMMED = 16 }; /* the sum is of what is behind it */
+enum { SUMMED = 16 }; /* the sum covers the bytes after it */
 
-/* Where the arrays are, in bytes from the start. */
+/* Offsets of the arrays, in bytes from the start. */
 struct layout {
 	uint64_t path, size, offset, label, container, group, origin, names;
 	uint64_t end;
@@ -40,7 +40,7 @@ static uint64_t place(uint64_t *at, uint64_t n, uint64_t item)
 	return ret;
 }
 
-/* The counts are at most 2^32 and 2^56: nothing overflows. */
+/* The counts are at most 2^32 and 2^56: no overflow. */
 static struct layout layout_of(const struct header *h)
 {
 	uint64_t at = sizeof(*h), held = h->n_containers ? h->n : 0;
@@ -109,7 +109,7 @@ static int check_samples(struct dataset *d, struct err *err)
 {
 	int r = 0;
 
-	/* with a NUL at the end of all names each of them ends */
+	/* the last byte is a NUL, so every name is terminated */
 	if (d->names[d->names_bytes - 1])
 		return bad(err, "a path");
 	for (size_t i = 0; r == 0 && i < d->n; i++) {

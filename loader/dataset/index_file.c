@@ -13,7 +13,7 @@
 #include "loader/dataset/index.h"
 #include "loader/dataset/peek.h"
 
-/* Behind the magic and the sum. Source: index.h */
+/* After the magic and the sum. Source: index.h */
 enum { SUM = 8, SUMMED = 16 };
 
 static int load(int fd, void **ret, size_t *ret_n)
@@ -63,7 +63,7 @@ int index_read(const char *path, uint64_t recipe, struct dataset *ret,
 	return 0;
 }
 
-/* No fsync: after a crash the checksum tells. */
+/* No fsync: the checksum detects a torn file after a crash. */
 static int replace(const char *path, const void *v, size_t n)
 {
 	struct replace file;
@@ -71,7 +71,7 @@ static int replace(const char *path, const void *v, size_t n)
 
 	if (fd < 0)
 		return fd;
-	/* as readable as the dataset; there is nothing else in it */
+	/* as readable as the dataset; it holds nothing else */
 	return replace_end(&file, fchmod(fd, 0644) < 0
 					  ? -errno
 					  : util_write_all(fd, v, n));

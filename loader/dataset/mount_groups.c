@@ -7,7 +7,7 @@
 #include "common/pack/grouping.h"
 #include "common/util.h"
 
-/* The samples by path, and what the mount's paths have in front of it. */
+/* The samples by path, and the prefix of their paths in the mount. */
 struct names {
 	const struct dataset *data;
 	uint32_t *sorted; /* data->n */
@@ -62,7 +62,7 @@ static int take_over(const struct grouping *g, struct dataset *d)
 {
 	uint32_t *group;
 
-	if (g->n_groups == d->n) /* each file alone: no groups */
+	if (g->n_groups == d->n) /* one file per group: no groups */
 		return 0;
 	group = calloc(d->n, sizeof(*group));
 	if (!group)

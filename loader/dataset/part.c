@@ -151,7 +151,7 @@ int builder_container(struct builder *b, const struct part *p, struct err *err)
 {
 	int r = append(b, p, true, err);
 
-	/* a shard without samples has no group */
+	/* a shard without samples uses no group */
 	if (r == 0 && p->n)
 		b->d->n_groups += MAX(p->n_groups, 1);
 	return r;
@@ -179,7 +179,7 @@ static int compare(const struct class *a, const struct class *b)
 	return a->n < b->n ? -1 : a->n > b->n;
 }
 
-/* Where the class is, or has to be put. */
+/* The class's index, or its insertion point. */
 static size_t find(const struct classes *c, const struct class *want)
 {
 	size_t low = 0, high = c->n;
@@ -195,7 +195,7 @@ static size_t find(const struct classes *c, const struct class *want)
 	return low;
 }
 
-/* The first folder of sample `i`; false: it is in none. */
+/* The first folder of sample `i`; false: no folder. */
 static bool folder_of(const struct dataset *d, size_t i, struct class *ret)
 {
 	const char *name = dataset_path(d, i), *slash = strchr(name, '/');
@@ -228,7 +228,7 @@ static int collect(const struct dataset *d, struct classes *c)
 	return 0;
 }
 
-/* Where some samples carry a number, the others are of class 0. */
+/* If some samples have numeric labels, the others get class 0. */
 static int label_by_folder(struct builder *b)
 {
 	struct dataset *d = b->d;
@@ -284,7 +284,7 @@ int builder_finish(struct builder *b, struct err *err)
 	shrink(&d->container, d->n, sizeof(*d->container));
 	shrink(&d->offset, d->n, sizeof(*d->offset));
 	shrink(&d->group, d->n, sizeof(*d->group));
-	/* what the threads that listed it freed is of no use to training */
+	/* return what the listing threads freed to the system */
 	malloc_trim(0);
 	return 0;
 }

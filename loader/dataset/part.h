@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The samples of one folder or shard, as a format finds them, and the dataset
- * that parts are added to, in order.
+ * A part: the samples of one folder or shard, as a format finds them. A builder
+ * appends parts to a dataset, in order.
  */
 #ifndef GPEMU_LOADER_DATASET_PART_H
 #define GPEMU_LOADER_DATASET_PART_H
@@ -23,41 +23,43 @@ struct part_sample {
 	uint32_t group; /* below n_groups */
 };
 
-/* The sample is called as its shard is. */
+/* The sample has its shard's name. */
 #define PART_NO_NAME UINT32_MAX
 
 struct part {
 	struct part_sample *sample;
 	size_t n, capacity;
-	char *names; /* NUL behind each */
+	char *names; /* each ends with a NUL */
 	size_t names_n, names_capacity;
-	uint32_t n_groups; /* 0: as 1 */
+	uint32_t n_groups; /* 0: the same as 1 */
 };
 
-/* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: 32 bits do not count them. */
+/* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: more samples than 32 bits count.
+ */
 int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
 	     uint64_t size, uint32_t label);
 void part_fini(struct part *p);
 
-/* A dataset that grows; `d` is the caller's, and emptied by it on failure. */
+/* A dataset under construction; the caller owns `d` and empties it on failure.
+ */
 struct builder {
 	struct dataset *d;
 	size_t capacity, names_capacity, origin_capacity;
-	bool by_folder; /* some label is PART_BY_FOLDER */
-	bool labelled;	/* some label is not */
+	bool by_folder; /* some labels are PART_BY_FOLDER */
+	bool labelled;	/* some labels are numbers */
 };
 
-/* Note what samples come from; d->n_origins - 1 is its number. -ENOMEM. */
+/* Add an origin; its number is d->n_origins - 1. -ENOMEM. */
 int builder_origin(struct builder *b, const char *path,
 		   const struct origin *like, struct err *err);
 /*
- * Append a part: of whole files, or of the container that is the latest
- * origin. -ENOMEM; -E2BIG: 32 bits do not count the samples.
+ * Append a part: of whole files, or of the container added last as an origin.
+ * -ENOMEM; -E2BIG: more samples than 32 bits count.
  */
 int builder_files(struct builder *b, const struct part *p, struct err *err);
 int builder_container(struct builder *b, const struct part *p, struct err *err);
-/* After the last: resolve PART_BY_FOLDER, count classes and bytes, give back
- * what is not needed. -ENODATA: no sample. */
+/* After the last part: resolve PART_BY_FOLDER, count classes and bytes, release
+ * spare memory. -ENODATA: no sample. */
 int builder_finish(struct builder *b, struct err *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "common/util.h"
 
-/* Read at once where less was asked for: headers of small members are in it,
+/* The least that one read fetches: it includes the headers of small members,
  * and no device reads less. Source: the page size */
 enum { AHEAD = 4096 };
 
@@ -29,7 +29,7 @@ void peek_fini(struct peek *p)
 	p->window = NULL;
 }
 
-/* All of `n` bytes, or -ENODATA when the file ends before. */
+/* All `n` bytes; -ENODATA: the file ends before. */
 static int read_all(struct peek *p, uint64_t at, size_t n, uint8_t *to)
 {
 	ssize_t got = util_read_all(p->fd, to, n, (int64_t)at);

@@ -12,8 +12,8 @@
 #include "common/system/walk.h"
 #include "common/util.h"
 
-/* Descriptors beyond the shards' own: rings, threads' files, what is open
- * already. An engine that runs out of them says so. arbitrary */
+/* Descriptors beyond the shards' own: rings, threads' files, files open
+ * already. An engine that runs out reports it. arbitrary */
 enum { NEEDED = 64, WANTED = 4096 };
 
 static int no_memory(struct err *err)
@@ -59,8 +59,8 @@ static int by_path(const void *a, const void *b)
 
 /* --- open --------------------------------------------------------------- */
 
-/* Raise what may be open at once: the soft limit, and the hard one where that
- * is allowed. */
+/* Raise the limit of open files: the soft limit, and the hard one where
+ * permitted. */
 static int allow(size_t n, struct err *err)
 {
 	struct rlimit old, limit;
@@ -98,7 +98,7 @@ static int open_shard(void *ctx, void *state, size_t i, struct err *err)
 	int r;
 
 	(void)state;
-	/* non-blocking: a FIFO of that name must not stop us */
+	/* non-blocking: a FIFO of that name must not block us */
 	x->fd = openat(s->d->dirfd, x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (x->fd < 0)
 		return failed(err, x, -errno);

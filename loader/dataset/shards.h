@@ -10,9 +10,9 @@
 
 struct shard {
 	char *path; /* relative to the root */
-	int fd;	    /* open, until it is handed to a dataset */
+	int fd;	    /* open until a dataset takes it */
 	struct origin origin;
-	struct part part; /* while it is listed */
+	struct part part; /* during listing */
 };
 
 struct shards {
@@ -26,9 +26,9 @@ struct shards {
 };
 
 /*
- * Find the shards below dirfd: all files of a name that the format knows; or
- * `file` only, when it is not NULL. Open them. -ENODATA: none; -EMFILE: more
- * than descriptors allowed; errors of open(2); with a text. Free with
+ * Find the shards below dirfd and open them: all files with a name that the
+ * format accepts, or only `file` if it is not NULL. -ENODATA: none; -EMFILE:
+ * more than descriptors allowed; errors of open(2); with a text. Free with
  * shards_fini, failed or not.
  */
 int shards_open(struct shards *s, int dirfd, const char *file, struct err *err);
@@ -36,10 +36,11 @@ void shards_fini(struct shards *s);
 
 /* List their samples into the builder. */
 int shards_list(struct shards *s, struct builder *b, struct err *err);
-/* Is `d`, of an index, made of just these? -ESTALE with a text. */
+/* Was `d`, read from an index, listed from exactly these? -ESTALE with a
+ * text. */
 int shards_unchanged(const struct shards *s, const struct dataset *d,
 		     struct err *err);
-/* Hand the descriptors over. -ENOMEM. */
+/* Move the descriptors to the dataset. -ENOMEM. */
 int shards_give(struct shards *s, struct dataset *d);
 
 #endif
