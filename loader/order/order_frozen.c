@@ -3,7 +3,7 @@
 
 #include "common/rng.h"
 
-/* What `shuffle` gives for the first epoch. */
+/* The first epoch's order of `shuffle`, in every epoch. */
 static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 {
 	struct rng rng = rng_stream(in->seed, "order", 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups in random order, and their samples in random order within a window
- * of groups:
+ * Groups in random order, and their samples in random order within a window of
+ * groups:
  *
  *	groups   | 7  2 | 5  0 | 3  6 | 1  4 |	window 2
  *	samples  | of 7 and 2, mixed | of 5 and 0, mixed | ...
  *
- * So storage that reads a group at once and keeps `window` of them reads each
- * only once. Source: DIESEL (Wang et al., ICPP 2020), chunk-wise shuffle.
+ * Storage that reads whole groups and keeps `window` of them then reads each
+ * group only once. Source: DIESEL (Wang et al., ICPP 2020), chunk-wise shuffle.
  */
 #include "loader/order/order.h"
 
@@ -32,9 +32,9 @@ static const struct options defaults = { .window = 0 };
 
 struct groups {
 	uint32_t n;
-	size_t *first;	  /* n + 1: where in `sample` each begins */
-	uint32_t *sample; /* group after group */
-	uint32_t *turn;	  /* n: the groups in the order of their turns */
+	size_t *first;	  /* n + 1: start of each in `sample` */
+	uint32_t *sample; /* grouped */
+	uint32_t *turn;	  /* n: the shuffled groups */
 };
 
 static void groups_fini(struct groups *g)
@@ -49,7 +49,7 @@ static uint32_t group_of(const struct order_input *in, size_t i)
 	return in->group ? in->group[i] : (uint32_t)i;
 }
 
-/* A counting sort of the samples by group. */
+/* Counting sort of the samples by group. */
 static int groups_init(struct groups *g, const struct order_input *in)
 {
 	_cleanup_free_ size_t *at = NULL;
@@ -73,8 +73,8 @@ static int groups_init(struct groups *g, const struct order_input *in)
 	return 0;
 }
 
-/* As many groups as hold two batches, so that the samples of a batch are
- * strangers to each other. */
+/* Enough groups to hold two batches, so that a batch mixes samples of many
+ * groups. */
 static uint64_t default_window(const struct order_input *in, uint32_t n_groups)
 {
 	uint64_t n = 2 * (uint64_t)in->batch * n_groups;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FFCV's quasi-random order: the pages of a dataset in random order go
- * through a buffer of `window` pages; the next sample is the next one, in a
- * random order of its own, of a random page in the buffer; a page that is
- * used up makes room for the next one.
+ * FFCV's quasi-random order. The pages of a dataset pass in random order
+ * through a buffer of `window` pages. Each step picks a random page in the
+ * buffer and visits its next sample; the samples of a page have a random order
+ * of their own. The next page replaces an exhausted one.
  *
- * Pages are filled as FFCV's writer fills them: sample after sample as the
- * dataset lists them, none across a page's end, a sample that is larger than
- * a page on a page of its own.
+ * Pages are filled as FFCV's writer fills them: sample after sample in the
+ * order of the dataset, none across a page's end. A sample larger than a page
+ * has a page of its own.
  *
  * Source: Leclerc et al., "FFCV: Accelerating Training by Removing Data
  * Bottlenecks", CVPR 2023; ffcv/traversal_order/quasi_random.py and
@@ -40,9 +40,9 @@ static const struct options defaults = { .window = 0, .page_bytes = 8 * MIB };
 
 struct pages {
 	uint32_t n;
-	size_t *next, *end; /* n: of its samples not visited yet */
-	uint32_t *sample;   /* page after page */
-	uint32_t *turn;	    /* n: the pages in the order of their turns */
+	size_t *next, *end; /* n: first unvisited sample of each */
+	uint32_t *sample;   /* grouped by page */
+	uint32_t *turn;	    /* n: the shuffled pages */
 };
 
 static void pages_fini(struct pages *p)
@@ -58,7 +58,7 @@ static int pages_init(struct pages *p, const struct order_input *in,
 {
 	uint64_t used = 0;
 
-	/* at most as many pages as samples */
+	/* no more pages than samples */
 	p->next = calloc(in->n, sizeof(*p->next));
 	p->end = calloc(in->n, sizeof(*p->end));
 	p->sample = calloc(in->n, sizeof(*p->sample));
@@ -96,8 +96,8 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 		rng_shuffle_u32(&rng, p.sample + p.next[i],
 				p.end[i] - p.next[i]);
 	rng_shuffle_u32(&rng, p.turn, p.n);
-	/* the buffer is the beginning of `turn`: a page that is used up gives
-	 * its place to the next one, or to the last in the buffer */
+	/* the buffer is the beginning of `turn`: the next page replaces an
+	 * exhausted one, or else the last in the buffer does */
 	n_open = open = (uint32_t)MIN(window, p.n);
 	for (size_t i = 0; i < in->n; i++) {
 		uint64_t at = rng_below(&rng, n_open);

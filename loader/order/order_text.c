@@ -9,7 +9,7 @@
 
 #include "common/util.h"
 
-/* An epoch in the file: where its samples begin. */
+/* An epoch in the file: the offset of its samples. */
 struct place {
 	uint64_t epoch;
 	long offset;
@@ -25,15 +25,15 @@ struct order_text {
 	size_t n_epochs;
 	uint64_t hash;
 
-	/* the reader's */
-	char *text; /* the line, without its end */
+	/* the reader's own */
+	char *text; /* the line, without its newline */
 	size_t cap, len;
 	uint64_t line;
 };
 
 /* --- writing -------------------------------------------------------------- */
 
-/* How a byte of a path is written. */
+/* Write one byte of a path, escaped. */
 static const char *escape(unsigned char c, char buf[5])
 {
 	if (c == '\\')
@@ -71,7 +71,7 @@ void order_text_put(FILE *f, uint64_t epoch, const uint32_t *order, uint64_t n,
 
 /* --- reading -------------------------------------------------------------- */
 
-/* -EINVAL, about the place `at` in the line. */
+/* -EINVAL, with the column of `at` in the line. */
 static int wrong(const struct order_text *t, struct err *err, const char *at,
 		 const char *what)
 {
@@ -79,7 +79,8 @@ static int wrong(const struct order_text *t, struct err *err, const char *at,
 		       (size_t)(at - t->text) + 1, what);
 }
 
-/* The next line that says something. 1, 0 at the end, -EIO, -EINVAL. */
+/* The next line that is not empty or a comment. 1; 0: end of file; -EIO,
+ * -EINVAL. */
 static int next_line(struct order_text *t, struct err *err)
 {
 	ssize_t n;
@@ -101,7 +102,7 @@ static int next_line(struct order_text *t, struct err *err)
 	return 1;
 }
 
-/* A whole number at `at`; *ret_end is behind it, `at` when there is none. */
+/* A whole number at `at`; *ret_end is after it, or `at` if there is none. */
 static uint64_t number(const char *at, char **ret_end)
 {
 	*ret_end = (char *)at;
@@ -162,7 +163,7 @@ static int parse_sample(struct order_text *t, uint32_t *ret, struct err *err)
 	return 0;
 }
 
-/* Has the epoch that ends here, behind `n` samples, all of them? */
+/* Does the epoch that ends here after `n` samples have all of them? */
 static int check_end(const struct order_text *t, uint64_t n, struct err *err)
 {
 	if (t->n_epochs == 0 || n == t->n)
@@ -209,7 +210,7 @@ static int check_sample(struct order_text *t, uint8_t *seen, uint32_t *ret,
 	return 0;
 }
 
-/* Read all of it once, remember where the epochs are. */
+/* Read the whole file once and record the offsets of the epochs. */
 static int check(struct order_text *t, struct err *err)
 {
 	_cleanup_free_ uint8_t *seen = calloc(t->n, 1);

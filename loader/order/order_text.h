@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Orders as text, as --dump-order writes and --replay-order reads them:
+ * Orders as text; --dump-order writes and --replay-order reads them:
  *
  *	# a comment
  *	epoch 0
@@ -10,10 +10,10 @@
  *	epoch 1
  *	...
  *
- * A line is a sample's index in the dataset, from 0, and its path; the path
- * may be left out, and is checked where it is there. A backslash and control
- * characters in it are written \\, \n, \xHH. Epochs ascend, and each names
- * every sample of the dataset once.
+ * A line is a sample's index in the dataset, from 0, and its path. The path is
+ * optional; if present, it is checked. A backslash and control characters in it
+ * are written \\, \n, \xHH. Epochs ascend, and each lists every sample of the
+ * dataset once.
  */
 #ifndef GPEMU_LOADER_ORDER_ORDER_TEXT_H
 #define GPEMU_LOADER_ORDER_ORDER_TEXT_H
@@ -24,8 +24,8 @@
 #include "common/err.h"
 #include "loader/dataset/dataset.h"
 
-/* A space, the sample's path as above, a newline; without data the newline
- * only. Errors show in ferror(f). */
+/* Writes a space, the sample's path as above and a newline; without data only
+ * the newline. Check ferror(f) for errors. */
 void order_text_put_path(FILE *f, const struct dataset *data, uint32_t sample);
 
 /* One epoch. */
@@ -35,17 +35,17 @@ void order_text_put(FILE *f, uint64_t epoch, const uint32_t *order, uint64_t n,
 struct order_text;
 
 /*
- * Open `path` and check all of it. `data` may be NULL: paths are then not
+ * Open `path` and check the whole file. `data` may be NULL: paths are then not
  * checked. -EINVAL with "path:line:column: what"; others as open(2).
  */
 int order_text_open(const char *path, uint64_t n, const struct dataset *data,
 		    struct order_text **ret, struct err *err);
 /* NULL is allowed. */
 void order_text_close(struct order_text *t);
-/* The n samples of an epoch. -ENOENT: it is not in the file. */
+/* The n samples of an epoch. -ENOENT: the file lacks it. */
 int order_text_fill(struct order_text *t, uint64_t epoch, uint32_t *ret,
 		    struct err *err);
-/* Of the orders in it: equal for files that say the same. */
+/* A hash of the orders: equal for files with equal content. */
 uint64_t order_text_hash(const struct order_text *t);
 
 #endif

@@ -5,11 +5,11 @@
  *	g = torch.Generator(); g.manual_seed(seed + epoch)
  *	torch.randperm(n, generator=g)
  *
- * That is what DistributedSampler(seed=seed) visits after set_epoch(epoch),
- * and RandomSampler with a generator that was seeded so before the epoch.
- * Source: ATen/native/TensorFactories.cpp (randperm_cpu), ATen/core/
- * MT19937RNGEngine.h and torch/utils/data/distributed.py of PyTorch 1.13; for
- * n >= 2^32/20 later versions draw 64 bits a sample, and differ.
+ * DistributedSampler(seed=seed) visits it after set_epoch(epoch), and so does
+ * RandomSampler with a generator seeded like this before the epoch. Source:
+ * ATen/native/TensorFactories.cpp (randperm_cpu), ATen/core/MT19937RNGEngine.h
+ * and torch/utils/data/distributed.py of PyTorch 1.13; for n >= 2^32/20 later
+ * versions draw 64 bits a sample, and differ.
  */
 #include "loader/order/order.h"
 
@@ -24,7 +24,7 @@ struct mt {
 	unsigned next;
 };
 
-/* As torch does: of a seed of 64 bits the lower 32. */
+/* Like torch, uses the lower 32 bits of a 64-bit seed. */
 static void mt_init(struct mt *mt, uint64_t seed)
 {
 	mt->state[0] = (uint32_t)seed;

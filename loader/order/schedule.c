@@ -48,7 +48,7 @@ void schedule_close(struct schedule *s)
 	*s = (struct schedule){ 0 };
 }
 
-/* Keep the places of this rank. */
+/* Keep the positions of this rank. */
 static void share_out(struct schedule *s)
 {
 	uint64_t rank = s->c.rank, world = s->c.world, n = s->c.in.n;
@@ -56,7 +56,7 @@ static void share_out(struct schedule *s)
 
 	if (s->n == 0 || world == 1)
 		return;
-	/* it may be one of the first again, which are overwritten by then */
+	/* it may wrap around to a first one, which the loop overwrites */
 	last = s->order[(rank + (s->n - 1) * world) % n];
 	for (uint64_t i = 0; i + 1 < s->n; i++)
 		s->order[i] = s->order[rank + i * world];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which samples a run visits, epoch by epoch: what an order plug-in or a file
- * says, and of it the part of this process when several share an epoch.
+ * Which samples a run visits, epoch by epoch. An order plug-in or a file gives
+ * the order; this process takes its share if several share an epoch.
  *
- * Several share an epoch as PyTorch's DistributedSampler has it: rank r of w
- * visits the places r, r + w, r + 2w ... of the order. Where w does not
- * divide the samples, the order is continued with its first ones, so that all
- * ranks visit equally many and a few samples come twice in an epoch, in
- * different ranks; with drop_last the end of the order is left out instead.
- * Source: torch/utils/data/distributed.py of PyTorch 1.13.
+ * Sharing follows PyTorch's DistributedSampler: rank r of w visits the
+ * positions r, r + w, r + 2w ... of the order. Where w does not divide the
+ * samples, the order is extended by its first ones: all ranks visit equally
+ * many, and a few samples come twice in an epoch, on different ranks. With
+ * drop_last the end of the order is dropped instead. Source:
+ * torch/utils/data/distributed.py of PyTorch 1.13.
  */
 #ifndef GPEMU_LOADER_ORDER_SCHEDULE_H
 #define GPEMU_LOADER_ORDER_SCHEDULE_H
@@ -29,30 +29,32 @@ struct schedule_config {
 	const struct dataset *data; /* NULL: the samples have no paths */
 	uint64_t rank, world;	    /* rank < world */
 	bool drop_last;
-	const char *replay; /* read the orders from there; NULL: `order` */
-	const char *dump;   /* write them there, before they are shared out */
+	const char *replay; /* read the orders from this file; NULL: use
+			     * `order` */
+	const char *dump;   /* write them to this file, before sharing */
 };
 
 struct schedule {
 	struct schedule_config c;
 	struct order_text *replay;
 	FILE *dump;
-	uint64_t dumped; /* epochs below are in `dump` */
-	uint32_t *order; /* c.in.n: the first n are to be visited */
-	uint64_t n;	 /* samples of an epoch of this rank */
+	uint64_t dumped; /* epochs below this one are in `dump` */
+	uint32_t *order; /* c.in.n: the first n are visited */
+	uint64_t n;	 /* samples of an epoch on this rank */
 };
 
-/* Close with schedule_close, failed or not. `data` and what `in` points to are
- * used until then. -EINVAL of a file with its place, -ENOMEM, as open(2). */
+/* Close with schedule_close, failed or not. `data` and what `in` points to stay
+ * in use until then. -EINVAL for a file, with the position; -ENOMEM; as
+ * open(2). */
 int schedule_open(const struct schedule_config *c, struct schedule *ret,
 		  struct err *err);
 void schedule_close(struct schedule *s);
 
-/* Fill `order` for an epoch. Errors of the order, of the files. */
+/* Fill `order` for an epoch. Errors of the order and of the files. */
 int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);
 
-/* A number that is different for another dataset: the paths and sizes of the
- * samples, and their groups where the order goes by them. */
+/* A hash of the dataset: the paths and sizes of the samples, and their groups
+ * if the order depends on them. */
 uint64_t schedule_fingerprint(const struct schedule *s);
 
 #endif
