@@ -1,43 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io_uring, one ring per worker: who issues a read also prepares its sample,
- * so nothing is handed from thread to thread. A file is one chain of three,
+ * io_uring, one ring per worker: the thread that issues a read also transforms
+ * the sample, so nothing passes between threads. A file is one chain of three,
  *
  *	openat_direct --> read --> close_direct
  *
- * into a descriptor slot of the ring's own, one system call for many files.
- * The close is hard-linked: a read is asked for one byte more than the file
- * should have, so it is always short, which would break a plain link.
+ * into a descriptor slot of the ring's own; one system call covers many files.
+ * The close is hard-linked: a read requests one byte more than the file should
+ * have, so it is always short, which would break a plain link.
  *
- * How many are on their way adapts itself: new chains are submitted a few at
- * a time, and no more once results are there. From the page cache the kernel
- * completes chains while they are submitted, so few are ever on their way and
- * their buffers stay in the CPU's cache (measured: 180,000 files/s with 8,
- * 66,000 with 128 on their way, 115 KB files, 2 cores). On a device that takes
- * its time no result is there, and submission goes on up to the full depth.
+ * The number in flight adapts itself: new chains are submitted a few at a time,
+ * and submission stops when completions are there. From the page cache the
+ * kernel completes chains during submission, so few are in flight and their
+ * buffers stay in the CPU's cache (measured: 180,000 files/s with 8, 66,000
+ * with 128 in flight, 115 KB files, 2 cores). On a slow device there are no
+ * completions yet, and submission continues up to the full depth.
  *
- * Some file systems (FUSE, NFS) block in open(2) whatever they are asked, and
- * with it the submission and all chains behind it: then no more than one file
- * a ring is ever on its way. So it is counted whether the thread slept while
- * it submitted; if it did, the next chains are left to the kernel's threads,
- * one for each. From time to time one chain is tried without, since a thread
- * costs more than a read from the page cache.
+ * Some file systems (FUSE, NFS) always block in open(2). This blocks the
+ * submission and all chains after it: only one file per ring would be in
+ * flight. So each submission checks whether the thread slept; if it did, the
+ * next chains go to the kernel's threads, one thread for each. Now and then one
+ * chain is tried without, since a thread costs more than a read from the page
+ * cache.
  *
  * Descriptors are registered, since a chain needs slots. Buffers are not: it
- * gains 2 to 6 % of a bare chain from the page cache (tests/bench/ringloop
- * with and without `fixed`, 2 cores), but every window that grows would have to
- * be registered anew with every ring. (--pin direct, which spares the copy of
- * a batch, gains 30 % and more without.)
+ * gains 2 to 6 % of a bare chain from the page cache (tests/bench/ringloop with
+ * and without `fixed`, 2 cores), but every window that grows would need a new
+ * registration with every ring. (--pin direct, which saves the copy of a batch,
+ * gains 30 % and more without.)
  *
- * An open waits for ever where a pipe took the file's place, or a device. To
- * open without waiting is no way out: where a file system knows no reads that
- * do not wait, such a descriptor fails reads of ordinary files too. So when
- * nothing completes for a while, what is on its way is looked at, and is
- * canceled if it is no file.
+ * An open blocks for ever if a pipe or a device replaced the file. O_NONBLOCK
+ * does not help: on file systems without non-blocking reads, reads of ordinary
+ * files then fail too. So when nothing completes for a while, the files in
+ * flight are checked, and opens of anything else are canceled.
  *
- * Whatever does not end with exactly the bytes expected (a full table, an
- * interrupted or short read, a file that changed) is read again with blocking
- * calls, and that answer counts.
+ * A chain that does not end with exactly the bytes expected (a full table, an
+ * interrupted or short read, a changed file) is read again with blocking calls,
+ * and that result counts.
  */
 #include "loader/engine/engine.h"
 
@@ -75,14 +74,14 @@ static const struct options defaults = {
 	/* arbitrary: a blocked trial costs less than 1/256 of the time */
 	.punt = 256,
 };
-/* A read of more must be cut, and is then left to the blocking calls. */
+/* Longer reads are cut short; the blocking calls then read the sample. */
 #define MAX_READ (1u << 30)
-/* Between tries while the kernel has no memory for a request. arbitrary */
+/* Between retries when the kernel has no memory for a request. arbitrary */
 #define RETRY_NS (1 * NS_PER_MS)
-/* How long nothing completes until the files on their way are looked at.
- * arbitrary: a look takes microseconds, and each file needs one */
+/* Without a completion for this long, the files in flight are checked.
+ * arbitrary: a check takes microseconds, and each file needs one */
 #define PATIENCE_NS (100 * NS_PER_MS)
-/* The tag of what cancels. */
+/* The user data of cancel requests. */
 #define CANCEL UINT64_MAX
 
 enum op { OP_OPEN, OP_READ, OP_CLOSE, N_OPS };
@@ -91,8 +90,8 @@ struct chain {
 	struct fetch *fetch;
 	struct readspan span;
 	int64_t result[N_OPS];
-	unsigned n_left; /* completions to come; 0: not in use */
-	bool suspect;	 /* it may be no file that is opened */
+	unsigned n_left; /* completions to come; 0: unused */
+	bool suspect;	 /* it may open no regular file */
 };
 
 struct async {
@@ -101,14 +100,14 @@ struct async {
 	unsigned depth, bite;
 	unsigned most_punt; /* options.punt */
 	uint32_t direct;
-	unsigned n_chains;   /* on their way */
-	unsigned n_suspects; /* of those */
+	unsigned n_chains;   /* in flight */
+	unsigned n_suspects; /* suspects among them */
 	struct chain *chain; /* depth, by fetch slot */
-	/* a ring of depth: read, to be returned in the order of completion */
+	/* a ring of depth: completed reads, to be returned in this order */
 	struct fetch **ready;
 	unsigned first, n_ready;
-	unsigned punt; /* chains to be left to the kernel's threads */
-	bool slow;     /* the last trial without blocked */
+	unsigned punt; /* chains that still go to the kernel's threads */
+	bool slow;     /* the last trial blocked */
 };
 
 static int unavailable(struct err *err, int r, const char *what)
@@ -119,7 +118,7 @@ static int unavailable(struct err *err, int r, const char *what)
 			       "way: raise `ulimit -n` or use a smaller "
 			       "--queue-depth");
 	/* ENOSYS: not in this kernel; EPERM: forbidden by sysctl or sandbox;
-	 * EINVAL: too old for descriptor slots. All mean: not here, not now. */
+	 * EINVAL: too old for descriptor slots. All mean: unavailable here. */
 	if (r == -ENOSYS || r == -EINVAL || r == -EACCES)
 		r = -EPERM;
 	return err_set(err, r,
@@ -230,7 +229,7 @@ static void chain_done(struct async *a, struct feed *feed, struct chain *c)
 	a->ready[(a->first + a->n_ready++) % a->depth] = f;
 }
 
-/* Take what has completed. `feed` NULL: only forget it. */
+/* Reap completions. `feed` NULL: only discard them. */
 static void reap(struct async *a, struct feed *feed)
 {
 	struct io_uring_cqe *cqe;
@@ -256,7 +255,7 @@ static void reap(struct async *a, struct feed *feed)
 	io_uring_cq_advance(&a->ring, n);
 }
 
-/* How often this thread has given up the CPU to wait. */
+/* Voluntary context switches of this thread. */
 static long n_sleeps(void)
 {
 	struct rusage u;
@@ -265,8 +264,8 @@ static long n_sleeps(void)
 	return u.ru_nvcsw;
 }
 
-/* Submit `n` chains without leaving them to the kernel's threads, and see
- * whether they block here. */
+/* Submit `n` chains without the kernel's threads, and check whether they
+ * block. */
 static int try_inline(struct async *a, unsigned n)
 {
 	long before = n_sleeps();
@@ -277,7 +276,8 @@ static int try_inline(struct async *a, unsigned n)
 	return r;
 }
 
-/* The open, or where a pipe has a writer the read. -EBUSY: no room now. */
+/* Cancel the open or, if the pipe has a writer, the read. -EBUSY: no room
+ * now. */
 static int cancel(struct async *a, const struct fetch *f)
 {
 	if (io_uring_sq_space_left(&a->ring) < 2)
@@ -291,7 +291,7 @@ static int cancel(struct async *a, const struct fetch *f)
 	return 0;
 }
 
-/* What is no file stays suspect, and is canceled again, until it completes. */
+/* A suspect that opens no regular file is canceled again until it completes. */
 static void cancel_what_is_no_file(struct async *a)
 {
 	struct stat st;
@@ -327,10 +327,9 @@ static int submit_and_wait(struct async *a)
 }
 
 /*
- * Submit the `n` chains that are prepared, and wait for a completion when
- * `wait`. Of what may go wrong, EINTR is asked again; EAGAIN and ENOMEM (no
- * memory for a request) and EBUSY (results to be taken first) get better with
- * what completes, or with time.
+ * Submit the `n` prepared chains; with `wait`, wait for a completion. EINTR is
+ * retried. EAGAIN and ENOMEM (no memory for a request) and EBUSY (completions
+ * must be reaped first) go away after completions, or after a pause.
  */
 static int submit(struct async *a, unsigned n, bool wait)
 {
@@ -351,7 +350,7 @@ static int submit(struct async *a, unsigned n, bool wait)
 	return 0;
 }
 
-/* Prepare up to `most` chains; how many, or -errno. */
+/* Prepare up to `most` chains; returns how many, or -errno. */
 static int take(struct async *a, struct feed *feed, unsigned most)
 {
 	unsigned n = 0;
@@ -377,7 +376,7 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 	struct async *a = state;
 	bool more = true;
 
-	/* a whole bite says that there may be more to take */
+	/* after a full bite there may be more to take */
 	while (a->n_ready == 0 || (more && a->n_ready < a->bite)) {
 		unsigned most = a->slow && a->punt == 0 ? 1 : a->bite;
 		int n = take(a, feed, most), r;
@@ -402,7 +401,7 @@ static void fini(void *state)
 {
 	struct async *a = state;
 
-	/* what is on its way still writes to its buffers */
+	/* reads in flight still write to their buffers */
 	while (a->up && a->n_chains && submit(a, 0, true) == 0)
 		reap(a, NULL);
 	if (a->up)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory maps, in the shape of `sync`: a worker owns a batch, and maps, copies
- * and unmaps its files one after the other. What storage sees are page faults
- * and the kernel's read-ahead instead of reads of a known length.
+ * Memory maps, structured like `sync`: a worker owns a batch, and maps, copies
+ * and unmaps its files one after the other. Storage sees page faults and the
+ * kernel's read-ahead instead of reads of a known length.
  *
- * A plain copy out of a mapping ends the process with SIGBUS when the file was
- * cut short meanwhile, or the device failed. Catching that would take a signal
- * handler, of which a process has one and a library none. So the kernel is
- * asked to do the copy, process_vm_readv(2) from and to this process: it takes
- * the same faults, and where there is no page it returns EFAULT. Of what a file
- * costs here the copy is the smaller part: workers wait for the lock of the
- * address space, and each unmapping interrupts the other cores (MAP_POPULATE
- * was tried: 10 % slower from the page cache, 115 KB files, 2 cores).
+ * A plain copy out of a mapping ends the process with SIGBUS if the file was
+ * truncated meanwhile, or the device failed. Catching that takes a signal
+ * handler, which belongs to the process and not to a library. So the kernel
+ * copies, with process_vm_readv(2) from and to this process: it takes the same
+ * faults, and returns EFAULT for a missing page. The copy is the smaller part
+ * of a file's cost here: workers wait for the lock of the address space, and
+ * each unmapping interrupts the other cores (MAP_POPULATE was tried: 10 %
+ * slower from the page cache, 115 KB files, 2 cores).
  */
 #include "loader/engine/engine.h"
 
@@ -72,9 +72,9 @@ static const struct conf_field fields[] = {
 };
 
 static const struct options defaults = {
-	/* So that faults on a cold file and copies of what its read-ahead has
-	 * brought take turns. arbitrary: the read-ahead's default size is 128
-	 * KiB, and one call costs less than 1 us */
+	/* So that faults on a cold file alternate with copies of prefetched
+	 * pages. arbitrary: the read-ahead's default size is 128 KiB, and one
+	 * call costs less than 1 us */
 	.copy_bytes = MIB,
 	.advice = (char *)"normal",
 };
@@ -108,7 +108,7 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 		       strerror(-r));
 }
 
-/* Bytes copied; fewer than `n` when the file ended before. */
+/* Bytes copied; fewer than `n`: the file ended before. */
 static int64_t copy(const struct map *m, char *to, char *from, size_t n)
 {
 	size_t at = 0;
@@ -127,7 +127,7 @@ static int64_t copy(const struct map *m, char *to, char *from, size_t n)
 	return (int64_t)at;
 }
 
-/* `n` bytes of the file from `offset` on, which it had just now. */
+/* Copy `n` bytes at `offset`; the file had them at the last check. */
 static int64_t copy_range(const struct map *m, int fd, uint64_t offset,
 			  char *to, size_t n)
 {
@@ -142,11 +142,11 @@ static int64_t copy_range(const struct map *m, int fd, uint64_t offset,
 		 (off_t)(offset - head));
 	if (p == MAP_FAILED)
 		return -errno;
-	if (m->advice != MADV_NORMAL) /* refused: as without */
+	if (m->advice != MADV_NORMAL) /* a refused hint is ignored */
 		madvise(p, head + n, m->advice);
 	got = copy(m, to, p + head, n);
 	munmap(p, head + n);
-	/* pages that are missing although the file has them: the device */
+	/* the file has these pages, but they are missing: a device error */
 	if (got >= 0 && (size_t)got < n && fstat(fd, &st) == 0 &&
 	    (uint64_t)st.st_size >= offset + n)
 		return -EIO;

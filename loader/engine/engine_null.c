@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No files, no workers: batches are there when asked for. What remains is the
- * rig itself, so its result is the ceiling of every other engine's.
+ * No files, no workers: batches are ready at once. Only the rig's own cost
+ * remains, so its result is the ceiling of every other engine.
  */
 #include "loader/engine/engine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The shape of PyTorch's DataLoader: a worker owns a batch, and opens, reads
- * and closes its files one after the other with blocking calls. The reference
- * that every other engine is compared with.
+ * The structure of PyTorch's DataLoader: a worker owns a batch, and opens,
+ * reads and closes its files one after the other with blocking calls. The
+ * reference for every other engine.
  */
 #include "loader/engine/engine.h"
 

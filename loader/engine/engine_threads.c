@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread pool: blocking reads, --queue-depth of them side by side. Each
- * worker has its share of the threads; they read, it prepares what they have
- * read, in the order in which they were done. This is what loaders of the
- * literature do to hide the latency of far storage without another interface
- * than read(2): a pool of fetchers beneath each worker, over as many batches
- * as --superbatch says, and batches that leave when they are complete, so that
- * one slow sample holds up its own batch only.
+ * A thread pool: --queue-depth blocking reads in parallel. Each worker has its
+ * share of the threads. They read; the worker transforms the samples in the
+ * order of completion. Loaders in the literature hide the latency of remote
+ * storage this way, with read(2) only: a pool of fetchers beneath each worker,
+ * over as many batches as --superbatch gives. Batches leave on completion, so
+ * one slow sample delays its own batch only.
  *
  *	worker: feed_take --todo--> threads: open, read, close --done--> worker
  */
@@ -33,11 +32,11 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-/* A read needs little stack; thousands of threads get by with this one.
- * arbitrary: some 50 times what readfile takes, also under the sanitizers */
+/* A read needs little stack, and there may be thousands of threads. arbitrary:
+ * some 50 times what readfile takes, also under the sanitizers */
 static const struct options defaults = { .stack_bytes = 256 * KIB };
 
-/* At most `depth` are on their way, so it is never full. */
+/* At most `depth` are in flight, so it is never full. */
 struct ring {
 	struct fetch **item;
 	unsigned first, n, size;
@@ -47,7 +46,7 @@ struct threads {
 	unsigned depth;
 	uint32_t direct;
 	struct feed *feed;
-	unsigned n_out; /* the worker's: taken, not returned */
+	unsigned n_out; /* worker's: taken, not returned */
 	pthread_t *thread;
 	unsigned n_threads;
 	pthread_mutex_t lock;

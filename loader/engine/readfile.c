@@ -16,7 +16,7 @@ struct readspan readspan(struct fetch *f, uint32_t direct)
 		s.from = f->offset & ~(unit - 1);
 		s.head = f->offset - s.from;
 	}
-	/* a file is asked for one byte more, which says that it has grown */
+	/* one byte more than the file has, to detect that it has grown */
 	s.want = s.head + f->size + (f->fd < 0);
 	s.want = (s.want + unit - 1) & ~(unit - 1);
 	f->data = (char *)f->buf + s.head;
@@ -31,9 +31,9 @@ int64_t readspan_got(const struct readspan *s, const struct fetch *f,
 }
 
 /*
- * The span, or as far as `end`, after which there is nothing to be had. A read
- * around the page cache can only go on where a piece begins; at the end of the
- * file it then yields the same bytes once more.
+ * Read the span, or as far as `end`, the end of the file. A read around the
+ * page cache can only continue at an aligned offset; at the end of the file it
+ * then returns the same bytes again.
  */
 static int64_t read_on(int fd, char *buf, const struct readspan *s,
 		       uint64_t end, uint32_t unit)
@@ -70,7 +70,7 @@ static int64_t read_once(struct fetch *f, uint32_t direct)
 				     &st);
 		if (own < 0)
 			return own;
-		/* saves the read that would only say "end of file" */
+		/* saves the read that would only return the end of file */
 		end = (uint64_t)st.st_size;
 	}
 	n = read_on(f->fd < 0 ? own : f->fd, f->buf, &s, end, unit);
