@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Bits in reverse. Source: RFC 3720, section 12.1 */
+/* The polynomial, bit-reversed. Source: RFC 3720, section 12.1 */
 #define POLYNOMIAL 0x82f63b78u
 
 static uint32_t by_bits(uint32_t crc, const uint8_t *v, size_t n)
@@ -17,7 +17,7 @@ static uint32_t by_bits(uint32_t crc, const uint8_t *v, size_t n)
 }
 
 #ifdef __x86_64__
-/* measured: 7 GB/s, where bit by bit does 0.1 */
+/* measured: 7 GB/s; the bitwise loop reaches 0.1 */
 __attribute__((target("sse4.2"))) static uint32_t
 by_instruction(uint32_t crc, const uint8_t *v, size_t n)
 {

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The sum of `n` more bytes, `crc` of those before; 0 to begin with. Source:
- * RFC 3720, appendix B.4 */
+/* The sum of `n` more bytes; `crc` is the sum of those before, 0 at the start.
+ * Source: RFC 3720, appendix B.4 */
 uint32_t crc32c(uint32_t crc, const void *v, size_t n);
-/* As it is stored behind what it sums up. Source: tensorflow/core/lib/hash/
- * crc32c.h */
+/* The masked form, stored after the data it covers. Source:
+ * tensorflow/core/lib/hash/crc32c.h */
 uint32_t crc32c_mask(uint32_t crc);
 
 #endif

@@ -9,8 +9,8 @@
  *	BytesList { 1: bytes, ... }   Int64List { 1: varint, packed or not }
  *
  * A message is a range of the file. Each step takes the next field off its
- * front, and what a field holds is a range inside it, so nothing can be
- * walked twice or point outside.
+ * front; the field's content is a range inside it. So no byte is walked twice
+ * and no range points outside.
  */
 #include "loader/format/example.h"
 
@@ -44,7 +44,7 @@ static int varint(struct peek *p, struct range *m, uint64_t *ret)
 		return r;
 	*ret = 0;
 	for (size_t i = 0; i < most; i++) {
-		/* the tenth byte holds the last bit */
+		/* the tenth byte has only the last bit */
 		if (i == VARINT_MOST - 1 && v[i] > 1)
 			return -EBADMSG;
 		*ret |= (uint64_t)(v[i] & 0x7f) << (7 * i);
@@ -64,7 +64,7 @@ static int skip(struct range *m, uint64_t n)
 	return 0;
 }
 
-/* Take a field off the front. 1: there is none. */
+/* Take a field off the front. 1: none left. */
 static int next(struct peek *p, struct range *m, struct field *ret)
 {
 	uint64_t tag, n;
@@ -158,7 +158,7 @@ static int feature(struct peek *p, struct range m, const char *key,
 	return r < 0 ? r : 0;
 }
 
-/* A key that is none of ours, or longer than they are, becomes "". */
+/* An unknown or too long key becomes "". */
 static int read_key(struct peek *p, const struct range *in, char key[32])
 {
 	size_t n = in->end - in->at < 32 ? in->end - in->at : 0;
@@ -217,6 +217,6 @@ int example_find(struct peek *p, uint64_t at, uint64_t n, struct example *ret)
 		if (r < 0)
 			break;
 	}
-	/* the range was inside the file */
+	/* the range was checked to be inside the file */
 	return r == -ENODATA ? -EBADMSG : MIN(r, 0);
 }

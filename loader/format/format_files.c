@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A folder of files, as torchvision's ImageFolder lists it: every folder of
- * the root is a class, classes in byte order of their names, labels counted
- * from 0; within a class all regular files below it, folder by folder, in byte
- * order. Files that stand in the root count only where there is no class
+ * A folder of files, as torchvision's ImageFolder lists it. Every folder of the
+ * root is a class. Classes are in byte order of their names, labels count from
+ * 0. The samples of a class are all regular files below its folder, folder by
+ * folder, in byte order. Files in the root count only if there is no class
  * folder; their label is 0.
  *
- * Several classes are listed at once. A file costs one statx(2), for its size,
- * right after its name was read: network file systems and FUSE send what it
- * answers along with the names. Folders cost none where the file system tells
- * kinds with names.
+ * Several classes are listed in parallel. A file costs one statx(2), for its
+ * size, right after its name was read: network file systems and FUSE send the
+ * attributes along with the names. Folders cost none if the file system reports
+ * the type with the name.
  *
- * Whether a tree is still as it was listed is seen from its folders: adding,
- * removing or renaming a file changes the time of its folder. The root's time
- * does not count, an index may stand in it; its names are compared instead. A
- * file that was rewritten in place is only found by chance (PROBES), or when
- * it is read.
+ * The times of the folders show whether a tree has changed: adding, removing or
+ * renaming a file changes the time of its folder. The root's time does not
+ * count, since an index may be written there; its names are compared instead. A
+ * file that was rewritten in place is detected only by chance (PROBES), or by
+ * its read.
  */
 #include "loader/dataset/format.h"
 
@@ -29,18 +29,18 @@
 #include "common/system/walk.h"
 #include "common/util.h"
 
-/* Files whose sizes are compared with the index. A dataset that was made anew
- * with the same names, in the same folders, has other sizes. arbitrary: enough
- * to see that, few enough to cost nothing */
+/* Files whose sizes are compared with the index. A dataset rebuilt with the
+ * same names, in the same folders, has other sizes. arbitrary: enough to detect
+ * that, few enough to cost nothing */
 enum { PROBES = 64 };
 
 struct entry {
 	uint64_t size;
-	uint32_t path;	  /* in names */
-	uint32_t dir_len; /* of the folder's part of the path */
+	uint32_t path;	  /* offset in names */
+	uint32_t dir_len; /* length of the folder's part of the path */
 };
 
-/* One class, or all of a root without classes. */
+/* One class, or the whole root without classes. */
 struct class
 {
 	char *name;
@@ -48,7 +48,7 @@ struct class
 	size_t n, capacity;
 	char *names;
 	size_t names_n, names_capacity;
-	struct origin *folder; /* path: in `names` */
+	struct origin *folder; /* path: offset in `names` */
 	size_t n_folders, folders_capacity;
 	struct part part;
 };
@@ -156,7 +156,7 @@ static int list_class(void *ctx, void *state, size_t i, struct err *err)
 	int r = walk_tree(&walk, s->b->d->dirfd, c->name, err);
 
 	(void)state;
-	/* the files of one folder are in order */
+	/* the files of one folder are sorted */
 	if (r == 0 && c->n_folders > 1)
 		qsort_r(c->entry, c->n, sizeof(*c->entry), by_path, c->names);
 	for (size_t k = 0; r == 0 && k < c->n; k++) {
@@ -199,7 +199,8 @@ static int each_name(int dirfd, struct walk_names *w, struct err *err)
 		     : 0;
 }
 
-/* Any order of the names gives the same: how many, and the sum of hashes. */
+/* Independent of the order of the names: their number, and the sum of
+ * hashes. */
 static int count_name(void *ctx, const char *name, const struct walk_entry *e)
 {
 	struct origin *root = ctx;
@@ -273,7 +274,7 @@ static int list(struct builder *b, unsigned threads, struct err *err)
 	return r;
 }
 
-/* --- is it still so? ---------------------------------------------------- */
+/* --- checking for changes ----------------------------------------------- */
 
 static int stale(struct err *err, const char *path, const char *what)
 {
@@ -307,7 +308,7 @@ static int probe(const struct dataset *d, size_t i, struct err *err)
 	return 0;
 }
 
-/* Folders but for the root, then probes. */
+/* Folders other than the root, then probes. */
 static int look_again(void *ctx, void *state, size_t i, struct err *err)
 {
 	const struct dataset *d = ctx;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A NumPy array file as fixed records: each index of axis 0 is a sample. In
- * Fortran's order the bytes of a record are not side by side; that is refused,
- * unless there is only one record.
+ * Fortran order the bytes of a record are not contiguous; such a file is
+ * refused, unless it has only one record.
  */
 #include "loader/dataset/format.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NumPy's archives of arrays, one sample each, as MLPerf Storage's unet3d and
- * cosmoflow have them: the bytes of the array `x` or, without one, of the
- * first array. An archive is a zip file; only members that are stored as they
- * are (numpy.savez) can be read where they lie.
+ * NumPy's archives of arrays. Each is one sample, as in MLPerf Storage's unet3d
+ * and cosmoflow: the bytes of the array `x` or, without one, of the first
+ * array. An archive is a zip file. Only uncompressed members (numpy.savez) can
+ * be read in place.
  *
- * Read from its end: the end record (zip64's before it where numbers do not
- * fit), the central directory, and of the member that was chosen its local
- * header. Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3
+ * It is read from its end: the end record (zip64's before it if numbers do not
+ * fit), the central directory, then the local header of the chosen member.
+ * Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3
  */
 #include "loader/dataset/format.h"
 
@@ -84,8 +84,8 @@ static bool is_end(const uint8_t *v, uint64_t behind)
 	return get(v, 4) == END_MAGIC && get(v + 20, 2) == behind;
 }
 
-/* Where the end record is. Behind it stands a comment of as many bytes as it
- * says, as a rule none. */
+/* Find the end record. A comment follows it, of the length that it states;
+ * usually there is none. */
 static int find_end(struct zip *z, uint64_t *ret)
 {
 	size_t n = MIN(z->p->size, END + COMMENT_MOST);
@@ -109,7 +109,7 @@ static int find_end(struct zip *z, uint64_t *ret)
 	return failed(z, r);
 }
 
-/* The fields of the end record that do not fit are in another before it. */
+/* Fields that do not fit the end record are in another record before it. */
 static int read_end64(struct zip *z, uint64_t end, uint64_t *n, uint64_t *size)
 {
 	const uint8_t *v;
@@ -159,8 +159,8 @@ static int read_end(struct zip *z, uint64_t *n)
 
 /* --- the central directory ---------------------------------------------- */
 
-/* Sizes and places of 32 bits that are all ones stand in an extra field, in
- * this order. */
+/* Sizes and offsets of 32 bits that are all ones are in an extra field, in this
+ * order. */
 static int read_zip64(struct zip *z, const uint8_t *v, size_t n,
 		      struct member *m)
 {
@@ -191,7 +191,7 @@ static int read_zip64(struct zip *z, const uint8_t *v, size_t n,
 	return 0;
 }
 
-/* The member at *at, which moves behind it; `name` has room for 65536. */
+/* Parse the member at *at and advance *at; `name` has room for 65536. */
 static int read_member(struct zip *z, uint64_t *at, struct member *m,
 		       char *name)
 {
@@ -221,7 +221,7 @@ static int read_member(struct zip *z, uint64_t *at, struct member *m,
 	return r < 0 ? failed(z, r) : read_zip64(z, v, extra_n, m);
 }
 
-/* The array that is the sample. */
+/* The array to use as the sample. */
 static int choose(struct zip *z, struct member *ret)
 {
 	_cleanup_free_ char *name = malloc(1 << 16);
@@ -292,7 +292,7 @@ static bool named(const char *name)
 	return n > 4 && !strcmp(name + n - 4, ".npz");
 }
 
-/* An archive of arrays begins with one: "PK", then its name. */
+/* An archive of arrays begins with a member: "PK", then the array's name. */
 static bool looks(const uint8_t *head, size_t n)
 {
 	size_t name = n < LOCAL ? 0 : get(head + 26, 2);

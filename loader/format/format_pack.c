@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packs of gpemu-data (docs/pack-format.md): a member is a sample, the groups
- * are the pack's, so that orders can read what lies together. The samples are
- * those of the tree that was packed, as format `files` lists them, but in the
- * order in which they lie.
+ * Packs of gpemu-data (docs/pack-format.md): a member is a sample. The groups
+ * are the pack's, so that orders can read adjacent samples together. The
+ * samples are those of the packed tree, as format `files` lists them, but in
+ * the order of their offsets.
  */
 #include "loader/dataset/format.h"
 
@@ -26,7 +26,7 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 
 		while (i >= k.first[g + 1])
 			g++;
-		/* files beside class folders are no samples */
+		/* files beside class folders are not samples */
 		if (k.n_classes && f->class == PACK_NO_CLASS)
 			continue;
 		r = part_add(ret, f->path, strlen(f->path), f->offset, f->bytes,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WebDataset's tar shards. Members that follow one another and agree up to
- * the first dot of their last component are one sample:
+ * WebDataset's tar shards. Consecutive members with the same name up to the
+ * first dot of their last component are one sample:
  *
  *	dog/0001.jpg	the bytes of the sample, as --payload chooses
  *	dog/0001.cls	its label, in decimal
- *	dog/0001.json	not looked at
+ *	dog/0001.json	ignored
  *
- * Names and extensions are taken apart as WebDataset does it, headers as
+ * Names and extensions are split as WebDataset does it, headers parsed as
  * Python's tarfile does: v7, ustar, pax (path and size), GNU long names and
  * base-256 sizes. Sparse members are refused. A block of zeros, or the end of
  * the file between two members, ends the shard.
@@ -26,7 +26,7 @@
 
 enum { BLOCK = 512 };
 
-/* Places in a header. Source: POSIX pax(1), ustar Interchange Format */
+/* Offsets in a header. Source: POSIX pax(1), ustar Interchange Format */
 enum {
 	NAME = 0,
 	NAME_BYTES = 100,
@@ -47,15 +47,15 @@ struct member {
 	bool is_file;
 };
 
-/* Of what precedes a member's header. */
+/* From the extended headers before a member's header. */
 struct extended {
-	char *name; /* owned; NULL: as the header says */
+	char *name; /* owned; NULL: use the header's */
 	size_t name_n;
 	uint64_t size;
 	bool has_size;
 };
 
-/* The sample whose members are being read. */
+/* The sample that the current members belong to. */
 struct sample {
 	char *key; /* owned; NULL: none */
 	size_t key_n;
@@ -71,7 +71,7 @@ struct options {
 	char *payload;
 };
 
-/* "jpg,seg.png": no dots in front, nothing empty. */
+/* "jpg,seg.png": no leading dots, no empty names. */
 static int check_payload(const void *object, struct err *err)
 {
 	const char *list = *(char *const *)object;
@@ -96,8 +96,8 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-/* Images, then what else shards hold. Source: what WebDataset's autodecode
- * knows, in the order in which a sample is likely to have one of them */
+/* Images, then other contents of shards. Source: the extensions that
+ * WebDataset's autodecode knows, the likeliest member of a sample first */
 static const struct options defaults = {
 	.payload = (char *)"jpg,jpeg,png,ppm,webp,npy,npz,bin,raw,pyd,pth,mp4,"
 			   "avi,mov,flac,wav,mp3,txt",
@@ -110,7 +110,7 @@ struct tar {
 	struct err *err;
 	uint64_t at;
 	struct sample sample;
-	char *other; /* a member with another extension, for the message */
+	char *other; /* an extension that is not in the list, for the message */
 };
 
 static int bad(struct tar *t, const char *what)
@@ -118,7 +118,7 @@ static int bad(struct tar *t, const char *what)
 	return err_set(t->err, -EINVAL, "byte %" PRIu64 ": %s", t->at, what);
 }
 
-/* What peek_get or peek_copy gave. */
+/* Report an error of peek_get or peek_copy. */
 static int failed(struct tar *t, int r)
 {
 	if (r == -ENODATA)
@@ -144,7 +144,7 @@ static char *copy(const void *v, size_t n)
 
 /* --- one header --------------------------------------------------------- */
 
-/* An octal number with blanks around it, or GNU's base 256. */
+/* An octal number padded with blanks, or GNU's base 256. */
 static int number(const uint8_t *v, size_t n, uint64_t *ret)
 {
 	size_t i = 0;
@@ -182,7 +182,7 @@ static bool sum_is_right(const uint8_t *h)
 		if (i >= SUM && i < SUM + SUM_BYTES)
 			continue;
 		sum += h[i];
-		/* some old ones added signed characters */
+		/* some old writers summed signed characters */
 		old += (uint32_t)(int8_t)h[i];
 	}
 	return said == sum || said == old;
@@ -200,7 +200,7 @@ static int header_name(const uint8_t *h, struct member *m)
 {
 	size_t n = strnlen((const char *)h + NAME, NAME_BYTES), prefix = 0;
 
-	/* "ustar" and a blank is GNU's, whose prefix is something else */
+	/* "ustar" and a blank is GNU's; its prefix field has another use */
 	if (!memcmp(h + MAGIC, "ustar", 6))
 		prefix = strnlen((const char *)h + PREFIX, PREFIX_BYTES);
 	m->name = malloc(prefix + n + 2);
@@ -215,7 +215,7 @@ static int header_name(const uint8_t *h, struct member *m)
 	return 0;
 }
 
-/* --- what precedes a header --------------------------------------------- */
+/* --- extended headers --------------------------------------------------- */
 
 static int decimal(const char *v, size_t n, uint64_t *ret)
 {
@@ -271,7 +271,7 @@ static int pax_record(struct tar *t, struct extended *x, bool global,
 	return 0;
 }
 
-/* Records "LENGTH key=value\n"; the length counts all of it. */
+/* Records "LENGTH key=value\n"; LENGTH is that of the whole record. */
 static int pax(struct tar *t, struct extended *x, bool global, const char *v,
 	       size_t n)
 {
@@ -316,13 +316,13 @@ static int extend(struct tar *t, struct extended *x, const struct member *m,
 
 /* --- members ------------------------------------------------------------ */
 
-/* Types without data, whatever their size says. */
+/* Types that have no data, whatever their size field holds. */
 static bool has_data(char type)
 {
 	return !type || !strchr("123456", type);
 }
 
-/* Of a header and what preceded it; `x` is used up. */
+/* Build a member from a header and its extended headers; `x` is used up. */
 static int member_of(struct tar *t, const uint8_t *h, struct extended *x,
 		     struct member *m)
 {
@@ -348,13 +348,13 @@ static int member_of(struct tar *t, const uint8_t *h, struct extended *x,
 		return no_memory(t);
 	}
 	m->is_file = type == '0' || type == '7' || !type;
-	/* so v7 has folders */
+	/* v7 marks folders like this */
 	if (!type && m->name_n && m->name[m->name_n - 1] == '/')
 		m->is_file = false;
 	return 0;
 }
 
-/* The next header, whatever it is. 1: the shard ends. */
+/* The next header of any type. 1: end of the shard. */
 static int header(struct tar *t, uint8_t h[BLOCK])
 {
 	int r;
@@ -369,7 +369,7 @@ static int header(struct tar *t, uint8_t h[BLOCK])
 	return sum_is_right(h) ? 0 : bad(t, "not the header of a tar member");
 }
 
-/* The next member: *m owns its name. 1: there is none. */
+/* The next member: *m owns its name. 1: none left. */
 static int next_member(struct tar *t, struct member *m)
 {
 	struct extended x = { 0 };
@@ -428,7 +428,7 @@ static int end_sample(struct tar *t)
 	return r < 0 ? no_memory(t) : 0;
 }
 
-/* Decimal, with blanks around it. */
+/* Decimal, padded with blanks. */
 static int read_label(struct tar *t, const struct member *m)
 {
 	struct sample *s = &t->sample;
@@ -473,7 +473,7 @@ static int take_payload(struct tar *t, struct member *m, int rank)
 	return 0;
 }
 
-/* "a/b.c.d" is "a/b" and "c.d"; false: it has no extension, or no name. */
+/* Split "a/b.c.d" into "a/b" and "c.d"; false: no extension, or no name. */
 static bool take_apart(const struct member *m, size_t *ret_key,
 		       const char **ret_ext)
 {

@@ -5,12 +5,12 @@
  *	uint64 length; uint32 masked_crc32c(length);
  *	uint8 data[length]; uint32 masked_crc32c(data);
  *
- * little-endian. The sums of the lengths are always checked: a wrong length
- * would make everything behind it wrong. Those of the data only on request,
- * since that reads all of it.
+ * little-endian. The sums of the lengths are always checked: after a wrong
+ * length everything is misread. Those of the data are checked only on request,
+ * since that reads the whole file.
  *
  * A record that is a tf.train.Example with `image/encoded` is that image, and
- * `image/class/label` its label; any other is a sample as a whole.
+ * `image/class/label` its label; any other record is a sample as a whole.
  */
 #include "loader/dataset/format.h"
 
@@ -156,8 +156,8 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 	return r;
 }
 
-/* "x.tfrecord", "x.tfrecords", "x.tfrecord-00000-of-00004", and what TensorFlow
- * calls its shards: "train-00000-of-01024". */
+/* "x.tfrecord", "x.tfrecords", "x.tfrecord-00000-of-00004", and TensorFlow's
+ * names of shards: "train-00000-of-01024". */
 static bool named(const char *name)
 {
 	static const char mould[] = "-00000-of-00000";

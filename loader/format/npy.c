@@ -27,7 +27,7 @@ static int bad(struct err *err, const char *what)
 	return err_set(err, -EINVAL, "the header of an array: %s", what);
 }
 
-/* Skip blanks, and `want` if it is next. */
+/* Skip blanks; consume `want` if it is next. */
 static bool accept(struct text *t, const char *want)
 {
 	size_t n = strlen(want);
@@ -73,7 +73,7 @@ static int number(struct text *t, uint64_t *ret)
 			return bad(t->err, "its shape is too large");
 	if (t->at == from)
 		return bad(t->err, "its shape is not of numbers");
-	/* Python 2 wrote long integers so */
+	/* Python 2's long integers */
 	accept(t, "L");
 	return 0;
 }
@@ -187,7 +187,7 @@ static int dictionary(struct text *t, uint64_t *item, struct npy *ret)
 	return seen == ALL ? 0 : bad(t->err, "a key is missing");
 }
 
-/* Where the dictionary is and how long. */
+/* Find the dictionary and its length. */
 static int find(struct peek *p, uint64_t at, uint64_t n, uint64_t *ret_at,
 		size_t *ret_n, struct err *err)
 {

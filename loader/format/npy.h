@@ -13,22 +13,22 @@
 enum { NPY_DIMENSIONS = 64 };
 
 struct npy {
-	uint64_t offset; /* of the data, in the file */
-	uint64_t bytes;	 /* of the data */
+	uint64_t offset; /* offset of the data in the file */
+	uint64_t bytes;	 /* size of the data */
 	bool fortran;
-	unsigned n_dimensions; /* 0: one number */
+	unsigned n_dimensions; /* 0: a scalar */
 	uint64_t shape[NPY_DIMENSIONS];
 };
 
 /*
- * Read the header of the array that is the `n` bytes at `at`, which are inside
- * the file. The data are then too. -EINVAL with a text for what is damaged,
- * truncated, or of objects (pickled) or of records of several types.
+ * Read the header of the array of `n` bytes at `at`, which are inside the file.
+ * The data are inside them too. -EINVAL with a text: damaged, truncated, an
+ * array of objects (pickled) or of records of several types.
  */
 int npy_parse(struct peek *p, uint64_t at, uint64_t n, struct npy *ret,
 	      struct err *err);
 
-/* Do these bytes begin an array file? */
+/* Are these bytes the start of an array file? */
 bool npy_looks(const uint8_t *head, size_t n);
 
 #endif
