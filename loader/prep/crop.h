@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rectangle that torchvision's RandomResizedCrop cuts out of an image:
- * its area a share of the image's that is uniform in least..1, its ratio of
- * width to height log-uniform in 3/4..4/3, its place uniform. What does not
- * fit is drawn again; after ten times it is the largest centred rectangle
- * with a permitted ratio.
- * Source: torchvision 0.14, transforms/transforms.py, get_params.
+ * The rectangle of torchvision's RandomResizedCrop: its area a share of the
+ * image's, uniform in least..1, its ratio of width to height log-uniform in
+ * 3/4..4/3, its position uniform. A rectangle that does not fit is drawn again;
+ * after ten attempts it is the largest centred rectangle with a permitted
+ * ratio. Source: torchvision 0.14, transforms/transforms.py, get_params.
  */
 #ifndef GPEMU_LOADER_PREP_CROP_H
 #define GPEMU_LOADER_PREP_CROP_H
@@ -16,7 +15,7 @@ struct crop {
 	unsigned x, y, width, height; /* pixels */
 };
 
-/* Of an image of w x h >= 1 pixels. */
+/* For an image of w x h >= 1 pixels. */
 struct crop crop_random(struct rng *rng, unsigned w, unsigned h, double least);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libjpeg's own interface rather than TurboJPEG's, because it lets the caller
- * stop: rows above the crop are only run through the Huffman decoder (their
- * DCT is left out by calling their components not needed), and nothing at all
- * is done below it. Measured with bench_prep on 512 images of ImageNet's
+ * Uses libjpeg's own interface instead of TurboJPEG's, because a caller can
+ * stop it early. Rows above the crop only pass the Huffman decoder (their
+ * components are marked as not needed, which skips the DCT); rows below it are
+ * not decoded at all. Measured with bench_prep on 512 images of ImageNet's
  * sizes: 834 us an image, against 978 us for decoding all of each.
  *
- * That a file was cut off below the crop is still noticed: entropy-coded data
- * cannot hold an end marker, so one must follow.
+ * A file truncated below the crop is still detected: entropy-coded data cannot
+ * contain an end marker, so one must follow.
  */
 #include "loader/prep/planes.h"
 
@@ -21,8 +21,8 @@
 
 #include "common/util.h"
 
-/* A progressive file of thousands of scans is an attack, not a picture.
- * Source: the limit of TurboJPEG's TJFLAG_LIMITSCANS */
+/* A progressive file with thousands of scans is an attack. Source: the limit of
+ * TurboJPEG's TJFLAG_LIMITSCANS */
 enum { MAX_SCANS = 500 };
 
 struct decoder {
@@ -88,10 +88,9 @@ void planes_fini(struct planes *p)
 }
 
 /*
- * After an error in a header libjpeg-turbo 2.1.5 keeps the marker it was
- * reading, and takes it for the first of the next image: tests/unit/test_prep
- * found good images refused after a truncated one. So a decoder that failed
- * is not used again.
+ * After an error in a header libjpeg-turbo 2.1.5 keeps the current marker and
+ * takes it for the first of the next image: tests/unit/test_prep found good
+ * images refused after a truncated one. So a decoder that failed is not reused.
  */
 static int broken(struct planes *p)
 {
@@ -122,8 +121,8 @@ int planes_header(struct planes *p, const void *raw, size_t n)
 
 unsigned planes_eighths(unsigned w, unsigned h, unsigned least)
 {
-	/* libjpeg-turbo 2.1 has SIMD code for these; the others (3/8, 5/8,
-	 * 6/8, 7/8) are plain C and slower than decoding the whole */
+	/* libjpeg-turbo 2.1 has SIMD code for these; the others (3/8, 5/8, 6/8,
+	 * 7/8) are plain C and slower than a decode at full size */
 	static const unsigned fast[] = { 1, 2, 4 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fast); i++)
@@ -138,7 +137,7 @@ static size_t stride_of(size_t width)
 	return (width + 31u) & ~(size_t)31u;
 }
 
-/* The planes one behind the other, with room for whole blocks. */
+/* Lay out the planes one after the other, with room for whole blocks. */
 static int lay_out_blocks(struct planes *p, const struct decoder *d)
 {
 	size_t at[3], n = 0;
@@ -168,7 +167,7 @@ static int lay_out_blocks(struct planes *p, const struct decoder *d)
 	return r;
 }
 
-/* The next row of blocks of each plane, row `k` of them from the top. */
+/* The next row of blocks of each plane, number `k` from the top. */
 static void read_blocks(struct planes *p, struct decoder *d, size_t k,
 			bool needed)
 {
@@ -188,7 +187,7 @@ static void read_blocks(struct planes *p, struct decoder *d, size_t k,
 	jpeg_read_raw_data(&d->c, data, (JDIMENSION)lines);
 }
 
-/* Rows top..bottom - 1 of the output, and what shares blocks with them. */
+/* Rows top..bottom - 1 of the output, and those that share blocks with them. */
 static int decode_blocks(struct planes *p, struct decoder *d, unsigned top,
 			 unsigned bottom)
 {
@@ -206,9 +205,9 @@ static int decode_blocks(struct planes *p, struct decoder *d, unsigned top,
 }
 
 /*
- * By Adobe's custom, which every viewer follows, CMYK and YCCK files store
- * their inks inverted: 255 is none. What two inks let through together is the
- * product of what each does.
+ * CMYK and YCCK files store their inks inverted: 255 is none. This is Adobe's
+ * convention, and every viewer follows it. The light that passes two inks is
+ * the product of both.
  */
 static void split(const struct planes *p, unsigned y, const uint8_t *packed,
 		  unsigned n_channels)
@@ -225,7 +224,7 @@ static void split(const struct planes *p, unsigned y, const uint8_t *packed,
 	}
 }
 
-/* What is not stored as Y Cb Cr comes packed, and is taken apart here. */
+/* Images not stored as Y Cb Cr are packed; this splits them into planes. */
 static int decode_packed(struct planes *p, struct decoder *d, unsigned eighths)
 {
 	bool cmyk = d->c.num_components == 4;
@@ -258,7 +257,7 @@ static int decode_packed(struct planes *p, struct decoder *d, unsigned eighths)
 	return 0;
 }
 
-/* Is the end marker there, of a file that was not read to its end? */
+/* Does an end marker follow, in a file that was not decoded to its end? */
 static bool has_end(struct decoder *d)
 {
 	static const uint8_t end[] = { 0xff, JPEG_EOI };

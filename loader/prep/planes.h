@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A JPEG as planes of 8-bit pixels, decoded at a fraction of its size where
- * that is enough. Luma and chroma stay apart, chroma at the resolution it was
- * stored in: whoever resamples anyway spares the upsampling and the colour
- * conversion of pixels that are about to be averaged away.
+ * that is enough. Luma and chroma stay separate, chroma at its stored
+ * resolution. A caller that resamples anyway saves the upsampling and colour
+ * conversion of pixels that would only be averaged.
  *
  * One object belongs to one thread and keeps its memory for the next image.
  */
@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 /*
- * Larger images are refused before anything is allocated for them.
- * Source: twice Pillow's Image.MAX_IMAGE_PIXELS, where it refuses too.
+ * Larger images are refused before any allocation. Source: twice Pillow's
+ * Image.MAX_IMAGE_PIXELS, where it refuses too.
  */
 #define PLANES_MAX_PIXELS 178956970u
 
@@ -26,12 +26,12 @@ struct plane {
 	uint8_t *pixels; /* owned by the struct planes */
 	size_t stride;
 	unsigned width, height;
-	double scale_x, scale_y; /* its pixels to a pixel of the image */
+	double scale_x, scale_y; /* pixels of it per pixel of the image */
 };
 
 struct planes {
-	unsigned width, height; /* of the image read last, at full size */
-	/* of the image decoded last */
+	unsigned width, height; /* of the last image read, at full size */
+	/* of the last image decoded */
 	unsigned n; /* 1: grey; 3: Y Cb Cr, or R G B with is_rgb */
 	bool is_rgb;
 	struct plane plane[3];
@@ -52,19 +52,18 @@ void planes_fini(struct planes *p);
 int planes_header(struct planes *p, const void *raw, size_t n);
 
 /*
- * The number of eighths, of those that decode faster than the whole, at which
- * a crop of w x h pixels still has at least `least` pixels each way.
+ * The number of eighths at which a crop of w x h pixels still has at least
+ * `least` pixels each way, among those that decode faster than full size.
  */
 unsigned planes_eighths(unsigned w, unsigned h, unsigned least);
 
 /*
- * Decode the image whose header was just read at `eighths`/8 of its size,
- * each side rounded up; of it only the rows top..bottom - 1 (at full size),
- * the others may hold anything. What lies at (x, y) of the image, its corner
- * being (0, 0), lies at (x * scale_x, y * scale_y) of a plane. Chroma may
- * come at a higher resolution than eighths/8 of what is stored.
- * -EBADMSG: any error or warning of the decoder, or no end of the image;
- * -ENOMEM.
+ * Decode the image whose header was just read at `eighths`/8 of its size, each
+ * side rounded up. Only the rows top..bottom - 1 (at full size) are valid, the
+ * others are undefined. The point (x, y) of the image, with its corner at (0,
+ * 0), is at (x * scale_x, y * scale_y) of a plane. Chroma may have a higher
+ * resolution than eighths/8 of what is stored. -EBADMSG: any error or warning
+ * of the decoder, or no end marker; -ENOMEM.
  */
 int planes_decode(struct planes *p, unsigned eighths, unsigned top,
 		  unsigned bottom);

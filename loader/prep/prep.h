@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plug-in kind `prep`: what the CPU does to one sample between the bytes read
- * and the batch. One instance belongs to one worker thread.
+ * Plug-in kind `prep`, the transforms: the CPU work on one sample between its
+ * read and its batch. One instance belongs to one worker thread.
  */
 #ifndef GPEMU_LOADER_PREP_PREP_H
 #define GPEMU_LOADER_PREP_PREP_H
@@ -14,12 +14,12 @@
 #include "common/rng.h"
 #include "emu/profile/profile_prep.h"
 
-/* What a stage makes, and out of what; the host's. */
+/* The configuration of a stage; the host owns it. */
 struct prep_config {
 	uint32_t side; /* of the square image, in pixels */
 	enum prep_output output;
 	const void *options; /* the stage's own; NULL: the defaults */
-	/* of what is emulated; NULL for the others */
+	/* the emulated stage's; NULL for the others */
 	const struct prep_profile *profile;
 };
 
@@ -35,19 +35,18 @@ struct prep_ops {
 	 */
 	size_t (*sample_bytes)(const void *state);
 	/*
-	 * Turn `n` raw bytes into sample_bytes() at `out` (64-byte aligned).
-	 * `rng` is this sample's own stream (seed, epoch, sample), so that
-	 * augmentation does not depend on which worker ran it.
-	 * -EBADMSG: the sample is broken (truncated, not an image); `out` is
-	 * then to be zeroed by the callee.
+	 * Transform `n` raw bytes into sample_bytes() at `out` (64-byte
+	 * aligned). `rng` is this sample's own stream (seed, epoch, sample), so
+	 * that augmentation does not depend on the worker. -EBADMSG: the sample
+	 * is broken (truncated, not an image); the callee then zeroes `out`.
 	 */
 	int (*run)(void *state, const void *raw, size_t n, struct rng *rng,
 		   void *out);
 	/*
-	 * NULL: the time of a sample is what run takes. Otherwise the stage is
-	 * emulated: the ns that a sample of `n` raw bytes takes of a virtual
+	 * NULL: a sample takes as long as run. Otherwise the stage is emulated:
+	 * returns the ns that a sample of `n` raw bytes occupies a virtual
 	 * core. Run is not called; every sample is sample_bytes() zeros, which
-	 * the host has once for all of them.
+	 * the host allocates once for all of them.
 	 */
 	uint64_t (*cost)(void *state, size_t n, struct rng *rng);
 };

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CPU stage of image classification: decode a JPEG, cut a random
- * rectangle out of it, resize that to a square, mirror every other one,
- * normalise. The semantics are those of torchvision's RandomResizedCrop
- * (scale `crop`..1, ratio 3/4..4/3, antialiased bilinear),
- * RandomHorizontalFlip, ToTensor and Normalize in a row; the order of the
- * work is another one:
+ * The transforms of image classification: decode a JPEG, crop a random
+ * rectangle, resize it to a square, flip half of them, normalise. The
+ * semantics are those of torchvision's RandomResizedCrop (scale `crop`..1,
+ * ratio 3/4..4/3, antialiased bilinear), RandomHorizontalFlip, ToTensor and
+ * Normalize in a row. The order of the work differs:
  *
  *	header -> choose the rectangle -> decode at 1, 1/2, 1/4 or 1/8 of the
  *	size, the least that leaves it enough pixels -> resample only it, luma
  *	and chroma apart -> colours, normalisation, 16 rows at a time
  *
- * Decoding at a fraction averages 2, 4 or 8 pixels in the DCT domain, which
- * the resampling would have done after it. So results are not those of
- * torchvision bit by bit, but the picture is the same: docs/preprocessing.md.
+ * Decoding at a fraction averages 2, 4 or 8 pixels in the DCT domain, which the
+ * resampling would otherwise do later. So results differ from torchvision's in
+ * their bits, but the picture is the same: docs/preprocessing.md.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,12 +45,12 @@ struct decode {
 	double crop;
 	struct planes planes;
 	struct resample resample[3]; /* by plane */
-	/* RESAMPLE_ROWS rows of each plane: small enough to stay in the CPU's
-	 * first caches until they are normalised */
+	/* RESAMPLE_ROWS rows of each plane: small enough to stay in the L1
+	 * cache until they are normalised */
 	float *strip[3];
 };
 
-/* Get ready to cut the rectangle out of each plane. */
+/* Prepare the resampling of the rectangle in each plane. */
 static int begin_crop(struct decode *d, const struct crop *c, bool mirror)
 {
 	const unsigned side = d->c->side;
@@ -75,7 +74,7 @@ static int begin_crop(struct decode *d, const struct crop *c, bool mirror)
 /* Mean and deviation of ImageNet's channels, of 0..1.
  * Source: torchvision's documentation of its pre-trained models. */
 struct normal {
-	float factor, offset; /* of values 0..255 */
+	float factor, offset; /* for values 0..255 */
 };
 
 static const struct normal normal[3] = {
@@ -90,7 +89,7 @@ static float clamp(float v)
 	return v > 255 ? 255 : v;
 }
 
-/* JFIF's colours, in place: ITU-R BT.601, full range. */
+/* JFIF's colour conversion, in place: ITU-R BT.601, full range. */
 WIDER static void to_rgb(float *restrict luma, float *restrict cb,
 			 float *restrict cr, size_t n)
 {
@@ -119,7 +118,7 @@ WIDER static void round_off(const float *restrict in, size_t n,
 		out[i] = (uint8_t)(in[i] + .5f);
 }
 
-/* Channel by channel, as PyTorch has its tensors. */
+/* One channel after the other, the layout of PyTorch's tensors. */
 static void put_out(const struct decode *d, size_t at, size_t n, void *out)
 {
 	const size_t pixels = (size_t)d->c->side * d->c->side;

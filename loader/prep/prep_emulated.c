@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CPU stage of a bigger node: a sample takes what a profile says of a
- * virtual core, and nothing is computed. The host does the rest: which core,
- * when it is done (emu/node/cores.h).
+ * The transforms of a larger node: a sample takes a profile's time on a virtual
+ * core, and nothing is computed. The host chooses the core and the completion
+ * time (emu/node/cores.h).
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No CPU stage: the batch holds the bytes as they were read, so a run
- * measures reading alone. Also the smallest example of a prep plug-in.
+ * No transforms: the batch holds the bytes as they were read, so a run measures
+ * reading alone. Also the smallest example of a prep plug-in.
  */
 #include "loader/prep/prep.h"
 

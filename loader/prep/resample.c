@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For each output the weights of its inputs are computed once per axis, as
- * Pillow does (Resample.c, "precompute_coeffs"), then applied twice, down and
- * then across:
+ * The weights of each output's inputs are computed once per axis, as Pillow
+ * does (Resample.c, "precompute_coeffs"), then applied twice, down and then
+ * across:
  *
  *	input rows   --down-->  one row of floats, as wide as the box
  *	16 such rows --turned-->  tmp[x][16]
  *	tmp          --across-->  16 output rows
  *
- * Down the columns every input pixel of a row does the same, which is what
- * vector units want. Across, neighbouring outputs begin at uneven inputs, so
- * there 16 rows are taken side by side, and again all lanes do the same.
+ * In the pass down, all input pixels of a row use the same weight, which suits
+ * vector units. In the pass across, neighbouring outputs begin at uneven
+ * inputs; so 16 rows are processed side by side, and again all lanes use the
+ * same weight.
  *
- * Everything is float and nothing is rounded between the passes (Pillow
- * rounds to 8 bits there), so values differ from Pillow's by up to 1 of 255.
+ * Everything is float and nothing is rounded between the passes (Pillow rounds
+ * to 8 bits there), so values differ from Pillow's by up to 1 of 255.
  */
 #include "loader/prep/resample.h"
 
@@ -41,7 +42,7 @@ static int axis_reserve(struct resample_axis *a, unsigned n_out)
 				 (size_t)n_out * a->n_taps, sizeof(*a->weight));
 }
 
-/* The weights of one output whose centre is at `centre`. */
+/* The weights of one output centred at `centre`. */
 static void taps(struct resample_axis *a, unsigned o, double centre,
 		 double radius)
 {
@@ -49,7 +50,7 @@ static void taps(struct resample_axis *a, unsigned o, double centre,
 	float *w = a->weight + (size_t)o * a->n_taps;
 	unsigned first = from > a->begin ? (unsigned)from : a->begin;
 
-	/* the last inputs: the taps must not reach past the end */
+	/* at the last inputs: the taps must not pass the end */
 	if (first + a->n_taps > a->end)
 		first = a->end - a->n_taps;
 	a->first[o] = first;
@@ -71,7 +72,7 @@ static int axis_set(struct resample_axis *a, double from, double length,
 	int r;
 
 	a->begin = from > 0 ? MIN((unsigned)from, n_in - 1) : 0;
-	/* a hair less than the end, which may have a rounding error */
+	/* slightly less than the end, which may have a rounding error */
 	a->end = (unsigned)MIN(ceil(from + length - 1e-6), (double)n_in);
 	a->end = MAX(a->end, a->begin + 1);
 	span = (unsigned)ceil(2 * radius) + 1;
@@ -141,7 +142,7 @@ static inline void turn_quad(const float *from, size_t step, float *to,
 		memcpy(to + i * stride, &c[i], sizeof(c[i]));
 }
 
-/* Output `o` of all the rows. */
+/* Output `o` of all rows. */
 static inline void add_up(const struct resample_axis *a, unsigned o,
 			  const float *restrict tmp, float sum[LANES])
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resizing part of a plane of pixels by a separable triangle filter whose
- * support grows with the reduction: bilinear interpolation when enlarging,
- * an average over all pixels covered (no aliasing) when reducing. What
- * torchvision's and Pillow's "bilinear" mean.
+ * Resizes a part of a plane of pixels by a separable triangle filter whose
+ * support grows with the reduction: bilinear interpolation when enlarging, an
+ * average over all covered pixels (no aliasing) when reducing. This is the
+ * "bilinear" of torchvision and Pillow.
  *
  * One object belongs to one thread and keeps its memory for the next call.
  */
@@ -14,17 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where an output row or column takes its pixels from. */
+/* The inputs of each output row or column. */
 struct resample_axis {
 	uint32_t *first; /* per output: first input */
-	float *weight;	 /* per output: n_taps of them, summing to 1 */
+	float *weight;	 /* per output: n_taps weights, summing to 1 */
 	unsigned n_taps;
-	unsigned begin, end; /* the inputs that are used at all */
+	unsigned begin, end; /* the range of inputs in use */
 	size_t capacity;     /* weights */
 	unsigned n_first;
 };
 
-/* A rectangle of the input, in pixels; need not be whole. */
+/* A rectangle of the input, in pixels; may be fractional. */
 struct resample_box {
 	double x, y, width, height;
 };
@@ -35,7 +35,7 @@ struct resample_input {
 	unsigned width, height;
 };
 
-/* All zeros is a new one. */
+/* A zeroed struct is a new one. */
 struct resample {
 	struct resample_axis x, y;
 	float *scratch;
@@ -47,16 +47,16 @@ struct resample {
 enum { RESAMPLE_ROWS = 16 };
 
 /*
- * Get ready to make the box, which must touch the input, into out_w x out_h
- * values 0..255, mirrored left to right when asked. Pixels outside the box
- * have no influence. The pixels stay in use. -ENOMEM.
+ * Prepare to resample the box, which must overlap the input, to out_w x out_h
+ * values 0..255, mirrored left to right on request. Pixels outside the box have
+ * no influence. The pixels stay in use. -ENOMEM.
  */
 int resample_begin(struct resample *r, const struct resample_input *in,
 		   const struct resample_box *box, bool mirror, unsigned out_w,
 		   unsigned out_h);
-/* Rows y..y + n - 1 of it, row-major; n <= RESAMPLE_ROWS. */
+/* Rows y..y + n - 1 of the output, row-major; n <= RESAMPLE_ROWS. */
 void resample_rows(struct resample *r, unsigned y, unsigned n, float *out);
-/* Both: all of it. */
+/* Both in one call: the whole output. */
 int resample_plane(struct resample *r, const struct resample_input *in,
 		   const struct resample_box *box, bool mirror, unsigned out_w,
 		   unsigned out_h, float *out);

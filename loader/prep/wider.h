@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WIDER: a function whose loops are also compiled for wider vectors, chosen
- * when the program starts. Without fused multiply-add, so that results are
- * the same on every machine. Not under ThreadSanitizer (gcc says so by this
- * macro): the choice is made before its runtime is there, and crashes.
+ * WIDER: a function whose loops are also compiled for wider vectors, chosen at
+ * program start. Without fused multiply-add, so that results are the same on
+ * every machine. Disabled under ThreadSanitizer (gcc sets this macro): the
+ * choice runs before its runtime starts, and crashes.
  */
 #ifndef GPEMU_LOADER_PREP_WIDER_H
 #define GPEMU_LOADER_PREP_WIDER_H
