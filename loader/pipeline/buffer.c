@@ -7,14 +7,14 @@
 
 #include "common/units.h"
 
-/* From here on huge pages are asked for: a batch is touched front to back,
- * and 4 KiB faults cost as much as copying the bytes. */
+/* Buffers of this size and more request huge pages: a batch is touched front to
+ * back, and 4 KiB faults cost as much as copying the bytes. */
 enum { HUGE = 2 << 20, PAGE = 4096 };
 
 int buffer_reserve(struct buffer *b, size_t bytes)
 {
 	size_t align = bytes >= HUGE ? HUGE : PAGE;
-	/* an eighth more, so that a slightly larger one does not replace it */
+	/* an eighth spare, so that a slightly larger sample still fits */
 	size_t size = (bytes + bytes / 8 + align - 1) / align * align;
 	void *p;
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory for samples: page-aligned, reused, grown by replacing. */
+/* Memory for samples: page-aligned, reused, replaced by a larger block to
+ * grow. */
 #ifndef GPEMU_LOADER_PIPELINE_BUFFER_H
 #define GPEMU_LOADER_PIPELINE_BUFFER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zeros is the empty buffer. */
+/* A zeroed struct is the empty buffer. */
 struct buffer {
-	char *data; /* 4096-aligned; content not kept when it grows */
+	char *data; /* 4096-aligned; growth discards the content */
 	size_t size;
 };
 
@@ -17,9 +18,9 @@ int buffer_reserve(struct buffer *b, size_t bytes);
 void buffer_free(struct buffer *b);
 
 /*
- * Bytes to set aside for a sample: one more than it has; where it is read in
- * aligned pieces of `direct` bytes (a power of two, 0: it is not), what it and
- * its neighbours in these pieces take, and whole pieces.
+ * Bytes to reserve for a sample: one more than its size. With aligned reads in
+ * units of `direct` bytes (a power of two; 0: none): whole units, with the
+ * neighbours' bytes in them.
  */
 static inline size_t buffer_room(uint64_t size, uint32_t direct)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A batch as the consumer gets it. All times are emulated ns. */
+/* A batch as delivered to the consumer. All times are emulated ns. */
 #ifndef GPEMU_LOADER_PIPELINE_DELIVERY_H
 #define GPEMU_LOADER_PIPELINE_DELIVERY_H
 
@@ -11,19 +11,19 @@
 struct delivery {
 	uint32_t n;
 	uint32_t n_failed;
-	uint64_t bytes;	      /* of the files, without those that failed */
-	uint64_t batch_bytes; /* that the device copies */
-	uint32_t queued;      /* batches ready when this one was asked for */
+	uint64_t bytes;	      /* of the files, without failed samples */
+	uint64_t batch_bytes; /* bytes that the device copies */
+	uint32_t queued;      /* batches ready at the time of the request */
 	struct place *place;  /* n; NULL from the engine `null` */
-	uint64_t complete_ns; /* the workers were done with it */
-	uint64_t ready_ns;    /* it can be copied to the device */
-	uint64_t pin_ns;      /* what the pin stage took */
-	/* Of the workers' time between the moment the GPU fell idle and
-	 * complete_ns, how much was reading, the rest being preparation:
-	 * 0..1. Where nothing is prepared: 1. */
+	uint64_t complete_ns; /* the workers completed it */
+	uint64_t ready_ns;    /* ready for the copy to the device */
+	uint64_t pin_ns;      /* time in the pin stage */
+	/* The share of reads in the workers' time from the moment the GPU fell
+	 * idle to complete_ns, 0..1; the rest is transforms. 1 without
+	 * transforms. */
 	double read_share;
 
-	/* the pipeline's */
+	/* for the pipeline only */
 	unsigned owner;
 	uint64_t read_ns, prep_ns; /* as struct batch */
 	struct batch *batch;

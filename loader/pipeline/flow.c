@@ -10,23 +10,24 @@
 struct flow {
 	struct flow_config c;
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* a window is free, an epoch began, stopping */
-	pthread_cond_t done; /* a batch is complete, stopping */
-	pthread_cond_t stop; /* stopping */
+	pthread_cond_t work; /* signals: a window is free, an epoch began,
+			      * stopping */
+	pthread_cond_t done; /* signals: a batch is complete, stopping */
+	pthread_cond_t stop; /* signals: stopping */
 	struct window *windows;
-	/* all below: lock */
-	struct window **free; /* a stack, the warmest on top */
+	/* lock guards all fields below */
+	struct window **free; /* a stack, most recently used on top */
 	uint32_t n_free;
 	struct window **open;	/* n_windows, by index modulo n_windows */
 	uint64_t n_opened;	/* the next window's index */
-	struct window *current; /* being handed out */
-	uint64_t out_window;	/* index of the window to deliver from */
+	struct window *current; /* samples are leased from it */
+	uint64_t out_window;	/* index of the oldest window not delivered */
 	uint32_t out_batch;
-	struct batch *first, *last; /* complete, when any may leave */
-	uint32_t n_complete;	    /* batches not delivered yet */
+	struct batch *first, *last; /* completed batches, with any_order */
+	uint32_t n_complete;	    /* completed batches not delivered yet */
 	uint64_t epoch;
 	const uint32_t *order;
-	uint64_t n_left; /* samples of the epoch in no window yet */
+	uint64_t n_left; /* samples of the epoch not in a window yet */
 	bool stopping;
 	int error;
 	struct err err;
@@ -126,7 +127,7 @@ static int by_address(const void *a, const void *b, void *ctx)
 	return i < j ? -1 : i > j;
 }
 
-/* In which order the window's samples are read. */
+/* Set the order in which the window's samples are read. */
 static void take_turns(const struct flow_config *c, struct window *w)
 {
 	uint32_t step = c->whole_batches ? c->batch : w->n;
@@ -139,7 +140,7 @@ static void take_turns(const struct flow_config *c, struct window *w)
 			by_address, &s);
 }
 
-/* Room for what the window's batches hold. -EAGAIN: not now; -E2BIG, -EPERM,
+/* Allocate memory for the window's batches. -EAGAIN: not now; -E2BIG, -EPERM,
  * -ENOMEM with a text. */
 static int reserve(const struct flow_config *c, struct window *w,
 		   struct err *err)
@@ -187,7 +188,7 @@ static void lay_out(const struct flow_config *c, struct window *w)
 	}
 }
 
-/* Under the lock: the flow has failed. */
+/* Under the lock: record a failure and stop. */
 static void fail(struct flow *f, int r, const struct err *err)
 {
 	f->stopping = true;
@@ -200,8 +201,8 @@ static void fail(struct flow *f, int r, const struct err *err)
 	pthread_cond_broadcast(&f->stop);
 }
 
-/* Under the lock; NULL when no window, or memory for one, is free, the epoch
- * has no more, or the flow has failed. */
+/* Under the lock. NULL: no window is free, or no memory for one, or the epoch
+ * has no more samples, or the flow has failed. */
 static struct window *open_window(struct flow *f)
 {
 	uint64_t whole = (uint64_t)f->c.batch * f->c.superbatch;
@@ -271,13 +272,13 @@ struct batch *flow_batch(const struct flow *f, struct window *w, uint32_t slot)
 
 bool flow_finish(struct batch *b)
 {
-	/* release: what this thread wrote to the batch; acquire: what all the
-	 * others did, for the one that finishes it */
+	/* release: publishes this thread's writes to the batch; acquire: the
+	 * last thread sees the writes of all others */
 	return atomic_fetch_sub_explicit(&b->pending, 1,
 					 memory_order_acq_rel) == 1;
 }
 
-/* Under the lock: the batch that leaves next, NULL while there is none. */
+/* Under the lock: the next batch to deliver; NULL: none. */
 static struct batch *out_batch(struct flow *f)
 {
 	struct window *w;
@@ -290,7 +291,7 @@ static struct batch *out_batch(struct flow *f)
 	return &w->batch[f->out_batch];
 }
 
-/* Under the lock: out_batch, which is complete, leaves. */
+/* Under the lock: advance past out_batch, which is complete. */
 static void move_on(struct flow *f, const struct batch *b)
 {
 	if (f->c.any_order) {
@@ -301,7 +302,7 @@ static void move_on(struct flow *f, const struct batch *b)
 	}
 }
 
-/* Under the lock: behind those that are complete. */
+/* Under the lock: append to the completed batches. */
 static void queue(struct flow *f, struct batch *b)
 {
 	b->next = NULL;

@@ -8,8 +8,8 @@
 #include "common/thread.h"
 #include "common/util.h"
 
-/* One on its way to the device, one ready, one being filled: as long as the
- * pin stage keeps up with the device more would only wait. */
+/* One is copied to the device, one is ready, one is being filled. While the pin
+ * stage keeps up with the device, more would only wait. */
 enum { LANE_BUFFERS = 3 };
 
 struct pin {
@@ -18,21 +18,21 @@ struct pin {
 	const struct gpu_profile *gpu;
 	struct pinned_pool *pool;
 	uint32_t lanes, n_buffers;
-	uint64_t *lane_free;  /* lanes: emulated ns; the thread's */
-	struct place *places; /* n_buffers * batch, by delivery */
-	bool inlined;	      /* no thread, pin_next does it */
+	uint64_t *lane_free;  /* per lane, emulated ns; the thread's */
+	struct place *places; /* n_buffers * batch, in the order of delivery */
+	bool inlined;	      /* no thread, pin_next pins */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;
 	pthread_cond_t filled; /* n > out, stopping */
-	/* lock: deliveries filled and given out, counted from the start */
+	/* lock: deliveries filled and taken since the start */
 	uint64_t n_in, n_out;
 	bool stopping;	       /* lock */
-	struct delivery *ring; /* lock, by count modulo n_buffers */
+	struct delivery *ring; /* lock; indexed by count modulo n_buffers */
 	uint32_t batch;
 };
 
-/* Into the pinned buffer; the places point there afterwards. */
+/* Copy into the pinned buffer; the slots then point there. */
 static void copy(const struct batch *b, struct pinned_buffer *to,
 		 struct place *place)
 {
@@ -41,7 +41,7 @@ static void copy(const struct batch *b, struct pinned_buffer *to,
 	for (uint32_t i = 0; i < b->n; i++) {
 		place[i] = b->place[i];
 		place[i].data = at;
-		if (place[i].n == 0) /* the buffer may be none at all */
+		if (place[i].n == 0) /* the buffer may be NULL */
 			continue;
 		memcpy(at, b->place[i].data, place[i].n);
 		at += place[i].n;
@@ -86,7 +86,7 @@ static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 	d.ready_ns = MAX(tick_now(p->tick), deadline);
 	d.pin_ns = d.ready_ns - start;
 	*lane = d.ready_ns;
-	/* with others, who takes it waits for when it is ready */
+	/* with more lanes, the consumer waits for ready_ns */
 	if (p->lanes == 1)
 		tick_wait(p->tick, deadline);
 	hand_on(p, &d);

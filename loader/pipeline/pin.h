@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pin stage: one thread, as PyTorch's, that takes complete batches in
- * order and copies them into page-locked memory. The copy is real; what the
- * profile says so many bytes take beyond that is waited for.
+ * The pin stage: one thread, as in PyTorch. It takes completed batches in order
+ * and copies them into page-locked memory. The copy is real; if the profile's
+ * time for so many bytes is longer, the thread waits for the rest.
  *
- * GPUs under DistributedDataParallel have a process each, and a pin stage:
- * with `lanes` > 1 batches take turns on that many, whose profiled times
- * overlap. The real copies remain one thread's.
+ * Under DistributedDataParallel each GPU has a process, and so a pin stage.
+ * With `lanes` > 1 batches take turns on that many lanes, whose profiled times
+ * overlap. The real copies remain on one thread.
  *
- * Inlined, there is no such thread: whoever asks for a batch pins it first, as
- * a training loop that calls pin_memory() itself.
+ * Inlined, there is no such thread: the consumer pins each batch when it
+ * requests it, like a training loop that calls pin_memory() itself.
  */
 #ifndef GPEMU_LOADER_PIPELINE_PIN_H
 #define GPEMU_LOADER_PIPELINE_PIN_H
@@ -21,10 +21,10 @@
 struct pin;
 
 /*
- * Three buffers a lane of `bytes` each are locked now; larger batches lock more
- * later. `gpu` is used until pin_free. -E2BIG, -EPERM, -ENOMEM as pinned_new,
- * of `budget` bytes. `inlined`: one lane, and every batch is released before
- * the next is asked for.
+ * Locks three buffers of `bytes` per lane now; larger batches lock more later.
+ * `gpu` is used until pin_free. -E2BIG, -EPERM, -ENOMEM as pinned_new, with
+ * `budget` bytes. `inlined`: one lane, and every batch is released before the
+ * next is requested.
  */
 int pin_new(struct flow *flow, struct tick *tick, const struct gpu_profile *gpu,
 	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
@@ -33,15 +33,15 @@ int pin_new(struct flow *flow, struct tick *tick, const struct gpu_profile *gpu,
 void pin_join(struct pin *p);
 void pin_free(struct pin *p);
 
-/* As flow_next: -ETIMEDOUT, -ECANCELED. Inlined: others as pinned_get. */
+/* As flow_next: -ETIMEDOUT, -ECANCELED. Inlined: also errors of pinned_get. */
 int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret);
-/* Batches that pin_next would give at once; inlined 0. */
+/* Batches that pin_next returns at once; inlined 0. */
 uint32_t pin_n_ready(struct pin *p);
-/* The device has the batch. In the order of pin_next. */
+/* The device has copied the batch. In the order of pin_next. */
 void pin_release(struct pin *p, struct delivery *d);
-/* Bytes of pinned memory, at most at a time. */
+/* Peak bytes of pinned memory. */
 uint64_t pin_most_bytes(struct pin *p);
-/* Whoever waits gets -ECANCELED. */
+/* Waiting threads get -ECANCELED. */
 void pin_stop(struct pin *p);
 
 #endif

@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "loader/pipeline/pin.h"
 
-/* Samples are written to the batch at multiples of this. Source: prep.h */
+/* Alignment of transformed samples in the batch. Source: prep.h */
 enum { ALIGN = 64, LEASE = 8 };
 
 struct pipeline {
@@ -15,12 +15,15 @@ struct pipeline {
 	struct flow *flow;
 	struct workers *workers;
 	struct pin *pin;
-	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
-	bool virtual;		    /* cores prepare, see worker.h */
-	/* workers: what they had spent when the GPU fell idle, at since_ns; or,
-	 * where nobody looked then, when their last batch was complete */
+	struct pinned_pool *pinned; /* memory of the windows; NULL: plain
+				     * memory */
+	bool virtual;		    /* virtual cores run the transforms, see
+				     * worker.h */
+	/* per worker: the time spent when the GPU fell idle, at since_ns;
+	 * without such a sample, the time spent when its last batch was
+	 * complete */
 	struct activity *since;
-	uint64_t since_ns; /* TICK_NEVER: nobody has looked */
+	uint64_t since_ns; /* TICK_NEVER: not sampled */
 	uint64_t n_left;   /* samples of the epoch not yet consumed */
 	atomic_bool interrupted;
 };
@@ -52,23 +55,23 @@ int pipeline_sample_bytes(const struct pipeline_config *c, size_t *ret,
 }
 
 /*
- * As many windows as hold the batches to be prefetched, and one of which the
- * consumer takes batches; never less than two, so that one is read while the
- * other is consumed.
+ * Enough windows for the batches to prefetch, plus one whose batches the
+ * consumer takes; at least two, so that one is read while the other is
+ * consumed.
  */
 static uint32_t n_windows(const struct pipeline_config *c)
 {
 	uint64_t ahead = (uint64_t)c->prefetch * MAX(c->workers, c->cores);
 	uint64_t n = (ahead + c->superbatch - 1) / c->superbatch + 1;
 
-	/* without pinned memory GPUs hold on to what is copied to them */
+	/* without pinned memory GPUs hold the batches that they copy */
 	if (c->gpus > 1)
 		n += (c->gpus - 1 + c->superbatch - 1) / c->superbatch;
 	return (uint32_t)MAX(n, 2);
 }
 
 /* Small enough that all workers have a share of a batch, and 1 where a sample
- * keeps a worker busy for long; else taking a lease costs more than a read. */
+ * keeps a worker busy for long; otherwise leasing costs more than a read. */
 static uint32_t lease_size(const struct pipeline_config *c, size_t stride)
 {
 	uint32_t n = c->batch / (c->workers * 4);
@@ -76,7 +79,7 @@ static uint32_t lease_size(const struct pipeline_config *c, size_t stride)
 	return stride ? 1 : MAX(MIN(n, LEASE), 1);
 }
 
-/* What a window of samples of the mean size takes. */
+/* Memory of a window with samples of the mean size. */
 static size_t window_bytes(const struct flow_config *f, size_t mean)
 {
 	size_t sample = f->raw ? buffer_room(mean, f->direct) : f->stride;
@@ -200,7 +203,7 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 		flow_begin(p->flow, epoch, order, n);
 }
 
-/* One wait, for the pin stage's batch or, without it, the workers'. */
+/* Wait once, for the pin stage's batch or, without it, the workers'. */
 static int wait_for(struct pipeline *p, uint64_t deadline, struct delivery *ret)
 {
 	struct batch *b;
@@ -221,8 +224,7 @@ static uint64_t past(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-/* By those workers that made the batch. Nothing but reads, or nothing at all:
- * 1. */
+/* Of the workers that made the batch. 1 if they only read, or did nothing. */
 static double read_share(const struct pipeline *p, const struct delivery *d)
 {
 	struct activity since = { 0 };
@@ -241,18 +243,18 @@ static double read_share(const struct pipeline *p, const struct delivery *d)
 	return prep ? (double)read / (double)(read + prep) : 1;
 }
 
-/* The GPU fell idle, and a batch is not there yet. */
+/* Sample the workers' clocks: the GPU fell idle before its batch was there. */
 static void look(struct pipeline *p, uint64_t idle)
 {
-	if (p->since_ns == idle) /* other GPUs' batches of the step */
+	if (p->since_ns == idle) /* done for another GPU's batch of this step */
 		return;
 	p->since_ns = idle;
 	for (uint32_t i = 0; i < p->c.workers; i++)
 		p->since[i] = workers_activity(p->workers, i);
 }
 
-/* For a batch that will come after the GPU fell idle and before anybody
- * looks. */
+/* Keep a batch's clocks as the start for a next batch that completes before the
+ * clocks are sampled. */
 static void remember(struct pipeline *p, const struct delivery *d)
 {
 	if (!p->c.engine->whole_batches)

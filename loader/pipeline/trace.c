@@ -12,15 +12,15 @@
 
 #include "common/util.h"
 
-/* arbitrary: some thousand events a system call */
+/* arbitrary: some thousand events per system call */
 enum { BUFFER_BYTES = 1 << 20 };
 
 struct trace {
 	FILE *file;
 	char *path, *buffer;
 	pthread_mutex_t lock;
-	uint64_t n_overlaps; /* lock; a number for each */
-	uint32_t n_workers;  /* lock; whose tracks have been named */
+	uint64_t n_overlaps; /* lock; numbers asynchronous events */
+	uint32_t n_workers;  /* lock; workers whose tracks have names */
 };
 
 static const char *const track_names[] = {
@@ -99,7 +99,7 @@ int trace_close(struct trace *t, struct err *err)
 	return r;
 }
 
-/* Under the lock: the start of an event, up to and with its time. */
+/* Under the lock: write the start of an event, up to its time. */
 static void begin(struct trace *t, char phase, uint32_t track, const char *name,
 		  uint64_t at)
 {

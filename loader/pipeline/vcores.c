@@ -74,7 +74,8 @@ void vcores_add(struct vcores *v, struct batch *b, uint64_t cost_ns)
 	uint64_t done;
 
 	pthread_mutex_lock(&v->lock);
-	/* under the lock, so that nobody arrives before the one before him */
+	/* under the lock, so that samples reach the cores in the order of
+	 * time */
 	done = cores_schedule(v->cores, tick_now(v->tick), cost_ns);
 	b->due_ns = MAX(b->due_ns, done);
 	pthread_mutex_unlock(&v->lock);
@@ -85,8 +86,8 @@ void vcores_complete(struct vcores *v, struct batch *b)
 	int r;
 
 	if (b->due_ns <= tick_now(v->tick)) {
-		/* what became of it was not for the cores to do: no sample
-		 * could be used, or costs nothing */
+		/* the cores had no work for it: all its samples are unusable or
+		 * cost nothing */
 		b->due_ns = tick_now(v->tick);
 		let_go(v, b);
 		return;

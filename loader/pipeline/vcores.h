@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preprocessing that is emulated, where workers share the samples of a batch:
- * what a worker has read goes to a virtual core (emu/node/cores.h) and the
- * worker reads on. A sample keeps its place in its batch until its core is done
- * with it, so what is on its way stays bounded by the windows. A batch is
- * complete at the latest of its samples' deadlines, never before.
+ * Emulated transforms where workers share the samples of a batch. A worker
+ * passes each sample that it has read to a virtual core (emu/node/cores.h) and
+ * reads on. A sample keeps its slot until its core completes it, so the number
+ * in flight stays bounded by the windows. A batch is complete at the latest
+ * deadline of its samples, never before.
  *
- * What is real: the reads, and the order in which samples reach the cores.
- * What is emulated: when they are done. No value of a sample is computed.
+ * Real: the reads, and the order in which samples reach the cores. Emulated:
+ * the completion times. No value of a sample is computed.
  */
 #ifndef GPEMU_LOADER_PIPELINE_VCORES_H
 #define GPEMU_LOADER_PIPELINE_VCORES_H
@@ -20,24 +20,25 @@
 
 struct vcores;
 
-/* Called once for each batch, on any thread, before the batch is let go;
- * `due` is when it was complete. */
+/* Called once for each batch, on any thread, before flow_complete; `due` is the
+ * completion time of the batch. */
 typedef void (*vcores_stamp_fn)(struct batch *b, uint64_t due, void *ctx);
 
 /* -ENOMEM, -EAGAIN (no thread). The flow must outlive it. */
 int vcores_new(struct flow *flow, struct tick *tick, uint32_t n,
 	       vcores_stamp_fn stamp, void *ctx, struct vcores **ret,
 	       struct err *err);
-/* Nobody may add any more; batches that are not due yet are never let go.
+/* No thread may still add samples; batches that are not due yet never complete.
  * NULL is allowed. */
 void vcores_free(struct vcores *v);
 
-/* A sample of the batch has been read and takes cost_ns of a core. */
+/* A sample of the batch was read and takes cost_ns of a core. */
 void vcores_add(struct vcores *v, struct batch *b, uint64_t cost_ns);
-/* flow_finish said that it was the batch's last: let it go when it is due. */
+/* The batch's last sample was read (flow_finish): complete the batch when it is
+ * due. */
 void vcores_complete(struct vcores *v, struct batch *b);
 
-/* Core-ns of work done until now. */
+/* Core-ns of work done so far. */
 uint64_t vcores_busy_ns(struct vcores *v);
 
 #endif

@@ -11,13 +11,13 @@
 #include "common/util.h"
 #include "loader/pipeline/vcores.h"
 
-/* A file's buffer that has grown beyond this is not kept for the next file:
- * ImageNet's largest is 15 MB, its mean 0.1 MB. arbitrary: 10x the mean */
+/* A larger buffer is not kept for the next file. ImageNet's largest file is 15
+ * MB, its mean 0.1 MB. arbitrary: 10x the mean */
 #define KEEP_BYTES MIB
 
 enum doing { IDLE, READING, PREPARING, N_DOING };
 
-/* One worker; also what the engine sees of the host. */
+/* One worker; also the host that the engine calls. */
 struct feed {
 	const struct worker_config *c;
 	struct workers *all;
@@ -26,17 +26,17 @@ struct feed {
 	bool started;
 	void *engine, *prep; /* states */
 
-	/* samples leased and not yet given to the engine */
+	/* samples leased and not yet taken by the engine */
 	struct window *window;
 	uint32_t pos, end;
 
 	struct fetch *fetch;   /* depth */
-	struct buffer *buffer; /* depth: raw bytes, when they are prepared */
-	struct fetch **unused; /* a stack, the warmest on top */
+	struct buffer *buffer; /* depth: raw bytes, if there are transforms */
+	struct fetch **unused; /* a stack, most recently used on top */
 	uint32_t n_unused;
 
 	struct work work;
-	/* a worker that is a core: how late it woke from its last sample */
+	/* a worker that is a core: how late its last sample's sleep ended */
 	uint64_t late_ns;
 
 	pthread_mutex_t clock_lock;
@@ -51,15 +51,17 @@ struct workers {
 	struct feed *feed;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	uint32_t n_ready;		 /* lock: set up, or failed to be */
-	int error;			 /* lock: of the first that failed */
+	uint32_t n_ready;		 /* lock: workers set up, or failed
+					  * to */
+	int error;			 /* lock: error of the first that
+					  * failed */
 	struct err err;			 /* lock */
 	struct worker_failures failures; /* lock */
 	struct vcores *vcores;
-	void *blank; /* what emulated preparation makes of any sample */
+	void *blank; /* the result of emulated transforms, for every sample */
 };
 
-/* The worker does something else from now on. Returns now. */
+/* Switch the worker's clock to another activity. Returns the current time. */
 static uint64_t turn_to(struct feed *f, enum doing doing)
 {
 	uint64_t now = tick_now(f->c->tick);
@@ -83,7 +85,7 @@ struct activity workers_activity(struct workers *w, uint32_t i)
 		spent[f->doing] += now - f->since;
 	pthread_mutex_unlock(&f->clock_lock);
 	if (w->vcores) {
-		/* all cores read while all workers do */
+		/* the cores count as reading while the workers read */
 		spent[READING] = spent[READING] * w->c.cores / w->n;
 		spent[PREPARING] = vcores_busy_ns(w->vcores) / w->n;
 	}
@@ -175,9 +177,10 @@ static void count_failure(struct feed *f, const struct fetch *x)
 }
 
 /*
- * The worker is a core: it sleeps until the sample is done. When it was woken
- * late, its next read was late by as much, and is taken to have ended so much
- * earlier: lateness does not add up. Returns the deadline.
+ * The worker is a core: it sleeps until the sample is done. After a late
+ * wake-up its next read is late by as much; that read is treated as having
+ * ended that much earlier, so lateness does not accumulate. Returns the
+ * deadline.
  */
 static uint64_t own_core(struct feed *f, uint64_t cost_ns)
 {
@@ -191,7 +194,7 @@ static uint64_t own_core(struct feed *f, uint64_t cost_ns)
 	return done;
 }
 
-/* The sample's time on a virtual core begins, or is over. */
+/* Run the sample on a virtual core: start it there, or sleep as the core. */
 static void emulate(struct feed *f, struct fetch *x, struct batch *b)
 {
 	const struct worker_config *c = f->c;
@@ -208,7 +211,7 @@ static void emulate(struct feed *f, struct fetch *x, struct batch *b)
 		b->due_ns = own_core(f, cost);
 }
 
-/* The prep stage, from the fetch's buffer to the slot. */
+/* Transform the sample from the fetch's buffer into its slot. */
 static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 {
 	const struct worker_config *c = f->c;
@@ -231,8 +234,7 @@ static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 	return out;
 }
 
-/* What the workers that made a batch had spent when it was complete, at
- * `now`. */
+/* Record the clocks of the workers that made a batch, complete at `now`. */
 static void stamp(struct workers *w, struct batch *b, uint32_t owner,
 		  uint64_t now)
 {
@@ -257,14 +259,14 @@ static void stamp_due(struct batch *b, uint64_t due, void *ctx)
 	stamp(ctx, b, 0, due);
 }
 
-/* The last sample of the batch is in its place. */
+/* The last slot of the batch is filled. */
 static void complete(struct feed *f, struct batch *b)
 {
 	if (f->all->vcores) {
 		vcores_complete(f->all->vcores, b);
 		return;
 	}
-	/* due: the worker woke after it */
+	/* due_ns: the worker woke later than that */
 	stamp(f->all, b, f->index,
 	      b->due_ns ? b->due_ns : tick_now(f->c->tick));
 	flow_complete(f->c->flow, b);
@@ -386,7 +388,7 @@ static void *work(void *arg)
 			put_into_batch(f, x);
 	}
 	turn_to(f, IDLE);
-	/* a set-up that failed is workers_new's to tell */
+	/* workers_new reports a failed set-up */
 	if (r != -ECANCELED) {
 		err_set(&err, r, "worker: %s", strerror(-r));
 		flow_stop(f->c->flow, r, &err);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker: one thread with its own engine and its own prep stage. It leases
- * samples from the flow, reads them, prepares them, puts them into batches.
+ * A worker: one thread with its own engine and its own transforms. It leases
+ * samples from the flow, reads them, transforms them, and collates them into
+ * batches.
  *
- * Where its time goes is counted as it goes: waiting for or doing reads,
- * preparing, or idle because every window is in use. The account of a data
- * wait (account.h) is made from these clocks.
+ * Clocks count where its time goes: waiting for or doing reads, transforms, or
+ * idle because every window is in use. The account of a data wait (account.h)
+ * is made from these clocks.
  *
- * Emulated preparation: where workers own batches a worker is a virtual core,
- * and sleeps while it "prepares"; elsewhere the samples go to the virtual
- * cores of vcores.h, the worker reads on, and the clocks are those of the
- * cores: one that is not busy while reads are waited for is reading.
+ * Emulated transforms: where workers own batches a worker is a virtual core,
+ * and sleeps for the time of a transform. Elsewhere the samples go to the
+ * virtual cores of vcores.h and the worker reads on. The clocks are then those
+ * of the cores: a core that is idle while reads are awaited counts as reading.
  */
 #ifndef GPEMU_LOADER_PIPELINE_WORKER_H
 #define GPEMU_LOADER_PIPELINE_WORKER_H
@@ -34,39 +35,39 @@ struct worker_config {
 	struct tick *tick;
 	struct flow *flow;
 	uint64_t seed;
-	uint32_t depth;	     /* reads on their way, per worker */
-	uint32_t lease;	     /* samples taken from the flow at once */
+	uint32_t depth;	     /* reads in flight, per worker */
+	uint32_t lease;	     /* samples per lease */
 	struct trace *trace; /* may be NULL */
 	size_t stride;	     /* as struct flow_config */
 	uint32_t direct;     /* as struct engine_config */
-	size_t sample_bytes; /* prepared; 0: raw bytes */
+	size_t sample_bytes; /* size of a transformed sample; 0: raw bytes */
 	const struct prep_config *prep_config;
-	uint32_t cores; /* virtual ones, where prep is emulated */
+	uint32_t cores; /* virtual cores, for emulated transforms */
 };
 
-/* Emulated ns that a worker, or several, have spent. Of virtual cores read_ns
- * holds the time prepared while reads were waited for, too. */
+/* Emulated ns spent by one worker or several. With virtual cores, read_ns
+ * includes the time of transforms during reads. */
 struct activity {
 	uint64_t read_ns, prep_ns;
 };
 
 struct workers;
 
-/* Start `n` threads; returns when all are set up, or with the first error. */
+/* Start `n` threads; returns after all are set up, or with the first error. */
 int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
 		struct err *err);
-/* Do virtual cores prepare, whoever reads? */
+/* Do virtual cores separate from the workers run the transforms? */
 bool workers_virtual(const struct worker_config *c);
 /* Wait for the threads to end; the flow must have been stopped. */
 void workers_join(struct workers *w);
 /* Joins the threads. NULL is allowed. */
 void workers_free(struct workers *w);
 
-/* What worker `i` has spent until now, or its share of what the virtual cores
- * have; any thread. */
+/* Time spent by worker `i` so far, or its share of the virtual cores' time; any
+ * thread. */
 struct activity workers_activity(struct workers *w, uint32_t i);
 
-/* Samples that could not be used: how many since the start, and the first. */
+/* Unusable samples: the number since the start, and the first one. */
 struct worker_failures {
 	uint64_t n;
 	uint32_t sample; /* of the first */
@@ -74,12 +75,12 @@ struct worker_failures {
 };
 struct worker_failures workers_failures(struct workers *w);
 
-/* What the workers did since the last call. */
+/* Work of the workers since the last call. */
 struct work {
-	struct hist read, prep; /* of each sample, emulated ns */
+	struct hist read, prep; /* per sample, emulated ns */
 	uint64_t bytes_read;
 };
-/* Add it up in *ret. No sample may be on its way. */
+/* Add it to *ret. No sample may be in flight. */
 void workers_work(struct workers *w, struct work *ret);
 
 #endif
