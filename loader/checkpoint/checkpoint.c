@@ -12,8 +12,8 @@
 #include "common/thread.h"
 #include "common/util.h"
 
-/* Source: ZFS's and Btrfs' compression and deduplication work on records of
- * 128 KiB at most; the pattern is longer, and each block is different. */
+/* Source: ZFS's and Btrfs' compression and deduplication work on records of 128
+ * KiB at most; the pattern is longer, and each block is different. */
 #define PATTERN (8 * MIB)
 enum { BLOCK = 4096 };
 
@@ -24,7 +24,7 @@ struct checkpoint {
 	uint8_t *pattern; /* PATTERN */
 	uint8_t *staging; /* state_bytes, async; else NULL */
 
-	/* what is to be written: the caller's while not busy */
+	/* the checkpoint to write: the caller's unless busy */
 	struct checkpoint_head head;
 	uint8_t *visited;
 	uint64_t step;
@@ -34,7 +34,7 @@ struct checkpoint {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool busy, stopping;	       /* lock */
-	int error;		       /* lock: of the first that failed */
+	int error;		       /* lock; the first error */
 	struct err err;		       /* lock */
 	struct checkpoint_stats stats; /* lock */
 };
@@ -42,7 +42,7 @@ struct checkpoint {
 /* --- the state ------------------------------------------------------------
  */
 
-/* The state's bytes from `offset` on, a multiple of PATTERN, in `pattern`. */
+/* The bytes of the state at `offset`, a multiple of PATTERN, in `pattern`. */
 static const uint8_t *state_at(struct checkpoint *c, uint64_t offset)
 {
 	for (size_t at = 0; at < PATTERN; at += BLOCK) {
@@ -63,7 +63,7 @@ static void fill_staging(struct checkpoint *c)
 /* --- writing --------------------------------------------------------------
  */
 
-/* Behind the head; its hash goes into the head. */
+/* The part after the head; its hash goes into the head. */
 static int write_body(struct checkpoint *c, int fd, XXH3_state_t *hash)
 {
 	int r = util_write_all(fd, c->visited, c->c.visited_bytes);
@@ -100,7 +100,7 @@ static int write_file(struct checkpoint *c, int fd)
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 
-/* The oldest checkpoint that is kept; 0: all are. */
+/* The oldest checkpoint to keep; 0: keep all. */
 static int oldest_kept(struct checkpoint *c, uint64_t *ret)
 {
 	_cleanup_free_ uint64_t *steps = NULL;
@@ -141,14 +141,14 @@ static int write_one(struct checkpoint *c)
 	char name[CHECKPOINT_NAME];
 	int r;
 
-	/* one name, or those that a killed run leaves would fill the disk */
+	/* one fixed name, or the files of killed runs would fill the disk */
 	unlinkat(c->c.dirfd, unfinished, 0);
 	fd = openat(c->c.dirfd, unfinished,
 		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	r = fd < 0 ? -errno : write_file(c, fd);
 	checkpoint_name(c->step, name);
-	/* what the checkpoint says of the log must be true before it counts;
-	 * -EINVAL: the log is not of a kind that can be synced */
+	/* the checkpoint counts only after the log it refers to is on disk;
+	 * -EINVAL: this kind of log cannot be synced */
 	if (r == 0 && c->c.log_fd >= 0 && fsync(c->c.log_fd) < 0 &&
 	    errno != EINVAL)
 		r = -errno;
@@ -161,7 +161,7 @@ static int write_one(struct checkpoint *c)
 	return r < 0 ? r : prune(c);
 }
 
-/* Write, and count it or keep its error. Without the lock. */
+/* Write, then count the checkpoint or keep the error. Without the lock. */
 static void write_counted(struct checkpoint *c)
 {
 	uint64_t start = tick_now(c->c.tick), wall = tick_wall();
@@ -229,7 +229,7 @@ int checkpoint_new(const struct checkpoint_config *config,
 	if (r == 0) {
 		rng_bytes_at(rng_key(config->seed, "checkpoint", 0), 0,
 			     c->pattern, PATTERN);
-		if (c->staging) /* so that its pages are there */
+		if (c->staging) /* to fault in its pages */
 			fill_staging(c);
 	}
 	if (r == 0 && config->async) {

@@ -17,7 +17,7 @@
 
 static_assert(sizeof(struct checkpoint_head) == CHECKPOINT_HEAD, "the layout");
 
-/* Of a file, at a time. arbitrary: large enough for any storage */
+/* Bytes of a file per call. arbitrary: large enough for any storage */
 enum { CHUNK = 1 << 20 };
 
 static const char prefix[] = "checkpoint-", suffix[] = ".gpemu";
@@ -28,7 +28,7 @@ void checkpoint_name(uint64_t step, char ret[CHECKPOINT_NAME])
 		 suffix);
 }
 
-/* True, and the step, for the name of a checkpoint. */
+/* True if `name` is a checkpoint's; sets the step. */
 static bool parse_name(const char *name, uint64_t *ret)
 {
 	char again[CHECKPOINT_NAME];
@@ -149,7 +149,7 @@ int checkpoint_head_parse(const struct checkpoint_head *h,
 /* --- reading --------------------------------------------------------------
  */
 
-/* Exactly `n` bytes. -EBADMSG: there are fewer. */
+/* Exactly `n` bytes. -EBADMSG: the file has fewer. */
 static int read_all(int fd, void *buf, size_t n)
 {
 	ssize_t got = util_read_all(fd, buf, n, UTIL_HERE);
@@ -157,7 +157,7 @@ static int read_all(int fd, void *buf, size_t n)
 	return got < 0 ? (int)got : (size_t)got < n ? -EBADMSG : 0;
 }
 
-/* The rest of the file into the hash. */
+/* Hash the rest of the file. */
 static int hash_state(int fd, XXH3_state_t *hash, uint64_t bytes)
 {
 	_cleanup_free_ char *buf = malloc(CHUNK);
@@ -190,8 +190,8 @@ static int read_body(int fd, const struct checkpoint_head *h, uint8_t *visited)
 	return r;
 }
 
-/* Is the file as long as its head says? So that nobody allocates more than
- * there is. */
+/* Does the file's length match its head? Checked before memory of that size is
+ * allocated. */
 static int check_length(int fd, const struct checkpoint_head *h)
 {
 	struct stat st;

@@ -103,7 +103,7 @@ static int write_file(const struct ranks *r, struct err *err)
 	size_t n = text ? strlen(text) : 0;
 	int e = text ? 0 : -ENOMEM;
 
-	/* what may stay behind it is not looked at */
+	/* bytes after it are never read */
 	if (e == 0 && (pwrite(r->file, text, n, 0) != (ssize_t)n ||
 		       ftruncate(r->file, (off_t)n) < 0 || fsync(r->file) < 0))
 		e = errno ? -errno : -EIO;
@@ -114,7 +114,7 @@ static int write_file(const struct ranks *r, struct err *err)
 
 /* --- opening -------------------------------------------------------------- */
 
-/* A run of one rank has its checkpoints in DIR itself. */
+/* The checkpoints of a run with one rank are in DIR itself. */
 static int check_alone(const struct ranks *r, struct err *err)
 {
 	_cleanup_free_ uint64_t *steps = NULL;
@@ -167,14 +167,14 @@ int ranks_open(struct ranks *r, const char *path, uint64_t rank, uint64_t world,
 	e = check_alone(r, err);
 	if (e < 0)
 		return e;
-	/* others may write to the folder: no link leads out of it */
+	/* others may write to the folder: do not follow a link out of it */
 	r->file = openat(r->dirfd, file_name,
 			 O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (r->file < 0 || flock(r->file, LOCK_EX) < 0)
 		return err_set(err, -errno, "%s/%s: %s", path, file_name,
 			       strerror(errno));
 	e = read_file(r, err);
-	if (e == -EAGAIN) /* new, or a machine went down while it was written */
+	if (e == -EAGAIN) /* new, or torn by a crash */
 		e = write_file(r, err);
 	return e < 0 ? e : open_own(r, ret_own, err);
 }
@@ -198,7 +198,7 @@ int ranks_check_none(int dirfd, const char *path, struct err *err)
 				 path);
 }
 
-/* --- agreeing ------------------------------------------------------------- */
+/* --- agreement ------------------------------------------------------------ */
 
 bool ranks_follows(const struct ranks *r)
 {
@@ -220,7 +220,7 @@ int ranks_check_ended(const struct ranks *r, struct err *err)
 	return 0;
 }
 
-/* Those of `rank` that count. */
+/* The checkpoints of `rank` that count. */
 static int list(const struct ranks *r, uint64_t rank, uint64_t **ret, size_t *n)
 {
 	_cleanup_close_ int fd = ranks_dir(r, rank);
@@ -236,7 +236,7 @@ static int list(const struct ranks *r, uint64_t rank, uint64_t **ret, size_t *n)
 	return e;
 }
 
-/* Both ascending: what is in both stays in `a`. */
+/* Intersect two ascending lists in place, in `a`. */
 static size_t intersect(uint64_t *a, size_t n, const uint64_t *b, size_t m)
 {
 	size_t both = 0;
@@ -250,7 +250,7 @@ static size_t intersect(uint64_t *a, size_t n, const uint64_t *b, size_t m)
 	return both;
 }
 
-/* *ret_lacks: a rank that has none at all; *ret_any: one has some. */
+/* *ret_lacks: a rank without any; *ret_any: at least one rank has some. */
 static int complete(const struct ranks *r, uint64_t **ret, size_t *ret_n,
 		    uint64_t *ret_lacks, bool *ret_any)
 {

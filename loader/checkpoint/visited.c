@@ -120,7 +120,7 @@ double visited_class_bits(const struct visited *v, const struct delivery *d)
 		bits -= p * log2(p);
 		same = 0;
 	}
-	return fabs(bits); /* not -0 */
+	return fabs(bits); /* turns -0 into 0 */
 }
 
 void visited_clear(struct visited *v)

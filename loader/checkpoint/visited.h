@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which samples of the epoch have been trained on, and, when asked for, a log
- * of them: a line for each, "EPOCH STEP SAMPLE PATH", the step counted over
- * the whole run from 0, the path as in loader/order/order_text.h.
+ * Which samples of the epoch have been trained on, and optionally a log of
+ * them: a line for each, "EPOCH STEP SAMPLE PATH", the step counted over the
+ * whole run from 0, the path as in loader/order/order_text.h.
  *
- * The set is kept by sample and not by place in the order: engines that fill
- * batches as samples arrive leave the order within a window, so no number of
- * batches says which samples were in them.
+ * The set holds samples, not positions in the order. Engines that fill batches
+ * on completion leave the order within a window, so a number of batches does
+ * not identify the samples in them.
  *
  * One thread.
  */
@@ -23,40 +23,39 @@ struct visited {
 	const struct dataset *data; /* NULL: samples have no identity */
 	uint8_t *bits;		    /* n_bytes; NULL without data */
 	size_t n_bytes;
-	FILE *log; /* NULL: not asked for */
+	FILE *log; /* NULL: no log */
 	const char *log_path;
 };
 
-/* None visited. `data` may be NULL. -ENOMEM. */
+/* Starts with none visited. `data` may be NULL. -ENOMEM. */
 int visited_init(struct visited *v, const struct dataset *data,
 		 struct err *err);
 void visited_fini(struct visited *v);
 
 /*
- * Log to `path` from now on, behind its first `keep` bytes (< 0: from its
- * beginning). -ESTALE: it is shorter than that; others as open(2).
+ * Log to `path` from now on, after its first `keep` bytes (< 0: from its
+ * start). -ESTALE: it is shorter than that; others as open(2).
  */
 int visited_log(struct visited *v, const char *path, int64_t keep,
 		struct err *err);
-/* Hand what was logged to the kernel; *ret_bytes is how long the log is then,
- * -1 without one or when it has no length (a pipe). -errno of the log. */
+/* Write buffered lines to the kernel. *ret_bytes is the length of the log; -1:
+ * no log, or one without a length (a pipe). -errno of the log. */
 int visited_flush(struct visited *v, int64_t *ret_bytes, struct err *err);
 
-/* A batch was trained on. Returns how many of its samples are new to the
+/* A batch was trained on. Returns the number of its samples that are new in the
  * epoch. */
 uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 		     const struct delivery *d);
 /*
- * Shannon entropy of the classes in a batch, bits: 0 when all samples are of
- * one, log2(n) when each is of another. < 0: samples have no identity, or
- * there is no memory.
+ * Shannon entropy of the classes in a batch, bits: 0 if all samples have one
+ * class, log2(n) if all differ. < 0: samples have no identity, or no memory.
  */
 double visited_class_bits(const struct visited *v, const struct delivery *d);
-/* Another epoch begins. */
+/* Start another epoch. */
 void visited_clear(struct visited *v);
 
-/* Move the samples that were not visited to the front of order[0..n), in
- * their order; returns how many. */
+/* Move the unvisited samples to the front of order[0..n), keeping their order;
+ * returns their number. */
 uint64_t visited_filter(const struct visited *v, uint32_t *order, uint64_t n);
 
 #endif
