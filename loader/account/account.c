@@ -24,7 +24,7 @@ struct stalls account_late(uint64_t ns, uint64_t idle, const struct delivery *d,
 			   const struct gpu_step *s)
 {
 	struct stalls of = account_stalls(idle, d, s);
-	/* the pin stage came last */
+	/* the pin stage is the last part of the wait */
 	uint64_t pin = MIN(ns, of.pin_ns), before = of.fetch_ns + of.prep_ns;
 	double share = before ? (double)of.fetch_ns / (double)before : 0;
 	uint64_t fetch = (uint64_t)((double)(ns - pin) * share);
@@ -195,7 +195,7 @@ static void set_n(json_t *j, const char *key, uint64_t n)
 	json_object_set_new(j, key, json_integer((json_int_t)n));
 }
 
-/* Of what is added up over the GPUs. */
+/* For values summed over the GPUs. */
 static void set_mean_s(json_t *j, const char *key, const struct account *a,
 		       uint64_t ns)
 {
@@ -252,7 +252,7 @@ static void set_gpu_times(json_t *j, const struct account *a)
 	set_mean_s(j, "compute_s", a, a->compute_ns);
 	set_mean_s(j, "transfer_s", a, a->transfer_ns);
 	set_mean_s(j, "transfer_stall_s", a, a->transfer_stall_ns);
-	set_s(j, "pin_s", a->pin_ns); /* of all batches */
+	set_s(j, "pin_s", a->pin_ns); /* over all batches */
 	set_mean_s(j, "prep_gpu_s", a, a->prep_gpu_ns);
 	set_mean_s(j, "barrier_wait_s", a, a->barrier_wait_ns);
 	set_mean_s(j, "allreduce_s", a, a->allreduce_ns);

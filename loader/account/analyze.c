@@ -18,7 +18,7 @@ const char *const bottleneck_names[] = {
 
 /* --- measuring ---------------------------------------------------------- */
 
-/* What the runs have in common. */
+/* Common to all runs. */
 struct runs {
 	const struct pipeline_config *c;
 	const struct mount *m;
@@ -28,7 +28,7 @@ struct runs {
 	struct err *err;
 };
 
-/* Samples per emulated second of a pipeline whose batches nobody uses. */
+/* Samples per emulated second of a pipeline whose batches are discarded. */
 static int rate_of(const struct runs *runs, const struct prep_ops *prep,
 		   double *ret)
 {
@@ -60,8 +60,7 @@ static int rate_of(const struct runs *runs, const struct prep_ops *prep,
 	return r == -ENODATA ? 0 : r;
 }
 
-/* Ask the kernel to forget the samples' pages; what is dirty or mapped stays.
- */
+/* Drop the samples' pages from the page cache; dirty or mapped ones stay. */
 static void drop_pages(const struct runs *runs)
 {
 	const struct dataset *d = runs->c->data;
@@ -84,7 +83,7 @@ static void drop_pages(const struct runs *runs)
 	}
 }
 
-/* Everything comes from storage from here on. */
+/* From here on all reads come from storage. */
 static int make_cold(const struct runs *runs)
 {
 	if (runs->m->dir)
@@ -93,7 +92,7 @@ static int make_cold(const struct runs *runs)
 	return 0;
 }
 
-/* Everything comes from memory from here on. */
+/* From here on all reads come from memory. */
 static int make_warm(const struct runs *runs)
 {
 	double rate;
@@ -103,7 +102,7 @@ static int make_warm(const struct runs *runs)
 	return rate_of(runs, &prep_none, &rate);
 }
 
-/* As it was, but with an empty cache. */
+/* Restore the storage, with an empty cache. */
 static int restore(const struct mount *m, const char *storage, struct err *err)
 {
 	_cleanup_free_ char *set = NULL;
@@ -162,7 +161,7 @@ double analysis_rate(const struct analysis *a, double c, enum bottleneck *ret)
 {
 	double miss = (1 - c) / a->f0;
 	double read = a->serial ? c / a->f1 + miss : MAX(miss, 1 / a->f1);
-	/* what a sample needs of a worker besides reading */
+	/* a worker's time per sample, besides reading */
 	double prep = MAX(1 / a->p - 1 / a->f1, 0);
 	double load = a->serial ? read + prep : MAX(read, 1 / a->p);
 	bool fetches = a->serial ? read > prep : read > 1 / a->p;
@@ -179,7 +178,7 @@ double analysis_enough_cache(const struct analysis *a)
 	enum bottleneck b;
 	double at_best = analysis_rate(a, 1, &b);
 
-	/* 0.1 % steps: finer than any cache size is chosen */
+	/* 0.1 % steps: finer than any choice of a cache size */
 	for (int i = 0; i <= 1000; i++)
 		if (analysis_rate(a, i / 1e3, &b) >= at_best * .999 &&
 		    b != BOUND_BY_FETCH)
@@ -187,9 +186,9 @@ double analysis_enough_cache(const struct analysis *a)
 	return 2;
 }
 
-/* --- telling ------------------------------------------------------------ */
+/* --- reporting ---------------------------------------------------------- */
 
-/* What was predicted for an epoch, given its hits, beside what it took. */
+/* The prediction for an epoch, given its hits, beside its measured time. */
 static json_t *compare(const struct analysis *a, const struct account *epoch)
 {
 	double reads = (double)(epoch->hits + epoch->misses);

@@ -5,7 +5,7 @@
 
 #include "common/util.h"
 
-/* Returns where the next one begins. */
+/* Returns the start of the next stall. */
 static uint64_t show_stall(struct timeline *t, uint32_t gpu, const char *name,
 			   uint64_t from, uint64_t ns, uint64_t step)
 {
@@ -43,8 +43,8 @@ static void show_work(struct timeline *t, uint32_t gpu,
 		    n, t->epoch, d->n);
 }
 
-/* From the GPU's own end to the step's. Of DataParallel's GPUs the others wait
- * for the first one's optimiser, too. */
+/* From the end of the GPU's compute to the end of the step. Under DataParallel
+ * the other GPUs also wait for the first one's optimiser. */
 static void show_end(struct timeline *t, uint32_t gpu, const struct gpu_step *s,
 		     const struct stalls *late, uint64_t n)
 {
@@ -53,7 +53,8 @@ static void show_end(struct timeline *t, uint32_t gpu, const struct gpu_step *s,
 	at = show_wait(t, gpu, s->compute_end, late, n);
 	at = show_stall(t, gpu, "barrier", at,
 			s->barrier_wait_ns - stalls_ns(late), n);
-	/* DataParallel hands out parts and model before it computes */
+	/* DataParallel scatters the batch and broadcasts the model before it
+	 * computes */
 	before = s->allreduce_ns - (from - at);
 	show_stall(t, gpu, "all-reduce", s->compute_start - s->prep_ns - before,
 		   before, n);

@@ -9,7 +9,7 @@
 /* The ctx of observe_timeline. */
 struct timeline {
 	struct trace *trace; /* the caller's */
-	/* its own: the last step that was shown, on so many GPUs */
+	/* private: the last step shown, and its number of GPUs */
 	uint64_t epoch, step;
 	uint32_t n_gpus;
 };

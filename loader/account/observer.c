@@ -5,7 +5,7 @@
 
 #include "common/util.h"
 
-/* Of each observer that has it. */
+/* Call a hook of each observer that has it. */
 #define CALL(o, hook, ...)                    \
 	for (unsigned i = 0; i < (o)->n; i++) \
 		if ((o)->item[i].ops->hook)   \
@@ -39,7 +39,7 @@ static uint32_t slowest(const struct step_done *s)
 	return last;
 }
 
-/* What of GPU i's wait for the slowest is for that one's batch. */
+/* The part of GPU i's barrier wait that is for the slowest GPU's batch. */
 static struct stalls late_batch(const struct step_done *s, uint32_t i,
 				uint32_t last)
 {

@@ -7,7 +7,7 @@
 
 #include "loader/account/observer.h"
 
-/* -errno with a text; *ret has its heading then. */
+/* -errno with a text; on success *ret has the CSV header. */
 int step_log_open(const char *path, FILE **ret, struct err *err);
 /* Its ctx is that file. Times are emulated seconds since the start of the
  * run. */
