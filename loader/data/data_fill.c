@@ -31,14 +31,14 @@ struct fill {
 	const char *dir;
 	int dir_fd;
 	struct image_pool pool;
-	struct data_scan sources; /* of --from; shuffled */
+	struct data_scan sources; /* files of --from, shuffled */
 	pthread_mutex_t lock;
 	struct data_fill_counts counts; /* lock */
 };
 
 struct worker {
 	struct image image;
-	uint8_t *bytes; /* content random */
+	uint8_t *bytes; /* for content random */
 	size_t capacity;
 	struct data_fill_counts counts;
 };
@@ -50,7 +50,7 @@ static bool is_jpeg(const char *path)
 	return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
 }
 
-/* The pictures of --from, in the seed's order; others are passed over. */
+/* The pictures of --from, in the seed's order; skips other files. */
 static int find_sources(struct fill *f, struct err *err)
 {
 	struct rng rng = rng_stream(f->recipe->seed, "data.from", 0);
@@ -172,7 +172,7 @@ static void worker_fini(void *worker, void *ctx)
 	free(w->bytes);
 }
 
-/* Under a name that loaders do not see, then renamed. */
+/* Write under a name that loaders ignore, then rename. */
 static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 {
 	struct replace file;
@@ -181,7 +181,7 @@ static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 	return fd < 0 ? fd : replace_end(&file, util_write_all(fd, v, n));
 }
 
-/* Content random: bytes that no compression makes smaller. */
+/* Content random: incompressible bytes. */
 static int random_bytes(struct worker *w, const struct fill *f, uint64_t i,
 			size_t n)
 {
@@ -292,7 +292,7 @@ int data_fill(const struct data_recipe *recipe, const char *dir,
 	return r;
 }
 
-/* "class_0007/img_00001234.bin", and nothing that is only similar. */
+/* Accepts "class_0007/img_00001234.bin" and nothing that is only similar. */
 static bool is_ours(const char *path)
 {
 	uint64_t class, number;
@@ -321,7 +321,8 @@ int data_fill_clear(const char *dir, struct err *err)
 				    strerror(errno));
 			break;
 		}
-		/* the folder goes with its last file, unless there is more */
+		/* the folder is removed after its last file, unless it has
+		 * other files */
 		*strchr(path, '/') = 0;
 		unlinkat(dir_fd, path, AT_REMOVEDIR);
 	}

@@ -2,11 +2,11 @@
 /*
  * gpemu-data: make datasets with real content, and describe them.
  *
- * Rooms, in the order in which a file meets them:
+ * Rooms, in the order in which a file passes through them:
  *
  *	emu/profile	the file sizes of a dataset
  *	emu/image	JPEGs and other content of an exact size
- *	loader/data	a command a file; threads that write, progress
+ *	loader/data	a file per command; threads that write, progress
  *	common/pack	several files in one, in groups
  *	loader/prep	decodes images, for `stat`
  */

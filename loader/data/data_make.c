@@ -20,7 +20,7 @@
 #include "loader/data/data_work.h"
 
 enum {
-	/* arbitrary: enough to see something, 110 MB of ImageNet */
+	/* arbitrary: enough for a first look, 110 MB of ImageNet */
 	DEFAULT_FILES = 1000,
 };
 
@@ -100,7 +100,7 @@ struct make {
 	struct data_fill_counts counts;
 };
 
-/* What only the profile, or no one, can say. */
+/* Fill in what the options left out, from the profile or by default. */
 static int complete_recipe(struct make *m, struct err *err)
 {
 	struct data_recipe *r = &m->o->recipe;
@@ -137,7 +137,7 @@ static int check_space(const struct make *m, struct err *err)
 		       units_human_size(available, have));
 }
 
-/* 1: nothing is left to do. */
+/* 1: the dataset is complete already. */
 static int prepare(struct make *m, struct err *err)
 {
 	enum data_state state;
@@ -165,7 +165,7 @@ static int prepare(struct make *m, struct err *err)
 		return err_set(err, -errno, "%s: %s", m->dir, strerror(errno));
 	if (state == DATA_OTHER)
 		r = data_fill_clear(m->dir, err);
-	/* what an earlier run left counts against the space it took */
+	/* the files of an earlier run already use part of the space */
 	if (r == 0 && state != DATA_INCOMPLETE)
 		r = check_space(m, err);
 	return r;

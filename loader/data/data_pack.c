@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packing: the files of a folder, group after group, then the index, then the
- * header. All of it goes to a file beside OUT, whose header stays empty until
- * the rest is on disk, and which takes the name OUT last: whatever interrupts
- * it, OUT is there whole or not at all, and what is left beside it is no pack.
+ * header. Everything goes to a temporary file beside OUT. Its header stays
+ * empty until the rest is on disk, and the rename to OUT comes last. So OUT is
+ * complete or absent after any interruption, and a leftover temporary file is
+ * not a valid pack.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ static const struct cli_program program = {
 	.fields = fields,
 };
 
-/* arbitrary: large enough that calls do not count */
+/* arbitrary: large enough to make the cost of calls negligible */
 enum { CHUNK = 1 << 20 };
 
 struct packing {
@@ -75,11 +76,11 @@ struct packing {
 	struct data_scan scan;
 	struct pack pack;
 	struct grouping groups;
-	bool stop; /* atomic: a signal came */
+	bool stop; /* atomic: a signal arrived */
 	int src_fd, fd;
 	unsigned char *buf;
 	XXH3_state_t *xxh;
-	uint64_t at; /* bytes written */
+	uint64_t at; /* bytes written so far */
 };
 
 static int by_path(const void *a, const void *b)
@@ -99,7 +100,7 @@ static uint32_t find(const void *ctx, const char *path)
 	return f ? (uint32_t)(f - s->files) : UINT32_MAX;
 }
 
-/* Fills pack.files, still in the order of their paths, with their classes. */
+/* Fills pack.files with their classes, ordered by path. */
 static int list_files(struct packing *p, struct err *err)
 {
 	struct data_scan *s = &p->scan;
@@ -127,7 +128,7 @@ static int list_files(struct packing *p, struct err *err)
 	return 0;
 }
 
-/* Groups the files, and puts pack.files in the order of the groups. */
+/* Groups the files, and sorts pack.files by group. */
 static int group_files(struct packing *p, struct err *err)
 {
 	uint32_t n = p->pack.n_files;
@@ -208,7 +209,8 @@ static int copy(struct packing *p, int fd, struct pack_file *f, struct err *err)
 		left -= (uint64_t)n;
 	}
 	f->sum = XXH3_64bits_digest(p->xxh);
-	/* shorter, or longer: what the groups were made from is not there */
+	/* shorter or longer than listed: the groups were made from other
+	 * sizes */
 	if (left || read(fd, p->buf, 1) > 0)
 		return err_set(err, -ESTALE,
 			       "%s/%s: changed while it was packed", p->src,
@@ -228,7 +230,7 @@ static int pack_one(struct packing *p, struct pack_file *f, struct err *err)
 		return err_set(err, fd, "%s/%s: %s", p->src, f->path,
 			       strerror(-fd));
 	f->offset = p->at;
-	/* nobody writes into a pack */
+	/* packs are read-only */
 	f->mode = st.st_mode & 0555;
 	f->mtime_ns =
 		units_time_ns(st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec);
@@ -253,7 +255,8 @@ static int pack_all(struct packing *p, struct err *err)
 	return r;
 }
 
-/* The index, and when that is on disk the header that makes it a pack. */
+/* Write the index; after it is on disk, the header that makes the file a
+ * pack. */
 static int seal(struct packing *p, struct err *err)
 {
 	_cleanup_free_ unsigned char *index = NULL;

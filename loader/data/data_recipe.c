@@ -10,8 +10,8 @@
 #include "common/version.h"
 
 /*
- * Bumped whenever the same recipe makes other bytes, so that folders made by
- * an older program are not taken for what this one would make.
+ * Increment whenever the same recipe makes other bytes, so that folders of an
+ * older program are not taken for this one's.
  */
 enum { GENERATION_JPEG = 1, GENERATION_RANDOM = 2 };
 
@@ -49,7 +49,7 @@ static json_t *recipe_json(const struct data_recipe *r)
 {
 	char scale[32];
 
-	/* as text: a number may come back from a file a bit off */
+	/* as text: a JSON number may lose its last bits */
 	snprintf(scale, sizeof(scale), "%.12g", r->scale_bytes);
 	return json_pack("{s:o,s:s,s:o*,s:I,s:I,s:s,s:I,s:i}", "dataset",
 			 json_bytes(r->dataset), "content", r->content, "from",
@@ -59,7 +59,7 @@ static json_t *recipe_json(const struct data_recipe *r)
 			 is_jpeg(r) ? GENERATION_JPEG : GENERATION_RANDOM);
 }
 
-/* 1: something that a loader would see, 0: nothing; no folder is nothing. */
+/* 1: the folder has files that a loader would see; 0: none, or no folder. */
 static int has_files(const char *dir, struct err *err)
 {
 	DIR *d = opendir(dir);
@@ -142,7 +142,7 @@ void data_sizes_sort(uint64_t *sizes, uint64_t n)
 
 double data_sizes_quantile(const uint64_t *sorted, uint64_t n, double q)
 {
-	/* the i-th of n stands at (i + 1/2) / n, linear between */
+	/* the i-th of n is at (i + 1/2) / n; linear in between */
 	double at = MIN(MAX(q * (double)n - .5, 0), (double)(n - 1));
 	uint64_t i = (uint64_t)at, next = MIN(i + 1, n - 1);
 

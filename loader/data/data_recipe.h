@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `gpemu-data make` was asked for, and the file that says so in the
- * folder that it made: DIR/.gpemu-data.json. While it says "complete": false
- * the folder is still being filled, or was left half full.
+ * The options of `gpemu-data make`, and the file that records them in the
+ * folder it made: DIR/.gpemu-data.json. While it says "complete": false the
+ * folder is being filled, or was left incomplete.
  */
 #ifndef GPEMU_LOADER_DATA_DATA_RECIPE_H
 #define GPEMU_LOADER_DATA_DATA_RECIPE_H
@@ -29,28 +29,29 @@ struct data_recipe {
 };
 
 enum data_state {
-	DATA_NEW,	 /* nothing is there, or only files that begin with . */
+	DATA_NEW,	 /* empty, or only files that begin with . */
 	DATA_FOREIGN,	 /* files, but no recipe */
-	DATA_OTHER,	 /* another recipe's */
-	DATA_INCOMPLETE, /* this recipe's, not all of it */
-	DATA_COMPLETE,	 /* this recipe's */
+	DATA_OTHER,	 /* made by another recipe */
+	DATA_INCOMPLETE, /* made by this recipe, incomplete */
+	DATA_COMPLETE,	 /* made by this recipe */
 };
 
-/* The files that it asks for. */
+/* The files that the recipe describes. */
 struct dataset_files data_recipe_files(const struct data_recipe *r);
-/* dataset_files_sizes, with what to do about sizes that are too small. */
+/* As dataset_files_sizes; the text says what to do about sizes that are too
+ * small. */
 int data_recipe_sizes(const struct data_recipe *r,
 		      const struct dataset_profile *p, uint64_t **ret,
 		      struct err *err);
 
-/* What a folder holds. -errno with a text; -EINVAL: its recipe is damaged. */
+/* The state of a folder. -errno with a text; -EINVAL: its recipe is damaged. */
 int data_recipe_state(const struct data_recipe *r, const char *dir,
 		      enum data_state *ret, struct err *err);
 /* Write the recipe into the folder. */
 int data_recipe_write(const struct data_recipe *r, const char *dir,
 		      const uint64_t *sizes, bool complete, struct err *err);
 
-/* Sort sizes in place, then the quantile 0..1 of them; n > 0. */
+/* Sort sizes in place; then a quantile (0..1) of the sorted sizes; n > 0. */
 void data_sizes_sort(uint64_t *sizes, uint64_t n);
 double data_sizes_quantile(const uint64_t *sorted, uint64_t n, double q);
 /* [10 %, 20 %, ... 90 %]; NULL: no memory. */

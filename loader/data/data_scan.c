@@ -11,10 +11,10 @@
 
 struct scanning {
 	struct data_scan *s;
-	char *folder; /* of the last file, with its slash; NULL: none */
+	char *folder; /* folder of the last file, with its slash; NULL: none */
 };
 
-/* A folder's files come one after the other. */
+/* Count each folder once; its files are consecutive. */
 static int count_folder(struct scanning *w, const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -16,13 +16,13 @@ struct data_scan_file {
 struct data_scan {
 	struct data_scan_file *files; /* sorted by path */
 	size_t n, capacity;
-	uint64_t folders; /* that hold files */
+	uint64_t folders; /* folders that hold files */
 };
 
 /*
  * All files below `dir`, by the rules of common/system/walk.h: links are
- * followed, and one that leads nowhere is a file of 0 bytes. Free with
- * data_scan_fini, failed or not. -errno naming the path.
+ * followed; a dangling link is a file of 0 bytes. Free with data_scan_fini,
+ * failed or not. -errno naming the path.
  */
 int data_scan_read(const char *dir, struct data_scan *ret, struct err *err);
 void data_scan_fini(struct data_scan *s);

@@ -60,10 +60,10 @@ static const struct cli_program program = {
 	.fields = fields,
 };
 
-/* What --decode found. */
+/* The results of --decode. */
 struct decoded {
 	uint64_t good, broken;
-	uint64_t pixels; /* of the good ones */
+	uint64_t pixels; /* of the good images */
 	double worst_padding;
 	uint64_t padding_bytes;
 	double seconds;
@@ -108,7 +108,7 @@ static void worker_fini(void *worker, void *ctx)
 	all->pixels += d->pixels;
 	all->padding_bytes += d->padding_bytes;
 	all->worst_padding = MAX(all->worst_padding, d->worst_padding);
-	/* of all threads' first ones, the first by path */
+	/* the first broken file by path, over all threads */
 	if (d->broken &&
 	    (!all->broken || strcmp(d->first_broken, all->first_broken) < 0))
 		memcpy(all->first_broken, d->first_broken,

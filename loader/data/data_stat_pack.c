@@ -13,7 +13,7 @@
 #include "common/version.h"
 #include "loader/data/data_recipe.h"
 
-/* arbitrary: large enough that calls do not count */
+/* arbitrary: large enough to make the cost of calls negligible */
 enum { CHUNK = 1 << 20 };
 
 static int sum_of(int fd, const struct pack_file *f, unsigned char *buf,

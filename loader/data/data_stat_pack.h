@@ -8,8 +8,8 @@
 
 struct data_stat_pack {
 	const char *path;
-	bool verify; /* read every file and check its sum */
-	bool groups; /* print the groups, nothing else */
+	bool verify; /* read every file and verify its sum */
+	bool groups; /* print only the groups */
 	const char *json;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One checksum a file, of a folder or of what a folder would have to hold:
- * the made-up dataset of a mount is checked against its generator, without
- * the mount.
+ * One checksum per file, of a folder or of the files that a folder would have
+ * to hold. This checks the synthetic dataset of a mount against its generator,
+ * without the mount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static const struct cli_program program = {
 	.fields = fields,
 };
 
-/* arbitrary: large enough that calls do not count */
+/* arbitrary: large enough to make the cost of calls negligible */
 enum { CHUNK = 1 << 20 };
 
 struct sum {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool (common/pool.h) that is watched: a bar shows how far it is, and the
- * first SIGINT or SIGTERM is the end of it. The second is the end of the
- * process (common/program/interrupt.h).
+ * A pool (common/pool.h) with a progress bar. The first SIGINT or SIGTERM stops
+ * the pool; the second ends the process (common/program/interrupt.h).
  */
 #include "loader/data/data_work.h"
 
