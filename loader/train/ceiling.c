@@ -9,8 +9,8 @@
 #include "loader/account/observe_account.h"
 #include "loader/train/train.h"
 
-/* arbitrary: enough steps to average over, short enough not to be noticed
- * before a training run */
+/* arbitrary: enough steps for an average, short enough not to be noticed before
+ * a training run */
 enum { CEILING_STEPS = 20 };
 #define CEILING_WALL_NS (NS_PER_S / 2)
 

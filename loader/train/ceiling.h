@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rig's ceiling: what a run would reach with data that is always there. */
+/* The rig's ceiling: the rate of a run whose data is always ready. */
 #ifndef GPEMU_LOADER_TRAIN_CEILING_H
 #define GPEMU_LOADER_TRAIN_CEILING_H
 
@@ -14,9 +14,9 @@ struct ceiling {
 };
 
 /*
- * The same job on local GPUs with the engine `null`, batches of `batch` samples
- * of `sample_bytes`, for a few steps, at a time scale that makes them last
- * about half a wall second, but never slower than `time_scale`.
+ * Runs the same job on local GPUs with the engine `null`, in batches of `batch`
+ * samples of `sample_bytes`, for a few steps. The time scale makes them last
+ * about half a wall second, but is never slower than `time_scale`.
  */
 int ceiling_measure(const struct device_job *like, uint32_t batch,
 		    uint64_t sample_bytes, double time_scale,

@@ -34,7 +34,7 @@ static json_t *host_json(void)
 static json_t *profile_json(const struct report *r)
 {
 	uint64_t batch = r->options->batch;
-	/* a server says when a step began and ended, not its parts */
+	/* a server reports the start and end of a step, not its parts */
 	bool apart = !r->device->ops->shared &&
 		     gpu_model_optimizer_given(r->model);
 	struct gpu_cost cost;
@@ -147,7 +147,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100. * (double)part / (double)whole : 0;
 }
 
-/* Of the epoch, what a GPU spent on average. */
+/* The share of the epoch that a GPU spent on average. */
 static double mean_percent(const struct account *a, uint64_t ns)
 {
 	return percent(account_mean(a, ns), a->elapsed_ns);
@@ -175,7 +175,7 @@ static void row(const struct account *a, const char *name, FILE *f)
 		mean_percent(a, a->transfer_stall_ns), hits);
 }
 
-/* The longest of the stalls before a step. */
+/* Reports the longest stall before a step. */
 static void slow_batches(const struct report *r, uint64_t most, FILE *f)
 {
 	const struct account *a = &r->total;
@@ -220,8 +220,8 @@ static void slow_batches(const struct report *r, uint64_t most, FILE *f)
 				(double)a->steps);
 }
 
-/* The longest of the stalls, in the words of whoever can do something. Below
- * 5 % nothing but the GPU is worth improving. */
+/* Reports the longest stall, and what would shorten it. Below 5 % only a faster
+ * GPU helps. */
 static void bottleneck(const struct report *r, FILE *f)
 {
 	const struct account *a = &r->total;
@@ -261,7 +261,7 @@ static void bottleneck(const struct report *r, FILE *f)
 		slow_batches(r, most, f);
 }
 
-/* What several GPUs cost each other, and with -v each of them. */
+/* The overhead between several GPUs and, with -v, each GPU's times. */
 static void between_gpus(const struct report *r, FILE *f)
 {
 	const struct account *a = &r->total;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a training run leaves: the record, and a summary for people. */
+/* The results of a training run: the record, and a summary for people. */
 #ifndef GPEMU_LOADER_TRAIN_REPORT_H
 #define GPEMU_LOADER_TRAIN_REPORT_H
 
@@ -27,15 +27,15 @@ struct report {
 	const struct tick *tick;
 	const struct mount *mount;
 	const struct dataset *data;
-	const struct format_result *how; /* data was opened */
+	const struct format_result *how; /* valid if data was opened */
 	struct ceiling ceiling;
-	uint64_t pinned_bytes;	/* locked at most at a time */
-	struct err unpinned;	/* why --pin auto has not; or no text */
+	uint64_t pinned_bytes;	/* peak of locked memory */
+	struct err unpinned;	/* why --pin auto does not pin; or no text */
 	struct account **epoch; /* n_epochs */
 	size_t n_epochs;
 	struct account total;
 	struct account warm;	  /* all epochs but the first */
-	struct analysis analysis; /* samples 0: not asked for */
+	struct analysis analysis; /* samples 0: not requested */
 	const struct resume *resume;
 	const struct device *device;
 	bool interrupted;
@@ -44,7 +44,7 @@ struct report {
 /* The record; NULL: no memory. */
 json_t *report_json(const struct report *r);
 
-/* A table with a line per epoch, and a sentence on what held the GPU up. */
+/* A table with a line per epoch, and a sentence on the bottleneck. */
 void report_summary(const struct report *r, FILE *f);
 
 #endif

@@ -21,7 +21,7 @@ static bool has_ranks(const struct resume *r)
 	return r->o->world_size > 1;
 }
 
-/* --- the same run? -------------------------------------------------------- */
+/* --- comparing runs ------------------------------------------------------- */
 
 static json_t *hex(uint64_t v)
 {
@@ -31,7 +31,7 @@ static json_t *hex(uint64_t v)
 	return json_string(text);
 }
 
-/* What two parts of a run have in common, by option; NULL: no memory. */
+/* The options that all parts of a run must share, by name; NULL: no memory. */
 static json_t *identity(const struct train_options *o, const struct schedule *s)
 {
 	_cleanup_free_ char *order =
@@ -80,8 +80,8 @@ static int check_same_run(const char *name, const json_t *theirs, json_t *ours,
 
 /* --- finding the point ---------------------------------------------------- */
 
-/* Can a run stand there? Then as many samples of its epoch are left as its
- * steps left. */
+/* Can a run stand at this point? The visited samples must fit its steps, so
+ * that enough samples are left for the rest of the epoch. */
 static bool is_possible(const struct resume *r,
 			const struct checkpoint_point *p,
 			const uint8_t *visited)
@@ -94,7 +94,7 @@ static bool is_possible(const struct resume *r,
 	       n <= p->epoch_step * train_step_samples(r->o);
 }
 
-/* The point is that of the file. */
+/* Set the point from a checkpoint file. */
 static int go_on_from(struct resume *r, uint64_t step, const char *name,
 		      json_t *ours, struct err *err)
 {
@@ -133,7 +133,7 @@ static int go_on_from(struct resume *r, uint64_t step, const char *name,
 	return r->from ? 0 : -ENOMEM;
 }
 
-/* What the record and messages call it. */
+/* The checkpoint's name in the record and in messages. */
 static void full_name(const struct resume *r, uint64_t rank, uint64_t step,
 		      char ret[FULL_NAME])
 {
@@ -150,7 +150,7 @@ static bool is_damage(int e)
 	return e == -EBADMSG || e == -EPROTO;
 }
 
-/* Has another rank a whole checkpoint of the step, of this run? */
+/* Does another rank have a whole checkpoint of the step, of this run? */
 static int check_rank(const struct resume *r, uint64_t rank, uint64_t step,
 		      struct err *err)
 {
@@ -175,8 +175,8 @@ static int check_rank(const struct resume *r, uint64_t rank, uint64_t step,
 	return check_same_run(name, theirs, run, err);
 }
 
-/* That of a step, where this rank and, unless they chose it, all others have
- * it whole. */
+/* Take the checkpoint of a step. This rank must have it whole, and so must all
+ * others, unless they chose the step. */
 static int take_step(struct resume *r, uint64_t step, struct err *err)
 {
 	char name[FULL_NAME];
@@ -196,7 +196,7 @@ static int take_step(struct resume *r, uint64_t step, struct err *err)
 	return e;
 }
 
-/* The steps to choose from, ascending. */
+/* The candidate steps, ascending. */
 static int find_steps(struct resume *r, uint64_t **ret, size_t *n,
 		      struct err *err)
 {
@@ -210,7 +210,7 @@ static int find_steps(struct resume *r, uint64_t **ret, size_t *n,
 	return e < 0 ? err_set(err, e, "%s", strerror(-e)) : 0;
 }
 
-/* From the newest that is whole. */
+/* Take the newest whole checkpoint. */
 static int take_newest(struct resume *r, struct err *err)
 {
 	_cleanup_free_ uint64_t *steps = NULL;
@@ -236,7 +236,7 @@ static int take_newest(struct resume *r, struct err *err)
 	return e < 0 ? err_set(err, e, "every checkpoint is damaged") : 0;
 }
 
-/* From the one that other ranks chose, or the user. */
+/* Take the checkpoint that other ranks or the user chose. */
 static int take_named(struct resume *r, struct err *err)
 {
 	int64_t step = r->o->resume_step;
@@ -265,7 +265,7 @@ static int find_point(struct resume *r, struct err *err)
 	return e;
 }
 
-/* What is done again is saved again: until then, older ones count. */
+/* Steps done again are saved again; until then, older checkpoints count. */
 static int remove_newer(struct resume *r, struct err *err)
 {
 	_cleanup_free_ uint64_t *steps = NULL;
@@ -281,7 +281,7 @@ static int remove_newer(struct resume *r, struct err *err)
 		     : 0;
 }
 
-/* The others may know where this rank stands. */
+/* Let the other ranks know where this rank stands. */
 static int settle(struct resume *r, struct err *err)
 {
 	int e = 0;
@@ -294,7 +294,7 @@ static int settle(struct resume *r, struct err *err)
 	return e;
 }
 
-/* Is there none? Else those of two runs would get mixed up. */
+/* Check that there are no checkpoints, so that those of two runs do not mix. */
 static int check_empty(struct resume *r, struct err *err)
 {
 	_cleanup_free_ uint64_t *steps = NULL;
@@ -378,7 +378,7 @@ void resume_close(struct resume *r)
 	resume_init(r);
 }
 
-/* --- going on ------------------------------------------------------------- */
+/* --- continuing ----------------------------------------------------------- */
 
 /* Weights and momentum of SGD, in fp32. */
 static uint64_t state_bytes(const struct train_options *o,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a run stands, its checkpoints, and how another process goes on from
- * the newest of them.
+ * Where a run stands, its checkpoints, and how another process continues from
+ * the newest one.
  *
- * A checkpoint says how many steps were done, in which epoch, and which of
- * its samples they visited. A run that resumes makes the epoch's order again,
- * leaves those out, and goes on. It must be a part of the same run: the same
+ * A checkpoint records the number of steps done, the epoch, and the samples
+ * visited in it. A run that resumes makes the epoch's order again, skips the
+ * visited samples, and continues. It must be a part of the same run: the same
  * dataset, model, batch, seed, order and rank. How samples are read and
- * prepared, on what GPU, and for how many epochs, may be different.
+ * transformed, the GPU, and the number of epochs may differ.
  */
 #ifndef GPEMU_LOADER_TRAIN_RESUME_H
 #define GPEMU_LOADER_TRAIN_RESUME_H
@@ -26,28 +26,31 @@
 
 struct resume {
 	const struct train_options *o;
-	int dirfd;		       /* of the checkpoints; -1: none */
-	struct ranks ranks;	       /* who shares the folder above it */
-	struct checkpoint_point point; /* now */
-	uint64_t steps;		       /* of a whole epoch */
+	int dirfd;		       /* folder of the checkpoints; -1: none */
+	struct ranks ranks;	       /* the ranks that share its parent
+					* folder */
+	struct checkpoint_point point; /* the current one */
+	uint64_t steps;		       /* steps of a whole epoch */
 	struct visited visited;
-	struct checkpoint *checkpoint; /* NULL: none are written */
+	struct checkpoint *checkpoint; /* NULL: none written */
 	uint64_t state_bytes;
-	uint64_t tail_ns;   /* emulated: waited for the last, at the end */
-	uint64_t last_step; /* of the last checkpoint; 0: none */
-	json_t *from;	    /* for the record; NULL: from the beginning */
-	/* For the user to know: what was not used, or not found; or empty. */
+	uint64_t tail_ns;   /* emulated: wait for the last one at the end of the
+			     * run */
+	uint64_t last_step; /* step of the last checkpoint; 0: none */
+	json_t *from;	    /* for the record; NULL: from the start */
+	/* For the user: a checkpoint that was not used or not found; or
+	 * empty. */
 	struct err notice;
 };
 
-/* One that is not open. */
+/* Initialise; nothing is open. */
 void resume_init(struct resume *r);
 /*
- * Open what the options name, and find out where the run stands: in `point`.
+ * Open what the options name, and find where the run stands: sets `point`.
  * `steps`: of a whole epoch. -EINVAL: the checkpoint is of another run;
- * -EEXIST: the folder has checkpoints and --resume was not given; -EBADMSG:
- * all are damaged; -ENOENT: the one that is wanted, or one that all ranks have,
- * is not there; -EBUSY: another run writes there, or a rank of the one before.
+ * -EEXIST: the folder has checkpoints and --resume was not given; -EBADMSG: all
+ * are damaged; -ENOENT: the requested step, or one that all ranks have, is
+ * missing; -EBUSY: another run writes there, or a rank of the previous run.
  * Close with resume_close, failed or not.
  */
 int resume_open(struct resume *r, const struct train_options *o,
@@ -55,29 +58,30 @@ int resume_open(struct resume *r, const struct train_options *o,
 		struct err *err);
 void resume_close(struct resume *r);
 
-/* Is it known how large a checkpoint is, if any are asked for? -ENODATA. */
+/* Is the size of a checkpoint known, if any are requested? -ENODATA. */
 int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
 		 const struct gpu_model *model, struct err *err);
 
-/* Be ready to write checkpoints, if they are asked for. -ENOMEM. */
+/* Prepare to write checkpoints, if requested. -ENOMEM. */
 int resume_start(struct resume *r, struct tick *tick,
 		 const struct gpu_profile *gpu, const struct gpu_model *model,
 		 struct err *err);
 
-/* The next step trains on this batch, and what is in it goes to `a`. */
+/* The next step trains on this batch; adds the batch's samples to `a`. */
 void resume_take(struct resume *r, const struct delivery *d, struct account *a);
 /* That step is done. True: a checkpoint is due. */
 bool resume_step(struct resume *r);
-/* What is left of the epoch is left out. */
+/* Skip the rest of the epoch. */
 void resume_next_epoch(struct resume *r);
-/* Write it. -errno with a text. */
+/* Write a checkpoint. -errno with a text. */
 int resume_save(struct resume *r, struct err *err);
-/* The run has ended: wait until the last is written, write out the log. */
+/* The run has ended: wait until the last checkpoint is written, flush the
+ * log. */
 int resume_end(struct resume *r, struct tick *tick, struct err *err);
 
-/* Written until now. */
+/* Checkpoints written so far. */
 struct checkpoint_stats resume_stats(const struct resume *r);
-/* For the record: `checkpoints`, null when none are asked for. */
+/* The record's `checkpoints`; null if none are requested. */
 json_t *resume_json(const struct resume *r);
 
 #endif

@@ -30,7 +30,7 @@ int session_ceiling(struct session *s, struct err *err)
 			       s->options.time_scale, &s->report.ceiling, err);
 }
 
-/* Without files nobody looks at the order, unless it is to be written. */
+/* Without files the order is unused, unless it is to be written. */
 static int make_order(struct session *s, uint64_t epoch, struct err *err)
 {
 	if (!s->choice.engine->next && !s->options.dump_order)
@@ -69,7 +69,7 @@ static int open_pipeline(struct session *s, struct err *err)
 	s->train.pipeline = p;
 	pthread_mutex_lock(&s->lock);
 	s->pipeline = p;
-	/* or was it before there was a pipeline? */
+	/* the interrupt may have come before the pipeline existed */
 	if (atomic_load(&s->stop))
 		pipeline_interrupt(p);
 	pthread_mutex_unlock(&s->lock);
@@ -107,7 +107,7 @@ int session_start(struct session *s, struct err *err)
 	if (!s->tick)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (o->keep_awake)
-		tick_keep_awake(s->tick); /* where it is granted */
+		tick_keep_awake(s->tick); /* where permitted */
 	s->train.tick = s->job.tick = s->tick;
 	s->config = (struct pipeline_config){
 		.data = &s->data,
@@ -180,7 +180,7 @@ bool session_more(const struct session *s)
 	return p->step < s->n_steps && p->epoch < s->options.epochs;
 }
 
-/* Samples of the epoch that are left, given the steps that are left. */
+/* Samples left in the epoch, limited by the steps left. */
 static uint64_t epoch_samples(const struct session *s)
 {
 	const struct checkpoint_point *p = &s->resume.point;
@@ -244,7 +244,7 @@ static int end_epoch(struct session *s, int r)
 	return r;
 }
 
-/* Batches that were read, or are being read, are dropped. */
+/* Drop batches that were read or are being read. */
 static int cut_short(struct session *s, struct err *err)
 {
 	pipeline_interrupt(s->pipeline);
@@ -255,7 +255,7 @@ static int cut_short(struct session *s, struct err *err)
 	return open_pipeline(s, err);
 }
 
-/* What the loop did not see. */
+/* Add what the loop does not see. */
 static void complete_account(struct session *s)
 {
 	struct checkpoint_stats now = resume_stats(&s->resume);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A training run without a face: from its options to the dataset, the
+ * A training run without a user interface: from its options to the dataset, the
  * schedule, the pipeline, the GPU, and the record. Prints nothing.
  *
  *	session_init(&s);			and fill in s.options
@@ -18,8 +18,8 @@
  *	session_close(&s);
  *
  * One thread calls all of it but session_interrupt. Functions return 0 or
- * -errno with a text unless they say otherwise. The struct must stay where it
- * is from session_open to session_close.
+ * -errno with a text unless noted otherwise. The struct must not move from
+ * session_open to session_close.
  */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_H
 #define GPEMU_LOADER_TRAIN_SESSION_H
@@ -48,21 +48,21 @@ struct session {
 	/* the caller's, between session_init and session_open */
 	struct train_options options;
 	struct train_choice choice;
-	/* What the user might want to know and is no failure. NULL: nobody
-	 * listens. */
+	/* Receives notices for the user that are no failures. NULL: drop
+	 * them. */
 	void (*tell)(void *ctx, enum log_level level, const char *text);
 	void *ctx;
 
-	/* to be read */
+	/* read-only for the caller */
 	struct tick *tick;
 	struct gpu_profile gpu;
 	const struct gpu_model *model;
 	struct dataset data;
-	struct resume resume; /* its `point`: what is done */
-	uint64_t n_steps;     /* of the whole run */
+	struct resume resume; /* its `point`: progress so far */
+	uint64_t n_steps;     /* steps of the whole run */
 	struct report report;
 
-	/* its own */
+	/* private */
 	struct device *device; /* lock */
 	struct device_job job;
 	struct train_prep prep;
@@ -76,62 +76,62 @@ struct session {
 	FILE *step_log;
 	struct pipeline_config config;
 	struct train train;
-	struct account *account;  /* of the epoch on its way; NULL: none is */
-	struct observed observed; /* which fills it in */
-	struct mount_hits hits;	  /* at its start */
+	struct account *account;  /* of the current epoch; NULL: none */
+	struct observed observed; /* fills in `account` */
+	struct mount_hits hits;	  /* at the start of the epoch */
 	bool hits_known;
 	struct checkpoint_stats checkpoints;
 	uint64_t cpu_ns;
-	uint64_t n_left; /* samples of the epoch that nobody has taken */
-	int ended;	 /* 0; else no epoch can begin, and why */
+	uint64_t n_left; /* samples of the epoch not taken yet */
+	int ended;	 /* 0; else no epoch can begin, -errno */
 	pthread_mutex_t lock;
 	struct pipeline *pipeline; /* lock, for session_interrupt */
 	atomic_bool stop;	   /* interrupted */
-	/* of pipelines that are no more */
+	/* of closed pipelines */
 	struct worker_failures failures;
 	uint64_t pinned_bytes;
 };
 
 /* The default options; nothing is open. */
 void session_init(struct session *s);
-/* At any time after session_init, also when something failed. */
+/* At any time after session_init, also after a failure. */
 void session_close(struct session *s);
 
-/* Profiles, the dataset, where the run stands, the logs. `options` say
- * afterwards what is really done. */
+/* Opens the profiles, the dataset, the checkpoints, the logs. Afterwards
+ * `options` have the effective values. */
 int session_open(struct session *s, struct err *err);
-/* Measure the rig's ceiling, unless it has been: half a wall second. */
+/* Measure the rig's ceiling unless it is known: half a wall second. */
 int session_ceiling(struct session *s, struct err *err);
-/* The clock, what --analyze asks for, the threads. -ECANCELED: interrupted. */
+/* Starts the clock, runs --analyze, starts the threads. -ECANCELED:
+ * interrupted. */
 int session_start(struct session *s, struct err *err);
 
-/* Is anything left to do? */
+/* Are steps left? */
 bool session_more(const struct session *s);
-/* The epoch in which the run stands, or what is left of it. */
+/* Begin the epoch in which the run stands, or the rest of it. */
 int session_begin(struct session *s, struct err *err);
 /* As pipeline_next. */
 int session_next(struct session *s, struct delivery *ret, struct err *err);
 /* As train_step; writes a checkpoint when one is due. */
 int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
 		 struct err *err);
-/* As train_release: the batch is no step. */
+/* As train_release: the batch makes no step. */
 int session_release(struct session *s, struct delivery *d, struct err *err);
 /*
- * `r`: why the epoch is over, as session_next or session_step returned it; 0:
- * it has batches that nobody wants. Returns it, but 0 for -ENODATA, or what
- * failed on the way. Unless the run has ended the next epoch comes next.
+ * `r`: why the epoch ends, as returned by session_next or session_step; 0: the
+ * remaining batches are dropped. Returns `r`, but 0 for -ENODATA, or a later
+ * error. The next epoch follows unless the run has ended.
  */
 int session_end(struct session *s, int r, struct err *err);
 
-/* From any thread, also before session_start: every wait ends, session_next
- * and what comes after it returns -ECANCELED. */
+/* From any thread, also before session_start: every wait ends; session_next and
+ * later calls return -ECANCELED. */
 void session_interrupt(struct session *s);
 
 struct worker_failures session_failures(struct session *s);
-/* Once nobody writes to the timeline and the log of steps any more. */
+/* After the last write to the timeline and the log of steps. */
 int session_close_logs(struct session *s, struct err *err);
-/* After session_start: all that the record needs. Valid until
- * session_close. */
+/* After session_start: all data for the record. Valid until session_close. */
 const struct report *session_report(struct session *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The timeline and the log of steps that a session writes, where wanted. */
+/* The timeline and the log of steps of a session, if requested. */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_LOGS_H
 #define GPEMU_LOADER_TRAIN_SESSION_LOGS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of a session, what is there before it starts: profiles, dataset, logs. */
+/* The part of a session before its start: profiles, dataset, logs. */
 #include "loader/train/session_open.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ uint64_t session_steps(const struct session *s, uint64_t samples)
 				    : (samples + batch - 1) / batch;
 }
 
-/* The GPUs are this process's, or a server's, which knows their profile. */
+/* The GPUs are in this process, or on a server, which reports their profile. */
 static int find_device(struct session *s, struct err *err)
 {
 	struct train_options *o = &s->options;
@@ -58,7 +58,7 @@ static int find_device(struct session *s, struct err *err)
 	}
 	pthread_mutex_lock(&s->lock);
 	s->device = d;
-	/* or was it before there was a device? */
+	/* the interrupt may have come before the device existed */
 	if (atomic_load(&s->stop))
 		device_interrupt(d);
 	pthread_mutex_unlock(&s->lock);
@@ -80,7 +80,7 @@ static int load_gpu(struct session *s, struct err *err)
 	return resume_check(o, &s->gpu, s->model, err);
 }
 
-/* Once the samples are known. */
+/* Plan the run, given the number of samples. */
 static int plan(struct session *s, uint64_t n, struct err *err)
 {
 	const struct train_options *o = &s->options;
@@ -138,7 +138,7 @@ static int load_data(struct session *s, struct err *err)
 	return r < 0 ? r : plan(s, s->data.n, err);
 }
 
-/* How the dataset is read, as far as its file system allows it. */
+/* Set how the dataset is read, as far as its file system permits it. */
 static int set_reading(struct session *s, struct err *err)
 {
 	struct train_options *o = &s->options;
@@ -174,7 +174,7 @@ static void queued(void *ctx, uint64_t ahead)
 		     s->options.gpu_server, ahead);
 }
 
-/* What the device is to do, and who looks on. */
+/* Set up the training loop and its observers. */
 static void set_train(struct session *s)
 {
 	const struct train_options *o = &s->options;
@@ -222,7 +222,8 @@ int session_open(struct session *s, struct err *err)
 	if (r == 0)
 		r = train_node_open(o, &s->choice, &s->gpu, s->model, &s->prep,
 				    &s->node, err);
-	/* before files are listed, what fits with none; then with these */
+	/* check the memory before files are listed, then again with their
+	 * sizes */
 	if (r == 0)
 		r = train_node_fit(o, &s->choice, &s->gpu, s->model, &s->prep,
 				   &s->data, &s->node, err);

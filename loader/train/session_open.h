@@ -5,10 +5,10 @@
 
 #include "loader/train/session.h"
 
-/* To whoever listens (s->tell). */
+/* Notice for the user (s->tell). */
 __attribute__((format(printf, 3, 4))) void
 session_tell(struct session *s, enum log_level level, const char *fmt, ...);
-/* How many steps an epoch of so many samples has. */
+/* Number of steps in an epoch of so many samples. */
 uint64_t session_steps(const struct session *s, uint64_t samples);
 
 #endif

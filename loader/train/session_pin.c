@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch that is prepared has one size. Raw samples differ: what counts is the
- * largest batch that there may be, or a run could end in its midst.
+ * A transformed batch has one size. Raw samples differ: the largest possible
+ * batch counts, or a run could fail in the middle.
  */
 #include "loader/train/session_pin.h"
 
@@ -21,7 +21,7 @@ static uint64_t sum(const uint64_t *v, uint64_t n)
 	return bytes;
 }
 
-/* Of `batch` raw samples, not less than the mean. */
+/* Largest size of `batch` raw samples; at least `batch` times the mean. */
 static int largest_raw(const struct dataset *d, uint64_t batch, uint64_t *ret)
 {
 	uint64_t n = MIN(batch, d->n);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* --pin auto: the pinned pool fits itself into what may be locked. */
+/* --pin auto: fits the pinned pool to the limit of locked memory. */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_PIN_H
 #define GPEMU_LOADER_TRAIN_SESSION_PIN_H
 
 #include "loader/train/session.h"
 
 /*
- * Once the dataset is open. Where the limit is below `pin_budget` that becomes
- * the limit; where not even one batch fits, `pin` becomes false, and the report
- * and the user learn why. Nothing changes with any other --pin. -ENOMEM.
+ * Call after the dataset is open. If the limit is below `pin_budget`, sets it
+ * to the limit; if not even one batch fits, clears `pin` and reports why to the
+ * user and in the record. Does nothing with any other --pin. -ENOMEM.
  */
 int session_fit_pin(struct session *s, struct err *err);
 

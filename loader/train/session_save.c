@@ -10,7 +10,7 @@ static void taken(void *ctx, const struct delivery *d)
 	resume_take(&s->resume, d, s->account);
 }
 
-/* Once the step is computed; no other begins before it is saved. */
+/* After the step is computed; no other begins before it is saved. */
 static int save(struct session *s, struct device *d, struct err *err)
 {
 	int r = device_drain(d, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The training loop's observer that knows where the run stands (resume.h) and
- * saves it: a checkpoint is written while the GPUs stand still. */
+/* The training loop's observer that tracks progress (resume.h) and saves it: a
+ * checkpoint is written while the GPUs stand still. */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_SAVE_H
 #define GPEMU_LOADER_TRAIN_SESSION_SAVE_H
 

@@ -6,7 +6,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 
-/* Of the staging buffer. arbitrary: stays in the second-level cache, which
+/* Size of the staging buffer. arbitrary: stays in the second-level cache, which
  * is why drivers stage piece by piece */
 enum { STAGE_BYTES = 64 * 1024 };
 
@@ -20,7 +20,7 @@ uint64_t stage_batch(const struct tick *tick, const struct delivery *d)
 			size_t n = MIN(STAGE_BYTES, d->place[i].n - at);
 
 			memcpy(piece, (const char *)d->place[i].data + at, n);
-			/* somebody may look at it */
+			/* keeps the compiler from dropping the copy */
 			__asm__ volatile("" ::"r"(piece) : "memory");
 		}
 	return tick_now(tick) - start;

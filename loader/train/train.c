@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "loader/train/stage.h"
 
-/* The oldest batch that is held: once it is copied, its memory is free. */
+/* Release the oldest batch that is held; its memory is free after its copy. */
 static void give_back(struct train *t)
 {
 	struct train_now *now = &t->now;
@@ -22,7 +22,7 @@ static uint64_t stage(const struct tick *tick, const void *memory)
 	return stage_batch(tick, memory);
 }
 
-/* `samples` of batch i go to a GPU, or where the batch is for several, to the
+/* Copy `samples` of batch i to a GPU; a batch for several GPUs goes to the
  * first. */
 static int copy(struct train *t, uint32_t gpu, uint32_t i, uint32_t samples,
 		uint64_t bytes, struct err *err)
@@ -38,20 +38,20 @@ static int copy(struct train *t, uint32_t gpu, uint32_t i, uint32_t samples,
 	int r;
 
 	own.n = MIN(samples, d->n);
-	/* the bytes of those that were given back are gone */
+	/* memory of released batches is gone */
 	if (!t->pinned && d->place && i >= now->given)
 		b.stage = stage;
 	r = device_copy(t->device, gpu, &b, &s, err);
 	if (r < 0)
 		return r;
 	now->copy_end[gpu] = s.copy_end;
-	if (!now->last.step_end) /* else the step before was reported */
+	if (!now->last.step_end) /* else the previous step was reported */
 		now->last = s;
 	return 0;
 }
 
-/* Every GPU's part of a step whose batches are all there. Those that share a
- * batch get it now. */
+/* Each GPU's part of a step whose batches are all there. Copies a shared batch
+ * to its GPUs now. */
 static int share_out(struct train *t, struct device_part *part, struct err *err)
 {
 	struct train_now *now = &t->now;
@@ -72,7 +72,7 @@ static int share_out(struct train *t, struct device_part *part, struct err *err)
 	return r;
 }
 
-/* The next step is put together where the last but one was. */
+/* Reuse the flight of the last but one step for the next. */
 static void turn(struct train_now *now)
 {
 	now->next = &now->flight[now->next == &now->flight[0]];
@@ -142,8 +142,8 @@ void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 	pipeline_begin(t->pipeline, epoch, order, n);
 }
 
-/* The next batch may be waiting for the memory of those that the GPUs have:
- * give back the oldest, and keep what the step has to know of it. */
+/* The next batch may wait for memory that the GPUs' batches hold: release the
+ * oldest, and keep its slots for the step. */
 static int give_back_early(struct train *t, struct err *err)
 {
 	struct train_now *now = &t->now;
@@ -208,7 +208,7 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 		r = copy(t, i, i, d->n, d->batch_bytes, err);
 	if (r == 0 && (i + 1 == n || !left))
 		r = step(t, err);
-	/* the last one of an epoch waits for itself */
+	/* the last step of an epoch waits for its own end */
 	if (r == 0 && !left)
 		r = device_drain(t->device, err);
 	*ret = now->last;
@@ -224,7 +224,7 @@ int train_flush(struct train *t, int r, struct err *err)
 	return failed < 0 ? failed : r;
 }
 
-/* Batches that no step came of. */
+/* Drop batches that make no step. */
 static void drop(struct train *t)
 {
 	struct train_now *now = &t->now;
@@ -237,7 +237,7 @@ static void drop(struct train *t)
 int train_end(struct train *t, int r)
 {
 	drop(t);
-	/* not when the device failed; an interrupt ends a server's, too */
+	/* not after a device failure; an interrupt ends a server's GPU, too */
 	if (r == 0 || r == -ENODATA || r == -ECANCELED) {
 		int failed = device_drain(t->device, NULL);
 

@@ -8,7 +8,7 @@
 #include "loader/dataset/format.h"
 #include "loader/train/train_options.h"
 
-/* The words among the options. -EINVAL with a text. */
+/* Parse the named options. -EINVAL with a text. */
 int train_data_resolve(const struct train_options *o, struct train_choice *ret,
 		       struct err *err);
 /* As format_open. */
@@ -16,7 +16,7 @@ int train_data_open(const struct train_options *o, const struct train_choice *c,
 		    struct dataset *ret, struct format_result *ret_how,
 		    struct err *err);
 /* {"format","samples","classes","bytes","shards","groups","list_s",
- * "from_index","index"}; of a run without a dataset, null. */
+ * "from_index","index"}; null without a dataset. */
 json_t *train_data_json(const struct dataset *d,
 			const struct format_result *how);
 

@@ -2,16 +2,17 @@
 /*
  * gpemu-train: options, progress, messages; the run itself is session.h.
  *
- * Rooms, in the order in which a sample meets them (docs/architecture.md):
+ * Rooms, in the order in which a sample passes through them
+ * (docs/architecture.md):
  *
- *	loader/dataset	what samples there are; loader/format: in which files
- *	loader/order	which sample is next
+ *	loader/dataset	the samples; loader/format: the files that hold them
+ *	loader/order	the order of the samples
  *	loader/pipeline	workers, batches, the pin stage
- *	loader/engine	how a worker reads
- *	loader/prep	how a worker transforms
+ *	loader/engine	reads
+ *	loader/prep	transforms
  *	emu/gpu		copy, compute, all-reduce, optimiser
- *	loader/train	the steps, and what waits for what
- *	loader/account	where the time went; loader/checkpoint: what is saved
+ *	loader/train	the steps and their dependencies
+ *	loader/account	where the time went; loader/checkpoint: saved state
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -100,7 +101,7 @@ static int train_all(struct run *run, struct err *err)
 	struct session *s = &run->session;
 	int r = 0;
 
-	/* now that all threads that would inherit it have been started */
+	/* after all threads that would inherit it have started */
 	tick_urgent(s->tick);
 	progress_init(&run->progress, "training", s->n_steps,
 		      s->choice.progress);
@@ -113,7 +114,7 @@ static int train_all(struct run *run, struct err *err)
 	return r == -ECANCELED ? 0 : r;
 }
 
-/* Record and summary; returns the exit status. */
+/* Write the record and the summary; returns the exit status. */
 static int tell(struct run *run, struct err *err)
 {
 	struct session *s = &run->session;

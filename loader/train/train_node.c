@@ -9,7 +9,7 @@
 #include "common/util.h"
 #include "emu/gpu/gpu.h"
 
-/* What a server does for itself, or does not know how to do. */
+/* Options that a server sets itself or does not support. */
 static int check_server(const struct train_options *o, struct err *err)
 {
 	const char *what = o->gpu		      ? "--gpu"
@@ -79,8 +79,8 @@ uint64_t train_pipeline_batch(const struct train_options *o,
 	return c->parallel == GPUS_DP ? train_step_samples(o) : o->batch;
 }
 
-/* As prepared, or as read. Where nothing is read, a model's own samples, or
- * what would have been prepared. */
+/* Size of a sample, transformed or raw. Without reads: the size of a model's
+ * own samples, or of transformed ones. */
 static uint64_t sample_bytes(const struct train_choice *c,
 			     const struct train_prep *prep,
 			     const struct dataset *data,
@@ -111,8 +111,8 @@ static int parse_jitter(const char *s, const struct gpu_profile *gpu,
 	return 0;
 }
 
-/* The ring may go through other nodes, where the epoch is shared with them and
- * a node profile says how they are connected. */
+/* The ring may pass through other nodes, if the epoch is shared with them and a
+ * node profile has their links. */
 static int set_links(const struct train_options *o, const struct gpu_model *m,
 		     const struct gpu_profile *gpu, struct train_node *n,
 		     struct err *err)
@@ -175,9 +175,10 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 }
 
 /*
- * What DistributedDataParallel flattens gradients into, unless the gradients
- * are views of it (gradient_as_bucket_view, off by default); the batch that
- * was copied beside a computation; and what GPU 0 has to scatter.
+ * GPU memory besides the model's: the flat buffer for gradients of
+ * DistributedDataParallel, unless gradients are views of it
+ * (gradient_as_bucket_view, off by default); the batch copied during a
+ * computation; and what GPU 0 scatters.
  */
 int train_node_fit(const struct train_options *o, const struct train_choice *c,
 		   const struct gpu_profile *gpu, const struct gpu_model *m,
@@ -257,7 +258,7 @@ void train_node_add_cost(const struct train_node *n, const struct account *a,
 {
 	bool known = n->profile.name != NULL;
 	double s = (double)a->elapsed_ns / 1e9;
-	/* how many computed, on average */
+	/* mean number of computing GPUs */
 	double busy = a->elapsed_ns ? (double)account_mean(a, a->compute_ns) *
 					      n->gpus.n / (double)a->elapsed_ns
 				    : 0;

@@ -223,14 +223,14 @@ void train_options_init(struct train_options *o)
 		.world_size = 1,
 		.resume_step = -1,
 		.checkpoint = strdup("sync"),
-		.checkpoint_keep = 2, /* one more, should one be damaged */
+		.checkpoint_keep = 2, /* a spare, in case one is damaged */
 		.prep = strdup("decode"),
 		.prep_output = strdup("fp32"),
 		.image_size = 224,
 		.prefetch = 2, /* as PyTorch's prefetch_factor */
 		.pin_mode = strdup("auto"),
-		/* arbitrary: three of the largest batches that were measured,
-		 * 256 of 3 x 224 x 224 floats, and as much again */
+		/* arbitrary: three of the largest batches measured, 256 of 3 x
+		 * 224 x 224 floats, and as much again */
 		.pin_budget = GIB,
 		.time_scale = 1,
 		.keep_awake = true,

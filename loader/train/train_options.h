@@ -31,36 +31,36 @@ struct train_options {
 	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
 	char *checkpoint_dir, *checkpoint;
 	uint64_t checkpoint_size; /* bytes; 0: that of the model's state */
-	uint64_t checkpoint_keep; /* 0: all */
+	uint64_t checkpoint_keep; /* 0: keep all */
 	bool resume;
-	int64_t resume_step; /* -1: the newest */
+	int64_t resume_step; /* -1: the newest step */
 	uint64_t prefetch;
 	uint64_t pin_budget; /* bytes */
 	char *pin_mode;
 	bool pin;	 /* resolved: the GPU copies from page-locked memory */
-	bool pin_auto;	 /* resolved: as far as it may be locked */
-	bool pin_direct; /* resolved: which is where samples are made */
-	bool pin_inline; /* resolved: the consumer copies them there */
+	bool pin_auto;	 /* resolved: as far as locking is permitted */
+	bool pin_direct; /* resolved: samples are made in that memory */
+	bool pin_inline; /* resolved: the consumer copies them into it */
 	bool drop_last, extrapolate, analyze, direct, sort_extents, keep_awake;
 	uint64_t analyze_steps;
 	double time_scale;
 	char *progress, *transfer;
 	char *node;    /* NULL: none */
-	uint64_t gpus; /* 0: the node's */
+	uint64_t gpus; /* 0: as the node */
 	char *parallel, *allreduce, *jitter, *prep_gpu;
 	bool inference, model_transfer;
-	char *trace, *steps; /* files; NULL: not wanted */
-	uint64_t samples;    /* of an epoch without files */
+	char *trace, *steps; /* paths; NULL: none */
+	uint64_t samples;    /* per epoch, without files */
 };
 
 extern const struct conf_field train_fields[];
 
-/* What the words among the options stand for. */
+/* The parsed values of named options. */
 struct train_choice {
 	const struct engine_ops *engine;
 	const struct order_ops *order;
 	const struct prep_ops *prep;
-	/* with their own options; of an engine that is in no table: empty */
+	/* with their own options; empty for an engine outside the table */
 	struct plugin_choice loader_choice, order_choice, prep_choice;
 	struct plugin_choice format_choice; /* empty: auto */
 	enum gpu_transfer transfer;
@@ -74,8 +74,8 @@ void train_options_init(struct train_options *o);
 /* Resolve pin_mode. -EINVAL with a text. */
 int train_options_pin(struct train_options *o, struct err *err);
 void train_choice_fini(struct train_choice *c);
-/* Fill in `workers` 0, look the words up. An engine that is there already, one
- * that is in no table, stays. -EINVAL with a text. */
+/* Fill in `workers` 0, and look up the names. Keeps an engine that is already
+ * set, one outside the table. -EINVAL with a text. */
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			  struct err *err);
 

@@ -8,7 +8,8 @@
 #include "common/thread.h"
 #include "common/util.h"
 
-/* Where a worker owns a batch it is a core; elsewhere they are not related. */
+/* Where workers own batches, each is a core; elsewhere the numbers are
+ * independent. */
 static int check_cores(struct train_options *o, const struct train_choice *c,
 		       struct err *err)
 {

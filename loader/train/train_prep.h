@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-train's options about preprocessing, and what the record says of it. */
+/* gpemu-train's options about transforms (prep), and the record's part about
+ * them. */
 #ifndef GPEMU_LOADER_TRAIN_TRAIN_PREP_H
 #define GPEMU_LOADER_TRAIN_TRAIN_PREP_H
 
@@ -12,19 +13,19 @@
 
 struct train_prep {
 	struct prep_config config;
-	struct prep_profile profile; /* of what is emulated */
-	uint32_t cores;		     /* virtual ones; 0: none */
-	size_t sample_bytes;	     /* prepared; 0: as read */
+	struct prep_profile profile; /* for emulated transforms */
+	uint32_t cores;		     /* virtual cores; 0: none */
+	size_t sample_bytes;	     /* size when transformed; 0: raw */
 };
 
 /*
- * Are the options sound together? Fills in `workers` and `cores` where they
- * follow from each other. -EINVAL with a text.
+ * Check that the options are consistent. Fills in `workers` and `cores` where
+ * one follows from the other. -EINVAL with a text.
  */
 int train_prep_check(struct train_options *o, const struct train_choice *c,
 		     struct err *err);
-/* After the check: load the profile where one is needed. Free with
- * train_prep_close, failed or not; `ret` must stay where it is until then. */
+/* After the check: load the profile if one is needed. Free with
+ * train_prep_close, failed or not; `ret` must not move until then. */
 int train_prep_open(const struct train_options *o, const struct train_choice *c,
 		    struct train_prep *ret, struct err *err);
 void train_prep_close(struct train_prep *p);
@@ -32,7 +33,7 @@ void train_prep_close(struct train_prep *p);
 /* The record's `prep`. */
 json_t *train_prep_json(const struct train_prep *p,
 			const struct train_options *o);
-/* One line for people; nothing when no sample was prepared. */
+/* One line for people; nothing if no sample was transformed. */
 void train_prep_summary(const struct train_prep *p,
 			const struct train_options *o, const struct account *a,
 			FILE *f);
