@@ -9,7 +9,7 @@
  *
  *	      idle               complete          ready
  *	GPU   |------------------data wait-----------|--copy--|--compute--
- *	batch   ...reads, preparation...  |---pin----|
+ *	batch   ...reads, transforms....  |---pin----|
  *
  * the part after `complete` is the pin stage's. Before, the batch was being
  * read and transformed. The read share is the share of that time which its

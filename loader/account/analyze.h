@@ -41,8 +41,7 @@
 struct analysis {
 	double g, p, f0, f1; /* samples per emulated second */
 	bool serial;	     /* a worker reads and transforms in turn */
-	bool on_mount;	     /* a gpemu-fs mount; else the page cache was
-			      * used */
+	bool on_mount;	     /* a gpemu-fs mount; else the page cache */
 	uint64_t samples;    /* time of each run */
 };
 

@@ -3,7 +3,7 @@
  * Writing the checkpoints of a run: files as large as the model's state, really
  * written and really synced.
  *
- * Saving takes the time of a training job's. The state leaves the device at the
+ * Saving takes as long as in a training job. The state leaves the device at the
  * speed of its link (emulated), then
  *
  *	sync	it is written, synced and renamed while the caller waits

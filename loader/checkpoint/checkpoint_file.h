@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A checkpoint as a file: a head, the set of visited samples of its epoch, and
- * the model's state, whose content is meaningless.
+ * filler of the size of the model's state.
  *
  *	0	struct checkpoint_head, little-endian
  *	4096	visited_bytes: a bit for each sample of the dataset

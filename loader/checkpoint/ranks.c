@@ -174,7 +174,7 @@ int ranks_open(struct ranks *r, const char *path, uint64_t rank, uint64_t world,
 		return err_set(err, -errno, "%s/%s: %s", path, file_name,
 			       strerror(errno));
 	e = read_file(r, err);
-	if (e == -EAGAIN) /* new, or torn by a crash */
+	if (e == -EAGAIN) /* new, or torn when a machine crashed */
 		e = write_file(r, err);
 	return e < 0 ? e : open_own(r, ret_own, err);
 }

@@ -34,14 +34,12 @@ struct part {
 	uint32_t n_groups; /* 0: the same as 1 */
 };
 
-/* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: more samples than 32 bits count.
- */
+/* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: too many for 32 bits. */
 int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
 	     uint64_t size, uint32_t label);
 void part_fini(struct part *p);
 
-/* A dataset under construction; the caller owns `d` and empties it on failure.
- */
+/* A dataset being built; the caller owns `d` and empties it on failure. */
 struct builder {
 	struct dataset *d;
 	size_t capacity, names_capacity, origin_capacity;
@@ -54,7 +52,7 @@ int builder_origin(struct builder *b, const char *path,
 		   const struct origin *like, struct err *err);
 /*
  * Append a part: of whole files, or of the container added last as an origin.
- * -ENOMEM; -E2BIG: more samples than 32 bits count.
+ * -ENOMEM; -E2BIG: too many samples for 32 bits.
  */
 int builder_files(struct builder *b, const struct part *p, struct err *err);
 int builder_container(struct builder *b, const struct part *p, struct err *err);

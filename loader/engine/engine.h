@@ -72,8 +72,7 @@ void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
 struct engine_ops;
 
 struct engine_config {
-	const struct engine_ops *ops; /* the engine itself, for engines made at
-				       * run time */
+	const struct engine_ops *ops; /* itself, for engines made at run time */
 	const void *options;	      /* the engine's own; NULL: the defaults */
 	unsigned depth;		      /* most fetches in flight */
 	/*

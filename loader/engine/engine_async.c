@@ -10,7 +10,7 @@
  * have, so it is always short, which would break a plain link.
  *
  * The number in flight adapts itself: new chains are submitted a few at a time,
- * and submission stops when completions are there. From the page cache the
+ * and submission stops once completions are available. From the page cache the
  * kernel completes chains during submission, so few are in flight and their
  * buffers stay in the CPU's cache (measured: 180,000 files/s with 8, 66,000
  * with 128 in flight, 115 KB files, 2 cores). On a slow device there are no
@@ -136,7 +136,7 @@ static int init(void *state, const struct engine_config *config,
 	unsigned depth = config->depth;
 	struct io_uring_params p = { .flags = IORING_SETUP_CQSIZE,
 				     .cq_entries = depth * N_OPS };
-	/* one per chain that blocks, on file systems that cannot do without */
+	/* one per blocking chain, on file systems that always block */
 	unsigned threads[2] = { depth, depth };
 	int r;
 
@@ -165,7 +165,7 @@ static void tag(struct io_uring_sqe *e, const struct fetch *f, enum op op)
 	io_uring_sqe_set_data64(e, (uint64_t)f->slot * N_OPS + op);
 }
 
-/* Of an open container: a read is all there is to do. */
+/* For an open container: only a read. */
 static void add_read(struct async *a, struct fetch *f)
 {
 	struct chain *c = &a->chain[f->slot];
@@ -179,7 +179,7 @@ static void add_read(struct async *a, struct fetch *f)
 	tag(e, f, OP_READ);
 }
 
-/* The caller has made sure that there is room for a chain. */
+/* The caller has checked that there is room for a chain. */
 static void add_chain(struct async *a, struct fetch *f)
 {
 	struct chain *c = &a->chain[f->slot];

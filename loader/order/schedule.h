@@ -29,9 +29,8 @@ struct schedule_config {
 	const struct dataset *data; /* NULL: the samples have no paths */
 	uint64_t rank, world;	    /* rank < world */
 	bool drop_last;
-	const char *replay; /* read the orders from this file; NULL: use
-			     * `order` */
-	const char *dump;   /* write them to this file, before sharing */
+	const char *replay; /* read the orders from there; NULL: `order` */
+	const char *dump;   /* write them there, before sharing */
 };
 
 struct schedule {

@@ -10,10 +10,9 @@
 struct flow {
 	struct flow_config c;
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* signals: a window is free, an epoch began,
-			      * stopping */
-	pthread_cond_t done; /* signals: a batch is complete, stopping */
-	pthread_cond_t stop; /* signals: stopping */
+	pthread_cond_t work; /* a window is free, an epoch began, stopping */
+	pthread_cond_t done; /* a batch is complete, stopping */
+	pthread_cond_t stop; /* stopping */
 	struct window *windows;
 	/* lock guards all fields below */
 	struct window **free; /* a stack, most recently used on top */

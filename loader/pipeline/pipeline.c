@@ -15,15 +15,12 @@ struct pipeline {
 	struct flow *flow;
 	struct workers *workers;
 	struct pin *pin;
-	struct pinned_pool *pinned; /* memory of the windows; NULL: plain
-				     * memory */
-	bool virtual;		    /* virtual cores run the transforms, see
-				     * worker.h */
+	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
+	bool virtual;		    /* virtual cores transform, see worker.h */
 	/* per worker: the time spent when the GPU fell idle, at since_ns;
-	 * without such a sample, the time spent when its last batch was
-	 * complete */
+	 * if the clocks were not read then, when its last batch was complete */
 	struct activity *since;
-	uint64_t since_ns; /* TICK_NEVER: not sampled */
+	uint64_t since_ns; /* TICK_NEVER: clocks not read */
 	uint64_t n_left;   /* samples of the epoch not yet consumed */
 	atomic_bool interrupted;
 };
@@ -243,7 +240,7 @@ static double read_share(const struct pipeline *p, const struct delivery *d)
 	return prep ? (double)read / (double)(read + prep) : 1;
 }
 
-/* Sample the workers' clocks: the GPU fell idle before its batch was there. */
+/* Read the workers' clocks: the GPU fell idle before its batch was there. */
 static void look(struct pipeline *p, uint64_t idle)
 {
 	if (p->since_ns == idle) /* done for another GPU's batch of this step */
@@ -254,7 +251,7 @@ static void look(struct pipeline *p, uint64_t idle)
 }
 
 /* Keep a batch's clocks as the start for a next batch that completes before the
- * clocks are sampled. */
+ * clocks are read. */
 static void remember(struct pipeline *p, const struct delivery *d)
 {
 	if (!p->c.engine->whole_batches)

@@ -71,7 +71,7 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 /*
  * The next batch. The GPU is idle from `idle` (emulated ns) on. read_share
  * covers the workers' time from then until the batch was complete. If it was
- * complete before the clocks were sampled: since the batch before it. -ENODATA:
+ * complete before the clocks were read: since the batch before it. -ENODATA:
  * the epoch has no more. -ECANCELED: interrupted. Other: a worker or the pin
  * stage failed.
  */

@@ -19,7 +19,7 @@ struct trace {
 	FILE *file;
 	char *path, *buffer;
 	pthread_mutex_t lock;
-	uint64_t n_overlaps; /* lock; numbers asynchronous events */
+	uint64_t n_overlaps; /* lock; numbers overlapping events */
 	uint32_t n_workers;  /* lock; workers whose tracks have names */
 };
 

@@ -51,10 +51,8 @@ struct workers {
 	struct feed *feed;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	uint32_t n_ready;		 /* lock: workers set up, or failed
-					  * to */
-	int error;			 /* lock: error of the first that
-					  * failed */
+	uint32_t n_ready;		 /* lock: set up, or failed */
+	int error;			 /* lock: the first error */
 	struct err err;			 /* lock */
 	struct worker_failures failures; /* lock */
 	struct vcores *vcores;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The transforms of image classification: decode a JPEG, crop a random
- * rectangle, resize it to a square, flip half of them, normalise. The
- * semantics are those of torchvision's RandomResizedCrop (scale `crop`..1,
+ * rectangle, resize it to a square, flip it with probability 1/2, normalise.
+ * The semantics are those of torchvision's RandomResizedCrop (scale `crop`..1,
  * ratio 3/4..4/3, antialiased bilinear), RandomHorizontalFlip, ToTensor and
  * Normalize in a row. The order of the work differs:
  *
@@ -45,8 +45,8 @@ struct decode {
 	double crop;
 	struct planes planes;
 	struct resample resample[3]; /* by plane */
-	/* RESAMPLE_ROWS rows of each plane: small enough to stay in the L1
-	 * cache until they are normalised */
+	/* RESAMPLE_ROWS rows of each plane: small enough to stay in the inner
+	 * caches until they are normalised */
 	float *strip[3];
 };
 

@@ -27,19 +27,16 @@
 struct resume {
 	const struct train_options *o;
 	int dirfd;		       /* folder of the checkpoints; -1: none */
-	struct ranks ranks;	       /* the ranks that share its parent
-					* folder */
+	struct ranks ranks;	       /* ranks that share its parent */
 	struct checkpoint_point point; /* the current one */
 	uint64_t steps;		       /* steps of a whole epoch */
 	struct visited visited;
 	struct checkpoint *checkpoint; /* NULL: none written */
 	uint64_t state_bytes;
-	uint64_t tail_ns;   /* emulated: wait for the last one at the end of the
-			     * run */
+	uint64_t tail_ns;   /* emulated: wait for the last, at the end */
 	uint64_t last_step; /* step of the last checkpoint; 0: none */
 	json_t *from;	    /* for the record; NULL: from the start */
-	/* For the user: a checkpoint that was not used or not found; or
-	 * empty. */
+	/* For the user: what was not used or not found; or empty. */
 	struct err notice;
 };
 

@@ -83,7 +83,7 @@ struct session {
 	struct checkpoint_stats checkpoints;
 	uint64_t cpu_ns;
 	uint64_t n_left; /* samples of the epoch not taken yet */
-	int ended;	 /* 0; else no epoch can begin, -errno */
+	int ended;	 /* 0; else -errno: no epoch can begin */
 	pthread_mutex_t lock;
 	struct pipeline *pipeline; /* lock, for session_interrupt */
 	atomic_bool stop;	   /* interrupted */

@@ -3,8 +3,8 @@
  * The training loop: takes batches from the pipeline and feeds them to a device
  * (emu/gpu/device.h), which waits for absolute deadlines. The start of each
  * step follows from the end of the previous one and from when its batch was
- * ready, not from when this thread woke up. Observers account and save steps
- * (loader/account/observer.h).
+ * ready, not from when this thread woke up. Accounting and checkpoints are
+ * observers (loader/account/observer.h).
  *
  * Several GPUs under DistributedDataParallel: each takes its own batch from the
  * pipeline, in turn, and a step begins when all have theirs. The last step of
@@ -41,8 +41,7 @@ struct train_now {
 	uint32_t samples;	     /* samples of its batches */
 	uint64_t bytes;		     /* bytes of these samples */
 	uint64_t copy_end[GPUS_MAX]; /* to each GPU; 0: copy not started */
-	struct place *kept;	     /* slots of batches released before the
-				      * step */
+	struct place *kept;	     /* slots of batches released early */
 	/* the last reported step, and its data wait */
 	struct gpu_step last;
 	struct stalls stalls;
@@ -74,8 +73,8 @@ void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 int train_next(struct train *t, struct delivery *ret, struct err *err);
 /*
  * Train on a batch: returns when the device has room for the next one. The
- * batch is released on the way. If each of several GPUs has a batch, the last
- * batch completes the step; before, *ret has only what is known yet, with
+ * batch is released on the way. If each of several GPUs takes a batch, the last
+ * one completes the step; before, *ret has only what is known yet, with
  * step_end 0. On a server's GPU *ret is the last step that it reported as done.
  * -errno of the device, or of an observer's `after`.
  */
@@ -86,7 +85,7 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
  * the order of releases is kept. -ENOMEM; the batch is released in any case.
  */
 int train_release(struct train *t, struct delivery *d, struct err *err);
-/* If each of several GPUs has a batch: submit the last step of an epoch that
+/* If each of several GPUs takes a batch: submit the last step of an epoch that
  * ends before all have one. `r`: why it ends; after a failure nothing is
  * submitted. Returns `r`, or -errno as train_step. */
 int train_flush(struct train *t, int r, struct err *err);

@@ -21,8 +21,7 @@ struct train_node {
 	struct gpu_beside beside;
 	double jitter; /* coefficient of variation of step times */
 	struct prep_profile prep;
-	const struct prep_profile *prep_gpu; /* NULL: no transforms on the
-					      * GPU */
+	const struct prep_profile *prep_gpu; /* NULL: not on the GPU */
 	uint64_t model_transfer_ns;	     /* 0: left out */
 };
 
