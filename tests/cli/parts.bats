@@ -6,7 +6,8 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-	[ -z "${GPEMU_SANITIZED-}" ] || skip "it builds a tree of its own"
+	[ -n "${GPEMU_FULL-}" ] || skip "builds a tree of its own: tests/run --full"
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "builds a tree of its own"
 	root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
 	git() { command git -c safe.directory='*' -c user.name=t -c user.email=t@t "$@"; }
 	git -C "$root" rev-parse --is-inside-work-tree >/dev/null ||
