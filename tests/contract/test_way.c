@@ -27,19 +27,17 @@ struct call {
 	pthread_t thread;
 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static struct call calls[MOST_CALLS];
-static size_t n_calls; /* atomic */
-static bool watches;   /* atomic */
+static size_t n_calls;
+static bool watches;
 
 static void note(void *function)
 {
-	size_t i;
-
-	if (!__atomic_load_n(&watches, __ATOMIC_ACQUIRE))
-		return;
-	i = __atomic_fetch_add(&n_calls, 1, __ATOMIC_RELAXED);
-	if (i < MOST_CALLS)
-		calls[i] = (struct call){ function, pthread_self() };
+	pthread_mutex_lock(&lock);
+	if (watches && n_calls < MOST_CALLS)
+		calls[n_calls++] = (struct call){ function, pthread_self() };
+	pthread_mutex_unlock(&lock);
 }
 
 void __cyg_profile_func_enter(void *function, void *site);
@@ -192,9 +190,11 @@ static void tell_way(char text[TEXT])
 
 static void watch(bool on)
 {
+	pthread_mutex_lock(&lock);
 	if (on)
-		__atomic_store_n(&n_calls, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&watches, on, __ATOMIC_RELEASE);
+		n_calls = 0;
+	watches = on;
+	pthread_mutex_unlock(&lock);
 }
 
 static void check_way(const char *want)
