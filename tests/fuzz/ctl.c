@@ -5,6 +5,7 @@
 #include "common/util.h"
 #include "fs/control/ctl.h"
 #include "fs/control/warm.h"
+#include "fs/layer/layer_fault.h"
 #include "tests/fuzz/fuzz.h"
 
 struct options {

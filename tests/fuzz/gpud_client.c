@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "emu/gpu/gpud_client.h"
 #include "share/smi_table.h"
