@@ -10,6 +10,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
+#include "tests/contract/wait.h"
 
 /* Sizes 0, 1, a few KiB, and one of more than two extents. */
 static size_t size_of(int i, struct rng *r)
@@ -115,49 +116,19 @@ struct server *files_start(struct fixture *f, const char *policy,
 
 /* --- a read that waits -------------------------------------------------- */
 
-struct wait {
-	struct read_request request;
-	pthread_mutex_t lock;
-	pthread_cond_t done;
-	bool is_done;
-	int error;
-	unsigned char *into;
-	size_t got;
-};
-
-static void reply(struct read_request *r, int error, const struct iovec *iov,
-		  int n_iov)
-{
-	struct wait *w = container_of(r, struct wait, request);
-
-	pthread_mutex_lock(&w->lock);
-	w->error = error;
-	for (int i = 0; i < n_iov; i++) {
-		memcpy(w->into + w->got, iov[i].iov_base, iov[i].iov_len);
-		w->got += iov[i].iov_len;
-	}
-	w->is_done = true;
-	pthread_cond_signal(&w->done);
-	pthread_mutex_unlock(&w->lock);
-}
-
 ssize_t files_read(struct fixture *f, struct server *s, struct handle *h,
 		   void *into, size_t n, uint64_t offset)
 {
-	struct wait w = { .request = { .handle = h,
-				       .offset = offset,
-				       .bytes = n,
-				       .arrival = tick_now(f->tick),
-				       .reply = reply },
-			  .lock = PTHREAD_MUTEX_INITIALIZER,
-			  .done = PTHREAD_COND_INITIALIZER,
-			  .into = into };
+	struct wait w;
 
+	wait_init(&w, into);
+	w.request = (struct read_request){ .handle = h,
+					   .offset = offset,
+					   .bytes = n,
+					   .arrival = tick_now(f->tick),
+					   .reply = wait_reply };
 	server_read(s, &w.request);
-	pthread_mutex_lock(&w.lock);
-	while (!w.is_done)
-		pthread_cond_wait(&w.done, &w.lock);
-	pthread_mutex_unlock(&w.lock);
+	wait_for(&w);
 	return w.error ? w.error : (ssize_t)w.got;
 }
 
@@ -168,16 +139,13 @@ void files_end_with_reads_pending(struct fixture *f, struct server *s)
 
 	for (int i = N_FILES - 1; i; i--) {
 		h[i] = server_open(s, f->node[i]);
-		w[i] = (struct wait){
-			.request = { .handle = h[i],
-				     .offset = i == 1 ? OBJECT_EXTENT - 1000
-						      : 0,
-				     .bytes = 60000,
-				     .arrival = tick_now(f->tick),
-				     .reply = reply },
-			.lock = PTHREAD_MUTEX_INITIALIZER,
-			.done = PTHREAD_COND_INITIALIZER,
-			.into = malloc(60000)
+		wait_init(&w[i], malloc(60000));
+		w[i].request = (struct read_request){
+			.handle = h[i],
+			.offset = i == 1 ? OBJECT_EXTENT - 1000 : 0,
+			.bytes = 60000,
+			.arrival = tick_now(f->tick),
+			.reply = wait_reply
 		};
 		server_read(s, &w[i].request);
 	}

@@ -106,43 +106,9 @@ json_int_t rig_fault(struct server *s, size_t i, const char *name)
 
 /* --- operations --------------------------------------------------------- */
 
-static void answer(struct wait *w, int error)
-{
-	pthread_mutex_lock(&w->lock);
-	w->error = error;
-	w->is_done = true;
-	pthread_cond_signal(&w->done);
-	pthread_mutex_unlock(&w->lock);
-}
-
-void wait_reply(struct read_request *r, int error, const struct iovec *iov,
-		int n_iov)
-{
-	struct wait *w = container_of(r, struct wait, request);
-
-	for (int i = 0; i < n_iov; i++) {
-		memcpy(w->into + w->got, iov[i].iov_base, iov[i].iov_len);
-		w->got += iov[i].iov_len;
-	}
-	answer(w, error);
-}
-
-static void metadata_done(struct fetch *f, bool stopping)
-{
-	answer(container_of(f, struct wait, fetch),
-	       stopping ? -ECONNABORTED : f->error);
-}
-
-void wait_init(struct wait *w)
-{
-	*w = (struct wait){ .lock = PTHREAD_MUTEX_INITIALIZER,
-			    .done = PTHREAD_COND_INITIALIZER,
-			    .into = malloc(MAX_BYTES) };
-}
-
 void rig_start_read(struct fixture *f, struct server *s, struct wait *w, int i)
 {
-	wait_init(w);
+	wait_init(w, malloc(MAX_BYTES));
 	w->request =
 		(struct read_request){ .handle = server_open(s, f->node[i]),
 				       .bytes = MAX_BYTES,
@@ -150,23 +116,6 @@ void rig_start_read(struct fixture *f, struct server *s, struct wait *w, int i)
 				       .client = w,
 				       .reply = wait_reply };
 	server_read(s, &w->request);
-}
-
-bool wait_is_done(struct wait *w)
-{
-	pthread_mutex_lock(&w->lock);
-	bool done = w->is_done;
-
-	pthread_mutex_unlock(&w->lock);
-	return done;
-}
-
-void wait_for(struct wait *w)
-{
-	pthread_mutex_lock(&w->lock);
-	while (!w->is_done)
-		pthread_cond_wait(&w->done, &w->lock);
-	pthread_mutex_unlock(&w->lock);
 }
 
 /* 0 or -errno; what was read was right. */
@@ -194,14 +143,13 @@ int rig_metadata(struct fixture *f, struct server *s, enum storage_op op, int i)
 {
 	struct wait w;
 
-	wait_init(&w);
+	wait_init(&w, NULL);
 	w.fetch = (struct fetch){ .op = op,
 				  .node = f->node[i],
 				  .arrival = tick_now(f->tick),
 				  .client = &w,
-				  .done = metadata_done };
+				  .done = wait_metadata };
 	server_metadata(s, &w.fetch);
 	wait_for(&w);
-	free(w.into);
 	return w.error;
 }

@@ -8,11 +8,10 @@
 
 #include "tests/unit/test.h"
 
-#include <pthread.h>
-
 #include "common/tick.h"
 #include "fs/layer/layer_fault.h"
 #include "fs/server/server.h"
+#include "tests/contract/wait.h"
 
 enum { N_FILES = 20, MAX_BYTES = 1 << 20 };
 
@@ -42,25 +41,6 @@ void rig_add(struct server *s, const char *rule);
 /* A number of its stats; a count of its i-th rule, which is there. */
 json_int_t rig_stat(struct server *s, const char *name);
 json_int_t rig_fault(struct server *s, size_t i, const char *name);
-
-/* An operation; its client is the struct itself. */
-struct wait {
-	struct read_request request;
-	struct fetch fetch;
-	pthread_mutex_t lock;
-	pthread_cond_t done;
-	bool is_done;
-	int error;
-	size_t got;
-	unsigned char *into;
-};
-
-/* Before an operation of one's own; free(w->into) after it. */
-void wait_init(struct wait *w);
-void wait_reply(struct read_request *r, int error, const struct iovec *iov,
-		int n_iov);
-bool wait_is_done(struct wait *w);
-void wait_for(struct wait *w);
 
 /* Read the whole i-th file. The end waits, compares the bytes, and returns 0
  * or -errno. */

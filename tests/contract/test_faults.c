@@ -78,7 +78,7 @@ static void rules_are_for_operations_and_paths(void **state)
 	assert_false(server_watches(s, f->node[3]));
 	/* the end of a file is free of faults too; and so is our own read */
 	rig_add(s, "errno=EIO");
-	wait_init(&w);
+	wait_init(&w, malloc(MAX_BYTES));
 	w.request = (struct read_request){ .handle = server_open(s, f->node[3]),
 					   .offset = f->bytes[3],
 					   .bytes = 10,

@@ -215,7 +215,7 @@ static void read_watched(struct fixture *f, struct server *s, int i)
 {
 	struct wait w;
 
-	wait_init(&w);
+	wait_init(&w, malloc(MAX_BYTES));
 	w.request = (struct read_request){ .handle = server_open(s, f->node[i]),
 					   .bytes = MAX_BYTES,
 					   .arrival = tick_now(f->tick),
