@@ -194,7 +194,7 @@ static int decode_row(struct decode *d, const struct conf_node *node,
 	}
 	if (i < node->n)
 		return conf_node_error(node->items[i], d->name, d->err,
-				       "more than %zu values in a row", i);
+				       "a row of more than %zu values", i);
 	if (fields[i].key && fields[i].required)
 		return conf_node_error(node, d->name, d->err,
 				       "a row without '%s'", fields[i].key);

@@ -92,7 +92,8 @@ static int scalar_text(struct parse *p, char **ret)
 	const char *s = (const char *)p->event.data.scalar.value;
 
 	if (strlen(s) != p->event.data.scalar.length)
-		return fail_at(p, &p->event.start_mark, "a NUL in a scalar");
+		return fail_at(p, &p->event.start_mark,
+			       "a scalar with a NUL byte");
 	*ret = strdup(s);
 	return *ret ? 0 : -ENOMEM;
 }

@@ -100,10 +100,10 @@ static int take_path(struct build *b, const char *path, bool begins,
 	if (file == UINT32_MAX && b->files->skip_unknown)
 		return 0;
 	if (file == UINT32_MAX)
-		return err_set(b->err, -EINVAL, "%s:%zu: there is no file '%s'",
+		return err_set(b->err, -EINVAL, "%s:%zu: no such file: '%s'",
 			       name, line, path);
 	if (b->taken[file])
-		return err_set(b->err, -EINVAL, "%s:%zu: '%s' a second time",
+		return err_set(b->err, -EINVAL, "%s:%zu: '%s' is listed twice",
 			       name, line, path);
 	take(b, file, begins);
 	return 0;

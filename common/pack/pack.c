@@ -45,7 +45,7 @@ int pack_parse_header(const unsigned char *bytes, uint64_t file_size,
 
 	if (memcmp(bytes, PACK_MAGIC, 8))
 		return err_set(err, -EINVAL,
-			       "not a pack, or an unfinished one");
+			       "not a pack, or its writing was interrupted");
 	version = get(&at, 4);
 	header = get(&at, 4);
 	if (version != PACK_VERSION)
@@ -66,7 +66,7 @@ int pack_parse_header(const unsigned char *bytes, uint64_t file_size,
 	    ret->index_bytes != file_size - ret->index_offset)
 		return err_set(err, -EINVAL,
 			       "%" PRIu64 " bytes long, not %" PRIu64
-			       ": cut off or added to",
+			       ": truncated or extended",
 			       file_size, ret->index_offset + ret->index_bytes);
 	return 0;
 }
@@ -123,17 +123,17 @@ static int parse_counts(struct parse *s, size_t n)
 	s->at += PACK_ORDER_BYTES + 8;
 	/* check each subtraction, so that no sum of input values can wrap */
 	if (!order_is_good(p->order))
-		return bad(s->err, "the order's name");
+		return bad(s->err, "the name of the order");
 	if (p->n_groups > p->n_files || p->n_files == UINT32_MAX ||
 	    (p->n_files && !p->n_groups))
-		return bad(s->err, "its counts");
+		return bad(s->err, "the counts");
 	if (left / PACK_GROUP_BYTES < p->n_groups)
 		return bad(s->err, "more groups than fit");
 	left -= (uint64_t)p->n_groups * PACK_GROUP_BYTES;
 	if (left / PACK_FILE_BYTES < p->n_files)
 		return bad(s->err, "more files than fit");
 	left -= (uint64_t)p->n_files * PACK_FILE_BYTES;
-	return left == s->names_bytes ? 0 : bad(s->err, "its length");
+	return left == s->names_bytes ? 0 : bad(s->err, "the length");
 }
 
 static int allocate(struct parse *s)
@@ -291,7 +291,7 @@ static int check_paths(struct parse *s)
 		size_t n = strlen(a);
 
 		if (!strncmp(a, b, n) && (!b[n] || b[n] == '/'))
-			return bad(s->err, "a path twice");
+			return bad(s->err, "duplicate paths");
 	}
 	if (pack_classify(p->files, p->sorted, p->n_files) != p->n_classes)
 		return bad(s->err, "the number of classes");
@@ -311,7 +311,7 @@ int pack_parse_index(const unsigned char *bytes, size_t n, uint64_t data_end,
 
 	*ret = (struct pack){ 0 };
 	if (n < PACK_INDEX_BYTES)
-		return bad(err, "its length");
+		return bad(err, "the length");
 	r = parse_counts(&s, n);
 	if (r == 0)
 		r = allocate(&s);
@@ -396,7 +396,7 @@ int pack_load(int fd, uint64_t size, struct pack *ret, struct err *err)
 	*ret = (struct pack){ 0 };
 	if (size < sizeof(header))
 		return err_set(err, -EINVAL,
-			       "not a pack, or an unfinished one");
+			       "not a pack, or its writing was interrupted");
 	r = read_at(fd, header, sizeof(header), 0);
 	if (r == 0)
 		r = pack_parse_header(header, size, &h, err);
@@ -407,7 +407,7 @@ int pack_load(int fd, uint64_t size, struct pack *ret, struct err *err)
 	if (r < 0)
 		return r;
 	if (XXH3_64bits(index, h.index_bytes) != h.index_sum)
-		return bad(err, "its checksum is wrong");
+		return bad(err, "wrong checksum");
 	return pack_parse_index(index, h.index_bytes, h.index_offset, ret, err);
 }
 

@@ -285,7 +285,7 @@ int child_ready_init(struct child_ready *ready, struct err *err)
 
 	if (fd < 0 || bind(fd, (void *)&name, sizeof(name.sun_family)) < 0 ||
 	    getsockname(fd, (void *)&name, &n) < 0)
-		return err_set(err, -errno, "a socket to be told on: %s",
+		return err_set(err, -errno, "notification socket: %s",
 			       strerror(errno));
 	n -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
 	snprintf(ready->env, sizeof(ready->env), "NOTIFY_SOCKET=@%.*s", (int)n,

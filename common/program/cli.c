@@ -362,7 +362,7 @@ static void check_stdout(void)
 	if (fflush(stdout) == 0 && !failed)
 		return;
 	log_error("stdout: %s",
-		  errno ? strerror(errno) : "not all of it was written");
+		  errno ? strerror(errno) : "the output is incomplete");
 	_exit(EXIT_STATUS_FAILED);
 }
 

@@ -54,7 +54,7 @@ struct cli_common {
 		  offsetof(type, member.verbose),                             \
 		  .short_opt = 'v',                                           \
 		  .cli_only = true,                                           \
-		  .help = "say more on stderr" },                             \
+		  .help = "log more on stderr" },                             \
 		{ "config",                                                   \
 		  CONF_STRING,                                                \
 		  offsetof(type, member.config),                              \
@@ -69,8 +69,8 @@ struct cli_common {
 	{                                                                     \
 		"list", CONF_STRING, offsetof(type, member.list),             \
 			.arg = "KIND[:NAME]", .cli_only = true,               \
-			.help = "list what KIND has to offer, or the "        \
-				"options of one, and exit"                    \
+			.help = "list the names of KIND, or the options of "  \
+				"one, and exit"                               \
 	}
 
 /* A kind for --list: a plug-in table, or a function that prints. */

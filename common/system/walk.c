@@ -228,9 +228,10 @@ static int check(struct state *s, const struct level *l)
 	for (const struct level *a = l->above; a; a = a->above)
 		if (a->ino == l->ino && a->dev_major == l->dev_major &&
 		    a->dev_minor == l->dev_minor)
-			return err_set(s->err, -ELOOP,
-				       "%s: a link to a folder that it is in",
-				       s->path);
+			return err_set(
+				s->err, -ELOOP,
+				"%s: a link to one of its parent folders",
+				s->path);
 	return 0;
 }
 

@@ -36,7 +36,7 @@
 /* arbitrary: no known dataset nests its folders this deep. A walk has a
  * descriptor open for each. */
 enum { WALK_DEPTH = 64 };
-#define WALK_TOO_DEEP "more than 64 folders in each other"
+#define WALK_TOO_DEEP "folders nested more than 64 deep"
 
 enum walk_flags {
 	WALK_FOLLOW = 1,

@@ -52,9 +52,9 @@ assert len({p for g in groups for p in g}) == 61'
 	}
 	head -c 64 /dev/zero | cat - <(tail -c +65 "$P") \
 		>"$BATS_TEST_TMPDIR/bad"
-	refused unfinished
+	refused interrupted
 	head -c $((n - 1)) "$P" >"$BATS_TEST_TMPDIR/bad"
-	refused "cut off"
+	refused "truncated or extended"
 	head -c 10 "$P" >"$BATS_TEST_TMPDIR/bad"
 	refused "not a pack"
 	cp "$P" "$BATS_TEST_TMPDIR/bad"

@@ -86,7 +86,7 @@ files()
 			"gpemu-data sum"; do
 			run $command "$dir"
 			[ "$status" -ne 0 ]
-			[[ $output == *"a/b/up: a link to a folder that it is in"* ]]
+			[[ $output == *"a/b/up: a link to one of its parent folders"* ]]
 		done
 	done
 }
@@ -99,6 +99,6 @@ files()
 		"gpemu-data stat $src"; do
 		run $command
 		[ "$status" -ne 0 ]
-		[[ $output == *"${path%/}: "*"64 folders"* ]]
+		[[ $output == *"${path%/}: "*"nested more than 64 deep"* ]]
 	done
 }

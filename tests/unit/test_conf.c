@@ -195,7 +195,7 @@ static void errors_say_where(void **state)
 		{ "models: {m: {rows: [[1]]}}\n",
 		  "t.yaml:1:21: a row without 'ms'" },
 		{ "models: {m: {rows: [[1, 1, 1, 1]]}}\n",
-		  "t.yaml:1:31: more than 3 values in a row" },
+		  "t.yaml:1:31: a row of more than 3 values" },
 		{ "models: {m: {rows: []}}\n", "t.yaml:1:13: no rows" },
 		{ "words: [good, bad]\n", "t.yaml:1:15: words: a bad word" },
 		{ "words: bad\n", "t.yaml:1:8: words: a bad word" },

@@ -181,7 +181,7 @@ static void a_bad_list_is_refused(void **state)
 	static const struct {
 		const char *text, *want;
 	} bad[] = {
-		{ "f1\nf2\nf1\n", ":3: 'f1' a second time" },
+		{ "f1\nf2\nf1\n", ":3: 'f1' is listed twice" },
 		{ "f1\nnope\n", ":2: there is no file 'nope'" },
 		{ "[\"f1\"]\n[\"f2\"\n", ":2:" },
 		{ "[\"f1\"]\n[3]\n", ":2: not an array of paths" },
@@ -406,10 +406,10 @@ static void headers_are_checked(void **state)
 	assert_int_equal(pack_parse_header(bytes, 5100, &back, &err), 0);
 	assert_int_equal(back.index_offset, 5000);
 	assert_int_equal(pack_parse_header(bytes, 5099, &back, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "cut off"));
+	assert_non_null(strstr(err.text, "truncated or extended"));
 	err = (struct err){ 0 };
 	assert_int_equal(pack_parse_header(zeros, 5100, &back, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "unfinished"));
+	assert_non_null(strstr(err.text, "interrupted"));
 	for (unsigned i = 0; i < sizeof(bytes) * 8; i++) {
 		bytes[i / 8] ^= 1u << (i % 8);
 		assert_int_equal(pack_parse_header(bytes, 5100, &back, NULL),
