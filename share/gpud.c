@@ -147,8 +147,8 @@ static int resolve(struct options *o, struct server_config *c, struct err *err)
 		r = share_mode_parse(o->share, &c->share.mode, err);
 	if (r == 0 && o->speedup && c->share.mode == SHARE_TIME)
 		r = err_set(err, -EINVAL,
-			    "--speedup: with --share time nothing runs at "
-			    "once");
+			    "--speedup: with --share time, iterations do not "
+			    "run concurrently");
 	if (r < 0)
 		return r;
 	c->share.scheduler =

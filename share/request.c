@@ -187,8 +187,8 @@ static void answer(struct server *s, const char *text)
 			client_refuse(c, -ENOMEM, "out of memory");
 		else if (gpud_size(&m) > GPUD_MAX_MESSAGE)
 			client_refuse(c, -EMSGSIZE,
-				      "the status of so many clients exceeds a "
-				      "message");
+				      "the status of all clients exceeds the "
+				      "size of a message");
 		else
 			client_send(c, &m);
 	}
@@ -216,7 +216,7 @@ static int query(struct server *s, struct client *c, struct err *err)
 {
 	if (c->asked)
 		return err_set(err, -EPROTO,
-			       "a query before the answer to the last one");
+			       "a query before the answer to the previous one");
 	c->asked = s->n_status + 1;
 	if (!s->writing)
 		write_status(s);

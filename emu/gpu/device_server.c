@@ -85,7 +85,9 @@ static int reconnect(struct server *s, struct err *err)
 
 	if (k == 0 && (strcmp(fresh.server.profile, old.server.profile) ||
 		       fresh.server.time_scale != old.server.time_scale))
-		k = err_set(err, -EINVAL, "%s: the server has changed",
+		k = err_set(err, -EINVAL,
+			    "%s: the server was restarted with another GPU or "
+			    "time scale",
 			    old.path);
 	if (k == 0) /* iterations take as long as they take */
 		k = gpud_patience(&fresh, 0, err);
@@ -136,7 +138,7 @@ static int expect(struct server *s, enum gpud_type type, struct gpud_msg *ret,
 	int k = gpud_receive(&s->client, ret, err);
 
 	if (k == 0 && ret->type != type)
-		k = err_set(err, -EPROTO, "%s: a %s instead of %s",
+		k = err_set(err, -EPROTO, "%s: received a %s instead of a %s",
 			    s->client.path, gpud_type_name(ret->type),
 			    gpud_type_name(type));
 	return k;
@@ -155,7 +157,8 @@ static int wait_for_room(struct server *s, struct err *err)
 		k = gpud_receive(&s->client, &m, err);
 	}
 	if (k == 0 && m.type != GPUD_ADMITTED)
-		k = err_set(err, -EPROTO, "%s: a %s instead of room",
+		k = err_set(err, -EPROTO,
+			    "%s: received a %s instead of the admission",
 			    s->client.path, gpud_type_name(m.type));
 	if (k == 0)
 		s->admitted = m.admitted;
@@ -284,7 +287,8 @@ static int send_batch(struct server *s, const struct device_batch *b,
 		k = gpud_receive(&s->client, &m, err);
 	}
 	if (k == 0 && m.type != GPUD_ACCEPTED)
-		k = err_set(err, -EPROTO, "%s: a %s instead of an answer",
+		k = err_set(err, -EPROTO,
+			    "%s: received a %s instead of an answer",
 			    s->client.path, gpud_type_name(m.type));
 	if (k < 0)
 		return k;
@@ -405,7 +409,7 @@ int device_server_open(const char *path, const char *user, double time_scale,
 		k = gpud_open(path, user, &s->client, err);
 	if (k == 0 && s->client.server.time_scale != time_scale)
 		k = err_set(err, -EINVAL,
-			    "%s runs at --time-scale %g: so must this", path,
+			    "%s runs at --time-scale %g: use the same", path,
 			    s->client.server.time_scale);
 	*ret_profile = k == 0 ? strdup(s->client.server.profile) : NULL;
 	if (k == 0 && !*ret_profile)

@@ -127,7 +127,8 @@ int gpud_open(const char *path, const char *user, struct gpud_client *ret,
 	if (r == 0)
 		r = gpud_receive(ret, &m, err);
 	if (r == 0 && m.type != GPUD_WELCOME)
-		r = err_set(err, -EPROTO, "%s: a %s instead of a welcome", path,
+		r = err_set(err, -EPROTO,
+			    "%s: received a %s instead of a welcome", path,
 			    gpud_type_name(m.type));
 	if (r == 0)
 		ret->server = m.welcome;

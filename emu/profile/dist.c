@@ -61,8 +61,9 @@ static int check_quantiles(const struct dist *d, struct err *err)
 	size_t n = d->quantiles.n;
 
 	if (n < 2 || v[0].q > 0 || v[n - 1].q < 1)
-		return err_set(err, -EINVAL,
-			       "quantiles must go from 0 to 1 in two or more");
+		return err_set(
+			err, -EINVAL,
+			"quantiles must go from 0 to 1, with two rows or more");
 	for (size_t i = 1; i < n; i++)
 		if (v[i].q <= v[i - 1].q || v[i].ns < v[i - 1].ns)
 			return err_set(err, -EINVAL, "quantiles must ascend");
@@ -95,7 +96,7 @@ static int check_parameters(const struct dist *d, int kind, struct err *err)
 
 		if (parameters[i].given && !own)
 			return err_set(err, -EINVAL,
-				       "'%s' does not belong to '%s'",
+				       "'%s' is not a parameter of '%s'",
 				       parameters[i].name, dist_names[kind]);
 		if (own && !parameters[i].given && !parameters[i].may_be_0)
 			return err_set(err, -EINVAL, "'%s' needs '%s'",

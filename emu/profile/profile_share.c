@@ -37,10 +37,10 @@ static int check(const void *object, const struct conf_node *root,
 
 	(void)root;
 	if (p->rows.n == 0)
-		return err_set(err, -EINVAL, "%s: rows: none", name);
+		return err_set(err, -EINVAL, "%s: no rows", name);
 	if (row[0].speedup != 1)
 		return err_set(err, -EINVAL,
-			       "%s: rows: one job alone has a speedup of 1",
+			       "%s: rows: the speedup of 1 job must be 1",
 			       name);
 	for (size_t i = 0; i < p->rows.n; i++) {
 		if (row[i].jobs != i + 1)
@@ -50,8 +50,8 @@ static int check(const void *object, const struct conf_node *root,
 				       name, i + 1, row[i].jobs);
 		if (row[i].speedup > (double)row[i].jobs)
 			return err_set(err, -EINVAL,
-				       "%s: rows: %" PRIu64 " jobs cannot run "
-				       "faster than each alone",
+				       "%s: rows: the speedup of %" PRIu64
+				       " jobs exceeds their number",
 				       name, row[i].jobs);
 	}
 	return 0;

@@ -52,7 +52,7 @@ static int check_class(const void *object, struct err *err)
 	for (size_t i = 0; i < c->reorder.n; i++)
 		if (i ? v[i].in_queue <= v[i - 1].in_queue : v[i].in_queue != 1)
 			return err_set(err, -EINVAL,
-				       "reorder must ascend, from 1 on");
+				       "reorder must start at 1 and ascend");
 	if (c->settle_ns && (double)c->settle_ns > dist_time_mean(&c->seek))
 		return err_set(err, -EINVAL,
 			       "settle, the shortest seek, must not be longer "

@@ -237,9 +237,8 @@ static int clean_model(struct table_model *m, const struct table_model *ref,
 
 		if (!p)
 			return err_set(err, -EINVAL,
-				       "%s: impossible memory cells, and none "
-				       "to put in their place at batch size "
-				       "%llu",
+				       "%s: impossible memory cells, and no "
+				       "other table has batch size %llu",
 				       m->name,
 				       (unsigned long long)m->points[i].batch);
 		m->points[i].v[PEAK] = p->v[PEAK];

@@ -37,16 +37,16 @@ int profile_tool_show_gpu(const struct gpu_profile *p, const char *model,
 		key, CONF_STRING, offsetof(type, member), .arg = "FILE", \
 							  .help = text   \
 	}
-#define PROFILE_TOOL_TABLE_OPTIONS(type)                                     \
-	PROFILE_TOOL_FILE("memory_from", type, memory_from,                  \
-			  "table of another GPU, for the models whose own "  \
-			  "memory cells cannot be true"),                    \
-	{                                                                    \
-		"tolerance_pct", CONF_DOUBLE, offsetof(type, tolerance_pct), \
-			.arg = "PCT", .min = 0.05, .max = 50,                \
-			.help = "how far a line may be off a measured "      \
-				"point, unless the noise is more (default "  \
-				"1)"                                         \
+#define PROFILE_TOOL_TABLE_OPTIONS(type)                                       \
+	PROFILE_TOOL_FILE("memory_from", type, memory_from,                    \
+			  "table of another GPU, for the models whose own "    \
+			  "memory cells are impossible"),                      \
+	{                                                                      \
+		"tolerance_pct", CONF_DOUBLE, offsetof(type, tolerance_pct),   \
+			.arg = "PCT", .min = 0.05, .max = 50,                  \
+			.help = "largest deviation of a line from a measured " \
+				"point, unless the noise is larger (default "  \
+				"1)"                                           \
 	}
 
 int profile_tool_list(int argc, char **argv);

@@ -91,7 +91,7 @@ static int look_up(const struct csv *csv, const char *model, double *ret,
 	for (size_t row = 0; row < csv->n_rows; row++)
 		if (!strcmp(csv_text(csv, row, 0), model))
 			return csv_number(csv, row, 1, 0, 1e15, ret, err);
-	return err_set(err, -EINVAL, "%s: no row for '%s'", csv->name, model);
+	return err_set(err, -EINVAL, "%s: no row of '%s'", csv->name, model);
 }
 
 /* --- one model -------------------------------------------------------- */

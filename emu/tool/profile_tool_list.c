@@ -56,9 +56,10 @@ static int describe_storage(const char *name, char *line, size_t size,
 		return r;
 	read = &p->op[STORAGE_READ];
 	if (!profile_is_path(name) && strcmp(p->name, name))
-		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
-			    p->name);
-	snprintf(line, size, "a read waits %.4g ms on average",
+		r = err_set(err, -EINVAL,
+			    "%s: its 'name' is '%s', unlike the file's name",
+			    name, p->name);
+	snprintf(line, size, "a read takes %.4g ms on average",
 		 (dist_time_mean(&read->occupancy) +
 		  dist_time_mean(&read->latency) + dist_time_mean(&read->seek) +
 		  (double)read->rotation_ns / 2) /
@@ -74,8 +75,9 @@ static int describe_dataset(const char *name, char *line, size_t size,
 	int r = dataset_profile_load(name, &p, err);
 
 	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
-			    p.name);
+		r = err_set(err, -EINVAL,
+			    "%s: its 'name' is '%s', unlike the file's name",
+			    name, p.name);
 	if (r == 0)
 		snprintf(line, size, "%llu %s files, %.0f bytes on average%s",
 			 (unsigned long long)p.files, p.format,
@@ -92,13 +94,14 @@ static int describe_prep(const char *name, char *line, size_t size,
 	int r = prep_profile_load(name, &p, err);
 
 	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
-			    p.name);
+		r = err_set(err, -EINVAL,
+			    "%s: its 'name' is '%s', unlike the file's name",
+			    name, p.name);
 	if (r == 0)
 		snprintf(line, size, "%.4g ms a sample on average%s%s%s",
 			 dist_time_mean(&p.sample) / 1e6,
-			 p.per_mb_ns ? ", more for its bytes" : "",
-			 p.gpu.rows.n ? ", some of it on the GPU" : "",
+			 p.per_mb_ns ? ", plus a cost per byte" : "",
+			 p.gpu.rows.n ? ", part of it on the GPU" : "",
 			 p.verified ? "" : " (unverified)");
 	prep_profile_free(&p);
 	return r;
@@ -111,8 +114,9 @@ static int describe_node(const char *name, char *line, size_t size,
 	int r = node_profile_load(name, &p, err);
 
 	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
-			    p.name);
+		r = err_set(err, -EINVAL,
+			    "%s: its 'name' is '%s', unlike the file's name",
+			    name, p.name);
 	if (r == 0)
 		snprintf(line, size, "%" PRIu64 " x %s, %" PRIu64 " cores%s",
 			 p.gpus, p.gpu ? p.gpu : "a GPU without a profile",
@@ -128,10 +132,11 @@ static int describe_share(const char *name, char *line, size_t size,
 	int r = share_profile_load(name, &p, err);
 
 	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL, "%s: calls itself '%s'", name,
-			    p.name);
+		r = err_set(err, -EINVAL,
+			    "%s: its 'name' is '%s', unlike the file's name",
+			    name, p.name);
 	if (r == 0)
-		snprintf(line, size, "%zu jobs at once do the work of %.3g%s",
+		snprintf(line, size, "speedup of %zu concurrent jobs: %.3g%s",
 			 p.rows.n, share_profile_speedup(&p, p.rows.n),
 			 p.verified ? "" : " (unverified)");
 	share_profile_free(&p);

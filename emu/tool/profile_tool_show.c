@@ -96,7 +96,7 @@ static void show_rate(FILE *f, double mb_per_s)
 	if (mb_per_s > 0)
 		fprintf(f, "%g MB/s", mb_per_s);
 	else
-		fprintf(f, "no limit of bandwidth");
+		fprintf(f, "no bandwidth limit");
 }
 
 /* Prints nothing for an omitted part. */
@@ -117,10 +117,10 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	show_time(f, "latency", &c->latency);
 	show_time(f, "seek", &c->seek);
 	if (c->rotation_ns)
-		fprintf(f, "            a turn of %s\n",
+		fprintf(f, "            a rotation of %s\n",
 			units_human_duration((double)c->rotation_ns, a));
 	if (c->settle_ns)
-		fprintf(f, "            a seek to the next track of %s\n",
+		fprintf(f, "            a track-to-track seek of %s\n",
 			units_human_duration((double)c->settle_ns, a));
 	if (c->reorder.n) {
 		const struct storage_reorder *v = c->reorder.items;
@@ -276,14 +276,14 @@ static int show_node(const char *name, FILE *f, json_t **ret, struct err *err)
 		units_human_size((double)p.memory_bytes, a));
 	fprintf(f,
 		"PCIe        host to GPU %g GB/s, %" PRIu64
-		" GPUs a root of %g GB/s, GPU to GPU %g GB/s\n"
-		"            (0: no limit of its own; %s)\n",
+		" GPUs per root of %g GB/s, GPU to GPU %g GB/s\n            "
+		"(0: no limit of its own; %s)\n",
 		p.pcie.gpu_gb_per_s, p.pcie.gpus_per_root, p.pcie.root_gb_per_s,
 		p.pcie.peer_gb_per_s, p.pcie.source);
 	show_link(f, "NVLink", &p.nvlink);
 	show_link(f, "network", &p.nic);
 	if (p.price.source)
-		fprintf(f, "price       %.2f USD an hour\n            (%s)\n",
+		fprintf(f, "price       %.2f USD per hour\n            (%s)\n",
 			p.price.usd_per_hour, p.price.source);
 	if (p.power.source)
 		fprintf(f,

@@ -34,8 +34,8 @@ static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ "device", CONF_STRING, offsetof(struct options, device),
 	  .arg = "NAME",
-	  .help = "cpu, cuda, cuda:N, mps (default auto: the first that is "
-		  "there)" },
+	  .help = "cpu, cuda, cuda:N, mps (default auto: the first "
+		  "available)" },
 	{ "models", CONF_STRING, offsetof(struct options, models),
 	  .arg = "LIST", .help = "models of the profile (default: all)" },
 	{ "batches", CONF_STRING, offsetof(struct options, batches),

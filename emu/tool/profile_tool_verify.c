@@ -114,10 +114,10 @@ static int verify_columns(const struct gpu_profile *p, const struct table *t,
 	for (size_t i = 0; i < t->n; i++)
 		n += t->models[i].n;
 	if (!n)
-		return err_set(err, -EINVAL,
-			       "%s: none of the points counts "
-			       "as measured",
-			       p->name);
+		return err_set(
+			err, -EINVAL,
+			"%s: the profile lists none of its points as measured",
+			p->name);
 	fprintf(f, "%-15s %6s  %7s %7s %8s %7s  %s\n", p->name, "points",
 		"p50 %", "p99 %", "max %", "beyond", "worst at");
 	for (size_t c = 0; c < TABLE_COLUMNS && r == 0; c++) {

@@ -14,7 +14,7 @@ struct options {
 
 static const struct conf_field fields[] = {
 	{ "anew", CONF_BOOL, offsetof(struct options, anew), .arg = "on|off",
-	  .help = "all begin anew when a job is admitted" },
+	  .help = "reset the GPU time of all jobs when one is admitted" },
 	{ 0 },
 };
 

@@ -171,7 +171,7 @@ static void bad_storage_profiles(void **state)
 		  "t.yaml:9:65: value: '1' is not a duration with its unit, "
 		  "such as 80us or 5ms" },
 		{ STORAGE("{kind: const, mean: 1ms}"),
-		  "t.yaml:9:44: 'mean' does not belong to 'const'" },
+		  "t.yaml:9:44: 'mean' is not a parameter of 'const'" },
 		{ STORAGE("{kind: uniform, min: 2ms, max: 1ms}"),
 		  "t.yaml:9:44: min is above max" },
 		{ STORAGE("{kind: gamma, mean: 2ms}"),
@@ -181,8 +181,8 @@ static void bad_storage_profiles(void **state)
 		{ STORAGE("{kind: normal, sd: 2ms}"),
 		  "t.yaml:9:44: 'normal' needs 'mean'" },
 		{ STORAGE("{kind: empirical, quantiles: [[0, 1ms]]}"),
-		  "t.yaml:9:44: quantiles must go from 0 to 1 in two or "
-		  "more" },
+		  "t.yaml:9:44: quantiles must go from 0 to 1, with two "
+		  "rows or more" },
 		{ STORAGE("{kind: empirical, quantiles: [[0, 2ms], [1, "
 			  "1ms]]}"),
 		  "t.yaml:9:44: quantiles must ascend" },
