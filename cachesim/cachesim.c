@@ -63,12 +63,13 @@ static const struct conf_field fields[] = {
 	  .arg = "NAME|FILE", .help = "epochs over a dataset profile's files" },
 	{ "files", CONF_UINT, offsetof(struct options, files), .arg = "N",
 	  .max = UINT32_MAX,
-	  .help = "number of files, with its size distribution (default: 0, "
-		  "as many as it has)" },
+	  .help = "number of files, drawn from its size distribution (default: "
+		  "0, as many as the profile has)" },
 	{ "dir", CONF_STRING, offsetof(struct options, dir), .arg = "DIR",
 	  .help = "epochs over the files of a directory" },
 	{ "trace", CONF_STRING, offsetof(struct options, trace), .arg = "FILE",
-	  .help = "requests from a file, such as that of gpemu-fs --trace" },
+	  .help = "the requests of a trace file, such as one of gpemu-fs "
+		  "--trace" },
 	{ "trace_format", CONF_STRING, offsetof(struct options, trace_format),
 	  .arg = "csv|bin",
 	  .help = "time,id,size or libCacheSim's oracleGeneral (default: by "
@@ -78,8 +79,8 @@ static const struct conf_field fields[] = {
 		  "replacement" },
 	{ "epochs", CONF_UINT, offsetof(struct options, epochs),
 	  .short_opt = 'e', .arg = "N", .max = 1e6,
-	  .help = "passes over the requests (default: 0, that is 5, for a "
-		  "trace 1)" },
+	  .help = "passes over the requests (default: 0, which means 5, or 1 "
+		  "for a trace)" },
 	{ "warmup", CONF_UINT, offsetof(struct options, warmup), .arg = "N",
 	  .max = 1e6,
 	  .help = "exclude the first N epochs from the mean (default: 2), at "
@@ -191,7 +192,9 @@ static int make_cells(const struct tiers *t, struct sim_run *run,
 	for (size_t k = 0; k < t->n; k++)
 		if (__builtin_mul_overflow(
 			    n, t->v[k].n_policies * t->v[k].n_sizes, &n))
-			return err_set(err, -E2BIG, "too many combinations");
+			return err_set(
+				err, -E2BIG,
+				"too many combinations of policies and sizes");
 	run->cells = calloc(n, sizeof(*run->cells));
 	if (!run->cells)
 		return -ENOMEM;
@@ -271,8 +274,8 @@ static int report(const struct options *o, const struct sim_run *run,
 			 "object; the first size is used",
 			 run->trace->n_resized);
 	if (run->trace->n_lost)
-		log_warn("%" PRIu64 " accesses are missing in the trace: the "
-			 "hits are not those of the mount",
+		log_warn("the trace lacks %" PRIu64
+			 " accesses: the hits differ from those of the mount",
 			 run->trace->n_lost);
 	if (o->common.json)
 		r = write_record(o, run, err);
@@ -316,17 +319,17 @@ static int usage(const struct options *o, struct tiers *tiers, struct err *err)
 			       "give one of --dataset, --dir and --trace "
 			       "(try --help)");
 	if (o->trace_format && !o->trace)
-		return err_set(err, -EINVAL,
-			       "--trace-format goes with --trace");
+		return err_set(err, -EINVAL, "--trace-format needs --trace");
 	if (o->files && !o->dataset)
-		return err_set(err, -EINVAL, "--files goes with --dataset");
+		return err_set(err, -EINVAL, "--files needs --dataset");
 	r = o->plot ? sim_plot_check(o->plot, err) : 0;
 	if (r == 0)
 		r = make_tiers(o, tiers, err);
 	if (r == 0 && o->plot && tiers->n > 1)
-		r = err_set(err, -EINVAL,
-			    "--plot shows the sizes of one tier, not of %zu",
-			    tiers->n);
+		r = err_set(
+			err, -EINVAL,
+			"--plot shows the sizes of one tier, but there are %zu",
+			tiers->n);
 	return r;
 }
 

@@ -218,7 +218,7 @@ int sim_dataset_dir(const char *path, struct sim_trace *t,
 		r = from_tree(&tree, t, ret);
 	tree_fini(&tree);
 	if (r == 0 && !t->n_objects)
-		r = err_set(err, -EINVAL, "%s: no files in it", path);
+		r = err_set(err, -EINVAL, "%s: contains no files", path);
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 

@@ -99,7 +99,7 @@ int sim_trace_load(const char *path, const char *format, uint64_t epochs,
 	size_t n = t->n_requests, n_events = t->n_events, n_epochs;
 
 	if (r == 0 && !n)
-		return err_set(err, -EINVAL, "%s: no requests in it", path);
+		return err_set(err, -EINVAL, "%s: contains no requests", path);
 	if (r == 0 && (!t->n_epochs || t->epoch_ends[t->n_epochs - 1] < n))
 		r = sim_trace_end_epoch(t);
 	n_epochs = t->n_epochs;

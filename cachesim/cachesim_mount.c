@@ -61,7 +61,7 @@ static int add_sizes(struct mount_trace *m, uint64_t bytes, uint64_t n)
 	if (t->n_files && bytes < t->file_bytes[t->n_files - 1])
 		return bad(m, "sizes must ascend");
 	if (n && bytes > (INT64_MAX - t->total_bytes) / n)
-		return bad(m, "files of more than 2^63 bytes together");
+		return bad(m, "the files exceed 2^63 bytes in total");
 	for (; r == 0 && n; n--) {
 		r = sim_grow(&t->file_bytes, t->n_files, &m->sizes_allocated,
 			     sizeof(*t->file_bytes));
@@ -81,7 +81,9 @@ static int read_sizes(struct mount_trace *m, const char *p, const char *end)
 		uint64_t bytes, n = 1;
 
 		if (!number(&p, end, &bytes))
-			return bad(m, "sizes are numbers with commas between");
+			return bad(
+				m,
+				"sizes must be numbers, separated by commas");
 		if (p < end && *p == '*') {
 			p++;
 			if (!number(&p, end, &n))
@@ -91,7 +93,9 @@ static int read_sizes(struct mount_trace *m, const char *p, const char *end)
 		if (p == end)
 			return r;
 		if (*p++ != ',')
-			return bad(m, "sizes are numbers with commas between");
+			return bad(
+				m,
+				"sizes must be numbers, separated by commas");
 	}
 	return r;
 }
@@ -136,7 +140,8 @@ static int record(struct mount_trace *m, const char *line, const char *end)
 	int op, r;
 
 	if (sim_split(line, end, f) != TRACE_N_COLUMNS)
-		return bad(m, "not the columns of a gpemu-fs trace");
+		return bad(m,
+			   "its columns differ from those of a gpemu-fs trace");
 	if (!f[SEQ].n)
 		return 0;
 	op = op_of(&f[OP]);
@@ -241,8 +246,9 @@ static int replay_order(struct mount_trace *m)
 
 		if (m->seen[i].seq == before)
 			r = err_set(m->err, -EINVAL,
-				    "%s: seq %" PRIu64 " is there twice: "
-				    "traces of two mounts?",
+				    "%s: seq %" PRIu64
+				    " occurs twice: does it mix the traces of "
+				    "two mounts?",
 				    m->name, before);
 		m->t->n_lost += m->seen[i].seq - before - 1;
 		if (r == 0)
@@ -259,7 +265,8 @@ int sim_trace_parse_mount(const char *bytes, size_t n, const char *name,
 	int r = read_lines(&m, bytes, bytes + n);
 
 	if (r == 0 && !t->n_files)
-		r = err_set(err, -EINVAL, "%s: no sizes of files in its head",
+		r = err_set(err, -EINVAL,
+			    "%s: its header lacks the sizes of the files",
 			    name);
 	t->max_object_bytes = OBJECT_EXTENT;
 	if (r == 0)

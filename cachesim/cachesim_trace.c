@@ -239,7 +239,7 @@ static int csv_record(struct csv *c, const struct sim_field *fields, int n,
 			       c->name, c->line);
 	if (!sim_parse_u64(&fields[c->size], &bytes) || bytes > SIM_MOST_BYTES)
 		return err_set(c->err, -EINVAL,
-			       "%s:%" PRIu64 ": '%.*s' is no size in bytes",
+			       "%s:%" PRIu64 ": '%.*s' is not a size in bytes",
 			       c->name, c->line,
 			       (int)MIN(fields[c->size].n, 40),
 			       fields[c->size].text);
@@ -319,8 +319,9 @@ static int bin_record(const char *p, size_t i, const char *name,
 	next = (int64_t)le64toh(next_raw);
 	if (next < -1 || (next >= 0 && (uint64_t)next <= i))
 		return err_set(err, -EINVAL,
-			       "%s: offset %zu: next request %" PRId64
-			       " of request %zu: no oracleGeneral trace",
+			       "%s: offset %zu: %" PRId64
+			       " as the next request of request %zu: not an "
+			       "oracleGeneral trace",
 			       name, i * RECORD, next, i);
 	return add(t, index, le64toh(id), le32toh(bytes));
 }

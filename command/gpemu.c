@@ -82,7 +82,8 @@ static int start(int argc, char **argv)
 
 	(void)argc;
 	fprintf(stderr, "gpemu: gpemu-%s: %s\n", argv[0],
-		r == -ENOENT ? "not beside gpemu, nor in PATH: is it installed?"
+		r == -ENOENT ? "neither in the folder of gpemu nor in PATH: is "
+			       "it installed?"
 			     : strerror(-r));
 	return EXIT_STATUS_FAILED;
 }
@@ -136,13 +137,13 @@ static int help(int argc, char **argv)
 
 		if (is_command(page + 6))
 			fprintf(stderr,
-				"gpemu: no manual page of %s here, this is "
-				"its --help\n",
+				"gpemu: no manual page of %s is installed; "
+				"this is its --help\n",
 				page);
 		become(page + 6, args);
 		return cli_unknown("gpemu", commands, page + 6);
 	}
-	fprintf(stderr, "gpemu: no manual page of %s here\n", page);
+	fprintf(stderr, "gpemu: no manual page of %s is installed\n", page);
 	return EXIT_STATUS_FAILED;
 }
 

@@ -48,7 +48,8 @@ static int wait_for_daemon(pid_t pid, int fd)
 		return EXIT_STATUS_DONE;
 	if (waitpid(pid, &status, 0) == pid && WIFEXITED(status))
 		return WEXITSTATUS(status);
-	log_error("the daemon died before it could serve");
+	log_error("the daemon died before the mount was ready; its log may say "
+		  "why");
 	return EXIT_STATUS_FAILED;
 }
 

@@ -37,8 +37,8 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 
 	if (ops->offline && !params->knows_future)
 		return err_set(err, -EINVAL,
-			       "policy %s needs the future: gpemu-cachesim "
-			       "only",
+			       "policy %s needs to know future accesses: use "
+			       "it with gpemu-cachesim",
 			       ops->plugin.name);
 	c = calloc(1, sizeof(*c));
 	if (!c)

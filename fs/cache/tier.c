@@ -135,7 +135,7 @@ static int set_policies(struct tier *t, const char *list, bool lists,
 {
 	if (!lists &&
 	    (list[plugin_choice_length(list)] || !strcmp(list, "all")))
-		return err_set(err, -EINVAL, "one policy, not '%s'", list);
+		return err_set(err, -EINVAL, "name one policy, not '%s'", list);
 	return tier_add_policies(t, list, err);
 }
 
@@ -143,7 +143,7 @@ static int set_sizes(struct tier *t, const char *list, bool lists,
 		     struct err *err)
 {
 	int r = !lists && strchr(list, ',')
-			? err_set(err, -EINVAL, "one size, not '%s'", list)
+			? err_set(err, -EINVAL, "give one size, not '%s'", list)
 			: tier_add_sizes(t, list, err);
 
 	return r == 0 ? check_sizes(t, err) : r;
@@ -187,8 +187,9 @@ int tiers_parse(const char *text, bool lists,
 	size_t at = strspn(text, BLANKS), n;
 
 	if (!text[at])
-		return err_set(err, -EINVAL,
-			       "column 1: no tier, such as nvme:lru:50%%");
+		return err_set(
+			err, -EINVAL,
+			"column 1: no tier; write one such as nvme:lru:50%%");
 	for (; text[at]; at += n + strspn(text + at + n, BLANKS)) {
 		_cleanup_free_ char *word = NULL;
 		const char *wrong;

@@ -293,7 +293,7 @@ static int parse_tier(const struct ctl *ctl, unsigned long number,
 	int r;
 
 	if (number < 1 || number > n)
-		return err_set(err, -EINVAL, "there is no tier %lu of %zu",
+		return err_set(err, -EINVAL, "no tier %lu: the cache has %zu",
 			       number, n);
 	r = tiers_parse(((char **)ctl->tiers->items)[number - 1], false,
 			any_storage, ret, err);
@@ -302,12 +302,11 @@ static int parse_tier(const struct ctl *ctl, unsigned long number,
 	if (r < 0)
 		return r;
 	if (ret->n != 2)
-		return err_set(err, -EINVAL, "one tier, not '%s'", text);
+		return err_set(err, -EINVAL, "give one tier, not '%s'", text);
 	return strcmp(tier_storage(&ret->v[0]), tier_storage(&ret->v[1]))
 		       ? err_set(err, -EINVAL,
-				 "the storage of tier %lu is %s; %s takes a "
-				 "new "
-				 "mount",
+				 "the storage of tier %lu is %s; to change it "
+				 "to %s, unmount and mount again",
 				 number, tier_storage(&ret->v[0]),
 				 tier_storage(&ret->v[1]))
 		       : 0;
@@ -426,10 +425,10 @@ int ctl_command(struct ctl *ctl, const char *text, size_t n, struct err *err)
 	int r = 0;
 
 	if (n > MAX_COMMAND)
-		return err_set(err, -EMSGSIZE, "more than %d bytes at once",
-			       MAX_COMMAND);
+		return err_set(err, -EMSGSIZE,
+			       "a command of more than %d bytes", MAX_COMMAND);
 	if (memchr(text, 0, n))
-		return err_set(err, -EINVAL, "a NUL in a command");
+		return err_set(err, -EINVAL, "a command with a NUL byte");
 	memcpy(copy, text, n);
 	copy[n] = 0;
 	for (line = strtok_r(copy, "\n", &save); line && r == 0;

@@ -15,7 +15,8 @@ static int clear(struct ctl *ctl, const char *id, struct err *err)
 	uint64_t number = 0;
 	int r = id[0] ? conf_set(&field, &number, id, err) : 0;
 
-	return r < 0 ? err_set(err, r, "no fault has the id %s", id)
+	return r < 0 ? err_set(err, r,
+			       "no fault with the id %s; stats lists them", id)
 		     : server_fault_clear(ctl->server, (uint32_t)number, err);
 }
 

@@ -140,7 +140,7 @@ static int match(const struct tree *t, const char *pattern, struct files *f,
 			     fault_glob(pattern, path))))
 			r = files_add(f, i);
 	if (r == 0 && !f->n)
-		return err_set(err, -ENOENT, "warm: no file is like '%s'",
+		return err_set(err, -ENOENT, "warm: no file matches '%s'",
 			       pattern);
 	return r;
 }
@@ -163,14 +163,15 @@ static int read_lines(const struct tree *t, const char *path, FILE *in,
 			continue;
 		node = tree_find(t, line);
 		if (node == TREE_NONE || !S_ISREG(t->nodes[node].mode))
-			return err_set(err, -ENOENT,
-				       "warm: %s:%zu: no file '%s' here", path,
-				       number, line);
+			return err_set(
+				err, -ENOENT,
+				"warm: %s:%zu: the mount has no file '%s'",
+				path, number, line);
 		if (f->n >= most_files)
-			return err_set(err, -E2BIG,
-				       "warm: %s: more lines than there are "
-				       "files, many times",
-				       path);
+			return err_set(
+				err, -E2BIG,
+				"warm: %s: many times more lines than files",
+				path);
 		r = files_add(f, node);
 	}
 	if (r == 0 && ferror(in))
@@ -197,7 +198,8 @@ static int read_list(const struct warm *w, const char *path, struct files *f,
 	}
 	r = read_lines(server_tree(w->server), path, in, f, err);
 	if (r == 0 && !f->n)
-		return err_set(err, -ENOENT, "warm: %s: no paths in it", path);
+		return err_set(err, -ENOENT, "warm: %s: contains no paths",
+			       path);
 	return r;
 }
 

@@ -365,12 +365,13 @@ static void note_transport(struct front *f)
 	if (t->over_uring || f->c.transport != TRANSPORT_URING)
 		return;
 	if (t->uring_error)
-		log_warn("FUSE over io_uring: %s: requests come over /dev/fuse",
+		log_warn("FUSE over io_uring: %s; using /dev/fuse",
 			 strerror(-t->uring_error));
 	else
-		log_warn("FUSE over io_uring is off in this kernel (Linux "
-			 "6.14, /sys/module/fuse/parameters/enable_uring): "
-			 "requests come over /dev/fuse");
+		log_warn("FUSE over io_uring is off in this kernel (it needs "
+			 "Linux 6.14 and "
+			 "/sys/module/fuse/parameters/enable_uring); using "
+			 "/dev/fuse");
 }
 
 static void note_reply(struct front *f)
@@ -381,8 +382,8 @@ static void note_reply(struct front *f)
 	}
 	server_set_hit_path(f->c.server, "this kernel has no FUSE passthrough");
 	if (f->c.hit_path == HIT_PATH_PASSTHROUGH)
-		log_warn("this kernel has no FUSE passthrough (Linux 6.9): "
-			 "hits are answered by reply");
+		log_warn("this kernel has no FUSE passthrough (it needs Linux "
+			 "6.9); hits are answered by reply");
 }
 
 /* The kernel has our reply to INIT: the mount is usable from here on. */
@@ -448,7 +449,7 @@ int front_new(const struct front_config *config, struct front **ret,
 		r = transport_attach(&f->transport, f->session);
 	if (r < 0) {
 		front_free(f);
-		return err_set(err, r, "cannot reach FUSE: %s", strerror(-r));
+		return err_set(err, r, "cannot set up FUSE: %s", strerror(-r));
 	}
 	r = mountpoint_hold(config->mountpoint, &f->mountpoint, err);
 	if (r < 0) {
@@ -458,8 +459,8 @@ int front_new(const struct front_config *config, struct front **ret,
 	if (fuse_session_mount(f->session, f->mountpoint.name)) {
 		front_free(f);
 		return err_set(err, -EPERM,
-			       "%s: cannot mount; is fusermount3 installed "
-			       "and the folder yours?",
+			       "%s: cannot mount; is fusermount3 installed, "
+			       "and is the folder yours?",
 			       config->mountpoint);
 	}
 	f->mounted = true;

@@ -57,8 +57,8 @@ static void *calibrate(void *arg)
 	if (r == 0)
 		server_set_round_trip(f->c.server, &trip);
 	else if (!is_end(f, r))
-		log_warn("the round trip could not be measured and stays on "
-			 "top of the emulated time: %s",
+		log_warn("cannot measure the round trip, which adds to the "
+			 "emulated time: %s",
 			 strerror(-r));
 	if (f->c.ready)
 		f->c.ready(f->c.ctx);

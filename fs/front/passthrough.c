@@ -85,8 +85,9 @@ static const char *reason(int error)
 {
 	switch (error) {
 	case EPERM: return "backing files need CAP_SYS_ADMIN";
-	case ELOOP: return "the source is on file systems stacked too deep";
-	case EOPNOTSUPP: return "the source has no file for each of its own";
+	case ELOOP:
+		return "the file systems of the source are stacked too deep";
+	case EOPNOTSUPP: return "the source has no backing files";
 	default: return strerrordesc_np(error);
 	}
 }

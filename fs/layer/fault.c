@@ -110,8 +110,8 @@ static int number(struct parse *p, const struct word *w, uint64_t least,
 	if (w->value[0] < '0' || w->value[0] > '9' || *end || errno ||
 	    *ret < least)
 		return fail_value(p, w,
-				  least ? "not a whole number from 1"
-					: "not a whole number from 0");
+				  least ? "not a whole number of 1 or more"
+					: "not a whole number of 0 or more");
 	return 0;
 }
 
@@ -244,7 +244,7 @@ static int take_word(struct parse *p, const struct word *w)
 			       "column %zu: unknown word '%s' (known: %s)",
 			       w->key_at + 1, w->key, known);
 	if (p->seen & 1u << i)
-		return fail(p, w->key_at, "the same word twice");
+		return fail(p, w->key_at, "the word is given twice");
 	p->seen |= 1u << i;
 	if (words[i].alone && w->value)
 		return fail(p, w->value_at, "this word takes no value");
@@ -272,15 +272,15 @@ static int check(struct parse *p, size_t from)
 	unsigned acts = 1u << ERRNO | 1u << DELAY | 1u << STUCK;
 
 	if (p->seen & 1u << FOR && !(p->seen & 1u << STUCK))
-		return fail(p, from, "'for' without 'stuck'");
+		return fail(p, from, "'for' needs 'stuck'");
 	if (!(p->seen & acts))
 		return fail(p, from,
-			    "a rule that does nothing (known: errno= delay= "
-			    "stuck)");
+			    "the rule does nothing; give it errno=, delay= or "
+			    "stuck");
 	if (p->seen & 1u << STUCK && p->seen & (1u << ERRNO | 1u << DELAY))
 		return fail(p, from,
-			    "'stuck' goes with neither errno= nor delay=; "
-			    "delay=,errno= fails after a while");
+			    "'stuck' excludes errno= and delay=; to fail after "
+			    "a while, use delay= with errno=");
 	return 0;
 }
 

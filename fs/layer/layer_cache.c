@@ -540,7 +540,7 @@ static void caching_json(struct layer *l, json_t *stats, json_t *part)
 
 const struct layer_ops layer_cache = {
 	.plugin = { .name = "cache",
-		    .summary = "keep objects, as a policy decides",
+		    .summary = "keep objects; a policy decides which",
 		    .state_size = sizeof(struct caching) },
 	.rank = LAYER_CACHE,
 	.many = true,

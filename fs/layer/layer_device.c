@@ -18,7 +18,7 @@ static size_t device_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 
 const struct layer_ops layer_device = {
 	.plugin = { .name = "device",
-		    .summary = "take the time of the storage profile" },
+		    .summary = "take the time that the storage profile gives" },
 	.rank = LAYER_DEVICE,
 	.needed = true,
 	.start = device_start,

@@ -337,7 +337,8 @@ static struct layer *layer_of(struct server *s, struct err *err)
 
 	if (!l)
 		err_set(err, -EINVAL,
-			"no faults: --layers has left out the layer 'fault'");
+			"the mount has no layer 'fault': add it to --layers "
+			"and mount again");
 	return l;
 }
 
@@ -403,7 +404,8 @@ int server_fault_clear(struct server *s, uint32_t id, struct err *err)
 	taken = take_rules(f, id);
 	pthread_mutex_unlock(&f->lock);
 	if (id && !taken)
-		r = err_set(err, -ENOENT, "no fault has the id %u", id);
+		r = err_set(err, -ENOENT,
+			    "no fault with the id %u; stats lists them", id);
 	fault_live_free(taken);
 	pthread_mutex_unlock(&f->change_lock);
 	end_all(list, 0);

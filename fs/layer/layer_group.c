@@ -36,7 +36,7 @@
 #include "fs/server/stack.h"
 
 _Static_assert(GROUPING_ALONE == OBJECT_EXTENT,
-	       "what is read in extents is not brought by a group");
+	       "files that are read in extents are not fetched by a group");
 
 /* arbitrary: several groups of 64 ImageNet files, for loader workers that each
  * read a different group */

@@ -199,7 +199,7 @@ static void flush(struct trace *t)
 		if (n >= 0) {
 			p += n;
 		} else if (errno != EINTR) {
-			log_error("trace %s: %s; it ends here", t->path,
+			log_error("trace %s: %s; the trace ends here", t->path,
 				  strerror(errno));
 			close(t->fd);
 			t->fd = -1;

@@ -34,7 +34,7 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 		p = plugin_find(source_table, "source", "dir", err);
 	}
 	if (!p)
-		return err_set(err, -EINVAL, "no such source");
+		return err_set(err, -EINVAL, "no such kind of source");
 	m->source = container_of(p, const struct source_ops, plugin);
 	m->source_state = calloc(1, p->state_size);
 	if (!m->source_state || tree_init(&m->tree) < 0)
@@ -44,10 +44,10 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 	if (r == 0)
 		r = m->source->scan(m->source_state, &m->tree, err);
 	if (r == 0 && !m->tree.n_files)
-		log_warn("%s: no files in it", spec);
+		log_warn("%s: contains no files", spec);
 	if (m->tree.n_hidden)
 		log_warn("%s: its own " CTL_DIR_NAME
-			 " is hidden by that of the mount",
+			 " is hidden by the mount's",
 			 spec);
 	return r;
 }
@@ -82,8 +82,8 @@ static void tell_capacity(const struct mount *m)
 
 	if (m->o.tiers.n || !m->o.cache_size.yields || !has || has >= want)
 		return;
-	log_warn("the cache has %s, half of the memory: 35%% of the dataset "
-		 "would be %s (--cache-size)",
+	log_warn("the cache has %s, half of the memory; 35%% of the dataset "
+		 "would be %s (set --cache-size)",
 		 units_human_size((double)has, gets),
 		 units_human_size((double)want, wants));
 }
@@ -185,7 +185,8 @@ static void ready(void *ctx)
 
 	switch_log(m);
 	if (m->ready_fd >= 0 && !release_caller(m)) {
-		log_warn("nobody waits for the mount: it ends");
+		log_warn("the process that started the mount has gone; "
+			 "unmounting");
 		kill(getpid(), SIGTERM);
 		return;
 	}

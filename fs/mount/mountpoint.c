@@ -216,12 +216,12 @@ int mountpoint_prepare(const char *path, const char *options, bool replace,
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (access("/dev/fuse", F_OK) < 0)
 		return err_set(err, -ENODEV,
-			       "no /dev/fuse here: load the fuse module, or "
-			       "give the container the device");
+			       "/dev/fuse does not exist: load the fuse "
+			       "module, or give the container the device");
 	if (access("/dev/fuse", R_OK | W_OK) < 0)
 		return err_set(err, -EPERM,
-			       "you may not open /dev/fuse: let root chmod 666 "
-			       "it, as Debian does");
+			       "no permission to open /dev/fuse: as root, "
+			       "chmod 666 /dev/fuse (Debian's default)");
 	r = check_mounts(full, replace, err);
 	mount_type(full, type, sizeof(type));
 	if (r == 0 && !type[0])
@@ -242,8 +242,8 @@ int mountpoint_replace(const char *path, struct err *err)
 	     mount_type(path, type, sizeof(type))) {
 		r = unmount(path, false);
 		if (r == -EBUSY) {
-			log_warn("%s: files of the mount before are in use: "
-				 "it goes on for them alone",
+			log_warn("%s: files of the old mount are in use; it "
+				 "keeps serving them",
 				 path);
 			r = unmount(path, true);
 		}

@@ -56,7 +56,7 @@ static int check_admit(const void *object, struct err *err)
 static int check_bytes(const void *object, struct err *err)
 {
 	static const char *const words[] = { "memory", "source" };
-	int i = WORD_FIND(words, "place of cached bytes",
+	int i = WORD_FIND(words, "location of cached bytes",
 			  *(char *const *)object, err);
 
 	return i < 0 ? i : 0;
@@ -75,7 +75,7 @@ static int check_policy(const void *object, struct err *err)
 static const struct conf_field fields[] = {
 	{ "storage", CONF_STRING, offsetof(struct options, storage),
 	  .check = check_storage, .short_opt = 's', .arg = "NAME|FILE",
-	  .help = "storage profile (default: ideal, which adds nothing)" },
+	  .help = "storage profile (default: ideal, which adds no time)" },
 	{ "cache_policy", CONF_STRING, offsetof(struct options, cache_policy),
 	  .check = check_policy, .short_opt = 'p',
 	  .arg = "NAME[:KEY=VALUE,...]",
@@ -113,8 +113,8 @@ static const struct conf_field fields[] = {
 		  "a FILE (default: sequential)" },
 	{ "group_buffer", CONF_SIZE, offsetof(struct options, group_buffer),
 	  .arg = "SIZE",
-	  .help = "memory for files that were fetched with their group and "
-		  "not read yet (default: 64M, or two groups)" },
+	  .help = "group buffer: memory for files that were fetched with their "
+		  "group and not read yet (default: 64M, or two groups)" },
 	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
 	  .help = "memory for file contents outside the cache: in flight, "
 		  "being read, group buffer (default: the lesser of 256M "
@@ -166,8 +166,8 @@ static const struct conf_field fields[] = {
 	  .help = "write a line for each operation, for gpemu-cachesim" },
 	{ "log", CONF_STRING, offsetof(struct options, log),
 	  .arg = "stderr|syslog|FILE",
-	  .help = "where messages go once mounted (default: stderr with -f, "
-		  "else syslog)" },
+	  .help = "destination of messages once mounted (default: stderr with "
+		  "-f, else syslog)" },
 	{ "log_level", CONF_STRING, offsetof(struct options, log_level),
 	  .arg = "LEVEL",
 	  .help = "error, warn, info or debug (default: info; debug with "

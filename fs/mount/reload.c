@@ -51,8 +51,9 @@ void mount_report_fixed(json_t *old, json_t *fresh, const char *what)
 			continue;
 		_cleanup_free_ char *a = text_of(v), *b = text_of(to);
 
-		log_warn("%s: %s stays %s: to make it %s, mount anew", what,
-			 key, a ? a : "?", b ? b : "?");
+		log_warn("%s: %s stays %s; to change it to %s, unmount and "
+			 "mount again",
+			 what, key, a ? a : "?", b ? b : "?");
 	}
 }
 
@@ -154,7 +155,7 @@ static void reload_config(struct mount *m)
 	}
 	options_fini(&fresh);
 	if (r < 0)
-		log_error("reload: %s; the configuration stays as it was",
+		log_error("reload: %s; the configuration is unchanged",
 			  err.text);
 	else
 		log_info("reload: %s is in force", m->o.common.config);
@@ -178,7 +179,8 @@ static void reopen_trace(struct mount *m)
 	struct err err = { 0 };
 
 	if (m->trace && trace_reopen(m->trace, &err) < 0)
-		log_error("reload: %s; it goes on in the old file", err.text);
+		log_error("reload: %s; the trace continues in the old file",
+			  err.text);
 }
 
 void mount_reload(struct mount *m)
@@ -190,6 +192,7 @@ void mount_reload(struct mount *m)
 	if (m->o.common.config)
 		reload_config(m);
 	else
-		log_info("reload: no --config to read again");
+		log_info("reload: nothing to read again: mounted without "
+			 "--config");
 	notify("READY=1");
 }

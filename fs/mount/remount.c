@@ -60,7 +60,8 @@ static int tell(const char *folder, const char *text, struct err *err)
 	r = fd < 0 ? fd : 0;
 	if (r == 0 && write(fd, text, strlen(text)) < 0)
 		r = -errno;
-	return r < 0 ? err_set(err, r, "%s/control: %s; its log says more",
+	return r < 0 ? err_set(err, r,
+			       "%s/control: %s; see the log of the mount",
 			       folder, strerror(-r))
 		     : 0;
 }

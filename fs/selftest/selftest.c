@@ -50,7 +50,7 @@ static int measure(struct test *t, struct client_run *run, struct err *err)
 	int r = client_measure(&t->tree, run, &why);
 
 	if (selftest_interrupted(&t->mounter))
-		return err_set(err, -EINTR, "ended by a signal");
+		return err_set(err, -EINTR, "interrupted by a signal");
 	return r < 0 ? err_set(err, r, "%s", why.text) : 0;
 }
 
@@ -66,7 +66,7 @@ static int measure_ceiling(struct test *t, struct line *l, struct err *err)
 	l->ceiling = run.rate;
 	client_run_fini(&run);
 	if (r == 0 && l->ceiling <= 0)
-		return err_set(err, -EIO, "no read came back in a second");
+		return err_set(err, -EIO, "no read completed within a second");
 	return r;
 }
 
@@ -94,7 +94,8 @@ static int measure_base(struct test *t, struct err *err)
 		return r;
 	t->base.n_files = t->tree.n_files;
 	if (!client_n_files_of(&t->tree, run.load.bytes))
-		return err_set(err, -EINVAL, "%s: no file of 4 KiB or more",
+		return err_set(err, -EINVAL,
+			       "%s: contains no file of 4 KiB or more",
 			       t->c.source);
 	r = measure(t, &run, err);
 	t->base.read_ns = model_quantile(run.ns, run.n_done, .5);
@@ -122,9 +123,9 @@ static int plan(struct test *t, struct err *err)
 			r = line_plan(l, t->profile, t->c.seed + 1,
 				      t->c.time_scale);
 		if (r == 0 && rate && l->want > l->ceiling / 2)
-			log_warn("at a time scale of %g the device would be "
-				 "faster than the mount can well be: %.0f of "
-				 "%.0f",
+			log_warn("at a time scale of %g the device is faster "
+				 "than the mount can follow (%.0f, the mount "
+				 "alone %.0f); raise --time-scale",
 				 l->time_scale, l->want, l->ceiling);
 	}
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
@@ -188,7 +189,7 @@ static int run_lines(struct test *t, struct err *err)
 
 	line_print_head(t->out, &t->c, t->c.source, &t->base);
 	if (!t->n_lines)
-		fprintf(t->out, "the profile adds nothing to any operation\n");
+		fprintf(t->out, "the profile adds no time to any operation\n");
 	for (size_t i = 0; r == 0 && i < t->n_lines; i++) {
 		struct line *l = &t->lines[i];
 

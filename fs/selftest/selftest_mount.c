@@ -160,7 +160,7 @@ int selftest_mount_fresh(struct selftest_mounter *m, const char *storage,
 
 	stop(m);
 	if (selftest_interrupted(m))
-		return err_set(err, -EINTR, "ended by a signal");
+		return err_set(err, -EINTR, "interrupted by a signal");
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_set(err, -errno, "%s", strerror(errno));
 	m->storage = storage;
@@ -178,6 +178,6 @@ int selftest_mount_fresh(struct selftest_mounter *m, const char *storage,
 	if (r == -EIO)
 		return err_set(err, r, "no mount to test");
 	if (r == -EINTR)
-		return err_set(err, r, "ended by a signal");
+		return err_set(err, r, "interrupted by a signal");
 	return r < 0 ? err_set(err, r, "cannot start: %s", strerror(-r)) : 0;
 }

@@ -50,7 +50,7 @@ int server_new(const struct server_config *config, struct server **ret,
 	if (!s)
 		return r;
 	s->c = *config;
-	s->why_reply = "no kernel has taken the mount into service";
+	s->why_reply = "the kernel has not started the mount yet";
 	pthread_mutex_init(&s->change_lock, NULL);
 	tick_mutex_init(&s->lock);
 	tick_mutex_init(&s->backing_lock);
@@ -64,8 +64,8 @@ int server_new(const struct server_config *config, struct server **ret,
 	s->n_marks = 1;
 	r = config->memory > memory_limit()
 		    ? err_set(err, -EINVAL,
-			      "--memory is more than this machine or its "
-			      "control group has")
+			      "--memory exceeds the memory of this machine or "
+			      "its control group")
 		    : storage_profile_load(config->storage, &s->storage, err);
 	if (r == 0)
 		r = start_fetcher(s, err);
@@ -159,7 +159,7 @@ int server_open_source(struct server *s, uint32_t node)
 void server_set_hit_path(struct server *s, const char *why_reply)
 {
 	if (!why_reply && s->c.bytes_in_source)
-		why_reply = "--cache-bytes source keeps no bytes";
+		why_reply = "--cache-bytes source keeps no bytes in memory";
 	__atomic_store_n(&s->why_reply, why_reply, __ATOMIC_RELEASE);
 }
 

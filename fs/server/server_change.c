@@ -149,11 +149,10 @@ int server_set_tier(struct server *s, unsigned tier, const char *policy,
 				  .policy = policy,
 				  .size = size };
 	struct epoch_mark now;
-	int r = has_cache(s)
-			? begin_change(s, err)
-			: err_set(err, -EINVAL,
-				  "no cache: --layers has left out the layer "
-				  "'cache'");
+	int r = has_cache(s) ? begin_change(s, err)
+			     : err_set(err, -EINVAL,
+				       "the mount has no layer 'cache': add it "
+				       "to --layers and mount again");
 
 	if (r < 0)
 		return r;

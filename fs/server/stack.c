@@ -167,12 +167,12 @@ static int add_word(struct order *o, const char *word, struct err *err)
 	above = o->n ? o->ops[o->n - 1] : ops;
 	if (above->rank > ops->rank)
 		return err_set(err, -EINVAL,
-			       "'%s' cannot stand below '%s'; the "
-			       "order is " LAYERS_DEFAULT
-			       ", where trace and fault may change places",
+			       "'%s' cannot stand below '%s'; the order "
+			       "is " LAYERS_DEFAULT
+			       ", where trace and fault may be swapped",
 			       ops->plugin.name, above->plugin.name);
 	if (count_of(o, ops) && !ops->many)
-		return err_set(err, -EINVAL, "'%s' stands there twice",
+		return err_set(err, -EINVAL, "'%s' is listed twice",
 			       ops->plugin.name);
 	if (o->n == MOST_LAYERS)
 		return err_set(err, -EINVAL, "more than %d layers",
@@ -194,8 +194,7 @@ static int parse(const char *words, struct order *o, struct err *err)
 			layer_table[i], const struct layer_ops, plugin);
 
 		if (ops->needed && !count_of(o, ops))
-			r = err_set(err, -EINVAL,
-				    "nothing is served without '%s'",
+			r = err_set(err, -EINVAL, "the layer '%s' is required",
 				    ops->plugin.name);
 	}
 	return r;

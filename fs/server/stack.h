@@ -81,7 +81,7 @@ static inline int server_enter(struct server *s, struct err *err)
 {
 	if (gate_enter(&s->gate))
 		return 0;
-	return err_set(err, -ECONNABORTED, "the mount is at its end");
+	return err_set(err, -ECONNABORTED, "the mount is shutting down");
 }
 static inline void server_leave(struct server *s)
 {

@@ -191,7 +191,7 @@ int group_map_of_source(const struct source_ops *source, void *state,
 	if (!source->groups)
 		return err_set(err, -EINVAL,
 			       "--group auto: the source %s has no groups of "
-			       "its own; say how many files make one",
+			       "its own; give the number of files, --group N",
 			       source->plugin.name);
 	r = source->groups(state, tree, &groups);
 	if (r == 0)

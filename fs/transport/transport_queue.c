@@ -421,7 +421,8 @@ static void pin(const struct queue *q)
 	CPU_SET(q->c.number, &set);
 	/* refused on a processor outside our set: then run on another */
 	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
-		log_debug("queue %u is not on its processor", q->c.number);
+		log_debug("queue %u does not run on its own processor",
+			  q->c.number);
 }
 
 static void *run(void *arg)

@@ -69,7 +69,7 @@ for e in range(6):
 	printf 'time,id,size\n1,5,10\n2,6,ten\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
 	one_line
-	[[ "$output" == *"t.csv:3: 'ten' is no size in bytes" ]]
+	[[ "$output" == *"t.csv:3: 'ten' is not a size in bytes" ]]
 	printf '1,5,10\n2,6\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
 	one_line
@@ -82,7 +82,7 @@ for e in range(6):
 	[[ "$output" == *"t.csv:1: empty id" ]]
 	printf '1,2,-10\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv:1: '-10' is no size in bytes" ]]
+	[[ "$output" == *"t.csv:1: '-10' is not a size in bytes" ]]
 	printf '1,2,99999999999999999999\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
 	[[ "$output" == *"t.csv:1: '99999999999999999999' is no size"* ]]
@@ -91,7 +91,7 @@ for e in range(6):
 	[[ "$output" == *"t.csv: empty" ]]
 	printf 'time,id,size\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv: no requests in it" ]]
+	[[ "$output" == *"t.csv: contains no requests" ]]
 }
 
 @test "a malformed binary trace says where" {
@@ -104,7 +104,7 @@ for e in range(6):
 	records 1,5,10,1 2,5,10,1 >t.bin
 	run -1 gpemu-cachesim --trace t.bin
 	one_line
-	[[ "$output" == *"t.bin: offset 24: next request 1 of request 1"* ]]
+	[[ "$output" == *"t.bin: offset 24: 1 as the next request of request 1"* ]]
 }
 
 @test "policies with options stand beside those without" {
@@ -150,7 +150,7 @@ for e in range(6):
 	[[ "$output" == *"(known: shuffle sequential replacement)" ]]
 	mkdir empty
 	run -1 gpemu-cachesim --dir empty
-	[[ "$output" == *"empty: no files in it" ]]
+	[[ "$output" == *"empty: contains no files" ]]
 }
 
 @test "a trace in a pipe is refused, and not waited for" {
@@ -260,10 +260,10 @@ row() {
 @test "a trace of gpemu-fs with a gap warns; a malformed one says where" {
 	mount_trace "$(row read 1 10 1)" "$(row read 1 10 4)"
 	run -0 gpemu-cachesim --trace t.csv -p lru -c 100%
-	[[ "$output" == *"2 accesses are missing in the trace"* ]]
+	[[ "$output" == *"the trace lacks 2 accesses"* ]]
 	mount_trace "$(row read 1 10 1)" "$(row read 2 20 1)"
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv: seq 1 is there twice: traces of two mounts?" ]]
+	[[ "$output" == *"t.csv: seq 1 occurs twice: does it mix the traces of two mounts?" ]]
 	for bad in "$(row read x 10 1)" "$(row read 1 -1 1)" \
 		"$(row read 1 10 x)" "$(row jump 1 10 1)" 1,2,3; do
 		mount_trace "$(row read 1 10 2)" "$bad"
@@ -365,7 +365,7 @@ row() {
 	[[ "$output" == *"c.yaml:2:7: tier: column 17: '5Q' is not a cache size"* ]]
 	run -2 gpemu-cachesim --dataset imagenet --tier "lru:1G lru:1G" \
 		--plot x.svg
-	[[ "$output" == *"--plot shows the sizes of one tier, not of 2"* ]]
+	[[ "$output" == *"--plot shows the sizes of one tier, but there are 2"* ]]
 	run -2 gpemu-cachesim --dataset imagenet --tier lru:1G --tier-admit all
 	[[ "$output" == *"unknown tier admission 'all' (known: every first)"* ]]
 	run -0 gpemu-cachesim --dataset imagenet --dump-config

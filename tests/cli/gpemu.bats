@@ -74,7 +74,7 @@ script()
 @test "gpemu: a program that is missing, or cannot be executed" {
 	run alone/gpemu gpud
 	[ "$status" -eq 1 ]
-	[[ $output == "gpemu: gpemu-gpud: not beside gpemu, nor in PATH"* ]]
+	[[ $output == "gpemu: gpemu-gpud: neither in the folder of gpemu nor in PATH"* ]]
 	: >alone/gpemu-gpud
 	run alone/gpemu gpud
 	[ "$status" -eq 1 ]
@@ -107,7 +107,7 @@ script()
 	run --separate-stderr alone/gpemu help fs
 	[ "$status" -eq 0 ]
 	[ "$output" = "fs --help" ]
-	[ "$stderr" = "gpemu: no manual page of gpemu-fs here, this is its --help" ]
+	[ "$stderr" = "gpemu: no manual page of gpemu-fs is installed; this is its --help" ]
 	mkdir -p share/man/man1 share/man/man3 alone/docs
 	: >share/man/man1/gpemu-fs.1.gz
 	[ "$(alone/gpemu help fs)" = "man -l $PWD/alone/../share/man/man1/gpemu-fs.1.gz" ]

@@ -430,10 +430,10 @@ static void a_stack_that_makes_no_sense_is_refused(void **state)
 		  "'fault' cannot stand below 'cache'" },
 		{ "group,cache,device,source",
 		  "'cache' cannot stand below 'group'" },
-		{ "fault,fault,device,source", "'fault' stands there twice" },
-		{ "cache,device", "without 'source'" },
-		{ "cache,source", "without 'device'" },
-		{ "", "without" },
+		{ "fault,fault,device,source", "'fault' is listed twice" },
+		{ "cache,device", "the layer 'source' is required" },
+		{ "cache,source", "the layer 'device' is required" },
+		{ "", "is required" },
 	};
 	struct err err;
 

@@ -232,7 +232,8 @@ static void offline_policies_need_the_future(void **state)
 
 		assert_int_equal(r < 0, ops->offline);
 		if (r < 0)
-			assert_non_null(strstr(err.text, "needs the future"));
+			assert_non_null(strstr(
+				err.text, "needs to know future accesses"));
 		refused += r < 0;
 		cache_free(c);
 	}

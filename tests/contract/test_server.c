@@ -52,7 +52,7 @@ static void commands_after_the_end_are_refused(void **state)
 
 	server_stop(s);
 	assert_int_equal(server_epoch(s, &err), -ECONNABORTED);
-	assert_string_equal(err.text, "the mount is at its end");
+	assert_string_equal(err.text, "the mount is shutting down");
 	assert_int_equal(server_reset(s, NULL), -ECONNABORTED);
 	assert_int_equal(server_drop_cache(s, NULL), -ECONNABORTED);
 	assert_int_equal(server_set_cache(s, "fifo", &size, NULL),

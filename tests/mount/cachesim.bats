@@ -51,5 +51,5 @@ print([[e["hits"], e["misses"]] for e in
 @test "a policy that needs the future cannot be mounted" {
 	make_files 5 100
 	run -1 gpemu-fs -p belady "$src" "$mp"
-	[[ $output == *"policy belady needs the future: gpemu-cachesim only"* ]]
+	[[ $output == *"policy belady needs to know future accesses: use it with gpemu-cachesim"* ]]
 }

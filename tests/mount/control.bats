@@ -140,14 +140,14 @@ is_stuck()
 	gpemu-fs -p lru -c 10% "$src" "$mp"
 	run -0 --separate-stderr gpemu-fs "$src" "$mp" \
 		-o rw,remount,storage=hdd,cache_size=20%,seed=7
-	[ "$stderr" = "gpemu-fs: remount: seed stays 0: to make it 7, mount anew" ]
+	[ "$stderr" = "gpemu-fs: remount: seed stays 0; to change it to 7, unmount and mount again" ]
 	[ "$(stat_of '["storage"]')" = hdd ]
 	[ "$(stat_of '["policy"]')" = lru ]
 	grep -q '^cache_size: 20%$' "$mp/.gpemu/config"
 	run -2 gpemu-fs "$src" "$mp" -o remount,cache_policy=nope
 	[[ $output == *"--cache-policy: unknown cache policy 'nope'"* ]]
 	run -1 gpemu-fs "$src" "$mp" -o remount,storage=/no/where.yaml
-	[[ $output == *"; its log says more"* ]]
+	[[ $output == *"; see the log of the mount"* ]]
 	[ "$(stat_of '["policy"]')" = lru ]
 	fusermount3 -u "$mp"
 	run -1 gpemu-fs "$src" "$mp" -o remount

@@ -41,8 +41,8 @@ logged()
 		>"$config"
 	kill -HUP $pid
 	eventually logged "reload: $config is in force"
-	logged 'reload: seed stays 0: to make it 5, mount anew'
-	[ "$(grep -c 'mount anew' "$log")" = 1 ]
+	logged 'reload: seed stays 0; to change it to 5, unmount and mount again'
+	[ "$(grep -c 'mount again' "$log")" = 1 ]
 	[ "$(stat_of '["policy"]')" = fifo ]
 	[ "$(stat_of '["storage"]')" = hdd ]
 	grep -q '^cache_size: 20%$' "$mp/.gpemu/config"
@@ -56,7 +56,7 @@ logged()
 	kill -HUP $pid
 	eventually logged "is in force"
 	[ "$(stat_of '["objects"]')" = 5 ]
-	! logged "mount anew"
+	! logged "mount again"
 }
 
 @test "SIGHUP: flags still override, and an error changes nothing" {
@@ -70,7 +70,7 @@ logged()
 		if [ "$bad" = 'cache_size: 900T' ]; then
 			eventually logged "cache_size"
 		else
-			eventually logged "the configuration stays as it was"
+			eventually logged "the configuration is unchanged"
 		fi
 		[ "$(grep -c . "$log")" = 1 ]
 		[ "$(stat_of '["policy"]')" = minio ]
@@ -161,7 +161,7 @@ logged()
 	grep -qE "^20[0-9-]{8}T[0-9:]{8}Z gpemu-fs\[$pid\]: stats: hits 0$" "$log"
 	mv daemon.log old.log
 	kill -HUP "$pid"
-	eventually logged "reload: no --config"
+	eventually logged "reload: nothing to read again: mounted without --config"
 	run ! grep -q reload: old.log
 	run ! sh -c "echo bogus >$mp/.gpemu/control"
 	logged "control: unknown command 'bogus'"
@@ -229,7 +229,7 @@ logged()
 	exec 7<"$mp/c0/f00000"
 	run gpemu-fs --replace -p fifo "$src" "$mp" 7<&-
 	[ "$status" -eq 0 ]
-	[[ $output == *"files of the mount before are in use"* ]]
+	[[ $output == *"files of the old mount are in use"* ]]
 	cmp "$src/c0/f00000" <(cat <&7)
 	exec 7<&-
 	[ "$(grep -c " $mp " /proc/mounts)" = 1 ]

@@ -68,7 +68,7 @@ transport()
 	fusermount3 -u "$mp"
 	run gpemu-fs --transport uring "$src" "$mp"
 	[ "$status" -eq 0 ]
-	[[ $output == *"over /dev/fuse"* ]]
+	[[ $output == *"using /dev/fuse"* ]]
 	[ "$(transport)" = dev ]
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
@@ -80,7 +80,7 @@ transport()
 	run sh -c "ulimit -v 600000 && exec gpemu-fs --transport uring '$src' '$mp'"
 	echo "$output"
 	[ "$status" -eq 0 ]
-	[[ $output == *"Cannot allocate memory: requests come over /dev/fuse"* ]]
+	[[ $output == *"Cannot allocate memory; using /dev/fuse"* ]]
 	[ "$(transport)" = dev ]
 	[ "$(tree_sum "$src")" = "$(tree_sum "$mp")" ]
 }

@@ -77,7 +77,8 @@ static struct cache_entry *belady_victim(void *state)
 
 const struct policy_ops policy_belady = {
 	.plugin = { .name = "belady",
-		    .summary = "optimum for one size (gpemu-cachesim only)",
+		    .summary = "optimum for objects of one size "
+			       "(gpemu-cachesim only)",
 		    .state_size = sizeof(struct belady) },
 	.entry_size = sizeof(struct policy_heap_place),
 	.overhead_bytes = 2 * sizeof(struct policy_heap_item),

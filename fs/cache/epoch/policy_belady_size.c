@@ -24,7 +24,7 @@ struct belady_size_options {
 static const struct conf_field belady_size_fields[] = {
 	{ "sample", CONF_UINT, offsetof(struct belady_size_options, sample),
 	  .min = 1, .max = 1 << 20, .arg = "N",
-	  .help = "entries looked at for a victim" },
+	  .help = "entries examined for each victim" },
 	{ 0 },
 };
 

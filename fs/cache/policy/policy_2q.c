@@ -29,8 +29,7 @@ struct twoq_options {
 static const struct conf_field twoq_fields[] = {
 	{ "ratio", CONF_DOUBLE, offsetof(struct twoq_options, ratio),
 	  .max = 1000, .arg = "N",
-	  .help = "largest size of the active queue over that of the inactive "
-		  "one" },
+	  .help = "largest ratio of the active queue to the inactive one" },
 	{ 0 },
 };
 

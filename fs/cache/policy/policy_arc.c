@@ -158,7 +158,8 @@ static struct cache_entry *arc_victim(void *state)
 
 const struct policy_ops policy_arc = {
 	.plugin = { .name = "arc",
-		    .summary = "balances recency and frequency by its misses",
+		    .summary = "balance recency and frequency, by misses on "
+			       "evicted objects",
 		    .state_size = sizeof(struct arc) },
 	.entry_size = sizeof(struct arc_entry),
 	.overhead_bytes = 2 * GHOST_BYTES,

@@ -51,7 +51,8 @@ static struct cache_entry *clock_victim(void *state)
 
 const struct policy_ops policy_clock = {
 	.plugin = { .name = "clock",
-		    .summary = "first in, first out, one more round if used",
+		    .summary =
+			    "first in, first out, with a second chance if used",
 		    .state_size = sizeof(struct policy_list) },
 	.entry_size = sizeof(struct clock_entry),
 	.inserted = clock_inserted,

@@ -84,7 +84,7 @@ static struct cache_entry *gdsf_victim(void *state)
 
 const struct policy_ops policy_gdsf = {
 	.plugin = { .name = "gdsf",
-		    .summary = "evict the large and rarely used, with age",
+		    .summary = "evict large, rarely used objects, with ageing",
 		    .state_size = sizeof(struct gdsf) },
 	.entry_size = sizeof(struct gdsf_entry),
 	.overhead_bytes = 2 * sizeof(struct policy_heap_item),

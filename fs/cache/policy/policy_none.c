@@ -4,6 +4,6 @@
 
 const struct policy_ops policy_none = {
 	.plugin = { .name = "none",
-		    .summary = "no cache, each read goes to the device" },
+		    .summary = "no cache: the device serves each read" },
 	.bypass = true,
 };

@@ -31,11 +31,12 @@ struct s3fifo_options {
 
 static const struct conf_field s3fifo_fields[] = {
 	{ FIELD(small, CONF_DOUBLE), .max = 1, .arg = "0..1",
-	  .help = "share of the capacity that SMALL has" },
+	  .help = "share of the capacity for the small queue" },
 	{ FIELD(uses, CONF_UINT), .min = 1, .max = 255, .arg = "N",
 	  .help = "count the uses of an entry up to N" },
 	{ FIELD(promote, CONF_UINT), .min = 1, .max = 255, .arg = "N",
-	  .help = "uses in SMALL after which an entry goes to MAIN" },
+	  .help = "uses in the small queue that promote an entry to the main "
+		  "queue" },
 	{ 0 },
 };
 

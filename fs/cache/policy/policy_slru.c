@@ -15,7 +15,7 @@ struct slru_options {
 static const struct conf_field slru_fields[] = {
 	{ "protected", CONF_DOUBLE, offsetof(struct slru_options, protected),
 	  .max = 1, .arg = "0..1",
-	  .help = "share of the capacity that is protected" },
+	  .help = "share of the capacity for the protected segment" },
 	{ 0 },
 };
 
@@ -92,7 +92,8 @@ static struct cache_entry *slru_victim(void *state)
 
 const struct policy_ops policy_slru = {
 	.plugin = { .name = "slru",
-		    .summary = "LRU in two segments, used ones protected",
+		    .summary = "LRU in two segments; a hit moves to the "
+			       "protected one",
 		    .state_size = sizeof(struct slru),
 		    .options = slru_fields,
 		    .defaults = &slru_defaults,

@@ -27,11 +27,11 @@ struct tinylfu_options {
 
 static const struct conf_field tinylfu_fields[] = {
 	{ FIELD(window, CONF_DOUBLE), .max = 1, .arg = "0..1",
-	  .help = "share of the capacity that the window has" },
+	  .help = "share of the capacity for the window" },
 	{ FIELD(protected, CONF_DOUBLE), .max = 1, .arg = "0..1",
-	  .help = "share of the rest that is protected" },
+	  .help = "share of the rest for the protected segment" },
 	{ FIELD(sample, CONF_UINT), .min = 1, .max = 1000, .arg = "N",
-	  .help = "accesses for each entry after which counts are halved" },
+	  .help = "accesses per entry after which all counts are halved" },
 	{ 0 },
 };
 
