@@ -110,8 +110,8 @@ static int adopt(struct gpemu *g, const struct gpemu_engine *engine,
 		return 0;
 	if (options_have(options, "loader"))
 		return err_set(err, -EINVAL,
-			       "loader: gpemu_open got an engine too; give "
-			       "only one of them");
+			       "loader: gpemu_open was given an engine, too; "
+			       "give only one of them");
 	r = own_engine_init(&g->own, engine, err);
 	if (r < 0)
 		return r;
@@ -216,7 +216,7 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 	int r;
 
 	if (g->in_epoch)
-		return misuse(g, -EBUSY, "an epoch is on its way");
+		return misuse(g, -EBUSY, "an epoch is running: end it first");
 	if (s->ended < 0)
 		return fail(g, s->ended, &g->why);
 	if (!session_more(s))
@@ -256,7 +256,8 @@ static void fill_batch(struct gpemu *g)
 int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret)
 {
 	if (!g->in_epoch)
-		return misuse(g, -EINVAL, "no epoch was begun");
+		return misuse(g, -EINVAL,
+			      "no epoch is running: begin one first");
 	if (g->held)
 		return misuse(g, -EBUSY,
 			      "a batch is held: submit or release it first");
@@ -276,7 +277,8 @@ static int check_held(struct gpemu *g, const struct gpemu_batch *batch)
 {
 	if (g->held && batch == &g->batch)
 		return 0;
-	return misuse(g, -EINVAL, "not the batch from gpemu_next");
+	return misuse(g, -EINVAL,
+		      "not the batch that gpemu_next returned last");
 }
 
 int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
@@ -341,7 +343,8 @@ int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret)
 	int r;
 
 	if (!g->in_epoch)
-		return misuse(g, -EINVAL, "no epoch was begun");
+		return misuse(g, -EINVAL,
+			      "no epoch is running: begin one first");
 	if (g->held)
 		gpemu_release(g, &g->batch);
 	r = session_end(s, g->last, &err);
@@ -368,7 +371,7 @@ int gpemu_record(struct gpemu *g, char **ret)
 	int r;
 
 	if (g->in_epoch)
-		return misuse(g, -EBUSY, "an epoch is on its way");
+		return misuse(g, -EBUSY, "an epoch is running: end it first");
 	r = session_ceiling(s, &err);
 	if (r < 0)
 		return fail(g, r, &err);

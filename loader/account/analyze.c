@@ -56,7 +56,7 @@ static int rate_of(const struct runs *runs, const struct prep_ops *prep,
 	if (atomic_load(runs->stop))
 		return -ECANCELED;
 	if (r == -ENODATA && done == 0)
-		return err_set(err, -EIO, "not one sample could be read");
+		return err_set(err, -EIO, "no sample could be read");
 	return r == -ENODATA ? 0 : r;
 }
 
@@ -149,7 +149,9 @@ int analyze(const struct pipeline_config *c, const struct mount *m,
 				  .on_mount = m->dir,
 				  .samples = n };
 	if (m->dir && !storage)
-		return err_set(err, -EIO, "%s/stats names no storage", m->dir);
+		return err_set(err, -EIO,
+			       "%s/stats lacks the name of the storage",
+			       m->dir);
 	r = measure(&runs, ret);
 	r2 = restore(m, storage, r < 0 ? &second : err);
 	return r < 0 ? r : r2;
@@ -239,9 +241,9 @@ void analysis_print(const struct analysis *a, FILE *f)
 	enum bottleneck b;
 
 	fprintf(f,
-		"Rates in samples/s over %llu samples: the GPU takes %.1f "
-		"(G);\npreparing gives %.1f (P); reading gives %.1f from "
-		"storage (F0), %.1f from memory (F1).\n",
+		"Rates in samples/s over %llu samples: GPU %.1f (G); "
+		"transforms %.1f (P);\nreads %.1f from storage (F0), %.1f from "
+		"memory (F1).\n",
 		(unsigned long long)a->samples, a->g, a->p, a->f0, a->f1);
 	fprintf(f, "%8s %12s  %s\n", "cached", "samples/s", "bound by");
 	for (int i = 0; i <= 10; i++) {
@@ -251,7 +253,7 @@ void analysis_print(const struct analysis *a, FILE *f)
 			bottleneck_names[b]);
 	}
 	if (enough > 1)
-		fprintf(f, "Storage bounds the run whatever is cached.\n");
+		fprintf(f, "Storage bounds the run at any cache size.\n");
 	else
 		fprintf(f,
 			"With %.1f %% of the reads cached, storage no longer "

@@ -290,7 +290,7 @@ int checkpoint_save(struct checkpoint *c, const struct checkpoint_point *p,
 	r = checkpoint_head_make(p, c->c.visited_bytes, c->c.state_bytes,
 				 &c->head);
 	if (r < 0)
-		return err_set(err, r, "%s: the head of a checkpoint: %s",
+		return err_set(err, r, "%s: the header of a checkpoint: %s",
 			       c->c.dir, strerror(-r));
 	c->step = p->step;
 	if (visited)

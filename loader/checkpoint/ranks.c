@@ -213,8 +213,9 @@ int ranks_check_ended(const struct ranks *r, struct err *err)
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
 		    errno == EWOULDBLOCK)
 			return err_set(err, -EBUSY,
-				       "rank %" PRIu64 " is running; all ranks "
-				       "of a run end before they resume",
+				       "rank %" PRIu64
+				       " is still running; stop all ranks "
+				       "before you resume",
 				       i);
 	}
 	return 0;
@@ -295,9 +296,8 @@ int ranks_complete(const struct ranks *r, uint64_t **ret, size_t *ret_n,
 		snprintf(which, sizeof(which), " (rank %" PRIu64 " has none)",
 			 lacks);
 	return err_set(err, -ENOENT,
-		       "there is no step of which all %" PRIu64
-		       " ranks have a checkpoint%s; --resume-step 0 begins at "
-		       "the beginning",
+		       "no step has a checkpoint of all %" PRIu64
+		       " ranks%s; --resume-step 0 starts from the beginning",
 		       r->world, which);
 }
 

@@ -69,7 +69,8 @@ static int find_sources(struct fill *f, struct err *err)
 		s->files[n++] = file;
 	}
 	if (n == 0)
-		return err_set(err, -ENOENT, "%s: no .jpg or .jpeg file in it",
+		return err_set(err, -ENOENT,
+			       "%s: contains no .jpg or .jpeg file",
 			       f->recipe->from);
 	for (uint64_t i = n; i > 1; i--) {
 		uint64_t k = rng_below(&rng, i);
@@ -93,7 +94,7 @@ static int load_texture(const char *path, struct image_texture *ret,
 		return r;
 	r = image_texture_decode(bytes, n, ret);
 	return r < 0 ? err_set(err, r, "%s: %s", path,
-			       r == -EBADMSG ? "not a JPEG that can be used"
+			       r == -EBADMSG ? "not a usable JPEG"
 					     : strerror(-r))
 		     : 0;
 }

@@ -45,13 +45,13 @@ static const struct conf_field fields[] = {
 	  .check = check_dataset, .arg = "NAME|FILE",
 	  .help = "dataset profile whose file sizes to follow (imagenet)" },
 	{ "files", CONF_UINT, RECIPE(files), .short_opt = 'n', .arg = "N",
-	  .min = 1, .max = 4e9, .help = "how many files to make (1000)" },
+	  .min = 1, .max = 4e9, .help = "number of files (1000)" },
 	{ "classes", CONF_UINT, RECIPE(classes), .short_opt = 'c', .arg = "N",
 	  .max = 1e6,
-	  .help = "how many class folders; 0: as many as the profile has, "
-		  "but 10 files in each at least (0)" },
+	  .help = "number of class folders; 0: as many as the profile has, "
+		  "with 10 files each at least (0)" },
 	{ "content", CONF_STRING, RECIPE(content), .arg = "jpeg|random",
-	  .help = "what is in the files (jpeg)" },
+	  .help = "content of the files (jpeg)" },
 	{ "from", CONF_STRING, RECIPE(from), .arg = "DIR",
 	  .help = "cut the images out of the JPEGs below DIR instead of "
 		  "synthesising them" },
@@ -63,11 +63,11 @@ static const struct conf_field fields[] = {
 	  .arg = "N", .max = 1024,
 	  .help = "threads; 0: one per processor (0)" },
 	{ "force", CONF_BOOL, offsetof(struct options, force), .cli_only = true,
-	  .help = "replace what another recipe made in DIR, and write beside "
-		  "other files" },
+	  .help = "replace files that were made with other options, and write "
+		  "next to files of others" },
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
 	  .arg = "auto|on|off",
-	  .help = "draw a bar on stderr (auto: on a terminal)" },
+	  .help = "show a progress bar on stderr (auto: on a terminal)" },
 	{ 0 },
 };
 
@@ -82,9 +82,9 @@ static const struct cli_program program = {
 	.n_args = 1,
 	.summary = "Make a dataset in class folders, with the file sizes of a "
 		   "dataset profile and real content.",
-	.notes = "The same options and seed make the same bytes. A run that "
-		 "was interrupted goes on where it stopped when it is "
-		 "started again.",
+	.notes =
+		"The same options and seed make the same bytes. An interrupted "
+		"run continues where it stopped when it is started again.",
 	.fields = fields,
 	.kinds = kinds,
 };
@@ -150,9 +150,8 @@ static int prepare(struct make *m, struct err *err)
 		return 1;
 	if (state == DATA_FOREIGN && !force)
 		return err_set(err, -EEXIST,
-			       "%s: there are files in it already: choose "
-			       "another folder, or --force to write beside "
-			       "them",
+			       "%s: not empty: choose another folder, or "
+			       "--force to write next to its files",
 			       m->dir);
 	if (state == DATA_OTHER && !force)
 		return err_set(
@@ -246,12 +245,12 @@ static void print_result(const struct make *m)
 	       m->o->recipe.files, m->o->recipe.classes,
 	       units_human_size((double)m->bytes, bytes));
 	if (m->was_there) {
-		puts(", already there");
+		puts(", complete already");
 		return;
 	}
 	printf(", made in %.1f s", seconds(m));
 	if (c->kept)
-		printf(" (%" PRIu64 " were there)", c->kept);
+		printf(" (%" PRIu64 " existed)", c->kept);
 	printf(", %.0f files/s\n",
 	       per((double)c->files, (double)c->fill_ns / NS_PER_S));
 }
@@ -262,7 +261,7 @@ static int finish(struct make *m, int r, struct err *err)
 
 	if (r == -EINTR) {
 		log_error("interrupted: %" PRIu64 " of %" PRIu64
-			  " files are in %s; the same command goes on from "
+			  " files are in %s; the same command continues from "
 			  "there",
 			  m->counts.files + m->counts.kept, m->o->recipe.files,
 			  m->dir);
@@ -286,8 +285,7 @@ static void check_usage(const struct make *m)
 	if (!jpeg && strcmp(r->content, "random"))
 		text = "--content is jpeg or random";
 	else if (r->from && !jpeg)
-		text = "--from makes JPEGs: it does not go with --content "
-		       "random";
+		text = "--from makes JPEGs: leave out --content random";
 	else if (r->classes > r->files)
 		text = "--classes: more classes than files";
 	if (!text)

@@ -39,17 +39,17 @@ static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ "group", CONF_UINT, offsetof(struct options, group), .short_opt = 'g',
 	  .arg = "N", .min = 1, .max = 4e9,
-	  .help = "files in a group (1: none is grouped)" },
+	  .help = "files per group (1: no grouping)" },
 	{ "group_order", CONF_STRING, offsetof(struct options, group_order),
 	  .arg = "ORDER",
-	  .help = "which files share a group: sequential, random, diffclass, "
-		  "or a FILE with a path, or a JSON array of them, a line "
+	  .help = "which files form a group: sequential, random, diffclass, or "
+		  "a FILE with one path, or one JSON array of paths, per line "
 		  "(sequential)" },
 	{ "force", CONF_BOOL, offsetof(struct options, force), .cli_only = true,
-	  .help = "replace OUT if it is there" },
+	  .help = "replace OUT if it exists" },
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
 	  .arg = "auto|on|off",
-	  .help = "draw a bar on stderr (auto: on a terminal)" },
+	  .help = "show a progress bar on stderr (auto: on a terminal)" },
 	{ 0 },
 };
 
@@ -59,10 +59,10 @@ static const struct cli_program program = {
 	.n_args = 2,
 	.summary = "Pack the files below SRC into one file OUT, group after "
 		   "group, with an index and checksums.",
-	.notes = "gpemu-fs pack:OUT serves it as the folder that it was made "
-		 "of; gpemu-data stat OUT describes it. Every file is in one "
-		 "group; the last one may be smaller. Files larger than 4 MiB "
-		 "are groups of their own.",
+	.notes = "gpemu-fs pack:OUT serves it as the folder SRC; gpemu-data "
+		 "stat OUT describes it. Every file is in one group; the last "
+		 "group may be smaller. Each file larger than 4 MiB is a group "
+		 "of its own.",
 	.fields = fields,
 };
 
@@ -109,7 +109,7 @@ static int list_files(struct packing *p, struct err *err)
 	if (r < 0)
 		return r;
 	if (!s->n)
-		return err_set(err, -ENOENT, "%s: no files in it", p->src);
+		return err_set(err, -ENOENT, "%s: contains no files", p->src);
 	if (s->n >= UINT32_MAX)
 		return err_set(err, -E2BIG, "%s: too many files", p->src);
 	qsort(s->files, s->n, sizeof(*s->files), by_path);
@@ -212,9 +212,8 @@ static int copy(struct packing *p, int fd, struct pack_file *f, struct err *err)
 	/* shorter or longer than listed: the groups were made from other
 	 * sizes */
 	if (left || read(fd, p->buf, 1) > 0)
-		return err_set(err, -ESTALE,
-			       "%s/%s: changed while it was packed", p->src,
-			       f->path);
+		return err_set(err, -ESTALE, "%s/%s: changed during packing",
+			       p->src, f->path);
 	return 0;
 }
 
@@ -289,7 +288,7 @@ static int write_pack(struct packing *p, struct err *err)
 
 	if (!p->o->force && access(p->out, F_OK) == 0)
 		return err_set(err, -EEXIST,
-			       "%s: is there already: --force replaces it",
+			       "%s: exists already: --force replaces it",
 			       p->out);
 	p->fd = replace_begin(&file, AT_FDCWD, p->out);
 	if (p->fd < 0)

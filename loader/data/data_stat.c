@@ -35,20 +35,20 @@ static const struct conf_field fields[] = {
 	  .short_opt = 'd', .arg = "NAME|FILE",
 	  .help = "compare with the sizes of this dataset profile" },
 	{ "decode", CONF_BOOL, offsetof(struct options, decode),
-	  .help = "decode every file and count the broken ones; exit 1 when "
+	  .help = "decode every file and count the broken ones; exit 1 if "
 		  "there are any" },
 	{ "verify", CONF_BOOL, offsetof(struct options, verify),
-	  .help = "of a pack: check the checksum of every file; exit 1 when "
-		  "one is wrong" },
+	  .help = "of a pack: check the checksum of every file; exit 1 if one "
+		  "is wrong" },
 	{ "groups", CONF_BOOL, offsetof(struct options, groups),
-	  .help = "of a pack: print its groups, a JSON array of paths a "
+	  .help = "of a pack: print its groups, one JSON array of paths per "
 		  "line" },
 	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
 	  .arg = "N", .max = 1024,
 	  .help = "threads for --decode; 0: one per processor (0)" },
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
 	  .arg = "auto|on|off",
-	  .help = "draw a bar on stderr (auto: on a terminal)" },
+	  .help = "show a progress bar on stderr (auto: on a terminal)" },
 	{ 0 },
 };
 
@@ -180,7 +180,7 @@ static int gather(struct stat_run *s, struct err *err)
 	if (r < 0)
 		return r;
 	if (s->scan.n == 0)
-		return err_set(err, -ENOENT, "%s: no files in it", s->dir);
+		return err_set(err, -ENOENT, "%s: contains no files", s->dir);
 	s->sizes = calloc(s->scan.n, sizeof(*s->sizes));
 	if (!s->sizes)
 		return -ENOMEM;
@@ -343,8 +343,8 @@ static int stat_pack(const struct stat_run *s, struct err *err)
 	int r;
 
 	if (s->o->decode || s->o->dataset)
-		return wrong_use("--decode and --dataset are for folders: "
-				 "mount the pack");
+		return wrong_use("--decode and --dataset need a folder: mount "
+				 "the pack with gpemu-fs");
 	r = data_stat_pack(&pack, err);
 	if (r < 0)
 		err_set(err, r, "%s", strerror(-r));
@@ -354,7 +354,7 @@ static int stat_pack(const struct stat_run *s, struct err *err)
 static int stat_folder(struct stat_run *s, struct err *err)
 {
 	if (s->o->verify || s->o->groups)
-		return wrong_use("--verify and --groups are for packs");
+		return wrong_use("--verify and --groups need a pack");
 	return finish(s, gather(s, err), err);
 }
 

@@ -64,8 +64,8 @@ static int verify(const struct data_stat_pack *s, int fd, const struct pack *p,
 	}
 	if (broken)
 		return err_set(err, -EBADMSG,
-			       "%s: %u of %u files have another checksum than "
-			       "the index says; first: %s",
+			       "%s: the checksums of %u of %u files do not "
+			       "match the index; first: %s",
 			       s->path, broken, p->n_files, first);
 	return r;
 }
@@ -161,7 +161,7 @@ int data_stat_pack(const struct data_stat_pack *s, struct err *err)
 	for (uint32_t i = 0; i < p.n_files; i++)
 		sizes[i] = p.files[i].bytes;
 	if (!p.n_files)
-		return err_set(err, -ENOENT, "%s: no files in it", s->path);
+		return err_set(err, -ENOENT, "%s: contains no files", s->path);
 	data_sizes_sort(sizes, p.n_files);
 	if (s->json)
 		r = write_record(s, &p, sizes, err);

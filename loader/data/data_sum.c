@@ -31,9 +31,9 @@ static const struct cli_program program = {
 	.args = "DIR|synth:SPEC|pack:FILE",
 	.n_args = 1,
 	.summary = "Print the XXH3 checksum (64 bits) and the path of each "
-		   "file, sorted by path: of those below DIR, of those that "
-		   "gpemu-fs makes up for synth:SPEC, or as the index of "
-		   "pack:FILE has them.",
+		   "file, sorted by path: of the files below DIR, of those "
+		   "that gpemu-fs generates for synth:SPEC, or as recorded in "
+		   "the index of pack:FILE.",
 	.fields = fields,
 };
 
@@ -86,7 +86,7 @@ static int sum_folder(struct sum *s, const char *dir, struct err *err)
 	int r = data_scan_read(dir, &scan, err);
 
 	if (r == 0 && !scan.n)
-		r = err_set(err, -ENOENT, "%s: no files in it", dir);
+		r = err_set(err, -ENOENT, "%s: contains no files", dir);
 	if (r == 0)
 		qsort(scan.files, scan.n, sizeof(*scan.files), by_path);
 	for (uint64_t i = 0; r == 0 && i < scan.n; i++)

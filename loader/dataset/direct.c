@@ -15,8 +15,7 @@ enum { LEAST = 512 };
 static int refused(const char *what, const char *why, struct err *err)
 {
 	return err_set(err, -EOPNOTSUPP,
-		       "%s: its file system cannot be read around the page "
-		       "cache (%s)",
+		       "%s: its file system cannot bypass the page cache (%s)",
 		       what, why);
 }
 
@@ -41,9 +40,10 @@ static int try(int fd, const char *what, uint32_t *unit, struct err *err)
 	uint32_t u = told(fd);
 
 	if (u == 0)
-		return refused(what, "says statx", err);
+		return refused(what, "no O_DIRECT, by statx", err);
 	if (u > DIRECT_MAX || (u & (u - 1)))
-		return refused(what, "it asks for pieces over 4096 bytes", err);
+		return refused(what, "it needs an alignment above 4096 bytes",
+			       err);
 	u = MAX(u, LEAST);
 	if (posix_memalign(&buf, DIRECT_MAX, DIRECT_MAX))
 		return err_set(err, -ENOMEM, "out of memory");

@@ -277,7 +277,7 @@ static int unchanged(struct opening *o, const struct dataset *d,
 	if (o->format->scan)
 		return shards_unchanged(&o->shards, d, err);
 	if (d->n_containers)
-		return err_set(err, -ESTALE, "it is of shards");
+		return err_set(err, -ESTALE, "it is an index of shards");
 	return o->format->unchanged(d, o->threads, err);
 }
 
@@ -339,7 +339,8 @@ static void keep(struct opening *o, struct format_result *how)
 	int r;
 
 	if (!is_settled(o)) {
-		err_set(err, -EAGAIN, "it changed within the last 2 s");
+		err_set(err, -EAGAIN,
+			"the dataset changed within the last 2 s");
 		return;
 	}
 	r = path ? index_write(path, o->recipe, o->d, err) : -ENOMEM;

@@ -64,7 +64,7 @@ static int check_header(const struct header *h, size_t n, uint64_t recipe,
 			struct err *err)
 {
 	if (n < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)))
-		return bad(err, "not one");
+		return bad(err, "not an index");
 	if (h->version != INDEX_VERSION)
 		return err_set(err, -EINVAL, "an index of another version");
 	if (h->recipe != recipe)
@@ -75,8 +75,8 @@ static int check_header(const struct header *h, size_t n, uint64_t recipe,
 	    h->names_bytes > n || !h->names_bytes || !h->n_classes ||
 	    (h->n_containers && h->n_containers != h->n_origins) ||
 	    !h->n_containers != !h->n_groups)
-		return bad(err, "its counts");
-	return layout_of(h).end == n ? 0 : bad(err, "its length");
+		return bad(err, "the counts");
+	return layout_of(h).end == n ? 0 : bad(err, "the length");
 }
 
 static int check_origins(const struct dataset *d, struct err *err)

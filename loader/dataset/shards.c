@@ -125,8 +125,7 @@ int shards_open(struct shards *s, int dirfd, const char *file, struct err *err)
 		return r;
 	if (!s->n)
 		return err_set(err, -ENODATA,
-			       "no samples: no file is called as those of "
-			       "--format %s are",
+			       "no samples: no file name matches --format %s",
 			       s->format->plugin.name);
 	qsort(s->shard, s->n, sizeof(*s->shard), by_path);
 	pool.n = s->n;
@@ -194,7 +193,7 @@ int shards_unchanged(const struct shards *s, const struct dataset *d,
 		     struct err *err)
 {
 	if (d->n_containers != s->n)
-		return err_set(err, -ESTALE, "it is of %u shards, not %zu",
+		return err_set(err, -ESTALE, "it lists %u shards, not %zu",
 			       d->n_containers, s->n);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct shard *x = &s->shard[i];

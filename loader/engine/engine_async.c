@@ -63,8 +63,8 @@ static const struct conf_field fields[] = {
 	  .max = 1024, .arg = "N", .help = "files per submission" },
 	{ "punt", CONF_UINT, offsetof(struct options, punt), .max = 1 << 20,
 	  .arg = "N",
-	  .help = "where opens block, pass N files to the kernel's threads "
-		  "before one is tried without them" },
+	  .help = "when opens block, pass N files to the kernel's threads "
+		  "before trying one without them" },
 	{ 0 },
 };
 
@@ -113,10 +113,10 @@ struct async {
 static int unavailable(struct err *err, int r, const char *what)
 {
 	if (r == -EMFILE)
-		return err_set(err, -EPERM,
-			       "too few descriptors for the reads on their "
-			       "way: raise `ulimit -n` or use a smaller "
-			       "--queue-depth");
+		return err_set(
+			err, -EPERM,
+			"too few descriptors for the reads in flight: raise "
+			"`ulimit -n` or use a smaller --queue-depth");
 	/* ENOSYS: not in this kernel; EPERM: forbidden by sysctl or sandbox;
 	 * EINVAL: too old for descriptor slots. All mean: unavailable here. */
 	if (r == -ENOSYS || r == -EINVAL || r == -EACCES)
@@ -157,7 +157,7 @@ static int init(void *state, const struct engine_config *config,
 	if (r < 0)
 		return unavailable(err, r, "registering descriptors");
 	r = io_uring_register_iowq_max_workers(&a->ring, threads);
-	return r < 0 ? unavailable(err, r, "setting its threads") : 0;
+	return r < 0 ? unavailable(err, r, "limiting its threads") : 0;
 }
 
 static void tag(struct io_uring_sqe *e, const struct fetch *f, enum op op)

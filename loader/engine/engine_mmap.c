@@ -189,8 +189,8 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 
 const struct engine_ops engine_mmap = {
 	.plugin = { .name = "mmap",
-		    .summary = "memory maps, a worker owns a batch; a file cut "
-			       "short is a failed sample",
+		    .summary = "memory maps, a worker owns a batch; a "
+			       "truncated file is a failed sample",
 		    .state_size = sizeof(struct map),
 		    .options = fields,
 		    .defaults = &defaults,

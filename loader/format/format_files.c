@@ -294,7 +294,7 @@ static int root_unchanged(const struct dataset *d, struct err *err)
 		return r;
 	return now.size == d->origin[0].size && now.ino == d->origin[0].ino
 		       ? 0
-		       : stale(err, "", "other names in it");
+		       : stale(err, "", "its names changed");
 }
 
 static int probe(const struct dataset *d, size_t i, struct err *err)
@@ -304,7 +304,7 @@ static int probe(const struct dataset *d, size_t i, struct err *err)
 
 	if (r == 0 ? !S_ISREG(st.stx_mode) || st.stx_size != d->size[i]
 		   : d->size[i] != 0)
-		return stale(err, dataset_path(d, i), "another size");
+		return stale(err, dataset_path(d, i), "its size changed");
 	return 0;
 }
 
@@ -337,7 +337,7 @@ static int unchanged(const struct dataset *d, unsigned threads, struct err *err)
 	int r;
 
 	if (!d->n_origins)
-		return stale(err, "", "no folder noted");
+		return stale(err, "", "not in the index");
 	r = root_unchanged(d, err);
 	pool.n = d->n_origins - 1 + MIN(d->n, PROBES);
 	return r < 0 ? r : pool_run(&pool, err);
@@ -346,7 +346,7 @@ static int unchanged(const struct dataset *d, unsigned threads, struct err *err)
 const struct format_ops format_files = {
 	.plugin = { .name = "files",
 		    .summary = "a file is a sample; folders in the root are "
-			       "classes, as ImageFolder's" },
+			       "classes, as in ImageFolder" },
 	.list = list,
 	.unchanged = unchanged,
 };

@@ -267,7 +267,7 @@ static int scan_array(struct zip *z, const struct member *m, struct part *ret)
 		return r;
 	at = m->local + LOCAL + get(v + 26, 2) + get(v + 28, 2);
 	if (at > z->central || m->size > z->central - at)
-		return bad(z, "truncated: its array is not all there");
+		return bad(z, "truncated: its array is incomplete");
 	r = npy_parse(z->p, at, m->size, &a, z->err);
 	if (r == 0)
 		r = part_add(ret, NULL, 0, a.offset, a.bytes, PART_BY_FOLDER);

@@ -79,8 +79,8 @@ static int check_payload(const void *object, struct err *err)
 	for (const char *at = list;; at++) {
 		if (!*at || *at == ',' || *at == '.')
 			return err_set(err, -EINVAL,
-				       "'%s': a list of extensions is wanted, "
-				       "such as jpg,png",
+				       "'%s' is not a list of extensions such "
+				       "as jpg,png",
 				       list);
 		at += strcspn(at, ",");
 		if (!*at)
@@ -424,7 +424,7 @@ static int end_sample(struct tar *t)
 			     s->has_label ? s->label : PART_BY_FOLDER);
 	forget(s);
 	if (r == -E2BIG)
-		return bad(t, "more samples than 32 bits count");
+		return bad(t, "more than 2^32 - 1 samples");
 	return r < 0 ? no_memory(t) : 0;
 }
 

@@ -117,7 +117,7 @@ static int take(struct peek *p, const struct record *x, struct part *ret,
 	if (r < 0 || !e.has_image)
 		e = (struct example){ .offset = x->data, .size = x->length };
 	if (e.has_label && (e.label < 0 || e.label >= INT32_MAX))
-		return bad(err, x, "a label that counts no classes");
+		return bad(err, x, "a label outside 0..2147483646");
 	if (e.has_label)
 		label = (uint32_t)e.label;
 	r = part_add(ret, NULL, 0, e.offset, e.size, label);
@@ -131,7 +131,8 @@ struct options {
 static const struct conf_field fields[] = {
 	{ "verify", CONF_BOOL, offsetof(struct options, verify),
 	  .arg = "on|off",
-	  .help = "check the checksums of the data, too: read all of it" },
+	  .help = "also verify the checksums of the data, which reads all of "
+		  "it" },
 	{ 0 },
 };
 

@@ -53,7 +53,7 @@ static int quoted(struct text *t, const char **ret, size_t *ret_n)
 		return bad(t->err, "a name is missing");
 	close = memchr(t->at, quote, (size_t)(t->end - t->at));
 	if (!close)
-		return bad(t->err, "a name without its end");
+		return bad(t->err, "a name that is not terminated");
 	*ret = t->at;
 	*ret_n = (size_t)(close - t->at);
 	t->at = close + 1;
@@ -72,7 +72,8 @@ static int number(struct text *t, uint64_t *ret)
 		    __builtin_add_overflow(*ret, *t->at - '0', ret))
 			return bad(t->err, "its shape is too large");
 	if (t->at == from)
-		return bad(t->err, "its shape is not of numbers");
+		return bad(t->err,
+			   "its shape has an item that is not a number");
 	/* Python 2's long integers */
 	accept(t, "L");
 	return 0;
@@ -81,7 +82,7 @@ static int number(struct text *t, uint64_t *ret)
 static int shape(struct text *t, struct npy *ret)
 {
 	if (!accept(t, "("))
-		return bad(t->err, "its shape is no tuple");
+		return bad(t->err, "its shape is not a tuple");
 	while (!accept(t, ")")) {
 		int r;
 
@@ -93,7 +94,7 @@ static int shape(struct text *t, struct npy *ret)
 		if (accept(t, ","))
 			continue;
 		if (!accept(t, ")"))
-			return bad(t->err, "its shape has no end");
+			return bad(t->err, "its shape is not terminated");
 		break;
 	}
 	return 0;
@@ -146,7 +147,7 @@ static int value(struct text *t, const char *key, size_t n, unsigned *seen,
 	else
 		return bad(t->err, "an unknown key");
 	if (*seen & this)
-		return bad(t->err, "a key twice");
+		return bad(t->err, "a duplicate key");
 	*seen |= this;
 	if (this == DESCR)
 		return item_bytes(t, item);
@@ -163,7 +164,7 @@ static int dictionary(struct text *t, uint64_t *item, struct npy *ret)
 	unsigned seen = 0;
 
 	if (!accept(t, "{"))
-		return bad(t->err, "no dictionary");
+		return bad(t->err, "not a dictionary");
 	while (!accept(t, "}")) {
 		const char *key;
 		size_t n;
@@ -178,12 +179,12 @@ static int dictionary(struct text *t, uint64_t *item, struct npy *ret)
 		if (accept(t, ","))
 			continue;
 		if (!accept(t, "}"))
-			return bad(t->err, "the dictionary has no end");
+			return bad(t->err, "the dictionary is not terminated");
 		break;
 	}
 	accept(t, "");
 	if (t->at != t->end)
-		return bad(t->err, "more than a dictionary");
+		return bad(t->err, "text after the dictionary");
 	return seen == ALL ? 0 : bad(t->err, "a key is missing");
 }
 
@@ -200,7 +201,7 @@ static int find(struct peek *p, uint64_t at, uint64_t n, uint64_t *ret_at,
 	if (r < 0)
 		return err_set(err, r, "%s", strerror(-r));
 	if (!npy_looks(v, FIXED))
-		return bad(err, "not that of a .npy file");
+		return bad(err, "not the header of a .npy file");
 	if (v[6] < 1 || v[6] > 3)
 		return bad(err, "an unknown version");
 	wide = v[6] == 1 ? 2 : 4;

@@ -24,7 +24,7 @@ struct options {
 static const struct conf_field fields[] = {
 	{ "window", CONF_UINT, offsetof(struct options, window),
 	  .max = 4294967295., .arg = "N",
-	  .help = "groups that are mixed; 0: as many as hold two batches" },
+	  .help = "groups mixed at a time; 0: as many as hold two batches" },
 	{ 0 },
 };
 

@@ -124,7 +124,7 @@ static int parse_epoch(struct order_text *t, const char *at, uint64_t *ret,
 
 	*ret = number(at, &end);
 	if (end == at || *end || *ret == UINT64_MAX)
-		return wrong(t, err, at, "not the number of an epoch");
+		return wrong(t, err, at, "not an epoch number");
 	return 0;
 }
 
@@ -205,7 +205,7 @@ static int check_sample(struct order_text *t, uint8_t *seen, uint32_t *ret,
 		return r;
 	if (seen[*ret])
 		return wrong(t, err, t->text,
-			     "this sample a second time in the epoch");
+			     "this sample occurs twice in the epoch");
 	seen[*ret] = 1;
 	return 0;
 }
@@ -303,7 +303,7 @@ int order_text_fill(struct order_text *t, uint64_t epoch, uint32_t *ret,
 		int r = next_line(t, err);
 
 		if (r == 0)
-			r = err_set(err, -ESTALE, "%s: it became shorter",
+			r = err_set(err, -ESTALE, "%s: it was truncated",
 				    t->name);
 		if (r > 0)
 			r = parse_sample(t, &ret[k], err);

@@ -160,8 +160,8 @@ static int reserve(const struct flow_config *c, struct window *w,
 	} else {
 		if (buffer_reserve(&w->memory, bytes) < 0)
 			return err_set(err, -ENOMEM,
-				       "out of memory for the batches on "
-				       "their way: use a smaller --batch, "
+				       "out of memory for the batches in "
+				       "flight: use a smaller --batch, "
 				       "--prefetch or --superbatch");
 		data = w->memory.data;
 	}

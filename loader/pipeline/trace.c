@@ -26,7 +26,7 @@ struct trace {
 static const char *const track_names[] = {
 	[TRACE_COMPUTE] = "GPU compute (emulated)",
 	[TRACE_COPY] = "GPU copy (emulated)",
-	[TRACE_IDLE] = "GPU idle, for want of",
+	[TRACE_IDLE] = "GPU idle, waiting for",
 	[TRACE_PIN] = "pin stage (real copy, emulated rest)",
 };
 

@@ -212,7 +212,7 @@ static void slow_batches(const struct report *r, uint64_t most, FILE *f)
 			seconds(a->pin_ns) * 1e3 / (double)a->queue.n);
 	else
 		fprintf(f,
-			"Bottleneck: the copy to the GPU. It stood still for "
+			"Bottleneck: the copy to the GPU. It blocked the GPU "
 			"%.0f %% of the time (%.3g ms a batch); pinned memory "
 			"or an overlapped transfer would help.\n",
 			share,
@@ -232,20 +232,20 @@ static void bottleneck(const struct report *r, FILE *f)
 
 	if (stall >= 5 && stall > mean_percent(a, MAX(most, between)))
 		fprintf(f,
-			"Bottleneck: checkpoints. The GPU stood still for "
-			"them %.0f %% of the time; fewer of them%s or faster "
-			"storage for them would help.\n",
+			"Bottleneck: checkpoints. The GPU waited for them %.0f "
+			"%% of the time; fewer of them%s or faster storage for "
+			"them would help.\n",
 			stall,
 			strcmp(r->options->checkpoint, "async")
 				? ", --checkpoint async"
 				: "");
 	else if (between > most && mean_percent(a, between) >= 5)
 		fprintf(f,
-			"Bottleneck: between the GPUs. Each stood still for "
-			"all-reduce %.0f %% of the time and for the slowest "
-			"of them %.0f %%; a faster link or larger batches "
-			"would help, faster storage or more preprocessing "
-			"cores would not.\n",
+			"Bottleneck: between the GPUs. Each waited for "
+			"all-reduce %.0f %% of the time and for the slowest of "
+			"them %.0f %%; a faster link or larger batches would "
+			"help, faster storage or more preprocessing cores "
+			"would not.\n",
 			mean_percent(a, a->allreduce_ns),
 			mean_percent(a, a->barrier_wait_ns));
 	else if (mean_percent(a, most) < 5)

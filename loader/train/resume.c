@@ -66,7 +66,7 @@ static int check_same_run(const char *name, const json_t *theirs, json_t *ours,
 		if (!strcmp(key, "dataset"))
 			return err_set(err, -EINVAL,
 				       "%s was written by a run on another "
-				       "dataset, or with other groups",
+				       "dataset or with other groups",
 				       name);
 		a = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
 		b = json_dumps(value, JSON_ENCODE_ANY);
@@ -221,8 +221,8 @@ static int take_newest(struct resume *r, struct err *err)
 		return e;
 	if (n == 0)
 		err_set(&r->notice, 0,
-			"%s: no checkpoint to resume from; the run begins at "
-			"its beginning",
+			"%s: no checkpoint to resume from; the run starts from "
+			"the beginning",
 			r->o->checkpoint_dir);
 	for (size_t i = n; i-- > 0;) {
 		struct err why = { 0 };
@@ -307,7 +307,7 @@ static int check_empty(struct resume *r, struct err *err)
 		return err_set(err, e, "%s: %s", r->o->checkpoint_dir,
 			       strerror(-e));
 	return err_set(err, -EEXIST,
-		       "%s has checkpoints of another run: go on from them "
+		       "%s has checkpoints of another run: continue from them "
 		       "with --resume, or name an empty folder",
 		       r->o->checkpoint_dir);
 }
@@ -393,8 +393,8 @@ int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
 	if (!o->checkpoint_every || state_bytes(o, model))
 		return 0;
 	return err_set(err, -ENODATA,
-		       "%s does not say how many parameters %s has; "
-		       "--checkpoint-size has to say how large a checkpoint is",
+		       "%s has no number of parameters for %s; give the size "
+		       "of a checkpoint with --checkpoint-size",
 		       gpu->name, model->name);
 }
 

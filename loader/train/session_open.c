@@ -108,10 +108,11 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 		return r;
 	steps = session_steps(s, s->schedule.n);
 	if (steps == 0)
-		return err_set(err, -EINVAL,
-			       "%" PRIu64 " samples do not fill a batch of "
-			       "%" PRIu64 ", and --drop-last leaves it out",
-			       s->schedule.n, train_step_samples(o));
+		return err_set(
+			err, -EINVAL,
+			"%" PRIu64 " samples do not fill a batch of %" PRIu64
+			": use a smaller --batch, or leave out --drop-last",
+			s->schedule.n, train_step_samples(o));
 	s->n_steps = steps * o->epochs;
 	if (o->max_steps)
 		s->n_steps = MIN(s->n_steps, o->max_steps);
@@ -130,7 +131,7 @@ static int load_data(struct session *s, struct err *err)
 		return plan(s, o->samples, err);
 	r = train_data_open(o, &s->choice, &s->data, &s->how, err);
 	if (s->how.not_kept.text[0])
-		session_tell(s, LOG_LEVEL_INFO, "no index is kept: %s",
+		session_tell(s, LOG_LEVEL_INFO, "the index is not kept: %s",
 			     s->how.not_kept.text);
 	mount_find(o->data, &s->mount);
 	if (r == 0 && s->choice.order->by_group && !s->data.group)
@@ -149,7 +150,8 @@ static int set_reading(struct session *s, struct err *err)
 	if (o->direct)
 		r = direct_begin(&s->data, &s->direct, err);
 	if (r == -EOPNOTSUPP) {
-		session_tell(s, LOG_LEVEL_WARN, "--direct on: %s; it is used",
+		session_tell(s, LOG_LEVEL_WARN,
+			     "--direct on: %s; the page cache is used",
 			     err->text);
 		o->direct = false;
 		r = 0;
@@ -169,9 +171,11 @@ static void queued(void *ctx, uint64_t ahead)
 {
 	struct session *s = ctx;
 
-	session_tell(s, LOG_LEVEL_WARN,
-		     "%s: no room on the GPU now; %" PRIu64 " more wait for it",
-		     s->options.gpu_server, ahead);
+	session_tell(
+		s, LOG_LEVEL_WARN,
+		"%s: no free memory on the GPU now; waiting behind %" PRIu64
+		" more",
+		s->options.gpu_server, ahead);
 }
 
 /* Set up the training loop and its observers. */

@@ -36,7 +36,7 @@ static const char *why(int error)
 {
 	switch (error) {
 	case -ESTALE: return "its size changed since the dataset was listed";
-	case -EBADMSG: return "broken: not a whole image";
+	case -EBADMSG: return "a broken or incomplete image";
 	default: return strerror(-error);
 	}
 }
@@ -58,7 +58,7 @@ static void tell_step(struct run *run)
 		return;
 	run->failure_named = true;
 	progress_end(&run->progress);
-	log_warn("%s: %s; it counts as zeros",
+	log_warn("%s: %s; zeros take its place",
 		 dataset_name(&s->data, f.sample, name, sizeof(name)),
 		 why(f.error));
 }
@@ -106,7 +106,7 @@ static int train_all(struct run *run, struct err *err)
 	progress_init(&run->progress, "training", s->n_steps,
 		      s->choice.progress);
 	if (!session_more(s))
-		log_warn("nothing is left to do after %" PRIu64 " steps",
+		log_warn("nothing left to do after %" PRIu64 " steps",
 			 s->resume.point.step);
 	while (r == 0 && session_more(s))
 		r = train_one(run, err);

@@ -21,7 +21,7 @@ static int check_server(const struct train_options *o, struct err *err)
 						      : NULL;
 
 	return what ? err_set(err, -EINVAL,
-			      "%s: not with --gpu-server, whose GPU is its own",
+			      "%s: not with --gpu-server, which sets the GPU",
 			      what)
 		    : 0;
 }
@@ -36,10 +36,10 @@ static int fill_in(struct train_options *o, struct train_choice *c,
 			       "--gpus %" PRIu64 ": %s has only %" PRIu64,
 			       o->gpus, n->name, n->gpus);
 	if (!o->gpu && n->name && !n->gpu)
-		return err_set(err, -EINVAL,
-			       "%s: there is no profile of its GPU; --gpu has "
-			       "to name another",
-			       n->name);
+		return err_set(
+			err, -EINVAL,
+			"%s: its GPU has no profile; name another with --gpu",
+			n->name);
 	if (!o->gpu)
 		o->gpu = strdup(n->gpu ? n->gpu : GPU_DEFAULT);
 	if (!o->gpu)
@@ -136,19 +136,17 @@ static int open_prep_gpu(const struct train_options *o,
 			n->prep_gpu = &prep->profile;
 		if (!n->prep_gpu || !o->gpu_server)
 			return 0;
-		return err_set(
-			err, -EINVAL,
-			"%s: a part of it is done on the GPU, and not by "
-			"--gpu-server",
-			prep->profile.name);
+		return err_set(err, -EINVAL,
+			       "%s: a part of it runs on the GPU, which "
+			       "--gpu-server cannot do",
+			       prep->profile.name);
 	}
 	r = prep_profile_load(o->prep_gpu, &n->prep, err);
 	if (r < 0)
 		return r;
 	if (!n->prep.gpu.rows.n)
 		return err_set(err, -EINVAL,
-			       "--prep-gpu %s: nothing of it is done on the "
-			       "GPU",
+			       "--prep-gpu %s: no part of it runs on the GPU",
 			       o->prep_gpu);
 	n->prep_gpu = &n->prep;
 	return 0;

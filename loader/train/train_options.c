@@ -286,12 +286,12 @@ static int resolve_pin(struct train_options *o, const struct train_choice *c,
 
 	if (r == 0 && o->pin_inline && o->gpus > 1 && c->parallel == GPUS_DDP)
 		r = err_set(err, -EINVAL,
-			    "--pin inline: GPUs under ddp have a process each, "
-			    "whose pin stages one consumer cannot be");
+			    "--pin inline: not with several GPUs under ddp, "
+			    "where each process has a pin stage of its own");
 	if (r == 0 && o->pin_direct && c->prep->cost)
 		r = err_set(err, -EINVAL,
 			    "--pin direct: --prep %s makes no samples that "
-			    "could be made in pinned memory",
+			    "pinned memory could hold",
 			    o->prep);
 	return r;
 }
@@ -343,10 +343,10 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 	if (r < 0)
 		return r;
 	if (o->direct && !ret->engine->can_direct)
-		return err_set(err, -EINVAL,
-			       "--direct on: --loader %s has no reads that "
-			       "could go around the page cache",
-			       o->loader);
+		return err_set(
+			err, -EINVAL,
+			"--direct on: --loader %s cannot bypass the page cache",
+			o->loader);
 	r = train_node_resolve(o, ret, err);
 	if (r == 0)
 		r = train_prep_check(o, ret, err);

@@ -17,8 +17,8 @@ static int check_cores(struct train_options *o, const struct train_choice *c,
 		if (o->workers && o->workers != o->cores)
 			return err_set(err, -EINVAL,
 				       "with --loader %s each worker is a "
-				       "core: --workers %" PRIu64 " and "
-				       "--cores %" PRIu64 " cannot both be",
+				       "core: --workers %" PRIu64
+				       " contradicts --cores %" PRIu64,
 				       o->loader, o->workers, o->cores);
 		o->workers = o->cores;
 	}
@@ -41,14 +41,13 @@ int train_prep_check(struct train_options *o, const struct train_choice *c,
 		return check_cores(o, c, err);
 	if (o->cores)
 		return err_set(err, -EINVAL,
-			       "--cores is for --prep emulated; --prep %s "
-			       "runs on the cores that are here, in --workers "
-			       "threads",
+			       "--cores needs --prep emulated; --prep %s runs "
+			       "on the real cores, in --workers threads",
 			       o->prep);
 	if (o->prep_profile)
 		return err_set(err, -EINVAL,
-			       "--prep-profile is for --prep emulated; "
-			       "--prep %s takes the time it takes",
+			       "--prep-profile needs --prep emulated; --prep "
+			       "%s takes its real time",
 			       o->prep);
 	return 0;
 }
@@ -72,8 +71,8 @@ int train_prep_open(const struct train_options *o, const struct train_choice *c,
 	r = prep_profile_load(name, &ret->profile, err);
 	if (r == 0 && !ret->profile.sample.body.kind_name)
 		r = err_set(err, -EINVAL,
-			    "%s: what a sample takes of the CPU is not known; "
-			    "--prep-gpu takes it",
+			    "%s: it has no cost of a sample on the CPU; use it "
+			    "with --prep-gpu",
 			    name);
 	return r;
 }

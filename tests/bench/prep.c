@@ -142,7 +142,7 @@ static int load(struct bench *b, const char *dir, struct err *err)
 	}
 	data_scan_fini(&scan);
 	if (r == 0 && b->n == 0)
-		return err_set(err, -1, "%s: no files in it", dir);
+		return err_set(err, -1, "%s: contains no files", dir);
 	if (r == 0)
 		printf("%u images, %.0f bytes on average\n", b->n,
 		       (double)bytes / b->n);

@@ -136,7 +136,7 @@ kill_and_resume() {
 	# nothing left: no error, for scripts that always resume
 	run quick --resume -e 3 --dump-samples "$LOG" --json "$JSON"
 	[ "$status" -eq 0 ]
-	[[ "$output" == *"nothing is left to do"* || "$output" == *"epoch"* ]]
+	[[ "$output" == *"nothing left to do"* || "$output" == *"epoch"* ]]
 	exactly_once 50 3
 }
 
@@ -347,6 +347,6 @@ assert 2 * 10.48 < t['checkpoint_stall_s'] < 2 * 10.48 + 20 + 2 * t['checkpoint_
 	rm -r "$TMP/sized"
 	save
 	[ "$status" -eq 1 ]
-	[[ $output == *"microsecond does not say how many parameters m has"*"--checkpoint-size"* ]]
+	[[ $output == *"microsecond has no number of parameters for m"*"--checkpoint-size"* ]]
 	[ ! -e "$TMP/sized" ]
 }

@@ -92,7 +92,7 @@ make_small() {
 	make_small "$D"
 	before=$(find "$D" -printf '%p %T@\n' | sort)
 	run -0 make_small "$D"
-	[[ "$output" =~ "already there" ]]
+	[[ "$output" =~ "complete already" ]]
 	[ "$before" = "$(find "$D" -printf '%p %T@\n' | sort)" ]
 }
 
@@ -124,7 +124,7 @@ make_small() {
 	rm "$D"/class_0002/*.JPEG
 	: >"$D/class_0003/img_00000030.JPEG"
 	run -0 make_small "$D"
-	[[ "$output" =~ "(49 were there)" ]]
+	[[ "$output" =~ "(49 existed)" ]]
 	[ "$(sum "$D")" = "$want" ]
 	grep -q '"complete": true' "$D/.gpemu-data.json"
 }

@@ -201,7 +201,7 @@ age() {
 	[[ $output == *"does not look like a file of any format"*tfrecord* ]]
 	train --data "$TMP/files" --format tar
 	[ "$status" -eq 1 ]
-	[[ $output == *"no samples: no file is called"* ]]
+	[[ $output == *"no samples: no file name matches"* ]]
 	train --data "$TMP/data/s-000.tar" --format files
 	[ "$status" -eq 1 ]
 	[[ $output == *"needs a folder"* ]]
@@ -430,7 +430,7 @@ from_index() {
 	train --data "$TMP/data" --index rebuild -v
 	[ "$status" -eq 0 ]
 	[ ! -e "$TMP/data/.gpemu-index" ]
-	[[ $output == *"no index is kept: it changed within the last 2 s"* ]]
+	[[ $output == *"the index is not kept: the dataset changed within the last 2 s"* ]]
 }
 
 @test "index: in the cache where the dataset cannot be written to" {
@@ -459,5 +459,5 @@ from_index() {
 	# nowhere to write: it works without
 	XDG_CACHE_HOME=/proc as_user --data "$TMP/data" --index rebuild -v
 	[ "$(dataset index)" = None ]
-	grep -q "no index is kept: $TMP/data/.gpemu-index" "$TMP/err"
+	grep -q "the index is not kept: $TMP/data/.gpemu-index" "$TMP/err"
 }

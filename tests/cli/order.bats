@@ -74,13 +74,13 @@ on_data() {
 		[ "${#lines[@]}" -eq 1 ]
 		[[ "$output" == *"$TMP/bad:$1: $2"* ]]
 	}
-	refused 1:7 "not the number of an epoch" '1s/0/x/'
+	refused 1:7 "not an epoch number" '1s/0/x/'
 	refused 1:1 "a sample before 'epoch N'" '1d'
 	refused 3:1 "the dataset has only 30 samples" '3s/^1/30/'
 	refused 3:2 "neither 'epoch N' nor the index" '3s/^1/1x/'
 	refused 3:1 "neither 'epoch N' nor the index" '3s/^1/-1/'
 	refused 3:3 "this is not the path" '3s/a/c/'
-	refused 4:1 "this sample a second time" '4s/.*/1/'
+	refused 4:1 "this sample occurs twice" '4s/.*/1/'
 	refused 30:1 "epoch 0 ends after 29 of 30 samples" '31d'
 	refused 5:1 "epoch 0 ends after 3 of 30 samples" '5iepoch 1'
 	refused 32:7 "epochs must ascend" '$aepoch 0'

@@ -138,10 +138,10 @@ have_uring() {
 	files 4
 	run "$TRAIN" --data "$TMP/raw" --prep decode --cores 3
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"--cores is for --prep emulated"* ]]
+	[[ "$output" == *"--cores needs --prep emulated"* ]]
 	run "$TRAIN" --data "$TMP/raw" --prep none --prep-profile ffcv
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"--prep-profile is for --prep emulated"* ]]
+	[[ "$output" == *"--prep-profile needs --prep emulated"* ]]
 	run emulate --loader sync --cores 3 --workers 2
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"each worker is a core"* ]]

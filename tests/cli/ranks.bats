@@ -131,7 +131,7 @@ damage() { # R STEP
 	kill "$pid"
 	wait "$pid" || true
 	[ "$status" -eq 75 ] || [ "$status" -eq 1 ]
-	[[ $output == *"rank 1 is running; all ranks of a run end before they resume"* ]]
+	[[ $output == *"rank 1 is still running; stop all ranks before you resume"* ]]
 }
 
 @test "a damaged checkpoint of one rank makes all go on from an older step" {
@@ -178,7 +178,7 @@ damage() { # R STEP
 	rank 0 --max-steps 5
 	run rank 1 --resume
 	[ "$status" -eq 1 ]
-	[[ $output == *"no step of which all 2 ranks have a checkpoint (rank 1 has none); --resume-step 0"* ]]
+	[[ $output == *"no step has a checkpoint of all 2 ranks (rank 1 has none); --resume-step 0"* ]]
 	for r in 0 1; do
 		rank $r --resume --resume-step 0
 		resumed $r None

@@ -524,7 +524,7 @@ three_clients() {
 	kill -9 "$first"
 	wait "$JOB"
 	check b "j['sharing']['queue_s'] > 0 and j['totals']['steps'] == 5"
-	grep -q 'no room on the GPU now' "$TMP/b.out"
+	grep -q 'no free memory on the GPU now' "$TMP/b.out"
 	until_so 'not p and g[0]["memory_used_mib"] == 0'
 }
 

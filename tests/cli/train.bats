@@ -143,7 +143,7 @@ on_pace()
 		[ "$status" -eq 75 ] && continue # io_uring is forbidden here
 		[ "$status" -eq 0 ]
 		check "t['samples'] == 21 and t['bytes'] == 21 * 20000"
-		[[ "$output" == *"cannot be read around the page cache"* ]] ||
+		[[ "$output" == *"cannot bypass the page cache"* ]] ||
 			check "j['config']['direct'] is True"
 	done
 	# what has no such reads says so, before anything is read
@@ -161,7 +161,7 @@ on_pace()
 	ln -s /proc/self/limits "$TMP/raw/b"
 	run "$TRAIN" --data "$TMP/raw" --loader sync --direct on --prep none -b 2 \
 		--pin off --time-scale 0.001 --json "$JSON"
-	[ "$(grep -c 'cannot be read around the page cache' <<<"$output")" -eq 1 ]
+	[ "$(grep -c 'cannot bypass the page cache' <<<"$output")" -eq 1 ]
 	check "j['config']['direct'] is False"
 }
 
@@ -342,7 +342,7 @@ pin_stage() {
 		--progress off --json "$JSON"
 	[ "$status" -eq 1 ]
 	check "[x['failed_samples'] for x in j['epochs']] == [3, 3] and e['samples'] == 21"
-	[ "$(grep -c 'counts as zeros' <<<"$output")" -eq 1 ]
+	[ "$(grep -c 'zeros take its place' <<<"$output")" -eq 1 ]
 	[[ "$output" == *"6 samples of 48 could not be used, first $TMP/jpeg/"* ]]
 }
 

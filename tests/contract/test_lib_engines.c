@@ -174,11 +174,11 @@ static void test_refused_engines(void **state)
 
 	(void)state;
 	lib_no_open(&e, "loader=sync", -EINVAL,
-		    "loader: gpemu_open got an engine too");
+		    "loader: gpemu_open was given an engine");
 	e.init = no_init;
 	lib_no_open(&e, "prep=none", -EPERM, "engine one: no tape in drive");
 	e = lib_engine_one;
-	lib_no_open(&e, "direct=on", -EINVAL, "--loader one has no reads that");
+	lib_no_open(&e, "direct=on", -EINVAL, "--loader one cannot bypass");
 	e.struct_bytes = 8;
 	lib_no_open(&e, NULL, -EINVAL, "struct_bytes");
 	e = lib_engine_one;

@@ -85,10 +85,10 @@ static void bad_arrays_are_refused(void **state)
 		{ "{'descr': '<f4', 'shape': (1,)}", "missing" },
 		{ "{'descr': '<f4', 'descr': '<f4'}", "twice" },
 		{ "{'other': 1}", "unknown key" },
-		{ "{'descr': '<f4", "without its end" },
-		{ "[]", "no dictionary" },
-		{ "", "no dictionary" },
-		{ DICT("'<f4'", "False", "(1,)") " {", "more than" },
+		{ "{'descr': '<f4", "a name that is not terminated" },
+		{ "[]", "not a dictionary" },
+		{ "", "not a dictionary" },
+		{ DICT("'<f4'", "False", "(1,)") " {", "text after" },
 	};
 	char dimensions[400] = "{'shape': (";
 	struct bytes b = { 0 };
@@ -208,9 +208,9 @@ static void bad_archives_are_refused(void **state)
 	(void)state;
 	npz_refuse((struct zip){ .method = 8 }, 0, "compressed");
 	npz_refuse((struct zip){ .flags = 1 }, 0, "compressed");
-	npz_refuse((struct zip){ .lie = 1000 }, 0, "not all there");
+	npz_refuse((struct zip){ .lie = 1000 }, 0, "its array is incomplete");
 	/* a member that reaches into the directory */
-	npz_refuse((struct zip){ .lie = 1 }, 0, "not all there");
+	npz_refuse((struct zip){ .lie = 1 }, 0, "its array is incomplete");
 	npz_refuse((struct zip){ .lie = (uint64_t)-60 }, 0, "truncated");
 	npz_refuse((struct zip){ 0 }, 1, "damaged");
 	npz_refuse((struct zip){ 0 }, 100000, "outside");
