@@ -44,7 +44,7 @@ for e in range(6):
 	[ "$(cat out)" = "[True, True, True, True]" ]
 }
 
-@test "a csv trace by hand: order of columns from the header" {
+@test "a csv trace by hand: the header gives the order of columns" {
 	printf 'size,time,id\n10,1,a\n10,2,b\n10,3,a\n10,4,c\n10,5,a\n10,6,b\n' \
 		>t.csv
 	gpemu-cachesim --trace t.csv -p lru,fifo,belady -c 20 --json j
@@ -107,7 +107,7 @@ for e in range(6):
 	[[ "$output" == *"t.bin: offset 24: 1 as the next request of request 1"* ]]
 }
 
-@test "policies with options stand beside those without" {
+@test "policies with options, next to those without" {
 	run gpemu-cachesim --dataset imagenet --files 500 -e 3 -c 35% --json sim.json \
 		-p lru,slru:protected=0,slru,s3fifo:small=0.5,uses=7,promote=1,sieve
 	[ "$status" -eq 0 ]
@@ -153,7 +153,7 @@ for e in range(6):
 	[[ "$output" == *"empty: contains no files" ]]
 }
 
-@test "a trace in a pipe is refused, and not waited for" {
+@test "a trace in a pipe is refused and does not block" {
 	mkfifo pipe
 	run -1 timeout 60 gpemu-cachesim --trace pipe
 	[[ "$output" == *"pipe: not a regular file" ]]
@@ -169,7 +169,7 @@ for e in range(6):
 	run ! cmp -s one other
 }
 
-@test "a record goes into a pipe or a link, which stays one" {
+@test "a record is written into a pipe or through a link, replacing neither" {
 	printf '1,5,10\n' >t.csv
 	mkfifo pipe
 	timeout 10 cat pipe >record 3>&- &
@@ -207,7 +207,7 @@ for e in range(6):
 	[ "$(json j 's["warmup"]')" = 2 ]
 }
 
-@test "metadata takes its part of the capacity" {
+@test "metadata takes its share of the capacity" {
 	gpemu-cachesim --dataset imagenet --files 1000 -p minio -c 100% \
 		--json j --metadata >/dev/null
 	# all but what the books of a thousand files take
@@ -318,7 +318,7 @@ row() {
 	[ "$(json j 's["results"]')" = "$(json k 's["results"]')" ]
 }
 
-@test "tiers: a policy with options is one policy of a list" {
+@test "tiers: a list may contain a policy with options" {
 	set -- --dataset imagenet --files 3000
 	gpemu-cachesim "$@" -p slru:protected=0.5,lru -c 20% --json old >/dev/null
 	run -0 gpemu-cachesim "$@" --tier nvme:slru:protected=0.50,lru:20% \

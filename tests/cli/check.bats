@@ -40,7 +40,7 @@ check()
 	END
 }
 
-@test "a disk sorts what its queue holds, with every loader that fills one" {
+@test "a disk sorts its queue, with every loader that fills it" {
 	# 5.6 ms a file alone, 2.5 ms among 24
 	workload "storage: hdd, cache_policy: none" "gpu: p100, loader: sync, workers: 1"
 	check 20 26
@@ -59,7 +59,7 @@ check()
 	check 7 9
 }
 
-@test "LRU misses more than it does not hold" {
+@test "LRU misses more than the share that does not fit" {
 	# 2.5 ms a miss, 4000 of them and 60 % or 91 %
 	for row in "minio 15 18" "lru 19 22"; do
 		read -r policy least most <<<"$row"
@@ -83,7 +83,7 @@ check()
 	check 1 2.5 # the node's 40
 }
 
-@test "jobs run side by side, but for a GPU that they share" {
+@test "jobs run concurrently, but for a shared GPU" {
 	workload "storage: ideal" "loader: \"null\", samples: 3200, epochs: 2" \
 		"jobs: {one: {}, two: {}, late: {start: 20s}}"
 	check 27 31 # 200 steps of 37 ms, from 20 s on
@@ -93,7 +93,7 @@ check()
 	check 22 25 # none is idle
 }
 
-@test "bytes that are copied and pinned cost what they cost in the run" {
+@test "copied and pinned bytes cost the same as in a run" {
 	# 125 steps of 37 ms on a V100; of 1120 x 1120 pixels a batch of 32 takes
 	# 39 ms from pinned memory and 128 ms into it, 113 ms from pageable, a
 	# quarter of that in bytes
@@ -122,7 +122,7 @@ s = t['seconds'] - t['data_wait_s'] + .9
 print(s * .97, s * 1.02)")
 }
 
-@test "a step of several GPUs takes what gpemu-train's takes" {
+@test "a step of several GPUs takes as long as in gpemu-train" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with a sanitizer"
 	for train in "gpus: 8" "gpus: 8, transfer: blocking" "gpus: 4, parallel: dp" \
 		"gpus: 4, parallel: dp, inference: true" "gpus: 2, pin: \"off\"" \
@@ -190,7 +190,7 @@ refuses()
 	refuses s/ideal/d.yaml/ "d.yaml:3:28: "
 }
 
-@test "a profile that is taken without being named decides a record, too" {
+@test "a default profile is part of a run's identity, too" {
 	cp -r "${GPEMU_PROFILES:-$bin/../profiles}" profiles
 	export GPEMU_PROFILES=$PWD/profiles XDG_CACHE_HOME=$PWD/cache
 	prep=emulated workload "storage: ideal" "pin: off" "time_scale: 0.01"

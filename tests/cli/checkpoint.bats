@@ -107,7 +107,7 @@ kill_and_resume() {
 	exactly_once 200 2
 }
 
-@test "killed and resumed, every sample comes exactly once: as they arrive" {
+@test "killed and resumed, every sample comes exactly once: in order of arrival" {
 	data 200
 	for how in sync async; do
 		rm -rf "$CK" "$LOG"
@@ -125,7 +125,7 @@ kill_and_resume() {
 	exactly_once 200 2
 }
 
-@test "a resumed run may read another way, and for longer" {
+@test "a resumed run may use another engine, and more epochs" {
 	data 50
 	quick --loader async --superbatch 4 -e 2 --max-steps 15 --dump-samples "$LOG" || skip "no io_uring"
 	quick --resume --loader sync --max-steps 20 -e 2 --dump-samples "$LOG" --json "$JSON"
@@ -140,7 +140,7 @@ kill_and_resume() {
 	exactly_once 50 3
 }
 
-@test "in-order batches after a resume are those of a run without" {
+@test "in-order batches after a resume equal those of an uninterrupted run" {
 	data 50
 	train --data "$TMP/data" --loader sync -b 4 -e 2 --time-scale 0.001 --dump-samples "$TMP/whole"
 	quick --loader sync --max-steps 7 -e 2 --dump-samples "$LOG"
@@ -178,7 +178,7 @@ kill_and_resume() {
 	[[ "$output" == *"every checkpoint is damaged"* ]]
 }
 
-@test "a pipe in the place of a checkpoint is no wait" {
+@test "a pipe named as a checkpoint does not block" {
 	data 8
 	mkdir "$CK"
 	mkfifo "$CK/checkpoint-0000000002.gpemu"
@@ -188,7 +188,7 @@ kill_and_resume() {
 	[[ "$output" == *"checkpoint-0000000002.gpemu: Illegal seek"* ]]
 }
 
-@test "a checkpoint is not written through a link" {
+@test "checkpoints are not written through a link" {
 	data 8
 	mkdir "$CK"
 	ln -s "$TMP/prey" "$CK/checkpoint.tmp"
@@ -197,7 +197,7 @@ kill_and_resume() {
 	[ "$(ls "$CK")" = checkpoint-0000000001.gpemu ]
 }
 
-@test "what belongs to another run is refused, and says why" {
+@test "checkpoints of another run are refused, with the reason" {
 	data 50
 	quick --loader sync --max-steps 5
 	# refused TEXT OPTIONS
@@ -226,7 +226,7 @@ kill_and_resume() {
 	refused "not the log of that run" --resume --dump-samples "$TMP/other"
 }
 
-@test "without a checkpoint a run begins at its beginning, and says so" {
+@test "without a checkpoint, --resume warns and starts from the beginning" {
 	data 50
 	run quick --loader sync --resume --dump-samples "$LOG" --json "$JSON"
 	[ "$status" -eq 0 ]
@@ -293,7 +293,7 @@ kill_and_resume() {
 	[[ "$output" == *"/dev/full: No space left on device"* ]]
 }
 
-@test "options that need each other" {
+@test "options that require each other" {
 	data 8
 	run train --loader null --checkpoint-every 5
 	[ "$status" -eq 2 ]
@@ -315,7 +315,7 @@ kill_and_resume() {
 	[[ "$output" == *"another run has its checkpoints there"* ]]
 }
 
-@test "a folder that cannot be listed is named, and nothing else" {
+@test "the error of an unreadable folder names it, once" {
 	[ "$(id -u)" -eq 0 ] || skip "another user is needed"
 	data 10
 	chmod -R a+rX "$TMP"

@@ -28,7 +28,7 @@ slower()
 	sed -i "s/^s=.*/s=\$((s * $1 + \${o[--seed]}))/" bin/gpemu-train
 }
 
-@test "compare: runs of the same seeds are pairs, and three tell 9.8 times" {
+@test "compare: runs of one seed are pairs, and three pairs show a factor of 9.8" {
 	gpemu_run -o a w.yaml
 	slower 14
 	gpemu_run -o b w.yaml
@@ -58,7 +58,7 @@ slower()
 	END
 }
 
-@test "compare: other seeds are no pairs, and no change is none" {
+@test "compare: other seeds make no pairs, and equal runs show no change" {
 	gpemu_run -o a w.yaml
 	gpemu_run --seed 107 -o b w.yaml
 	run gpemu_run compare a b --metric seconds
@@ -79,7 +79,7 @@ slower()
 	[[ $output == *"2 have too few runs to tell: it takes two on each side"* ]]
 }
 
-@test "compare: what the file says otherwise is shown" {
+@test "compare: differences between the files are shown" {
 	gpemu_run -o a w.yaml
 	sed -i 's/epochs: 2/epochs: 3, workers: 4/; s/^time_scale/warmup: 1\n&/' w.yaml
 	sed -i 's/files: 5/files: 6/' w.yaml
@@ -94,7 +94,7 @@ slower()
 	[[ $output != *"$PWD"* ]]
 }
 
-@test "compare: an unknown metric, and nothing in common, are refused" {
+@test "compare: an unknown metric, and files with nothing in common, are refused" {
 	gpemu_run -o a w.yaml
 	run gpemu_run compare a a --metric minutes
 	[ "$status" -eq 1 ]
@@ -146,7 +146,7 @@ slower()
 	[ "$status" -eq 1 ]
 }
 
-@test "a pipe in the place of a file is not waited for" {
+@test "a pipe named as a file does not block" {
 	gpemu_run -o a w.yaml
 	cp -r a b
 	for file in a/table.txt a/results.csv; do
@@ -163,7 +163,7 @@ slower()
 	[[ $output == *"a/summary.json: Illegal seek"* ]]
 }
 
-@test "run: a pipe in the place of what it writes or reads is not waited for" {
+@test "run: a pipe named as an input or output does not block" {
 	echo 'plot: [{x: train.loader, y: seconds}]' >>w.yaml
 	gpemu_run -o a w.yaml
 	for file in a/plots/*.dat a/plots/*.gp a/plots/*.svg a/logs/* \

@@ -81,14 +81,14 @@ make_small() {
 	[ "$n" = 60 ]
 }
 
-@test "content random: sizes hold, bytes are no images" {
+@test "content random: sizes hold, bytes are not images" {
 	"$DATA" make --files 40 --content random --scale-bytes 0.1 "$D"
 	[ "$(find "$D" -name '*.bin' | wc -l)" = 40 ]
 	run -1 "$DATA" stat --decode "$D"
 	[[ "$output" =~ "broken"\ +40 ]]
 }
 
-@test "the same recipe again: already there, nothing is written" {
+@test "the same options again: nothing is written" {
 	make_small "$D"
 	before=$(find "$D" -printf '%p %T@\n' | sort)
 	run -0 make_small "$D"
@@ -96,7 +96,7 @@ make_small() {
 	[ "$before" = "$(find "$D" -printf '%p %T@\n' | sort)" ]
 }
 
-@test "another recipe is refused, and replaced with --force" {
+@test "files made with other options are kept, and replaced with --force" {
 	make_small "$D"
 	run -1 "$DATA" make --files 30 --scale-bytes 0.25 "$D"
 	[[ "$output" =~ "other options" ]]
@@ -109,7 +109,7 @@ make_small() {
 	[ "$(sum "$D")" = "$(sum "$D.2")" ]
 }
 
-@test "files of somebody else are not mixed with ours" {
+@test "a folder with other files is refused" {
 	mkdir "$D"
 	echo mine >"$D/file"
 	run -1 make_small "$D"
@@ -129,7 +129,7 @@ make_small() {
 	grep -q '"complete": true' "$D/.gpemu-data.json"
 }
 
-@test "SIGINT: says so, leaves whole files, and can go on" {
+@test "SIGINT: reported, leaves whole files, can be continued" {
 	"$DATA" make --files 20000 "$D" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
 	until compgen -G "$D/class_*/*.JPEG" >/dev/null; do
@@ -146,7 +146,7 @@ make_small() {
 	"$DATA" stat --decode "$D"
 }
 
-@test "from: images cut out of the user's own" {
+@test "--from: images cut out of the user's own" {
 	make_small --seed 3 "$D"
 	make_small --from "$D" "$D.2"
 	make_small --from "$D" --jobs 1 "$D.3"
@@ -165,7 +165,7 @@ make_small() {
 	[[ "$output" =~ "broken"\ +1\ +"first: class_0001/img_00000012.JPEG" ]]
 }
 
-@test "a full disk is known before anything is written" {
+@test "a full disk is reported before anything is written" {
 	run -1 "$DATA" make --files 2000000 --scale-bytes 100000 \
 		--content random "$D"
 	[[ "$output" =~ "are free" ]]
@@ -204,7 +204,7 @@ make_small() {
 	[[ "$output" =~ "imagenet" ]]
 }
 
-@test "the record tells what was made" {
+@test "the record describes the dataset" {
 	make_small --json - "$D" >"$BATS_TEST_TMPDIR/m.json"
 	[ "$(field "$BATS_TEST_TMPDIR/m.json" result.files_written)" = 60 ]
 	[ "$(field "$BATS_TEST_TMPDIR/m.json" config.files)" = 60 ]

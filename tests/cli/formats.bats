@@ -132,7 +132,7 @@ age() {
 	[[ $output == *"a/img_0000_of_0006.npz: "*"savez_compressed"* ]]
 }
 
-@test "npz: sizes and places of 64 bits" {
+@test "npz: sizes and offsets of 64 bits" {
 	numpy
 	/usr/bin/python3 - "$TMP/big.npz" <<-'PY'
 		import sys, zipfile
@@ -154,7 +154,7 @@ age() {
 	same files "$TMP/data"
 }
 
-@test "pack: the samples of the tree it was made of, in groups" {
+@test "pack: the samples of the packed tree, in groups" {
 	make files
 	"$BUILD/gpemu-data" pack --group 4 --group-order sequential "$TMP/data" \
 		"$TMP/set.pack" >/dev/null
@@ -182,7 +182,7 @@ age() {
 	[ "$(dataset samples) $(dataset groups) $(dataset classes)" = "24 6 3" ]
 }
 
-@test "auto: what a folder or a file is" {
+@test "auto: the format of a folder or a file" {
 	make files
 	train --data "$TMP/data"
 	[ "$(dataset format)" = files ]
@@ -210,7 +210,7 @@ age() {
 	[[ $output == *"s-000.tar"*"npz"* ]]
 }
 
-@test "words that are unknown" {
+@test "unknown words are rejected" {
 	run "$TRAIN" --loader sync --data "$TMP" --format zip
 	[ "$status" -eq 2 ]
 	[[ $output == *"unknown format 'zip'"*files*npz* ]]
@@ -224,7 +224,7 @@ age() {
 	[[ $output == *WebDataset* ]]
 }
 
-@test "payload: another member than the usual one" {
+@test "payload: another member than the default" {
 	make tar-ustar
 	train --data "$TMP/data" --format tar:payload=json,jpg
 	[ "$status" -eq 0 ]
@@ -234,7 +234,7 @@ age() {
 	[[ $output == *"s-000.tar: no member has an extension of payload=seg.png"* ]]
 }
 
-@test "a sample that cannot be read is named with its shard" {
+@test "an unreadable sample is named with its shard" {
 	make tar-ustar
 	age "$TMP/data"
 	train --data "$TMP/data" --index rebuild
@@ -296,7 +296,7 @@ from_index() {
 	[ "$(dataset from_index)" = "$1" ]
 }
 
-@test "index: kept beside the dataset, used, and the same" {
+@test "index: kept next to the dataset, used, and equal" {
 	for kind in tar-ustar tfrecord-images files; do
 		rm -rf "$TMP/data" "$TMP/want"
 		make $kind
@@ -336,7 +336,7 @@ from_index() {
 	[ "$(dataset samples)" = 7 ]
 }
 
-@test "index: not used when a shard has changed" {
+@test "index: not used after a shard has changed" {
 	make tar-ustar
 	age "$TMP/data"
 	change() {
@@ -366,7 +366,7 @@ from_index() {
 	change grow "$TMP/data/s-002.tar"
 }
 
-@test "index: not used when a tree has changed" {
+@test "index: not used after a tree has changed" {
 	make files
 	age "$TMP/data"
 	change() {
@@ -407,7 +407,7 @@ from_index() {
 	from_index False
 }
 
-@test "index: damaged, it is made anew" {
+@test "index: rebuilt if damaged" {
 	make tar-ustar
 	age "$TMP/data"
 	train --data "$TMP/data" --index rebuild
@@ -425,7 +425,7 @@ from_index() {
 	done
 }
 
-@test "index: not kept of what changed just now" {
+@test "index: not kept if the dataset changed just now" {
 	make tar-ustar
 	train --data "$TMP/data" --index rebuild -v
 	[ "$status" -eq 0 ]

@@ -19,7 +19,7 @@ script()
 	chmod +x "$1"
 }
 
-@test "gpemu: the list has every program that there is" {
+@test "gpemu: the list has every installed program" {
 	run --separate-stderr "$bin/gpemu"
 	[ "$status" -eq 0 ]
 	[ -z "$stderr" ]
@@ -38,7 +38,7 @@ script()
 	done
 }
 
-@test "gpemu: arguments and exit status are those of the program" {
+@test "gpemu: passes arguments and exit status through" {
 	run --separate-stderr "$bin/gpemu" profile show v100 resnet50 64
 	[ "$status" -eq 0 ]
 	[ "$output" = "$("$bin/gpemu-profile" show v100 resnet50 64)" ]
@@ -51,7 +51,7 @@ script()
 	[ "$output" = '<a b><><*>' ]
 }
 
-@test "gpemu: the program takes the place of the process" {
+@test "gpemu: the program replaces the process" {
 	script path/gpemu-pid <<<'echo $$; kill -TERM $$'
 	alone/gpemu pid >out &
 	pid=$!
@@ -61,7 +61,7 @@ script()
 	[ "$status" -eq $((128 + 15)) ]
 }
 
-@test "gpemu: the program beside it comes before that in PATH" {
+@test "gpemu: the program next to it precedes the one in PATH" {
 	script path/gpemu-smi <<<'echo path'
 	[ "$(alone/gpemu smi)" = path ]
 	script alone/gpemu-smi <<<'echo beside'
@@ -71,7 +71,7 @@ script()
 	[ "$(./link smi)" = beside ]
 }
 
-@test "gpemu: a program that is missing, or cannot be executed" {
+@test "gpemu: a missing or non-executable program" {
 	run alone/gpemu gpud
 	[ "$status" -eq 1 ]
 	[[ $output == "gpemu: gpemu-gpud: neither in the folder of gpemu nor in PATH"* ]]
@@ -81,7 +81,7 @@ script()
 	[ "$output" = "gpemu: gpemu-gpud: Permission denied" ]
 }
 
-@test "gpemu: an unknown name is an error that names the nearest" {
+@test "gpemu: the error of an unknown name suggests the nearest" {
 	run --separate-stderr "$bin/gpemu" trian --help
 	[ "$status" -eq 2 ]
 	[ -z "$output" ]
@@ -101,7 +101,7 @@ script()
 	[ "$output" = "gpemu-data: unknown command 'mkae'; did you mean 'make'?" ]
 }
 
-@test "gpemu: help opens the page beside the programs, or the installed one" {
+@test "gpemu: help opens the page next to the programs, or the installed one" {
 	script path/man <<<'echo man "$@"'
 	script alone/gpemu-fs <<<'echo fs "$@"'
 	run --separate-stderr alone/gpemu help fs

@@ -29,7 +29,7 @@ ran()
 	: >standin.log
 }
 
-@test "identity: a program that changed by one line gives new records" {
+@test "identity: a program with one changed line gives new records" {
 	ran 2
 	ran 0
 	cp bin/gpemu-train old
@@ -61,7 +61,7 @@ ran()
 	[ "$(grep -c 'bin/gpemu-train"' trace)" -eq 1 ]
 }
 
-@test "identity: a changed gpemu-data makes the dataset, and runs, again" {
+@test "identity: a changed gpemu-data remakes the dataset and repeats the runs" {
 	gpemu_run w.yaml
 	echo '# x' >>bin/gpemu-data
 	: >standin.log
@@ -70,7 +70,7 @@ ran()
 	ran 0
 }
 
-@test "identity: a folder of data that changed" {
+@test "identity: a changed folder of data" {
 	mkdir photos
 	echo one >photos/a
 	sed -i 's/^dataset:.*/dataset: {dir: photos}/' w.yaml
@@ -119,7 +119,7 @@ again()
 	[ "$(wc -l <runs)" -eq 2 ]
 }
 
-@test "identity: what exec names, as a program, a word, a key or a variable" {
+@test "identity: files named by exec: as program, argument, key or variable" {
 	exec_workload
 	for file in tools/own-tool job.sh list.txt helper.txt bin/preload.so; do
 		again "$file"
@@ -162,7 +162,7 @@ again()
 	gpemu_run w.yaml
 }
 
-@test "identity: the warm-up is part of a run, the number of them is not" {
+@test "identity: the warm-up is part of a run, the number of warm-ups is not" {
 	ran 2
 	sed -i 's/^time_scale/warmup: 1\n&/' w.yaml
 	ran 4

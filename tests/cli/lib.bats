@@ -31,7 +31,7 @@ teardown() {
 	rm -rf "$TMP"
 }
 
-@test "the examples, compiled against what was installed" {
+@test "the examples compile against the installed library" {
 	for word in train engine; do
 		cc $SANITIZE -std=gnu99 -Wall -Wextra -Werror -o "$TMP/example-$word" \
 			"$EXAMPLES/$word.c" $(pkg-config --cflags --libs gpemu)
@@ -39,7 +39,7 @@ teardown() {
 	done
 }
 
-@test "the archive, and no library at run time" {
+@test "linked with the archive, a program needs no library at run time" {
 	# where everything was to be installed there is nothing in this test
 	export GPEMU_PROFILES=$(find "$INTO" -path '*/share/gpemu/profiles')
 	mkdir "$TMP/lib"
@@ -57,7 +57,7 @@ teardown() {
 	[ -z "$output" ]
 }
 
-@test "only the interface is visible, with its version and soname" {
+@test "the library exports only the interface, with version and soname" {
 	nm -D --defined-only "$LIBDIR/libgpemu.so" >"$TMP/names"
 	grep -q ' T gpemu_open@@GPEMU_1$' "$TMP/names"
 	run grep -vE ' (T gpemu_[a-z_]+@@GPEMU_1|A GPEMU_1)$' "$TMP/names"
@@ -70,7 +70,7 @@ teardown() {
 	diff "$TMP/header" "$TMP/library"
 }
 
-@test "the header alone, as C99 and as C++" {
+@test "the header compiles alone, as C99 and as C++" {
 	header=$(find "$INTO" -name gpemu.h)
 	cxx=$(command -v c++ || command -v clang++-14)
 	for language in "cc -x c -std=c99" "cc -x c -std=c17" \
@@ -98,7 +98,7 @@ teardown() {
 	LD_LIBRARY_PATH=$LIBDIR "$TMP/main"
 }
 
-@test "a run that is interrupted goes on from its checkpoint" {
+@test "an interrupted run resumes from its checkpoint" {
 	mkdir "$TMP/data"
 	for i in $(seq 40); do echo $i >"$TMP/data/$i"; done
 	cat >"$TMP/options.yaml" <<-YAML

@@ -41,7 +41,7 @@ check() {
 	PY
 }
 
-@test "two models, measured, are a profile that a run can use" {
+@test "two measured models make a profile that a run can use" {
 	needs_torch
 	measure --models squeezenet1_1,shufflenet_v2_x0_5 --batches 1,2,4 \
 		--output m.yaml --json m.json
@@ -69,7 +69,7 @@ check() {
 		200 / (j['forward_ms'] + j['backward_ms']) - 1) < 1e-3"
 }
 
-@test "validate runs steps that were not measured, beside the prediction" {
+@test "validate runs steps that were not measured, next to the prediction" {
 	needs_torch
 	measure --models squeezenet1_1 --batches 1,4,8 --output m.yaml
 	run -0 gpemu-profile validate ./m.yaml --device cpu --seconds 0.1 \
@@ -92,7 +92,7 @@ check() {
 	[[ "$output" == *"unknown model 'vgg11'"* ]]
 }
 
-@test "a run that was stopped goes on where it was" {
+@test "a stopped run continues where it was" {
 	needs_torch
 	go() {
 		measure --models squeezenet1_1 --batches 1-6 --output m.yaml
@@ -132,7 +132,7 @@ check() {
 	[[ "$output" == *"m.yaml.state:"*": not a measurement"* ]]
 }
 
-@test "where memory ends, the largest batch size is found and measured" {
+@test "the largest batch size that fits into memory is found and measured" {
 	needs_torch
 	measure --models squeezenet1_1,alexnet --batches 1,200 --memory 160M \
 		--output m.yaml --json m.json
@@ -179,7 +179,7 @@ print(m["last_batch"])')
 	[[ "$output" == *"--output FILE is missing"* ]]
 }
 
-@test "without PyTorch it says what to install" {
+@test "without PyTorch, the error says what to install" {
 	GPEMU_PYTHON=/bin/false run -75 gpemu-profile measure --output m.yaml
 	[ "${#lines[@]}" -eq 1 ]
 	[[ "$output" == *"/bin/false has no PyTorch"*python3-torch* ]]

@@ -25,7 +25,7 @@ record() {
 	PY
 }
 
-@test "train: data, checkpoints, trace and log of steps" {
+@test "train: --data, checkpoints, trace and log of steps" {
 	set -- --data "$BAD" --prep none -b 2 --model alexnet --time-scale 0.01 \
 		--checkpoint-dir "$BAD.ck" --checkpoint-every 1 --checkpoint-size 4K \
 		--trace "$BAD.trace" --steps "$BAD.steps" --dump-samples "$BAD.samples"
@@ -80,14 +80,14 @@ served() {
 	record j "j['config']['trace'] == 'caf\\\\xe9.csv'"
 }
 
-@test "profile: a file that is none, in what check says" {
+@test "profile: check of a file that is not a profile" {
 	echo nonsense >"$BAD.yaml"
 	run gpemu-profile check --json j "$BAD.yaml"
 	[ "$status" -eq 1 ]
 	record j "'caf\\\\\\\\xe9.yaml' in text"
 }
 
-@test "run: results in such a folder, of such a workload" {
+@test "run: the folder of results and the workload" {
 	cat >"$BAD.yaml" <<-'END'
 		name: small
 		question: Is it there?

@@ -29,7 +29,7 @@ on_data() {
 	train --data "$TMP/data" --loader sync --prep none -b 4 "$@"
 }
 
-@test "dump-order: every sample once an epoch, with its path" {
+@test "dump-order: every sample once per epoch, with its path" {
 	data
 	on_data -e 2 --seed 3 --dump-order "$FILE"
 	python3 - "$FILE" "$TMP/data" <<-'PY'
@@ -50,7 +50,7 @@ on_data() {
 	PY
 }
 
-@test "replay-order gives what was dumped, whatever order and seed" {
+@test "replay-order repeats the dumped order, whatever --order and --seed" {
 	data
 	for order in quasi-random:window=2,page=500 shuffle; do
 		on_data -e 2 --order $order --dump-order "$FILE"
@@ -100,7 +100,7 @@ on_data() {
 	[[ "$output" == *"/dev/full: No space left on device"* ]]
 }
 
-@test "torch: what randperm and DistributedSampler of PyTorch give" {
+@test "torch: equal to PyTorch's randperm and DistributedSampler" {
 	/usr/bin/python3 -c 'import torch' 2>/dev/null ||
 		skip "python3-torch is not installed"
 	for n in 1 2 3 17 1000 30011; do
@@ -160,7 +160,7 @@ on_data() {
 	PY
 }
 
-@test "group needs groups, a rank is below the world size" {
+@test "group needs groups; a rank is below the world size" {
 	data
 	run on_data --order group
 	[ "$status" -eq 1 ]

@@ -13,7 +13,7 @@ setup() {
 		--scale-bytes 0.2 "$D" >/dev/null
 }
 
-@test "every file is in one group, the last is smaller, sums hold" {
+@test "every file is in one group, the last group is smaller, checksums match" {
 	for order in sequential random diffclass; do
 		"$DATA" pack -g 8 --group-order $order --force "$D" "$P"
 		run -0 "$DATA" stat --verify "$P"
@@ -27,7 +27,7 @@ assert len({p for g in groups for p in g}) == 61'
 	done
 }
 
-@test "the same pack twice; another seed groups otherwise" {
+@test "one seed makes the same pack twice, another seed other groups" {
 	"$DATA" pack -g 8 --group-order random "$D" "$P"
 	"$DATA" pack -g 8 --group-order random "$D" "$P.2"
 	"$DATA" pack -g 8 --group-order random --seed 2 "$D" "$P.3"
@@ -42,7 +42,7 @@ assert len({p for g in groups for p in g}) == 61'
 	diff "$BATS_TEST_TMPDIR/groups" <("$DATA" stat --groups "$P.2")
 }
 
-@test "an interrupted, cut off, damaged or newer pack is refused" {
+@test "an interrupted, truncated, damaged or newer pack is refused" {
 	"$DATA" pack -g 8 "$D" "$P"
 	n=$(stat -c %s "$P")
 	refused() {

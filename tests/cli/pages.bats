@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-@test "pages: links between them lead somewhere" {
+@test "pages: links between them resolve" {
 	python3 - "$BATS_TEST_DIRNAME/../.." <<-'PY'
 		import os, re, sys
 		root, bad = sys.argv[1], []

@@ -44,7 +44,7 @@ A	$2/$1" ]
 	git commit -q -m "$1"
 }
 
-@test "a policy, an engine with an option and a format: a file and a word each" {
+@test "a policy, an engine with an option, a format: one file and one word each" {
 	part policy_mru.c fs/cache/policy fs/cache/policy/meson.build lru
 	part engine_blocks.c loader/engine loader/meson.build sync
 	part format_jsonl.c loader/format loader/meson.build tar

@@ -74,7 +74,7 @@ have_uring() {
 	[ -n "${GPEMU_SANITIZED-}" ] || check "t['cpu_s'] < t['wall_seconds']"
 }
 
-@test "a core or three, shared by two threads or owned by as many" {
+@test "one core or three, shared by two threads or one per thread" {
 	files 768
 	if have_uring; then
 		rate 1 155 -b 16 --loader async --workers 2 --max-steps 16
@@ -84,7 +84,7 @@ have_uring() {
 	check "j['config']['workers'] == 3 and j['prep']['cores'] == 3"
 }
 
-@test "24 workers that own their batches, late as each may wake" {
+@test "24 workers that own their batches, however late each wakes" {
 	# 24 batches are done at a time, and the GPU takes a while for the last
 	# of them: cores ten times slower, so that it does not count
 	cat >"$TMP/slow.yaml" <<-'END'
@@ -97,7 +97,7 @@ have_uring() {
 	rate 24 15.5 --loader sync -b 16 --time-scale 0.1 --prep-profile "$TMP/slow.yaml"
 }
 
-@test "the GPU holds back cores that are faster, and they are not blamed" {
+@test "faster cores wait for the GPU, and are not reported as the bottleneck" {
 	files 640
 	# a machine that stops for seconds keeps the GPU waiting
 	for try in 1 2 3 4 5; do
@@ -111,7 +111,7 @@ have_uring() {
 	false
 }
 
-@test "a profile of one's own: a distribution, and a cost for the bytes" {
+@test "a user's profile: a distribution, and a cost per byte" {
 	mkdir -p "$TMP/raw/class"
 	for i in $(seq 64); do head -c 100000 /dev/zero >"$TMP/raw/class/$i"; done
 	cat >"$TMP/own.yaml" <<-'END'
@@ -154,7 +154,7 @@ have_uring() {
 	[[ "$output" == *pytorch-pillow* ]]
 }
 
-@test "samples that cannot be read cost no core and complete their batch" {
+@test "unreadable samples take no core time and complete their batch" {
 	files 128
 	"$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 64 --time-scale 0.01 \
 		--pin off --json "$JSON" >/dev/null
@@ -231,7 +231,7 @@ least_transfer() {
 	PY
 }
 
-@test "without pinned memory batches are really staged" {
+@test "without pinned memory, batches are really staged" {
 	mkdir -p "$TMP/raw/class"
 	# 64 MB a batch: no machine copies that within the 0.2 ms (wall) that
 	# the profile wants of so many bytes at this scale
@@ -249,7 +249,7 @@ least_transfer() {
 	python3 -c "import sys; sys.exit(not $(least_transfer) > 100 > 10 * $direct)"
 }
 
-@test "prepared images differ little from Pillow's, at each fraction of the size" {
+@test "transformed images differ little from Pillow's, at each scale" {
 	/usr/bin/python3 -c 'import numpy, PIL' ||
 		skip "Pillow is not installed (apt-get install python3-pil python3-numpy)"
 	"$DATA" make --files 12 --classes 1 "$TMP/jpeg" >/dev/null
@@ -265,7 +265,7 @@ least_transfer() {
 	[[ "$output" == *"      1 "* ]]
 }
 
-@test "the size and the kind of a prepared image" {
+@test "the size and the type of a transformed image" {
 	"$DATA" make --files 8 --scale-bytes 0.1 "$TMP/jpeg" >/dev/null
 	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.1 --image-size 100 \
 		--prep-output uint8 --json "$JSON"

@@ -51,12 +51,12 @@ one_line() {
 	one_line
 }
 
-@test "every shipped profile is good" {
+@test "every shipped profile is valid" {
 	run -0 gpemu-profile check
 	[[ "$output" != *BAD* ]]
 }
 
-@test "a step is shown with where it comes from" {
+@test "a step is shown with its source" {
 	run -0 gpemu-profile show v100 resnet50 64 --json step.json
 	[[ "$output" == *measured* || "$output" == *interpolated* ]]
 	grep -q '"fits": true' step.json
@@ -83,7 +83,7 @@ one_line() {
 	[[ "$output" == *UNVERIFIED* && "$output" == *"pace of each job"* ]]
 }
 
-@test "what a storage profile leaves out has no source to show" {
+@test "operations that a storage profile omits show no source" {
 	cat >disk.yaml <<-END
 		name: disk
 		source: mine
@@ -121,14 +121,14 @@ one_line() {
 	run -0 gpemu-profile verify ./g.yaml --against gpu.csv
 }
 
-@test "a profile is the head that makes itself again" {
+@test "a profile can be its own --head" {
 	make_tables
 	import --output a.yaml
 	import --head a.yaml --output b.yaml
 	cmp a.yaml b.yaml
 }
 
-@test "verify finds a profile that is not of its table" {
+@test "verify finds a profile that deviates from its table" {
 	make_tables
 	import --output g.yaml
 	sed -i 's/^m,8,0.026/m,8,0.029/' gpu.csv
@@ -163,7 +163,7 @@ held() {
 print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 }
 
-@test "points that are left out of a table are predicted by the rest" {
+@test "the rest of a table predicts the points left out" {
 	make_tables
 	make_device_table
 	import --output g.yaml
@@ -226,7 +226,7 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	one_line
 }
 
-@test "memory that cannot be true is taken from another GPU" {
+@test "impossible memory cells are replaced with another GPU's" {
 	make_tables
 	cp gpu.csv other.csv
 	sed -i 's/^\(m,16,.*\),260,50$/\1,5000,50/' gpu.csv
@@ -260,7 +260,7 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	one_line
 }
 
-@test "check tells bad files by line and goes on" {
+@test "check reports bad files by line and continues" {
 	printf 'name: x\nsizes: [[0, 1]]\n' >bad.yaml
 	printf 'nothing: here\n' >none.yaml
 	printf 'a: [\n' >broken.yaml
@@ -283,7 +283,7 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	one_line
 }
 
-@test "fit: estimates of the largest batch, beside those that were measured" {
+@test "fit: estimates of the largest batch, next to the measured limits" {
 	run -0 gpemu-profile fit --json all.json
 	[[ "${lines[-1]}" == *"estimates ("*" %) are within 7 % of"* ]]
 	python3 - all.json <<-'PY'

@@ -44,7 +44,7 @@ damage() { # R STEP
 		bs=1 seek=30000 conv=notrunc status=none
 }
 
-@test "one rank is killed, the others are ended: all go on from one step, each sample once" {
+@test "one rank is killed, the others are stopped: all resume at one step, each sample once" {
 	for WORLD in 2 4; do
 		rm -rf "$CK" "$TMP"/?.log
 		python3 - "$BUILD/gpemu-train" "$TMP" "$CK" $WORLD <<-'PY'
@@ -92,7 +92,7 @@ damage() { # R STEP
 	done
 }
 
-@test "ranks that resume one after the other go on from what the first chose" {
+@test "ranks that resume one by one take the step that the first chose" {
 	WORLD=3
 	rank 0 -e 2 --max-steps 7
 	rank 1 -e 2 --max-steps 12
@@ -108,7 +108,7 @@ damage() { # R STEP
 	exactly_once 2
 }
 
-@test "a rank that did not take part in the last resume has nothing newer than that" {
+@test "the checkpoints of a rank that missed the last resume are older than it" {
 	rank 0 --max-steps 5
 	rank 1 --max-steps 15
 	rank 0 --max-steps 15 --resume # to 15; rank 1 never came
@@ -134,7 +134,7 @@ damage() { # R STEP
 	[[ $output == *"rank 1 is still running; stop all ranks before you resume"* ]]
 }
 
-@test "a damaged checkpoint of one rank makes all go on from an older step" {
+@test "a damaged checkpoint of one rank makes all resume at an older step" {
 	for r in 0 1; do rank $r --max-steps 12; done
 	damage 1 10
 	run rank 0 --resume
@@ -146,7 +146,7 @@ damage() { # R STEP
 	exactly_once 1
 }
 
-@test "--resume-step takes that step, or names the rank that lacks it" {
+@test "--resume-step resumes there, or names the rank that lacks the step" {
 	rank 0 --checkpoint-keep 0 --max-steps 15
 	rank 1 --checkpoint-keep 0 --max-steps 10
 	run rank 0 --resume --resume-step 15
@@ -174,7 +174,7 @@ damage() { # R STEP
 	[[ $output == *"--resume is required"* ]]
 }
 
-@test "no step that all have is an error, and the beginning can be named" {
+@test "no step in common is an error; --resume-step 0 starts over" {
 	rank 0 --max-steps 5
 	run rank 1 --resume
 	[ "$status" -eq 1 ]
@@ -193,7 +193,7 @@ damage() { # R STEP
 	[ "$(steps 1)" = "10 15" ]
 }
 
-@test "ranks of another number, and a run without any, are refused" {
+@test "another world size, or none, is refused" {
 	rank 0 --max-steps 5
 	WORLD=3 run rank 1
 	[ "$status" -eq 1 ]

@@ -42,7 +42,7 @@ need_root()
 	[ -w /dev/fuse ] || skip "no /dev/fuse"
 }
 
-@test "run: every cell runs once a repetition, with its seed and time scale" {
+@test "run: every cell runs once per repetition, with its seed and time scale" {
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
 	[ "$(grep -c 'sync 7 0.5' standin.log)" -eq 4 ]
@@ -83,7 +83,7 @@ need_root()
 	[ "$(wc -l <standin.log)" -eq 17 ]
 }
 
-@test "run: an edited workload runs what changed" {
+@test "run: an edited workload runs only what changed" {
 	gpemu_run w.yaml
 	sed -i 's/\[sync, async\]/[sync, async, null]/' w.yaml
 	gpemu_run w.yaml
@@ -194,7 +194,7 @@ expects()
 	done
 }
 
-@test "run: the legend of a plot says what its series are" {
+@test "run: the legend of a plot names its series" {
 	gpemu_run -r 1 w.yaml
 	gp=results/small/plots/seconds-by-train_loader.gp
 	grep -q "^set key .* title 'fs.cache_policy' left$" "$gp"
@@ -273,7 +273,7 @@ expects()
 	[ "$(wc -l <standin.log)" -eq 5 ]
 }
 
-@test "run: the dataset is made once, whole or not at all" {
+@test "run: the dataset is made once, completely or not at all" {
 	gpemu_run -r 1 w.yaml
 	[ "$(cat cache/gpemu/imagenette-????????????????/a)" = 1 ]
 	gpemu_run -r 1 -o other w.yaml
@@ -376,7 +376,7 @@ refuses()
 	[ "$(tail -n 20 standin.log | head -n 2 | tr '\n' ' ')" = "a 7 0.5 a 8 0.5 " ]
 }
 
-@test "run: the datasets are of an axis" {
+@test "run: an axis may choose the dataset" {
 	sed -i 's/fs.cache_policy: .*/dataset.files: [5, 7]/; /^plot/,$d' w.yaml
 	gpemu_run -r 1 w.yaml
 	[ "$(grep -c made standin.log)" -eq 2 ]
@@ -482,7 +482,7 @@ exec_workload()
 	[[ $output == *"w.yaml:7:16: no mount 'b'"* ]]
 }
 
-@test "run: a check of what no run has fails, and has no column" {
+@test "run: a check on a metric that no run has fails and has no column" {
 	sed -i 's/^plot:/expect: [{that: cost < 1}, {falling: energy, along: train.loader}]\n&/' w.yaml
 	sed -i 's/^repetitions.*/metrics: {double: {of: 2 * cost}}/' w.yaml
 	run --separate-stderr gpemu_run w.yaml
@@ -531,7 +531,7 @@ exec_workload()
 	grep -q '"attempts": 2' results/small/records/*.json
 }
 
-@test "run: results.csv has a line a run, failed or not" {
+@test "run: results.csv has one line per run, failed or not" {
 	FAIL_LOADER=async run gpemu_run w.yaml
 	python3 - <<-'END'
 		import csv
@@ -580,7 +580,7 @@ valid_html()
 	END
 }
 
-@test "run: the report is one valid page that needs nothing else" {
+@test "run: the report is one valid, self-contained page" {
 	sed -i 's/^question:.*/question: Is "async" < sync \& faster?/' w.yaml
 	printf '  - {x: fs.cache_policy, y: au, series: train.loader}\nexpect:\n- that: seconds[async] < seconds[sync]\n' >>w.yaml
 	gpemu_run w.yaml
@@ -658,7 +658,7 @@ valid_html()
 	[ "$status" -eq 2 ]
 }
 
-@test "run: a second gpemu-run keeps out of the same folder" {
+@test "run: a second gpemu-run refuses the same folder" {
 	mkdir -p results/small
 	flock results/small -c "$bin/gpemu-run --no-mount w.yaml" >out 2>&1 && false
 	[ $? -eq 75 ]
@@ -729,7 +729,7 @@ start_hanging()
 	[[ $output == *"Not mounted"* ]]
 }
 
-@test "run: cells that say that they are independent run side by side" {
+@test "run: independent cells run concurrently" {
 	exec_workload
 	sed -i 's/exec.workers: .*/exec.workers: [1, 2, 3, 4, 5, 6]}/' w.yaml
 	# each waits until another one is there

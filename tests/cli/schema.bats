@@ -43,11 +43,11 @@ compare()
 	PY
 }
 
-@test "schema: the page has the keys of a workload that the program knows" {
+@test "schema: the page lists every key of a workload" {
 	compare keys key
 }
 
-@test "schema: and those of a list of workloads" {
+@test "schema: the page lists every key of a list of workloads" {
 	compare list-keys 'list key'
 }
 

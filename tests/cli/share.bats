@@ -99,7 +99,7 @@ check() {
 	[[ $output == *"gpus: 3"*"allow: [daemon, 7]"* ]]
 }
 
-@test "a table that the disk has not taken is no success" {
+@test "a table that a full disk did not take fails" {
 	for program in "$GPUD --help" "$BUILD/gpemu-data --help" \
 		"$BUILD/gpemu-fs --version" "$TRAIN --list engine" \
 		"$BUILD/gpemu-cachesim --dataset imagenet -p lru -c 10%"; do
@@ -110,7 +110,7 @@ check() {
 	done
 }
 
-@test "a server that is stopped is not waited for without end" {
+@test "a client does not wait forever for a stopped server" {
 	gpud
 	kill -STOP "$SERVER"
 	run "$SMI" --socket "$SOCKET"
@@ -121,7 +121,7 @@ check() {
 	gpud_end
 }
 
-@test "what cannot be meant is refused before anything is opened" {
+@test "invalid options are rejected before the socket is made" {
 	for option in '--scheduler best' '--share much' '--mode 888' \
 		'--mode 01777' '--gpus 0' '--gpus 65' '--speedup mps-nominal' \
 		'--time-scale 0' '--gpu no-such-gpu'; do
@@ -146,7 +146,7 @@ check() {
 	[ "$status" -eq 75 ]
 }
 
-@test "the place of the socket: taken, stale, something else" {
+@test "the path of the socket: in use, stale, another file" {
 	gpud
 	[ "$(stat -c %a "$SOCKET")" = 600 ]
 	run "$GPUD" --socket "$SOCKET"
@@ -218,7 +218,7 @@ check() {
 	[ "$peak" -lt $((40 << 10)) ]
 }
 
-@test "the status tells of as many jobs as there can be clients" {
+@test "the status has room for the jobs of all clients" {
 	[ "$(ulimit -Hn)" = unlimited ] || [ "$(ulimit -Hn)" -gt 5000 ] ||
 		skip "no more than $(ulimit -Hn) descriptors"
 	ulimit -Sn "$(ulimit -Hn)"
@@ -228,7 +228,7 @@ check() {
 	[ "$output" = "welcome status" ]
 }
 
-@test "as many descriptors as clients" {
+@test "the limit of descriptors allows all clients" {
 	(
 		ulimit -Sn 20
 		exec "$GPUD" --socket "$SOCKET" --max-clients 30 2>/dev/null 3>&-
@@ -258,7 +258,7 @@ check() {
 	done
 }
 
-@test "other users are kept out, unless they are allowed" {
+@test "other users are refused, unless allowed" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
 	chmod 711 "$TMP"
 	as_nobody() {
@@ -355,7 +355,7 @@ check() {
 	so 'j["server"]["expired"] == 1 and j["server"]["clients"] == 1'
 }
 
-@test "a stopped job gives up what others wait for, and nothing else" {
+@test "a stopped job releases what others wait for, and nothing else" {
 	gpud --scheduler fifo --idle-limit 500ms
 	train a --model resnet50 -b 32 --max-steps 100000
 	first=$JOB
@@ -375,7 +375,7 @@ check() {
 	grep -q 'no iteration for .* s while other jobs wait' "$TMP/a.out"
 }
 
-@test "without descriptors the server waits for some, and does not spin" {
+@test "without free descriptors the server waits and does not spin" {
 	local before after
 
 	gpud
@@ -417,7 +417,7 @@ check() {
 	false
 }
 
-@test "a server says when a step ends, not when its optimiser begins" {
+@test "a server reports the end of a step, not the start of its optimiser" {
 	cat >"$TMP/apart.yaml" <<-'YAML'
 		name: apart
 		source: nominal
@@ -490,7 +490,7 @@ three_clients() {
 	gpud_end
 }
 
-@test "three clients, one after the other: R, R/2, R/3 and back, fairly" {
+@test "three clients, one after the other: rates R, R/2, R/3 and back" {
 	for try in 1 2 3 4 5; do
 		three_clients
 		cat "$TMP/rates"
@@ -528,7 +528,7 @@ three_clients() {
 	until_so 'not p and g[0]["memory_used_mib"] == 0'
 }
 
-@test "one that waits for room, or for its turn, can be interrupted" {
+@test "a client that waits for memory, or for its turn, can be interrupted" {
 	gpud --gpu k80 --share mps --scheduler fifo
 	train a --model resnet50 -b 64 --max-steps 100000
 	until_so 'len(p) == 1 and p[0]["iterations"] > 0'
@@ -559,7 +559,7 @@ three_clients() {
 	grep -q 'gpemu-gpud closed the connection' "$TMP/a.out"
 }
 
-@test "another time scale, and what does not fit, are refused" {
+@test "another time scale, and a job that does not fit, are refused" {
 	gpud
 	run "$TRAIN" --loader null --gpu-server "$SOCKET" --time-scale 0.2
 	[ "$status" -eq 1 ]
@@ -570,7 +570,7 @@ three_clients() {
 	[[ $output == *"out of GPU memory"* ]]
 }
 
-@test "preparation on a GPU that is the server's is refused" {
+@test "transforms on a server's GPU are refused" {
 	gpud
 	{
 		sed 's/^name:.*/name: both/' "$BATS_TEST_DIRNAME/../../profiles/prep/dali-gpu.yaml"
@@ -584,7 +584,7 @@ three_clients() {
 	[[ $output == *"both: a part of it is done on the GPU"* ]]
 }
 
-@test "several GPUs at once, or none" {
+@test "a job gets all of its GPUs at once, or none" {
 	gpud --gpus 2
 	mkfifo "$TMP/in" "$TMP/in2"
 	"$CLIENT" "$SOCKET" hold 1 24000 <"$TMP/in" >"$TMP/small" 3>&- &
@@ -603,7 +603,7 @@ three_clients() {
 	grep -q 'gpus 0x3' "$TMP/big"
 }
 
-@test "pack: two lanes run at once, each at half its pace" {
+@test "pack: two lanes run concurrently, each at half speed" {
 	gpud --share lanes --scheduler pack
 	train a --model resnet50 -b 32 --max-steps 100000
 	train b --model resnet50 -b 32 --max-steps 100000
@@ -688,7 +688,7 @@ completion() {
 	[[ $output == *"$TMP/none/gpemu-gpud.sock"* ]]
 }
 
-@test "--json: what the server did, once it ends" {
+@test "--json: the record of the server, written at its end" {
 	gpud --json "$TMP/server.json"
 	train a --model resnet50 -b 32 --max-steps 7
 	wait "$JOB"

@@ -114,7 +114,7 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 	total "prep == 0 and pin == 0"
 }
 
-@test "one core for four GPUs: the wait is for preparation, and the pin stage's its own" {
+@test "one core for four GPUs: they wait for transforms, and the pin stage separately" {
 	told --prep emulated --cores 1 -b 4 --gpus 4 --time-scale 0.2
 	total "prep > .5 * wait and pin > 0"
 }
@@ -124,7 +124,7 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 	total "pin > .5 * wait and prep == 0"
 }
 
-@test "engines that own their batches, and the ones that do not" {
+@test "engines whose workers own batches, and those whose do not" {
 	for engine in sync threads; do
 		told --prep none -b 4 --loader $engine --time-scale 0.05 --gpus 2
 		total "prep == 0"
@@ -136,14 +136,14 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 	total "prep > 0"
 }
 
-@test "GPUs that wait for each other: the sentence says so" {
+@test "the bottleneck of GPUs that wait for each other" {
 	told --loader null --prep none -b 8 --gpus 4 --max-steps 20 --time-scale 0.1
 	grep -q "Bottleneck: between the GPUs" "$TMP/out"
 	told --loader null --prep none -b 8 --gpus 4 --parallel dp --max-steps 20 --time-scale 0.1
 	grep -q "Bottleneck: between the GPUs" "$TMP/out"
 }
 
-@test "all GPUs stand still for a checkpoint" {
+@test "all GPUs wait for a checkpoint" {
 	told --prep none -b 4 --gpus 4 --checkpoint-every 1 --checkpoint-size 64M --checkpoint-dir "$TMP/checkpoints"
 	grep -q "Bottleneck: checkpoints" "$TMP/out"
 }

@@ -78,7 +78,7 @@ line()
 	[ ! -s standin.log ]
 }
 
-@test "suite: the summary has every row, and what each workload's has" {
+@test "suite: the summary has every row of each workload's summary" {
 	gpemu_run --json - all.yaml >s.json
 	cmp s.json results/all/summary.json
 	python3 - <<-'END'
@@ -97,7 +97,7 @@ line()
 	END
 }
 
-@test "suite: what fails in one workload does not stop the others" {
+@test "suite: a failure in one workload does not stop the others" {
 	FAIL_LOADER=async run --separate-stderr gpemu_run all.yaml
 	[ "$status" -eq 1 ]
 	[ "$(grep -c '^async' standin.log)" -eq 2 ]
@@ -116,7 +116,7 @@ line()
 	grep -q 'no report' results/all/report.html
 }
 
-@test "suite: more than the budget fails" {
+@test "suite: exceeding the budget fails" {
 	sed -i 's/budget: .*/budget: 1s/' all.yaml
 	sed -i 's/^seed:/cell_timeout: 1s\n&/' files/*.yaml
 	HANG_LOADER=async run --separate-stderr gpemu_run all.yaml
@@ -157,7 +157,7 @@ refuses()
 	refuses "all.yaml:3:12: workloads is empty: list at least one file"
 }
 
-@test "suite: check says how long all of it takes, --dry-run what runs" {
+@test "suite: check estimates the time of all, --dry-run lists what runs" {
 	run --separate-stderr gpemu_run check all.yaml
 	[ "$status" -eq 0 ]
 	[[ $output == *"one "*"2       2 "*"two "*"2       2 "*"all "*" of 3600 s"* ]]
@@ -169,7 +169,7 @@ refuses()
 	[ ! -e results/all ]
 }
 
-@test "suite: -o puts all into one folder, with links that work" {
+@test "suite: -o writes all into one folder, with working links" {
 	gpemu_run -o out all.yaml
 	[ -e out/one/report.html ]
 	grep -q 'href="one/report.html"' out/report.html

@@ -27,7 +27,7 @@ raw() { # n bytes
 	for i in $(seq "$1"); do head -c "$2" /dev/zero >"$TMP/raw/$i"; done
 }
 
-@test "four GPUs: four batches a step, and all of the time accounted for" {
+@test "four GPUs: four batches per step, and all time accounted for" {
 	run "$TRAIN" $NULL --model resnet18 -b 32 --gpus 4 --samples 1280 --json "$JSON"
 	[ "$status" -eq 0 ]
 	[[ $output == *"4 GPUs (ddp): "*" all-reduce"* ]]
@@ -84,7 +84,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	done
 }
 
-@test "DataParallel on two P100s takes what was published" {
+@test "DataParallel on two P100s takes the published time" {
 	for row in 64:.1377 128:.2606 256:.505 512:.996; do
 		run "$TRAIN" $NULL --node 2xp100 --parallel dp --model alexnet -b "${row%:*}" \
 			--extrapolate --max-steps 20 --json "$JSON"
@@ -95,7 +95,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	done
 }
 
-@test "GPUs of a root share its link" {
+@test "GPUs under one PCIe root share its link" {
 	sed 's/root_gb_per_s: 12.4/root_gb_per_s: 0/' \
 		"$BATS_TEST_DIRNAME/../../profiles/node/config-ssd-v100.yaml" >"$TMP/free.yaml"
 	# pageable copies of alexnet: the copy is what is waited for
@@ -110,7 +110,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	python3 -c "assert 1.35 < ${step[0]} / ${step[1]} < 1.6, '${step[*]}'"
 }
 
-@test "ring, tree and other nodes: the slower link, the more time" {
+@test "ring, tree and several nodes: a slower link takes more time" {
 	for how in "ring --world-size 1" "tree --world-size 1" "ring --world-size 4"; do
 		run "$TRAIN" $NULL --node config-ssd-v100 --model vgg16 -b 8 --samples 4096 --max-steps 10 \
 			--allreduce $how --json "$JSON"
@@ -162,7 +162,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	check "j['profile']['optimizer'] == 'in backward' and e['optimizer_s'] == 0"
 }
 
-@test "the batch that waits on the GPU weighs what was copied" {
+@test "a batch that waits on the GPU takes the memory of its copied bytes" {
 	raw 8 1048576
 	# of files as they are, and prepared, whatever the model's own would weigh
 	run "$TRAIN" --data "$TMP/raw" --prep none -b 4 --model resnet18 --time-scale .05 --json "$JSON"
@@ -175,7 +175,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	check "j['node']['beside_mib']['waiting_batches'] == 3" "e['batch_bytes'] == 8 * 3 * 512 * 512"
 }
 
-@test "DataParallel hands out the model for inference, too" {
+@test "DataParallel replicates the model for inference, too" {
 	run "$TRAIN" $NULL --model alexnet -b 32 --gpus 4 --parallel dp --inference --max-steps 5 --json "$JSON"
 	[ "$status" -eq 0 ]
 	# half of 2 * 3 / 4 of the parameters, and three parts
@@ -183,7 +183,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 		"j['node']['allreduce']['gradient_bytes'] == 0"
 }
 
-@test "jitter makes stragglers, and the seed makes them again" {
+@test "jitter makes stragglers, and one seed the same ones" {
 	local out=()
 	for seed in 1 1 2; do
 		run "$TRAIN" $NULL --model resnet18 -b 32 --gpus 4 --jitter 0.1 --max-steps 30 --seed $seed --json "$JSON"
@@ -208,7 +208,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 		"near(e['compute_s'], 10 * .0612, .02)"
 }
 
-@test "the model's way to the GPU, once" {
+@test "the model is copied to the GPU once" {
 	run "$TRAIN" $NULL --model vgg16 -b 8 --max-steps 2 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check ".1 < j['node']['model_transfer_s'] < .15"
@@ -217,7 +217,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	check "j['node']['model_transfer_s'] == 0"
 }
 
-@test "preparation on the GPU holds its compute stream and its memory" {
+@test "transforms on the GPU occupy its compute stream and its memory" {
 	run "$TRAIN" $NULL --model resnet18 -b 128 --prep-gpu ffcv-gpu --max-steps 10 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "near(e['prep_gpu_s'], .01992)" \
@@ -233,7 +233,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	[[ $output == *"no part of it runs on the GPU"* ]]
 }
 
-@test "an emulated preparation may do its part on the GPU" {
+@test "emulated transforms may run in part on the GPU" {
 	raw 32 1000
 	run "$TRAIN" --data "$TMP/raw" --prep emulated --prep-profile ffcv-gpu --cores 4 -b 16 \
 		--model resnet18 --image-size 8 --time-scale 0.2 --json "$JSON"
@@ -245,7 +245,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 	[[ $output == *"it has no cost of a sample on the CPU"* ]]
 }
 
-@test "an epoch's cost and energy follow from the node, its time and its GPUs" {
+@test "cost and energy of an epoch follow from the node, the time and the GPUs" {
 	sed 's/usd_per_hour: .*/usd_per_hour: 36/; s/idle_w: .*/idle_w: 1000/; s/full_w: .*/full_w: 9000/' \
 		"$BATS_TEST_DIRNAME/../../profiles/node/dgx-a100.yaml" >"$TMP/node.yaml"
 	run "$TRAIN" $NULL --node "$TMP/node.yaml" --gpus 4 --model resnet50 -b 64 --max-steps 30 --json "$JSON"

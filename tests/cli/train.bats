@@ -56,7 +56,7 @@ on_pace()
 	PY
 }
 
-@test "null: the rig keeps the GPU busy, at the pace of the profile" {
+@test "null: the rig keeps the GPU busy, at the speed of the profile" {
 	# a machine that stops for milliseconds can spoil one run
 	for try in 1 2 3 4 5; do
 		run "$TRAIN" --loader null --max-steps 30 --time-scale 0.5 \
@@ -70,7 +70,7 @@ on_pace()
 	false
 }
 
-@test "the record holds every field, also the empty ones" {
+@test "the record has every field, even the empty ones" {
 	raw 6 1000
 	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --workers 2 \
 		--time-scale 0.01 --seed 7 --json "$JSON"
@@ -106,7 +106,7 @@ on_pace()
 	done
 }
 
-@test "plug-ins have options of their own, and the record has their values" {
+@test "plug-ins have their own options, and the record has the values" {
 	raw 21 20000
 	for engine in threads:stack=64K mmap:advice=random,copy=4K async:submit=1,punt=0; do
 		run "$TRAIN" --data "$TMP/raw" --loader $engine --prep none -b 4 \
@@ -134,7 +134,7 @@ on_pace()
 	[ "$status" -eq 2 ]
 }
 
-@test "around the page cache, or said that it cannot be" {
+@test "--direct bypasses the page cache, or says that it cannot" {
 	raw 21 20000
 	for engine in sync threads async; do
 		run "$TRAIN" --data "$TMP/raw" --loader $engine --direct on \
@@ -154,7 +154,7 @@ on_pace()
 	done
 }
 
-@test "a refused O_DIRECT is one warning, and the record tells" {
+@test "a refused O_DIRECT is one warning, and is in the record" {
 	mkdir "$TMP/raw"
 	# proc's files have no blocks to be read from
 	ln -s /proc/self/limits "$TMP/raw/a"
@@ -165,7 +165,7 @@ on_pace()
 	check "j['config']['direct'] is False"
 }
 
-@test "where files do not lie on a device their order stays" {
+@test "--sort-extents keeps the order of files that are on no device" {
 	[ -w /dev/shm ] || skip "no /dev/shm"
 	shm=$(mktemp -d -p /dev/shm)
 	for i in 1 2 3; do echo "$i" >"$shm/$i"; done
@@ -192,7 +192,7 @@ on_pace()
 	[[ "$output" == *"do not fill a batch of 8"* ]]
 }
 
-@test "a slow copy into pinned memory is the bottleneck that is named" {
+@test "a slow copy into pinned memory is reported as the bottleneck" {
 	raw 64 1000
 	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none --model alexnet -b 1 \
 		--max-steps 60 --json "$JSON"
@@ -257,7 +257,7 @@ pin_stage() {
 	[ -n "${GPEMU_SANITIZED-}" ] || check "t['pin_s'] / 4 < 45e-3"
 }
 
-@test "--json - leaves nothing else on stdout" {
+@test "--json - writes nothing else to stdout" {
 	"$TRAIN" --loader null --max-steps 2 --time-scale 0.01 --json - >"$JSON" 2>"$TMP/err"
 	check "t['steps'] == 2"
 	grep -q Bottleneck "$TMP/err"
@@ -278,7 +278,7 @@ pin_stage() {
 	[[ "$output" == *"sideways"*"overlap"*"blocking"* ]]
 }
 
-@test "a dataset that is not there, or is empty" {
+@test "a missing or empty dataset" {
 	run "$TRAIN" --data "$TMP/nowhere"
 	[ "$status" -eq 1 ]
 	[ "${#lines[@]}" -eq 1 ]
@@ -316,7 +316,7 @@ pin_stage() {
 	check "j['profile']['measured'] == 'extrapolated'"
 }
 
-@test "an unknown key in a configuration file is told with its place" {
+@test "an unknown key in a configuration file is reported with its position" {
 	printf 'model: resnet18\nbatchsize: 3\n' >"$TMP/c.yaml"
 	run "$TRAIN" --config "$TMP/c.yaml" --loader null
 	[ "$status" -eq 2 ]
@@ -447,7 +447,7 @@ print(json.load(open(sys.argv[1]))["totals"]["transfer_s"])' "$JSON")
 	check "t['steps'] == 2"
 }
 
-@test "an accelerator of MLPerf Storage takes the published step time" {
+@test "an accelerator of MLPerf Storage has the published step time" {
 	"$TRAIN" --loader null --gpu mlperf-h100 --model unet3d -b 7 \
 		--max-steps 4 --json "$JSON" >/dev/null
 	check "abs(t['compute_s'] - 4 * .323) < 1e-6 and t['transfer_s'] == 0"

@@ -12,7 +12,7 @@
 	grep -qF "\"$release\"" "$root/include/gpemu.h"
 }
 
-@test "version: so do the list of changes and the citation" {
+@test "version: the changelog and the citation name it, too" {
 	root=$BATS_TEST_DIRNAME/../..
 	release=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build")
 	[ "$(grep -m1 '^## ' "$root/CHANGELOG.md")" = "## $release" ]

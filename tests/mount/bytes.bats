@@ -14,7 +14,7 @@ teardown()
 	common_teardown
 }
 
-@test "every policy delivers every byte, to 8 readers at once" {
+@test "every policy delivers every byte to 8 concurrent readers" {
 	make_files 300 60000
 	head -c 9000001 /dev/urandom >"$src/large"
 	: >"$src/empty"
@@ -87,7 +87,7 @@ teardown()
 	END
 }
 
-@test "names, sizes, times and links are those of the source" {
+@test "names, sizes, times and links equal the source's" {
 	make_files 20 1000
 	ln -s c0/f00000 "$src/link"
 	touch -d '2001-02-03 04:05:06' "$src/c0/f00000"
@@ -113,7 +113,7 @@ teardown()
 	done
 }
 
-@test "a source that shrinks or loses a file gives an error, not a crash" {
+@test "a truncated or removed source file gives an error, not a crash" {
 	make_files 10 50000
 	gpemu-fs -p none "$src" "$mp"
 	: >"$src/c0/f00000"
@@ -146,7 +146,7 @@ teardown()
 	done
 }
 
-@test "both hit paths deliver every byte, while files stay open" {
+@test "both hit paths deliver every byte while files stay open" {
 	make_files 60 60000
 	want=$(tree_sum "$src")
 	for path in reply passthrough; do

@@ -48,7 +48,7 @@ print([[e["hits"], e["misses"]] for e in
 	done
 }
 
-@test "a policy that needs the future cannot be mounted" {
+@test "a policy that needs future accesses cannot be mounted" {
 	make_files 5 100
 	run -1 gpemu-fs -p belady "$src" "$mp"
 	[[ $output == *"policy belady needs to know future accesses: use it with gpemu-cachesim"* ]]

@@ -14,7 +14,7 @@ teardown()
 	common_teardown
 }
 
-@test "eight readers: no sample of the stats shows more than the capacity" {
+@test "eight readers: no reading of the stats exceeds the capacity" {
 	make_files 400 20000
 	head -c 9000000 /dev/urandom >"$src/large"
 	for policy in lru s3fifo gdsf; do
@@ -52,7 +52,7 @@ teardown()
 	done
 }
 
-@test "with metadata counted fewer objects fit, as in the simulator" {
+@test "with metadata counted, fewer objects fit, as in the simulator" {
 	make_files 300 500
 	for policy in lru arc sff gdsf; do
 		gpemu-fs -p $policy -c 40% --cache-metadata on "$src" "$mp"

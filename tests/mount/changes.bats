@@ -49,7 +49,7 @@ others_are_right()
 	pgrep -f "gpemu-fs .*$mp" >/dev/null
 }
 
-@test "files that are not cached: stale, in every mode" {
+@test "uncached files that changed: ESTALE, in every mode" {
 	cp -a "$src" "$BATS_TEST_TMPDIR/copy"
 	for options in '-p none' '-p lru --hit-path reply' \
 		'-p lru --hit-path auto' '-p lru -g 4' '-p none -g 4' \
@@ -70,7 +70,7 @@ others_are_right()
 	done
 }
 
-@test "what was not read counts as not delivered" {
+@test "unread bytes do not count as delivered" {
 	for options in '-p none' '-p lru --hit-path reply'; do
 		echo some >"$src/c0/f00000"
 		gpemu-fs $options "$src" "$mp"
@@ -85,7 +85,7 @@ others_are_right()
 	done
 }
 
-@test "a warm-up of them fails for these alone" {
+@test "a warm-up fails only for changed files" {
 	gpemu-fs -p lru -c 100% "$src" "$mp"
 	change_files
 	echo 'warm all' >"$mp/.gpemu/control"
@@ -102,7 +102,7 @@ warm_is_done()
 	[ "$(stat_of '["warm"]["done"]')" = True ]
 }
 
-@test "cached files are as they were, answered from memory" {
+@test "cached files keep their old bytes, from memory" {
 	cp -a "$src" "$BATS_TEST_TMPDIR/copy"
 	for options in '--hit-path reply' '-g 4 --hit-path reply'; do
 		gpemu-fs -p lru -c 100% $options "$src" "$mp"
@@ -116,7 +116,7 @@ warm_is_done()
 	done
 }
 
-@test "cached files that are passed through: what is there now, no crash" {
+@test "cached files under passthrough: the new bytes, no crash" {
 	gpemu-fs -p lru -c 100% "$src" "$mp"
 	tree_sum "$mp" >/dev/null
 	cat "$mp"/c?/f0000? >/dev/null # the kernel has these files open
@@ -127,7 +127,7 @@ warm_is_done()
 	others_are_right
 }
 
-@test "a file that is cut while it is open and mapped" {
+@test "a file truncated while open and mapped" {
 	head -c 9000000 /dev/urandom >"$src/large"
 	for options in '-p none' '-p lru --hit-path reply' '-p lru'; do
 		gpemu-fs $options "$src" "$mp"
@@ -155,7 +155,7 @@ warm_is_done()
 	done
 }
 
-@test "a pack that is cut or deleted" {
+@test "a pack truncated or deleted" {
 	gpemu-data pack --group 4 "$src" "$BATS_TEST_TMPDIR/pack"
 	for options in '-p none' '-p lru' '-p lru -g auto'; do
 		cp "$BATS_TEST_TMPDIR/pack" "$BATS_TEST_TMPDIR/p"

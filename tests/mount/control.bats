@@ -38,7 +38,7 @@ is_stuck()
 	[ "$(stat_of '["faults"][0]["held"]')" -ge 1 ]
 }
 
-@test "commands that wait for the mount itself leave it free" {
+@test "commands that wait for the mount itself do not block it" {
 	gpemu-fs --fault path=here.yaml,stuck "$src" "$mp"
 	wait_for_the_stuck
 	timeout 10 cmp "$src/c0/f00000" "$mp/c0/f00000"
@@ -51,7 +51,7 @@ is_stuck()
 	[ "$(stat_of '["storage"]')" = "$mp/here.yaml" ]
 }
 
-@test "the end does not wait for a command" {
+@test "shutdown does not wait for a command" {
 	for options in '--hit-path reply' '--hit-path auto'; do
 		gpemu-fs -f $options --fault path=here.yaml,stuck "$src" "$mp" \
 			2>/dev/null 3>&- &
@@ -73,7 +73,7 @@ is_stuck()
 	done
 }
 
-@test "nor for a reload" {
+@test "shutdown does not wait for a reload" {
 	echo "storage: $mp/here.yaml" >"$BATS_TEST_TMPDIR/c.yaml"
 	gpemu-fs -f -s ideal --fault path=here.yaml,stuck "$src" "$mp" \
 		--config "$BATS_TEST_TMPDIR/c.yaml" 2>/dev/null 3>&- &
@@ -99,7 +99,7 @@ is_stuck()
 	is_not_mounted
 }
 
-@test "a relative profile is looked for where the mount was started" {
+@test "a relative path of a profile starts where the mount was started" {
 	cd "$BATS_TEST_TMPDIR"
 	mkdir sub
 	cp "$src/here.yaml" sub
@@ -111,7 +111,7 @@ is_stuck()
 	grep -q '^storage: .*/sub/here.yaml$' "$mp/.gpemu/config"
 }
 
-@test "a profile in a path of odd characters" {
+@test "a path of a profile with odd characters" {
 	cp "$src/here.yaml" "$BATS_TEST_TMPDIR/a \"b\\c.yaml"
 	gpemu-fs "$src" "$mp"
 	echo "set storage $BATS_TEST_TMPDIR/a \"b\\c.yaml " >"$control"
@@ -119,7 +119,7 @@ is_stuck()
 	grep -qF '/a \"b\\c.yaml"} 1' "$mp/.gpemu/stats.prom"
 }
 
-@test "a pipe is no profile, and no list" {
+@test "a pipe is refused as a profile or a list" {
 	mkfifo "$BATS_TEST_TMPDIR/p.yaml"
 	gpemu-fs "$src" "$mp"
 	run -1 timeout 10 bash -c \
@@ -129,13 +129,13 @@ is_stuck()
 	[ "$(stat_of '["storage"]')" = ideal ]
 }
 
-@test "no fault keeps the mount from its start" {
+@test "no fault prevents the start of the mount" {
 	timeout 10 gpemu-fs --fault op=lookup,stuck "$src" "$mp"
 	echo fault clear >"$control"
 	timeout 10 cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
 
-@test "-o remount sets what can be set, and tells what cannot" {
+@test "-o remount sets what can be set, and reports what cannot" {
 	cd "$BATS_TEST_TMPDIR"
 	gpemu-fs -p lru -c 10% "$src" "$mp"
 	run -0 --separate-stderr gpemu-fs "$src" "$mp" \

@@ -39,7 +39,7 @@ ordinary()
 		- "$@"
 }
 
-@test "the demo's smallest cell: on a mount, and not pinned" {
+@test "the smallest cell of the demo: on a mount, not pinned" {
 	for tool in unshare setpriv fusermount3; do
 		command -v $tool >/dev/null || skip "$tool is missing"
 	done

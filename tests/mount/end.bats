@@ -72,7 +72,7 @@ ended()
 	is_not_mounted
 }
 
-@test "a command that frees 3000 stuck reads is still at it when SIGTERM comes" {
+@test "SIGTERM while a command frees 3000 stuck reads" {
 	for i in $(seq "$runs"); do
 		stuck 3000
 		clear_and_kill &

@@ -58,7 +58,7 @@ gone()
 	! kill -0 "$1" 2>/dev/null
 }
 
-@test "every Nth read fails, of cached files too, whatever the hit path" {
+@test "every Nth read fails, even of cached files, on any hit path" {
 	for path in reply passthrough; do
 		gpemu-fs -c 100% --hit-path $path \
 			--fault 'op=read,every=4,errno=EIO' "$src" "$mp"
@@ -80,7 +80,7 @@ gone()
 	done
 }
 
-@test "the error is the one that was asked for" {
+@test "the errno is the requested one" {
 	for e in EIO ENOENT ESTALE ETIMEDOUT EACCES; do
 		gpemu-fs --fault "op=read,errno=$e" "$src" "$mp"
 		python3 - "$mp/c0/f00000" $e <<-'END'
@@ -129,7 +129,7 @@ gone()
 	[ "$(took cat "$mp/c0/f00000")" -le 15000 ]
 }
 
-@test "slow, then fail" {
+@test "delay, then fail" {
 	gpemu-fs --fault 'op=read,delay=300ms,errno=ETIMEDOUT' "$src" "$mp"
 	[ "$(took cat "$mp/c0/f00000")" -ge 300 ]
 	run cat "$mp/c0/f00000"
@@ -138,7 +138,7 @@ gone()
 	[ "$(stat_of '["misses"]')" = 0 ]
 }
 
-@test "what is stuck goes on after fault clear" {
+@test "stuck operations continue after fault clear" {
 	gpemu-fs --fault 'op=read,path=c1/*,stuck' "$src" "$mp"
 	cat "$mp/c1/f00001" >"$BATS_TEST_TMPDIR/out" 3>&- &
 	reader=$!
@@ -151,7 +151,7 @@ gone()
 	cmp "$BATS_TEST_TMPDIR/out" "$src/c1/f00001"
 }
 
-@test "stuck for a while goes on by itself" {
+@test "operations stuck for a time continue by themselves" {
 	gpemu-fs --fault 'op=open,stuck,for=300ms' "$src" "$mp"
 	[ "$(took cmp "$mp/c0/f00000" "$src/c0/f00000")" -ge 300 ]
 	cmp "$mp/c0/f00000" "$src/c0/f00000"
@@ -196,7 +196,7 @@ within_a_second()
 	return 1
 }
 
-@test "stuck and delayed readers end with the mount: SIGTERM" {
+@test "shutdown ends stuck and delayed readers: SIGTERM" {
 	within_a_second kill
 }
 
@@ -206,7 +206,7 @@ force_unmount()
 	umount -f "$mp" 2>/dev/null || true
 }
 
-@test "stuck and delayed readers end with the mount: umount -f" {
+@test "shutdown ends stuck and delayed readers: umount -f" {
 	[ "$(id -u)" = 0 ] || skip "umount -f needs root"
 	within_a_second force_unmount
 }
@@ -229,7 +229,7 @@ force_unmount()
 	cmp "$mp/c3/f00003" "$src/c3/f00003"
 }
 
-@test "rules come and go while it runs; the configuration shows them" {
+@test "rules change at run time, and the configuration shows them" {
 	gpemu-fs "$src" "$mp"
 	[ "$(read_each)" = 0 ]
 	echo 'fault add op=read,path=c2/*,errno=EIO' >"$control"

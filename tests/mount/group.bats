@@ -54,7 +54,7 @@ unmount()
 	done
 }
 
-@test "one backend read a group, in any policy; what that amplifies" {
+@test "one backend read per group, in any policy; the read amplification" {
 	make_files 64 5000
 	bytes=$(cat "$src"/c*/* | wc -c)
 	for policy in lru minio none; do
@@ -118,7 +118,7 @@ unmount()
 	[ "$(stat_of '["misses"] + s["group_hits"]')" = 32 ]
 }
 
-@test "bytes are the source's, whatever the policy, order and size" {
+@test "bytes equal the source's, whatever the policy, order and size" {
 	make_files 200 40000
 	head -c 9000001 /dev/urandom >"$src/large"
 	: >"$src/c0/empty"
@@ -135,7 +135,7 @@ unmount()
 	done
 }
 
-@test "a member that cannot be read does not take the others along" {
+@test "an unreadable member does not fail the others" {
 	make_files 8 5000
 	gpemu-fs -c 100% -g 8 "$src" "$mp"
 	rm "$src/c1/f00001"
@@ -145,7 +145,7 @@ unmount()
 	cmp "$mp/c2/f00002" "$src/c2/f00002"
 }
 
-@test "a pack is served as the tree it was made of, by its groups" {
+@test "a pack is served as the packed tree, by its groups" {
 	make_files 61 30000
 	head -c 9000001 /dev/urandom >"$src/large"
 	mkdir -p "$src/c1-x/deep/er" && echo x >"$src/c1-x/deep/er/y"
@@ -168,7 +168,7 @@ unmount()
 	gpemu-data sum "$src" | diff - <(gpemu-data sum pack:"$pack")
 }
 
-@test "the groups of one mount are those of the next, from its manifest" {
+@test "the manifest of a mount gives the next one the same groups" {
 	make_files 30 100
 	gpemu-fs -g 7 --group-order random --seed 5 "$src" "$mp"
 	cp "$mp/.gpemu/groups" "$BATS_TEST_TMPDIR/groups"
@@ -177,7 +177,7 @@ unmount()
 	cmp "$mp/.gpemu/groups" "$BATS_TEST_TMPDIR/groups"
 }
 
-@test "what is wrong with groups is one line" {
+@test "an error in groups is one line" {
 	make_files 5 100
 	check()
 	{

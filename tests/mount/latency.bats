@@ -47,7 +47,7 @@ measure()
 	false
 }
 
-@test "1000 reads of 10 ms at once: 15 ms more than without delay" {
+@test "1000 concurrent reads of 10 ms: at most 15 ms more than without delay" {
 	for try in 1 2 3 4 5; do
 		read -r plain _ <<<"$(measure ideal 1000 together)"
 		read -r all _ least _ \
@@ -60,7 +60,7 @@ measure()
 	false
 }
 
-@test "10000 reads of 500 ms at once: none early, the last soon after, few threads" {
+@test "10000 concurrent reads of 500 ms: none early, the last soon after, few threads" {
 	# 8 where there are two processors: what grows is with those, not reads
 	most=$((2 * $(nproc --all) + 4))
 	printf 'name: c\nsource: a test\nread: {source: a test, latency: {kind: const, value: 500ms}}\n' \
@@ -88,7 +88,7 @@ measure()
 	false
 }
 
-@test "64 lookups of 10 ms in one directory run side by side" {
+@test "64 lookups of 10 ms in one directory run concurrently" {
 	sed 's/^read:/lookup:/' "$BATS_TEST_TMPDIR/10ms.yaml" \
 		>"$BATS_TEST_TMPDIR/lookup.yaml"
 	mkdir "$src/many"

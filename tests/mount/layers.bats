@@ -19,7 +19,7 @@ layers()
 	END
 }
 
-@test "the stack shows: its words, its order, a part for each" {
+@test "the stats show the stack: names, order, a part for each layer" {
 	make_files 20 3000
 	gpemu-fs --list layer | grep '^cache '
 	gpemu-fs --dump-config | grep '^layers: trace,fault,cache,group,device,source$'
@@ -33,7 +33,7 @@ layers()
 	[ "$(layers 's["hits"], s["misses"]')" = "(35, 5)" ]
 }
 
-@test "what is left out is not there, and its options are refused" {
+@test "an omitted layer is absent, and its options are refused" {
 	make_files 20 3000
 	gpemu-fs "$src" "$mp" --layers device,source
 	cat "$mp"/c*/* "$mp"/c*/* >/dev/null
@@ -54,7 +54,7 @@ layers()
 }
 
 # A read that a fault refuses is traced where the trace stands above it.
-@test "trace and fault change places" {
+@test "trace and fault may be swapped" {
 	local order lines want=10
 
 	make_files 10 3000
@@ -71,7 +71,7 @@ layers()
 	done
 }
 
-@test "a layer of one's own is one file and one word" {
+@test "a new layer is one file and one word" {
 	local root new=$BATS_TEST_TMPDIR/new
 
 	[ -n "${GPEMU_FULL-}" ] || skip "builds a tree of its own: tests/run --full"

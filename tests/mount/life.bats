@@ -15,7 +15,7 @@ teardown()
 	common_teardown
 }
 
-@test "it serves when the command returns, and ends with the unmount" {
+@test "the mount serves when the command returns, and ends with the unmount" {
 	gpemu-fs "$src" "$mp"
 	is_mounted
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
@@ -38,7 +38,7 @@ ends_with_its_caller()
 	return 1
 }
 
-@test "no mount comes for a caller who has gone" {
+@test "a caller that has gone leaves no mount" {
 	# a machine that stops for a while may let it be there before
 	for try in 1 2 3 4 5; do
 		ends_with_its_caller && return 0
@@ -96,7 +96,7 @@ ends_early()
 	! is_mounted || fusermount3 -u "$mp"
 }
 
-@test "a mount that ends while it measures its round trip says nothing" {
+@test "a mount that ends during calibration logs nothing" {
 	[ "$(id -u)" = 0 ] || skip "only root aborts a mount"
 	for how in term lazy abort; do
 		for round in {1..10}; do
@@ -154,7 +154,7 @@ all_wait()
 	[ "$(stat_of '["inflight"]')" -eq "$1" ]
 }
 
-@test "SIGTERM with 1000 delayed reads pending: over within a second" {
+@test "SIGTERM with 1000 delayed reads pending: ends within a second" {
 	for try in 1 2 3 4 5; do
 		pending 1000
 		start=$(date +%s%N)
@@ -215,7 +215,7 @@ fails()
 	is_not_mounted
 }
 
-@test "bad input: one line, the right status, nothing mounted" {
+@test "invalid input: one line, the right status, nothing mounted" {
 	fails 1 "No such file or directory" gpemu-fs "$src/none" "$mp"
 	fails 1 "No such file or directory" gpemu-fs "$src" "$mp/none"
 	fails 1 "not a folder" gpemu-fs "$src" "$src/c0/f00000"

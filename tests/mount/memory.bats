@@ -39,7 +39,7 @@ limited()
 	skip "no memory control group can be made here"
 }
 
-@test "the README's synth:imagenet fits any machine, with a cache and without" {
+@test "synth:imagenet fits any machine, with and without a cache" {
 	memory=$(($(getconf _PHYS_PAGES) * $(getconf PAGESIZE)))
 	gpemu-fs synth:imagenet "$mp" 2>"$BATS_TEST_TMPDIR/said"
 	capacity=$(stat_of '["capacity_bytes"]')
@@ -140,7 +140,7 @@ rss_below()
 	END
 }
 
-@test "a group larger than the memory is one read, and comes in pieces" {
+@test "a group larger than the memory is one read, delivered in pieces" {
 	measured
 	gpemu-fs -g 20000 -c 1M --memory 64M \
 		synth:imagenet,files=20000,content=random "$mp"
@@ -157,7 +157,7 @@ rss_below()
 	cksum "$file" "$other" | diff - "$BATS_TEST_TMPDIR/sums"
 }
 
-@test "without any memory beside the cache bytes and counts are the same" {
+@test "without any memory besides the cache, bytes and counts are the same" {
 	make_files 100 40000
 	head -c 9000001 /dev/urandom >"$src/large"
 	chunks()
@@ -184,7 +184,7 @@ rss_below()
 	done
 }
 
-@test "many opens of groups, by anybody, take no memory" {
+@test "many opens of groups, by any user, take no memory" {
 	measured
 	gpemu-fs -p none -g 64 synth:imagenet,files=200000 "$mp"
 	cp "$mp/.gpemu/groups" "$BATS_TEST_TMPDIR/groups"
@@ -211,7 +211,7 @@ rss_below()
 	END
 }
 
-@test "the stats of too many opens are refused, and those of one never" {
+@test "too many opens of the stats are refused, a single one never" {
 	make_files 1 100
 	gpemu-fs "$src" "$mp"
 	python3 - "$mp" <<-'END'

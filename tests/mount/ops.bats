@@ -34,7 +34,7 @@ logged()
 	grep -qF -- "$1" "$log"
 }
 
-@test "SIGHUP reads the configuration again; what cannot change is told" {
+@test "SIGHUP rereads the configuration and reports keys that cannot change" {
 	printf 'storage: ideal\ncache_policy: lru\ncache_size: 10%%\n' >"$config"
 	start_in_foreground --config "$config"
 	printf 'storage: hdd\ncache_policy: fifo\ncache_size: 20%%\nseed: 5\n' \
@@ -49,7 +49,7 @@ logged()
 	grep -q '^seed: 0$' "$mp/.gpemu/config"
 }
 
-@test "a reload that changes nothing leaves the cache as it is" {
+@test "a reload without changes keeps the cache" {
 	echo 'cache_size: 100%' >"$config"
 	start_in_foreground --config "$config"
 	cat "$mp"/c?/* >/dev/null
@@ -82,7 +82,7 @@ logged()
 	grep -q '^cache_size: 7%$' "$mp/.gpemu/config"
 }
 
-@test "SIGHUP may name a profile relative to where it was started" {
+@test "a profile's relative path in the configuration starts where the mount was started" {
 	cd "$BATS_TEST_TMPDIR"
 	for name in a b; do
 		printf 'name: %s\nsource: a test\nread: {source: a test, latency: {kind: const, value: 1ms}}\n' \
@@ -113,7 +113,7 @@ logged()
 	[ ! -s "$log" ]
 }
 
-@test "a storm of signals while it serves ends in one clean end" {
+@test "many signals at once lead to one clean shutdown" {
 	start_in_foreground --config /dev/null
 	for i in $(seq 50); do
 		kill -HUP $pid
@@ -128,7 +128,7 @@ logged()
 	is_not_mounted
 }
 
-@test "SIGTERM at any moment of the start leaves no mount" {
+@test "SIGTERM at any time during start leaves no mount" {
 	for ms in 0 5 10 15 20 30 40 60 80 120; do
 		gpemu-fs -f "$src" "$mp" 3>&- &
 		pid=$!
@@ -207,13 +207,13 @@ logged()
 	done
 }
 
-@test "a notify socket that is none is warned of, not more" {
+@test "an invalid notify socket is only a warning" {
 	NOTIFY_SOCKET=nonsense gpemu-fs --log "$log" "$src" "$mp"
 	is_mounted
 	eventually logged "NOTIFY_SOCKET: Invalid argument"
 }
 
-@test "--replace takes the place of a live gpemu-fs" {
+@test "--replace replaces a live gpemu-fs" {
 	gpemu-fs -p lru "$src" "$mp"
 	run gpemu-fs --replace -p fifo "$src" "$mp"
 	[ "$status" -eq 0 ]
@@ -224,7 +224,7 @@ logged()
 	eventually one_daemon
 }
 
-@test "--replace: files in use live on in the old one" {
+@test "--replace: the old mount keeps serving open files" {
 	gpemu-fs -p none "$src" "$mp"
 	exec 7<"$mp/c0/f00000"
 	run gpemu-fs --replace -p fifo "$src" "$mp" 7<&-
@@ -265,7 +265,7 @@ logged()
 	replaces 2 --hit-path nope "$src" "$mp"
 }
 
-@test "-o nonempty mounts over files, and no other mount does" {
+@test "only -o nonempty mounts over files" {
 	echo hidden >"$mp/file"
 	run gpemu-fs "$src" "$mp"
 	[ "$status" -eq 1 ]
@@ -282,7 +282,7 @@ logged()
 	[ "$(cat "$mp/file")" = hidden ]
 }
 
-@test "--replace clears a dead mount, and mounts where nothing is" {
+@test "--replace clears a dead mount, and works without a mount" {
 	gpemu-fs "$src" "$mp"
 	kill -9 "$(daemon_pid)"
 	eventually no_daemon
@@ -303,7 +303,7 @@ logged()
 	[[ $output == *"already a mount point (tmpfs)"* ]]
 }
 
-@test "-o takes our options too, and leaves out what is for fstab" {
+@test "-o takes gpemu-fs's options and ignores those of fstab" {
 	gpemu-fs -o noauto,nofail,user,_netdev,x-systemd.automount,defaults,comment=a,storage=hdd,cache-policy=fifo,cache_size=12%,cache_metadata=on,noatime,group \
 		"$src" "$mp" -o time_scale=0.5,ro
 	[ "$(stat_of '["storage"]')" = hdd ]
@@ -320,7 +320,7 @@ logged()
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
 
-@test "-o: errors are those of the options, --dump-config shows the result" {
+@test "-o: the same errors as the options; --dump-config shows the result" {
 	run -2 gpemu-fs -o cache_size=5Q "$src" "$mp"
 	[[ $output == *"--cache-size: '5Q' is not a size"* ]]
 	run -1 gpemu-fs -o storrage=hdd "$src" "$mp"
@@ -337,7 +337,7 @@ logged()
 	logged 'mount_options: ro'
 }
 
-@test "mount.fuse3 starts it" {
+@test "mount.fuse3 starts gpemu-fs" {
 	[ "$(id -u)" = 0 ] || skip "only root can mount"
 	helper=$(PATH=$PATH:/sbin:/usr/sbin command -v mount.fuse3) ||
 		skip "no mount.fuse3"
@@ -395,7 +395,7 @@ logged()
 	done
 }
 
-@test "the example of a systemd unit is one" {
+@test "the example systemd unit is valid" {
 	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
 	# the program stands elsewhere here
 	sed "s|/usr/bin/gpemu-fs|$(realpath "$BUILD/gpemu-fs")|" \

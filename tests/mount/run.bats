@@ -50,7 +50,7 @@ r = json.load(open(sys.argv[1]))
 print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
 }
 
-@test "run: a cell's record holds what the mount counted" {
+@test "run: a cell's record has the counts of the mount" {
 	gpemu-run w.yaml
 	[ "$(value 100p '["mount"]["epochs"][2]["hits"]')" -eq 60 ]
 	[ "$(value 100p '["mount"]["epochs"][0]["misses"]')" -eq 60 ]
@@ -62,7 +62,7 @@ print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
 	nothing_left
 }
 
-@test "run: the workloads that ship are sound" {
+@test "run: the shipped workloads are valid" {
 	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
 	local all=$BATS_TEST_DIRNAME/../../workloads/all.yaml
 	gpemu-run check "$all"
@@ -73,7 +73,7 @@ print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
 	[ ! -e results ]
 }
 
-@test "run: a bad value in a workload is told with its place" {
+@test "run: a bad value in a workload is reported with its position" {
 	sed -i 's/100%\]/100]/' w.yaml # bytes, which is a size
 	gpemu-run --dry-run w.yaml
 	sed -i 's/batch: 16/batch: none/' w.yaml
@@ -102,7 +102,7 @@ start_long()
 	nothing_left
 }
 
-@test "run: killed, it takes its children along" {
+@test "run: its children end with it when it is killed" {
 	start_long
 	kill -KILL $pid
 	wait $pid && false

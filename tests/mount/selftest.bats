@@ -36,7 +36,7 @@ one_of_five()
 	false
 }
 
-@test "a slow device does what its profile says" {
+@test "a slow device matches its profile" {
 	cat >"$TMPDIR/slow.yaml" <<-END
 	name: slow
 	source: a test
@@ -62,7 +62,7 @@ one_of_five()
 	END
 }
 
-@test "a disk that sorts its queue is asked for what it does with a full one" {
+@test "a disk that sorts its queue is tested with a full queue" {
 	cat >"$TMPDIR/disk.yaml" <<-END
 	name: disk
 	source: a test
@@ -81,7 +81,7 @@ one_of_five()
 	END
 }
 
-@test "a device that is faster than the mount is slowed down until it is not" {
+@test "a device faster than the mount is slowed down until the mount can follow" {
 	one_of_five nvme
 	python3 - "$TMPDIR/j.json" <<-'END'
 	import json, sys
@@ -92,7 +92,7 @@ one_of_five()
 	END
 }
 
-@test "a mount that cannot do it misses, with exit status 1" {
+@test "a mount that misses the profile gives exit status 1" {
 	# ten million reads a second
 	cat >"$TMPDIR/fast.yaml" <<-END
 	name: fast
@@ -107,7 +107,7 @@ one_of_five()
 	nothing_left
 }
 
-@test "an ended test leaves nothing mounted" {
+@test "an interrupted test leaves nothing mounted" {
 	for signal in TERM INT; do
 		env --default-signal=INT gpemu-fs --selftest -s hdd \
 			>"$TMPDIR/out" 2>&1 3>&- &
@@ -123,7 +123,7 @@ one_of_five()
 	done
 }
 
-@test "a killed test takes its mount along" {
+@test "the mount of a killed test ends with it" {
 	gpemu-fs --selftest -s hdd >"$TMPDIR/out" 2>&1 3>&- &
 	pid=$!
 	eventually grep -q "without a device" "$TMPDIR/out"
@@ -132,7 +132,7 @@ one_of_five()
 	eventually eval '! grep -q " $BATS_TEST_TMPDIR" /proc/mounts'
 }
 
-@test "its own source and mount point; too little in it is said" {
+@test "a given source and mount point; a too small source is reported" {
 	make_files 20 20000
 	run gpemu-fs --selftest -s ideal "$src" "$mp"
 	echo "$output"

@@ -19,7 +19,7 @@ read_all()
 	find "$mp" -type f -exec cat {} + >/dev/null
 }
 
-@test "the control folder is there but does not show" {
+@test "the control folder exists but is not listed" {
 	make_files 5 100
 	gpemu-fs "$src" "$mp"
 	[ "$(ls -A "$mp" | tr '\n' ' ')" = "c0 c1 c2 c3 c4 " ]
@@ -30,7 +30,7 @@ read_all()
 	grep -q '^cache_policy: lru$' "$mp/.gpemu/config"
 }
 
-@test "hits and misses are counted once for an open, by epoch" {
+@test "hits and misses are counted once per open, by epoch" {
 	make_files 50 5000
 	gpemu-fs -p minio -c 100% "$src" "$mp"
 	echo epoch >"$mp/.gpemu/control"

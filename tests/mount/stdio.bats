@@ -59,7 +59,7 @@ null()
 	done
 }
 
-@test "gpemu-fs mounts, and reads are the source's" {
+@test "gpemu-fs mounts, and reads match the source" {
 	common_setup
 	cp files/* "$src"
 	for how in in out err all; do

@@ -42,7 +42,7 @@ ready_in_time()
 	return 1
 }
 
-@test "ImageNet-1k: ready within 3 s, all of it there, at most 300 MB" {
+@test "ImageNet-1k: complete within 3 s, in at most 300 MB" {
 	for content in jpeg random; do
 		ready_in_time synth:imagenet,content=$content
 		[ "$(find "$mp" -type f | wc -l)" = 1281167 ]
@@ -55,7 +55,7 @@ ready_in_time()
 	done
 }
 
-@test "the mount holds what its generator says, to 8 readers at once" {
+@test "8 concurrent readers get the bytes of the generator" {
 	for content in jpeg random; do
 		spec=synth:imagenet,files=400,seed=3,content=$content
 		gpemu-fs -p lru -c 35% "$spec" "$mp"
@@ -75,13 +75,13 @@ ready_in_time()
 	done
 }
 
-@test "random: byte for byte what gpemu-data make writes" {
+@test "content random: the bytes that gpemu-data make writes" {
 	gpemu-data make --files 300 --seed 4 --content random "$src"
 	gpemu-fs synth:imagenet,files=300,seed=4,content=random "$mp"
 	diff -r -x .gpemu-data.json "$src" "$mp"
 }
 
-@test "two mounts with one seed are the same, with another they are not" {
+@test "mounts with one seed are equal, with two seeds different" {
 	mkdir "$BATS_TEST_TMPDIR/mp2" "$BATS_TEST_TMPDIR/mp3"
 	gpemu-fs synth:imagenet,files=300,seed=4 "$mp"
 	gpemu-fs -p none synth:imagenet,files=300,seed=4 "$BATS_TEST_TMPDIR/mp2"
@@ -90,7 +90,7 @@ ready_in_time()
 	[ "$(tree_sum "$mp")" != "$(tree_sum "$BATS_TEST_TMPDIR/mp3")" ]
 }
 
-@test "every file is a JPEG, little of it padding, sizes as the profile's" {
+@test "every file is a JPEG with little padding and a size of the profile" {
 	gpemu-fs synth:imagenet,files=500 "$mp"
 	gpemu-data stat --decode -d imagenet --json "$BATS_TEST_TMPDIR/s" "$mp"
 	python3 - "$BATS_TEST_TMPDIR/s" <<-'END'
@@ -106,7 +106,7 @@ ready_in_time()
 	END
 }
 
-@test "a dataset of 14 TB on no disk" {
+@test "a dataset of 14 TB without a disk" {
 	gpemu-fs -c 100M synth:unet3d,files=100000 "$mp"
 	bytes=$(stat_of '["file_bytes"]')
 	[ "$bytes" -gt 14000000000000 ]
@@ -118,7 +118,7 @@ ready_in_time()
 		skip=5000000 count=4000000 status=none | sha256sum)" ]
 }
 
-@test "what is wrong with SPEC is one line, with what is known" {
+@test "an error in SPEC is one line that lists the known words" {
 	check()
 	{
 		run gpemu-fs "$1" "$mp"

@@ -81,7 +81,7 @@ by_tier()
 	[ "$below" -ge 4 ] # the lower tiers have hits, too
 }
 
-@test "the trace of several readers replays with the same hits" {
+@test "the trace of several readers replays to the same hits" {
 	make_files 300 3000
 	gpemu-fs --tier "minio:10% $BATS_TEST_TMPDIR/near.yaml:lru:50%" \
 		--cache-bytes source -s ideal --seed 7 --time-scale 0.01 \
@@ -303,7 +303,7 @@ assert .27 < held[0] <= .3 and .37 < held[1] <= .4' "$mp/.gpemu/stats"
 	done
 }
 
-@test "the end of a mount answers reads that wait for a tier" {
+@test "shutdown answers reads that wait for a tier" {
 	make_files 5 1000
 	device slow 600000
 	for bytes in memory source; do

@@ -41,14 +41,14 @@ need()
 	fsx "$src" "$mp" 7 "${GPEMU_FSX_OPS:-4000}"
 }
 
-@test "two synth mounts with one seed agree" {
+@test "two synth mounts with one seed are equal" {
 	mkdir "$BATS_TEST_TMPDIR/other"
 	gpemu-fs -p none synth:imagenet,files=200,seed=3 "$mp"
 	gpemu-fs -p lru -c 35% synth:imagenet,files=200,seed=3 "$BATS_TEST_TMPDIR/other"
 	fsx "$mp" "$BATS_TEST_TMPDIR/other" 9 "${GPEMU_FSX_OPS:-4000}"
 }
 
-@test "tar, cp -r and md5sum see what is there" {
+@test "tar, cp -r and md5sum match the source" {
 	make_files 200 20000
 	gpemu-fs -s ideal -p lru -c 35% "$src" "$mp"
 	sums=$(cd "$src" && find . -type f | sort | xargs md5sum)

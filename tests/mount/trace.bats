@@ -55,7 +55,7 @@ read_randomly()
 	END
 }
 
-@test "a line for each operation, with what it asked for and got" {
+@test "a line per operation, with request and result" {
 	mkdir "$src/d"
 	head -c 5000000 /dev/urandom >"$src/large"
 	head -c 1000 /dev/urandom >"$src/d/a,b\"c#\\d
@@ -128,7 +128,7 @@ e"
 	END
 }
 
-@test "the mount's own requests are not traced, and no fault meets them" {
+@test "the mount's own requests are neither traced nor hit by faults" {
 	make_files 10 1000
 	gpemu-fs -f --trace "$trace" --fault op=lookup,errno=EIO \
 		--fault op=readdir,errno=EIO --fault op=open,errno=EIO \
@@ -144,7 +144,7 @@ e"
 	[ "$(grep -vc "^#" "$trace")" -eq 1 ] # the head of the table
 }
 
-@test "the simulator hits exactly what the mount did, in any policy" {
+@test "the simulator has exactly the hits of the mount, in any policy" {
 	make_files 200 5000
 	head -c 9000000 /dev/urandom >"$src/c0/large"
 	i=0
@@ -200,7 +200,7 @@ print(len(json.load(open(sys.argv[1]))["results"][0]["epochs"]))' \
 	[ "$(sim_counts "$trace" -p lru -c 100%)" = "$real" ]
 }
 
-@test "a new cache while mounted is one in the simulator too, with an epoch" {
+@test "a cache set while mounted is replayed as a new epoch" {
 	make_files 100 5000
 	gpemu-fs -p lru -c 10% --trace "$trace" "$src" "$mp"
 	read_randomly 1
@@ -219,7 +219,7 @@ print((e[-1]["hits"], e[-1]["misses"]))' "$BATS_TEST_TMPDIR/sim")
 	[ "$real" = "$sim" ]
 }
 
-@test "SIGHUP goes on in a new file; both together are the whole" {
+@test "SIGHUP continues in a new file; both files hold every line" {
 	make_files 100 5000
 	cd "$BATS_TEST_TMPDIR"
 	gpemu-fs -p lru -c 30% --trace trace "$src" "$mp"
@@ -258,7 +258,7 @@ print((e[-1]["hits"], e[-1]["misses"]))' "$BATS_TEST_TMPDIR/sim")
 	unmount
 }
 
-@test "a trace that nobody takes up is lost and counted; readers go on" {
+@test "lines that nobody reads are dropped and counted; readers continue" {
 	head -c 2000000 /dev/urandom >"$src/a"
 	mkfifo "$trace"
 	# opened for both, and never read
@@ -285,7 +285,7 @@ print((e[-1]["hits"], e[-1]["misses"]))' "$BATS_TEST_TMPDIR/sim")
 	eventually no_daemon
 }
 
-@test "a trace or record that cannot be written is told before the mount" {
+@test "an unwritable trace or record is reported before the mount" {
 	make_files 5 100
 	run -1 gpemu-fs --trace "$BATS_TEST_TMPDIR/no/trace" "$src" "$mp"
 	[[ $output == *"trace $BATS_TEST_TMPDIR/no/trace: No such file"* ]]

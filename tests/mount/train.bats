@@ -31,7 +31,7 @@ check()
 	PY
 }
 
-@test "each epoch's hits are those of a cache that never evicts" {
+@test "the hits of each epoch are those of a cache that never evicts" {
 	gpemu-fs -p minio -c 50% "$src" "$mp"
 	for engine in sync async; do
 		echo drop-cache >"$mp/.gpemu/control"
@@ -44,7 +44,7 @@ check()
 	done
 }
 
-@test "a folder of the mount is on the mount, one beside it is not" {
+@test "a folder in the mount is found to be, one next to it is not" {
 	gpemu-fs -p minio -c 100% "$src" "$mp"
 	run gpemu-train --data "$mp/class1" --loader sync --prep none -b 5 \
 		--time-scale 0.01 --json "$JSON"
@@ -56,7 +56,7 @@ check()
 	check "j['epochs'][0]['misses'] is None and j['fs'] is None"
 }
 
-@test "the waits on a slow device are put down to storage" {
+@test "the waits on a slow device are attributed to storage" {
 	gpemu-fs -s hdd -p none "$src" "$mp"
 	run gpemu-train --data "$mp" --loader sync --prep none --model alexnet \
 		-b 4 --pin off --json "$JSON"
@@ -65,7 +65,7 @@ check()
 	check "j['totals']['fetch_stall_s'] > 0.9 * j['totals']['data_wait_s']"
 }
 
-@test "--analyze predicts the epochs, and leaves the storage as it was" {
+@test "--analyze predicts the epochs and restores the storage" {
 	gpemu-fs -s hdd -p minio -c 50% "$src" "$mp"
 	# a machine that stops for a while can spoil one run
 	for try in 1 2 3 4 5; do
@@ -84,7 +84,7 @@ check()
 	false
 }
 
-@test "--analyze without a mount drops pages; interrupted it puts the storage back" {
+@test "--analyze without a mount drops pages; interrupted, it restores the storage" {
 	run gpemu-train --data "$src" --loader sync --prep none --model alexnet \
 		-b 4 --pin off --analyze --time-scale 0.01 --json "$JSON"
 	[ "$status" -eq 0 ]
@@ -129,7 +129,7 @@ check()
 	order /class1
 }
 
-@test "ImageNet-1k made up on read: listed once, then read from its index" {
+@test "synth:imagenet is listed once, then read from its index" {
 	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
 	record=$BATS_TEST_TMPDIR/record.json
 	gpemu-fs -c 64M synth:imagenet,content=random "$mp"
@@ -167,7 +167,7 @@ places()
 	PY
 }
 
-@test "--sort-extents reads a window in the order of the device's places" {
+@test "--sort-extents reads a window in the order of device positions" {
 	gpemu-fs -s hdd-whole -p none --time-scale 0.01 \
 		--trace "$BATS_TEST_TMPDIR/trace" "$src" "$mp"
 	cd "$mp"
@@ -194,7 +194,7 @@ places()
 	PY
 }
 
-@test "a device without places tells none, and the order stays" {
+@test "a device without positions reports none, and the order stays" {
 	gpemu-fs -s hdd -p none --time-scale 0.01 "$src" "$mp"
 	run ! places "$mp/class1/1.bin"
 	[[ "$output" == *"No data available"* ]]

@@ -45,7 +45,7 @@ transport()
 	stat_of '["transport"]'
 }
 
-@test "--transport chooses, and the stats say what it is" {
+@test "--transport chooses, and the stats show the choice" {
 	need_uring
 	for option in '' '--transport auto' '--transport uring'; do
 		gpemu-fs $option "$src" "$mp"
@@ -60,7 +60,7 @@ transport()
 	[[ $output == *"auto, dev or uring"* ]]
 }
 
-@test "where it is off: auto says nothing, uring warns, both serve" {
+@test "io_uring off in the kernel: auto is silent, uring warns, both serve" {
 	[ "$(cat $switch 2>&1)" != Y ] || skip "$switch is Y"
 	run gpemu-fs "$src" "$mp"
 	[ "$status" -eq 0 ]
@@ -73,7 +73,7 @@ transport()
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
 
-@test "no memory for queues: /dev/fuse it is" {
+@test "no memory for queues: falls back to /dev/fuse" {
 	need_uring
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer needs the addresses"
 	# a queue's first entries take 256 MiB of addresses
@@ -104,7 +104,7 @@ transport()
 	done
 }
 
-@test "10000 reads at once from one processor: all of them are seen" {
+@test "10000 concurrent reads from one processor: all are answered" {
 	need_uring
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer takes its own time"
 	# who waits for another's answer first takes four seconds
@@ -120,7 +120,7 @@ transport()
 	false
 }
 
-@test "the memory of many long answers is given back" {
+@test "the memory of many long answers is freed" {
 	need_uring
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer keeps memory"
 	gpemu-fs --transport uring -s "$(delayed 500ms)" -p none \
@@ -149,7 +149,7 @@ transport()
 	[ "${status:-0}" -eq 0 ]
 }
 
-@test "a long write arrives in one piece and is told what is wrong with it" {
+@test "a long write arrives in one piece and gets its error" {
 	need_uring
 	gpemu-fs --transport uring "$src" "$mp"
 	run dd if=/dev/zero of="$mp/.gpemu/control" bs=1M count=2 conv=notrunc
@@ -158,7 +158,7 @@ transport()
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
 
-@test "a killed reader of a stuck file dies; the end comes with reads pending" {
+@test "a killed reader of a stuck file dies; shutdown with reads pending" {
 	need_uring
 	gpemu-fs -f --transport uring --fault op=read,path=f00000,stuck \
 		"$src" "$mp" 3>&- &

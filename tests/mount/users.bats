@@ -41,7 +41,7 @@ with_lists()
 	[ "$status" -eq 0 ]
 }
 
-@test "a mount is for who mounted it, also root's" {
+@test "a mount is open to its owner only, even root's" {
 	both_ways alone
 }
 
@@ -49,19 +49,19 @@ with_lists()
 	both_ways shared
 }
 
-@test "an access control list keeps out whom it keeps out of the source" {
+@test "an access control list of the source applies to the mount" {
 	with_lists list
 }
 
-@test "a list that comes after the scan keeps out whom it keeps out" {
+@test "an access control list added after the scan applies" {
 	with_lists late_list
 }
 
-@test "a list of a pack's file keeps out whom it keeps out" {
+@test "the access control list of a pack file applies" {
 	with_lists pack_list
 }
 
-@test "a folder that others may not enter stays so as the root" {
+@test "a folder closed to others stays closed as the root of a mount" {
 	both_ways root_folder
 }
 
@@ -69,65 +69,65 @@ with_lists()
 	both_ways privilege
 }
 
-@test "control, config and groups are for who mounted" {
+@test "control, config and groups are open to the owner only" {
 	both_ways control
 }
 
-@test "anybody may train on a mount that is open to others" {
+@test "any user may train on a mount that is open to others" {
 	both_ways train
 }
 
-@test "a folder that becomes a link leads nowhere" {
+@test "a folder replaced by a link is not followed" {
 	both_ways links
 }
 
-@test "passthrough opens nothing through a link" {
+@test "passthrough does not open through a link" {
 	both_ways passthrough
 }
 
-@test "a file that becomes somebody else's, or a pipe, is not read" {
+@test "a file that becomes another user's, or a pipe, is not read" {
 	both_ways other_file
 }
 
-@test "a file in a directory that becomes a closed one is not read" {
+@test "a file in a directory that is closed later is not read" {
 	both_ways other_folder
 }
 
-@test "a folder moved above a mount point has no other mounted or unmounted" {
+@test "a folder moved above a mount point causes no other mount or unmount" {
 	both_ways moved
 }
 
-@test "a .gpemu of somebody else beside the dataset is no mount's" {
+@test "another user's .gpemu next to the dataset is not taken for a mount" {
 	both_ways planted_control
 }
 
-@test "a setuid program takes no profiles from the environment" {
+@test "a setuid program ignores GPEMU_PROFILES" {
 	both_ways setuid
 }
 
-@test "ranks write through no link in a shared folder of checkpoints" {
+@test "ranks do not write through links in a shared folder of checkpoints" {
 	both_ways planted_ranks
 }
 
-@test "logs, traces and dumps go through no other user's link" {
+@test "logs, traces and dumps are not written through another user's link" {
 	both_ways planted_outputs
 }
 
-@test "a record replaces another user's link, and follows one's own" {
+@test "a record replaces another user's link and follows the owner's" {
 	both_ways planted_record
 }
 
-@test "a .gpemu in the source is hidden, and said to be" {
+@test "a .gpemu in the source is hidden, with a warning" {
 	run both_ways own_folder
 	echo "$output"
 	[ "$status" -eq 0 ]
 	[ "$(grep -c 'its own .gpemu is hidden' <<<"$output")" = 2 ]
 }
 
-@test "a user's mount is for that user" {
+@test "an unprivileged mount is open to its owner only" {
 	both_ways user
 }
 
-@test "a user's mount with allow_other" {
+@test "an unprivileged mount with allow_other" {
 	both_ways user_shared
 }

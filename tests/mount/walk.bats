@@ -75,7 +75,7 @@ files()
 	done
 }
 
-@test "a loop of links: each says where it closes" {
+@test "a loop of links: each program names its link" {
 	mkdir -p "$src/a/b"
 	: >"$src/a/b/x"
 	ln -s .. "$src/a/b/up"
@@ -91,7 +91,7 @@ files()
 	done
 }
 
-@test "a tree that is too deep: each says where" {
+@test "a tree that is too deep: each program names the folder" {
 	path=$(printf 'd/%.0s' $(seq 65))
 	mkdir -p "$src/$path"
 	: >"$src/$path/x"

@@ -87,7 +87,7 @@ counts()
 	done
 }
 
-@test "a list, a pattern, several commands; their order decides" {
+@test "a list, a pattern, several commands: their order decides" {
 	mkdir "$src/with blank"
 	head -c 3000 /dev/urandom >"$src/with blank/file 1"
 	mount_slow -p minio -c 100%
@@ -116,7 +116,7 @@ counts()
 	counts 1 1 0 0
 }
 
-@test "errors begin nothing" {
+@test "an error starts no warm-up" {
 	mount_slow -c 100%
 	printf 'c0/f00000\nc0/none\n' >"$BATS_TEST_TMPDIR/list"
 	mkfifo "$BATS_TEST_TMPDIR/fifo"
@@ -163,7 +163,7 @@ has_begun()
 	false
 }
 
-@test "readers of what is being loaded wait for it, and get every byte" {
+@test "readers of objects in flight wait, and get every byte" {
 	gpemu-fs -c 50% "$src" "$mp"
 	control=$mp/.gpemu/control
 	want=$(tree_sum "$src")
