@@ -210,7 +210,7 @@ for e in range(6):
 @test "metadata takes its share of the capacity" {
 	gpemu-cachesim --dataset imagenet --files 1000 -p minio -c 100% \
 		--json j --metadata >/dev/null
-	# all but what the books of a thousand files take
+	# all but the bookkeeping of a thousand files
 	json j '.97 < s["results"][0]["hit_ratio"] < 1' >out
 	[ "$(cat out)" = True ]
 	[ "$(json j 's["results"][0]["metadata_bytes"] > 48000')" = True ]
@@ -251,7 +251,7 @@ row() {
 	[ "$(json j '[[(e["hits"], e["misses"]) for e in r["epochs"]]
 		for r in s["results"]]')" = "[[(1, 1), (0, 2)], [(1, 1), (0, 2)]]" ]
 	[ "$(json j 's["trace"]["bytes"]')" = 30 ]
-	# twice over: the drop comes again, and what it left is hit first
+	# repeated: the drop occurs again, and what it left is hit first
 	run -0 gpemu-cachesim --trace t.csv -p lru -c 100% -e 2 --json j
 	[ "$(json j '[(e["hits"], e["misses"]) for e in
 		s["results"][0]["epochs"]]')" = "[(1, 1), (0, 2), (2, 0), (0, 2)]" ]

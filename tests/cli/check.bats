@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What gpemu-run check says with the real programs: mistakes, and how long a
-# workload takes. Nothing runs.
+# gpemu-run check with the real programs: errors, and the time that a workload
+# takes. Nothing runs.
 bats_require_minimum_version 1.5.0
 
 setup()
@@ -104,7 +104,7 @@ check()
 			"gpu: v100, pin: \"$pin\", prep_output: $output, image_size: 1120, pin_budget: 4G"
 		check "$least" "$most"
 	done
-	# files as they are, 0.1 MB each
+	# raw files, 0.1 MB each
 	workload "storage: ideal" "gpu: v100, image_size: 1120"
 	check 5.4 5.7
 }
@@ -113,8 +113,8 @@ check()
 trained()
 {
 	"$bin/gpemu-train" --config train.yaml --time-scale 0.02 --json record.json
-	# starting a cell takes 0.9 s; the first copy has nothing to hide
-	# behind; data waits are this machine's
+	# starting a cell takes 0.9 s; no computation hides the first copy; data
+	# waits depend on this machine
 	check $(python3 -c "
 import json
 t = json.load(open('record.json'))['totals']

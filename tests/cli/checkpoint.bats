@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-train: checkpoints, the stall they cause, and going on from them.
+# gpemu-train: checkpoints, their stall, and resuming from them.
 
 load gpus
 
@@ -59,9 +59,9 @@ exactly_once() {
 	PY
 }
 
-# Kill a run of 2 epochs over 200 samples again and again, a moment after it
-# has made some progress; go on each time; at least three kills, in one of five
-# tries: a machine that stops for a while lets a run come to its end.
+# Repeatedly kill a run of 2 epochs over 200 samples, shortly after it has made
+# progress, and resume it each time; at least three kills, in one of five tries:
+# if the machine stops for a while, a run may complete.
 kill_and_resume() {
 	python3 - "$BUILD/gpemu-train" "$TMP" "$@" <<-'PY'
 		import glob, json, os, random, shutil, signal, subprocess, sys, time
@@ -133,7 +133,7 @@ kill_and_resume() {
 	quick --resume --loader async --superbatch 3 -e 3 --dump-samples "$LOG" --json "$JSON"
 	check "[(e['epoch'], e['steps'], e['samples']) for e in j['epochs']] == [(1, 6, 22), (2, 13, 50)]"
 	exactly_once 50 3
-	# nothing left: no error, for scripts that always resume
+	# nothing left to do is no error, for scripts that always resume
 	run quick --resume -e 3 --dump-samples "$LOG" --json "$JSON"
 	[ "$status" -eq 0 ]
 	[[ "$output" == *"nothing left to do"* || "$output" == *"epoch"* ]]
@@ -219,7 +219,7 @@ kill_and_resume() {
 	refused "another dataset" --resume
 	head -c 100 /dev/zero >"$TMP/data/3"
 	quick --loader sync --resume
-	# a log that is not that run's
+	# the log of another run
 	rm -r "$CK"
 	quick --loader sync --max-steps 5 --dump-samples "$LOG"
 	echo short >"$TMP/other"
@@ -243,7 +243,7 @@ kill_and_resume() {
 	[ "$(stat -c %s "$CK"/*)" -eq $((11689512 * 8 + 4096)) ]
 	[ "$(head -c 20M "$CK"/* | gzip -1 | wc -c)" -gt $((20 * 1024 * 1024 * 99 / 100)) ]
 	check "c['state_bytes'] == 11689512 * 8 and c['written'] == 2 and c['last_step'] == 4"
-	# no samples to tell, but as many
+	# no samples to compare, but as many steps
 	train --loader null --model resnet18 --max-steps 6 --resume --checkpoint-dir "$CK" --json "$JSON"
 	check "t['steps'] == 2 and j['resumed']['step'] == 4 and c is None"
 }

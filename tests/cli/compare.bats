@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# gpemu-run compare, on what gpemu-run wrote with stand-ins for its programs.
+# gpemu-run compare, on results of gpemu-run with stand-ins for its programs.
 bats_require_minimum_version 1.5.0
 load standins
 
@@ -37,7 +37,7 @@ slower()
 	echo "$output"
 	[[ $output == *"seconds "*"sync "*"3 pairs "*"28.00 "*"288.0 "*"x"*" *"* ]]
 	[[ $output == *"2 of 2 differ significantly"* ]]
-	# the program that changed is told
+	# the changed program is named
 	[[ $output == *"Differs also:  files.gpemu-train: "*" -> "* ]]
 	python3 - <<-'END'
 		import json, math
@@ -73,7 +73,7 @@ slower()
 	run gpemu_run compare a a
 	[[ $output == *"0 of "*" differ significantly"* ]]
 	[[ $output != *"Differs"* ]]
-	# one run tells nothing of chance
+	# one run says nothing about chance
 	gpemu_run -r 1 -o one w.yaml
 	run gpemu_run compare one one --metric seconds
 	[[ $output == *"2 have too few runs to tell: it takes two on each side"* ]]
@@ -90,7 +90,7 @@ slower()
 	[[ $output == *"base.train.workers: - -> 4"* ]]
 	[[ $output == *"dataset.files: 5 -> 6"* ]]
 	[[ $output == *"warmup: - -> 1"* ]]
-	# where the profiles and programs are is not told
+	# paths of profiles and programs are not shown
 	[[ $output != *"$PWD"* ]]
 }
 
@@ -175,7 +175,7 @@ slower()
 	echo "$output"
 	[ "$status" -eq 0 ]
 	[ -z "$(find a/plots/*.dat a/plots/*.gp a/logs a/configs a/records -type p)" ]
-	# a profile that somebody looks for by its name
+	# a profile that is looked up by its name
 	cp -rL "$bin/../profiles" profiles
 	mkfifo profiles/gpu/aaa.yaml
 	export GPEMU_PROFILES=$PWD/profiles

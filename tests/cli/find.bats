@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# gpemu-run --find-max-gpus on a stand-in whose store feeds so many GPUs.
+# gpemu-run --find-max-gpus on a stand-in whose storage feeds a given number of
+# GPUs.
 bats_require_minimum_version 1.5.0
 load standins
 
@@ -71,7 +72,7 @@ find_max()
 	grep -q '<h1>How many GPUs does this storage keep at 90 %' results/feed/find-max.html
 	! command -v gnuplot || grep -q '<svg role' results/feed/find-max.html
 	[ -z "$(ls "$TMPDIR")" ]
-	# what was tried is not tried again
+	# runs of an earlier search are not repeated
 	: >standin.log
 	find_max
 	[ ! -s standin.log ]
@@ -92,7 +93,7 @@ find_max()
 	[ "$status" -eq 1 ]
 	[[ $stderr == *"11: gpemu-train: exit status 1"*"too many"* ]]
 	grep -q '"max_gpus": 3' results/feed/find-max.json
-	# more than there can be
+	# an unreachable value
 	sed -i 's/\[11, 3\]/[1000]/' w.yaml
 	find_max
 	grep -q '"max_gpus": 64' results/feed/find-max.json

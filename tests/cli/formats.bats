@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Datasets as other programs write them, read byte for byte; the index of one.
+# Datasets as other programs write them, read byte for byte; the index of a
+# dataset.
 
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
@@ -24,7 +25,7 @@ numpy() {
 		skip "no numpy in /usr/bin/python3"
 }
 
-# same FORMAT PATH: every engine delivers what is wanted
+# same FORMAT PATH: every engine delivers the expected samples
 same() {
 	local engine
 
@@ -192,7 +193,7 @@ age() {
 	echo '{}' >"$TMP/data/sizes.json"
 	train --data "$TMP/data"
 	[ "$(dataset format)" = tar ]
-	# what is no shard makes it a folder of files
+	# a file that is no shard makes it a folder of files
 	echo x >"$TMP/data/x.jpg"
 	train --data "$TMP/data"
 	[ "$(dataset format)" = files ]
@@ -239,7 +240,7 @@ age() {
 	age "$TMP/data"
 	train --data "$TMP/data" --index rebuild
 	[ "$status" -eq 0 ]
-	# cut off while it is read: the index, and so the size, is the old one
+	# truncated while it is read: the index, and so the size, is the old one
 	python3 - "$TMP" "$TRAIN" "$JSON" <<-'PY'
 		import os, subprocess, sys
 		tmp, train, json = sys.argv[1:]
@@ -355,7 +356,7 @@ from_index() {
 	change rm "$TMP/data/s-001.tar"
 	[ "$(dataset samples)" = 21 ]
 	change mv "$TMP/data/s-000.tar" "$TMP/data/a.tar"
-	# as many bytes at the same time, another file
+	# another file of the same size and time
 	same_but() {
 		cp -p "$1" "$TMP/other" && mv "$TMP/other" "$1"
 	}
@@ -387,7 +388,7 @@ from_index() {
 	change mkdir "$TMP/data/z"
 	[ "$(dataset classes)" = 4 ]
 	change rmdir "$TMP/data/z"
-	# a few files are looked at: these are all of them
+	# a few files are checked: here all of them
 	rewrite() {
 		head -c 77 /dev/zero >"$1" && age "$1"
 	}

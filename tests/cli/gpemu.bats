@@ -6,7 +6,7 @@ setup()
 {
 	bin=$(realpath "${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}")
 	cd "$BATS_TEST_TMPDIR" || return
-	# a gpemu with no programs beside it, and stand-ins in PATH
+	# a gpemu without programs next to it, and stand-ins in PATH
 	mkdir alone path
 	cp "$bin/gpemu" alone
 	PATH=$BATS_TEST_TMPDIR/path:$PATH
@@ -95,7 +95,7 @@ script()
 		[ "$status" -eq 2 ]
 		[ "$output" = "gpemu: unknown command '$word'; 'gpemu --help' lists all" ]
 	done
-	# of the programs that have commands, too
+	# also of the programs that have commands
 	run "$bin/gpemu" data mkae
 	[ "$status" -eq 2 ]
 	[ "$output" = "gpemu-data: unknown command 'mkae'; did you mean 'make'?" ]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # GPUs that several tests run on.
 
-# A GPU that copies and pins a byte in a microsecond; a model's own samples
-# are 300 times what its laws were measured with.
+# A GPU that copies and pins a byte in a microsecond; a model's own samples are
+# 300 times as large as those of its laws.
 microsecond()
 {
 	cat >"$TMP/microsecond.yaml" <<-'YAML'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# gpemu-run keeps a record for what it was made with: programs, scripts, data.
+# A record of gpemu-run belongs to its inputs: programs, scripts, data.
 bats_require_minimum_version 1.5.0
 load standins
 
@@ -37,11 +37,11 @@ ran()
 	ran 2
 	[ "$(ls results/small/records | wc -l)" -eq 4 ]
 	gpemu_run w.yaml | grep -q 'async *12.00'
-	# what was there is of the old one, and still known as its
+	# old records are of the old program, and still found under it
 	cp old bin/gpemu-train
 	ran 0
 	gpemu_run w.yaml | grep -q 'async *11.00'
-	# gpemu-fs has no part in cells without a mount
+	# gpemu-fs is no part of cells without a mount
 	echo '# x' >>bin/gpemu-fs
 	ran 0
 	python3 - <<-'END'
@@ -124,7 +124,7 @@ again()
 	for file in tools/own-tool job.sh list.txt helper.txt bin/preload.so; do
 		again "$file"
 	done
-	# what it writes is not what it reads
+	# its outputs are not inputs
 	again job.sh
 	echo other >out.txt
 	: >runs
@@ -178,7 +178,7 @@ again()
 		import json, glob
 		name, = glob.glob("results/small/records/sync-r1-*")
 		r = json.load(open(name))
-		# what the job says of the host is kept, and more is known
+		# what the job says about the host is kept, and completed
 		assert r["host"]["cpus"] >= 1 and r["host"]["kernel"], r["host"]
 		assert r["host"]["other_cpu_share"] >= 0 and r["host"]["name"]
 		assert r["host"]["rack"] == "of the job", r["host"]

@@ -12,7 +12,7 @@ setup_file() {
 	export PKG_CONFIG_PATH=$(dirname "$(find "$INTO" -name gpemu.pc)")
 	export PKG_CONFIG_SYSROOT_DIR=$INTO
 	export LIBDIR=$(dirname "$PKG_CONFIG_PATH")
-	# what is linked with a sanitized library must have the sanitizer too
+	# a program linked with a sanitized library needs the sanitizer, too
 	if [ -n "${GPEMU_SANITIZED-}" ]; then
 		export SANITIZE=-fsanitize=address,undefined
 	fi
@@ -40,7 +40,8 @@ teardown() {
 }
 
 @test "linked with the archive, a program needs no library at run time" {
-	# where everything was to be installed there is nothing in this test
+	# where gpemu itself is installed, the installed folder of this test is
+	# empty
 	export GPEMU_PROFILES=$(find "$INTO" -path '*/share/gpemu/profiles')
 	mkdir "$TMP/lib"
 	cp "$LIBDIR/libgpemu.a" "$TMP/lib/"
@@ -51,7 +52,7 @@ teardown() {
 	run ldd "$TMP/example-train"
 	[[ "$output" != *libgpemu* ]]
 	"$EXAMPLES/run" "$TMP/example-train"
-	# nothing but the interface is in the way of the user's names
+	# no symbol but the interface's can clash with the user's names
 	run sh -c "nm --defined-only --extern-only '$LIBDIR/libgpemu.a' |
 		awk 'NF == 3 && \$3 !~ /^(gpemu_|__odr_asan)/'"
 	[ -z "$output" ]
@@ -63,7 +64,7 @@ teardown() {
 	run grep -vE ' (T gpemu_[a-z_]+@@GPEMU_1|A GPEMU_1)$' "$TMP/names"
 	[ -z "$output" ]
 	readelf -d "$LIBDIR/libgpemu.so" | grep -q 'SONAME.*\[libgpemu.so.1\]'
-	# each function of the header is there, and none besides
+	# exactly the functions of the header are exported
 	grep -oE '\bgpemu_[a-z_]+\(' "$(find "$INTO" -name gpemu.h)" |
 		tr -d '(' | sort -u >"$TMP/header"
 	sed -n 's/.* T \(.*\)@@.*/\1/p' "$TMP/names" | sort -u >"$TMP/library"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # gpemu-profile measure and validate, on the CPU and two small models. PyTorch
-# is too heavy for tools/setup to install: where it is missing, what needs it
-# is skipped (Debian: python3-torch, python3-torchvision).
+# is too heavy for tools/setup to install: where it is missing, tests that need
+# it are skipped (Debian: python3-torch, python3-torchvision).
 
 bats_require_minimum_version 1.5.0
 
@@ -47,7 +47,7 @@ check() {
 		--output m.yaml --json m.json
 	run -0 gpemu-profile check ./m.yaml
 	[[ "$output" == *"2 models"* ]]
-	# what it was measured with is in it
+	# it names the hardware and software of the measurement
 	check m.json "all(w in j['source'] for w in
 		('gpemu-profile measure', 'PyTorch', '--batches 1,2,4'))"
 	check m.json "[m for m in j['models']] ==
@@ -117,10 +117,10 @@ check() {
 	go
 	run -0 gpemu-profile check ./m.yaml
 	grep '"kind": "point"' m.yaml.state >after
-	# what was there was kept, and nothing was measured twice
+	# old points were kept, and none was measured twice
 	head -n "$(wc -l <before)" after | cmp before
 	[ "$(wc -l <after)" -eq 6 ]
-	# a point more measures that one
+	# one more point measures only that one
 	measure --models squeezenet1_1 --batches 1-7 --output m.yaml
 	[ "$(grep -c '"kind": "point"' m.yaml.state)" -eq 7 ]
 	# points of another setup are not mixed in

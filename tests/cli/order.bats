@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-train: in which order samples are visited, written, and read back.
+# gpemu-train: the order in which samples are visited, dumped and replayed.
 
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
@@ -12,7 +12,7 @@ teardown() {
 	rm -rf "$TMP"
 }
 
-# 30 small files in two classes, one with a name that needs care.
+# 30 small files in two classes, one with a name that needs quoting.
 data() {
 	mkdir -p "$TMP/data/a" "$TMP/data/b"
 	for i in $(seq 29); do

@@ -77,13 +77,13 @@ assert len({p for g in groups for p in g}) == 61'
 
 @test "a signal leaves nothing behind" {
 	mkfifo "$BATS_TEST_TMPDIR/fifo"
-	# hold the writer where it cannot go on: a list that never ends
+	# block the writer: a list that never ends
 	"$DATA" pack --group-order "$BATS_TEST_TMPDIR/fifo" "$D" "$P" 3>&- \
 		2>"$BATS_TEST_TMPDIR/err" &
 	pid=$!
 	exec 7>"$BATS_TEST_TMPDIR/fifo"
 	kill -TERM $pid
-	# until a thread of it has taken the signal
+	# until one of its threads has taken the signal
 	while grep -qE '^(ShdPnd|SigPnd):.*[4567cdef]...$' /proc/$pid/status; do
 		sleep .05
 	done

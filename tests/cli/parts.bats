@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# A part of one's own is one new file and one word: the examples of
-# examples/parts are added to a copy of the tree, which is built and run.
+# A new part is one new file and one word: the examples of examples/parts are
+# added to a copy of the tree, which is built and run.
 
 bats_require_minimum_version 1.5.0
 
@@ -14,7 +14,7 @@ setup() {
 		skip "not a git checkout"
 	tree=$BATS_TEST_TMPDIR/tree
 	mkdir "$tree"
-	# as it stands here, committed or not
+	# the tree as it is, committed or not
 	(cd "$root" && git ls-files -z -co --exclude-standard |
 		while IFS= read -rd '' f; do [ -e "$f" ] && printf '%s\0' "$f"; done |
 		tar -c --null -T -) | tar -x -C "$tree"
@@ -54,7 +54,7 @@ A	$2/$1" ]
 	ninja -C build gpemu-train gpemu-cachesim gpemu-data tests/unit/test_plugin \
 		tests/contract/test_policies tests/contract/test_engines >log || { cat log; false; }
 
-	# who reads in the same order needs last what he has just read
+	# a reader that repeats one order needs the latest objects last
 	build/gpemu-cachesim --dataset imagenet --files 400 -p lru,mru -c 50% \
 		--order sequential --json sim.json
 	python3 - <<-'PY'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-train: virtual cores, and what the options about preprocessing do.
+# gpemu-train: virtual cores, and the options for transforms.
 
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
@@ -14,7 +14,7 @@ teardown() {
 	rm -rf "$TMP"
 }
 
-# files N: small ones, of which emulated preparation does not look at a byte
+# files N: small ones; emulated transforms do not read their bytes
 files() {
 	python3 - "$TMP/raw" "$1" <<-'PY'
 		import os, sys
@@ -42,8 +42,8 @@ emulate() {
 		--pin off --json "$JSON" "$@"
 }
 
-# rate CORES PER_CORE ARGS...: as many images/s as the cores give, within 2 %,
-# and the GPU's waiting is theirs; one of five tries, as the machine may stop
+# rate CORES PER_CORE ARGS...: the images/s of the cores, within 2 %, and the
+# GPU waits for them; one of five tries, as the machine may stop
 rate() {
 	local cores=$1 each=$2 try
 	shift 2
@@ -70,7 +70,7 @@ have_uring() {
 	check "j['prep']['kind'] == 'EMULATED' and j['prep']['cores'] == 24"
 	check "j['prep']['profile']['name'] == 'pytorch-pillow'"
 	check "j['config']['workers'] == 2"
-	# nothing burns CPU for it
+	# it takes no CPU time
 	[ -n "${GPEMU_SANITIZED-}" ] || check "t['cpu_s'] < t['wall_seconds']"
 }
 
@@ -205,7 +205,7 @@ have_uring() {
 	direct=$(python3 -c "import json; print(json.load(open('$JSON'))['totals']['transfer_s'])")
 	pin --pin on
 	check "abs(t['transfer_s'] - $direct) < 1e-6 and t['pin_s'] > 0"
-	# the pageable rate; what the real copies add to it shows above it only
+	# the pageable rate; the real copies can only add to it
 	pin --pin off
 	check "t['transfer_s'] > 1.5 * $direct and t['pin_s'] == 0"
 	# room for one window of 40 KB at a time

@@ -60,7 +60,7 @@ one_line() {
 	run -0 gpemu-profile show v100 resnet50 64 --json step.json
 	[[ "$output" == *measured* || "$output" == *interpolated* ]]
 	grep -q '"fits": true' step.json
-	# what the copies are of
+	# the bytes that are copied
 	[[ "$output" == *"38535168 bytes"* ]]
 	grep -q '"batch_bytes": 38535168' step.json
 	run -0 gpemu-profile show k80 resnet50 200
@@ -177,15 +177,15 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	awk "BEGIN { exit !($(held step_ms p50_pct) <= 1.5 &&
 		$(held step_ms p95_pct) <= 6 &&
 		$(held step_ms p50_pct) > .05) }"
-	# what is thinned too far predicts badly
+	# a table thinned too far predicts badly
 	run -0 hold --tolerance-pct 50
 	awk "BEGIN { exit !($(held step_ms p95_pct) > 6) }"
-	# nothing tells the rest of a spike where no point is left
+	# without a remaining point nothing shows the rest of a spike
 	make_device_table 77
 	run -0 hold
 	awk "BEGIN { e = $(held step_ms max_pct); exit !(e > 31 && e < 35) }"
 	[[ "$output" == *"m 77"* ]]
-	# where one is left, the neighbours are as they were
+	# where one remains, the neighbours are unchanged
 	make_device_table 78
 	run -0 hold
 	awk "BEGIN { exit !($(held step_ms p95_pct) <= 6) }"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Ranks of a run that share a folder of checkpoints: they go on from one step.
+# Ranks of a run that share a folder of checkpoints resume at one step.
 
 bats_require_minimum_version 1.5.0
 
@@ -98,7 +98,7 @@ damage() { # R STEP
 	rank 1 -e 2 --max-steps 12
 	rank 2 -e 2 --max-steps 17
 	[ "$(steps 0)/$(steps 1)/$(steps 2)" = "5/5 10/5 10 15" ]
-	# the one behind runs to its end before the others have begun
+	# the last one completes before the others have begun
 	for r in 0 2 1; do
 		run rank $r -e 2 --resume
 		[ "$status" -eq 0 ]
@@ -158,7 +158,7 @@ damage() { # R STEP
 	run rank 0 --resume --resume-step 10
 	[ "$status" -eq 1 ]
 	[[ $output == *"rank-1/checkpoint-0000000010.gpemu: damaged"* ]]
-	# nothing was changed by that
+	# that changed nothing
 	[ "$(steps 0)/$(steps 1)" = "5 10 15/5 10" ]
 	rank 0 --resume --resume-step 5 --max-steps 5
 	[ "$(steps 0)" = 5 ]
@@ -207,7 +207,7 @@ damage() { # R STEP
 	run rank 0 --resume
 	[ "$status" -eq 1 ]
 	[[ $output == *"rank-1/checkpoint-0000000005.gpemu was written by a run with --seed 1, and this one has 0"* ]]
-	# what is new of a run that was resumed
+	# the new part of a resumed run
 	rm -r "$CK"
 	for r in 0 1; do rank $r --max-steps 5; done
 	rank 0 --resume

@@ -38,7 +38,7 @@ nothing_left()
 }
 
 @test "gpud: the jobs of a cell share the server of the cell" {
-	# where one begins much later than the other they are not two at a time
+	# if one begins much later than the other, they do not overlap
 	for try in 1 2 3 4 5; do
 		rm -rf results
 		run --separate-stderr "$bin/gpemu-run" --no-mount w.yaml

@@ -109,7 +109,7 @@ need_root()
 	[[ $output == *"27.50 (27.00-28.00)"* ]]
 	[[ $output == *"0, 2 failed"* ]]
 	grep -q '"status": "failed"' results/small/records/lru-async-r1-*.json
-	# and it is the failed ones that run next time
+	# the next run repeats the failed ones
 	: >standin.log
 	gpemu_run w.yaml
 	[ "$(grep -c '^async' standin.log)" -eq 4 ]
@@ -545,8 +545,7 @@ exec_workload()
 	END
 }
 
-# valid FILE: every element that is opened is closed, no id stands twice, and
-# nothing is fetched from anywhere
+# valid FILE: every element is closed, no id occurs twice, and no URL is fetched
 valid_html()
 {
 	python3 - "$1" <<-'END'
@@ -600,7 +599,7 @@ valid_html()
 	gpemu_run w.yaml
 	printf '<!DOCTYPE html><title>x</title><iframe id=f style="border:0;width:%spx;height:900px" src="file://%s"></iframe><script>onload=()=>{const d=document.getElementById("f").contentDocument.documentElement;const v=d.querySelector(".found").closest(".wide");document.title="fits "+[d,v].every(e=>e.scrollWidth<=e.clientWidth)}</script>' \
 		390 "$PWD/results/small/report.html" >phone.html
-	# a page wider than the window would scroll sideways, verdicts would be cut
+	# a page wider than the window would scroll sideways, and cut verdicts
 	chrome=(timeout 60 chromium --headless --no-sandbox --disable-gpu
 		--user-data-dir="$PWD/profile" --allow-file-access-from-files
 		--enable-logging=stderr)
@@ -681,7 +680,7 @@ start_hanging()
 	for signal in INT TERM; do
 		rm -f standin.log.hangs
 		# bash starts background jobs with SIGINT ignored; gpemu-run
-		# takes it all the same
+		# handles it nevertheless
 		start_hanging --no-mount
 		kill -$signal $pid
 		wait $pid && false
@@ -709,7 +708,7 @@ start_hanging()
 	wait $pid && false
 	nothing_left
 	run ! pgrep -f "$BATS_TEST_TMPDIR"
-	# what was done is kept
+	# finished cells are kept
 	[ "$(ls results/small/records | wc -l)" -eq 1 ]
 }
 
@@ -752,7 +751,7 @@ start_hanging()
 	[ "$status" -eq 0 ]
 	[ "$(ls results/small/records | wc -l)" -eq 6 ]
 	[[ $output == *"cell 6 of 6"* ]]
-	# what failed in a worker is told, the rest is kept
+	# a failure in a worker is reported, the rest is kept
 	rm -r here.* results
 	sed -i 's/command: .*/command: "test {workers} != 2"/' w.yaml
 	run gpemu_run --jobs 3 w.yaml

@@ -37,7 +37,7 @@ compare()
 		assert set(known) == set(rows), set(known) ^ set(rows)
 		for key, (kind, default) in known.items():
 		    assert rows[key][0] == kind, (key, kind)
-		    # "-": the program knows of none; the page may say it in words
+		    # "-": the program knows none; the page may use words
 		    assert rows[key][1] == default, (key, default)
 		    assert rows[key][2], key
 	PY

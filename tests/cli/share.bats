@@ -189,7 +189,7 @@ check() {
 	run timeout 100 "$CLIENT" "$SOCKET" malformed
 	echo "$output"
 	[ "$status" -eq 0 ]
-	# and nothing is left of them
+	# and they leave nothing behind
 	until_so 'not p and g[0]["memory_used_mib"] == 0 and j["server"]["clients"] == 1'
 	so 'j["server"]["malformed"] > 10'
 }
@@ -280,7 +280,7 @@ check() {
 	gpud --mode 0666 --allow 65534 --max-clients-per-user 2
 	run as_nobody "$SMI" --socket "$SOCKET"
 	[ "$status" -eq 0 ]
-	# and have a part of the connections
+	# and a part of the connections
 	run as_nobody "$CLIENT" "$SOCKET" many 5
 	[ "$output" = 2 ]
 	run "$CLIENT" "$SOCKET" many 5
@@ -443,8 +443,8 @@ check() {
 	check one "abs(j['totals']['compute_s'] - 5 * .043) < 1e-3"
 }
 
-# Iterations per emulated second of each process while a phase lasts; the
-# phases are told by who is there.
+# Iterations per emulated second of each process during a phase; the connected
+# processes identify the phase.
 phase() {
 	local what=$1 seconds=$2
 

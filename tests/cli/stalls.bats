@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Where the time went, as the table, the sentence below it, the record, the
-# timeline and the log of steps say: they say the same.
+# The table, the sentence below it, the record, the timeline and the log of
+# steps account for the time in the same way.
 
 setup() {
 	GPEMU_BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}

@@ -47,7 +47,7 @@ workload()
 	END
 }
 
-# line TEXT: stdout has a line with these words, whatever blanks between
+# line TEXT: stdout has a line with these words and any blanks between
 line()
 {
 	tr -s ' ' <<<"$output" | sed 's/^ //; s/ $//' | grep -qFx -- "$1" || {
@@ -70,7 +70,7 @@ line()
 	[[ $output == *"two "*"no checks "*"-  "* ]]
 	[[ $output == *"2 of 2 workloads passed, in "*" of 3600 s"* ]]
 	cmp results/all/table.txt <(head -n -2 <<<"$output")
-	# where they would be without the list, so that nothing runs twice
+	# in the folders of single runs, so that nothing runs twice
 	[ -e results/one/report.html ]
 	: >standin.log
 	gpemu_run files/one.yaml

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-train with several GPUs, nodes, and what the GPU does beside training.
+# gpemu-train with several GPUs, nodes, and the GPU's work besides training.
 
 setup() {
 	GPEMU_BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
@@ -89,7 +89,8 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 		run "$TRAIN" $NULL --node 2xp100 --parallel dp --model alexnet -b "${row%:*}" \
 			--extrapolate --max-steps 20 --json "$JSON"
 		[ "$status" -eq 0 ]
-		# without the copy to the first GPU, which was measured apart
+		# without the copy to the first GPU, which was measured
+		# separately
 		check "near((e['compute_s'] + e['allreduce_s'] + e['barrier_wait_s']) / 20, ${row#*:}, .03)" \
 			"j['node']['parallel'] == 'dp' and j['node']['profile']['name'] == '2xp100'"
 	done
@@ -98,7 +99,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 @test "GPUs under one PCIe root share its link" {
 	sed 's/root_gb_per_s: 12.4/root_gb_per_s: 0/' \
 		"$BATS_TEST_DIRNAME/../../profiles/node/config-ssd-v100.yaml" >"$TMP/free.yaml"
-	# pageable copies of alexnet: the copy is what is waited for
+	# pageable copies of alexnet: the GPU waits for the copy
 	local step=()
 	for node in config-ssd-v100 "$TMP/free.yaml"; do
 		run "$TRAIN" $NULL --node "$node" --model alexnet -b 64 --transfer blocking --max-steps 20 --json "$JSON"
@@ -164,7 +165,8 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 
 @test "a batch that waits on the GPU takes the memory of its copied bytes" {
 	raw 8 1048576
-	# of files as they are, and prepared, whatever the model's own would weigh
+	# for raw files and for transformed ones, whatever the size of the
+	# model's own samples
 	run "$TRAIN" --data "$TMP/raw" --prep none -b 4 --model resnet18 --time-scale .05 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "j['node']['beside_mib']['waiting_batches'] == 4"
@@ -250,7 +252,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 		"$BATS_TEST_DIRNAME/../../profiles/node/dgx-a100.yaml" >"$TMP/node.yaml"
 	run "$TRAIN" $NULL --node "$TMP/node.yaml" --gpus 4 --model resnet50 -b 64 --max-steps 30 --json "$JSON"
 	[ "$status" -eq 0 ]
-	# 4 of 8 GPUs, as long as they compute
+	# 4 of 8 GPUs, while they compute
 	check "abs(e['cost_usd'] - e['seconds'] / 100) < 1e-9" \
 		"abs(e['energy_kwh'] - (1000 * e['seconds'] + 8000 * e['compute_s'] / 2) / 3.6e6) < 1e-9" \
 		"j['totals']['cost_usd'] == e['cost_usd']"

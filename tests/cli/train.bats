@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-train: what a run says, records, and refuses.
+# gpemu-train: what a run prints, records and refuses.
 
 load gpus
 
@@ -146,7 +146,7 @@ on_pace()
 		[[ "$output" == *"cannot bypass the page cache"* ]] ||
 			check "j['config']['direct'] is True"
 	done
-	# what has no such reads says so, before anything is read
+	# an engine without such reads is refused before anything is read
 	for engine in mmap null; do
 		run "$TRAIN" --data "$TMP/raw" --loader $engine --direct on
 		[ "$status" -eq 2 ]
@@ -219,7 +219,7 @@ pin_stage() {
 		"$BATS_TEST_DIRNAME/../../profiles/gpu/tesla-p100-pcie-16gb.yaml" >"$TMP/slow.yaml"
 	pin_stage inline
 	check "t['pin_stall_s'] > t['pin_s'] * .99"
-	# not where reading takes longer than computing, as on a machine that stops
+	# unless reading takes longer than computing, as on a machine that stops
 	for try in 1 2 3 4 5; do
 		pin_stage on
 		[ -z "${GPEMU_SANITIZED-}" ] || break
@@ -247,7 +247,7 @@ pin_stage() {
 	copied 3000 --gpu "$TMP/microsecond.yaml" --model m -b 10 --time-scale 1e-4
 	copied 3000 --gpu "$TMP/microsecond.yaml" --model m -b 10 --time-scale 1e-4 --pin off
 	raw 40 1500
-	# the ceiling's too, which comes out of nothing: 15 ms a step
+	# the ceiling's, too, whose batches take no time: 15 ms a step
 	run "$TRAIN" --data "$TMP/raw" --prep none --gpu "$TMP/microsecond.yaml" --model m \
 		-b 10 --max-steps 4 --json "$JSON"
 	[ "$status" -eq 0 ]
@@ -347,7 +347,7 @@ pin_stage() {
 }
 
 @test "SIGINT finishes the step and writes the record" {
-	# started as a shell starts a foreground job: SIGINT not ignored
+	# as a foreground job of a shell: SIGINT is not ignored
 	python3 - "$TRAIN" "$JSON" <<-'PY'
 		import signal, subprocess, sys, time
 		p = subprocess.Popen([sys.argv[1], '--loader', 'null', '--model', 'alexnet',
@@ -378,7 +378,7 @@ pin_stage() {
 	run low "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 8 --pin on
 	[ "$status" -eq 75 ]
 	[[ "$output" == *"ulimit -l"*"--pin off"* ]]
-	# at their own pace: the real copy is a floor under the profile's
+	# in real time: the real copy is a lower bound of the profile's
 	unpinned=(--data "$TMP/raw" --loader sync --prep none)
 	low "$TRAIN" "${unpinned[@]}" -b 8 --pin off --json - >"$JSON" 2>"$TMP/err"
 	[ "$(grep -c "not pinned" "$TMP/err")" -eq 0 ]
@@ -394,7 +394,7 @@ print(json.load(open(sys.argv[1]))["totals"]["transfer_s"])' "$JSON")
 	[ "$(grep -c "not pinned" "$TMP/err")" -eq 0 ]
 	check "j['pin']['on'] and 'notice' not in j['pin']"
 	check "8000 <= j['pin']['pinned_bytes'] <= j['pin']['budget_bytes'] == 12288"
-	# where sizes differ, the largest batch that there may be counts
+	# if sizes differ, the largest possible batch counts
 	head -c 30000 /dev/zero >"$TMP/raw/a/large.bin"
 	limit=32 low "$TRAIN" "${unpinned[@]}" -b 8 --json - >"$JSON" 2>"$TMP/err"
 	grep "not pinned: one takes 37 KiB and 32 KiB" "$TMP/err"
