@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What comes out of the mount is what is in the source.
+# The bytes of the mount equal those of the source.
 
 load mount
 
@@ -107,7 +107,7 @@ teardown()
 		'truncate -s 0 c0/f00000' 'sh -c "echo >>c0/f00000"'; do
 		run bash -c "cd '$mp' && $command"
 		[ "$status" -ne 0 ]
-		# an ordinary user hears of the permissions first
+		# for an ordinary user the check of permissions comes first
 		[[ $output == *"Read-only file system"* ||
 			$output == *"Permission denied"* ]]
 	done
@@ -159,7 +159,7 @@ teardown()
 		bad = []
 		def reader(seed):
 		    # overlapping opens of the same files, held for a while, so
-		    # that hits, misses and evictions meet on open inodes
+		    # that hits, misses and evictions occur on open inodes
 		    r, held = random.Random(seed), []
 		    for _ in range(400):
 		        n = r.choice(names)

@@ -43,7 +43,7 @@ teardown()
 		    t.join()
 		s = json.load(open(f"{mp}/.gpemu/stats"))
 		print(n, "samples, at most", most, "of the capacity")
-		# it was full while they read: a limit was there to be broken
+		# it was full while they read, so the limit was tested
 		assert most > .9 and s["evictions"] > 100
 		assert s["hits"] + s["misses"] >= 8 * 400
 		END
@@ -73,7 +73,7 @@ e = json.load(open(sys.argv[1]))["results"][0]["epochs"]
 print(tuple(sum(x[k] for x in e) for k in ("hits", "misses", "evictions")))' \
 				"$BATS_TEST_TMPDIR/sim")
 			echo "$policy $metadata: mount $real simulator $sim"
-			# the objects alone would be more
+			# without metadata there would be more objects
 			[ -z "$metadata" ] || [ "$real" = "$sim" ]
 			[ -n "$metadata" ] || [ "$real" != "$sim" ]
 		done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Source files that change under the mount: an errno, never a crash, and the
-# others as they were.
+# other files are unchanged.
 
 load mount
 
@@ -16,7 +16,7 @@ teardown()
 	common_teardown
 }
 
-# Eight ways; f00000 to f00007 each lose their file in another one.
+# Eight ways to change a file, one each for f00000 to f00007.
 change_files()
 {
 	: >"$src/c0/f00000"
@@ -30,7 +30,7 @@ socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$src/c1/f00006"
 	truncate -s +9999 "$src/c2/f00007"
 }
 
-# is_stale I: the read of a changed file says so
+# is_stale I: the read of a changed file fails with ESTALE
 is_stale()
 {
 	run timeout 10 cat "$mp/c$(($1 % 5))/f0000$1"
@@ -60,7 +60,7 @@ others_are_right()
 		for i in 0 1 2 3 4 5 6; do
 			is_stale $i
 		done
-		# the front of one that grew is as long as it was
+		# the front of a file that grew keeps its length
 		cmp "$BATS_TEST_TMPDIR/copy/c2/f00007" "$mp/c2/f00007"
 		others_are_right
 		fusermount3 -u "$mp"

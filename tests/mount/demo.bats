@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The demo as an ordinary user finds the machine: no privileges, and 8 MiB of
-# memory that may be locked, which is less than a batch.
+# The demo as an ordinary user: no privileges, and 8 MiB of memory that may be
+# locked, which is less than a batch.
 
 bats_require_minimum_version 1.5.0
 load mount
@@ -21,8 +21,8 @@ teardown()
 	common_teardown
 }
 
-# ordinary COMMAND...: in $home, as nobody if we are root. /dev/fuse is as udev
-# makes it, whatever it is here, in mounts that nobody else sees.
+# ordinary COMMAND...: in $home, as nobody if we are root. In a mount name space
+# of its own, /dev/fuse has the mode that udev gives it.
 ordinary()
 {
 	export HOME=$home XDG_CACHE_HOME=$home/cache TMPDIR=$home

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The end of a mount while its own work is still going on. Each test is a race:
+# Shutdown of a mount while its own work is still going on. Each test is a race:
 # GPEMU_END_RUNS says how often it is run (12).
 
 load mount
@@ -59,7 +59,7 @@ clear_and_kill()
 	END
 }
 
-# ended: the daemon, in good order
+# ended: the daemon exited cleanly
 ended()
 {
 	status=0

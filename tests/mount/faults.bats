@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Operations that fail, wait or hang on purpose.
+# Injected errors, delays and hangs.
 
 load mount
 
@@ -43,7 +43,7 @@ held_in_all()
 	[ "$(stat_of '["faults"] and sum(f["held"] for f in s["faults"])')" = "$1" ]
 }
 
-# took COMMAND...: its wall time in ms, whatever it returns
+# took COMMAND...: its wall time in ms, whatever its exit status
 took()
 {
 	local from=${EPOCHREALTIME/./}
@@ -69,7 +69,7 @@ gone()
 		[ "$(stat_of '["faults"][0]["fired"]')" = 15 ]
 		grep -q '^gpemu_fs_fault_fired{id="1",rule="op=read,every=4,errno=EIO"} 15$' \
 			"$mp/.gpemu/stats.prom"
-		# what failed was not asked for: neither a hit nor a miss
+		# a failed access counts neither as a hit nor as a miss
 		[ "$(stat_of '["hits"] + s["misses"]')" = 45 ]
 		[ "$(stat_of '["passthrough_opens"]')" = 0 ]
 		echo 'fault clear 1' >"$control"
@@ -110,7 +110,7 @@ gone()
 	ls "$mp/c2" >/dev/null
 	run cat "$mp/c3/f00003"
 	[[ $output == *"Permission denied"* ]]
-	# a name that could not be looked up is not gone
+	# a failed lookup does not remove the name
 	echo 'fault clear' >"$control"
 	cmp "$mp/c3/f00003" "$src/c3/f00003"
 	cmp "$mp/c0/f00000" "$src/c0/f00000"
@@ -179,7 +179,7 @@ ends_with_stuck_readers()
 		! wait "$r" || return 1
 	done
 	ms=$(((${EPOCHREALTIME/./} - from) / 1000))
-	# a connection that was ended from outside leaves its mount point
+	# a connection that is aborted from outside leaves its mount point
 	is_not_mounted || [ "$1" != kill ]
 	is_not_mounted || umount "$mp"
 }
@@ -202,7 +202,7 @@ within_a_second()
 
 force_unmount()
 {
-	# its files are open: busy, but the connection is ended
+	# its files are open: EBUSY, but the connection is aborted
 	umount -f "$mp" 2>/dev/null || true
 }
 
@@ -233,8 +233,8 @@ force_unmount()
 	gpemu-fs "$src" "$mp"
 	[ "$(read_each)" = 0 ]
 	echo 'fault add op=read,path=c2/*,errno=EIO' >"$control"
-	# cached, and so far read by the kernel itself, as long as anybody has
-	# them open: the mount hears of a close a moment later
+	# cached files are read by the kernel itself while they are open: the
+	# mount learns of a close a moment later
 	eventually fails_of_each 4
 	echo 'fault add op=open,path=c[34]/**,errno=EIO;op=read,p=0,stuck' \
 		>"$control"

@@ -69,8 +69,8 @@ unmount()
 		[ "$(stat_of '["read_amplification"] > 4')" = True ]
 		unmount
 	done
-	# every file on its own, in another order than the groups', with
-	# nothing to keep the others in: N times the bytes
+	# single files in another order than the groups', with no room for the
+	# other members: N times the bytes
 	gpemu-fs -p none -g 8 --group-buffer 1 "$src" "$mp"
 	find "$mp" -type f -exec cat {} + >/dev/null
 	[ "$(stat_of '["backend_bytes"]')" = $((8 * bytes)) ]
@@ -160,7 +160,7 @@ unmount()
 			"$(cd "$mp" && eval "$list" | sort)" ]
 		if [ $group = auto ]; then
 			cmp "$mp/.gpemu/groups" <(gpemu-data stat --groups "$pack")
-			# 62 small ones, and the large one in three extents
+			# 62 small files, and the large one in three extents
 			[ "$(stat_of '["backend_reads"]')" = $((8 + 3)) ]
 		fi
 		unmount

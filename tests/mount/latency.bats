@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The time a read is asked to take is the time it takes.
+# A read takes the time that the profile gives.
 
 load mount
 
@@ -30,10 +30,10 @@ measure()
 	eventually no_daemon
 }
 
-# None early is asserted of every measurement, but for what a busy machine adds to
-# the round trip while it is calibrated, 100 us; none early by more than the
-# clock of the calibration, 10 us, and a bound on lateness, of one in five. The
-# means are printed by tests/bench/latency.
+# Every measurement asserts that no read is early by more than 100 us, which a
+# busy machine may add to the round trip during calibration. One in five asserts
+# 10 us, the clock of the calibration, and a bound on lateness. The means are
+# printed by tests/bench/latency.
 @test "100 reads of 10 ms in a row: none early, median error under 50 us" {
 	for try in 1 2 3 4 5; do
 		read -r _ _ _ round_trip <<<"$(measure ideal 100 paced)"
@@ -61,7 +61,8 @@ measure()
 }
 
 @test "10000 concurrent reads of 500 ms: none early, the last soon after, few threads" {
-	# 8 where there are two processors: what grows is with those, not reads
+	# 8 with two processors: the number grows with processors, not with
+	# reads
 	most=$((2 * $(nproc --all) + 4))
 	printf 'name: c\nsource: a test\nread: {source: a test, latency: {kind: const, value: 500ms}}\n' \
 		>"$BATS_TEST_TMPDIR/500ms.yaml"
@@ -97,7 +98,7 @@ measure()
 	python3 - "$mp/many" <<-'END'
 	import os, sys, threading, time
 	os.stat(sys.argv[1])
-	# one of ten times: begun before the first, ended after the last
+	# in one of ten tries: begun before the first, ended after the last
 	for n in range(10):
 	    start = threading.Barrier(65)
 	    ended = [0] * 64

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The stack of layers: shown, reordered, refused, and with a layer of one's own.
+# The stack of layers: shown, reordered, refused, and with a new layer.
 
 bats_require_minimum_version 1.5.0
 load mount
@@ -53,7 +53,7 @@ layers()
 	[[ $output == *"nonsense"*trace*fault*cache*group*device*source* ]]
 }
 
-# A read that a fault refuses is traced where the trace stands above it.
+# A read that a fault refuses is traced if the trace is above the fault.
 @test "trace and fault may be swapped" {
 	local order lines want=10
 

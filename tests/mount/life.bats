@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Starting, stopping, and what goes wrong with either.
+# Starting and stopping, and the errors of both.
 
 load mount
 
@@ -39,7 +39,7 @@ ends_with_its_caller()
 }
 
 @test "a caller that has gone leaves no mount" {
-	# a machine that stops for a while may let it be there before
+	# if the machine stops for a while, the mount may be ready before
 	for try in 1 2 3 4 5; do
 		ends_with_its_caller && return 0
 	done
@@ -59,15 +59,15 @@ ends_with_its_caller()
 	done
 }
 
-# abort: as umount -f does, whoever has files open
+# abort: as umount -f does, even with open files
 abort()
 {
 	python3 -c 'import ctypes, sys
 ctypes.CDLL(None).umount2(sys.argv[1].encode(), 1)' "$mp"
 }
 
-# ends_early HOW: a mount that is ended while it measures its round trip, which
-# a process of its own does for some 0.2 s
+# ends_early HOW: a mount that is ended during calibration, which takes a
+# process of its own some 0.2 s
 ends_early()
 {
 	gpemu-fs -f "$src" "$mp" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
@@ -82,7 +82,7 @@ ends_early()
 		while pgrep -P $pid >/dev/null; do sleep .02; done
 		;;
 	abort)
-		# it has the end and the error at the same time
+		# it gets the end and the error at the same time
 		kill -STOP $pid
 		abort
 		sleep .1
@@ -133,8 +133,8 @@ ends_early()
 	done
 }
 
-# pending N: a mount on which N reads wait for a device that takes its time;
-# their process is $reader, the daemon $pid
+# pending N: a mount on which N reads wait for a slow device; their process is
+# $reader, the daemon $pid
 pending()
 {
 	printf 'name: slow\nsource: a test\nread: {source: a test, latency: {kind: const, value: 1000s}}\n' \

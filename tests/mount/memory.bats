@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What the process takes: defaults that fit the machine, and bounds that hold.
+# The memory of the process: defaults that fit the machine, and bounds that
+# hold.
 
 load mount
 
@@ -88,13 +89,13 @@ measured()
 		skip "the sanitizer keeps memory that was freed"
 }
 
-# rss: MiB that the mount's process has in memory
+# rss: resident MiB of the mount's process
 rss()
 {
 	awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$(daemon_pid)/status"
 }
 
-# rss_below MIB: also the stats' own books are
+# rss_below MIB: the stats' own counts are below it, too
 rss_below()
 {
 	local now
@@ -135,7 +136,7 @@ rss_below()
 	assert s["memory_bytes"] <= s["memory_limit_bytes"] == 40 << 20, s
 	assert s["held_bytes"] <= s["memory_bytes"], s
 	assert s["reread_bytes"] > 0, s
-	# the device read each extent once, whatever was held meanwhile
+	# the device read each extent once, although readers held it
 	assert s["backend_reads"] == s["misses"] == 200, s
 	END
 }

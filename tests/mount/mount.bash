@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What the mount tests share: a private folder, mounts that always go away.
+# Shared by the mount tests: a private folder, and mounts that are always
+# removed.
 
 common_setup()
 {
@@ -60,8 +61,7 @@ print(eval("s" + sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' \
 		"$mp/.gpemu/stats" "$1"
 }
 
-# passes_through: hits are read by the kernel itself; where it cannot, the test
-# ends here
+# passes_through: the kernel reads hits itself; if it cannot, the test ends here
 passes_through()
 {
 	local why
@@ -79,7 +79,8 @@ passes_through()
 	[ "$(stat_of '["passthrough_opens"]')" -gt 0 ]
 }
 
-# eventually COMMAND: within twenty seconds, as a busy machine may stop for some
+# eventually COMMAND: within twenty seconds, as a busy machine may stop for a
+# few
 eventually()
 {
 	local i

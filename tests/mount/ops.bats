@@ -241,7 +241,7 @@ logged()
 	run gpemu-fs --replace -p nope "$src" "$mp"
 	[ "$status" -eq 2 ]
 	pid=$(daemon_pid)
-	# replaces STATUS ARGUMENT...: it does not
+	# replaces STATUS ARGUMENT...: the mount is not replaced
 	replaces()
 	{
 		local want=$1
@@ -256,7 +256,7 @@ logged()
 	}
 	replaces 1 -s ./nope.yaml "$src" "$mp"
 	replaces 1 -o nope "$src" "$mp"
-	# one that libfuse hands on, and the kernel refuses
+	# an option that libfuse passes on and the kernel refuses
 	replaces 75 -o blkdev "$src" "$mp"
 	replaces 1 -c 900T "$src" "$mp"
 	replaces 1 "$src/none" "$mp"
@@ -273,7 +273,7 @@ logged()
 	gpemu-fs -o nonempty -p lru "$src" "$mp"
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
 	[ ! -e "$mp/file" ]
-	# what is under the old one was hidden before
+	# the old mount already hid the files under it
 	run gpemu-fs --replace -p fifo "$src" "$mp"
 	echo "$output"
 	[ "$status" -eq 0 ]
@@ -312,7 +312,7 @@ logged()
 	grep -q '^time_scale: 0.5$' "$mp/.gpemu/config"
 	grep -q '^cache_metadata: true$' "$mp/.gpemu/config"
 	grep -E " $mp fuse.gpemu-fs .*noatime" /proc/mounts
-	# ro, as every mount of ours is, and control can be written all the same
+	# ro, as every mount of gpemu-fs; control is writable nevertheless
 	run touch "$mp/new"
 	[ "$status" -ne 0 ]
 	echo 'set cache_policy lru' >"$mp/.gpemu/control"
@@ -349,8 +349,8 @@ logged()
 	grep -q '^cache_size: 20%$' "$mp/.gpemu/config"
 }
 
-# mount(8) looks for programs in the system's folders only: in a name space of
-# our own one of these is ours.
+# mount(8) looks for programs only in the system's folders: in a mount name
+# space, the test replaces one of these.
 @test "mount -t fuse.gpemu-fs, and a line of fstab" {
 	[ "$(id -u)" = 0 ] || skip "only root can mount"
 	PATH=$PATH:/sbin:/usr/sbin command -v mount.fuse3 >/dev/null ||
@@ -397,7 +397,7 @@ logged()
 
 @test "the example systemd unit is valid" {
 	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
-	# the program stands elsewhere here
+	# the program is elsewhere here
 	sed "s|/usr/bin/gpemu-fs|$(realpath "$BUILD/gpemu-fs")|" \
 		"$BATS_TEST_DIRNAME/../../docs/gpemu-fs@.service" \
 		>"$BATS_TEST_TMPDIR/gpemu-fs@.service"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-run with the real programs: what it measures, and that no mount and no
+# gpemu-run with the real programs: its measurements, and that no mount or
 # process outlives it.
 
 bats_require_minimum_version 1.5.0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-fs --selftest: what it finds right, what it finds wrong, what it leaves.
+# gpemu-fs --selftest: profiles that it confirms or refutes, and what it leaves
+# behind.
 
 load mount
 

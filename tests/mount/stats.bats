@@ -109,7 +109,7 @@ read_all()
 		[ "$status" -ne 0 ]
 	done
 	[ "$(stat_of '["policy"]')" = slru:protected=0.25 ]
-	# what is the default is not said again
+	# defaults are not printed
 	echo 'set cache_policy slru:protected=0.8' >"$control"
 	[ "$(stat_of '["policy"]')" = slru ]
 	read_all

@@ -33,7 +33,7 @@ closed()
 	esac
 }
 
-# prints COMMAND...: something to stdout, whose lack alone is an error
+# prints COMMAND...: something to stdout; only a closed stdout is an error
 prints()
 {
 	local how
@@ -75,7 +75,7 @@ null()
 	[ "$(tree_sum "$mp")" = "$(tree_sum "$src")" ]
 	eventually fusermount3 -u "$mp"
 	wait "$pids"
-	# the caller still learns of what failed
+	# the caller still gets the error
 	for how in in out err all; do
 		run closed $how gpemu-fs nowhere "$mp"
 		[ "$status" -eq 1 ]
@@ -83,7 +83,7 @@ null()
 }
 
 @test "gpemu-train" {
-	# the log of steps is open while there are messages
+	# the log of steps is open while messages are written
 	train=(gpemu-train -v --data files --loader sync --prep none -b 4
 		--time-scale 0.01 --steps steps --trace trace --json record)
 	prints "${train[@]}"

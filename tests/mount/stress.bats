@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Everything at once: readers of all kinds, control commands, policy and storage
-# switches, faults, and readers that are killed. Also run under the thread
-# sanitizer (tests/run).
+# Everything concurrently: readers of all kinds, control commands, policy and
+# storage switches, faults, and readers that are killed. Also run under the
+# thread sanitizer (tests/run).
 
 load mount
 
@@ -51,7 +51,7 @@ commands()
 	END
 }
 
-# kill_readers SECONDS: readers that do not live to see the answer
+# kill_readers SECONDS: readers that are killed before the answer
 kill_readers()
 {
 	local end=$((SECONDS + $1)) pid

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Datasets that are made up on read.
+# Datasets generated on read.
 
 load mount
 
@@ -19,7 +19,7 @@ peak_kib()
 	awk '/^VmHWM:/ { print $2 }' "/proc/$(daemon_pid)/status"
 }
 
-# Under a sanitizer neither time nor memory says anything.
+# Under a sanitizer, time and memory mean nothing.
 sanitized()
 {
 	grep -q __asan_init "$BUILD/gpemu-fs"
@@ -111,7 +111,7 @@ ready_in_time()
 	bytes=$(stat_of '["file_bytes"]')
 	[ "$bytes" -gt 14000000000000 ]
 	[ "$(find "$mp" -type f | wc -l)" = 100000 ]
-	# a part far into the set, read in two ways
+	# a part far inside the dataset, read in two ways
 	file=$mp/class_0000/img_00099999.bin
 	whole=$(tail -c +5000001 "$file" | head -c 4000000 | sha256sum)
 	[ "$whole" = "$(dd if="$file" bs=777777 iflag=fullblock,skip_bytes,count_bytes \

@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 
 load mount
 
-# device NAME MILLISECONDS: a storage whose reads take so long
+# device NAME MILLISECONDS: a storage device with this latency of reads
 device()
 {
 	printf 'name: %s\nsource: a test\nread: {source: a test, latency: {kind: const, value: %sms}}\n' \
@@ -131,7 +131,7 @@ for us, of in ((1000, b), (20000, s)):
 			python '
 s = load(sys.argv[2])
 a, b = s["tiers"]
-# two that arrive at once may pass each other on their way to the device
+# two concurrent reads may overtake each other on their way to the device
 found = collections.Counter(sum(float(r["requested_us"]) >= us
 	for us in (1000, 20000)) for r in list(lines(sys.argv[1]))
 	if r["op"] == "read" and r["seq"] and
@@ -242,7 +242,7 @@ assert a["capacity_bytes"] > 2 * b["capacity_bytes"] > 0' "$mp/.gpemu/stats"
 		--tier nvme:lru:500G --time-scale 0.01 "$huge" "$mp"
 	[ "$(stat_of '["file_bytes"] > 4e12')" = True ]
 	files=$(cd "$mp" && find . -type f | head -n 12)
-	# more than the memory for bytes, over and over
+	# more than the memory for bytes, repeatedly
 	for pass in 1 2 3; do
 		(cd "$mp" && head -q -c 40000000 $files | sha1sum) \
 			>"$BATS_TEST_TMPDIR/sum$pass"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Programs as people use them, and accesses as nobody thinks of, on the mount.
+# Common programs, and unusual accesses, on the mount.
 
 load mount
 
@@ -97,7 +97,7 @@ import numpy, sys
 numpy.save(sys.argv[1], numpy.arange(2_000_000, dtype=numpy.float32))' "$src/a.npy"
 	for options in '-p none' '-p lru -c 100% --hit-path reply' '-p lru -c 100%'; do
 		gpemu-fs $options "$src" "$mp"
-		# the second time the cache holds it
+		# the second pass is cached
 		for pass in 1 2; do
 			"$python" - "$mp/a.npy" <<-'END'
 			import numpy, sys

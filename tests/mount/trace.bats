@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# --trace: what is in it, that the simulator replays it exactly, and that it
-# never stands in the way.
+# --trace: its lines, their exact replay in the simulator, and that it never
+# delays readers.
 
 bats_require_minimum_version 1.5.0
 
@@ -134,7 +134,7 @@ e"
 		--fault op=readdir,errno=EIO --fault op=open,errno=EIO \
 		"$src" "$mp" >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
 	pids="${pids-} $!"
-	# it is calibrated before it shows up as ready
+	# calibration ends before the mount is ready
 	eventually eval '[ "$(stat_of "[\"round_trip_us\"] > 0")" = True ]'
 	eventually eval '[ "$(stat_of "[\"alone_round_trip_us\"][\"read\"] > 0")" = True ]'
 	[ "$(stat_of '["faults"][0]["matched"], s["faults"][1]["matched"], s["faults"][2]["matched"]')" = "(0, 0, 0)" ]
@@ -157,7 +157,7 @@ e"
 		read_randomly 1 2 3 4
 		real=$(stat_of '["hits"], s["misses"], s["evictions"]')
 		[ "$(stat_of '["trace"]["lost"]')" = 0 ]
-		# where the kernel has none the rest is still of use
+		# without passthrough in the kernel, the rest still applies
 		[ $path = reply ] || (passes_through)
 		unmount
 		sim=$(sim_counts "$trace" -p $policy -c 35% --seed 3)
@@ -165,7 +165,7 @@ e"
 		[ "$real" = "$sim" ]
 		[[ $policy = none || $real != "(0, "* ]]
 	done
-	# what another policy would have hit is another number
+	# another policy would have had other hits
 	[ "$(sim_counts "$trace" -p lru -c 35%)" != "$real" ]
 }
 
@@ -191,8 +191,8 @@ e"
 print(len(json.load(open(sys.argv[1]))["results"][0]["epochs"]))' \
 			"$BATS_TEST_TMPDIR/sim")" = 3 ]
 	done
-	# members that came along: hits where the cache, not the buffer, had
-	# them; with everything cached these are all
+	# members that were fetched along: hits if the cache, not the buffer,
+	# held them; with everything cached that is all of them
 	gpemu-fs -p lru -c 100% -g 8 --trace "$trace" "$src" "$mp"
 	read_randomly 1 2
 	real=$(stat_of '["hits"], s["misses"], s["evictions"]')

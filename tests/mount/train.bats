@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-train on a gpemu-fs mount: they meet by the files in .gpemu only.
+# gpemu-train on a gpemu-fs mount: they communicate only through the files in
+# .gpemu.
 
 bats_require_minimum_version 1.5.0
 
@@ -157,7 +158,7 @@ check()
 	grep -q '"from_index": false' "$record"
 }
 
-# places FILE...: what the mount says of their places, a line each
+# places FILE...: the device positions that the mount reports, a line each
 places()
 {
 	python3 - "$@" <<-'PY'
@@ -178,7 +179,7 @@ places()
 		--prep none --pin off --sort-extents --max-steps 1 --time-scale 0.01 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "j['config']['sort_extents'] is True"
-	# the question counted nowhere
+	# the query is not counted
 	[ "$(stat_of "['misses']")" -eq 20 ]
 	fusermount3 -u "$mp"
 	eventually no_daemon

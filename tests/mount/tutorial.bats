@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# docs/tutorial.md does what it says: its commands run, in its order, and print
-# what it shows. Numbers may differ, words may not.
+# docs/tutorial.md is correct: its commands run in order and print the output
+# shown. Numbers may differ, words may not.
 
 bats_require_minimum_version 1.5.0
 load mount
@@ -12,7 +12,7 @@ setup()
 	unset GPEMU_BIN
 	root=$(realpath "$BATS_TEST_DIRNAME/../..")
 	export TMPDIR=$BATS_TEST_TMPDIR XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
-	# what a clone has after the demo
+	# the state of a clone after the demo
 	mkdir "$BATS_TEST_TMPDIR/clone"
 	cd "$BATS_TEST_TMPDIR/clone"
 	ln -s "$(realpath "$BUILD")" build
@@ -24,8 +24,8 @@ teardown()
 	common_teardown
 }
 
-# The page's commands as a script that marks where the output of each block of
-# them begins, and what the page shows of it.
+# The page's commands as a script that marks the start of each block's output,
+# and the output that the page shows.
 extract()
 {
 	python3 - "$root/docs/tutorial.md" <<-'PY'

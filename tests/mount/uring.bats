@@ -24,7 +24,7 @@ need_uring()
 	[ "$(cat $switch)" = Y ] || skip "$switch is N"
 }
 
-# delayed TIME: a device whose reads take so long
+# delayed TIME: a device with this latency of reads
 delayed()
 {
 	cat >"$BATS_TEST_TMPDIR/delayed.yaml" <<-END
@@ -107,7 +107,7 @@ transport()
 @test "10000 concurrent reads from one processor: all are answered" {
 	need_uring
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer takes its own time"
-	# who waits for another's answer first takes four seconds
+	# if each waited for the answer before, they would take four seconds
 	gpemu-fs --transport uring -s "$(delayed 2s)" -p none \
 		synth:imagenet,files=10000,content=random "$mp"
 	for try in 1 2 3 4 5; do
@@ -137,7 +137,7 @@ transport()
 	for t in threads:
 	    t.join()
 	END
-	# those mappings that nothing else is as long as
+	# the mappings of this length, which no other has
 	few() {
 		kib=$(awk '/^Size:/ { long = $2 > 200000 }
 			/^Rss:/ && long { sum += $2 }

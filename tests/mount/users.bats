@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Who may do what: other users on a mount of root's and on a user's, mounted
-# by gpemu-fs and by mount -t fuse.gpemu-fs. The cases are in users8.
+# Permissions: other users on a mount of root's and on a user's, mounted by
+# gpemu-fs and by mount -t fuse.gpemu-fs. The cases are in users8.
 
 load mount
 

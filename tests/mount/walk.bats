@@ -8,7 +8,7 @@ load mount
 setup()
 {
 	common_setup
-	# links out of the tree lead somewhere, also from the mount
+	# links out of the tree resolve, also from the mount
 	mkdir "$BATS_TEST_TMPDIR/beside"
 	echo outside >"$BATS_TEST_TMPDIR/beside/file"
 }
@@ -21,7 +21,7 @@ teardown()
 # train_list DIR: gpemu-train's samples, by name
 train_list()
 {
-	# 1: what leads nowhere cannot be read
+	# 1: a dangling link cannot be read
 	gpemu-train --data "$1" --order sequential --dump-order "$BATS_TEST_TMPDIR/order" \
 		--prep none --index off -b 1 --time-scale 0.001 --pin off \
 		>/dev/null || [ $? -eq 1 ]

@@ -10,7 +10,7 @@ setup()
 {
 	common_setup
 	make_files 50 4000
-	# so slow that emulated time would show
+	# so slow that emulated time would be visible
 	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
 	name: slow
 	source: a test
