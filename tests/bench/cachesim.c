@@ -22,7 +22,7 @@ enum { AHEAD = 16 };
 
 struct bench {
 	uint32_t *passes, *zipf;
-	uint64_t *next; /* of the trace that is replayed */
+	uint64_t *next; /* of the replayed trace */
 	uint32_t *last;
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * floor SOURCE MOUNTPOINT reply|passthrough dev|uring: the least that a FUSE
- * server can do for a hit, and no library below it. Files are in memory
- * (reply), or the kernel reads them itself (passthrough). It answers what
- * open, fstat, read, close and a listing need; no device, no cache, no counts,
- * no faults. Serves until it is unmounted. Needs root.
+ * floor SOURCE MOUNTPOINT reply|passthrough dev|uring: a minimal FUSE server
+ * for hits, without a library. Files are in memory (reply), or the kernel reads
+ * them itself (passthrough). It answers the requests of open, fstat, read,
+ * close and a listing; no device, no cache, no counts, no faults. It serves
+ * until unmounted. Needs root.
  *
  * As gpemu-fs: names and attributes are kept for a day, direct I/O, no FLUSH;
  * four threads on /dev/fuse, or a queue for each processor over io_uring.
@@ -226,7 +226,7 @@ static void read_file(uint32_t i, const struct fuse_read_in *in,
 	a->iov[0].iov_len = MIN(in->size, (uint64_t)n->st.st_size - from);
 }
 
-/* The offset of an entry is its successor's node, and one. */
+/* The offset of an entry is its successor's node, plus one. */
 static void read_dir(uint32_t i, const struct fuse_read_in *in, char *buf,
 		     struct answer *a)
 {

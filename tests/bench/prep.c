@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images per second and thread of `--prep decode`, and where its time goes:
+ * Images per second and thread of `--prep decode`, and its parts:
  *
  *	bench_prep DIR [SECONDS]
  *
  * DIR holds JPEGs (gpemu-data make); up to 512 of them are read into memory
- * first. Four measurements, each going over the images for SECONDS of CPU
- * time: all of the stage; as much decoding as the stage wants; that and
- * resampling; decoding the whole images and nothing else, with libjpeg-turbo.
- * The parts are differences of the first three.
+ * first. Four measurements, each going over the images for SECONDS of CPU time:
+ * the whole stage; only its decoding; decoding and resampling; decoding the
+ * whole images with libjpeg-turbo. The parts are differences of the first
+ * three.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static struct rng stream(uint64_t k)
 	return rng_stream(1, "bench", k);
 }
 
-/* All of the image at its full size: what no stage can be faster than. */
+/* The whole image at full size: an upper bound of any stage's speed. */
 static int bare(struct bench *b, const struct image *i, uint64_t k)
 {
 	struct planes *p = &b->planes;
@@ -58,7 +58,7 @@ static int bare(struct bench *b, const struct image *i, uint64_t k)
 	return planes_decode(p, PLANES_EIGHTHS, 0, p->height);
 }
 
-/* As much of it as the stage wants. */
+/* As much of it as the stage needs. */
 static int decode(struct bench *b, const struct image *i, uint64_t k,
 		  struct crop *crop)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * readloop DIR THREADS PASSES: open, fstat, read and close every file below
- * DIR in random order, PASSES times, shared out over THREADS; prints the best
- * pass as files per second and MiB per second. What any loader costs at the
- * least on a file system, and nothing of its own.
+ * readloop DIR THREADS PASSES: open, fstat, read and close every file below DIR
+ * in random order, PASSES times, distributed over THREADS; prints the best pass
+ * as files per second and MiB per second. The minimal cost of any loader on a
+ * file system.
  */
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ringloop DIR RINGS DEPTH PASSES [fixed]: every file below DIR in random
- * order, PASSES times, as chains of openat_direct, read and close_direct:
- * RINGS threads with a ring each, and DEPTH chains on their way in each, with a
- * buffer for each chain (`fixed`: registered with the ring). Prints the best
- * pass as files per second. What io_uring costs at the least.
+ * order, PASSES times, as chains of openat_direct, read and close_direct: RINGS
+ * threads with a ring each, and DEPTH chains in flight in each, with a buffer
+ * for each chain (`fixed`: registered with the ring). Prints the best pass as
+ * files per second. The minimal cost of io_uring.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -86,7 +86,7 @@ static void set_up(struct io_uring *ring, char *memory)
 	free(iov);
 }
 
-/* Take what has completed; the slots whose files are done go on the stack. */
+/* Take completions; the slots of complete files go on the stack. */
 static unsigned reap(struct io_uring *ring, unsigned *stack)
 {
 	struct io_uring_cqe *cqe;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training steps as they were asked for against steps as they came: N
- * emulated GPUs on one timer queue, each with steps of its own. Prints one
- * line; tests/bench/steps is what runs it.
+ * Requested and actual training steps: N emulated GPUs on one timer queue, each
+ * with steps of its own. Prints one line; tests/bench/steps runs it.
  *
  *	bench_steps GPUS STEPS STEP_MS BUSY [SCALE [KEEP_AWAKE]]
  *
  * BUSY processes spin meanwhile. KEEP_AWAKE 0: idle processors may sleep. All
- *errors are in wall us.
+ * errors are in wall us.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -88,7 +87,7 @@ static void run(struct bench *b, uint64_t gpus, uint64_t steps)
 	for (uint64_t i = 0; i < gpus; i++) {
 		struct device *d = &b->device[i];
 
-		/* they do not know of each other */
+		/* they are independent */
 		gpu_init(&d->gpu, GPU_TRANSFER_OVERLAP,
 			 start + b->step_ns * i / gpus);
 		d->left = (steps + gpus - 1) / gpus + 1;
@@ -146,7 +145,7 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < busy; i++)
 		pid[i] = spin();
 	if (b.tick && (argc < 7 || strcmp(argv[6], "0")))
-		tick_keep_awake(b.tick); /* where it is granted, as others do */
+		tick_keep_awake(b.tick); /* where it is granted */
 	if (!b.tick || timerq_new(b.tick, ended, &b, &b.queue) < 0)
 		return 1;
 	wall = tick_wall();

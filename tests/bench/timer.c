@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How late does a wait return? 10 ms waits of common/tick, by how long they
- * spin at the end, on an idle machine and beside busy threads, with and
+ * How late does a wait return? 10 ms waits of common/tick, by the time they
+ * spin at the end, on an idle machine and next to busy threads, with and
  * without SCHED_FIFO. The default spin (TICK_DEFAULT_SPIN_NS) was chosen by
  * this table.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What --prep decode makes of an image, for comparison with other decoders:
+ * The output of --prep decode for an image, for comparison with other decoders:
  *
  *	pixels FILE SIDE fp32|uint8 SAMPLE...
  *
- * For each sample a line "x y width height mirror side" (the crop of its
- * random stream, in pixels of the image), followed by the bytes of the
- * prepared image, channel by channel.
+ * For each sample a line "x y width height mirror side" (the crop of its random
+ * stream, in pixels of the image), followed by the bytes of the transformed
+ * image, channel by channel.
  */
 #include <stdio.h>
 #include <stdlib.h>

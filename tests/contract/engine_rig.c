@@ -15,7 +15,7 @@
 
 extern const struct prep_ops prep_none;
 
-/* Three of the largest files and what else may be in a batch. */
+/* Three of the largest files and the rest of a batch. */
 enum { BUDGET = 1000000 };
 
 const struct shape shapes[] = {
@@ -39,7 +39,7 @@ const struct shape shapes[] = {
 	  .queue_depth = 64,
 	  .pin_direct = true,
 	  .n = N },
-	/* at times one batch is all that there is memory for */
+	/* at times there is memory for one batch only */
 	{ .workers = 3,
 	  .superbatch = 1,
 	  .queue_depth = 64,
@@ -89,8 +89,8 @@ void container_of_class(const struct fixture *f, unsigned c, char path[128])
 	snprintf(path, 128, "%s/%u.container", f->dir, c);
 }
 
-/* Where sample `i` begins in its container: behind those before it, each
- * followed by a gap that leaves nothing aligned. */
+/* Where sample `i` begins in its container: behind the samples before it, with
+ * gaps that leave nothing aligned. */
 static uint64_t offset_of(unsigned i)
 {
 	uint64_t at = 7;
@@ -294,7 +294,7 @@ struct pipeline *new_pipeline(const struct fixture *f,
 	return p;
 }
 
-/* Samples of a batch stand in the order, or at least in its window of it. */
+/* Samples of a batch are in order, or at least within its window. */
 static void check_place(const struct engine_ops *e, const struct shape *s,
 			const uint32_t *order, uint64_t at, uint32_t sample)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Datasets whose bytes are known, and engines run on them through the
- * pipeline that uses them.
+ * Datasets of known bytes, and engines that read them through the pipeline.
  */
 #ifndef GPEMU_TESTS_CONTRACT_ENGINE_RIG_H
 #define GPEMU_TESTS_CONTRACT_ENGINE_RIG_H
@@ -19,11 +18,11 @@ struct fixture {
 	struct dataset data;
 	struct tick *tick;
 	uint32_t direct; /* as struct engine_config */
-	bool refused;	 /* direct was asked for and cannot be */
+	bool refused;	 /* direct was requested, but is not supported */
 	bool sorted;	 /* read in the order of invented addresses */
 };
 
-/* How the pipeline runs, and what is expected of it. */
+/* How the pipeline runs, and what is expected. */
 struct shape {
 	uint32_t workers, superbatch, queue_depth;
 	bool pin, pin_direct, pin_inline;
@@ -34,7 +33,7 @@ struct shape {
 extern const struct shape shapes[];
 extern const size_t n_shapes;
 
-/* What was delivered of a sample. */
+/* The delivery of a sample. */
 struct seen {
 	unsigned times;
 	int error;
@@ -44,7 +43,8 @@ struct seen {
 
 extern const struct engine_ops engine_sync;
 
-/* From nothing to 300 KB, a page more or less, one empty in each class. */
+/* From 0 bytes to 300 KB, around multiples of a page, one empty in each
+ * class. */
 size_t size_of(unsigned i);
 /* The file of sample `i`. */
 void path_of(const struct fixture *f, unsigned i, char path[128]);
@@ -52,14 +52,14 @@ void path_of(const struct fixture *f, unsigned i, char path[128]);
 void container_of_class(const struct fixture *f, unsigned c, char path[128]);
 
 /* For cmocka: N samples as files, or in a container for each class; read
- * through the page cache or around it (skips where that is refused). */
+ * through the page cache or bypassing it (skips where that is refused). */
 int setup_files(void **state);
 int setup_containers(void **state);
 int setup_direct_files(void **state);
 int setup_direct_containers(void **state);
 int teardown(void **state);
 
-/* What every engine should deliver of an undamaged dataset. */
+/* The expected delivery of every engine from an undamaged dataset. */
 void want_all(struct seen want[N]);
 void forget(struct seen seen[N]);
 
@@ -67,7 +67,7 @@ void forget(struct seen seen[N]);
 struct pipeline *new_pipeline(const struct fixture *f,
 			      const struct engine_ops *engine,
 			      const struct shape *s);
-/* Each sample once, in full batches, where the engine says. */
+/* Each sample once, in full batches, where the engine reports it. */
 void one_epoch(const struct fixture *f, struct pipeline *p,
 	       const struct engine_ops *e, const struct shape *s,
 	       uint64_t epoch, struct seen *seen);
@@ -77,7 +77,7 @@ bool run(const struct fixture *f, const struct engine_ops *e,
 /* All engines in all shapes against `want`, by sample. */
 void all_equal(const struct fixture *f, const struct seen *want);
 
-/* The i-th engine that reads; NULL: no more. */
+/* The i-th engine that reads; NULL: there are no more. */
 const struct engine_ops *engine_at(size_t i);
 
 #endif

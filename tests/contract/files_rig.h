@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file server on a folder of N_FILES files: an empty one, one of more than
- * two extents, and small ones. Readers that check all they read. A failed check
- * ends the test. (tests/contract/server_rig.h has made-up files, all small.)
+ * two extents, and small ones. Readers that check all bytes read. A failed
+ * check ends the test. (tests/contract/server_rig.h has made-up files, all
+ * small.)
  */
 #ifndef GPEMU_TESTS_FILES_RIG_H
 #define GPEMU_TESTS_FILES_RIG_H
@@ -26,7 +27,7 @@ struct fixture {
 	const struct source_ops *source;
 	void *source_state;
 	struct tick *tick;
-	uint64_t memory; /* of the servers, beside the cache; 0: the default */
+	uint64_t memory; /* of the servers, besides the cache; 0: the default */
 };
 
 /* cmocka's group set-up and tear-down: *state is a fixture. */
@@ -43,14 +44,14 @@ struct server *files_start_grouped(struct fixture *f, const char *policy,
 				   double fraction, uint64_t buffer);
 /* A number of its stats. */
 json_int_t files_stat(struct server *s, const char *name);
-/* Needs a future that a mount does not know. */
+/* The policy needs future accesses, which a mount does not know. */
 bool files_is_offline(const struct plugin *policy);
 
 /* Bytes read, or -errno. */
 ssize_t files_read(struct fixture *f, struct server *s, struct handle *h,
 		   void *into, size_t n, uint64_t offset);
-/* Start reads that a slow device has not done yet, the last of them of two
- * extents, and end the server. */
+/* Start reads on a slow device, the last of them of two extents, and end the
+ * server before they complete. */
 void files_end_with_reads_pending(struct fixture *f, struct server *s);
 
 /* Many readers at once. */

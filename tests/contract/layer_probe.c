@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers that do nothing but look: one of each rank, to stand in every gap of
- * a stack. What passes is counted, and checked against fs/server/layer.h. Also
- * an example of how little a new layer is: this file, and its words in
+ * Layers that only observe: one of each rank, for every gap of a stack. They
+ * count the reads that pass, and check them against fs/server/layer.h. Also an
+ * example of a small layer: this file, and its words in
  * tests/contract/meson.build.
  */
 #include <assert.h>
@@ -20,7 +20,7 @@ static void count(uint64_t *n)
 	__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
 }
 
-/* It is somebody's: of this thread, as far as a call in between can tell. */
+/* The lock is held: by this thread, as far as a call can tell. */
 static bool is_locked(struct server *s)
 {
 	if (pthread_mutex_trylock(&s->lock))

@@ -208,7 +208,7 @@ static int many_next(void *state, struct gpemu_feed *feed,
 
 	(void)error, (void)n;
 	while ((r = gpemu_feed_take(feed, m->n == 0, &f)) == 0) {
-		/* the slot's own, and nobody else's now */
+		/* the slot's own, and no other's now */
 		assert_true(!f->user || f->user == (char *)m + f->slot);
 		f->user = (char *)m + f->slot;
 		assert_true(m->n < m->depth && f->slot < m->depth);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests of libgpemu share: a dataset, an epoch of it, two engines. */
+/* Shared by tests of libgpemu: a dataset, an epoch of it, two engines. */
 #ifndef GPEMU_TESTS_CONTRACT_LIB_RIG_H
 #define GPEMU_TESTS_CONTRACT_LIB_RIG_H
 
@@ -11,16 +11,16 @@
  * all i + 1; two classes. */
 enum { LIB_N = 26, LIB_STEPS = 7 };
 
-/* Where it is; made and removed by the group's setup and teardown. */
+/* Its path; made and removed by the group's setup and teardown. */
 extern char lib_dir[64];
 int lib_make_data(void **state);
 int lib_remove_data(void **state);
 
-/* The file of sample i; make all of them anew. */
+/* The file of sample i; make all files again. */
 void lib_path(unsigned i, char path[96]);
 void lib_mend_data(void);
 
-/* The dataset, quickly, and up to 16 options more. */
+/* Open the dataset with fast options, and up to 16 more. */
 struct gpemu *lib_open(const struct gpemu_engine *engine,
 		       const char *const more[]);
 /* Opening must fail, with `code` and these words. */
@@ -31,7 +31,7 @@ void lib_check_sample(const struct gpemu_sample *s, int error);
 /* An epoch: each sample once, whole. */
 void lib_whole_epoch(struct gpemu *g, uint64_t want);
 
-/* A sample after the other; as many on the way as may be, done last in first
+/* One sample at a time; as many in flight as allowed, completed last in first
  * out. */
 extern const struct gpemu_engine lib_engine_one, lib_engine_many;
 

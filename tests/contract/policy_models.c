@@ -384,7 +384,7 @@ static bool ask_tinylfu(struct model *m, int key)
 	return false;
 }
 
-/* Keep what is smallest: a list sorted by size would do as well. */
+/* Keep the smallest objects: a list sorted by size would do as well. */
 static bool ask_sff_online(struct model *m, int key)
 {
 	int largest = -1;

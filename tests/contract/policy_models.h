@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cache policies written a second time from their papers, in the plainest way:
- * arrays, linear search, keys below MODEL_KEYS. One object is one unit, unless
- * the model is `sized`.
+ * A second implementation of the cache policies from their papers, as simple as
+ * possible: arrays, linear search, keys below MODEL_KEYS. One object is one
+ * unit, unless the model is `sized`.
  */
 #ifndef GPEMU_TESTS_CONTRACT_POLICY_MODELS_H
 #define GPEMU_TESTS_CONTRACT_POLICY_MODELS_H
@@ -36,6 +36,6 @@ struct model_policy {
 	bool sized;
 };
 
-extern const struct model_policy model_policies[]; /* ends with no name */
+extern const struct model_policy model_policies[]; /* ends with a NULL name */
 
 #endif

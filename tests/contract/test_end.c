@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a file server while others are at work in it. */
+/* Shutdown of a file server that is in use. */
 #include "tests/contract/server_rig.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct worker {
 	pthread_t thread;
 };
 
-/* Until it is told that this is the end. */
+/* Until it gets the error of the shutdown. */
 static void *read_on(void *arg)
 {
 	struct worker *w = arg;
@@ -36,7 +36,7 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-/* The same with commands: each of them is refused in the end. */
+/* The same with commands: each is refused at the end. */
 static void *change_on(void *arg)
 {
 	struct worker *w = arg;
@@ -103,7 +103,7 @@ static void the_end_may_come_at_any_time(void **state)
 	f->memory = 0;
 }
 
-/* A command frees reads that were stuck; the end comes while they go on. */
+/* A command frees stuck reads; shutdown comes while they continue. */
 static void *clear(void *arg)
 {
 	struct worker *w = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Engines whose system calls answer what they may answer: fewer bytes than
- * asked for, interrupted, not now, no such page. The samples are the same.
- * The calls are wrapped by the linker (meson.build).
+ * Engines whose system calls return all that they may return: short reads,
+ * EINTR, EAGAIN, EFAULT. The samples are the same. The calls are wrapped by the
+ * linker (meson.build).
  */
 #include "tests/contract/engine_rig.h"
 
@@ -47,10 +47,10 @@ static struct {
 	bool on; /* set while no thread of an engine runs */
 	atomic_uint n_reads, n_submits;
 	size_t victim;	      /* bytes of a copy that fails; 0: none */
-	const char *truncate; /* what is cut short before, or NULL */
+	const char *truncate; /* the file truncated before, or NULL */
 } faults;
 
-/* In turns, for each thread: interrupted, a part of what is there, all. */
+/* In turns, for each thread: EINTR, a short read, all. */
 ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t at)
 {
 	static _Thread_local unsigned turns;
@@ -66,7 +66,7 @@ ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t at)
 	return turn == 1 && r > 1 ? r - r / 3 : r;
 }
 
-/* In turns: not now, interrupted, results first, twice as it should be. */
+/* In turns: EAGAIN, EINTR, results first, twice unchanged. */
 static int refuse(void)
 {
 	static const int turns[] = { -EAGAIN, -EINTR, -EBUSY, 0, 0 };
@@ -131,7 +131,7 @@ static void partial_and_interrupted_calls_are_continued(void **state)
 	forget(want);
 }
 
-/* The file is cut short after it was mapped: no page, and no SIGBUS. */
+/* The file is truncated after it was mapped: no page, and no SIGBUS. */
 static void a_mapped_file_that_is_cut_short_is_a_failed_sample(void **state)
 {
 	struct fixture *f = *state;
@@ -165,7 +165,7 @@ struct vandal {
 	atomic_bool stop;
 };
 
-/* Cut a file short, remove it, write it anew, over and over. */
+/* Repeatedly truncate a file, remove it, and write it again. */
 static void *vandalise(void *arg)
 {
 	struct vandal *v = arg;

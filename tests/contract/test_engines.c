@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every registered engine must do, through the pipeline that uses it:
- * each sample of an epoch exactly once, byte for byte what `sync` delivers
- * and what is in the files, whatever the number of workers, the window, or
- * what became of the files since they were listed.
+ * What every registered engine must do, through the pipeline that uses it: each
+ * sample of an epoch exactly once, byte for byte what `sync` delivers and what
+ * is in the files, whatever the number of workers, the window, or the changes
+ * of files since they were listed.
  */
 #include "tests/contract/engine_rig.h"
 
@@ -107,8 +107,8 @@ static void damaged_containers_are_the_same_to_all(void **state)
 	struct seen want[N] = { 0 };
 	char path[128];
 
-	/* in the midst of sample 6; sample 12 of the next is not there any
-	 * more, and its neighbour ends with the file */
+	/* inside sample 6; sample 12 of the next file is gone, and its
+	 * neighbour ends with the file */
 	container_of_class(f, 0, path);
 	assert_int_equal(truncate(path, (off_t)f->data.offset[6] + 10), 0);
 	container_of_class(f, 1, path);
@@ -153,7 +153,7 @@ static void failures_are_counted_and_the_first_kept(void **state)
 	}
 }
 
-/* Stopped with batches taken, ready, and on their way; nothing hangs. */
+/* Stopped with batches taken, ready, and in flight; nothing hangs. */
 static void an_interrupted_pipeline_ends(void **state)
 {
 	const struct fixture *f = *state;
@@ -183,7 +183,8 @@ static void an_interrupted_pipeline_ends(void **state)
 	}
 }
 
-/* Each engine either copes or says so, and can be released after that. */
+/* Each engine either works or reports an error, and can be released after
+ * that. */
 static void an_engine_without_descriptors(void **state)
 {
 	const struct fixture *f = *state;

@@ -38,7 +38,7 @@ static void every_nth_read_fails_and_leaves_nothing(void **state)
 					 i % 3 == 2 ? -EIO : 0);
 		assert_int_equal(rig_fault(s, 0, "matched"), 3 * N_FILES);
 		assert_int_equal(rig_fault(s, 0, "fired"), N_FILES);
-		/* what failed was never asked for */
+		/* a failed access is not counted */
 		misses = strcmp(policies[p], "none") ? N_FILES : 2 * N_FILES;
 		assert_int_equal(rig_stat(s, "misses"), misses);
 		assert_int_equal(rig_stat(s, "hits"), 2 * N_FILES - misses);
@@ -76,7 +76,8 @@ static void rules_are_for_operations_and_paths(void **state)
 	assert_int_equal(rig_read(f, s, 3), 0);
 	/* its count is used up */
 	assert_false(server_watches(s, f->node[3]));
-	/* the end of a file is free of faults too; and so is our own read */
+	/* the end of a file is free of faults, too; and so is a read of the
+	 * server itself */
 	rig_add(s, "errno=EIO");
 	wait_init(&w, malloc(MAX_BYTES));
 	w.request = (struct read_request){ .handle = server_open(s, f->node[3]),
@@ -228,14 +229,14 @@ static void a_signal_ends_the_wait(void **state)
 
 	rig_start_read(f, s, &w[0], 0);
 	rig_start_read(f, s, &w[1], 1);
-	server_interrupt(s, &s); /* nobody waits as that */
+	server_interrupt(s, &s); /* no client of that kind waits */
 	assert_int_equal(rig_fault(s, 0, "held") + rig_fault(s, 1, "held"), 2);
 	server_interrupt(s, &w[1]);
 	assert_int_equal(rig_end_read(f, s, &w[1], 1), -EINTR);
 	server_interrupt(s, &w[0]);
 	server_interrupt(s, &w[0]);
 	assert_int_equal(rig_end_read(f, s, &w[0], 0), -EINTR);
-	/* a signal that came before */
+	/* a signal before the wait */
 	server_on_interrupt(s, everybody);
 	assert_int_equal(rig_read(f, s, 0), -EINTR);
 	assert_int_equal(rig_fault(s, 1, "held"), 0);
@@ -270,8 +271,8 @@ static int watch_read(void *state, const struct tree *tree, uint32_t node,
 	return whole->read(state, tree, node, buf, n, offset, nowait);
 }
 
-/* Not by the timing thread, which would make up the bytes of a synth: source
- * while others wait for their time: a reader thread may take as long. */
+/* Not by the timing thread, which would generate the bytes of a synth: source
+ * while others wait for their deadline: a reader thread may take as long. */
 static void what_was_held_is_read_by_a_reader(void **state)
 {
 	static const char *const policies[] = { "lru", "none" };
@@ -374,7 +375,7 @@ static void rules_may_change_at_any_time(void **state)
 		rules_change(s, &rng, readers);
 		tick_pause(NS_PER_MS);
 	}
-	/* who is held until somebody clears must see the end of it */
+	/* an operation stuck until a clear must see the clear */
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	assert_int_equal(server_fault_clear(s, 0, NULL), 0);
 	for (int t = 0; t < N_THREADS; t++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a cached object takes of the heap is what --cache-metadata counts: with
- * every policy, by the allocator's own books.
+ * --cache-metadata counts the heap of a cached object: with every policy, by
+ * the allocator's statistics.
  */
 #include "tests/unit/test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every registered layer in stacks with probes (layer_probe.c) in all gaps: the
- * whole stack, without each layer that may be missing, and with each twice
- * that may stand there twice.
+ * whole stack, the stack without each optional layer, and with each layer twice
+ * that may occur twice.
  */
 #include "tests/contract/server_rig.h"
 
@@ -42,7 +42,7 @@ static void put(char *text, const char *word)
 	assert_true(strlen(text) < STACK_TEXT - 20);
 }
 
-/* Rank by rank, a probe above each. `left_out` is not in it, `twice` is there
+/* Rank by rank, a probe above each. `left_out` is omitted, `twice` occurs
  * twice. */
 static void make_stack(const struct plugin *left_out,
 		       const struct plugin *twice)
@@ -189,14 +189,14 @@ static bool is(json_t *part, const char *layer)
 		       layer);
 }
 
-/* What a probe saw is what the layer below it counted; `n_reads` in all. */
+/* The counts of a probe equal those of the layer below it; `n_reads` in all. */
 static void check_books(struct server *s, json_int_t n_reads)
 {
 	json_int_t evictions = 0;
 	json_t *layers, *part;
 	size_t i;
 
-	/* an answer's are free a moment after the reply */
+	/* the bytes of an answer are freed shortly after the reply */
 	while (rig_stat(s, "inflight_bytes"))
 		sched_yield();
 	json_auto_t *stats = server_stats(s);
@@ -294,7 +294,7 @@ static int fail_odd(void *state, const struct tree *tree, uint32_t node,
 	return whole->read(state, tree, node, buf, n, offset, nowait);
 }
 
-/* What fails comes up as that, and is nowhere afterwards. */
+/* An error comes up unchanged, and leaves nothing cached. */
 static void check_errors(struct fixture *f, const char *stack)
 {
 	struct seen w[N_FILES];
@@ -317,7 +317,7 @@ static void check_errors(struct fixture *f, const char *stack)
 	f->source = whole;
 }
 
-/* An answer of a layer goes up from there. */
+/* A layer's answer goes up from that layer. */
 static void check_faults(struct fixture *f, const char *stack)
 {
 	struct server *s = start(f, stack, "lru", "ideal");
@@ -462,7 +462,7 @@ static void no_fault_without_its_layer(void **state)
 	server_free(s);
 }
 
-/* Nor would anybody know whether there is such a policy. */
+/* Nothing would check whether the policy exists. */
 static void no_policy_without_a_cache(void **state)
 {
 	struct server *s = start(*state, "device,source", "lru", "ideal");
@@ -478,7 +478,7 @@ static void no_policy_without_a_cache(void **state)
 	server_free(s);
 }
 
-/* Three of the same: they sum up, each with its own hits. */
+/* Three equal caches: the stats add them up, and each has its own hits. */
 static void caches_stand_one_below_the_other(void **state)
 {
 	struct fixture *f = *state;

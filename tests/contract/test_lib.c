@@ -60,7 +60,7 @@ static void test_options(void **state)
 	f = fopen(path, "we");
 	fputs("batch: 2\nepochs: 3\n", f);
 	fclose(f);
-	/* what is given beside it counts */
+	/* an option given as well overrides it */
 	g = lib_open(NULL, more);
 	unlink(path);
 	for (int i = 0; i < 3; i++) {
@@ -135,9 +135,9 @@ static void test_cut_short(void **state)
 					     NULL };
 		struct gpemu *g = lib_open(NULL, more);
 
-		some_of_it(g, 2, 0, 1); /* one is held at its end */
+		some_of_it(g, 2, 0, 1); /* one is held at the end */
 		lib_whole_epoch(g, 1);
-		some_of_it(g, 3, 4, 0); /* all were taken */
+		some_of_it(g, 3, 4, 0); /* all batches were taken */
 		some_of_it(g, 0, 1, 1);
 		lib_whole_epoch(g, 4);
 		assert_int_equal(gpemu_begin_epoch(g, NULL), 0);

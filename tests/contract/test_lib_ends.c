@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* libgpemu's threads: which signals they leave to the program, and that they
- * are gone when somebody needs what they use. */
+/* libgpemu's threads: the signals that they leave to the program, and that they
+ * end before their data is freed. */
 #include "tests/contract/lib_rig.h"
 
 #include <dlfcn.h>
@@ -87,7 +87,7 @@ static void test_signals(void **state)
 
 static atomic_uint n_calls;
 
-/* The first worker to ask fails, while the others read for long. */
+/* The first worker that requests fails, while the others read slowly. */
 static int torn(void *state, struct gpemu_feed *feed, struct gpemu_fetch **ret,
 		char *error, size_t n)
 {
@@ -129,7 +129,7 @@ static void test_closed_after_error(void **state)
 		assert_int_equal(r, -EIO);
 		if (seen)
 			assert_int_equal(gpemu_end_epoch(g, NULL), -EIO);
-		/* of the error the caller knows */
+		/* the caller knows the error */
 		assert_int_equal(gpemu_close(g), 0);
 		f = fopen(path, "re");
 		assert_non_null(f);
@@ -143,7 +143,7 @@ static void test_closed_after_error(void **state)
 
 /* --- batches that are not trained on -------------------------------------- */
 
-/* Which samples the dump says were trained on. */
+/* The samples that the dump lists as trained on. */
 static void trained_on(const char *path, unsigned seen[LIB_N])
 {
 	char line[256];
@@ -162,7 +162,7 @@ static void trained_on(const char *path, unsigned seen[LIB_N])
 	fclose(f);
 }
 
-/* GPU 0 keeps its batch while others come and go unused. */
+/* GPU 0 keeps its batch while others are released unused. */
 static void test_released_while_held(void **state)
 {
 	static const char *const pin[] = { "pin=off", "pin=on", "pin=direct" };
@@ -198,7 +198,7 @@ static void test_released_while_held(void **state)
 	}
 }
 
-/* The step that is left when an epoch ends: its batch may be gone. */
+/* The step that remains when an epoch ends: its batch may be freed. */
 static void test_released_at_the_end(void **state)
 {
 	static const char *const more[] = { "gpus=4", "loader=sync",
@@ -220,9 +220,9 @@ static void test_released_at_the_end(void **state)
 }
 
 /*
- * A batch whose GPU waits for the others is given back when a later one is not
- * trained on, and those behind it outgrow its memory. The step that is left in
- * the end is computed, and copies nothing of what is gone.
+ * A batch whose GPU waits for the others is released when a later one is not
+ * trained on, and those behind it outgrow its memory. The remaining step is
+ * computed, and copies nothing that was freed.
  */
 static void test_given_back_before_its_step(void **state)
 {
@@ -237,7 +237,7 @@ static void test_given_back_before_its_step(void **state)
 	char path[96];
 
 	(void)state;
-	/* what is freed is gone, also without a sanitizer */
+	/* freed memory is unmapped, also without a sanitizer */
 	mallopt(M_MMAP_THRESHOLD, 4096);
 	for (unsigned i = 0; i < LIB_N; i++) {
 		lib_path(i, path);

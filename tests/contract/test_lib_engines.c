@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Engines of one's own in libgpemu that break their contract, or are refused.
+/* User engines in libgpemu that break their contract, or are refused.
  */
 #include "tests/contract/lib_rig.h"
 
@@ -112,7 +112,7 @@ static void test_broken_engines(void **state)
 			gpemu_submit(g, b, NULL);
 		assert_int_equal(r, broken[i].code);
 		assert_non_null(strstr(gpemu_error(g), broken[i].words));
-		/* also when something else was wrong in between */
+		/* also after another error in between */
 		assert_int_equal(gpemu_begin_epoch(g, NULL), -EBUSY);
 		assert_int_equal(gpemu_next(g, &b), r);
 		assert_non_null(strstr(gpemu_error(g), broken[i].words));

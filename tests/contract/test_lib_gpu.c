@@ -6,7 +6,7 @@
 #include <gpemu.h>
 #include <string.h>
 
-/* What a step of 64 takes in a run, out of batches of nothing. */
+/* The time of a step of 64 in a run with empty batches. */
 static struct gpemu_step step_in_run(void)
 {
 	static const char *const options[] = { "loader=null", "samples=64",
@@ -59,7 +59,7 @@ static void test_gpu(void **state)
 	gpemu_gpu_close(NULL);
 }
 
-/* What a step of 64 each takes four GPUs in a run. */
+/* The time of a step of 64 each on four GPUs in a run. */
 static struct gpemu_step step_of_four(const char *parallel)
 {
 	const char *const options[] = { "loader=null",

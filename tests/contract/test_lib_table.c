@@ -2,7 +2,7 @@
 /*
  * libgpemu's table: engines x pin modes x GPUs x how they share the work, each
  * to the end, with samples that fail, with a loader that fails, and closed at
- * every moment. Whatever a cell does, its descriptors are gone afterwards.
+ * every moment. After every cell its descriptors are closed.
  */
 #include "tests/contract/lib_rig.h"
 
@@ -24,7 +24,7 @@ struct cell {
 	bool dp;    /* one batch is for all GPUs */
 };
 
-/* What gpemu_submit said of a step. */
+/* The result of gpemu_submit for a step. */
 struct said {
 	uint64_t copy_start_ns, compute_start_ns, fetch_stall_ns;
 	uint64_t data_wait_ns, barrier_wait_ns;
@@ -42,7 +42,7 @@ static unsigned descriptors(void)
 	return n;
 }
 
-/* Under ddp GPUs have a pin stage each, and one consumer cannot be them. */
+/* Under ddp each GPU has a pin stage, which one consumer cannot replace. */
 static bool is_refused(const struct cell *c)
 {
 	return !strcmp(c->pin, "inline") && !c->dp && c->gpus > 1;
@@ -52,7 +52,7 @@ static struct gpemu *open_cell(const struct cell *c, const char *more,
 			       const char *and_more)
 {
 	char loader[32], pin[32], parallel[32], gpus[32];
-	/* the smallest profile: to read it takes most of a cell's time */
+	/* the smallest profile: parsing it takes most of a cell's time */
 	const char *options[] = { loader,
 				  parallel,
 				  gpus,
@@ -106,13 +106,13 @@ static void each_cell(void (*test)(const struct cell *c))
 
 /* --- to the end ----------------------------------------------------------- */
 
-/* An epoch as it goes by. */
+/* The state of an epoch. */
 struct epoch {
 	const struct cell *c;
 	const int *error; /* by sample; NULL: all can be used */
 	unsigned seen[LIB_N];
 	unsigned given;	      /* samples */
-	unsigned turn;	      /* batches of the step on its way */
+	unsigned turn;	      /* batches of the current step */
 	bool even;	      /* it has not a batch for each GPU */
 	uint64_t ready_ns;    /* GPU 0's batch */
 	uint64_t step_end_ns; /* of the step before */
@@ -140,12 +140,12 @@ static void check_batch(struct epoch *e, const struct gpemu_batch *b)
 	e->given += b->n;
 }
 
-/* What comes of a batch: with that of the last GPU the step of the first. */
+/* The result of a batch: with that of the last GPU, the step of the first. */
 static void check_step(struct epoch *e, const struct gpemu_batch *b,
 		       const struct gpemu_step *s)
 {
 	bool last = e->c->dp || ++e->turn == e->c->gpus || e->given == LIB_N;
-	/* cut evenly: once all of it is there */
+	/* divided evenly: once all of it has arrived */
 	uint64_t ready = last && !e->even ? e->ready_ns : b->ready_ns;
 
 	assert_true(s->fetch_stall_ns <= s->data_wait_ns);
@@ -174,7 +174,7 @@ static void check_step(struct epoch *e, const struct gpemu_batch *b,
 			       s->barrier_wait_ns };
 }
 
-/* Returns how many steps it had. */
+/* Returns the number of steps. */
 static unsigned run_epoch(struct gpemu *g, const struct cell *c,
 			  const int *error, struct said *said)
 {
@@ -213,8 +213,9 @@ static uint64_t ns_of(double seconds)
 }
 
 /*
- * The log of steps, in which the loader pairs them with their batches. What a
- * GPU waited at the barrier for another one's batch is a data stall there.
+ * The log of steps, in which the loader pairs them with their batches. Time
+ * that a GPU waits at the barrier for another one's batch is a data stall
+ * there.
  */
 static void check_log(const char *path, const struct said *said, unsigned n)
 {
@@ -344,7 +345,7 @@ static void loader_fails(const struct cell *c)
 		return;
 	snprintf(budget, sizeof(budget), "pin_budget=%lu",
 		 (unsigned long)((mean * n + 4095) / 4096 * 4096));
-	/* once it is seen by the caller, once by nobody */
+	/* once the caller sees it, once nobody does */
 	for (unsigned seen = 0; seen < 2; seen++) {
 		g = open_cell(c, budget, "order=sequential");
 		assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
@@ -370,7 +371,7 @@ static void test_loader_fails(void **state)
 
 /* --- closed early --------------------------------------------------------- */
 
-/* How far it gets. */
+/* The point at which it is closed. */
 enum moment {
 	OPENED,
 	BEGUN,

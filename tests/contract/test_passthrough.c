@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens of cached files while the source's own file system keeps one waiting.
- * The kernel's backing files are made up: ioctl is the test's.
+ * Opens of cached files while the source's file system blocks. The kernel's
+ * backing files are faked: the test defines ioctl.
  */
 #include "tests/contract/server_rig.h"
 
@@ -47,8 +47,8 @@ static void *open_one(void *arg)
 	return NULL;
 }
 
-/* The timing thread opens files too, and whoever holds the lock is waited for
- * by it. */
+/* The timing thread opens files, too, and would wait for the holder of the
+ * lock. */
 static void a_slow_source_keeps_no_other_open_waiting(void **state)
 {
 	struct fixture *f = *state;

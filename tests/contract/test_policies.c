@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every cache policy promises, and what is known in closed form about
- * some of them under one random pass over the data per epoch.
+ * The contract of every cache policy, and the closed forms of some of them
+ * under one random pass over the data per epoch.
  */
 #include "tests/unit/test.h"
 
@@ -90,7 +90,7 @@ static void capacity_is_never_exceeded(void **state)
 	}
 }
 
-/* The books agree with a second set kept by hand. */
+/* The counts agree with a second set kept by the test. */
 static void counts_and_contents_agree(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each policy against a second implementation (policy_models.c), request by
- * request, and against what is known of it on long traces.
+ * request, and against known results on long traces.
  */
 #include "tests/unit/test.h"
 
@@ -105,7 +105,7 @@ static void policies_equal_their_models(void **state)
 
 /* --- options -------------------------------------------------------------- */
 
-/* Requests of 4000 that one policy hits and the other does not. */
+/* Of 4000 requests, those that one policy hits and the other misses. */
 static int differences(const char *a, const char *b, int cap)
 {
 	uint64_t sizes[] = { 1 };
@@ -124,7 +124,7 @@ static int differences(const char *a, const char *b, int cap)
 	return n;
 }
 
-/* Where an option's end makes one policy another. */
+/* Extreme values of an option make one policy equal another. */
 static void options_lead_from_one_policy_to_another(void **state)
 {
 	static const struct {
@@ -311,7 +311,8 @@ static void random_replacement_matches_its_closed_form(void **state)
 	}
 }
 
-/* Independent uniform requests: nothing to learn, all hit the share. */
+/* Independent uniform requests: nothing to learn, all policies hit the cached
+ * share. */
 static void independent_requests_hit_the_cached_share(void **state)
 {
 	static const char *const policies[] = { "lru",	 "fifo",  "random",
@@ -336,7 +337,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* From the second pass on the two kinds of small-file-first are one. */
+/* From the second pass on, the two kinds of small-file-first are equal. */
 static void sff_online_learns_what_sff_knows(void **state)
 {
 	static uint64_t sizes[N], sorted[N];

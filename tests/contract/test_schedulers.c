@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every registered scheduler, with every way to share: all that is asked for
- * is done, the same again gives the same, memory is never overfilled, nobody
- * is idle who need not be.
+ * Every registered scheduler, with every mode of sharing: all requests
+ * complete, runs are reproducible, memory is never exceeded, and no GPU is
+ * needlessly idle.
  */
 #include "tests/unit/test.h"
 
@@ -23,7 +23,7 @@ struct job {
 struct rig {
 	struct share *s;
 	struct job jobs[N_JOBS];
-	uint64_t sum; /* of what happened when */
+	uint64_t sum; /* of the times of all events */
 };
 
 static void done(void *ctx, struct share_job *at,
@@ -62,7 +62,7 @@ static void begin(struct rig *rig, const struct scheduler_ops *ops,
 
 		job->work_ns = 1000 + rng_below(&rng, NS_PER_MS);
 		job->left = 1 + rng_below(&rng, 40);
-		/* some do not say how much they will run */
+		/* some do not announce their iterations */
 		w.iterations = i % 5 ? job->left : 0;
 		w.iteration_ns = job->work_ns;
 		assert_int_equal(share_join(rig->s, &w, job, &job->at, NULL),
@@ -70,8 +70,8 @@ static void begin(struct rig *rig, const struct scheduler_ops *ops,
 	}
 }
 
-/* Nobody waits on a GPU that does nothing, unless it is one job's alone or is
- * kept for one that needs several. */
+/* No job waits for an idle GPU, unless the GPU belongs to one job or is
+ * reserved for one that needs several. */
 static void check_no_waste(const struct rig *rig)
 {
 	const struct share *s = rig->s;
@@ -110,7 +110,7 @@ static void feed(struct rig *rig, struct job *job)
 		share_submit(rig->s, job->at, 0, 100, job->work_ns, &it);
 }
 
-/* True while something is left to do. */
+/* True while jobs remain. */
 static bool turn(struct rig *rig)
 {
 	uint64_t next;
@@ -150,7 +150,7 @@ static void keeps_the_contract(void **state)
 		static struct rig a, b;
 		bool more = true;
 
-		/* two at work side by side */
+		/* two running concurrently */
 		begin(&a, ops, (enum share_mode)mode);
 		begin(&b, ops, (enum share_mode)mode);
 		while (more) {

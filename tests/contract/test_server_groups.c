@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file server where one read of the device brings a group of files. */
+/* The file server when one read of the device fetches a group of files. */
 #include "tests/contract/files_rig.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void read_groups(struct fixture *f, struct server *s,
 	free(buf);
 }
 
-/* Files 2.. in groups of 8: with the empty one 39, and the large one. */
+/* Files 2.. in groups of 8: 39 with the empty file, plus the large one. */
 enum { GROUPS_OF_8 = 5 };
 
 static void one_read_brings_a_group(void **state)
@@ -92,7 +92,7 @@ static void one_read_brings_a_group(void **state)
 			bytes += f->bytes[i];
 		assert_int_equal(m->groups.n_groups, GROUPS_OF_8 + 1);
 		read_groups(f, s, m);
-		/* whatever the cache takes: nothing is read twice */
+		/* whatever the cache admits: nothing is read twice */
 		assert_int_equal(files_stat(s, "backend_reads"), GROUPS_OF_8);
 		assert_int_equal(files_stat(s, "backend_bytes"), bytes);
 		assert_int_equal(files_stat(s, "misses"), GROUPS_OF_8);

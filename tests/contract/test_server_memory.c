@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file server with little memory beside its cache. */
+/* The file server with little memory besides its cache. */
 #include "tests/contract/files_rig.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void no_memory_is_as_good_as_much(void **state)
 		s = files_start(f, policies[p], "ideal");
 		files_run_readers(f, s, readers);
 		files_join_readers(readers);
-		/* an answer's are free a moment after the reply */
+		/* the bytes of an answer are freed shortly after the reply */
 		while (files_stat(s, "memory_bytes") >
 		       files_stat(s, "memory_limit_bytes"))
 			sched_yield();
@@ -44,8 +44,8 @@ static void no_memory_is_as_good_as_much(void **state)
 	f->memory = 0;
 }
 
-/* A chunk of what was paid for costs no second read of the device, although the
- * object is gone. */
+/* Once the device has read an object, its chunks cost no second read, although
+ * the object was evicted. */
 static void what_was_paid_for_is_read_again(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sources whose owner means no good, or went too deep. */
+/* Sources of a malicious owner, or nested too deep. */
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -202,12 +202,12 @@ static void test_lists(void **state)
 			       { ACL_GROUP_OBJ, 0, 0 }, { ACL_MASK, 4, 0 },
 			       { ACL_OTHER, 0, 0 }),
 			 0600);
-	/* nobody is given less than the others */
+	/* nobody gets less than the others */
 	assert_int_equal(LIMIT(0755, { ACL_USER, 5, 0 },
 			       { ACL_GROUP_OBJ, 5, 0 }, { ACL_MASK, 5, 0 },
 			       { ACL_OTHER, 5, 0 }),
 			 0755);
-	/* one, or a group, is kept out: nobody tells here who that is */
+	/* one user, or a group, is denied: nothing here maps them to clients */
 	assert_int_equal(LIMIT(0644, { ACL_USER, 0, 0 },
 			       { ACL_GROUP_OBJ, 4, 0 }, { ACL_MASK, 4, 0 },
 			       { ACL_OTHER, 4, 0 }),
@@ -216,7 +216,7 @@ static void test_lists(void **state)
 			       { ACL_GROUP, 0, 0 }, { ACL_MASK, 4, 0 },
 			       { ACL_OTHER, 4, 0 }),
 			 0600);
-	/* the mask takes from those who are named */
+	/* the mask limits the named users */
 	assert_int_equal(LIMIT(0604, { ACL_USER, 4, 0 },
 			       { ACL_GROUP_OBJ, 4, 0 }, { ACL_MASK, 0, 0 },
 			       { ACL_OTHER, 4, 0 }),

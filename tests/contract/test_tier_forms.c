@@ -78,7 +78,7 @@ static struct sim_tier tier(const char *policy, double share)
 	};
 }
 
-/* The shares of all requests that the two hit. */
+/* The shares of all requests that hit in each of the two. */
 static void replay(const char *above, double c1, const char *below, double c2,
 		   enum tier_admit admit, double ret[2])
 {

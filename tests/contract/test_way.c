@@ -2,8 +2,8 @@
 /*
  * The way of a read, file by file, seen by the compiler's instrumentation of
  * all functions of fs: each station is entered once on the way down and once on
- * the way up, and no other is. What objects, handles, memory and the trace's
- * file do is tools that stations use, not stations.
+ * the way up, and no other file. Objects, handles, memory and the file of the
+ * trace are tools of the stations, not stations.
  */
 #include "tests/contract/server_rig.h"
 
@@ -23,11 +23,12 @@ enum { MOST_CALLS = 1 << 16, DEPTH = 64, TEXT = 600 };
  */
 
 struct call {
-	void *function; /* NULL: the one that the thread is in returned */
+	void *function; /* NULL: the current function returned */
 	pthread_t thread;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
+/* of all functions below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call calls[MOST_CALLS];
 static size_t n_calls;
 static bool watches;
@@ -135,8 +136,8 @@ struct thread {
 	size_t depth;
 };
 
-/* The station that the thread is in; NULL: none. What a group does for its
- * other members is not this read's way: "" */
+/* The station that the thread is in; NULL: none. The work of a group for its
+ * other members is not part of this read's way: "" */
 static const char *station_of(const struct thread *t)
 {
 	const char *file = NULL;
@@ -210,7 +211,7 @@ static void check_way(const char *want)
 /* --- tests -------------------------------------------------------------------
  */
 
-/* An open and a close around it, and the thread that answers, are outside. */
+/* The open, the close and the thread that answers are outside of it. */
 static void read_watched(struct fixture *f, struct server *s, int i)
 {
 	struct wait w;
@@ -224,13 +225,13 @@ static void read_watched(struct fixture *f, struct server *s, int i)
 	watch(true);
 	server_read(s, &w.request);
 	wait_for(&w);
-	/* who answered is on its way out */
+	/* the thread that answered is on its way out */
 	tick_pause(20 * NS_PER_MS);
 	watch(false);
 	rig_end_read(f, s, &w, i);
 }
 
-/* A device of a constant latency: the timing thread answers. */
+/* A device of constant latency: the timing thread answers. */
 static struct server *start(struct fixture *f)
 {
 	char path[] = "/tmp/gpemu-way-XXXXXX.yaml";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A checkpoint, as if the sum of its head were right. */
+/* A checkpoint whose header gets the right checksum. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

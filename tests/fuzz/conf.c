@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A configuration with a field of every type: what is read is written, and
- * what is written is read back to the same. */
+/* A configuration with a field of every type: written out and read back, it is
+ * the same. */
 #include <math.h>
 #include <string.h>
 

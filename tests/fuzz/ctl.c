@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands to a mount's control file, on a server of a made-up dataset. */
+/* Commands to a mount's control file, on a server of a synthetic dataset. */
 #include <string.h>
 
 #include "common/util.h"
@@ -25,7 +25,7 @@ static const struct conf_field fields[] = {
 
 extern const struct source_ops source_synth;
 
-/* For all inputs: what one leaves behind the next one finds. */
+/* Shared by all inputs: each finds the state that the one before left. */
 static struct {
 	struct tree tree;
 	void *source;
@@ -65,7 +65,7 @@ static void begin(void)
 	PROMISED(warm_new(all.ctl.server, &all.ctl.warm) == 0);
 }
 
-/* Commands name files, and there are files that are better not opened. */
+/* Commands name files, and some files must not be opened. */
 static bool is_safe(const uint8_t *data, size_t n)
 {
 	static const char *const words[] = { "dev", "proc", "sys" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An expression: a tree or an error with its place, and a number or a reason
- * for none. */
+/* An expression: a tree or an error with its position, and a number or a reason
+ * for its absence. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "runner/spec/run_expr.h"
 
-/* Names of one letter are 1, of two absent; three labels stand for `*`. */
+/* Names of one letter have the value 1, those of two are absent; `*` has three
+ * labels. */
 static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 {
 	size_t n = strlen(ref->name);

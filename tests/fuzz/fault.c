@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules of faults: a rule's own text is that rule again. */
+/* Rules of faults: the text of a rule parses to the same rule. */
 #include <string.h>
 
 #include "fs/layer/fault.h"

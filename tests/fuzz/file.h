@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For what reads a file by its name: a file in memory that has one. */
+/* For functions that open a file by name: a file in memory with a name. */
 #ifndef GPEMU_TESTS_FUZZ_FILE_H
 #define GPEMU_TESTS_FUZZ_FILE_H
 
@@ -8,7 +8,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/* A file of these bytes; *ret_path is its name until the next call. */
+/* A file of these bytes; *ret_path is its name, valid until the next call. */
 static inline void fuzz_file(const uint8_t *data, size_t n, char ret_path[32])
 {
 	static int fd = -1;

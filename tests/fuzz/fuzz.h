@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the fuzz targets share. Each is one function from bytes to nothing
- * that may refuse them, and must not accept what breaks a promise. */
+/* Shared by the fuzz targets. Each is one function that takes bytes: it may
+ * reject them, but must not accept any that break an invariant. */
 #ifndef GPEMU_TESTS_FUZZ_FUZZ_H
 #define GPEMU_TESTS_FUZZ_FUZZ_H
 

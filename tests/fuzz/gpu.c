@@ -4,7 +4,7 @@
 #include "emu/profile/profile_gpu.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Measured rows come out as they are, on whichever side of a jump. */
+/* Measured rows come out unchanged, on either side of a jump. */
 static void costs(const struct gpu_profile *p, const struct gpu_model *m)
 {
 	const struct gpu_row *row = m->rows.items;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What comes over gpemu-gpud's socket, on either end. */
+/* Messages on gpemu-gpud's socket, on either end. */
 #include <string.h>
 
 #include "emu/gpu/gpud_proto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server says, as gpemu-train and gpemu-smi take it. */
+/* Messages of a server, as gpemu-train and gpemu-smi parse them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ static void show(const struct gpud_status *s)
 	json_decref(j);
 }
 
-/* Until the server has nothing more to say. */
+/* Until the server has no more messages. */
 static void listen_to(struct gpud_client *c)
 {
 	struct err err = { 0 };
@@ -34,13 +34,13 @@ static void listen_to(struct gpud_client *c)
 			show(&m.status);
 	}
 	PROMISED(err.text[0] && r > -4096);
-	/* an epoch's end, and being interrupted, are no server's to say */
+	/* no server may report the end of an epoch, or an interruption */
 	PROMISED(r != -ENODATA && r != -ECANCELED);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	enum { FIRST = 64 }; /* bytes, that messages are longer than */
+	enum { FIRST = 64 }; /* bytes; messages are longer */
 	struct gpud_client c = { .path = strdup("a server"),
 				 .buf = malloc(FIRST),
 				 .size = FIRST };
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
 		abort();
 	c.fd = fds[0];
-	/* an input is less than a socket holds */
+	/* an input fits into the buffer of a socket */
 	PROMISED(send(fds[1], data, n, MSG_DONTWAIT) == (ssize_t)n);
 	close(fds[1]);
 	listen_to(&c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client says, as gpemu-gpud takes it: a server that runs, with a job
- * that is always there. It goes on for the next input, and tells its status
- * whatever came before.
+ * Messages of a client, as gpemu-gpud parses them: a running server with a
+ * permanent job. It continues with the next input, and reports its status after
+ * any input.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,8 @@
 
 extern const struct scheduler_ops scheduler_fair;
 
-/* What the server's threads pass through a pipe is nowhere else meanwhile. */
+/* Pointers that the server's threads pass through a pipe are nowhere else
+ * meanwhile. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -111,12 +112,12 @@ static void hear(struct gpud_client *c)
 
 	while ((r = gpud_receive(c, &m, &err)) == 0 && m.type != GPUD_STATUS)
 		;
-	PROMISED(r != -EAGAIN); /* it would be stuck */
+	PROMISED(r != -EAGAIN); /* the target would hang */
 	if (r == 0)
 		show(&m.status);
 }
 
-/* Does the server take all of it as messages, however it answers? */
+/* Does the server accept all of it as messages, whatever its answers? */
 static bool is_whole(const uint8_t *data, size_t n)
 {
 	while (n) {
@@ -143,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	/* it may have hung up before the end */
 	send(c.fd, data, n, MSG_NOSIGNAL);
 	send(c.fd, ask, sizeof(ask), MSG_NOSIGNAL);
-	/* half a message would take the question for its end */
+	/* half a message would absorb the query */
 	if (is_whole(data, n))
 		hear(&c);
 	gpud_close(&c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file that says which files are read together: each is in one group. */
+/* A file that defines groups of files: each file is in one group. */
 #include <string.h>
 
 #include "common/pack/grouping.h"

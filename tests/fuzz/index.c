@@ -19,7 +19,7 @@ static void check_sample(const struct dataset *d, size_t i)
 		PROMISED(d->offset[i] <= size);
 		PROMISED(d->size[i] <= size - d->offset[i]);
 	}
-	/* its rank is counted: not for all of many */
+	/* computing its rank counts entries: not for all of many */
 	if (i < 64)
 		PROMISED(dataset_name(d, i, name, sizeof(name))[0]);
 }

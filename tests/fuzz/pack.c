@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of a pack, then its index, as if the file's sums were right. */
+/* The header of a pack, then its index, with the right checksums. */
 #include <string.h>
 
 #include "common/pack/pack.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Where the data of the pack ends. arbitrary: what the seeds were made for */
+/* Where the data of the pack ends. arbitrary: the seeds were made for it */
 enum { DATA_END = 1 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ranks of a run have written down (loader/checkpoint/ranks.h). */
+/* The files of the ranks of a run (loader/checkpoint/ranks.h). */
 #include <errno.h>
 
 #include "loader/checkpoint/ranks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One shard of a format: what is accepted lies inside the file. */
+/* One shard of a format: accepted samples lie inside the file. */
 #ifndef GPEMU_TESTS_FUZZ_SHARD_H
 #define GPEMU_TESTS_FUZZ_SHARD_H
 
@@ -35,7 +35,7 @@ static void scan_shard(const struct format_ops *f, const uint8_t *data,
 
 	f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
 	peek_init_memory(&p, data, n);
-	/* all of them have defaults, one checks more when it is asked to */
+	/* all formats have defaults; one has an option that checks more */
 	PROMISED(plugin_choose(table, "format",
 			       n % 2 && !strcmp(f->plugin.name, "tfrecord")
 				       ? "tfrecord:verify=on"

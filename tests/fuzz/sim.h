@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace that was parsed can be replayed. */
+/* A parsed trace can be replayed. */
 #ifndef GPEMU_TESTS_FUZZ_SIM_H
 #define GPEMU_TESTS_FUZZ_SIM_H
 
@@ -37,7 +37,7 @@ static inline void replay(struct sim_trace *t)
 							&policy_sff,
 							&policy_belady };
 	enum { N = sizeof(ops) / sizeof(ops[0]) };
-	/* each alone, and all of them behind each other */
+	/* each alone, and all as tiers */
 	struct sim_run run = { .trace = t };
 	struct err err = { 0 };
 

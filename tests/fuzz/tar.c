@@ -8,7 +8,8 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max,
 			       unsigned seed);
 
-/* Give each block the sum of a header, so that more than sums is tried. */
+/* Give each block the checksum of a header, so that the code behind the check
+ * is reached. */
 static void fix_sums(uint8_t *data, size_t n)
 {
 	for (; n >= 512; data += 512, n -= 512) {

@@ -9,7 +9,8 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max,
 			       unsigned seed);
 
-/* Make the sums of all lengths right, so that more than sums is tried. */
+/* Correct the checksums of all lengths, so that the code behind the check is
+ * reached. */
 static void fix_sums(uint8_t *data, size_t n)
 {
 	while (n >= 16) {

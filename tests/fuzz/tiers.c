@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiers: what was parsed, written out, is the same again. */
+/* Tiers: parsed and written out, they parse to the same. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

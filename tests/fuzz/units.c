@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes, durations and capacities: what is read is written exactly. */
+/* Sizes, durations and capacities: a value that was read is written exactly. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A workload file: refused with its place, or all of its points, cells and
+/* A workload file: refused with a position, or all of its points, cells and
  * checks can be made. */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 static void make_cells(const struct workload *w)
 {
-	/* enough for every combination of a small file */
+	/* enough for all combinations of a small file */
 	for (size_t i = 0; i < MIN(workload_n_cells(w), 64u); i++) {
 		struct cell cell;
 		char label[80];
@@ -25,7 +25,7 @@ static void make_cells(const struct workload *w)
 	}
 }
 
-/* Of no record at all: every check is judged, and none passes. */
+/* Without any record: every check is judged, and none passes. */
 static void judge(struct workload *w)
 {
 	struct runner r = { .w = w, .out = (char *)"/nowhere" };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fsx SOURCE MOUNT SEED OPS: compare the two trees by OPS random accesses in
- * as many ways as programs have, in the manner of fsx (Apple, 1991), reading
- * only. Each access picks a file, a way and a range that may lie across or
- * behind the end, and must give the same bytes and the same count on both.
- * The first difference is named, with the seed and the access, and ends it.
+ * all ways that programs use, like fsx (Apple, 1991), but reading only. Each
+ * access picks a file, a way and a range that may cross or lie behind the end,
+ * and must give the same bytes and the same count on both. It stops at the
+ * first difference and prints it with the seed and the access.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ static int visit(const char *path, const struct stat *st, int type,
 	return 0;
 }
 
-/* Close what was there and open another file. */
+/* Close the file and open another one. */
 static void reopen(struct pair *p)
 {
 	char path[4096];
@@ -245,7 +245,8 @@ static int64_t with_advice(int fd, char *buf, uint64_t at, uint64_t n,
 static const struct {
 	const char *name;
 	way_fn *fn;
-	bool may_be_short; /* as the system call allows, at other places */
+	bool may_be_short; /* at unaligned positions, as the system call allows
+			    */
 } ways[] = {
 	{ "pread", by_pread, false },
 	{ "read", by_read, false },

@@ -95,7 +95,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Some of the open files that the limit allows are the library's. */
+/* The library uses some of the open files that the limit allows. */
 static int most_files(void)
 {
 	struct rlimit limit;

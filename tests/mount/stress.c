@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stress SOURCE MOUNT SECONDS THREADS: read random files of MOUNT in random
- * ways (in pieces, as a whole, mapped), and compare each byte that came with
- * SOURCE. Reads may fail (the mount has faults), bytes may not be wrong.
- * Prints how many reads were right, failed, and wrong; 1 if any was wrong, or
- * none was right.
+ * ways (in pieces, as a whole, mapped), and compare each byte with SOURCE.
+ * Reads may fail (the mount has faults), bytes may not be wrong. Prints the
+ * number of correct, failed and wrong reads; exit status 1 if any was wrong, or
+ * none correct.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -46,7 +46,7 @@ struct reader {
 	unsigned long right, failed, wrong;
 };
 
-/* A mapped page that cannot be read: back to where it was tried. */
+/* A mapped page that cannot be read: return to the access. */
 static __thread sigjmp_buf retreat;
 
 static void on_bus_error(int signal)
@@ -139,7 +139,7 @@ static void read_mapped(struct reader *r, int fd, const struct file *f)
 	else
 		r->failed++;
 	munmap(map, f->bytes);
-	/* the next one asks again */
+	/* the next read tries again */
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The readers of shards, on bytes made by hand: what is good is found where
- * it is, what is bad is refused with a text that says why. Whole files as
- * other programs write them are in tests/cli/formats.bats.
+ * The readers of shards, on bytes made by hand: valid samples are found at
+ * their offsets, invalid shards are refused with a reason. Whole files as other
+ * programs write them are in tests/cli/formats.bats.
  */
 #ifndef GPEMU_TESTS_UNIT_SHARD_H
 #define GPEMU_TESTS_UNIT_SHARD_H
@@ -110,8 +110,8 @@ static inline void refused(const struct format_ops *f, const struct bytes *b,
 	refused_with(f, b, NULL, why);
 }
 
-/* Cut anywhere, it is refused or has fewer samples; never more, never a
- * sample outside (scan_with looks). */
+/* Truncated anywhere, it is refused or has fewer samples; never more, never a
+ * sample outside (scan_with checks). */
 static inline void cut_anywhere(const struct format_ops *f,
 				const struct bytes *b, size_t samples)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What cmocka wants included before it. */
+/* Headers that cmocka needs before its own. */
 #ifndef GPEMU_TESTS_UNIT_TEST_H
 #define GPEMU_TESTS_UNIT_TEST_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens below a directory, by openat2 and, where a filter refuses it, by a
- * walk: both go the same ways and stop at the same links. */
+ * walk: both follow the same paths and stop at the same links. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -18,7 +18,7 @@
 #include "fs/source/beneath.h"
 #include "test.h"
 
-/* in/a/file, and beside it what links in it lead to */
+/* in/a/file, and next to it the targets of links in it */
 static void make(char *top)
 {
 	assert_non_null(mkdtemp(top));
@@ -68,7 +68,8 @@ static void check_ways(const struct beneath *b)
 	assert_int_equal(result(b, "a/file", O_RDONLY), 0);
 	assert_int_equal(result(b, "pipe", O_RDONLY | O_NONBLOCK), 0);
 	assert_int_equal(result(b, "a/none", O_RDONLY), -ENOENT);
-	/* no link, neither on the way nor at its end, wherever it leads */
+	/* no link, neither inside the path nor at its end, wherever it
+	 * points */
 	assert_int_equal(result(b, "a/link", O_RDONLY), -ELOOP);
 	assert_true(result(b, "away/file", O_RDONLY) < 0);
 	assert_true(result(b, "within/file", O_RDONLY) < 0);
@@ -118,7 +119,7 @@ static void refuse_call(int error)
 	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
 }
 
-/* A filter is for good: in a process of its own. */
+/* A filter cannot be removed: use a process of its own. */
 static void check_walk(int error)
 {
 	char top[] = "/tmp/beneath.XXXXXX";

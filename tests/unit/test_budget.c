@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bounds of fs/server/budget.h, and that whoever waits goes on in order. */
+/* The bounds of fs/server/budget.h, and that waiters continue in order. */
 #include "tests/unit/test.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void answers_wait_in_order(void **state)
 	assert_null(list->next->next);
 	assert_null(budget_answered(&b, &w[2]));
 	assert_null(budget_answered(&b, &w[3]));
-	/* more than there is: alone */
+	/* more than the budget: alone */
 	assert_ptr_equal(budget_answered(&b, &w[0]), &w[4]);
 	assert_null(budget_answer(&b, &w[0]));
 	assert_ptr_equal(budget_stop(&b), &w[0]);
@@ -97,7 +97,7 @@ static void *take_turns(void *arg)
 	return NULL;
 }
 
-/* A wake-up that is lost shows as a test that hangs. */
+/* A lost wake-up shows as a hanging test. */
 static void nobody_is_forgotten(void **state)
 {
 	struct shared s = { .n_done = 0 };
@@ -116,7 +116,7 @@ static void nobody_is_forgotten(void **state)
 	budget_fini(&s.b);
 }
 
-/* Until there is room. */
+/* Wait for free budget. */
 static void *ask_in_vain(void *arg)
 {
 	while (!budget_take(arg, 1000))
@@ -124,7 +124,7 @@ static void *ask_in_vain(void *arg)
 	return NULL;
 }
 
-/* Whoever looks at the books never sees more than may be. */
+/* The counts never exceed the bounds. */
 static void what_is_refused_is_never_counted(void **state)
 {
 	pthread_t thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints as files: whole, damaged, pruned; and what was visited. */
+/* Checkpoints as files: whole, damaged, pruned; and the visited samples. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static void save(struct fixture *f, struct checkpoint *c, uint64_t step)
 	memset(visited, (int)step, sizeof(visited));
 	if (checkpoint_save(c, &p, visited, &err) < 0)
 		fail_msg("%s", err.text);
-	/* what was saved is not looked at again */
+	/* the saved state is not read again */
 	memset(visited, 0xff, sizeof(visited));
 }
 
@@ -174,7 +174,7 @@ static void what_is_damaged_is_not_used(void **state)
 	assert_int_equal(read_back(f, 8, &p, &visited), -ENOENT);
 }
 
-/* A head whose hash is right, but that says something else. */
+/* A header with the right hash, but other contents. */
 static void heads_of_another_making(void **state)
 {
 	static const char *const texts[] = {
@@ -307,7 +307,7 @@ static void visited_samples_are_left_out(void **state)
 extern const struct order_ops order_sequential;
 
 /* A run of 13 steps of 8 samples an epoch, of which it has visited `n`, is
- * saved after `epoch_step` of them. Returns what a run that goes on from there
+ * saved after `epoch_step` of them. Returns what a run that resumes from there
  * gets. */
 static int save_and_resume(struct fixture *f, uint64_t epoch_step, uint32_t n)
 {

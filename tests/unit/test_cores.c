@@ -14,8 +14,8 @@ static struct cores *new_cores(uint32_t n)
 	return c;
 }
 
-/* All there at once, each costs the same: the i-th of n ends in round
- * i / k + 1, so a batch takes ceil(n / k) costs. */
+/* All arrive at once with equal costs: the i-th of n ends in round i / k + 1,
+ * so a batch takes ceil(n / k) costs. */
 static void a_batch_takes_whole_rounds(void **state)
 {
 	static const uint32_t k[] = { 1, 2, 3, 24, 1000, CORES_MAX };
@@ -32,8 +32,8 @@ static void a_batch_takes_whole_rounds(void **state)
 	}
 }
 
-/* Arrivals at a fixed distance (D/D/k): at most the k cores' rate nobody
- * waits; faster, the i-th waits for the one k before it. */
+/* Arrivals at a fixed interval (D/D/k): up to the k cores' rate none waits;
+ * above it, the i-th waits for the one k before it. */
 static void steady_arrivals(void **state)
 {
 	enum { K = 24 };
@@ -53,8 +53,8 @@ static void steady_arrivals(void **state)
 	cores_free(d);
 }
 
-/* First come, first served, with costs that differ: the same as looking for
- * the earliest free core one by one. Work is conserved at every moment. */
+/* First come, first served, with different costs: the same as a linear search
+ * for the earliest free core. Work is conserved at all times. */
 static void the_earliest_free_core_takes_it(void **state)
 {
 	enum { K = 7 };

@@ -11,7 +11,7 @@
 #include "fs/device/device.h"
 
 #define S "{source: test, verified: true"
-/* A profile with these groups, the rest of it ideal. */
+/* A profile with these groups, otherwise ideal. */
 #define PROFILE(channels, link, iops, read)               \
 	"name: t\nsource: test\n"                         \
 	"channels: " S channels "}\nlink: " S link "}\n"  \
@@ -63,8 +63,8 @@ static uint64_t read_at(struct rig *r, uint64_t bytes, uint64_t now)
 }
 
 /*
- * `n` reads with `depth` of them in flight at any time; the ns they take.
- * As a client does: the next is sent when the earliest answer is there.
+ * `n` reads with `depth` of them in flight at any time; the ns they take. As a
+ * client does: it sends the next when the earliest answer arrives.
  */
 static double closed_loop(struct rig *r, size_t n, size_t depth, uint64_t bytes)
 {
@@ -129,7 +129,7 @@ static void channels_queue_first_come_first_served(void **state)
 	assert_int_equal(read_at(&r, 1, 0), 2 * NS_PER_MS);
 	assert_int_equal(read_at(&r, 1, 500000), 2 * NS_PER_MS);
 	assert_int_equal(read_at(&r, 1, 500000), 3 * NS_PER_MS);
-	/* an idle device has no memory of it */
+	/* an idle device has forgotten it */
 	assert_int_equal(read_at(&r, 1, 9 * NS_PER_MS), 10 * NS_PER_MS);
 	rig_free(&r);
 }
@@ -247,7 +247,7 @@ static double mean_of(const char *read, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		sum += (double)read_at(&r, 1, 0);
-	/* what the profile says of itself is the same */
+	/* the profile's own rate is the same */
 	assert_within(dist_time_mean(&r.profile->op[STORAGE_READ].latency),
 		      sum / (double)n, .01);
 	rig_free(&r);
@@ -285,7 +285,7 @@ static void distributions_have_their_means(void **state)
 		      .9 * 1e6 + .1 * 51e6, .015);
 }
 
-/* The disk is as fast at random as its source measured. */
+/* The disk has the random read rate that its source measured. */
 static void hdd_reads_as_fast_as_measured(void **state)
 {
 	struct rig hdd = rig_load("hdd");
@@ -381,7 +381,7 @@ static void sorting_fewer_than_the_device_does_gains_nothing(void **state)
 		      .08);
 	assert_within(sorted_ms("hdd-whole", 32, 10000) / unsorted, 3.35 / 4.77,
 		      .08);
-	/* a device without places does not care */
+	/* a device without positions ignores them */
 	assert_within(sorted_ms("hdd", 32, 10000), sorted_ms("hdd", 32, 1),
 		      .01);
 }
@@ -405,7 +405,7 @@ static void going_on_needs_no_seek(void **state)
 	rig_free(&r);
 }
 
-/* As the authors' disk with NCQ, whose head had further to go. */
+/* As the authors' disk with NCQ, whose head moved further. */
 static void a_disk_with_a_queue_moves_its_head_less(void **state)
 {
 	static const struct {
@@ -483,7 +483,7 @@ static void same_seed_same_answers_and_two_do_not_mix(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
 		first[i] = device_schedule(a.device, STORAGE_READ, i, 0, 1000,
 					   i * 1000);
-	/* b is asked while c is; c has another seed */
+	/* b runs next to c; c has another seed */
 	for (size_t i = 0; i < ARRAY_SIZE(first); i++) {
 		differ += device_schedule(c.device, STORAGE_READ, i, 0, 1000,
 					  i * 1000) != first[i];

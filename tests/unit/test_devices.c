@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a training loop sees of a device (emu/gpu/device.h), on local GPUs. A
- * server's are in tests/cli/share.bats. */
+/* The interface of a device (emu/gpu/device.h), on local GPUs.
+ * tests/cli/share.bats tests those of a server. */
 #include "tests/unit/test.h"
 
 #include <string.h>
@@ -164,7 +164,7 @@ static void pageable_memory_is_staged_once_there_is_room(void **state)
 
 	(void)state;
 	start(&r, GPU_TRANSFER_OVERLAP);
-	/* the staging takes longer than the copy that it is a part of */
+	/* the staging takes longer than the copy that contains it */
 	assert_int_equal(step(&r, &b), 73 * NS_PER_MS);
 	assert_int_equal(tick_now(r.tick), 3 * NS_PER_MS);
 	stop(&r);

@@ -184,7 +184,7 @@ static void errors_have_their_place(void **state)
 	}
 }
 
-/* Nested without end, and every prefix of something long. */
+/* Nested too deeply, and every prefix of a long expression. */
 static void any_text_is_survived(void **state)
 {
 	static const char long_one[] =

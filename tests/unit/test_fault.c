@@ -135,7 +135,7 @@ static void bad_rules_name_the_column_and_the_words(void **state)
 			 -EINVAL);
 }
 
-/* Some words, of which a byte or two may be wrong. */
+/* Some words, with a byte or two possibly wrong. */
 static size_t some_words(struct rng *rng, char *buf)
 {
 	static const char *const some[] = {
@@ -155,7 +155,7 @@ static size_t some_words(struct rng *rng, char *buf)
 	return n;
 }
 
-/* Any bytes: an error, or rules that are whole. */
+/* Any bytes: an error, or complete rules. */
 static void any_bytes_are_read_or_refused(void **state)
 {
 	struct rng rng = rng_stream(1, "fault", 0);
@@ -166,7 +166,8 @@ static void any_bytes_are_read_or_refused(void **state)
 		char buf[200];
 		size_t n = some_words(&rng, buf), n_rules;
 		struct fault_rule *rules;
-		/* no NUL behind it: what reads on is seen by the sanitizer */
+		/* no NUL behind it, so that the sanitizer sees reads past the
+		 * end */
 		char *text = memcpy(malloc(n), buf, n);
 
 		if (fault_rules_parse(text, n, &rules, &n_rules, NULL) == 0) {
@@ -303,7 +304,7 @@ static void a_decision_depends_on_seed_rule_and_k_alone(void **state)
 	int differ = 0;
 
 	(void)state;
-	/* backwards, and with any history */
+	/* backwards, and after any history */
 	for (uint64_t k = 1000; k; k--) {
 		bool fires = fault_fires(&r, 7, k, 0);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The search of --find-max-gpus on made-up storage. */
+/* The search of --find-max-gpus on invented storage. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@ enum { MOST = 20 };
 
 struct store {
 	uint64_t feeds; /* GPUs, at 100 % */
-	uint64_t noisy; /* with so many, run 0 lies by `lie` */
+	uint64_t noisy; /* with this many, run 0 is wrong by `lie` */
 	double lie;
-	uint64_t fails; /* with so many or more nothing works */
+	uint64_t fails; /* with this many or more nothing works */
 	unsigned asked[MOST + 2];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bound on what is on its way, and the order in which it leaves. */
+/* The bound on samples in flight, and the order in which they leave. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 enum { BATCH = 4, SUPERBATCH = 2, N_WINDOWS = 3, N = 37 };
 
-/* As `like` says, with what all have in common. */
+/* As `like`, plus the fields common to all. */
 static struct flow *new_flow_like(struct tick *tick, struct flow_config like)
 {
 	static uint64_t size[N];
@@ -42,7 +42,7 @@ static void finish(struct flow *f, struct batch *b)
 			flow_complete(f, b);
 }
 
-/* Lease and finish until there is no more; samples handed out. */
+/* Lease and finish until none is left; returns the samples handed out. */
 static unsigned drain(struct flow *f, uint32_t want)
 {
 	uint32_t pos, end;

@@ -42,7 +42,7 @@ static void check(enum gpu_transfer transfer, const struct expected *e,
 static void a_copy_hides_behind_the_step_before(void **state)
 {
 	static const struct expected steps[] = {
-		/* ready at the start: only the copy is waited for */
+		/* ready at the start: the GPU waits for the copy only */
 		{ 100, { 100, 102, 102, 112, 0, 2 }, 102 },
 		/* in memory already: copied at once, computed right after */
 		{ 100, { 102, 104, 112, 122, 0, 0 }, 112 },
@@ -70,7 +70,7 @@ static void a_blocking_copy_never_hides(void **state)
 	check(GPU_TRANSFER_BLOCKING, steps, ARRAY_SIZE(steps));
 }
 
-/* Copies longer than computations: the copy stream is what is busy. */
+/* Copies longer than computations: the copy stream is busy. */
 static void a_slow_link_is_the_bound(void **state)
 {
 	struct gpu_step s;
@@ -156,7 +156,8 @@ static void a_data_wait_is_split(void **state)
 	assert_int_equal(a.first_batch_ns, 70);
 	assert_int_equal(a.au_compute_ns, 0); /* not the first step's */
 
-	/* complete before the GPU fell idle: all of it is the pin stage's */
+	/* complete before the GPU fell idle: the pin stage causes the whole
+	 * wait */
 	s = (struct gpu_step){ .copy_start = 190,
 			       .copy_end = 192,
 			       .compute_start = 192,
@@ -234,12 +235,12 @@ static void memory_is_checked_before_anything_is_read(void **state)
 	assert_int_equal(gpu_check_batch(&p, &m, &none, 11, true, &err),
 			 -E2BIG);
 	assert_non_null(strstr(err.text, "the largest that fits is 10"));
-	/* an out-of-memory point that was measured overrules the estimate */
+	/* a measured out-of-memory point overrides the estimate */
 	m.last_is_limit = true;
 	assert_int_equal(gpu_check_batch(&p, &m, &none, 9, true, NULL), -E2BIG);
 }
 
-/* 100 MiB a sample of 2000, of which what stands beside it takes its part. */
+/* 100 MiB per sample of 2000; other memory in use takes its share. */
 static void what_stands_beside_a_step_takes_memory(void **state)
 {
 	static struct gpu_row rows[] = { { .batch = 1, .peak_mib = 100 },
@@ -284,7 +285,7 @@ static void what_stands_beside_a_step_takes_memory(void **state)
 			 -E2BIG);
 }
 
-/* 36,000 steps of 100 ms, of which each is seen up to 50 ms late. */
+/* 36,000 steps of 100 ms; each is observed up to 50 ms late. */
 static void an_hour_of_late_wake_ups_does_not_drift(void **state)
 {
 	enum { STEPS = 36000 };

@@ -24,7 +24,8 @@ static void a_link_serves_one_after_the_other(void **state)
 	assert_int_equal(link_send(&none, 400, 100), 400);
 }
 
-/* However they arrive, k transfers are over when a fluid share would be. */
+/* In any order of arrival, k transfers end when they would under a fluid
+ * share. */
 static void a_link_conserves_work(void **state)
 {
 	uint64_t at = 0, sum = 0, end = 0;
@@ -88,12 +89,12 @@ static void buckets_hide_behind_the_backward_pass(void **state)
 	c.bytes_per_s = 100e9;
 	last = (uint64_t)(25 * MIB * 1.5 / 100);
 	assert_int_equal(collective_overlapped(&c, pass, 4), 54 * ms + last);
-	/* a slow one is busy from the second bucket on, of which all have all
-	 * at 3 + 26 ms */
+	/* a slow link is busy from the second bucket on, which is complete on
+	 * all GPUs at 3 + 26 ms */
 	c.bytes_per_s = 1e9;
 	last = (uint64_t)(50 * MIB * 1.5);
 	assert_int_equal(collective_overlapped(&c, pass, 4), 29 * ms + last);
-	/* alone there is nobody to wait for but the others' backward pass */
+	/* alone, a bucket waits only for the others' backward pass */
 	c.ranks = 1;
 	assert_int_equal(collective_overlapped(&c, pass, 4), 54 * ms);
 }
@@ -167,7 +168,7 @@ static void a_straggler_keeps_all_waiting(void **state)
 	gpus_init(&g, &c, 0);
 	gpus_copy(&g, 0, 4, &parts[0], &s[0]);
 	gpus_copy(&g, 1, 0, &parts[1], &s[1]);
-	/* the third has nothing to do in this step */
+	/* the third has no batch in this step */
 	assert_int_equal(gpus_step(&g, 2, parts, s), 37 + 8);
 	assert_int_equal(s[0].data_wait_ns, 4);
 	assert_int_equal(s[0].barrier_wait_ns, 3);
@@ -231,7 +232,7 @@ static void the_optimiser_follows_the_last_bucket(void **state)
 	assert_int_equal(s[1].optimizer_ns, 0);
 	assert_int_equal(s[1].barrier_wait_ns, 7 * NS_PER_MS);
 	assert_int_equal(gpus_pace(&c, &part, &part), 69 * NS_PER_MS);
-	/* inference: the model goes out, and nothing comes back */
+	/* inference: the model is copied out, and nothing is copied back */
 	c.inference = true;
 	part.backward_ns = part.optimizer_ns = 0;
 	assert_int_equal(gpus_pace(&c, &part, &part), 23 * NS_PER_MS);
@@ -239,7 +240,8 @@ static void the_optimiser_follows_the_last_bucket(void **state)
 	assert_int_equal(gpus_pace(&c, &part, &part), 10 * NS_PER_MS);
 }
 
-/* A row's backward holds its optimiser; a part of a step does not. */
+/* The backward time of a row contains its optimiser; a part of a step does
+ * not. */
 static void a_part_tells_the_optimiser_apart(void **state)
 {
 	struct gpu_row rows[] = {
@@ -253,13 +255,13 @@ static void a_part_tells_the_optimiser_apart(void **state)
 	(void)state;
 	assert_int_equal(part.backward_ns, 18 * NS_PER_MS);
 	assert_int_equal(part.optimizer_ns, 7 * NS_PER_MS);
-	rows[1].optimizer_ms = 0; /* not of all rows: not known */
+	rows[1].optimizer_ms = 0; /* not for all rows: unknown */
 	part = gpus_part_of(&p, &m, 2, 2, true);
 	assert_int_equal(part.backward_ns, 25 * NS_PER_MS);
 	assert_int_equal(part.optimizer_ns, 0);
 }
 
-/* Each GPU's time between two steps is accounted for, whatever happens. */
+/* Each GPU's time between two steps is always accounted for. */
 static void all_of_a_step_is_accounted_for(void **state)
 {
 	for (int mode = 0; mode < 4; mode++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server's hash tables where there is no memory. */
+/* The server's hash tables without memory. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -80,7 +80,7 @@ static void any_item_may_change_or_leave(void **state)
 	}
 }
 
-/* The heap of times, as k servers use it: whose turn is next. */
+/* The heap of times, as k servers use it: the earliest is next. */
 static void the_earliest_time_is_first(void **state)
 {
 	uint64_t v[7] = { 0 }, now = 0;

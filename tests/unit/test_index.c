@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An index: what goes in comes out, and whatever is done to its bytes gives an
- * error or a dataset that keeps its promises. */
+/* An index: a round trip is exact, and any change of its bytes gives an error
+ * or a valid dataset. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -245,7 +245,7 @@ static void a_file_is_checked_and_replaced(void **state)
 	assert_int_equal(index_read(path, RECIPE, &back, NULL), 0);
 	dataset_close(&back);
 	unlink(path);
-	/* nothing else was left behind */
+	/* no other file was left behind */
 	assert_int_equal(rmdir(dir), 0);
 	err = (struct err){ 0 };
 	assert_int_equal(index_write(path, RECIPE, &d, &err), -ENOENT);

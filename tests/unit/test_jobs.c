@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue of jobs has an end. */
+/* The queue of jobs is bounded. */
 #include "tests/unit/test.h"
 
 #include <errno.h>

@@ -37,9 +37,10 @@ static void other_bytes_are_escaped_and_none_is_dropped(void **state)
 	(void)state;
 	check("\xff", "\\xff");
 	check("caf\xe9/", "caf\\xe9/");
-	/* characters beside them are whole; a backslash is told apart */
+	/* characters next to them are kept; a backslash stays
+	 * distinguishable */
 	check("\xc3\xa9\xe9\\x", "\xc3\xa9\\xe9\\\\x");
-	/* cut off, too long a form, a surrogate */
+	/* truncated, overlong, a surrogate */
 	check("\xe2\x82", "\\xe2\\x82");
 	check("\xc0\xaf", "\\xc0\\xaf");
 	check("\xed\xa0\x80", "\\xed\\xa0\\x80");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of the log, and what may be in them. */
+/* Lines of the log, and the characters allowed in them. */
 #include "tests/unit/test.h"
 
 #include <stdio.h>
@@ -65,9 +65,9 @@ static void what_is_no_character_is_escaped(void **state)
 	(void)state;
 	WRITES("\xff\xfe", "\\xff\\xfe: gone");
 	WRITES("\xe2\x82", "\\xe2\\x82: gone");
-	/* ESC, written longer than it need be */
+	/* ESC, overlong */
 	WRITES("\xc0\x9b\xe0\x80\x9b", "\\xc0\\x9b\\xe0\\x80\\x9b: gone");
-	/* half of a pair; beyond the last */
+	/* half of a pair; above the last code point */
 	WRITES("\xed\xa0\x80", "\\xed\\xa0\\x80: gone");
 	WRITES("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80: gone");
 }

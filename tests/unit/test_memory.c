@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits of control groups, read below a made-up root. */
+/* Limits of control groups, read below an invented root. */
 #include "tests/unit/test.h"
 
 #include <stdio.h>

@@ -51,7 +51,7 @@ static void arrays_are_records(void **state)
 					 b.n - ok[i].bytes + k * ok[i].each);
 		}
 		part_fini(&p);
-		/* an array that is cut off is not read at all */
+		/* a truncated array is not read at all */
 		if (ok[i].bytes)
 			for (size_t n = 0; n < b.n; n++) {
 				struct bytes cut = { b.v, n };
@@ -209,7 +209,7 @@ static void bad_archives_are_refused(void **state)
 	npz_refuse((struct zip){ .method = 8 }, 0, "compressed");
 	npz_refuse((struct zip){ .flags = 1 }, 0, "compressed");
 	npz_refuse((struct zip){ .lie = 1000 }, 0, "its array is incomplete");
-	/* a member that reaches into the directory */
+	/* a member that overlaps the directory */
 	npz_refuse((struct zip){ .lie = 1 }, 0, "its array is incomplete");
 	npz_refuse((struct zip){ .lie = (uint64_t)-60 }, 0, "truncated");
 	npz_refuse((struct zip){ 0 }, 1, "damaged");

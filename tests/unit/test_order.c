@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for every registered order, and what each promises. */
+/* The contract of every registered order, and the properties of each. */
 #include "tests/unit/test.h"
 
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void each_sample_once_an_epoch(void **state)
 					     text),
 				  &in, v);
 			assert_permutation(v, n);
-			/* nothing behind the end is written */
+			/* nothing is written behind the end */
 			assert_true(n == N || v[n] == UINT32_MAX);
 		}
 }
@@ -235,8 +235,8 @@ static void torch_is_that_of_torch(void **state)
 	}
 }
 
-/* How many of the classes that `of` makes of the samples are begun and not
- * finished at once, at most. */
+/* The largest number of classes by `of` that are begun and not finished at the
+ * same time. */
 static uint32_t most_open(const uint32_t *v, const uint32_t *of)
 {
 	uint32_t left[N] = { 0 }, begun[N] = { 0 };
@@ -267,7 +267,7 @@ static void group_keeps_a_window_of_groups_open(void **state)
 		most = most_open(v, in.group);
 		assert_int_equal(most, window);
 	}
-	/* two batches of 4 are less than a group of 17 */
+	/* two batches of 4 are smaller than a group of 17 */
 	fill(order("group"), &in, v);
 	assert_int_equal(most_open(v, in.group), 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that are written where others may write too. */
+/* Files written in folders where other users may write. */
 #include "tests/unit/test.h"
 
 #include <errno.h>

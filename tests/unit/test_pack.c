@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups, and the index of a pack: what goes in comes out, and whatever is
- * done to its bytes gives an error or a valid pack. */
+/* Groups, and the index of a pack: a round trip is exact, and any change of its
+ * bytes gives an error or a valid pack. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -106,13 +106,13 @@ static void orders_do_what_they_say(void **state)
 	/* one is expected */
 	assert_in_range(in_place, 0, 6);
 	grouping_free(&g);
-	/* a round takes one of each class while all have some */
+	/* a round takes one of each class while all have files left */
 	g = group(&s, CLASSES, "diffclass");
 	for (uint32_t i = 0; i < 9; i++)
 		for (uint32_t k = 0; k < CLASSES; k++)
 			assert_int_equal(s.class[g.file[i * CLASSES + k]], k);
 	grouping_free(&g);
-	/* and goes on where the last group ended */
+	/* and continues where the last group ended */
 	g = group(&s, 4, "diffclass");
 	assert_int_equal(s.class[g.file[4]], 4);
 	grouping_free(&g);
@@ -298,7 +298,7 @@ static void what_is_written_is_read(void **state)
 	free(x.bytes);
 }
 
-/* Whatever was accepted must hold what pack.h promises. */
+/* Every accepted pack must satisfy pack.h. */
 static void check_valid(const struct pack *p, uint64_t data_end)
 {
 	for (uint32_t i = 0; i < p->n_files; i++) {
@@ -348,12 +348,12 @@ static void a_damaged_index_is_an_error_or_valid(void **state)
 		free(v);
 	}
 	assert_true(refused > 50000);
-	/* sums, times and seeds may be anything */
+	/* checksums, times and seeds may have any value */
 	assert_true(accepted > 10000);
 	free(x.bytes);
 }
 
-/* One change each to the index that a strict reader must not take. */
+/* Single changes of the index that a strict reader must refuse. */
 static void refuse_path(uint32_t file, const char *path)
 {
 	struct err err = { 0 };

@@ -15,7 +15,7 @@
 #include "common/util.h"
 #include "emu/gpu/pinned.h"
 
-/* Little enough for the smallest usual limit, 64 KiB for all of these. */
+/* Small enough for the smallest usual limit, 64 KiB for all of these. */
 enum { SMALL = 4096 };
 
 /* Under sanitizers mlock does nothing and succeeds. gcc defines a macro, clang
@@ -125,7 +125,7 @@ static void one_must_fit(void **state)
 	assert_non_null(strstr(err.text, "--pin-budget allows 8"));
 	p = pool(2, SMALL, 2 * SMALL);
 	assert_int_equal(pinned_get(p, 2 * SMALL + 1, &b, &err), -E2BIG);
-	/* nothing is lost by that */
+	/* that loses nothing */
 	b = get(p, 2 * SMALL);
 	pinned_put(p, b);
 	pinned_free(p);
@@ -143,7 +143,7 @@ static void unused_buffers_make_room(void **state)
 	big = get(p, 3 * SMALL);
 	assert_locked(before, 4 * SMALL);
 	assert_int_equal(pinned_most_bytes(p), 4 * SMALL);
-	/* the third has no memory any more, and gets none */
+	/* the third has lost its memory, and gets none */
 	pinned_put(p, a);
 	a = get(p, 1);
 	assert_locked(before, 4 * SMALL);
@@ -201,7 +201,7 @@ static void large_ones_ask_for_huge_pages(void **state)
 	if (access("/sys/kernel/mm/transparent_hugepage", F_OK) < 0 ||
 	    pinned_new(3, SIZE, 3 * SIZE, &p, &err) < 0)
 		skip();
-	/* no more than was asked for */
+	/* no more than requested */
 	assert_locked(before, 3 * SIZE);
 	b = get(p, SIZE);
 	assert_int_equal(b->size, SIZE);
@@ -238,7 +238,7 @@ static void who_waits_is_served(void **state)
 {
 	struct pinned_pool *p = pool(2, SMALL, 2 * SMALL);
 	struct pinned_buffer *a = get(p, 1), *b = get(p, 1);
-	/* for both to be put back: it is one buffer with the memory of two */
+	/* if both were put back, one buffer would have the memory of two */
 	struct waiter w = { .pool = p, .bytes = 2 * SMALL };
 
 	(void)state;
@@ -274,8 +274,8 @@ static void cancel_ends_all_waiting(void **state)
 	pinned_free(p);
 }
 
-/* With a limit of 32 KiB and no right to pass it; 0 when all is as it should
- * be, else the line. */
+/* With a limit of 32 KiB and no privilege to exceed it; 0 on success, else the
+ * line. */
 static int below_the_limit(void)
 {
 	const struct rlimit little = { 32 * KIB, 32 * KIB };
@@ -296,7 +296,7 @@ static int below_the_limit(void)
 		return __LINE__;
 	if (pinned_new(2, 8 * KIB, MIB, &p, &err) < 0)
 		return __LINE__;
-	/* what others have locked is not to be had */
+	/* memory that others have locked is not available */
 	if (pinned_room(MIB) != 16 * KIB)
 		return __LINE__;
 	if (pinned_get(p, 1, &a, &err) < 0)
@@ -304,7 +304,7 @@ static int below_the_limit(void)
 	r = pinned_get(p, 64 * KIB, &b, &err);
 	if (r != -ENOMEM && r != -EPERM)
 		return __LINE__;
-	/* what it could not have is not counted, and the rest works on */
+	/* memory that it could not lock is not counted, and the rest works */
 	if (pinned_get(p, 8 * KIB, &b, &err) < 0)
 		return __LINE__;
 	memset(b->data, 1, b->size);

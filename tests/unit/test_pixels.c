@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --prep decode against Pillow 9.4: tests/assets/prep holds images, and of
- * some crops what Pillow made of them. Made by
+ * --prep decode against Pillow 9.4: tests/assets/prep holds images, and
+ * Pillow's output for some crops. Made by
  *
  *	tests/cli/compare-pixels --table build/tests/cli/pixels
- *tests/assets/prep
+ * tests/assets/prep
  */
 #include "tests/unit/test.h"
 

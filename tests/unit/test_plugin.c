@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plug-in and its options as a user names them; what holds for every one. */
+/* A plug-in and its options as a user writes them; the contract of every
+ * plug-in. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static void a_choice_reads_back(void **state)
 	becomes("some-one:", "some_one");
 	becomes("some-one:n=3,share=0.25", "some_one");
 	becomes("some_one:n=4,share=0.5", "some_one:share=0.5,n=4");
-	/* what has no '=' goes on with the value */
+	/* a part without '=' continues the value */
 	becomes("some_one:words=x,y,z,flag=on", "some_one:words=x,y,z,flag=on");
 	becomes("some_one:words=x=y", "some_one:words=x=y");
 }

@@ -22,10 +22,10 @@ static int work(void *ctx, void *state, size_t i, struct err *err)
 
 	(void)state;
 	atomic_fetch_add(&c->worked[i], 1);
-	/* some take longer, so that others overtake them */
+	/* some items take longer, so that others overtake them */
 	if (i % 97 == 0)
 		tick_pause(100000);
-	/* two fail, the later one as a rule first */
+	/* two fail, usually the later one first */
 	if (i == c->fail_work || i == c->fail_work + 1)
 		return err_set(err, -EIO, "item %zu", i);
 	return 0;
@@ -100,7 +100,7 @@ static int begin(void *ctx, void *state, struct err *err)
 	struct threads *t = ctx;
 	struct own *o = state;
 
-	/* zeroed, and nobody else's */
+	/* zeroed, and private */
 	assert_int_equal(o->begun++, 0);
 	return atomic_fetch_add(&t->begun, 1) + 1 == t->fail_init
 		       ? err_set(err, -ENOSPC, "no room")
@@ -147,7 +147,7 @@ static void a_thread_has_a_state_of_its_own(void **state)
 		assert_int_equal(t.begun, threads);
 		assert_int_equal(t.ended, threads);
 		assert_int_equal(t.worked, N);
-		/* an init that fails ends all, and has its fini */
+		/* a failing init ends the pool, and its fini runs */
 		t = (struct threads){ .fail_init = 1 };
 		assert_int_equal(pool_run(&p, &err), -ENOSPC);
 		assert_string_equal(err.text, "no room");
@@ -199,13 +199,14 @@ static void progress_counts_and_a_cancel_ends(void **state)
 
 		assert_int_equal(pool_run(&p, NULL), 0);
 		assert_int_equal(w.n_done, N);
-		/* who has begun an item ends it, nobody begins another */
+		/* a thread completes the item it has begun, none begins
+		 * another */
 		w = (struct watched){ .cancel_at = 100 };
 		assert_int_equal(pool_run(&p, &err), -EINTR);
 		assert_string_equal(err.text, "interrupted");
 		assert_int_equal(w.n_begun, w.n_done);
 		assert_in_range(w.n_done, 100, 100 + threads - 1);
-		/* too late: nothing is missing */
+		/* too late: all items are complete */
 		w = (struct watched){ .cancel_at = N };
 		assert_int_equal(pool_run(&p, NULL), 0);
 	}

@@ -133,7 +133,7 @@ static void decodes_what_was_encoded(void **state)
 	host_free(&h);
 }
 
-/* Every pixel lies on the ramps, so the crop is where it should be. */
+/* Every pixel lies on the ramps, so the crop has the right position. */
 static void colours_are_in_their_place(void **state)
 {
 	struct jpeg j = jpeg_new(500, 375, TJPF_RGB, TJSAMP_420, 0);
@@ -254,7 +254,7 @@ static void truncated_is_broken(void **state)
 	host_free(&h);
 }
 
-/* Whatever the damage: 0 or -EBADMSG and zeros, and the next one is fine. */
+/* After any damage: 0, or -EBADMSG and zeros, and the next image is correct. */
 static void damage_does_not_crash(void **state)
 {
 	struct jpeg j = jpeg_new(160, 120, TJPF_RGB, TJSAMP_420, 0);
@@ -325,7 +325,7 @@ static void try_broken(const struct prep_ops *ops, void *state)
 	assert_non_null(out);
 	memset(out, 1, n);
 
-	/* a stage that looks at nothing may find nothing wrong */
+	/* transforms that read no bytes may report no error */
 	int r = ops->run(state, "", 0, &rng, out);
 
 	assert_true(r == 0 || r == -EBADMSG);
@@ -334,7 +334,7 @@ static void try_broken(const struct prep_ops *ops, void *state)
 	free(out);
 }
 
-/* Also what is registered later: two instances, broken bytes, fini. */
+/* For every registered plug-in: two instances, broken bytes, fini. */
 static void every_stage_keeps_the_contract(void **state)
 {
 	static const struct prep_profile profile = { 0 };

@@ -268,7 +268,7 @@ static void bad_tables(void **state)
 		assert_string_equal(err.text, bad[i].text);
 		csv_free(&csv);
 	}
-	/* the order asked for, any line ends, no newline at the end */
+	/* the requested order, any line ends, no newline at the end */
 	assert_int_equal(
 		csv_parse(dos, strlen(dos), "t.csv", columns, &csv, NULL), 0);
 	assert_int_equal(csv.n_rows, 2);

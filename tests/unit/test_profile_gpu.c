@@ -98,7 +98,7 @@ static void the_largest_batch(void **state)
 	assert_int_equal(gpu_profile_largest_batch(
 				 &p, gpu_profile_model(&p, "limited", NULL)),
 			 4);
-	/* what ran did fit, even where the estimate says no */
+	/* a batch that ran did fit, even if the estimate says otherwise */
 	p.usable_memory = 0.1;
 	assert_int_equal(
 		gpu_profile_largest_batch(&p, gpu_profile_model(&p, "m", NULL)),
@@ -163,7 +163,7 @@ static void shipped_profiles_hold_what_was_measured(void **state)
 				 1) < .025);
 		gpu_profile_free(&p);
 	}
-	/* the K80's own memory cells of this model are nonsense: 11,814 MiB
+	/* the K80's own memory cells of this model are impossible: 11,814 MiB
 	 * at batch size 41, on a device with 11,441 */
 	assert_int_equal(gpu_profile_load("k80", &p, NULL), 0);
 	assert_true(cost(&p, "resnext101_32x8d", 41).peak_mib < 11441);
@@ -210,7 +210,7 @@ static void mlperf_accelerators_take_the_published_time(void **state)
 	}
 }
 
-/* What may be left out: columns of a row, the size of a model's samples. */
+/* Optional parts: columns of a row, the size of a model's samples. */
 static void more_than_the_published_tables_have(void **state)
 {
 	static const char more[] = HEAD "models:\n" MODEL(
@@ -307,7 +307,7 @@ static void bytes_cost_the_same_whatever_they_are(void **state)
 	gpu_profile_free(&p);
 }
 
-/* However long a law makes it: clocks must not wrap. */
+/* Even with an extreme law, clocks must not wrap. */
 static void absurd_copies_end(void **state)
 {
 	struct gpu_profile p = { .sample_bytes = 1,
@@ -370,7 +370,7 @@ static void no_line_crosses_a_jump_of_the_transfer(void **state)
 		assert_int_equal(cost(&again, want[i].model, want[i].batch)
 					 .transfer_pageable_ns,
 				 want[i].transfer_ns);
-	/* the other columns know of no jump */
+	/* the other columns have no jump */
 	assert_int_equal(cost(&again, "m", 5).forward_ns, 16000000);
 	assert_int_equal(cost(&again, "m", 5).origin, GPU_INTERPOLATED);
 	/* 500 bytes are 5 samples: the jump is before them */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What file systems tell: physical addresses, units of O_DIRECT. */
+/* Information from file systems: physical addresses, units of O_DIRECT. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static void samples_have_the_addresses_of_their_bytes(void **state)
 		print_message("skipped: %s\n", err.text);
 	} else {
 		assert_int_equal(r, 0);
-		/* just written, so only asking gave them a place */
+		/* just written: only the query allocated them */
 		assert_true(address[0] > 0);
 		assert_int_equal(address[1], address[0] + 100);
 		assert_true(address[2] != address[0]);
@@ -95,7 +95,7 @@ static void containers_are_switched_or_left_alone(void **state)
 		assert_true(flags & O_DIRECT);
 	}
 	dataset_close(&d);
-	/* not to be read at all */
+	/* unreadable */
 	make(&d, "/tmp");
 	close(d.container_fd[0]);
 	d.container_fd[0] = open("/dev/null", O_RDONLY | O_PATH);

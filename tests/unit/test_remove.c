@@ -63,7 +63,7 @@ static void all_of_a_folder_goes(void **state)
 	assert_int_equal(access("kept", F_OK), -1);
 }
 
-/* Somebody puts a link in the place of a folder, and the folder back. */
+/* Somebody replaces a folder with a link, and restores the folder. */
 static void *swap(void *arg)
 {
 	bool *stop = arg;

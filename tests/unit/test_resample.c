@@ -148,7 +148,7 @@ static void agrees_with_the_definition(void **state)
 	check(&(struct resample_box){ 0, 0, W, 1 }, 100, 1, false);
 }
 
-/* The crop is cut out first: what lies beside it never bleeds in. */
+/* The crop is cut out first: pixels next to it have no influence. */
 static void outside_has_no_influence(void **state)
 {
 	static uint8_t pixels[W * H];

@@ -121,11 +121,11 @@ static void changes(void **state)
 	struct change c = of(a, 3, b, 3, true);
 
 	(void)state;
-	/* three runs each tell 9.8 times from chance */
+	/* three runs each separate a factor of 9.8 from chance */
 	assert_true(c.ratio && c.p < .001);
 	assert_near(c.value, 9.8, .05);
 	assert_true(c.low < 9.8 && 9.8 < c.high && c.high < 10);
-	/* an interval that does not hold 1 is what p < 0.05 says */
+	/* an interval without 1 means p < 0.05 */
 	c = of(a, 3, b, 3, false);
 	assert_near(stats_t_p(log(c.value) / c.error, c.df), c.p, 1e-12);
 	assert_near(c.value / c.low, stats_detectable(&c, .05), 1e-9);
@@ -136,7 +136,7 @@ static void changes(void **state)
 	c = of(zero, 3, a, 3, true);
 	assert_false(c.ratio);
 	assert_true(c.value == 10 && c.p < 1e-9 && c.low > 9.99);
-	/* what is always the same, and what rounding does */
+	/* constant values, and rounding */
 	c = of(flat, 3, flat, 3, true);
 	assert_true(c.p == 1 && c.value == 1);
 	assert_true(of(flat, 3, a, 3, false).df > 1.99);
@@ -149,8 +149,8 @@ static void changes(void **state)
 	assert_true(isnan(of(flat, 0, a, 3, false).value));
 }
 
-/* Times around 1: of a normal and of a skewed logarithm, or with now and then
- * a run that is disturbed. */
+/* Times around 1: with a normal or a skewed logarithm, or with an occasional
+ * disturbed run. */
 static double noisy(struct rng *rng, int kind)
 {
 	double u = 1 - rng_double(rng), v = rng_double(rng);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Made-up datasets: any part equals the whole, and JPEGs are JPEGs. */
+/* Synthetic datasets: any part equals the whole, and JPEGs are valid. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -86,8 +86,8 @@ static void a_seed_decides_every_byte(void **state)
 	synth_close(c);
 }
 
-/* The gap between image and file is where it can go wrong: none, less than a
- * comment's least 4 bytes, one comment, and just over one and two. */
+/* The critical part is the gap between image and file: none, less than the 4
+ * bytes of the smallest comment, one comment, and just over one and two. */
 static void every_size_decodes(void **state)
 {
 	struct dataset_files d = {

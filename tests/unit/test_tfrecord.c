@@ -80,7 +80,7 @@ static void records_with_wrong_sums(void **state)
 		     "of its data is wrong");
 	plugin_choice_fini(&verify);
 	drop(&b);
-	/* a length that is huge, or negative, with its right sum */
+	/* a length that is huge, or negative, with the right checksum */
 	add_le(&b, UINT64_MAX - 15, 8);
 	add_le(&b, crc32c_mask(crc32c(0, b.v, 8)), 4);
 	add_text(&b, "some bytes behind it");
@@ -150,7 +150,7 @@ static void an_example_is_its_image(void **state)
 	(void)state;
 	record(&b, packed.v, packed.n);
 	record(&b, single.v, single.n);
-	record(&b, packed.v, packed.n - 1); /* not an Example any more */
+	record(&b, packed.v, packed.n - 1); /* no longer an Example */
 	p = good(&format_tfrecord, &b);
 	assert_int_equal(p.n, 3);
 	sample_is(&b, &p, 0, NULL, "image", 129);

@@ -44,8 +44,8 @@ static void *want(void *arg)
 	return NULL;
 }
 
-/* As the kernel's scheduler has it now: 20 and its niceness when it has lent
- * nothing. */
+/* Its priority in the kernel's scheduler: 20 plus its niceness, unless
+ * boosted. */
 static int priority(pid_t tid)
 {
 	char path[64], text[1024], *p;
@@ -67,8 +67,8 @@ static int priority(pid_t tid)
 	return priority;
 }
 
-/* Whoever waits for it lends its holder his priority: a thread of any kind
- * that has work on that processor does not come between them. */
+/* Waiters lend their priority to the holder, so that no other thread can
+ * preempt it on that processor. */
 static void a_holder_has_the_priority_of_who_waits(void **state)
 {
 	struct holder h;

@@ -63,7 +63,7 @@ static void several_tiers_and_paths_with_colons(void **state)
 	text = tier_text(&t.v[2]);
 	assert_string_equal(text, "./a:b.yaml:fifo:0");
 	free(text);
-	/* more of them come behind those */
+	/* further tiers follow those */
 	assert_int_equal(tiers_parse("lru:1M", false, check, &t, NULL), 0);
 	assert_int_equal(t.n, 4);
 	tiers_fini(&t);

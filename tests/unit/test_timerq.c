@@ -150,7 +150,7 @@ static void among_many_it_gets_up_early(void **state)
 	assert_true(early < late / 2);
 }
 
-/* Whether or not the system grants it. */
+/* Also if the system does not grant it. */
 static void none_early_with_processors_awake(void **state)
 {
 	struct seen s = { .tick = tick_new(1, TICK_DEFAULT_SPIN_NS),
@@ -165,8 +165,7 @@ static void none_early_with_processors_awake(void **state)
 	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
 	assert_true(granted <= 0);
 	assert_int_equal(tick_keeps_awake(s.tick), granted == 0);
-	/* one within the spin, one within the time after it, one near, one
-	 * that is not yet */
+	/* one within the spin, one shortly after it, one near, one far away */
 	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
 		uint64_t after_us[] = { 60, 200, 1500, 4000 };
 

@@ -102,7 +102,7 @@ static void exact_share_reads_back(void **state)
 		assert_true(again.fraction == c.fraction);
 		assert_int_equal(again.yields, c.yields);
 	}
-	/* as it was written, where that is possible */
+	/* as it was written, if possible */
 	units_parse_capacity("35%", &c);
 	assert_string_equal(units_exact_capacity(&c, buf), "35%");
 	for (int i = 1; i < 10000; i++) {

@@ -61,7 +61,7 @@ static void no_more_than_the_most_is_read(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(most); i++)
 		assert_int_equal(util_read_file("file", most[i], &text, &n),
 				 -EFBIG);
-	/* which ends what has no end */
+	/* which ends an endless file */
 	assert_int_equal(util_read_file("/dev/zero", 100000, &text, &n),
 			 -EFBIG);
 	assert_null(text);
@@ -98,7 +98,7 @@ static void *feed(void *arg)
 	return NULL;
 }
 
-/* A pipe gives a piece at a time. */
+/* A pipe returns short reads. */
 static void a_pipe_is_read_to_its_end(void **state)
 {
 	_cleanup_free_ char *text = NULL;
@@ -131,7 +131,7 @@ static void a_part_is_read_up_to_the_end(void **state)
 	assert_memory_equal(buf, "defghijklmnopqrstuvw", 20);
 	assert_int_equal(util_read_all(fd, buf, 20, 25), 5);
 	assert_int_equal(util_read_all(fd, buf, 20, 30), 0);
-	/* and the descriptor stands where it stood */
+	/* and the file position is unchanged */
 	assert_int_equal(util_read_all(fd, buf, 1, UTIL_HERE), 1);
 	assert_int_equal(buf[0], 'a');
 	assert_int_equal(util_read_all(-1, buf, 1, 0), -EBADF);

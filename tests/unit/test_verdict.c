@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Verdicts on made-up results: what is judged, where, and how it is said. */
-/* cmocka has an expect_check, too: first ours */
+/* Verdicts on invented results: the judged values, the points, and the text. */
+/* cmocka has an expect_check, too: ours comes first */
 #include "runner/spec/run_expect.h"
 #include "runner/result/run_verdict.h"
 
@@ -21,7 +21,8 @@ struct bench {
 	struct verdicts v;
 };
 
-/* `seconds` is 10 a + b at each point, but what `v` says at the first ones. */
+/* `seconds` is 10 a + b at each point, except for the first ones, where `v`
+ * gives it. */
 static void judge(struct bench *b, const char *yaml, size_t n, const double *v)
 {
 	struct err err = { 0 };
@@ -50,7 +51,7 @@ static void done(struct bench *b)
 	workload_free(&b->w);
 }
 
-/* One check that is judged once: does it hold, and in which numbers? */
+/* One check that is judged once: its verdict and its numbers. */
 static void expects(const char *check, size_t n, const double *v, bool pass,
 		    const char *numbers)
 {
@@ -82,7 +83,7 @@ static void two_stars_are_all_combinations(void **state)
 		NULL, true, "66.00 == 66.00");
 }
 
-/* The numbers that are shown say what the verdict says. */
+/* The numbers shown agree with the verdict. */
 static void small_differences_are_shown(void **state)
 {
 	const double tiny[] = { .000421 }, close[] = { 10.50004, 0, 10.5 };
@@ -133,7 +134,7 @@ static void numbers_keep_their_digits(void **state)
 	}
 }
 
-/* A rank is of all the values that are published, or of none. */
+/* A rank covers all published values, or none. */
 static void a_missing_value_is_no_rank(void **state)
 {
 	struct bench b;
@@ -150,7 +151,7 @@ static void a_missing_value_is_no_rank(void **state)
 	done(&b);
 }
 
-/* Whatever lets a check through the parser: it has not passed. */
+/* A check that the parser lets through has not passed. */
 static void nothing_judged_has_failed(void **state)
 {
 	static const char *const checks[] = {

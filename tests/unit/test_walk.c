@@ -13,7 +13,7 @@
 #include "common/util.h"
 #include "tests/unit/test.h"
 
-/* Each test has a folder "in" to walk, and one beside it. */
+/* Each test has a folder "in" to walk, and one next to it. */
 static char base[64];
 
 static int begin(void **state)
@@ -218,7 +218,7 @@ static void a_loop_ends_the_walk(void **state)
 		       "a/up/in: a link to one of its parent folders");
 }
 
-/* `n` folders in each other, in "in". */
+/* `n` nested folders in "in". */
 static void make_deep(const char *name, int n)
 {
 	int fd = open("in", O_PATH | O_DIRECTORY);
@@ -376,7 +376,7 @@ static void a_part_has_paths_below_the_root(void **state)
 	assert_string_equal(err.text, "none: No such file or directory");
 }
 
-/* Many more than one call of getdents64 returns. */
+/* Many more entries than one call of getdents64 returns. */
 static void a_large_folder_is_listed_whole(void **state)
 {
 	enum { N = 5000 };

@@ -18,7 +18,7 @@ static void each_word_is_its_place(void **state)
 
 static void other_words_are_refused_and_the_known_listed(void **state)
 {
-	/* neither a beginning, nor more, nor another case, nor nothing */
+	/* no prefix, nothing longer, no other case, no empty word */
 	static const char *const wrong[] = { "gree", "greens", "Green", "" };
 
 	(void)state;

@@ -81,7 +81,7 @@ static void axes_make_points(void **state)
 	assert_string_equal(label, "lru, plain");
 	workload_label(&w, 4, label, sizeof(label));
 	assert_string_equal(label, "none, small");
-	/* a label that does not fit is cut */
+	/* a label that does not fit is truncated */
 	workload_label(&w, 4, label, 7);
 	assert_string_equal(label, "none, ");
 	assert_int_equal(workload_axis(&w, "node"), 1);
@@ -155,7 +155,7 @@ static void the_hash_is_of_what_decides_the_result(void **state)
 		assert_true(hash_of(same[i], 0, true) == wanted);
 	for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
 		assert_true(hash_of(other[i], 0, true) != wanted);
-	/* without a mount, gpemu-fs has no part in it */
+	/* without a mount, gpemu-fs is no part of it */
 	assert_true(hash_of(one, 0, false) != wanted);
 	assert_true(hash_of(one, 0, false) == hash_of(other[0], 0, false));
 }
@@ -413,7 +413,7 @@ static void programs_are_asked_about_their_keys(void **state)
 	     " {label: t}]\n"                                           \
 	     "  train.epochs: [{label: few, train.epochs: 2}, 7]\n"
 
-/* As the cells are given it, of every program, for all and for one. */
+/* Options as given to cells, of every program, for all and for one. */
 static void a_setting_is_what_the_cell_is_given(void **state)
 {
 	static const struct {
@@ -440,7 +440,7 @@ static void a_setting_is_what_the_cell_is_given(void **state)
 		{ 0, "b.dataset.files", "7" },
 		{ 0, "a.dataset.files", NULL },
 		{ 0, "moon.fs.size", NULL },
-		/* what is set counts, not what it is called */
+		/* the value counts, not the label */
 		{ 0, "train.epochs", "2" },
 		{ 1, "train.epochs", "7" },
 		{ 0, "p", "x" },
