@@ -146,7 +146,8 @@ static struct cache_entry *insert(struct cache *c, const struct cache_object *o)
 	return e;
 }
 
-static struct cache_entry *let_in(struct cache *c, const struct cache_object *o)
+static struct cache_entry *try_admit(struct cache *c,
+				     const struct cache_object *o)
 {
 	if (c->ops->bypass || (c->ops->admit && !c->ops->admit(c->state, o)) ||
 	    !make_room(c, o->bytes + c->overhead))
@@ -158,7 +159,7 @@ struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o)
 {
 	struct cache_entry *e = cache_peek(c, o->key);
 
-	return e ? e : let_in(c, o);
+	return e ? e : try_admit(c, o);
 }
 
 bool cache_has_room(const struct cache *c, uint64_t bytes)
@@ -199,7 +200,7 @@ enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 	*ret_entry = look_up(c, o);
 	if (*ret_entry)
 		return CACHE_HIT;
-	*ret_entry = let_in(c, o);
+	*ret_entry = try_admit(c, o);
 	if (*ret_entry)
 		return CACHE_ADMITTED;
 	c->counts.rejected++;
