@@ -290,8 +290,8 @@ bool server_count_hit(struct server *s, uint32_t node)
 
 /* Under the lock; *ret_fresh: the object to be read, with the flight's
  * reference. */
-static enum layer_warmth let_in(struct server *s, struct ask *a,
-				struct object **ret_fresh)
+static enum layer_warmth warm_object(struct server *s, struct ask *a,
+				     struct object **ret_fresh)
 {
 	enum layer_warmth w = layer_warm(&s->split, a);
 
@@ -316,7 +316,7 @@ enum layer_warmth server_warm(struct server *s, uint32_t node, uint32_t extent)
 	int error = 0;
 
 	pthread_mutex_lock(&s->lock);
-	w = let_in(s, &a, &o);
+	w = warm_object(s, &a, &o);
 	server_unlock(s);
 	if (!o)
 		return w;
