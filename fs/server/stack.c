@@ -34,7 +34,7 @@ static void answered(struct layer *l, const struct fetch *f, int error)
 	(void)error;
 }
 
-static void nobody_wants(struct layer *l, struct object *o)
+static void ignore_offer(struct layer *l, struct object *o)
 {
 	(void)l;
 	(void)o;
@@ -44,7 +44,7 @@ static const struct layer_ops door = {
 	.plugin.name = "door",
 	.answer = reply,
 	.metadata_answered = answered,
-	.offer = nobody_wants,
+	.offer = ignore_offer,
 };
 
 static enum layer_warmth no_room(struct layer *l, struct ask *a)
