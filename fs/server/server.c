@@ -199,7 +199,7 @@ void server_read(struct server *s, struct read_request *r)
 	} else {
 		r->bytes = MIN(r->bytes,
 			       MIN(file_bytes - r->offset, OBJECT_EXTENT));
-		layer_read(&s->door, r);
+		layer_read(&s->top, r);
 	}
 	gate_leave(&s->gate);
 }
@@ -216,7 +216,7 @@ void server_metadata(struct server *s, struct fetch *f)
 		return;
 	}
 	/* faults do not apply to the calibration's probes */
-	layer_metadata(f->takes ? &s->split : &s->door, f);
+	layer_metadata(f->takes ? &s->split : &s->top, f);
 	gate_leave(&s->gate);
 }
 
@@ -228,7 +228,7 @@ void server_metadata_answered(struct server *s, const struct fetch *f,
 
 bool server_watches(struct server *s, uint32_t node)
 {
-	return layer_watches(&s->door, node);
+	return layer_watches(&s->top, node);
 }
 
 void server_on_interrupt(struct server *s, bool (*is_interrupted)(void *client))

@@ -6,7 +6,7 @@
  *
  * The stack has three ends, which have hooks but are no plug-ins:
  *
- *	door	above all: answers go to the front, offers end
+ *	top	above all: answers go to the front, offers end
  *	split	between whole requests and objects
  *	floor	below all: no layer has, keeps or watches anything
  */
@@ -40,8 +40,8 @@ static void ignore_offer(struct layer *l, struct object *o)
 	(void)o;
 }
 
-static const struct layer_ops door = {
-	.plugin.name = "door",
+static const struct layer_ops top = {
+	.plugin.name = "top",
 	.answer = reply,
 	.metadata_answered = answered,
 	.offer = ignore_offer,
@@ -122,11 +122,11 @@ static void link_layers(struct layer *const *all, int n)
 
 static void link_stack(struct server *s, const struct layer_ops *split)
 {
-	struct layer *all[MOST_LAYERS + 3] = { &s->door };
+	struct layer *all[MOST_LAYERS + 3] = { &s->top };
 	size_t i = 0;
 	int n = 1;
 
-	s->door = (struct layer){ .ops = &door, .server = s };
+	s->top = (struct layer){ .ops = &top, .server = s };
 	s->split = (struct layer){ .ops = split, .server = s };
 	s->floor = (struct layer){ .ops = &ground, .server = s };
 	while (i < s->n_layers && s->layers[i]->ops->rank == LAYER_REQUEST)
@@ -316,7 +316,7 @@ struct layer *stack_layer(struct server *s, const struct layer_ops *ops)
 void stack_event(struct server *s, enum layer_event event, uint64_t key)
 {
 	s->seq++;
-	for (struct layer *l = s->door.event; l; l = l->event)
+	for (struct layer *l = s->top.event; l; l = l->event)
 		l->ops->event(l, event, key, s->seq);
 }
 
@@ -324,7 +324,7 @@ struct object *stack_peek(struct server *s, uint64_t key, bool kept)
 {
 	struct object *o = NULL;
 
-	for (struct layer *l = s->door.peek; l && !o; l = l->peek)
+	for (struct layer *l = s->top.peek; l && !o; l = l->peek)
 		o = l->ops->peek(l, key, kept);
 	return o;
 }

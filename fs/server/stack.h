@@ -43,7 +43,7 @@ struct server {
 	/* the stack, constant once it serves */
 	struct layer *layers[MOST_LAYERS]; /* from the top */
 	size_t n_layers;
-	struct layer door;  /* above all: requests enter and leave */
+	struct layer top;   /* above all: requests enter and leave */
 	struct layer split; /* between requests and objects (read.c) */
 	struct layer floor; /* below all */
 
