@@ -258,7 +258,7 @@ static struct object *fly(struct layer *l, struct ask *a, struct object *o,
 	if (!x)
 		return NULL;
 	x->fetch.later = a->later;
-	x->brought = o->brought;
+	x->prefetched_by = o->prefetched_by;
 	a->start = &x->fetch;
 	a->fresh = true;
 	if (timed)
@@ -288,8 +288,8 @@ static int found(struct layer *l, struct ask *a, struct cache_entry *e)
 		o = x;
 	if (a->first) {
 		a->hit = true;
-		timed = timed && !o->brought;
-		if (o->brought)
+		timed = timed && !o->prefetched_by;
+		if (o->prefetched_by)
 			stack_accessed(l->server, o, a);
 	}
 	if (o->state == OBJECT_READY && !a->peeks && (timed || !o->data)) {

@@ -6,7 +6,7 @@
  * when the device has read the whole group.
  *
  *	miss of a member
- *	  -> the others not in memory: in flight, "brought" (prefetched)
+ *	  -> the others not in memory: in flight, marked `prefetched_by`
  *	  -> offered to the cache, in the group's order, and held by the buffer
  *	first read of a prefetched member: a hit, served by cache, flight or
  *	buffer; the buffer drops it
@@ -180,7 +180,7 @@ static void find_places(struct layer *l, const struct group_fetch *g)
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct object *o = g->objects[i];
 
-		if (!o->brought)
+		if (!o->prefetched_by)
 			continue;
 		stack_event(l->server, LAYER_OFFER, o->key);
 		layer_offer(l, o);
@@ -195,7 +195,7 @@ static void find_memory(struct server *s, const struct group_fetch *g)
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct object *o = g->objects[i];
 
-		if (o->brought &&
+		if (o->prefetched_by &&
 		    __atomic_load_n(&o->refs, __ATOMIC_RELAXED) > 1)
 			handle_fill(s, o);
 		g->pieces[i].buf = o->data;
@@ -228,7 +228,7 @@ static void add_members(struct layer *l, struct group_fetch *g,
 			x = flight_new(s, key, a->arrival);
 			if (!x)
 				continue; /* it will be a miss later */
-			x->brought = l->number;
+			x->prefetched_by = l->number;
 		}
 		add(g, x, member);
 	}
@@ -274,7 +274,7 @@ static int grouped_ask(struct layer *l, struct ask *a)
 		r = layer_ask(l, a);
 	if (a->fresh && group_map_has(g->map, a->node))
 		bring(l, a);
-	else if (a->first && a->object && a->object->brought)
+	else if (a->first && a->object && a->object->prefetched_by)
 		stack_accessed(l->server, a->object, a);
 	return r;
 }

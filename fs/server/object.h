@@ -52,7 +52,7 @@ struct object {
 	enum object_state state;
 	/* number of the layer that prefetched it, until its first access; else
 	 * 0 */
-	uint8_t brought;
+	uint8_t prefetched_by;
 	bool borrows;
 	union {
 		struct read_part *waiters;

@@ -346,9 +346,9 @@ void stack_forget(struct server *s, const struct object *o)
 
 void stack_accessed(struct server *s, struct object *o, struct ask *a)
 {
-	struct layer *l = s->layers[o->brought - 1];
+	struct layer *l = s->layers[o->prefetched_by - 1];
 
-	o->brought = 0;
+	o->prefetched_by = 0;
 	a->hit = true;
 	l->ops->accessed(l, o, a);
 }

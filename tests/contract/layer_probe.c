@@ -91,7 +91,7 @@ static void probe_offer(struct layer *l, struct object *o)
 	struct probe *p = l->state;
 
 	count(&p->offers);
-	assert(is_locked(l->server) && o->brought);
+	assert(is_locked(l->server) && o->prefetched_by);
 	layer_offer(l, o);
 }
 
