@@ -237,7 +237,7 @@ static void add_members(struct layer *l, struct group_fetch *g,
 
 /* a->object is missing and its file is in a group: fetch the whole group.
  * Without memory it is fetched alone. */
-static void bring(struct layer *l, struct ask *a)
+static void fetch_group(struct layer *l, struct ask *a)
 {
 	const struct grouped *all = l->state;
 	const struct grouping *groups = &all->map->groups;
@@ -273,7 +273,7 @@ static int grouped_ask(struct layer *l, struct ask *a)
 	else
 		r = layer_ask(l, a);
 	if (a->fresh && group_map_has(g->map, a->node))
-		bring(l, a);
+		fetch_group(l, a);
 	else if (a->first && a->object && a->object->prefetched_by)
 		stack_accessed(l->server, a->object, a);
 	return r;

@@ -143,7 +143,7 @@ static const char *station_of(const struct thread *t)
 	const char *file = NULL;
 
 	for (size_t i = 0; i < t->depth; i++) {
-		if (!strcmp(t->in[i]->name, "bring"))
+		if (!strcmp(t->in[i]->name, "fetch_group"))
 			return "";
 		if (is_station(t->in[i]))
 			file = t->in[i]->file;
