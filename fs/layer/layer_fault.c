@@ -244,8 +244,8 @@ static int hold(struct layer *l, const struct verdict *v,
  * 0: the operation continues; 1: it is held; < 0: it fails with that. The check
  * is under the lock, because a signal before the insertion finds no hold.
  */
-static int meet(struct layer *l, enum storage_op op, uint32_t node,
-		const struct hold *what)
+static int apply_rules(struct layer *l, enum storage_op op, uint32_t node,
+		       const struct hold *what)
 {
 	struct faults *f = l->state;
 	struct server *s = l->server;
@@ -283,7 +283,7 @@ static void faulty_read(struct layer *l, struct read_request *r)
 		layer_read(l, r);
 		return;
 	}
-	error = meet(l, STORAGE_READ, r->handle->node, &what);
+	error = apply_rules(l, STORAGE_READ, r->handle->node, &what);
 	if (error < 0)
 		layer_answer(l, r, &(struct answer){ .error = error });
 	else if (error == 0)
@@ -301,7 +301,7 @@ static void faulty_metadata(struct layer *l, struct fetch *f)
 		layer_metadata(l, f);
 		return;
 	}
-	error = meet(l, f->op, f->node, &what);
+	error = apply_rules(l, f->op, f->node, &what);
 	if (error == 0) {
 		layer_metadata(l, f);
 	} else if (error < 0) {
