@@ -263,7 +263,7 @@ static void write_head(struct trace *t)
 	flush(t);
 }
 
-static void tell_lost(struct trace *t, uint64_t lost)
+static void write_lost(struct trace *t, uint64_t lost)
 {
 	char *p;
 
@@ -288,7 +288,7 @@ static void drain(struct trace *t)
 		put_line(t,
 			 put_record(line(t), t->c.tree, &t->ring[t->head + i]));
 	/* records are lost when the ring is full: report it after them */
-	tell_lost(t, lost);
+	write_lost(t, lost);
 	flush(t);
 	written = t->fd >= 0;
 	pthread_mutex_lock(&t->lock);
