@@ -118,7 +118,7 @@ void rig_start_read(struct fixture *f, struct server *s, struct wait *w, int i)
 	server_read(s, &w->request);
 }
 
-/* 0 or -errno; what was read was right. */
+/* 0 or -errno; checks the bytes. */
 int rig_end_read(struct fixture *f, struct server *s, struct wait *w, int i)
 {
 	wait_for(w);

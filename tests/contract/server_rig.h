@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file server on a made-up dataset of N_FILES files, and operations on it
- * that a test can start, look at and wait for. A failed check ends the test.
+ * A file server on a synthetic dataset of N_FILES files, and operations that a
+ * test can start, inspect and wait for. A failed check ends the test.
  */
 #ifndef GPEMU_TESTS_SERVER_RIG_H
 #define GPEMU_TESTS_SERVER_RIG_H
@@ -24,7 +24,7 @@ struct fixture {
 	unsigned char *content[N_FILES];
 	size_t bytes[N_FILES];
 	/* of the servers that are started: */
-	uint64_t memory;		/* beside the cache; 0: the default */
+	uint64_t memory;		/* besides the cache; 0: the default */
 	const char *layers;		/* NULL: the default */
 	const struct group_map *groups; /* or NULL, as below */
 	struct trace *trace;
@@ -38,7 +38,7 @@ int rig_teardown(void **state);
 struct server *rig_start(struct fixture *f, const char *policy,
 			 const char *storage);
 void rig_add(struct server *s, const char *rule);
-/* A number of its stats; a count of its i-th rule, which is there. */
+/* A number of its stats; a count of its i-th rule, which must exist. */
 json_int_t rig_stat(struct server *s, const char *name);
 json_int_t rig_fault(struct server *s, size_t i, const char *name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An operation on a file server that a test starts, looks at and waits for. */
+/* An operation on a file server that a test starts, inspects and waits for. */
 #ifndef GPEMU_TESTS_WAIT_H
 #define GPEMU_TESTS_WAIT_H
 
@@ -8,7 +8,7 @@
 
 #include "fs/server/server.h"
 
-/* The client of the operation is the struct itself. */
+/* The struct itself identifies the client of the operation. */
 struct wait {
 	struct read_request request;
 	struct fetch fetch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared GPUs on an event clock, and clients that always have an iteration
- * waiting, as those with a fast loader. A failed check ends the test. */
+ * waiting, like those with a fast loader. A failed check ends the test. */
 #ifndef GPEMU_TESTS_SHARE_RIG_H
 #define GPEMU_TESTS_SHARE_RIG_H
 
@@ -28,7 +28,7 @@ struct share *share_rig_new(enum share_mode mode,
 			    uint32_t n_gpus, uint64_t memory);
 void share_rig_join(struct share *s, struct client *c, uint64_t persistent,
 		    uint64_t peak, uint32_t n_gpus);
-/* Two on their way, as in a device that holds two batches. */
+/* Two in flight, as in a device that holds two batches. */
 void share_rig_feed(struct share *s, struct client *c);
 /* Until `until`, or with SHARE_NEVER until all are done. */
 void share_rig_play(struct share *s, struct client *c, size_t n,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared GPUs on an event clock: memory, the link, and the pace. */
+/* Shared GPUs on an event clock: memory, the link and the speed. */
 #include "tests/unit/share_rig.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static void check_memory(const struct share *s)
 	}
 }
 
-/* Whoever waits first in the queue does not fit as it is. */
+/* The first job in the queue does not fit now. */
 static void check_queue(const struct share *s)
 {
 	for (uint32_t i = 0; i < s->n_jobs; i++) {
@@ -190,7 +190,7 @@ static void the_speedup_table_sets_the_pace(void **state)
 	share_rig_join(s, &jobs[0], 1, 30, 1);
 	share_rig_join(s, &jobs[1], 1, 30, 1);
 	share_rig_play(s, jobs, 2, SHARE_NEVER);
-	/* each at 3/4 of its pace */
+	/* each at 3/4 of its speed */
 	assert_in_range(jobs[0].end, 399999900, 400000100);
 	share_free(s);
 	for (size_t i = 0; i < 3; i++)
@@ -275,7 +275,7 @@ static void who_leaves_gives_back_the_link(void **state)
 	assert_int_equal(share_join(s, &loads, &c[2], &job, NULL), 0);
 	share_leave(s, job);
 	share_leave(s, c[0].job);
-	/* what the other was told stays so */
+	/* the answer that the other got remains valid */
 	share_rig_join(s, &c[2], 1, 2, 1);
 	share_submit(s, c[2].job, 0, 100, 5, &it);
 	assert_int_equal(it.copy_start, 200);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared GPUs on an event clock: who runs when, by each scheduler. */
+/* Shared GPUs on an event clock: the order of the jobs, by scheduler. */
 #include "tests/unit/share_rig.h"
 
 #include <math.h>
@@ -175,8 +175,8 @@ static void srtf_switches_between_iterations(void **state)
 	share_free(s);
 }
 
-/* Whenever the two smallest of those here fit together, two are resident and
- * run at the same time. */
+/* Whenever the two smallest jobs fit together, two are resident and run
+ * concurrently. */
 static void pack_runs_several(void **state)
 {
 	struct share *s = share_rig_new(SHARE_LANES, &scheduler_pack, 1, 1000);
