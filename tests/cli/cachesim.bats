@@ -85,7 +85,7 @@ for e in range(6):
 	[[ "$output" == *"t.csv:1: '-10' is not a size in bytes" ]]
 	printf '1,2,99999999999999999999\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv:1: '99999999999999999999' is no size"* ]]
+	[[ "$output" == *"t.csv:1: '99999999999999999999' is not a size"* ]]
 	: >t.csv
 	run -1 gpemu-cachesim --trace t.csv
 	[[ "$output" == *"t.csv: empty" ]]

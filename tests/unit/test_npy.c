@@ -83,7 +83,7 @@ static void bad_arrays_are_refused(void **state)
 		{ DICT("'<x4'", "False", "(2,)"), "type" },
 		{ DICT("'<f4;'", "False", "(2,)"), "type" },
 		{ "{'descr': '<f4', 'shape': (1,)}", "missing" },
-		{ "{'descr': '<f4', 'descr': '<f4'}", "twice" },
+		{ "{'descr': '<f4', 'descr': '<f4'}", "duplicate key" },
 		{ "{'other': 1}", "unknown key" },
 		{ "{'descr': '<f4", "a name that is not terminated" },
 		{ "[]", "not a dictionary" },

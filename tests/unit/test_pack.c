@@ -182,7 +182,7 @@ static void a_bad_list_is_refused(void **state)
 		const char *text, *want;
 	} bad[] = {
 		{ "f1\nf2\nf1\n", ":3: 'f1' is listed twice" },
-		{ "f1\nnope\n", ":2: there is no file 'nope'" },
+		{ "f1\nnope\n", ":2: no such file: 'nope'" },
 		{ "[\"f1\"]\n[\"f2\"\n", ":2:" },
 		{ "[\"f1\"]\n[3]\n", ":2: not an array of paths" },
 		{ "[\"f1\"]\n{}\n", ":2: not an array of paths" },
