@@ -66,16 +66,19 @@ static void print_checks(const struct workload *w, FILE *f)
 		fprintf(f, "expects     %s%s", e[i].name ? e[i].name : "",
 			e[i].name ? ": " : "");
 		if (e[i].that)
-			fprintf(f, "%s\n", e[i].that);
+			fputs(e[i].that, f);
 		else
-			fprintf(f, "%s %s along %s\n",
+			fprintf(f, "%s %s along %s",
 				e[i].rising ? e[i].rising : e[i].falling,
 				e[i].rising ? "rises" : "falls", e[i].along);
+		fprintf(f, " (%s)\n", evidence_name(e[i].evidence.kind));
 	}
 	for (size_t i = 0; i < w->published.n; i++)
-		fprintf(f, "published   %s: %s along %s%s\n", p[i].name,
+		fprintf(f, "published   %s: %s along %s (%s)\n", p[i].name,
 			p[i].metric, p[i].along,
-			published_is_judged(&p[i]) ? ", judged" : ", shown");
+			published_is_judged(&p[i])
+				? evidence_name(p[i].evidence.kind)
+				: "shown");
 	for (size_t i = 0; i < w->plots.n; i++)
 		fprintf(f, "plot        %s: %s over %s\n", plots[i].name,
 			plots[i].y, plots[i].x);

@@ -17,6 +17,9 @@ const struct conf_field expect_fields[] = {
 	  .item_size = sizeof(char *) },
 	{ "slack", CONF_STRING, offsetof(struct expect, slack_text) },
 	{ "where", CONF_TREE, offsetof(struct expect, where) },
+	{ "kind", CONF_STRING, offsetof(struct expect, evidence.kind_text) },
+	{ "fitted", CONF_TREE, offsetof(struct expect, evidence.fitted) },
+	{ "reason", CONF_STRING, offsetof(struct expect, evidence.reason) },
 	{ 0 },
 };
 
@@ -36,6 +39,9 @@ const struct conf_field published_fields[] = {
 	{ "rank", CONF_DOUBLE, offsetof(struct published, rank), .min = -1,
 	  .max = 1 },
 	{ "doubt", CONF_STRING, offsetof(struct published, doubt) },
+	{ "kind", CONF_STRING, offsetof(struct published, evidence.kind_text) },
+	{ "fitted", CONF_TREE, offsetof(struct published, evidence.fitted) },
+	{ "reason", CONF_STRING, offsetof(struct published, evidence.reason) },
 	{ 0 },
 };
 

@@ -5,13 +5,16 @@
  *	expect:
  *	  - that: hit_ratio == 100 * fs.cache_size +- 1     closed form
  *	    where: {fs.cache_policy: minio}
- *	  - that: seconds[sff] / seconds[lru] == 0.57 +- 20%
- *	  - {falling: seconds, along: fs.cache_size, slack: 3%}
- *	  - {falling: fetch_stall, along: train.model, of: [alexnet, vgg11]}
+ *	    kind: self
+ *	  - {that: seconds[sff] / seconds[lru] < 0.7, kind: order}
+ *	  - {falling: seconds, along: fs.cache_size, slack: 3%, kind: order}
  *	published:
  *	  paper:
  *	    {source: "...", metric: fetch_stall, along: train.model,
- *	     values: {alexnet: 41, vgg11: 2}, tolerance: 8, rank: 0.9}
+ *	     values: {alexnet: 41, vgg11: 2}, tolerance: 8, rank: 0.9,
+ *	     kind: prediction}
+ *
+ * run_evidence.h says what the kinds mean.
  *
  * An expectation must hold at every point that `where` selects, once for each
  * value of the axes that it does not select itself. In `that`, a name is a
@@ -21,6 +24,7 @@
 #ifndef GPEMU_RUNNER_SPEC_RUN_EXPECT_H
 #define GPEMU_RUNNER_SPEC_RUN_EXPECT_H
 
+#include "runner/spec/run_evidence.h"
 #include "runner/spec/run_expr.h"
 #include "runner/spec/run_metric.h"
 #include "runner/spec/run_workload.h"
@@ -40,6 +44,7 @@ struct expect {
 	char *slack_text; /* tolerated step in the wrong direction: absolute, or
 			     "3%" */
 	struct conf_node *where; /* axis: label, or list of labels */
+	struct evidence evidence;
 	/* set by expect_check */
 	struct expr *expr;
 	struct tolerance slack;
@@ -55,6 +60,7 @@ struct published {
 	bool ranked;	      /* checked by rank */
 	double rank;	      /* minimum of Spearman's correlation */
 	char *doubt; /* why the published value may be wrong, or NULL */
+	struct evidence evidence;
 	struct tolerance tolerance;
 };
 

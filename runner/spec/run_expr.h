@@ -39,6 +39,9 @@ struct expr_ref {
 };
 
 enum { EXPR_SIDES = 12 };
+/* Of the larger side: what an == allows for rounding; 2.1 - 2 is a little more
+ * than 0.1. */
+#define EXPR_ROUNDING 1e-12
 
 struct expr_result {
 	size_t n_sides; /* 1: no comparison */
@@ -57,6 +60,10 @@ int expr_parse(const char *text, struct expr **ret, size_t *ret_offset,
 void expr_free(struct expr *e);
 /* Is it a comparison? */
 bool expr_compares(const struct expr *e);
+/* Is one of its comparisons an == with a tolerance? */
+bool expr_has_tolerance(const struct expr *e);
+/* Does the reference stand for several values? */
+bool expr_ref_has_star(const struct expr_ref *ref);
 
 /* Call `fn` for every reference, in the order of the text, until it fails. */
 typedef int (*expr_ref_fn)(void *ctx, const struct expr_ref *ref,

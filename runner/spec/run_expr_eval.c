@@ -26,6 +26,14 @@ int expr_each(const struct expr *e, expr_ref_fn fn, void *ctx, struct err *err)
 	return r;
 }
 
+bool expr_has_tolerance(const struct expr *e)
+{
+	for (size_t i = 1; i < e->n_sides; i++)
+		if (e->op[i][0] == '=')
+			return true;
+	return false;
+}
+
 struct eval {
 	expr_value_fn fn;
 	void *ctx;
@@ -34,7 +42,7 @@ struct eval {
 
 static int eval(struct eval *ev, const struct node *node, double *ret);
 
-static bool has_star(const struct expr_ref *ref)
+bool expr_ref_has_star(const struct expr_ref *ref)
 {
 	for (size_t i = 0; i < ref->n_selects; i++)
 		if (!strcmp(ref->selects[i].label, "*"))
@@ -46,7 +54,7 @@ static bool has_star(const struct expr_ref *ref)
 static int fold_arg(struct eval *ev, const struct node *call,
 		    const struct node *arg, double *so_far, size_t *n)
 {
-	bool many = arg->kind == NODE_REF && has_star(&arg->ref);
+	bool many = arg->kind == NODE_REF && expr_ref_has_star(&arg->ref);
 
 	for (size_t i = 0; i == 0 || many; i++) {
 		double v;
@@ -122,8 +130,8 @@ static int eval(struct eval *ev, const struct node *node, double *ret)
 static bool compare(const char *op, double a, double b, double tolerance)
 {
 	if (op[0] == '=')
-		/* 2.1 - 2 is a little more than 0.1 */
-		return fabs(a - b) <= tolerance + 1e-12 * MAX(fabs(a), fabs(b));
+		return fabs(a - b) <=
+		       tolerance + EXPR_ROUNDING * MAX(fabs(a), fabs(b));
 	if (op[0] == '<')
 		return op[1] ? a <= b : a < b;
 	return op[1] ? a >= b : a > b;

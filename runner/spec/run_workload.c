@@ -107,6 +107,8 @@ static const struct conf_field fields[] = {
 	  .item_size = sizeof(struct plot) },
 	{ "rules", CONF_RECORD, offsetof(struct workload, rules),
 	  .fields = rules_fields },
+	{ "kind", CONF_STRING, offsetof(struct workload, kind_text) },
+	{ "fitted", CONF_TREE, offsetof(struct workload, fitted) },
 	{ "expect", CONF_LIST, offsetof(struct workload, expects),
 	  .item = CONF_RECORD, .fields = expect_fields,
 	  .item_size = sizeof(struct expect) },
@@ -275,7 +277,9 @@ static int finish(struct workload *w, struct err *err)
 		r = check_columns(w, err);
 	if (r == 0)
 		r = check_plots(w, err);
-	return r == 0 ? expect_check(w, err) : r;
+	if (r == 0)
+		r = expect_check(w, err);
+	return r == 0 ? evidence_check(w, err) : r;
 }
 
 static int init(struct workload *w, const char *path)

@@ -4,7 +4,7 @@
  *
  *	name: cache-policies            a word; names the result folder
  *	question: Which policy ...?     one line
- *	figure: DataStall, figure 3     the reproduced figure, if any
+ *	figure: DataStall, figure 3     the published figure, if any
  *	dataset: {dataset: ..., ...}    keys of `gpemu-data make`; or {dir: DIR}
  *	                                or {synth: NAME, files: N, ...}
  *	base:
@@ -33,6 +33,7 @@
  *	columns: [seconds, hit_ratio]   of the table
  *	plot: [{x: fs.cache_size, y: hit_ratio, series: fs.cache_policy}]
  *	rules: {au: 90%}                       run_rules.h
+ *	kind: self                             default, run_evidence.h
  *	expect: [{that: hit_ratio > 10}]       run_expect.h
  *	published: {paper: {...}}
  *
@@ -116,7 +117,7 @@ struct workload {
 	struct conf_node *root;
 	char *name;
 	char *question;
-	char *figure; /* the reproduced figure, as commonly cited; or NULL */
+	char *figure; /* the published figure, as commonly cited; or NULL */
 	struct conf_node *dataset;
 	struct {
 		struct conf_node *fs, *train, *exec, *environment, *gpud;
@@ -139,8 +140,10 @@ struct workload {
 	struct conf_list metrics;	  /* struct metric */
 	struct conf_list columns;	  /* char * */
 	struct conf_list plots;		  /* struct plot */
-	struct conf_list expects;	  /* struct expect, run_expect.h */
-	struct conf_list published;	  /* struct published */
+	char *kind_text;	    /* of expectations without one, or NULL */
+	struct conf_node *fitted;   /* of calibrated checks without one */
+	struct conf_list expects;   /* struct expect, run_expect.h */
+	struct conf_list published; /* struct published */
 	struct axis *axes;
 	size_t n_axes;
 	size_t n_points; /* product of the axes' points */

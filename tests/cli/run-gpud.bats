@@ -27,7 +27,7 @@ setup()
 		  one: {path: "jobs.one.epochs[1:3].samples_per_s"}
 		  two: {path: "jobs.two.epochs[1:3].samples_per_s"}
 		expect:
-		  - that: one / two == 1 +- 20%
+		  - {that: one / two == 1 +- 20%, kind: self}
 	END
 }
 

@@ -137,16 +137,19 @@ expects()
 
 @test "run: expectations are judged, and one that fails is exit status 1" {
 	cat >>w.yaml <<-'END'
+		kind: self
 		expect:
 		  - that: seconds[async] < seconds[sync]
+		    kind: order
 		  - that: seconds[sync] - seconds[async] == 10 +- 0.5
 		    name: async saves ten seconds
 		    where: {fs.cache_policy: lru}
-		  - {falling: seconds, along: train.loader}
+		  - {falling: seconds, along: train.loader, kind: order}
 		  - that: max(seconds[train.loader=*]) == 27 * train.epochs +- 50%
 		published:
 		  paper: {source: a paper, metric: seconds, along: train.loader,
-		          values: {sync: 28, async: 17}, tolerance: 5%, rank: 1}
+		          values: {sync: 28, async: 17}, tolerance: 5%, rank: 1,
+		          kind: prediction}
 	END
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
@@ -210,11 +213,11 @@ expects()
 		  saved: {of: "gain / seconds[sync] / train.epochs", scale: 100}
 		columns: [seconds, gain, saved]
 		expect:
-		  - {that: "gain == 10 +- 0.001", where: {train.loader: async}}
-		  - {falling: saved, along: train.loader, of: [async, sync]}
+		  - {that: "gain == 10 +- 0.001", where: {train.loader: async}, kind: self}
+		  - {falling: saved, along: train.loader, of: [async, sync], kind: order}
 		published:
 		  paper: {source: a paper, metric: saved, along: train.loader,
-		          values: {async: 18.2}, tolerance: 2%}
+		          values: {async: 18.2}, tolerance: 2%, kind: prediction}
 	END
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
@@ -234,7 +237,7 @@ expects()
 }
 
 @test "run: an expectation on a cell that failed fails" {
-	echo 'expect: [{that: "seconds[async] < seconds[sync]"}]' >>w.yaml
+	echo 'expect: [{that: "seconds[async] < seconds[sync]", kind: order}]' >>w.yaml
 	FAIL_LOADER=async run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 1 ]
 	expects FAIL 'seconds[async] < seconds[sync], lru: no value of seconds'
@@ -325,7 +328,7 @@ refuses()
 
 @test "run: check says what would run and how long, and runs nothing" {
 	sed -i 's/dataset: imagenette/dataset: imagenet/; s/async\]/async]\n  node: {zip: {train.workers: [1, 2], train.epochs: [3, 4]}}/' w.yaml
-	sed -i 's/^plot:/expect: [{that: "seconds > 1"}]\nwarmup: 1\nplot:/' w.yaml
+	sed -i 's/^plot:/expect: [{that: "seconds > 1", kind: order}]\nwarmup: 1\nplot:/' w.yaml
 	sed -i 's/kind: bars/kind: bars, where: {node: 1\/3}/' w.yaml
 	run --separate-stderr gpemu_run check w.yaml
 	echo "$output$stderr"
@@ -333,7 +336,7 @@ refuses()
 	[[ $output == *"imagenet-"*" (will be made)"* ]]
 	[[ $output == *"axis        node: 1/3 2/4"* ]]
 	[[ $output == *"8 points x 2 repetitions = 16, 8 warm-ups, time scale 0.5"* ]]
-	[[ $output == *"expects     seconds > 1"* ]]
+	[[ $output == *"expects     seconds > 1 (order)"* ]]
 	[[ $output == *"0 of 16 cells have one"* ]]
 	[[ $output == *"first       lru, sync, 1/3, repetition 1, seed 7"* ]]
 	[[ $output == *"and 8 more"* ]]
@@ -483,7 +486,7 @@ exec_workload()
 }
 
 @test "run: a check on a metric that no run has fails and has no column" {
-	sed -i 's/^plot:/expect: [{that: cost < 1}, {falling: energy, along: train.loader}]\n&/' w.yaml
+	sed -i 's/^plot:/kind: order\nexpect: [{that: cost < 1}, {falling: energy, along: train.loader}]\n&/' w.yaml
 	sed -i 's/^repetitions.*/metrics: {double: {of: 2 * cost}}/' w.yaml
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 1 ]
@@ -581,7 +584,7 @@ valid_html()
 
 @test "run: the report is one valid, self-contained page" {
 	sed -i 's/^question:.*/question: Is "async" < sync \& faster?/' w.yaml
-	printf '  - {x: fs.cache_policy, y: au, series: train.loader}\nexpect:\n- that: seconds[async] < seconds[sync]\n' >>w.yaml
+	printf '  - {x: fs.cache_policy, y: au, series: train.loader}\nkind: order\nexpect:\n- that: seconds[async] < seconds[sync]\n' >>w.yaml
 	gpemu_run w.yaml
 	valid_html results/small/report.html
 	for wanted in 'Is &quot;async&quot; &lt; sync &amp; faster' \
@@ -595,7 +598,7 @@ valid_html()
 
 @test "run: the report in a browser, at the width of a desk and of a phone" {
 	command -v chromium >/dev/null || skip "no chromium"
-	printf '%s\n' "expect: [{falling: seconds, along: train.loader}]" >>w.yaml
+	printf '%s\n' "expect: [{falling: seconds, along: train.loader, kind: order}]" >>w.yaml
 	gpemu_run w.yaml
 	printf '<!DOCTYPE html><title>x</title><iframe id=f style="border:0;width:%spx;height:900px" src="file://%s"></iframe><script>onload=()=>{const d=document.getElementById("f").contentDocument.documentElement;const v=d.querySelector(".found").closest(".wide");document.title="fits "+[d,v].every(e=>e.scrollWidth<=e.clientWidth)}</script>' \
 		390 "$PWD/results/small/report.html" >phone.html

@@ -18,13 +18,14 @@ setup()
 	workload one 'figure: "A <paper>, figure 1"'
 	workload two
 	cat >>files/one.yaml <<-'END'
+		kind: order
 		expect:
 		  - that: seconds[async] < seconds[sync]
 		  - that: 20 <= seconds <= 30
 		    where: {train.loader: sync}
 		published:
 		  paper: {source: a paper, metric: seconds, along: train.loader,
-		          values: {sync: 28, async: 17}, tolerance: 5%, doubt: "typed off"}
+		          values: {sync: 28, async: 17}, tolerance: 5%, kind: prediction, doubt: "typed off"}
 		  other: {source: another, metric: seconds, along: train.loader,
 		          values: {sync: 99}}
 	END

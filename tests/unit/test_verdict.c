@@ -66,7 +66,7 @@ static void expects(const char *check, size_t n, const double *v, bool pass,
 	done(&b);
 }
 
-#define THAT(text) "expect: [{that: '" text "'}]"
+#define THAT(text) "expect: [{kind: self, that: '" text "'}]"
 
 static void two_stars_are_all_combinations(void **state)
 {
@@ -100,10 +100,12 @@ static void small_differences_are_shown(void **state)
 		false, "10.50004 == 10.00000 +- 0.500000");
 	expects(THAT("seconds[exec.a=1, exec.b=1] == 0.333 +- 0"), 1, third,
 		false, "0.3333 == 0.3330");
-	expects("expect: [{rising: seconds, along: exec.a, of: [1, 2], where: "
+	expects("expect: [{kind: order, rising: seconds, along: exec.a, of: "
+		"[1, 2], where: "
 		"{exec.b: 1}}]",
 		3, close, false, "1 10.50004, 2 10.50000");
-	expects("published: {p: {source: s, metric: seconds, along: exec.a, "
+	expects("published: {p: {kind: prediction, source: s, metric: seconds, "
+		"along: exec.a, "
 		"values: {1: 10}, where: {exec.b: 1}, tolerance: 0.5}}",
 		1, close, false, "10.50004, published 10.00000 +- 0.500000");
 }
@@ -141,9 +143,9 @@ static void a_missing_value_is_no_rank(void **state)
 
 	(void)state;
 	judge(&b,
-	      HEAD
-	      "published: {p: {source: s, metric: au, along: exec.a, rank: "
-	      "0, values: {1: 1, 2: 2}}}\n",
+	      HEAD "published: {p: {kind: order, source: s, metric: au, along: "
+		   "exec.a, rank: "
+		   "0, values: {1: 1, 2: 2}}}\n",
 	      0, NULL);
 	assert_int_equal(b.v.n, 2);
 	assert_int_equal(b.v.n_failed, 2);
@@ -156,10 +158,12 @@ static void nothing_judged_has_failed(void **state)
 {
 	static const char *const checks[] = {
 		THAT("seconds > 1"),
-		"expect: [{rising: seconds, along: exec.a}]",
-		"published: {p: {source: s, metric: seconds, along: exec.a, "
+		"expect: [{kind: order, rising: seconds, along: exec.a}]",
+		"published: {p: {kind: prediction, source: s, metric: seconds, "
+		"along: exec.a, "
 		"tolerance: 1, values: {1: 1}}}",
-		"published: {p: {source: s, metric: seconds, along: exec.a, "
+		"published: {p: {kind: order, source: s, metric: seconds, "
+		"along: exec.a, "
 		"rank: 1, values: {1: 1, 2: 2}}}",
 	};
 	struct conf_node none = { .kind = CONF_KIND_SEQUENCE,

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much a check proves: each check says of which kind it is.
+ *
+ *	kind: self                        default of all expectations
+ *	expect:
+ *	  - {that: au >= 90, kind: input}
+ *	  - that: seconds == published.paper +- 10%
+ *	    where: {fs.cache_size: [60%, 80%]}
+ *	    kind: calibrated
+ *	    fitted: {fs.cache_size: 40%}  or text: points of no axis here
+ *	published:
+ *	  paper: {..., tolerance: 10%, kind: prediction}
+ *	  other: {..., rank: .9, kind: order, reason: "we contradict it: ..."}
+ *
+ * An expectation of kind calibrated or prediction compares with
+ * published.NAME and a tolerance. A published series has a kind if it is
+ * judged; that of its rank is always order.
+ */
+#ifndef GPEMU_RUNNER_SPEC_RUN_EVIDENCE_H
+#define GPEMU_RUNNER_SPEC_RUN_EVIDENCE_H
+
+#include "common/conf/conf.h"
+#include "common/err.h"
+
+struct workload;
+
+enum evidence_kind {
+	EVIDENCE_INPUT,	     /* compares with a number that was put in */
+	EVIDENCE_SELF,	     /* a closed form, or simulator against mount */
+	EVIDENCE_CALIBRATED, /* fitted to other points of what is published */
+	EVIDENCE_PREDICTION, /* nothing fitted, against what is published */
+	EVIDENCE_ORDER,	     /* only which is larger */
+	EVIDENCE_KINDS,
+};
+
+/* Of one check, as the file says it. */
+struct evidence {
+	char *kind_text;
+	/* calibrated: the fitted points, {axis: label or labels} or a list of
+	 * these; or a text */
+	struct conf_node *fitted;
+	/* a published claim that we contradict, and why; the check must then
+	 * not hold. Or NULL */
+	char *reason;
+	enum evidence_kind kind; /* set by evidence_check */
+};
+
+/* "input", "self", ... */
+const char *evidence_name(enum evidence_kind kind);
+/* "order: only which is larger" */
+const char *evidence_about(enum evidence_kind kind);
+/* The kind of that name; -EINVAL with the known ones. */
+int evidence_find(const char *name, struct err *err);
+/* Does a pass reproduce what is published? */
+bool evidence_reproduces(enum evidence_kind kind);
+
+/*
+ * Set and check the kinds of all checks of a workload that expect_check
+ * accepted. -EINVAL with "file:line:column: ", also if a point is fitted and
+ * judged.
+ */
+int evidence_check(struct workload *w, struct err *err);
+
+#endif
