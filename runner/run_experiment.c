@@ -12,6 +12,7 @@
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_identity.h"
+#include "runner/run/run_lock.h"
 #include "runner/run_loop.h"
 #include "runner/cell/run_machine.h"
 #include "runner/page/run_plot.h"
@@ -159,8 +160,8 @@ static int write_csv(const struct runner *r, const struct result *res,
 			: 0;
 }
 
-static int report(struct runner *r, bool quiet, bool *ret_failed,
-		  json_t **ret_summary, struct err *err)
+static int make_report(struct runner *r, bool quiet, bool *ret_failed,
+		       json_t **ret_summary, struct err *err)
 {
 	struct verdicts v = { 0 };
 	struct result res;
@@ -185,6 +186,19 @@ static int report(struct runner *r, bool quiet, bool *ret_failed,
 	*ret_failed = *ret_failed || v.n_failed;
 	verdicts_fini(&v);
 	result_fini(&res);
+	return code;
+}
+
+/* One gpemu-run at a time, so that the files of a folder belong together. */
+static int report(struct runner *r, bool quiet, bool *ret_failed,
+		  json_t **ret_summary, struct err *err)
+{
+	int code = runner_lock(r, LOCK_REPORT, err);
+
+	if (code < 0)
+		return code;
+	code = make_report(r, quiet, ret_failed, ret_summary, err);
+	runner_unlock(r, LOCK_REPORT);
 	return code;
 }
 
@@ -213,6 +227,10 @@ int experiment_run(struct experiment *e, const struct run_options *o,
 	/* keep the records made before an interruption */
 	if (code == 0)
 		code = report(r, o->quiet, ret_failed, &summary, err);
+	if (tally.n_other)
+		fprintf(stderr,
+			"gpemu-run: %zu cells were run by another gpemu-run\n",
+			tally.n_other);
 	if (tally.n_failed && !r->stop.signal)
 		log_error("%zu of %zu cells failed; logs are in %s/logs",
 			  tally.n_failed, workload_n_cells(r->w), r->out);

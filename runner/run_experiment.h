@@ -43,7 +43,7 @@ void experiment_close(struct experiment *e);
 /* The commands of all cells. */
 int experiment_dry_run(struct experiment *e);
 
-/* Before any cell runs: lock the result folder, make the datasets, and test
+/* Before any cell runs: open the result folder, make the datasets, and test
  * whether mounting works (else r.mounted is false). */
 int experiment_ready(struct experiment *e, struct err *err);
 

@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
+#include "runner/run/run_lock.h"
 #include "runner/run_find_page.h"
 #include "runner/spec/run_metric.h"
 #include "runner/result/run_origins.h"
@@ -177,10 +178,12 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 			     e->r.mounted, &cell);
 	if (code < 0)
 		return code;
-	if (!p->o->fresh)
+	code = runner_lock(&e->r, lock_of_cell(cell.id), &p->err);
+	if (code == 0 && !p->o->fresh)
 		record = cell_record(&e->r, &cell);
-	if (!record)
+	if (code == 0 && !record)
 		code = cell_run(&e->r, &cell, 1, true, &out, &p->err);
+	runner_unlock(&e->r, lock_of_cell(cell.id));
 	if (code == 0 && !record)
 		record = cell_record(&e->r, &cell);
 	if (code == 0)

@@ -2,6 +2,7 @@
 #include "runner/run_loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
+#include "runner/run/run_lock.h"
 #include "runner/run/run_remove.h"
 
 /* Shorter runs cannot be told from the noise of /proc/stat, in ticks of 10 ms.
@@ -28,8 +30,10 @@ struct loop {
 	struct runner *r;
 	struct progress bar;
 	struct tally *tally;
+	bool fresh;
 	size_t *todo, n, position;
 	uint64_t begin_ns;
+	bool *busy;    /* by position: another gpemu-run has it */
 	bool *warm;    /* by point */
 	size_t *again; /* cells that were disturbed */
 	size_t n_again;
@@ -170,6 +174,87 @@ static int run_one(struct loop *l, size_t index)
 	return code;
 }
 
+/* --- cells of a shared folder ----------------------------------------- */
+
+/* Has another gpemu-run made the record since loop_list()? */
+static bool has_record_now(const struct runner *r, const struct cell *cell)
+{
+	_cleanup_free_ char *records = NULL;
+	_cleanup_close_ int fd = -1;
+
+	/* NFS remembers that a file was missing until its folder is opened */
+	if (asprintf(&records, "%s/records", r->out) >= 0)
+		fd = open(records, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return has_record(r, cell);
+}
+
+/* Run the cell at l->position, unless another gpemu-run has it or had it. */
+static int take_one(struct loop *l)
+{
+	struct runner *r = l->r;
+	struct err err = { 0 };
+	struct cell cell;
+	int code = workload_cell(r->w, l->todo[l->position], r->mounted, &cell);
+	uint64_t byte;
+
+	if (code < 0)
+		return code;
+	byte = lock_of_cell(cell.id);
+	code = runner_try_lock(r, byte, &err);
+	l->busy[l->position] = code == -EAGAIN;
+	if (code == 0 && !l->fresh && has_record_now(r, &cell))
+		l->tally->n_other++;
+	else if (code == 0)
+		code = run_one(l, l->todo[l->position]);
+	if (!l->busy[l->position])
+		runner_unlock(r, byte);
+	cell_free(&cell);
+	if (err.text[0])
+		log_error("%s", err.text);
+	return code == -EAGAIN ? 0 : code;
+}
+
+/* Wait until no other gpemu-run has the cell at l->position. */
+static int wait_for_other(struct loop *l)
+{
+	struct err err = { 0 };
+	struct cell cell;
+	int code = workload_cell(l->r->w, l->todo[l->position], l->r->mounted,
+				 &cell);
+
+	if (code < 0)
+		return code;
+	code = runner_lock(l->r, lock_of_cell(cell.id), &err);
+	if (code == 0)
+		runner_unlock(l->r, lock_of_cell(cell.id));
+	if (err.text[0])
+		log_error("%s", err.text);
+	cell_free(&cell);
+	return code;
+}
+
+/* What others had is done, or it is ours now. */
+static int finish_busy(struct loop *l)
+{
+	size_t n = 0;
+	int code = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += l->busy[i];
+	if (n)
+		fprintf(stderr,
+			"gpemu-run: waiting for %zu cells that another "
+			"gpemu-run is running\n",
+			n);
+	for (l->position = 0; code == 0 && l->position < l->n; l->position++)
+		while (code == 0 && l->busy[l->position]) {
+			code = wait_for_other(l);
+			if (code == 0)
+				code = take_one(l);
+		}
+	return code;
+}
+
 /* --- disturbed cells -------------------------------------------------- */
 
 static double share_of(const json_t *record)
@@ -200,6 +285,10 @@ static int run_again(struct loop *l, size_t index)
 
 	if (code < 0)
 		return code;
+	if (runner_try_lock(r, lock_of_cell(cell.id), &err) < 0) {
+		cell_free(&cell);
+		return 0; /* another gpemu-run is repeating it */
+	}
 	first = cell_record(r, &cell);
 	code = cell_run(r, &cell, 2, true, &out, &err);
 	l->tally->n_again++;
@@ -214,6 +303,7 @@ static int run_again(struct loop *l, size_t index)
 		if (code != -EINTR)
 			code = put;
 	}
+	runner_unlock(r, lock_of_cell(cell.id));
 	cell_free(&cell);
 	return code;
 }
@@ -240,9 +330,22 @@ static int run_all_again(struct loop *l)
 
 static void loop_fini(struct loop *l)
 {
+	size_t n_cells = workload_n_cells(l->r->w);
+
 	free(l->todo);
 	free(l->warm);
 	free(l->again);
+	if (l->busy)
+		munmap(l->busy, n_cells * sizeof(*l->busy));
+}
+
+/* Memory that is shared with the workers. */
+static void *shared_memory(size_t n)
+{
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
 }
 
 static int loop_init(struct loop *l, struct runner *r, bool fresh,
@@ -251,7 +354,9 @@ static int loop_init(struct loop *l, struct runner *r, bool fresh,
 	size_t n_cells = workload_n_cells(r->w);
 	int code;
 
-	*l = (struct loop){ .r = r, .tally = tally, .begin_ns = tick_wall() };
+	*l = (struct loop){
+		.r = r, .tally = tally, .fresh = fresh, .begin_ns = tick_wall()
+	};
 	code = loop_list(r, fresh, &l->todo, &l->n);
 	if (code < 0)
 		return code;
@@ -262,7 +367,8 @@ static int loop_init(struct loop *l, struct runner *r, bool fresh,
 			tally->n_kept, n_cells, r->out);
 	l->warm = calloc(r->w->n_points, sizeof(*l->warm));
 	l->again = calloc(n_cells, sizeof(*l->again));
-	return l->warm && l->again ? 0 : -ENOMEM;
+	l->busy = shared_memory(n_cells * sizeof(*l->busy));
+	return l->warm && l->again && l->busy ? 0 : -ENOMEM;
 }
 
 int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
@@ -273,7 +379,9 @@ int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
 
 	progress_init(&l.bar, "cells", l.n, mode);
 	for (; code == 0 && l.position < l.n; l.position++)
-		code = run_one(&l, l.todo[l.position]);
+		code = take_one(&l);
+	if (code == 0)
+		code = finish_busy(&l);
 	progress_end(&l.bar);
 	if (code == 0) {
 		progress_init(&l.bar, "again", l.n_again, mode);
@@ -315,7 +423,7 @@ static int work(void *ctx)
 	while (code == 0 &&
 	       (w->l.position = __atomic_fetch_add(&w->shared->next, 1,
 						   __ATOMIC_RELAXED)) < w->l.n)
-		code = run_one(&w->l, w->l.todo[w->l.position]);
+		code = take_one(&w->l);
 	run_remove(r.scratch);
 	return code < 0;
 }
@@ -347,6 +455,7 @@ static void add(struct tally *sum, const struct tally *t)
 {
 	sum->n_done += t->n_done;
 	sum->n_failed += t->n_failed;
+	sum->n_other += t->n_other;
 }
 
 int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
@@ -364,9 +473,8 @@ int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
 			       "other's times; a workload that measures none "
 			       "says 'independent: true'",
 			       r->w->path);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!workers || shared == MAP_FAILED)
+	shared = shared_memory(sizeof(*shared));
+	if (!workers || !shared)
 		return -ENOMEM;
 	code = loop_init(&l, r, fresh, ret);
 	for (; code == 0 && n < MIN(jobs, l.n); n++) {
@@ -382,6 +490,8 @@ int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
 			child_end(&workers[i].child, WORKER_GRACE_NS);
 	for (size_t i = 0; i < n; i++)
 		add(ret, &shared->tally[i]);
+	if (code == 0)
+		code = finish_busy(&l);
 	munmap(shared, sizeof(*shared));
 	loop_fini(&l);
 	return code;

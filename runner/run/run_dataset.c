@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
@@ -13,6 +12,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/run/run_identity.h"
+#include "runner/run/run_lock.h"
 #include "runner/run/run_remove.h"
 
 /* arbitrary: gpemu-data has no state to save */
@@ -219,6 +219,23 @@ static int make_locked(struct runner *r, const json_t *recipe, const char *path,
 	return code;
 }
 
+/* Lock the dataset; another gpemu-run may be making it. */
+static int wait_for_maker(struct runner *r, int fd, const char *lock,
+			  struct err *err)
+{
+	int code;
+
+	while ((code = lock_try(fd, 0, false)) == -EAGAIN) {
+		fprintf(stderr,
+			"gpemu-run: another gpemu-run has %s, waiting\n", lock);
+		code = lock_wait(lock, 0, &r->stop, err);
+		if (code < 0)
+			return code;
+	}
+	return code < 0 ? err_set(err, code, "%s: %s", lock, strerror(-code))
+			: 0;
+}
+
 static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *lock = NULL;
@@ -229,12 +246,12 @@ static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 		return code;
 	if (asprintf(&lock, "%s.lock", path) < 0)
 		return -ENOMEM;
-	fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+	fd = lock_open(lock);
 	if (fd < 0)
-		return err_set(err, -errno, "%s: %s", lock, strerror(errno));
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, -EAGAIN,
-			       "%s: another gpemu-run is making it", path);
+		return err_set(err, fd, "%s: %s", lock, strerror(-fd));
+	code = wait_for_maker(r, fd, lock, err);
+	if (code < 0)
+		return code;
 	if (is_folder(path))
 		return 0;
 	fprintf(stderr, "gpemu-run: making the dataset in %s\n", path);

@@ -6,12 +6,12 @@
 #include <libgen.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "runner/run/run_lock.h"
 #include "runner/run/run_remove.h"
 
 /* arbitrary: printing a configuration takes milliseconds */
@@ -148,6 +148,64 @@ char *runner_path(const struct runner *r, const char *folder, const char *name,
 		       : path;
 }
 
+static char *lock_path(const struct runner *r)
+{
+	char *path;
+
+	return asprintf(&path, "%s/lock", r->out) < 0 ? NULL : path;
+}
+
+static int open_lock(struct runner *r, struct err *err)
+{
+	_cleanup_free_ char *path = lock_path(r);
+	int code;
+
+	if (!path)
+		return -ENOMEM;
+	r->lock_fd = lock_open(path);
+	if (r->lock_fd < 0)
+		return err_set(err, r->lock_fd, "%s: %s", path,
+			       strerror(-r->lock_fd));
+	code = lock_try(r->lock_fd, lock_of_machine(), r->w->independent);
+	if (code == -EAGAIN)
+		return err_set(err, code,
+			       "%s: another gpemu-run on this machine is using "
+			       "this folder; a workload that measures no times "
+			       "says 'independent: true'",
+			       r->out);
+	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
+			: 0;
+}
+
+int runner_try_lock(const struct runner *r, uint64_t byte, struct err *err)
+{
+	int code = lock_try(r->lock_fd, byte, false);
+
+	return code < 0 && code != -EAGAIN ? err_set(err, code, "%s/lock: %s",
+						     r->out, strerror(-code))
+					   : code;
+}
+
+void runner_unlock(const struct runner *r, uint64_t byte)
+{
+	lock_drop(r->lock_fd, byte);
+}
+
+int runner_lock(struct runner *r, uint64_t byte, struct err *err)
+{
+	_cleanup_free_ char *path = lock_path(r);
+	int code;
+
+	if (!path)
+		return -ENOMEM;
+	while ((code = runner_try_lock(r, byte, err)) == -EAGAIN) {
+		code = lock_wait(path, byte, &r->stop, err);
+		if (code < 0)
+			break;
+	}
+	return code;
+}
+
 int runner_open(struct runner *r, struct err *err)
 {
 	static const char *const folders[] = { "records", "logs", "configs",
@@ -162,16 +220,7 @@ int runner_open(struct runner *r, struct err *err)
 			return -ENOMEM;
 		code = runner_mkdirs(path, err);
 	}
-	if (code < 0)
-		return code;
-	r->lock_fd = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->lock_fd < 0)
-		return err_set(err, -errno, "%s: %s", out, strerror(errno));
-	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, -EAGAIN,
-			       "%s: another gpemu-run is using this folder",
-			       out);
-	return 0;
+	return code == 0 ? open_lock(r, err) : code;
 }
 
 /* --- settings --------------------------------------------------------- */

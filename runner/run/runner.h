@@ -18,7 +18,7 @@ struct runner {
 	char *out;	/* the result folder */
 	char *scratch;	/* private, removed at the end */
 	char *data_dir; /* folder of the datasets */
-	int lock_fd;	/* keeps a second gpemu-run out of `out` */
+	int lock_fd;	/* OUT/lock, run_lock.h */
 	bool mounted;	/* false: the cells run on `data` itself */
 };
 
@@ -32,9 +32,17 @@ int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
 void runner_fini(struct runner *r);
 
 /*
- * Make the result folder and lock it. -EAGAIN: another gpemu-run uses it.
+ * Make the result folder and open its lock. Others may use the folder at the
+ * same time; but on one machine only if the workload says `independent`, for
+ * they would disturb each other's times: -EAGAIN.
  */
 int runner_open(struct runner *r, struct err *err);
+
+/* Lock a byte of OUT/lock (run_lock.h), or wait until it is free. */
+int runner_lock(struct runner *r, uint64_t byte, struct err *err);
+/* The same without waiting: -EAGAIN. */
+int runner_try_lock(const struct runner *r, uint64_t byte, struct err *err);
+void runner_unlock(const struct runner *r, uint64_t byte);
 
 /* "DIR/gpemu-fs", malloc'ed. */
 char *runner_program(const struct runner *r, enum run_program program);

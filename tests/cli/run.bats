@@ -660,13 +660,6 @@ valid_html()
 	[ "$status" -eq 2 ]
 }
 
-@test "run: a second gpemu-run refuses the same folder" {
-	mkdir -p results/small
-	flock results/small -c "$bin/gpemu-run --no-mount w.yaml" >out 2>&1 && false
-	[ $? -eq 75 ]
-	grep -q "another gpemu-run is using this folder" out
-}
-
 # Starts gpemu-run in the background and waits until a loader hangs.
 start_hanging()
 {

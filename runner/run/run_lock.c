@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/run/run_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "common/util.h"
+
+/* arbitrary: the child has nothing to save */
+#define GRACE_NS 1000000000ULL
+
+/* Cells have the bytes from 1, machines those from 2^62 + 1. */
+uint64_t lock_of_cell(const char *id)
+{
+	return 1 + (XXH3_64bits(id, strlen(id)) >> 2);
+}
+
+uint64_t lock_of_machine(void)
+{
+	_cleanup_free_ char *boot = NULL;
+	struct utsname about = { 0 };
+	size_t n = 0;
+	uint64_t hash;
+
+	if (util_read_file("/proc/sys/kernel/random/boot_id", 100, &boot, &n) ==
+	    0) {
+		hash = XXH3_64bits(boot, n);
+	} else {
+		uname(&about);
+		hash = XXH3_64bits(about.nodename, strlen(about.nodename));
+	}
+	return (UINT64_C(1) << 62) + 1 + (hash >> 2);
+}
+
+int lock_open(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int set(int fd, uint64_t byte, short type, int command)
+{
+	struct flock lock = { .l_type = type,
+			      .l_whence = SEEK_SET,
+			      .l_start = (off_t)byte,
+			      .l_len = 1 };
+
+	while (fcntl(fd, command, &lock) < 0)
+		if (errno != EINTR)
+			return errno == EACCES ? -EAGAIN : -errno;
+	return 0;
+}
+
+int lock_try(int fd, uint64_t byte, bool shared)
+{
+	return set(fd, byte, shared ? F_RDLCK : F_WRLCK, F_OFD_SETLK);
+}
+
+void lock_drop(int fd, uint64_t byte)
+{
+	set(fd, byte, F_UNLCK, F_OFD_SETLK);
+}
+
+struct waiting {
+	const char *path;
+	uint64_t byte;
+};
+
+/* In a process of its own; its exit status is an errno. */
+static int wait_for(void *ctx)
+{
+	const struct waiting *w = ctx;
+	sigset_t all;
+	int fd;
+
+	/* the parent blocks the signals that shall end this process */
+	sigfillset(&all);
+	sigprocmask(SIG_UNBLOCK, &all, NULL);
+	fd = lock_open(w->path);
+	return fd < 0 ? -fd : -set(fd, w->byte, F_WRLCK, F_OFD_SETLKW);
+}
+
+int lock_wait(const char *path, uint64_t byte, struct stop *stop,
+	      struct err *err)
+{
+	struct waiting w = { .path = path, .byte = byte };
+	struct child child;
+	int status = 0;
+	int code = child_fork(&child, wait_for, &w, err);
+
+	if (code < 0)
+		return code;
+	code = child_wait(&child, stop, 0, &status);
+	child_end(&child, GRACE_NS);
+	if (code == 0 && status)
+		code = -status;
+	return code < 0 && code != -EINTR
+		       ? err_set(err, code, "%s: %s", path, strerror(-code))
+		       : code;
+}
