@@ -21,7 +21,11 @@
 #include "runner/run_experiment.h"
 #include "runner/run_find.h"
 #include "runner/run_loop.h"
+#include "runner/run_merge.h"
 #include "runner/run_suite.h"
+
+/* arbitrary: folders to merge, or keys to override */
+enum { MOST_ARGS = 1000 };
 
 #define AT(member) offsetof(struct run_options, member)
 static const struct conf_field fields[] = {
@@ -34,6 +38,8 @@ static const struct conf_field fields[] = {
 	  .max = RUN_MAX_JOBS,
 	  .help = "number of concurrent cells; the workload must say "
 		  "independent (1)" },
+	{ "shard", CONF_STRING, AT(shard_text), .arg = "I/N",
+	  .help = "run part I of N of the cells; 'merge' joins the parts" },
 	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
 	  .help = "print the commands of all cells, and exit" },
 	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
@@ -81,15 +87,17 @@ static const struct cli_kind kinds[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-run",
-	.args = "FILE.yaml | check FILE.yaml | compare A B",
+	.args = "FILE.yaml | check FILE.yaml | compare A B | merge FOLDER...",
 	.n_args = 1,
-	.n_optional = 2,
+	.n_optional = MOST_ARGS - 1,
 	.summary = "Run an experiment: repeat mounts and training runs over a "
 		   "grid, store a record of each, check the expectations, and "
 		   "write a table, plots and a report. For a list of "
 		   "workloads, run each and write one page on all. check: "
 		   "print what would run and the estimated time. compare: "
-		   "print the differences between two result folders.",
+		   "print the differences between two result folders. merge: "
+		   "join the result folders of shards in the folder of "
+		   "--output.",
 	.notes = "Cells with a record do not run again, unless the workload, a "
 		 "profile or a program has changed. --seed 0 keeps the seed of "
 		 "the workload.",
@@ -104,7 +112,7 @@ static int compare(const struct run_options *o, char **args)
 	struct err err = { 0 };
 	int code;
 
-	if (!args[1] || !args[2]) {
+	if (!args[1] || !args[2] || args[3]) {
 		log_error("compare takes two result folders");
 		return EXIT_STATUS_USAGE;
 	}
@@ -114,6 +122,25 @@ static int compare(const struct run_options *o, char **args)
 	if (code == 0 && o->common.json)
 		code = json_write(j, o->common.json, &err);
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
+}
+
+/* gpemu-run merge FOLDER... -o DIR: no workload is needed, no program runs. */
+static int merge(const struct run_options *o, char **args,
+		 struct stop *ret_stop)
+{
+	struct err err = { 0 };
+	bool failed = false;
+	int code;
+
+	if (!args[1] || !o->output) {
+		log_error("merge takes result folders, and --output for the "
+			  "folder to make");
+		return EXIT_STATUS_USAGE;
+	}
+	code = merge_folders(args + 1, o, &failed, ret_stop, &err);
+	if (code < 0 && !ret_stop->signal)
+		return cli_fail(code, &err);
+	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
 
 static int execute(struct experiment *e, const struct run_options *o,
@@ -152,35 +179,64 @@ static int workload_main(const char *path, const struct run_options *o,
 	return status;
 }
 
+/* A workload, or a list of them, to check or to run. */
+static int run_file(const struct run_options *o, char **args,
+		    struct stop *ret_stop)
+{
+	bool check = !strcmp(args[0], "check");
+	const char *refused = NULL;
+
+	if (check ? !args[1] || args[2] : args[1] != NULL) {
+		log_error("expected one workload file; see --help");
+		return EXIT_STATUS_USAGE;
+	}
+	if (o->find_max_gpus && o->shard.n)
+		refused = "--find-max-gpus does not go with --shard";
+	else if (!suite_is(args[check]))
+		return workload_main(args[check], o, check, ret_stop);
+	else if (o->find_max_gpus || o->shard.n)
+		refused = o->shard.n ? "--shard takes one workload, not a list"
+				     : "--find-max-gpus takes one workload, "
+				       "not a list";
+	if (!refused)
+		return suite_main(args[check], o, check, ret_stop);
+	log_error("%s", refused);
+	return EXIT_STATUS_USAGE;
+}
+
+/* The options that are texts; returns the exit status. */
+static int read_options(struct run_options *o)
+{
+	struct err err = { 0 };
+
+	if (o->progress &&
+	    progress_parse(o->progress, &o->progress_mode, &err) < 0)
+		err_prefix(&err, "--progress");
+	else if (o->shard_text &&
+		 shard_parse(o->shard_text, &o->shard, &err) < 0)
+		err_prefix(&err, "--shard");
+	if (!err.text[0])
+		return EXIT_STATUS_DONE;
+	log_error("%s", err.text);
+	return EXIT_STATUS_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	struct run_options o = { .au = .9, .jobs = 1 };
 	struct stop stop = { .fd = -1 };
-	struct err err = { 0 };
-	char *args[3] = { 0 };
-	bool check;
+	char *args[MOST_ARGS + 1] = { 0 };
 	int status;
 
 	cli_parse(&program, argc, argv, &o, args);
-	check = !strcmp(args[0], "check");
 	o.quiet = o.common.json && !strcmp(o.common.json, "-");
-	if (o.progress &&
-	    progress_parse(o.progress, &o.progress_mode, &err) < 0) {
-		log_error("--progress: %s", err.text);
-		status = EXIT_STATUS_USAGE;
-	} else if (!strcmp(args[0], "compare")) {
+	status = read_options(&o);
+	if (status == EXIT_STATUS_DONE && !strcmp(args[0], "compare"))
 		status = compare(&o, args);
-	} else if (check ? !args[1] || args[2] : args[1] != NULL) {
-		log_error("expected one workload file; see --help");
-		status = EXIT_STATUS_USAGE;
-	} else if (suite_is(args[check]) && o.find_max_gpus) {
-		log_error("--find-max-gpus takes one workload, not a list");
-		status = EXIT_STATUS_USAGE;
-	} else if (suite_is(args[check])) {
-		status = suite_main(args[check], &o, check, &stop);
-	} else {
-		status = workload_main(args[check], &o, check, &stop);
-	}
+	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "merge"))
+		status = merge(&o, args, &stop);
+	else if (status == EXIT_STATUS_DONE)
+		status = run_file(&o, args, &stop);
 	conf_free(fields, &o);
 	stop_raise(&stop);
 	return status;

@@ -136,7 +136,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 {
 	const struct workload *w = r->w;
 	_cleanup_free_ size_t *todo = NULL;
-	size_t n = 0;
+	size_t n = 0, n_mine;
 	struct estimate e;
 	struct rules rules;
 	struct cell cell;
@@ -163,8 +163,12 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		code = estimate_run(r, todo, n, &e, err);
 	if (code < 0)
 		return code;
-	fprintf(f, "records     %zu of %zu cells have one in %s\n",
-		workload_n_cells(w) - n, workload_n_cells(w), r->out);
+	n_mine = shard_n_cells(&r->shard, w);
+	if (r->shard.n)
+		fprintf(f, "shard       %zu of %zu: %zu of these cells\n",
+			r->shard.index + 1, r->shard.n, n_mine);
+	fprintf(f, "records     %zu of %zu cells have one in %s\n", n_mine - n,
+		n_mine, r->out);
 	code = print_order(r, todo, n, f);
 	print_estimate(&e, f);
 	if (code == 0)

@@ -19,6 +19,7 @@
 #include "runner/cell/run_profiles.h"
 #include "runner/page/run_report.h"
 #include "runner/page/run_rules.h"
+#include "runner/result/run_study.h"
 #include "runner/result/run_verdict.h"
 
 /* Set r->mounted; warn if the cells cannot run on a mount. */
@@ -44,13 +45,17 @@ int experiment_dry_run(struct experiment *e)
 {
 	struct runner *r = &e->r;
 	size_t n = workload_n_cells(r->w);
-	int code = 0;
+	_cleanup_free_ bool *mine = NULL;
+	int code = shard_cells(&r->shard, r->w, &mine);
 
 	printf("%s: %zu points, %" PRIu64 " repetitions, %zu cells\n",
-	       r->w->name, r->w->n_points, r->w->repetitions, n);
+	       r->w->name, r->w->n_points, r->w->repetitions,
+	       shard_n_cells(&r->shard, r->w));
 	for (size_t i = 0; code == 0 && i < n; i++) {
 		struct cell cell;
 
+		if (!mine[i])
+			continue;
 		code = workload_cell(r->w, i, r->mounted, &cell);
 		if (code < 0)
 			break;
@@ -190,8 +195,8 @@ static int make_report(struct runner *r, bool quiet, bool *ret_failed,
 }
 
 /* One gpemu-run at a time, so that the files of a folder belong together. */
-static int report(struct runner *r, bool quiet, bool *ret_failed,
-		  json_t **ret_summary, struct err *err)
+int experiment_report(struct runner *r, bool quiet, bool *ret_failed,
+		      json_t **ret_summary, struct err *err)
 {
 	int code = runner_lock(r, LOCK_REPORT, err);
 
@@ -208,7 +213,30 @@ int experiment_ready(struct experiment *e, struct err *err)
 
 	if (code == 0)
 		code = dataset_make(&e->r, err);
-	return code == 0 ? choose_mount(&e->r, err) : code;
+	if (code == 0)
+		code = choose_mount(&e->r, err);
+	return code == 0 ? study_write(&e->r, err) : code;
+}
+
+/* What a shard has done; its table would be mostly holes. */
+static int report_shard(const struct runner *r, const struct tally *tally,
+			bool quiet, json_t **ret_summary)
+{
+	size_t n = shard_n_cells(&r->shard, r->w);
+	size_t n_ok = n - tally->n_failed;
+
+	if (!quiet)
+		printf("shard %zu of %zu of %s: %zu of its %zu cells have a "
+		       "record in %s\n"
+		       "for the table: gpemu-run merge FOLDER... -o DIR\n",
+		       r->shard.index + 1, r->shard.n, r->w->name, n_ok, n,
+		       r->out);
+	*ret_summary = json_pack("{s:s, s:I, s:I, s:I, s:I}", "workload",
+				 r->w->name, "shard",
+				 (json_int_t)r->shard.index + 1, "shards",
+				 (json_int_t)r->shard.n, "cells", (json_int_t)n,
+				 "ok", (json_int_t)n_ok);
+	return *ret_summary ? 0 : -ENOMEM;
 }
 
 int experiment_run(struct experiment *e, const struct run_options *o,
@@ -225,15 +253,19 @@ int experiment_run(struct experiment *e, const struct run_options *o,
 				   : loop_run(r, o->fresh, o->progress_mode,
 					      &tally);
 	/* keep the records made before an interruption */
-	if (code == 0)
-		code = report(r, o->quiet, ret_failed, &summary, err);
+	if (code == 0 && r->shard.n)
+		code = report_shard(r, &tally, o->quiet, &summary);
+	else if (code == 0)
+		code = experiment_report(r, o->quiet, ret_failed, &summary,
+					 err);
 	if (tally.n_other)
 		fprintf(stderr,
 			"gpemu-run: %zu cells were run by another gpemu-run\n",
 			tally.n_other);
 	if (tally.n_failed && !r->stop.signal)
 		log_error("%zu of %zu cells failed; logs are in %s/logs",
-			  tally.n_failed, workload_n_cells(r->w), r->out);
+			  tally.n_failed, shard_n_cells(&r->shard, r->w),
+			  r->out);
 	*ret_failed = *ret_failed || tally.n_failed;
 	if (ret_summary)
 		*ret_summary = TAKE_PTR(summary);
@@ -287,6 +319,7 @@ int experiment_open(struct experiment *e, const char *path, const char *out,
 	if (code == 0)
 		code = runner_init(&e->r, &e->w, o->bin_dir, out, err);
 	e->r.mounted = !o->no_mount;
+	e->r.shard = o->shard;
 	return code == 0 ? prepare(&e->w, &e->r, o, err) : code;
 }
 

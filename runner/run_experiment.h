@@ -18,9 +18,11 @@ struct run_options {
 	uint64_t repetitions; /* 0: as the workload says */
 	double time_scale;    /* 0: as the workload says */
 	char *data_dir, *bin_dir, *progress, *metric;
+	char *shard_text;
 	bool find_max_gpus;
 	double au; /* for it, a share */
 	/* set by run.c */
+	struct shard shard;
 	enum progress_mode progress_mode;
 	bool quiet; /* print nothing on stdout except requested output */
 };
@@ -43,18 +45,22 @@ void experiment_close(struct experiment *e);
 /* The commands of all cells. */
 int experiment_dry_run(struct experiment *e);
 
-/* Before any cell runs: open the result folder, make the datasets, and test
- * whether mounting works (else r.mounted is false). */
+/* Before any cell runs: open the result folder, make the datasets, test
+ * whether mounting works (else r.mounted is false), and write study.json. */
 int experiment_ready(struct experiment *e, struct err *err);
 
 /*
  * Prepare, run the cells without a record, and report: the table (unless
- * quiet), plots, files. Returns 0 even if cells or checks failed: see
- * *ret_failed. *ret_summary (may be NULL): the contents of summary.json, also
- * set if a later step failed. On -EINTR and other errors r.stop says whether a
- * signal arrived.
+ * quiet), plots, files. A shard is not reported, only counted. Returns 0 even
+ * if cells or checks failed: see *ret_failed. *ret_summary (may be NULL): the
+ * contents of summary.json, also set if a later step failed. On -EINTR and
+ * other errors r.stop says whether a signal arrived.
  */
 int experiment_run(struct experiment *e, const struct run_options *o,
 		   bool *ret_failed, json_t **ret_summary, struct err *err);
+
+/* The report alone, of the records in the folder of `r`. */
+int experiment_report(struct runner *r, bool quiet, bool *ret_failed,
+		      json_t **ret_summary, struct err *err);
 
 #endif

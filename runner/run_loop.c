@@ -79,14 +79,17 @@ int loop_list(const struct runner *r, bool fresh, size_t **ret, size_t *ret_n)
 {
 	size_t n_cells = workload_n_cells(r->w);
 	_cleanup_free_ size_t *todo = calloc(n_cells, sizeof(*todo));
+	_cleanup_free_ bool *mine = NULL;
 
 	*ret_n = 0;
-	if (!todo)
+	if (!todo || shard_cells(&r->shard, r->w, &mine) < 0)
 		return -ENOMEM;
 	order_cells(r->w, todo);
 	for (size_t i = 0; i < n_cells; i++) {
 		struct cell cell;
 
+		if (!mine[todo[i]])
+			continue;
 		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
 			return -ENOMEM;
 		if (fresh || !has_record(r, &cell))
@@ -351,7 +354,7 @@ static void *shared_memory(size_t n)
 static int loop_init(struct loop *l, struct runner *r, bool fresh,
 		     struct tally *tally)
 {
-	size_t n_cells = workload_n_cells(r->w);
+	size_t n_cells = workload_n_cells(r->w), n_mine;
 	int code;
 
 	*l = (struct loop){
@@ -360,11 +363,12 @@ static int loop_init(struct loop *l, struct runner *r, bool fresh,
 	code = loop_list(r, fresh, &l->todo, &l->n);
 	if (code < 0)
 		return code;
-	tally->n_kept = n_cells - l->n;
+	n_mine = shard_n_cells(&r->shard, r->w);
+	tally->n_kept = n_mine - l->n;
 	if (tally->n_kept)
 		fprintf(stderr,
 			"gpemu-run: %zu of %zu cells have a record in %s\n",
-			tally->n_kept, n_cells, r->out);
+			tally->n_kept, n_mine, r->out);
 	l->warm = calloc(r->w->n_points, sizeof(*l->warm));
 	l->again = calloc(n_cells, sizeof(*l->again));
 	l->busy = shared_memory(n_cells * sizeof(*l->busy));

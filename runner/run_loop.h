@@ -22,8 +22,8 @@ struct tally {
 };
 
 /*
- * The indices of the cells to run, in order; malloc'ed. `fresh`: all of them.
- * -ENOMEM.
+ * The indices of the cells of the shard to run, in order; malloc'ed. `fresh`:
+ * all of them. -ENOMEM.
  */
 int loop_list(const struct runner *r, bool fresh, size_t **ret, size_t *ret_n);
 

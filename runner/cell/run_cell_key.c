@@ -107,7 +107,10 @@ int workload_cell(const struct workload *w, size_t index, bool mounted,
 
 	if (r < 0)
 		return r;
-	r = hash_cell(w, mounted, ret);
+	if (w->hashes)
+		ret->hash = w->hashes[index];
+	else
+		r = hash_cell(w, mounted, ret);
 	if (r < 0)
 		cell_free(ret);
 	else

@@ -338,6 +338,7 @@ void workload_free(struct workload *w)
 	json_decref(w->profiles);
 	json_decref(w->defaults);
 	json_decref(w->files);
+	free(w->hashes);
 	conf_free(fields, w);
 	conf_node_free(w->root);
 	free(w->path);

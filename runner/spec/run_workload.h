@@ -152,6 +152,7 @@ struct workload {
 	json_t *profiles, *defaults;
 	/* run_identity.h; NULL: not loaded */
 	json_t *files;
+	uint64_t *hashes; /* of the cells of a stored study; or NULL */
 	const char *bin_dir;
 };
 

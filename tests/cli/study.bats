@@ -119,3 +119,95 @@ wait_for()
 	kill -TERM $one
 	wait $one || true
 }
+
+@test "study: shards are disjoint, complete, and of one size" {
+	for i in 1 2 3 4 5; do
+		gpemu_run -n --shard $i/5 w.yaml | grep -E -- '-r[12]-' >$i.cells
+	done
+	# 24 cells: four shards have 5, one has 4
+	[ "$(wc -l <5.cells)" -eq 4 ]
+	[ "$(wc -l <1.cells)" -eq 5 ]
+	[ "$(cat ?.cells | sort -u | wc -l)" -eq 24 ]
+	# and no shard has only one value of an axis
+	for i in 1 2 3 4 5; do
+		[ "$(cut -d- -f2 $i.cells | sort -u | wc -l)" -gt 1 ]
+	done
+	run --separate-stderr gpemu_run check --shard 5/5 w.yaml
+	[[ $output == *"shard       5 of 5: 4 of these cells"*"0 of 4 cells have one"* ]]
+	for wrong in 0/4 5/4 1 1/4x -1/4 1/0; do
+		run --separate-stderr gpemu_run --shard=$wrong w.yaml
+		[ "$status" -eq 2 ]
+		[[ $stderr == *"--shard: '$wrong' is not I/N"* ]]
+	done
+}
+
+@test "study: four shards, one killed and resumed, merge into the whole" {
+	gpemu_run w.yaml
+	: >standin.log
+	: >hang.34-2
+	for i in 1 2 3 4; do
+		if gpemu_run -n --shard $i/4 w.yaml | grep -q '^3-4-r2-'; then
+			killed=$i
+		fi
+		start s$i --shard $i/4 -o s$i
+		pids[i]=$pid
+	done
+	wait_for hangs.34-2
+	kill -KILL ${pids[killed]}
+	for i in 1 2 3 4; do
+		wait ${pids[i]} || [ $i -eq $killed ]
+	done
+	cat s?.out | grep -q 'of 4 of study: 6 of its 6 cells have a record in s'
+	# nobody makes a table of a part
+	[ ! -e s1/table.txt ]
+	run --separate-stderr "$bin/gpemu-run" merge s? -o part
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"no folder has a record of 3, 4, repetition 2"* ]]
+	[[ $stderr == *" of 24 cells have no record: run their shards again"* ]]
+	rm hang.34-2
+	gpemu_run --shard $killed/4 -o s$killed w.yaml
+	run --separate-stderr "$bin/gpemu-run" merge s? -o merged
+	[ "$status" -eq 0 ]
+	cmp results/study/table.txt merged/table.txt
+	# each cell ran once, but for the one that was killed
+	[ "$(wc -l <standin.log)" -eq 25 ]
+	# a merged folder is a folder like any other
+	gpemu_run -o merged w.yaml
+	[ "$(wc -l <standin.log)" -eq 25 ]
+	"$bin/gpemu-run" merge part merged -o again
+	cmp merged/table.txt again/table.txt
+}
+
+@test "study: folders of different studies are not merged" {
+	sed -i 's/repetitions: 2/repetitions: 1/' w.yaml
+	gpemu_run --shard 1/2 -o s1 w.yaml
+	# refuses WORDS: to merge s1 with s2
+	refuses() {
+		run --separate-stderr "$bin/gpemu-run" merge s1 s2 -o merged
+		[ "$status" -eq 1 ]
+		[[ $stderr == *"s1 and s2: $1"* ]] || {
+			echo "$stderr"
+			false
+		}
+		[ ! -e merged ]
+	}
+	gpemu_run --shard 2/2 -o s2 -r 2 w.yaml
+	refuses 'repetitions is 1 and 2'
+	gpemu_run --shard 2/2 -o s2 --seed 3 w.yaml
+	refuses 'seed is 1 and 3'
+	sed 's/exec.m: .*/exec.m: [1, 2]/' w.yaml >v.yaml
+	gpemu_run --shard 2/2 -o s2 v.yaml
+	refuses "their workloads differ in 'axes.exec.m'"
+	gpemu_run --shard 2/2 -o s2 w.yaml
+	sed 's/"gpemu": "/&other/' s2/study.json >s2/other
+	mv s2/other s2/study.json
+	refuses 'gpemu is "'
+	echo '# edited' >>cell.sh
+	gpemu_run --shard 2/2 -o s2 w.yaml
+	refuses 'the file cell.sh differs, or one has none'
+	rm s2/study.json
+	run --separate-stderr "$bin/gpemu-run" merge s1 s2 -o merged
+	[[ $stderr == *"s2/study.json: No such file"* ]]
+	run "$bin/gpemu-run" merge s1
+	[ "$status" -eq 2 ]
+}
