@@ -13,6 +13,8 @@
  * a training run */
 enum { CEILING_STEPS = 20 };
 #define CEILING_WALL_NS (NS_PER_S / 2)
+/* A step of a second takes a microsecond: the least that --time-scale allows */
+#define CEILING_FREE 1e-6
 
 extern const struct engine_ops engine_null;
 extern const struct prep_ops prep_none;
@@ -36,33 +38,40 @@ static int train(struct train *t, const struct pipeline_config *c,
 	return r;
 }
 
-static int measure(const struct device_job *job,
-		   const struct pipeline_config *c, struct ceiling *ret,
-		   struct err *err)
+static int run(const struct device_job *job, const struct pipeline_config *c,
+	       struct account *a, struct err *err)
 {
-	_cleanup_free_ struct account *a = malloc(sizeof(*a));
 	_cleanup_free_ struct train *t = calloc(1, sizeof(*t));
 	struct device *d = device_local_new();
 	struct observed seen = { .account = a };
 	uint64_t load;
-	int r = a && t && d ? device_start(d, job, &load, err)
-			    : err_set(err, -ENOMEM, "out of memory");
+	int r = t && d ? device_start(d, job, &load, err)
+		       : err_set(err, -ENOMEM, "out of memory");
 
-	if (r < 0) {
-		device_close(d);
-		return r;
+	if (r == 0) {
+		t->tick = job->tick;
+		t->device = d;
+		t->gpus = job->gpus;
+		t->batch = job->batch;
+		t->pinned = job->pinned;
+		observers_add(&t->observers, &observe_account, &seen);
+		r = train(t, c, err);
 	}
-	t->tick = job->tick;
-	t->device = d;
-	t->gpus = job->gpus;
-	t->batch = job->batch;
-	t->pinned = job->pinned;
-	observers_add(&t->observers, &observe_account, &seen);
-	r = train(t, c, err);
 	device_close(d);
-	ret->samples_per_s = account_samples_per_s(a);
-	ret->au = account_au(a);
-	ret->steps = a->steps;
+	return r;
+}
+
+/* The steps at a time scale. */
+static int measure(struct device_job *job, struct pipeline_config *c,
+		   double scale, struct account *ret, struct err *err)
+{
+	int r;
+
+	job->tick = c->tick = tick_new(scale, TICK_DEFAULT_SPIN_NS);
+	if (!job->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = run(job, c, ret, err);
+	tick_free(job->tick);
 	return r;
 }
 
@@ -70,6 +79,7 @@ int ceiling_measure(const struct device_job *like, uint32_t batch,
 		    uint64_t sample_bytes, double time_scale,
 		    struct ceiling *ret, struct err *err)
 {
+	_cleanup_free_ struct account *a = malloc(sizeof(*a));
 	struct device_job job = *like;
 	double ns = (double)device_local_ns(&job, job.batch * sample_bytes) *
 		    CEILING_STEPS;
@@ -79,13 +89,17 @@ int ceiling_measure(const struct device_job *like, uint32_t batch,
 				     .sample_bytes = sample_bytes };
 	int r;
 
-	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
-	job.load = false;
-	job.tick = tick_new(ret->time_scale, TICK_DEFAULT_SPIN_NS);
-	if (!job.tick)
+	if (!a)
 		return err_set(err, -ENOMEM, "out of memory");
-	c.tick = job.tick;
-	r = measure(&job, &c, ret, err);
-	tick_free(job.tick);
+	job.load = false;
+	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
+	r = measure(&job, &c, ret->time_scale, a, err);
+	if (r < 0)
+		return r;
+	ret->samples_per_s = account_samples_per_s(a);
+	ret->au = account_au(a);
+	ret->steps = a->steps;
+	r = measure(&job, &c, CEILING_FREE, a, err);
+	ret->samples_per_wall_s = account_samples_per_s(a) / CEILING_FREE;
 	return r;
 }

@@ -5,9 +5,11 @@
 #include <sys/utsname.h>
 
 #include "common/json.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "loader/account/rig.h"
 #include "loader/train/train_data.h"
 
 static json_t *command_json(const struct report *r)
@@ -49,10 +51,10 @@ static json_t *profile_json(const struct report *r)
 
 static json_t *ceiling_json(const struct ceiling *c)
 {
-	return json_pack("{s:f, s:f, s:I, s:f, s:s}", "samples_per_s",
+	return json_pack("{s:f, s:f, s:I, s:f, s:f, s:s}", "samples_per_s",
 			 c->samples_per_s, "au", c->au, "steps",
 			 (json_int_t)c->steps, "time_scale", c->time_scale,
-			 "how",
+			 "samples_per_wall_s", c->samples_per_wall_s, "how",
 			 "--loader null, same model, GPU and batch size, "
 			 "before the run");
 }
@@ -107,14 +109,87 @@ static json_t *pin_json(const struct report *r)
 			 *why ? why : NULL);
 }
 
+/* --- the rig itself ------------------------------------------------------- */
+
+static double number(const json_t *j, const char *key)
+{
+	return json_number_value(json_object_get(j, key));
+}
+
+/*
+ * The part of a read that no device delays: all of it on a plain folder, on a
+ * mount what exceeds the mean delay that the device asked for.
+ */
+static double real_read(const struct report *r, const json_t *fs)
+{
+	const struct account *a = &r->total;
+	double read_us = hist_mean(&a->work.read) / NS_PER_US;
+	double device_us = number(
+		json_object_get(json_object_get(fs, "latency_us"), "requested"),
+		"mean");
+
+	device_us *= a->hits + a->misses
+			     ? (double)a->misses / (double)(a->hits + a->misses)
+			     : 1;
+	return read_us > 0 ? MAX(1 - device_us / read_us, 0) : 0;
+}
+
+/* The part of the pin stage by which real copies exceed the profile's. */
+static double real_pin(const struct report *r)
+{
+	const struct account *a = &r->total;
+	double n = (double)a->queue.n; /* batches */
+	double profile =
+		n > 0 ? n * (double)gpu_copy_ns(
+				    r->gpu, NULL, GPU_COPY_TO_PINNED,
+				    (uint64_t)((double)a->batch_bytes / n))
+		      : 0;
+
+	return a->pin_ns ? MAX(1 - profile / (double)a->pin_ns, 0) : 0;
+}
+
+static double real_share(const struct report *r, const json_t *fs)
+{
+	const struct account *a = &r->total;
+	double ns = real_read(r, fs) * (double)a->fetch_stall_ns +
+		    real_pin(r) * (double)a->pin_stall_ns;
+
+	if (!r->prep->cores)
+		ns += (double)a->prep_stall_ns;
+	ns = ns / MAX(a->gpus, 1) + (double)a->checkpoint_stall_ns;
+	return a->elapsed_ns ? ns / (double)a->elapsed_ns : 0;
+}
+
+static struct rig rig_of(const struct report *r, const json_t *fs)
+{
+	const struct account *a = &r->total;
+	json_auto_t *late = tick_error_json(r->tick);
+	double wall_s = (double)a->wall_ns / NS_PER_S;
+	struct rig rig = {
+		.ceiling = r->ceiling.samples_per_wall_s,
+		.late_us = number(late, "mean"),
+		.cpus = thread_cpus(),
+		.time_scale = r->options->time_scale,
+		.real_share = real_share(r, fs),
+	};
+
+	if (!a->steps || wall_s <= 0)
+		return rig;
+	rig.samples_per_wall_s = (double)a->samples / wall_s;
+	rig.step_us = wall_s * 1e6 / (double)a->steps;
+	rig.cpus_used = (double)a->cpu_ns / (double)a->wall_ns;
+	return rig;
+}
+
 json_t *report_json(const struct report *r)
 {
 	const struct train_options *o = r->options;
 	json_t *fs = mount_stats(r->mount);
+	struct rig rig = rig_of(r, fs);
 
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, "
-		"s:o, "
+		"s:o, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:o, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
@@ -126,8 +201,8 @@ json_t *report_json(const struct report *r)
 		times_json(r, &r->total, true), "warm",
 		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
-		tick_error_json(r->tick), "fs", fs ? fs : json_null(),
-		"analysis",
+		tick_error_json(r->tick), "rig", rig_json(&rig), "fs",
+		fs ? fs : json_null(), "analysis",
 		r->analysis.samples
 			? analysis_json(&r->analysis, r->epoch, r->n_epochs)
 			: NULL,
@@ -325,6 +400,8 @@ static void resumed(const struct report *r, FILE *f)
 
 void report_summary(const struct report *r, FILE *f)
 {
+	json_auto_t *fs = mount_stats(r->mount);
+	struct rig rig = rig_of(r, fs);
 	char name[24];
 
 	resumed(r, f);
@@ -352,6 +429,7 @@ void report_summary(const struct report *r, FILE *f)
 	device_summary(r->device, r->total.elapsed_ns, f);
 	if (r->total.steps)
 		bottleneck(r, f);
+	rig_print(&rig, f);
 	if (r->analysis.samples)
 		predicted(r, f);
 }

@@ -70,12 +70,24 @@ on_pace()
 	false
 }
 
+@test "the record and the summary say that a small time scale amplifies real work" {
+	raw 8 1000000
+	run "$TRAIN" --data "$TMP/raw" --prep none -b 2 --time-scale 0.001 --json "$JSON"
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"Limit of the rig (time_scale): at time scale 0.001 real work counts 1000-fold"* ]]
+	check "'time_scale' in [l['limit'] for l in j['rig']['limits']]"
+	check "j['rig']['real_stall_share'] > .01"
+	run "$TRAIN" --data "$TMP/raw" --prep none -b 2 --json "$JSON"
+	check "'time_scale' not in [l['limit'] for l in j['rig']['limits']]"
+	check "j['rig']['ceiling_samples_per_wall_s'] > 0"
+}
+
 @test "the record has every field, even the empty ones" {
 	raw 6 1000
 	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --workers 2 \
 		--time-scale 0.01 --seed 7 --json "$JSON"
 	[ "$status" -eq 0 ]
-	check "set('gpemu command config plugins seed time_scale host profile prep pin node epochs totals warm ceiling timer_error_us fs analysis checkpoints resumed dataset sharing interrupted'.split()) == set(j)"
+	check "set('gpemu command config plugins seed time_scale host profile prep pin node epochs totals warm ceiling timer_error_us rig fs analysis checkpoints resumed dataset sharing interrupted'.split()) == set(j)"
 	check "set('epoch seconds wall_seconds steps samples bytes samples_per_s mib_per_s au compute_s transfer_s pin_s allreduce_s optimizer_s data_wait_s fetch_stall_s prep_stall_s pin_stall_s first_batch_s step_ms read_ms prep_ms cpu_s cpu_s_per_gib hits misses'.split()) <= set(e)"
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
