@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One connection: greeting, keys, messages, time-outs. It never blocks, and
+ * belongs to the thread of its loop (net/loop.h).
+ *
+ *	GREETING --both greetings--> open --conn_trust--> trusted
+ *	    \________________________/ \_____________________/
+ *	         within the time-out: else it ends
+ *
+ * A connection that is not trusted takes little memory: its messages have at
+ * most CONN_FIRST bytes. A message that has begun, to or from here, must end
+ * within the time-out; so must the wait for the next one while conn_await says
+ * that there must be one. A byte a second is too slow.
+ */
+#ifndef GPEMU_NET_CONN_H
+#define GPEMU_NET_CONN_H
+
+#include <stdbool.h>
+
+#include "net/frame.h"
+#include "net/nic.h"
+
+enum { CONN_FIRST = 256 };
+
+struct conn;
+
+/* The user of a connection. All on the thread of the loop. */
+struct conn_ops {
+	/* A message, in place. < 0 ends the connection with that. */
+	int (*message)(struct conn *c, unsigned char *m, size_t n,
+		       uint64_t now);
+	/* Nothing is being sent: conn_send the next message. Without one, the
+	 * time at which there may be one (TICK_NEVER: conn_kick will tell).
+	 * Called first when the keys are agreed. */
+	uint64_t (*fill)(struct conn *c, uint64_t now);
+	/* It has ended, with a reason:
+	 * -ETIMEDOUT		too slow
+	 * -EBADMSG		no greeting, or a message that does not open:
+	 *			garbage, or another secret
+	 * -EPROTONOSUPPORT	another FRAME_VERSION
+	 * -EMSGSIZE		a message that is too long, or empty
+	 * -EPROTO, ...		what `message` or conn_end said
+	 * -ECANCELED		the loop stops
+	 * -errno		of the socket; -ECONNRESET: the other end left
+	 * The last call for it. */
+	void (*ended)(struct conn *c, int why);
+};
+
+struct conn {
+	const struct conn_ops *ops;
+	void *user;
+	/* private to conn.c and loop.c from here on */
+	const struct seal_secret *secret;
+	int fd;
+	bool dialed, connected, open, trusted, awaits;
+	bool readable, writable; /* as far as known: edges of epoll(7) */
+	bool kicked;
+	unsigned char greeting[FRAME_GREETING]; /* of the dialer */
+	struct seal seal;
+	struct frame_in in;
+	struct nic_flow flow_in, flow_out;
+	unsigned char *out; /* being sent: bytes [out_at, out_have) */
+	size_t out_at, out_have, out_room;
+	uint64_t out_ready; /* since when */
+	uint64_t timeout_ns;
+	uint64_t trust_until, in_until, out_until; /* TICK_NEVER: no limit */
+	int why;				   /* 0: alive */
+};
+
+/* Its messages may have up to `most` bytes from now on. */
+void conn_trust(struct conn *c, size_t most);
+/* Must a message come (and the next, and so on)? */
+void conn_await(struct conn *c, bool awaits, uint64_t now);
+/* Seal a message of two pieces, the second may be empty. `ready`: since when it
+ * could have been sent. Only in `fill`, once. -ENOMEM. */
+int conn_send(struct conn *c, const void *head, size_t n_head, const void *body,
+	      size_t n_body, uint64_t ready);
+/* There may be something to send. */
+void conn_kick(struct conn *c);
+/* End it, soon: `ended` is called after this function. */
+void conn_end(struct conn *c, int why);
+
+/* --- for the loop ----------------------------------------------------------
+ */
+
+/* A connected or connecting socket, which it owns even if this fails. NULL: no
+ * memory. */
+struct conn *conn_new(int fd, bool dialed, const struct seal_secret *secret,
+		      uint64_t timeout_ns, uint64_t now);
+/* Call `ended` first. */
+void conn_free(struct conn *c);
+/* Receive and send what can be. Returns when to call again, at the latest; a
+ * time until `now`: at once. */
+uint64_t conn_pump(struct conn *c, struct nic *nic, uint64_t now);
+
+#endif

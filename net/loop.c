@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "common/thread.h"
+#include "common/util.h"
+
+struct loop {
+	struct loop_config c;
+	struct nic nic;
+	int epoll, wake, timer;
+	pthread_t thread;
+	bool started;
+	bool stopping; /* atomic */
+	bool woken;    /* atomic: `wake` is or will be readable */
+	uint64_t timer_at;
+	struct conn *conns[LOOP_CONNS];
+	size_t n_conns;
+};
+
+enum { EVENTS = 64 };
+
+/* --- life ----------------------------------------------------------------- */
+
+/* `tag`: &l->wake, &l->timer, &l->c.listener, or a connection. */
+static int watch(struct loop *l, int fd, uint32_t events, void *tag)
+{
+	struct epoll_event e = { .events = events, .data.ptr = tag };
+
+	if (fd < 0)
+		return fd;
+	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+int loop_new(const struct loop_config *config, struct loop **ret)
+{
+	struct loop *l = calloc(1, sizeof(*l));
+	int r = 0;
+
+	if (!l) {
+		if (config->listener >= 0)
+			close(config->listener);
+		return -ENOMEM;
+	}
+	l->c = *config;
+	nic_init(&l->nic, config->bytes_per_s, config->latency_ns);
+	l->timer_at = TICK_NEVER;
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	l->timer = tick_timer_new();
+	if (l->epoll < 0 || l->wake < 0)
+		r = -errno;
+	if (r == 0)
+		r = watch(l, l->wake, EPOLLIN, &l->wake);
+	if (r == 0)
+		r = watch(l, l->timer, EPOLLIN | EPOLLET, &l->timer);
+	if (r == 0 && config->listener >= 0)
+		r = watch(l, config->listener, EPOLLIN | EPOLLET,
+			  &l->c.listener);
+	if (r < 0) {
+		loop_free(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+static void drop(struct loop *l, size_t i)
+{
+	struct conn *c = l->conns[i];
+
+	l->conns[i] = l->conns[--l->n_conns];
+	c->ops->ended(c, c->why);
+	conn_free(c);
+}
+
+void loop_stop(struct loop *l)
+{
+	__atomic_store_n(&l->stopping, true, __ATOMIC_RELEASE);
+	loop_wake(l);
+	if (l->started)
+		pthread_join(l->thread, NULL);
+	l->started = false;
+	while (l->n_conns) {
+		conn_end(l->conns[l->n_conns - 1], -ECANCELED);
+		drop(l, l->n_conns - 1);
+	}
+}
+
+void loop_free(struct loop *l)
+{
+	if (!l)
+		return;
+	loop_stop(l);
+	if (l->c.listener >= 0)
+		close(l->c.listener);
+	if (l->epoll >= 0)
+		close(l->epoll);
+	if (l->wake >= 0)
+		close(l->wake);
+	if (l->timer >= 0)
+		close(l->timer);
+	free(l);
+}
+
+void loop_wake(struct loop *l)
+{
+	if (!__atomic_exchange_n(&l->woken, true, __ATOMIC_ACQ_REL))
+		eventfd_write(l->wake, 1);
+}
+
+void loop_bytes(const struct loop *l, uint64_t *ret_in, uint64_t *ret_out)
+{
+	*ret_in = __atomic_load_n(&l->nic.received, __ATOMIC_RELAXED);
+	*ret_out = __atomic_load_n(&l->nic.sent, __ATOMIC_RELAXED);
+}
+
+uint64_t loop_leaves(const struct loop *l, uint64_t now)
+{
+	return now + l->nic.latency_ns;
+}
+
+/* --- connections ------------------------------------------------------------
+ */
+
+/* The socket becomes the connection's, or is closed. */
+static int add(struct loop *l, int fd, bool dialed, struct conn **ret)
+{
+	struct conn *c;
+	int r;
+
+	if (l->n_conns == LOOP_CONNS) {
+		close(fd);
+		return -EMFILE;
+	}
+	c = conn_new(fd, dialed, l->c.secret, l->c.timeout_ns,
+		     tick_now(l->c.tick));
+	if (!c)
+		return -ENOMEM;
+	r = watch(l, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, c);
+	if (r < 0) {
+		conn_free(c);
+		return r;
+	}
+	l->conns[l->n_conns++] = *ret = c;
+	return 0;
+}
+
+int loop_dial(struct loop *l, const struct addr *to, const struct conn_ops *ops,
+	      void *user, struct conn **ret)
+{
+	int fd = addr_dial(to);
+	int r = fd < 0 ? fd : add(l, fd, true, ret);
+
+	if (r == 0) {
+		(*ret)->ops = ops;
+		(*ret)->user = user;
+	}
+	return r;
+}
+
+static size_t strangers(const struct loop *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_conns; i++)
+		n += !l->conns[i]->dialed && !l->conns[i]->trusted;
+	return n;
+}
+
+static void accept_all(struct loop *l)
+{
+	struct conn *c;
+	int fd;
+
+	while ((fd = accept4(l->c.listener, NULL, NULL,
+			     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		if (strangers(l) >= LOOP_STRANGERS) {
+			close(fd);
+			l->c.refused(l->c.ctx);
+		} else if (add(l, fd, false, &c) < 0) {
+			l->c.refused(l->c.ctx);
+		} else if (l->c.accepted(c, l->c.ctx) < 0) {
+			l->n_conns--;
+			conn_free(c);
+			l->c.refused(l->c.ctx);
+		}
+	}
+}
+
+/* --- the thread -------------------------------------------------------------
+ */
+
+/* When the next is due. */
+static uint64_t pump_all(struct loop *l, uint64_t now)
+{
+	uint64_t at = TICK_NEVER;
+
+	for (size_t i = 0; i < l->n_conns; i++)
+		at = MIN(at, conn_pump(l->conns[i], &l->nic, now));
+	for (size_t i = l->n_conns; i > 0; i--) {
+		if (l->conns[i - 1]->why)
+			drop(l, i - 1);
+		else if (l->conns[i - 1]->kicked)
+			at = now;
+	}
+	return at;
+}
+
+/* Times are met to some 50 us, without a spin: what is late does not add up
+ * (net/nic.h). */
+static void set_timer(struct loop *l, uint64_t at)
+{
+	if (at == l->timer_at)
+		return;
+	l->timer_at = at;
+	if (at != TICK_NEVER)
+		at += tick_spin(l->c.tick);
+	tick_timer_set(l->c.tick, l->timer, at);
+}
+
+static void take_event(struct loop *l, const struct epoll_event *e)
+{
+	eventfd_t n;
+
+	if (e->data.ptr == &l->wake) {
+		eventfd_read(l->wake, &n);
+		/* who comes from here on writes again; the next round sees what
+		 * the others have queued */
+		__atomic_store_n(&l->woken, false, __ATOMIC_SEQ_CST);
+	} else if (e->data.ptr == &l->timer) {
+		l->timer_at = TICK_NEVER;
+	} else if (e->data.ptr == &l->c.listener) {
+		accept_all(l);
+	} else {
+		struct conn *c = e->data.ptr;
+		bool over = e->events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP);
+
+		c->readable = c->readable || over || e->events & EPOLLIN;
+		c->writable = c->writable || over || e->events & EPOLLOUT;
+	}
+}
+
+static void *run(void *arg)
+{
+	struct loop *l = arg;
+	struct epoll_event events[EVENTS];
+
+	while (!__atomic_load_n(&l->stopping, __ATOMIC_ACQUIRE)) {
+		uint64_t now = tick_now(l->c.tick);
+		uint64_t at = l->c.round(l->c.ctx, now);
+		bool again;
+		int n;
+
+		at = MIN(at, pump_all(l, now));
+		again = at <= now;
+		if (!again)
+			set_timer(l, at);
+		n = epoll_wait(l->epoll, events, EVENTS, again ? 0 : -1);
+		for (int i = 0; i < n; i++)
+			take_event(l, &events[i]);
+	}
+	return NULL;
+}
+
+int loop_start(struct loop *l)
+{
+	int r = thread_start(&l->thread, NULL, run, l);
+
+	l->started = r == 0;
+	return r;
+}

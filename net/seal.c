@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libsodium, because it does all that is needed here in a few calls that are
+ * hard to misuse. TLS with a pre-shared key would bring certificates, cipher
+ * negotiation and renegotiation, all to be turned off.
+ */
+#include "net/seal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/util.h"
+#include "net/wire.h"
+
+_Static_assert(SEAL_KEY == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "");
+_Static_assert(SEAL_TAG == crypto_aead_chacha20poly1305_ietf_ABYTES, "");
+
+int seal_init(struct err *err)
+{
+	return sodium_init() < 0
+		       ? err_set(err, -EIO, "libsodium does not start")
+		       : 0;
+}
+
+static void hash_secret(const void *bytes, size_t n, struct seal_secret *ret)
+{
+	crypto_generichash(ret->bytes, sizeof(ret->bytes), bytes, n, NULL, 0);
+}
+
+int seal_read_secret(const char *path, struct seal_secret *ret, struct err *err)
+{
+	unsigned char bytes[SEAL_MOST_FILE + 1];
+	struct stat st;
+	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
+	ssize_t n;
+	int r = 0;
+
+	if (fd < 0)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
+	if (st.st_mode & 077)
+		return err_set(err, -EACCES,
+			       "%s: other users may access the key: chmod 600",
+			       path);
+	n = util_read_all(fd, bytes, sizeof(bytes), UTIL_HERE);
+	if (n < 0)
+		r = err_set(err, (int)n, "%s: %s", path, strerror((int)-n));
+	else if (n < SEAL_LEAST_FILE || n > SEAL_MOST_FILE)
+		r = err_set(err, -EINVAL,
+			    "%s: a key has %d to %d bytes: head -c 32 "
+			    "/dev/urandom >FILE makes one",
+			    path, SEAL_LEAST_FILE, SEAL_MOST_FILE);
+	else
+		hash_secret(bytes, (size_t)n, ret);
+	seal_forget(bytes, sizeof(bytes));
+	return r;
+}
+
+void seal_no_secret(struct seal_secret *ret)
+{
+	hash_secret("", 0, ret);
+}
+
+void seal_forget(void *secret, size_t n)
+{
+	sodium_memzero(secret, n);
+}
+
+void seal_nonce(unsigned char ret[SEAL_NONCE])
+{
+	randombytes_buf(ret, SEAL_NONCE);
+}
+
+void seal_agree(const struct seal_secret *secret, const unsigned char *dialer,
+		const unsigned char *listener, size_t n, int dialed,
+		struct seal *ret)
+{
+	static const char name[] = "gpemu";
+	unsigned char keys[2][SEAL_KEY];
+	crypto_generichash_state h;
+
+	crypto_generichash_init(&h, secret->bytes, sizeof(secret->bytes),
+				sizeof(keys));
+	crypto_generichash_update(&h, (const void *)name, sizeof(name) - 1);
+	crypto_generichash_update(&h, dialer, n);
+	crypto_generichash_update(&h, listener, n);
+	crypto_generichash_final(&h, &keys[0][0], sizeof(keys));
+	memcpy(ret->out, keys[dialed ? 0 : 1], SEAL_KEY);
+	memcpy(ret->in, keys[dialed ? 1 : 0], SEAL_KEY);
+	ret->n_out = ret->n_in = 0;
+	seal_forget(keys, sizeof(keys));
+	seal_forget(&h, sizeof(h));
+}
+
+enum { NONCE = crypto_aead_chacha20poly1305_ietf_NPUBBYTES };
+
+static void number(uint64_t n, unsigned char ret[NONCE])
+{
+	memset(ret, 0, NONCE);
+	wire_put(ret + NONCE - 8, n, 8);
+}
+
+void seal_close(struct seal *s, unsigned char *message, size_t head, size_t n)
+{
+	unsigned char nonce[NONCE], *body = message + head;
+
+	number(s->n_out++, nonce);
+	crypto_aead_chacha20poly1305_ietf_encrypt(body, NULL, body, n, message,
+						  head, NULL, nonce, s->out);
+}
+
+int seal_open(struct seal *s, unsigned char *message, size_t head, size_t n)
+{
+	unsigned char nonce[NONCE], *body = message + head;
+
+	number(s->n_in++, nonce);
+	return crypto_aead_chacha20poly1305_ietf_decrypt(body, NULL, NULL, body,
+							 n, message, head,
+							 nonce, s->in) < 0
+		       ? -EBADMSG
+		       : 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keys of a connection. Both ends know a secret. Each sends a fresh random
+ * nonce; both nonces and the secret give one key for each direction:
+ *
+ *	k1 || k2 = BLAKE2b-512(key: secret,
+ *		"gpemu" || greeting of the dialer || greeting of the listener)
+ *
+ * k1 seals what the dialer sends, k2 what the listener sends, each message with
+ * ChaCha20-Poly1305 and its number as the nonce. So a message that opens was
+ * made by an owner of the secret, for this connection, this direction and this
+ * place in it: nothing can be replayed, reflected, reordered or changed. The
+ * library compares the tags in constant time.
+ *
+ * There is no forward secrecy: who learns the secret can read what was recorded
+ * before.
+ */
+#ifndef GPEMU_NET_SEAL_H
+#define GPEMU_NET_SEAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+enum {
+	SEAL_KEY = 32,
+	SEAL_NONCE = 32,
+	SEAL_TAG = 16,	      /* bytes that sealing adds */
+	SEAL_LEAST_FILE = 32, /* bytes of a key file */
+	SEAL_MOST_FILE = 4096,
+};
+
+struct seal_secret {
+	unsigned char bytes[SEAL_KEY];
+};
+
+/* The keys of one end, and the numbers of the next messages. */
+struct seal {
+	unsigned char out[SEAL_KEY], in[SEAL_KEY];
+	uint64_t n_out, n_in;
+};
+
+/* Call before all others. -EIO with a text: the library does not start. */
+int seal_init(struct err *err);
+/*
+ * The secret in a file of SEAL_LEAST_FILE to SEAL_MOST_FILE bytes, which only
+ * its owner may access. -EINVAL, -EACCES (others may read it), and what open(2)
+ * and read(2) fail with; with a text.
+ */
+int seal_read_secret(const char *path, struct seal_secret *ret,
+		     struct err *err);
+/* A secret that everybody knows, for connections that need none. */
+void seal_no_secret(struct seal_secret *ret);
+/* Overwrite `n` bytes of secrets. */
+void seal_forget(void *secret, size_t n);
+void seal_nonce(unsigned char ret[SEAL_NONCE]);
+
+/* From the greetings of both ends, `n` bytes each. */
+void seal_agree(const struct seal_secret *secret, const unsigned char *dialer,
+		const unsigned char *listener, size_t n, int dialed,
+		struct seal *ret);
+/* Seal the `n` bytes behind the `head` bytes of a header, in place. The header
+ * is authenticated too. There is room for the tag. */
+void seal_close(struct seal *s, unsigned char *message, size_t head, size_t n);
+/* The inverse, `n` with the tag. -EBADMSG: it is not the next message of the
+ * other end. */
+int seal_open(struct seal *s, unsigned char *message, size_t head, size_t n);
+
+#endif

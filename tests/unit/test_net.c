@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames, keys, addresses and the emulated card, without sockets. */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "net/addr.h"
+#include "net/frame.h"
+#include "net/nic.h"
+#include "net/wire.h"
+
+/* --- keys --------------------------------------------------------------------
+ */
+
+struct ends {
+	struct seal dialer, listener;
+};
+
+static struct ends agree(const char *key_of_dialer, const char *key_of_listener)
+{
+	unsigned char a[FRAME_GREETING], b[FRAME_GREETING];
+	struct seal_secret x = { { 0 } }, y = { { 0 } };
+	struct ends e;
+
+	memcpy(x.bytes, key_of_dialer, strlen(key_of_dialer));
+	memcpy(y.bytes, key_of_listener, strlen(key_of_listener));
+	frame_greet(FRAME_VERSION, a);
+	frame_greet(FRAME_VERSION, b);
+	seal_agree(&x, a, b, FRAME_GREETING, 1, &e.dialer);
+	seal_agree(&y, a, b, FRAME_GREETING, 0, &e.listener);
+	return e;
+}
+
+enum { BODY = 100, HEAD = 4, ALL = HEAD + BODY + SEAL_TAG };
+
+static void fill(unsigned char m[ALL])
+{
+	for (int i = 0; i < HEAD + BODY; i++)
+		m[i] = (unsigned char)i;
+}
+
+static void a_message_opens_once_in_its_direction(void **state)
+{
+	struct ends e = agree("key", "key"), other = agree("key", "key");
+	unsigned char m[ALL], copy[ALL], plain[ALL];
+
+	(void)state;
+	fill(m);
+	memcpy(plain, m, sizeof(m));
+	seal_close(&e.dialer, m, HEAD, BODY);
+	assert_memory_not_equal(m + HEAD, plain + HEAD, BODY);
+	memcpy(copy, m, sizeof(m));
+	/* not for the other direction, nor another connection */
+	assert_int_equal(seal_open(&e.dialer, copy, HEAD, BODY + SEAL_TAG),
+			 -EBADMSG);
+	memcpy(copy, m, sizeof(m));
+	assert_int_equal(seal_open(&other.listener, copy, HEAD,
+				   BODY + SEAL_TAG),
+			 -EBADMSG);
+	memcpy(copy, m, sizeof(m));
+	assert_int_equal(seal_open(&e.listener, copy, HEAD, BODY + SEAL_TAG),
+			 0);
+	assert_memory_equal(copy, plain, HEAD + BODY);
+	/* nor again */
+	assert_int_equal(seal_open(&e.listener, m, HEAD, BODY + SEAL_TAG),
+			 -EBADMSG);
+}
+
+static void every_bit_counts(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ALL; i++) {
+		struct ends e = agree("key", "key");
+		unsigned char m[ALL];
+
+		fill(m);
+		seal_close(&e.dialer, m, HEAD, BODY);
+		m[i] ^= 1;
+		assert_int_equal(seal_open(&e.listener, m, HEAD,
+					   BODY + SEAL_TAG),
+				 -EBADMSG);
+	}
+}
+
+static void another_key_opens_nothing(void **state)
+{
+	struct ends e = agree("key", "kez");
+	unsigned char m[ALL];
+
+	(void)state;
+	fill(m);
+	seal_close(&e.dialer, m, HEAD, BODY);
+	assert_int_equal(seal_open(&e.listener, m, HEAD, BODY + SEAL_TAG),
+			 -EBADMSG);
+}
+
+static int read_key(const char *content, mode_t mode, struct seal_secret *ret,
+		    struct err *err)
+{
+	char path[] = "/tmp/gpemu-key-XXXXXX";
+	int fd = mkstemp(path), r;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+	fchmod(fd, mode);
+	close(fd);
+	r = seal_read_secret(path, ret, err);
+	unlink(path);
+	return r;
+}
+
+static void a_key_file_is_long_and_private(void **state)
+{
+	static const char key[] = "0123456789abcdef0123456789abcdef";
+	struct seal_secret a, b;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(read_key(key, 0600, &a, &err), 0);
+	assert_int_equal(read_key(key, 0400, &b, &err), 0);
+	assert_memory_equal(&a, &b, sizeof(a));
+	assert_int_equal(read_key(key + 1, 0600, &a, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "32"));
+	err.text[0] = 0;
+	assert_int_equal(read_key(key, 0640, &a, &err), -EACCES);
+	assert_non_null(strstr(err.text, "chmod 600"));
+	assert_int_equal(seal_read_secret("/nowhere/key", &a, NULL), -ENOENT);
+}
+
+/* --- frames ------------------------------------------------------------------
+ */
+
+/* As many of `n` bytes as it has room for. */
+static size_t put(struct frame_in *in, const void *bytes, size_t n)
+{
+	size_t room;
+	unsigned char *to = frame_space(in, &room);
+
+	assert_non_null(to);
+	assert_true(room > 0);
+	room = room < n ? room : n;
+	memcpy(to, bytes, room);
+	frame_add(in, room);
+	return room;
+}
+
+static size_t frame(unsigned char *to, uint32_t n)
+{
+	memset(wire_put(to, n, FRAME_HEADER), (int)n, n);
+	return FRAME_HEADER + n;
+}
+
+static void frames_come_out_however_they_come_in(void **state)
+{
+	static const uint32_t sizes[] = { 17, 300, 17, 40000, 18 };
+	unsigned char all[60000], *f;
+	size_t n = 0, got;
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		n += frame(all + n, sizes[i]);
+	for (size_t piece = 1; piece < n; piece = piece * 3 + 1) {
+		struct frame_in in = { .most = 50000 };
+		size_t next = 0;
+
+		for (size_t at = 0; at < n;) {
+			at += put(&in, all + at, MIN(piece, n - at));
+			while (frame_next(&in, &f, &got) == 1) {
+				assert_int_equal(got,
+						 FRAME_HEADER + sizes[next]);
+				assert_int_equal(f[got - 1], sizes[next] & 255);
+				next++;
+			}
+		}
+		assert_int_equal(next, 5);
+		assert_false(frame_is_partial(&in));
+		frame_in_fini(&in);
+	}
+}
+
+static void a_length_is_checked_before_memory_is_taken(void **state)
+{
+	static const uint32_t bad[] = { 0, 16, 100 + SEAL_TAG + 1, UINT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct frame_in in = { .most = 100 };
+		unsigned char head[FRAME_HEADER], *f;
+		size_t n;
+
+		wire_put(head, bad[i], FRAME_HEADER);
+		put(&in, head, 3);
+		assert_int_equal(frame_next(&in, &f, &n), 0);
+		put(&in, head + 3, 1);
+		assert_int_equal(frame_next(&in, &f, &n), -EMSGSIZE);
+		assert_in_range(in.room, 0, 16 << 10);
+		frame_in_fini(&in);
+	}
+}
+
+static void a_greeting_has_magic_and_version(void **state)
+{
+	unsigned char g[FRAME_GREETING], other[FRAME_GREETING];
+	uint32_t version;
+
+	(void)state;
+	frame_greet(FRAME_VERSION, g);
+	frame_greet(FRAME_VERSION, other);
+	assert_memory_not_equal(g, other, sizeof(g)); /* its nonce */
+	assert_int_equal(frame_check_greeting(g, &version), 0);
+	g[0] ^= 1;
+	assert_int_equal(frame_check_greeting(g, &version), -EBADMSG);
+	frame_greet(77, g);
+	assert_int_equal(frame_check_greeting(g, &version), -EPROTONOSUPPORT);
+	assert_int_equal(version, 77);
+}
+
+/* --- addresses
+ * ----------------------------------------------------------------- */
+
+static void addresses(void **state)
+{
+	static const char *const bad[] = {
+		"",	    "host",	  ":7000",   "host:",
+		"host:0",   "host:70000", "host:x",  "host:7x",
+		"::1:7000", "[]:7000",	  "host:-1", "host: 1",
+	};
+	struct addr a;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (addr_check(bad[i], NULL) != -EINVAL)
+			fail_msg("%s", bad[i]);
+	assert_int_equal(addr_check("node-1.cluster:7000", NULL), 0);
+	assert_int_equal(addr_find("127.0.0.1:7000", &a, NULL), 0);
+	assert_true(addr_is_loopback(&a));
+	addr_fini(&a);
+	assert_int_equal(addr_find("[::1]:7000", &a, NULL), 0);
+	assert_true(addr_is_loopback(&a));
+	addr_fini(&a);
+	assert_int_equal(addr_find("0.0.0.0:7000", &a, NULL), 0);
+	assert_false(addr_is_loopback(&a));
+	addr_fini(&a);
+	assert_int_equal(addr_find("[::ffff:10.0.0.1]:7000", &a, NULL), 0);
+	assert_false(addr_is_loopback(&a));
+	addr_fini(&a);
+}
+
+/* --- the card
+ * ------------------------------------------------------------------ */
+
+/* Two flows share it; timers that are late by up to 1 ms cost nothing. */
+static void the_rate_holds_with_late_timers(void **state)
+{
+	const size_t all = 50 << 20;
+	struct nic_flow f[2] = { { 0 } };
+	size_t left[2] = { all, all };
+	uint64_t now = NS_PER_S, begin = now;
+	struct nic nic;
+
+	(void)state;
+	nic_init(&nic, 1e9, 0);
+	while (left[0] || left[1]) {
+		uint64_t at = UINT64_MAX;
+
+		for (int i = 0; i < 2; i++) {
+			if (!left[i])
+				continue;
+			nic_book(&nic, &nic.out, &f[i], left[i], begin, now);
+			if (now >= f[i].at) {
+				left[i] -= f[i].booked;
+				nic_pass(&f[i], f[i].booked, &nic.sent);
+				at = now;
+			} else if (f[i].at < at) {
+				at = f[i].at;
+			}
+		}
+		if (at != now)
+			now = at + at % NS_PER_MS;
+	}
+	assert_int_equal(nic.sent, 2 * all);
+	assert_in_range(now - begin, 2 * all, 2 * all * 101 / 100 + NS_PER_MS);
+}
+
+static void a_pause_is_not_made_up_for(void **state)
+{
+	struct nic_flow f = { 0 };
+	struct nic nic;
+
+	(void)state;
+	nic_init(&nic, 1e9, 0);
+	nic_book(&nic, &nic.in, &f, 10000, 5 * NS_PER_S, 5 * NS_PER_S);
+	assert_int_equal(f.at, 5 * NS_PER_S + 10000);
+	nic_pass(&f, f.booked, &nic.received);
+	nic_idle(&f);
+	nic_book(&nic, &nic.in, &f, 10000, 7 * NS_PER_S, 7 * NS_PER_S);
+	assert_int_equal(f.at, 7 * NS_PER_S + 10000);
+	nic_pass(&f, f.booked, &nic.received);
+	/* even without word of the pause */
+	nic_book(&nic, &nic.in, &f, 10000, 0, 9 * NS_PER_S);
+	assert_in_range(f.at, 9 * NS_PER_S - 10 * NS_PER_MS, 9 * NS_PER_S);
+	/* no limit: at once */
+	nic_init(&nic, 0, 0);
+	f = (struct nic_flow){ 0 };
+	nic_book(&nic, &nic.out, &f, 10000, 123, 124);
+	assert_in_range(f.at, 0, 124);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_opens_once_in_its_direction),
+		cmocka_unit_test(every_bit_counts),
+		cmocka_unit_test(another_key_opens_nothing),
+		cmocka_unit_test(a_key_file_is_long_and_private),
+		cmocka_unit_test(frames_come_out_however_they_come_in),
+		cmocka_unit_test(a_length_is_checked_before_memory_is_taken),
+		cmocka_unit_test(a_greeting_has_magic_and_version),
+		cmocka_unit_test(addresses),
+		cmocka_unit_test(the_rate_holds_with_late_timers),
+		cmocka_unit_test(a_pause_is_not_made_up_for),
+	};
+	return seal_init(NULL) < 0 ? 1
+				   : cmocka_run_group_tests(tests, NULL, NULL);
+}
