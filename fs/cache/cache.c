@@ -15,6 +15,8 @@ struct cache {
 	struct cache_index index;
 	uint64_t capacity, used;
 	uint64_t overhead; /* metadata counted with each entry */
+	bool (*allowed)(void *ctx, uint64_t key); /* or NULL */
+	void *allowed_ctx;
 	cache_drop_fn drop;
 	void *ctx;
 	struct cache_counts counts;
@@ -45,6 +47,8 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 		return -ENOMEM;
 	*c = (struct cache){ .ops = ops,
 			     .capacity = params->capacity_bytes,
+			     .allowed = params->allowed,
+			     .allowed_ctx = params->allowed_ctx,
 			     .drop = drop,
 			     .ctx = ctx };
 	r = cache_index_init(&c->index, ops->entry_size);
@@ -149,7 +153,9 @@ static struct cache_entry *insert(struct cache *c, const struct cache_object *o)
 static struct cache_entry *try_admit(struct cache *c,
 				     const struct cache_object *o)
 {
-	if (c->ops->bypass || (c->ops->admit && !c->ops->admit(c->state, o)) ||
+	if (c->ops->bypass ||
+	    (c->allowed && !c->allowed(c->allowed_ctx, o->key)) ||
+	    (c->ops->admit && !c->ops->admit(c->state, o)) ||
 	    !make_room(c, o->bytes + c->overhead))
 		return NULL;
 	return insert(c, o);

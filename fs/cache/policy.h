@@ -78,6 +78,9 @@ struct policy_params {
 	bool count_metadata;
 	/* The policy's own (struct plugin), for init; NULL: the defaults. */
 	const void *options;
+	/* Admit only the objects of which this is true; NULL: any. */
+	bool (*allowed)(void *allowed_ctx, uint64_t key);
+	void *allowed_ctx;
 	/* With count_metadata: what an object takes in the host besides its
 	 * bytes. A policy's init gets the whole overhead here. */
 	uint64_t overhead_bytes;

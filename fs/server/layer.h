@@ -12,6 +12,7 @@
  *	 ------- the server splits the read into objects, under its lock ------
  *	 cache   ask  |   ^ offer                 objects
  *	 group        v   | (members of a group)
+ *	 peer             | admits? (objects that this node keeps)
  *	 source       makes a new object, in flight
  *	 ------- and then, without the lock, -----------------------------------
  *	 device  start: the fetch of a new object; when it is done, the reads
@@ -118,6 +119,7 @@ struct layer {
 	/* target of its calls: the next layer with the hook, or an end */
 	struct layer *read, *metadata, *watches;	  /* below */
 	struct layer *ask, *keeps, *warm, *start;	  /* below */
+	struct layer *admits;				  /* below */
 	struct layer *peek, *event;			  /* below, or NULL */
 	struct layer *answer, *metadata_answered, *offer; /* above */
 };
@@ -132,6 +134,8 @@ struct layer_ops {
 
 	/* 0, LAYER_IDLE, or -errno with a text. NULL: nothing to do. */
 	int (*init)(struct layer *l, struct err *err);
+	/* The stack is linked: its threads may begin. -errno with a text. */
+	int (*begin)(struct layer *l, struct err *err);
 	/* After init, even a failed one. */
 	void (*fini)(struct layer *l);
 	/* Answer all it holds, and all that still arrives, with -ECONNABORTED.
@@ -169,6 +173,10 @@ struct layer_ops {
 	 * device unsplit. A layer that keeps all files counts in n_keepers of
 	 * fs/server/stack.h, and this is not called for each read. */
 	bool (*keeps)(struct layer *l, uint32_t node);
+	/* May the caches above keep this object? If this layer has nothing
+	 * against it, ask below (layer_admits). Only with the peers of
+	 * server_config. */
+	bool (*admits)(struct layer *l, uint64_t key);
 	/* Admit a->what without an eviction, or pass it on (layer_warm). */
 	enum layer_warmth (*warm)(struct layer *l, struct ask *a);
 	/* From below: an object prefetched by a fetch. A layer that keeps it
@@ -248,6 +256,10 @@ static inline bool layer_watches(struct layer *l, uint32_t node)
 static inline bool layer_keeps(struct layer *l, uint32_t node)
 {
 	return l->keeps->ops->keeps(l->keeps, node);
+}
+static inline bool layer_admits(struct layer *l, uint64_t key)
+{
+	return l->admits->ops->admits(l->admits, key);
 }
 static inline int layer_ask(struct layer *l, struct ask *a)
 {

@@ -8,7 +8,7 @@
  *
  *	top	above all: answers go to the front, offers end
  *	split	between whole requests and objects
- *	floor	below all: no layer has, keeps or watches anything
+ *	floor	below all: no layer has, keeps, watches or refuses anything
  */
 #include "fs/server/stack.h"
 
@@ -61,8 +61,16 @@ static bool no(struct layer *l, uint32_t node)
 	return false;
 }
 
+static bool any(struct layer *l, uint64_t key)
+{
+	(void)l;
+	(void)key;
+	return true;
+}
+
 static const struct layer_ops ground = {
 	.plugin.name = "floor",
+	.admits = any,
 	.warm = no_room,
 	.keeps = no,
 	.watches = no,
@@ -112,6 +120,7 @@ static void link_layers(struct layer *const *all, int n)
 		l->keeps = DOWN(keeps);
 		l->peek = DOWN(peek);
 		l->event = DOWN(event);
+		l->admits = DOWN(admits);
 		l->warm = DOWN(warm);
 		l->start = next_start(all, n, i);
 		l->answer = UP(answer);
@@ -282,7 +291,11 @@ int stack_init(struct server *s, const struct layer_ops *split, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "%s", strerror(-r));
 	link_stack(s, split);
-	return 0;
+	r = 0;
+	for (size_t i = 0; r == 0 && i < s->n_layers; i++)
+		if (s->layers[i]->ops->begin)
+			r = s->layers[i]->ops->begin(s->layers[i], err);
+	return r;
 }
 
 void stack_fini(struct server *s)
