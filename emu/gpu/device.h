@@ -10,8 +10,9 @@
  *	device_drain(d)			 wait: every step was reported
  *
  * A step is reported through struct device_events, by a call that is on its
- * way: local GPUs report in device_submit, as they know when a step will end;
- * a server's in the call that hears of its end. So at most DEVICE_STEPS are
+ * way: local GPUs report in device_submit, as they know when a step will end,
+ * or, if other nodes take part in it, in the next call that needs its end; a
+ * server's in the call that hears of it. So at most DEVICE_STEPS are
  * submitted and not reported. One thread makes all calls but
  * device_interrupt. All times are emulated ns of the job's clock.
  *
@@ -47,6 +48,7 @@ struct device_job {
 	bool load;	/* the model's way to the GPUs takes time */
 	double jitter;	/* of step times, as gpu_jitter */
 	uint64_t seed;	/* of that */
+	uint64_t node;	/* of several, each of which varies on its own */
 
 	/* for a server */
 	uint64_t iterations;
@@ -90,6 +92,16 @@ struct device_events {
 	/* That step began, as seen at `at`. */
 	void (*begun)(void *ctx, uint64_t at);
 	void *ctx;
+	/*
+	 * Gradients are reduced with other nodes; NULL: there are none. This
+	 * node's part of a step is computed, known up to compute_end; returns
+	 * at once. Then, in a later call of the device: wait until all nodes
+	 * have theirs; -errno with a text.
+	 */
+	void (*reach)(void *ctx, const struct device_step *s,
+		      const struct gpus_reach *r);
+	int (*reduced)(void *ctx, struct gpus_reach *ret_all,
+		       uint64_t *ret_reduced, struct err *err);
 };
 
 struct device;

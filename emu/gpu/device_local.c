@@ -2,6 +2,10 @@
 /*
  * The GPUs of this process. A step's times follow from its copies' (gpus.h),
  * so it is reported when it is submitted; what remains is to wait.
+ *
+ * If other nodes take part in a step, its end follows from theirs, too. While
+ * they compute, this node gets its next batch: the step is settled before
+ * anything that begins after it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +19,13 @@ struct local {
 	struct gpus gpus;
 	struct rng rng[GPUS_MAX];
 	struct gpu_step step[GPUS_MAX]; /* on its way */
+
+	/* a step that waits for other nodes */
+	bool open;
+	uint32_t used;
+	struct device_step report;
+	int failed; /* why they do not come; 0: they do */
+	struct err why;
 };
 
 static struct local *local_of(struct device *d)
@@ -52,7 +63,8 @@ static void local_begin(struct device *d, uint64_t epoch)
 	d->idle_ns = tick_now(j->tick);
 	gpus_init(&l->gpus, j->gpus, d->idle_ns);
 	for (uint32_t i = 0; i < j->gpus->n; i++)
-		l->rng[i] = rng_stream(j->seed, "jitter", epoch * GPUS_MAX + i);
+		l->rng[i] = rng_stream(j->seed, "jitter",
+				       (j->node << 32) + epoch * GPUS_MAX + i);
 }
 
 static struct gpus_part compute_of(const struct device_job *j, uint32_t samples,
@@ -76,6 +88,31 @@ uint64_t device_local_ns(const struct device_job *j, uint64_t bytes)
 	       p.optimizer_ns;
 }
 
+/* Wait for the other nodes, then report the step. */
+static int settle(struct local *l)
+{
+	struct device *d = &l->device;
+	struct gpus_reach all;
+	uint64_t reduced;
+
+	if (!l->open)
+		return l->failed;
+	l->open = false;
+	l->failed = d->events.reduced(d->events.ctx, &all, &reduced, &l->why);
+	if (l->failed < 0)
+		return l->failed;
+	d->idle_ns = gpus_reduced(&l->gpus, l->used, &all, reduced, l->step);
+	d->events.done(d->events.ctx, &l->report);
+	return 0;
+}
+
+static int settled(struct local *l, struct err *err)
+{
+	int r = settle(l);
+
+	return r < 0 ? err_set(err, r, "%s", l->why.text) : 0;
+}
+
 static int local_copy(struct device *d, uint32_t gpu,
 		      const struct device_batch *b, struct gpu_step *ret,
 		      struct err *err)
@@ -84,8 +121,10 @@ static int local_copy(struct device *d, uint32_t gpu,
 	struct local *l = local_of(d);
 	struct gpus_part part =
 		gpus_copy_of(j->gpu, j->model, b->bytes, j->pinned);
+	int r = settled(l, err);
 
-	(void)err;
+	if (r < 0)
+		return r;
 	if (b->stage) {
 		tick_wait(d->job.tick,
 			  MAX(b->ready_ns, gpu_room(&l->gpus.gpu[gpu])));
@@ -106,24 +145,40 @@ static void vary(struct local *l, uint32_t i, struct gpus_part *p)
 	p->optimizer_ns = (uint64_t)((double)p->optimizer_ns * x);
 }
 
+static void submit_with_nodes(struct local *l, const struct gpus_part *cost)
+{
+	struct device *d = &l->device;
+	struct gpus_reach reach;
+
+	gpus_compute(&l->gpus, l->used, cost, l->step, &reach);
+	l->open = true;
+	d->events.reach(d->events.ctx, &l->report, &reach);
+}
+
 static void local_submit(struct device *d, const struct device_part *part,
 			 void *user)
 {
 	struct local *l = local_of(d);
-	struct device_step s = { .user = user,
-				 .idle_ns = d->idle_ns,
-				 .gpu = l->step };
 	struct gpus_part cost[GPUS_MAX];
-	uint32_t used = 0;
 
+	if (settle(l) < 0)
+		return; /* the next call says so */
+	l->report = (struct device_step){ .user = user,
+					  .idle_ns = d->idle_ns,
+					  .gpu = l->step };
+	l->used = 0;
 	for (uint32_t i = 0; i < d->job.gpus->n; i++) {
 		cost[i] = compute_of(&d->job, part[i].samples, part[i].bytes);
 		vary(l, i, &cost[i]);
-		used += part[i].samples > 0;
+		l->used += part[i].samples > 0;
 	}
-	d->idle_ns = gpus_step(&l->gpus, used, cost, l->step);
+	if (d->events.reach) {
+		submit_with_nodes(l, cost);
+		return;
+	}
+	d->idle_ns = gpus_step(&l->gpus, l->used, cost, l->step);
 	if (d->events.done)
-		d->events.done(d->events.ctx, &s);
+		d->events.done(d->events.ctx, &l->report);
 }
 
 /* When the last GPU begins to compute: all copies are over by then. */
@@ -140,11 +195,16 @@ static int local_room(struct device *d, uint32_t n, struct err *err)
 {
 	struct local *l = local_of(d);
 	uint64_t room = 0;
+	int r;
 
-	(void)err;
 	tick_wait(d->job.tick, all_begin(l));
 	if (d->events.begun)
 		d->events.begun(d->events.ctx, tick_now(d->job.tick));
+	/* overlapped, there is room once the step has begun */
+	r = d->job.gpus->transfer == GPU_TRANSFER_BLOCKING ? settled(l, err)
+							   : l->failed;
+	if (r < 0)
+		return err_set(err, r, "%s", l->why.text);
 	for (uint32_t i = 0; i < n; i++)
 		room = MAX(room, gpu_room(&l->gpus.gpu[i]));
 	tick_wait(d->job.tick, room);
@@ -153,9 +213,7 @@ static int local_room(struct device *d, uint32_t n, struct err *err)
 
 static int local_drain(struct device *d, struct err *err)
 {
-	(void)d;
-	(void)err;
-	return 0;
+	return settled(local_of(d), err);
 }
 
 static void local_hold(struct device *d, uint64_t until)

@@ -156,39 +156,55 @@ static uint64_t step_dp(struct gpus *g, uint32_t used,
 	return end + part[0].optimizer_ns;
 }
 
-static uint64_t step_ddp(struct gpus *g, uint32_t used,
-			 const struct gpus_part *part, struct gpu_step *step)
+/* DistributedDataParallel: forward and backward; pass[i] of each GPU. */
+static void compute(struct gpus *g, uint32_t used, const struct gpus_part *part,
+		    struct gpu_step *step, struct collective_pass *pass,
+		    struct gpus_reach *ret)
 {
-	struct collective_pass pass[GPUS_MAX] = { { 0 } };
-	uint64_t slowest = 0, optimizer = 0, end;
-
+	*ret = (struct gpus_reach){ 0 };
 	for (uint32_t i = 0; i < used; i++) {
 		gpu_compute(&g->gpu[i], part[i].prep_ns,
 			    part[i].forward_ns + part[i].backward_ns, &step[i]);
 		step[i].prep_ns = part[i].prep_ns;
 		pass[i].end = step[i].compute_end;
 		pass[i].start = pass[i].end - part[i].backward_ns;
-		slowest = MAX(slowest, pass[i].end);
-		optimizer = MAX(optimizer, part[i].optimizer_ns);
+		ret->pass.start = MAX(ret->pass.start, pass[i].start);
+		ret->pass.end = MAX(ret->pass.end, pass[i].end);
+		ret->optimizer_ns =
+			MAX(ret->optimizer_ns, part[i].optimizer_ns);
 	}
-	end = g->config.inference
-		      ? slowest
-		      : collective_overlapped(&g->config.reduce, pass, used);
-	for (uint32_t i = 0; i < used; i++) {
-		step[i].barrier_wait_ns = slowest - step[i].compute_end;
-		step[i].allreduce_ns = end - slowest;
-		step[i].optimizer_ns = optimizer;
-	}
-	return end + optimizer;
 }
 
-uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
-		   struct gpu_step *step)
+/* From the end of the backward passes to the end of the step. */
+static uint64_t finish_ddp(uint32_t used, const struct gpus_reach *all,
+			   uint64_t reduced, struct gpu_step *step)
 {
-	bool dp = g->config.parallel == GPUS_DP && g->config.n > 1;
-	uint64_t end = dp ? step_dp(g, used, part, step)
-			  : step_ddp(g, used, part, step);
+	for (uint32_t i = 0; i < used; i++) {
+		step[i].barrier_wait_ns = all->pass.end - step[i].compute_end;
+		step[i].allreduce_ns = reduced - all->pass.end;
+		step[i].optimizer_ns = all->optimizer_ns;
+	}
+	return reduced + all->optimizer_ns;
+}
 
+static uint64_t step_ddp(struct gpus *g, uint32_t used,
+			 const struct gpus_part *part, struct gpu_step *step)
+{
+	struct collective_pass pass[GPUS_MAX] = { { 0 } };
+	struct gpus_reach all;
+	uint64_t reduced;
+
+	compute(g, used, part, step, pass, &all);
+	reduced = g->config.inference ? all.pass.end
+				      : collective_overlapped(&g->config.reduce,
+							      pass, used);
+	return finish_ddp(used, &all, reduced, step);
+}
+
+/* All GPUs, also those without a part, end their step together. */
+static uint64_t end_all(struct gpus *g, uint32_t used, uint64_t end,
+			struct gpu_step *step)
+{
 	for (uint32_t i = 0; i < g->config.n; i++) {
 		uint64_t idle = g->gpu[i].compute_end;
 
@@ -203,6 +219,32 @@ uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
 		gpu_end(&g->gpu[i], end, &step[i]);
 	}
 	return end;
+}
+
+uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
+		   struct gpu_step *step)
+{
+	bool dp = g->config.parallel == GPUS_DP && g->config.n > 1;
+
+	return end_all(g, used,
+		       dp ? step_dp(g, used, part, step)
+			  : step_ddp(g, used, part, step),
+		       step);
+}
+
+void gpus_compute(struct gpus *g, uint32_t used, const struct gpus_part *part,
+		  struct gpu_step *step, struct gpus_reach *ret)
+{
+	struct collective_pass pass[GPUS_MAX];
+
+	compute(g, used, part, step, pass, ret);
+}
+
+uint64_t gpus_reduced(struct gpus *g, uint32_t used,
+		      const struct gpus_reach *all, uint64_t reduced,
+		      struct gpu_step *step)
+{
+	return end_all(g, used, finish_ddp(used, all, reduced, step), step);
 }
 
 uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,

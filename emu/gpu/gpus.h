@@ -116,6 +116,24 @@ uint64_t gpus_step(struct gpus *g, uint32_t used, const struct gpus_part *part,
 		   struct gpu_step *step);
 
 /*
+ * A step whose gradients are reduced with other nodes, in two parts: this
+ * node's computation, and, once all nodes have theirs, its end. `used` and
+ * `step` as above; not for DataParallel, whose process has one node.
+ */
+struct gpus_reach {
+	/* from when the last GPU has its first gradients to when the last one
+	 * has all: the bounds of each GPU's pass */
+	struct collective_pass pass;
+	uint64_t optimizer_ns; /* of the slowest */
+};
+void gpus_compute(struct gpus *g, uint32_t used, const struct gpus_part *part,
+		  struct gpu_step *step, struct gpus_reach *ret);
+/* `all`: of all nodes; `reduced`: when the gradients are. As gpus_step. */
+uint64_t gpus_reduced(struct gpus *g, uint32_t used,
+		      const struct gpus_reach *all, uint64_t reduced,
+		      struct gpu_step *step);
+
+/*
  * The time from step to step, ns, if batches are always ready: each GPU
  * computes `part`, and `batch` is copied to each (DataParallel: the whole
  * batch, to GPU 0).

@@ -3,6 +3,7 @@
  * tests/cli/share.bats tests those of a server. */
 #include "tests/unit/test.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "common/units.h"
@@ -31,6 +32,9 @@ struct rig {
 	void *user;
 	uint64_t idle_ns, begun_ns;
 	struct gpu_step step;
+	/* other nodes */
+	struct gpus_reach reach;
+	bool fails;
 };
 
 static void done(void *ctx, const struct device_step *s)
@@ -120,6 +124,68 @@ static void a_step_is_reported_and_then_seen_to_begin(void **state)
 	stop(&r);
 }
 
+/* Another node takes 7 ms longer. */
+static void reach(void *ctx, const struct device_step *s,
+		  const struct gpus_reach *r)
+{
+	struct rig *rig = ctx;
+
+	rig->step = s->gpu[0];
+	rig->reach = *r;
+}
+
+static int reduced(void *ctx, struct gpus_reach *ret_all, uint64_t *ret_reduced,
+		   struct err *err)
+{
+	struct rig *rig = ctx;
+
+	if (rig->fails)
+		return err_set(err, -ECANCELED, "rank 1 was interrupted");
+	*ret_all = rig->reach;
+	ret_all->pass.end += 7 * NS_PER_MS;
+	*ret_reduced = ret_all->pass.end + 2 * NS_PER_MS;
+	return 0;
+}
+
+static void
+a_step_with_other_nodes_is_reported_when_they_are_there(void **state)
+{
+	struct device_batch b = { .samples = SAMPLES, .bytes = SAMPLES * 1000 };
+	struct err err = { 0 };
+	struct gpu_step copy;
+	struct rig r;
+
+	(void)state;
+	start(&r, GPU_TRANSFER_OVERLAP);
+	r.device->events.reach = reach;
+	r.device->events.reduced = reduced;
+	step(&r, &b);
+	assert_int_equal(r.n_done, 0);
+	assert_int_equal(r.reach.pass.start, 20 * NS_PER_MS);
+	assert_int_equal(r.reach.pass.end, 40 * NS_PER_MS);
+	/* there is room before that */
+	assert_int_equal(device_room(r.device, 1, NULL), 0);
+	assert_int_equal(r.n_done, 0);
+	assert_int_equal(tick_now(r.tick), 10 * NS_PER_MS);
+	/* the next batch is copied meanwhile, and computed after it */
+	assert_int_equal(step(&r, &b), 20 * NS_PER_MS);
+	assert_int_equal(r.n_done, 1);
+	assert_int_equal(r.step.compute_start, 49 * NS_PER_MS);
+	assert_int_equal(device_drain(r.device, NULL), 0);
+	assert_int_equal(r.n_done, 2);
+	assert_int_equal(r.step.barrier_wait_ns, 7 * NS_PER_MS);
+	assert_int_equal(r.step.allreduce_ns, 2 * NS_PER_MS);
+	assert_int_equal(r.device->idle_ns, 88 * NS_PER_MS);
+	/* nothing is reported of a step that another node does not make */
+	step(&r, &b);
+	r.fails = true;
+	assert_int_equal(device_copy(r.device, 0, &b, &copy, &err), -ECANCELED);
+	assert_string_equal(err.text, "rank 1 was interrupted");
+	assert_int_equal(device_drain(r.device, NULL), -ECANCELED);
+	assert_int_equal(r.n_done, 2);
+	stop(&r);
+}
+
 static void a_held_device_neither_copies_nor_computes(void **state)
 {
 	struct device_batch b = { .samples = SAMPLES, .bytes = SAMPLES * 1000 };
@@ -188,6 +254,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_is_reported_and_then_seen_to_begin),
+		cmocka_unit_test(
+			a_step_with_other_nodes_is_reported_when_they_are_there),
 		cmocka_unit_test(a_held_device_neither_copies_nor_computes),
 		cmocka_unit_test(blocking_has_room_when_the_step_is_over),
 		cmocka_unit_test(pageable_memory_is_staged_once_there_is_room),
