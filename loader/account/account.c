@@ -20,13 +20,11 @@ struct stalls account_stalls(uint64_t idle, const struct delivery *d,
 				.pin_ns = s->data_wait_ns - before };
 }
 
-struct stalls account_late(uint64_t ns, uint64_t idle, const struct delivery *d,
-			   const struct gpu_step *s)
+struct stalls account_late(uint64_t ns, const struct stalls *of)
 {
-	struct stalls of = account_stalls(idle, d, s);
 	/* the pin stage is the last part of the wait */
-	uint64_t pin = MIN(ns, of.pin_ns), before = of.fetch_ns + of.prep_ns;
-	double share = before ? (double)of.fetch_ns / (double)before : 0;
+	uint64_t pin = MIN(ns, of->pin_ns), before = of->fetch_ns + of->prep_ns;
+	double share = before ? (double)of->fetch_ns / (double)before : 0;
 	uint64_t fetch = (uint64_t)((double)(ns - pin) * share);
 
 	return (struct stalls){ .fetch_ns = fetch,
@@ -160,6 +158,28 @@ void account_merge(struct account *into, const struct account *from)
 	hist_merge(&into->queue, &from->queue);
 }
 
+void account_join(struct account *into, const struct account *from)
+{
+	uint32_t gpus = into->gpus + from->gpus;
+	uint64_t steps = MAX(into->steps, from->steps);
+	uint64_t elapsed = MAX(into->elapsed_ns, from->elapsed_ns);
+	uint64_t wall = MAX(into->wall_ns, from->wall_ns);
+	uint64_t au_elapsed = MAX(into->au_elapsed_ns, from->au_elapsed_ns);
+	uint64_t first = MAX(into->first_batch_ns, from->first_batch_ns);
+	uint64_t saving =
+		MAX(into->checkpoint_stall_ns, from->checkpoint_stall_ns);
+
+	account_merge(into, from);
+	into->more_nodes++;
+	into->gpus = gpus;
+	into->steps = steps;
+	into->elapsed_ns = elapsed;
+	into->wall_ns = wall;
+	into->au_elapsed_ns = au_elapsed;
+	into->first_batch_ns = first;
+	into->checkpoint_stall_ns = saving;
+}
+
 uint64_t account_mean(const struct account *a, uint64_t ns)
 {
 	return a->gpus ? ns / a->gpus : ns;
@@ -231,7 +251,7 @@ static json_t *gpus_json(const struct account *a)
 {
 	json_t *j = json_array();
 
-	for (uint32_t i = 0; i < a->gpus; i++)
+	for (uint32_t i = 0; !a->more_nodes && i < a->gpus; i++)
 		json_array_append_new(j, gpu_json(a, &a->gpu[i]));
 	return j;
 }

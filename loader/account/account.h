@@ -59,7 +59,8 @@ struct account_gpu {
 };
 
 struct account {
-	uint32_t gpus; /* number; 0 before the first step */
+	uint32_t gpus;	     /* number; 0 before the first step */
+	uint32_t more_nodes; /* whose accounts were joined */
 	uint64_t epoch;
 	uint64_t steps, samples, failed_samples;
 	/* samples new to their epoch; the summed class entropy of batches in
@@ -89,7 +90,7 @@ struct account {
 	struct hist queue; /* batches ready at each request */
 	bool on_mount;	   /* hits and misses are valid */
 	uint64_t hits, misses;
-	struct account_gpu gpu[GPUS_MAX];
+	struct account_gpu gpu[GPUS_MAX]; /* of one node */
 };
 
 /* A data wait by cause; the transfer stall is separate. */
@@ -103,10 +104,9 @@ static inline uint64_t stalls_ns(const struct stalls *s)
 /* The stalls of a GPU that fell idle at `idle`, took `d`, and did `s`. */
 struct stalls account_stalls(uint64_t idle, const struct delivery *d,
 			     const struct gpu_step *s);
-/* The stalls in the last `ns` of that wait, <= s->data_wait_ns: another GPU
- * waited for this one at the barrier. */
-struct stalls account_late(uint64_t ns, uint64_t idle, const struct delivery *d,
-			   const struct gpu_step *s);
+/* The stalls in the last `ns` of a wait of these parts, <= stalls_ns(of):
+ * another GPU waited for this one at the barrier. */
+struct stalls account_late(uint64_t ns, const struct stalls *of);
 
 /* Begin a step of `gpus` GPUs; then add its batches, and each GPU's part: GPU
  * `i` fell idle at `idle`, took (its share of) `d`, and did `s`; `late` is the
@@ -118,6 +118,11 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 		 const struct stalls *late);
 /* Adds sums and histograms; keeps `epoch` and first_batch_ns of the first. */
 void account_merge(struct account *into, const struct account *from);
+
+/* Adds what another node did at the same time. Time that passes for the nodes
+ * together is that of the one where it was longest. The parts of each GPU are
+ * no longer known. */
+void account_join(struct account *into, const struct account *from);
 
 /* Compute time over elapsed time, without the first step; < 0: one step. */
 double account_au(const struct account *a);

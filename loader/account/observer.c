@@ -28,8 +28,7 @@ void observers_taken(const struct observers *o, const struct delivery *d)
 	CALL(o, taken, d);
 }
 
-/* The GPU that the others wait for. */
-static uint32_t slowest(const struct step_done *s)
+uint32_t observers_slowest(const struct step_done *s)
 {
 	uint32_t last = 0;
 
@@ -43,19 +42,22 @@ static uint32_t slowest(const struct step_done *s)
 static struct stalls late_batch(const struct step_done *s, uint32_t i,
 				uint32_t last)
 {
-	uint64_t own = s->gpu[i].data_wait_ns, its = s->gpu[last].data_wait_ns;
+	struct stalls its = s->other ? *s->other
+				     : account_stalls(s->idle_ns,
+						      step_batch(s, last),
+						      &s->gpu[last]);
+	uint64_t own = s->gpu[i].data_wait_ns, ns = stalls_ns(&its);
 
-	if (s->even || its <= own)
+	if ((s->even && !s->other) || ns <= own)
 		return (struct stalls){ 0 };
-	return account_late(MIN(its - own, s->gpu[i].barrier_wait_ns),
-			    s->idle_ns, step_batch(s, last), &s->gpu[last]);
+	return account_late(MIN(ns - own, s->gpu[i].barrier_wait_ns), &its);
 }
 
 void observers_done(const struct observers *o, const struct step_done *s)
 {
 	struct stalls late[GPUS_MAX];
 	struct step_done all = *s;
-	uint32_t last = slowest(s);
+	uint32_t last = observers_slowest(s);
 
 	for (uint32_t i = 0; i < s->n_gpus; i++)
 		late[i] = late_batch(s, i, last);

@@ -24,6 +24,8 @@ struct step_done {
 	bool even;		      /* all GPUs share the last batch */
 	const struct delivery *batch; /* n_batches; their memory may be gone */
 	const struct gpu_step *gpu;   /* n_gpus */
+	/* the slowest GPU is of another node: what it waited for; or NULL */
+	const struct stalls *other;
 	const struct stalls
 		*late; /* n_gpus: the part of its barrier wait for a batch */
 };
@@ -36,6 +38,9 @@ static inline const struct delivery *step_batch(const struct step_done *s,
 
 	return &s->batch[s->even || i > last ? last : i];
 }
+
+/* The GPU that the others of the node wait for. */
+uint32_t observers_slowest(const struct step_done *s);
 
 struct observer {
 	void (*begin)(void *ctx, uint64_t epoch, uint64_t now_ns);

@@ -186,11 +186,11 @@ static void who_waits_for_a_late_batch_waits_for_data(void **state)
 	struct gpu_step first = { .data_wait_ns = 10, .barrier_wait_ns = 80 };
 	struct delivery early = { .n = 4, .complete_ns = 110, .ready_ns = 110 };
 	struct account a = { 0 };
-	struct stalls late;
+	struct stalls late = account_stalls(100, &d, &s);
 
 	(void)state;
 	account_begin_step(&a, 2);
-	late = account_late(60, 100, &d, &s);
+	late = account_late(60, &late);
 	account_gpu(&a, 0, 100, &early, &first, &late);
 	assert_int_equal(a.gpu[0].data_wait_ns, 70);
 	assert_int_equal(a.gpu[0].barrier_wait_ns, 20);
