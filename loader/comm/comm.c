@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/comm/comm.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+
+static const struct comm_ops alone = { 0 };
+
+void comm_alone(struct comm *c)
+{
+	*c = (struct comm){ .ops = &alone, .size = 1, .all = &c->mine };
+}
+
+void comm_close(struct comm *c)
+{
+	if (c && c->ops->close)
+		c->ops->close(c);
+}
+
+/* --- exchanges ------------------------------------------------------------ */
+
+static void start(struct comm *c, int status, const void *mine, size_t n)
+{
+	assert(n <= COMM_RECORD);
+	c->mine.status = status;
+	if (n)
+		memcpy(c->mine.record, mine, n);
+	c->open = true;
+	if (c->ops->start)
+		c->ops->start(c);
+}
+
+/* The rank whose status counts: an error before an interrupt. */
+static const struct comm_cell *worst(const struct comm *c)
+{
+	const struct comm_cell *w = &c->all[0];
+
+	for (uint32_t i = 1; i < c->size; i++)
+		if (c->all[i].status < 0 &&
+		    (w->status == 0 || (w->status == -ECANCELED &&
+					c->all[i].status != -ECANCELED)))
+			w = &c->all[i];
+	return w;
+}
+
+int comm_finish(struct comm *c, void *all, size_t n, struct err *err)
+{
+	int r = c->ops->finish ? c->ops->finish(c, err) : 0;
+	const struct comm_cell *w = worst(c);
+
+	c->open = false;
+	if (r < 0)
+		return c->ended = r;
+	for (uint32_t i = 0; all && i < c->size; i++)
+		memcpy((uint8_t *)all + i * n, c->all[i].record, n);
+	if (w->status == 0)
+		return 0;
+	c->ended = w->status;
+	c->ended_by = (uint32_t)(w - c->all);
+	return err_set(err, c->ended, "rank %" PRIu32 " %s", c->ended_by,
+		       c->ended == -ECANCELED ? "was interrupted" : "failed");
+}
+
+void comm_start(struct comm *c, const void *mine, size_t n)
+{
+	start(c, 0, mine, n);
+}
+
+int comm_exchange(struct comm *c, const void *mine, void *all, size_t n,
+		  struct err *err)
+{
+	start(c, 0, mine, n);
+	return comm_finish(c, all, n, err);
+}
+
+static int agree(struct comm *c, int status, struct err *err)
+{
+	start(c, status, NULL, 0);
+	return comm_finish(c, NULL, 0, err);
+}
+
+bool comm_launched(void)
+{
+	/* Open MPI's mpirun; MPICH's, and srun --mpi=pmi2; srun --mpi=pmix */
+	static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+					     "SLURM_STEP_NUM_TASKS" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const char *size = getenv(sizes[i]);
+
+		if (size && atoi(size) > 1)
+			return true;
+	}
+	return false;
+}
+
+int comm_end(struct comm *c, int status, struct err *err)
+{
+	if (c->open)
+		comm_finish(c, NULL, 0, err);
+	return c->ended ? c->ended : agree(c, status, err);
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+static int make_room(struct comm_blob *b)
+{
+	b->bytes = malloc(MAX(b->n, 1));
+	return b->bytes ? 0 : -ENOMEM;
+}
+
+int comm_gather(struct comm *c, const struct comm_blob *mine,
+		struct comm_blob *ret, struct err *err)
+{
+	uint64_t own = mine->n;
+	_cleanup_free_ uint64_t *n = calloc(c->size, sizeof(*n));
+	bool room = n && ret && mine->bytes;
+	int r = agree(c, room ? 0 : -ENOMEM, err);
+
+	if (r == 0)
+		r = comm_exchange(c, &own, n, sizeof(own), err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; c->rank == 0 && i < c->size; i++) {
+		ret[i] = (struct comm_blob){ .n = n[i] };
+		r = r < 0 ? r : make_room(&ret[i]);
+	}
+	r = agree(c, r, err);
+	if (r < 0)
+		return r;
+	if (c->rank == 0)
+		memcpy(ret[0].bytes, mine->bytes, mine->n);
+	return c->ops->gather ? c->ops->gather(c, mine, ret, err) : 0;
+}
+
+int comm_bcast(struct comm *c, struct comm_blob *b, struct err *err)
+{
+	uint64_t own = b->n;
+	_cleanup_free_ uint64_t *n = calloc(c->size, sizeof(*n));
+	bool room = n && (c->rank || b->bytes);
+	int r = agree(c, room ? 0 : -ENOMEM, err);
+
+	if (r == 0)
+		r = comm_exchange(c, &own, n, sizeof(own), err);
+	if (r < 0)
+		return r;
+	if (c->rank) {
+		*b = (struct comm_blob){ .n = n[0] };
+		r = make_room(b);
+	}
+	r = agree(c, r, err);
+	return r == 0 && c->ops->bcast ? c->ops->bcast(c, b, err) : r;
+}

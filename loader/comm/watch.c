@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/comm/watch.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "common/tick.h"
+#include "common/units.h"
+#include "common/util.h"
+
+/* arbitrary: longer than a loaded machine takes to start its ranks, short
+ * enough for somebody who waits */
+#define JOIN_NS (20 * NS_PER_S)
+#define ANSWER_NS (2 * NS_PER_S)
+
+/* Instead of a rank: the sender leaves in order. */
+#define BYE UINT32_MAX
+
+struct hello {
+	uint8_t key[WATCH_KEY];
+	uint32_t rank;
+};
+
+int watch_init(struct watch *w, uint32_t ranks)
+{
+	w->listening = -1;
+	w->fd = calloc(ranks, sizeof(*w->fd));
+	w->rank = calloc(ranks, sizeof(*w->rank));
+	w->n = 1;
+	return w->fd && w->rank ? 0 : -ENOMEM;
+}
+
+/* --- connecting ----------------------------------------------------------- */
+
+/* A peer that does not answer for about ten seconds is gone. */
+static void keep_alive(int fd)
+{
+	int on = 1, idle = 4, every = 2, times = 3;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+static void limit(int fd, uint64_t ns)
+{
+	struct timeval t = { .tv_sec = (time_t)(ns / NS_PER_S) };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+}
+
+static void add(struct watch *w, int fd, uint32_t rank)
+{
+	keep_alive(fd);
+	w->fd[w->n] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	w->rank[w->n++] = rank;
+}
+
+/* The machine's addresses that other machines may reach. */
+static void list_addresses(struct watch_door *d, in_port_t port)
+{
+	struct ifaddrs *all = NULL;
+
+	if (getifaddrs(&all) < 0)
+		return;
+	for (struct ifaddrs *i = all; i; i = i->ifa_next) {
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET ||
+		    i->ifa_flags & IFF_LOOPBACK || d->n == WATCH_ADDRESSES)
+			continue;
+		memcpy(&d->address[d->n], i->ifa_addr, sizeof(*d->address));
+		d->address[d->n++].sin_port = port;
+	}
+	freeifaddrs(all);
+}
+
+int watch_listen(struct watch *w, bool local, struct watch_door *ret,
+		 struct err *err)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t size = sizeof(at);
+
+	w->first = true;
+	*ret = (struct watch_door){ 0 };
+	at.sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY);
+	w->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (w->listening < 0 ||
+	    bind(w->listening, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    listen(w->listening, SOMAXCONN) < 0 ||
+	    getsockname(w->listening, (struct sockaddr *)&at, &size) < 0 ||
+	    getrandom(w->key, sizeof(w->key), 0) != sizeof(w->key))
+		return err_set(err, -errno,
+			       "cannot listen for the other ranks: %s",
+			       strerror(errno));
+	memcpy(ret->key, w->key, sizeof(w->key));
+	if (local)
+		ret->address[ret->n++] = at;
+	else
+		list_addresses(ret, at.sin_port);
+	return 0;
+}
+
+/* A connection shows its key soon, or is dropped. */
+static void let_in(struct watch *w)
+{
+	int fd = accept4(w->listening, NULL, NULL, SOCK_CLOEXEC);
+	struct hello h;
+
+	if (fd < 0)
+		return;
+	limit(fd, ANSWER_NS);
+	if (recv(fd, &h, sizeof(h), MSG_WAITALL) == sizeof(h) &&
+	    !memcmp(h.key, w->key, sizeof(h.key)))
+		add(w, fd, h.rank);
+	else
+		close(fd);
+}
+
+int watch_accept(struct watch *w, uint32_t n, struct err *err)
+{
+	uint64_t end = tick_wall() + JOIN_NS, now;
+	struct pollfd p = { .fd = w->listening, .events = POLLIN };
+
+	while (w->n <= n && (now = tick_wall()) < end)
+		if (poll(&p, 1, (int)((end - now) / NS_PER_MS) + 1) > 0)
+			let_in(w);
+	close(w->listening);
+	w->listening = -1;
+	return w->n > n ? 0
+			: err_set(err, -ETIMEDOUT,
+				  "only %u of %" PRIu32 " other ranks reached "
+				  "rank 0 over TCP",
+				  w->n - 1, n);
+}
+
+static int knock(const struct sockaddr_in *at, const struct hello *h)
+{
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	limit(fd, ANSWER_NS);
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 ||
+	    send(fd, h, sizeof(*h), MSG_NOSIGNAL) != sizeof(*h))
+		return -errno;
+	limit(fd, 0);
+	return TAKE_FD(fd);
+}
+
+int watch_connect(struct watch *w, const struct watch_door *door, uint32_t rank,
+		  struct err *err)
+{
+	struct hello h = { .rank = rank };
+	int fd = -ENOTCONN;
+
+	memcpy(h.key, door->key, sizeof(h.key));
+	for (uint32_t i = 0; fd < 0 && i < door->n; i++)
+		fd = knock(&door->address[i], &h);
+	if (fd < 0)
+		return err_set(err, -ENOTCONN,
+			       "cannot reach rank 0 over TCP: %s",
+			       strerror(-fd));
+	add(w, fd, 0);
+	return 0;
+}
+
+/* --- waiting -------------------------------------------------------------- */
+
+static void drop(struct watch *w, unsigned i)
+{
+	close(w->fd[i].fd);
+	w->fd[i] = w->fd[--w->n];
+	w->rank[i] = w->rank[w->n];
+}
+
+static void tell_all(struct watch *w, uint32_t rank)
+{
+	for (unsigned i = 1; i < w->n; i++)
+		send(w->fd[i].fd, &rank, sizeof(rank),
+		     MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void hear(struct watch *w, unsigned i)
+{
+	uint32_t rank = w->rank[i], word = rank;
+	ssize_t n = recv(w->fd[i].fd, &word, sizeof(word), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	drop(w, i);
+	if (n == sizeof(word) && word == BYE)
+		return;
+	if (n == sizeof(word) && !w->first)
+		rank = word;
+	if (w->first)
+		tell_all(w, rank);
+	w->died(w->ctx, rank);
+}
+
+bool watch_wait(struct watch *w, int fd, uint64_t ns)
+{
+	struct timespec t = { .tv_sec = (time_t)(ns / NS_PER_S),
+			      .tv_nsec = (long)(ns % NS_PER_S) };
+
+	/* poll ignores a negative descriptor */
+	w->fd[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	if (ppoll(w->fd, w->n, ns == TICK_NEVER ? NULL : &t, NULL) <= 0)
+		return false;
+	for (unsigned i = w->n; i-- > 1;)
+		if (w->fd[i].revents)
+			hear(w, i);
+	return w->fd[0].revents;
+}
+
+void watch_close(struct watch *w)
+{
+	if (w->listening >= 0)
+		close(w->listening);
+	tell_all(w, BYE);
+	while (w->n > 1)
+		drop(w, 1);
+	free(w->fd);
+	free(w->rank);
+	*w = (struct watch){ .listening = -1 };
+}

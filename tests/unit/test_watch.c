@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that die; each is a process of its own. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "tests/unit/test.h"
+#include "common/tick.h"
+#include "common/units.h"
+#include "loader/comm/watch.h"
+
+static void dead(void *ctx, uint32_t rank)
+{
+	*(uint32_t *)ctx = rank;
+}
+
+static void wait_until(struct watch *w, const uint32_t *seen, uint32_t none)
+{
+	for (uint64_t end = tick_wall() + 20 * NS_PER_S;
+	     *seen == none && tick_wall() < end;)
+		watch_wait(w, -1, NS_PER_MS);
+}
+
+enum { NONE = 99 };
+
+/* A rank that connects; it ends with the rank that it hears has died, or, if it
+ * leaves, in order. */
+static pid_t rank_of(const struct watch_door *door, uint32_t rank, bool leaves)
+{
+	uint32_t seen = NONE;
+	struct watch w = { .died = dead, .ctx = &seen };
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	if (watch_init(&w, 3) < 0 || watch_connect(&w, door, rank, NULL) < 0)
+		_exit(100);
+	if (!leaves)
+		wait_until(&w, &seen, NONE);
+	watch_close(&w);
+	_exit((int)seen);
+}
+
+static int status_of(pid_t pid)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_killed_rank_is_named_to_all(void **state)
+{
+	uint32_t seen = NONE;
+	struct watch w = { .died = dead, .ctx = &seen };
+	struct watch_door door;
+	pid_t one, two;
+
+	(void)state;
+	assert_int_equal(watch_init(&w, 3), 0);
+	assert_int_equal(watch_listen(&w, true, &door, NULL), 0);
+	assert_int_equal(door.address[0].sin_addr.s_addr,
+			 htonl(INADDR_LOOPBACK));
+	one = rank_of(&door, 1, false);
+	two = rank_of(&door, 2, false);
+	assert_int_equal(watch_accept(&w, 2, NULL), 0);
+	kill(two, SIGKILL);
+	wait_until(&w, &seen, NONE);
+	assert_int_equal(seen, 2);
+	assert_int_equal(status_of(one), 2);
+	assert_int_equal(status_of(two), -1);
+	watch_close(&w);
+}
+
+static void who_leaves_in_order_has_not_died(void **state)
+{
+	uint32_t seen = NONE;
+	struct watch w = { .died = dead, .ctx = &seen };
+	struct watch_door door;
+	pid_t one, two;
+
+	(void)state;
+	assert_int_equal(watch_init(&w, 3), 0);
+	assert_int_equal(watch_listen(&w, true, &door, NULL), 0);
+	one = rank_of(&door, 1, true);
+	two = rank_of(&door, 2, true);
+	assert_int_equal(watch_accept(&w, 2, NULL), 0);
+	assert_int_equal(status_of(one), NONE);
+	assert_int_equal(status_of(two), NONE);
+	while (w.n > 1)
+		watch_wait(&w, -1, NS_PER_MS);
+	assert_int_equal(seen, NONE);
+	watch_close(&w);
+}
+
+/* A stranger is no rank; the rank behind it is let in. */
+static void the_door_needs_its_key(void **state)
+{
+	uint32_t seen = NONE;
+	struct watch w = { .died = dead, .ctx = &seen };
+	struct watch_door door, wrong;
+	struct watch stranger = { .died = dead, .ctx = &seen };
+	pid_t one;
+
+	(void)state;
+	assert_int_equal(watch_init(&w, 2), 0);
+	assert_int_equal(watch_init(&stranger, 2), 0);
+	assert_int_equal(watch_listen(&w, true, &door, NULL), 0);
+	wrong = door;
+	wrong.key[0] ^= 1;
+	assert_int_equal(watch_connect(&stranger, &wrong, 1, NULL), 0);
+	one = rank_of(&door, 1, true);
+	assert_int_equal(watch_accept(&w, 1, NULL), 0);
+	assert_int_equal(w.n, 2);
+	assert_int_equal(w.rank[1], 1);
+	assert_int_equal(status_of(one), NONE);
+	watch_close(&stranger);
+	watch_close(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_killed_rank_is_named_to_all),
+		cmocka_unit_test(who_leaves_in_order_has_not_died),
+		cmocka_unit_test(the_door_needs_its_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
