@@ -202,7 +202,7 @@ int ranks_check_none(int dirfd, const char *path, struct err *err)
 
 bool ranks_follows(const struct ranks *r)
 {
-	return r->agreed && !has_joined(r, r->rank);
+	return r->agreed && !r->first && !has_joined(r, r->rank);
 }
 
 int ranks_check_ended(const struct ranks *r, struct err *err)

@@ -14,6 +14,9 @@
  * not count. A rank that joins removes its newer checkpoints: their steps will
  * be done again.
  *
+ * Ranks that run together (loader/comm) resume one after the other: rank 0
+ * first, which always begins another resume.
+ *
  * DIR/ranks is locked from ranks_open to ranks_unlock. It is written with one
  * write(2): a rank that is killed leaves the old or the new content.
  */
@@ -30,8 +33,9 @@
 struct ranks {
 	const char *path; /* DIR */
 	uint64_t rank, world;
-	int dirfd; /* of DIR; -1: not open */
-	int file;  /* DIR/ranks, locked; -1: closed */
+	bool first; /* begins this resume, whatever DIR/ranks says */
+	int dirfd;  /* of DIR; -1: not open */
+	int file;   /* DIR/ranks, locked; -1: closed */
 	bool agreed;
 	uint64_t step;	/* if agreed: the step */
 	json_t *joined; /* if agreed: the ranks that joined, an array */

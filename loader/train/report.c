@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/train/report.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -181,16 +182,34 @@ static struct rig rig_of(const struct report *r, const json_t *fs)
 	return rig;
 }
 
-json_t *report_json(const struct report *r)
+json_t *report_node_json(const struct report *r)
 {
-	const struct train_options *o = r->options;
 	json_t *fs = mount_stats(r->mount);
 	struct rig rig = rig_of(r, fs);
 
 	return json_pack(
+		"{s:I, s:o*, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
+		"rank", (json_int_t)r->comm->rank, "straggler",
+		r->sync ? sync_json(r->sync, r->comm->rank) : NULL, "host",
+		host_json(), "pin", pin_json(r), "epochs", epochs_json(r),
+		"totals", times_json(r, &r->total, true), "warm",
+		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
+		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
+		tick_error_json(r->tick), "rig", rig_json(&rig), "fs",
+		fs ? fs : json_null(), "interrupted", r->interrupted);
+}
+
+json_t *report_json(const struct report *r)
+{
+	const struct train_options *o = r->options;
+	/* each node has its own mount, and its own limits */
+	json_t *fs = r->nodes ? NULL : mount_stats(r->mount);
+	struct rig rig = rig_of(r, fs);
+
+	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, s:o, s:b}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
+		"s:o, s:O*, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "plugins", plugins_json(r), "seed",
@@ -201,15 +220,16 @@ json_t *report_json(const struct report *r)
 		times_json(r, &r->total, true), "warm",
 		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
-		tick_error_json(r->tick), "rig", rig_json(&rig), "fs",
+		tick_error_json(r->tick), "rig",
+		r->nodes ? json_null() : rig_json(&rig), "fs",
 		fs ? fs : json_null(), "analysis",
 		r->analysis.samples
 			? analysis_json(&r->analysis, r->epoch, r->n_epochs)
 			: NULL,
 		"checkpoints", resume_json(r->resume), "resumed",
 		r->resume->from, "dataset", train_data_json(r->data, r->how),
-		"sharing", device_json(r->device), "interrupted",
-		r->interrupted);
+		"sharing", device_json(r->device), "nodes", r->nodes,
+		"interrupted", r->interrupted);
 }
 
 static double seconds(uint64_t ns)
@@ -348,7 +368,9 @@ static void between_gpus(const struct report *r, FILE *f)
 		"for the slowest of them.\n",
 		a->gpus, r->options->parallel, mean_percent(a, a->allreduce_ns),
 		mean_percent(a, a->barrier_wait_ns));
-	for (uint32_t i = 0; r->options->common.verbose && i < a->gpus; i++) {
+	if (!r->options->common.verbose || a->more_nodes)
+		return;
+	for (uint32_t i = 0; i < a->gpus; i++) {
 		const struct account_gpu *g = &a->gpu[i];
 
 		fprintf(f,
@@ -359,6 +381,45 @@ static void between_gpus(const struct report *r, FILE *f)
 			percent(g->transfer_stall_ns, a->elapsed_ns),
 			percent(g->barrier_wait_ns, a->elapsed_ns),
 			percent(g->allreduce_ns, a->elapsed_ns));
+	}
+}
+
+static double real(const json_t *j, const char *key)
+{
+	return json_number_value(json_object_get(j, key));
+}
+
+/* Who kept the others waiting and, with -v, each node's times. */
+static void between_nodes(const struct report *r, FILE *f)
+{
+	uint64_t ns = 0, batch = train_step_samples(r->options);
+	uint32_t node = r->sync ? sync_slowest(r->sync, &ns) : 0;
+	const json_t *one;
+	size_t i;
+
+	if (!r->nodes)
+		return;
+	fprintf(f, "%" PRIu32 " nodes, %llu samples per step.", r->comm->size,
+		(unsigned long long)(batch * r->comm->size));
+	if (ns)
+		fprintf(f,
+			" Node %" PRIu32 " kept the others waiting longest: "
+			"%.2f s, %.1f %% of the time, most of it for its %s.",
+			node, seconds(ns), percent(ns, r->total.elapsed_ns),
+			sync_cause(r->sync, node));
+	fputc('\n', f);
+	if (!r->options->common.verbose)
+		return;
+	json_array_foreach (r->nodes, i, one) {
+		const json_t *t = json_object_get(one, "totals");
+		const json_t *s = json_object_get(one, "straggler");
+
+		fprintf(f,
+			"%6s%-3zu %8.1f samples/s  data wait %.2f s  waited "
+			"%.2f s  kept waiting %.2f s\n",
+			"node ", i, real(t, "samples_per_s"),
+			real(t, "data_wait_s"), real(s, "waited_s"),
+			real(s, "kept_waiting_s"));
 	}
 }
 
@@ -425,6 +486,7 @@ void report_summary(const struct report *r, FILE *f)
 	if (r->n_epochs > 1)
 		row(&r->total, "all", f);
 	between_gpus(r, f);
+	between_nodes(r, f);
 	train_prep_summary(r->prep, r->options, &r->total, f);
 	device_summary(r->device, r->total.elapsed_ns, f);
 	if (r->total.steps)

@@ -9,6 +9,7 @@
 #include "loader/account/account.h"
 #include "loader/account/analyze.h"
 #include "loader/dataset/mount.h"
+#include "loader/nodes/sync.h"
 #include "loader/train/resume.h"
 #include "loader/train/ceiling.h"
 #include "loader/train/train_node.h"
@@ -38,9 +39,15 @@ struct report {
 	struct analysis analysis; /* samples 0: not requested */
 	const struct resume *resume;
 	const struct device *device;
+	const struct comm *comm; /* the ranks */
+	const struct sync *sync; /* NULL: they have no steps together */
+	json_t *nodes; /* the parts of all nodes; NULL: there is one, or those
+			* of the others were not collected */
 	bool interrupted;
 };
 
+/* This node's part of a run on several; NULL: no memory. */
+json_t *report_node_json(const struct report *r);
 /* The record; NULL: no memory. */
 json_t *report_json(const struct report *r);
 

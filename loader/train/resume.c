@@ -31,8 +31,7 @@ static json_t *hex(uint64_t v)
 	return json_string(text);
 }
 
-/* The options that all parts of a run must share, by name; NULL: no memory. */
-static json_t *identity(const struct train_options *o, const struct schedule *s)
+json_t *resume_identity(const struct train_options *o, const struct schedule *s)
 {
 	_cleanup_free_ char *order =
 		plugin_choice_text(&s->c.order->plugin, s->c.in.options);
@@ -352,10 +351,11 @@ int resume_open(struct resume *r, const struct train_options *o,
 	if (e < 0)
 		return e;
 	if (o->checkpoint_dir) {
-		r->point.run = identity(o, schedule);
+		r->point.run = resume_identity(o, schedule);
 		if (!r->point.run)
 			return err_set(err, -ENOMEM, "out of memory");
 		e = open_dir(r, err);
+		r->ranks.first = o->together && o->rank == 0;
 		if (e == 0)
 			e = o->resume ? find_point(r, err)
 				      : check_empty(r, err);

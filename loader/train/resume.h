@@ -55,6 +55,10 @@ int resume_open(struct resume *r, const struct train_options *o,
 		struct err *err);
 void resume_close(struct resume *r);
 
+/* The options that all parts of a run must share, by name; NULL: no memory. */
+json_t *resume_identity(const struct train_options *o,
+			const struct schedule *s);
+
 /* Is the size of a checkpoint known, if any are requested? -ENODATA. */
 int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
 		 const struct gpu_model *model, struct err *err);

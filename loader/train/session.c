@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "common/json.h"
 #include "common/util.h"
+#include "loader/nodes/collect.h"
 #include "loader/train/session_open.h"
 
 void session_init(struct session *s)
@@ -203,6 +205,9 @@ int session_begin(struct session *s, struct err *err)
 		r = mount_mark_epoch(&s->mount, err);
 	if (r == 0)
 		r = make_order(s, epoch, err);
+	/* all nodes begin together */
+	if (r == 0)
+		r = comm_exchange(s->comm, NULL, NULL, 0, err);
 	if (r < 0)
 		return r;
 	a = calloc(1, sizeof(*a));
@@ -314,9 +319,32 @@ const struct report *session_report(struct session *s)
 	r->mount = &s->mount;
 	r->resume = &s->resume;
 	r->device = s->device;
+	r->comm = s->comm;
+	r->sync = s->train.sync;
 	r->data = &s->data;
 	r->how = &s->how;
 	return r;
+}
+
+int session_collect(struct session *s, struct err *err)
+{
+	struct report *p = &s->report;
+	_cleanup_free_ struct account **a = NULL;
+	json_auto_t *own = NULL;
+
+	if (s->comm->size == 1)
+		return 0;
+	session_report(s);
+	a = calloc(p->n_epochs + 2, sizeof(*a));
+	if (!a) /* fails on all ranks */
+		return collect(s->comm, NULL, 0, NULL, &p->nodes, err);
+	own = report_node_json(p);
+	/* an interrupted rank may have fewer epochs */
+	a[0] = &p->total;
+	a[1] = &p->warm;
+	for (size_t i = 0; i < p->n_epochs; i++)
+		a[2 + i] = p->epoch[i];
+	return collect(s->comm, a, p->n_epochs + 2, own, &p->nodes, err);
 }
 
 void session_close(struct session *s)
@@ -337,6 +365,8 @@ void session_close(struct session *s)
 	for (size_t i = 0; i < s->report.n_epochs; i++)
 		free(s->report.epoch[i]);
 	free(s->report.epoch);
+	json_decref(s->report.nodes);
+	sync_fini(&s->sync);
 	train_choice_fini(&s->choice);
 	conf_free(train_fields, &s->options);
 	pthread_mutex_destroy(&s->lock);

@@ -18,8 +18,9 @@
  *	session_close(&s);
  *
  * One thread calls all of it but session_interrupt. Functions return 0 or
- * -errno with a text unless noted otherwise. The struct must not move from
- * session_open to session_close.
+ * -errno with a text unless noted otherwise. If there are several ranks all
+ * make these calls, and one that fails ends the run with comm_end. The struct
+ *must not move from session_open to session_close.
  */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_H
 #define GPEMU_LOADER_TRAIN_SESSION_H
@@ -34,6 +35,7 @@
 #include "loader/dataset/dataset.h"
 #include "loader/account/observe_account.h"
 #include "loader/account/observe_timeline.h"
+#include "loader/comm/comm.h"
 #include "loader/dataset/mount.h"
 #include "loader/train/report.h"
 #include "loader/train/resume.h"
@@ -52,6 +54,9 @@ struct session {
 	 * them. */
 	void (*tell)(void *ctx, enum log_level level, const char *text);
 	void *ctx;
+	/* The ranks of a run on several nodes, of which this process is one:
+	 * `options` have its rank and their number. NULL: the only one. */
+	struct comm *comm;
 
 	/* read-only for the caller */
 	struct tick *tick;
@@ -63,6 +68,8 @@ struct session {
 	struct report report;
 
 	/* private */
+	struct comm alone;
+	struct sync sync;      /* several nodes, which train */
 	struct device *device; /* lock */
 	struct device_job job;
 	struct train_prep prep;
@@ -129,6 +136,11 @@ int session_end(struct session *s, int r, struct err *err);
 void session_interrupt(struct session *s);
 
 struct worker_failures session_failures(struct session *s);
+/*
+ * After comm_end: rank 0 collects the accounts and records of all ranks, and
+ * from then on `report` is that of the whole run. Nothing for the only rank.
+ */
+int session_collect(struct session *s, struct err *err);
 /* After the last write to the timeline and the log of steps. */
 int session_close_logs(struct session *s, struct err *err);
 /* After session_start: all data for the record. Valid until session_close. */

@@ -7,10 +7,13 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "loader/dataset/direct.h"
 #include "loader/dataset/extents.h"
 #include "loader/account/step_log.h"
+#include "loader/nodes/agree.h"
 #include "loader/train/session_logs.h"
 #include "loader/train/session_pin.h"
 #include "loader/train/session_save.h"
@@ -80,6 +83,22 @@ static int load_gpu(struct session *s, struct err *err)
 	return resume_check(o, &s->gpu, s->model, err);
 }
 
+/* Several ranks: rank 0 chooses the checkpoint of all, the others follow. */
+static int find_point(struct session *s, uint64_t steps, struct err *err)
+{
+	uint32_t rank = s->comm->rank;
+	int r = 0;
+
+	if (rank == 0)
+		r = resume_open(&s->resume, &s->options, &s->schedule, steps,
+				err);
+	if (r == 0)
+		r = comm_exchange(s->comm, NULL, NULL, 0, err);
+	return r == 0 && rank ? resume_open(&s->resume, &s->options,
+					    &s->schedule, steps, err)
+			      : r;
+}
+
 /* Plan the run, given the number of samples. */
 static int plan(struct session *s, uint64_t n, struct err *err)
 {
@@ -116,7 +135,7 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 	s->n_steps = steps * o->epochs;
 	if (o->max_steps)
 		s->n_steps = MIN(s->n_steps, o->max_steps);
-	r = resume_open(&s->resume, o, &s->schedule, steps, err);
+	r = find_point(s, steps, err);
 	if (s->resume.notice.text[0])
 		session_tell(s, LOG_LEVEL_WARN, "%s", s->resume.notice.text);
 	return r;
@@ -195,6 +214,7 @@ static void set_train(struct session *s)
 		.load = o->model_transfer,
 		.jitter = s->node.jitter,
 		.seed = o->common.seed,
+		.node = o->rank,
 		.iterations =
 			s->n_steps - MIN(s->resume.point.step, s->n_steps),
 		.waiting_bytes = gpu_waiting_bytes(&s->node.beside, o->batch),
@@ -203,6 +223,7 @@ static void set_train(struct session *s)
 		.ctx = s,
 	};
 	*t = (struct train){
+		.sync = t->sync,
 		.device = s->device,
 		.gpus = &s->node.gpus,
 		.batch = (uint32_t)o->batch,
@@ -216,11 +237,67 @@ static void set_train(struct session *s)
 	observers_add(&t->observers, &observe_resume, s);
 }
 
+/* What the ranks have to have in common, or their steps are not those of one
+ * run. */
+static json_t *common(const struct session *s)
+{
+	const struct train_options *o = &s->options;
+	json_t *j = resume_identity(o, &s->schedule);
+
+	if (!j)
+		return NULL;
+	json_object_del(j, "--rank");
+	if (json_object_update_new(
+		    j, json_pack("{s:s, s:I, s:I, s:f, s:b, s:I, s:I, s:I}",
+				 "version of gpemu", GPEMU_VERSION, "--epochs",
+				 (json_int_t)o->epochs, "--max-steps",
+				 (json_int_t)o->max_steps, "--time-scale",
+				 o->time_scale, "--inference", o->inference,
+				 "--checkpoint-every",
+				 (json_int_t)o->checkpoint_every,
+				 "number of GPUs that reduce gradients",
+				 (json_int_t)s->node.gpus.reduce.ranks,
+				 "step to resume from",
+				 (json_int_t)s->resume.point.step)) < 0) {
+		json_decref(j);
+		return NULL;
+	}
+	return j;
+}
+
+static int agree(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	struct collective *reduce = &s->node.gpus.reduce;
+	json_auto_t *same = common(s);
+	int r;
+
+	if (s->comm->size == 1)
+		return 0;
+	r = agree_same(s->comm, same, err);
+	if (r == 0)
+		r = agree_link(s->comm, reduce, err);
+	if (r < 0 || o->inference)
+		return r;
+	if (!o->node)
+		session_tell(s, LOG_LEVEL_WARN,
+			     "without --node there is no network between the "
+			     "nodes: their all-reduce takes no time");
+	r = sync_init(&s->sync, s->comm, reduce);
+	s->train.sync = &s->sync;
+	return r < 0 ? err_set(err, r, "out of memory") : 0;
+}
+
 int session_open(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
-	int r = load_gpu(s, err);
+	int r;
 
+	if (!s->comm) {
+		comm_alone(&s->alone);
+		s->comm = &s->alone;
+	}
+	r = load_gpu(s, err);
 	if (r == 0)
 		r = train_prep_open(o, &s->choice, &s->prep, err);
 	if (r == 0)
@@ -242,6 +319,8 @@ int session_open(struct session *s, struct err *err)
 		r = session_fit_pin(s, err);
 	if (r == 0)
 		r = session_open_logs(s, err);
+	if (r == 0)
+		r = agree(s, err);
 	if (r < 0)
 		return r;
 	s->report.epoch = calloc(o->epochs, sizeof(struct account *));

@@ -102,20 +102,30 @@ static int step(struct train *t, struct err *err)
 	return observers_after(&t->observers, t->device, err);
 }
 
+static struct step_done of_step(const struct train *t,
+				const struct device_step *s)
+{
+	const struct train_flight *f = s->user;
+
+	return (struct step_done){ .epoch = t->now.epoch,
+				   .step = t->now.n_done,
+				   .idle_ns = s->idle_ns,
+				   .n_gpus = t->gpus->n,
+				   .n_batches = f->n,
+				   .even = f->even,
+				   .batch = f->batch,
+				   .gpu = s->gpu };
+}
+
 static void done(void *ctx, const struct device_step *s)
 {
 	struct train *t = ctx;
 	struct train_now *now = &t->now;
-	const struct train_flight *f = s->user;
-	struct step_done all = { .epoch = now->epoch,
-				 .step = now->n_done++,
-				 .idle_ns = s->idle_ns,
-				 .n_gpus = t->gpus->n,
-				 .n_batches = f->n,
-				 .even = f->even,
-				 .batch = f->batch,
-				 .gpu = s->gpu };
+	struct step_done all = of_step(t, s);
 
+	now->n_done++;
+	if (t->sync)
+		all.other = sync_other(t->sync);
 	now->last = s->gpu[0];
 	now->stalls = account_stalls(s->idle_ns, step_batch(&all, 0), s->gpu);
 	observers_done(&t->observers, &all);
@@ -128,6 +138,27 @@ static void begun(void *ctx, uint64_t at)
 	observers_begun(&t->observers, at);
 }
 
+static void reach(void *ctx, const struct device_step *s,
+		  const struct gpus_reach *r)
+{
+	struct train *t = ctx;
+	struct step_done all = of_step(t, s);
+	uint32_t last = observers_slowest(&all);
+	struct stalls data = account_stalls(s->idle_ns, step_batch(&all, last),
+					    &s->gpu[last]);
+
+	sync_start(t->sync, s->idle_ns, r, &data,
+		   s->gpu[last].transfer_stall_ns);
+}
+
+static int reduced(void *ctx, struct gpus_reach *ret_all, uint64_t *ret_reduced,
+		   struct err *err)
+{
+	struct train *t = ctx;
+
+	return sync_finish(t->sync, ret_all, ret_reduced, err);
+}
+
 void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 		 uint64_t n)
 {
@@ -137,8 +168,16 @@ void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 	now->n_done = 0;
 	turn(now);
 	observers_begin(&t->observers, epoch, tick_now(t->tick));
-	t->device->events = (struct device_events){ done, begun, t };
+	t->device->events = (struct device_events){
+		.done = done,
+		.begun = begun,
+		.ctx = t,
+		.reach = t->sync ? reach : NULL,
+		.reduced = t->sync ? reduced : NULL,
+	};
 	device_begin(t->device, epoch);
+	if (t->sync)
+		sync_begin(t->sync, t->device->idle_ns);
 	pipeline_begin(t->pipeline, epoch, order, n);
 }
 

@@ -11,6 +11,9 @@
  * an epoch may have fewer samples: once all are there, they are split evenly,
  * as a DistributedSampler does. Under DataParallel a step is one batch of the
  * pipeline, as large as the batches of all GPUs together; GPU 0 splits it.
+ *
+ * Several nodes: each process drives one; their steps end together
+ * (loader/nodes/sync.h).
  */
 #ifndef GPEMU_LOADER_TRAIN_TRAIN_H
 #define GPEMU_LOADER_TRAIN_TRAIN_H
@@ -20,6 +23,7 @@
 
 #include "emu/gpu/device.h"
 #include "loader/account/observer.h"
+#include "loader/nodes/sync.h"
 #include "loader/pipeline/pipeline.h"
 
 /* The batches of a step, from the first until the device has reported the
@@ -51,6 +55,7 @@ struct train {
 	struct tick *tick;
 	struct device *device; /* started */
 	struct pipeline *pipeline;
+	struct sync *sync; /* with other nodes; NULL: there are none */
 	const struct gpus_config *gpus;
 	uint32_t batch; /* samples per step and GPU */
 	bool pinned;	/* batches come from page-locked memory */

@@ -13,6 +13,8 @@
  *	emu/gpu		copy, compute, all-reduce, optimiser
  *	loader/train	the steps and their dependencies
  *	loader/account	where the time went; loader/checkpoint: saved state
+ *	loader/nodes	several nodes: their steps, their record; loader/comm:
+ *			what they say to each other
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +25,7 @@
 #include "common/program/progress.h"
 #include "emu/profile/profile.h"
 #include "common/program/interrupt.h"
+#include "common/word.h"
 #include "loader/train/session.h"
 
 struct run {
@@ -30,7 +33,15 @@ struct run {
 	struct interrupt interrupt;
 	struct progress progress;
 	bool failure_named;
+	struct comm *comm; /* several ranks; NULL: this process is alone */
+	char name[48];	   /* in front of its lines then */
 };
+
+/* Of several ranks one speaks for all: rank 0. */
+static bool is_first(const struct run *run)
+{
+	return !run->comm || run->comm->rank == 0;
+}
 
 static const char *why(int error)
 {
@@ -43,8 +54,10 @@ static const char *why(int error)
 
 static void tell_note(void *ctx, enum log_level level, const char *text)
 {
-	(void)ctx;
-	log_line(level, "%s", text);
+	struct run *run = ctx;
+
+	if (is_first(run) || run->session.options.common.verbose)
+		log_line(level, "%s", text);
 }
 
 static void tell_step(struct run *run)
@@ -104,8 +117,8 @@ static int train_all(struct run *run, struct err *err)
 	/* after all threads that would inherit it have started */
 	tick_urgent(s->tick);
 	progress_init(&run->progress, "training", s->n_steps,
-		      s->choice.progress);
-	if (!session_more(s))
+		      is_first(run) ? s->choice.progress : PROGRESS_OFF);
+	if (!session_more(s) && is_first(run))
 		log_warn("nothing left to do after %" PRIu64 " steps",
 			 s->resume.point.step);
 	while (r == 0 && session_more(s))
@@ -114,57 +127,151 @@ static int train_all(struct run *run, struct err *err)
 	return r == -ECANCELED ? 0 : r;
 }
 
-/* Write the record and the summary; returns the exit status. */
+/* --- several ranks -------------------------------------------------------- */
+
+static void died(void *ctx, uint32_t rank)
+{
+	(void)ctx;
+	log_error("rank %" PRIu32 " has died, and the run with it", rank);
+	_exit(EXIT_STATUS_FAILED);
+}
+
+/* Join the other ranks, if a launcher has started some. */
+static int join_ranks(struct run *run, struct err *err)
+{
+	enum { AUTO, ON, OFF };
+	static const char *const modes[] = { "auto", "on", "off" };
+	struct train_options *o = &run->session.options;
+	int mode = WORD_FIND(modes, "--mpi", o->mpi, err), r;
+	bool divided = o->world_size > 1; /* by the user */
+
+	if (mode < 0)
+		return mode;
+	if (mode == OFF || (mode == AUTO && (divided || !comm_launched())))
+		return 0;
+	if (divided)
+		return err_set(err, -EINVAL,
+			       "--world-size: not with --mpi on, which knows "
+			       "the number of ranks");
+	r = comm_mpi_open(died, run, &run->comm, err);
+	if (r < 0)
+		return r;
+	run->session.comm = run->comm;
+	snprintf(run->name, sizeof(run->name), "gpemu-train: rank %" PRIu32,
+		 run->comm->rank);
+	log_init(run->name,
+		 o->common.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	if (mode == AUTO && run->comm->size == 1)
+		return err_set(err, -ENOTCONN,
+			       "several processes were started, but MPI knows "
+			       "of one: srun needs --mpi=pmix or pmi2, and "
+			       "mpirun has to be that of the MPI that "
+			       "gpemu-train was built with");
+	return train_options_join(o, run->comm->rank, run->comm->size, err);
+}
+
+/* The training of this rank has ended, well or with `r`; so has that of the
+ * others. Returns `r`, or the error of another rank. */
+static int end_together(struct run *run, int r, struct err *err)
+{
+	struct report *report = &run->session.report;
+	int status = r == -ECANCELED	   ? -EINTR
+		     : r < 0		   ? r
+		     : report->interrupted ? -ECANCELED
+					   : 0;
+
+	status = comm_end(run->comm, status, err);
+	if (status < 0 && status != -ECANCELED)
+		return status;
+	report->interrupted = status == -ECANCELED;
+	return session_collect(&run->session, err);
+}
+
+/* Print an error, unless it is that of another rank. */
+static int fail(const struct run *run, int r, const struct err *err)
+{
+	const struct comm *c = run->comm;
+
+	if (!is_first(run) && c->ended && c->ended_by != c->rank)
+		return EXIT_STATUS_FAILED;
+	return cli_fail(r, err);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+/* Write the record and the summary. */
+static int tell_results(struct run *run, struct err *err)
+{
+	const struct report *report = session_report(&run->session);
+	const char *json = run->session.options.common.json;
+	json_auto_t *j = NULL;
+
+	report_summary(report, json && !strcmp(json, "-") ? stderr : stdout);
+	if (!json)
+		return 0;
+	j = report_json(report);
+	return j ? json_write(j, json, err) : -ENOMEM;
+}
+
+/* The same, and what failed; returns the exit status. */
 static int tell(struct run *run, struct err *err)
 {
 	struct session *s = &run->session;
 	const struct report *report = session_report(s);
-	const char *json = s->options.common.json;
 	struct worker_failures f = session_failures(s);
 	bool failed = f.n || report->interrupted;
 	char name[512];
+	int r = is_first(run) ? tell_results(run, err) : 0;
 
-	report_summary(report, json && !strcmp(json, "-") ? stderr : stdout);
-	if (json) {
-		json_auto_t *j = report_json(report);
-		int r = j ? json_write(j, json, err) : -ENOMEM;
-
-		if (r < 0)
-			return cli_fail(r, err);
-	}
+	if (r < 0)
+		return cli_fail(r, err);
 	if (f.n)
 		log_error("%" PRIu64 " samples of %" PRIu64
 			  " could not be used, first %s: %s",
 			  f.n, report->total.samples + f.n,
 			  dataset_name(&s->data, f.sample, name, sizeof(name)),
 			  why(f.error));
-	if (report->interrupted)
+	if (report->interrupted && is_first(run))
 		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",
 			  s->resume.point.step, s->n_steps);
 	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+}
+
+/* All but the options, up to the end of training. */
+static int work(struct run *run, struct err *err)
+{
+	struct session *s = &run->session;
+	const char *json = s->options.common.json;
+	int r = json && is_first(run) ? json_check(json, err) : 0;
+
+	if (r == 0)
+		r = session_open(s, err);
+	if (r == 0)
+		r = start(run, err);
+	if (r == 0)
+		r = train_all(run, err);
+	return r == 0 ? session_close_logs(s, err) : r;
 }
 
 static int train(struct run *run)
 {
 	struct session *s = &run->session;
 	struct err err = { 0 };
-	int r = train_options_resolve(&s->options, &s->choice, &err);
+	int r = join_ranks(run, &err);
+	bool usage = r == -EINVAL;
 
-	if (r < 0) {
-		log_error("%s", err.text);
-		return EXIT_STATUS_USAGE;
+	if (r == 0) {
+		r = train_options_resolve(&s->options, &s->choice, &err);
+		usage = r < 0;
 	}
-	r = s->options.common.json ? json_check(s->options.common.json, &err)
-				   : 0;
 	if (r == 0)
-		r = session_open(s, &err);
+		r = work(run, &err);
+	if (run->comm)
+		r = end_together(run, r, &err);
 	if (r == 0)
-		r = start(run, &err);
-	if (r == 0)
-		r = train_all(run, &err);
-	if (r == 0)
-		r = session_close_logs(s, &err);
-	return r < 0 ? cli_fail(r, &err) : tell(run, &err);
+		return tell(run, &err);
+	r = fail(run, r, &err);
+	return usage ? EXIT_STATUS_USAGE : r;
 }
 
 int main(int argc, char **argv)
@@ -194,11 +301,13 @@ int main(int argc, char **argv)
 
 	session_init(&run.session);
 	run.session.tell = tell_note;
+	run.session.ctx = &run;
 	run.session.report.argc = argc;
 	run.session.report.argv = argv;
 	cli_parse(&program, argc, argv, &run.session.options, NULL);
 	status = train(&run);
 	interrupt_end(&run.interrupt);
 	session_close(&run.session);
+	comm_close(run.comm);
 	return status;
 }

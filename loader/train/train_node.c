@@ -255,13 +255,15 @@ void train_node_add_cost(const struct train_node *n, const struct account *a,
 			 json_t *j)
 {
 	bool known = n->profile.name != NULL;
+	uint32_t nodes = a->more_nodes + 1; /* like this one */
 	double s = (double)a->elapsed_ns / 1e9;
 	/* mean number of computing GPUs */
 	double busy = a->elapsed_ns ? (double)account_mean(a, a->compute_ns) *
 					      n->gpus.n / (double)a->elapsed_ns
 				    : 0;
 
-	set_known(j, "cost_usd", known ? node_cost_usd(&n->profile, s) : -1);
+	set_known(j, "cost_usd",
+		  known ? nodes * node_cost_usd(&n->profile, s) : -1);
 	set_known(j, "energy_kwh",
-		  known ? node_energy_kwh(&n->profile, s, busy) : -1);
+		  known ? nodes * node_energy_kwh(&n->profile, s, busy) : -1);
 }

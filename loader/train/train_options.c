@@ -130,6 +130,9 @@ const struct conf_field train_fields[] = {
 	  .help = "write the order of each epoch as text" },
 	{ FIELD("replay_order", CONF_STRING, replay_order), .arg = "FILE",
 	  .help = "read the orders from a file of --dump-order" },
+	{ FIELD("mpi", CONF_STRING, mpi), .arg = "auto|on|off",
+	  .help = "train together with the other processes that mpirun or "
+		  "srun has started (default auto: if there are any)" },
 	{ FIELD("rank", CONF_UINT, rank), .arg = "R",
 	  .help = "rank of this process, from 0: which part of each epoch it "
 		  "visits" },
@@ -220,6 +223,7 @@ void train_options_init(struct train_options *o)
 		.queue_depth = 64,
 		.superbatch = 1,
 		.order = strdup("shuffle"),
+		.mpi = strdup("auto"),
 		.world_size = 1,
 		.resume_step = -1,
 		.checkpoint = strdup("sync"),
@@ -243,6 +247,50 @@ void train_options_init(struct train_options *o)
 		.analyze_steps = 32,
 		.samples = IMAGENET_SAMPLES,
 	};
+}
+
+/* Replace %r by the rank. 0: there is none; 1; -ENOMEM. */
+static int name_rank(char **name, uint32_t rank)
+{
+	char *at = *name ? strstr(*name, "%r") : NULL, *name_of_rank;
+
+	if (!at)
+		return 0;
+	if (asprintf(&name_of_rank, "%.*s%" PRIu32 "%s", (int)(at - *name),
+		     *name, rank, at + 2) < 0)
+		return -ENOMEM;
+	free(*name);
+	*name = name_of_rank;
+	return 1;
+}
+
+int train_options_join(struct train_options *o, uint32_t rank,
+		       uint32_t world_size, struct err *err)
+{
+	const struct {
+		const char *option;
+		char **name;
+	} log[] = { { "--dump-samples", &o->dump_samples },
+		    { "--steps", &o->steps },
+		    { "--trace", &o->trace } };
+	int r = name_rank(&o->data, rank);
+
+	o->rank = rank;
+	o->world_size = world_size;
+	o->together = true;
+	if (rank) { /* the same on all */
+		free(o->dump_order);
+		o->dump_order = NULL;
+	}
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(log); i++) {
+		r = name_rank(log[i].name, rank);
+		if (r == 0 && *log[i].name)
+			return err_set(err, -EINVAL,
+				       "%s %s: each rank writes its own: the "
+				       "name needs a %%r, for the rank",
+				       log[i].option, *log[i].name);
+	}
+	return r < 0 ? err_set(err, r, "out of memory") : 0;
 }
 
 static int check_checkpoints(const struct train_options *o, struct err *err)
@@ -369,6 +417,14 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			    "--rank %" PRIu64 " is not below --world-size "
 			    "%" PRIu64,
 			    o->rank, o->world_size);
+	if (r == 0 && o->together && o->gpu_server)
+		r = err_set(err, -EINVAL,
+			    "--gpu-server: not with several nodes, each of "
+			    "which has its own GPUs");
+	if (r == 0 && o->together && ret->parallel == GPUS_DP && o->gpus > 1)
+		r = err_set(err, -EINVAL,
+			    "--parallel dp: one process has all GPUs; several "
+			    "nodes need ddp");
 	if (r == 0 && o->dump_samples && !ret->engine->next)
 		r = err_set(err, -EINVAL,
 			    "--dump-samples: --loader %s has no samples",

@@ -26,7 +26,9 @@ struct train_options {
 	uint64_t image_size;
 	uint64_t cores; /* 0: as many as workers */
 	char *dump_order, *replay_order;
+	char *mpi;
 	uint64_t rank, world_size;
+	bool together; /* resolved: the ranks run together, under MPI */
 	char *dump_samples;
 	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
 	char *checkpoint_dir, *checkpoint;
@@ -71,6 +73,13 @@ struct train_choice {
 
 /* The defaults, with owned strings; free with conf_free(train_fields). */
 void train_options_init(struct train_options *o);
+/*
+ * This process is `rank` of `world_size` that run together: sets both, and
+ * replaces %r in the names of what each rank has for itself, its dataset and
+ * its logs. -EINVAL: a log that several ranks would write; with a text.
+ */
+int train_options_join(struct train_options *o, uint32_t rank,
+		       uint32_t world_size, struct err *err);
 /* Resolve pin_mode. -EINVAL with a text. */
 int train_options_pin(struct train_options *o, struct err *err);
 void train_choice_fini(struct train_choice *c);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/nodes/sync.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+_Static_assert(sizeof(struct sync_record) <= COMM_RECORD, "a cell holds it");
+
+int sync_init(struct sync *s, struct comm *comm,
+	      const struct collective *reduce)
+{
+	*s = (struct sync){
+		.comm = comm,
+		.reduce = *reduce,
+		.node = calloc(comm->size, sizeof(*s->node)),
+		.pass = calloc(comm->size, sizeof(*s->pass)),
+		.straggler = calloc(comm->size, sizeof(*s->straggler)),
+	};
+	return s->node && s->pass && s->straggler ? 0 : -ENOMEM;
+}
+
+void sync_fini(struct sync *s)
+{
+	free(s->node);
+	free(s->pass);
+	free(s->straggler);
+	*s = (struct sync){ 0 };
+}
+
+void sync_begin(struct sync *s, uint64_t now)
+{
+	s->base_ns = now;
+}
+
+void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
+		const struct stalls *data, uint64_t transfer_ns)
+{
+	struct sync_record mine = {
+		.start_ns = reach->pass.start - s->base_ns,
+		.end_ns = reach->pass.end - s->base_ns,
+		.optimizer_ns = reach->optimizer_ns,
+		.data = *data,
+		.transfer_ns = transfer_ns,
+		.held_ns = idle - s->base_ns,
+	};
+
+	comm_start(s->comm, &mine, sizeof(mine));
+}
+
+/* Take from *left as far as `its` is more than `own`. */
+static uint64_t take(uint64_t *left, uint64_t its, uint64_t own)
+{
+	uint64_t ns = its > own ? MIN(its - own, *left) : 0;
+
+	*left -= ns;
+	return ns;
+}
+
+/* One node waited for the last one. */
+static void blame(struct straggler *s, const struct sync_record *last,
+		  const struct sync_record *other)
+{
+	uint64_t left = last->end_ns - other->end_ns;
+	struct stalls d = account_late(take(&left, stalls_ns(&last->data),
+					    stalls_ns(&other->data)),
+				       &last->data);
+
+	s->data.fetch_ns += d.fetch_ns;
+	s->data.prep_ns += d.prep_ns;
+	s->data.pin_ns += d.pin_ns;
+	s->transfer_ns += take(&left, last->transfer_ns, other->transfer_ns);
+	s->held_ns += take(&left, last->held_ns, other->held_ns);
+	s->compute_ns += left;
+}
+
+static void attribute(struct sync *s)
+{
+	const struct sync_record *last;
+
+	s->last = 0;
+	for (uint32_t i = 1; i < s->comm->size; i++)
+		if (s->node[i].end_ns > s->node[s->last].end_ns)
+			s->last = i;
+	last = &s->node[s->last];
+	s->straggler[s->last].n_last++;
+	for (uint32_t i = 0; i < s->comm->size; i++) {
+		s->straggler[i].waited_ns += last->end_ns - s->node[i].end_ns;
+		if (i != s->last)
+			blame(&s->straggler[s->last], last, &s->node[i]);
+	}
+}
+
+int sync_finish(struct sync *s, struct gpus_reach *ret_all,
+		uint64_t *ret_reduced, struct err *err)
+{
+	int r = comm_finish(s->comm, s->node, sizeof(*s->node), err);
+	uint32_t n = s->comm->size;
+	struct gpus_reach all = { 0 };
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sync_record *p = &s->node[i];
+
+		s->pass[i].start = p->start_ns;
+		s->pass[i].end = p->end_ns;
+		all.pass.start = MAX(all.pass.start, p->start_ns);
+		all.pass.end = MAX(all.pass.end, p->end_ns);
+		all.optimizer_ns = MAX(all.optimizer_ns, p->optimizer_ns);
+	}
+	*ret_reduced =
+		s->base_ns + collective_overlapped(&s->reduce, s->pass, n);
+	attribute(s);
+	all.pass.start += s->base_ns;
+	all.pass.end += s->base_ns;
+	*ret_all = all;
+	s->base_ns = *ret_reduced + all.optimizer_ns;
+	return 0;
+}
+
+const struct stalls *sync_other(const struct sync *s)
+{
+	return s->last == s->comm->rank ? NULL : &s->node[s->last].data;
+}
+
+/* --- afterwards ----------------------------------------------------------- */
+
+static uint64_t kept_waiting(const struct straggler *s)
+{
+	return stalls_ns(&s->data) + s->transfer_ns + s->held_ns +
+	       s->compute_ns;
+}
+
+static uint64_t mean(const struct sync *s, uint64_t ns)
+{
+	return s->comm->size > 1 ? ns / (s->comm->size - 1) : 0;
+}
+
+uint32_t sync_slowest(const struct sync *s, uint64_t *ret_ns)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 1; i < s->comm->size; i++)
+		if (kept_waiting(&s->straggler[i]) >
+		    kept_waiting(&s->straggler[most]))
+			most = i;
+	*ret_ns = mean(s, kept_waiting(&s->straggler[most]));
+	return most;
+}
+
+enum { CAUSES = 6 };
+
+static void causes(const struct straggler *p, uint64_t ret[CAUSES])
+{
+	const uint64_t ns[CAUSES] = { p->data.fetch_ns, p->data.prep_ns,
+				      p->data.pin_ns,	p->transfer_ns,
+				      p->held_ns,	p->compute_ns };
+
+	memcpy(ret, ns, sizeof(ns));
+}
+
+const char *sync_cause(const struct sync *s, uint32_t node)
+{
+	static const char *const names[CAUSES] = {
+		"reads",  "transforms",	 "pin stage",
+		"copies", "checkpoints", "computation",
+	};
+	uint64_t ns[CAUSES];
+	int most = 0;
+
+	causes(&s->straggler[node], ns);
+	for (int i = 1; i < CAUSES; i++)
+		if (ns[i] > ns[most])
+			most = i;
+	return names[most];
+}
+
+static void set_s(json_t *j, const char *key, uint64_t ns)
+{
+	json_object_set_new(j, key, json_real((double)ns / NS_PER_S));
+}
+
+json_t *sync_json(const struct sync *s, uint32_t node)
+{
+	static const char *const keys[CAUSES] = {
+		"fetch_s",    "prep_s",	      "pin_s",
+		"transfer_s", "checkpoint_s", "compute_s",
+	};
+	const struct straggler *p = &s->straggler[node];
+	json_t *j = json_pack("{s:I}", "steps_last", (json_int_t)p->n_last);
+	uint64_t ns[CAUSES];
+
+	causes(p, ns);
+	set_s(j, "waited_s", p->waited_ns);
+	set_s(j, "kept_waiting_s", mean(s, kept_waiting(p)));
+	for (int i = 0; i < CAUSES; i++)
+		set_s(j, keys[i], mean(s, ns[i]));
+	return j;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The step of a run on several nodes: an all-reduce over all of them, which
+ * none leaves before the last has its gradients.
+ *
+ *	node 0	|--batch--|-----compute-----|----wait----|reduce|optimiser|
+ *	node 1	|-------batch------|-----compute----|wait|reduce|optimiser|
+ *	node 2	|----------batch-----------|---compute---|reduce|optimiser|
+ *		base						     base
+ *
+ * As soon as a node has its batch it knows when its backward pass will end, and
+ * gives that to all others, counted from the end of the step before, `base`.
+ * From these records each node computes the same end of the step. So clocks are
+ * never compared: the nodes agree on how long a step takes, and each counts on
+ * its own clock from where all began the epoch. The records travel while the
+ * GPUs compute; they do not make the step longer.
+ *
+ * A node that is last keeps the others waiting: the straggler of that step. Its
+ * lead over another one is put down, as far as they reach and in this order, to
+ * what it waited for longer than that one: its batch (by cause, account.h), the
+ * copy to its GPU, its checkpoint. The rest is computation.
+ */
+#ifndef GPEMU_LOADER_NODES_SYNC_H
+#define GPEMU_LOADER_NODES_SYNC_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "emu/gpu/gpus.h"
+#include "loader/account/account.h"
+#include "loader/comm/comm.h"
+
+/* A node's part of a step. ns; those of the pass since the step's begin. */
+struct sync_record {
+	uint64_t start_ns, end_ns; /* its backward pass, as gpus_reach */
+	uint64_t optimizer_ns;
+	/* before the computation of its slowest GPU */
+	struct stalls data;
+	uint64_t transfer_ns;
+	uint64_t held_ns; /* for a checkpoint */
+};
+
+/* A node's steps: those in which it was last, and how it kept a node of the
+ * others waiting on average, by cause; and its own wait for others. */
+struct straggler {
+	uint64_t n_last;
+	struct stalls data;
+	uint64_t transfer_ns, held_ns, compute_ns;
+	uint64_t waited_ns;
+};
+
+struct sync {
+	struct comm *comm;
+	struct collective reduce;
+	uint64_t base_ns;
+	uint32_t last; /* the node that was last in the last step */
+	/* comm->size: of that step, and of all */
+	struct sync_record *node;
+	struct collective_pass *pass;
+	struct straggler *straggler;
+};
+
+/* `reduce`: over all nodes. -ENOMEM. Close with sync_fini, failed or not. */
+int sync_init(struct sync *s, struct comm *comm,
+	      const struct collective *reduce);
+void sync_fini(struct sync *s);
+
+/* An epoch begins at `now` on all nodes. */
+void sync_begin(struct sync *s, uint64_t now);
+/* This node's GPUs fell idle at `idle` and compute until `reach`. */
+void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
+		const struct stalls *data, uint64_t transfer_ns);
+/* Wait for the other nodes. *ret_all, of all nodes, and *ret_reduced, when the
+ * gradients are reduced, are on this node's clock. As comm_finish. */
+int sync_finish(struct sync *s, struct gpus_reach *ret_all,
+		uint64_t *ret_reduced, struct err *err);
+/* What the node that was last waited for; NULL: it was this one. */
+const struct stalls *sync_other(const struct sync *s);
+
+/* The node that kept the others waiting for longest; that time, mean of the
+ * others. */
+uint32_t sync_slowest(const struct sync *s, uint64_t *ret_ns);
+/* What it was late for most, as a noun. */
+const char *sync_cause(const struct sync *s, uint32_t node);
+/* The record's part about a node's steps. */
+json_t *sync_json(const struct sync *s, uint32_t node);
+
+#endif

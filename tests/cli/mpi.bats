@@ -1,0 +1,181 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Ranks that MPI has started: one run on several nodes.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	local train=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}/gpemu-train
+
+	ldd "$train" | grep -qE 'libmpi' || skip "gpemu-train was built without MPI"
+	command -v mpirun >/dev/null || skip "no mpirun"
+	# Open MPI: also as root, also with more ranks than cores
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+	# it leaves memory behind
+	printf 'leak:%s\n' libmpi libopen libpmix libhwloc mca_ orte libevent >"$BATS_FILE_TMPDIR/lsan"
+	export LSAN_OPTIONS=suppressions=$BATS_FILE_TMPDIR/lsan:print_suppressions=0
+	mkdir "$BATS_FILE_TMPDIR/data"
+	for i in $(seq 120); do head -c 100 /dev/zero >"$BATS_FILE_TMPDIR/data/$i"; done
+}
+
+setup() {
+	TRAIN=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}/gpemu-train
+	DATA=$BATS_FILE_TMPDIR/data
+	TMP=$BATS_TEST_TMPDIR
+	JSON=$TMP/record.json
+	COMMON="--data $DATA --prep none --loader sync --workers 1 --order torch --index off"
+}
+
+# What is true of the record r.
+record() {
+	python3 -c "
+import json
+r = json.load(open('$JSON'))
+$1"
+}
+
+pid_of() { # the process that writes FILE
+	find /proc/[0-9]*/fd -lname "$1" 2>/dev/null | sed -n '1s,/proc/\([0-9]*\)/.*,\1,p'
+}
+
+newest() { # the last step of which RANK has a checkpoint
+	local at
+
+	at=$(ls "$TMP/ck/rank-$1" 2>/dev/null | sed -n 's/checkpoint-0*\([0-9]*\).gpemu/\1/p' | tail -n 1)
+	echo "${at:-0}"
+}
+
+# Wait until the last rank has a checkpoint after STEP of the run PID.
+saved() {
+	until [ "$(newest $((RANKS - 1)))" -gt "$1" ]; do
+		sleep .05
+		kill -0 "$2" || { cat "$TMP/err"; false; }
+	done
+}
+
+@test "1, 2 and 4 ranks: each sample once in an epoch, the same global batches" {
+	for p in 1 2 4; do
+		timeout 60 mpirun -n $p "$TRAIN" $COMMON -b $((12 / p)) -e 2 --time-scale .01 \
+			--dump-samples "$TMP/$p.%r.log" --json "$JSON" >"$TMP/out" 2>"$TMP/err"
+		# one table, not one for each rank
+		[ "$(grep -c '^epoch' "$TMP/out")" -eq 1 ]
+		record "
+nodes = r.get('nodes', [])
+assert len(nodes) == ($p if $p > 1 else 0), len(nodes)
+assert [e['samples'] for e in r['epochs']] == [120, 120], r['epochs']
+assert [e['steps'] for e in r['epochs']] == [10, 10]
+assert r['config']['world_size'] == $p
+for i, n in enumerate(nodes):
+    assert n['rank'] == i and n['totals']['samples'] == 240 // $p, n
+assert not nodes or sum(n['straggler']['steps_last'] for n in nodes) == 20"
+		[ $p -eq 1 ] && mv "$TMP/1.%r.log" "$TMP/1.0.log"
+		python3 - "$TMP" $p <<-'PY'
+			import collections, sys
+			tmp, p = sys.argv[1], int(sys.argv[2])
+			def read(p):
+			    batch = collections.defaultdict(list)
+			    for rank in range(p):
+			        steps = collections.Counter()
+			        for line in open(f'{tmp}/{p}.{rank}.log'):
+			            epoch, step, sample = map(int, line.split()[:3])
+			            steps[step] += 1
+			            batch[epoch, step].append(sample)
+			        assert set(steps.values()) == {12 // p} and len(steps) == 20, steps
+			    return batch
+			mine, alone = read(p), read(1)
+			for epoch in 0, 1:
+			    seen = [s for (e, _), b in mine.items() if e == epoch for s in b]
+			    assert sorted(seen) == list(range(120)), seen
+			order = [[s for (e, _), b in alone.items() if e == epoch for s in b] for epoch in (0, 1)]
+			assert order[0] != order[1]
+			assert {k: sorted(b) for k, b in mine.items()} == {k: sorted(b) for k, b in alone.items()}
+		PY
+	done
+}
+
+@test "the slower node keeps the others waiting, and the record says for what" {
+	local node="$TRAIN --data $DATA --index off --workers 1 --prep emulated -b 10 --node config-ssd-v100 --gpus 1 --max-steps 5
+		--time-scale 4 --json $JSON"
+
+	timeout 60 mpirun -n 1 $node --cores 32 : -n 1 $node --cores 1 -v >"$TMP/out"
+	grep -q '^2 nodes, 20 samples per step. Node 1 kept the others waiting longest: .* for its transforms' "$TMP/out"
+	record "
+fast, slow = r['nodes']
+assert r['node']['allreduce']['ranks'] == 2
+assert slow['straggler']['steps_last'] == 5, slow
+wait = slow['straggler']['kept_waiting_s']
+assert slow['straggler']['prep_s'] > .6 * wait > 0, slow['straggler']
+assert abs(fast['straggler']['waited_s'] - wait) < 1e-6, fast
+# who waits for a node that waits for data waits for data
+a, b = fast['totals'], slow['totals']
+assert a['barrier_wait_s'] < .2 * wait, a
+assert a['prep_stall_s'] > .8 * b['prep_stall_s'] > 0, (a, b)
+# both made the same steps at the same time
+assert a['steps'] == b['steps'] == 5
+assert abs(a['seconds'] - b['seconds']) < .1 * b['seconds'], (a, b)
+assert a['allreduce_s'] == b['allreduce_s'] > 0
+# and the fast one slept, with little else to do
+assert a['cpu_s'] < .1 * a['wall_seconds'], a"
+}
+
+@test "a killed rank ends the run on all ranks, and a resume visits each sample once" {
+	local RANKS=4 before=0 from victim pid rank
+	local run="$TRAIN $COMMON -b 3 -e 3 --model alexnet --checkpoint-dir $TMP/ck --checkpoint-every 2
+		--checkpoint-size 64K --dump-samples $TMP/%r.log --resume --json $JSON"
+
+	for victim in 1 0; do
+		timeout 60 mpirun -n 4 $run --time-scale 3 >"$TMP/out" 2>"$TMP/err" 3>&- &
+		pid=$!
+		saved $((before + 2)) $pid
+		before=$(newest 3)
+		kill -9 "$(pid_of "$TMP/$victim.log")"
+		from=$SECONDS
+		! wait $pid || false
+		[ $((SECONDS - from)) -lt 8 ]
+		for rank in 0 1 2 3; do
+			[ $rank -eq $victim ] || grep -q "rank $rank: rank $victim has died" "$TMP/err" ||
+				{ cat "$TMP/err"; false; }
+		done
+	done
+	timeout 60 mpirun -n 4 $run --time-scale .01 >"$TMP/out"
+	grep -q "^Resumed from step .*, of which all 4 ranks have a checkpoint" "$TMP/out"
+	record "assert r['resumed']['step'] >= $before - 2, r['resumed']"
+	cat "$TMP"/?.log | awk '{ print $1, $3 }' | sort | uniq -c >"$TMP/seen"
+	[ "$(wc -l <"$TMP/seen")" -eq 360 ]
+	awk '$1 != 1 { exit 1 }' "$TMP/seen"
+}
+
+@test "an interrupted rank ends the run on all after a step, with a record" {
+	local RANKS=2 pid
+
+	timeout 60 mpirun -n 2 "$TRAIN" $COMMON -b 3 -e 9 --model alexnet --time-scale 3 \
+		--checkpoint-dir "$TMP/ck" --checkpoint-every 2 --checkpoint-size 64K \
+		--dump-samples "$TMP/%r.log" --json "$JSON" >"$TMP/out" 2>"$TMP/err" 3>&- &
+	pid=$!
+	saved 1 $pid
+	kill -INT "$(pid_of "$TMP/1.log")"
+	! wait $pid || false
+	grep -q 'rank 0: interrupted after [0-9]* of 180 steps' "$TMP/err" || { cat "$TMP/err"; false; }
+	record "
+assert r['interrupted'] and len(r['nodes']) == 2
+a, b = (n['totals']['steps'] for n in r['nodes'])
+assert 0 < a == b < 180, (a, b)"
+}
+
+@test "ranks that do not fit together are refused, by the rank that differs" {
+	run timeout 60 mpirun -n 1 "$TRAIN" $COMMON -b 3 : -n 1 "$TRAIN" $COMMON -b 4
+	[ "$status" -ne 0 ]
+	[[ $output == *"rank 1: all ranks need the same --batch: rank 0 has 3, and rank 1 has 4"* ]]
+	run timeout 60 mpirun -n 1 "$TRAIN" $COMMON : -n 1 "$TRAIN" $COMMON --data "$TMP/none"
+	[ "$status" -ne 0 ]
+	[[ $output == *"rank 1: "*"$TMP/none: No such file"* ]]
+	[[ $output == *"rank 0: rank 1 failed"* ]]
+	run timeout 60 mpirun -n 2 "$TRAIN" $COMMON --steps "$TMP/steps"
+	[ "$status" -ne 0 ]
+	[[ $output == *"rank 0: --steps $TMP/steps: each rank writes its own: the name needs a %r"* ]]
+	[ "$(grep -c 'needs a %r' <<<"$output")" -eq 1 ]
+	run timeout 60 mpirun -n 2 "$TRAIN" $COMMON --mpi on --world-size 2
+	[ "$status" -ne 0 ]
+	[[ $output == *"--world-size: not with --mpi on"* ]]
+}
