@@ -21,7 +21,8 @@ struct order_input {
 	const uint32_t *group;
 	uint32_t n_groups;
 	const uint64_t *size; /* n: bytes of each; NULL: unknown */
-	uint32_t batch;	      /* samples per step */
+	uint32_t batch;	      /* samples per step and rank */
+	uint32_t world;	      /* ranks that share the order; 0: one */
 	const void *options;  /* the order's own; NULL: the defaults */
 };
 

@@ -112,6 +112,7 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 			.n_groups = d->n_groups,
 			.size = d->size,
 			.batch = (uint32_t)train_step_samples(o),
+			.world = (uint32_t)o->world_size,
 			.options = s->choice.order_choice.options },
 		.data = d->n ? d : NULL,
 		.rank = o->rank,

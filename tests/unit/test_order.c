@@ -2,6 +2,8 @@
 /* The contract of every registered order, and the properties of each. */
 #include "tests/unit/test.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +40,13 @@ static struct order_input input(uint64_t seed, uint64_t epoch, size_t n)
 				     .n_groups = N_GROUPS,
 				     .size = size,
 				     .batch = 4 };
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
 }
 
 /* With options, where the order has them: NAME:`options`. */
@@ -302,6 +311,136 @@ static void quasi_random_keeps_a_window_of_pages_open(void **state)
 	assert_true(order("quasi_random")->fill(&in, v, NULL) < 0);
 }
 
+enum { RANKS_MAX = 8, BATCH_MAX = 128, STEPS = 300 };
+
+/* What a global batch moves between ranks, and in how many transfers. */
+struct moves {
+	uint64_t n, transfers_max;
+};
+
+/* Steps of an epoch of `locality`, by who holds a sample: the rank that epoch 0
+ * gave it to. */
+static struct moves moves_of(const uint32_t *holder, const uint32_t *v,
+			     uint32_t p, uint32_t b)
+{
+	struct moves m = { 0 };
+
+	for (uint32_t k = 0; k < STEPS; k++) {
+		bool pair[RANKS_MAX][RANKS_MAX] = { { false } };
+		uint64_t transfers = 0;
+
+		for (uint32_t i = 0; i < b * p; i++) {
+			uint32_t to = i % p, from = holder[v[k * b * p + i]];
+
+			if (from == to)
+				continue;
+			m.n++;
+			transfers += !pair[from][to];
+			pair[from][to] = true;
+		}
+		m.transfers_max = MAX(m.transfers_max, transfers);
+	}
+	return m;
+}
+
+/* Source: Yang and Cong, HiPC 2019: the share of samples that move. */
+static void locality_moves_what_the_balance_needs(void **state)
+{
+	static const uint32_t ranks[] = { 4, 8 }, batches[] = { 32, 64, 128 };
+	size_t most = (size_t)RANKS_MAX * BATCH_MAX * STEPS;
+	_cleanup_free_ uint32_t *v = calloc(most, sizeof(*v));
+	_cleanup_free_ uint32_t *holder = calloc(most, sizeof(*holder));
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		uint32_t p = ranks[i / 3], b = batches[i % 3];
+		struct order_input in = { .seed = 5,
+					  .n = (size_t)p * b * STEPS,
+					  .batch = b,
+					  .world = p };
+		double share = sqrt((1 - 1. / p) / (2 * M_PI * b));
+		struct moves m;
+
+		fill(order("locality"), &in, v);
+		for (uint32_t k = 0; k < in.n; k++)
+			holder[v[k]] = k % p;
+		in.epoch = 1;
+		fill(order("locality"), &in, v);
+		assert_permutation(v, in.n);
+		m = moves_of(holder, v, p, b);
+		if (fabs((double)m.n / (double)in.n - share) > .005)
+			fail_msg("%u ranks, %u samples: %.4f, not %.4f", p, b,
+				 (double)m.n / (double)in.n, share);
+		assert_in_range(m.transfers_max, 1, p - 1);
+	}
+}
+
+/* Who has the sample in its cache takes it, as far as its part of the batch
+ * reaches; the batches are those of `shuffle`. */
+static void locality_keeps_global_batches(void **state)
+{
+	enum { RANKS = 3, BATCH = 4, STEP = RANKS * BATCH };
+	struct order_input in = input(7, 2, N);
+	uint32_t v[N], plain[N];
+
+	(void)state;
+	in.world = RANKS;
+	in.batch = BATCH;
+	fill_with("locality", "cache=20K", &in, v);
+	fill(order("shuffle"), &in, plain);
+	assert_permutation(v, N);
+	for (size_t at = 0; at < N; at += STEP) {
+		size_t n = MIN(STEP, N - at);
+
+		qsort(v + at, n, sizeof(*v), compare_u32);
+		qsort(plain + at, n, sizeof(*v), compare_u32);
+		assert_memory_equal(v + at, plain + at, n * sizeof(*v));
+	}
+	/* of one rank, and in epoch 0, it is that of shuffle */
+	for (in.epoch = 0; in.epoch < 2; in.epoch++) {
+		fill(order("locality"), &in, v);
+		fill(order("shuffle"), &in, plain);
+		assert_memory_equal(v, plain, sizeof(v));
+		in.world = 1;
+	}
+}
+
+/* Caches of a fifth of the samples: those are taken by who has them, but for
+ * the few that a rank has too many. */
+static void locality_knows_what_fits_into_the_caches(void **state)
+{
+	enum { RANKS = 4, SIZE = 100 };
+	static uint64_t size[10000];
+	static uint32_t first[10000], v[10000], holder[10000];
+	struct order_input in = { .seed = 3,
+				  .n = ARRAY_SIZE(size),
+				  .size = size,
+				  .batch = 50,
+				  .world = RANKS };
+	uint32_t held = 0, own = 0;
+	struct err err = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < in.n; i++)
+		size[i] = SIZE;
+	fill_with("locality", "cache=50000", &in, first);
+	for (uint32_t i = 0; i < in.n; i++)
+		holder[first[i]] = i / RANKS < 500 ? i % RANKS : RANKS;
+	in.epoch = 1;
+	fill_with("locality", "cache=50000", &in, v);
+	for (uint32_t i = 0; i < in.n; i++) {
+		held += holder[v[i]] < RANKS;
+		own += holder[v[i]] == i % RANKS;
+	}
+	assert_int_equal(held, 2000);
+	assert_int_equal(own, 2000);
+	/* and sizes are needed to know that */
+	in.size = NULL;
+	in.options = &(uint64_t){ 50000 };
+	assert_int_equal(order("locality")->fill(&in, v, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "sizes"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +452,9 @@ int main(void)
 		cmocka_unit_test(torch_is_that_of_torch),
 		cmocka_unit_test(group_keeps_a_window_of_groups_open),
 		cmocka_unit_test(quasi_random_keeps_a_window_of_pages_open),
+		cmocka_unit_test(locality_moves_what_the_balance_needs),
+		cmocka_unit_test(locality_keeps_global_batches),
+		cmocka_unit_test(locality_knows_what_fits_into_the_caches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
