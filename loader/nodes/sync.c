@@ -80,18 +80,22 @@ static void blame(struct straggler *s, const struct sync_record *last,
 static void attribute(struct sync *s)
 {
 	const struct sync_record *last;
+	bool anyone_waits = false;
 
 	s->last = 0;
 	for (uint32_t i = 1; i < s->comm->size; i++)
 		if (s->node[i].end_ns > s->node[s->last].end_ns)
 			s->last = i;
 	last = &s->node[s->last];
-	s->straggler[s->last].n_last++;
 	for (uint32_t i = 0; i < s->comm->size; i++) {
-		s->straggler[i].waited_ns += last->end_ns - s->node[i].end_ns;
-		if (i != s->last)
+		uint64_t wait = last->end_ns - s->node[i].end_ns;
+
+		s->straggler[i].waited_ns += wait;
+		if (wait)
 			blame(&s->straggler[s->last], last, &s->node[i]);
+		anyone_waits |= wait > 0;
 	}
+	s->straggler[s->last].n_last += anyone_waits;
 }
 
 int sync_finish(struct sync *s, struct gpus_reach *ret_all,

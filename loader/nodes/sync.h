@@ -41,8 +41,8 @@ struct sync_record {
 	uint64_t held_ns; /* for a checkpoint */
 };
 
-/* A node's steps: those in which it was last, and how it kept a node of the
- * others waiting on average, by cause; and its own wait for others. */
+/* A node's steps: those in which it was last and others waited, for how long
+ * they did in sum, by cause; and its own wait for others. */
 struct straggler {
 	uint64_t n_last;
 	struct stalls data;

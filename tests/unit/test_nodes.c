@@ -123,6 +123,27 @@ static void who_is_late_says_why(void **state)
 	sync_fini(&s);
 }
 
+static void a_step_without_waiting_has_no_straggler(void **state)
+{
+	struct collective c = ring(2);
+	struct gpus_reach mine = { .pass = { 0, 10 * NS_PER_MS } }, all;
+	const struct stalls none = { 0 };
+	struct comm comm = of(0, 2);
+	struct sync s;
+	uint64_t ns;
+
+	(void)state;
+	assert_int_equal(sync_init(&s, &comm, &c), 0);
+	sync_begin(&s, 0);
+	give(1, &(struct sync_record){ .end_ns = 10 * NS_PER_MS });
+	sync_start(&s, 0, &mine, &none, 0);
+	assert_int_equal(sync_finish(&s, &all, &ns, NULL), 0);
+	assert_int_equal(s.straggler[0].n_last + s.straggler[1].n_last, 0);
+	sync_slowest(&s, &ns);
+	assert_int_equal(ns, 0);
+	sync_fini(&s);
+}
+
 static void one_error_ends_all_ranks(void **state)
 {
 	struct comm comm = of(0, 3);
@@ -169,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_node_and_the_ring_end_a_step),
 		cmocka_unit_test(who_is_late_says_why),
+		cmocka_unit_test(a_step_without_waiting_has_no_straggler),
 		cmocka_unit_test(one_error_ends_all_ranks),
 		cmocka_unit_test(an_error_is_said_after_what_was_begun),
 		cmocka_unit_test(the_only_rank_hears_itself),
