@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -96,6 +97,40 @@ bool comm_launched(void)
 			return true;
 	}
 	return false;
+}
+
+/* Open MPI refuses to start processes as root, and binds each to a core; the
+ * user has the last word. */
+static void set_launcher(void)
+{
+	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
+	/* the last line of a failed run is that of a rank */
+	setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
+	if (geteuid() == 0) {
+		setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+		setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+	}
+}
+
+int comm_launch(uint32_t size, int argc, char **argv, struct err *err)
+{
+	char self[PATH_MAX], n[16];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	_cleanup_free_ char **v = calloc((size_t)argc + 4, sizeof(*v));
+
+	if (length < 0 || !v)
+		return err_set(err, -errno, "mpirun: %s", strerror(errno));
+	self[length] = 0;
+	snprintf(n, sizeof(n), "%" PRIu32, size);
+	v[0] = (char *)"mpirun";
+	v[1] = (char *)"-n";
+	v[2] = n;
+	v[3] = self;
+	memcpy(v + 4, argv + 1, ((size_t)argc - 1) * sizeof(*v));
+	set_launcher();
+	execvp(v[0], v);
+	return err_set(err, -errno, "mpirun: %s", strerror(errno));
 }
 
 int comm_end(struct comm *c, int status, struct err *err)

@@ -103,6 +103,12 @@ int comm_bcast(struct comm *c, struct comm_blob *b, struct err *err);
  * is one? */
 bool comm_launched(void);
 /*
+ * Replace this process by an mpirun that starts the same command `size` times.
+ * The ranks may use all cores of their machine, and be more than these. Returns
+ * on failure only: -errno with a text.
+ */
+int comm_launch(uint32_t size, int argc, char **argv, struct err *err);
+/*
  * Join the ranks that a launcher of MPI has started. `died` is called, on a
  * thread of the communicator, when the process of another rank has gone without
  * comm_close; the run cannot go on then. -ENOTSUP: built without MPI;

@@ -25,6 +25,7 @@
 #include "common/program/progress.h"
 #include "emu/profile/profile.h"
 #include "common/program/interrupt.h"
+#include "common/thread.h"
 #include "common/word.h"
 #include "loader/train/session.h"
 
@@ -147,6 +148,9 @@ static int join_ranks(struct run *run, struct err *err)
 
 	if (mode < 0)
 		return mode;
+	if (o->nodes > 1 && mode != OFF && !comm_launched())
+		return comm_launch((uint32_t)o->nodes, run->session.report.argc,
+				   run->session.report.argv, err);
 	if (mode == OFF || (mode == AUTO && (divided || !comm_launched())))
 		return 0;
 	if (divided)
@@ -167,6 +171,16 @@ static int join_ranks(struct run *run, struct err *err)
 			       "of one: srun needs --mpi=pmix or pmi2, and "
 			       "mpirun has to be that of the MPI that "
 			       "gpemu-train was built with");
+	if (thread_cpus() == 1 && sysconf(_SC_NPROCESSORS_ONLN) > 1 &&
+	    is_first(run))
+		log_warn("each rank may use one of %ld CPUs: with --bind-to "
+			 "none mpirun gives it all",
+			 sysconf(_SC_NPROCESSORS_ONLN));
+	if (o->nodes > 1 && o->nodes != run->comm->size)
+		return err_set(err, -EINVAL,
+			       "--nodes %" PRIu64 ": but there are %" PRIu32
+			       " ranks",
+			       o->nodes, run->comm->size);
 	return train_options_join(o, run->comm->rank, run->comm->size, err);
 }
 

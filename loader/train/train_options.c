@@ -133,6 +133,9 @@ const struct conf_field train_fields[] = {
 	{ FIELD("mpi", CONF_STRING, mpi), .arg = "auto|on|off",
 	  .help = "train together with the other processes that mpirun or "
 		  "srun has started (default auto: if there are any)" },
+	{ FIELD("nodes", CONF_UINT, nodes), .min = 1, .max = 1024, .arg = "N",
+	  .help = "start N such processes with mpirun, unless that is done "
+		  "(1)" },
 	{ FIELD("rank", CONF_UINT, rank), .arg = "R",
 	  .help = "rank of this process, from 0: which part of each epoch it "
 		  "visits" },
@@ -224,6 +227,7 @@ void train_options_init(struct train_options *o)
 		.superbatch = 1,
 		.order = strdup("shuffle"),
 		.mpi = strdup("auto"),
+		.nodes = 1,
 		.world_size = 1,
 		.resume_step = -1,
 		.checkpoint = strdup("sync"),

@@ -27,6 +27,7 @@ struct train_options {
 	uint64_t cores; /* 0: as many as workers */
 	char *dump_order, *replay_order;
 	char *mpi;
+	uint64_t nodes; /* ranks to start; 1: as the launcher has */
 	uint64_t rank, world_size;
 	bool together; /* resolved: the ranks run together, under MPI */
 	char *dump_samples;
