@@ -51,18 +51,33 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 	return command_mount(&m->command, run->r, cell, i, m->mnt, err);
 }
 
+/* Where a job reads: its mount, or those of its nodes, whose names end with the
+ * node's number; gpemu-train replaces %r by that. */
+static char *data_of(const struct run *run, const struct cell_job *spec)
+{
+	const char *mnt = run->mounts[spec->mount].mnt;
+	char *data;
+
+	if (!run->r->mounted || spec->nodes < 2)
+		return strdup(mnt);
+	return asprintf(&data, "%.*s%%r", (int)strlen(mnt) - 1, mnt) < 0 ? NULL
+									 : data;
+}
+
 static int init_job(struct run *run, size_t i, struct err *err)
 {
 	const struct cell_job *spec = &run->cell->jobs[i];
 	struct run_job *job = &run->jobs[i];
+	_cleanup_free_ char *data = data_of(run, spec);
 
 	job->child.pidfd = -1;
 	job->exit_status = -1;
 	if (asprintf(&job->record, "%s/record-%s.json", run->r->scratch,
 		     spec->name) < 0)
 		return -ENOMEM;
-	return command_job(&job->command, run->r, run->cell, i,
-			   run->mounts[spec->mount].mnt, job->record, err);
+	return data ? command_job(&job->command, run->r, run->cell, i, data,
+				  job->record, err)
+		    : -ENOMEM;
 }
 
 static int run_init(struct run *run, struct runner *r, const struct cell *cell,

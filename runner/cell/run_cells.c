@@ -37,12 +37,12 @@ static int init_mounts(const struct workload *w, struct cell *cell)
 		const struct mount_spec *s = w->mounts.n ? &specs[i] : NULL;
 		struct cell_mount *m = &cell->mounts[i];
 
-		m->name = s ? s->name : "data";
+		m->name = strdup(s ? s->name : "data");
 		m->fs = merged(w->base.fs, s ? s->fs : NULL);
 		/* recipes are not merged */
 		m->dataset = workload_value(s && s->dataset ? s->dataset
 							    : w->dataset);
-		if (!m->fs || !m->dataset)
+		if (!m->name || !m->fs || !m->dataset)
 			return -ENOMEM;
 	}
 	return cell->mounts ? 0 : -ENOMEM;
@@ -154,6 +154,88 @@ static int set_gpus(const struct workload *w, struct cell *cell)
 	return r < 0 ? -ENOMEM : 0;
 }
 
+/* --- several nodes -------------------------------------------------------- */
+
+/* The nodes that have a copy of mount `i`. */
+static uint64_t nodes_of(const struct cell *cell, size_t i)
+{
+	uint64_t nodes = 1;
+
+	for (size_t k = 0; k < cell->n_jobs; k++)
+		if (cell->jobs[k].mount == i)
+			nodes = MAX(nodes, cell->jobs[k].nodes);
+	return nodes;
+}
+
+/* Append a copy of a mount; `node` < 0: under the same name. */
+static int add_mount(struct cell *cell, const struct cell_mount *from,
+		     int64_t node)
+{
+	struct cell_mount *m = &cell->mounts[cell->n_mounts++];
+	int n = node < 0 ? asprintf(&m->name, "%s", from->name)
+			 : asprintf(&m->name, "%s-%" PRId64, from->name, node);
+
+	if (n < 0)
+		m->name = NULL;
+	m->fs = json_deep_copy(from->fs);
+	m->dataset = json_deep_copy(from->dataset);
+	return m->name && m->fs && m->dataset ? 0 : -ENOMEM;
+}
+
+static void free_mounts(struct cell_mount *m, size_t n)
+{
+	for (size_t i = 0; m && i < n; i++) {
+		free(m[i].name);
+		json_decref(m[i].dataset);
+		json_decref(m[i].fs);
+	}
+	free(m);
+}
+
+/* More than gpemu-train accepts count as one; it will refuse them. */
+static void read_nodes(struct cell_job *j)
+{
+	const char *text =
+		json_string_value(json_object_get(j->train, "nodes"));
+	uint64_t n = text && !cell_is_exec(j) ? strtoull(text, NULL, 10) : 1;
+
+	j->nodes = n > CELL_NODES_MAX ? 1 : MAX(n, 1);
+}
+
+/* Each node of a job has its own mount. */
+static int spread(struct cell *cell)
+{
+	struct cell_mount *one = cell->mounts;
+	size_t n_one = cell->n_mounts, n = 0, at = 0;
+	int r = 0;
+
+	for (size_t k = 0; k < cell->n_jobs; k++)
+		read_nodes(&cell->jobs[k]);
+	for (size_t i = 0; i < n_one; i++)
+		n += nodes_of(cell, i);
+	if (n == n_one)
+		return 0;
+	cell->mounts = calloc(n, sizeof(*cell->mounts));
+	cell->n_mounts = 0;
+	for (size_t i = 0; r == 0 && cell->mounts && i < n_one; i++) {
+		uint64_t nodes = nodes_of(cell, i);
+
+		for (uint64_t k = 0; r == 0 && k < nodes; k++)
+			r = add_mount(cell, &one[i],
+				      nodes > 1 ? (int64_t)k : -1);
+	}
+	/* from the last: the index of a copy is not taken for that of a mount
+	 */
+	for (size_t i = n_one, end = n; cell->mounts && i-- > 0; end = at) {
+		at = end - nodes_of(cell, i);
+		for (size_t k = 0; k < cell->n_jobs; k++)
+			if (cell->jobs[k].mount == i)
+				cell->jobs[k].mount = at;
+	}
+	free_mounts(one, n_one);
+	return cell->mounts ? r : -ENOMEM;
+}
+
 int workload_configure(const struct workload *w, size_t index, struct cell *ret)
 {
 	int r;
@@ -170,6 +252,8 @@ int workload_configure(const struct workload *w, size_t index, struct cell *ret)
 		r = overlay(w, ret);
 	if (r == 0)
 		r = set_gpus(w, ret);
+	if (r == 0)
+		r = spread(ret);
 	if (r < 0)
 		cell_free(ret);
 	return r;
@@ -177,16 +261,12 @@ int workload_configure(const struct workload *w, size_t index, struct cell *ret)
 
 void cell_free(struct cell *cell)
 {
-	for (size_t i = 0; cell->mounts && i < cell->n_mounts; i++) {
-		json_decref(cell->mounts[i].dataset);
-		json_decref(cell->mounts[i].fs);
-	}
+	free_mounts(cell->mounts, cell->n_mounts);
 	for (size_t i = 0; cell->jobs && i < cell->n_jobs; i++) {
 		json_decref(cell->jobs[i].train);
 		json_decref(cell->jobs[i].exec);
 		json_decref(cell->jobs[i].env);
 	}
-	free(cell->mounts);
 	free(cell->jobs);
 	json_decref(cell->gpud);
 	cell->gpud = NULL;

@@ -47,8 +47,9 @@ void machine_of(const struct workload *w, const struct cell *cell,
 			    plugin_is(loader, "mmap");
 	struct machine m = {
 		.gpus = config_number(w, job->train, "train", "gpus"),
-		.nodes = MAX(
-			config_number(w, job->train, "train", "world_size"), 1),
+		.nodes =
+			MAX(config_number(w, job->train, "train", "world_size"),
+			    (double)job->nodes),
 		.workers = config_number(w, job->train, "train", "workers"),
 		.cores = config_number(w, job->train, "train", "cores"),
 		.depth = config_number(w, job->train, "train", "queue_depth"),

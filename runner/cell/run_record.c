@@ -131,8 +131,55 @@ static json_t *jobs_record(const struct run *run)
 	return one;
 }
 
+/* Adds the counters of a mount's statistics to `sum`. */
+static void add_counters(json_t *sum, const json_t *stats)
+{
+	static const char *const keys[] = { "hits",	     "misses",
+					    "hit_bytes",     "miss_bytes",
+					    "backend_reads", "backend_bytes",
+					    "evictions",     "rejected" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const json_t *j = json_object_get(stats, keys[i]);
+		json_int_t so_far =
+			json_integer_value(json_object_get(sum, keys[i]));
+
+		if (j)
+			json_object_set_new(
+				sum, keys[i],
+				json_integer(so_far + json_integer_value(j)));
+	}
+}
+
+/* The counters of all mounts, also of each epoch. */
+static json_t *add_up(const struct run *run)
+{
+	json_t *sum = json_pack("{s:[]}", "epochs"), *epoch;
+	json_t *epochs = json_object_get(sum, "epochs");
+	size_t k;
+
+	for (size_t i = 0; i < run->cell->n_mounts; i++) {
+		const json_t *stats = run->mounts[i].stats;
+
+		add_counters(sum, stats);
+		json_array_foreach (json_object_get(stats, "epochs"), k,
+				    epoch) {
+			if (k == json_array_size(epochs))
+				json_array_append_new(
+					epochs, json_pack("{s:I}", "epoch",
+							  (json_int_t)k));
+			add_counters(json_array_get(epochs, k), epoch);
+		}
+	}
+	return sum;
+}
+
 static void set_stats(const struct run *run, json_t *record)
 {
+	/* all mounts are those of one job's nodes */
+	bool nodes = run->cell->n_jobs == 1 &&
+		     run->cell->jobs[0].nodes == run->cell->n_mounts;
+
 	json_t *all = run->cell->n_mounts > 1 ? json_object() : NULL;
 
 	for (size_t i = 0; i < run->cell->n_mounts; i++) {
@@ -145,7 +192,8 @@ static void set_stats(const struct run *run, json_t *record)
 			json_object_set_new(record, "mount", j);
 	}
 	if (all) {
-		json_object_set_new(record, "mount", json_null());
+		json_object_set_new(record, "mount",
+				    nodes ? add_up(run) : json_null());
 		json_object_set_new(record, "mounts", all);
 	}
 }

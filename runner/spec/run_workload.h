@@ -253,14 +253,20 @@ int workload_key_error(const struct workload *w, const struct conf_node *node,
 /* --- cells ------------------------------------------------------------ */
 
 struct cell_mount {
-	const char *name;
+	char *name;
 	json_t *dataset; /* a recipe, or {dir: DIR} */
 	json_t *fs;	 /* the configuration of gpemu-fs */
 };
 
+/* Source: the range of gpemu-train --nodes */
+enum { CELL_NODES_MAX = 1024 };
+
 struct cell_job {
 	const char *name;
 	size_t mount;
+	/* of gpemu-train: each has a mount, `mount` and those behind it, with
+	 * the node's number at the end of its name */
+	uint64_t nodes;
 	uint64_t start_ns; /* emulated */
 	json_t *train;	   /* the configuration of gpemu-train, */
 	json_t *exec;	   /* or of a program: `command` and variables */

@@ -131,6 +131,46 @@ static uint64_t hash_of(const char *yaml, size_t index, bool mounted)
 	return c.hash;
 }
 
+/* Each node of a job has its own copy of the job's mount. */
+static void nodes_have_their_own_mounts(void **state)
+{
+	static const char yaml[] = HEAD
+		"base: {fs: {storage: hdd}}\n"
+		"mounts: {a: {}, b: {fs: {storage: nvme}}, c: {}}\n"
+		"jobs:\n"
+		"  one: {mount: c}\n"
+		"  two: {mount: b, train: {nodes: 3}}\n"
+		"  three: {mount: b}\n"
+		"axes:\n"
+		"  b.fs.cache_size: [10%]\n"
+		"  three.train.nodes: [1, 2000]\n";
+	static const char *const names[] = { "a", "b-0", "b-1", "b-2", "c" };
+	struct workload w;
+	struct cell c;
+	struct err err;
+
+	(void)state;
+	if (parse(yaml, &w, &err) < 0)
+		fail_msg("%s", err.text);
+	/* gpemu-train refuses 2000, which is its affair */
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(workload_cell(&w, i, true, &c), 0);
+		assert_int_equal(c.n_mounts, 5);
+		for (size_t k = 0; k < c.n_mounts; k++)
+			assert_string_equal(c.mounts[k].name, names[k]);
+		assert_int_equal(c.jobs[0].mount, 4);
+		assert_int_equal(c.jobs[1].mount, 1);
+		assert_int_equal(c.jobs[1].nodes, 3);
+		assert_int_equal(c.jobs[2].mount, 1);
+		assert_int_equal(c.jobs[2].nodes, 1);
+		for (size_t k = 1; k < 4; k++)
+			assert_json(c.mounts[k].fs, "{\"storage\":\"nvme\","
+						    "\"cache_size\":\"10%\"}");
+		cell_free(&c);
+	}
+	workload_free(&w);
+}
+
 static void the_hash_is_of_what_decides_the_result(void **state)
 {
 	static const char *const one = HEAD "axes: {fs.cache_policy: [lru]}\n";
@@ -571,6 +611,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(axes_make_points),
 		cmocka_unit_test(cells_overlay_the_base),
+		cmocka_unit_test(nodes_have_their_own_mounts),
 		cmocka_unit_test(the_hash_is_of_what_decides_the_result),
 		cmocka_unit_test(errors_say_where),
 		cmocka_unit_test(any_prefix_is_survived),
