@@ -94,7 +94,12 @@ static int capacity_bytes(const struct layer *l, const struct policy_ops *ops,
 		       units_human_size((double)most, has));
 }
 
-static int make(const struct layer *l, const char *policy,
+static bool allowed(void *layer, uint64_t key)
+{
+	return layer_admits(layer, key);
+}
+
+static int make(struct layer *l, const char *policy,
 		const struct units_capacity *size, struct cache **ret,
 		struct err *err)
 {
@@ -114,6 +119,10 @@ static int make(const struct layer *l, const char *policy,
 		return r;
 	ops = container_of(choice.plugin, const struct policy_ops, plugin);
 	params.options = choice.options;
+	if (s->c.peers) {
+		params.allowed = allowed;
+		params.allowed_ctx = l;
+	}
 	r = capacity_bytes(l, ops, size, &params.capacity_bytes, err);
 	if (r < 0)
 		return r;

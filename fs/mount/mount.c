@@ -129,6 +129,10 @@ static int start_server(struct mount *m, struct err *err)
 	if (r == 0)
 		r = options_tiers(&m->o, &m->tiers, err);
 	c.trace = m->trace;
+	if (r == 0 && m->o.peers) {
+		r = options_peers(&m->o, &m->peers, err);
+		c.peers = &m->peers;
+	}
 	if (r == 0)
 		r = server_new(&c, &m->server, err);
 	if (r == 0)
@@ -331,6 +335,7 @@ void mount_fini(struct mount *m)
 	front_free(m->front);
 	server_free(m->server);
 	tiers_fini(&m->tiers);
+	peer_net_fini(&m->peers);
 	trace_free(m->trace);
 	if (m->source_state)
 		m->source->fini(m->source_state);

@@ -4,6 +4,7 @@
 #define GPEMU_FS_MOUNT_MOUNT_H
 
 #include "fs/mount/options.h"
+#include "fs/peer/peer_net.h"
 
 /* All parts of a mount; torn down in the order of mount_fini. */
 struct mount {
@@ -17,6 +18,7 @@ struct mount {
 	struct tick *tick;
 	struct trace *trace;
 	struct tiers tiers; /* empty: a policy and a size */
+	struct peer_net peers;
 	struct server *server;
 	pthread_mutex_t options_lock;
 	struct group_map *groups;

@@ -12,6 +12,7 @@
 #include "emu/profile/profile.h"
 #include "fs/cache/policy.h"
 #include "fs/layer/fault.h"
+#include "fs/peer/peer_net.h"
 #include "fs/server/layer.h"
 #include "fs/source/source.h"
 
@@ -70,6 +71,16 @@ static int check_layers(const void *object, struct err *err)
 static int check_policy(const void *object, struct err *err)
 {
 	return plugin_choice_check(policy_table, "cache policy", object, err);
+}
+
+static int check_peers(const void *object, struct err *err)
+{
+	return peer_net_check(*(char *const *)object, err);
+}
+
+static int check_nic(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_NODE, object, err);
 }
 
 static const struct conf_field fields[] = {
@@ -133,6 +144,26 @@ static const struct conf_field fields[] = {
 	  .check = check_layers, .arg = "LAYER[,LAYER]",
 	  .help = "the stack of layers that a read passes, from the top "
 		  "(default: " LAYERS_DEFAULT "; --list layer)" },
+	{ "peers", CONF_STRING, offsetof(struct options, peers),
+	  .check = check_peers, .arg = "HOST:PORT,HOST:PORT[,...]",
+	  .help = "the nodes of a partitioned cache, this one too: each keeps "
+		  "its share of the dataset and gets the rest from the "
+		  "others" },
+	{ "node", CONF_UINT, offsetof(struct options, node), .arg = "I",
+	  .max = PLACE_NODES - 1,
+	  .help = "which of --peers this node is, from 0 (default: 0)" },
+	{ "peer_key", CONF_STRING, offsetof(struct options, peer_key),
+	  .arg = "FILE",
+	  .help = "the secret of all nodes, at least 32 bytes; required unless "
+		  "all of --peers are loopback addresses" },
+	{ "peer_timeout", CONF_DURATION, offsetof(struct options, peer_timeout),
+	  .arg = "DURATION", .min = NS_PER_MS, .max = 3600. * NS_PER_S,
+	  .help = "read from the storage if another node does not answer for "
+		  "so long (default: 5s)" },
+	{ "nic", CONF_STRING, offsetof(struct options, nic), .check = check_nic,
+	  .arg = "NAME|FILE",
+	  .help = "node profile whose network card the traffic of --peers "
+		  "takes (default: no limit; --list node)" },
 	{ "hit_path", CONF_STRING, offsetof(struct options, hit_path),
 	  .arg = "PATH",
 	  .help = "how cached files are read: auto, reply or passthrough "
@@ -178,6 +209,7 @@ static const struct conf_field fields[] = {
 
 static const struct cli_kind kinds[] = {
 	{ "layer", .table = layer_table },
+	{ "node", .print = profile_names_print, .which = PROFILE_NODE },
 	{ "policy", .table = policy_table },
 	{ "source", .table = source_table },
 	{ "storage", .print = profile_names_print, .which = PROFILE_STORAGE },
@@ -190,6 +222,7 @@ int options_init(struct options *o)
 			       .time_scale = NAN,
 			       .spin = TICK_DEFAULT_SPIN_NS,
 			       .keep_awake = true,
+			       .peer_timeout = PEER_TIMEOUT_NS,
 			       .storage = strdup("ideal"),
 			       .tier_admit = strdup("every"),
 			       .cache_bytes = strdup("memory"),
@@ -279,9 +312,32 @@ static int settle_cache(struct options *o, struct err *err)
 		o->cache_size = (struct units_capacity){
 			.fraction = UNITS_AUTO_FRACTION, .yields = true
 		};
+	/* a node keeps what it owns */
 	if (!o->cache_policy)
-		o->cache_policy = strdup("lru");
+		o->cache_policy = strdup(o->peers ? "minio" : "lru");
 	return o->cache_policy ? 0 : -ENOMEM;
+}
+
+static int settle_peers(const struct options *o, struct err *err)
+{
+	const char *alone = o->node	  ? "--node"
+			    : o->peer_key ? "--peer-key"
+			    : o->nic	  ? "--nic"
+					  : NULL;
+
+	if (!o->peers)
+		return alone ? err_set(err, -EINVAL, "%s without --peers",
+				       alone)
+			     : 0;
+	if (strcmp(o->group, "1"))
+		return err_set(err, -EINVAL,
+			       "--peers and --group: the files of a group "
+			       "belong to different nodes; leave one out");
+	if (o->replace)
+		return err_set(err, -EINVAL,
+			       "--peers and --replace: the old mount listens "
+			       "at the address; unmount it first");
+	return check_layer(o, "--peers", "peer", err);
 }
 
 static int settle(void *options, struct err *err)
@@ -309,6 +365,8 @@ static int settle(void *options, struct err *err)
 	if (r == 0 && strcmp(o->group, "1"))
 		r = check_layer(o, "--group", "group", err);
 	if (r == 0)
+		r = settle_peers(o, err);
+	if (r == 0)
 		r = hit_path_parse(o->hit_path, &path, err);
 	return r < 0 ? r : front_transport_parse(o->transport, &transport, err);
 }
@@ -324,7 +382,8 @@ const struct cli_program options_program = {
 	.notes = "MOUNTPOINT/.gpemu/ holds stats, stats.prom, config and "
 		 "control. Unmount with fusermount3 -u MOUNTPOINT, SIGTERM or "
 		 "Ctrl-C; SIGHUP reads --config again, SIGUSR1 logs the stats. "
-		 "--list layer, policy, source or storage lists the names.",
+		 "--list layer, node, policy, source or storage lists the "
+		 "names.",
 	.fields = fields,
 	.kinds = kinds,
 	.words = "mount_options",
@@ -401,6 +460,10 @@ int options_absolute(struct options *o, const char *dir)
 
 	if (r == 0)
 		r = absolute(&o->trace, dir);
+	if (r == 0)
+		r = absolute(&o->peer_key, dir);
+	if (r == 0 && o->nic && profile_is_path(o->nic))
+		r = absolute(&o->nic, dir);
 	if (r == 0 && o->common.json && strcmp(o->common.json, "-"))
 		r = absolute(&o->common.json, dir);
 	if (r == 0 && profile_is_path(o->storage))

@@ -27,10 +27,15 @@ struct options {
 	double time_scale;	 /* NaN: not given */
 	uint64_t spin;
 	bool keep_awake;
-	char *trace;	       /* or NULL */
+	char *trace; /* or NULL */
+	char *peers; /* or NULL, as the next */
+	char *peer_key, *nic;
+	uint64_t node, peer_timeout;
 	char *log, *log_level; /* log NULL: `foreground` decides */
 	bool foreground, replace, selftest;
 };
+
+struct peer_net;
 
 extern const struct cli_program options_program;
 
@@ -54,6 +59,12 @@ int options_no_cache(struct options *o);
 enum log_level options_log_level(const struct options *o);
 /* Is the log `word`, "stderr" or "syslog"? If neither, o->log is a path. */
 bool options_log_is(const struct options *o, const char *word);
+
+/* The nodes of --peers, with the card of --nic; call it with --peers only, and
+ * peer_net_fini even after an error. Errors as peer_net_init and those of the
+ * profile; with a text. */
+int options_peers(const struct options *o, struct peer_net *ret,
+		  struct err *err);
 
 /* Make the paths that are used later absolute, relative to `dir`. -ENOMEM. */
 int options_absolute(struct options *o, const char *dir);

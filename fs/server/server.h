@@ -29,6 +29,7 @@
 #include "fs/server/object.h"
 #include "fs/source/source.h"
 
+struct peer_net;
 struct server;
 struct trace;
 
@@ -52,6 +53,8 @@ struct server_config {
 	const char *layers; /* words from the top; NULL: LAYERS_DEFAULT */
 	const struct group_map *groups; /* NULL: each file is read alone */
 	struct trace *trace;		/* NULL: no trace */
+	/* The nodes of a partitioned cache; NULL: this one is alone. */
+	const struct peer_net *peers;
 	/* bytes of prefetched members before their first read; 0: 64 MiB, or
 	 * two of the largest groups where that is more */
 	uint64_t group_buffer;
@@ -66,7 +69,7 @@ int server_check_layers(const char *words, struct err *err);
 
 /* The default stack. A layer with nothing to do in the configuration is not
  * linked. */
-#define LAYERS_DEFAULT "trace,fault,cache,group,device,source"
+#define LAYERS_DEFAULT "trace,fault,cache,group,peer,device,source"
 
 /* -EINVAL (unknown policy, layers in an impossible order, cache larger than
  * memory, bad profile), -ENOENT, -ENOMEM, -EAGAIN; always with a text. */

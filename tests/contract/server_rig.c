@@ -60,18 +60,21 @@ int rig_teardown(void **state)
 struct server *rig_start(struct fixture *f, const char *policy,
 			 const char *storage)
 {
-	struct server_config c = { .tick = f->tick,
-				   .source = f->source,
-				   .source_state = f->source_state,
-				   .tree = &f->tree,
-				   .storage = storage,
-				   .cache_policy = policy,
-				   .cache_size = { .fraction = 1 },
-				   .seed = 1,
-				   .layers = f->layers,
-				   .groups = f->groups,
-				   .trace = f->trace,
-				   .memory = f->memory };
+	struct server_config c = {
+		.tick = f->tick,
+		.source = f->source,
+		.source_state = f->source_state,
+		.tree = &f->tree,
+		.storage = storage,
+		.cache_policy = policy,
+		.cache_size = { .fraction = f->fraction ? f->fraction : 1 },
+		.seed = 1,
+		.layers = f->layers,
+		.groups = f->groups,
+		.trace = f->trace,
+		.peers = f->peers,
+		.memory = f->memory
+	};
 	struct err err = { 0 };
 	struct server *s = NULL;
 

@@ -28,6 +28,8 @@ struct fixture {
 	const char *layers;		/* NULL: the default */
 	const struct group_map *groups; /* or NULL, as below */
 	struct trace *trace;
+	const struct peer_net *peers; /* or NULL */
+	double fraction;	      /* of the cache; 0: all of it */
 };
 
 /* cmocka's group set-up and tear-down: *state is a fixture. */

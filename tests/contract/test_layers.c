@@ -4,7 +4,7 @@
  * whole stack, the stack without each optional layer, and with each layer twice
  * that may occur twice.
  */
-#include "tests/contract/server_rig.h"
+#include "tests/contract/peer_rig.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -233,13 +233,20 @@ static struct server *start(struct fixture *f, const char *stack,
 	return rig_start(f, policy, storage);
 }
 
+/* `nets`: of the peers that the two servers are, or NULL. */
 static void check_reads(struct fixture *f, const char *stack,
-			const char *policy)
+			const char *policy, const struct peer_net *nets)
 {
-	/* two at once: nothing is shared */
-	struct server *s[2] = { start(f, stack, policy, "ideal"),
-				start(f, stack, policy, "nvme") };
+	static const char *const storages[] = { "ideal", "nvme" };
+	/* two at once: nothing is shared, unless they are peers */
+	struct server *s[2];
 	struct seen w[N_FILES];
+
+	for (int k = 0; k < 2; k++) {
+		f->peers = nets ? &nets[k] : NULL;
+		s[k] = start(f, stack, policy, storages[k]);
+	}
+	f->peers = NULL;
 
 	for (int pass = 1; pass <= 3; pass++) {
 		for (int k = 0; k < 2; k++) {
@@ -376,13 +383,24 @@ static void every_stack(struct fixture *f,
 
 static void reads_of(struct fixture *f, const char *stack)
 {
-	check_reads(f, stack, "lru");
-	check_reads(f, stack, "none");
+	check_reads(f, stack, "lru", NULL);
+	check_reads(f, stack, "none", NULL);
 }
 
 static void reads_are_answered_and_counted(void **state)
 {
 	every_stack(*state, reads_of);
+}
+
+/* Each reads all, so some objects come from the other one. */
+static void reads_of_peers(void **state)
+{
+	struct peer_net nets[2];
+
+	nets_init(nets, 2, 20 * NS_PER_S);
+	for (size_t i = 0; i < n_stacks; i++)
+		check_reads(*state, stacks[i], "lru", nets);
+	nets_fini(nets, 2);
 }
 
 static void answers_come_in_the_order_of_the_device(void **state)
@@ -549,6 +567,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_are_answered_and_counted),
+		cmocka_unit_test(reads_of_peers),
 		cmocka_unit_test(answers_come_in_the_order_of_the_device),
 		cmocka_unit_test(errors_come_up_and_leave_nothing),
 		cmocka_unit_test(what_a_layer_answers_goes_up_from_there),

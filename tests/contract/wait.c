@@ -6,7 +6,7 @@
 
 #include "common/util.h"
 
-static void answer(struct wait *w, int error)
+void wait_answer(struct wait *w, int error)
 {
 	pthread_mutex_lock(&w->lock);
 	w->error = error;
@@ -24,13 +24,13 @@ void wait_reply(struct read_request *r, int error, const struct iovec *iov,
 		memcpy(w->into + w->got, iov[i].iov_base, iov[i].iov_len);
 		w->got += iov[i].iov_len;
 	}
-	answer(w, error);
+	wait_answer(w, error);
 }
 
 void wait_metadata(struct fetch *f, bool stopping)
 {
-	answer(container_of(f, struct wait, fetch),
-	       stopping ? -ECONNABORTED : f->error);
+	wait_answer(container_of(f, struct wait, fetch),
+		    stopping ? -ECONNABORTED : f->error);
 }
 
 void wait_init(struct wait *w, void *into)

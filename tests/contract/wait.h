@@ -26,6 +26,8 @@ void wait_init(struct wait *w, void *into);
 void wait_reply(struct read_request *r, int error, const struct iovec *iov,
 		int n_iov);
 void wait_metadata(struct fetch *f, bool stopping);
+/* It is done: 0 or -errno. */
+void wait_answer(struct wait *w, int error);
 bool wait_is_done(struct wait *w);
 void wait_for(struct wait *w);
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "emu/node/profile_node.h"
+#include "fs/mount/options.h"
+#include "fs/peer/peer_net.h"
+
+static int read_nic(const char *name, struct peer_net *net, struct err *err)
+{
+	struct node_profile p;
+	int r = node_profile_load(name, &p, err);
+
+	if (r == 0 && p.nic.gb_per_s <= 0)
+		r = err_set(err, -ENODEV, "--nic %s: the node has no nic",
+			    name);
+	if (r == 0) {
+		net->bytes_per_s = p.nic.gb_per_s * 1e9;
+		net->latency_ns = p.nic.latency_ns;
+	}
+	node_profile_free(&p);
+	return r;
+}
+
+int options_peers(const struct options *o, struct peer_net *ret,
+		  struct err *err)
+{
+	int r = peer_net_init(ret, o->peers, o->node, o->peer_key, err);
+
+	ret->timeout_ns = o->peer_timeout;
+	return r == 0 && o->nic ? read_nic(o->nic, ret, err) : r;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The placement of a partitioned cache: which node keeps which object. All
+ * nodes compute the same from the dataset, the seed, the number of nodes and
+ * the capacity of each, so there is no directory and no message about it.
+ *
+ *	1. Shuffle all objects by the seed.
+ *	2. In that order each goes to the node with the most room left, its
+ *	   owner, if it fits there. If all caches together hold the dataset, the
+ *	   largest objects come first: then the least is left over.
+ *	3. A node fills the room that it has left with objects of others, in an
+ *	   order shuffled by the seed and its number (surplus).
+ *
+ * Source: CoorDL (Mohan et al., "Analyzing and Mitigating Data Stalls in DNN
+ * Training", VLDB 2021, section 4.2); the shuffle by the seed is that of its
+ * code, the balance of bytes is ours.
+ *
+ * An object is a file, or a 4 MiB extent of a large one, named by its key
+ * (fs/server/object.h). Constant after place_new; any thread may read it.
+ */
+#ifndef GPEMU_FS_PEER_PLACE_H
+#define GPEMU_FS_PEER_PLACE_H
+
+#include <stdbool.h>
+
+#include "fs/source/tree.h"
+
+enum { PLACE_NODES = 64 };
+/* No node owns it. */
+#define PLACE_NONE UINT32_MAX
+
+struct place;
+
+struct place_config {
+	const struct tree *tree; /* borrowed */
+	uint64_t seed;
+	uint32_t n_nodes, self;	 /* n_nodes <= PLACE_NODES */
+	uint64_t capacity_bytes; /* of each node */
+	uint64_t extent_bytes;	 /* size of a larger file's objects */
+};
+
+/* -ENOMEM, -EFBIG: more than 2^32 - 1 objects. */
+int place_new(const struct place_config *c, struct place **ret);
+/* NULL is allowed. */
+void place_free(struct place *p);
+/* The size of an object; 0: there is none with this key. Safe on any key. */
+uint64_t place_bytes(const struct place *p, uint64_t key);
+/* The owner of an object that exists, or PLACE_NONE. */
+uint32_t place_owner(const struct place *p, uint64_t key);
+/* Does this node keep it, as the owner or as surplus? */
+bool place_keeps(const struct place *p, uint64_t key);
+/* Bytes that this node owns, and has as surplus; bytes without an owner. */
+void place_sums(const struct place *p, uint64_t *ret_owned,
+		uint64_t *ret_surplus, uint64_t *ret_none);
+
+/* The dataset in 16 bytes: names, types, sizes and times of all files, in
+ * their order. -ENOMEM. */
+enum { PLACE_FINGERPRINT = 16 };
+int place_fingerprint(const struct tree *t,
+		      unsigned char ret[PLACE_FINGERPRINT]);
+
+#endif

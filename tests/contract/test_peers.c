@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Servers that share a partitioned cache over loopback, and others that are not
+ * what they seem: dead, slow, with another key, sending garbage. All that is
+ * read is compared with the dataset.
+ */
+#include "tests/contract/peer_rig.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+enum { MOST_NODES = 3 };
+#define PATIENT (20 * NS_PER_S)
+#define HASTY (200 * NS_PER_MS)
+
+struct nodes {
+	struct peer_net nets[MOST_NODES];
+	struct server *s[MOST_NODES];
+	uint32_t n;
+};
+
+static struct server *start_node(struct fixture *f, struct nodes *c, uint32_t i)
+{
+	f->peers = &c->nets[i];
+	c->s[i] = rig_start(f, "minio", "ideal");
+	f->peers = NULL;
+	return c->s[i];
+}
+
+/* All of them, connected. */
+static void start(struct fixture *f, struct nodes *c, uint32_t n,
+		  double fraction)
+{
+	*c = (struct nodes){ .n = n };
+	nets_init(c->nets, n, PATIENT);
+	f->fraction = fraction;
+	for (uint32_t i = 0; i < n; i++)
+		start_node(f, c, i);
+	for (uint32_t i = 0; i < n; i++)
+		peer_wait(c->s[i], "connected", n - 1);
+}
+
+static void stop(struct fixture *f, struct nodes *c)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		server_free(c->s[i]);
+	nets_fini(c->nets, c->n);
+	f->fraction = 0;
+}
+
+static json_int_t sum(struct nodes *c, const char *name)
+{
+	json_int_t n = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		n += rig_stat(c->s[i], name);
+	return n;
+}
+
+/* Each file is read by one node, another one in each epoch. */
+static void read_epoch(struct fixture *f, struct nodes *c, uint32_t epoch)
+{
+	for (int i = 0; i < N_FILES; i++)
+		assert_int_equal(
+			rig_read(f, c->s[((uint32_t)i + epoch) % c->n], i), 0);
+}
+
+/* --- nodes among themselves
+ * ---------------------------------------------------- */
+
+static void storage_is_read_once(void **state)
+{
+	static const struct {
+		uint32_t n;
+		double fraction;
+	} cases[] = { { 2, .65 }, { 3, .4 } };
+
+	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+		struct nodes c;
+
+		start(*state, &c, cases[k].n, cases[k].fraction);
+		for (uint32_t epoch = 0; epoch < 4; epoch++) {
+			read_epoch(*state, &c, epoch);
+			assert_int_equal(sum(&c, "backend_reads"), N_FILES);
+		}
+		for (uint32_t i = 0; i < c.n; i++) {
+			assert_true(peer_stat(c.s[i], "hits") > 0);
+			assert_true(peer_stat(c.s[i], "served") > 0);
+			assert_int_equal(peer_stat(c.s[i], "lost"), 0);
+			assert_int_equal(peer_stat(c.s[i], "refused"), 0);
+			assert_int_equal(peer_stat(c.s[i], "notfound"), 0);
+			assert_true(rig_stat(c.s[i], "used_bytes") <=
+				    rig_stat(c.s[i], "capacity_bytes"));
+		}
+		stop(*state, &c);
+	}
+}
+
+/* What no node keeps is read each time, by the one that needs it. */
+static void what_fits_nowhere_is_read_again(void **state)
+{
+	json_int_t before, in_epoch[3];
+	struct nodes c;
+
+	start(*state, &c, 2, .3);
+	read_epoch(*state, &c, 0);
+	for (uint32_t epoch = 1; epoch < 4; epoch++) {
+		before = sum(&c, "backend_reads");
+		read_epoch(*state, &c, epoch);
+		in_epoch[epoch - 1] = sum(&c, "backend_reads") - before;
+	}
+	assert_in_range(in_epoch[0], 1, N_FILES - 1);
+	assert_int_equal(in_epoch[1], in_epoch[0]);
+	assert_int_equal(in_epoch[2], in_epoch[0]);
+	stop(*state, &c);
+}
+
+static void readers_of_one_object_share_a_question(void **state)
+{
+	struct wait w[N_FILES][4];
+	struct nodes c;
+
+	start(*state, &c, 2, .65);
+	for (int i = 0; i < N_FILES; i++)
+		for (int k = 0; k < 4; k++)
+			rig_start_read(*state, c.s[k % 2], &w[i][k], i);
+	for (int i = 0; i < N_FILES; i++)
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(rig_end_read(*state, c.s[k % 2],
+						      &w[i][k], i),
+					 0);
+	assert_int_equal(sum(&c, "backend_reads"), N_FILES);
+	stop(*state, &c);
+}
+
+static void opened(struct fetch *f, bool stopping)
+{
+	wait_answer(container_of(f, struct wait, fetch), stopping);
+}
+
+/* Does the open of the i-th file take time? */
+static bool open_costs(struct fixture *f, struct server *s, int i)
+{
+	struct wait w;
+
+	wait_init(&w);
+	w.fetch = (struct fetch){ .op = STORAGE_OPEN,
+				  .node = f->node[i],
+				  .arrival = tick_now(f->tick),
+				  .done = opened };
+	server_metadata(s, &w.fetch);
+	wait_for(&w);
+	free(w.into);
+	return w.fetch.deadline > w.fetch.arrival;
+}
+
+static void an_open_of_what_another_node_owns_is_free(void **state)
+{
+	struct fixture *f = *state;
+	struct nodes c = { .n = 2 };
+	int n[2] = { 0 };
+
+	nets_init(c.nets, 2, PATIENT);
+	f->fraction = .5;
+	f->peers = &c.nets[0];
+	c.s[0] = rig_start(f, "minio", "nfs");
+	f->peers = NULL;
+	for (int i = 0; i < N_FILES; i++)
+		n[0] += open_costs(f, c.s[0], i);
+	start_node(f, &c, 1);
+	peer_wait(c.s[0], "connected", 1);
+	for (int i = 0; i < N_FILES; i++)
+		n[1] += open_costs(f, c.s[0], i);
+	assert_int_equal(n[0], N_FILES);
+	assert_in_range(n[1], N_FILES / 3, N_FILES * 2 / 3);
+	stop(f, &c);
+}
+
+static void a_dead_node_costs_reads_and_is_found_again(void **state)
+{
+	struct nodes c;
+	json_int_t before;
+
+	start(*state, &c, 2, .65);
+	read_epoch(*state, &c, 0);
+	server_free(c.s[1]);
+	peer_wait(c.s[0], "lost", 1);
+	before = rig_stat(c.s[0], "backend_reads");
+	for (int i = 0; i < N_FILES; i++)
+		assert_int_equal(rig_read(*state, c.s[0], i), 0);
+	assert_true(rig_stat(c.s[0], "backend_reads") > before);
+	assert_true(peer_stat(c.s[0], "skipped") > 0);
+	assert_int_equal(peer_stat(c.s[0], "connected"), 0);
+	start_node(*state, &c, 1);
+	peer_wait(c.s[0], "connected", 1);
+	peer_wait(c.s[1], "connected", 1);
+	/* it has its objects again after one epoch */
+	read_epoch(*state, &c, 0);
+	read_epoch(*state, &c, 1);
+	before = sum(&c, "backend_reads");
+	read_epoch(*state, &c, 2);
+	assert_int_equal(sum(&c, "backend_reads"), before);
+	stop(*state, &c);
+}
+
+static void the_end_answers_what_is_pending(void **state)
+{
+	struct fixture *f = *state;
+	struct wait w[N_FILES];
+	struct nodes c;
+	int r;
+
+	start(f, &c, 2, .65);
+	for (int i = 0; i < N_FILES; i++)
+		rig_start_read(f, c.s[0], &w[i], i);
+	server_stop(c.s[0]);
+	for (int i = 0; i < N_FILES; i++) {
+		assert_true(wait_is_done(&w[i]));
+		r = rig_end_read(f, c.s[0], &w[i], i);
+		assert_true(r == 0 || r == -ECONNABORTED);
+	}
+	stop(f, &c);
+}
+
+static void the_cache_cannot_change(void **state)
+{
+	const struct units_capacity size = { .fraction = .2 };
+	struct err err = { 0 };
+	struct nodes c;
+
+	start(*state, &c, 2, .65);
+	assert_int_equal(server_set_cache(c.s[0], NULL, &size, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "--peers"));
+	assert_int_equal(server_drop_cache(c.s[0], NULL), 0);
+	read_epoch(*state, &c, 0);
+	assert_int_equal(server_reset(c.s[0], NULL), 0);
+	assert_int_equal(peer_stat(c.s[0], "hits"), 0);
+	stop(*state, &c);
+}
+
+/* Bytes that really pass take the time of the card, and its latency. */
+static void the_card_takes_its_time(void **state)
+{
+	struct fixture *f = *state;
+	struct nodes c = { .n = 2 };
+	uint64_t begin, took, bytes, n;
+
+	nets_init(c.nets, 2, PATIENT);
+	for (int i = 0; i < 2; i++) {
+		c.nets[i].bytes_per_s = 4e6;
+		c.nets[i].latency_ns = 3 * NS_PER_MS;
+	}
+	f->fraction = .65;
+	start_node(f, &c, 0);
+	start_node(f, &c, 1);
+	peer_wait(c.s[0], "connected", 1);
+	begin = tick_now(f->tick);
+	for (int i = 0; i < N_FILES; i++)
+		assert_int_equal(rig_read(f, c.s[0], i), 0);
+	took = tick_now(f->tick) - begin;
+	bytes = (uint64_t)peer_stat(c.s[0], "hit_bytes");
+	n = (uint64_t)peer_stat(c.s[0], "hits");
+	assert_true(n > 0);
+	/* one after the other: out of one card, into the other, and the
+	 * latency both ways */
+	assert_true(took >= bytes * 250 + n * 6 * NS_PER_MS);
+	assert_true((uint64_t)peer_stat(c.s[0], "received_bytes") > bytes);
+	stop(f, &c);
+}
+
+/* --- an owner that is none
+ * ------------------------------------------------------ */
+
+/* What a node must say to be welcome. */
+static struct peer_msg hello_of(struct fixture *f, const struct peer_net *net,
+				struct server *s, enum peer_type type)
+{
+	struct peer_msg m = {
+		.type = type,
+		.hello = { .version = PEER_VERSION,
+			   .node = net->self,
+			   .nodes = net->n,
+			   .seed = 1,
+			   .capacity_bytes = server_capacity(s) },
+	};
+
+	assert_int_equal(place_fingerprint(&f->tree, m.hello.fingerprint), 0);
+	return m;
+}
+
+/* Node 0 is a server, node 1 the test. */
+struct pair {
+	struct peer_net nets[2];
+	struct server *s;
+	struct end owner; /* what node 0 asks */
+	int listener;
+};
+
+static void pair_start(struct fixture *f, struct pair *p, uint64_t timeout_ns)
+{
+	struct peer_msg m;
+
+	nets_init(p->nets, 2, timeout_ns);
+	p->listener = end_listen(&p->nets[1]);
+	f->fraction = .65;
+	f->peers = &p->nets[0];
+	p->s = rig_start(f, "minio", "ideal");
+	f->peers = NULL;
+	end_accept(&p->owner, p->listener, &p->nets[1].secret);
+	assert_true(end_receive(&p->owner, &m));
+	assert_int_equal(m.type, PEER_HELLO);
+	m = hello_of(f, &p->nets[1], p->s, PEER_WELCOME);
+	end_send(&p->owner, &m);
+	peer_wait(p->s, "connected", 1);
+}
+
+static void pair_stop(struct fixture *f, struct pair *p)
+{
+	server_free(p->s);
+	end_close(&p->owner);
+	close(p->listener);
+	nets_fini(p->nets, 2);
+	f->fraction = 0;
+}
+
+/* Read all files; the owner gets some questions and does `answer`. All bytes
+ * are right and the owner is `counted`. */
+static void with_owner(struct fixture *f, uint64_t timeout_ns,
+		       void (*answer)(struct end *e, const struct peer_msg *m),
+		       const char *counted)
+{
+	struct wait w[N_FILES];
+	struct peer_msg m;
+	struct pair p;
+
+	pair_start(f, &p, timeout_ns);
+	for (int i = 0; i < N_FILES; i++)
+		rig_start_read(f, p.s, &w[i], i);
+	assert_true(end_receive(&p.owner, &m));
+	assert_int_equal(m.type, PEER_GET);
+	answer(&p.owner, &m);
+	for (int i = 0; i < N_FILES; i++)
+		assert_int_equal(rig_end_read(f, p.s, &w[i], i), 0);
+	assert_int_equal(peer_stat(p.s, "lost"), 1);
+	assert_int_equal(peer_stat(p.s, counted), 1);
+	assert_int_equal(peer_stat(p.s, "hits"), 0);
+	assert_true(peer_stat(p.s, "unanswered") > 0);
+	assert_int_equal(rig_stat(p.s, "backend_reads"), N_FILES);
+	pair_stop(f, &p);
+}
+
+static unsigned char zeros[1 << 20];
+
+static void answer_short(struct end *e, const struct peer_msg *m)
+{
+	end_send(e, &(struct peer_msg){ .type = PEER_DATA,
+					.id = m->id,
+					.data = zeros,
+					.n_data = m->bytes - 1 });
+}
+
+static void answer_another(struct end *e, const struct peer_msg *m)
+{
+	end_send(e, &(struct peer_msg){ .type = PEER_NOTFOUND,
+					.id = m->id + 7 * PEER_MOST_GETS });
+}
+
+static void answer_with_a_question(struct end *e, const struct peer_msg *m)
+{
+	(void)m;
+	end_send(e, &(struct peer_msg){ .type = PEER_GET });
+}
+
+static void answer_garbage(struct end *e, const struct peer_msg *m)
+{
+	(void)m;
+	memset(zeros, 0x33, 1000);
+	end_send_plain(e, "\x40\0\0\0", 4);
+	end_send_plain(e, zeros, 1000);
+	memset(zeros, 0, 1000);
+}
+
+static void answer_too_much(struct end *e, const struct peer_msg *m)
+{
+	(void)m;
+	end_send_plain(e, "\xff\xff\xff\xff", 4);
+}
+
+static void answer_nothing(struct end *e, const struct peer_msg *m)
+{
+	(void)e;
+	(void)m;
+}
+
+/* It would take minutes. */
+static void answer_slowly(struct end *e, const struct peer_msg *m)
+{
+	struct peer_msg data = { .type = PEER_DATA,
+				 .id = m->id,
+				 .data = zeros,
+				 .n_data = m->bytes };
+	unsigned char *bytes = malloc(m->bytes + 200);
+	size_t n = end_seal(e, &data, bytes);
+	ssize_t got;
+	char c;
+
+	for (size_t i = 0; i < n; i++) {
+		end_send_plain(e, bytes + i, 1);
+		tick_pause(20 * NS_PER_MS);
+		/* the questions that are still there, or the end */
+		got = recv(e->fd, &c, 1, MSG_DONTWAIT);
+		if (got == 0 || (got < 0 && errno != EAGAIN))
+			break;
+	}
+	free(bytes);
+}
+
+static void leave(struct end *e, const struct peer_msg *m)
+{
+	(void)m;
+	shutdown(e->fd, SHUT_RDWR);
+}
+
+static void a_bad_owner_costs_a_read_of_the_storage(void **state)
+{
+	with_owner(*state, PATIENT, answer_short, "refused");
+	with_owner(*state, PATIENT, answer_another, "refused");
+	with_owner(*state, PATIENT, answer_with_a_question, "refused");
+	with_owner(*state, PATIENT, answer_garbage, "refused");
+	with_owner(*state, PATIENT, answer_too_much, "refused");
+	with_owner(*state, HASTY, answer_nothing, "timeouts");
+	with_owner(*state, HASTY, answer_slowly, "timeouts");
+	with_owner(*state, PATIENT, leave, "lost");
+}
+
+static void an_owner_may_have_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct wait w[N_FILES];
+	struct peer_msg m;
+	struct pair p;
+	int n = 0;
+
+	pair_start(f, &p, PATIENT);
+	for (int i = 0; i < N_FILES; i++)
+		rig_start_read(f, p.s, &w[i], i);
+	while (rig_stat(p.s, "backend_reads") < N_FILES) {
+		assert_true(end_receive(&p.owner, &m));
+		m.type = PEER_NOTFOUND;
+		end_send(&p.owner, &m);
+		peer_wait(p.s, "notfound", ++n);
+	}
+	for (int i = 0; i < N_FILES; i++)
+		assert_int_equal(rig_end_read(f, p.s, &w[i], i), 0);
+	assert_int_equal(peer_stat(p.s, "lost"), 0);
+	assert_true(n > 0);
+	pair_stop(f, &p);
+}
+
+/* --- a guest that is none
+ * -------------------------------------------------------- */
+
+/* It is closed, `refused` is one more, and the server serves. */
+static void check_refused(struct fixture *f, struct pair *p, struct end *e,
+			  json_int_t before)
+{
+	end_wait_closed(e);
+	peer_wait(p->s, "refused", before + 1);
+	assert_int_equal(peer_stat(p->s, "refused"), before + 1);
+	end_close(e);
+	assert_int_equal(rig_stat(p->s, "inflight"), 0);
+	(void)f;
+}
+
+static void strangers_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	unsigned char g[FRAME_GREETING];
+	struct seal_secret other = { { 1 } };
+	struct peer_msg m;
+	struct pair p;
+	struct end e;
+
+	pair_start(f, &p, HASTY);
+	m = hello_of(f, &p.nets[1], p.s, PEER_HELLO);
+	/* garbage */
+	end_dial_plain(&e, &p.nets[0]);
+	memset(zeros, 0x33, 1000);
+	end_send_plain(&e, zeros, 1000);
+	memset(zeros, 0, 1000);
+	check_refused(f, &p, &e, 0);
+	/* nothing, and a byte now and then */
+	end_dial_plain(&e, &p.nets[0]);
+	check_refused(f, &p, &e, 1);
+	end_dial_plain(&e, &p.nets[0]);
+	frame_greet(FRAME_VERSION, g);
+	for (int i = 0; i < FRAME_GREETING - 1; i++) {
+		end_send_plain(&e, g + i, 1);
+		tick_pause(10 * NS_PER_MS);
+	}
+	check_refused(f, &p, &e, 2);
+	/* another version is told ours */
+	end_dial_plain(&e, &p.nets[0]);
+	frame_greet(FRAME_VERSION + 1, g);
+	end_send_plain(&e, g, sizeof(g));
+	assert_int_equal(recv(e.fd, g, sizeof(g), MSG_WAITALL), sizeof(g));
+	assert_int_equal(frame_check_greeting(g, &m.bytes), 0);
+	check_refused(f, &p, &e, 3);
+	/* another key */
+	end_dial(&e, &p.nets[0], &other);
+	end_send(&e, &m);
+	check_refused(f, &p, &e, 4);
+	/* too long for somebody who is not trusted */
+	end_dial(&e, &p.nets[0], &p.nets[1].secret);
+	end_send_plain(&e, "\0\4\0\0", 4);
+	check_refused(f, &p, &e, 5);
+	assert_int_equal(peer_stat(p.s, "connected"), 1);
+	pair_stop(f, &p);
+}
+
+static void check_reason(struct fixture *f, struct pair *p, json_int_t before,
+			 const struct peer_msg *hello, enum peer_reason want)
+{
+	struct peer_msg m;
+	struct end e;
+
+	end_dial(&e, &p->nets[0], &p->nets[1].secret);
+	end_send(&e, hello);
+	assert_true(end_receive(&e, &m));
+	assert_int_equal(m.type, PEER_REFUSE);
+	assert_int_equal(m.reason, want);
+	check_refused(f, p, &e, before);
+}
+
+static void nodes_that_do_not_fit_learn_why(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_msg good, m;
+	struct pair p;
+
+	pair_start(f, &p, PATIENT);
+	m = good = hello_of(f, &p.nets[1], p.s, PEER_HELLO);
+	m.hello.version++;
+	check_reason(f, &p, 0, &m, PEER_OTHER_VERSION);
+	m = good;
+	m.hello.fingerprint[3] ^= 1;
+	check_reason(f, &p, 1, &m, PEER_OTHER_DATASET);
+	m = good;
+	m.hello.seed++;
+	check_reason(f, &p, 2, &m, PEER_OTHER_SEED);
+	m = good;
+	m.hello.nodes++;
+	check_reason(f, &p, 3, &m, PEER_OTHER_NODES);
+	m = good;
+	m.hello.capacity_bytes++;
+	check_reason(f, &p, 4, &m, PEER_OTHER_CAPACITY);
+	m = good;
+	m.hello.node = 0; /* the server itself */
+	check_reason(f, &p, 5, &m, PEER_OTHER_NODE);
+	m.hello.node = 2;
+	check_reason(f, &p, 6, &m, PEER_OTHER_NODES);
+	pair_stop(f, &p);
+}
+
+/* Connect as a node that fits. */
+static void be_welcome(struct fixture *f, struct pair *p, struct end *e)
+{
+	struct peer_msg m = hello_of(f, &p->nets[1], p->s, PEER_HELLO);
+
+	end_dial(e, &p->nets[0], &p->nets[1].secret);
+	end_send(e, &m);
+	assert_true(end_receive(e, &m));
+	assert_int_equal(m.type, PEER_WELCOME);
+	assert_int_equal(m.hello.node, 0);
+}
+
+static void ask(struct end *e, uint64_t key, uint64_t bytes, struct peer_msg *m)
+{
+	*m = (struct peer_msg){
+		.type = PEER_GET, .id = 42, .key = key, .bytes = (uint32_t)bytes
+	};
+	end_send(e, m);
+	assert_true(end_receive(e, m));
+	assert_int_equal(m->id, 42);
+}
+
+static void only_what_is_there_is_served(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_msg m;
+	struct pair p;
+	struct end e;
+	int served = 0;
+
+	pair_start(f, &p, PATIENT);
+	be_welcome(f, &p, &e);
+	for (int i = 0; i < N_FILES; i++) {
+		ask(&e, object_key(f->node[i], 0), f->bytes[i], &m);
+		if (m.type == PEER_NOTFOUND)
+			continue;
+		assert_int_equal(m.type, PEER_DATA);
+		assert_int_equal(m.n_data, f->bytes[i]);
+		assert_memory_equal(m.data, f->content[i], m.n_data);
+		served++;
+	}
+	assert_in_range(served, N_FILES / 3, N_FILES * 2 / 3);
+	assert_int_equal(peer_stat(p.s, "served"), served);
+	ask(&e, object_key(f->node[0], 0), f->bytes[0] + 1, &m);
+	assert_int_equal(m.type, PEER_NOTFOUND);
+	ask(&e, object_key(f->node[0], 1), f->bytes[0], &m);
+	assert_int_equal(m.type, PEER_NOTFOUND);
+	ask(&e, 0, 0, &m);
+	assert_int_equal(m.type, PEER_NOTFOUND);
+	ask(&e, UINT64_MAX, 1, &m);
+	assert_int_equal(m.type, PEER_NOTFOUND);
+	/* these accesses are no reads of the mount */
+	assert_int_equal(rig_stat(p.s, "hits") + rig_stat(p.s, "misses"), 0);
+	end_close(&e);
+	pair_stop(f, &p);
+}
+
+static void a_guest_keeps_to_the_protocol(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_msg m;
+	struct pair p;
+	struct end e, again;
+
+	pair_start(f, &p, PATIENT);
+	be_welcome(f, &p, &e);
+	end_send(&e, &(struct peer_msg){ .type = PEER_NOTFOUND });
+	check_refused(f, &p, &e, 0);
+	be_welcome(f, &p, &e);
+	end_send_plain(&e, "\0\4\0\0", 4);
+	check_refused(f, &p, &e, 1);
+	/* the second connection of a node ends the first, without blame */
+	be_welcome(f, &p, &e);
+	be_welcome(f, &p, &again);
+	end_wait_closed(&e);
+	end_close(&e);
+	ask(&again, object_key(f->node[0], 0), f->bytes[0], &m);
+	assert_int_equal(peer_stat(p.s, "refused"), 2);
+	end_close(&again);
+	pair_stop(f, &p);
+}
+
+/* It asks for all and takes nothing: what waits for it is let go. */
+static void a_guest_that_does_not_read_is_dropped(void **state)
+{
+	struct fixture *f = *state;
+	const int size = 4096;
+	struct pair p;
+	struct end e;
+
+	pair_start(f, &p, HASTY);
+	be_welcome(f, &p, &e);
+	setsockopt(e.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	for (int k = 0; k < 40; k++)
+		for (int i = 0; i < N_FILES; i++)
+			end_send(&e, &(struct peer_msg){
+					     .type = PEER_GET,
+					     .id = (uint64_t)k,
+					     .key = object_key(f->node[i], 0),
+					     .bytes = (uint32_t)f->bytes[i] });
+	peer_wait(p.s, "timeouts", 1);
+	assert_int_equal(peer_stat(p.s, "lost"), 0);
+	end_close(&e);
+	pair_stop(f, &p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(storage_is_read_once),
+		cmocka_unit_test(what_fits_nowhere_is_read_again),
+		cmocka_unit_test(readers_of_one_object_share_a_question),
+		cmocka_unit_test(an_open_of_what_another_node_owns_is_free),
+		cmocka_unit_test(a_dead_node_costs_reads_and_is_found_again),
+		cmocka_unit_test(the_end_answers_what_is_pending),
+		cmocka_unit_test(the_cache_cannot_change),
+		cmocka_unit_test(the_card_takes_its_time),
+		cmocka_unit_test(a_bad_owner_costs_a_read_of_the_storage),
+		cmocka_unit_test(an_owner_may_have_nothing),
+		cmocka_unit_test(strangers_are_refused),
+		cmocka_unit_test(nodes_that_do_not_fit_learn_why),
+		cmocka_unit_test(only_what_is_there_is_served),
+		cmocka_unit_test(a_guest_keeps_to_the_protocol),
+		cmocka_unit_test(a_guest_that_does_not_read_is_dropped),
+	};
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Mounts that share a partitioned cache (tests/contract/test_peers.c has the
+# protocol and the errors).
+
+bats_require_minimum_version 1.5.0
+load mount
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+# find_ports N: $peers, addresses of N free ports
+find_ports()
+{
+	peers=$(python3 - "$1" <<-'END'
+		import socket, sys
+		s = [socket.socket() for i in range(int(sys.argv[1]))]
+		for x in s: x.bind(("127.0.0.1", 0))
+		print(",".join("127.0.0.1:%d" % x.getsockname()[1] for x in s))
+	END
+	)
+}
+
+# node I OPTION...: mount node I at $mp.I
+node()
+{
+	mkdir -p "$mp.$1"
+	gpemu-fs --peers "$peers" --node "$1" "${@:2}" "$src" "$mp.$1"
+}
+
+# peer I FIELD: of its stats
+peer()
+{
+	mp=$mp.$1 stat_of "$2"
+}
+
+# connected I N: node I has N others
+connected()
+{
+	[ "$(peer "$1" '["peer"]["connected"]')" = "$2" ]
+}
+
+# epoch FIRST: each of the two nodes reads one half of the files, node FIRST the
+# even ones; all are compared with the source
+epoch()
+{
+	python3 - "$src" "$mp" "$1" <<-'END'
+		import os, sys, threading
+		src, mp, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
+		names = sorted(os.path.join(d, f)[len(src) + 1:]
+		               for d, _, fs in os.walk(src) for f in fs)
+		wrong = []
+		def work(k):
+		    for name in names[k::2]:
+		        at = f"{mp}.{(k + first) % 2}/{name}"
+		        if open(at, "rb").read() != open(f"{src}/{name}", "rb").read():
+		            wrong.append(name)
+		t = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+		for x in t: x.start()
+		for x in t: x.join()
+		sys.exit(f"wrong: {wrong}" if wrong else 0)
+	END
+}
+
+storage_reads()
+{
+	echo $(($(peer 0 '["backend_reads"]') + $(peer 1 '["backend_reads"]')))
+}
+
+@test "two caches of 65 % read the storage once, then never" {
+	make_files 200 20000
+	head -c 9000000 /dev/urandom >"$src/c0/large"
+	find_ports 2
+	head -c 32 /dev/urandom >"$BATS_TEST_TMPDIR/key"
+	chmod 600 "$BATS_TEST_TMPDIR/key"
+	for i in 0 1; do node $i -c 65% --peer-key "$BATS_TEST_TMPDIR/key" --nic config-ssd-v100; done
+	eventually connected 0 1
+	eventually connected 1 1
+	epoch 0
+	reads=$(storage_reads)
+	[ "$reads" = 203 ]
+	for k in 1 0 1; do epoch $k; done
+	[ "$(storage_reads)" = "$reads" ]
+	[ "$(peer 0 '["policy"]')" = minio ]
+	[ "$(peer 0 '["peer"]["hits"]')" -gt 20 ]
+	grep -q '^gpemu_fs_peer_hits [1-9]' "$mp.0/.gpemu/stats.prom"
+	grep -q 'key' "$mp.0/.gpemu/config"
+	run -1 bash -c "echo 'set cache_size 10%' >'$mp.0/.gpemu/control'"
+}
+
+@test "a node is killed in the middle of an epoch" {
+	make_files 200 20000
+	find_ports 2
+	node 0 -c 65%
+	mkdir "$mp.1"
+	gpemu-fs --peers "$peers" --node 1 -c 65% -f "$src" "$mp.1" 3>&- &
+	pids=$!
+	mp=$mp.1 eventually is_mounted
+	eventually connected 0 1
+	epoch 0
+	before=$(peer 0 '["backend_reads"]')
+	( sleep .2; kill -9 "$pids" ) &
+	# node 0 alone reads all, again and again, through the loss
+	for k in $(seq 40); do
+		[ "$(tree_sum "$mp.0")" = "$(tree_sum "$src")" ]
+		[ "$(peer 0 '["peer"]["lost"]')" = 0 ] || break
+	done
+	[ "$(tree_sum "$mp.0")" = "$(tree_sum "$src")" ]
+	[ "$(peer 0 '["backend_reads"]')" -gt "$before" ]
+	[ "$(peer 0 '["peer"]["peers"][0]["lost"]')" = 1 ]
+	[ "$(peer 0 '["peer"]["peers"][0]["address"]')" = "${peers#*,}" ]
+	[ "$(peer 0 '["peer"]["peers"][0]["connected"]')" = False ]
+}
+
+@test "what is not safe or makes no sense is refused" {
+	make_files 5 100
+	find_ports 2
+	run -2 gpemu-fs --peers nonsense "$src" "$mp"
+	run -2 gpemu-fs --peers 127.0.0.1:7000 "$src" "$mp"
+	[[ $output == *"one node has no peers"* ]]
+	run -2 gpemu-fs --peers "$peers" --group 4 "$src" "$mp"
+	run -2 gpemu-fs --peers "$peers" --layers cache,device,source "$src" "$mp"
+	[[ $output == *"needs the layer 'peer'"* ]]
+	run -2 gpemu-fs --node 1 "$src" "$mp"
+	run gpemu-fs --peers "$peers" --node 2 "$src" "$mp"
+	[ "$status" != 0 ]
+	[[ $output == *"the nodes of --peers are 0 to 1"* ]]
+	run gpemu-fs --peers "$peers,0.0.0.0:7000" "$src" "$mp"
+	[ "$status" != 0 ]
+	[[ $output == *"need a --peer-key"* ]]
+	head -c 32 /dev/urandom >"$BATS_TEST_TMPDIR/key"
+	chmod 644 "$BATS_TEST_TMPDIR/key"
+	run gpemu-fs --peers "$peers" --peer-key "$BATS_TEST_TMPDIR/key" "$src" "$mp"
+	[ "$status" != 0 ]
+	[[ $output == *"chmod 600"* ]]
+	# two nodes at one address
+	node 0
+	run gpemu-fs --peers "$peers" --node 0 "$src" "$mp"
+	[ "$status" != 0 ]
+	[[ $output == *"in use"* ]]
+	is_not_mounted
+}
