@@ -2,10 +2,10 @@
 /*
  * Plots must be readable in greyscale: series differ in point type, dashes and
  * lightness, and only then in colour. Numeric x values are drawn as lines,
- * names as bars. Error bars span minimum and maximum over the repetitions; a
- * single repetition has none.
+ * names as bars. Error bars span the interval that the table shows; a single
+ * repetition has none.
  *
- * The data file has one block a series: x, name of x, median, min, max.
+ * The data file has one block a series: x, name of x, median, ends of the bar.
  */
 #include "runner/page/run_plot.h"
 
@@ -221,16 +221,16 @@ size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 	size_t n = 0;
 
 	for (size_t s = 0; s < n_series(&v); s++) {
-		fprintf(f, "%s# %s\n# x name median min max\n", s ? "\n\n" : "",
-			series_name(&v, s));
+		fprintf(f, "%s# %s\n# x name median low high\n",
+			s ? "\n\n" : "", series_name(&v, s));
 		for (size_t i = 0; i < axis->n_points; i++) {
 			const struct spread *y =
 				result_at(res, point_of(&v, p, i, s), v.y);
 
 			/* a point that failed: gnuplot leaves a gap at NaN */
 			fprintf(f, "%.9g \"%s\" %.9g %.9g %.9g\n", x_at(&v, i),
-				axis->points[i].label, y->median, y->min,
-				y->max);
+				axis->points[i].label, y->median, y->ci_low,
+				y->ci_high);
 			n += y->n != 0;
 		}
 	}
