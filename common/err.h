@@ -11,6 +11,8 @@ enum exit_status {
 	EXIT_STATUS_DONE = 0,
 	EXIT_STATUS_FAILED = 1,
 	EXIT_STATUS_USAGE = 2,
+	/* neither: what was measured does not decide it */
+	EXIT_STATUS_UNDECIDED = 3,
 	/* a resource is temporarily unavailable (sysexits.h: EX_TEMPFAIL) */
 	EXIT_STATUS_NOT_NOW = 75,
 };

@@ -143,12 +143,21 @@ static int merge(const struct run_options *o, char **args,
 	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
 
+/* *ret_status: of what ran, when it returns 0. */
 static int execute(struct experiment *e, const struct run_options *o,
-		   bool *ret_failed, struct err *err)
+		   int *ret_status, struct err *err)
 {
 	json_auto_t *summary = NULL;
+	struct score score = { 0 };
+	bool failed = false;
 	int code = (o->find_max_gpus ? find_run : experiment_run)(
-		e, o, ret_failed, &summary, err);
+		e, o, &failed, &summary, err);
+
+	score_add_json(&score, json_object_get(summary, "verdicts"));
+	if (failed)
+		*ret_status = EXIT_STATUS_FAILED;
+	else if (score_in(&score, VERDICT_UNDECIDED))
+		*ret_status = EXIT_STATUS_UNDECIDED;
 
 	if (code == 0 && o->common.json)
 		code = json_write(summary, o->common.json, err);
@@ -161,17 +170,16 @@ static int workload_main(const char *path, const struct run_options *o,
 {
 	struct experiment e;
 	struct err err = { 0 };
-	bool failed = false;
-	int code = experiment_open(&e, path, o->output, o, &err), status;
+	int code = experiment_open(&e, path, o->output, o, &err);
+	int status = EXIT_STATUS_DONE;
 
 	if (code == 0)
 		code = check	    ? check_print(&e.r, stdout, &err)
 		       : o->dry_run ? experiment_dry_run(&e)
-				    : execute(&e, o, &failed, &err);
+				    : execute(&e, o, &status, &err);
 	if (e.r.stop.signal)
 		log_error("stopped by %s; finished cells are kept",
 			  strsignal(e.r.stop.signal));
-	status = failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 	if (code < 0 && !e.r.stop.signal)
 		status = cli_fail(code, &err);
 	*ret_stop = e.r.stop;

@@ -102,6 +102,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 	rules_of(&rules, res);
 	if (!j || json_object_set_new(j, "rules", rules_json(&rules, r)) < 0 ||
 	    json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
+	    json_object_set_new(j, "score", score_json(&v->score)) < 0 ||
 	    json_object_set_new(j, "published", published_json(res)) < 0 ||
 	    asprintf(&path, "%s/summary.json", r->out) < 0)
 		return -ENOMEM;
@@ -146,19 +147,24 @@ static int write_table(const struct runner *r, const struct result *res,
 	return 0;
 }
 
+/* results.csv, or with `v` verdicts.csv */
 static int write_csv(const struct runner *r, const struct result *res,
-		     struct err *err)
+		     const struct verdicts *v, struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	FILE *f;
 	int code;
 
-	if (asprintf(&path, "%s/results.csv", r->out) < 0)
+	if (asprintf(&path, "%s/%s.csv", r->out, v ? "verdicts" : "results") <
+	    0)
 		return -ENOMEM;
 	code = replace_begin_stream(&file, path, &f);
 	if (code == 0) {
-		result_csv(res, f);
+		if (v)
+			verdicts_csv(v, r->w->name, f);
+		else
+			result_csv(res, f);
 		code = replace_end_stream(&file, f);
 	}
 	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
@@ -179,7 +185,9 @@ static int make_report(struct runner *r, bool quiet, bool *ret_failed,
 	if (code == 0)
 		code = write_summary(r, &res, &v, ret_summary, err);
 	if (code == 0)
-		code = write_csv(r, &res, err);
+		code = write_csv(r, &res, NULL, err);
+	if (code == 0)
+		code = write_csv(r, &res, &v, err);
 	if (code == 0 && !quiet)
 		printf("\nrecords   %s/records/\n", r->out);
 	if (code == 0)
@@ -188,7 +196,7 @@ static int make_report(struct runner *r, bool quiet, bool *ret_failed,
 		code = report_write(&res, &v, err);
 	if (code == 0 && !quiet)
 		printf("report    %s/report.html\n", r->out);
-	*ret_failed = *ret_failed || v.n_failed;
+	*ret_failed = *ret_failed || score_in(&v.score, VERDICT_FAIL);
 	verdicts_fini(&v);
 	result_fini(&res);
 	return code;

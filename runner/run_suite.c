@@ -192,6 +192,7 @@ static int run_part(struct suite_part *p, const struct run_options *o)
 	}
 	p->seconds = time_of(p, begin);
 	p->rows = suite_rows(p->summary);
+	score_add_json(&p->score, json_object_get(p->summary, "verdicts"));
 	return p->rows ? 0 : -ENOMEM;
 }
 
@@ -323,7 +324,7 @@ static int check(const struct suite *s, struct suite_part *parts,
 /* --- all -------------------------------------------------------------- */
 
 static int work(const struct suite *s, struct suite_part *parts,
-		const struct run_options *o, bool only_check, bool *ret_failed,
+		const struct run_options *o, bool only_check, int *ret_status,
 		struct err *err)
 {
 	struct suite_total total;
@@ -342,7 +343,10 @@ static int work(const struct suite *s, struct suite_part *parts,
 	if (code == 0)
 		code = report(s, parts, o, err);
 	total = suite_sum(s, parts);
-	*ret_failed = total.n_failed || total.over;
+	if (total.n_failed || total.over)
+		*ret_status = EXIT_STATUS_FAILED;
+	else if (total.n_undecided)
+		*ret_status = EXIT_STATUS_UNDECIDED;
 	return code;
 }
 
@@ -363,8 +367,7 @@ int suite_main(const char *path, const struct run_options *o, bool only_check,
 {
 	struct suite s;
 	struct err err = { 0 };
-	bool failed = false;
-	int code = suite_load(path, &s, &err), status;
+	int code = suite_load(path, &s, &err), status = EXIT_STATUS_DONE;
 	struct suite_part *parts = calloc(s.workloads.n + 1, sizeof(*parts));
 
 	if (!parts)
@@ -372,13 +375,12 @@ int suite_main(const char *path, const struct run_options *o, bool only_check,
 	for (size_t i = 0; parts && i < s.workloads.n; i++)
 		parts[i].e.r = (struct runner){ .lock_fd = -1, .stop.fd = -1 };
 	if (code == 0)
-		code = work(&s, parts, o, only_check, &failed, &err);
+		code = work(&s, parts, o, only_check, &status, &err);
 	for (size_t i = 0; parts && i < s.workloads.n; i++)
 		free_part(&parts[i], ret_stop);
 	if (ret_stop->signal)
 		log_error("stopped by %s; finished cells are kept",
 			  strsignal(ret_stop->signal));
-	status = failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 	if (code < 0 && !ret_stop->signal)
 		status = cli_fail(code, &err);
 	free(parts);

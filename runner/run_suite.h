@@ -13,6 +13,7 @@
 #ifndef GPEMU_RUNNER_RUN_SUITE_H
 #define GPEMU_RUNNER_RUN_SUITE_H
 
+#include "runner/result/run_score.h"
 #include "runner/run_experiment.h"
 
 struct suite {
@@ -26,13 +27,14 @@ struct suite {
 
 /* The result of one workload. */
 struct suite_part {
-	char *path;	 /* of its file */
-	char *out;	 /* its result folder; NULL: results/NAME */
-	bool failed;	 /* the workload, a cell or a check */
-	char *error;	 /* why there is no summary, or NULL */
-	json_t *summary; /* NULL: the workload did not finish */
-	json_t *rows;	 /* suite_rows of it */
-	double seconds;	 /* wall time of all cells */
+	char *path;	    /* of its file */
+	char *out;	    /* its result folder; NULL: results/NAME */
+	bool failed;	    /* the workload, a cell or a check */
+	char *error;	    /* why there is no summary, or NULL */
+	json_t *summary;    /* NULL: the workload did not finish */
+	json_t *rows;	    /* suite_rows of it */
+	struct score score; /* of its verdicts */
+	double seconds;	    /* wall time of all cells */
 	struct experiment e;
 };
 
@@ -59,18 +61,22 @@ void suite_print_keys(FILE *f);
 int suite_main(const char *path, const struct run_options *o, bool check,
 	       struct stop *ret_stop);
 
-/* --- run_suite_page.c ------------------------------------------------- */
+/* --- run_suite_rows.c ------------------------------------------------- */
 
 /*
  * The checks of a summary, one row per check, with all its points: [{check,
- * published, ours, verdict: pass | fail | shown, doubt}].
+ * kind, published, ours, interval, verdict, note, doubt}]. The verdict of
+ * values that are not judged is "shown", and their kind "".
  */
 json_t *suite_rows(const json_t *summary);
 
+/* --- run_suite_page.c ------------------------------------------------- */
+
 struct suite_total {
 	double seconds;
-	size_t n_failed; /* workloads */
-	bool over;	 /* the budget */
+	size_t n_failed, n_undecided; /* workloads */
+	bool over;		      /* the budget */
+	struct score score;	      /* of all verdicts */
 };
 struct suite_total suite_sum(const struct suite *s,
 			     const struct suite_part *parts);

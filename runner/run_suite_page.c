@@ -9,8 +9,8 @@
 #include "common/version.h"
 #include "runner/run/run_host.h"
 #include "runner/page/run_html.h"
+#include "runner/page/run_html_score.h"
 #include "runner/result/run_origins.h"
-#include "runner/result/run_result.h"
 #include "runner/run_suite.h"
 
 static const char *text_of(const json_t *j, const char *key)
@@ -18,147 +18,6 @@ static const char *text_of(const json_t *j, const char *key)
 	const char *s = json_string_value(json_object_get(j, key));
 
 	return s ? s : "";
-}
-
-/* --- rows ------------------------------------------------------------- */
-
-/* "a; b"; with several verdicts, each prefixed with its point. */
-static void join(FILE *f, const json_t *one, const char *key, bool several)
-{
-	const char *at = text_of(one, "at"), *value = text_of(one, key);
-
-	if (ftell(f))
-		fputs("; ", f);
-	fprintf(f, "%s%s%s", several ? at : "", several && at[0] ? ": " : "",
-		value);
-}
-
-/* Do the `n` verdicts from `i` on have the same expected value? */
-static bool same_wanted(const json_t *verdicts, size_t i, size_t n)
-{
-	const char *first = text_of(json_array_get(verdicts, i), "wanted");
-
-	for (size_t k = i + 1; k < i + n; k++)
-		if (strcmp(first,
-			   text_of(json_array_get(verdicts, k), "wanted")))
-			return false;
-	return true;
-}
-
-static json_t *row_new(const char *check, const char *published,
-		       const char *ours, const char *verdict, const json_t *of)
-{
-	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", check,
-			 "published", published, "ours", ours, "verdict",
-			 verdict, "doubt", text_of(of, "doubt"));
-}
-
-/* The `n` verdicts from `i` on belong to one check. */
-static json_t *verdict_row(const json_t *verdicts, size_t i, size_t n)
-{
-	_cleanup_free_ char *wanted = NULL, *ours = NULL;
-	const json_t *first = json_array_get(verdicts, i);
-	size_t size, n_pass = 0;
-	FILE *to_wanted = open_memstream(&wanted, &size);
-	FILE *to_ours = open_memstream(&ours, &size);
-	bool same = same_wanted(verdicts, i, n);
-
-	for (size_t k = i; to_wanted && to_ours && k < i + n; k++) {
-		const json_t *one = json_array_get(verdicts, k);
-
-		n_pass += json_is_true(json_object_get(one, "pass"));
-		if (k == i || !same)
-			join(to_wanted, one, "wanted", !same);
-		join(to_ours, one, "ours", n > 1);
-	}
-	if (to_wanted)
-		fclose(to_wanted);
-	if (to_ours)
-		fclose(to_ours);
-	return wanted && ours ? row_new(text_of(first, "check"), wanted, ours,
-					n_pass == n ? "pass" : "fail", NULL)
-			      : NULL;
-}
-
-/* Published values without a check. */
-static json_t *shown_row(const json_t *p)
-{
-	_cleanup_free_ char *theirs = NULL, *ours = NULL, *check = NULL;
-	size_t size, i;
-	FILE *to_theirs = open_memstream(&theirs, &size);
-	FILE *to_ours = open_memstream(&ours, &size);
-	char number[24];
-	json_t *v;
-
-	json_array_foreach (json_object_get(p, "values"), i, v) {
-		const json_t *mine = json_object_get(v, "ours");
-
-		if (!to_theirs || !to_ours)
-			break;
-		result_number(
-			number, sizeof(number),
-			json_number_value(json_object_get(v, "published")));
-		fprintf(to_theirs, "%s%s: %s", i ? "; " : "", text_of(v, "at"),
-			number);
-		result_number(number, sizeof(number), json_number_value(mine));
-		fprintf(to_ours, "%s%s: %s", i ? "; " : "", text_of(v, "at"),
-			json_is_number(mine) ? number : "-");
-	}
-	if (to_theirs)
-		fclose(to_theirs);
-	if (to_ours)
-		fclose(to_ours);
-	if (!theirs || !ours ||
-	    asprintf(&check, "%s (%s)", text_of(p, "metric"),
-		     text_of(p, "name")) < 0)
-		return NULL;
-	return row_new(check, theirs, ours, "shown", p);
-}
-
-/* A check of published values shows the doubts about them. */
-static void add_doubts(json_t *row, const json_t *published)
-{
-	char tail[120];
-	json_t *p;
-	size_t i;
-
-	json_array_foreach (published, i, p) {
-		const char *check = text_of(row, "check");
-
-		snprintf(tail, sizeof(tail), " as published (%s)",
-			 text_of(p, "name"));
-		if (strlen(check) > strlen(tail) &&
-		    !strcmp(check + strlen(check) - strlen(tail), tail))
-			json_object_set_new(row, "doubt",
-					    json_string(text_of(p, "doubt")));
-	}
-}
-
-json_t *suite_rows(const json_t *summary)
-{
-	const json_t *verdicts = json_object_get(summary, "verdicts");
-	const json_t *published = json_object_get(summary, "published");
-	json_t *rows = json_array(), *p;
-	size_t n, i;
-
-	for (i = 0; i < json_array_size(verdicts); i += n) {
-		const char *check =
-			text_of(json_array_get(verdicts, i), "check");
-		json_t *row;
-
-		for (n = 1; i + n < json_array_size(verdicts); n++)
-			if (strcmp(check,
-				   text_of(json_array_get(verdicts, i + n),
-					   "check")))
-				break;
-		row = verdict_row(verdicts, i, n);
-		add_doubts(row, published);
-		json_array_append_new(rows, row);
-	}
-	json_array_foreach (published, i, p)
-		if (!json_is_true(json_object_get(p, "judged")))
-			json_array_append_new(rows, shown_row(p));
-	return rows;
 }
 
 /* --- sums ------------------------------------------------------------- */
@@ -171,37 +30,37 @@ struct suite_total suite_sum(const struct suite *s,
 	for (size_t i = 0; i < s->workloads.n; i++) {
 		t.seconds += parts[i].seconds;
 		t.n_failed += parts[i].failed;
+		t.n_undecided += !parts[i].failed &&
+				 score_in(&parts[i].score, VERDICT_UNDECIDED);
+		score_add_all(&t.score, &parts[i].score);
 	}
 	t.over = s->budget_ns && t.seconds * NS_PER_S > (double)s->budget_ns;
 	return t;
 }
 
-/* "4 of 5 checks passed", or why there are none. */
+/* "4 of 5 checks passed: ...", or why there are none. */
 static void part_text(const struct suite_part *p, char *buf, size_t n)
 {
-	const json_t *verdicts = json_object_get(p->summary, "verdicts"), *v;
 	const char *mixed = origins_mixed(json_object_get(p->summary, "runs"))
 				    ? ", of mixed runs"
 				    : "";
-	size_t passed = 0, i;
+	char score[SCORE_TEXT];
 
-	json_array_foreach ((json_t *)verdicts, i, v)
-		passed += json_is_true(json_object_get(v, "pass"));
+	score_text(&p->score, score, sizeof(score));
 	if (p->error)
 		snprintf(buf, n, "%s", p->error);
-	else if (!json_array_size(verdicts))
-		snprintf(buf, n, "no checks%s", mixed);
 	else
-		snprintf(buf, n, "%zu of %zu checks passed%s", passed,
-			 json_array_size(verdicts), mixed);
+		snprintf(buf, n, "%s%s",
+			 score_n(&p->score) ? score : "no checks", mixed);
 }
 
 static const char *part_verdict(const struct suite_part *p)
 {
 	if (p->failed)
 		return "FAIL";
-	return json_array_size(json_object_get(p->summary, "verdicts")) ? "PASS"
-									: "-";
+	if (score_in(&p->score, VERDICT_UNDECIDED))
+		return "UNDECIDED";
+	return score_n(&p->score) ? "PASS" : "-";
 }
 
 /* The reproduced figure, else the name. */
@@ -210,10 +69,24 @@ static const char *part_figure(const struct suite_part *p)
 	return p->e.w.figure ? p->e.w.figure : p->e.w.name;
 }
 
+/* "2 of 3 workloads passed, 1 undecided" */
+static void passed_text(const struct suite *s, const struct suite_total *t,
+			char *buf, size_t n)
+{
+	size_t at = (size_t)snprintf(
+		buf, n, "%zu of %zu workloads passed",
+		s->workloads.n - t->n_failed - t->n_undecided, s->workloads.n);
+
+	if (t->n_undecided && at < n)
+		snprintf(buf + at, n - at, ", %zu undecided", t->n_undecided);
+}
+
 /* --- terminal --------------------------------------------------------- */
 
-/* arbitrary: together they fit a terminal of 120 columns */
-enum { CHECK_WIDTH = 46, VALUE_WIDTH = 26 };
+/* arbitrary: together they fit a terminal of 140 columns */
+enum { CHECK_WIDTH = 46, KIND_WIDTH = 10, VALUE_WIDTH = 28 };
+/* of part_text */
+enum { PART_TEXT = SCORE_TEXT + 100 };
 
 static void column(FILE *f, const char *text, int width)
 {
@@ -227,43 +100,50 @@ static void column(FILE *f, const char *text, int width)
 
 static void print_row(const json_t *row, FILE *f)
 {
-	const char *verdict = text_of(row, "verdict");
+	const char *note = text_of(row, "note");
+	enum verdict_state state;
+	enum evidence_kind kind;
 
 	fputs("  ", f);
 	column(f, text_of(row, "check"), CHECK_WIDTH);
+	column(f, text_of(row, "kind"), KIND_WIDTH);
 	column(f, text_of(row, "published"), VALUE_WIDTH);
 	column(f, text_of(row, "ours"), VALUE_WIDTH);
-	fputs(!strcmp(verdict, "pass")	 ? "PASS\n"
-	      : !strcmp(verdict, "fail") ? "FAIL\n"
-					 : "-\n",
-	      f);
+	column(f, text_of(row, "interval"), VALUE_WIDTH);
+	fprintf(f, "%s%s%s\n",
+		score_parse(row, &kind, &state) < 0 ? "-"
+						    : verdict_word(kind, state),
+		note[0] ? ": " : "", note);
 }
 
 void suite_print(const struct suite *s, const struct suite_part *parts, FILE *f)
 {
 	struct suite_total t = suite_sum(s, parts);
-	char text[UNITS_TEXT], budget[UNITS_TEXT], checks[200];
+	char text[UNITS_TEXT], budget[UNITS_TEXT], checks[PART_TEXT];
 	json_t *row;
 	size_t k;
 
 	fprintf(f, "%s: %s\n\n", s->name, s->question);
 	column(f, "figure, check", CHECK_WIDTH + 2);
+	column(f, "kind", KIND_WIDTH);
 	column(f, "published or expected", VALUE_WIDTH);
 	column(f, "ours", VALUE_WIDTH);
-	fprintf(f, "%-7s  time\n", "verdict");
+	column(f, "95 % interval", VALUE_WIDTH);
+	fputs("verdict\n", f);
 	for (size_t i = 0; i < s->workloads.n; i++) {
 		part_text(&parts[i], checks, sizeof(checks));
 		fputc('\n', f);
-		column(f, part_figure(&parts[i]), CHECK_WIDTH + 2);
-		column(f, checks, 2 * VALUE_WIDTH + 2);
-		fprintf(f, "%-7s  %s\n", part_verdict(&parts[i]),
-			units_human_duration(parts[i].seconds * NS_PER_S,
-					     text));
+		fprintf(f, "%s: %s, in %s\n  %s\n", part_figure(&parts[i]),
+			part_verdict(&parts[i]),
+			units_human_duration(parts[i].seconds * NS_PER_S, text),
+			checks);
 		json_array_foreach (parts[i].rows, k, row)
 			print_row(row, f);
 	}
-	fprintf(f, "\n%zu of %zu workloads passed, in %s",
-		s->workloads.n - t.n_failed, s->workloads.n,
+	fputc('\n', f);
+	score_print(&t.score, f);
+	passed_text(s, &t, checks, sizeof(checks));
+	fprintf(f, "%s%s, in %s", score_n(&t.score) ? "\n" : "", checks,
 		units_human_duration(t.seconds * NS_PER_S, text));
 	if (s->budget_ns)
 		fprintf(f, " of %s%s",
@@ -278,7 +158,7 @@ json_t *suite_json(const struct suite *s, const struct suite_part *parts)
 {
 	struct suite_total t = suite_sum(s, parts);
 	json_t *all = json_array();
-	char text[200];
+	char text[PART_TEXT];
 
 	for (size_t i = 0; i < s->workloads.n; i++) {
 		const struct suite_part *p = &parts[i];
@@ -296,12 +176,15 @@ json_t *suite_json(const struct suite *s, const struct suite_part *parts)
 				  json_bytes(p->e.r.out), "seconds", p->seconds,
 				  "rows", p->rows, "summary", p->summary));
 	}
-	return json_pack("{s:{s:s}, s:s, s:s, s:f, s:f, s:b, s:I, s:o, s:o}",
+	return json_pack("{s:{s:s}, s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:o, "
+			 "s:o, s:o}",
 			 "gpemu", "version", GPEMU_VERSION, "suite", s->name,
 			 "question", s->question, "seconds", t.seconds,
 			 "budget_s", (double)s->budget_ns / NS_PER_S,
 			 "over_budget", t.over, "failed",
-			 (json_int_t)t.n_failed, "host", host_about(),
+			 (json_int_t)t.n_failed, "undecided",
+			 (json_int_t)t.n_undecided, "score",
+			 score_json(&t.score), "host", host_about(),
 			 "workloads", all);
 }
 
@@ -309,33 +192,34 @@ json_t *suite_json(const struct suite *s, const struct suite_part *parts)
 
 static void badge(FILE *f, const char *verdict)
 {
-	const char *kind = !strcmp(verdict, "PASS")   ? "pass"
-			   : !strcmp(verdict, "FAIL") ? "fail"
-						      : "none";
+	const char *kind = !strcmp(verdict, "PASS")	   ? "pass"
+			   : !strcmp(verdict, "FAIL")	   ? "fail"
+			   : !strcmp(verdict, "UNDECIDED") ? "open"
+							   : "none";
 
 	html_badge(f, kind, verdict);
 }
 
 static void html_row(const json_t *row, FILE *f)
 {
-	const char *verdict = text_of(row, "verdict");
-	const char *doubt = text_of(row, "doubt");
+	static const char *const keys[] = { "kind", "published", "ours",
+					    "interval" };
+	enum verdict_state state;
+	enum evidence_kind kind;
 
 	fputs("<tr><td>", f);
 	html_text(f, text_of(row, "check"));
-	if (doubt[0]) {
-		fputs("<br><small>Doubtful: ", f);
-		html_text(f, doubt);
-		fputs("</small>", f);
+	html_note(f, "Doubtful: ", text_of(row, "doubt"));
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		fprintf(f, "</td><td class=\"%c\">", keys[i][0]);
+		html_text(f, text_of(row, keys[i]));
 	}
-	fputs("</td><td class=\"v\">", f);
-	html_text(f, text_of(row, "published"));
-	fputs("</td><td class=\"v\">", f);
-	html_text(f, text_of(row, "ours"));
 	fputs("</td><td>", f);
-	badge(f, !strcmp(verdict, "pass")   ? "PASS"
-		 : !strcmp(verdict, "fail") ? "FAIL"
-					    : "shown");
+	if (score_parse(row, &kind, &state) < 0)
+		html_badge(f, "none", "shown");
+	else
+		html_verdict(f, kind, state);
+	html_note(f, "", text_of(row, "note"));
 	fputs("</td></tr>\n", f);
 }
 
@@ -352,7 +236,7 @@ static void html_link(const struct suite_part *p, const char *out, FILE *f)
 
 static void html_part(const struct suite_part *p, const char *out, FILE *f)
 {
-	char text[200], time[UNITS_TEXT];
+	char text[PART_TEXT], time[UNITS_TEXT];
 	json_t *row;
 	size_t k;
 
@@ -374,8 +258,10 @@ static void html_part(const struct suite_part *p, const char *out, FILE *f)
 	fputs("</p>\n", f);
 	if (json_array_size(p->rows))
 		fputs("<div class=\"wide\"><table class=\"fig\">\n<thead><tr>"
-		      "<th>Check</th><th>Published or expected</th>"
-		      "<th>Ours</th><th></th></tr></thead>\n<tbody>\n",
+		      "<th>Check</th><th>Kind</th>"
+		      "<th>Published or expected</th><th>Ours</th>"
+		      "<th>95&nbsp;% interval</th><th></th></tr></thead>\n"
+		      "<tbody>\n",
 		      f);
 	json_array_foreach (p->rows, k, row)
 		html_row(row, f);
@@ -389,7 +275,7 @@ static void html_part(const struct suite_part *p, const char *out, FILE *f)
 static void html_overview(const struct suite *s, const struct suite_part *parts,
 			  FILE *f)
 {
-	char text[200], time[UNITS_TEXT];
+	char text[PART_TEXT], time[UNITS_TEXT];
 
 	fputs("<div class=\"wide\"><table>\n<thead><tr><th></th>"
 	      "<th>Figure</th><th>Result</th><th class=\"n\">Time</th></tr>"
@@ -416,12 +302,15 @@ void suite_html(const struct suite *s, const struct suite_part *parts,
 {
 	struct suite_total t = suite_sum(s, parts);
 	json_auto_t *host = host_about();
-	char text[80], time[UNITS_TEXT], budget[UNITS_TEXT] = "", now[32];
+	char text[120], time[UNITS_TEXT], budget[UNITS_TEXT] = "", now[32];
 
 	html_head(f, s->name, s->question);
-	snprintf(text, sizeof(text), "%zu of %zu workloads passed",
-		 s->workloads.n - t.n_failed, s->workloads.n);
-	html_badge(f, t.n_failed ? "fail" : "pass", text);
+	passed_text(s, &t, text, sizeof(text));
+	html_badge(f,
+		   t.n_failed	   ? "fail"
+		   : t.n_undecided ? "open"
+				   : "pass",
+		   text);
 	units_human_duration(t.seconds * NS_PER_S, time);
 	if (s->budget_ns)
 		units_human_duration((double)s->budget_ns, budget);
@@ -429,6 +318,7 @@ void suite_html(const struct suite *s, const struct suite_part *parts,
 		 budget);
 	html_badge(f, t.over ? "fail" : "none", text);
 	fputs("</p>\n</header>\n<main>\n", f);
+	html_score(f, &t.score);
 	html_overview(s, parts, f);
 	for (size_t i = 0; i < s->workloads.n; i++)
 		html_part(&parts[i], out, f);

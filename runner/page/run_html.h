@@ -23,7 +23,7 @@ int html_svg(FILE *f, const char *path, const char *prefix, const char *label);
 /* A page up to its first line under the title: head, style sheet, <header>
  * with an open <p>. */
 void html_head(FILE *f, const char *name, const char *title);
-/* A word in a box: `kind` is pass, fail or none. */
+/* A word in a box: `kind` is pass, fail, open, not or none. */
 void html_badge(FILE *f, const char *kind, const char *text);
 
 #endif

@@ -11,6 +11,7 @@
 #include "common/version.h"
 #include "runner/spec/run_expect.h"
 #include "runner/page/run_html.h"
+#include "runner/page/run_html_score.h"
 #include "runner/result/run_origins.h"
 #include "runner/page/run_rules.h"
 
@@ -20,7 +21,7 @@ static void head(const struct result *res, const struct verdicts *v, FILE *f)
 {
 	const struct workload *w = res->r->w;
 	size_t failed = 0;
-	char text[80];
+	char text[SCORE_TEXT];
 
 	for (size_t i = 0; i < w->n_points; i++)
 		failed += res->n_failed[i];
@@ -29,12 +30,11 @@ static void head(const struct result *res, const struct verdicts *v, FILE *f)
 		html_text(f, w->figure);
 		fputs("</p>\n<p>", f);
 	}
-	snprintf(text, sizeof(text), "%zu of %zu checks passed",
-		 v->n - v->n_failed, v->n);
+	score_text(&v->score, text, sizeof(text));
 	if (!v->n)
 		html_badge(f, "none", "no expectations");
 	else
-		html_badge(f, v->n_failed ? "fail" : "pass", text);
+		html_score_badge(f, &v->score, text);
 	snprintf(text, sizeof(text), "%zu of %zu runs are missing", failed,
 		 workload_n_cells(w));
 	if (failed)
@@ -51,22 +51,28 @@ static void verdicts(const struct verdicts *v, FILE *f)
 {
 	if (!v->n)
 		return;
-	fputs("<h2>Verdicts</h2>\n<div class=\"wide\"><table>\n<thead><tr>"
-	      "<th></th><th>Expected</th><th>At</th><th>Found</th></tr>"
-	      "</thead>\n<tbody>\n",
+	fputs("<h2>Verdicts</h2>\n", f);
+	html_score(f, &v->score);
+	fputs("<div class=\"wide\"><table>\n<thead><tr><th></th><th>Kind</th>"
+	      "<th>Expected</th><th>At</th><th>Found</th><th>95&nbsp;%</th>"
+	      "</tr></thead>\n<tbody>\n",
 	      f);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct verdict *one = &v->items[i];
 
 		fputs("<tr><td>", f);
-		html_badge(f, one->pass ? "pass" : "fail",
-			   one->pass ? "PASS" : "FAIL");
+		html_verdict(f, one->kind, one->state);
+		fputs("</td><td>", f);
+		html_text(f, evidence_name(one->kind));
 		fputs("</td><td>", f);
 		html_text(f, one->check);
 		fputs("</td><td>", f);
 		html_text(f, one->at);
 		fputs("</td><td class=\"found\">", f);
 		html_text(f, one->numbers);
+		html_note(f, "", one->note);
+		fputs("</td><td>", f);
+		html_text(f, one->n == 1 ? "one run" : one->interval);
 		fputs("</td></tr>\n", f);
 	}
 	fputs("</tbody>\n</table></div>\n", f);

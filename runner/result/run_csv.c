@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* All runs as one tidy table (RFC 4180): one observation per line. */
+/* All runs, and all verdicts, as tidy tables (RFC 4180). */
 #include <math.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "common/util.h"
 #include "runner/result/run_result.h"
+#include "runner/result/run_verdict.h"
 
 static void text(FILE *f, const char *s)
 {
@@ -104,5 +105,31 @@ void result_csv(const struct result *res, FILE *f)
 			json_read(path, &record, NULL);
 		line(res, &cell, record, f);
 		cell_free(&cell);
+	}
+}
+
+void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f)
+{
+	fputs("workload,check,kind,at,ours,wanted,interval,repetitions,needed,"
+	      "verdict,note\n",
+	      f);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct verdict *one = &v->items[i];
+		const char *const texts[] = {
+			workload,     one->check, evidence_name(one->kind),
+			one->at,      one->ours,  one->wanted,
+			one->interval
+		};
+
+		for (size_t k = 0; k < ARRAY_SIZE(texts); k++) {
+			text(f, texts[k]);
+			fputc(',', f);
+		}
+		fprintf(f, "%zu,", one->n);
+		if (one->needed && one->needed != SIZE_MAX)
+			fprintf(f, "%zu", one->needed);
+		fprintf(f, ",%s,", verdict_state_name(one->state));
+		text(f, one->note);
+		fputc('\n', f);
 	}
 }

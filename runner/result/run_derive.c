@@ -15,30 +15,25 @@
 struct derive {
 	const struct result *res;
 	size_t point, repetition;
+	bool disturbed; /* an operand is */
 };
-
-static size_t place_of(const struct result *res, const struct metric *m)
-{
-	size_t i = 0;
-
-	while (res->metrics[i] != m)
-		i++;
-	return i;
-}
 
 static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 {
-	const struct derive *d = ctx;
+	struct derive *d = ctx;
 	const struct workload *w = d->res->r->w;
 	const struct metric *m = metric_find(&w->metrics, ref->name);
-	size_t point = d->point;
+	size_t point = d->point, at;
 
 	if (expect_move(w, ref, i, &point) < 0)
 		return -ERANGE;
 	if (!m)
 		return workload_number(workload_setting(w, point, ref->name),
 				       ret);
-	*ret = *result_value(d->res, point, d->repetition, place_of(d->res, m));
+	at = result_place(d->res, m);
+	*ret = *result_value(d->res, point, d->repetition, at);
+	d->disturbed = d->disturbed ||
+		       *result_disturbed(d->res, point, d->repetition, at);
 	return isnan(*ret) ? -ENOENT : 0;
 }
 
@@ -46,19 +41,23 @@ static int derive_one(struct result *res, const struct metric *m)
 {
 	const struct workload *w = res->r->w;
 	double scale = m->scale != 0 ? m->scale : 1;
+	size_t at = result_place(res, m);
 
 	for (size_t i = 0; i < w->n_points * w->repetitions; i++) {
-		struct derive d = { res, i / w->repetitions,
-				    i % w->repetitions };
+		struct derive d = { .res = res,
+				    .point = i / w->repetitions,
+				    .repetition = i % w->repetitions };
 		struct expr_result r;
 		const char *missing;
 		int code = expr_eval(m->expr, value, &d, &r, &missing);
 
 		if (code == -ENOMEM)
 			return code;
-		if (code == 0)
-			*result_value(res, d.point, d.repetition,
-				      place_of(res, m)) = r.side[0] * scale;
+		if (code < 0)
+			continue;
+		*result_value(res, d.point, d.repetition, at) =
+			r.side[0] * scale;
+		*result_disturbed(res, d.point, d.repetition, at) = d.disturbed;
 	}
 	return 0;
 }

@@ -104,6 +104,9 @@ static int choose_metrics(struct result *res)
 static int add_record(struct result *res, size_t point, size_t repetition,
 		      const json_t *record)
 {
+	bool disturbed = json_is_true(
+		json_object_get(json_object_get(record, "cell"), "disturbed"));
+
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		int code = res->metrics[i]->of
 				   ? 0
@@ -113,6 +116,7 @@ static int add_record(struct result *res, size_t point, size_t repetition,
 
 		if (code == -ENOMEM)
 			return code;
+		*result_disturbed(res, point, repetition, i) = disturbed;
 	}
 	return 0;
 }
@@ -219,10 +223,12 @@ static int init_values(struct result *res)
 	size_t n = res->n_metrics * w->n_points;
 
 	res->value = calloc(n * w->repetitions, sizeof(*res->value));
+	res->disturbed = calloc(n * w->repetitions, sizeof(*res->disturbed));
 	res->spreads = calloc(n, sizeof(*res->spreads));
 	res->n_ok = calloc(w->n_points, sizeof(*res->n_ok));
 	res->n_failed = calloc(w->n_points, sizeof(*res->n_failed));
-	if (!res->value || !res->spreads || !res->n_ok || !res->n_failed)
+	if (!res->value || !res->disturbed || !res->spreads || !res->n_ok ||
+	    !res->n_failed)
 		return -ENOMEM;
 	for (size_t i = 0; i < n * w->repetitions; i++)
 		res->value[i] = NAN;
@@ -252,6 +258,7 @@ void result_fini(struct result *res)
 {
 	free(res->metrics);
 	free(res->value);
+	free(res->disturbed);
 	free(res->spreads);
 	free(res->n_ok);
 	free(res->n_failed);
@@ -264,11 +271,7 @@ void result_fini(struct result *res)
 const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m)
 {
-	size_t i = 0;
-
-	while (res->metrics[i] != m)
-		i++;
-	return &res->spreads[point * res->n_metrics + i];
+	return &res->spreads[point * res->n_metrics + result_place(res, m)];
 }
 
 /* --- JSON ------------------------------------------------------------- */

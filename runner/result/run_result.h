@@ -25,6 +25,8 @@ struct result {
 	size_t n_columns;
 	double *value;		/* [(point * n_metrics + metric) * repetitions +
 				 * repetition]; NaN: there is none */
+	bool *disturbed;	/* the same: is it of a cell whose record says
+				 * cell.disturbed, for want of a quiet run? */
 	struct spread *spreads; /* [point * n_metrics + metric] */
 	size_t *n_ok, *n_failed;    /* cells, by point */
 	struct result_parts *parts; /* by point */
@@ -41,6 +43,16 @@ void result_fini(struct result *res);
 const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m);
 
+/* The index in `metrics`. */
+static inline size_t result_place(const struct result *res,
+				  const struct metric *m)
+{
+	size_t i = 0;
+
+	while (res->metrics[i] != m)
+		i++;
+	return i;
+}
 /* The value of metric `m` (index in `metrics`) in one run, to set or read. */
 static inline double *result_value(const struct result *res, size_t point,
 				   size_t repetition, size_t m)
@@ -48,6 +60,13 @@ static inline double *result_value(const struct result *res, size_t point,
 	return &res->value[(point * res->n_metrics + m) *
 				   res->r->w->repetitions +
 			   repetition];
+}
+/* Of that value, to set or read. */
+static inline bool *result_disturbed(const struct result *res, size_t point,
+				     size_t repetition, size_t m)
+{
+	return &res->disturbed[result_value(res, point, repetition, m) -
+			       res->value];
 }
 /* Compute the derived metrics. -ENOMEM. */
 int result_derive(struct result *res);

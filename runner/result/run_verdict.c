@@ -1,155 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An expectation is evaluated once for each combination of the axes that it
- * depends on, that is, the axes that some name in it leaves open. It is
- * evaluated at the first point of the combination that `where` selects.
- */
+/* Judges expectations: comparisons, and metrics along an axis. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "common/util.h"
+#include "runner/result/run_judge.h"
 #include "runner/spec/run_expect.h"
-#include "runner/result/run_verdict.h"
-
-/* The evaluation of one expectation. */
-struct judge {
-	const struct result *res;
-	const struct workload *w;
-	const struct conf_node *where;
-	bool *depends; /* by axis */
-	size_t point;
-	struct verdicts *v;
-};
-
-/* --- verdicts --------------------------------------------------------- */
-
-void verdicts_fini(struct verdicts *v)
-{
-	for (size_t i = 0; i < v->n; i++) {
-		free(v->items[i].check);
-		free(v->items[i].at);
-		free(v->items[i].numbers);
-		free(v->items[i].ours);
-		free(v->items[i].wanted);
-	}
-	free(v->items);
-	*v = (struct verdicts){ 0 };
-}
-
-/* Labels of the axes that distinguish this verdict from others of the check. */
-static char *place(const struct judge *j)
-{
-	char *text = NULL;
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
-	const char *between = "";
-
-	for (size_t a = 0; f && a < j->w->n_axes; a++)
-		if (j->depends[a] && j->w->axes[a].n_points > 1) {
-			fprintf(f, "%s%s", between,
-				workload_at(j->w, j->point, a)->label);
-			between = ", ";
-		}
-	if (f)
-		fclose(f);
-	return text;
-}
-
-__attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	return n < 0 ? NULL : text;
-}
-
-/* The result in three texts, which the verdict takes over; NULL: no memory. */
-struct found {
-	char *numbers, *ours, *wanted;
-};
-
-static int add(const struct judge *j, const char *check, bool pass,
-	       struct found f)
-{
-	struct verdicts *v = j->v;
-	struct verdict *grown = realloc(v->items, (v->n + 1) * sizeof(*grown));
-	struct verdict *one;
-
-	if (!grown) {
-		free(f.numbers);
-		free(f.ours);
-		free(f.wanted);
-		return -ENOMEM;
-	}
-	v->items = grown;
-	one = &v->items[v->n];
-	*one = (struct verdict){ .check = strdup(check),
-				 .at = place(j),
-				 .numbers = f.numbers,
-				 .ours = f.ours,
-				 .wanted = f.wanted,
-				 .pass = pass };
-	v->n_failed += !pass;
-	v->n++;
-	return one->check && one->at && one->numbers && one->ours && one->wanted
-		       ? 0
-		       : -ENOMEM;
-}
-
-/* A check that could not be evaluated, and why. */
-static int add_missing(const struct judge *j, const char *check, char *why)
-{
-	return add(j, check, false,
-		   (struct found){ .numbers = why,
-				   .ours = why ? strdup(why) : NULL,
-				   .wanted = strdup("") });
-}
-
-/* Add a failure if a check has added no verdict since `before`. */
-static int settle(struct judge *j, size_t before, const char *check)
-{
-	if (j->v->n > before)
-		return 0;
-	memset(j->depends, 0, j->w->n_axes * sizeof(*j->depends));
-	return add_missing(j, check, strdup("no point was checked"));
-}
-
-/* --- which points ----------------------------------------------------- */
-
-static bool same_combination(const struct judge *j, size_t a, size_t b)
-{
-	for (size_t i = 0; i < j->w->n_axes; i++)
-		if (j->depends[i] &&
-		    workload_at(j->w, a, i) != workload_at(j->w, b, i))
-			return false;
-	return true;
-}
-
-static bool is_asked(const struct judge *j, size_t point)
-{
-	if (!workload_matches(j->w, point, j->where))
-		return false;
-	for (size_t i = 0; i < point; i++)
-		if (workload_matches(j->w, i, j->where) &&
-		    same_combination(j, i, point))
-			return false;
-	return true;
-}
-
-static int judge_init(struct judge *j, const struct result *res,
-		      const struct conf_node *where, struct verdicts *v)
-{
-	*j = (struct judge){
-		.res = res, .w = res->r->w, .where = where, .v = v
-	};
-	j->depends = calloc(j->w->n_axes + 1, sizeof(*j->depends));
-	return j->depends ? 0 : -ENOMEM;
-}
 
 /* --- that ------------------------------------------------------------- */
 
@@ -179,15 +36,11 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 	const struct workload *w = j->w;
 	const struct metric *m = metric_find(&w->metrics, ref->name);
 	size_t point = j->point;
-	const struct spread *s;
 
 	if (expect_move(w, ref, i, &point) < 0)
 		return -ERANGE;
-	if (m) {
-		s = result_at(j->res, point, m);
-		*ret = s->median;
-		return s->n ? 0 : -ENOENT;
-	}
+	if (m)
+		return judge_value(j, point, m, ret);
 	if (!strncmp(ref->name, "published.", 10))
 		return published_at(w, published_find(w, ref->name + 10), point,
 				    ret);
@@ -242,245 +95,244 @@ static struct found sides_found(const struct expr_result *r)
 	};
 }
 
+/* Find the sides in each repetition. -EDOM: one of them is no number. */
+static int find_sides(struct judge *j, const struct expect *e,
+		      const char **ret_missing)
+{
+	int code = 0;
+
+	for (j->repetition = 0; j->repetition < j->w->repetitions;
+	     j->repetition++) {
+		code = expr_eval(e->expr, value, j, &j->found[j->n_found],
+				 ret_missing);
+		if (code == 0)
+			j->n_found++;
+		else if (code != -ENOENT)
+			return code;
+	}
+	return j->n_found ? 0 : -ENOENT;
+}
+
+static int judge_point(struct judge *j, const struct expect *e,
+		       const char *check)
+{
+	const char *missing = NULL;
+	struct expr_result mean;
+	struct decision d;
+
+	switch (find_sides(j, e, &missing)) {
+	case 0: break;
+	case -ENOENT:
+		return judge_add_missing(j, check,
+					 judge_text("no value of %s", missing));
+	case -EDOM:
+		return judge_add_missing(j, check,
+					 strdup("the result is not a number"));
+	default: return -ENOMEM;
+	}
+	judge_decide(j, &d, &mean);
+	return judge_add(j, check, &d, sides_found(&mean));
+}
+
 static int judge_that(struct judge *j, const struct expect *e)
 {
 	const char *check = e->name ? e->name : e->that;
-	struct expr_result r;
-	const char *missing = NULL;
 	size_t before = j->v->n;
 	int code = expr_each(e->expr, mark, j, NULL);
 
-	for (size_t i = 0; code == 0 && i < j->w->n_points; i++) {
-		if (!is_asked(j, i))
-			continue;
-		j->point = i;
-		code = expr_eval(e->expr, value, j, &r, &missing);
-		if (code == -ENOENT)
-			code = add_missing(j, check,
-					   text_of("no value of %s", missing));
-		else if (code == -EDOM)
-			code = add_missing(
-				j, check, strdup("the result is not a number"));
-		else if (code == 0)
-			code = add(j, check, r.holds, sides_found(&r));
-	}
-	return code == 0 ? settle(j, before, check) : code;
+	for (size_t i = 0; code == 0 && i < j->w->n_points; i++)
+		if (judge_ask(j, i))
+			code = judge_point(j, e, check);
+	return code == 0 ? judge_settle(j, before, check) : code;
 }
 
 /* --- rising, falling -------------------------------------------------- */
 
-/* Is the step from `a` to `b` in the right direction, or small enough? */
-static bool step_holds(const struct expect *e, double a, double b)
+/* The values along the axis, step after step, of each repetition that has them
+ * all. */
+struct walk {
+	const struct expect *e;
+	const struct metric *m;
+	size_t axis, n_steps, n;
+	double *v;	   /* [repetition * n_steps + step] */
+	const char *label; /* of a step without value; or NULL */
+};
+
+/* The point of the `i`-th step; *ret_label: its label on the axis. */
+static size_t step_point(const struct judge *j, const struct walk *w, size_t i,
+			 const char **ret_label)
+{
+	char *const *labels = w->e->of.items;
+	size_t k = w->e->of.n ? (size_t)workload_find_label(j->w, w->axis,
+							    labels[i])
+			      : i;
+
+	*ret_label = j->w->axes[w->axis].points[k].label;
+	return workload_move(j->w, j->point, w->axis, k);
+}
+
+static void find_steps(struct judge *j, struct walk *w)
+{
+	const char *label;
+
+	w->n = 0;
+	w->label = NULL;
+	for (j->repetition = 0; j->repetition < j->w->repetitions;
+	     j->repetition++) {
+		bool all = true;
+
+		for (size_t i = 0; all && i < w->n_steps; i++) {
+			size_t at = step_point(j, w, i, &label);
+
+			all = judge_value(j, at, w->m,
+					  &w->v[w->n * w->n_steps + i]) == 0;
+			w->label = all ? w->label : label;
+		}
+		w->n += all;
+	}
+}
+
+/* From `a` to `b` in the right direction, with what slack allows. */
+static double step_margin(const struct expect *e, double a, double b)
 {
 	double slack = e->slack.relative ? e->slack.value * fabs(a)
 					 : e->slack.value;
-	double wrong = e->rising ? a - b : b - a;
 
-	/* without slack each step must be strict */
-	return e->slack.given ? wrong <= slack : wrong < 0;
+	return (e->rising ? b - a : a - b) + slack;
 }
 
-/* The point of the `i`-th step; *ret_label: its label on the axis. */
-static size_t step_point(const struct judge *j, const struct expect *e,
-			 size_t axis, size_t i, const char **ret_label)
+/* Without slack each step must be strict. The interval is that of the step that
+ * comes nearest to failing. */
+static void decide_steps(struct judge *j, const struct walk *w,
+			 struct decision *d)
 {
-	char *const *labels = e->of.items;
-	size_t k = e->of.n ? (size_t)workload_find_label(j->w, axis, labels[i])
-			   : i;
+	*d = (struct decision){ .n = w->n, .of = "least step " };
+	for (size_t i = 1; w->n && i < w->n_steps; i++) {
+		struct interval in;
 
-	*ret_label = j->w->axes[axis].points[k].label;
-	return workload_move(j->w, j->point, axis, k);
+		for (size_t k = 0; k < w->n; k++) {
+			const double *v = &w->v[k * w->n_steps + i];
+
+			j->scratch[k] = step_margin(w->e, v[-1], v[0]);
+		}
+		decision_add(d, j->scratch, w->n, !w->e->slack.given, 0);
+		for (size_t k = 0; k < w->n; k++) {
+			const double *v = &w->v[k * w->n_steps + i];
+
+			j->scratch[k] = w->e->rising ? v[0] - v[-1]
+						     : v[-1] - v[0];
+		}
+		in = stats_mean(j->scratch, w->n);
+		if (i == 1 || in.low < d->interval.low)
+			d->interval = in;
+	}
+}
+
+static double step_mean(const struct walk *w, size_t i)
+{
+	double mean = w->v[i];
+
+	for (size_t k = 1; k < w->n; k++)
+		mean += (w->v[k * w->n_steps + i] - w->v[i]) / (double)w->n;
+	return mean;
 }
 
 /* The number of digits that distinguishes neighbours. */
-static int step_digits(double a, double b, int digits)
+static int step_digits(const struct walk *w)
 {
-	struct expr_result less = { .n_sides = 2,
-				    .side = { MIN(a, b), MAX(a, b) },
-				    .op = { NULL, "<" } };
-
-	return a == b || isnan(a) || isnan(b)
-		       ? digits
-		       : MAX(digits, verdict_digits(&less));
-}
-
-static char *walk(const struct judge *j, const struct expect *e, size_t axis,
-		  bool *ret_pass)
-{
-	const struct metric *m =
-		metric_find(&j->w->metrics, e->rising ? e->rising : e->falling);
-	size_t steps = e->of.n ? e->of.n : j->w->axes[axis].n_points, n;
-	char *text = NULL, number[RESULT_TEXT];
-	FILE *f = open_memstream(&text, &n);
-	const struct spread *s;
-	const char *label;
-	double last = NAN;
 	int digits = 4;
 
-	*ret_pass = f && steps > 1;
-	for (size_t i = 0; f && i < steps; i++) {
-		s = result_at(j->res, step_point(j, e, axis, i, &label), m);
-		*ret_pass = *ret_pass && s->n &&
-			    (i == 0 || step_holds(e, last, s->median));
-		digits = step_digits(last, s->median, digits);
-		last = s->median;
+	for (size_t i = 1; i < w->n_steps; i++) {
+		double a = step_mean(w, i - 1), b = step_mean(w, i);
+		struct expr_result less = { .n_sides = 2,
+					    .side = { MIN(a, b), MAX(a, b) },
+					    .op = { NULL, "<" } };
+
+		if (a != b)
+			digits = MAX(digits, verdict_digits(&less));
 	}
-	for (size_t i = 0; f && i < steps; i++) {
-		s = result_at(j->res, step_point(j, e, axis, i, &label), m);
-		result_digits(number, sizeof(number), s->median, digits);
-		fprintf(f, "%s%s %s", i ? ", " : "", label,
-			s->n ? number : "(no value)");
+	return digits;
+}
+
+/* "lru 27.5, minio 17.5" */
+static char *steps_text(const struct judge *j, const struct walk *w)
+{
+	char *text = NULL, number[RESULT_TEXT];
+	int digits = step_digits(w);
+	const char *label;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	for (size_t i = 0; f && i < w->n_steps; i++) {
+		step_point(j, w, i, &label);
+		result_digits(number, sizeof(number), step_mean(w, i), digits);
+		fprintf(f, "%s%s %s", i ? ", " : "", label, number);
 	}
 	if (f)
 		fclose(f);
 	return text;
 }
 
+static int judge_walk(struct judge *j, struct walk *w, const char *check)
+{
+	struct decision d;
+	char *numbers;
+
+	find_steps(j, w);
+	if (!w->n)
+		return judge_add_missing(j, check,
+					 judge_text("no value of %s at %s",
+						    w->m->name, w->label));
+	decide_steps(j, w, &d);
+	numbers = steps_text(j, w);
+	return judge_add(j, check, &d,
+			 (struct found){ .numbers = numbers,
+					 .ours = numbers ? strdup(numbers)
+							 : NULL,
+					 .wanted = strdup("") });
+}
+
 static int judge_order(struct judge *j, const struct expect *e)
 {
-	size_t axis = (size_t)workload_axis(j->w, e->along);
+	const char *metric = e->rising ? e->rising : e->falling;
+	struct walk w = { .e = e,
+			  .m = metric_find(&j->w->metrics, metric),
+			  .axis = (size_t)workload_axis(j->w, e->along) };
 	_cleanup_free_ char *check =
 		e->name ? strdup(e->name)
-			: text_of("%s %s along %s",
-				  e->rising ? e->rising : e->falling,
-				  e->rising ? "rises" : "falls", e->along);
+			: judge_text("%s %s along %s", metric,
+				     e->rising ? "rises" : "falls", e->along);
 	size_t before = j->v->n;
-	int code = check ? 0 : -ENOMEM;
+	int code;
 
+	w.n_steps = e->of.n ? e->of.n : j->w->axes[w.axis].n_points;
+	w.v = calloc(w.n_steps * j->w->repetitions, sizeof(*w.v));
+	code = check && w.v ? 0 : -ENOMEM;
 	for (size_t a = 0; a < j->w->n_axes; a++)
-		j->depends[a] = a != axis;
-	for (size_t i = 0; code == 0 && i < j->w->n_points; i++) {
-		bool pass;
-
-		if (!is_asked(j, i))
-			continue;
-		j->point = i;
-		char *numbers = walk(j, e, axis, &pass);
-
-		code = add(j, check, pass,
-			   (struct found){ .numbers = numbers,
-					   .ours = numbers ? strdup(numbers)
-							   : NULL,
-					   .wanted = strdup("") });
-	}
-	return code == 0 ? settle(j, before, check) : code;
-}
-
-/* --- published -------------------------------------------------------- */
-
-static int judge_value(struct judge *j, const struct published *p,
-		       const struct metric *m, const char *check)
-{
-	const struct spread *s = result_at(j->res, j->point, m);
-	char ours[RESULT_TEXT], theirs[RESULT_TEXT], slack[RESULT_TEXT];
-	struct expr_result r = { .n_sides = 2, .op = { NULL, "==" } };
-	double wanted, t = p->tolerance.value;
-	int digits;
-
-	if (published_at(j->w, p, j->point, &wanted) < 0)
-		return 0;
-	if (!s->n)
-		return add_missing(j, check,
-				   text_of("no value of %s", m->name));
-	if (p->tolerance.relative)
-		t *= fabs(wanted);
-	r.side[0] = s->median;
-	r.side[1] = wanted;
-	r.slack[1] = t;
-	digits = verdict_digits(&r);
-	result_digits(ours, sizeof(ours), s->median, digits);
-	result_digits(theirs, sizeof(theirs), wanted, digits);
-	result_digits(slack, sizeof(slack), t, digits);
-	return add(
-		j, check, expr_holds(&r),
-		(struct found){ .numbers = text_of("%s, published %s +- %s",
-						   ours, theirs, slack),
-				.ours = strdup(ours),
-				.wanted = text_of("%s +- %s", theirs, slack) });
-}
-
-/* A correlation of `n` values >= another. */
-static int add_rank(const struct judge *j, const char *check,
-		    const struct expr_result *r, size_t n)
-{
-	char rho[RESULT_TEXT];
-
-	result_digits(rho, sizeof(rho), r->side[0], verdict_digits(r));
-	return add(j, check, expr_holds(r),
-		   (struct found){ .numbers =
-					   text_of("Spearman's rho %s >= %.3g, "
-						   "of %zu values",
-						   rho, r->side[1], n),
-				   .ours = text_of("rho %s", rho),
-				   .wanted = text_of(">= %.3g", r->side[1]) });
-}
-
-/* Compare the ranks of our and published values, for one combination of the
- * other axes. */
-static int judge_rank(struct judge *j, const struct published *p,
-		      const struct metric *m, const char *check)
-{
-	size_t axis = (size_t)workload_axis(j->w, p->along);
-	size_t n_labels = j->w->axes[axis].n_points, n = 0;
-	_cleanup_free_ double *ours = calloc(n_labels, sizeof(*ours));
-	_cleanup_free_ double *theirs = calloc(n_labels, sizeof(*theirs));
-	struct expr_result r = { .n_sides = 2,
-				 .side = { 0, p->rank },
-				 .op = { NULL, ">=" } };
-
-	for (size_t i = 0; ours && theirs && i < n_labels; i++) {
-		size_t at = workload_move(j->w, j->point, axis, i);
-		const struct spread *s = result_at(j->res, at, m);
-
-		if (published_at(j->w, p, at, &theirs[n]) < 0)
-			continue;
-		if (!s->n)
-			return add_missing(
-				j, check,
-				text_of("no value of %s at %s", m->name,
-					j->w->axes[axis].points[i].label));
-		ours[n++] = s->median;
-	}
-	if (!ours || !theirs)
-		return -ENOMEM;
-	r.side[0] = stats_spearman(ours, theirs, n);
-	if (isnan(r.side[0]))
-		return add_missing(j, check, strdup("too few values"));
-	return add_rank(j, check, &r, n);
-}
-
-static int judge_published(struct judge *j, const struct published *p)
-{
-	const struct metric *m = metric_find(&j->w->metrics, p->metric);
-	size_t axis = (size_t)workload_axis(j->w, p->along);
-	_cleanup_free_ char *values = text_of(
-		"%s as published (%s)", m->label ? m->label : m->name, p->name);
-	_cleanup_free_ char *order = text_of("order of %s as published (%s)",
-					     m->label ? m->label : m->name,
-					     p->name);
-	int code = values && order ? 0 : -ENOMEM;
-
-	for (size_t pass = 0; pass < 2; pass++) {
-		size_t before = j->v->n;
-
-		if (pass == 0 ? !p->tolerance.given : !p->ranked)
-			continue;
-		for (size_t a = 0; a < j->w->n_axes; a++)
-			j->depends[a] = pass == 0 || a != axis;
-		for (size_t i = 0; code == 0 && i < j->w->n_points; i++) {
-			if (!is_asked(j, i))
-				continue;
-			j->point = i;
-			code = pass == 0 ? judge_value(j, p, m, values)
-					 : judge_rank(j, p, m, order);
-		}
-		if (code == 0)
-			code = settle(j, before, pass == 0 ? values : order);
-	}
-	return code;
+		j->depends[a] = a != w.axis;
+	for (size_t i = 0; code == 0 && i < j->w->n_points; i++)
+		if (judge_ask(j, i))
+			code = judge_walk(j, &w, check);
+	free(w.v);
+	return code == 0 ? judge_settle(j, before, check) : code;
 }
 
 /* --- all -------------------------------------------------------------- */
+
+void verdicts_fini(struct verdicts *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		free(v->items[i].check);
+		free(v->items[i].at);
+		free(v->items[i].numbers);
+		free(v->items[i].ours);
+		free(v->items[i].wanted);
+		free(v->items[i].interval);
+		free(v->items[i].note);
+	}
+	free(v->items);
+	*v = (struct verdicts){ 0 };
+}
 
 int verdicts_init(struct verdicts *v, const struct result *res, struct err *err)
 {
@@ -491,17 +343,17 @@ int verdicts_init(struct verdicts *v, const struct result *res, struct err *err)
 
 	*v = (struct verdicts){ 0 };
 	for (size_t i = 0; code == 0 && i < res->r->w->expects.n; i++) {
-		code = judge_init(&j, res, e[i].where, v);
+		code = judge_init(&j, res, e[i].where, &e[i].evidence, v);
 		if (code == 0)
 			code = e[i].that ? judge_that(&j, &e[i])
 					 : judge_order(&j, &e[i]);
-		free(j.depends);
+		judge_fini(&j);
 	}
 	for (size_t i = 0; code == 0 && i < res->r->w->published.n; i++) {
-		code = judge_init(&j, res, p[i].where, v);
+		code = judge_init(&j, res, p[i].where, &p[i].evidence, v);
 		if (code == 0)
 			code = judge_published(&j, &p[i]);
-		free(j.depends);
+		judge_fini(&j);
 	}
 	return code < 0 ? err_set(err, code, "out of memory") : 0;
 }

@@ -3,26 +3,33 @@
 #ifndef GPEMU_RUNNER_RESULT_RUN_VERDICT_H
 #define GPEMU_RUNNER_RESULT_RUN_VERDICT_H
 
-#include "runner/spec/run_expr.h"
 #include "runner/result/run_result.h"
+#include "runner/result/run_score.h"
+#include "runner/spec/run_expr.h"
 
 struct verdict {
-	char *check;   /* the expectation */
-	char *at;      /* labels of the point; "": everywhere */
-	char *numbers; /* "12.3 < 15.2", or the missing value */
-	char *ours;    /* "12.3" */
-	char *wanted;  /* "< 15.2"; "" if the check itself says it */
-	bool pass;
+	char *check;	/* the expectation */
+	char *at;	/* labels of the point; "": everywhere */
+	char *numbers;	/* "12.3 < 15.2", or the missing value */
+	char *ours;	/* "12.3": the mean over the repetitions */
+	char *wanted;	/* "< 15.2"; "" if the check itself says it */
+	char *interval; /* "12.1 to 12.5"; "" of one repetition */
+	char *note;	/* why it is undecided or not reproduced; or "" */
+	enum evidence_kind kind;
+	enum verdict_state state;
+	size_t n;      /* repetitions that were judged */
+	size_t needed; /* undecided: to decide; SIZE_MAX: never; else 0 */
 };
 
 struct verdicts {
 	struct verdict *items;
-	size_t n, n_failed;
+	size_t n;
+	struct score score;
 };
 
 /*
- * Check all expectations and published values. A check without a value at any
- * point fails. -ENOMEM.
+ * Check all expectations and published values. What has no value at any point
+ * is undecided. -ENOMEM.
  */
 int verdicts_init(struct verdicts *v, const struct result *res,
 		  struct err *err);
@@ -30,10 +37,14 @@ void verdicts_fini(struct verdicts *v);
 /* The digits (result_digits) that its numbers need to show why it holds or
  * fails; at least four. */
 int verdict_digits(const struct expr_result *r);
-/* A line "PASS check, at: numbers" per verdict, and the number passed. */
+/* A line "PASS (order)  check, at: numbers" per verdict, and how many passed.
+ */
 void verdicts_print(const struct verdicts *v, FILE *f);
-/* [{check, at, numbers, ours, wanted, pass}] */
+/* [{check, kind, at, numbers, ours, wanted, interval, n, needed, verdict,
+ * note}] */
 json_t *verdicts_json(const struct verdicts *v);
+/* The same as a tidy table (RFC 4180), with the name of the workload. */
+void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f);
 /* [{name, source, doubt, metric, unit, judged, values: [{at, published,
  * ours}]}]: all published values, checked or not; `ours` null: not measured. */
 json_t *published_json(const struct result *res);

@@ -41,30 +41,61 @@ int verdict_digits(const struct expr_result *r)
 
 void verdicts_print(const struct verdicts *v, FILE *f)
 {
+	char score[SCORE_TEXT];
+	size_t n_single = 0;
+
 	for (size_t i = 0; i < v->n; i++) {
 		const struct verdict *one = &v->items[i];
 
-		fprintf(f, "%s  %s%s%s: %s\n", one->pass ? "PASS" : "FAIL",
-			one->check, one->at[0] ? ", " : "", one->at,
-			one->numbers);
+		fprintf(f, "%s (%s)  %s%s%s: %s%s%s%s%s\n",
+			verdict_word(one->kind, one->state),
+			evidence_name(one->kind), one->check,
+			one->at[0] ? ", " : "", one->at, one->numbers,
+			one->interval[0] ? "; 95 %: " : "", one->interval,
+			one->note[0] ? "; " : "", one->note);
+		n_single += one->n == 1;
 	}
-	if (v->n)
-		fprintf(f, "%zu of %zu checks passed\n", v->n - v->n_failed,
-			v->n);
+	if (!v->n)
+		return;
+	score_text(&v->score, score, sizeof(score));
+	fprintf(f, "%s\n", score);
+	if (n_single < v->n)
+		fputs("95 %: confidence interval of the mean (Student's t), of "
+		      "differences by pairs of a seed\n",
+		      f);
+	if (n_single)
+		fprintf(f,
+			"%zu of %zu checks have one repetition, and so no "
+			"interval\n",
+			n_single, v->n);
+}
+
+static json_t *needed_json(const struct verdict *v)
+{
+	return v->needed && v->needed != SIZE_MAX
+		       ? json_integer((json_int_t)v->needed)
+		       : json_null();
 }
 
 json_t *verdicts_json(const struct verdicts *v)
 {
 	json_t *j = json_array();
 
-	for (size_t i = 0; j && i < v->n; i++)
+	for (size_t i = 0; j && i < v->n; i++) {
+		const struct verdict *one = &v->items[i];
+
 		json_array_append_new(
-			j, json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "check",
-				     v->items[i].check, "at", v->items[i].at,
-				     "numbers", v->items[i].numbers, "ours",
-				     v->items[i].ours, "wanted",
-				     v->items[i].wanted, "pass",
-				     v->items[i].pass));
+			j, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, "
+				     "s:o, s:s, s:s}",
+				     "check", one->check, "kind",
+				     evidence_name(one->kind), "at", one->at,
+				     "numbers", one->numbers, "ours", one->ours,
+				     "wanted", one->wanted, "interval",
+				     one->interval, "n", (json_int_t)one->n,
+				     "needed", needed_json(one), "verdict",
+				     verdict_state_name(one->state), "note",
+				     one->note));
+	}
 	return j;
 }
 

@@ -176,10 +176,11 @@ struct moments {
 
 static struct moments moments_of(const double *v, size_t n)
 {
-	struct moments m = { .n = (double)n };
+	struct moments m = { .n = (double)n, .mean = n ? v[0] : 0 };
 
-	for (size_t i = 0; i < n; i++)
-		m.mean += v[i] / m.n;
+	/* from the first value on: equal values have no rounding error */
+	for (size_t i = 1; i < n; i++)
+		m.mean += (v[i] - v[0]) / m.n;
 	for (size_t i = 0; i < n; i++)
 		m.variance +=
 			(v[i] - m.mean) * (v[i] - m.mean) / (m.n * (m.n - 1));
@@ -189,7 +190,7 @@ static struct moments moments_of(const double *v, size_t n)
 /* Derive interval and p from `value`, `error` and `df`. */
 static void finish(struct change *c)
 {
-	double reach = stats_t_quantile(.05, c->df) * c->error;
+	double reach = stats_t_quantile(1 - STATS_LEVEL, c->df) * c->error;
 
 	c->p = c->value == 0 ? 1 : stats_t_p(c->value / c->error, c->df);
 	c->low = c->value - reach;
@@ -275,6 +276,48 @@ double stats_detectable(const struct change *c, double alpha)
 	if (isnan(c->error))
 		return NAN;
 	return c->ratio ? exp(least) : least;
+}
+
+/* --- a mean ----------------------------------------------------------- */
+
+/* Half of the interval's width. */
+static double half_width(double deviation, size_t n)
+{
+	return stats_t_quantile(1 - STATS_LEVEL, (double)n - 1) * deviation /
+	       sqrt((double)n);
+}
+
+struct interval stats_mean(const double *values, size_t n)
+{
+	struct moments m = moments_of(values, n);
+	struct interval i = {
+		.n = n, .mean = m.mean, .low = m.mean, .high = m.mean
+	};
+
+	if (n < 2)
+		return i;
+	i.deviation = sqrt(m.variance * m.n);
+	if (i.deviation > 0) {
+		i.low -= half_width(i.deviation, n);
+		i.high += half_width(i.deviation, n);
+	}
+	return i;
+}
+
+size_t stats_needed(const struct interval *i)
+{
+	size_t low = MAX(i->n, 1u), high = 1000000;
+
+	if (!(half_width(i->deviation, high) < fabs(i->mean)))
+		return SIZE_MAX;
+	/* the width falls with n: `low` is not enough, `high` is */
+	while (high - low > 1) {
+		size_t n = low + (high - low) / 2;
+
+		*(half_width(i->deviation, n) < fabs(i->mean) ? &high : &low) =
+			n;
+	}
+	return high;
 }
 
 /* --- several tests ---------------------------------------------------- */

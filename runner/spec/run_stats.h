@@ -49,6 +49,28 @@ struct change stats_change(double *a, size_t n_a, double *b, size_t n_b,
  * NaN without an error. */
 double stats_detectable(const struct change *c, double alpha);
 
+/* The confidence of the intervals of verdicts and changes. */
+#define STATS_LEVEL .95
+
+/*
+ * The mean of `n` values and its interval at STATS_LEVEL by Student's t, exact
+ * for a normal error. Of one value the interval is the value. n > 0.
+ * Source: Student, "The Probable Error of a Mean" (1908).
+ */
+struct interval {
+	size_t n;
+	double mean, low, high;
+	double deviation; /* of the sample */
+};
+struct interval stats_mean(const double *values, size_t n);
+/*
+ * The number of values at which the interval would no longer hold 0, with this
+ * mean and deviation; SIZE_MAX: more than a million. An estimate, as the
+ * deviation is one. Source: Stein, "A Two-Sample Test for a Linear Hypothesis
+ * Whose Power Is Independent of the Variance" (1945).
+ */
+size_t stats_needed(const struct interval *i);
+
 /* Two-sided p of Student's t with `df` degrees of freedom, and its inverse. */
 double stats_t_p(double t, double df);
 double stats_t_quantile(double p, double df);

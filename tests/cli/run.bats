@@ -126,7 +126,7 @@ need_root()
 	nothing_left
 }
 
-# expects VERDICT TEXT: that line of the verdict, and only once
+# expects "VERDICT (KIND)" TEXT: that line of the verdict, and only once
 expects()
 {
 	[ "$(grep -cFx -- "$1  $2" <<<"$output")" -eq 1 ] || {
@@ -145,31 +145,81 @@ expects()
 		    name: async saves ten seconds
 		    where: {fs.cache_policy: lru}
 		  - {falling: seconds, along: train.loader, kind: order}
-		  - that: max(seconds[train.loader=*]) == 27 * train.epochs +- 50%
+		  - that: max(seconds[train.loader=*]) == 20 * train.epochs +- 50%
 		published:
 		  paper: {source: a paper, metric: seconds, along: train.loader,
-		          values: {sync: 28, async: 17}, tolerance: 5%, rank: 1,
+		          values: {sync: 28, async: 17}, tolerance: 50%, rank: 1,
 		          kind: prediction}
 	END
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
-	expects PASS 'seconds[async] < seconds[sync], lru: 17.50 < 27.50'
-	expects PASS 'seconds[async] < seconds[sync], minio: 17.50 < 27.50'
-	expects PASS 'async saves ten seconds, lru: 10.00 == 10.00 +- 0.500'
-	expects PASS 'seconds falls along train.loader, lru: sync 27.50, async 17.50'
-	expects PASS 'epoch time as published (paper), lru, sync: 27.50, published 28.00 +- 1.400'
-	expects PASS "order of epoch time as published (paper), minio: Spearman's rho 1.000 >= 1, of 2 values"
-	[[ $output == *"13 of 13 checks passed"* ]]
+	# pairs of a seed differ by ten seconds, whatever the seed
+	expects 'PASS (order)' 'seconds[async] < seconds[sync], lru: 17.50 < 27.50; 95 %: difference -10.00 to -10.00'
+	expects 'PASS (order)' 'seconds[async] < seconds[sync], minio: 17.50 < 27.50; 95 %: difference -10.00 to -10.00'
+	expects 'PASS (self)' 'async saves ten seconds, lru: 10.00 == 10.00 +- 0.500; 95 %: 10.00 to 10.00'
+	expects 'PASS (order)' 'seconds falls along train.loader, lru: sync 27.50, async 17.50; 95 %: least step 10.00 to 10.00'
+	expects 'REPRODUCED (prediction)' 'epoch time as published (paper), lru, sync: 27.50, published 28.00 +- 14.00; 95 %: 21.15 to 33.85'
+	expects 'PASS (order)' "order of epoch time as published (paper), minio: Spearman's rho 1.000 >= 1, of 2 values; 95 %: 1.000 to 1.000"
+	[[ $output == *"13 of 13 checks passed: self 3 of 3, prediction 4 of 4, order 6 of 6"* ]]
 	# an edited expectation is judged without a new run
 	: >standin.log
 	sed -i 's/seconds\[async\] < /seconds[async] > /' w.yaml
 	run --separate-stderr gpemu_run --json s.json w.yaml
 	[ "$status" -eq 1 ]
-	expects FAIL 'seconds[async] > seconds[sync], lru: 17.50 > 27.50'
-	[[ $output == *"11 of 13 checks passed"* ]]
+	expects 'FAIL (order)' 'seconds[async] > seconds[sync], lru: 17.50 > 27.50; 95 %: difference -10.00 to -10.00'
+	[[ $output == *"11 of 13 checks passed: self 3 of 3, prediction 4 of 4, order 4 of 6; 2 failed"* ]]
 	[ ! -s standin.log ]
-	[ "$(grep -c '"pass": false' s.json)" -eq 2 ]
+	[ "$(grep -c '"verdict": "fail"' s.json)" -eq 2 ]
 	grep -q 'FAIL' results/small/table.txt
+}
+
+@test "run: a check that the repetitions do not decide is exit status 3" {
+	cat >>w.yaml <<-'END'
+		expect:
+		  - {that: seconds < 30, where: {train.loader: sync}, kind: order}
+		  - {that: seconds < 90, where: {train.loader: sync}, kind: order}
+		published:
+		  paper: {source: a paper, metric: seconds, along: train.loader,
+		          values: {sync: 99}, where: {fs.cache_policy: lru},
+		          tolerance: 5%, kind: prediction, reason: "typed, off"}
+	END
+	run --separate-stderr gpemu_run --json s.json w.yaml
+	echo "$output"
+	[ "$status" -eq 3 ]
+	expects 'UNDECIDED (order)' 'seconds < 30, lru, sync: 27.50 < 30.00; 95 %: 21.15 to 33.85; about 3 repetitions would decide'
+	expects 'NOT REPRODUCED (prediction)' 'epoch time as published (paper), lru, sync: 27.50, published 99.00 +- 4.950; 95 %: 21.15 to 33.85; typed, off'
+	[[ $output == *"2 of 5 checks passed: prediction 0 of 1, order 2 of 4; 2 undecided, 1 not reproduced"* ]]
+	grep -q '<span class="badge open">UNDECIDED</span></td><td>order</td>' results/small/report.html
+	grep -q '<span class="badge not">NOT REPRODUCED</span></td><td>prediction</td>' results/small/report.html
+	python3 - <<-'END'
+		import csv, json
+		v = json.load(open("s.json"))["verdicts"]
+		assert v[0]["verdict"] == "undecided" and v[0]["needed"] == 3, v[0]
+		rows = list(csv.DictReader(open("results/small/verdicts.csv")))
+		assert [r["verdict"] for r in rows] == [r["verdict"] for r in v], rows
+		assert rows[-1]["kind"] == "prediction"
+		assert rows[-1]["note"] == "typed, off", rows[-1]
+		assert rows[0]["interval"] == "21.15 to 33.85", rows[0]
+	END
+	# a single run has no interval, and is taken as it is
+	run gpemu_run -r 1 w.yaml
+	[ "$status" -eq 0 ]
+	expects 'PASS (order)' 'seconds < 30, lru, sync: 27.00 < 30.00'
+	[[ $output == *"5 of 5 checks have one repetition, and so no interval"* ]]
+	# what fails says more than what is undecided
+	sed -i 's/seconds < 90/seconds < 9/' w.yaml
+	run gpemu_run w.yaml
+	[ "$status" -eq 1 ]
+}
+
+@test "run: a check on a disturbed cell is undecided" {
+	echo 'expect: [{that: "seconds < 90", kind: order}]' >>w.yaml
+	gpemu_run w.yaml
+	sed -i 's/"cell": {/&"disturbed": true, /' results/small/records/lru-async-r2-*.json
+	run gpemu_run w.yaml
+	[ "$status" -eq 3 ]
+	expects 'UNDECIDED (order)' 'seconds < 90, lru, async: 17.50 < 90.00; 95 %: 11.15 to 23.85; other programs disturbed a run'
+	[[ $output == *"3 of 4 checks passed: order 3 of 4; 1 undecided"* ]]
 }
 
 @test "run: plots with long names and published values stay legible" {
@@ -217,11 +267,11 @@ expects()
 		  - {falling: saved, along: train.loader, of: [async, sync], kind: order}
 		published:
 		  paper: {source: a paper, metric: saved, along: train.loader,
-		          values: {async: 18.2}, tolerance: 2%, kind: prediction}
+		          values: {async: 18.2}, tolerance: 50%, kind: prediction}
 	END
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
-	expects PASS 'gain == 10 +- 0.001, lru, async: 10.00 == 10.00 +- 0.00100'
+	expects 'PASS (self)' 'gain == 10 +- 0.001, lru, async: 10.00 == 10.00 +- 0.00100; 95 %: 10.00 to 10.00'
 	[[ $output == *"6 of 6 checks passed"* ]]
 	python3 - <<-'END'
 		import csv
@@ -233,14 +283,14 @@ expects()
 	END
 	FAIL_LOADER=sync run gpemu_run --fresh -o failed w.yaml
 	[ "$status" -eq 1 ]
-	expects FAIL 'gain == 10 +- 0.001, lru, async: no value of gain'
+	expects 'UNDECIDED (self)' 'gain == 10 +- 0.001, lru, async: no value of gain'
 }
 
-@test "run: an expectation on a cell that failed fails" {
+@test "run: an expectation on a cell that failed is undecided" {
 	echo 'expect: [{that: "seconds[async] < seconds[sync]", kind: order}]' >>w.yaml
 	FAIL_LOADER=async run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 1 ]
-	expects FAIL 'seconds[async] < seconds[sync], lru: no value of seconds'
+	expects 'UNDECIDED (order)' 'seconds[async] < seconds[sync], lru: no value of seconds'
 }
 
 @test "run: the summary as JSON" {
@@ -485,12 +535,12 @@ exec_workload()
 	[[ $output == *"w.yaml:7:16: no mount 'b'"* ]]
 }
 
-@test "run: a check on a metric that no run has fails and has no column" {
+@test "run: a check on a metric that no run has is undecided and has no column" {
 	sed -i 's/^plot:/kind: order\nexpect: [{that: cost < 1}, {falling: energy, along: train.loader}]\n&/' w.yaml
 	sed -i 's/^repetitions.*/metrics: {double: {of: 2 * cost}}/' w.yaml
 	run --separate-stderr gpemu_run w.yaml
-	[ "$status" -eq 1 ]
-	[[ $output == *"FAIL  cost < 1, lru, sync"* ]]
+	[ "$status" -eq 3 ]
+	[[ $output == *"UNDECIDED (order)  cost < 1, lru, sync: no value of cost"* ]]
 	[[ ${lines[1]} == *"throughput"*"double"* ]]
 	[[ ${lines[1]} != *cost* ]]
 	printf '%s\n' "jobs: {one: {}, two: {}}" >>w.yaml

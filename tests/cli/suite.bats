@@ -63,12 +63,16 @@ line()
 	[ "$(grep -vc made standin.log)" -eq 4 ]
 	[[ $stderr == *"workload 1 of 2: ./files/one.yaml"*"workload 2 of 2: "* ]]
 	line "all: What holds?"
-	[[ $output == *"A <paper>, figure 1 "*"4 of 4 checks passed "*PASS* ]]
-	line "seconds[async] < seconds[sync] < 27.00 17.00 PASS"
-	line "20 <= seconds <= 30 20.00 <= x <= 30.00 27.00 PASS"
-	line "epoch time as published (paper) sync: 28.00 +- 1.400; a... sync: 27.00; async: 17.00 PASS"
+	[[ $output == *"A <paper>, figure 1: PASS, in "* ]]
+	line "4 of 4 checks passed: prediction 2 of 2, order 2 of 2"
+	line "seconds[async] < seconds[sync] order < 27.00 17.00 PASS"
+	line "20 <= seconds <= 30 order 20.00 <= x <= 30.00 27.00 PASS"
+	line "epoch time as published (paper) prediction sync: 28.00 +- 1.400; asy... sync: 27.00; async: 17.00 REPRODUCED"
 	line "epoch time (other) sync: 99.00 sync: 27.00 -"
-	[[ $output == *"two "*"no checks "*"-  "* ]]
+	[[ $output == *"two: -, in "*"no checks"* ]]
+	line "kind of evidence checks passed failed undecided not reproduced"
+	line "prediction 2 2 0 0 0"
+	line "order 2 2 0 0 0"
 	[[ $output == *"2 of 2 workloads passed, in "*" of 3600 s"* ]]
 	cmp results/all/table.txt <(head -n -2 <<<"$output")
 	# in the folders of single runs, so that nothing runs twice
@@ -89,13 +93,29 @@ line()
 		assert s["suite"] == "all" and s["failed"] == 0 and not s["over_budget"]
 		assert one["summary"] == json.load(open("results/one/summary.json"))
 		assert one["figure"] == "A <paper>, figure 1" and two["figure"] is None
-		assert one["result"] == "4 of 4 checks passed" and two["rows"] == []
+		assert one["result"].startswith("4 of 4 checks passed: ") and two["rows"] == []
+		assert s["score"]["prediction"]["pass"] == 2 and s["undecided"] == 0
+		assert [r["kind"] for r in one["rows"]] == ["order", "order", "prediction", ""]
 		assert [r["verdict"] for r in one["rows"]] == ["pass", "pass", "pass", "shown"]
 		assert one["rows"][2]["doubt"] == "typed off"
 		assert one["rows"][2]["ours"] == "sync: 27.00; async: 17.00"
 		assert one["seconds"] >= one["summary"]["wall_seconds"] > 0
 		assert abs(s["seconds"] - one["seconds"] - two["seconds"]) < 1e-9
 	END
+}
+
+@test "suite: a workload that is undecided is exit status 3" {
+	echo 'repetitions: 2' >>files/one.yaml
+	sed -i 's/tolerance: 5%/&, reason: "typed off"/; s/values: {sync: 28, async: 17}/values: {sync: 58}/' files/one.yaml
+	run --separate-stderr gpemu_run all.yaml
+	echo "$output"
+	[ "$status" -eq 3 ]
+	line "seconds[async] < seconds[sync] order < 27.50 17.50 difference -10.00 to -10.00 PASS"
+	line "20 <= seconds <= 30 order 20.00 <= x <= 30.00 27.50 21.15 to 33.85 UNDECIDED: about 3 repetitions would decide"
+	line "epoch time as published (paper) prediction 58.00 +- 2.900 27.50 21.15 to 33.85 NOT REPRODUCED: typed off"
+	line "1 of 3 checks passed: prediction 0 of 1, order 1 of 2; 1 undecided, 1 not reproduced"
+	[[ $output == *"1 of 2 workloads passed, 1 undecided, in "* ]]
+	grep -qF 'about 3 repetitions would decide' results/all/report.html
 }
 
 @test "suite: a failure in one workload does not stop the others" {
@@ -111,7 +131,7 @@ line()
 	mkdir -p cache/gpemu && cp -r cache/gpemu keep
 	FAIL_DATA=1 run --separate-stderr gpemu_run all.yaml
 	[ "$status" -eq 1 ]
-	[[ $output == *"A <paper>"*"gpemu-data make"*"FAIL"* ]]
+	[[ $output == *"A <paper>"*"FAIL"*"gpemu-data make"* ]]
 	[[ $output == *"1 of 2 workloads passed"* ]]
 	[ "$(wc -l <standin.log)" -eq 2 ]
 	grep -q 'no report' results/all/report.html

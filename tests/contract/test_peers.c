@@ -148,14 +148,13 @@ static bool open_costs(struct fixture *f, struct server *s, int i)
 {
 	struct wait w;
 
-	wait_init(&w);
+	wait_init(&w, NULL);
 	w.fetch = (struct fetch){ .op = STORAGE_OPEN,
 				  .node = f->node[i],
 				  .arrival = tick_now(f->tick),
 				  .done = opened };
 	server_metadata(s, &w.fetch);
 	wait_for(&w);
-	free(w.into);
 	return w.fetch.deadline > w.fetch.arrival;
 }
 

@@ -202,6 +202,50 @@ static void the_interval_of_a_change_covers(void **state)
 	assert_true(coverage(0, 3, 9, false) > .95 - four);
 }
 
+/* With quantiles found by integrating the density of Student's t. */
+static void the_mean_has_its_interval(void **state)
+{
+	static const double three[] = { 9, 10, 11 };
+	static const double six[] = { 9, 11, 10, 10, 9.5, 10.5 };
+	static const double tenths[] = { .1, .1, .1 };
+	struct interval i = stats_mean(three, 3);
+
+	(void)state;
+	assert_near(i.mean, 10, 0);
+	assert_near(i.deviation, 1, 1e-12);
+	assert_near(i.low, 7.515862288, 1e-6);
+	assert_near(i.high, 12.484137712, 1e-6);
+	i = stats_mean(six, 6);
+	assert_near(i.low, 9.257936943, 1e-6);
+	assert_near(i.high, 10.742063057, 1e-6);
+	/* equal values have no width, not even of rounding */
+	i = stats_mean(tenths, 3);
+	assert_true(i.low == .1 && i.high == .1);
+	i = stats_mean(three, 1);
+	assert_true(i.n == 1 && i.low == 9 && i.high == 9);
+}
+
+static void the_repetitions_that_decide(void **state)
+{
+	/* 12.7 / sqrt(2) = 8.98; 4.303 / sqrt(3) = 2.48; 3.182 / 2 = 1.59 */
+	static const struct {
+		double mean;
+		size_t n, needed;
+	} cases[] = {
+		{ 9, 1, 2 },	    { 8.9, 1, 3 },	   { 2.5, 2, 3 },
+		{ 2.4, 2, 4 },	    { -2.4, 3, 4 },	   { .2, 6, 99 },
+		{ 0, 3, SIZE_MAX }, { 1e-4, 3, SIZE_MAX },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(
+			stats_needed(&(struct interval){ .n = cases[i].n,
+							 .mean = cases[i].mean,
+							 .deviation = 1 }),
+			cases[i].needed);
+}
+
 static void holm(void **state)
 {
 	double p[] = { .04, NAN, .01, .03, .5 };
@@ -239,6 +283,8 @@ int main(void)
 		cmocka_unit_test(students_t),
 		cmocka_unit_test(changes),
 		cmocka_unit_test(the_interval_of_a_change_covers),
+		cmocka_unit_test(the_mean_has_its_interval),
+		cmocka_unit_test(the_repetitions_that_decide),
 		cmocka_unit_test(holm),
 		cmocka_unit_test(spearman),
 	};

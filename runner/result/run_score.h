@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Verdicts counted by kind of evidence. */
+#ifndef GPEMU_RUNNER_RESULT_RUN_SCORE_H
+#define GPEMU_RUNNER_RESULT_RUN_SCORE_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "runner/spec/run_evidence.h"
+
+enum verdict_state {
+	VERDICT_PASS,
+	VERDICT_FAIL,
+	/* the interval holds the limit, a run was disturbed, or there is no
+	 * value: neither pass nor fail */
+	VERDICT_UNDECIDED,
+	/* a published claim that we contradict, with a reason */
+	VERDICT_NOT_REPRODUCED,
+	VERDICT_STATES,
+};
+
+struct score {
+	size_t n[EVIDENCE_KINDS][VERDICT_STATES];
+};
+
+/* "pass", "fail", "undecided", "not reproduced". */
+const char *verdict_state_name(enum verdict_state state);
+/* As people read it: PASS, and REPRODUCED only of a kind that shows it. */
+const char *verdict_word(enum evidence_kind kind, enum verdict_state state);
+
+void score_add(struct score *s, enum evidence_kind kind,
+	       enum verdict_state state);
+/* Add the verdicts of a summary: [{kind, verdict}]. */
+void score_add_json(struct score *s, const json_t *verdicts);
+void score_add_all(struct score *s, const struct score *other);
+/* The two of one of these; -EINVAL: it has none. */
+int score_parse(const json_t *verdict, enum evidence_kind *ret_kind,
+		enum verdict_state *ret_state);
+/* The number in a state, of all kinds. */
+size_t score_in(const struct score *s, enum verdict_state state);
+/* of a kind, in any state, */
+size_t score_of(const struct score *s, enum evidence_kind kind);
+/* and of all kinds. */
+size_t score_n(const struct score *s);
+
+/* Room for score_text. */
+enum { SCORE_TEXT = 320 };
+/* "11 of 13 checks passed: self 5 of 6, ...; 1 failed, 1 undecided". */
+void score_text(const struct score *s, char *buf, size_t n);
+/* A line for each kind that has checks; nothing without checks. */
+void score_print(const struct score *s, FILE *f);
+/* {KIND: {pass, fail, undecided, not reproduced}} of the kinds with checks. */
+json_t *score_json(const struct score *s);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* Judges published values: near enough, or in the same order. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/result/run_judge.h"
+#include "runner/spec/run_expect.h"
+
+/* --- the values ------------------------------------------------------- */
+
+static int judge_near(struct judge *j, const struct published *p,
+		      const struct metric *m, const char *check)
+{
+	char ours[RESULT_TEXT], theirs[RESULT_TEXT], slack[RESULT_TEXT];
+	double wanted, v, t = p->tolerance.value;
+	struct expr_result mean;
+	struct decision d;
+	int digits;
+
+	if (published_at(j->w, p, j->point, &wanted) < 0)
+		return 0;
+	if (p->tolerance.relative)
+		t *= fabs(wanted);
+	for (j->repetition = 0; j->repetition < j->w->repetitions;
+	     j->repetition++)
+		if (judge_value(j, j->point, m, &v) == 0)
+			j->found[j->n_found++] = (struct expr_result){
+				.n_sides = 2,
+				.side = { v, wanted },
+				.op = { NULL, "==" },
+				.slack = { 0, t },
+			};
+	if (!j->n_found)
+		return judge_add_missing(j, check,
+					 judge_text("no value of %s", m->name));
+	judge_decide(j, &d, &mean);
+	digits = verdict_digits(&mean);
+	result_digits(ours, sizeof(ours), mean.side[0], digits);
+	result_digits(theirs, sizeof(theirs), wanted, digits);
+	result_digits(slack, sizeof(slack), t, digits);
+	return judge_add(
+		j, check, &d,
+		(struct found){
+			.numbers = judge_text("%s, published %s +- %s", ours,
+					      theirs, slack),
+			.ours = strdup(ours),
+			.wanted = judge_text("%s +- %s", theirs, slack) });
+}
+
+/* --- their order ------------------------------------------------------ */
+
+struct ranks {
+	const struct published *p;
+	const struct metric *m;
+	size_t axis, n; /* values that are published */
+	double *ours, *theirs;
+	const char *missing; /* label at which ours has no value; or NULL */
+};
+
+/* Spearman's correlation in the judge's repetition. -ENOENT: a value of ours is
+ * missing. */
+static int correlate(struct judge *j, struct ranks *r, double *ret)
+{
+	const struct axis *axis = &j->w->axes[r->axis];
+
+	r->n = 0;
+	for (size_t i = 0; i < axis->n_points; i++) {
+		size_t at = workload_move(j->w, j->point, r->axis, i);
+
+		if (published_at(j->w, r->p, at, &r->theirs[r->n]) < 0)
+			continue;
+		if (judge_value(j, at, r->m, &r->ours[r->n]) < 0) {
+			r->missing = axis->points[i].label;
+			return -ENOENT;
+		}
+		r->n++;
+	}
+	*ret = stats_spearman(r->ours, r->theirs, r->n);
+	return 0;
+}
+
+/* For one combination of the other axes. */
+static int judge_rank(struct judge *j, struct ranks *r, const char *check)
+{
+	struct expr_result mean;
+	char text[RESULT_TEXT];
+	struct decision d;
+	double rho;
+
+	for (j->repetition = 0; j->repetition < j->w->repetitions;
+	     j->repetition++) {
+		if (correlate(j, r, &rho) < 0)
+			continue;
+		if (isnan(rho))
+			return judge_add_missing(j, check,
+						 strdup("too few values"));
+		j->found[j->n_found++] = (struct expr_result){
+			.n_sides = 2,
+			.side = { rho, r->p->rank },
+			.op = { NULL, ">=" },
+		};
+	}
+	if (!j->n_found)
+		return judge_add_missing(j, check,
+					 judge_text("no value of %s at %s",
+						    r->m->name, r->missing));
+	judge_decide(j, &d, &mean);
+	result_digits(text, sizeof(text), mean.side[0], verdict_digits(&mean));
+	return judge_add(
+		j, check, &d,
+		(struct found){ .numbers = judge_text(
+					"Spearman's rho %s >= %.3g, of %zu "
+					"values",
+					text, r->p->rank, r->n),
+				.ours = judge_text("rho %s", text),
+				.wanted = judge_text(">= %.3g", r->p->rank) });
+}
+
+/* --- both ------------------------------------------------------------- */
+
+static int judge_values(struct judge *j, const struct published *p,
+			const struct metric *m)
+{
+	_cleanup_free_ char *check = judge_text(
+		"%s as published (%s)", m->label ? m->label : m->name, p->name);
+	size_t before = j->v->n;
+	int code = check ? 0 : -ENOMEM;
+
+	for (size_t a = 0; a < j->w->n_axes; a++)
+		j->depends[a] = true;
+	for (size_t i = 0; code == 0 && i < j->w->n_points; i++)
+		if (judge_ask(j, i))
+			code = judge_near(j, p, m, check);
+	return code == 0 ? judge_settle(j, before, check) : code;
+}
+
+static int judge_ranks(struct judge *j, const struct published *p,
+		       const struct metric *m)
+{
+	_cleanup_free_ char *check = judge_text("order of %s as published (%s)",
+						m->label ? m->label : m->name,
+						p->name);
+	struct ranks r = { .p = p,
+			   .m = m,
+			   .axis = (size_t)workload_axis(j->w, p->along) };
+	size_t n = j->w->axes[r.axis].n_points, before = j->v->n;
+	_cleanup_free_ double *ours = calloc(n, sizeof(*ours));
+	_cleanup_free_ double *theirs = calloc(n, sizeof(*theirs));
+	int code = check && ours && theirs ? 0 : -ENOMEM;
+
+	r.ours = ours;
+	r.theirs = theirs;
+	for (size_t a = 0; a < j->w->n_axes; a++)
+		j->depends[a] = a != r.axis;
+	for (size_t i = 0; code == 0 && i < j->w->n_points; i++)
+		if (judge_ask(j, i))
+			code = judge_rank(j, &r, check);
+	return code == 0 ? judge_settle(j, before, check) : code;
+}
+
+int judge_published(struct judge *j, const struct published *p)
+{
+	const struct metric *m = metric_find(&j->w->metrics, p->metric);
+	int code = p->tolerance.given ? judge_values(j, p, m) : 0;
+
+	if (code < 0 || !p->ranked)
+		return code;
+	/* a reason is that of the values, if these are judged */
+	j->kind = EVIDENCE_ORDER;
+	j->reason = p->tolerance.given ? NULL : j->reason;
+	return judge_ranks(j, p, m);
+}
