@@ -244,30 +244,6 @@ static int decode_items(struct decode *d, const struct conf_node *node,
 	return 0;
 }
 
-/* Move a node out of the tree, for CONF_TREE. */
-static int copy_tree(const struct conf_node *node, struct conf_node **ret)
-{
-	_cleanup_conf_node_ struct conf_node *copy = calloc(1, sizeof(*copy));
-
-	if (!copy)
-		return -ENOMEM;
-	*copy = (struct conf_node){ .kind = node->kind,
-				    .line = node->line,
-				    .column = node->column,
-				    .key_line = node->key_line,
-				    .key_column = node->key_column,
-				    .quoted = node->quoted };
-	copy->items = calloc(node->n ? node->n : 1, sizeof(*copy->items));
-	if (!copy->items || (node->key && set_string(node->key, &copy->key)) ||
-	    (node->value && set_string(node->value, &copy->value)))
-		return -ENOMEM;
-	for (size_t i = 0; i < node->n; i++, copy->n++)
-		if (copy_tree(node->items[i], &copy->items[i]) < 0)
-			return -ENOMEM;
-	*ret = TAKE_PTR(copy);
-	return 0;
-}
-
 static enum conf_kind kind_of(enum conf_type type)
 {
 	switch (type) {
@@ -316,8 +292,8 @@ static int decode_value(struct decode *d, const struct conf_node *node,
 		return decode_lone(d, node, field, at);
 	if (type == CONF_TREE) {
 		conf_node_free(*(struct conf_node **)at);
-		*(struct conf_node **)at = NULL;
-		return copy_tree(node, at);
+		*(struct conf_node **)at = conf_node_copy(node);
+		return *(struct conf_node **)at ? 0 : -ENOMEM;
 	}
 	if (node->kind != kind_of(type))
 		return conf_node_error(node, d->name, d->err, "%s must be %s",
@@ -353,7 +329,8 @@ static int decode_record(struct decode *d, const struct conf_node *node,
 
 		if (!f)
 			return err_set(d->err, -EINVAL,
-				       "%s:%u:%u: unknown key '%s'", d->name,
+				       "%s:%u:%u: unknown key '%s'",
+				       conf_node_name(item, d->name),
 				       item->key_line, item->key_column,
 				       item->key);
 		int r = decode_value(d, item, f, f->type,

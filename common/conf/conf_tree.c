@@ -19,6 +19,11 @@ struct parse {
 	struct err *err;
 };
 
+const char *conf_node_name(const struct conf_node *node, const char *name)
+{
+	return node->file ? node->file : name;
+}
+
 int conf_node_error(const struct conf_node *node, const char *name,
 		    struct err *err, const char *fmt, ...)
 {
@@ -28,8 +33,8 @@ int conf_node_error(const struct conf_node *node, const char *name,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return err_set(err, -EINVAL, "%s:%u:%u: %s", name, node->line,
-		       node->column, text);
+	return err_set(err, -EINVAL, "%s:%u:%u: %s", conf_node_name(node, name),
+		       node->line, node->column, text);
 }
 
 static int fail_at(struct parse *p, const yaml_mark_t *mark, const char *what)
@@ -69,6 +74,33 @@ const struct conf_node *conf_node_get(const struct conf_node *map,
 		if (!strcmp(map->items[i]->key, key))
 			return map->items[i];
 	return NULL;
+}
+
+static char *copy_text(const char *s, bool *ret_failed)
+{
+	char *copy = s ? strdup(s) : NULL;
+
+	*ret_failed = *ret_failed || (s && !copy);
+	return copy;
+}
+
+struct conf_node *conf_node_copy(const struct conf_node *node)
+{
+	_cleanup_conf_node_ struct conf_node *copy = malloc(sizeof(*copy));
+	bool failed = false;
+
+	if (!copy)
+		return NULL;
+	*copy = *node;
+	copy->key = copy_text(node->key, &failed);
+	copy->value = copy_text(node->value, &failed);
+	copy->items = calloc(MAX(node->n, 1u), sizeof(*copy->items));
+	failed = failed || !copy->items;
+	for (copy->n = 0; !failed && copy->n < node->n; copy->n++) {
+		copy->items[copy->n] = conf_node_copy(node->items[copy->n]);
+		failed = !copy->items[copy->n];
+	}
+	return failed ? NULL : TAKE_PTR(copy);
 }
 
 static int append(struct conf_node *parent, struct conf_node *child)

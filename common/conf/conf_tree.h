@@ -18,6 +18,7 @@ enum conf_kind { CONF_KIND_SCALAR, CONF_KIND_SEQUENCE, CONF_KIND_MAPPING };
 
 struct conf_node {
 	enum conf_kind kind;
+	const char *file; /* borrowed: of a part of another document; or NULL */
 	unsigned line, column; /* from 1 */
 	char *key;	       /* when the parent is a mapping */
 	unsigned key_line, key_column;
@@ -41,6 +42,10 @@ void conf_node_free(struct conf_node *node);
 /* The value under `key` of a mapping, or NULL. */
 const struct conf_node *conf_node_get(const struct conf_node *map,
 				      const char *key);
+/* A copy, with what is below; NULL: no memory. */
+struct conf_node *conf_node_copy(const struct conf_node *node);
+/* The name of the document that the node is from: its `file`, else `name`. */
+const char *conf_node_name(const struct conf_node *node, const char *name);
 /* err_set(-EINVAL) prefixed with "name:line:column: " of the node. */
 int conf_node_error(const struct conf_node *node, const char *name,
 		    struct err *err, const char *fmt, ...)
