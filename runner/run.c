@@ -87,7 +87,8 @@ static const struct cli_kind kinds[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-run",
-	.args = "FILE.yaml | check FILE.yaml | compare A B | merge FOLDER...",
+	.args = "FILE.yaml [KEY=VALUE...] | check FILE.yaml [KEY=VALUE...] | "
+		"compare A B | merge FOLDER...",
 	.n_args = 1,
 	.n_optional = MOST_ARGS - 1,
 	.summary = "Run an experiment: repeat mounts and training runs over a "
@@ -98,7 +99,9 @@ static const struct cli_program program = {
 		   "print the differences between two result folders. merge: "
 		   "join the result folders of shards in the folder of "
 		   "--output.",
-	.notes = "Cells with a record do not run again, unless the workload, a "
+	.notes = "KEY=VALUE overrides a key of the workload: repetitions=3, "
+		 "fs.storage=nvme, axes.fs.cache_size='[10%, 20%]'. "
+		 "Cells with a record do not run again, unless the workload, a "
 		 "profile or a program has changed. --seed 0 keeps the seed of "
 		 "the workload.",
 	.fields = fields,
@@ -188,16 +191,24 @@ static int workload_main(const char *path, const struct run_options *o,
 }
 
 /* A workload, or a list of them, to check or to run. */
-static int run_file(const struct run_options *o, char **args,
-		    struct stop *ret_stop)
+static int run_file(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	bool check = !strcmp(args[0], "check");
 	const char *refused = NULL;
 
-	if (check ? !args[1] || args[2] : args[1] != NULL) {
-		log_error("expected one workload file; see --help");
+	if (!args[check]) {
+		log_error("expected a workload file; see --help");
 		return EXIT_STATUS_USAGE;
 	}
+	for (char **key = args + check + 1; *key; key++)
+		if (!strchr(*key, '=')) {
+			log_error(
+				"'%s' is not KEY=VALUE; expected one workload "
+				"file",
+				*key);
+			return EXIT_STATUS_USAGE;
+		}
+	o->overrides = args + check + 1;
 	if (o->find_max_gpus && o->shard.n)
 		refused = "--find-max-gpus does not go with --shard";
 	else if (!suite_is(args[check]))

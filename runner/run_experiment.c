@@ -285,7 +285,7 @@ int experiment_run(struct experiment *e, const struct run_options *o,
 static int load(const char *path, const struct run_options *o,
 		struct workload *w, struct err *err)
 {
-	int code = workload_load(path, w, err);
+	int code = workload_load(path, o->overrides, w, err);
 
 	if (code < 0)
 		return code;

@@ -24,6 +24,7 @@ struct run_options {
 	/* set by run.c */
 	struct shard shard;
 	enum progress_mode progress_mode;
+	char *const *overrides; /* KEY=VALUE, ended by NULL */
 	bool quiet; /* print nothing on stdout except requested output */
 };
 

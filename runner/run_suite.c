@@ -147,7 +147,7 @@ static int open_part(const struct suite *s, struct suite_part *parts, size_t i,
 				       "%s is itself a list of workloads; "
 				       "lists cannot be nested",
 				       p->path);
-	code = workload_load(p->path, &p->e.w, err);
+	code = workload_load(p->path, o->overrides, &p->e.w, err);
 	if (code == 0)
 		code = check_names(s, parts, i, err);
 	if (code == 0 && o->output &&

@@ -13,7 +13,8 @@
  *	         jobs{NAME: {mount, start_s, train{} | exec{}, environment{}}},
  *	         gpud{} or null,
  *	         profiles{}, files{NAME: {file, hash, ...}}, commands[],
- *	         gpemu, order, warmup, started, wall_seconds, attempts}
+ *	         gpemu, order, warmup, started, wall_seconds, attempts,
+ *	         overrides[]}
  *	host     as reported by the job, and {name, kernel, machine, cpu,
  *	         cpus, memory_bytes, load_before, load_after, own_cpu_s,
  *	         other_cpu_s, other_cpu_share}

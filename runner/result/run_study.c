@@ -39,13 +39,14 @@ int study_write(const struct runner *r, struct err *err)
 	}
 	if (!cells || hashes_json(r, cells) < 0)
 		return -ENOMEM;
-	j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:f, s:b, s:O, s:O, s:O, s:O}",
+	j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:f, s:b, s:O, s:O, s:O, s:O, "
+		      "s:O}",
 		      "gpemu", GPEMU_VERSION, "file", json_bytes(w->path),
 		      "workload", workload_value(w->root), "repetitions",
 		      (json_int_t)w->repetitions, "seed", (json_int_t)w->seed,
 		      "time_scale", w->time_scale, "mounted", r->mounted,
 		      "profiles", w->profiles, "files", w->files, "defaults",
-		      w->defaults, "cells", cells);
+		      w->defaults, "cells", cells, "overrides", w->overrides);
 	return j ? json_replace(j, path, err) : -ENOMEM;
 }
 

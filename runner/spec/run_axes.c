@@ -13,8 +13,9 @@ enum { MAX_POINTS = 100000 };
 int workload_key_error(const struct workload *w, const struct conf_node *node,
 		       struct err *err, const char *what)
 {
-	return err_set(err, -EINVAL, "%s:%u:%u: %s: %s", w->path,
-		       node->key_line, node->key_column, node->key, what);
+	return err_set(err, -EINVAL, "%s:%u:%u: %s: %s",
+		       conf_node_name(node, w->path), node->key_line,
+		       node->key_column, node->key, what);
 }
 
 /* Keys that gpemu-run itself sets. */

@@ -188,8 +188,8 @@ static int check_values(const struct workload *w, const struct published *p,
 		if (workload_find_label(w, axis, v->key) < 0)
 			return err_set(err, -EINVAL,
 				       "%s:%u:%u: axis '%s' has no '%s'",
-				       w->path, v->key_line, v->key_column,
-				       p->along, v->key);
+				       conf_node_name(v, w->path), v->key_line,
+				       v->key_column, p->along, v->key);
 		if (v->kind != CONF_KIND_SCALAR ||
 		    units_parse_double(v->value, &ignored) < 0)
 			return conf_node_error(v, w->path, err,
@@ -322,7 +322,8 @@ static int check_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 static int place(const struct workload *w, const struct conf_node *node,
 		 size_t offset, const struct err *why, struct err *err)
 {
-	return err_set(err, -EINVAL, "%s:%u:%zu: %s", w->path, node->line,
+	return err_set(err, -EINVAL, "%s:%u:%zu: %s",
+		       conf_node_name(node, w->path), node->line,
 		       node->column + offset + node->quoted, why->text);
 }
 

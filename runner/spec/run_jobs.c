@@ -53,7 +53,8 @@ static int check_one(void *ctx, const struct setting *s, struct err *err)
 		return r < 0 ? err_set(err, r, "%s", why.text) : 0;
 	/* the error is in the key, or in its value */
 	if (strstr(why.text, "unknown key"))
-		return err_set(err, r, "%s:%u:%u: %s: %s", a->w->path, s->line,
+		return err_set(err, r, "%s:%u:%u: %s: %s",
+			       conf_node_name(s->value, a->w->path), s->line,
 			       s->column, run_program_name(s->program),
 			       why.text);
 	return conf_node_error(s->value, a->w->path, err, "%s: %s",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
@@ -71,6 +72,7 @@ static const struct conf_field plot_fields[] = {
 };
 
 static const struct conf_field fields[] = {
+	{ "extends", CONF_STRING, offsetof(struct workload, extends) },
 	{ "name", CONF_STRING, offsetof(struct workload, name),
 	  .required = true },
 	{ "question", CONF_STRING, offsetof(struct workload, question),
@@ -290,17 +292,87 @@ static int init(struct workload *w, const char *path)
 				.seed = 1,
 				.noise = { .fraction = .2 },
 				.rules.au = { .fraction = .9 },
-				.cell_timeout_ns = 600 * NS_PER_S };
-	return w->path ? 0 : -ENOMEM;
+				.cell_timeout_ns = 600 * NS_PER_S,
+				.overrides = json_array() };
+	return w->path && w->overrides ? 0 : -ENOMEM;
 }
 
-int workload_load(const char *path, struct workload *ret, struct err *err)
+/* Does the axis set `key` at every point, for all mounts or jobs? */
+static bool axis_decides(const struct axis *axis, const char *key)
 {
+	struct setting what;
+
+	if (!workload_split_key(key, &what))
+		return false;
+	for (size_t i = 0; i < axis->n_points; i++) {
+		const struct axis_point *p = &axis->points[i];
+		bool found = false;
+
+		for (size_t k = 0; k < p->n_settings; k++)
+			found = found ||
+				(p->settings[k].program == what.program &&
+				 !p->settings[k].n_target &&
+				 !strcmp(p->settings[k].key, what.key));
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* An override of the base that no cell would see. */
+static int check_hidden(const struct workload *w, const char *text,
+			const char *key, struct err *err)
+{
+	for (size_t a = 0; a < w->n_axes; a++)
+		if (axis_decides(&w->axes[a], key))
+			return err_set(err, -EINVAL,
+				       "%s:1:1: axis '%s' sets this in every "
+				       "cell: override axes.%s",
+				       text, w->axes[a].name, w->axes[a].name);
+	return 0;
+}
+
+/* `keys`: {text: key, as an axis would be called}. */
+static int override(struct workload *w, char *const *overrides, json_t *keys,
+		    struct err *err)
+{
+	int r = keys && w->overrides ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && overrides && overrides[i]; i++) {
+		_cleanup_free_ char *key = NULL;
+
+		r = tree_override(w->root, overrides[i], &w->names, &key, err);
+		if (r == 0 &&
+		    (json_array_append_new(w->overrides,
+					   json_bytes(overrides[i])) < 0 ||
+		     (key && json_object_set_new(keys, overrides[i],
+						 json_string(key)) < 0)))
+			r = -ENOMEM;
+	}
+	return r;
+}
+
+int workload_load(const char *path, char *const *overrides,
+		  struct workload *ret, struct err *err)
+{
+	json_auto_t *keys = json_object();
+	const char *text;
+	json_t *key;
 	int r = init(ret, path);
 
 	if (r == 0)
 		r = conf_tree_load(path, &ret->root, err);
-	return r == 0 ? finish(ret, err) : r;
+	if (r == 0)
+		r = tree_extend(ret->root, path, &ret->names, err);
+	if (r == 0)
+		r = override(ret, overrides, keys, err);
+	if (r == 0)
+		r = finish(ret, err);
+	json_object_foreach (keys, text, key)
+		if (r == 0)
+			r = check_hidden(ret, text, json_string_value(key),
+					 err);
+	return r;
 }
 
 int workload_parse(const char *bytes, size_t n, const char *path,
@@ -310,6 +382,9 @@ int workload_parse(const char *bytes, size_t n, const char *path,
 
 	if (r == 0)
 		r = conf_tree_parse(bytes, n, path, &ret->root, err);
+	if (r == 0 && conf_node_get(ret->root, "extends"))
+		r = conf_node_error(conf_node_get(ret->root, "extends"), path,
+				    err, "only a file can extend another");
 	return r == 0 ? finish(ret, err) : r;
 }
 
@@ -339,8 +414,10 @@ void workload_free(struct workload *w)
 	json_decref(w->defaults);
 	json_decref(w->files);
 	free(w->hashes);
+	json_decref(w->overrides);
 	conf_free(fields, w);
 	conf_node_free(w->root);
+	tree_names_free(&w->names);
 	free(w->path);
 	*w = (struct workload){ 0 };
 }

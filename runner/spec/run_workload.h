@@ -2,6 +2,7 @@
 /*
  * A workload file: which dataset, which base configuration, what varies.
  *
+ *	extends: base.yaml              runner/tree/run_tree.h
  *	name: cache-policies            a word; names the result folder
  *	question: Which policy ...?     one line
  *	figure: DataStall, figure 3     the published figure, if any
@@ -51,6 +52,7 @@
 #include "common/conf/conf.h"
 #include "common/err.h"
 #include "common/units.h"
+#include "runner/tree/run_tree.h"
 
 /* The owner of a setting. The last two have no program that could check it. */
 enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_GPUD, RUN_EXEC, RUN_ENV };
@@ -114,7 +116,10 @@ enum workload_order { ORDER_RANDOM, ORDER_INTERLEAVED, ORDER_LISTED };
 
 struct workload {
 	char *path; /* as given, for messages */
-	struct conf_node *root;
+	struct tree_names names;
+	struct conf_node *root; /* with what it extends and overrides */
+	char *extends;
+	json_t *overrides; /* [KEY=VALUE], as given */
 	char *name;
 	char *question;
 	char *figure; /* the published figure, as commonly cited; or NULL */
@@ -157,11 +162,13 @@ struct workload {
 };
 
 /*
- * Read a file and check all that does not need the programs. -EINVAL and
+ * Read a file, with what it extends and the `overrides` ("KEY=VALUE", ended by
+ * NULL; or NULL), and check all that does not need the programs. -EINVAL and
  * "file:line:column: what". Free with workload_free, failed or not.
  */
-int workload_load(const char *path, struct workload *ret, struct err *err);
-/* The same from memory; safe on any input. */
+int workload_load(const char *path, char *const *overrides,
+		  struct workload *ret, struct err *err);
+/* The same from memory; safe on any input. It extends nothing. */
 int workload_parse(const char *bytes, size_t n, const char *path,
 		   struct workload *ret, struct err *err);
 void workload_free(struct workload *w);

@@ -64,7 +64,10 @@ compare()
 		whole = parts(blocks[0])
 		for i, block in enumerate(blocks):
 		    own = parts(block)
-		    if 'workloads' in own:
+		    if 'extends' in own:
+		        open('my-question.yaml', 'w').write(blocks[0])
+		        open(f'{i:02}.yaml', 'w').write(block)
+		    elif 'workloads' in own:
 		        open('list', 'w').write(block)
 		    else:
 		        open(f'{i:02}.yaml', 'w').write(

@@ -211,3 +211,23 @@ wait_for()
 	run "$bin/gpemu-run" merge s1
 	[ "$status" -eq 2 ]
 }
+
+@test "study: keys are overridden on the command line, and recorded" {
+	gpemu_run -o o w.yaml repetitions=1 'axes.exec.m=[7]' exec.k=9
+	[ "$(ls o/records | wc -l)" -eq 3 ]
+	python3 - <<-'END'
+		import glob, json
+		for name in glob.glob('o/records/*'):
+		    cell = json.load(open(name))['cell']
+		    assert cell['overrides'] == ['repetitions=1',
+		        'axes.exec.m=[7]', 'exec.k=9'], cell
+		    assert cell['axes']['exec.m'] == '7'
+		    assert cell['jobs']['train']['exec']['k'] == '9'
+	END
+	run --separate-stderr gpemu_run check w.yaml base.fs.sede=1
+	[ "$status" -eq 1 ]
+	[[ $stderr == *"base.fs.sede=1:1:1: gpemu-fs: unknown key 'sede'"* ]]
+	run --separate-stderr gpemu_run w.yaml v.yaml
+	[ "$status" -eq 2 ]
+	[[ $stderr == *"'v.yaml' is not KEY=VALUE; expected one workload file"* ]]
+}
