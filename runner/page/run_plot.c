@@ -93,7 +93,8 @@ static struct view view_of(const struct result *res, const struct plot *p)
 	return v;
 }
 
-/* The point at position `x` of series `s`; `where` fixes the other axes. */
+/* The point at position `x` of series `s`; `where` fixes the other axes.
+ * WORKLOAD_NO_POINT: it is excluded. */
 static size_t point_of(const struct view *v, const struct plot *p, size_t x,
 		       size_t s)
 {
@@ -120,7 +121,7 @@ static size_t point_of(const struct view *v, const struct plot *p, size_t x,
 		if (match)
 			return i;
 	}
-	return 0; /* not reached: workload_load rejects such plots */
+	return WORKLOAD_NO_POINT;
 }
 
 static size_t n_series(const struct view *v)
@@ -224,10 +225,16 @@ size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 		fprintf(f, "%s# %s\n# x name median low high\n",
 			s ? "\n\n" : "", series_name(&v, s));
 		for (size_t i = 0; i < axis->n_points; i++) {
+			static const struct spread none = { .median = NAN,
+							    .min = NAN,
+							    .max = NAN };
+			size_t at = point_of(&v, p, i, s);
 			const struct spread *y =
-				result_at(res, point_of(&v, p, i, s), v.y);
+				at == WORKLOAD_NO_POINT
+					? &none
+					: result_at(res, at, v.y);
 
-			/* a point that failed: gnuplot leaves a gap at NaN */
+			/* excluded, or failed: gnuplot leaves a gap at NaN */
 			fprintf(f, "%.9g \"%s\" %.9g %.9g %.9g\n", x_at(&v, i),
 				axis->points[i].label, y->median, y->ci_low,
 				y->ci_high);

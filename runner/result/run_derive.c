@@ -26,7 +26,7 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 	size_t point = d->point, at;
 
 	if (expect_move(w, ref, i, &point) < 0)
-		return -ERANGE;
+		return i ? -ERANGE : -ENOENT;
 	if (!m)
 		return workload_number(workload_setting(w, point, ref->name),
 				       ret);

@@ -38,7 +38,7 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 	size_t point = j->point;
 
 	if (expect_move(w, ref, i, &point) < 0)
-		return -ERANGE;
+		return i ? -ERANGE : -ENOENT;
 	if (m)
 		return judge_value(j, point, m, ret);
 	if (!strncmp(ref->name, "published.", 10))
@@ -134,6 +134,16 @@ static int judge_point(struct judge *j, const struct expect *e,
 	return judge_add(j, check, &d, sides_found(&mean));
 }
 
+/* Does the reference name a point that is excluded? */
+static int find_excluded(void *ctx, const struct expr_ref *ref, struct err *err)
+{
+	const struct judge *j = ctx;
+	size_t point = j->point;
+
+	(void)err;
+	return expect_move(j->w, ref, 0, &point);
+}
+
 static int judge_that(struct judge *j, const struct expect *e)
 {
 	const char *check = e->name ? e->name : e->that;
@@ -141,7 +151,8 @@ static int judge_that(struct judge *j, const struct expect *e)
 	int code = expr_each(e->expr, mark, j, NULL);
 
 	for (size_t i = 0; code == 0 && i < j->w->n_points; i++)
-		if (judge_ask(j, i))
+		if (judge_ask(j, i) &&
+		    expr_each(e->expr, find_excluded, j, NULL) == 0)
 			code = judge_point(j, e, check);
 	return code == 0 ? judge_settle(j, before, check) : code;
 }
@@ -149,32 +160,37 @@ static int judge_that(struct judge *j, const struct expect *e)
 /* --- rising, falling -------------------------------------------------- */
 
 /* The values along the axis, step after step, of each repetition that has them
- * all. */
+ * all. A step at an excluded point is left out. */
 struct walk {
 	const struct expect *e;
 	const struct metric *m;
-	size_t axis, n_steps, n;
-	double *v;	   /* [repetition * n_steps + step] */
-	const char *label; /* of a step without value; or NULL */
+	size_t axis, n_most, n_steps, n;
+	size_t *points;	     /* of the steps */
+	const char **labels; /* of the steps, on the axis; borrowed */
+	double *v;	     /* [repetition * n_steps + step] */
+	const char *label;   /* of a step without value; or NULL */
 };
 
-/* The point of the `i`-th step; *ret_label: its label on the axis. */
-static size_t step_point(const struct judge *j, const struct walk *w, size_t i,
-			 const char **ret_label)
+static void find_points(struct judge *j, struct walk *w)
 {
-	char *const *labels = w->e->of.items;
-	size_t k = w->e->of.n ? (size_t)workload_find_label(j->w, w->axis,
-							    labels[i])
-			      : i;
+	char *const *of = w->e->of.items;
 
-	*ret_label = j->w->axes[w->axis].points[k].label;
-	return workload_move(j->w, j->point, w->axis, k);
+	w->n_steps = 0;
+	for (size_t i = 0; i < w->n_most; i++) {
+		size_t k =
+			of ? (size_t)workload_find_label(j->w, w->axis, of[i])
+			   : i;
+		size_t at = workload_move(j->w, j->point, w->axis, k);
+
+		if (at == WORKLOAD_NO_POINT)
+			continue;
+		w->labels[w->n_steps] = j->w->axes[w->axis].points[k].label;
+		w->points[w->n_steps++] = at;
+	}
 }
 
 static void find_steps(struct judge *j, struct walk *w)
 {
-	const char *label;
-
 	w->n = 0;
 	w->label = NULL;
 	for (j->repetition = 0; j->repetition < j->w->repetitions;
@@ -182,11 +198,9 @@ static void find_steps(struct judge *j, struct walk *w)
 		bool all = true;
 
 		for (size_t i = 0; all && i < w->n_steps; i++) {
-			size_t at = step_point(j, w, i, &label);
-
-			all = judge_value(j, at, w->m,
+			all = judge_value(j, w->points[i], w->m,
 					  &w->v[w->n * w->n_steps + i]) == 0;
-			w->label = all ? w->label : label;
+			w->label = all ? w->label : w->labels[i];
 		}
 		w->n += all;
 	}
@@ -255,18 +269,16 @@ static int step_digits(const struct walk *w)
 }
 
 /* "lru 27.5, minio 17.5" */
-static char *steps_text(const struct judge *j, const struct walk *w)
+static char *steps_text(const struct walk *w)
 {
 	char *text = NULL, number[RESULT_TEXT];
 	int digits = step_digits(w);
-	const char *label;
 	size_t n;
 	FILE *f = open_memstream(&text, &n);
 
 	for (size_t i = 0; f && i < w->n_steps; i++) {
-		step_point(j, w, i, &label);
 		result_digits(number, sizeof(number), step_mean(w, i), digits);
-		fprintf(f, "%s%s %s", i ? ", " : "", label, number);
+		fprintf(f, "%s%s %s", i ? ", " : "", w->labels[i], number);
 	}
 	if (f)
 		fclose(f);
@@ -278,13 +290,16 @@ static int judge_walk(struct judge *j, struct walk *w, const char *check)
 	struct decision d;
 	char *numbers;
 
+	find_points(j, w);
+	if (w->n_steps < 2) /* fewer have no order */
+		return 0;
 	find_steps(j, w);
 	if (!w->n)
 		return judge_add_missing(j, check,
 					 judge_text("no value of %s at %s",
 						    w->m->name, w->label));
 	decide_steps(j, w, &d);
-	numbers = steps_text(j, w);
+	numbers = steps_text(w);
 	return judge_add(j, check, &d,
 			 (struct found){ .numbers = numbers,
 					 .ours = numbers ? strdup(numbers)
@@ -305,14 +320,18 @@ static int judge_order(struct judge *j, const struct expect *e)
 	size_t before = j->v->n;
 	int code;
 
-	w.n_steps = e->of.n ? e->of.n : j->w->axes[w.axis].n_points;
-	w.v = calloc(w.n_steps * j->w->repetitions, sizeof(*w.v));
-	code = check && w.v ? 0 : -ENOMEM;
+	w.n_most = e->of.n ? e->of.n : j->w->axes[w.axis].n_points;
+	w.points = calloc(w.n_most, sizeof(*w.points));
+	w.labels = calloc(w.n_most, sizeof(*w.labels));
+	w.v = calloc(w.n_most * j->w->repetitions, sizeof(*w.v));
+	code = check && w.points && w.labels && w.v ? 0 : -ENOMEM;
 	for (size_t a = 0; a < j->w->n_axes; a++)
 		j->depends[a] = a != w.axis;
 	for (size_t i = 0; code == 0 && i < j->w->n_points; i++)
 		if (judge_ask(j, i))
 			code = judge_walk(j, &w, check);
+	free(w.points);
+	free(w.labels);
 	free(w.v);
 	return code == 0 ? judge_settle(j, before, check) : code;
 }

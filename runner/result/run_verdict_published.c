@@ -69,7 +69,8 @@ static int correlate(struct judge *j, struct ranks *r, double *ret)
 	for (size_t i = 0; i < axis->n_points; i++) {
 		size_t at = workload_move(j->w, j->point, r->axis, i);
 
-		if (published_at(j->w, r->p, at, &r->theirs[r->n]) < 0)
+		if (at == WORKLOAD_NO_POINT ||
+		    published_at(j->w, r->p, at, &r->theirs[r->n]) < 0)
 			continue;
 		if (judge_value(j, at, r->m, &r->ours[r->n]) < 0) {
 			r->missing = axis->points[i].label;

@@ -7,9 +7,6 @@
 #include "common/util.h"
 #include "runner/spec/run_workload.h"
 
-/* arbitrary: more is an error in the axes, not a feasible experiment */
-enum { MAX_POINTS = 100000 };
-
 int workload_key_error(const struct workload *w, const struct conf_node *node,
 		       struct err *err, const char *what)
 {
@@ -215,8 +212,9 @@ static int parse_axis(const struct workload *w, const struct conf_node *node,
 		list = zip->items[0];
 	} else if (node->kind != CONF_KIND_SEQUENCE || !node->n) {
 		r = conf_node_error(node, w->path, err,
-				    "axis '%s' must be a list of values, or "
-				    "zip: {KEY: LIST, ...}",
+				    "axis '%s' must be a list of values, a "
+				    "range {from: A, to: B}, or zip: {KEY: "
+				    "LIST, ...}",
 				    node->key);
 	}
 	if (r < 0)
@@ -272,12 +270,14 @@ int workload_parse_axes(struct workload *w, struct err *err)
 {
 	const struct conf_node *tree = w->axes_tree;
 
-	w->n_points = 1;
 	if (!tree)
 		return 0;
 	if (tree->kind != CONF_KIND_MAPPING)
 		return conf_node_error(tree, w->path, err,
 				       "axes must be a mapping");
+	if (tree->n > WORKLOAD_MAX_AXES)
+		return conf_node_error(tree, w->path, err, "more than %d axes",
+				       WORKLOAD_MAX_AXES);
 	w->axes = calloc(tree->n ? tree->n : 1, sizeof(*w->axes));
 	if (!w->axes)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -291,11 +291,6 @@ int workload_parse_axes(struct workload *w, struct err *err)
 			r = check_overlap(w, axis, tree->items[i], err);
 		if (r < 0)
 			return r;
-		w->n_points *= axis->n_points;
-		if (w->n_points > MAX_POINTS)
-			return conf_node_error(tree, w->path, err,
-					       "more than %d points",
-					       MAX_POINTS);
 	}
 	return 0;
 }

@@ -372,8 +372,9 @@ static int check_of(const struct workload *w, struct metric *m,
 	return 0;
 }
 
-int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
-		size_t *point)
+/* The row of combination `i` of the stars; -ERANGE: there is none. */
+static int move_row(const struct workload *w, const struct expr_ref *ref,
+		    size_t i, uint32_t *row)
 {
 	/* the last of several `*` varies fastest */
 	for (size_t k = ref->n_selects; k-- > 0;) {
@@ -382,14 +383,30 @@ int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
 		size_t n = w->axes[a].n_points;
 		bool star = !strcmp(s->label, "*");
 
-		*point = workload_move(
-			w, *point, a,
-			star ? i % n
-			     : (size_t)workload_find_label(w, a, s->label));
+		row[a] = (uint32_t)(star ? i % n
+					 : (size_t)workload_find_label(
+						   w, a, s->label));
 		if (star)
 			i /= n;
 	}
 	return i ? -ERANGE : 0;
+}
+
+int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
+		size_t *point)
+{
+	uint32_t row[WORKLOAD_MAX_AXES];
+
+	memcpy(row, workload_row(w, *point), w->n_axes * sizeof(*row));
+	for (size_t k = 0; move_row(w, ref, k, row) == 0; k++) {
+		size_t at = workload_find_row(w, row);
+
+		if (at == WORKLOAD_NO_POINT || i--)
+			continue;
+		*point = at;
+		return 0;
+	}
+	return -ERANGE;
 }
 
 /* --- expectations ----------------------------------------------------- */

@@ -85,7 +85,8 @@ const struct published *published_find(const struct workload *w,
 
 /*
  * The point at which a reference in an expression at `*point` is evaluated,
- * with `*` selectors at their `i`-th label. -ERANGE: there is no i-th label.
+ * with `*` selectors at the `i`-th of their labels whose point exists. -ERANGE:
+ * there is no i-th one; for i = 0, none at all.
  */
 int expect_move(const struct workload *w, const struct expr_ref *ref, size_t i,
 		size_t *point);

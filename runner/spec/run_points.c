@@ -43,13 +43,43 @@ int workload_axis(const struct workload *w, const char *name)
 	return -ENOENT;
 }
 
+const uint32_t *workload_row(const struct workload *w, size_t point)
+{
+	return &w->points[point * w->n_axes];
+}
+
 const struct axis_point *workload_at(const struct workload *w, size_t point,
 				     size_t axis)
 {
-	/* mixed radix, the last axis being the lowest digit */
-	for (size_t i = w->n_axes - 1; i > axis; i--)
-		point /= w->axes[i].n_points;
-	return &w->axes[axis].points[point % w->axes[axis].n_points];
+	return &w->axes[axis].points[workload_row(w, point)[axis]];
+}
+
+int workload_compare_rows(const void *a, const void *b, void *n_axes)
+{
+	const uint32_t *x = a, *y = b;
+
+	for (size_t i = 0; i < *(const size_t *)n_axes; i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	return 0;
+}
+
+size_t workload_find_row(const struct workload *w, const uint32_t *row)
+{
+	size_t low = 0, high = w->n_points, n = w->n_axes;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int c = workload_compare_rows(row, workload_row(w, middle), &n);
+
+		if (c == 0)
+			return middle;
+		if (c < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return WORKLOAD_NO_POINT;
 }
 
 void workload_label(const struct workload *w, size_t point, char *buf, size_t n)
@@ -92,12 +122,11 @@ int workload_select(const struct workload *w, const char *axis,
 size_t workload_move(const struct workload *w, size_t point, size_t axis,
 		     size_t value)
 {
-	size_t stride = 1;
+	uint32_t row[WORKLOAD_MAX_AXES];
 
-	for (size_t i = w->n_axes - 1; i > axis; i--)
-		stride *= w->axes[i].n_points;
-	return point +
-	       (value - point / stride % w->axes[axis].n_points) * stride;
+	memcpy(row, workload_row(w, point), w->n_axes * sizeof(*row));
+	row[axis] = (uint32_t)value;
+	return workload_find_row(w, row);
 }
 
 bool workload_is_one_of(const struct conf_node *node, const char *label)
@@ -110,18 +139,23 @@ bool workload_is_one_of(const struct conf_node *node, const char *label)
 	return false;
 }
 
-bool workload_matches(const struct workload *w, size_t point,
-		      const struct conf_node *where)
+bool workload_row_matches(const struct workload *w, const uint32_t *row,
+			  const struct conf_node *where)
 {
 	for (size_t i = 0; where && i < where->n; i++) {
 		const struct conf_node *item = where->items[i];
-		size_t axis = (size_t)workload_axis(w, item->key);
+		int a = workload_axis(w, item->key);
 
-		if (!workload_is_one_of(item,
-					workload_at(w, point, axis)->label))
+		if (!workload_is_one_of(item, w->axes[a].points[row[a]].label))
 			return false;
 	}
 	return true;
+}
+
+bool workload_matches(const struct workload *w, size_t point,
+		      const struct conf_node *where)
+{
+	return workload_row_matches(w, workload_row(w, point), where);
 }
 
 static int check_label(const struct workload *w, size_t axis,
@@ -142,14 +176,14 @@ int workload_check_where(const struct workload *w,
 
 	if (where && where->kind != CONF_KIND_MAPPING)
 		return conf_node_error(where, w->path, err,
-				       "where must be a mapping");
+				       "not a mapping of axes to labels");
 	for (size_t i = 0; where && i < where->n; i++) {
 		const struct conf_node *item = where->items[i];
 		int a = workload_axis(w, item->key);
 
 		if (a < 0)
 			return conf_node_error(item, w->path, err,
-					       "where: not an axis");
+					       "no axis '%s'", item->key);
 		if (!lists || item->kind != CONF_KIND_SEQUENCE)
 			r = check_label(w, (size_t)a, item, err);
 		else if (!item->n)

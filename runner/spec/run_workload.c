@@ -40,6 +40,20 @@ static const struct conf_field rules_fields[] = {
 	{ 0 },
 };
 
+static const struct conf_field sample_fields[] = {
+	{ "kind", CONF_STRING,
+	  offsetof(struct workload, sample.kind_text) -
+		  offsetof(struct workload, sample) },
+	{ "points", CONF_UINT,
+	  offsetof(struct workload, sample.points) -
+		  offsetof(struct workload, sample),
+	  .required = true, .min = 1, .max = 2000 },
+	{ "seed", CONF_UINT,
+	  offsetof(struct workload, sample.seed) -
+		  offsetof(struct workload, sample) },
+	{ 0 },
+};
+
 static const struct conf_field mount_fields[] = {
 	{ "name", CONF_STRING, offsetof(struct mount_spec, name) },
 	{ "dataset", CONF_TREE, offsetof(struct mount_spec, dataset) },
@@ -91,6 +105,10 @@ static const struct conf_field fields[] = {
 	{ "noise", CONF_CAPACITY, offsetof(struct workload, noise) },
 	{ "independent", CONF_BOOL, offsetof(struct workload, independent) },
 	{ "axes", CONF_TREE, offsetof(struct workload, axes_tree) },
+	{ "exclude", CONF_LIST, offsetof(struct workload, excludes),
+	  .item = CONF_TREE, .item_size = sizeof(struct conf_node *) },
+	{ "sample", CONF_RECORD, offsetof(struct workload, sample),
+	  .fields = sample_fields },
 	{ "repetitions", CONF_UINT, offsetof(struct workload, repetitions),
 	  .min = 1, .max = 1000 },
 	{ "time_scale", CONF_DOUBLE, offsetof(struct workload, time_scale),
@@ -168,6 +186,23 @@ static int check_order(struct workload *w, struct err *err)
 		return conf_node_error(conf_node_get(w->root, "order"), w->path,
 				       err, "%s", unknown.text);
 	w->order = (enum workload_order)i;
+	return 0;
+}
+
+static int check_sample(struct workload *w, struct err *err)
+{
+	static const char *const kinds[] = { "lhs", "random" };
+	struct err unknown = { 0 };
+	int i;
+
+	if (!w->sample.kind_text)
+		return 0;
+	i = WORD_FIND(kinds, "sample", w->sample.kind_text, &unknown);
+	if (i < 0)
+		return conf_node_error(
+			conf_node_get(conf_node_get(w->root, "sample"), "kind"),
+			w->path, err, "%s", unknown.text);
+	w->sample.kind = (enum sample_kind)i;
 	return 0;
 }
 
@@ -272,7 +307,13 @@ static int finish(struct workload *w, struct err *err)
 	if (r == 0)
 		r = check_order(w, err);
 	if (r == 0)
+		r = check_sample(w, err);
+	if (r == 0)
+		r = workload_expand_ranges(w, err);
+	if (r == 0)
 		r = workload_parse_axes(w, err);
+	if (r == 0)
+		r = workload_make_points(w, err);
 	if (r == 0)
 		r = workload_check_jobs(w, err);
 	if (r == 0)
@@ -290,6 +331,7 @@ static int init(struct workload *w, const char *path)
 				.repetitions = 1,
 				.time_scale = 1,
 				.seed = 1,
+				.sample.seed = 1,
 				.noise = { .fraction = .2 },
 				.rules.au = { .fraction = .9 },
 				.cell_timeout_ns = 600 * NS_PER_S,
@@ -409,6 +451,7 @@ void workload_free(struct workload *w)
 		free(w->axes[i].points);
 	}
 	free(w->axes);
+	free(w->points);
 	expect_free(w);
 	json_decref(w->profiles);
 	json_decref(w->defaults);

@@ -18,6 +18,9 @@
  *	    - {label: small, fs.cache_size: 20%, train.workers: 2}
  *	  load:                         or lists that advance together
  *	    zip: {train.batch: [32, 64], train.workers: [1, 2]}
+ *	  train.workers: {from: 1, to: 64, step: 2, log: true}
+ *	exclude: [{fs.cache_policy: lru, fs.cache_size: [10%, 20%]}]
+ *	sample: {kind: lhs, points: 40, seed: 7}
  *	mounts: {a: {fs: {...}}, b: {fs: {...}, dataset: {...}}}
  *	jobs:                           run concurrently in each cell
  *	  one: {mount: a, train: {...}}
@@ -38,9 +41,10 @@
  *	expect: [{that: hit_ratio > 10}]       run_expect.h
  *	published: {paper: {...}}
  *
- * A point is one value of each axis; a cell is one run: a point and a
- * repetition. A key is fs.K, train.K, dataset.K, exec.K or env.K, for all
- * mounts or jobs, or NAME.fs.K and so on for one of them; or gpud.K.
+ * A point is one value of each axis: all combinations but those of `exclude`,
+ * or a sample. A cell is one run: a point and a repetition. A key is fs.K,
+ * train.K, dataset.K, exec.K or env.K, for all mounts or jobs, or NAME.fs.K
+ * and so on for one of them; or gpud.K.
  */
 #ifndef GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
 #define GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
@@ -112,6 +116,8 @@ struct job_spec {
 	struct conf_node *train, *exec, *environment;
 };
 
+enum sample_kind { SAMPLE_LHS, SAMPLE_RANDOM };
+
 enum workload_order { ORDER_RANDOM, ORDER_INTERLEAVED, ORDER_LISTED };
 
 struct workload {
@@ -149,10 +155,19 @@ struct workload {
 	struct conf_node *fitted;   /* of calibrated checks without one */
 	struct conf_list expects;   /* struct expect, run_expect.h */
 	struct conf_list published; /* struct published */
+	struct conf_list excludes;  /* struct conf_node *: {axis: label or
+				     * labels} */
+	struct {
+		char *kind_text;
+		enum sample_kind kind;
+		uint64_t points; /* 0: all combinations */
+		uint64_t seed;
+	} sample;
 	struct axis *axes;
 	size_t n_axes;
-	size_t n_points; /* product of the axes' points */
-	uint64_t gpus;	 /* train.gpus of all jobs; 0: as the file says */
+	uint32_t *points; /* [point * n_axes + axis]: index of the value */
+	size_t n_points;
+	uint64_t gpus; /* train.gpus of all jobs; 0: as the file says */
 	/* run_profiles.h; NULL: not loaded */
 	json_t *profiles, *defaults;
 	/* run_identity.h; NULL: not loaded */
@@ -206,7 +221,18 @@ int workload_find_label(const struct workload *w, size_t axis,
  */
 int workload_select(const struct workload *w, const char *axis,
 		    const char *label);
-/* `point`, but with the `value`-th value of axis `axis`. */
+/* The point does not exist: it is excluded, or not in the sample. */
+#define WORKLOAD_NO_POINT SIZE_MAX
+enum { WORKLOAD_MAX_AXES = 32 }; /* arbitrary: more than anybody varies */
+/* The index of the value on each axis. */
+const uint32_t *workload_row(const struct workload *w, size_t point);
+/* The point of such a row, or WORKLOAD_NO_POINT. */
+size_t workload_find_row(const struct workload *w, const uint32_t *row);
+/* For qsort_r(3); `n_axes` is a size_t. */
+int workload_compare_rows(const void *a, const void *b, void *n_axes);
+bool workload_row_matches(const struct workload *w, const uint32_t *row,
+			  const struct conf_node *where);
+/* `point`, but with the `value`-th value of axis `axis`; WORKLOAD_NO_POINT. */
 size_t workload_move(const struct workload *w, size_t point, size_t axis,
 		     size_t value);
 /* Does `where` ({axis: label or list of labels}; NULL: any) select the point?
@@ -241,6 +267,10 @@ char *workload_beside(const struct workload *w, const char *name);
 
 /* run_axes.c */
 int workload_parse_axes(struct workload *w, struct err *err);
+/* run_ranges.c: turn each axis {from, to, ...} into a list. */
+int workload_expand_ranges(const struct workload *w, struct err *err);
+/* run_grid.c: w->points, of the axes. */
+int workload_make_points(struct workload *w, struct err *err);
 /* Split "fs.K" or "NAME.fs.K" into program, key and target, which borrow from
  * `key`; false: no such program. */
 bool workload_split_key(const char *key, struct setting *ret);

@@ -231,3 +231,36 @@ wait_for()
 	[ "$status" -eq 2 ]
 	[[ $stderr == *"'v.yaml' is not KEY=VALUE; expected one workload file"* ]]
 }
+
+@test "study: excluded points do not run, and checks pass over them" {
+	cat >>w.yaml <<-'END'
+		exclude:
+		  - {exec.n: [1, 2], exec.m: 1}
+		  - {exec.n: 2, exec.m: 3}
+		plot: [{x: exec.n, y: n, series: exec.m}]
+	END
+	sed -i 's/^expect:.*/expect:\n  - {rising: n, along: exec.n}\n  - that: n > n[exec.n=1]\n    where: {exec.n: [2, 3]}\n  - that: max(n[exec.n=*]) - n[exec.n=3] == 0 +- 0/' w.yaml
+	run --separate-stderr gpemu_run w.yaml
+	[ "$status" -eq 0 ]
+	[ "$(ls results/study/records | wc -l)" -eq 18 ]
+	[ "$(wc -l <standin.log)" -eq 18 ]
+	# m = 1 has one point, so that nothing rises; m = 3 has no n = 2
+	! grep -q 'rises along exec.n, 1:' <<<"$output" || false
+	[[ $output == *"n rises along exec.n, 3: 1 13.00, 3 33.00"* ]]
+	[[ $output == *"PASS  n > n[exec.n=1], 2, 2: 22.00 > 12.00"* ]]
+	! grep -q 'n > n.exec.n=1., ., 1' <<<"$output" || false
+	[[ $output == *"n[exec.n=3] == 0 +- 0, 1: 0"* ]]
+	! grep -q FAIL <<<"$output" || false
+	[ "$(grep -c '^1 "1" [nN]a[nN]\|^2 "2" [nN]a[nN]' results/study/plots/n-by-exec_n.dat)" -eq 3 ]
+}
+
+@test "study: a sample runs its points, the same in each shard" {
+	sed -i '/exec.m:/d; /^expect/d; s/exec.n: .*/exec.n: {from: 1, to: 100}\n  exec.m: {from: 0.1, to: 1.0}/' w.yaml
+	echo 'sample: {kind: lhs, points: 10, seed: 3}' >>w.yaml
+	gpemu_run -r 1 w.yaml
+	[ "$(ls results/study/records | wc -l)" -eq 10 ]
+	gpemu_run -r 1 --shard 1/2 -o s1 w.yaml
+	gpemu_run -r 1 --shard 2/2 -o s2 w.yaml
+	"$bin/gpemu-run" merge s1 s2 -o merged
+	cmp results/study/table.txt merged/table.txt
+}

@@ -224,10 +224,12 @@ static void errors_say_where(void **state)
 		{ HEAD "axes: [lru]\n", "w.yaml:4:7: axes must be a mapping" },
 		{ HEAD "axes: {fs.cache_policy: lru}\n",
 		  "w.yaml:4:25: axis 'fs.cache_policy' must be a list of "
-		  "values, or zip: {KEY: LIST, ...}" },
+		  "values, a range {from: A, to: B}, or zip: {KEY: LIST, "
+		  "...}" },
 		{ HEAD "axes: {fs.cache_policy: []}\n",
 		  "w.yaml:4:25: axis 'fs.cache_policy' must be a list of "
-		  "values, or zip: {KEY: LIST, ...}" },
+		  "values, a range {from: A, to: B}, or zip: {KEY: LIST, "
+		  "...}" },
 		{ HEAD "axes: {policy: [lru]}\n",
 		  "w.yaml:4:8: policy: a key starts with fs. train. dataset. "
 		  "gpud. exec. or env., optionally after the name of a mount "
