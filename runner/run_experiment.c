@@ -10,6 +10,7 @@
 #include "common/replace.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_combination.h"
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_identity.h"
 #include "runner/run/run_lock.h"
@@ -304,6 +305,8 @@ static int prepare(struct workload *w, struct runner *r,
 	json_auto_t *defaults = NULL;
 	int code = workload_check(w, runner_check, r, err);
 
+	if (code == 0)
+		code = combination_check(r, err);
 	if (code == 0)
 		code = runner_defaults(r, &defaults, err);
 	if (code == 0)

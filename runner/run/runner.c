@@ -225,13 +225,13 @@ int runner_open(struct runner *r, struct err *err)
 
 /* --- settings --------------------------------------------------------- */
 
-/* The error of a program without its prefix: "prog: file:1:2: what" -> "what".
- */
+/* The error of a program without its prefix: "prog: file:1:2: what" and "prog:
+ * what" -> "what". */
 static void complaint(const char *path, const char *config, struct err *err)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
 	char line[400] = "";
-	const char *text = line, *at;
+	const char *at;
 
 	if (!f || !fgets(line, sizeof(line), f) || line[0] == '\n') {
 		err_set(err, -EINVAL, "rejected without a message");
@@ -239,11 +239,10 @@ static void complaint(const char *path, const char *config, struct err *err)
 	}
 	line[strcspn(line, "\n")] = 0;
 	at = strstr(line, config);
-	if (at) {
-		text = strchr(at, ' ');
-		text = text ? text + 1 : at;
-	}
-	err_set(err, -EINVAL, "%s", text);
+	if (!at && !strncmp(line, "gpemu-", 6))
+		at = strchr(line, ':');
+	at = at ? strchr(at, ' ') : NULL;
+	err_set(err, -EINVAL, "%s", at ? at + 1 : line);
 }
 
 /* PROGRAM --config FILE --dump-config: reads the file, prints, and exits. */
@@ -278,26 +277,32 @@ static int ask(struct runner *r, enum run_program program, char *config,
 			: 0;
 }
 
-int runner_check(void *runner, const struct setting *setting, struct err *err)
+int runner_check_config(struct runner *r, enum run_program program,
+			const json_t *j, struct err *err)
 {
-	struct runner *r = runner;
 	_cleanup_free_ char *config = NULL, *said = NULL;
-	json_auto_t *j = json_pack("{s:o}", setting->key,
-				   workload_value(setting->value));
 	int code, status = 0;
 
-	if (!j || asprintf(&config, "%s/check.yaml", r->scratch) < 0 ||
+	if (asprintf(&config, "%s/check.yaml", r->scratch) < 0 ||
 	    asprintf(&said, "%s/check.err", r->scratch) < 0)
 		return -ENOMEM;
 	code = json_write(j, config, err);
 	if (code == 0)
-		code = ask(r, setting->program, config, "/dev/null", said,
-			   &status, err);
+		code = ask(r, program, config, "/dev/null", said, &status, err);
 	if (code < 0)
 		return code;
 	if (status)
 		complaint(said, config, err);
 	return status ? -EINVAL : 0;
+}
+
+int runner_check(void *runner, const struct setting *setting, struct err *err)
+{
+	json_auto_t *j = json_pack("{s:o}", setting->key,
+				   workload_value(setting->value));
+
+	return j ? runner_check_config(runner, setting->program, j, err)
+		 : -ENOMEM;
 }
 
 int runner_defaults(struct runner *r, json_t **ret, struct err *err)

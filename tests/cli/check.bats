@@ -206,3 +206,18 @@ refuses()
 		mv kept "profiles/$profile.yaml"
 	done
 }
+
+@test "check finds keys that exclude each other, at any point" {
+	workload "storage: ideal, cache_policy: lru" "gpu: v100" \
+		"axes:" "  train.batch: [16, 32]" \
+		"  fs.tier: [\"dram:minio:10%\", \"dram:lru:20%\"]"
+	refuses s/x/x/ "bad.yaml:9:13: 16, dram:minio:10%: gpemu-fs: --tier replaces --cache-policy and --cache-size"
+	# one of two axes, in one of four points
+	workload "storage: ideal" "gpu: v100" "axes:" \
+		"  a: [{label: one}, {label: two, fs.cache_policy: lru}]" \
+		"  b: [{label: three}, {label: four, fs.tier: \"dram:lru:20%\"}]"
+	refuses s/x/x/ "bad.yaml:9:46: two, four: gpemu-fs: --tier replaces"
+	# that point is excluded
+	echo "exclude: [{a: two, b: four}]" >>w.yaml
+	"$bin/gpemu-run" check w.yaml
+}
