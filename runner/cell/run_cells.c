@@ -7,8 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
-#include "runner/spec/run_workload.h"
+#include "runner/spec/run_variables.h"
 
 size_t workload_n_cells(const struct workload *w)
 {
@@ -141,6 +142,60 @@ static int overlay(const struct workload *w, struct cell *cell)
 	return r;
 }
 
+/* {node}, {fs.cache_size}: axes and settings within a text. */
+static int expand(const struct workload *w, const struct cell *cell,
+		  const json_t *keys, const json_t *value, json_t **ret)
+{
+	const char *text = json_string_value(value);
+	_cleanup_free_ char *expanded = NULL;
+
+	*ret = NULL;
+	if (!text || !strchr(text, '{'))
+		return 0;
+	expanded = variables_expand_settings(w, cell->point, keys, text);
+	*ret = expanded ? json_bytes(expanded) : NULL;
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* In the command, or its words, and in the environment, so that they are part
+ * of the cell's key and of its record. */
+static int expand_job(const struct workload *w, const struct cell *cell,
+		      struct cell_job *job)
+{
+	json_t *command = json_object_get(job->exec, "command");
+	json_t *value, *expanded;
+	const char *key;
+	size_t i;
+	void *next;
+
+	if (expand(w, cell, job->exec, command, &expanded) < 0)
+		return -ENOMEM;
+	if (expanded)
+		json_object_set_new(job->exec, "command", expanded);
+	json_array_foreach (command, i, value) {
+		if (expand(w, cell, job->exec, value, &expanded) < 0)
+			return -ENOMEM;
+		if (expanded)
+			json_array_set_new(command, i, expanded);
+	}
+	json_object_foreach_safe (job->env, next, key, value) {
+		if (expand(w, cell, job->exec, value, &expanded) < 0)
+			return -ENOMEM;
+		if (expanded)
+			json_object_set_new(job->env, key, expanded);
+	}
+	return 0;
+}
+
+static int expand_jobs(const struct workload *w, struct cell *cell)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < cell->n_jobs; i++)
+		r = expand_job(w, cell, &cell->jobs[i]);
+	return r;
+}
+
 /* The number of GPUs tried by --find-max-gpus. */
 static int set_gpus(const struct workload *w, struct cell *cell)
 {
@@ -250,6 +305,8 @@ int workload_configure(const struct workload *w, size_t index, struct cell *ret)
 		r = init_gpud(w, ret);
 	if (r == 0)
 		r = overlay(w, ret);
+	if (r == 0)
+		r = expand_jobs(w, ret);
 	if (r == 0)
 		r = set_gpus(w, ret);
 	if (r == 0)

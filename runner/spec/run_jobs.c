@@ -137,25 +137,50 @@ static bool has_key(const struct conf_node *map, const struct defined *d)
 
 static bool is_defined(const struct workload *w, const char *key, size_t n)
 {
-	static const char *const own[] = { "mount", "record",	  "bin",
-					   "seed",  "time_scale", "gpud" };
 	struct defined d = { .key = key, .n = n };
 	const struct job_spec *j = w->jobs.items;
 
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		d.found = d.found ||
-			  (strlen(own[i]) == n && !strncmp(own[i], key, n));
-	d.found = d.found || has_key(w->base.exec, &d);
+	d.found = variables_is_own(key, n) || has_key(w->base.exec, &d);
 	for (size_t i = 0; i < w->jobs.n; i++)
 		d.found = d.found || has_key(j[i].exec, &d);
 	workload_each_setting(w, look, &d, NULL);
 	return d.found;
 }
 
+static bool has_setting(const struct workload *w, const char *name)
+{
+	for (size_t i = 0; i < w->n_points; i++)
+		if (!workload_setting(w, i, name))
+			return false;
+	return true;
+}
+
+/* {fs.cache_polcy}: the name of a setting, but nothing sets it. */
+static int check_settings(const struct workload *w,
+			  const struct conf_node *word, struct err *err)
+{
+	for (const char *s = word->value; (s = strchr(s, '{')); s++) {
+		size_t n = strcspn(s + 1, "{}");
+		_cleanup_free_ char *name = strndup(s + 1, n);
+		struct setting what;
+
+		if (!name)
+			return err_set(err, -ENOMEM, "out of memory");
+		if (s[n + 1] == '}' && workload_split_key(name, &what) &&
+		    !has_setting(w, name))
+			return conf_node_error(word, w->path, err,
+					       "{%s}: no axis and no key of "
+					       "the file sets this at every "
+					       "point",
+					       name);
+	}
+	return 0;
+}
+
 static int check_word(const struct workload *w, const struct conf_node *word,
 		      struct err *err)
 {
-	const char *s = word->value, *name;
+	const char *s = word->value, *name, *setting;
 	size_t n;
 
 	if (word->kind != CONF_KIND_SCALAR)
@@ -163,16 +188,18 @@ static int check_word(const struct workload *w, const struct conf_node *word,
 				       "a command is a line for sh, or a list "
 				       "of words");
 	while ((n = variables_next(s, &name))) {
-		if (!is_defined(w, name, n))
+		if (!is_defined(w, name, n) &&
+		    (!variables_next_setting(w, 0, NULL, name - 1, &setting) ||
+		     setting != name))
 			return conf_node_error(word, w->path, err,
 					       "{%.*s} is none of {mount} "
 					       "{record} {bin} {seed} "
-					       "{time_scale} {gpud} and the "
-					       "keys of exec",
+					       "{time_scale} {gpud}, the keys "
+					       "of exec, and the axes",
 					       (int)n, name);
 		s = name + n;
 	}
-	return 0;
+	return check_settings(w, word, err);
 }
 
 static int check_command(const struct workload *w,

@@ -21,6 +21,63 @@ size_t variables_next(const char *s, const char **ret)
 	return 0;
 }
 
+bool variables_is_own(const char *name, size_t n)
+{
+	static const char *const own[] = { "mount", "record",	  "bin",
+					   "seed",  "time_scale", "gpud" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (strlen(own[i]) == n && !strncmp(own[i], name, n))
+			return true;
+	return false;
+}
+
+/* The value at a point; NULL: none. */
+static const char *setting_at(const struct workload *w, size_t point,
+			      const char *name, size_t n)
+{
+	_cleanup_free_ char *text = strndup(name, n);
+
+	return text ? workload_setting(w, point, text) : NULL;
+}
+
+size_t variables_next_setting(const struct workload *w, size_t point,
+			      const json_t *keys, const char *s,
+			      const char **ret)
+{
+	for (; (s = strchr(s, '{')); s++) {
+		size_t n = strcspn(s + 1, "{}");
+
+		if (!n || s[n + 1] != '}' || variables_is_own(s + 1, n) ||
+		    json_object_getn(keys, s + 1, n) ||
+		    !setting_at(w, point, s + 1, n))
+			continue;
+		*ret = s + 1;
+		return n;
+	}
+	return 0;
+}
+
+char *variables_expand_settings(const struct workload *w, size_t point,
+				const json_t *keys, const char *text)
+{
+	const char *name;
+	char *expanded = NULL;
+	size_t n, size;
+	FILE *f = open_memstream(&expanded, &size);
+
+	while (f && (n = variables_next_setting(w, point, keys, text, &name))) {
+		fwrite(text, 1, (size_t)(name - 1 - text), f);
+		fputs(setting_at(w, point, name, n), f);
+		text = name + n + 1;
+	}
+	if (f) {
+		fputs(text, f);
+		fclose(f);
+	}
+	return expanded;
+}
+
 void variables_set_numbers(struct variables *v, const struct workload *w,
 			   const struct cell *cell)
 {

@@ -15,6 +15,19 @@ struct variables {
 /* The next name in braces from `s` on: returns its length, and its start in
  * *ret; 0: no more. */
 size_t variables_next(const char *s, const char **ret);
+/* Is it one of {mount} {record} {bin} {seed} {time_scale} {gpud}? */
+bool variables_is_own(const char *name, size_t n);
+/*
+ * The next axis or setting in braces from `s` on that has a value at the point,
+ * such as {node} or {fs.cache_size}: as variables_next, but no own names and no
+ * `keys` of exec (an object, or NULL).
+ */
+size_t variables_next_setting(const struct workload *w, size_t point,
+			      const json_t *keys, const char *s,
+			      const char **ret);
+/* A text with these substituted; malloc'ed. */
+char *variables_expand_settings(const struct workload *w, size_t point,
+				const json_t *keys, const char *text);
 /* {seed} and {time_scale} of a cell. */
 void variables_set_numbers(struct variables *v, const struct workload *w,
 			   const struct cell *cell);

@@ -492,7 +492,7 @@ exec_workload()
 	sed -i 's/{status}/{statos}/' w.yaml
 	rm -r results
 	: >standin.log
-	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {bin} {seed} {time_scale} {gpud} and the keys of exec"
+	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {bin} {seed} {time_scale} {gpud}, the keys of exec, and the axes"
 }
 
 @test "run: several jobs run at once in a cell" {

@@ -264,3 +264,43 @@ wait_for()
 	"$bin/gpemu-run" merge s1 s2 -o merged
 	cmp results/study/table.txt merged/table.txt
 }
+
+@test "study: axes and settings stand in a command and its environment" {
+	cat >w.yaml <<-'END'
+		name: study
+		question: What does a program see?
+		dataset: {dir: data}
+		base:
+		  fs: {cache_size: 10%}
+		  exec: {command: 'echo "{\"n\": {exec.n}, \"node\": \"{node}\", \"size\": \"{fs.cache_size}\", \"policy\": \"$POLICY\", \"more\": \"{more}\", \"no\": \"{1..3}\"}" >{record}', more: x}
+		  environment: {POLICY: '{fs.cache_policy}'}
+		axes:
+		  exec.n: [1, 2]
+		  node:
+		    - {label: small, fs.cache_policy: lru}
+		    - {label: big, fs.cache_policy: minio, fs.cache_size: 20%}
+		noise: 100%
+	END
+	gpemu_run w.yaml
+	python3 - <<-'END'
+		import glob, json
+		seen = set()
+		for name in glob.glob('results/study/records/*'):
+		    r = json.load(open(name))
+		    seen.add((r['n'], r['node'], r['size'], r['policy'], r['more'], r['no']))
+		    assert '{exec.n}' not in str(r['cell']), r['cell']
+		assert seen == {(n, *rest, 'x', '{1..3}') for n in (1, 2) for rest in
+		    (('small', '10%', 'lru'), ('big', '20%', 'minio'))}, seen
+	END
+	# the label is part of the key of a cell
+	sed -i 's/label: small/label: tiny/' w.yaml
+	: >standin.log
+	run --separate-stderr gpemu_run w.yaml
+	[[ $stderr == *"2 of 4 cells have a record"* ]]
+	sed -i 's/{node}/{nod}/' w.yaml
+	run --separate-stderr gpemu_run w.yaml
+	[[ $stderr == *"w.yaml:6:"*": {nod} is none of {mount}"* ]]
+	sed -i 's/{nod}/{fs.cache_sise}/' w.yaml
+	run --separate-stderr gpemu_run w.yaml
+	[[ $stderr == *"w.yaml:6:"*": {fs.cache_sise}: no axis and no key of the file sets this at every point"* ]]
+}
