@@ -322,6 +322,13 @@ uint64_t tick_cpu_thread(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t tick_cpu_of(pid_t pid)
+{
+	clockid_t id;
+
+	return clock_getcpuclockid(pid, &id) ? 0 : clock_ns(id);
+}
+
 void tick_utc(char buf[32])
 {
 	time_t now = time(NULL);

@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The spin that main programs use unless told otherwise. Source: measured,
  * tests/bench/timer.c, see docs/timing.md. */
@@ -112,6 +113,8 @@ uint64_t tick_wall(void);
 /* CPU time of the process, of the calling thread, in ns. */
 uint64_t tick_cpu(void);
 uint64_t tick_cpu_thread(void);
+/* The same of another process, without its children; 0: there is none. */
+uint64_t tick_cpu_of(pid_t pid);
 /* Now as "2026-11-21T09:00:00Z", for records and file names only. */
 void tick_utc(char buf[32]);
 /* Now in ns since 1970, to be compared with times of files only. */

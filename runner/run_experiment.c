@@ -21,6 +21,7 @@
 #include "runner/page/run_report.h"
 #include "runner/page/run_rules.h"
 #include "runner/result/run_study.h"
+#include "runner/page/run_warnings.h"
 #include "runner/result/run_verdict.h"
 
 /* Set r->mounted; warn if the cells cannot run on a mount. */
@@ -102,6 +103,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 
 	rules_of(&rules, res);
 	if (!j || json_object_set_new(j, "rules", rules_json(&rules, r)) < 0 ||
+	    json_object_set_new(j, "warnings", warnings_json(res)) < 0 ||
 	    json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
 	    json_object_set_new(j, "score", score_json(&v->score)) < 0 ||
 	    json_object_set_new(j, "published", published_json(res)) < 0 ||
@@ -114,6 +116,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 static void print_all(const struct runner *r, const struct result *res,
 		      const struct verdicts *v, FILE *to)
 {
+	json_auto_t *warnings = warnings_json(res);
 	struct rules rules;
 
 	rules_of(&rules, res);
@@ -123,6 +126,7 @@ static void print_all(const struct runner *r, const struct result *res,
 	verdicts_print(v, to);
 	fputc('\n', to);
 	rules_print(&rules, r, to);
+	warnings_print(warnings, to);
 }
 
 /* Write table.txt, and print it unless stdout is reserved for JSON. */

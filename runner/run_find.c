@@ -14,6 +14,7 @@
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_lock.h"
+#include "runner/run_again.h"
 #include "runner/run_find_page.h"
 #include "runner/spec/run_metric.h"
 #include "runner/result/run_origins.h"
@@ -170,12 +171,12 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 	json_auto_t *record = NULL;
 	struct cell_outcome out;
 	char label[90], took[UNITS_TEXT];
+	size_t index = run * e->w.n_points + p->point;
 	struct cell cell;
 	int code;
 
 	e->w.gpus = gpus;
-	code = workload_cell(&e->w, run * e->w.n_points + p->point,
-			     e->r.mounted, &cell);
+	code = workload_cell(&e->w, index, e->r.mounted, &cell);
 	if (code < 0)
 		return code;
 	code = runner_lock(&e->r, lock_of_cell(cell.id), &p->err);
@@ -184,6 +185,8 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 	if (code == 0 && !record)
 		code = cell_run(&e->r, &cell, 1, true, &out, &p->err);
 	runner_unlock(&e->r, lock_of_cell(cell.id));
+	if (code == 0 && !record)
+		code = again_run(&e->r, &index, 1, PROGRESS_OFF);
 	if (code == 0 && !record)
 		record = cell_record(&e->r, &cell);
 	if (code == 0)

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "common/program/child.h"
-#include "common/json.h"
 #include "common/log.h"
 #include "common/rng.h"
 #include "common/tick.h"
@@ -18,10 +17,7 @@
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_lock.h"
 #include "runner/run/run_remove.h"
-
-/* Shorter runs cannot be told from the noise of /proc/stat, in ticks of 10 ms.
- */
-#define NOISE_MIN_NS (NS_PER_S / 2)
+#include "runner/run_again.h"
 
 /* A worker first stops the programs of its cell in order. */
 #define WORKER_GRACE_NS (30 * NS_PER_S)
@@ -33,10 +29,10 @@ struct loop {
 	bool fresh;
 	size_t *todo, n, position;
 	uint64_t begin_ns;
-	bool *busy;    /* by position: another gpemu-run has it */
-	bool *warm;    /* by point */
-	size_t *again; /* cells that were disturbed */
-	size_t n_again;
+	bool *busy;   /* by position: another gpemu-run has it */
+	bool *warm;   /* by point */
+	size_t *done; /* cells that this one has run */
+	size_t n_done;
 };
 
 /* --- order ------------------------------------------------------------ */
@@ -167,9 +163,7 @@ static int run_one(struct loop *l, size_t index)
 	} else if (code == 0) {
 		l->tally->n_done++;
 		say_done(l, &cell, label, start);
-		if (out.other_share > r->w->noise.fraction &&
-		    tick_wall() - start >= NOISE_MIN_NS)
-			l->again[l->n_again++] = index;
+		l->done[l->n_done++] = index;
 	}
 	if (code < 0 && !r->stop.signal)
 		log_error("%s", err.text);
@@ -258,77 +252,6 @@ static int finish_busy(struct loop *l)
 	return code;
 }
 
-/* --- disturbed cells -------------------------------------------------- */
-
-static double share_of(const json_t *record)
-{
-	return json_number_value(json_object_get(
-		json_object_get(record, "host"), "other_cpu_share"));
-}
-
-/* Keep the first of the two runs. */
-static int put_back(struct runner *r, const struct cell *cell, json_t *record,
-		    struct err *err)
-{
-	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
-
-	json_object_set_new(json_object_get(record, "cell"), "attempts",
-			    json_integer(2));
-	return path ? json_replace(record, path, err) : -ENOMEM;
-}
-
-static int run_again(struct loop *l, size_t index)
-{
-	struct runner *r = l->r;
-	json_auto_t *first = NULL;
-	struct cell_outcome out;
-	struct err err = { 0 };
-	struct cell cell;
-	int code = workload_cell(r->w, index, r->mounted, &cell);
-
-	if (code < 0)
-		return code;
-	if (runner_try_lock(r, lock_of_cell(cell.id), &err) < 0) {
-		cell_free(&cell);
-		return 0; /* another gpemu-run is repeating it */
-	}
-	first = cell_record(r, &cell);
-	code = cell_run(r, &cell, 2, true, &out, &err);
-	l->tally->n_again++;
-	l->tally->n_noisy += out.other_share > r->w->noise.fraction;
-	/* stopped, failed or noisier: keep the first run */
-	if (first && (code < 0 || out.other_share > share_of(first))) {
-		struct err why = { 0 };
-		int put = put_back(r, &cell, first, &why);
-
-		if (put < 0)
-			log_error("%s", why.text);
-		if (code != -EINTR)
-			code = put;
-	}
-	runner_unlock(r, lock_of_cell(cell.id));
-	cell_free(&cell);
-	return code;
-}
-
-static int run_all_again(struct loop *l)
-{
-	double share = 100 * l->r->w->noise.fraction;
-	int code = 0;
-
-	if (l->n_again)
-		fprintf(stderr,
-			"gpemu-run: during %zu of %zu cells other programs "
-			"took more than %.3g %% of the CPUs; these run once "
-			"more\n",
-			l->n_again, l->n, share);
-	for (size_t i = 0; code == 0 && i < l->n_again; i++) {
-		progress_update(&l->bar, i, "again");
-		code = run_again(l, l->again[i]);
-	}
-	return code;
-}
-
 /* --- all -------------------------------------------------------------- */
 
 static void loop_fini(struct loop *l)
@@ -337,7 +260,7 @@ static void loop_fini(struct loop *l)
 
 	free(l->todo);
 	free(l->warm);
-	free(l->again);
+	free(l->done);
 	if (l->busy)
 		munmap(l->busy, n_cells * sizeof(*l->busy));
 }
@@ -370,9 +293,9 @@ static int loop_init(struct loop *l, struct runner *r, bool fresh,
 			"gpemu-run: %zu of %zu cells have a record in %s\n",
 			tally->n_kept, n_mine, r->out);
 	l->warm = calloc(r->w->n_points, sizeof(*l->warm));
-	l->again = calloc(n_cells, sizeof(*l->again));
+	l->done = calloc(n_cells, sizeof(*l->done));
 	l->busy = shared_memory(n_cells * sizeof(*l->busy));
-	return l->warm && l->again && l->busy ? 0 : -ENOMEM;
+	return l->warm && l->done && l->busy ? 0 : -ENOMEM;
 }
 
 int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
@@ -387,11 +310,8 @@ int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
 	if (code == 0)
 		code = finish_busy(&l);
 	progress_end(&l.bar);
-	if (code == 0) {
-		progress_init(&l.bar, "again", l.n_again, mode);
-		code = run_all_again(&l);
-		progress_end(&l.bar);
-	}
+	if (code == 0 && !r->w->independent)
+		code = again_run(r, l.done, l.n_done, mode);
 	loop_fini(&l);
 	return code;
 }

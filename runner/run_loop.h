@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs the cells of a workload in order, or several concurrently. Cells with a
- * record are skipped. Cells disturbed by other load run again at the end, and
- * the quieter run is kept.
+ * record are skipped. Cells disturbed by other load run again at the end
+ * (run_again.h).
  *
  * Each cell is locked while it runs. A cell that another gpemu-run has is left
  * to it; at the end this one waits for it, and runs it if it has no record
@@ -16,8 +16,6 @@
 
 struct tally {
 	size_t n_kept, n_done, n_failed;
-	size_t n_again; /* of n_done: ran twice because of other load */
-	size_t n_noisy; /* of these: disturbed again */
 	size_t n_other; /* run by another gpemu-run meanwhile */
 };
 

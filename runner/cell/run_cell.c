@@ -113,6 +113,7 @@ static void run_fini(struct run *run)
 	}
 	free(run->mounts);
 	free(run->jobs);
+	watch_fini(&run->watch);
 	run_fini_gpud(run);
 	if (run->log_fd >= 0)
 		close(run->log_fd);
@@ -327,10 +328,13 @@ static int wait_jobs(struct run *run, struct child *const *children, size_t n,
 		if (code < 0)
 			break;
 		now = tick_wall();
-		next = MIN(next, limit);
+		next = MIN(next,
+			   MIN(limit, run->watch.last.wall_ns + WATCH_NS));
 		code = child_wait_any(children, n, &r->stop,
 				      next > now ? next - now : 1, &index,
 				      &status);
+		if (tick_wall() >= run->watch.last.wall_ns + WATCH_NS)
+			watch_look(&run->watch, children, n);
 		if (code == 0)
 			code = note_end(run, index, status, err);
 		else if (code == -ETIMEDOUT && tick_wall() >= limit)
@@ -383,7 +387,9 @@ static int run_jobs(struct run *run, struct err *err)
 			      : i == n_jobs
 				      ? &run->gpud.child
 				      : &run->mounts[i - n_jobs - 1].child;
+	watch_begin(&run->watch, children, n);
 	code = wait_jobs(run, children, n, err);
+	watch_look(&run->watch, children, n);
 	if (code < 0)
 		err_set(err, code, "%s", strerror(-code));
 	add_last_words(run, code, err);
@@ -501,7 +507,6 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
 	if (code == 0)
 		code = check_changed(&run, err);
 	host_sample(&run.after);
-	ret->other_share = host_other(&run.before, &run.after);
 	if (code < 0 && !r->stop.signal && code != -ENOMEM)
 		code = -EIO;
 	if ((code == 0 || code == -EIO) && keep) {
@@ -512,6 +517,8 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
 		code = written < 0 ? err_set(err, written, "%s", why.text)
 				   : code;
 	}
+	ret->disturbed = run.disturbed;
+	ret->taken = watch_taken(&run.watch) + watch_taken_io(&run.watch);
 	run_fini(&run);
 	return code;
 }

@@ -14,10 +14,12 @@
  *	         gpud{} or null,
  *	         profiles{}, files{NAME: {file, hash, ...}}, commands[],
  *	         gpemu, order, warmup, started, wall_seconds, attempts,
- *	         overrides[]}
+ *	         overrides[],
+ *	         disturbed, disturbance[{sign, seen}] (run_disturb.h),
+ *	         rig[{limit, of, factor, why}] (run_rig.h)}
  *	host     as reported by the job, and {name, kernel, machine, cpu,
  *	         cpus, memory_bytes, load_before, load_after, own_cpu_s,
- *	         other_cpu_s, other_cpu_share}
+ *	         other_cpu_s, other_cpu_share, watch{} (run_watch.h)}
  *	mount    the mount's statistics at the end; null without one mount;
  *	         with several, mounts {NAME: statistics}
  *	gpud     the final record of gpemu-gpud, if the cell has one
@@ -36,7 +38,8 @@
 int cell_probe_mount(struct runner *r, struct err *err);
 
 struct cell_outcome {
-	double other_share; /* of the CPUs, host_other() */
+	bool disturbed; /* by other load, as its record says */
+	double taken;	/* disturb_share() */
 };
 
 /*
@@ -53,6 +56,11 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
  * same configuration; else NULL.
  */
 json_t *cell_record(const struct runner *r, const struct cell *cell);
+/*
+ * Judge again what disturbed the cell, now that other repetitions of its point
+ * have records, and correct its record. true: disturbed.
+ */
+bool cell_judge(const struct runner *r, const struct cell *cell);
 
 /* Print the commands of a cell, one per line. */
 int cell_print(const struct runner *r, const struct cell *cell, FILE *f);

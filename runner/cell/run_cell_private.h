@@ -7,6 +7,7 @@
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_command.h"
 #include "runner/run/run_host.h"
+#include "runner/run/run_watch.h"
 
 struct run_mount {
 	char *mnt;    /* the data for the jobs */
@@ -42,6 +43,8 @@ struct run {
 	char started[32];
 	unsigned attempt;
 	struct host_load before, after;
+	struct watch watch; /* while its jobs ran */
+	bool disturbed;	    /* by the record */
 };
 
 /*
@@ -62,7 +65,8 @@ int run_start_gpud(struct run *run, struct err *err);
 void run_end_gpud(struct run *run);
 void run_fini_gpud(struct run *run);
 
-/* run_record.c: the record as described in run_cell.h, to its file. */
+/* run_record.c: the record as described in run_cell.h, to its file; sets
+ * run->disturbed. */
 int run_write_record(struct run *run, const char *failure, struct err *err);
 
 #endif

@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/cell/run_cell_private.h"
+#include "runner/cell/run_disturb.h"
 #include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"
+#include "runner/cell/run_rig.h"
 
 static json_t *axes_json(const struct workload *w, size_t point)
 {
@@ -207,12 +210,69 @@ static int set_host(const struct run *run, json_t *record)
 	const json_t *own = json_object_get(record, "host");
 
 	if (!about || !host || json_object_update(host, about) < 0 ||
+	    json_object_set_new(host, "watch", watch_json(&run->watch)) < 0 ||
 	    (json_is_object(own) &&
 	     json_object_update_missing(host, (json_t *)own) < 0)) {
 		json_decref(host);
 		return -ENOMEM;
 	}
 	return json_object_set_new(record, "host", host);
+}
+
+/* --- what disturbed it, and where the rig ended ------------------------ */
+
+/* Cells whose results are no times cannot be disturbed. */
+static double limit_of(const struct workload *w)
+{
+	return w->independent ? 1 : w->noise.fraction;
+}
+
+/* Set the members of `cell`. */
+static int judge(const struct workload *w, json_t *record, const json_t *peers,
+		 bool *ret)
+{
+	json_t *cell = json_object_get(record, "cell");
+	json_t *signs = disturb_signs(record, peers, limit_of(w));
+
+	*ret = json_array_size(signs) > 0;
+	if (json_object_set_new(cell, "disturbed", json_boolean(*ret)) < 0 ||
+	    json_object_set_new(cell, "disturbance", signs) < 0 ||
+	    json_object_set_new(cell, "rig", rig_limits(record)) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static json_t *peers_of(const struct runner *r, const struct cell *cell)
+{
+	const struct workload *w = r->w;
+	json_t *peers = json_array();
+
+	for (size_t i = 0; i < w->repetitions; i++) {
+		struct cell peer;
+
+		if (i == cell->repetition ||
+		    workload_cell(w, i * w->n_points + cell->point, r->mounted,
+				  &peer) < 0)
+			continue;
+		json_array_append_new(peers, cell_record(r, &peer));
+		cell_free(&peer);
+	}
+	return peers;
+}
+
+bool cell_judge(const struct runner *r, const struct cell *cell)
+{
+	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
+	json_auto_t *record = cell_record(r, cell);
+	json_auto_t *before = json_deep_copy(record);
+	json_auto_t *peers = peers_of(r, cell);
+	struct err err = { 0 };
+	bool disturbed = false;
+
+	if (path && record && judge(r->w, record, peers, &disturbed) == 0 &&
+	    !json_equal(record, before) && json_replace(record, path, &err) < 0)
+		log_error("%s", err.text);
+	return disturbed;
 }
 
 int run_write_record(struct run *run, const char *failure, struct err *err)
@@ -233,6 +293,8 @@ int run_write_record(struct run *run, const char *failure, struct err *err)
 	set_stats(run, record);
 	if (run->gpud.status)
 		json_object_set(record, "gpud", run->gpud.status);
+	if (judge(run->r->w, record, NULL, &run->disturbed) < 0)
+		return -ENOMEM;
 	return json_replace(record, path, err);
 }
 

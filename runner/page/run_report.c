@@ -14,6 +14,7 @@
 #include "runner/page/run_html_score.h"
 #include "runner/result/run_origins.h"
 #include "runner/page/run_rules.h"
+#include "runner/page/run_warnings.h"
 
 /* --- head ------------------------------------------------------------- */
 
@@ -371,8 +372,9 @@ static void load(const struct result *res, FILE *f)
 	term(f, "other load");
 	fprintf(f,
 		"other programs took %.1f %% of the CPUs (median of %zu runs; "
-		"at most %.1f %%); %zu runs were repeated for more than "
-		"%.3g %%</dd>\n",
+		"at most %.1f %%); %zu runs were repeated because other load "
+		"took more than %.3g %% of their time or delayed their "
+		"timers</dd>\n",
 		s.median, n, s.max, again, 100 * res->r->w->noise.fraction);
 }
 
@@ -431,10 +433,12 @@ static void provenance(const struct result *res, FILE *f)
 
 void report_html(const struct result *res, const struct verdicts *v, FILE *f)
 {
+	json_auto_t *warnings = warnings_json(res);
 	struct rules rules;
 
 	head(res, v, f);
 	verdicts(v, f);
+	warnings_html(warnings, f);
 	table(res, f);
 	plots(res, f);
 	where_time_went(res, f);

@@ -54,7 +54,9 @@ static double other_seconds(const struct host_load *from,
 	return MAX(other, 0);
 }
 
-double host_other(const struct host_load *from, const struct host_load *to)
+/* The same as a share of all CPUs. */
+static double other_share(const struct host_load *from,
+			  const struct host_load *to)
 {
 	double wall = (double)(to->wall_ns - from->wall_ns) / NS_PER_S;
 	double all = wall * (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -69,7 +71,7 @@ json_t *host_json(const struct host_load *from, const struct host_load *to)
 			 "load_before", from->load1, "load_after", to->load1,
 			 "own_cpu_s", to->own_s - from->own_s, "other_cpu_s",
 			 other_seconds(from, to), "other_cpu_share",
-			 host_other(from, to));
+			 other_share(from, to));
 }
 
 /* "model name : X" of the first CPU. */

@@ -16,11 +16,10 @@ struct host_load {
 /* A sample of now; values missing in /proc are 0. */
 void host_sample(struct host_load *ret);
 /*
- * CPU time of other programs between two samples, as a share of all CPUs;
- * counted in ticks of 10 ms, so unreliable below 0.1 s.
+ * {cpus, load_before, load_after, own_cpu_s, other_cpu_s, other_cpu_share}: CPU
+ * time of other programs is counted in ticks of 10 ms, so unreliable below
+ * 0.1 s.
  */
-double host_other(const struct host_load *from, const struct host_load *to);
-/* {cpus, load_before, load_after, own_cpu_s, other_cpu_s, other_cpu_share} */
 json_t *host_json(const struct host_load *from, const struct host_load *to);
 /* {name, kernel, machine, cpu, cpus, memory_bytes} of this machine. */
 json_t *host_about(void);

@@ -174,7 +174,7 @@ static int check_order(struct workload *w, struct err *err)
 
 	if (w->noise.fraction < 0)
 		return conf_node_error(conf_node_get(w->root, "noise"), w->path,
-				       err, "noise is a share: 20%%");
+				       err, "noise is a share: 5%%");
 	if (w->rules.au.fraction < 0)
 		return conf_node_error(
 			conf_node_get(conf_node_get(w->root, "rules"), "au"),
@@ -332,7 +332,7 @@ static int init(struct workload *w, const char *path)
 				.time_scale = 1,
 				.seed = 1,
 				.sample.seed = 1,
-				.noise = { .fraction = .2 },
+				.noise = { .fraction = .05 },
 				.rules.au = { .fraction = .9 },
 				.cell_timeout_ns = 600 * NS_PER_S,
 				.overrides = json_array() };

@@ -29,7 +29,7 @@
  *	repetitions: 3
  *	warmup: 1                       discarded runs of each point
  *	order: random                   of the cells, interleaved | listed
- *	noise: 20%                      limit of other load, else run again
+ *	noise: 5%                       limit of other load, else run again
  *	time_scale: 0.1                 passed to every program
  *	seed: 1                         a repetition adds its number, from 0
  *	cell_timeout: 10m
@@ -143,7 +143,7 @@ struct workload {
 	uint64_t warmup;
 	char *order_text;
 	enum workload_order order;
-	struct units_capacity noise; /* a share of all CPUs */
+	struct units_capacity noise; /* a share of a cell's time */
 	bool independent;	     /* cells may run concurrently */
 	struct {
 		struct units_capacity au; /* a share */

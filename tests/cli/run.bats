@@ -62,7 +62,7 @@ need_root()
 }
 
 @test "run: plots come with their data and script" {
-	command -v gnuplot >/dev/null || skip "no gnuplot"
+	command -v gnuplot >/dev/null || skip "gnuplot is not installed"
 	gpemu_run w.yaml
 	cd results/small/plots
 	[ "$(head -c 4 seconds-by-train_loader.png | tail -c 3)" = PNG ]
@@ -223,7 +223,7 @@ expects()
 }
 
 @test "run: plots with long names and published values stay legible" {
-	command -v gnuplot >/dev/null || skip "no gnuplot"
+	command -v gnuplot >/dev/null || skip "gnuplot is not installed"
 	sed -i '/^plot:/,$d; /fs.cache_policy:/d; /train.loader:/d' w.yaml
 	cat >>w.yaml <<-'END'
 		plot: [{x: n, y: seconds, kind: bars}]
@@ -566,22 +566,42 @@ exec_workload()
 	grep rewound results/small/logs/*
 }
 
-@test "run: a cell disturbed by other load runs again" {
-	[ -r /proc/stat ] || skip "no /proc/stat"
+# busy NAME: a program that keeps this CPU busy for .5 s in 2.5 s, from when
+# the file NAME is there
+busy()
+{
+	exec timeout 30 sh -c 'until [ -e $0 ]; do sleep .01; done
+		while :; do timeout .5 sh -c "while :; do :; done"; sleep 2; done' \
+		"$1" 3>&-
+}
+
+@test "run: a cell beside a core busy one second in five runs again, and is disturbed" {
+	[ -r /proc/self/schedstat ] || skip "the kernel does not report waits for a CPU"
 	exec_workload
-	sed -i '/^axes/d; s/workers/seed/; s/^noise.*/noise: 10%/' w.yaml
-	sed -i "s,command: .*,command: 'echo run >>$PWD/runs; sleep .7'," w.yaml
-	sed -i '/{mount}/d' w.yaml
-	timeout 20 sh -c 'while :; do :; done' 3>&- &
-	hog=$!
-	timeout 20 sh -c 'while :; do :; done' 3>&- &
-	hog2=$!
+	sed -i '/^axes/d; s/workers/seed/; /^noise/d; /{mount}/d' w.yaml
+	sed -i "s,command: .*,command: 'echo run >>$PWD/runs; timeout 2.5 sh -c \"while :; do :; done\" || true'," w.yaml
+	# all on one CPU, so that they meet
+	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $BASHPID
+	busy "$PWD/runs" &
+	load=$!
 	run --separate-stderr gpemu_run w.yaml
-	kill $hog $hog2
+	kill $load
 	[ "$status" -eq 0 ]
-	[[ $stderr == *"during 1 of 1 cells other programs took more than 10 % of the CPUs"* ]]
-	[ "$(wc -l <runs)" -eq 2 ]
-	grep -q '"attempts": 2' results/small/records/*.json
+	echo "$stderr"
+	[[ $stderr == *"other load disturbed 1 of 1 cells"* ]]
+	[[ $stderr == *"other programs took up to "*" s of "*"used "*" % of the CPUs"* ]]
+	[[ $output == *"WARN  disturbed by other load, cpu: 1 of 1 runs"* ]]
+	[ "$(wc -l <runs)" -ge 2 ]
+	python3 - <<-'END'
+		import json, glob
+		r = json.load(open(glob.glob("results/small/records/*")[0]))
+		c, w = r["cell"], r["host"]["watch"]
+		assert c["attempts"] >= 2 and c["disturbed"] is True, c
+		assert [s["sign"] for s in c["disturbance"]] == ["cpu"], c
+		assert w["cpus"] == 1 and w["windows"] >= 2, w
+		assert .05 < w["taken_share"] <= 1, w
+	END
+	grep -q 'disturbed by other load' results/small/report.html
 }
 
 @test "run: results.csv has one line per run, failed or not" {
@@ -647,7 +667,7 @@ valid_html()
 }
 
 @test "run: the report in a browser, at the width of a desk and of a phone" {
-	command -v chromium >/dev/null || skip "no chromium"
+	command -v chromium >/dev/null || skip "chromium is not installed"
 	printf '%s\n' "expect: [{falling: seconds, along: train.loader, kind: order}]" >>w.yaml
 	gpemu_run w.yaml
 	printf '<!DOCTYPE html><title>x</title><iframe id=f style="border:0;width:%spx;height:900px" src="file://%s"></iframe><script>onload=()=>{const d=document.getElementById("f").contentDocument.documentElement;const v=d.querySelector(".found").closest(".wide");document.title="fits "+[d,v].every(e=>e.scrollWidth<=e.clientWidth)}</script>' \

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* As loader/account/rig.c. */
+#define ERROR_SHARE .01
+#define CPU_SHARE .9
+#define BUSY_SHARE .5
+
+static double number(const json_t *j, const char *key)
+{
+	return json_number_value(json_object_get(j, key));
+}
+
+static void add(json_t *limits, const char *limit, const char *of,
+		double factor, const char *why)
+{
+	json_array_append_new(limits, json_pack("{s:s, s:s, s:f, s:s}", "limit",
+						limit, "of", of, "factor",
+						factor, "why", why));
+}
+
+/* Those of a job; its CPUs are part of the cell's. */
+static void of_job(const json_t *job, const char *name, json_t *limits)
+{
+	const json_t *all =
+		json_object_get(json_object_get(job, "rig"), "limits");
+	const char *limit, *why;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach ((json_t *)all, i, one)
+		if (json_unpack((json_t *)one, "{s:s, s:s}", "limit", &limit,
+				"why", &why) == 0 &&
+		    strcmp(limit, "cpu"))
+			add(limits, limit, name, number(one, "factor"), why);
+}
+
+static double shorter(double least, const json_t *job)
+{
+	const json_t *totals = json_object_get(job, "totals");
+	double steps = number(totals, "steps");
+	double us = steps > 0 ? number(totals, "wall_seconds") * 1e6 / steps
+			      : 0;
+
+	return us > 0 && (least <= 0 || us < least) ? us : least;
+}
+
+double rig_step_us(const json_t *record)
+{
+	const json_t *jobs = json_object_get(record, "jobs"), *job;
+	double us = jobs ? 0 : shorter(0, record);
+	const char *name;
+
+	json_object_foreach ((json_t *)jobs, name, job)
+		us = shorter(us, job);
+	return us;
+}
+
+static void of_mount(const json_t *mount, const char *name, double step,
+		     json_t *limits)
+{
+	double late = number(json_object_get(mount, "timer_error_us"), "mean");
+	char why[200];
+
+	if (step <= 0 || late <= ERROR_SHARE * step)
+		return;
+	snprintf(why, sizeof(why),
+		 "replies of the mount ended %.3g us late on average, %.3g %% "
+		 "of a step of %.4g ms (wall time)",
+		 late, 100 * late / step, step / 1e3);
+	add(limits, "timers", name, late / (ERROR_SHARE * step), why);
+}
+
+static void of_cell(const json_t *record, json_t *limits)
+{
+	const json_t *watch =
+		json_object_get(json_object_get(record, "host"), "watch");
+	double cpus = number(watch, "cpus"), s = number(watch, "seconds");
+	double used = s > 0 ? number(watch, "own_cpu_s") / s : 0;
+	char why[200];
+
+	if (used <= BUSY_SHARE * cpus)
+		return;
+	snprintf(why, sizeof(why),
+		 "its programs used %.3g of %.0f CPUs: with nothing emulated "
+		 "to wait for, this machine is at most %.3g times as fast",
+		 used, cpus, cpus / used);
+	add(limits, "ceiling", "cell", used / (BUSY_SHARE * cpus), why);
+	if (used <= CPU_SHARE * cpus)
+		return;
+	snprintf(why, sizeof(why),
+		 "its programs used %.3g of %.0f CPUs: real work and emulation "
+		 "waited for a CPU, and a machine with more CPUs would give "
+		 "another result",
+		 used, cpus);
+	add(limits, "cpu", "cell", used / (CPU_SHARE * cpus), why);
+}
+
+json_t *rig_limits(const json_t *record)
+{
+	const json_t *jobs = json_object_get(record, "jobs");
+	const json_t *mounts = json_object_get(record, "mounts"), *one;
+	json_t *limits = json_array();
+	double step = rig_step_us(record);
+	const char *name;
+
+	if (!limits)
+		return NULL;
+	if (!jobs)
+		of_job(record, "train", limits);
+	json_object_foreach ((json_t *)jobs, name, one)
+		of_job(one, name, limits);
+	of_mount(json_object_get(record, "mount"), "mount", step, limits);
+	json_object_foreach ((json_t *)mounts, name, one)
+		of_mount(one, name, step, limits);
+	of_cell(record, limits);
+	return limits;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/page/run_warnings.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "runner/cell/run_disturb.h"
+#include "runner/page/run_html.h"
+
+static const char *text_of(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+static json_t *find(json_t *all, const char *kind, const char *what)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach (all, i, one)
+		if (!strcmp(text_of(one, "kind"), kind) &&
+		    !strcmp(text_of(one, "what"), what))
+			return one;
+	one = json_pack("{s:s, s:s, s:i, s:f}", "kind", kind, "what", what,
+			"runs", 0, "degree", -1.);
+	json_array_append_new(all, one);
+	return one;
+}
+
+/* Another run with this limit or sign; the worst one gives the reason. */
+static void count(json_t *one, const json_t *cell, double degree,
+		  const char *why)
+{
+	json_int_t runs = json_integer_value(json_object_get(one, "runs"));
+	const char *last = text_of(one, "last"), *id = text_of(cell, "id");
+
+	/* several jobs of a run may have reached it */
+	if (strcmp(last, id))
+		json_object_set_new(one, "runs", json_integer(runs + 1));
+	json_object_set(one, "last", json_object_get(cell, "id"));
+	if (degree <= json_real_value(json_object_get(one, "degree")))
+		return;
+	json_object_set_new(one, "degree", json_real(degree));
+	json_object_set_new(one, "why", json_string(why));
+	json_object_set(one, "worst", json_object_get(cell, "id"));
+}
+
+static void add_record(json_t *all, const json_t *record)
+{
+	const json_t *cell = json_object_get(record, "cell"), *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(cell, "rig"), i, one)
+		count(find(all, "rig", text_of(one, "limit")), cell,
+		      json_number_value(json_object_get(one, "factor")),
+		      text_of(one, "why"));
+	json_array_foreach (json_object_get(cell, "disturbance"), i, one)
+		count(find(all, "disturbed", text_of(one, "sign")), cell,
+		      disturb_share(record), text_of(one, "seen"));
+}
+
+json_t *warnings_json(const struct result *res)
+{
+	json_t *all = json_array(), *one;
+	size_t i;
+
+	json_array_foreach (res->records, i, one)
+		add_record(all, one);
+	json_array_foreach (all, i, one) {
+		json_object_del(one, "last");
+		json_object_del(one, "degree");
+		json_object_set_new(one, "of_runs",
+				    json_integer((json_int_t)json_array_size(
+					    res->records)));
+	}
+	return all;
+}
+
+/* "4 of 12 runs, worst ID: why" */
+static void tell(const json_t *one, void (*put)(FILE *f, const char *text),
+		 FILE *f)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text),
+		 "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
+		 " runs, worst ",
+		 json_integer_value(json_object_get(one, "runs")),
+		 json_integer_value(json_object_get(one, "of_runs")));
+	put(f, text);
+	put(f, text_of(one, "worst"));
+	put(f, ": ");
+	put(f, text_of(one, "why"));
+}
+
+static const char *title(const json_t *one)
+{
+	return strcmp(text_of(one, "kind"), "rig") ? "disturbed by other load"
+						   : "limit of the rig";
+}
+
+static void put_text(FILE *f, const char *text)
+{
+	fputs(text, f);
+}
+
+void warnings_print(const json_t *warnings, FILE *f)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach ((json_t *)warnings, i, one) {
+		fprintf(f, "WARN  %s, %s: ", title(one), text_of(one, "what"));
+		tell(one, put_text, f);
+		fputc('\n', f);
+	}
+}
+
+void warnings_html(const json_t *warnings, FILE *f)
+{
+	const json_t *one;
+	size_t i;
+
+	if (!json_array_size(warnings))
+		return;
+	fputs("<h2>Limits of these runs</h2>\n<p>Where this machine, not the "
+	      "emulated one, set the pace, and what other load did to the "
+	      "runs. Checks on disturbed runs are undecided.</p>\n"
+	      "<div class=\"wide\"><table>\n<thead><tr><th></th><th>What</th>"
+	      "<th>Why</th></tr></thead>\n<tbody>\n",
+	      f);
+	json_array_foreach ((json_t *)warnings, i, one) {
+		fputs("<tr><td>", f);
+		html_badge(f, "fail", "WARN");
+		fprintf(f, "</td><td>%s: ", title(one));
+		html_text(f, text_of(one, "what"));
+		fputs("</td><td class=\"found\">", f);
+		tell(one, html_text, f);
+		fputs("</td></tr>\n", f);
+	}
+	fputs("</tbody>\n</table></div>\n", f);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a reader must know before trusting a result: where this machine, not the
+ * emulated one, was the bottleneck (runner/cell/run_rig.h), and which runs
+ * other load disturbed (runner/cell/run_disturb.h).
+ */
+#ifndef GPEMU_RUNNER_PAGE_RUN_WARNINGS_H
+#define GPEMU_RUNNER_PAGE_RUN_WARNINGS_H
+
+#include "runner/result/run_result.h"
+
+/* [{kind: "rig" or "disturbed", what, runs, of_runs, worst, why}]: of each
+ * limit and each sign, how many runs have it, and the id of the worst with its
+ * reason. NULL: no memory. */
+json_t *warnings_json(const struct result *res);
+
+/* Of that array: a line "WARN ..." each; nothing if it is empty. */
+void warnings_print(const json_t *warnings, FILE *f);
+/* A section for the report. */
+void warnings_html(const json_t *warnings, FILE *f);
+
+#endif
