@@ -122,7 +122,7 @@ struct point_search {
 	struct experiment *e;
 	const struct run_options *o;
 	size_t point;
-	json_t *tries; /* [{gpus, run, au, samples_per_s, steps}] */
+	json_t *tries; /* [{gpus, run, au, samples_per_s, steps, disturbed}] */
 	json_t *origins;
 	struct err err;
 };
@@ -135,6 +135,12 @@ static double of_last_epoch(const json_t *record, const char *key)
 	return n ? json_number_value(
 			   json_object_get(json_array_get(epochs, n - 1), key))
 		 : 0;
+}
+
+static bool disturbed(const json_t *record)
+{
+	return json_is_true(
+		json_object_get(json_object_get(record, "cell"), "disturbed"));
 }
 
 static int note_try(struct point_search *p, uint64_t gpus, size_t run,
@@ -153,13 +159,13 @@ static int note_try(struct point_search *p, uint64_t gpus, size_t run,
 			       "with %" PRIu64 " GPUs an epoch has %.0f steps: "
 			       "the dataset or max_steps is too small to tell",
 			       gpus, steps);
-	json_array_append_new(p->tries,
-			      json_pack("{s:I, s:I, s:f, s:f, s:f}", "gpus",
-					(json_int_t)gpus, "run",
-					(json_int_t)run + 1, "au", *ret,
-					"samples_per_s",
-					of_last_epoch(record, "samples_per_s"),
-					"steps", steps));
+	json_array_append_new(
+		p->tries,
+		json_pack("{s:I, s:I, s:f, s:f, s:f, s:b}", "gpus",
+			  (json_int_t)gpus, "run", (json_int_t)run + 1, "au",
+			  *ret, "samples_per_s",
+			  of_last_epoch(record, "samples_per_s"), "steps",
+			  steps, "disturbed", disturbed(record)));
 	return origins_add(p->origins, record);
 }
 
@@ -196,9 +202,10 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 		return code;
 	workload_label(&e->w, p->point, label, sizeof(label));
 	fprintf(stderr,
-		"find-max  %s: %" PRIu64 " GPUs, run %zu: AU %.1f %%, %s\n",
+		"find-max  %s: %" PRIu64 " GPUs, run %zu: AU %.1f %%, %s%s\n",
 		label, gpus, run + 1, *ret,
-		units_human_duration((double)(tick_wall() - begin), took));
+		units_human_duration((double)(tick_wall() - begin), took),
+		disturbed(record) ? ", disturbed by other load" : "");
 	return 0;
 }
 
