@@ -215,7 +215,7 @@ expects()
 @test "run: a check on a disturbed cell is undecided" {
 	echo 'expect: [{that: "seconds < 90", kind: order}]' >>w.yaml
 	gpemu_run w.yaml
-	sed -i 's/"cell": {/&"disturbed": true, /' results/small/records/lru-async-r2-*.json
+	sed -i 's/"disturbed": false/"disturbed": true/' results/small/records/lru-async-r2-*.json
 	run gpemu_run w.yaml
 	[ "$status" -eq 3 ]
 	expects 'UNDECIDED (order)' 'seconds < 90, lru, async: 17.50 < 90.00; 95 %: 11.15 to 23.85; other programs disturbed a run'
