@@ -71,6 +71,7 @@ struct server *rig_start(struct fixture *f, const char *policy,
 		.seed = 1,
 		.layers = f->layers,
 		.groups = f->groups,
+		.tiers = f->tiers,
 		.trace = f->trace,
 		.peers = f->peers,
 		.memory = f->memory

@@ -27,6 +27,7 @@ struct fixture {
 	uint64_t memory;		/* besides the cache; 0: the default */
 	const char *layers;		/* NULL: the default */
 	const struct group_map *groups; /* or NULL, as below */
+	const struct tiers *tiers;	/* or NULL: the policy given */
 	struct trace *trace;
 	const struct peer_net *peers; /* or NULL */
 	double fraction;	      /* of the cache; 0: all of it */
