@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: MIT
 """Count test results for tests/run.
 
-    tally.py one     RESULTS SUITE passed|failed|skipped NAME...
+    tally.py one     RESULTS SUITE passed|failed|skipped NAME [REASON...]
     tally.py meson   RESULTS CONFIG BUILD_FOLDER LOG
     tally.py tap     RESULTS SUITE FILE
     tally.py summary RESULTS
 
 RESULTS is a file of tab-separated lines: suite, outcome, name, reason.
-What failed is printed as it is read. `summary` says why tests were skipped,
-prints the one line of totals and exits with 1 when anything failed.
+What failed is printed as it is read. `summary` counts the skipped tests by
+reason, prints the one line of totals and exits with 1 when anything failed.
+With GPEMU_ALL_INSTALLED set, a test skipped for want of a package has failed.
 """
+import collections
 import json
+import os
 import re
 import sys
 
-CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (\S.*)$", re.M)
+CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (\S.*)$")
+WHY = re.compile(r"^skipped: (.*)$")
 TAP = re.compile(r"^(not ok|ok) \d+ (.*)$")
 
 
 def add(results, suite, outcome, name, reason=""):
+    if outcome == "skipped" and "not installed" in reason \
+            and os.environ.get("GPEMU_ALL_INSTALLED"):
+        print(f"FAILED {suite} {name}: {reason}")
+        outcome = "failed"
     with open(results, "a") as f:
         row = (suite, outcome, name, reason)
         f.write("\t".join(" ".join(c.split()) for c in row) + "\n")
@@ -34,6 +42,19 @@ def indented(text, n=40):
         print("    " + line)
 
 
+def cases_of(output):
+    """{case: (outcome, why a part of it was skipped)} of cmocka's output."""
+    cases, why = {}, ""
+    for line in output.splitlines():
+        if m := WHY.match(line.strip()):
+            why = m[1]
+        elif m := CMOCKA.match(line):
+            # a list of those that did not pass follows
+            cases.setdefault(m[2], (m[1], why))
+            why = ""
+    return {c: v for c, v in cases.items() if ":" not in c and " " not in c}
+
+
 def add_program(results, suite, test):
     """One entry of meson's log: a program, whose cases cmocka names."""
     name = test["name"]
@@ -41,17 +62,18 @@ def add_program(results, suite, test):
     output = text + "\n" + (test.get("stderr") or "")
     result = test["result"]
     if result == "SKIP":
-        add(results, suite, "skipped", name, last_line(output))
+        add(results, suite, "skipped", name,
+            last_line(output).removeprefix("skipped: "))
         return
     n_failed = 0
-    cases = set(CMOCKA.findall(output))
-    for how, case in sorted(cases, key=lambda c: c[1]):
-        if how == "OK":
+    cases = cases_of(output)
+    for case, (how, why) in sorted(cases.items()):
+        if how == "OK" and not why:
             add(results, suite, "passed", f"{name}: {case}")
-        elif how == "SKIPPED":
+        elif how in ("OK", "SKIPPED"):
             add(results, suite, "skipped", f"{name}: {case}",
-                "skipped by the test itself")
-        elif ":" not in case and " " not in case:
+                why or "no reason given")
+        else:
             n_failed += 1
             add(results, suite, "failed", f"{name}: {case}")
     if result not in ("OK", "EXPECTEDFAIL"):
@@ -134,11 +156,12 @@ def summary(results):
     for suite, c in suites.items():
         print(f"{suite:14} {c['passed']:5} passed {c['failed']:4} failed "
               f"{c['skipped']:4} skipped")
-    for outcome in ("skipped", "failed"):
-        for suite, how, name, reason in rows:
-            if how == outcome:
-                print(f"{outcome}: {suite}: {name}"
-                      + (f": {reason}" if reason else ""))
+    for suite, how, name, reason in rows:
+        if how != "passed":
+            print(f"{how}: {suite}: {name}" + (f": {reason}" if reason else ""))
+    reasons = collections.Counter(r[3] for r in rows if r[1] == "skipped")
+    for reason, count in reasons.most_common():
+        print(f"{count:5} skipped: {reason}")
     n = {o: sum(r[1] == o for r in rows)
          for o in ("passed", "failed", "skipped")}
     print("{passed} passed, {failed} failed, {skipped} skipped".format(**n))
@@ -148,7 +171,7 @@ def summary(results):
 def main():
     verb, results, *rest = sys.argv[1:]
     if verb == "one":
-        add(results, rest[0], rest[1], " ".join(rest[2:]))
+        add(results, *rest[:3], " ".join(rest[3:]))
     elif verb == "meson":
         meson(results, *rest)
     elif verb == "tap":

@@ -217,7 +217,7 @@ for e in range(6):
 }
 
 @test "a plot" {
-	command -v gnuplot || skip "no gnuplot"
+	command -v gnuplot || skip "gnuplot is not installed"
 	gpemu-cachesim --dataset imagenet --files 500 -p lru,minio \
 		-c 20%,50%,80% --plot "it's.svg" >/dev/null
 	grep -q '<svg' "it's.svg"

@@ -22,7 +22,7 @@ make() {
 
 numpy() {
 	/usr/bin/python3 -c 'import numpy' 2>/dev/null ||
-		skip "no numpy in /usr/bin/python3"
+		skip "python3-numpy is not installed"
 }
 
 # same FORMAT PATH: every engine delivers the expected samples

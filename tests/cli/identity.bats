@@ -54,7 +54,7 @@ ran()
 }
 
 @test "identity: the programs are read once, however many cells there are" {
-	command -v strace >/dev/null || skip "no strace"
+	command -v strace >/dev/null || skip "strace is not installed"
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "not under a sanitizer"
 	sed -i 's/^time_scale/repetitions: 4\n&/' w.yaml
 	strace -o trace -e trace=openat "$bin/gpemu-run" --no-mount w.yaml

@@ -251,7 +251,7 @@ least_transfer() {
 
 @test "transformed images differ little from Pillow's, at each scale" {
 	/usr/bin/python3 -c 'import numpy, PIL' ||
-		skip "Pillow is not installed (apt-get install python3-pil python3-numpy)"
+		skip "python3-pil or python3-numpy is not installed"
 	"$DATA" make --files 12 --classes 1 "$TMP/jpeg" >/dev/null
 	compare="$BATS_TEST_DIRNAME/compare-pixels $BUILD/tests/cli/pixels"
 	run $compare 224 6 "$TMP"/jpeg/class_*/*

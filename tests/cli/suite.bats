@@ -202,7 +202,7 @@ refuses()
 }
 
 @test "suite: the page in a browser, at the width of a phone" {
-	command -v chromium >/dev/null || skip "no chromium"
+	command -v chromium >/dev/null || skip "chromium is not installed"
 	gpemu_run all.yaml
 	printf '<!DOCTYPE html><title>x</title><iframe id=f style="border:0;width:390px;height:900px" src="file://%s"></iframe><script>onload=()=>{const d=document.getElementById("f").contentDocument.documentElement;document.title="fits "+(d.scrollWidth<=d.clientWidth)}</script>' \
 		"$PWD/results/all/report.html" >phone.html

@@ -68,7 +68,7 @@ static void the_heap_holds_what_is_counted(void **state)
 {
 	(void)state;
 	if (!mallinfo2().uordblks)
-		skip(); /* another allocator, as sanitizers have */
+		skip_because("a sanitizer has another allocator");
 	for (size_t p = 0; policy_table[p]; p++) {
 		const struct policy_ops *ops = container_of(
 			policy_table[p], const struct policy_ops, plugin);

@@ -327,7 +327,7 @@ static int setup(void **state)
 	struct err err = { 0 };
 
 	if (system("addr2line --version >/dev/null 2>&1")) {
-		fprintf(stderr, "skipped: no addr2line\n");
+		fprintf(stderr, "skipped: addr2line is not installed\n");
 		exit(77);
 	}
 	rig_setup(state);

@@ -41,7 +41,7 @@ ordinary()
 
 @test "the smallest cell of the demo: on a mount, not pinned" {
 	for tool in unshare setpriv fusermount3; do
-		command -v $tool >/dev/null || skip "$tool is missing"
+		command -v $tool >/dev/null || skip "$tool is not installed"
 	done
 	chmod a+x "$BATS_TEST_TMPDIR" "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
 	ordinary test -x "$BUILD/gpemu-run" || skip "nobody may not run the build"

@@ -77,7 +77,7 @@ layers()
 	[ -n "${GPEMU_FULL-}" ] || skip "builds a tree of its own: tests/run --full"
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "builds a tree of its own"
 	root=$(realpath "$BATS_TEST_DIRNAME/../..")
-	command -v meson ninja >/dev/null || skip "no meson and ninja"
+	command -v meson ninja >/dev/null || skip "meson or ninja is not installed"
 	mkdir "$new"
 	tar -C "$root" -c --exclude=./build* --exclude=./.git . | tar -C "$new" -x
 	cat >"$new/fs/layer/layer_tally.c" <<-'END'

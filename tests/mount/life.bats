@@ -254,3 +254,17 @@ fails()
 	gpemu-fs --config "$BATS_TEST_TMPDIR/d.yaml" --dump-config \
 		"$src" "$mp" | cmp - "$BATS_TEST_TMPDIR/d.yaml"
 }
+
+@test "without FUSE over io_uring, auto says nothing, uring warns, both serve" {
+	switch=/sys/module/fuse/parameters/enable_uring
+	[ "$(cat $switch 2>&1)" != Y ] || skip "$switch is Y"
+	run gpemu-fs "$src" "$mp"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	fusermount3 -u "$mp"
+	run gpemu-fs --transport uring "$src" "$mp"
+	[ "$status" -eq 0 ]
+	[[ $output == *"over /dev/fuse"* ]]
+	[ "$(stat_of '["transport"]')" = dev ]
+	cmp "$src/c0/f00000" "$mp/c0/f00000"
+}

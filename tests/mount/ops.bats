@@ -396,7 +396,7 @@ logged()
 }
 
 @test "the example systemd unit is valid" {
-	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+	command -v systemd-analyze >/dev/null || skip "systemd is not installed"
 	# the program is elsewhere here
 	sed "s|/usr/bin/gpemu-fs|$(realpath "$BUILD/gpemu-fs")|" \
 		"$BATS_TEST_DIRNAME/../../docs/gpemu-fs@.service" \

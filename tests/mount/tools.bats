@@ -14,10 +14,10 @@ teardown()
 	common_teardown
 }
 
-# need COMMAND...: skip without it
+# need COMMAND: skip without it
 need()
 {
-	command -v "$1" >/dev/null || skip "no $1"
+	command -v "$1" >/dev/null || skip "$1 is not installed"
 }
 
 @test "random accesses of every kind match the source, in every mode" {
@@ -80,10 +80,9 @@ need()
 	done
 	gpemu-fs -p lru "$src" "$mp"
 	[ "$(grep -rlaF needle "$mp" | wc -l)" = 3 ]
-	if command -v rg >/dev/null; then
-		[ "$(rg -laF --no-ignore needle "$mp" | wc -l)" = 3 ]
-		[ "$(rg -laF --no-ignore --mmap needle "$mp" | wc -l)" = 3 ]
-	fi
+	need rg
+	[ "$(rg -laF --no-ignore needle "$mp" | wc -l)" = 3 ]
+	[ "$(rg -laF --no-ignore --mmap needle "$mp" | wc -l)" = 3 ]
 }
 
 @test "numpy.memmap reads arrays in every mode" {
@@ -91,7 +90,7 @@ need()
 	for p in python3 /usr/bin/python3; do
 		"$p" -c 'import numpy' 2>/dev/null && python=$p && break
 	done
-	[ -n "$python" ] || skip "no numpy"
+	[ -n "$python" ] || skip "python3-numpy is not installed"
 	"$python" -c '
 import numpy, sys
 numpy.save(sys.argv[1], numpy.arange(2_000_000, dtype=numpy.float32))' "$src/a.npy"

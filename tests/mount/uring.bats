@@ -60,19 +60,6 @@ transport()
 	[[ $output == *"auto, dev or uring"* ]]
 }
 
-@test "io_uring off in the kernel: auto is silent, uring warns, both serve" {
-	[ "$(cat $switch 2>&1)" != Y ] || skip "$switch is Y"
-	run gpemu-fs "$src" "$mp"
-	[ "$status" -eq 0 ]
-	[ -z "$output" ]
-	fusermount3 -u "$mp"
-	run gpemu-fs --transport uring "$src" "$mp"
-	[ "$status" -eq 0 ]
-	[[ $output == *"using /dev/fuse"* ]]
-	[ "$(transport)" = dev ]
-	cmp "$src/c0/f00000" "$mp/c0/f00000"
-}
-
 @test "no memory for queues: falls back to /dev/fuse" {
 	need_uring
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer needs the addresses"

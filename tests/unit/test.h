@@ -10,4 +10,11 @@
 
 #include <cmocka.h>
 
+/* cmocka's skip(), with the reason that tests/tally.py counts. */
+#define skip_because(reason)                            \
+	do {                                            \
+		print_message("skipped: %s\n", reason); \
+		skip();                                 \
+	} while (0)
+
 #endif

@@ -200,7 +200,7 @@ static void large_ones_ask_for_huge_pages(void **state)
 	(void)state;
 	if (access("/sys/kernel/mm/transparent_hugepage", F_OK) < 0 ||
 	    pinned_new(3, SIZE, 3 * SIZE, &p, &err) < 0)
-		skip();
+		skip_because("no huge pages, or no memory to lock");
 	/* no more than requested */
 	assert_locked(before, 3 * SIZE);
 	b = get(p, SIZE);
@@ -321,7 +321,7 @@ static void too_low_a_limit_is_told(void **state)
 
 	(void)state;
 	if (!REAL)
-		skip();
+		skip_because("a sanitizer makes mlock do nothing");
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {

@@ -77,7 +77,7 @@ static void a_holder_has_the_priority_of_who_waits(void **state)
 
 	(void)state;
 	if (getpriority(PRIO_PROCESS, 0) >= NICEST)
-		skip();
+		skip_because("the tests run at the lowest priority");
 	tick_mutex_init(&h.lock);
 	sem_init(&h.holds, 0, 0);
 	sem_init(&h.may_go, 0, 0);
