@@ -103,7 +103,8 @@ static int write_summary(const struct runner *r, const struct result *res,
 
 	rules_of(&rules, res);
 	if (!j || json_object_set_new(j, "rules", rules_json(&rules, r)) < 0 ||
-	    json_object_set_new(j, "warnings", warnings_json(res)) < 0 ||
+	    json_object_set_new(j, "warnings", warnings_json(res->records)) <
+		    0 ||
 	    json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
 	    json_object_set_new(j, "score", score_json(&v->score)) < 0 ||
 	    json_object_set_new(j, "published", published_json(res)) < 0 ||
@@ -116,7 +117,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 static void print_all(const struct runner *r, const struct result *res,
 		      const struct verdicts *v, FILE *to)
 {
-	json_auto_t *warnings = warnings_json(res);
+	json_auto_t *warnings = warnings_json(res->records);
 	struct rules rules;
 
 	rules_of(&rules, res);

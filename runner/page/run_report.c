@@ -433,7 +433,7 @@ static void provenance(const struct result *res, FILE *f)
 
 void report_html(const struct result *res, const struct verdicts *v, FILE *f)
 {
-	json_auto_t *warnings = warnings_json(res);
+	json_auto_t *warnings = warnings_json(res->records);
 	struct rules rules;
 
 	head(res, v, f);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/page/run_warnings.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "common/util.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/page/run_html.h"
 
@@ -48,7 +46,7 @@ static void count(json_t *one, const json_t *cell, double degree,
 	json_object_set(one, "worst", json_object_get(cell, "id"));
 }
 
-static void add_record(json_t *all, const json_t *record)
+static void add_limits(json_t *all, const json_t *record)
 {
 	const json_t *cell = json_object_get(record, "cell"), *one;
 	size_t i;
@@ -57,24 +55,32 @@ static void add_record(json_t *all, const json_t *record)
 		count(find(all, "rig", text_of(one, "limit")), cell,
 		      json_number_value(json_object_get(one, "factor")),
 		      text_of(one, "why"));
+}
+
+static void add_signs(json_t *all, const json_t *record)
+{
+	const json_t *cell = json_object_get(record, "cell"), *one;
+	size_t i;
+
 	json_array_foreach (json_object_get(cell, "disturbance"), i, one)
 		count(find(all, "disturbed", text_of(one, "sign")), cell,
 		      disturb_share(record), text_of(one, "seen"));
 }
 
-json_t *warnings_json(const struct result *res)
+json_t *warnings_json(const json_t *records)
 {
 	json_t *all = json_array(), *one;
+	json_int_t n = (json_int_t)json_array_size(records);
 	size_t i;
 
-	json_array_foreach (res->records, i, one)
-		add_record(all, one);
+	json_array_foreach ((json_t *)records, i, one)
+		add_limits(all, one);
+	json_array_foreach ((json_t *)records, i, one)
+		add_signs(all, one);
 	json_array_foreach (all, i, one) {
 		json_object_del(one, "last");
 		json_object_del(one, "degree");
-		json_object_set_new(one, "of_runs",
-				    json_integer((json_int_t)json_array_size(
-					    res->records)));
+		json_object_set_new(one, "of_runs", json_integer(n));
 	}
 	return all;
 }

@@ -7,12 +7,13 @@
 #ifndef GPEMU_RUNNER_PAGE_RUN_WARNINGS_H
 #define GPEMU_RUNNER_PAGE_RUN_WARNINGS_H
 
-#include "runner/result/run_result.h"
+#include <jansson.h>
+#include <stdio.h>
 
-/* [{kind: "rig" or "disturbed", what, runs, of_runs, worst, why}]: of each
- * limit and each sign, how many runs have it, and the id of the worst with its
- * reason. NULL: no memory. */
-json_t *warnings_json(const struct result *res);
+/* [{kind: "rig" or "disturbed", what, runs, of_runs, worst, why}] of an array
+ * of records: of each limit and each sign, how many runs have it, and the id of
+ * the worst with its reason. NULL: no memory. */
+json_t *warnings_json(const json_t *records);
 
 /* Of that array: a line "WARN ..." each; nothing if it is empty. */
 void warnings_print(const json_t *warnings, FILE *f);

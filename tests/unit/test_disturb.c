@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/cell/run_rig.h"
+#include "runner/page/run_warnings.h"
 #include "runner/run/run_watch.h"
 
 enum { CPUS = 2 };
@@ -295,6 +296,39 @@ static void a_cell_names_the_limits_of_its_programs(void **state)
 			    "timers of one, ceiling of two");
 }
 
+/* --- warnings --------------------------------------------------------- */
+
+static json_t *run_of(const char *id, double factor, double taken)
+{
+	return json_pack("{s:{s:s, s:[{s:s, s:s, s:f, s:s}, {s:s, s:s, s:f, "
+			 "s:s}], s:[{s:s, s:s}]}, s:{s:{s:f}}}",
+			 "cell", "id", id, "rig", "limit", "timers", "of", "a",
+			 "factor", factor, "why", id, "limit", "timers", "of",
+			 "b", "factor", factor / 2, "why", "less",
+			 "disturbance", "sign", "cpu", "seen", id, "host",
+			 "watch", "taken_share", taken);
+}
+
+static void a_report_names_the_worst_run_of_each(void **state)
+{
+	json_t *records = json_pack("[o, o, {}]", run_of("one", 3, .2),
+				    run_of("two", 2, .4));
+	json_t *warnings = warnings_json(records);
+	char text[400] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	(void)state;
+	warnings_print(warnings, f);
+	fclose(f);
+	assert_string_equal(
+		text,
+		"WARN  limit of the rig, timers: 2 of 3 runs, worst one: one\n"
+		"WARN  disturbed by other load, cpu: 2 of 3 runs, worst two: "
+		"two\n");
+	json_decref(warnings);
+	json_decref(records);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +344,7 @@ int main(void)
 		cmocka_unit_test(timers_are_judged_by_the_other_repetitions),
 		cmocka_unit_test(a_ceiling_that_fell_is_noticed),
 		cmocka_unit_test(a_cell_names_the_limits_of_its_programs),
+		cmocka_unit_test(a_report_names_the_worst_run_of_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
