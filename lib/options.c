@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/util.h"
+
 /* Does "key=value" set `key`, in which '_' may be '-'? */
 static bool sets(const char *option, const char *key)
 {
@@ -34,11 +36,15 @@ static const struct conf_field *find(const char *option,
 	return *only ? f : NULL;
 }
 
-/* Keys that only programs use. */
+/* Keys that only programs use: a library does not start processes. */
 static bool for_programs(const struct conf_field *f)
 {
-	return !strcmp(f->key, "progress") ||
-	       (f->cli_only && strcmp(f->key, "config"));
+	static const char *const keys[] = { "progress", "mpi", "nodes" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!strcmp(f->key, keys[i]))
+			return true;
+	return f->cli_only && strcmp(f->key, "config");
 }
 
 static int set(struct train_options *o, const char *option,

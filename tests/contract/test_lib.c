@@ -45,6 +45,8 @@ static void test_options(void **state)
 	lib_no_open(NULL, "bach=4", -EINVAL, "bach=4: unknown option");
 	lib_no_open(NULL, "drop_last", -EINVAL, "drop_last: not of the form");
 	lib_no_open(NULL, "progress=on", -EINVAL, "unknown option");
+	lib_no_open(NULL, "nodes=2", -EINVAL, "unknown option");
+	lib_no_open(NULL, "mpi=on", -EINVAL, "unknown option");
 	lib_no_open(NULL, "json=-", -EINVAL, "unknown option");
 	lib_no_open(NULL, "batch=many", -EINVAL, "batch: ");
 	lib_no_open(NULL, "loader=none", -EINVAL, "unknown engine");
