@@ -17,8 +17,8 @@
 
 /* arbitrary: longer than a loaded machine takes to start its ranks, short
  * enough for somebody who waits */
-#define JOIN_NS (20 * NS_PER_S)
-#define ANSWER_NS (2 * NS_PER_S)
+#define JOIN_NS (30 * NS_PER_S)
+#define ANSWER_NS (3 * NS_PER_S)
 
 /* Instead of a rank: the sender leaves in order. */
 #define BYE UINT32_MAX
@@ -97,11 +97,13 @@ int watch_listen(struct watch *w, bool local, struct watch_door *ret,
 	    bind(w->listening, (struct sockaddr *)&at, sizeof(at)) < 0 ||
 	    listen(w->listening, SOMAXCONN) < 0 ||
 	    getsockname(w->listening, (struct sockaddr *)&at, &size) < 0 ||
-	    getrandom(w->key, sizeof(w->key), 0) != sizeof(w->key))
+	    getrandom(w->key, sizeof(w->key), 0) != sizeof(w->key) ||
+	    getrandom(w->own, sizeof(w->own), 0) != sizeof(w->own))
 		return err_set(err, -errno,
 			       "cannot listen for the other ranks: %s",
 			       strerror(errno));
 	memcpy(ret->key, w->key, sizeof(w->key));
+	memcpy(ret->own, w->own, sizeof(w->own));
 	if (local)
 		ret->address[ret->n++] = at;
 	else
@@ -119,7 +121,8 @@ static void let_in(struct watch *w)
 		return;
 	limit(fd, ANSWER_NS);
 	if (recv(fd, &h, sizeof(h), MSG_WAITALL) == sizeof(h) &&
-	    !memcmp(h.key, w->key, sizeof(h.key)))
+	    !memcmp(h.key, w->key, sizeof(h.key)) &&
+	    send(fd, w->own, sizeof(w->own), MSG_NOSIGNAL) == sizeof(w->own))
 		add(w, fd, h.rank);
 	else
 		close(fd);
@@ -142,16 +145,23 @@ int watch_accept(struct watch *w, uint32_t n, struct err *err)
 				  w->n - 1, n);
 }
 
-static int knock(const struct sockaddr_in *at, const struct hello *h)
+static int knock(const struct sockaddr_in *at, const struct watch_door *door,
+		 uint32_t rank)
 {
 	_cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct hello h = { .rank = rank };
+	uint8_t own[WATCH_KEY];
 
 	if (fd < 0)
 		return -errno;
+	memcpy(h.key, door->key, sizeof(h.key));
 	limit(fd, ANSWER_NS);
 	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 ||
-	    send(fd, h, sizeof(*h), MSG_NOSIGNAL) != sizeof(*h))
+	    send(fd, &h, sizeof(h), MSG_NOSIGNAL) != sizeof(h))
 		return -errno;
+	if (recv(fd, own, sizeof(own), MSG_WAITALL) != sizeof(own) ||
+	    memcmp(own, door->own, sizeof(own)))
+		return -ENOTCONN;
 	limit(fd, 0);
 	return TAKE_FD(fd);
 }
@@ -159,12 +169,10 @@ static int knock(const struct sockaddr_in *at, const struct hello *h)
 int watch_connect(struct watch *w, const struct watch_door *door, uint32_t rank,
 		  struct err *err)
 {
-	struct hello h = { .rank = rank };
 	int fd = -ENOTCONN;
 
-	memcpy(h.key, door->key, sizeof(h.key));
 	for (uint32_t i = 0; fd < 0 && i < door->n; i++)
-		fd = knock(&door->address[i], &h);
+		fd = knock(&door->address[i], door, rank);
 	if (fd < 0)
 		return err_set(err, -ENOTCONN,
 			       "cannot reach rank 0 over TCP: %s",

@@ -12,8 +12,10 @@
  *	others		watch_connect(&w, &door, rank)
  *	all		watch_wait() instead of sleeping
  *
- * Who connects shows the door's key, so that no stranger takes a rank's place.
- * If all ranks share a machine, the door is on its loopback.
+ * Who connects shows the door's key, and rank 0 shows its own in return: no
+ * stranger takes a rank's place, and none that of rank 0 behind an address that
+ * several machines have. If all ranks share a machine, the door is on its
+ * loopback.
  */
 #ifndef GPEMU_LOADER_COMM_WATCH_H
 #define GPEMU_LOADER_COMM_WATCH_H
@@ -29,7 +31,7 @@ enum { WATCH_KEY = 16, WATCH_ADDRESSES = 8 };
 
 /* Where rank 0 listens. Plain bytes, for ranks of the same build. */
 struct watch_door {
-	uint8_t key[WATCH_KEY];
+	uint8_t key[WATCH_KEY], own[WATCH_KEY]; /* shown by others, rank 0 */
 	uint32_t n;
 	struct sockaddr_in address[WATCH_ADDRESSES];
 };
@@ -41,7 +43,7 @@ struct watch {
 	/* private */
 	bool first; /* rank 0 */
 	int listening;
-	uint8_t key[WATCH_KEY];
+	uint8_t key[WATCH_KEY], own[WATCH_KEY];
 	struct pollfd *fd; /* [0] is watch_wait's; then connections */
 	uint32_t *rank;	   /* who is at the other end */
 	unsigned n;	   /* of both, at least 1 */
