@@ -320,15 +320,8 @@ static int settle_cache(struct options *o, struct err *err)
 
 static int settle_peers(const struct options *o, struct err *err)
 {
-	const char *alone = o->node	  ? "--node"
-			    : o->peer_key ? "--peer-key"
-			    : o->nic	  ? "--nic"
-					  : NULL;
-
 	if (!o->peers)
-		return alone ? err_set(err, -EINVAL, "%s without --peers",
-				       alone)
-			     : 0;
+		return 0;
 	if (strcmp(o->group, "1"))
 		return err_set(err, -EINVAL,
 			       "--peers and --group: the files of a group "

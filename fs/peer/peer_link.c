@@ -163,7 +163,9 @@ static int take_welcome(struct peer_link *l, const struct peer_msg *m)
 	conn_trust(l->conn, PEER_DATA_HEAD + s->most_data);
 	l->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
 	set_up(l, true);
-	log_info("peer %s: connected", s->net->nodes[l->node].text);
+	if (l->told)
+		log_info("peer %s: connected", s->net->nodes[l->node].text);
+	l->told = false;
 	return 0;
 }
 
@@ -244,8 +246,9 @@ static const char *text_of(int why, enum peer_reason reason)
 					 : "";
 }
 
-/* Once for each time that it goes, or cannot come for another reason. */
-static void tell_end(const struct peer_link *l, int why, bool was_up)
+/* Once for each time that it goes; where it never came, when that is more than
+ * a mount that has yet to start. */
+static void tell_end(struct peer_link *l, int why, bool was_up)
 {
 	const char *name = l->shared->net->nodes[l->node].text;
 	const char *text =
@@ -255,9 +258,12 @@ static void tell_end(const struct peer_link *l, int why, bool was_up)
 		log_warn("peer %s: lost: %s; what it owns is read from the "
 			 "storage until it is back",
 			 name, text);
-	else if (why != __atomic_load_n(&l->why, __ATOMIC_RELAXED))
-		log_line(stays(why) ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-			 "peer %s: not connected: %s", name, text);
+	else if (!l->told &&
+		 (stays(why) || l->backoff_ns == emulated(l, MOST_BACKOFF_NS)))
+		log_warn("peer %s: not connected: %s", name, text);
+	else
+		return;
+	l->told = true;
 }
 
 static void fail_all(struct peer_link *l, int why, uint64_t now)

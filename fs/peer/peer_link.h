@@ -32,7 +32,7 @@ struct peer_link {
 	struct peer_shared *shared;
 	uint32_t node;
 	struct conn *conn; /* NULL: away */
-	bool greeted;
+	bool greeted, told;
 	bool up;	  /* atomic */
 	uint64_t dial_at; /* while away; else of the next look at what waits */
 	uint64_t backoff_ns;

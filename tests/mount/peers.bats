@@ -121,7 +121,6 @@ storage_reads()
 	run -2 gpemu-fs --peers "$peers" --group 4 "$src" "$mp"
 	run -2 gpemu-fs --peers "$peers" --layers cache,device,source "$src" "$mp"
 	[[ $output == *"needs the layer 'peer'"* ]]
-	run -2 gpemu-fs --node 1 "$src" "$mp"
 	run gpemu-fs --peers "$peers" --node 2 "$src" "$mp"
 	[ "$status" != 0 ]
 	[[ $output == *"the nodes of --peers are 0 to 1"* ]]
