@@ -13,6 +13,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "net/loop.h"
 
 enum { MOST_NODES = 3 };
 #define PATIENT (20 * NS_PER_S)
@@ -464,108 +465,6 @@ static void an_owner_may_have_nothing(void **state)
 /* --- a guest that is none
  * -------------------------------------------------------- */
 
-/* It is closed, `refused` is one more, and the server serves. */
-static void check_refused(struct fixture *f, struct pair *p, struct end *e,
-			  json_int_t before)
-{
-	end_wait_closed(e);
-	peer_wait(p->s, "refused", before + 1);
-	assert_int_equal(peer_stat(p->s, "refused"), before + 1);
-	end_close(e);
-	assert_int_equal(rig_stat(p->s, "inflight"), 0);
-	(void)f;
-}
-
-static void strangers_are_refused(void **state)
-{
-	struct fixture *f = *state;
-	unsigned char g[FRAME_GREETING];
-	struct seal_secret other = { { 1 } };
-	struct peer_msg m;
-	struct pair p;
-	struct end e;
-
-	pair_start(f, &p, HASTY);
-	m = hello_of(f, &p.nets[1], p.s, PEER_HELLO);
-	/* garbage */
-	end_dial_plain(&e, &p.nets[0]);
-	memset(zeros, 0x33, 1000);
-	end_send_plain(&e, zeros, 1000);
-	memset(zeros, 0, 1000);
-	check_refused(f, &p, &e, 0);
-	/* nothing, and a byte now and then */
-	end_dial_plain(&e, &p.nets[0]);
-	check_refused(f, &p, &e, 1);
-	end_dial_plain(&e, &p.nets[0]);
-	frame_greet(FRAME_VERSION, g);
-	for (int i = 0; i < FRAME_GREETING - 1; i++) {
-		end_send_plain(&e, g + i, 1);
-		tick_pause(10 * NS_PER_MS);
-	}
-	check_refused(f, &p, &e, 2);
-	/* another version is told ours */
-	end_dial_plain(&e, &p.nets[0]);
-	frame_greet(FRAME_VERSION + 1, g);
-	end_send_plain(&e, g, sizeof(g));
-	assert_int_equal(recv(e.fd, g, sizeof(g), MSG_WAITALL), sizeof(g));
-	assert_int_equal(frame_check_greeting(g, &m.bytes), 0);
-	check_refused(f, &p, &e, 3);
-	/* another key */
-	end_dial(&e, &p.nets[0], &other);
-	end_send(&e, &m);
-	check_refused(f, &p, &e, 4);
-	/* too long for somebody who is not trusted */
-	end_dial(&e, &p.nets[0], &p.nets[1].secret);
-	end_send_plain(&e, "\0\4\0\0", 4);
-	check_refused(f, &p, &e, 5);
-	assert_int_equal(peer_stat(p.s, "connected"), 1);
-	pair_stop(f, &p);
-}
-
-static void check_reason(struct fixture *f, struct pair *p, json_int_t before,
-			 const struct peer_msg *hello, enum peer_reason want)
-{
-	struct peer_msg m;
-	struct end e;
-
-	end_dial(&e, &p->nets[0], &p->nets[1].secret);
-	end_send(&e, hello);
-	assert_true(end_receive(&e, &m));
-	assert_int_equal(m.type, PEER_REFUSE);
-	assert_int_equal(m.reason, want);
-	check_refused(f, p, &e, before);
-}
-
-static void nodes_that_do_not_fit_learn_why(void **state)
-{
-	struct fixture *f = *state;
-	struct peer_msg good, m;
-	struct pair p;
-
-	pair_start(f, &p, PATIENT);
-	m = good = hello_of(f, &p.nets[1], p.s, PEER_HELLO);
-	m.hello.version++;
-	check_reason(f, &p, 0, &m, PEER_OTHER_VERSION);
-	m = good;
-	m.hello.fingerprint[3] ^= 1;
-	check_reason(f, &p, 1, &m, PEER_OTHER_DATASET);
-	m = good;
-	m.hello.seed++;
-	check_reason(f, &p, 2, &m, PEER_OTHER_SEED);
-	m = good;
-	m.hello.nodes++;
-	check_reason(f, &p, 3, &m, PEER_OTHER_NODES);
-	m = good;
-	m.hello.capacity_bytes++;
-	check_reason(f, &p, 4, &m, PEER_OTHER_CAPACITY);
-	m = good;
-	m.hello.node = 0; /* the server itself */
-	check_reason(f, &p, 5, &m, PEER_OTHER_NODE);
-	m.hello.node = 2;
-	check_reason(f, &p, 6, &m, PEER_OTHER_NODES);
-	pair_stop(f, &p);
-}
-
 /* Connect as a node that fits. */
 static void be_welcome(struct fixture *f, struct pair *p, struct end *e)
 {
@@ -586,6 +485,134 @@ static void ask(struct end *e, uint64_t key, uint64_t bytes, struct peer_msg *m)
 	end_send(e, m);
 	assert_true(end_receive(e, m));
 	assert_int_equal(m->id, 42);
+}
+
+/* It is closed, `refused` is one more, and the server serves. */
+static void check_refused(struct pair *p, struct end *e, json_int_t before)
+{
+	end_wait_closed(e);
+	peer_wait(p->s, "refused", before + 1);
+	assert_int_equal(peer_stat(p->s, "refused"), before + 1);
+	end_close(e);
+	assert_int_equal(rig_stat(p->s, "inflight"), 0);
+}
+
+static void strangers_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	unsigned char g[FRAME_GREETING];
+	struct seal_secret other = { { 1 } };
+	struct peer_msg m;
+	struct pair p;
+	struct end e;
+
+	pair_start(f, &p, HASTY);
+	m = hello_of(f, &p.nets[1], p.s, PEER_HELLO);
+	/* garbage */
+	end_dial_plain(&e, &p.nets[0]);
+	memset(zeros, 0x33, 1000);
+	end_send_plain(&e, zeros, 1000);
+	memset(zeros, 0, 1000);
+	check_refused(&p, &e, 0);
+	/* nothing, and a byte now and then */
+	end_dial_plain(&e, &p.nets[0]);
+	check_refused(&p, &e, 1);
+	end_dial_plain(&e, &p.nets[0]);
+	frame_greet(FRAME_VERSION, g);
+	for (int i = 0; i < FRAME_GREETING - 1; i++) {
+		end_send_plain(&e, g + i, 1);
+		tick_pause(10 * NS_PER_MS);
+	}
+	check_refused(&p, &e, 2);
+	/* another version is told ours */
+	end_dial_plain(&e, &p.nets[0]);
+	frame_greet(FRAME_VERSION + 1, g);
+	end_send_plain(&e, g, sizeof(g));
+	assert_int_equal(recv(e.fd, g, sizeof(g), MSG_WAITALL), sizeof(g));
+	assert_int_equal(frame_check_greeting(g, &m.bytes), 0);
+	check_refused(&p, &e, 3);
+	/* another key */
+	end_dial(&e, &p.nets[0], &other);
+	end_send(&e, &m);
+	check_refused(&p, &e, 4);
+	/* too long for somebody who is not trusted */
+	end_dial(&e, &p.nets[0], &p.nets[1].secret);
+	end_send_plain(&e, "\0\4\0\0", 4);
+	check_refused(&p, &e, 5);
+	assert_int_equal(peer_stat(p.s, "connected"), 1);
+	pair_stop(f, &p);
+}
+
+/* Those that do not greet fill their own places only. */
+static void a_crowd_leaves_the_nodes_alone(void **state)
+{
+	enum { CROWD = LOOP_STRANGERS + 10 };
+	struct fixture *f = *state;
+	struct end crowd[CROWD];
+	struct peer_msg m;
+	struct pair p;
+	struct end e;
+
+	pair_start(f, &p, PATIENT);
+	be_welcome(f, &p, &e);
+	for (int i = 0; i < CROWD; i++)
+		end_dial_plain(&crowd[i], &p.nets[0]);
+	peer_wait(p.s, "refused", CROWD - LOOP_STRANGERS);
+	assert_int_equal(peer_stat(p.s, "refused"), CROWD - LOOP_STRANGERS);
+	ask(&e, object_key(f->node[0], 0), f->bytes[0], &m);
+	assert_int_equal(peer_stat(p.s, "connected"), 1);
+	for (int i = 0; i < CROWD; i++)
+		end_close(&crowd[i]);
+	/* they have left their places */
+	peer_wait(p.s, "refused", CROWD);
+	end_close(&e);
+	be_welcome(f, &p, &e);
+	end_close(&e);
+	pair_stop(f, &p);
+}
+
+static void check_reason(struct pair *p, json_int_t before,
+			 const struct peer_msg *hello, enum peer_reason want)
+{
+	struct peer_msg m;
+	struct end e;
+
+	end_dial(&e, &p->nets[0], &p->nets[1].secret);
+	end_send(&e, hello);
+	assert_true(end_receive(&e, &m));
+	assert_int_equal(m.type, PEER_REFUSE);
+	assert_int_equal(m.reason, want);
+	check_refused(p, &e, before);
+}
+
+static void nodes_that_do_not_fit_learn_why(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_msg good, m;
+	struct pair p;
+
+	pair_start(f, &p, PATIENT);
+	m = good = hello_of(f, &p.nets[1], p.s, PEER_HELLO);
+	m.hello.version++;
+	check_reason(&p, 0, &m, PEER_OTHER_VERSION);
+	m = good;
+	m.hello.fingerprint[3] ^= 1;
+	check_reason(&p, 1, &m, PEER_OTHER_DATASET);
+	m = good;
+	m.hello.seed++;
+	check_reason(&p, 2, &m, PEER_OTHER_SEED);
+	m = good;
+	m.hello.nodes++;
+	check_reason(&p, 3, &m, PEER_OTHER_NODES);
+	m = good;
+	m.hello.capacity_bytes++;
+	check_reason(&p, 4, &m, PEER_OTHER_CAPACITY);
+	m = good;
+	m.hello.node = 0; /* the server itself */
+	check_reason(&p, 5, &m, PEER_OTHER_NODE);
+	m.hello.node = 2;
+	check_reason(&p, 6, &m, PEER_OTHER_NODES);
+	pair_stop(f, &p);
 }
 
 static void only_what_is_there_is_served(void **state)
@@ -633,10 +660,10 @@ static void a_guest_keeps_to_the_protocol(void **state)
 	pair_start(f, &p, PATIENT);
 	be_welcome(f, &p, &e);
 	end_send(&e, &(struct peer_msg){ .type = PEER_NOTFOUND });
-	check_refused(f, &p, &e, 0);
+	check_refused(&p, &e, 0);
 	be_welcome(f, &p, &e);
 	end_send_plain(&e, "\0\4\0\0", 4);
-	check_refused(f, &p, &e, 1);
+	check_refused(&p, &e, 1);
 	/* the second connection of a node ends the first, without blame */
 	be_welcome(f, &p, &e);
 	be_welcome(f, &p, &again);
@@ -686,6 +713,7 @@ int main(void)
 		cmocka_unit_test(a_bad_owner_costs_a_read_of_the_storage),
 		cmocka_unit_test(an_owner_may_have_nothing),
 		cmocka_unit_test(strangers_are_refused),
+		cmocka_unit_test(a_crowd_leaves_the_nodes_alone),
 		cmocka_unit_test(nodes_that_do_not_fit_learn_why),
 		cmocka_unit_test(only_what_is_there_is_served),
 		cmocka_unit_test(a_guest_keeps_to_the_protocol),
