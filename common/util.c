@@ -89,27 +89,44 @@ int util_open_file(int dirfd, const char *path, int flags, struct stat *ret)
 	return TAKE_FD(fd);
 }
 
-/* A file or a device; -1 with errno. */
-static int open_no_pipe(const char *path)
+/* Does the path name a descriptor that the caller passed on? */
+static bool is_descriptor(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (!strncmp(path, folders[i], strlen(folders[i])))
+			return true;
+	return !strcmp(path, "/dev/stdin");
+}
+
+/*
+ * A file or a device; -1 with errno. A pipe only as a descriptor: its open has
+ * a writer already, and no other user can have put it there. O_NONBLOCK is for
+ * the open alone: a read of a terminal waits.
+ */
+static int open_input(const char *path)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 
 	do
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	while (fd < 0 && errno == EINTR);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
-	if (S_ISFIFO(st.st_mode)) {
+	if (S_ISFIFO(st.st_mode) && !is_descriptor(path)) {
 		errno = ESPIPE;
 		return -1;
 	}
+	if (fcntl(fd, F_SETFL, 0) < 0)
+		return -1;
 	return TAKE_FD(fd);
 }
 
 FILE *util_open_stream(const char *path)
 {
-	_cleanup_close_ int fd = open_no_pipe(path);
+	_cleanup_close_ int fd = open_input(path);
 	FILE *f;
 
 	if (fd < 0)
@@ -242,7 +259,7 @@ int util_read_whole(int fd, size_t most, char **ret, size_t *ret_n)
 
 int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n)
 {
-	_cleanup_close_ int fd = open_no_pipe(path);
+	_cleanup_close_ int fd = open_input(path);
 
 	return fd < 0 ? -errno : util_read_whole(fd, most, ret, ret_n);
 }

@@ -67,8 +67,8 @@ char *util_trim(char *s);
  * neither a file nor a folder.
  */
 int util_open_file(int dirfd, const char *path, int flags, struct stat *ret);
-/* The same as a stream, and also of a device: /dev/null is an empty file. NULL
- * with errno. */
+/* The same as a stream, and also of a device, or of a pipe that is given as a
+ * descriptor, /dev/stdin or /dev/fd/N: reads may block. NULL with errno. */
 FILE *util_open_stream(const char *path);
 
 /*
@@ -111,8 +111,8 @@ enum { UTIL_HERE = -1 };
  * `most` bytes (SIZE_MAX: no limit); what read(2) fails with, such as -EISDIR.
  */
 int util_read_whole(int fd, size_t most, char **ret, size_t *ret_n);
-/* The same of a path: also what open(2) fails with; -ESPIPE of a pipe, which
- * is not waited for. */
+/* The same of a path that util_open_stream() opens: also what open(2) fails
+ * with; -ESPIPE of a pipe that is not given as a descriptor. */
 int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n);
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))

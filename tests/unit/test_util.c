@@ -119,6 +119,45 @@ static void a_pipe_is_read_to_its_end(void **state)
 	close(fd[0]);
 }
 
+/* As a shell passes <(command). */
+static void a_pipe_is_a_file_as_a_descriptor_only(void **state)
+{
+	_cleanup_free_ char *text = NULL, *path = NULL;
+	pthread_t writer;
+	int fd[2], r;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	r = util_read_file("pipe", 1 << 20, &text, &n);
+	unlink("pipe");
+	assert_int_equal(r, -ESPIPE);
+	assert_int_equal(pipe(fd), 0);
+	assert_int_equal(pthread_create(&writer, NULL, feed, &fd[1]), 0);
+	assert_true(asprintf(&path, "/dev/fd/%d", fd[0]) > 0);
+	assert_int_equal(util_read_file(path, 1 << 20, &text, &n), 0);
+	assert_int_equal(n, 10000);
+	pthread_join(writer, NULL);
+	close(fd[0]);
+}
+
+/* A terminal that has no line yet is waited for. */
+static void a_device_is_read_with_blocking_reads(void **state)
+{
+	FILE *f;
+	int fd;
+
+	(void)state;
+	fd = posix_openpt(O_RDWR | O_NOCTTY);
+	if (fd < 0 || grantpt(fd) < 0 || unlockpt(fd) < 0)
+		skip();
+	f = util_open_stream(ptsname(fd));
+	assert_non_null(f);
+	assert_int_equal(fcntl(fileno(f), F_GETFL) & O_NONBLOCK, 0);
+	fclose(f);
+	close(fd);
+}
+
 static void a_part_is_read_up_to_the_end(void **state)
 {
 	char buf[20];
@@ -145,6 +184,8 @@ int main(void)
 		cmocka_unit_test(the_end_counts_and_not_the_size_it_says),
 		cmocka_unit_test(what_cannot_be_read_says_why),
 		cmocka_unit_test(a_pipe_is_read_to_its_end),
+		cmocka_unit_test(a_pipe_is_a_file_as_a_descriptor_only),
+		cmocka_unit_test(a_device_is_read_with_blocking_reads),
 		cmocka_unit_test(a_part_is_read_up_to_the_end),
 	};
 
