@@ -220,20 +220,19 @@ static int make_locked(struct runner *r, const json_t *recipe, const char *path,
 }
 
 /* Lock the dataset; another gpemu-run may be making it. */
-static int wait_for_maker(struct runner *r, int fd, const char *lock,
-			  struct err *err)
+static int wait_for_maker(struct runner *r, int fd, bool shared,
+			  const char *lock, struct err *err)
 {
 	int code;
 
-	while ((code = lock_try(fd, 0, false)) == -EAGAIN) {
+	while ((code = lock_try(fd, 0, shared)) == -EAGAIN) {
 		fprintf(stderr,
 			"gpemu-run: another gpemu-run has %s, waiting\n", lock);
 		code = lock_wait(lock, 0, &r->stop, err);
 		if (code < 0)
 			return code;
 	}
-	return code < 0 ? err_set(err, code, "%s: %s", lock, strerror(-code))
-			: 0;
+	return code < 0 ? lock_error(lock, code, err) : 0;
 }
 
 static int make_one(struct runner *r, const json_t *recipe, struct err *err)
@@ -241,19 +240,26 @@ static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 	_cleanup_free_ char *path = NULL, *lock = NULL;
 	_cleanup_close_ int fd = -1;
 	int code = dataset_path(r, recipe, &path, err);
+	bool shared;
 
 	if (code < 0 || dataset_is_synth(recipe) || is_folder(path))
 		return code;
 	if (asprintf(&lock, "%s.lock", path) < 0)
 		return -ENOMEM;
 	fd = lock_open(lock);
+	/* of another user, who may be making it: wait, then use it */
+	shared = fd == -EACCES;
+	if (shared)
+		fd = lock_open_shared(lock);
 	if (fd < 0)
-		return err_set(err, fd, "%s: %s", lock, strerror(-fd));
-	code = wait_for_maker(r, fd, lock, err);
+		return lock_error(lock, fd, err);
+	code = wait_for_maker(r, fd, shared, lock, err);
 	if (code < 0)
 		return code;
 	if (is_folder(path))
 		return 0;
+	if (shared)
+		return lock_error(lock, -EACCES, err);
 	fprintf(stderr, "gpemu-run: making the dataset in %s\n", path);
 	return make_locked(r, recipe, path, err);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -44,6 +45,23 @@ int lock_open(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+int lock_open_shared(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int lock_error(const char *path, int code, struct err *err)
+{
+	struct stat st;
+
+	if (code != -EACCES || stat(path, &st) < 0)
+		return err_set(err, code, "%s: %s", path, strerror(-code));
+	return err_set(err, code, "%s: %s (it belongs to user %u)", path,
+		       strerror(-code), (unsigned)st.st_uid);
+}
+
 static int set(int fd, uint64_t byte, short type, int command)
 {
 	struct flock lock = { .l_type = type,
@@ -76,6 +94,7 @@ struct waiting {
 static int wait_for(void *ctx)
 {
 	const struct waiting *w = ctx;
+	short type = F_WRLCK;
 	sigset_t all;
 	int fd;
 
@@ -83,7 +102,11 @@ static int wait_for(void *ctx)
 	sigfillset(&all);
 	sigprocmask(SIG_UNBLOCK, &all, NULL);
 	fd = lock_open(w->path);
-	return fd < 0 ? -fd : -set(fd, w->byte, F_WRLCK, F_OFD_SETLKW);
+	if (fd == -EACCES) {
+		fd = lock_open_shared(w->path);
+		type = F_RDLCK;
+	}
+	return fd < 0 ? -fd : -set(fd, w->byte, type, F_OFD_SETLKW);
 }
 
 int lock_wait(const char *path, uint64_t byte, struct stop *stop,
@@ -100,7 +123,5 @@ int lock_wait(const char *path, uint64_t byte, struct stop *stop,
 	child_end(&child, GRACE_NS);
 	if (code == 0 && status)
 		code = -status;
-	return code < 0 && code != -EINTR
-		       ? err_set(err, code, "%s: %s", path, strerror(-code))
-		       : code;
+	return code < 0 && code != -EINTR ? lock_error(path, code, err) : code;
 }

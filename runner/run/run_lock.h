@@ -32,6 +32,11 @@ uint64_t lock_of_machine(void);
 
 /* Open the file, made if missing; -errno. */
 int lock_open(const char *path);
+/* Open the file of another user, which may be read but not written: only for
+ * locks that others may share, and to wait. -errno. */
+int lock_open_shared(const char *path);
+/* The error of a lock file; of -EACCES with the owner. Returns `code`. */
+int lock_error(const char *path, int code, struct err *err);
 /* Lock a byte without waiting; `shared`: others may share it. -EAGAIN: somebody
  * else has it; -errno. */
 int lock_try(int fd, uint64_t byte, bool shared);

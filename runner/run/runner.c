@@ -164,8 +164,7 @@ static int open_lock(struct runner *r, struct err *err)
 		return -ENOMEM;
 	r->lock_fd = lock_open(path);
 	if (r->lock_fd < 0)
-		return err_set(err, r->lock_fd, "%s: %s", path,
-			       strerror(-r->lock_fd));
+		return lock_error(path, r->lock_fd, err);
 	code = lock_try(r->lock_fd, lock_of_machine(), r->w->independent);
 	if (code == -EAGAIN)
 		return err_set(err, code,
@@ -173,8 +172,7 @@ static int open_lock(struct runner *r, struct err *err)
 			       "this folder; a workload that measures no times "
 			       "says 'independent: true'",
 			       r->out);
-	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
-			: 0;
+	return code < 0 ? lock_error(path, code, err) : 0;
 }
 
 int runner_try_lock(const struct runner *r, uint64_t byte, struct err *err)

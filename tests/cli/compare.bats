@@ -202,3 +202,48 @@ slower()
 	[ "$(ls kept)" = file ]
 	[ -d "${lock%.lock}" ]
 }
+
+@test "run: a second user waits for the maker of a dataset and uses it" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
+	chmod a+X "$BATS_RUN_TMPDIR" "$(dirname "$BATS_TEST_TMPDIR")"
+	chmod -R a+rX "$BATS_TEST_TMPDIR"
+	as_nobody() {
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	}
+	as_nobody test -x "$bin/gpemu-run" || skip "another user cannot run gpemu-run"
+	as_nobody test -x "$PWD/bin" || skip "another user cannot enter $PWD"
+	gpemu_run -o a --data-dir data w.yaml
+	lock=$(echo data/*.lock)
+	made=${lock%.lock}
+	mkdir b
+	chown 65534 b tmp "$STANDIN_LOG"
+	mv "$made" away
+	# the first user is making it until somebody waits for it
+	cat >maker <<-'END'
+		import fcntl, os, sys, time
+		lock, made = sys.argv[1:]
+		f = open(lock, "r+")
+		fcntl.lockf(f, fcntl.LOCK_EX)
+		open("locked", "w")
+		for i in range(600):
+		    if os.path.exists("said") and "waiting" in open("said").read():
+		        os.rename("away", made)
+		        break
+		    time.sleep(.05)
+	END
+	python3 maker "$lock" "$made" 3>&- &
+	maker=$!
+	for try in {1..400}; do
+		[ ! -e locked ] || break
+		sleep .05
+	done
+	as_nobody timeout 60 "$bin/gpemu-run" --no-mount -o b --data-dir data \
+		w.yaml >said 2>&1 || { cat said; false; }
+	wait $maker
+	# what the first user has not made cannot be made in its place
+	mv "$made" away
+	run as_nobody "$bin/gpemu-run" --no-mount -o b --data-dir data w.yaml
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[[ $output == *"$lock: Permission denied (it belongs to user 0)"* ]]
+}
