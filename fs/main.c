@@ -147,7 +147,8 @@ int main(int argc, char **argv)
 	struct mount m = { .ready_fd = -1,
 			   .argc = argc,
 			   .argv = argv,
-			   .options_lock = PTHREAD_MUTEX_INITIALIZER };
+			   .options_lock = PTHREAD_MUTEX_INITIALIZER,
+			   .notify_lock = PTHREAD_MUTEX_INITIALIZER };
 	struct err err = { 0 };
 	char *args[2];
 	int r = options_init(&m.o);

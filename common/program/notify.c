@@ -2,7 +2,6 @@
 #include "common/program/notify.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +11,12 @@
 
 #include "common/util.h"
 
-int notify(const char *fmt, ...)
+int notify_v(const char *fmt, va_list ap)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	const char *name = secure_getenv("NOTIFY_SOCKET");
 	_cleanup_close_ int fd = -1;
 	char text[512];
-	va_list ap;
 	size_t n;
 
 	if (!name)
@@ -29,13 +27,22 @@ int notify(const char *fmt, ...)
 	memcpy(to.sun_path, name, n);
 	if (*name == '@')
 		to.sun_path[0] = 0; /* abstract: unix(7) */
-	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 ||
 	    sendto(fd, text, strlen(text), MSG_NOSIGNAL, (void *)&to,
 		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
 		return -errno;
 	return 0;
+}
+
+int notify(const char *fmt, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = notify_v(fmt, ap);
+	va_end(ap);
+	return r;
 }

@@ -181,6 +181,20 @@ static bool release_caller(struct mount *m)
 	return waits;
 }
 
+int mount_notify(struct mount *m, const char *fmt, ...)
+{
+	va_list ap;
+	int r = 0;
+
+	va_start(ap, fmt);
+	pthread_mutex_lock(&m->notify_lock);
+	if (!m->stopping)
+		r = notify_v(fmt, ap);
+	pthread_mutex_unlock(&m->notify_lock);
+	va_end(ap);
+	return r;
+}
+
 /* The mount is usable. */
 static void ready(void *ctx)
 {
@@ -195,8 +209,8 @@ static void ready(void *ctx)
 		return;
 	}
 	__atomic_store_n(&m->ready, true, __ATOMIC_RELEASE);
-	r = notify("READY=1\nMAINPID=%d\nSTATUS=serving %s", (int)getpid(),
-		   m->mountpoint);
+	r = mount_notify(m, "READY=1\nMAINPID=%d\nSTATUS=serving %s",
+			 (int)getpid(), m->mountpoint);
 	if (r < 0)
 		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
 }
@@ -253,7 +267,10 @@ static void stop(void *ctx)
 {
 	struct mount *m = ctx;
 
+	pthread_mutex_lock(&m->notify_lock);
+	m->stopping = true;
 	notify("STOPPING=1");
+	pthread_mutex_unlock(&m->notify_lock);
 	front_stop(m->front);
 }
 

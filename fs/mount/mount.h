@@ -31,11 +31,18 @@ struct mount {
 	char *fuse_options;
 	int ready_fd; /* the daemon's end of the pipe, or -1 */
 	bool ready;   /* atomic: messages go to the target of --log */
+	pthread_mutex_t notify_lock;
+	bool stopping; /* by notify_lock */
 };
 
 /* Serve SOURCE at m->mountpoint until the end; the exit status. */
 int mount_serve(struct mount *m, const char *source);
 void mount_fini(struct mount *m);
+
+/* notify(), but nothing after STOPPING=1: a signal may end the mount before it
+ * is ready. */
+int mount_notify(struct mount *m, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /*
  * SIGHUP, as a job (fs/control/jobs.h): reopen the output files, and read

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/program/notify.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
@@ -186,7 +185,8 @@ static void reopen_trace(struct mount *m)
 void mount_reload(struct mount *m)
 {
 	/* Source: sd_notify(3): systemd then waits for the end of the reload */
-	notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, tick_wall() / 1000);
+	mount_notify(m, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		     tick_wall() / 1000);
 	reopen_log(m);
 	reopen_trace(m);
 	if (m->o.common.config)
@@ -194,5 +194,5 @@ void mount_reload(struct mount *m)
 	else
 		log_info("reload: nothing to read again: mounted without "
 			 "--config");
-	notify("READY=1");
+	mount_notify(m, "READY=1");
 }

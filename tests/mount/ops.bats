@@ -207,6 +207,51 @@ logged()
 	done
 }
 
+@test "a mount that a signal ends early does not report READY after STOPPING" {
+	# --log is opened to check it and when the mount gets ready; each
+	# waits for the reader of a pipe
+	mkfifo "$BATS_TEST_TMPDIR/pipe" "$BATS_TEST_TMPDIR/second"
+	timeout 60 python3 - "$BATS_TEST_TMPDIR" "$src" "$mp" 3>&- <<-'END'
+	import os, signal, socket, subprocess, sys, time
+	tmp, src, mp = sys.argv[1:]
+	s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+	s.bind(tmp + "/notify")
+	s.settimeout(20)
+	p = subprocess.Popen(
+	    ["gpemu-fs", "-f", "--log", tmp + "/pipe", src, mp],
+	    env=dict(os.environ, NOTIFY_SOCKET=tmp + "/notify"))
+	def mounted():
+	    with open("/proc/mounts") as f:
+	        return f" {mp} " in f.read()
+	def opens_log():
+	    for t in os.listdir(f"/proc/{p.pid}/task"):
+	        with open(f"/proc/{p.pid}/task/{t}/wchan") as f:
+	            if "wait_for_partner" in f.read():
+	                return True
+	    return False
+	try:
+	    while not opens_log():
+	        time.sleep(.01)
+	    os.rename(tmp + "/pipe", tmp + "/first")
+	    os.rename(tmp + "/second", tmp + "/pipe")
+	    first = os.open(tmp + "/first", os.O_RDONLY)
+	    while not mounted() or not opens_log():
+	        time.sleep(.01)
+	    p.send_signal(signal.SIGTERM)
+	    assert s.recv(4096) == b"STOPPING=1"
+	    fd = os.open(tmp + "/pipe", os.O_RDONLY)
+	    assert p.wait(20) == 0
+	    s.setblocking(False)
+	    try:
+	        raise AssertionError(s.recv(4096))
+	    except BlockingIOError:
+	        pass
+	finally:
+	    p.kill()
+	END
+	is_not_mounted
+}
+
 @test "an invalid notify socket is only a warning" {
 	NOTIFY_SOCKET=nonsense gpemu-fs --log "$log" "$src" "$mp"
 	is_mounted
