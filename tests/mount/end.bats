@@ -41,8 +41,8 @@ stuck()
 # clear_and_kill: SIGTERM as soon as the first of the held reads goes on
 clear_and_kill()
 {
-	python3 - "$mp/.gpemu" $pid 3>&- <<-'END'
-	import json, os, signal, sys, threading
+	timeout -k 1 60 python3 - "$mp/.gpemu" $pid 3>&- <<-'END'
+	import json, os, signal, sys, threading, time
 	ctl, pid = sys.argv[1], int(sys.argv[2])
 	def clear():
 	    try:
@@ -52,16 +52,27 @@ clear_and_kill()
 	        pass
 	thread = threading.Thread(target=clear)
 	thread.start()
+	end = time.monotonic() + 20
 	while not json.load(open(ctl + "/stats"))["misses"]:
-	    pass
+	    assert time.monotonic() < end, "no read has ended"
 	os.kill(pid, signal.SIGTERM)
 	thread.join()
 	END
 }
 
+gone()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
 # ended: the daemon exited cleanly
 ended()
 {
+	if ! eventually gone $pid; then
+		cat "$log"
+		echo "run $i: still running"
+		return 1
+	fi
 	status=0
 	wait $pid || status=$?
 	if [ "$status" -ne 0 ]; then
@@ -78,6 +89,8 @@ ended()
 		clear_and_kill &
 		writer=$!
 		ended
+		eventually gone $writer
+		eventually gone $reader
 		wait $writer || true
 		wait $reader || true
 	done
