@@ -37,11 +37,11 @@ void log_set_level(enum log_level level)
 	__atomic_store_n(&log_state.level, level, __ATOMIC_RELAXED);
 }
 
-int log_level_parse(const char *s, enum log_level *ret)
+int log_level_parse(const char *s, enum log_level *ret, struct err *err)
 {
 	static const char *const names[] = { "error", "warn", "info", "debug" };
 
-	int i = WORD_FIND(names, "log level", s, NULL);
+	int i = WORD_FIND(names, "--log-level", s, err);
 
 	if (i < 0)
 		return i;

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#include "common/err.h"
+
 enum log_level {
 	LOG_LEVEL_ERROR,
 	LOG_LEVEL_WARN,
@@ -25,7 +27,7 @@ void log_init(const char *program, enum log_level level);
 /* The most verbose level shown from now on; any thread. */
 void log_set_level(enum log_level level);
 /* "error", "warn", "info" or "debug"; -EINVAL. */
-int log_level_parse(const char *s, enum log_level *ret);
+int log_level_parse(const char *s, enum log_level *ret, struct err *err);
 
 /* Send the lines to syslog(3) from now on; stderr is no longer written. */
 void log_to_syslog(void);

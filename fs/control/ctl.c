@@ -10,6 +10,7 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/profile.h"
 #include "fs/cache/tier.h"
 #include "fs/control/ctl_fault.h"
@@ -61,11 +62,9 @@ bool ctl_is_long(enum ctl_file file)
 
 enum ctl_file ctl_lookup(const char *name)
 {
-	int i = 0;
+	int i = WORD_FIND(names, "file", name, NULL);
 
-	while (i < CTL_N_FILES && strcmp(names[i], name))
-		i++;
-	return (enum ctl_file)i;
+	return i < 0 ? CTL_N_FILES : (enum ctl_file)i;
 }
 
 /* --- reading ------------------------------------------------------------ */
@@ -340,23 +339,17 @@ static int set_tier(struct ctl *ctl, const char *value, struct err *err)
 
 static int set(struct ctl *ctl, const char *key, char *value, struct err *err)
 {
-	static const struct {
-		const char *key;
-		int (*set)(struct ctl *, const char *, struct err *);
-	} keys[] = { { "storage", set_storage },
-		     { "cache_policy", set_policy },
-		     { "cache_size", set_size },
-		     { "tier", set_tier } };
+	static const char *const keys[] = { "storage", "cache_policy",
+					    "cache_size", "tier" };
+	static int (*const setters[])(struct ctl *, const char *,
+				      struct err *) = { set_storage, set_policy,
+							set_size, set_tier };
+	int i;
 
 	if (!key || !*(value = util_trim(value)))
 		return err_set(err, -EINVAL, "use: set KEY VALUE");
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].key, key))
-			return keys[i].set(ctl, value, err);
-	return err_set(err, -EINVAL,
-		       "'%s' cannot be set (storage, cache_policy, "
-		       "cache_size and tier can)",
-		       key);
+	i = WORD_FIND(keys, "setting", key, err);
+	return i < 0 ? i : setters[i](ctl, value, err);
 }
 
 static int warm(struct ctl *ctl, char *list, struct err *err)
@@ -369,31 +362,31 @@ static int warm(struct ctl *ctl, char *list, struct err *err)
 
 static int run_line(struct ctl *ctl, char *line, struct err *err)
 {
+	enum { RESET, EPOCH, DROP_CACHE, SET, FAULT, WARM };
+	static const char *const words[] = {
+		[RESET] = "reset",	     [EPOCH] = "epoch",
+		[DROP_CACHE] = "drop-cache", [SET] = "set",
+		[FAULT] = "fault",	     [WARM] = "warm",
+	};
 	char *save, *word = strtok_r(line, " \t\r", &save);
 	char *key;
+	int i = word ? WORD_FIND(words, "command", word, err) : 0;
 
-	if (!word)
-		return 0;
+	if (!word || i < 0)
+		return i;
 	/* these take the rest of the line, with blanks, as one argument */
-	if (!strcmp(word, "warm"))
+	if (i == WARM)
 		return warm(ctl, save, err);
-	if (!strcmp(word, "fault"))
+	if (i == FAULT)
 		return ctl_fault(ctl, save, err);
 	key = strtok_r(NULL, " \t\r", &save);
-	if (!strcmp(word, "set"))
+	if (i == SET)
 		return set(ctl, key, save, err);
 	if (key)
 		return err_set(err, -EINVAL, "%s takes no argument", word);
-	if (!strcmp(word, "epoch"))
-		return server_epoch(ctl->server, err);
-	if (!strcmp(word, "reset"))
-		return server_reset(ctl->server, err);
-	if (!strcmp(word, "drop-cache"))
-		return server_drop_cache(ctl->server, err);
-	return err_set(err, -EINVAL,
-		       "unknown command '%s' (known: reset epoch drop-cache "
-		       "set fault warm)",
-		       word);
+	return i == EPOCH   ? server_epoch(ctl->server, err)
+	       : i == RESET ? server_reset(ctl->server, err)
+			    : server_drop_cache(ctl->server, err);
 }
 
 bool ctl_may_wait(const char *text, size_t n)

@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "fs/front/front_private.h"
 
 char *front_mount_options(const struct front_config *c)
@@ -154,25 +155,13 @@ int front_try(const struct front_config *c, struct err *err)
 	return r;
 }
 
-/* -1: not one of the words. */
-static int find_word(const char *s, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(s, words[i]))
-			return (int)i;
-	return -1;
-}
-
 int hit_path_parse(const char *s, enum hit_path *ret, struct err *err)
 {
 	static const char *const words[] = { "auto", "reply", "passthrough" };
-	int i = find_word(s, words, ARRAY_SIZE(words));
+	int i = WORD_FIND(words, "--hit-path", s, err);
 
 	if (i < 0)
-		return err_set(err, -EINVAL,
-			       "--hit-path is auto, reply or passthrough, "
-			       "not '%s'",
-			       s);
+		return i;
 	*ret = (enum hit_path)i;
 	return 0;
 }
@@ -181,12 +170,10 @@ int front_transport_parse(const char *s, enum front_transport *ret,
 			  struct err *err)
 {
 	static const char *const words[] = { "auto", "dev", "uring" };
-	int i = find_word(s, words, ARRAY_SIZE(words));
+	int i = WORD_FIND(words, "--transport", s, err);
 
 	if (i < 0)
-		return err_set(err, -EINVAL,
-			       "--transport is auto, dev or uring, not '%s'",
-			       s);
+		return i;
 	*ret = (enum front_transport)i;
 	return 0;
 }

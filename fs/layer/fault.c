@@ -9,6 +9,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/profile_storage.h"
 
 /* --- words -------------------------------------------------------------- */
@@ -60,28 +61,33 @@ static int fail_value(struct parse *p, const struct word *w, const char *what)
 		       w->value_at + 1, w->key, w->value, what);
 }
 
+/* word_find(); its error has the column. */
+static int find(struct parse *p, size_t at, const char *const *known, size_t n,
+		const char *kind, const char *word)
+{
+	struct err err = { 0 };
+	int i = word_find(known, n, kind, word, &err);
+
+	return i < 0 ? fail(p, at, err.text) : i;
+}
+
 /* --- values ------------------------------------------------------------- */
 
 static int parse_op(struct parse *p, const struct word *w)
 {
-	char known[ERR_LIST] = "";
+	enum { METADATA = STORAGE_N_OPS, ANY, N };
+	const char *known[N] = { [METADATA] = "metadata", [ANY] = "any" };
+	int i;
 
-	for (unsigned op = 0; op < STORAGE_N_OPS; op++) {
-		err_list(known, storage_op_name(op));
-		if (!strcmp(w->value, storage_op_name(op)))
-			p->rule->ops = 1u << op;
-	}
-	err_list(known, "metadata");
-	err_list(known, "any");
-	if (!strcmp(w->value, "metadata"))
-		p->rule->ops = METADATA_OPS;
-	if (!strcmp(w->value, "any"))
-		p->rule->ops = ALL_OPS;
-	if (p->rule->ops)
-		return 0;
-	return err_set(p->err, -EINVAL,
-		       "column %zu: unknown operation '%s' (known: %s)",
-		       w->value_at + 1, w->value, known);
+	for (unsigned op = 0; op < STORAGE_N_OPS; op++)
+		known[op] = storage_op_name(op);
+	i = find(p, w->value_at, known, N, "operation", w->value);
+	if (i < 0)
+		return i;
+	p->rule->ops = i == METADATA ? METADATA_OPS
+		       : i == ANY    ? ALL_OPS
+				     : 1u << i;
+	return 0;
 }
 
 static int parse_path(struct parse *p, const struct word *w)
@@ -137,18 +143,16 @@ static int parse_count(struct parse *p, const struct word *w)
 
 static int parse_errno(struct parse *p, const struct word *w)
 {
-	char known[ERR_LIST] = "";
+	const char *known[ARRAY_SIZE(errnos)];
+	int i;
 
-	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++) {
-		err_list(known, strerrorname_np(errnos[i]));
-		if (!strcmp(w->value, strerrorname_np(errnos[i])))
-			p->rule->error = -errnos[i];
-	}
-	if (p->rule->error)
-		return 0;
-	return err_set(p->err, -EINVAL,
-		       "column %zu: unknown errno '%s' (known: %s)",
-		       w->value_at + 1, w->value, known);
+	for (size_t k = 0; k < ARRAY_SIZE(errnos); k++)
+		known[k] = strerrorname_np(errnos[k]);
+	i = find(p, w->value_at, known, ARRAY_SIZE(known), "errno", w->value);
+	if (i < 0)
+		return i;
+	p->rule->error = -errnos[i];
+	return 0;
 }
 
 /* `delay` and `for`: a rule has at most one. */
@@ -234,15 +238,14 @@ static int next_word(struct parse *p, struct word *ret)
 
 static int take_word(struct parse *p, const struct word *w)
 {
-	char known[ERR_LIST] = "";
-	size_t i = 0;
+	const char *known[ARRAY_SIZE(words)];
+	int i;
 
-	while (i < ARRAY_SIZE(words) && strcmp(words[i].key, w->key))
-		err_list(known, words[i++].key);
-	if (i == ARRAY_SIZE(words))
-		return err_set(p->err, -EINVAL,
-			       "column %zu: unknown word '%s' (known: %s)",
-			       w->key_at + 1, w->key, known);
+	for (size_t k = 0; k < ARRAY_SIZE(words); k++)
+		known[k] = words[k].key;
+	i = find(p, w->key_at, known, ARRAY_SIZE(known), "word", w->key);
+	if (i < 0)
+		return i;
 	if (p->seen & 1u << i)
 		return fail(p, w->key_at, "the word is given twice");
 	p->seen |= 1u << i;

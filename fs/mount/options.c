@@ -343,12 +343,9 @@ static int settle(void *options, struct err *err)
 
 	if (isnan(o->time_scale) && !o->selftest)
 		o->time_scale = 1;
-	if (log_level_parse(o->log_level, &level) < 0)
-		return err_set(err, -EINVAL,
-			       "--log-level is error, warn, info or debug, "
-			       "not '%s'",
-			       o->log_level);
-	r = settle_cache(o, err);
+	r = log_level_parse(o->log_level, &level, err);
+	if (r == 0)
+		r = settle_cache(o, err);
 	if (r == 0 && o->trace)
 		r = check_layer(o, "--trace", "trace", err);
 	if (r == 0 && o->tiers.n)
@@ -387,7 +384,7 @@ enum log_level options_log_level(const struct options *o)
 {
 	enum log_level level = LOG_LEVEL_INFO;
 
-	log_level_parse(o->log_level, &level);
+	log_level_parse(o->log_level, &level, NULL);
 	return o->common.verbose ? LOG_LEVEL_DEBUG : level;
 }
 

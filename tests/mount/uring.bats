@@ -57,7 +57,7 @@ transport()
 	fusermount3 -u "$mp"
 	run gpemu-fs --transport pigeon "$src" "$mp"
 	[ "$status" -eq 2 ]
-	[[ $output == *"auto, dev or uring"* ]]
+	[[ $output == *"unknown --transport 'pigeon' (known: auto dev uring)"* ]]
 }
 
 @test "no memory for queues: falls back to /dev/fuse" {
