@@ -180,58 +180,74 @@ static int check_fitted(const struct workload *w, const struct conf_node *node,
 	return r;
 }
 
-/* A point that is judged must not be one of those fitted. */
-struct overlap {
+/* The published values that a check compares with. None of them is missing, and
+ * none is at a point that was fitted. */
+struct compared {
 	const struct workload *w;
-	const struct conf_node *fitted;
-	size_t point; /* at which an expectation is evaluated, */
-	size_t found; /* that is fitted; SIZE_MAX: none */
+	const struct conf_node *fitted; /* or NULL */
+	size_t point;	/* at which the expectation is evaluated */
+	size_t overlap; /* a point that is fitted; SIZE_MAX: none */
+	size_t without; /* a point without a value; SIZE_MAX: none */
 };
 
-static void note_point(struct overlap *o, size_t point)
+static void note_point(struct compared *c, const struct published *p,
+		       size_t point)
 {
-	if (is_fitted(o->w, o->fitted, point))
-		o->found = point;
+	double ignored;
+
+	if (published_at(c->w, p, point, &ignored) < 0)
+		c->without = point;
+	else if (c->fitted && is_fitted(c->w, c->fitted, point))
+		c->overlap = point;
 }
 
 static int note_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 {
-	struct overlap *o = ctx;
-	size_t point = o->point;
+	struct compared *c = ctx;
+	size_t point = c->point;
 
 	(void)err;
 	if (strncmp(ref->name, "published.", 10) != 0)
 		return 0;
-	for (size_t i = 0; expect_move(o->w, ref, i, &point) == 0; i++) {
-		note_point(o, point);
+	for (size_t i = 0; expect_move(c->w, ref, i, &point) == 0; i++) {
+		note_point(c, published_find(c->w, ref->name + 10), point);
 		/* without a `*` there is one point only */
 		if (!expr_ref_has_star(ref))
 			break;
-		point = o->point;
+		point = c->point;
 	}
 	return 0;
 }
 
-static int check_overlap(const struct check *c, const struct conf_node *fitted,
-			 struct err *err)
+static int check_compared(const struct check *c, const struct conf_node *fitted,
+			  struct err *err)
 {
-	struct overlap o = { .w = c->w, .fitted = fitted, .found = SIZE_MAX };
+	struct compared all = { .w = c->w,
+				.fitted = fitted,
+				.overlap = SIZE_MAX,
+				.without = SIZE_MAX };
 	char label[80];
-	double value;
 
 	for (size_t i = 0; i < c->w->n_points; i++) {
-		o.point = i;
-		if (c->published &&
-		    published_at(c->w, c->published, i, &value) == 0)
-			note_point(&o, i);
-		if (c->expect && workload_matches(c->w, i, c->expect->where))
-			expr_each(c->expect->expr, note_ref, &o, NULL);
+		all.point = i;
+		if (c->published)
+			note_point(&all, c->published, i);
+		else if (c->expect->that &&
+			 workload_matches(c->w, i, c->expect->where))
+			expr_each(c->expect->expr, note_ref, &all, NULL);
 	}
-	if (o.found == SIZE_MAX)
+	if (all.overlap != SIZE_MAX) {
+		workload_label(c->w, all.overlap, label, sizeof(label));
+		return conf_node_error(fitted, c->w->path, err,
+				       "%s is fitted and judged: leave it out "
+				       "with 'where'",
+				       label);
+	}
+	if (!c->expect || all.without == SIZE_MAX)
 		return 0;
-	workload_label(c->w, o.found, label, sizeof(label));
-	return conf_node_error(fitted, c->w->path, err,
-			       "%s is fitted and judged: leave it out with "
+	workload_label(c->w, all.without, label, sizeof(label));
+	return conf_node_error(conf_node_get(c->node, "that"), c->w->path, err,
+			       "nothing is published at %s: leave it out with "
 			       "'where'",
 			       label);
 }
@@ -252,15 +268,15 @@ static int check_fit(const struct check *c, struct err *err)
 		return fail(c, "fitted", err,
 			    "fitted goes with kind: calibrated");
 	if (!calibrated)
-		return 0;
+		return check_compared(c, NULL, err);
 	if (!fitted)
 		return fail(c, "kind", err,
 			    "calibrated needs 'fitted': the points that were "
 			    "fitted");
 	r = check_fitted(c->w, fitted, err);
-	return r == 0 && fitted->kind != CONF_KIND_SCALAR
-		       ? check_overlap(c, fitted, err)
-		       : r;
+	if (fitted->kind == CONF_KIND_SCALAR)
+		fitted = NULL;
+	return r == 0 ? check_compared(c, fitted, err) : r;
 }
 
 /* --- all -------------------------------------------------------------- */

@@ -41,7 +41,7 @@ struct evidence {
 	 * these; or a text */
 	struct conf_node *fitted;
 	/* a published claim that we contradict, and why; the check must then
-	 * not hold. Or NULL */
+	 * not hold at all of its points. Or NULL */
 	char *reason;
 	enum evidence_kind kind; /* set by evidence_check */
 };

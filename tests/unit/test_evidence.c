@@ -98,6 +98,17 @@ static void errors_say_where(void **state)
 						      "where: {fs.a: 20%}}\n",
 		  "w.yaml:8:9: 10%, 40%, slow is fitted and judged: leave it "
 		  "out with 'where'" },
+		/* nothing to compare with */
+		{ SERIES("where: {fs.a: 10%}") "expect: [{that: au < "
+					       "published.p, kind: order}]\n",
+		  "w.yaml:8:17: nothing is published at 20%, 40%, slow: leave "
+		  "it out with 'where'" },
+		{ SERIES("where: {fs.a: 10%}") "expect: [{that: 'au < "
+					       "max(published.p[fs.a=*, "
+					       "fs.b=*])', "
+					       "kind: order}]\n",
+		  "w.yaml:8:17: nothing is published at 20%, 40%, slow: leave "
+		  "it out with 'where'" },
 	};
 	struct workload w;
 	struct err err;
