@@ -108,10 +108,18 @@ void result_csv(const struct result *res, FILE *f)
 	}
 }
 
+/* An end of an interval, or nothing. */
+static void end(FILE *f, double v)
+{
+	if (!isnan(v))
+		number(f, v);
+	fputc(',', f);
+}
+
 void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f)
 {
-	fputs("workload,check,kind,at,ours,wanted,interval,repetitions,needed,"
-	      "verdict,note\n",
+	fputs("workload,check,kind,at,ours,wanted,interval,low,high,"
+	      "repetitions,needed,verdict,note\n",
 	      f);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct verdict *one = &v->items[i];
@@ -125,6 +133,8 @@ void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f)
 			text(f, texts[k]);
 			fputc(',', f);
 		}
+		end(f, one->low);
+		end(f, one->high);
 		fprintf(f, "%zu,", one->n);
 		if (one->needed && one->needed != SIZE_MAX)
 			fprintf(f, "%zu", one->needed);

@@ -227,11 +227,7 @@ static char *note(const struct judge *j, const struct decision *d,
 	if (state == VERDICT_UNDECIDED && d)
 		return judge_text("about %zu repetitions would decide",
 				  d->needed);
-	if (state == VERDICT_NOT_REPRODUCED)
-		return strdup(j->reason);
-	if (j->reason && state == VERDICT_FAIL)
-		return strdup("it holds, but has a reason why it does not");
-	return strdup("");
+	return strdup(state == VERDICT_NOT_REPRODUCED ? j->reason : "");
 }
 
 static enum verdict_state state_of(const struct judge *j,
@@ -239,9 +235,8 @@ static enum verdict_state state_of(const struct judge *j,
 {
 	if (!d || !d->n || j->disturbed)
 		return VERDICT_UNDECIDED;
-	if (!j->reason || d->state == VERDICT_UNDECIDED)
-		return d->state;
-	return d->state == VERDICT_FAIL ? VERDICT_NOT_REPRODUCED : VERDICT_FAIL;
+	return d->state == VERDICT_FAIL && j->reason ? VERDICT_NOT_REPRODUCED
+						     : d->state;
 }
 
 int judge_add(struct judge *j, const char *check, const struct decision *d,
@@ -270,10 +265,11 @@ int judge_add(struct judge *j, const char *check, const struct decision *d,
 				 .kind = j->kind,
 				 .state = state,
 				 .n = d ? d->n : 0,
+				 .low = d && d->n > 1 ? d->interval.low : NAN,
+				 .high = d && d->n > 1 ? d->interval.high : NAN,
 				 .needed = state == VERDICT_UNDECIDED && d
 						   ? d->needed
 						   : 0 };
-	score_add(&v->score, j->kind, state);
 	return one->check && one->at && one->numbers && one->ours &&
 			       one->wanted && one->interval && one->note
 		       ? 0
@@ -288,10 +284,29 @@ int judge_add_missing(struct judge *j, const char *check, char *why)
 					 .wanted = strdup("") });
 }
 
+/* A reason for nothing: the check holds at all of its points. */
+static int refuse_reason(struct judge *j, size_t before)
+{
+	for (size_t i = before; i < j->v->n; i++)
+		if (j->v->items[i].state != VERDICT_PASS)
+			return 0;
+	for (size_t i = before; i < j->v->n; i++) {
+		struct verdict *one = &j->v->items[i];
+
+		one->state = VERDICT_FAIL;
+		free(one->note);
+		one->note = strdup("it holds, but has a reason why it does "
+				   "not");
+		if (!one->note)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int judge_settle(struct judge *j, size_t before, const char *check)
 {
 	if (j->v->n > before)
-		return 0;
+		return j->reason ? refuse_reason(j, before) : 0;
 	memset(j->depends, 0, j->w->n_axes * sizeof(*j->depends));
 	return judge_add_missing(j, check, strdup("no point was checked"));
 }

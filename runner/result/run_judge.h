@@ -68,7 +68,9 @@ int judge_add(struct judge *j, const char *check, const struct decision *d,
 	      struct found f);
 /* Add a check that could not be made, and why (taken over). */
 int judge_add_missing(struct judge *j, const char *check, char *why);
-/* Add the same if the check has added no verdict since `before`. */
+/* End a check whose verdicts are those since `before`: if there is none, add
+ * the same; if its reason contradicts none of them, they have failed. -ENOMEM.
+ */
 int judge_settle(struct judge *j, size_t before, const char *check);
 
 /* run_verdict_published.c: judge the values of others. -ENOMEM. */

@@ -374,5 +374,7 @@ int verdicts_init(struct verdicts *v, const struct result *res, struct err *err)
 			code = judge_published(&j, &p[i]);
 		judge_fini(&j);
 	}
+	for (size_t i = 0; code == 0 && i < v->n; i++)
+		score_add(&v->score, v->items[i].kind, v->items[i].state);
 	return code < 0 ? err_set(err, code, "out of memory") : 0;
 }

@@ -17,8 +17,9 @@ struct verdict {
 	char *note;	/* why it is undecided or not reproduced; or "" */
 	enum evidence_kind kind;
 	enum verdict_state state;
-	size_t n;      /* repetitions that were judged */
-	size_t needed; /* undecided: to decide; SIZE_MAX: never; else 0 */
+	double low, high; /* of the interval; NaN of one repetition */
+	size_t n;	  /* repetitions that were judged */
+	size_t needed;	  /* undecided: to decide; SIZE_MAX: never; else 0 */
 };
 
 struct verdicts {
@@ -40,8 +41,8 @@ int verdict_digits(const struct expr_result *r);
 /* A line "PASS (order)  check, at: numbers" per verdict, and how many passed.
  */
 void verdicts_print(const struct verdicts *v, FILE *f);
-/* [{check, kind, at, numbers, ours, wanted, interval, n, needed, verdict,
- * note}] */
+/* [{check, kind, at, numbers, ours, wanted, interval, low, high, n, needed,
+ * verdict, note}] */
 json_t *verdicts_json(const struct verdicts *v);
 /* The same as a tidy table (RFC 4180), with the name of the workload. */
 void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Verdicts and published values as text and JSON. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/util.h"
@@ -77,6 +78,11 @@ static json_t *needed_json(const struct verdict *v)
 		       : json_null();
 }
 
+static json_t *end_json(double end)
+{
+	return isnan(end) ? json_null() : json_real(end);
+}
+
 json_t *verdicts_json(const struct verdicts *v)
 {
 	json_t *j = json_array();
@@ -85,14 +91,16 @@ json_t *verdicts_json(const struct verdicts *v)
 		const struct verdict *one = &v->items[i];
 
 		json_array_append_new(
-			j, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, "
-				     "s:o, s:s, s:s}",
+			j, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, "
+				     "s:o, s:I, s:o, s:s, s:s}",
 				     "check", one->check, "kind",
 				     evidence_name(one->kind), "at", one->at,
 				     "numbers", one->numbers, "ours", one->ours,
 				     "wanted", one->wanted, "interval",
-				     one->interval, "n", (json_int_t)one->n,
-				     "needed", needed_json(one), "verdict",
+				     one->interval, "low", end_json(one->low),
+				     "high", end_json(one->high), "n",
+				     (json_int_t)one->n, "needed",
+				     needed_json(one), "verdict",
 				     verdict_state_name(one->state), "note",
 				     one->note));
 	}

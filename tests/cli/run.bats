@@ -200,6 +200,8 @@ expects()
 		assert rows[-1]["kind"] == "prediction"
 		assert rows[-1]["note"] == "typed, off", rows[-1]
 		assert rows[0]["interval"] == "21.15 to 33.85", rows[0]
+		assert abs(float(rows[0]["low"]) - 21.1469) < 1e-4, rows[0]
+		assert abs(v[0]["high"] - 33.8531) < 1e-4, v[0]
 	END
 	# a single run has no interval, and is taken as it is
 	run gpemu_run -r 1 w.yaml

@@ -2,6 +2,7 @@
 /* Verdicts on invented results: the judged values, the points, and the text. */
 /* cmocka has an expect_check, too: ours comes first */
 #include "runner/spec/run_expect.h"
+#include "runner/page/run_plot.h"
 #include "runner/result/run_verdict.h"
 
 #include <math.h>
@@ -306,6 +307,7 @@ static void runs_are_paired(void **state)
 static void a_contradiction_is_no_pass(void **state)
 {
 	static const double v[] = { 10 };
+	struct bench b;
 
 	(void)state;
 	comes_to(SERIES("tolerance: 1, kind: prediction, reason: typed off"), 1,
@@ -314,6 +316,15 @@ static void a_contradiction_is_no_pass(void **state)
 	comes_to(SERIES("tolerance: 1, kind: prediction, reason: typed off"), 1,
 		 v, VERDICT_FAIL, "10.00, published 10.00 +- 1.000", "",
 		 "it holds, but has a reason why it does not");
+	/* the claim is the series: here one of its values */
+	judge(&b,
+	      HEAD "published: {p: {source: s, metric: seconds, along: exec.a, "
+		   "values: {1: 10, 2: 20}, where: {exec.b: 1}, tolerance: 1, "
+		   "kind: prediction, reason: why}}\n",
+	      3, (double[]){ 10, 0, 30 });
+	assert_int_equal(b.v.items[0].state, VERDICT_PASS);
+	assert_int_equal(b.v.items[1].state, VERDICT_NOT_REPRODUCED);
+	done(&b);
 	comes_to(REPS(2) SERIES("tolerance: 1, kind: input, reason: why"), 2,
 		 (double[]){ 9, 10 }, VERDICT_UNDECIDED,
 		 "9.500, published 10.00 +- 1.000", "3.147 to 15.85",
@@ -365,6 +376,30 @@ static void no_number_decides_nothing(void **state)
 		 "no value of seconds", "", "");
 }
 
+/* The interval of the table, which from nine values on is not their range. */
+static void a_plot_shows_the_interval(void **state)
+{
+	static const char yaml[] = HEAD
+		"plot: [{x: exec.a, y: seconds, where: {exec.b: 1}}]\n";
+	double v[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	_cleanup_free_ char *text = NULL;
+	struct bench b;
+	size_t size;
+	FILE *f;
+
+	(void)state;
+	judge(&b, yaml, 0, NULL);
+	*(struct spread *)result_at(&b.res, 0,
+				    metric_find(&b.w.metrics, "seconds")) =
+		stats_spread(v, 9);
+	f = open_memstream(&text, &size);
+	assert_non_null(f);
+	assert_int_equal(plot_data(&b.res, b.w.plots.items, f), 1);
+	fclose(f);
+	assert_non_null(strstr(text, "\n1 \"1\" 5 2 8\n"));
+	done(&b);
+}
+
 static void kinds_are_counted(void **state)
 {
 	struct score s = { 0 };
@@ -401,6 +436,7 @@ int main(void)
 		cmocka_unit_test(a_contradiction_is_no_pass),
 		cmocka_unit_test(a_disturbed_run_decides_nothing),
 		cmocka_unit_test(no_number_decides_nothing),
+		cmocka_unit_test(a_plot_shows_the_interval),
 		cmocka_unit_test(kinds_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
