@@ -184,9 +184,10 @@ static void style_bars(FILE *f)
 	      ".p6{background:#c9bddd;color:#000}\n"
 	      ".p7{background:#555;color:#fff}\n"
 	      ".p8{background:#fff;color:#000}\n"
-	      ".found{min-width:11rem}\n"
+	      ".found{min-width:11rem}.fit th{white-space:normal}\n"
 	      ".fig td{min-width:8rem;overflow-wrap:anywhere}"
-	      ".fig .k,.fig .i{min-width:0}\n"
+	      ".fig .k,.fig .a,.fig .i{min-width:0}"
+	      ".fig .k,.fig .a{overflow-wrap:normal}\n"
 	      ".fig td:last-child{min-width:0;overflow-wrap:normal}\n"
 	      "figure{overflow-x:auto}\n"
 	      /* a row of checks becomes a block, its values with their names */

@@ -28,7 +28,8 @@ void html_score(FILE *f, const struct score *s)
 {
 	if (!score_n(s))
 		return;
-	fputs("<div class=\"wide\"><table>\n<thead><tr><th>Kind of evidence"
+	fputs("<div class=\"wide\"><table class=\"fit\">\n<thead><tr><th>Kind "
+	      "of evidence"
 	      "</th><th class=\"n\">Checks</th><th class=\"n\">Passed</th>"
 	      "<th class=\"n\">Failed</th><th class=\"n\">Undecided</th>"
 	      "<th class=\"n\">Not reproduced</th></tr></thead>\n<tbody>\n",

@@ -22,7 +22,7 @@ static void head(const struct result *res, const struct verdicts *v, FILE *f)
 {
 	const struct workload *w = res->r->w;
 	size_t failed = 0;
-	char text[SCORE_TEXT];
+	char text[80];
 
 	for (size_t i = 0; i < w->n_points; i++)
 		failed += res->n_failed[i];
@@ -31,7 +31,8 @@ static void head(const struct result *res, const struct verdicts *v, FILE *f)
 		html_text(f, w->figure);
 		fputs("</p>\n<p>", f);
 	}
-	score_text(&v->score, text, sizeof(text));
+	snprintf(text, sizeof(text), "%zu of %zu checks passed",
+		 score_in(&v->score, VERDICT_PASS), v->n);
 	if (!v->n)
 		html_badge(f, "none", "no expectations");
 	else
@@ -54,26 +55,25 @@ static void verdicts(const struct verdicts *v, FILE *f)
 		return;
 	fputs("<h2>Verdicts</h2>\n", f);
 	html_score(f, &v->score);
-	fputs("<div class=\"wide\"><table>\n<thead><tr><th></th><th>Kind</th>"
-	      "<th>Expected</th><th>At</th><th>Found</th><th>95&nbsp;%</th>"
-	      "</tr></thead>\n<tbody>\n",
+	fputs("<div class=\"wide\"><table class=\"fig\">\n<thead><tr>"
+	      "<th>Expected</th><th>Kind</th><th>At</th><th>Found</th>"
+	      "<th>95&nbsp;% interval</th><th></th></tr></thead>\n<tbody>\n",
 	      f);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct verdict *one = &v->items[i];
 
 		fputs("<tr><td>", f);
-		html_verdict(f, one->kind, one->state);
-		fputs("</td><td>", f);
-		html_text(f, evidence_name(one->kind));
-		fputs("</td><td>", f);
 		html_text(f, one->check);
-		fputs("</td><td>", f);
+		fprintf(f, "</td><td class=\"k\">%s</td><td class=\"a\">",
+			evidence_name(one->kind));
 		html_text(f, one->at);
 		fputs("</td><td class=\"found\">", f);
 		html_text(f, one->numbers);
-		html_note(f, "", one->note);
-		fputs("</td><td>", f);
+		fputs("</td><td class=\"i\">", f);
 		html_text(f, one->n == 1 ? "one run" : one->interval);
+		fputs("</td><td>", f);
+		html_verdict(f, one->kind, one->state);
+		html_note(f, "", one->note);
 		fputs("</td></tr>\n", f);
 	}
 	fputs("</tbody>\n</table></div>\n", f);
