@@ -75,15 +75,19 @@ static json_t *verdict_row(const json_t *verdicts, size_t i, size_t n)
 	_cleanup_free_ char *range = join(verdicts, i, n, "interval", false);
 	_cleanup_free_ char *note = join(verdicts, i, n, "note", true);
 	const json_t *first = json_array_get(verdicts, i);
+	bool single = json_integer_value(json_object_get(first, "n")) == 1;
 
 	if (!wanted || !ours || !range || !note)
 		return NULL;
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "check",
 			 text_of(first, "check"), "kind",
 			 text_of(first, "kind"), "published", wanted, "ours",
-			 ours, "interval", range, "verdict",
-			 verdict_state_name(worst(verdicts, i, n)), "note",
-			 note, "doubt", "");
+			 ours, "interval",
+			 range[0] ? range
+			 : single ? "one run"
+				  : "",
+			 "verdict", verdict_state_name(worst(verdicts, i, n)),
+			 "note", note, "doubt", "");
 }
 
 /* Published values without a check. */

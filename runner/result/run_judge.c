@@ -7,7 +7,9 @@
  * Its two sides are computed within each repetition, whose cells share a seed,
  * so that common random effects cancel. A comparison is decided when the
  * confidence interval of the mean difference lies on one side of its limit. A
- * single repetition has no interval and is taken as it is.
+ * single repetition has no interval and is taken as it is. As all comparisons
+ * of a check must hold, their number needs no correction. Source: Berger,
+ * "Multiparameter Hypothesis Testing and Acceptance Sampling" (1982).
  */
 #include "runner/result/run_judge.h"
 
