@@ -225,14 +225,8 @@ size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 		fprintf(f, "%s# %s\n# x name median low high\n",
 			s ? "\n\n" : "", series_name(&v, s));
 		for (size_t i = 0; i < axis->n_points; i++) {
-			static const struct spread none = { .median = NAN,
-							    .min = NAN,
-							    .max = NAN };
-			size_t at = point_of(&v, p, i, s);
 			const struct spread *y =
-				at == WORKLOAD_NO_POINT
-					? &none
-					: result_at(res, at, v.y);
+				result_at(res, point_of(&v, p, i, s), v.y);
 
 			/* excluded, or failed: gnuplot leaves a gap at NaN */
 			fprintf(f, "%.9g \"%s\" %.9g %.9g %.9g\n", x_at(&v, i),

@@ -271,7 +271,16 @@ void result_fini(struct result *res)
 const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m)
 {
-	return &res->spreads[point * res->n_metrics + result_place(res, m)];
+	static const struct spread none = { .median = NAN,
+					    .min = NAN,
+					    .max = NAN,
+					    .ci_low = NAN,
+					    .ci_high = NAN };
+
+	return point == WORKLOAD_NO_POINT
+		       ? &none
+		       : &res->spreads[point * res->n_metrics +
+				       result_place(res, m)];
 }
 
 /* --- JSON ------------------------------------------------------------- */

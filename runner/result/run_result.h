@@ -39,7 +39,8 @@ struct result {
 int result_init(struct result *res, const struct runner *r, struct err *err);
 void result_fini(struct result *res);
 
-/* The spread of metric `m` at a point; n = 0: no record has it. */
+/* The spread of metric `m` at a point; n = 0: no record has it, or there is no
+ * such point (WORKLOAD_NO_POINT). */
 const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m);
 
