@@ -15,9 +15,11 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/replace.h"
 #include "common/util.h"
 #include "runner/run_check.h"
 #include "runner/result/run_compare.h"
+#include "runner/result/run_export.h"
 #include "runner/run_experiment.h"
 #include "runner/run_find.h"
 #include "runner/run_loop.h"
@@ -55,6 +57,8 @@ static const struct conf_field fields[] = {
 	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
 	  .help = "folder of the other programs (default $GPEMU_BIN, else that "
 		  "of gpemu-run)" },
+	{ "epochs", CONF_BOOL, AT(epochs),
+	  .help = "export: a line for each epoch instead of each metric" },
 	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
 	  .help = "compare: only this metric" },
 	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
@@ -88,7 +92,7 @@ static const struct cli_kind kinds[] = {
 static const struct cli_program program = {
 	.name = "gpemu-run",
 	.args = "FILE.yaml [KEY=VALUE...] | check FILE.yaml [KEY=VALUE...] | "
-		"compare A B | merge FOLDER...",
+		"compare A B | merge FOLDER... | export FOLDER",
 	.n_args = 1,
 	.n_optional = MOST_ARGS - 1,
 	.summary = "Run an experiment: repeat mounts and training runs over a "
@@ -98,7 +102,8 @@ static const struct cli_program program = {
 		   "print what would run and the estimated time. compare: "
 		   "print the differences between two result folders. merge: "
 		   "join the result folders of shards in the folder of "
-		   "--output.",
+		   "--output. export: write the runs of a result folder as "
+		   "CSV.",
 	.notes = "KEY=VALUE overrides a key of the workload: repetitions=3, "
 		 "fs.storage=nvme, axes.fs.cache_size='[10%, 20%]'. "
 		 "Cells with a record do not run again, unless the workload, a "
@@ -144,6 +149,43 @@ static int merge(const struct run_options *o, char **args,
 	if (code < 0 && !ret_stop->signal)
 		return cli_fail(code, &err);
 	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+}
+
+static int export_to(const char *folder, const struct run_options *o,
+		     struct err *err)
+{
+	struct replace file;
+	FILE *f;
+	int code;
+
+	if (!o->output)
+		return export_folder(folder, o->epochs, stdout, err);
+	code = replace_begin_stream(&file, o->output, &f);
+	if (code < 0)
+		return err_set(err, code, "%s: %s", o->output, strerror(-code));
+	code = export_folder(folder, o->epochs, f, err);
+	if (code < 0) {
+		fclose(f);
+		return replace_end(&file, code);
+	}
+	code = replace_end_stream(&file, f);
+	return code < 0 ? err_set(err, code, "%s: %s", o->output,
+				  strerror(-code))
+			: 0;
+}
+
+/* gpemu-run export FOLDER [-o FILE] */
+static int export(const struct run_options *o, char **args)
+{
+	struct err err = { 0 };
+	int code;
+
+	if (!args[1] || args[2]) {
+		log_error("export takes one result folder");
+		return EXIT_STATUS_USAGE;
+	}
+	code = export_to(args[1], o, &err);
+	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
 }
 
 /* *ret_status: of what ran, when it returns 0. */
@@ -254,6 +296,8 @@ int main(int argc, char **argv)
 		status = compare(&o, args);
 	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "merge"))
 		status = merge(&o, args, &stop);
+	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "export"))
+		status = export(&o, args);
 	else if (status == EXIT_STATUS_DONE)
 		status = run_file(&o, args, &stop);
 	conf_free(fields, &o);

@@ -19,6 +19,7 @@ struct run_options {
 	double time_scale;    /* 0: as the workload says */
 	char *data_dir, *bin_dir, *progress, *metric;
 	char *shard_text;
+	bool epochs;
 	bool find_max_gpus;
 	double au; /* for it, a share */
 	/* set by run.c */

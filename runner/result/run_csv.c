@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All runs, and all verdicts, as tidy tables (RFC 4180). */
+#include "runner/result/run_csv.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "runner/result/run_result.h"
 #include "runner/result/run_verdict.h"
 
-static void text(FILE *f, const char *s)
+void csv_text(FILE *f, const char *s)
 {
 	bool plain = !s[strcspn(s, ",\"\r\n")];
 
@@ -22,7 +24,7 @@ static void text(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-static void number(FILE *f, double v)
+void csv_number(FILE *f, double v)
 {
 	char digits[RESULT_TEXT];
 
@@ -30,18 +32,28 @@ static void number(FILE *f, double v)
 	fputs(digits, f);
 }
 
-/* A member of the record's `group`, as text or number. */
+void csv_value(FILE *f, const json_t *j)
+{
+	_cleanup_free_ char *dump = NULL;
+
+	if (json_is_string(j)) {
+		csv_text(f, json_string_value(j));
+	} else if (json_is_number(j)) {
+		csv_number(f, json_number_value(j));
+	} else if (j && !json_is_null(j)) {
+		dump = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+		csv_text(f, dump ? dump : "");
+	}
+}
+
+/* A member of the record's `group`. */
 static void member(FILE *f, const json_t *record, const char *group,
 		   const char *key)
 {
 	const json_t *j = group ? json_object_get(record, group) : record;
 
-	j = json_object_get(j, key);
 	fputc(',', f);
-	if (json_is_string(j))
-		text(f, json_string_value(j));
-	else if (json_is_number(j))
-		number(f, json_number_value(j));
+	csv_value(f, json_object_get(j, key));
 }
 
 static void line(const struct result *res, const struct cell *cell,
@@ -49,11 +61,11 @@ static void line(const struct result *res, const struct cell *cell,
 {
 	const struct workload *w = res->r->w;
 
-	text(f, w->name);
+	csv_text(f, w->name);
 	fprintf(f, ",%s", cell->id);
 	for (size_t a = 0; a < w->n_axes; a++) {
 		fputc(',', f);
-		text(f, workload_at(w, cell->point, a)->label);
+		csv_text(f, workload_at(w, cell->point, a)->label);
 	}
 	fprintf(f, ",%zu,%llu", cell->repetition + 1,
 		(unsigned long long)cell->seed);
@@ -71,7 +83,7 @@ static void line(const struct result *res, const struct cell *cell,
 
 		fputc(',', f);
 		if (!isnan(v))
-			number(f, v);
+			csv_number(f, v);
 	}
 	fputs("\n", f);
 }
@@ -83,14 +95,14 @@ void result_csv(const struct result *res, FILE *f)
 	fputs("workload,cell", f);
 	for (size_t a = 0; a < w->n_axes; a++) {
 		fputc(',', f);
-		text(f, w->axes[a].name);
+		csv_text(f, w->axes[a].name);
 	}
 	fputs(",repetition,seed,status,started,cell_wall_seconds,attempts,"
 	      "gpemu,host,kernel,load_before,other_cpu_share",
 	      f);
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		fputc(',', f);
-		text(f, res->metrics[i]->name);
+		csv_text(f, res->metrics[i]->name);
 	}
 	fputc('\n', f);
 	for (size_t i = 0; i < workload_n_cells(w); i++) {
@@ -130,7 +142,7 @@ void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f)
 		};
 
 		for (size_t k = 0; k < ARRAY_SIZE(texts); k++) {
-			text(f, texts[k]);
+			csv_text(f, texts[k]);
 			fputc(',', f);
 		}
 		end(f, one->low);
@@ -139,7 +151,7 @@ void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f)
 		if (one->needed && one->needed != SIZE_MAX)
 			fprintf(f, "%zu", one->needed);
 		fprintf(f, ",%s,", verdict_state_name(one->state));
-		text(f, one->note);
+		csv_text(f, one->note);
 		fputc('\n', f);
 	}
 }

@@ -304,3 +304,91 @@ wait_for()
 	run --separate-stderr gpemu_run w.yaml
 	[[ $stderr == *"w.yaml:6:"*": {fs.cache_sise}: no axis and no key of the file sets this at every point"* ]]
 }
+
+# A workload of the stand-in for gpemu-train, whose records have two epochs.
+train_workload()
+{
+	cat >w.yaml <<-'END'
+		name: train
+		question: What is in the table?
+		dataset: {dataset: imagenette, files: 5}
+		base:
+		  fs: {storage: hdd}
+		  train: {epochs: 2}
+		axes:
+		  fs.cache_size: [10%, 20%]
+		  train.loader: [sync, async]
+		metrics: {twice: {of: 2 * seconds, unit: "s, doubled"}}
+		repetitions: 2
+		time_scale: 0.5
+		noise: 100%
+	END
+}
+
+@test "study: export writes a line for each run and metric, or epoch" {
+	train_workload
+	FAIL_LOADER=none gpemu_run w.yaml
+	# one run has failed: it has no line
+	FAIL_LOADER=async run gpemu_run --fresh -r 1 w.yaml
+	gpemu_run -r 2 w.yaml
+	rm w.yaml # the folder is enough
+	"$bin/gpemu-run" export results/train >runs.csv
+	"$bin/gpemu-run" export results/train --epochs -o epochs.csv
+	python3 - <<-'END'
+		import csv
+		runs = list(csv.DictReader(open('runs.csv', newline='')))
+		of = [r for r in runs if r['metric'] == 'seconds']
+		assert len(of) == 8, len(of)
+		for r in of:
+		    # 20 or 10 seconds, and the seed
+		    assert float(r['value']) == int(r['seed']) + (
+		        20 if r['train.loader'] == 'sync' else 10), r
+		    assert r['unit'] == 's'
+		    # what was constant
+		    assert r['fs.storage'] == 'hdd' and r['train.epochs'] == '2'
+		    assert r['dataset.files'] == '5'
+		    assert r['time_scale_wall_s_per_s'] == '0.5'
+		    assert float(r['cell_wall_s']) > 0 and r['host']
+		assert list(of[0]).count('fs.cache_size') == 1
+		assert {r['fs.cache_size'] for r in of} == {'10%', '20%'}
+		twice = [r for r in runs if r['metric'] == 'twice']
+		assert twice[0]['unit'] == 's, doubled'
+		assert float(twice[0]['value']) == 2 * float(of[0]['value'])
+		epochs = list(csv.DictReader(open('epochs.csv', newline='')))
+		assert len(epochs) == 16, len(epochs)
+		assert [e['epoch'] for e in epochs[:2]] == ['0', '1']
+		assert epochs[0]['job'] == 'train'
+		assert epochs[0]['epoch_s'] == '90'
+		assert epochs[1]['hits'] == '4'
+		assert epochs[0]['allreduce_s'] == '' and epochs[1]['allreduce_s'] == '2'
+		assert epochs[0]['au_share'] == '0.1'
+		for name in epochs[0]:
+		    assert name not in ('seconds', 'au', 'wall_seconds')
+	END
+	run "$bin/gpemu-run" export nothing
+	[ "$status" -eq 1 ]
+	[[ $output == *"nothing/study.json: No such file"* ]]
+	run "$bin/gpemu-run" export results/train -o no/where.csv
+	[ "$status" -eq 1 ]
+	run "$bin/gpemu-run" export
+	[ "$status" -eq 2 ]
+}
+
+@test "study: the example reads the table with pandas and draws a figure" {
+	python3 -c 'import matplotlib, pandas' 2>/dev/null ||
+		skip "no pandas and matplotlib"
+	example=$BATS_TEST_DIRNAME/../../examples/export.py
+	train_workload
+	gpemu_run w.yaml
+	"$bin/gpemu-run" export results/train -o runs.csv
+	export MPLCONFIGDIR=$TMPDIR
+	run python3 "$example" runs.csv -x fs.cache_size -y seconds -s train.loader
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[ "$(head -c 4 figure.png | tail -c 3)" = PNG ]
+	# series, x, median, min, max, runs
+	grep -qE '^ *async +10(.0)? +11.5 +11.0 +12.0 +2$' <<<"$output"
+	run python3 "$example" runs.csv -x fs.cache_size -y minutes
+	[ "$status" -eq 1 ]
+	[[ $output == *"no metric minutes"* ]]
+}
