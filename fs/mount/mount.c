@@ -73,18 +73,21 @@ static int start_groups(struct mount *m, struct err *err)
 }
 
 /* Warns when the default cache size is reduced to fit the memory. */
-static void tell_capacity(const struct mount *m)
+static void report_capacity(const struct mount *m)
 {
-	uint64_t has = server_capacity(m->server);
+	unsigned n;
+	uint64_t has = server_capacity(m->server, &n);
+	/* each cache of --layers has this size */
 	uint64_t want =
-		units_capacity_bytes(&m->o.cache_size, m->tree.file_bytes);
+		n * units_capacity_bytes(&m->o.cache_size, m->tree.file_bytes);
 	char wants[UNITS_TEXT], gets[UNITS_TEXT];
 
 	if (m->o.tiers.n || !m->o.cache_size.yields || !has || has >= want)
 		return;
-	log_warn("the cache has %s, half of the memory; 35%% of the dataset "
-		 "would be %s (set --cache-size)",
-		 units_human_size((double)has, gets),
+	log_warn("the %s %s, half of the memory; 35%% of the dataset%s would "
+		 "be %s (set --cache-size)",
+		 n > 1 ? "caches have" : "cache has",
+		 units_human_size((double)has, gets), n > 1 ? " for each" : "",
 		 units_human_size((double)want, wants));
 }
 
@@ -136,7 +139,7 @@ static int start_server(struct mount *m, struct err *err)
 	if (r == 0)
 		r = server_new(&c, &m->server, err);
 	if (r == 0)
-		tell_capacity(m);
+		report_capacity(m);
 	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
 		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
 				     err);

@@ -110,12 +110,13 @@ void server_free(struct server *s)
 	free(s);
 }
 
-uint64_t server_capacity(struct server *s)
+uint64_t server_capacity(struct server *s, unsigned *ret_n)
 {
 	uint64_t bytes;
 
 	pthread_mutex_lock(&s->lock);
 	bytes = s->capacity;
+	*ret_n = s->n_keepers;
 	pthread_mutex_unlock(&s->lock);
 	return bytes;
 }

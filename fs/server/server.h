@@ -86,8 +86,8 @@ void server_stop(struct server *s);
 /* Stops first. All handles must be closed; no other call may follow. */
 void server_free(struct server *s);
 
-/* The present capacity of the cache, bytes. */
-uint64_t server_capacity(struct server *s);
+/* The present capacity of all caches, bytes, and their number. */
+uint64_t server_capacity(struct server *s, unsigned *ret_n);
 const struct tree *server_tree(const struct server *s);
 struct tick *server_tick(const struct server *s);
 /* The target of a symbolic link. 0 or -errno. */

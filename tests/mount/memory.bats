@@ -77,6 +77,12 @@ limited()
 	grep -q "the cache has 300 MiB, half of the memory" \
 		"$BATS_TEST_TMPDIR/said"
 	unmount
+	# two caches of a quarter each, less than the 35 % that each wants
+	in_group gpemu-fs --layers 'trace,fault,cache,cache,group,device,source' \
+		synth:imagenet,files=5000 "$mp" 2>"$BATS_TEST_TMPDIR/said"
+	grep -q "the caches have 300 MiB, half of the memory" \
+		"$BATS_TEST_TMPDIR/said"
+	unmount
 	run in_group gpemu-fs -c 700M synth:imagenet,files=10 "$mp"
 	[ "$status" -eq 1 ]
 	[[ $output == *"does not fit the 600 MiB"* ]]
