@@ -54,8 +54,8 @@ void passthrough_enable(struct passthrough *p, int device_fd)
 	if (p->device_fd < 0)
 		return;
 	server_on_backing_close(p->server, close_backing, p);
-	server_set_hit_path(p->server, NULL);
-	__atomic_store_n(&p->on, true, __ATOMIC_RELEASE);
+	if (server_set_hit_path(p->server, NULL))
+		__atomic_store_n(&p->on, true, __ATOMIC_RELEASE);
 }
 
 void passthrough_disable(struct passthrough *p)

@@ -157,11 +157,28 @@ int server_open_source(struct server *s, uint32_t node)
 	return s->c.source->open(s->c.source_state, s->c.tree, node);
 }
 
-void server_set_hit_path(struct server *s, const char *why_reply)
+/* Is each hit that passthrough could find free? An object may be in several
+ * tiers: a free one behind a device would hide its time. */
+static bool has_free_hits(const struct tiers *t)
+{
+	bool device = false;
+
+	for (size_t i = 0; t && i < t->n; i++) {
+		if (device && !t->v[i].storage)
+			return false;
+		device |= t->v[i].storage != NULL;
+	}
+	return !t || !t->n || !t->v[0].storage;
+}
+
+bool server_set_hit_path(struct server *s, const char *why_reply)
 {
 	if (!why_reply && s->c.bytes_in_source)
 		why_reply = "--cache-bytes source keeps no bytes in memory";
+	if (!why_reply && !has_free_hits(s->c.tiers))
+		why_reply = "a hit of a tier with a storage takes time";
 	__atomic_store_n(&s->why_reply, why_reply, __ATOMIC_RELEASE);
+	return !why_reply;
 }
 
 void server_set_round_trip(struct server *s, const struct round_trip *trip)

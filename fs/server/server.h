@@ -180,9 +180,9 @@ struct object *server_peek_whole(struct server *s, uint32_t node);
 bool server_count_hit(struct server *s, uint32_t node);
 /* A descriptor of the source's file; -errno; -EOPNOTSUPP: it has none. */
 int server_open_source(struct server *s, uint32_t node);
-/* Why hits are answered by a reply, a static text; NULL: passthrough is
- * used. */
-void server_set_hit_path(struct server *s, const char *why_reply);
+/* Why hits are answered by a reply, a static text; NULL: the kernel can pass
+ * them through. true: they are, as no cache prevents it. */
+bool server_set_hit_path(struct server *s, const char *why_reply);
 /* Callback for the end of an object with a backing file; fn NULL: none. */
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx);

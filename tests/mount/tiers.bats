@@ -336,3 +336,18 @@ assert .27 < held[0] <= .3 and .37 < held[1] <= .4' "$mp/.gpemu/stats"
 			"$BATS_TEST_TMPDIR/said"
 	done
 }
+
+@test "hits of a tier that take time are not passed through" {
+	make_files 20 5000
+	near=$BATS_TEST_TMPDIR/near.yaml
+	for tiers in "$near:lru:100%" "$near:lru:100% dram:lru:100%"; do
+		gpemu-fs --tier "$tiers" "$src" "$mp"
+		cat "$mp"/c*/* >/dev/null
+		cat "$mp"/c*/* >/dev/null
+		[ "$(stat_of '["hits"]')" = 20 ]
+		[ "$(stat_of '["hit_path"]')" = reply ]
+		[ "$(stat_of '["passthrough_opens"]')" = 0 ]
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+}
