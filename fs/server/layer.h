@@ -202,9 +202,13 @@ struct layer_ops {
 	/* --- fetches, any thread, without the lock ------------------------ */
 
 	/* Begin it: f->done is called at its end, perhaps at once. It may be
-	 * passed on later (layer_start), except one that is `apart`: its
-	 * deadline is known on return. A layer of rank CACHE gets only the
-	 * fetches it starts itself (a->starter): hits that take time. */
+	 * passed on later (layer_start). A layer of rank CACHE gets only the
+	 * fetches it starts itself (a->starter): hits that take time.
+	 *
+	 * f->apart is a read that no layer keeps. The caller waits for memory
+	 * while the device works, then reads the bytes itself (fetch_read),
+	 * which also calls f->done. Such a fetch is passed on at once; on
+	 * return f->deadline is set, and nothing has been read. */
 	void (*start)(struct layer *l, struct fetch *f);
 
 	/* --- changes, one at a time --------------------------------------- */
