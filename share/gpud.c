@@ -202,7 +202,7 @@ static int profile_file(const char *name, char **ret, struct err *err)
 	return 0;
 }
 
-static void tell_ready(void)
+static void report_ready(void)
 {
 	int r = notify("READY=1\nMAINPID=%d", (int)getpid());
 
@@ -219,7 +219,7 @@ static int serve(const struct options *o, const struct server_config *c,
 	if (r == 0) {
 		log_info("%" PRIu64 " x %s at %s", o->gpus, c->gpu->name,
 			 c->path);
-		tell_ready();
+		report_ready();
 		r = server_run(&s, err);
 	}
 	if (r == 0 && o->common.json) {

@@ -84,7 +84,7 @@ static uint64_t expires(const struct server *s, const struct client *c)
 		return TICK_NEVER;
 	if (c->job && (!c->job->resident || c->job->n))
 		return TICK_NEVER;
-	return c->heard_ns + s->config.idle_limit_ns;
+	return c->last_message_ns + s->config.idle_limit_ns;
 }
 
 static void expire(struct server *s, struct client *c)

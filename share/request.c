@@ -16,7 +16,7 @@ void request_admitted(void *ctx, struct share_job *job)
 
 	(void)ctx;
 	c->job = job;
-	c->heard_ns = tick_wall();
+	c->last_message_ns = tick_wall();
 	m.admitted.job = job->view.seq;
 	m.admitted.gpus = job->gpus;
 	m.admitted.queue_ns = job->admitted_ns - job->joined_ns;
@@ -30,7 +30,7 @@ void request_done(void *ctx, struct share_job *job,
 	struct client *c = job->owner;
 
 	(void)ctx;
-	c->heard_ns = tick_wall();
+	c->last_message_ns = tick_wall();
 	m.done.id = it->id;
 	m.done.start = it->start;
 	m.done.end = it->end;

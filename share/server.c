@@ -67,7 +67,7 @@ static void accept_one(struct server *s)
 		limits_pause_accept(s, ENOMEM);
 		return;
 	}
-	c->heard_ns = tick_wall();
+	c->last_message_ns = tick_wall();
 	c->fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c->fd < 0) {
 		/* it would stay readable, and the loop would spin */
@@ -118,7 +118,7 @@ static void decode(struct server *s, struct client *c)
 		now(s);
 		/* a status query does not count as activity */
 		if (m.type != GPUD_QUERY || !c->job)
-			c->heard_ns = tick_wall();
+			c->last_message_ns = tick_wall();
 		request_handle(s, c, &m);
 	}
 	memmove(c->in, c->in + at, c->n_in - at);

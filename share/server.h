@@ -51,7 +51,7 @@ struct client {
 	int fd;
 	pid_t pid;
 	uid_t uid;
-	uint64_t heard_ns; /* wall: its last message */
+	uint64_t last_message_ns; /* wall: its last message */
 	bool dead;
 	uint64_t asked;		 /* for this status (struct server); 0: none */
 	bool want_out;		 /* epoll waits until it can be written to */

@@ -382,7 +382,7 @@ static int choose(const struct share *s, const struct share_want *w,
 	return best;
 }
 
-static void tell_admitted(struct share *s, const struct share_job *job)
+static void report_admitted(struct share *s, const struct share_job *job)
 {
 	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
 		size_t n = 0;
@@ -426,7 +426,7 @@ static bool admit(struct share *s, struct share_job *job)
 	job->resident = true;
 	job->admitted_ns = s->now;
 	if (s->config.scheduler->admitted)
-		tell_admitted(s, job);
+		report_admitted(s, job);
 	if (s->config.admitted)
 		s->config.admitted(s->config.ctx, job);
 	return true;

@@ -10,7 +10,7 @@ enum { MOST_WAITING = 256 };
 
 struct jobs {
 	pthread_t thread;
-	pthread_mutex_t lock; /* all below, and `told` of every job */
+	pthread_mutex_t lock; /* all below, and `notified` of every job */
 	pthread_cond_t wake;
 	struct job *first, **end; /* jobs that have not begun */
 	unsigned n_waiting;	  /* their number */
@@ -20,11 +20,11 @@ struct jobs {
 };
 
 /* Under the lock: may the caller call done? */
-static bool take_telling(struct job *job)
+static bool take_notification(struct job *job)
 {
-	bool mine = !job->told;
+	bool mine = !job->notified;
 
-	job->told = true;
+	job->notified = true;
 	return mine;
 }
 
@@ -51,7 +51,7 @@ static void *run(void *arg)
 		r = job->work(job);
 		pthread_mutex_lock(&jobs->lock);
 		jobs->running = NULL;
-		mine = take_telling(job);
+		mine = take_notification(job);
 		pthread_mutex_unlock(&jobs->lock);
 		if (mine)
 			job->done(job, r);
@@ -66,7 +66,7 @@ void jobs_add(struct jobs *jobs, struct job *job)
 {
 	int r = 0;
 
-	job->told = false;
+	job->notified = false;
 	job->next = NULL;
 	pthread_mutex_lock(&jobs->lock);
 	if (jobs->stopping)
@@ -98,7 +98,7 @@ void jobs_stop(struct jobs *jobs)
 	pthread_mutex_lock(&jobs->lock);
 	jobs->stopping = true;
 	/* under the lock, so that the job is not freed before done */
-	if (jobs->running && take_telling(jobs->running))
+	if (jobs->running && take_notification(jobs->running))
 		jobs->running->done(jobs->running, -ECONNABORTED);
 	job = jobs->first;
 	jobs->first = NULL;

@@ -23,7 +23,7 @@ struct job {
 	/* After both. */
 	void (*free)(struct job *job);
 	/* private */
-	bool told;
+	bool notified;
 	struct job *next;
 };
 

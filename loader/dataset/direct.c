@@ -21,7 +21,7 @@ static int refused(const char *what, const char *why, struct err *err)
 
 /* The unit that the file system reports; DIRECT_MAX: it reports nothing; 0: no
  * O_DIRECT. */
-static uint32_t told(int fd)
+static uint32_t reported_unit(int fd)
 {
 	struct statx st = { 0 };
 
@@ -37,7 +37,7 @@ static uint32_t told(int fd)
 static int try(int fd, const char *what, uint32_t *unit, struct err *err)
 {
 	_cleanup_free_ void *buf = NULL;
-	uint32_t u = told(fd);
+	uint32_t u = reported_unit(fd);
 
 	if (u == 0)
 		return refused(what, "no O_DIRECT, by statx", err);
