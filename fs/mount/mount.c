@@ -184,20 +184,6 @@ static bool release_caller(struct mount *m)
 	return waits;
 }
 
-int mount_notify(struct mount *m, const char *fmt, ...)
-{
-	va_list ap;
-	int r = 0;
-
-	va_start(ap, fmt);
-	pthread_mutex_lock(&m->notify_lock);
-	if (!m->stopping)
-		r = notify_v(fmt, ap);
-	pthread_mutex_unlock(&m->notify_lock);
-	va_end(ap);
-	return r;
-}
-
 /* The mount is usable. */
 static void ready(void *ctx)
 {

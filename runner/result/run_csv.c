@@ -124,7 +124,7 @@ void result_csv(const struct result *res, FILE *f)
 static void end(FILE *f, double v)
 {
 	if (!isnan(v))
-		number(f, v);
+		csv_number(f, v);
 	fputc(',', f);
 }
 

@@ -280,13 +280,14 @@ static void the_card_takes_its_time(void **state)
 static struct peer_msg hello_of(struct fixture *f, const struct peer_net *net,
 				struct server *s, enum peer_type type)
 {
+	unsigned n_caches;
 	struct peer_msg m = {
 		.type = type,
 		.hello = { .version = PEER_VERSION,
 			   .node = net->self,
 			   .nodes = net->n,
 			   .seed = 1,
-			   .capacity_bytes = server_capacity(s) },
+			   .capacity_bytes = server_capacity(s, &n_caches) },
 	};
 
 	assert_int_equal(place_fingerprint(&f->tree, m.hello.fingerprint), 0);

@@ -66,8 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			check_message(frame + FRAME_HEADER,
 				      room - FRAME_HEADER - SEAL_TAG);
 		}
-		PROMISED(in.room <= MAX(FRAME_HEADER + most + SEAL_TAG,
-					(size_t)16 << 10));
+		PROMISED(in.room <=
+			 MAX(FRAME_HEADER + most + SEAL_TAG, (size_t)16 << 10));
 	}
 	frame_in_fini(&in);
 	return 0;
