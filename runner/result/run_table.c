@@ -69,23 +69,37 @@ void result_spread(char *buf, size_t n, const struct spread *s)
 		snprintf(buf, n, "%s (%s-%s)", median, min, max);
 }
 
-/* Without a mount, gpemu-fs options have no effect. */
-static bool differs_only_in_fs(const struct result *res, size_t point)
+/*
+ * Without a mount, gpemu-fs options have no effect: cells that differ in them
+ * alone have one key. Returns the keys of all points, and in *ret_sorted the
+ * same in order; NULL: on a mount, or no memory. Both malloc'ed.
+ */
+static uint64_t *keys_of_points(const struct result *res, uint64_t **ret_sorted)
 {
 	const struct workload *w = res->r->w;
-	struct cell cell, other;
-	bool same = false;
+	_cleanup_free_ uint64_t *keys = calloc(w->n_points, sizeof(*keys));
+	struct cell cell;
 
-	if (res->r->mounted || workload_cell(w, point, false, &cell) < 0)
-		return false;
-	for (size_t i = 0; !same && i < w->n_points; i++) {
-		if (i == point || workload_cell(w, i, false, &other) < 0)
-			continue;
-		same = other.hash == cell.hash;
-		cell_free(&other);
+	*ret_sorted = calloc(w->n_points, sizeof(*keys));
+	for (size_t i = 0; keys && *ret_sorted && i < w->n_points; i++) {
+		if (res->r->mounted || workload_cell(w, i, false, &cell) < 0)
+			return NULL;
+		keys[i] = (*ret_sorted)[i] = cell.hash;
+		cell_free(&cell);
 	}
-	cell_free(&cell);
-	return same;
+	if (!keys || !*ret_sorted)
+		return NULL;
+	qsort(*ret_sorted, w->n_points, sizeof(*keys), util_compare_u64);
+	return TAKE_PTR(keys);
+}
+
+static bool is_twice(const uint64_t *sorted, size_t n, uint64_t key)
+{
+	const uint64_t *at =
+		bsearch(&key, sorted, n, sizeof(key), util_compare_u64);
+
+	return (at > sorted && at[-1] == key) ||
+	       (at + 1 < sorted + n && at[1] == key);
 }
 
 static void fill_header(const struct result *res, struct table *t)
@@ -105,10 +119,10 @@ static void fill_header(const struct result *res, struct table *t)
 	snprintf(at(t, 0, c), CELL_TEXT, "runs");
 }
 
-static bool fill_row(const struct result *res, struct table *t, size_t point)
+static void fill_row(const struct result *res, struct table *t, size_t point,
+		     bool alike)
 {
 	const struct workload *w = res->r->w;
-	bool alike = differs_only_in_fs(res, point);
 	size_t row = point + 2, c = 0;
 	size_t ok = res->n_ok[point], failed = res->n_failed[point];
 
@@ -124,7 +138,6 @@ static bool fill_row(const struct result *res, struct table *t, size_t point)
 	else
 		snprintf(at(t, row, c), CELL_TEXT, "%zu%s", ok,
 			 alike ? " *" : "");
-	return alike;
 }
 
 /* Axes are left-aligned, numbers right-aligned. */
@@ -249,20 +262,26 @@ void result_print(const struct result *res, FILE *f)
 	const struct workload *w = res->r->w;
 	struct table t = { .rows = w->n_points + 2,
 			   .columns = w->n_axes + res->n_columns + 1 };
-	bool alike = false;
+	_cleanup_free_ uint64_t *sorted = NULL;
+	_cleanup_free_ uint64_t *keys = keys_of_points(res, &sorted);
+	bool any = false;
 
 	t.text = calloc(t.rows * t.columns, sizeof(*t.text));
 	if (!t.text)
 		return;
 	fprintf(f, "%s: %s\n\n", w->name, w->question);
 	fill_header(res, &t);
-	for (size_t i = 0; i < w->n_points; i++)
-		alike |= fill_row(res, &t, i);
+	for (size_t i = 0; i < w->n_points; i++) {
+		bool alike = keys && is_twice(sorted, w->n_points, keys[i]);
+
+		fill_row(res, &t, i, alike);
+		any = any || alike;
+	}
 	print_table(&t, w->n_axes, f);
 	free(t.text);
 	fputc('\n', f);
 	result_explain(res, f);
-	if (alike)
+	if (any)
 		fprintf(f, "* Not mounted: these rows differ only in gpemu-fs "
 			   "options, which had no effect.\n");
 	result_provenance(res, f);

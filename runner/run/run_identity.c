@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include "common/json.h"
 #include "common/system/walk.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -215,8 +216,9 @@ static void note_folder(struct noting *n, const char *dir)
 		n->code = -ENOMEM;
 }
 
-/* A command without a slash is searched like execvp(3). */
-static void note_command(struct noting *n, const char *word)
+/* The file of a command without a slash, searched like execvp(3); "": none.
+ * malloc'ed. */
+static char *find_command(const char *word)
 {
 	const char *path = getenv("PATH"), *colon;
 
@@ -226,12 +228,29 @@ static void note_command(struct noting *n, const char *word)
 		colon = strchrnul(path, ':');
 		if (asprintf(&file, "%.*s/%s", (int)(colon - path), path,
 			     word) < 0)
+			return NULL;
+		if (access(file, X_OK) == 0)
+			return TAKE_PTR(file);
+	}
+	return strdup("");
+}
+
+/* Each word is searched once: a study of 500 cells has thousands of them. */
+static void note_command(struct noting *n, const char *word)
+{
+	json_t *known = json_object_get(n->w->commands, word);
+
+	if (!known) {
+		_cleanup_free_ char *file = find_command(word);
+
+		known = file ? json_bytes(file) : NULL;
+		if (json_object_set_new(n->w->commands, word, known) < 0) {
 			n->code = -ENOMEM;
-		else if (access(file, X_OK) == 0) {
-			note_file(n, file);
 			return;
 		}
 	}
+	if (json_string_length(known))
+		note_file(n, json_string_value(known));
 }
 
 /* One word of a line. `{bin}` alone: any of gpemu's programs may run. */
@@ -360,6 +379,7 @@ int identity_init(struct workload *w, const char *bin_dir)
 
 	w->bin_dir = bin_dir;
 	w->files = json_object();
+	w->commands = json_object();
 	for (size_t i = 0; w->files && r == 0 && i < w->n_points; i++) {
 		struct cell cell;
 		json_t *files;

@@ -456,6 +456,7 @@ void workload_free(struct workload *w)
 	json_decref(w->profiles);
 	json_decref(w->defaults);
 	json_decref(w->files);
+	json_decref(w->commands);
 	free(w->hashes);
 	json_decref(w->overrides);
 	conf_free(fields, w);

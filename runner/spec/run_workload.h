@@ -171,7 +171,7 @@ struct workload {
 	/* run_profiles.h; NULL: not loaded */
 	json_t *profiles, *defaults;
 	/* run_identity.h; NULL: not loaded */
-	json_t *files;
+	json_t *files, *commands;
 	uint64_t *hashes; /* of the cells of a stored study; or NULL */
 	const char *bin_dir;
 };
