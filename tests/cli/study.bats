@@ -40,7 +40,7 @@ start()
 
 wait_for()
 {
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		[ -e "$1" ] && return
 		sleep 0.05
 	done
@@ -141,7 +141,10 @@ wait_for()
 	done
 }
 
-@test "study: four shards, one killed and resumed, merge into the whole" {
+# shards_merge CELLS: the cells of w.yaml in four shards, of which one is killed
+# and run again, make the table of one run
+shards_merge()
+{
 	gpemu_run w.yaml
 	: >standin.log
 	: >hang.34-2
@@ -157,25 +160,36 @@ wait_for()
 	for i in 1 2 3 4; do
 		wait ${pids[i]} || [ $i -eq $killed ]
 	done
-	cat s?.out | grep -q 'of 4 of study: 6 of its 6 cells have a record in s'
+	cat s?.out | grep -q "of 4 of study: $(($1 / 4)) of its $(($1 / 4)) cells have a record in s"
 	# nobody makes a table of a part
 	[ ! -e s1/table.txt ]
 	run --separate-stderr "$bin/gpemu-run" merge s? -o part
 	[ "$status" -eq 1 ]
 	[[ $stderr == *"no folder has a record of 3, 4, repetition 2"* ]]
-	[[ $stderr == *" of 24 cells have no record: run their shards again"* ]]
+	[[ $stderr == *" of $1 cells have no record: run their shards again"* ]]
 	rm hang.34-2
 	gpemu_run --shard $killed/4 -o s$killed w.yaml
 	run --separate-stderr "$bin/gpemu-run" merge s? -o merged
 	[ "$status" -eq 0 ]
 	cmp results/study/table.txt merged/table.txt
 	# each cell ran once, but for the one that was killed
-	[ "$(wc -l <standin.log)" -eq 25 ]
+	[ "$(wc -l <standin.log)" -eq $(($1 + 1)) ]
 	# a merged folder is a folder like any other
 	gpemu_run -o merged w.yaml
-	[ "$(wc -l <standin.log)" -eq 25 ]
+	[ "$(wc -l <standin.log)" -eq $(($1 + 1)) ]
 	"$bin/gpemu-run" merge part merged -o again
 	cmp merged/table.txt again/table.txt
+}
+
+@test "study: four shards, one killed and resumed, merge into the whole" {
+	shards_merge 24
+}
+
+@test "study: 500 cells in four shards" {
+	[ -n "${GPEMU_FULL-}" ] || skip "half a minute; tests/run --full"
+	sed -i 's/exec.n: .*/exec.n: {from: 1, to: 10, step: 1}/
+		s/exec.m: .*/exec.m: {from: 1, to: 25, step: 1}/' w.yaml
+	shards_merge 500
 }
 
 @test "study: folders of different studies are not merged" {
