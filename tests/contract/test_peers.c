@@ -17,7 +17,7 @@
 
 enum { MOST_NODES = 3 };
 #define PATIENT (20 * NS_PER_S)
-#define HASTY (200 * NS_PER_MS)
+#define HASTY (600 * NS_PER_MS)
 
 struct nodes {
 	struct peer_net nets[MOST_NODES];
@@ -522,7 +522,7 @@ static void strangers_are_refused(void **state)
 	frame_greet(FRAME_VERSION, g);
 	for (int i = 0; i < FRAME_GREETING - 1; i++) {
 		end_send_plain(&e, g + i, 1);
-		tick_pause(10 * NS_PER_MS);
+		tick_pause(20 * NS_PER_MS);
 	}
 	check_refused(&p, &e, 2);
 	/* another version is told ours */

@@ -73,7 +73,8 @@ storage_reads()
 	find_ports 2
 	head -c 32 /dev/urandom >"$BATS_TEST_TMPDIR/key"
 	chmod 600 "$BATS_TEST_TMPDIR/key"
-	for i in 0 1; do node $i -c 65% --peer-key "$BATS_TEST_TMPDIR/key" --nic config-ssd-v100; done
+	for i in 0 1; do node $i -c 65% --peer-timeout 1m \
+		--peer-key "$BATS_TEST_TMPDIR/key" --nic config-ssd-v100; done
 	eventually connected 0 1
 	eventually connected 1 1
 	epoch 0
