@@ -196,11 +196,14 @@ static void add_pid(struct look *l, int pid)
 }
 
 /* CPU time of a process and of the children that it has reaped. May it have
- * others? Those of gpemu have none. */
+ * others? The programs with many threads have none. */
 static bool add_process(struct watch_sample *s, int pid)
 {
 	uint64_t user, system;
+	static const char *const alone[] = { "(gpemu-fs)", "(gpemu-train)",
+					     "(gpemu-gpud)" };
 	char name[64], text[1024];
+	bool forks = true;
 	const char *end;
 
 	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
@@ -213,7 +216,9 @@ static bool add_process(struct watch_sample *s, int pid)
 		s->own_s +=
 			(double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 	s->own_s += (double)tick_cpu_of(pid) / NS_PER_S;
-	return !strstr(text, "(gpemu-");
+	for (size_t i = 0; i < ARRAY_SIZE(alone); i++)
+		forks = forks && !strstr(text, alone[i]);
+	return forks;
 }
 
 static void add_disk(struct watch_sample *s, int pid)
