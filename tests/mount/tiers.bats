@@ -221,7 +221,7 @@ assert a["capacity_bytes"] > 2 * b["capacity_bytes"] > 0' "$mp/.gpemu/stats"
 		--layers cache,cache,device,source "$src" "$mp"
 	[[ $output == *"'cache' occurs 2 times, for 3 tiers"* ]]
 	run -1 gpemu-fs --tier "lru:1M belady:1M" "$src" "$mp"
-	[[ $output == *"belady needs the future"* ]]
+	[[ $output == *"belady needs to know future accesses"* ]]
 	run -2 gpemu-fs --cache-bytes disk "$src" "$mp"
 	printf 'tier:\n  - lru:1M\n  - nvme:lru:5Q\n' >"$BATS_TEST_TMPDIR/c.yaml"
 	run -2 gpemu-fs --config "$BATS_TEST_TMPDIR/c.yaml" "$src" "$mp"
