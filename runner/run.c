@@ -132,10 +132,22 @@ static int compare(const struct run_options *o, char **args)
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
 }
 
+static int status_of(bool failed, const json_t *summary)
+{
+	struct score score = { 0 };
+
+	score_add_json(&score, json_object_get(summary, "verdicts"));
+	if (failed)
+		return EXIT_STATUS_FAILED;
+	return score_in(&score, VERDICT_UNDECIDED) ? EXIT_STATUS_UNDECIDED
+						   : EXIT_STATUS_DONE;
+}
+
 /* gpemu-run merge FOLDER... -o DIR: no workload is needed, no program runs. */
 static int merge(const struct run_options *o, char **args,
 		 struct stop *ret_stop)
 {
+	json_auto_t *summary = NULL;
 	struct err err = { 0 };
 	bool failed = false;
 	int code;
@@ -145,10 +157,12 @@ static int merge(const struct run_options *o, char **args,
 			  "folder to make");
 		return EXIT_STATUS_USAGE;
 	}
-	code = merge_folders(args + 1, o, &failed, ret_stop, &err);
+	code = merge_folders(args + 1, o, &failed, &summary, ret_stop, &err);
+	if (code == 0 && o->common.json)
+		code = json_write(summary, o->common.json, &err);
 	if (code < 0 && !ret_stop->signal)
 		return cli_fail(code, &err);
-	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+	return status_of(failed, summary);
 }
 
 static int export_to(const char *folder, const struct run_options *o,
@@ -193,17 +207,11 @@ static int execute(struct experiment *e, const struct run_options *o,
 		   int *ret_status, struct err *err)
 {
 	json_auto_t *summary = NULL;
-	struct score score = { 0 };
 	bool failed = false;
 	int code = (o->find_max_gpus ? find_run : experiment_run)(
 		e, o, &failed, &summary, err);
 
-	score_add_json(&score, json_object_get(summary, "verdicts"));
-	if (failed)
-		*ret_status = EXIT_STATUS_FAILED;
-	else if (score_in(&score, VERDICT_UNDECIDED))
-		*ret_status = EXIT_STATUS_UNDECIDED;
-
+	*ret_status = status_of(failed, summary);
 	if (code == 0 && o->common.json)
 		code = json_write(summary, o->common.json, err);
 	return code;

@@ -125,9 +125,8 @@ static int open_studies(struct merge *m, char *const *folders, struct err *err)
 
 /* Fill the folder of `to`, and report it. */
 static int merge_to(struct merge *m, const struct run_options *o,
-		    bool *ret_failed, struct err *err)
+		    bool *ret_failed, json_t **ret_summary, struct err *err)
 {
-	json_auto_t *summary = NULL;
 	int code = stop_init(&m->to->stop, err);
 
 	if (code == 0)
@@ -135,16 +134,15 @@ static int merge_to(struct merge *m, const struct run_options *o,
 	if (code == 0)
 		code = merge_cells(m, err);
 	if (code == 0)
-		code = experiment_report(m->to, o->quiet, ret_failed, &summary,
-					 err);
+		code = experiment_report(m->to, o->quiet, ret_failed,
+					 ret_summary, err);
 	*ret_failed = *ret_failed || m->n_missing || m->n_failed;
-	if (code == 0 && o->common.json)
-		code = json_write(summary, o->common.json, err);
 	return code;
 }
 
 int merge_folders(char *const *folders, const struct run_options *o,
-		  bool *ret_failed, struct stop *ret_stop, struct err *err)
+		  bool *ret_failed, json_t **ret_summary, struct stop *ret_stop,
+		  struct err *err)
 {
 	struct merge m = { 0 };
 	struct runner to;
@@ -166,7 +164,8 @@ int merge_folders(char *const *folders, const struct run_options *o,
 			      .stop.fd = -1 };
 	m.to = &to;
 	if (code == 0)
-		code = to.out ? merge_to(&m, o, ret_failed, err) : -ENOMEM;
+		code = to.out ? merge_to(&m, o, ret_failed, ret_summary, err)
+			      : -ENOMEM;
 	*ret_stop = to.stop;
 	runner_fini(&to);
 	for (size_t i = 0; i < m.n; i++)

@@ -8,6 +8,8 @@
 #define ERROR_SHARE .01
 #define CPU_SHARE .9
 #define BUSY_SHARE .5
+/* arbitrary: starting the programs is much of the work of a shorter cell */
+#define LEAST_S .5
 
 static double number(const json_t *j, const char *key)
 {
@@ -82,7 +84,7 @@ static void of_cell(const json_t *record, json_t *limits)
 	double used = s > 0 ? number(watch, "own_cpu_s") / s : 0;
 	char why[200];
 
-	if (used <= BUSY_SHARE * cpus)
+	if (s < LEAST_S || used <= BUSY_SHARE * cpus)
 		return;
 	snprintf(why, sizeof(why),
 		 "its programs used %.3g of %.0f CPUs: with nothing emulated "

@@ -7,6 +7,8 @@
  *	timers	a mount's replies were late by more than 1 % of a step
  *	ceiling	the cell used more than half of the CPUs
  *	cpu	the cell used more than 90 % of the CPUs
+ *
+ * The last two need half a second: before, the programs start.
  */
 #ifndef GPEMU_RUNNER_CELL_RUN_RIG_H
 #define GPEMU_RUNNER_CELL_RUN_RIG_H

@@ -24,7 +24,7 @@ setup()
 		  exec.m: [1, 2, 3, 4]
 		metrics: {n: {path: n}, seed: {path: seed}}
 		columns: [n, seed]
-		expect: [{rising: n, along: exec.n}]
+		expect: [{rising: n, along: exec.n, kind: order}]
 		repetitions: 2
 		independent: true
 		noise: 100%
@@ -253,7 +253,7 @@ shards_merge()
 		  - {exec.n: 2, exec.m: 3}
 		plot: [{x: exec.n, y: n, series: exec.m}]
 	END
-	sed -i 's/^expect:.*/expect:\n  - {rising: n, along: exec.n}\n  - that: n > n[exec.n=1]\n    where: {exec.n: [2, 3]}\n  - that: max(n[exec.n=*]) - n[exec.n=3] == 0 +- 0/' w.yaml
+	sed -i 's/^expect:.*/expect:\n  - {rising: n, along: exec.n, kind: order}\n  - that: n > n[exec.n=1]\n    kind: order\n    where: {exec.n: [2, 3]}\n  - that: max(n[exec.n=*]) - n[exec.n=3] == 0 +- 0\n    kind: self/' w.yaml
 	run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 0 ]
 	[ "$(ls results/study/records | wc -l)" -eq 18 ]
@@ -261,7 +261,7 @@ shards_merge()
 	# m = 1 has one point, so that nothing rises; m = 3 has no n = 2
 	! grep -q 'rises along exec.n, 1:' <<<"$output" || false
 	[[ $output == *"n rises along exec.n, 3: 1 13.00, 3 33.00"* ]]
-	[[ $output == *"PASS  n > n[exec.n=1], 2, 2: 22.00 > 12.00"* ]]
+	[[ $output == *"PASS (order)  n > n[exec.n=1], 2, 2: 22.00 > 12.00"* ]]
 	! grep -q 'n > n.exec.n=1., ., 1' <<<"$output" || false
 	[[ $output == *"n[exec.n=3] == 0 +- 0, 1: 0"* ]]
 	! grep -q FAIL <<<"$output" || false
