@@ -194,7 +194,7 @@ assert 0 < a == b < 180, (a, b)"
 		noise: 100%
 		time_scale: 0.1
 		expect:
-		  - {that: hit_ratio > 70}
+		  - {that: hit_ratio > 70, kind: self}
 	YAML
 	cd "$TMP"
 	run timeout 100 "${TRAIN%-train}-run" w.yaml
