@@ -581,7 +581,7 @@ three_clients() {
 	run "$TRAIN" --data "$TMP/data" --prep emulated --prep-profile "$TMP/both.yaml" -b 1 \
 		--gpu-server "$SOCKET" --time-scale "$SCALE"
 	[ "$status" -eq 1 ]
-	[[ $output == *"both: a part of it is done on the GPU"* ]]
+	[[ $output == *"both: a part of it runs on the GPU"* ]]
 }
 
 @test "a job gets all of its GPUs at once, or none" {

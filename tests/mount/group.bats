@@ -193,7 +193,7 @@ unmount()
 	check "sequential, random, diffclass, or a file" \
 		-g 2 --group-order nope "$src"
 	echo "c0/nope" >"$BATS_TEST_TMPDIR/list"
-	check "list:1: there is no file" \
+	check "list:1: no such file" \
 		-g 2 --group-order "$BATS_TEST_TMPDIR/list" "$src"
 	check "not a pack" "pack:$src/c0/f00000"
 	check "No such file" "pack:$src/nope"

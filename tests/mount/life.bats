@@ -92,7 +92,9 @@ ends_early()
 	exec 9<&-
 	wait $pid
 	cat "$BATS_TEST_TMPDIR/log"
-	[ ! -s "$BATS_TEST_TMPDIR/log" ]
+	# libfuse's own words, rarely; nothing of ours
+	! grep -v '^fuse: reading device: Software caused connection abort$' \
+		"$BATS_TEST_TMPDIR/log" || false
 	! is_mounted || fusermount3 -u "$mp"
 }
 
@@ -264,7 +266,7 @@ fails()
 	fusermount3 -u "$mp"
 	run gpemu-fs --transport uring "$src" "$mp"
 	[ "$status" -eq 0 ]
-	[[ $output == *"over /dev/fuse"* ]]
+	[[ $output == *"using /dev/fuse"* ]]
 	[ "$(stat_of '["transport"]')" = dev ]
 	cmp "$src/c0/f00000" "$mp/c0/f00000"
 }
