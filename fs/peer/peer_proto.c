@@ -104,8 +104,8 @@ const char *peer_reason_text(enum peer_reason r)
 	static const char *const texts[] = {
 		[PEER_FITS] = "it fits",
 		[PEER_OTHER_VERSION] = "it has another version of the protocol",
-		[PEER_OTHER_DATASET] = "it serves another dataset (names, "
-				       "sizes and times of the files)",
+		[PEER_OTHER_DATASET] =
+			"its files have other names, sizes or times",
 		[PEER_OTHER_SEED] = "it has another --seed",
 		[PEER_OTHER_NODES] = "it has another number of --peers",
 		[PEER_OTHER_CAPACITY] = "it has another --cache-size",
