@@ -79,7 +79,7 @@ size_t peer_encode(const struct peer_msg *m, unsigned char ret[PEER_HEAD]);
 /* May the node `theirs` be node `node` of the cache of `mine`? */
 enum peer_reason peer_compare(const struct peer_hello *mine,
 			      const struct peer_hello *theirs, uint32_t node);
-/* "it serves another dataset", static. */
+/* "it has another --seed", static. */
 const char *peer_reason_text(enum peer_reason r);
 
 #endif
