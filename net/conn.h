@@ -39,6 +39,7 @@ struct conn_ops {
 	 *			garbage, or another secret
 	 * -EPROTONOSUPPORT	another FRAME_VERSION
 	 * -EMSGSIZE		a message that is too long, or empty
+	 * -EMFILE		too many that are not trusted
 	 * -EPROTO, ...		what `message` or conn_end said
 	 * -ECANCELED		the loop stops
 	 * -errno		of the socket; -ECONNRESET: the other end left

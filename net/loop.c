@@ -17,6 +17,7 @@ struct loop {
 	pthread_t thread;
 	bool started;
 	bool stopping; /* atomic */
+	bool arriving; /* connections may wait to be accepted */
 	bool woken;    /* atomic: `wake` is or will be readable */
 	uint64_t timer_at;
 	struct conn *conns[LOOP_CONNS];
@@ -70,13 +71,21 @@ int loop_new(const struct loop_config *config, struct loop **ret)
 	return 0;
 }
 
+/* No event may name it again. close(2) alone does not see to that while a child
+ * of a fork(2) has a copy of the socket. */
+static void release(struct loop *l, struct conn *c)
+{
+	epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	conn_free(c);
+}
+
 static void drop(struct loop *l, size_t i)
 {
 	struct conn *c = l->conns[i];
 
 	l->conns[i] = l->conns[--l->n_conns];
 	c->ops->ended(c, c->why);
-	conn_free(c);
+	release(l, c);
 }
 
 void loop_stop(struct loop *l)
@@ -164,32 +173,52 @@ int loop_dial(struct loop *l, const struct addr *to, const struct conn_ops *ops,
 	return r;
 }
 
-static size_t strangers(const struct loop *l)
+/* Who comes last may be a node; who is there for long and is not trusted makes
+ * room for it. */
+static void limit_strangers(struct loop *l)
 {
+	struct conn *oldest = NULL;
 	size_t n = 0;
 
-	for (size_t i = 0; i < l->n_conns; i++)
-		n += !l->conns[i]->dialed && !l->conns[i]->trusted;
-	return n;
+	for (size_t i = 0; i < l->n_conns; i++) {
+		struct conn *c = l->conns[i];
+
+		if (c->dialed || c->trusted || c->why)
+			continue;
+		n++;
+		if (!oldest || c->trust_until < oldest->trust_until)
+			oldest = c;
+	}
+	if (n > LOOP_STRANGERS)
+		conn_end(oldest, -EMFILE);
 }
 
-static void accept_all(struct loop *l)
+static void take_in(struct loop *l, int fd)
 {
 	struct conn *c;
-	int fd;
 
-	while ((fd = accept4(l->c.listener, NULL, NULL,
-			     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		if (strangers(l) >= LOOP_STRANGERS) {
-			close(fd);
-			l->c.refused(l->c.ctx);
-		} else if (add(l, fd, false, &c) < 0) {
-			l->c.refused(l->c.ctx);
-		} else if (l->c.accepted(c, l->c.ctx) < 0) {
-			l->n_conns--;
-			conn_free(c);
-			l->c.refused(l->c.ctx);
-		}
+	if (add(l, fd, false, &c) < 0) {
+		l->c.refused(l->c.ctx);
+	} else if (l->c.accepted(c, l->c.ctx) < 0) {
+		l->n_conns--;
+		release(l, c);
+		l->c.refused(l->c.ctx);
+	} else {
+		limit_strangers(l);
+	}
+}
+
+/* A few: it is the turn of the others, however many come. */
+static void accept_some(struct loop *l)
+{
+	for (int i = 0; i < LOOP_ACCEPTS && l->arriving; i++) {
+		int fd = accept4(l->c.listener, NULL, NULL,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			l->arriving = false;
+		else
+			take_in(l, fd);
 	}
 }
 
@@ -236,7 +265,7 @@ static void take_event(struct loop *l, const struct epoll_event *e)
 	} else if (e->data.ptr == &l->timer) {
 		l->timer_at = TICK_NEVER;
 	} else if (e->data.ptr == &l->c.listener) {
-		accept_all(l);
+		l->arriving = true;
 	} else {
 		struct conn *c = e->data.ptr;
 		bool over = e->events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP);
@@ -258,12 +287,13 @@ static void *run(void *arg)
 		int n;
 
 		at = MIN(at, pump_all(l, now));
-		again = at <= now;
+		again = at <= now || l->arriving;
 		if (!again)
 			set_timer(l, at);
 		n = epoll_wait(l->epoll, events, EVENTS, again ? 0 : -1);
 		for (int i = 0; i < n; i++)
 			take_event(l, &events[i]);
+		accept_some(l);
 	}
 	return NULL;
 }

@@ -4,9 +4,9 @@
  * card. It waits in epoll(7) for sockets, for its card and its time-outs, and
  * for loop_wake. Nothing on it may block.
  *
- * At most LOOP_CONNS connections, LOOP_STRANGERS of them accepted and not
- * trusted yet; more are closed at once. The time of all calls is emulated ns of
- * the tick.
+ * At most LOOP_CONNS connections; more are closed at once. LOOP_STRANGERS of
+ * them are accepted and not trusted yet; one more ends the oldest of these. A
+ * round accepts LOOP_ACCEPTS. The time of all calls is emulated ns of the tick.
  */
 #ifndef GPEMU_NET_LOOP_H
 #define GPEMU_NET_LOOP_H
@@ -15,7 +15,7 @@
 #include "net/addr.h"
 #include "net/conn.h"
 
-enum { LOOP_CONNS = 512, LOOP_STRANGERS = 32 };
+enum { LOOP_CONNS = 512, LOOP_STRANGERS = 32, LOOP_ACCEPTS = 16 };
 
 struct loop;
 
