@@ -37,7 +37,7 @@ int watch_init(struct watch *w, uint32_t ranks)
 	return w->fd && w->rank ? 0 : -ENOMEM;
 }
 
-/* --- connecting ----------------------------------------------------------- */
+/* --- connections ---------------------------------------------------------- */
 
 /* A peer that does not answer for about ten seconds is gone. */
 static void keep_alive(int fd)
@@ -111,31 +111,84 @@ int watch_listen(struct watch *w, bool local, struct watch_door *ret,
 	return 0;
 }
 
-/* A connection shows its key soon, or is dropped. */
-static void let_in(struct watch *w)
+/* --- accepting -------------------------------------------------------------
+ */
+
+/* Those that have not shown their key yet. One more ends the oldest of them:
+ * nobody waits for one that says nothing. */
+enum { STRANGERS = 16 };
+
+struct strangers {
+	struct pollfd fd[STRANGERS + 1]; /* the last: the listening socket */
+	struct hello hello[STRANGERS];
+	size_t have[STRANGERS]; /* bytes of it */
+	int n;			/* the oldest first */
+};
+
+/* Take one out of the list; it stays open. */
+static void forget(struct strangers *s, int i)
+{
+	size_t after = (size_t)(--s->n - i);
+
+	memmove(&s->fd[i], &s->fd[i + 1], after * sizeof(*s->fd));
+	memmove(&s->hello[i], &s->hello[i + 1], after * sizeof(*s->hello));
+	memmove(&s->have[i], &s->have[i + 1], after * sizeof(*s->have));
+}
+
+static void let_in(struct watch *w, struct strangers *s)
 {
 	int fd = accept4(w->listening, NULL, NULL, SOCK_CLOEXEC);
-	struct hello h;
 
 	if (fd < 0)
 		return;
-	limit(fd, ANSWER_NS);
-	if (recv(fd, &h, sizeof(h), MSG_WAITALL) == sizeof(h) &&
-	    !memcmp(h.key, w->key, sizeof(h.key)) &&
-	    send(fd, w->own, sizeof(w->own), MSG_NOSIGNAL) == sizeof(w->own))
-		add(w, fd, h.rank);
+	if (s->n == STRANGERS) {
+		close(s->fd[0].fd);
+		forget(s, 0);
+	}
+	s->fd[s->n] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	s->have[s->n++] = 0;
+}
+
+/* Some of its key is there, or it has left. */
+static void identify(struct watch *w, struct strangers *s, int i)
+{
+	struct hello *h = &s->hello[i];
+	int fd = s->fd[i].fd;
+	ssize_t n = recv(fd, (char *)h + s->have[i], sizeof(*h) - s->have[i],
+			 MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	s->have[i] += n > 0 ? (size_t)n : 0;
+	if (n > 0 && s->have[i] < sizeof(*h))
+		return;
+	if (n > 0 && !memcmp(h->key, w->key, sizeof(h->key)) &&
+	    send(fd, w->own, sizeof(w->own), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+		    sizeof(w->own))
+		add(w, fd, h->rank);
 	else
 		close(fd);
+	forget(s, i);
 }
 
 int watch_accept(struct watch *w, uint32_t n, struct err *err)
 {
 	uint64_t end = tick_wall() + JOIN_NS, now;
-	struct pollfd p = { .fd = w->listening, .events = POLLIN };
+	struct strangers s = { .n = 0 };
 
-	while (w->n <= n && (now = tick_wall()) < end)
-		if (poll(&p, 1, (int)((end - now) / NS_PER_MS) + 1) > 0)
-			let_in(w);
+	while (w->n <= n && (now = tick_wall()) < end) {
+		s.fd[s.n] =
+			(struct pollfd){ .fd = w->listening, .events = POLLIN };
+		if (poll(s.fd, (nfds_t)s.n + 1,
+			 (int)((end - now) / NS_PER_MS) + 1) <= 0)
+			continue;
+		if (s.fd[s.n].revents)
+			let_in(w, &s);
+		for (int i = s.n; i-- > 0 && w->n <= n;)
+			identify(w, &s, i);
+	}
+	while (s.n)
+		close(s.fd[--s.n].fd);
 	close(w->listening);
 	w->listening = -1;
 	return w->n > n ? 0
@@ -144,6 +197,8 @@ int watch_accept(struct watch *w, uint32_t n, struct err *err)
 				  "rank 0 over TCP",
 				  w->n - 1, n);
 }
+
+/* --- connecting ----------------------------------------------------------- */
 
 static int knock(const struct sockaddr_in *at, const struct watch_door *door,
 		 uint32_t rank)

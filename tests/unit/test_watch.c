@@ -125,6 +125,34 @@ static void the_door_needs_its_key(void **state)
 	watch_close(&w);
 }
 
+/* They were there before, hold their connections, and say nothing. */
+static void strangers_cost_no_time(void **state)
+{
+	enum { CROWD = 40 };
+	uint32_t seen = NONE;
+	struct watch w = { .died = dead, .ctx = &seen };
+	struct watch_door door;
+	int crowd[CROWD];
+	pid_t one;
+
+	(void)state;
+	assert_int_equal(watch_init(&w, 2), 0);
+	assert_int_equal(watch_listen(&w, true, &door, NULL), 0);
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(crowd[i], (void *)door.address,
+					 sizeof(door.address[0])),
+				 0);
+	}
+	one = rank_of(&door, 1, true);
+	assert_int_equal(watch_accept(&w, 1, NULL), 0);
+	assert_int_equal(w.rank[1], 1);
+	assert_int_equal(status_of(one), NONE);
+	watch_close(&w);
+	for (int i = 0; i < CROWD; i++)
+		close(crowd[i]);
+}
+
 /* Behind the first address is somebody else. */
 static void who_answers_has_to_be_rank_0(void **state)
 {
@@ -157,6 +185,7 @@ int main(void)
 		cmocka_unit_test(a_killed_rank_is_named_to_all),
 		cmocka_unit_test(who_leaves_in_order_has_not_died),
 		cmocka_unit_test(the_door_needs_its_key),
+		cmocka_unit_test(strangers_cost_no_time),
 		cmocka_unit_test(who_answers_has_to_be_rank_0),
 	};
 
