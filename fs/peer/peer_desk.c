@@ -35,6 +35,17 @@ static void end_other(struct peer_desk *d, const struct desk_guest *g)
 	}
 }
 
+/* Once for each reason: a node may try as often as it likes. */
+static void tell_refusal(struct peer_desk *d, const struct desk_guest *g)
+{
+	uint32_t *told = &d->told[g->node % PLACE_NODES], bit = 1u << g->reason;
+
+	if (!(*told & bit))
+		log_warn("peer: refused node %u: %s", g->node,
+			 peer_reason_text(g->reason));
+	*told |= bit;
+}
+
 static int take_hello(struct desk_guest *g, const struct peer_msg *m)
 {
 	struct peer_desk *d = g->desk;
@@ -51,7 +62,7 @@ static int take_hello(struct desk_guest *g, const struct peer_msg *m)
 	g->next = g->met ? PEER_WELCOME : PEER_REFUSE;
 	conn_kick(g->conn);
 	if (!g->met) {
-		log_warn("peer: refused: %s", peer_reason_text(g->reason));
+		tell_refusal(d, g);
 		return 0;
 	}
 	conn_trust(g->conn, CONN_FIRST);
@@ -71,8 +82,9 @@ static int take_get(struct desk_guest *g, const struct peer_msg *m)
 	if (!a)
 		return -ENOMEM;
 	a->key = m->key;
-	a->bytes = m->bytes;
+	a->bytes = d->n_asks[g->node]++ < PEER_MOST_GETS ? m->bytes : 0;
 	a->guest = g->number;
+	a->node = g->node;
 	a->id = m->id;
 	g->n_asks++;
 	d->serve(d->ctx, a);
@@ -86,7 +98,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	int r = peer_decode(bytes, n, &m);
 
 	(void)now;
-	if (r < 0 || g->leaves)
+	if (r < 0 || g->leaves || g->next == PEER_REFUSE)
 		return -EPROTO;
 	return g->met ? take_get(g, &m) : take_hello(g, &m);
 }
@@ -94,13 +106,19 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 /* --- answers -----------------------------------------------------------------
  */
 
+static void let_go(struct peer_desk *d, struct peer_ask *a)
+{
+	d->n_asks[a->node]--;
+	a->release(a);
+}
+
 void peer_desk_answer(struct peer_desk *d, struct peer_ask *a, uint64_t now)
 {
 	struct desk_guest *g;
 
 	DL_SEARCH_SCALAR2(d->guests, g, number, a->guest, next_guest);
 	if (!g) {
-		a->release(a);
+		let_go(d, a);
 		return;
 	}
 	a->leaves = loop_leaves(d->shared->loop, now);
@@ -135,7 +153,7 @@ static int send_answer(struct desk_guest *g)
 	g->n_asks--;
 	if (r == 0)
 		count_served(&g->desk->shared->counts, a);
-	a->release(a);
+	let_go(g->desk, a);
 	return r;
 }
 
@@ -183,7 +201,7 @@ static void ended(struct conn *c, int why)
 		struct peer_ask *a = g->first;
 
 		g->first = a->next;
-		a->release(a);
+		let_go(g->desk, a);
 	}
 	DL_DELETE2(g->desk->guests, g, prev, next_guest);
 	free(g);

@@ -8,7 +8,8 @@
  *
  * A node has one connection to this one: another one ends the first. A
  * connection holds no bytes: its answers wait as references to objects until
- * the socket takes the next one.
+ * the socket takes the next one. A node has PEER_MOST_GETS questions that
+ * `serve` has not answered, however often it connects; others are NOTFOUND.
  */
 #ifndef GPEMU_FS_PEER_PEER_DESK_H
 #define GPEMU_FS_PEER_PEER_DESK_H
@@ -18,7 +19,7 @@
 /* A question, in a larger struct of the one who answers it. */
 struct peer_ask {
 	uint64_t key;
-	uint32_t bytes; /* that the other node expects */
+	uint32_t bytes; /* that the other node expects; 0: answer NOTFOUND */
 	/* the answer: the object's bytes, or NULL (not found) */
 	const unsigned char *data;
 	/* Called once, after the answer was sent, or when nobody wants it any
@@ -26,6 +27,7 @@ struct peer_ask {
 	void (*release)(struct peer_ask *a);
 	/* private */
 	uint64_t guest, id, leaves;
+	uint32_t node;
 	struct peer_ask *next;
 };
 
@@ -33,9 +35,11 @@ struct desk_guest;
 
 struct peer_desk {
 	struct peer_shared *shared;
-	struct desk_guest *guests; /* utlist */
-	uint64_t n_guests;	   /* so far */
-	size_t ask_size;	   /* bytes of the larger struct */
+	struct desk_guest *guests;    /* utlist */
+	uint64_t n_guests;	      /* so far */
+	size_t ask_size;	      /* bytes of the larger struct */
+	uint32_t n_asks[PLACE_NODES]; /* of a node, not released yet */
+	uint32_t told[PLACE_NODES]; /* of a node: bit r: refused for reason r */
 	/* Answer it, now or later, from any thread (desk's owner). Returns at
 	 * once. `a` is zeroed but for key and bytes. */
 	void (*serve)(void *ctx, struct peer_ask *a);

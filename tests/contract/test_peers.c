@@ -302,7 +302,8 @@ struct pair {
 	int listener;
 };
 
-static void pair_start(struct fixture *f, struct pair *p, uint64_t timeout_ns)
+static void pair_start_on(struct fixture *f, struct pair *p,
+			  uint64_t timeout_ns, const char *storage)
 {
 	struct peer_msg m;
 
@@ -310,7 +311,7 @@ static void pair_start(struct fixture *f, struct pair *p, uint64_t timeout_ns)
 	p->listener = end_listen(&p->nets[1]);
 	f->fraction = .65;
 	f->peers = &p->nets[0];
-	p->s = rig_start(f, "minio", "ideal");
+	p->s = rig_start(f, "minio", storage);
 	f->peers = NULL;
 	end_accept(&p->owner, p->listener, &p->nets[1].secret);
 	assert_true(end_receive(&p->owner, &m));
@@ -318,6 +319,11 @@ static void pair_start(struct fixture *f, struct pair *p, uint64_t timeout_ns)
 	m = hello_of(f, &p->nets[1], p->s, PEER_WELCOME);
 	end_send(&p->owner, &m);
 	peer_wait(p->s, "connected", 1);
+}
+
+static void pair_start(struct fixture *f, struct pair *p, uint64_t timeout_ns)
+{
+	pair_start_on(f, p, timeout_ns, "ideal");
 }
 
 static void pair_stop(struct fixture *f, struct pair *p)
@@ -700,6 +706,69 @@ static void a_guest_that_does_not_read_is_dropped(void **state)
 	pair_stop(f, &p);
 }
 
+/* A profile of which a read never ends while the test runs. */
+static void write_storage(char *path)
+{
+	static const char *const ops[] = { "channels", "link",	 "iops",
+					   "open",     "lookup", "readdir" };
+	int fd = mkstemps(path, 5);
+
+	assert_true(fd >= 0);
+	dprintf(fd, "name: still\nsource: test\n");
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		dprintf(fd, "%s: {source: test, verified: true}\n", ops[i]);
+	dprintf(fd, "read: {source: test, verified: true, "
+		    "latency: {kind: const, value: 600s}}\n");
+	close(fd);
+}
+
+/* The first object that node 0 owns. */
+static int owned_by_0(struct fixture *f, struct server *s)
+{
+	struct place_config c = { .tree = &f->tree,
+				  .seed = 1,
+				  .n_nodes = 2,
+				  .extent_bytes = OBJECT_EXTENT };
+	struct place *p;
+	unsigned n;
+	int i = 0;
+
+	c.capacity_bytes = server_capacity(s, &n);
+	assert_int_equal(place_new(&c, &p), 0);
+	while (place_owner(p, object_key(f->node[i], 0)) != 0)
+		i++;
+	place_free(p);
+	return i;
+}
+
+/* It asks, leaves and comes back: it does not pile up questions. */
+static void a_guest_that_returns_has_no_more_questions(void **state)
+{
+	char path[] = "/tmp/gpemu-still-XXXXXX.yaml";
+	struct fixture *f = *state;
+	struct peer_msg m = { .type = PEER_GET };
+	struct pair p;
+	struct end e;
+	int i;
+
+	write_storage(path);
+	pair_start_on(f, &p, PATIENT, path);
+	i = owned_by_0(f, p.s);
+	m.key = object_key(f->node[i], 0);
+	m.bytes = (uint32_t)f->bytes[i];
+	be_welcome(f, &p, &e);
+	for (int k = 0; k < PEER_MOST_GETS + 1; k++)
+		end_send(&e, &m);
+	end_wait_closed(&e); /* by the last */
+	end_close(&e);
+	be_welcome(f, &p, &e);
+	ask(&e, m.key, m.bytes, &m);
+	assert_int_equal(m.type, PEER_NOTFOUND);
+	end_close(&e);
+	pair_stop(f, &p);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -719,6 +788,7 @@ int main(void)
 		cmocka_unit_test(only_what_is_there_is_served),
 		cmocka_unit_test(a_guest_keeps_to_the_protocol),
 		cmocka_unit_test(a_guest_that_does_not_read_is_dropped),
+		cmocka_unit_test(a_guest_that_returns_has_no_more_questions),
 	};
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
 }
