@@ -121,6 +121,11 @@ int comm_launch(uint32_t size, int argc, char **argv, struct err *err)
 
 	if (length < 0 || !v)
 		return err_set(err, -errno, "mpirun: %s", strerror(errno));
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], ":"))
+			return err_set(err, -EINVAL,
+				       "--nodes: mpirun takes what follows the "
+				       "argument ':' for another program");
 	self[length] = 0;
 	snprintf(n, sizeof(n), "%" PRIu32, size);
 	v[0] = (char *)"mpirun";

@@ -105,7 +105,7 @@ bool comm_launched(void);
 /*
  * Replace this process by an mpirun that starts the same command `size` times.
  * The ranks may use all cores of their machine, and be more than these. Returns
- * on failure only: -errno with a text.
+ * on failure only: -errno with a text; -EINVAL: mpirun would split the command.
  */
 int comm_launch(uint32_t size, int argc, char **argv, struct err *err);
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks that die; each is a process of its own. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include "tests/unit/test.h"
 #include "common/tick.h"
 #include "common/units.h"
+#include "loader/comm/comm.h"
 #include "loader/comm/watch.h"
 
 static void dead(void *ctx, uint32_t rank)
@@ -179,6 +181,18 @@ static void who_answers_has_to_be_rank_0(void **state)
 	watch_close(&w);
 }
 
+/* No argument becomes a program of mpirun's. */
+static void a_colon_starts_nothing(void **state)
+{
+	char *argv[] = { (char *)"train", (char *)":", (char *)"true", NULL };
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(comm_launch(1, 3, argv, NULL) == -EINVAL ? 7 : 8);
+	assert_int_equal(status_of(pid), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +201,7 @@ int main(void)
 		cmocka_unit_test(the_door_needs_its_key),
 		cmocka_unit_test(strangers_cost_no_time),
 		cmocka_unit_test(who_answers_has_to_be_rank_0),
+		cmocka_unit_test(a_colon_starts_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
