@@ -109,12 +109,15 @@ json_t *rig_json(const struct rig *r)
 			 r->real_share, "limits", reached);
 }
 
-void rig_print(const struct rig *r, FILE *f)
+void rig_print(const json_t *rig, const char *of, FILE *f)
 {
-	char why[WHY_TEXT];
+	const char *limit, *why;
+	const json_t *one;
+	size_t i;
 
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		if (limits[i].exceeded(r, why) > 1)
-			fprintf(f, "Limit of the rig (%s): %s.\n",
-				limits[i].name, why);
+	json_array_foreach (json_object_get(rig, "limits"), i, one)
+		if (json_unpack((json_t *)one, "{s:s, s:s}", "limit", &limit,
+				"why", &why) == 0)
+			fprintf(f, "Limit of the rig (%s%s): %s.\n", limit, of,
+				why);
 }

@@ -34,7 +34,8 @@ struct rig {
  * cpu_share, real_stall_share, limits: [{limit, factor, why}]}, `factor`: by
  * which the limit is exceeded; NULL: no memory. */
 json_t *rig_json(const struct rig *r);
-/* A line per limit reached. */
-void rig_print(const struct rig *r, FILE *f);
+/* A line for each limit that a rig_json() names; `of` comes behind the limit.
+ */
+void rig_print(const json_t *rig, const char *of, FILE *f);
 
 #endif

@@ -459,10 +459,28 @@ static void resumed(const struct report *r, FILE *f)
 	fputs(".\n", f);
 }
 
+/* Of this process, or of each node, which has its own CPUs and ceiling. */
+static void limits(const struct report *r, FILE *f)
+{
+	json_auto_t *fs = mount_stats(r->mount), *own = NULL;
+	const json_t *one;
+	struct rig rig;
+	char node[32];
+	size_t i;
+
+	json_array_foreach (r->nodes, i, one) {
+		snprintf(node, sizeof(node), ", node %zu", i);
+		rig_print(json_object_get(one, "rig"), node, f);
+	}
+	if (r->nodes)
+		return;
+	rig = rig_of(r, fs);
+	own = rig_json(&rig);
+	rig_print(own, "", f);
+}
+
 void report_summary(const struct report *r, FILE *f)
 {
-	json_auto_t *fs = mount_stats(r->mount);
-	struct rig rig = rig_of(r, fs);
 	char name[24];
 
 	resumed(r, f);
@@ -491,7 +509,7 @@ void report_summary(const struct report *r, FILE *f)
 	device_summary(r->device, r->total.elapsed_ns, f);
 	if (r->total.steps)
 		bottleneck(r, f);
-	rig_print(&rig, f);
+	limits(r, f);
 	if (r->analysis.samples)
 		predicted(r, f);
 }

@@ -91,18 +91,31 @@ static double late(const json_t *program)
 	return number(json_object_get(program, "timer_error_us"), "mean");
 }
 
+/* Of the node of a job whose timers were the latest. */
+static double late_job(const json_t *job)
+{
+	double us = late(job);
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(job, "nodes"), i, one)
+		us = MAX(us, late(one));
+	return us;
+}
+
 /* Of the program whose timers were the latest. */
 static double late_us(const json_t *record)
 {
 	static const char *const lists[] = { "jobs", "mounts" };
-	double us = MAX(late(record), late(json_object_get(record, "mount")));
+	double us =
+		MAX(late_job(record), late(json_object_get(record, "mount")));
 	const char *name;
 	json_t *one;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		json_object_foreach (json_object_get(record, lists[i]), name,
 				     one)
-			us = MAX(us, late(one));
+			us = MAX(us, late_job(one));
 	return us;
 }
 

@@ -24,8 +24,8 @@ static void add(json_t *limits, const char *limit, const char *of,
 						factor, "why", why));
 }
 
-/* Those of a job; its CPUs are part of the cell's. */
-static void of_job(const json_t *job, const char *name, json_t *limits)
+/* Those of a gpemu-train; its CPUs are part of the cell's. */
+static void of_train(const json_t *job, const char *name, json_t *limits)
 {
 	const json_t *all =
 		json_object_get(json_object_get(job, "rig"), "limits");
@@ -38,6 +38,20 @@ static void of_job(const json_t *job, const char *name, json_t *limits)
 				"why", &why) == 0 &&
 		    strcmp(limit, "cpu"))
 			add(limits, limit, name, number(one, "factor"), why);
+}
+
+/* With several nodes each has limits of its own. */
+static void of_job(const json_t *job, const char *name, json_t *limits)
+{
+	const json_t *one;
+	char node[80];
+	size_t i;
+
+	of_train(job, name, limits);
+	json_array_foreach (json_object_get(job, "nodes"), i, one) {
+		snprintf(node, sizeof(node), "%.50s, node %zu", name, i);
+		of_train(one, node, limits);
+	}
 }
 
 static double shorter(double least, const json_t *job)

@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
-/* [{limit, of, factor, why}]: of which job or mount, or "cell"; by which factor
- * it is exceeded; empty: none is. NULL: no memory. */
+/* [{limit, of, factor, why}]: of which job, node of a job or mount, or "cell";
+ * by which factor it is exceeded; empty: none is. NULL: no memory. */
 json_t *rig_limits(const json_t *record);
 
 /* The shortest mean step of the jobs of a record, wall us; 0: no steps. */

@@ -67,7 +67,13 @@ assert [e['steps'] for e in r['epochs']] == [10, 10]
 assert r['config']['world_size'] == $p
 for i, n in enumerate(nodes):
     assert n['rank'] == i and n['totals']['samples'] == 240 // $p, n
-assert sum(n['straggler']['steps_last'] for n in nodes) <= 20"
+assert sum(n['straggler']['steps_last'] for n in nodes) <= 20
+# the limits of the rig are those of the nodes
+out = open('$TMP/out').read()
+limits = ['(%s, node %d)' % (l['limit'], n['rank']) for n in nodes for l in n['rig']['limits']]
+assert not nodes or r['rig'] is None and limits, r['rig']
+assert not nodes or out.count('Limit of the rig') == len(limits), (limits, out)
+assert all('Limit of the rig ' + l in out for l in limits), (limits, out)"
 		[ $p -eq 1 ] && mv "$TMP/1.%r.log" "$TMP/1.0.log"
 		python3 - "$TMP" $p <<-'PY'
 			import collections, sys

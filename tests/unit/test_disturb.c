@@ -224,6 +224,23 @@ static void timers_are_judged_by_the_other_repetitions(void **state)
 	assert_string_equal(among(1001, 640, NULL, 0), "");
 }
 
+static void the_timers_of_each_node_count(void **state)
+{
+	struct watch w = cell_of(40, (struct rates){ .own = 1 },
+				 (struct rates){ .own = 1 });
+	json_t *record = record_of(&w, 5, 640);
+	json_t *peers = json_pack("[o]", record_of(&w, 5, 640));
+
+	(void)state;
+	json_object_set_new(record, "nodes",
+			    json_pack("[{s:{s:f}}, {s:{s:f}}]",
+				      "timer_error_us", "mean", 5.,
+				      "timer_error_us", "mean", 1001.));
+	assert_string_equal(signs_of(record, peers, .05), "timers");
+	json_decref(record);
+	json_decref(peers);
+}
+
 static void a_ceiling_that_fell_is_noticed(void **state)
 {
 	const double calm[][2] = { { 4, 640 }, { 5, 640.1 } };
@@ -294,6 +311,12 @@ static void a_cell_names_the_limits_of_its_programs(void **state)
 			 "two", "rig", limit("ceiling"));
 	assert_string_equal(limits_of(json_pack("{s:o}", "jobs", jobs)),
 			    "timers of one, ceiling of two");
+	/* the job of several nodes has none, each node has */
+	assert_string_equal(limits_of(json_pack("{s:n, s:[{s:o}, {s:o}]}",
+						"rig", "nodes", "rig",
+						limit("cpu"), "rig",
+						limit("ceiling"))),
+			    "ceiling of train, node 1");
 }
 
 /* --- warnings --------------------------------------------------------- */
@@ -342,6 +365,7 @@ int main(void)
 		cmocka_unit_test(
 			others_at_the_disk_count_for_a_cell_that_reads_it),
 		cmocka_unit_test(timers_are_judged_by_the_other_repetitions),
+		cmocka_unit_test(the_timers_of_each_node_count),
 		cmocka_unit_test(a_ceiling_that_fell_is_noticed),
 		cmocka_unit_test(a_cell_names_the_limits_of_its_programs),
 		cmocka_unit_test(a_report_names_the_worst_run_of_each),
