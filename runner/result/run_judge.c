@@ -216,6 +216,13 @@ static char *interval_text(const struct decision *d)
 	return judge_text("%s%s to %s", d->of, low, high);
 }
 
+/* Did all other repetitions fail? The one that is left says less than two would
+ * with their interval. */
+static bool is_lone(const struct judge *j, const struct decision *d)
+{
+	return d && d->n == 1 && j->w->repetitions > 1;
+}
+
 /* Why it is neither, or not what the sides say; "" where they say it all. */
 static char *note(const struct judge *j, const struct decision *d,
 		  enum verdict_state state)
@@ -224,6 +231,9 @@ static char *note(const struct judge *j, const struct decision *d,
 		return strdup("no repetition has all values");
 	if (d && j->disturbed)
 		return strdup("other programs disturbed a run");
+	if (is_lone(j, d))
+		return judge_text("one of %zu repetitions has all values",
+				  (size_t)j->w->repetitions);
 	if (state == VERDICT_UNDECIDED && d && d->needed == SIZE_MAX)
 		return strdup("at its limit: no number of repetitions decides");
 	if (state == VERDICT_UNDECIDED && d)
@@ -235,7 +245,7 @@ static char *note(const struct judge *j, const struct decision *d,
 static enum verdict_state state_of(const struct judge *j,
 				   const struct decision *d)
 {
-	if (!d || !d->n || j->disturbed)
+	if (!d || !d->n || j->disturbed || is_lone(j, d))
 		return VERDICT_UNDECIDED;
 	return d->state == VERDICT_FAIL && j->reason ? VERDICT_NOT_REPRODUCED
 						     : d->state;

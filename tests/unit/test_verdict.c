@@ -264,6 +264,10 @@ static void repetitions_decide(void **state)
 	comes_to(REPS(3) EXPECT("seconds < 13"), 3, (double[]){ 9, NAN, 10 },
 		 VERDICT_UNDECIDED, "9.500 < 13.00", "3.147 to 15.85",
 		 "about 3 repetitions would decide");
+	/* one alone has no interval, and proves less than two */
+	comes_to(REPS(3) EXPECT("seconds < 13"), 3, (double[]){ 9, NAN, NAN },
+		 VERDICT_UNDECIDED, "9.000 < 13.00", "",
+		 "one of 3 repetitions has all values");
 	comes_to(REPS(2) SERIES("tolerance: 1, kind: input"), 2,
 		 (double[]){ 9, 10 }, VERDICT_UNDECIDED,
 		 "9.500, published 10.00 +- 1.000", "3.147 to 15.85",
