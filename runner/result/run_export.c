@@ -18,6 +18,7 @@ static const struct {
 	{ "cell", "wall_seconds", "cell_wall_s" },
 	{ "cell", "time_scale", "time_scale_wall_s_per_s" },
 	{ "cell", "attempts", "attempts" },
+	{ "cell", "disturbed", "disturbed" },
 	{ "cell", "gpemu", "gpemu_version" },
 	{ "host", "name", "host" },
 	{ "host", "kernel", "kernel" },

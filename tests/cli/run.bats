@@ -222,6 +222,16 @@ expects()
 	[ "$status" -eq 3 ]
 	expects 'UNDECIDED (order)' 'seconds < 90, lru, async: 17.50 < 90.00; 95 %: 11.15 to 23.85; other programs disturbed a run'
 	[[ $output == *"3 of 4 checks passed: order 3 of 4; 1 undecided"* ]]
+	# the tables of runs say which one
+	gpemu_run export results/small >export.csv
+	for table in results/small/results.csv export.csv; do
+		python3 - $table <<-'END'
+			import csv, sys
+			rows = list(csv.DictReader(open(sys.argv[1])))
+			assert {r["cell"][:13] for r in rows if r["disturbed"] == "true"} == {"lru-async-r2-"}, rows
+			assert "false" in {r["disturbed"] for r in rows}
+		END
+	done
 }
 
 @test "run: plots with long names and published values stay legible" {
