@@ -354,7 +354,8 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
 	};
 	if (most > 0)
 		ret->steps = MIN(ret->steps, most);
-	ret->cache_bytes = cache_bytes(w, m->fs, ret->bytes);
+	ret->cache_bytes =
+		cache_bytes(w, m->fs, ret->bytes) * (double)job->nodes;
 	return 0;
 }
 

@@ -16,7 +16,7 @@ struct estimate {
 /* The reads of a job, from the profiles. */
 struct estimate_shape {
 	double bytes;	    /* of the dataset */
-	double cache_bytes; /* of its mount; 0: no cache */
+	double cache_bytes; /* of its mount, or of all nodes; 0: no cache */
 	double steps;	    /* of each GPU in an epoch */
 	bool direct;	    /* bypasses the page cache */
 };

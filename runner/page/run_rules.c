@@ -68,31 +68,70 @@ static void add_job(struct rules *rules, bool mounted, double memory,
 	add_epochs(rules, job);
 }
 
+static const char *text(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+static double capacity(const json_t *mount)
+{
+	return strcmp(text(mount, "policy"), "none")
+		       ? number(mount, "capacity_bytes")
+		       : 0;
+}
+
+/* What the caches of a job hold: of its mount, or of those of its nodes, whose
+ * names end with the node's number. */
+static double cache_bytes(const json_t *record, const json_t *spec,
+			  const json_t *job)
+{
+	const json_t *mounts = json_object_get(record, "mounts");
+	size_t nodes = json_array_size(json_object_get(job, "nodes"));
+	const char *first = text(spec, "mount");
+	double sum = 0;
+	char name[256];
+
+	if (!mounts)
+		return capacity(json_object_get(record, "mount"));
+	if (nodes < 2)
+		return capacity(json_object_get(mounts, first));
+	for (size_t i = 0; *first && i < nodes; i++) {
+		snprintf(name, sizeof(name), "%.*s%zu",
+			 (int)MIN(strlen(first) - 1, 200u), first, i);
+		sum += capacity(json_object_get(mounts, name));
+	}
+	return sum;
+}
+
+static void add_record(struct rules *rules, bool mounted, double host_memory,
+		       const json_t *record)
+{
+	const json_t *specs =
+		json_object_get(json_object_get(record, "cell"), "jobs");
+	const json_t *jobs = json_object_get(record, "jobs"), *spec;
+	const char *name;
+
+	json_object_foreach ((json_t *)specs, name, spec) {
+		const json_t *job = jobs ? json_object_get(jobs, name) : record;
+
+		add_job(rules, mounted,
+			mounted ? cache_bytes(record, spec, job) : host_memory,
+			job);
+	}
+}
+
 void rules_of(struct rules *ret, const struct result *res)
 {
 	json_auto_t *host = host_about();
-	bool mounted = res->r->mounted;
-	json_t *record, *job;
-	const char *name;
+	json_t *record;
 	size_t i;
 
 	init(ret, res->r->w);
-	json_array_foreach (res->records, i, record) {
-		json_t *jobs = json_object_get(record, "jobs");
-		const json_t *mount = json_object_get(record, "mount");
-		const char *policy =
-			json_string_value(json_object_get(mount, "policy"));
-		double memory = mounted ? number(mount, "capacity_bytes")
-					: number(host, "memory_bytes");
-
-		if (mounted && policy && !strcmp(policy, "none"))
-			memory = 0;
-
-		if (!jobs)
-			add_job(ret, mounted, memory, record);
-		json_object_foreach (jobs, name, job)
-			add_job(ret, mounted, memory, job);
-	}
+	json_array_foreach (res->records, i, record)
+		add_record(ret, res->r->mounted, number(host, "memory_bytes"),
+			   record);
 }
 
 /* --- before ----------------------------------------------------------- */
