@@ -3,10 +3,9 @@
  * Timers on a tick: one thread fires any number of pending deadlines, in order
  * of deadline, then of insertion. No thread sleeps for a single timer.
  *
- *	add:  timerq_add(q, &request->timer, done_ns)     from any thread
- *	fire: fire(timer, false, ctx)                      on the queue's thread
- *	stop: fire(timer, true, ctx) for what is pending   on the caller's
- *thread
+ *	add:  timerq_add(q, &request->timer, done_ns)	any thread
+ *	fire: fire(timer, false, ctx)			the queue's thread
+ *	stop: fire(timer, true, ctx), all pending	the caller's thread
  *
  * The struct timer lives in its owner (container_of); from add to fire it
  * belongs to the queue. `fire` may add timers and must not block for long:

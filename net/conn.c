@@ -93,8 +93,7 @@ void conn_await(struct conn *c, bool awaits, uint64_t now)
 		c->in_until = TICK_NEVER;
 }
 
-/* --- receiving -------------------------------------------------------------
- */
+/* --- receiving ------------------------------------------------------------ */
 
 static void agree(struct conn *c, const unsigned char *listener)
 {
@@ -224,8 +223,7 @@ static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 	return now;
 }
 
-/* --- sending ----------------------------------------------------------------
- */
+/* --- sending -------------------------------------------------------------- */
 
 int conn_send(struct conn *c, const void *head, size_t n_head, const void *body,
 	      size_t n_body, uint64_t ready)
@@ -301,8 +299,7 @@ static uint64_t transmit(struct conn *c, struct nic *nic, uint64_t now)
 	return now;
 }
 
-/* --- both --------------------------------------------------------------------
- */
+/* --- both ----------------------------------------------------------------- */
 
 static void finish_dialing(struct conn *c)
 {

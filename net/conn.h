@@ -81,8 +81,7 @@ void conn_kick(struct conn *c);
 /* End it, soon: `ended` is called after this function. */
 void conn_end(struct conn *c, int why);
 
-/* --- for the loop ----------------------------------------------------------
- */
+/* --- for the loop --------------------------------------------------------- */
 
 /* A connected or connecting socket, which it owns even if this fails. NULL: no
  * memory. */

@@ -25,7 +25,7 @@ enum {
 	FRAME_VERSION = 1,
 	FRAME_GREETING = 8 + 4 + SEAL_NONCE,
 	FRAME_HEADER = 4,
-	FRAME_LEAST = SEAL_TAG + 1, /* a message has a byte at least */
+	FRAME_LEAST = SEAL_TAG + 1, /* a message has at least one byte */
 };
 
 void frame_greet(uint32_t version, unsigned char ret[FRAME_GREETING]);
@@ -38,8 +38,7 @@ int frame_check_greeting(const unsigned char bytes[FRAME_GREETING],
 struct frame_in {
 	unsigned char *bytes;
 	size_t at, have, room; /* bytes [at, have) are not taken yet */
-	size_t most; /* bytes of a message, set by the owner; 0: no frames yet
-		      */
+	size_t most; /* of a message, set by the owner; 0: no frames yet */
 };
 
 void frame_in_fini(struct frame_in *in);

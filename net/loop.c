@@ -134,8 +134,7 @@ uint64_t loop_leaves(const struct loop *l, uint64_t now)
 	return now + l->nic.latency_ns;
 }
 
-/* --- connections ------------------------------------------------------------
- */
+/* --- connections ---------------------------------------------------------- */
 
 /* The socket becomes the connection's, or is closed. */
 static int add(struct loop *l, int fd, bool dialed, struct conn **ret)
@@ -222,8 +221,7 @@ static void accept_some(struct loop *l)
 	}
 }
 
-/* --- the thread -------------------------------------------------------------
- */
+/* --- the thread ----------------------------------------------------------- */
 
 /* When the next is due. */
 static uint64_t pump_all(struct loop *l, uint64_t now)

@@ -22,8 +22,7 @@ enum {
 	OWN_FILES = 32,
 };
 
-/* --- clients ----------------------------------------------------------------
- */
+/* --- clients -------------------------------------------------------------- */
 
 static void welcome(const struct server *s, struct client *c)
 {
@@ -163,8 +162,7 @@ static void reap(struct server *s)
 	}
 }
 
-/* --- the loop ---------------------------------------------------------------
- */
+/* --- the loop ------------------------------------------------------------- */
 
 /* False: stop requested. `near`: the timer was set for the deadline. */
 static bool turn(struct server *s, const struct epoll_event *events, int n,
@@ -232,8 +230,7 @@ int server_run(struct server *s, struct err *err)
 	return 0;
 }
 
-/* --- set-up ------------------------------------------------------------------
- */
+/* --- set-up --------------------------------------------------------------- */
 
 static int find_users(struct server *s, struct err *err)
 {

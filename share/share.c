@@ -360,8 +360,7 @@ void share_advance(struct share *s, uint64_t now)
 	settle(s, now);
 }
 
-/* --- who is in memory ------------------------------------------------------
- */
+/* --- who is in memory ----------------------------------------------------- */
 
 /* The GPU with the fewest jobs that has room and is not in `taken`; -1. */
 static int choose(const struct share *s, const struct share_want *w,

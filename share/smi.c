@@ -53,8 +53,7 @@ static const struct cli_program program = {
 	.fields = fields,
 };
 
-/* --- asking ------------------------------------------------------------------
- */
+/* --- asking --------------------------------------------------------------- */
 
 /* Uses a new connection each time: the server disconnects idle clients. */
 static int ask(const char *path, const struct options *o, json_t **ret,

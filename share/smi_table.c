@@ -7,8 +7,7 @@
 
 #include "common/tick.h"
 
-/* --- of the JSON -------------------------------------------------------------
- */
+/* --- of the JSON ---------------------------------------------------------- */
 
 static const char *text(const json_t *j, const char *key)
 {
@@ -27,8 +26,7 @@ static long long whole(const json_t *j, const char *key)
 	return (long long)json_integer_value(json_object_get(j, key));
 }
 
-/* --- the tables -------------------------------------------------------------
- */
+/* --- the tables ----------------------------------------------------------- */
 
 /* Between the outer bars. arbitrary: nvidia-smi's */
 enum { WIDTH = 89 };

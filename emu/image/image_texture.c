@@ -9,9 +9,9 @@
  * shading, an outline that is more or less smooth, focus, and a surface: a
  * patch of 1/f noise of its own strength. Noise as a sensor's is added last.
  *
- *	fields:  coarse lattice -> twice as fine, plus new noise -> ... ->
- *pixels (surface: down to the pixel; outline: without the last octaves) canvas:
- *background, leaves in any order of size, noise, 8 bits
+ *	fields:	coarse lattice -> twice as fine, plus new noise -> ... -> pixels
+ *		(surface: down to the pixel; outline: without the last octaves)
+ *	canvas:	background, leaves in any order of size, noise, 8 bits
  *
  * All is done on Y, Cb and Cr with chroma at half the resolution, which is
  * what the coder takes (4:2:0): nothing is converted.

@@ -14,11 +14,11 @@
  * So each object is read from a storage once, whichever node needs it first,
  * and never again while its owner is there and has room.
  *
- * Only the owner serves, so a question never leads to another one. It is an
- * access like any other for the caches: it is
- * counted there, and a miss is admitted. The mount does not count it as a hit
- *or a miss. The read_request that waits for the object belongs to no open file;
- * it holds a reference until the bytes are sent.
+ * Only the owner serves, so a request never leads to another one. For the
+ * caches it is an access like any other: they count it, and admit the object
+ * on a miss. The mount counts neither a hit nor a miss. The read_request that
+ * waits for the object belongs to no open file, and holds a reference until
+ * the bytes are sent.
  */
 #include <errno.h>
 
@@ -34,8 +34,7 @@ struct peering {
 	const struct place *place;
 };
 
-/* --- asking -----------------------------------------------------------------
- */
+/* --- asking --------------------------------------------------------------- */
 
 static void peer_start(struct layer *l, struct fetch *f)
 {
@@ -78,8 +77,7 @@ static bool peer_admits(struct layer *l, uint64_t key)
 	return place_keeps(p->place, key) && layer_admits(l, key);
 }
 
-/* --- answering ---------------------------------------------------------------
- */
+/* --- answering ------------------------------------------------------------ */
 
 struct serving {
 	struct peer_ask ask; /* the first member */
@@ -152,8 +150,7 @@ static void serve(void *ctx, struct peer_ask *ask)
 	read_settle(&v->request);
 }
 
-/* --- life --------------------------------------------------------------------
- */
+/* --- life ----------------------------------------------------------------- */
 
 static int peer_init(struct layer *l, struct err *err)
 {
@@ -212,8 +209,7 @@ static int peer_renew(struct layer *l, const struct layer_change *c, void **ret,
 		 : 0;
 }
 
-/* --- numbers
- * ------------------------------------------------------------------ */
+/* --- numbers -------------------------------------------------------------- */
 
 static void peer_reset(struct layer *l)
 {

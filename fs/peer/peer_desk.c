@@ -21,8 +21,7 @@ struct desk_guest {
 	struct desk_guest *prev, *next_guest;
 };
 
-/* --- questions --------------------------------------------------------------
- */
+/* --- questions ------------------------------------------------------------ */
 
 static void end_other(struct peer_desk *d, const struct desk_guest *g)
 {
@@ -103,8 +102,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	return g->met ? take_get(g, &m) : take_hello(g, &m);
 }
 
-/* --- answers -----------------------------------------------------------------
- */
+/* --- answers -------------------------------------------------------------- */
 
 static void let_go(struct peer_desk *d, struct peer_ask *a)
 {
@@ -189,8 +187,7 @@ static uint64_t fill(struct conn *c, uint64_t now)
 	return now;
 }
 
-/* --- life of a connection
- * ------------------------------------------------------ */
+/* --- life of a connection ------------------------------------------------- */
 
 static void ended(struct conn *c, int why)
 {

@@ -53,8 +53,7 @@ static void set_up(struct peer_link *l, bool up)
 	__atomic_store_n(&l->up, up, __ATOMIC_RELAXED);
 }
 
-/* --- questions -------------------------------------------------------------
- */
+/* --- questions ------------------------------------------------------------ */
 
 static void skip(struct peer_link *l, struct fetch *f)
 {
@@ -146,8 +145,7 @@ static uint64_t fill(struct conn *c, uint64_t now)
 	return now;
 }
 
-/* --- answers ---------------------------------------------------------------
- */
+/* --- answers -------------------------------------------------------------- */
 
 static int take_welcome(struct peer_link *l, const struct peer_msg *m)
 {
@@ -215,8 +213,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	return 0;
 }
 
-/* --- life of the connection --------------------------------------------------
- */
+/* --- life of the connection ----------------------------------------------- */
 
 /* What does not fit now will not soon. */
 static bool stays(int why)

@@ -24,8 +24,7 @@ struct peers {
 	bool stopped;
 };
 
-/* --- queues ----------------------------------------------------------------
- */
+/* --- queues --------------------------------------------------------------- */
 
 static uint64_t key_of(const struct peers *p, const struct fetch *f)
 {
@@ -105,8 +104,7 @@ static void take(struct peers *p, bool stops, struct fetch **ret_wanted,
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* --- the thread of the loop -------------------------------------------------
- */
+/* --- the thread of the loop ----------------------------------------------- */
 
 static uint64_t go_round(void *ctx, uint64_t now)
 {
@@ -155,8 +153,7 @@ static void met(void *ctx, uint32_t node)
 	peer_link_hint(&p->links[node]);
 }
 
-/* --- life -------------------------------------------------------------------
- */
+/* --- life ----------------------------------------------------------------- */
 
 static int init_place(struct peers *p, struct err *err)
 {
@@ -291,8 +288,7 @@ void peers_free(struct peers *p)
 	free(p);
 }
 
-/* --- numbers
- * ------------------------------------------------------------------ */
+/* --- numbers -------------------------------------------------------------- */
 
 const struct place *peers_place(const struct peers *p)
 {

@@ -22,8 +22,7 @@ struct place {
 	uint64_t owned, surplus, none;
 };
 
-/* --- objects ----------------------------------------------------------------
- */
+/* --- objects -------------------------------------------------------------- */
 
 /* Of a file; 0 of all else. */
 static uint64_t file_bytes(const struct place *p, uint32_t node)
@@ -67,8 +66,7 @@ uint64_t place_bytes(const struct place *p, uint64_t key)
 	return at < bytes ? MIN(bytes - at, p->c.extent_bytes) : 0;
 }
 
-/* --- who has them -----------------------------------------------------------
- */
+/* --- who has them --------------------------------------------------------- */
 
 /* An object while it is placed. */
 struct item {
@@ -227,8 +225,7 @@ void place_sums(const struct place *p, uint64_t *ret_owned,
 	*ret_none = p->none;
 }
 
-/* --- the dataset ------------------------------------------------------------
- */
+/* --- the dataset ---------------------------------------------------------- */
 
 int place_fingerprint(const struct tree *t,
 		      unsigned char ret[PLACE_FINGERPRINT])

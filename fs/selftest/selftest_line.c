@@ -218,8 +218,7 @@ int line_plan(struct line *l, const struct storage_profile *p, uint64_t seed,
 	return r;
 }
 
-/* --- the verdict ----------------------------------------------------------
- */
+/* --- the verdict ---------------------------------------------------------- */
 
 /* The Kolmogorov-Smirnov distance of two samples, both ascending; `a` is
  * divided by the scale. */

@@ -196,8 +196,7 @@ int server_read_groups(const struct server *s, uint64_t offset, size_t n,
 	return group_map_read(s->c.groups, s->c.tree, offset, n, ret, ret_n);
 }
 
-/* --- requests ---------------------------------------------------------------
- */
+/* --- requests ------------------------------------------------------------- */
 
 void server_read(struct server *s, struct read_request *r)
 {
@@ -264,8 +263,7 @@ void server_interrupt(struct server *s, void *client)
 	gate_leave(&s->gate);
 }
 
-/* --- without a request ------------------------------------------------------
- */
+/* --- without a request ---------------------------------------------------- */
 
 struct object *server_peek_whole(struct server *s, uint32_t node)
 {

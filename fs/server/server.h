@@ -169,8 +169,7 @@ void server_on_interrupt(struct server *s,
 			 bool (*is_interrupted)(void *client));
 /* The client gives up: what a layer holds for it ends with -EINTR. */
 void server_interrupt(struct server *s, void *client);
-/* --- passthrough (fs/front/passthrough.h)
- * -------------------------------------- */
+/* --- passthrough (fs/front/passthrough.h) --------------------------------- */
 
 /* The file's object with a reference, if the whole file is one object that is
  * cached and READY; else NULL. Not counted. */

@@ -323,8 +323,7 @@ struct layer *stack_layer(struct server *s, const struct layer_ops *ops)
 	return NULL;
 }
 
-/* --- all of them ------------------------------------------------------------
- */
+/* --- all of them ---------------------------------------------------------- */
 
 void stack_event(struct server *s, enum layer_event event, uint64_t key)
 {

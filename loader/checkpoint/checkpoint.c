@@ -39,8 +39,7 @@ struct checkpoint {
 	struct checkpoint_stats stats; /* lock */
 };
 
-/* --- the state ------------------------------------------------------------
- */
+/* --- the state ------------------------------------------------------------ */
 
 /* The bytes of the state at `offset`, a multiple of PATTERN, in `pattern`. */
 static const uint8_t *state_at(struct checkpoint *c, uint64_t offset)
@@ -60,8 +59,7 @@ static void fill_staging(struct checkpoint *c)
 		       MIN(PATTERN, c->c.state_bytes - at));
 }
 
-/* --- writing --------------------------------------------------------------
- */
+/* --- writing -------------------------------------------------------------- */
 
 /* The part after the head; its hash goes into the head. */
 static int write_body(struct checkpoint *c, int fd, XXH3_state_t *hash)

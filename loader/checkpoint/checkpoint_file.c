@@ -93,8 +93,7 @@ int checkpoint_remove(int dirfd, uint64_t step)
 	return unlinkat(dirfd, name, 0) < 0 ? -errno : 0;
 }
 
-/* --- the head --------------------------------------------------------------
- */
+/* --- the head ------------------------------------------------------------- */
 
 int checkpoint_head_make(const struct checkpoint_point *p, size_t visited_bytes,
 			 uint64_t state_bytes, struct checkpoint_head *ret)
@@ -146,8 +145,7 @@ int checkpoint_head_parse(const struct checkpoint_head *h,
 	return 0;
 }
 
-/* --- reading --------------------------------------------------------------
- */
+/* --- reading -------------------------------------------------------------- */
 
 /* Exactly `n` bytes. -EBADMSG: the file has fewer. */
 static int read_all(int fd, void *buf, size_t n)

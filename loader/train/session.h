@@ -18,9 +18,9 @@
  *	session_close(&s);
  *
  * One thread calls all of it but session_interrupt. Functions return 0 or
- * -errno with a text unless noted otherwise. If there are several ranks all
+ * -errno with a text unless noted otherwise. With several ranks all of them
  * make these calls, and one that fails ends the run with comm_end. The struct
- *must not move from session_open to session_close.
+ * must not move from session_open to session_close.
  */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_H
 #define GPEMU_LOADER_TRAIN_SESSION_H

@@ -63,8 +63,7 @@ void peer_wait(struct server *s, const char *name, json_int_t value)
 	}
 }
 
-/* --- an end
- * --------------------------------------------------------------------- */
+/* --- an end --------------------------------------------------------------- */
 
 int end_listen(const struct peer_net *net)
 {

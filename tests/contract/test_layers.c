@@ -98,8 +98,7 @@ static bool has_layer(const char *stack, const char *word)
 	return false;
 }
 
-/* --- reads that are looked at ----------------------------------------------
- */
+/* --- reads that are looked at --------------------------------------------- */
 
 struct seen {
 	struct read_request request;
@@ -175,8 +174,7 @@ static void read_all(struct fixture *f, struct server *s,
 	check_all(f, s, w);
 }
 
-/* --- their books ------------------------------------------------------------
- */
+/* --- their books ---------------------------------------------------------- */
 
 static json_int_t number(json_t *part, const char *name)
 {
@@ -223,8 +221,7 @@ static void check_books(struct server *s, json_int_t n_reads)
 	assert_int_equal(evictions, number(stats, "evictions"));
 }
 
-/* --- checks of one stack -----------------------------------------------------
- */
+/* --- checks of one stack -------------------------------------------------- */
 
 static struct server *start(struct fixture *f, const char *stack,
 			    const char *policy, const char *storage)
@@ -358,8 +355,7 @@ static void check_end(struct fixture *f, const char *stack, const char *policy)
 	server_free(s);
 }
 
-/* --- tests ------------------------------------------------------------------
- */
+/* --- tests ---------------------------------------------------------------- */
 
 /* `check` on each stack, with groups and without. */
 static void every_stack(struct fixture *f,

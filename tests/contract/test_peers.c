@@ -71,8 +71,7 @@ static void read_epoch(struct fixture *f, struct nodes *c, uint32_t epoch)
 			rig_read(f, c->s[((uint32_t)i + epoch) % c->n], i), 0);
 }
 
-/* --- nodes among themselves
- * ---------------------------------------------------- */
+/* --- nodes among themselves ----------------------------------------------- */
 
 static void storage_is_read_once(void **state)
 {
@@ -273,8 +272,7 @@ static void the_card_takes_its_time(void **state)
 	stop(f, &c);
 }
 
-/* --- an owner that is none
- * ------------------------------------------------------ */
+/* --- an owner that is none ------------------------------------------------ */
 
 /* What a node must say to be welcome. */
 static struct peer_msg hello_of(struct fixture *f, const struct peer_net *net,
@@ -469,8 +467,7 @@ static void an_owner_may_have_nothing(void **state)
 	pair_stop(f, &p);
 }
 
-/* --- a guest that is none
- * -------------------------------------------------------- */
+/* --- a guest that is none ------------------------------------------------- */
 
 /* Connect as a node that fits. */
 static void be_welcome(struct fixture *f, struct pair *p, struct end *e)

@@ -130,8 +130,7 @@ static void test_pack_hides(void **state)
 	unlink(path);
 }
 
-/* --- a path too long ---------------------------------------------------------
- */
+/* --- a path too long ------------------------------------------------------ */
 
 enum { DEEP = PATH_MAX / NAME_MAX + 2 };
 
@@ -163,8 +162,7 @@ static void test_too_deep(void **state)
 	assert_int_equal(rmdir(top), 0);
 }
 
-/* --- access control lists ---------------------------------------------------
- */
+/* --- access control lists ------------------------------------------------- */
 
 /* A list with the owner's entry, and these of others. */
 static uint32_t limit(uint32_t mode, size_t n,

@@ -19,8 +19,7 @@
 
 enum { MOST_CALLS = 1 << 16, DEPTH = 64, TEXT = 600 };
 
-/* --- what was called ---------------------------------------------------------
- */
+/* --- what was called ------------------------------------------------------ */
 
 struct call {
 	void *function; /* NULL: the current function returned */
@@ -57,8 +56,7 @@ void __cyg_profile_func_exit(void *function, void *site)
 	note(NULL);
 }
 
-/* --- where that is -----------------------------------------------------------
- */
+/* --- where that is -------------------------------------------------------- */
 
 struct place {
 	void *function;
@@ -113,8 +111,7 @@ static const struct place *place_of(void *function)
 	return &places[i];
 }
 
-/* --- the way -----------------------------------------------------------------
- */
+/* --- the way -------------------------------------------------------------- */
 
 static bool is_station(const struct place *p)
 {
@@ -208,8 +205,7 @@ static void check_way(const char *want)
 		fail_msg("the way was\n\t%s\nnot\n\t%s", text, want);
 }
 
-/* --- tests -------------------------------------------------------------------
- */
+/* --- tests ---------------------------------------------------------------- */
 
 /* The open, the close and the thread that answers are outside of it. */
 static void read_watched(struct fixture *f, struct server *s, int i)

@@ -16,8 +16,7 @@
 #include "net/nic.h"
 #include "net/wire.h"
 
-/* --- keys --------------------------------------------------------------------
- */
+/* --- keys ----------------------------------------------------------------- */
 
 struct ends {
 	struct seal dialer, listener;
@@ -134,8 +133,7 @@ static void a_key_file_is_long_and_private(void **state)
 	assert_int_equal(seal_read_secret("/nowhere/key", &a, NULL), -ENOENT);
 }
 
-/* --- frames ------------------------------------------------------------------
- */
+/* --- frames --------------------------------------------------------------- */
 
 /* As many of `n` bytes as it has room for. */
 static size_t put(struct frame_in *in, const void *bytes, size_t n)
@@ -222,8 +220,7 @@ static void a_greeting_has_magic_and_version(void **state)
 	assert_int_equal(version, 77);
 }
 
-/* --- addresses
- * ----------------------------------------------------------------- */
+/* --- addresses ------------------------------------------------------------ */
 
 static void addresses(void **state)
 {
@@ -253,8 +250,7 @@ static void addresses(void **state)
 	addr_fini(&a);
 }
 
-/* --- the card
- * ------------------------------------------------------------------ */
+/* --- the card ------------------------------------------------------------- */
 
 /* Two flows share it; timers that are late by up to 1 ms cost nothing. */
 static void the_rate_holds_with_late_timers(void **state)
