@@ -90,7 +90,8 @@ static const struct conf_field fields[] = {
 	{ "cache_policy", CONF_STRING, offsetof(struct options, cache_policy),
 	  .check = check_policy, .short_opt = 'p',
 	  .arg = "NAME[:KEY=VALUE,...]",
-	  .help = "cache policy (default: lru; none caches nothing)" },
+	  .help = "cache policy (default: lru, with --peers minio; none "
+		  "caches nothing)" },
 	{ "cache_size", CONF_CAPACITY, offsetof(struct options, cache_size),
 	  .short_opt = 'c', .arg = "SIZE|P%",
 	  .help = "capacity in bytes, or percent of the dataset's bytes "
