@@ -15,10 +15,10 @@ struct addr {
 	socklen_t n;
 };
 
-/* Is `text` of the right form? -EINVAL with a text. */
+/* Check the form of `text`. -EINVAL with a text. */
 int addr_check(const char *text, struct err *err);
-/* Look it up, which may wait for a name server. -EINVAL, -ENOMEM, -EAGAIN (the
- * name is not known now); with a text. */
+/* Resolve it, which may wait for a name server. -EINVAL, -ENOMEM, -EAGAIN (the
+ * name does not resolve now); with a text. */
 int addr_find(const char *text, struct addr *ret, struct err *err);
 void addr_fini(struct addr *a);
 /* Can only this machine reach it? */
@@ -28,8 +28,8 @@ bool addr_is_loopback(const struct addr *a);
 int addr_listen(const struct addr *a, struct err *err);
 /* A socket that connects to it, without blocking. -errno. */
 int addr_dial(const struct addr *a);
-/* Set what a connection needs: no delay of small messages, and notice of a
- * machine that is gone. */
+/* Options of a connection: no delay of small messages, and keep-alive, which
+ * notices a machine that is gone. */
 void addr_tune(int fd);
 
 #endif

@@ -10,8 +10,8 @@
 #include "net/addr.h"
 #include "net/wire.h"
 
-/* Pieces in each direction before it is another connection's turn. arbitrary:
- * half a MiB */
+/* Pieces in each direction before the next connection's turn. arbitrary: half a
+ * MiB */
 enum { PIECES = 8 };
 
 /* --- life ----------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static void agree(struct conn *c, const unsigned char *listener)
 	c->in.most = CONN_FIRST;
 }
 
-/* The other end's greeting is there; the listener answers it. */
+/* The other end's greeting is complete; the listener replies with its own. */
 static int greet(struct conn *c, const unsigned char *theirs, uint64_t now)
 {
 	unsigned char mine[FRAME_GREETING];
@@ -140,7 +140,7 @@ static int take_frame(struct conn *c, unsigned char *frame, size_t n,
 	return r;
 }
 
-/* All that has arrived. */
+/* Process all that has arrived. */
 static void take(struct conn *c, uint64_t now)
 {
 	unsigned char *frame;

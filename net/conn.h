@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: greeting, keys, messages, time-outs. It never blocks, and
- * belongs to the thread of its loop (net/loop.h).
+ * One connection: greeting, keys, messages, time-outs. It never blocks, and is
+ * used only on the thread of its loop (net/loop.h).
  *
  *	GREETING --both greetings--> open --conn_trust--> trusted
  *	    \________________________/ \_____________________/
  *	         within the time-out: else it ends
  *
  * A connection that is not trusted takes little memory: its messages have at
- * most CONN_FIRST bytes. A message that has begun, to or from here, must end
- * within the time-out; so must the wait for the next one while conn_await says
- * that there must be one. A byte a second is too slow.
+ * most CONN_FIRST bytes. A message that has begun, in either direction, must
+ * complete within the time-out, so that a byte a second is too slow. While
+ * conn_await expects messages, the next one must also arrive within it.
  */
 #ifndef GPEMU_NET_CONN_H
 #define GPEMU_NET_CONN_H
@@ -24,25 +24,26 @@ enum { CONN_FIRST = 256 };
 
 struct conn;
 
-/* The user of a connection. All on the thread of the loop. */
+/* The user's callbacks, all on the thread of the loop. */
 struct conn_ops {
-	/* A message, in place. < 0 ends the connection with that. */
+	/* A message, in place. < 0 ends the connection with that error. */
 	int (*message)(struct conn *c, unsigned char *m, size_t n,
 		       uint64_t now);
-	/* Nothing is being sent: conn_send the next message. Without one, the
-	 * time at which there may be one (TICK_NEVER: conn_kick will tell).
-	 * Called first when the keys are agreed. */
+	/* Nothing is being sent: conn_send the next message. If there is none,
+	 * returns the time at which there may be one (TICK_NEVER: after
+	 * conn_kick). First called when the keys are agreed. */
 	uint64_t (*fill)(struct conn *c, uint64_t now);
 	/* It has ended, with a reason:
 	 * -ETIMEDOUT		too slow
-	 * -EBADMSG		no greeting, or a message that does not open:
-	 *			garbage, or another secret
-	 * -EPROTONOSUPPORT	another FRAME_VERSION
+	 * -EBADMSG		no greeting, or a message that fails
+	 *			authentication: garbage, or another secret
+	 * -EPROTONOSUPPORT	a different FRAME_VERSION
 	 * -EMSGSIZE		a message that is too long, or empty
 	 * -EMFILE		too many that are not trusted
-	 * -EPROTO, ...		what `message` or conn_end said
+	 * -EPROTO, ...		from `message` or conn_end
 	 * -ECANCELED		the loop stops
-	 * -errno		of the socket; -ECONNRESET: the other end left
+	 * -errno		of the socket; -ECONNRESET: the other end
+	 *			closed it
 	 * The last call for it. */
 	void (*ended)(struct conn *c, int why);
 };
@@ -70,10 +71,11 @@ struct conn {
 
 /* Its messages may have up to `most` bytes from now on. */
 void conn_trust(struct conn *c, size_t most);
-/* Must a message come (and the next, and so on)? */
+/* Are messages expected? Then each must arrive within the time-out. */
 void conn_await(struct conn *c, bool awaits, uint64_t now);
-/* Seal a message of two pieces, the second may be empty. `ready`: since when it
- * could have been sent. Only in `fill`, once. -ENOMEM. */
+/* Seal and send a message of two pieces, of which the second may be empty.
+ * `ready`: since when it could have been sent. Only in `fill`, once. -ENOMEM.
+ */
 int conn_send(struct conn *c, const void *head, size_t n_head, const void *body,
 	      size_t n_body, uint64_t ready);
 /* There may be something to send. */
@@ -89,8 +91,8 @@ struct conn *conn_new(int fd, bool dialed, const struct seal_secret *secret,
 		      uint64_t timeout_ns, uint64_t now);
 /* Call `ended` first. */
 void conn_free(struct conn *c);
-/* Receive and send what can be. Returns when to call again, at the latest; a
- * time until `now`: at once. */
+/* Receive and send what is possible. Returns when to call again at the latest;
+ * `now` or earlier: at once. */
 uint64_t conn_pump(struct conn *c, struct nic *nic, uint64_t now);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is sent on a connection, and how received bytes become messages again.
+ * The format of a connection, and how received bytes become messages again.
  *
  *	greeting	first, by each end: the dialer, then the listener
  *		8	"gpemunet"
@@ -10,8 +10,8 @@
  *		u32	length of the rest, FRAME_LEAST or more
  *		...	the message, sealed; its last SEAL_TAG bytes are the tag
  *
- * Numbers are little-endian. Nothing here trusts a byte: a length is checked
- * before memory is taken for it.
+ * Numbers are little-endian. No received byte is trusted: a length is
+ * checked before memory is allocated for it.
  */
 #ifndef GPEMU_NET_FRAME_H
 #define GPEMU_NET_FRAME_H
@@ -29,12 +29,12 @@ enum {
 };
 
 void frame_greet(uint32_t version, unsigned char ret[FRAME_GREETING]);
-/* -EBADMSG: no greeting; -EPROTONOSUPPORT: of another version, in
+/* -EBADMSG: not a greeting; -EPROTONOSUPPORT: of a different version, in
  * *ret_version. */
 int frame_check_greeting(const unsigned char bytes[FRAME_GREETING],
 			 uint32_t *ret_version);
 
-/* Received bytes. Zeroed: none. */
+/* Received bytes. All zero: empty. */
 struct frame_in {
 	unsigned char *bytes;
 	size_t at, have, room; /* bytes [at, have) are not taken yet */
@@ -42,17 +42,17 @@ struct frame_in {
 };
 
 void frame_in_fini(struct frame_in *in);
-/* Where the next *ret_n bytes go, one at least. NULL: no memory. With frames,
- * call it only after frame_next returned 0. */
+/* Space for the next *ret_n bytes, at least one. NULL: no memory. Once frames
+ * are allowed, call it only after frame_next returned 0. */
 unsigned char *frame_space(struct frame_in *in, size_t *ret_n);
 /* `n` bytes were put there. */
 void frame_add(struct frame_in *in, size_t n);
-/* The next `n` bytes, which are no frame; NULL: there are fewer. */
+/* The next `n` bytes, outside of frames; NULL: there are fewer. */
 const unsigned char *frame_take(struct frame_in *in, size_t n);
-/* The next frame with its header, valid until frame_space. 1; 0: it is not
- * whole; -EMSGSIZE: its message has more than in->most bytes, or none. */
+/* The next frame with its header, valid until frame_space. 1; 0: it is
+ * incomplete; -EMSGSIZE: its message has more than in->most bytes, or none. */
 int frame_next(struct frame_in *in, unsigned char **ret, size_t *ret_n);
-/* Has a frame begun that is not whole? */
+/* Has a frame begun that is incomplete? */
 static inline int frame_is_partial(const struct frame_in *in)
 {
 	return in->have > in->at;

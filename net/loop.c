@@ -239,7 +239,7 @@ static uint64_t pump_all(struct loop *l, uint64_t now)
 	return at;
 }
 
-/* Times are met to some 50 us, without a spin: what is late does not add up
+/* Wakes within some 50 us, without a spin: lateness does not accumulate
  * (net/nic.h). */
 static void set_timer(struct loop *l, uint64_t at)
 {
@@ -257,8 +257,8 @@ static void take_event(struct loop *l, const struct epoll_event *e)
 
 	if (e->data.ptr == &l->wake) {
 		eventfd_read(l->wake, &n);
-		/* who comes from here on writes again; the next round sees what
-		 * the others have queued */
+		/* from here on loop_wake writes again; what was queued before
+		 * is seen in the next round */
 		__atomic_store_n(&l->woken, false, __ATOMIC_SEQ_CST);
 	} else if (e->data.ptr == &l->timer) {
 		l->timer_at = TICK_NEVER;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that serves all connections of a node, over one emulated network
- * card. It waits in epoll(7) for sockets, for its card and its time-outs, and
- * for loop_wake. Nothing on it may block.
+ * An event loop: one thread serves all connections of a node, over one emulated
+ * network card. It waits in epoll(7) for sockets, the card, time-outs, and
+ * loop_wake. Nothing on it may block.
  *
  * At most LOOP_CONNS connections; more are closed at once. LOOP_STRANGERS of
  * them are accepted and not trusted yet; one more ends the oldest of these. A
- * round accepts LOOP_ACCEPTS. The time of all calls is emulated ns of the tick.
+ * round accepts LOOP_ACCEPTS. All times are emulated ns of the tick.
  */
 #ifndef GPEMU_NET_LOOP_H
 #define GPEMU_NET_LOOP_H
@@ -30,7 +30,7 @@ struct loop_config {
 	int (*accepted)(struct conn *c, void *ctx);
 	/* A connection was closed at once: too many, or no memory. */
 	void (*refused)(void *ctx);
-	/* Before each round: do what is due; returns when it is due next. */
+	/* Before each round: do what is due; returns when next to be called. */
 	uint64_t (*round)(void *ctx, uint64_t now);
 	void *ctx;
 };
@@ -51,7 +51,7 @@ void loop_bytes(const struct loop *l, uint64_t *ret_in, uint64_t *ret_out);
 uint64_t loop_leaves(const struct loop *l, uint64_t now);
 
 /* On the thread: connect to an address. -ENOMEM, -EMFILE (too many
- * connections), -errno. The rest shows in `ended`. */
+ * connections), -errno. Later errors are reported to `ended`. */
 int loop_dial(struct loop *l, const struct addr *to, const struct conn_ops *ops,
 	      void *user, struct conn **ret);
 

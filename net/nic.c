@@ -4,11 +4,12 @@
 #include "common/units.h"
 #include "common/util.h"
 
-/* arbitrary: pieces of 50 us keep the timers at 20,000 a second, and the card
- * fair between connections */
+/* arbitrary: pieces of 50 us need 20,000 timers a second, and share the card
+ * fairly between connections */
 enum { LEAST_PIECE = 16 << 10, MOST_PIECE = 64 << 10, PIECES_PER_S = 20000 };
 
-/* A flow that pauses for longer was idle. arbitrary: a timer is seldom later */
+/* A flow that pauses for longer counts as idle. arbitrary: timers are rarely
+ * later */
 #define MOST_LATE_NS (10 * NS_PER_MS)
 
 void nic_init(struct nic *n, double bytes_per_s, uint64_t latency_ns)

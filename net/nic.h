@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An emulated network card: real bytes on real sockets leave and arrive no
- * faster than the card, each direction by itself, shared by all connections of
- * the node. A piece of a message first gets the time at which its last bit
- * passes; then it waits for that time. As the next piece is timed from there
- * and not from when the timer fired, late timers cost no bandwidth.
+ * faster than the card allows. The two directions are independent; all
+ * connections of the node share them. A piece of a message is first given the
+ * time at which its last bit passes, then waits for it. The next piece is timed
+ * from there and not from when the timer fired, so late timers cost no
+ * bandwidth.
  *
  *	message ready --latency--> [ out ]--bytes/rate--> socket
  *	socket --> [ in ]--bytes/rate--> message
  *
- * Headers of TCP/IP and Ethernet are not counted: bytes are those of the
- * frames. Pure: times are arguments, emulated ns.
+ * The bytes of frames count, TCP/IP and Ethernet headers do not. Pure: times
+ * are arguments, in emulated ns.
  */
 #ifndef GPEMU_NET_NIC_H
 #define GPEMU_NET_NIC_H
@@ -36,8 +37,8 @@ struct nic_flow {
 	uint64_t before; /* end of the piece before; 0: it was idle */
 };
 
-/* Book up to `n` bytes that are ready since `ready`, unless some are booked
- * already. */
+/* Book up to `n` bytes that have been ready since `ready`, unless some are
+ * booked already. */
 void nic_book(const struct nic *nic, struct link *l, struct nic_flow *f,
 	      size_t n, uint64_t ready, uint64_t now);
 /* `n` of the booked bytes have passed; adds to *count, one of the card's. */

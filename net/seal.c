@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libsodium, because it does all that is needed here in a few calls that are
- * hard to misuse. TLS with a pre-shared key would bring certificates, cipher
+ * libsodium does all that is needed here in a few calls that are hard to
+ * misuse. TLS with a pre-shared key would bring certificates, cipher
  * negotiation and renegotiation, all to be turned off.
  */
 #include "net/seal.h"
@@ -20,9 +20,8 @@ _Static_assert(SEAL_TAG == crypto_aead_chacha20poly1305_ietf_ABYTES, "");
 
 int seal_init(struct err *err)
 {
-	return sodium_init() < 0
-		       ? err_set(err, -EIO, "libsodium does not start")
-		       : 0;
+	return sodium_init() < 0 ? err_set(err, -EIO, "libsodium cannot start")
+				 : 0;
 }
 
 static void hash_secret(const void *bytes, size_t n, struct seal_secret *ret)

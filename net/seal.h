@@ -8,12 +8,12 @@
  *
  * k1 seals what the dialer sends, k2 what the listener sends, each message with
  * ChaCha20-Poly1305 and its number as the nonce. So a message that opens was
- * made by an owner of the secret, for this connection, this direction and this
- * place in it: nothing can be replayed, reflected, reordered or changed. The
- * library compares the tags in constant time.
+ * made by a holder of the secret for this connection, this direction and this
+ * position: nothing can be replayed, reflected, reordered or changed. The
+ * library compares tags in constant time.
  *
- * There is no forward secrecy: who learns the secret can read what was recorded
- * before.
+ * There is no forward secrecy: whoever learns the secret can read traffic that
+ * was recorded before.
  */
 #ifndef GPEMU_NET_SEAL_H
 #define GPEMU_NET_SEAL_H
@@ -41,16 +41,16 @@ struct seal {
 	uint64_t n_out, n_in;
 };
 
-/* Call before all others. -EIO with a text: the library does not start. */
+/* Call before all others. -EIO with a text: the library cannot start. */
 int seal_init(struct err *err);
 /*
  * The secret in a file of SEAL_LEAST_FILE to SEAL_MOST_FILE bytes, which only
- * its owner may access. -EINVAL, -EACCES (others may read it), and what open(2)
- * and read(2) fail with; with a text.
+ * its owner may access. -EINVAL, -EACCES (others may read it), and the
+ * errors of open(2) and read(2); with a text.
  */
 int seal_read_secret(const char *path, struct seal_secret *ret,
 		     struct err *err);
-/* A secret that everybody knows, for connections that need none. */
+/* A well-known secret, for connections without a key. */
 void seal_no_secret(struct seal_secret *ret);
 /* Overwrite `n` bytes of secrets. */
 void seal_forget(void *secret, size_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Numbers on the wire: little-endian, of 1 to 8 bytes. A reader never leaves
- * its bytes: after a read beyond the end `bad` stays set and all numbers are 0.
+ * its buffer: a read beyond the end sets `bad` for good, and all numbers are 0.
  */
 #ifndef GPEMU_NET_WIRE_H
 #define GPEMU_NET_WIRE_H

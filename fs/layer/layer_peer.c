@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A partitioned cache: the caches of several nodes hold each object once, and
- * what room they have left holds copies (fs/peer/place.h). The caches above
- * admit only what this node keeps. A fetch goes to the owner of the object, and
- * to the storage if no node owns it or the owner does not answer.
+ * copies in the remaining space (fs/peer/place.h). The caches above admit only
+ * what this node keeps. A fetch goes to the owner of the object, or to the
+ * storage if no node owns it or the owner does not reply.
  *
  *	start	of another node's object: to the owner --> bytes, or --+
  *		else, and after that: the layer below <----------------+
- *	open	of another node's file: free, as of a cached one
- *	serve	a node asks for an object of this one: from the cache, or from
- *		the storage into the cache
+ *	open	of another node's file: free, like that of a cached one
+ *	serve	another node requests an object of this one: from the cache, or
+ *		from the storage into the cache
  *
- * So each object is read from a storage once, whichever node needs it first,
- * and never again while its owner is there and has room.
+ * So each object is read from storage once, whichever node needs it first, and
+ * never again while its owner is connected and keeps it.
  *
  * Only the owner serves, so a request never leads to another one. For the
  * caches it is an access like any other: they count it, and admit the object
@@ -34,20 +34,20 @@ struct peering {
 	const struct place *place;
 };
 
-/* --- asking --------------------------------------------------------------- */
+/* --- requesting ----------------------------------------------------------- */
 
 static void peer_start(struct layer *l, struct fetch *f)
 {
 	struct peering *p = l->state;
 
-	/* an object that has memory */
+	/* an object with memory for its bytes */
 	if (f->op == STORAGE_READ && f->buf && !f->apart && !f->n_pieces &&
 	    peers_want(p->peers, f))
 		return;
 	layer_start(l, f);
 }
 
-/* It takes the time of the storage from now on. */
+/* From now on it takes the time of the storage. */
 static void miss(void *ctx, struct fetch *f)
 {
 	struct layer *l = ctx;
@@ -77,7 +77,7 @@ static bool peer_admits(struct layer *l, uint64_t key)
 	return place_keeps(p->place, key) && layer_admits(l, key);
 }
 
-/* --- answering ------------------------------------------------------------ */
+/* --- serving -------------------------------------------------------------- */
 
 struct serving {
 	struct peer_ask ask; /* the first member */
@@ -103,7 +103,7 @@ static void served(struct read_request *r)
 	peers_answer(v->peers, &v->ask);
 }
 
-/* Under the lock: `o` is the answer, whose reference it takes. */
+/* Under the lock: `o` is the reply; takes its reference. */
 static void wait_for(struct serving *v, struct object *o)
 {
 	struct read_part *p = &v->request.parts[0];

@@ -17,11 +17,11 @@ struct desk_guest {
 	enum peer_reason reason;
 	bool met, leaves;
 	struct peer_ask *first, **end; /* answers to be sent */
-	uint32_t n_asks;	       /* without an answer */
+	uint32_t n_asks;	       /* outstanding */
 	struct desk_guest *prev, *next_guest;
 };
 
-/* --- questions ------------------------------------------------------------ */
+/* --- requests ------------------------------------------------------------- */
 
 static void end_other(struct peer_desk *d, const struct desk_guest *g)
 {
@@ -51,7 +51,7 @@ static int take_hello(struct desk_guest *g, const struct peer_msg *m)
 
 	if (m->type != PEER_HELLO)
 		return -EPROTO;
-	/* it says which node it is: any other one */
+	/* it claims a number: that of any node but this one */
 	g->node = m->hello.node;
 	g->reason =
 		g->node < d->shared->hello.nodes
@@ -102,7 +102,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	return g->met ? take_get(g, &m) : take_hello(g, &m);
 }
 
-/* --- answers -------------------------------------------------------------- */
+/* --- replies -------------------------------------------------------------- */
 
 static void let_go(struct peer_desk *d, struct peer_ask *a)
 {

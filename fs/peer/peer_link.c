@@ -13,8 +13,8 @@
 
 #define NO_SLOT UINT32_MAX
 
-/* wall time. arbitrary: a mount that starts is found at once, one that is gone
- * costs little */
+/* Wall time. arbitrary: finds a starting mount quickly, and a missing one costs
+ * little */
 #define LEAST_BACKOFF_NS (100 * NS_PER_MS)
 #define MOST_BACKOFF_NS (5 * NS_PER_S)
 
@@ -53,7 +53,7 @@ static void set_up(struct peer_link *l, bool up)
 	__atomic_store_n(&l->up, up, __ATOMIC_RELAXED);
 }
 
-/* --- questions ------------------------------------------------------------ */
+/* --- requests ------------------------------------------------------------- */
 
 static void skip(struct peer_link *l, struct fetch *f)
 {
@@ -145,7 +145,7 @@ static uint64_t fill(struct conn *c, uint64_t now)
 	return now;
 }
 
-/* --- answers -------------------------------------------------------------- */
+/* --- replies -------------------------------------------------------------- */
 
 static int take_welcome(struct peer_link *l, const struct peer_msg *m)
 {
@@ -215,7 +215,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 
 /* --- life of the connection ----------------------------------------------- */
 
-/* What does not fit now will not soon. */
+/* A mismatch does not go away soon: back off for longest. */
 static bool stays(int why)
 {
 	return why == -EPROTO || why == -EBADMSG || why == -EPROTONOSUPPORT;
@@ -235,16 +235,17 @@ static const char *text_of(int why, enum peer_reason reason)
 {
 	if (reason != PEER_FITS && why == -EPROTO)
 		return peer_reason_text(reason);
-	return why == -EBADMSG ? "it has another --peer-key, or is no gpemu-fs"
-	       : why == -EPROTONOSUPPORT ? "it has another version"
+	return why == -EBADMSG
+		       ? "it has a different --peer-key, or is not gpemu-fs"
+	       : why == -EPROTONOSUPPORT ? "it has a different version"
 	       : why == -ETIMEDOUT	 ? "too slow"
 	       : why == -ECONNRESET	 ? "the connection was closed"
 	       : why			 ? strerror(-why)
 					 : "";
 }
 
-/* Once for each time that it goes; where it never came, when that is more than
- * a mount that has yet to start. */
+/* Log each loss once. A node that was never connected is logged only if it is
+ * more than a mount that has yet to start. */
 static void tell_end(struct peer_link *l, int why, bool was_up)
 {
 	const char *name = l->shared->net->nodes[l->node].text;
@@ -317,7 +318,7 @@ void peer_link_hint(struct peer_link *l)
 	l->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
 }
 
-/* Did an answer not come for too long? */
+/* Is a reply overdue? */
 static bool is_overdue(const struct peer_link *l, uint64_t now)
 {
 	for (uint32_t i = 0; i < PEER_MOST_GETS; i++)

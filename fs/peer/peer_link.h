@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection to the owner of objects, and the fetches that wait for it.
+ * The connection to an owner, and the fetches of objects that wait for it.
  *
  *	AWAY --dial--> GREETING --WELCOME--> UP
  *	  ^---- back-off ----'------ended-----'
@@ -9,8 +9,8 @@
  * `miss`: to the storage. It dials again after a back-off that doubles, or at
  * once when the other node has connected to this one.
  *
- * A link ends as too slow if no answer comes for the time-out while some are
- * missing, and if one of them is missing for LINK_PATIENCE of it.
+ * A link ends as too slow if requests are outstanding and no reply comes for
+ * the time-out, or if a single one is outstanding for LINK_PATIENCE time-outs.
  */
 #ifndef GPEMU_FS_PEER_PEER_LINK_H
 #define GPEMU_FS_PEER_PEER_LINK_H
@@ -34,7 +34,7 @@ struct peer_link {
 	struct conn *conn; /* NULL: away */
 	bool greeted, told;
 	bool up;	  /* atomic */
-	uint64_t dial_at; /* while away; else of the next look at what waits */
+	uint64_t dial_at; /* while away; else when to check for overdue ones */
 	uint64_t backoff_ns;
 	struct link_slot *slots; /* PEER_MOST_GETS */
 	uint32_t free, first, last;
@@ -57,7 +57,7 @@ bool peer_link_is_up(const struct peer_link *l);
 void peer_link_ask(struct peer_link *l, struct fetch *f, uint64_t now);
 /* Dial or give up, if due; returns when it is due next. */
 uint64_t peer_link_round(struct peer_link *l, uint64_t now);
-/* The other node is there: dial now. */
+/* The other node is up: dial now. */
 void peer_link_hint(struct peer_link *l);
 /* Any thread: its counters start again. */
 void peer_link_reset(struct peer_link *l);

@@ -8,8 +8,8 @@
 #include "net/addr.h"
 #include "net/seal.h"
 
-/* Where a read that a node does not answer is given up. arbitrary: longer than
- * a busy disk takes for a queue of reads */
+/* When a request to another node is given up. arbitrary: longer than a busy
+ * disk takes for a queue of reads */
 #define PEER_TIMEOUT_NS (5 * NS_PER_S)
 
 struct peer_net {

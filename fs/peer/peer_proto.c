@@ -103,13 +103,14 @@ const char *peer_reason_text(enum peer_reason r)
 {
 	static const char *const texts[] = {
 		[PEER_FITS] = "it fits",
-		[PEER_OTHER_VERSION] = "it has another version of the protocol",
+		[PEER_OTHER_VERSION] =
+			"it has a different version of the protocol",
 		[PEER_OTHER_DATASET] =
-			"its files have other names, sizes or times",
-		[PEER_OTHER_SEED] = "it has another --seed",
-		[PEER_OTHER_NODES] = "it has another number of --peers",
-		[PEER_OTHER_CAPACITY] = "it has another --cache-size",
-		[PEER_OTHER_NODE] = "it has another --node",
+			"its files have different names, sizes or times",
+		[PEER_OTHER_SEED] = "it has a different --seed",
+		[PEER_OTHER_NODES] = "it has a different number of --peers",
+		[PEER_OTHER_CAPACITY] = "it has a different --cache-size",
+		[PEER_OTHER_NODE] = "it has a different --node",
 	};
 
 	return texts[r];

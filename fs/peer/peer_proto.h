@@ -3,10 +3,10 @@
  * The messages between the caches of a partitioned cache, each a frame of
  * net/frame.h. Numbers are little-endian; all but DATA have a fixed length.
  *
- *	asker			owner
+ *	dialer			owner
  *	HELLO ->		WELCOME		or REFUSE, and closed
  *	GET ->			DATA		in any order
- *				NOTFOUND	it does not keep this object
+ *				NOTFOUND	it does not own this object
  *
  *	1 HELLO, 2 WELCOME	u8 type, u32 PEER_VERSION, u32 node, u32 nodes,
  *				u64 seed, u64 capacity in bytes, 16 fingerprint
@@ -30,8 +30,8 @@ enum {
 	PEER_HELLO_BYTES = 1 + 4 + 4 + 4 + 8 + 8 + PLACE_FINGERPRINT,
 	PEER_DATA_HEAD = 1 + 8,
 	PEER_HEAD = PEER_HELLO_BYTES, /* the longest message, without data */
-	/* GETs of a connection without an answer. arbitrary: more than a kernel
-	 * has requests of a mount in flight */
+	/* outstanding GETs of a connection. arbitrary: more than the requests
+	 * that a kernel has in flight for a mount */
 	PEER_MOST_GETS = 1024,
 };
 
@@ -52,7 +52,7 @@ enum peer_reason {
 	PEER_OTHER_SEED,
 	PEER_OTHER_NODES,    /* the number of them */
 	PEER_OTHER_CAPACITY, /* of the cache */
-	PEER_OTHER_NODE,     /* not the node that is meant, or oneself */
+	PEER_OTHER_NODE,     /* not the node expected, or itself */
 	PEER_REASONS,
 };
 
@@ -79,7 +79,7 @@ size_t peer_encode(const struct peer_msg *m, unsigned char ret[PEER_HEAD]);
 /* May the node `theirs` be node `node` of the cache of `mine`? */
 enum peer_reason peer_compare(const struct peer_hello *mine,
 			      const struct peer_hello *theirs, uint32_t node);
-/* "it has another --seed", static. */
+/* "it has a different --seed", static. */
 const char *peer_reason_text(enum peer_reason r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two halves of a node share: its questions (peer_link.h) and its
- * answers (peer_desk.h). All on the thread of the loop, except the counters. */
+/* What the two halves of a node share: requesting (peer_link.h) and serving
+ * (peer_desk.h). All on the thread of the loop, except the counters. */
 #ifndef GPEMU_FS_PEER_PEER_SHARED_H
 #define GPEMU_FS_PEER_PEER_SHARED_H
 
@@ -17,9 +17,9 @@ struct fetch;
 struct peer_counts {
 	uint64_t hits, hit_bytes; /* objects that came from their owner */
 	uint64_t notfound;	  /* their owner does not have them */
-	uint64_t unanswered;	  /* their owner left, or was too slow */
-	uint64_t skipped;	  /* their owner was away, or had no room for
-				   * more questions */
+	uint64_t unanswered;	  /* their owner disconnected or was slow */
+	uint64_t skipped;	  /* their owner was not connected, or had too
+				   * many requests pending */
 	uint64_t lost;		  /* connections to owners that ended */
 	uint64_t timeouts;	  /* of all connections: ended as too slow */
 	uint64_t refused;	  /* connections that broke the protocol */
@@ -35,8 +35,8 @@ struct peer_shared {
 	uint64_t timeout_ns;	 /* emulated */
 	double scale;		 /* wall ns per emulated ns */
 	struct peer_counts counts;
-	struct hist waits; /* emulated ns from question to object */
-	/* The owner has no answer: read it elsewhere. */
+	struct hist waits; /* emulated ns from request to object */
+	/* The owner does not serve it: read it elsewhere. */
 	void (*miss)(void *ctx, struct fetch *f);
 	void *ctx;
 };
@@ -46,8 +46,8 @@ static inline void peer_count(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-/* Count the end of a connection. `stranger`: another node made it, and never
- * was welcome. */
+/* Count the end of a connection. `stranger`: an accepted one that never was
+ * welcome. */
 static inline void peer_count_end(struct peer_counts *c, int why, bool stranger)
 {
 	if (why == -ECANCELED)

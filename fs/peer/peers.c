@@ -17,7 +17,8 @@ struct peers {
 	struct place *place;
 	struct peer_link links[PLACE_NODES]; /* but [self] */
 	struct peer_desk desk;
-	/* From other threads. The timing thread takes it: for a few lines. */
+	/* Queues from other threads. Also taken by the timing thread, so hold
+	 * it for a few lines only. */
 	pthread_mutex_t lock; /* guards all below */
 	struct fetch *wanted, **wanted_end;
 	struct peer_ask *answers, **answers_end;
@@ -183,8 +184,8 @@ static void init_shared(struct peers *p)
 	s->net = p->c.net;
 	s->tick = p->c.tick;
 	s->scale = tick_scale(p->c.tick);
-	/* emulated time that runs slower than the wall's takes longer to wait
-	 * for, and sockets are as slow as they are where it runs faster */
+	/* a time scale above 1 stretches the emulated waits of owners; below 1
+	 * sockets stay as slow as they are */
 	s->timeout_ns = (uint64_t)((double)p->c.net->timeout_ns *
 				   MAX(s->scale, 1) / s->scale);
 	s->most_data = p->c.extent_bytes;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One node of a partitioned cache: it asks the owners of objects for them, and
- * answers for those that it owns. Who owns what follows from the seed
- * (fs/peer/place.h).
+ * One node of a partitioned cache: it requests objects from their owners, and
+ * serves those that it owns. The seed determines the owners (fs/peer/place.h).
  *
  *	receivers --peers_want--> [ queue ] --> thread of the loop --> links
  *	                                             |
@@ -27,9 +26,9 @@ struct peers_config {
 	uint64_t seed;
 	uint64_t capacity_bytes; /* of the cache of each node */
 	size_t extent_bytes;
-	/* On the thread of the loop: a fetch that no peer answers. */
+	/* On the thread of the loop: a fetch that no peer serves. */
 	void (*miss)(void *ctx, struct fetch *f);
-	/* The same: answer a question of another node by peers_answer. */
+	/* The same: a request of another node; reply with peers_answer. */
 	void (*serve)(void *ctx, struct peer_ask *a);
 	size_t ask_size; /* of the struct whose first member is a peer_ask */
 	void *ctx;
@@ -42,11 +41,11 @@ int peers_new(const struct peers_config *c, struct peers **ret,
 /* Once `miss` and `serve` may be called. -EAGAIN: no thread. */
 int peers_start(struct peers *p, struct err *err);
 /*
- * End all connections. Fetches end with `stopping`; those that are wanted later
- * are not taken. Questions are released; answers that come later, too.
+ * End all connections. Fetches end with `stopping`; later ones are not taken.
+ * Requests are released, and so are replies that come later.
  */
 void peers_stop(struct peers *p);
-/* Stops first. All questions must be answered. NULL is allowed. */
+/* Stops first. All requests must be replied to. NULL is allowed. */
 void peers_free(struct peers *p);
 
 const struct place *peers_place(const struct peers *p);
@@ -54,11 +53,11 @@ const struct place *peers_place(const struct peers *p);
 bool peers_have(const struct peers *p, uint64_t key);
 /*
  * Get the object that `f` fetches, whole, from its owner: f->done follows, or
- * `miss`, or during peers_stop f->done with `stopping`. false: it is not taken,
- * as peers_have is false. Any thread.
+ * `miss`, or during peers_stop f->done with `stopping`. false: not taken, like
+ * where peers_have is false. Any thread.
  */
 bool peers_want(struct peers *p, struct fetch *f);
-/* The answer to a question (a->data is set). Any thread. */
+/* Reply to a request (a->data is set). Any thread. */
 void peers_answer(struct peers *p, struct peer_ask *a);
 
 /* A copy of the counters, and how many nodes are connected. */

@@ -10,7 +10,7 @@
 #include "common/rng.h"
 #include "common/util.h"
 
-/* In a byte for each object: the owner, and is it kept here? */
+/* One byte per object: its owner, and whether this node keeps it. */
 enum { OWNER = 0x7f, NOBODY = 0x7f, KEPT = 0x80 };
 _Static_assert((int)PLACE_NODES <= (int)NOBODY, "a node is no NOBODY");
 
@@ -24,7 +24,7 @@ struct place {
 
 /* --- objects -------------------------------------------------------------- */
 
-/* Of a file; 0 of all else. */
+/* The size of a file; 0 for anything else. */
 static uint64_t file_bytes(const struct place *p, uint32_t node)
 {
 	const struct tree_node *n = &p->c.tree->nodes[node];
@@ -66,7 +66,7 @@ uint64_t place_bytes(const struct place *p, uint64_t key)
 	return at < bytes ? MIN(bytes - at, p->c.extent_bytes) : 0;
 }
 
-/* --- who has them --------------------------------------------------------- */
+/* --- owners --------------------------------------------------------------- */
 
 /* An object while it is placed. */
 struct item {
@@ -122,7 +122,7 @@ static uint32_t most_room(const uint64_t *room, uint32_t n)
 	return best;
 }
 
-/* Returns the room that this node has left. */
+/* Returns the free space of this node. */
 static uint64_t place_owners(struct place *p, const struct item *v)
 {
 	uint64_t room[PLACE_NODES];

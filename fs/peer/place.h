@@ -2,13 +2,13 @@
 /*
  * The placement of a partitioned cache: which node keeps which object. All
  * nodes compute the same from the dataset, the seed, the number of nodes and
- * the capacity of each, so there is no directory and no message about it.
+ * the capacity of each, so they exchange no directory.
  *
  *	1. Shuffle all objects by the seed.
- *	2. In that order each goes to the node with the most room left, its
+ *	2. In that order each goes to the node with the most free space, its
  *	   owner, if it fits there. If all caches together hold the dataset, the
- *	   largest objects come first: then the least is left over.
- *	3. A node fills the room that it has left with objects of others, in an
+ *	   largest objects go first, which leaves the least without an owner.
+ *	3. A node fills its remaining space with objects of other owners, in an
  *	   order shuffled by the seed and its number (surplus).
  *
  * Source: CoorDL (Mohan et al., "Analyzing and Mitigating Data Stalls in DNN
