@@ -15,8 +15,9 @@
  *	fs/transport	the request, from /dev/fuse or io_uring
  *	fs/front	FUSE operations; hits that the kernel reads by itself
  *	fs/server	the stack of layers, and their shared parts
- *	fs/layer	the layers: trace, fault, cache, group, device
+ *	fs/layer	the layers: trace, fault, cache, group, peer, device
  *	fs/cache	hit or miss; policy/ and epoch/ choose the victims
+ *	fs/peer		objects of other nodes, over connections of net
  *	fs/device	when the emulated device completes
  *	fs/source	the bytes: of a folder, of a pack, or synthetic
  *

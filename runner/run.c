@@ -4,10 +4,12 @@
  *
  * Rooms, in the order in which a workload meets them (docs/architecture.md):
  *
- *	runner/spec	the file: axes, points, expressions, metrics
- *	runner		experiments, suites of them, searches
- *	runner/run	runs cells: starts, watches and records programs
- *	runner/result	aggregates records, checks expectations
+ *	runner/tree	the file: what it extends, what is overridden
+ *	runner/spec	the file, decoded: axes, points, metrics, checks
+ *	runner		experiments, suites of them, searches, merges
+ *	runner/run	result folder, locks, shards, processes
+ *	runner/cell	runs one cell, and writes its record
+ *	runner/result	aggregates records, judges checks, exports
  *	runner/page	reports, plots, tables
  */
 #include <errno.h>

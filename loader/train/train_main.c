@@ -13,8 +13,8 @@
  *	emu/gpu		copy, compute, all-reduce, optimiser
  *	loader/train	the steps and their dependencies
  *	loader/account	where the time went; loader/checkpoint: saved state
- *	loader/nodes	several nodes: their steps, their record; loader/comm:
- *			what they say to each other
+ *	loader/nodes	several nodes: their steps, their record
+ *	loader/comm	the exchanges between them, over MPI
  */
 #include <errno.h>
 #include <inttypes.h>
