@@ -99,13 +99,13 @@ bool comm_launched(void)
 	return false;
 }
 
-/* Open MPI refuses to start processes as root, and binds each to a core; the
- * user has the last word. */
+/* Open MPI refuses to start processes as root, and binds each to a core. What
+ * the user has set stays. */
 static void set_launcher(void)
 {
 	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
 	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
-	/* the last line of a failed run is that of a rank */
+	/* so that a rank's error is the last line of a failed run */
 	setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
 	if (geteuid() == 0) {
 		setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);

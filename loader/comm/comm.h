@@ -6,14 +6,14 @@
  *	comm_mpi_open	started by mpirun or srun (comm_mpi.c)
  *
  * All ranks make the same calls in the same order. An exchange gives every
- * rank a small record and a status of each rank. A rank that cannot go on
- * gives its error in the next exchange, whatever that is for: comm_end. The
- * exchange then fails on every rank, and no other follows but those of
- * comm_gather. So an error of one rank ends the run on all, and none waits for
- * a rank that has left.
+ * rank a small record and a status of each rank. A rank that cannot continue
+ * calls comm_end, which reports its error in the next exchange, whatever that
+ * is for. The exchange then fails on every rank, and only comm_gather may
+ * follow. So an error of one rank ends the run on all, and none waits for a
+ * rank that has left.
  *
- * An exchange may be started and finished later; one at a time. One thread
- * makes all calls. Waiting takes no CPU time to speak of.
+ * An exchange may be started now and finished later, one at a time. One thread
+ * makes all calls. Waiting takes next to no CPU time.
  */
 #ifndef GPEMU_LOADER_COMM_COMM_H
 #define GPEMU_LOADER_COMM_COMM_H
@@ -26,14 +26,14 @@
 
 enum { COMM_RECORD = 64 };
 
-/* What a rank gives in an exchange. */
+/* What a rank contributes to an exchange. */
 struct comm_cell {
 	int32_t status; /* 0 or -errno */
 	uint32_t unused;
 	uint8_t record[COMM_RECORD];
 };
 
-/* A message of any length, the receiver's to free. */
+/* A message of any length; the receiver frees it. */
 struct comm_blob {
 	void *bytes;
 	size_t n;
@@ -41,7 +41,7 @@ struct comm_blob {
 
 struct comm;
 
-/* NULL, for the only rank: there is nothing to do. */
+/* A NULL hook, for a single rank: nothing to do. */
 struct comm_ops {
 	void (*close)(struct comm *c);
 	/* Begin to give `mine` to all ranks. */
@@ -83,8 +83,9 @@ int comm_exchange(struct comm *c, const void *mine, void *all, size_t n,
 		  struct err *err);
 
 /*
- * This rank's training has ended, well (0) or not: the last exchange, after an
- * unfinished one. Nothing if an exchange has failed, which all ranks know.
+ * This rank's training has ended, with success (0) or not. Finishes an open
+ * exchange, then makes the last one; does nothing if an exchange has failed,
+ * which all ranks know.
  * Returns the status that ended the run: this rank's own, or another's, with a
  * text.
  */
@@ -104,8 +105,9 @@ int comm_bcast(struct comm *c, struct comm_blob *b, struct err *err);
 bool comm_launched(void);
 /*
  * Replace this process by an mpirun that starts the same command `size` times.
- * The ranks may use all cores of their machine, and be more than these. Returns
- * on failure only: -errno with a text; -EINVAL: mpirun would split the command.
+ * The ranks may use all cores of their machine, and be more than there are.
+ * Returns on failure only: -errno with a text; -EINVAL: mpirun would split the
+ * command.
  */
 int comm_launch(uint32_t size, int argc, char **argv, struct err *err);
 /*

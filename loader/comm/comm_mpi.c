@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks over MPI: what MPI-3 has, from Open MPI or MPICH.
+ * Ranks over MPI-3, of Open MPI or MPICH.
  *
- * One thread makes all calls of MPI. Libraries of MPI spin while they wait, on
- * the cores that the loader needs; here every collective is non-blocking, and
- * the thread sleeps between two looks at it, watching the connections of the
- * other ranks meanwhile (watch.h). The pause grows from FIRST to LAST, so that
- * a rank that waits long looks a thousand times a second. A result that is seen
- * LAST late delays no step: a step's times follow from the records and not from
- * when they were seen, and it ends later than that.
+ * One thread makes all MPI calls. MPI libraries spin while they wait, on the
+ * cores that the loader needs. So every collective here is non-blocking, and
+ * the thread sleeps between two polls, meanwhile watching the connections of
+ * the other ranks (watch.h). The pause grows from FIRST to LAST: a rank that
+ * waits for long polls a thousand times a second. Seeing a result late by
+ * LAST delays no step: its times follow from the records and not from when
+ * they were seen, and it ends later than that.
  *
  *	caller	comm_start	     comm_finish
  *		   | order		  ^ done
@@ -28,9 +28,9 @@
 #include "common/util.h"
 #include "loader/comm/watch.h"
 
-/* LAST: measured: the other of two ranks stopped for 10 s, Open MPI 4.1.4, two
- * cores, 2026-11: a rank that waits takes 2.9 % of a core. FIRST: arbitrary,
- * less than a message between two processes takes. */
+/* LAST: measured: a waiting rank uses 2.9 % of a core (the other of two ranks
+ * stopped for 10 s, Open MPI 4.1.4, two cores, 2026-11). FIRST: arbitrary, less
+ * than a message between two processes takes. */
 #define FIRST (20 * NS_PER_US)
 #define LAST NS_PER_MS
 
@@ -40,15 +40,15 @@ struct mpi {
 	struct comm comm;
 	struct watch watch;
 	pthread_t thread;
-	int wake; /* eventfd: an order is there */
+	int wake; /* eventfd: there is a command */
 
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	enum order order;	/* lock; NOTHING: done */
-	bool left;		/* lock: the thread takes no more */
+	bool left;		/* lock: the thread takes no more commands */
 	int result;		/* lock */
 	struct err err;		/* of the result */
-	struct comm_blob *blob; /* of the order */
+	struct comm_blob *blob; /* of the command */
 	struct comm_blob own;
 };
 
@@ -142,7 +142,7 @@ static int bcast(struct mpi *m)
 	return r;
 }
 
-/* The watch of all ranks, over a door that rank 0 opens. */
+/* Connect the watch of all ranks; rank 0 listens (the door). */
 static int open_watch(struct mpi *m)
 {
 	struct watch_door door = { 0 };
@@ -209,7 +209,7 @@ static int carry_out(struct mpi *m, enum order order)
 	case EXCHANGE: return exchange(m);
 	case GATHER: return gather(m);
 	case BCAST: return bcast(m);
-	/* nobody leaves before all are about to */
+	/* no rank leaves before all are about to */
 	case LEAVE: return settle(m, MPI_Ibarrier(MPI_COMM_WORLD, &q), 1, &q);
 	case NOTHING: break;
 	}
@@ -260,7 +260,7 @@ static void *run(void *arg)
 		carry_out(m, LEAVE);
 	watch_close(&m->watch);
 	MPI_Initialized(&joined);
-	/* after a failure it might wait for ever; the launcher ends the others
+	/* after a failure this might never return; the launcher ends the rest
 	 */
 	if (joined && r == 0)
 		MPI_Finalize();

@@ -16,11 +16,11 @@
 #include "common/util.h"
 
 /* arbitrary: longer than a loaded machine takes to start its ranks, short
- * enough for somebody who waits */
+ * enough for a user to wait */
 #define JOIN_NS (30 * NS_PER_S)
 #define ANSWER_NS (3 * NS_PER_S)
 
-/* Instead of a rank: the sender leaves in order. */
+/* In place of a rank: the sender leaves on purpose. */
 #define BYE UINT32_MAX
 
 struct hello {
@@ -39,7 +39,7 @@ int watch_init(struct watch *w, uint32_t ranks)
 
 /* --- connections ---------------------------------------------------------- */
 
-/* A peer that does not answer for about ten seconds is gone. */
+/* A peer that does not respond for about ten seconds is gone. */
 static void keep_alive(int fd)
 {
 	int on = 1, idle = 4, every = 2, times = 3;
@@ -111,8 +111,7 @@ int watch_listen(struct watch *w, bool local, struct watch_door *ret,
 	return 0;
 }
 
-/* --- accepting -------------------------------------------------------------
- */
+/* --- accepting ------------------------------------------------------------ */
 
 /* Those that have not shown their key yet. One more ends the oldest of them:
  * nobody waits for one that says nothing. */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notices when the process of another rank dies. MPI does not report that: a
- * collective that waits for a dead rank waits for ever.
+ * Detects that the process of another rank has died. MPI does not report it: a
+ * collective waits for a dead rank for ever.
  *
  * Each rank keeps a TCP connection to rank 0. The kernel closes it when a
  * process ends, however it ends; a machine that is gone is noticed after some
- * seconds without an answer. Rank 0 names the dead rank to all others.
+ * seconds without a reply. Rank 0 names the dead rank to all others.
  *
  *	rank 0		watch_listen(&w, ...); the door goes to all ranks
  *			watch_accept(&w, ranks - 1)
  *	others		watch_connect(&w, &door, rank)
  *	all		watch_wait() instead of sleeping
  *
- * Who connects shows the door's key, and rank 0 shows its own in return: no
- * stranger takes a rank's place, and none that of rank 0 behind an address that
- * several machines have. If all ranks share a machine, the door is on its
- * loopback.
+ * A rank that connects shows the door's key, and rank 0 shows its own in
+ * return: no stranger can pose as a rank, nor as rank 0 where several
+ * machines have the same address. If all ranks share a machine, rank 0
+ * listens on loopback.
  */
 #ifndef GPEMU_LOADER_COMM_WATCH_H
 #define GPEMU_LOADER_COMM_WATCH_H
@@ -45,7 +45,7 @@ struct watch {
 	int listening;
 	uint8_t key[WATCH_KEY], own[WATCH_KEY];
 	struct pollfd *fd; /* [0] is watch_wait's; then connections */
-	uint32_t *rank;	   /* who is at the other end */
+	uint32_t *rank;	   /* the rank at the other end */
 	unsigned n;	   /* of both, at least 1 */
 };
 

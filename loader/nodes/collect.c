@@ -59,7 +59,7 @@ int collect(struct comm *c, struct account *const *account, size_t n,
 	json_auto_t *nodes = json_array();
 	int r;
 
-	/* without memory for its message a rank gives none, which fails */
+	/* a rank without memory for its message sends none, which fails */
 	pack(account, n, own, &mine);
 	r = comm_gather(c, &mine, all, err);
 	free(mine.bytes);

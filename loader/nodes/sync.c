@@ -51,7 +51,7 @@ void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
 	comm_start(s->comm, &mine, sizeof(mine));
 }
 
-/* Take from *left as far as `its` is more than `own`. */
+/* Take from *left what `its` exceeds `own` by, at most all. */
 static uint64_t take(uint64_t *left, uint64_t its, uint64_t own)
 {
 	uint64_t ns = its > own ? MIN(its - own, *left) : 0;

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The step of a run on several nodes: an all-reduce over all of them, which
- * none leaves before the last has its gradients.
+ * The step of a run on several nodes: an all-reduce over all of them, which no
+ * node leaves before the last one has its gradients.
  *
  *	node 0	|--batch--|-----compute-----|----wait----|reduce|optimiser|
  *	node 1	|-------batch------|-----compute----|wait|reduce|optimiser|
  *	node 2	|----------batch-----------|---compute---|reduce|optimiser|
  *		base						     base
  *
- * As soon as a node has its batch it knows when its backward pass will end, and
- * gives that to all others, counted from the end of the step before, `base`.
- * From these records each node computes the same end of the step. So clocks are
- * never compared: the nodes agree on how long a step takes, and each counts on
- * its own clock from where all began the epoch. The records travel while the
- * GPUs compute; they do not make the step longer.
+ * As soon as a node has its batch it knows when its backward pass will end.
+ * It sends that to all others, relative to the end of the previous step,
+ * `base`. From these records each node computes the same end of the step. So
+ * clocks are never compared: the nodes agree on the length of a step, and
+ * each counts on its own clock from the common begin of the epoch. The
+ * records travel while the GPUs compute, and do not make the step longer.
  *
- * A node that is last keeps the others waiting: the straggler of that step. Its
- * lead over another one is put down, as far as they reach and in this order, to
- * what it waited for longer than that one: its batch (by cause, account.h), the
- * copy to its GPU, its checkpoint. The rest is computation.
+ * The last node keeps the others waiting: it is the straggler of that step.
+ * Its delay against another node is attributed to what it waited for longer
+ * than that one, in this order and as far as each reaches: its batch (by
+ * cause, account.h), the copy to its GPU, its checkpoint. The rest is
+ * computation.
  */
 #ifndef GPEMU_LOADER_NODES_SYNC_H
 #define GPEMU_LOADER_NODES_SYNC_H
@@ -31,7 +32,8 @@
 #include "loader/account/account.h"
 #include "loader/comm/comm.h"
 
-/* A node's part of a step. ns; those of the pass since the step's begin. */
+/* A node's part of a step. In ns; those of the pass since the begin of
+ * the step. */
 struct sync_record {
 	uint64_t start_ns, end_ns; /* its backward pass, as gpus_reach */
 	uint64_t optimizer_ns;
@@ -41,8 +43,8 @@ struct sync_record {
 	uint64_t held_ns; /* for a checkpoint */
 };
 
-/* A node's steps: those in which it was last and others waited, for how long
- * they did in sum, by cause; and its own wait for others. */
+/* Sums over the steps in which a node was last: how long the others waited, by
+ * cause; and its own wait for others. */
 struct straggler {
 	uint64_t n_last;
 	struct stalls data;
@@ -81,7 +83,7 @@ const struct stalls *sync_other(const struct sync *s);
 /* The node that kept the others waiting for longest; that time, mean of the
  * others. */
 uint32_t sync_slowest(const struct sync *s, uint64_t *ret_ns);
-/* What it was late for most, as a noun. */
+/* The main cause of its delays, as a noun. */
 const char *sync_cause(const struct sync *s, uint32_t node);
 /* The record's part about a node's steps. */
 json_t *sync_json(const struct sync *s, uint32_t node);

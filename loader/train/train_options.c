@@ -134,8 +134,8 @@ const struct conf_field train_fields[] = {
 	  .help = "train together with the other processes that mpirun or "
 		  "srun has started (default auto: if there are any)" },
 	{ FIELD("nodes", CONF_UINT, nodes), .min = 1, .max = 1024, .arg = "N",
-	  .help = "start N such processes with mpirun, unless that is done "
-		  "(1)" },
+	  .help = "number of nodes: run this command as N ranks under "
+		  "mpirun (1)" },
 	{ FIELD("rank", CONF_UINT, rank), .arg = "R",
 	  .help = "rank of this process, from 0: which part of each epoch it "
 		  "visits" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Did other load disturb a cell? Judged by what the cell suffered, from its
- * record and those of the other repetitions of its point:
+ * Did other load disturb a cell? Judged by its effects, from the cell's record
+ * and those of the other repetitions of its point:
  *
  *	cpu	other programs, or the host, took more than `limit` of its time
  *		from it (run_watch.h)

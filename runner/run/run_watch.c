@@ -14,10 +14,10 @@
 #include "common/units.h"
 #include "common/util.h"
 
-/* The error of a time in /proc/stat. */
+/* The resolution of times in /proc/stat. */
 #define TICK_S .02
 
-/* arbitrary: less is logs and records, for whose writing nobody waits */
+/* arbitrary: less is logs and records, whose writing delays nothing */
 #define DISK_MIB 1
 
 /* --- windows ---------------------------------------------------------- */
@@ -42,7 +42,7 @@ void watch_add(struct watch *w, const struct watch_sample *s)
 	w->last = *s;
 	if (wall <= 0)
 		return;
-	/* /proc/stat counts in ticks: too little now is too much later */
+	/* /proc/stat counts in ticks: what is missing now is too much later */
 	w->owed_s = MAX(MIN(rest, 0), -(double)w->cpus * TICK_S);
 	w->n++;
 	w->other_s += other;
@@ -124,7 +124,7 @@ static void read_cpus(struct watch_sample *s)
 	}
 }
 
-/* The time in which some task waited. */
+/* The time in which at least one task waited. */
 static double read_pressure(const char *path)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -195,8 +195,8 @@ static void add_pid(struct look *l, int pid)
 		l->pids[l->n_pids++] = pid;
 }
 
-/* CPU time of a process and of the children that it has reaped. May it have
- * others? The programs with many threads have none. */
+/* CPU time of a process and of the children that it has reaped. Also says if it
+ * may have more children: programs with many threads have none. */
 static bool add_process(struct watch_sample *s, int pid)
 {
 	uint64_t user, system;
@@ -245,7 +245,7 @@ static int by_tid(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Adds what the thread waited since the last sample. Source:
+/* Adds the time that the thread waited since the last sample. Source:
  * Documentation/scheduler/sched-stats.rst of Linux, /proc/<pid>/schedstat. */
 static void add_thread(struct look *l, int tasks, const char *tid)
 {
@@ -267,7 +267,7 @@ static void add_thread(struct look *l, int tasks, const char *tid)
 	l->s->waited_s += (double)t.waited_ns / NS_PER_S;
 }
 
-/* More than fit into the text are missed. */
+/* Processes beyond the size of the text are missed. */
 static void add_children(struct look *l, int tasks, const char *tid)
 {
 	char name[48], text[4096], *at = text, *end;

@@ -5,15 +5,15 @@
  * The cell is sampled while it runs, so that a short burst of load shows in its
  * windows even if the mean hides it. In a window
  *
- *	other	CPU time of other programs: what the CPUs of this process were
- *		busy, without the cell's own time (the kernel's threads count as
+ *	other	CPU time of other programs: busy time of the CPUs that this
+ *		process may use, less the cell's own (kernel threads count as
  *		other programs)
  *	waited	time in which threads of the cell were ready and had no CPU;
  *		they also wait for each other
  *	stolen	time in which the host did not run a busy virtual CPU
  *
- * Other programs can have cost the cell no more than what they used, and no
- * more than what it waited. So of each window
+ * Other programs cannot have delayed the cell by more CPU time than they used,
+ * nor by more than it waited. So of each window
  *
  *	taken = min(window, min(other, waited) + the cell's part of stolen)
  *

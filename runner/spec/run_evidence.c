@@ -108,7 +108,7 @@ static bool is_of_published(const struct check *c)
 	return found;
 }
 
-/* Is a number judged, and within a tolerance? Else it is an order, or a bound.
+/* Does it compare a number within a tolerance? Else it is an order or a bound.
  */
 static bool has_tolerance(const struct check *c)
 {
@@ -180,8 +180,8 @@ static int check_fitted(const struct workload *w, const struct conf_node *node,
 	return r;
 }
 
-/* The published values that a check compares with. None of them is missing, and
- * none is at a point that was fitted. */
+/* The published values that a check compares with. None may be missing, or at a
+ * point that was fitted. */
 struct compared {
 	const struct workload *w;
 	const struct conf_node *fitted; /* or NULL */

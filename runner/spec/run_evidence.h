@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much a check proves: each check says of which kind it is.
+ * The kind of evidence of each check: how much it proves.
  *
  *	kind: self                        default of all expectations
  *	expect:
@@ -40,8 +40,8 @@ struct evidence {
 	/* calibrated: the fitted points, {axis: label or labels} or a list of
 	 * these; or a text */
 	struct conf_node *fitted;
-	/* a published claim that we contradict, and why; the check must then
-	 * not hold at all of its points. Or NULL */
+	/* why we contradict a published value; it is then an error of the check
+	 * to hold at all of its points. NULL: none */
 	char *reason;
 	enum evidence_kind kind; /* set by evidence_check */
 };

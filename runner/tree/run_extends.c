@@ -9,10 +9,10 @@
 #include "common/util.h"
 #include "runner/tree/run_tree_private.h"
 
-/* arbitrary: deeper than anybody can follow */
+/* arbitrary: deeper than a reader can follow */
 enum { MOST_DEEP = 8 };
 
-/* The files from the first one on; a file that is met again is a circle. */
+/* The files from the first one on; a file that occurs twice is a circle. */
 struct chain {
 	struct stat files[MOST_DEEP + 1];
 	size_t n;
@@ -21,13 +21,13 @@ struct chain {
 
 /* --- join ------------------------------------------------------------- */
 
-/* In place of a depth: the keys of the file itself, each of its own depth. */
+/* Instead of a depth: the top level, where each key has its own depth. */
 enum { OF_FILE = 100 };
 
 static int join_item(struct conf_node *ours, struct conf_node *theirs,
 		     int depth);
 
-/* How deep the value of a key of the file is joined; -1: it is replaced. */
+/* To what depth the value of a top-level key is joined; -1: it is replaced. */
 static int depth_of(const char *key)
 {
 	static const struct {
@@ -111,7 +111,7 @@ static int prefix_dir(struct conf_node *node, const char *folder)
 	return 0;
 }
 
-/* Datasets, and axes of them, also of one mount: "a.dataset.dir". */
+/* Keys of datasets, and axes of them, also of one mount: "a.dataset.dir". */
 static bool names_dir(const char *key, bool in_dataset)
 {
 	static const char full[] = "dataset.dir";
