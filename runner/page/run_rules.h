@@ -4,10 +4,11 @@
  * workloads with `rules:`; violations fail nothing.
  *
  *	dataset-size     the dataset is at least 5 times as large as the memory
- *	                 that could cache it: the cache of the job's mount, the
- *only one between loader and device, or those of all its nodes; without a
- *mount, the memory of the host cold-cache       no run starts with data cached
- *by an earlier one: each has its own mount, or bypasses the page cache
+ *	                 that could cache it: the cache of the job's mount, or
+ *	                 of the mounts of all its nodes; without a mount, the
+ *	                 memory of the host
+ *	cold-cache       no run starts with data cached by an earlier one: each
+ *	                 has its own mount, or bypasses the page cache
  *	steps-per-epoch  500 steps per accelerator (closed division)
  *	au               the utilisation of `rules:`, default 90 %
  *
