@@ -46,6 +46,18 @@ void csv_value(FILE *f, const json_t *j)
 	}
 }
 
+void csv_cell(FILE *f, const struct workload *w, const struct cell *cell)
+{
+	csv_text(f, w->name);
+	fprintf(f, ",%s", cell->id);
+	for (size_t a = 0; a < w->n_axes; a++) {
+		fputc(',', f);
+		csv_text(f, workload_at(w, cell->point, a)->label);
+	}
+	fprintf(f, ",%zu,%llu", cell->repetition + 1,
+		(unsigned long long)cell->seed);
+}
+
 /* A member of the record's `group`. */
 static void member(FILE *f, const json_t *record, const char *group,
 		   const char *key)
@@ -59,16 +71,7 @@ static void member(FILE *f, const json_t *record, const char *group,
 static void line(const struct result *res, const struct cell *cell,
 		 const json_t *record, FILE *f)
 {
-	const struct workload *w = res->r->w;
-
-	csv_text(f, w->name);
-	fprintf(f, ",%s", cell->id);
-	for (size_t a = 0; a < w->n_axes; a++) {
-		fputc(',', f);
-		csv_text(f, workload_at(w, cell->point, a)->label);
-	}
-	fprintf(f, ",%zu,%llu", cell->repetition + 1,
-		(unsigned long long)cell->seed);
+	csv_cell(f, res->r->w, cell);
 	member(f, record, NULL, "status");
 	member(f, record, "cell", "started");
 	member(f, record, "cell", "wall_seconds");

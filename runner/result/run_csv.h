@@ -12,4 +12,7 @@ void csv_number(FILE *f, double v);
 /* Text, number, or anything else as JSON; nothing for NULL and null. */
 void csv_value(FILE *f, const json_t *j);
 
+/* Workload, id, labels of the axes, repetition and seed. */
+void csv_cell(FILE *f, const struct workload *w, const struct cell *cell);
+
 #endif

@@ -243,14 +243,7 @@ static char *start_of(const struct export *x, const struct cell *cell,
 
 	if (!f)
 		return NULL;
-	csv_text(f, w->name);
-	fprintf(f, ",%s", cell->id);
-	for (size_t a = 0; a < w->n_axes; a++) {
-		fputc(',', f);
-		csv_text(f, workload_at(w, cell->point, a)->label);
-	}
-	fprintf(f, ",%zu,%llu", cell->repetition + 1,
-		(unsigned long long)cell->seed);
+	csv_cell(f, w, cell);
 	for (size_t i = 0; i < ARRAY_SIZE(run_columns); i++) {
 		fputc(',', f);
 		csv_value(f,
