@@ -38,6 +38,8 @@ static const struct conf_field fields[] = {
 	  .help = "result folder (default results/NAME)" },
 	{ "fresh", CONF_BOOL, AT(fresh),
 	  .help = "run all cells, even those with a record" },
+	{ "again", CONF_BOOL, AT(again),
+	  .help = "also run the cells that other load disturbed" },
 	{ "jobs", CONF_UINT, AT(jobs), .short_opt = 'j', .arg = "N", .min = 1,
 	  .max = RUN_MAX_JOBS,
 	  .help = "number of concurrent cells; the workload must say "

@@ -139,7 +139,7 @@ int again_run(struct runner *r, size_t *cells, size_t n,
 	}
 	if (left)
 		log_warn("%zd of %zu cells stay disturbed by other load; run "
-			 "them again on a quieter machine, with --fresh",
+			 "them again on a quieter machine, with --again",
 			 left, n);
 	return 0;
 }

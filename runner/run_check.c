@@ -158,7 +158,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		w->n_points * w->warmup, w->time_scale);
 	print_checks(w, f);
 	if (code == 0)
-		code = loop_list(r, false, &todo, &n);
+		code = loop_list(r, LOOP_NEW, &todo, &n);
 	if (code == 0)
 		code = estimate_run(r, todo, n, &e, err);
 	if (code < 0)

@@ -259,13 +259,15 @@ int experiment_run(struct experiment *e, const struct run_options *o,
 	struct runner *r = &e->r;
 	struct tally tally = { 0 };
 	json_auto_t *summary = NULL;
+	enum loop_cells which = o->fresh   ? LOOP_ALL
+				: o->again ? LOOP_DISTURBED
+					   : LOOP_NEW;
 	int code = experiment_ready(e, err);
 
 	if (code == 0)
-		code = o->jobs > 1 ? loop_run_jobs(r, o->fresh, o->jobs, &tally,
-						   err)
-				   : loop_run(r, o->fresh, o->progress_mode,
-					      &tally);
+		code = o->jobs > 1
+			       ? loop_run_jobs(r, which, o->jobs, &tally, err)
+			       : loop_run(r, which, o->progress_mode, &tally);
 	/* keep the records made before an interruption */
 	if (code == 0 && r->shard.n)
 		code = report_shard(r, &tally, o->quiet, &summary);

@@ -13,7 +13,7 @@
 struct run_options {
 	struct cli_common common;
 	char *output;
-	bool fresh, dry_run, no_mount;
+	bool fresh, again, dry_run, no_mount;
 	uint64_t jobs;
 	uint64_t repetitions; /* 0: as the workload says */
 	double time_scale;    /* 0: as the workload says */

@@ -26,7 +26,7 @@ struct loop {
 	struct runner *r;
 	struct progress bar;
 	struct tally *tally;
-	bool fresh;
+	enum loop_cells which;
 	size_t *todo, n, position;
 	uint64_t begin_ns;
 	bool *busy;   /* by position: another gpemu-run has it */
@@ -37,11 +37,17 @@ struct loop {
 
 /* --- order ------------------------------------------------------------ */
 
-static bool has_record(const struct runner *r, const struct cell *cell)
+/* Has the cell a record that need not be made again? */
+static bool has_record(const struct runner *r, const struct cell *cell,
+		       enum loop_cells which)
 {
 	json_auto_t *record = cell_record(r, cell);
+	const json_t *told = json_object_get(record, "cell");
 
-	return record != NULL;
+	if (!record || which == LOOP_ALL)
+		return false;
+	return which == LOOP_NEW ||
+	       !json_is_true(json_object_get(told, "disturbed"));
 }
 
 /*
@@ -71,7 +77,8 @@ static void order_cells(const struct workload *w, size_t *order)
 	}
 }
 
-int loop_list(const struct runner *r, bool fresh, size_t **ret, size_t *ret_n)
+int loop_list(const struct runner *r, enum loop_cells which, size_t **ret,
+	      size_t *ret_n)
 {
 	size_t n_cells = workload_n_cells(r->w);
 	_cleanup_free_ size_t *todo = calloc(n_cells, sizeof(*todo));
@@ -88,7 +95,7 @@ int loop_list(const struct runner *r, bool fresh, size_t **ret, size_t *ret_n)
 			continue;
 		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
 			return -ENOMEM;
-		if (fresh || !has_record(r, &cell))
+		if (!has_record(r, &cell, which))
 			todo[(*ret_n)++] = todo[i];
 		cell_free(&cell);
 	}
@@ -174,7 +181,8 @@ static int run_one(struct loop *l, size_t index)
 /* --- cells of a shared folder ----------------------------------------- */
 
 /* Has another gpemu-run made the record since loop_list()? */
-static bool has_record_now(const struct runner *r, const struct cell *cell)
+static bool has_record_now(const struct runner *r, const struct cell *cell,
+			   enum loop_cells which)
 {
 	_cleanup_free_ char *records = NULL;
 	_cleanup_close_ int fd = -1;
@@ -182,7 +190,7 @@ static bool has_record_now(const struct runner *r, const struct cell *cell)
 	/* NFS remembers that a file was missing until its folder is opened */
 	if (asprintf(&records, "%s/records", r->out) >= 0)
 		fd = open(records, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return has_record(r, cell);
+	return has_record(r, cell, which);
 }
 
 /* Run the cell at l->position, unless another gpemu-run has it or had it. */
@@ -199,7 +207,7 @@ static int take_one(struct loop *l)
 	byte = lock_of_cell(cell.id);
 	code = runner_try_lock(r, byte, &err);
 	l->busy[l->position] = code == -EAGAIN;
-	if (code == 0 && !l->fresh && has_record_now(r, &cell))
+	if (code == 0 && has_record_now(r, &cell, l->which))
 		l->tally->n_other++;
 	else if (code == 0)
 		code = run_one(l, l->todo[l->position]);
@@ -274,16 +282,16 @@ static void *shared_memory(size_t n)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static int loop_init(struct loop *l, struct runner *r, bool fresh,
+static int loop_init(struct loop *l, struct runner *r, enum loop_cells which,
 		     struct tally *tally)
 {
 	size_t n_cells = workload_n_cells(r->w), n_mine;
 	int code;
 
 	*l = (struct loop){
-		.r = r, .tally = tally, .fresh = fresh, .begin_ns = tick_wall()
+		.r = r, .tally = tally, .which = which, .begin_ns = tick_wall()
 	};
-	code = loop_list(r, fresh, &l->todo, &l->n);
+	code = loop_list(r, which, &l->todo, &l->n);
 	if (code < 0)
 		return code;
 	n_mine = shard_n_cells(&r->shard, r->w);
@@ -298,11 +306,11 @@ static int loop_init(struct loop *l, struct runner *r, bool fresh,
 	return l->warm && l->done && l->busy ? 0 : -ENOMEM;
 }
 
-int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
+int loop_run(struct runner *r, enum loop_cells which, enum progress_mode mode,
 	     struct tally *ret)
 {
 	struct loop l;
-	int code = loop_init(&l, r, fresh, ret);
+	int code = loop_init(&l, r, which, ret);
 
 	progress_init(&l.bar, "cells", l.n, mode);
 	for (; code == 0 && l.position < l.n; l.position++)
@@ -382,8 +390,8 @@ static void add(struct tally *sum, const struct tally *t)
 	sum->n_other += t->n_other;
 }
 
-int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
-		  struct err *err)
+int loop_run_jobs(struct runner *r, enum loop_cells which, size_t jobs,
+		  struct tally *ret, struct err *err)
 {
 	_cleanup_free_ struct worker *workers = calloc(jobs, sizeof(*workers));
 	struct shared *shared;
@@ -400,7 +408,7 @@ int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
 	shared = shared_memory(sizeof(*shared));
 	if (!workers || !shared)
 		return -ENOMEM;
-	code = loop_init(&l, r, fresh, ret);
+	code = loop_init(&l, r, which, ret);
 	for (; code == 0 && n < MIN(jobs, l.n); n++) {
 		workers[n] = (struct worker){ .l = l,
 					      .shared = shared,

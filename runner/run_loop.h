@@ -19,14 +19,16 @@ struct tally {
 	size_t n_other; /* run by another gpemu-run meanwhile */
 };
 
-/*
- * The indices of the cells of the shard to run, in order; malloc'ed. `fresh`:
- * all of them. -ENOMEM.
- */
-int loop_list(const struct runner *r, bool fresh, size_t **ret, size_t *ret_n);
+/* Besides the cells without a record. */
+enum loop_cells { LOOP_NEW, LOOP_DISTURBED, LOOP_ALL };
+
+/* The indices of the cells of the shard to run, in order; malloc'ed.
+ * -ENOMEM. */
+int loop_list(const struct runner *r, enum loop_cells which, size_t **ret,
+	      size_t *ret_n);
 
 /* Run them. 0 also when cells fail; -EINTR: a stop signal came. */
-int loop_run(struct runner *r, bool fresh, enum progress_mode mode,
+int loop_run(struct runner *r, enum loop_cells which, enum progress_mode mode,
 	     struct tally *ret);
 
 enum { RUN_MAX_JOBS = 256 };
@@ -35,7 +37,7 @@ enum { RUN_MAX_JOBS = 256 };
  * Run them concurrently; each worker is a process with its own mounts. No cell
  * is repeated. -EINVAL: the workload does not say `independent`.
  */
-int loop_run_jobs(struct runner *r, bool fresh, size_t jobs, struct tally *ret,
-		  struct err *err);
+int loop_run_jobs(struct runner *r, enum loop_cells which, size_t jobs,
+		  struct tally *ret, struct err *err);
 
 #endif

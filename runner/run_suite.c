@@ -282,7 +282,7 @@ static int check_part(struct suite_part *p, double *ret_s, struct err *err)
 		printf("%-22s %s\n", r->w->name, p->error);
 		return 0;
 	}
-	code = loop_list(r, false, &todo, &n);
+	code = loop_list(r, LOOP_NEW, &todo, &n);
 	if (code == 0)
 		code = estimate_run(r, todo, n, &e, err);
 	if (code < 0)

@@ -232,6 +232,10 @@ expects()
 			assert "false" in {r["disturbed"] for r in rows}
 		END
 	done
+	# it alone runs again when asked for
+	n=$(wc -l <standin.log)
+	gpemu_run --again w.yaml
+	[ "$(wc -l <standin.log)" -eq $((n + 1)) ]
 }
 
 @test "run: plots with long names and published values stay legible" {
