@@ -35,40 +35,64 @@ struct front_file {
 	enum ctl_file which; /* of a control file */
 	char *text;	     /* of a control file; NULL: read in pieces */
 	size_t n_text;
-	struct front_file *prev, *next; /* under the front's files_lock */
+	bool open;
+	struct front_file *next, *next_spare; /* under the front's files_lock */
 };
 
 static struct front_file *file_new(struct front *f)
 {
-	struct front_file *file = calloc(1, sizeof(*file));
+	struct front_file *file, *fresh = NULL;
 
+	pthread_mutex_lock(&f->files_lock);
+	file = f->spare;
+	if (file)
+		LL_DELETE2(f->spare, file, next_spare);
+	pthread_mutex_unlock(&f->files_lock);
+	if (!file)
+		file = fresh = malloc(sizeof(*file));
 	if (!file)
 		return NULL;
+	*file = (struct front_file){ .open = true,
+				     .next = fresh ? NULL : file->next };
+	if (!fresh)
+		return file;
 	pthread_mutex_lock(&f->files_lock);
-	DL_APPEND(f->files, file);
+	LL_PREPEND(f->files, file);
 	pthread_mutex_unlock(&f->files_lock);
 	return file;
+}
+
+static void close_file(struct front *f, struct front_file *file)
+{
+	if (file->handle)
+		server_close(f->c.server, file->handle);
+	if (file->counted)
+		passthrough_close(&f->passthrough, file->node);
+	ctl_free(f->c.ctl, file->text, file->n_text);
+	file->open = false;
 }
 
 static void file_free(struct front *f, struct front_file *file)
 {
 	if (!file)
 		return;
+	close_file(f, file);
 	pthread_mutex_lock(&f->files_lock);
-	DL_DELETE(f->files, file);
+	LL_PREPEND2(f->spare, file, next_spare);
 	pthread_mutex_unlock(&f->files_lock);
-	if (file->handle)
-		server_close(f->c.server, file->handle);
-	if (file->counted)
-		passthrough_close(&f->passthrough, file->node);
-	ctl_free(f->c.ctl, file->text, file->n_text);
-	free(file);
 }
 
 void front_file_free_all(struct front *f)
 {
-	while (f->files)
-		file_free(f, f->files);
+	struct front_file *file, *next;
+
+	LL_FOREACH_SAFE(f->files, file, next)
+	{
+		if (file->open)
+			close_file(f, file);
+		free(file);
+	}
+	f->files = f->spare = NULL;
 }
 
 /* --- open --------------------------------------------------------------- */

@@ -30,7 +30,8 @@ struct front {
 	uint64_t n_lookups; /* atomic: of control */
 	struct passthrough passthrough;
 	pthread_mutex_t files_lock;
-	struct front_file *files; /* open now; utlist, under files_lock */
+	struct front_file *files,
+		*spare; /* all, and those not open; under files_lock */
 	/*
 	 * The user who mounted. The kernel admits other users only with
 	 * allow_other (`shared`); then files have the owners of the source, and

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/util.h"
@@ -25,7 +27,8 @@ struct backing_map {
 struct open_node {
 	uint32_t node;
 	uint32_t n_opens;
-	struct object *object; /* passthrough mode: holds a reference */
+	struct object *object;	/* passthrough mode: holds a reference */
+	struct open_node *next; /* spare */
 	UT_hash_handle hh;
 };
 
@@ -77,6 +80,8 @@ void passthrough_fini(struct passthrough *p)
 		object_put(o->object);
 		free(o);
 	}
+	LL_FOREACH_SAFE(p->spare, o, next)
+	free(o);
 	pthread_mutex_destroy(&p->lock);
 }
 
@@ -128,75 +133,97 @@ static int make_backing(struct passthrough *p, struct object *o, uint32_t node)
 	return before;
 }
 
-/* The file's object, with a reference, if it is cached and has a backing file;
- * else NULL. */
-static struct object *find_hit(struct passthrough *p, uint32_t node,
-			       bool may_wait)
-{
-	struct object *o;
-	int id;
+/* --- opens ------------------------------------------------------------- */
 
-	/* the kernel's own reads would bypass the faults */
-	if (!__atomic_load_n(&p->on, __ATOMIC_ACQUIRE) ||
-	    server_watches(p->server, node))
-		return NULL;
-	o = server_peek_whole(p->server, node);
+/* Not open; NULL: no memory. Under the lock. */
+static struct open_node *node_new(struct passthrough *p, uint32_t node)
+{
+	struct open_node *o = p->spare;
+
+	if (o)
+		LL_DELETE(p->spare, o);
+	else
+		o = malloc(sizeof(*o));
 	if (!o)
 		return NULL;
-	id = __atomic_load_n(&o->backing_id, __ATOMIC_ACQUIRE);
-	if (!id && may_wait)
-		id = make_backing(p, o, node);
-	if (id > 0)
+	*o = (struct open_node){ .node = node };
+	if (HASH_TRY_ADD(p->open, node, o))
 		return o;
-	object_put(o);
+	LL_PREPEND(p->spare, o);
 	return NULL;
 }
 
-/* Under the lock: the first open of a node decides its mode. Takes over *fresh
- * and *hit if it uses them. */
-static int decide(struct passthrough *p, struct open_node **fresh,
-		  struct object **hit, int *ret_backing_id)
+/* An open of a file that is open, in the mode of the first one. */
+static int open_more(struct passthrough *p, struct open_node *o,
+		     int *ret_backing_id)
 {
-	uint32_t node = (*fresh)->node;
-	int mode = OPEN_PLAIN;
+	o->n_opens++;
+	if (!o->object)
+		return OPEN_PLAIN;
+	*ret_backing_id =
+		__atomic_load_n(&o->object->backing_id, __ATOMIC_ACQUIRE);
+	return server_count_hit(p->server, o->node) ? OPEN_PASSTHROUGH
+						    : OPEN_MISS;
+}
+
+enum { NO_BACKING = OPEN_MISS + 1 };
+
+/*
+ * Under the lock: the first open of a file decides its mode. NO_BACKING,
+ * only if `may_make`: not open; *hit is cached and has no backing file.
+ * *hit, with a reference, may be left in other modes too.
+ */
+static int decide(struct passthrough *p, uint32_t node, bool may_pass,
+		  bool may_make, struct object **hit, int *ret_backing_id)
+{
 	struct open_node *o;
 
 	HASH_FIND(hh, p->open, &node, sizeof(node), o);
-	if (!o) {
-		if (!HASH_TRY_ADD(p->open, node, *fresh))
-			return -ENOMEM;
-		o = TAKE_PTR(*fresh);
-		if (*hit && server_count_hit(p->server, node)) {
-			o->object = TAKE_PTR(*hit);
-			mode = OPEN_PASSTHROUGH;
-		}
-	} else if (o->object) {
-		mode = server_count_hit(p->server, node) ? OPEN_PASSTHROUGH
-							 : OPEN_MISS;
-	}
-	o->n_opens++;
-	if (o->object)
-		*ret_backing_id = __atomic_load_n(&o->object->backing_id,
-						  __ATOMIC_ACQUIRE);
+	if (o)
+		return open_more(p, o, ret_backing_id);
+	if (may_pass)
+		*hit = server_hit_whole(p->server, node, ret_backing_id);
+	if (*hit && *ret_backing_id <= 0 && may_make)
+		return NO_BACKING;
+	o = node_new(p, node);
+	if (!o)
+		return -ENOMEM;
+	o->n_opens = 1;
+	if (!*hit || *ret_backing_id <= 0)
+		return OPEN_PLAIN;
+	o->object = TAKE_PTR(*hit);
+	return OPEN_PASSTHROUGH;
+}
+
+static int decide_locked(struct passthrough *p, uint32_t node, bool may_pass,
+			 bool may_make, struct object **hit,
+			 int *ret_backing_id)
+{
+	int mode;
+
+	pthread_mutex_lock(&p->lock);
+	mode = decide(p, node, may_pass, may_make, hit, ret_backing_id);
+	pthread_mutex_unlock(&p->lock);
 	return mode;
 }
 
 int passthrough_open(struct passthrough *p, uint32_t node, bool may_wait,
 		     int *ret_backing_id)
 {
-	struct open_node *fresh = calloc(1, sizeof(*fresh));
-	struct object *hit;
-	int mode;
+	/* the kernel's own reads would bypass the faults */
+	bool may_pass = __atomic_load_n(&p->on, __ATOMIC_ACQUIRE) &&
+			!server_watches(p->server, node);
+	struct object *hit = NULL;
+	int mode = decide_locked(p, node, may_pass, may_wait, &hit,
+				 ret_backing_id);
 
-	if (!fresh)
-		return -ENOMEM;
-	fresh->node = node;
-	hit = find_hit(p, node, may_wait);
-	pthread_mutex_lock(&p->lock);
-	mode = decide(p, &fresh, &hit, ret_backing_id);
-	pthread_mutex_unlock(&p->lock);
+	if (mode == NO_BACKING) {
+		may_pass = make_backing(p, hit, node) > 0;
+		object_put(TAKE_PTR(hit));
+		mode = decide_locked(p, node, may_pass, false, &hit,
+				     ret_backing_id);
+	}
 	object_put(hit);
-	free(fresh);
 	return mode;
 }
 
@@ -210,10 +237,8 @@ void passthrough_close(struct passthrough *p, uint32_t node)
 	if (--o->n_opens == 0) {
 		HASH_DEL(p->open, o);
 		object = o->object;
-	} else {
-		o = NULL;
+		LL_PREPEND(p->spare, o);
 	}
 	pthread_mutex_unlock(&p->lock);
 	object_put(object);
-	free(o);
 }

@@ -38,7 +38,8 @@ struct passthrough {
 	bool on;       /* atomic; cleared at the first refusal */
 	bool wanted;   /* warn of a refusal */
 	pthread_mutex_t lock;
-	struct open_node *open; /* open nodes; under lock */
+	struct open_node *open;	 /* open nodes; under lock */
+	struct open_node *spare; /* for reuse: opens are frequent */
 };
 
 /* Off until passthrough_enable. */

@@ -265,20 +265,8 @@ void server_interrupt(struct server *s, void *client)
 
 /* --- without a request ---------------------------------------------------- */
 
-struct object *server_peek_whole(struct server *s, uint32_t node)
-{
-	struct object *o;
-
-	if (s->c.tree->nodes[node].bytes > OBJECT_EXTENT)
-		return NULL;
-	pthread_mutex_lock(&s->lock);
-	o = stack_peek(s, object_key(node, 0), true);
-	o = o && o->state == OBJECT_READY ? object_get(o) : NULL;
-	pthread_mutex_unlock(&s->lock);
-	return o;
-}
-
-bool server_count_hit(struct server *s, uint32_t node)
+/* Under the lock. */
+static void count_hit(struct server *s, uint32_t node)
 {
 	uint64_t bytes = s->c.tree->nodes[node].bytes;
 	struct ask a = { .what = { .key = object_key(node, 0),
@@ -287,19 +275,45 @@ bool server_count_hit(struct server *s, uint32_t node)
 			 .node = node,
 			 .first = true,
 			 .peeks = true };
+
+	layer_ask(&s->split, &a);
+	server_count(s, &a);
+	stack_event(s, LAYER_PASSTHROUGH, a.what.key);
+	s->passed_through++;
+	__atomic_fetch_add(&s->delivered_bytes, bytes, __ATOMIC_RELAXED);
+	server_put_object(a.object);
+}
+
+struct object *server_hit_whole(struct server *s, uint32_t node,
+				int *ret_backing_id)
+{
+	struct object *o;
+
+	if (s->c.tree->nodes[node].bytes > OBJECT_EXTENT)
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	o = stack_peek(s, object_key(node, 0), true);
+	if (o && o->state == OBJECT_READY) {
+		object_get(o);
+		*ret_backing_id =
+			__atomic_load_n(&o->backing_id, __ATOMIC_ACQUIRE);
+		if (*ret_backing_id > 0)
+			count_hit(s, node);
+	} else {
+		o = NULL;
+	}
+	server_unlock(s);
+	return o;
+}
+
+bool server_count_hit(struct server *s, uint32_t node)
+{
 	bool hit;
 
 	pthread_mutex_lock(&s->lock);
-	hit = stack_peek(s, a.what.key, true);
-	if (hit) {
-		layer_ask(&s->split, &a);
-		server_count(s, &a);
-		stack_event(s, LAYER_PASSTHROUGH, a.what.key);
-		s->passed_through++;
-		__atomic_fetch_add(&s->delivered_bytes, bytes,
-				   __ATOMIC_RELAXED);
-		server_put_object(a.object);
-	}
+	hit = stack_peek(s, object_key(node, 0), true);
+	if (hit)
+		count_hit(s, node);
 	server_unlock(s);
 	return hit;
 }

@@ -79,7 +79,7 @@ int server_new(const struct server_config *config, struct server **ret,
  * End all pending operations with -ECONNABORTED, and wait for calls of other
  * threads that are inside: on return all were answered. From then on the gate
  * is closed: reads, metadata operations and changes get -ECONNABORTED. Queries
- * (stats, readlink, server_peek_whole and the like) work until server_free.
+ * (stats, readlink, server_place and the like) work until server_free.
  * Must not be called from a reply.
  */
 void server_stop(struct server *s);
@@ -172,8 +172,10 @@ void server_interrupt(struct server *s, void *client);
 /* --- passthrough (fs/front/passthrough.h) --------------------------------- */
 
 /* The file's object with a reference, if the whole file is one object that is
- * cached and READY; else NULL. Not counted. */
-struct object *server_peek_whole(struct server *s, uint32_t node);
+ * cached and READY; else NULL. Counted as a hit if it has a backing file:
+ * *ret_backing_id > 0. */
+struct object *server_hit_whole(struct server *s, uint32_t node,
+				int *ret_backing_id);
 /* Count an access to a file of one object, if it is cached; false: it is not,
  * and nothing is counted. */
 bool server_count_hit(struct server *s, uint32_t node);
