@@ -1,102 +1,177 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests per second and core of each cache policy, through the same calls
- * as gpemu-cachesim: 10 M requests over a million objects of one size at 35 %,
- * as one random pass per epoch and as independent draws from Zipf's law
- * (exponent 1). Prints a table; the requests are made beforehand.
+ * Processor time per request of each cache policy in gpemu-cachesim: three
+ * epochs over ImageNet's files, with a cache of 35 %. Prints a table per trace.
  *
- *	bench_cachesim [POLICY...]
+ *	GPEMU_PROFILES=profiles bench_cachesim [POLICY...]
+ *
+ * LIBCACHESIM=PROGRAM in the environment runs the same traces in another
+ * simulator, turn by turn, and prints both and their ratio. PROGRAM TRACE BYTES
+ * POLICY reads an oracleGeneral trace (gpemu-cachesim(1)) into memory, replays
+ * it with a cache of so many bytes, and prints the nanoseconds per request and
+ * the hits. It fails for a policy that it does not have.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cachesim/cachesim.h"
 #include "common/rng.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/cache/cache.h"
 
-enum { OBJECTS = 1000000, EPOCHS = 10, REQUESTS = OBJECTS * EPOCHS };
-enum { AHEAD = 16 };
+/* The best of the turns counts: other load only adds time. */
+enum { EPOCHS = 3, TURNS = 3 };
 
-struct bench {
-	uint32_t *passes, *zipf;
-	uint64_t *next; /* of the replayed trace */
-	uint32_t *last;
+struct kind {
+	const char *name;
+	bool zipf, sized;
 };
 
-static void fill_passes(uint32_t *v)
-{
-	for (uint64_t e = 0; e < EPOCHS; e++) {
-		struct rng r = rng_stream(1, "order", e);
+struct figure {
+	double ns;
+	uint64_t hits;
+};
 
-		for (uint32_t i = 0; i < OBJECTS; i++)
-			v[e * OBJECTS + i] = i;
-		rng_shuffle_u32(&r, v + e * OBJECTS, OBJECTS);
-	}
+static void must(int r, const char *what)
+{
+	if (r >= 0)
+		return;
+	fprintf(stderr, "bench_cachesim: %s\n", what);
+	exit(1);
 }
 
 /* By inversion: the harmonic sum up to k is about ln(k) + Euler's constant. */
-static void fill_zipf(uint32_t *v)
+static void add_zipf(struct sim_trace *t)
 {
+	uint32_t n = (uint32_t)t->n_objects;
+	_cleanup_free_ uint32_t *name = malloc(n * sizeof(*name));
 	struct rng r = rng_stream(1, "zipf", 0);
-	_cleanup_free_ uint32_t *name = malloc(OBJECTS * sizeof(*name));
 	struct rng shuffle = rng_stream(1, "zipf.names", 0);
 
-	for (uint32_t i = 0; name && i < OBJECTS; i++)
+	must(name ? 0 : -1, "out of memory");
+	for (uint32_t i = 0; i < n; i++)
 		name[i] = i;
-	if (!name)
-		abort();
-	rng_shuffle_u32(&shuffle, name, OBJECTS);
-	for (uint64_t i = 0; i < REQUESTS; i++) {
-		double rank = exp(rng_double(&r) * log(OBJECTS + .5));
+	rng_shuffle_u32(&shuffle, name, n);
+	for (uint64_t i = 0; i < (uint64_t)EPOCHS * n; i++) {
+		double rank = exp(rng_double(&r) * log(n + .5));
 
-		v[i] = name[MIN((uint32_t)rank - 1, OBJECTS - 1)];
+		must(sim_trace_add_request(
+			     t, name[MIN((uint32_t)rank - 1, n - 1)]),
+		     "out of memory");
 	}
+	must(sim_trace_end_epoch(t), "out of memory");
 }
 
-static void fill_next(struct bench *b, const uint32_t *v)
+static void make(const struct kind *kind, struct sim_trace *t)
 {
-	for (uint32_t i = 0; i < OBJECTS; i++)
-		b->last[i] = UINT32_MAX;
-	for (uint64_t i = REQUESTS; i-- > 0;) {
-		b->next[i] = b->last[v[i]] == UINT32_MAX ? POLICY_NEVER
-							 : b->last[v[i]];
-		b->last[v[i]] = (uint32_t)i;
-	}
-}
-
-static void replay(const struct policy_ops *ops, const struct bench *b,
-		   const uint32_t *v, double *ret_rate, double *ret_hits)
-{
-	static const uint64_t size = 1;
-	struct policy_params params = { .capacity_bytes = OBJECTS / 100 * 35,
-					.seed = 1,
-					.file_bytes = &size,
-					.n_files = 1,
-					.knows_future = true };
+	struct sim_dataset d = { 0 };
 	struct err err = { 0 };
-	struct cache_entry *e;
-	struct cache *c;
-	uint64_t start;
 
-	if (cache_new(ops, &params, NULL, NULL, &c, &err) < 0)
-		abort();
-	start = tick_cpu_thread();
-	for (size_t i = 0; i < REQUESTS; i++) {
-		struct cache_object o = { .key = v[i],
-					  .bytes = 1,
-					  .file_bytes = 1,
-					  .next_use = b->next[i] };
-
-		if (i + AHEAD < REQUESTS)
-			cache_prefetch(c, v[i + AHEAD]);
-		cache_access(c, &o, &e);
+	must(sim_dataset_profile("imagenet", 0, 1, t, &d, &err), err.text);
+	if (!kind->sized) {
+		for (size_t i = 0; i < t->n_objects; i++)
+			t->objects[i].bytes = t->objects[i].file_bytes = 1;
+		for (size_t i = 0; i < t->n_files; i++)
+			t->file_bytes[i] = 1;
+		t->total_bytes = t->n_objects;
 	}
-	*ret_rate = REQUESTS * 1e3 / (double)(tick_cpu_thread() - start);
-	*ret_hits = (double)cache_counts(c)->hits / REQUESTS;
-	cache_free(c);
+	if (kind->zipf)
+		add_zipf(t);
+	else
+		must(sim_dataset_epochs(&d, "shuffle", EPOCHS, 1, &err),
+		     err.text);
+	must(sim_trace_look_ahead(t), "out of memory");
+	sim_dataset_fini(&d);
+}
+
+static void put(FILE *f, uint64_t value, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		putc((int)(value >> 8 * i & 0xff), f);
+}
+
+static void save(const struct sim_trace *t, const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	must(f ? 0 : -1, "cannot write the trace");
+	for (size_t i = 0; i < t->n_requests; i++) {
+		const struct cache_object *o = &t->objects[t->requests[i]];
+		bool again = t->next_use[i] != POLICY_NEVER;
+
+		put(f, i, 4);
+		put(f, o->key, 8);
+		put(f, o->bytes, 4);
+		put(f, again ? t->next_use[i] : INT64_MAX, 8);
+	}
+	must(fclose(f), "cannot write the trace");
+}
+
+static void ours(const struct sim_trace *t, const struct policy_ops *ops,
+		 struct figure *best)
+{
+	struct sim_cell cell = { .n_tiers = 1 };
+	struct sim_trace copy = *t;
+	struct sim_run run = {
+		.trace = &copy, .cells = &cell, .n_cells = 1, .seed = 1
+	};
+	struct err err = { 0 };
+	uint64_t start;
+	double ns;
+
+	if (!ops->offline)
+		copy.next_use = NULL; /* as gpemu-cachesim */
+	cell.tiers[0] = (struct sim_tier){
+		.ops = ops,
+		.policy = ops->plugin.name,
+		.capacity_bytes = t->total_bytes * 35 / 100,
+	};
+	start = tick_cpu();
+	must(sim_replay(&run, 1, &err), err.text);
+	ns = (double)(tick_cpu() - start) / (double)t->n_requests;
+	best->ns = best->ns > 0 ? MIN(best->ns, ns) : ns;
+	best->hits = sim_sum(&cell, 0, t->n_epochs).hits;
+	free(cell.tiers[0].epochs);
+}
+
+static void theirs(const struct sim_trace *t, const char *program,
+		   const char *path, const char *policy, struct figure *best)
+{
+	_cleanup_free_ char *command = NULL;
+	double ns = 0;
+	FILE *f;
+
+	must(asprintf(&command, "'%s' '%s' %" PRIu64 " %s 2>/dev/null", program,
+		      path, t->total_bytes * 35 / 100, policy),
+	     "out of memory");
+	f = popen(command, "r");
+	must(f ? 0 : -1, "cannot run LIBCACHESIM");
+	if (fscanf(f, "%lf %" SCNu64, &ns, &best->hits) == 2)
+		best->ns = best->ns > 0 ? MIN(best->ns, ns) : ns;
+	pclose(f);
+}
+
+static void compare(const struct sim_trace *t, const struct policy_ops *ops,
+		    const char *path)
+{
+	const char *program = getenv("LIBCACHESIM");
+	struct figure a = { 0 }, b = { 0 };
+	double n = (double)t->n_requests;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		ours(t, ops, &a);
+		if (program && (turn == 0 || b.ns > 0))
+			theirs(t, program, path, ops->plugin.name, &b);
+	}
+	printf("%-12s %8.1f %8.4f", ops->plugin.name, a.ns, (double)a.hits / n);
+	if (b.ns > 0)
+		printf(" %10.1f %8.4f %6.2f", b.ns, (double)b.hits / n,
+		       b.ns / a.ns);
+	printf("\n");
+	fflush(stdout);
 }
 
 static bool wanted(const char *name, int argc, char **argv)
@@ -107,37 +182,38 @@ static bool wanted(const char *name, int argc, char **argv)
 	return argc == 1;
 }
 
+static void run(const struct kind *kind, int argc, char **argv)
+{
+	char path[] = "/tmp/bench_cachesim.XXXXXX";
+	struct sim_trace t = { 0 };
+
+	make(kind, &t);
+	close(mkstemp(path));
+	if (getenv("LIBCACHESIM"))
+		save(&t, path);
+	printf("%s: %zu objects, %zu requests\n%-12s %8s %8s %10s %8s %6s\n",
+	       kind->name, t.n_objects, t.n_requests, "policy", "ns", "hits",
+	       "theirs ns", "hits", "ratio");
+	for (size_t p = 0; policy_table[p]; p++)
+		if (wanted(policy_table[p]->name, argc, argv))
+			compare(&t,
+				container_of(policy_table[p],
+					     const struct policy_ops, plugin),
+				path);
+	printf("\n");
+	unlink(path);
+	sim_trace_fini(&t);
+}
+
 int main(int argc, char **argv)
 {
-	struct bench b = { .passes = malloc(REQUESTS * sizeof(uint32_t)),
-			   .zipf = malloc(REQUESTS * sizeof(uint32_t)),
-			   .next = malloc(REQUESTS * sizeof(uint64_t)),
-			   .last = malloc(OBJECTS * sizeof(uint32_t)) };
-	double rate[2], hits[2];
+	static const struct kind kinds[] = {
+		{ "random passes, one size", false, false },
+		{ "random passes, ImageNet's sizes", false, true },
+		{ "Zipf's law, one size", true, false },
+	};
 
-	if (!b.passes || !b.zipf || !b.next || !b.last)
-		return 1;
-	fill_passes(b.passes);
-	fill_zipf(b.zipf);
-	printf("%-12s %10s %8s %10s %8s\n", "policy", "passes M/s", "hits",
-	       "zipf M/s", "hits");
-	for (size_t p = 0; policy_table[p]; p++) {
-		const struct policy_ops *ops = container_of(
-			policy_table[p], const struct policy_ops, plugin);
-
-		if (!wanted(policy_table[p]->name, argc, argv))
-			continue;
-		fill_next(&b, b.passes);
-		replay(ops, &b, b.passes, &rate[0], &hits[0]);
-		fill_next(&b, b.zipf);
-		replay(ops, &b, b.zipf, &rate[1], &hits[1]);
-		printf("%-12s %10.1f %8.4f %10.1f %8.4f\n",
-		       policy_table[p]->name, rate[0], hits[0], rate[1],
-		       hits[1]);
-	}
-	free(b.passes);
-	free(b.zipf);
-	free(b.next);
-	free(b.last);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		run(&kinds[i], argc, argv);
 	return 0;
 }
