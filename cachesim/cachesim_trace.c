@@ -23,8 +23,13 @@ void sim_trace_fini(struct sim_trace *t)
 
 int sim_grow(void *pp, size_t n, size_t *allocated, size_t item)
 {
-	return n >= UINT32_MAX ? -E2BIG
-			       : util_reserve(pp, allocated, n + 1, item);
+	size_t before = *allocated;
+	int r = n >= UINT32_MAX ? -E2BIG
+				: util_reserve(pp, allocated, n + 1, item);
+
+	if (*allocated != before)
+		util_want_huge(*(void **)pp, *allocated * item);
+	return r;
 }
 
 int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* arbitrary: whoever puts something there again and again is at work there */
 enum { TRIES = 100 };
@@ -36,6 +37,17 @@ int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item)
 		return -ENOMEM;
 	*capacity = want;
 	return 0;
+}
+
+void util_want_huge(void *p, size_t bytes)
+{
+	/* arbitrary: two huge pages of x86 and Arm */
+	const size_t large = (size_t)4 << 20, page = (size_t)getpagesize();
+	size_t head = -(uintptr_t)p & (page - 1);
+
+	if (bytes >= large)
+		madvise((char *)p + head, (bytes - head) & -page,
+			MADV_HUGEPAGE);
 }
 
 int util_compare_u64(const void *a, const void *b)

@@ -29,6 +29,10 @@ static inline void *util_aligned_alloc(size_t align, size_t size)
 	return aligned_alloc(align, (size + align - 1) / align * align);
 }
 
+/* A hint for memory that is read in no order: use huge pages, if it is large
+ * and the system has some. Best before it is written. */
+void util_want_huge(void *p, size_t bytes);
+
 static inline void util_freep(void *p)
 {
 	free(*(void **)p);
