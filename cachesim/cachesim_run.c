@@ -13,9 +13,9 @@
 #include "common/util.h"
 #include "fs/server/object.h"
 
-/* Distance of the index prefetch, in requests. arbitrary: a memory access takes
- * about as long as two requests; more does not hurt */
-enum { AHEAD = 16 };
+/* Distance between the steps of a prefetch, in requests: object, index slot,
+ * entry. Source: measured, tests/bench/cachesim.c */
+enum { STEP = 8 };
 
 /* The caches of a cell. */
 struct stack {
@@ -24,7 +24,23 @@ struct stack {
 	enum tier_admit admit;
 };
 
-static void replay_one(struct cache *c, const struct sim_trace *t, size_t from,
+/* Prefetch for the requests to come, up to `to`. */
+static void look_ahead(const struct stack *s, const struct sim_trace *t,
+		       size_t i, size_t to)
+{
+	const struct cache_object *o = t->objects;
+	const uint32_t *r = t->requests;
+
+	if (i + 3 * STEP >= to)
+		return;
+	__builtin_prefetch(&o[r[i + 3 * STEP]]);
+	for (size_t k = 0; k < s->n; k++) {
+		cache_expect(s->c[k], o[r[i + 2 * STEP]].key);
+		cache_expect_soon(s->c[k], o[r[i + STEP]].key);
+	}
+}
+
+static void replay_one(struct stack *s, const struct sim_trace *t, size_t from,
 		       size_t to)
 {
 	struct cache_entry *e;
@@ -32,12 +48,10 @@ static void replay_one(struct cache *c, const struct sim_trace *t, size_t from,
 	for (size_t i = from; i < to; i++) {
 		struct cache_object o = t->objects[t->requests[i]];
 
-		if (i + AHEAD < to)
-			cache_prefetch(c,
-				       t->objects[t->requests[i + AHEAD]].key);
+		look_ahead(s, t, i, to);
 		if (t->next_use)
 			o.next_use = t->next_use[i];
-		cache_access(c, &o, &e);
+		cache_access(s->c[0], &o, &e);
 	}
 }
 
@@ -61,15 +75,13 @@ static void replay(struct stack *s, const struct sim_trace *t, size_t from,
 		   size_t to)
 {
 	if (s->n == 1) {
-		replay_one(s->c[0], t, from, to);
+		replay_one(s, t, from, to);
 		return;
 	}
 	for (size_t i = from; i < to; i++) {
 		struct cache_object o = t->objects[t->requests[i]];
 
-		for (size_t k = 0; i + AHEAD < to && k < s->n; k++)
-			cache_prefetch(s->c[k],
-				       t->objects[t->requests[i + AHEAD]].key);
+		look_ahead(s, t, i, to);
 		if (t->next_use)
 			o.next_use = t->next_use[i];
 		access_tiers(s, &o);

@@ -31,7 +31,7 @@ static struct cache_entry *mru_victim(void *state)
 {
 	struct policy_list *queue = state;
 
-	return cache_entry_of(queue->head);
+	return queue->head;
 }
 
 const struct policy_ops policy_mru = {

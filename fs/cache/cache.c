@@ -14,7 +14,8 @@ struct cache {
 	void *state;
 	struct cache_index index;
 	uint64_t capacity, used;
-	uint64_t overhead; /* metadata counted with each entry */
+	uint64_t n_objects; /* cached; the index has ghosts, too */
+	uint64_t overhead;  /* metadata counted with each entry */
 	bool (*allowed)(void *ctx, uint64_t key); /* or NULL */
 	void *allowed_ctx;
 	cache_drop_fn drop;
@@ -22,10 +23,12 @@ struct cache {
 	struct cache_counts counts;
 };
 
-/* Index slots at half load, the entry, and the policy's own bytes. */
+/* Index slots at half load and the entry, those of its ghosts, and the policy's
+ * own bytes. */
 static uint64_t overhead_of(const struct cache *c)
 {
-	return 2 * sizeof(*c->index.slots) + c->index.stride +
+	return (2 * sizeof(*c->index.slots) + c->index.stride) *
+		       (1 + c->ops->n_ghosts) +
 	       c->ops->overhead_bytes;
 }
 
@@ -94,14 +97,21 @@ void cache_on_drop(struct cache *c, cache_drop_fn drop, void *ctx)
 
 struct cache_entry *cache_peek(struct cache *c, uint64_t key)
 {
-	return cache_index_find(&c->index, key);
+	struct cache_entry *e = cache_index_find(&c->index, key);
+
+	return e && e->state == ENTRY_CACHED ? e : NULL;
 }
 
-void cache_prefetch(const struct cache *c, uint64_t key)
+void cache_expect(const struct cache *c, uint64_t key)
 {
-	const struct cache_index *x = &c->index;
+	cache_index_prefetch_slot(&c->index, key);
+}
 
-	__builtin_prefetch(&x->slots[cache_index_hash(key) & x->mask]);
+void cache_expect_soon(const struct cache *c, uint64_t key)
+{
+	cache_index_prefetch_entry(&c->index, key);
+	if (c->ops->expect)
+		c->ops->expect(c->state, key);
 }
 
 void cache_remove(struct cache *c, struct cache_entry *e)
@@ -109,17 +119,20 @@ void cache_remove(struct cache *c, struct cache_entry *e)
 	if (c->ops->removed)
 		c->ops->removed(c->state, e);
 	c->used -= e->bytes;
+	c->n_objects--;
 	if (e->user && c->drop)
 		c->drop(e->user, c->ctx);
-	cache_index_remove(&c->index, e);
+	e->user = NULL;
+	if (e->state != ENTRY_GHOST)
+		cache_index_remove(&c->index, e);
 }
 
 void cache_clear(struct cache *c)
 {
 	struct cache_entry *e;
-	uint32_t cursor = 0;
+	size_t cursor = 0;
 
-	while ((e = cache_index_any(&c->index, &cursor)))
+	while ((e = cache_index_next(&c->index, ENTRY_CACHED, &cursor)))
 		cache_remove(c, e);
 }
 
@@ -137,35 +150,56 @@ static bool make_room(struct cache *c, uint64_t bytes)
 	return true;
 }
 
-static struct cache_entry *insert(struct cache *c, const struct cache_object *o)
+/* A new entry, or what was the object's ghost. */
+static struct cache_entry *insert(struct cache *c, const struct cache_object *o,
+				  struct cache_entry *e)
 {
-	struct cache_entry *e = cache_index_add(&c->index, o->key);
-
+	if (e)
+		cache_index_renew(&c->index, e);
+	else
+		e = cache_index_add(&c->index, o->key);
 	if (!e)
 		return NULL;
 	e->bytes = o->bytes + c->overhead;
 	c->used += e->bytes;
+	c->n_objects++;
 	if (c->ops->inserted)
 		c->ops->inserted(c->state, e, o);
 	return e;
 }
 
-static struct cache_entry *try_admit(struct cache *c,
-				     const struct cache_object *o)
+static void forget_ghosts(struct cache *c)
 {
+	struct cache_entry *e;
+
+	if (c->ops->forget)
+		while ((e = c->ops->forget(c->state)))
+			cache_index_remove(&c->index, e);
+}
+
+static struct cache_entry *try_admit(struct cache *c,
+				     const struct cache_object *o,
+				     struct cache_entry *ghost)
+{
+	struct cache_entry *e = NULL;
+
 	if (c->ops->bypass ||
 	    (c->allowed && !c->allowed(c->allowed_ctx, o->key)) ||
-	    (c->ops->admit && !c->ops->admit(c->state, o)) ||
-	    !make_room(c, o->bytes + c->overhead))
+	    (c->ops->admit && !c->ops->admit(c->state, o, ghost)))
 		return NULL;
-	return insert(c, o);
+	if (make_room(c, o->bytes + c->overhead))
+		e = insert(c, o, ghost);
+	else if (ghost)
+		cache_index_remove(&c->index, ghost);
+	forget_ghosts(c);
+	return e;
 }
 
 struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o)
 {
-	struct cache_entry *e = cache_peek(c, o->key);
+	struct cache_entry *e = cache_index_find(&c->index, o->key);
 
-	return e ? e : try_admit(c, o);
+	return e && e->state == ENTRY_CACHED ? e : try_admit(c, o, e);
 }
 
 bool cache_has_room(const struct cache *c, uint64_t bytes)
@@ -173,40 +207,43 @@ bool cache_has_room(const struct cache *c, uint64_t bytes)
 	return c->used + bytes + c->overhead <= c->capacity;
 }
 
-/* NULL: a miss, not yet counted as rejected. */
-static struct cache_entry *look_up(struct cache *c,
-				   const struct cache_object *o)
+/* A hit, or a miss that is not yet counted as rejected; *ret_entry may be the
+ * object's ghost then. */
+static bool look_up(struct cache *c, const struct cache_object *o,
+		    struct cache_entry **ret_entry)
 {
-	struct cache_entry *e = cache_peek(c, o->key);
+	struct cache_entry *e = cache_index_find(&c->index, o->key);
 
-	if (!e) {
+	*ret_entry = e;
+	if (!e || e->state != ENTRY_CACHED) {
 		c->counts.misses++;
 		c->counts.miss_bytes += o->bytes;
-		return NULL;
+		return false;
 	}
 	c->counts.hits++;
 	c->counts.hit_bytes += o->bytes;
 	if (c->ops->hit)
 		c->ops->hit(c->state, e, o);
-	return e;
+	return true;
 }
 
 struct cache_entry *cache_access_only(struct cache *c,
 				      const struct cache_object *o)
 {
-	struct cache_entry *e = look_up(c, o);
+	struct cache_entry *e;
 
-	c->counts.rejected += !e;
-	return e;
+	if (look_up(c, o, &e))
+		return e;
+	c->counts.rejected++;
+	return NULL;
 }
 
 enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 			       struct cache_entry **ret_entry)
 {
-	*ret_entry = look_up(c, o);
-	if (*ret_entry)
+	if (look_up(c, o, ret_entry))
 		return CACHE_HIT;
-	*ret_entry = try_admit(c, o);
+	*ret_entry = try_admit(c, o, *ret_entry);
 	if (*ret_entry)
 		return CACHE_ADMITTED;
 	c->counts.rejected++;
@@ -235,7 +272,7 @@ uint64_t cache_capacity(const struct cache *c)
 
 uint64_t cache_objects(const struct cache *c)
 {
-	return c->index.n;
+	return c->n_objects;
 }
 
 const struct policy_ops *cache_policy(const struct cache *c)
@@ -272,7 +309,7 @@ uint64_t cache_metadata_bytes(const struct cache *c)
 {
 	return sizeof(*c) + c->ops->plugin.state_size +
 	       cache_index_bytes(&c->index) +
-	       (uint64_t)c->index.n * c->ops->overhead_bytes;
+	       c->n_objects * c->ops->overhead_bytes;
 }
 
 size_t policy_expected_entries(const struct policy_params *p)

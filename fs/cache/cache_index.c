@@ -4,30 +4,51 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/util.h"
 
 /* arbitrary: grows by doubling */
 enum { FIRST_SLOTS = 256 };
 
+/* So large that distances fit an int32_t; a billion entries of 32 bytes. */
+#define MOST_BYTES (((size_t)1 << 31) * ENTRY_UNIT)
+/* The range gets memory in steps of a huge page of x86 and Arm. */
+#define STEP_BYTES ((size_t)2 << 20)
+
+/* Address space only. Less where the process has a limit for it. */
+static int reserve(struct cache_index *x)
+{
+	for (size_t n = MOST_BYTES; n >= STEP_BYTES; n /= 2) {
+		void *p = mmap(NULL, n, PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			       0);
+
+		if (p == MAP_FAILED)
+			continue;
+		x->entries = p;
+		x->reserved = n;
+		return 0;
+	}
+	return -ENOMEM;
+}
+
 int cache_index_init(struct cache_index *x, size_t data_bytes)
 {
-	size_t align = _Alignof(max_align_t);
+	size_t bytes = sizeof(struct cache_entry) + data_bytes;
 
 	*x = (struct cache_index){
-		.stride = sizeof(struct cache_entry) +
-			  (data_bytes + align - 1) / align * align,
+		.stride = (bytes + ENTRY_UNIT - 1) / ENTRY_UNIT * ENTRY_UNIT,
 		.mask = FIRST_SLOTS - 1,
 	};
 	x->slots = calloc(FIRST_SLOTS, sizeof(*x->slots));
-	return x->slots ? 0 : -ENOMEM;
+	return x->slots ? reserve(x) : -ENOMEM;
 }
 
 void cache_index_fini(struct cache_index *x)
 {
-	for (uint32_t i = 0; i < x->n_slabs; i++)
-		free(x->slabs[i]);
-	free(x->slabs);
+	if (x->entries)
+		munmap(x->entries, x->reserved);
 	free(x->slots);
 	*x = (struct cache_index){ 0 };
 }
@@ -57,16 +78,25 @@ static void close_gap(struct cache_index *x, uint32_t i)
 	x->slots[i] = 0;
 }
 
-/* Free the slot, and the entry's number for reuse. */
+static uint64_t slot_of(const struct cache_index *x,
+			const struct cache_entry *e)
+{
+	uint64_t at = (uint64_t)((const char *)e - x->entries) / ENTRY_UNIT;
+
+	return (uint64_t)cache_index_hash(e->key) << 32 | (at + 1);
+}
+
+/* Free the slot, and the entry for reuse. */
 static void release(struct cache_index *x, struct cache_entry *e)
 {
-	uint32_t i = cache_index_hash(e->key) & x->mask;
+	uint64_t slot = slot_of(x, e);
+	uint32_t i = (uint32_t)(slot >> 32) & x->mask;
 
-	while ((uint32_t)x->slots[i] != e->number + 1)
+	while (x->slots[i] != slot)
 		i = (i + 1) & x->mask;
 	close_gap(x, i);
-	e->key = x->free_number; /* the free list's link */
-	x->free_number = e->number + 1;
+	e->key = (uintptr_t)x->free;
+	x->free = e;
 }
 
 static void release_all(struct cache_index *x)
@@ -87,8 +117,8 @@ void cache_index_remove(struct cache_index *x, struct cache_entry *e)
 	*at = e;
 	x->n_removed++;
 	x->n--;
-	e->cached = false;
-	__builtin_prefetch(&x->slots[cache_index_hash(e->key) & x->mask], 1);
+	e->state = ENTRY_FREE;
+	cache_index_prefetch_slot(x, e->key);
 }
 
 /* Keep the table at most half full. */
@@ -104,6 +134,7 @@ static int grow_table(struct cache_index *x)
 	slots = calloc((size_t)mask + 1, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
+	util_want_huge(slots, ((size_t)mask + 1) * sizeof(*slots));
 	release_all(x);
 	for (uint32_t i = 0; i <= x->mask; i++)
 		if (x->slots[i])
@@ -114,42 +145,40 @@ static int grow_table(struct cache_index *x)
 	return 0;
 }
 
-static int grow_slabs(struct cache_index *x)
+/* Memory for the next step. Small caches get small pages. */
+static int grow_entries(struct cache_index *x)
 {
-	char **slabs = x->slabs;
+	char *at = x->entries + x->usable;
 
-	/* the list doubles whenever its length is a power of two */
-	if (!(x->n_slabs & (x->n_slabs - 1)))
-		slabs = reallocarray(x->slabs, MAX(1, 2 * (size_t)x->n_slabs),
-				     sizeof(*slabs));
-	if (!slabs)
+	if (x->usable + STEP_BYTES > x->reserved ||
+	    mprotect(at, STEP_BYTES, PROT_READ | PROT_WRITE) < 0)
 		return -ENOMEM;
-	x->slabs = slabs;
-	/* 64: a cache line, so that few entries lie across two */
-	slabs[x->n_slabs] = util_aligned_alloc(64, INDEX_SLAB * x->stride);
-	if (!slabs[x->n_slabs])
-		return -ENOMEM;
-	x->n_slabs++;
+	if (x->usable)
+		madvise(at, STEP_BYTES, MADV_HUGEPAGE);
+	x->usable += STEP_BYTES;
 	return 0;
 }
 
 static struct cache_entry *take(struct cache_index *x)
 {
-	uint32_t number = x->free_number - 1;
-	struct cache_entry *e;
+	struct cache_entry *e = x->free;
 
-	if (x->free_number) {
-		e = cache_index_entry(x, number);
-		x->free_number = (uint32_t)e->key;
-	} else {
-		if (x->n_used == x->n_slabs * INDEX_SLAB && grow_slabs(x) < 0)
-			return NULL;
-		number = x->n_used++;
-		e = cache_index_entry(x, number);
+	if (e) {
+		x->free = (struct cache_entry *)(uintptr_t)e->key;
+		return e;
 	}
-	memset(e, 0, x->stride);
-	e->number = number;
+	if (x->used + x->stride > x->usable && grow_entries(x) < 0)
+		return NULL;
+	e = (struct cache_entry *)(x->entries + x->used);
+	x->used += x->stride;
 	return e;
+}
+
+void cache_index_renew(const struct cache_index *x, struct cache_entry *e)
+{
+	*e = (struct cache_entry){ .key = e->key, .state = ENTRY_CACHED };
+	for (size_t i = 0; i < (x->stride - sizeof(*e)) / sizeof(*e->data); i++)
+		e->data[i] = 0;
 }
 
 struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key)
@@ -162,19 +191,22 @@ struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key)
 	if (!e)
 		return NULL;
 	e->key = key;
-	e->cached = true;
-	put(x->slots, x->mask,
-	    (uint64_t)cache_index_hash(key) << 32 | (e->number + 1));
+	cache_index_renew(x, e);
+	put(x->slots, x->mask, slot_of(x, e));
 	x->n++;
 	return e;
 }
 
-struct cache_entry *cache_index_any(struct cache_index *x, uint32_t *cursor)
+struct cache_entry *cache_index_next(const struct cache_index *x,
+				     enum cache_entry_state state,
+				     size_t *cursor)
 {
-	for (; *cursor < x->n_used; (*cursor)++) {
-		struct cache_entry *e = cache_index_entry(x, *cursor);
+	while (*cursor < x->used) {
+		struct cache_entry *e =
+			(struct cache_entry *)(x->entries + *cursor);
 
-		if (e->cached)
+		*cursor += x->stride;
+		if (e->state == state)
 			return e;
 	}
 	return NULL;
@@ -182,6 +214,5 @@ struct cache_entry *cache_index_any(struct cache_index *x, uint32_t *cursor)
 
 uint64_t cache_index_bytes(const struct cache_index *x)
 {
-	return ((uint64_t)x->mask + 1) * sizeof(*x->slots) +
-	       (uint64_t)x->n_slabs * INDEX_SLAB * x->stride;
+	return ((uint64_t)x->mask + 1) * sizeof(*x->slots) + x->used;
 }

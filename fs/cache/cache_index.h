@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From keys to entries, for cache.c (ghosts share the hash): an open-addressing
- * table of 8-byte slots, and the entries in slabs that never move.
+ * From keys to entries, for cache.c: an open-addressing table of 8-byte slots,
+ * and the entries, which never move, one after the other in a range of
+ * addresses that is reserved at once and gets memory as it fills.
  *
- * A slot holds 32 bits of the key's hash and the number of the entry plus one
- * (0: free). A lookup probes the table and reads an entry only where the hash
- * bits agree, so most misses cost one probe. Deletion shifts the following
- * slots back instead of leaving tombstones; the hash bits give each slot's home
- * without reading its entry.
+ * A slot holds 32 bits of the key's hash and the entry's distance from the
+ * start of the range in ENTRY_UNIT, plus one (0: free). A lookup probes the
+ * table and reads an entry only where the hash bits agree, so most misses cost
+ * one probe. Deletion shifts the following slots back instead of leaving
+ * tombstones; the hash bits give each slot's home without reading its entry.
  *
  * A removed entry keeps its slot until INDEX_LEAVING more were removed. The
  * removal prefetches the slot, so it is in the processor's cache by then.
  * Waiting for it took a quarter of the time of an LRU that evicts.
  *
- * Tried before: uthash with a malloc per entry. It did 3.0 M requests/s with
- * LRU over random passes; this did 9 M (tests/bench/cachesim.c, 2 busy EPYC
- * cores), and 16 M with policy_list.h.
+ * Tried before: uthash with a malloc per entry (3.0 M requests/s with LRU over
+ * random passes, where this did 16 M); entries of 64 bytes with pointers.
  */
 #ifndef GPEMU_FS_CACHE_CACHE_INDEX_H
 #define GPEMU_FS_CACHE_CACHE_INDEX_H
 
 #include "fs/cache/policy.h"
 
-/* arbitrary: large enough that the slabs' own list stays short */
-enum { INDEX_SLAB = 4096 };
 /* Source: measured, tests/bench/cachesim.c, LRU over random passes side by
  * side: 12 M requests/s with 8, 10 with 1, no more with 16 */
 enum { INDEX_LEAVING = 8 };
@@ -32,10 +30,11 @@ struct cache_index {
 	uint64_t *slots;
 	uint32_t mask; /* number of slots - 1 */
 	uint32_t n;    /* entries in the table */
-	char **slabs;
-	uint32_t n_slabs;
-	uint32_t n_used;      /* entries ever taken from the slabs */
-	uint32_t free_number; /* head of the free list, plus one */
+	char *entries;
+	size_t reserved;	  /* bytes of the range */
+	size_t usable;		  /* of these, have memory */
+	size_t used;		  /* of these, were ever an entry */
+	struct cache_entry *free; /* the first of the list, by `key` */
 	struct cache_entry *leaving[INDEX_LEAVING];
 	uint32_t n_removed; /* in total; gives the next place in `leaving` */
 	size_t stride;	    /* bytes of an entry */
@@ -45,11 +44,15 @@ struct cache_index {
 int cache_index_init(struct cache_index *x, size_t data_bytes);
 void cache_index_fini(struct cache_index *x);
 
-/* A new entry, its data zeroed, in the table. NULL: no memory. */
+/* A new entry in the table: ENTRY_CACHED, the rest zeroed. NULL: no memory. */
 struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key);
+/* The same with an entry that is in the table already. */
+void cache_index_renew(const struct cache_index *x, struct cache_entry *e);
 void cache_index_remove(struct cache_index *x, struct cache_entry *e);
-/* Any entry; NULL: the index is empty. */
-struct cache_entry *cache_index_any(struct cache_index *x, uint32_t *cursor);
+/* The next entry in that state; *cursor is 0 at first. NULL: no more. */
+struct cache_entry *cache_index_next(const struct cache_index *x,
+				     enum cache_entry_state state,
+				     size_t *cursor);
 uint64_t cache_index_bytes(const struct cache_index *x);
 
 static inline uint32_t cache_index_hash(uint64_t key)
@@ -62,12 +65,14 @@ static inline uint32_t cache_index_hash(uint64_t key)
 }
 
 static inline struct cache_entry *cache_index_entry(const struct cache_index *x,
-						    uint32_t number)
+						    uint64_t slot)
 {
-	return (struct cache_entry *)(x->slabs[number / INDEX_SLAB] +
-				      number % INDEX_SLAB * x->stride);
+	return (struct cache_entry *)(x->entries +
+				      (size_t)((uint32_t)slot - 1) *
+					      ENTRY_UNIT);
 }
 
+/* Cached or a ghost; NULL: the key is not in the table. */
 static inline struct cache_entry *cache_index_find(const struct cache_index *x,
 						   uint64_t key)
 {
@@ -78,11 +83,34 @@ static inline struct cache_entry *cache_index_find(const struct cache_index *x,
 
 		if ((uint32_t)(x->slots[i] >> 32) != hash)
 			continue;
-		e = cache_index_entry(x, (uint32_t)x->slots[i] - 1);
-		if (e->key == key && e->cached)
+		e = cache_index_entry(x, x->slots[i]);
+		if (e->key == key && e->state != ENTRY_FREE)
 			return e;
 	}
 	return NULL;
+}
+
+/* Hints that the key will be looked up: first its slot, later its entry. */
+static inline void cache_index_prefetch_slot(const struct cache_index *x,
+					     uint64_t key)
+{
+	__builtin_prefetch(&x->slots[cache_index_hash(key) & x->mask]);
+}
+
+static inline void cache_index_prefetch_entry(const struct cache_index *x,
+					      uint64_t key)
+{
+	uint32_t hash = cache_index_hash(key);
+	const void *likely = x->slots;
+
+	/* no branch depends on what is there: it could not be predicted */
+	for (uint32_t i = 0; i < 4; i++) {
+		uint64_t slot = x->slots[(hash + i) & x->mask];
+
+		if ((slot >> 32) == hash)
+			likely = cache_index_entry(x, slot);
+	}
+	__builtin_prefetch(likely, 1);
 }
 
 #endif

@@ -10,9 +10,14 @@
  * object cached:     hit
  * dropped by control: removed, without victim before it
  *
+ * Ghosts: `removed` may make its entry a ghost (policy_ghost.h). Then the cache
+ * keeps the entry, finds it at the object's next miss and passes it to `admit`,
+ * until `forget` returns it. So a policy that learns from its evictions has no
+ * table of its own, and an eviction moves an entry from queue to queue.
+ *
  * Memory: the state, `entry_size` bytes in each entry, and what init (or admit,
- * for arrays that grow with the cache) allocates. The last is bounded by the
- * number of objects that the capacity holds, and reported by `memory`.
+ * for arrays that grow with the cache) allocates. The last, and the number of
+ * ghosts, are bounded by the number of objects that the capacity holds.
  */
 #ifndef GPEMU_FS_CACHE_POLICY_H
 #define GPEMU_FS_CACHE_POLICY_H
@@ -37,31 +42,39 @@ struct cache_object {
 	uint64_t next_use;
 };
 
+enum cache_entry_state {
+	ENTRY_FREE,
+	ENTRY_CACHED,
+	ENTRY_GHOST, /* evicted; the policy remembers it */
+};
+
 /*
- * A cached object. Policies read `key` and `bytes` (its share of the capacity,
- * with metadata if that is counted); the rest belongs to the cache. The
- * policy's `entry_size` bytes follow.
+ * A cached object, or the ghost of one. Policies read `key` and `bytes` (its
+ * share of the capacity, with metadata if that is counted), and may use `queue`
+ * and `uses`, 0 in a new entry, as they like. Their `entry_size` bytes follow.
+ * The rest belongs to the cache.
+ *
+ * The size counts: 32 bytes with the links of a queue are half a cache line.
  */
 struct cache_entry {
 	uint64_t key;
-	uint64_t bytes;
+	uint64_t bytes : 52;
+	uint64_t state : 2;
+	uint64_t queue : 2;
+	uint64_t uses : 8;
 	void *user;
-	uint32_t number;
-	bool cached;
-	max_align_t data[];
+	uint64_t data[];
 };
 
-/* `entry_size` zeroed bytes, aligned for any type. */
+/* Entries of one cache lie in one range of addresses, at multiples of this from
+ * its start. The range is small enough that their distances in this unit fit
+ * an int32_t. */
+enum { ENTRY_UNIT = 16 };
+
+/* `entry_size` bytes, zeroed in a new entry, aligned for 64-bit types. */
 static inline void *cache_entry_data(struct cache_entry *entry)
 {
 	return entry->data;
-}
-
-/* The inverse of cache_entry_data. */
-static inline struct cache_entry *cache_entry_of(void *data)
-{
-	return (struct cache_entry *)((char *)data -
-				      offsetof(struct cache_entry, data));
 }
 
 struct policy_params {
@@ -89,8 +102,10 @@ struct policy_params {
 struct policy_ops {
 	struct plugin plugin;
 	size_t entry_size;
-	/* Further metadata bytes per entry, on average (ghosts). */
+	/* Further metadata bytes per entry, on average, besides ghosts. */
 	size_t overhead_bytes;
+	/* Ghosts per cached object, when all objects have the same size. */
+	uint32_t n_ghosts;
 	/* Caches nothing: reads reach the device as requested, not as whole
 	 * objects. */
 	bool bypass;
@@ -105,8 +120,12 @@ struct policy_ops {
 	 * Admit this object (making room if need be)? Called once per miss,
 	 * also for an object larger than the capacity, which is never admitted.
 	 * False also if the policy has no memory for it. NULL: yes.
+	 *
+	 * `ghost`: what the policy remembers of the object, or NULL. If the
+	 * result is true, the ghost ends: admit takes it out of its queue.
 	 */
-	bool (*admit)(void *state, const struct cache_object *object);
+	bool (*admit)(void *state, const struct cache_object *object,
+		      struct cache_entry *ghost);
 	/* It was admitted. NULL: the policy keeps no record. */
 	void (*inserted)(void *state, struct cache_entry *entry,
 			 const struct cache_object *object);
@@ -120,6 +139,12 @@ struct policy_ops {
 	 * not empty. The cache removes it at once. NULL hook: never evict.
 	 */
 	struct cache_entry *(*victim)(void *state);
+	/* A ghost to forget, already out of its queue; NULL: no more. Called
+	 * after each miss. NULL hook: there are no ghosts. */
+	struct cache_entry *(*forget)(void *state);
+	/* A hint: the object will be accessed soon. Prefetch what a hit or
+	 * admit reads besides the entry. NULL: nothing. */
+	void (*expect)(const void *state, uint64_t key);
 };
 
 extern const struct plugin *const policy_table[];

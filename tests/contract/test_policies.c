@@ -6,9 +6,11 @@
 #include "tests/unit/test.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/rng.h"
 #include "common/util.h"
@@ -174,6 +176,68 @@ static void an_object_too_large_is_rejected(void **state)
 	}
 }
 
+/* However many objects pass by: what a policy remembers of them is bounded. */
+static void ghosts_are_forgotten(void **state)
+{
+	enum { CAPACITY = 1000, KEYS = 200 * CAPACITY };
+
+	(void)state;
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct cache *c =
+			make(ops_of(p), (uint64_t[]){ 1 }, 1, CAPACITY);
+		uint64_t early = 0;
+
+		for (uint64_t key = 0; key < KEYS; key++) {
+			ask(c, key, 1);
+			ask(c, key - key % 3, 1);
+			if (key == 10 * CAPACITY)
+				early = cache_metadata_bytes(c);
+		}
+		assert_true(cache_objects(c) <= CAPACITY);
+		assert_true(cache_metadata_bytes(c) <= early + early / 2);
+		cache_free(c);
+	}
+}
+
+/* Half a cache line, and two slots of the index. */
+static void an_entry_of_a_queue_is_small(void **state)
+{
+	enum { OBJECTS = 100000 };
+	static const char *const queues[] = { "lru", "fifo", "clock", "sieve",
+					      "slru" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
+		struct cache *c =
+			make(find(queues[i]), (uint64_t[]){ 1 }, 1, OBJECTS);
+
+		for (uint64_t key = 0; key < OBJECTS; key++)
+			ask(c, key, 1);
+		assert_int_equal(cache_objects(c), OBJECTS);
+		assert_true(cache_metadata_bytes(c) <= 56 * OBJECTS);
+		cache_free(c);
+	}
+}
+
+/* The range of the entries is reserved at once, but only as far as it may. */
+static void little_address_space_is_enough(void **state)
+{
+	struct rlimit before, little = { 1 << 30, 1 << 30 };
+	struct cache *c;
+
+	(void)state;
+	if (!mallinfo2().uordblks)
+		skip_because("a sanitizer needs address space");
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	little.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
+	c = make(find("lru"), (uint64_t[]){ 1 }, 1, N);
+	for (uint64_t key = 0; key < N; key++)
+		assert_int_equal(ask(c, key, 1), CACHE_ADMITTED);
+	cache_free(c);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+}
+
 static void names_agree(void **state)
 {
 	const char *unknown[] = { "", "-", "l", "lru2", "lruu", "s3fif" };
@@ -295,6 +359,9 @@ static void sff_caches_the_published_share_of_imagenet(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ghosts_are_forgotten),
+		cmocka_unit_test(an_entry_of_a_queue_is_small),
+		cmocka_unit_test(little_address_space_is_enough),
 		cmocka_unit_test(names_agree),
 		cmocka_unit_test(capacity_is_never_exceeded),
 		cmocka_unit_test(counts_and_contents_agree),

@@ -31,10 +31,12 @@ static void belady_fini(void *state)
 	policy_heap_fini(&s->heap);
 }
 
-static bool belady_admit(void *state, const struct cache_object *object)
+static bool belady_admit(void *state, const struct cache_object *object,
+			 struct cache_entry *ghost)
 {
 	struct belady *s = state;
 
+	(void)ghost;
 	if (object->next_use == POLICY_NEVER || !policy_heap_reserve(&s->heap))
 		return false;
 	return s->used + object->bytes + s->overhead <= s->capacity ||

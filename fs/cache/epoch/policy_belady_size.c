@@ -98,11 +98,13 @@ static struct cache_entry *worst(struct belady_size *s)
 	return ret;
 }
 
-static bool belady_size_admit(void *state, const struct cache_object *object)
+static bool belady_size_admit(void *state, const struct cache_object *object,
+			      struct cache_entry *ghost)
 {
 	struct belady_size *s = state;
 	uint64_t bytes = object->bytes + s->overhead;
 
+	(void)ghost;
 	s->now++;
 	s->candidate = NULL;
 	if (object->next_use == POLICY_NEVER || bytes > s->capacity ||

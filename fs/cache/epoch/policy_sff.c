@@ -40,10 +40,12 @@ static int sff_init(void *state, const struct policy_params *params,
 	return 0;
 }
 
-static bool sff_admit(void *state, const struct cache_object *object)
+static bool sff_admit(void *state, const struct cache_object *object,
+		      struct cache_entry *ghost)
 {
 	struct sff *s = state;
 
+	(void)ghost;
 	if (object->file_bytes != s->threshold)
 		return object->file_bytes < s->threshold;
 	return object->bytes <= s->left;

@@ -35,10 +35,12 @@ static void sff_online_fini(void *state)
 	policy_heap_fini(&s->heap);
 }
 
-static bool sff_online_admit(void *state, const struct cache_object *object)
+static bool sff_online_admit(void *state, const struct cache_object *object,
+			     struct cache_entry *ghost)
 {
 	struct sff_online *s = state;
 
+	(void)ghost;
 	if (!policy_heap_reserve(&s->heap))
 		return false;
 	return s->used + object->bytes + s->overhead <= s->capacity ||

@@ -20,7 +20,6 @@
  */
 #include "common/conf/conf.h"
 #include "fs/cache/policy/policy_ghost.h"
-#include "fs/cache/policy/policy_list.h"
 
 struct twoq_options {
 	double ratio;
@@ -41,8 +40,10 @@ static const struct twoq_options twoq_defaults = { .ratio = 1 };
  * smaller than the cache, never count. */
 #define GHOSTS_PER_ENTRY 1
 
+enum { INACTIVE, ACTIVE, N_QUEUES };
+
 struct twoq {
-	struct policy_list inactive, active;
+	struct policy_list queue[N_QUEUES];
 	struct ghosts ghosts;
 	double ratio;
 	uint64_t age;	  /* bytes evicted or activated so far */
@@ -53,7 +54,7 @@ struct twoq {
 
 struct twoq_entry {
 	struct policy_link link;
-	bool active;
+	uint64_t age; /* of a ghost: twoq.age at its eviction */
 };
 
 static int twoq_init(void *state, const struct policy_params *params,
@@ -65,55 +66,53 @@ static int twoq_init(void *state, const struct policy_params *params,
 
 	(void)err;
 	s->ratio = o->ratio;
-	return ghosts_init(&s->ghosts,
-			   GHOSTS_PER_ENTRY * policy_expected_entries(params));
+	s->ghosts.max = GHOSTS_PER_ENTRY * policy_expected_entries(params);
+	return 0;
 }
 
-static void twoq_fini(void *state)
+static bool twoq_admit(void *state, const struct cache_object *object,
+		       struct cache_entry *ghost)
 {
 	struct twoq *s = state;
-
-	ghosts_fini(&s->ghosts);
-}
-
-static bool twoq_admit(void *state, const struct cache_object *object)
-{
-	struct twoq *s = state;
-	struct ghost *g = ghosts_find(&s->ghosts, object->key);
+	const struct twoq_entry *x;
 
 	s->refaults = false;
-	if (!g)
+	if (!ghost)
 		return true;
-	s->refaults = s->age - g->value <= s->active.bytes;
+	x = cache_entry_data(ghost);
+	s->refaults = s->age - x->age <= s->queue[ACTIVE].bytes;
 	s->refault = object->key;
-	ghosts_remove(&s->ghosts, g);
+	ghosts_remove(&s->ghosts, ghost);
 	return true;
+}
+
+static void move(struct twoq *s, struct cache_entry *e, unsigned to)
+{
+	policy_list_move(&s->queue[e->queue], &s->queue[to], e);
+	e->queue = to;
 }
 
 static void shrink_active(struct twoq *s)
 {
-	while (s->active.head &&
-	       (!s->inactive.head ||
-		(double)s->active.bytes >
-			s->ratio * (double)s->inactive.bytes)) {
-		struct cache_entry *e = policy_list_tail(&s->active);
-		struct twoq_entry *x = cache_entry_data(e);
+	const struct policy_list *active = &s->queue[ACTIVE];
+	const struct policy_list *inactive = &s->queue[INACTIVE];
 
-		x->active = false;
-		policy_list_move(&s->active, &s->inactive, e);
-	}
+	while (active->tail &&
+	       (!inactive->tail ||
+		(double)active->bytes > s->ratio * (double)inactive->bytes))
+		move(s, active->tail, INACTIVE);
 }
 
 static void twoq_inserted(void *state, struct cache_entry *entry,
 			  const struct cache_object *object)
 {
 	struct twoq *s = state;
-	struct twoq_entry *x = cache_entry_data(entry);
 
-	x->active = s->refaults && s->refault == object->key;
-	policy_list_push(x->active ? &s->active : &s->inactive, entry);
-	if (x->active)
+	if (s->refaults && s->refault == object->key) {
+		entry->queue = ACTIVE;
 		s->age += entry->bytes;
+	}
+	policy_list_push(&s->queue[entry->queue], entry);
 	s->refaults = false;
 }
 
@@ -121,13 +120,11 @@ static void twoq_hit(void *state, struct cache_entry *entry,
 		     const struct cache_object *object)
 {
 	struct twoq *s = state;
-	struct twoq_entry *x = cache_entry_data(entry);
 
 	(void)object;
-	if (x->active)
+	if (entry->queue == ACTIVE)
 		return; /* its page is only marked; it does not move */
-	x->active = true;
-	policy_list_move(&s->inactive, &s->active, entry);
+	move(s, entry, ACTIVE);
 	s->age += entry->bytes;
 }
 
@@ -136,12 +133,13 @@ static void twoq_removed(void *state, struct cache_entry *entry)
 	struct twoq *s = state;
 	struct twoq_entry *x = cache_entry_data(entry);
 
-	policy_list_remove(x->active ? &s->active : &s->inactive, entry);
+	policy_list_remove(&s->queue[entry->queue], entry);
 	if (s->victim != entry)
 		return; /* removed by the host, not evicted */
 	s->victim = NULL;
 	s->age += entry->bytes;
-	ghosts_push(&s->ghosts, 0, entry->key, entry->bytes, s->age);
+	x->age = s->age;
+	ghosts_push(&s->ghosts, 0, entry);
 }
 
 static struct cache_entry *twoq_victim(void *state)
@@ -150,8 +148,15 @@ static struct cache_entry *twoq_victim(void *state)
 
 	/* as the kernel does: only when room is needed */
 	shrink_active(s);
-	s->victim = policy_list_tail(&s->inactive);
+	s->victim = s->queue[INACTIVE].tail;
 	return s->victim;
+}
+
+static struct cache_entry *twoq_forget(void *state)
+{
+	struct twoq *s = state;
+
+	return ghosts_forget(&s->ghosts);
 }
 
 const struct policy_ops policy_2q = {
@@ -162,12 +167,12 @@ const struct policy_ops policy_2q = {
 		    .defaults = &twoq_defaults,
 		    .options_size = sizeof(twoq_defaults) },
 	.entry_size = sizeof(struct twoq_entry),
-	.overhead_bytes = GHOSTS_PER_ENTRY * GHOST_BYTES,
+	.n_ghosts = GHOSTS_PER_ENTRY,
 	.init = twoq_init,
-	.fini = twoq_fini,
 	.admit = twoq_admit,
 	.inserted = twoq_inserted,
 	.hit = twoq_hit,
 	.removed = twoq_removed,
 	.victim = twoq_victim,
+	.forget = twoq_forget,
 };

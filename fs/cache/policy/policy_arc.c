@@ -13,24 +13,19 @@
  */
 #include "common/util.h"
 #include "fs/cache/policy/policy_ghost.h"
-#include "fs/cache/policy/policy_list.h"
 
+enum { T1, T2, N_QUEUES };
 enum { B1, B2, NOWHERE };
 
 struct arc {
-	struct policy_list t1, t2;
+	struct policy_list t[N_QUEUES];
 	struct ghosts ghosts; /* queues B1 and B2 */
 	uint64_t capacity;
 	double p; /* target for the bytes of T1 */
 	/* the object admitted last, and the queue of its ghost */
 	uint64_t key, bytes;
-	int from;
+	unsigned from;
 	struct cache_entry *victim; /* it becomes a ghost */
-};
-
-struct arc_entry {
-	struct policy_link link;
-	bool in_t2;
 };
 
 static int arc_init(void *state, const struct policy_params *params,
@@ -43,14 +38,8 @@ static int arc_init(void *state, const struct policy_params *params,
 	s->from = NOWHERE;
 	/* with T1 and T2 full there are as many ghosts as entries; twice that
 	 * for when a control command empties the cache, or sizes differ */
-	return ghosts_init(&s->ghosts, 2 * policy_expected_entries(params));
-}
-
-static void arc_fini(void *state)
-{
-	struct arc *s = state;
-
-	ghosts_fini(&s->ghosts);
+	s->ghosts.max = 2 * policy_expected_entries(params);
+	return 0;
 }
 
 static void adapt(struct arc *s)
@@ -68,35 +57,35 @@ static void adapt(struct arc *s)
 /* Case IV of the paper: a new object; trim the ghosts. */
 static void limit_ghosts(struct arc *s)
 {
-	const struct ghost_queue *b = s->ghosts.queue;
+	const struct policy_list *b = s->ghosts.queue, *t = s->t;
 	uint64_t rest;
 
-	while (b[B1].n && s->t1.bytes + b[B1].bytes + s->bytes > s->capacity)
-		ghosts_remove(&s->ghosts, ghosts_oldest(&s->ghosts, B1));
+	while (b[B1].tail && t[T1].bytes + b[B1].bytes + s->bytes > s->capacity)
+		ghosts_drop(&s->ghosts, B1);
 	/* the coming size of T1 and B1; T1 alone may have to shrink */
-	rest = MIN(s->t1.bytes + b[B1].bytes + s->bytes, s->capacity);
+	rest = MIN(t[T1].bytes + b[B1].bytes + s->bytes, s->capacity);
 	rest = 2 * s->capacity - rest;
-	while (b[B2].n && s->t2.bytes + b[B2].bytes > rest)
-		ghosts_remove(&s->ghosts, ghosts_oldest(&s->ghosts, B2));
+	while (b[B2].tail && t[T2].bytes + b[B2].bytes > rest)
+		ghosts_drop(&s->ghosts, B2);
 }
 
-static bool arc_admit(void *state, const struct cache_object *object)
+static bool arc_admit(void *state, const struct cache_object *object,
+		      struct cache_entry *ghost)
 {
 	struct arc *s = state;
-	struct ghost *g = ghosts_find(&s->ghosts, object->key);
 
 	s->key = object->key;
-	s->bytes = g ? g->bytes : object->bytes;
-	s->from = g ? (int)g->queue : NOWHERE;
+	s->bytes = ghost ? ghost->bytes : object->bytes;
+	s->from = ghost ? ghost->queue : NOWHERE;
 	if (object->bytes > s->capacity)
 		return false;
-	if (!g) {
+	if (!ghost) {
 		limit_ghosts(s);
 		return true;
 	}
 	if (s->bytes) /* empty files carry no information */
 		adapt(s);
-	ghosts_remove(&s->ghosts, g);
+	ghosts_remove(&s->ghosts, ghost);
 	return true;
 }
 
@@ -104,56 +93,60 @@ static void arc_inserted(void *state, struct cache_entry *entry,
 			 const struct cache_object *object)
 {
 	struct arc *s = state;
-	struct arc_entry *x = cache_entry_data(entry);
 
-	x->in_t2 = s->from != NOWHERE && s->key == object->key;
-	policy_list_push(x->in_t2 ? &s->t2 : &s->t1, entry);
+	entry->queue = s->from != NOWHERE && s->key == object->key ? T2 : T1;
+	policy_list_push(&s->t[entry->queue], entry);
 }
 
 static void arc_hit(void *state, struct cache_entry *entry,
 		    const struct cache_object *object)
 {
 	struct arc *s = state;
-	struct arc_entry *x = cache_entry_data(entry);
 
 	(void)object;
-	policy_list_move(x->in_t2 ? &s->t2 : &s->t1, &s->t2, entry);
-	x->in_t2 = true;
+	policy_list_move(&s->t[entry->queue], &s->t[T2], entry);
+	entry->queue = T2;
 }
 
 static void arc_removed(void *state, struct cache_entry *entry)
 {
 	struct arc *s = state;
-	struct arc_entry *x = cache_entry_data(entry);
 
-	policy_list_remove(x->in_t2 ? &s->t2 : &s->t1, entry);
+	policy_list_remove(&s->t[entry->queue], entry);
 	if (s->victim != entry)
 		return; /* removed by the host, or left T1 without a ghost */
 	s->victim = NULL;
-	ghosts_push(&s->ghosts, x->in_t2 ? B2 : B1, entry->key, entry->bytes,
-		    0);
+	ghosts_push(&s->ghosts, entry->queue == T2 ? B2 : B1, entry);
 }
 
 /* T1 alone fills the cache: its tail leaves no ghost */
 static bool t1_is_all(const struct arc *s)
 {
-	return s->from == NOWHERE && s->t1.head &&
-	       s->t1.bytes + s->bytes > s->capacity;
+	return s->from == NOWHERE && s->t[T1].tail &&
+	       s->t[T1].bytes + s->bytes > s->capacity;
 }
 
 static struct cache_entry *arc_victim(void *state)
 {
 	struct arc *s = state;
-	double t1 = (double)s->t1.bytes;
+	const struct policy_list *t = s->t;
+	double t1 = (double)t[T1].bytes;
 
 	if (t1_is_all(s))
-		return policy_list_tail(&s->t1);
-	if (s->t1.head &&
-	    (t1 > s->p || (s->from == B2 && t1 == s->p) || !s->t2.head))
-		s->victim = policy_list_tail(&s->t1);
+		return t[T1].tail;
+	if (t[T1].tail &&
+	    (t1 > s->p || (s->from == B2 && t1 == s->p) || !t[T2].tail))
+		s->victim = t[T1].tail;
 	else
-		s->victim = policy_list_tail(&s->t2);
+		s->victim = t[T2].tail;
 	return s->victim;
+}
+
+static struct cache_entry *arc_forget(void *state)
+{
+	struct arc *s = state;
+
+	return ghosts_forget(&s->ghosts);
 }
 
 const struct policy_ops policy_arc = {
@@ -161,13 +154,13 @@ const struct policy_ops policy_arc = {
 		    .summary = "balance recency and frequency, by misses on "
 			       "evicted objects",
 		    .state_size = sizeof(struct arc) },
-	.entry_size = sizeof(struct arc_entry),
-	.overhead_bytes = 2 * GHOST_BYTES,
+	.entry_size = sizeof(struct policy_link),
+	.n_ghosts = 1,
 	.init = arc_init,
-	.fini = arc_fini,
 	.admit = arc_admit,
 	.inserted = arc_inserted,
 	.hit = arc_hit,
 	.removed = arc_removed,
 	.victim = arc_victim,
+	.forget = arc_forget,
 };

@@ -7,11 +7,6 @@
  */
 #include "fs/cache/policy/policy_list.h"
 
-struct clock_entry {
-	struct policy_link link;
-	bool used;
-};
-
 static void clock_inserted(void *state, struct cache_entry *entry,
 			   const struct cache_object *object)
 {
@@ -22,11 +17,9 @@ static void clock_inserted(void *state, struct cache_entry *entry,
 static void clock_hit(void *state, struct cache_entry *entry,
 		      const struct cache_object *object)
 {
-	struct clock_entry *x = cache_entry_data(entry);
-
 	(void)state;
 	(void)object;
-	x->used = true;
+	entry->uses = 1;
 }
 
 static void clock_removed(void *state, struct cache_entry *entry)
@@ -39,12 +32,11 @@ static struct cache_entry *clock_victim(void *state)
 	struct policy_list *ring = state;
 
 	for (;;) {
-		struct cache_entry *e = policy_list_tail(ring);
-		struct clock_entry *x = cache_entry_data(e);
+		struct cache_entry *e = ring->tail;
 
-		if (!x->used)
+		if (!e->uses)
 			return e;
-		x->used = false;
+		e->uses = 0;
 		policy_list_move(ring, ring, e);
 	}
 }
@@ -54,7 +46,7 @@ const struct policy_ops policy_clock = {
 		    .summary =
 			    "first in, first out, with a second chance if used",
 		    .state_size = sizeof(struct policy_list) },
-	.entry_size = sizeof(struct clock_entry),
+	.entry_size = sizeof(struct policy_link),
 	.inserted = clock_inserted,
 	.hit = clock_hit,
 	.removed = clock_removed,

@@ -16,7 +16,9 @@ static void fifo_removed(void *state, struct cache_entry *entry)
 
 static struct cache_entry *fifo_victim(void *state)
 {
-	return policy_list_tail(state);
+	struct policy_list *queue = state;
+
+	return queue->tail;
 }
 
 const struct policy_ops policy_fifo = {

@@ -28,11 +28,13 @@ static void gdsf_fini(void *state)
 	policy_heap_fini(&s->heap);
 }
 
-static bool gdsf_admit(void *state, const struct cache_object *object)
+static bool gdsf_admit(void *state, const struct cache_object *object,
+		       struct cache_entry *ghost)
 {
 	struct gdsf *s = state;
 
 	(void)object;
+	(void)ghost;
 	return policy_heap_reserve(&s->heap);
 }
 

@@ -1,58 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ghosts: the keys of evicted objects, in queues by age, for policies that
- * learn from their evictions. All memory is allocated at init: a fixed number
- * of ghosts, shared by the queues of one policy. When none is free, a push
- * drops the oldest ghost of its own queue.
+ * Ghosts: evicted entries that a policy remembers, in queues by age. At most a
+ * fixed number, shared by the queues of one policy: beyond it a push drops the
+ * oldest ghost of its own queue.
  */
 #ifndef GPEMU_FS_CACHE_POLICY_POLICY_GHOST_H
 #define GPEMU_FS_CACHE_POLICY_POLICY_GHOST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "fs/cache/policy/policy_list.h"
 
 enum { GHOST_QUEUES = 2 };
 
-/* Memory per ghost, with its part of the hash table. */
-enum { GHOST_BYTES = 48 };
-
-struct ghost {
-	uint64_t key;
-	uint64_t bytes;	     /* the object's share of the capacity */
-	uint64_t value;	     /* the policy's */
-	uint32_t prev, next; /* older is prev; 0: none */
-	uint32_t chain;	     /* in the hash table or the free list */
-	uint32_t queue;	     /* the queue it is in */
-};
-
-struct ghost_queue {
-	uint32_t newest, oldest;
-	uint32_t n;
-	uint64_t bytes;
-};
-
+/* All zeros but `max`: empty. */
 struct ghosts {
-	struct ghost *v; /* from 1; 0 is "none" */
-	uint32_t *table;
-	uint32_t mask;
-	uint32_t n, n_used, free;
-	struct ghost_queue queue[GHOST_QUEUES];
+	struct policy_list queue[GHOST_QUEUES];
+	struct policy_list dropped; /* until the cache forgets them */
+	size_t n, max;
 };
 
-/* Room for `n` ghosts in all, n > 0. -ENOMEM. */
-int ghosts_init(struct ghosts *g, size_t n);
-void ghosts_fini(struct ghosts *g);
-
-/* NULL: not a ghost. */
-struct ghost *ghosts_find(const struct ghosts *g, uint64_t key);
-/* Push `key`, which is not a ghost yet, as the newest of a queue. */
-void ghosts_push(struct ghosts *g, int queue, uint64_t key, uint64_t bytes,
-		 uint64_t value);
-void ghosts_remove(struct ghosts *g, struct ghost *ghost);
-/* NULL when the queue is empty. */
-struct ghost *ghosts_oldest(const struct ghosts *g, int queue);
+/* From `removed`: the entry, in no list any more, becomes the newest ghost of a
+ * queue, and its `queue` that number. max > 0. */
+void ghosts_push(struct ghosts *g, unsigned queue, struct cache_entry *e);
+/* From `admit`: take out the ghost that ends. */
+void ghosts_remove(struct ghosts *g, struct cache_entry *ghost);
+/* Drop the oldest ghost of a queue that is not empty. */
+void ghosts_drop(struct ghosts *g, unsigned queue);
 /* Drop the oldest of a queue until its bytes are at most `bytes`. */
-void ghosts_trim(struct ghosts *g, int queue, uint64_t bytes);
+void ghosts_trim(struct ghosts *g, unsigned queue, uint64_t bytes);
+/* For the hook `forget`. */
+struct cache_entry *ghosts_forget(struct ghosts *g);
 
 #endif

@@ -16,9 +16,11 @@ static void lfu_fini(void *state)
 	policy_heap_fini(state);
 }
 
-static bool lfu_admit(void *state, const struct cache_object *object)
+static bool lfu_admit(void *state, const struct cache_object *object,
+		      struct cache_entry *ghost)
 {
 	(void)object;
+	(void)ghost;
 	return policy_heap_reserve(state);
 }
 

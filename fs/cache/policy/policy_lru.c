@@ -13,8 +13,7 @@ static void lru_hit(void *state, struct cache_entry *entry,
 		    const struct cache_object *object)
 {
 	(void)object;
-	policy_list_remove(state, entry);
-	policy_list_push(state, entry);
+	policy_list_move(state, state, entry);
 }
 
 static void lru_removed(void *state, struct cache_entry *entry)
@@ -24,7 +23,9 @@ static void lru_removed(void *state, struct cache_entry *entry)
 
 static struct cache_entry *lru_victim(void *state)
 {
-	return policy_list_tail(state);
+	struct policy_list *queue = state;
+
+	return queue->tail;
 }
 
 const struct policy_ops policy_lru = {

@@ -32,11 +32,13 @@ static void random_fini(void *state)
 	free(s->array.v);
 }
 
-static bool random_admit(void *state, const struct cache_object *object)
+static bool random_admit(void *state, const struct cache_object *object,
+			 struct cache_entry *ghost)
 {
 	struct random *s = state;
 
 	(void)object;
+	(void)ghost;
 	return policy_array_reserve(&s->array);
 }
 

@@ -20,7 +20,6 @@
 #include "common/conf/conf.h"
 #include "common/util.h"
 #include "fs/cache/policy/policy_ghost.h"
-#include "fs/cache/policy/policy_list.h"
 
 struct s3fifo_options {
 	double small;
@@ -45,20 +44,16 @@ static const struct s3fifo_options s3fifo_defaults = { .small = 0.1,
 						       .uses = 3,
 						       .promote = 2 };
 
+enum { SMALL, MAIN, N_QUEUES };
+
 struct s3fifo {
-	struct policy_list small, main;
+	struct policy_list queue[N_QUEUES];
 	uint64_t small_bytes, main_bytes; /* their shares of the capacity */
 	uint8_t max_uses, promote;
 	struct ghosts ghosts;
 	uint64_t known; /* key of the object that was a ghost */
 	bool is_known;
 	struct cache_entry *victim; /* from SMALL */
-};
-
-struct s3fifo_entry {
-	struct policy_link link;
-	uint8_t uses;
-	bool in_main;
 };
 
 static int s3fifo_init(void *state, const struct policy_params *params,
@@ -81,25 +76,19 @@ static int s3fifo_init(void *state, const struct policy_params *params,
 					(100 * o->small) / 100);
 	s->small_bytes = MIN(s->small_bytes, params->capacity_bytes);
 	s->main_bytes = params->capacity_bytes - s->small_bytes;
-	return ghosts_init(&s->ghosts, policy_expected_entries(params));
+	s->ghosts.max = policy_expected_entries(params);
+	return 0;
 }
 
-static void s3fifo_fini(void *state)
+static bool s3fifo_admit(void *state, const struct cache_object *object,
+			 struct cache_entry *ghost)
 {
 	struct s3fifo *s = state;
 
-	ghosts_fini(&s->ghosts);
-}
-
-static bool s3fifo_admit(void *state, const struct cache_object *object)
-{
-	struct s3fifo *s = state;
-	struct ghost *g = ghosts_find(&s->ghosts, object->key);
-
-	s->is_known = g != NULL;
+	s->is_known = ghost != NULL;
 	s->known = object->key;
-	if (g)
-		ghosts_remove(&s->ghosts, g);
+	if (ghost)
+		ghosts_remove(&s->ghosts, ghost);
 	return true;
 }
 
@@ -107,10 +96,9 @@ static void s3fifo_inserted(void *state, struct cache_entry *entry,
 			    const struct cache_object *object)
 {
 	struct s3fifo *s = state;
-	struct s3fifo_entry *x = cache_entry_data(entry);
 
-	x->in_main = s->is_known && s->known == object->key;
-	policy_list_push(x->in_main ? &s->main : &s->small, entry);
+	entry->queue = s->is_known && s->known == object->key ? MAIN : SMALL;
+	policy_list_push(&s->queue[entry->queue], entry);
 	s->is_known = false;
 }
 
@@ -118,58 +106,64 @@ static void s3fifo_hit(void *state, struct cache_entry *entry,
 		       const struct cache_object *object)
 {
 	const struct s3fifo *s = state;
-	struct s3fifo_entry *x = cache_entry_data(entry);
 
 	(void)object;
-	x->uses += x->uses < s->max_uses;
+	if (entry->uses < s->max_uses)
+		entry->uses++;
 }
 
 static void s3fifo_removed(void *state, struct cache_entry *entry)
 {
 	struct s3fifo *s = state;
-	struct s3fifo_entry *x = cache_entry_data(entry);
 
-	policy_list_remove(x->in_main ? &s->main : &s->small, entry);
+	policy_list_remove(&s->queue[entry->queue], entry);
 	if (s->victim != entry)
 		return; /* from MAIN, or removed by the host */
 	s->victim = NULL;
-	ghosts_push(&s->ghosts, 0, entry->key, entry->bytes, 0);
+	ghosts_push(&s->ghosts, 0, entry);
 	ghosts_trim(&s->ghosts, 0, s->main_bytes);
 }
 
 static struct cache_entry *victim_of_main(struct s3fifo *s)
 {
-	for (;;) {
-		struct cache_entry *e = policy_list_tail(&s->main);
-		struct s3fifo_entry *x = cache_entry_data(e);
+	struct policy_list *main = &s->queue[MAIN];
 
-		if (!x->uses)
+	for (;;) {
+		struct cache_entry *e = main->tail;
+
+		if (!e->uses)
 			return e;
-		x->uses--;
-		policy_list_move(&s->main, &s->main, e);
+		e->uses--;
+		policy_list_move(main, main, e);
 	}
 }
 
 static struct cache_entry *s3fifo_victim(void *state)
 {
 	struct s3fifo *s = state;
+	struct policy_list *small = &s->queue[SMALL], *main = &s->queue[MAIN];
 
-	while (s->small.head &&
-	       (s->small.bytes >= s->small_bytes || !s->main.head)) {
-		struct cache_entry *e = policy_list_tail(&s->small);
-		struct s3fifo_entry *x = cache_entry_data(e);
+	while (small->tail && (small->bytes >= s->small_bytes || !main->tail)) {
+		struct cache_entry *e = small->tail;
 
-		if (x->uses < s->promote) {
+		if (e->uses < s->promote) {
 			s->victim = e;
 			return e;
 		}
-		x->uses = 0;
-		x->in_main = true;
-		policy_list_move(&s->small, &s->main, e);
-		if (s->main.bytes > s->main_bytes)
+		e->uses = 0;
+		e->queue = MAIN;
+		policy_list_move(small, main, e);
+		if (main->bytes > s->main_bytes)
 			break;
 	}
 	return victim_of_main(s);
+}
+
+static struct cache_entry *s3fifo_forget(void *state)
+{
+	struct s3fifo *s = state;
+
+	return ghosts_forget(&s->ghosts);
 }
 
 const struct policy_ops policy_s3fifo = {
@@ -179,13 +173,13 @@ const struct policy_ops policy_s3fifo = {
 		    .options = s3fifo_fields,
 		    .defaults = &s3fifo_defaults,
 		    .options_size = sizeof(s3fifo_defaults) },
-	.entry_size = sizeof(struct s3fifo_entry),
-	.overhead_bytes = GHOST_BYTES,
+	.entry_size = sizeof(struct policy_link),
+	.n_ghosts = 1,
 	.init = s3fifo_init,
-	.fini = s3fifo_fini,
 	.admit = s3fifo_admit,
 	.inserted = s3fifo_inserted,
 	.hit = s3fifo_hit,
 	.removed = s3fifo_removed,
 	.victim = s3fifo_victim,
+	.forget = s3fifo_forget,
 };

@@ -10,12 +10,8 @@
 
 struct sieve {
 	struct policy_list queue;
-	struct cache_entry *hand; /* NULL: the tail */
-};
-
-struct sieve_entry {
-	struct policy_link link;
-	bool visited;
+	struct cache_entry *hand;  /* NULL: the tail */
+	struct policy_scout scout; /* before the hand */
 };
 
 static void sieve_inserted(void *state, struct cache_entry *entry,
@@ -30,19 +26,25 @@ static void sieve_inserted(void *state, struct cache_entry *entry,
 static void sieve_hit(void *state, struct cache_entry *entry,
 		      const struct cache_object *object)
 {
-	struct sieve_entry *x = cache_entry_data(entry);
-
 	(void)state;
 	(void)object;
-	x->visited = true;
+	entry->uses = 1;
+}
+
+static void advance(struct sieve *s)
+{
+	s->hand = policy_list_newer(s->hand);
+	policy_scout_follow(&s->scout, s->hand);
 }
 
 static void sieve_removed(void *state, struct cache_entry *entry)
 {
 	struct sieve *s = state;
 
+	if (entry == s->scout.at)
+		s->scout = (struct policy_scout){ 0 };
 	if (entry == s->hand)
-		s->hand = policy_list_newer(&s->queue, entry);
+		advance(s);
 	policy_list_remove(&s->queue, entry);
 }
 
@@ -51,15 +53,12 @@ static struct cache_entry *sieve_victim(void *state)
 	struct sieve *s = state;
 
 	for (;;) {
-		struct sieve_entry *x;
-
 		if (!s->hand)
-			s->hand = policy_list_tail(&s->queue);
-		x = cache_entry_data(s->hand);
-		if (!x->visited)
+			s->hand = s->queue.tail;
+		if (!s->hand->uses)
 			return s->hand; /* removed() moves the hand on */
-		x->visited = false;
-		s->hand = policy_list_newer(&s->queue, s->hand);
+		s->hand->uses = 0;
+		advance(s);
 	}
 }
 
@@ -68,7 +67,7 @@ const struct policy_ops policy_sieve = {
 		    .summary = "FIFO with a hand that evicts unused objects "
 			       "(NSDI'24)",
 		    .state_size = sizeof(struct sieve) },
-	.entry_size = sizeof(struct sieve_entry),
+	.entry_size = sizeof(struct policy_link),
 	.inserted = sieve_inserted,
 	.hit = sieve_hit,
 	.removed = sieve_removed,

@@ -23,14 +23,11 @@ static const struct conf_field slru_fields[] = {
  * 13(4), 2017, section 4 (main cache: SLRU with 80 % protected). */
 static const struct slru_options slru_defaults = { .protected = 0.8 };
 
-struct slru {
-	struct policy_list probation, protected;
-	uint64_t protected_bytes;
-};
+enum { PROBATION, PROTECTED, N_SEGMENTS };
 
-struct slru_entry {
-	struct policy_link link;
-	bool protected;
+struct slru {
+	struct policy_list segment[N_SEGMENTS];
+	uint64_t protected_bytes;
 };
 
 static int slru_init(void *state, const struct policy_params *params,
@@ -46,48 +43,45 @@ static int slru_init(void *state, const struct policy_params *params,
 	return 0;
 }
 
+static void move(struct slru *s, struct cache_entry *e, unsigned to)
+{
+	policy_list_move(&s->segment[e->queue], &s->segment[to], e);
+	e->queue = to;
+}
+
 static void slru_inserted(void *state, struct cache_entry *entry,
 			  const struct cache_object *object)
 {
 	struct slru *s = state;
 
 	(void)object;
-	policy_list_push(&s->probation, entry);
+	policy_list_push(&s->segment[PROBATION], entry);
 }
 
 static void slru_hit(void *state, struct cache_entry *entry,
 		     const struct cache_object *object)
 {
 	struct slru *s = state;
-	struct slru_entry *x = cache_entry_data(entry);
 
 	(void)object;
-	policy_list_move(x->protected ? &s->protected : &s->probation,
-			 &s->protected, entry);
-	x->protected = true;
-	while (s->protected.bytes > s->protected_bytes) {
-		struct cache_entry *e = policy_list_tail(&s->protected);
-
-		x = cache_entry_data(e);
-		x->protected = false;
-		policy_list_move(&s->protected, &s->probation, e);
-	}
+	move(s, entry, PROTECTED);
+	while (s->segment[PROTECTED].bytes > s->protected_bytes)
+		move(s, s->segment[PROTECTED].tail, PROBATION);
 }
 
 static void slru_removed(void *state, struct cache_entry *entry)
 {
 	struct slru *s = state;
-	struct slru_entry *x = cache_entry_data(entry);
 
-	policy_list_remove(x->protected ? &s->protected : &s->probation, entry);
+	policy_list_remove(&s->segment[entry->queue], entry);
 }
 
 static struct cache_entry *slru_victim(void *state)
 {
-	struct slru *s = state;
+	const struct slru *s = state;
+	struct cache_entry *tail = s->segment[PROBATION].tail;
 
-	return policy_list_tail(s->probation.head ? &s->probation
-						  : &s->protected);
+	return tail ? tail : s->segment[PROTECTED].tail;
 }
 
 const struct policy_ops policy_slru = {
@@ -98,7 +92,7 @@ const struct policy_ops policy_slru = {
 		    .options = slru_fields,
 		    .defaults = &slru_defaults,
 		    .options_size = sizeof(slru_defaults) },
-	.entry_size = sizeof(struct slru_entry),
+	.entry_size = sizeof(struct policy_link),
 	.init = slru_init,
 	.inserted = slru_inserted,
 	.hit = slru_hit,

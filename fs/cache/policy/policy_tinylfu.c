@@ -7,9 +7,9 @@
  * often than the main cache's victim, else it is evicted itself.
  *
  * A count-min sketch estimates the number of accesses, also of objects that are
- * not cached. It has 4 rows of counters up to 15. All are halved each time the
- * sketch has counted `sample` accesses per cache entry. Left out: the paper's
- * doorkeeper, a Bloom filter that saves memory.
+ * not cached. It has 4 rows of counters up to 15, of 4 bits each. All are
+ * halved each time the sketch has counted `sample` accesses per cache entry.
+ * Left out: the paper's doorkeeper, a Bloom filter that saves memory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,9 @@ static const struct conf_field tinylfu_fields[] = {
 static const struct tinylfu_options tinylfu_defaults = { .window = 0.01,
 							 .protected = 0.8,
 							 .sample = 10 };
-enum { MAX_COUNT = 15, ROWS = 4 };
+enum { MAX_COUNT = 15, BITS = 4, PER_WORD = 64 / BITS, ROWS = 4 };
+/* the bits that stay in their counters when a word is shifted by one */
+#define HALVED 0x7777777777777777
 /* counters in a row per entry: collisions are rare, since the sample has 10
  * accesses per entry, most of them of repeated keys */
 enum { COUNTERS_PER_ENTRY = 4, LEAST_COUNTERS = 4096 };
@@ -51,14 +53,10 @@ struct tinylfu {
 	struct policy_list segment[N_SEGMENTS];
 	uint64_t window_bytes, protected_bytes;
 	uint64_t arriving; /* bytes of the object admitted last */
-	uint8_t *counts;   /* ROWS rows of mask + 1 */
+	/* ROWS rows of mask + 1 counters of 4 bits */
+	uint64_t *counts;
 	uint64_t mask;
 	uint64_t n_counted, sample;
-};
-
-struct tinylfu_entry {
-	struct policy_link link;
-	enum segment segment;
 };
 
 static int tinylfu_init(void *state, const struct policy_params *params,
@@ -79,8 +77,11 @@ static int tinylfu_init(void *state, const struct policy_params *params,
 			   ((double)params->capacity_bytes - window));
 	s->mask = width - 1;
 	s->sample = o->sample * n;
-	s->counts = calloc(ROWS, width);
-	return s->counts ? 0 : -ENOMEM;
+	s->counts = calloc(ROWS, width / 2);
+	if (!s->counts)
+		return -ENOMEM;
+	util_want_huge(s->counts, ROWS * width / 2);
+	return 0;
 }
 
 static void tinylfu_fini(void *state)
@@ -90,7 +91,12 @@ static void tinylfu_fini(void *state)
 	free(s->counts);
 }
 
-static uint8_t *counter(const struct tinylfu *s, uint64_t key, int row)
+struct counter {
+	uint64_t *word;
+	int shift;
+};
+
+static struct counter counter_of(const struct tinylfu *s, uint64_t key, int row)
 {
 	/* odd constants of large order (Steele and Vigna, "Computationally
 	 * easy, spectrally good multipliers", 2022), one for each row */
@@ -98,39 +104,53 @@ static uint8_t *counter(const struct tinylfu *s, uint64_t key, int row)
 						   0xaf251af3b0f025b5,
 						   0xb564ef22ec7aece5,
 						   0xf7c2ebc08f67f2b5 };
-	uint64_t h = (key ^ key >> 32) * multiplier[row];
+	uint64_t h = (key ^ key >> 32) * multiplier[row], at;
 
 	h ^= h >> 32;
-	return &s->counts[(uint64_t)row * (s->mask + 1) + (h & s->mask)];
+	at = (uint64_t)row * (s->mask + 1) + (h & s->mask);
+	return (struct counter){ &s->counts[at / PER_WORD],
+				 (int)(at % PER_WORD) * BITS };
+}
+
+static void prefetch(const struct tinylfu *s, uint64_t key)
+{
+	for (int row = 0; row < ROWS; row++)
+		__builtin_prefetch(counter_of(s, key, row).word, 1);
 }
 
 static int estimate(const struct tinylfu *s, uint64_t key)
 {
 	int least = MAX_COUNT;
 
-	for (int row = 0; row < ROWS; row++)
-		least = MIN(least, *counter(s, key, row));
+	for (int row = 0; row < ROWS; row++) {
+		struct counter n = counter_of(s, key, row);
+
+		least = MIN(least, (int)(*n.word >> n.shift & MAX_COUNT));
+	}
 	return least;
 }
 
 static void count(struct tinylfu *s, uint64_t key)
 {
 	for (int row = 0; row < ROWS; row++) {
-		uint8_t *n = counter(s, key, row);
+		struct counter n = counter_of(s, key, row);
+		bool more = (*n.word >> n.shift & MAX_COUNT) < MAX_COUNT;
 
-		*n += *n < MAX_COUNT;
+		*n.word += (uint64_t)more << n.shift;
 	}
 	if (++s->n_counted < s->sample)
 		return;
 	s->n_counted /= 2;
-	for (uint64_t i = 0; i < ROWS * (s->mask + 1); i++)
-		s->counts[i] /= 2;
+	for (uint64_t i = 0; i < ROWS * (s->mask + 1) / PER_WORD; i++)
+		s->counts[i] = s->counts[i] >> 1 & HALVED;
 }
 
-static bool tinylfu_admit(void *state, const struct cache_object *object)
+static bool tinylfu_admit(void *state, const struct cache_object *object,
+			  struct cache_entry *ghost)
 {
 	struct tinylfu *s = state;
 
+	(void)ghost;
 	count(s, object->key);
 	s->arriving = object->bytes;
 	return true;
@@ -138,67 +158,72 @@ static bool tinylfu_admit(void *state, const struct cache_object *object)
 
 static void move(struct tinylfu *s, struct cache_entry *e, enum segment to)
 {
-	struct tinylfu_entry *x = cache_entry_data(e);
-
-	policy_list_move(&s->segment[x->segment], &s->segment[to], e);
-	x->segment = to;
-}
-
-static struct cache_entry *tail(struct tinylfu *s, enum segment segment)
-{
-	return s->segment[segment].head ? policy_list_tail(&s->segment[segment])
-					: NULL;
+	policy_list_move(&s->segment[e->queue], &s->segment[to], e);
+	e->queue = to;
 }
 
 static void tinylfu_inserted(void *state, struct cache_entry *entry,
 			     const struct cache_object *object)
 {
 	struct tinylfu *s = state;
+	struct policy_list *window = &s->segment[WINDOW];
 
 	(void)object;
-	policy_list_push(&s->segment[WINDOW], entry);
+	policy_list_push(window, entry);
 	/* no eviction needed: the main cache has room for the overflow */
-	while (s->segment[WINDOW].bytes > s->window_bytes &&
-	       tail(s, WINDOW) != entry)
-		move(s, tail(s, WINDOW), PROBATION);
+	while (window->bytes > s->window_bytes && window->tail != entry)
+		move(s, window->tail, PROBATION);
 }
 
 static void tinylfu_hit(void *state, struct cache_entry *entry,
 			const struct cache_object *object)
 {
 	struct tinylfu *s = state;
-	struct tinylfu_entry *x = cache_entry_data(entry);
 
 	count(s, object->key);
-	move(s, entry, x->segment == WINDOW ? WINDOW : PROTECTED);
+	move(s, entry, entry->queue == WINDOW ? WINDOW : PROTECTED);
 	while (s->segment[PROTECTED].bytes > s->protected_bytes)
-		move(s, tail(s, PROTECTED), PROBATION);
+		move(s, s->segment[PROTECTED].tail, PROBATION);
 }
 
 static void tinylfu_removed(void *state, struct cache_entry *entry)
 {
 	struct tinylfu *s = state;
-	struct tinylfu_entry *x = cache_entry_data(entry);
 
-	policy_list_remove(&s->segment[x->segment], entry);
+	policy_list_remove(&s->segment[entry->queue], entry);
+}
+
+/* Prefetch what comparing the next newer entry will read. */
+static void expect_newer(const struct tinylfu *s, struct cache_entry *e)
+{
+	e = policy_list_newer(e);
+	if (e)
+		prefetch(s, e->key);
 }
 
 static struct cache_entry *tinylfu_victim(void *state)
 {
 	struct tinylfu *s = state;
-	struct cache_entry *candidate = tail(s, WINDOW);
-	struct cache_entry *victim = tail(s, PROBATION);
+	struct cache_entry *candidate = s->segment[WINDOW].tail;
+	struct cache_entry *victim = s->segment[PROBATION].tail;
 
 	if (!victim)
-		victim = tail(s, PROTECTED);
+		victim = s->segment[PROTECTED].tail;
 	if (!victim || !candidate)
 		return victim ? victim : candidate;
 	if (s->segment[WINDOW].bytes + s->arriving <= s->window_bytes)
 		return victim; /* the window has room for the new object */
+	expect_newer(s, candidate);
 	if (estimate(s, candidate->key) <= estimate(s, victim->key))
 		return candidate;
+	expect_newer(s, victim);
 	move(s, candidate, PROBATION);
 	return victim;
+}
+
+static void tinylfu_expect(const void *state, uint64_t key)
+{
+	prefetch(state, key);
 }
 
 const struct policy_ops policy_tinylfu = {
@@ -208,8 +233,8 @@ const struct policy_ops policy_tinylfu = {
 		    .options = tinylfu_fields,
 		    .defaults = &tinylfu_defaults,
 		    .options_size = sizeof(tinylfu_defaults) },
-	.entry_size = sizeof(struct tinylfu_entry),
-	.overhead_bytes = 2 * ROWS * COUNTERS_PER_ENTRY,
+	.entry_size = sizeof(struct policy_link),
+	.overhead_bytes = 2 * ROWS * COUNTERS_PER_ENTRY * BITS / 8,
 	.init = tinylfu_init,
 	.fini = tinylfu_fini,
 	.admit = tinylfu_admit,
@@ -217,4 +242,5 @@ const struct policy_ops policy_tinylfu = {
 	.hit = tinylfu_hit,
 	.removed = tinylfu_removed,
 	.victim = tinylfu_victim,
+	.expect = tinylfu_expect,
 };
