@@ -7,81 +7,135 @@
  *	H = L + uses x cost / size
  *
  * where L is the H of the last victim, so that unused entries age. The cost of
- * a miss is 1 here, the report's choice for most object hits.
+ * a miss is 1 here, the report's choice for most object hits. Among equals the
+ * victim is the one whose H was set first.
+ *
+ * No H is ever less than L, so the entries need no heap but a radix heap
+ * (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the shortest path
+ * problem", Journal of the ACM, 1990): H that differ from a base first in bit
+ * n are together in queue n + 1, those equal to it in queue 0. When queue 0 is
+ * empty the least H becomes the base, and the first queue that is not empty is
+ * spread over those before it. A hit only moves an entry from queue to queue,
+ * and queues keep the order among equals.
  */
-#include "fs/cache/policy/policy_heap.h"
+#include <string.h>
+
+#include "common/util.h"
+#include "fs/cache/policy/policy_list.h"
+
+enum { N_QUEUES = 64 };
+
+/* The bits of a double that is not negative have its order. */
+struct queue {
+	struct policy_list list;
+	uint64_t least; /* no H in it is less */
+};
 
 struct gdsf {
-	struct policy_heap heap;
-	double age; /* L */
+	struct queue queue[N_QUEUES];
+	uint64_t filled; /* bit n: queue n is not empty */
+	uint64_t base;	 /* at most the bits of any H */
+	double age;	 /* L */
 };
 
 struct gdsf_entry {
-	struct policy_heap_place place;
+	struct policy_link link;
+	uint64_t value; /* the bits of H */
 	uint32_t uses;
 };
 
-static void gdsf_fini(void *state)
+static unsigned queue_of(const struct gdsf *s, uint64_t value)
 {
-	struct gdsf *s = state;
+	uint64_t differs = value ^ s->base;
 
-	policy_heap_fini(&s->heap);
+	return differs ? 64 - (unsigned)__builtin_clzll(differs) : 0;
 }
 
-static bool gdsf_admit(void *state, const struct cache_object *object,
-		       struct cache_entry *ghost)
-{
-	struct gdsf *s = state;
-
-	(void)object;
-	(void)ghost;
-	return policy_heap_reserve(&s->heap);
-}
-
-static double value_of(const struct gdsf *s, struct cache_entry *e)
+static void enter(struct gdsf *s, struct cache_entry *e)
 {
 	const struct gdsf_entry *x = cache_entry_data(e);
-	uint64_t bytes = e->bytes ? e->bytes
-				  : 1; /* an empty file counts as one byte */
+	unsigned n = queue_of(s, x->value);
+	struct queue *q = &s->queue[n];
 
-	return s->age + (double)x->uses / (double)bytes;
+	if (!q->list.tail || x->value < q->least)
+		q->least = x->value;
+	policy_list_push(&q->list, e);
+	s->filled |= (uint64_t)1 << n;
+}
+
+static void leave(struct gdsf *s, struct cache_entry *e)
+{
+	const struct gdsf_entry *x = cache_entry_data(e);
+	unsigned n = queue_of(s, x->value);
+
+	policy_list_remove(&s->queue[n].list, e);
+	if (!s->queue[n].list.tail)
+		s->filled &= ~((uint64_t)1 << n);
+}
+
+static void set_value(const struct gdsf *s, struct cache_entry *e)
+{
+	struct gdsf_entry *x = cache_entry_data(e);
+	/* an empty file counts as one byte */
+	double value = s->age + (double)x->uses / (double)MAX(e->bytes, 1);
+
+	memcpy(&x->value, &value, sizeof(value));
 }
 
 static void gdsf_inserted(void *state, struct cache_entry *entry,
 			  const struct cache_object *object)
 {
-	struct gdsf *s = state;
 	struct gdsf_entry *x = cache_entry_data(entry);
 
 	(void)object;
 	x->uses = 1;
-	policy_heap_add(&s->heap, entry, value_of(s, entry));
+	set_value(state, entry);
+	enter(state, entry);
 }
 
 static void gdsf_hit(void *state, struct cache_entry *entry,
 		     const struct cache_object *object)
 {
-	struct gdsf *s = state;
 	struct gdsf_entry *x = cache_entry_data(entry);
 
 	(void)object;
+	leave(state, entry);
 	x->uses += x->uses < UINT32_MAX;
-	policy_heap_change(&s->heap, entry, value_of(s, entry));
+	set_value(state, entry);
+	enter(state, entry);
 }
 
 static void gdsf_removed(void *state, struct cache_entry *entry)
 {
-	struct gdsf *s = state;
+	leave(state, entry);
+}
 
-	policy_heap_remove(&s->heap, entry);
+/* Spread the first queue over those before it, oldest first. */
+static void spread(struct gdsf *s)
+{
+	struct queue *q = &s->queue[__builtin_ctzll(s->filled)];
+	struct cache_entry *e = q->list.tail;
+
+	s->filled &= s->filled - 1;
+	s->base = q->least;
+	q->list = (struct policy_list){ 0 };
+	while (e) {
+		struct cache_entry *next = policy_list_newer(e);
+
+		enter(s, e);
+		e = next;
+	}
 }
 
 static struct cache_entry *gdsf_victim(void *state)
 {
 	struct gdsf *s = state;
 
-	s->age = policy_heap_least(&s->heap)->priority;
-	return policy_heap_least(&s->heap)->entry;
+	/* `least` may be that of an entry that left: then once more */
+	while (!s->queue[0].list.tail)
+		spread(s);
+	memcpy(&s->age, &s->base, sizeof(s->age));
+	return s->queue[0].list.tail;
 }
 
 const struct policy_ops policy_gdsf = {
@@ -89,9 +143,6 @@ const struct policy_ops policy_gdsf = {
 		    .summary = "evict large, rarely used objects, with ageing",
 		    .state_size = sizeof(struct gdsf) },
 	.entry_size = sizeof(struct gdsf_entry),
-	.overhead_bytes = 2 * sizeof(struct policy_heap_item),
-	.fini = gdsf_fini,
-	.admit = gdsf_admit,
 	.inserted = gdsf_inserted,
 	.hit = gdsf_hit,
 	.removed = gdsf_removed,
