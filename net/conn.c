@@ -317,14 +317,15 @@ static void finish_dialing(struct conn *c)
 
 uint64_t conn_pump(struct conn *c, struct nic *nic, uint64_t now)
 {
-	uint64_t at = TICK_NEVER, until;
+	uint64_t at = TICK_NEVER, out, until;
 
 	c->kicked = false;
 	if (!c->connected)
 		finish_dialing(c);
 	if (c->connected && !c->why) {
 		at = receive(c, nic, now);
-		at = MIN(at, transmit(c, nic, now));
+		out = transmit(c, nic, now);
+		at = MIN(at, out);
 	}
 	until = MIN(c->trust_until, MIN(c->in_until, c->out_until));
 	if (now >= until)

@@ -228,13 +228,16 @@ static uint64_t pump_all(struct loop *l, uint64_t now)
 {
 	uint64_t at = TICK_NEVER;
 
-	for (size_t i = 0; i < l->n_conns; i++)
-		at = MIN(at, conn_pump(l->conns[i], &l->nic, now));
+	for (size_t i = 0; i < l->n_conns; i++) {
+		uint64_t due = conn_pump(l->conns[i], &l->nic, now);
+
+		at = MIN(at, due);
+	}
 	for (size_t i = l->n_conns; i > 0; i--) {
+		if (l->conns[i - 1]->why || l->conns[i - 1]->kicked)
+			at = now; /* an end changes when `round` is due */
 		if (l->conns[i - 1]->why)
 			drop(l, i - 1);
-		else if (l->conns[i - 1]->kicked)
-			at = now;
 	}
 	return at;
 }
@@ -280,11 +283,12 @@ static void *run(void *arg)
 
 	while (!__atomic_load_n(&l->stopping, __ATOMIC_ACQUIRE)) {
 		uint64_t now = tick_now(l->c.tick);
-		uint64_t at = l->c.round(l->c.ctx, now);
+		uint64_t round_at = l->c.round(l->c.ctx, now);
+		uint64_t pump_at = pump_all(l, now);
+		uint64_t at = MIN(round_at, pump_at);
 		bool again;
 		int n;
 
-		at = MIN(at, pump_all(l, now));
 		again = at <= now || l->arriving;
 		if (!again)
 			set_timer(l, at);

@@ -121,6 +121,7 @@ static int local_copy(struct device *d, uint32_t gpu,
 	struct local *l = local_of(d);
 	struct gpus_part part =
 		gpus_copy_of(j->gpu, j->model, b->bytes, j->pinned);
+	uint64_t staged;
 	int r = settled(l, err);
 
 	if (r < 0)
@@ -128,8 +129,8 @@ static int local_copy(struct device *d, uint32_t gpu,
 	if (b->stage) {
 		tick_wait(d->job.tick,
 			  MAX(b->ready_ns, gpu_room(&l->gpus.gpu[gpu])));
-		part.copy_ns =
-			MAX(part.copy_ns, b->stage(d->job.tick, b->memory));
+		staged = b->stage(d->job.tick, b->memory);
+		part.copy_ns = MAX(part.copy_ns, staged);
 	}
 	gpus_copy(&l->gpus, gpu, b->ready_ns, &part, &l->step[gpu]);
 	*ret = l->step[gpu];

@@ -2,6 +2,7 @@
 #include "fs/peer/peer_link.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,9 @@
  * little */
 #define LEAST_BACKOFF_NS (100 * NS_PER_MS)
 #define MOST_BACKOFF_NS (5 * NS_PER_S)
+
+/* Wall time. arbitrary: a link that comes and goes logs two lines in it */
+#define QUIET_NS (60 * NS_PER_S)
 
 static uint64_t emulated(const struct peer_link *l, uint64_t wall_ns)
 {
@@ -244,24 +248,42 @@ static const char *text_of(int why, enum peer_reason reason)
 					 : "";
 }
 
-/* Log each loss once. A node that was never connected is logged only if it is
- * more than a mount that has yet to start. */
+static void tell_loss(struct peer_link *l, const char *name, const char *text)
+{
+	uint64_t now = tick_now(l->shared->tick);
+
+	if (now < l->quiet_until) {
+		l->n_quiet++;
+		return;
+	}
+	log_warn("peer %s: lost: %s; what it owns is read from the storage "
+		 "until it is back",
+		 name, text);
+	if (l->n_quiet)
+		log_warn("peer %s: it was lost %" PRIu64
+			 " more times since the last message",
+			 name, l->n_quiet);
+	l->n_quiet = 0;
+	l->quiet_until = now + emulated(l, QUIET_NS);
+	l->told = true;
+}
+
+/* Log each loss once, and not each of many. A node that was never connected is
+ * logged only if it is more than a mount that has yet to start. */
 static void tell_end(struct peer_link *l, int why, bool was_up)
 {
 	const char *name = l->shared->net->nodes[l->node].text;
 	const char *text =
 		text_of(why, __atomic_load_n(&l->reason, __ATOMIC_RELAXED));
 
-	if (was_up)
-		log_warn("peer %s: lost: %s; what it owns is read from the "
-			 "storage until it is back",
-			 name, text);
-	else if (!l->told &&
-		 (stays(why) || l->backoff_ns == emulated(l, MOST_BACKOFF_NS)))
+	if (was_up) {
+		tell_loss(l, name, text);
+	} else if (!l->told &&
+		   (stays(why) ||
+		    l->backoff_ns == emulated(l, MOST_BACKOFF_NS))) {
 		log_warn("peer %s: not connected: %s", name, text);
-	else
-		return;
-	l->told = true;
+		l->told = true;
+	}
 }
 
 static void fail_all(struct peer_link *l, int why, uint64_t now)

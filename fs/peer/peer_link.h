@@ -33,7 +33,8 @@ struct peer_link {
 	uint32_t node;
 	struct conn *conn; /* NULL: away */
 	bool greeted, told;
-	bool up;	  /* atomic */
+	uint64_t quiet_until, n_quiet; /* losses until then are not logged */
+	bool up;		       /* atomic */
 	uint64_t dial_at; /* while away; else when to check for overdue ones */
 	uint64_t backoff_ns;
 	struct link_slot *slots; /* PEER_MOST_GETS */

@@ -127,9 +127,14 @@ static uint64_t go_round(void *ctx, uint64_t now)
 		answers = a->next;
 		peer_desk_answer(&p->desk, a, now);
 	}
-	for (uint32_t k = 0; k < p->c.net->n; k++)
-		if (k != p->c.net->self)
-			at = MIN(at, peer_link_round(&p->links[k], now));
+	for (uint32_t k = 0; k < p->c.net->n; k++) {
+		uint64_t due;
+
+		if (k == p->c.net->self)
+			continue;
+		due = peer_link_round(&p->links[k], now);
+		at = MIN(at, due);
+	}
 	return at;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "net/loop.h"
@@ -211,6 +212,43 @@ static void an_owner_may_have_nothing(void **state)
 	assert_int_equal(peer_stat(p.s, "lost"), 0);
 	assert_true(n > 0);
 	pair_stop(f, &p);
+}
+
+/* One that comes and goes fills no log. */
+static void many_losses_are_logged_once(void **state)
+{
+	char path[] = "/tmp/gpemu-log.XXXXXX", line[300];
+	int fd = mkstemp(path), lost = 0, connected = 0, all = 0;
+	struct fixture *f = *state;
+	struct peer_msg m;
+	struct pair p;
+	FILE *log;
+
+	assert_true(fd >= 0);
+	log_set_level(LOG_LEVEL_INFO);
+	assert_int_equal(log_to_file(path), 0);
+	pair_start(f, &p, PATIENT);
+	for (int i = 1; i <= 5; i++) {
+		end_close(&p.owner);
+		end_accept(&p.owner, p.listener, &p.nets[1].secret);
+		assert_true(end_receive(&p.owner, &m));
+		m = hello_of(f, &p.nets[1], p.s, PEER_WELCOME);
+		end_send(&p.owner, &m);
+		peer_wait(p.s, "lost", i);
+		peer_wait(p.s, "connected", 1);
+	}
+	pair_stop(f, &p);
+	log = fdopen(fd, "r");
+	while (fgets(line, sizeof(line), log)) {
+		all++;
+		lost += strstr(line, ": lost: ") != NULL;
+		connected += strstr(line, ": connected") != NULL;
+	}
+	fclose(log);
+	unlink(path);
+	assert_int_equal(lost, 1);
+	assert_int_equal(connected, 1);
+	assert_int_equal(all, 2);
 }
 
 /* --- a guest that is none ------------------------------------------------- */
@@ -524,6 +562,8 @@ int main(void)
 		cmocka_unit_test(a_guest_keeps_to_the_protocol),
 		cmocka_unit_test(a_guest_that_does_not_read_is_dropped),
 		cmocka_unit_test(a_guest_that_returns_has_no_more_questions),
+		/* last: it redirects the log */
+		cmocka_unit_test(many_losses_are_logged_once),
 	};
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
 }
