@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "fs/front/front_dir.h"
 #include "fs/front/front_private.h"
 #include "fs/server/server.h"
@@ -21,33 +22,54 @@ static void answer(fuse_req_t req, const char *value, size_t n, size_t size)
 		fuse_reply_buf(req, value, n);
 }
 
-static bool place(fuse_req_t req, fuse_ino_t ino, uint64_t *ret)
+/* The value of an attribute of a file; false: it has none of that name. */
+static bool find(fuse_req_t req, fuse_ino_t ino, const char *name,
+		 uint64_t *ret)
 {
 	const struct front *f = fuse_req_userdata(req);
+	uint32_t file = (uint32_t)(ino - 1), owner;
 
-	return !front_is_ctl(ino) &&
-	       server_place(f->c.server, (uint32_t)(ino - 1), ret);
+	if (front_is_ctl(ino))
+		return false;
+	if (!strcmp(name, FRONT_XATTR_PLACE))
+		return server_place(f->c.server, file, ret);
+	if (strcmp(name, FRONT_XATTR_OWNER) ||
+	    !server_owner(f->c.server, file, &owner))
+		return false;
+	*ret = owner;
+	return true;
 }
 
 void front_xattr_get(fuse_req_t req, fuse_ino_t ino, const char *name,
 		     size_t size)
 {
 	char text[24];
-	uint64_t at;
+	uint64_t value;
 	int n;
 
-	if (strcmp(name, FRONT_XATTR_PLACE) || !place(req, ino, &at)) {
+	if (!find(req, ino, name, &value)) {
 		fuse_reply_err(req, ENODATA);
 		return;
 	}
-	n = snprintf(text, sizeof(text), "%" PRIu64, at);
+	n = snprintf(text, sizeof(text), "%" PRIu64, value);
 	answer(req, text, (size_t)n, size);
 }
 
 void front_xattr_list(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	uint64_t at;
+	static const char *const names[] = { FRONT_XATTR_PLACE,
+					     FRONT_XATTR_OWNER };
+	char list[sizeof(FRONT_XATTR_PLACE) + sizeof(FRONT_XATTR_OWNER)];
+	uint64_t value;
+	size_t n = 0;
 
-	answer(req, FRONT_XATTR_PLACE,
-	       place(req, ino, &at) ? sizeof(FRONT_XATTR_PLACE) : 0, size);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t len = strlen(names[i]) + 1;
+
+		if (!find(req, ino, names[i], &value))
+			continue;
+		memcpy(list + n, names[i], len);
+		n += len;
+	}
+	answer(req, list, n, size);
 }

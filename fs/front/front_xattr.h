@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Extended attributes of the mount's files. There is one: the file's position
- * on the emulated device, for loaders that sort their reads (gpemu-train
- * --sort-extents). On a real device FIEMAP gives it; the kernel passes FIEMAP
- * to no FUSE server.
+ * Extended attributes of the mount's files, for loaders: the file's position on
+ * the emulated device, to sort reads (gpemu-train --sort-extents; on a real
+ * device FIEMAP gives it, which the kernel passes to no FUSE server); and the
+ * node whose cache owns it, to read it there (--order locality).
  */
 #ifndef GPEMU_FS_FRONT_FRONT_XATTR_H
 #define GPEMU_FS_FRONT_FRONT_XATTR_H
@@ -13,7 +13,11 @@
 /* A decimal number below 2^64 (fs/device/device.h: device_place). */
 #define FRONT_XATTR_PLACE "user.gpemu.place"
 
-/* ENODATA: another name, a control file, or a device without positions. */
+/* With --peers: a decimal number, from 0. */
+#define FRONT_XATTR_OWNER "user.gpemu.owner"
+
+/* ENODATA: another name, a control file, a device without positions, no node
+ * that owns the file. */
 void front_xattr_get(fuse_req_t req, fuse_ino_t ino, const char *name,
 		     size_t size);
 void front_xattr_list(fuse_req_t req, fuse_ino_t ino, size_t size);

@@ -77,6 +77,17 @@ static bool peer_admits(struct layer *l, uint64_t key)
 	return place_keeps(p->place, key) && layer_admits(l, key);
 }
 
+static bool peer_owner(struct layer *l, uint32_t node, uint32_t *ret)
+{
+	const struct peering *p = l->state;
+	uint64_t key = object_key(node, 0);
+
+	if (!place_bytes(p->place, key))
+		return false;
+	*ret = place_owner(p->place, key);
+	return *ret != PLACE_NONE;
+}
+
 /* --- serving -------------------------------------------------------------- */
 
 struct serving {
@@ -272,6 +283,7 @@ const struct layer_ops layer_peer = {
 	.start = peer_start,
 	.metadata = peer_metadata,
 	.admits = peer_admits,
+	.owner = peer_owner,
 	.renew = peer_renew,
 	.reset = peer_reset,
 	.stats = peer_stats,

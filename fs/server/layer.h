@@ -177,6 +177,9 @@ struct layer_ops {
 	 * against it, ask below (layer_admits). Only with the peers of
 	 * server_config. */
 	bool (*admits)(struct layer *l, uint64_t key);
+	/* The node whose cache holds the file for all; false: none. NULL: as
+	 * if false. Any thread, without the lock. */
+	bool (*owner)(struct layer *l, uint32_t node, uint32_t *ret);
 	/* Admit a->what without an eviction, or pass it on (layer_warm). */
 	enum layer_warmth (*warm)(struct layer *l, struct ask *a);
 	/* From below: an object prefetched by a fetch. A layer that keeps it

@@ -150,6 +150,18 @@ bool server_place(struct server *s, uint32_t node, uint64_t *ret)
 	return has;
 }
 
+bool server_owner(struct server *s, uint32_t node, uint32_t *ret)
+{
+	bool has = false;
+
+	for (size_t i = 0; !has && i < s->n_layers; i++) {
+		struct layer *l = s->layers[i];
+
+		has = l->ops->owner && l->ops->owner(l, node, ret);
+	}
+	return has;
+}
+
 int server_open_source(struct server *s, uint32_t node)
 {
 	if (!s->c.source->open)

@@ -96,6 +96,9 @@ int server_readlink(struct server *s, uint32_t node, char *buf, size_t n);
 /* The place of a file on the device (device_place); false: the device has no
  * places, or this is no file. */
 bool server_place(struct server *s, uint32_t node, uint64_t *ret);
+/* The number of the node, of several, whose cache holds the file (its first
+ * extent) for all; false: no node does. */
+bool server_owner(struct server *s, uint32_t node, uint32_t *ret);
 
 /* An open file. */
 struct handle;

@@ -3,17 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/xattr.h>
 
 #include "common/util.h"
+#include "loader/dataset/mount.h"
 
 /* Extents without a device address. */
 #define NOWHERE (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DATA_INLINE)
@@ -53,24 +51,11 @@ static int sample_address(const struct dataset *d, size_t i, uint64_t *ret)
 	return address_of(fd, 0, ret);
 }
 
-/* The address of a file on a gpemu-fs mount (loader/dataset/mount.h). Needs no
- * open: the mount would count it. false: not on a mount, or its device has no
- * addresses. */
+/* The address of a file on a gpemu-fs mount. Needs no open: the mount would
+ * count it. false: not on a mount, or its device has no addresses. */
 static bool mount_place(const struct dataset *d, size_t i, uint64_t *ret)
 {
-	char path[PATH_MAX], text[24];
-	ssize_t n;
-
-	if (d->container ||
-	    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", d->dirfd,
-		     dataset_path(d, i)) >= (int)sizeof(path))
-		return false;
-	n = getxattr(path, "user.gpemu.place", text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = 0;
-	*ret = strtoull(text, NULL, 10);
-	return true;
+	return mount_attribute(d, i, "user.gpemu.place", ret);
 }
 
 int extents_find(const struct dataset *d, uint64_t **ret, struct err *err)

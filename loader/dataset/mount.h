@@ -3,8 +3,8 @@
  * The gpemu-fs mount under a dataset. The interface is its files:
  * MOUNTPOINT/.gpemu/stats (JSON), MOUNTPOINT/.gpemu/control (one command per
  * line) and MOUNTPOINT/.gpemu/groups (one group per line, a JSON array of
- * paths); and an attribute of the other files, user.gpemu.place
- * (loader/dataset/extents.h).
+ * paths); and attributes of the other files: user.gpemu.place
+ * (loader/dataset/extents.h), user.gpemu.owner.
  */
 #ifndef GPEMU_LOADER_DATASET_MOUNT_H
 #define GPEMU_LOADER_DATASET_MOUNT_H
@@ -36,12 +36,25 @@ int mount_mark_epoch(const struct mount *m, struct err *err);
 /* The contents of `stats`; NULL without a mount or on a read error. */
 json_t *mount_stats(const struct mount *m);
 
+
 struct mount_hits {
 	uint64_t hits, misses;
 };
 /* The current counters; false: none available. */
 bool mount_hits(const struct mount *m, struct mount_hits *ret);
 
+/* A number that the mount has as an attribute of the sample's file; false: it
+ * has none, or the sample is in a container. */
+bool mount_attribute(const struct dataset *d, size_t i, const char *name,
+		     uint64_t *ret);
+/*
+ * The node whose cache owns each sample (gpemu-fs --peers), for rank `rank` of
+ * `world`; UINT32_MAX: none does. *ret: as many as samples, the caller's; NULL:
+ * the mount has no peers. -EINVAL with a text: its nodes are not the ranks, or
+ * the samples are in containers.
+ */
+int mount_owners(const struct mount *m, const struct dataset *d, uint64_t rank,
+		 uint64_t world, uint32_t **ret, struct err *err);
 /*
  * Assign to the samples of the dataset that was scanned at `dir` the groups in
  * which the mount reads its files. A file that is in no group becomes a group

@@ -13,6 +13,9 @@
 #include "common/err.h"
 #include "common/plugin.h"
 
+/* Of order_input.holder. */
+#define ORDER_NOBODY UINT32_MAX
+
 /* The input of an order. */
 struct order_input {
 	uint64_t seed, epoch;
@@ -23,12 +26,15 @@ struct order_input {
 	const uint64_t *size; /* n: bytes of each; NULL: unknown */
 	uint32_t batch;	      /* samples per step and rank */
 	uint32_t world;	      /* ranks that share the order; 0: one */
-	const void *options;  /* the order's own; NULL: the defaults */
+	/* n: the rank whose cache holds each, or ORDER_NOBODY; NULL: unknown */
+	const uint32_t *holder;
+	const void *options; /* the order's own; NULL: the defaults */
 };
 
 struct order_ops {
 	struct plugin plugin;
-	bool by_group; /* useless without groups */
+	bool by_group;	/* useless without groups */
+	bool by_holder; /* uses `holder` */
 	/*
 	 * Write the samples 0..n-1 to `ret`, each once. The same input gives
 	 * the same order on every machine. -ENOMEM; -EINVAL with a text: this

@@ -23,12 +23,16 @@
  * With full caches the share of samples that move is about
  * sqrt((1 - 1/p) / (2 pi b)) for b samples a rank and step.
  *
+ * If the mounts of the ranks say whose cache holds each sample (gpemu-fs
+ * --peers), that counts in place of epoch 0, and from epoch 0 on.
+ *
  * Source: Yang and Cong, "Accelerating Data Loading in Deep Neural Network
  * Training", HiPC 2019, section III and algorithm 1.
  */
 #include "loader/order/order.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "common/conf/conf.h"
 #include "common/heap.h"
@@ -42,7 +46,8 @@ struct options {
 static const struct conf_field fields[] = {
 	{ "cache", CONF_SIZE, offsetof(struct options, cache_bytes),
 	  .max = 1e18, .arg = "SIZE",
-	  .help = "cache of each rank; 0: holds all that it reads" },
+	  .help = "cache of each rank, without --peers; 0: holds all that it "
+		  "reads" },
 	{ 0 },
 };
 
@@ -60,7 +65,7 @@ static inline bool more(const struct excess *a, const struct excess *b)
 
 DEFINE_HEAP(excess, struct excess, more, heap_unplaced)
 
-enum { NOBODY = UINT32_MAX };
+#define NOBODY ORDER_NOBODY
 
 struct balance {
 	uint32_t p;
@@ -222,23 +227,27 @@ static void lay_out(struct balance *b, const uint32_t *batch, size_t n,
 static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 {
 	const struct options *o = in->options ? in->options : &defaults;
+	bool known = in->holder;
 	uint32_t p = MAX(in->world, 1);
 	size_t step = (size_t)MAX(in->batch, 1) * p;
 	_cleanup_(balance_fini) struct balance b = { 0 };
 	_cleanup_free_ uint32_t *order = NULL;
 
 	shuffle(in, in->epoch, ret);
-	if (in->epoch == 0 || p == 1)
+	if ((in->epoch == 0 && !known) || p == 1)
 		return 0;
-	if (o->cache_bytes && !in->size)
+	if (!known && o->cache_bytes && !in->size)
 		return err_set(err, -EINVAL,
 			       "the order locality needs the sizes of the "
 			       "samples for a cache that is not all");
 	order = calloc(in->n, sizeof(*order));
 	if (!order || balance_init(&b, in->n, p, MIN(step, in->n)) < 0)
 		return err_set(err, -ENOMEM, "out of memory for an order");
-	shuffle(in, 0, order);
-	if (find_holders(&b, in, o->cache_bytes, order) < 0)
+	if (known)
+		memcpy(b.holder, in->holder, in->n * sizeof(*b.holder));
+	else
+		shuffle(in, 0, order);
+	if (!known && find_holders(&b, in, o->cache_bytes, order) < 0)
 		return err_set(err, -ENOMEM, "out of memory for an order");
 	shuffle(in, in->epoch, order);
 	for (size_t at = 0; at < in->n; at += step) {
@@ -257,5 +266,6 @@ const struct order_ops order_locality = {
 		    .options = fields,
 		    .defaults = &defaults,
 		    .options_size = sizeof(struct options) },
+	.by_holder = true,
 	.fill = fill,
 };

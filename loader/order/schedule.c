@@ -105,5 +105,8 @@ uint64_t schedule_fingerprint(const struct schedule *s)
 	if (s->c.order->by_group && in->group)
 		h = XXH3_64bits_withSeed(in->group, in->n * sizeof(*in->group),
 					 h);
+	if (in->holder)
+		h = XXH3_64bits_withSeed(in->holder,
+					 in->n * sizeof(*in->holder), h);
 	return h;
 }

@@ -53,7 +53,7 @@ void schedule_close(struct schedule *s);
 int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);
 
 /* A hash of the dataset: the paths and sizes of the samples, and their groups
- * if the order depends on them. */
+ * and holders if the order depends on them. */
 uint64_t schedule_fingerprint(const struct schedule *s);
 
 #endif

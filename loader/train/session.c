@@ -360,6 +360,7 @@ void session_close(struct session *s)
 	gpu_profile_free(&s->gpu);
 	schedule_close(&s->schedule);
 	free(s->address);
+	free(s->holder);
 	train_prep_close(&s->prep);
 	train_node_close(&s->node);
 	for (size_t i = 0; i < s->report.n_epochs; i++)

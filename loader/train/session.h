@@ -79,6 +79,7 @@ struct session {
 	struct schedule schedule;
 	uint32_t direct;   /* as struct engine_config */
 	uint64_t *address; /* as struct flow_config */
+	uint32_t *holder;  /* as struct order_input */
 	struct timeline timeline;
 	FILE *step_log;
 	struct pipeline_config config;

@@ -113,6 +113,7 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 			.size = d->size,
 			.batch = (uint32_t)train_step_samples(o),
 			.world = (uint32_t)o->world_size,
+			.holder = s->holder,
 			.options = s->choice.order_choice.options },
 		.data = d->n ? d : NULL,
 		.rank = o->rank,
@@ -156,6 +157,9 @@ static int load_data(struct session *s, struct err *err)
 	mount_find(o->data, &s->mount);
 	if (r == 0 && s->choice.order->by_group && !s->data.group)
 		r = mount_groups(&s->mount, o->data, &s->data, err);
+	if (r == 0 && s->choice.order->by_holder)
+		r = mount_owners(&s->mount, &s->data, o->rank, o->world_size,
+				 &s->holder, err);
 	return r < 0 ? r : plan(s, s->data.n, err);
 }
 

@@ -83,6 +83,15 @@ storage_reads()
 	for k in 1 0 1; do epoch $k; done
 	[ "$(storage_reads)" = "$reads" ]
 	[ "$(peer 0 '["policy"]')" = minio ]
+	# both name the same owner of each file, and each owns about one half
+	python3 - "$mp" <<-'END'
+		import os, sys
+		mp = sys.argv[1]
+		names = [os.path.join(d, f)[len(mp) + 3:] for d, _, fs in os.walk(mp + ".0") for f in fs]
+		owner = [[os.getxattr(f"{mp}.{k}/{n}", "user.gpemu.owner") for n in names] for k in (0, 1)]
+		assert owner[0] == owner[1] and set(owner[0]) == {b"0", b"1"}, owner
+		assert "user.gpemu.owner" in os.listxattr(f"{mp}.0/{names[0]}")
+	END
 	[ "$(peer 0 '["peer"]["hits"]')" -gt 20 ]
 	grep -q '^gpemu_fs_peer_hits [1-9]' "$mp.0/.gpemu/stats.prom"
 	grep -q 'key' "$mp.0/.gpemu/config"

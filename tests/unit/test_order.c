@@ -441,6 +441,47 @@ static void locality_knows_what_fits_into_the_caches(void **state)
 	assert_non_null(strstr(err.text, "sizes"));
 }
 
+/* The mounts say who holds what: from epoch 0 on, whatever that order is. */
+static void locality_follows_the_caches_of_the_mounts(void **state)
+{
+	enum { RANKS = 4, BATCH = 25 };
+	static uint32_t holder[10000], v[10000], plain[10000];
+	struct order_input in = { .seed = 3,
+				  .n = ARRAY_SIZE(holder),
+				  .batch = BATCH,
+				  .world = RANKS,
+				  .holder = holder };
+
+	(void)state;
+	/* nobody has the last tenth */
+	for (uint32_t i = 0; i < in.n; i++)
+		holder[i] = i < 9000 ? i / 7 % RANKS : ORDER_NOBODY;
+	for (in.epoch = 0; in.epoch < 3; in.epoch++) {
+		struct order_input shuffled = in;
+		uint32_t own = 0;
+
+		fill(order("locality"), &in, v);
+		fill(order("shuffle"), &shuffled, plain);
+		assert_permutation(v, in.n);
+		for (uint32_t at = 0; at < in.n; at += RANKS * BATCH) {
+			uint32_t n = RANKS * BATCH, has[RANKS] = { 0 };
+
+			for (uint32_t i = at; i < at + n; i++) {
+				own += holder[v[i]] == i % RANKS;
+				if (holder[v[i]] != ORDER_NOBODY)
+					has[holder[v[i]]]++;
+			}
+			/* all it holds, up to its part */
+			for (uint32_t r = 0; r < RANKS; r++)
+				own -= MIN(has[r], BATCH);
+			assert_int_equal(own, 0);
+			qsort(v + at, n, sizeof(*v), compare_u32);
+			qsort(plain + at, n, sizeof(*v), compare_u32);
+			assert_memory_equal(v + at, plain + at, n * sizeof(*v));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +496,7 @@ int main(void)
 		cmocka_unit_test(locality_moves_what_the_balance_needs),
 		cmocka_unit_test(locality_keeps_global_batches),
 		cmocka_unit_test(locality_knows_what_fits_into_the_caches),
+		cmocka_unit_test(locality_follows_the_caches_of_the_mounts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
