@@ -53,6 +53,11 @@ static const struct conf_field fields[] = {
 	  .help = "override the workload; 0: keep its value" },
 	{ "time_scale", CONF_DOUBLE, AT(time_scale), .arg = "X", .max = 1000,
 	  .help = "override the workload; 0: keep its value" },
+	{ "network", CONF_STRING, AT(network),
+	  .arg = "auto|namespaces|loopback",
+	  .help = "between the nodes of a job with fs.peers: auto: network "
+		  "namespaces, or loopback addresses (auto: namespaces where "
+		  "permitted)" },
 	{ "no_mount", CONF_BOOL, AT(no_mount),
 	  .help = "run on the plain folders, without gpemu-fs" },
 	{ "data_dir", CONF_STRING, AT(data_dir), .arg = "DIR",

@@ -338,6 +338,8 @@ int experiment_open(struct experiment *e, const char *path, const char *out,
 		code = runner_init(&e->r, &e->w, o->bin_dir, out, err);
 	e->r.mounted = !o->no_mount;
 	e->r.shard = o->shard;
+	if (code == 0 && o->network)
+		code = network_parse(o->network, &e->r.network, err);
 	return code == 0 ? prepare(&e->w, &e->r, o, err) : code;
 }
 

@@ -18,7 +18,7 @@ struct run_options {
 	uint64_t repetitions; /* 0: as the workload says */
 	double time_scale;    /* 0: as the workload says */
 	char *data_dir, *bin_dir, *progress, *metric;
-	char *shard_text;
+	char *shard_text, *network;
 	bool epochs;
 	bool find_max_gpus;
 	double au; /* for it, a share */

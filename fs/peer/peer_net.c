@@ -48,8 +48,11 @@ static int split(const char *list, struct words *w, struct err *err)
 int peer_net_check(const char *list, struct err *err)
 {
 	struct words w;
-	int r = split(list, &w, err);
+	int r;
 
+	if (!strcmp(list, PEER_NET_AUTO))
+		return 0;
+	r = split(list, &w, err);
 	free(w.copy);
 	return r;
 }
@@ -82,6 +85,10 @@ int peer_net_init(struct peer_net *net, const char *list, uint64_t self,
 	if (r < 0)
 		return r;
 	seal_no_secret(&net->secret);
+	if (!strcmp(list, PEER_NET_AUTO))
+		return err_set(err, -EINVAL,
+			       "--peers auto: only gpemu-run chooses the "
+			       "addresses; list them");
 	r = split(list, &w, err);
 	if (r == 0 && self >= w.n)
 		r = err_set(err, -EINVAL,

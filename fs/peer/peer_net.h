@@ -22,8 +22,10 @@ struct peer_net {
 	uint64_t timeout_ns; /* wall time */
 };
 
-/* Is `list` the addresses of 2 to PLACE_NODES nodes, separated by commas, none
- * twice? -EINVAL with a text, -ENOMEM. */
+/* In place of a list: gpemu-run replaces it. */
+#define PEER_NET_AUTO "auto"
+/* Is `list` that, or the addresses of 2 to PLACE_NODES nodes, separated by
+ * commas, none twice? -EINVAL with a text, -ENOMEM. */
 int peer_net_check(const char *list, struct err *err);
 /*
  * Look up the addresses and read the key (NULL: none). Sets all but the card

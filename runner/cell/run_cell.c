@@ -48,7 +48,8 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 				cell->mounts[i].name);
 	if (code < 0)
 		return -ENOMEM;
-	return command_mount(&m->command, run->r, cell, i, m->mnt, err);
+	return command_mount(&m->command, run->r, cell, i, m->mnt,
+			     &run->network, err);
 }
 
 /* Where a job reads: its mount, or those of its nodes, whose names end with the
@@ -80,6 +81,20 @@ static int init_job(struct run *run, size_t i, struct err *err)
 		    : -ENOMEM;
 }
 
+/* Each mount is a node, if gpemu-run chooses the peers of one. */
+static int init_network(struct run *run, struct err *err)
+{
+	const struct cell *cell = run->cell;
+	bool wanted = false;
+
+	for (size_t i = 0; run->r->mounted && i < cell->n_mounts; i++)
+		wanted |= cell_has_peers(&cell->mounts[i]);
+	return network_open(&run->network,
+			    wanted ? (uint32_t)cell->n_mounts : 0,
+			    run->r->network, run->r->scratch, &run->r->stop,
+			    err);
+}
+
 static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 		    struct err *err)
 {
@@ -90,6 +105,7 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 	run->jobs = calloc(cell->n_jobs + 1, sizeof(*run->jobs));
 	if (!run->mounts || !run->jobs)
 		return -ENOMEM;
+	code = init_network(run, err);
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
 		code = init_mount(run, i, err);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
@@ -115,6 +131,7 @@ static void run_fini(struct run *run)
 	free(run->jobs);
 	watch_fini(&run->watch);
 	run_fini_gpud(run);
+	network_close(&run->network);
 	if (run->log_fd >= 0)
 		close(run->log_fd);
 }
@@ -171,12 +188,21 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 
 /* --- mounts ----------------------------------------------------------- */
 
-static int start_mount(struct run *run, struct run_mount *m, struct err *err)
+static int start_mount(struct run *run, size_t i, struct err *err)
 {
+	struct run_mount *m = &run->mounts[i];
+	struct err why;
+	int code;
+
 	if (mkdir(m->mnt, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "%s: %s", m->mnt, strerror(errno));
-	return run_start_server(run, &m->child, &m->command, RUN_FS,
+	code = network_enter(&run->network, (uint32_t)i, err);
+	if (code < 0)
+		return code;
+	code = run_start_server(run, &m->child, &m->command, RUN_FS,
 				MOUNT_TIMEOUT_NS, err);
+	return network_leave(&run->network, code < 0 ? &why : err) < 0 ? -EIO
+								       : code;
 }
 
 static int start_mounts(struct run *run, struct err *err)
@@ -191,7 +217,7 @@ static int start_mounts(struct run *run, struct err *err)
 			code = warm_folder(run->mounts[i].folder, &run->r->stop,
 					   err);
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
-		code = start_mount(run, &run->mounts[i], err);
+		code = start_mount(run, i, err);
 	return code;
 }
 
@@ -542,7 +568,7 @@ int cell_probe_mount(struct runner *r, struct err *err)
 	if (code == 0)
 		code = write_configs(&run, err);
 	if (code == 0)
-		code = start_mount(&run, &run.mounts[0], err);
+		code = start_mount(&run, 0, err);
 	end_mounts(&run);
 	if (code == -ENODEV)
 		add_last_words(&run, code, err);

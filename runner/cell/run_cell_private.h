@@ -38,7 +38,8 @@ struct run {
 	const struct cell *cell;
 	struct run_mount *mounts;
 	struct run_job *jobs;
-	struct run_gpud gpud; /* empty when the cell has none */
+	struct run_gpud gpud;	/* empty when the cell has none */
+	struct network network; /* of the mounts; empty if none has peers */
 	int log_fd;
 	char started[32];
 	unsigned attempt;

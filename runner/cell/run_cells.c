@@ -222,16 +222,21 @@ static uint64_t nodes_of(const struct cell *cell, size_t i)
 	return nodes;
 }
 
-/* Append a copy of a mount; `node` < 0: under the same name. */
+/* Append a copy of a mount; of one of several nodes with its number. */
 static int add_mount(struct cell *cell, const struct cell_mount *from,
-		     int64_t node)
+		     uint64_t node, uint64_t nodes)
 {
-	struct cell_mount *m = &cell->mounts[cell->n_mounts++];
-	int n = node < 0 ? asprintf(&m->name, "%s", from->name)
-			 : asprintf(&m->name, "%s-%" PRId64, from->name, node);
+	size_t at = cell->n_mounts++;
+	struct cell_mount *m = &cell->mounts[at];
+	int n = nodes < 2 ? asprintf(&m->name, "%s", from->name)
+			  : asprintf(&m->name, "%s-%" PRIu64, from->name, node);
 
 	if (n < 0)
 		m->name = NULL;
+	if (nodes > 1) {
+		m->first = at - node;
+		m->nodes = nodes;
+	}
 	m->fs = json_deep_copy(from->fs);
 	m->dataset = json_deep_copy(from->dataset);
 	return m->name && m->fs && m->dataset ? 0 : -ENOMEM;
@@ -266,8 +271,12 @@ static int spread(struct cell *cell)
 
 	for (size_t k = 0; k < cell->n_jobs; k++)
 		read_nodes(&cell->jobs[k]);
-	for (size_t i = 0; i < n_one; i++)
+	for (size_t i = 0; i < n_one; i++) {
 		n += nodes_of(cell, i);
+		/* a single node has no peers */
+		if (nodes_of(cell, i) == 1 && cell_has_peers(&one[i]))
+			json_object_del(one[i].fs, "peers");
+	}
 	if (n == n_one)
 		return 0;
 	cell->mounts = calloc(n, sizeof(*cell->mounts));
@@ -276,8 +285,7 @@ static int spread(struct cell *cell)
 		uint64_t nodes = nodes_of(cell, i);
 
 		for (uint64_t k = 0; r == 0 && k < nodes; k++)
-			r = add_mount(cell, &one[i],
-				      nodes > 1 ? (int64_t)k : -1);
+			r = add_mount(cell, &one[i], k, nodes);
 	}
 	/* from the last: the index of a copy is not taken for that of a mount
 	 */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -86,15 +87,42 @@ static int begin(struct command *c, const struct runner *r,
 			 "--time-scale", scale, NULL);
 }
 
+/* The nodes of the job that the mount belongs to. */
+static int add_peers(struct command *c, const struct cell_mount *m,
+		     size_t index, const struct network *net)
+{
+	_cleanup_free_ char *list = NULL;
+	char node[24];
+	size_t size;
+	FILE *f = open_memstream(&list, &size);
+
+	if (!f)
+		return -ENOMEM;
+	for (size_t i = m->first; i < m->first + m->nodes; i++) {
+		char address[NETWORK_ADDRESS];
+
+		network_address(net, (uint32_t)i, address);
+		fprintf(f, "%s%s", i > m->first ? "," : "", address);
+	}
+	if (fclose(f))
+		return -ENOMEM;
+	snprintf(node, sizeof(node), "%zu", index - m->first);
+	return add_words(c, "--peers", list, "--node", node, "--peer-key",
+			 net->key, NULL);
+}
+
 int command_mount(struct command *c, const struct runner *r,
 		  const struct cell *cell, size_t index, const char *mnt,
-		  struct err *err)
+		  const struct network *net, struct err *err)
 {
+	const struct cell_mount *m = &cell->mounts[index];
 	_cleanup_free_ char *data = NULL;
-	int code = dataset_path(r, cell->mounts[index].dataset, &data, err);
+	int code = dataset_path(r, m->dataset, &data, err);
 
 	if (code == 0)
-		code = begin(c, r, cell, cell->mounts[index].name, RUN_FS);
+		code = begin(c, r, cell, m->name, RUN_FS);
+	if (code == 0 && net->n && cell_has_peers(m))
+		code = add_peers(c, m, index, net);
 	return code == 0 ? add_words(c, "-f", data, mnt, NULL) : code;
 }
 

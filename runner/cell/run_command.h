@@ -17,10 +17,11 @@ struct command {
 
 void command_fini(struct command *c);
 
-/* gpemu-fs of mount `index`, on the folder `mnt`. -E2BIG, -ENOMEM. */
+/* gpemu-fs of mount `index`, on the folder `mnt`, which is node `index` of the
+ * network. -E2BIG, -ENOMEM. */
 int command_mount(struct command *c, const struct runner *r,
 		  const struct cell *cell, size_t index, const char *mnt,
-		  struct err *err);
+		  const struct network *net, struct err *err);
 /* gpemu-gpud, which writes its record to the file `record`. -E2BIG, -ENOMEM. */
 int command_gpud(struct command *c, const struct runner *r,
 		 const struct cell *cell, const char *record, struct err *err);

@@ -85,7 +85,7 @@ static json_t *cell_json(const struct run *run)
 	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
 	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:o, s:o, "
 			 "s:O?, s:o, s:o, s:o, s:s, s:s, s:I, s:s, s:f, s:I, "
-			 "s:O}",
+			 "s:O, s:s?}",
 			 "id", c->id, "hash", hash, "workload", w->name, "axes",
 			 axes_json(w, c->point), "repetition",
 			 (json_int_t)c->repetition + 1, "seed",
@@ -97,7 +97,8 @@ static json_t *cell_json(const struct run *run)
 			 "order", workload_order_name(w), "warmup",
 			 (json_int_t)w->warmup, "started", run->started,
 			 "wall_seconds", wall / NS_PER_S, "attempts",
-			 (json_int_t)run->attempt, "overrides", w->overrides);
+			 (json_int_t)run->attempt, "overrides", w->overrides,
+			 "network", network_name(&run->network));
 }
 
 /* The record of a job with `run` added; an object in any case. */

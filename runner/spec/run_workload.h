@@ -52,6 +52,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/conf/conf.h"
 #include "common/err.h"
@@ -293,6 +294,10 @@ struct cell_mount {
 	char *name;
 	json_t *dataset; /* a recipe, or {dir: DIR} */
 	json_t *fs;	 /* the configuration of gpemu-fs */
+	/* of a job with several nodes, whose mounts are consecutive: the index
+	 * of the first of them, and their number; 0: of no such job */
+	size_t first;
+	uint64_t nodes;
 };
 
 /* Source: the range of gpemu-train --nodes */
@@ -322,6 +327,14 @@ struct cell {
 	size_t n_jobs;
 	json_t *gpud; /* the configuration of gpemu-gpud; NULL: none runs */
 };
+
+/* Does gpemu-run choose the addresses of its peers (fs.peers: auto)? */
+static inline bool cell_has_peers(const struct cell_mount *m)
+{
+	const char *peers = json_string_value(json_object_get(m->fs, "peers"));
+
+	return peers && !strcmp(peers, "auto");
+}
 
 /* Does it run a user's program instead of gpemu-train? */
 static inline bool cell_is_exec(const struct cell_job *job)

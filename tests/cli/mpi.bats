@@ -215,3 +215,78 @@ assert a[0]['misses'] == b[0]['misses'] == 60, (a, b)
 assert a[1]['hits'] + b[1]['hits'] == r['mount']['epochs'][1]['hits'] > 80, (a, b)
 assert a[1]['hits'] + a[1]['misses'] == 60, a"
 }
+
+# nodes_with_peers BYTES OPTIONS: two nodes whose caches together hold 120 files
+nodes_with_peers() {
+	mkdir -p "$TMP/data/c"
+	for i in $(seq 120); do head -c "$1" /dev/urandom >"$TMP/data/c/$i"; done
+	cat >"$TMP/w.yaml" <<-YAML
+		name: peers
+		question: Does it run?
+		dataset: {dir: data}
+		base:
+		  fs: {storage: ideal, cache_size: 52%, peers: auto, nic: ethernet-1g}
+		  train: {batch: 10, epochs: 2, prep: none, workers: 1, loader: sync, nodes: 2, $2}
+		noise: 100%
+		time_scale: 0.1
+		expect:
+		  - {that: hit_ratio > 50, kind: self}
+	YAML
+	cd "$TMP"
+}
+
+mounts_of() { # the processes of gpemu-fs below $TMP
+	pgrep -f "gpemu-fs.*$TMP/data" || true
+}
+
+@test "the nodes of a cell share their caches, in network namespaces or on loopback" {
+	[ -r /dev/fuse ] || skip "no /dev/fuse"
+	unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+	local networks=loopback network
+
+	nodes_with_peers 20000 "order: locality"
+	! unshare -n ip link add type veth 2>/dev/null || networks="namespaces loopback"
+	for network in $networks; do
+		run timeout 100 "${TRAIN%-train}-run" --fresh --network $network w.yaml
+		[ "$status" -eq 0 ] || { echo "$output"; cat results/peers/logs/*; false; }
+		JSON=$(ls results/peers/records/*.json)
+		record "
+assert r['cell']['network'] == '$network', r['cell']['network']
+a, b = (r['mounts']['data-%d' % i] for i in (0, 1))
+address = b['peer']['peers'][0]['address']
+assert address.startswith('10.' if '$network' == 'namespaces' else '127.'), address
+assert a['peer']['connected'] == b['peer']['connected'] == 1
+# each rank reads from its own storage what its own cache keeps, once
+assert a['epochs'][0]['backend_reads'] + b['epochs'][0]['backend_reads'] == 120
+assert a['epochs'][1]['backend_reads'] + b['epochs'][1]['backend_reads'] == 0
+# and what it has too little of from the other's cache
+moved = a['epochs'][1]['misses'] + b['epochs'][1]['misses']
+assert 0 < moved < 30, moved
+assert a['peer']['served'] + b['peer']['served'] >= moved"
+	done
+}
+
+@test "no network is left behind, however gpemu-run ends" {
+	[ -r /dev/fuse ] || skip "no /dev/fuse"
+	unshare -n ip link add type veth 2>/dev/null || skip "no network namespaces"
+	unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+	local signal pid space links
+
+	nodes_with_peers 100 "model: alexnet"
+	links=$(ip -br link | awk '{ print $1 }')
+	for signal in INT KILL; do
+		"${TRAIN%-train}-run" --fresh --network namespaces --time-scale 100 w.yaml >/dev/null 2>&1 3>&- &
+		pid=$!
+		until [ "$(mounts_of | wc -l)" -ge 2 ]; do sleep .05; kill -0 $pid; done
+		space=$(readlink "/proc/$(mounts_of | head -n 1)/ns/net")
+		[ "$space" != "$(readlink /proc/self/ns/net)" ]
+		kill -$signal $pid
+		wait $pid || true
+		# of a killed one the kernel ends the mounts
+		for i in $(seq 200); do [ -n "$(mounts_of)" ] || break; sleep .05; done
+		[ -z "$(mounts_of)" ]
+		! readlink /proc/[0-9]*/ns/net 2>/dev/null | grep -F "$space" || false
+		[ "$(ip -br link | awk '{ print $1 }')" = "$links" ]
+		! ls /run/netns 2>/dev/null | grep . || false
+	done
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/run/run_network.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/word.h"
+
+/* arbitrary: ip(8) takes milliseconds */
+#define IP_TIMEOUT_NS (20 * NS_PER_S)
+/* arbitrary: no other program listens at these addresses */
+enum { PORT = 7640, KEY = 32 };
+
+int network_parse(const char *s, enum network_mode *ret, struct err *err)
+{
+	static const char *const names[] = {
+		[NETWORK_AUTO] = "auto",
+		[NETWORK_NAMESPACES] = "namespaces",
+		[NETWORK_LOOPBACK] = "loopback",
+	};
+	int i = WORD_FIND(names, "--network", s, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum network_mode)i;
+	return 0;
+}
+
+/* --- namespaces ----------------------------------------------------------- */
+
+static int here(struct err *err)
+{
+	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? err_set(err, -errno, "/proc/self/ns/net: %s",
+				strerror(errno))
+		      : fd;
+}
+
+/* Move to a new namespace. Its descriptor. */
+static int make(struct err *err)
+{
+	if (unshare(CLONE_NEWNET) < 0)
+		return err_set(err, -errno, "network namespaces: %s",
+			       strerror(errno));
+	return here(err);
+}
+
+static int move_to(int space, struct err *err)
+{
+	return setns(space, CLONE_NEWNET) < 0
+		       ? err_set(err, -errno, "setns: %s", strerror(errno))
+		       : 0;
+}
+
+/* Run lines of ip(8) in this namespace. */
+static int ip(const char *lines, const char *folder, struct stop *stop,
+	      struct err *err)
+{
+	_cleanup_free_ char *file = NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	struct child child;
+	int status = 0, r;
+
+	if (asprintf(&file, "%s/ip", folder) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	f = fopen(file, "we");
+	if (!f || fputs(lines, f) == EOF || fflush(f))
+		return err_set(err, -errno, "%s: %s", file, strerror(errno));
+	r = child_start(&child,
+			(char *[]){ (char *)"ip", (char *)"-batch", file,
+				    NULL },
+			NULL, STDERR_FILENO, STDERR_FILENO, err);
+	if (r == 0)
+		r = child_wait(&child, stop, IP_TIMEOUT_NS, &status);
+	child_end(&child, 0);
+	unlink(file);
+	if (r == 0 && status)
+		r = -EIO;
+	return r < 0 ? err_set(err, r, "ip -batch: %s", strerror(-r)) : 0;
+}
+
+/* The namespace of a node, and its link to the one of the bridge. */
+static int make_node(struct network *net, uint32_t i, const char *folder,
+		     struct stop *stop, struct err *err)
+{
+	char address[NETWORK_ADDRESS], text[512];
+
+	net->node[i] = make(err);
+	if (net->node[i] < 0)
+		return net->node[i];
+	network_address(net, i, address);
+	*strchr(address, ':') = 0;
+	snprintf(text, sizeof(text),
+		 "link set lo up\n"
+		 "link add eth0 type veth peer name n%u netns /proc/%d/fd/%d\n"
+		 "addr add %s/24 dev eth0\n"
+		 "link set eth0 up\n",
+		 i, (int)getpid(), net->hub, address);
+	return ip(text, folder, stop, err);
+}
+
+static int bridge(uint32_t n, const char *folder, struct stop *stop,
+		  struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return err_set(err, -ENOMEM, "out of memory");
+	fputs("link add hub type bridge\nlink set hub up\n", f);
+	for (uint32_t i = 0; i < n; i++)
+		fprintf(f, "link set n%u master hub up\n", i);
+	return fclose(f) ? err_set(err, -ENOMEM, "out of memory")
+			 : ip(text, folder, stop, err);
+}
+
+static int make_spaces(struct network *net, const char *folder,
+		       struct stop *stop, struct err *err)
+{
+	struct err why;
+	int r = 0;
+
+	net->own = here(err);
+	if (net->own < 0)
+		return net->own;
+	net->spaces = true;
+	net->hub = make(err);
+	if (net->hub < 0)
+		return net->hub;
+	for (uint32_t i = 0; r == 0 && i < net->n; i++)
+		r = make_node(net, i, folder, stop, err);
+	if (r == 0)
+		r = move_to(net->hub, err);
+	if (r == 0)
+		r = bridge(net->n, folder, stop, err);
+	/* the children of a cell would run in the wrong one */
+	if (move_to(net->own, &why) < 0) {
+		log_error("%s", why.text);
+		abort();
+	}
+	return r;
+}
+
+static void drop(int *fd)
+{
+	util_closep(fd);
+	*fd = -1;
+}
+
+static void drop_spaces(struct network *net)
+{
+	for (uint32_t i = 0; i < net->n; i++)
+		drop(&net->node[i]);
+	drop(&net->hub);
+	drop(&net->own);
+	net->spaces = false;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static int make_key(struct network *net, const char *folder, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	uint8_t bytes[KEY];
+
+	if (asprintf(&net->key, "%s/peer-key", folder) < 0) {
+		net->key = NULL;
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	fd = open(net->key, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || getrandom(bytes, KEY, 0) != KEY ||
+	    write(fd, bytes, KEY) != KEY)
+		return err_set(err, -errno, "%s: %s", net->key,
+			       strerror(errno));
+	return 0;
+}
+
+int network_open(struct network *net, uint32_t n, enum network_mode mode,
+		 const char *folder, struct stop *stop, struct err *err)
+{
+	struct err why = { 0 };
+	int r;
+
+	*net = (struct network){ .own = -1, .hub = -1 };
+	if (n == 0)
+		return 0;
+	if (n > NETWORK_NODES)
+		return err_set(err, -E2BIG,
+			       "%u mounts with peers: auto; at most %d", n,
+			       NETWORK_NODES);
+	net->node = calloc(n, sizeof(*net->node));
+	if (!net->node)
+		return err_set(err, -ENOMEM, "out of memory");
+	net->n = n;
+	for (uint32_t i = 0; i < n; i++)
+		net->node[i] = -1;
+	if (getrandom(net->net, sizeof(net->net), 0) != sizeof(net->net))
+		return err_set(err, -errno, "getrandom: %s", strerror(errno));
+	r = make_key(net, folder, err);
+	if (r < 0 || mode == NETWORK_LOOPBACK)
+		return r;
+	r = make_spaces(net, folder, stop, &why);
+	if (r == 0)
+		return 0;
+	drop_spaces(net);
+	if (mode == NETWORK_NAMESPACES || r == -EINTR)
+		return err_set(err, r, "%s", why.text);
+	if (r != -EPERM)
+		log_warn("the nodes use loopback addresses: %s", why.text);
+	return 0;
+}
+
+void network_close(struct network *net)
+{
+	if (net->n)
+		drop_spaces(net);
+	free(net->node);
+	if (net->key)
+		unlink(net->key);
+	free(net->key);
+	*net = (struct network){ .own = -1, .hub = -1 };
+}
+
+/* --- use ------------------------------------------------------------------ */
+
+const char *network_name(const struct network *net)
+{
+	if (!net->n)
+		return NULL;
+	return net->spaces ? "namespaces" : "loopback";
+}
+
+void network_address(const struct network *net, uint32_t node,
+		     char ret[NETWORK_ADDRESS])
+{
+	if (net->spaces)
+		snprintf(ret, NETWORK_ADDRESS, "10.77.0.%u:%d", node + 1, PORT);
+	else /* no port is taken: other programs use 127.0.0.1 */
+		snprintf(ret, NETWORK_ADDRESS, "127.%u.%u.%u:%d",
+			 1 + net->net[0] % 254, net->net[1], node + 1, PORT);
+}
+
+int network_enter(const struct network *net, uint32_t node, struct err *err)
+{
+	return net->spaces ? move_to(net->node[node], err) : 0;
+}
+
+int network_leave(const struct network *net, struct err *err)
+{
+	return net->spaces ? move_to(net->own, err) : 0;
+}
