@@ -138,10 +138,12 @@ void tick_let_sleep(struct tick *t)
 
 uint64_t tick_now(const struct tick *t)
 {
-	if (t->fake)
-		return t->fake_now;
-	uint64_t wall = tick_wall() - t->origin;
+	return t->fake ? t->fake_now : tick_of_wall(t, tick_wall());
+}
 
+uint64_t tick_of_wall(const struct tick *t, uint64_t wall)
+{
+	wall = wall > t->origin ? wall - t->origin : 0;
 	return t->scale == 1 ? wall : (uint64_t)((double)wall / t->scale);
 }
 
@@ -156,7 +158,7 @@ uint64_t tick_spin(const struct tick *t)
 }
 
 /* Rounded up: a wait must never return before its deadline. */
-static uint64_t to_wall(const struct tick *t, uint64_t deadline)
+uint64_t tick_to_wall(const struct tick *t, uint64_t deadline)
 {
 	if (t->scale == 1)
 		return t->origin + deadline;
@@ -188,7 +190,7 @@ void tick_wait(struct tick *t, uint64_t deadline)
 			t->fake_now = deadline;
 		return;
 	}
-	uint64_t wall = to_wall(t, deadline), now = tick_wall();
+	uint64_t wall = tick_to_wall(t, deadline), now = tick_wall();
 
 	if (now >= wall)
 		return;
@@ -229,7 +231,7 @@ bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 		pthread_cond_wait(cond, mutex);
 		return false;
 	}
-	uint64_t wall = to_wall(t, deadline);
+	uint64_t wall = tick_to_wall(t, deadline);
 
 	if (tick_keeps_awake(t) && tick_wall() + EARLY_NS < wall &&
 	    !cond_wait(cond, mutex, wall - EARLY_NS))
@@ -244,12 +246,12 @@ bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
 			   pthread_mutex_t *mutex, uint64_t deadline)
 {
-	return cond_wait(cond, mutex, to_wall(t, deadline));
+	return cond_wait(cond, mutex, tick_to_wall(t, deadline));
 }
 
 void tick_finish(struct tick *t, uint64_t deadline)
 {
-	spin_until(t, to_wall(t, deadline));
+	spin_until(t, tick_to_wall(t, deadline));
 }
 
 int tick_timer_new(void)
@@ -265,7 +267,8 @@ int tick_timer_set(const struct tick *t, int fd, uint64_t deadline)
 
 	if (deadline != TICK_NEVER)
 		when.it_value = timespec_of(
-			MAX(to_wall(t, deadline), t->spin_ns + 1) - t->spin_ns);
+			MAX(tick_to_wall(t, deadline), t->spin_ns + 1) -
+			t->spin_ns);
 	return timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno
 								       : 0;
 }

@@ -47,6 +47,10 @@ void tick_free(struct tick *t);
 
 /* Emulated ns since the clock was made. */
 uint64_t tick_now(const struct tick *t);
+/* The wall time (tick_wall) of an emulated time, and the reverse; so that two
+ * processes can speak of the same moment. Not for fake clocks. */
+uint64_t tick_to_wall(const struct tick *t, uint64_t at);
+uint64_t tick_of_wall(const struct tick *t, uint64_t wall);
 /* Wall ns per emulated ns. */
 double tick_scale(const struct tick *t);
 /* The spin, emulated ns. */

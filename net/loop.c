@@ -12,7 +12,6 @@
 
 struct loop {
 	struct loop_config c;
-	struct nic nic;
 	int epoll, wake, timer;
 	pthread_t thread;
 	bool started;
@@ -49,7 +48,6 @@ int loop_new(const struct loop_config *config, struct loop **ret)
 		return -ENOMEM;
 	}
 	l->c = *config;
-	nic_init(&l->nic, config->bytes_per_s, config->latency_ns);
 	l->timer_at = TICK_NEVER;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -125,13 +123,13 @@ void loop_wake(struct loop *l)
 
 void loop_bytes(const struct loop *l, uint64_t *ret_in, uint64_t *ret_out)
 {
-	*ret_in = __atomic_load_n(&l->nic.received, __ATOMIC_RELAXED);
-	*ret_out = __atomic_load_n(&l->nic.sent, __ATOMIC_RELAXED);
+	*ret_in = __atomic_load_n(&l->c.nic->received, __ATOMIC_RELAXED);
+	*ret_out = __atomic_load_n(&l->c.nic->sent, __ATOMIC_RELAXED);
 }
 
 uint64_t loop_leaves(const struct loop *l, uint64_t now)
 {
-	return now + l->nic.latency_ns;
+	return now + l->c.nic->latency_ns;
 }
 
 /* --- connections ---------------------------------------------------------- */
@@ -229,7 +227,7 @@ static uint64_t pump_all(struct loop *l, uint64_t now)
 	uint64_t at = TICK_NEVER;
 
 	for (size_t i = 0; i < l->n_conns; i++) {
-		uint64_t due = conn_pump(l->conns[i], &l->nic, now);
+		uint64_t due = conn_pump(l->conns[i], l->c.nic, now);
 
 		at = MIN(at, due);
 	}

@@ -22,8 +22,7 @@ struct loop;
 struct loop_config {
 	struct tick *tick; /* borrowed, as is `secret` */
 	const struct seal_secret *secret;
-	double bytes_per_s;  /* of the card, each direction; 0: no limit */
-	uint64_t latency_ns; /* one way */
+	struct nic *nic;     /* borrowed */
 	uint64_t timeout_ns; /* of net/conn.h */
 	int listener;	     /* owned; -1: none */
 	/* Set c->ops and c->user of an accepted connection. < 0: close it. */

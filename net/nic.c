@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/nic.h"
 
+#include <stdlib.h>
+
 #include "common/units.h"
 #include "common/util.h"
 
@@ -12,20 +14,39 @@ enum { LEAST_PIECE = 16 << 10, MOST_PIECE = 64 << 10, PIECES_PER_S = 20000 };
  * later */
 #define MOST_LATE_NS (10 * NS_PER_MS)
 
-void nic_init(struct nic *n, double bytes_per_s, uint64_t latency_ns)
+struct nic *nic_new(void)
+{
+	struct nic *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->piece = MOST_PIECE;
+	pthread_mutex_init(&n->lock, NULL);
+	return n;
+}
+
+void nic_free(struct nic *n)
+{
+	if (!n)
+		return;
+	gradients_fini(&n->gradients);
+	pthread_mutex_destroy(&n->lock);
+	free(n);
+}
+
+void nic_limit(struct nic *n, double bytes_per_s, uint64_t latency_ns)
 {
 	double piece = bytes_per_s / PIECES_PER_S;
 
-	*n = (struct nic){ .out.bytes_per_s = bytes_per_s,
-			   .in.bytes_per_s = bytes_per_s,
-			   .latency_ns = latency_ns,
-			   .piece = MOST_PIECE };
+	n->out.bytes_per_s = n->in.bytes_per_s = bytes_per_s;
+	n->latency_ns = latency_ns;
+	n->piece = MOST_PIECE;
 	if (piece > 0 && piece < MOST_PIECE)
 		n->piece = MAX((size_t)piece, LEAST_PIECE);
 }
 
-void nic_book(const struct nic *nic, struct link *l, struct nic_flow *f,
-	      size_t n, uint64_t ready, uint64_t now)
+void nic_book(struct nic *nic, struct link *l, struct nic_flow *f, size_t n,
+	      uint64_t ready, uint64_t now)
 {
 	if (f->booked)
 		return;
@@ -33,8 +54,12 @@ void nic_book(const struct nic *nic, struct link *l, struct nic_flow *f,
 		ready = MAX(ready, f->before);
 	if (now > MOST_LATE_NS)
 		ready = MAX(ready, now - MOST_LATE_NS);
+	ready = MIN(ready, now);
 	f->booked = MIN(n, nic->piece);
-	f->at = link_send(l, MIN(ready, now), f->booked);
+	pthread_mutex_lock(&nic->lock);
+	gradients_book(&nic->gradients, &nic->out, &nic->in, nic->piece, ready);
+	f->at = link_send(l, ready, f->booked);
+	pthread_mutex_unlock(&nic->lock);
 }
 
 void nic_pass(struct nic_flow *f, size_t n, uint64_t *count)
@@ -47,4 +72,32 @@ void nic_pass(struct nic_flow *f, size_t n, uint64_t *count)
 void nic_idle(struct nic_flow *f)
 {
 	f->before = 0;
+}
+
+int nic_reduce(struct nic *n, uint64_t id, const struct gradients_bucket *b,
+	       uint64_t now)
+{
+	int r;
+
+	pthread_mutex_lock(&n->lock);
+	gradients_book(&n->gradients, &n->out, &n->in, n->piece, now);
+	r = gradients_add(&n->gradients, id, b);
+	pthread_mutex_unlock(&n->lock);
+	return r;
+}
+
+size_t nic_delays(struct nic *n, struct nic_delay ret[GRADIENTS_CHAINS])
+{
+	size_t n_chains;
+
+	pthread_mutex_lock(&n->lock);
+	n_chains = n->gradients.n;
+	for (size_t i = 0; i < n_chains; i++)
+		ret[i] = (struct nic_delay){
+			.id = n->gradients.chain[i].id,
+			.ns = gradients_delay(&n->gradients, &n->out, &n->in,
+					      n->piece, i),
+		};
+	pthread_mutex_unlock(&n->lock);
+	return n_chains;
 }

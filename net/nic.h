@@ -10,25 +10,35 @@
  *	message ready --latency--> [ out ]--bytes/rate--> socket
  *	socket --> [ in ]--bytes/rate--> message
  *
- * The bytes of frames count, TCP/IP and Ethernet headers do not. Pure: times
- * are arguments, in emulated ns.
+ * The gradients of the node's rank pass the same card, both ways at once, like
+ * one more connection (net/gradients.h).
+ *
+ * The bytes of frames count, TCP/IP and Ethernet headers do not. Times are
+ * arguments, in emulated ns. Any thread may call these functions.
  */
 #ifndef GPEMU_NET_NIC_H
 #define GPEMU_NET_NIC_H
 
+#include <pthread.h>
 #include <stddef.h>
 
 #include "emu/gpu/link.h"
+#include "net/gradients.h"
 
 struct nic {
-	struct link out, in;
+	struct link out, in;	 /* lock */
 	uint64_t latency_ns;	 /* one way */
 	size_t piece;		 /* bytes that are timed together */
 	uint64_t sent, received; /* atomic: bytes so far */
+	pthread_mutex_t lock;
+	struct gradients gradients; /* lock */
 };
 
-/* bytes_per_s 0: no limit. */
-void nic_init(struct nic *n, double bytes_per_s, uint64_t latency_ns);
+/* A card without limit. NULL: no memory. */
+struct nic *nic_new(void);
+void nic_free(struct nic *n);
+/* Before its use. bytes_per_s 0: no limit. */
+void nic_limit(struct nic *n, double bytes_per_s, uint64_t latency_ns);
 
 /* The part of a connection in one direction of the card. */
 struct nic_flow {
@@ -38,12 +48,23 @@ struct nic_flow {
 };
 
 /* Book up to `n` bytes that have been ready since `ready`, unless some are
- * booked already. */
-void nic_book(const struct nic *nic, struct link *l, struct nic_flow *f,
-	      size_t n, uint64_t ready, uint64_t now);
+ * booked already. `l`: n->out or n->in. */
+void nic_book(struct nic *nic, struct link *l, struct nic_flow *f, size_t n,
+	      uint64_t ready, uint64_t now);
 /* `n` of the booked bytes have passed; adds to *count, one of the card's. */
 void nic_pass(struct nic_flow *f, size_t n, uint64_t *count);
 /* There is nothing to pass now. */
 void nic_idle(struct nic_flow *f);
+
+/* As gradients_add, for the all-reduces of `id`; what was ready before `now`
+ * has its place. */
+int nic_reduce(struct nic *n, uint64_t id, const struct gradients_bucket *b,
+	       uint64_t now);
+struct nic_delay {
+	uint64_t id, ns;
+};
+/* How much later than alone on the card the buckets of each chain are reduced,
+ * as far as the traffic is known. Returns their number. */
+size_t nic_delays(struct nic *n, struct nic_delay ret[GRADIENTS_CHAINS]);
 
 #endif

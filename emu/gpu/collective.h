@@ -54,9 +54,22 @@ int collective_parse(const char *s, enum collective_algorithm *ret,
 /* The time of one all-reduce of `bytes`, in ns. */
 uint64_t collective_ns(const struct collective *c, uint64_t bytes);
 
+/* A bucket of an all-reduce, on the link of each device. */
+struct collective_bucket {
+	uint64_t ready_ns; /* all devices have its gradients */
+	uint64_t bytes;	   /* that cross the link, in each direction */
+	uint64_t latency_ns;
+};
+
 /* When all buckets are reduced, given the backward passes of the n >= 1
  * devices; never before the last of them ends. */
 uint64_t collective_overlapped(const struct collective *c,
 			       const struct collective_pass *pass, size_t n);
+/* The same; calls `bucket` for each of them, in their order. */
+uint64_t collective_each(const struct collective *c,
+			 const struct collective_pass *pass, size_t n,
+			 void (*bucket)(void *ctx,
+					const struct collective_bucket *b),
+			 void *ctx);
 
 #endif

@@ -14,6 +14,7 @@
 #include "emu/profile/profile.h"
 #include "fs/cache/tier.h"
 #include "fs/control/ctl_fault.h"
+#include "fs/control/ctl_nic.h"
 #include "fs/control/ctl_prom.h"
 #include "fs/control/warm.h"
 #include "fs/layer/trace.h"
@@ -32,7 +33,7 @@ enum { MOST_TEXT = 64 << 20 };
 static const char *const names[CTL_N_FILES] = {
 	[CTL_STATS] = "stats",	 [CTL_STATS_PROM] = "stats.prom",
 	[CTL_CONFIG] = "config", [CTL_CONTROL] = "control",
-	[CTL_GROUPS] = "groups",
+	[CTL_GROUPS] = "groups", [CTL_NIC] = "nic",
 };
 
 const char *ctl_name(enum ctl_file file)
@@ -109,7 +110,8 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 	}
 	if (file == CTL_CONTROL || ctl_is_long(file))
 		return 0;
-	json_auto_t *stats = ctl_stats(ctl);
+	json_auto_t *stats = file == CTL_NIC ? ctl_nic_json(ctl)
+					     : ctl_stats(ctl);
 
 	if (!stats)
 		return -ENOMEM;
@@ -362,11 +364,12 @@ static int warm(struct ctl *ctl, char *list, struct err *err)
 
 static int run_line(struct ctl *ctl, char *line, struct err *err)
 {
-	enum { RESET, EPOCH, DROP_CACHE, SET, FAULT, WARM };
+	enum { RESET, EPOCH, DROP_CACHE, SET, FAULT, WARM, REDUCE };
 	static const char *const words[] = {
 		[RESET] = "reset",	     [EPOCH] = "epoch",
 		[DROP_CACHE] = "drop-cache", [SET] = "set",
 		[FAULT] = "fault",	     [WARM] = "warm",
+		[REDUCE] = "reduce",
 	};
 	char *save, *word = strtok_r(line, " \t\r", &save);
 	char *key;
@@ -379,6 +382,8 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 		return warm(ctl, save, err);
 	if (i == FAULT)
 		return ctl_fault(ctl, save, err);
+	if (i == REDUCE)
+		return ctl_reduce(ctl, save, err);
 	key = strtok_r(NULL, " \t\r", &save);
 	if (i == SET)
 		return set(ctl, key, save, err);

@@ -7,6 +7,7 @@
  *	config      the effective configuration as YAML      (read)
  *	groups      which files are read together, one JSON array of
  *	            paths a line; empty without groups      (read)
+ *	nic         the network card as JSON (ctl_nic.h)     (read)
  *	control     one command a line                       (write)
  *
  * Listings of the root omit the directory, so that programs that walk the
@@ -15,7 +16,8 @@
  *
  * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
  * cache_policy, cache_size, tier and storage, `fault add RULE` and
- * `fault clear [ID]` (fs/layer/fault.h), `warm LIST` (fs/control/warm.h).
+ * `fault clear [ID]` (fs/layer/fault.h), `warm LIST` (fs/control/warm.h),
+ * `reduce ...` (fs/control/ctl_nic.h).
  */
 #ifndef GPEMU_FS_CONTROL_CTL_H
 #define GPEMU_FS_CONTROL_CTL_H
@@ -34,6 +36,7 @@ enum ctl_file {
 	CTL_CONFIG,
 	CTL_CONTROL,
 	CTL_GROUPS,
+	CTL_NIC,
 	CTL_N_FILES,
 };
 
@@ -45,6 +48,8 @@ bool ctl_writable(enum ctl_file file);
 uint32_t ctl_mode(enum ctl_file file);
 /* CTL_N_FILES: no such file. */
 enum ctl_file ctl_lookup(const char *name);
+
+struct nic;
 
 struct ctl {
 	struct server *server;
@@ -58,6 +63,7 @@ struct ctl {
 	const char *dir;     /* absolute, base of relative paths; NULL: none */
 	struct warm *warm;   /* NULL: no command `warm` */
 	struct trace *trace; /* or NULL */
+	struct nic *nic;     /* of --peers; NULL: none */
 	uint64_t text_bytes; /* atomic: of what ctl_read returned */
 	const char *transport; /* atomic: as --transport; NULL: not yet known */
 };

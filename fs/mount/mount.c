@@ -230,7 +230,8 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 			       .lock = &m->options_lock,
 			       .dir = m->start_dir,
 			       .warm = m->warm,
-			       .trace = m->trace };
+			       .trace = m->trace,
+			       .nic = m->o.nic ? m->peers.nic : NULL };
 	struct front_config c = { .server = m->server,
 				  .ctl = &m->ctl,
 				  .jobs = m->jobs,

@@ -13,10 +13,8 @@ static int read_nic(const char *name, struct peer_net *net, struct err *err)
 	if (r == 0 && p.nic.gb_per_s <= 0)
 		r = err_set(err, -ENODEV, "--nic %s: the node has no nic",
 			    name);
-	if (r == 0) {
-		net->bytes_per_s = p.nic.gb_per_s * 1e9;
-		net->latency_ns = p.nic.latency_ns;
-	}
+	if (r == 0)
+		nic_limit(net->nic, p.nic.gb_per_s * 1e9, p.nic.latency_ns);
 	node_profile_free(&p);
 	return r;
 }

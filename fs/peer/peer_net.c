@@ -81,7 +81,10 @@ int peer_net_init(struct peer_net *net, const char *list, uint64_t self,
 	struct words w;
 	int r = seal_init(err);
 
-	*net = (struct peer_net){ .timeout_ns = PEER_TIMEOUT_NS };
+	*net = (struct peer_net){ .timeout_ns = PEER_TIMEOUT_NS,
+				  .nic = nic_new() };
+	if (r == 0 && !net->nic)
+		r = err_set(err, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
 	seal_no_secret(&net->secret);
@@ -108,5 +111,6 @@ void peer_net_fini(struct peer_net *net)
 	for (uint32_t i = 0; i < net->n; i++)
 		addr_fini(&net->nodes[i]);
 	seal_forget(&net->secret, sizeof(net->secret));
+	nic_free(TAKE_PTR(net->nic));
 	net->n = 0;
 }

@@ -6,6 +6,7 @@
 #include "common/units.h"
 #include "fs/peer/place.h"
 #include "net/addr.h"
+#include "net/nic.h"
 #include "net/seal.h"
 
 /* When a request to another node is given up. arbitrary: longer than a busy
@@ -16,9 +17,7 @@ struct peer_net {
 	struct addr nodes[PLACE_NODES];
 	uint32_t n, self; /* this one is nodes[self] */
 	struct seal_secret secret;
-	/* of the emulated network card; 0: no limit */
-	double bytes_per_s;
-	uint64_t latency_ns;
+	struct nic *nic;     /* the node's emulated network card */
 	uint64_t timeout_ns; /* wall time */
 };
 
@@ -28,8 +27,8 @@ struct peer_net {
  * commas, none twice? -EINVAL with a text, -ENOMEM. */
 int peer_net_check(const char *list, struct err *err);
 /*
- * Look up the addresses and read the key (NULL: none). Sets all but the card
- * and the time-out; peer_net_fini releases it even after an error. -EINVAL
+ * Look up the addresses and read the key (NULL: none). The card has no limit;
+ * peer_net_fini releases it even after an error. -EINVAL
  * (`self` is no node; an address that other machines reach, without a key), and
  * what addr_find and seal_read_secret fail with; with a text.
  */

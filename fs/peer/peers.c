@@ -209,8 +209,7 @@ static int init_loop(struct peers *p, struct err *err)
 	const struct peer_net *net = p->c.net;
 	struct loop_config c = { .tick = p->c.tick,
 				 .secret = &net->secret,
-				 .bytes_per_s = net->bytes_per_s,
-				 .latency_ns = net->latency_ns,
+				 .nic = net->nic,
 				 .timeout_ns = p->shared.timeout_ns,
 				 .accepted = accepted,
 				 .refused = refused,

@@ -84,6 +84,14 @@ json_t *mount_stats(const struct mount *m)
 	return j;
 }
 
+int mount_nic(const struct mount *m, json_t **ret, struct err *err)
+{
+	_cleanup_free_ char *path = in_dir(m, "nic");
+
+	return path ? json_read(path, ret, err)
+		    : err_set(err, -ENOMEM, "out of memory");
+}
+
 bool mount_hits(const struct mount *m, struct mount_hits *ret)
 {
 	json_auto_t *j = mount_stats(m);

@@ -36,6 +36,8 @@ int mount_mark_epoch(const struct mount *m, struct err *err);
 /* The contents of `stats`; NULL without a mount or on a read error. */
 json_t *mount_stats(const struct mount *m);
 
+/* The contents of `nic`; there must be a mount. As json_read. */
+int mount_nic(const struct mount *m, json_t **ret, struct err *err);
 
 struct mount_hits {
 	uint64_t hits, misses;

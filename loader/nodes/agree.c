@@ -64,3 +64,16 @@ int agree_link(struct comm *c, struct collective *reduce, struct err *err)
 	}
 	return r;
 }
+
+int agree_any(struct comm *c, bool mine, bool *ret, struct err *err)
+{
+	_cleanup_free_ bool *all = calloc(c->size, sizeof(*all));
+	int r = comm_exchange(c, &mine, all, sizeof(mine), err);
+
+	if (r == 0 && !all)
+		r = err_set(err, -ENOMEM, "out of memory");
+	*ret = false;
+	for (uint32_t i = 0; r == 0 && i < c->size; i++)
+		*ret |= all[i];
+	return r;
+}

@@ -15,4 +15,7 @@ int agree_same(struct comm *c, const json_t *mine, struct err *err);
  * Collective. */
 int agree_link(struct comm *c, struct collective *reduce, struct err *err);
 
+/* Does some rank have it? Collective. */
+int agree_any(struct comm *c, bool mine, bool *ret, struct err *err);
+
 #endif

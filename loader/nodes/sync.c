@@ -19,8 +19,9 @@ int sync_init(struct sync *s, struct comm *comm,
 		.node = calloc(comm->size, sizeof(*s->node)),
 		.pass = calloc(comm->size, sizeof(*s->pass)),
 		.straggler = calloc(comm->size, sizeof(*s->straggler)),
+		.delay = calloc(comm->size, sizeof(*s->delay)),
 	};
-	return s->node && s->pass && s->straggler ? 0 : -ENOMEM;
+	return s->node && s->pass && s->straggler && s->delay ? 0 : -ENOMEM;
 }
 
 void sync_fini(struct sync *s)
@@ -28,6 +29,7 @@ void sync_fini(struct sync *s)
 	free(s->node);
 	free(s->pass);
 	free(s->straggler);
+	free(s->delay);
 	*s = (struct sync){ 0 };
 }
 
@@ -98,6 +100,23 @@ static void attribute(struct sync *s)
 	s->straggler[s->last].n_last += anyone_waits;
 }
 
+/* When the slowest card has passed the gradients. */
+static int share_cards(struct sync *s, uint64_t *reduced, struct err *err)
+{
+	uint64_t mine = 0, most = 0;
+	int r = 0;
+
+	if (s->card.mount)
+		r = card_reduce(&s->card, &s->reduce, s->pass, s->comm->size,
+				s->base_ns, *reduced, &mine, err);
+	if (r == 0)
+		r = comm_exchange(s->comm, &mine, s->delay, sizeof(mine), err);
+	for (uint32_t i = 0; r == 0 && i < s->comm->size; i++)
+		most = MAX(most, s->delay[i]);
+	*reduced += most;
+	return r;
+}
+
 int sync_finish(struct sync *s, struct gpus_reach *ret_all,
 		uint64_t *ret_reduced, struct err *err)
 {
@@ -119,6 +138,10 @@ int sync_finish(struct sync *s, struct gpus_reach *ret_all,
 	*ret_reduced =
 		s->base_ns + collective_overlapped(&s->reduce, s->pass, n);
 	attribute(s);
+	if (s->cards)
+		r = share_cards(s, ret_reduced, err);
+	if (r < 0)
+		return r;
 	all.pass.start += s->base_ns;
 	all.pass.end += s->base_ns;
 	*ret_all = all;
@@ -200,6 +223,7 @@ json_t *sync_json(const struct sync *s, uint32_t node)
 
 	causes(p, ns);
 	set_s(j, "waited_s", p->waited_ns);
+	set_s(j, "card_s", s->card.delay_ns);
 	set_s(j, "kept_waiting_s", mean(s, kept_waiting(p)));
 	for (int i = 0; i < CAUSES; i++)
 		set_s(j, keys[i], mean(s, ns[i]));

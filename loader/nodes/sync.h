@@ -15,6 +15,10 @@
  * each counts on its own clock from the common begin of the epoch. The
  * records travel while the GPUs compute, and do not make the step longer.
  *
+ * Where the gradients share a node's card with its caches (card.h), a step ends
+ * as late as on the node whose card delays it most. The nodes exchange these
+ * delays at the end of the step, while the next one has begun.
+ *
  * The last node keeps the others waiting: it is the straggler of that step.
  * Its delay against another node is attributed to what it waited for longer
  * than that one, in this order and as far as each reaches: its batch (by
@@ -31,6 +35,7 @@
 #include "emu/gpu/gpus.h"
 #include "loader/account/account.h"
 #include "loader/comm/comm.h"
+#include "loader/nodes/card.h"
 
 /* A node's part of a step. In ns; those of the pass since the begin of
  * the step. */
@@ -61,6 +66,10 @@ struct sync {
 	struct sync_record *node;
 	struct collective_pass *pass;
 	struct straggler *straggler;
+	/* some node has a card that it shares; this one: card.mount */
+	bool cards;
+	struct card card;
+	uint64_t *delay; /* comm->size: of the last step */
 };
 
 /* `reduce`: over all nodes. -ENOMEM. Close with sync_fini, failed or not. */
@@ -85,7 +94,7 @@ const struct stalls *sync_other(const struct sync *s);
 uint32_t sync_slowest(const struct sync *s, uint64_t *ret_ns);
 /* The main cause of its delays, as a noun. */
 const char *sync_cause(const struct sync *s, uint32_t node);
-/* The record's part about a node's steps. */
+/* The record's part about the steps of this node, `node`. */
 json_t *sync_json(const struct sync *s, uint32_t node);
 
 #endif

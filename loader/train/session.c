@@ -110,7 +110,7 @@ int session_start(struct session *s, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (o->keep_awake)
 		tick_keep_awake(s->tick); /* where permitted */
-	s->train.tick = s->job.tick = s->tick;
+	s->train.tick = s->job.tick = s->sync.card.tick = s->tick;
 	s->config = (struct pipeline_config){
 		.data = &s->data,
 		.engine = s->choice.engine,

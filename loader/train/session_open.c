@@ -270,6 +270,22 @@ static json_t *common(const struct session *s)
 	return j;
 }
 
+/* The gradients pass the card of this node's mount, beside its caches. */
+static int share_card(struct session *s, struct err *err)
+{
+	struct sync *sync = &s->sync;
+	struct err why = { 0 };
+
+	if (s->options.node &&
+	    card_find(&s->mount, s->options.time_scale,
+		      s->node.profile.nic.gb_per_s, &sync->card, &why) < 0)
+		session_tell(s, LOG_LEVEL_WARN,
+			     "the gradients do not share the network card of "
+			     "the mount: %s",
+			     why.text);
+	return agree_any(s->comm, sync->card.mount, &sync->cards, err);
+}
+
 static int agree(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
@@ -290,7 +306,7 @@ static int agree(struct session *s, struct err *err)
 			     "nodes: their all-reduce takes no time");
 	r = sync_init(&s->sync, s->comm, reduce);
 	s->train.sync = &s->sync;
-	return r < 0 ? err_set(err, r, "out of memory") : 0;
+	return r < 0 ? err_set(err, r, "out of memory") : share_card(s, err);
 }
 
 int session_open(struct session *s, struct err *err)

@@ -290,3 +290,22 @@ assert a['peer']['served'] + b['peer']['served'] >= moved"
 		! ls /run/netns 2>/dev/null | grep . || false
 	done
 }
+
+@test "gradients wait for the traffic of the caches on the card of the node" {
+	[ -r /dev/fuse ] || skip "no /dev/fuse"
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "compares times"
+	unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+	# each rank reads the same files in each epoch
+	nodes_with_peers 400000 "model: squeezenet1_1, node: ethernet-1g, gpus: 1, order: sequential"
+	run timeout 100 "${TRAIN%-train}-run" --network loopback --time-scale 1 w.yaml fs.cache_size=100%
+	[ "$status" -eq 0 ] || { echo "$output"; cat results/peers/logs/*; false; }
+	JSON=$(ls results/peers/records/*.json)
+	record "
+e = r['epochs']
+# epoch 1 reads its own caches only: the modelled time, exactly
+c = r['node']['allreduce']
+assert c['ranks'] == 2 and c['gb_per_s'] == .125, c
+first, later = e[0]['allreduce_s'], e[1]['allreduce_s']
+late = [n['straggler']['card_s'] for n in r['nodes']]
+assert 0 < max(late) <= first - later + 1e-9 <= sum(late) + 2e-9, (late, first, later)"
+}

@@ -17,6 +17,7 @@
 
 struct rig {
 	struct tick *tick;
+	struct nic *nic;
 	struct loop *loop;
 	struct seal_secret secret;
 	struct sockaddr_in at;
@@ -97,10 +98,13 @@ static void rig_init(struct rig *r)
 	socklen_t n = sizeof(r->at);
 
 	*r = (struct rig){ .tick = tick_new(1, 0),
+			   .nic = nic_new(),
 			   .at = { .sin_family = AF_INET } };
 	r->at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	seal_no_secret(&r->secret);
 	c.tick = r->tick;
+	c.nic = r->nic;
+	assert_non_null(c.nic);
 	c.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	assert_int_equal(bind(c.listener, (void *)&r->at, n), 0);
 	assert_int_equal(listen(c.listener, 128), 0);
@@ -111,6 +115,7 @@ static void rig_init(struct rig *r)
 static void rig_fini(struct rig *r)
 {
 	loop_free(r->loop);
+	nic_free(r->nic);
 	tick_free(r->tick);
 }
 

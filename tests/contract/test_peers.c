@@ -243,10 +243,8 @@ static void the_card_takes_its_time(void **state)
 	uint64_t begin, took, bytes, n;
 
 	nets_init(c.nets, 2, PATIENT);
-	for (int i = 0; i < 2; i++) {
-		c.nets[i].bytes_per_s = 4e6;
-		c.nets[i].latency_ns = 3 * NS_PER_MS;
-	}
+	for (int i = 0; i < 2; i++)
+		nic_limit(c.nets[i].nic, 4e6, 3 * NS_PER_MS);
 	f->fraction = .65;
 	start_node(f, &c, 0);
 	start_node(f, &c, 1);

@@ -6,6 +6,7 @@
 #include "fs/control/ctl.h"
 #include "fs/control/warm.h"
 #include "fs/layer/layer_fault.h"
+#include "net/nic.h"
 #include "tests/fuzz/fuzz.h"
 
 struct options {
@@ -60,7 +61,10 @@ static void begin(void)
 				.storage = &all.o.storage,
 				.cache_policy = &all.o.cache_policy,
 				.cache_size = &all.o.cache_size,
-				.lock = &all.lock };
+				.lock = &all.lock,
+				.nic = nic_new() };
+	PROMISED(all.ctl.nic);
+	nic_limit(all.ctl.nic, 1e9, 1000);
 	PROMISED(server_new(&c, &all.ctl.server, &err) == 0);
 	PROMISED(warm_new(all.ctl.server, &all.ctl.warm) == 0);
 }

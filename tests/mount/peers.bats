@@ -149,3 +149,40 @@ storage_reads()
 	[[ $output == *"in use"* ]]
 	is_not_mounted
 }
+
+@test "gradients and the traffic of the caches share the card of the node" {
+	make_files 100 20000
+	find_ports 2
+	cat >"$BATS_TEST_TMPDIR/node.yaml" <<-'END'
+		{name: node, source: test, verified: false, gpus: 1, gpu: v100, cores: 1, memory: 1G,
+		 pcie: {source: test}, nic: {gb_per_s: 0.01, latency: 10us, source: test}}
+	END
+	for i in 0 1; do node $i -c 65% --peer-timeout 1m --nic "$BATS_TEST_TMPDIR/node.yaml"; done
+	eventually connected 0 1
+	eventually connected 1 1
+	python3 - "$mp" <<-'END'
+		import json, os, sys, time
+		mp = sys.argv[1] + ".0"
+		def nic(): return json.load(open(mp + "/.gpemu/nic"))
+		def reduce(mb):
+		    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+		    with open(mp + "/.gpemu/control", "w") as f:
+		        f.write(f"reduce 5 {now} {mb * 1000000} 1e7 1000\n")
+		def late(): return nic()["delay_ns"]["5"]
+		files = [os.path.join(d, f) for d, _, fs in os.walk(mp) for f in fs]
+		# alone: as modelled
+		reduce(1)
+		assert late() == 0, late()
+		time.sleep(.11)
+		# 3 s of gradients; what the other node sends meanwhile delays them by
+		# its time on the card, 100 ns a byte, and takes twice as long itself
+		reduce(30)
+		begin, before = time.monotonic(), nic()["received_bytes"]
+		for f in files: open(f, "rb").read()
+		took, n = time.monotonic() - begin, nic()["received_bytes"] - before
+		assert n > 30 * 20000, n
+		assert abs(late() - 100 * n) < 5 * n + 7e6, (late(), n)
+		assert took > 1.8 * n * 1e-7, (took, n)
+	END
+	run -1 bash -c "echo 'reduce 1 2 3' >'$mp.0/.gpemu/control'"
+}

@@ -85,6 +85,55 @@ static void the_last_node_and_the_ring_end_a_step(void **state)
 	}
 }
 
+/* The second exchange of a step: how much a card delays its node. */
+static int delayed(struct comm *c, struct err *err)
+{
+	(void)err;
+	if (n_exchanges++ % 2 == 0) {
+		cells[c->rank] = c->mine;
+		return 0;
+	}
+	for (uint64_t i = 0; i < c->size; i++) {
+		uint64_t ns = i * 7 * NS_PER_MS;
+
+		memcpy(cells[i].record, &ns, sizeof(ns));
+	}
+	return 0;
+}
+
+static void the_slowest_card_ends_a_step(void **state)
+{
+	const struct comm_ops late = { .finish = delayed };
+	struct gpus_reach mine = { .pass = { 0, 10 * NS_PER_MS } }, all;
+	const struct stalls none = { 0 };
+	struct collective c = ring(3);
+	uint64_t law = 4 * 1000000 / 3 + 4 * 1000, reduced;
+	struct comm comm = of(0, 3);
+	struct sync s;
+
+	(void)state;
+	comm.ops = &late;
+	assert_int_equal(sync_init(&s, &comm, &c), 0);
+	s.cards = true;
+	sync_begin(&s, 0);
+	for (uint64_t step = 1; step <= 2; step++) {
+		uint64_t end = (10 * NS_PER_MS + law + 14 * NS_PER_MS) * step;
+
+		for (uint32_t i = 1; i < 3; i++)
+			give(i,
+			     &(struct sync_record){ .end_ns = 10 * NS_PER_MS });
+		mine.pass.end = s.base_ns + 10 * NS_PER_MS;
+		sync_start(&s, s.base_ns, &mine, &none, 0);
+		assert_int_equal(sync_finish(&s, &all, &reduced, NULL), 0);
+		assert_int_equal(reduced, end);
+		/* the delay is that of the all-reduce, not of the passes */
+		assert_int_equal(all.pass.end, end - law - 14 * NS_PER_MS);
+		assert_int_equal(s.base_ns, end);
+	}
+	assert_int_equal(n_exchanges, 4);
+	sync_fini(&s);
+}
+
 /* Node 1 is 30 ms later than node 0: 10 ms more of reads, 4 of the copy, 6 of
  * its checkpoint. */
 static void who_is_late_says_why(void **state)
@@ -189,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_node_and_the_ring_end_a_step),
+		cmocka_unit_test(the_slowest_card_ends_a_step),
 		cmocka_unit_test(who_is_late_says_why),
 		cmocka_unit_test(a_step_without_waiting_has_no_straggler),
 		cmocka_unit_test(one_error_ends_all_ranks),
