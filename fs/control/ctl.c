@@ -34,6 +34,7 @@ static const char *const names[CTL_N_FILES] = {
 	[CTL_STATS] = "stats",	 [CTL_STATS_PROM] = "stats.prom",
 	[CTL_CONFIG] = "config", [CTL_CONTROL] = "control",
 	[CTL_GROUPS] = "groups", [CTL_NIC] = "nic",
+	[CTL_FUTURE] = "future",
 };
 
 const char *ctl_name(enum ctl_file file)
@@ -43,7 +44,7 @@ const char *ctl_name(enum ctl_file file)
 
 bool ctl_writable(enum ctl_file file)
 {
-	return file == CTL_CONTROL;
+	return file == CTL_CONTROL || file == CTL_FUTURE;
 }
 
 uint32_t ctl_mode(enum ctl_file file)
@@ -51,7 +52,8 @@ uint32_t ctl_mode(enum ctl_file file)
 	switch (file) {
 	case CTL_STATS:
 	case CTL_STATS_PROM: return 0444;
-	case CTL_CONTROL: return 0600;
+	case CTL_CONTROL:
+	case CTL_FUTURE: return 0600;
 	default: return 0400;
 	}
 }
@@ -108,7 +110,7 @@ static int write_file(struct ctl *ctl, enum ctl_file file, FILE *f)
 		pthread_mutex_unlock(ctl->lock);
 		return r;
 	}
-	if (file == CTL_CONTROL || ctl_is_long(file))
+	if (ctl_writable(file) || ctl_is_long(file))
 		return 0;
 	json_auto_t *stats = file == CTL_NIC ? ctl_nic_json(ctl)
 					     : ctl_stats(ctl);
@@ -191,6 +193,14 @@ int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
 		return -EINVAL;
 	return server_read_groups(ctl->server, offset, MIN(n, MOST_PIECE), ret,
 				  ret_n);
+}
+
+int ctl_write(struct ctl *ctl, enum ctl_file file, uint64_t offset,
+	      const char *bytes, size_t n, struct err *err)
+{
+	return file == CTL_FUTURE
+		       ? server_future(ctl->server, offset, bytes, n, err)
+		       : ctl_command(ctl, bytes, n, err);
 }
 
 /* --- commands ----------------------------------------------------------- */
@@ -394,11 +404,13 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 			    : server_drop_cache(ctl->server, err);
 }
 
-bool ctl_may_wait(const char *text, size_t n)
+bool ctl_may_wait(enum ctl_file file, const char *text, size_t n)
 {
 	static const char *const words[] = { "set", "warm" };
 	const char *end = text + n;
 
+	if (file == CTL_FUTURE)
+		return true;
 	while (text < end && n <= MAX_COMMAND) { /* longer: fails */
 		const char *eol = memchr(text, '\n', (size_t)(end - text));
 

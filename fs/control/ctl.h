@@ -9,6 +9,8 @@
  *	            paths a line; empty without groups      (read)
  *	nic         the network card as JSON (ctl_nic.h)     (read)
  *	control     one command a line                       (write)
+ *	future      the accesses to come, as a loader announces them
+ *	            (common/system/future.h)                 (write)
  *
  * Listings of the root omit the directory, so that programs that walk the
  * dataset (ImageFolder, find) do not see it. A file's content is made when it
@@ -37,6 +39,7 @@ enum ctl_file {
 	CTL_CONTROL,
 	CTL_GROUPS,
 	CTL_NIC,
+	CTL_FUTURE,
 	CTL_N_FILES,
 };
 
@@ -90,8 +93,12 @@ void ctl_log_stats(struct ctl *ctl);
 /* May it be read while we serve? Not a pipe: the read would block until a
  * process writes to it. -EINVAL, or as stat(2); with a text. */
 int ctl_check_file(const char *path, struct err *err);
-/* May these commands wait for a file, or for a command that does? */
-bool ctl_may_wait(const char *text, size_t n);
+/* May this write wait for a file, or for a command that does? */
+bool ctl_may_wait(enum ctl_file file, const char *text, size_t n);
+/* A write to a file that is ctl_writable: commands (ctl_command), or a part of
+ * the future (server_future). */
+int ctl_write(struct ctl *ctl, enum ctl_file file, uint64_t offset,
+	      const char *bytes, size_t n, struct err *err);
 /*
  * Run the commands in `text`, `n` bytes, in order until one fails. Commands
  * that may wait run on one thread at a time, which also changes the options.

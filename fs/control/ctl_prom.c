@@ -110,6 +110,7 @@ void ctl_prom(FILE *f, json_t *stats)
 	print_group(f, "warm", json_object_get(stats, "warm"));
 	print_group(f, "trace", json_object_get(stats, "trace"));
 	print_group(f, "peer", json_object_get(stats, "peer"));
+	print_group(f, "prefetch", json_object_get(stats, "prefetch"));
 	fprintf(f, "# TYPE gpemu_fs_latency_us gauge\n");
 	json_object_foreach (json_object_get(stats, "latency_us"), kind,
 			     group) {

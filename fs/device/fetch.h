@@ -54,6 +54,7 @@ struct fetch {
 		     * call that reads does not call done */
 	bool apart; /* its starter reads its bytes, by fetch_read */
 	/* results */
+	bool remote;	   /* another node had the bytes */
 	int error;	   /* 0 or -errno of the real read */
 	uint64_t deadline; /* when the device completes it */
 	uint64_t ahead;	   /* its answer leaves this much earlier */

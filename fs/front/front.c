@@ -276,10 +276,11 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		     size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	(void)offset;
 	(void)fi;
 	if (front_is_ctl(ino))
-		front_ctl_write(fuse_req_userdata(req), req, buf, size);
+		front_ctl_write(fuse_req_userdata(req), req,
+				front_ctl_file(ino), (uint64_t)offset, buf,
+				size);
 	else
 		fuse_reply_err(req, EROFS);
 }

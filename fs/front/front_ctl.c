@@ -13,14 +13,17 @@ struct command {
 	struct job job;
 	fuse_req_t req;
 	struct ctl *ctl;
+	enum ctl_file file;
+	uint64_t offset;
 	size_t n;
 	char text[];
 };
 
-static int run(struct ctl *ctl, const char *text, size_t n)
+static int run(struct ctl *ctl, enum ctl_file file, uint64_t offset,
+	       const char *text, size_t n)
 {
 	struct err err = { 0 };
-	int r = ctl_command(ctl, text, n, &err);
+	int r = ctl_write(ctl, file, offset, text, n, &err);
 
 	if (r < 0)
 		log_error("control: %s", err.text);
@@ -39,7 +42,7 @@ static int command_work(struct job *job)
 {
 	struct command *c = container_of(job, struct command, job);
 
-	return run(c->ctl, c->text, c->n);
+	return run(c->ctl, c->file, c->offset, c->text, c->n);
 }
 
 static void command_done(struct job *job, int r)
@@ -54,13 +57,13 @@ static void command_free(struct job *job)
 	free(container_of(job, struct command, job));
 }
 
-void front_ctl_write(struct front *f, fuse_req_t req, const char *text,
-		     size_t n)
+void front_ctl_write(struct front *f, fuse_req_t req, enum ctl_file file,
+		     uint64_t offset, const char *text, size_t n)
 {
 	struct command *c;
 
-	if (!ctl_may_wait(text, n)) {
-		answer(req, n, run(f->c.ctl, text, n));
+	if (!ctl_may_wait(file, text, n)) {
+		answer(req, n, run(f->c.ctl, file, offset, text, n));
 		return;
 	}
 	c = malloc(sizeof(*c) + n);
@@ -73,6 +76,8 @@ void front_ctl_write(struct front *f, fuse_req_t req, const char *text,
 			       .free = command_free };
 	c->req = req;
 	c->ctl = f->c.ctl;
+	c->file = file;
+	c->offset = offset;
 	c->n = n;
 	memcpy(c->text, text, n);
 	jobs_add(f->c.jobs, &c->job);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes to the control file. */
+/* Writes to control files. */
 #ifndef GPEMU_FS_FRONT_FRONT_CTL_H
 #define GPEMU_FS_FRONT_FRONT_CTL_H
 
@@ -7,9 +7,9 @@
 
 #include "fs/front/front_private.h"
 
-/* Run the commands and answer, now or from another thread (fs/control/jobs.h).
- */
-void front_ctl_write(struct front *f, fuse_req_t req, const char *text,
-		     size_t n);
+/* Do what ctl_write does and answer, now or from another thread
+ * (fs/control/jobs.h). */
+void front_ctl_write(struct front *f, fuse_req_t req, enum ctl_file file,
+		     uint64_t offset, const char *text, size_t n);
 
 #endif

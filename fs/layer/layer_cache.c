@@ -96,7 +96,9 @@ static int capacity_bytes(const struct layer *l, const struct policy_ops *ops,
 
 static bool allowed(void *layer, uint64_t key)
 {
-	return layer_admits(layer, key);
+	const struct layer *l = layer;
+
+	return layer_admits(layer, key, l->nth);
 }
 
 static int make(struct layer *l, const char *policy,
@@ -138,8 +140,10 @@ static struct cache *use(struct layer *l, struct cache *fresh)
 	struct cache *old = c->cache;
 
 	s->capacity += cache_capacity(fresh) - (old ? cache_capacity(old) : 0);
+	s->tiers[l->nth] = cache_capacity(fresh);
 	if (!s->c.bytes_in_source)
-		budget_set_capacity(&s->budget, s->capacity);
+		budget_set_capacity(&s->budget,
+				    s->capacity + s->c.prefetch_bytes);
 	s->n_keepers += !cache_policy(fresh)->bypass;
 	s->n_keepers -= old && !cache_policy(old)->bypass;
 	c->cache = fresh;

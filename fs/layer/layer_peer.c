@@ -24,6 +24,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
+#include "fs/peer/foresee.h"
 #include "fs/peer/peer_net.h"
 #include "fs/peer/peers.h"
 #include "fs/server/flight.h"
@@ -31,7 +32,7 @@
 
 struct peering {
 	struct peers *peers;
-	const struct place *place;
+	struct place *place;
 };
 
 /* --- requesting ----------------------------------------------------------- */
@@ -70,11 +71,24 @@ static void peer_metadata(struct layer *l, struct fetch *f)
 		layer_metadata(l, f);
 }
 
-static bool peer_admits(struct layer *l, uint64_t key)
+static bool peer_admits(struct layer *l, uint64_t key, unsigned tier)
 {
 	const struct peering *p = l->state;
 
-	return place_keeps(p->place, key) && layer_admits(l, key);
+	return place_keeps(p->place, key, tier) && layer_admits(l, key, tier);
+}
+
+/* All nodes get the same future, and place alike. */
+static int peer_place(struct layer *l, const struct future *f, struct err *err)
+{
+	const struct peering *p = l->state;
+	struct server *s = l->server;
+	struct foresee_tiers tiers = { .bytes = s->tiers };
+
+	/* constant: the cache of a mount with peers does not change */
+	while (tiers.n < MOST_LAYERS && s->tiers[tiers.n])
+		tiers.n++;
+	return foresee(p->place, f, &tiers, err);
 }
 
 static bool peer_owner(struct layer *l, uint32_t node, uint32_t *ret)
@@ -140,6 +154,7 @@ static void serve(void *ctx, struct peer_ask *ask)
 			 .arrival = tick_now(s->c.tick),
 			 .first = true,
 			 .later = true,
+			 .remote = true,
 			 .starter = s->split.start };
 
 	ask->release = release;
@@ -232,11 +247,11 @@ static void peer_reset(struct layer *l)
 static size_t peer_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 {
 	const struct peering *p = l->state;
-	uint64_t connected, in, out, owned, surplus, none;
+	struct place_sums sums = place_sums(p->place);
+	uint64_t connected, in, out;
 	struct peer_counts n = peers_counts(p->peers, &connected);
 
 	peers_bytes(p->peers, &in, &out);
-	place_sums(p->place, &owned, &surplus, &none);
 	const struct layer_stat all[] = {
 		{ "hits", n.hits },
 		{ "hit_bytes", n.hit_bytes },
@@ -252,8 +267,8 @@ static size_t peer_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 		{ "served_notfound", n.served_notfound },
 		{ "sent_bytes", out },
 		{ "received_bytes", in },
-		{ "owned_bytes", owned },
-		{ "surplus_bytes", surplus },
+		{ "owned_bytes", sums.owned },
+		{ "surplus_bytes", sums.surplus },
 	};
 
 	_Static_assert(ARRAY_SIZE(all) <= LAYER_STATS, "they fit");
@@ -284,6 +299,7 @@ const struct layer_ops layer_peer = {
 	.metadata = peer_metadata,
 	.admits = peer_admits,
 	.owner = peer_owner,
+	.place = peer_place,
 	.renew = peer_renew,
 	.reset = peer_reset,
 	.stats = peer_stats,

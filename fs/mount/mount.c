@@ -118,6 +118,8 @@ static int start_server(struct mount *m, struct err *err)
 				   .layers = m->o.layers,
 				   .groups = m->groups,
 				   .group_buffer = m->o.group_buffer,
+				   .prefetch_bytes = m->o.prefetch,
+				   .prefetch_depth = m->o.prefetch_depth,
 				   .memory = m->o.memory };
 
 	int r;

@@ -16,6 +16,10 @@
 #include "fs/server/layer.h"
 #include "fs/source/source.h"
 
+/* arbitrary: as many as a fast loader has workers; a read that was not
+ * announced waits behind them */
+enum { PREFETCH_DEPTH = 16 };
+
 static int check_fault(const void *object, struct err *err)
 {
 	const char *text = *(char *const *)object;
@@ -90,8 +94,8 @@ static const struct conf_field fields[] = {
 	{ "cache_policy", CONF_STRING, offsetof(struct options, cache_policy),
 	  .check = check_policy, .short_opt = 'p',
 	  .arg = "NAME[:KEY=VALUE,...]",
-	  .help = "cache policy (default: lru, with --peers minio; none "
-		  "caches nothing)" },
+	  .help = "cache policy (default: lru, with --peers or --prefetch "
+		  "minio; none caches nothing)" },
 	{ "cache_size", CONF_CAPACITY, offsetof(struct options, cache_size),
 	  .short_opt = 'c', .arg = "SIZE|P%",
 	  .help = "capacity in bytes, or percent of the dataset's bytes "
@@ -127,6 +131,15 @@ static const struct conf_field fields[] = {
 	  .arg = "SIZE",
 	  .help = "group buffer: memory for files that were fetched with their "
 		  "group and not read yet (default: 64M, or two groups)" },
+	{ "prefetch", CONF_SIZE, offsetof(struct options, prefetch),
+	  .arg = "SIZE",
+	  .help = "staging buffer: fetch the samples that a loader announces "
+		  "(.gpemu/future) before it reads them, up to so many bytes "
+		  "(default: 0, none)" },
+	{ "prefetch_depth", CONF_UINT, offsetof(struct options, prefetch_depth),
+	  .arg = "N", .min = 1, .max = 1024,
+	  .help = "how many of these fetches are in flight at once (default: "
+		  "16)" },
 	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
 	  .help = "memory for file contents outside the cache: in flight, "
 		  "being read, group buffer (default: the lesser of 256M "
@@ -224,6 +237,7 @@ int options_init(struct options *o)
 			       .spin = TICK_DEFAULT_SPIN_NS,
 			       .keep_awake = true,
 			       .peer_timeout = PEER_TIMEOUT_NS,
+			       .prefetch_depth = PREFETCH_DEPTH,
 			       .storage = strdup("ideal"),
 			       .tier_admit = strdup("every"),
 			       .cache_bytes = strdup("memory"),
@@ -313,9 +327,10 @@ static int settle_cache(struct options *o, struct err *err)
 		o->cache_size = (struct units_capacity){
 			.fraction = UNITS_AUTO_FRACTION, .yields = true
 		};
-	/* a node keeps what it owns */
+	/* a node keeps what it owns, or accesses first */
 	if (!o->cache_policy)
-		o->cache_policy = strdup(o->peers ? "minio" : "lru");
+		o->cache_policy =
+			strdup(o->peers || o->prefetch ? "minio" : "lru");
 	return o->cache_policy ? 0 : -ENOMEM;
 }
 
@@ -355,6 +370,8 @@ static int settle(void *options, struct err *err)
 		r = check_layer(o, "--fault", "fault", err);
 	if (r == 0 && strcmp(o->group, "1"))
 		r = check_layer(o, "--group", "group", err);
+	if (r == 0 && o->prefetch)
+		r = check_layer(o, "--prefetch", "prefetch", err);
 	if (r == 0)
 		r = settle_peers(o, err);
 	if (r == 0)

@@ -22,6 +22,7 @@ struct options {
 	char *cache_bytes;
 	char *group, *group_order;
 	uint64_t group_buffer;
+	uint64_t prefetch, prefetch_depth;
 	uint64_t memory;	 /* 0: the server's default */
 	struct conf_list faults; /* of char * */
 	double time_scale;	 /* NaN: not given */

@@ -186,6 +186,7 @@ static int take_data(struct peer_link *l, struct link_slot *s,
 	peer_count(&l->hits, 1);
 	free_slot(l, s, now);
 	f->error = 0;
+	f->remote = true;
 	f->deadline = now;
 	f->ahead = 0;
 	f->done(f, false);

@@ -107,6 +107,19 @@ static void take(struct peers *p, bool stops, struct fetch **ret_wanted,
 
 /* --- the thread of the loop ----------------------------------------------- */
 
+/* The owner may have changed since peers_want. */
+static void ask_owner(struct peers *p, struct fetch *f, uint64_t now)
+{
+	uint32_t owner = others_owner(p, key_of(p, f));
+
+	if (owner != PLACE_NONE) {
+		peer_link_ask(&p->links[owner], f, now);
+		return;
+	}
+	peer_count(&p->shared.counts.skipped, 1);
+	p->c.miss(p->c.ctx, f);
+}
+
 static uint64_t go_round(void *ctx, uint64_t now)
 {
 	struct peers *p = ctx;
@@ -119,7 +132,7 @@ static uint64_t go_round(void *ctx, uint64_t now)
 		struct fetch *f = wanted;
 
 		wanted = f->next;
-		peer_link_ask(&p->links[others_owner(p, key_of(p, f))], f, now);
+		ask_owner(p, f, now);
 	}
 	while (answers) {
 		struct peer_ask *a = answers;
@@ -295,7 +308,7 @@ void peers_free(struct peers *p)
 
 /* --- numbers -------------------------------------------------------------- */
 
-const struct place *peers_place(const struct peers *p)
+struct place *peers_place(const struct peers *p)
 {
 	return p->place;
 }

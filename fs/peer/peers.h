@@ -48,7 +48,8 @@ void peers_stop(struct peers *p);
 /* Stops first. All requests must be replied to. NULL is allowed. */
 void peers_free(struct peers *p);
 
-const struct place *peers_place(const struct peers *p);
+/* A future may replace its content (fs/peer/foresee.h). */
+struct place *peers_place(const struct peers *p);
 /* Does another node own the object, and is it connected? Any thread. */
 bool peers_have(const struct peers *p, uint64_t key);
 /*

@@ -10,16 +10,14 @@
 #include "common/rng.h"
 #include "common/util.h"
 
-/* One byte per object: its owner, and whether this node keeps it. */
-enum { OWNER = 0x7f, NOBODY = 0x7f, KEPT = 0x80 };
-_Static_assert((int)PLACE_NODES <= (int)NOBODY, "a node is no NOBODY");
+_Static_assert((int)PLACE_NODES <= (int)PLACE_NOBODY, "a node is no NOBODY");
 
 struct place {
 	struct place_config c;
-	uint32_t *first;    /* of each node of the tree: its first object */
-	unsigned char *who; /* of each object */
+	uint32_t *first; /* of each node of the tree: its first object */
+	uint16_t *who;	 /* of each object: a place_code; atomic */
 	uint32_t n;
-	uint64_t owned, surplus, none;
+	struct place_sums sums; /* atomic */
 };
 
 /* --- objects -------------------------------------------------------------- */
@@ -48,11 +46,27 @@ static int number_objects(struct place *p)
 	if (n >= UINT32_MAX)
 		return -EFBIG;
 	p->n = (uint32_t)n;
-	p->who = malloc(n + 1);
+	p->who = malloc((n + 1) * sizeof(*p->who));
 	if (!p->who)
 		return -ENOMEM;
-	memset(p->who, NOBODY, n);
+	for (uint32_t i = 0; i < n; i++)
+		p->who[i] = place_code(PLACE_NOBODY, PLACE_NOWHERE);
 	return 0;
+}
+
+uint32_t place_objects(const struct place *p)
+{
+	return p->n;
+}
+
+uint32_t place_first(const struct place *p, uint32_t node)
+{
+	return p->first[node];
+}
+
+const struct place_config *place_config(const struct place *p)
+{
+	return &p->c;
 }
 
 uint64_t place_bytes(const struct place *p, uint64_t key)
@@ -133,15 +147,14 @@ static uint64_t place_owners(struct place *p, const struct item *v)
 		uint32_t k = most_room(room, p->c.n_nodes);
 
 		if (v[i].bytes > room[k]) {
-			p->none += v[i].bytes;
+			p->sums.none += v[i].bytes;
 			continue;
 		}
 		room[k] -= v[i].bytes;
-		p->who[v[i].object] = (unsigned char)k;
-		if (k == p->c.self) {
-			p->who[v[i].object] |= KEPT;
-			p->owned += v[i].bytes;
-		}
+		p->who[v[i].object] = place_code(
+			k, k == p->c.self ? PLACE_ANYWHERE : PLACE_NOWHERE);
+		if (k == p->c.self)
+			p->sums.owned += v[i].bytes;
 	}
 	return room[p->c.self];
 }
@@ -149,13 +162,15 @@ static uint64_t place_owners(struct place *p, const struct item *v)
 static void place_surplus(struct place *p, const struct item *v, uint64_t room)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
-		unsigned char *who = &p->who[v[i].object];
+		uint16_t *who = &p->who[v[i].object];
+		uint32_t owner = place_code_owner(*who);
 
-		if (*who == NOBODY || *who & KEPT || v[i].bytes > room)
+		if (owner == PLACE_NOBODY || owner == p->c.self ||
+		    v[i].bytes > room)
 			continue;
-		*who |= KEPT;
+		*who = place_code(owner, PLACE_ANYWHERE);
 		room -= v[i].bytes;
-		p->surplus += v[i].bytes;
+		p->sums.surplus += v[i].bytes;
 	}
 }
 
@@ -200,29 +215,49 @@ void place_free(struct place *p)
 	free(p);
 }
 
-static unsigned char who_has(const struct place *p, uint64_t key)
+/* A future may replace the placement at any time. */
+static uint16_t who_has(const struct place *p, uint64_t key)
 {
-	return p->who[p->first[key >> 32] + (uint32_t)key];
+	return __atomic_load_n(&p->who[p->first[key >> 32] + (uint32_t)key],
+			       __ATOMIC_RELAXED);
 }
 
 uint32_t place_owner(const struct place *p, uint64_t key)
 {
-	uint32_t owner = who_has(p, key) & OWNER;
+	uint32_t owner = place_code_owner(who_has(p, key));
 
-	return owner == NOBODY ? PLACE_NONE : owner;
+	return owner == PLACE_NOBODY ? PLACE_NONE : owner;
 }
 
-bool place_keeps(const struct place *p, uint64_t key)
+bool place_keeps(const struct place *p, uint64_t key, unsigned tier)
 {
-	return who_has(p, key) & KEPT;
+	unsigned at = place_code_tier(who_has(p, key));
+
+	return at == PLACE_ANYWHERE || at == tier;
 }
 
-void place_sums(const struct place *p, uint64_t *ret_owned,
-		uint64_t *ret_surplus, uint64_t *ret_none)
+bool place_replace(struct place *p, const uint16_t *who,
+		   const struct place_sums *sums)
 {
-	*ret_owned = p->owned;
-	*ret_surplus = p->surplus;
-	*ret_none = p->none;
+	bool changed = false;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		changed = changed || p->who[i] != who[i];
+		__atomic_store_n(&p->who[i], who[i], __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&p->sums.owned, sums->owned, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->sums.surplus, sums->surplus, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->sums.none, sums->none, __ATOMIC_RELAXED);
+	return changed;
+}
+
+struct place_sums place_sums(const struct place *p)
+{
+	return (struct place_sums){
+		__atomic_load_n(&p->sums.owned, __ATOMIC_RELAXED),
+		__atomic_load_n(&p->sums.surplus, __ATOMIC_RELAXED),
+		__atomic_load_n(&p->sums.none, __ATOMIC_RELAXED),
+	};
 }
 
 /* --- the dataset ---------------------------------------------------------- */

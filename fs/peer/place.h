@@ -15,8 +15,12 @@
  * Training", VLDB 2021, section 4.2); the shuffle by the seed is that of its
  * code, the balance of bytes is ours.
  *
+ * With the future of a run (fs/peer/foresee.h) another placement replaces it.
+ *
  * An object is a file, or a 4 MiB extent of a large one, named by its key
- * (fs/server/object.h). Constant after place_new; any thread may read it.
+ * (fs/server/object.h). Any thread may read a placement, also while one
+ * replaces it: then it sees the old or the new place of each object. A request
+ * to a node that does not own the object only costs a read of the storage.
  */
 #ifndef GPEMU_FS_PEER_PLACE_H
 #define GPEMU_FS_PEER_PLACE_H
@@ -47,11 +51,40 @@ void place_free(struct place *p);
 uint64_t place_bytes(const struct place *p, uint64_t key);
 /* The owner of an object that exists, or PLACE_NONE. */
 uint32_t place_owner(const struct place *p, uint64_t key);
-/* Does this node keep it, as the owner or as surplus? */
-bool place_keeps(const struct place *p, uint64_t key);
+/* Does this node keep it in that tier of its cache, as the owner or as
+ * surplus? */
+bool place_keeps(const struct place *p, uint64_t key, unsigned tier);
 /* Bytes that this node owns, and has as surplus; bytes without an owner. */
-void place_sums(const struct place *p, uint64_t *ret_owned,
-		uint64_t *ret_surplus, uint64_t *ret_none);
+struct place_sums {
+	uint64_t owned, surplus, none;
+};
+struct place_sums place_sums(const struct place *p);
+
+/* --- another placement ---------------------------------------------------- */
+
+/* Where an object is: its owner, and the tier of this node that keeps it. */
+enum { PLACE_NOBODY = 0xff, PLACE_NOWHERE = 0xff, PLACE_ANYWHERE = 0xfe };
+static inline uint16_t place_code(uint32_t owner, unsigned tier)
+{
+	return (uint16_t)(owner | tier << 8);
+}
+static inline uint32_t place_code_owner(uint16_t code)
+{
+	return code & 0xff;
+}
+static inline unsigned place_code_tier(uint16_t code)
+{
+	return code >> 8;
+}
+
+const struct place_config *place_config(const struct place *p);
+/* The objects are numbered: those of a file follow each other. */
+uint32_t place_objects(const struct place *p);
+uint32_t place_first(const struct place *p, uint32_t node);
+/* Use the codes of all objects, one thread at a time. true: some differ from
+ * before. */
+bool place_replace(struct place *p, const uint16_t *who,
+		   const struct place_sums *sums);
 
 /* The dataset in 16 bytes: names, types, sizes and times of all files, in
  * their order. -ENOMEM. */

@@ -10,6 +10,7 @@
  *	 trace	 read |             ^ answer      whole requests
  *	 fault        v             |
  *	 ------- the server splits the read into objects, under its lock ------
+ *	 prefetch ask |                           objects fetched ahead
  *	 cache   ask  |   ^ offer                 objects
  *	 group        v   | (members of a group)
  *	 peer             | admits? (objects that this node keeps)
@@ -40,6 +41,7 @@
  * rank may be in any order. */
 enum layer_rank {
 	LAYER_REQUEST, /* whole requests */
+	LAYER_AHEAD,   /* fetches objects before they are requested */
 	LAYER_CACHE,   /* keeps objects */
 	LAYER_FETCH,   /* decides what a miss fetches */
 	LAYER_DEVICE,  /* takes time */
@@ -81,6 +83,7 @@ struct ask {
 	bool bypass; /* no layer keeps objects: only count */
 	bool later;  /* its bytes are read by a reader thread */
 	bool peeks;  /* its bytes are not needed */
+	bool remote; /* for another node: no access of this one */
 	/* the answer, set by the layer that has it, inspected on the way up */
 	struct object *object; /* with a reference; NULL: no layer has it */
 	bool hit;
@@ -173,13 +176,13 @@ struct layer_ops {
 	 * device unsplit. A layer that keeps all files counts in n_keepers of
 	 * fs/server/stack.h, and this is not called for each read. */
 	bool (*keeps)(struct layer *l, uint32_t node);
-	/* May the caches above keep this object? If this layer has nothing
-	 * against it, ask below (layer_admits). Only with the peers of
-	 * server_config. */
-	bool (*admits)(struct layer *l, uint64_t key);
 	/* The node whose cache holds the file for all; false: none. NULL: as
 	 * if false. Any thread, without the lock. */
 	bool (*owner)(struct layer *l, uint32_t node, uint32_t *ret);
+	/* May the cache `tier` above, from 0, keep this object? If this layer
+	 * has nothing against it, ask below (layer_admits). Only with the peers
+	 * of server_config. */
+	bool (*admits)(struct layer *l, uint64_t key, unsigned tier);
 	/* Admit a->what without an eviction, or pass it on (layer_warm). */
 	enum layer_warmth (*warm)(struct layer *l, struct ask *a);
 	/* From below: an object prefetched by a fetch. A layer that keeps it
@@ -216,6 +219,11 @@ struct layer_ops {
 
 	/* --- changes, one at a time --------------------------------------- */
 
+	/* Choose what the caches keep by the accesses to come. 1: others than
+	 * before, the caches start empty. -EINVAL, -ENOMEM, with a text. */
+	int (*place)(struct layer *l, const struct future *f, struct err *err);
+	/* Fetch ahead by these accesses, instead of earlier ones. -ENOMEM. */
+	int (*foresee)(struct layer *l, struct future *f, struct err *err);
 	/* Make a replacement for its history, with `c` applied (NULL: no
 	 * change); *ret NULL: nothing to replace. Without the lock. */
 	int (*renew)(struct layer *l, const struct layer_change *c, void **ret,
@@ -264,9 +272,9 @@ static inline bool layer_keeps(struct layer *l, uint32_t node)
 {
 	return l->keeps->ops->keeps(l->keeps, node);
 }
-static inline bool layer_admits(struct layer *l, uint64_t key)
+static inline bool layer_admits(struct layer *l, uint64_t key, unsigned tier)
 {
-	return l->admits->ops->admits(l->admits, key);
+	return l->admits->ops->admits(l->admits, key, tier);
 }
 static inline int layer_ask(struct layer *l, struct ask *a)
 {

@@ -56,6 +56,7 @@ int server_new(const struct server_config *config, struct server **ret,
 	tick_mutex_init(&s->backing_lock);
 	budget_init(&s->budget,
 		    config->memory ? config->memory : default_memory());
+	budget_set_capacity(&s->budget, config->prefetch_bytes);
 	s->sizes = tree_sizes(config->tree);
 	s->marks = calloc(1, sizeof(*s->marks));
 	s->storage_name = strdup(config->storage);
@@ -101,6 +102,7 @@ void server_free(struct server *s)
 	fetcher_free(s->fetcher);
 	budget_fini(&s->budget);
 	storage_profile_free(s->storage);
+	future_in_fini(&s->future);
 	pthread_mutex_destroy(&s->change_lock);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->backing_lock);

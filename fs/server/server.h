@@ -29,6 +29,7 @@
 #include "fs/server/object.h"
 #include "fs/source/source.h"
 
+struct future;
 struct peer_net;
 struct server;
 struct trace;
@@ -58,6 +59,10 @@ struct server_config {
 	/* bytes of prefetched members before their first read; 0: 64 MiB, or
 	 * two of the largest groups where that is more */
 	uint64_t group_buffer;
+	/* Bytes of objects fetched before they are requested, and how many of
+	 * them are in flight at once; 0: none are. */
+	uint64_t prefetch_bytes;
+	uint64_t prefetch_depth;
 	/* Bytes of files outside the cache (fs/server/budget.h); 0: 256 MiB, or
 	 * an eighth of the memory where that is less. */
 	uint64_t memory;
@@ -69,7 +74,7 @@ int server_check_layers(const char *words, struct err *err);
 
 /* The default stack. A layer with nothing to do in the configuration is not
  * linked. */
-#define LAYERS_DEFAULT "trace,fault,cache,group,peer,device,source"
+#define LAYERS_DEFAULT "trace,fault,prefetch,cache,group,peer,device,source"
 
 /* -EINVAL (unknown policy, layers in an impossible order, cache larger than
  * memory, bad profile), -ENOENT, -ENOMEM, -EAGAIN; always with a text. */
@@ -221,6 +226,13 @@ int server_set_cache(struct server *s, const char *policy,
 int server_set_tier(struct server *s, unsigned tier, const char *policy,
 		    const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);
+/*
+ * A loader announces its accesses (common/system/future.h): `n` bytes at
+ * `offset` of the list. Once it is complete, objects are placed and fetched
+ * ahead by it. -E2BIG; -EOPNOTSUPP: nothing would use it.
+ */
+int server_future(struct server *s, uint64_t offset, const void *bytes,
+		  size_t n, struct err *err);
 /* A part of the groups file (group_map_read). */
 int server_read_groups(const struct server *s, uint64_t offset, size_t n,
 		       char **ret, size_t *ret_n);

@@ -125,6 +125,56 @@ int server_drop_cache(struct server *s, struct err *err)
 	return r;
 }
 
+/* Under change_lock. From the bottom: the placement comes before the fetches
+ * that follow it. */
+static int use_future(struct server *s, struct future *f, struct err *err)
+{
+	bool places = !f->continues || !s->foresees;
+	struct epoch_mark now;
+	int r = 0;
+
+	for (size_t i = s->n_layers; r >= 0 && i-- > 0;) {
+		struct layer *l = s->layers[i];
+
+		if (places && l->ops->place)
+			r = l->ops->place(l, f, err);
+		if (r > 0)
+			r = renew(s, NULL, LAYER_DROP_CACHE, &now, err);
+	}
+	for (size_t i = s->n_layers; r >= 0 && i-- > 0;)
+		if (s->layers[i]->ops->foresee)
+			r = s->layers[i]->ops->foresee(s->layers[i], f, err);
+	s->foresees = s->foresees || r >= 0;
+	return r;
+}
+
+static bool uses_future(const struct server *s)
+{
+	for (size_t i = 0; i < s->n_layers; i++)
+		if (s->layers[i]->ops->foresee)
+			return true;
+	return false;
+}
+
+int server_future(struct server *s, uint64_t offset, const void *bytes,
+		  size_t n, struct err *err)
+{
+	struct future *f = NULL;
+	int r = uses_future(s) ? begin_change(s, err)
+			       : err_set(err, -EOPNOTSUPP,
+					 "future: nothing fetches ahead; mount "
+					 "with --prefetch SIZE");
+
+	if (r < 0)
+		return r;
+	r = future_take(&s->future, s->c.tree, offset, bytes, n, &f, err);
+	if (f)
+		r = use_future(s, f, err);
+	future_put(f);
+	end_change(s);
+	return r;
+}
+
 static bool has_cache(const struct server *s)
 {
 	for (size_t i = 0; i < s->n_layers; i++) {

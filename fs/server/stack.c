@@ -61,10 +61,11 @@ static bool no(struct layer *l, uint32_t node)
 	return false;
 }
 
-static bool any(struct layer *l, uint64_t key)
+static bool any(struct layer *l, uint64_t key, unsigned tier)
 {
 	(void)l;
 	(void)key;
+	(void)tier;
 	return true;
 }
 

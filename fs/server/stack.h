@@ -14,9 +14,10 @@
 #include "fs/server/gate.h"
 #include "fs/server/handle.h"
 #include "fs/server/layer.h"
+#include "fs/source/future.h"
 
 /* arbitrary: more than any use needs */
-enum { MOST_LAYERS = 16 };
+enum { MOST_LAYERS = 24 };
 
 /* Cumulative counts of reads; an epoch is the difference of two. */
 struct epoch_mark {
@@ -51,8 +52,10 @@ struct server {
 	 * For changes: taken first, and never by the timing thread, so memory
 	 * may be allocated and freed under it.
 	 */
-	pthread_mutex_t change_lock; /* guards the next three */
+	pthread_mutex_t change_lock; /* guards the next five */
 	char *storage_name;
+	struct future_in future;  /* arrives */
+	bool foresees;		  /* a future has placed the objects */
 	struct epoch_mark *marks; /* starts of the epochs so far */
 	size_t n_marks;
 
@@ -66,14 +69,15 @@ struct server {
 	struct storage_profile *storage;
 	struct object *flights; /* uthash by key: objects in flight */
 	struct cache_counts reads;
-	uint64_t coalesced;	 /* reads that joined a flight */
-	uint64_t passed_through; /* opens */
-	uint64_t seq;		 /* of the last counted access or event */
-	uint64_t capacity;	 /* of the caches, in memory */
-	unsigned n_keepers;	 /* caches that keep objects of all files */
-	struct handle *holders;	 /* utlist, longest holder first */
-	uint64_t held_bytes;	 /* by handles, cached or not */
-	uint64_t filling_bytes;	 /* of objects in flight */
+	uint64_t coalesced;	     /* reads that joined a flight */
+	uint64_t passed_through;     /* opens */
+	uint64_t seq;		     /* of the last counted access or event */
+	uint64_t capacity;	     /* of the caches, in memory */
+	uint64_t tiers[MOST_LAYERS]; /* of each of them */
+	unsigned n_keepers;	     /* caches that keep objects of all files */
+	struct handle *holders;	     /* utlist, longest holder first */
+	uint64_t held_bytes;	     /* by handles, cached or not */
+	uint64_t filling_bytes;	     /* of objects in flight */
 };
 
 /* 0: inside until server_leave; -ECONNABORTED with a text: it has stopped. */

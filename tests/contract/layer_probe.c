@@ -156,6 +156,7 @@ static size_t probe_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 	}
 
 PROBE(probe_request, LAYER_REQUEST, .read = probe_read, .answer = probe_answer);
+PROBE(probe_ahead, LAYER_AHEAD, .ask = probe_ask, .offer = probe_offer);
 PROBE(probe_cache, LAYER_CACHE, .ask = probe_ask, .offer = probe_offer);
 PROBE(probe_fetch, LAYER_FETCH, .ask = probe_ask, .offer = probe_offer,
       .start = probe_start);

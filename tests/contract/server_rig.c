@@ -74,6 +74,8 @@ struct server *rig_start(struct fixture *f, const char *policy,
 		.tiers = f->tiers,
 		.trace = f->trace,
 		.peers = f->peers,
+		.prefetch_bytes = f->prefetch,
+		.prefetch_depth = 4,
 		.memory = f->memory
 	};
 	struct err err = { 0 };

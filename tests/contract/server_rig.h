@@ -31,6 +31,7 @@ struct fixture {
 	struct trace *trace;
 	const struct peer_net *peers; /* or NULL */
 	double fraction;	      /* of the cache; 0: all of it */
+	uint64_t prefetch;	      /* bytes; 0: none */
 };
 
 /* cmocka's group set-up and tear-down: *state is a fixture. */

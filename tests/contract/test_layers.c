@@ -47,9 +47,9 @@ static void put(char *text, const char *word)
 static void make_stack(const struct plugin *left_out,
 		       const struct plugin *twice)
 {
-	static const char *const probes[] = { "probe_request", "probe_cache",
-					      "probe_fetch", "probe_device",
-					      "probe_device" };
+	static const char *const probes[] = { "probe_request", "probe_ahead",
+					      "probe_cache",   "probe_fetch",
+					      "probe_device",  "probe_device" };
 	char *text = stacks[n_stacks++];
 
 	assert_true(n_stacks < MOST_STACKS);
@@ -542,6 +542,7 @@ static int setup(void **state)
 
 	rig_setup(state);
 	f = *state;
+	f->prefetch = 2 * MAX_BYTES;
 	struct trace_config c = { .path = "/dev/null",
 				  .tree = &f->tree,
 				  .tick = f->tick };

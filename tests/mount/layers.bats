@@ -22,7 +22,7 @@ layers()
 @test "the stats show the stack: names, order, a part for each layer" {
 	make_files 20 3000
 	gpemu-fs --list layer | grep '^cache '
-	gpemu-fs --dump-config | grep '^layers: trace,fault,cache,group,peer,device,source$'
+	gpemu-fs --dump-config | grep '^layers: trace,fault,prefetch,cache,group,peer,device,source$'
 	gpemu-fs "$src" "$mp" -c 100% --group 4
 	cat "$mp"/c*/* "$mp"/c*/* >/dev/null
 	[ "$(layers '[x["layer"] for x in l]')" = \

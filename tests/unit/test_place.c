@@ -50,22 +50,22 @@ static struct place *start(const struct tree *t, uint32_t n, uint32_t self,
 static uint64_t check_kept(const struct tree *t, const struct place *p,
 			   uint32_t self, double fraction)
 {
-	uint64_t kept = 0, owned, surplus, none;
+	struct place_sums sums = place_sums(p);
+	uint64_t kept = 0;
 
 	for (uint32_t i = 1; i < t->n_nodes; i++) {
 		for (uint32_t e = 0; e * EXTENT < t->nodes[i].bytes; e++) {
 			uint64_t key = (uint64_t)i << 32 | e;
 
-			if (place_keeps(p, key))
+			if (place_keeps(p, key, 0))
 				kept += place_bytes(p, key);
 			else
 				assert_int_not_equal(place_owner(p, key), self);
 		}
 	}
-	place_sums(p, &owned, &surplus, &none);
-	assert_int_equal(kept, owned + surplus);
+	assert_int_equal(kept, sums.owned + sums.surplus);
 	assert_true((double)kept <= (double)t->file_bytes * fraction);
-	return none;
+	return sums.none;
 }
 
 static void all_nodes_agree_and_nothing_is_too_much(void **state)
@@ -87,7 +87,7 @@ static void all_nodes_agree_and_nothing_is_too_much(void **state)
 		for (uint32_t k = 0; k < cases[c].n; k++) {
 			struct place *p =
 				start(&t, cases[c].n, k, 7, cases[c].fraction);
-			uint64_t owned, surplus, none;
+			uint64_t none;
 
 			for (uint32_t i = 1; i < t.n_nodes; i++)
 				if (t.nodes[i].bytes)
@@ -99,8 +99,7 @@ static void all_nodes_agree_and_nothing_is_too_much(void **state)
 			none = check_kept(&t, p, k, cases[c].fraction);
 			if (cases[c].n * cases[c].fraction > 1.01)
 				assert_int_equal(none, 0);
-			place_sums(p, &owned, &surplus, &none);
-			owned_by_all += owned;
+			owned_by_all += place_sums(p).owned;
 			if (k == cases[c].n - 1)
 				assert_int_equal(owned_by_all + none,
 						 t.file_bytes);
@@ -114,21 +113,21 @@ static void all_nodes_agree_and_nothing_is_too_much(void **state)
 /* Exactly what there is: the least is left over. */
 static void a_tight_fit_leaves_next_to_nothing(void **state)
 {
-	uint64_t owned, surplus, none;
+	struct place_sums sums;
 	struct place *p;
 	struct tree t;
 
 	(void)state;
 	make_tree(&t, 0);
 	p = start(&t, 2, 0, 1, .5);
-	place_sums(p, &owned, &surplus, &none);
-	assert_in_range(none, 0, 20);
+	assert_in_range(place_sums(p).none, 0, 20);
 	place_free(p);
 	/* and a node that has room for all keeps all */
 	p = start(&t, 2, 0, 1, 1);
-	place_sums(p, &owned, &surplus, &none);
-	assert_int_equal(owned + surplus, t.file_bytes);
-	assert_in_range(owned, t.file_bytes / 2 - 20, t.file_bytes / 2 + 20);
+	sums = place_sums(p);
+	assert_int_equal(sums.owned + sums.surplus, t.file_bytes);
+	assert_in_range(sums.owned, t.file_bytes / 2 - 20,
+			t.file_bytes / 2 + 20);
 	place_free(p);
 	tree_fini(&t);
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/layer/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "fs/server/object.h"
+
+struct plan {
+	struct future *future;
+	const struct tree *tree;
+	uint64_t at;	    /* next access */
+	uint32_t extent;    /* of its file */
+	uint64_t epoch_end; /* first access of the next epoch */
+	/* Of each node: accesses in this epoch that are still to be skipped. */
+	uint16_t owed[];
+};
+
+struct plan *plan_new(struct future *f, const struct tree *tree)
+{
+	struct plan *n =
+		calloc(1, sizeof(*n) + tree->n_nodes * sizeof(n->owed[0]));
+
+	if (!n)
+		return NULL;
+	n->future = future_get(f);
+	n->tree = tree;
+	n->epoch_end = f->first;
+	return n;
+}
+
+void plan_free(struct plan *n)
+{
+	if (n)
+		future_put(n->future);
+	free(n);
+}
+
+static uint32_t node_at(const struct plan *n)
+{
+	return future_access(n->future, n->future->rank, n->at);
+}
+
+/* To the next file. */
+static void advance(struct plan *n)
+{
+	n->extent = 0;
+	if (++n->at != n->epoch_end)
+		return;
+	/* accesses of an epoch are not owed in the next */
+	n->epoch_end += n->future->rest;
+	memset(n->owed, 0, n->tree->n_nodes * sizeof(n->owed[0]));
+}
+
+bool plan_next(struct plan *n, struct cache_object *ret, bool *ret_skipped)
+{
+	for (; n->at < n->future->n; advance(n)) {
+		uint32_t node = node_at(n);
+		uint64_t from = (uint64_t)n->extent * OBJECT_EXTENT;
+		uint64_t all = node == TREE_NONE ? 0
+						 : n->tree->nodes[node].bytes;
+
+		if (from >= all)
+			continue;
+		if (n->extent == 0 && n->owed[node]) {
+			n->owed[node]--;
+			*ret_skipped = true;
+			continue;
+		}
+		*ret = (struct cache_object){
+			.key = object_key(node, n->extent),
+			.bytes = MIN(all - from, OBJECT_EXTENT),
+			.file_bytes = all
+		};
+		return true;
+	}
+	return false;
+}
+
+void plan_step(struct plan *n)
+{
+	n->extent++;
+}
+
+void plan_missed(struct plan *n, uint64_t key)
+{
+	uint32_t node = (uint32_t)(key >> 32), extent = (uint32_t)key;
+
+	/* in the middle of this file */
+	if (n->extent && node_at(n) == node)
+		n->extent = MAX(n->extent, extent + 1);
+	else if (extent == 0 && n->owed[node] < UINT16_MAX)
+		n->owed[node]++;
+}
+
+uint64_t plan_at(const struct plan *n)
+{
+	return n->at;
+}
+
+uint64_t plan_left(const struct plan *n)
+{
+	return n->future->n - n->at;
+}
+
+uint64_t plan_epoch(const struct plan *n)
+{
+	return n->future->rest;
+}
