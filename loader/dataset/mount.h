@@ -2,9 +2,9 @@
 /*
  * The gpemu-fs mount under a dataset. The interface is its files:
  * MOUNTPOINT/.gpemu/stats (JSON), MOUNTPOINT/.gpemu/control (one command per
- * line) and MOUNTPOINT/.gpemu/groups (one group per line, a JSON array of
- * paths); and attributes of the other files: user.gpemu.place
- * (loader/dataset/extents.h), user.gpemu.owner.
+ * line), MOUNTPOINT/.gpemu/groups (one group per line, a JSON array of paths)
+ * and MOUNTPOINT/.gpemu/future (the accesses to come); and attributes of the
+ * other files: user.gpemu.place (loader/dataset/extents.h), user.gpemu.owner.
  */
 #ifndef GPEMU_LOADER_DATASET_MOUNT_H
 #define GPEMU_LOADER_DATASET_MOUNT_H
@@ -57,6 +57,26 @@ bool mount_attribute(const struct dataset *d, size_t i, const char *name,
  */
 int mount_owners(const struct mount *m, const struct dataset *d, uint64_t rank,
 		 uint64_t world, uint32_t **ret, struct err *err);
+/* Accesses of all ranks in an announcement; FUTURE_MOST. */
+enum { MOUNT_MOST_ACCESSES = 1 << 24 };
+/* Does the mount fetch ahead what a loader announces? */
+bool mount_foresees(const struct mount *m);
+/* The head of an announcement (common/system/future.h). */
+struct mount_future {
+	uint32_t rank, world, epochs;
+	uint32_t first, rest; /* accesses of a rank in an epoch */
+	bool continues;
+};
+/* Begin one: a descriptor for mount_announce, or -errno with a text. */
+int mount_open_future(const struct mount *m, const struct mount_future *f,
+		      struct err *err);
+/* The next accesses, as inode numbers. Errors as above. */
+int mount_announce(const struct mount *m, int fd, const uint32_t *inodes,
+		   size_t n, struct err *err);
+/* The inode numbers of all samples, which are files, for the caller to free; 0:
+ * none, or of another file system. NULL: no memory. */
+uint32_t *mount_inodes(const struct mount *m, const struct dataset *d);
+
 /*
  * Assign to the samples of the dataset that was scanned at `dir` the groups in
  * which the mount reads its files. A file that is in no group becomes a group

@@ -63,21 +63,35 @@ static void share_out(struct schedule *s)
 	s->order[s->n - 1] = last;
 }
 
-int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
+/* Before it is shared out. */
+static int make_order(struct schedule *s, uint64_t epoch, struct err *err)
 {
 	struct order_input in = s->c.in;
-	int r;
 
 	in.epoch = epoch;
-	if (s->replay)
-		r = order_text_fill(s->replay, epoch, s->order, err);
-	else
-		r = s->c.order->fill(&in, s->order, err);
+	return s->replay ? order_text_fill(s->replay, epoch, s->order, err)
+			 : s->c.order->fill(&in, s->order, err);
+}
+
+int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,
+		 struct err *err)
+{
+	int r = make_order(s, epoch, err);
+
+	for (uint64_t i = 0; r >= 0 && i < s->n * s->c.world; i++)
+		ret[i] = s->order[i % s->c.in.n];
+	return r;
+}
+
+int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
+{
+	int r = make_order(s, epoch, err);
+
 	if (r < 0)
 		return r;
 	if (s->dump && epoch >= s->dumped) {
 		s->dumped = epoch + 1;
-		order_text_put(s->dump, epoch, s->order, in.n, s->c.data);
+		order_text_put(s->dump, epoch, s->order, s->c.in.n, s->c.data);
 		if (fflush(s->dump) || ferror(s->dump))
 			return err_set(err, errno ? -errno : -EIO, "%s: %s",
 				       s->c.dump,

@@ -51,6 +51,10 @@ void schedule_close(struct schedule *s);
 
 /* Fill `order` for an epoch. Errors of the order and of the files. */
 int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);
+/* The samples of an epoch on all ranks: `n` of each, in turn. Uses `order`; the
+ * caller owns *ret, n * world. Errors as above. */
+int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,
+		 struct err *err);
 
 /* A hash of the dataset: the paths and sizes of the samples, and their groups
  * and holders if the order depends on them. */

@@ -173,6 +173,44 @@ static uint64_t pinned_bytes(struct session *s)
 	return MAX(now, s->pinned_bytes);
 }
 
+/* --- announcing ----------------------------------------------------------- */
+
+/* May the mount fetch ahead? */
+static bool can_announce(const struct session *s)
+{
+	return s->choice.engine->next && !s->data.n_containers &&
+	       mount_foresees(&s->mount);
+}
+
+/* To the mount, what this run has yet to read. A failure is a notice: the mount
+ * then only fetches what is read. */
+static void announce_rest(struct session *s)
+{
+	const struct checkpoint_point *p = &s->resume.point;
+	uint64_t batch = train_step_samples(&s->options);
+	uint64_t steps = session_steps(s, s->schedule.n);
+	uint64_t left = p->epoch_step + s->n_steps - p->step;
+	const struct announce_epochs e = {
+		.first = p->epoch,
+		.n = (left + steps - 1) / steps,
+		.visits = MIN(s->schedule.n, steps * batch),
+		.skips = p->epoch_step * batch,
+	};
+	struct err err = { 0 };
+	int r = -EACCES;
+
+	s->announcer.mount = &s->mount;
+	s->announcer.schedule = &s->schedule;
+	s->announcer.data = &s->data;
+	if (can_announce(s))
+		r = announce(&s->announcer, &e, &err);
+	if (r < 0 && r != -EACCES)
+		session_tell(s, LOG_LEVEL_WARN,
+			     "the mount fetches nothing ahead: %s", err.text);
+	if (r < 0)
+		s->announcer.until = UINT64_MAX;
+}
+
 /* --- an epoch ------------------------------------------------------------- */
 
 bool session_more(const struct session *s)
@@ -203,6 +241,8 @@ int session_begin(struct session *s, struct err *err)
 	s->cpu_ns = tick_cpu();
 	if (r == 0)
 		r = mount_mark_epoch(&s->mount, err);
+	if (r == 0 && epoch >= s->announcer.until)
+		announce_rest(s);
 	if (r == 0)
 		r = make_order(s, epoch, err);
 	/* all nodes begin together */
@@ -359,6 +399,7 @@ void session_close(struct session *s)
 	format_result_fini(&s->how);
 	gpu_profile_free(&s->gpu);
 	schedule_close(&s->schedule);
+	announcer_fini(&s->announcer);
 	free(s->address);
 	free(s->holder);
 	train_prep_close(&s->prep);

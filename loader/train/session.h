@@ -39,7 +39,7 @@
 #include "loader/dataset/mount.h"
 #include "loader/train/report.h"
 #include "loader/train/resume.h"
-#include "loader/order/schedule.h"
+#include "loader/order/announce.h"
 #include "loader/train/train.h"
 #include "loader/train/train_data.h"
 #include "loader/train/train_node.h"
@@ -86,7 +86,8 @@ struct session {
 	struct train train;
 	struct account *account;  /* of the current epoch; NULL: none */
 	struct observed observed; /* fills in `account` */
-	struct mount_hits hits;	  /* at the start of the epoch */
+	struct announcer announcer;
+	struct mount_hits hits; /* at the start of the epoch */
 	bool hits_known;
 	struct checkpoint_stats checkpoints;
 	uint64_t cpu_ns;
