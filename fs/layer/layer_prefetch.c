@@ -14,9 +14,8 @@
  * hits of the mount, count as if the reads themselves had come so early.
  *
  * Accesses come roughly in order. One that comes before its prefetch goes to
- * the layers below, and the thread skips it. A future that is wrong costs one
- * buffer of fetches: it stays full, and is dropped when PATIENCE accesses in a
- * row were not the announced ones.
+ * the layers below, and the thread skips it. A future that is wrong costs a few
+ * buffers of fetches (fs/layer/plan.h).
  *
  * Source: Dryden et al., "Clairvoyant Prefetching for Distributed Machine
  * Learning I/O", SC 2021 (NoPFS): prefetch in access order, drop after use.
@@ -36,10 +35,6 @@
 #include "fs/server/flight.h"
 #include "fs/server/hash.h"
 #include "fs/server/stack.h"
-
-/* arbitrary: more accesses than loader workers are apart; it only decides how
- * long a wrong future holds memory */
-enum { PATIENCE = 4096 };
 
 /* An object fetched ahead. Lives until it is neither staged nor in flight. */
 struct ahead {
@@ -73,9 +68,8 @@ struct prefetching {
 	struct ahead *queue; /* by access */
 	uint64_t bytes;	     /* staged */
 	uint64_t n_flying;
-	unsigned strange; /* accesses in a row that were not announced */
-	bool passed;	  /* one was missed since the thread last looked */
-	bool paused;	  /* a fetch failed: until the next access */
+	bool passed; /* one was missed since the thread last looked */
+	bool paused; /* a fetch failed: until the next access */
 	struct {
 		uint64_t prefetched;	       /* objects */
 		uint64_t local, peer, storage; /* of these: from there */
@@ -150,7 +144,6 @@ static void end_plan(struct prefetching *p)
 {
 	waste_all(p);
 	p->over = TAKE_PTR(p->plan);
-	p->strange = 0;
 	p->paused = false;
 }
 
@@ -165,11 +158,11 @@ static void miss(struct prefetching *p, uint64_t key)
 	p->counts.missed++;
 	p->passed = true;
 	p->paused = false;
-	plan_missed(p->plan, key);
-	if (++p->strange < PATIENCE)
-		return;
-	p->counts.abandoned++;
-	end_plan(p);
+	switch (plan_missed(p->plan, key)) {
+	case PLAN_FITS: break;
+	case PLAN_STRAYS: waste_all(p); break;
+	case PLAN_IS_WRONG: p->counts.abandoned++; end_plan(p);
+	}
 }
 
 static void use(struct prefetching *p, struct ahead *x)
@@ -178,7 +171,7 @@ static void use(struct prefetching *p, struct ahead *x)
 
 	p->counts.used++;
 	p->counts.late += x->object->state == OBJECT_FETCHING;
-	p->strange = 0;
+	plan_met(p->plan);
 	p->paused = false;
 	take_out(p, x, x->object->bytes);
 	release(x);
@@ -246,10 +239,10 @@ static bool waits(struct prefetching *p, struct ahead *x)
 /* Under the server's lock: the next object to be fetched. false: none now. */
 static bool find_next(struct prefetching *p, struct ask *ret)
 {
-	bool skipped = false, found = false;
+	bool found = false;
 
 	while (!found && !p->paused && p->plan &&
-	       plan_next(p->plan, &ret->what, &skipped)) {
+	       plan_next(p->plan, &ret->what)) {
 		struct ahead *x = find(p, ret->what.key);
 
 		if (x && waits(p, x))
@@ -262,8 +255,6 @@ static bool find_next(struct prefetching *p, struct ask *ret)
 		}
 		plan_step(p->plan);
 	}
-	if (skipped)
-		p->strange = 0;
 	ret->node = (uint32_t)(ret->what.key >> 32);
 	return found;
 }

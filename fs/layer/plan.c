@@ -7,13 +7,20 @@
 #include "common/util.h"
 #include "fs/server/object.h"
 
+/* arbitrary: more accesses than loader workers are apart, so that nothing is
+ * dropped that is still needed; and few drops until the plan is wrong */
+enum { PATIENCE = 512, MOST_PATIENCE = 4096 };
+
 struct plan {
 	struct future *future;
 	const struct tree *tree;
 	uint64_t at;	    /* next access */
 	uint32_t extent;    /* of its file */
 	uint64_t epoch_end; /* first access of the next epoch */
-	/* Of each node: accesses in this epoch that are still to be skipped. */
+	bool behind;	    /* the last access was missed */
+	unsigned strange;   /* accesses in a row that were not announced */
+	unsigned patience;  /* with them */
+	/* Of each node: accesses that are still to be skipped. */
 	uint16_t owed[];
 };
 
@@ -27,6 +34,7 @@ struct plan *plan_new(struct future *f, const struct tree *tree)
 	n->future = future_get(f);
 	n->tree = tree;
 	n->epoch_end = f->first;
+	n->patience = PATIENCE;
 	return n;
 }
 
@@ -48,12 +56,21 @@ static void advance(struct plan *n)
 	n->extent = 0;
 	if (++n->at != n->epoch_end)
 		return;
-	/* accesses of an epoch are not owed in the next */
 	n->epoch_end += n->future->rest;
-	memset(n->owed, 0, n->tree->n_nodes * sizeof(n->owed[0]));
+	/* What is owed before the first access of the new epoch was never due:
+	 * a file was accessed twice. */
+	if (!n->behind)
+		memset(n->owed, 0, n->tree->n_nodes * sizeof(n->owed[0]));
 }
 
-bool plan_next(struct plan *n, struct cache_object *ret, bool *ret_skipped)
+/* An access was an announced one. */
+static void matched(struct plan *n)
+{
+	n->strange = 0;
+	n->patience = PATIENCE;
+}
+
+bool plan_next(struct plan *n, struct cache_object *ret)
 {
 	for (; n->at < n->future->n; advance(n)) {
 		uint32_t node = node_at(n);
@@ -65,7 +82,7 @@ bool plan_next(struct plan *n, struct cache_object *ret, bool *ret_skipped)
 			continue;
 		if (n->extent == 0 && n->owed[node]) {
 			n->owed[node]--;
-			*ret_skipped = true;
+			matched(n);
 			continue;
 		}
 		*ret = (struct cache_object){
@@ -83,15 +100,27 @@ void plan_step(struct plan *n)
 	n->extent++;
 }
 
-void plan_missed(struct plan *n, uint64_t key)
+enum plan_state plan_missed(struct plan *n, uint64_t key)
 {
 	uint32_t node = (uint32_t)(key >> 32), extent = (uint32_t)key;
 
+	n->behind = true;
 	/* in the middle of this file */
 	if (n->extent && node_at(n) == node)
 		n->extent = MAX(n->extent, extent + 1);
 	else if (extent == 0 && n->owed[node] < UINT16_MAX)
 		n->owed[node]++;
+	if (++n->strange < n->patience)
+		return PLAN_FITS;
+	n->strange = 0;
+	n->patience *= 2;
+	return n->patience > MOST_PATIENCE ? PLAN_IS_WRONG : PLAN_STRAYS;
+}
+
+void plan_met(struct plan *n)
+{
+	n->behind = false;
+	matched(n);
 }
 
 uint64_t plan_at(const struct plan *n)

@@ -349,9 +349,8 @@ static void the_future_of_other_nodes_is_refused(void **state)
 static void expect(struct plan *n, uint32_t node, uint32_t extent)
 {
 	struct cache_object o;
-	bool skipped = false;
 
-	assert_true(plan_next(n, &o, &skipped));
+	assert_true(plan_next(n, &o));
 	assert_int_equal(o.key, object_key(node, extent));
 	plan_step(n);
 }
@@ -378,7 +377,6 @@ static struct plan *plan_of(const struct tree *t)
 static void accesses_that_were_missed_are_skipped(void **state)
 {
 	struct cache_object o;
-	bool skipped = false;
 	struct plan *n;
 	struct tree t;
 
@@ -391,9 +389,9 @@ static void accesses_that_were_missed_are_skipped(void **state)
 	plan_missed(n, object_key(3, 1));
 	expect(n, 2, 0);
 	expect(n, 2, 1);
+	plan_met(n);
 	/* 3 is skipped, but only in this epoch */
-	assert_true(plan_next(n, &o, &skipped));
-	assert_true(skipped);
+	assert_true(plan_next(n, &o));
 	assert_int_equal(plan_at(n), 3);
 	expect(n, 3, 0);
 	assert_int_equal(o.bytes, OBJECT_EXTENT);
@@ -402,8 +400,27 @@ static void accesses_that_were_missed_are_skipped(void **state)
 	expect(n, 2, 1);
 	plan_missed(n, object_key(1, 0));
 	assert_int_equal(plan_left(n), 2);
-	assert_false(plan_next(n, &o, &skipped));
+	assert_false(plan_next(n, &o));
 	assert_int_equal(plan_left(n), 0);
+	plan_free(n);
+	tree_fini(&t);
+}
+
+/* Far behind: nothing that was accessed is fetched again. */
+static void accesses_ahead_of_an_epoch_are_skipped(void **state)
+{
+	static const uint32_t accesses[] = { 1, 2, 3, 3, 2 };
+	struct cache_object o;
+	struct plan *n;
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, BYTES);
+	n = plan_of(&t);
+	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++)
+		plan_missed(n, object_key(accesses[i], 0));
+	expect(n, 1, 0);
+	assert_false(plan_next(n, &o));
 	plan_free(n);
 	tree_fini(&t);
 }
@@ -420,10 +437,45 @@ static void what_is_owed_ends_with_the_epoch(void **state)
 	expect(n, 1, 0);
 	expect(n, 2, 0);
 	plan_missed(n, object_key(1, 0));
+	plan_met(n);
 	expect(n, 3, 0);
 	expect(n, 3, 0);
 	expect(n, 2, 0);
 	expect(n, 1, 0);
+	plan_free(n);
+	tree_fini(&t);
+}
+
+static void a_plan_that_nobody_follows_is_wrong(void **state)
+{
+	enum plan_state r;
+	unsigned drops = 0, n_accesses = 0;
+	struct cache_object o;
+	struct plan *n;
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, BYTES);
+	n = plan_of(&t);
+	expect(n, 1, 0);
+	for (; (r = plan_missed(n, object_key(9, 0))) != PLAN_IS_WRONG;
+	     n_accesses++)
+		drops += r == PLAN_STRAYS;
+	assert_in_range(drops, 1, 5);
+	assert_in_range(n_accesses, 4096, 10000);
+	plan_free(n);
+	/* an announced one, whether it was fetched or not, restores trust */
+	n = plan_of(&t);
+	for (uint32_t i = 0; i < 6; i++) {
+		for (int k = 0; k < 500; k++)
+			assert_int_equal(plan_missed(n, object_key(9, 0)),
+					 PLAN_FITS);
+		if (i)
+			plan_met(n);
+		else
+			plan_missed(n, object_key(1, 0));
+		plan_next(n, &o);
+	}
 	plan_free(n);
 	tree_fini(&t);
 }
@@ -437,7 +489,9 @@ int main(void)
 		cmocka_unit_test(a_node_keeps_what_it_accesses_most_and_first),
 		cmocka_unit_test(the_future_of_other_nodes_is_refused),
 		cmocka_unit_test(accesses_that_were_missed_are_skipped),
+		cmocka_unit_test(accesses_ahead_of_an_epoch_are_skipped),
 		cmocka_unit_test(what_is_owed_ends_with_the_epoch),
+		cmocka_unit_test(a_plan_that_nobody_follows_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
