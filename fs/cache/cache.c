@@ -14,13 +14,13 @@ struct cache {
 	void *state;
 	struct cache_index index;
 	uint64_t capacity, used;
-	uint64_t n_objects; /* cached; the index has ghosts, too */
-	uint64_t overhead;  /* metadata counted with each entry */
+	uint64_t overhead; /* metadata counted with each entry */
 	bool (*allowed)(void *ctx, uint64_t key); /* or NULL */
 	void *allowed_ctx;
 	cache_drop_fn drop;
 	void *ctx;
 	struct cache_counts counts;
+	uint64_t n_objects; /* cached; the index has ghosts, too */
 };
 
 /* Index slots at half load and the entry, those of its ghosts, and the policy's
@@ -76,11 +76,23 @@ fail:
 	return r;
 }
 
+/* What hosts attached; the policy, freed as well, need not keep up. */
+static void drop_all(struct cache *c)
+{
+	struct cache_entry *e;
+	size_t cursor = 0;
+
+	while ((e = cache_index_next(&c->index, ENTRY_CACHED, &cursor)))
+		if (e->user)
+			c->drop(e->user, c->ctx);
+}
+
 void cache_free(struct cache *c)
 {
 	if (!c)
 		return;
-	cache_clear(c);
+	if (c->drop)
+		drop_all(c);
 	if (c->state && c->ops->fini)
 		c->ops->fini(c->state);
 	free(c->state);
