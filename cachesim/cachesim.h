@@ -29,9 +29,17 @@ struct sim_event {
 	uint64_t next_use; /* as of requests */
 };
 
+/* As small as can be: a replay reads them in no order. */
+struct sim_object {
+	uint64_t key;
+	uint64_t bytes : 63;
+	uint64_t part : 1; /* of a file of `whole` bytes */
+};
+
 struct sim_trace {
-	struct cache_object *objects; /* next_use is not set here */
-	size_t n_objects, objects_allocated;
+	struct sim_object *objects;
+	uint64_t *whole; /* by object; only those of parts are set */
+	size_t n_objects, objects_allocated, whole_allocated;
 	uint32_t *requests;
 	size_t n_requests, requests_allocated;
 	size_t *epoch_ends; /* the first request after each epoch */
@@ -51,6 +59,17 @@ struct sim_trace {
 void sim_trace_fini(struct sim_trace *t);
 /* Room for one more. -ENOMEM, -E2BIG (32-bit numbers). */
 int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o);
+/* Without next_use. */
+static inline struct cache_object sim_trace_object(const struct sim_trace *t,
+						   uint32_t i)
+{
+	const struct sim_object *o = &t->objects[i];
+
+	return (struct cache_object){ .key = o->key,
+				      .bytes = o->bytes,
+				      .file_bytes = o->part ? t->whole[i]
+							    : o->bytes };
+}
 int sim_trace_add_request(struct sim_trace *t, uint32_t object);
 /* Before the next request. */
 int sim_trace_add_event(struct sim_trace *t, enum sim_event_kind kind,

@@ -206,7 +206,7 @@ static int replayed(struct mount_trace *m, const struct seen *s,
 	int r = 0;
 
 	if (s->op < TRACE_DROP_CACHE)
-		r = sim_trace_object(t, index, s->key, s->bytes, s->file_bytes,
+		r = sim_trace_number(t, index, s->key, s->bytes, s->file_bytes,
 				     &object);
 	if (r < 0)
 		return r;

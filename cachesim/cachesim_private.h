@@ -28,7 +28,7 @@ int sim_grow(void *pp, size_t n, size_t *allocated, size_t item);
 
 /* The number of an existing or new object; `index` has 4 bytes per key.
  * -ENOMEM, -E2BIG. */
-int sim_trace_object(struct sim_trace *t, struct cache_index *index,
+int sim_trace_number(struct sim_trace *t, struct cache_index *index,
 		     uint64_t key, uint64_t bytes, uint64_t file_bytes,
 		     uint32_t *ret);
 

@@ -28,7 +28,7 @@ struct stack {
 static void look_ahead(const struct stack *s, const struct sim_trace *t,
 		       size_t i, size_t to)
 {
-	const struct cache_object *o = t->objects;
+	const struct sim_object *o = t->objects;
 	const uint32_t *r = t->requests;
 
 	if (i + 3 * STEP >= to)
@@ -46,7 +46,7 @@ static void replay_one(struct stack *s, const struct sim_trace *t, size_t from,
 	struct cache_entry *e;
 
 	for (size_t i = from; i < to; i++) {
-		struct cache_object o = t->objects[t->requests[i]];
+		struct cache_object o = sim_trace_object(t, t->requests[i]);
 
 		look_ahead(s, t, i, to);
 		if (t->next_use)
@@ -79,7 +79,7 @@ static void replay(struct stack *s, const struct sim_trace *t, size_t from,
 		return;
 	}
 	for (size_t i = from; i < to; i++) {
-		struct cache_object o = t->objects[t->requests[i]];
+		struct cache_object o = sim_trace_object(t, t->requests[i]);
 
 		look_ahead(s, t, i, to);
 		if (t->next_use)
@@ -156,7 +156,7 @@ static int happen(const struct sim_run *run, struct sim_cell *cell,
 	struct cache_object o = { 0 };
 
 	if (ev->kind <= SIM_REMOVE) {
-		o = run->trace->objects[ev->object];
+		o = sim_trace_object(run->trace, ev->object);
 		o.next_use = ev->next_use;
 	}
 	switch (ev->kind) {

@@ -13,6 +13,7 @@
 void sim_trace_fini(struct sim_trace *t)
 {
 	free(t->objects);
+	free(t->whole);
 	free(t->requests);
 	free(t->epoch_ends);
 	free(t->events);
@@ -37,9 +38,19 @@ int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o)
 	int r = sim_grow(&t->objects, t->n_objects, &t->objects_allocated,
 			 sizeof(*t->objects));
 
-	if (r == 0)
-		t->objects[t->n_objects++] = *o;
-	return r;
+	bool part = o->file_bytes != o->bytes;
+
+	if (r == 0 && part)
+		r = util_reserve(&t->whole, &t->whole_allocated,
+				 t->n_objects + 1, sizeof(*t->whole));
+	if (r < 0)
+		return r;
+	if (part)
+		t->whole[t->n_objects] = o->file_bytes;
+	t->objects[t->n_objects++] = (struct sim_object){ .key = o->key,
+							  .bytes = o->bytes,
+							  .part = part };
+	return 0;
 }
 
 int sim_trace_add_request(struct sim_trace *t, uint32_t object)
@@ -103,7 +114,7 @@ int sim_trace_look_ahead(struct sim_trace *t)
 
 /* --- common to the formats ---------------------------------------------- */
 
-int sim_trace_object(struct sim_trace *t, struct cache_index *index,
+int sim_trace_number(struct sim_trace *t, struct cache_index *index,
 		     uint64_t key, uint64_t bytes, uint64_t file_bytes,
 		     uint32_t *ret)
 {
@@ -130,7 +141,7 @@ static int add(struct sim_trace *t, struct cache_index *index, uint64_t key,
 	       uint64_t bytes)
 {
 	uint32_t number;
-	int r = sim_trace_object(t, index, key, bytes, bytes, &number);
+	int r = sim_trace_number(t, index, key, bytes, bytes, &number);
 
 	return r < 0 ? r : sim_trace_add_request(t, number);
 }

@@ -73,7 +73,9 @@ static void make(const struct kind *kind, struct sim_trace *t)
 	must(sim_dataset_profile("imagenet", 0, 1, t, &d, &err), err.text);
 	if (!kind->sized) {
 		for (size_t i = 0; i < t->n_objects; i++)
-			t->objects[i].bytes = t->objects[i].file_bytes = 1;
+			t->objects[i] =
+				(struct sim_object){ .key = t->objects[i].key,
+						     .bytes = 1 };
 		for (size_t i = 0; i < t->n_files; i++)
 			t->file_bytes[i] = 1;
 		t->total_bytes = t->n_objects;
@@ -99,7 +101,7 @@ static void save(const struct sim_trace *t, const char *path)
 
 	must(f ? 0 : -1, "cannot write the trace");
 	for (size_t i = 0; i < t->n_requests; i++) {
-		const struct cache_object *o = &t->objects[t->requests[i]];
+		const struct sim_object *o = &t->objects[t->requests[i]];
 		bool again = t->next_use[i] != POLICY_NEVER;
 
 		put(f, i, 4);
