@@ -3,7 +3,9 @@
  * Processor time per request of each cache policy in gpemu-cachesim: three
  * epochs over ImageNet's files, with a cache of 35 %. Prints a table per trace.
  *
- *	GPEMU_PROFILES=profiles bench_cachesim [POLICY...]
+ *	GPEMU_PROFILES=profiles bench_cachesim [TURNS [POLICY...]]
+ *
+ * The best of the turns counts (default 3): other load only adds time.
  *
  * LIBCACHESIM=PROGRAM in the environment runs the same traces in another
  * simulator, turn by turn, and prints both and their ratio. PROGRAM TRACE BYTES
@@ -22,8 +24,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 
-/* The best of the turns counts: other load only adds time. */
-enum { EPOCHS = 3, TURNS = 3 };
+enum { EPOCHS = 3 };
 
 struct kind {
 	const char *name;
@@ -157,13 +158,13 @@ static void theirs(const struct sim_trace *t, const char *program,
 }
 
 static void compare(const struct sim_trace *t, const struct policy_ops *ops,
-		    const char *path)
+		    int turns, const char *path)
 {
 	const char *program = getenv("LIBCACHESIM");
 	struct figure a = { 0 }, b = { 0 };
 	double n = (double)t->n_requests;
 
-	for (int turn = 0; turn < TURNS; turn++) {
+	for (int turn = 0; turn < turns; turn++) {
 		ours(t, ops, &a);
 		if (program && (turn == 0 || b.ns > 0))
 			theirs(t, program, path, ops->plugin.name, &b);
@@ -178,15 +179,16 @@ static void compare(const struct sim_trace *t, const struct policy_ops *ops,
 
 static bool wanted(const char *name, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
+	for (int i = 2; i < argc; i++)
 		if (!strcmp(argv[i], name))
 			return true;
-	return argc == 1;
+	return argc <= 2;
 }
 
 static void run(const struct kind *kind, int argc, char **argv)
 {
 	char path[] = "/tmp/bench_cachesim.XXXXXX";
+	int turns = argc > 1 ? atoi(argv[1]) : 3;
 	struct sim_trace t = { 0 };
 
 	make(kind, &t);
@@ -201,7 +203,7 @@ static void run(const struct kind *kind, int argc, char **argv)
 			compare(&t,
 				container_of(policy_table[p],
 					     const struct policy_ops, plugin),
-				path);
+				turns, path);
 	printf("\n");
 	unlink(path);
 	sim_trace_fini(&t);
