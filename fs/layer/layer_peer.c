@@ -25,6 +25,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/peer/foresee.h"
+#include "fs/layer/trace.h"
 #include "fs/peer/peer_net.h"
 #include "fs/peer/peers.h"
 #include "fs/server/flight.h"
@@ -108,6 +109,8 @@ struct serving {
 	struct peer_ask ask; /* the first member */
 	struct read_request request;
 	struct peers *peers;
+	uint64_t arrival;
+	bool asked, hit; /* this node has the object, and had it */
 };
 
 static void release(struct peer_ask *a)
@@ -118,6 +121,26 @@ static void release(struct peer_ask *a)
 	free(v);
 }
 
+/* A line in the trace. It has no place in the order of accesses: a simulated
+ * cache has no peers. */
+static void trace_serving(const struct serving *v, const struct object *o)
+{
+	const struct server *s = v->request.server;
+	struct trace_record r = { .time = v->arrival,
+				  .node = (uint32_t)(v->ask.key >> 32),
+				  .offset = (uint64_t)(uint32_t)v->ask.key *
+					    OBJECT_EXTENT,
+				  .bytes = v->ask.bytes,
+				  .error = (uint16_t)(o ? -o->error : ENOENT),
+				  .op = TRACE_SERVE,
+				  .result = v->hit ? TRACE_HIT : TRACE_MISS };
+	uint64_t now = tick_now(s->c.tick);
+
+	r.achieved = now > r.time ? now - r.time : 0;
+	if (s->c.trace && v->asked)
+		trace_add(s->c.trace, &r);
+}
+
 /* The object is ready, or failed, or there is none. Any thread. */
 static void served(struct read_request *r)
 {
@@ -125,6 +148,7 @@ static void served(struct read_request *r)
 	const struct object *o = r->parts[0].object;
 
 	v->ask.data = o && !o->error ? o->data : NULL;
+	trace_serving(v, o);
 	peers_answer(v->peers, &v->ask);
 }
 
@@ -163,12 +187,16 @@ static void serve(void *ctx, struct peer_ask *ask)
 					    .pending = 1,
 					    .ready = served };
 	v->request.parts[0].request = &v->request;
+	v->arrival = a.arrival;
+	v->asked = v->hit = false;
 	if (bytes && bytes == ask->bytes &&
 	    place_owner(p->place, ask->key) == s->c.peers->self) {
 		a.what.file_bytes = s->c.tree->nodes[node].bytes;
 		pthread_mutex_lock(&s->lock);
 		if (layer_ask(&s->split, &a) == 0)
 			wait_for(v, a.object);
+		v->asked = true;
+		v->hit = a.hit;
 		server_unlock(s);
 	}
 	if (a.start)

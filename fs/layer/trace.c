@@ -65,6 +65,7 @@ const char *trace_op_name(enum trace_op op)
 		[TRACE_OPEN] = "open",
 		[TRACE_READ] = "read",
 		[TRACE_PASSTHROUGH] = "passthrough",
+		[TRACE_SERVE] = "serve",
 		[TRACE_OFFER] = "offer",
 		[TRACE_WARM] = "warm",
 		[TRACE_REMOVE] = "remove",

@@ -74,7 +74,8 @@ storage_reads()
 	head -c 32 /dev/urandom >"$BATS_TEST_TMPDIR/key"
 	chmod 600 "$BATS_TEST_TMPDIR/key"
 	for i in 0 1; do node $i -c 65% --peer-timeout 1m \
-		--peer-key "$BATS_TEST_TMPDIR/key" --nic config-ssd-v100; done
+		--peer-key "$BATS_TEST_TMPDIR/key" --nic config-ssd-v100 \
+		--trace "$BATS_TEST_TMPDIR/trace.$i"; done
 	eventually connected 0 1
 	eventually connected 1 1
 	epoch 0
@@ -83,6 +84,10 @@ storage_reads()
 	for k in 1 0 1; do epoch $k; done
 	[ "$(storage_reads)" = "$reads" ]
 	[ "$(peer 0 '["policy"]')" = minio ]
+	# each request of the other node has a line
+	serves() { [ "$(grep -c ',serve,.*,\(hit\|miss\),' "$BATS_TEST_TMPDIR/trace.0")" = "$(peer 0 '["peer"]["served"]')" ]; }
+	eventually serves
+	[ "$(peer 0 '["peer"]["served"]')" -gt 20 ]
 	# both name the same owner of each file, and each owns about one half
 	python3 - "$mp" <<-'END'
 		import os, sys
