@@ -24,8 +24,8 @@
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/peer/foresee.h"
 #include "fs/layer/trace.h"
+#include "fs/peer/foresee.h"
 #include "fs/peer/peer_net.h"
 #include "fs/peer/peers.h"
 #include "fs/server/flight.h"
