@@ -98,6 +98,10 @@ storage_reads()
 		assert "user.gpemu.owner" in os.listxattr(f"{mp}.0/{names[0]}")
 	END
 	[ "$(peer 0 '["peer"]["hits"]')" -gt 20 ]
+	# LADL needs the node of its rank
+	run gpemu-train --data "$mp.0" --prep none --order locality --rank 1 --world-size 2
+	[ "$status" != 0 ]
+	[[ $output == *"the mount is node 0 of 2, and this is rank 1 of 2"* ]]
 	grep -q '^gpemu_fs_peer_hits [1-9]' "$mp.0/.gpemu/stats.prom"
 	grep -q 'key' "$mp.0/.gpemu/config"
 	run -1 bash -c "echo 'set cache_size 10%' >'$mp.0/.gpemu/control'"
