@@ -13,12 +13,16 @@
 #include "common/tick.h"
 
 #include <errno.h>
+#include <linux/futex.h>
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/awake.h"
 #include "common/hist.h"
@@ -247,6 +251,41 @@ bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
 			   pthread_mutex_t *mutex, uint64_t deadline)
 {
 	return cond_wait(cond, mutex, tick_to_wall(t, deadline));
+}
+
+static bool futex_wait(const uint32_t *word, uint32_t value,
+		       const struct timespec *until)
+{
+	return syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, until, NULL,
+		       FUTEX_BITSET_MATCH_ANY) < 0 &&
+	       errno == ETIMEDOUT;
+}
+
+bool tick_futex_wait(struct tick *t, const uint32_t *word, uint32_t value,
+		     uint64_t deadline)
+{
+	struct timespec until;
+
+	if (deadline == TICK_NEVER)
+		return futex_wait(word, value, NULL);
+	uint64_t wall = to_wall(t, deadline);
+
+	if (tick_keeps_awake(t) && tick_wall() + EARLY_NS < wall) {
+		until = timespec_of(wall - EARLY_NS);
+		if (!futex_wait(word, value, &until))
+			return false;
+	}
+	tick_hold_awake(t);
+	until = timespec_of(wall - t->spin_ns);
+	bool late = futex_wait(word, value, &until);
+
+	tick_let_sleep(t);
+	return late;
+}
+
+void tick_futex_wake(const uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void tick_finish(struct tick *t, uint64_t deadline)

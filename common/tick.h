@@ -83,6 +83,15 @@ bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 bool tick_cond_wait_coarse(struct tick *t, pthread_cond_t *cond,
 			   pthread_mutex_t *mutex, uint64_t deadline);
 int tick_cond_init(pthread_cond_t *cond);
+/*
+ * Wait while *word, a futex in memory that processes share, has this value,
+ * until tick_futex_wake or as tick_cond_wait until the deadline. May return
+ * early. Returns true when the time ended the wait.
+ */
+bool tick_futex_wait(struct tick *t, const uint32_t *word, uint32_t value,
+		     uint64_t deadline);
+/* Wake all that wait on it, in all processes. */
+void tick_futex_wake(const uint32_t *word);
 /* Spin for the rest after tick_cond_wait, and count the error of this deadline.
  */
 void tick_finish(struct tick *t, uint64_t deadline);
