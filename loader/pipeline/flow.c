@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/pipeline/flow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "common/util.h"
+
+/* Samples to lease: what is left of one flow_begin. */
+struct piece {
+	uint64_t epoch;
+	const uint32_t *order;
+	uint64_t n;
+};
 
 struct flow {
 	struct flow_config c;
@@ -24,9 +32,8 @@ struct flow {
 	uint32_t out_batch;
 	struct batch *first, *last; /* completed batches, with any_order */
 	uint32_t n_complete;	    /* completed batches not delivered yet */
-	uint64_t epoch;
-	const uint32_t *order;
-	uint64_t n_left; /* samples of the epoch not in a window yet */
+	struct piece *piece;	    /* n_windows, a ring */
+	uint32_t first_piece, n_pieces;
 	bool stopping;
 	int error;
 	struct err err;
@@ -68,7 +75,8 @@ int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
 		f->windows = calloc(c->n_windows, sizeof(*f->windows));
 		f->free = calloc(c->n_windows, sizeof(struct window *));
 		f->open = calloc(c->n_windows, sizeof(struct window *));
-		r = f->windows && f->free && f->open ? 0 : -ENOMEM;
+		f->piece = calloc(c->n_windows, sizeof(*f->piece));
+		r = f->windows && f->free && f->open && f->piece ? 0 : -ENOMEM;
 	}
 	for (uint32_t i = 0; r == 0 && i < c->n_windows; i++) {
 		r = window_init(&f->windows[i], c);
@@ -96,16 +104,30 @@ void flow_free(struct flow *f)
 	free(f->windows);
 	free(f->free);
 	free(f->open);
+	free(f->piece);
 	free(f);
+}
+
+/* Under the lock: the piece from which the next window is; NULL: none. */
+static struct piece *current_piece(struct flow *f)
+{
+	while (f->n_pieces && f->piece[f->first_piece].n == 0) {
+		f->first_piece = (f->first_piece + 1) % f->c.n_windows;
+		f->n_pieces--;
+	}
+	return f->n_pieces ? &f->piece[f->first_piece] : NULL;
 }
 
 void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 		uint64_t n)
 {
+	uint32_t last;
+
 	pthread_mutex_lock(&f->lock);
-	f->epoch = epoch;
-	f->order = order;
-	f->n_left = n;
+	current_piece(f); /* drops those that are leased */
+	assert(f->n_pieces < f->c.n_windows);
+	last = (f->first_piece + f->n_pieces++) % f->c.n_windows;
+	f->piece[last] = (struct piece){ epoch, order, n };
 	pthread_cond_broadcast(&f->work);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -200,20 +222,21 @@ static void fail(struct flow *f, int r, const struct err *err)
 	pthread_cond_broadcast(&f->stop);
 }
 
-/* Under the lock. NULL: no window is free, or no memory for one, or the epoch
- * has no more samples, or the flow has failed. */
+/* Under the lock. NULL: no window is free, or no memory for one, or there are
+ * no more samples, or the flow has failed. */
 static struct window *open_window(struct flow *f)
 {
 	uint64_t whole = (uint64_t)f->c.batch * f->c.superbatch;
+	struct piece *p = current_piece(f);
 	struct err err = { 0 };
 	struct window *w;
 	int r;
 
-	if (f->n_left == 0 || f->n_free == 0)
+	if (!p || f->n_free == 0)
 		return NULL;
 	w = f->free[f->n_free - 1];
-	w->order = f->order;
-	w->n = (uint32_t)MIN(whole, f->n_left);
+	w->order = p->order;
+	w->n = (uint32_t)MIN(whole, p->n);
 	r = reserve(&f->c, w, &err);
 	if (r < 0) {
 		if (r != -EAGAIN)
@@ -222,12 +245,12 @@ static struct window *open_window(struct flow *f)
 	}
 	f->n_free--;
 	w->index = f->n_opened++;
-	w->epoch = f->epoch;
+	w->epoch = p->epoch;
 	w->taken = 0;
 	w->released = 0;
 	atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
-	f->order += w->n;
-	f->n_left -= w->n;
+	p->order += w->n;
+	p->n -= w->n;
 	f->open[w->index % f->c.n_windows] = w;
 	lay_out(&f->c, w);
 	return w;

@@ -58,6 +58,8 @@ struct batch {
 	 * completion: see worker.h */
 	unsigned owner;
 	uint64_t read_ns, prep_ns;
+	/* as struct delivery; only of batches of a staging area */
+	double read_share;
 };
 
 struct window {
@@ -105,8 +107,9 @@ int flow_new(const struct flow_config *c, struct flow **ret, struct err *err);
 void flow_free(struct flow *f);
 
 /*
- * Lease the samples order[0..n) from now on. All samples of the epoch before
- * must have been leased. `order` stays in use until its batches are released.
+ * Lease the samples order[0..n) after those of earlier calls, from a window of
+ * their own on. At most n_windows calls may wait for that. `order` stays in use
+ * until its batches are released.
  */
 void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 		uint64_t n);

@@ -97,6 +97,35 @@ static void no_more_than_the_windows_are_on_their_way(void **state)
 	tick_free(tick);
 }
 
+static void pieces_do_not_share_a_window(void **state)
+{
+	static const uint32_t n[N_WINDOWS] = { BATCH - 1, 1, BATCH };
+	struct tick *tick = tick_new(1, 0);
+	struct flow *f = new_flow(tick);
+	uint32_t order[N] = { 0 }, pos, end;
+	struct window *w;
+	struct batch *b;
+
+	(void)state;
+	/* as many as may wait, again and again */
+	for (unsigned i = 0; i < N_WINDOWS * N_WINDOWS; i++) {
+		unsigned k = i % N_WINDOWS;
+
+		for (unsigned p = 0; k == 0 && p < N_WINDOWS; p++)
+			flow_begin(f, i + p, order + i + p, n[p]);
+		assert_int_equal(flow_lease(f, BATCH, false, &w, &pos, &end),
+				 0);
+		finish(f, flow_batch(f, w, pos));
+		assert_int_equal(flow_next(f, TICK_NEVER, &b), 0);
+		assert_ptr_equal(b->window->order, order + i);
+		assert_int_equal(b->window->epoch, i);
+		assert_int_equal(b->n, n[k]);
+		flow_release(f, b);
+	}
+	flow_free(f);
+	tick_free(tick);
+}
+
 static void a_batch_waits_for_those_before_it(void **state)
 {
 	struct tick *tick = tick_new(1, 0);
@@ -225,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_than_the_windows_are_on_their_way),
+		cmocka_unit_test(pieces_do_not_share_a_window),
 		cmocka_unit_test(a_batch_waits_for_those_before_it),
 		cmocka_unit_test(batches_may_leave_as_they_become_complete),
 		cmocka_unit_test(
