@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of one job exclude each other by a mutex, jobs by a lock on the file.
+ * A lock in the area itself would be at the mercy of whatever writes there.
+ * Waiting is on futexes in the area, read under the lock and bumped after each
+ * change, so no change is missed. A member that is killed between a change and
+ * its wake-up is missed too, but then its death wakes the others.
+ */
+#include "loader/staging/staging.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "loader/staging/area.h"
+#include "loader/staging/deaths.h"
+
+struct staging {
+	struct area area;
+	struct tick *tick;
+	uint64_t wait_ns;
+	char name[AREA_NAME + 1];
+	struct deaths *deaths; /* of the other members */
+	atomic_bool stopped;
+	pthread_mutex_t lock;
+	/* lock guards all fields below */
+	bool left;
+	uint64_t taken, done; /* batches below them are taken, used */
+	uint64_t limit;	      /* of the epoch */
+	plan_size_fn size;
+	void *ctx;
+	struct staging_stats stats; /* from the area once this job has left */
+};
+
+/* --- the lock ------------------------------------------------------------- */
+
+static int begin(struct staging *s)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->left)
+		r = -ECANCELED;
+	if (r == 0)
+		r = area_file_lock(&s->area.file);
+	if (r == 0 && !plan_valid(s->area.plan)) {
+		area_file_unlock(&s->area.file);
+		r = -EPROTO;
+	}
+	if (r < 0)
+		pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static void end(struct staging *s)
+{
+	area_file_unlock(&s->area.file);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void bump(_Atomic uint32_t *word)
+{
+	atomic_fetch_add(word, 1);
+	tick_futex_wake((const uint32_t *)word);
+}
+
+static void bump_all(struct staging *s)
+{
+	bump(&s->area.plan->published);
+	bump(&s->area.plan->changed);
+}
+
+/* Wait for a change of a word with this value. True: too late. */
+static bool wait_for(struct staging *s, const _Atomic uint32_t *word,
+		     uint32_t value, uint64_t deadline)
+{
+	return tick_futex_wait(s->tick, (const uint32_t *)word, value,
+			       deadline);
+}
+
+/* --- membership ----------------------------------------------------------- */
+
+int staging_join(const struct staging_config *c, struct staging **ret,
+		 struct err *err)
+{
+	struct staging *s = calloc(1, sizeof(*s));
+	struct area_config a = { .name = c->name,
+				 .jobs = c->jobs,
+				 .bytes = c->bytes,
+				 .largest = c->largest,
+				 .same = c->same };
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->tick = c->tick;
+	s->wait_ns = c->wait_ns;
+	snprintf(s->name, sizeof(s->name), "%s", c->name);
+	s->stats.jobs = c->jobs;
+	pthread_mutex_init(&s->lock, NULL);
+	r = area_join(&a, &s->area, err);
+	if (r < 0) {
+		s->left = true;
+		staging_free(s);
+		return r;
+	}
+	bump_all(s);
+	*ret = s;
+	return 0;
+}
+
+/* Of a wait for the others, in emulated ns. */
+static uint64_t deadline_of(const struct staging *s)
+{
+	double ns = (double)s->wait_ns / tick_scale(s->tick);
+
+	return s->wait_ns ? tick_now(s->tick) + (uint64_t)ns : TICK_NEVER;
+}
+
+static int wait_for_all(struct staging *s, struct err *err)
+{
+	struct plan *p = s->area.plan;
+	uint64_t deadline = deadline_of(s);
+	bool late = false;
+
+	for (;;) {
+		uint32_t n, phase, value;
+		int r = begin(s), error;
+
+		if (r < 0)
+			return r;
+		n = area_n_living(&s->area);
+		phase = p->phase;
+		error = p->error;
+		value = atomic_load(&p->published);
+		end(s);
+		if (phase == PLAN_RUNNING)
+			return 0;
+		if (phase == PLAN_FAILED)
+			return area_no_memory(&s->area, error, err);
+		if (atomic_load(&s->stopped))
+			return -ECANCELED;
+		if (late)
+			return err_set(err, -EAGAIN,
+				       "%" PRIu32 " of %" PRIu32 " jobs have "
+				       "joined %s in time",
+				       n, s->stats.jobs, s->name);
+		late = wait_for(s, &p->published, value, deadline);
+	}
+}
+
+static void member_died(void *ctx, uint32_t i)
+{
+	struct staging *s = ctx;
+
+	if (begin(s) < 0)
+		return;
+	plan_leave(s->area.plan, i, PLAN_DIED);
+	plan_free(s->area.plan);
+	end(s);
+	bump_all(s);
+}
+
+static int watch_others(struct staging *s, struct err *err)
+{
+	const struct plan *p = s->area.plan;
+	int r = deaths_new(PLAN_MEMBERS, member_died, s, &s->deaths);
+
+	for (uint32_t i = 0; r == 0 && i < PLAN_MEMBERS; i++) {
+		if (i == s->area.me || p->member[i].life != PLAN_ALIVE)
+			continue;
+		r = deaths_watch(s->deaths, p->member[i].pid, i);
+		/* the process that has this pid now may be another one */
+		if (r == -ESRCH || !area_file_lives(&s->area.file, i)) {
+			member_died(s, i);
+			r = 0;
+		}
+	}
+	if (r == 0)
+		r = deaths_start(s->deaths);
+	return r < 0 ? err_set(err, r, "cannot watch the other jobs: %s",
+			       strerror(-r))
+		     : 0;
+}
+
+int staging_begin(struct staging *s, struct err *err)
+{
+	uint64_t start = tick_wall();
+	int r = wait_for_all(s, err);
+
+	s->stats.join_ns = tick_wall() - start;
+	if (r == 0)
+		r = area_map(&s->area, err);
+	if (r == 0)
+		r = watch_others(s, err);
+	return r == -EPROTO ? err_set(err, r, "%s: the shared area is damaged",
+				      s->name)
+			    : r;
+}
+
+/* Under the lock. */
+static struct staging_stats stats_of(const struct staging *s)
+{
+	const struct plan *p = s->area.plan;
+	struct staging_stats ret = s->stats;
+
+	ret.died = plan_n_members(p, PLAN_DIED);
+	ret.bytes = PLAN_GET(p->bytes);
+	ret.most_bytes = PLAN_GET(p->most_bytes);
+	ret.made = PLAN_GET(p->member[s->area.me].made);
+	ret.taken_over = PLAN_GET(p->member[s->area.me].taken_over);
+	return ret;
+}
+
+struct staging_stats staging_stats(struct staging *s)
+{
+	struct staging_stats ret;
+
+	if (begin(s) < 0)
+		return s->stats;
+	ret = stats_of(s);
+	end(s);
+	return ret;
+}
+
+void staging_leave(struct staging *s)
+{
+	if (!s || begin(s) < 0)
+		return;
+	s->stats = stats_of(s);
+	plan_leave(s->area.plan, s->area.me, PLAN_LEFT);
+	plan_free(s->area.plan);
+	area_leave(&s->area);
+	area_file_unlock(&s->area.file);
+	s->left = true;
+	pthread_mutex_unlock(&s->lock);
+	atomic_store(&s->stopped, true);
+	bump_all(s);
+}
+
+void staging_free(struct staging *s)
+{
+	if (!s)
+		return;
+	staging_leave(s);
+	deaths_free(s->deaths);
+	area_close(&s->area);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+void staging_stop(struct staging *s)
+{
+	atomic_store(&s->stopped, true);
+	bump_all(s);
+}
+
+void staging_resume(struct staging *s)
+{
+	atomic_store(&s->stopped, false);
+}
+
+/* --- making batches ------------------------------------------------------- */
+
+int staging_enter(struct staging *s, uint64_t from, uint64_t limit,
+		  plan_size_fn size, void *ctx)
+{
+	struct plan *p = s->area.plan;
+	int r = begin(s);
+
+	if (r < 0)
+		return r;
+	s->size = size;
+	s->ctx = ctx;
+	s->taken = s->done = from;
+	s->limit = limit;
+	plan_use(p, s->area.me, from);
+	plan_free(p);
+	end(s);
+	bump_all(s);
+	return 0;
+}
+
+int staging_claim(struct staging *s, uint32_t most, uint64_t *ret)
+{
+	struct plan *p = s->area.plan;
+
+	for (;;) {
+		uint32_t value;
+		int r = begin(s);
+
+		if (r < 0)
+			return r;
+		plan_free(p);
+		plan_grow(p, s->limit, s->size, s->ctx);
+		r = plan_claim(p, s->area.me, most, s->limit, ret);
+		value = atomic_load(&p->changed);
+		end(s);
+		if (r == 0)
+			bump(&p->changed); /* others may claim one more, too */
+		if (r != -EAGAIN)
+			return r;
+		if (atomic_load(&s->stopped))
+			return -ECANCELED;
+		wait_for(s, &p->changed, value, TICK_NEVER);
+	}
+}
+
+void *staging_memory(struct staging *s, uint64_t index, uint64_t bytes)
+{
+	const struct plan_batch *b;
+	void *data = NULL;
+
+	if (begin(s) < 0)
+		return NULL;
+	b = plan_find(s->area.plan, index);
+	if (b && PLAN_GET(b->state) == PLAN_HELD &&
+	    PLAN_GET(b->maker) == s->area.me && bytes <= PLAN_GET(b->bytes))
+		data = area_at(&s->area, PLAN_GET(b->offset), bytes);
+	end(s);
+	return data;
+}
+
+int staging_publish(struct staging *s, uint64_t index, uint32_t n,
+		    double read_share)
+{
+	int r = begin(s);
+
+	if (r < 0)
+		return r;
+	r = plan_publish(s->area.plan, s->area.me, index, n, tick_wall(),
+			 read_share);
+	end(s);
+	bump_all(s);
+	return r;
+}
+
+void staging_give_back(struct staging *s)
+{
+	if (begin(s) < 0)
+		return;
+	s->limit = 0;
+	plan_give_back(s->area.plan, s->area.me);
+	end(s);
+	bump(&s->area.plan->changed);
+}
+
+/* --- using batches -------------------------------------------------------- */
+
+/* -EAGAIN: it is not made yet. */
+static int find_ready(struct staging *s, struct staged_batch *ret)
+{
+	const struct plan_batch *b = plan_find(s->area.plan, s->taken);
+
+	if (s->taken >= s->limit)
+		return -EAGAIN; /* of the next epoch */
+	if (!b)
+		return s->taken < PLAN_GET(s->area.plan->first) ? -EPROTO
+								: -EAGAIN;
+	if (PLAN_GET(b->state) != PLAN_READY)
+		return -EAGAIN;
+	*ret = (struct staged_batch){ .index = s->taken,
+				      .bytes = PLAN_GET(b->bytes),
+				      .n = PLAN_GET(b->n),
+				      .made_ns = PLAN_GET(b->made_ns),
+				      .read_share = b->read_share };
+	ret->data = area_at(&s->area, PLAN_GET(b->offset), ret->bytes);
+	if (!ret->data)
+		return -EPROTO;
+	s->taken++;
+	return 0;
+}
+
+int staging_take(struct staging *s, uint64_t deadline, struct staged_batch *ret)
+{
+	struct plan *p = s->area.plan;
+	bool late = false;
+
+	for (;;) {
+		uint32_t value;
+		int r = begin(s);
+
+		if (r < 0)
+			return r;
+		r = find_ready(s, ret);
+		value = atomic_load(&p->published);
+		end(s);
+		if (r != -EAGAIN)
+			return r;
+		if (atomic_load(&s->stopped))
+			return -ECANCELED;
+		if (late)
+			return -ETIMEDOUT;
+		late = wait_for(s, &p->published, value, deadline);
+	}
+}
+
+void staging_use(struct staging *s)
+{
+	bool freed;
+
+	if (begin(s) < 0)
+		return;
+	plan_use(s->area.plan, s->area.me, ++s->done);
+	freed = plan_free(s->area.plan);
+	s->stats.used++;
+	end(s);
+	if (freed)
+		bump(&s->area.plan->changed);
+}
+
+uint32_t staging_n_ready(struct staging *s)
+{
+	uint32_t n;
+
+	if (begin(s) < 0)
+		return 0;
+	n = plan_n_ready(s->area.plan, s->taken);
+	n = (uint32_t)MIN(n, s->limit - MIN(s->limit, s->taken));
+	end(s);
+	return n;
+}
