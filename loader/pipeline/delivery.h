@@ -40,6 +40,7 @@ static inline struct delivery delivery_of(const struct batch *b)
 		.owner = b->owner,
 		.read_ns = b->read_ns,
 		.prep_ns = b->prep_ns,
+		.read_share = b->read_share,
 	};
 }
 

@@ -13,7 +13,7 @@
 enum { LANE_BUFFERS = 3 };
 
 struct pin {
-	struct flow *flow;
+	struct supply from;
 	struct tick *tick;
 	const struct gpu_profile *gpu;
 	struct pinned_pool *pool;
@@ -56,7 +56,7 @@ static void hand_on(struct pin *p, const struct delivery *d)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* -ETIMEDOUT as flow_next. */
+/* -ETIMEDOUT as supply_next. */
 static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 {
 	struct place *place = p->places + seq % p->n_buffers * p->batch;
@@ -66,7 +66,7 @@ static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 	struct batch *b;
 	uint64_t start, deadline;
 	size_t bytes = 0;
-	int r = flow_next(p->flow, until, &b);
+	int r = supply_next(&p->from, until, &b);
 
 	if (r < 0)
 		return r;
@@ -82,7 +82,7 @@ static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 	d = delivery_of(b);
 	d.place = place;
 	d.pinned = buffer;
-	flow_release(p->flow, b);
+	supply_release(&p->from, b);
 	d.ready_ns = MAX(tick_now(p->tick), deadline);
 	d.pin_ns = d.ready_ns - start;
 	*lane = d.ready_ns;
@@ -102,21 +102,22 @@ static void *pin_thread(void *arg)
 	for (uint64_t seq = 0; r == 0; seq++)
 		r = pin_one(p, seq, TICK_NEVER, &err);
 	if (r != -ECANCELED)
-		flow_stop(p->flow, r, &err);
+		flow_stop(p->from.flow, r, &err);
 	pin_stop(p);
 	return NULL;
 }
 
-int pin_new(struct flow *flow, struct tick *tick, const struct gpu_profile *gpu,
-	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
-	    bool inlined, struct pin **ret, struct err *err)
+int pin_new(const struct supply *from, struct tick *tick,
+	    const struct gpu_profile *gpu, uint32_t batch, size_t bytes,
+	    uint64_t budget, uint32_t lanes, bool inlined, struct pin **ret,
+	    struct err *err)
 {
 	struct pin *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
-	p->flow = flow;
+	p->from = *from;
 	p->tick = tick;
 	p->gpu = gpu;
 	p->batch = batch;
@@ -179,7 +180,7 @@ static int pin_inline(struct pin *p, uint64_t until)
 	int r = pin_one(p, p->n_in, until, &err);
 
 	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
-		flow_stop(p->flow, r, &err);
+		flow_stop(p->from.flow, r, &err);
 	return r;
 }
 

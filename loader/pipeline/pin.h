@@ -17,6 +17,7 @@
 #include "common/tick.h"
 #include "emu/profile/profile_gpu.h"
 #include "loader/pipeline/delivery.h"
+#include "loader/pipeline/supply.h"
 
 struct pin;
 
@@ -26,9 +27,10 @@ struct pin;
  * `budget` bytes. `inlined`: one lane, and every batch is released before the
  * next is requested.
  */
-int pin_new(struct flow *flow, struct tick *tick, const struct gpu_profile *gpu,
-	    uint32_t batch, size_t bytes, uint64_t budget, uint32_t lanes,
-	    bool inlined, struct pin **ret, struct err *err);
+int pin_new(const struct supply *from, struct tick *tick,
+	    const struct gpu_profile *gpu, uint32_t batch, size_t bytes,
+	    uint64_t budget, uint32_t lanes, bool inlined, struct pin **ret,
+	    struct err *err);
 /* The flow must have been stopped; joins the thread. */
 void pin_join(struct pin *p);
 void pin_free(struct pin *p);

@@ -13,6 +13,7 @@ enum { ALIGN = 64, LEASE = 8 };
 struct pipeline {
 	struct pipeline_config c;
 	struct flow *flow;
+	struct staged *staged; /* NULL: no other jobs */
 	struct workers *workers;
 	struct pin *pin;
 	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
@@ -24,6 +25,11 @@ struct pipeline {
 	uint64_t n_left;   /* samples of the epoch not yet consumed */
 	atomic_bool interrupted;
 };
+
+static struct supply supply(const struct pipeline *p)
+{
+	return (struct supply){ .flow = p->flow, .staged = p->staged };
+}
 
 static bool has_workers(const struct pipeline *p)
 {
@@ -84,6 +90,35 @@ static size_t window_bytes(const struct flow_config *f, size_t mean)
 	return sample * f->batch * f->superbatch;
 }
 
+static int start_staged(struct pipeline *p, const struct worker_config *w,
+			struct err *err)
+{
+	const struct pipeline_config *c = &p->c;
+	struct staged_config s = { .area = c->staging,
+				   .flow = p->flow,
+				   .tick = c->tick,
+				   .data = c->data,
+				   .batch = c->batch,
+				   .per_epoch = c->per_epoch,
+				   .most = n_windows(c),
+				   .workers = c->workers,
+				   .virtual = p->virtual,
+				   .sample_bytes = w->sample_bytes };
+
+	return c->staging ? staged_new(&s, &p->staged, err) : 0;
+}
+
+static int start_pin(struct pipeline *p, size_t bytes, struct err *err)
+{
+	const struct pipeline_config *c = &p->c;
+	struct supply from = supply(p);
+
+	if (!c->pin || c->pin_direct)
+		return 0;
+	return pin_new(&from, c->tick, c->pin, c->batch, bytes, c->pin_budget,
+		       MAX(c->gpus, 1), c->pin_inline, &p->pin, err);
+}
+
 static int start(struct pipeline *p, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
@@ -127,15 +162,15 @@ static int start(struct pipeline *p, struct err *err)
 	p->since = calloc(c->workers, sizeof(*p->since));
 	if (!p->since)
 		return err_set(err, -ENOMEM, "out of memory");
+	p->virtual = workers_virtual(&w);
 	r = flow_new(&f, &p->flow, err);
-	if (r == 0 && c->pin && !c->pin_direct)
-		r = pin_new(p->flow, c->tick, c->pin, c->batch, mean * c->batch,
-			    c->pin_budget, MAX(c->gpus, 1), c->pin_inline,
-			    &p->pin, err);
+	if (r == 0)
+		r = start_staged(p, &w, err);
+	if (r == 0)
+		r = start_pin(p, mean * c->batch, err);
 	w.prep_config = c->prep_config;
 	w.cores = c->cores;
 	w.flow = p->flow;
-	p->virtual = workers_virtual(&w);
 	if (r == 0)
 		r = workers_new(&w, c->workers, &p->workers, err);
 	return r;
@@ -185,6 +220,7 @@ void pipeline_free(struct pipeline *p)
 	pipeline_interrupt(p);
 	pipeline_join(p);
 	pin_free(p->pin);
+	staged_free(p->staged);
 	workers_free(p->workers);
 	flow_free(p->flow);
 	pinned_free(p->pinned);
@@ -196,19 +232,22 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 		    uint64_t n)
 {
 	p->n_left = n;
-	if (has_workers(p))
+	if (p->staged)
+		staged_begin(p->staged, epoch, order, n);
+	else if (has_workers(p))
 		flow_begin(p->flow, epoch, order, n);
 }
 
 /* Wait once, for the pin stage's batch or, without it, the workers'. */
 static int wait_for(struct pipeline *p, uint64_t deadline, struct delivery *ret)
 {
+	struct supply from = supply(p);
 	struct batch *b;
 	int r;
 
 	if (p->pin)
 		return pin_next(p->pin, deadline, ret);
-	r = flow_next(p->flow, deadline, &b);
+	r = supply_next(&from, deadline, &b);
 	if (r == 0) {
 		*ret = delivery_of(b);
 		ret->batch = b;
@@ -260,6 +299,14 @@ static void remember(struct pipeline *p, const struct delivery *d)
 		(struct activity){ d->read_ns, d->prep_ns };
 }
 
+/* Set read_share, by the clocks of the workers that made the batch. */
+static void account(struct pipeline *p, uint64_t idle, struct delivery *d)
+{
+	d->read_share = read_share(p, d);
+	if (p->since_ns != idle)
+		remember(p, d);
+}
+
 static void count_samples(const struct pipeline *p, struct delivery *d)
 {
 	for (uint32_t i = 0; i < d->n; i++) {
@@ -271,9 +318,16 @@ static void count_samples(const struct pipeline *p, struct delivery *d)
 	}
 }
 
+static uint32_t n_complete(const struct pipeline *p)
+{
+	struct supply from = supply(p);
+
+	return supply_n_complete(&from);
+}
+
 static uint32_t n_queued(struct pipeline *p)
 {
-	return flow_n_complete(p->flow) + (p->pin ? pin_n_ready(p->pin) : 0);
+	return n_complete(p) + (p->pin ? pin_n_ready(p->pin) : 0);
 }
 
 int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
@@ -300,7 +354,8 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 	queued = n_queued(p);
 	r = wait_for(p, idle, ret);
 	if (r == -ETIMEDOUT) {
-		look(p, idle);
+		if (!p->staged)
+			look(p, idle);
 		r = wait_for(p, TICK_NEVER, ret);
 	}
 	if (r < 0) {
@@ -308,9 +363,8 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 
 		return why < 0 ? why : r;
 	}
-	ret->read_share = read_share(p, ret);
-	if (p->since_ns != idle)
-		remember(p, ret);
+	if (!p->staged)
+		account(p, idle, ret);
 	count_samples(p, ret);
 	ret->queued = queued;
 	p->n_left -= ret->n;
@@ -322,7 +376,7 @@ bool pipeline_ready(struct pipeline *p)
 	if (!has_workers(p) || p->n_left == 0 || atomic_load(&p->interrupted))
 		return true;
 	return (p->pin && !p->c.pin_inline ? pin_n_ready(p->pin)
-					   : flow_n_complete(p->flow)) > 0;
+					   : n_complete(p)) > 0;
 }
 
 uint64_t pipeline_left(const struct pipeline *p)
@@ -332,10 +386,12 @@ uint64_t pipeline_left(const struct pipeline *p)
 
 void pipeline_release(struct pipeline *p, struct delivery *d)
 {
+	struct supply from = supply(p);
+
 	if (d->pinned)
 		pin_release(p->pin, d);
 	else if (d->batch)
-		flow_release(p->flow, d->batch);
+		supply_release(&from, d->batch);
 }
 
 void pipeline_work(struct pipeline *p, struct work *ret)
@@ -353,6 +409,8 @@ uint64_t pipeline_pinned(struct pipeline *p)
 
 struct worker_failures pipeline_failures(struct pipeline *p)
 {
+	if (p->staged)
+		return staged_failures(p->staged);
 	return p->workers ? workers_failures(p->workers)
 			  : (struct worker_failures){ 0 };
 }

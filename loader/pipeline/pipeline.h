@@ -47,6 +47,10 @@ struct pipeline_config {
 	uint32_t cores;	 /* virtual cores; where workers own batches, workers */
 	uint32_t direct; /* as struct engine_config */
 	const uint64_t *address; /* as struct flow_config */
+	/* Batches are shared with other jobs, and each epoch has `per_epoch` of
+	 * them; with superbatch 1, not with pin_direct. NULL: no other jobs. */
+	struct staging *staging;
+	uint64_t per_epoch;
 };
 
 struct pipeline;
@@ -94,6 +98,7 @@ void pipeline_join(struct pipeline *p);
 void pipeline_work(struct pipeline *p, struct work *ret);
 /* Peak bytes of pinned memory. */
 uint64_t pipeline_pinned(struct pipeline *p);
+/* With a staging area: of the batches consumed, whoever made them. */
 struct worker_failures pipeline_failures(struct pipeline *p);
 
 #endif

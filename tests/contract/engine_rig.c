@@ -275,7 +275,9 @@ struct pipeline *new_pipeline(const struct fixture *f,
 		.superbatch = s->superbatch,
 		.prefetch = 2,
 		.direct = f->direct,
-		.address = f->sorted ? addresses() : NULL
+		.address = f->sorted ? addresses() : NULL,
+		.staging = s->staging,
+		.per_epoch = (s->n + BATCH - 1) / BATCH,
 	};
 	struct err err = { 0 };
 	struct pipeline *p;
@@ -397,8 +399,8 @@ bool run(const struct fixture *f, const struct engine_ops *e,
 	return true;
 }
 
-static void compare(const struct fixture *f, const struct seen *want,
-		    const struct seen *got, const char *name)
+void compare(const struct fixture *f, const struct seen *want,
+	     const struct seen *got, const char *name)
 {
 	for (unsigned i = 0; i < N; i++) {
 		if (!got[i].times)

@@ -26,8 +26,9 @@ struct fixture {
 struct shape {
 	uint32_t workers, superbatch, queue_depth;
 	bool pin, pin_direct, pin_inline;
-	uint64_t budget; /* of pinned memory; 0: plenty */
-	uint64_t n;	 /* samples of an epoch */
+	uint64_t budget;	 /* of pinned memory; 0: plenty */
+	uint64_t n;		 /* samples of an epoch */
+	struct staging *staging; /* shared with other pipelines, or NULL */
 };
 
 extern const struct shape shapes[];
@@ -74,6 +75,9 @@ void one_epoch(const struct fixture *f, struct pipeline *p,
 /* Two epochs over all samples; false when the engine is not available. */
 bool run(const struct fixture *f, const struct engine_ops *e,
 	 const struct shape *s, struct seen *seen);
+/* What is delivered is what is wanted. */
+void compare(const struct fixture *f, const struct seen *want,
+	     const struct seen *got, const char *name);
 /* All engines in all shapes against `want`, by sample. */
 void all_equal(const struct fixture *f, const struct seen *want);
 
