@@ -199,6 +199,16 @@ json_t *report_node_json(const struct report *r)
 		fs ? fs : json_null(), "interrupted", r->interrupted);
 }
 
+static json_t *coordination_json(const struct report *r)
+{
+	struct staging_stats s;
+
+	if (!r->staging)
+		return NULL;
+	s = staging_stats(r->staging);
+	return coordinate_json(r->choice->coordinate.name, &s);
+}
+
 json_t *report_json(const struct report *r)
 {
 	const struct train_options *o = r->options;
@@ -209,7 +219,7 @@ json_t *report_json(const struct report *r)
 	return json_pack(
 		"{s:{s:s, s:s}, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
-		"s:o, s:O*, s:b}",
+		"s:o, s:o?, s:O*, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 		"command", command_json(r), "config",
 		conf_json(train_fields, o), "plugins", plugins_json(r), "seed",
@@ -228,8 +238,9 @@ json_t *report_json(const struct report *r)
 			: NULL,
 		"checkpoints", resume_json(r->resume), "resumed",
 		r->resume->from, "dataset", train_data_json(r->data, r->how),
-		"sharing", device_json(r->device), "nodes", r->nodes,
-		"interrupted", r->interrupted);
+		"sharing", device_json(r->device), "coordination",
+		coordination_json(r), "nodes", r->nodes, "interrupted",
+		r->interrupted);
 }
 
 static double seconds(uint64_t ns)
@@ -479,6 +490,16 @@ static void limits(const struct report *r, FILE *f)
 	rig_print(own, "", f);
 }
 
+static void coordination_summary(const struct report *r, FILE *f)
+{
+	struct staging_stats s;
+
+	if (!r->staging)
+		return;
+	s = staging_stats(r->staging);
+	coordinate_summary(r->choice->coordinate.name, &s, f);
+}
+
 void report_summary(const struct report *r, FILE *f)
 {
 	char name[24];
@@ -507,6 +528,7 @@ void report_summary(const struct report *r, FILE *f)
 	between_nodes(r, f);
 	train_prep_summary(r->prep, r->options, &r->total, f);
 	device_summary(r->device, r->total.elapsed_ns, f);
+	coordination_summary(r, f);
 	if (r->total.steps)
 		bottleneck(r, f);
 	limits(r, f);

@@ -39,6 +39,7 @@ struct report {
 	struct analysis analysis; /* samples 0: not requested */
 	const struct resume *resume;
 	const struct device *device;
+	struct staging *staging; /* NULL: shared with no other jobs */
 	const struct comm *comm; /* the ranks */
 	const struct sync *sync; /* NULL: they have no steps together */
 	json_t *nodes; /* the parts of all nodes; NULL: there is one, or those

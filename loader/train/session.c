@@ -89,6 +89,16 @@ static void close_pipeline(struct session *s)
 	pipeline_free(p);
 }
 
+static void close_staging(struct session *s)
+{
+	struct staging *staging;
+
+	pthread_mutex_lock(&s->lock);
+	staging = TAKE_PTR(s->staging);
+	pthread_mutex_unlock(&s->lock);
+	staging_free(staging);
+}
+
 static int start_device(struct session *s, struct err *err)
 {
 	int r = device_start(s->device, &s->job, &s->node.model_transfer_ns,
@@ -139,9 +149,15 @@ int session_start(struct session *s, struct err *err)
 		r = analyze_first(s, err);
 	if (r == 0)
 		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
-	if (r == 0)
+	if (r == 0 && !o->coordinate)
 		r = open_pipeline(s, err);
-	return r == 0 ? start_device(s, err) : r;
+	if (r == 0)
+		r = start_device(s, err);
+	if (r < 0 || !o->coordinate)
+		return r;
+	/* the others do not wait for this job until it has its GPU */
+	r = session_join_jobs(s, err);
+	return r == 0 ? open_pipeline(s, err) : r;
 }
 
 void session_interrupt(struct session *s)
@@ -150,6 +166,8 @@ void session_interrupt(struct session *s)
 	atomic_store(&s->stop, true);
 	if (s->pipeline)
 		pipeline_interrupt(s->pipeline);
+	if (s->staging)
+		staging_stop(s->staging);
 	device_interrupt(s->device);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -336,6 +354,8 @@ int session_end(struct session *s, int r, struct err *err)
 
 		r = end < 0 ? end : r;
 	}
+	if (r < 0 || !session_more(s))
+		staging_leave(s->staging);
 	complete_account(s);
 	s->report.interrupted = r == -ECANCELED;
 	s->ended = r;
@@ -359,6 +379,7 @@ const struct report *session_report(struct session *s)
 	r->mount = &s->mount;
 	r->resume = &s->resume;
 	r->device = s->device;
+	r->staging = s->staging;
 	r->comm = s->comm;
 	r->sync = s->train.sync;
 	r->data = &s->data;
@@ -390,6 +411,7 @@ int session_collect(struct session *s, struct err *err)
 void session_close(struct session *s)
 {
 	close_pipeline(s);
+	close_staging(s);
 	device_close(s->device);
 	resume_close(&s->resume);
 	session_close_logs(s, NULL);

@@ -95,6 +95,7 @@ struct session {
 	int ended;	 /* 0; else -errno: no epoch can begin */
 	pthread_mutex_t lock;
 	struct pipeline *pipeline; /* lock, for session_interrupt */
+	struct staging *staging;   /* the same; NULL: no other jobs */
 	atomic_bool stop;	   /* interrupted */
 	/* of closed pipelines */
 	struct worker_failures failures;
@@ -111,8 +112,8 @@ void session_close(struct session *s);
 int session_open(struct session *s, struct err *err);
 /* Measure the rig's ceiling unless it is known: half a wall second. */
 int session_ceiling(struct session *s, struct err *err);
-/* Starts the clock, runs --analyze, starts the threads. -ECANCELED:
- * interrupted. */
+/* Starts the clock, runs --analyze, starts the threads, waits for the other
+ * jobs of --coordinate. -ECANCELED: interrupted. */
 int session_start(struct session *s, struct err *err);
 
 /* Are steps left? */

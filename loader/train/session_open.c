@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "loader/dataset/direct.h"
@@ -17,6 +18,7 @@
 #include "loader/train/session_logs.h"
 #include "loader/train/session_pin.h"
 #include "loader/train/session_save.h"
+#include "loader/pipeline/staged.h"
 
 void session_tell(struct session *s, enum log_level level, const char *fmt, ...)
 {
@@ -307,6 +309,104 @@ static int agree(struct session *s, struct err *err)
 	r = sync_init(&s->sync, s->comm, reduce);
 	s->train.sync = &s->sync;
 	return r < 0 ? err_set(err, r, "out of memory") : share_card(s, err);
+}
+
+/* --- other jobs ----------------------------------------------------------- */
+
+/* What jobs that share their batches have to have in common. */
+static json_t *same_batches(const struct session *s)
+{
+	const struct train_options *o = &s->options;
+	const struct coordinate *c = &s->choice.coordinate;
+	_cleanup_free_ char *prep = plugin_choice_text(
+		&s->choice.prep->plugin, s->choice.prep_choice.options);
+	json_t *j = resume_identity(o, &s->schedule);
+
+	if (!j || !prep ||
+	    json_object_update_new(
+		    j,
+		    json_pack("{s:s, s:s, s:s, s:I, s:s?, s:f, s:I, s:I, s:I}",
+			      "version of gpemu", GPEMU_VERSION, "--prep", prep,
+			      "--prep-output", o->prep_output, "--image-size",
+			      (json_int_t)o->image_size, "--prep-profile",
+			      o->prep_profile, "--time-scale", o->time_scale,
+			      "number of samples in a batch",
+			      (json_int_t)train_pipeline_batch(o, &s->choice),
+			      "jobs= of --coordinate", (json_int_t)c->jobs,
+			      "size= of --coordinate", (json_int_t)c->size)) <
+		    0) {
+		json_decref(j);
+		return NULL;
+	}
+	json_object_del(j, "--model");
+	return j;
+}
+
+/* Two batches for each job, or one for each of its workers that own them and
+ * one more, and two that are being used. */
+static uint64_t usual_size(const struct session *s, uint64_t batch_bytes)
+{
+	uint64_t jobs = s->choice.coordinate.jobs;
+	uint64_t each = s->choice.engine->whole_batches ? s->options.workers
+							: 1;
+	uint64_t least = (jobs + 2) * batch_bytes;
+
+	/* arbitrary: many workers are no reason to take all of the memory */
+	return MAX(MIN((jobs * (each + 1) + 2) * batch_bytes, GIB), least);
+}
+
+static int join_area(struct session *s, struct err *err)
+{
+	const struct coordinate *c = &s->choice.coordinate;
+	uint64_t batch = train_pipeline_batch(&s->options, &s->choice);
+	json_auto_t *same = same_batches(s);
+	struct staging_config g = { .name = c->name,
+				    .jobs = (uint32_t)c->jobs,
+				    .wait_ns = c->wait_ns,
+				    .same = same,
+				    .tick = s->tick };
+	struct staging *staging;
+	int r = session_largest_batch(s, &g.largest, err);
+
+	if (r == 0 && !same)
+		r = err_set(err, -ENOMEM, "out of memory");
+	if (r < 0)
+		return r;
+	g.largest = (staged_bytes(batch, g.largest) + PLAN_ALIGN - 1) &
+		    ~(uint64_t)(PLAN_ALIGN - 1);
+	g.bytes = c->size ? c->size : usual_size(s, g.largest);
+	r = staging_join(&g, &staging, err);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&s->lock);
+	s->staging = staging;
+	if (atomic_load(&s->stop))
+		staging_stop(staging);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+int session_join_jobs(struct session *s, struct err *err)
+{
+	const struct coordinate *c = &s->choice.coordinate;
+	uint64_t batch = train_pipeline_batch(&s->options, &s->choice);
+	uint64_t n = session_steps(s, s->schedule.n) *
+		     train_step_samples(&s->options);
+	int r = join_area(s, err);
+
+	if (r < 0)
+		return r;
+	session_tell(s, LOG_LEVEL_INFO,
+		     "waiting for all %" PRIu64 " jobs of %s", c->jobs,
+		     c->name);
+	r = staging_begin(s->staging, err);
+	s->config.staging = s->staging;
+	s->config.per_epoch = (MIN(n, s->schedule.n) + batch - 1) / batch;
+	return r == -ECANCELED ? err_set(err, r,
+					 "interrupted while waiting for the "
+					 "other jobs of %s",
+					 c->name)
+			       : r;
 }
 
 int session_open(struct session *s, struct err *err)

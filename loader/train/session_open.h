@@ -10,5 +10,8 @@ __attribute__((format(printf, 3, 4))) void
 session_tell(struct session *s, enum log_level level, const char *fmt, ...);
 /* Number of steps in an epoch of so many samples. */
 uint64_t session_steps(const struct session *s, uint64_t samples);
+/* Join the other jobs of --coordinate and wait for them; sets `staging`, and
+ * the fields of `config` about it. */
+int session_join_jobs(struct session *s, struct err *err);
 
 #endif

@@ -35,8 +35,8 @@ static int largest_raw(const struct dataset *d, uint64_t batch, uint64_t *ret)
 	return 0;
 }
 
-static int largest_batch(const struct session *s, uint64_t *ret,
-			 struct err *err)
+int session_largest_batch(const struct session *s, uint64_t *ret,
+			  struct err *err)
 {
 	const struct pipeline_config c = { .prep = s->choice.prep,
 					   .prep_config = &s->prep.config };
@@ -62,7 +62,7 @@ int session_fit_pin(struct session *s, struct err *err)
 	room = pinned_room(o->pin_budget);
 	if (room >= o->pin_budget)
 		return 0;
-	r = largest_batch(s, &bytes, err);
+	r = session_largest_batch(s, &bytes, err);
 	if (r < 0)
 		return r;
 	if (bytes <= room) {

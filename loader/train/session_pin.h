@@ -11,5 +11,8 @@
  * user and in the record. Does nothing with any other --pin. -ENOMEM.
  */
 int session_fit_pin(struct session *s, struct err *err);
+/* Bytes of the largest possible batch of the pipeline. -ENOMEM. */
+int session_largest_batch(const struct session *s, uint64_t *ret,
+			  struct err *err);
 
 #endif

@@ -141,6 +141,11 @@ const struct conf_field train_fields[] = {
 		  "visits" },
 	{ FIELD("world_size", CONF_UINT, world_size), .min = 1, .max = 1 << 20,
 	  .arg = "W", .help = "number of ranks, and of parts of an epoch (1)" },
+	{ FIELD("coordinate", CONF_STRING, coordinate),
+	  .check = coordinate_check,
+	  .arg = "NAME:jobs=N[,size=SIZE][,wait=TIME]",
+	  .help = "share each epoch's reads and transforms with the other jobs "
+		  "of that name on this machine" },
 	{ FIELD("dump_samples", CONF_STRING, dump_samples), .arg = "FILE",
 	  .help = "write each sample that was trained on as text" },
 	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every), .arg = "N",
@@ -387,6 +392,30 @@ void train_choice_fini(struct train_choice *c)
 	plugin_choice_fini(&c->format_choice);
 }
 
+static int resolve_coordinate(const struct train_options *o,
+			      struct train_choice *ret, struct err *err)
+{
+	const char *why = NULL;
+
+	if (!o->coordinate)
+		return 0;
+	if (!ret->engine->next)
+		why = "its --loader makes batches out of nothing";
+	else if (o->together)
+		why = "ranks that train together have a share of the samples "
+		      "each";
+	else if (o->resume)
+		why = "with --resume the jobs would need different batches";
+	else if (o->superbatch > 1)
+		why = "each batch may be made by another job, so --superbatch "
+		      "is 1";
+	else if (o->pin_direct)
+		why = "samples come from memory that the jobs share, so --pin "
+		      "direct is not possible";
+	return why ? err_set(err, -EINVAL, "--coordinate: %s", why)
+		   : coordinate_parse(o->coordinate, &ret->coordinate, err);
+}
+
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			  struct err *err)
 {
@@ -404,6 +433,8 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 		r = train_prep_check(o, ret, err);
 	if (r == 0)
 		r = resolve_pin(o, ret, err);
+	if (r == 0)
+		r = resolve_coordinate(o, ret, err);
 	if (r == 0 && o->workers == 0)
 		o->workers = thread_cpus();
 	if (r == 0)

@@ -11,6 +11,7 @@
 #include "loader/dataset/format.h"
 #include "loader/order/order.h"
 #include "loader/prep/prep.h"
+#include "loader/staging/coordinate.h"
 
 struct train_options {
 	struct cli_common common;
@@ -29,7 +30,8 @@ struct train_options {
 	char *mpi;
 	uint64_t nodes; /* ranks to start; 1: as the launcher has */
 	uint64_t rank, world_size;
-	bool together; /* resolved: the ranks run together, under MPI */
+	char *coordinate; /* NULL: with no other jobs */
+	bool together;	  /* resolved: the ranks run together, under MPI */
 	char *dump_samples;
 	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
 	char *checkpoint_dir, *checkpoint;
@@ -70,6 +72,7 @@ struct train_choice {
 	enum gpus_parallel parallel;
 	enum progress_mode progress;
 	enum format_index index;
+	struct coordinate coordinate;
 };
 
 /* The defaults, with owned strings; free with conf_free(train_fields). */

@@ -87,7 +87,7 @@ on_pace()
 	run "$TRAIN" --data "$TMP/raw" --loader sync --prep none -b 2 -e 2 --workers 2 \
 		--time-scale 0.01 --seed 7 --json "$JSON"
 	[ "$status" -eq 0 ]
-	check "set('gpemu command config plugins seed time_scale host profile prep pin node epochs totals warm ceiling timer_error_us rig fs analysis checkpoints resumed dataset sharing interrupted'.split()) == set(j)"
+	check "set('gpemu command config plugins seed time_scale host profile prep pin node epochs totals warm ceiling timer_error_us rig fs analysis checkpoints resumed dataset sharing coordination interrupted'.split()) == set(j)"
 	check "set('epoch seconds wall_seconds steps samples bytes samples_per_s mib_per_s au compute_s transfer_s pin_s allreduce_s optimizer_s data_wait_s fetch_stall_s prep_stall_s pin_stall_s first_batch_s step_ms read_ms prep_ms cpu_s cpu_s_per_gib hits misses'.split()) <= set(e)"
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
