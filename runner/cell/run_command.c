@@ -188,6 +188,26 @@ static int add_environment(struct command *c, const struct cell_job *job,
 	return 0;
 }
 
+/* Only the jobs of this cell share their batches, whatever runs beside it. */
+static int add_coordinate(struct command *c, const struct runner *r,
+			  const struct cell_job *job)
+{
+	const char *text =
+		json_string_value(json_object_get(job->train, "coordinate"));
+	const char *own = strrchr(r->scratch, '/') + 1;
+	size_t n = text ? strcspn(text, ":") : 0;
+	char *word;
+	int code;
+
+	if (!text)
+		return 0;
+	if (asprintf(&word, "%.*s.%s%s", (int)n, text, own, text + n) < 0)
+		return -ENOMEM;
+	code = add_words(c, "--coordinate", word, NULL);
+	free(word);
+	return code;
+}
+
 int command_job(struct command *c, const struct runner *r,
 		const struct cell *cell, size_t index, const char *mnt,
 		const char *record, struct err *err)
@@ -212,6 +232,8 @@ int command_job(struct command *c, const struct runner *r,
 	if (code == 0 && !cell_is_exec(job))
 		code = add_words(c, "--progress", "off", "--json", record,
 				 "--data", mnt, NULL);
+	if (code == 0 && !cell_is_exec(job))
+		code = add_coordinate(c, r, job);
 	if (code == 0 && !cell_is_exec(job) && cell->gpud)
 		code = add_words(c, "--gpu-server", socket, NULL);
 	return code == -E2BIG ? err_set(err, code, "job %s: more than %d words",

@@ -125,7 +125,10 @@ check()
 	job a --coordinate hp:jobs=2
 	until [ -s run/gpemu-hp.area ]; do sleep 0.05; done
 	kill -INT "${pids[0]}"
-	run -1 wait "${pids[0]}"
+	status=0
+	wait "${pids[0]}" || status=$?
+	[ "$status" -eq 1 ]
+	grep "interrupted while waiting for the other jobs of hp" a.out
 	pids=()
 }
 
@@ -152,4 +155,30 @@ check()
 	job a --coordinate hp:jobs=1
 	all_end_well
 	check "c[0]['batches_made'] == c[0]['batches_used'] == 75" a
+}
+
+@test "coordinate: the jobs of a cell share with each other alone" {
+	cat >w.yaml <<-'END'
+		name: shared
+		question: Do two jobs share their batches?
+		dataset: {dir: data}
+		base:
+		  train: {model: alexnet, batch: 8, epochs: 2, loader: sync, workers: 1,
+		          prep: none, pin: off, coordinate: "hp:jobs=2"}
+		jobs: {one: {}, two: {train: {model: resnet50}}}
+		noise: 100%
+		metrics:
+		  made: {path: jobs.one.coordination.batches_made + jobs.two.coordination.batches_made}
+		expect:
+		  - {that: made == 50 +- 0, kind: self}
+	END
+	# jobs of another experiment, with the same name
+	job a --coordinate hp:jobs=2 --seed 9
+	until [ -s run/gpemu-hp.area ]; do sleep 0.05; done
+	run "$BUILD/gpemu-run" --no-mount w.yaml
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[[ $output == *"1 of 1 checks passed"* ]]
+	job b --coordinate hp:jobs=2 --seed 9
+	all_end_well
 }
