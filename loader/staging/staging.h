@@ -2,8 +2,8 @@
 /*
  * A staging area: memory that several jobs of a node share, so that each batch
  * of an epoch is fetched and prepared once, by one of them, and used by all.
- * Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training"
- * (CoorDL), VLDB 2021, section 4.3, coordinated prep.
+ * Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training",
+ * VLDB 2021: the coordinated prep of CoorDL.
  *
  *	staging_join(&c, &s); staging_begin(s)	all jobs have joined
  *	per epoch:	staging_enter

@@ -8,6 +8,7 @@
  *	loader/dataset	the samples; loader/format: the files that hold them
  *	loader/order	the order of the samples
  *	loader/pipeline	workers, batches, the pin stage
+ *	loader/staging	batches that other jobs made, and those for them
  *	loader/engine	reads
  *	loader/prep	transforms
  *	emu/gpu		copy, compute, all-reduce, optimiser
