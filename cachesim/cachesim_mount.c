@@ -43,12 +43,12 @@ static int bad(const struct mount_trace *m, const char *what)
 /* Parse the number at `*p` and advance. */
 static bool number(const char **p, const char *end, uint64_t *ret)
 {
-	struct sim_field f = { *p, 0 };
+	struct rows_field f = { *p, 0 };
 
 	while (*p < end && **p >= '0' && **p <= '9')
 		++*p;
 	f.n = (size_t)(*p - f.text);
-	return sim_parse_u64(&f, ret);
+	return rows_u64(&f, ret);
 }
 
 static int add_sizes(struct mount_trace *m, uint64_t bytes, uint64_t n)
@@ -125,21 +125,21 @@ static int comment(struct mount_trace *m, const char *p, const char *end,
 	return 0;
 }
 
-static int op_of(const struct sim_field *f)
+static int op_of(const struct rows_field *f)
 {
 	for (int op = 0; op < TRACE_N_OPS; op++)
-		if (sim_field_is(f, trace_op_name(op)))
+		if (rows_is(f, trace_op_name(op)))
 			return op;
 	return -EINVAL;
 }
 
 static int record(struct mount_trace *m, const char *line, const char *end)
 {
-	struct sim_field f[SIM_COLUMNS_MAX];
+	struct rows_field f[ROWS_COLUMNS_MAX];
 	struct seen s = { 0 };
 	int op, r;
 
-	if (sim_split(line, end, f) != TRACE_N_COLUMNS)
+	if (rows_split(line, end, f) != TRACE_N_COLUMNS)
 		return bad(m,
 			   "its columns differ from those of a gpemu-fs trace");
 	if (!f[SEQ].n)
@@ -148,12 +148,11 @@ static int record(struct mount_trace *m, const char *line, const char *end)
 	if (op < 0)
 		return bad(m, "an unknown operation");
 	s.op = (enum trace_op)op;
-	if (!sim_parse_u64(&f[SEQ], &s.seq))
+	if (!rows_u64(&f[SEQ], &s.seq))
 		return bad(m, "seq is not a number");
 	if (op < TRACE_DROP_CACHE &&
-	    (!sim_parse_u64(&f[ID], &s.key) ||
-	     !sim_parse_u64(&f[SIZE], &s.bytes) ||
-	     !sim_parse_u64(&f[FILE_SIZE], &s.file_bytes) ||
+	    (!rows_u64(&f[ID], &s.key) || !rows_u64(&f[SIZE], &s.bytes) ||
+	     !rows_u64(&f[FILE_SIZE], &s.file_bytes) ||
 	     s.file_bytes > SIM_MOST_BYTES || s.bytes > s.file_bytes))
 		return bad(m, "id, size or file_size is not a number");
 	r = sim_grow(&m->seen, m->n_seen, &m->seen_allocated, sizeof(s));

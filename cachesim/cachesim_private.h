@@ -3,25 +3,13 @@
 #ifndef GPEMU_CACHESIM_CACHESIM_PRIVATE_H
 #define GPEMU_CACHESIM_CACHESIM_PRIVATE_H
 
+#include "common/text/rows.h"
 #include "fs/cache/cache_index.h"
 #include "cachesim/cachesim.h"
 
 /* arbitrary: a larger size is a wrong column; keeps 2^13 such sums below 2^63
  */
 #define SIM_MOST_BYTES (1ull << 50)
-
-enum { SIM_COLUMNS_MAX = 32 };
-
-struct sim_field {
-	const char *text;
-	size_t n;
-};
-
-/* The trimmed fields of a line; at most SIM_COLUMNS_MAX. */
-int sim_split(const char *line, const char *end, struct sim_field *ret);
-/* Case-insensitive comparison. */
-bool sim_field_is(const struct sim_field *f, const char *word);
-bool sim_parse_u64(const struct sim_field *f, uint64_t *ret);
 
 /* Room for one more item of `item` bytes in *(void **)pp. -ENOMEM, -E2BIG. */
 int sim_grow(void *pp, size_t n, size_t *allocated, size_t item);

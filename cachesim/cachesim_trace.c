@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cachesim/cachesim_private.h"
 
-#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -174,44 +173,15 @@ struct csv {
 	struct err *err;
 };
 
-static struct sim_field trimmed(const char *from, const char *to)
-{
-	while (from < to && isspace((unsigned char)*from))
-		from++;
-	while (to > from && isspace((unsigned char)to[-1]))
-		to--;
-	return (struct sim_field){ from, (size_t)(to - from) };
-}
-
-int sim_split(const char *line, const char *end, struct sim_field *fields)
-{
-	int n = 0;
-
-	for (const char *p = line; n < SIM_COLUMNS_MAX; p++) {
-		const char *comma = memchr(p, ',', (size_t)(end - p));
-
-		fields[n++] = trimmed(p, comma ? comma : end);
-		if (!comma)
-			break;
-		p = comma;
-	}
-	return n;
-}
-
-bool sim_field_is(const struct sim_field *f, const char *word)
-{
-	return f->n == strlen(word) && !strncasecmp(f->text, word, f->n);
-}
-
 /* The first line, if it names the columns. */
-static int header(struct csv *c, const struct sim_field *fields, int n)
+static int header(struct csv *c, const struct rows_field *fields, int n)
 {
 	int id = -1, size = -1;
 
 	for (int i = 0; i < n; i++) {
-		if (sim_field_is(&fields[i], "id"))
+		if (rows_is(&fields[i], "id"))
 			id = i;
-		else if (sim_field_is(&fields[i], "size"))
+		else if (rows_is(&fields[i], "size"))
 			size = i;
 	}
 	if (id < 0 && size < 0)
@@ -226,21 +196,7 @@ static int header(struct csv *c, const struct sim_field *fields, int n)
 	return 1;
 }
 
-bool sim_parse_u64(const struct sim_field *f, uint64_t *ret)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < f->n; i++) {
-		if (!isdigit((unsigned char)f->text[i]) ||
-		    __builtin_mul_overflow(v, 10, &v) ||
-		    __builtin_add_overflow(v, f->text[i] - '0', &v))
-			return false;
-	}
-	*ret = v;
-	return f->n > 0;
-}
-
-static int csv_record(struct csv *c, const struct sim_field *fields, int n,
+static int csv_record(struct csv *c, const struct rows_field *fields, int n,
 		      struct cache_index *index, struct sim_trace *t)
 {
 	uint64_t id, bytes;
@@ -253,14 +209,14 @@ static int csv_record(struct csv *c, const struct sim_field *fields, int n,
 	if (!fields[c->id].n)
 		return err_set(c->err, -EINVAL, "%s:%" PRIu64 ": empty id",
 			       c->name, c->line);
-	if (!sim_parse_u64(&fields[c->size], &bytes) || bytes > SIM_MOST_BYTES)
+	if (!rows_u64(&fields[c->size], &bytes) || bytes > SIM_MOST_BYTES)
 		return err_set(c->err, -EINVAL,
 			       "%s:%" PRIu64 ": '%.*s' is not a size in bytes",
 			       c->name, c->line,
 			       (int)MIN(fields[c->size].n, 40),
 			       fields[c->size].text);
 	/* any other text works as an id too */
-	if (!sim_parse_u64(&fields[c->id], &id))
+	if (!rows_u64(&fields[c->id], &id))
 		id = XXH3_64bits(fields[c->id].text, fields[c->id].n);
 	return add(t, index, id, bytes);
 }
@@ -268,7 +224,7 @@ static int csv_record(struct csv *c, const struct sim_field *fields, int n,
 static int csv_lines(struct csv *c, const char *p, const char *end,
 		     struct cache_index *index, struct sim_trace *t)
 {
-	struct sim_field fields[SIM_COLUMNS_MAX];
+	struct rows_field fields[ROWS_COLUMNS_MAX];
 	int r = 0;
 
 	for (; r >= 0 && p < end; c->line++) {
@@ -276,7 +232,7 @@ static int csv_lines(struct csv *c, const char *p, const char *end,
 		int n;
 
 		eol = eol ? eol : end;
-		n = sim_split(p, eol, fields);
+		n = rows_split(p, eol, fields);
 		p = eol + 1;
 		if (n == 1 && !fields[0].n)
 			continue; /* an empty line */

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/text/rows.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+static struct rows_field trimmed(const char *from, const char *to)
+{
+	while (from < to && isspace((unsigned char)*from))
+		from++;
+	while (to > from && isspace((unsigned char)to[-1]))
+		to--;
+	return (struct rows_field){ from, (size_t)(to - from) };
+}
+
+int rows_split(const char *line, const char *end, struct rows_field *ret)
+{
+	int n = 0;
+
+	for (const char *p = line; n < ROWS_COLUMNS_MAX; p++) {
+		const char *comma = memchr(p, ',', (size_t)(end - p));
+
+		ret[n++] = trimmed(p, comma ? comma : end);
+		if (!comma)
+			break;
+		p = comma;
+	}
+	return n;
+}
+
+bool rows_is(const struct rows_field *f, const char *word)
+{
+	return f->n == strlen(word) && !strncasecmp(f->text, word, f->n);
+}
+
+bool rows_u64(const struct rows_field *f, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		if (!isdigit((unsigned char)f->text[i]) ||
+		    __builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, f->text[i] - '0', &v))
+			return false;
+	}
+	*ret = v;
+	return f->n > 0;
+}
+
+bool rows_double(const struct rows_field *f, double *ret)
+{
+	char text[64];
+
+	if (f->n >= sizeof(text) || memchr(f->text, 0, f->n))
+		return false;
+	memcpy(text, f->text, f->n);
+	text[f->n] = 0;
+	return units_parse_double(text, ret) == 0;
+}
+
+bool rows_next(struct rows *c)
+{
+	while (c->at < c->end) {
+		const char *eol = memchr(c->at, '\n', (size_t)(c->end - c->at));
+
+		c->start = c->at;
+		c->line++;
+		eol = eol ? eol : c->end;
+		c->at = eol < c->end ? eol + 1 : eol;
+		c->n = rows_split(c->start, eol, c->f);
+		if (!(c->n == 1 && !c->f[0].n) && c->start[0] != '#')
+			return true;
+	}
+	return false;
+}
+
+int rows_error(const struct rows *c, const struct rows_field *f,
+	       const char *fmt, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		text = NULL;
+	return err_set(c->err, -EINVAL, "%s:%" PRIu64 ":%zu: %s", c->name,
+		       c->line, f ? (size_t)(f->text - c->start) + 1 : 1,
+		       text ? text : "invalid");
+}
+
+int rows_header(struct rows *c, const char *const *words, int n, int required,
+		int *ret_columns)
+{
+	for (int w = 0; w < n; w++) {
+		ret_columns[w] = -1;
+		for (int i = 0; i < c->n && ret_columns[w] < 0; i++)
+			if (rows_is(&c->f[i], words[w]))
+				ret_columns[w] = i;
+		if (w < required && ret_columns[w] < 0)
+			return rows_error(c, NULL,
+					  "no column '%s' in the header",
+					  words[w]);
+	}
+	return 0;
+}
+
+/* The field, or NULL: the row has no such column. */
+static const struct rows_field *field(const struct rows *c, int at)
+{
+	return at >= 0 && at < c->n ? &c->f[at] : NULL;
+}
+
+/* Fields are cut in messages. */
+#define CUT(f) (int)MIN((f)->n, 40), (f)->text
+
+int rows_number(const struct rows *c, int at, const char *what, double min,
+		double max, double *ret)
+{
+	const struct rows_field *f = field(c, at);
+
+	*ret = 0;
+	if (at < 0)
+		return 0;
+	if (!f)
+		return rows_error(c, NULL, "%d columns: no %s", c->n, what);
+	if (!rows_double(f, ret))
+		return rows_error(c, f, "%s: '%.*s' is not a number", what,
+				  CUT(f));
+	if (*ret < min || *ret > max)
+		return rows_error(c, f, "%s: %.*s is not from %g to %g", what,
+				  CUT(f), min, max);
+	return 0;
+}
+
+int rows_count(const struct rows *c, int at, const char *what, uint64_t max,
+	       uint64_t *ret)
+{
+	const struct rows_field *f = field(c, at);
+
+	*ret = 0;
+	if (at < 0)
+		return 0;
+	if (!f)
+		return rows_error(c, NULL, "%d columns: no %s", c->n, what);
+	if (!rows_u64(f, ret) || *ret > max)
+		return rows_error(c, f,
+				  "%s: '%.*s' is not a whole number up to "
+				  "%" PRIu64,
+				  what, CUT(f), max);
+	return 0;
+}
+
+int rows_text(const struct rows *c, int at, char **ret)
+{
+	const struct rows_field *f = field(c, at);
+
+	*ret = NULL;
+	if (!f || !f->n)
+		return 0;
+	*ret = strndup(f->text, f->n);
+	return *ret ? 0 : -ENOMEM;
+}
