@@ -31,6 +31,7 @@ static const struct cli_command commands[] = {
 	{ "profile", "show, check and measure profiles of devices", start },
 	{ "cachesim", "compute hit ratios of cache policies, without I/O",
 	  start },
+	{ "sched", "schedule jobs on a cluster of GPUs, simulated", start },
 	{ "gpud", "share emulated GPUs between processes", start },
 	{ "smi", "show the GPUs of gpud and who uses them", start },
 	{ "help", "open the manual page of a command: help NAME", help },

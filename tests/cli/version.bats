@@ -6,7 +6,7 @@
 	root=$BATS_TEST_DIRNAME/../..
 	release=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build")
 	[ -n "$release" ]
-	for program in gpemu gpemu-{fs,train,run,data,profile,cachesim,gpud,smi}; do
+	for program in gpemu gpemu-{fs,train,run,data,profile,cachesim,sched,gpud,smi}; do
 		[[ $("$bin/$program" --version) == "gpemu $release ("*")" ]]
 	done
 	grep -qF "\"$release\"" "$root/include/gpemu.h"

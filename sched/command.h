@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* The subcommands of gpemu-sched, and what their options have in common. */
+#ifndef GPEMU_SCHED_COMMAND_H
+#define GPEMU_SCHED_COMMAND_H
+
+#include "common/program/cli.h"
+#include "sched/core/schedule.h"
+#include "sched/trace/workload.h"
+
+/* Each is `run` of a struct cli_command. */
+int command_simulate(int argc, char **argv);
+int command_stat(int argc, char **argv);
+int command_fill(int argc, char **argv);
+
+/* Options of a cluster and a trace. */
+struct input_options {
+	char *trace, *speeds, *cluster;
+	struct conf_list nodes; /* of char * */
+};
+
+int input_check_nodes(const void *object, struct err *err);
+
+#define INPUT_CLUSTER_FIELDS(type, member)                                  \
+	{ "cluster", CONF_STRING, offsetof(type, member.cluster),           \
+	  .arg = "NAME|FILE",                                               \
+	  .help = "nodes of a CSV file, or of a shipped cluster" },         \
+	{                                                                   \
+		"nodes", CONF_LIST, offsetof(type, member.nodes),           \
+			.item = CONF_STRING, .item_size = sizeof(char *),   \
+			.lone = true, .check = input_check_nodes,           \
+			.arg = "[N*]KEY=VALUE,...",                         \
+			.help = "add nodes: gpus, cpus, memory, model, as " \
+				"in 4*gpus=8,cpus=24,memory=500G"           \
+	}
+
+#define INPUT_TRACE_FIELDS(type, member)                                     \
+	{ "trace",                                                           \
+	  CONF_STRING,                                                       \
+	  offsetof(type, member.trace),                                      \
+	  .short_opt = 't',                                                  \
+	  .arg = "NAME|FILE",                                                \
+	  .help = "jobs: a file, '-', or a shipped trace (--list trace)" },  \
+	{                                                                    \
+		"speeds", CONF_STRING, offsetof(type, member.speeds),        \
+			.arg = "NAME|FILE",                                  \
+			.help = "speeds of models over CPUs and memory "     \
+				"(default: those of the trace's source, if " \
+				"any)"                                       \
+	}
+
+/* For `kinds` of a program. */
+#define INPUT_KINDS                                                       \
+	{ "trace", .print = workload_names_print, .which = 0 },           \
+		{ "cluster", .print = workload_names_print, .which = 1 }, \
+		{ "speeds", .print = workload_names_print, .which = 2 },  \
+		{ "policy", .table = schedule_table },                    \
+		{ "placement", .table = placement_table },                \
+	{                                                                 \
+		"format", .table = reader_table                           \
+	}
+
+/* The cluster: -EINVAL without one, unless it may be `missing`. */
+int input_cluster(const struct input_options *o, bool missing,
+		  struct cluster *ret, struct err *err);
+int input_workload(const struct input_options *o, struct cluster *c,
+		   struct workload *ret, struct err *err);
+
+/*
+ * Call `fn` with each choice of a list "NAME:KEY=VALUE,NAME", or with each of
+ * the table for "all". Stops at the first that does not return 0.
+ */
+int input_choices(const struct plugin *const table[], const char *list,
+		  int (*fn)(void *ctx, const char *choice, struct err *err),
+		  void *ctx, struct err *err);
+
+/* Write a record: version, kind, configuration, and what `j` has, which is
+ * taken over; NULL: no memory. */
+int input_record(json_t *j, const struct conf_field *fields,
+		 const void *options, const struct cli_common *common,
+		 struct err *err);
+
+#endif

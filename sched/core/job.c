@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/core/job.h"
+
+#include <math.h>
+
+#include "common/util.h"
+
+double speed_of(const struct speed *s, double cpus, double memory_mib)
+{
+	double v = s->speed[s->n - 1];
+	size_t i = 0;
+
+	while (i < s->n && s->cpus[i] < cpus)
+		i++;
+	if (i == 0)
+		v = s->speed[0] * cpus / s->cpus[0];
+	else if (i < s->n)
+		v = s->speed[i - 1] + (s->speed[i] - s->speed[i - 1]) *
+					      (cpus - s->cpus[i - 1]) /
+					      (s->cpus[i] - s->cpus[i - 1]);
+	/* half a MiB: parts are whole ones */
+	if (memory_mib + .5 < s->memory_mib) {
+		double need = MIN(s->memory_mib, s->reference_memory_mib);
+
+		v = MIN(v, MIN(1, memory_mib / need));
+	}
+	return v;
+}
+
+double job_rate(const struct job *job, const struct part *parts, size_t n)
+{
+	double gpus = 0, cpus = 0, memory = 0, speed = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		gpus += part_gpus(&parts[i]);
+		cpus += parts[i].cpu_milli / 1e3;
+		memory += (double)parts[i].memory_mib;
+	}
+	if (gpus == 0 && job->n_gpus)
+		return job->cpu_work_ns > 0 && n ? 1 / job->cpu_work_ns : 0;
+	if (job->speed)
+		speed = speed_of(job->speed, cpus / gpus, memory / gpus);
+	return n ? speed / job->work_ns : 0;
+}
+
+/* Share of the work that is done at `now_ns`. */
+static double done(const struct job *job, uint64_t now_ns)
+{
+	if (job->state != JOB_RUNNING)
+		return job->done;
+	return MIN(1, job->done + (double)(now_ns - job->since_ns) * job->rate);
+}
+
+static double gpus_held(const struct job *job)
+{
+	double gpus = 0;
+
+	for (size_t i = 0; i < job->n_parts; i++)
+		gpus += part_gpus(&job->parts[i]) * job->parts[i].gpu_milli /
+			(double)GPU_MILLI;
+	return gpus;
+}
+
+double job_attained(const struct job *job, uint64_t now_ns)
+{
+	if (job->state != JOB_RUNNING)
+		return job->gpu_ns;
+	return job->gpu_ns + (double)(now_ns - job->since_ns) * gpus_held(job);
+}
+
+void job_advance(struct job *job, uint64_t now_ns)
+{
+	if (job->state == JOB_RUNNING) {
+		job->done = done(job, now_ns);
+		job->gpu_ns = job_attained(job, now_ns);
+		job->run_ns += now_ns - job->since_ns;
+	}
+	job->since_ns = now_ns;
+}
+
+double job_left(const struct job *job, uint64_t now_ns)
+{
+	return (1 - done(job, now_ns)) * job->work_ns;
+}
+
+/* Shares of the work are sums of roundings: what is closer than this is done. */
+#define CLOSE 1e-12
+
+uint64_t job_due(const struct job *job)
+{
+	double ns;
+
+	if (job->state != JOB_RUNNING || job->rate <= 0)
+		return UINT64_MAX;
+	ns = ceil(MAX(1 - job->done - CLOSE, 0) / job->rate);
+	return ns >= 0x1p62 ? UINT64_MAX : job->since_ns + (uint64_t)ns;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs: what they ask for, how fast they are with what they get, and how far
+ * they are.
+ *
+ * Work is time: the ns that the job runs with its reference allocation. With
+ * another one it runs `rate` times as fast.
+ */
+#ifndef GPEMU_SCHED_CORE_JOB_H
+#define GPEMU_SCHED_CORE_JOB_H
+
+#include "sched/core/cluster.h"
+
+enum { SPEED_POINTS_MAX = 32 };
+
+/*
+ * The speed of a model over the CPUs of one of its GPUs, 1 with those of its
+ * reference allocation: straight lines between the points, proportional to the
+ * CPUs below the first, and constant beyond the last. That is with all the
+ * memory that it can use; with less it is no faster than 1, and with less than
+ * the reference node has per GPU too it is slower in proportion.
+ */
+struct speed {
+	char *name;
+	double work_per_iteration_ns;
+	double memory_mib;	     /* per GPU: all that it can use */
+	double reference_memory_mib; /* per GPU of the reference allocation */
+	size_t n;
+	double cpus[SPEED_POINTS_MAX], speed[SPEED_POINTS_MAX];
+};
+
+enum job_state {
+	JOB_ABSENT, /* not yet arrived */
+	JOB_WAITING,
+	JOB_RUNNING,
+	JOB_DONE,
+};
+
+struct job {
+	/* the workload */
+	char *name;
+	uint32_t user, class;	   /* indices into names of the workload */
+	const struct speed *speed; /* NULL: 1, whatever CPUs and memory */
+	uint64_t arrival_ns;
+	double work_ns;	    /* on GPUs */
+	double cpu_work_ns; /* without, on `alone_cpu_milli`; 0: impossible */
+	uint32_t alone_cpu_milli;
+	uint32_t n_gpus, gpu_milli; /* thousandths of each; < 1000 of one */
+	uint32_t cpu_milli;
+	uint64_t memory_mib;
+	uint64_t models; /* allowed models of GPUs, a bit each; 0: any */
+	uint32_t shape;	 /* jobs that ask for the same have the same number */
+	/* how far it is */
+	enum job_state state;
+	double done;	 /* share of the work, as of `since_ns` */
+	double gpu_ns;	 /* attained: GPUs times time, as well */
+	uint64_t run_ns; /* time on resources, as well */
+	uint64_t since_ns;
+	double rate;		   /* share of the work per ns */
+	uint64_t start_ns, end_ns; /* of the first run and the last */
+	uint32_t n_preempted, n_moved;
+	struct part *parts; /* what it has; owned */
+	size_t n_parts;
+};
+
+/* The speed with so many CPUs and so much memory per GPU. */
+double speed_of(const struct speed *s, double cpus, double memory_mib);
+/* Share of the work per ns with these parts; 0: none gets done. */
+double job_rate(const struct job *job, const struct part *parts, size_t n);
+/* Bring a running job's progress up to `now_ns`. */
+void job_advance(struct job *job, uint64_t now_ns);
+
+/* As of `now_ns`, at the reference speed: ns of work that are left, and GPU
+ * time attained. */
+double job_left(const struct job *job, uint64_t now_ns);
+double job_attained(const struct job *job, uint64_t now_ns);
+/* When it will be done if nothing changes; UINT64_MAX: it does not run. */
+uint64_t job_due(const struct job *job);
+
+/* Thousandths of GPUs that it asks for. */
+static inline uint64_t job_gpu_milli(const struct job *job)
+{
+	return (uint64_t)job->n_gpus * job->gpu_milli;
+}
+
+static inline bool job_allows(const struct job *job, const struct node *n)
+{
+	return !job->n_gpus || !job->models || job->models >> n->model & 1;
+}
+
+#endif

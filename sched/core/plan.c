@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/core/plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+
+int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
+	     const struct part *parts, size_t n_parts)
+{
+	int r = util_reserve(&p->actions, &p->allocated, p->n + 1,
+			     sizeof(*p->actions));
+
+	if (r == 0)
+		r = util_reserve(&p->parts, &p->parts_allocated,
+				 p->n_parts + n_parts + 1, sizeof(*p->parts));
+	if (r < 0)
+		return r;
+	p->actions[p->n++] = (struct action){ .kind = kind,
+					      .job = job,
+					      .first = p->n_parts,
+					      .n_parts = n_parts };
+	if (n_parts)
+		memcpy(&p->parts[p->n_parts], parts, n_parts * sizeof(*parts));
+	p->n_parts += n_parts;
+	return 0;
+}
+
+void plan_reset(struct plan *p)
+{
+	p->n = p->n_parts = 0;
+}
+
+void plan_fini(struct plan *p)
+{
+	free(p->actions);
+	free(p->parts);
+	*p = (struct plan){ 0 };
+}
+
+void plan_release(struct cluster *c, struct job *job, uint64_t now_ns,
+		  enum job_state state)
+{
+	job_advance(job, now_ns);
+	for (size_t i = 0; i < job->n_parts; i++)
+		cluster_give(c, &job->parts[i]);
+	free(job->parts);
+	job->parts = NULL;
+	job->n_parts = 0;
+	job->rate = 0;
+	job->state = state;
+}
+
+/* What the job asked for, or CPUs only where it can do with these. */
+static const char *wrong_parts(const struct cluster *c, const struct job *job,
+			       const struct part *parts, size_t n)
+{
+	uint32_t gpus = 0;
+
+	if (!n)
+		return "gets no resources";
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].node >= c->n)
+			return "gets a node that does not exist";
+		if (parts[i].gpus && parts[i].gpu_milli != job->gpu_milli)
+			return "gets another share of a GPU than it asked for";
+		if (!job_allows(job, &c->nodes[parts[i].node]) && parts[i].gpus)
+			return "gets GPUs of a model that it does not allow";
+		gpus += part_gpus(&parts[i]);
+	}
+	if (gpus != job->n_gpus && (gpus || job->cpu_work_ns <= 0))
+		return "gets another number of GPUs than it asked for";
+	return NULL;
+}
+
+static int give_back(const struct action *a, struct cluster *c,
+		     struct job *jobs, size_t n_jobs, uint64_t now_ns,
+		     struct err *err)
+{
+	struct job *job;
+	bool runs;
+
+	if (a->job >= n_jobs)
+		return err_set(err, -EINVAL, "there is no job %u", a->job);
+	job = &jobs[a->job];
+	runs = job->state == JOB_RUNNING;
+	if (runs != (a->kind != ACTION_START) ||
+	    (!runs && job->state != JOB_WAITING))
+		return err_set(err, -EINVAL,
+			       "job %s is %s, and decided upon as if not",
+			       job->name, runs ? "running" : "not running");
+	if (runs)
+		plan_release(c, job, now_ns, JOB_WAITING);
+	return 0;
+}
+
+static int take(const struct action *a, const struct part *parts,
+		struct cluster *c, struct job *job, uint64_t now_ns,
+		struct err *err)
+{
+	const char *wrong = wrong_parts(c, job, parts, a->n_parts);
+
+	if (wrong || job->state != JOB_WAITING)
+		return err_set(err, -EINVAL, "job %s %s", job->name,
+			       wrong ? wrong : "is decided upon twice");
+	job->parts = malloc(a->n_parts * sizeof(*parts));
+	if (!job->parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->n_parts; i++) {
+		if (!cluster_has(c, &parts[i]))
+			return err_set(
+				err, -EINVAL,
+				"job %s gets what is not free on node %u",
+				job->name, parts[i].node);
+		cluster_take(c, &parts[i]);
+		job->parts[job->n_parts++] = parts[i];
+	}
+	job->since_ns = now_ns;
+	job->rate = job_rate(job, job->parts, job->n_parts);
+	job->state = JOB_RUNNING;
+	return 0;
+}
+
+/* Only the first run begins the job. */
+static void count(const struct action *a, struct job *job, uint64_t now_ns)
+{
+	if (a->kind == ACTION_START && job->start_ns == UINT64_MAX)
+		job->start_ns = now_ns;
+	job->n_preempted += a->kind == ACTION_STOP;
+	job->n_moved += a->kind == ACTION_CHANGE;
+}
+
+int plan_apply(const struct plan *p, struct cluster *c, struct job *jobs,
+	       size_t n_jobs, uint64_t now_ns, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->n; i++)
+		r = give_back(&p->actions[i], c, jobs, n_jobs, now_ns, err);
+	for (size_t i = 0; r == 0 && i < p->n; i++) {
+		const struct action *a = &p->actions[i];
+
+		if (a->kind != ACTION_STOP)
+			r = take(a, &p->parts[a->first], c, &jobs[a->job],
+				 now_ns, err);
+		count(a, &jobs[a->job], now_ns);
+	}
+	return r;
+}

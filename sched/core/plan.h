@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Actions: what a policy decides. A driver carries them out, on simulated jobs
+ * or on real ones.
+ */
+#ifndef GPEMU_SCHED_CORE_PLAN_H
+#define GPEMU_SCHED_CORE_PLAN_H
+
+#include "sched/core/job.h"
+
+enum action_kind {
+	ACTION_START,  /* a waiting job gets parts */
+	ACTION_STOP,   /* a running job loses them and waits */
+	ACTION_CHANGE, /* a running job gets other parts: moved or resized */
+};
+
+struct action {
+	enum action_kind kind;
+	uint32_t job;
+	size_t first, n_parts; /* of the plan's parts */
+};
+
+struct plan {
+	struct action *actions;
+	size_t n, allocated;
+	struct part *parts;
+	size_t n_parts, parts_allocated;
+};
+
+/* Add an action; the parts are copied. -ENOMEM. */
+int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
+	     const struct part *parts, size_t n_parts);
+void plan_reset(struct plan *p);
+void plan_fini(struct plan *p);
+
+/*
+ * Carry the plan out at `now_ns`: all is given back before any is taken.
+ * Progress of the jobs is brought up to now. -EINVAL with a text: a job is in
+ * the wrong state or named twice, it gets other GPUs than it asked for, or what
+ * is not free; the state is then undefined. -ENOMEM.
+ */
+int plan_apply(const struct plan *p, struct cluster *c, struct job *jobs,
+	       size_t n_jobs, uint64_t now_ns, struct err *err);
+/* Take all from a job: it is done, or must wait. */
+void plan_release(struct cluster *c, struct job *job, uint64_t now_ns,
+		  enum job_state state);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contract of a scheduling policy: which jobs run now.
+ *
+ * A policy is called with the state of the cluster and the time, and returns
+ * actions. It reads no clock, and changes nothing but its own state, so that
+ * one policy runs simulated and live. Most are an order of the jobs, in which
+ * the queue below serves them.
+ */
+#ifndef GPEMU_SCHED_CORE_SCHEDULE_H
+#define GPEMU_SCHED_CORE_SCHEDULE_H
+
+#include "sched/core/placement.h"
+
+/* What a policy sees. */
+struct view {
+	const struct cluster *cluster;
+	const struct job *jobs;
+	size_t n_jobs;
+	const uint32_t *active; /* arrived and not done, by arrival */
+	size_t n_active;
+	size_t n_users;
+	uint64_t now_ns;
+};
+
+struct schedule;
+
+struct schedule_ops {
+	struct plugin plugin;
+	/* A job that the order puts behind others may lose its GPUs. */
+	bool preempts;
+	/* A job that does not fit holds up those behind it. */
+	bool in_order;
+	/* No job waits for ever, whatever arrives after it. */
+	bool no_starvation;
+	/* It decides on places itself: no placement may be chosen. */
+	bool places;
+	/* The order of the queue, least first; ties by arrival. */
+	double (*key)(const struct job *job, uint64_t now_ns);
+	/* NULL: the queue, ordered by `key`. -ENOMEM. */
+	int (*decide)(struct schedule *s, const struct view *v,
+		      struct plan *ret);
+	/* Called once before the rest. -ENOMEM; -EINVAL with a text. */
+	int (*begin)(struct schedule *s, const struct view *v, struct err *err);
+	void (*end)(struct schedule *s);
+};
+
+extern const struct plugin *const schedule_table[];
+
+struct queued {
+	double key;
+	uint32_t job;
+};
+
+struct schedule {
+	const struct schedule_ops *ops;
+	const void *options; /* borrowed; its own, or NULL */
+	void *state;
+	struct rng rng;
+	struct placement placement;
+	struct cluster scratch; /* to try placements on */
+	struct queued *queue;
+	uint32_t *chosen;
+	struct part *parts; /* of one job */
+	struct plan all;
+	size_t queue_allocated, chosen_allocated;
+};
+
+/*
+ * A policy for a workload (of the view: jobs, users, cluster) with a placement
+ * and their options. -ENOMEM; -EINVAL with a text. Call schedule_fini, failed
+ * or not.
+ */
+int schedule_init(struct schedule *s, const struct schedule_ops *ops,
+		  const void *options, const struct placement_ops *placement,
+		  const void *placement_options, uint64_t seed,
+		  const struct view *v, struct err *err);
+void schedule_fini(struct schedule *s);
+/* What to do now: `ret` is reset first. -ENOMEM. */
+int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-sched fill: placements, several seeds each, on threads. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/conf/plugin_choice.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/pool.h"
+#include "common/program/interrupt.h"
+#include "common/program/progress.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/command.h"
+#include "sched/fill.h"
+
+struct options {
+	struct cli_common common;
+	struct input_options input;
+	char *placements, *load, *progress;
+	enum progress_mode progress_mode;
+	uint64_t runs, jobs;
+};
+
+static const struct conf_field fields[] = {
+	INPUT_TRACE_FIELDS(struct options, input),
+	INPUT_CLUSTER_FIELDS(struct options, input),
+	{ "placements", CONF_STRING, offsetof(struct options, placements),
+	  .short_opt = 'p', .arg = "NAME,...|all",
+	  .help = "on which GPUs (default: random,dotprod,gpuclustering,"
+		  "gpupacking,bestfit,fgd)" },
+	{ "load", CONF_STRING, offsetof(struct options, load), .arg = "P%,...",
+	  .help = "sample when so many GPUs were asked for, in percent of the "
+		  "cluster's; the last one ends the run (default: "
+		  "80%,100%,130%)" },
+	{ "runs", CONF_UINT, offsetof(struct options, runs), .short_opt = 'n',
+	  .arg = "N", .min = 1, .max = 10000,
+	  .help = "runs of each placement, with seeds from --seed on "
+		  "(default: 3)" },
+	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
+	  .arg = "N", .min = 1, .max = 4096,
+	  .help = "threads (default: one per processor)" },
+	{ "progress", CONF_STRING, offsetof(struct options, progress),
+	  .arg = "auto|on|off", .cli_only = true,
+	  .help = "show a progress bar on stderr" },
+	CLI_COMMON_FIELDS(struct options, common),
+	{ 0 },
+};
+
+static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
+
+static int settle(void *options, struct err *err)
+{
+	struct options *o = options;
+
+	return progress_parse(o->progress, &o->progress_mode, err);
+}
+
+static const struct cli_program program = {
+	.name = "gpemu-sched fill",
+	.summary = "Fill a cluster with tasks that never leave: how many of "
+		   "its GPUs placements can allocate.",
+	.notes = "--trace and a cluster (--cluster or --nodes) are required. "
+		 "--list trace, cluster or placement lists the names.",
+	.fields = fields,
+	.kinds = kinds,
+	.settle = settle,
+};
+
+/* --- the cells: placement by placement, run by run ------------------------ */
+
+struct cells {
+	const struct options *o;
+	struct fill fill;
+	struct plugin_choice *choices;
+	char **names;
+	size_t n;
+	struct fill_result *results; /* runs of the first placement, ... */
+	struct progress bar;
+	atomic_bool stop;
+	int cancel; /* for the pool; atomic */
+};
+
+static int add_choice(void *ctx, const char *text, struct err *err)
+{
+	struct cells *c = ctx;
+	struct plugin_choice *v =
+		reallocarray(c->choices, c->n + 1, sizeof(*v));
+	char **names;
+
+	if (v)
+		c->choices = v;
+	names = v ? reallocarray(c->names, c->n + 1, sizeof(*names)) : NULL;
+	if (!names)
+		return -ENOMEM;
+	c->names = names;
+	c->names[c->n] = strdup(text);
+	c->choices[c->n] = (struct plugin_choice){ 0 };
+	if (!c->names[c->n++])
+		return -ENOMEM;
+	return plugin_choose(placement_table, "placement", text,
+			     &c->choices[c->n - 1], err);
+}
+
+static int parse_load(struct fill *f, const char *text, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *word;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		size_t n = strlen(word);
+		double v;
+
+		if (f->n_points == FILL_POINTS_MAX)
+			return err_set(err, -EINVAL,
+				       "--load: more than %d values",
+				       FILL_POINTS_MAX);
+		if (n && word[n - 1] == '%')
+			word[n - 1] = 0;
+		if (units_parse_double(word, &v) < 0 || v <= 0 || v > 1000 ||
+		    (f->n_points && v / 100 <= f->points[f->n_points - 1]))
+			return err_set(err, -EINVAL,
+				       "--load: '%s' is not a percentage up to "
+				       "1000, or not more than the one before",
+				       word);
+		f->points[f->n_points++] = v / 100;
+	}
+	return 0;
+}
+
+static int work(void *ctx, void *state, size_t i, struct err *err)
+{
+	struct cells *c = ctx;
+	size_t k = i / c->o->runs;
+
+	(void)state;
+	return fill_run(&c->fill,
+			container_of(c->choices[k].plugin, struct placement_ops,
+				     plugin),
+			c->choices[k].options,
+			c->o->common.seed + i % c->o->runs, &c->results[i],
+			err);
+}
+
+static void show(void *ctx, size_t n_done)
+{
+	struct cells *c = ctx;
+
+	progress_update(&c->bar, n_done, NULL);
+}
+
+static void interrupted(void *ctx)
+{
+	struct cells *c = ctx;
+
+	atomic_store(&c->stop, true);
+	__atomic_store_n(&c->cancel, -EINTR, __ATOMIC_RELAXED);
+}
+
+static int run_cells(struct cells *c, struct err *err)
+{
+	struct interrupt interrupt = { .fn = interrupted, .ctx = c };
+	struct pool pool = { .n = c->n * c->o->runs,
+			     .threads = (unsigned)c->o->jobs,
+			     .ctx = c,
+			     .work = work,
+			     .progress = show,
+			     .cancel = &c->cancel };
+	int r;
+
+	interrupt_block();
+	r = interrupt_begin(&interrupt);
+	if (r < 0)
+		return r;
+	progress_init(&c->bar, "runs", pool.n, c->o->progress_mode);
+	r = pool_run(&pool, err);
+	progress_end(&c->bar);
+	interrupt_end(&interrupt);
+	return r < 0 ? err_set(err, r, "interrupted") : 0;
+}
+
+/* --- means over the runs -------------------------------------------------- */
+
+struct mean {
+	double allocated, spread, free_gpus, frag; /* spread: of `allocated` */
+};
+
+static struct mean mean_of(const struct cells *c, size_t k, size_t point)
+{
+	double n = (double)c->o->runs, squares = 0;
+	const struct fill_result *v = &c->results[k * c->o->runs];
+	struct mean m = { 0 };
+
+	for (size_t i = 0; i < c->o->runs; i++) {
+		const struct fill_point *p = &v[i].points[point];
+
+		m.allocated += p->allocated / n;
+		m.free_gpus += p->free_gpus / n;
+		m.frag += p->frag / n;
+	}
+	for (size_t i = 0; i < c->o->runs; i++) {
+		double d = v[i].points[point].allocated - m.allocated;
+
+		squares += d * d;
+	}
+	m.spread = n > 1 ? sqrt(squares / (n - 1)) : 0;
+	return m;
+}
+
+static struct hist *merged(const struct cells *c, size_t k)
+{
+	struct hist *h = calloc(1, sizeof(*h));
+
+	for (size_t i = 0; h && i < c->o->runs; i++)
+		hist_merge(h, &c->results[k * c->o->runs + i].decisions);
+	return h;
+}
+
+static void print_table(const struct cells *c)
+{
+	printf("%-20s %6s %9s %6s %10s %7s %10s\n", "placement", "load/%",
+	       "GPUs/%", "+-", "free GPUs", "frag/%", "decision");
+	for (size_t k = 0; k < c->n; k++) {
+		_cleanup_free_ struct hist *h = merged(c, k);
+		char cost[UNITS_TEXT];
+
+		for (size_t p = 0; p < c->fill.n_points; p++) {
+			struct mean m = mean_of(c, k, p);
+
+			printf("%-20s %6g %9.2f %6.2f %10.1f %7.1f %10s\n",
+			       c->names[k], 100 * c->fill.points[p],
+			       100 * m.allocated, 100 * m.spread, m.free_gpus,
+			       100 * m.frag,
+			       h ? units_human_duration(hist_mean(h), cost)
+				 : "");
+		}
+	}
+}
+
+static json_t *json_points(const struct cells *c, size_t k)
+{
+	json_t *a = json_array();
+
+	for (size_t p = 0; p < c->fill.n_points; p++) {
+		struct mean m = mean_of(c, k, p);
+		json_t *runs = json_array();
+
+		for (size_t i = 0; i < c->o->runs; i++)
+			json_array_append_new(
+				runs, json_real(c->results[k * c->o->runs + i]
+							.points[p]
+							.allocated));
+		json_array_append_new(
+			a, json_pack("{s:f,s:f,s:f,s:f,s:f,s:o}", "load",
+				     c->fill.points[p], "allocated",
+				     m.allocated, "allocated_sd", m.spread,
+				     "free_gpus", m.free_gpus, "frag", m.frag,
+				     "allocated_runs", runs));
+	}
+	return a;
+}
+
+static json_t *record(const struct cells *c)
+{
+	json_t *a = json_array();
+
+	for (size_t k = 0; k < c->n; k++) {
+		_cleanup_free_ struct hist *h = merged(c, k);
+
+		json_array_append_new(
+			a,
+			json_pack("{s:o,s:o,s:o}", "placement",
+				  plugin_choice_json(c->choices[k].plugin,
+						     c->choices[k].options),
+				  "points", json_points(c, k), "decision_us",
+				  h ? hist_json(h, NS_PER_US) : json_null()));
+	}
+	return json_pack("{s:I,s:o}", "runs", (json_int_t)c->o->runs, "results",
+			 a);
+}
+
+/* --- from options to results ---------------------------------------------- */
+
+static int fill(const struct options *o, struct cluster *c, struct workload *w,
+		struct err *err)
+{
+	struct cells cells = { .o = o,
+			       .fill = { .cluster = c, .workload = w } };
+	int r = parse_load(&cells.fill, o->load, err);
+
+	cells.fill.stop = &cells.stop;
+	if (r == 0)
+		r = input_choices(placement_table, o->placements, add_choice,
+				  &cells, err);
+	if (r == 0 && !c->whole.gpu_milli)
+		r = err_set(err, -EINVAL, "the cluster has no GPUs");
+	cells.results = calloc(cells.n * o->runs + 1, sizeof(*cells.results));
+	if (r == 0 && !cells.results)
+		r = -ENOMEM;
+	if (r == 0)
+		r = run_cells(&cells, err);
+	if (r == 0 && (!o->common.json || strcmp(o->common.json, "-")))
+		print_table(&cells);
+	if (r == 0 && o->common.json)
+		r = input_record(record(&cells), fields, o, &o->common, err);
+	for (size_t k = 0; k < cells.n; k++) {
+		plugin_choice_fini(&cells.choices[k]);
+		free(cells.names[k]);
+	}
+	free(cells.choices);
+	free(cells.names);
+	free(cells.results);
+	return r;
+}
+
+int command_fill(int argc, char **argv)
+{
+	struct options o = { .runs = 3,
+			     .jobs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) };
+	struct cluster c = { 0 };
+	struct workload w = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	o.placements = strdup("random,dotprod,gpuclustering,gpupacking,"
+			      "bestfit,fgd");
+	o.load = strdup("80%,100%,130%");
+	o.progress = strdup("auto");
+	cli_parse(&program, argc, argv, &o, NULL);
+	if (!o.input.trace || (!o.input.cluster && !o.input.nodes.n)) {
+		log_error("give --trace, and --cluster or --nodes (try "
+			  "--help)");
+		r = EXIT_STATUS_USAGE;
+	} else {
+		r = input_cluster(&o.input, false, &c, &err);
+		if (r == 0)
+			r = input_workload(&o.input, &c, &w, &err);
+		if (r == 0)
+			r = fill(&o, &c, &w, &err);
+		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	}
+	workload_fini(&w);
+	cluster_fini(&c);
+	conf_free(fields, &o);
+	return r;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "common/conf/plugin_choice.h"
+#include "sched/command.h"
+
+int input_check_nodes(const void *object, struct err *err)
+{
+	struct cluster c = { 0 };
+	int r = nodes_parse(*(char *const *)object, &c, err);
+
+	cluster_fini(&c);
+	return r;
+}
+
+int input_cluster(const struct input_options *o, bool missing,
+		  struct cluster *ret, struct err *err)
+{
+	int r = 0;
+
+	*ret = (struct cluster){ 0 };
+	if (!o->cluster && !o->nodes.n && !missing)
+		return err_set(err, -EINVAL,
+			       "no cluster: give --cluster or --nodes");
+	if (o->cluster)
+		r = nodes_load(o->cluster, ret, err);
+	for (size_t i = 0; r == 0 && i < o->nodes.n; i++)
+		r = nodes_parse(((char **)o->nodes.items)[i], ret, err);
+	return r;
+}
+
+int input_workload(const struct input_options *o, struct cluster *c,
+		   struct workload *ret, struct err *err)
+{
+	int r = workload_load(o->trace, c, ret, err);
+
+	return r < 0 ? r : workload_speeds(ret, o->speeds, err);
+}
+
+int input_choices(const struct plugin *const table[], const char *list,
+		  int (*fn)(void *ctx, const char *choice, struct err *err),
+		  void *ctx, struct err *err)
+{
+	int r = 0;
+
+	if (!strcmp(list, "all")) {
+		for (size_t i = 0; r == 0 && table[i]; i++)
+			r = fn(ctx, table[i]->name, err);
+		return r;
+	}
+	for (;;) {
+		size_t n = plugin_choice_length(list);
+		_cleanup_free_ char *one = strndup(list, n);
+
+		r = one ? fn(ctx, one, err) : -ENOMEM;
+		if (r || !list[n])
+			return r;
+		list += n + 1;
+	}
+}
+
+int input_record(json_t *j, const struct conf_field *fields,
+		 const void *options, const struct cli_common *common,
+		 struct err *err)
+{
+	json_auto_t *record = j;
+
+	if (!record)
+		return err_set(err, -ENOMEM, "out of memory");
+	json_object_set_new(record, "gpemu",
+			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
+				      "git", GPEMU_VERSION));
+	json_object_set_new(record, "kind", json_string("SIMULATED"));
+	json_object_set_new(record, "config", conf_json(fields, options));
+	json_object_set_new(record, "seed",
+			    json_integer((json_int_t)common->seed));
+	return json_write(record, common->json, err);
+}

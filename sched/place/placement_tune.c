@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each job gets all the CPU and memory that it can use; where they are short,
+ * jobs fall back to their GPUs' share, and so none is slower than with that
+ * share and no GPU is idle for want of CPUs. Source: Mohan et al., "Synergy",
+ * OSDI 2022, section 5.2, Synergy-TUNE.
+ *
+ *	1 the fullest node that has all that the job can use
+ *	2 else the same with no more than the share of its GPUs
+ *	3 else a node by GPUs alone, where jobs that have more than their share
+ *	  go back to it, those with the most CPUs first, until there is room
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "sched/place/synergy.h"
+
+/* How much `demand` is to give. */
+enum amount { ALL, FAIR, NOTHING };
+
+struct tune {
+	enum amount amount;
+	struct part *parts; /* of one job */
+	size_t parts_allocated;
+	struct victim *victims;
+	size_t victims_allocated;
+};
+
+/* A job that has more than its share on a node. */
+struct victim {
+	size_t action, n_parts;
+	double cpu, memory; /* per GPU */
+};
+
+static struct demand amount_of(const struct placement *p,
+			       const struct node *node, const struct job *job,
+			       enum amount amount)
+{
+	const struct synergy_options *o = p->options;
+	struct demand d;
+
+	if (amount == NOTHING)
+		return (struct demand){ 0 };
+	d = synergy_demand(node, job, o && o->profile);
+	return amount == ALL ? d : synergy_fair(node, d);
+}
+
+static struct demand tune_demand(const struct placement *p,
+				 const struct node *node, const struct job *job)
+{
+	const struct tune *t = p->state;
+
+	return amount_of(p, node, job, t->amount);
+}
+
+/* --- step 3: take back ---------------------------------------------------- */
+
+/* Fewest nodes first, then most CPUs and most memory. */
+static int compare(const void *a, const void *b)
+{
+	const struct victim *x = a, *y = b;
+
+	if (x->n_parts != y->n_parts)
+		return x->n_parts < y->n_parts ? -1 : 1;
+	if (x->cpu != y->cpu)
+		return x->cpu > y->cpu ? -1 : 1;
+	if (x->memory != y->memory)
+		return x->memory > y->memory ? -1 : 1;
+	return x->action < y->action ? -1 : x->action > y->action;
+}
+
+static int find_victims(struct tune *t, const struct plan *plan, uint32_t node,
+			size_t *ret_n)
+{
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct action *a = &plan->actions[i];
+
+		for (size_t k = 0; k < a->n_parts; k++) {
+			const struct part *p = &plan->parts[a->first + k];
+			double gpus = part_gpus(p);
+
+			if (p->node != node || !p->gpus)
+				continue;
+			r = util_reserve(&t->victims, &t->victims_allocated,
+					 n + 1, sizeof(*t->victims));
+			if (r < 0)
+				return r;
+			t->victims[n++] =
+				(struct victim){ i, a->n_parts,
+						 p->cpu_milli / gpus,
+						 (double)p->memory_mib / gpus };
+		}
+	}
+	if (n)
+		qsort(t->victims, n, sizeof(*t->victims), compare);
+	*ret_n = n;
+	return 0;
+}
+
+/* Back to the share of its GPUs, on all its nodes. */
+static void make_fair(struct cluster *c, const struct action *a,
+		      struct plan *plan, const struct job *job)
+{
+	for (size_t k = 0; k < a->n_parts; k++) {
+		struct part *p = &plan->parts[a->first + k], fair;
+		const struct node *n = &c->nodes[p->node];
+
+		fair = placement_part(p->node, job, part_gpus(p),
+				      placement_share(n));
+		cluster_give(c, p);
+		p->cpu_milli = MIN(p->cpu_milli, fair.cpu_milli);
+		p->memory_mib = MIN(p->memory_mib, fair.memory_mib);
+		cluster_take(c, p);
+	}
+}
+
+/* Make room for the part on its node, if there are jobs to take it from. */
+static int make_room(struct placement *p, struct cluster *c,
+		     const struct job *jobs, const struct part *part,
+		     struct plan *plan)
+{
+	struct tune *t = p->state;
+	const struct node *node = &c->nodes[part->node];
+	struct demand share = placement_share(node);
+	size_t n;
+	int r = find_victims(t, plan, part->node, &n);
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct victim *v = &t->victims[i];
+		const struct action *a = &plan->actions[v->action];
+		bool cpu = part->cpu_milli > node->cpu_free;
+		bool memory = part->memory_mib > node->memory_free;
+
+		if (!cpu && !memory)
+			break;
+		/* a whole unit, since parts are rounded down to them */
+		if ((cpu && v->cpu >= share.cpu_milli + 1) ||
+		    (memory && v->memory >= share.memory_mib + 1))
+			make_fair(c, a, plan, &jobs[a->job]);
+	}
+	return r;
+}
+
+/* 1: placed; 0: no room. */
+static int squeeze_in(struct placement *p, struct cluster *c,
+		      const struct job *jobs, uint32_t which, struct plan *plan)
+{
+	struct tune *t = p->state;
+	const struct job *job = &jobs[which];
+	size_t n, k = 0;
+	int r = 0;
+
+	t->amount = NOTHING;
+	n = placement_place(p, c, job, t->parts);
+	for (; r == 0 && k < n; k++) {
+		struct part *part = &t->parts[k];
+		const struct node *node = &c->nodes[part->node];
+		uint32_t gpus = part->gpus;
+
+		*part = placement_part(part->node, job, part_gpus(part),
+				       amount_of(p, node, job, FAIR));
+		part->gpus = gpus;
+		r = make_room(p, c, jobs, part, plan);
+		if (r == 0 && !cluster_has(c, part))
+			break;
+		if (r == 0)
+			cluster_take(c, part);
+	}
+	if (r == 0 && n && k == n)
+		r = plan_add(plan, ACTION_START, which, t->parts, n);
+	else
+		while (k--)
+			cluster_give(c, &t->parts[k]);
+	return r < 0 ? r : n && k == n;
+}
+
+/* --- all jobs ------------------------------------------------------------- */
+
+static int place_one(struct placement *p, struct cluster *c,
+		     const struct job *jobs, uint32_t which, struct plan *plan)
+{
+	struct tune *t = p->state;
+	size_t n = 0;
+	int r = util_reserve(&t->parts, &t->parts_allocated,
+			     placement_parts(&jobs[which]), sizeof(*t->parts));
+
+	for (enum amount a = ALL; r == 0 && !n && a <= FAIR; a++) {
+		t->amount = a;
+		n = placement_place(p, c, &jobs[which], t->parts);
+	}
+	if (r < 0 || !n)
+		return r < 0 ? r : squeeze_in(p, c, jobs, which, plan);
+	for (size_t k = 0; k < n; k++)
+		cluster_take(c, &t->parts[k]);
+	return plan_add(plan, ACTION_START, which, t->parts, n);
+}
+
+static int tune_place_all(struct placement *p, struct cluster *c,
+			  const struct job *jobs, const uint32_t *which,
+			  size_t n, struct plan *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = place_one(p, c, jobs, which[i], ret);
+	return MIN(r, 0);
+}
+
+static void tune_end(struct placement *p)
+{
+	struct tune *t = p->state;
+
+	free(t->parts);
+	free(t->victims);
+}
+
+const struct placement_ops placement_tune = {
+	.plugin = { .name = "tune",
+		    .summary = "Synergy-TUNE: the CPU and memory that a job "
+			       "can use, never less than its share",
+		    .state_size = sizeof(struct tune),
+		    .options = synergy_fields,
+		    .defaults = &synergy_defaults,
+		    .options_size = sizeof(struct synergy_options) },
+	.anew = true,
+	.demand = tune_demand,
+	.place_all = tune_place_all,
+	.end = tune_end,
+};

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AlloX: jobs that run on a GPU or on CPUs are matched with machines so that
+ * the mean completion time is least. Source: Le et al., "AlloX", EuroSys 2020,
+ * section 4.
+ *
+ * A machine is a GPU, or a node without GPUs. A job that runs as the k-th from
+ * the end on a machine delays k jobs there, itself included, so that a
+ * schedule's sum of completion times is that of an assignment of jobs to
+ * positions (machine, k). Of the jobs matched with a machine that is free the
+ * one with the largest k starts; nothing is preempted.
+ *
+ * With alpha < 1 only that part of the users, those served least so far, may
+ * be served; as long as machines are idle the part is doubled. What counts as
+ * service is the share of the cluster times the job's time on its faster
+ * machine: the paper leaves the unit open.
+ *
+ * Jobs of several GPUs, which the paper does not have, are left to the
+ * placement and get what the others leave.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+#include "common/util.h"
+#include "sched/core/schedule.h"
+#include "sched/solver/assign.h"
+
+/* Jobs in a matching at most. Source: the paper's simulator. */
+enum { MOST = 50 };
+
+/* A job cannot run there. arbitrary: above any sum of times, and small enough
+ * that doubles still tell times apart beside it */
+#define IMPOSSIBLE 1e24
+
+struct allox_options {
+	double alpha;
+};
+
+static const struct conf_field allox_fields[] = {
+	{ "alpha", CONF_DOUBLE, offsetof(struct allox_options, alpha),
+	  .min = 1e-6, .max = 1,
+	  .help = "part of the users, those served least, that may be served: "
+		  "less is fairer, 1 is fastest" },
+	{ 0 },
+};
+
+static const struct allox_options allox_defaults = { .alpha = 1 };
+
+struct machine {
+	uint32_t node;
+	int gpu;	/* -1: its CPUs */
+	double free_ns; /* from now */
+	bool kept;
+};
+
+struct allox {
+	struct machine *machines;
+	size_t n_machines;
+	double *service; /* of each user */
+	double *cost;
+	size_t cost_allocated;
+	uint32_t *columns, *jobs;
+	uint32_t *by_service; /* users */
+	size_t jobs_allocated;
+};
+
+static int allox_begin(struct schedule *s, const struct view *v,
+		       struct err *err)
+{
+	struct allox *a = s->state;
+	size_t n = 0;
+
+	(void)err;
+	for (size_t i = 0; i < v->cluster->n; i++)
+		n += MAX(v->cluster->nodes[i].n_gpus, 1);
+	a->machines = calloc(n + 1, sizeof(*a->machines));
+	a->service = calloc(v->n_users + 1, sizeof(*a->service));
+	a->by_service = calloc(v->n_users + 1, sizeof(*a->by_service));
+	a->columns = calloc(MOST, sizeof(*a->columns));
+	a->jobs = calloc(MOST, sizeof(*a->jobs));
+	return a->machines && a->service && a->by_service && a->columns &&
+			       a->jobs
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void allox_end(struct schedule *s)
+{
+	struct allox *a = s->state;
+
+	if (!a)
+		return;
+	free(a->machines);
+	free(a->service);
+	free(a->by_service);
+	free(a->columns);
+	free(a->jobs);
+	free(a->cost);
+}
+
+/* --- machines ------------------------------------------------------------- */
+
+static int earlier(const void *x, const void *y)
+{
+	const struct machine *a = x, *b = y;
+
+	if (a->free_ns != b->free_ns)
+		return a->free_ns < b->free_ns ? -1 : 1;
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	return a->gpu - b->gpu;
+}
+
+/* When the machine is free, by the jobs that run there; from now. */
+static void see_running(struct allox *a, const struct view *v, size_t *first)
+{
+	for (size_t i = 0; i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+		double left_ns = (double)job_due(job) - (double)v->now_ns;
+
+		for (size_t k = 0; k < job->n_parts; k++) {
+			const struct part *p = &job->parts[k];
+			size_t at = first[p->node];
+
+			if (v->cluster->nodes[p->node].n_gpus == 0)
+				a->machines[at].free_ns =
+					MAX(a->machines[at].free_ns, left_ns);
+			for (uint32_t g = 0; p->gpus >> g; g++)
+				if (p->gpus >> g & 1)
+					a->machines[at + g].free_ns =
+						MAX(a->machines[at + g].free_ns,
+						    left_ns);
+		}
+	}
+}
+
+static int see_machines(struct allox *a, const struct view *v)
+{
+	_cleanup_free_ size_t *first = calloc(v->cluster->n, sizeof(*first));
+
+	if (!first)
+		return -ENOMEM;
+	a->n_machines = 0;
+	for (uint32_t i = 0; i < v->cluster->n; i++) {
+		int gpus = v->cluster->nodes[i].n_gpus;
+
+		first[i] = a->n_machines;
+		for (int g = gpus ? 0 : -1; g < gpus; g++)
+			a->machines[a->n_machines++] =
+				(struct machine){ .node = i, .gpu = g };
+	}
+	see_running(a, v, first);
+	qsort(a->machines, a->n_machines, sizeof(*a->machines), earlier);
+	return 0;
+}
+
+/* --- jobs ----------------------------------------------------------------- */
+
+/* Time on the machine. */
+static double time_on(const struct view *v, const struct job *job,
+		      const struct machine *m)
+{
+	const struct node *n = &v->cluster->nodes[m->node];
+
+	if (m->gpu >= 0)
+		return job->n_gpus == 1 && job_allows(job, n) &&
+				       job->cpu_milli <= n->cpu_milli &&
+				       job->memory_mib <= n->memory_mib
+			       ? job->work_ns
+			       : IMPOSSIBLE;
+	return job->cpu_work_ns > 0 && job->alone_cpu_milli <= n->cpu_milli
+		       ? job->cpu_work_ns
+		       : IMPOSSIBLE;
+}
+
+static double shortest(const struct job *job)
+{
+	return job->cpu_work_ns > 0 ? MIN(job->work_ns, job->cpu_work_ns)
+				    : job->work_ns;
+}
+
+/* Users whose service is least get the first places of `by_service`; those
+ * that have no job waiting are not in it. */
+static size_t rank_users(struct allox *a, const struct view *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+		size_t k = 0;
+
+		if (job->state != JOB_WAITING)
+			continue;
+		while (k < n && a->by_service[k] != job->user)
+			k++;
+		if (k == n)
+			a->by_service[n++] = job->user;
+	}
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = i;
+		     k && a->service[a->by_service[k]] <
+				  a->service[a->by_service[k - 1]];
+		     k--) {
+			uint32_t user = a->by_service[k];
+
+			a->by_service[k] = a->by_service[k - 1];
+			a->by_service[k - 1] = user;
+		}
+	return n;
+}
+
+struct candidate {
+	uint32_t job;
+	double gpu_ns, cpu_ns;
+	bool taken;
+};
+
+/* The shortest of those left, on GPUs or on CPUs; n: none is. */
+static size_t next_shortest(const struct candidate *c, size_t n, bool cpu)
+{
+	size_t best = n;
+
+	for (size_t i = 0; i < n; i++) {
+		double x = cpu ? c[i].cpu_ns : c[i].gpu_ns;
+
+		if (!c[i].taken &&
+		    (best == n || x < (cpu ? c[best].cpu_ns : c[best].gpu_ns)))
+			best = i;
+	}
+	return best;
+}
+
+/* The jobs to be matched: all, or the shortest on GPUs and on CPUs by turns. */
+static int see_jobs(struct allox *a, const struct view *v, size_t n_users,
+		    size_t *ret_n)
+{
+	_cleanup_free_ struct candidate *c =
+		malloc((v->n_active + 1) * sizeof(*c));
+	size_t n = 0, i;
+
+	if (!c)
+		return -ENOMEM;
+	for (i = 0; i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+		bool allowed = false;
+
+		for (size_t k = 0; k < n_users; k++)
+			allowed = allowed || a->by_service[k] == job->user;
+		if (job->state == JOB_WAITING && allowed && job->n_gpus == 1)
+			c[n++] = (struct candidate){ v->active[i], job->work_ns,
+						     job->cpu_work_ns > 0
+							     ? job->cpu_work_ns
+							     : IMPOSSIBLE,
+						     false };
+	}
+	for (*ret_n = 0; *ret_n < MIN(n, MOST); ++*ret_n) {
+		i = n <= MOST ? *ret_n : next_shortest(c, n, *ret_n % 2);
+		c[i].taken = true;
+		a->jobs[*ret_n] = c[i].job;
+	}
+	return 0;
+}
+
+/* Of the machines of one kind on which a job can run, none but the `n` earliest
+ * are of use to n jobs. */
+static void keep_machines(struct allox *a, const struct view *v, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t j = 0; j < n; j++) {
+		size_t counts[2] = { 0 };
+
+		for (size_t i = 0; i < a->n_machines; i++) {
+			struct machine *m = &a->machines[i];
+
+			if (time_on(v, &v->jobs[a->jobs[j]], m) < IMPOSSIBLE &&
+			    counts[m->gpu < 0]++ < n)
+				m->kept = true;
+		}
+	}
+	for (size_t i = 0; i < a->n_machines; i++)
+		if (a->machines[i].kept)
+			a->machines[kept++] = a->machines[i];
+	a->n_machines = kept;
+}
+
+/* --- the matching --------------------------------------------------------- */
+
+/* Fills columns[]: position k - 1 of machine i is column i * n + k - 1. */
+static int match(struct allox *a, const struct view *v, size_t n)
+{
+	size_t columns = a->n_machines * n;
+	int r = util_reserve_anew(&a->cost, &a->cost_allocated, n * columns + 1,
+				  sizeof(*a->cost));
+
+	if (r < 0)
+		return r;
+	for (size_t j = 0; j < n; j++)
+		for (size_t i = 0; i < a->n_machines; i++) {
+			const struct machine *m = &a->machines[i];
+			double t = time_on(v, &v->jobs[a->jobs[j]], m);
+
+			for (size_t k = 0; k < n; k++)
+				a->cost[j * columns + i * n + k] =
+					t >= IMPOSSIBLE
+						? IMPOSSIBLE
+						: m->free_ns +
+							  (double)(k + 1) * t;
+		}
+	return assign_min(a->cost, n, columns, a->columns);
+}
+
+static void count_service(struct allox *a, const struct view *v,
+			  const struct job *job, const struct machine *m)
+{
+	const struct capacity *c = &v->cluster->whole;
+	const struct node *n = &v->cluster->nodes[m->node];
+	double share = m->gpu >= 0
+			       ? (double)GPU_MILLI / (double)c->gpu_milli
+			       : n->cpu_milli / MAX((double)c->cpu_milli, 1);
+
+	a->service[job->user] += share * shortest(job);
+}
+
+static struct part part_on(const struct view *v, const struct job *job,
+			   const struct machine *m)
+{
+	struct part p;
+
+	if (m->gpu < 0)
+		return (struct part){ .node = m->node,
+				      .cpu_milli = job->alone_cpu_milli };
+	p = placement_part(m->node, job, 1,
+			   placement_demand(&v->cluster->nodes[m->node], job));
+	p.gpus = 1u << m->gpu;
+	return p;
+}
+
+/* On each free machine, the job that is furthest from the end. */
+static int start_matched(struct schedule *s, const struct view *v, size_t n,
+			 struct plan *ret, size_t *ret_started)
+{
+	struct allox *a = s->state;
+
+	*ret_started = 0;
+	for (size_t i = 0; i < a->n_machines; i++) {
+		const struct machine *m = &a->machines[i];
+		const struct job *job = NULL;
+		struct part p;
+		size_t best = 0, which = 0;
+		int r;
+
+		for (size_t j = 0; m->free_ns <= 0 && j < n; j++)
+			if (a->columns[j] / n == i &&
+			    a->columns[j] % n + 1 > best &&
+			    a->cost[j * a->n_machines * n + a->columns[j]] <
+				    IMPOSSIBLE) {
+				best = a->columns[j] % n + 1;
+				which = j;
+				job = &v->jobs[a->jobs[j]];
+			}
+		if (!job)
+			continue;
+		p = part_on(v, job, m);
+		if (!cluster_has(&s->scratch, &p))
+			continue;
+		cluster_take(&s->scratch, &p);
+		count_service(a, v, job, m);
+		r = plan_add(ret, ACTION_START, a->jobs[which], &p, 1);
+		if (r < 0)
+			return r;
+		++*ret_started;
+	}
+	return 0;
+}
+
+/* --- the rest ------------------------------------------------------------- */
+
+static bool in_plan(const struct plan *p, uint32_t job)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->actions[i].job == job)
+			return true;
+	return false;
+}
+
+/* Jobs that are for no machine, of no GPU or of several. */
+static int start_others(struct schedule *s, const struct view *v,
+			struct plan *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+		size_t n;
+
+		if (job->state != JOB_WAITING || job->n_gpus == 1 ||
+		    in_plan(ret, v->active[i]))
+			continue;
+		n = placement_place(&s->placement, &s->scratch, job, s->parts);
+		for (size_t k = 0; k < n; k++)
+			cluster_take(&s->scratch, &s->parts[k]);
+		if (n)
+			r = plan_add(ret, ACTION_START, v->active[i], s->parts,
+				     n);
+	}
+	return r;
+}
+
+static int allox_decide(struct schedule *s, const struct view *v,
+			struct plan *ret)
+{
+	const struct allox_options *o = s->options ? s->options
+						   : &allox_defaults;
+	struct allox *a = s->state;
+	double alpha = o->alpha;
+	size_t users = rank_users(a, v), started = 0, n;
+	int r = 0;
+
+	cluster_sync(&s->scratch, v->cluster);
+	/* the part of the users is doubled while it leaves machines idle */
+	for (bool all = !users; r == 0 && !all && !started; alpha *= 2) {
+		size_t served = (size_t)ceil(alpha * (double)users);
+
+		all = served >= users;
+		r = see_jobs(a, v, MIN(served, users), &n);
+		if (r == 0)
+			r = see_machines(a, v);
+		if (r < 0)
+			break;
+		keep_machines(a, v, n);
+		if (a->n_machines && a->machines[0].free_ns <= 0) {
+			r = match(a, v, n);
+			if (r == 0)
+				r = start_matched(s, v, n, ret, &started);
+		}
+	}
+	return r < 0 ? r : start_others(s, v, ret);
+}
+
+const struct schedule_ops schedule_allox = {
+	.plugin = { .name = "allox",
+		    .summary = "AlloX: min-cost matching of jobs with GPUs and "
+			       "CPU nodes",
+		    .state_size = sizeof(struct allox),
+		    .options = allox_fields,
+		    .defaults = &allox_defaults,
+		    .options_size = sizeof(struct allox_options) },
+	.places = true,
+	.decide = allox_decide,
+	.begin = allox_begin,
+	.end = allox_end,
+};

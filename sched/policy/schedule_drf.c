@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dominant resource fairness: the user who has the least of what he has most
+ * of comes next. Source: Ghodsi et al., "Dominant Resource Fairness", NSDI
+ * 2011. The order of a user's own jobs is an option: AlloX compares itself with
+ * first come, first served (DRF-FIFO) and with the shortest job first
+ * (DRF-SJF).
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+#include "common/util.h"
+#include "common/word.h"
+#include "sched/core/schedule.h"
+
+struct drf_options {
+	char *queue;
+};
+
+static const char *const queues[] = { "fifo", "sjf", "random" };
+enum { FIFO, SJF, RANDOM };
+
+static int check_queue(const void *object, struct err *err)
+{
+	int i = WORD_FIND(queues, "queue", *(char *const *)object, err);
+
+	return MIN(i, 0);
+}
+
+static const struct conf_field drf_fields[] = {
+	{ "queue", CONF_STRING, offsetof(struct drf_options, queue),
+	  .check = check_queue,
+	  .help = "order of the jobs of a user: fifo, sjf (shortest first), "
+		  "random" },
+	{ 0 },
+};
+
+static const struct drf_options drf_defaults = { .queue = (char *)"fifo" };
+
+struct drf_user {
+	double gpu, cpu, memory; /* shares of the cluster */
+	bool stuck;		 /* its next job does not fit */
+};
+
+struct drf {
+	struct drf_user *users;
+	double *draws; /* of each job, for random */
+	int queue;
+};
+
+static int drf_begin(struct schedule *s, const struct view *v, struct err *err)
+{
+	const struct drf_options *o = s->options ? s->options : &drf_defaults;
+	struct drf *d = s->state;
+
+	d->queue = WORD_FIND(queues, "queue", o->queue, err);
+	d->users = calloc(v->n_users + 1, sizeof(*d->users));
+	d->draws = malloc((v->n_jobs + 1) * sizeof(*d->draws));
+	if (!d->users || !d->draws)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->n_jobs; i++)
+		d->draws[i] = rng_double(&s->rng);
+	return 0;
+}
+
+static void drf_end(struct schedule *s)
+{
+	struct drf *d = s->state;
+
+	if (!d)
+		return;
+	free(d->users);
+	free(d->draws);
+}
+
+static double share(double part, uint64_t whole)
+{
+	return whole ? part / (double)whole : 0;
+}
+
+static void count(struct drf_user *u, const struct capacity *whole,
+		  const struct part *parts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		u->gpu += share(part_gpus(&parts[i]) * parts[i].gpu_milli,
+				whole->gpu_milli);
+		u->cpu += share(parts[i].cpu_milli, whole->cpu_milli);
+		u->memory +=
+			share((double)parts[i].memory_mib, whole->memory_mib);
+	}
+}
+
+static double dominant(const struct drf_user *u)
+{
+	return MAX(u->gpu, MAX(u->cpu, u->memory));
+}
+
+static double key(const struct drf *d, const struct view *v, uint32_t job)
+{
+	return d->queue == SJF	    ? v->jobs[job].work_ns
+	       : d->queue == RANDOM ? d->draws[job]
+				    : (double)v->jobs[job].arrival_ns;
+}
+
+/* The first job of each user, in `first`; UINT32_MAX: none waits. */
+static void see_first(struct schedule *s, const struct view *v,
+		      const bool *planned, uint32_t *first)
+{
+	const struct drf *d = s->state;
+
+	memset(first, 0xff, v->n_users * sizeof(*first));
+	for (size_t i = 0; i < v->n_active; i++) {
+		uint32_t job = v->active[i];
+		uint32_t *f = &first[v->jobs[job].user];
+
+		if (v->jobs[job].state == JOB_WAITING && !planned[job] &&
+		    (*f == UINT32_MAX || key(d, v, job) < key(d, v, *f)))
+			*f = job;
+	}
+}
+
+/* 1: another job starts; 0: none can. */
+static int start_next(struct schedule *s, const struct view *v,
+		      const uint32_t *first, bool *planned, struct plan *ret)
+{
+	struct drf *d = s->state;
+	size_t n = 0;
+	int r;
+
+	while (!n) {
+		struct drf_user *best = NULL;
+		uint32_t job = 0;
+
+		for (size_t u = 0; u < v->n_users; u++)
+			if (first[u] != UINT32_MAX && !d->users[u].stuck &&
+			    (!best ||
+			     dominant(&d->users[u]) < dominant(best))) {
+				best = &d->users[u];
+				job = first[u];
+			}
+		if (!best)
+			return 0;
+		n = placement_place(&s->placement, &s->scratch, &v->jobs[job],
+				    s->parts);
+		best->stuck = n == 0;
+		if (!n)
+			continue;
+		for (size_t k = 0; k < n; k++)
+			cluster_take(&s->scratch, &s->parts[k]);
+		count(best, &v->cluster->whole, s->parts, n);
+		planned[job] = true;
+		r = plan_add(ret, ACTION_START, job, s->parts, n);
+		if (r < 0)
+			return r;
+	}
+	return 1;
+}
+
+static int drf_decide(struct schedule *s, const struct view *v,
+		      struct plan *ret)
+{
+	_cleanup_free_ uint32_t *first = calloc(v->n_users + 1, sizeof(*first));
+	_cleanup_free_ bool *planned = calloc(v->n_jobs + 1, sizeof(*planned));
+	struct drf *d = s->state;
+	int r;
+
+	if (!first || !planned)
+		return -ENOMEM;
+	memset(d->users, 0, v->n_users * sizeof(*d->users));
+	for (size_t i = 0; i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+
+		count(&d->users[job->user], &v->cluster->whole, job->parts,
+		      job->n_parts);
+	}
+	cluster_sync(&s->scratch, v->cluster);
+	do {
+		see_first(s, v, planned, first);
+		r = start_next(s, v, first, planned, ret);
+	} while (r > 0);
+	return r;
+}
+
+const struct schedule_ops schedule_drf = {
+	.plugin = { .name = "drf",
+		    .summary = "dominant resource fairness between users, on "
+			       "GPUs",
+		    .state_size = sizeof(struct drf),
+		    .options = drf_fields,
+		    .defaults = &drf_defaults,
+		    .options_size = sizeof(struct drf_options) },
+	.decide = drf_decide,
+	.begin = drf_begin,
+	.end = drf_end,
+};

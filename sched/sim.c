@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The event clock. Three kinds of events: a job arrives, a job is done, a
+ * round begins. All that happen at one time happen before the policy decides.
+ * The jobs that run are in a heap by the time when they will be done; the place
+ * of a job in it is kept, since each decision may change that time.
+ */
+#include "sched/sim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/heap.h"
+#include "common/tick.h"
+#include "common/units.h"
+#include "common/util.h"
+
+#define NOWHERE UINT32_MAX
+
+struct due {
+	uint64_t at_ns;
+	uint32_t job;
+	uint32_t *place; /* of the job in the heap */
+};
+
+static bool sooner(const struct due *a, const struct due *b)
+{
+	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->job < b->job;
+}
+
+static void placed(const struct due *d, size_t i)
+{
+	*d->place = (uint32_t)i;
+}
+
+DEFINE_HEAP(dues, struct due, sooner, placed)
+
+struct run {
+	struct sim *sim;
+	struct sim_cell *cell;
+	struct cluster cluster;
+	struct schedule schedule;
+	struct plan plan;
+	struct job *jobs;
+	size_t n, arrived, n_done;
+	uint32_t *active;
+	size_t n_active;
+	struct due *heap;
+	size_t n_heap;
+	uint32_t *places;
+	uint64_t now_ns, counted_ns; /* GPU time is counted up to then */
+	double gpu_ns;
+	bool changed;	   /* since the last decision */
+	uint64_t asked_ns; /* when that was */
+};
+
+int sim_check(const struct workload *w, const struct cluster *c,
+	      struct err *err)
+{
+	uint64_t by_model[CLUSTER_MODELS_MAX] = { 0 };
+
+	if (!c->n)
+		return err_set(err, -EINVAL, "the cluster has no nodes");
+	for (size_t i = 0; i < c->n; i++)
+		by_model[c->nodes[i].model] += c->nodes[i].n_gpus;
+	for (size_t i = 0; i < w->n; i++) {
+		const struct job *job = &w->jobs[i];
+		uint64_t gpus = 0;
+
+		for (size_t m = 0; m < CLUSTER_MODELS_MAX; m++)
+			if (!job->models || job->models >> m & 1)
+				gpus += by_model[m];
+		if (job->n_gpus > gpus)
+			return err_set(err, -EINVAL,
+				       "job %s needs %u GPUs; the cluster has "
+				       "%" PRIu64 " that it allows",
+				       job->name, job->n_gpus, gpus);
+		if (job->cpu_milli > c->whole.cpu_milli ||
+		    job->memory_mib > c->whole.memory_mib)
+			return err_set(err, -EINVAL,
+				       "job %s needs more CPU or memory than "
+				       "the cluster has",
+				       job->name);
+	}
+	return 0;
+}
+
+/* --- the heap ------------------------------------------------------------- */
+
+static void remove_due(struct run *r, uint32_t job)
+{
+	uint32_t i = r->places[job];
+
+	if (i == NOWHERE)
+		return;
+	r->places[job] = NOWHERE;
+	if (i != --r->n_heap) {
+		r->heap[i] = r->heap[r->n_heap];
+		dues_fix(r->heap, r->n_heap, i);
+	}
+}
+
+static void set_due(struct run *r, uint32_t job)
+{
+	uint64_t at_ns = job_due(&r->jobs[job]);
+
+	remove_due(r, job);
+	if (at_ns == UINT64_MAX)
+		return;
+	r->heap[r->n_heap++] = (struct due){ at_ns, job, &r->places[job] };
+	dues_up(r->heap, r->n_heap - 1);
+}
+
+/* --- events --------------------------------------------------------------- */
+
+/* Integrate the GPUs in use. */
+static void move_clock(struct run *r, uint64_t now_ns)
+{
+	uint64_t used = r->cluster.whole.gpu_milli - r->cluster.free.gpu_milli;
+
+	r->gpu_ns +=
+		(double)used / GPU_MILLI * (double)(now_ns - r->counted_ns);
+	r->counted_ns = r->now_ns = now_ns;
+}
+
+static void arrive(struct run *r)
+{
+	while (r->arrived < r->n &&
+	       r->jobs[r->arrived].arrival_ns <= r->now_ns) {
+		r->jobs[r->arrived].state = JOB_WAITING;
+		r->jobs[r->arrived].since_ns = r->now_ns;
+		r->active[r->n_active++] = (uint32_t)r->arrived++;
+		r->changed = true;
+	}
+}
+
+static void complete(struct run *r)
+{
+	while (r->n_heap && r->heap[0].at_ns <= r->now_ns) {
+		struct job *job = &r->jobs[r->heap[0].job];
+
+		remove_due(r, r->heap[0].job);
+		plan_release(&r->cluster, job, r->now_ns, JOB_DONE);
+		job->done = 1;
+		job->end_ns = r->now_ns;
+		r->n_done++;
+		r->sim->n_done++;
+		r->changed = true;
+	}
+}
+
+/* Forget those that are done; the order stays. */
+static void compact(struct run *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_active; i++)
+		if (r->jobs[r->active[i]].state != JOB_DONE)
+			r->active[n++] = r->active[i];
+	r->n_active = n;
+}
+
+static uint64_t next_round(const struct run *r, uint64_t from_ns)
+{
+	uint64_t round_ns = r->sim->round_ns;
+
+	return (from_ns + round_ns - 1) / round_ns * round_ns;
+}
+
+/* When something happens next; UINT64_MAX: nothing will. */
+static uint64_t next_event(const struct run *r)
+{
+	uint64_t next = r->n_heap ? r->heap[0].at_ns : UINT64_MAX;
+
+	if (r->arrived < r->n)
+		next = MIN(next, r->jobs[r->arrived].arrival_ns);
+	/* a round in which nobody runs and nobody came would be like the last
+	 */
+	if (r->sim->round_ns && r->n_active && (r->n_heap || r->changed))
+		next = MIN(next, next_round(r, r->asked_ns == UINT64_MAX
+						       ? r->now_ns
+						       : MAX(r->asked_ns + 1,
+							     r->now_ns)));
+	return next;
+}
+
+/* --- decisions ------------------------------------------------------------ */
+
+static struct view view_of(const struct run *r)
+{
+	return (struct view){ .cluster = &r->cluster,
+			      .jobs = r->jobs,
+			      .n_jobs = r->n,
+			      .active = r->active,
+			      .n_active = r->n_active,
+			      .n_users = r->sim->workload->n_users,
+			      .now_ns = r->now_ns };
+}
+
+static int decide(struct run *r, struct err *err)
+{
+	struct view v;
+	uint64_t from = tick_wall();
+	int e;
+
+	compact(r);
+	r->changed = false;
+	r->asked_ns = r->now_ns;
+	if (!r->n_active)
+		return 0;
+	v = view_of(r);
+	e = schedule_decide(&r->schedule, &v, &r->plan);
+	hist_add(&r->cell->result.decisions, tick_wall() - from);
+	r->cell->result.n_decisions++;
+	if (e == 0)
+		e = plan_apply(&r->plan, &r->cluster, r->jobs, r->n, r->now_ns,
+			       err);
+	if (e < 0) {
+		err_prefix(err, "policy %s", r->cell->name);
+		return e;
+	}
+	for (size_t i = 0; i < r->plan.n; i++)
+		set_due(r, r->plan.actions[i].job);
+	return 0;
+}
+
+static int deadlock(const struct run *r, struct err *err)
+{
+	const struct job *job = NULL;
+
+	for (size_t i = 0; i < r->n && !job; i++)
+		if (r->jobs[i].state != JOB_DONE)
+			job = &r->jobs[i];
+	return err_set(err, -EDEADLK,
+		       "policy %s: %zu jobs wait for ever; the first is %s",
+		       r->cell->name, r->n - r->n_done, job->name);
+}
+
+static int loop(struct run *r, struct err *err)
+{
+	uint64_t round_ns = r->sim->round_ns;
+	int e = 0;
+
+	while (e == 0 && r->n_done < r->n) {
+		uint64_t next = next_event(r);
+
+		if (next == UINT64_MAX)
+			return deadlock(r, err);
+		move_clock(r, next);
+		complete(r);
+		arrive(r);
+		r->cell->result.n_events++;
+		if (!round_ns || r->now_ns % round_ns == 0)
+			e = decide(r, err);
+		progress_update(&r->sim->bar, r->sim->n_done, r->cell->name);
+		if (atomic_load_explicit(&r->sim->stop, memory_order_relaxed))
+			e = err_set(err, -EINTR, "interrupted");
+	}
+	return e;
+}
+
+/* --- a cell --------------------------------------------------------------- */
+
+static int begin(struct run *r, struct err *err)
+{
+	const struct workload *w = r->sim->workload;
+	struct sim_cell *cell = r->cell;
+	struct view v;
+	int e = cluster_copy(r->sim->cluster, &r->cluster);
+
+	r->n = w->n;
+	r->jobs = cell->jobs = malloc((w->n + 1) * sizeof(*r->jobs));
+	r->active = malloc((w->n + 1) * sizeof(*r->active));
+	r->heap = malloc((w->n + 1) * sizeof(*r->heap));
+	r->places = malloc((w->n + 1) * sizeof(*r->places));
+	if (e < 0 || !r->jobs || !r->active || !r->heap || !r->places)
+		return -ENOMEM;
+	memcpy(r->jobs, w->jobs, w->n * sizeof(*r->jobs));
+	memset(r->places, 0xff, w->n * sizeof(*r->places));
+	r->counted_ns = r->now_ns = r->n ? r->jobs[0].arrival_ns : 0;
+	r->asked_ns = UINT64_MAX;
+	v = view_of(r);
+	return schedule_init(&r->schedule,
+			     container_of(cell->policy.plugin,
+					  struct schedule_ops, plugin),
+			     cell->policy.options,
+			     container_of(cell->placement.plugin,
+					  struct placement_ops, plugin),
+			     cell->placement.options, r->sim->seed, &v, err);
+}
+
+static void end(struct run *r)
+{
+	schedule_fini(&r->schedule);
+	plan_fini(&r->plan);
+	cluster_fini(&r->cluster);
+	free(r->active);
+	free(r->heap);
+	free(r->places);
+}
+
+int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
+{
+	struct run r = { .sim = sim, .cell = cell };
+	int e = begin(&r, err);
+
+	if (e == 0)
+		e = loop(&r, err);
+	/* an interrupted run leaves jobs with parts */
+	for (size_t i = 0; e < 0 && r.jobs && i < r.n; i++)
+		if (r.jobs[i].state == JOB_RUNNING)
+			plan_release(&r.cluster, &r.jobs[i], r.now_ns,
+				     JOB_WAITING);
+	if (e == 0)
+		e = result_make(sim->workload, r.jobs, &cell->result);
+	if (e == 0) {
+		double all_ns = (double)r.cluster.whole.gpu_milli / GPU_MILLI *
+				cell->result.makespan_s * NS_PER_S;
+
+		cell->result.utilisation = all_ns > 0 ? r.gpu_ns / all_ns : 0;
+		cell->done = true;
+	}
+	end(&r);
+	return e < 0 ? err_set(err, e, "%s", strerror(-e)) : 0;
+}
+
+void sim_fini(struct sim *sim)
+{
+	for (size_t i = 0; i < sim->n_cells; i++) {
+		struct sim_cell *c = &sim->cells[i];
+
+		plugin_choice_fini(&c->policy);
+		plugin_choice_fini(&c->placement);
+		result_fini(&c->result);
+		free(c->jobs);
+		free(c->name);
+	}
+	free(sim->cells);
+	sim->cells = NULL;
+	sim->n_cells = 0;
+}

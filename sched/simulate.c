@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-sched simulate: policies and placements on one workload. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/program/interrupt.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/command.h"
+#include "sched/sim.h"
+
+struct options {
+	struct cli_common common;
+	struct input_options input;
+	char *policies, *placements, *progress;
+	enum progress_mode progress_mode;
+	uint64_t round_ns;
+	bool per_job;
+};
+
+static const struct conf_field fields[] = {
+	INPUT_TRACE_FIELDS(struct options, input),
+	INPUT_CLUSTER_FIELDS(struct options, input),
+	{ "policies", CONF_STRING, offsetof(struct options, policies),
+	  .short_opt = 'p', .arg = "NAME,...|all",
+	  .help = "who runs (default: fifo,srtf,las)" },
+	{ "placements", CONF_STRING, offsetof(struct options, placements),
+	  .arg = "NAME,...|all",
+	  .help = "on which GPUs, with how much CPU and memory (default: "
+		  "proportional)" },
+	{ "round", CONF_DURATION, offsetof(struct options, round_ns),
+	  .arg = "DURATION",
+	  .help = "decide at multiples of it; default: 0, at each arrival "
+		  "and completion" },
+	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
+	  .help = "record the times of each job" },
+	{ "progress", CONF_STRING, offsetof(struct options, progress),
+	  .arg = "auto|on|off", .cli_only = true,
+	  .help = "show a progress bar on stderr" },
+	CLI_COMMON_FIELDS(struct options, common),
+	{ 0 },
+};
+
+static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
+
+static int settle(void *options, struct err *err)
+{
+	struct options *o = options;
+
+	return progress_parse(o->progress, &o->progress_mode, err);
+}
+
+static const struct cli_program program = {
+	.name = "gpemu-sched simulate",
+	.summary = "Run the jobs of a trace on an event clock: completion "
+		   "times, utilisation and fairness of scheduling policies.",
+	.notes = "--trace and a cluster (--cluster or --nodes) are required. "
+		 "--list trace, cluster, speeds, policy, placement or format "
+		 "lists the names.",
+	.fields = fields,
+	.kinds = kinds,
+	.settle = settle,
+};
+
+/* --- the cells: every policy with every placement ------------------------- */
+
+struct making {
+	struct sim *sim;
+	const struct options *o;
+	const char *policy;
+};
+
+static bool places(const struct sim_cell *c)
+{
+	return container_of(c->policy.plugin, struct schedule_ops, plugin)
+		->places;
+}
+
+static int add_cell(void *ctx, const char *placement, struct err *err)
+{
+	struct making *m = ctx;
+	struct sim *sim = m->sim;
+	struct sim_cell *c =
+		reallocarray(sim->cells, sim->n_cells + 1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	sim->cells = c;
+	c += sim->n_cells++;
+	memset(c, 0, sizeof(*c));
+	r = plugin_choose(schedule_table, "policy", m->policy, &c->policy, err);
+	if (r == 0)
+		r = plugin_choose(placement_table, "placement", placement,
+				  &c->placement, err);
+	if (r < 0)
+		return r;
+	if (places(c))
+		r = asprintf(&c->name, "%s", m->policy);
+	else
+		r = asprintf(&c->name, "%s %s", m->policy, placement);
+	if (r < 0)
+		return -ENOMEM;
+	/* one cell is enough of a policy that places by itself */
+	return places(c);
+}
+
+static int add_policy(void *ctx, const char *policy, struct err *err)
+{
+	struct making *m = ctx;
+	int r;
+
+	m->policy = policy;
+	r = input_choices(placement_table, m->o->placements, add_cell, m, err);
+	return MIN(r, 0);
+}
+
+/* --- from options to results ---------------------------------------------- */
+
+static void interrupted(void *ctx)
+{
+	struct sim *sim = ctx;
+
+	atomic_store(&sim->stop, true);
+}
+
+static int run_cells(const struct options *o, struct sim *sim, struct err *err)
+{
+	struct interrupt interrupt = { .fn = interrupted, .ctx = sim };
+	int r;
+
+	interrupt_block();
+	r = interrupt_begin(&interrupt);
+	if (r < 0)
+		return r;
+	progress_init(&sim->bar, "jobs", sim->n_cells * sim->workload->n,
+		      o->progress_mode);
+	for (size_t i = 0; r == 0 && i < sim->n_cells; i++)
+		r = sim_run(sim, &sim->cells[i], err);
+	progress_end(&sim->bar);
+	interrupt_end(&interrupt);
+	return r;
+}
+
+static int write_record(const struct options *o, const struct sim *sim,
+			struct err *err)
+{
+	const struct workload *w = sim->workload;
+	json_t *j = json_pack(
+		"{s:{s:s,s:I},s:{s:I,s:f,s:f,s:f},s:o}", "trace", "format",
+		w->format, "jobs", (json_int_t)w->n, "cluster", "nodes",
+		(json_int_t)sim->cluster->n, "gpus",
+		(double)sim->cluster->whole.gpu_milli / GPU_MILLI, "cpus",
+		(double)sim->cluster->whole.cpu_milli / 1e3, "memory_mib",
+		(double)sim->cluster->whole.memory_mib, "results",
+		report_json(sim, o->per_job));
+
+	return input_record(j, fields, o, &o->common, err);
+}
+
+static int simulate(const struct options *o, struct cluster *c,
+		    struct workload *w, struct err *err)
+{
+	struct sim sim = { .cluster = c,
+			   .workload = w,
+			   .seed = o->common.seed,
+			   .round_ns = o->round_ns };
+	struct making making = { .sim = &sim, .o = o };
+	int r = input_choices(schedule_table, o->policies, add_policy, &making,
+			      err);
+	int e;
+
+	if (r == 0)
+		r = sim_check(w, c, err);
+	if (r == 0)
+		r = run_cells(o, &sim, err);
+	/* what was done before an interruption is worth showing */
+	if (r == 0 || r == -EINTR) {
+		if (!o->common.json || strcmp(o->common.json, "-"))
+			report_table(&sim);
+		e = o->common.json ? write_record(o, &sim, err) : 0;
+		r = r < 0 ? r : e;
+	}
+	sim_fini(&sim);
+	return r;
+}
+
+int command_simulate(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct cluster c = { 0 };
+	struct workload w = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	o.policies = strdup("fifo,srtf,las");
+	o.placements = strdup("proportional");
+	o.progress = strdup("auto");
+	cli_parse(&program, argc, argv, &o, NULL);
+	if (!o.input.trace || (!o.input.cluster && !o.input.nodes.n)) {
+		log_error("give --trace, and --cluster or --nodes (try "
+			  "--help)");
+		r = EXIT_STATUS_USAGE;
+	} else {
+		r = input_cluster(&o.input, false, &c, &err);
+		if (r == 0)
+			r = input_workload(&o.input, &c, &w, &err);
+		if (r == 0)
+			r = simulate(&o, &c, &w, &err);
+		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	}
+	workload_fini(&w);
+	cluster_fini(&c);
+	conf_free(fields, &o);
+	return r;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* Clusters: nodes as text, and as the rows of a CSV file. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/trace/workload.h"
+
+/* --- text ----------------------------------------------------------------- */
+
+struct spec {
+	uint64_t gpus, memory_bytes;
+	double cpus;
+	char *model;
+};
+
+static const struct conf_field spec_fields[] = {
+	{ "gpus", CONF_UINT, offsetof(struct spec, gpus),
+	  .max = CLUSTER_GPUS_MAX },
+	{ "cpus", CONF_DOUBLE, offsetof(struct spec, cpus),
+	  .max = CLUSTER_CPU_MAX },
+	{ "memory", CONF_SIZE, offsetof(struct spec, memory_bytes),
+	  .max = 0x1p60 },
+	{ "model", CONF_STRING, offsetof(struct spec, model) },
+	{ 0 },
+};
+
+static int set_piece(struct spec *s, char *piece, struct err *err)
+{
+	char *value = strchr(piece, '=');
+	const struct conf_field *f = spec_fields;
+	char known[ERR_LIST] = "";
+
+	if (value)
+		*value++ = 0;
+	for (; f->key && strcmp(f->key, piece); f++)
+		err_list(known, f->key);
+	if (!f->key)
+		return err_set(err, -EINVAL, "unknown key '%s' (known: %s)",
+			       piece, known);
+	if (!value)
+		return err_set(err, -EINVAL, "'%s' without '=VALUE'", piece);
+	return conf_set(f, s, value, err);
+}
+
+/* "4*": how many; leaves `text` at what follows. */
+static int read_count(char **text, uint64_t *ret, struct err *err)
+{
+	char *star = strchr(*text, '*');
+	struct rows_field f = { *text, 0 };
+
+	*ret = 1;
+	if (!star)
+		return 0;
+	f.n = (size_t)(star - *text);
+	if (!rows_u64(&f, ret) || !*ret || *ret > CLUSTER_NODES_MAX)
+		return err_set(err, -EINVAL,
+			       "'%.*s' is not a number of nodes from 1 to %u",
+			       (int)f.n, f.text, CLUSTER_NODES_MAX);
+	*text = star + 1;
+	return 0;
+}
+
+int nodes_parse(const char *text, struct cluster *c, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	struct spec s = { 0 };
+	char *rest = copy, *state, *piece;
+	uint64_t count;
+	int r = copy ? read_count(&rest, &count, err) : -ENOMEM;
+
+	for (piece = r == 0 ? strtok_r(rest, ",", &state) : NULL;
+	     r == 0 && piece; piece = strtok_r(NULL, ",", &state))
+		r = set_piece(&s, piece, err);
+	if (r == 0) {
+		struct node n = { .n_gpus = (uint8_t)s.gpus,
+				  .cpu_milli = (uint32_t)lround(s.cpus * 1e3),
+				  .memory_mib = s.memory_bytes / MIB };
+
+		r = cluster_add(c, &n, s.model ? s.model : "gpu", count);
+	}
+	conf_free(spec_fields, &s);
+	if (r < 0)
+		err_prefix(err, "nodes '%s'", text);
+	return r;
+}
+
+/* --- CSV ------------------------------------------------------------------ */
+
+enum { CPU, MEMORY, GPUS, MODEL, COUNT, N_COLUMNS, N_REQUIRED = COUNT };
+
+/* Those of openb, and how many. */
+static const char *const columns[N_COLUMNS] = {
+	"cpu_milli", "memory_mib", "gpu", "model", "count",
+};
+
+static int read_row(struct rows *csv, const int *at, struct cluster *c)
+{
+	_cleanup_free_ char *model = NULL;
+	uint64_t cpu, memory, gpus, count = 1;
+	struct node n = { 0 };
+	int r = rows_count(csv, at[CPU], "cpu_milli", CLUSTER_CPU_MAX * 1000ull,
+			   &cpu);
+
+	if (r == 0)
+		r = rows_count(csv, at[MEMORY], "memory_mib",
+			       CLUSTER_MEMORY_MAX, &memory);
+	if (r == 0)
+		r = rows_count(csv, at[GPUS], "gpu", CLUSTER_GPUS_MAX, &gpus);
+	if (r == 0 && at[COUNT] >= 0)
+		r = rows_count(csv, at[COUNT], "count", CLUSTER_NODES_MAX,
+			       &count);
+	if (r == 0)
+		r = rows_text(csv, at[MODEL], &model);
+	if (r < 0)
+		return r;
+	n.cpu_milli = (uint32_t)cpu;
+	n.memory_mib = memory;
+	n.n_gpus = (uint8_t)gpus;
+	r = cluster_add(c, &n, model ? model : "-", count);
+	return r == -E2BIG ? rows_error(csv, NULL,
+					"more than %u nodes, or %d models",
+					CLUSTER_NODES_MAX, CLUSTER_MODELS_MAX)
+			   : r;
+}
+
+int nodes_parse_csv(const char *bytes, size_t n, const char *name,
+		    struct cluster *c, struct err *err)
+{
+	struct rows csv = {
+		.name = name, .at = bytes, .end = bytes + n, .err = err
+	};
+	int at[N_COLUMNS], r = 0;
+
+	if (!rows_next(&csv))
+		return err_set(err, -EINVAL, "%s: empty", name);
+	r = rows_header(&csv, columns, N_COLUMNS, N_REQUIRED, at);
+	while (r == 0 && rows_next(&csv))
+		r = read_row(&csv, at, c);
+	if (r == 0 && !c->n)
+		r = err_set(err, -EINVAL, "%s: contains no nodes", name);
+	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+}

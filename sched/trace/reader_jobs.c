@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* The format of gpemu-sched itself; docs/scheduling.md has its columns. */
+#include <inttypes.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/trace/workload.h"
+
+enum {
+	WORK,
+	ARRIVAL,
+	NAME,
+	USER,
+	CLASS,
+	GPUS,
+	GPU_SHARE,
+	CPUS,
+	MEMORY,
+	MODELS,
+	CPU_WORK,
+	COUNT,
+	N_COLUMNS
+};
+
+static const char *const columns[N_COLUMNS] = {
+	"work_s",     "arrival_s",  "name",	  "user",
+	"class",      "gpus",	    "gpu_milli",  "cpu_milli",
+	"memory_mib", "gpu_models", "cpu_work_s", "count",
+};
+
+static int read_names(struct trace_reader *t, const int *at, struct job *job)
+{
+	_cleanup_free_ char *user = NULL, *class = NULL;
+	int r = rows_text(&t->csv, at[NAME], &job->name);
+
+	if (r == 0)
+		r = rows_text(&t->csv, at[USER], &user);
+	if (r == 0)
+		r = rows_text(&t->csv, at[CLASS], &class);
+	if (r == 0)
+		r = workload_user(t->w, user ? user : "-", &job->user);
+	if (r == 0)
+		r = workload_class(t->w, class ? class : "-", &job->class);
+	return r;
+}
+
+static int read_times(struct trace_reader *t, const int *at, struct job *job)
+{
+	double arrival_s, work_s, cpu_work_s;
+	int r = rows_number(&t->csv, at[ARRIVAL], "arrival_s", 0,
+			    WORKLOAD_SECONDS_MAX, &arrival_s);
+
+	if (r == 0)
+		r = rows_number(&t->csv, at[WORK], "work_s", 1e-9,
+				WORKLOAD_SECONDS_MAX, &work_s);
+	if (r == 0)
+		r = rows_number(&t->csv, at[CPU_WORK], "cpu_work_s", 0,
+				WORKLOAD_SECONDS_MAX, &cpu_work_s);
+	if (r < 0)
+		return r;
+	job->arrival_ns = (uint64_t)(arrival_s * NS_PER_S);
+	job->work_ns = work_s * NS_PER_S;
+	job->cpu_work_ns = cpu_work_s * NS_PER_S;
+	return 0;
+}
+
+/* Counts; those of GPUs default to one whole GPU. */
+static int read_needs(struct trace_reader *t, const int *at, struct job *job)
+{
+	uint64_t gpus = 1, share = GPU_MILLI, cpu = 0;
+	int r = 0;
+
+	if (at[GPUS] >= 0)
+		r = rows_count(&t->csv, at[GPUS], "gpus", WORKLOAD_GPUS_MAX,
+			       &gpus);
+	if (r == 0 && at[GPU_SHARE] >= 0)
+		r = rows_count(&t->csv, at[GPU_SHARE], "gpu_milli", GPU_MILLI,
+			       &share);
+	if (r == 0)
+		r = rows_count(&t->csv, at[CPUS], "cpu_milli", UINT32_MAX,
+			       &cpu);
+	if (r == 0)
+		r = rows_count(&t->csv, at[MEMORY], "memory_mib",
+			       CLUSTER_MEMORY_MAX, &job->memory_mib);
+	if (r < 0)
+		return r;
+	if (gpus && (!share || (gpus > 1 && share < GPU_MILLI)))
+		return rows_error(&t->csv, &t->csv.f[MAX(at[GPU_SHARE], 0)],
+				  "gpu_milli: %" PRIu64 " of each of %" PRIu64
+				  " GPUs; only a single GPU may be shared",
+				  share, gpus);
+	job->n_gpus = (uint32_t)gpus;
+	job->gpu_milli = gpus ? (uint32_t)share : 0;
+	job->cpu_milli = job->alone_cpu_milli = (uint32_t)cpu;
+	return 0;
+}
+
+static int jobs_row(struct trace_reader *t, const int *at)
+{
+	struct job job = workload_job();
+	uint64_t count = 1;
+	int r = read_names(t, at, &job);
+
+	if (r == 0)
+		r = read_times(t, at, &job);
+	if (r == 0)
+		r = read_needs(t, at, &job);
+	if (r == 0)
+		r = workload_models(t, at[MODELS], &job.models);
+	if (r == 0 && at[COUNT] >= 0)
+		r = rows_count(&t->csv, at[COUNT], "count", WORKLOAD_JOBS_MAX,
+			       &count);
+	if (r == 0)
+		return workload_add(t->w, &job, count);
+	free(job.name);
+	return r;
+}
+
+const struct reader_ops reader_jobs = {
+	.plugin = { .name = "jobs",
+		    .summary = "gpemu-sched's own: a job per row, any columns "
+			       "beside work_s" },
+	.columns = columns,
+	.n_columns = N_COLUMNS,
+	.n_required = 1,
+	.row = jobs_row,
+};

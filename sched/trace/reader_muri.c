@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs with the times of their stages. Source: Zhao et al., "Multi-resource
+ * interleaving for deep learning training", SIGCOMM 2022; the repository
+ * Rivendile/Muri, trace-data. Times are in ms.
+ */
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/trace/workload.h"
+
+enum { ID, GPUS, SUBMIT, ITERATIONS, MODEL, ITERATION, N_COLUMNS };
+
+static const char *const columns[N_COLUMNS] = {
+	"job_id",     "num_gpu",    "submit_time",
+	"iterations", "model_name", "iteration_time",
+};
+
+static int muri_row(struct trace_reader *t, const int *at)
+{
+	_cleanup_free_ char *model = NULL;
+	struct job job = workload_job();
+	double submit_ms, iteration_ms;
+	uint64_t gpus, iterations;
+	int r = rows_count(&t->csv, at[GPUS], "num_gpu", WORKLOAD_GPUS_MAX,
+			   &gpus);
+
+	if (r == 0)
+		r = rows_number(&t->csv, at[SUBMIT], "submit_time", 0,
+				WORKLOAD_SECONDS_MAX * 1e3, &submit_ms);
+	if (r == 0)
+		r = rows_count(&t->csv, at[ITERATIONS], "iterations",
+			       1ull << 40, &iterations);
+	if (r == 0)
+		r = rows_number(&t->csv, at[ITERATION], "iteration_time", 1e-6,
+				1e9, &iteration_ms);
+	if (r == 0 && (!gpus || !iterations))
+		r = rows_error(&t->csv, &t->csv.f[at[gpus ? ITERATIONS : GPUS]],
+			       "%s: must not be 0",
+			       columns[gpus ? ITERATIONS : GPUS]);
+	if (r == 0)
+		r = rows_text(&t->csv, at[MODEL], &model);
+	if (r == 0)
+		r = workload_class(t->w, model ? model : "-", &job.class);
+	if (r == 0)
+		r = workload_user(t->w, "-", &job.user);
+	if (r == 0)
+		r = rows_text(&t->csv, at[ID], &job.name);
+	if (r < 0)
+		return r;
+	job.n_gpus = (uint32_t)gpus;
+	job.arrival_ns = (uint64_t)(submit_ms * NS_PER_MS);
+	job.work_ns = (double)iterations * iteration_ms * NS_PER_MS;
+	return workload_add(t->w, &job, 1);
+}
+
+const struct reader_ops reader_muri = {
+	.plugin = { .name = "muri",
+		    .summary = "traces of Muri: iterations and their time" },
+	.columns = columns,
+	.n_columns = N_COLUMNS,
+	.n_required = N_COLUMNS,
+	.row = muri_row,
+};

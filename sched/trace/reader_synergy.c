@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs as a number of iterations of a model. Source: Mohan et al., "Synergy",
+ * OSDI 2022; the repository msr-fiddle/synergy, simulator/deploy_trace. The
+ * time of an iteration, and what it needs, is that of the shipped speeds
+ * "synergy".
+ */
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/trace/workload.h"
+
+enum { ID, MODEL, ARRIVAL, ITERATIONS, GPUS, N_COLUMNS };
+
+static const char *const columns[N_COLUMNS] = {
+	"job_id", "model", "arrival_s", "iterations", "gpus",
+};
+
+static int synergy_row(struct trace_reader *t, const int *at)
+{
+	_cleanup_free_ char *model = NULL;
+	struct job job = workload_job();
+	uint64_t gpus, iterations;
+	double arrival_s;
+	int r = rows_number(&t->csv, at[ARRIVAL], "arrival_s", 0,
+			    WORKLOAD_SECONDS_MAX, &arrival_s);
+
+	if (r == 0)
+		r = rows_count(&t->csv, at[ITERATIONS], "iterations",
+			       1ull << 40, &iterations);
+	if (r == 0)
+		r = rows_count(&t->csv, at[GPUS], "gpus", WORKLOAD_GPUS_MAX,
+			       &gpus);
+	if (r == 0 && (!gpus || !iterations))
+		r = rows_error(&t->csv, &t->csv.f[at[gpus ? ITERATIONS : GPUS]],
+			       "%s: must not be 0",
+			       columns[gpus ? ITERATIONS : GPUS]);
+	if (r == 0)
+		r = rows_text(&t->csv, at[MODEL], &model);
+	if (r == 0)
+		r = workload_class(t->w, model ? model : "-", &job.class);
+	if (r == 0)
+		r = workload_user(t->w, "-", &job.user);
+	if (r == 0)
+		r = rows_text(&t->csv, at[ID], &job.name);
+	if (r < 0)
+		return r;
+	t->w->iterations_of = "synergy";
+	job.arrival_ns = (uint64_t)(arrival_s * NS_PER_S);
+	job.n_gpus = (uint32_t)gpus;
+	job.work_ns = (double)iterations;
+	return workload_add(t->w, &job, 1);
+}
+
+const struct reader_ops reader_synergy = {
+	.plugin = { .name = "synergy",
+		    .summary = "traces of Synergy: iterations of a model" },
+	.columns = columns,
+	.n_columns = N_COLUMNS,
+	.n_required = N_COLUMNS,
+	.row = synergy_row,
+};

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Speeds of models over CPUs: a CSV file with a row for each point. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/trace/workload.h"
+
+enum { MODEL, ITERATION, CPUS, SPEED, MEMORY, REFERENCE, N_COLUMNS };
+
+static const char *const columns[N_COLUMNS] = {
+	"model", "iteration_s", "cpus",
+	"speed", "memory_mib",	"reference_memory_mib",
+};
+
+/* Takes over the name. */
+static int find_or_add(struct workload *w, char *name, struct speed **ret)
+{
+	int r;
+
+	for (size_t i = 0; i < w->n_speeds; i++)
+		if (!strcmp(w->speeds[i].name, name)) {
+			free(name);
+			*ret = &w->speeds[i];
+			return 0;
+		}
+	r = util_reserve(&w->speeds, &w->speeds_allocated, w->n_speeds + 1,
+			 sizeof(*w->speeds));
+	if (r < 0) {
+		free(name);
+		return r;
+	}
+	*ret = &w->speeds[w->n_speeds++];
+	**ret = (struct speed){ .name = name };
+	return 0;
+}
+
+static int add_point(const struct rows *c, const int *at, struct speed *s,
+		     double cpus, double speed)
+{
+	if (s->n == SPEED_POINTS_MAX)
+		return rows_error(c, NULL, "more than %d points of '%s'",
+				  SPEED_POINTS_MAX, s->name);
+	if (s->n && (cpus <= s->cpus[s->n - 1] || speed < s->speed[s->n - 1]))
+		return rows_error(
+			c, &c->f[at[CPUS]],
+			"points of '%s' must have ascending cpus, and "
+			"speeds that do not fall",
+			s->name);
+	s->cpus[s->n] = cpus;
+	s->speed[s->n++] = speed;
+	return 0;
+}
+
+static int read_row(struct rows *c, const int *at, struct workload *w)
+{
+	double iteration_s, cpus, speed, memory, reference;
+	struct speed *s = NULL;
+	char *name;
+	int r = rows_number(c, at[ITERATION], "iteration_s", 1e-9, 1e6,
+			    &iteration_s);
+
+	if (r == 0)
+		r = rows_number(c, at[CPUS], "cpus", 1e-3, CLUSTER_CPU_MAX,
+				&cpus);
+	if (r == 0)
+		r = rows_number(c, at[SPEED], "speed", 1e-6, 1e6, &speed);
+	if (r == 0)
+		r = rows_number(c, at[MEMORY], "memory_mib", 0,
+				(double)CLUSTER_MEMORY_MAX, &memory);
+	if (r == 0)
+		r = rows_number(c, at[REFERENCE], "reference_memory_mib", 1,
+				(double)CLUSTER_MEMORY_MAX, &reference);
+	if (r == 0)
+		r = rows_text(c, at[MODEL], &name);
+	if (r == 0 && !name)
+		r = rows_error(c, &c->f[at[MODEL]], "no model");
+	if (r == 0)
+		r = find_or_add(w, name, &s);
+	if (r < 0)
+		return r;
+	s->work_per_iteration_ns = iteration_s * NS_PER_S;
+	s->memory_mib = memory;
+	s->reference_memory_mib = reference;
+	return add_point(c, at, s, cpus, speed);
+}
+
+int speeds_parse_csv(const char *bytes, size_t n, const char *name,
+		     struct workload *w, struct err *err)
+{
+	struct rows c = {
+		.name = name, .at = bytes, .end = bytes + n, .err = err
+	};
+	int at[N_COLUMNS], r = 0;
+
+	if (!rows_next(&c))
+		return err_set(err, -EINVAL, "%s: empty", name);
+	r = rows_header(&c, columns, N_COLUMNS, N_COLUMNS, at);
+	while (r == 0 && rows_next(&c))
+		r = read_row(&c, at, w);
+	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+}
+
+/* Of a class, by its name; NULL: none. */
+static const struct speed *speed_by_name(const struct workload *w,
+					 const char *name)
+{
+	for (size_t i = 0; i < w->n_speeds; i++)
+		if (!strcmp(w->speeds[i].name, name))
+			return &w->speeds[i];
+	return NULL;
+}
+
+int workload_bind(struct workload *w, struct err *err)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		struct job *job = &w->jobs[i];
+		const char *class = w->classes[job->class];
+
+		job->speed = speed_by_name(w, class);
+		if (!job->speed && w->iterations_of)
+			return err_set(err, -EINVAL,
+				       "job %s: model '%s' has no speed",
+				       job->name, class);
+		if (w->iterations_of)
+			job->work_ns *= job->speed->work_per_iteration_ns;
+	}
+	w->iterations_of = NULL;
+	return workload_settle(w);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/trace/workload.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+
+struct job workload_job(void)
+{
+	return (struct job){ .start_ns = UINT64_MAX,
+			     .end_ns = UINT64_MAX,
+			     .n_gpus = 1,
+			     .gpu_milli = GPU_MILLI };
+}
+
+static void free_names(char **names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+void workload_fini(struct workload *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->jobs[i].name);
+	for (size_t i = 0; i < w->n_speeds; i++)
+		free(w->speeds[i].name);
+	free(w->jobs);
+	free(w->speeds);
+	free_names(w->users, w->n_users);
+	free_names(w->classes, w->n_classes);
+	*w = (struct workload){ 0 };
+}
+
+/* Few names, and mostly that of the row before. */
+static int intern(char ***names, size_t *n, size_t *allocated, const char *name,
+		  uint32_t *ret)
+{
+	int r;
+
+	for (size_t i = *n; i-- > 0;)
+		if (!strcmp((*names)[i], name)) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	r = util_reserve(names, allocated, *n + 1, sizeof(**names));
+	if (r < 0)
+		return r;
+	(*names)[*n] = strdup(name);
+	if (!(*names)[*n])
+		return -ENOMEM;
+	*ret = (uint32_t)(*n)++;
+	return 0;
+}
+
+int workload_user(struct workload *w, const char *name, uint32_t *ret)
+{
+	return intern(&w->users, &w->n_users, &w->users_allocated, name, ret);
+}
+
+int workload_class(struct workload *w, const char *name, uint32_t *ret)
+{
+	return intern(&w->classes, &w->n_classes, &w->classes_allocated, name,
+		      ret);
+}
+
+static int add_one(struct workload *w, const struct job *job, uint64_t i,
+		   uint64_t count)
+{
+	struct job *to = &w->jobs[w->n];
+	int n = 0;
+
+	*to = *job;
+	to->name = NULL;
+	if (!job->name)
+		n = asprintf(&to->name, "%zu", w->n);
+	else if (count == 1)
+		to->name = strdup(job->name);
+	else
+		n = asprintf(&to->name, "%s-%llu", job->name,
+			     (unsigned long long)i);
+	if (n < 0 || !to->name)
+		return -ENOMEM;
+	w->n++;
+	return 0;
+}
+
+int workload_add(struct workload *w, struct job *job, uint64_t count)
+{
+	int r = 0;
+
+	if (count > WORKLOAD_JOBS_MAX - w->n)
+		r = -E2BIG;
+	if (r == 0)
+		r = util_reserve(&w->jobs, &w->allocated, w->n + count,
+				 sizeof(*w->jobs));
+	for (uint64_t i = 0; r == 0 && i < count; i++)
+		r = add_one(w, job, i, count);
+	free(job->name);
+	job->name = NULL;
+	return r;
+}
+
+int workload_models(struct trace_reader *t, int at, uint64_t *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char *state, *name;
+	int r = rows_text(&t->csv, at, &text);
+
+	for (name = text ? strtok_r(text, "|", &state) : NULL; r == 0 && name;
+	     name = strtok_r(NULL, "|", &state)) {
+		int m = cluster_model(t->cluster, name);
+
+		if (m == -E2BIG)
+			return rows_error(&t->csv, &t->csv.f[at],
+					  "more than %d models of GPUs",
+					  CLUSTER_MODELS_MAX);
+		if (m < 0)
+			return m;
+		*ret |= 1ull << m;
+	}
+	return r;
+}
+
+/* --- order and shapes ----------------------------------------------------- */
+
+/* mergesort keeps the order of equal ones; qsort of glibc need not. */
+static int by_arrival(const void *a, const void *b)
+{
+	const struct job *x = a, *y = b;
+
+	if (x->arrival_ns != y->arrival_ns)
+		return x->arrival_ns < y->arrival_ns ? -1 : 1;
+	return x->shape < y->shape ? -1 : x->shape > y->shape;
+}
+
+#define COMPARE(x, y, member)                                      \
+	do {                                                       \
+		if ((x)->member != (y)->member)                    \
+			return (x)->member < (y)->member ? -1 : 1; \
+	} while (0)
+
+static int by_shape(const void *a, const void *b)
+{
+	const struct job *x = *(const struct job *const *)a;
+	const struct job *y = *(const struct job *const *)b;
+
+	COMPARE(x, y, n_gpus);
+	COMPARE(x, y, gpu_milli);
+	COMPARE(x, y, cpu_milli);
+	COMPARE(x, y, memory_mib);
+	COMPARE(x, y, models);
+	COMPARE(x, y, speed);
+	return 0;
+}
+
+int workload_settle(struct workload *w)
+{
+	_cleanup_free_ struct job **order = NULL;
+	uint32_t shape = 0;
+
+	/* the row's number, until it becomes the shape */
+	for (size_t i = 0; i < w->n; i++)
+		w->jobs[i].shape = (uint32_t)i;
+	if (w->n)
+		qsort(w->jobs, w->n, sizeof(*w->jobs), by_arrival);
+	order = malloc((w->n + 1) * sizeof(struct job *));
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->n; i++)
+		order[i] = &w->jobs[i];
+	if (w->n)
+		qsort(order, w->n, sizeof(struct job *), by_shape);
+	for (size_t i = 0; i < w->n; i++) {
+		if (i && by_shape(&order[i - 1], &order[i]))
+			shape++;
+		order[i]->shape = shape;
+	}
+	return 0;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A workload: jobs that arrive over time, read from a trace or generated.
+ *
+ * Formats are plug-ins: each recognises its files by their first line.
+ */
+#ifndef GPEMU_SCHED_TRACE_WORKLOAD_H
+#define GPEMU_SCHED_TRACE_WORKLOAD_H
+
+#include "common/plugin.h"
+#include "common/text/rows.h"
+#include "sched/core/job.h"
+
+/* arbitrary: limits of a job that keep sums within 64 bits */
+#define WORKLOAD_JOBS_MAX 10000000u
+#define WORKLOAD_SECONDS_MAX 4e9 /* 127 years */
+#define WORKLOAD_GPUS_MAX 65536u
+
+struct workload {
+	const char *format; /* of the trace; static */
+	/* The work of its jobs is a number of iterations, not ns, and the
+	 * speeds with this name have their time; NULL: ns. */
+	const char *iterations_of;
+	struct job *jobs; /* by arrival */
+	size_t n, allocated;
+	char **users, **classes; /* names */
+	size_t n_users, users_allocated, n_classes, classes_allocated;
+	struct speed *speeds;
+	size_t n_speeds, speeds_allocated;
+};
+
+struct trace_reader {
+	struct workload *w;
+	/* where names of GPU models are looked up, and added */
+	struct cluster *cluster;
+	struct rows csv;
+};
+
+struct reader_ops {
+	struct plugin plugin;
+	/* The columns of the first line, by which it is known; or NULL. */
+	const char *const *columns;
+	int n_columns, n_required;
+	/* A row below the header: `at` is the column of each of `columns`, -1
+	 * without it. -EINVAL with a text, -ENOMEM. */
+	int (*row)(struct trace_reader *t, const int *at);
+	/* Instead of both: whether the first bytes are of this format, and all
+	 * of it. */
+	bool (*knows)(const char *bytes, size_t n);
+	int (*parse)(struct trace_reader *t);
+};
+
+extern const struct plugin *const reader_table[];
+
+/*
+ * Read a trace: from bytes, safe on any input, or from a file, a name of a
+ * trace that is shipped, or "-". Errors: "name:line:column: what". Free with
+ * workload_fini, failed or not.
+ */
+int workload_parse(const char *bytes, size_t n, const char *name,
+		   struct cluster *c, struct workload *ret, struct err *err);
+int workload_load(const char *name, struct cluster *c, struct workload *ret,
+		  struct err *err);
+void workload_fini(struct workload *w);
+
+/* Add `count` jobs; takes over what `job` owns, failed or not. -ENOMEM, -E2BIG.
+ */
+int workload_add(struct workload *w, struct job *job, uint64_t count);
+/* The number of a name, new if need be. -ENOMEM. */
+int workload_user(struct workload *w, const char *name, uint32_t *ret);
+int workload_class(struct workload *w, const char *name, uint32_t *ret);
+/* Names of GPU models in a column, separated by '|', as a mask. -EINVAL,
+ * -ENOMEM. */
+int workload_models(struct trace_reader *t, int at, uint64_t *ret);
+/* Sort by arrival, number shapes. -ENOMEM. */
+int workload_settle(struct workload *w);
+/* A job of one whole GPU, all else zero. */
+struct job workload_job(void);
+
+/*
+ * Speeds of models, a CSV row for each point, by bytes or by name; the jobs of
+ * a class that has one get it, and their work, where it is counted in
+ * iterations, becomes time. -EINVAL with a text: also of a class that has
+ * none, where it is needed.
+ */
+int speeds_parse_csv(const char *bytes, size_t n, const char *name,
+		     struct workload *w, struct err *err);
+int workload_bind(struct workload *w, struct err *err);
+int workload_speeds(struct workload *w, const char *name, struct err *err);
+
+/* --- shipped files -------------------------------------------------------- */
+
+/* The path of a shipped file of `kind`, "job", "cluster" or "speed", by name;
+ * or of a path as it is. Malloc'ed. -ENOENT with a text that lists the known
+ * ones. */
+int workload_path(const char *kind, const char *name, char **ret,
+		  struct err *err);
+/* Print the names of "job" (0), "cluster" (1) or "speed" (2) files. */
+int workload_names_print(int kind, struct err *err);
+
+/* --- clusters ------------------------------------------------------------- */
+
+/* One or more like nodes: "[COUNT*]KEY=VALUE,..."; adds to `c`. -EINVAL with a
+ * text. */
+int nodes_parse(const char *text, struct cluster *c, struct err *err);
+/* The nodes of a CSV file, path or name, or bytes; see docs/scheduling.md. */
+int nodes_load(const char *name, struct cluster *c, struct err *err);
+int nodes_parse_csv(const char *bytes, size_t n, const char *name,
+		    struct cluster *c, struct err *err);
+
+#endif

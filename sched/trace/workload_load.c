@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds a trace, and the reader that knows it. */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "emu/profile/profile.h"
+#include "sched/trace/workload.h"
+
+static const char *const kinds[] = { "job", "cluster", "speed" };
+
+#define SUFFIX ".csv"
+
+static int folder_of(const char *kind, char **ret, struct err *err)
+{
+	_cleanup_free_ char *root = NULL;
+	const char *env = secure_getenv("GPEMU_PROFILES");
+	int r = 0;
+
+	if (env && env[0])
+		root = strdup(env);
+	else
+		r = profile_beside_executable(
+			"../profiles", "../share/gpemu/profiles", &root, err);
+	if (r < 0)
+		return r;
+	return root && asprintf(ret, "%s/%s", root, kind) >= 0 ? 0 : -ENOMEM;
+}
+
+static int is_csv(const struct dirent *e)
+{
+	size_t n = strlen(e->d_name), suffix = strlen(SUFFIX);
+
+	return n > suffix && !strcmp(e->d_name + n - suffix, SUFFIX);
+}
+
+/* Call fn with the name of each. */
+static int each_name(const char *folder, void (*fn)(void *ctx, const char *),
+		     void *ctx)
+{
+	struct dirent **v;
+	int n = scandir(folder, &v, is_csv, alphasort);
+
+	if (n < 0)
+		return errno == ENOENT ? 0 : -errno;
+	for (int i = 0; i < n; i++) {
+		v[i]->d_name[strlen(v[i]->d_name) - strlen(SUFFIX)] = 0;
+		fn(ctx, v[i]->d_name);
+		free(v[i]);
+	}
+	free(v);
+	return 0;
+}
+
+static void print_name(void *ctx, const char *name)
+{
+	(void)ctx;
+	puts(name);
+}
+
+static void list_name(void *ctx, const char *name)
+{
+	err_list(ctx, name);
+}
+
+int workload_names_print(int kind, struct err *err)
+{
+	_cleanup_free_ char *folder = NULL;
+	int r = folder_of(kinds[kind], &folder, err);
+
+	return r < 0 ? r : each_name(folder, print_name, NULL);
+}
+
+int workload_path(const char *kind, const char *name, char **ret,
+		  struct err *err)
+{
+	_cleanup_free_ char *folder = NULL, *path = NULL;
+	char known[ERR_LIST] = "";
+	int r;
+
+	/* a path, or a file that is there */
+	if (strchr(name, '/') || !strcmp(name, "-") ||
+	    access(name, F_OK) == 0) {
+		*ret = strdup(strcmp(name, "-") ? name : "/dev/stdin");
+		return *ret ? 0 : -ENOMEM;
+	}
+	r = folder_of(kind, &folder, err);
+	if (r < 0)
+		return r;
+	if (asprintf(&path, "%s/%s" SUFFIX, folder, name) < 0)
+		return -ENOMEM;
+	if (access(path, F_OK) == 0) {
+		*ret = TAKE_PTR(path);
+		return 0;
+	}
+	each_name(folder, list_name, known);
+	return err_set(err, -ENOENT,
+		       "%s: neither a file nor a shipped %s trace (known: %s)",
+		       name, kind, known);
+}
+
+/* --- formats -------------------------------------------------------------- */
+
+static int parse_rows(const struct reader_ops *ops, struct trace_reader *t)
+{
+	int at[ROWS_COLUMNS_MAX];
+	int r = rows_header(&t->csv, ops->columns, ops->n_columns,
+			    ops->n_required, at);
+
+	while (r == 0 && rows_next(&t->csv))
+		r = ops->row(t, at);
+	return r;
+}
+
+/* Does the header have all the columns that this format needs? */
+static bool has_columns(const struct reader_ops *ops, struct rows csv)
+{
+	int at[ROWS_COLUMNS_MAX];
+
+	csv.err = NULL;
+	return rows_header(&csv, ops->columns, ops->n_columns, ops->n_required,
+			   at) == 0;
+}
+
+static const struct reader_ops *reader_of(const struct trace_reader *t,
+					  const char *bytes, size_t n)
+{
+	for (size_t i = 0; reader_table[i]; i++) {
+		const struct reader_ops *ops = container_of(
+			reader_table[i], struct reader_ops, plugin);
+
+		if (ops->knows ? ops->knows(bytes, n)
+			       : has_columns(ops, t->csv))
+			return ops;
+	}
+	return NULL;
+}
+
+static int unknown(struct trace_reader *t)
+{
+	char known[ERR_LIST] = "";
+
+	for (size_t i = 0; reader_table[i]; i++)
+		err_list(known, reader_table[i]->name);
+	return rows_error(
+		&t->csv, NULL,
+		"the columns are those of no format that is known: %s", known);
+}
+
+int workload_parse(const char *bytes, size_t n, const char *name,
+		   struct cluster *c, struct workload *ret, struct err *err)
+{
+	struct trace_reader t = { .w = ret, .cluster = c };
+	const struct reader_ops *ops;
+	int r = 0;
+
+	*ret = (struct workload){ 0 };
+	t.csv = (struct rows){
+		.name = name, .at = bytes, .end = bytes + n, .err = err
+	};
+	rows_next(&t.csv);
+	ops = reader_of(&t, bytes, n);
+	if (!ops)
+		r = t.csv.n ? unknown(&t)
+			    : err_set(err, -EINVAL, "%s: empty", name);
+	if (r == 0) {
+		ret->format = ops->plugin.name;
+		r = ops->parse ? ops->parse(&t) : parse_rows(ops, &t);
+	}
+	if (r == 0 && !ret->n)
+		r = err_set(err, -EINVAL, "%s: contains no jobs", name);
+	if (r == 0)
+		r = workload_settle(ret);
+	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+}
+
+/* arbitrary: more than any published trace; protects against a wrong file */
+enum { FILE_MAX = 1 << 30 };
+
+static int read_kind(const char *kind, const char *name, char **ret_path,
+		     char **ret, size_t *ret_n, struct err *err)
+{
+	int r = workload_path(kind, name, ret_path, err);
+
+	if (r < 0)
+		return r;
+	r = util_read_file(*ret_path, FILE_MAX, ret, ret_n);
+	return r < 0 ? err_set(err, r, "%s: %s", *ret_path, strerror(-r)) : 0;
+}
+
+int workload_load(const char *name, struct cluster *c, struct workload *ret,
+		  struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *bytes = NULL;
+	size_t n;
+	int r = read_kind("job", name, &path, &bytes, &n, err);
+
+	*ret = (struct workload){ 0 };
+	return r < 0 ? r : workload_parse(bytes, n, path, c, ret, err);
+}
+
+int nodes_load(const char *name, struct cluster *c, struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *bytes = NULL;
+	size_t n;
+	int r = read_kind("cluster", name, &path, &bytes, &n, err);
+
+	return r < 0 ? r : nodes_parse_csv(bytes, n, path, c, err);
+}
+
+int workload_speeds(struct workload *w, const char *name, struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *bytes = NULL;
+	size_t n;
+	int r = 0;
+
+	if (!name)
+		name = w->iterations_of;
+	if (!name)
+		return 0;
+	r = read_kind("speed", name, &path, &bytes, &n, err);
+	if (r == 0)
+		r = speeds_parse_csv(bytes, n, path, w, err);
+	return r < 0 ? r : workload_bind(w, err);
+}

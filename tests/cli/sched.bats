@@ -1,0 +1,190 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH="$(realpath "${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}"):$PATH"
+	unset GPEMU_PROFILES
+	cd "$BATS_TEST_TMPDIR"
+	SYNERGY=(--nodes '4*gpus=8,cpus=24,memory=500G' --round 300s)
+}
+
+# json FILE CONDITION...: on r, the results of the record s
+json() {
+	python3 - "$@" <<-'PY'
+		import json, sys
+		s = json.load(open(sys.argv[1]))
+		r = s['results']
+		def jct(policy, placement, options={}):
+		    for x in r:
+		        if (x['policy']['name'] == policy and
+		            x['placement']['name'] == placement and
+		            options.items() <= x['policy'].get('options', {}).items()):
+		            return x
+		for condition in sys.argv[2:]:
+		    assert eval(f'({condition})'), (condition, [
+		        (x.get('policy'), x['placement'], x.get('jct')) for x in r])
+	PY
+}
+
+@test "simulate: table and record, the same twice" {
+	printf 'arrival_s,work_s,user\n0,30,a\n0,10,b\n0,20,a\n' >t.csv
+	gpemu-sched simulate -t t.csv --nodes gpus=1 -p fifo,srtf --per-job \
+		--json j >table
+	grep -q '^fifo proportional  *43.3 ' table
+	grep -q '^srtf proportional  *33.3 ' table
+	json j "s['kind'] == 'SIMULATED'" "[x['end_s'] for x in r[1]['per_job']] == \
+		[60, 10, 30]" "r[0]['makespan_s'] == 60" \
+		"r[1]['users'][0]['name'] == 'a' and r[1]['users'][0]['jobs'] == 2" \
+		"r[0]['gpu_utilisation'] == 1" "r[0]['decision_us']['mean'] > 0"
+	gpemu-sched simulate -t - --nodes gpus=1 -p fifo,srtf --per-job \
+		--json k <t.csv >/dev/null
+	python3 -c 'import json
+a, b = (json.load(open(f))["results"] for f in "jk")
+for x in a + b:
+    del x["decision_us"]
+assert a == b'
+}
+
+# Source: the published ratios of Synergy's own simulator on these traces.
+# Kind: calibrated; the speeds are those of the paper's profiles.
+@test "published: Synergy, 100 jobs over time" {
+	gpemu-sched simulate -t synergy-dynamic "${SYNERGY[@]}" \
+		--placements proportional,tune --json j >/dev/null
+	for policy in fifo srtf; do
+		json j "abs(jct('$policy', 'proportional')['jct']['mean_s'] /
+			jct('$policy', 'tune')['jct']['mean_s'] - 1.26) < .04"
+	done
+	json j "abs(jct('las', 'proportional')['jct']['mean_s'] /
+		jct('las', 'tune')['jct']['mean_s'] - 1.24) < .04"
+}
+
+@test "published: Synergy, 100 jobs at once" {
+	gpemu-sched simulate -t synergy-static "${SYNERGY[@]}" \
+		--placements proportional,greedy,tune --json j >/dev/null
+	json j "abs(jct('fifo', 'proportional')['makespan_s'] /
+		jct('fifo', 'tune')['makespan_s'] - 1.39) < .05" \
+		"jct('las', 'greedy')['jct']['mean_s'] >
+		jct('las', 'proportional')['jct']['mean_s']"
+}
+
+@test "published: Synergy finds its demands with a few points" {
+	gpemu-sched simulate -t synergy-dynamic "${SYNERGY[@]}" -p srtf \
+		--placements tune,tune:profile=on --json j >/dev/null
+	json j "abs(r[1]['jct']['mean_s'] / r[0]['jct']['mean_s'] - 1) < .03"
+}
+
+# In a set-up in which CPU and memory make no difference the effect vanishes.
+@test "Synergy gains nothing where jobs need no CPUs" {
+	printf 'arrival_s,work_s\n0,30\n0,10\n5,20\n9,9\n' >t.csv
+	gpemu-sched simulate -t t.csv --nodes gpus=2,cpus=6,memory=9G -p srtf \
+		--placements proportional,tune --json j >/dev/null
+	json j "r[0]['jct'] == r[1]['jct']"
+}
+
+# Source: the completion times that the matching gives on paper for the 4 x 10
+# jobs of GPEmu's experiment, on 4 GPUs and 8 CPU nodes. Kind: self.
+@test "published: AlloX, 40 jobs" {
+	gpemu-sched simulate -t allox-40 --nodes '4*gpus=1' --nodes '8*cpus=1' \
+		-p drf:queue=random,drf:queue=sjf,allox --json j >/dev/null
+	json j "abs(r[0]['jct']['mean_s'] / 78.4 - 1) < .05" \
+		"abs(r[1]['jct']['mean_s'] / 61.6 - 1) < .01" \
+		"abs(r[2]['jct']['mean_s'] / 32.5 - 1) < .01" \
+		"r[2]['run_s'] > r[1]['run_s']" \
+		"r[2]['wait_s'] <= r[1]['wait_s'] / 2"
+}
+
+@test "AlloX: a smaller alpha is fairer, and slower" {
+	printf 'work_s,cpu_work_s,user,count\n10,15,a,40\n40,60,b,10\n60,90,c,6\n' \
+		>t.csv
+	gpemu-sched simulate -t t.csv --nodes '2*gpus=1' --nodes '2*cpus=1' \
+		-p allox:alpha=0.3,allox --json j >/dev/null
+	json j "r[0]['jct']['mean_s'] > r[1]['jct']['mean_s']" \
+		"max(u['jct']['mean_s'] for u in r[0]['users']) -
+		min(u['jct']['mean_s'] for u in r[0]['users']) <
+		max(u['jct']['mean_s'] for u in r[1]['users']) -
+		min(u['jct']['mean_s'] for u in r[1]['users'])"
+}
+
+# Source: the mean of ten seeds of the authors' simulator; the artefact's
+# expected_results. Kind: prediction.
+@test "published: FGD, allocated GPUs of the default list" {
+	gpemu-sched fill -t openb-default --cluster openb -n 3 --json j >/dev/null
+	json j "all(abs(100 * x['points'][1]['allocated'] - y) < d and
+		abs(100 * x['points'][2]['allocated'] - z) < d
+		for x, (y, z, d) in zip(r, (
+			(86.30, 87.47, 1), (90.62, 90.85, .5), (91.65, 91.88, .5),
+			(91.78, 92.00, .5), (92.86, 93.08, .5), (95.23, 95.39, .5))))" \
+		"sorted(r, key=lambda x: x['points'][1]['allocated']) == r"
+}
+
+@test "fill: seeds differ, threads do not matter" {
+	printf 'work_s,gpus,gpu_milli,cpu_milli,count\n1,1,300,1000,20\n1,2,1000,1,9\n' \
+		>t.csv
+	set -- -t t.csv --nodes '9*gpus=4,cpus=8' -p random,fgd -n 4
+	gpemu-sched fill "$@" -j 1 --json j >one
+	gpemu-sched fill "$@" -j 4 >four
+	diff <(awk '{ $7 = ""; $8 = ""; print }' one) \
+		<(awk '{ $7 = ""; $8 = ""; print }' four)
+	json j "len(set(r[0]['points'][0]['allocated_runs'])) > 1"
+}
+
+@test "stat: of each format and of what is shipped" {
+	gpemu-sched --help >/dev/null
+	for trace in $(gpemu-sched stat --list trace); do
+		gpemu-sched stat "$trace" >out
+		grep -q '^jobs ' out
+	done
+	[ "$(gpemu-sched stat synergy-dynamic --json - | python3 -c '
+import json, sys
+s = json.load(sys.stdin)
+print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
+	gpemu-sched simulate --list policy | grep -q '^srtf '
+	gpemu-sched simulate --list placement:tune | grep -q profile
+	gpemu-sched simulate --list format | grep -q '^openb '
+}
+
+@test "errors are one line with a place" {
+	run -2 gpemu-sched simulate -t x
+	[ "${#lines[@]}" -eq 1 ]
+	run -2 gpemu-sched stat
+	run -1 gpemu-sched stat none
+	[[ $output == *"known: "*synergy-dynamic* ]]
+	printf 'work_s,arrival_s\n1,0\n1,-2\n' >t.csv
+	run -1 gpemu-sched stat t.csv
+	[ "$output" = "gpemu-sched stat: t.csv:3:3: arrival_s: -2 is not from 0 to 4e+09" ]
+	printf 'work_s,gpus\n1,1\n1,9\n' >t.csv
+	run -1 gpemu-sched simulate -t t.csv --nodes 'gpus=8'
+	[ "$output" = "gpemu-sched simulate: job 1 needs 9 GPUs; the cluster has 8 that it allows" ]
+	run -1 gpemu-sched simulate -t t.csv --nodes 'gpus=9' -p fifo,lifo
+	[[ $output == *"unknown policy 'lifo' (known: "*srtf* ]]
+	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=nine'
+	run -1 gpemu-sched fill -t t.csv --nodes gpus=9 --load 80,70
+	[[ $output == *"'70' is not a percentage"* ]]
+	printf 'cpu_milli,memory_mib,gpu,model\n1,1,99,x\n' >c.csv
+	run -1 gpemu-sched simulate -t t.csv --cluster c.csv
+	[ "$output" = "gpemu-sched simulate: c.csv:2:5: gpu: '99' is not a whole number up to 16" ]
+	# a job that no node has the memory for would wait for ever
+	printf 'work_s,memory_mib\n1,3000\n' >t.csv
+	run -1 gpemu-sched simulate -t t.csv --nodes '2*gpus=1,memory=2G' -p fifo
+	[ "$output" = "gpemu-sched simulate: policy fifo proportional: 1 jobs wait for ever; the first is 0" ]
+}
+
+@test "an interruption shows what was done" {
+	python3 -c '
+print("arrival_s,work_s")
+for i in range(100000):
+    print(f"{i % 1000},{1 + i % 977}")' >t.csv
+	gpemu-sched simulate -t t.csv --nodes '4*gpus=8' -p fifo,srtf,las \
+		>out 2>err &
+	pid=$!
+	sleep 1
+	# a shell ignores SIGINT in what it runs in the background
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ $status -eq 1 ]
+	grep -q 'interrupted' err
+	grep -q '^policy' out
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every policy with every placement: nothing is given twice (the driver checks
+ * each plan), no job is lost, runs repeat, and what a policy promises holds.
+ */
+#include "tests/unit/test.h"
+
+#include <string.h>
+
+#include "common/rng.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/sim.h"
+
+enum { N_JOBS = 60 };
+
+struct rig {
+	struct cluster cluster;
+	struct workload workload;
+};
+
+static void add_nodes(struct rig *rig, const char *text)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(nodes_parse(text, &rig->cluster, &err), 0);
+}
+
+static void add_job(struct rig *rig, double arrival_s, double work_s,
+		    uint32_t gpus, uint32_t milli, const char *user)
+{
+	struct job job = workload_job();
+
+	job.arrival_ns = (uint64_t)(arrival_s * NS_PER_S);
+	job.work_ns = work_s * NS_PER_S;
+	job.cpu_work_ns = 4 * job.work_ns;
+	job.alone_cpu_milli = 2000;
+	job.n_gpus = gpus;
+	job.gpu_milli = milli;
+	assert_int_equal(workload_user(&rig->workload, user, &job.user), 0);
+	assert_int_equal(workload_class(&rig->workload, gpus > 1 ? "wide" : "a",
+					&job.class),
+			 0);
+	assert_int_equal(workload_add(&rig->workload, &job, 1), 0);
+}
+
+static const char speeds[] =
+	"model,iteration_s,memory_mib,reference_memory_mib,cpus,speed\n"
+	"a,1,2000,1000,1,.5\n"
+	"a,1,2000,1000,2,1\n"
+	"a,1,2000,1000,4,1.8\n"
+	"wide,1,500,1000,1,1\n";
+
+/* Whole GPUs or shares of them, as all placements and policies can. */
+static void begin(struct rig *rig, uint64_t seed)
+{
+	struct rng rng = rng_stream(seed, "sched", 0);
+	struct err err = { 0 };
+
+	*rig = (struct rig){ 0 };
+	add_nodes(rig, "3*gpus=4,cpus=8,memory=4000M,model=x");
+	add_nodes(rig, "2*gpus=2,cpus=8,memory=4000M,model=y");
+	add_nodes(rig, "2*cpus=4,memory=4000M");
+	for (size_t i = 0; i < N_JOBS; i++) {
+		bool wide = rng_below(&rng, 4) == 0;
+		char user[] = { 'a' + (char)rng_below(&rng, 3), 0 };
+
+		add_job(rig, (double)rng_below(&rng, 400),
+			1 + (double)rng_below(&rng, 100),
+			wide ? 2 + (uint32_t)rng_below(&rng, 5) : 1, GPU_MILLI,
+			user);
+	}
+	assert_int_equal(speeds_parse_csv(speeds, strlen(speeds), "speeds",
+					  &rig->workload, &err),
+			 0);
+	assert_int_equal(workload_bind(&rig->workload, &err), 0);
+}
+
+static void end(struct rig *rig)
+{
+	workload_fini(&rig->workload);
+	cluster_fini(&rig->cluster);
+}
+
+static const struct schedule_ops *policy_of(const struct sim_cell *c)
+{
+	return container_of(c->policy.plugin, struct schedule_ops, plugin);
+}
+
+/* Runs, and leaves the jobs in the cell. */
+static void run(struct rig *rig, const char *policy, const char *placement,
+		uint64_t round_s, struct sim *sim)
+{
+	struct err err = { 0 };
+
+	*sim = (struct sim){ .cluster = &rig->cluster,
+			     .workload = &rig->workload,
+			     .seed = 7,
+			     .round_ns = round_s * NS_PER_S,
+			     .n_cells = 1 };
+	sim->cells = calloc(1, sizeof(*sim->cells));
+	assert_non_null(sim->cells);
+	assert_int_equal(plugin_choose(schedule_table, "policy", policy,
+				       &sim->cells->policy, &err),
+			 0);
+	assert_int_equal(plugin_choose(placement_table, "placement", placement,
+				       &sim->cells->placement, &err),
+			 0);
+	sim->cells->name = strdup(policy);
+	if (sim_run(sim, sim->cells, &err) < 0)
+		fail_msg("%s %s: %s", policy, placement, err.text);
+}
+
+static void check_jobs(const struct sim *sim)
+{
+	const struct sim_cell *c = sim->cells;
+	const struct schedule_ops *ops = policy_of(c);
+
+	for (size_t i = 0; i < sim->workload->n; i++) {
+		const struct job *job = &c->jobs[i];
+		double fastest = 1.8;
+
+		assert_int_equal(job->state, JOB_DONE);
+		assert_null(job->parts);
+		assert_true(job->start_ns >= job->arrival_ns);
+		assert_true(job->end_ns - job->start_ns >= job->run_ns);
+		assert_true((double)job->run_ns >= job->work_ns / fastest - 1);
+		if (!ops->preempts)
+			assert_int_equal(job->n_preempted, 0);
+		/* in order: nobody starts before those ahead of him */
+		if (ops->in_order && i)
+			assert_true(job->start_ns >= c->jobs[i - 1].start_ns);
+	}
+	assert_true(c->result.utilisation > 0 && c->result.utilisation <= 1);
+	assert_true(c->result.jain > 0 && c->result.jain <= 1.0001);
+}
+
+/* Greedy may leave a running job out of a round. */
+static bool keeps_promises(const char *placement)
+{
+	return strcmp(placement, "greedy") != 0;
+}
+
+static void each_pair(void (*fn)(struct rig *, const char *, const char *))
+{
+	struct rig rig;
+
+	for (size_t i = 0; schedule_table[i]; i++)
+		for (size_t k = 0; placement_table[k]; k++) {
+			begin(&rig, i);
+			fn(&rig, schedule_table[i]->name,
+			   placement_table[k]->name);
+			end(&rig);
+		}
+}
+
+static void all_complete(struct rig *rig, const char *policy,
+			 const char *placement)
+{
+	struct sim sim;
+
+	run(rig, policy, placement, 0, &sim);
+	if (keeps_promises(placement))
+		check_jobs(&sim);
+	sim_fini(&sim);
+	run(rig, policy, placement, 20, &sim);
+	if (keeps_promises(placement))
+		check_jobs(&sim);
+	sim_fini(&sim);
+}
+
+static void every_job_completes(void **state)
+{
+	(void)state;
+	each_pair(all_complete);
+}
+
+static void same_twice(struct rig *rig, const char *policy,
+		       const char *placement)
+{
+	struct sim a, b;
+
+	run(rig, policy, placement, 0, &a);
+	run(rig, policy, placement, 0, &b);
+	for (size_t i = 0; i < rig->workload.n; i++)
+		assert_int_equal(a.cells->jobs[i].end_ns,
+				 b.cells->jobs[i].end_ns);
+	sim_fini(&a);
+	sim_fini(&b);
+}
+
+static void runs_repeat(void **state)
+{
+	(void)state;
+	each_pair(same_twice);
+}
+
+/* A job of the whole cluster, in a stream that leaves a tenth of it. */
+static uint64_t end_of_wide_job(const char *policy, uint64_t *ret_last)
+{
+	struct rig rig = { 0 };
+	struct sim sim;
+	uint64_t end_ns = 0;
+
+	add_nodes(&rig, "2*gpus=4,cpus=8,memory=8000M");
+	for (size_t i = 0; i < 1000; i++)
+		add_job(&rig, 14. * (double)i, 100, 1, GPU_MILLI, "a");
+	add_job(&rig, 500, 1000, 8, GPU_MILLI, "b");
+	assert_int_equal(workload_settle(&rig.workload), 0);
+	run(&rig, policy, "proportional", 0, &sim);
+	for (size_t i = 0; i < rig.workload.n; i++)
+		if (rig.workload.jobs[i].n_gpus == 8)
+			end_ns = sim.cells->jobs[i].end_ns;
+	*ret_last = rig.workload.jobs[rig.workload.n - 1].arrival_ns;
+	sim_fini(&sim);
+	end(&rig);
+	return end_ns;
+}
+
+static void no_job_starves_where_promised(void **state)
+{
+	uint64_t last;
+
+	(void)state;
+	for (size_t i = 0; schedule_table[i]; i++) {
+		const struct schedule_ops *ops = container_of(
+			schedule_table[i], struct schedule_ops, plugin);
+
+		if (ops->no_starvation && !ops->places)
+			assert_true(end_of_wide_job(ops->plugin.name, &last) <
+				    last);
+	}
+	/* the stream is one in which a job can starve */
+	assert_true(end_of_wide_job("srsf", &last) > last);
+}
+
+/* With all jobs at once and one GPU each order has a known mean. */
+static void known_orders(void **state)
+{
+	static const struct {
+		const char *policy;
+		double ends_s[3];
+	} cases[] = {
+		{ "fifo", { 30, 40, 60 } },
+		{ "srtf", { 60, 10, 30 } },
+		{ "srsf", { 60, 10, 30 } },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+		struct rig rig = { 0 };
+		struct sim sim;
+
+		add_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
+		add_job(&rig, 0, 30, 1, GPU_MILLI, "a");
+		add_job(&rig, 0, 10, 1, GPU_MILLI, "a");
+		add_job(&rig, 0, 20, 1, GPU_MILLI, "a");
+		assert_int_equal(workload_settle(&rig.workload), 0);
+		run(&rig, cases[k].policy, "proportional", 0, &sim);
+		for (size_t i = 0; i < 3; i++)
+			assert_int_equal(
+				sim.cells->jobs[i].end_ns,
+				(uint64_t)(cases[k].ends_s[i] * NS_PER_S));
+		sim_fini(&sim);
+		end(&rig);
+	}
+}
+
+/* Two jobs of unequal length share one GPU by turns: least attained first. */
+static void las_takes_turns(void **state)
+{
+	struct rig rig = { 0 };
+	struct sim sim;
+
+	(void)state;
+	add_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
+	add_job(&rig, 0, 100, 1, GPU_MILLI, "a");
+	add_job(&rig, 0, 50, 1, GPU_MILLI, "a");
+	assert_int_equal(workload_settle(&rig.workload), 0);
+	run(&rig, "las", "proportional", 10, &sim);
+	/* turns of 10 s until the shorter one has had its 50 */
+	assert_int_equal(sim.cells->jobs[1].end_ns, 100 * NS_PER_S);
+	assert_int_equal(sim.cells->jobs[0].end_ns, 150 * NS_PER_S);
+	sim_fini(&sim);
+	end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_job_completes),
+		cmocka_unit_test(runs_repeat),
+		cmocka_unit_test(no_job_starves_where_promised),
+		cmocka_unit_test(known_orders),
+		cmocka_unit_test(las_takes_turns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

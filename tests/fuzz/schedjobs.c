@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace of jobs, in any format: what is accepted can be scheduled. */
+#include <string.h>
+
+#include "sched/trace/workload.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct cluster c = { 0 };
+	struct workload w;
+	struct err err = { 0 };
+	int r;
+
+	/* a count makes many jobs of a few bytes: not what is tested */
+	if (memmem(data, n, "00000", 5))
+		return 0;
+	r = workload_parse((const char *)data, n, "x", &c, &w, &err);
+	PROMISED(r == 0 || (r < 0 && err.text[0]));
+	for (size_t i = 0; r == 0 && i < w.n; i++) {
+		const struct job *job = &w.jobs[i];
+
+		PROMISED(job->name && job->user < w.n_users &&
+			 job->class < w.n_classes && job->shape < w.n);
+		PROMISED(job->work_ns > 0 && job->cpu_work_ns >= 0);
+		PROMISED(job->gpu_milli <= GPU_MILLI &&
+			 !job->n_gpus == !job->gpu_milli);
+		PROMISED(job->n_gpus <= 1 || job->gpu_milli == GPU_MILLI);
+		PROMISED(!i || w.jobs[i - 1].arrival_ns <= job->arrival_ns);
+	}
+	PROMISED(r < 0 || w.n);
+	workload_fini(&w);
+	cluster_fini(&c);
+	return 0;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/* Clusters, speeds, plans, fragmentation, placements and readers by hand. */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/core/frag.h"
+#include "sched/core/schedule.h"
+#include "sched/place/synergy.h"
+#include "sched/trace/workload.h"
+
+#define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
+
+static struct cluster make(const char *nodes)
+{
+	struct cluster c = { 0 };
+	struct err err = { 0 };
+
+	if (nodes_parse(nodes, &c, &err) < 0)
+		fail_msg("%s", err.text);
+	return c;
+}
+
+/* --- clusters and plans --------------------------------------------------- */
+
+static void what_is_taken_comes_back(void **state)
+{
+	struct cluster c = make("2*gpus=4,cpus=8,memory=8G");
+	struct part p = { .node = 1,
+			  .gpus = 5,
+			  .gpu_milli = 400,
+			  .cpu_milli = 3000,
+			  .memory_mib = 100 };
+
+	(void)state;
+	assert_int_equal(c.whole.gpu_milli, 8000);
+	assert_true(cluster_has(&c, &p));
+	cluster_take(&c, &p);
+	assert_int_equal(c.free.gpu_milli, 7200);
+	assert_int_equal(c.nodes[1].gpu_free[2], 600);
+	assert_int_equal(node_gpus(&c.nodes[1], 1000), 2);
+	cluster_take(&c, &p);
+	/* each has 200 left, and 2 CPUs are */
+	assert_false(cluster_has(&c, &p));
+	cluster_give(&c, &p);
+	cluster_give(&c, &p);
+	assert_int_equal(c.free.gpu_milli, c.whole.gpu_milli);
+	assert_int_equal(c.nodes[1].held[PART_SHARE], 0);
+	p.gpus = 1 << 4; /* there is no such GPU */
+	assert_false(cluster_has(&c, &p));
+	cluster_fini(&c);
+}
+
+static void a_plan_is_checked(void **state)
+{
+	struct cluster c = make("gpus=2,model=x");
+	struct job jobs[2] = { workload_job(), workload_job() };
+	struct part p = { .gpus = 1, .gpu_milli = GPU_MILLI };
+	struct part both = { .gpus = 3, .gpu_milli = GPU_MILLI };
+	struct plan plan = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		jobs[i].name = (char *)(i ? "b" : "a");
+		jobs[i].state = JOB_WAITING;
+		jobs[i].work_ns = 100;
+	}
+	/* the same GPU twice */
+	plan_add(&plan, ACTION_START, 0, &p, 1);
+	plan_add(&plan, ACTION_START, 1, &p, 1);
+	assert_int_equal(plan_apply(&plan, &c, jobs, 2, 0, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "job b gets what is not free"));
+	plan_release(&c, &jobs[0], 0, JOB_WAITING);
+	free(jobs[1].parts);
+	jobs[1].parts = NULL;
+	/* more GPUs than asked for */
+	plan_reset(&plan);
+	err = (struct err){ 0 };
+	plan_add(&plan, ACTION_START, 0, &both, 1);
+	assert_int_equal(plan_apply(&plan, &c, jobs, 2, 0, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "another number of GPUs"));
+	/* a job that does not run */
+	plan_reset(&plan);
+	err = (struct err){ 0 };
+	plan_add(&plan, ACTION_STOP, 1, NULL, 0);
+	assert_int_equal(plan_apply(&plan, &c, jobs, 2, 0, &err), -EINVAL);
+	/* two change places: all is given back before any is taken */
+	plan_reset(&plan);
+	plan_add(&plan, ACTION_START, 0, &p, 1);
+	p.gpus = 2;
+	plan_add(&plan, ACTION_START, 1, &p, 1);
+	assert_int_equal(plan_apply(&plan, &c, jobs, 2, 10, &err), 0);
+	plan_reset(&plan);
+	plan_add(&plan, ACTION_CHANGE, 0, &p, 1);
+	p.gpus = 1;
+	plan_add(&plan, ACTION_CHANGE, 1, &p, 1);
+	assert_int_equal(plan_apply(&plan, &c, jobs, 2, 30, &err), 0);
+	assert_near(jobs[0].done, .2);
+	assert_int_equal(job_due(&jobs[0]), 110);
+	assert_near(job_left(&jobs[0], 60), 50);
+	assert_near(job_attained(&jobs[0], 60), 50);
+	plan_release(&c, &jobs[0], 110, JOB_DONE);
+	plan_release(&c, &jobs[1], 110, JOB_DONE);
+	assert_int_equal(jobs[1].run_ns, 100);
+	assert_int_equal(c.free.gpu_milli, 2000);
+	plan_fini(&plan);
+	cluster_fini(&c);
+}
+
+static void speeds_follow_cpus_and_memory(void **state)
+{
+	struct speed s = { .memory_mib = 2000,
+			   .reference_memory_mib = 1000,
+			   .n = 3,
+			   .cpus = { 1, 3, 9 },
+			   .speed = { .4, 1, 2.4 } };
+
+	(void)state;
+	assert_near(speed_of(&s, .5, 2000), .2);
+	assert_near(speed_of(&s, 1, 2000), .4);
+	assert_near(speed_of(&s, 2, 2000), .7);
+	assert_near(speed_of(&s, 6, 2000), 1.7);
+	assert_near(speed_of(&s, 90, 2000), 2.4);
+	/* the reference allocation, whatever more memory would do */
+	assert_near(speed_of(&s, 3, 1000), 1);
+	assert_near(speed_of(&s, 9, 1999), 1);
+	assert_near(speed_of(&s, 9, 500), .5);
+}
+
+static void profiling_needs_few_points(void **state)
+{
+	struct speed s = { .n = 3,
+			   .cpus = { 1, 8, 24 },
+			   .speed = { .2, 1.6, 1.7 } };
+	unsigned n;
+
+	(void)state;
+	/* 8 CPUs give all but 6 %; 7.74 are within 10 % */
+	assert_int_equal(synergy_profile(&s, 24, &n), 8);
+	assert_true(n <= 6);
+	s = (struct speed){ .n = 1, .cpus = { 1 }, .speed = { 1 } };
+	assert_int_equal(synergy_profile(&s, 24, &n), 1);
+}
+
+/* --- fragmentation -------------------------------------------------------- */
+
+/* The cases of the paper: what each typical job leaves of a node. */
+static void fragmentation_by_cases(void **state)
+{
+	struct cluster c = make("gpus=4,cpus=16,model=x");
+	struct node *n = &c.nodes[0];
+	struct frag_job j = { .n_gpus = 1, .gpu_milli = 500, .share = 1 };
+	struct frag f = { &j, 1 };
+
+	(void)state;
+	n->gpu_free[0] = 300;
+	n->gpu_free[1] = 500;
+	n->gpu_free[2] = 0;
+	/* 300 are too few for a share of 500 */
+	assert_near(frag_node(&f, n), 300);
+	/* a whole GPU: the rests of two are lost, one is not */
+	j.gpu_milli = 1000;
+	assert_near(frag_node(&f, n), 800);
+	/* two: none is of use */
+	j.n_gpus = 2;
+	assert_near(frag_node(&f, n), 1800);
+	/* too few CPUs; a model that it may not use; no GPU at all */
+	j = (struct frag_job){
+		.n_gpus = 1, .gpu_milli = 100, .cpu_milli = 16001, .share = 1
+	};
+	assert_near(frag_node(&f, n), 1800);
+	j.cpu_milli = 16000;
+	assert_near(frag_node(&f, n), 0);
+	j.models = 2;
+	assert_near(frag_node(&f, n), 1800);
+	j = (struct frag_job){ .share = 1 };
+	assert_near(frag_node(&f, n), 1800);
+	/* by their share */
+	j = (struct frag_job){ .n_gpus = 1, .gpu_milli = 1000, .share = .25 };
+	assert_near(frag_node(&f, n), 200);
+	cluster_fini(&c);
+}
+
+static void typical_jobs_are_the_most_frequent(void **state)
+{
+	struct job jobs[100];
+	struct frag f;
+
+	(void)state;
+	for (size_t i = 0; i < 100; i++) {
+		jobs[i] = workload_job();
+		jobs[i].cpu_milli = i < 60 ? 1 : i < 96 ? 2 : (uint32_t)i;
+	}
+	assert_int_equal(frag_init(&f, jobs, 100), 0);
+	assert_int_equal(f.n, 2);
+	assert_near(f.typical[0].share, 60. / 96);
+	assert_int_equal(f.typical[1].cpu_milli, 2);
+	frag_fini(&f);
+}
+
+/* --- placements ----------------------------------------------------------- */
+
+static const struct placement_ops *placement_of(const char *name)
+{
+	const struct plugin *p =
+		plugin_find(placement_table, "placement", name, NULL);
+
+	assert_non_null(p);
+	return container_of(p, struct placement_ops, plugin);
+}
+
+static void jobs_are_packed(void **state)
+{
+	struct cluster c = make("3*gpus=4,cpus=8,memory=4000M");
+	struct job job = workload_job();
+	struct placement p;
+	struct part parts[16],
+		used = { .node = 1, .gpus = 1, .gpu_milli = GPU_MILLI };
+
+	(void)state;
+	assert_int_equal(placement_init(&p, placement_of("proportional"), NULL,
+					1, &c, &job, 1),
+			 0);
+	cluster_take(&c, &used);
+	/* the fullest, with a quarter of it */
+	assert_int_equal(placement_place(&p, &c, &job, parts), 1);
+	assert_int_equal(parts[0].node, 1);
+	assert_int_equal(parts[0].cpu_milli, 2000);
+	assert_int_equal(parts[0].memory_mib, 1000);
+	job.n_gpus = 4;
+	assert_int_equal(placement_place(&p, &c, &job, parts), 1);
+	assert_int_equal(parts[0].node, 0);
+	/* over as few as possible */
+	job.n_gpus = 10;
+	assert_int_equal(placement_place(&p, &c, &job, parts), 3);
+	assert_int_equal(part_gpus(&parts[0]) + part_gpus(&parts[1]) +
+				 part_gpus(&parts[2]),
+			 10);
+	job.n_gpus = 12;
+	assert_int_equal(placement_place(&p, &c, &job, parts), 0);
+	placement_fini(&p);
+	cluster_fini(&c);
+}
+
+/* Of a whole GPU and one that is half used, a share goes to the second. */
+static void fgd_keeps_whole_gpus_whole(void **state)
+{
+	struct cluster c = make("2*gpus=1,cpus=8,memory=4000M");
+	struct job jobs[2] = { workload_job(), workload_job() };
+	struct part used = { .node = 1, .gpus = 1, .gpu_milli = 500 }, part;
+	struct placement p;
+
+	(void)state;
+	jobs[1].gpu_milli = 500;
+	jobs[1].cpu_milli = 1000;
+	jobs[1].shape = 1;
+	assert_int_equal(placement_init(&p, placement_of("fgd"), NULL, 1, &c,
+					jobs, 2),
+			 0);
+	/* remembered, and forgotten when the node changes */
+	assert_int_equal(placement_place(&p, &c, &jobs[1], &part), 1);
+	assert_int_equal(part.node, 0);
+	cluster_take(&c, &used);
+	assert_int_equal(placement_place(&p, &c, &jobs[1], &part), 1);
+	assert_int_equal(part.node, 1);
+	assert_int_equal(placement_place(&p, &c, &jobs[0], &part), 1);
+	assert_int_equal(part.node, 0);
+	placement_fini(&p);
+	cluster_fini(&c);
+}
+
+/* --- readers -------------------------------------------------------------- */
+
+static void reads(const char *text, const char *format, size_t n)
+{
+	struct cluster c = { 0 };
+	struct workload w;
+	struct err err = { 0 };
+
+	if (workload_parse(text, strlen(text), "f", &c, &w, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(w.format, format);
+	assert_int_equal(w.n, n);
+	workload_fini(&w);
+	cluster_fini(&c);
+}
+
+static void refuses(const char *text, const char *message)
+{
+	struct cluster c = { 0 };
+	struct workload w;
+	struct err err = { 0 };
+
+	assert_true(workload_parse(text, strlen(text), "f", &c, &w, &err) < 0);
+	assert_string_equal(err.text, message);
+	workload_fini(&w);
+	cluster_fini(&c);
+}
+
+#define MURI                                                           \
+	"job_id,num_gpu,submit_time,iterations,model_name,batch_size," \
+	"duration,interval,iteration_time,resource_time_0\n"
+#define OPENB "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
+#define ALLOX "# 0 x\n1 0 1 5 queue0\n"
+
+static void formats_are_known_by_their_first_line(void **state)
+{
+	(void)state;
+	reads("# a comment\narrival_s,work_s,count\n1,2,3\n\n4,5,1\n", "jobs",
+	      4);
+	reads("job_id,model,arrival_s,iterations,gpus\n0,m,1.5,7,2\n",
+	      "synergy", 1);
+	reads(MURI "0,8,0,10,gpt2,4,5,9,437,.6\n", "muri", 1);
+	reads(OPENB "p,1000,2,1,460,\nq,1000,2,0,0,A|B\n", "openb", 2);
+	reads(ALLOX "stage -1.0 20.0 4 536 1 2 1343 1\n0", "allox", 1);
+}
+
+static void errors_name_line_and_column(void **state)
+{
+	(void)state;
+	refuses("", "f: empty");
+	refuses("a,b\n1,2\n",
+		"f:1:1: the columns are those of no format that is known: jobs "
+		"synergy muri openb allox");
+	refuses("work_s,arrival_s\n1,0\n1,-2\n",
+		"f:3:3: arrival_s: -2 is not from 0 to 4e+09");
+	refuses("work_s,arrival_s\n0,0\n",
+		"f:2:1: work_s: 0 is not from 1e-09 to 4e+09");
+	refuses("work_s,gpus,gpu_milli\n1, 2,500\n",
+		"f:2:6: gpu_milli: 500 of each of 2 GPUs; only a single GPU "
+		"may be shared");
+	refuses("job_id,model,arrival_s,iterations,gpus\n0,m,1,7,two\n",
+		"f:2:9: gpus: 'two' is not a whole number up to 65536");
+	refuses("job_id,model,arrival_s,iterations,gpus\n0,m,1\n",
+		"f:2:1: 3 columns: no iterations");
+	refuses(OPENB "p,1000,2,2,460,\n",
+		"f:2:12: gpu_milli: only a single GPU may be shared");
+	refuses(ALLOX "stag -1.0 20.0 4 536 1 2 1343 1\n0",
+		"f:3:1: not 'stage -1.0 CPUS MEMORY CPU_TIME GPUS GPU_MEMORY "
+		"GPU_TIME ...'");
+	refuses(ALLOX "stage -1.0 20.0 4 5x 1 2 1343 1\n0",
+		"f:3:19: CPU time: '5x' is not a number");
+	refuses("work_s\n", "f: contains no jobs");
+}
+
+static void like_jobs_have_one_shape(void **state)
+{
+	static const char text[] =
+		"arrival_s,work_s,gpus\n9,1,2\n5,1,1\n7,8,2\n";
+	struct cluster c = { 0 };
+	struct workload w;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(workload_parse(text, strlen(text), "f", &c, &w, &err),
+			 0);
+	/* by arrival */
+	assert_string_equal(w.jobs[0].name, "1");
+	assert_string_equal(w.jobs[2].name, "0");
+	assert_int_equal(w.jobs[1].shape, w.jobs[2].shape);
+	assert_int_not_equal(w.jobs[0].shape, w.jobs[1].shape);
+	workload_fini(&w);
+}
+
+static void nodes_are_read(void **state)
+{
+	static const char text[] =
+		"cpu_milli,memory_mib,gpu,model,count\n1,2,8,x,3\n5,6,0,,1\n";
+	struct cluster c = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(nodes_parse_csv(text, strlen(text), "f", &c, &err), 0);
+	assert_int_equal(c.n, 4);
+	assert_int_equal(c.whole.gpu_milli, 24000);
+	cluster_fini(&c);
+	assert_true(nodes_parse("gpus=17", &c, &err) < 0);
+	cluster_fini(&c);
+	err = (struct err){ 0 };
+	assert_true(nodes_parse("0*gpus=1", &c, &err) < 0);
+	assert_string_equal(err.text,
+			    "nodes '0*gpus=1': '0' is not a number of nodes "
+			    "from 1 to 1000000");
+	err = (struct err){ 0 };
+	assert_true(nodes_parse("gpu=1", &c, &err) < 0);
+	assert_non_null(strstr(err.text, "unknown key 'gpu'"));
+	cluster_fini(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_taken_comes_back),
+		cmocka_unit_test(a_plan_is_checked),
+		cmocka_unit_test(speeds_follow_cpus_and_memory),
+		cmocka_unit_test(profiling_needs_few_points),
+		cmocka_unit_test(fragmentation_by_cases),
+		cmocka_unit_test(typical_jobs_are_the_most_frequent),
+		cmocka_unit_test(jobs_are_packed),
+		cmocka_unit_test(fgd_keeps_whole_gpus_whole),
+		cmocka_unit_test(formats_are_known_by_their_first_line),
+		cmocka_unit_test(errors_name_line_and_column),
+		cmocka_unit_test(like_jobs_have_one_shape),
+		cmocka_unit_test(nodes_are_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
