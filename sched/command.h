@@ -10,6 +10,7 @@
 /* Each is `run` of a struct cli_command. */
 int command_simulate(int argc, char **argv);
 int command_stat(int argc, char **argv);
+int command_make(int argc, char **argv);
 int command_fill(int argc, char **argv);
 
 /* Options of a cluster and a trace. */

@@ -16,6 +16,7 @@ static const struct cli_command commands[] = {
 	{ "simulate", "run the jobs of a trace on an event clock",
 	  command_simulate },
 	{ "fill", "fill a cluster with tasks that never leave", command_fill },
+	{ "make", "make a trace from a seed", command_make },
 	{ "stat", "describe a trace", command_stat },
 	{ 0 },
 };

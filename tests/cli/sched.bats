@@ -130,6 +130,31 @@ assert a == b'
 	json j "len(set(r[0]['points'][0]['allocated_runs'])) > 1"
 }
 
+@test "make: the distributions, from a seed" {
+	gpemu-sched make -n 20000 --per-hour 60 --median 100s --sigma 1 \
+		--gpus 1:3,8:1 --classes a:1,b:4 --users 5 >t.csv
+	gpemu-sched make -n 20000 --per-hour 60 --median 100s --sigma 1 \
+		--gpus 1:3,8:1 --classes a:1,b:4 --users 5 >again.csv
+	cmp t.csv again.csv
+	gpemu-sched stat t.csv --json s >/dev/null
+	python3 -c '
+import csv, json, math, statistics
+s = json.load(open("s"))
+t = list(csv.DictReader(l for l in open("t.csv") if l[0] != "#"))
+gaps = [float(b["arrival_s"]) - float(a["arrival_s"]) for a, b in zip(t, t[1:])]
+logs = [math.log(float(x["work_s"])) for x in t]
+assert abs(statistics.mean(gaps) - 60) < 2 and abs(statistics.stdev(gaps) - 60) < 3
+assert abs(s["work_p50_s"] - 100) < 4 and abs(statistics.stdev(logs) - 1) < .02
+assert abs(s["gpus"] / 20000 - 2.75) < .1 and s["users"] == 5
+assert abs(s["classes"][0]["jobs"] / 20000 - .8) < .02'
+	# one stream each: other lengths, the same arrivals
+	gpemu-sched make -n 20000 --per-hour 60 --median 5s --gpus 1:3,8:1 >u.csv
+	[ "$(cut -d, -f4,5 t.csv | tail -n +2)" = "$(cut -d, -f4,5 u.csv | tail -n +2)" ]
+	run -2 gpemu-sched make --gpus 1:x
+	run -1 gpemu-sched make --gpus one
+	[ "$output" = "gpemu-sched make: 'one' is not a number of GPUs from 1 to 65536" ]
+}
+
 @test "stat: of each format and of what is shipped" {
 	gpemu-sched --help >/dev/null
 	for trace in $(gpemu-sched stat --list trace); do
