@@ -90,11 +90,13 @@ static int read_stage(struct trace_reader *t, struct job *job)
 	if (r == 0)
 		r = rows_number(&t->csv, GPU_TIME, "GPU time", 1e-9,
 				WORKLOAD_SECONDS_MAX, &gpu_s);
+	if (r < 0)
+		return r;
 	job->alone_cpu_milli = (uint32_t)(cpus * 1e3);
 	job->cpu_work_ns = cpu_s * NS_PER_S;
 	job->n_gpus = (uint32_t)gpus;
 	job->work_ns = gpu_s * NS_PER_S;
-	return r;
+	return 0;
 }
 
 static int allox_parse(struct trace_reader *t)

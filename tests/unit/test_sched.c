@@ -345,6 +345,8 @@ static void errors_name_line_and_column(void **state)
 		"GPU_TIME ...'");
 	refuses(ALLOX "stage -1.0 20.0 4 5x 1 2 1343 1\n0",
 		"f:3:19: CPU time: '5x' is not a number");
+	refuses(ALLOX "stage -1.0 -20 4 536 1 2 1343 1\n0",
+		"f:3:12: CPUs: -20 is not from 0 to 1e+06");
 	refuses("work_s\n", "f: contains no jobs");
 }
 
