@@ -268,7 +268,7 @@ bool tick_futex_wait(struct tick *t, const uint32_t *word, uint32_t value,
 
 	if (deadline == TICK_NEVER)
 		return futex_wait(word, value, NULL);
-	uint64_t wall = to_wall(t, deadline);
+	uint64_t wall = tick_to_wall(t, deadline);
 
 	if (tick_keeps_awake(t) && tick_wall() + EARLY_NS < wall) {
 		until = timespec_of(wall - EARLY_NS);
