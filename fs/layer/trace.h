@@ -30,7 +30,7 @@ enum trace_op {
 	TRACE_OPEN,
 	TRACE_READ,
 	TRACE_PASSTHROUGH, /* an open after which the kernel reads by itself */
-	TRACE_SERVE, /* another node's request for an object (--peers) */
+	TRACE_SERVE,	   /* another node's request for an object (--peers) */
 	/* other events of the cache */
 	TRACE_OFFER,  /* an object was prefetched with its group */
 	TRACE_WARM,   /* cached by a command, if there is room */

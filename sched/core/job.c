@@ -83,7 +83,8 @@ double job_left(const struct job *job, uint64_t now_ns)
 	return (1 - done(job, now_ns)) * job->work_ns;
 }
 
-/* Shares of the work are sums of roundings: what is closer than this is done. */
+/* Shares of the work are sums of roundings: what is closer than this is done.
+ */
 #define CLOSE 1e-12
 
 uint64_t job_due(const struct job *job)
