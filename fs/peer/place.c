@@ -7,16 +7,25 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include "common/heap.h"
 #include "common/rng.h"
 #include "common/util.h"
 
-_Static_assert((int)PLACE_NODES <= (int)PLACE_NOBODY, "a node is no NOBODY");
+/* The owner of an object that has none. */
+enum { NOBODY = UINT16_MAX };
+_Static_assert((int)PLACE_MOST <= (int)NOBODY &&
+		       (int)PLACE_NODES <= (int)PLACE_NOBODY,
+	       "a node is no NOBODY");
 
 struct place {
 	struct place_config c;
 	uint32_t *first; /* of each node of the tree: its first object */
-	uint16_t *who;	 /* of each object: a place_code; atomic */
 	uint32_t n;
+	uint16_t *owner; /* of each object, at first */
+	uint64_t *room;	 /* of each node: space that its own leave */
+	/* for at most PLACE_NODES, else NULL: of each object its place_code,
+	 * from `owner` until place_replace; atomic */
+	uint16_t *who;
 	struct place_sums sums; /* atomic */
 };
 
@@ -46,12 +55,9 @@ static int number_objects(struct place *p)
 	if (n >= UINT32_MAX)
 		return -EFBIG;
 	p->n = (uint32_t)n;
-	p->who = malloc((n + 1) * sizeof(*p->who));
-	if (!p->who)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		p->who[i] = place_code(PLACE_NOBODY, PLACE_NOWHERE);
-	return 0;
+	p->owner = malloc((n + 1) * sizeof(*p->owner));
+	p->room = calloc(p->c.n_nodes, sizeof(*p->room));
+	return p->owner && p->room ? 0 : -ENOMEM;
 }
 
 uint32_t place_objects(const struct place *p)
@@ -80,28 +86,28 @@ uint64_t place_bytes(const struct place *p, uint64_t key)
 	return at < bytes ? MIN(bytes - at, p->c.extent_bytes) : 0;
 }
 
+uint32_t *place_sizes(const struct place *p)
+{
+	uint32_t *sizes = malloc(((size_t)p->n + 1) * sizeof(*sizes));
+	const struct place_config *c = &p->c;
+
+	for (uint32_t i = 0; sizes && i < c->tree->n_nodes; i++) {
+		uint64_t left = file_bytes(p, i);
+
+		for (uint32_t o = p->first[i]; left > 0; o++) {
+			sizes[o] = (uint32_t)MIN(left, c->extent_bytes);
+			left -= sizes[o];
+		}
+	}
+	return sizes;
+}
+
 /* --- owners --------------------------------------------------------------- */
 
 /* An object while it is placed. */
 struct item {
 	uint32_t object, bytes, rank; /* in the shuffled order */
 };
-
-/* All, in the order of the tree. */
-static void list_items(const struct place *p, struct item *v)
-{
-	for (uint32_t i = 0; i < p->c.tree->n_nodes; i++) {
-		uint64_t left = file_bytes(p, i);
-
-		for (uint32_t o = p->first[i]; left > 0; o++) {
-			uint64_t bytes = MIN(left, p->c.extent_bytes);
-
-			*v++ = (struct item){ .object = o,
-					      .bytes = (uint32_t)bytes };
-			left -= bytes;
-		}
-	}
-}
 
 static void shuffle(struct item *v, uint32_t n, struct rng r)
 {
@@ -126,59 +132,133 @@ static int compare_sizes(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static uint32_t most_room(const uint64_t *room, uint32_t n)
-{
-	uint32_t best = 0;
+struct space {
+	uint64_t bytes;
+	uint32_t node;
+};
 
-	for (uint32_t k = 1; k < n; k++)
-		if (room[k] > room[best])
-			best = k;
-	return best;
+/* The most space first; the first node where they are equal. */
+static inline bool roomier(const struct space *a, const struct space *b)
+{
+	return a->bytes != b->bytes ? a->bytes > b->bytes : a->node < b->node;
 }
 
-/* Returns the free space of this node. */
-static uint64_t place_owners(struct place *p, const struct item *v)
+DEFINE_HEAP(space, struct space, roomier, heap_unplaced)
+
+static int place_owners(struct place *p, const uint32_t *sizes)
 {
-	uint64_t room[PLACE_NODES];
+	uint64_t all = p->c.capacity_bytes * p->c.n_nodes;
+	uint32_t n = p->c.n_nodes;
+	_cleanup_free_ struct space *room = calloc(n, sizeof(*room));
+	_cleanup_free_ struct item *v = calloc((size_t)p->n + 1, sizeof(*v));
 
-	for (uint32_t k = 0; k < p->c.n_nodes; k++)
-		room[k] = p->c.capacity_bytes;
+	if (!room || !v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n; i++)
+		v[i] = (struct item){ .object = i, .bytes = sizes[i] };
+	shuffle(v, p->n, rng_stream(p->c.seed, "peer place", 0));
+	/* the product may overflow */
+	if (all / n != p->c.capacity_bytes || all >= p->c.tree->file_bytes)
+		qsort(v, p->n, sizeof(*v), compare_sizes);
+	for (uint32_t k = 0; k < n; k++) /* equal ones are a heap */
+		room[k] = (struct space){ p->c.capacity_bytes, k };
 	for (uint32_t i = 0; i < p->n; i++) {
-		uint32_t k = most_room(room, p->c.n_nodes);
+		uint16_t *owner = &p->owner[v[i].object];
 
-		if (v[i].bytes > room[k]) {
+		*owner = NOBODY;
+		if (v[i].bytes > room[0].bytes) {
 			p->sums.none += v[i].bytes;
 			continue;
 		}
-		room[k] -= v[i].bytes;
-		p->who[v[i].object] = place_code(
-			k, k == p->c.self ? PLACE_ANYWHERE : PLACE_NOWHERE);
-		if (k == p->c.self)
-			p->sums.owned += v[i].bytes;
+		*owner = (uint16_t)room[0].node;
+		room[0].bytes -= v[i].bytes;
+		space_down(room, n, 0);
 	}
-	return room[p->c.self];
+	for (uint32_t k = 0; k < n; k++)
+		p->room[room[k].node] = room[k].bytes;
+	return 0;
 }
 
-static void place_surplus(struct place *p, const struct item *v, uint64_t room)
-{
-	for (uint32_t i = 0; i < p->n; i++) {
-		uint16_t *who = &p->who[v[i].object];
-		uint32_t owner = place_code_owner(*who);
+/* --- what a node keeps ---------------------------------------------------- */
 
-		if (owner == PLACE_NOBODY || owner == p->c.self ||
-		    v[i].bytes > room)
+static bool has(const uint64_t *kept, uint32_t object)
+{
+	return kept[object / 64] >> object % 64 & 1;
+}
+
+static void add(uint64_t *kept, uint32_t object)
+{
+	kept[object / 64] |= UINT64_C(1) << object % 64;
+}
+
+/* Fill the space with objects of other owners. Returns their bytes. */
+static uint64_t place_surplus(const struct place *p, const uint32_t *sizes,
+			      const uint32_t *order, uint64_t room,
+			      uint64_t *kept)
+{
+	uint64_t before = room;
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		least = MIN(least, sizes[i]);
+	for (uint32_t i = 0; i < p->n && room >= least; i++) {
+		uint32_t o = order[i];
+
+		if (p->owner[o] == NOBODY || has(kept, o) || sizes[o] > room)
 			continue;
-		*who = place_code(owner, PLACE_ANYWHERE);
-		room -= v[i].bytes;
-		p->sums.surplus += v[i].bytes;
+		add(kept, o);
+		room -= sizes[o];
 	}
+	return before - room;
+}
+
+int place_keep(const struct place *p, const uint32_t *sizes, uint32_t node,
+	       uint64_t **ret_kept, uint64_t *ret_surplus)
+{
+	_cleanup_free_ uint32_t *order =
+		malloc(((size_t)p->n + 1) * sizeof(*order));
+	uint64_t *kept = calloc((size_t)p->n / 64 + 1, sizeof(*kept));
+	struct rng r = rng_stream(p->c.seed, "peer surplus", node);
+
+	if (!order || !kept) {
+		free(kept);
+		return -ENOMEM;
+	}
+	for (uint32_t o = 0; o < p->n; o++) {
+		order[o] = o;
+		if (p->owner[o] == node)
+			add(kept, o);
+	}
+	rng_shuffle_u32(&r, order, p->n);
+	*ret_surplus = place_surplus(p, sizes, order, p->room[node], kept);
+	*ret_kept = kept;
+	return 0;
+}
+
+/* --- who has what --------------------------------------------------------- */
+
+static int set_who(struct place *p, const uint32_t *sizes)
+{
+	_cleanup_free_ uint64_t *kept = NULL;
+	int r = place_keep(p, sizes, p->c.self, &kept, &p->sums.surplus);
+
+	if (r < 0)
+		return r;
+	p->who = malloc(((size_t)p->n + 1) * sizeof(*p->who));
+	if (!p->who)
+		return -ENOMEM;
+	for (uint32_t o = 0; o < p->n; o++)
+		p->who[o] = place_code(
+			p->owner[o] == NOBODY ? PLACE_NOBODY : p->owner[o],
+			has(kept, o) ? PLACE_ANYWHERE : PLACE_NOWHERE);
+	p->sums.owned = p->c.capacity_bytes - p->room[p->c.self];
+	return 0;
 }
 
 int place_new(const struct place_config *c, struct place **ret)
 {
 	struct place *p = calloc(1, sizeof(*p));
-	_cleanup_free_ struct item *v = NULL;
-	uint64_t all = c->capacity_bytes * c->n_nodes, room;
+	_cleanup_free_ uint32_t *sizes = NULL;
 	int r;
 
 	if (!p)
@@ -186,24 +266,16 @@ int place_new(const struct place_config *c, struct place **ret)
 	p->c = *c;
 	r = number_objects(p);
 	if (r == 0) {
-		v = calloc((size_t)p->n + 1, sizeof(*v));
-		r = v ? 0 : -ENOMEM;
+		sizes = place_sizes(p);
+		r = sizes ? place_owners(p, sizes) : -ENOMEM;
 	}
-	if (r < 0) {
+	if (r == 0 && c->n_nodes <= PLACE_NODES)
+		r = set_who(p, sizes);
+	if (r < 0)
 		place_free(p);
-		return r;
-	}
-	list_items(p, v);
-	shuffle(v, p->n, rng_stream(c->seed, "peer place", 0));
-	/* the product may overflow */
-	if (all / c->n_nodes != c->capacity_bytes || all >= c->tree->file_bytes)
-		qsort(v, p->n, sizeof(*v), compare_sizes);
-	room = place_owners(p, v);
-	list_items(p, v);
-	shuffle(v, p->n, rng_stream(c->seed, "peer surplus", c->self));
-	place_surplus(p, v, room);
-	*ret = p;
-	return 0;
+	else
+		*ret = p;
+	return r;
 }
 
 void place_free(struct place *p)
@@ -211,22 +283,34 @@ void place_free(struct place *p)
 	if (!p)
 		return;
 	free(p->first);
+	free(p->owner);
+	free(p->room);
 	free(p->who);
 	free(p);
+}
+
+static uint32_t object_of(const struct place *p, uint64_t key)
+{
+	return p->first[key >> 32] + (uint32_t)key;
 }
 
 /* A future may replace the placement at any time. */
 static uint16_t who_has(const struct place *p, uint64_t key)
 {
-	return __atomic_load_n(&p->who[p->first[key >> 32] + (uint32_t)key],
-			       __ATOMIC_RELAXED);
+	return __atomic_load_n(&p->who[object_of(p, key)], __ATOMIC_RELAXED);
 }
 
 uint32_t place_owner(const struct place *p, uint64_t key)
 {
-	uint32_t owner = place_code_owner(who_has(p, key));
+	uint32_t owner = p->who ? place_code_owner(who_has(p, key))
+				: p->owner[object_of(p, key)];
 
-	return owner == PLACE_NOBODY ? PLACE_NONE : owner;
+	return owner == (p->who ? PLACE_NOBODY : NOBODY) ? PLACE_NONE : owner;
+}
+
+bool place_has(const struct place *p, const uint64_t *kept, uint64_t key)
+{
+	return has(kept, object_of(p, key));
 }
 
 bool place_keeps(const struct place *p, uint64_t key, unsigned tier)

@@ -29,7 +29,10 @@
 
 #include "fs/source/tree.h"
 
+/* Of mounts: each has a connection to each other one. */
 enum { PLACE_NODES = 64 };
+/* Of a placement. arbitrary: owners are numbers of 16 bits */
+enum { PLACE_MOST = 65535 };
 /* No node owns it. */
 #define PLACE_NONE UINT32_MAX
 
@@ -38,7 +41,7 @@ struct place;
 struct place_config {
 	const struct tree *tree; /* borrowed */
 	uint64_t seed;
-	uint32_t n_nodes, self;	 /* n_nodes <= PLACE_NODES */
+	uint32_t n_nodes, self;	 /* n_nodes <= PLACE_MOST */
 	uint64_t capacity_bytes; /* of each node */
 	uint64_t extent_bytes;	 /* size of a larger file's objects */
 };
@@ -52,8 +55,17 @@ uint64_t place_bytes(const struct place *p, uint64_t key);
 /* The owner of an object that exists, or PLACE_NONE. */
 uint32_t place_owner(const struct place *p, uint64_t key);
 /* Does this node keep it in that tier of its cache, as the owner or as
- * surplus? */
+ * surplus? At most PLACE_NODES nodes. */
 bool place_keeps(const struct place *p, uint64_t key, unsigned tier);
+/*
+ * What any node keeps before place_replace: a bit for each object, malloc'ed,
+ * to be asked with place_has. `sizes`: from place_sizes. -ENOMEM.
+ */
+int place_keep(const struct place *p, const uint32_t *sizes, uint32_t node,
+	       uint64_t **ret_kept, uint64_t *ret_surplus);
+bool place_has(const struct place *p, const uint64_t *kept, uint64_t key);
+/* The size of each object, malloc'ed. NULL: no memory. */
+uint32_t *place_sizes(const struct place *p);
 /* Bytes that this node owns, and has as surplus; bytes without an owner. */
 struct place_sums {
 	uint64_t owned, surplus, none;

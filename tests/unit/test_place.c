@@ -178,6 +178,79 @@ static void any_key_is_safe(void **state)
 	tree_fini(&t);
 }
 
+/* Nodes of different builds share a cache (PEER_VERSION): the placement must
+ * not change. The values are those of the first release of the protocol. */
+static void the_placement_is_that_of_the_protocol(void **state)
+{
+	static const struct {
+		uint32_t n, self;
+		double fraction;
+		uint64_t want;
+	} cases[] = {
+		{ 3, 1, .4, 0xf04bdfde12d2628a },
+		{ 5, 4, .1, 0xc48cff993741cb10 },
+		{ 2, 0, .9, 0x5c64d6dfd084357e },
+	};
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, 0);
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct place *p = start(&t, cases[c].n, cases[c].self, 7,
+					cases[c].fraction);
+		uint64_t hash = 0;
+
+		for (uint32_t i = 1; i < t.n_nodes; i++)
+			for (uint32_t e = 0; e * EXTENT < t.nodes[i].bytes;
+			     e++) {
+				uint64_t key = (uint64_t)i << 32 | e;
+
+				hash = hash * 31 + place_owner(p, key) * 2 +
+				       place_keeps(p, key);
+			}
+		assert_int_equal(hash, cases[c].want);
+		place_free(p);
+	}
+	tree_fini(&t);
+}
+
+/* One placement answers for all nodes, also for more than there are mounts. */
+static void one_placement_knows_what_each_node_keeps(void **state)
+{
+	static const uint32_t nodes[] = { 3, 1000 };
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, 0);
+	for (size_t c = 0; c < 2; c++) {
+		struct place *first = start(&t, nodes[c], 0, 7, .4);
+		uint32_t *sizes = place_sizes(first);
+
+		for (uint32_t k = 0; k < nodes[c]; k += nodes[c] / 3) {
+			struct place *own = start(&t, nodes[c], k, 7, .4);
+			uint64_t *kept, surplus, owned, want, none;
+
+			assert_int_equal(place_keep(first, sizes, k, &kept,
+						    &surplus),
+					 0);
+			place_sums(own, &owned, &want, &none);
+			assert_int_equal(surplus, want);
+			for (uint32_t i = 1; i < t.n_nodes; i++)
+				if (t.nodes[i].bytes)
+					assert_int_equal(
+						place_has(first, kept,
+							  (uint64_t)i << 32),
+						place_keeps(own,
+							    (uint64_t)i << 32));
+			free(kept);
+			place_free(own);
+		}
+		free(sizes);
+		place_free(first);
+	}
+	tree_fini(&t);
+}
+
 static void the_fingerprint_is_of_names_sizes_and_times(void **state)
 {
 	unsigned char a[PLACE_FINGERPRINT], b[PLACE_FINGERPRINT];
@@ -210,6 +283,8 @@ int main(void)
 		cmocka_unit_test(a_tight_fit_leaves_next_to_nothing),
 		cmocka_unit_test(the_seed_decides),
 		cmocka_unit_test(any_key_is_safe),
+		cmocka_unit_test(the_placement_is_that_of_the_protocol),
+		cmocka_unit_test(one_placement_knows_what_each_node_keeps),
 		cmocka_unit_test(the_fingerprint_is_of_names_sizes_and_times),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
