@@ -3,21 +3,19 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/rng.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/profile/profile_dataset.h"
 #include "fs/server/object.h"
+#include "fs/source/listing.h"
 #include "fs/source/source.h"
 
 /* A file to be added to the trace. */
 struct file {
-	char *folder, *name;
 	uint64_t bytes;
 	uint32_t node; /* upper half of its objects' keys */
 };
@@ -121,63 +119,19 @@ int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
 
 /* --- a directory --------------------------------------------------------- */
 
-/* By folder, then by name, bytewise: gpemu-train's numbers
- * (loader/format/format_files.c),
- * which is Python's sorted(os.walk()). */
-static int by_path(const void *a, const void *b)
-{
-	const struct file *x = a, *y = b;
-	int c = strcmp(x->folder, y->folder);
-
-	return c ? c : strcmp(x->name, y->name);
-}
-
-static bool hidden(const char *path)
-{
-	return path[0] == '.' || strstr(path, "/.");
-}
-
-/* Like loaders, skip hidden files and folders. */
-static int collect(const struct tree *tree, struct file *files, size_t *n)
-{
-	char path[PATH_MAX];
-
-	for (uint32_t node = 0; node < tree->n_nodes; node++) {
-		struct file *f = &files[*n];
-		char *slash;
-		int r;
-
-		if (!S_ISREG(tree->nodes[node].mode))
-			continue;
-		r = tree_path(tree, node, path, sizeof(path));
-		if (r < 0)
-			return r;
-		if (hidden(path))
-			continue;
-		slash = strrchr(path, '/');
-		f->name = strdup(slash ? slash + 1 : path);
-		f->folder = strndup(path, slash ? (size_t)(slash - path) : 0);
-		f->bytes = tree->nodes[node].bytes;
-		f->node = node;
-		++*n;
-		if (!f->name || !f->folder)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static int from_tree(const struct tree *tree, struct sim_trace *t,
 		     struct sim_dataset *ret)
 {
 	_cleanup_free_ struct file *files =
 		calloc(tree->n_files + 1, sizeof(*files));
+	_cleanup_free_ uint32_t *node = NULL;
 	size_t n = 0;
-	int r = files ? collect(tree, files, &n) : -ENOMEM;
+	int r = files ? listing_make(tree, &node, &n) : -ENOMEM;
 
-	if (r == 0) {
-		qsort(files, n, sizeof(*files), by_path);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		files[i] = (struct file){ tree->nodes[node[i]].bytes, node[i] };
+	if (r == 0)
 		r = add_files(files, n, t, ret);
-	}
 	if (r == 0) {
 		/* sizes in percent include hidden files, as in a mount */
 		free(t->file_bytes);
@@ -185,10 +139,6 @@ static int from_tree(const struct tree *tree, struct sim_trace *t,
 		t->n_files = tree->n_files;
 		t->total_bytes = tree->file_bytes;
 		r = t->file_bytes ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; i < n; i++) {
-		free(files[i].folder);
-		free(files[i].name);
 	}
 	return r;
 }

@@ -19,24 +19,13 @@
 
 static int start_source(struct mount *m, const char *spec, struct err *err)
 {
-	const char *colon = strchr(spec, ':');
-	_cleanup_free_ char *word = NULL;
-	const struct plugin *p = NULL;
-	const char *arg = spec;
+	const char *arg;
 	int r;
 
-	if (colon && access(spec, F_OK) < 0) {
-		word = strndup(spec, (size_t)(colon - spec));
-		p = word ? plugin_find(source_table, "source", word, err)
-			 : NULL;
-		arg = colon + 1;
-	} else {
-		p = plugin_find(source_table, "source", "dir", err);
-	}
-	if (!p)
-		return err_set(err, -EINVAL, "no such kind of source");
-	m->source = container_of(p, const struct source_ops, plugin);
-	m->source_state = calloc(1, p->state_size);
+	m->source = source_of(spec, &arg, err);
+	if (!m->source)
+		return -EINVAL;
+	m->source_state = calloc(1, m->source->plugin.state_size);
 	if (!m->source_state || tree_init(&m->tree) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	m->tree.shared = options_has_word(m->o.mount_options, "allow_other");

@@ -46,4 +46,9 @@ struct source_ops {
 
 extern const struct plugin *const source_table[];
 
+/* The source that SOURCE selects, and its `arg`, which borrows from it. NULL
+ * with a text: no such kind. */
+const struct source_ops *source_of(const char *spec, const char **ret_arg,
+				   struct err *err);
+
 #endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/source/source.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+const struct source_ops *source_of(const char *spec, const char **ret_arg,
+				   struct err *err)
+{
+	const char *colon = strchr(spec, ':');
+	_cleanup_free_ char *word = NULL;
+	const struct plugin *p;
+
+	*ret_arg = spec;
+	/* a path may have a colon */
+	if (colon && access(spec, F_OK) < 0) {
+		word = strndup(spec, (size_t)(colon - spec));
+		*ret_arg = colon + 1;
+	}
+	p = plugin_find(source_table, "source", word ? word : "dir", err);
+	if (!p) {
+		err_set(err, -EINVAL, "no such kind of source");
+		return NULL;
+	}
+	return container_of(p, const struct source_ops, plugin);
+}
