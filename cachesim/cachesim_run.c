@@ -11,21 +11,15 @@
 
 #include "common/pool.h"
 #include "common/util.h"
+#include "fs/cache/cache_stack.h"
 #include "fs/server/object.h"
 
 /* Distance between the steps of a prefetch, in requests: object, index slot,
  * entry. Source: measured, tests/bench/cachesim.c */
 enum { STEP = 8 };
 
-/* The caches of a cell. */
-struct stack {
-	struct cache *c[TIERS_MAX];
-	size_t n;
-	enum tier_admit admit;
-};
-
 /* Prefetch for the requests to come, up to `to`. */
-static void look_ahead(const struct stack *s, const struct sim_trace *t,
+static void look_ahead(const struct cache_stack *s, const struct sim_trace *t,
 		       size_t i, size_t to)
 {
 	const struct sim_object *o = t->objects;
@@ -40,8 +34,8 @@ static void look_ahead(const struct stack *s, const struct sim_trace *t,
 	}
 }
 
-static void replay_one(struct stack *s, const struct sim_trace *t, size_t from,
-		       size_t to)
+static void replay_one(struct cache_stack *s, const struct sim_trace *t,
+		       size_t from, size_t to)
 {
 	struct cache_entry *e;
 
@@ -55,24 +49,8 @@ static void replay_one(struct stack *s, const struct sim_trace *t, size_t from,
 	}
 }
 
-static void access_tiers(struct stack *s, const struct cache_object *o)
-{
-	enum cache_result r = CACHE_REJECTED;
-	bool admitted = false; /* by a tier above */
-	struct cache_entry *e;
-
-	for (size_t k = 0; k < s->n && r != CACHE_HIT; k++) {
-		if (admitted && s->admit == TIER_ADMIT_FIRST)
-			r = cache_access_only(s->c[k], o) ? CACHE_HIT
-							  : CACHE_REJECTED;
-		else
-			r = cache_access(s->c[k], o, &e);
-		admitted = admitted || r == CACHE_ADMITTED;
-	}
-}
-
-static void replay(struct stack *s, const struct sim_trace *t, size_t from,
-		   size_t to)
+static void replay(struct cache_stack *s, const struct sim_trace *t,
+		   size_t from, size_t to)
 {
 	if (s->n == 1) {
 		replay_one(s, t, from, to);
@@ -84,19 +62,12 @@ static void replay(struct stack *s, const struct sim_trace *t, size_t from,
 		look_ahead(s, t, i, to);
 		if (t->next_use)
 			o.next_use = t->next_use[i];
-		access_tiers(s, &o);
+		cache_stack_access(s, &o);
 	}
 }
 
-static void stack_fini(struct stack *s)
-{
-	for (size_t k = 0; k < s->n; k++)
-		cache_free(s->c[k]);
-	s->n = 0;
-}
-
 static int new_stack(const struct sim_run *run, struct sim_cell *cell,
-		     struct stack *s)
+		     struct cache_stack *s)
 {
 	const struct sim_trace *t = run->trace;
 	struct policy_params params = { .seed = run->seed,
@@ -107,7 +78,7 @@ static int new_stack(const struct sim_run *run, struct sim_cell *cell,
 					.count_metadata = run->count_metadata,
 					.overhead_bytes = OBJECT_OVERHEAD };
 
-	*s = (struct stack){ .admit = run->admit };
+	*s = (struct cache_stack){ .admit = run->admit };
 	for (; s->n < cell->n_tiers; s->n++) {
 		const struct sim_tier *tier = &cell->tiers[s->n];
 		int r;
@@ -124,7 +95,7 @@ static int new_stack(const struct sim_run *run, struct sim_cell *cell,
 }
 
 /* Add the counts of the caches to those of an epoch. */
-static void count(struct sim_cell *cell, size_t epoch, struct stack *s)
+static void count(struct sim_cell *cell, size_t epoch, struct cache_stack *s)
 {
 	for (size_t k = 0; k < s->n; k++) {
 		cache_counts_add(&cell->tiers[k].epochs[epoch],
@@ -133,7 +104,7 @@ static void count(struct sim_cell *cell, size_t epoch, struct stack *s)
 	}
 }
 
-static void offer(struct stack *s, const struct cache_object *o)
+static void offer(struct cache_stack *s, const struct cache_object *o)
 {
 	for (size_t k = 0; k < s->n; k++)
 		if (cache_offer(s->c[k], o) && s->admit == TIER_ADMIT_FIRST)
@@ -141,7 +112,7 @@ static void offer(struct stack *s, const struct cache_object *o)
 }
 
 /* Offer it to the first that has room. */
-static void warm(struct stack *s, const struct cache_object *o)
+static void warm(struct cache_stack *s, const struct cache_object *o)
 {
 	for (size_t k = 0; k < s->n && !cache_peek(s->c[k], o->key); k++)
 		if (cache_has_room(s->c[k], o->bytes) &&
@@ -151,7 +122,8 @@ static void warm(struct stack *s, const struct cache_object *o)
 
 /* Apply an event between two requests; may replace the caches by others. */
 static int happen(const struct sim_run *run, struct sim_cell *cell,
-		  const struct sim_event *ev, size_t epoch, struct stack *s)
+		  const struct sim_event *ev, size_t epoch,
+		  struct cache_stack *s)
 {
 	struct cache_object o = { 0 };
 
@@ -172,14 +144,14 @@ static int happen(const struct sim_run *run, struct sim_cell *cell,
 		return 0;
 	case SIM_NEW_CACHE:
 		count(cell, epoch, s);
-		stack_fini(s);
+		cache_stack_fini(s);
 		return new_stack(run, cell, s);
 	}
 	return 0;
 }
 
 static int run_epochs(const struct sim_run *run, struct sim_cell *cell,
-		      struct stack *s)
+		      struct cache_stack *s)
 {
 	const struct sim_trace *t = run->trace;
 	size_t from = 0, event = 0;
@@ -206,7 +178,7 @@ static int run_epochs(const struct sim_run *run, struct sim_cell *cell,
 
 static int run_cell(const struct sim_run *run, struct sim_cell *cell)
 {
-	struct stack s = { 0 };
+	struct cache_stack s = { 0 };
 	int r = new_stack(run, cell, &s);
 
 	for (size_t k = 0; r == 0 && k < cell->n_tiers; k++) {
@@ -221,7 +193,7 @@ static int run_cell(const struct sim_run *run, struct sim_cell *cell)
 		r = run_epochs(run, cell, &s);
 	for (size_t k = 0; r == 0 && k < s.n; k++)
 		cell->tiers[k].metadata_bytes = cache_metadata_bytes(s.c[k]);
-	stack_fini(&s);
+	cache_stack_fini(&s);
 	return r;
 }
 
