@@ -45,6 +45,26 @@ void nic_limit(struct nic *n, double bytes_per_s, uint64_t latency_ns)
 		n->piece = MAX((size_t)piece, LEAST_PIECE);
 }
 
+uint64_t nic_send(struct nic *n, uint64_t now, size_t bytes,
+		  uint64_t *ret_first)
+{
+	uint64_t ready = now + n->latency_ns;
+	uint64_t begin = MAX(ready, n->out.busy_ns);
+
+	n->sent += bytes;
+	*ret_first = begin + link_ns(n->out.bytes_per_s, MIN(bytes, n->piece));
+	return link_send(&n->out, ready, bytes);
+}
+
+uint64_t nic_receive(struct nic *n, uint64_t now, uint64_t sent, size_t bytes)
+{
+	uint64_t last = link_ns(n->in.bytes_per_s, MIN(bytes, n->piece));
+	uint64_t end = link_send(&n->in, now, bytes);
+
+	n->received += bytes;
+	return MAX(end, sent + last);
+}
+
 void nic_book(struct nic *nic, struct link *l, struct nic_flow *f, size_t n,
 	      uint64_t ready, uint64_t now)
 {

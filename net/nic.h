@@ -40,6 +40,17 @@ void nic_free(struct nic *n);
 /* Before its use. bytes_per_s 0: no limit. */
 void nic_limit(struct nic *n, double bytes_per_s, uint64_t latency_ns);
 
+/*
+ * A whole message in closed form, for simulators; calls in order of time. It is
+ * ready at `now`: when its last bit has left the card, and, in *ret_first, when
+ * its first piece has, and can pass the card of the receiver.
+ */
+uint64_t nic_send(struct nic *n, uint64_t now, size_t bytes,
+		  uint64_t *ret_first);
+/* Its first piece arrives at `now`, its last bit left the sender at `sent`:
+ * when all of it has passed the receiver's card. */
+uint64_t nic_receive(struct nic *n, uint64_t now, uint64_t sent, size_t bytes);
+
 /* The part of a connection in one direction of the card. */
 struct nic_flow {
 	size_t booked;	 /* bytes that may pass at... */

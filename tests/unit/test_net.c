@@ -484,6 +484,41 @@ static void chains_and_buckets_are_limited(void **state)
 	nic_free(nic);
 }
 
+/* In closed form: the messages of one card follow each other, and pass the
+ * receiver's card piece by piece. */
+static void whole_messages_take_their_time(void **state)
+{
+	enum { BYTES = 1000000, PIECE = 50000 };
+	uint64_t first, sent, got, again;
+	struct nic a, b;
+
+	(void)state;
+	a = (struct nic){ 0 };
+	nic_limit(&a, 1e9, 10000);
+	b = (struct nic){ 0 };
+	nic_limit(&b, 1e9, 10000);
+	assert_int_equal(a.piece, PIECE);
+	sent = nic_send(&a, 0, BYTES, &first);
+	assert_int_equal(sent, 10000 + BYTES);
+	assert_int_equal(first, 10000 + PIECE);
+	got = nic_receive(&b, first, sent, BYTES);
+	assert_int_equal(got, 10000 + BYTES + PIECE);
+	/* the next one leaves behind it, and so arrives */
+	again = nic_send(&a, 5000, BYTES, &first);
+	assert_int_equal(again, sent + BYTES);
+	assert_int_equal(nic_receive(&b, first, again, BYTES), got + BYTES);
+	/* a receiver that is busy with another sender */
+	a = (struct nic){ 0 };
+	nic_limit(&a, 1e9, 0);
+	sent = nic_send(&a, 0, BYTES, &first);
+	assert_int_equal(nic_receive(&b, first, sent, BYTES), got + 2 * BYTES);
+	/* no limit */
+	a = (struct nic){ 0 };
+	nic_limit(&a, 0, 7);
+	assert_int_equal(nic_send(&a, 3, BYTES, &first), 10);
+	assert_int_equal(nic_receive(&a, 10, 10, BYTES), 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,6 +535,7 @@ int main(void)
 		cmocka_unit_test(gradients_alone_take_the_modelled_time),
 		cmocka_unit_test(gradients_and_traffic_share_the_card),
 		cmocka_unit_test(chains_and_buckets_are_limited),
+		cmocka_unit_test(whole_messages_take_their_time),
 	};
 	return seal_init(NULL) < 0 ? 1
 				   : cmocka_run_group_tests(tests, NULL, NULL);
