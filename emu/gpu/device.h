@@ -215,6 +215,14 @@ json_t *device_json(const struct device *d);
 /* A line on that, of `elapsed_ns`. */
 void device_summary(const struct device *d, uint64_t elapsed_ns, FILE *f);
 
+/* A GPU's part of a step of this job, without its copy; then that part as it
+ * varies from step to step. */
+struct gpus_part device_part_of(const struct device_job *j, uint32_t samples,
+				uint64_t bytes);
+void device_vary(const struct device_job *j, struct rng *rng,
+		 struct gpus_part *p);
+/* The stream of that, of GPU `i` in an epoch. */
+struct rng device_rng(const struct device_job *j, uint64_t epoch, uint32_t i);
 /* What a step of whole batches of `bytes` takes of local GPUs, copies
  * included, without what varies. */
 uint64_t device_local_ns(const struct device_job *j, uint64_t bytes);

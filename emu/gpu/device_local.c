@@ -63,12 +63,17 @@ static void local_begin(struct device *d, uint64_t epoch)
 	d->idle_ns = tick_now(j->tick);
 	gpus_init(&l->gpus, j->gpus, d->idle_ns);
 	for (uint32_t i = 0; i < j->gpus->n; i++)
-		l->rng[i] = rng_stream(j->seed, "jitter",
-				       (j->node << 32) + epoch * GPUS_MAX + i);
+		l->rng[i] = device_rng(j, epoch, i);
 }
 
-static struct gpus_part compute_of(const struct device_job *j, uint32_t samples,
-				   uint64_t bytes)
+struct rng device_rng(const struct device_job *j, uint64_t epoch, uint32_t i)
+{
+	return rng_stream(j->seed, "jitter",
+			  (j->node << 32) + epoch * GPUS_MAX + i);
+}
+
+struct gpus_part device_part_of(const struct device_job *j, uint32_t samples,
+				uint64_t bytes)
 {
 	struct gpus_part p = gpus_compute_of(j->gpu, j->model, samples, bytes);
 
@@ -82,7 +87,7 @@ static struct gpus_part compute_of(const struct device_job *j, uint32_t samples,
 uint64_t device_local_ns(const struct device_job *j, uint64_t bytes)
 {
 	struct gpus_part c = gpus_copy_of(j->gpu, j->model, bytes, j->pinned);
-	struct gpus_part p = compute_of(j, j->batch, bytes);
+	struct gpus_part p = device_part_of(j, j->batch, bytes);
 
 	return c.copy_ns + p.prep_ns + p.forward_ns + p.backward_ns +
 	       p.optimizer_ns;
@@ -137,9 +142,10 @@ static int local_copy(struct device *d, uint32_t gpu,
 	return 0;
 }
 
-static void vary(struct local *l, uint32_t i, struct gpus_part *p)
+void device_vary(const struct device_job *j, struct rng *rng,
+		 struct gpus_part *p)
 {
-	double x = gpu_jitter(&l->rng[i], l->device.job.jitter);
+	double x = gpu_jitter(rng, j->jitter);
 
 	p->forward_ns = (uint64_t)((double)p->forward_ns * x);
 	p->backward_ns = (uint64_t)((double)p->backward_ns * x);
@@ -169,8 +175,9 @@ static void local_submit(struct device *d, const struct device_part *part,
 					  .gpu = l->step };
 	l->used = 0;
 	for (uint32_t i = 0; i < d->job.gpus->n; i++) {
-		cost[i] = compute_of(&d->job, part[i].samples, part[i].bytes);
-		vary(l, i, &cost[i]);
+		cost[i] =
+			device_part_of(&d->job, part[i].samples, part[i].bytes);
+		device_vary(&d->job, &l->rng[i], &cost[i]);
 		l->used += part[i].samples > 0;
 	}
 	if (d->events.reach) {

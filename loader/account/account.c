@@ -117,7 +117,9 @@ void account_merge(struct account *into, const struct account *from)
 		into->first_batch_ns = from->first_batch_ns;
 	}
 	into->gpus = MAX(into->gpus, from->gpus);
-	for (uint32_t i = 0; i < from->gpus; i++)
+	into->more_nodes = MAX(into->more_nodes, from->more_nodes);
+	/* of several nodes their GPUs are not known */
+	for (uint32_t i = 0; !from->more_nodes && i < from->gpus; i++)
 		merge_gpu(&into->gpu[i], &from->gpu[i]);
 	into->steps += from->steps;
 	into->samples += from->samples;

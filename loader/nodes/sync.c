@@ -38,17 +38,25 @@ void sync_begin(struct sync *s, uint64_t now)
 	s->base_ns = now;
 }
 
-void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
-		const struct stalls *data, uint64_t transfer_ns)
+struct sync_record sync_record(uint64_t base, uint64_t idle,
+			       const struct gpus_reach *reach,
+			       const struct stalls *data, uint64_t transfer_ns)
 {
-	struct sync_record mine = {
-		.start_ns = reach->pass.start - s->base_ns,
-		.end_ns = reach->pass.end - s->base_ns,
+	return (struct sync_record){
+		.start_ns = reach->pass.start - base,
+		.end_ns = reach->pass.end - base,
 		.optimizer_ns = reach->optimizer_ns,
 		.data = *data,
 		.transfer_ns = transfer_ns,
-		.held_ns = idle - s->base_ns,
+		.held_ns = idle - base,
 	};
+}
+
+void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
+		const struct stalls *data, uint64_t transfer_ns)
+{
+	struct sync_record mine =
+		sync_record(s->base_ns, idle, reach, data, transfer_ns);
 
 	comm_start(s->comm, &mine, sizeof(mine));
 }
@@ -100,32 +108,12 @@ static void attribute(struct sync *s)
 	s->straggler[s->last].n_last += anyone_waits;
 }
 
-/* When the slowest card has passed the gradients. */
-static int share_cards(struct sync *s, uint64_t *reduced, struct err *err)
+void sync_settle(struct sync *s, struct gpus_reach *ret_all,
+		 uint64_t *ret_reduced)
 {
-	uint64_t mine = 0, most = 0;
-	int r = 0;
-
-	if (s->card.mount)
-		r = card_reduce(&s->card, &s->reduce, s->pass, s->comm->size,
-				s->base_ns, *reduced, &mine, err);
-	if (r == 0)
-		r = comm_exchange(s->comm, &mine, s->delay, sizeof(mine), err);
-	for (uint32_t i = 0; r == 0 && i < s->comm->size; i++)
-		most = MAX(most, s->delay[i]);
-	*reduced += most;
-	return r;
-}
-
-int sync_finish(struct sync *s, struct gpus_reach *ret_all,
-		uint64_t *ret_reduced, struct err *err)
-{
-	int r = comm_finish(s->comm, s->node, sizeof(*s->node), err);
 	uint32_t n = s->comm->size;
 	struct gpus_reach all = { 0 };
 
-	if (r < 0)
-		return r;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sync_record *p = &s->node[i];
 
@@ -138,15 +126,41 @@ int sync_finish(struct sync *s, struct gpus_reach *ret_all,
 	*ret_reduced =
 		s->base_ns + collective_overlapped(&s->reduce, s->pass, n);
 	attribute(s);
-	if (s->cards)
-		r = share_cards(s, ret_reduced, err);
-	if (r < 0)
-		return r;
 	all.pass.start += s->base_ns;
 	all.pass.end += s->base_ns;
 	*ret_all = all;
 	s->base_ns = *ret_reduced + all.optimizer_ns;
-	return 0;
+}
+
+/* When the slowest card has passed the gradients. */
+static int share_cards(struct sync *s, uint64_t base, uint64_t *reduced,
+		       struct err *err)
+{
+	uint64_t mine = 0, most = 0;
+	int r = 0;
+
+	if (s->card.mount)
+		r = card_reduce(&s->card, &s->reduce, s->pass, s->comm->size,
+				base, *reduced, &mine, err);
+	if (r == 0)
+		r = comm_exchange(s->comm, &mine, s->delay, sizeof(mine), err);
+	for (uint32_t i = 0; r == 0 && i < s->comm->size; i++)
+		most = MAX(most, s->delay[i]);
+	*reduced += most;
+	s->base_ns += most;
+	return r;
+}
+
+int sync_finish(struct sync *s, struct gpus_reach *ret_all,
+		uint64_t *ret_reduced, struct err *err)
+{
+	uint64_t base = s->base_ns;
+	int r = comm_finish(s->comm, s->node, sizeof(*s->node), err);
+
+	if (r < 0)
+		return r;
+	sync_settle(s, ret_all, ret_reduced);
+	return s->cards ? share_cards(s, base, ret_reduced, err) : 0;
 }
 
 const struct stalls *sync_other(const struct sync *s)

@@ -82,10 +82,17 @@ void sync_begin(struct sync *s, uint64_t now);
 /* This node's GPUs fell idle at `idle` and compute until `reach`. */
 void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
 		const struct stalls *data, uint64_t transfer_ns);
+/* What it sends: a node's part of a step that began at `base`. */
+struct sync_record sync_record(uint64_t base, uint64_t idle,
+			       const struct gpus_reach *reach,
+			       const struct stalls *data, uint64_t transfer_ns);
 /* Wait for the other nodes. *ret_all, of all nodes, and *ret_reduced, when the
  * gradients are reduced, are on this node's clock. As comm_finish. */
 int sync_finish(struct sync *s, struct gpus_reach *ret_all,
 		uint64_t *ret_reduced, struct err *err);
+/* The same once `node` has the records of all. Waits for nothing. */
+void sync_settle(struct sync *s, struct gpus_reach *ret_all,
+		 uint64_t *ret_reduced);
 /* What the node that was last waited for; NULL: it was this one. */
 const struct stalls *sync_other(const struct sync *s);
 

@@ -51,15 +51,15 @@ void schedule_close(struct schedule *s)
 /* Keep the positions of this rank. */
 static void share_out(struct schedule *s)
 {
-	uint64_t rank = s->c.rank, world = s->c.world, n = s->c.in.n;
+	uint64_t rank = s->c.rank;
 	uint32_t last;
 
-	if (s->n == 0 || world == 1)
+	if (s->n == 0 || s->c.world == 1 || s->c.whole)
 		return;
 	/* it may wrap around to a first one, which the loop overwrites */
-	last = s->order[(rank + (s->n - 1) * world) % n];
+	last = s->order[schedule_position(&s->c, rank, s->n - 1)];
 	for (uint64_t i = 0; i + 1 < s->n; i++)
-		s->order[i] = s->order[rank + i * world];
+		s->order[i] = s->order[schedule_position(&s->c, rank, i)];
 	s->order[s->n - 1] = last;
 }
 

@@ -29,6 +29,7 @@ struct schedule_config {
 	const struct dataset *data; /* NULL: the samples have no paths */
 	uint64_t rank, world;	    /* rank < world */
 	bool drop_last;
+	bool whole;	    /* `order` keeps the shares of all ranks */
 	const char *replay; /* read the orders from there; NULL: `order` */
 	const char *dump;   /* write them there, before sharing */
 };
@@ -38,8 +39,9 @@ struct schedule {
 	struct order_text *replay;
 	FILE *dump;
 	uint64_t dumped; /* epochs below this one are in `dump` */
-	uint32_t *order; /* c.in.n: the first n are visited */
-	uint64_t n;	 /* samples of an epoch on this rank */
+	/* c.in.n: the first n are visited; `whole`: schedule_position() */
+	uint32_t *order;
+	uint64_t n; /* samples of an epoch on this rank */
 };
 
 /* Close with schedule_close, failed or not. `data` and what `in` points to stay
@@ -48,6 +50,13 @@ struct schedule {
 int schedule_open(const struct schedule_config *c, struct schedule *ret,
 		  struct err *err);
 void schedule_close(struct schedule *s);
+
+/* The position in the whole order of the i-th sample that a rank visits. */
+static inline uint64_t schedule_position(const struct schedule_config *c,
+					 uint64_t rank, uint64_t i)
+{
+	return (rank + i * c->world) % c->in.n;
+}
 
 /* Fill `order` for an epoch. Errors of the order and of the files. */
 int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);

@@ -8,10 +8,6 @@
 #include "common/thread.h"
 #include "common/util.h"
 
-/* One is copied to the device, one is ready, one is being filled. While the pin
- * stage keeps up with the device, more would only wait. */
-enum { LANE_BUFFERS = 3 };
-
 struct pin {
 	struct supply from;
 	struct tick *tick;
@@ -123,7 +119,7 @@ int pin_new(const struct supply *from, struct tick *tick,
 	p->batch = batch;
 	p->lanes = lanes;
 	p->inlined = inlined;
-	p->n_buffers = lanes * LANE_BUFFERS;
+	p->n_buffers = lanes * PIN_LANE_BUFFERS;
 	pthread_mutex_init(&p->lock, NULL);
 	tick_cond_init(&p->filled);
 	p->places = calloc((size_t)p->n_buffers * batch, sizeof(*p->places));

@@ -19,13 +19,18 @@
 #include "loader/pipeline/delivery.h"
 #include "loader/pipeline/supply.h"
 
+/* Buffers of a lane: one is copied to the device, one is ready, one is being
+ * filled. While the pin stage keeps up with the device, more would only wait.
+ */
+enum { PIN_LANE_BUFFERS = 3 };
+
 struct pin;
 
 /*
- * Locks three buffers of `bytes` per lane now; larger batches lock more later.
- * `gpu` is used until pin_free. -E2BIG, -EPERM, -ENOMEM as pinned_new, with
- * `budget` bytes. `inlined`: one lane, and every batch is released before the
- * next is requested.
+ * Locks PIN_LANE_BUFFERS buffers of `bytes` per lane now; larger batches lock
+ * more later. `gpu` is used until pin_free. -E2BIG, -EPERM, -ENOMEM as
+ * pinned_new, with `budget` bytes. `inlined`: one lane, and every batch is
+ * released before the next is requested.
  */
 int pin_new(const struct supply *from, struct tick *tick,
 	    const struct gpu_profile *gpu, uint32_t batch, size_t bytes,

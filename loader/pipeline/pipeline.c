@@ -62,7 +62,7 @@ int pipeline_sample_bytes(const struct pipeline_config *c, size_t *ret,
  * consumer takes; at least two, so that one is read while the other is
  * consumed.
  */
-static uint32_t n_windows(const struct pipeline_config *c)
+uint32_t pipeline_windows(const struct pipeline_config *c)
 {
 	uint64_t ahead = (uint64_t)c->prefetch * MAX(c->workers, c->cores);
 	uint64_t n = (ahead + c->superbatch - 1) / c->superbatch + 1;
@@ -75,7 +75,7 @@ static uint32_t n_windows(const struct pipeline_config *c)
 
 /* Small enough that all workers have a share of a batch, and 1 where a sample
  * keeps a worker busy for long; otherwise leasing costs more than a read. */
-static uint32_t lease_size(const struct pipeline_config *c, size_t stride)
+uint32_t pipeline_lease(const struct pipeline_config *c, size_t stride)
 {
 	uint32_t n = c->batch / (c->workers * 4);
 
@@ -126,7 +126,7 @@ static int start(struct pipeline *p, struct err *err)
 				 .tick = c->tick,
 				 .batch = c->batch,
 				 .superbatch = c->superbatch,
-				 .n_windows = n_windows(c),
+				 .n_windows = pipeline_windows(c),
 				 .direct = c->direct,
 				 .any_order = c->engine->any_order,
 				 .whole_batches = c->engine->whole_batches,
@@ -151,7 +151,7 @@ static int start(struct pipeline *p, struct err *err)
 		f.stride = (bytes + ALIGN - 1) / ALIGN * ALIGN;
 	w.sample_bytes = bytes;
 	w.stride = f.stride;
-	w.lease = lease_size(c, f.stride);
+	w.lease = pipeline_lease(c, f.stride);
 	mean = bytes ? bytes : c->data->bytes / c->data->n;
 	if (c->pin_direct)
 		r = pinned_new(f.n_windows, window_bytes(&f, mean),
@@ -255,16 +255,10 @@ static int wait_for(struct pipeline *p, uint64_t deadline, struct delivery *ret)
 	return r;
 }
 
-static uint64_t past(uint64_t from, uint64_t to)
-{
-	return to > from ? to - from : 0;
-}
-
-/* Of the workers that made the batch. 1 if they only read, or did nothing. */
+/* Of the workers that made the batch. */
 static double read_share(const struct pipeline *p, const struct delivery *d)
 {
-	struct activity since = { 0 };
-	uint64_t read, prep;
+	struct activity since = { 0 }, now = { d->read_ns, d->prep_ns };
 
 	for (uint32_t i = 0; i < p->c.workers; i++) {
 		if (p->c.engine->whole_batches && i != d->owner)
@@ -272,11 +266,7 @@ static double read_share(const struct pipeline *p, const struct delivery *d)
 		since.read_ns += p->since[i].read_ns;
 		since.prep_ns += p->since[i].prep_ns;
 	}
-	read = past(since.read_ns, d->read_ns);
-	prep = past(since.prep_ns, d->prep_ns);
-	if (p->virtual)
-		read = past(prep, read);
-	return prep ? (double)read / (double)(read + prep) : 1;
+	return activity_read_share(&since, &now, p->virtual);
 }
 
 /* Read the workers' clocks: the GPU fell idle before its batch was there. */

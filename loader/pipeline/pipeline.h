@@ -55,6 +55,10 @@ struct pipeline_config {
 
 struct pipeline;
 
+/* The number of windows (flow.h): enough for the batches to prefetch. */
+uint32_t pipeline_windows(const struct pipeline_config *c);
+/* Samples per lease, where they are collated `stride` bytes apart (0: raw). */
+uint32_t pipeline_lease(const struct pipeline_config *c, size_t stride);
 /* Bytes that the prep stage of `c` writes per sample; 0: raw bytes. Uses only
  * `prep` and `prep_config` of `c`. -ENOMEM. */
 int pipeline_sample_bytes(const struct pipeline_config *c, size_t *ret,

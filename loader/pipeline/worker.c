@@ -72,6 +72,22 @@ static uint64_t turn_to(struct feed *f, enum doing doing)
 	return now;
 }
 
+static uint64_t past(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+double activity_read_share(const struct activity *since,
+			   const struct activity *now, bool virtual_cores)
+{
+	uint64_t read = past(since->read_ns, now->read_ns);
+	uint64_t prep = past(since->prep_ns, now->prep_ns);
+
+	if (virtual_cores)
+		read = past(prep, read);
+	return prep ? (double)read / (double)(read + prep) : 1;
+}
+
 struct activity workers_activity(struct workers *w, uint32_t i)
 {
 	struct feed *f = &w->feed[i];

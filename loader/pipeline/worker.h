@@ -51,6 +51,14 @@ struct activity {
 	uint64_t read_ns, prep_ns;
 };
 
+/*
+ * The share of reads in the time from `since` to `now`; the rest is transforms.
+ * 1 if there were none, or no time passed. `virtual_cores`: read_ns includes
+ * transforms.
+ */
+double activity_read_share(const struct activity *since,
+			   const struct activity *now, bool virtual_cores);
+
 struct workers;
 
 /* Start `n` threads; returns after all are set up, or with the first error. */
