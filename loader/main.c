@@ -16,6 +16,7 @@
  *	loader/account	where the time went; loader/checkpoint: saved state
  *	loader/nodes	several nodes: their steps, their record
  *	loader/comm	the exchanges between them, over MPI
+ *	loader/sim	--simulate: all of it on an event clock
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,12 +29,14 @@
 #include "common/program/interrupt.h"
 #include "common/thread.h"
 #include "common/word.h"
+#include "loader/sim/simulate.h"
 #include "loader/train/session.h"
 
 struct run {
 	struct session session;
 	struct interrupt interrupt;
 	struct progress progress;
+	struct simulate simulate; /* --simulate */
 	bool failure_named;
 	struct comm *comm; /* several ranks; NULL: this process is alone */
 	char name[48];	   /* in front of its lines then */
@@ -252,6 +255,27 @@ static int tell(struct run *run, struct err *err)
 	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
 
+/* --- a simulation --------------------------------------------------------- */
+
+static int simulate(struct run *run, struct simulate *m, struct err *err)
+{
+	struct session *s = &run->session;
+	int r = simulate_open(m, s, err);
+
+	if (r < 0)
+		return r;
+	progress_init(&run->progress, "simulating", s->n_steps,
+		      s->choice.progress);
+	while (r == 0 && session_more(s)) {
+		r = simulate_epoch(m, err);
+		progress_update(&run->progress, s->resume.point.step, NULL);
+	}
+	progress_end(&run->progress);
+	return r == 0 ? simulate_report(m, err) : r;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
 /* All but the options, up to the end of training. */
 static int work(struct run *run, struct err *err)
 {
@@ -259,6 +283,8 @@ static int work(struct run *run, struct err *err)
 	const char *json = s->options.common.json;
 	int r = json && is_first(run) ? json_check(json, err) : 0;
 
+	if (r == 0 && s->options.simulate)
+		return simulate(run, &run->simulate, err);
 	if (r == 0)
 		r = session_open(s, err);
 	if (r == 0)
@@ -272,8 +298,12 @@ static int train(struct run *run)
 {
 	struct session *s = &run->session;
 	struct err err = { 0 };
-	int r = join_ranks(run, &err);
-	bool usage = r == -EINVAL;
+	int r = simulate_options(&s->options, &err);
+	bool usage;
+
+	if (r == 0 && !s->options.simulate)
+		r = join_ranks(run, &err);
+	usage = r == -EINVAL;
 
 	if (r == 0) {
 		r = train_options_resolve(&s->options, &s->choice, &err);
@@ -322,6 +352,7 @@ int main(int argc, char **argv)
 	cli_parse(&program, argc, argv, &run.session.options, NULL);
 	status = train(&run);
 	interrupt_end(&run.interrupt);
+	simulate_close(&run.simulate);
 	session_close(&run.session);
 	comm_close(run.comm);
 	return status;

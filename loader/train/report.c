@@ -213,25 +213,30 @@ json_t *report_json(const struct report *r)
 {
 	const struct train_options *o = r->options;
 	/* each node has its own mount, and its own limits */
-	json_t *fs = r->nodes ? NULL : mount_stats(r->mount);
+	json_t *fs = r->simulated ? json_incref(r->simulated)
+		     : r->nodes	  ? NULL
+				  : mount_stats(r->mount);
 	struct rig rig = rig_of(r, fs);
 
 	return json_pack(
-		"{s:{s:s, s:s}, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, s:o, "
+		"{s:{s:s, s:s}, s:s*, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, "
+		"s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
 		"s:o, s:o?, s:O*, s:b}",
-		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
-		"command", command_json(r), "config",
-		conf_json(train_fields, o), "plugins", plugins_json(r), "seed",
-		(json_int_t)o->common.seed, "time_scale", o->time_scale, "host",
-		host_json(), "profile", profile_json(r), "prep",
-		train_prep_json(r->prep, o), "pin", pin_json(r), "node",
-		train_node_json(r->node, o), "epochs", epochs_json(r), "totals",
-		times_json(r, &r->total, true), "warm",
+		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION, "kind",
+		r->simulated ? "SIMULATED" : NULL, "command", command_json(r),
+		"config", conf_json(train_fields, o), "plugins",
+		plugins_json(r), "seed", (json_int_t)o->common.seed,
+		"time_scale", o->time_scale, "host", host_json(), "profile",
+		profile_json(r), "prep", train_prep_json(r->prep, o), "pin",
+		pin_json(r), "node", train_node_json(r->node, o), "epochs",
+		epochs_json(r), "totals", times_json(r, &r->total, true),
+		"warm",
 		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
-		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
-		tick_error_json(r->tick), "rig",
-		r->nodes ? json_null() : rig_json(&rig), "fs",
+		"ceiling",
+		r->simulated ? json_null() : ceiling_json(&r->ceiling),
+		"timer_error_us", tick_error_json(r->tick), "rig",
+		r->nodes || r->simulated ? json_null() : rig_json(&rig), "fs",
 		fs ? fs : json_null(), "analysis",
 		r->analysis.samples
 			? analysis_json(&r->analysis, r->epoch, r->n_epochs)
@@ -479,11 +484,11 @@ static void limits(const struct report *r, FILE *f)
 	char node[32];
 	size_t i;
 
-	json_array_foreach (r->nodes, i, one) {
+	json_array_foreach (r->simulated ? NULL : r->nodes, i, one) {
 		snprintf(node, sizeof(node), ", node %zu", i);
 		rig_print(json_object_get(one, "rig"), node, f);
 	}
-	if (r->nodes)
+	if (r->nodes || r->simulated)
 		return;
 	rig = rig_of(r, fs);
 	own = rig_json(&rig);
@@ -505,7 +510,9 @@ void report_summary(const struct report *r, FILE *f)
 	char name[24];
 
 	resumed(r, f);
-
+	if (r->simulated)
+		fputs("SIMULATED: all times are computed, nothing was read.\n",
+		      f);
 	fprintf(f,
 		"%s on %s, batch %llu, --loader %s --prep %s: of the time, "
 		"in percent\n",

@@ -44,6 +44,7 @@ struct report {
 	const struct sync *sync; /* NULL: they have no steps together */
 	json_t *nodes; /* the parts of all nodes; NULL: there is one, or those
 			* of the others were not collected */
+	json_t *simulated; /* the mounts of a simulation; NULL: a real run */
 	bool interrupted;
 };
 

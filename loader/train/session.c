@@ -110,18 +110,11 @@ static int start_device(struct session *s, struct err *err)
 			       : r;
 }
 
-int session_start(struct session *s, struct err *err)
+struct pipeline_config session_pipeline(struct session *s)
 {
 	const struct train_options *o = &s->options;
-	int r = 0;
 
-	s->tick = tick_new(o->time_scale, TICK_DEFAULT_SPIN_NS);
-	if (!s->tick)
-		return err_set(err, -ENOMEM, "out of memory");
-	if (o->keep_awake)
-		tick_keep_awake(s->tick); /* where permitted */
-	s->train.tick = s->job.tick = s->sync.card.tick = s->tick;
-	s->config = (struct pipeline_config){
+	return (struct pipeline_config){
 		.data = &s->data,
 		.engine = s->choice.engine,
 		.engine_options = s->choice.loader_choice.options,
@@ -145,6 +138,20 @@ int session_start(struct session *s, struct err *err)
 		.prep_config = &s->prep.config,
 		.cores = s->prep.cores,
 	};
+}
+
+int session_start(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = 0;
+
+	s->tick = tick_new(o->time_scale, TICK_DEFAULT_SPIN_NS);
+	if (!s->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (o->keep_awake)
+		tick_keep_awake(s->tick); /* where permitted */
+	s->train.tick = s->job.tick = s->sync.card.tick = s->tick;
+	s->config = session_pipeline(s);
 	if (o->analyze)
 		r = analyze_first(s, err);
 	if (r == 0)
@@ -238,8 +245,7 @@ bool session_more(const struct session *s)
 	return p->step < s->n_steps && p->epoch < s->options.epochs;
 }
 
-/* Samples left in the epoch, limited by the steps left. */
-static uint64_t epoch_samples(const struct session *s)
+uint64_t session_epoch_samples(const struct session *s)
 {
 	const struct checkpoint_point *p = &s->resume.point;
 	uint64_t batch = train_step_samples(&s->options), n = s->schedule.n;
@@ -275,7 +281,7 @@ int session_begin(struct session *s, struct err *err)
 	s->observed.account = a;
 	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
 	s->hits_known = mount_hits(&s->mount, &s->hits);
-	s->n_left = epoch_samples(s);
+	s->n_left = session_epoch_samples(s);
 	train_begin(&s->train, epoch, s->schedule.order, s->n_left);
 	return 0;
 }
@@ -430,6 +436,7 @@ void session_close(struct session *s)
 		free(s->report.epoch[i]);
 	free(s->report.epoch);
 	json_decref(s->report.nodes);
+	json_decref(s->report.simulated);
 	sync_fini(&s->sync);
 	train_choice_fini(&s->choice);
 	conf_free(train_fields, &s->options);

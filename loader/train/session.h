@@ -57,12 +57,14 @@ struct session {
 	/* The ranks of a run on several nodes, of which this process is one:
 	 * `options` have its rank and their number. NULL: the only one. */
 	struct comm *comm;
+	/* With `options.simulate` the caller's, too: sizes of the samples. It
+	 * only opens the session and gets its report. */
+	struct dataset data;
 
 	/* read-only for the caller */
 	struct tick *tick;
 	struct gpu_profile gpu;
 	const struct gpu_model *model;
-	struct dataset data;
 	struct resume resume; /* its `point`: progress so far */
 	uint64_t n_steps;     /* steps of the whole run */
 	struct report report;
@@ -104,6 +106,10 @@ struct session {
 
 /* The default options; nothing is open. */
 void session_init(struct session *s);
+/* The pipeline that session_start makes, and the samples of the current epoch
+ * that are left, limited by the steps: for simulations. */
+struct pipeline_config session_pipeline(struct session *s);
+uint64_t session_epoch_samples(const struct session *s);
 /* At any time after session_init, also after a failure. */
 void session_close(struct session *s);
 

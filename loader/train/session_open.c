@@ -117,10 +117,11 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 			.world = (uint32_t)o->world_size,
 			.holder = s->holder,
 			.options = s->choice.order_choice.options },
-		.data = d->n ? d : NULL,
+		.data = d->path ? d : NULL,
 		.rank = o->rank,
 		.world = o->world_size,
 		.drop_last = o->drop_last,
+		.whole = o->simulate,
 		.replay = o->replay_order,
 		.dump = o->dump_order,
 	};
@@ -152,6 +153,8 @@ static int load_data(struct session *s, struct err *err)
 
 	if (!s->choice.engine->next)
 		return plan(s, o->samples, err);
+	if (o->simulate)
+		return plan(s, s->data.n, err);
 	r = train_data_open(o, &s->choice, &s->data, &s->how, err);
 	if (s->how.not_kept.text[0])
 		session_tell(s, LOG_LEVEL_INFO, "the index is not kept: %s",
@@ -171,7 +174,7 @@ static int set_reading(struct session *s, struct err *err)
 	struct train_options *o = &s->options;
 	int r = 0;
 
-	if (!s->choice.engine->next)
+	if (!s->choice.engine->next || o->simulate)
 		return 0;
 	if (o->direct)
 		r = direct_begin(&s->data, &s->direct, err);

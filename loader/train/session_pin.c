@@ -57,7 +57,7 @@ int session_fit_pin(struct session *s, struct err *err)
 	uint64_t bytes, room;
 	int r;
 
-	if (!o->pin_auto || !s->choice.engine->next)
+	if (!o->pin_auto || !s->choice.engine->next || o->simulate)
 		return 0;
 	room = pinned_room(o->pin_budget);
 	if (room >= o->pin_budget)

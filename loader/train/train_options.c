@@ -135,7 +135,7 @@ const struct conf_field train_fields[] = {
 		  "srun has started (default auto: if there are any)" },
 	{ FIELD("nodes", CONF_UINT, nodes), .min = 1, .max = 1024, .arg = "N",
 	  .help = "number of nodes: run this command as N ranks under "
-		  "mpirun (1)" },
+		  "mpirun (1), or simulate them" },
 	{ FIELD("rank", CONF_UINT, rank), .arg = "R",
 	  .help = "rank of this process, from 0: which part of each epoch it "
 		  "visits" },
@@ -199,6 +199,22 @@ const struct conf_field train_fields[] = {
 	  .help = "allow batch sizes outside the profile's table" },
 	{ FIELD("samples", CONF_UINT, samples), .min = 1, .max = 4294967295.,
 	  .arg = "N", .help = "samples of an epoch, with --loader null" },
+	{ FIELD("simulate", CONF_BOOL, simulate),
+	  .help = "compute all times on an event clock: nothing is read, "
+		  "nothing waits; --data is a SOURCE of gpemu-fs, --nodes the "
+		  "number of simulated nodes" },
+	{ FIELD("fs", CONF_LIST, fs), .item = CONF_STRING,
+	  .item_size = sizeof(char *), .lone = true, .arg = "KEY=VALUE",
+	  .help = "with --simulate: an option of each node's gpemu-fs, such as "
+		  "storage=hdd" },
+	{ FIELD("fs_config", CONF_STRING, fs_config), .arg = "FILE",
+	  .help = "with --simulate: a configuration of gpemu-fs; --fs "
+		  "overrides it" },
+	{ FIELD("caches", CONF_STRING, caches), .arg = "private|partitioned",
+	  .help = "with --simulate: how the nodes' caches work together; "
+		  "partitioned: as by gpemu-fs --peers (default private)" },
+	{ FIELD("shared_storage", CONF_BOOL, shared_storage),
+	  .help = "with --simulate: all nodes read from one storage device" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
 	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",

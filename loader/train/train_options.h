@@ -56,6 +56,10 @@ struct train_options {
 	bool inference, model_transfer;
 	char *trace, *steps; /* paths; NULL: none */
 	uint64_t samples;    /* per epoch, without files */
+	bool simulate;	     /* loader/sim/simulate.h, as the next */
+	struct conf_list fs; /* of char * */
+	char *fs_config, *caches;
+	bool shared_storage;
 };
 
 extern const struct conf_field train_fields[];

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/sim/sim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "loader/sim/sim_node.h"
+
+/* No event: the begin of an epoch. */
+#define NOTHING UINT32_MAX
+
+static int init_prep(struct sim *s, struct err *err)
+{
+	const struct pipeline_config *c = s->c.pipeline;
+	const struct prep_ops *prep = c->prep;
+	int r = pipeline_sample_bytes(c, &s->sample_bytes, err);
+
+	s->prep = calloc(1, prep->plugin.state_size + 1);
+	if (!s->prep)
+		return -ENOMEM;
+	return r == 0 && prep->init ? prep->init(s->prep, c->prep_config, err)
+				    : r;
+}
+
+static int init_nodes(struct sim *s)
+{
+	int r = 0;
+
+	s->nodes = calloc(s->c.nodes, sizeof(*s->nodes));
+	if (!s->nodes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->c.nodes; i++) {
+		s->nodes[i].sim = s;
+		s->nodes[i].node = i;
+	}
+	for (uint32_t i = 0; r == 0 && i < s->c.nodes; i++) {
+		if (s->c.pipeline->engine->next)
+			r = sim_load_init(&s->nodes[i]);
+		if (r == 0)
+			r = sim_step_init(&s->nodes[i]);
+	}
+	return r;
+}
+
+int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
+{
+	const struct pipeline_config *p = c->pipeline;
+	struct sim *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->c = *c;
+	s->pinned = p->pin && !p->pin_direct && p->engine->next;
+	s->lanes = MAX(p->gpus, 1);
+	if (p->engine->next) {
+		s->depth = p->engine->whole_batches
+				   ? 1
+				   : MAX(p->queue_depth / p->workers, 1);
+		s->n_windows = pipeline_windows(p);
+		s->lease = pipeline_lease(p, 0);
+	}
+	r = init_prep(s, err);
+	if (r == 0)
+		r = init_nodes(s);
+	if (r < 0) {
+		sim_free(s);
+		return err_set(err, r, "%s", strerror(-r));
+	}
+	*ret = s;
+	return 0;
+}
+
+void sim_free(struct sim *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; s->nodes && i < s->c.nodes; i++) {
+		sim_load_fini(&s->nodes[i]);
+		sim_step_fini(&s->nodes[i]);
+	}
+	if (s->prep && s->c.pipeline->prep->fini)
+		s->c.pipeline->prep->fini(s->prep);
+	sim_events_fini(&s->events);
+	free(s->prep);
+	free(s->nodes);
+	free(s);
+}
+
+static void begin(struct sim *s, uint64_t samples, uint64_t now,
+		  struct account *accounts)
+{
+	s->n_ended = s->n_reached = 0;
+	if (s->c.sync)
+		sync_begin(s->c.sync, now);
+	for (uint32_t i = 0; i < s->c.nodes; i++) {
+		struct sim_node *n = &s->nodes[i];
+
+		n->account = n->observed.account = &accounts[i];
+		observers_begin(&n->observers, s->epoch, now);
+		sim_step_begin(n, samples, now);
+		if (s->c.pipeline->engine->next)
+			sim_load_begin(n, samples, now);
+	}
+	for (uint32_t i = 0; i < s->c.nodes; i++)
+		sim_step_look(&s->nodes[i], now);
+}
+
+static void happen(struct sim *s, const struct sim_event *e)
+{
+	struct sim_node *n = &s->nodes[e->node];
+	uint32_t which = e->what & ((1u << SIM_WHAT_SHIFT) - 1);
+
+	switch ((enum sim_what)(e->what >> SIM_WHAT_SHIFT)) {
+	case SIM_READ: sim_load_read(n, which, e->at); break;
+	case SIM_BATCH: sim_load_batch(n, which, e->at); break;
+	case SIM_RELEASE: sim_step_release(n, which, e->at); break;
+	case SIM_LOOK: break;
+	}
+	sim_step_look(n, e->at);
+}
+
+/* Samples of this rank that no other visits; the order may wrap around. */
+static uint64_t distinct(const struct sim *s, uint32_t rank, uint64_t samples)
+{
+	const struct schedule_config *c = &s->c.schedule->c;
+	uint64_t last = rank + (samples - 1) * c->world;
+
+	return samples - (last >= c->in.n);
+}
+
+static void end(struct sim *s, uint64_t samples, uint64_t *ret_end)
+{
+	*ret_end = 0;
+	for (uint32_t i = 0; i < s->c.nodes; i++) {
+		struct sim_node *n = &s->nodes[i];
+
+		observers_end(&n->observers, n->train.end_ns);
+		n->account->distinct_samples = distinct(s, i, samples);
+		*ret_end = MAX(*ret_end, n->train.end_ns);
+	}
+}
+
+int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
+	      struct account *accounts, uint64_t *ret_end, struct err *err)
+{
+	struct sim_event e = { .at = now, .what = NOTHING };
+
+	s->epoch = epoch;
+	s->order = s->c.schedule->order;
+	begin(s, samples, now, accounts);
+	do {
+		if (e.what != NOTHING)
+			happen(s, &e);
+		while (s->n_reached == s->c.nodes)
+			sim_step_settle(s, e.at);
+	} while (sim_events_next(&s->events, &e));
+	if (s->events.failed)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (s->n_ended < s->c.nodes)
+		return err_set(err, -EDEADLK,
+			       "the simulation stands still at %.9f s",
+			       (double)e.at / 1e9);
+	end(s, samples, ret_end);
+	return 0;
+}

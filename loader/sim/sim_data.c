@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/sim/sim_data.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "fs/source/listing.h"
+#include "fs/source/source.h"
+
+static int scan(const struct source_ops *ops, const char *arg, struct tree *t,
+		struct err *err)
+{
+	_cleanup_free_ void *state = calloc(1, ops->plugin.state_size + 1);
+	int r;
+
+	if (!state || tree_init(t) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = ops->init(state, arg, err);
+	if (r == 0)
+		r = ops->scan(state, t, err);
+	ops->fini(state);
+	return r;
+}
+
+static int set_sizes(const struct sim_data *d, struct dataset *ret)
+{
+	ret->dirfd = -1;
+	ret->size = calloc(d->n + 1, sizeof(*ret->size));
+	if (!ret->size)
+		return -ENOMEM;
+	ret->n = d->n;
+	ret->n_classes = 1;
+	for (size_t i = 0; i < d->n; i++) {
+		ret->size[i] = d->tree.nodes[d->file[i]].bytes;
+		ret->bytes += ret->size[i];
+		ret->largest = MAX(ret->largest, ret->size[i]);
+	}
+	return 0;
+}
+
+int sim_data_open(const char *source, struct sim_data *d,
+		  struct dataset *ret_data, struct err *err)
+{
+	const struct source_ops *ops;
+	const char *arg;
+	int r;
+
+	ops = source_of(source, &arg, err);
+	if (!ops)
+		return -EINVAL;
+	r = scan(ops, arg, &d->tree, err);
+	if (r == 0)
+		r = listing_make(&d->tree, &d->file, &d->n);
+	if (r == 0 && !d->n)
+		r = err_set(err, -ENODATA, "%s: contains no samples", source);
+	if (r == 0)
+		r = set_sizes(d, ret_data);
+	return r < 0 ? err_set(err, r, "%s: %s", source, strerror(-r)) : 0;
+}
+
+void sim_data_close(struct sim_data *d)
+{
+	free(d->file);
+	tree_fini(&d->tree);
+	*d = (struct sim_data){ 0 };
+}

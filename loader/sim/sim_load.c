@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loader of a node: windows, leases, slots and batches as in
+ * loader/pipeline/flow.h and worker.h, without bytes. A worker of an engine
+ * that owns batches has one slot, and reads one sample after the other; of any
+ * other engine as many as reads are in flight.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "loader/sim/sim_node.h"
+
+static const struct pipeline_config *config(const struct sim_node *n)
+{
+	return n->sim->c.pipeline;
+}
+
+static bool whole(const struct sim_node *n)
+{
+	return config(n)->engine->whole_batches;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static int init_workers(struct sim_node *n)
+{
+	const struct pipeline_config *c = config(n);
+	uint32_t depth = n->sim->depth;
+	struct sim_load *l = &n->load;
+
+	l->workers = calloc(c->workers, sizeof(*l->workers));
+	l->slots = calloc((size_t)c->workers * depth, sizeof(*l->slots));
+	l->since = calloc(c->workers, sizeof(*l->since));
+	if (!l->workers || !l->slots || !l->since)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->workers; i++) {
+		struct sim_worker *w = &l->workers[i];
+
+		w->unused = calloc(depth, sizeof(*w->unused));
+		if (!w->unused)
+			return -ENOMEM;
+		for (uint32_t k = 0; k < depth; k++) {
+			w->unused[w->n_unused++] = i * depth + k;
+			l->slots[i * depth + k].worker = i;
+		}
+	}
+	return c->prep->cost && !whole(n) ? cores_new(c->cores, &l->cores) : 0;
+}
+
+int sim_load_init(struct sim_node *n)
+{
+	const struct pipeline_config *c = config(n);
+	struct sim_load *l = &n->load;
+	uint32_t windows = n->sim->n_windows;
+
+	l->windows = calloc(windows, sizeof(*l->windows));
+	l->unused = calloc(windows, sizeof(struct sim_window *));
+	l->open = calloc(windows, sizeof(struct sim_window *));
+	if (!l->windows || !l->unused || !l->open)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < windows; i++) {
+		struct sim_window *w = &l->windows[i];
+
+		w->batch = calloc(c->superbatch, sizeof(*w->batch));
+		if (!w->batch)
+			return -ENOMEM;
+		l->unused[l->n_unused++] = w;
+	}
+	return init_workers(n);
+}
+
+void sim_load_fini(struct sim_node *n)
+{
+	struct sim_load *l = &n->load;
+
+	for (uint32_t i = 0; l->windows && i < n->sim->n_windows; i++)
+		free(l->windows[i].batch);
+	for (uint32_t i = 0; l->workers && i < config(n)->workers; i++)
+		free(l->workers[i].unused);
+	cores_free(l->cores);
+	free(l->windows);
+	free(l->unused);
+	free(l->open);
+	free(l->workers);
+	free(l->slots);
+	free(l->since);
+}
+
+/* --- windows -------------------------------------------------------------- */
+
+static void lay_out(struct sim_node *n, struct sim_window *w)
+{
+	const struct pipeline_config *c = config(n);
+
+	w->n_batches = (w->n + c->batch - 1) / c->batch;
+	for (uint32_t i = 0; i < w->n_batches; i++) {
+		uint32_t samples = MIN(c->batch, w->n - i * c->batch);
+
+		w->batch[i] = (struct sim_batch){ .window = w,
+						  .n = samples,
+						  .pending = samples };
+	}
+}
+
+/* NULL: no window is free, or the epoch has no more samples. */
+static struct sim_window *open_window(struct sim_node *n)
+{
+	const struct pipeline_config *c = config(n);
+	struct sim_load *l = &n->load;
+	struct sim_window *w;
+
+	if (l->n_left == 0 || l->n_unused == 0)
+		return NULL;
+	w = l->unused[--l->n_unused];
+	w->index = l->n_opened++;
+	w->first = l->n - l->n_left;
+	w->n = (uint32_t)MIN((uint64_t)c->batch * c->superbatch, l->n_left);
+	w->taken = w->arrived = w->released = 0;
+	l->n_left -= w->n;
+	l->open[w->index % n->sim->n_windows] = w;
+	lay_out(n, w);
+	return w;
+}
+
+static bool lease(struct sim_node *n, struct sim_worker *to)
+{
+	struct sim_load *l = &n->load;
+	uint32_t want = whole(n) ? UINT32_MAX : n->sim->lease, in_batch;
+	struct sim_window *w = l->current;
+
+	if (!w || w->taken == w->n)
+		w = l->current = open_window(n);
+	if (!w)
+		return false;
+	in_batch = config(n)->batch - w->taken % config(n)->batch;
+	to->window = w;
+	to->at = w->taken;
+	w->taken += MIN(want, MIN(in_batch, w->n - w->taken));
+	to->end = w->taken;
+	return true;
+}
+
+/* --- the clocks of workers ------------------------------------------------ */
+
+static void turn_to(struct sim_worker *w, enum sim_doing doing, uint64_t now)
+{
+	w->spent[w->doing] += now - w->since_ns;
+	w->since_ns = now;
+	w->doing = doing;
+}
+
+static struct activity activity(struct sim_node *n, uint32_t i, uint64_t now)
+{
+	const struct pipeline_config *c = config(n);
+	struct sim_worker *w = &n->load.workers[i];
+	struct activity a;
+
+	turn_to(w, w->doing, now);
+	a.read_ns = w->spent[SIM_READING];
+	a.prep_ns = w->spent[SIM_PREPARING];
+	if (n->load.cores) {
+		a.read_ns = a.read_ns * c->cores / c->workers;
+		a.prep_ns = cores_busy_ns(n->load.cores, now) / c->workers;
+	}
+	return a;
+}
+
+static void stamp(struct sim_node *n, struct sim_batch *b, uint64_t now)
+{
+	bool own = whole(n);
+
+	for (uint32_t i = own ? b->owner : 0; i < config(n)->workers; i++) {
+		struct activity a = activity(n, i, now);
+
+		b->spent.read_ns += a.read_ns;
+		b->spent.prep_ns += a.prep_ns;
+		if (own)
+			break;
+	}
+	b->complete_ns = now;
+}
+
+/* --- batches -------------------------------------------------------------- */
+
+static void complete(struct sim_node *n, struct sim_batch *b, uint64_t now)
+{
+	struct sim_load *l = &n->load;
+
+	stamp(n, b, now);
+	b->complete = true;
+	l->n_complete++;
+	if (!config(n)->engine->any_order)
+		return;
+	if (l->first)
+		l->last->next = b;
+	else
+		l->first = b;
+	l->last = b;
+}
+
+uint32_t sim_load_window(const struct sim_node *n, const struct sim_batch *b)
+{
+	return (uint32_t)(b->window - n->load.windows);
+}
+
+void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now)
+{
+	uint32_t per = config(n)->superbatch;
+
+	complete(n, &n->load.windows[batch / per].batch[batch % per], now);
+}
+
+struct sim_batch *sim_load_next(struct sim_node *n)
+{
+	struct sim_load *l = &n->load;
+	struct sim_batch *b = NULL;
+
+	if (config(n)->engine->any_order) {
+		b = l->first;
+		l->first = b ? b->next : NULL;
+	} else if (l->out_window < l->n_opened) {
+		struct sim_window *w =
+			l->open[l->out_window % n->sim->n_windows];
+
+		if (!w->batch[l->out_batch].complete)
+			return NULL;
+		b = &w->batch[l->out_batch];
+		if (++l->out_batch == w->n_batches) {
+			l->out_window++;
+			l->out_batch = 0;
+		}
+	}
+	l->n_complete -= b != NULL;
+	return b;
+}
+
+/* --- samples -------------------------------------------------------------- */
+
+/* A sample is in its batch; its slot is free. */
+static void arrive(struct sim_node *n, struct sim_slot *s, uint64_t due,
+		   uint64_t now)
+{
+	struct sim_worker *w = &n->load.workers[s->worker];
+	struct sim_window *in = s->window;
+	uint32_t at = whole(n) ? s->at : in->arrived++;
+	uint32_t i = at / config(n)->batch;
+	struct sim_batch *b = &in->batch[i];
+
+	b->bytes += config(n)->data->size[s->sample];
+	b->owner = s->worker;
+	b->due_ns = MAX(b->due_ns, due);
+	w->unused[w->n_unused++] = (uint32_t)(s - n->load.slots);
+	if (--b->pending)
+		return;
+	if (b->due_ns <= now)
+		complete(n, b, now);
+	else
+		sim_at(n, b->due_ns, SIM_BATCH,
+		       sim_load_window(n, b) * config(n)->superbatch + i);
+}
+
+/* Transform a sample that was read. False: the slot is busy until an event. */
+static bool prepare(struct sim_node *n, struct sim_slot *s, uint64_t now)
+{
+	const struct pipeline_config *c = config(n);
+	uint64_t id = n->sim->epoch * c->data->n + s->sample, cost, due = now;
+	struct account *a = n->account;
+
+	hist_add(&a->work.read, now - s->start_ns);
+	a->work.bytes_read += c->data->size[s->sample];
+	if (c->prep->cost) {
+		struct rng rng = rng_stream(c->seed, "prep", id);
+
+		cost = c->prep->cost(n->sim->prep, c->data->size[s->sample],
+				     &rng);
+		hist_add(&a->work.prep, cost);
+		if (n->load.cores) {
+			due = cores_schedule(n->load.cores, now, cost);
+		} else if (cost) {
+			s->preparing = true;
+			turn_to(&n->load.workers[s->worker], SIM_PREPARING,
+				now);
+			sim_at(n, now + cost, SIM_READ,
+			       (uint32_t)(s - n->load.slots));
+			return false;
+		}
+	}
+	arrive(n, s, due, now);
+	return true;
+}
+
+/* False: the slot is busy until an event. */
+static bool advance(struct sim_node *n, struct sim_slot *s, uint64_t now)
+{
+	uint64_t at = sim_mounts_read(n->sim->c.mounts, n->node, &s->read, now);
+
+	if (at == SIM_READ_DONE)
+		return prepare(n, s, now);
+	sim_at(n, at, SIM_READ, (uint32_t)(s - n->load.slots));
+	return false;
+}
+
+static void take(struct sim_node *n, struct sim_worker *w, uint64_t now)
+{
+	const struct schedule_config *c = &n->sim->c.schedule->c;
+	struct sim_slot *s = &n->load.slots[w->unused[--w->n_unused]];
+	uint64_t at;
+
+	s->window = w->window;
+	s->at = w->at++;
+	at = schedule_position(c, n->node, s->window->first + s->at);
+	s->sample = n->sim->order[at];
+	s->start_ns = now;
+	s->preparing = false;
+	sim_mounts_open(&s->read, n->sim->c.file[s->sample]);
+	advance(n, s, now);
+}
+
+/* The worker takes samples as long as it has slots for them. */
+static void go_on(struct sim_node *n, uint32_t i, uint64_t now)
+{
+	struct sim_worker *w = &n->load.workers[i];
+
+	while (w->n_unused && (w->at < w->end || lease(n, w)))
+		take(n, w, now);
+	if (w->n_unused == n->sim->depth)
+		turn_to(w, SIM_IDLE, now);
+	else if (w->doing == SIM_IDLE)
+		turn_to(w, SIM_READING, now);
+}
+
+void sim_load_read(struct sim_node *n, uint32_t slot, uint64_t now)
+{
+	struct sim_slot *s = &n->load.slots[slot];
+
+	if (s->preparing) {
+		turn_to(&n->load.workers[s->worker], SIM_READING, now);
+		arrive(n, s, now, now);
+	} else if (!advance(n, s, now)) {
+		return;
+	}
+	go_on(n, s->worker, now);
+}
+
+static void wake(struct sim_node *n, uint64_t now)
+{
+	for (uint32_t i = 0; i < config(n)->workers; i++)
+		go_on(n, i, now);
+}
+
+void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now)
+{
+	struct sim_load *l = &n->load;
+
+	l->n = l->n_left = samples;
+	for (uint32_t i = 0; i < config(n)->workers; i++)
+		turn_to(&l->workers[i], SIM_IDLE, now);
+	wake(n, now);
+}
+
+void sim_load_release(struct sim_node *n, uint32_t window, uint64_t now)
+{
+	struct sim_window *w = &n->load.windows[window];
+
+	if (++w->released < w->n_batches)
+		return;
+	n->load.unused[n->load.n_unused++] = w;
+	wake(n, now);
+}

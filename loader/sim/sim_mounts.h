@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The mounts of all nodes of a simulation: the time that a file takes from open
+ * to its last byte. The parts that decide are those of gpemu-fs: caches and
+ * policies (fs/cache), the device (fs/device/device.h), the placement of a
+ * partitioned cache (fs/peer/place.h), the network card (net/nic.h).
+ *
+ *	open --> read an object: a tier has it -----------------> next object
+ *		   | miss                                              ^
+ *		   +--> the node's device ------------------------------+
+ *		   |                                                   |
+ *		   +--> card ~~> owner's card --> its caches, device   |
+ *			 card <~~ owner's card <--------+              |
+ *			  +--------------------------------------------+
+ *
+ * Each arrow is one call of sim_mounts_read, which does what is due and returns
+ * when to call again: the caller has a clock, the mounts have none. Calls come
+ * in order of time.
+ *
+ * Left out: the way through the kernel, lookups (the kernel keeps names after
+ * the listing), and the real bytes. Two readers of one object at the same time
+ * do not occur: a step of all nodes visits a sample once.
+ */
+#ifndef GPEMU_LOADER_SIM_SIM_MOUNTS_H
+#define GPEMU_LOADER_SIM_SIM_MOUNTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/source/tree.h"
+#include "loader/sim/sim_fs.h"
+
+/* How the caches of the nodes work together. */
+enum sim_caches {
+	SIM_CACHES_PRIVATE,	/* each has its own */
+	SIM_CACHES_PARTITIONED, /* gpemu-fs --peers */
+};
+/* "private" or "partitioned". -EINVAL with a text. */
+int sim_caches_parse(const char *word, enum sim_caches *ret, struct err *err);
+
+struct sim_mounts_config {
+	const struct sim_fs *fs;
+	const struct tree *tree;
+	uint32_t nodes;
+	uint64_t seed;
+	enum sim_caches caches;
+	bool shared_storage; /* one device for all nodes */
+};
+
+struct sim_mounts;
+
+/* What `c` points to stays in use. Errors of profiles and policies; -E2BIG: too
+ * many nodes; each with a text. Free it, failed or not (NULL is allowed). */
+int sim_mounts_new(const struct sim_mounts_config *c, struct sim_mounts **ret,
+		   struct err *err);
+void sim_mounts_free(struct sim_mounts *m);
+
+/* A file on its way. */
+struct sim_read {
+	uint32_t file;	/* its node of the tree */
+	uint32_t piece; /* the next object, or read without a cache */
+	uint32_t owner; /* of the object on its way, if another node has it */
+	uint32_t stage;
+	uint64_t sent; /* when its message had left */
+};
+
+#define SIM_READ_DONE UINT64_MAX
+
+/* Open `file`. */
+void sim_mounts_open(struct sim_read *r, uint32_t file);
+/* Continue at `now`, on the mount of `node`. The time of the next call, or
+ * SIM_READ_DONE: the last byte is there now. */
+uint64_t sim_mounts_read(struct sim_mounts *m, uint32_t node,
+			 struct sim_read *r, uint64_t now);
+
+struct sim_counts {
+	uint64_t hits, misses, hit_bytes, miss_bytes;
+	uint64_t backend_reads, backend_bytes; /* of devices below the caches */
+	uint64_t peer_hits, peer_bytes;	       /* misses that a node served */
+};
+
+/* Of a node since the last call. */
+struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node);
+void sim_counts_add(struct sim_counts *sum, const struct sim_counts *n);
+/* As a mount's stats (gpemu-fs(1)) have them. */
+json_t *sim_counts_json(const struct sim_counts *n);
+/* The configuration and the capacity: a mount's stats without the counters. */
+json_t *sim_mounts_json(const struct sim_mounts *m);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/sim/simulate.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* --- options -------------------------------------------------------------- */
+
+static int only_with(const struct train_options *o, struct err *err)
+{
+	const char *what = o->fs.n	       ? "--fs"
+			   : o->fs_config      ? "--fs-config"
+			   : o->caches	       ? "--caches"
+			   : o->shared_storage ? "--shared-storage"
+					       : NULL;
+
+	return what ? err_set(err, -EINVAL, "%s needs --simulate", what) : 0;
+}
+
+/* What a simulation has no model of. */
+static const char *unknown(const struct train_options *o)
+{
+	return o->gpu_server			? "--gpu-server"
+	       : o->world_size > 1		? "--world-size"
+	       : o->checkpoint_every		? "--checkpoint-every"
+	       : o->resume			? "--resume"
+	       : o->analyze			? "--analyze"
+	       : o->trace			? "--trace"
+	       : o->steps			? "--steps"
+	       : o->dump_samples		? "--dump-samples"
+	       : o->sort_extents		? "--sort-extents"
+	       : o->direct			? "--direct"
+	       : !strcmp(o->pin_mode, "inline") ? "--pin inline"
+						: NULL;
+}
+
+int simulate_options(struct train_options *o, struct err *err)
+{
+	const char *what = unknown(o);
+	enum sim_caches caches;
+
+	if (!o->simulate)
+		return only_with(o, err);
+	if (what)
+		return err_set(err, -EINVAL, "%s: not with --simulate", what);
+	o->world_size = o->nodes;
+	o->together = o->nodes > 1;
+	return o->caches ? sim_caches_parse(o->caches, &caches, err) : 0;
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+/* The time of code that really runs is not known. */
+static int check(const struct session *s, struct err *err)
+{
+	const struct train_choice *c = &s->choice;
+
+	if (c->prep->run && !c->prep->cost)
+		return err_set(err, -EINVAL,
+			       "--prep %s: its time is that of real code; a "
+			       "simulation needs --prep emulated or none",
+			       s->options.prep);
+	return 0;
+}
+
+static int open_mounts(struct simulate *m, struct err *err)
+{
+	const struct train_options *o = &m->session->options;
+	struct sim_mounts_config c = { .fs = &m->fs,
+				       .tree = &m->data.tree,
+				       .nodes = (uint32_t)o->nodes,
+				       .seed = o->common.seed,
+				       .shared_storage = o->shared_storage };
+
+	if (o->caches)
+		sim_caches_parse(o->caches, &c.caches, NULL);
+	return sim_mounts_new(&c, &m->mounts, err);
+}
+
+/* The steps of all nodes end together, as in loader/train/session_open.c. */
+static int open_sync(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+
+	if (s->options.nodes < 2 || s->options.inference)
+		return 0;
+	if (!s->options.node && s->tell)
+		s->tell(s->ctx, LOG_LEVEL_WARN,
+			"without --node there is no network between the "
+			"nodes: their all-reduce takes no time");
+	s->train.sync = &s->sync;
+	return sync_init(&s->sync, &m->comm, &s->node.gpus.reduce) < 0
+		       ? err_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+static int open_sim(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+	struct sim_config c = { .pipeline = &m->pipeline,
+				.job = &s->job,
+				.schedule = &s->schedule,
+				.nodes = (uint32_t)s->options.nodes,
+				.sync = s->train.sync,
+				.mounts = m->mounts,
+				.file = m->data.file };
+	size_t n = s->options.nodes;
+
+	m->pipeline = session_pipeline(s);
+	m->account = calloc(n, sizeof(*m->account));
+	m->total = calloc(n, sizeof(*m->total));
+	m->warm = calloc(n, sizeof(*m->warm));
+	m->epochs = json_array();
+	s->tick = tick_new_fake();
+	if (!m->account || !m->total || !m->warm || !m->epochs || !s->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	return sim_new(&c, &m->sim, err);
+}
+
+int simulate_open(struct simulate *m, struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = check(s, err);
+
+	m->session = s;
+	if (r == 0)
+		r = sim_fs_read(&m->fs, o->fs_config, &o->fs, err);
+	if (r == 0 && s->choice.engine->next) {
+		r = sim_data_open(o->data, &m->data, &s->data, err);
+		if (r == 0)
+			r = open_mounts(m, err);
+	}
+	if (r == 0)
+		r = session_open(s, err);
+	if (r < 0)
+		return r;
+	comm_alone(&m->comm);
+	m->comm.size = (uint32_t)o->nodes;
+	s->comm = &m->comm;
+	r = open_sync(m, err);
+	return r == 0 ? open_sim(m, err) : r;
+}
+
+void simulate_close(struct simulate *m)
+{
+	sim_free(m->sim);
+	sim_mounts_free(m->mounts);
+	sim_data_close(&m->data);
+	sim_fs_fini(&m->fs);
+	json_decref(m->epochs);
+	free(m->account);
+	free(m->total);
+	free(m->warm);
+}
+
+/* --- epochs --------------------------------------------------------------- */
+
+/* The hits of all nodes, and the accounts of their epoch as one. */
+static int add_up(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+	struct account *all = calloc(1, sizeof(*all));
+	struct sim_counts counts = { 0 };
+
+	if (!all)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < m->comm.size; i++) {
+		struct account *a = &m->account[i];
+		struct sim_counts own = { 0 };
+
+		if (m->mounts)
+			own = sim_mounts_take_counts(m->mounts, i);
+		sim_counts_add(&counts, &own);
+		a->on_mount = m->mounts != NULL;
+		a->hits = own.hits;
+		a->misses = own.misses;
+		account_merge(&m->total[i], a);
+		if (s->report.n_epochs)
+			account_merge(&m->warm[i], a);
+		if (i == 0)
+			*all = *a;
+		else
+			account_join(all, a);
+	}
+	s->report.epoch[s->report.n_epochs++] = all;
+	sim_counts_add(&m->counts, &counts);
+	return json_array_append_new(m->epochs, sim_counts_json(&counts)) < 0
+		       ? err_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+int simulate_epoch(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+	struct checkpoint_point *p = &s->resume.point;
+	uint64_t samples = session_epoch_samples(s);
+	uint64_t batch = train_step_samples(&s->options);
+	int r = 0;
+
+	if (s->choice.engine->next)
+		r = schedule_fill(&s->schedule, p->epoch, err);
+	if (r == 0)
+		r = sim_epoch(m->sim, p->epoch, samples, m->now_ns, m->account,
+			      &m->now_ns, err);
+	if (r == 0)
+		r = add_up(m, err);
+	p->step += (samples + batch - 1) / batch;
+	p->epoch++;
+	return r;
+}
+
+/* --- the report ----------------------------------------------------------- */
+
+static void join(struct account *into, const struct account *v, uint32_t n)
+{
+	*into = v[0];
+	for (uint32_t i = 1; i < n; i++)
+		account_join(into, &v[i]);
+}
+
+/* As the nodes of a real run (loader/train/report.h), without their machines.
+ */
+static json_t *nodes_json(const struct simulate *m)
+{
+	const struct session *s = m->session;
+	json_t *all = json_array();
+
+	for (uint32_t i = 0; i < m->comm.size; i++)
+		json_array_append_new(
+			all,
+			json_pack("{s:I, s:o*, s:o, s:o}", "rank",
+				  (json_int_t)i, "straggler",
+				  s->train.sync ? sync_json(s->train.sync, i)
+						: NULL,
+				  "totals", account_json(&m->total[i], true),
+				  "warm",
+				  s->report.n_epochs > 1
+					  ? account_json(&m->warm[i], true)
+					  : json_null()));
+	return all;
+}
+
+static json_t *mounts_json(struct simulate *m)
+{
+	json_t *j = m->mounts ? sim_mounts_json(m->mounts)
+			      : json_pack("{s:s}", "kind", "SIMULATED");
+	json_t *one;
+	size_t i;
+
+	if (!m->mounts)
+		return j;
+	json_object_update_new(j, sim_counts_json(&m->counts));
+	json_array_foreach (m->epochs, i, one)
+		json_object_set_new(one, "epoch", json_integer((json_int_t)i));
+	json_object_set(j, "epochs", m->epochs);
+	return j;
+}
+
+int simulate_report(struct simulate *m, struct err *err)
+{
+	struct report *r = &m->session->report;
+
+	join(&r->total, m->total, m->comm.size);
+	join(&r->warm, m->warm, m->comm.size);
+	r->simulated = mounts_json(m);
+	if (m->comm.size > 1)
+		r->nodes = nodes_json(m);
+	return r->simulated ? 0 : err_set(err, -ENOMEM, "out of memory");
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-train --simulate: labels and options.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	TRAIN=$BUILD/gpemu-train
+	TMP=$BATS_TEST_TMPDIR
+	JSON=$TMP/record.json
+	SIM="--simulate --data synth:imagenet,files=400 --model alexnet --prep none -b 16"
+}
+
+check() {
+	python3 - "$1" "$2" <<-'PY'
+		import json, sys
+		r = json.load(open(sys.argv[1]))
+		if not eval(sys.argv[2]):
+		    sys.exit('not so: %s\n%s' % (sys.argv[2], json.dumps(r, indent=1)[:9000]))
+	PY
+}
+
+@test "output and record say SIMULATED, and have what a real run has" {
+	"$TRAIN" $SIM --fs storage=hdd --fs cache_policy=minio -e 2 --json "$JSON" >"$TMP/out"
+	[ "$(head -n 1 "$TMP/out")" = "SIMULATED: all times are computed, nothing was read." ]
+	check "$JSON" 'r["kind"] == "SIMULATED" and r["rig"] is None and r["ceiling"] is None'
+	check "$JSON" 'r["fs"]["kind"] == "SIMULATED" and r["fs"]["config"]["storage"] == "hdd"'
+	check "$JSON" '[e["hits"] + e["misses"] for e in r["epochs"]] == [400, 400]'
+	check "$JSON" 'r["fs"]["epochs"][1]["backend_reads"] == r["epochs"][1]["misses"] > 0'
+	# a real run has none of that
+	"$TRAIN" --loader null --max-steps 2 --time-scale .001 --json "$JSON" >"$TMP/out"
+	run ! grep -q SIMULATED "$TMP/out" "$JSON"
+}
+
+@test "an epoch of hours takes no time, on 1,024 nodes as well" {
+	timeout 60 "$TRAIN" --simulate --data synth:imagenet,files=16384 --model vgg11 --prep none \
+		-b 4 --fs storage=hdd --nodes 1024 --node config-hdd-1080ti --gpu v100 --gpus 4 \
+		--json "$JSON"
+	check "$JSON" 'len(r["nodes"]) == 1024 and r["totals"]["samples"] == 16384'
+	check "$JSON" 'r["totals"]["steps"] == 1 and r["totals"]["gpus"] == []'
+	timeout 60 "$TRAIN" $SIM --fs storage=s3-standard --loader sync --workers 1 -e 20 --json "$JSON"
+	check "$JSON" 'r["totals"]["seconds"] > 120'
+}
+
+@test "the hits of each epoch are those of gpemu-cachesim" {
+	mkdir -p "$TMP/data/a" "$TMP/data/a-b" "$TMP/data/a/z"
+	for i in $(seq 300); do
+		case $((i % 3)) in 0) at=a ;; 1) at=a-b ;; *) at=a/z ;; esac
+		truncate -s $((i * 977 % 50000 + 1)) "$TMP/data/$at/$i"
+	done
+	for policy in lru sff; do
+		"$BUILD/gpemu-cachesim" --dir "$TMP/data" -p $policy -c 40% -e 4 --per-epoch \
+			--json "$TMP/cachesim.json" >/dev/null
+		"$TRAIN" --simulate --data "$TMP/data" --model alexnet --prep none --workers 1 \
+			--loader sync -b 10 -e 4 --fs cache_policy=$policy --fs cache_size=40% --json "$JSON"
+		python3 - "$TMP/cachesim.json" "$JSON" <<-'PY'
+			import json, sys
+			a, b = (json.load(open(p)) for p in sys.argv[1:])
+			a = [e['hits'] for e in a['results'][0]['epochs']]
+			b = [e['hits'] for e in b['epochs']]
+			assert a == b and sum(b) > 50, (a, b)
+		PY
+	done
+}
+
+@test "what a simulation does not know is refused" {
+	no() { # WORDS OPTION...
+		run -2 "$TRAIN" $SIM "${@:2}"
+		[[ $output == *"$1"* ]] || { echo "$output"; false; }
+	}
+	no "--checkpoint-every: not with --simulate" --checkpoint-every 1 --checkpoint-dir "$TMP"
+	no "--world-size: not with --simulate" --world-size 2
+	no "known: private partitioned" --caches shared
+	run -2 "$TRAIN" --loader null --fs storage=hdd
+	[[ $output == *"--fs needs --simulate"* ]]
+	run -2 "$TRAIN" --loader null --caches private
+	[[ $output == *"--caches needs --simulate"* ]]
+
+	run -1 "$TRAIN" $SIM --prep decode
+	[[ $output == *"--prep decode: its time is that of real code"* ]]
+	for fs in group=4 hit_path=reply storage=no-such cache_size=x lru; do
+		run -1 "$TRAIN" $SIM --fs $fs
+		[[ $output == *"--fs $fs"* ]] || { echo "$output"; false; }
+	done
+	run -1 "$TRAIN" $SIM --fs group=4
+	[[ $output == *"storage, cache_policy, cache_size"* ]]
+	echo "group: 4" >"$TMP/fs.yaml"
+	run -1 "$TRAIN" $SIM --fs-config "$TMP/fs.yaml"
+	[[ $output == *"$TMP/fs.yaml:1:1: unknown key 'group'"* ]] || { echo "$output"; false; }
+}
