@@ -35,11 +35,11 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 	m->child.pidfd = -1;
 	if (code < 0)
 		return code;
-	if (!run->r->mounted && dataset_is_synth(cell->mounts[i].dataset))
+	if (!run->with_fs && dataset_is_synth(cell->mounts[i].dataset))
 		return err_set(err, -ENODEV,
 			       "%s is generated on read, which needs a mount",
 			       m->folder);
-	if (!run->r->mounted)
+	if (!run->mounted)
 		code = asprintf(&m->mnt, "%s", m->folder);
 	else if (cell->n_mounts == 1)
 		code = asprintf(&m->mnt, "%s/mnt", run->r->scratch);
@@ -59,7 +59,7 @@ static char *data_of(const struct run *run, const struct cell_job *spec)
 	const char *mnt = run->mounts[spec->mount].mnt;
 	char *data;
 
-	if (!run->r->mounted || spec->nodes < 2)
+	if (!run->mounted || spec->nodes < 2)
 		return strdup(mnt);
 	return asprintf(&data, "%.*s%%r", (int)strlen(mnt) - 1, mnt) < 0 ? NULL
 									 : data;
@@ -98,9 +98,14 @@ static int init_network(struct run *run, struct err *err)
 static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 		    struct err *err)
 {
+	bool simulated = cell_is_simulated(cell);
 	int code = 0;
 
-	*run = (struct run){ .r = r, .cell = cell, .log_fd = -1 };
+	*run = (struct run){ .r = r,
+			     .cell = cell,
+			     .mounted = r->mounted && !simulated,
+			     .with_fs = r->mounted || simulated,
+			     .log_fd = -1 };
 	run->mounts = calloc(cell->n_mounts, sizeof(*run->mounts));
 	run->jobs = calloc(cell->n_jobs + 1, sizeof(*run->jobs));
 	if (!run->mounts || !run->jobs)
@@ -169,9 +174,11 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 
 	if (code == 0)
 		fprintf(f, "%s\n", cell->id);
-	for (size_t i = 0; code == 0 && r->mounted && i < cell->n_mounts; i++) {
+	for (size_t i = 0; code == 0 && run.with_fs && i < cell->n_mounts;
+	     i++) {
 		print_config("fs", cell->mounts[i].fs, f);
-		print_command(&run.mounts[i].command, f);
+		if (run.mounted)
+			print_command(&run.mounts[i].command, f);
 	}
 	if (code == 0 && cell->gpud) {
 		print_config("gpud", cell->gpud, f);
@@ -210,7 +217,7 @@ static int start_mounts(struct run *run, struct err *err)
 	const struct cell *cell = run->cell;
 	int code = 0;
 
-	if (!run->r->mounted)
+	if (!run->mounted)
 		return 0;
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
 		if (!dataset_is_synth(cell->mounts[i].dataset))
@@ -243,7 +250,7 @@ static void detach(const char *mnt)
 
 static void end_mounts(struct run *run)
 {
-	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++) {
+	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++) {
 		struct run_mount *m = &run->mounts[i];
 
 		child_end(&m->child, GRACE_NS);
@@ -253,9 +260,25 @@ static void end_mounts(struct run *run)
 	}
 }
 
+/* What takes the place of the mounts' stats. */
+static void read_simulated_stats(struct run *run)
+{
+	for (size_t i = 0; i < run->cell->n_jobs; i++) {
+		struct run_mount *m = &run->mounts[run->cell->jobs[i].mount];
+		json_auto_t *record = NULL;
+
+		if (m->stats || !cell_job_is_simulated(&run->cell->jobs[i]) ||
+		    json_read(run->jobs[i].record, &record, NULL) < 0)
+			continue;
+		m->stats = json_incref(json_object_get(record, "fs"));
+	}
+}
+
 static void read_mount_stats(struct run *run)
 {
-	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++) {
+	if (!run->mounted)
+		read_simulated_stats(run);
+	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++) {
 		struct run_mount *m = &run->mounts[i];
 		_cleanup_free_ char *path = NULL;
 
@@ -402,7 +425,7 @@ static void add_last_words(const struct run *run, int code, struct err *err)
 static int run_jobs(struct run *run, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
-	size_t n = n_jobs + 1 + (run->r->mounted ? run->cell->n_mounts : 0);
+	size_t n = n_jobs + 1 + (run->mounted ? run->cell->n_mounts : 0);
 	_cleanup_free_ struct child **children = calloc(n, sizeof(*children));
 	int code;
 
@@ -502,8 +525,8 @@ static int execute(struct run *run, struct err *err)
 static int check_changed(const struct run *run, struct err *err)
 {
 	const struct runner *r = run->r;
-	json_auto_t *files = identity_of(r->w, run->cell, r->mounted);
-	json_auto_t *profiles = profiles_of(r->w, run->cell, r->mounted);
+	json_auto_t *files = identity_of(r->w, run->cell, run->with_fs);
+	json_auto_t *profiles = profiles_of(r->w, run->cell, run->with_fs);
 	const char *name = identity_changed(files);
 
 	if (!name)
@@ -562,6 +585,10 @@ int cell_probe_mount(struct runner *r, struct err *err)
 	code = workload_cell(r->w, 0, true, &cell);
 	if (code < 0)
 		return code;
+	if (cell_is_simulated(&cell)) {
+		cell_free(&cell);
+		return 0;
+	}
 	strcpy(cell.id, "probe");
 	code = run_init(&run, r, &cell, err);
 	json_object_clear(cell.mounts[0].fs);

@@ -110,7 +110,8 @@ int workload_cell(const struct workload *w, size_t index, bool mounted,
 	if (w->hashes)
 		ret->hash = w->hashes[index];
 	else
-		r = hash_cell(w, mounted, ret);
+		/* a simulation has the mounts in itself */
+		r = hash_cell(w, mounted || cell_is_simulated(ret), ret);
 	if (r < 0)
 		cell_free(ret);
 	else

@@ -36,6 +36,8 @@ struct run_gpud {
 struct run {
 	struct runner *r;
 	const struct cell *cell;
+	bool mounted; /* its mounts run */
+	bool with_fs; /* the configuration of gpemu-fs has an effect */
 	struct run_mount *mounts;
 	struct run_job *jobs;
 	struct run_gpud gpud;	/* empty when the cell has none */

@@ -252,14 +252,38 @@ static void free_mounts(struct cell_mount *m, size_t n)
 	free(m);
 }
 
-/* More than gpemu-train accepts count as one; it will refuse them. */
+bool cell_job_is_simulated(const struct cell_job *job)
+{
+	const char *text =
+		json_string_value(json_object_get(job->train, "simulate"));
+	const struct conf_field field = { "simulate", CONF_BOOL, 0 };
+	bool on = false;
+
+	if (text && !cell_is_exec(job))
+		conf_set(&field, &on, text, NULL);
+	return on;
+}
+
+bool cell_is_simulated(const struct cell *cell)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < cell->n_jobs; k++)
+		n += cell_job_is_simulated(&cell->jobs[k]);
+	return n == cell->n_jobs;
+}
+
+/* More than gpemu-train accepts count as one; it will refuse them. Simulated
+ * ones have no mounts. */
 static void read_nodes(struct cell_job *j)
 {
 	const char *text =
 		json_string_value(json_object_get(j->train, "nodes"));
 	uint64_t n = text && !cell_is_exec(j) ? strtoull(text, NULL, 10) : 1;
 
-	j->nodes = n > CELL_NODES_MAX ? 1 : MAX(n, 1);
+	if (n > CELL_NODES_MAX || cell_job_is_simulated(j))
+		n = 1;
+	j->nodes = MAX(n, 1);
 }
 
 /* Each node of a job has its own mount. */

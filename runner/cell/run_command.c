@@ -208,6 +208,16 @@ static int add_coordinate(struct command *c, const struct runner *r,
 	return code;
 }
 
+/* A simulation has the mount in itself. */
+static int add_fs_config(struct command *c, const struct runner *r,
+			 const struct cell *cell, const struct cell_job *job)
+{
+	const char *mount = cell->mounts[job->mount].name;
+	_cleanup_free_ char *path = command_config(r, cell, mount, RUN_FS);
+
+	return path ? add_words(c, "--fs-config", path, NULL) : -ENOMEM;
+}
+
 int command_job(struct command *c, const struct runner *r,
 		const struct cell *cell, size_t index, const char *mnt,
 		const char *record, struct err *err)
@@ -234,6 +244,8 @@ int command_job(struct command *c, const struct runner *r,
 				 "--data", mnt, NULL);
 	if (code == 0 && !cell_is_exec(job))
 		code = add_coordinate(c, r, job);
+	if (code == 0 && cell_job_is_simulated(job))
+		code = add_fs_config(c, r, cell, job);
 	if (code == 0 && !cell_is_exec(job) && cell->gpud)
 		code = add_words(c, "--gpu-server", socket, NULL);
 	return code == -E2BIG ? err_set(err, code, "job %s: more than %d words",

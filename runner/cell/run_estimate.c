@@ -309,7 +309,9 @@ static int job_time(const struct runner *r, const struct cell *cell,
 		      scale = w->time_scale;
 	struct data d;
 
-	if (cell_is_exec(job) || samples_of(w, job, mount->dataset, &d) < 0 ||
+	/* a simulation takes the time of its computation */
+	if (cell_is_exec(job) || cell_job_is_simulated(job) ||
+	    samples_of(w, job, mount->dataset, &d) < 0 ||
 	    step_seconds(w, job->train, m, d.bytes, &step) < 0)
 		return -ENOENT;
 	prep = prep_seconds(m, d.bytes) * samples;

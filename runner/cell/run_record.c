@@ -65,7 +65,7 @@ static json_t *commands_json(const struct run *run)
 {
 	json_t *j = json_array();
 
-	for (size_t i = 0; run->r->mounted && i < run->cell->n_mounts; i++)
+	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++)
 		json_array_append_new(j, command_json(&run->mounts[i].command));
 	if (run->cell->gpud)
 		json_array_append_new(j, command_json(&run->gpud.command));
@@ -78,27 +78,27 @@ static json_t *cell_json(const struct run *run)
 {
 	const struct cell *c = run->cell;
 	const struct workload *w = run->r->w;
-	json_t *profiles = profiles_of(w, c, run->r->mounted);
+	json_t *profiles = profiles_of(w, c, run->with_fs);
 	double wall = (double)(run->after.wall_ns - run->before.wall_ns);
 	char hash[17];
 
 	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
-	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:o, s:o, "
-			 "s:O?, s:o, s:o, s:o, s:s, s:s, s:I, s:s, s:f, s:I, "
-			 "s:O, s:s?}",
-			 "id", c->id, "hash", hash, "workload", w->name, "axes",
-			 axes_json(w, c->point), "repetition",
-			 (json_int_t)c->repetition + 1, "seed",
-			 (json_int_t)c->seed, "time_scale", w->time_scale,
-			 "mounted", run->r->mounted, "mounts", mounts_json(run),
-			 "jobs", jobs_json(run), "gpud", c->gpud, "profiles",
-			 profiles, "files", identity_of(w, c, run->r->mounted),
-			 "commands", commands_json(run), "gpemu", GPEMU_VERSION,
-			 "order", workload_order_name(w), "warmup",
-			 (json_int_t)w->warmup, "started", run->started,
-			 "wall_seconds", wall / NS_PER_S, "attempts",
-			 (json_int_t)run->attempt, "overrides", w->overrides,
-			 "network", network_name(&run->network));
+	return json_pack(
+		"{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:b, s:o, s:o, "
+		"s:O?, s:o, s:o, s:o, s:s, s:s, s:I, s:s, s:f, s:I, "
+		"s:O, s:s?}",
+		"id", c->id, "hash", hash, "workload", w->name, "axes",
+		axes_json(w, c->point), "repetition",
+		(json_int_t)c->repetition + 1, "seed", (json_int_t)c->seed,
+		"time_scale", w->time_scale, "mounted", run->mounted,
+		"simulated", cell_is_simulated(c), "mounts", mounts_json(run),
+		"jobs", jobs_json(run), "gpud", c->gpud, "profiles", profiles,
+		"files", identity_of(w, c, run->with_fs), "commands",
+		commands_json(run), "gpemu", GPEMU_VERSION, "order",
+		workload_order_name(w), "warmup", (json_int_t)w->warmup,
+		"started", run->started, "wall_seconds", wall / NS_PER_S,
+		"attempts", (json_int_t)run->attempt, "overrides",
+		w->overrides, "network", network_name(&run->network));
 }
 
 /* The record of a job with `run` added; an object in any case. */
@@ -222,10 +222,14 @@ static int set_host(const struct run *run, json_t *record)
 
 /* --- what disturbed it, and where the rig ended ------------------------ */
 
-/* Cells whose results are no times cannot be disturbed. */
-static double limit_of(const struct workload *w)
+/* Cells whose results are no times, or computed ones, cannot be disturbed. */
+static double limit_of(const struct workload *w, const json_t *record)
 {
-	return w->independent ? 1 : w->noise.fraction;
+	const json_t *simulated =
+		json_object_get(json_object_get(record, "cell"), "simulated");
+
+	return w->independent || json_is_true(simulated) ? 1
+							 : w->noise.fraction;
 }
 
 /* Set the members of `cell`. */
@@ -233,7 +237,7 @@ static int judge(const struct workload *w, json_t *record, const json_t *peers,
 		 bool *ret)
 {
 	json_t *cell = json_object_get(record, "cell");
-	json_t *signs = disturb_signs(record, peers, limit_of(w));
+	json_t *signs = disturb_signs(record, peers, limit_of(w, record));
 
 	*ret = json_array_size(signs) > 0;
 	if (json_object_set_new(cell, "disturbed", json_boolean(*ret)) < 0 ||

@@ -225,6 +225,13 @@ void result_provenance(const struct result *res, FILE *f)
 
 	if (!rec)
 		return;
+	if (!strcmp(text_of(job, "kind"), "SIMULATED")) {
+		fputs("SIMULATED all times: computed on an event clock, from "
+		      "the profiles that the records name\n",
+		      f);
+		origins_print(res->origins, f);
+		return;
+	}
 	provenance_real(res, job, f);
 	fprintf(f,
 		"EMULATED  %sthe GPU and its link; the records name the "

@@ -342,6 +342,11 @@ static inline bool cell_is_exec(const struct cell_job *job)
 	return json_object_get(job->exec, "command") != NULL;
 }
 
+/* Does it compute its times (gpemu-train --simulate)? It needs no mount. */
+bool cell_job_is_simulated(const struct cell_job *job);
+/* Do all its jobs? */
+bool cell_is_simulated(const struct cell *cell);
+
 size_t workload_n_cells(const struct workload *w);
 /* Cell `index`, without `hash` and `id`. -ENOMEM. */
 int workload_configure(const struct workload *w, size_t index,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# gpemu-train --simulate: labels and options.
+# gpemu-train --simulate: labels, options, and gpemu-run without mounts.
 
 bats_require_minimum_version 1.5.0
 
@@ -88,4 +88,34 @@ check() {
 	echo "group: 4" >"$TMP/fs.yaml"
 	run -1 "$TRAIN" $SIM --fs-config "$TMP/fs.yaml"
 	[[ $output == *"$TMP/fs.yaml:1:1: unknown key 'group'"* ]] || { echo "$output"; false; }
+}
+
+@test "gpemu-run simulates a workload that says train.simulate, without mounts" {
+	cat >"$TMP/w.yaml" <<-'END'
+		name: simulated
+		question: Does a simulation need a mount?
+		dataset: {synth: imagenet, files: 400}
+		base:
+		  fs: {storage: hdd, cache_policy: minio, cache_size: 50%}
+		  train: {simulate: true, model: alexnet, prep: none, batch: 16, epochs: 2, loader: sync, workers: 2}
+		axes:
+		  train.nodes: [1, 4]
+		metrics:
+		  reads: {path: "mount.epochs[1].backend_reads"}
+		columns: [seconds, hit_ratio, reads]
+		expect:
+		  - {name: half is cached, kind: self, that: "hit_ratio > 40", where: {train.nodes: 1}}
+		  - {name: nodes help, kind: order, that: "seconds < seconds[train.nodes=1]", where: {train.nodes: 4}}
+	END
+	timeout 120 "$BUILD/gpemu-run" -o "$TMP/out" "$TMP/w.yaml" >"$TMP/log" 2>&1 || { cat "$TMP/log"; false; }
+	[ "$(ls "$TMP/out/records" | wc -l)" -eq 2 ]
+	for f in "$TMP"/out/records/*.json; do
+		check "$f" 'r["kind"] == "SIMULATED" and r["cell"]["simulated"] and not r["cell"]["mounted"]'
+		check "$f" 'r["mount"]["config"]["cache_policy"] == "minio" and not r["cell"]["disturbed"]'
+	done
+	grep -q SIMULATED "$TMP/out/report.html"
+	# another cache is another cell
+	sed -i 's/50%/60%/' "$TMP/w.yaml"
+	"$BUILD/gpemu-run" -o "$TMP/out" "$TMP/w.yaml" >"$TMP/log" 2>&1 || { cat "$TMP/log"; false; }
+	[ "$(ls "$TMP/out/records" | wc -l)" -eq 4 ]
 }
