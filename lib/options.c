@@ -36,10 +36,14 @@ static const struct conf_field *find(const char *option,
 	return *only ? f : NULL;
 }
 
-/* Keys that only programs use: a library does not start processes. */
+/* Keys that only programs use: a library does not start processes, and its user
+ * takes real batches. */
 static bool for_programs(const struct conf_field *f)
 {
-	static const char *const keys[] = { "progress", "mpi", "nodes" };
+	static const char *const keys[] = { "progress", "mpi",
+					    "nodes",	"simulate",
+					    "fs",	"fs_config",
+					    "caches",	"shared_storage" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!strcmp(f->key, keys[i]))

@@ -47,6 +47,7 @@ static void test_options(void **state)
 	lib_no_open(NULL, "progress=on", -EINVAL, "unknown option");
 	lib_no_open(NULL, "nodes=2", -EINVAL, "unknown option");
 	lib_no_open(NULL, "mpi=on", -EINVAL, "unknown option");
+	lib_no_open(NULL, "simulate=on", -EINVAL, "unknown option");
 	lib_no_open(NULL, "json=-", -EINVAL, "unknown option");
 	lib_no_open(NULL, "batch=many", -EINVAL, "batch: ");
 	lib_no_open(NULL, "loader=none", -EINVAL, "unknown engine");
