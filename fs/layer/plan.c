@@ -105,11 +105,10 @@ enum plan_state plan_missed(struct plan *n, uint64_t key)
 	uint32_t node = (uint32_t)(key >> 32), extent = (uint32_t)key;
 
 	n->behind = true;
-	/* in the middle of this file */
-	if (n->extent && node_at(n) == node)
+	if (extent == 0)
+		n->owed[node] += n->owed[node] < UINT16_MAX;
+	else if (n->extent && node_at(n) == node)
 		n->extent = MAX(n->extent, extent + 1);
-	else if (extent == 0 && n->owed[node] < UINT16_MAX)
-		n->owed[node]++;
 	if (++n->strange < n->patience)
 		return PLAN_FITS;
 	n->strange = 0;

@@ -406,6 +406,26 @@ static void accesses_that_were_missed_are_skipped(void **state)
 	tree_fini(&t);
 }
 
+/* The last access of an epoch and the first of the next. */
+static void a_file_may_come_twice_in_a_row(void **state)
+{
+	struct plan *n;
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, BYTES);
+	n = plan_of(&t);
+	expect(n, 1, 0);
+	expect(n, 2, 0);
+	expect(n, 3, 0);
+	plan_met(n);
+	plan_missed(n, object_key(3, 0));
+	expect(n, 2, 0);
+	expect(n, 1, 0);
+	plan_free(n);
+	tree_fini(&t);
+}
+
 /* Far behind: nothing that was accessed is fetched again. */
 static void accesses_ahead_of_an_epoch_are_skipped(void **state)
 {
@@ -489,6 +509,7 @@ int main(void)
 		cmocka_unit_test(a_node_keeps_what_it_accesses_most_and_first),
 		cmocka_unit_test(the_future_of_other_nodes_is_refused),
 		cmocka_unit_test(accesses_that_were_missed_are_skipped),
+		cmocka_unit_test(a_file_may_come_twice_in_a_row),
 		cmocka_unit_test(accesses_ahead_of_an_epoch_are_skipped),
 		cmocka_unit_test(what_is_owed_ends_with_the_epoch),
 		cmocka_unit_test(a_plan_that_nobody_follows_is_wrong),
