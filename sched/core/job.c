@@ -32,13 +32,14 @@ double job_rate(const struct job *job, const struct part *parts, size_t n)
 	double gpus = 0, cpus = 0, memory = 0, speed = 1;
 
 	for (size_t i = 0; i < n; i++) {
-		gpus += part_gpus(&parts[i]);
+		gpus += part_gpus(&parts[i]) * parts[i].gpu_milli /
+			(double)GPU_MILLI;
 		cpus += parts[i].cpu_milli / 1e3;
 		memory += (double)parts[i].memory_mib;
 	}
 	if (gpus == 0 && job->n_gpus)
 		return job->cpu_work_ns > 0 && n ? 1 / job->cpu_work_ns : 0;
-	if (job->speed)
+	if (job->speed && gpus > 0)
 		speed = speed_of(job->speed, cpus / gpus, memory / gpus);
 	return n ? speed / job->work_ns : 0;
 }
@@ -83,8 +84,7 @@ double job_left(const struct job *job, uint64_t now_ns)
 	return (1 - done(job, now_ns)) * job->work_ns;
 }
 
-/* Shares of the work are sums of roundings: what is closer than this is done.
- */
+/* A share of the work is a rounded sum: what is so close to all of it is. */
 #define CLOSE 1e-12
 
 uint64_t job_due(const struct job *job)

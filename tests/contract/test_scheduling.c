@@ -51,7 +51,7 @@ static const char speeds[] =
 	"a,1,2000,1000,4,1.8\n"
 	"wide,1,500,1000,1,1\n";
 
-/* Whole GPUs or shares of them, as all placements and policies can. */
+/* Jobs of all kinds, which all placements and policies can serve. */
 static void begin(struct rig *rig, uint64_t seed)
 {
 	struct rng rng = rng_stream(seed, "sched", 0);
@@ -62,12 +62,18 @@ static void begin(struct rig *rig, uint64_t seed)
 	add_nodes(rig, "2*gpus=2,cpus=8,memory=4000M,model=y");
 	add_nodes(rig, "2*cpus=4,memory=4000M");
 	for (size_t i = 0; i < N_JOBS; i++) {
-		bool wide = rng_below(&rng, 4) == 0;
+		/* no GPU, a share of one, one, several */
+		uint64_t kind = rng_below(&rng, 8);
+		uint32_t gpus = kind == 0  ? 0
+				: kind < 5 ? 1
+					   : 2 + (uint32_t)rng_below(&rng, 5);
 		char user[] = { 'a' + (char)rng_below(&rng, 3), 0 };
 
 		add_job(rig, (double)rng_below(&rng, 400),
-			1 + (double)rng_below(&rng, 100),
-			wide ? 2 + (uint32_t)rng_below(&rng, 5) : 1, GPU_MILLI,
+			1 + (double)rng_below(&rng, 100), gpus,
+			kind == 0  ? 0
+			: kind < 3 ? 100 * (1 + (uint32_t)rng_below(&rng, 9))
+				   : GPU_MILLI,
 			user);
 	}
 	assert_int_equal(speeds_parse_csv(speeds, strlen(speeds), "speeds",

@@ -132,6 +132,29 @@ static void speeds_follow_cpus_and_memory(void **state)
 	assert_near(speed_of(&s, 9, 500), .5);
 }
 
+/* Half a GPU with half of its CPUs is as fast as all of both. */
+static void a_share_has_the_speed_of_the_whole(void **state)
+{
+	struct speed s = { .n = 2,
+			   .cpus = { 1, 4 },
+			   .speed = { .25, 1 },
+			   .reference_memory_mib = 1 };
+	struct job job = workload_job();
+	struct part p = { .gpus = 1, .gpu_milli = 500, .cpu_milli = 1000 };
+
+	(void)state;
+	job.speed = &s;
+	job.work_ns = 1;
+	job.gpu_milli = 500;
+	assert_near(job_rate(&job, &p, 1), .5);
+	p.cpu_milli = 2000;
+	assert_near(job_rate(&job, &p, 1), 1);
+	/* without a GPU its speed is not known, and is 1 */
+	job.n_gpus = 0;
+	p.gpus = 0;
+	assert_near(job_rate(&job, &p, 1), 1);
+}
+
 static void profiling_needs_few_points(void **state)
 {
 	struct speed s = { .n = 3,
@@ -400,6 +423,7 @@ int main(void)
 		cmocka_unit_test(what_is_taken_comes_back),
 		cmocka_unit_test(a_plan_is_checked),
 		cmocka_unit_test(speeds_follow_cpus_and_memory),
+		cmocka_unit_test(a_share_has_the_speed_of_the_whole),
 		cmocka_unit_test(profiling_needs_few_points),
 		cmocka_unit_test(fragmentation_by_cases),
 		cmocka_unit_test(typical_jobs_are_the_most_frequent),
