@@ -273,6 +273,7 @@ assert a['peer']['served'] + b['peer']['served'] >= moved"
 	local signal pid space links
 
 	nodes_with_peers 100 "model: alexnet"
+	export TMPDIR=$TMP # of a killed one something is left there
 	links=$(ip -br link | awk '{ print $1 }')
 	for signal in INT KILL; do
 		"${TRAIN%-train}-run" --fresh --network namespaces --time-scale 100 w.yaml >/dev/null 2>&1 3>&- &
