@@ -202,9 +202,13 @@ print("arrival_s,work_s")
 for i in range(100000):
     print(f"{i % 1000},{1 + i % 977}")' >t.csv
 	gpemu-sched simulate -t t.csv --nodes '4*gpus=8' -p fifo,srtf,las \
-		>out 2>err &
+		--progress on >out 2>err &
 	pid=$!
-	sleep 1
+	# the bar says that jobs run
+	for _ in $(seq 300); do
+		[ -s err ] && break
+		sleep 0.1
+	done
 	# a shell ignores SIGINT in what it runs in the background
 	kill -TERM $pid
 	status=0
