@@ -8,11 +8,16 @@
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_disturb.h"
+#include "runner/cell/run_load.h"
 #include "runner/run/run_lock.h"
+#include "runner/run_load_test.h"
 
 /* Runs of a cell, the first included. arbitrary: a machine that is busy all the
  * time costs twice the time of an idle one, not more. */
 enum { MOST_ATTEMPTS = 3 };
+/* Of a workload: twice as many as clear all cells if none changes (run_load.h).
+ * arbitrary: each costs the time of a cell. */
+enum { MOST_LOAD_TESTS = 2 * LOAD_MEASURES };
 
 /* Keep the first of two runs. */
 static int put_back(struct runner *r, const struct cell *cell, json_t *record,
@@ -40,7 +45,7 @@ static int run_again(struct runner *r, size_t index, unsigned attempt)
 		return 0; /* another gpemu-run is repeating it */
 	}
 	first = cell_record(r, &cell);
-	code = cell_run(r, &cell, attempt, true, &out, &err);
+	code = cell_run(r, &cell, attempt, &out, &err);
 	/* stopped, failed or disturbed more: keep the first run */
 	if (first && (code < 0 ||
 		      (out.disturbed && out.taken >= disturb_share(first)))) {
@@ -116,12 +121,15 @@ int again_run(struct runner *r, size_t *cells, size_t n,
 	      enum progress_mode mode)
 {
 	ssize_t left = 0, before = (ssize_t)n + 1;
+	unsigned tests = MOST_LOAD_TESTS;
 	int code = 0;
 
 	if (r->w->noise.fraction >= 1)
 		return 0;
 	for (unsigned attempt = 2;; attempt++) {
 		left = disturbed(r, cells, attempt == 2 ? n : (size_t)left);
+		if (left > 0)
+			left = load_test_run(r, cells, (size_t)left, &tests);
 		if (left < 0)
 			return (int)left;
 		/* another round only if the last one has helped */

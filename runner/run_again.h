@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs disturbed cells again (runner/cell/run_disturb.h). */
+/* Runs disturbed cells again (runner/cell/run_disturb.h), unless a load test
+ * clears them (run_load_test.h). */
 #ifndef GPEMU_RUNNER_RUN_AGAIN_H
 #define GPEMU_RUNNER_RUN_AGAIN_H
 

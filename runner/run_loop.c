@@ -128,7 +128,6 @@ static void say_done(const struct loop *l, const struct cell *cell,
 static int warm_up(struct loop *l, const struct cell *cell, const char *label)
 {
 	const struct workload *w = l->r->w;
-	struct cell_outcome out;
 	struct err err = { 0 };
 	int code = 0;
 
@@ -137,7 +136,7 @@ static int warm_up(struct loop *l, const struct cell *cell, const char *label)
 	l->warm[cell->point] = true;
 	for (uint64_t i = 0; code == 0 && i < w->warmup; i++) {
 		progress_update(&l->bar, l->position, label);
-		code = cell_run(l->r, cell, 1, false, &out, &err);
+		code = cell_try(l->r, cell, NULL, &err);
 	}
 	/* if it fails, the cell fails too and reports it */
 	return code == -EIO ? 0 : code;
@@ -161,7 +160,7 @@ static int run_one(struct loop *l, size_t index)
 	code = warm_up(l, &cell, label);
 	start = tick_wall();
 	if (code == 0)
-		code = cell_run(r, &cell, 1, true, &out, &err);
+		code = cell_run(r, &cell, 1, &out, &err);
 	if (code == -EIO) {
 		progress_end(&l->bar);
 		log_error("cell %s failed: %s", cell.id, err.text);

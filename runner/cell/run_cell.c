@@ -540,25 +540,32 @@ static int check_changed(const struct run *run, struct err *err)
 		    : 0;
 }
 
+/* Run it; `run` is to be freed with run_fini, whatever this returns. */
+static int run_cell(struct run *run, struct runner *r, const struct cell *cell,
+		    unsigned attempt, struct err *err)
+{
+	int code = run_init(run, r, cell, err);
+
+	tick_utc(run->started);
+	run->attempt = attempt;
+	host_sample(&run->before);
+	if (code == 0)
+		code = execute(run, err);
+	if (code == 0)
+		code = check_changed(run, err);
+	host_sample(&run->after);
+	return code < 0 && !r->stop.signal && code != -ENOMEM ? -EIO : code;
+}
+
 int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
-	     bool keep, struct cell_outcome *ret, struct err *err)
+	     struct cell_outcome *ret, struct err *err)
 {
 	struct run run;
 	int code, written;
 
 	*ret = (struct cell_outcome){ 0 };
-	code = run_init(&run, r, cell, err);
-	tick_utc(run.started);
-	run.attempt = attempt;
-	host_sample(&run.before);
-	if (code == 0)
-		code = execute(&run, err);
-	if (code == 0)
-		code = check_changed(&run, err);
-	host_sample(&run.after);
-	if (code < 0 && !r->stop.signal && code != -ENOMEM)
-		code = -EIO;
-	if ((code == 0 || code == -EIO) && keep) {
+	code = run_cell(&run, r, cell, attempt, err);
+	if (code == 0 || code == -EIO) {
 		struct err why = { 0 };
 
 		written = run_write_record(&run, code < 0 ? err->text : NULL,
@@ -570,6 +577,38 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
 	ret->taken = watch_taken(&run.watch) + watch_taken_io(&run.watch);
 	run_fini(&run);
 	return code;
+}
+
+int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
+	     struct err *err)
+{
+	struct run run;
+	int code = run_cell(&run, r, cell, 1, err);
+
+	if (code == 0 && ret_record) {
+		*ret_record = run_record(&run, NULL);
+		code = *ret_record ? 0 : -ENOMEM;
+	}
+	run_fini(&run);
+	return code;
+}
+
+static void forget(char *path)
+{
+	if (path)
+		unlink(path);
+	free(path);
+}
+
+void cell_forget(const struct runner *r, const struct cell *cell)
+{
+	forget(runner_path(r, "logs", cell->id, "log"));
+	for (size_t i = 0; i < cell->n_mounts; i++)
+		forget(command_config(r, cell, cell->mounts[i].name, RUN_FS));
+	for (size_t i = 0; i < cell->n_jobs; i++)
+		forget(command_config(r, cell, cell->jobs[i].name, RUN_TRAIN));
+	if (cell->gpud)
+		forget(command_config(r, cell, "", RUN_GPUD));
 }
 
 /* --- probe ------------------------------------------------------------ */

@@ -16,6 +16,8 @@
  *	         gpemu, order, warmup, started, wall_seconds, attempts,
  *	         overrides[],
  *	         disturbed, disturbance[{sign, seen}] (run_disturb.h),
+ *	         load_tested: id of the cell whose load test cleared it, or
+ *	         null, load_test{} if one says something (run_load.h),
  *	         rig[{limit, of, factor, why}] (run_rig.h)}
  *	host     as reported by the job, and {name, kernel, machine, cpu,
  *	         cpus, memory_bytes, load_before, load_after, own_cpu_s,
@@ -43,13 +45,19 @@ struct cell_outcome {
 };
 
 /*
- * Run the cell and write its record, also if it fails; `keep` false: a warm-up
- * without a record. 0: "ok". -EIO: "failed", the text says why. -EINTR: stopped
- * by a signal, no record. In any case everything is unmounted and all processes
- * have ended. `attempt` counts from 1.
+ * Run the cell and write its record, also if it fails. 0: "ok". -EIO: "failed",
+ * the text says why. -EINTR: stopped by a signal, no record. In any case
+ * everything is unmounted and all processes have ended. `attempt` counts from
+ * 1.
  */
 int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
-	     bool keep, struct cell_outcome *ret, struct err *err);
+	     struct cell_outcome *ret, struct err *err);
+/* The same for a run that is no repetition: *ret_record, unless NULL, gets the
+ * record of an "ok" run, and no file is written but log and configuration. */
+int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
+	     struct err *err);
+/* Remove log and configuration of a cell_try. */
+void cell_forget(const struct runner *r, const struct cell *cell);
 
 /*
  * The cell's record from an earlier run, if it is complete, "ok" and of the
@@ -57,8 +65,8 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
  */
 json_t *cell_record(const struct runner *r, const struct cell *cell);
 /*
- * Judge again what disturbed the cell, now that other repetitions of its point
- * have records, and correct its record. true: disturbed.
+ * Judge again what disturbed the cell, now that other repetitions of its point,
+ * or a load test, have records, and correct its record. true: disturbed.
  */
 bool cell_judge(const struct runner *r, const struct cell *cell);
 

@@ -68,8 +68,10 @@ int run_start_gpud(struct run *run, struct err *err);
 void run_end_gpud(struct run *run);
 void run_fini_gpud(struct run *run);
 
-/* run_record.c: the record as described in run_cell.h, to its file; sets
- * run->disturbed. */
+/* run_record.c: the record as described in run_cell.h; sets run->disturbed.
+ * NULL: no memory. */
+json_t *run_record(struct run *run, const char *failure);
+/* The same, to its file. */
 int run_write_record(struct run *run, const char *failure, struct err *err);
 
 #endif

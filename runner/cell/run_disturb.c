@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/util.h"
+#include "runner/cell/run_load.h"
 #include "runner/cell/run_rig.h"
 #include "runner/spec/run_stats.h"
 
@@ -56,16 +57,19 @@ add(json_t *signs, const char *name, const char *format, ...)
 static void cpu(const json_t *record, double limit, json_t *signs)
 {
 	const json_t *w = watched(record);
-	double share = number(w, "taken_share");
+	double share = number(w, "taken_share"), s = number(w, "seconds");
 
-	if (share > limit && number(w, "seconds") > SHORTEST_S)
+	/* what is left of the bound is what the host took */
+	if (load_cleared_by(record) && s > 0)
+		share = MIN(share, number(w, "stolen_s") / s);
+	if (share > limit && s > SHORTEST_S)
 		add(signs, "cpu",
 		    "other programs took up to %.3g s of %.3g s from it (%.3g "
 		    "%%, limit %.3g %%): they used %.3g %% of the CPUs, at "
 		    "most %.3g %% in %.3g s, while its threads waited %.3g s "
 		    "for a CPU; the host stole %.3g s",
-		    number(w, "taken_s"), number(w, "seconds"), 100 * share,
-		    100 * limit, 100 * number(w, "other_cpu_share"),
+		    number(w, "taken_s"), s, 100 * share, 100 * limit,
+		    100 * number(w, "other_cpu_share"),
 		    100 * number(w, "other_cpu_share_max"),
 		    number(w, "window_s"), number(w, "cpu_wait_s"),
 		    number(w, "stolen_s"));

@@ -10,6 +10,7 @@
 #include "common/version.h"
 #include "runner/cell/run_cell_private.h"
 #include "runner/cell/run_disturb.h"
+#include "runner/cell/run_load.h"
 #include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"
 #include "runner/cell/run_rig.h"
@@ -238,10 +239,12 @@ static int judge(const struct workload *w, json_t *record, const json_t *peers,
 {
 	json_t *cell = json_object_get(record, "cell");
 	json_t *signs = disturb_signs(record, peers, limit_of(w, record));
+	const char *by = load_cleared_by(record);
 
 	*ret = json_array_size(signs) > 0;
 	if (json_object_set_new(cell, "disturbed", json_boolean(*ret)) < 0 ||
 	    json_object_set_new(cell, "disturbance", signs) < 0 ||
+	    json_object_set_new(cell, "load_tested", json_pack("s?", by)) < 0 ||
 	    json_object_set_new(cell, "rig", rig_limits(record)) < 0)
 		return -ENOMEM;
 	return 0;
@@ -280,13 +283,11 @@ bool cell_judge(const struct runner *r, const struct cell *cell)
 	return disturbed;
 }
 
-int run_write_record(struct run *run, const char *failure, struct err *err)
+json_t *run_record(struct run *run, const char *failure)
 {
-	_cleanup_free_ char *path =
-		runner_path(run->r, "records", run->cell->id, "json");
 	json_auto_t *record = jobs_record(run);
 
-	if (!path || !record ||
+	if (!record ||
 	    json_object_set_new(record, "status",
 				json_string(failure ? "failed" : "ok")) < 0 ||
 	    json_object_set_new(record, "failure",
@@ -294,13 +295,22 @@ int run_write_record(struct run *run, const char *failure, struct err *err)
 		    0 ||
 	    json_object_set_new(record, "cell", cell_json(run)) < 0 ||
 	    set_host(run, record) < 0)
-		return -ENOMEM;
+		return NULL;
 	set_stats(run, record);
 	if (run->gpud.status)
 		json_object_set(record, "gpud", run->gpud.status);
 	if (judge(run->r->w, record, NULL, &run->disturbed) < 0)
-		return -ENOMEM;
-	return json_replace(record, path, err);
+		return NULL;
+	return json_incref(record);
+}
+
+int run_write_record(struct run *run, const char *failure, struct err *err)
+{
+	_cleanup_free_ char *path =
+		runner_path(run->r, "records", run->cell->id, "json");
+	json_auto_t *record = run_record(run, failure);
+
+	return path && record ? json_replace(record, path, err) : -ENOMEM;
 }
 
 json_t *cell_record(const struct runner *r, const struct cell *cell)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runner/cell/run_disturb.h"
+#include "runner/cell/run_load.h"
 #include "runner/page/run_html.h"
 
 static const char *text_of(const json_t *j, const char *key)
@@ -67,6 +68,19 @@ static void add_signs(json_t *all, const json_t *record)
 		      disturb_share(record), text_of(one, "seen"));
 }
 
+/* Of those that would be disturbed. */
+static void add_cleared(json_t *all, const json_t *record)
+{
+	const json_t *cell = json_object_get(record, "cell");
+	const json_t *test = json_object_get(cell, "load_test");
+	const char *by = load_cleared_by(record);
+
+	if (by && !json_is_true(json_object_get(cell, "disturbed")))
+		count(find(all, "cleared", by), cell,
+		      json_number_value(json_object_get(test, "delay")),
+		      text_of(test, "seen"));
+}
+
 json_t *warnings_json(const json_t *records)
 {
 	json_t *all = json_array(), *one;
@@ -77,6 +91,8 @@ json_t *warnings_json(const json_t *records)
 		add_limits(all, one);
 	json_array_foreach ((json_t *)records, i, one)
 		add_signs(all, one);
+	json_array_foreach ((json_t *)records, i, one)
+		add_cleared(all, one);
 	json_array_foreach (all, i, one) {
 		json_object_del(one, "last");
 		json_object_del(one, "degree");
@@ -102,10 +118,15 @@ static void tell(const json_t *one, void (*put)(FILE *f, const char *text),
 	put(f, text_of(one, "why"));
 }
 
+/* "disturbed by other load, cpu: " */
 static const char *title(const json_t *one)
 {
-	return strcmp(text_of(one, "kind"), "rig") ? "disturbed by other load"
-						   : "limit of the rig";
+	const char *kind = text_of(one, "kind");
+
+	return !strcmp(kind, "rig")	  ? "limit of the rig, "
+	       : !strcmp(kind, "cleared") ? "other load, cleared by a load "
+					    "test of "
+					  : "disturbed by other load, ";
 }
 
 static void put_text(FILE *f, const char *text)
@@ -119,7 +140,7 @@ void warnings_print(const json_t *warnings, FILE *f)
 	size_t i;
 
 	json_array_foreach ((json_t *)warnings, i, one) {
-		fprintf(f, "WARN  %s, %s: ", title(one), text_of(one, "what"));
+		fprintf(f, "WARN  %s%s: ", title(one), text_of(one, "what"));
 		tell(one, put_text, f);
 		fputc('\n', f);
 	}
@@ -134,14 +155,15 @@ void warnings_html(const json_t *warnings, FILE *f)
 		return;
 	fputs("<h2>Limits of these runs</h2>\n<p>Where this machine, not the "
 	      "emulated one, set the pace, and what other load did to the "
-	      "runs. Checks on disturbed runs are undecided.</p>\n"
+	      "runs. Checks on disturbed runs are undecided, unless a load "
+	      "test shows that additional load changes no metric.</p>\n"
 	      "<div class=\"wide\"><table>\n<thead><tr><th></th><th>What</th>"
 	      "<th>Why</th></tr></thead>\n<tbody>\n",
 	      f);
 	json_array_foreach ((json_t *)warnings, i, one) {
 		fputs("<tr><td>", f);
 		html_badge(f, "fail", "WARN");
-		fprintf(f, "</td><td>%s: ", title(one));
+		fprintf(f, "</td><td>%s", title(one));
 		html_text(f, text_of(one, "what"));
 		fputs("</td><td class=\"found\">", f);
 		tell(one, html_text, f);

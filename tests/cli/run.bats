@@ -583,10 +583,10 @@ exec_workload()
 }
 
 # busy NAME: a program that keeps this CPU busy for .5 s in 2.5 s, from when
-# the file NAME is there
+# something is in the file NAME
 busy()
 {
-	exec timeout 30 sh -c 'until [ -e $0 ]; do sleep .01; done
+	exec timeout 30 sh -c 'until [ -s $0 ]; do sleep .01; done
 		while :; do timeout .5 sh -c "while :; do :; done"; sleep 2; done' \
 		"$1" 3>&-
 }
@@ -618,6 +618,122 @@ busy()
 		assert .05 < w["taken_share"] <= 1, w
 	END
 	grep -q 'disturbed by other load' results/small/report.html
+}
+
+# A program whose own processes compete for the CPU, and whose result is what
+# the Python code $1 sets s to.
+competing_workload()
+{
+	[ -r /proc/self/schedstat ] || skip "the kernel does not report waits for a CPU"
+	cat >cell.py <<-END
+		import json, os, sys, time
+		burner = os.fork()
+		if burner == 0:
+		    while True: pass
+		open("runs", "a").write("run\n")
+		$1
+		os.kill(burner, 9)
+		json.dump({"epochs": [{"seconds": s}]}, open(sys.argv[1], "w"))
+	END
+	cat >w.yaml <<-END
+		name: small
+		question: Does load change it?
+		dataset: {dataset: imagenette, files: 5}
+		base: {exec: {command: [python3, $PWD/cell.py, '{record}']}}
+		load_tolerance: 5%
+		kind: self
+		expect: [{that: seconds < 1000}]
+	END
+	sed -i "s,\"runs\",\"$PWD/runs\"," cell.py
+	: >runs
+	# all on one CPU, so that they meet
+	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $BASHPID
+}
+
+# no test, or without an answer
+not_too_busy()
+{
+	[[ $stderr == *"load test: "*": the run "* ]] ||
+		skip "other programs keep the machine busy"
+}
+
+@test "run: a load test clears a cell that other load does not change" {
+	competing_workload 'time.sleep(2.5); s = 2.5'
+	busy "$PWD/runs" &
+	load=$!
+	run --separate-stderr gpemu_run w.yaml
+	kill $load
+	echo "$stderr" "$output"
+	not_too_busy
+	[ "$status" -eq 0 ]
+	[[ $stderr == *"load test: beside "*", seconds changed by 0 %: the run stands"* ]]
+	[[ $stderr == *"load tests cleared 1 of 1 cells"* ]]
+	[[ $output == *"PASS (self)"* ]]
+	[[ $output == *"WARN  other load, cleared by a load test of small-r1-"*": 1 of 1 runs"* ]]
+	# neither a repetition nor a file of it
+	[ "$(wc -l <runs)" -eq 2 ]
+	run ! ls results/small/*/load-test*
+	python3 - <<-'END'
+		import csv, json, glob
+		[name] = glob.glob("results/small/records/*")
+		c = json.load(open(name))["cell"]
+		t = c["load_test"]
+		assert c["attempts"] == 1 and c["disturbed"] is False, c
+		assert t["cell"] == c["id"] == c["load_tested"] and t["stands"], t
+		assert t["other_cpu_share_tested"] >= 1.5 * t["other_cpu_share"], t
+		[row] = csv.DictReader(open("results/small/results.csv"))
+		assert row["load_tested"] == c["id"], row
+	END
+	# a tolerance of 0: no load tests
+	: >runs
+	busy "$PWD/runs" &
+	load=$!
+	run --separate-stderr gpemu_run --fresh w.yaml load_tolerance=0%
+	kill $load
+	[[ $stderr != *"load test"* ]]
+	[[ $stderr == *"other load disturbed 1 of 1 cells"* ]]
+}
+
+@test "run: a load test does not clear a cell of real work" {
+	competing_workload 't = time.time(); c = time.process_time; list(iter(lambda: c() < 1.2, False)); s = time.time() - t'
+	busy "$PWD/runs" &
+	load=$!
+	run --separate-stderr gpemu_run w.yaml
+	kill $load
+	echo "$stderr" "$output"
+	not_too_busy
+	[ "$status" -eq 3 ]
+	[[ $stderr == *"seconds changed by "*": the run is disturbed"* ]]
+	[[ $stderr == *"other load disturbed 1 of 1 cells"* ]]
+	[[ $output == *"UNDECIDED (self)"*"other programs disturbed a run"* ]]
+	[[ $output != *"cleared by"* ]]
+}
+
+@test "run: a signal during a load test leaves no process and no file" {
+	competing_workload 'time.sleep(2.5); s = 2.5'
+	busy "$PWD/runs" &
+	load=$!
+	"$bin/gpemu-run" --no-mount w.yaml >out 2>&1 3>&- &
+	pid=$!
+	for _ in $(seq 200); do
+		[ "$(wc -l <runs)" -gt 1 ] && break
+		sleep .1
+	done
+	children=$(pgrep -P $pid)
+	kill -INT $pid
+	status=0
+	wait $pid || status=$?
+	kill $load
+	grep -q "load test: other" out ||
+		skip "other programs keep the machine busy"
+	# the cell and the busy process
+	[ "$(wc -w <<<"$children")" -eq 2 ]
+	[ "$status" -eq 130 ]
+	for p in $children; do run ! kill -0 "$p"; done
+	nothing_left
+	run ! ls results/small/*/load-test*
+	# the first run stays
+	[ "$(ls results/small/records | wc -l)" -eq 1 ]
 }
 
 @test "run: results.csv has one line per run, failed or not" {

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_load.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* Least and most additional load, as shares of the CPUs. arbitrary: the least
+ * is above what an idle machine does, the most leaves the cell its half. */
+#define LEAST_SHARE .1
+#define MOST_SHARE .5
+/* Times the load of the first run. Others may have ended meanwhile; then the
+ * second run still has half as much again. */
+#define MORE 1.5
+/* arbitrary: longer than what is read ahead, shorter than an epoch */
+#define BURST_S 1.
+
+static double number(const json_t *j, const char *key)
+{
+	return json_number_value(json_object_get(j, key));
+}
+
+static const json_t *watched(const json_t *record)
+{
+	return json_object_get(json_object_get(record, "host"), "watch");
+}
+
+static const json_t *test_of(const json_t *record)
+{
+	return json_object_get(json_object_get(record, "cell"), "load_test");
+}
+
+double load_others(const json_t *record)
+{
+	return number(watched(record), "other_cpu_share");
+}
+
+const char *load_cleared_by(const json_t *record)
+{
+	const json_t *t = test_of(record);
+
+	return json_is_true(json_object_get(t, "stands"))
+		       ? json_string_value(json_object_get(t, "cell"))
+		       : NULL;
+}
+
+/* --- what can be cleared ---------------------------------------------- */
+
+bool load_can_clear(const json_t *record, double limit)
+{
+	const json_t *cell = json_object_get(record, "cell");
+	const json_t *signs = json_object_get(cell, "disturbance"), *one;
+	double s = number(watched(record), "seconds");
+	const char *name;
+	size_t i;
+
+	if (s <= 0 || test_of(record) ||
+	    number(watched(record), "stolen_s") > limit * s ||
+	    LOAD_LEAST_RATIO * load_others(record) > 1)
+		return false;
+	json_array_foreach (signs, i, one) {
+		name = json_string_value(json_object_get(one, "sign"));
+		if (!name || strcmp(name, "cpu"))
+			return false;
+	}
+	return json_array_size(signs) > 0;
+}
+
+/* --- the load --------------------------------------------------------- */
+
+struct load_plan load_plan(const json_t *record)
+{
+	const json_t *w = watched(record);
+	double cpus = MAX(number(w, "cpus"), 1);
+	double most = number(w, "other_cpu_share_max") * cpus;
+	struct load_plan p;
+	double duty;
+
+	p.share = MAX(MORE * load_others(record), LEAST_SHARE);
+	p.share = MIN(p.share, MOST_SHARE);
+	p.n = (unsigned)MAX(MAX(round(most), ceil(p.share * cpus)), 1);
+	duty = p.share * cpus / p.n;
+	/* at least two bursts in a run */
+	p.period_s = MIN(BURST_S / duty, number(w, "seconds") / 2);
+	p.burst_s = duty * p.period_s;
+	return p;
+}
+
+/* --- the comparison --------------------------------------------------- */
+
+/* Of a metric in both records, NAN: in neither. */
+static double change_of(const struct metric *m, const json_t *first,
+			const json_t *second)
+{
+	double a = NAN, b = NAN;
+
+	if (metric_value(m, first, &a) < 0)
+		a = NAN;
+	if (metric_value(m, second, &b) < 0)
+		b = NAN;
+	if (isnan(a) || isnan(b))
+		return isnan(a) && isnan(b) ? NAN : INFINITY;
+	if (m->unit && m->unit[0] == '%')
+		return fabs(b - a) / 100;
+	return a == b ? 0 : a == 0 ? INFINITY : fabs(b / a - 1);
+}
+
+struct load_test load_compare(const json_t *first, const json_t *second,
+			      const struct metric *const *metrics, size_t n)
+{
+	struct load_test t = { .others = load_others(first),
+			       .beside = load_others(second),
+			       .change = -1,
+			       .of = "" };
+
+	for (size_t i = 0; i < n; i++) {
+		double change = change_of(metrics[i], first, second);
+
+		if (!(change > t.change))
+			continue;
+		t.change = change;
+		t.of = metrics[i]->name;
+	}
+	if (t.change < 0)
+		t.change = INFINITY;
+	return t;
+}
+
+double load_delay(const struct load_test *t, double others)
+{
+	if (t->beside < LOAD_LEAST_RATIO * t->others || others > t->beside ||
+	    t->beside <= 0)
+		return INFINITY;
+	return t->change * MAX(others / (t->beside - t->others), 1);
+}
+
+/* --- which cell ------------------------------------------------------- */
+
+struct load_risk load_risk(const json_t *record)
+{
+	const json_t *w = watched(record);
+	double s = number(w, "seconds"), taken = number(w, "taken_s");
+	double waited = number(w, "cpu_wait_s");
+
+	return (struct load_risk){
+		.by = { s > 0 ? taken / s : 0, waited > 0 ? taken / waited : 0,
+			s > 0 ? number(w, "own_cpu_s") / s : 0 },
+		.others = load_others(record),
+	};
+}
+
+/* Has a cell at least as much at risk by the measure passed? The test that says
+ * most about `others`, else NULL. */
+static const struct load_cell *passed_above(const struct load_cell *cells,
+					    size_t n, size_t measure,
+					    const struct load_risk *risk)
+{
+	const struct load_cell *best = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (cells[i].passed &&
+		    cells[i].risk.by[measure] >= risk->by[measure] &&
+		    (!best || load_delay(&cells[i].test, risk->others) <
+				      load_delay(&best->test, risk->others)))
+			best = &cells[i];
+	return best;
+}
+
+const struct load_cell *load_clears(const struct load_cell *cells, size_t n,
+				    const struct load_risk *risk,
+				    double tolerance)
+{
+	const struct load_cell *worst = NULL;
+
+	for (size_t m = 0; m < LOAD_MEASURES; m++) {
+		const struct load_cell *c = passed_above(cells, n, m, risk);
+
+		if (!c || load_delay(&c->test, risk->others) > tolerance)
+			return NULL;
+		if (!worst || load_delay(&c->test, risk->others) >
+				      load_delay(&worst->test, risk->others))
+			worst = c;
+	}
+	return worst;
+}
+
+size_t load_next(const struct load_cell *cells, size_t n, double tolerance)
+{
+	for (size_t m = 0; m < LOAD_MEASURES; m++) {
+		size_t most = n;
+
+		for (size_t i = 0; i < n; i++)
+			if (cells[i].testable &&
+			    (most == n ||
+			     cells[i].risk.by[m] > cells[most].risk.by[m]))
+				most = i;
+		if (most < n && !passed_above(cells, n, m, &cells[most].risk))
+			return most;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (cells[i].testable &&
+		    !load_clears(cells, n, &cells[i].risk, tolerance))
+			return i;
+	return n;
+}
+
+/* --- the record ------------------------------------------------------- */
+
+static json_t *number_or_null(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+json_t *load_json(const struct load_test *t, const char *id, double others,
+		  double tolerance)
+{
+	double delay = load_delay(t, others);
+	char seen[300];
+
+	int n = snprintf(seen, sizeof(seen),
+			 "%s changed by %.2g %% when other programs used %.3g "
+			 "%% of the CPUs, not %.3g %%",
+			 t->of, 100 * t->change, 100 * t->beside,
+			 100 * t->others);
+
+	snprintf(seen + n, sizeof(seen) - (size_t)n,
+		 isfinite(delay) ? "; %.3g %% delayed it by at most %.2g %% "
+				   "(tolerance %.2g %%)"
+				 : ", which says nothing about %.3g %%",
+		 100 * others, 100 * delay, 100 * tolerance);
+	return json_pack("{s:s, s:b, s:s, s:f, s:f, s:o, s:s, s:o, s:f}",
+			 "cell", id, "stands", delay <= tolerance, "seen", seen,
+			 "other_cpu_share", t->others, "other_cpu_share_tested",
+			 t->beside, "change", number_or_null(t->change), "of",
+			 t->of, "delay", number_or_null(delay), "tolerance",
+			 tolerance);
+}
