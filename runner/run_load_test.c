@@ -134,11 +134,12 @@ static void say_after(const struct load_cell *about)
 			: "the run is disturbed");
 }
 
-/* A machine too busy for more load is so for cells beside as much, too. */
-static void skip_busy(struct tests *t, double others)
+/* A machine on which other programs use no more than the share `most`, however
+ * many there are, is too busy to test cells beside nearly as much. */
+static void skip_busy(struct tests *t, double most)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->about[i].risk.others >= others)
+		if (LOAD_LEAST_RATIO * t->about[i].risk.others > most)
 			t->about[i].testable = false;
 }
 
@@ -161,7 +162,7 @@ static int test_locked(struct tests *t, const struct cell *cell,
 			tolerance;
 	say_after(about);
 	if (about->test.beside < LOAD_LEAST_RATIO * about->test.others)
-		skip_busy(t, about->risk.others);
+		skip_busy(t, about->test.beside);
 	return 1;
 }
 

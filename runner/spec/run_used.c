@@ -76,6 +76,9 @@ int metrics_used(const struct workload *w, const struct metric ***ret,
 		use(&u, columns[i]);
 	for (size_t i = 0; i < w->plots.n; i++)
 		use(&u, plots[i].y);
+	/* a search for the number of GPUs judges this one */
+	if (w->gpus)
+		use(&u, "au");
 	alone = !u.n;
 	for (size_t i = 0; alone && i < w->metrics.n; i++)
 		use(&u, own[i].name);

@@ -669,7 +669,7 @@ not_too_busy()
 	[[ $stderr == *"load test: beside "*", seconds changed by 0 %: the run stands"* ]]
 	[[ $stderr == *"load tests cleared 1 of 1 cells"* ]]
 	[[ $output == *"PASS (self)"* ]]
-	[[ $output == *"WARN  other load, cleared by a load test of small-r1-"*": 1 of 1 runs"* ]]
+	[[ $output == *"WARN  other load, cleared by a load test of all-r1-"*": 1 of 1 runs"* ]]
 	# neither a repetition nor a file of it
 	[ "$(wc -l <runs)" -eq 2 ]
 	run ! ls results/small/*/load-test*

@@ -301,8 +301,8 @@ static void the_record_of_a_cleared_cell_says_so(void **state)
 
 /* --- the metrics of a workload ---------------------------------------- */
 
-/* Their names. */
-static const char *used(const char *rest)
+/* Their names; `gpus`: of a search. */
+static const char *used_with(const char *rest, uint64_t gpus)
 {
 	static char names[200];
 	const struct metric **metrics;
@@ -321,6 +321,7 @@ static const char *used(const char *rest)
 		 rest);
 	if (workload_parse(yaml, strlen(yaml), "w.yaml", &w, &err) < 0)
 		fail_msg("%s", err.text);
+	w.gpus = gpus;
 	assert_int_equal(metrics_used(&w, &metrics, &n), 0);
 	names[0] = 0;
 	for (size_t i = 0; i < n; i++)
@@ -330,11 +331,18 @@ static const char *used(const char *rest)
 	return names;
 }
 
+static const char *used(const char *rest)
+{
+	return used_with(rest, 0);
+}
+
 static void what_a_workload_reads_counts(void **state)
 {
 	(void)state;
 	assert_string_equal(used(""), "mine more au seconds");
 	assert_string_equal(used("columns: [hit_ratio]\n"), "hit_ratio");
+	assert_string_equal(used_with("columns: [hit_ratio]\n", 4),
+			    "hit_ratio au");
 	assert_string_equal(used("columns: [double, au]\n"), "mine au");
 	assert_string_equal(
 		used("kind: self\nexpect: [{that: double > fs.cache_size}]\n"),
