@@ -31,7 +31,8 @@
 #include "fs/source/tree.h"
 #include "loader/sim/sim_fs.h"
 
-/* How the caches of the nodes work together. */
+/* How the caches of the nodes work together: which node serves a miss
+ * (owner_of() in sim_mounts.c), and what a node may keep (allowed()). */
 enum sim_caches {
 	SIM_CACHES_PRIVATE,	/* each has its own */
 	SIM_CACHES_PARTITIONED, /* gpemu-fs --peers */
