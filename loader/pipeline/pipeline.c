@@ -100,7 +100,7 @@ static int start_staged(struct pipeline *p, const struct worker_config *w,
 				   .data = c->data,
 				   .batch = c->batch,
 				   .per_epoch = c->per_epoch,
-				   .most = n_windows(c),
+				   .most = pipeline_windows(c),
 				   .workers = c->workers,
 				   .virtual = p->virtual,
 				   .sample_bytes = w->sample_bytes };

@@ -134,7 +134,7 @@ static int new_own(struct sim_mounts *m, uint32_t node,
 	struct own *o = &m->own[node];
 	int r = new_caches(o, err);
 
-	nic_init(&o->nic, nic->nic.gb_per_s * 1e9, nic->nic.latency_ns);
+	nic_limit(&o->nic, nic->nic.gb_per_s * 1e9, nic->nic.latency_ns);
 	if (m->c.shared_storage && node)
 		o->device = m->own[0].device;
 	else if (r == 0)
