@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "common/json.h"
@@ -15,10 +14,7 @@
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"
-#include "runner/run/run_warm.h"
 
-/* arbitrary: a million files are scanned in a few seconds */
-#define MOUNT_TIMEOUT_NS (60 * NS_PER_S)
 /* gpemu-fs may have requests in its timer queue; gpemu-train writes a record
  */
 #define GRACE_NS (10 * NS_PER_S)
@@ -191,103 +187,6 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 	}
 	run_fini(&run);
 	return code;
-}
-
-/* --- mounts ----------------------------------------------------------- */
-
-static int start_mount(struct run *run, size_t i, struct err *err)
-{
-	struct run_mount *m = &run->mounts[i];
-	struct err why;
-	int code;
-
-	if (mkdir(m->mnt, 0700) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "%s: %s", m->mnt, strerror(errno));
-	code = network_enter(&run->network, (uint32_t)i, err);
-	if (code < 0)
-		return code;
-	code = run_start_server(run, &m->child, &m->command, RUN_FS,
-				MOUNT_TIMEOUT_NS, err);
-	return network_leave(&run->network, code < 0 ? &why : err) < 0 ? -EIO
-								       : code;
-}
-
-static int start_mounts(struct run *run, struct err *err)
-{
-	const struct cell *cell = run->cell;
-	int code = 0;
-
-	if (!run->mounted)
-		return 0;
-	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
-		if (!dataset_is_synth(cell->mounts[i].dataset))
-			code = warm_folder(run->mounts[i].folder, &run->r->stop,
-					   err);
-	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
-		code = start_mount(run, i, err);
-	return code;
-}
-
-/* Clean up after a daemon that died or hung. */
-static void detach(const char *mnt)
-{
-	struct child child;
-	char *argv[] = { (char *)"/usr/bin/fusermount3", (char *)"-uz",
-			 (char *)mnt, NULL };
-
-	if (umount2(mnt, MNT_DETACH) == 0 ||
-	    child_start(&child, argv, NULL, STDERR_FILENO, STDERR_FILENO,
-			NULL) < 0)
-		return;
-	/* MOUNT_TIMEOUT_NS is more than enough: it queries the kernel and exits
-	 */
-	struct stop none = { .fd = -1 };
-	int status;
-
-	if (child_wait(&child, &none, GRACE_NS, &status) < 0)
-		child_end(&child, 0);
-}
-
-static void end_mounts(struct run *run)
-{
-	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++) {
-		struct run_mount *m = &run->mounts[i];
-
-		child_end(&m->child, GRACE_NS);
-		if (child_is_mounted(m->mnt))
-			detach(m->mnt);
-		rmdir(m->mnt);
-	}
-}
-
-/* What takes the place of the mounts' stats. */
-static void read_simulated_stats(struct run *run)
-{
-	for (size_t i = 0; i < run->cell->n_jobs; i++) {
-		struct run_mount *m = &run->mounts[run->cell->jobs[i].mount];
-		json_auto_t *record = NULL;
-
-		if (m->stats || !cell_job_is_simulated(&run->cell->jobs[i]) ||
-		    json_read(run->jobs[i].record, &record, NULL) < 0)
-			continue;
-		m->stats = json_incref(json_object_get(record, "fs"));
-	}
-}
-
-static void read_mount_stats(struct run *run)
-{
-	if (!run->mounted)
-		read_simulated_stats(run);
-	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++) {
-		struct run_mount *m = &run->mounts[i];
-		_cleanup_free_ char *path = NULL;
-
-		/* without statistics the member, and metrics on it, are absent
-		 */
-		if (m->child.pid > 0 &&
-		    asprintf(&path, "%s/.gpemu/stats", m->mnt) >= 0)
-			json_read(path, &m->stats, NULL);
-	}
 }
 
 /* --- jobs ------------------------------------------------------------- */
@@ -507,17 +406,17 @@ static int execute(struct run *run, struct err *err)
 
 	if (code < 0)
 		return code;
-	code = start_mounts(run, err);
+	code = run_start_mounts(run, err);
 	if (code == 0)
 		code = run_start_gpud(run, err);
 	if (code < 0) {
 		add_last_words(run, code, err);
 	} else {
 		code = run_jobs(run, err);
-		read_mount_stats(run);
+		run_read_mount_stats(run);
 	}
 	run_end_gpud(run);
-	end_mounts(run);
+	run_end_mounts(run);
 	return code == 0 ? check_records(run, err) : code;
 }
 
@@ -634,8 +533,8 @@ int cell_probe_mount(struct runner *r, struct err *err)
 	if (code == 0)
 		code = write_configs(&run, err);
 	if (code == 0)
-		code = start_mount(&run, 0, err);
-	end_mounts(&run);
+		code = run_start_mount(&run, 0, err);
+	run_end_mounts(&run);
 	if (code == -ENODEV)
 		add_last_words(&run, code, err);
 	run_fini(&run);

@@ -58,6 +58,14 @@ struct run {
 int run_start_server(struct run *run, struct child *child,
 		     const struct command *command, enum run_program program,
 		     uint64_t timeout_ns, struct err *err);
+/* run_server.c: one mount, or all if the cell is mounted, with their folders in
+ * the page cache. Errors as above. */
+int run_start_mount(struct run *run, size_t i, struct err *err);
+int run_start_mounts(struct run *run, struct err *err);
+void run_end_mounts(struct run *run);
+/* Of the mounts that still run, or of what the jobs simulated; absent where
+ * there are none. */
+void run_read_mount_stats(struct run *run);
 
 /*
  * run_gpud.c; no effect for a cell without a gpemu-gpud. The server listens

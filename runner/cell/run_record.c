@@ -98,8 +98,8 @@ static json_t *cell_json(const struct run *run)
 		commands_json(run), "gpemu", GPEMU_VERSION, "order",
 		workload_order_name(w), "warmup", (json_int_t)w->warmup,
 		"started", run->started, "wall_seconds", wall / NS_PER_S,
-		"attempts", (json_int_t)run->attempt, "overrides",
-		w->overrides, "network", network_name(&run->network));
+		"attempts", (json_int_t)run->attempt, "overrides", w->overrides,
+		"network", network_name(&run->network));
 }
 
 /* The record of a job with `run` added; an object in any case. */
