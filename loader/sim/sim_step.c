@@ -58,8 +58,7 @@ void sim_step_begin(struct sim_node *n, uint64_t samples, uint64_t now)
 static void look_at(struct sim_node *n, uint64_t at, uint64_t now)
 {
 	if (n->look_ns > now && n->look_ns <= at)
-		return; /* an earlier one finds that there is more to wait for
-			 */
+		return; /* the earlier one looks for what remains */
 	n->look_ns = at;
 	sim_at(n, at, SIM_LOOK, 0);
 }
