@@ -14,7 +14,7 @@
 /* Between two looks at the clock, a system call. */
 enum { BUSY_STEPS = 20000 };
 
-/* The signals that end it: none is blocked for SIGKILL. */
+/* Until SIGKILL, as the stop signals of gpemu-run are blocked here, too. */
 __attribute__((noreturn)) static void burn(pid_t parent, uint64_t burst_ns,
 					   uint64_t period_ns)
 {
