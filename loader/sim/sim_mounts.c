@@ -16,6 +16,7 @@
 #include "fs/peer/peer_proto.h"
 #include "fs/peer/place.h"
 #include "fs/server/object.h"
+#include "loader/order/order.h"
 #include "net/frame.h"
 #include "net/nic.h"
 
@@ -293,6 +294,21 @@ static uint32_t owner_of(const struct own *o, uint64_t key)
 				       : PLACE_NONE;
 
 	return owner == o->node ? PLACE_NONE : owner;
+}
+
+int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
+		      size_t n, uint32_t **ret)
+{
+	*ret = NULL;
+	if (!m->place)
+		return 0;
+	*ret = calloc(n, sizeof(**ret));
+	for (size_t i = 0; *ret && i < n; i++) {
+		uint32_t owner = place_owner(m->place, object_key(file[i], 0));
+
+		(*ret)[i] = owner == PLACE_NONE ? ORDER_NOBODY : owner;
+	}
+	return *ret ? 0 : -ENOMEM;
 }
 
 static uint64_t storage_read(struct own *o, const struct sim_read *r,

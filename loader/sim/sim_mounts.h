@@ -56,6 +56,11 @@ struct sim_mounts;
 int sim_mounts_new(const struct sim_mounts_config *c, struct sim_mounts **ret,
 		   struct err *err);
 void sim_mounts_free(struct sim_mounts *m);
+/* The owner of each of `n` samples, whose nodes of the tree are `file`, as
+ * struct order_input has it; malloc'ed. NULL: the caches are private. -ENOMEM.
+ */
+int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
+		      size_t n, uint32_t **ret);
 
 /* A file on its way. */
 struct sim_read {

@@ -79,6 +79,18 @@ static int open_mounts(struct simulate *m, struct err *err)
 	return sim_mounts_new(&c, &m->mounts, err);
 }
 
+/* As loader/train/session_open.c asks real mounts. */
+static int find_holders(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+
+	if (!s->choice.order->by_holder ||
+	    sim_mounts_owners(m->mounts, m->data.file, s->data.n, &s->holder) ==
+		    0)
+		return 0;
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
 /* The steps of all nodes end together, as in loader/train/session_open.c. */
 static int open_sync(struct simulate *m, struct err *err)
 {
@@ -131,6 +143,8 @@ int simulate_open(struct simulate *m, struct session *s, struct err *err)
 		r = sim_data_open(o->data, &m->data, &s->data, err);
 		if (r == 0)
 			r = open_mounts(m, err);
+		if (r == 0)
+			r = find_holders(m, err);
 	}
 	if (r == 0)
 		r = session_open(s, err);
