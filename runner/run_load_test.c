@@ -125,9 +125,9 @@ static void say_after(const struct load_cell *about)
 	const struct load_test *t = &about->test;
 
 	fprintf(stderr,
-		"gpemu-run: load test: beside %.3g %%, %s changed by %.2g %%: "
+		"gpemu-run: load test: beside %.3g %%, %s changed by %.2g %s: "
 		"%s\n",
-		100 * t->beside, t->of, 100 * t->change,
+		100 * t->beside, t->of, 100 * t->change, load_unit(t),
 		about->passed ? "the run stands"
 		: isinf(load_delay(t, about->risk.others))
 			? "too little more load"

@@ -90,6 +90,11 @@ struct load_plan load_plan(const json_t *record)
 
 /* --- the comparison --------------------------------------------------- */
 
+static bool in_percent(const struct metric *m)
+{
+	return m->unit && m->unit[0] == '%';
+}
+
 /* Of a metric in both records, NAN: in neither. */
 static double change_of(const struct metric *m, const json_t *first,
 			const json_t *second)
@@ -102,7 +107,7 @@ static double change_of(const struct metric *m, const json_t *first,
 		b = NAN;
 	if (isnan(a) || isnan(b))
 		return isnan(a) && isnan(b) ? NAN : INFINITY;
-	if (m->unit && m->unit[0] == '%')
+	if (in_percent(m))
 		return fabs(b - a) / 100;
 	return a == b ? 0 : a == 0 ? INFINITY : fabs(b / a - 1);
 }
@@ -122,6 +127,7 @@ struct load_test load_compare(const json_t *first, const json_t *second,
 			continue;
 		t.change = change;
 		t.of = metrics[i]->name;
+		t.points = in_percent(metrics[i]);
 	}
 	if (t.change < 0)
 		t.change = INFINITY;
@@ -151,59 +157,53 @@ struct load_risk load_risk(const json_t *record)
 	};
 }
 
-/* Has a cell at least as much at risk by the measure passed? The test that says
- * most about `others`, else NULL. */
-static const struct load_cell *passed_above(const struct load_cell *cells,
-					    size_t n, size_t measure,
-					    const struct load_risk *risk)
+/* Is `a` at least as much at risk as `b`, by each measure? */
+static bool at_least(const struct load_risk *a, const struct load_risk *b)
 {
-	const struct load_cell *best = NULL;
-
-	for (size_t i = 0; i < n; i++)
-		if (cells[i].passed &&
-		    cells[i].risk.by[measure] >= risk->by[measure] &&
-		    (!best || load_delay(&cells[i].test, risk->others) <
-				      load_delay(&best->test, risk->others)))
-			best = &cells[i];
-	return best;
+	for (size_t m = 0; m < LOAD_MEASURES; m++)
+		if (a->by[m] < b->by[m])
+			return false;
+	return true;
 }
 
 const struct load_cell *load_clears(const struct load_cell *cells, size_t n,
 				    const struct load_risk *risk,
 				    double tolerance)
 {
-	const struct load_cell *worst = NULL;
+	const struct load_cell *best = NULL;
+	double least = tolerance, delay;
 
-	for (size_t m = 0; m < LOAD_MEASURES; m++) {
-		const struct load_cell *c = passed_above(cells, n, m, risk);
-
-		if (!c || load_delay(&c->test, risk->others) > tolerance)
-			return NULL;
-		if (!worst || load_delay(&c->test, risk->others) >
-				      load_delay(&worst->test, risk->others))
-			worst = c;
+	for (size_t i = 0; i < n; i++) {
+		if (!cells[i].passed || !at_least(&cells[i].risk, risk))
+			continue;
+		delay = load_delay(&cells[i].test, risk->others);
+		if (delay > least || (best && delay == least))
+			continue;
+		best = &cells[i];
+		least = delay;
 	}
-	return worst;
+	return best;
 }
 
 size_t load_next(const struct load_cell *cells, size_t n, double tolerance)
 {
-	for (size_t m = 0; m < LOAD_MEASURES; m++) {
-		size_t most = n;
+	size_t next = n, most = 0;
 
-		for (size_t i = 0; i < n; i++)
-			if (cells[i].testable &&
-			    (most == n ||
-			     cells[i].risk.by[m] > cells[most].risk.by[m]))
-				most = i;
-		if (most < n && !passed_above(cells, n, m, &cells[most].risk))
-			return most;
+	for (size_t i = 0; i < n; i++) {
+		size_t below = 0;
+
+		if (!cells[i].testable ||
+		    load_clears(cells, n, &cells[i].risk, tolerance))
+			continue;
+		for (size_t j = 0; j < n; j++)
+			below += cells[j].testable &&
+				 at_least(&cells[i].risk, &cells[j].risk);
+		if (below > most) {
+			most = below;
+			next = i;
+		}
 	}
-	for (size_t i = 0; i < n; i++)
-		if (cells[i].testable &&
-		    !load_clears(cells, n, &cells[i].risk, tolerance))
-			return i;
-	return n;
+	return next;
 }
 
 /* --- the record ------------------------------------------------------- */
@@ -213,23 +213,29 @@ static json_t *number_or_null(double v)
 	return isfinite(v) ? json_real(v) : json_null();
 }
 
+const char *load_unit(const struct load_test *t)
+{
+	return t->points ? "points" : "%";
+}
+
 json_t *load_json(const struct load_test *t, const char *id, double others,
 		  double tolerance)
 {
 	double delay = load_delay(t, others);
+	const char *unit = load_unit(t);
 	char seen[300];
 
 	int n = snprintf(seen, sizeof(seen),
-			 "%s changed by %.2g %% when other programs used %.3g "
+			 "%s changed by %.2g %s when other programs used %.3g "
 			 "%% of the CPUs, not %.3g %%",
-			 t->of, 100 * t->change, 100 * t->beside,
+			 t->of, 100 * t->change, unit, 100 * t->beside,
 			 100 * t->others);
 
 	snprintf(seen + n, sizeof(seen) - (size_t)n,
-		 isfinite(delay) ? "; %.3g %% delayed it by at most %.2g %% "
-				   "(tolerance %.2g %%)"
+		 isfinite(delay) ? "; %.3g %% changed it by about %.2g %s "
+				   "at most (tolerance %.2g %s)"
 				 : ", which says nothing about %.3g %%",
-		 100 * others, 100 * delay, 100 * tolerance);
+		 100 * others, 100 * delay, unit, 100 * tolerance, unit);
 	return json_pack("{s:s, s:b, s:s, s:f, s:f, s:o, s:s, s:o, s:f}",
 			 "cell", id, "stands", delay <= tolerance, "seen", seen,
 			 "other_cpu_share", t->others, "other_cpu_share_tested",

@@ -8,21 +8,23 @@
  * What counts is what the workload reads from the record: its metrics.
  *
  * Let h(x) be the change of a metric beside other programs that use the share x
- * of the CPUs. h(0) is 0, and h grows faster than linearly, as a queue does:
- * load first takes the slack, then time. With the shares a in the first run and
- * b > a in the second, and the measured change h(b) - h(a),
+ * of the CPUs. h(0) is 0. Assume that h grows at least in proportion to x (load
+ * first takes the slack, then time), and that the other programs are of the
+ * kind of the busy processes. With the shares a in the first run and b > a in
+ * the second, and the measured change h(b) - h(a),
  *
  *	h(c) <= change * c / (b - a)	for c up to b.
  *
- * The change includes the spread of two runs. So it counts in full also where
- * the factor is below 1.
+ * It is one pair of runs. Their spread adds to the change, so it counts in full
+ * also where the factor is below 1; but it can also hide a change of its own
+ * size. The test is evidence, not a bound.
  *
  * Not every cell needs a test of its own. Three measures say which cells are
  * most at risk: the bound itself, the part of its waits for a CPU that the
  * bound is (a loader with one thread has a tight bound, and may lose all of
  * it), and its own CPU time. measured: none of them alone puts the cells of
  * datastall-fig3 in the order of what load does to them. A cell is cleared if
- * by each measure a cell at least as much at risk has passed its test.
+ * one cell that is at least as much at risk by all three has passed its test.
  *
  * Pure functions on records. The busy processes are those of run_burn.h; who
  * runs what is in run_load_test.h.
@@ -46,6 +48,7 @@ struct load_test {
 	double change;	/* the largest of a metric, relative; of one in %, in
 			 * points; as a share. INFINITY: none can be compared */
 	const char *of; /* which metric, borrowed; "" */
+	bool points;	/* that metric is in % */
 };
 
 /*
@@ -81,8 +84,10 @@ struct load_plan load_plan(const json_t *record);
  * load. One that neither record has is left out. */
 struct load_test load_compare(const json_t *first, const json_t *second,
 			      const struct metric *const *metrics, size_t n);
-/* The largest change by other programs that use the share `others`; INFINITY:
- * the test does not say. */
+/* "%" or "points", of the change. */
+const char *load_unit(const struct load_test *t);
+/* The largest change by other programs that use the share `others`, as far as
+ * the assumptions above hold; INFINITY: the test does not say. */
 double load_delay(const struct load_test *t, double others);
 
 /* A cell of the workload in the course of its load tests. */
@@ -92,16 +97,16 @@ struct load_cell {
 	bool passed;   /* its own test */
 	struct load_test test;
 };
-/* The cell whose test clears that cell: of those that its verdict rests on, the
- * one with the largest load_delay. NULL: it is not cleared. */
+/* The cell whose test clears that cell: of those that have passed and are at
+ * least as much at risk by each measure, the one with the least load_delay.
+ * NULL: it is not cleared. */
 const struct load_cell *load_clears(const struct load_cell *cells, size_t n,
 				    const struct load_risk *risk,
 				    double tolerance);
 
 /*
- * The cell to test next, of `n`: the one most at risk by a measure by which no
- * cell as much at risk has passed, else one that the passed tests do not clear,
- * because more load was beside it. `n`: none.
+ * The cell to test next, of `n`: of those that the passed tests do not clear,
+ * the one that is at least as much at risk as the most others. `n`: none.
  */
 size_t load_next(const struct load_cell *cells, size_t n, double tolerance);
 

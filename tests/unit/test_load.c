@@ -129,11 +129,13 @@ static void the_metrics_of_the_workload_are_compared(void **state)
 	(void)state;
 	/* of a share, the points count */
 	assert_string_equal(t.of, "share");
+	assert_string_equal(load_unit(&t), "points");
 	assert_true(fabs(t.change - .01) < 1e-9);
 	assert_true(t.others == .1 && t.beside == .3);
 	/* faster is a change, too */
 	t = load_compare(first, second, both, 1);
 	assert_true(fabs(t.change - .002) < 1e-9);
+	assert_string_equal(load_unit(&t), "%");
 	t = load_compare(first, first, both, 3);
 	assert_true(t.change == 0);
 	/* nothing to compare, or in one of them only */
@@ -226,13 +228,31 @@ static const char *story(unsigned most)
 static void a_cell_is_cleared_by_those_more_at_risk(void **state)
 {
 	(void)state;
-	/* 0 by the bound, 2 by its tightness: it fails, and 3 is next; then 1
-	 * by its own CPU time. 4 is less at risk than 0, 3 and 1. */
-	assert_string_equal(story(9), "0231:4");
-	/* by no more than two measures */
-	assert_string_equal(story(2), "02:");
-	assert_string_equal(story(3), "023:4");
+	/* 2 and 3 would clear 4; 2 fails. Then 0 and 1, which clear none. */
+	assert_string_equal(story(9), "2301:4");
+	assert_string_equal(story(2), "23:4");
+	assert_string_equal(story(1), "2:");
 	assert_string_equal(story(0), ":");
+}
+
+static void one_test_clears_by_all_measures(void **state)
+{
+	struct load_cell cells[] = {
+		{ .risk = { { .6, 0, 0 }, .1 }, .passed = true },
+		{ .risk = { { 0, .6, 0 }, .1 }, .passed = true },
+		{ .risk = { { 0, 0, .6 }, .1 }, .passed = true },
+		{ .risk = { { .5, .5, .5 }, .1 }, .testable = true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		cells[i].test = (struct load_test){ .1, .3, .001, "s", false };
+	assert_null(load_clears(cells, 4, &cells[3].risk, TOLERANCE));
+	assert_int_equal(load_next(cells, 4, TOLERANCE), 3);
+	cells[2].risk.by[0] = cells[2].risk.by[1] = .5;
+	assert_ptr_equal(load_clears(cells, 4, &cells[3].risk, TOLERANCE),
+			 &cells[2]);
+	assert_int_equal(load_next(cells, 4, TOLERANCE), 4);
 }
 
 static void a_cell_beside_more_load_needs_its_own_test(void **state)
@@ -363,6 +383,7 @@ int main(void)
 		cmocka_unit_test(the_metrics_of_the_workload_are_compared),
 		cmocka_unit_test(a_test_says_what_other_load_did),
 		cmocka_unit_test(a_cell_is_cleared_by_those_more_at_risk),
+		cmocka_unit_test(one_test_clears_by_all_measures),
 		cmocka_unit_test(a_cell_beside_more_load_needs_its_own_test),
 		cmocka_unit_test(the_record_of_a_cleared_cell_says_so),
 		cmocka_unit_test(what_a_workload_reads_counts),
