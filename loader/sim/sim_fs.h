@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The options of gpemu-fs that a simulation knows, with the same names and
- * meanings. Those that it does not know are unknown keys: nothing that would
+ * meanings. Those that it does not know are unknown keys: none that would
  * change the times is silently left out.
  */
 #ifndef GPEMU_LOADER_SIM_SIM_FS_H

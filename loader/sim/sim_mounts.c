@@ -46,8 +46,9 @@ struct sim_mounts {
 	uint64_t *sizes; /* of all files, for policies */
 	struct place *place;
 	uint64_t capacity_bytes; /* of all tiers of a node */
-	bool bypass;		 /* nothing is cached */
-	struct own *own;	 /* nodes */
+	double card_gb_per_s;
+	bool bypass;	 /* nothing is cached */
+	struct own *own; /* nodes */
 };
 
 int sim_caches_parse(const char *word, enum sim_caches *ret, struct err *err)
@@ -215,8 +216,10 @@ static int init(struct sim_mounts *m, struct err *err)
 		m->capacity_bytes += tier_bytes(m, k);
 		m->bypass = m->bypass && policy_of(m, k)->bypass;
 	}
-	if (m->c.caches == SIM_CACHES_PARTITIONED && m->c.nodes > 1)
+	if (m->c.caches == SIM_CACHES_PARTITIONED && m->c.nodes > 1) {
+		m->card_gb_per_s = nic.nic.gb_per_s;
 		r = divide(m, err);
+	}
 	for (uint32_t i = 0; r == 0 && i < m->c.nodes; i++) {
 		m->own[i].all = m;
 		m->own[i].node = i;
@@ -486,6 +489,11 @@ json_t *sim_counts_json(const struct sim_counts *n)
 			 (json_int_t)n->backend_bytes, "peer", "hits",
 			 (json_int_t)n->peer_hits, "hit_bytes",
 			 (json_int_t)n->peer_bytes);
+}
+
+double sim_mounts_card(const struct sim_mounts *m)
+{
+	return m->card_gb_per_s;
 }
 
 json_t *sim_mounts_json(const struct sim_mounts *m)

@@ -56,6 +56,8 @@ struct sim_mounts;
 int sim_mounts_new(const struct sim_mounts_config *c, struct sim_mounts **ret,
 		   struct err *err);
 void sim_mounts_free(struct sim_mounts *m);
+/* GB/s of the network card that a node's cache uses; 0: none. */
+double sim_mounts_card(const struct sim_mounts *m);
 /* The owner of each of `n` samples, whose nodes of the tree are `file`, as
  * struct order_input has it; malloc'ed. NULL: the caches are private. -ENOMEM.
  */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/train/session_open.h"
 
 /* --- options -------------------------------------------------------------- */
 
@@ -91,6 +92,21 @@ static int find_holders(struct simulate *m, struct err *err)
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
+/* Really they share it (loader/nodes/card.h). */
+static void check_card(struct simulate *m)
+{
+	struct session *s = m->session;
+	double rate = m->mounts ? sim_mounts_card(m->mounts) : 0;
+
+	m->own_card = s->options.node && rate > 0 &&
+		      rate == s->node.profile.nic.gb_per_s;
+	if (m->own_card)
+		session_tell(s, LOG_LEVEL_WARN,
+			     "the gradients do not share the network card with "
+			     "the caches, as they do in a real run: where the "
+			     "card is the bottleneck, epochs are too short");
+}
+
 /* The steps of all nodes end together, as in loader/train/session_open.c. */
 static int open_sync(struct simulate *m, struct err *err)
 {
@@ -103,6 +119,7 @@ static int open_sync(struct simulate *m, struct err *err)
 			"without --node there is no network between the "
 			"nodes: their all-reduce takes no time");
 	s->train.sync = &s->sync;
+	check_card(m);
 	return sync_init(&s->sync, &m->comm, &s->node.gpus.reduce) < 0
 		       ? err_set(err, -ENOMEM, "out of memory")
 		       : 0;
@@ -269,6 +286,7 @@ static json_t *mounts_json(struct simulate *m)
 	json_array_foreach (m->epochs, i, one)
 		json_object_set_new(one, "epoch", json_integer((json_int_t)i));
 	json_object_set(j, "epochs", m->epochs);
+	json_object_set_new(j, "gradients_own_card", json_boolean(m->own_card));
 	return j;
 }
 

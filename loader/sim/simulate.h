@@ -29,6 +29,7 @@ struct simulate {
 	struct sim_fs fs;
 	struct sim_data data;
 	struct sim_mounts *mounts;
+	bool own_card; /* the gradients have one, and would share it really */
 	struct sim *sim;
 	uint64_t now_ns;
 	struct account *account, *total, *warm; /* of each node */

@@ -64,6 +64,22 @@ check() {
 	done
 }
 
+@test "gradients that would share the card of the caches: a warning, and in the record" {
+	run_nodes() { # OPTION...
+		"$TRAIN" $SIM --node config-ssd-v100 --fs nic=config-ssd-v100 --fs cache_size=60% \
+			--gpus 1 --json "$JSON" "$@" 2>"$TMP/err" >"$TMP/out"
+	}
+	run_nodes --nodes 2 --caches partitioned
+	[ "$(grep -c "gradients do not share the network card" "$TMP/err")" -eq 1 ]
+	check "$JSON" 'r["fs"]["gradients_own_card"] is True'
+	for other in "--nodes 2" "--nodes 1 --caches partitioned" \
+		"--nodes 2 --caches partitioned --fs nic=ethernet-1g"; do
+		run_nodes $other
+		run ! grep "gradients do not share" "$TMP/err"
+		check "$JSON" 'r["fs"]["gradients_own_card"] is False'
+	done
+}
+
 @test "what a simulation does not know is refused" {
 	no() { # WORDS OPTION...
 		run -2 "$TRAIN" $SIM "${@:2}"
