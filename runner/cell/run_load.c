@@ -225,11 +225,11 @@ json_t *load_json(const struct load_test *t, const char *id, double others,
 	const char *unit = load_unit(t);
 	char seen[300];
 
-	int n = snprintf(seen, sizeof(seen),
-			 "%s changed by %.2g %s when other programs used %.3g "
-			 "%% of the CPUs, not %.3g %%",
-			 t->of, 100 * t->change, unit, 100 * t->beside,
-			 100 * t->others);
+	int n = snprintf(
+		seen, sizeof(seen),
+		"%.99s changed by %.2g %s when other programs used %.3g "
+		"%% of the CPUs, not %.3g %%",
+		t->of, 100 * t->change, unit, 100 * t->beside, 100 * t->others);
 
 	snprintf(seen + n, sizeof(seen) - (size_t)n,
 		 isfinite(delay) ? "; %.3g %% changed it by about %.2g %s "

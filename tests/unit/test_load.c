@@ -276,6 +276,27 @@ static void a_cell_beside_more_load_needs_its_own_test(void **state)
 
 /* --- records ---------------------------------------------------------- */
 
+static void the_record_has_what_was_seen(void **state)
+{
+	struct load_test t = { .1, .3, .009, "share", true };
+	char name[400] = "";
+	json_t *j = load_json(&t, "two", .1, TOLERANCE);
+
+	(void)state;
+	assert_string_equal(json_string_value(json_object_get(j, "seen")),
+			    "share changed by 0.9 points when other programs "
+			    "used 30 % of the CPUs, not 10 %; 10 % changed it "
+			    "by about 0.9 points at most (tolerance 1 points)");
+	json_decref(j);
+	/* a name as long as one likes */
+	memset(name, 'x', sizeof(name) - 1);
+	t.of = name;
+	j = load_json(&t, "two", .1, TOLERANCE);
+	assert_non_null(strstr(json_string_value(json_object_get(j, "seen")),
+			       "x changed by 0.9 points when"));
+	json_decref(j);
+}
+
 static void the_record_of_a_cleared_cell_says_so(void **state)
 {
 	static const struct load_test quiet = { .1, .3, .002, "seconds" };
@@ -385,6 +406,7 @@ int main(void)
 		cmocka_unit_test(a_cell_is_cleared_by_those_more_at_risk),
 		cmocka_unit_test(one_test_clears_by_all_measures),
 		cmocka_unit_test(a_cell_beside_more_load_needs_its_own_test),
+		cmocka_unit_test(the_record_has_what_was_seen),
 		cmocka_unit_test(the_record_of_a_cleared_cell_says_so),
 		cmocka_unit_test(what_a_workload_reads_counts),
 	};
