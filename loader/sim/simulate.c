@@ -23,18 +23,20 @@ static int only_with(const struct train_options *o, struct err *err)
 /* What a simulation has no model of. */
 static const char *unknown(const struct train_options *o)
 {
-	return o->gpu_server			? "--gpu-server"
-	       : o->world_size > 1		? "--world-size"
-	       : o->checkpoint_every		? "--checkpoint-every"
-	       : o->resume			? "--resume"
-	       : o->analyze			? "--analyze"
-	       : o->trace			? "--trace"
-	       : o->steps			? "--steps"
-	       : o->dump_samples		? "--dump-samples"
-	       : o->sort_extents		? "--sort-extents"
-	       : o->direct			? "--direct"
-	       : !strcmp(o->pin_mode, "inline") ? "--pin inline"
-						: NULL;
+	return o->gpu_server			 ? "--gpu-server"
+	       : o->coordinate			 ? "--coordinate"
+	       : o->mpi && !strcmp(o->mpi, "on") ? "--mpi on"
+	       : o->world_size > 1		 ? "--world-size"
+	       : o->checkpoint_every		 ? "--checkpoint-every"
+	       : o->resume			 ? "--resume"
+	       : o->analyze			 ? "--analyze"
+	       : o->trace			 ? "--trace"
+	       : o->steps			 ? "--steps"
+	       : o->dump_samples		 ? "--dump-samples"
+	       : o->sort_extents		 ? "--sort-extents"
+	       : o->direct			 ? "--direct"
+	       : !strcmp(o->pin_mode, "inline")	 ? "--pin inline"
+						 : NULL;
 }
 
 int simulate_options(struct train_options *o, struct err *err)

@@ -297,8 +297,9 @@ static int spread(struct cell *cell)
 		read_nodes(&cell->jobs[k]);
 	for (size_t i = 0; i < n_one; i++) {
 		n += nodes_of(cell, i);
-		/* a single node has no peers */
-		if (nodes_of(cell, i) == 1 && cell_has_peers(&one[i]))
+		/* a single node has no peers; a simulation refuses them */
+		if (nodes_of(cell, i) == 1 && cell_has_peers(&one[i]) &&
+		    !cell_is_simulated(cell))
 			json_object_del(one[i].fs, "peers");
 	}
 	if (n == n_one)

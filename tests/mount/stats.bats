@@ -24,7 +24,7 @@ read_all()
 	gpemu-fs "$src" "$mp"
 	[ "$(ls -A "$mp" | tr '\n' ' ')" = "c0 c1 c2 c3 c4 " ]
 	[ "$(ls "$mp/.gpemu" | tr '\n' ' ')" = \
-		"config control future groups stats stats.prom " ]
+		"config control future groups nic stats stats.prom " ]
 	python3 -m json.tool "$mp/.gpemu/stats" >/dev/null
 	grep -q '^gpemu_fs_hits 0$' "$mp/.gpemu/stats.prom"
 	grep -q '^cache_policy: lru$' "$mp/.gpemu/config"
