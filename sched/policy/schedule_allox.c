@@ -11,9 +11,9 @@
  * one with the largest k starts; nothing is preempted.
  *
  * With alpha < 1 only that part of the users, those served least so far, may
- * be served; as long as machines are idle the part is doubled. What counts as
- * service is the share of the cluster times the job's time on its faster
- * machine: the paper leaves the unit open.
+ * be served; what they leave idle is matched for twice the part, until it is
+ * all. What counts as service is the share of the cluster times the job's time
+ * on its faster machine: the paper leaves the unit open.
  *
  * Jobs of several GPUs, which the paper does not have, are left to the
  * placement and get what the others leave.
@@ -113,30 +113,41 @@ static int earlier(const void *x, const void *y)
 	return a->gpu - b->gpu;
 }
 
-/* When the machine is free, by the jobs that run there; from now. */
-static void see_running(struct allox *a, const struct view *v, size_t *first)
+/* The machines of the part are busy that long, from now. */
+static void occupy(struct allox *a, const struct view *v, const size_t *first,
+		   const struct part *p, double ns)
+{
+	struct machine *m = &a->machines[first[p->node]];
+
+	if (v->cluster->nodes[p->node].n_gpus == 0)
+		m->free_ns = MAX(m->free_ns, ns);
+	for (uint32_t g = 0; p->gpus >> g; g++)
+		if (p->gpus >> g & 1)
+			m[g].free_ns = MAX(m[g].free_ns, ns);
+}
+
+/* When machines are free, by the jobs that run, or that the plan starts. */
+static void see_busy(struct allox *a, const struct view *v,
+		     const struct plan *plan, const size_t *first)
 {
 	for (size_t i = 0; i < v->n_active; i++) {
 		const struct job *job = &v->jobs[v->active[i]];
 		double left_ns = (double)job_due(job) - (double)v->now_ns;
 
-		for (size_t k = 0; k < job->n_parts; k++) {
-			const struct part *p = &job->parts[k];
-			size_t at = first[p->node];
+		for (size_t k = 0; k < job->n_parts; k++)
+			occupy(a, v, first, &job->parts[k], left_ns);
+	}
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct job *job = &v->jobs[plan->actions[i].job];
+		const struct part *p = &plan->parts[plan->actions[i].first];
 
-			if (v->cluster->nodes[p->node].n_gpus == 0)
-				a->machines[at].free_ns =
-					MAX(a->machines[at].free_ns, left_ns);
-			for (uint32_t g = 0; p->gpus >> g; g++)
-				if (p->gpus >> g & 1)
-					a->machines[at + g].free_ns =
-						MAX(a->machines[at + g].free_ns,
-						    left_ns);
-		}
+		occupy(a, v, first, p,
+		       p->gpus ? job->work_ns : job->cpu_work_ns);
 	}
 }
 
-static int see_machines(struct allox *a, const struct view *v)
+static int see_machines(struct allox *a, const struct view *v,
+			const struct plan *plan)
 {
 	_cleanup_free_ size_t *first = calloc(v->cluster->n, sizeof(*first));
 
@@ -151,7 +162,7 @@ static int see_machines(struct allox *a, const struct view *v)
 			a->machines[a->n_machines++] =
 				(struct machine){ .node = i, .gpu = g };
 	}
-	see_running(a, v, first);
+	see_busy(a, v, plan, first);
 	qsort(a->machines, a->n_machines, sizeof(*a->machines), earlier);
 	return 0;
 }
@@ -232,9 +243,17 @@ static size_t next_shortest(const struct candidate *c, size_t n, bool cpu)
 	return best;
 }
 
+static bool in_plan(const struct plan *p, uint32_t job)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->actions[i].job == job)
+			return true;
+	return false;
+}
+
 /* The jobs to be matched: all, or the shortest on GPUs and on CPUs by turns. */
-static int see_jobs(struct allox *a, const struct view *v, size_t n_users,
-		    size_t *ret_n)
+static int see_jobs(struct allox *a, const struct view *v,
+		    const struct plan *plan, size_t n_users, size_t *ret_n)
 {
 	_cleanup_free_ struct candidate *c =
 		malloc((v->n_active + 1) * sizeof(*c));
@@ -248,7 +267,8 @@ static int see_jobs(struct allox *a, const struct view *v, size_t n_users,
 
 		for (size_t k = 0; k < n_users; k++)
 			allowed = allowed || a->by_service[k] == job->user;
-		if (job->state == JOB_WAITING && allowed && job->n_gpus == 1)
+		if (job->state == JOB_WAITING && allowed && job->n_gpus == 1 &&
+		    !in_plan(plan, v->active[i]))
 			c[n++] = (struct candidate){ v->active[i], job->work_ns,
 						     job->cpu_work_ns > 0
 							     ? job->cpu_work_ns
@@ -340,11 +360,10 @@ static struct part part_on(const struct view *v, const struct job *job,
 
 /* On each free machine, the job that is furthest from the end. */
 static int start_matched(struct schedule *s, const struct view *v, size_t n,
-			 struct plan *ret, size_t *ret_started)
+			 struct plan *ret)
 {
 	struct allox *a = s->state;
 
-	*ret_started = 0;
 	for (size_t i = 0; i < a->n_machines; i++) {
 		const struct machine *m = &a->machines[i];
 		const struct job *job = NULL;
@@ -371,20 +390,11 @@ static int start_matched(struct schedule *s, const struct view *v, size_t n,
 		r = plan_add(ret, ACTION_START, a->jobs[which], &p, 1);
 		if (r < 0)
 			return r;
-		++*ret_started;
 	}
 	return 0;
 }
 
 /* --- the rest ------------------------------------------------------------- */
-
-static bool in_plan(const struct plan *p, uint32_t job)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (p->actions[i].job == job)
-			return true;
-	return false;
-}
 
 /* Jobs that are for no machine, of no GPU or of several. */
 static int start_others(struct schedule *s, const struct view *v,
@@ -416,25 +426,25 @@ static int allox_decide(struct schedule *s, const struct view *v,
 						   : &allox_defaults;
 	struct allox *a = s->state;
 	double alpha = o->alpha;
-	size_t users = rank_users(a, v), started = 0, n;
+	size_t users = rank_users(a, v), n;
 	int r = 0;
 
 	cluster_sync(&s->scratch, v->cluster);
-	/* the part of the users is doubled while it leaves machines idle */
-	for (bool all = !users; r == 0 && !all && !started; alpha *= 2) {
+	/* what the part of the users leaves idle is for twice the part */
+	for (bool all = !users; r == 0 && !all; alpha *= 2) {
 		size_t served = (size_t)ceil(alpha * (double)users);
 
 		all = served >= users;
-		r = see_jobs(a, v, MIN(served, users), &n);
+		r = see_jobs(a, v, ret, MIN(served, users), &n);
 		if (r == 0)
-			r = see_machines(a, v);
+			r = see_machines(a, v, ret);
 		if (r < 0)
 			break;
 		keep_machines(a, v, n);
 		if (a->n_machines && a->machines[0].free_ns <= 0) {
 			r = match(a, v, n);
 			if (r == 0)
-				r = start_matched(s, v, n, ret, &started);
+				r = start_matched(s, v, n, ret);
 		}
 	}
 	return r < 0 ? r : start_others(s, v, ret);

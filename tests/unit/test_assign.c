@@ -61,7 +61,9 @@ static void an_assignment_is_the_least(void **state)
 
 struct small {
 	size_t jobs, machines, gpus; /* the first machines are GPUs */
-	double time[MOST_ROWS][2];   /* on a GPU, on CPUs */
+	double time[MOST_ROWS][2];   /* on a GPU, on CPUs; 0: not there */
+	bool users;		     /* one for each job */
+	const char *policy;
 };
 
 /*
@@ -94,7 +96,7 @@ static double simulated_sum(const struct small *s)
 	struct workload w = { 0 };
 	struct sim sim = { .cluster = &c, .workload = &w, .n_cells = 1 };
 	struct err err = { 0 };
-	char nodes[32];
+	char nodes[32], user[] = "a";
 	double sum;
 
 	snprintf(nodes, sizeof(nodes), "gpus=%zu", s->gpus);
@@ -106,15 +108,17 @@ static double simulated_sum(const struct small *s)
 
 		job.work_ns = s->time[j][0] * NS_PER_S;
 		job.cpu_work_ns = s->time[j][1] * NS_PER_S;
-		assert_int_equal(workload_user(&w, "a", &job.user), 0);
+		user[0] = (char)(s->users ? 'a' + j : 'a');
+		assert_int_equal(workload_user(&w, user, &job.user), 0);
 		assert_int_equal(workload_class(&w, "a", &job.class), 0);
 		assert_int_equal(workload_add(&w, &job, 1), 0);
 	}
 	assert_int_equal(workload_settle(&w), 0);
 	sim.cells = calloc(1, sizeof(*sim.cells));
 	assert_non_null(sim.cells);
-	plugin_choose(schedule_table, "policy", "allox", &sim.cells->policy,
-		      &err);
+	assert_int_equal(plugin_choose(schedule_table, "policy", s->policy,
+				       &sim.cells->policy, &err),
+			 0);
 	plugin_choose(placement_table, "placement", "proportional",
 		      &sim.cells->placement, &err);
 	sim.cells->name = strdup("allox");
@@ -134,7 +138,8 @@ static void allox_is_the_best_schedule(void **state)
 	(void)state;
 	for (int round = 0; round < 60; round++) {
 		struct small s = { .jobs = 1 + rng_below(&rng, 5),
-				   .machines = 1 + rng_below(&rng, 3) };
+				   .machines = 1 + rng_below(&rng, 3),
+				   .policy = "allox" };
 		double ends[3] = { 0 };
 
 		s.gpus = 1 + rng_below(&rng, s.machines);
@@ -147,11 +152,32 @@ static void allox_is_the_best_schedule(void **state)
 	}
 }
 
+/* Machines that the users served least leave idle are for the others. */
+static void allox_leaves_no_machine_idle(void **state)
+{
+	struct small s = { .jobs = 4,
+			   .machines = 4,
+			   .gpus = 4,
+			   .time = { { 10 }, { 10 }, { 10 }, { 10 } },
+			   .users = true,
+			   .policy = "allox:alpha=0.25" };
+
+	(void)state;
+	/* all start at once */
+	assert_true(fabs(simulated_sum(&s) - 40) < 1e-6);
+	/* two more wait; none of them can use the node without GPUs */
+	s.jobs = 6;
+	s.machines = 5;
+	s.time[4][0] = s.time[5][0] = 10;
+	assert_true(fabs(simulated_sum(&s) - 80) < 1e-6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_assignment_is_the_least),
 		cmocka_unit_test(allox_is_the_best_schedule),
+		cmocka_unit_test(allox_leaves_no_machine_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
