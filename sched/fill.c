@@ -50,8 +50,9 @@ static int make_order(const struct workload *w, double milli, uint64_t seed,
 /*
  * Ties go to the first node, so that the order of nodes counts: with that of
  * the published list tasks without GPU fill the CPUs of its small nodes first.
- * In the published runs they went by names that are not published; here the
- * order is drawn with each seed.
+ * Here the order is drawn with each seed. The authors' simulator does the same:
+ * it takes the least name, and puts a number drawn at random before each
+ * (syncClusterResourceList in pkg/simulator/simulator.go).
  */
 static void shuffle_nodes(struct cluster *c, uint64_t seed)
 {

@@ -47,29 +47,32 @@ for x in a + b:
 assert a == b'
 }
 
-# Source: the published ratios of Synergy's own simulator on these traces.
-# Kind: calibrated; the speeds are those of the paper's profiles.
-@test "published: Synergy, 100 jobs over time" {
+# Source: a second program for the same algorithm, with the same traces and
+# speeds. Kind: self. The published 1.5, on 32 real GPUs, is not reproduced.
+@test "Synergy, 100 jobs over time" {
 	gpemu-sched simulate -t synergy-dynamic "${SYNERGY[@]}" \
 		--placements proportional,tune --json j >/dev/null
 	for policy in fifo srtf; do
 		json j "abs(jct('$policy', 'proportional')['jct']['mean_s'] /
-			jct('$policy', 'tune')['jct']['mean_s'] - 1.26) < .04"
+			jct('$policy', 'tune')['jct']['mean_s'] - 1.26) < .01"
 	done
 	json j "abs(jct('las', 'proportional')['jct']['mean_s'] /
-		jct('las', 'tune')['jct']['mean_s'] - 1.24) < .04"
+		jct('las', 'tune')['jct']['mean_s'] - 1.24) < .01"
 }
 
+# Source: OSDI 2022, makespan on 32 real GPUs; fifo is what the commands of the
+# repository's README name for jobs at once. Kind: prediction; 1.4 is all the
+# digits there are. Greedy: kind order.
 @test "published: Synergy, 100 jobs at once" {
 	gpemu-sched simulate -t synergy-static "${SYNERGY[@]}" \
 		--placements proportional,greedy,tune --json j >/dev/null
 	json j "abs(jct('fifo', 'proportional')['makespan_s'] /
-		jct('fifo', 'tune')['makespan_s'] - 1.39) < .05" \
+		jct('fifo', 'tune')['makespan_s'] - 1.4) < .05" \
 		"jct('las', 'greedy')['jct']['mean_s'] >
 		jct('las', 'proportional')['jct']['mean_s']"
 }
 
-@test "published: Synergy finds its demands with a few points" {
+@test "Synergy finds its demands with a few points" {
 	gpemu-sched simulate -t synergy-dynamic "${SYNERGY[@]}" -p srtf \
 		--placements tune,tune:profile=on --json j >/dev/null
 	json j "abs(r[1]['jct']['mean_s'] / r[0]['jct']['mean_s'] - 1) < .03"
@@ -83,9 +86,10 @@ assert a == b'
 	json j "r[0]['jct'] == r[1]['jct']"
 }
 
-# Source: the completion times that the matching gives on paper for the 4 x 10
-# jobs of GPEmu's experiment, on 4 GPUs and 8 CPU nodes. Kind: self.
-@test "published: AlloX, 40 jobs" {
+# Source: a second program for the same algorithm, on the 4 x 10 jobs of GPEmu's
+# experiment, with 4 GPUs and 8 or 11 CPU nodes. Kind: self. The order of the
+# three is that of GPEmu's figure.
+@test "AlloX, 40 jobs" {
 	gpemu-sched simulate -t allox-40 --nodes '4*gpus=1' --nodes '8*cpus=1' \
 		-p drf:queue=random,drf:queue=sjf,allox --json j >/dev/null
 	json j "abs(r[0]['jct']['mean_s'] / 78.4 - 1) < .05" \
@@ -93,6 +97,9 @@ assert a == b'
 		"abs(r[2]['jct']['mean_s'] / 32.5 - 1) < .01" \
 		"r[2]['run_s'] > r[1]['run_s']" \
 		"r[2]['wait_s'] <= r[1]['wait_s'] / 2"
+	gpemu-sched simulate -t allox-40 --nodes '4*gpus=1' --nodes '11*cpus=1' \
+		-p allox --json j >/dev/null
+	json j "abs(r[0]['jct']['mean_s'] / 29.6 - 1) < .01"
 }
 
 @test "AlloX: a smaller alpha is fairer, and slower" {
@@ -108,15 +115,38 @@ assert a == b'
 }
 
 # Source: the mean of ten seeds of the authors' simulator; the artefact's
-# expected_results. Kind: prediction.
-@test "published: FGD, allocated GPUs of the default list" {
-	gpemu-sched fill -t openb-default --cluster openb -n 3 --json j >/dev/null
-	json j "all(abs(100 * x['points'][1]['allocated'] - y) < d and
-		abs(100 * x['points'][2]['allocated'] - z) < d
-		for x, (y, z, d) in zip(r, (
-			(86.30, 87.47, 1), (90.62, 90.85, .5), (91.65, 91.88, .5),
-			(91.78, 92.00, .5), (92.86, 93.08, .5), (95.23, 95.39, .5))))" \
-		"sorted(r, key=lambda x: x['points'][1]['allocated']) == r"
+# expected_results, at 100 and 130 % load. Kind: calibrated: the order of nodes
+# was fitted to the default list, which is not judged.
+@test "published: FGD, allocated GPUs" {
+	cat >published <<-EOF
+		multigpu50 random 81.28 90.28 2
+		multigpu50 dotprod 94.73 94.85 .5
+		multigpu50 gpuclustering 95.69 95.81 .5
+		multigpu50 gpupacking 96.06 96.18 .5
+		multigpu50 bestfit 95.62 95.74 .5
+		multigpu50 fgd 97.09 97.18 .5
+		gpushare100 bestfit 84.62 85.01 .5
+		gpushare100 fgd 86.64 86.90 .5
+		cpu250 bestfit 91.21 91.45 .5
+		cpu250 fgd 93.20 93.41 .5
+		gpuspec33 bestfit 80.40 93.09 .5
+		gpuspec33 fgd 87.84 94.55 .5
+	EOF
+	for list in multigpu50 gpushare100 cpu250 gpuspec33; do
+		gpemu-sched fill -t "openb-$list" --cluster openb -n 3 -p "$(
+			awk -v l=$list '$1 == l { print $2 }' published |
+				paste -sd,)" --json $list >/dev/null
+	done
+	python3 - <<-'PY'
+		import json
+		for line in open('published'):
+		    name, placement, y, z, d = line.split()
+		    points, = (x['points'] for x in json.load(open(name))['results']
+		               if x['placement']['name'] == placement)
+		    ours = [100 * points[k]['allocated'] for k in (1, 2)]
+		    assert abs(ours[0] - float(y)) < float(d), (line, ours)
+		    assert abs(ours[1] - float(z)) < float(d), (line, ours)
+	PY
 }
 
 @test "fill: seeds differ, threads do not matter" {
