@@ -20,7 +20,9 @@ struct plan {
 	bool behind;	    /* the last access was missed */
 	unsigned strange;   /* accesses in a row that were not announced */
 	unsigned patience;  /* with them */
-	/* Of each node: accesses that are still to be skipped. */
+	/* Of each node: accesses that are still to be skipped, and their sum.
+	 */
+	uint64_t n_owed;
 	uint16_t owed[];
 };
 
@@ -59,8 +61,10 @@ static void advance(struct plan *n)
 	n->epoch_end += n->future->rest;
 	/* What is owed before the first access of the new epoch was never due:
 	 * a file was accessed twice. */
-	if (!n->behind)
+	if (!n->behind && n->n_owed) {
 		memset(n->owed, 0, n->tree->n_nodes * sizeof(n->owed[0]));
+		n->n_owed = 0;
+	}
 }
 
 /* An access was an announced one. */
@@ -82,6 +86,7 @@ bool plan_next(struct plan *n, struct cache_object *ret)
 			continue;
 		if (n->extent == 0 && n->owed[node]) {
 			n->owed[node]--;
+			n->n_owed--;
 			matched(n);
 			continue;
 		}
@@ -105,10 +110,12 @@ enum plan_state plan_missed(struct plan *n, uint64_t key)
 	uint32_t node = (uint32_t)(key >> 32), extent = (uint32_t)key;
 
 	n->behind = true;
-	if (extent == 0)
-		n->owed[node] += n->owed[node] < UINT16_MAX;
-	else if (n->extent && node_at(n) == node)
+	if (extent == 0 && n->owed[node] < UINT16_MAX) {
+		n->owed[node]++;
+		n->n_owed++;
+	} else if (extent && n->extent && node_at(n) == node) {
 		n->extent = MAX(n->extent, extent + 1);
+	}
 	if (++n->strange < n->patience)
 		return PLAN_FITS;
 	n->strange = 0;

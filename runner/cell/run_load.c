@@ -80,7 +80,8 @@ struct load_plan load_plan(const json_t *record)
 
 	p.share = MAX(MORE * load_others(record), LEAST_SHARE);
 	p.share = MIN(p.share, MOST_SHARE);
-	p.n = (unsigned)MAX(MAX(round(most), ceil(p.share * cpus)), 1);
+	p.n = (unsigned)MIN(MAX(MAX(round(most), ceil(p.share * cpus)), 1),
+			    cpus);
 	duty = p.share * cpus / p.n;
 	/* at least two bursts in a run */
 	p.period_s = MIN(BURST_S / duty, number(w, "seconds") / 2);

@@ -54,7 +54,13 @@ struct view {
 	bool bars;
 	bool numeric; /* every x is a number */
 	bool spread;  /* some value has more than one repetition */
+	/* so far apart that the axis is logarithmic */
+	bool wide_x, wide_y;
 };
+
+/* The largest value over the least, on a logarithmic axis. arbitrary: below it
+ * all points of a linear axis can be told apart */
+#define WIDE 32
 
 /* 20% -> 20. Sizes and durations stay names, because their units may differ. */
 static int x_number(const char *label, double *ret)
@@ -68,6 +74,43 @@ static int x_number(const char *label, double *ret)
 	if (text[n - 1] == '%')
 		text[n - 1] = 0;
 	return units_parse_double(text, ret);
+}
+
+/* The ends of positive values; least 0: one is not. */
+struct ends {
+	double least, most;
+};
+
+static void stretch(struct ends *e, double value)
+{
+	e->most = MAX(e->most, value);
+	e->least = value > 0 ? MIN(e->least, value) : 0;
+}
+
+static bool is_wide(const struct ends *e)
+{
+	return e->least > 0 && e->most >= WIDE * e->least;
+}
+
+static void find_widths(const struct result *res, struct view *v)
+{
+	const struct axis *axis = &v->w->axes[v->x];
+	struct ends x = { .least = INFINITY }, y = x;
+	double at;
+
+	if (!v->numeric)
+		return;
+	for (size_t i = 0; i < axis->n_points; i++)
+		if (x_number(axis->points[i].label, &at) == 0)
+			stretch(&x, at);
+	for (size_t i = 0; i < v->w->n_points; i++) {
+		const struct spread *s = result_at(res, i, v->y);
+
+		if (s->n)
+			stretch(&y, s->median);
+	}
+	v->wide_x = is_wide(&x);
+	v->wide_y = v->wide_x && is_wide(&y);
 }
 
 static struct view view_of(const struct result *res, const struct plot *p)
@@ -90,6 +133,7 @@ static struct view view_of(const struct result *res, const struct plot *p)
 	for (size_t i = 0; i < w->n_points; i++)
 		if (result_at(res, i, v.y)->n > 1)
 			v.spread = true;
+	find_widths(res, &v);
 	return v;
 }
 
@@ -345,10 +389,13 @@ static void frame(const struct view *v, const struct plot *p, FILE *f)
 	fputs("set border 3 lw 1 lc rgb '#404040'\n"
 	      "set tics nomirror out scale 0.6\n"
 	      "set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n"
-	      "set yrange [0:*]\n"
-	      "set autoscale yfixmax\n"
 	      "set errorbars 0.7\n",
 	      f);
+	fputs(v->wide_y ? "set logscale y\n"
+			: "set yrange [0:*]\nset autoscale yfixmax\n",
+	      f);
+	if (v->wide_x)
+		fputs("set logscale x 2\n", f);
 	if (v->bars)
 		fprintf(f,
 			"set xrange [-0.6:%zu.6]\n"

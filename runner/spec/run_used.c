@@ -23,15 +23,13 @@ static void use(struct used *u, const char *name)
 
 	if (!m)
 		return;
-	/* of earlier metrics only: it ends */
-	if (m->of && m->expr)
-		expr_each(m->expr, use_ref, u, NULL);
-	if (m->of)
-		return;
 	for (size_t i = 0; i < u->n; i++)
 		if (u->metrics[i] == m)
 			return;
 	u->metrics[u->n++] = m;
+	/* of earlier metrics only: it ends */
+	if (m->of && m->expr)
+		expr_each(m->expr, use_ref, u, NULL);
 }
 
 static int use_ref(void *ctx, const struct expr_ref *ref, struct err *err)
@@ -54,6 +52,17 @@ static void use_checks(struct used *u)
 	}
 	for (size_t i = 0; i < u->w->published.n; i++)
 		use(u, published[i].metric);
+}
+
+/* They stand for what they are made of. */
+static void drop_derived(struct used *u)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < u->n; i++)
+		if (!u->metrics[i]->of)
+			u->metrics[n++] = u->metrics[i];
+	u->n = n;
 }
 
 int metrics_used(const struct workload *w, const struct metric ***ret,
@@ -79,9 +88,11 @@ int metrics_used(const struct workload *w, const struct metric ***ret,
 	/* a search for the number of GPUs judges this one */
 	if (w->gpus)
 		use(&u, "au");
+	drop_derived(&u);
 	alone = !u.n;
 	for (size_t i = 0; alone && i < w->metrics.n; i++)
 		use(&u, own[i].name);
+	drop_derived(&u);
 	if (alone)
 		use(&u, "seconds");
 	*ret = u.metrics;
