@@ -23,7 +23,7 @@ setup()
 teardown()
 {
 	kill -9 "${pids[@]}" 2>/dev/null || true
-	wait "${pids[@]}" || true
+	[ ${#pids[@]} = 0 ] || wait "${pids[@]}" || true
 	# nothing of the area is left
 	[ -z "$(ls run)" ]
 }
