@@ -121,7 +121,8 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 
 @test "a pin stage in the consumer" {
 	told --prep none -b 8 --gpus 1 --pin inline
-	total "pin > .5 * wait and prep == 0"
+	# the rest is the first batch, which is read while nothing is copied
+	total "pin > .2 * wait and prep == 0"
 }
 
 @test "engines whose workers own batches, and those whose do not" {
