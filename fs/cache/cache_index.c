@@ -11,8 +11,9 @@
 /* arbitrary: grows by doubling */
 enum { FIRST_SLOTS = 256 };
 
-/* So large that distances fit an int32_t; a billion entries of 32 bytes. */
-#define MOST_BYTES (((size_t)1 << 31) * ENTRY_UNIT)
+/* 128 million entries of 32 bytes: address space for 8,192 caches of a
+ * simulation of 1,024 nodes. Distances fit an int32_t up to a billion. */
+#define MOST_BYTES ((size_t)4 << 30)
 /* The range gets memory in steps of a huge page of x86 and Arm. */
 #define STEP_BYTES ((size_t)2 << 20)
 
