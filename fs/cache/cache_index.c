@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "common/util.h"
 
@@ -17,10 +18,22 @@ enum { FIRST_SLOTS = 256 };
 /* The range gets memory in steps of a huge page of x86 and Arm. */
 #define STEP_BYTES ((size_t)2 << 20)
 
+/* Of a limit of address space, this part. arbitrary: 1/8 */
+#define LIMIT_PART 8
+
+static size_t most_bytes(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_AS, &r) || r.rlim_cur / LIMIT_PART > MOST_BYTES)
+		return MOST_BYTES;
+	return (size_t)r.rlim_cur / LIMIT_PART / STEP_BYTES * STEP_BYTES;
+}
+
 /* Address space only. Less where the process has a limit for it. */
 static int reserve(struct cache_index *x)
 {
-	for (size_t n = MOST_BYTES; n >= STEP_BYTES; n /= 2) {
+	for (size_t n = most_bytes(); n >= STEP_BYTES; n /= 2) {
 		void *p = mmap(NULL, n, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 			       0);
