@@ -45,21 +45,36 @@ void nic_limit(struct nic *n, double bytes_per_s, uint64_t latency_ns)
 		n->piece = MAX((size_t)piece, LEAST_PIECE);
 }
 
+/* As link_send, but what fits in a piece waits for one piece of another message
+ * at most, not for all that is left of it. */
+static uint64_t pass(const struct nic *n, struct link *l, uint64_t ready,
+		     size_t bytes)
+{
+	uint64_t piece = link_ns(l->bytes_per_s, n->piece);
+	uint64_t begin = MAX(ready, l->busy_ns);
+	uint64_t end = link_send(l, ready, bytes);
+
+	if (bytes > n->piece || begin <= ready + piece)
+		return end;
+	return end - (begin - (ready + piece));
+}
+
 uint64_t nic_send(struct nic *n, uint64_t now, size_t bytes,
 		  uint64_t *ret_first)
 {
-	uint64_t ready = now + n->latency_ns;
-	uint64_t begin = MAX(ready, n->out.busy_ns);
+	size_t rest = bytes - MIN(bytes, n->piece);
+	uint64_t end = pass(n, &n->out, now + n->latency_ns, bytes);
 
 	n->sent += bytes;
-	*ret_first = begin + link_ns(n->out.bytes_per_s, MIN(bytes, n->piece));
-	return link_send(&n->out, ready, bytes);
+	*ret_first = end - link_ns(n->out.bytes_per_s, rest);
+	return end;
 }
 
 uint64_t nic_receive(struct nic *n, uint64_t now, uint64_t sent, size_t bytes)
 {
-	uint64_t last = link_ns(n->in.bytes_per_s, MIN(bytes, n->piece));
-	uint64_t end = link_send(&n->in, now, bytes);
+	size_t part = bytes % n->piece;
+	uint64_t last = link_ns(n->in.bytes_per_s, part ? part : n->piece);
+	uint64_t end = pass(n, &n->in, now, bytes);
 
 	n->received += bytes;
 	return MAX(end, sent + last);

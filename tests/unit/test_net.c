@@ -512,6 +512,13 @@ static void whole_messages_take_their_time(void **state)
 	nic_limit(&a, 1e9, 0);
 	sent = nic_send(&a, 0, BYTES, &first);
 	assert_int_equal(nic_receive(&b, first, sent, BYTES), got + 2 * BYTES);
+	/* what fits in a piece passes between the pieces of another message */
+	a = (struct nic){ 0 };
+	nic_limit(&a, 1e9, 0);
+	sent = nic_send(&a, 0, BYTES, &first);
+	assert_int_equal(nic_send(&a, 100, 40, &first), 100 + PIECE + 40);
+	assert_int_equal(first, 100 + PIECE + 40);
+	assert_int_equal(nic_send(&a, 200, BYTES, &first), sent + 40 + BYTES);
 	/* no limit */
 	a = (struct nic){ 0 };
 	nic_limit(&a, 0, 7);
