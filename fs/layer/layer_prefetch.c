@@ -236,27 +236,34 @@ static bool waits(struct prefetching *p, struct ahead *x)
 	return false;
 }
 
-/* Under the server's lock: the next object to be fetched. false: none now. */
-static bool find_next(struct prefetching *p, struct ask *ret)
-{
-	bool found = false;
+/* Accesses that are looked at under the lock, and the pause before the next
+ * ones. arbitrary: a hit waits for some 20 us, and a second passes a million */
+enum { MOST_LOOKS = 128, BREATH_NS = 20 * NS_PER_US };
 
-	while (!found && !p->paused && p->plan &&
-	       plan_next(p->plan, &ret->what)) {
+enum search { NONE_NOW, FOUND, NOT_OVER };
+
+/* Under the server's lock: the next object to be fetched. */
+static enum search find_next(struct prefetching *p, struct ask *ret)
+{
+	unsigned looks = MOST_LOOKS;
+
+	while (!p->paused && p->plan &&
+	       plan_next(p->plan, &looks, &ret->what)) {
 		struct ahead *x = find(p, ret->what.key);
+		bool fits = ret->what.bytes <= p->limit;
 
 		if (x && waits(p, x))
-			break;
-		if (!x && ret->what.bytes <= p->limit) {
-			if (ret->what.bytes > p->limit - p->bytes ||
-			    p->n_flying == p->depth)
-				break;
-			found = true;
-		}
+			return NONE_NOW;
+		if (!x && fits &&
+		    (ret->what.bytes > p->limit - p->bytes ||
+		     p->n_flying == p->depth))
+			return NONE_NOW;
 		plan_step(p->plan);
+		ret->node = (uint32_t)(ret->what.key >> 32);
+		if (!x && fits)
+			return FOUND;
 	}
-	ret->node = (uint32_t)(ret->what.key >> 32);
-	return found;
+	return looks ? NONE_NOW : NOT_OVER;
 }
 
 /* The object is there, or failed. Any thread. */
@@ -351,8 +358,8 @@ static void start(struct ahead *x, uint64_t now)
 		layer_metadata(last_cache(x->layer), &x->open);
 }
 
-/* Fetch one object; false: none now. */
-static bool fetch_one(struct layer *l)
+/* Fetch one object, if one is found. */
+static enum search fetch_one(struct layer *l)
 {
 	struct prefetching *p = l->state;
 	struct ahead *x = calloc(1, sizeof(*x));
@@ -362,27 +369,28 @@ static bool fetch_one(struct layer *l)
 			 .later = true,
 			 .starter = s->split.start };
 	struct plan *over;
-	bool found, asked;
+	enum search r;
+	bool asked;
 
 	if (!x)
-		return false;
+		return NONE_NOW;
 	x->layer = l;
 	x->wait = (struct read_request){ .server = s, .ready = landed };
 	x->wait.parts[0].request = &x->wait;
 	pthread_mutex_lock(&s->lock);
-	found = find_next(p, &a);
-	asked = found && ask(l, x, &a);
+	r = find_next(p, &a);
+	asked = r == FOUND && ask(l, x, &a);
 	over = TAKE_PTR(p->over);
 	server_unlock(s);
 	plan_free(over);
 	if (!asked) {
 		free(x);
-		return found;
+		return r;
 	}
 	if (x->start)
 		start(x, a.arrival);
 	read_settle(&x->wait);
-	return true;
+	return FOUND;
 }
 
 static void *run(void *layer)
@@ -392,10 +400,12 @@ static void *run(void *layer)
 	bool stopping = false;
 
 	while (!stopping) {
-		bool more = fetch_one(l);
+		enum search r = fetch_one(l);
 
+		if (r == NOT_OVER)
+			tick_pause(BREATH_NS);
 		pthread_mutex_lock(&p->lock);
-		while (!more && !p->called && !p->stopping)
+		while (r == NONE_NOW && !p->called && !p->stopping)
 			pthread_cond_wait(&p->wake, &p->lock);
 		p->called = false;
 		stopping = p->stopping;

@@ -74,14 +74,15 @@ static void matched(struct plan *n)
 	n->patience = PATIENCE;
 }
 
-bool plan_next(struct plan *n, struct cache_object *ret)
+bool plan_next(struct plan *n, unsigned *looks, struct cache_object *ret)
 {
-	for (; n->at < n->future->n; advance(n)) {
+	for (; n->at < n->future->n && *looks; advance(n)) {
 		uint32_t node = node_at(n);
 		uint64_t from = (uint64_t)n->extent * OBJECT_EXTENT;
 		uint64_t all = node == TREE_NONE ? 0
 						 : n->tree->nodes[node].bytes;
 
+		--*looks;
 		if (from >= all)
 			continue;
 		if (n->extent == 0 && n->owed[node]) {

@@ -22,9 +22,10 @@ struct plan *plan_new(struct future *f, const struct tree *tree);
 /* May free much memory. NULL is allowed. */
 void plan_free(struct plan *n);
 
-/* The object of the next access. false: there are no more. Skips accesses that
- * were missed. */
-bool plan_next(struct plan *n, struct cache_object *ret);
+/* The object of the next access. Skips accesses that were missed. Counts *looks
+ * down with each access that it looks at. false: there are no more, or *looks
+ * is 0, and the next call goes on. */
+bool plan_next(struct plan *n, unsigned *looks, struct cache_object *ret);
 /* Past the object of plan_next. */
 void plan_step(struct plan *n);
 /* This object was accessed, and plan_next has not returned that access. */

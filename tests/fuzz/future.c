@@ -44,6 +44,19 @@ static void place(struct future *f, const struct tree *t)
 	place_free(p);
 }
 
+/* A few looks at a time. */
+static bool next(struct plan *n, struct cache_object *ret)
+{
+	unsigned looks;
+
+	do {
+		looks = 3;
+		if (plan_next(n, &looks, ret))
+			return true;
+	} while (!looks);
+	return false;
+}
+
 static void walk(struct future *f, const struct tree *t)
 {
 	struct plan *n = plan_new(f, t);
@@ -51,7 +64,7 @@ static void walk(struct future *f, const struct tree *t)
 	uint64_t objects = 0;
 
 	PROMISED(n && plan_left(n) == f->n);
-	for (; plan_next(n, &o); plan_step(n)) {
+	for (; next(n, &o); plan_step(n)) {
 		PROMISED(o.bytes > 0 && o.bytes <= OBJECT_EXTENT);
 		if (++objects % 5 == 0)
 			plan_missed(n, o.key ^ (objects & 1));

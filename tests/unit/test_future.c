@@ -346,11 +346,18 @@ static void the_future_of_other_nodes_is_refused(void **state)
 
 /* --- what is next --------------------------------------------------------- */
 
+static bool next(struct plan *n, struct cache_object *ret)
+{
+	unsigned looks = 100;
+
+	return plan_next(n, &looks, ret);
+}
+
 static void expect(struct plan *n, uint32_t node, uint32_t extent)
 {
 	struct cache_object o;
 
-	assert_true(plan_next(n, &o));
+	assert_true(next(n, &o));
 	assert_int_equal(o.key, object_key(node, extent));
 	plan_step(n);
 }
@@ -391,7 +398,7 @@ static void accesses_that_were_missed_are_skipped(void **state)
 	expect(n, 2, 1);
 	plan_met(n);
 	/* 3 is skipped, but only in this epoch */
-	assert_true(plan_next(n, &o));
+	assert_true(next(n, &o));
 	assert_int_equal(plan_at(n), 3);
 	expect(n, 3, 0);
 	assert_int_equal(o.bytes, OBJECT_EXTENT);
@@ -400,7 +407,7 @@ static void accesses_that_were_missed_are_skipped(void **state)
 	expect(n, 2, 1);
 	plan_missed(n, object_key(1, 0));
 	assert_int_equal(plan_left(n), 2);
-	assert_false(plan_next(n, &o));
+	assert_false(next(n, &o));
 	assert_int_equal(plan_left(n), 0);
 	plan_free(n);
 	tree_fini(&t);
@@ -440,7 +447,7 @@ static void accesses_ahead_of_an_epoch_are_skipped(void **state)
 	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++)
 		plan_missed(n, object_key(accesses[i], 0));
 	expect(n, 1, 0);
-	assert_false(plan_next(n, &o));
+	assert_false(next(n, &o));
 	plan_free(n);
 	tree_fini(&t);
 }
@@ -463,6 +470,39 @@ static void what_is_owed_ends_with_the_epoch(void **state)
 	expect(n, 2, 0);
 	expect(n, 1, 0);
 	plan_free(n);
+	tree_fini(&t);
+}
+
+/* However many have to be skipped: a few at a time. */
+static void each_call_looks_at_a_few_accesses(void **state)
+{
+	enum { ALL = 1000, MOST = 64 };
+	const uint32_t v[FUTURE_FIELDS] = { 1, 0, 1, 1, ALL, 0, 0 };
+	uint32_t list[ALL] = { [ALL - 1] = 2 }; /* the others: no file */
+	struct text x = make_text(v, list, ALL);
+	struct future_in in = { 0 };
+	struct cache_object o;
+	unsigned looks = MOST;
+	uint64_t at = 0;
+	struct future *f;
+	struct plan *n;
+	struct err err;
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, BYTES);
+	assert_int_equal(future_take(&in, &t, 0, x.bytes, x.n, &f, &err), 0);
+	n = plan_new(f, &t);
+	for (; !plan_next(n, &looks, &o); looks = MOST) {
+		assert_int_equal(looks, 0);
+		assert_int_equal(plan_at(n), at + MOST);
+		at = plan_at(n);
+	}
+	assert_int_equal(o.key, object_key(1, 0));
+	assert_int_equal(plan_at(n), ALL - 1);
+	plan_free(n);
+	future_put(f);
+	free(x.bytes);
 	tree_fini(&t);
 }
 
@@ -494,7 +534,7 @@ static void a_plan_that_nobody_follows_is_wrong(void **state)
 			plan_met(n);
 		else
 			plan_missed(n, object_key(1, 0));
-		plan_next(n, &o);
+		next(n, &o);
 	}
 	plan_free(n);
 	tree_fini(&t);
@@ -512,6 +552,7 @@ int main(void)
 		cmocka_unit_test(a_file_may_come_twice_in_a_row),
 		cmocka_unit_test(accesses_ahead_of_an_epoch_are_skipped),
 		cmocka_unit_test(what_is_owed_ends_with_the_epoch),
+		cmocka_unit_test(each_call_looks_at_a_few_accesses),
 		cmocka_unit_test(a_plan_that_nobody_follows_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
