@@ -5,7 +5,18 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "common/units.h"
 #include "common/util.h"
+
+enum {
+	/* Of the time by which a walk is late, a piece takes at most 1/this.
+	 * arbitrary: an hour takes 20,000 pieces, a millisecond of work, and
+	 * chains share it to 1 % */
+	PIECES_LATE = 1024,
+	/* Pieces of all that is ahead. arbitrary: some milliseconds of work,
+	 * and chains share it to 0.1 % */
+	PIECES_AHEAD = 1 << 15,
+};
 
 void gradients_fini(struct gradients *g)
 {
@@ -80,24 +91,68 @@ static struct gradients_way *first(struct gradients *g,
 	return found;
 }
 
+/* The size of a piece that was ready `late_ns` before the time of the walk. It
+ * grows by powers of two, so that chains that take turns pass equally much. */
+static size_t piece_at(const struct gradients_bucket *b, const struct link *l,
+		       size_t piece, uint64_t late_ns)
+{
+	double rate = l->bytes_per_s, most;
+
+	if (b->bytes_per_s > 0 && (rate <= 0 || b->bytes_per_s < rate))
+		rate = b->bytes_per_s;
+	if (rate <= 0) /* it takes no time */
+		return GRADIENTS_BYTES;
+	most = rate * (double)late_ns / NS_PER_S / PIECES_LATE;
+	while (piece < GRADIENTS_BYTES && (double)piece * 2 <= most)
+		piece *= 2;
+	return piece;
+}
+
 void gradients_book(struct gradients *g, struct link *out, struct link *in,
 		    size_t piece, uint64_t until)
 {
 	struct gradients_chain *c;
 	struct gradients_way *w;
 
-	while ((w = first(g, &c)) && w->ready <= until)
-		pass(c, w, w == &c->out ? out : in, piece);
+	while ((w = first(g, &c)) && w->ready <= until) {
+		struct link *l = w == &c->out ? out : in;
+
+		pass(c, w, l,
+		     piece_at(&c->bucket[c->next], l, piece, until - w->ready));
+	}
 }
 
-uint64_t gradients_delay(const struct gradients *g, const struct link *out,
-			 const struct link *in, size_t piece, size_t k)
+void gradients_copy(const struct gradients *g, struct gradients_bucket *room,
+		    struct gradients *ret)
 {
-	struct gradients future = *g; /* shares the buckets */
-	struct link o = *out, i = *in;
+	*ret = *g;
+	for (size_t i = 0; i < g->n; i++) {
+		struct gradients_chain *c = &ret->chain[i];
 
-	gradients_book(&future, &o, &i, piece, UINT64_MAX);
-	return future.chain[k].end - future.chain[k].alone;
+		for (size_t k = c->next; k < c->n; k++)
+			room[k - c->next] = c->bucket[k];
+		c->bucket = room;
+		c->n -= c->next;
+		c->next = 0;
+		room += c->n;
+	}
+}
+
+void gradients_delays(struct gradients *g, struct link *out, struct link *in,
+		      size_t piece, uint64_t ret_ns[GRADIENTS_CHAINS])
+{
+	struct gradients_chain *c;
+	struct gradients_way *w;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->chain[i].n; k++)
+			bytes += g->chain[i].bucket[k].bytes;
+	piece = MAX(piece, bytes / PIECES_AHEAD);
+	while ((w = first(g, &c)))
+		pass(c, w, w == &c->out ? out : in, piece);
+	for (size_t i = 0; i < g->n; i++)
+		ret_ns[i] = g->chain[i].end - g->chain[i].alone;
 }
 
 /* --- chains --------------------------------------------------------------- */

@@ -67,12 +67,17 @@ void gradients_fini(struct gradients *g);
  * -EBUSY: all GRADIENTS_CHAINS are in use; -ENOMEM. */
 int gradients_add(struct gradients *g, uint64_t id,
 		  const struct gradients_bucket *b);
-/* Book the pieces that are ready at `until`. */
+/* Book the pieces that are ready at `until`; larger ones the longer ago that
+ * is, so that a long pause costs no long walk. */
 void gradients_book(struct gradients *g, struct link *out, struct link *in,
 		    size_t piece, uint64_t until);
-/* How much later than alone the buckets of chain[k] are reduced, if nothing
- * else comes. Changes nothing. */
-uint64_t gradients_delay(const struct gradients *g, const struct link *out,
-			 const struct link *in, size_t piece, size_t k);
+/* A copy for gradients_delays. Its buckets are in `room`, which has space for
+ * those of all chains; not for gradients_fini. */
+void gradients_copy(const struct gradients *g, struct gradients_bucket *room,
+		    struct gradients *ret);
+/* How much later than alone the buckets of each chain are reduced, if nothing
+ * else comes. Uses up the copy and the links. */
+void gradients_delays(struct gradients *copy, struct link *out, struct link *in,
+		      size_t piece, uint64_t ret_ns[GRADIENTS_CHAINS]);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/nic.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "common/units.h"
@@ -121,18 +122,24 @@ int nic_reduce(struct nic *n, uint64_t id, const struct gradients_bucket *b,
 	return r;
 }
 
-size_t nic_delays(struct nic *n, struct nic_delay ret[GRADIENTS_CHAINS])
+/* The walk over all that is ahead takes milliseconds: without the lock. */
+int nic_delays(struct nic *n, struct nic_delay ret[GRADIENTS_CHAINS])
 {
-	size_t n_chains;
+	_cleanup_free_ struct gradients_bucket *room =
+		malloc(sizeof(*room) * GRADIENTS_CHAINS * GRADIENTS_BUCKETS);
+	uint64_t delay[GRADIENTS_CHAINS];
+	struct gradients g;
+	struct link out, in;
 
+	if (!room)
+		return -ENOMEM;
 	pthread_mutex_lock(&n->lock);
-	n_chains = n->gradients.n;
-	for (size_t i = 0; i < n_chains; i++)
-		ret[i] = (struct nic_delay){
-			.id = n->gradients.chain[i].id,
-			.ns = gradients_delay(&n->gradients, &n->out, &n->in,
-					      n->piece, i),
-		};
+	out = n->out;
+	in = n->in;
+	gradients_copy(&n->gradients, room, &g);
 	pthread_mutex_unlock(&n->lock);
-	return n_chains;
+	gradients_delays(&g, &out, &in, n->piece, delay);
+	for (size_t i = 0; i < g.n; i++)
+		ret[i] = (struct nic_delay){ g.chain[i].id, delay[i] };
+	return (int)g.n;
 }

@@ -75,7 +75,7 @@ struct nic_delay {
 	uint64_t id, ns;
 };
 /* How much later than alone on the card the buckets of each chain are reduced,
- * as far as the traffic is known. Returns their number. */
-size_t nic_delays(struct nic *n, struct nic_delay ret[GRADIENTS_CHAINS]);
+ * as far as the traffic is known. Returns their number, or -ENOMEM. */
+int nic_delays(struct nic *n, struct nic_delay ret[GRADIENTS_CHAINS]);
 
 #endif

@@ -70,13 +70,15 @@ json_t *ctl_nic_json(struct ctl *ctl)
 {
 	struct nic_delay delay[GRADIENTS_CHAINS];
 	json_t *delays;
-	size_t n;
+	int n;
 
 	if (!ctl->nic)
 		return json_object();
-	delays = json_object();
 	n = nic_delays(ctl->nic, delay);
-	for (size_t i = 0; i < n; i++) {
+	if (n < 0)
+		return NULL;
+	delays = json_object();
+	for (int i = 0; i < n; i++) {
 		char id[24];
 
 		snprintf(id, sizeof(id), "%" PRIu64, delay[i].id);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/gpu/collective.h"
@@ -460,6 +461,47 @@ static void gradients_and_traffic_share_the_card(void **state)
 	}
 }
 
+/* As many chains as there may be: each has its part of the card, and all end
+ * together. */
+static void delays_are_right_however_much_is_ahead(void **state)
+{
+	static const struct {
+		double bytes_per_s; /* of the card */
+		size_t n;	    /* buckets of a chain */
+	} cases[] = { { 1e9, 1 }, { 1e9, 50 }, { 1e8, 4096 } };
+
+	(void)state;
+	for (int k = 0; k < 3; k++) {
+		struct nic *nic = card(cases[k].bytes_per_s);
+		const struct gradients_bucket b = { .ready_ns = BEGIN,
+						    .bytes = GRADIENTS_BYTES,
+						    .bytes_per_s = 1e9 };
+		uint64_t one = link_ns(cases[k].bytes_per_s, GRADIENTS_BYTES);
+		uint64_t alone = link_ns(1e9, GRADIENTS_BYTES) * cases[k].n;
+		uint64_t all = GRADIENTS_CHAINS * cases[k].n * one - alone;
+		uint64_t begin = tick_cpu_thread();
+		struct nic_delay d[GRADIENTS_CHAINS];
+		struct nic_flow f = { 0 };
+
+		for (size_t i = 0; i < cases[k].n * GRADIENTS_CHAINS; i++)
+			assert_int_equal(nic_reduce(nic, i % GRADIENTS_CHAINS,
+						    &b, BEGIN - 1),
+					 0);
+		for (int late = 0; late < 2; late++) {
+			assert_int_equal(nic_delays(nic, d), GRADIENTS_CHAINS);
+			for (int i = 0; i < GRADIENTS_CHAINS; i++)
+				assert_in_range(d[i].ns, all - all / 100,
+						all + 100);
+			/* when half of it has passed, too */
+			nic_book(nic, &nic->out, &f, 1, BEGIN + all / 2,
+				 BEGIN + all / 2);
+		}
+		/* in pieces of 16 KiB these are 10 s of work, and more */
+		assert_in_range(tick_cpu_thread() - begin, 0, NS_PER_S);
+		nic_free(nic);
+	}
+}
+
 static void chains_and_buckets_are_limited(void **state)
 {
 	struct gradients_bucket b = { .ready_ns = BEGIN,
@@ -541,6 +583,7 @@ int main(void)
 		cmocka_unit_test(a_pause_is_not_made_up_for),
 		cmocka_unit_test(gradients_alone_take_the_modelled_time),
 		cmocka_unit_test(gradients_and_traffic_share_the_card),
+		cmocka_unit_test(delays_are_right_however_much_is_ahead),
 		cmocka_unit_test(chains_and_buckets_are_limited),
 		cmocka_unit_test(whole_messages_take_their_time),
 	};
