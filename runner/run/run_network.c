@@ -128,15 +128,14 @@ static int make_spaces(struct network *net, const char *folder,
 		       struct stop *stop, struct err *err)
 {
 	struct err why;
-	int r = 0;
+	int r;
 
 	net->own = here(err);
 	if (net->own < 0)
 		return net->own;
 	net->spaces = true;
 	net->hub = make(err);
-	if (net->hub < 0)
-		return net->hub;
+	r = MIN(net->hub, 0);
 	for (uint32_t i = 0; r == 0 && i < net->n; i++)
 		r = make_node(net, i, folder, stop, err);
 	if (r == 0)
