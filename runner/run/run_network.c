@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/run/run_network.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -16,7 +18,7 @@
 
 /* arbitrary: ip(8) takes milliseconds */
 #define IP_TIMEOUT_NS (20 * NS_PER_S)
-/* arbitrary: no other program listens at these addresses */
+/* arbitrary: no other program listens in the namespaces */
 enum { PORT = 7640, KEY = 32 };
 
 int network_parse(const char *s, enum network_mode *ret, struct err *err)
@@ -150,13 +152,51 @@ static int make_spaces(struct network *net, const char *folder,
 	return r;
 }
 
+/* --- loopback ------------------------------------------------------------- */
+
+/* A port of a loopback address that is free. The socket keeps it: other
+ * programs do not get it, and gpemu-fs, which sets SO_REUSEADDR too, may listen
+ * there. */
+static int reserve(uint32_t address, struct err *err)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(address) };
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int on = 1;
+
+	if (fd < 0 || bind(fd, (const void *)&a, sizeof(a)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
+		return err_set(err, -errno, "a port of %s for a node: %s",
+			       inet_ntoa(a.sin_addr), strerror(errno));
+	return TAKE_FD(fd);
+}
+
+static int reserve_all(struct network *net, struct err *err)
+{
+	uint8_t part[2];
+
+	if (getrandom(part, sizeof(part), 0) != sizeof(part))
+		return err_set(err, -errno, "getrandom: %s", strerror(errno));
+	for (uint32_t i = 0; i < net->n; i++) {
+		/* not in 127.0.0.0/16, which other programs use */
+		net->node[i] = reserve(127u << 24 | (1u + part[0] % 254) << 16 |
+					       (uint32_t)part[1] << 8 | (i + 1),
+				       err);
+		if (net->node[i] < 0)
+			return net->node[i];
+	}
+	return 0;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
 static void drop(int *fd)
 {
 	util_closep(fd);
 	*fd = -1;
 }
 
-static void drop_spaces(struct network *net)
+static void drop_all(struct network *net)
 {
 	for (uint32_t i = 0; i < net->n; i++)
 		drop(&net->node[i]);
@@ -164,8 +204,6 @@ static void drop_spaces(struct network *net)
 	drop(&net->own);
 	net->spaces = false;
 }
-
-/* --- life ----------------------------------------------------------------- */
 
 static int make_key(struct network *net, const char *folder, struct err *err)
 {
@@ -203,26 +241,24 @@ int network_open(struct network *net, uint32_t n, enum network_mode mode,
 	net->n = n;
 	for (uint32_t i = 0; i < n; i++)
 		net->node[i] = -1;
-	if (getrandom(net->net, sizeof(net->net), 0) != sizeof(net->net))
-		return err_set(err, -errno, "getrandom: %s", strerror(errno));
 	r = make_key(net, folder, err);
 	if (r < 0 || mode == NETWORK_LOOPBACK)
-		return r;
+		return r < 0 ? r : reserve_all(net, err);
 	r = make_spaces(net, folder, stop, &why);
 	if (r == 0)
 		return 0;
-	drop_spaces(net);
+	drop_all(net);
 	if (mode == NETWORK_NAMESPACES || r == -EINTR)
 		return err_set(err, r, "%s", why.text);
 	if (r != -EPERM)
 		log_warn("the nodes use loopback addresses: %s", why.text);
-	return 0;
+	return reserve_all(net, err);
 }
 
 void network_close(struct network *net)
 {
 	if (net->n)
-		drop_spaces(net);
+		drop_all(net);
 	free(net->node);
 	if (net->key)
 		unlink(net->key);
@@ -242,11 +278,16 @@ const char *network_name(const struct network *net)
 void network_address(const struct network *net, uint32_t node,
 		     char ret[NETWORK_ADDRESS])
 {
-	if (net->spaces)
+	struct sockaddr_in a = { 0 };
+	socklen_t n = sizeof(a);
+
+	if (net->spaces) {
 		snprintf(ret, NETWORK_ADDRESS, "10.77.0.%u:%d", node + 1, PORT);
-	else /* no port is taken: other programs use 127.0.0.1 */
-		snprintf(ret, NETWORK_ADDRESS, "127.%u.%u.%u:%d",
-			 1 + net->net[0] % 254, net->net[1], node + 1, PORT);
+		return;
+	}
+	getsockname(net->node[node], (struct sockaddr *)&a, &n);
+	snprintf(ret, NETWORK_ADDRESS, "%s:%u", inet_ntoa(a.sin_addr),
+		 ntohs(a.sin_port));
 }
 
 int network_enter(const struct network *net, uint32_t node, struct err *err)

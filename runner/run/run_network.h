@@ -8,7 +8,8 @@
  *
  *			  node 0 [eth0]----[n0 bridge n1]----[eth0] node 1
  *
- *	loopback	each has an address of its own in 127.0.0.0/8
+ *	loopback	each has an address of its own in 127.0.0.0/8, and a
+ *			port that was free there
  *
  * The namespaces have no names: only this process and the mounts hold them, and
  * the kernel removes them, with all links in them, when the last of these has
@@ -32,10 +33,10 @@ struct network {
 	uint32_t n;  /* nodes; 0: no network */
 	bool spaces; /* namespaces, else loopback */
 	/* descriptors of namespaces: this process's own, the bridge's (only
-	 * this keeps it), the nodes' */
+	 * this keeps it), the nodes'; on loopback of sockets that keep the
+	 * nodes' ports */
 	int own, hub, *node;
-	uint8_t net[2]; /* 127.NET.NET.node */
-	char *key;	/* path of the key of its nodes */
+	char *key; /* path of the key of its nodes */
 };
 
 /* "auto", "namespaces", "loopback"; -EINVAL with a text. */
