@@ -10,16 +10,46 @@
 #define PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_SEQ_CST)
 #define GET PLAN_GET
 
-bool plan_valid(struct plan *p)
+/* The batches in the area. */
+struct range {
+	uint64_t first, end;
+};
+
+/* Read once, so that no loop is longer than PLAN_BATCHES. */
+static struct range range_of(const struct plan *p)
 {
 	uint64_t first = GET(p->first), next = GET(p->next);
 
-	if (first > next) { /* killed in jump() */
-		PUT(p->next, first);
-		next = first;
-	}
-	return next - first <= PLAN_BATCHES &&
-	       GET(p->jobs) - 1 < PLAN_MEMBERS && GET(p->phase) <= PLAN_FAILED;
+	next -= MIN(first, next);
+	return (struct range){ first, first + MIN(next, PLAN_BATCHES) };
+}
+
+static bool is_valid(const struct plan *p, uint64_t index)
+{
+	const struct plan_batch *b = &p->batch[index % PLAN_BATCHES];
+	uint64_t all = GET(p->bytes), offset = GET(b->offset);
+	uint32_t state = GET(b->state), maker = GET(b->maker);
+
+	return GET(b->index) == index && state <= PLAN_READY &&
+	       (maker < PLAN_MEMBERS ||
+		(maker == PLAN_NOBODY && state == PLAN_OPEN)) &&
+	       offset <= all && GET(b->bytes) <= all - offset;
+}
+
+bool plan_valid(struct plan *p)
+{
+	struct range r = range_of(p);
+	bool valid = GET(p->jobs) - 1 < PLAN_MEMBERS &&
+		     GET(p->phase) <= PLAN_FAILED;
+
+	if (r.first > GET(p->next)) /* killed in jump() */
+		PUT(p->next, r.first);
+	valid = valid && GET(p->next) == r.end;
+	for (uint32_t i = 0; valid && i < PLAN_MEMBERS; i++)
+		valid = GET(p->member[i].life) <= PLAN_DIED;
+	for (uint64_t i = r.first; valid && i < r.end; i++)
+		valid = is_valid(p, i);
+	return valid;
 }
 
 static bool is_alive(const struct plan *p, uint32_t i)
@@ -46,12 +76,6 @@ struct plan_batch *plan_find(struct plan *p, uint64_t index)
 		       : NULL;
 }
 
-/* One past the newest batch. */
-static uint64_t end_of(const struct plan *p)
-{
-	return MIN(GET(p->next), GET(p->first) + PLAN_BATCHES);
-}
-
 /* --- room ----------------------------------------------------------------- */
 
 /* All living members have used the batches below this one. */
@@ -75,12 +99,13 @@ static bool is_held(struct plan *p, uint64_t index)
 
 bool plan_free(struct plan *p)
 {
-	uint64_t first = GET(p->first), next = GET(p->next), end = used(p);
-	uint64_t before = first;
+	struct range r = range_of(p);
+	uint64_t first = r.first, end = used(p);
 
-	while (first < next && first < end && !is_held(p, first))
+	end = MIN(end, r.end);
+	while (first < end && !is_held(p, first))
 		PUT(p->first, ++first);
-	return first != before;
+	return first != r.first;
 }
 
 /* All members leave out batches that are not in the area yet. */
@@ -120,9 +145,10 @@ static bool find_place(struct plan *p, uint64_t bytes, uint64_t *ret)
 
 static uint64_t used_bytes(const struct plan *p)
 {
-	uint64_t end = end_of(p), bytes = 0;
+	struct range r = range_of(p);
+	uint64_t bytes = 0;
 
-	for (uint64_t i = GET(p->first); i < end; i++)
+	for (uint64_t i = r.first; i < r.end; i++)
 		bytes += GET(p->batch[i % PLAN_BATCHES].bytes);
 	return bytes;
 }
@@ -165,14 +191,15 @@ void plan_grow(struct plan *p, uint64_t limit, plan_size_fn size, void *ctx)
 
 static void count_held(struct plan *p, uint32_t held[PLAN_MEMBERS])
 {
-	uint64_t end = end_of(p);
+	struct range r = range_of(p);
 
-	for (uint64_t i = GET(p->first); i < end; i++) {
+	for (uint64_t i = r.first; i < r.end; i++) {
 		const struct plan_batch *b = plan_find(p, i);
 
-		if (b && GET(b->state) == PLAN_HELD &&
-		    GET(b->maker) < PLAN_MEMBERS)
-			held[GET(b->maker)]++;
+		uint32_t maker = b ? GET(b->maker) : PLAN_NOBODY;
+
+		if (maker < PLAN_MEMBERS && GET(b->state) == PLAN_HELD)
+			held[maker]++;
 	}
 }
 
@@ -190,11 +217,11 @@ static bool may_claim(struct plan *p, uint32_t me, uint32_t most)
 int plan_claim(struct plan *p, uint32_t me, uint32_t most, uint64_t limit,
 	       uint64_t *ret)
 {
-	uint64_t end = MIN(end_of(p), limit);
+	struct range r = range_of(p);
 
 	if (!may_claim(p, me, most))
 		return -EAGAIN;
-	for (uint64_t i = GET(p->first); i < end; i++) {
+	for (uint64_t i = r.first; i < MIN(r.end, limit); i++) {
 		struct plan_batch *b = plan_find(p, i);
 
 		if (!b || GET(b->state) != PLAN_OPEN)
@@ -231,9 +258,9 @@ void plan_use(struct plan *p, uint32_t me, uint64_t done)
 
 void plan_give_back(struct plan *p, uint32_t me)
 {
-	uint64_t end = end_of(p);
+	struct range r = range_of(p);
 
-	for (uint64_t i = GET(p->first); i < end; i++) {
+	for (uint64_t i = r.first; i < r.end; i++) {
 		struct plan_batch *b = plan_find(p, i);
 
 		if (b && GET(b->state) == PLAN_HELD && GET(b->maker) == me)

@@ -75,7 +75,8 @@ struct plan {
 /* Bytes of a batch of the caller's; 0: unknown to it. */
 typedef uint64_t (*plan_size_fn)(void *ctx, uint64_t index);
 
-/* Can the state be used? Corrects what a killed member left half done. */
+/* Is it a state that members can leave? Corrects what a killed one left half
+ * done. */
 bool plan_valid(struct plan *p);
 uint32_t plan_n_members(const struct plan *p, enum plan_life life);
 /* The batch, if it is in the area; else NULL. */

@@ -222,8 +222,8 @@ static void garbage_ends_no_loop_late_and_leaves_no_array(void **state)
 		p->first = rng_u64(&rng) >> rng_below(&rng, 64);
 		p->next = p->first + rng_below(&rng, PLAN_BATCHES + 2);
 		rng_bytes(&rng, bytes + at, 64);
-		if (!plan_valid(p))
-			continue;
+		if (n % 3 == 0)
+			plan_valid(p); /* else it comes after the check */
 		plan_free(p);
 		plan_grow(p, rng_u64(&rng), size_of, NULL);
 		plan_claim(p, 0, 4, rng_u64(&rng), &index);
@@ -231,6 +231,51 @@ static void garbage_ends_no_loop_late_and_leaves_no_array(void **state)
 		plan_n_ready(p, p->first);
 		plan_leave(p, 1, PLAN_DIED);
 	}
+	free(p);
+}
+
+/* The numbers change between the check and the loop. */
+static void no_loop_is_longer_than_the_area(void **state)
+{
+	struct plan *p = new_plan();
+
+	(void)state;
+	p->first = 7;
+	p->next = UINT64_MAX;
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		p->member[i].done = UINT64_MAX;
+	plan_free(p);
+	assert_in_range(p->first, 7, 7 + PLAN_BATCHES);
+	free(p);
+}
+
+static void a_state_that_no_member_leaves_is_not_valid(void **state)
+{
+	struct plan *p = new_plan(), *good = malloc(sizeof(*good));
+	struct plan_batch *b = &p->batch[0];
+	uint64_t index;
+
+	(void)state;
+	plan_grow(p, ALL, size_of, NULL);
+	assert_int_equal(plan_claim(p, 1, 3, ALL, &index), 0);
+	assert_true(plan_valid(p));
+	memcpy(good, p, sizeof(*p));
+	for (int how = 0; how < 8; how++) {
+		memcpy(p, good, sizeof(*p));
+		switch (how) {
+		case 0: b->state = 77; break;
+		case 1: b->maker = PLAN_MEMBERS; break;
+		case 2: b->maker = PLAN_NOBODY; break; /* and held */
+		case 3: b->index++; break;
+		case 4: b->offset = BYTES + 1; break;
+		case 5: b->bytes = BYTES - b->offset + 1; break;
+		case 6: p->member[PLAN_MEMBERS - 1].life = 77; break;
+		default: p->next = p->first + PLAN_BATCHES + 1;
+		}
+		if (plan_valid(p))
+			fail_msg("case %d", how);
+	}
+	free(good);
 	free(p);
 }
 
@@ -242,6 +287,8 @@ int main(void)
 		cmocka_unit_test(a_member_makes_no_more_than_its_share),
 		cmocka_unit_test(batches_that_all_leave_out_are_skipped),
 		cmocka_unit_test(garbage_ends_no_loop_late_and_leaves_no_array),
+		cmocka_unit_test(no_loop_is_longer_than_the_area),
+		cmocka_unit_test(a_state_that_no_member_leaves_is_not_valid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
