@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -228,13 +229,25 @@ int area_join(const struct area_config *c, struct area *ret, struct err *err)
 			       c->name, c->largest, c->bytes);
 	do {
 		area_close(ret);
-		r = area_file_open(c->name, &ret->file, err);
+		r = area_file_open(c->name, c->wait_ns, &ret->file, err);
 		if (r < 0)
 			return r;
 		r = join(ret, c, err);
-		area_file_unlock(&ret->file);
+		/* what is there may be of another version */
+		if (r < 0)
+			area_file_unlock(&ret->file);
 	} while (r == -ESTALE);
+	if (r == 0)
+		area_unlock(ret);
 	return r;
+}
+
+void area_unlock(const struct area *a)
+{
+	area_file_unlock(&a->file);
+	atomic_fetch_add(&a->plan->unlocked, 1);
+	if (atomic_load(&a->plan->n_waiting))
+		tick_futex_wake((const uint32_t *)&a->plan->unlocked);
 }
 
 void area_leave(const struct area *a)

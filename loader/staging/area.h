@@ -22,7 +22,7 @@
 struct area_config {
 	const char *name;
 	uint32_t jobs;
-	uint64_t bytes, largest;
+	uint64_t bytes, largest, wait_ns;
 	const json_t *same;
 };
 
@@ -40,6 +40,9 @@ struct area {
 /* Errors as staging_join. Close with area_close, failed or not. */
 int area_join(const struct area_config *c, struct area *ret, struct err *err);
 void area_close(struct area *a);
+
+/* Release the lock of the file, and wake who waits for it. */
+void area_unlock(const struct area *a);
 
 /* The functions below want the lock of the file held. */
 

@@ -6,34 +6,38 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/tick.h"
+#include "common/units.h"
 #include "common/util.h"
 
 /* Offsets of locks; the file need not be that long. */
 enum { LOCK_AT = 0, LIFE_AT = 1 };
 
-static int lock_at(int fd, int how, short type, off_t at)
+/* Not F_OFD_SETLKW: that waits, with no way to end it, as long as a job that
+ * holds the lock is stopped (SIGSTOP). */
+static int lock_at(int fd, short type, off_t at)
 {
 	struct flock l = { .l_type = type, .l_start = at, .l_len = 1 };
 
-	while (fcntl(fd, how, &l) < 0)
+	while (fcntl(fd, F_OFD_SETLK, &l) < 0)
 		if (errno != EINTR)
-			return -errno;
+			return errno == EACCES ? -EAGAIN : -errno;
 	return 0;
 }
 
 int area_file_lock(const struct area_file *f)
 {
-	return lock_at(f->fd, F_OFD_SETLKW, F_WRLCK, LOCK_AT);
+	return lock_at(f->fd, F_WRLCK, LOCK_AT);
 }
 
 void area_file_unlock(const struct area_file *f)
 {
-	lock_at(f->fd, F_OFD_SETLK, F_UNLCK, LOCK_AT);
+	lock_at(f->fd, F_UNLCK, LOCK_AT);
 }
 
 int area_file_live(const struct area_file *f, uint32_t i)
 {
-	return lock_at(f->fd, F_OFD_SETLK, F_WRLCK, LIFE_AT + (off_t)i);
+	return lock_at(f->fd, F_WRLCK, LIFE_AT + (off_t)i);
 }
 
 bool area_file_lives(const struct area_file *f, uint32_t i)
@@ -81,8 +85,10 @@ static int open_dir(char **ret_path, struct err *err)
 	if (!*ret_path)
 		return err_set(err, -ENOMEM, "out of memory");
 	fd = open(*ret_path, flags);
-	return fd < 0 ? err_set(err, -errno, "%s: %s", *ret_path,
-				strerror(errno))
+	return fd < 0 ? err_set(err, -errno,
+				"%s: %s; set XDG_RUNTIME_DIR to a folder of "
+				"your own",
+				*ret_path, strerror(errno))
 		      : fd;
 }
 
@@ -100,8 +106,21 @@ static int check_name(const char *name, struct err *err)
 		       name, AREA_NAME);
 }
 
+/* The lock, before there is an area in which one can wait for it. */
+static int wait_for_lock(const struct area_file *f, uint64_t wait_ns)
+{
+	uint64_t start = tick_wall();
+	int r;
+
+	while ((r = area_file_lock(f)) == -EAGAIN &&
+	       (!wait_ns || tick_wall() - start < wait_ns))
+		tick_pause(NS_PER_MS);
+	return r;
+}
+
 /* Open and lock. 0: another process has removed it in between. */
-static int try_open(struct area_file *f, const char *dir, struct err *err)
+static int try_open(struct area_file *f, const char *dir, uint64_t wait_ns,
+		    struct err *err)
 {
 	struct stat st;
 	int r;
@@ -109,16 +128,18 @@ static int try_open(struct area_file *f, const char *dir, struct err *err)
 	f->fd = openat(f->dirfd, f->file,
 		       O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 		       0600);
-	if (f->fd < 0)
-		return err_set(err, -errno, "%s/%s: %s", dir, f->file,
-			       strerror(errno));
-	r = check_owner(f->fd, f->file, err);
+	r = f->fd < 0 ? -errno : check_owner(f->fd, f->file, err);
 	if (r == 0)
-		r = area_file_lock(f);
+		r = wait_for_lock(f, wait_ns);
 	if (r == 0 && fstat(f->fd, &st) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_set(err, r, "%s/%s: %s", dir, f->file, strerror(-r));
+		return err_set(err, r, "%s/%s: %s", dir, f->file,
+			       r == -ELOOP ? "it is a symbolic link; remove it"
+			       : r == -EAGAIN
+				       ? "another job holds its lock; is it "
+					 "stopped?"
+				       : strerror(-r));
 	if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
 		return err_set(err, -EACCES, "%s/%s: not a file of gpemu-train",
 			       dir, f->file);
@@ -128,7 +149,8 @@ static int try_open(struct area_file *f, const char *dir, struct err *err)
 	return 0;
 }
 
-int area_file_open(const char *name, struct area_file *ret, struct err *err)
+int area_file_open(const char *name, uint64_t wait_ns, struct area_file *ret,
+		   struct err *err)
 {
 	_cleanup_free_ char *dir = NULL;
 	int r = check_name(name, err);
@@ -143,7 +165,7 @@ int area_file_open(const char *name, struct area_file *ret, struct err *err)
 	r = check_owner(ret->dirfd, dir, err);
 	if (r < 0)
 		return r;
-	while ((r = try_open(ret, dir, err)) == 0)
+	while ((r = try_open(ret, dir, wait_ns, err)) == 0)
 		;
 	return r < 0 ? r : 0;
 }

@@ -26,14 +26,17 @@ struct area_file {
 /*
  * Open the file of the area `name`, or create an empty one, and lock it.
  * -EINVAL: not a name; -EACCES: the folder or the file belongs to another user,
- * or others may write to it. Close with area_file_close, failed or not.
+ * or others may write to it; -EAGAIN: another process has held the lock for
+ * `wait_ns` (wall time; 0: no limit). Close with area_file_close, failed or
+ * not.
  */
-int area_file_open(const char *name, struct area_file *ret, struct err *err);
+int area_file_open(const char *name, uint64_t wait_ns, struct area_file *ret,
+		   struct err *err);
 void area_file_close(struct area_file *f);
 /* Removes the name; the file stays until its last user has closed it. */
 void area_file_unlink(const struct area_file *f);
 
-/* Between processes. Waits. -errno. */
+/* Between processes. -EAGAIN: another one holds it; -errno. */
 int area_file_lock(const struct area_file *f);
 void area_file_unlock(const struct area_file *f);
 /* Mark this process as member `i`, as long as it has the file open. */

@@ -58,6 +58,8 @@ struct plan {
 	/* futexes: counters of changes */
 	_Atomic uint32_t published; /* for those that use batches */
 	_Atomic uint32_t changed;   /* for those that make batches */
+	_Atomic uint32_t unlocked;  /* for those that wait for the lock */
+	_Atomic uint32_t n_waiting; /* for the lock; those killed count, too */
 	uint32_t phase;
 	int32_t error; /* PLAN_FAILED: -errno */
 	uint32_t jobs;

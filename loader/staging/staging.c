@@ -5,6 +5,10 @@
  * Waiting is on futexes in the area, read under the lock and bumped after each
  * change, so no change is missed. A member that is killed between a change and
  * its wake-up is missed too, but then its death wakes the others.
+ *
+ * So it is with the lock: who does not get it waits on a futex, too. A job that
+ * is stopped while it holds the lock holds up the others, as it does when they
+ * wait for it to use a batch. But they can end.
  */
 #include "loader/staging/staging.h"
 
@@ -19,6 +23,13 @@
 #include "loader/staging/area.h"
 #include "loader/staging/deaths.h"
 
+/* Wall time after which one that waits for the lock looks again: who held it
+ * may have been killed before it woke others. arbitrary: rare */
+#define LOOK_AGAIN_NS (100 * NS_PER_MS)
+/* Wall time that staging_stop leaves to those that wait for the lock.
+ * arbitrary: it is held for microseconds */
+#define PATIENCE_NS (200 * NS_PER_MS)
+
 struct staging {
 	struct area area;
 	struct tick *tick;
@@ -29,6 +40,7 @@ struct staging {
 	pthread_mutex_t lock;
 	/* lock guards all fields below */
 	bool left;
+	uint64_t dead; /* members, a bit each: not yet left in the area */
 	uint64_t taken, done; /* batches below them are taken, used */
 	uint64_t limit;	      /* of the epoch */
 	plan_size_fn size;
@@ -37,30 +49,6 @@ struct staging {
 };
 
 /* --- the lock ------------------------------------------------------------- */
-
-static int begin(struct staging *s)
-{
-	int r = 0;
-
-	pthread_mutex_lock(&s->lock);
-	if (s->left)
-		r = -ECANCELED;
-	if (r == 0)
-		r = area_file_lock(&s->area.file);
-	if (r == 0 && !plan_valid(s->area.plan)) {
-		area_file_unlock(&s->area.file);
-		r = -EPROTO;
-	}
-	if (r < 0)
-		pthread_mutex_unlock(&s->lock);
-	return r;
-}
-
-static void end(struct staging *s)
-{
-	area_file_unlock(&s->area.file);
-	pthread_mutex_unlock(&s->lock);
-}
 
 static void bump(_Atomic uint32_t *word)
 {
@@ -82,6 +70,89 @@ static bool wait_for(struct staging *s, const _Atomic uint32_t *word,
 			       deadline);
 }
 
+/* Of a wait of `wall_ns`. */
+static uint64_t deadline_in(const struct staging *s, uint64_t wall_ns)
+{
+	return tick_now(s->tick) +
+	       (uint64_t)((double)wall_ns / tick_scale(s->tick));
+}
+
+/* -ETIMEDOUT: not until the deadline; -ECANCELED: nor after staging_stop. */
+static int lock_area(struct staging *s, uint64_t deadline)
+{
+	struct plan *p = s->area.plan;
+	uint64_t stopped = 0; /* since then */
+
+	for (;;) {
+		uint32_t value = atomic_load(&p->unlocked);
+		int r = area_file_lock(&s->area.file);
+
+		if (r != -EAGAIN)
+			return r;
+		if (tick_now(s->tick) >= deadline)
+			return -ETIMEDOUT;
+		if (atomic_load(&s->stopped) && !stopped)
+			stopped = tick_wall();
+		if (stopped && tick_wall() - stopped >= PATIENCE_NS)
+			return -ECANCELED;
+		atomic_fetch_add(&p->n_waiting, 1);
+		wait_for(s, &p->unlocked, value,
+			 MIN(deadline, deadline_in(s, LOOK_AGAIN_NS)));
+		atomic_fetch_sub(&p->n_waiting, 1);
+	}
+}
+
+/* Has nobody else written what this member writes? */
+static bool is_sound(struct staging *s)
+{
+	struct plan *p = s->area.plan;
+	const struct plan_member *me = &p->member[s->area.me];
+
+	return plan_valid(p) && PLAN_GET(me->life) == PLAN_ALIVE &&
+	       PLAN_GET(me->done) == s->done &&
+	       (!s->area.ring || PLAN_GET(p->bytes) == s->area.ring_bytes);
+}
+
+static void bury(struct staging *s)
+{
+	for (uint32_t i = 0; i < PLAN_MEMBERS; i++)
+		if (s->dead >> i & 1)
+			plan_leave(s->area.plan, i, PLAN_DIED);
+	plan_free(s->area.plan);
+	s->dead = 0;
+}
+
+static int begin_by(struct staging *s, uint64_t deadline)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->left)
+		r = -ECANCELED;
+	if (r == 0)
+		r = lock_area(s, deadline);
+	if (r == 0 && !is_sound(s)) {
+		area_unlock(&s->area);
+		r = -EPROTO;
+	}
+	if (r == 0 && s->dead)
+		bury(s);
+	if (r < 0)
+		pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static int begin(struct staging *s)
+{
+	return begin_by(s, TICK_NEVER);
+}
+
+static void end(struct staging *s)
+{
+	area_unlock(&s->area);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* --- membership ----------------------------------------------------------- */
 
 int staging_join(const struct staging_config *c, struct staging **ret,
@@ -92,6 +163,7 @@ int staging_join(const struct staging_config *c, struct staging **ret,
 				 .jobs = c->jobs,
 				 .bytes = c->bytes,
 				 .largest = c->largest,
+				 .wait_ns = c->wait_ns,
 				 .same = c->same };
 	int r;
 
@@ -113,24 +185,22 @@ int staging_join(const struct staging_config *c, struct staging **ret,
 	return 0;
 }
 
-/* Of a wait for the others, in emulated ns. */
-static uint64_t deadline_of(const struct staging *s)
-{
-	double ns = (double)s->wait_ns / tick_scale(s->tick);
-
-	return s->wait_ns ? tick_now(s->tick) + (uint64_t)ns : TICK_NEVER;
-}
-
 static int wait_for_all(struct staging *s, struct err *err)
 {
 	struct plan *p = s->area.plan;
-	uint64_t deadline = deadline_of(s);
+	uint64_t deadline = s->wait_ns ? deadline_in(s, s->wait_ns)
+				       : TICK_NEVER;
 	bool late = false;
 
 	for (;;) {
 		uint32_t n, phase, value;
-		int r = begin(s), error;
+		int r = begin_by(s, deadline), error;
 
+		if (r == -ETIMEDOUT)
+			return err_set(err, -EAGAIN,
+				       "another job of %s holds its lock; is "
+				       "it stopped?",
+				       s->name);
 		if (r < 0)
 			return r;
 		n = area_n_living(&s->area);
@@ -157,11 +227,12 @@ static void member_died(void *ctx, uint32_t i)
 {
 	struct staging *s = ctx;
 
-	if (begin(s) < 0)
-		return;
-	plan_leave(s->area.plan, i, PLAN_DIED);
-	plan_free(s->area.plan);
-	end(s);
+	pthread_mutex_lock(&s->lock);
+	s->dead |= (uint64_t)1 << i;
+	pthread_mutex_unlock(&s->lock);
+	if (begin(s) == 0)
+		end(s);
+	/* else that is what they are to find */
 	bump_all(s);
 }
 
@@ -227,17 +298,31 @@ struct staging_stats staging_stats(struct staging *s)
 	return ret;
 }
 
-void staging_leave(struct staging *s)
+/* False: it has left before. */
+static bool leave(struct staging *s)
 {
-	if (!s || begin(s) < 0)
-		return;
-	s->stats = stats_of(s);
-	plan_leave(s->area.plan, s->area.me, PLAN_LEFT);
-	plan_free(s->area.plan);
-	area_leave(&s->area);
-	area_file_unlock(&s->area.file);
+	bool left;
+
+	if (begin(s) == 0) {
+		s->stats = stats_of(s);
+		plan_leave(s->area.plan, s->area.me, PLAN_LEFT);
+		plan_free(s->area.plan);
+		area_leave(&s->area);
+		s->left = true;
+		end(s);
+		return true;
+	}
+	pthread_mutex_lock(&s->lock);
+	left = s->left;
 	s->left = true;
 	pthread_mutex_unlock(&s->lock);
+	return !left;
+}
+
+void staging_leave(struct staging *s)
+{
+	if (!s || !leave(s))
+		return;
 	atomic_store(&s->stopped, true);
 	bump_all(s);
 }
@@ -257,6 +342,7 @@ void staging_stop(struct staging *s)
 {
 	atomic_store(&s->stopped, true);
 	bump_all(s);
+	bump(&s->area.plan->unlocked);
 }
 
 void staging_resume(struct staging *s)
@@ -278,6 +364,7 @@ int staging_enter(struct staging *s, uint64_t from, uint64_t limit,
 	s->ctx = ctx;
 	s->taken = s->done = from;
 	s->limit = limit;
+	plan_give_back(p, s->area.me);
 	plan_use(p, s->area.me, from);
 	plan_free(p);
 	end(s);
@@ -341,9 +428,12 @@ int staging_publish(struct staging *s, uint64_t index, uint32_t n,
 
 void staging_give_back(struct staging *s)
 {
-	if (begin(s) < 0)
-		return;
+	/* `size` is not to be called, whether the area can be locked or not */
+	pthread_mutex_lock(&s->lock);
 	s->limit = 0;
+	pthread_mutex_unlock(&s->lock);
+	if (begin(s) < 0)
+		return; /* staging_enter or staging_leave will */
 	plan_give_back(s->area.plan, s->area.me);
 	end(s);
 	bump(&s->area.plan->changed);
@@ -382,7 +472,7 @@ int staging_take(struct staging *s, uint64_t deadline, struct staged_batch *ret)
 
 	for (;;) {
 		uint32_t value;
-		int r = begin(s);
+		int r = begin_by(s, deadline);
 
 		if (r < 0)
 			return r;

@@ -22,7 +22,9 @@
  * are killed.
  *
  * Nothing that another process writes to the area makes this one read or write
- * outside of it, or wait with a lock held. It is reported as -EPROTO.
+ * outside of it, or wait with a lock held. It is reported as -EPROTO. But there
+ * is no guard against a process of the same user that shortens the file: that
+ * ends its jobs by SIGBUS, as that process could by a signal of its own.
  */
 #ifndef GPEMU_LOADER_STAGING_STAGING_H
 #define GPEMU_LOADER_STAGING_STAGING_H
@@ -66,8 +68,8 @@ void staging_leave(struct staging *s);
 /* Leaves. NULL is allowed. */
 void staging_free(struct staging *s);
 
-/* From any thread: all waits return -ECANCELED, now and until staging_resume.
- */
+/* From any thread: all waits return -ECANCELED, now and until staging_resume;
+ * also those for a lock that a stopped job holds, after 200 ms. */
 void staging_stop(struct staging *s);
 void staging_resume(struct staging *s);
 

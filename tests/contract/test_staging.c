@@ -357,7 +357,7 @@ static void nobody_else_can_prepare_the_place(void **state)
 	assert_int_equal(chmod(dir, 0700), 0);
 	snprintf(path, sizeof(path), "%s/gpemu-test.area", dir);
 	assert_int_equal(symlink("/dev/null", path), 0);
-	refuse(-ELOOP, "gpemu-test.area");
+	refuse(-ELOOP, "gpemu-test.area: it is a symbolic link; remove it");
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	refuse(-EACCES, "not a file of gpemu-train");
@@ -374,7 +374,124 @@ static void nobody_else_can_prepare_the_place(void **state)
 	}
 }
 
+/* --- a stopped job -------------------------------------------------------- */
+
+/* The file of the area, opened once more. */
+static int open_area(void)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/gpemu-test.area", dir);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* As a job that is stopped while it holds the lock. */
+static void hold_lock(int fd)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_len = 1 };
+
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
+}
+
+static uint64_t count_size(void *ctx, uint64_t index)
+{
+	++*(unsigned *)ctx;
+	return size_of(NULL, index);
+}
+
+static void who_waits_for_a_stopped_job_can_end(void **state)
+{
+	struct tick *tick = tick_new(1, 0);
+	json_auto_t *same = json_pack("{s:i}", "--seed", 1);
+	struct staging_config c = config(tick, same);
+	unsigned n_calls = 0, before;
+	struct staging *s, *t, *u;
+	struct err err = { 0 };
+	uint64_t index;
+	int fd;
+
+	(void)state;
+	c.jobs = 2;
+	c.wait_ns = NS_PER_MS;
+	assert_int_equal(staging_join(&c, &s, &err), 0);
+	fd = open_area();
+	hold_lock(fd);
+	assert_int_equal(staging_join(&c, &u, &err), -EAGAIN);
+	assert_non_null(strstr(err.text, "stopped?"));
+	err.text[0] = 0;
+	assert_int_equal(staging_begin(s, &err), -EAGAIN);
+	assert_non_null(strstr(err.text, "stopped?"));
+	close(fd);
+	fd = open_area();
+	assert_int_equal(staging_join(&c, &t, &err), 0);
+	assert_int_equal(staging_begin(s, &err), 0);
+	assert_int_equal(staging_enter(s, 0, ALL, count_size, &n_calls), 0);
+	assert_int_equal(staging_claim(s, 1, &index), 0);
+	/* it cannot give the batch back now, but it will */
+	hold_lock(fd);
+	staging_stop(s);
+	staging_give_back(s);
+	close(fd);
+	before = n_calls;
+	assert_int_equal(staging_claim(s, 1, &index), -ECANCELED);
+	assert_int_equal(n_calls, before);
+	staging_resume(s);
+	assert_int_equal(staging_enter(s, 0, 0, size_of, NULL), 0);
+	assert_int_equal(staging_enter(t, 0, ALL, size_of, NULL), 0);
+	assert_int_equal(staging_claim(t, 1, &index), 0);
+	assert_int_equal(index, 0);
+	staging_free(s);
+	staging_free(t);
+	tick_free(tick);
+}
+
 /* --- garbage -------------------------------------------------------------- */
+
+static void *take_one(void *s)
+{
+	struct staged_batch b;
+
+	return (void *)(intptr_t)staging_take(s, TICK_NEVER, &b);
+}
+
+/* Also who waits for a batch is told when another member finds it. */
+static void damage_is_found_by_all(void **state)
+{
+	struct tick *tick = tick_new(1, 0);
+	json_auto_t *same = json_pack("{s:i}", "--seed", 1);
+	struct staging_config c = config(tick, same);
+	struct staging *s, *t;
+	struct err err = { 0 };
+	pthread_t taker;
+	void *r, *map;
+	int fd;
+
+	(void)state;
+	alarm(60); /* a hang is a failure */
+	c.jobs = 2;
+	assert_int_equal(staging_join(&c, &s, &err), 0);
+	fd = open_area();
+	assert_int_equal(staging_join(&c, &t, &err), 0);
+	assert_int_equal(staging_begin(s, &err), 0);
+	assert_int_equal(staging_enter(s, 0, ALL, size_of, NULL), 0);
+	pthread_create(&taker, NULL, take_one, s);
+	tick_pause(10 * NS_PER_MS);
+	map = mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	memset(map, 0xff, 4096);
+	staging_leave(t);
+	pthread_join(taker, &r);
+	assert_int_equal((intptr_t)r, -EPROTO);
+	munmap(map, 4096);
+	close(fd);
+	staging_free(s);
+	staging_free(t);
+	tick_free(tick);
+	alarm(0);
+}
 
 static void *scribble(void *arg)
 {
@@ -461,6 +578,10 @@ int main(void)
 			leftovers_of_the_killed_do_not_count, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			nobody_else_can_prepare_the_place, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			who_waits_for_a_stopped_job_can_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(damage_is_found_by_all, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(
 			a_member_survives_what_others_write, setup, teardown),
 	};
