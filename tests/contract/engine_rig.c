@@ -162,6 +162,7 @@ static int setup(void **state, bool containers, bool direct)
 	int r = 0;
 
 	*state = f;
+	f->data.dirfd = -1;
 	strcpy(f->dir, "/tmp/gpemu-engines-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	if (containers)

@@ -43,15 +43,21 @@ int files_setup(void **state)
 	struct err err = { 0 };
 	const struct plugin *p =
 		plugin_find(source_table, "source", "dir", &err);
+	const struct source_ops *source;
+	int code;
 
+	*state = f; /* the tear-down comes even if this ends here */
 	strcpy(f->dir, "/tmp/gpemu-server-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	for (int i = 0; i < N_FILES; i++)
 		write_file(f, i, &r);
-	f->source = container_of(p, const struct source_ops, plugin);
+	assert_non_null(p);
+	source = container_of(p, const struct source_ops, plugin);
 	f->source_state = calloc(1, p->state_size);
 	assert_int_equal(tree_init(&f->tree), 0);
-	assert_int_equal(f->source->init(f->source_state, f->dir, &err), 0);
+	code = source->init(f->source_state, f->dir, &err);
+	f->source = source;
+	assert_int_equal(code, 0);
 	assert_int_equal(f->source->scan(f->source_state, &f->tree, &err), 0);
 	for (int i = 0; i < N_FILES; i++) {
 		char name[16];
@@ -61,7 +67,6 @@ int files_setup(void **state)
 		assert_true(f->node[i] != TREE_NONE);
 	}
 	f->tick = tick_new(1, 0);
-	*state = f;
 	return 0;
 }
 
@@ -76,7 +81,8 @@ int files_teardown(void **state)
 		free(f->content[i]);
 	}
 	rmdir(f->dir);
-	f->source->fini(f->source_state);
+	if (f->source)
+		f->source->fini(f->source_state);
 	free(f->source_state);
 	tree_fini(&f->tree);
 	tick_free(f->tick);

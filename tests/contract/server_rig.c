@@ -14,15 +14,18 @@ int rig_setup(void **state)
 	struct err err = { 0 };
 	const struct plugin *p =
 		plugin_find(source_table, "source", "synth", &err);
-	int n = 0;
+	const struct source_ops *source;
+	int n = 0, r;
 
-	f->source = container_of(p, const struct source_ops, plugin);
+	*state = f; /* the tear-down comes even if this ends here */
+	assert_non_null(p);
+	source = container_of(p, const struct source_ops, plugin);
 	f->source_state = calloc(1, p->state_size);
 	assert_int_equal(tree_init(&f->tree), 0);
-	if (f->source->init(f->source_state,
-			    "imagenette,files=20,classes=2,content=random",
-			    &err) < 0 ||
-	    f->source->scan(f->source_state, &f->tree, &err) < 0)
+	r = source->init(f->source_state,
+			 "imagenette,files=20,classes=2,content=random", &err);
+	f->source = source;
+	if (r < 0 || f->source->scan(f->source_state, &f->tree, &err) < 0)
 		fail_msg("%s", err.text);
 	for (uint32_t i = 0; i < f->tree.n_nodes; i++) {
 		if (!S_ISREG(f->tree.nodes[i].mode))
@@ -39,7 +42,6 @@ int rig_setup(void **state)
 	}
 	assert_int_equal(n, N_FILES);
 	f->tick = tick_new(1, 0);
-	*state = f;
 	return 0;
 }
 
@@ -49,7 +51,8 @@ int rig_teardown(void **state)
 
 	for (int i = 0; i < N_FILES; i++)
 		free(f->content[i]);
-	f->source->fini(f->source_state);
+	if (f->source)
+		f->source->fini(f->source_state);
 	free(f->source_state);
 	tree_fini(&f->tree);
 	tick_free(f->tick);
