@@ -340,6 +340,8 @@ int experiment_open(struct experiment *e, const char *path, const char *out,
 	e->r.shard = o->shard;
 	if (code == 0 && o->network)
 		code = network_parse(o->network, &e->r.network, err);
+	if (e->r.network != NETWORK_AUTO)
+		e->w.network = o->network;
 	return code == 0 ? prepare(&e->w, &e->r, o, err) : code;
 }
 

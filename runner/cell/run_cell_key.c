@@ -52,6 +52,17 @@ static void add_hashes(json_t *to, const json_t *files)
 		json_object_set(to, name, json_object_get(one, "hash"));
 }
 
+/* The network that --network asks for between its mounts; NULL: any. */
+static const char *network_of(const struct workload *w, bool mounted,
+			      const struct cell *cell)
+{
+	bool peers = false;
+
+	for (size_t i = 0; mounted && i < cell->n_mounts; i++)
+		peers |= cell_has_peers(&cell->mounts[i]);
+	return peers && !cell_is_simulated(cell) ? w->network : NULL;
+}
+
 /* All inputs of a run, and nothing else. */
 static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
 {
@@ -63,12 +74,12 @@ static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
 
 	add_hashes(hashes, profiles);
 	add_hashes(contents, files);
-	j = json_pack("{s:o, s:o, s:f, s:I, s:I, s:O, s:O, s:O*}", "mounts",
-		      mounts_json(cell, mounted), "jobs", jobs_json(cell),
-		      "time_scale", w->time_scale, "seed",
+	j = json_pack("{s:o, s:o, s:f, s:I, s:I, s:O, s:O, s:O*, s:s*}",
+		      "mounts", mounts_json(cell, mounted), "jobs",
+		      jobs_json(cell), "time_scale", w->time_scale, "seed",
 		      (json_int_t)cell->seed, "warmup", (json_int_t)w->warmup,
-		      "profiles", hashes, "files", contents, "gpud",
-		      cell->gpud);
+		      "profiles", hashes, "files", contents, "gpud", cell->gpud,
+		      "network", network_of(w, mounted, cell));
 	text = j && profiles && files
 		       ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS)
 		       : NULL;

@@ -177,6 +177,7 @@ struct workload {
 	json_t *files, *commands;
 	uint64_t *hashes; /* of the cells of a stored study; or NULL */
 	const char *bin_dir;
+	const char *network; /* --network, if it is not auto; else NULL */
 };
 
 /*

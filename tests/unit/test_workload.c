@@ -200,6 +200,45 @@ static void the_hash_is_of_what_decides_the_result(void **state)
 	assert_true(hash_of(one, 0, false) == hash_of(other[0], 0, false));
 }
 
+/* Of the cells of `yaml` with --network. */
+static uint64_t hash_on(const char *network, const char *yaml, bool mounted)
+{
+	struct workload w;
+	struct err err;
+	struct cell c;
+
+	assert_int_equal(parse(yaml, &w, &err), 0);
+	w.network = network;
+	assert_int_equal(workload_cell(&w, 0, mounted, &c), 0);
+	cell_free(&c);
+	workload_free(&w);
+	return c.hash;
+}
+
+static void the_network_decides_where_there_are_peers(void **state)
+{
+	static const char *const peers = HEAD
+		"base: {fs: {peers: auto}, train: {nodes: 2}}\n";
+	static const char *const none[] = {
+		HEAD "base: {train: {nodes: 2}}\n",
+		HEAD "base: {fs: {peers: auto}}\n", /* of one node */
+		(HEAD "base: {fs: {peers: auto}, train: {nodes: 2, simulate: "
+		      "true}}\n"),
+	};
+	uint64_t any = hash_on(NULL, peers, true);
+
+	(void)state;
+	assert_true(any == hash_of(peers, 0, true));
+	assert_true(any != hash_on("loopback", peers, true));
+	assert_true(hash_on("namespaces", peers, true) !=
+		    hash_on("loopback", peers, true));
+	assert_true(hash_on("loopback", peers, false) ==
+		    hash_of(peers, 0, false));
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		assert_true(hash_on("loopback", none[i], true) ==
+			    hash_of(none[i], 0, true));
+}
+
 static void errors_say_where(void **state)
 {
 	static const struct {
@@ -548,6 +587,7 @@ int main(void)
 		cmocka_unit_test(cells_overlay_the_base),
 		cmocka_unit_test(nodes_have_their_own_mounts),
 		cmocka_unit_test(the_hash_is_of_what_decides_the_result),
+		cmocka_unit_test(the_network_decides_where_there_are_peers),
 		cmocka_unit_test(errors_say_where),
 		cmocka_unit_test(any_prefix_is_survived),
 		cmocka_unit_test(any_prefix_of_a_list_is_survived),
