@@ -30,7 +30,7 @@ static const struct conf_field fields[] = {
 struct synth {
 	struct dataset_files d;
 	uint64_t *sizes;
-	struct synth_jpeg *jpeg; /* NULL: random */
+	struct synth_jpeg *jpeg; /* NULL: random, or not prepared */
 };
 
 static int set_option(struct options *o, char *word, struct err *err)
@@ -98,7 +98,7 @@ static int fill(struct synth *s, const struct options *o,
 			       r == -EINVAL ? ": give a larger scale=X or "
 					      "content=random"
 					    : "");
-	return s->d.jpeg ? synth_jpeg_new(&s->d, s->sizes, &s->jpeg, err) : 0;
+	return 0;
 }
 
 int synth_open(const char *spec, struct synth **ret, struct err *err)
@@ -124,6 +124,15 @@ int synth_open(const char *spec, struct synth **ret, struct err *err)
 	}
 	*ret = s;
 	return 0;
+}
+
+int synth_prepare(struct synth *s, struct err *err)
+{
+	int r = s->d.jpeg ? synth_jpeg_new(&s->d, s->sizes, &s->jpeg, err) : 0;
+
+	if (r < 0)
+		err_prefix(err, "synth");
+	return r;
 }
 
 void synth_close(struct synth *s)

@@ -5,7 +5,7 @@
  *
  *	random  byte for byte the files of `gpemu-data make --content random`
  *	jpeg    every file is a JPEG that decodes, of exactly its size: one of
- *	        a pool of some hundred images, made at the start, of at most
+ *	        a pool of some hundred images, made by synth_prepare, of at most
  *	        64 MB together. The step between their sizes is made up by a
  *	        comment of random bytes, by which two files with one picture
  *	        still differ. Files larger than 1 MiB carry a picture of 1 MiB.
@@ -25,12 +25,16 @@ struct synth;
  * -EINVAL (with the known options or datasets), -ENOENT, -ENOMEM.
  */
 int synth_open(const char *spec, struct synth **ret, struct err *err);
+/* Make the images of a dataset of JPEGs, on all processors: sizes are known
+ * without them. -ENOMEM, -EAGAIN with a text. */
+int synth_prepare(struct synth *s, struct err *err);
 void synth_close(struct synth *s);
 
 const struct dataset_files *synth_files(const struct synth *s);
 /* Size of file `i` in bytes. */
 uint64_t synth_size(const struct synth *s, uint64_t i);
-/* Bytes [offset, offset + n) of file `i`, within its size. */
+/* Bytes [offset, offset + n) of file `i`, within its size. After
+ * synth_prepare. */
 void synth_read(const struct synth *s, uint64_t i, uint64_t offset, void *buf,
 		size_t n);
 

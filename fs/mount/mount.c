@@ -32,6 +32,8 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 	r = m->source->init(m->source_state, arg, err);
 	if (r == 0)
 		r = m->source->scan(m->source_state, &m->tree, err);
+	if (r == 0 && m->source->prepare)
+		r = m->source->prepare(m->source_state, err);
 	if (r == 0 && !m->tree.n_files)
 		log_warn("%s: contains no files", spec);
 	if (m->tree.n_hidden)

@@ -22,6 +22,9 @@ struct source_ops {
 	void (*fini)(void *state);
 	/* Fill the tree, which is empty before. -errno with a text. */
 	int (*scan)(void *state, struct tree *tree, struct err *err);
+	/* Get ready for reads, after scan; what only lists the files leaves it
+	 * out. -errno with a text. NULL: nothing to do. */
+	int (*prepare)(void *state, struct err *err);
 	/*
 	 * Read `n` bytes at `offset` of a file into `buf`: all of them, or
 	 * -errno. In the tree the file has at least offset + n bytes; -ESTALE

@@ -37,6 +37,13 @@ static int synth_init(void *state, const char *arg, struct err *err)
 	return synth_open(arg, &m->synth, err);
 }
 
+static int make_images(void *state, struct err *err)
+{
+	struct made_up *m = state;
+
+	return synth_prepare(m->synth, err);
+}
+
 static void synth_fini(void *state)
 {
 	struct made_up *m = state;
@@ -150,6 +157,7 @@ const struct source_ops source_synth = {
 	.init = synth_init,
 	.fini = synth_fini,
 	.scan = synth_scan,
+	.prepare = make_images,
 	.read = read_made_up,
 	.readlink = no_link,
 };

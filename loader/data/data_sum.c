@@ -104,8 +104,9 @@ static int sum_synth(struct sum *s, const char *spec, struct err *err)
 
 	if (r < 0)
 		return r;
+	r = synth_prepare(synth, err);
 	d = synth_files(synth);
-	for (uint64_t i = 0; i < d->files; i++) {
+	for (uint64_t i = 0; r == 0 && i < d->files; i++) {
 		uint64_t size = synth_size(synth, i), n;
 
 		XXH3_64bits_reset(s->state);
@@ -118,7 +119,7 @@ static int sum_synth(struct sum *s, const char *spec, struct err *err)
 		print(s, path);
 	}
 	synth_close(synth);
-	return 0;
+	return r;
 }
 
 static int sum_pack(const char *path, struct err *err)

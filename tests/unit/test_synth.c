@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "common/rng.h"
@@ -19,7 +20,7 @@ static struct synth *open_spec(const char *spec)
 	struct err err = { 0 };
 	struct synth *s;
 
-	if (synth_open(spec, &s, &err) < 0)
+	if (synth_open(spec, &s, &err) < 0 || synth_prepare(s, &err) < 0)
 		fail_msg("%s", err.text);
 	return s;
 }
@@ -142,6 +143,26 @@ static void files_differ_though_pictures_repeat(void **state)
 	synth_close(s);
 }
 
+/* What only lists the files, a simulation, makes no pictures. */
+static void sizes_need_no_pictures(void **state)
+{
+	struct err err = { 0 };
+	struct synth *s;
+	clock_t start = clock(), listed, made; /* of the CPUs */
+	uint64_t bytes = 0;
+
+	(void)state;
+	assert_int_equal(synth_open("imagenet,files=400", &s, &err), 0);
+	for (uint64_t i = 0; i < 400; i++)
+		bytes += synth_size(s, i);
+	listed = clock();
+	assert_int_equal(synth_prepare(s, &err), 0);
+	made = clock();
+	assert_true(bytes > 0);
+	assert_true(made - listed > 5 * (listed - start));
+	synth_close(s);
+}
+
 static void what_is_wrong_is_said(void **state)
 {
 	static const struct {
@@ -178,6 +199,7 @@ int main(void)
 		cmocka_unit_test(a_seed_decides_every_byte),
 		cmocka_unit_test(every_size_decodes),
 		cmocka_unit_test(files_differ_though_pictures_repeat),
+		cmocka_unit_test(sizes_need_no_pictures),
 		cmocka_unit_test(what_is_wrong_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
