@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/json.h"
 #include "common/program/notify.h"
 #include "common/tick.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "fs/control/jobs.h"
 #include "fs/mount/mountpoint.h"
@@ -16,6 +19,7 @@
 #include "fs/control/warm.h"
 #include "fs/layer/layer_fault.h"
 #include "fs/layer/trace.h"
+#include "fs/server/object.h"
 
 static int start_source(struct mount *m, const char *spec, struct err *err)
 {
@@ -82,6 +86,29 @@ static void report_capacity(const struct mount *m)
 		 units_human_size((double)want, wants));
 }
 
+/* Warns about files that do not fit into the staging buffer. */
+static void report_prefetch(const struct mount *m)
+{
+	uint64_t largest = 0, n = 0;
+	char size[UNITS_TEXT], least[UNITS_TEXT];
+
+	for (uint32_t i = 0; m->o.prefetch && i < m->tree.n_nodes; i++) {
+		const struct tree_node *node = &m->tree.nodes[i];
+		uint64_t bytes = MIN(node->bytes, OBJECT_EXTENT);
+
+		if (!S_ISREG(node->mode) || bytes <= m->o.prefetch)
+			continue;
+		largest = MAX(largest, bytes);
+		n++;
+	}
+	if (n)
+		log_warn("--prefetch %s has no room for %" PRIu64 " of %" PRIu64
+			 " files, which are not fetched ahead: give at least "
+			 "%s",
+			 units_exact_size(m->o.prefetch, size), n,
+			 m->tree.n_files, units_exact_size(largest, least));
+}
+
 static int start_trace(struct mount *m, struct err *err)
 {
 	struct trace_config t = { .path = m->o.trace,
@@ -131,8 +158,10 @@ static int start_server(struct mount *m, struct err *err)
 	}
 	if (r == 0)
 		r = server_new(&c, &m->server, err);
-	if (r == 0)
+	if (r == 0) {
 		report_capacity(m);
+		report_prefetch(m);
+	}
 	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
 		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
 				     err);

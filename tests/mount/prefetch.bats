@@ -110,3 +110,19 @@ is()
 		"$src" "$mp"
 	[[ $output == *"'prefetch' cannot stand below 'cache'"* ]]
 }
+
+@test "files that do not fit into the buffer: one warning, with the size that would do" {
+	local log=$BATS_TEST_TMPDIR/log
+
+	truncate -s 20000 "$src"/{a,b,c}
+	truncate -s 9000000 "$src/large"
+	gpemu-fs --prefetch 19999 "$src" "$mp" 2>"$log"
+	fusermount3 -u "$mp"
+	[ "$(wc -l <"$log")" -eq 1 ]
+	grep -q -- '--prefetch 19999 has no room for 4 of 4 files.*give at least 4M' "$log"
+	gpemu-fs --prefetch 20000 "$src" "$mp" 2>"$log"
+	fusermount3 -u "$mp"
+	grep -q 'no room for 1 of 4 files' "$log"
+	gpemu-fs --prefetch 4M "$src" "$mp" 2>"$log"
+	[ ! -s "$log" ]
+}
