@@ -195,12 +195,22 @@ int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
 				  ret_n);
 }
 
-int ctl_write(struct ctl *ctl, enum ctl_file file, uint64_t offset,
-	      const char *bytes, size_t n, struct err *err)
+int ctl_write(struct ctl *ctl, enum ctl_file file, const void *writer,
+	      uint64_t offset, const char *bytes, size_t n, struct err *err)
 {
-	return file == CTL_FUTURE
-		       ? server_future(ctl->server, offset, bytes, n, err)
-		       : ctl_command(ctl, bytes, n, err);
+	return file == CTL_FUTURE ? server_future(ctl->server, writer, offset,
+						  bytes, n, err)
+				  : ctl_command(ctl, bytes, n, err);
+}
+
+bool ctl_ends(enum ctl_file file)
+{
+	return file == CTL_FUTURE;
+}
+
+int ctl_end(struct ctl *ctl, const void *writer, struct err *err)
+{
+	return server_future_end(ctl->server, writer, err);
 }
 
 /* --- commands ----------------------------------------------------------- */

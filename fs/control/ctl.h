@@ -93,12 +93,17 @@ void ctl_log_stats(struct ctl *ctl);
 /* May it be read while we serve? Not a pipe: the read would block until a
  * process writes to it. -EINVAL, or as stat(2); with a text. */
 int ctl_check_file(const char *path, struct err *err);
+/* Do the writes to this file make one whole, which ends with ctl_end? */
+bool ctl_ends(enum ctl_file file);
 /* May this write wait for a file, or for a command that does? */
 bool ctl_may_wait(enum ctl_file file, const char *text, size_t n);
 /* A write to a file that is ctl_writable: commands (ctl_command), or a part of
- * the future (server_future). */
-int ctl_write(struct ctl *ctl, enum ctl_file file, uint64_t offset,
-	      const char *bytes, size_t n, struct err *err);
+ * the future (server_future). `writer` tells open files apart. */
+int ctl_write(struct ctl *ctl, enum ctl_file file, const void *writer,
+	      uint64_t offset, const char *bytes, size_t n, struct err *err);
+/* A file that ctl_ends was closed after writes; may wait. -EINVAL with a
+ * text: they were not all. */
+int ctl_end(struct ctl *ctl, const void *writer, struct err *err);
 /*
  * Run the commands in `text`, `n` bytes, in order until one fails. Commands
  * that may wait run on one thread at a time, which also changes the options.

@@ -14,7 +14,6 @@
 #include "common/util.h"
 #include "fs/device/calibrate.h"
 #include "fs/front/front_calibrate.h"
-#include "fs/front/front_ctl.h"
 #include "fs/front/front_dir.h"
 #include "fs/front/front_file.h"
 #include "fs/front/front_xattr.h"
@@ -276,11 +275,8 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		     size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	(void)fi;
 	if (front_is_ctl(ino))
-		front_ctl_write(fuse_req_userdata(req), req,
-				front_ctl_file(ino), (uint64_t)offset, buf,
-				size);
+		front_file_write_ctl(req, buf, size, offset, fi);
 	else
 		fuse_reply_err(req, EROFS);
 }

@@ -10,6 +10,7 @@
 
 #include "common/tick.h"
 #include "common/util.h"
+#include "fs/front/front_ctl.h"
 #include "fs/front/front_dir.h"
 
 /* Of linux/fuse.h; libfuse 3.14 does not know all of them. */
@@ -35,6 +36,7 @@ struct front_file {
 	enum ctl_file which; /* of a control file */
 	char *text;	     /* of a control file; NULL: read in pieces */
 	size_t n_text;
+	bool written; /* atomic: a control file was */
 	bool open;
 	struct front_file *next, *next_spare; /* under the front's files_lock */
 };
@@ -221,12 +223,27 @@ void front_file_open_ctl(struct front *f, fuse_req_t req, fuse_ino_t ino,
 	reply_open(f, req, file, OPEN_FLAGS_PLAIN, 0);
 }
 
+void front_file_write_ctl(fuse_req_t req, const char *buf, size_t size,
+			  off_t offset, struct fuse_file_info *fi)
+{
+	struct front_file *file = (struct front_file *)(uintptr_t)fi->fh;
+
+	__atomic_store_n(&file->written, true, __ATOMIC_RELAXED);
+	front_ctl_write(fuse_req_userdata(req), req, file->which, file,
+			(uint64_t)offset, buf, size);
+}
+
 void front_file_release(fuse_req_t req, fuse_ino_t ino,
 			struct fuse_file_info *fi)
 {
+	struct front_file *file = (struct front_file *)(uintptr_t)fi->fh;
+	struct front *f = fuse_req_userdata(req);
+
 	(void)ino;
-	file_free(fuse_req_userdata(req),
-		  (struct front_file *)(uintptr_t)fi->fh);
+	/* before the file may be another one's */
+	if (__atomic_load_n(&file->written, __ATOMIC_RELAXED))
+		front_ctl_end(f, file->which, file);
+	file_free(f, file);
 	fuse_reply_err(req, 0);
 }
 

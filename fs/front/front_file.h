@@ -14,6 +14,9 @@ void front_file_open(struct front *f, fuse_req_t req, fuse_ino_t ino,
 /* Reply to an open of a control file. */
 void front_file_open_ctl(struct front *f, fuse_req_t req, fuse_ino_t ino,
 			 struct fuse_file_info *fi);
+/* A write to a control file. */
+void front_file_write_ctl(fuse_req_t req, const char *buf, size_t size,
+			  off_t offset, struct fuse_file_info *fi);
 void front_file_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		     struct fuse_file_info *fi);
 void front_file_release(fuse_req_t req, fuse_ino_t ino,

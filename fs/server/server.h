@@ -229,10 +229,13 @@ int server_set_storage(struct server *s, const char *storage, struct err *err);
 /*
  * A loader announces its accesses (common/system/future.h): `n` bytes at
  * `offset` of the list. Once it is complete, objects are placed and fetched
- * ahead by it. -E2BIG; -EOPNOTSUPP: nothing would use it.
+ * ahead by it. `writer` tells one open file from another. -E2BIG; -EBUSY:
+ * another writer has begun a list since; -EOPNOTSUPP: nothing would use it.
  */
-int server_future(struct server *s, uint64_t offset, const void *bytes,
-		  size_t n, struct err *err);
+int server_future(struct server *s, const void *writer, uint64_t offset,
+		  const void *bytes, size_t n, struct err *err);
+/* The writer has closed the file. -EINVAL: its list is not complete. */
+int server_future_end(struct server *s, const void *writer, struct err *err);
 /* A part of the groups file (group_map_read). */
 int server_read_groups(const struct server *s, uint64_t offset, size_t n,
 		       char **ret, size_t *ret_n);

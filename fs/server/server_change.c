@@ -156,21 +156,40 @@ static bool uses_future(const struct server *s)
 	return false;
 }
 
-int server_future(struct server *s, uint64_t offset, const void *bytes,
-		  size_t n, struct err *err)
+int server_future(struct server *s, const void *writer, uint64_t offset,
+		  const void *bytes, size_t n, struct err *err)
 {
 	struct future *f = NULL;
 	int r = uses_future(s) ? begin_change(s, err)
 			       : err_set(err, -EOPNOTSUPP,
-					 "future: nothing fetches ahead; mount "
-					 "with --prefetch SIZE");
+					 "nothing fetches ahead; mount with "
+					 "--prefetch SIZE");
 
 	if (r < 0)
 		return r;
-	r = future_take(&s->future, s->c.tree, offset, bytes, n, &f, err);
+	if (offset == 0)
+		s->future_writer = writer;
+	r = s->future_writer == writer
+		    ? future_take(&s->future, s->c.tree, offset, bytes, n, &f,
+				  err)
+		    : err_set(err, -EBUSY,
+			      "another program has begun to announce its "
+			      "accesses: one at a time can");
 	if (f)
 		r = use_future(s, f, err);
 	future_put(f);
+	end_change(s);
+	return r;
+}
+
+int server_future_end(struct server *s, const void *writer, struct err *err)
+{
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
+	if (s->future_writer == writer)
+		r = future_end(&s->future, err);
 	end_change(s);
 	return r;
 }

@@ -52,11 +52,12 @@ struct server {
 	 * For changes: taken first, and never by the timing thread, so memory
 	 * may be allocated and freed under it.
 	 */
-	pthread_mutex_t change_lock; /* guards the next five */
+	pthread_mutex_t change_lock; /* guards the next six */
 	char *storage_name;
-	struct future_in future;  /* arrives */
-	bool foresees;		  /* a future has placed the objects */
-	struct epoch_mark *marks; /* starts of the epochs so far */
+	struct future_in future;   /* arrives */
+	const void *future_writer; /* from there */
+	bool foresees;		   /* a future has placed the objects */
+	struct epoch_mark *marks;  /* starts of the epochs so far */
 	size_t n_marks;
 
 	/*

@@ -40,18 +40,25 @@ static int check_head(const uint32_t v[FUTURE_FIELDS], bool magic,
 	if (!v[FUTURE_WORLD] || v[FUTURE_WORLD] > FUTURE_MOST_RANKS ||
 	    v[FUTURE_RANK] >= v[FUTURE_WORLD])
 		return err_set(err, -EINVAL,
-			       "future: rank %" PRIu32 " of %" PRIu32,
-			       v[FUTURE_RANK], v[FUTURE_WORLD]);
-	if (!v[FUTURE_EPOCHS] || !v[FUTURE_FIRST] ||
-	    v[FUTURE_FLAGS] & ~(uint32_t)FUTURE_CONTINUES)
+			       "rank %" PRIu32 " of %" PRIu32
+			       ": ranks count from 0, and there are at most %d",
+			       v[FUTURE_RANK], v[FUTURE_WORLD],
+			       FUTURE_MOST_RANKS);
+	if (!v[FUTURE_EPOCHS] || !v[FUTURE_FIRST])
 		return err_set(err, -EINVAL,
-			       "future: no accesses, or unknown flags");
+			       "a list without accesses: %" PRIu32
+			       " epochs, %" PRIu32 " accesses in the first",
+			       v[FUTURE_EPOCHS], v[FUTURE_FIRST]);
+	if (v[FUTURE_FLAGS] & ~(uint32_t)FUTURE_CONTINUES)
+		return err_set(err, -EINVAL,
+			       "unknown flags %#" PRIx32 " (known: 1)",
+			       v[FUTURE_FLAGS]);
 	/* both factors have 32 bits */
 	share += (uint64_t)(v[FUTURE_EPOCHS] - 1) * v[FUTURE_REST];
 	if (share > FUTURE_MOST / v[FUTURE_WORLD])
 		return err_set(err, -E2BIG,
-			       "future: more than %d accesses of all ranks; "
-			       "announce fewer epochs at a time",
+			       "more than %d accesses of all ranks; announce "
+			       "fewer epochs at a time",
 			       FUTURE_MOST);
 	return 0;
 }
@@ -73,7 +80,7 @@ static int take_head(struct future_in *in, struct err *err)
 	n = v[FUTURE_FIRST] + (uint64_t)(v[FUTURE_EPOCHS] - 1) * v[FUTURE_REST];
 	f = malloc(sizeof(*f) + n * v[FUTURE_WORLD] * sizeof(f->node[0]));
 	if (!f)
-		return err_set(err, -ENOMEM, "out of memory for the future");
+		return err_set(err, -ENOMEM, "out of memory");
 	*f = (struct future){ .refs = 1,
 			      .rank = v[FUTURE_RANK],
 			      .world = v[FUTURE_WORLD],
@@ -98,7 +105,7 @@ static int check_list(struct future_in *in, const struct tree *t, uint64_t n,
 		if (node != TREE_NONE &&
 		    (node >= t->n_nodes || !S_ISREG(t->nodes[node].mode)))
 			return err_set(err, -EINVAL,
-				       "future: access %" PRIu64
+				       "access %" PRIu64
 				       ": no file has the inode number "
 				       "%" PRIu32,
 				       in->n_checked, node + 1);
@@ -127,7 +134,7 @@ static int take(struct future_in *in, const struct tree *t,
 	most = in->future->n * in->future->world * sizeof(uint32_t);
 	if (n > FUTURE_HEAD + most - in->bytes)
 		return err_set(err, -EINVAL,
-			       "future: more accesses than it announces");
+			       "more accesses than the head of the list says");
 	memcpy((unsigned char *)in->future->node + (in->bytes - FUTURE_HEAD),
 	       bytes, n);
 	in->bytes += n;
@@ -147,11 +154,29 @@ int future_take(struct future_in *in, const struct tree *t, uint64_t offset,
 	r = offset == in->bytes
 		    ? take(in, t, bytes, n, err)
 		    : err_set(err, -EINVAL,
-			      "future: write it from its start, in order");
+			      "write the list from its start, in order");
 	if (r == 0 && in->future &&
 	    in->n_checked == in->future->n * in->future->world)
 		*ret = TAKE_PTR(in->future);
 	if (r < 0 || *ret)
 		future_in_fini(in);
+	return r;
+}
+
+int future_end(struct future_in *in, struct err *err)
+{
+	const struct future *f = in->future;
+	uint64_t want = FUTURE_HEAD;
+	int r = 0;
+
+	if (f)
+		want += f->n * f->world * sizeof(f->node[0]);
+	if (in->bytes)
+		r = err_set(err, -EINVAL,
+			    "the list ends after %" PRIu64 " of %s%" PRIu64
+			    " bytes, so nothing is fetched by it: write all "
+			    "accesses that its head announces",
+			    in->bytes, f ? "" : "at least ", want);
+	future_in_fini(in);
 	return r;
 }

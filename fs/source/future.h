@@ -40,6 +40,8 @@ struct future_in {
 };
 
 void future_in_fini(struct future_in *in);
+/* No more bytes come. -EINVAL with a text: some have, but not all. */
+int future_end(struct future_in *in, struct err *err);
 /*
  * Take the `n` bytes at `offset`; offset 0 begins anew. *ret: the future, with
  * a reference for the caller, once it is complete; else NULL. -EINVAL (not the

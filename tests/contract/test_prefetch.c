@@ -44,8 +44,8 @@ static int announce(const struct fixture *f, struct server *s,
 	v[2 + FUTURE_FLAGS] = 0;
 	for (uint32_t i = 0; i < all; i++)
 		v[2 + FUTURE_FIELDS + i] = htole32(f->node[n->file[i]] + 1);
-	return server_future(s, 0, v, (2 + FUTURE_FIELDS + all) * sizeof(v[0]),
-			     &err);
+	return server_future(s, n, 0, v,
+			     (2 + FUTURE_FIELDS + all) * sizeof(v[0]), &err);
 }
 
 /* Shuffled epochs. */

@@ -99,6 +99,10 @@ is()
 	run -1 bash -c "head -c 100 /dev/zero >'$file'"
 	grep -q 'not a list of future accesses' "$BATS_TEST_TMPDIR/log"
 	head -c 20 /dev/zero >"$file"
+	cut_short() { grep -q "gpemu/future: the list ends after $1 of $2 bytes" "$BATS_TEST_TMPDIR/log"; }
+	eventually cut_short 20 "at least 36"
+	printf 'gpemufut\1\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\2\0\0\0\2\0\0\0\0\0\0\0\2\0' >"$file"
+	eventually cut_short 38 44
 	run -1 bash -c "printf 'gpemufut\1\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\0\0\0\0\0\1\0\0' >'$file'"
 	grep -q 'no file has the inode number 256' "$BATS_TEST_TMPDIR/log"
 	[ -z "$(cat "$file")" ]

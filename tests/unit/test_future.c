@@ -204,6 +204,34 @@ static void a_future_can_begin_anew(void **state)
 	tree_fini(&t);
 }
 
+static void a_future_that_ends_early_is_refused(void **state)
+{
+	const uint32_t v[FUTURE_FIELDS] = { 1, 0, 1, 1, 2, 2, 0 };
+	const uint32_t list[] = { 2, 3 };
+	struct text x = make_text(v, list, 2);
+	struct future_in in = { 0 };
+	struct future *f;
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, BYTES);
+	for (size_t n = 0; n <= x.n; n++) {
+		struct err err = { 0 };
+		bool whole = n == 0 || n == x.n;
+
+		assert_int_equal(future_take(&in, &t, 0, x.bytes, n, &f, &err),
+				 0);
+		future_put(f);
+		assert_int_equal(future_end(&in, &err), whole ? 0 : -EINVAL);
+		assert_int_equal(!strstr(err.text, "ends after"), whole);
+		/* what follows is no part of a list */
+		assert_true(future_take(&in, &t, n ? n : 1, x.bytes, 1, &f,
+					&err) < 0);
+	}
+	free(x.bytes);
+	tree_fini(&t);
+}
+
 /* --- placement ------------------------------------------------------------ */
 
 static struct place *start(const struct tree *t, uint32_t n, uint32_t self)
@@ -546,6 +574,7 @@ int main(void)
 		cmocka_unit_test(a_future_arrives_in_pieces_of_any_size),
 		cmocka_unit_test(a_bad_future_is_refused),
 		cmocka_unit_test(a_future_can_begin_anew),
+		cmocka_unit_test(a_future_that_ends_early_is_refused),
 		cmocka_unit_test(a_node_keeps_what_it_accesses_most_and_first),
 		cmocka_unit_test(the_future_of_other_nodes_is_refused),
 		cmocka_unit_test(accesses_that_were_missed_are_skipped),
