@@ -30,14 +30,18 @@ static int print_dataset(struct runner *r, const json_t *recipe,
 	return code;
 }
 
-static void print_jobs(const struct cell *cell, FILE *f)
+static void print_jobs(const struct cell *cell, bool mounted, FILE *f)
 {
 	for (size_t i = 0; i < cell->n_jobs; i++) {
 		const struct cell_job *j = &cell->jobs[i];
+		bool simulated = cell_job_is_simulated(j);
 		char start[UNITS_TEXT];
 
-		fprintf(f, "job         %s: %s on mount %s", j->name,
+		fprintf(f, "job         %s: %s%s %s", j->name,
 			cell_is_exec(j) ? "a program" : "gpemu-train",
+			simulated ? " --simulate, without mounts, of"
+			: mounted ? " on mount"
+				  : " on the plain folder of",
 			cell->mounts[j->mount].name);
 		if (j->start_ns)
 			fprintf(f, ", starts after %s",
@@ -105,17 +109,25 @@ static int print_order(const struct runner *r, const size_t *todo, size_t n,
 	return 0;
 }
 
+/* Cells without an estimate, on a line of their own. */
+static void print_rest(size_t n, const char *why, bool first, FILE *f)
+{
+	if (n)
+		fprintf(f, "%s%zu cell%s %s\n", first ? "" : "            ", n,
+			n == 1 ? "" : "s", why);
+}
+
 static void print_estimate(const struct estimate *e, FILE *f)
 {
+	size_t n = e->n_measured + e->n_modelled;
 	char text[UNITS_TEXT];
 
 	fputs("time        ", f);
 	if (!e->n_cells)
 		fputs("nothing to run\n", f);
-	if (e->n_measured + e->n_modelled)
+	if (n)
 		fprintf(f, "about %s for %zu cells",
-			units_human_duration(e->seconds * NS_PER_S, text),
-			e->n_measured + e->n_modelled);
+			units_human_duration(e->seconds * NS_PER_S, text), n);
 	if (e->n_measured)
 		fprintf(f, ", %zu of them from earlier runs", e->n_measured);
 	if (e->n_modelled)
@@ -123,13 +135,14 @@ static void print_estimate(const struct estimate *e, FILE *f)
 			", %zu from the profiles (without transforms on real "
 			"CPUs)",
 			e->n_modelled);
-	if (e->n_measured + e->n_modelled)
-		fputs(e->n_unknown ? "\n            " : "\n", f);
-	if (e->n_unknown)
-		fprintf(f,
-			"%zu cells cannot be estimated: their programs or data "
-			"have no profile\n",
-			e->n_unknown);
+	if (n)
+		fputc('\n', f);
+	print_rest(e->n_simulated,
+		   "simulated, in the time of the computation: not estimated",
+		   !n, f);
+	print_rest(e->n_unknown,
+		   "without an estimate: a program or dataset has no profile",
+		   !n && !e->n_simulated, f);
 }
 
 int check_print(struct runner *r, FILE *f, struct err *err)
@@ -148,7 +161,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 	code = dataset_each(r, print_dataset, err);
 	if (cell.gpud)
 		fputs("gpud        the jobs share the GPUs of gpemu-gpud\n", f);
-	print_jobs(&cell, f);
+	print_jobs(&cell, r->mounted, f);
 	cell_free(&cell);
 	print_axes(w, f);
 	fprintf(f,

@@ -289,12 +289,13 @@ static int check_part(struct suite_part *p, double *ret_s, struct err *err)
 		return code;
 	*ret_s += e.seconds;
 	printf("%-22s %7zu %7zu %10s", r->w->name, workload_n_cells(r->w), n,
-	       e.n_unknown < n
+	       e.n_unknown + e.n_simulated < n
 		       ? units_human_duration(e.seconds * NS_PER_S, text)
 		       : "-");
+	if (e.n_simulated)
+		printf("  plus %zu simulated", e.n_simulated);
 	if (e.n_unknown)
-		printf("  plus %zu cells that cannot be estimated",
-		       e.n_unknown);
+		printf("  plus %zu without an estimate", e.n_unknown);
 	fputc('\n', stdout);
 	return 0;
 }

@@ -309,7 +309,6 @@ static int job_time(const struct runner *r, const struct cell *cell,
 		      scale = w->time_scale;
 	struct data d;
 
-	/* a simulation takes the time of its computation */
 	if (cell_is_exec(job) || cell_job_is_simulated(job) ||
 	    samples_of(w, job, mount->dataset, &d) < 0 ||
 	    step_seconds(w, job->train, m, d.bytes, &step) < 0)
@@ -442,6 +441,8 @@ int estimate_run(const struct runner *r, const size_t *todo, size_t n,
 		runs = cell.repetition ? 1 : 1 + (double)r->w->warmup;
 		if (known_seconds(r, cell.point, &s) == 0)
 			ret->n_measured++;
+		else if (cell_is_simulated(&cell))
+			ret->n_simulated++;
 		else if (model_seconds(r, &cell, &s) == 0)
 			ret->n_modelled++;
 		else

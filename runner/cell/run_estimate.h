@@ -10,7 +10,8 @@ struct estimate {
 	size_t n_cells;	   /* these */
 	size_t n_measured; /* of them: from an earlier run of the same point */
 	size_t n_modelled; /* of them: from the profiles */
-	size_t n_unknown;  /* of them: not counted in `seconds` */
+	/* of them: not counted in `seconds` */
+	size_t n_simulated, n_unknown;
 };
 
 /* The reads of a job, from the profiles. */
@@ -32,7 +33,8 @@ int estimate_shape(const struct runner *r, const struct cell *cell,
  * device at the loader's queue depth, behind a cache with a hit ratio of its
  * share of the bytes (LRU less) from the second epoch on; plus the time to
  * mount and start. Jobs run concurrently, except on the shared GPUs of a
- * gpemu-gpud. User programs and folders are unknown; checkpoints are ignored.
+ * gpemu-gpud. User programs and folders are unknown; a simulation takes the
+ * time of its computation; checkpoints are ignored.
  */
 int estimate_run(const struct runner *r, const size_t *todo, size_t n,
 		 struct estimate *ret, struct err *err);

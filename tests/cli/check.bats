@@ -143,11 +143,21 @@ print(s * .97, s * 1.02)")
 	sed -i '/train:/d' w.yaml
 	sed -i 's/^base:/&\n  exec: {command: "true"}/' w.yaml
 	run "$bin/gpemu-run" check w.yaml
-	[[ $output == *"time        1 cells cannot be estimated"* ]]
+	[[ $output == *"time        1 cell without an estimate"* ]]
 	[[ $output != *about* ]]
 	printf '%s\n' "name: all" "question: All?" "workloads: [w.yaml]" >all.yaml
 	run "$bin/gpemu-run" check all.yaml
-	[[ $output =~ w\ +1\ +1\ +-\ +plus\ 1\ cells ]]
+	[[ $output =~ w\ +1\ +1\ +-\ +plus\ 1\ without\ an\ estimate ]]
+}
+
+@test "a simulation: neither mounts nor an estimate" {
+	workload "storage: hdd" "simulate: true"
+	run "$bin/gpemu-run" check w.yaml
+	[[ $output == *"job         train: gpemu-train --simulate, without mounts, of data"* ]]
+	[[ $output == *"time        1 cell simulated"* ]]
+	workload "storage: hdd" "gpu: v100"
+	run "$bin/gpemu-run" check --no-mount w.yaml
+	[[ $output == *"job         train: gpemu-train on the plain folder of data"* ]]
 }
 
 # refuses SED TEXT
