@@ -304,9 +304,10 @@ static void slow_batches(const struct report *r, uint64_t most, FILE *f)
 	else if (most == a->prep_stall_ns)
 		fprintf(f,
 			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
-			"the time, %.0f %% for %s (p50 %.3g ms a sample on "
-			"%llu %s); more cores or cheaper preprocessing "
-			"would help, faster storage would not.\n",
+			"the time, %.0f %% for the transforms of --prep %s "
+			"(p50 %.3g ms a sample on %llu %s); more cores or "
+			"cheaper preprocessing would help, faster storage "
+			"would not.\n",
 			wait, share, r->options->prep,
 			hist_quantile(&a->work.prep, .5) / 1e6,
 			(unsigned long long)(r->prep->cores
