@@ -63,7 +63,10 @@ static int check_owner(int fd, const char *path, struct err *err)
 			"folder of your own",
 			path, (unsigned)st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(err, -EACCES, "%s: other users may write there",
+		return err_set(err, -EACCES,
+			       "%s: other users may write there; take that "
+			       "right away (chmod go-w), or set "
+			       "XDG_RUNTIME_DIR to a folder of your own",
 			       path);
 	return 0;
 }
@@ -92,7 +95,7 @@ static int open_dir(char **ret_path, struct err *err)
 		      : fd;
 }
 
-static int check_name(const char *name, struct err *err)
+int area_name_check(const char *name, struct err *err)
 {
 	static const char chars[] = "abcdefghijklmnopqrstuvwxyz"
 				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -101,8 +104,9 @@ static int check_name(const char *name, struct err *err)
 	if (n && n <= AREA_NAME && strspn(name, chars) == n)
 		return 0;
 	return err_set(err, -EINVAL,
-		       "'%s' is no name for jobs that share their batches: it "
-		       "takes up to %d letters, digits, '-', '_' and '.'",
+		       "'%s' is no name for jobs that share their batches: "
+		       "give NAME:jobs=N, where NAME has 1 to %d letters, "
+		       "digits, '-', '_' and '.'",
 		       name, AREA_NAME);
 }
 
@@ -118,8 +122,9 @@ static int wait_for_lock(const struct area_file *f, uint64_t wait_ns)
 	return r;
 }
 
-/* Open and lock. 0: another process has removed it in between. */
-static int try_open(struct area_file *f, const char *dir, uint64_t wait_ns,
+/* Open `path`, f->file in f->dirfd, and lock it. 0: another process has removed
+ * it in between. */
+static int try_open(struct area_file *f, const char *path, uint64_t wait_ns,
 		    struct err *err)
 {
 	struct stat st;
@@ -128,21 +133,23 @@ static int try_open(struct area_file *f, const char *dir, uint64_t wait_ns,
 	f->fd = openat(f->dirfd, f->file,
 		       O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 		       0600);
-	r = f->fd < 0 ? -errno : check_owner(f->fd, f->file, err);
+	r = f->fd < 0 ? -errno : check_owner(f->fd, path, err);
 	if (r == 0)
 		r = wait_for_lock(f, wait_ns);
 	if (r == 0 && fstat(f->fd, &st) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_set(err, r, "%s/%s: %s", dir, f->file,
+		return err_set(err, r, "%s: %s", path,
 			       r == -ELOOP ? "it is a symbolic link; remove it"
 			       : r == -EAGAIN
 				       ? "another job holds its lock; is it "
 					 "stopped?"
 				       : strerror(-r));
 	if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
-		return err_set(err, -EACCES, "%s/%s: not a file of gpemu-train",
-			       dir, f->file);
+		return err_set(err, -EACCES,
+			       "%s: not a file of gpemu-train; remove it, or "
+			       "choose another NAME",
+			       path);
 	if (st.st_nlink == 1)
 		return 1;
 	close(TAKE_FD(f->fd));
@@ -152,8 +159,8 @@ static int try_open(struct area_file *f, const char *dir, uint64_t wait_ns,
 int area_file_open(const char *name, uint64_t wait_ns, struct area_file *ret,
 		   struct err *err)
 {
-	_cleanup_free_ char *dir = NULL;
-	int r = check_name(name, err);
+	_cleanup_free_ char *dir = NULL, *path = NULL;
+	int r = area_name_check(name, err);
 
 	*ret = (struct area_file){ .dirfd = -1, .fd = -1 };
 	if (r < 0)
@@ -165,7 +172,11 @@ int area_file_open(const char *name, uint64_t wait_ns, struct area_file *ret,
 	r = check_owner(ret->dirfd, dir, err);
 	if (r < 0)
 		return r;
-	while ((r = try_open(ret, dir, wait_ns, err)) == 0)
+	if (asprintf(&path, "%s/%s", dir, ret->file) < 0) {
+		path = NULL;
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	while ((r = try_open(ret, path, wait_ns, err)) == 0)
 		;
 	return r < 0 ? r : 0;
 }

@@ -23,6 +23,8 @@ struct area_file {
 	char file[AREA_NAME + 16]; /* in dirfd */
 };
 
+/* -EINVAL with a text. */
+int area_name_check(const char *name, struct err *err);
 /*
  * Open the file of the area `name`, or create an empty one, and lock it.
  * -EINVAL: not a name; -EACCES: the folder or the file belongs to another user,

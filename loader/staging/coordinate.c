@@ -7,6 +7,7 @@
 
 #include "common/conf/plugin_choice.h"
 #include "common/units.h"
+#include "common/util.h"
 
 static const struct conf_field fields[] = {
 	{ "jobs", CONF_UINT, offsetof(struct coordinate, jobs), .min = 1,
@@ -35,15 +36,12 @@ int coordinate_parse(const char *text, struct coordinate *ret, struct err *err)
 				 .options_size = sizeof(defaults) };
 	const struct plugin *const table[] = { &plugin, NULL };
 	struct plugin_choice c;
-	char name[AREA_NAME + 1];
-	int r;
+	_cleanup_free_ char *name = strndup(text, n);
+	int r = name ? area_name_check(name, err)
+		     : err_set(err, -ENOMEM, "out of memory");
 
-	if (n == 0 || n > AREA_NAME)
-		return err_set(err, -EINVAL,
-			       "the jobs need a name of up to %d letters",
-			       AREA_NAME);
-	memcpy(name, text, n);
-	name[n] = 0;
+	if (r < 0)
+		return r;
 	strcpy(ret->name, name);
 	r = plugin_choose(table, "area", text, &c, err);
 	if (r == 0) {
@@ -53,7 +51,8 @@ int coordinate_parse(const char *text, struct coordinate *ret, struct err *err)
 	plugin_choice_fini(&c);
 	if (r == 0 && ret->jobs == 0)
 		r = err_set(err, -EINVAL,
-			    "the number of jobs is required: %s:jobs=N", name);
+			    "%s: how many jobs share? give %s:jobs=N", name,
+			    name);
 	return r;
 }
 

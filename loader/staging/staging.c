@@ -185,6 +185,18 @@ int staging_join(const struct staging_config *c, struct staging **ret,
 	return 0;
 }
 
+static int too_few(const struct staging *s, uint32_t n, struct err *err)
+{
+	char wait[UNITS_TEXT];
+
+	return err_set(err, -EAGAIN,
+		       "%s: %" PRIu32 " of %" PRIu32 " jobs have joined within "
+		       "%s: start the others, or give a longer wait=TIME (0s: "
+		       "no limit)",
+		       s->name, n, s->stats.jobs,
+		       units_exact_duration(s->wait_ns, wait));
+}
+
 static int wait_for_all(struct staging *s, struct err *err)
 {
 	struct plan *p = s->area.plan;
@@ -215,10 +227,7 @@ static int wait_for_all(struct staging *s, struct err *err)
 		if (atomic_load(&s->stopped))
 			return -ECANCELED;
 		if (late)
-			return err_set(err, -EAGAIN,
-				       "%" PRIu32 " of %" PRIu32 " jobs have "
-				       "joined %s in time",
-				       n, s->stats.jobs, s->name);
+			return too_few(s, n, err);
 		late = wait_for(s, &p->published, value, deadline);
 	}
 }

@@ -397,19 +397,24 @@ int session_join_jobs(struct session *s, struct err *err)
 		     train_step_samples(&s->options);
 	int r = join_area(s, err);
 
-	if (r < 0)
-		return r;
-	session_tell(s, LOG_LEVEL_INFO,
-		     "waiting for all %" PRIu64 " jobs of %s", c->jobs,
-		     c->name);
-	r = staging_begin(s->staging, err);
+	if (r == 0) {
+		session_tell(s, LOG_LEVEL_INFO,
+			     "waiting for all %" PRIu64 " jobs of %s", c->jobs,
+			     c->name);
+		r = staging_begin(s->staging, err);
+	}
 	s->config.staging = s->staging;
 	s->config.per_epoch = (MIN(n, s->schedule.n) + batch - 1) / batch;
-	return r == -ECANCELED ? err_set(err, r,
-					 "interrupted while waiting for the "
-					 "other jobs of %s",
-					 c->name)
-			       : r;
+	if (r == -ECANCELED)
+		return err_set(err, r,
+			       "interrupted while waiting for the other jobs "
+			       "of %s",
+			       c->name);
+	if (r < 0) {
+		err_set(err, r, "%s: %s", c->name, strerror(-r));
+		err_prefix(err, "--coordinate");
+	}
+	return r;
 }
 
 int session_open(struct session *s, struct err *err)

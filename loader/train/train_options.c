@@ -416,18 +416,20 @@ static int resolve_coordinate(const struct train_options *o,
 	if (!o->coordinate)
 		return 0;
 	if (!ret->engine->next)
-		why = "its --loader makes batches out of nothing";
+		why = "--loader null makes batches out of nothing, so nothing "
+		      "could be shared; use another --loader";
 	else if (o->together)
 		why = "ranks that train together have a share of the samples "
-		      "each";
+		      "each; start the jobs without --nodes and mpirun";
 	else if (o->resume)
-		why = "with --resume the jobs would need different batches";
+		why = "with --resume the jobs would need different batches; "
+		      "resume a job without --coordinate";
 	else if (o->superbatch > 1)
-		why = "each batch may be made by another job, so --superbatch "
-		      "is 1";
+		why = "each batch may be made by another job, so a window is "
+		      "one batch; leave out --superbatch";
 	else if (o->pin_direct)
-		why = "samples come from memory that the jobs share, so --pin "
-		      "direct is not possible";
+		why = "samples come from memory that the jobs share; use --pin "
+		      "on instead of --pin direct";
 	return why ? err_set(err, -EINVAL, "--coordinate: %s", why)
 		   : coordinate_parse(o->coordinate, &ret->coordinate, err);
 }
