@@ -109,6 +109,15 @@ static const struct format_ops *by_name(const char *name)
 	return NULL;
 }
 
+const char *format_of_name(const char *name)
+{
+	const struct format_ops *f = by_name(name);
+
+	if (is_beside(name))
+		return NULL;
+	return f ? f->plugin.name : "files";
+}
+
 /* The contents of a folder: the one format of all its files, or `files`; and
  * its first subfolder, bytewise. */
 struct names {

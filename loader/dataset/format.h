@@ -72,6 +72,10 @@ struct format_result {
 	struct err not_kept; /* why no index was written although one was due */
 };
 
+/* The format of whose shards a file has the name, as "auto" takes it; "files":
+ * of none; NULL: it accompanies shards. */
+const char *format_of_name(const char *name);
+
 /*
  * List the dataset at `path`. "auto" checks the first bytes of a file. In a
  * folder it checks the names of the files, or, if it has folders only, those in

@@ -7,6 +7,7 @@
 #include "common/util.h"
 #include "fs/source/listing.h"
 #include "fs/source/source.h"
+#include "loader/dataset/format.h"
 
 static int scan(const struct source_ops *ops, const char *arg, struct tree *t,
 		struct err *err)
@@ -57,6 +58,30 @@ int sim_data_open(const char *source, struct sim_data *d,
 	if (r == 0)
 		r = set_sizes(d, ret_data);
 	return r < 0 ? err_set(err, r, "%s: %s", source, strerror(-r)) : 0;
+}
+
+int sim_data_check(const struct sim_data *d, const char *source,
+		   struct err *err)
+{
+	const char *shards = NULL;
+
+	for (size_t i = 0; i < d->n; i++) {
+		const char *name = tree_name(&d->tree, d->file[i]);
+		const char *format = format_of_name(name);
+
+		if (!format)
+			continue;
+		if (!strcmp(format, "files") ||
+		    (shards && strcmp(format, shards)))
+			return 0;
+		shards = format;
+	}
+	return shards ? err_set(err, -EINVAL,
+				"%s: has shards (%s), and a simulation reads "
+				"none; if each file is one sample, add "
+				"--format files",
+				source, shards)
+		      : 0;
 }
 
 void sim_data_close(struct sim_data *d)

@@ -20,6 +20,9 @@ struct sim_data {
  * source, with a text. sim_data_close and dataset_close, failed or not. */
 int sim_data_open(const char *source, struct sim_data *d,
 		  struct dataset *ret_data, struct err *err);
+/* -EINVAL: the files are shards by their names, as for --format auto. */
+int sim_data_check(const struct sim_data *d, const char *source,
+		   struct err *err);
 void sim_data_close(struct sim_data *d);
 
 #endif

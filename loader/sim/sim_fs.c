@@ -58,15 +58,24 @@ static const struct conf_field fields[] = {
 /* For an unknown key; the keys are in the manual page, too. */
 static int unknown(const char *text, struct err *err)
 {
-	char keys[200] = "";
+	char keys[ERR_LIST] = "";
 
-	for (const struct conf_field *f = fields; f->key; f++) {
-		strcat(keys, keys[0] ? ", " : "");
-		strcat(keys, f->key);
-	}
+	for (const struct conf_field *f = fields; f->key; f++)
+		err_list(keys, f->key);
 	return err_set(err, -EINVAL,
-		       "--fs %s: a simulation knows KEY=VALUE for %s", text,
-		       keys);
+		       "--fs %s: give KEY=VALUE, with a KEY of gpemu-fs that a "
+		       "simulation knows (known: %s)",
+		       text, keys);
+}
+
+/* A file for real mounts may have more keys than a simulation knows. */
+static int load(struct sim_fs *o, const char *file, struct err *err)
+{
+	int r = conf_load(file, fields, o, err);
+
+	if (r < 0)
+		err_prefix(err, "--fs-config of a simulation");
+	return r;
 }
 
 static int set(struct sim_fs *o, const char *text, struct err *err)
@@ -92,15 +101,15 @@ static int settle(struct sim_fs *o, struct err *err)
 
 	if (o->tiers.n && (o->cache_policy || sized))
 		return err_set(err, -EINVAL,
-			       "tier replaces cache_policy and cache_size: "
-			       "leave those out");
+			       "--fs, --fs-config: tier replaces cache_policy "
+			       "and cache_size; leave those out");
 	if (o->tiers.n)
 		return 0;
 	if (!sized)
 		o->cache_size.fraction = UNITS_AUTO_FRACTION;
 	if (!o->cache_policy)
 		o->cache_policy = strdup("lru");
-	return o->cache_policy ? 0 : -ENOMEM;
+	return o->cache_policy ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 int sim_fs_read(struct sim_fs *o, const char *file,
@@ -112,9 +121,11 @@ int sim_fs_read(struct sim_fs *o, const char *file,
 	*o = (struct sim_fs){ .cache_size = { .fraction = NAN },
 			      .storage = strdup("ideal"),
 			      .tier_admit = strdup("every") };
-	r = o->storage && o->tier_admit ? 0 : -ENOMEM;
+	r = o->storage && o->tier_admit
+		    ? 0
+		    : err_set(err, -ENOMEM, "out of memory");
 	if (r == 0 && file)
-		r = conf_load(file, fields, o, err);
+		r = load(o, file, err);
 	for (size_t i = 0; r == 0 && i < settings->n; i++)
 		r = set(o, text[i], err);
 	return r == 0 ? settle(o, err) : r;

@@ -55,17 +55,47 @@ int simulate_options(struct train_options *o, struct err *err)
 
 /* --- opening -------------------------------------------------------------- */
 
-/* The time of code that really runs is not known. */
-static int check(const struct session *s, struct err *err)
+/* The time of code that really runs is not known; nor what is in a shard. */
+static int check(const struct train_options *o, const struct train_choice *c,
+		 struct err *err)
 {
-	const struct train_choice *c = &s->choice;
+	const struct plugin *format = c->format_choice.plugin;
 
 	if (c->prep->run && !c->prep->cost)
 		return err_set(err, -EINVAL,
 			       "--prep %s: its time is that of real code; a "
 			       "simulation needs --prep emulated or none",
-			       s->options.prep);
+			       o->prep);
+	if (format && strcmp(format->name, "files"))
+		return err_set(err, -EINVAL,
+			       "--format %s: a simulation reads no shards; its "
+			       "samples are files (--format files, or auto)",
+			       o->format);
 	return 0;
+}
+
+int simulate_check(const struct train_options *o, const struct train_choice *c,
+		   struct err *err)
+{
+	struct sim_fs fs;
+	int r = check(o, c, err);
+
+	if (r < 0)
+		return r;
+	r = sim_fs_read(&fs, o->fs_config, &o->fs, err);
+	sim_fs_fini(&fs);
+	return r;
+}
+
+static int open_data(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+	const char *source = s->options.data;
+	int r = sim_data_open(source, &m->data, &s->data, err);
+
+	return r == 0 && !s->choice.format_choice.plugin
+		       ? sim_data_check(&m->data, source, err)
+		       : r;
 }
 
 static int open_mounts(struct simulate *m, struct err *err)
@@ -153,13 +183,13 @@ static int open_sim(struct simulate *m, struct err *err)
 int simulate_open(struct simulate *m, struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
-	int r = check(s, err);
+	int r = check(o, &s->choice, err);
 
 	m->session = s;
 	if (r == 0)
 		r = sim_fs_read(&m->fs, o->fs_config, &o->fs, err);
 	if (r == 0 && s->choice.engine->next) {
-		r = sim_data_open(o->data, &m->data, &s->data, err);
+		r = open_data(m, err);
 		if (r == 0)
 			r = open_mounts(m, err);
 		if (r == 0)

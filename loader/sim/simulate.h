@@ -40,6 +40,10 @@ struct simulate {
 /* -EINVAL: an option has no meaning without, or with, --simulate. Sets those
  * that follow from the number of nodes. */
 int simulate_options(struct train_options *o, struct err *err);
+/* -EINVAL: a choice, or an option of gpemu-fs, that no simulation knows. Opens
+ * nothing but --fs-config. */
+int simulate_check(const struct train_options *o, const struct train_choice *c,
+		   struct err *err);
 /* Close with simulate_close, failed or not. */
 int simulate_open(struct simulate *m, struct session *s, struct err *err);
 int simulate_epoch(struct simulate *m, struct err *err);

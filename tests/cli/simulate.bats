@@ -100,10 +100,24 @@ check() {
 		[[ $output == *"--fs $fs"* ]] || { echo "$output"; false; }
 	done
 	run -1 "$TRAIN" $SIM --fs group=4
-	[[ $output == *"storage, cache_policy, cache_size"* ]]
+	[[ $output == *"(known: storage cache_policy cache_size"* ]]
 	echo "group: 4" >"$TMP/fs.yaml"
 	run -1 "$TRAIN" $SIM --fs-config "$TMP/fs.yaml"
-	[[ $output == *"$TMP/fs.yaml:1:1: unknown key 'group'"* ]] || { echo "$output"; false; }
+	[[ $output == *"--fs-config of a simulation: $TMP/fs.yaml:1:1: unknown key 'group'"* ]] ||
+		{ echo "$output"; false; }
+}
+
+@test "shards are refused: a simulation knows files" {
+	run -1 "$TRAIN" $SIM --format tar
+	[[ $output == *"--format tar: a simulation reads no shards"* ]]
+	mkdir -p "$TMP/shards" "$TMP/files/a"
+	truncate -s 10240 "$TMP/shards/"{0,1}.tar "$TMP/files/a/"{0.tar,1.jpg}
+	echo >"$TMP/shards/0.idx"
+	set -- --simulate --model alexnet --prep none -b 16
+	run -1 "$TRAIN" "$@" --data "$TMP/shards"
+	[[ $output == *"$TMP/shards: has shards (tar), and a simulation reads none"*"--format files"* ]]
+	"$TRAIN" "$@" --data "$TMP/shards" --format files
+	"$TRAIN" "$@" --data "$TMP/files"
 }
 
 @test "gpemu-run simulates a workload that says train.simulate, without mounts" {
