@@ -20,6 +20,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -319,6 +320,29 @@ static int train(struct run *run)
 	return usage ? EXIT_STATUS_USAGE : r;
 }
 
+/* --dump-config of a whole run, one with --data: refuse what the run would. */
+static int settle(void *options, struct err *err)
+{
+	/* a copy: what follows from the options is not printed */
+	struct train_options o = *(struct train_options *)options;
+	struct train_choice choice = { 0 };
+	const char *gpu = o.gpu;
+	int r;
+
+	if (!o.common.dump_config || !o.data)
+		return 0;
+	o.together = o.nodes > 1 && strcmp(o.mpi, "off") != 0;
+	r = simulate_options(&o, err);
+	if (r == 0)
+		r = train_options_resolve(&o, &choice, err);
+	if (r == 0 && o.simulate)
+		r = simulate_check(&o, &choice, err);
+	train_choice_fini(&choice);
+	if (o.gpu != gpu)
+		free(o.gpu);
+	return r == -EINVAL ? r : 0; /* files may come to be */
+}
+
 int main(int argc, char **argv)
 {
 	static const struct cli_kind kinds[] = {
@@ -340,6 +364,7 @@ int main(int argc, char **argv)
 			 "itself.",
 		.fields = train_fields,
 		.kinds = kinds,
+		.settle = settle,
 	};
 	struct run run = { 0 };
 	int status;

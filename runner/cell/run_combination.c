@@ -7,9 +7,22 @@
 #include "common/json.h"
 #include "common/util.h"
 
+/* The programs of a cell, and the part of gpemu-fs in a simulation. */
+enum part { PART_FS, PART_TRAIN, PART_GPUD, PART_SIMULATED };
+
+static const struct {
+	const char *name;
+	enum run_program program; /* whose keys they are */
+} parts[] = {
+	[PART_FS] = { "gpemu-fs", RUN_FS },
+	[PART_TRAIN] = { "gpemu-train", RUN_TRAIN },
+	[PART_GPUD] = { "gpemu-gpud", RUN_GPUD },
+	[PART_SIMULATED] = { "gpemu-train --simulate", RUN_FS },
+};
+
 struct combinations {
 	struct runner *r;
-	json_t *known; /* {"PROGRAM CONFIG": true} */
+	json_t *known; /* {"PART CONFIG": true} */
 };
 
 /* Where the file sets what is special about the point: the last axis of this
@@ -31,9 +44,45 @@ static const struct conf_node *place_of(const struct workload *w, size_t point,
 	return place ? place : w->root;
 }
 
-static int check_one(struct combinations *c, size_t point,
-		     enum run_program program, const json_t *config,
-		     struct err *err)
+/* As a simulation reads the configuration of gpemu-fs. */
+static int ask_simulation(struct runner *r, const json_t *fs, struct err *err)
+{
+	json_auto_t *train =
+		json_pack("{s:s, s:s}", "simulate", "on", "prep", "none");
+	_cleanup_free_ char *path = NULL;
+	int code;
+
+	if (!train || asprintf(&path, "%s/check-fs.yaml", r->scratch) < 0)
+		return -ENOMEM;
+	code = json_write(fs, path, err);
+	return code < 0
+		       ? code
+		       : runner_check_config(r, RUN_TRAIN, train,
+					     (const char *[]){ "--data", "data",
+							       "--fs-config",
+							       path, NULL },
+					     err);
+}
+
+/* gpemu-train checks a whole run, with what gpemu-run adds to it. */
+static int ask(struct runner *r, enum part part, const json_t *config,
+	       struct err *err)
+{
+	static const char *const own[] = { "--data", "data", NULL };
+	static const char *const shared[] = { "--data", "data", "--gpu-server",
+					      "socket", NULL };
+
+	if (part == PART_SIMULATED)
+		return ask_simulation(r, config, err);
+	return runner_check_config(r, parts[part].program, config,
+				   part != PART_TRAIN ? NULL
+				   : r->w->base.gpud  ? shared
+						      : own,
+				   err);
+}
+
+static int check_one(struct combinations *c, size_t point, enum part part,
+		     const json_t *config, struct err *err)
 {
 	_cleanup_free_ char *text =
 		json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
@@ -43,19 +92,33 @@ static int check_one(struct combinations *c, size_t point,
 	char label[90];
 	int code;
 
-	if (!text || asprintf(&key, "%d %s", (int)program, text) < 0)
+	if (!text || asprintf(&key, "%d %s", (int)part, text) < 0)
 		return -ENOMEM;
 	if (json_object_get(c->known, key))
 		return 0;
 	if (json_object_set_new(c->known, key, json_true()) < 0)
 		return -ENOMEM;
-	code = runner_check_config(c->r, program, config, &why);
+	code = ask(c->r, part, config, &why);
 	if (code != -EINVAL)
 		return code < 0 ? err_set(err, code, "%s", why.text) : 0;
 	workload_label(w, point, label, sizeof(label));
-	return conf_node_error(place_of(w, point, program), w->path, err,
-			       "%s: %s: %s", label, run_program_name(program),
+	return conf_node_error(place_of(w, point, parts[part].program), w->path,
+			       err, "%s: %s: %s", label, parts[part].name,
 			       why.text);
+}
+
+static int check_job(struct combinations *c, const struct cell *cell,
+		     const struct cell_job *job, struct err *err)
+{
+	int code;
+
+	if (cell_is_exec(job))
+		return 0;
+	code = check_one(c, cell->point, PART_TRAIN, job->train, err);
+	return code == 0 && cell_job_is_simulated(job)
+		       ? check_one(c, cell->point, PART_SIMULATED,
+				   cell->mounts[job->mount].fs, err)
+		       : code;
 }
 
 static int check_cell(struct combinations *c, const struct cell *cell,
@@ -64,14 +127,12 @@ static int check_cell(struct combinations *c, const struct cell *cell,
 	int code = 0;
 
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
-		code = check_one(c, cell->point, RUN_FS, cell->mounts[i].fs,
+		code = check_one(c, cell->point, PART_FS, cell->mounts[i].fs,
 				 err);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
-		if (!cell_is_exec(&cell->jobs[i]))
-			code = check_one(c, cell->point, RUN_TRAIN,
-					 cell->jobs[i].train, err);
+		code = check_job(c, cell, &cell->jobs[i], err);
 	if (code == 0 && cell->gpud)
-		code = check_one(c, cell->point, RUN_GPUD, cell->gpud, err);
+		code = check_one(c, cell->point, PART_GPUD, cell->gpud, err);
 	return code;
 }
 

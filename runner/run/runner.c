@@ -223,9 +223,9 @@ int runner_open(struct runner *r, struct err *err)
 
 /* --- settings --------------------------------------------------------- */
 
-/* The error of a program without its prefix: "prog: file:1:2: what" and "prog:
- * what" -> "what". */
-static void complaint(const char *path, const char *config, struct err *err)
+/* The error of a program without its prefix: "prog: FOLDER/file:1:2: what" and
+ * "prog: what" -> "what". */
+static void complaint(const char *path, const char *folder, struct err *err)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
 	char line[400] = "";
@@ -236,24 +236,25 @@ static void complaint(const char *path, const char *config, struct err *err)
 		return;
 	}
 	line[strcspn(line, "\n")] = 0;
-	at = strstr(line, config);
+	at = strstr(line, folder);
 	if (!at && !strncmp(line, "gpemu-", 6))
-		at = strchr(line, ':');
-	at = at ? strchr(at, ' ') : NULL;
-	err_set(err, -EINVAL, "%s", at ? at + 1 : line);
+		at = line;
+	at = at ? strstr(at, ": ") : NULL;
+	err_set(err, -EINVAL, "%s", at ? at + 2 : line);
 }
 
-/* PROGRAM --config FILE --dump-config: reads the file, prints, and exits. */
+/* PROGRAM --config FILE --dump-config MORE...: reads the file, prints, and
+ * exits. */
 static int ask(struct runner *r, enum run_program program, char *config,
-	       const char *dump, const char *said, int *ret_status,
-	       struct err *err)
+	       const char *const *more, const char *dump, const char *said,
+	       int *ret_status, struct err *err)
 {
 	_cleanup_free_ char *path = runner_program(r, program);
 	_cleanup_close_ int out =
 		open(dump, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	_cleanup_close_ int to =
 		open(said, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	char *argv[6] = { path };
+	char *argv[6 + RUNNER_MORE] = { path };
 	struct child child;
 	size_t n = 1;
 	int code;
@@ -265,6 +266,8 @@ static int ask(struct runner *r, enum run_program program, char *config,
 	argv[n++] = (char *)"--config";
 	argv[n++] = config;
 	argv[n++] = (char *)"--dump-config";
+	for (size_t i = 0; more && more[i]; i++)
+		argv[n++] = (char *)more[i];
 	code = child_start(&child, argv, NULL, out, to, err);
 	if (code == 0)
 		code = child_wait(&child, &r->stop, CHECK_TIMEOUT_NS,
@@ -276,7 +279,8 @@ static int ask(struct runner *r, enum run_program program, char *config,
 }
 
 int runner_check_config(struct runner *r, enum run_program program,
-			const json_t *j, struct err *err)
+			const json_t *j, const char *const *more,
+			struct err *err)
 {
 	_cleanup_free_ char *config = NULL, *said = NULL;
 	int code, status = 0;
@@ -286,11 +290,12 @@ int runner_check_config(struct runner *r, enum run_program program,
 		return -ENOMEM;
 	code = json_write(j, config, err);
 	if (code == 0)
-		code = ask(r, program, config, "/dev/null", said, &status, err);
+		code = ask(r, program, config, more, "/dev/null", said, &status,
+			   err);
 	if (code < 0)
 		return code;
 	if (status)
-		complaint(said, config, err);
+		complaint(said, r->scratch, err);
 	return status ? -EINVAL : 0;
 }
 
@@ -299,7 +304,7 @@ int runner_check(void *runner, const struct setting *setting, struct err *err)
 	json_auto_t *j = json_pack("{s:o}", setting->key,
 				   workload_value(setting->value));
 
-	return j ? runner_check_config(runner, setting->program, j, err)
+	return j ? runner_check_config(runner, setting->program, j, NULL, err)
 		 : -ENOMEM;
 }
 
@@ -322,7 +327,8 @@ int runner_defaults(struct runner *r, json_t **ret, struct err *err)
 
 		if (programs[i] == RUN_GPUD && !r->w->base.gpud)
 			continue;
-		code = ask(r, programs[i], config, dump, said, &status, err);
+		code = ask(r, programs[i], config, NULL, dump, said, &status,
+			   err);
 		if (code == 0)
 			code = conf_tree_load(dump, &root, err);
 		if (code == 0 &&

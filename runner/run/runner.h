@@ -58,10 +58,12 @@ char *runner_path(const struct runner *r, const char *folder, const char *name,
  * workload has one. */
 int runner_defaults(struct runner *r, json_t **ret, struct err *err);
 
-/* Let the program check a whole configuration. -EINVAL: invalid, with a text
- * without position. */
+enum { RUNNER_MORE = 8 }; /* most words */
+/* Let the program check a configuration, with `more` words on its command line
+ * (ended by NULL; or NULL). -EINVAL: invalid, with a text without position. */
 int runner_check_config(struct runner *r, enum run_program program,
-			const json_t *config, struct err *err);
+			const json_t *config, const char *const *more,
+			struct err *err);
 /* A workload_check_fn that runs the program itself; ctx is the runner. */
 int runner_check(void *runner, const struct setting *setting, struct err *err);
 

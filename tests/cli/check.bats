@@ -231,3 +231,30 @@ refuses()
 	echo "exclude: [{a: two, b: four}]" >>w.yaml
 	"$bin/gpemu-run" check w.yaml
 }
+
+@test "check finds what the program of a run would refuse" {
+	workload "storage: ideal" "gpu: v100, node: dgx-1v" "axes:" \
+		"  train.gpus: [8, 9]"
+	refuses s/x/x/ "bad.yaml:8:19: 9: gpemu-train: --gpus 9: "
+	refuses "s/8, 9/8/;s/node: dgx-1v/loader: mmap, direct: true/" \
+		"gpemu-train: --direct on: --loader mmap cannot"
+	refuses "s/8, 9/8/;s/^base:/&\n  gpud: {gpu: v100}/" "gpemu-train: --gpu: not with --gpu-server"
+	# the key alone is right
+	workload "storage: ideal" "gpu: v100, prep_profile: pytorch-pillow"
+	refuses s/x/x/ "gpemu-train: --prep-profile needs --prep emulated"
+	sed -i 's/prep: none/prep: emulated/' w.yaml
+	"$bin/gpemu-run" check w.yaml
+}
+
+@test "check finds what a simulation does not know" {
+	workload "storage: hdd" "simulate: true, order: locality" "axes:" "  train.nodes: [1, 4]" \
+		"  fs.cache_policy: [lru, minio]"
+	"$bin/gpemu-run" check w.yaml
+	refuses "s/prep: none/prep: decode/" "bad.yaml:8:17: 1, lru: gpemu-train: --prep decode: its time is that of real code"
+	refuses "s/order: locality/direct: true/" "gpemu-train: --direct: not with --simulate"
+	refuses "s/order: locality/format: tar/" "gpemu-train: --format tar: a simulation reads no shards"
+	refuses "s/storage: hdd/group: 4/" "bad.yaml:9:21: 1, lru: gpemu-train --simulate: unknown key 'group'"
+	refuses "s/storage: hdd/peers: auto/" "gpemu-train --simulate: unknown key 'peers'"
+	sed -i 's/simulate: true, //;s/storage: hdd/&, group: 4/' w.yaml
+	"$bin/gpemu-run" check w.yaml
+}

@@ -120,6 +120,17 @@ check() {
 	"$TRAIN" "$@" --data "$TMP/files"
 }
 
+@test "--dump-config of a run refuses what the run would, and prints only what was given" {
+	run -2 "$TRAIN" $SIM --prep decode --dump-config
+	[[ $output == *"--prep decode: its time is that of real code"* ]]
+	run -2 "$TRAIN" $SIM --fs group=4 --dump-config
+	[[ $output == *"--fs group=4: "* ]]
+	run -0 "$TRAIN" $SIM --nodes 4 --dump-config
+	[[ $output == *"world_size: 1"* && $output == *"workers: 0"* && $output == *"gpus: 0"* ]]
+	# parts of a run, as in a file for --config
+	run -0 "$TRAIN" --simulate --prep decode --dump-config
+}
+
 @test "gpemu-run simulates a workload that says train.simulate, without mounts" {
 	cat >"$TMP/w.yaml" <<-'END'
 		name: simulated
