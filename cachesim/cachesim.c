@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "common/program/cli.h"
+#include "common/program/gnuplot.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -110,7 +111,7 @@ static const struct conf_field fields[] = {
 	{ "per_epoch", CONF_BOOL, offsetof(struct options, per_epoch),
 	  .help = "print one line per epoch instead of the mean" },
 	{ "plot", CONF_STRING, offsetof(struct options, plot),
-	  .arg = "FILE.svg|FILE.png", .cli_only = true,
+	  .arg = "FILE.svg|FILE.png|FILE.pdf", .cli_only = true,
 	  .help = "plot hit ratio against cache size (needs gnuplot)" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
@@ -322,7 +323,7 @@ static int usage(const struct options *o, struct tiers *tiers, struct err *err)
 		return err_set(err, -EINVAL, "--trace-format needs --trace");
 	if (o->files && !o->dataset)
 		return err_set(err, -EINVAL, "--files needs --dataset");
-	r = o->plot ? sim_plot_check(o->plot, err) : 0;
+	r = o->plot ? gnuplot_check(o->plot, err) : 0;
 	if (r == 0)
 		r = make_tiers(o, tiers, err);
 	if (r == 0 && o->plot && tiers->n > 1)

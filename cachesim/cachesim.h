@@ -171,9 +171,7 @@ double sim_byte_hit_ratio(const struct cache_counts *n);
 void sim_print_table(const struct sim_run *run, bool per_epoch);
 /* {"trace", "warmup", "results"}; NULL: no memory. */
 json_t *sim_json(const struct sim_run *run);
-/* Plot the hit ratio over the cache size, one line per policy, with gnuplot;
- * `path` ends in .svg or .png. */
-int sim_plot_check(const char *path, struct err *err);
+/* Plot the hit ratio over the cache size, one line per policy, with gnuplot. */
 int sim_plot(const struct sim_run *run, const char *path, struct err *err);
 
 #endif

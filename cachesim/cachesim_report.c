@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cachesim/cachesim.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/wait.h>
 
+#include "common/program/gnuplot.h"
 #include "common/util.h"
 
 static double share(uint64_t part, uint64_t all)
@@ -206,8 +203,6 @@ json_t *sim_json(const struct sim_run *run)
 
 /* --- plot ---------------------------------------------------------------- */
 
-extern char **environ;
-
 static bool same_policy(const struct sim_run *run, size_t i, size_t j)
 {
 	return !strcmp(run->cells[i].tiers[0].policy,
@@ -236,26 +231,15 @@ static void write_data(const struct sim_run *run, size_t i, FILE *f)
 	fputs("END\n", f);
 }
 
-static void write_name(const char *path, FILE *f)
-{
-	fputs("set output '", f);
-	for (; *path; path++)
-		fputs(*path == '\'' ? "''" : (char[]){ *path, 0 }, f);
-	fputs("'\n", f);
-}
-
 /*
  * To be distinct in greyscale: each line has its own mark, every second one is
  * dashed, and shades go in steps of three from black to mid-grey.
  */
-static void write_script(const struct sim_run *run, const char *path,
-			 const char *terminal, FILE *f)
+static void write_script(const struct sim_run *run, FILE *f)
 {
 	static const char *const shade[] = { "#000000", "#505050", "#909090" };
 	int line = 0;
 
-	fprintf(f, "set terminal %s\n", terminal);
-	write_name(path, f);
 	fputs("set xlabel 'cache size (% of the bytes)'\n"
 	      "set ylabel 'object hit ratio (%)'\n"
 	      "set xrange [0:*]\nset yrange [0:100]\n"
@@ -279,69 +263,13 @@ static void write_script(const struct sim_run *run, const char *path,
 	fputc('\n', f);
 }
 
-static int run_gnuplot(FILE *script, struct err *err)
-{
-	char *const argv[] = { (char[]){ "gnuplot" }, (char[]){ "-" }, NULL };
-	posix_spawn_file_actions_t actions;
-	int status, r;
-	pid_t pid;
-
-	r = posix_spawn_file_actions_init(&actions);
-	if (r)
-		return err_set(err, -r, "gnuplot: %s", strerror(r));
-	r = posix_spawn_file_actions_adddup2(&actions, fileno(script), 0);
-	if (!r)
-		r = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv,
-				 environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r)
-		return err_set(err, -r, "gnuplot: %s", strerror(r));
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(err, -errno, "gnuplot: %s",
-				       strerror(errno));
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		return err_set(err, -EIO, "gnuplot failed");
-	return 0;
-}
-
-static const char *terminal_of(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	if (dot && !strcmp(dot, ".svg"))
-		return "svg size 900,560 background 'white'";
-	if (dot && !strcmp(dot, ".png"))
-		return "pngcairo size 1350,840 fontscale 1.4";
-	return NULL;
-}
-
-int sim_plot_check(const char *path, struct err *err)
-{
-	return terminal_of(path)
-		       ? 0
-		       : err_set(err, -EINVAL,
-				 "%s: a plot file must end in .svg or .png",
-				 path);
-}
-
 int sim_plot(const struct sim_run *run, const char *path, struct err *err)
 {
-	const char *terminal = terminal_of(path);
-	_cleanup_fclose_ FILE *script = NULL;
-	_cleanup_close_ int fd = -1;
+	FILE *script;
+	int r = gnuplot_begin(path, 900, 560, &script, err);
 
-	if (!terminal)
-		return sim_plot_check(path, err);
-	/* gnuplot's own error has five lines */
-	fd = util_open_output(path, O_CREAT | O_TRUNC);
-	if (fd < 0)
-		return err_set(err, fd, "%s: %s", path, strerror(-fd));
-	script = tmpfile();
-	if (!script)
-		return err_set(err, -errno, "plot: %s", strerror(errno));
-	write_script(run, path, terminal, script);
-	if (fflush(script) || fseek(script, 0, SEEK_SET))
-		return err_set(err, -errno, "plot: %s", strerror(errno));
-	return run_gnuplot(script, err);
+	if (r < 0)
+		return r;
+	write_script(run, script);
+	return gnuplot_draw(script, err);
 }

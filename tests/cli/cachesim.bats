@@ -138,7 +138,7 @@ for e in range(6):
 	run -2 gpemu-cachesim --dataset imagenet -c 10%,
 	[[ "$output" == *"'' is not a cache size"* ]]
 	run -2 gpemu-cachesim --dataset imagenet --plot x.jpg
-	[[ "$output" == *"a plot file must end in .svg or .png" ]]
+	[[ "$output" == *"a plot file must end in .svg, .png or .pdf" ]]
 	run -2 gpemu-cachesim --dir . --files 3
 	run -2 gpemu-cachesim --dir . --trace-format csv
 	run -1 gpemu-cachesim --trace none.csv

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/program/gnuplot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/util.h"
+
+extern char **environ;
+
+static const char *const suffixes[] = { ".svg", ".png", ".pdf" };
+enum { SVG, PNG, PDF };
+
+static int kind_of(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	for (int i = 0; dot && i < (int)ARRAY_SIZE(suffixes); i++)
+		if (!strcmp(dot, suffixes[i]))
+			return i;
+	return -EINVAL;
+}
+
+int gnuplot_check(const char *path, struct err *err)
+{
+	return kind_of(path) >= 0
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "%s: a plot file must end in .svg, .png or "
+				 ".pdf",
+				 path);
+}
+
+/* A PNG has three pixels for two points; 900 points are 7 inches of PDF, the
+ * width of a page with two columns, where letters have 7 points. */
+static void set_terminal(int kind, unsigned width, unsigned height, FILE *f)
+{
+	if (kind == SVG)
+		fprintf(f, "set terminal svg size %u,%u background 'white'\n",
+			width, height);
+	else if (kind == PNG)
+		fprintf(f, "set terminal pngcairo size %u,%u fontscale 1.4\n",
+			width * 3 / 2, height * 3 / 2);
+	else
+		fprintf(f,
+			"set terminal pdfcairo size %.2fin,%.2fin fontscale "
+			".6\n",
+			width * 7 / 900., height * 7 / 900.);
+}
+
+void gnuplot_quote(const char *text, FILE *script)
+{
+	fputc('\'', script);
+	for (; *text; text++)
+		fputs(*text == '\'' ? "''" : (char[]){ *text, 0 }, script);
+	fputc('\'', script);
+}
+
+int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
+		  struct err *err)
+{
+	_cleanup_fclose_ FILE *script = NULL;
+	_cleanup_close_ int fd = -1;
+	int r = gnuplot_check(path, err);
+
+	if (r < 0)
+		return r;
+	/* gnuplot's own error has five lines */
+	fd = util_open_output(path, O_CREAT | O_TRUNC);
+	if (fd < 0)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
+	script = tmpfile();
+	if (!script)
+		return err_set(err, -errno, "plot: %s", strerror(errno));
+	set_terminal(kind_of(path), width, height, script);
+	fputs("set output ", script);
+	gnuplot_quote(path, script);
+	fputc('\n', script);
+	*ret = TAKE_PTR(script);
+	return 0;
+}
+
+static int run(int script, struct err *err)
+{
+	char *const argv[] = { (char[]){ "gnuplot" }, (char[]){ "-" }, NULL };
+	posix_spawn_file_actions_t actions;
+	int status, r;
+	pid_t pid;
+
+	r = posix_spawn_file_actions_init(&actions);
+	if (r)
+		return err_set(err, -r, "gnuplot: %s", strerror(r));
+	r = posix_spawn_file_actions_adddup2(&actions, script, 0);
+	if (!r)
+		r = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv,
+				 environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r == ENOENT)
+		return err_set(err, -r,
+			       "gnuplot is not installed: install it, or leave "
+			       "out --plot");
+	if (r)
+		return err_set(err, -r, "gnuplot: %s", strerror(r));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_set(err, -errno, "gnuplot: %s",
+				       strerror(errno));
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		return err_set(err, -EIO, "gnuplot failed");
+	return 0;
+}
+
+int gnuplot_draw(FILE *script, struct err *err)
+{
+	int r = 0;
+
+	if (fflush(script) || fseek(script, 0, SEEK_SET))
+		r = err_set(err, -errno, "plot: %s", strerror(errno));
+	if (r == 0)
+		r = run(fileno(script), err);
+	fclose(script);
+	return r;
+}

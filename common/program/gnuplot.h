@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drawings in files, by gnuplot(1).
+ *
+ *	FILE *script;
+ *	int r = gnuplot_begin(path, 900, 560, &script, err);
+ *	if (r == 0) {
+ *		fputs("plot x\n", script);
+ *		r = gnuplot_draw(script, err);
+ *	}
+ */
+#ifndef GPEMU_COMMON_PROGRAM_GNUPLOT_H
+#define GPEMU_COMMON_PROGRAM_GNUPLOT_H
+
+#include <stdio.h>
+
+#include "common/err.h"
+
+/* -EINVAL with a text: the name ends neither in .svg nor .png nor .pdf. */
+int gnuplot_check(const char *path, struct err *err);
+/*
+ * A script that draws to `path`, `width` by `height` points: terminal and
+ * output are set, the commands are the caller's. -EINVAL, -errno with a text.
+ */
+int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
+		  struct err *err);
+/* Run the script, and close it. -ENOENT with a text: there is no gnuplot. */
+int gnuplot_draw(FILE *script, struct err *err);
+/* A text in quotes. */
+void gnuplot_quote(const char *text, FILE *script);
+
+#endif
