@@ -44,7 +44,7 @@ struct run {
 	struct plan plan;
 	struct job *jobs;
 	size_t n, arrived, n_done;
-	uint32_t *active;
+	uint32_t *active; /* ascending */
 	size_t n_active;
 	struct due *heap;
 	size_t n_heap;
@@ -135,12 +135,32 @@ static void arrive(struct run *r)
 	}
 }
 
+/* It is not active any more; the others stay in their order. */
+static void forget(struct run *r, uint32_t job)
+{
+	size_t low = 0, high = r->n_active;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->active[middle] <= job)
+			low = middle;
+		else
+			high = middle;
+	}
+	r->n_active--;
+	memmove(&r->active[low], &r->active[low + 1],
+		(r->n_active - low) * sizeof(*r->active));
+}
+
 static void complete(struct run *r)
 {
 	while (r->n_heap && r->heap[0].at_ns <= r->now_ns) {
-		struct job *job = &r->jobs[r->heap[0].job];
+		uint32_t which = r->heap[0].job;
+		struct job *job = &r->jobs[which];
 
-		remove_due(r, r->heap[0].job);
+		remove_due(r, which);
+		forget(r, which);
 		plan_release(&r->cluster, job, r->now_ns, JOB_DONE);
 		job->done = 1;
 		job->end_ns = r->now_ns;
@@ -148,17 +168,6 @@ static void complete(struct run *r)
 		r->sim->n_done++;
 		r->changed = true;
 	}
-}
-
-/* Forget those that are done; the order stays. */
-static void compact(struct run *r)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < r->n_active; i++)
-		if (r->jobs[r->active[i]].state != JOB_DONE)
-			r->active[n++] = r->active[i];
-	r->n_active = n;
 }
 
 static uint64_t next_round(const struct run *r, uint64_t from_ns)
@@ -204,7 +213,6 @@ static int decide(struct run *r, struct err *err)
 	uint64_t from = tick_wall();
 	int e;
 
-	compact(r);
 	r->changed = false;
 	r->asked_ns = r->now_ns;
 	if (!r->n_active)

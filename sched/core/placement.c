@@ -186,7 +186,8 @@ static size_t packed(struct placement *p, const struct cluster *c,
 {
 	uint32_t fewest = UINT32_MAX;
 
-	for (uint32_t i = 0; i < c->n; i++) {
+	/* none has fewer than it needs */
+	for (uint32_t i = 0; i < c->n && fewest > job->n_gpus; i++) {
 		const struct node *n = &c->nodes[i];
 		uint32_t free = node_gpus(n, job->n_gpus ? job->gpu_milli : 1);
 		struct part part;
@@ -204,20 +205,24 @@ static size_t packed(struct placement *p, const struct cluster *c,
 	return fewest < UINT32_MAX;
 }
 
-/* As many GPUs of the node as fit, and are still needed. */
+/* As many GPUs of the node as fit, and are still needed; 0: no more than
+ * `least`. */
 static uint32_t most(struct placement *p, const struct cluster *c,
 		     const struct job *job, uint32_t node, uint32_t need,
-		     struct part *ret)
+		     uint32_t least, struct part *ret)
 {
-	struct demand d = demand_of(p, &c->nodes[node], job);
 	uint32_t n = MIN(need, node_gpus(&c->nodes[node], job->gpu_milli));
+	struct demand d;
 
-	for (; n; n--) {
+	if (n <= least)
+		return 0;
+	d = demand_of(p, &c->nodes[node], job);
+	for (; n > least; n--) {
 		*ret = placement_part(node, job, n, d);
 		if (placement_fits(c, job, ret, n))
 			break;
 	}
-	return n;
+	return n > least ? n : 0;
 }
 
 /* Over several nodes, the one that has room for most of it first. */
@@ -237,8 +242,8 @@ static size_t split(struct placement *p, const struct cluster *c,
 
 			for (size_t k = 0; k < n; k++)
 				used = used || ret[k].node == i;
-			gpus = used ? 0 : most(p, c, job, i, need, &part);
-			if (gpus <= best)
+			gpus = used ? 0 : most(p, c, job, i, need, best, &part);
+			if (!gpus)
 				continue;
 			best = gpus;
 			part.gpus = placement_tightest(&c->nodes[i],

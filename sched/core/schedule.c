@@ -38,6 +38,10 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 			return -ENOMEM;
 	}
 	s->ops = ops;
+	if (ops->key && !ops->decide)
+		r = queue_init(&s->queue, v->jobs, v->n_jobs);
+	if (r < 0)
+		return r;
 	return ops->begin ? ops->begin(s, v, err) : 0;
 }
 
@@ -48,8 +52,9 @@ void schedule_fini(struct schedule *s)
 	placement_fini(&s->placement);
 	cluster_fini(&s->scratch);
 	plan_fini(&s->all);
+	queue_fini(&s->queue);
 	free(s->state);
-	free(s->queue);
+	free(s->behind);
 	free(s->chosen);
 	free(s->parts);
 	*s = (struct schedule){ 0 };
@@ -57,62 +62,205 @@ void schedule_fini(struct schedule *s)
 
 /* --- who: from the front, while there are GPUs ---------------------------- */
 
+static struct queued entry_of(const struct schedule *s, const struct view *v,
+			      uint32_t job)
+{
+	return (struct queued){ s->ops->key(&v->jobs[job], v->now_ns), job };
+}
+
+static int enqueue(struct schedule *s, const struct view *v, uint32_t job)
+{
+	return queue_wait(&s->queue, v->jobs[job].shape, entry_of(s, v, job));
+}
+
+/* Nobody asks for the order of running jobs that are not preempted. */
+static int add_running(struct schedule *s, struct queued job)
+{
+	return s->ops->preempts ? queue_run(&s->queue, job) : 0;
+}
+
+/* Is the queue of the last decision that of this one, but for arrivals? */
+static bool is_kept(const struct schedule *s)
+{
+	return s->ops->key_motion != KEY_MOVES && !s->placement.ops->anew;
+}
+
+/* Jobs that arrived since, or all. Jobs are numbered by arrival. */
+static int take_in(struct schedule *s, const struct view *v)
+{
+	size_t i = v->n_active;
+	int r = 0;
+
+	if (!is_kept(s))
+		queue_reset(&s->queue);
+	while (i && v->active[i - 1] >= s->queue.n_seen)
+		i--;
+	for (; r == 0 && i < v->n_active; i++) {
+		uint32_t job = v->active[i];
+
+		r = v->jobs[job].state == JOB_WAITING
+			    ? enqueue(s, v, job)
+			    : add_running(s, entry_of(s, v, job));
+		s->queue.n_seen = (size_t)job + 1;
+	}
+	return r;
+}
+
 static int compare(const void *a, const void *b)
 {
-	const struct queued *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->job < y->job ? -1 : x->job > y->job;
+	return queued_before(a, b) ? -1 : queued_before(b, a);
 }
 
-/* Sorted: all active jobs if they may be preempted, else those that wait. Jobs
- * are numbered by arrival. */
-static int make_queue(struct schedule *s, const struct view *v, size_t *ret_n)
+/* All running jobs, where their keys may have moved either way. */
+static int all_behind(struct schedule *s, const struct view *v, size_t *ret_n)
 {
-	int r = util_reserve_anew(&s->queue, &s->queue_allocated, v->n_active,
-				  sizeof(*s->queue));
-	size_t n = 0;
+	int r = util_reserve_anew(&s->behind, &s->behind_allocated,
+				  s->queue.n_running + 1, sizeof(*s->behind));
 
-	if (r == 0)
-		r = util_reserve_anew(&s->chosen, &s->chosen_allocated,
-				      v->n_active, sizeof(*s->chosen));
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+	for (size_t i = 0; r == 0 && i < s->queue.n_running; i++) {
+		uint32_t job = s->queue.running[i].job;
 
-		if (job->state == JOB_WAITING || s->ops->preempts)
-			s->queue[n++] =
-				(struct queued){ s->ops->key(job, v->now_ns),
-						 v->active[i] };
+		if (v->jobs[job].state == JOB_RUNNING)
+			s->behind[(*ret_n)++] = entry_of(s, v, job);
 	}
-	qsort(s->queue, n, sizeof(*s->queue), compare);
-	*ret_n = n;
-	return 0;
+	s->queue.n_running = 0;
+	return r;
 }
 
-/* The numbers of those that shall run, in order; the rest of the queue gets
- * the key 1, the chosen the key 0. */
-static size_t choose(struct schedule *s, const struct view *v, size_t n)
+/* NULL: none runs. Keys that fall were at least what they are now: the first of
+ * the heap that has its key of now is the last of all. */
+static const struct queued *last_running(struct schedule *s,
+					 const struct view *v)
 {
-	uint64_t left = s->ops->preempts ? v->cluster->whole.gpu_milli
-					 : v->cluster->free.gpu_milli;
-	size_t n_chosen = 0;
+	struct queue *q = &s->queue;
+
+	while (q->n_running) {
+		struct queued was = q->running[0];
+		struct queued now = entry_of(s, v, was.job);
+
+		if (v->jobs[was.job].state != JOB_RUNNING)
+			queue_drop_last(q);
+		else if (now.key < was.key)
+			queue_sooner(q, now);
+		else
+			return &q->running[0];
+	}
+	return NULL;
+}
+
+/*
+ * Running jobs from the last one on, until there is one such that all jobs up
+ * to it, those that wait among them, fit into what is free and what the running
+ * jobs behind it have: all of these run. The waiting jobs that were looked at
+ * are the first of `chosen`.
+ */
+static int some_behind(struct schedule *s, const struct view *v, size_t *ret_n,
+		       size_t *ret_ahead)
+{
+	uint64_t room = v->cluster->free.gpu_milli;
+	const struct queued *last;
+	int r = 0;
+
+	while (r == 0 && (last = last_running(s, v))) {
+		const struct queue_head *head;
+
+		while ((head = queue_next(&s->queue)) &&
+		       queued_before(&head->first, last)) {
+			uint64_t need =
+				job_gpu_milli(&v->jobs[head->first.job]);
+
+			if (need > room)
+				break;
+			room -= need;
+			s->chosen[(*ret_ahead)++] = head->first.job;
+			queue_take(&s->queue);
+		}
+		if (!head || queued_before(last, &head->first))
+			break;
+		r = util_reserve(&s->behind, &s->behind_allocated, *ret_n + 1,
+				 sizeof(*s->behind));
+		if (r < 0)
+			break;
+		s->behind[(*ret_n)++] = *last;
+		room += job_gpu_milli(&v->jobs[last->job]);
+		queue_drop_last(&s->queue);
+	}
+	return r;
+}
+
+/* Running jobs that may have to give way, sorted: all others run on. */
+static int find_behind(struct schedule *s, const struct view *v, size_t *ret_n)
+{
+	bool all = !is_kept(s) || s->ops->key_motion != KEY_FALLS;
+	size_t n_ahead = 0;
+	int r;
+
+	*ret_n = 0;
+	r = all ? all_behind(s, v, ret_n) : some_behind(s, v, ret_n, &n_ahead);
+	for (size_t i = 0; r == 0 && i < n_ahead; i++)
+		r = enqueue(s, v, s->chosen[i]);
+	if (n_ahead)
+		queue_walk(&s->queue);
+	if (*ret_n)
+		qsort(s->behind, *ret_n, sizeof(*s->behind), compare);
+	return r;
+}
+
+/* GPUs for the waiting jobs and those of `behind`; all others run on. */
+static uint64_t gpus_left(const struct schedule *s, const struct view *v,
+			  size_t n_behind)
+{
+	uint64_t left = v->cluster->free.gpu_milli;
+
+	for (size_t i = 0; i < n_behind; i++)
+		left += job_gpu_milli(&v->jobs[s->behind[i].job]);
+	return left;
+}
+
+/*
+ * The numbers of those that shall run, in order: of the waiting jobs, which
+ * leave the queue, and of `behind`, which go back into it. What is not chosen
+ * of the latter stays there, in order.
+ */
+static int choose(struct schedule *s, const struct view *v, size_t *n_behind,
+		  size_t *ret_n)
+{
+	uint64_t left = gpus_left(s, v, *n_behind);
+	size_t i = 0, n_losers = 0, n = 0;
 	bool blocked = false;
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct queued *q = &s->queue[i];
-		uint64_t need = job_gpu_milli(&v->jobs[q->job]);
+	while (r == 0) {
+		const struct queue_head *head = blocked ? NULL
+							: queue_next(&s->queue);
+		bool runs =
+			i < *n_behind &&
+			(!head || queued_before(&s->behind[i], &head->first));
+		struct queued q;
+		uint64_t need;
 
-		q->key = blocked || need > left;
-		blocked = s->ops->in_order && q->key > 0;
-		if (q->key > 0)
+		if (!runs && !head)
+			break;
+		q = runs ? s->behind[i++] : head->first;
+		need = job_gpu_milli(&v->jobs[q.job]);
+		if (!blocked && need <= left) {
+			left -= need;
+			s->chosen[n++] = q.job;
+			if (runs)
+				r = queue_run(&s->queue, q);
+			else
+				queue_take(&s->queue);
 			continue;
-		left -= need;
-		s->chosen[n_chosen++] = q->job;
+		}
+		blocked = s->ops->in_order;
+		if (runs)
+			s->behind[n_losers++] = q;
+		else
+			queue_skip(&s->queue);
 	}
-	return n_chosen;
+	*n_behind = n_losers;
+	*ret_n = n;
+	return r;
 }
 
 /* --- where: on the copy --------------------------------------------------- */
@@ -146,6 +294,46 @@ static int start(struct schedule *s, const struct view *v, uint32_t job,
 	return r < 0 ? r : 1;
 }
 
+/* The same of a job that was taken from the queue. The copy only fills up: a
+ * shape without room once in a decision has none later. */
+static int start_queued(struct schedule *s, const struct view *v, uint32_t job,
+			struct plan *ret)
+{
+	struct queue_shape *shape = &s->queue.shapes[v->jobs[job].shape];
+	int r = shape->stuck == s->n_decisions ? 0 : start(s, v, job, ret);
+
+	if (r > 0) {
+		int e = add_running(s, entry_of(s, v, job));
+
+		return e < 0 ? e : r;
+	}
+	shape->stuck = s->n_decisions;
+	return r;
+}
+
+/* Those that find no place wait on. */
+static int start_chosen(struct schedule *s, const struct view *v, size_t n,
+			bool *ret_failed, struct plan *ret)
+{
+	int r = 0;
+
+	*ret_failed = false;
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		uint32_t job = s->chosen[i];
+
+		if (v->jobs[job].state != JOB_WAITING)
+			continue;
+		r = *ret_failed && s->ops->in_order
+			    ? 0
+			    : start_queued(s, v, job, ret);
+		if (r == 0) {
+			*ret_failed = true;
+			r = enqueue(s, v, job);
+		}
+	}
+	return MIN(r, 0);
+}
+
 /* Running jobs that were not chosen keep their parts where these are free. */
 static int displace(struct schedule *s, const struct view *v, size_t n,
 		    struct plan *ret)
@@ -153,58 +341,84 @@ static int displace(struct schedule *s, const struct view *v, size_t n,
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
-		const struct job *job = &v->jobs[s->queue[i].job];
+		struct queued q = s->behind[i];
+		const struct job *job = &v->jobs[q.job];
 
-		if (s->queue[i].key == 0 || job->state != JOB_RUNNING)
-			continue;
-		if (still_free(&s->scratch, job))
+		if (still_free(&s->scratch, job)) {
 			take_parts(&s->scratch, job->parts, job->n_parts);
-		else
-			r = plan_add(ret, ACTION_STOP, s->queue[i].job, NULL,
-				     0);
+			r = queue_run(&s->queue, q);
+		} else {
+			r = plan_add(ret, ACTION_STOP, q.job, NULL, 0);
+		}
 	}
 	return r;
 }
 
 /* Waiting jobs behind the chosen take what is left. */
-static int fill(struct schedule *s, const struct view *v, size_t n,
-		struct plan *ret)
+static int fill(struct schedule *s, const struct view *v, struct plan *ret)
+{
+	const struct queue_head *head;
+	int r = 0;
+
+	queue_walk(&s->queue);
+	while (r >= 0 && s->scratch.free.gpu_milli > 0 &&
+	       (head = queue_next(&s->queue))) {
+		r = start_queued(s, v, head->first.job, ret);
+		if (r > 0)
+			queue_take(&s->queue);
+		else
+			queue_skip(&s->queue);
+	}
+	return MIN(r, 0);
+}
+
+/* Only now, since a job does not start in the decision that stops it. */
+static int enqueue_stopped(struct schedule *s, const struct view *v,
+			   const struct plan *plan)
 {
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		if (s->queue[i].key > 0 && s->scratch.free.gpu_milli > 0 &&
-		    v->jobs[s->queue[i].job].state == JOB_WAITING)
-			r = start(s, v, s->queue[i].job, ret);
+	for (size_t i = 0; r == 0 && i < plan->n; i++)
+		if (plan->actions[i].kind == ACTION_STOP)
+			r = enqueue(s, v, plan->actions[i].job);
 	return r;
 }
 
-static int keep_places(struct schedule *s, const struct view *v, size_t n,
-		       size_t n_chosen, struct plan *ret)
+/* Was no waiting job chosen? Then all stay where they are. */
+static bool none_starts(const struct schedule *s, const struct view *v,
+			size_t n_chosen)
 {
-	bool failed = false;
+	size_t i = 0;
+
+	while (i < n_chosen && v->jobs[s->chosen[i]].state == JOB_RUNNING)
+		i++;
+	return i == n_chosen;
+}
+
+static int keep_places(struct schedule *s, const struct view *v,
+		       size_t n_behind, size_t n_chosen, struct plan *ret)
+{
+	bool failed;
 	int r = 0;
 
+	if (none_starts(s, v, n_chosen)) {
+		for (size_t i = 0; r == 0 && i < n_behind; i++)
+			r = queue_run(&s->queue, s->behind[i]);
+		return r;
+	}
 	cluster_sync(&s->scratch, v->cluster);
-	for (size_t i = 0; i < n; i++) {
-		const struct job *job = &v->jobs[s->queue[i].job];
+	for (size_t i = 0; i < n_behind; i++) {
+		const struct job *job = &v->jobs[s->behind[i].job];
 
-		for (size_t k = 0; s->queue[i].key > 0 && k < job->n_parts; k++)
+		for (size_t k = 0; k < job->n_parts; k++)
 			cluster_give(&s->scratch, &job->parts[k]);
 	}
-	for (size_t i = 0; r >= 0 && i < n_chosen; i++) {
-		if (v->jobs[s->chosen[i]].state != JOB_WAITING)
-			continue;
-		r = start(s, v, s->chosen[i], ret);
-		failed = failed || r == 0;
-		if (failed && s->ops->in_order)
-			break;
-	}
-	if (r >= 0)
-		r = displace(s, v, n, ret);
-	if (r >= 0 && failed && !s->ops->in_order)
-		r = fill(s, v, n, ret);
-	return r < 0 ? r : 0;
+	r = start_chosen(s, v, n_chosen, &failed, ret);
+	if (r == 0)
+		r = displace(s, v, n_behind, ret);
+	if (r == 0 && failed && !s->ops->in_order)
+		r = fill(s, v, ret);
+	return r < 0 ? r : enqueue_stopped(s, v, ret);
 }
 
 /* --- all anew ------------------------------------------------------------- */
@@ -287,14 +501,25 @@ static int place_anew(struct schedule *s, const struct view *v, size_t n_chosen,
 static int decide_queue(struct schedule *s, const struct view *v,
 			struct plan *ret)
 {
-	size_t n, n_chosen;
-	int r = make_queue(s, v, &n);
+	size_t n_behind, n_chosen = 0;
+	int r = take_in(s, v);
 
+	if (r == 0)
+		r = util_reserve_anew(&s->chosen, &s->chosen_allocated,
+				      v->n_active + 1, sizeof(*s->chosen));
+	queue_walk(&s->queue);
+	/* nobody waits: all stay where they are */
+	if (r < 0 || (!queue_next(&s->queue) && !s->placement.ops->anew))
+		return r;
+	s->n_decisions++;
+	r = find_behind(s, v, &n_behind);
+	if (r == 0)
+		r = choose(s, v, &n_behind, &n_chosen);
 	if (r < 0)
 		return r;
-	n_chosen = choose(s, v, n);
-	return s->placement.ops->anew ? place_anew(s, v, n_chosen, ret)
-				      : keep_places(s, v, n, n_chosen, ret);
+	return s->placement.ops->anew
+		       ? place_anew(s, v, n_chosen, ret)
+		       : keep_places(s, v, n_behind, n_chosen, ret);
 }
 
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret)

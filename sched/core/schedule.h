@@ -11,6 +11,7 @@
 #define GPEMU_SCHED_CORE_SCHEDULE_H
 
 #include "sched/core/placement.h"
+#include "sched/core/queue.h"
 
 /* What a policy sees. */
 struct view {
@@ -25,6 +26,14 @@ struct view {
 
 struct schedule;
 
+/* When the key of a job may change. The less often, the less there is to sort:
+ * with KEY_FALLS a decision does not look at all jobs. */
+enum key_motion {
+	KEY_MOVES, /* at any time */
+	KEY_RESTS, /* not while the job waits */
+	KEY_FALLS, /* as KEY_RESTS, and it never rises while the job runs */
+};
+
 struct schedule_ops {
 	struct plugin plugin;
 	/* A job that the order puts behind others may lose its GPUs. */
@@ -37,6 +46,7 @@ struct schedule_ops {
 	bool places;
 	/* The order of the queue, least first; ties by arrival. */
 	double (*key)(const struct job *job, uint64_t now_ns);
+	enum key_motion key_motion;
 	/* NULL: the queue, ordered by `key`. -ENOMEM. */
 	int (*decide)(struct schedule *s, const struct view *v,
 		      struct plan *ret);
@@ -47,11 +57,6 @@ struct schedule_ops {
 
 extern const struct plugin *const schedule_table[];
 
-struct queued {
-	double key;
-	uint32_t job;
-};
-
 struct schedule {
 	const struct schedule_ops *ops;
 	const void *options; /* borrowed; its own, or NULL */
@@ -59,11 +64,13 @@ struct schedule {
 	struct rng rng;
 	struct placement placement;
 	struct cluster scratch; /* to try placements on */
-	struct queued *queue;
+	struct queue queue;
+	struct queued *behind; /* running jobs that may have to give way */
 	uint32_t *chosen;
 	struct part *parts; /* of one job */
 	struct plan all;
-	size_t queue_allocated, chosen_allocated;
+	size_t behind_allocated, chosen_allocated;
+	uint64_t n_decisions;
 };
 
 /*
@@ -76,7 +83,8 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		  const void *placement_options, uint64_t seed,
 		  const struct view *v, struct err *err);
 void schedule_fini(struct schedule *s);
-/* What to do now: `ret` is reset first. -ENOMEM. */
+/* What to do now: `ret` is reset first. The plan must be carried out before the
+ * next call. -ENOMEM. */
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret);
 
 #endif

@@ -15,4 +15,5 @@ const struct schedule_ops schedule_fifo = {
 	.in_order = true,
 	.no_starvation = true,
 	.key = fifo_key,
+	.key_motion = KEY_FALLS,
 };

@@ -11,4 +11,5 @@ const struct schedule_ops schedule_las = {
 		    .summary = "least attained GPU time first, preemptive" },
 	.preempts = true,
 	.key = job_attained,
+	.key_motion = KEY_RESTS,
 };

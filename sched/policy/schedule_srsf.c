@@ -16,4 +16,5 @@ const struct schedule_ops schedule_srsf = {
 			       "preemptive" },
 	.preempts = true,
 	.key = srsf_key,
+	.key_motion = KEY_FALLS,
 };

@@ -7,4 +7,5 @@ const struct schedule_ops schedule_srtf = {
 		    .summary = "shortest remaining time first, preemptive" },
 	.preempts = true,
 	.key = job_left,
+	.key_motion = KEY_FALLS,
 };

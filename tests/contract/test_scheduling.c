@@ -93,9 +93,9 @@ static const struct schedule_ops *policy_of(const struct sim_cell *c)
 	return container_of(c->policy.plugin, struct schedule_ops, plugin);
 }
 
-/* Runs, and leaves the jobs in the cell. */
-static void run(struct rig *rig, const char *policy, const char *placement,
-		uint64_t round_s, struct sim *sim)
+/* Runs a policy, and leaves the jobs in the cell. */
+static void run_ops(struct rig *rig, const struct schedule_ops *ops,
+		    const char *placement, uint64_t round_s, struct sim *sim)
 {
 	struct err err = { 0 };
 
@@ -106,15 +106,24 @@ static void run(struct rig *rig, const char *policy, const char *placement,
 			     .n_cells = 1 };
 	sim->cells = calloc(1, sizeof(*sim->cells));
 	assert_non_null(sim->cells);
-	assert_int_equal(plugin_choose(schedule_table, "policy", policy,
-				       &sim->cells->policy, &err),
-			 0);
+	sim->cells->policy.plugin = &ops->plugin;
 	assert_int_equal(plugin_choose(placement_table, "placement", placement,
 				       &sim->cells->placement, &err),
 			 0);
-	sim->cells->name = strdup(policy);
+	sim->cells->name = strdup(ops->plugin.name);
 	if (sim_run(sim, sim->cells, &err) < 0)
-		fail_msg("%s %s: %s", policy, placement, err.text);
+		fail_msg("%s %s: %s", ops->plugin.name, placement, err.text);
+}
+
+static void run(struct rig *rig, const char *policy, const char *placement,
+		uint64_t round_s, struct sim *sim)
+{
+	const struct plugin *p =
+		plugin_find(schedule_table, "policy", policy, NULL);
+
+	assert_non_null(p);
+	run_ops(rig, container_of(p, struct schedule_ops, plugin), placement,
+		round_s, sim);
 }
 
 static void check_jobs(const struct sim *sim)
@@ -291,6 +300,116 @@ static void las_takes_turns(void **state)
 	end(&rig);
 }
 
+/* --- the queue is kept from one decision to the next ---------------------- */
+
+/* A queue that is kept decides as one that is made anew each time. */
+static void kept_as_anew(struct rig *rig, const char *policy,
+			 const char *placement)
+{
+	const struct plugin *p =
+		plugin_find(schedule_table, "policy", policy, NULL);
+	struct schedule_ops anew =
+		*container_of(p, struct schedule_ops, plugin);
+
+	anew.key_motion = KEY_MOVES;
+	for (uint64_t round_s = 0; round_s <= 20; round_s += 20) {
+		struct sim a, b;
+
+		run(rig, policy, placement, round_s, &a);
+		run_ops(rig, &anew, placement, round_s, &b);
+		for (size_t i = 0; i < rig->workload.n; i++) {
+			const struct job *x = &a.cells->jobs[i];
+			const struct job *y = &b.cells->jobs[i];
+
+			assert_int_equal(x->start_ns, y->start_ns);
+			assert_int_equal(x->end_ns, y->end_ns);
+			assert_int_equal(x->n_preempted, y->n_preempted);
+		}
+		sim_fini(&a);
+		sim_fini(&b);
+	}
+}
+
+static void the_kept_queue_decides_the_same(void **state)
+{
+	(void)state;
+	each_pair(kept_as_anew);
+}
+
+/* What the policy says of its key holds, to the last bit. */
+static void keys_move_as_declared(void **state)
+{
+	(void)state;
+	for (size_t i = 0; schedule_table[i]; i++) {
+		const struct schedule_ops *ops = container_of(
+			schedule_table[i], struct schedule_ops, plugin);
+		struct part part = { .gpus = 3, .gpu_milli = GPU_MILLI };
+		struct job job = workload_job();
+		double last;
+
+		if (!ops->key || ops->key_motion == KEY_MOVES)
+			continue;
+		job.n_gpus = 2;
+		job.work_ns = 1e9 / 3;
+		job.arrival_ns = 1;
+		job.state = JOB_WAITING;
+		assert_true(ops->key(&job, 2) == ops->key(&job, 123456789));
+		job.state = JOB_RUNNING;
+		job.since_ns = 5;
+		job.rate = 1 / job.work_ns;
+		job.parts = &part;
+		job.n_parts = 1;
+		last = ops->key(&job, 5);
+		for (uint64_t now = 5; now < 300000000; now += 7777777) {
+			double key = ops->key(&job, now);
+
+			if (ops->key_motion == KEY_FALLS)
+				assert_true(key <= last);
+			last = key;
+		}
+		/* stopped: where it was when it ran */
+		last = ops->key(&job, 300000000);
+		job_advance(&job, 300000000);
+		job.state = JOB_WAITING;
+		assert_true(ops->key(&job, 400000000) == last);
+	}
+}
+
+static uint64_t n_keys;
+
+static double counted_key(const struct job *job, uint64_t now_ns)
+{
+	n_keys++;
+	return job_left(job, now_ns);
+}
+
+/* A decision looks at few jobs, however many wait. */
+static void long_queues_cost_little(void **state)
+{
+	enum { JOBS = 3000 };
+	const struct plugin *p =
+		plugin_find(schedule_table, "policy", "srtf", NULL);
+	struct schedule_ops ops = *container_of(p, struct schedule_ops, plugin);
+	struct rng rng = rng_stream(1, "sched", 0);
+	struct rig rig = { 0 };
+	struct sim sim;
+
+	(void)state;
+	add_nodes(&rig, "2*gpus=8");
+	for (size_t i = 0; i < JOBS; i++)
+		add_job(&rig, (double)rng_below(&rng, 1000),
+			1 + (double)rng_below(&rng, 900),
+			1 + (uint32_t)rng_below(&rng, 4), GPU_MILLI, "a");
+	assert_int_equal(workload_settle(&rig.workload), 0);
+	ops.key = counted_key;
+	n_keys = 0;
+	run_ops(&rig, &ops, "proportional", 0, &sim);
+	assert_true(sim.cells->result.n_decisions > JOBS);
+	assert_true(n_keys < 10 * sim.cells->result.n_decisions);
+	sim_fini(&sim);
+	end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +418,9 @@ int main(void)
 		cmocka_unit_test(no_job_starves_where_promised),
 		cmocka_unit_test(known_orders),
 		cmocka_unit_test(las_takes_turns),
+		cmocka_unit_test(the_kept_queue_decides_the_same),
+		cmocka_unit_test(keys_move_as_declared),
+		cmocka_unit_test(long_queues_cost_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
