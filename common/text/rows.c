@@ -11,6 +11,9 @@
 #include "common/units.h"
 #include "common/util.h"
 
+/* Fields are cut in messages. */
+#define CUT(f) (int)MIN((f)->n, 40), (f)->text
+
 static struct rows_field trimmed(const char *from, const char *to)
 {
 	while (from < to && isspace((unsigned char)*from))
@@ -114,14 +117,36 @@ int rows_header(struct rows *c, const char *const *words, int n, int required,
 	return 0;
 }
 
+int rows_closed(const struct rows *c, const char *const *words, int n)
+{
+	char known[ERR_LIST] = "";
+
+	for (int w = 0; w < n; w++)
+		err_list(known, words[w]);
+	for (int i = 0; i < c->n; i++) {
+		const struct rows_field *f = &c->f[i];
+		int w = 0;
+
+		while (w < n && !rows_is(f, words[w]))
+			w++;
+		if (w == n)
+			return rows_error(c, f,
+					  "unknown column '%.*s' (known: %s)",
+					  CUT(f), known);
+		for (int k = 0; k < i; k++)
+			if (rows_is(&c->f[k], words[w]))
+				return rows_error(c, f,
+						  "column '%s' a second time",
+						  words[w]);
+	}
+	return 0;
+}
+
 /* The field, or NULL: the row has no such column. */
 static const struct rows_field *field(const struct rows *c, int at)
 {
 	return at >= 0 && at < c->n ? &c->f[at] : NULL;
 }
-
-/* Fields are cut in messages. */
-#define CUT(f) (int)MIN((f)->n, 40), (f)->text
 
 int rows_number(const struct rows *c, int at, const char *what, double min,
 		double max, double *ret)
@@ -132,7 +157,10 @@ int rows_number(const struct rows *c, int at, const char *what, double min,
 	if (at < 0)
 		return 0;
 	if (!f)
-		return rows_error(c, NULL, "%d columns: no %s", c->n, what);
+		return rows_error(c, NULL,
+				  "%s: missing, the row has %d fields and the "
+				  "header has it as field %d",
+				  what, c->n, at + 1);
 	if (!rows_double(f, ret))
 		return rows_error(c, f, "%s: '%.*s' is not a number", what,
 				  CUT(f));
@@ -151,7 +179,10 @@ int rows_count(const struct rows *c, int at, const char *what, uint64_t max,
 	if (at < 0)
 		return 0;
 	if (!f)
-		return rows_error(c, NULL, "%d columns: no %s", c->n, what);
+		return rows_error(c, NULL,
+				  "%s: missing, the row has %d fields and the "
+				  "header has it as field %d",
+				  what, c->n, at + 1);
 	if (!rows_u64(f, ret) || *ret > max)
 		return rows_error(c, f,
 				  "%s: '%.*s' is not a whole number up to "

@@ -49,6 +49,9 @@ bool rows_next(struct rows *c);
  */
 int rows_header(struct rows *c, const char *const *words, int n, int required,
 		int *ret_columns);
+/* -EINVAL: this row, the header, has a column that is none of these words, or
+ * one twice. */
+int rows_closed(const struct rows *c, const char *const *words, int n);
 /* -EINVAL with "name:line:column: text"; `f` is a field of this row, or NULL
  * for the whole of it. */
 int rows_error(const struct rows *c, const struct rows_field *f,

@@ -47,7 +47,8 @@ int mix_parse(const char *text, struct mix *ret, struct err *err)
 		if (!*word || (colon && (units_parse_double(colon, &weight) ||
 					 weight <= 0 || weight > 1e9)))
 			return err_set(err, -EINVAL,
-				       "'%s' is not a mix such as a:20,b:80",
+				       "'%s' is not a list of WORD:WEIGHT, "
+				       "such as a:20,b:80",
 				       text);
 		r = mix_add(ret, word, weight);
 	}
@@ -81,7 +82,7 @@ struct streams {
 	struct rng arrivals, work, gpus, classes, users;
 };
 
-static int read_gpus(const char *word, uint32_t *ret, struct err *err)
+int generate_gpus(const char *word, uint32_t *ret, struct err *err)
 {
 	struct rows_field f = { word, strlen(word) };
 	uint64_t n;
@@ -98,6 +99,7 @@ static int generate_job(const struct generate *g, struct streams *s,
 			double *now_s, struct workload *w, struct err *err)
 {
 	struct job job = workload_job();
+	double work_s;
 	char user[32];
 	int r;
 
@@ -105,16 +107,17 @@ static int generate_job(const struct generate *g, struct streams *s,
 	if (g->jobs_per_hour > 0)
 		*now_s -= log1p(-rng_double(&s->arrivals)) * 3600 /
 			  g->jobs_per_hour;
-	job.work_ns = MIN(g->median_s * exp(g->sigma * rng_normal(&s->work)),
-			  WORKLOAD_SECONDS_MAX) *
-		      NS_PER_S;
+	work_s = g->median_s * exp(g->sigma * rng_normal(&s->work));
+	job.work_ns = NS_PER_S * MIN(MAX(work_s, WORKLOAD_SECONDS_MIN),
+				     WORKLOAD_SECONDS_MAX);
 	if (*now_s > WORKLOAD_SECONDS_MAX)
 		return err_set(err, -EINVAL,
-			       "the last jobs arrive after %g s: fewer jobs, "
-			       "or more of them per hour",
-			       WORKLOAD_SECONDS_MAX);
+			       "job %zu would arrive later than %g s, the "
+			       "limit: give a lower --count or a higher "
+			       "--per-hour",
+			       w->n, WORKLOAD_SECONDS_MAX);
 	job.arrival_ns = (uint64_t)(*now_s * NS_PER_S);
-	r = read_gpus(mix_draw(&g->gpus, &s->gpus), &job.n_gpus, err);
+	r = generate_gpus(mix_draw(&g->gpus, &s->gpus), &job.n_gpus, err);
 	snprintf(user, sizeof(user), "user%zu",
 		 (size_t)rng_below(&s->users, g->users));
 	if (r == 0)

@@ -21,6 +21,9 @@ struct mix {
 int mix_parse(const char *text, struct mix *ret, struct err *err);
 void mix_fini(struct mix *m);
 
+/* A number of GPUs, from 1 to WORKLOAD_GPUS_MAX. -EINVAL with a text. */
+int generate_gpus(const char *word, uint32_t *ret, struct err *err);
+
 struct generate {
 	uint64_t seed, jobs, users;
 	double jobs_per_hour; /* 0: all at once */

@@ -81,6 +81,9 @@ int nodes_parse(const char *text, struct cluster *c, struct err *err)
 				  .memory_mib = s.memory_bytes / MIB };
 
 		r = cluster_add(c, &n, s.model ? s.model : "gpu", count);
+		if (r == -E2BIG)
+			err_set(err, r, "more than %u nodes, or %d models",
+				CLUSTER_NODES_MAX, CLUSTER_MODELS_MAX);
 	}
 	conf_free(spec_fields, &s);
 	if (r < 0)
@@ -92,9 +95,9 @@ int nodes_parse(const char *text, struct cluster *c, struct err *err)
 
 enum { CPU, MEMORY, GPUS, MODEL, COUNT, N_COLUMNS, N_REQUIRED = COUNT };
 
-/* Those of openb, and how many. */
-static const char *const columns[N_COLUMNS] = {
-	"cpu_milli", "memory_mib", "gpu", "model", "count",
+/* Those of openb, and how many. Its serial numbers are not read. */
+static const char *const columns[] = {
+	"cpu_milli", "memory_mib", "gpu", "model", "count", "sn",
 };
 
 static int read_row(struct rows *csv, const int *at, struct cluster *c)
@@ -136,11 +139,17 @@ int nodes_parse_csv(const char *bytes, size_t n, const char *name,
 	int at[N_COLUMNS], r = 0;
 
 	if (!rows_next(&csv))
-		return err_set(err, -EINVAL, "%s: empty", name);
+		return err_set(err, -EINVAL,
+			       "%s: empty: a cluster has a header and a row "
+			       "for each kind of node",
+			       name);
 	r = rows_header(&csv, columns, N_COLUMNS, N_REQUIRED, at);
+	if (r == 0)
+		r = rows_closed(&csv, columns, ARRAY_SIZE(columns));
 	while (r == 0 && rows_next(&csv))
 		r = read_row(&csv, at, c);
 	if (r == 0 && !c->n)
-		r = err_set(err, -EINVAL, "%s: contains no nodes", name);
+		r = err_set(err, -EINVAL, "%s: has no nodes, only a header",
+			    name);
 	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
 }

@@ -51,8 +51,9 @@ static int read_times(struct trace_reader *t, const int *at, struct job *job)
 			    WORKLOAD_SECONDS_MAX, &arrival_s);
 
 	if (r == 0)
-		r = rows_number(&t->csv, at[WORK], "work_s", 1e-9,
-				WORKLOAD_SECONDS_MAX, &work_s);
+		r = rows_number(&t->csv, at[WORK], "work_s",
+				WORKLOAD_SECONDS_MIN, WORKLOAD_SECONDS_MAX,
+				&work_s);
 	if (r == 0)
 		r = rows_number(&t->csv, at[CPU_WORK], "cpu_work_s", 0,
 				WORKLOAD_SECONDS_MAX, &cpu_work_s);
@@ -123,5 +124,6 @@ const struct reader_ops reader_jobs = {
 	.columns = columns,
 	.n_columns = N_COLUMNS,
 	.n_required = 1,
+	.closed = true,
 	.row = jobs_row,
 };

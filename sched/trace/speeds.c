@@ -75,7 +75,7 @@ static int read_row(struct rows *c, const int *at, struct workload *w)
 	if (r == 0)
 		r = rows_text(c, at[MODEL], &name);
 	if (r == 0 && !name)
-		r = rows_error(c, &c->f[at[MODEL]], "no model");
+		r = rows_error(c, &c->f[at[MODEL]], "model: must not be empty");
 	if (r == 0)
 		r = find_or_add(w, name, &s);
 	if (r < 0)
@@ -95,7 +95,10 @@ int speeds_parse_csv(const char *bytes, size_t n, const char *name,
 	int at[N_COLUMNS], r = 0;
 
 	if (!rows_next(&c))
-		return err_set(err, -EINVAL, "%s: empty", name);
+		return err_set(err, -EINVAL,
+			       "%s: empty: speeds have a header and a row for "
+			       "each point",
+			       name);
 	r = rows_header(&c, columns, N_COLUMNS, N_COLUMNS, at);
 	while (r == 0 && rows_next(&c))
 		r = read_row(&c, at, w);
@@ -112,6 +115,19 @@ static const struct speed *speed_by_name(const struct workload *w,
 	return NULL;
 }
 
+static int no_speed(const struct workload *w, const struct job *job,
+		    struct err *err)
+{
+	char known[ERR_LIST] = "";
+
+	for (size_t i = 0; i < w->n_speeds; i++)
+		err_list(known, w->speeds[i].name);
+	return err_set(err, -EINVAL,
+		       "job %s: there is no speed of its model '%s' (known: "
+		       "%s): correct the model, or give --speeds with it",
+		       job->name, w->classes[job->class], known);
+}
+
 int workload_bind(struct workload *w, struct err *err)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -120,9 +136,7 @@ int workload_bind(struct workload *w, struct err *err)
 
 		job->speed = speed_by_name(w, class);
 		if (!job->speed && w->iterations_of)
-			return err_set(err, -EINVAL,
-				       "job %s: model '%s' has no speed",
-				       job->name, class);
+			return no_speed(w, job, err);
 		if (w->iterations_of)
 			job->work_ns *= job->speed->work_per_iteration_ns;
 	}

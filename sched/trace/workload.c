@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "common/util.h"
 
@@ -29,41 +30,73 @@ void workload_fini(struct workload *w)
 		free(w->speeds[i].name);
 	free(w->jobs);
 	free(w->speeds);
+	free(w->user_index.slots);
+	free(w->class_index.slots);
 	free_names(w->users, w->n_users);
 	free_names(w->classes, w->n_classes);
 	*w = (struct workload){ 0 };
 }
 
-/* Few names, and mostly that of the row before. */
-static int intern(char ***names, size_t *n, size_t *allocated, const char *name,
-		  uint32_t *ret)
+/* That of the name, or a free one. */
+static uint32_t *find_slot(const struct name_index *x, char *const *names,
+			   const char *name)
 {
-	int r;
+	size_t i = XXH3_64bits(name, strlen(name)) & (x->n_slots - 1);
 
-	for (size_t i = *n; i-- > 0;)
-		if (!strcmp((*names)[i], name)) {
-			*ret = (uint32_t)i;
-			return 0;
-		}
-	r = util_reserve(names, allocated, *n + 1, sizeof(**names));
+	while (x->slots[i] && strcmp(names[x->slots[i] - 1], name))
+		i = (i + 1) & (x->n_slots - 1);
+	return &x->slots[i];
+}
+
+/* At most half of the slots are taken. */
+static int make_room(struct name_index *x, char *const *names, size_t n)
+{
+	struct name_index more = { .n_slots = x->n_slots ? 2 * x->n_slots
+							 : 64 };
+
+	if (2 * n < x->n_slots)
+		return 0;
+	more.slots = calloc(more.n_slots, sizeof(*more.slots));
+	if (!more.slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		*find_slot(&more, names, names[i]) = (uint32_t)i + 1;
+	free(x->slots);
+	*x = more;
+	return 0;
+}
+
+static int intern(char ***names, size_t *n, size_t *allocated,
+		  struct name_index *index, const char *name, uint32_t *ret)
+{
+	uint32_t *slot;
+	int r = make_room(index, *names, *n);
+
+	if (r == 0)
+		r = util_reserve(names, allocated, *n + 1, sizeof(**names));
 	if (r < 0)
 		return r;
-	(*names)[*n] = strdup(name);
-	if (!(*names)[*n])
-		return -ENOMEM;
-	*ret = (uint32_t)(*n)++;
+	slot = find_slot(index, *names, name);
+	if (!*slot) {
+		(*names)[*n] = strdup(name);
+		if (!(*names)[*n])
+			return -ENOMEM;
+		*slot = (uint32_t)++ * n;
+	}
+	*ret = *slot - 1;
 	return 0;
 }
 
 int workload_user(struct workload *w, const char *name, uint32_t *ret)
 {
-	return intern(&w->users, &w->n_users, &w->users_allocated, name, ret);
+	return intern(&w->users, &w->n_users, &w->users_allocated,
+		      &w->user_index, name, ret);
 }
 
 int workload_class(struct workload *w, const char *name, uint32_t *ret)
 {
-	return intern(&w->classes, &w->n_classes, &w->classes_allocated, name,
-		      ret);
+	return intern(&w->classes, &w->n_classes, &w->classes_allocated,
+		      &w->class_index, name, ret);
 }
 
 static int add_one(struct workload *w, const struct job *job, uint64_t i,
@@ -115,8 +148,9 @@ int workload_models(struct trace_reader *t, int at, uint64_t *ret)
 
 		if (m == -E2BIG)
 			return rows_error(&t->csv, &t->csv.f[at],
-					  "more than %d models of GPUs",
-					  CLUSTER_MODELS_MAX);
+					  "%s: one model of GPUs too many, "
+					  "there may be %d",
+					  name, CLUSTER_MODELS_MAX);
 		if (m < 0)
 			return m;
 		*ret |= 1ull << m;

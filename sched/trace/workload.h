@@ -13,8 +13,16 @@
 
 /* arbitrary: limits of a job that keep sums within 64 bits */
 #define WORKLOAD_JOBS_MAX 10000000u
-#define WORKLOAD_SECONDS_MAX 4e9 /* 127 years */
+#define WORKLOAD_SECONDS_MAX 4e9  /* 127 years */
+#define WORKLOAD_SECONDS_MIN 1e-9 /* of work */
 #define WORKLOAD_GPUS_MAX 65536u
+
+/* Numbers of names by hash: open addressing, 0 is a free slot, else a name has
+ * the number before. */
+struct name_index {
+	uint32_t *slots;
+	size_t n_slots; /* a power of two */
+};
 
 struct workload {
 	const char *format; /* of the trace; static */
@@ -25,6 +33,7 @@ struct workload {
 	size_t n, allocated;
 	char **users, **classes; /* names */
 	size_t n_users, users_allocated, n_classes, classes_allocated;
+	struct name_index user_index, class_index;
 	struct speed *speeds;
 	size_t n_speeds, speeds_allocated;
 };
@@ -41,6 +50,8 @@ struct reader_ops {
 	/* The columns of the first line, by which it is known; or NULL. */
 	const char *const *columns;
 	int n_columns, n_required;
+	/* No other columns are allowed: the format is our own. */
+	bool closed;
 	/* A row below the header: `at` is the column of each of `columns`, -1
 	 * without it. -EINVAL with a text, -ENOMEM. */
 	int (*row)(struct trace_reader *t, const int *at);

@@ -96,20 +96,31 @@ int workload_path(const char *kind, const char *name, char **ret,
 	}
 	each_name(folder, list_name, known);
 	return err_set(err, -ENOENT,
-		       "%s: neither a file nor a shipped %s trace (known: %s)",
-		       name, kind, known);
+		       "%s: neither a file nor a shipped %s (known: %s)", name,
+		       !strcmp(kind, "job")	? "trace"
+		       : !strcmp(kind, "speed") ? "table of speeds"
+						: kind,
+		       known);
 }
 
 /* --- formats -------------------------------------------------------------- */
 
 static int parse_rows(const struct reader_ops *ops, struct trace_reader *t)
 {
-	int at[ROWS_COLUMNS_MAX];
+	int at[ROWS_COLUMNS_MAX], n = t->csv.n;
 	int r = rows_header(&t->csv, ops->columns, ops->n_columns,
 			    ops->n_required, at);
 
-	while (r == 0 && rows_next(&t->csv))
+	if (r == 0 && ops->closed)
+		r = rows_closed(&t->csv, ops->columns, ops->n_columns);
+	while (r == 0 && rows_next(&t->csv)) {
+		if (ops->closed && t->csv.n > n)
+			return rows_error(&t->csv, &t->csv.f[n],
+					  "a row of %d fields, but the header "
+					  "has %d",
+					  t->csv.n, n);
 		r = ops->row(t, at);
+	}
 	return r;
 }
 
@@ -143,9 +154,11 @@ static int unknown(struct trace_reader *t)
 
 	for (size_t i = 0; reader_table[i]; i++)
 		err_list(known, reader_table[i]->name);
-	return rows_error(
-		&t->csv, NULL,
-		"the columns are those of no format that is known: %s", known);
+	return rows_error(&t->csv, NULL,
+			  "unknown format: the header has neither a column "
+			  "work_s nor those of another format (known: %s); see "
+			  "TRACES in gpemu-sched(1)",
+			  known);
 }
 
 int workload_parse(const char *bytes, size_t n, const char *name,
@@ -163,13 +176,20 @@ int workload_parse(const char *bytes, size_t n, const char *name,
 	ops = reader_of(&t, bytes, n);
 	if (!ops)
 		r = t.csv.n ? unknown(&t)
-			    : err_set(err, -EINVAL, "%s: empty", name);
+			    : err_set(err, -EINVAL,
+				      "%s: empty: a trace has a header and a "
+				      "row for each job",
+				      name);
 	if (r == 0) {
 		ret->format = ops->plugin.name;
 		r = ops->parse ? ops->parse(&t) : parse_rows(ops, &t);
 	}
+	if (r == -E2BIG)
+		rows_error(&t.csv, NULL, "more than %u jobs: use a part of it",
+			   WORKLOAD_JOBS_MAX);
 	if (r == 0 && !ret->n)
-		r = err_set(err, -EINVAL, "%s: contains no jobs", name);
+		r = err_set(err, -EINVAL, "%s: has no jobs, only a header",
+			    name);
 	if (r == 0)
 		r = workload_settle(ret);
 	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;

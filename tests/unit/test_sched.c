@@ -346,10 +346,11 @@ static void formats_are_known_by_their_first_line(void **state)
 static void errors_name_line_and_column(void **state)
 {
 	(void)state;
-	refuses("", "f: empty");
+	refuses("", "f: empty: a trace has a header and a row for each job");
 	refuses("a,b\n1,2\n",
-		"f:1:1: the columns are those of no format that is known: jobs "
-		"synergy muri openb allox");
+		"f:1:1: unknown format: the header has neither a column work_s "
+		"nor those of another format (known: jobs synergy muri openb "
+		"allox); see TRACES in gpemu-sched(1)");
 	refuses("work_s,arrival_s\n1,0\n1,-2\n",
 		"f:3:3: arrival_s: -2 is not from 0 to 4e+09");
 	refuses("work_s,arrival_s\n0,0\n",
@@ -360,7 +361,8 @@ static void errors_name_line_and_column(void **state)
 	refuses("job_id,model,arrival_s,iterations,gpus\n0,m,1,7,two\n",
 		"f:2:9: gpus: 'two' is not a whole number up to 65536");
 	refuses("job_id,model,arrival_s,iterations,gpus\n0,m,1\n",
-		"f:2:1: 3 columns: no iterations");
+		"f:2:1: iterations: missing, the row has 3 fields and the "
+		"header has it as field 4");
 	refuses(OPENB "p,1000,2,2,460,\n",
 		"f:2:12: gpu_milli: only a single GPU may be shared");
 	refuses(ALLOX "stag -1.0 20.0 4 536 1 2 1343 1\n0",
@@ -370,7 +372,32 @@ static void errors_name_line_and_column(void **state)
 		"f:3:19: CPU time: '5x' is not a number");
 	refuses(ALLOX "stage -1.0 -20 4 536 1 2 1343 1\n0",
 		"f:3:12: CPUs: -20 is not from 0 to 1e+06");
-	refuses("work_s\n", "f: contains no jobs");
+	refuses("work_s\n", "f: has no jobs, only a header");
+}
+
+/* A column that is spelled wrong would count as one that is left out. */
+static void our_own_formats_have_no_other_columns(void **state)
+{
+	static const char text[] = "cpu_milli,memory_mib,gpu,model,counts\n";
+	struct cluster c = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	refuses("work_s, arival_s\n1,2\n",
+		"f:1:9: unknown column 'arival_s' (known: work_s arrival_s "
+		"name user class gpus gpu_milli cpu_milli memory_mib "
+		"gpu_models cpu_work_s count)");
+	refuses("work_s,gpus,WORK_S\n1,2,3\n",
+		"f:1:13: column 'work_s' a second time");
+	refuses("work_s,gpus\n1,2,3\n",
+		"f:2:5: a row of 3 fields, but the header has 2");
+	/* published ones have columns that are not read */
+	reads("job_id,model,arrival_s,iterations,gpus,x\n0,m,1,7,2,3\n",
+	      "synergy", 1);
+	assert_int_equal(nodes_parse_csv(text, strlen(text), "f", &c, &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "f:1:32: unknown column 'counts'"));
+	cluster_fini(&c);
 }
 
 static void like_jobs_have_one_shape(void **state)
@@ -431,6 +458,7 @@ int main(void)
 		cmocka_unit_test(fgd_keeps_whole_gpus_whole),
 		cmocka_unit_test(formats_are_known_by_their_first_line),
 		cmocka_unit_test(errors_name_line_and_column),
+		cmocka_unit_test(our_own_formats_have_no_other_columns),
 		cmocka_unit_test(like_jobs_have_one_shape),
 		cmocka_unit_test(nodes_are_read),
 	};
