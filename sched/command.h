@@ -19,7 +19,10 @@ struct input_options {
 	struct conf_list nodes; /* of char * */
 };
 
+/* For `check` of a field. */
 int input_check_nodes(const void *object, struct err *err);
+int input_check_policies(const void *object, struct err *err);
+int input_check_placements(const void *object, struct err *err);
 
 #define INPUT_CLUSTER_FIELDS(type, member)                                  \
 	{ "cluster", CONF_STRING, offsetof(type, member.cluster),           \
@@ -60,9 +63,10 @@ int input_check_nodes(const void *object, struct err *err);
 		"format", .table = reader_table                           \
 	}
 
-/* The cluster: -EINVAL without one, unless it may be `missing`. */
-int input_cluster(const struct input_options *o, bool missing,
-		  struct cluster *ret, struct err *err);
+/* Are there a trace and a cluster? -EINVAL with a text: usage. */
+int input_check(const struct input_options *o, struct err *err);
+int input_cluster(const struct input_options *o, struct cluster *ret,
+		  struct err *err);
 int input_workload(const struct input_options *o, struct cluster *c,
 		   struct workload *ret, struct err *err);
 

@@ -24,14 +24,50 @@ struct options {
 	uint64_t runs, jobs;
 };
 
+static int parse_load(struct fill *f, const char *text, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *word;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		size_t n = strlen(word);
+		double v;
+
+		if (f->n_points == FILL_POINTS_MAX)
+			return err_set(err, -EINVAL, "more than %d values",
+				       FILL_POINTS_MAX);
+		if (n && word[n - 1] == '%')
+			word[n - 1] = 0;
+		if (units_parse_double(word, &v) < 0 || v <= 0 || v > 1000 ||
+		    (f->n_points && v / 100 <= f->points[f->n_points - 1]))
+			return err_set(err, -EINVAL,
+				       "'%s' is not a percentage up to 1000, "
+				       "or not more than the one before",
+				       word);
+		f->points[f->n_points++] = v / 100;
+	}
+	return 0;
+}
+
+static int check_load(const void *object, struct err *err)
+{
+	struct fill f = { 0 };
+
+	return parse_load(&f, *(char *const *)object, err);
+}
+
 static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, input),
 	INPUT_CLUSTER_FIELDS(struct options, input),
 	{ "placements", CONF_STRING, offsetof(struct options, placements),
-	  .short_opt = 'p', .arg = "NAME,...|all",
+	  .short_opt = 'p', .check = input_check_placements,
+	  .arg = "NAME,...|all",
 	  .help = "on which GPUs (default: random,dotprod,gpuclustering,"
 		  "gpupacking,bestfit,fgd)" },
-	{ "load", CONF_STRING, offsetof(struct options, load), .arg = "P%,...",
+	{ "load", CONF_STRING, offsetof(struct options, load),
+	  .check = check_load, .arg = "P%,...",
 	  .help = "sample when so many GPUs were asked for, in percent of the "
 		  "cluster's; the last one ends the run (default: "
 		  "80%,100%,130%)" },
@@ -104,34 +140,6 @@ static int add_choice(void *ctx, const char *text, struct err *err)
 			     &c->choices[c->n - 1], err);
 }
 
-static int parse_load(struct fill *f, const char *text, struct err *err)
-{
-	_cleanup_free_ char *copy = strdup(text);
-	char *rest = copy, *word;
-
-	if (!copy)
-		return -ENOMEM;
-	while ((word = strsep(&rest, ","))) {
-		size_t n = strlen(word);
-		double v;
-
-		if (f->n_points == FILL_POINTS_MAX)
-			return err_set(err, -EINVAL,
-				       "--load: more than %d values",
-				       FILL_POINTS_MAX);
-		if (n && word[n - 1] == '%')
-			word[n - 1] = 0;
-		if (units_parse_double(word, &v) < 0 || v <= 0 || v > 1000 ||
-		    (f->n_points && v / 100 <= f->points[f->n_points - 1]))
-			return err_set(err, -EINVAL,
-				       "--load: '%s' is not a percentage up to "
-				       "1000, or not more than the one before",
-				       word);
-		f->points[f->n_points++] = v / 100;
-	}
-	return 0;
-}
-
 static int work(void *ctx, void *state, size_t i, struct err *err)
 {
 	struct cells *c = ctx;
@@ -186,7 +194,8 @@ static int run_cells(struct cells *c, struct err *err)
 /* --- means over the runs -------------------------------------------------- */
 
 struct mean {
-	double allocated, spread, free_gpus, frag; /* spread: of `allocated` */
+	double allocated, free_gpus, frag;
+	double spread; /* of `allocated`; NAN: of a single run there is none */
 };
 
 static struct mean mean_of(const struct cells *c, size_t k, size_t point)
@@ -207,7 +216,7 @@ static struct mean mean_of(const struct cells *c, size_t k, size_t point)
 
 		squares += d * d;
 	}
-	m.spread = n > 1 ? sqrt(squares / (n - 1)) : 0;
+	m.spread = n > 1 ? sqrt(squares / (n - 1)) : NAN;
 	return m;
 }
 
@@ -222,7 +231,15 @@ static struct hist *merged(const struct cells *c, size_t k)
 
 static void print_table(const struct cells *c)
 {
-	printf("%-20s %6s %9s %6s %10s %7s %10s\n", "placement", "load/%",
+	int width = 20;
+
+	for (size_t k = 0; k < c->n; k++)
+		width = MAX(width, (int)strlen(c->names[k]));
+	printf("SIMULATED: %zu nodes, %g GPUs; %" PRIu64 " run%s of each\n",
+	       c->fill.cluster->n,
+	       (double)c->fill.cluster->whole.gpu_milli / GPU_MILLI, c->o->runs,
+	       c->o->runs > 1 ? "s" : "");
+	printf("%-*s %6s %9s %6s %10s %7s %10s\n", width, "placement", "load/%",
 	       "GPUs/%", "+-", "free GPUs", "frag/%", "decision");
 	for (size_t k = 0; k < c->n; k++) {
 		_cleanup_free_ struct hist *h = merged(c, k);
@@ -230,10 +247,14 @@ static void print_table(const struct cells *c)
 
 		for (size_t p = 0; p < c->fill.n_points; p++) {
 			struct mean m = mean_of(c, k, p);
+			char spread[UNITS_TEXT] = "-";
 
-			printf("%-20s %6g %9.2f %6.2f %10.1f %7.1f %10s\n",
+			if (!isnan(m.spread))
+				snprintf(spread, sizeof(spread), "%.2f",
+					 100 * m.spread);
+			printf("%-*s %6g %9.2f %6s %10.1f %7.1f %10s\n", width,
 			       c->names[k], 100 * c->fill.points[p],
-			       100 * m.allocated, 100 * m.spread, m.free_gpus,
+			       100 * m.allocated, spread, m.free_gpus,
 			       100 * m.frag,
 			       h ? units_human_duration(hist_mean(h), cost)
 				 : "");
@@ -255,9 +276,11 @@ static json_t *json_points(const struct cells *c, size_t k)
 							.points[p]
 							.allocated));
 		json_array_append_new(
-			a, json_pack("{s:f,s:f,s:f,s:f,s:f,s:o}", "load",
+			a, json_pack("{s:f,s:f,s:o,s:f,s:f,s:o}", "load",
 				     c->fill.points[p], "allocated",
-				     m.allocated, "allocated_sd", m.spread,
+				     m.allocated, "allocated_sd",
+				     isnan(m.spread) ? json_null()
+						     : json_real(m.spread),
 				     "free_gpus", m.free_gpus, "frag", m.frag,
 				     "allocated_runs", runs));
 	}
@@ -285,6 +308,24 @@ static json_t *record(const struct cells *c)
 
 /* --- from options to results ---------------------------------------------- */
 
+/* Without GPUs on either side there is no load. */
+static int check_gpus(const struct cluster *c, const struct workload *w,
+		      struct err *err)
+{
+	size_t i = 0;
+
+	if (!c->whole.gpu_milli)
+		return err_set(err, -EINVAL,
+			       "the cluster has no GPUs to fill: give nodes "
+			       "with GPUs, as in --nodes 4*gpus=8,cpus=24");
+	while (i < w->n && !job_gpu_milli(&w->jobs[i]))
+		i++;
+	return i < w->n ? 0
+			: err_set(err, -EINVAL,
+				  "no task of the trace asks for a GPU: fill "
+				  "needs tasks that do");
+}
+
 static int fill(const struct options *o, struct cluster *c, struct workload *w,
 		struct err *err)
 {
@@ -296,8 +337,8 @@ static int fill(const struct options *o, struct cluster *c, struct workload *w,
 	if (r == 0)
 		r = input_choices(placement_table, o->placements, add_choice,
 				  &cells, err);
-	if (r == 0 && !c->whole.gpu_milli)
-		r = err_set(err, -EINVAL, "the cluster has no GPUs");
+	if (r == 0)
+		r = check_gpus(c, w, err);
 	cells.results = calloc(cells.n * o->runs + 1, sizeof(*cells.results));
 	if (r == 0 && !cells.results)
 		r = -ENOMEM;
@@ -331,12 +372,11 @@ int command_fill(int argc, char **argv)
 	o.load = strdup("80%,100%,130%");
 	o.progress = strdup("auto");
 	cli_parse(&program, argc, argv, &o, NULL);
-	if (!o.input.trace || (!o.input.cluster && !o.input.nodes.n)) {
-		log_error("give --trace, and --cluster or --nodes (try "
-			  "--help)");
+	if (input_check(&o.input, &err) < 0) {
+		log_error("%s", err.text);
 		r = EXIT_STATUS_USAGE;
 	} else {
-		r = input_cluster(&o.input, false, &c, &err);
+		r = input_cluster(&o.input, &c, &err);
 		if (r == 0)
 			r = input_workload(&o.input, &c, &w, &err);
 		if (r == 0)

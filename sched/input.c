@@ -17,15 +17,26 @@ int input_check_nodes(const void *object, struct err *err)
 	return r;
 }
 
-int input_cluster(const struct input_options *o, bool missing,
-		  struct cluster *ret, struct err *err)
+int input_check(const struct input_options *o, struct err *err)
+{
+	if (!o->trace)
+		return err_set(err, -EINVAL,
+			       "no trace: give --trace NAME|FILE (--list trace "
+			       "lists those that ship)");
+	if (!o->cluster && !o->nodes.n)
+		return err_set(err, -EINVAL,
+			       "no cluster: give --nodes, as in "
+			       "4*gpus=8,cpus=24,memory=500G, or --cluster "
+			       "(--list cluster)");
+	return 0;
+}
+
+int input_cluster(const struct input_options *o, struct cluster *ret,
+		  struct err *err)
 {
 	int r = 0;
 
 	*ret = (struct cluster){ 0 };
-	if (!o->cluster && !o->nodes.n && !missing)
-		return err_set(err, -EINVAL,
-			       "no cluster: give --cluster or --nodes");
 	if (o->cluster)
 		r = nodes_load(o->cluster, ret, err);
 	for (size_t i = 0; r == 0 && i < o->nodes.n; i++)
@@ -61,6 +72,30 @@ int input_choices(const struct plugin *const table[], const char *list,
 			return r;
 		list += n + 1;
 	}
+}
+
+static int check_policy(void *ctx, const char *choice, struct err *err)
+{
+	(void)ctx;
+	return plugin_choice_check(schedule_table, "policy", &choice, err);
+}
+
+static int check_placement(void *ctx, const char *choice, struct err *err)
+{
+	(void)ctx;
+	return plugin_choice_check(placement_table, "placement", &choice, err);
+}
+
+int input_check_policies(const void *object, struct err *err)
+{
+	return input_choices(schedule_table, *(char *const *)object,
+			     check_policy, NULL, err);
+}
+
+int input_check_placements(const void *object, struct err *err)
+{
+	return input_choices(placement_table, *(char *const *)object,
+			     check_placement, NULL, err);
 }
 
 int input_record(json_t *j, const struct conf_field *fields,

@@ -26,6 +26,18 @@ static int check_mix(const void *object, struct err *err)
 	return r;
 }
 
+static int check_gpus(const void *object, struct err *err)
+{
+	struct mix m;
+	uint32_t n;
+	int r = mix_parse(*(char *const *)object, &m, err);
+
+	for (size_t i = 0; r == 0 && i < m.n; i++)
+		r = generate_gpus(m.words[i], &n, err);
+	mix_fini(&m);
+	return r;
+}
+
 static const struct conf_field fields[] = {
 	{ "count", CONF_UINT, offsetof(struct options, n), .short_opt = 'n',
 	  .arg = "N", .min = 1, .max = WORKLOAD_JOBS_MAX,
@@ -42,7 +54,7 @@ static const struct conf_field fields[] = {
 	  .help = "standard deviation of the work's natural logarithm "
 		  "(default: 1.5)" },
 	{ "gpus", CONF_STRING, offsetof(struct options, gpus),
-	  .check = check_mix, .arg = "N:WEIGHT,...",
+	  .check = check_gpus, .arg = "N:WEIGHT,...",
 	  .help = "numbers of GPUs of jobs (default: 1)" },
 	{ "classes", CONF_STRING, offsetof(struct options, classes),
 	  .check = check_mix, .arg = "NAME:WEIGHT,...",
@@ -107,7 +119,8 @@ int command_make(int argc, char **argv)
 	o.classes = strdup("job");
 	cli_parse(&program, argc, argv, &o, NULL);
 	if (o.common.json && !strcmp(o.common.json, "-")) {
-		log_error("--json -: the trace is written there");
+		log_error("--json -: standard output has the trace; give a "
+			  "file");
 		r = EXIT_STATUS_USAGE;
 	} else {
 		r = make(&o, &err);

@@ -8,30 +8,52 @@
 #include "common/util.h"
 #include "sched/sim.h"
 
+/* With names of 20 columns a line has 99; a longer name has a line of its own.
+ */
+enum { NAME_MIN = 12, NAME_MAX = 20 };
+
+/* Seconds in seven columns: tenths as long as these fit. */
+static void print_seconds(int width, double s)
+{
+	printf(" %*.*f", width, s < 99999.95 ? 1 : 0, s);
+}
+
+static void print_cell(const struct sim_cell *c, int width)
+{
+	const struct sim_result *r = &c->result;
+	bool fits = strlen(c->name) <= (size_t)width;
+	char cost[UNITS_TEXT];
+
+	if (!fits)
+		puts(c->name);
+	printf("%-*s", width, fits ? c->name : "");
+	print_seconds(8, r->all.jct.mean_s);
+	print_seconds(7, r->all.jct.p50_s);
+	print_seconds(7, r->all.jct.p95_s);
+	print_seconds(7, r->all.jct.p99_s);
+	print_seconds(7, r->all.wait_s);
+	print_seconds(8, r->makespan_s);
+	printf(" %5.1f %5.3f %7" PRIu64 " %8s\n", 100 * r->utilisation, r->jain,
+	       r->n_preempted,
+	       units_human_duration(hist_mean(&r->decisions), cost));
+}
+
 void report_table(const struct sim *sim)
 {
-	int width = 12;
+	const struct cluster *c = sim->cluster;
+	int width = NAME_MIN;
 
 	for (size_t i = 0; i < sim->n_cells; i++)
 		width = MAX(width, (int)strlen(sim->cells[i].name));
-	printf("%-*s %10s %10s %10s %10s %10s %10s %6s %6s %8s %10s\n", width,
-	       "policy", "mean JCT/s", "p50/s", "p95/s", "p99/s", "wait/s",
-	       "makespan/s", "GPU/%", "Jain", "preempt", "decision");
-	for (size_t i = 0; i < sim->n_cells; i++) {
-		const struct sim_cell *c = &sim->cells[i];
-		const struct sim_result *r = &c->result;
-		char cost[UNITS_TEXT];
-
-		if (!c->done)
-			continue;
-		printf("%-*s %10.1f %10.1f %10.1f %10.1f %10.1f %10.1f %6.1f "
-		       "%6.3f %8" PRIu64 " %10s\n",
-		       width, c->name, r->all.jct.mean_s, r->all.jct.p50_s,
-		       r->all.jct.p95_s, r->all.jct.p99_s, r->all.wait_s,
-		       r->makespan_s, 100 * r->utilisation, r->jain,
-		       r->n_preempted,
-		       units_human_duration(hist_mean(&r->decisions), cost));
-	}
+	width = MIN(width, NAME_MAX);
+	printf("SIMULATED: %zu jobs, %zu nodes, %g GPUs; times in s\n",
+	       sim->workload->n, c->n, (double)c->whole.gpu_milli / GPU_MILLI);
+	printf("%-*s %8s %7s %7s %7s %7s %8s %5s %5s %7s %8s\n", width,
+	       "policy", "mean JCT", "p50", "p95", "p99", "wait", "makespan",
+	       "GPU/%", "Jain", "preempt", "decision");
+	for (size_t i = 0; i < sim->n_cells; i++)
+		if (sim->cells[i].done)
+			print_cell(&sim->cells[i], width);
 }
 
 static json_t *json_summary(const struct summary *s)

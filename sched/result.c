@@ -10,7 +10,7 @@
 
 static double completion_s(const struct job *job)
 {
-	return (double)(job->end_ns - job->arrival_ns) / NS_PER_S;
+	return (double)job_jct(job) / NS_PER_S;
 }
 
 static int compare(const void *a, const void *b)
@@ -44,43 +44,69 @@ static struct summary summarise(double *v, size_t n)
 	return s;
 }
 
-enum group_kind { ALL, USER, CLASS };
-
-static bool is_member(const struct job *job, enum group_kind kind, uint32_t i)
-{
-	return kind == ALL || (kind == USER ? job->user : job->class) == i;
-}
-
 /* How much longer it took than alone, on a GPU. */
 static double slowdown(const struct job *job)
 {
 	return completion_s(job) * NS_PER_S / job->work_ns;
 }
 
-static struct group_result group(const struct job *jobs, size_t n,
-				 enum group_kind kind, uint32_t which,
-				 double *buffer)
+static uint32_t in_all(const struct job *job)
 {
-	struct group_result g = { 0 };
+	(void)job;
+	return 0;
+}
 
+static uint32_t in_user(const struct job *job)
+{
+	return job->user;
+}
+
+static uint32_t in_class(const struct job *job)
+{
+	return job->class;
+}
+
+static void add_member(struct group_result *g, const struct job *job)
+{
+	double run_s = (double)job->run_ns / NS_PER_S;
+
+	g->run_s += run_s;
+	g->wait_s += completion_s(job) - run_s;
+	g->slowdown += slowdown(job);
+}
+
+/* `n_groups` of them, each in the order of its jobs; `times` is room for one
+ * number of each job. */
+static int make_groups(const struct job *jobs, size_t n,
+		       uint32_t (*group_of)(const struct job *job),
+		       struct group_result *ret, size_t n_groups, double *times)
+{
+	/* where the times of each group go next, in the end: where they end */
+	_cleanup_free_ size_t *at = calloc(n_groups + 1, sizeof(*at));
+
+	if (!at)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		ret[group_of(&jobs[i])].n++;
+	for (size_t k = 1; k < n_groups; k++)
+		at[k] = at[k - 1] + ret[k - 1].n;
 	for (size_t i = 0; i < n; i++) {
-		const struct job *job = &jobs[i];
-		double run_s = (double)job->run_ns / NS_PER_S;
+		uint32_t k = group_of(&jobs[i]);
 
-		if (!is_member(job, kind, which))
-			continue;
-		buffer[g.n++] = completion_s(job);
-		g.run_s += run_s;
-		g.wait_s += completion_s(job) - run_s;
-		g.slowdown += slowdown(job);
+		times[at[k]++] = completion_s(&jobs[i]);
+		add_member(&ret[k], &jobs[i]);
 	}
-	if (!g.n)
-		return g;
-	g.jct = summarise(buffer, g.n);
-	g.run_s /= (double)g.n;
-	g.wait_s /= (double)g.n;
-	g.slowdown /= (double)g.n;
-	return g;
+	for (size_t k = 0; k < n_groups; k++) {
+		struct group_result *g = &ret[k];
+
+		if (!g->n)
+			continue;
+		g->jct = summarise(times + at[k] - g->n, g->n);
+		g->run_s /= (double)g->n;
+		g->wait_s /= (double)g->n;
+		g->slowdown /= (double)g->n;
+	}
+	return 0;
 }
 
 /* Jain's index: 1 if all are slowed down alike, 1/n if only one is. Source:
@@ -102,12 +128,13 @@ static void fairness(const struct job *jobs, size_t n, struct sim_result *ret)
 int result_make(const struct workload *w, const struct job *jobs,
 		struct sim_result *ret)
 {
-	_cleanup_free_ double *buffer = malloc((w->n + 1) * sizeof(double));
+	_cleanup_free_ double *times = malloc((w->n + 1) * sizeof(double));
 	uint64_t last = 0;
+	int r;
 
 	ret->users = calloc(w->n_users + 1, sizeof(*ret->users));
 	ret->classes = calloc(w->n_classes + 1, sizeof(*ret->classes));
-	if (!buffer || !ret->users || !ret->classes)
+	if (!times || !ret->users || !ret->classes)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->n; i++) {
 		last = MAX(last, jobs[i].end_ns);
@@ -115,13 +142,15 @@ int result_make(const struct workload *w, const struct job *jobs,
 		ret->n_moved += jobs[i].n_moved;
 	}
 	ret->makespan_s = (double)(last - jobs[0].arrival_ns) / NS_PER_S;
-	ret->all = group(jobs, w->n, ALL, 0, buffer);
-	for (uint32_t i = 0; i < w->n_users; i++)
-		ret->users[i] = group(jobs, w->n, USER, i, buffer);
-	for (uint32_t i = 0; i < w->n_classes; i++)
-		ret->classes[i] = group(jobs, w->n, CLASS, i, buffer);
+	r = make_groups(jobs, w->n, in_all, &ret->all, 1, times);
+	if (r == 0)
+		r = make_groups(jobs, w->n, in_user, ret->users, w->n_users,
+				times);
+	if (r == 0)
+		r = make_groups(jobs, w->n, in_class, ret->classes,
+				w->n_classes, times);
 	fairness(jobs, w->n, ret);
-	return 0;
+	return r;
 }
 
 void result_fini(struct sim_result *r)

@@ -10,6 +10,8 @@
  *	sched/place	on which GPUs, with how much CPU and memory
  *	sched/core	clusters, jobs, actions; the queue of most policies
  */
+#include <string.h>
+
 #include "sched/command.h"
 
 static const struct cli_command commands[] = {
@@ -21,10 +23,35 @@ static const struct cli_command commands[] = {
 	{ 0 },
 };
 
+/* --list without a command: the kinds are the same for all of them. */
+static int list(int argc, char **argv)
+{
+	struct options {
+		struct cli_common common;
+	} o = { 0 };
+	static const struct conf_field fields[] = {
+		CLI_COMMON_FIELDS(struct options, common),
+		{ 0 },
+	};
+	static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
+	static const struct cli_program program = { .name = "gpemu-sched",
+						    .summary = "",
+						    .fields = fields,
+						    .kinds = kinds };
+
+	cli_parse(&program, argc, argv, &o, NULL);
+	return EXIT_STATUS_USAGE;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strncmp(argv[1], "--list", strlen("--list")))
+		return list(argc, argv);
 	return cli_dispatch("gpemu-sched",
 			    "Scheduling of jobs on a cluster of GPUs, "
-			    "simulated.",
+			    "simulated.\n\n"
+			    "'gpemu-sched --list KIND' lists traces, clusters "
+			    "and parts; KIND is trace, cluster,\n"
+			    "speeds, policy, placement or format.",
 			    commands, argc, argv);
 }

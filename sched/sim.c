@@ -55,37 +55,6 @@ struct run {
 	uint64_t asked_ns; /* when that was */
 };
 
-int sim_check(const struct workload *w, const struct cluster *c,
-	      struct err *err)
-{
-	uint64_t by_model[CLUSTER_MODELS_MAX] = { 0 };
-
-	if (!c->n)
-		return err_set(err, -EINVAL, "the cluster has no nodes");
-	for (size_t i = 0; i < c->n; i++)
-		by_model[c->nodes[i].model] += c->nodes[i].n_gpus;
-	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &w->jobs[i];
-		uint64_t gpus = 0;
-
-		for (size_t m = 0; m < CLUSTER_MODELS_MAX; m++)
-			if (!job->models || job->models >> m & 1)
-				gpus += by_model[m];
-		if (job->n_gpus > gpus)
-			return err_set(err, -EINVAL,
-				       "job %s needs %u GPUs; the cluster has "
-				       "%" PRIu64 " that it allows",
-				       job->name, job->n_gpus, gpus);
-		if (job->cpu_milli > c->whole.cpu_milli ||
-		    job->memory_mib > c->whole.memory_mib)
-			return err_set(err, -EINVAL,
-				       "job %s needs more CPU or memory than "
-				       "the cluster has",
-				       job->name);
-	}
-	return 0;
-}
-
 /* --- the heap ------------------------------------------------------------- */
 
 static void remove_due(struct run *r, uint32_t job)
@@ -224,25 +193,9 @@ static int decide(struct run *r, struct err *err)
 	if (e == 0)
 		e = plan_apply(&r->plan, &r->cluster, r->jobs, r->n, r->now_ns,
 			       err);
-	if (e < 0) {
-		err_prefix(err, "policy %s", r->cell->name);
-		return e;
-	}
-	for (size_t i = 0; i < r->plan.n; i++)
+	for (size_t i = 0; e == 0 && i < r->plan.n; i++)
 		set_due(r, r->plan.actions[i].job);
-	return 0;
-}
-
-static int deadlock(const struct run *r, struct err *err)
-{
-	const struct job *job = NULL;
-
-	for (size_t i = 0; i < r->n && !job; i++)
-		if (r->jobs[i].state != JOB_DONE)
-			job = &r->jobs[i];
-	return err_set(err, -EDEADLK,
-		       "policy %s: %zu jobs wait for ever; the first is %s",
-		       r->cell->name, r->n - r->n_done, job->name);
+	return e;
 }
 
 static int loop(struct run *r, struct err *err)
@@ -254,7 +207,7 @@ static int loop(struct run *r, struct err *err)
 		uint64_t next = next_event(r);
 
 		if (next == UINT64_MAX)
-			return deadlock(r, err);
+			return sim_stuck(r->sim, r->cell, err);
 		move_clock(r, next);
 		complete(r);
 		arrive(r);
@@ -330,7 +283,11 @@ int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
 		cell->done = true;
 	}
 	end(&r);
-	return e < 0 ? err_set(err, e, "%s", strerror(-e)) : 0;
+	if (e < 0)
+		err_set(err, e, "%s", strerror(-e));
+	if (e < 0 && e != -EINTR)
+		err_prefix(err, "policy %s", cell->name);
+	return e;
 }
 
 void sim_fini(struct sim *sim)

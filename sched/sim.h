@@ -30,8 +30,8 @@ struct group_result {
 struct sim_result {
 	struct group_result all;
 	struct group_result *users, *classes;
-	double makespan_s;  /* from the first arrival to the last end */
-	double utilisation; /* GPU time allocated, of that which there was */
+	double makespan_s;   /* from the first arrival to the last end */
+	double utilisation;  /* GPU time allocated, of that which there was */
 	double jain;	    /* fairness: of the slowdowns of jobs */
 	double slowdown_max;
 	uint64_t n_preempted, n_moved, n_decisions, n_events;
@@ -62,12 +62,22 @@ struct sim {
 /* Can every job run on the cluster? -EINVAL with a text that names one. */
 int sim_check(const struct workload *w, const struct cluster *c,
 	      struct err *err);
+/* Nothing happens any more, and not all jobs are done: -EDEADLK with a text
+ * that says why. */
+int sim_stuck(const struct sim *sim, const struct sim_cell *cell,
+	      struct err *err);
 /*
  * Run a cell until all jobs are done. -EINVAL with a text: the policy breaks
- * its contract; -EDEADLK: it leaves jobs waiting for ever; -EINTR, -ENOMEM.
+ * its contract; -EDEADLK: it leaves jobs waiting; -EINTR, -ENOMEM.
  */
 int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err);
 void sim_fini(struct sim *sim);
+
+/* Completion time of a job that is done: from arrival to end. */
+static inline uint64_t job_jct(const struct job *job)
+{
+	return job->end_ns - job->arrival_ns;
+}
 
 /* Fill in the result from the jobs, which are all done. -ENOMEM. */
 int result_make(const struct workload *w, const struct job *jobs,

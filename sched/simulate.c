@@ -24,10 +24,10 @@ static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, input),
 	INPUT_CLUSTER_FIELDS(struct options, input),
 	{ "policies", CONF_STRING, offsetof(struct options, policies),
-	  .short_opt = 'p', .arg = "NAME,...|all",
-	  .help = "who runs (default: fifo,srtf,las)" },
+	  .short_opt = 'p', .check = input_check_policies,
+	  .arg = "NAME,...|all", .help = "who runs (default: fifo,srtf,las)" },
 	{ "placements", CONF_STRING, offsetof(struct options, placements),
-	  .arg = "NAME,...|all",
+	  .check = input_check_placements, .arg = "NAME,...|all",
 	  .help = "on which GPUs, with how much CPU and memory (default: "
 		  "proportional)" },
 	{ "round", CONF_DURATION, offsetof(struct options, round_ns),
@@ -199,12 +199,11 @@ int command_simulate(int argc, char **argv)
 	o.placements = strdup("proportional");
 	o.progress = strdup("auto");
 	cli_parse(&program, argc, argv, &o, NULL);
-	if (!o.input.trace || (!o.input.cluster && !o.input.nodes.n)) {
-		log_error("give --trace, and --cluster or --nodes (try "
-			  "--help)");
+	if (input_check(&o.input, &err) < 0) {
+		log_error("%s", err.text);
 		r = EXIT_STATUS_USAGE;
 	} else {
-		r = input_cluster(&o.input, false, &c, &err);
+		r = input_cluster(&o.input, &c, &err);
 		if (r == 0)
 			r = input_workload(&o.input, &c, &w, &err);
 		if (r == 0)

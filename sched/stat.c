@@ -155,7 +155,8 @@ int command_stat(int argc, char **argv)
 
 	cli_parse(&program, argc, argv, &o, &arg);
 	if (!arg == !o.input.trace) {
-		log_error("give one trace (try --help)");
+		log_error("give one trace: gpemu-sched stat NAME|FILE (--list "
+			  "trace lists those that ship)");
 		r = EXIT_STATUS_USAGE;
 	} else {
 		if (arg)

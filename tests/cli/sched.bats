@@ -32,6 +32,7 @@ json() {
 	printf 'arrival_s,work_s,user\n0,30,a\n0,10,b\n0,20,a\n' >t.csv
 	gpemu-sched simulate -t t.csv --nodes gpus=1 -p fifo,srtf --per-job \
 		--json j >table
+	[ "$(head -1 table)" = "SIMULATED: 3 jobs, 1 nodes, 1 GPUs; times in s" ]
 	grep -q '^fifo proportional  *43.3 ' table
 	grep -q '^srtf proportional  *33.3 ' table
 	json j "s['kind'] == 'SIMULATED'" "[x['end_s'] for x in r[1]['per_job']] == \
@@ -45,6 +46,22 @@ a, b = (json.load(open(f))["results"] for f in "jk")
 for x in a + b:
     del x["decision_us"]
 assert a == b'
+}
+
+@test "tables fit in 100 columns" {
+	printf 'work_s\n999999\n8000000\n' >t.csv
+	gpemu-sched simulate -t t.csv --nodes gpus=1 \
+		-p fifo,drf:queue=fifo --placements proportional,tune:profile=on \
+		>table
+	[ "$(wc -L <table)" -le 100 ]
+	# a long name is in a line of its own
+	grep -A1 '^drf:queue=fifo proportional$' table | grep -q '^  .* 999999 '
+	printf 'work_s,gpus\n1,2\n' >t.csv
+	gpemu-sched fill -t t.csv --nodes gpus=2 -p fgd -n 1 --json j >table
+	[ "$(head -1 table)" = "SIMULATED: 1 nodes, 2 GPUs; 1 run of each" ]
+	# one run has no spread
+	[ "$(awk '$2 == 100 { print $3, $4 }' table)" = "100.00 -" ]
+	json j "r[0]['points'][1]['allocated_sd'] is None"
 }
 
 # Source: a second program for the same algorithm, with the same traces and
@@ -181,8 +198,12 @@ assert abs(s["classes"][0]["jobs"] / 20000 - .8) < .02'
 	gpemu-sched make -n 20000 --per-hour 60 --median 5s --gpus 1:3,8:1 >u.csv
 	[ "$(cut -d, -f4,5 t.csv | tail -n +2)" = "$(cut -d, -f4,5 u.csv | tail -n +2)" ]
 	run -2 gpemu-sched make --gpus 1:x
-	run -1 gpemu-sched make --gpus one
-	[ "$output" = "gpemu-sched make: 'one' is not a number of GPUs from 1 to 65536" ]
+	run -2 gpemu-sched make --gpus one
+	[ "$output" = "gpemu-sched make: --gpus: 'one' is not a number of GPUs from 1 to 65536" ]
+	# short jobs are made so that they can be read
+	gpemu-sched make -n 100 --median 1ns | gpemu-sched stat - >/dev/null
+	run -1 --separate-stderr gpemu-sched make --per-hour 1e-9
+	[[ $stderr == "gpemu-sched make: job 0 would arrive later than 4e+09 s, "* ]]
 }
 
 @test "stat: of each format and of what is shipped" {
@@ -198,11 +219,20 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	gpemu-sched simulate --list policy | grep -q '^srtf '
 	gpemu-sched simulate --list placement:tune | grep -q profile
 	gpemu-sched simulate --list format | grep -q '^openb '
+	# without a command too
+	cmp <(gpemu-sched --list policy) <(gpemu-sched simulate --list policy)
+	gpemu-sched --list=placement:tune | grep -q profile
+	run -2 gpemu-sched --list polices
+	[[ $output == *"unknown kind 'polices' (known: trace cluster speeds policy"* ]]
+	gpemu-sched --help | grep -q -- '--list KIND'
 }
 
 @test "errors are one line with a place" {
 	run -2 gpemu-sched simulate -t x
+	[[ $output == "gpemu-sched simulate: no cluster: give --nodes, "* ]]
 	[ "${#lines[@]}" -eq 1 ]
+	run -2 gpemu-sched fill --nodes gpus=1
+	[[ $output == "gpemu-sched fill: no trace: give --trace "* ]]
 	run -2 gpemu-sched stat
 	run -1 gpemu-sched stat none
 	[[ $output == *"known: "*synergy-dynamic* ]]
@@ -211,19 +241,43 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	[ "$output" = "gpemu-sched stat: t.csv:3:3: arrival_s: -2 is not from 0 to 4e+09" ]
 	printf 'work_s,gpus\n1,1\n1,9\n' >t.csv
 	run -1 gpemu-sched simulate -t t.csv --nodes 'gpus=8'
-	[ "$output" = "gpemu-sched simulate: job 1 needs 9 GPUs; the cluster has 8 that it allows" ]
-	run -1 gpemu-sched simulate -t t.csv --nodes 'gpus=9' -p fifo,lifo
-	[[ $output == *"unknown policy 'lifo' (known: "*srtf* ]]
+	[ "$output" = "gpemu-sched simulate: job 1 asks for 9 GPUs, and the cluster has 8: add nodes, or take the job out of the trace" ]
+	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=9' -p fifo,lifo
+	[[ $output == *"--policies: unknown policy 'lifo' (known: "*srtf* ]]
+	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=9' --placements tun
+	[[ $output == *"--placements: unknown placement 'tun' (known: "*tune* ]]
 	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=nine'
-	run -1 gpemu-sched fill -t t.csv --nodes gpus=9 --load 80,70
+	run -2 gpemu-sched fill -t t.csv --nodes gpus=9 --load 80,70
 	[[ $output == *"'70' is not a percentage"* ]]
+	run -1 gpemu-sched fill -t t.csv --nodes '600000*gpus=1' --nodes '600000*gpus=1'
+	[ "$output" = "gpemu-sched fill: nodes '600000*gpus=1': more than 1000000 nodes, or 64 models" ]
+	printf 'work_s,gpus\n1,0\n' >t.csv
+	run -1 timeout 60 gpemu-sched fill -t t.csv --nodes gpus=1
+	[ "$output" = "gpemu-sched fill: no task of the trace asks for a GPU: fill needs tasks that do" ]
+	run -1 gpemu-sched fill -t t.csv --nodes cpus=1
+	[[ $output == "gpemu-sched fill: the cluster has no GPUs to fill: "* ]]
+	printf 'work_s,arival_s\n1,2\n' >t.csv
+	run -1 gpemu-sched stat t.csv
+	[[ $output == "gpemu-sched stat: t.csv:1:8: unknown column 'arival_s' (known: work_s arrival_s "* ]]
 	printf 'cpu_milli,memory_mib,gpu,model\n1,1,99,x\n' >c.csv
 	run -1 gpemu-sched simulate -t t.csv --cluster c.csv
 	[ "$output" = "gpemu-sched simulate: c.csv:2:5: gpu: '99' is not a whole number up to 16" ]
-	# a job that no node has the memory for would wait for ever
+}
+
+@test "why jobs cannot run" {
+	SIM=(gpemu-sched simulate --placements proportional -p fifo)
 	printf 'work_s,memory_mib\n1,3000\n' >t.csv
-	run -1 gpemu-sched simulate -t t.csv --nodes '2*gpus=1,memory=2G' -p fifo
-	[ "$output" = "gpemu-sched simulate: policy fifo proportional: 1 jobs wait for ever; the first is 0" ]
+	run -1 "${SIM[@]}" -t t.csv --nodes '2*gpus=1,cpus=2,memory=2G'
+	[ "$output" = "gpemu-sched simulate: policy fifo proportional: job 0 can never start: it asks for 1 GPU, 3000 MiB, and no node has room for it (nodes have up to 1 GPUs, 2 CPUs, 2048 MiB): give larger nodes, or take the job out of the trace" ]
+	run -1 "${SIM[@]}" -t t.csv --nodes gpus=1,memory=2G
+	[ "$output" = "gpemu-sched simulate: job 0 asks for 1 GPU, 3000 MiB, and the cluster has 0 CPUs and 2048 MiB: add nodes, or take the job out of the trace" ]
+	# the speeds of a trace need CPUs and memory
+	run -1 "${SIM[@]}" -t synergy-static --nodes '4*gpus=8,cpus=24'
+	[[ $output == *": job 0 makes no progress with 3 CPUs and 0 MiB, because it has the speed of "* ]]
+	[[ $output == *": give nodes more, as in 4*gpus=8,cpus=24,memory=500G" ]]
+	printf 'job_id,model,arrival_s,iterations,gpus\n9,gpt9,0,5,1\n' >u.csv
+	run -1 "${SIM[@]}" -t u.csv --nodes '4*gpus=8,cpus=24,memory=500G'
+	[[ $output == *": job 9: there is no speed of its model 'gpt9' (known: "*alexnet*"): correct the model, or give --speeds with it" ]]
 }
 
 @test "an interruption shows what was done" {
