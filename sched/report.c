@@ -108,6 +108,17 @@ static json_t *json_jobs(const struct workload *w, const struct job *jobs)
 	return a;
 }
 
+/* GPUs that were allocated, on average in each bin. */
+static json_t *json_use(const struct timeline *t)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < timeline_n(t); i++)
+		json_array_append_new(a, json_real(timeline_mean(t, i)));
+	return json_pack("{s:f,s:o}", "bin_s", (double)t->bin_ns / NS_PER_S,
+			 "gpus", a);
+}
+
 static json_t *json_cell(const struct sim *sim, const struct sim_cell *c,
 			 bool per_job)
 {
@@ -125,6 +136,7 @@ static json_t *json_cell(const struct sim *sim, const struct sim_cell *c,
 					       c->placement.options));
 	json_object_set_new(j, "makespan_s", json_real(r->makespan_s));
 	json_object_set_new(j, "gpu_utilisation", json_real(r->utilisation));
+	json_object_set_new(j, "gpu_use", json_use(&r->use));
 	json_object_set_new(j, "jain", json_real(r->jain));
 	json_object_set_new(j, "slowdown_max", json_real(r->slowdown_max));
 	json_object_set_new(j, "preemptions",

@@ -90,6 +90,7 @@ static void move_clock(struct run *r, uint64_t now_ns)
 
 	r->gpu_ns +=
 		(double)used / GPU_MILLI * (double)(now_ns - r->counted_ns);
+	timeline_add(&r->cell->result.use, now_ns, (double)used / GPU_MILLI);
 	r->counted_ns = r->now_ns = now_ns;
 }
 
@@ -240,6 +241,7 @@ static int begin(struct run *r, struct err *err)
 	memcpy(r->jobs, w->jobs, w->n * sizeof(*r->jobs));
 	memset(r->places, 0xff, w->n * sizeof(*r->places));
 	r->counted_ns = r->now_ns = r->n ? r->jobs[0].arrival_ns : 0;
+	timeline_init(&cell->result.use, r->now_ns);
 	r->asked_ns = UINT64_MAX;
 	v = view_of(r);
 	return schedule_init(&r->schedule,

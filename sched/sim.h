@@ -13,6 +13,7 @@
 #include "common/hist.h"
 #include "common/program/progress.h"
 #include "sched/core/schedule.h"
+#include "sched/timeline.h"
 #include "sched/trace/workload.h"
 
 struct summary {
@@ -32,7 +33,8 @@ struct sim_result {
 	struct group_result *users, *classes;
 	double makespan_s;   /* from the first arrival to the last end */
 	double utilisation;  /* GPU time allocated, of that which there was */
-	double jain;	    /* fairness: of the slowdowns of jobs */
+	struct timeline use; /* of GPUs: how many were allocated */
+	double jain;	     /* fairness: of the slowdowns of jobs */
 	double slowdown_max;
 	uint64_t n_preempted, n_moved, n_decisions, n_events;
 	struct hist decisions; /* wall time of each */
@@ -83,6 +85,10 @@ static inline uint64_t job_jct(const struct job *job)
 int result_make(const struct workload *w, const struct job *jobs,
 		struct sim_result *ret);
 void result_fini(struct sim_result *r);
+
+/* Draw completion times and the use of GPUs of the cells that are done into a
+ * file that gnuplot_check() accepts. -errno with a text. */
+int plot_draw(const struct sim *sim, const char *path, struct err *err);
 
 void report_table(const struct sim *sim);
 /* "results": NULL: no memory. */

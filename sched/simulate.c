@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/program/gnuplot.h"
 #include "common/program/interrupt.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -14,11 +15,16 @@
 struct options {
 	struct cli_common common;
 	struct input_options input;
-	char *policies, *placements, *progress;
+	char *policies, *placements, *plot, *progress;
 	enum progress_mode progress_mode;
 	uint64_t round_ns;
 	bool per_job;
 };
+
+static int check_plot(const void *object, struct err *err)
+{
+	return gnuplot_check(*(char *const *)object, err);
+}
 
 static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, input),
@@ -36,6 +42,11 @@ static const struct conf_field fields[] = {
 		  "and completion" },
 	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
 	  .help = "record the times of each job" },
+	{ "plot", CONF_STRING, offsetof(struct options, plot),
+	  .check = check_plot, .arg = "FILE.svg|FILE.png|FILE.pdf",
+	  .cli_only = true,
+	  .help = "plot completion times and the use of GPUs (needs "
+		  "gnuplot)" },
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
 	  .arg = "auto|on|off", .cli_only = true,
 	  .help = "show a progress bar on stderr" },
@@ -181,6 +192,8 @@ static int simulate(const struct options *o, struct cluster *c,
 		if (!o->common.json || strcmp(o->common.json, "-"))
 			report_table(&sim);
 		e = o->common.json ? write_record(o, &sim, err) : 0;
+		if (r == 0 && e == 0 && o->plot)
+			e = plot_draw(&sim, o->plot, err);
 		r = r < 0 ? r : e;
 	}
 	sim_fini(&sim);

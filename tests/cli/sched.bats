@@ -38,7 +38,9 @@ json() {
 	json j "s['kind'] == 'SIMULATED'" "[x['end_s'] for x in r[1]['per_job']] == \
 		[60, 10, 30]" "r[0]['makespan_s'] == 60" \
 		"r[1]['users'][0]['name'] == 'a' and r[1]['users'][0]['jobs'] == 2" \
-		"r[0]['gpu_utilisation'] == 1" "r[0]['decision_us']['mean'] > 0"
+		"r[0]['gpu_utilisation'] == 1" "r[0]['decision_us']['mean'] > 0" \
+		"set(r[0]['gpu_use']['gpus']) == {1}" \
+		"59 < len(r[0]['gpu_use']['gpus']) * r[0]['gpu_use']['bin_s'] < 61"
 	gpemu-sched simulate -t - --nodes gpus=1 -p fifo,srtf --per-job \
 		--json k <t.csv >/dev/null
 	python3 -c 'import json
@@ -62,6 +64,24 @@ assert a == b'
 	# one run has no spread
 	[ "$(awk '$2 == 100 { print $3, $4 }' table)" = "100.00 -" ]
 	json j "r[0]['points'][1]['allocated_sd'] is None"
+}
+
+@test "a plot" {
+	command -v gnuplot || skip "gnuplot is not installed"
+	gpemu-sched simulate -t synergy-dynamic "${SYNERGY[@]}" -p fifo,srtf \
+		--plot "it's.svg" >/dev/null
+	for text in '<svg' 'srtf proportional' 'job completion time (' \
+		'GPUs allocated'; do
+		grep -qF "$text" "it's.svg"
+	done
+	printf 'work_s\n1\n' >t.csv
+	gpemu-sched simulate -t t.csv --nodes gpus=1 -p fifo --plot p.png \
+		>/dev/null 2>err
+	[ "$(head -c 4 p.png | tail -c 3)" = PNG ]
+	[ ! -s err ]
+	gpemu-sched simulate -t t.csv --nodes gpus=1 -p fifo --plot p.pdf \
+		>/dev/null
+	[ "$(head -c 4 p.pdf)" = %PDF ]
 }
 
 # Source: a second program for the same algorithm, with the same traces and
@@ -247,6 +267,8 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=9' --placements tun
 	[[ $output == *"--placements: unknown placement 'tun' (known: "*tune* ]]
 	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=nine'
+	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=9' --plot p.jpg
+	[[ $output == *"p.jpg: a plot file must end in .svg, .png or .pdf" ]]
 	run -2 gpemu-sched fill -t t.csv --nodes gpus=9 --load 80,70
 	[[ $output == *"'70' is not a percentage"* ]]
 	run -1 gpemu-sched fill -t t.csv --nodes '600000*gpus=1' --nodes '600000*gpus=1'

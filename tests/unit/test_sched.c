@@ -11,6 +11,7 @@
 #include "sched/core/frag.h"
 #include "sched/core/schedule.h"
 #include "sched/place/synergy.h"
+#include "sched/timeline.h"
 #include "sched/trace/workload.h"
 
 #define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
@@ -400,6 +401,34 @@ static void our_own_formats_have_no_other_columns(void **state)
 	cluster_fini(&c);
 }
 
+/* --- timelines ------------------------------------------------------------ */
+
+static void a_timeline_keeps_means_and_sums(void **state)
+{
+	struct timeline t;
+	double sum = 0;
+
+	(void)state;
+	timeline_init(&t, 5 * NS_PER_S);
+	timeline_add(&t, 6 * NS_PER_S, 4);
+	timeline_add(&t, 6 * NS_PER_S, 9);
+	timeline_add(&t, 8 * NS_PER_S, 1);
+	timeline_add(&t, 1005 * NS_PER_S, 0);
+	assert_true(timeline_n(&t) > TIMELINE_BINS / 2);
+	assert_true(timeline_n(&t) <= TIMELINE_BINS);
+	for (size_t i = 0; i < timeline_n(&t); i++)
+		sum += t.sum[i];
+	assert_near(sum / NS_PER_S, 6);
+	/* a last bin in part: the mean is of that part */
+	timeline_init(&t, 0);
+	for (uint64_t i = 1; i <= 777; i++)
+		timeline_add(&t, i * NS_PER_S, 3);
+	for (size_t i = 0; i < timeline_n(&t); i++)
+		assert_near(timeline_mean(&t, i), 3);
+	timeline_init(&t, 7);
+	assert_int_equal(timeline_n(&t), 0);
+}
+
 static void like_jobs_have_one_shape(void **state)
 {
 	static const char text[] =
@@ -459,6 +488,7 @@ int main(void)
 		cmocka_unit_test(formats_are_known_by_their_first_line),
 		cmocka_unit_test(errors_name_line_and_column),
 		cmocka_unit_test(our_own_formats_have_no_other_columns),
+		cmocka_unit_test(a_timeline_keeps_means_and_sums),
 		cmocka_unit_test(like_jobs_have_one_shape),
 		cmocka_unit_test(nodes_are_read),
 	};
