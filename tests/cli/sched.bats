@@ -128,12 +128,13 @@ assert a == b'
 # three is that of GPEmu's figure.
 @test "AlloX, 40 jobs" {
 	gpemu-sched simulate -t allox-40 --nodes '4*gpus=1' --nodes '8*cpus=1' \
-		-p drf:queue=random,drf:queue=sjf,allox --json j >/dev/null
+		-p drf:queue=random,drf:queue=sjf,allox,srpt --json j >/dev/null
 	json j "abs(r[0]['jct']['mean_s'] / 78.4 - 1) < .05" \
 		"abs(r[1]['jct']['mean_s'] / 61.6 - 1) < .01" \
 		"abs(r[2]['jct']['mean_s'] / 32.5 - 1) < .01" \
 		"r[2]['run_s'] > r[1]['run_s']" \
-		"r[2]['wait_s'] <= r[1]['wait_s'] / 2"
+		"r[2]['wait_s'] <= r[1]['wait_s'] / 2" \
+		"r[3]['jct']['mean_s'] < r[1]['jct']['mean_s']"
 	gpemu-sched simulate -t allox-40 --nodes '4*gpus=1' --nodes '11*cpus=1' \
 		-p allox --json j >/dev/null
 	json j "abs(r[0]['jct']['mean_s'] / 29.6 - 1) < .01"

@@ -259,6 +259,7 @@ static void known_orders(void **state)
 		{ "fifo", { 30, 40, 60 } },
 		{ "srtf", { 60, 10, 30 } },
 		{ "srsf", { 60, 10, 30 } },
+		{ "srpt", { 60, 10, 30 } },
 	};
 
 	(void)state;
@@ -410,6 +411,34 @@ static void long_queues_cost_little(void **state)
 	end(&rig);
 }
 
+/* A GPU and a node without: the job that the GPU speeds up most has it. */
+static void srpt_uses_both_kinds(void **state)
+{
+	static const double cpu_s[] = { 24, 40, 16 };
+	struct rig rig = { 0 };
+	struct sim sim;
+
+	(void)state;
+	add_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
+	add_nodes(&rig, "cpus=2");
+	add_job(&rig, 0, 12, 1, GPU_MILLI, "a");
+	add_job(&rig, 0, 10, 1, GPU_MILLI, "a");
+	add_job(&rig, 4, 2, 1, GPU_MILLI, "a");
+	for (size_t i = 0; i < ARRAY_SIZE(cpu_s); i++)
+		rig.workload.jobs[i].cpu_work_ns = cpu_s[i] * NS_PER_S;
+	assert_int_equal(workload_settle(&rig.workload), 0);
+	run(&rig, "srpt", "proportional", 0, &sim);
+	/* from 4 to 6 s it is job 2; job 1 goes on without */
+	assert_int_equal(sim.cells->jobs[2].end_ns, 6 * NS_PER_S);
+	/* then job 1 again, of which 10 - 4 - 2 / 4 s are left */
+	assert_int_equal(sim.cells->jobs[1].end_ns / 1000, 11500000);
+	/* job 0 runs without until 4 s and from 6 to 11.5, then with */
+	assert_int_equal(sim.cells->jobs[0].end_ns / 1000, 18750000);
+	assert_int_equal(sim.cells->jobs[0].n_preempted, 1);
+	sim_fini(&sim);
+	end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +450,7 @@ int main(void)
 		cmocka_unit_test(the_kept_queue_decides_the_same),
 		cmocka_unit_test(keys_move_as_declared),
 		cmocka_unit_test(long_queues_cost_little),
+		cmocka_unit_test(srpt_uses_both_kinds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
