@@ -139,6 +139,7 @@ static json_t *json_cell(const struct sim *sim, const struct sim_cell *c,
 	json_object_set_new(j, "gpu_use", json_use(&r->use));
 	json_object_set_new(j, "jain", json_real(r->jain));
 	json_object_set_new(j, "slowdown_max", json_real(r->slowdown_max));
+	json_object_set_new(j, "gpu_overcommitted_s", json_real(r->over_s));
 	json_object_set_new(j, "preemptions",
 			    json_integer((json_int_t)r->n_preempted));
 	json_object_set_new(j, "moves", json_integer((json_int_t)r->n_moved));

@@ -15,6 +15,7 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "sched/core/contend.h"
 
 #define NOWHERE UINT32_MAX
 
@@ -42,6 +43,7 @@ struct run {
 	struct cluster cluster;
 	struct schedule schedule;
 	struct plan plan;
+	struct contention contention;
 	struct job *jobs;
 	size_t n, arrived, n_done;
 	uint32_t *active; /* ascending */
@@ -50,7 +52,7 @@ struct run {
 	size_t n_heap;
 	uint32_t *places;
 	uint64_t now_ns, counted_ns; /* GPU time is counted up to then */
-	double gpu_ns;
+	double gpu_ns, over_ns;
 	bool changed;	   /* since the last decision */
 	uint64_t asked_ns; /* when that was */
 };
@@ -91,6 +93,8 @@ static void move_clock(struct run *r, uint64_t now_ns)
 	r->gpu_ns +=
 		(double)used / GPU_MILLI * (double)(now_ns - r->counted_ns);
 	timeline_add(&r->cell->result.use, now_ns, (double)used / GPU_MILLI);
+	r->over_ns +=
+		(double)r->contention.n_over * (double)(now_ns - r->counted_ns);
 	r->counted_ns = r->now_ns = now_ns;
 }
 
@@ -199,6 +203,28 @@ static int decide(struct run *r, struct err *err)
 	return e;
 }
 
+/* Jobs on one GPU run as fast as those beside them let them. */
+static void contend(struct run *r)
+{
+	if (!r->contention.gpus)
+		return;
+	contention_see(&r->contention, &r->cluster, r->jobs, r->active,
+		       r->n_active);
+	for (size_t i = 0; i < r->n_active; i++) {
+		struct job *job = &r->jobs[r->active[i]];
+		double rate;
+
+		if (job->state != JOB_RUNNING)
+			continue;
+		rate = contention_rate(&r->contention, &r->cluster, job);
+		if (rate == job->rate)
+			continue;
+		job_advance(job, r->now_ns);
+		job->rate = rate;
+		set_due(r, r->active[i]);
+	}
+}
+
 static int loop(struct run *r, struct err *err)
 {
 	uint64_t round_ns = r->sim->round_ns;
@@ -215,6 +241,7 @@ static int loop(struct run *r, struct err *err)
 		r->cell->result.n_events++;
 		if (!round_ns || r->now_ns % round_ns == 0)
 			e = decide(r, err);
+		contend(r);
 		progress_update(&r->sim->bar, r->sim->n_done, r->cell->name);
 		if (atomic_load_explicit(&r->sim->stop, memory_order_relaxed))
 			e = err_set(err, -EINTR, "interrupted");
@@ -236,6 +263,8 @@ static int begin(struct run *r, struct err *err)
 	r->active = malloc((w->n + 1) * sizeof(*r->active));
 	r->heap = malloc((w->n + 1) * sizeof(*r->heap));
 	r->places = malloc((w->n + 1) * sizeof(*r->places));
+	if (e == 0)
+		e = contention_init(&r->contention, &r->cluster, w->jobs, w->n);
 	if (e < 0 || !r->jobs || !r->active || !r->heap || !r->places)
 		return -ENOMEM;
 	memcpy(r->jobs, w->jobs, w->n * sizeof(*r->jobs));
@@ -256,6 +285,7 @@ static int begin(struct run *r, struct err *err)
 static void end(struct run *r)
 {
 	schedule_fini(&r->schedule);
+	contention_fini(&r->contention);
 	plan_fini(&r->plan);
 	cluster_fini(&r->cluster);
 	free(r->active);
@@ -282,6 +312,7 @@ int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
 				cell->result.makespan_s * NS_PER_S;
 
 		cell->result.utilisation = all_ns > 0 ? r.gpu_ns / all_ns : 0;
+		cell->result.over_s = r.over_ns / NS_PER_S;
 		cell->done = true;
 	}
 	end(&r);

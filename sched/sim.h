@@ -36,6 +36,8 @@ struct sim_result {
 	struct timeline use; /* of GPUs: how many were allocated */
 	double jain;	     /* fairness: of the slowdowns of jobs */
 	double slowdown_max;
+	/* GPU time in which jobs needed more memory than their GPU has */
+	double over_s;
 	uint64_t n_preempted, n_moved, n_decisions, n_events;
 	struct hist decisions; /* wall time of each */
 };

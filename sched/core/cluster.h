@@ -36,6 +36,7 @@ struct node {
 	uint8_t n_gpus;
 	uint32_t cpu_milli;
 	uint64_t memory_mib;
+	uint64_t gpu_memory_mib; /* of each GPU; 0: not known */
 	/* what is free */
 	uint32_t cpu_free;
 	uint64_t memory_free;

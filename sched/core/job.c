@@ -7,9 +7,12 @@
 
 double speed_of(const struct speed *s, double cpus, double memory_mib)
 {
-	double v = s->speed[s->n - 1];
+	double v;
 	size_t i = 0;
 
+	if (!s->n)
+		return 1;
+	v = s->speed[s->n - 1];
 	while (i < s->n && s->cpus[i] < cpus)
 		i++;
 	if (i == 0)

@@ -23,9 +23,13 @@ enum { SPEED_POINTS_MAX = 32 };
 struct speed {
 	char *name;
 	double work_per_iteration_ns;
+	double start_ns;	     /* work before the first iteration */
+	double cold_ns;		     /* struct job */
+	uint64_t busy_half_mib;	     /* memory of a job that keeps half of a GPU
+				      * busy; 0: not known */
 	double memory_mib;	     /* per GPU: all that it can use */
 	double reference_memory_mib; /* per GPU of the reference allocation */
-	size_t n;
+	size_t n;		     /* 0: the same with any CPUs and memory */
 	double cpus[SPEED_POINTS_MAX], speed[SPEED_POINTS_MAX];
 };
 
@@ -48,6 +52,12 @@ struct job {
 	uint32_t n_gpus, gpu_milli; /* thousandths of each; < 1000 of one */
 	uint32_t cpu_milli;
 	uint64_t memory_mib;
+	/* On a GPU that it shares (sched/core/contend.h): its memory there,
+	 * and how much of the GPU it keeps busy alone, up to 1. 0: not known */
+	uint64_t gpu_memory_mib;
+	double gpu_busy;
+	/* work that a process of its own takes before it can begin */
+	double cold_ns;
 	uint64_t models; /* allowed models of GPUs, a bit each; 0: any */
 	uint32_t shape;	 /* jobs that ask for the same have the same number */
 	/* how far it is */

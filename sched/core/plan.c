@@ -52,7 +52,8 @@ void plan_release(struct cluster *c, struct job *job, uint64_t now_ns,
 	job->state = state;
 }
 
-/* What the job asked for, or CPUs only where it can do with these. */
+/* What the job asked for, or CPUs only where it can do with these. One whose
+ * speed on a shared GPU is known may get less of it. */
 static const char *wrong_parts(const struct cluster *c, const struct job *job,
 			       const struct part *parts, size_t n)
 {
@@ -63,7 +64,8 @@ static const char *wrong_parts(const struct cluster *c, const struct job *job,
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].node >= c->n)
 			return "gets a node that does not exist";
-		if (parts[i].gpus && parts[i].gpu_milli != job->gpu_milli)
+		if (parts[i].gpus && parts[i].gpu_milli != job->gpu_milli &&
+		    !(job->gpu_busy > 0 && parts[i].gpu_milli < job->gpu_milli))
 			return "gets another share of a GPU than it asked for";
 		if (!job_allows(job, &c->nodes[parts[i].node]) && parts[i].gpus)
 			return "gets GPUs of a model that it does not allow";
@@ -123,8 +125,11 @@ static int take(const struct action *a, const struct part *parts,
 }
 
 /* Only the first run begins the job. */
-static void count(const struct action *a, struct job *job, uint64_t now_ns)
+static void count(const struct plan *p, const struct action *a, struct job *job,
+		  uint64_t now_ns)
 {
+	if (a->kind == ACTION_START && p->cold)
+		job->done -= job->cold_ns / job->work_ns;
 	if (a->kind == ACTION_START && job->start_ns == UINT64_MAX)
 		job->start_ns = now_ns;
 	job->n_preempted += a->kind == ACTION_STOP;
@@ -144,7 +149,7 @@ int plan_apply(const struct plan *p, struct cluster *c, struct job *jobs,
 		if (a->kind != ACTION_STOP)
 			r = take(a, &p->parts[a->first], c, &jobs[a->job],
 				 now_ns, err);
-		count(a, &jobs[a->job], now_ns);
+		count(p, a, &jobs[a->job], now_ns);
 	}
 	return r;
 }

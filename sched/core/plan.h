@@ -25,6 +25,7 @@ struct plan {
 	size_t n, allocated;
 	struct part *parts;
 	size_t n_parts, parts_allocated;
+	bool cold; /* each start is that of a new process */
 };
 
 /* Add an action; the parts are copied. -ENOMEM. */

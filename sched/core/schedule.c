@@ -525,6 +525,7 @@ static int decide_queue(struct schedule *s, const struct view *v,
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret)
 {
 	plan_reset(ret);
+	ret->cold = s->ops->cold;
 	return s->ops->decide ? s->ops->decide(s, v, ret)
 			      : decide_queue(s, v, ret);
 }

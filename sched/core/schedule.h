@@ -42,6 +42,8 @@ struct schedule_ops {
 	bool in_order;
 	/* No job waits for ever, whatever arrives after it. */
 	bool no_starvation;
+	/* It starts a process for each job: cold_ns of struct job counts. */
+	bool cold;
 	/* It decides on places itself: no placement may be chosen. */
 	bool places;
 	/* The order of the queue, least first; ties by arrival. */

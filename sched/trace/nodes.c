@@ -12,7 +12,7 @@
 /* --- text ----------------------------------------------------------------- */
 
 struct spec {
-	uint64_t gpus, memory_bytes;
+	uint64_t gpus, memory_bytes, gpu_memory_bytes;
 	double cpus;
 	char *model;
 };
@@ -23,6 +23,8 @@ static const struct conf_field spec_fields[] = {
 	{ "cpus", CONF_DOUBLE, offsetof(struct spec, cpus),
 	  .max = CLUSTER_CPU_MAX },
 	{ "memory", CONF_SIZE, offsetof(struct spec, memory_bytes),
+	  .max = 0x1p60 },
+	{ "gpu_memory", CONF_SIZE, offsetof(struct spec, gpu_memory_bytes),
 	  .max = 0x1p60 },
 	{ "model", CONF_STRING, offsetof(struct spec, model) },
 	{ 0 },
@@ -78,7 +80,8 @@ int nodes_parse(const char *text, struct cluster *c, struct err *err)
 	if (r == 0) {
 		struct node n = { .n_gpus = (uint8_t)s.gpus,
 				  .cpu_milli = (uint32_t)lround(s.cpus * 1e3),
-				  .memory_mib = s.memory_bytes / MIB };
+				  .memory_mib = s.memory_bytes / MIB,
+				  .gpu_memory_mib = s.gpu_memory_bytes / MIB };
 
 		r = cluster_add(c, &n, s.model ? s.model : "gpu", count);
 		if (r == -E2BIG)
@@ -93,11 +96,22 @@ int nodes_parse(const char *text, struct cluster *c, struct err *err)
 
 /* --- CSV ------------------------------------------------------------------ */
 
-enum { CPU, MEMORY, GPUS, MODEL, COUNT, N_COLUMNS, N_REQUIRED = COUNT };
+enum {
+	CPU,
+	MEMORY,
+	GPUS,
+	MODEL,
+	COUNT,
+	GPU_MEMORY,
+	N_COLUMNS,
+	N_REQUIRED = COUNT
+};
 
-/* Those of openb, and how many. Its serial numbers are not read. */
+/* Those of openb, how many, and the memory of each GPU. The serial numbers of
+ * openb are not read. */
 static const char *const columns[] = {
-	"cpu_milli", "memory_mib", "gpu", "model", "count", "sn",
+	"cpu_milli", "memory_mib", "gpu", "model", "count", "gpu_memory_mib",
+	"sn",
 };
 
 static int read_row(struct rows *csv, const int *at, struct cluster *c)
@@ -116,6 +130,9 @@ static int read_row(struct rows *csv, const int *at, struct cluster *c)
 	if (r == 0 && at[COUNT] >= 0)
 		r = rows_count(csv, at[COUNT], "count", CLUSTER_NODES_MAX,
 			       &count);
+	if (r == 0)
+		r = rows_count(csv, at[GPU_MEMORY], "gpu_memory_mib",
+			       CLUSTER_MEMORY_MAX, &n.gpu_memory_mib);
 	if (r == 0)
 		r = rows_text(csv, at[MODEL], &model);
 	if (r < 0)

@@ -19,13 +19,16 @@ enum {
 	MODELS,
 	CPU_WORK,
 	COUNT,
+	GPU_MEMORY,
+	GPU_BUSY,
+	COLD,
 	N_COLUMNS
 };
 
 static const char *const columns[N_COLUMNS] = {
-	"work_s",     "arrival_s",  "name",	  "user",
-	"class",      "gpus",	    "gpu_milli",  "cpu_milli",
-	"memory_mib", "gpu_models", "cpu_work_s", "count",
+	"work_s",     "arrival_s", "name",	     "user",	   "class",
+	"gpus",	      "gpu_milli", "cpu_milli",	     "memory_mib", "gpu_models",
+	"cpu_work_s", "count",	   "gpu_memory_mib", "gpu_busy",   "cold_s",
 };
 
 static int read_names(struct trace_reader *t, const int *at, struct job *job)
@@ -46,7 +49,7 @@ static int read_names(struct trace_reader *t, const int *at, struct job *job)
 
 static int read_times(struct trace_reader *t, const int *at, struct job *job)
 {
-	double arrival_s, work_s, cpu_work_s;
+	double arrival_s, work_s, cpu_work_s, cold_s;
 	int r = rows_number(&t->csv, at[ARRIVAL], "arrival_s", 0,
 			    WORKLOAD_SECONDS_MAX, &arrival_s);
 
@@ -57,11 +60,15 @@ static int read_times(struct trace_reader *t, const int *at, struct job *job)
 	if (r == 0)
 		r = rows_number(&t->csv, at[CPU_WORK], "cpu_work_s", 0,
 				WORKLOAD_SECONDS_MAX, &cpu_work_s);
+	if (r == 0)
+		r = rows_number(&t->csv, at[COLD], "cold_s", 0,
+				WORKLOAD_SECONDS_MAX, &cold_s);
 	if (r < 0)
 		return r;
 	job->arrival_ns = (uint64_t)(arrival_s * NS_PER_S);
 	job->work_ns = work_s * NS_PER_S;
 	job->cpu_work_ns = cpu_work_s * NS_PER_S;
+	job->cold_ns = cold_s * NS_PER_S;
 	return 0;
 }
 
@@ -83,6 +90,12 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	if (r == 0)
 		r = rows_count(&t->csv, at[MEMORY], "memory_mib",
 			       CLUSTER_MEMORY_MAX, &job->memory_mib);
+	if (r == 0)
+		r = rows_count(&t->csv, at[GPU_MEMORY], "gpu_memory_mib",
+			       CLUSTER_MEMORY_MAX, &job->gpu_memory_mib);
+	if (r == 0)
+		r = rows_number(&t->csv, at[GPU_BUSY], "gpu_busy", 0, 1,
+				&job->gpu_busy);
 	if (r < 0)
 		return r;
 	if (gpus && (!share || (gpus > 1 && share < GPU_MILLI)))

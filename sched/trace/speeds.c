@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Speeds of models over CPUs: a CSV file with a row for each point. */
+/* Speeds of models over CPUs: a CSV file with a row for each point; or, without
+ * such points, the time of an iteration alone. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,11 +8,25 @@
 #include "common/util.h"
 #include "sched/trace/workload.h"
 
-enum { MODEL, ITERATION, CPUS, SPEED, MEMORY, REFERENCE, N_COLUMNS };
+enum {
+	MODEL,
+	ITERATION,
+	N_REQUIRED,
+	CPUS = N_REQUIRED,
+	SPEED,
+	MEMORY,
+	REFERENCE,
+	N_POINT, /* all columns of a point, or none */
+	START = N_POINT,
+	COLD,
+	BUSY_HALF,
+	N_COLUMNS
+};
 
 static const char *const columns[N_COLUMNS] = {
-	"model", "iteration_s", "cpus",
-	"speed", "memory_mib",	"reference_memory_mib",
+	"model",   "iteration_s", "cpus",
+	"speed",   "memory_mib",  "reference_memory_mib",
+	"start_s", "cold_s",	  "busy_half_mib",
 };
 
 /* Takes over the name. */
@@ -53,25 +68,39 @@ static int add_point(const struct rows *c, const int *at, struct speed *s,
 	return 0;
 }
 
+static int read_point(struct rows *c, const int *at, struct speed *s)
+{
+	double cpus, speed;
+	int r = rows_number(c, at[CPUS], "cpus", 1e-3, CLUSTER_CPU_MAX, &cpus);
+
+	if (r == 0)
+		r = rows_number(c, at[SPEED], "speed", 1e-6, 1e6, &speed);
+	if (r == 0)
+		r = rows_number(c, at[MEMORY], "memory_mib", 0,
+				(double)CLUSTER_MEMORY_MAX, &s->memory_mib);
+	if (r == 0)
+		r = rows_number(c, at[REFERENCE], "reference_memory_mib", 1,
+				(double)CLUSTER_MEMORY_MAX,
+				&s->reference_memory_mib);
+	return r < 0 ? r : add_point(c, at, s, cpus, speed);
+}
+
 static int read_row(struct rows *c, const int *at, struct workload *w)
 {
-	double iteration_s, cpus, speed, memory, reference;
+	double iteration_s, start_s, cold_s;
 	struct speed *s = NULL;
+	uint64_t busy_half;
 	char *name;
 	int r = rows_number(c, at[ITERATION], "iteration_s", 1e-9, 1e6,
 			    &iteration_s);
 
 	if (r == 0)
-		r = rows_number(c, at[CPUS], "cpus", 1e-3, CLUSTER_CPU_MAX,
-				&cpus);
+		r = rows_number(c, at[START], "start_s", 0, 1e6, &start_s);
 	if (r == 0)
-		r = rows_number(c, at[SPEED], "speed", 1e-6, 1e6, &speed);
+		r = rows_number(c, at[COLD], "cold_s", 0, 1e6, &cold_s);
 	if (r == 0)
-		r = rows_number(c, at[MEMORY], "memory_mib", 0,
-				(double)CLUSTER_MEMORY_MAX, &memory);
-	if (r == 0)
-		r = rows_number(c, at[REFERENCE], "reference_memory_mib", 1,
-				(double)CLUSTER_MEMORY_MAX, &reference);
+		r = rows_count(c, at[BUSY_HALF], "busy_half_mib",
+			       CLUSTER_MEMORY_MAX, &busy_half);
 	if (r == 0)
 		r = rows_text(c, at[MODEL], &name);
 	if (r == 0 && !name)
@@ -80,10 +109,14 @@ static int read_row(struct rows *c, const int *at, struct workload *w)
 		r = find_or_add(w, name, &s);
 	if (r < 0)
 		return r;
+	if (at[CPUS] < 0 && s->work_per_iteration_ns > 0)
+		return rows_error(c, &c->f[at[MODEL]],
+				  "'%s' for the second time", s->name);
 	s->work_per_iteration_ns = iteration_s * NS_PER_S;
-	s->memory_mib = memory;
-	s->reference_memory_mib = reference;
-	return add_point(c, at, s, cpus, speed);
+	s->start_ns = start_s * NS_PER_S;
+	s->cold_ns = cold_s * NS_PER_S;
+	s->busy_half_mib = busy_half;
+	return at[CPUS] < 0 ? 0 : read_point(c, at, s);
 }
 
 int speeds_parse_csv(const char *bytes, size_t n, const char *name,
@@ -99,7 +132,13 @@ int speeds_parse_csv(const char *bytes, size_t n, const char *name,
 			       "%s: empty: speeds have a header and a row for "
 			       "each point",
 			       name);
-	r = rows_header(&c, columns, N_COLUMNS, N_COLUMNS, at);
+	r = rows_header(&c, columns, N_COLUMNS, N_REQUIRED, at);
+	for (int i = N_REQUIRED; r == 0 && i < N_POINT; i++)
+		if ((at[i] < 0) != (at[CPUS] < 0))
+			r = rows_error(&c, NULL,
+				       "of the columns 'cpus', 'speed', "
+				       "'memory_mib', 'reference_memory_mib' "
+				       "either all or none");
 	while (r == 0 && rows_next(&c))
 		r = read_row(&c, at, w);
 	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
@@ -128,17 +167,29 @@ static int no_speed(const struct workload *w, const struct job *job,
 		       job->name, w->classes[job->class], known);
 }
 
+/* From a number of iterations to times, and to how busy it keeps a GPU. */
+static void time_job(struct job *job, const struct speed *s)
+{
+	double memory = (double)job->gpu_memory_mib;
+
+	job->work_ns = s->start_ns + job->work_ns * s->work_per_iteration_ns;
+	job->cold_ns = s->cold_ns;
+	if (s->busy_half_mib && memory > 0)
+		job->gpu_busy = memory / (memory + (double)s->busy_half_mib);
+}
+
 int workload_bind(struct workload *w, struct err *err)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		struct job *job = &w->jobs[i];
 		const char *class = w->classes[job->class];
+		const struct speed *s = speed_by_name(w, class);
 
-		job->speed = speed_by_name(w, class);
-		if (!job->speed && w->iterations_of)
+		if (!s && w->iterations_of)
 			return no_speed(w, job, err);
 		if (w->iterations_of)
-			job->work_ns *= job->speed->work_per_iteration_ns;
+			time_job(job, s);
+		job->speed = s && s->n ? s : NULL;
 	}
 	w->iterations_of = NULL;
 	return workload_settle(w);

@@ -451,7 +451,8 @@ static void like_jobs_have_one_shape(void **state)
 static void nodes_are_read(void **state)
 {
 	static const char text[] =
-		"cpu_milli,memory_mib,gpu,model,count\n1,2,8,x,3\n5,6,0,,1\n";
+		"cpu_milli,memory_mib,gpu,model,count,gpu_memory_mib\n"
+		"1,2,8,x,3,100\n5,6,0,,1,0\n";
 	struct cluster c = { 0 };
 	struct err err = { 0 };
 
@@ -459,6 +460,7 @@ static void nodes_are_read(void **state)
 	assert_int_equal(nodes_parse_csv(text, strlen(text), "f", &c, &err), 0);
 	assert_int_equal(c.n, 4);
 	assert_int_equal(c.whole.gpu_milli, 24000);
+	assert_int_equal(c.nodes[2].gpu_memory_mib, 100);
 	cluster_fini(&c);
 	assert_true(nodes_parse("gpus=17", &c, &err) < 0);
 	cluster_fini(&c);

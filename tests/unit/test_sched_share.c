@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs that share a GPU: their speed there. */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/core/contend.h"
+#include "sched/core/plan.h"
+#include "sched/trace/workload.h"
+
+#define assert_near(a, b, d) assert_true(fabs((a) - (b)) < (d))
+
+static void speeds_need_all_columns_of_a_point_or_none(void **state)
+{
+	static const char half[] = "model,iteration_s,cpus\na,1,2\n";
+	static const char twice[] = "model,iteration_s\na,1\na,2\n";
+	struct workload w = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(speeds_parse_csv(half, strlen(half), "s", &w, &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "s:1:1: of the columns 'cpus'"));
+	err = (struct err){ 0 };
+	assert_int_equal(speeds_parse_csv(twice, strlen(twice), "s", &w, &err),
+			 -EINVAL);
+	assert_string_equal(err.text, "s:3:1: 'a' for the second time");
+	workload_fini(&w);
+}
+
+/* --- speed beside others -------------------------------------------------- */
+
+enum { N_JOBS = 3 };
+
+struct rig {
+	struct cluster cluster;
+	struct job jobs[N_JOBS];
+	struct part parts[N_JOBS];
+	struct contention c;
+};
+
+/* All on GPU 1 of node 1 of 10 GiB. */
+static void begin(struct rig *rig, const double *busy, const uint64_t *memory)
+{
+	static const uint32_t active[] = { 0, 1, 2 };
+	struct err err = { 0 };
+
+	*rig = (struct rig){ 0 };
+	assert_int_equal(
+		nodes_parse("2*gpus=2,gpu_memory=10G", &rig->cluster, &err), 0);
+	for (size_t i = 0; i < N_JOBS; i++) {
+		rig->jobs[i] = workload_job();
+		rig->jobs[i].work_ns = 100;
+		rig->jobs[i].gpu_busy = busy[i];
+		rig->jobs[i].gpu_memory_mib = memory[i];
+		rig->jobs[i].state = JOB_RUNNING;
+		rig->parts[i] =
+			(struct part){ .node = 1, .gpus = 2, .gpu_milli = 300 };
+		rig->jobs[i].parts = &rig->parts[i];
+		rig->jobs[i].n_parts = 1;
+	}
+	assert_int_equal(
+		contention_init(&rig->c, &rig->cluster, rig->jobs, N_JOBS), 0);
+	contention_see(&rig->c, &rig->cluster, rig->jobs, active, N_JOBS);
+}
+
+static double rate(const struct rig *rig, size_t i)
+{
+	return contention_rate(&rig->c, &rig->cluster, &rig->jobs[i]) * 100;
+}
+
+static void end(struct rig *rig)
+{
+	contention_fini(&rig->c);
+	cluster_fini(&rig->cluster);
+}
+
+static void a_gpu_is_shared(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	/* room for all */
+	begin(&rig, (double[]){ .2, .3, .5 }, (uint64_t[]){ 1, 1, 1 });
+	assert_near(rate(&rig, 0), 1, 1e-9);
+	end(&rig);
+	/* twice as much as there is; who has no known load is not slowed */
+	begin(&rig, (double[]){ 1, 1, 0 }, (uint64_t[]){ 1, 1, 1 });
+	assert_near(rate(&rig, 0), .5, 1e-9);
+	assert_near(rate(&rig, 1), .5, 1e-9);
+	assert_near(rate(&rig, 2), 1, 1e-9);
+	assert_int_equal(rig.c.n_over, 0);
+	end(&rig);
+	/* exactly all of the memory, and one MiB more */
+	begin(&rig, (double[]){ .5, .5, 1 }, (uint64_t[]){ 5000, 5000, 240 });
+	assert_near(rate(&rig, 2), .5, 1e-9);
+	assert_int_equal(rig.c.n_over, 0);
+	end(&rig);
+	begin(&rig, (double[]){ .5, .5, 1 }, (uint64_t[]){ 5000, 5000, 241 });
+	assert_near(rate(&rig, 2), .05, 1e-9);
+	assert_int_equal(rig.c.n_over, 1);
+	end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(speeds_need_all_columns_of_a_point_or_none),
+		cmocka_unit_test(a_gpu_is_shared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
