@@ -84,6 +84,37 @@ bool rows_next(struct rows *c)
 	return false;
 }
 
+bool rows_next_words(struct rows *c)
+{
+	while (c->at < c->end) {
+		const char *eol = memchr(c->at, '\n', (size_t)(c->end - c->at));
+		const char *p = c->start = c->at;
+
+		c->line++;
+		eol = eol ? eol : c->end;
+		c->at = eol < c->end ? eol + 1 : eol;
+		for (c->n = 0; c->n < ROWS_COLUMNS_MAX; c->n++) {
+			while (p < eol && strchr(" \t\r", *p) && *p)
+				p++;
+			c->f[c->n].text = p;
+			while (p < eol && (!*p || !strchr(" \t\r", *p)))
+				p++;
+			c->f[c->n].n = (size_t)(p - c->f[c->n].text);
+			if (!c->f[c->n].n)
+				break;
+		}
+		if (c->n && c->f[0].text[0] != '#')
+			return true;
+	}
+	return false;
+}
+
+void rows_rewind(struct rows *c)
+{
+	c->at = c->start;
+	c->line--;
+}
+
 int rows_error(const struct rows *c, const struct rows_field *f,
 	       const char *fmt, ...)
 {

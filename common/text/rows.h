@@ -43,6 +43,10 @@ struct rows {
 
 /* The next row: true, or false at the end. */
 bool rows_next(struct rows *c);
+/* The same, of fields with blanks between them. */
+bool rows_next_words(struct rows *c);
+/* Before the first row, which rows_next has read: it is read again. */
+void rows_rewind(struct rows *c);
 /*
  * The column of each of `n` words in this row, the header; -1 of those that it
  * lacks. -EINVAL: it lacks one of the first `required`.

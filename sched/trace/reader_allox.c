@@ -17,32 +17,6 @@
 #include "common/util.h"
 #include "sched/trace/workload.h"
 
-/* The words of a line, as the fields of the row. */
-static bool next_line(struct rows *c)
-{
-	while (c->at < c->end) {
-		const char *eol = memchr(c->at, '\n', (size_t)(c->end - c->at));
-		const char *p = c->start = c->at;
-
-		c->line++;
-		eol = eol ? eol : c->end;
-		c->at = eol < c->end ? eol + 1 : eol;
-		for (c->n = 0; c->n < ROWS_COLUMNS_MAX; c->n++) {
-			while (p < eol && strchr(" \t\r", *p) && *p)
-				p++;
-			c->f[c->n].text = p;
-			while (p < eol && (!*p || !strchr(" \t\r", *p)))
-				p++;
-			c->f[c->n].n = (size_t)(p - c->f[c->n].text);
-			if (!c->f[c->n].n)
-				break;
-		}
-		if (c->n && c->f[0].text[0] != '#')
-			return true;
-	}
-	return false;
-}
-
 static int read_head(struct trace_reader *t, struct job *job)
 {
 	enum { ID = 1, ARRIVAL = 3, QUEUE = 4, WORDS = 5 };
@@ -103,19 +77,18 @@ static int allox_parse(struct trace_reader *t)
 {
 	struct rows *c = &t->csv;
 
-	/* from the start: the first line was read as columns */
-	c->at = c->start;
-	c->line--;
-	while (next_line(c)) {
+	/* the first line was read as columns */
+	rows_rewind(c);
+	while (rows_next_words(c)) {
 		struct job job = workload_job();
 		int r = read_head(t, &job);
 
-		if (r == 0 && !next_line(c))
+		if (r == 0 && !rows_next_words(c))
 			r = rows_error(c, NULL, "a job without a stage");
 		if (r == 0)
 			r = read_stage(t, &job);
-		if (r == 0 &&
-		    (!next_line(c) || c->n != 1 || !rows_is(&c->f[0], "0")))
+		if (r == 0 && (!rows_next_words(c) || c->n != 1 ||
+			       !rows_is(&c->f[0], "0")))
 			r = rows_error(c, NULL,
 				       "no line '0' behind the only stage");
 		if (r < 0) {

@@ -44,6 +44,17 @@ static void add_job(struct rig *rig, double arrival_s, double work_s,
 	assert_int_equal(workload_add(&rig->workload, &job, 1), 0);
 }
 
+/* The last one that was added: what it needs of a GPU is known. */
+static void set_load(struct rig *rig, double busy, uint64_t memory_mib,
+		     double cold_s)
+{
+	struct job *job = &rig->workload.jobs[rig->workload.n - 1];
+
+	job->gpu_busy = busy;
+	job->gpu_memory_mib = memory_mib;
+	job->cold_ns = cold_s * NS_PER_S;
+}
+
 static const char speeds[] =
 	"model,iteration_s,memory_mib,reference_memory_mib,cpus,speed\n"
 	"a,1,2000,1000,1,.5\n"
@@ -58,7 +69,7 @@ static void begin(struct rig *rig, uint64_t seed)
 	struct err err = { 0 };
 
 	*rig = (struct rig){ 0 };
-	add_nodes(rig, "3*gpus=4,cpus=8,memory=4000M,model=x");
+	add_nodes(rig, "3*gpus=4,cpus=8,memory=4000M,gpu_memory=9000M,model=x");
 	add_nodes(rig, "2*gpus=2,cpus=8,memory=4000M,model=y");
 	add_nodes(rig, "2*cpus=4,memory=4000M");
 	for (size_t i = 0; i < N_JOBS; i++) {
@@ -75,6 +86,8 @@ static void begin(struct rig *rig, uint64_t seed)
 			: kind < 3 ? 100 * (1 + (uint32_t)rng_below(&rng, 9))
 				   : GPU_MILLI,
 			user);
+		if (kind == 3)
+			set_load(rig, .6, 1000 * (1 + rng_below(&rng, 9)), 5);
 	}
 	assert_int_equal(speeds_parse_csv(speeds, strlen(speeds), "speeds",
 					  &rig->workload, &err),
@@ -439,6 +452,77 @@ static void srpt_uses_both_kinds(void **state)
 	end(&rig);
 }
 
+/* One GPU of 10 GiB, which each of four jobs keeps half busy. */
+static void groups_by_policy(void **state)
+{
+	static const uint64_t memory_mib[] = { 6000, 5000, 4000, 1000 };
+	static const struct {
+		const char *policy;
+		double ends_s[4], over_s;
+	} cases[] = {
+		{ "exclusive", { 13, 26, 39, 52 }, 0 },
+		{ "pipeswitch", { 10, 20, 30, 40 }, 0 },
+		/* 11000 MiB are too much: ten times as slow */
+		{ "mps", { 130, 130, 143, 143 }, 130 },
+		{ "cognn:order=base", { 10, 20, 20, 30 }, 0 },
+		{ "cognn:order=lmcf", { 30, 20, 10, 10 }, 0 },
+		{ "cognn:order=bmc", { 10, 20, 20, 10 }, 0 },
+		{ "cognn:order=bmc,budget=9000M", { 10, 30, 20, 10 }, 0 },
+		{ "cognn:order=base,workers=3", { 10, 20, 20, 20 }, 0 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+		struct rig rig = { 0 };
+		struct sim sim;
+
+		add_nodes(&rig, "gpus=1,gpu_memory=10G");
+		for (size_t i = 0; i < ARRAY_SIZE(memory_mib); i++) {
+			add_job(&rig, 0, 10, 1, GPU_MILLI, "a");
+			set_load(&rig, 1. / 3, memory_mib[i], 3);
+		}
+		assert_int_equal(workload_settle(&rig.workload), 0);
+		run(&rig, cases[k].policy, "proportional", 0, &sim);
+		for (size_t i = 0; i < ARRAY_SIZE(memory_mib); i++)
+			assert_int_equal(
+				sim.cells->jobs[i].end_ns,
+				(uint64_t)(cases[k].ends_s[i] * NS_PER_S));
+		assert_true(sim.cells->result.over_s == cases[k].over_s);
+		sim_fini(&sim);
+		end(&rig);
+	}
+}
+
+/* In all that the contract runs: no group exceeds the memory of its GPU. */
+static void cognn_never_exceeds_the_memory(void **state)
+{
+	static const char *const orders[] = { "base", "lmcf", "bmc" };
+	double over_s = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		struct rig rig;
+		struct sim sim;
+
+		begin(&rig, seed);
+		for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+			char policy[32];
+
+			snprintf(policy, sizeof(policy), "cognn:order=%s",
+				 orders[i]);
+			run(&rig, policy, "proportional", 0, &sim);
+			assert_true(sim.cells->result.over_s == 0);
+			sim_fini(&sim);
+		}
+		run(&rig, "mps", "proportional", 0, &sim);
+		over_s += sim.cells->result.over_s;
+		sim_fini(&sim);
+		end(&rig);
+	}
+	/* it could have */
+	assert_true(over_s > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -451,6 +535,8 @@ int main(void)
 		cmocka_unit_test(keys_move_as_declared),
 		cmocka_unit_test(long_queues_cost_little),
 		cmocka_unit_test(srpt_uses_both_kinds),
+		cmocka_unit_test(groups_by_policy),
+		cmocka_unit_test(cognn_never_exceeds_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -351,7 +351,7 @@ static void errors_name_line_and_column(void **state)
 	refuses("a,b\n1,2\n",
 		"f:1:1: unknown format: the header has neither a column work_s "
 		"nor those of another format (known: jobs synergy muri openb "
-		"allox); see TRACES in gpemu-sched(1)");
+		"allox cognn); see TRACES in gpemu-sched(1)");
 	refuses("work_s,arrival_s\n1,0\n1,-2\n",
 		"f:3:3: arrival_s: -2 is not from 0 to 4e+09");
 	refuses("work_s,arrival_s\n0,0\n",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs that share a GPU: their speed there. */
+/* Jobs that share a GPU: the memory that they need, and their speed there. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -10,9 +10,99 @@
 #include "common/util.h"
 #include "sched/core/contend.h"
 #include "sched/core/plan.h"
+#include "sched/trace/gnn.h"
 #include "sched/trace/workload.h"
 
 #define assert_near(a, b, d) assert_true(fabs((a) - (b)) < (d))
+
+/* Source: a second program for the formulas of CoGNN's repository. */
+static void memory_of_gnns(void **state)
+{
+	static const struct {
+		enum gnn_model model;
+		const char *graph;
+		uint32_t layers;
+		double gib;
+	} cases[] = {
+		{ GNN_GCN, "OVCAR-8H", 10, 14.294 },
+		{ GNN_GCN, "cora", 4, .030 },
+		{ GNN_SAGE, "Yeast", 10, 14.855 },
+		{ GNN_SAGE, "citeseer", 8, .256 },
+		{ GNN_GAT, "amazon0601", 8, 16.834 },
+		{ GNN_GAT, "DD", 10, 11.516 },
+		{ GNN_GIN, "OVCAR-8H", 8, 20.887 },
+		{ GNN_GIN, "TWITTER-Real-Graph-Partial", 10, 14.747 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct gnn_graph *g = gnn_graph(cases[i].graph);
+
+		assert_non_null(g);
+		/* parameters, which that program does not have, are 1 MB */
+		assert_near(gnn_memory(cases[i].model, g, cases[i].layers) /
+				    GIB,
+			    cases[i].gib, .0016);
+	}
+	assert_null(gnn_graph("karate"));
+	/* layers add up */
+	assert_true(gnn_memory(GNN_GCN, gnn_graph("DD"), 11) >
+		    gnn_memory(GNN_GCN, gnn_graph("DD"), 10));
+}
+
+static int parse(const char *text, struct workload *w, struct err *err)
+{
+	struct cluster c = { 0 };
+
+	*err = (struct err){ 0 };
+	return workload_parse(text, strlen(text), "f", &c, w, err);
+}
+
+static void refuses(const char *text, const char *message)
+{
+	struct workload w;
+	struct err err;
+
+	assert_true(parse(text, &w, &err) < 0);
+	assert_string_equal(err.text, message);
+	workload_fini(&w);
+}
+
+static void lists_of_gnns_are_read(void **state)
+{
+	static const char speeds[] =
+		"model,iteration_s,start_s,cold_s,busy_half_mib\n"
+		"GCN,5,2,26,307\nGAT,6,2,26,0\n";
+	struct workload w;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(parse("# two\nGCN_training  OVCAR-8H 10\r\n"
+			       "GAT_training cora 4",
+			       &w, &err),
+			 0);
+	assert_string_equal(w.format, "cognn");
+	assert_int_equal(w.n, 2);
+	assert_string_equal(w.jobs[0].name, "GCN-OVCAR-8H-10");
+	assert_int_equal(
+		speeds_parse_csv(speeds, strlen(speeds), "s", &w, &err), 0);
+	assert_int_equal(workload_bind(&w, &err), 0);
+	assert_null(w.jobs[0].speed);
+	assert_near(w.jobs[0].work_ns / NS_PER_S, 2 + 5 * 14.294, .01);
+	assert_near(w.jobs[0].cold_ns / NS_PER_S, 26, 1e-9);
+	assert_near(w.jobs[0].gpu_busy, 14637. / (14637 + 307), 1e-3);
+	assert_near(w.jobs[1].gpu_busy, 0, 1e-9);
+	workload_fini(&w);
+	refuses("GCN_training cora 4\nGCN_training cora\n",
+		"f:2:1: not 'MODEL_training GRAPH LAYERS'");
+	refuses("GCN_training cora 4\nMLP_training cora 4\n",
+		"f:2:1: 'MLP_training' is none of GCN_training, "
+		"GraphSAGE_training, GAT_training, GIN_training");
+	refuses("GCN_training karate 4\n", "f:1:14: unknown graph 'karate'");
+	refuses("GCN_training cora 1\n", "f:1:19: layers: less than 2");
+	refuses("GCN_training cora 1001\n",
+		"f:1:19: layers: '1001' is not a whole number up to 1000");
+}
 
 static void speeds_need_all_columns_of_a_point_or_none(void **state)
 {
@@ -109,6 +199,8 @@ static void a_gpu_is_shared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_of_gnns),
+		cmocka_unit_test(lists_of_gnns_are_read),
 		cmocka_unit_test(speeds_need_all_columns_of_a_point_or_none),
 		cmocka_unit_test(a_gpu_is_shared),
 	};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CoGNN: jobs that train graph neural networks share a GPU, in groups whose
+ * estimated memory fits it. Workers are warm: they have the CUDA context and
+ * the libraries before the job comes. Source: Sun et al., "CoGNN", SC 2022,
+ * section 4; the order of groups as in its repository, guessmewho233/
+ * CoGNN_info_for_SC22, software/cognn/policy.py.
+ */
+#include "common/conf/conf.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/word.h"
+#include "sched/policy/groups.h"
+
+struct cognn_options {
+	char *order;
+	uint64_t workers, budget_bytes;
+};
+
+/* As enum group_order. */
+static const char *const orders[] = { "base", "lmcf", "bmc" };
+
+static int check_order(const void *object, struct err *err)
+{
+	int i = WORD_FIND(orders, "order", *(char *const *)object, err);
+
+	return MIN(i, 0);
+}
+
+static const struct conf_field cognn_fields[] = {
+	{ "order", CONF_STRING, offsetof(struct cognn_options, order),
+	  .check = check_order,
+	  .help = "of jobs in groups: base (arrival), lmcf (least memory "
+		  "first), bmc (least and most by turns)" },
+	{ "workers", CONF_UINT, offsetof(struct cognn_options, workers),
+	  .min = 1, .max = GROUPS_MEMBERS_MAX,
+	  .help = "jobs of a group at most" },
+	{ "budget", CONF_SIZE, offsetof(struct cognn_options, budget_bytes),
+	  .max = 0x1p60,
+	  .help = "memory of the GPU for a group; 0: all that there is" },
+	{ 0 },
+};
+
+static const struct cognn_options cognn_defaults = { .order = (char *)"lmcf",
+						     .workers = 2 };
+
+static int cognn_begin(struct schedule *s, const struct view *v,
+		       struct err *err)
+{
+	const struct cognn_options *o = s->options ? s->options
+						   : &cognn_defaults;
+
+	(void)v;
+	*(struct groups *)s->state = (struct groups){
+		.order = (enum group_order)WORD_FIND(orders, "order", o->order,
+						     err),
+		.most = o->workers,
+		.budget_mib = o->budget_bytes / MIB,
+	};
+	return 0;
+}
+
+static int cognn_decide(struct schedule *s, const struct view *v,
+			struct plan *ret)
+{
+	return groups_decide(s, v, s->state, ret);
+}
+
+const struct schedule_ops schedule_cognn = {
+	.plugin = { .name = "cognn",
+		    .summary = "CoGNN: groups of jobs whose memory fits the "
+			       "GPU that they share",
+		    .state_size = sizeof(struct groups),
+		    .options = cognn_fields,
+		    .defaults = &cognn_defaults,
+		    .options_size = sizeof(struct cognn_options) },
+	.places = true,
+	.begin = cognn_begin,
+	.decide = cognn_decide,
+};
