@@ -483,6 +483,30 @@ static size_t prepend_running(struct schedule *s, const struct view *v,
 	return n_chosen;
 }
 
+/* In order, a job that found no place holds up those that wait behind it. */
+static int hold_up(struct schedule *s, const struct view *v, size_t n_chosen)
+{
+	_cleanup_free_ uint8_t *placed = calloc(v->n_jobs + 1, 1);
+	bool blocked = false;
+	size_t n = 0;
+
+	if (!placed)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->all.n; i++)
+		placed[s->all.actions[i].job] = true;
+	for (size_t i = 0; i < n_chosen; i++) {
+		if (v->jobs[s->chosen[i]].state != JOB_WAITING)
+			continue;
+		blocked = blocked || !placed[s->chosen[i]];
+		placed[s->chosen[i]] = !blocked;
+	}
+	for (size_t i = 0; i < s->all.n; i++)
+		if (placed[s->all.actions[i].job])
+			s->all.actions[n++] = s->all.actions[i];
+	s->all.n = n;
+	return 0;
+}
+
 static int place_anew(struct schedule *s, const struct view *v, size_t n_chosen,
 		      struct plan *ret)
 {
@@ -495,6 +519,8 @@ static int place_anew(struct schedule *s, const struct view *v, size_t n_chosen,
 	r = p->ops->place_all ? p->ops->place_all(p, &s->scratch, v->jobs,
 						  s->chosen, n_chosen, &s->all)
 			      : one_by_one(s, v, n_chosen);
+	if (r >= 0 && s->ops->in_order)
+		r = hold_up(s, v, n_chosen);
 	return r < 0 ? r : difference(s, v, ret);
 }
 

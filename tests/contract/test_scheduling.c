@@ -424,6 +424,29 @@ static void long_queues_cost_little(void **state)
 	end(&rig);
 }
 
+/* A share of a GPU that is free only in pieces holds up a smaller one, with
+ * each placement. */
+static void fifo_is_in_order(void **state)
+{
+	static const uint32_t milli[] = { 600, 600, 600, 200 };
+
+	(void)state;
+	for (size_t k = 0; placement_table[k]; k++) {
+		struct rig rig = { 0 };
+		struct sim sim;
+
+		add_nodes(&rig, "gpus=2,cpus=2,memory=1000M");
+		for (size_t i = 0; i < ARRAY_SIZE(milli); i++)
+			add_job(&rig, 0, 10 + (double)i, 1, milli[i], "a");
+		assert_int_equal(workload_settle(&rig.workload), 0);
+		run(&rig, "fifo", placement_table[k]->name, 0, &sim);
+		assert_int_equal(sim.cells->jobs[2].start_ns, 10 * NS_PER_S);
+		assert_int_equal(sim.cells->jobs[3].start_ns, 10 * NS_PER_S);
+		sim_fini(&sim);
+		end(&rig);
+	}
+}
+
 /* A GPU and a node without: the job that the GPU speeds up most has it. */
 static void srpt_uses_both_kinds(void **state)
 {
@@ -534,6 +557,7 @@ int main(void)
 		cmocka_unit_test(the_kept_queue_decides_the_same),
 		cmocka_unit_test(keys_move_as_declared),
 		cmocka_unit_test(long_queues_cost_little),
+		cmocka_unit_test(fifo_is_in_order),
 		cmocka_unit_test(srpt_uses_both_kinds),
 		cmocka_unit_test(groups_by_policy),
 		cmocka_unit_test(cognn_never_exceeds_the_memory),
