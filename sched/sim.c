@@ -203,26 +203,41 @@ static int decide(struct run *r, struct err *err)
 	return e;
 }
 
-/* Jobs on one GPU run as fast as those beside them let them. */
-static void contend(struct run *r)
+static double rate_of(const struct run *r, const struct job *job)
 {
-	if (!r->contention.gpus)
-		return;
-	contention_see(&r->contention, &r->cluster, r->jobs, r->active,
-		       r->n_active);
+	double rate =
+		r->contention.gpus
+			? contention_rate(&r->contention, &r->cluster, job)
+			: job_rate(job, job->parts, job->n_parts);
+
+	return rate * storage_speed(&r->cluster, job);
+}
+
+/* Jobs run as fast as those beside them let them. */
+static int contend(struct run *r)
+{
+	if (!r->contention.gpus && r->cluster.remote_mib_s <= 0)
+		return 0;
+	if (r->contention.gpus)
+		contention_see(&r->contention, &r->cluster, r->jobs, r->active,
+			       r->n_active);
+	if (storage_split(&r->cluster, r->schedule.ops->storage, r->jobs,
+			  r->active, r->n_active) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < r->n_active; i++) {
 		struct job *job = &r->jobs[r->active[i]];
 		double rate;
 
 		if (job->state != JOB_RUNNING)
 			continue;
-		rate = contention_rate(&r->contention, &r->cluster, job);
+		rate = rate_of(r, job);
 		if (rate == job->rate)
 			continue;
 		job_advance(job, r->now_ns);
 		job->rate = rate;
 		set_due(r, r->active[i]);
 	}
+	return 0;
 }
 
 static int loop(struct run *r, struct err *err)
@@ -241,7 +256,8 @@ static int loop(struct run *r, struct err *err)
 		r->cell->result.n_events++;
 		if (!round_ns || r->now_ns % round_ns == 0)
 			e = decide(r, err);
-		contend(r);
+		if (e == 0)
+			e = contend(r);
 		progress_update(&r->sim->bar, r->sim->n_done, r->cell->name);
 		if (atomic_load_explicit(&r->sim->stop, memory_order_relaxed))
 			e = err_set(err, -EINTR, "interrupted");

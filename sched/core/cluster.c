@@ -56,6 +56,8 @@ int cluster_add(struct cluster *c, const struct node *n, const char *model,
 		c->whole.gpu_milli += (uint64_t)n->n_gpus * GPU_MILLI;
 		c->whole.cpu_milli += n->cpu_milli;
 		c->whole.memory_mib += n->memory_mib;
+		c->cache_mib += n->cache_mib;
+		c->remote_mib_s += n->remote_mib_s;
 	}
 	c->gpus_max = MAX(c->gpus_max, n->n_gpus);
 	c->free = c->whole;

@@ -37,6 +37,8 @@ struct node {
 	uint32_t cpu_milli;
 	uint64_t memory_mib;
 	uint64_t gpu_memory_mib; /* of each GPU; 0: not known */
+	/* its part of what the nodes share (sched/core/storage.h) */
+	double cache_mib, remote_mib_s;
 	/* what is free */
 	uint32_t cpu_free;
 	uint64_t memory_free;
@@ -65,6 +67,7 @@ struct cluster {
 	struct node *nodes;
 	size_t n, allocated;
 	struct capacity whole, free;
+	double cache_mib, remote_mib_s;
 	uint32_t gpus_max; /* of any node */
 	char *models[CLUSTER_MODELS_MAX];
 	size_t n_models;

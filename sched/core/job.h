@@ -56,6 +56,8 @@ struct job {
 	 * and how much of the GPU it keeps busy alone, up to 1. 0: not known */
 	uint64_t gpu_memory_mib;
 	double gpu_busy;
+	/* what it reads in an epoch, and at full speed; 0: not known */
+	double dataset_mib, read_mib_s;
 	/* work that a process of its own takes before it can begin */
 	double cold_ns;
 	uint64_t models; /* allowed models of GPUs, a bit each; 0: any */
@@ -69,7 +71,8 @@ struct job {
 	double rate;		   /* share of the work per ns */
 	uint64_t start_ns, end_ns; /* of the first run and the last */
 	uint32_t n_preempted, n_moved;
-	struct part *parts; /* what it has; owned */
+	double cache_mib, remote_mib_s; /* sched/core/storage.h */
+	struct part *parts;		/* what it has; owned */
 	size_t n_parts;
 };
 

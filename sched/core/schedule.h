@@ -12,6 +12,7 @@
 
 #include "sched/core/placement.h"
 #include "sched/core/queue.h"
+#include "sched/core/storage.h"
 
 /* What a policy sees. */
 struct view {
@@ -46,6 +47,7 @@ struct schedule_ops {
 	bool cold;
 	/* It decides on places itself: no placement may be chosen. */
 	bool places;
+	enum storage_rule storage;
 	/* The order of the queue, least first; ties by arrival. */
 	double (*key)(const struct job *job, uint64_t now_ns);
 	enum key_motion key_motion;

@@ -13,6 +13,7 @@
 
 struct spec {
 	uint64_t gpus, memory_bytes, gpu_memory_bytes;
+	uint64_t cache_bytes, remote_bytes_s;
 	double cpus;
 	char *model;
 };
@@ -25,6 +26,10 @@ static const struct conf_field spec_fields[] = {
 	{ "memory", CONF_SIZE, offsetof(struct spec, memory_bytes),
 	  .max = 0x1p60 },
 	{ "gpu_memory", CONF_SIZE, offsetof(struct spec, gpu_memory_bytes),
+	  .max = 0x1p60 },
+	{ "cache", CONF_SIZE, offsetof(struct spec, cache_bytes),
+	  .max = 0x1p60 },
+	{ "remote", CONF_SIZE, offsetof(struct spec, remote_bytes_s),
 	  .max = 0x1p60 },
 	{ "model", CONF_STRING, offsetof(struct spec, model) },
 	{ 0 },
@@ -81,7 +86,10 @@ int nodes_parse(const char *text, struct cluster *c, struct err *err)
 		struct node n = { .n_gpus = (uint8_t)s.gpus,
 				  .cpu_milli = (uint32_t)lround(s.cpus * 1e3),
 				  .memory_mib = s.memory_bytes / MIB,
-				  .gpu_memory_mib = s.gpu_memory_bytes / MIB };
+				  .gpu_memory_mib = s.gpu_memory_bytes / MIB,
+				  .cache_mib = (double)s.cache_bytes / MIB,
+				  .remote_mib_s =
+					  (double)s.remote_bytes_s / MIB };
 
 		r = cluster_add(c, &n, s.model ? s.model : "gpu", count);
 		if (r == -E2BIG)

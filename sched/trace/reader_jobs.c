@@ -22,13 +22,17 @@ enum {
 	GPU_MEMORY,
 	GPU_BUSY,
 	COLD,
+	DATASET,
+	READ,
 	N_COLUMNS
 };
 
 static const char *const columns[N_COLUMNS] = {
-	"work_s",     "arrival_s", "name",	     "user",	   "class",
-	"gpus",	      "gpu_milli", "cpu_milli",	     "memory_mib", "gpu_models",
-	"cpu_work_s", "count",	   "gpu_memory_mib", "gpu_busy",   "cold_s",
+	"work_s",	  "arrival_s",	"name",	      "user",
+	"class",	  "gpus",	"gpu_milli",  "cpu_milli",
+	"memory_mib",	  "gpu_models", "cpu_work_s", "count",
+	"gpu_memory_mib", "gpu_busy",	"cold_s",     "dataset_mib",
+	"read_mib_s",
 };
 
 static int read_names(struct trace_reader *t, const int *at, struct job *job)
@@ -96,6 +100,12 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	if (r == 0)
 		r = rows_number(&t->csv, at[GPU_BUSY], "gpu_busy", 0, 1,
 				&job->gpu_busy);
+	if (r == 0)
+		r = rows_number(&t->csv, at[DATASET], "dataset_mib", 0,
+				(double)CLUSTER_MEMORY_MAX, &job->dataset_mib);
+	if (r == 0)
+		r = rows_number(&t->csv, at[READ], "read_mib_s", 0, 1e9,
+				&job->read_mib_s);
 	if (r < 0)
 		return r;
 	if (gpus && (!share || (gpus > 1 && share < GPU_MILLI)))

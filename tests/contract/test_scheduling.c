@@ -5,6 +5,7 @@
  */
 #include "tests/unit/test.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/rng.h"
@@ -70,7 +71,8 @@ static void begin(struct rig *rig, uint64_t seed)
 
 	*rig = (struct rig){ 0 };
 	add_nodes(rig, "3*gpus=4,cpus=8,memory=4000M,gpu_memory=9000M,model=x");
-	add_nodes(rig, "2*gpus=2,cpus=8,memory=4000M,model=y");
+	add_nodes(rig,
+		  "2*gpus=2,cpus=8,memory=4000M,model=y,cache=2G,remote=50M");
 	add_nodes(rig, "2*cpus=4,memory=4000M");
 	for (size_t i = 0; i < N_JOBS; i++) {
 		/* no GPU, a share of one, one, several */
@@ -78,6 +80,7 @@ static void begin(struct rig *rig, uint64_t seed)
 		uint32_t gpus = kind == 0  ? 0
 				: kind < 5 ? 1
 					   : 2 + (uint32_t)rng_below(&rng, 5);
+		struct job *job;
 		char user[] = { 'a' + (char)rng_below(&rng, 3), 0 };
 
 		add_job(rig, (double)rng_below(&rng, 400),
@@ -86,6 +89,9 @@ static void begin(struct rig *rig, uint64_t seed)
 			: kind < 3 ? 100 * (1 + (uint32_t)rng_below(&rng, 9))
 				   : GPU_MILLI,
 			user);
+		job = &rig->workload.jobs[rig->workload.n - 1];
+		job->dataset_mib = (double)rng_below(&rng, 3000);
+		job->read_mib_s = (double)rng_below(&rng, 100);
 		if (kind == 3)
 			set_load(rig, .6, 1000 * (1 + rng_below(&rng, 9)), 5);
 	}
@@ -475,6 +481,50 @@ static void srpt_uses_both_kinds(void **state)
 	end(&rig);
 }
 
+/* Two jobs of 100 s on two GPUs, with a cache of 1000 MiB; one reads that much,
+ * the other ten times as much, both with 100 MiB/s at full speed. */
+static void silod_caches_where_it_saves_most(void **state)
+{
+	static const struct {
+		const char *policy;
+		int remote_mib_s;
+		double ends_s[2];
+	} cases[] = {
+		/* half of the cache each: 50 MiB/s are enough for the first,
+		 * of 95 the second has 50 until it is alone */
+		{ "srtf", 100, { 100, 200 - 100 * 50. / 95 } },
+		{ "srtf", 50, { 200, 290 } },
+		/* all of it to the first, which then needs no bandwidth */
+		{ "silod", 100, { 100, 100 } },
+		/* half the speed, then 50 of 90 MiB/s */
+		{ "silod", 50, { 100, 190 } },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+		struct rig rig = { 0 };
+		struct sim sim;
+		char nodes[64];
+
+		snprintf(nodes, sizeof(nodes), "gpus=2,cache=1000M,remote=%dM",
+			 cases[k].remote_mib_s);
+		add_nodes(&rig, nodes);
+		for (size_t i = 0; i < 2; i++) {
+			add_job(&rig, 0, 100, 1, GPU_MILLI, "a");
+			rig.workload.jobs[i].dataset_mib = i ? 10000 : 1000;
+			rig.workload.jobs[i].read_mib_s = 100;
+		}
+		assert_int_equal(workload_settle(&rig.workload), 0);
+		run(&rig, cases[k].policy, "proportional", 0, &sim);
+		for (size_t i = 0; i < 2; i++)
+			assert_true(fabs((double)sim.cells->jobs[i].end_ns /
+						 NS_PER_S -
+					 cases[k].ends_s[i]) < 1e-6);
+		sim_fini(&sim);
+		end(&rig);
+	}
+}
+
 /* One GPU of 10 GiB, which each of four jobs keeps half busy. */
 static void groups_by_policy(void **state)
 {
@@ -560,6 +610,7 @@ int main(void)
 		cmocka_unit_test(fifo_is_in_order),
 		cmocka_unit_test(srpt_uses_both_kinds),
 		cmocka_unit_test(groups_by_policy),
+		cmocka_unit_test(silod_caches_where_it_saves_most),
 		cmocka_unit_test(cognn_never_exceeds_the_memory),
 	};
 

@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			 !job->n_gpus == !job->gpu_milli);
 		PROMISED(job->n_gpus <= 1 || job->gpu_milli == GPU_MILLI);
 		PROMISED(job->gpu_busy >= 0 && job->gpu_busy <= 1 &&
-			 job->cold_ns >= 0);
+			 job->cold_ns >= 0 && job->dataset_mib >= 0 &&
+			 job->read_mib_s >= 0);
 		PROMISED(!i || w.jobs[i - 1].arrival_ns <= job->arrival_ns);
 	}
 	PROMISED(r < 0 || w.n);

@@ -8,8 +8,9 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/rng.h"
 #include "sched/core/contend.h"
-#include "sched/core/plan.h"
+#include "sched/core/storage.h"
 #include "sched/trace/gnn.h"
 #include "sched/trace/workload.h"
 
@@ -196,6 +197,66 @@ static void a_gpu_is_shared(void **state)
 	end(&rig);
 }
 
+/* --- storage -------------------------------------------------------------- */
+
+enum { N_READERS = 8 };
+
+/* What all need of the remote storage, after checks of what they got. */
+static double split(const struct cluster *c, enum storage_rule rule,
+		    struct job *jobs)
+{
+	static const uint32_t active[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+	double cache = 0, remote = 0, demand = 0, most = 0;
+
+	assert_int_equal(storage_split(c, rule, jobs, active, N_READERS), 0);
+	for (size_t i = 0; i < N_READERS; i++) {
+		assert_true(jobs[i].cache_mib <= jobs[i].dataset_mib);
+		cache += jobs[i].cache_mib;
+		remote += jobs[i].remote_mib_s;
+		demand += storage_demand(&jobs[i]);
+		most = MAX(most, jobs[i].remote_mib_s);
+	}
+	assert_true(cache <= c->cache_mib + 1e-6);
+	assert_near(remote, MIN(demand, c->remote_mib_s), 1e-6);
+	/* max-min fair: nobody who needs more has less than another one */
+	for (size_t i = 0; i < N_READERS; i++)
+		assert_true(jobs[i].remote_mib_s > most - 1e-6 ||
+			    storage_speed(c, &jobs[i]) > 1 - 1e-9);
+	return demand;
+}
+
+static void cache_goes_where_it_saves_most(void **state)
+{
+	struct rng rng = rng_stream(1, "storage", 0);
+	struct cluster c = { 0 };
+	struct err err = { 0 };
+	bool differs = false;
+
+	(void)state;
+	assert_int_equal(
+		nodes_parse("2*gpus=4,cache=1000M,remote=100M", &c, &err), 0);
+	for (size_t k = 0; k < 100; k++) {
+		struct part part = { .gpus = 1, .gpu_milli = GPU_MILLI };
+		struct job jobs[N_READERS];
+		double by_gpus, by_saving;
+
+		for (size_t i = 0; i < N_READERS; i++) {
+			jobs[i] = workload_job();
+			jobs[i].state = JOB_RUNNING;
+			jobs[i].parts = &part;
+			jobs[i].n_parts = 1;
+			jobs[i].dataset_mib = 1 + (double)rng_below(&rng, 2000);
+			jobs[i].read_mib_s = 1 + (double)rng_below(&rng, 99);
+		}
+		by_gpus = split(&c, STORAGE_BY_GPUS, jobs);
+		by_saving = split(&c, STORAGE_BY_SAVING, jobs);
+		assert_true(by_saving <= by_gpus + 1e-6);
+		differs = differs || by_saving < .9 * by_gpus;
+	}
+	assert_true(differs);
+	cluster_fini(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +264,7 @@ int main(void)
 		cmocka_unit_test(lists_of_gnns_are_read),
 		cmocka_unit_test(speeds_need_all_columns_of_a_point_or_none),
 		cmocka_unit_test(a_gpu_is_shared),
+		cmocka_unit_test(cache_goes_where_it_saves_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

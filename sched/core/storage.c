@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/core/storage.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+
+/* A running job that reads. */
+struct reader {
+	double key; /* by which they are sorted, least first */
+	uint32_t job;
+};
+
+static bool reads(const struct job *job)
+{
+	return job->dataset_mib > 0 && job->read_mib_s > 0;
+}
+
+double storage_demand(const struct job *job)
+{
+	return job->read_mib_s * (1 - job->cache_mib / job->dataset_mib);
+}
+
+double storage_speed(const struct cluster *c, const struct job *job)
+{
+	double demand;
+
+	if (c->remote_mib_s <= 0 || !reads(job))
+		return 1;
+	demand = storage_demand(job);
+	return demand > job->remote_mib_s ? job->remote_mib_s / demand : 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct reader *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->job < y->job ? -1 : x->job > y->job;
+}
+
+static double gpus_of(const struct job *job)
+{
+	double gpus = 0;
+
+	for (size_t i = 0; i < job->n_parts; i++)
+		gpus += part_gpus(&job->parts[i]) * job->parts[i].gpu_milli /
+			(double)GPU_MILLI;
+	return gpus;
+}
+
+static void cache_by_gpus(const struct cluster *c, struct job *jobs,
+			  const struct reader *q, size_t n)
+{
+	double gpus = (double)c->whole.gpu_milli / GPU_MILLI;
+
+	for (size_t i = 0; i < n; i++) {
+		struct job *job = &jobs[q[i].job];
+		double share = gpus > 0 ? gpus_of(job) / gpus : 0;
+
+		job->cache_mib = MIN(job->dataset_mib, c->cache_mib * share);
+	}
+}
+
+/* A fractional knapsack: a MiB saves read_mib_s / dataset_mib of a job. */
+static void cache_by_saving(const struct cluster *c, struct job *jobs,
+			    struct reader *q, size_t n)
+{
+	double left = c->cache_mib;
+
+	for (size_t i = 0; i < n; i++)
+		q[i].key =
+			-jobs[q[i].job].read_mib_s / jobs[q[i].job].dataset_mib;
+	qsort(q, n, sizeof(*q), compare);
+	for (size_t i = 0; i < n; i++) {
+		struct job *job = &jobs[q[i].job];
+
+		job->cache_mib = MIN(job->dataset_mib, left);
+		left -= job->cache_mib;
+	}
+}
+
+/* Those that need least first: each gets what it needs, or an equal part of
+ * what is left. */
+static void bandwidth(const struct cluster *c, struct job *jobs,
+		      struct reader *q, size_t n)
+{
+	double left = c->remote_mib_s;
+
+	for (size_t i = 0; i < n; i++)
+		q[i].key = storage_demand(&jobs[q[i].job]);
+	qsort(q, n, sizeof(*q), compare);
+	for (size_t i = 0; i < n; i++) {
+		struct job *job = &jobs[q[i].job];
+
+		job->remote_mib_s = MIN(q[i].key, left / (double)(n - i));
+		left -= job->remote_mib_s;
+	}
+}
+
+int storage_split(const struct cluster *c, enum storage_rule rule,
+		  struct job *jobs, const uint32_t *active, size_t n)
+{
+	_cleanup_free_ struct reader *q = NULL;
+	size_t n_readers = 0;
+
+	if (c->remote_mib_s <= 0)
+		return 0;
+	q = malloc((n + 1) * sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct job *job = &jobs[active[i]];
+
+		if (job->state == JOB_RUNNING && reads(job))
+			q[n_readers++] = (struct reader){ 0, active[i] };
+	}
+	if (rule == STORAGE_BY_SAVING)
+		cache_by_saving(c, jobs, q, n_readers);
+	else
+		cache_by_gpus(c, jobs, q, n_readers);
+	bandwidth(c, jobs, q, n_readers);
+	return 0;
+}
