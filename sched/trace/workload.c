@@ -81,7 +81,7 @@ static int intern(char ***names, size_t *n, size_t *allocated,
 		(*names)[*n] = strdup(name);
 		if (!(*names)[*n])
 			return -ENOMEM;
-		*slot = (uint32_t)++ * n;
+		*slot = (uint32_t)(*n += 1);
 	}
 	*ret = *slot - 1;
 	return 0;
