@@ -28,6 +28,7 @@
 #include "common/program/progress.h"
 #include "emu/profile/profile.h"
 #include "common/program/interrupt.h"
+#include "common/program/launcher.h"
 #include "common/thread.h"
 #include "common/word.h"
 #include "loader/sim/simulate.h"
@@ -142,6 +143,32 @@ static void died(void *ctx, uint32_t rank)
 	_exit(EXIT_STATUS_FAILED);
 }
 
+/* What was started, and what MPI knows of it. */
+static int check_ranks(const struct run *run, struct err *err)
+{
+	const struct train_options *o = &run->session.options;
+	uint32_t ranks = run->comm->size, started = launcher_size();
+
+	if (ranks == 1 && started > 1)
+		return err_set(err, -ENOTCONN,
+			       "%" PRIu32 " processes were started, but MPI "
+			       "knows of one: srun needs --mpi=pmix or pmi2, "
+			       "and mpirun has to be that of the MPI that "
+			       "gpemu-train was built with",
+			       started);
+	if (o->nodes > 1 && o->nodes != ranks)
+		return err_set(err, -EINVAL,
+			       "--nodes %" PRIu64 ": but there are %" PRIu32
+			       " ranks",
+			       o->nodes, ranks);
+	if (thread_cpus() == 1 && sysconf(_SC_NPROCESSORS_ONLN) > 1 &&
+	    is_first(run))
+		log_warn("each rank may use one of %ld CPUs: mpirun gives it "
+			 "all with --bind-to none, srun N of them with -c N",
+			 sysconf(_SC_NPROCESSORS_ONLN));
+	return 0;
+}
+
 /* Join the other ranks, if a launcher has started some. */
 static int join_ranks(struct run *run, struct err *err)
 {
@@ -149,15 +176,22 @@ static int join_ranks(struct run *run, struct err *err)
 	static const char *const modes[] = { "auto", "on", "off" };
 	struct train_options *o = &run->session.options;
 	int mode = WORD_FIND(modes, "--mpi", o->mpi, err), r;
+	uint32_t started = launcher_size();
 	bool divided = o->world_size > 1; /* by the user */
 
 	if (mode < 0)
 		return mode;
-	if (o->nodes > 1 && mode != OFF && !comm_launched())
+	if (o->nodes > 1 && mode != OFF && started == 1)
 		return comm_launch((uint32_t)o->nodes, run->session.report.argc,
 				   run->session.report.argv, err);
-	if (mode == OFF || (mode == AUTO && (divided || !comm_launched())))
+	if (mode == OFF || (mode == AUTO && (divided || started == 1)))
 		return 0;
+	if (mode == AUTO && !launcher_connects())
+		return err_set(err, -ENOTCONN,
+			       "srun has started %" PRIu32 " processes that "
+			       "cannot connect: it needs --mpi=pmix, or "
+			       "--mpi=pmi2 for MPICH",
+			       started);
 	if (divided)
 		return err_set(err, -EINVAL,
 			       "--world-size: not with --mpi on, which knows "
@@ -170,23 +204,10 @@ static int join_ranks(struct run *run, struct err *err)
 		 run->comm->rank);
 	log_init(run->name,
 		 o->common.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
-	if (mode == AUTO && run->comm->size == 1)
-		return err_set(err, -ENOTCONN,
-			       "several processes were started, but MPI knows "
-			       "of one: srun needs --mpi=pmix or pmi2, and "
-			       "mpirun has to be that of the MPI that "
-			       "gpemu-train was built with");
-	if (thread_cpus() == 1 && sysconf(_SC_NPROCESSORS_ONLN) > 1 &&
-	    is_first(run))
-		log_warn("each rank may use one of %ld CPUs: with --bind-to "
-			 "none mpirun gives it all",
-			 sysconf(_SC_NPROCESSORS_ONLN));
-	if (o->nodes > 1 && o->nodes != run->comm->size)
-		return err_set(err, -EINVAL,
-			       "--nodes %" PRIu64 ": but there are %" PRIu32
-			       " ranks",
-			       o->nodes, run->comm->size);
-	return train_options_join(o, run->comm->rank, run->comm->size, err);
+	r = check_ranks(run, err);
+	return r < 0 ? r
+		     : train_options_join(o, run->comm->rank, run->comm->size,
+					  err);
 }
 
 /* The training of this rank has ended, well or with `r`; so has that of the

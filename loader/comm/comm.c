@@ -84,21 +84,6 @@ static int agree(struct comm *c, int status, struct err *err)
 	return comm_finish(c, NULL, 0, err);
 }
 
-bool comm_launched(void)
-{
-	/* Open MPI's mpirun; MPICH's, and srun --mpi=pmi2; srun --mpi=pmix */
-	static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-					     "SLURM_STEP_NUM_TASKS" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		const char *size = getenv(sizes[i]);
-
-		if (size && atoi(size) > 1)
-			return true;
-	}
-	return false;
-}
-
 /* Open MPI refuses to start processes as root, and binds each to a core. What
  * the user has set stays. */
 static void set_launcher(void)

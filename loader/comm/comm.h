@@ -100,9 +100,6 @@ int comm_gather(struct comm *c, const struct comm_blob *mine,
  * b->bytes. */
 int comm_bcast(struct comm *c, struct comm_blob *b, struct err *err);
 
-/* Has a launcher of MPI (mpirun, srun) started several processes, of which this
- * is one? */
-bool comm_launched(void);
 /*
  * Replace this process by an mpirun that starts the same command `size` times.
  * The ranks may use all cores of their machine, and be more than there are.
