@@ -17,6 +17,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/program/launcher.h"
 #include "common/replace.h"
 #include "common/util.h"
 #include "runner/run_check.h"
@@ -308,6 +309,7 @@ int main(int argc, char **argv)
 
 	cli_parse(&program, argc, argv, &o, args);
 	o.quiet = o.common.json && !strcmp(o.common.json, "-");
+	launcher_forget();
 	status = read_options(&o);
 	if (status == EXIT_STATUS_DONE && !strcmp(args[0], "compare"))
 		status = compare(&o, args);

@@ -166,26 +166,50 @@ static int add_exec(struct command *c, const struct variables *v)
 	return code;
 }
 
+/* Takes ownership of `text`, NAME=VALUE. */
+static int add_env(struct command *c, char *text)
+{
+	if (!text)
+		return -ENOMEM;
+	if (c->n_env == COMMAND_ARGS) {
+		free(text);
+		return -E2BIG;
+	}
+	c->env[c->n_env++] = text;
+	return 0;
+}
+
 static int add_environment(struct command *c, const struct cell_job *job,
 			   const struct variables *v)
 {
 	const char *key;
 	json_t *value;
+	int code = 0;
 
 	json_object_foreach (job->env, key, value) {
-		_cleanup_free_ char *text =
+		_cleanup_free_ char *expanded =
 			variables_expand(json_string_value(value), v);
+		char *text = NULL;
 
-		if (c->n_env == COMMAND_ARGS)
-			return -E2BIG;
-		if (!text ||
-		    asprintf(&c->env[c->n_env], "%s=%s", key, text) < 0) {
-			c->env[c->n_env] = NULL;
-			return -ENOMEM;
-		}
-		c->n_env++;
+		if (expanded && asprintf(&text, "%s=%s", key, expanded) < 0)
+			text = NULL;
+		code = add_env(c, text);
+		if (code < 0)
+			break;
 	}
-	return 0;
+	return code;
+}
+
+/* The ranks of a job are where their mounts are, on this machine, whatever a
+ * hostfile or a scheduler offers to mpirun (of Open MPI, of MPICH). */
+static int add_here(struct command *c)
+{
+	int code = add_env(c, strdup("OMPI_MCA_ras=^slurm,gridengine,tm,lsf"));
+
+	if (code == 0)
+		code = add_env(c,
+			       strdup("OMPI_MCA_orte_default_hostfile=none"));
+	return code == 0 ? add_env(c, strdup("HYDRA_RMK=user")) : code;
 }
 
 /* Only the jobs of this cell share their batches, whatever runs beside it. */
@@ -234,7 +258,9 @@ int command_job(struct command *c, const struct runner *r,
 	if (!socket)
 		return -ENOMEM;
 	variables_set_numbers(&v, r->w, cell);
-	code = add_environment(c, job, &v);
+	code = job->nodes > 1 ? add_here(c) : 0;
+	if (code == 0)
+		code = add_environment(c, job, &v);
 	if (code == 0 && cell_is_exec(job))
 		code = add_exec(c, &v);
 	else if (code == 0)

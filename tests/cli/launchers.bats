@@ -70,3 +70,34 @@ $1"
 		[ ! -e "$JSON" ]
 	done
 }
+
+workload() { # OPTIONS of gpemu-train: w.yaml in the test's folder
+	cd "$TMP"
+	cat >w.yaml <<-YAML
+		name: cells
+		question: Does it run?
+		dataset: {dir: data}
+		base:
+		  fs: {storage: ideal}
+		  train: {batch: 5, prep: none, workers: 1, $1}
+		noise: 100%
+	YAML
+}
+
+@test "the cells of a gpemu-run that srun has started are no ranks" {
+	workload "epochs: 1"
+	run env SLURM_STEP_NUM_TASKS=2 "$BUILD/gpemu-run" --no-mount w.yaml
+	[ "$status" -eq 0 ] || { echo "$output"; cat results/cells/logs/*; false; }
+}
+
+@test "the nodes of a cell are on this machine, whatever the hostfile" {
+	need_mpi
+	printf '#!/bin/sh\necho "$1" >>%s/started\n' "$TMP" >"$TMP/agent"
+	chmod +x "$TMP/agent"
+	printf 'node0\nnode1\n' >"$TMP/hosts"
+	export OMPI_MCA_plm_rsh_agent=$TMP/agent OMPI_MCA_opal_if_do_not_resolve=1
+	export OMPI_MCA_orte_default_hostfile=$TMP/hosts
+	workload "nodes: 2"
+	timeout 60 "$BUILD/gpemu-run" --no-mount w.yaml || { cat results/cells/logs/*; false; }
+	[ ! -e "$TMP/started" ]
+}
