@@ -84,12 +84,15 @@ static int agree(struct comm *c, int status, struct err *err)
 	return comm_finish(c, NULL, 0, err);
 }
 
-/* Open MPI refuses to start processes as root, and binds each to a core. What
- * the user has set stays. */
+/* Open MPI fills one machine before the next, binds each process to a core and
+ * refuses to start processes as root. What the user has set stays. */
 static void set_launcher(void)
 {
+	setenv("OMPI_MCA_rmaps_base_mapping_policy", "node", 0);
 	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
 	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
+	/* its srun in a step of Slurm would wait for the end of that step */
+	setenv("SLURM_OVERLAP", "1", 0);
 	/* so that a rank's error is the last line of a failed run */
 	setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
 	if (geteuid() == 0) {

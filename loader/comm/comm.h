@@ -102,7 +102,8 @@ int comm_bcast(struct comm *c, struct comm_blob *b, struct err *err);
 
 /*
  * Replace this process by an mpirun that starts the same command `size` times.
- * The ranks may use all cores of their machine, and be more than there are.
+ * The ranks are dealt to the machines that MPI knows, may use all cores there,
+ * and be more than there are.
  * Returns on failure only: -errno with a text; -EINVAL: mpirun would split the
  * command.
  */

@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Conventions of those that start ranks: mpirun, srun.
+# Conventions of those that start ranks: mpirun with a hostfile, srun.
+#
+# Several machines are stood in for by a network of its own, in which no port
+# is taken: an agent of mpirun that starts its daemons here, and two slurmd.
 
 bats_require_minimum_version 1.5.0
 
@@ -37,12 +40,82 @@ need_mpi() {
 	command -v mpirun >/dev/null || skip "no mpirun"
 }
 
+# A network with one card; what is to run in it follows $in_net.
+network() {
+	local net
+
+	unshare -n sh -c 'ip link add eth0 type veth peer name eth1 && ip link set lo up &&
+		ip addr add 10.0.0.1/24 dev eth0 && ip link set eth1 up && ip link set eth0 up &&
+		echo up && exec sleep 300' >"$TMP/network" 2>&1 3>&- &
+	net=$!
+	until grep -qx up "$TMP/network"; do
+		kill -0 $net 2>/dev/null || skip "no network namespaces"
+		sleep .05
+	done
+	pids="$net $pids"
+	in_net="nsenter -t $net -n"
+}
+
+# Slurm with two nodes on this machine, n0 and n1.
+slurm() {
+	local host i d=$TMP/slurm
+
+	command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v srun >/dev/null ||
+		skip "no Slurm"
+	[ "$(id -u)" -eq 0 ] || skip "slurmd needs root"
+	network
+	host=$(hostname -s)
+	mkdir "$d"
+	export SLURM_CONF=$d/slurm.conf
+	cat >"$SLURM_CONF" <<-END
+		ClusterName=test
+		SlurmctldHost=$host(127.0.0.1)
+		AuthType=auth/none
+		CredType=cred/none
+		SlurmUser=root
+		SlurmdUser=root
+		SelectType=select/cons_tres
+		SelectTypeParameters=CR_CPU
+		ProctrackType=proctrack/linuxproc
+		TaskPlugin=task/none
+		SwitchType=switch/none
+		MpiDefault=none
+		StateSaveLocation=$d
+		SlurmdSpoolDir=$d/%n
+		TmpFS=$d/%n
+		SlurmctldPidFile=$d/slurmctld.pid
+		SlurmdPidFile=$d/%n.pid
+		NodeName=n0 NodeHostname=$host NodeAddr=127.0.0.1 Port=17001 CPUs=2
+		NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17002 CPUs=2
+		PartitionName=all Nodes=n0,n1 Default=YES
+	END
+	$in_net slurmctld -D -c >"$d/slurmctld.log" 2>&1 3>&- &
+	pids="$! $pids"
+	for i in n0 n1; do
+		$in_net slurmd -D -c -N $i >"$d/$i.log" 2>&1 3>&- &
+		pids="$! $pids"
+	done
+	for i in $(seq 600); do
+		[ "$($in_net sinfo -h -t idle -o %D 2>/dev/null)" != 2 ] || return 0
+		sleep .1
+	done
+	cat "$d"/*.log
+	false
+}
+
 # What is true of the record r.
 record() {
 	python3 -c "
 import json
 r = json.load(open('$JSON'))
 $1"
+}
+
+two_nodes() {
+	record "
+assert [n['rank'] for n in r['nodes']] == [0, 1], r['nodes']
+assert [n['totals']['samples'] for n in r['nodes']] == [40, 40]
+assert [e['samples'] for e in r['epochs']] == [40, 40]"
 }
 
 @test "processes that cannot find each other end with an error, and without a record" {
@@ -90,6 +163,31 @@ workload() { # OPTIONS of gpemu-train: w.yaml in the test's folder
 	[ "$status" -eq 0 ] || { echo "$output"; cat results/cells/logs/*; false; }
 }
 
+@test "a hostfile: one rank on each machine first, connected over the network" {
+	need_mpi
+	network
+	# each daemon has a folder of its own, as on a machine of its own
+	cat >"$TMP/agent" <<-END
+		#!/bin/sh
+		export TMPDIR=$TMP/\$1
+		mkdir -p "\$TMPDIR" && shift && exec sh -c "\$*"
+	END
+	chmod +x "$TMP/agent"
+	printf 'node0 slots=2\nnode1 slots=2\n' >"$TMP/hosts"
+	export OMPI_MCA_plm_rsh_agent=$TMP/agent OMPI_MCA_opal_if_do_not_resolve=1
+	export OMPI_MCA_orte_default_hostfile=$TMP/hosts
+	OMPI_MCA_rmaps_base_display_map=1 \
+		$in_net timeout 60 "$TRAIN" --data "$DATA" $COMMON --nodes 2 --json "$JSON" >"$TMP/out"
+	two_nodes
+	grep -q 'node0.*Num procs: 1' "$TMP/out" && grep -q 'node1.*Num procs: 1' "$TMP/out" ||
+		{ cat "$TMP/out"; false; }
+	unset OMPI_MCA_orte_default_hostfile
+	rm "$JSON"
+	$in_net timeout 60 mpirun --hostfile "$TMP/hosts" -n 2 --map-by node --bind-to none \
+		"$TRAIN" --data "$DATA" $COMMON --json "$JSON"
+	two_nodes
+}
+
 @test "the nodes of a cell are on this machine, whatever the hostfile" {
 	need_mpi
 	printf '#!/bin/sh\necho "$1" >>%s/started\n' "$TMP" >"$TMP/agent"
@@ -100,4 +198,35 @@ workload() { # OPTIONS of gpemu-train: w.yaml in the test's folder
 	workload "nodes: 2"
 	timeout 60 "$BUILD/gpemu-run" --no-mount w.yaml || { cat results/cells/logs/*; false; }
 	[ ! -e "$TMP/started" ]
+}
+
+@test "srun: a rank with its own mount on each node; without PMI an error" {
+	need_mpi
+	[ -w /dev/fuse ] || skip "no /dev/fuse"
+	slurm
+	mkdir "$TMP/mnt0" "$TMP/mnt1"
+	$in_net salloc -N 2 sh -e <<-END
+		srun -K --mpi=pmix sh -c '"$BUILD/gpemu-fs" -s ideal "$DATA" "$TMP/mnt"\$SLURM_PROCID &&
+			exec "$TRAIN" --data "$TMP/mnt%r" $COMMON --json "$JSON"'
+		srun sh -c 'cp "$TMP/mnt"\$SLURM_PROCID/.gpemu/stats "$TMP/stats"\$SLURM_PROCID &&
+			fusermount3 -u "$TMP/mnt"\$SLURM_PROCID'
+	END
+	two_nodes
+	for i in 0 1; do
+		python3 -c "
+import json
+s = json.load(open('$TMP/stats$i'))
+assert s['misses'] + s['hits'] == 40, s"
+	done
+	rm "$JSON"
+	run $in_net srun -N 2 "$TRAIN" --data "$DATA" $COMMON --json "$JSON"
+	[ "$status" -ne 0 ]
+	[ "$(grep -c 'srun has started 2 processes that cannot connect' <<<"$output")" -eq 2 ]
+	[ ! -e "$JSON" ]
+	# mpirun takes the nodes from the job, also in a step that holds them
+	for step in "" "srun -N 1 -n 1"; do
+		$in_net timeout 60 salloc -N 2 $step "$TRAIN" --data "$DATA" $COMMON --nodes 2 --json "$JSON"
+		two_nodes
+		rm "$JSON"
+	done
 }
