@@ -239,6 +239,16 @@ mounts_of() { # the processes of gpemu-fs below $TMP
 	pgrep -f "gpemu-fs.*$TMP/data" || true
 }
 
+networks_of() { # interfaces and named namespaces of the machine
+	ip -br link | awk '{ print $1 }'
+	ls /run/netns 2>/dev/null || true
+}
+
+# No mount, and no process in the network namespace SPACE.
+nothing_runs() {
+	[ -z "$(mounts_of)" ] && ! readlink /proc/[0-9]*/ns/net 2>/dev/null | grep -qF "$1"
+}
+
 @test "the nodes of a cell share their caches, in network namespaces or on loopback" {
 	[ -r /dev/fuse ] || skip "no /dev/fuse"
 	unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
@@ -270,11 +280,11 @@ assert a['peer']['served'] + b['peer']['served'] >= moved"
 	[ -r /dev/fuse ] || skip "no /dev/fuse"
 	unshare -n ip link add type veth 2>/dev/null || skip "no network namespaces"
 	unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
-	local signal pid space links
+	local signal pid space before
 
 	nodes_with_peers 100 "model: alexnet"
 	export TMPDIR=$TMP # of a killed one something is left there
-	links=$(ip -br link | awk '{ print $1 }')
+	before=$(networks_of)
 	for signal in INT KILL; do
 		"${TRAIN%-train}-run" --fresh --network namespaces --time-scale 100 w.yaml >/dev/null 2>&1 3>&- &
 		pid=$!
@@ -284,11 +294,9 @@ assert a['peer']['served'] + b['peer']['served'] >= moved"
 		kill -$signal $pid
 		wait $pid || true
 		# of a killed one the kernel ends the mounts
-		for i in $(seq 200); do [ -n "$(mounts_of)" ] || break; sleep .05; done
-		[ -z "$(mounts_of)" ]
-		! readlink /proc/[0-9]*/ns/net 2>/dev/null | grep -F "$space" || false
-		[ "$(ip -br link | awk '{ print $1 }')" = "$links" ]
-		! ls /run/netns 2>/dev/null | grep . || false
+		for i in $(seq 200); do ! nothing_runs "$space" || break; sleep .05; done
+		nothing_runs "$space"
+		[ "$(networks_of)" = "$before" ]
 	done
 }
 
