@@ -113,9 +113,11 @@ static const struct schedule_ops *policy_of(const struct sim_cell *c)
 }
 
 /* Runs a policy, and leaves the jobs in the cell. */
-static void run_ops(struct rig *rig, const struct schedule_ops *ops,
-		    const char *placement, uint64_t round_s, struct sim *sim)
+/* Takes the choice over. */
+static void run_choice(struct rig *rig, struct plugin_choice policy,
+		       const char *placement, uint64_t round_s, struct sim *sim)
 {
+	const char *name = policy.plugin->name;
 	struct err err = { 0 };
 
 	*sim = (struct sim){ .cluster = &rig->cluster,
@@ -125,24 +127,31 @@ static void run_ops(struct rig *rig, const struct schedule_ops *ops,
 			     .n_cells = 1 };
 	sim->cells = calloc(1, sizeof(*sim->cells));
 	assert_non_null(sim->cells);
-	sim->cells->policy.plugin = &ops->plugin;
+	sim->cells->policy = policy;
 	assert_int_equal(plugin_choose(placement_table, "placement", placement,
 				       &sim->cells->placement, &err),
 			 0);
-	sim->cells->name = strdup(ops->plugin.name);
+	sim->cells->name = strdup(name);
 	if (sim_run(sim, sim->cells, &err) < 0)
-		fail_msg("%s %s: %s", ops->plugin.name, placement, err.text);
+		fail_msg("%s %s: %s", name, placement, err.text);
+}
+
+static void run_ops(struct rig *rig, const struct schedule_ops *ops,
+		    const char *placement, uint64_t round_s, struct sim *sim)
+{
+	run_choice(rig, (struct plugin_choice){ .plugin = &ops->plugin },
+		   placement, round_s, sim);
 }
 
 static void run(struct rig *rig, const char *policy, const char *placement,
 		uint64_t round_s, struct sim *sim)
 {
-	const struct plugin *p =
-		plugin_find(schedule_table, "policy", policy, NULL);
+	struct plugin_choice choice = { 0 };
+	struct err err = { 0 };
 
-	assert_non_null(p);
-	run_ops(rig, container_of(p, struct schedule_ops, plugin), placement,
-		round_s, sim);
+	if (plugin_choose(schedule_table, "policy", policy, &choice, &err) < 0)
+		fail_msg("%s: %s", policy, err.text);
+	run_choice(rig, choice, placement, round_s, sim);
 }
 
 static void check_jobs(const struct sim *sim)
