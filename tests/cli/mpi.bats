@@ -235,8 +235,8 @@ nodes_with_peers() {
 	cd "$TMP"
 }
 
-mounts_of() { # the processes of gpemu-fs below $TMP
-	pgrep -f "gpemu-fs.*$TMP/data" || true
+mounts_of() { # OPTIONS of pgrep: the processes of gpemu-fs below $TMP
+	pgrep "$@" -f "gpemu-fs.*$TMP/data" || true
 }
 
 networks_of() { # interfaces and named namespaces of the machine
@@ -288,8 +288,9 @@ assert a['peer']['served'] + b['peer']['served'] >= moved"
 	for signal in INT KILL; do
 		"${TRAIN%-train}-run" --fresh --network namespaces --time-scale 100 w.yaml >/dev/null 2>&1 3>&- &
 		pid=$!
-		until [ "$(mounts_of | wc -l)" -ge 2 ]; do sleep .05; kill -0 $pid; done
-		space=$(readlink "/proc/$(mounts_of | head -n 1)/ns/net")
+		# not the processes that a mount starts for a moment
+		until [ "$(mounts_of -P $pid | wc -l)" -ge 2 ]; do sleep .05; kill -0 $pid; done
+		space=$(readlink "/proc/$(mounts_of -P $pid | head -n 1)/ns/net")
 		[ "$space" != "$(readlink /proc/self/ns/net)" ]
 		kill -$signal $pid
 		wait $pid || true
