@@ -2,10 +2,8 @@
 /*
  * Clairvoyant prefetching. A loader announces its accesses (server_future); a
  * thread asks the layers below for the objects of the next ones, in their
- * order, and holds them until they are accessed: the staging buffer.
- *
- *	accesses	... used used | staged staged in flight | next next ...
- *	                    reads ----^                         ^---- thread
+ * order, and holds them until they are accessed: the staging buffer
+ * (fs/layer/ahead.h).
  *
  * The staged bytes are bounded, and so are the fetches in flight, behind which
  * a read of anything else may have to wait. An access takes its object out of
@@ -15,45 +13,37 @@
  *
  * Accesses come roughly in order. One that comes before its prefetch goes to
  * the layers below, and the thread skips it. A future that is wrong costs a few
- * buffers of fetches (fs/layer/plan.h).
+ * buffers of fetches (fs/layer/announced.h).
  *
- * Source: Dryden et al., "Clairvoyant Prefetching for Distributed Machine
- * Learning I/O", SC 2021 (NoPFS): prefetch in access order, drop after use.
  * Where objects are cached is the matter of the layer `peer`.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "common/system/memory.h"
 #include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "fs/layer/plan.h"
+#include "fs/layer/ahead.h"
 #include "fs/server/flight.h"
-#include "fs/server/hash.h"
 #include "fs/server/stack.h"
 
 /* An object fetched ahead. Lives until it is neither staged nor in flight. */
-struct ahead {
-	uint64_t key;
-	uint64_t at; /* which access */
+struct ahead_object {
+	struct ahead_item item;
 	struct object *object;
 	struct layer *layer;
-	bool staged, landed;
+	bool landed;
 	bool hit, admitted, rejected; /* in the layers below */
 	/* the fetch, after the open that it costs */
 	struct fetch open, *start;
 	struct layer *starter;
 	struct read_request wait; /* for the object */
-	struct ahead *prev, *next;
-	UT_hash_handle hh;
 };
 
 struct prefetching {
-	uint64_t limit, depth; /* constant */
 	pthread_t thread;
 	bool runs;
 
@@ -61,24 +51,7 @@ struct prefetching {
 	pthread_cond_t wake;
 	bool called, stopping;
 
-	/* the server's lock guards all below */
-	struct plan *plan;   /* or NULL */
-	struct plan *over;   /* to be freed without the lock */
-	struct ahead *index; /* uthash by key */
-	struct ahead *queue; /* by access */
-	uint64_t bytes;	     /* staged */
-	uint64_t n_flying;
-	bool passed; /* one was missed since the thread last looked */
-	bool paused; /* a fetch failed: until the next access */
-	struct {
-		uint64_t prefetched;	       /* objects */
-		uint64_t local, peer, storage; /* of these: from there */
-		uint64_t used;		       /* accessed while staged */
-		uint64_t late;		 /* of these: before they arrived */
-		uint64_t missed, wasted; /* accesses without, and the reverse */
-		uint64_t abandoned;	 /* futures that were wrong */
-		uint64_t most_bytes;	 /* staged at once */
-	} counts;
+	struct ahead buffer; /* the server's lock */
 };
 
 static void wake(struct prefetching *p)
@@ -91,99 +64,30 @@ static void wake(struct prefetching *p)
 
 /* --- the buffer, under the server's lock ---------------------------------- */
 
-static struct ahead *find(const struct prefetching *p, uint64_t key)
+static struct ahead_object *find(const struct prefetching *p, uint64_t key)
 {
-	struct ahead *x;
+	struct ahead_item *x = ahead_find(&p->buffer, key);
 
-	HASH_FIND(hh, p->index, &key, sizeof(key), x);
-	return x;
+	return x ? container_of(x, struct ahead_object, item) : NULL;
 }
 
-static void release(struct ahead *x)
+static void release(struct ahead_object *x)
 {
-	if (x->staged || !x->landed)
+	if (x->item.staged || !x->landed)
 		return;
 	server_put_object(x->object);
 	free(x);
 }
 
-static bool stage(struct prefetching *p, struct ahead *x, uint64_t bytes)
+static void drop(struct ahead_item *x)
 {
-	if (!HASH_TRY_ADD(p->index, key, x))
-		return false;
-	DL_APPEND(p->queue, x);
-	x->staged = true;
-	p->bytes += bytes;
-	p->counts.most_bytes = MAX(p->counts.most_bytes, p->bytes);
-	return true;
-}
-
-static void take_out(struct prefetching *p, struct ahead *x, uint64_t bytes)
-{
-	HASH_DEL(p->index, x);
-	DL_DELETE(p->queue, x);
-	x->staged = false;
-	p->bytes -= bytes;
-}
-
-static void waste(struct prefetching *p, struct ahead *x)
-{
-	p->counts.wasted++;
-	take_out(p, x, x->object->bytes);
-	release(x);
-}
-
-static void waste_all(struct prefetching *p)
-{
-	while (p->queue)
-		waste(p, p->queue);
-}
-
-/* Under the lock. There is no plan to be freed yet: a new one frees it. */
-static void end_plan(struct prefetching *p)
-{
-	waste_all(p);
-	p->over = TAKE_PTR(p->plan);
-	p->paused = false;
-}
-
-/* It was not staged. */
-static void miss(struct prefetching *p, uint64_t key)
-{
-	/* all accesses have come: this one is of the time after */
-	if (!plan_left(p->plan) && !p->queue) {
-		end_plan(p);
-		return;
-	}
-	p->counts.missed++;
-	p->passed = true;
-	p->paused = false;
-	switch (plan_missed(p->plan, key)) {
-	case PLAN_FITS: break;
-	case PLAN_STRAYS: waste_all(p); break;
-	case PLAN_IS_WRONG: p->counts.abandoned++; end_plan(p);
-	}
-}
-
-static void use(struct prefetching *p, struct ahead *x)
-{
-	uint64_t at = x->at, epoch = plan_epoch(p->plan);
-
-	p->counts.used++;
-	p->counts.late += x->object->state == OBJECT_FETCHING;
-	plan_met(p->plan);
-	p->paused = false;
-	take_out(p, x, x->object->bytes);
-	release(x);
-	/* an epoch behind: not accessed in it */
-	while (epoch && p->queue && p->queue->at + epoch < at)
-		waste(p, p->queue);
+	release(container_of(x, struct ahead_object, item));
 }
 
 static int prefetch_ask(struct layer *l, struct ask *a)
 {
 	struct prefetching *p = l->state;
-	struct ahead *x = a->remote ? NULL : find(p, a->what.key);
+	struct ahead_object *x = a->remote ? NULL : find(p, a->what.key);
 
 	if (x) {
 		a->object = object_get(x->object);
@@ -191,13 +95,14 @@ static int prefetch_ask(struct layer *l, struct ask *a)
 			a->hit = x->hit;
 			a->admitted = x->admitted;
 			a->rejected = x->rejected;
-			use(p, x);
+			ahead_use(&p->buffer, &x->item,
+				  x->object->state != OBJECT_FETCHING);
 			wake(p);
 		}
 		return 0;
 	}
-	if (a->first && !a->remote && p->plan) {
-		miss(p, a->what.key);
+	if (a->first && !a->remote && p->buffer.plan) {
+		ahead_miss(&p->buffer, a->what.key);
 		wake(p);
 	}
 	return layer_ask(l, a);
@@ -223,82 +128,35 @@ static void prefetch_metadata(struct layer *l, struct fetch *f)
 
 /* --- fetching ahead: the thread ------------------------------------------- */
 
-/* `x` is staged for an earlier access, which may still come. If an access has
- * passed it since, it serves the next one instead. */
-static bool waits(struct prefetching *p, struct ahead *x)
-{
-	if (!p->passed)
-		return true;
-	p->passed = false;
-	x->at = plan_at(p->plan);
-	DL_DELETE(p->queue, x);
-	DL_APPEND(p->queue, x);
-	return false;
-}
-
-/* Accesses that are looked at under the lock, and the pause before the next
- * ones. arbitrary: a hit waits for some 20 us, and a second passes a million */
-enum { MOST_LOOKS = 128, BREATH_NS = 20 * NS_PER_US };
-
-enum search { NONE_NOW, FOUND, NOT_OVER };
-
-/* Under the server's lock: the next object to be fetched. */
-static enum search find_next(struct prefetching *p, struct ask *ret)
-{
-	unsigned looks = MOST_LOOKS;
-
-	while (!p->paused && p->plan &&
-	       plan_next(p->plan, &looks, &ret->what)) {
-		struct ahead *x = find(p, ret->what.key);
-		bool fits = ret->what.bytes <= p->limit;
-
-		if (x && waits(p, x))
-			return NONE_NOW;
-		if (!x && fits &&
-		    (ret->what.bytes > p->limit - p->bytes ||
-		     p->n_flying == p->depth))
-			return NONE_NOW;
-		plan_step(p->plan);
-		ret->node = (uint32_t)(ret->what.key >> 32);
-		if (!x && fits)
-			return FOUND;
-	}
-	return looks ? NONE_NOW : NOT_OVER;
-}
-
 /* The object is there, or failed. Any thread. */
 static void landed(struct read_request *r)
 {
-	struct ahead *x = container_of(r, struct ahead, wait);
+	struct ahead_object *x = container_of(r, struct ahead_object, wait);
 	struct prefetching *p = x->layer->state;
 	struct server *s = x->layer->server;
 
 	pthread_mutex_lock(&s->lock);
-	p->n_flying--;
 	x->landed = true;
-	if (x->hit)
-		p->counts.local++;
-	else if (x->object->fetch.remote)
-		p->counts.peer++;
-	else if (x->object->state == OBJECT_READY)
-		p->counts.storage++;
+	ahead_landed(&p->buffer, x->hit			   ? AHEAD_FROM_CACHE
+				 : x->object->fetch.remote ? AHEAD_FROM_PEER
+				 : x->object->state == OBJECT_READY
+					 ? AHEAD_FROM_STORAGE
+					 : AHEAD_COUNTS);
 	release(x);
 	server_unlock(s);
 	wake(p);
 }
 
 /* Under the server's lock: ask for it, and wait for it. */
-static bool ask(struct layer *l, struct ahead *x, struct ask *a)
+static bool ask(struct layer *l, struct ahead_object *x, struct ask *a)
 {
 	struct prefetching *p = l->state;
 	struct read_part *part = &x->wait.parts[0];
 
-	x->key = a->what.key;
-	x->at = plan_at(p->plan);
-	if (!stage(p, x, a->what.bytes))
+	if (!ahead_stage(&p->buffer, &x->item, &a->what))
 		return false;
 	if (layer_ask(l, a) < 0) {
-		take_out(p, x, a->what.bytes);
+		ahead_unstage(&p->buffer, &x->item);
 		return false;
 	}
 	x->object = a->object;
@@ -307,8 +165,6 @@ static bool ask(struct layer *l, struct ahead *x, struct ask *a)
 	x->rejected = a->rejected;
 	x->start = a->start;
 	x->starter = a->starter;
-	p->counts.prefetched++;
-	p->n_flying++;
 	x->wait.pending = 1;
 	if (a->object->state == OBJECT_FETCHING) {
 		part->next = a->object->waiters;
@@ -320,7 +176,7 @@ static bool ask(struct layer *l, struct ahead *x, struct ask *a)
 
 static void opened(struct fetch *f, bool stopping)
 {
-	struct ahead *x = container_of(f, struct ahead, open);
+	struct ahead_object *x = container_of(f, struct ahead_object, open);
 
 	x->start->deadline = f->deadline;
 	if (stopping) {
@@ -343,14 +199,14 @@ static struct layer *last_cache(struct layer *l)
 }
 
 /* A file is opened where its first object is, like for a read. */
-static void start(struct ahead *x, uint64_t now)
+static void start(struct ahead_object *x, uint64_t now)
 {
 	x->open = (struct fetch){ .op = STORAGE_OPEN,
-				  .node = (uint32_t)(x->key >> 32),
+				  .node = (uint32_t)(x->item.key >> 32),
 				  .arrival = now,
 				  .deadline = now,
 				  .done = opened };
-	if ((uint32_t)x->key)
+	if ((uint32_t)x->item.key)
 		opened(&x->open, false);
 	else if (x->starter->ops->rank == LAYER_CACHE)
 		x->starter->ops->metadata(x->starter, &x->open);
@@ -358,19 +214,25 @@ static void start(struct ahead *x, uint64_t now)
 		layer_metadata(last_cache(x->layer), &x->open);
 }
 
+/* Accesses that are looked at under the lock, and the pause before the next
+ * ones. arbitrary: a hit waits for some 20 us, and a second passes a million */
+enum { MOST_LOOKS = 128, BREATH_NS = 20 * NS_PER_US };
+
+enum search { NONE_NOW, FOUND, NOT_OVER };
+
 /* Fetch one object, if one is found. */
 static enum search fetch_one(struct layer *l)
 {
 	struct prefetching *p = l->state;
-	struct ahead *x = calloc(1, sizeof(*x));
+	struct ahead_object *x = calloc(1, sizeof(*x));
 	struct server *s = l->server;
 	struct ask a = { .arrival = tick_now(s->c.tick),
 			 .first = true,
 			 .later = true,
 			 .starter = s->split.start };
-	struct plan *over;
-	enum search r;
-	bool asked;
+	struct announced *over;
+	unsigned looks = MOST_LOOKS;
+	bool found, asked;
 
 	if (!x)
 		return NONE_NOW;
@@ -378,14 +240,15 @@ static enum search fetch_one(struct layer *l)
 	x->wait = (struct read_request){ .server = s, .ready = landed };
 	x->wait.parts[0].request = &x->wait;
 	pthread_mutex_lock(&s->lock);
-	r = find_next(p, &a);
-	asked = r == FOUND && ask(l, x, &a);
-	over = TAKE_PTR(p->over);
+	found = ahead_next(&p->buffer, &looks, &a.what);
+	a.node = (uint32_t)(a.what.key >> 32);
+	asked = found && ask(l, x, &a);
+	over = TAKE_PTR(p->buffer.over);
 	server_unlock(s);
-	plan_free(over);
+	announced_free(over);
 	if (!asked) {
 		free(x);
-		return r;
+		return found ? FOUND : looks ? NONE_NOW : NOT_OVER;
 	}
 	if (x->start)
 		start(x, a.arrival);
@@ -420,18 +283,18 @@ static int prefetch_foresee(struct layer *l, struct future *f, struct err *err)
 {
 	struct prefetching *p = l->state;
 	struct server *s = l->server;
-	struct plan *fresh = plan_new(f, s->c.tree), *over, *before;
+	struct announced *fresh = announced_new(f, f->rank, s->c.tree), *over,
+			 *before;
 
 	if (!fresh)
 		return err_set(err, -ENOMEM, "out of memory");
 	pthread_mutex_lock(&s->lock);
-	over = TAKE_PTR(p->over);
-	end_plan(p);
-	before = TAKE_PTR(p->over);
-	p->plan = fresh;
+	over = TAKE_PTR(p->buffer.over);
+	ahead_announce(&p->buffer, fresh);
+	before = TAKE_PTR(p->buffer.over);
 	server_unlock(s);
-	plan_free(over);
-	plan_free(before);
+	announced_free(over);
+	announced_free(before);
 	wake(p);
 	return 0;
 }
@@ -441,13 +304,13 @@ static bool prefetch_keeps(struct layer *l, uint32_t node)
 {
 	const struct prefetching *p = l->state;
 
-	return p->plan || layer_keeps(l, node);
+	return p->buffer.plan || layer_keeps(l, node);
 }
 
 static struct object *prefetch_peek(struct layer *l, uint64_t key, bool kept)
 {
 	const struct prefetching *p = l->state;
-	const struct ahead *x = kept ? NULL : find(p, key);
+	const struct ahead_object *x = kept ? NULL : find(p, key);
 
 	return x ? x->object : NULL;
 }
@@ -456,11 +319,11 @@ static struct object *prefetch_peek(struct layer *l, uint64_t key, bool kept)
 static bool prefetch_forget(struct layer *l, const struct object *o)
 {
 	struct prefetching *p = l->state;
-	struct ahead *x = find(p, o->key);
+	struct ahead_object *x = find(p, o->key);
 
 	if (x && x->object == o) {
-		waste(p, x);
-		p->paused = true;
+		ahead_waste(&p->buffer, &x->item);
+		p->buffer.paused = true;
 	}
 	return false;
 }
@@ -468,44 +331,41 @@ static bool prefetch_forget(struct layer *l, const struct object *o)
 static void prefetch_event(struct layer *l, enum layer_event event,
 			   uint64_t key, uint64_t seq)
 {
+	struct prefetching *p = l->state;
+
 	(void)key;
 	(void)seq;
 	if (event == LAYER_DROP_CACHE || event == LAYER_SET_CACHE)
-		waste_all(l->state);
+		ahead_waste_all(&p->buffer);
 }
 
 static void prefetch_reset(struct layer *l)
 {
 	struct prefetching *p = l->state;
 
-	memset(&p->counts, 0, sizeof(p->counts));
-	p->counts.most_bytes = p->bytes;
+	memset(p->buffer.counts, 0, sizeof(p->buffer.counts));
+	p->buffer.most_bytes = p->buffer.bytes;
 }
 
 static size_t prefetch_stats(struct layer *l,
 			     struct layer_stat ret[LAYER_STATS])
 {
 	const struct prefetching *p = l->state;
-	const struct layer_stat all[] = {
-		{ "prefetched", p->counts.prefetched },
-		{ "from_cache", p->counts.local },
-		{ "from_peer", p->counts.peer },
-		{ "from_storage", p->counts.storage },
-		{ "used", p->counts.used },
-		{ "late", p->counts.late },
-		{ "missed", p->counts.missed },
-		{ "wasted", p->counts.wasted },
-		{ "abandoned", p->counts.abandoned },
-		{ "in_flight", p->n_flying },
-		{ "announced", p->plan ? plan_left(p->plan) : 0 },
-		{ "staged_bytes", p->bytes },
-		{ "most_bytes", p->counts.most_bytes },
-		{ "limit_bytes", p->limit },
+	const struct ahead *a = &p->buffer;
+	const struct layer_stat rest[] = {
+		{ "in_flight", a->n_flying },
+		{ "announced", a->plan ? announced_left(a->plan) : 0 },
+		{ "staged_bytes", a->bytes },
+		{ "most_bytes", a->most_bytes },
+		{ "limit_bytes", a->limit },
 	};
 
-	_Static_assert(ARRAY_SIZE(all) <= LAYER_STATS, "they fit");
-	memcpy(ret, all, sizeof(all));
-	return ARRAY_SIZE(all);
+	_Static_assert(AHEAD_COUNTS + ARRAY_SIZE(rest) <= LAYER_STATS,
+		       "they fit");
+	for (size_t i = 0; i < AHEAD_COUNTS; i++)
+		ret[i] = (struct layer_stat){ ahead_names[i], a->counts[i] };
+	memcpy(ret + AHEAD_COUNTS, rest, sizeof(rest));
+	return AHEAD_COUNTS + ARRAY_SIZE(rest);
 }
 
 /* The part is the mount's "prefetch", too. */
@@ -526,9 +386,10 @@ static int prefetch_init(struct layer *l, struct err *err)
 		return LAYER_IDLE;
 	tick_mutex_init(&p->lock);
 	tick_cond_init(&p->wake);
-	p->limit = c->prefetch_bytes;
-	p->depth = MAX(c->prefetch_depth, 1);
-	return p->limit <= memory_limit() / 2
+	p->buffer = (struct ahead){ .limit = c->prefetch_bytes,
+				    .depth = MAX(c->prefetch_depth, 1),
+				    .drop = drop };
+	return p->buffer.limit <= memory_limit() / 2
 		       ? 0
 		       : err_set(err, -EINVAL,
 				 "--prefetch is more than half of the memory "
@@ -549,7 +410,7 @@ static void prefetch_stop(struct layer *l)
 {
 	struct prefetching *p = l->state;
 	struct server *s = l->server;
-	struct plan *over;
+	struct announced *over;
 
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
@@ -559,19 +420,19 @@ static void prefetch_stop(struct layer *l)
 		pthread_join(p->thread, NULL);
 	p->runs = false;
 	pthread_mutex_lock(&s->lock);
-	over = TAKE_PTR(p->over);
-	end_plan(p);
+	over = TAKE_PTR(p->buffer.over);
+	ahead_announce(&p->buffer, NULL);
 	server_unlock(s);
-	plan_free(over);
+	announced_free(over);
 }
 
 static void prefetch_fini(struct layer *l)
 {
 	struct prefetching *p = l->state;
 
-	if (!p->limit) /* idle */
+	if (!p->buffer.limit) /* idle */
 		return;
-	plan_free(p->over);
+	announced_free(p->buffer.over);
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
 }

@@ -11,14 +11,11 @@
 #include "common/word.h"
 #include "emu/profile/profile.h"
 #include "fs/cache/policy.h"
+#include "fs/layer/ahead.h"
 #include "fs/layer/fault.h"
 #include "fs/peer/peer_net.h"
 #include "fs/server/layer.h"
 #include "fs/source/source.h"
-
-/* arbitrary: as many as a fast loader has workers; a read that was not
- * announced waits behind them */
-enum { PREFETCH_DEPTH = 16 };
 
 static int check_fault(const void *object, struct err *err)
 {
@@ -137,7 +134,7 @@ static const struct conf_field fields[] = {
 		  "(.gpemu/future) before it reads them, up to so many bytes "
 		  "(default: 0, none)" },
 	{ "prefetch_depth", CONF_UINT, offsetof(struct options, prefetch_depth),
-	  .arg = "N", .min = 1, .max = 1024,
+	  .arg = "N", .min = 1, .max = AHEAD_MOST_DEPTH,
 	  .help = "how many of these fetches are in flight at once (default: "
 		  "16)" },
 	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
@@ -237,7 +234,7 @@ int options_init(struct options *o)
 			       .spin = TICK_DEFAULT_SPIN_NS,
 			       .keep_awake = true,
 			       .peer_timeout = PEER_TIMEOUT_NS,
-			       .prefetch_depth = PREFETCH_DEPTH,
+			       .prefetch_depth = AHEAD_DEPTH,
 			       .storage = strdup("ideal"),
 			       .tier_admit = strdup("every"),
 			       .cache_bytes = strdup("memory"),

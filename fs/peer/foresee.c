@@ -14,17 +14,16 @@ struct giver {
 };
 
 struct foreseeing {
-	struct place *place;
+	const struct place *place;
 	const struct future *future;
 	const struct foresee_tiers *tiers;
 	/* of each node of the tree, for one rank at a time */
 	uint32_t *n_accesses, *access; /* how many; the first */
 	uint32_t *files, *sorted;      /* those with accesses */
 	uint32_t *starts;	       /* by n_accesses */
-	/* of each object */
-	struct giver *givers;
-	uint16_t *who;
-	struct place_sums sums;
+	struct giver *givers;	       /* of each object */
+	void (*keep)(void *ctx, uint32_t rank, uint32_t object, unsigned tier);
+	void *ctx;
 };
 
 static void fini(struct foreseeing *s)
@@ -35,7 +34,6 @@ static void fini(struct foreseeing *s)
 	free(s->sorted);
 	free(s->starts);
 	free(s->givers);
-	free(s->who);
 }
 
 static int init(struct foreseeing *s)
@@ -43,19 +41,16 @@ static int init(struct foreseeing *s)
 	uint32_t n_nodes = place_config(s->place)->tree->n_nodes;
 	size_t n = (size_t)place_objects(s->place) + 1;
 
-	s->n_accesses = malloc(n_nodes * sizeof(*s->n_accesses));
+	s->n_accesses = calloc(n_nodes, sizeof(*s->n_accesses));
 	s->access = malloc(n_nodes * sizeof(*s->access));
 	s->files = malloc(n_nodes * sizeof(*s->files));
 	s->sorted = malloc(n_nodes * sizeof(*s->sorted));
 	s->givers = malloc(n * sizeof(*s->givers));
-	s->who = malloc(n * sizeof(*s->who));
 	if (!s->n_accesses || !s->access || !s->files || !s->sorted ||
-	    !s->givers || !s->who)
+	    !s->givers)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		s->givers[i].tier = PLACE_NOWHERE;
-		s->who[i] = place_code(PLACE_NOBODY, PLACE_NOWHERE);
-	}
 	return 0;
 }
 
@@ -63,10 +58,9 @@ static int init(struct foreseeing *s)
  * the order of their first accesses. */
 static uint32_t count(struct foreseeing *s, uint32_t rank, uint32_t *ret_most)
 {
-	uint32_t n_nodes = place_config(s->place)->tree->n_nodes, n = 0;
+	uint32_t n = 0;
 
 	*ret_most = 0;
-	memset(s->n_accesses, 0, n_nodes * sizeof(*s->n_accesses));
 	for (uint64_t i = 0; i < s->future->n; i++) {
 		uint32_t node = future_access(s->future, rank, i);
 
@@ -128,17 +122,12 @@ static bool gives_before(const struct giver *a, const struct giver *b)
 				      : a->rank < b->rank;
 }
 
-/* The rank `rank` keeps an object in a tier. */
+/* The rank g->rank keeps an object in a tier. */
 static void keep(struct foreseeing *s, uint32_t object, const struct giver *g)
 {
-	uint16_t *who = &s->who[object];
-
-	if (g->rank == s->future->rank)
-		*who = place_code(place_code_owner(*who), g->tier);
-	if (!gives_before(g, &s->givers[object]))
-		return;
-	s->givers[object] = *g;
-	*who = place_code(g->rank, place_code_tier(*who));
+	s->keep(s->ctx, g->rank, object, g->tier);
+	if (gives_before(g, &s->givers[object]))
+		s->givers[object] = *g;
 }
 
 static void fill(struct foreseeing *s, uint32_t rank, uint32_t n,
@@ -172,28 +161,81 @@ static int place_rank(struct foreseeing *s, uint32_t rank)
 		return r;
 	memcpy(room, s->tiers->bytes, s->tiers->n * sizeof(*room));
 	fill(s, rank, n, room);
+	/* for the next rank */
+	for (uint32_t i = 0; i < n; i++)
+		s->n_accesses[s->files[i]] = 0;
 	return 0;
 }
 
-static void add_up(struct foreseeing *s)
+static uint16_t *owners(const struct foreseeing *s)
 {
-	const struct tree *t = place_config(s->place)->tree;
+	uint32_t n = place_objects(s->place);
+	uint16_t *owner = malloc(((size_t)n + 1) * sizeof(*owner));
+
+	for (uint32_t i = 0; owner && i < n; i++)
+		owner[i] = s->givers[i].tier == PLACE_NOWHERE
+				   ? PLACE_UNOWNED
+				   : (uint16_t)s->givers[i].rank;
+	return owner;
+}
+
+int foresee_all(const struct place *p, const struct future *f,
+		const struct foresee_tiers *tiers,
+		void (*kept)(void *ctx, uint32_t rank, uint32_t object,
+			     unsigned tier),
+		void *ctx, uint16_t **ret_owner)
+{
+	_cleanup_(fini) struct foreseeing s = { .place = p,
+						.future = f,
+						.tiers = tiers,
+						.keep = kept,
+						.ctx = ctx };
+	int r = init(&s);
+
+	for (uint32_t rank = 0; r == 0 && rank < f->world; rank++)
+		r = place_rank(&s, rank);
+	if (r < 0)
+		return r;
+	*ret_owner = owners(&s);
+	return *ret_owner ? 0 : -ENOMEM;
+}
+
+/* --- one node's ----------------------------------------------------------- */
+
+struct own {
+	uint32_t rank;
+	uint16_t *who; /* codes of all objects */
+};
+
+static void keep_own(void *ctx, uint32_t rank, uint32_t object, unsigned tier)
+{
+	const struct own *o = ctx;
+
+	if (rank == o->rank)
+		o->who[object] = place_code(PLACE_NOBODY, tier);
+}
+
+static struct place_sums add_up(const struct place *p, const struct own *o)
+{
+	const struct tree *t = place_config(p)->tree;
+	struct place_sums sums = { 0 };
 
 	for (uint32_t node = 0; node < t->n_nodes; node++) {
-		uint16_t *who = &s->who[place_first(s->place, node)];
+		const uint16_t *who = &o->who[place_first(p, node)];
 		uint64_t bytes, key = (uint64_t)node << 32;
 
-		for (; (bytes = place_bytes(s->place, key)); key++, who++) {
+		for (; (bytes = place_bytes(p, key)); key++, who++) {
 			uint32_t owner = place_code_owner(*who);
 
 			if (owner == PLACE_NOBODY)
-				s->sums.none += bytes;
-			else if (owner == s->future->rank)
-				s->sums.owned += bytes;
+				sums.none += bytes;
+			else if (owner == o->rank)
+				sums.owned += bytes;
 			else if (place_code_tier(*who) != PLACE_NOWHERE)
-				s->sums.surplus += bytes;
+				sums.surplus += bytes;
 		}
 	}
+	return sums;
 }
 
 static int check(const struct place *p, const struct future *f, struct err *err)
@@ -212,18 +254,23 @@ static int check(const struct place *p, const struct future *f, struct err *err)
 int foresee(struct place *p, const struct future *f,
 	    const struct foresee_tiers *tiers, struct err *err)
 {
-	_cleanup_(fini) struct foreseeing s = { .place = p,
-						.future = f,
-						.tiers = tiers };
+	uint32_t n = place_objects(p);
+	_cleanup_free_ uint16_t *who = malloc(((size_t)n + 1) * sizeof(*who));
+	_cleanup_free_ uint16_t *owner = NULL;
+	struct own own = { .rank = f->rank, .who = who };
+	struct place_sums sums;
 	int r = check(p, f, err);
 
 	if (r < 0)
 		return r;
-	r = init(&s);
-	for (uint32_t rank = 0; r == 0 && rank < f->world; rank++)
-		r = place_rank(&s, rank);
+	for (uint32_t i = 0; who && i < n; i++)
+		who[i] = place_code(PLACE_NOBODY, PLACE_NOWHERE);
+	r = who ? foresee_all(p, f, tiers, keep_own, &own, &owner) : -ENOMEM;
 	if (r < 0)
 		return err_set(err, r, "out of memory for a placement");
-	add_up(&s);
-	return place_replace(p, s.who, &s.sums);
+	for (uint32_t i = 0; i < n; i++)
+		if (owner[i] != PLACE_UNOWNED)
+			who[i] = place_code(owner[i], place_code_tier(who[i]));
+	sums = add_up(p, &own);
+	return place_replace(p, who, &sums);
 }

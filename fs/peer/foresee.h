@@ -29,6 +29,17 @@ struct foresee_tiers {
 	unsigned n; /* < PLACE_ANYWHERE */
 };
 
+/*
+ * Who keeps what, of all nodes, for `place_config(p)->n_nodes` ranks. Calls
+ * `kept` for each object that a rank keeps, and in which tier. *ret_owner: of
+ * each object, malloc'ed, or PLACE_UNOWNED. -ENOMEM.
+ */
+int foresee_all(const struct place *p, const struct future *f,
+		const struct foresee_tiers *tiers,
+		void (*kept)(void *ctx, uint32_t rank, uint32_t object,
+			     unsigned tier),
+		void *ctx, uint16_t **ret_owner);
+
 /* Place by the future. 1: others are kept than before; 0; -EINVAL: the future
  * is that of other nodes; -ENOMEM; with a text. */
 int foresee(struct place *p, const struct future *f,

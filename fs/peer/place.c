@@ -11,20 +11,18 @@
 #include "common/rng.h"
 #include "common/util.h"
 
-/* The owner of an object that has none. */
-enum { NOBODY = UINT16_MAX };
-_Static_assert((int)PLACE_MOST <= (int)NOBODY &&
+_Static_assert((int)PLACE_MOST <= (int)PLACE_UNOWNED &&
 		       (int)PLACE_NODES <= (int)PLACE_NOBODY,
-	       "a node is no NOBODY");
+	       "a node is not nobody");
 
 struct place {
 	struct place_config c;
 	uint32_t *first; /* of each node of the tree: its first object */
 	uint32_t n;
-	uint16_t *owner; /* of each object, at first */
+	uint16_t *owner; /* of each object; with `who` at first */
 	uint64_t *room;	 /* of each node: space that its own leave */
-	/* for at most PLACE_NODES, else NULL: of each object its place_code,
-	 * from `owner` until place_replace; atomic */
+	/* for at most PLACE_NODES and `self`, else NULL: of each object its
+	 * place_code, from `owner` until place_replace; atomic */
 	uint16_t *who;
 	struct place_sums sums; /* atomic */
 };
@@ -165,7 +163,7 @@ static int place_owners(struct place *p, const uint32_t *sizes)
 	for (uint32_t i = 0; i < p->n; i++) {
 		uint16_t *owner = &p->owner[v[i].object];
 
-		*owner = NOBODY;
+		*owner = PLACE_UNOWNED;
 		if (v[i].bytes > room[0].bytes) {
 			p->sums.none += v[i].bytes;
 			continue;
@@ -186,7 +184,12 @@ static bool has(const uint64_t *kept, uint32_t object)
 	return kept[object / 64] >> object % 64 & 1;
 }
 
-static void add(uint64_t *kept, uint32_t object)
+uint64_t *place_bits(const struct place *p)
+{
+	return calloc((size_t)p->n / 64 + 1, sizeof(uint64_t));
+}
+
+void place_add(uint64_t *kept, uint32_t object)
 {
 	kept[object / 64] |= UINT64_C(1) << object % 64;
 }
@@ -204,9 +207,10 @@ static uint64_t place_surplus(const struct place *p, const uint32_t *sizes,
 	for (uint32_t i = 0; i < p->n && room >= least; i++) {
 		uint32_t o = order[i];
 
-		if (p->owner[o] == NOBODY || has(kept, o) || sizes[o] > room)
+		if (p->owner[o] == PLACE_UNOWNED || has(kept, o) ||
+		    sizes[o] > room)
 			continue;
-		add(kept, o);
+		place_add(kept, o);
 		room -= sizes[o];
 	}
 	return before - room;
@@ -217,7 +221,7 @@ int place_keep(const struct place *p, const uint32_t *sizes, uint32_t node,
 {
 	_cleanup_free_ uint32_t *order =
 		malloc(((size_t)p->n + 1) * sizeof(*order));
-	uint64_t *kept = calloc((size_t)p->n / 64 + 1, sizeof(*kept));
+	uint64_t *kept = place_bits(p);
 	struct rng r = rng_stream(p->c.seed, "peer surplus", node);
 
 	if (!order || !kept) {
@@ -227,7 +231,7 @@ int place_keep(const struct place *p, const uint32_t *sizes, uint32_t node,
 	for (uint32_t o = 0; o < p->n; o++) {
 		order[o] = o;
 		if (p->owner[o] == node)
-			add(kept, o);
+			place_add(kept, o);
 	}
 	rng_shuffle_u32(&r, order, p->n);
 	*ret_surplus = place_surplus(p, sizes, order, p->room[node], kept);
@@ -249,7 +253,8 @@ static int set_who(struct place *p, const uint32_t *sizes)
 		return -ENOMEM;
 	for (uint32_t o = 0; o < p->n; o++)
 		p->who[o] = place_code(
-			p->owner[o] == NOBODY ? PLACE_NOBODY : p->owner[o],
+			p->owner[o] == PLACE_UNOWNED ? PLACE_NOBODY
+						     : p->owner[o],
 			has(kept, o) ? PLACE_ANYWHERE : PLACE_NOWHERE);
 	p->sums.owned = p->c.capacity_bytes - p->room[p->c.self];
 	return 0;
@@ -269,7 +274,7 @@ int place_new(const struct place_config *c, struct place **ret)
 		sizes = place_sizes(p);
 		r = sizes ? place_owners(p, sizes) : -ENOMEM;
 	}
-	if (r == 0 && c->n_nodes <= PLACE_NODES)
+	if (r == 0 && c->self != PLACE_NONE && c->n_nodes <= PLACE_NODES)
 		r = set_who(p, sizes);
 	if (r < 0)
 		place_free(p);
@@ -305,7 +310,8 @@ uint32_t place_owner(const struct place *p, uint64_t key)
 	uint32_t owner = p->who ? place_code_owner(who_has(p, key))
 				: p->owner[object_of(p, key)];
 
-	return owner == (p->who ? PLACE_NOBODY : NOBODY) ? PLACE_NONE : owner;
+	return owner == (p->who ? PLACE_NOBODY : PLACE_UNOWNED) ? PLACE_NONE
+								: owner;
 }
 
 bool place_has(const struct place *p, const uint64_t *kept, uint64_t key)
@@ -318,6 +324,12 @@ bool place_keeps(const struct place *p, uint64_t key, unsigned tier)
 	unsigned at = place_code_tier(who_has(p, key));
 
 	return at == PLACE_ANYWHERE || at == tier;
+}
+
+void place_reown(struct place *p, uint16_t *owner)
+{
+	free(p->owner);
+	p->owner = owner;
 }
 
 bool place_replace(struct place *p, const uint16_t *who,

@@ -41,7 +41,8 @@ struct place;
 struct place_config {
 	const struct tree *tree; /* borrowed */
 	uint64_t seed;
-	uint32_t n_nodes, self;	 /* n_nodes <= PLACE_MOST */
+	uint32_t n_nodes;	 /* <= PLACE_MOST */
+	uint32_t self;		 /* PLACE_NONE: all nodes, for simulators */
 	uint64_t capacity_bytes; /* of each node */
 	uint64_t extent_bytes;	 /* size of a larger file's objects */
 };
@@ -54,16 +55,17 @@ void place_free(struct place *p);
 uint64_t place_bytes(const struct place *p, uint64_t key);
 /* The owner of an object that exists, or PLACE_NONE. */
 uint32_t place_owner(const struct place *p, uint64_t key);
-/* Does this node keep it in that tier of its cache, as the owner or as
+/* Does this node, `self`, keep it in that tier of its cache, as the owner or as
  * surplus? At most PLACE_NODES nodes. */
 bool place_keeps(const struct place *p, uint64_t key, unsigned tier);
-/*
- * What any node keeps before place_replace: a bit for each object, malloc'ed,
- * to be asked with place_has. `sizes`: from place_sizes. -ENOMEM.
- */
+/* A bit for each object, malloc'ed: none is kept. NULL: no memory. */
+uint64_t *place_bits(const struct place *p);
+void place_add(uint64_t *kept, uint32_t object);
+bool place_has(const struct place *p, const uint64_t *kept, uint64_t key);
+/* What any node keeps before place_replace and place_reown, as place_bits.
+ * `sizes`: from place_sizes. -ENOMEM. */
 int place_keep(const struct place *p, const uint32_t *sizes, uint32_t node,
 	       uint64_t **ret_kept, uint64_t *ret_surplus);
-bool place_has(const struct place *p, const uint64_t *kept, uint64_t key);
 /* The size of each object, malloc'ed. NULL: no memory. */
 uint32_t *place_sizes(const struct place *p);
 /* Bytes that this node owns, and has as surplus; bytes without an owner. */
@@ -93,6 +95,10 @@ const struct place_config *place_config(const struct place *p);
 /* The objects are numbered: those of a file follow each other. */
 uint32_t place_objects(const struct place *p);
 uint32_t place_first(const struct place *p, uint32_t node);
+/* Owners of objects, as numbers of 16 bits. */
+enum { PLACE_UNOWNED = UINT16_MAX };
+/* Without `self`: the owner of each object. Takes it over, malloc'ed. */
+void place_reown(struct place *p, uint16_t *owner);
 /* Use the codes of all objects, one thread at a time. true: some differ from
  * before. */
 bool place_replace(struct place *p, const uint16_t *who,

@@ -10,6 +10,25 @@
 
 #include "common/util.h"
 
+struct future *future_new(const uint32_t v[FUTURE_FIELDS])
+{
+	uint64_t n = v[FUTURE_FIRST] +
+		     (uint64_t)(v[FUTURE_EPOCHS] - 1) * v[FUTURE_REST];
+	struct future *f =
+		malloc(sizeof(*f) + n * v[FUTURE_WORLD] * sizeof(f->node[0]));
+
+	if (f)
+		*f = (struct future){ .refs = 1,
+				      .rank = v[FUTURE_RANK],
+				      .world = v[FUTURE_WORLD],
+				      .first = v[FUTURE_FIRST],
+				      .rest = v[FUTURE_REST],
+				      .continues = v[FUTURE_FLAGS] &
+						   FUTURE_CONTINUES,
+				      .n = n };
+	return f;
+}
+
 struct future *future_get(struct future *f)
 {
 	__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
@@ -67,8 +86,6 @@ static int take_head(struct future_in *in, struct err *err)
 {
 	bool magic = !memcmp(in->head, FUTURE_MAGIC, 8);
 	uint32_t v[FUTURE_FIELDS];
-	struct future *f;
-	uint64_t n;
 	int r;
 
 	memcpy(v, in->head + 8, sizeof(v));
@@ -77,19 +94,8 @@ static int take_head(struct future_in *in, struct err *err)
 	r = check_head(v, magic, err);
 	if (r < 0)
 		return r;
-	n = v[FUTURE_FIRST] + (uint64_t)(v[FUTURE_EPOCHS] - 1) * v[FUTURE_REST];
-	f = malloc(sizeof(*f) + n * v[FUTURE_WORLD] * sizeof(f->node[0]));
-	if (!f)
-		return err_set(err, -ENOMEM, "out of memory");
-	*f = (struct future){ .refs = 1,
-			      .rank = v[FUTURE_RANK],
-			      .world = v[FUTURE_WORLD],
-			      .first = v[FUTURE_FIRST],
-			      .rest = v[FUTURE_REST],
-			      .continues = v[FUTURE_FLAGS] & FUTURE_CONTINUES,
-			      .n = n };
-	in->future = f;
-	return 0;
+	in->future = future_new(v);
+	return in->future ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 /* Numbers that are complete: from inodes to nodes. */

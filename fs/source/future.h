@@ -20,6 +20,10 @@ struct future {
 	uint32_t node[];
 };
 
+/* Of a head (enum future_field) that is valid; its accesses are not set. NULL:
+ * no memory. */
+struct future *future_new(const uint32_t v[FUTURE_FIELDS]);
+
 /* The i-th access of a rank. */
 static inline uint32_t future_access(const struct future *f, uint32_t rank,
 				     uint64_t i)

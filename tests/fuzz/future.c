@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/layer/plan.h"
+#include "fs/layer/announced.h"
 #include "fs/peer/foresee.h"
 #include "fs/server/object.h"
 #include "tests/fuzz/fuzz.h"
@@ -45,13 +45,13 @@ static void place(struct future *f, const struct tree *t)
 }
 
 /* A few looks at a time. */
-static bool next(struct plan *n, struct cache_object *ret)
+static bool next(struct announced *n, struct cache_object *ret)
 {
 	unsigned looks;
 
 	do {
 		looks = 3;
-		if (plan_next(n, &looks, ret))
+		if (announced_next(n, &looks, ret))
 			return true;
 	} while (!looks);
 	return false;
@@ -59,18 +59,18 @@ static bool next(struct plan *n, struct cache_object *ret)
 
 static void walk(struct future *f, const struct tree *t)
 {
-	struct plan *n = plan_new(f, t);
+	struct announced *n = announced_new(f, f->rank, t);
 	struct cache_object o;
 	uint64_t objects = 0;
 
-	PROMISED(n && plan_left(n) == f->n);
-	for (; next(n, &o); plan_step(n)) {
+	PROMISED(n && announced_left(n) == f->n);
+	for (; next(n, &o); announced_step(n)) {
 		PROMISED(o.bytes > 0 && o.bytes <= OBJECT_EXTENT);
 		if (++objects % 5 == 0)
-			plan_missed(n, o.key ^ (objects & 1));
+			announced_missed(n, o.key ^ (objects & 1));
 	}
-	PROMISED(plan_left(n) == 0 && objects <= f->n * 3);
-	plan_free(n);
+	PROMISED(announced_left(n) == 0 && objects <= f->n * 3);
+	announced_free(n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 
 #include "common/rng.h"
-#include "fs/layer/plan.h"
+#include "common/util.h"
+#include "fs/layer/announced.h"
 #include "fs/peer/foresee.h"
 #include "fs/server/object.h"
 
@@ -349,6 +350,60 @@ static void a_node_keeps_what_it_accesses_most_and_first(void **state)
 	tree_fini(&t);
 }
 
+struct all_kept {
+	unsigned tier[4][N_FILES + 1]; /* of each rank and object */
+};
+
+static void note(void *ctx, uint32_t rank, uint32_t object, unsigned tier)
+{
+	struct all_kept *all = ctx;
+
+	all->tier[rank][object] = tier;
+}
+
+/* A simulator's placement of all nodes is that of each mount. */
+static void one_computation_places_for_all_nodes(void **state)
+{
+	enum { NODES = 4 };
+	const uint64_t bytes[] = { 20 * BYTES, 80 * BYTES };
+	const struct foresee_tiers tiers = { bytes, 2 };
+	struct place *all;
+	struct all_kept kept;
+	uint16_t *owner;
+	struct err err;
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, BYTES);
+	memset(&kept, 0xff, sizeof(kept));
+	all = start(&t, NODES, PLACE_NONE);
+	for (uint32_t k = 0; k < NODES; k++) {
+		struct place *p = start(&t, NODES, k);
+		struct future *f = shuffled(&t, k, NODES, EPOCHS);
+
+		if (k == 0) {
+			assert_int_equal(foresee_all(all, f, &tiers, note,
+						     &kept, &owner),
+					 0);
+			place_reown(all, owner);
+		}
+		assert_int_equal(foresee(p, f, &tiers, &err), 1);
+		for (uint32_t i = 1; i <= N_FILES; i++) {
+			uint64_t key = object_key(i, 0);
+
+			assert_int_equal(place_owner(p, key),
+					 place_owner(all, key));
+			assert_int_equal(MIN(kept.tier[k][place_first(p, i)],
+					     2u),
+					 tier_of(p, key));
+		}
+		place_free(p);
+		future_put(f);
+	}
+	place_free(all);
+	tree_fini(&t);
+}
+
 static void the_future_of_other_nodes_is_refused(void **state)
 {
 	const uint64_t bytes = 10 * BYTES;
@@ -374,35 +429,35 @@ static void the_future_of_other_nodes_is_refused(void **state)
 
 /* --- what is next --------------------------------------------------------- */
 
-static bool next(struct plan *n, struct cache_object *ret)
+static bool next(struct announced *n, struct cache_object *ret)
 {
 	unsigned looks = 100;
 
-	return plan_next(n, &looks, ret);
+	return announced_next(n, &looks, ret);
 }
 
-static void expect(struct plan *n, uint32_t node, uint32_t extent)
+static void expect(struct announced *n, uint32_t node, uint32_t extent)
 {
 	struct cache_object o;
 
 	assert_true(next(n, &o));
 	assert_int_equal(o.key, object_key(node, extent));
-	plan_step(n);
+	announced_step(n);
 }
 
 /* Two epochs of files 1 to 3 of two extents each. */
-static struct plan *plan_of(const struct tree *t)
+static struct announced *plan_of(const struct tree *t)
 {
 	const uint32_t v[FUTURE_FIELDS] = { 1, 0, 1, 2, 3, 3, 0 };
 	const uint32_t list[] = { 2, 3, 4, 4, 3, 2 };
 	struct text x = make_text(v, list, 6);
 	struct future_in in = { 0 };
 	struct future *f;
-	struct plan *n;
+	struct announced *n;
 	struct err err;
 
 	assert_int_equal(future_take(&in, t, 0, x.bytes, x.n, &f, &err), 0);
-	n = plan_new(f, t);
+	n = announced_new(f, f->rank, t);
 	assert_non_null(n);
 	future_put(f);
 	free(x.bytes);
@@ -412,39 +467,39 @@ static struct plan *plan_of(const struct tree *t)
 static void accesses_that_were_missed_are_skipped(void **state)
 {
 	struct cache_object o;
-	struct plan *n;
+	struct announced *n;
 	struct tree t;
 
 	(void)state;
 	make_tree(&t, OBJECT_EXTENT + BYTES);
 	n = plan_of(&t);
 	expect(n, 1, 0);
-	plan_missed(n, object_key(1, 1)); /* in the middle of it */
-	plan_missed(n, object_key(3, 0));
-	plan_missed(n, object_key(3, 1));
+	announced_missed(n, object_key(1, 1)); /* in the middle of it */
+	announced_missed(n, object_key(3, 0));
+	announced_missed(n, object_key(3, 1));
 	expect(n, 2, 0);
 	expect(n, 2, 1);
-	plan_met(n);
+	announced_met(n);
 	/* 3 is skipped, but only in this epoch */
 	assert_true(next(n, &o));
-	assert_int_equal(plan_at(n), 3);
+	assert_int_equal(announced_at(n), 3);
 	expect(n, 3, 0);
 	assert_int_equal(o.bytes, OBJECT_EXTENT);
 	expect(n, 3, 1);
 	expect(n, 2, 0);
 	expect(n, 2, 1);
-	plan_missed(n, object_key(1, 0));
-	assert_int_equal(plan_left(n), 2);
+	announced_missed(n, object_key(1, 0));
+	assert_int_equal(announced_left(n), 2);
 	assert_false(next(n, &o));
-	assert_int_equal(plan_left(n), 0);
-	plan_free(n);
+	assert_int_equal(announced_left(n), 0);
+	announced_free(n);
 	tree_fini(&t);
 }
 
 /* The last access of an epoch and the first of the next. */
 static void a_file_may_come_twice_in_a_row(void **state)
 {
-	struct plan *n;
+	struct announced *n;
 	struct tree t;
 
 	(void)state;
@@ -453,11 +508,11 @@ static void a_file_may_come_twice_in_a_row(void **state)
 	expect(n, 1, 0);
 	expect(n, 2, 0);
 	expect(n, 3, 0);
-	plan_met(n);
-	plan_missed(n, object_key(3, 0));
+	announced_met(n);
+	announced_missed(n, object_key(3, 0));
 	expect(n, 2, 0);
 	expect(n, 1, 0);
-	plan_free(n);
+	announced_free(n);
 	tree_fini(&t);
 }
 
@@ -466,24 +521,24 @@ static void accesses_ahead_of_an_epoch_are_skipped(void **state)
 {
 	static const uint32_t accesses[] = { 1, 2, 3, 3, 2 };
 	struct cache_object o;
-	struct plan *n;
+	struct announced *n;
 	struct tree t;
 
 	(void)state;
 	make_tree(&t, BYTES);
 	n = plan_of(&t);
 	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++)
-		plan_missed(n, object_key(accesses[i], 0));
+		announced_missed(n, object_key(accesses[i], 0));
 	expect(n, 1, 0);
 	assert_false(next(n, &o));
-	plan_free(n);
+	announced_free(n);
 	tree_fini(&t);
 }
 
 /* A file that is read twice in an epoch is announced once. */
 static void what_is_owed_ends_with_the_epoch(void **state)
 {
-	struct plan *n;
+	struct announced *n;
 	struct tree t;
 
 	(void)state;
@@ -491,13 +546,13 @@ static void what_is_owed_ends_with_the_epoch(void **state)
 	n = plan_of(&t);
 	expect(n, 1, 0);
 	expect(n, 2, 0);
-	plan_missed(n, object_key(1, 0));
-	plan_met(n);
+	announced_missed(n, object_key(1, 0));
+	announced_met(n);
 	expect(n, 3, 0);
 	expect(n, 3, 0);
 	expect(n, 2, 0);
 	expect(n, 1, 0);
-	plan_free(n);
+	announced_free(n);
 	tree_fini(&t);
 }
 
@@ -512,23 +567,23 @@ static void each_call_looks_at_a_few_accesses(void **state)
 	struct cache_object o;
 	unsigned looks = MOST;
 	uint64_t at = 0;
+	struct announced *n;
 	struct future *f;
-	struct plan *n;
 	struct err err;
 	struct tree t;
 
 	(void)state;
 	make_tree(&t, BYTES);
 	assert_int_equal(future_take(&in, &t, 0, x.bytes, x.n, &f, &err), 0);
-	n = plan_new(f, &t);
-	for (; !plan_next(n, &looks, &o); looks = MOST) {
+	n = announced_new(f, f->rank, &t);
+	for (; !announced_next(n, &looks, &o); looks = MOST) {
 		assert_int_equal(looks, 0);
-		assert_int_equal(plan_at(n), at + MOST);
-		at = plan_at(n);
+		assert_int_equal(announced_at(n), at + MOST);
+		at = announced_at(n);
 	}
 	assert_int_equal(o.key, object_key(1, 0));
-	assert_int_equal(plan_at(n), ALL - 1);
-	plan_free(n);
+	assert_int_equal(announced_at(n), ALL - 1);
+	announced_free(n);
 	future_put(f);
 	free(x.bytes);
 	tree_fini(&t);
@@ -536,35 +591,36 @@ static void each_call_looks_at_a_few_accesses(void **state)
 
 static void a_plan_that_nobody_follows_is_wrong(void **state)
 {
-	enum plan_state r;
+	enum announced_state r;
 	unsigned drops = 0, n_accesses = 0;
 	struct cache_object o;
-	struct plan *n;
+	struct announced *n;
 	struct tree t;
 
 	(void)state;
 	make_tree(&t, BYTES);
 	n = plan_of(&t);
 	expect(n, 1, 0);
-	for (; (r = plan_missed(n, object_key(9, 0))) != PLAN_IS_WRONG;
+	for (;
+	     (r = announced_missed(n, object_key(9, 0))) != ANNOUNCED_IS_WRONG;
 	     n_accesses++)
-		drops += r == PLAN_STRAYS;
+		drops += r == ANNOUNCED_STRAYS;
 	assert_in_range(drops, 1, 5);
 	assert_in_range(n_accesses, 4096, 10000);
-	plan_free(n);
+	announced_free(n);
 	/* an announced one, whether it was fetched or not, restores trust */
 	n = plan_of(&t);
 	for (uint32_t i = 0; i < 6; i++) {
 		for (int k = 0; k < 500; k++)
-			assert_int_equal(plan_missed(n, object_key(9, 0)),
-					 PLAN_FITS);
+			assert_int_equal(announced_missed(n, object_key(9, 0)),
+					 ANNOUNCED_FITS);
 		if (i)
-			plan_met(n);
+			announced_met(n);
 		else
-			plan_missed(n, object_key(1, 0));
+			announced_missed(n, object_key(1, 0));
 		next(n, &o);
 	}
-	plan_free(n);
+	announced_free(n);
 	tree_fini(&t);
 }
 
@@ -576,6 +632,7 @@ int main(void)
 		cmocka_unit_test(a_future_can_begin_anew),
 		cmocka_unit_test(a_future_that_ends_early_is_refused),
 		cmocka_unit_test(a_node_keeps_what_it_accesses_most_and_first),
+		cmocka_unit_test(one_computation_places_for_all_nodes),
 		cmocka_unit_test(the_future_of_other_nodes_is_refused),
 		cmocka_unit_test(accesses_that_were_missed_are_skipped),
 		cmocka_unit_test(a_file_may_come_twice_in_a_row),
