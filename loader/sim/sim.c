@@ -92,7 +92,10 @@ void sim_free(struct sim *s)
 static void begin(struct sim *s, uint64_t samples, uint64_t now,
 		  struct account *accounts)
 {
+	bool reads = s->c.pipeline->engine->next;
+
 	s->n_ended = s->n_reached = 0;
+	s->end_ns = now;
 	if (s->c.sync)
 		sync_begin(s->c.sync, now);
 	for (uint32_t i = 0; i < s->c.nodes; i++) {
@@ -101,7 +104,10 @@ static void begin(struct sim *s, uint64_t samples, uint64_t now,
 		n->account = n->observed.account = &accounts[i];
 		observers_begin(&n->observers, s->epoch, now);
 		sim_step_begin(n, samples, now);
-		if (s->c.pipeline->engine->next)
+		/* the mount has its future before the loader begins */
+		if (reads)
+			sim_load_ahead(n, now);
+		if (reads)
 			sim_load_begin(n, samples, now);
 	}
 	for (uint32_t i = 0; i < s->c.nodes; i++)
@@ -117,6 +123,7 @@ static void happen(struct sim *s, const struct sim_event *e)
 	case SIM_READ: sim_load_read(n, which, e->at); break;
 	case SIM_BATCH: sim_load_batch(n, which, e->at); break;
 	case SIM_RELEASE: sim_step_release(n, which, e->at); break;
+	case SIM_AHEAD: sim_load_fetch(n, which, e->at); break;
 	case SIM_LOOK: break;
 	}
 	sim_step_look(n, e->at);
@@ -131,16 +138,24 @@ static uint64_t distinct(const struct sim *s, uint32_t rank, uint64_t samples)
 	return samples - (last >= c->in.n);
 }
 
-static void end(struct sim *s, uint64_t samples, uint64_t *ret_end)
+static void end(struct sim *s, uint64_t samples)
 {
-	*ret_end = 0;
 	for (uint32_t i = 0; i < s->c.nodes; i++) {
 		struct sim_node *n = &s->nodes[i];
 
 		observers_end(&n->observers, n->train.end_ns);
 		n->account->distinct_samples = distinct(s, i, samples);
-		*ret_end = MAX(*ret_end, n->train.end_ns);
 	}
+}
+
+/* Fetches ahead that end after the epoch are left to the next one. */
+static bool next(struct sim *s, struct sim_event *e)
+{
+	const struct sim_events *all = &s->events;
+
+	if (s->n_ended == s->c.nodes && all->n && all->heap[0].at > s->end_ns)
+		return false;
+	return sim_events_next(&s->events, e);
 }
 
 int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
@@ -156,13 +171,14 @@ int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
 			happen(s, &e);
 		while (s->n_reached == s->c.nodes)
 			sim_step_settle(s, e.at);
-	} while (sim_events_next(&s->events, &e));
+	} while (next(s, &e));
 	if (s->events.failed)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (s->n_ended < s->c.nodes)
 		return err_set(err, -EDEADLK,
 			       "the simulation stands still at %.9f s",
 			       (double)e.at / 1e9);
-	end(s, samples, ret_end);
+	end(s, samples);
+	*ret_end = s->end_ns;
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "common/util.h"
 #include "emu/profile/profile.h"
+#include "fs/layer/ahead.h"
 
 static int check_storage(const void *object, struct err *err)
 {
@@ -52,6 +53,9 @@ static const struct conf_field fields[] = {
 	{ FIELD("tier_admit", CONF_STRING, tier_admit), .check = check_admit },
 	{ FIELD("cache_metadata", CONF_BOOL, cache_metadata) },
 	{ FIELD("nic", CONF_STRING, nic), .check = check_nic },
+	{ FIELD("prefetch", CONF_SIZE, prefetch) },
+	{ FIELD("prefetch_depth", CONF_UINT, prefetch_depth), .min = 1,
+	  .max = AHEAD_MOST_DEPTH },
 	{ 0 },
 };
 
@@ -95,7 +99,7 @@ static int set(struct sim_fs *o, const char *text, struct err *err)
 }
 
 /* As gpemu-fs does. */
-static int settle(struct sim_fs *o, struct err *err)
+static int settle(struct sim_fs *o, bool peers, struct err *err)
 {
 	bool sized = !isnan(o->cache_size.fraction);
 
@@ -108,19 +112,21 @@ static int settle(struct sim_fs *o, struct err *err)
 	if (!sized)
 		o->cache_size.fraction = UNITS_AUTO_FRACTION;
 	if (!o->cache_policy)
-		o->cache_policy = strdup("lru");
+		o->cache_policy =
+			strdup(peers || o->prefetch ? "minio" : "lru");
 	return o->cache_policy ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 int sim_fs_read(struct sim_fs *o, const char *file,
-		const struct conf_list *settings, struct err *err)
+		const struct conf_list *settings, bool peers, struct err *err)
 {
 	char *const *text = settings->items;
 	int r;
 
 	*o = (struct sim_fs){ .cache_size = { .fraction = NAN },
 			      .storage = strdup("ideal"),
-			      .tier_admit = strdup("every") };
+			      .tier_admit = strdup("every"),
+			      .prefetch_depth = AHEAD_DEPTH };
 	r = o->storage && o->tier_admit
 		    ? 0
 		    : err_set(err, -ENOMEM, "out of memory");
@@ -128,7 +134,7 @@ int sim_fs_read(struct sim_fs *o, const char *file,
 		r = load(o, file, err);
 	for (size_t i = 0; r == 0 && i < settings->n; i++)
 		r = set(o, text[i], err);
-	return r == 0 ? settle(o, err) : r;
+	return r == 0 ? settle(o, peers, err) : r;
 }
 
 void sim_fs_fini(struct sim_fs *o)

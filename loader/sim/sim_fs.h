@@ -20,15 +20,17 @@ struct sim_fs {
 	struct conf_list tiers; /* of char * */
 	char *nic;		/* NULL: no limit */
 	bool cache_metadata;
+	uint64_t prefetch, prefetch_depth;
 };
 
 /*
  * The defaults, then what `file` has (a configuration of gpemu-fs; NULL: none),
- * then each KEY=VALUE of `settings` (char *). -EINVAL with a text, -ENOMEM; as
+ * then each KEY=VALUE of `settings` (char *). `peers`: the caches are
+ * partitioned. -EINVAL with a text, -ENOMEM; as
  * open(2). Free with sim_fs_fini, failed or not.
  */
 int sim_fs_read(struct sim_fs *o, const char *file,
-		const struct conf_list *settings, struct err *err);
+		const struct conf_list *settings, bool peers, struct err *err);
 void sim_fs_fini(struct sim_fs *o);
 /* The caches; a policy and a size are one tier. tiers_fini even after an error.
  * -EINVAL with a text, -ENOMEM. */

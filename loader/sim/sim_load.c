@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/sim/sim_ahead.h"
 #include "loader/sim/sim_node.h"
 
 static const struct pipeline_config *config(const struct sim_node *n)
@@ -291,14 +292,40 @@ static bool prepare(struct sim_node *n, struct sim_slot *s, uint64_t now)
 	return true;
 }
 
+/* Returns the slot that waited for the fetch, or SIM_NOBODY. */
+static uint32_t fetch_on(struct sim_node *n, uint32_t fetch, uint64_t now)
+{
+	uint32_t reader;
+	uint64_t at =
+		sim_ahead_fetch(n->sim->c.mounts, n->node, fetch, now, &reader);
+
+	if (at != SIM_READ_DONE)
+		sim_at(n, at, SIM_AHEAD, fetch);
+	return reader;
+}
+
+void sim_load_ahead(struct sim_node *n, uint64_t now)
+{
+	uint32_t fetch;
+	int r;
+
+	/* nobody waits for one that has just begun */
+	while ((r = sim_ahead_next(n->sim->c.mounts, n->node, &fetch)) > 0)
+		fetch_on(n, fetch, now);
+	if (r < 0)
+		n->sim->events.failed = true;
+}
+
 /* False: the slot is busy until an event. */
 static bool advance(struct sim_node *n, struct sim_slot *s, uint64_t now)
 {
-	uint64_t at = sim_mounts_read(n->sim->c.mounts, n->node, &s->read, now);
+	uint64_t at = sim_read_go(n->sim->c.mounts, n->node, &s->read, now);
 
+	sim_load_ahead(n, now);
 	if (at == SIM_READ_DONE)
 		return prepare(n, s, now);
-	sim_at(n, at, SIM_READ, (uint32_t)(s - n->load.slots));
+	if (at != SIM_READ_WAITS)
+		sim_at(n, at, SIM_READ, (uint32_t)(s - n->load.slots));
 	return false;
 }
 
@@ -314,7 +341,8 @@ static void take(struct sim_node *n, struct sim_worker *w, uint64_t now)
 	s->sample = n->sim->order[at];
 	s->start_ns = now;
 	s->preparing = false;
-	sim_mounts_open(&s->read, n->sim->c.file[s->sample]);
+	sim_read_open(&s->read, n->sim->c.file[s->sample],
+		      (uint32_t)(s - n->load.slots));
 	advance(n, s, now);
 }
 
@@ -342,6 +370,15 @@ void sim_load_read(struct sim_node *n, uint32_t slot, uint64_t now)
 		return;
 	}
 	go_on(n, s->worker, now);
+}
+
+void sim_load_fetch(struct sim_node *n, uint32_t fetch, uint64_t now)
+{
+	uint32_t reader = fetch_on(n, fetch, now);
+
+	if (reader != SIM_NOBODY)
+		sim_load_read(n, reader, now);
+	sim_load_ahead(n, now);
 }
 
 static void wake(struct sim_node *n, uint64_t now)

@@ -10,46 +10,10 @@
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/node/profile_node.h"
-#include "fs/cache/cache_stack.h"
-#include "fs/device/calibrate.h"
-#include "fs/device/device.h"
-#include "fs/peer/peer_proto.h"
-#include "fs/peer/place.h"
 #include "fs/server/object.h"
 #include "loader/order/order.h"
-#include "net/frame.h"
-#include "net/nic.h"
-
-/* Bytes of a frame that are no data. Source: docs/peers.md */
-enum {
-	FRAME_BYTES = FRAME_HEADER + SEAL_TAG,
-	GET_BYTES = 1 + 8 + 8 + 4 + FRAME_BYTES,
-	DATA_BYTES = PEER_DATA_HEAD + FRAME_BYTES,
-};
-
-/* One node's. */
-struct own {
-	struct sim_mounts *all;
-	uint32_t node;
-	struct cache_stack caches;
-	struct device *tier[TIERS_MAX]; /* NULL: a hit is free */
-	struct device *device;
-	struct nic nic;
-	uint64_t *kept; /* partitioned: what it keeps */
-	struct sim_counts counts;
-};
-
-struct sim_mounts {
-	struct sim_mounts_config c;
-	struct tiers tiers;
-	struct storage_profile *storage, *tier_storage[TIERS_MAX];
-	uint64_t *sizes; /* of all files, for policies */
-	struct place *place;
-	uint64_t capacity_bytes; /* of all tiers of a node */
-	double card_gb_per_s;
-	bool bypass;	 /* nothing is cached */
-	struct own *own; /* nodes */
-};
+#include "loader/sim/sim_ahead.h"
+#include "loader/sim/sim_own.h"
 
 int sim_caches_parse(const char *word, enum sim_caches *ret, struct err *err)
 {
@@ -93,9 +57,10 @@ static uint64_t tier_bytes(const struct sim_mounts *m, size_t k)
 
 static bool allowed(void *ctx, uint64_t key)
 {
-	const struct own *o = ctx;
+	const struct own_tier *t = ctx;
+	const uint64_t *kept = t->kept ? t->kept : t->own->tier[0].kept;
 
-	return place_has(o->all->place, o->kept, key);
+	return place_has(t->own->all->place, kept, key);
 }
 
 static int new_caches(struct own *o, struct err *err)
@@ -109,15 +74,14 @@ static int new_caches(struct own *o, struct err *err)
 				   .overhead_bytes = OBJECT_OVERHEAD };
 	int r = 0;
 
-	if (o->kept) {
-		p.allowed = allowed;
-		p.allowed_ctx = o;
-	}
+	p.allowed = m->place ? allowed : NULL;
 	tier_admit_parse(m->c.fs->tier_admit, &o->caches.admit, NULL);
 	for (size_t k = 0; r == 0 && k < m->tiers.n; k++) {
 		const struct tier_policy *policy = &m->tiers.v[k].policies[0];
 
-		p.capacity_bytes = tier_bytes(m, k);
+		o->tier[k].own = o;
+		p.allowed_ctx = &o->tier[k];
+		p.capacity_bytes = m->tier_bytes[k];
 		p.options = policy->choice.options;
 		r = cache_new(tier_policy_ops(policy), &p, NULL, NULL,
 			      &o->caches.c[k], err);
@@ -125,7 +89,7 @@ static int new_caches(struct own *o, struct err *err)
 		/* streams as in fs/layer/layer_cache.c */
 		if (r == 0 && m->tier_storage[k])
 			r = device_new(m->tier_storage[k], m->c.seed + k + 1,
-				       &o->tier[k]);
+				       &o->tier[k].device);
 	}
 	return r < 0 ? err_set(err, r, "cache: %s", strerror(-r)) : 0;
 }
@@ -141,7 +105,7 @@ static int new_own(struct sim_mounts *m, uint32_t node,
 		o->device = m->own[0].device;
 	else if (r == 0)
 		r = device_new(m->storage, m->c.seed, &o->device);
-	return r;
+	return r == 0 ? sim_ahead_init(o) : r;
 }
 
 /* --- a partitioned cache -------------------------------------------------- */
@@ -159,7 +123,7 @@ static int keep_one(void *ctx, void *state, size_t i, struct err *err)
 	(void)state;
 	(void)err;
 	return place_keep(k->m->place, k->sizes, (uint32_t)i,
-			  &k->m->own[i].kept, &surplus);
+			  &k->m->own[i].tier[0].kept, &surplus);
 }
 
 static int divide(struct sim_mounts *m, struct err *err)
@@ -167,6 +131,7 @@ static int divide(struct sim_mounts *m, struct err *err)
 	const struct place_config c = { .tree = m->c.tree,
 					.seed = m->c.seed,
 					.n_nodes = m->c.nodes,
+					.self = PLACE_NONE,
 					.capacity_bytes = m->capacity_bytes,
 					.extent_bytes = OBJECT_EXTENT };
 	struct keep k = { .m = m };
@@ -176,7 +141,8 @@ static int divide(struct sim_mounts *m, struct err *err)
 			     .work = keep_one };
 	int r = place_new(&c, &m->place);
 
-	if (r == 0) {
+	/* else the future says what each node keeps */
+	if (r == 0 && !m->c.fs->prefetch) {
 		k.sizes = place_sizes(m->place);
 		r = k.sizes ? pool_run(&pool, err) : -ENOMEM;
 	}
@@ -213,9 +179,11 @@ static int init(struct sim_mounts *m, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	m->bypass = true;
 	for (size_t k = 0; k < m->tiers.n; k++) {
-		m->capacity_bytes += tier_bytes(m, k);
+		m->tier_bytes[k] = tier_bytes(m, k);
+		m->capacity_bytes += m->tier_bytes[k];
 		m->bypass = m->bypass && policy_of(m, k)->bypass;
 	}
+	m->bypass = m->bypass && !m->c.fs->prefetch;
 	if (m->c.caches == SIM_CACHES_PARTITIONED && m->c.nodes > 1) {
 		m->card_gb_per_s = nic.nic.gb_per_s;
 		r = divide(m, err);
@@ -248,11 +216,13 @@ void sim_mounts_free(struct sim_mounts *m)
 		struct own *o = &m->own[i];
 
 		cache_stack_fini(&o->caches);
-		for (size_t k = 0; k < TIERS_MAX; k++)
-			device_free(o->tier[k]);
+		sim_ahead_fini(o);
+		for (size_t k = 0; k < TIERS_MAX; k++) {
+			device_free(o->tier[k].device);
+			free(o->tier[k].kept);
+		}
 		if (i == 0 || !m->c.shared_storage)
 			device_free(o->device);
-		free(o->kept);
 	}
 	for (size_t k = 0; k < TIERS_MAX; k++)
 		storage_profile_free(m->tier_storage[k]);
@@ -262,41 +232,6 @@ void sim_mounts_free(struct sim_mounts *m)
 	free(m->sizes);
 	free(m->own);
 	free(m);
-}
-
-/* --- a read --------------------------------------------------------------- */
-
-enum stage { OPEN, READ, ASKED, SERVE, ANSWER, ARRIVED, N_STAGES };
-
-struct object_at {
-	struct cache_object what;
-	uint64_t offset;
-};
-
-/* The next piece: an object or, without caches, what the kernel reads at once.
- * 0 bytes: the file has ended. */
-static struct object_at piece_of(const struct sim_mounts *m,
-				 const struct sim_read *r)
-{
-	uint64_t size = m->bypass ? CALIBRATE_BYTES : OBJECT_EXTENT;
-	uint64_t all = m->c.tree->nodes[r->file].bytes;
-	uint64_t at = r->piece * size;
-
-	return (struct object_at){
-		.what = { .key = object_key(r->file, r->piece),
-			  .bytes = at < all ? MIN(all - at, size) : 0,
-			  .file_bytes = all },
-		.offset = at,
-	};
-}
-
-/* Another node that owns it, or PLACE_NONE. */
-static uint32_t owner_of(const struct own *o, uint64_t key)
-{
-	uint32_t owner = o->all->place ? place_owner(o->all->place, key)
-				       : PLACE_NONE;
-
-	return owner == o->node ? PLACE_NONE : owner;
 }
 
 int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
@@ -314,140 +249,6 @@ int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
 	return *ret ? 0 : -ENOMEM;
 }
 
-static uint64_t storage_read(struct own *o, const struct sim_read *r,
-			     const struct object_at *x, uint64_t now)
-{
-	o->counts.backend_reads++;
-	o->counts.backend_bytes += x->what.bytes;
-	return device_schedule(o->device, STORAGE_READ, r->file, x->offset,
-			       x->what.bytes, now);
-}
-
-static uint64_t tier_read(struct own *o, size_t tier, const struct sim_read *r,
-			  const struct object_at *x, uint64_t now)
-{
-	return o->tier[tier]
-		       ? device_schedule(o->tier[tier], STORAGE_READ, r->file,
-					 x->offset, x->what.bytes, now)
-		       : now;
-}
-
-/* The open of a file costs as much as its first object. */
-static uint64_t open_file(struct own *o, struct sim_read *r, uint64_t now)
-{
-	uint64_t key = object_key(r->file, 0);
-	size_t k = cache_stack_peek(&o->caches, key);
-	struct device *d = k < o->caches.n ? o->tier[k] : o->device;
-
-	r->stage = READ;
-	if (k == o->caches.n && o->all->c.tree->nodes[r->file].bytes &&
-	    owner_of(o, key) != PLACE_NONE)
-		return now;
-	return d ? device_schedule(d, STORAGE_OPEN, r->file, 0, 0, now) : now;
-}
-
-static uint64_t miss(struct own *o, struct sim_read *r,
-		     const struct object_at *x, uint64_t now)
-{
-	uint64_t first;
-
-	r->owner = owner_of(o, x->what.key);
-	if (r->owner == PLACE_NONE) {
-		r->piece++;
-		return storage_read(o, r, x, now);
-	}
-	r->stage = ASKED;
-	r->sent = nic_send(&o->nic, now, GET_BYTES, &first);
-	return first;
-}
-
-static uint64_t read_piece(struct own *o, struct sim_read *r, uint64_t now)
-{
-	struct object_at x = piece_of(o->all, r);
-	struct sim_counts *n = &o->counts;
-	size_t k;
-
-	if (!x.what.bytes)
-		return SIM_READ_DONE;
-	/* a miss is counted once for each object */
-	if (o->all->bypass) {
-		n->misses += x.offset % OBJECT_EXTENT == 0;
-		n->miss_bytes += x.what.bytes;
-		r->piece++;
-		return storage_read(o, r, &x, now);
-	}
-	k = cache_stack_access(&o->caches, &x.what);
-	if (k == o->caches.n) {
-		n->misses++;
-		n->miss_bytes += x.what.bytes;
-		return miss(o, r, &x, now);
-	}
-	n->hits++;
-	n->hit_bytes += x.what.bytes;
-	r->piece++;
-	return tier_read(o, k, r, &x, now);
-}
-
-/* The request arrives at the owner; then it is there. */
-static uint64_t asked(struct own *o, struct sim_read *r, uint64_t now)
-{
-	r->stage = SERVE;
-	return nic_receive(&o->all->own[r->owner].nic, now, r->sent, GET_BYTES);
-}
-
-static uint64_t serve(struct own *o, struct sim_read *r, uint64_t now)
-{
-	struct own *owner = &o->all->own[r->owner];
-	struct object_at x = piece_of(o->all, r);
-	size_t k = cache_stack_access(&owner->caches, &x.what);
-
-	r->stage = ANSWER;
-	return k < owner->caches.n ? tier_read(owner, k, r, &x, now)
-				   : storage_read(owner, r, &x, now);
-}
-
-static uint64_t answer(struct own *o, struct sim_read *r, uint64_t now)
-{
-	struct object_at x = piece_of(o->all, r);
-	uint64_t first;
-
-	r->stage = ARRIVED;
-	r->sent = nic_send(&o->all->own[r->owner].nic, now,
-			   DATA_BYTES + x.what.bytes, &first);
-	return first;
-}
-
-static uint64_t arrived(struct own *o, struct sim_read *r, uint64_t now)
-{
-	struct object_at x = piece_of(o->all, r);
-
-	o->counts.peer_hits++;
-	o->counts.peer_bytes += x.what.bytes;
-	r->stage = READ;
-	r->piece++;
-	return nic_receive(&o->nic, now, r->sent, DATA_BYTES + x.what.bytes);
-}
-
-void sim_mounts_open(struct sim_read *r, uint32_t file)
-{
-	*r = (struct sim_read){ .file = file, .stage = OPEN };
-}
-
-uint64_t sim_mounts_read(struct sim_mounts *m, uint32_t node,
-			 struct sim_read *r, uint64_t now)
-{
-	static uint64_t (*const stages[N_STAGES])(
-		struct own *, struct sim_read *, uint64_t) = {
-		[OPEN] = open_file, [READ] = read_piece, [ASKED] = asked,
-		[SERVE] = serve,    [ANSWER] = answer,	 [ARRIVED] = arrived,
-	};
-	uint64_t at = now;
-
-	while (at <= now)
-		at = stages[r->stage](&m->own[node], r, now);
-	return at;
-}
-
 /* --- numbers -------------------------------------------------------------- */
 
 struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node)
@@ -455,6 +256,8 @@ struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node)
 	struct sim_counts n = m->own[node].counts;
 
 	m->own[node].counts = (struct sim_counts){ 0 };
+	memcpy(n.ahead, m->own[node].ahead.counts, sizeof(n.ahead));
+	memset(m->own[node].ahead.counts, 0, sizeof(n.ahead));
 	return n;
 }
 
@@ -468,6 +271,8 @@ void sim_counts_add(struct sim_counts *sum, const struct sim_counts *n)
 	sum->backend_bytes += n->backend_bytes;
 	sum->peer_hits += n->peer_hits;
 	sum->peer_bytes += n->peer_bytes;
+	for (int i = 0; i < AHEAD_COUNTS; i++)
+		sum->ahead[i] += n->ahead[i];
 }
 
 static double ratio(uint64_t part, uint64_t rest)
@@ -477,8 +282,13 @@ static double ratio(uint64_t part, uint64_t rest)
 
 json_t *sim_counts_json(const struct sim_counts *n)
 {
+	json_t *ahead = json_object();
+
+	for (int i = 0; i < AHEAD_COUNTS; i++)
+		json_object_set_new(ahead, ahead_names[i],
+				    json_integer((json_int_t)n->ahead[i]));
 	return json_pack("{s:I, s:I, s:f, s:I, s:I, s:f, s:I, s:I, "
-			 "s:{s:I, s:I}}",
+			 "s:{s:I, s:I}, s:o}",
 			 "hits", (json_int_t)n->hits, "misses",
 			 (json_int_t)n->misses, "hit_ratio",
 			 ratio(n->hits, n->misses), "hit_bytes",
@@ -488,7 +298,7 @@ json_t *sim_counts_json(const struct sim_counts *n)
 			 (json_int_t)n->backend_reads, "backend_bytes",
 			 (json_int_t)n->backend_bytes, "peer", "hits",
 			 (json_int_t)n->peer_hits, "hit_bytes",
-			 (json_int_t)n->peer_bytes);
+			 (json_int_t)n->peer_bytes, "prefetch", ahead);
 }
 
 double sim_mounts_card(const struct sim_mounts *m)

@@ -3,7 +3,8 @@
  * The mounts of all nodes of a simulation: the time that a file takes from open
  * to its last byte. The parts that decide are those of gpemu-fs: caches and
  * policies (fs/cache), the device (fs/device/device.h), the placement of a
- * partitioned cache (fs/peer/place.h), the network card (net/nic.h).
+ * partitioned cache (fs/peer/place.h), the network card (net/nic.h), what is
+ * fetched ahead (fs/layer/ahead.h).
  *
  *	open --> read an object: a tier has it -----------------> next object
  *		   | miss                                              ^
@@ -13,13 +14,17 @@
  *			 card <~~ owner's card <--------+              |
  *			  +--------------------------------------------+
  *
- * Each arrow is one call of sim_mounts_read, which does what is due and returns
- * when to call again: the caller has a clock, the mounts have none. Calls come
- * in order of time.
+ * Each arrow is one call of sim_read_go (sim_read.h), which does what is due
+ *and returns when to call again: the caller has a clock, the mounts have none.
+ * Calls come in order of time.
+ *
+ * With a future (sim_ahead.h) objects are fetched ahead of their reads, by the
+ * same arrows.
  *
  * Left out: the way through the kernel, lookups (the kernel keeps names after
  * the listing), and the real bytes. Two readers of one object at the same time
- * do not occur: a step of all nodes visits a sample once.
+ * are rare, a step of all nodes visits a sample once: the second one finds it
+ * in the cache.
  */
 #ifndef GPEMU_LOADER_SIM_SIM_MOUNTS_H
 #define GPEMU_LOADER_SIM_SIM_MOUNTS_H
@@ -28,6 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fs/layer/ahead.h"
 #include "fs/source/tree.h"
 #include "loader/sim/sim_fs.h"
 
@@ -64,28 +70,11 @@ double sim_mounts_card(const struct sim_mounts *m);
 int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
 		      size_t n, uint32_t **ret);
 
-/* A file on its way. */
-struct sim_read {
-	uint32_t file;	/* its node of the tree */
-	uint32_t piece; /* the next object, or read without a cache */
-	uint32_t owner; /* of the object on its way, if another node has it */
-	uint32_t stage;
-	uint64_t sent; /* when its message had left */
-};
-
-#define SIM_READ_DONE UINT64_MAX
-
-/* Open `file`. */
-void sim_mounts_open(struct sim_read *r, uint32_t file);
-/* Continue at `now`, on the mount of `node`. The time of the next call, or
- * SIM_READ_DONE: the last byte is there now. */
-uint64_t sim_mounts_read(struct sim_mounts *m, uint32_t node,
-			 struct sim_read *r, uint64_t now);
-
 struct sim_counts {
 	uint64_t hits, misses, hit_bytes, miss_bytes;
 	uint64_t backend_reads, backend_bytes; /* of devices below the caches */
 	uint64_t peer_hits, peer_bytes;	       /* misses that a node served */
+	uint64_t ahead[AHEAD_COUNTS];	       /* fetches ahead */
 };
 
 /* Of a node since the last call. */

@@ -11,6 +11,7 @@
  *	a core that transforms	SIM_READ of its slot, or SIM_BATCH
  *	the pin thread, the consumer	SIM_LOOK
  *	a copy to the GPU ends	SIM_RELEASE
+ *	a fetch of the mount, ahead	SIM_AHEAD
  */
 #ifndef GPEMU_LOADER_SIM_SIM_NODE_H
 #define GPEMU_LOADER_SIM_SIM_NODE_H
@@ -22,10 +23,11 @@
 #include "loader/pipeline/pipeline.h"
 #include "loader/sim/sim.h"
 #include "loader/sim/sim_events.h"
+#include "loader/sim/sim_read.h"
 
 /* What an event is about, in the upper 8 bits of `what`; in the others which
- * slot, window or batch. */
-enum sim_what { SIM_READ, SIM_BATCH, SIM_LOOK, SIM_RELEASE };
+ * slot, window, batch or fetch. */
+enum sim_what { SIM_READ, SIM_BATCH, SIM_LOOK, SIM_RELEASE, SIM_AHEAD };
 enum { SIM_WHAT_SHIFT = 24 };
 /* SIM_RELEASE of a pinned buffer, not of a window. */
 #define SIM_PINNED ((1u << SIM_WHAT_SHIFT) - 1)
@@ -143,6 +145,7 @@ struct sim {
 	uint64_t epoch;
 	const uint32_t *order;
 	uint32_t n_reached, n_ended; /* nodes: in this step, in the epoch */
+	uint64_t end_ns;	     /* of the nodes that have ended */
 	struct gpus_reach reach;
 };
 
@@ -158,10 +161,13 @@ static inline void sim_at(struct sim_node *n, uint64_t at, enum sim_what what,
 /* -ENOMEM. sim_load_fini, failed or not. */
 int sim_load_init(struct sim_node *n);
 void sim_load_fini(struct sim_node *n);
+/* Begin the fetches ahead that are due. */
+void sim_load_ahead(struct sim_node *n, uint64_t now);
 /* An epoch of `samples` begins. */
 void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now);
-/* An event of a slot, of a batch. */
+/* An event of a slot, of a fetch, of a batch. */
 void sim_load_read(struct sim_node *n, uint32_t slot, uint64_t now);
+void sim_load_fetch(struct sim_node *n, uint32_t fetch, uint64_t now);
 void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now);
 /* The next batch, complete; NULL: there is none now. */
 struct sim_batch *sim_load_next(struct sim_node *n);

@@ -262,6 +262,7 @@ static void end_epoch(struct sim_node *n)
 		return;
 	t->ended = true;
 	t->end_ns = MAX(t->free_ns, t->idle_ns);
+	n->sim->end_ns = MAX(n->sim->end_ns, t->end_ns);
 	n->sim->n_ended++;
 }
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/dataset/mount.h"
+#include "loader/sim/sim_ahead.h"
 #include "loader/train/session_open.h"
 
 /* --- options -------------------------------------------------------------- */
@@ -42,7 +44,7 @@ static const char *unknown(const struct train_options *o)
 int simulate_options(struct train_options *o, struct err *err)
 {
 	const char *what = unknown(o);
-	enum sim_caches caches;
+	enum sim_caches word;
 
 	if (!o->simulate)
 		return only_with(o, err);
@@ -50,7 +52,7 @@ int simulate_options(struct train_options *o, struct err *err)
 		return err_set(err, -EINVAL, "%s: not with --simulate", what);
 	o->world_size = o->nodes;
 	o->together = o->nodes > 1;
-	return o->caches ? sim_caches_parse(o->caches, &caches, err) : 0;
+	return o->caches ? sim_caches_parse(o->caches, &word, err) : 0;
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -74,6 +76,24 @@ static int check(const struct train_options *o, const struct train_choice *c,
 	return 0;
 }
 
+static enum sim_caches caches(const struct train_options *o)
+{
+	enum sim_caches ret = SIM_CACHES_PRIVATE;
+
+	if (o->caches)
+		sim_caches_parse(o->caches, &ret, NULL);
+	return ret;
+}
+
+/* The settings of the mounts. Call sim_fs_fini, failed or not. */
+static int read_fs(struct sim_fs *ret, const struct train_options *o,
+		   struct err *err)
+{
+	bool peers = caches(o) == SIM_CACHES_PARTITIONED && o->nodes > 1;
+
+	return sim_fs_read(ret, o->fs_config, &o->fs, peers, err);
+}
+
 int simulate_check(const struct train_options *o, const struct train_choice *c,
 		   struct err *err)
 {
@@ -82,7 +102,7 @@ int simulate_check(const struct train_options *o, const struct train_choice *c,
 
 	if (r < 0)
 		return r;
-	r = sim_fs_read(&fs, o->fs_config, &o->fs, err);
+	r = read_fs(&fs, o, err);
 	sim_fs_fini(&fs);
 	return r;
 }
@@ -105,10 +125,9 @@ static int open_mounts(struct simulate *m, struct err *err)
 				       .tree = &m->data.tree,
 				       .nodes = (uint32_t)o->nodes,
 				       .seed = o->common.seed,
+				       .caches = caches(o),
 				       .shared_storage = o->shared_storage };
 
-	if (o->caches)
-		sim_caches_parse(o->caches, &c.caches, NULL);
 	return sim_mounts_new(&c, &m->mounts, err);
 }
 
@@ -187,7 +206,7 @@ int simulate_open(struct simulate *m, struct session *s, struct err *err)
 
 	m->session = s;
 	if (r == 0)
-		r = sim_fs_read(&m->fs, o->fs_config, &o->fs, err);
+		r = read_fs(&m->fs, o, err);
 	if (r == 0 && s->choice.engine->next) {
 		r = open_data(m, err);
 		if (r == 0)
@@ -254,6 +273,59 @@ static int add_up(struct simulate *m, struct err *err)
 		       : 0;
 }
 
+/* The samples of `n` epochs, of each node in turn, into `future`. */
+static int fill_future(struct simulate *m, struct future *future, uint64_t n,
+		       struct err *err)
+{
+	struct session *s = m->session;
+	uint64_t world = m->comm.size, first = s->resume.point.epoch;
+	_cleanup_free_ uint32_t *samples =
+		calloc(s->schedule.n * world, sizeof(*samples));
+	uint32_t *node = future->node;
+	int r = samples ? 0 : err_set(err, -ENOMEM, "out of memory");
+
+	for (uint64_t e = 0; r == 0 && e < n; e++) {
+		r = schedule_all(&s->schedule, first + e, samples, err);
+		for (uint64_t i = 0; r == 0 && i < future->rest * world; i++)
+			*node++ = m->data.file[samples[i]];
+	}
+	return r;
+}
+
+/* As loader/train/session.c does to a real mount. */
+static int announce_rest(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+	uint64_t visits = session_epoch_samples(s), first;
+	uint64_t most = MOUNT_MOST_ACCESSES / (visits * m->comm.size), n;
+	struct future *f;
+	int r;
+
+	if (!most) {
+		session_tell(s, LOG_LEVEL_WARN,
+			     "the mounts fetch nothing ahead: an epoch has "
+			     "more accesses than a mount takes");
+		m->announced = UINT64_MAX;
+		return 0;
+	}
+	first = s->resume.point.epoch;
+	n = MIN(s->options.epochs - first, most);
+	f = future_new((const uint32_t[FUTURE_FIELDS]){
+		[FUTURE_WORLD] = m->comm.size,
+		[FUTURE_EPOCHS] = (uint32_t)n,
+		[FUTURE_FIRST] = (uint32_t)visits,
+		[FUTURE_REST] = (uint32_t)visits,
+	});
+	if (!f)
+		return err_set(err, -ENOMEM, "out of memory for a future");
+	r = fill_future(m, f, n, err);
+	if (r == 0)
+		r = sim_ahead_announce(m->mounts, f, err);
+	future_put(f);
+	m->announced = first + n;
+	return r;
+}
+
 int simulate_epoch(struct simulate *m, struct err *err)
 {
 	struct session *s = m->session;
@@ -262,7 +334,9 @@ int simulate_epoch(struct simulate *m, struct err *err)
 	uint64_t batch = train_step_samples(&s->options);
 	int r = 0;
 
-	if (s->choice.engine->next)
+	if (m->mounts && sim_ahead_is_on(m->mounts) && p->epoch >= m->announced)
+		r = announce_rest(m, err);
+	if (r == 0 && s->choice.engine->next)
 		r = schedule_fill(&s->schedule, p->epoch, err);
 	if (r == 0)
 		r = sim_epoch(m->sim, p->epoch, samples, m->now_ns, m->account,

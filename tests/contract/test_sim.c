@@ -20,6 +20,8 @@
 
 /* Files of one folder, of SIZE bytes each. */
 enum { N = 256, SIZE = 100000, BATCH = 16, EPOCHS = 3 };
+/* Of another folder: files of three objects. */
+enum { N_LARGE = 8, LARGE = 9000000 };
 
 static char dir[] = "/tmp/gpemu-sim-XXXXXX";
 
@@ -41,6 +43,15 @@ static void put(const char *name, const char *text)
 	"}\niops: " S "}\nopen: " S "}\nlookup: " S "}\nreaddir: " S "}\n" \
 	"read: " S read "}\n"
 
+static void put_file(const char *path, off_t bytes)
+{
+	int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, bytes), 0);
+	close(fd);
+}
+
 static int make_data(void **state)
 {
 	char path[64];
@@ -50,13 +61,14 @@ static int make_data(void **state)
 	snprintf(path, sizeof(path), "%s/data", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	for (int i = 0; i < N; i++) {
-		int fd;
-
 		snprintf(path, sizeof(path), "%s/data/%03d", dir, i);
-		fd = open(path, O_CREAT | O_WRONLY, 0600);
-		assert_true(fd >= 0);
-		assert_int_equal(ftruncate(fd, SIZE), 0);
-		close(fd);
+		put_file(path, SIZE);
+	}
+	snprintf(path, sizeof(path), "%s/large", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (int i = 0; i < N_LARGE; i++) {
+		snprintf(path, sizeof(path), "%s/large/%d", dir, i);
+		put_file(path, LARGE);
 	}
 	put("seek.yaml", STORAGE(", count: 1", "",
 				 ", occupancy: {kind: const, value: 5ms}"));
@@ -154,6 +166,18 @@ static double fs(const struct run *r, size_t i, const char *key)
 		json_array_get(json_object_get(json_object_get(r->record, "fs"),
 					       "epochs"),
 			       i),
+		key));
+}
+
+static double ahead(const struct run *r, size_t i, const char *key)
+{
+	return json_number_value(json_object_get(
+		json_object_get(
+			json_array_get(json_object_get(
+					       json_object_get(r->record, "fs"),
+					       "epochs"),
+				       i),
+			"prefetch"),
 		key));
 }
 
@@ -473,6 +497,134 @@ static void locality_reads_only_what_moves(void **state)
 	NEAR(reads[1], .086 * N, .5);
 }
 
+/* --- fetches ahead -------------------------------------------------------- */
+
+static void what_is_fetched_ahead_hits_as_it_would_have(void **state)
+{
+	static const char *const loaders[] = { "loader=sync", "loader=async" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint64_t want[EPOCHS];
+		double used = 0, prefetched = 0;
+		struct run r;
+
+		run(&r, (const char *[]){ loaders[i], "fs=prefetch=8M",
+					  "fs=cache_size=50%", "epochs=3",
+					  "fs=storage=%/seek.yaml", NULL });
+		replay(&r, "minio", .5, want);
+		for (size_t e = 0; e < EPOCHS; e++) {
+			NEAR(epoch(&r, e, "hits"), (double)want[e], 0);
+			NEAR(epoch(&r, e, "misses"), (double)(N - want[e]), 0);
+			NEAR(epoch(&r, e, "samples"), N, 0);
+			NEAR(ahead(&r, e, "used") + ahead(&r, e, "missed"), N,
+			     0);
+			used += ahead(&r, e, "used");
+			prefetched += ahead(&r, e, "prefetched");
+		}
+		/* all that was fetched was used */
+		NEAR(prefetched, used, 0);
+		assert_true(used > N / 2.);
+		done(&r);
+	}
+}
+
+static void fetches_ahead_hide_the_latency(void **state)
+{
+	static const struct {
+		const char *depth;
+		double seconds;
+	} cases[] = {
+		{ "fs=prefetch_depth=1", N * 20e-3 },
+		{ "fs=prefetch_depth=2", N * 10e-3 },
+		{ "fs=prefetch_depth=16", N * 5e-3 },
+	};
+
+	(void)state;
+	/* one reader, of four channels */
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct run r;
+
+		run(&r, (const char *[]){ "workers=1", cases[i].depth,
+					  "fs=cache_policy=none",
+					  "fs=storage=%/four.yaml",
+					  "fs=prefetch=2M", NULL });
+		NEAR(epoch(&r, 0, "seconds"), cases[i].seconds, .03);
+		NEAR(fs(&r, 0, "backend_reads"), N, 0);
+		assert_true(ahead(&r, 0, "late") > 0);
+		done(&r);
+	}
+}
+
+/* No more than the staging buffer is ahead of the reads. */
+static void an_epoch_begins_with_what_the_last_one_staged(void **state)
+{
+	const char *const options[] = {
+		"model=resnet50",	"epochs=2",
+		"fs=cache_policy=none", "fs=storage=%/link.yaml",
+		"fs=prefetch=1000000",	NULL
+	};
+	struct run r;
+
+	(void)state;
+	run(&r, options);
+	NEAR(fs(&r, 0, "backend_reads"), N + 10, 0);
+	NEAR(fs(&r, 1, "backend_reads"), N - 10, 0);
+	done(&r);
+}
+
+static void large_files_are_fetched_object_by_object(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run(&r, (const char *[]){ "data=%/large", "batch=2", "workers=1",
+				  "fs=cache_policy=none", "fs=prefetch=16M",
+				  "fs=storage=%/link.yaml", NULL });
+	NEAR(fs(&r, 0, "backend_reads"), 3 * N_LARGE, 0);
+	NEAR(fs(&r, 0, "backend_bytes"), (double)N_LARGE * LARGE, 0);
+	NEAR(fs(&r, 0, "misses"), 3 * N_LARGE, 0);
+	NEAR(ahead(&r, 0, "used") + ahead(&r, 0, "missed"), 3 * N_LARGE, 0);
+	NEAR(epoch(&r, 0, "seconds"), (double)N_LARGE * LARGE / 20e6, .03);
+	done(&r);
+}
+
+/* Of two nodes, each accesses a sample k of 6 times with probability
+ * C(6, k) / 64, and keeps the 40 % with the largest k. */
+static void a_node_keeps_what_it_accesses_most(void **state)
+{
+	double hits = 0, all = 0;
+	struct run r;
+
+	(void)state;
+	run(&r, (const char *[]){ "nodes=2", "caches=partitioned", "epochs=6",
+				  "fs=prefetch=1000000", "fs=cache_size=40%",
+				  "batch=4", NULL });
+	for (size_t e = 1; e < 6; e++) {
+		hits += epoch(&r, e, "hits");
+		all += N;
+	}
+	NEAR(hits / all, ((6 + 30 + 60) / 64. + 3 * (.4 - 22 / 64.)) / 3, .08);
+	done(&r);
+}
+
+/* More nodes than a mount has peers. Each caches more than its first epoch, and
+ * so all samples of it. */
+static void many_nodes_read_each_sample_once(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run(&r, (const char *[]){ "nodes=128", "caches=partitioned", "batch=1",
+				  "epochs=3", "fs=prefetch=300000",
+				  "fs=cache_size=2%", "fs=storage=%/seek.yaml",
+				  "shared_storage=on", NULL });
+	NEAR(fs(&r, 0, "backend_reads") + fs(&r, 1, "backend_reads"), N, 0);
+	NEAR(fs(&r, 2, "backend_reads"), 0, 0);
+	NEAR(epoch(&r, 2, "samples"), N, 0);
+	done(&r);
+}
+
 static void the_same_seed_gives_the_same_times(void **state)
 {
 	static const char *const seeds[] = { "seed=5", "seed=5", "seed=6" };
@@ -502,6 +654,12 @@ int main(void)
 		cmocka_unit_test(the_network_bounds_an_epoch),
 		cmocka_unit_test(hits_are_those_of_a_replay),
 		cmocka_unit_test(each_tier_costs_its_reads),
+		cmocka_unit_test(what_is_fetched_ahead_hits_as_it_would_have),
+		cmocka_unit_test(fetches_ahead_hide_the_latency),
+		cmocka_unit_test(an_epoch_begins_with_what_the_last_one_staged),
+		cmocka_unit_test(large_files_are_fetched_object_by_object),
+		cmocka_unit_test(a_node_keeps_what_it_accesses_most),
+		cmocka_unit_test(many_nodes_read_each_sample_once),
 		cmocka_unit_test(samples_have_the_numbers_of_the_loader),
 		cmocka_unit_test(nodes_divide_an_epoch),
 		cmocka_unit_test(locality_reads_only_what_moves),

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/sim/sim_read.h"
+
+#include "fs/device/calibrate.h"
+#include "fs/peer/peer_proto.h"
+#include "fs/server/object.h"
+#include "loader/sim/sim_own.h"
+#include "net/frame.h"
+
+/* Bytes of a frame that are no data. Source: docs/peers.md */
+enum {
+	FRAME_BYTES = FRAME_HEADER + SEAL_TAG,
+	GET_BYTES = 1 + 8 + 8 + 4 + FRAME_BYTES,
+	DATA_BYTES = PEER_DATA_HEAD + FRAME_BYTES,
+};
+
+enum stage { OPEN, READ, ASKED, SERVE, ANSWER, ARRIVED, N_STAGES };
+
+struct object_at {
+	struct cache_object what;
+	uint64_t offset;
+};
+
+/* The next piece: an object or, without caches, what the kernel reads at once.
+ * 0 bytes: the file has ended. */
+static struct object_at piece_of(const struct sim_mounts *m,
+				 const struct sim_read *r)
+{
+	uint64_t size = m->bypass ? CALIBRATE_BYTES : OBJECT_EXTENT;
+	uint64_t all = m->c.tree->nodes[r->file].bytes;
+	uint64_t at = r->piece * size;
+
+	return (struct object_at){
+		.what = { .key = object_key(r->file, r->piece),
+			  .bytes = at < all ? MIN(all - at, size) : 0,
+			  .file_bytes = all },
+		.offset = at,
+	};
+}
+
+/* Another node that owns it, or PLACE_NONE. */
+static uint32_t owner_of(const struct own *o, uint64_t key)
+{
+	const struct sim_mounts *m = o->all;
+	uint32_t owner = m->place && !m->bypass ? place_owner(m->place, key)
+						: PLACE_NONE;
+
+	return owner == o->node ? PLACE_NONE : owner;
+}
+
+static uint64_t storage_read(struct own *o, const struct sim_read *r,
+			     const struct object_at *x, uint64_t now)
+{
+	o->counts.backend_reads++;
+	o->counts.backend_bytes += x->what.bytes;
+	return device_schedule(o->device, STORAGE_READ, r->file, x->offset,
+			       x->what.bytes, now);
+}
+
+static uint64_t tier_read(struct own *o, size_t tier, const struct sim_read *r,
+			  const struct object_at *x, uint64_t now)
+{
+	struct device *d = o->tier[tier].device;
+
+	return d ? device_schedule(d, STORAGE_READ, r->file, x->offset,
+				   x->what.bytes, now)
+		 : now;
+}
+
+/* The open of a file costs as much as its first object. */
+static uint64_t open_file(struct own *o, struct sim_read *r, uint64_t now)
+{
+	bool fetch = r->reader == SIM_NOBODY;
+	uint64_t key = object_key(r->file, 0);
+	size_t k = fetch ? r->tier : cache_stack_peek(&o->caches, key);
+	struct device *d = k < o->caches.n ? o->tier[k].device : o->device;
+
+	r->stage = READ;
+	/* the fetch has paid */
+	if (!fetch && ahead_find(&o->ahead, key))
+		return now;
+	if (k == o->caches.n && o->all->c.tree->nodes[r->file].bytes &&
+	    owner_of(o, key) != PLACE_NONE)
+		return now;
+	return d ? device_schedule(d, STORAGE_OPEN, r->file, 0, 0, now) : now;
+}
+
+static uint64_t miss(struct own *o, struct sim_read *r,
+		     const struct object_at *x, uint64_t now)
+{
+	uint64_t first;
+
+	r->owner = owner_of(o, x->what.key);
+	if (r->owner == PLACE_NONE) {
+		r->piece++;
+		return storage_read(o, r, x, now);
+	}
+	r->stage = ASKED;
+	r->sent = nic_send(&o->nic, now, GET_BYTES, &first);
+	return first;
+}
+
+/* A miss is counted once for each object, also where the kernel reads less. */
+static void count(struct own *o, const struct object_at *x, bool hit)
+{
+	struct sim_counts *n = &o->counts;
+
+	n->hits += hit;
+	n->hit_bytes += hit ? x->what.bytes : 0;
+	n->misses += !hit && x->offset % OBJECT_EXTENT == 0;
+	n->miss_bytes += hit ? 0 : x->what.bytes;
+}
+
+/* It was fetched ahead, or is being fetched. */
+static uint64_t use(struct own *o, struct sim_read *r,
+		    const struct object_at *what, struct own_ahead *x,
+		    uint64_t now)
+{
+	bool landed = x->landed;
+
+	count(o, what, x->hit);
+	x->reader = r->reader;
+	ahead_use(&o->ahead, &x->item, landed);
+	r->piece++;
+	return landed ? now : SIM_READ_WAITS;
+}
+
+/* The tier that has the object; caches.n: none. */
+static size_t access_object(struct own *o, const struct object_at *x)
+{
+	size_t k = o->all->bypass ? o->caches.n
+				  : cache_stack_access(&o->caches, &x->what);
+
+	count(o, x, k < o->caches.n);
+	return k;
+}
+
+static uint64_t read_piece(struct own *o, struct sim_read *r, uint64_t now)
+{
+	struct object_at x = piece_of(o->all, r);
+	struct ahead_item *item;
+	size_t k = r->tier;
+
+	if (!x.what.bytes || r->piece == r->end)
+		return SIM_READ_DONE;
+	if (r->reader != SIM_NOBODY) {
+		item = ahead_find(&o->ahead, x.what.key);
+		o->called = true;
+		if (item)
+			return use(o, r, &x, own_ahead(item), now);
+		if (o->ahead.plan)
+			ahead_miss(&o->ahead, x.what.key);
+		k = access_object(o, &x);
+	}
+	if (k == o->caches.n)
+		return miss(o, r, &x, now);
+	r->piece++;
+	return tier_read(o, k, r, &x, now);
+}
+
+/* The request arrives at the owner; then it is there. */
+static uint64_t asked(struct own *o, struct sim_read *r, uint64_t now)
+{
+	r->stage = SERVE;
+	return nic_receive(&o->all->own[r->owner].nic, now, r->sent, GET_BYTES);
+}
+
+static uint64_t serve(struct own *o, struct sim_read *r, uint64_t now)
+{
+	struct own *owner = &o->all->own[r->owner];
+	struct object_at x = piece_of(o->all, r);
+	size_t k = cache_stack_access(&owner->caches, &x.what);
+
+	r->stage = ANSWER;
+	return k < owner->caches.n ? tier_read(owner, k, r, &x, now)
+				   : storage_read(owner, r, &x, now);
+}
+
+static uint64_t answer(struct own *o, struct sim_read *r, uint64_t now)
+{
+	struct object_at x = piece_of(o->all, r);
+	uint64_t first;
+
+	r->stage = ARRIVED;
+	r->sent = nic_send(&o->all->own[r->owner].nic, now,
+			   DATA_BYTES + x.what.bytes, &first);
+	return first;
+}
+
+static uint64_t arrived(struct own *o, struct sim_read *r, uint64_t now)
+{
+	struct object_at x = piece_of(o->all, r);
+
+	o->counts.peer_hits++;
+	o->counts.peer_bytes += x.what.bytes;
+	r->stage = READ;
+	r->piece++;
+	return nic_receive(&o->nic, now, r->sent, DATA_BYTES + x.what.bytes);
+}
+
+void sim_read_open(struct sim_read *r, uint32_t file, uint32_t reader)
+{
+	*r = (struct sim_read){
+		.file = file, .end = UINT32_MAX, .reader = reader, .stage = OPEN
+	};
+}
+
+bool sim_read_object(struct sim_mounts *m, uint32_t node, struct sim_read *r,
+		     uint64_t key)
+{
+	struct own *o = &m->own[node];
+	uint32_t extent = (uint32_t)key;
+	struct object_at x;
+
+	*r = (struct sim_read){ .file = (uint32_t)(key >> 32),
+				.piece = extent,
+				.end = extent + 1,
+				.reader = SIM_NOBODY,
+				.stage = extent ? READ : OPEN };
+	x = piece_of(m, r);
+	r->tier = (uint32_t)cache_stack_access(&o->caches, &x.what);
+	return r->tier < o->caches.n;
+}
+
+uint64_t sim_read_go(struct sim_mounts *m, uint32_t node, struct sim_read *r,
+		     uint64_t now)
+{
+	static uint64_t (*const stages[N_STAGES])(
+		struct own *, struct sim_read *, uint64_t) = {
+		[OPEN] = open_file, [READ] = read_piece, [ASKED] = asked,
+		[SERVE] = serve,    [ANSWER] = answer,	 [ARRIVED] = arrived,
+	};
+	uint64_t at = now;
+
+	while (at <= now)
+		at = stages[r->stage](&m->own[node], r, now);
+	return at;
+}

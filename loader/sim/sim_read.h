@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* A file on its way from the mount of a node (sim_mounts.h), or an object that
+ * is fetched ahead of its read (sim_ahead.h). */
+#ifndef GPEMU_LOADER_SIM_SIM_READ_H
+#define GPEMU_LOADER_SIM_SIM_READ_H
+
+#include "loader/sim/sim_mounts.h"
+
+struct sim_read {
+	uint32_t file;	/* its node of the tree */
+	uint32_t piece; /* the next object, or read without a cache */
+	uint32_t end;	/* the piece after the last */
+	uint32_t owner; /* of the object on its way, if another node has it */
+	uint32_t stage;
+	uint32_t reader; /* its number; SIM_NOBODY: a fetch ahead */
+	uint32_t tier;	 /* of a fetch: where the object was found, or none */
+	uint64_t sent;	 /* when its message had left */
+};
+
+#define SIM_NOBODY UINT32_MAX
+#define SIM_READ_DONE UINT64_MAX
+#define SIM_READ_WAITS (UINT64_MAX - 1)
+
+/* Open `file`; `reader` is the caller's. */
+void sim_read_open(struct sim_read *r, uint32_t file, uint32_t reader);
+/* Ask the caches of `node` for an object, to fetch it. true: they had it. */
+bool sim_read_object(struct sim_mounts *m, uint32_t node, struct sim_read *r,
+		     uint64_t key);
+/*
+ * Continue at `now`, on the mount of `node`. The time of the next call;
+ * SIM_READ_DONE: the last byte is there now; SIM_READ_WAITS: the next call
+ * follows when sim_ahead_fetch returns the reader.
+ */
+uint64_t sim_read_go(struct sim_mounts *m, uint32_t node, struct sim_read *r,
+		     uint64_t now);
+
+#endif
