@@ -2,7 +2,6 @@
 #include "net/gradients.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/units.h"
@@ -106,6 +105,14 @@ static size_t piece_at(const struct gradients_bucket *b, const struct link *l,
 	while (piece < GRADIENTS_BYTES && (double)piece * 2 <= most)
 		piece *= 2;
 	return piece;
+}
+
+bool gradients_idle(const struct gradients *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (!is_over(&g->chain[i]))
+			return false;
+	return true;
 }
 
 void gradients_book(struct gradients *g, struct link *out, struct link *in,

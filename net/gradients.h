@@ -19,6 +19,7 @@
 #ifndef GPEMU_NET_GRADIENTS_H
 #define GPEMU_NET_GRADIENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,8 @@ void gradients_fini(struct gradients *g);
  * -EBUSY: all GRADIENTS_CHAINS are in use; -ENOMEM. */
 int gradients_add(struct gradients *g, uint64_t id,
 		  const struct gradients_bucket *b);
+/* Is no bucket left? */
+bool gradients_idle(const struct gradients *g);
 /* Book the pieces that are ready at `until`; larger ones the longer ago that
  * is, so that a long pause costs no long walk. */
 void gradients_book(struct gradients *g, struct link *out, struct link *in,

@@ -46,36 +46,56 @@ void nic_limit(struct nic *n, double bytes_per_s, uint64_t latency_ns)
 		n->piece = MAX((size_t)piece, LEAST_PIECE);
 }
 
-/* As link_send, but what fits in a piece waits for one piece of another message
- * at most, not for all that is left of it. */
-static uint64_t pass(const struct nic *n, struct link *l, uint64_t ready,
-		     size_t bytes)
+static void book_gradients(struct nic *n, uint64_t until)
 {
-	uint64_t piece = link_ns(l->bytes_per_s, n->piece);
-	uint64_t begin = MAX(ready, l->busy_ns);
-	uint64_t end = link_send(l, ready, bytes);
+	gradients_book(&n->gradients, &n->out, &n->in, n->piece, until);
+}
 
+/* As link_send, by turns with the gradients that become ready meanwhile.
+ * *ret_first: its first piece has passed. */
+static uint64_t take_turns(struct nic *n, struct link *l, uint64_t ready,
+			   size_t bytes, uint64_t *ret_first)
+{
+	size_t now = MIN(bytes, n->piece);
+	uint64_t end = *ret_first = link_send(l, ready, now);
+
+	while ((bytes -= now) > 0 && !gradients_idle(&n->gradients)) {
+		book_gradients(n, end);
+		now = MIN(bytes, n->piece);
+		end = link_send(l, end, now);
+	}
+	return bytes > 0 ? link_send(l, end, bytes) : end;
+}
+
+/* What fits in a piece waits for one piece of another message at most, not for
+ * all that is left of it. */
+static uint64_t pass(struct nic *n, struct link *l, uint64_t ready,
+		     size_t bytes, uint64_t *ret_first)
+{
+	uint64_t piece = link_ns(l->bytes_per_s, n->piece), begin, end, early;
+
+	book_gradients(n, ready);
+	begin = MAX(ready, l->busy_ns);
+	end = take_turns(n, l, ready, bytes, ret_first);
 	if (bytes > n->piece || begin <= ready + piece)
 		return end;
-	return end - (begin - (ready + piece));
+	early = begin - (ready + piece);
+	*ret_first -= early;
+	return end - early;
 }
 
 uint64_t nic_send(struct nic *n, uint64_t now, size_t bytes,
 		  uint64_t *ret_first)
 {
-	size_t rest = bytes - MIN(bytes, n->piece);
-	uint64_t end = pass(n, &n->out, now + n->latency_ns, bytes);
-
 	n->sent += bytes;
-	*ret_first = end - link_ns(n->out.bytes_per_s, rest);
-	return end;
+	return pass(n, &n->out, now + n->latency_ns, bytes, ret_first);
 }
 
 uint64_t nic_receive(struct nic *n, uint64_t now, uint64_t sent, size_t bytes)
 {
 	size_t part = bytes % n->piece;
 	uint64_t last = link_ns(n->in.bytes_per_s, part ? part : n->piece);
-	uint64_t end = pass(n, &n->in, now, bytes);
+	uint64_t first, end = pass(n, &n->in, now, bytes, &first);
 
 	n->received += bytes;
 	return MAX(end, sent + last);
@@ -93,7 +113,7 @@ void nic_book(struct nic *nic, struct link *l, struct nic_flow *f, size_t n,
 	ready = MIN(ready, now);
 	f->booked = MIN(n, nic->piece);
 	pthread_mutex_lock(&nic->lock);
-	gradients_book(&nic->gradients, &nic->out, &nic->in, nic->piece, ready);
+	book_gradients(nic, ready);
 	f->at = link_send(l, ready, f->booked);
 	pthread_mutex_unlock(&nic->lock);
 }
@@ -116,7 +136,7 @@ int nic_reduce(struct nic *n, uint64_t id, const struct gradients_bucket *b,
 	int r;
 
 	pthread_mutex_lock(&n->lock);
-	gradients_book(&n->gradients, &n->out, &n->in, n->piece, now);
+	book_gradients(n, now);
 	r = gradients_add(&n->gradients, id, b);
 	pthread_mutex_unlock(&n->lock);
 	return r;

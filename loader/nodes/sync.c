@@ -132,6 +132,11 @@ void sync_settle(struct sync *s, struct gpus_reach *ret_all,
 	s->base_ns = *ret_reduced + all.optimizer_ns;
 }
 
+void sync_delay(struct sync *s, uint64_t ns)
+{
+	s->base_ns += ns;
+}
+
 /* When the slowest card has passed the gradients. */
 static int share_cards(struct sync *s, uint64_t base, uint64_t *reduced,
 		       struct err *err)
@@ -147,7 +152,7 @@ static int share_cards(struct sync *s, uint64_t base, uint64_t *reduced,
 	for (uint32_t i = 0; r == 0 && i < s->comm->size; i++)
 		most = MAX(most, s->delay[i]);
 	*reduced += most;
-	s->base_ns += most;
+	sync_delay(s, most);
 	return r;
 }
 

@@ -93,6 +93,9 @@ int sync_finish(struct sync *s, struct gpus_reach *ret_all,
 /* The same once `node` has the records of all. Waits for nothing. */
 void sync_settle(struct sync *s, struct gpus_reach *ret_all,
 		 uint64_t *ret_reduced);
+/* The gradients of the last step were reduced `ns` later than that: network
+ * cards had other traffic. */
+void sync_delay(struct sync *s, uint64_t ns);
 /* What the node that was last waited for; NULL: it was this one. */
 const struct stalls *sync_other(const struct sync *s);
 

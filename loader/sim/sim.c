@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/sim/sim_node.h"
+#include "loader/sim/sim_reduce.h"
 
 /* No event: the begin of an epoch. */
 #define NOTHING UINT32_MAX
@@ -34,6 +34,8 @@ static int init_nodes(struct sim *s)
 	for (uint32_t i = 0; i < s->c.nodes; i++) {
 		s->nodes[i].sim = s;
 		s->nodes[i].node = i;
+		if (s->reduce.on_cards)
+			s->nodes[i].card.nic = sim_mounts_nic(s->c.mounts, i);
 	}
 	for (uint32_t i = 0; r == 0 && i < s->c.nodes; i++) {
 		if (s->c.pipeline->engine->next)
@@ -55,6 +57,7 @@ int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
 	s->c = *c;
 	s->pinned = p->pin && !p->pin_direct && p->engine->next;
 	s->lanes = MAX(p->gpus, 1);
+	s->reduce.on_cards = c->on_cards;
 	if (p->engine->next) {
 		s->depth = p->engine->whole_batches
 				   ? 1
@@ -84,6 +87,7 @@ void sim_free(struct sim *s)
 	if (s->prep && s->c.pipeline->prep->fini)
 		s->c.pipeline->prep->fini(s->prep);
 	sim_events_fini(&s->events);
+	free(s->reduce.bucket);
 	free(s->prep);
 	free(s->nodes);
 	free(s);
@@ -124,9 +128,31 @@ static void happen(struct sim *s, const struct sim_event *e)
 	case SIM_BATCH: sim_load_batch(n, which, e->at); break;
 	case SIM_RELEASE: sim_step_release(n, which, e->at); break;
 	case SIM_AHEAD: sim_load_fetch(n, which, e->at); break;
+	case SIM_REDUCED: sim_reduce_wait(n, e->at); break;
 	case SIM_LOOK: break;
 	}
 	sim_step_look(n, e->at);
+	sim_reduce_look(n, e->at);
+}
+
+/* End the steps that all nodes have computed. */
+static void settle(struct sim *s, uint64_t now)
+{
+	struct gpus_reach all;
+	uint64_t reduced;
+
+	do {
+		if (s->n_reached == s->c.nodes)
+			sim_reduce_begin(s, now);
+		if (!sim_reduce_end(s, &all, &reduced))
+			return;
+		sim_step_settle(s, &all, reduced, now);
+	} while (true);
+}
+
+uint64_t sim_card_ns(const struct sim *s, uint32_t node)
+{
+	return s->nodes[node].card.delay_ns;
 }
 
 /* Samples of this rank that no other visits; the order may wrap around. */
@@ -169,11 +195,12 @@ int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
 	do {
 		if (e.what != NOTHING)
 			happen(s, &e);
-		while (s->n_reached == s->c.nodes)
-			sim_step_settle(s, e.at);
+		settle(s, e.at);
 	} while (next(s, &e));
 	if (s->events.failed)
-		return err_set(err, -ENOMEM, "out of memory");
+		s->failed = -ENOMEM;
+	if (s->failed)
+		return err_set(err, s->failed, "%s", strerror(-s->failed));
 	if (s->n_ended < s->c.nodes)
 		return err_set(err, -EDEADLK,
 			       "the simulation stands still at %.9f s",

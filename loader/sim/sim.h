@@ -27,6 +27,8 @@ struct sim_config {
 	/* the nodes reduce gradients: their steps end together; its comm has
 	 * their number. NULL: they do not */
 	struct sync *sync;
+	bool on_cards; /* their gradients share the network cards of the mounts
+			*/
 	struct sim_mounts *mounts;
 	const uint32_t *file; /* of each sample: its node of the tree */
 };
@@ -45,5 +47,8 @@ void sim_free(struct sim *s);
  */
 int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
 	      struct account *accounts, uint64_t *ret_end, struct err *err);
+
+/* How much the traffic of the caches has delayed the gradients of a node. */
+uint64_t sim_card_ns(const struct sim *s, uint32_t node);
 
 #endif

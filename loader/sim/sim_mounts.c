@@ -100,10 +100,15 @@ static int new_own(struct sim_mounts *m, uint32_t node,
 	struct own *o = &m->own[node];
 	int r = new_caches(o, err);
 
-	nic_limit(&o->nic, nic->nic.gb_per_s * 1e9, nic->nic.latency_ns);
+	if (r < 0)
+		return r;
+	o->nic = nic_new();
+	if (!o->nic)
+		return err_set(err, -ENOMEM, "out of memory");
+	nic_limit(o->nic, nic->nic.gb_per_s * 1e9, nic->nic.latency_ns);
 	if (m->c.shared_storage && node)
 		o->device = m->own[0].device;
-	else if (r == 0)
+	else
 		r = device_new(m->storage, m->c.seed, &o->device);
 	return r == 0 ? sim_ahead_init(o) : r;
 }
@@ -217,6 +222,7 @@ void sim_mounts_free(struct sim_mounts *m)
 
 		cache_stack_fini(&o->caches);
 		sim_ahead_fini(o);
+		nic_free(o->nic);
 		for (size_t k = 0; k < TIERS_MAX; k++) {
 			device_free(o->tier[k].device);
 			free(o->tier[k].kept);
@@ -304,6 +310,11 @@ json_t *sim_counts_json(const struct sim_counts *n)
 double sim_mounts_card(const struct sim_mounts *m)
 {
 	return m->card_gb_per_s;
+}
+
+struct nic *sim_mounts_nic(const struct sim_mounts *m, uint32_t node)
+{
+	return m->own[node].nic;
 }
 
 json_t *sim_mounts_json(const struct sim_mounts *m)

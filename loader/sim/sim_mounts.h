@@ -55,6 +55,7 @@ struct sim_mounts_config {
 	bool shared_storage; /* one device for all nodes */
 };
 
+struct nic;
 struct sim_mounts;
 
 /* What `c` points to stays in use. Errors of profiles and policies; -E2BIG: too
@@ -64,6 +65,7 @@ int sim_mounts_new(const struct sim_mounts_config *c, struct sim_mounts **ret,
 void sim_mounts_free(struct sim_mounts *m);
 /* GB/s of the network card that a node's cache uses; 0: none. */
 double sim_mounts_card(const struct sim_mounts *m);
+struct nic *sim_mounts_nic(const struct sim_mounts *m, uint32_t node);
 /* The owner of each of `n` samples, whose nodes of the tree are `file`, as
  * struct order_input has it; malloc'ed. NULL: the caches are private. -ENOMEM.
  */

@@ -12,6 +12,7 @@
  *	the pin thread, the consumer	SIM_LOOK
  *	a copy to the GPU ends	SIM_RELEASE
  *	a fetch of the mount, ahead	SIM_AHEAD
+ *	the gradients on the network card	SIM_REDUCED
  */
 #ifndef GPEMU_LOADER_SIM_SIM_NODE_H
 #define GPEMU_LOADER_SIM_SIM_NODE_H
@@ -24,10 +25,18 @@
 #include "loader/sim/sim.h"
 #include "loader/sim/sim_events.h"
 #include "loader/sim/sim_read.h"
+#include "net/nic.h"
 
 /* What an event is about, in the upper 8 bits of `what`; in the others which
  * slot, window, batch or fetch. */
-enum sim_what { SIM_READ, SIM_BATCH, SIM_LOOK, SIM_RELEASE, SIM_AHEAD };
+enum sim_what {
+	SIM_READ,
+	SIM_BATCH,
+	SIM_LOOK,
+	SIM_RELEASE,
+	SIM_AHEAD,
+	SIM_REDUCED
+};
 enum { SIM_WHAT_SHIFT = 24 };
 /* SIM_RELEASE of a pinned buffer, not of a window. */
 #define SIM_PINNED ((1u << SIM_WHAT_SHIFT) - 1)
@@ -122,15 +131,37 @@ struct sim_train {
 	uint32_t n_buffers, buffers; /* all, and free ones */
 };
 
+/* The network card that the gradients share. */
+struct sim_card {
+	struct nic *nic;
+	bool booked;	    /* the gradients of this step are */
+	uint64_t waited_ns; /* for them, longer than without other traffic */
+	uint64_t delay_ns;  /* of all steps */
+};
+
 struct sim_node {
 	struct sim *sim;
 	uint32_t node;
 	uint64_t look_ns; /* of the next SIM_LOOK; 0: none */
 	struct sim_load load;
 	struct sim_train train;
+	struct sim_card card;
 	struct account *account;
 	struct observed observed;
 	struct observers observers;
+};
+
+/* The step that all nodes have computed (sim_reduce.h). */
+struct sim_reduce {
+	bool on_cards; /* constant: the gradients share the caches' */
+	bool open;
+	uint32_t n_over; /* nodes whose card has passed their gradients */
+	struct gpus_reach all;
+	/* the end of the step before; of the all-reduce, without other
+	 * traffic; the longest delay by that */
+	uint64_t base_ns, reduced_ns, most_ns;
+	struct gradients_bucket *bucket;
+	size_t n_buckets, room;
 };
 
 struct sim {
@@ -146,7 +177,8 @@ struct sim {
 	const uint32_t *order;
 	uint32_t n_reached, n_ended; /* nodes: in this step, in the epoch */
 	uint64_t end_ns;	     /* of the nodes that have ended */
-	struct gpus_reach reach;
+	struct sim_reduce reduce;
+	int failed; /* -errno */
 };
 
 static inline void sim_at(struct sim_node *n, uint64_t at, enum sim_what what,
@@ -183,7 +215,8 @@ void sim_step_begin(struct sim_node *n, uint64_t samples, uint64_t now);
 /* Take what there is; call after every event of the node. */
 void sim_step_look(struct sim_node *n, uint64_t now);
 void sim_step_release(struct sim_node *n, uint32_t what, uint64_t now);
-/* All nodes have computed their part of a step. */
-void sim_step_settle(struct sim *s, uint64_t now);
+/* The step of all nodes is over at `reduced`, or will be. */
+void sim_step_settle(struct sim *s, const struct gpus_reach *all,
+		     uint64_t reduced, uint64_t now);
 
 #endif

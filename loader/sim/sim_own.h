@@ -35,7 +35,7 @@ struct own {
 	struct cache_stack caches;
 	struct own_tier tier[TIERS_MAX];
 	struct device *device;
-	struct nic nic;
+	struct nic *nic;
 	struct ahead ahead;
 	bool called;		   /* there may be more to fetch ahead */
 	struct own_ahead **flying; /* ahead.depth: in flight, or NULL */

@@ -96,7 +96,7 @@ static uint64_t miss(struct own *o, struct sim_read *r,
 		return storage_read(o, r, x, now);
 	}
 	r->stage = ASKED;
-	r->sent = nic_send(&o->nic, now, GET_BYTES, &first);
+	r->sent = nic_send(o->nic, now, GET_BYTES, &first);
 	return first;
 }
 
@@ -162,7 +162,7 @@ static uint64_t read_piece(struct own *o, struct sim_read *r, uint64_t now)
 static uint64_t asked(struct own *o, struct sim_read *r, uint64_t now)
 {
 	r->stage = SERVE;
-	return nic_receive(&o->all->own[r->owner].nic, now, r->sent, GET_BYTES);
+	return nic_receive(o->all->own[r->owner].nic, now, r->sent, GET_BYTES);
 }
 
 static uint64_t serve(struct own *o, struct sim_read *r, uint64_t now)
@@ -182,7 +182,7 @@ static uint64_t answer(struct own *o, struct sim_read *r, uint64_t now)
 	uint64_t first;
 
 	r->stage = ARRIVED;
-	r->sent = nic_send(&o->all->own[r->owner].nic, now,
+	r->sent = nic_send(o->all->own[r->owner].nic, now,
 			   DATA_BYTES + x.what.bytes, &first);
 	return first;
 }
@@ -195,7 +195,7 @@ static uint64_t arrived(struct own *o, struct sim_read *r, uint64_t now)
 	o->counts.peer_bytes += x.what.bytes;
 	r->stage = READ;
 	r->piece++;
-	return nic_receive(&o->nic, now, r->sent, DATA_BYTES + x.what.bytes);
+	return nic_receive(o->nic, now, r->sent, DATA_BYTES + x.what.bytes);
 }
 
 void sim_read_open(struct sim_read *r, uint32_t file, uint32_t reader)

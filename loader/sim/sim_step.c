@@ -412,15 +412,11 @@ static void resume(struct sim_node *n, uint64_t now)
 	sim_step_look(n, now);
 }
 
-void sim_step_settle(struct sim *s, uint64_t now)
+void sim_step_settle(struct sim *s, const struct gpus_reach *all,
+		     uint64_t reduced, uint64_t now)
 {
-	struct gpus_reach all;
-	uint64_t reduced;
-
-	s->n_reached = 0;
-	sync_settle(s->c.sync, &all, &reduced);
 	for (uint32_t i = 0; i < s->c.nodes; i++)
-		settle_one(&s->nodes[i], &all, reduced, now);
+		settle_one(&s->nodes[i], all, reduced, now);
 	/* the next step overwrites the records of this one */
 	for (uint32_t i = 0; i < s->c.nodes; i++)
 		resume(&s->nodes[i], now);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "loader/dataset/mount.h"
 #include "loader/sim/sim_ahead.h"
@@ -143,19 +144,15 @@ static int find_holders(struct simulate *m, struct err *err)
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Really they share it (loader/nodes/card.h). */
-static void check_card(struct simulate *m)
+/* Do the gradients pass the card of the caches? As loader/nodes/card.h asks a
+ * mount. */
+static bool share_cards(const struct simulate *m)
 {
-	struct session *s = m->session;
+	const struct session *s = m->session;
 	double rate = m->mounts ? sim_mounts_card(m->mounts) : 0;
 
-	m->own_card = s->options.node && rate > 0 &&
-		      rate == s->node.profile.nic.gb_per_s;
-	if (m->own_card)
-		session_tell(s, LOG_LEVEL_WARN,
-			     "the gradients do not share the network card with "
-			     "the caches, as they do in a real run: where the "
-			     "card is the bottleneck, epochs are too short");
+	return s->train.sync && s->options.node && rate > 0 &&
+	       rate == s->node.profile.nic.gb_per_s;
 }
 
 /* The steps of all nodes end together, as in loader/train/session_open.c. */
@@ -170,7 +167,6 @@ static int open_sync(struct simulate *m, struct err *err)
 			"without --node there is no network between the "
 			"nodes: their all-reduce takes no time");
 	s->train.sync = &s->sync;
-	check_card(m);
 	return sync_init(&s->sync, &m->comm, &s->node.gpus.reduce) < 0
 		       ? err_set(err, -ENOMEM, "out of memory")
 		       : 0;
@@ -184,6 +180,7 @@ static int open_sim(struct simulate *m, struct err *err)
 				.schedule = &s->schedule,
 				.nodes = (uint32_t)s->options.nodes,
 				.sync = s->train.sync,
+				.on_cards = share_cards(m),
 				.mounts = m->mounts,
 				.file = m->data.file };
 	size_t n = s->options.nodes;
@@ -357,6 +354,19 @@ static void join(struct account *into, const struct account *v, uint32_t n)
 		account_join(into, &v[i]);
 }
 
+static json_t *straggler_json(const struct simulate *m, uint32_t node)
+{
+	const struct sync *s = m->session->train.sync;
+	json_t *j = s ? sync_json(s, node) : NULL;
+
+	if (j)
+		json_object_set_new(
+			j, "card_s",
+			json_real((double)sim_card_ns(m->sim, node) /
+				  NS_PER_S));
+	return j;
+}
+
 /* As the nodes of a real run (loader/train/report.h), without their machines.
  */
 static json_t *nodes_json(const struct simulate *m)
@@ -366,16 +376,13 @@ static json_t *nodes_json(const struct simulate *m)
 
 	for (uint32_t i = 0; i < m->comm.size; i++)
 		json_array_append_new(
-			all,
-			json_pack("{s:I, s:o*, s:o, s:o}", "rank",
-				  (json_int_t)i, "straggler",
-				  s->train.sync ? sync_json(s->train.sync, i)
-						: NULL,
-				  "totals", account_json(&m->total[i], true),
-				  "warm",
-				  s->report.n_epochs > 1
-					  ? account_json(&m->warm[i], true)
-					  : json_null()));
+			all, json_pack("{s:I, s:o*, s:o, s:o}", "rank",
+				       (json_int_t)i, "straggler",
+				       straggler_json(m, i), "totals",
+				       account_json(&m->total[i], true), "warm",
+				       s->report.n_epochs > 1
+					       ? account_json(&m->warm[i], true)
+					       : json_null()));
 	return all;
 }
 
@@ -392,7 +399,6 @@ static json_t *mounts_json(struct simulate *m)
 	json_array_foreach (m->epochs, i, one)
 		json_object_set_new(one, "epoch", json_integer((json_int_t)i));
 	json_object_set(j, "epochs", m->epochs);
-	json_object_set_new(j, "gradients_own_card", json_boolean(m->own_card));
 	return j;
 }
 

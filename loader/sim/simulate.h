@@ -29,7 +29,6 @@ struct simulate {
 	struct sim_fs fs;
 	struct sim_data data;
 	struct sim_mounts *mounts;
-	bool own_card; /* the gradients have one, and would share it really */
 	uint64_t announced; /* epochs below: to the mounts; 0: none */
 	struct sim *sim;
 	uint64_t now_ns;

@@ -43,6 +43,11 @@ static void put(const char *name, const char *text)
 	"}\niops: " S "}\nopen: " S "}\nlookup: " S "}\nreaddir: " S "}\n" \
 	"read: " S read "}\n"
 
+#define CARD(rate)                                                    \
+	"name: t\nsource: test\nverified: true\ngpus: 1\ngpu: v100\n" \
+	"cores: 4\nmemory: 1G\npcie: {source: test}\n"                \
+	"nic: {gb_per_s: " rate ", source: test}\n"
+
 static void put_file(const char *path, off_t bytes)
 {
 	int fd = open(path, O_CREAT | O_WRONLY, 0600);
@@ -75,10 +80,9 @@ static int make_data(void **state)
 	put("four.yaml", STORAGE(", count: 4", "",
 				 ", occupancy: {kind: const, value: 20ms}"));
 	put("link.yaml", STORAGE("", ", mb_per_s: 20", ""));
-	put("node.yaml",
-	    "name: t\nsource: test\nverified: true\ngpus: 1\ngpu: v100\n"
-	    "cores: 4\nmemory: 1G\npcie: {source: test}\n"
-	    "nic: {gb_per_s: 0.01, source: test}\n");
+	put("node.yaml", CARD("0.01"));
+	put("card.yaml", CARD("0.1"));
+	put("other.yaml", CARD("0.1000001"));
 	return 0;
 }
 
@@ -167,6 +171,22 @@ static double fs(const struct run *r, size_t i, const char *key)
 					       "epochs"),
 			       i),
 		key));
+}
+
+/* A number of the record, by its keys and indexes. */
+static double number(const struct run *r, const char *path)
+{
+	const json_t *j = r->record;
+	char key[32];
+	int n;
+
+	for (; sscanf(path, "%31[^/]%n", key, &n) == 1; path += n) {
+		n += path[n] == '/';
+		j = json_is_array(j)
+			    ? json_array_get(j, (size_t)strtoul(key, NULL, 10))
+			    : json_object_get(j, key);
+	}
+	return json_number_value(j);
 }
 
 static double ahead(const struct run *r, size_t i, const char *key)
@@ -318,6 +338,35 @@ static void the_network_bounds_an_epoch(void **state)
 	NEAR(fs(&r, 0, "backend_reads"), N, 0);
 	NEAR(fs(&r, 1, "backend_reads"), 0, 0);
 	done(&r);
+}
+
+/* Where gradients share a card with files, an epoch takes the time of the sum:
+ * of 4 steps, and of half of the files that pass, each way. */
+static void gradients_share_the_card(void **state)
+{
+	static const char *const nodes[] = { "node=%/other.yaml",
+					     "node=%/card.yaml" };
+	double seconds[2], card[2], sum = 0;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct run r;
+
+		run(&r, (const char *[]){
+				"nodes=2", "caches=partitioned", "data=%/large",
+				"fs=cache_size=60%", "batch=1",
+				"fs=nic=%/card.yaml", "workers=2", "epochs=2",
+				"model=squeezenet1_1", nodes[i], NULL });
+		seconds[i] = epoch(&r, 1, "seconds");
+		card[i] = number(&r, "nodes/0/straggler/card_s");
+		sum = (4 * 4. * (double)r.s.model->parameters +
+		       number(&r, "fs/epochs/1/peer/hit_bytes") / 2) /
+		      100e6;
+		done(&r);
+	}
+	NEAR(seconds[1], sum, .15);
+	assert_true(seconds[0] < .8 * sum);
+	assert_true(card[0] == 0 && card[1] > .1);
 }
 
 /* --- caches --------------------------------------------------------------- */
@@ -652,6 +701,7 @@ int main(void)
 		cmocka_unit_test(storage_bounds_an_epoch),
 		cmocka_unit_test(transforms_bound_an_epoch),
 		cmocka_unit_test(the_network_bounds_an_epoch),
+		cmocka_unit_test(gradients_share_the_card),
 		cmocka_unit_test(hits_are_those_of_a_replay),
 		cmocka_unit_test(each_tier_costs_its_reads),
 		cmocka_unit_test(what_is_fetched_ahead_hits_as_it_would_have),

@@ -568,6 +568,42 @@ static void whole_messages_take_their_time(void **state)
 	assert_int_equal(nic_receive(&a, 10, 10, BYTES), 10);
 }
 
+/* Gradients of ten pieces, and a message: both get half of the card while both
+ * have more, the rest is for one. */
+static void whole_messages_take_turns_with_gradients(void **state)
+{
+	enum { PIECE = 50000, GRADIENTS = 10 * PIECE };
+	static const struct {
+		uint64_t message, sent, late; /* pieces */
+	} cases[] = { { 20, 30, 9 }, { 5, 10, 5 }, { 1, 2, 1 } };
+	const struct gradients_bucket b = { .ready_ns = 1,
+					    .bytes = GRADIENTS,
+					    .bytes_per_s = 1e9 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		uint64_t bytes = cases[i].message * PIECE, first;
+		struct nic_delay delay[GRADIENTS_CHAINS];
+		struct nic *n = nic_new();
+
+		nic_limit(n, 1e9, 0);
+		assert_int_equal(nic_reduce(n, 1, &b, 0), 0);
+		assert_int_equal(nic_send(n, 1, bytes, &first),
+				 1 + cases[i].sent * PIECE);
+		assert_int_equal(first, 1 + 2 * PIECE);
+		assert_int_equal(nic_delays(n, delay), 1);
+		assert_int_equal(delay->ns, cases[i].late * PIECE);
+		nic_free(n);
+		/* the same on the way in */
+		n = nic_new();
+		nic_limit(n, 1e9, 0);
+		assert_int_equal(nic_reduce(n, 1, &b, 0), 0);
+		assert_int_equal(nic_receive(n, 1, 1, bytes),
+				 1 + cases[i].sent * PIECE);
+		nic_free(n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -586,6 +622,7 @@ int main(void)
 		cmocka_unit_test(delays_are_right_however_much_is_ahead),
 		cmocka_unit_test(chains_and_buckets_are_limited),
 		cmocka_unit_test(whole_messages_take_their_time),
+		cmocka_unit_test(whole_messages_take_turns_with_gradients),
 	};
 	return seal_init(NULL) < 0 ? 1
 				   : cmocka_run_group_tests(tests, NULL, NULL);
