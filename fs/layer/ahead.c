@@ -129,17 +129,15 @@ void ahead_use(struct ahead *a, struct ahead_item *x, bool landed)
 
 /* --- fetches -------------------------------------------------------------- */
 
-/* `x` is staged for an earlier access, which may still come. If an access has
- * passed it since, it serves the next one instead. */
-static bool waits(struct ahead *a, struct ahead_item *x)
+/* The next object is staged for an earlier access, which may still come. If an
+ * access was missed since, that one may have been passed: then it is for
+ * whichever comes first. */
+static bool waits(struct ahead *a)
 {
-	if (!a->passed)
-		return true;
+	bool passed = a->passed;
+
 	a->passed = false;
-	x->at = announced_at(a->plan);
-	DL_DELETE(a->queue, x);
-	DL_APPEND(a->queue, x);
-	return false;
+	return !passed;
 }
 
 bool ahead_next(struct ahead *a, unsigned *looks, struct cache_object *ret)
@@ -150,7 +148,7 @@ bool ahead_next(struct ahead *a, unsigned *looks, struct cache_object *ret)
 		bool room = ret->bytes <= a->limit - a->bytes &&
 			    a->n_flying < a->depth;
 
-		if (x ? waits(a, x) : fits && !room)
+		if (x ? waits(a) : fits && !room)
 			break;
 		announced_step(a->plan);
 		if (!x && fits)

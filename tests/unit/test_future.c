@@ -12,7 +12,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "fs/layer/announced.h"
+#include "fs/layer/ahead.h"
 #include "fs/peer/foresee.h"
 #include "fs/server/object.h"
 
@@ -589,6 +589,55 @@ static void each_call_looks_at_a_few_accesses(void **state)
 	tree_fini(&t);
 }
 
+static void drop(struct ahead_item *x)
+{
+	x->at = UINT64_MAX;
+}
+
+/* A buffer of more than an epoch. Accesses of something else tell nothing about
+ * what is staged. */
+static void what_is_staged_serves_whichever_access_comes_first(void **state)
+{
+	const uint32_t v[FUTURE_FIELDS] = { 1, 0, 1, 2, 4, 4, 0 };
+	/* of inodes: files 1 to 7, then 1 again */
+	const uint32_t list[] = { 2, 3, 4, 5, 6, 7, 8, 2 };
+	struct text x = make_text(v, list, 8);
+	struct ahead a = { .limit = 100 * BYTES, .depth = 9, .drop = drop };
+	struct ahead_item item[7] = { 0 };
+	unsigned looks = 100;
+	struct future_in in = { 0 };
+	struct cache_object o;
+	struct future *f;
+	struct err err;
+	struct tree t;
+
+	(void)state;
+	make_tree(&t, BYTES);
+	assert_int_equal(future_take(&in, &t, 0, x.bytes, x.n, &f, &err), 0);
+	ahead_announce(&a, announced_new(f, 0, &t));
+	future_put(f);
+	for (uint32_t i = 0; i < 7; i++) {
+		assert_true(ahead_next(&a, &looks, &o));
+		assert_int_equal(o.key, object_key(i + 1, 0));
+		assert_true(ahead_stage(&a, &item[i], &o));
+		ahead_landed(&a, AHEAD_FROM_STORAGE);
+	}
+	assert_false(ahead_next(&a, &looks, &o));
+	ahead_miss(&a, object_key(9, 0));
+	assert_false(ahead_next(&a, &looks, &o));
+	for (uint32_t i = 0; i < 7; i++) {
+		struct ahead_item *found = ahead_find(&a, object_key(i + 1, 0));
+
+		assert_ptr_equal(found, &item[i]);
+		ahead_use(&a, found, true);
+	}
+	assert_int_equal(a.counts[AHEAD_WASTED], 0);
+	announced_free(a.plan);
+	announced_free(a.over);
+	free(x.bytes);
+	tree_fini(&t);
+}
+
 static void a_plan_that_nobody_follows_is_wrong(void **state)
 {
 	enum announced_state r;
@@ -639,6 +688,8 @@ int main(void)
 		cmocka_unit_test(accesses_ahead_of_an_epoch_are_skipped),
 		cmocka_unit_test(what_is_owed_ends_with_the_epoch),
 		cmocka_unit_test(each_call_looks_at_a_few_accesses),
+		cmocka_unit_test(
+			what_is_staged_serves_whichever_access_comes_first),
 		cmocka_unit_test(a_plan_that_nobody_follows_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
