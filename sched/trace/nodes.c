@@ -118,8 +118,8 @@ enum {
 /* Those of openb, how many, and the memory of each GPU. The serial numbers of
  * openb are not read. */
 static const char *const columns[] = {
-	"cpu_milli", "memory_mib", "gpu", "model", "count", "gpu_memory_mib",
-	"sn",
+	"cpu_milli", "memory_mib",     "gpu", "model",
+	"count",     "gpu_memory_mib", "sn",
 };
 
 static int read_row(struct rows *csv, const int *at, struct cluster *c)
