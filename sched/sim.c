@@ -158,6 +158,8 @@ static uint64_t next_event(const struct run *r)
 
 	if (r->arrived < r->n)
 		next = MIN(next, r->jobs[r->arrived].arrival_ns);
+	if (!r->sim->round_ns)
+		next = MIN(next, MAX(r->plan.wake_ns, r->now_ns + 1));
 	/* a round in which nobody runs and nobody came would be like the last
 	 */
 	if (r->sim->round_ns && r->n_active && (r->n_heap || r->changed))
@@ -187,6 +189,7 @@ static int decide(struct run *r, struct err *err)
 	uint64_t from = tick_wall();
 	int e;
 
+	plan_reset(&r->plan);
 	r->changed = false;
 	r->asked_ns = r->now_ns;
 	if (!r->n_active)
@@ -288,6 +291,7 @@ static int begin(struct run *r, struct err *err)
 	r->counted_ns = r->now_ns = r->n ? r->jobs[0].arrival_ns : 0;
 	timeline_init(&cell->result.use, r->now_ns);
 	r->asked_ns = UINT64_MAX;
+	plan_reset(&r->plan);
 	v = view_of(r);
 	return schedule_init(&r->schedule,
 			     container_of(cell->policy.plugin,

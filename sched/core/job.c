@@ -2,6 +2,7 @@
 #include "sched/core/job.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/util.h"
 
@@ -45,6 +46,12 @@ double job_rate(const struct job *job, const struct part *parts, size_t n)
 	if (job->speed && gpus > 0)
 		speed = speed_of(job->speed, cpus / gpus, memory / gpus);
 	return n ? speed / job->work_ns : 0;
+}
+
+bool job_holds(const struct job *job, const struct part *parts, size_t n)
+{
+	return job->n_parts == n &&
+	       !memcmp(job->parts, parts, n * sizeof(*parts));
 }
 
 /* Share of the work that is done at `now_ns`. */

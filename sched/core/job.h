@@ -80,6 +80,8 @@ struct job {
 double speed_of(const struct speed *s, double cpus, double memory_mib);
 /* Share of the work per ns with these parts; 0: none gets done. */
 double job_rate(const struct job *job, const struct part *parts, size_t n);
+/* Does it have these parts, and no others? */
+bool job_holds(const struct job *job, const struct part *parts, size_t n);
 /* Bring a running job's progress up to `now_ns`. */
 void job_advance(struct job *job, uint64_t now_ns);
 

@@ -30,6 +30,7 @@ int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
 void plan_reset(struct plan *p)
 {
 	p->n = p->n_parts = 0;
+	p->wake_ns = UINT64_MAX;
 }
 
 void plan_fini(struct plan *p)

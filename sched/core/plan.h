@@ -26,6 +26,8 @@ struct plan {
 	struct part *parts;
 	size_t n_parts, parts_allocated;
 	bool cold; /* each start is that of a new process */
+	/* decide again then, even if nothing happens; UINT64_MAX: no need */
+	uint64_t wake_ns;
 };
 
 /* Add an action; the parts are copied. -ENOMEM. */

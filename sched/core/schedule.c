@@ -38,7 +38,12 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 			return -ENOMEM;
 	}
 	s->ops = ops;
-	if (ops->key && !ops->decide)
+	if (ops->keys) {
+		s->keys = calloc(v->n_jobs + 1, sizeof(*s->keys));
+		if (!s->keys)
+			return -ENOMEM;
+	}
+	if (!ops->decide)
 		r = queue_init(&s->queue, v->jobs, v->n_jobs);
 	if (r < 0)
 		return r;
@@ -54,6 +59,7 @@ void schedule_fini(struct schedule *s)
 	plan_fini(&s->all);
 	queue_fini(&s->queue);
 	free(s->state);
+	free(s->keys);
 	free(s->behind);
 	free(s->chosen);
 	free(s->parts);
@@ -65,7 +71,10 @@ void schedule_fini(struct schedule *s)
 static struct queued entry_of(const struct schedule *s, const struct view *v,
 			      uint32_t job)
 {
-	return (struct queued){ s->ops->key(&v->jobs[job], v->now_ns), job };
+	double key = s->ops->keys ? s->keys[job]
+				  : s->ops->key(&v->jobs[job], v->now_ns);
+
+	return (struct queued){ key, job };
 }
 
 static int enqueue(struct schedule *s, const struct view *v, uint32_t job)
@@ -432,13 +441,6 @@ static int one_by_one(struct schedule *s, const struct view *v, size_t n)
 	return r < 0 ? r : 0;
 }
 
-static bool same_parts(const struct job *job, const struct part *parts,
-		       size_t n)
-{
-	return job->n_parts == n &&
-	       !memcmp(job->parts, parts, n * sizeof(*parts));
-}
-
 /* The plan that leads from what is to `all`. */
 static int difference(struct schedule *s, const struct view *v,
 		      struct plan *ret)
@@ -453,7 +455,7 @@ static int difference(struct schedule *s, const struct view *v,
 		bool runs = job->state == JOB_RUNNING;
 
 		kept[a->job] = true;
-		if (!runs || !same_parts(job, parts, a->n_parts))
+		if (!runs || !job_holds(job, parts, a->n_parts))
 			r = plan_add(ret, runs ? ACTION_CHANGE : ACTION_START,
 				     a->job, parts, a->n_parts);
 	}
@@ -548,10 +550,37 @@ static int decide_queue(struct schedule *s, const struct view *v,
 		       : keep_places(s, v, n_behind, n_chosen, ret);
 }
 
+/* Of the jobs that run, or start; also of those that stop, which is harmless.
+ */
+static void set_wake(const struct schedule *s, const struct view *v,
+		     struct plan *plan)
+{
+	for (size_t i = 0; i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+
+		if (job->state == JOB_RUNNING)
+			plan->wake_ns = MIN(plan->wake_ns,
+					    s->ops->wake(job, v->now_ns));
+	}
+	for (size_t i = 0; i < plan->n; i++)
+		if (plan->actions[i].kind == ACTION_START)
+			plan->wake_ns =
+				MIN(plan->wake_ns,
+				    s->ops->wake(&v->jobs[plan->actions[i].job],
+						 v->now_ns));
+}
+
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret)
 {
+	int r;
+
 	plan_reset(ret);
 	ret->cold = s->ops->cold;
-	return s->ops->decide ? s->ops->decide(s, v, ret)
-			      : decide_queue(s, v, ret);
+	if (s->ops->keys)
+		s->ops->keys(s, v);
+	r = s->ops->decide ? s->ops->decide(s, v, ret)
+			   : decide_queue(s, v, ret);
+	if (r == 0 && s->ops->wake)
+		set_wake(s, v, ret);
+	return r;
 }

@@ -51,6 +51,12 @@ struct schedule_ops {
 	/* The order of the queue, least first; ties by arrival. */
 	double (*key)(const struct job *job, uint64_t now_ns);
 	enum key_motion key_motion;
+	/* Instead, where a key depends on more than its job: s->keys of all
+	 * active jobs, at each decision. They move at any time. */
+	void (*keys)(struct schedule *s, const struct view *v);
+	/* When the key of a job that runs from now on will jump; UINT64_MAX:
+	 * never. NULL: no key jumps. */
+	uint64_t (*wake)(const struct job *job, uint64_t now_ns);
 	/* NULL: the queue, ordered by `key`. -ENOMEM. */
 	int (*decide)(struct schedule *s, const struct view *v,
 		      struct plan *ret);
@@ -69,6 +75,7 @@ struct schedule {
 	struct placement placement;
 	struct cluster scratch; /* to try placements on */
 	struct queue queue;
+	double *keys;	       /* by job, where the policy has `keys` */
 	struct queued *behind; /* running jobs that may have to give way */
 	uint32_t *chosen;
 	struct part *parts; /* of one job */

@@ -605,6 +605,56 @@ static void cognn_never_exceeds_the_memory(void **state)
 	assert_true(over_s > 0);
 }
 
+/* Jobs of one GPU that arrive at given times: when the last of them
+ * ends. */
+static uint64_t ends_of(const char *policy, const double (*jobs)[2], size_t n,
+			uint64_t *ret_ends_s)
+{
+	struct rig rig = { 0 };
+	struct sim sim;
+	uint64_t last_s = 0;
+
+	add_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
+	for (size_t i = 0; i < n; i++)
+		add_job(&rig, jobs[i][0], jobs[i][1], 1, GPU_MILLI, "a");
+	assert_int_equal(workload_settle(&rig.workload), 0);
+	run(&rig, policy, "proportional", 0, &sim);
+	for (size_t i = 0; i < n; i++) {
+		ret_ends_s[i] =
+			(sim.cells->jobs[i].end_ns + NS_PER_MS) / NS_PER_S;
+		last_s = MAX(last_s, ret_ends_s[i]);
+	}
+	sim_fini(&sim);
+	end(&rig);
+	return last_s;
+}
+
+/* A job sinks after 3250 s of GPU time, though nothing else happens:
+ * the second one, still above, gets its GPU. */
+static void tiresias_demotes(void **state)
+{
+	static const double jobs[][2] = { { 0, 5000 }, { 10, 1000 } };
+	uint64_t ends_s[2];
+
+	(void)state;
+	assert_int_equal(ends_of("tiresias", jobs, 2, ends_s), 6000);
+	assert_int_equal(ends_s[1], 4250);
+}
+
+/* Those that came later have had nothing, and are served first. */
+static void themis_serves_who_had_least(void **state)
+{
+	static const double jobs[][2] = { { 0, 100 },
+					  { 50, 100 },
+					  { 60, 100 } };
+	uint64_t ends_s[3];
+
+	(void)state;
+	assert_int_equal(ends_of("themis", jobs, 3, ends_s), 300);
+	assert_int_equal(ends_s[0], 300);
+	assert_int_equal(ends_s[2], 160);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -621,6 +671,8 @@ int main(void)
 		cmocka_unit_test(groups_by_policy),
 		cmocka_unit_test(silod_caches_where_it_saves_most),
 		cmocka_unit_test(cognn_never_exceeds_the_memory),
+		cmocka_unit_test(tiresias_demotes),
+		cmocka_unit_test(themis_serves_who_had_least),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
