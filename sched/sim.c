@@ -16,6 +16,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/core/contend.h"
+#include "sched/core/interleave.h"
 
 #define NOWHERE UINT32_MAX
 
@@ -131,11 +132,16 @@ static void complete(struct run *r)
 {
 	while (r->n_heap && r->heap[0].at_ns <= r->now_ns) {
 		uint32_t which = r->heap[0].job;
-		struct job *job = &r->jobs[which];
+		struct job *job = &r->jobs[which], *mate = job->mate;
+		const struct job *group[GROUP_MAX];
+		size_t n_group;
 
 		remove_due(r, which);
 		forget(r, which);
 		plan_release(&r->cluster, job, r->now_ns, JOB_DONE);
+		n_group = mate ? job_group(mate, group) : 0;
+		for (size_t i = 0; i < n_group; i++)
+			set_due(r, (uint32_t)(group[i] - r->jobs));
 		job->done = 1;
 		job->end_ns = r->now_ns;
 		r->n_done++;
@@ -201,19 +207,26 @@ static int decide(struct run *r, struct err *err)
 	if (e == 0)
 		e = plan_apply(&r->plan, &r->cluster, r->jobs, r->n, r->now_ns,
 			       err);
-	for (size_t i = 0; e == 0 && i < r->plan.n; i++)
-		set_due(r, r->plan.actions[i].job);
+	/* also those whose groups have changed */
+	for (size_t i = 0; e == 0 && i < r->n_active; i++)
+		if (r->jobs[r->active[i]].since_ns == r->now_ns)
+			set_due(r, r->active[i]);
 	return e;
 }
 
 static double rate_of(const struct run *r, const struct job *job)
 {
-	double rate =
-		r->contention.gpus
-			? contention_rate(&r->contention, &r->cluster, job)
-			: job_rate(job, job->parts, job->n_parts);
+	double rate = r->contention.gpus ? contention_rate(&r->contention,
+							   &r->cluster, job)
+					 : interleave_rate(&r->cluster, job);
+	const struct job *group[GROUP_MAX];
+	size_t n = job_group(job, group);
+	double speed = 1;
 
-	return rate * storage_speed(&r->cluster, job);
+	/* those of a group wait for each other */
+	for (size_t i = 0; i < n; i++)
+		speed = MIN(speed, storage_speed(&r->cluster, group[i]));
+	return rate * speed;
 }
 
 /* Jobs run as fast as those beside them let them. */

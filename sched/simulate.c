@@ -15,7 +15,7 @@
 struct options {
 	struct cli_common common;
 	struct input_options input;
-	char *policies, *placements, *plot, *progress;
+	char *policies, *placements, *interference, *plot, *progress;
 	enum progress_mode progress_mode;
 	uint64_t round_ns;
 	bool per_job;
@@ -40,6 +40,10 @@ static const struct conf_field fields[] = {
 	  .arg = "DURATION",
 	  .help = "decide at multiples of it; default: 0, at each arrival "
 		  "and completion" },
+	{ "interference", CONF_STRING, offsetof(struct options, interference),
+	  .arg = "P%,...",
+	  .help = "how much longer an iteration of 2, 3 and 4 jobs that take "
+		  "turns on GPUs takes than its stages (default: 0%,0%,0%)" },
 	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
 	  .help = "record the times of each job" },
 	{ "plot", CONF_STRING, offsetof(struct options, plot),
@@ -171,6 +175,33 @@ static int write_record(const struct options *o, const struct sim *sim,
 	return input_record(j, fields, o, &o->common, err);
 }
 
+/* Of groups of 2 jobs, 3, and so on. */
+static int parse_interference(const char *text, struct cluster *c,
+			      struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text ? text : "0");
+	char *rest = copy, *word;
+	size_t n = 2;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		size_t length = strlen(word);
+		double v;
+
+		if (length && word[length - 1] == '%')
+			word[length - 1] = 0;
+		if (n > GROUP_MAX || units_parse_double(word, &v) < 0 ||
+		    v < 0 || v > 1000)
+			return err_set(err, -EINVAL,
+				       "--interference: '%s' is not one of up "
+				       "to %d percentages",
+				       word, GROUP_MAX - 1);
+		c->interference[n++] = v / 100;
+	}
+	return 0;
+}
+
 static int simulate(const struct options *o, struct cluster *c,
 		    struct workload *w, struct err *err)
 {
@@ -217,6 +248,8 @@ int command_simulate(int argc, char **argv)
 		r = EXIT_STATUS_USAGE;
 	} else {
 		r = input_cluster(&o.input, &c, &err);
+		if (r == 0)
+			r = parse_interference(o.interference, &c, &err);
 		if (r == 0)
 			r = input_workload(&o.input, &c, &w, &err);
 		if (r == 0)

@@ -20,6 +20,7 @@ enum {
 	GPU_MILLI = 1000,	 /* all of one */
 	CLUSTER_GPUS_MAX = 16,	 /* of a node: as in the largest ones sold */
 	CLUSTER_MODELS_MAX = 64, /* bits of a mask */
+	GROUP_MAX = 4,		 /* jobs that take turns on the same GPUs */
 	/* classes of parts: without GPU, a share of one, or so many */
 	PART_NO_GPU = 0,
 	PART_SHARE = 1,
@@ -71,6 +72,9 @@ struct cluster {
 	uint32_t gpus_max; /* of any node */
 	char *models[CLUSTER_MODELS_MAX];
 	size_t n_models;
+	/* how much longer an iteration of a group of so many jobs takes than
+	 * its stages; .25: a quarter */
+	double interference[GROUP_MAX + 1];
 };
 
 /* Add `count` free nodes like `n`, of which only the constant part is read;

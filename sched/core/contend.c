@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "sched/core/interleave.h"
 
 /* Source: Sun et al., "CoGNN", SC 2022, figure 5: pairs of GAT that need more
  * memory than the GPU has, .08 to .12 of the speed of one after the other. */
@@ -62,7 +63,8 @@ void contention_see(struct contention *c, const struct cluster *cluster,
 	memset(c->gpus, 0, c->n * sizeof(*c->gpus));
 	c->n_over = 0;
 	for (size_t i = 0; i < n; i++)
-		if (jobs[active[i]].state == JOB_RUNNING)
+		if (jobs[active[i]].state == JOB_RUNNING &&
+		    !jobs[active[i]].mate)
 			add(c, &jobs[active[i]]);
 	for (size_t i = 0; i < c->n; i++)
 		c->n_over += is_over(&c->gpus[i],
@@ -75,6 +77,8 @@ double contention_rate(const struct contention *c,
 	double busy = 1;
 	bool over = false;
 
+	if (job->mate)
+		return interleave_rate(cluster, job);
 	for (size_t k = 0; k < job->n_parts; k++) {
 		const struct part *p = &job->parts[k];
 

@@ -5,7 +5,8 @@
  * Each keeps a part of the GPU busy when it is alone (gpu_busy of struct job).
  * Together they have their full speed up to all of the GPU, beyond it they
  * share it; and where their memory is more than that of the GPU, all are
- * slowed down by paging.
+ * slowed down by paging. Jobs that take turns (sched/core/interleave.h) are not
+ * at the same time: they slow each other down in that way alone.
  */
 #ifndef GPEMU_SCHED_CORE_CONTEND_H
 #define GPEMU_SCHED_CORE_CONTEND_H
@@ -31,7 +32,7 @@ void contention_fini(struct contention *c);
 /* The loads, by the active jobs that run. */
 void contention_see(struct contention *c, const struct cluster *cluster,
 		    const struct job *jobs, const uint32_t *active, size_t n);
-/* The rate of a running job: job_rate(), slowed down. */
+/* The rate of a running job: interleave_rate(), slowed down. */
 double contention_rate(const struct contention *c,
 		       const struct cluster *cluster, const struct job *job);
 

@@ -48,6 +48,16 @@ double job_rate(const struct job *job, const struct part *parts, size_t n)
 	return n ? speed / job->work_ns : 0;
 }
 
+size_t job_group(const struct job *job, const struct job *ret[GROUP_MAX])
+{
+	size_t n = 0;
+
+	ret[n++] = job;
+	for (const struct job *j = job->mate; j && j != job; j = j->mate)
+		ret[n++] = j;
+	return n;
+}
+
 bool job_holds(const struct job *job, const struct part *parts, size_t n)
 {
 	return job->n_parts == n &&

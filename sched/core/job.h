@@ -13,6 +13,9 @@
 
 enum { SPEED_POINTS_MAX = 32 };
 
+/* What an iteration uses, in this order. */
+enum { STAGE_STORAGE, STAGE_CPU, STAGE_GPU, STAGE_NETWORK, STAGES };
+
 /*
  * The speed of a model over the CPUs of one of its GPUs, 1 with those of its
  * reference allocation: straight lines between the points, proportional to the
@@ -62,6 +65,10 @@ struct job {
 	double cold_ns;
 	uint64_t models; /* allowed models of GPUs, a bit each; 0: any */
 	uint32_t shape;	 /* jobs that ask for the same have the same number */
+	/* An iteration of the job alone, and its stages, which may overlap in
+	 * it; 0: not known. Storage and CPU may be known together only: they
+	 * are 0 then. */
+	double iteration_ns, stage_ns[STAGES], read_prep_ns;
 	/* how far it is */
 	enum job_state state;
 	double done;	 /* share of the work, as of `since_ns` */
@@ -74,12 +81,17 @@ struct job {
 	double cache_mib, remote_mib_s; /* sched/core/storage.h */
 	struct part *parts;		/* what it has; owned */
 	size_t n_parts;
+	/* Those of a group take turns on the same parts, of which each has a
+	 * copy: the next one, around the ring; NULL: it is alone. */
+	struct job *mate;
 };
 
 /* The speed with so many CPUs and so much memory per GPU. */
 double speed_of(const struct speed *s, double cpus, double memory_mib);
 /* Share of the work per ns with these parts; 0: none gets done. */
 double job_rate(const struct job *job, const struct part *parts, size_t n);
+/* The jobs of its group, itself first: how many, 1 if it is alone. */
+size_t job_group(const struct job *job, const struct job *ret[GROUP_MAX]);
 /* Does it have these parts, and no others? */
 bool job_holds(const struct job *job, const struct part *parts, size_t n);
 /* Bring a running job's progress up to `now_ns`. */
@@ -96,6 +108,21 @@ uint64_t job_due(const struct job *job);
 static inline uint64_t job_gpu_milli(const struct job *job)
 {
 	return (uint64_t)job->n_gpus * job->gpu_milli;
+}
+
+/* Whether its stages are known, and its GPUs all its own. */
+static inline bool job_interleaves(const struct job *job)
+{
+	return job->n_gpus && job->gpu_milli == GPU_MILLI &&
+	       job->iteration_ns > 0;
+}
+
+/* Do both ask for the same, so that they may be in one group? */
+static inline bool job_alike(const struct job *a, const struct job *b)
+{
+	return a->n_gpus == b->n_gpus && a->gpu_milli == b->gpu_milli &&
+	       a->cpu_milli == b->cpu_milli && a->memory_mib == b->memory_mib &&
+	       a->models == b->models;
 }
 
 static inline bool job_allows(const struct job *job, const struct node *n)

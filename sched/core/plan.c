@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "sched/core/interleave.h"
 
 int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
 	     const struct part *parts, size_t n_parts)
@@ -27,6 +28,15 @@ int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
 	return 0;
 }
 
+int plan_group(struct plan *p, uint32_t job, uint32_t with)
+{
+	int r = plan_add(p, ACTION_GROUP, job, NULL, 0);
+
+	if (r == 0)
+		p->actions[p->n - 1].with = with;
+	return r;
+}
+
 void plan_reset(struct plan *p)
 {
 	p->n = p->n_parts = 0;
@@ -40,12 +50,38 @@ void plan_fini(struct plan *p)
 	*p = (struct plan){ 0 };
 }
 
+/* Those of a group make their iterations together. */
+static void set_rates(const struct cluster *c, struct job *job)
+{
+	const struct job *group[GROUP_MAX];
+	size_t n = job_group(job, group);
+
+	for (size_t i = 0; i < n; i++, job = job->mate)
+		job->rate = interleave_rate(c, job);
+}
+
+static void leave(const struct cluster *c, struct job *job, uint64_t now_ns)
+{
+	struct job *last = job;
+
+	while (last->mate != job) {
+		last = last->mate;
+		job_advance(last, now_ns);
+	}
+	last->mate = job->mate == last ? NULL : job->mate;
+	job->mate = NULL;
+	set_rates(c, last);
+}
+
 void plan_release(struct cluster *c, struct job *job, uint64_t now_ns,
 		  enum job_state state)
 {
 	job_advance(job, now_ns);
-	for (size_t i = 0; i < job->n_parts; i++)
-		cluster_give(c, &job->parts[i]);
+	if (job->mate)
+		leave(c, job, now_ns);
+	else
+		for (size_t i = 0; i < job->n_parts; i++)
+			cluster_give(c, &job->parts[i]);
 	free(job->parts);
 	job->parts = NULL;
 	job->n_parts = 0;
@@ -77,9 +113,9 @@ static const char *wrong_parts(const struct cluster *c, const struct job *job,
 	return NULL;
 }
 
-static int give_back(const struct action *a, struct cluster *c,
-		     struct job *jobs, size_t n_jobs, uint64_t now_ns,
-		     struct err *err)
+static int give_back(const struct plan *p, const struct action *a,
+		     struct cluster *c, struct job *jobs, size_t n_jobs,
+		     uint64_t now_ns, struct err *err)
 {
 	struct job *job;
 	bool runs;
@@ -88,13 +124,20 @@ static int give_back(const struct action *a, struct cluster *c,
 		return err_set(err, -EINVAL, "there is no job %u", a->job);
 	job = &jobs[a->job];
 	runs = job->state == JOB_RUNNING;
-	if (runs != (a->kind != ACTION_START) ||
+	if ((a->kind != ACTION_GROUP && runs != (a->kind != ACTION_START)) ||
 	    (!runs && job->state != JOB_WAITING))
 		return err_set(err, -EINVAL,
 			       "job %s is %s, and decided upon as if not",
 			       job->name, runs ? "running" : "not running");
 	if (runs)
 		plan_release(c, job, now_ns, JOB_WAITING);
+	else if (p->cold)
+		job->done -= job->cold_ns / job->work_ns;
+	/* only the first run begins the job */
+	if (!runs && job->start_ns == UINT64_MAX)
+		job->start_ns = now_ns;
+	job->n_preempted += a->kind == ACTION_STOP;
+	job->n_moved += runs && a->kind != ACTION_STOP;
 	return 0;
 }
 
@@ -120,21 +163,51 @@ static int take(const struct action *a, const struct part *parts,
 		job->parts[job->n_parts++] = parts[i];
 	}
 	job->since_ns = now_ns;
-	job->rate = job_rate(job, job->parts, job->n_parts);
 	job->state = JOB_RUNNING;
+	set_rates(c, job);
 	return 0;
 }
 
-/* Only the first run begins the job. */
-static void count(const struct plan *p, const struct action *a, struct job *job,
-		  uint64_t now_ns)
+static const char *wrong_group(const struct job *job, const struct job *with)
 {
-	if (a->kind == ACTION_START && p->cold)
-		job->done -= job->cold_ns / job->work_ns;
-	if (a->kind == ACTION_START && job->start_ns == UINT64_MAX)
-		job->start_ns = now_ns;
-	job->n_preempted += a->kind == ACTION_STOP;
-	job->n_moved += a->kind == ACTION_CHANGE;
+	const struct job *group[GROUP_MAX];
+
+	if (job->state != JOB_WAITING)
+		return "is decided upon twice";
+	if (with->state != JOB_RUNNING)
+		return "joins a job that does not run";
+	if (!job_interleaves(job) || !job_interleaves(with))
+		return "joins a job with which it cannot take turns";
+	if (!job_alike(job, with))
+		return "joins a job that asks for other resources";
+	if (job_group(with, group) == GROUP_MAX)
+		return "joins a group that is full";
+	return NULL;
+}
+
+static int join(const struct action *a, const struct cluster *c,
+		struct job *jobs, size_t n_jobs, uint64_t now_ns,
+		struct err *err)
+{
+	struct job *job = &jobs[a->job], *with = &jobs[a->with];
+	const char *wrong = a->with < n_jobs ? wrong_group(job, with)
+					     : "joins a job that is not there";
+
+	if (wrong)
+		return err_set(err, -EINVAL, "job %s %s", job->name, wrong);
+	job->parts = malloc(with->n_parts * sizeof(*job->parts));
+	if (!job->parts)
+		return -ENOMEM;
+	memcpy(job->parts, with->parts, with->n_parts * sizeof(*job->parts));
+	job->n_parts = with->n_parts;
+	job->since_ns = now_ns;
+	job->state = JOB_RUNNING;
+	job->mate = with->mate ? with->mate : with;
+	with->mate = job;
+	for (struct job *j = job->mate; j != job; j = j->mate)
+		job_advance(j, now_ns);
+	set_rates(c, job);
+	return 0;
 }
 
 int plan_apply(const struct plan *p, struct cluster *c, struct job *jobs,
@@ -143,14 +216,16 @@ int plan_apply(const struct plan *p, struct cluster *c, struct job *jobs,
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < p->n; i++)
-		r = give_back(&p->actions[i], c, jobs, n_jobs, now_ns, err);
+		r = give_back(p, &p->actions[i], c, jobs, n_jobs, now_ns, err);
 	for (size_t i = 0; r == 0 && i < p->n; i++) {
 		const struct action *a = &p->actions[i];
 
-		if (a->kind != ACTION_STOP)
+		if (a->kind == ACTION_START || a->kind == ACTION_CHANGE)
 			r = take(a, &p->parts[a->first], c, &jobs[a->job],
 				 now_ns, err);
-		count(p, a, &jobs[a->job], now_ns);
 	}
+	for (size_t i = 0; r == 0 && i < p->n; i++)
+		if (p->actions[i].kind == ACTION_GROUP)
+			r = join(&p->actions[i], c, jobs, n_jobs, now_ns, err);
 	return r;
 }

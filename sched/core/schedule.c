@@ -30,7 +30,8 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 	for (size_t i = 0; i < v->n_jobs; i++)
 		parts = MAX(parts, placement_parts(&v->jobs[i]));
 	s->parts = calloc(parts, sizeof(*s->parts));
-	if (r < 0 || !s->parts)
+	s->keys = calloc(v->n_jobs + 1, sizeof(*s->keys));
+	if (r < 0 || !s->parts || !s->keys)
 		return r < 0 ? r : -ENOMEM;
 	if (ops->plugin.state_size) {
 		s->state = calloc(1, ops->plugin.state_size);
@@ -38,11 +39,6 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 			return -ENOMEM;
 	}
 	s->ops = ops;
-	if (ops->keys) {
-		s->keys = calloc(v->n_jobs + 1, sizeof(*s->keys));
-		if (!s->keys)
-			return -ENOMEM;
-	}
 	if (!ops->decide)
 		r = queue_init(&s->queue, v->jobs, v->n_jobs);
 	if (r < 0)
@@ -60,6 +56,7 @@ void schedule_fini(struct schedule *s)
 	queue_fini(&s->queue);
 	free(s->state);
 	free(s->keys);
+	free(s->sorted);
 	free(s->behind);
 	free(s->chosen);
 	free(s->parts);
@@ -118,6 +115,23 @@ static int take_in(struct schedule *s, const struct view *v)
 static int compare(const void *a, const void *b)
 {
 	return queued_before(a, b) ? -1 : queued_before(b, a);
+}
+
+int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n)
+{
+	int r = util_reserve_anew(&s->sorted, &s->sorted_allocated,
+				  v->n_active + 1, sizeof(*s->sorted));
+
+	*ret_n = 0;
+	for (size_t i = 0; r == 0 && i < v->n_active; i++) {
+		uint32_t job = v->active[i];
+
+		if (v->jobs[job].state == JOB_WAITING || s->ops->preempts)
+			s->sorted[(*ret_n)++] = entry_of(s, v, job);
+	}
+	if (*ret_n)
+		qsort(s->sorted, *ret_n, sizeof(*s->sorted), compare);
+	return r;
 }
 
 /* All running jobs, where their keys may have moved either way. */
@@ -550,8 +564,7 @@ static int decide_queue(struct schedule *s, const struct view *v,
 		       : keep_places(s, v, n_behind, n_chosen, ret);
 }
 
-/* Of the jobs that run, or start; also of those that stop, which is harmless.
- */
+/* Of the jobs that run or start; also of those that stop: harmless. */
 static void set_wake(const struct schedule *s, const struct view *v,
 		     struct plan *plan)
 {
@@ -562,12 +575,13 @@ static void set_wake(const struct schedule *s, const struct view *v,
 			plan->wake_ns = MIN(plan->wake_ns,
 					    s->ops->wake(job, v->now_ns));
 	}
-	for (size_t i = 0; i < plan->n; i++)
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct job *job = &v->jobs[plan->actions[i].job];
+
 		if (plan->actions[i].kind == ACTION_START)
-			plan->wake_ns =
-				MIN(plan->wake_ns,
-				    s->ops->wake(&v->jobs[plan->actions[i].job],
-						 v->now_ns));
+			plan->wake_ns = MIN(plan->wake_ns,
+					    s->ops->wake(job, v->now_ns));
+	}
 }
 
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret)

@@ -75,12 +75,13 @@ struct schedule {
 	struct placement placement;
 	struct cluster scratch; /* to try placements on */
 	struct queue queue;
+	struct queued *sorted; /* by schedule_queue */
 	double *keys;	       /* by job, where the policy has `keys` */
 	struct queued *behind; /* running jobs that may have to give way */
 	uint32_t *chosen;
 	struct part *parts; /* of one job */
 	struct plan all;
-	size_t behind_allocated, chosen_allocated;
+	size_t sorted_allocated, behind_allocated, chosen_allocated;
 	uint64_t n_decisions;
 };
 
@@ -94,6 +95,9 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		  const void *placement_options, uint64_t seed,
 		  const struct view *v, struct err *err);
 void schedule_fini(struct schedule *s);
+/* For a policy's own `decide`: s->sorted, all active jobs if they may be
+ * preempted, else those that wait. -ENOMEM. */
+int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n);
 /* What to do now: `ret` is reset first. The plan must be carried out before the
  * next call. -ENOMEM. */
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret);

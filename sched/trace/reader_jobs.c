@@ -24,15 +24,18 @@ enum {
 	COLD,
 	DATASET,
 	READ,
-	N_COLUMNS
+	ITERATION,
+	STAGE, /* the first of them */
+	N_COLUMNS = STAGE + STAGES
 };
 
 static const char *const columns[N_COLUMNS] = {
-	"work_s",	  "arrival_s",	"name",	      "user",
-	"class",	  "gpus",	"gpu_milli",  "cpu_milli",
-	"memory_mib",	  "gpu_models", "cpu_work_s", "count",
-	"gpu_memory_mib", "gpu_busy",	"cold_s",     "dataset_mib",
-	"read_mib_s",
+	"work_s",	  "arrival_s",	 "name",       "user",
+	"class",	  "gpus",	 "gpu_milli",  "cpu_milli",
+	"memory_mib",	  "gpu_models",	 "cpu_work_s", "count",
+	"gpu_memory_mib", "gpu_busy",	 "cold_s",     "dataset_mib",
+	"read_mib_s",	  "iteration_s", "storage_s",  "prep_s",
+	"gpu_s",	  "network_s",
 };
 
 static int read_names(struct trace_reader *t, const int *at, struct job *job)
@@ -119,6 +122,28 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	return 0;
 }
 
+/* Of an iteration. Without its own time it is the sum of its stages. */
+static int read_stages(struct trace_reader *t, const int *at, struct job *job)
+{
+	double iteration_s, sum_s = 0;
+	int r = rows_number(&t->csv, at[ITERATION], columns[ITERATION], 0,
+			    WORKLOAD_SECONDS_MAX, &iteration_s);
+
+	for (int i = 0; r == 0 && i < STAGES; i++) {
+		double s;
+
+		r = rows_number(&t->csv, at[STAGE + i], columns[STAGE + i], 0,
+				WORKLOAD_SECONDS_MAX, &s);
+		if (r == 0)
+			job->stage_ns[i] = s * NS_PER_S;
+		sum_s += r == 0 ? s : 0;
+	}
+	job->iteration_ns = sum_s > 0 && iteration_s > 0
+				    ? iteration_s * NS_PER_S
+				    : sum_s * NS_PER_S;
+	return r;
+}
+
 static int jobs_row(struct trace_reader *t, const int *at)
 {
 	struct job job = workload_job();
@@ -129,6 +154,8 @@ static int jobs_row(struct trace_reader *t, const int *at)
 		r = read_times(t, at, &job);
 	if (r == 0)
 		r = read_needs(t, at, &job);
+	if (r == 0)
+		r = read_stages(t, at, &job);
 	if (r == 0)
 		r = workload_models(t, at[MODELS], &job.models);
 	if (r == 0 && at[COUNT] >= 0)

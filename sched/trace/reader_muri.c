@@ -8,12 +8,46 @@
 #include "common/util.h"
 #include "sched/trace/workload.h"
 
-enum { ID, GPUS, SUBMIT, ITERATIONS, MODEL, ITERATION, N_COLUMNS };
+enum {
+	ID,
+	GPUS,
+	SUBMIT,
+	ITERATIONS,
+	MODEL,
+	ITERATION,
+	N_REQUIRED,
+	READ_PREP = N_REQUIRED, /* storage and CPU together */
+	COMPUTE,
+	NETWORK,
+	N_COLUMNS
+};
 
 static const char *const columns[N_COLUMNS] = {
-	"job_id",     "num_gpu",    "submit_time",
-	"iterations", "model_name", "iteration_time",
+	"job_id",	   "num_gpu",	      "submit_time",
+	"iterations",	   "model_name",      "iteration_time",
+	"resource_time_0", "resource_time_1", "resource_time_2",
 };
+
+static int read_stages(const struct trace_reader *t, const int *at,
+		       double iteration_ms, struct job *job)
+{
+	double *const to[] = { &job->read_prep_ns, &job->stage_ns[STAGE_GPU],
+			       &job->stage_ns[STAGE_NETWORK] };
+	double sum_ns = 0;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < (int)ARRAY_SIZE(to); i++) {
+		double ms;
+
+		r = rows_number(&t->csv, at[READ_PREP + i],
+				columns[READ_PREP + i], 0, 1e9, &ms);
+		if (r == 0)
+			sum_ns += *to[i] = ms * NS_PER_MS;
+	}
+	if (sum_ns > 0)
+		job->iteration_ns = iteration_ms * NS_PER_MS;
+	return r;
+}
 
 static int muri_row(struct trace_reader *t, const int *at)
 {
@@ -44,6 +78,8 @@ static int muri_row(struct trace_reader *t, const int *at)
 	if (r == 0)
 		r = workload_user(t->w, "-", &job.user);
 	if (r == 0)
+		r = read_stages(t, at, iteration_ms, &job);
+	if (r == 0)
 		r = rows_text(&t->csv, at[ID], &job.name);
 	if (r < 0)
 		return r;
@@ -55,9 +91,11 @@ static int muri_row(struct trace_reader *t, const int *at)
 
 const struct reader_ops reader_muri = {
 	.plugin = { .name = "muri",
-		    .summary = "traces of Muri: iterations and their time" },
+		    .summary = "traces of Muri: iterations, and the times of "
+			       "their "
+			       "stages" },
 	.columns = columns,
 	.n_columns = N_COLUMNS,
-	.n_required = N_COLUMNS,
+	.n_required = N_REQUIRED,
 	.row = muri_row,
 };

@@ -99,6 +99,14 @@ static void begin(struct rig *rig, uint64_t seed)
 					  &rig->workload, &err),
 			 0);
 	assert_int_equal(workload_bind(&rig->workload, &err), 0);
+	/* half of them may take turns with others */
+	for (size_t i = 0; i < N_JOBS; i++) {
+		struct job *job = &rig->workload.jobs[i];
+
+		job->stage_ns[rng_below(&rng, STAGES)] = NS_PER_S;
+		job->stage_ns[STAGE_GPU] += NS_PER_MS;
+		job->iteration_ns = rng_below(&rng, 2) * 1.5 * NS_PER_S;
+	}
 }
 
 static void end(struct rig *rig)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Time is cut into slots, in each of which a job uses one resource, and with
+ * the next slot turns to the next resource. A job that is `offset` slots behind
+ * uses resource k in slot k + offset; no two have the same offset. All go on to
+ * the next slot together:
+ *
+ *	slot		0	1	2	3	0	...
+ *	offset 0	storage	CPU	GPU	network	storage
+ *	offset 1	network	storage	CPU	GPU	network
+ *	offset 2	GPU	network	storage	CPU	GPU
+ *	offset 3	CPU	GPU	network	storage	CPU
+ *
+ * so that a slot lasts as long as its longest stage, and an iteration of all as
+ * long as four slots. Where storage and CPU are known together only, they may
+ * share their two slots out in any way: the start of slot i + 2 is no earlier
+ * than that after the start of slot i. The time of an iteration is then the
+ * longest way around the four slots, in steps of one and of two.
+ */
+#include "sched/core/interleave.h"
+
+#include "common/util.h"
+
+struct slots {
+	double one[STAGES]; /* the longest stage in that slot */
+	double two[STAGES]; /* the longest in it and the next */
+};
+
+static void put(struct slots *s, const struct job *job, size_t offset)
+{
+	for (size_t k = 0; k < STAGES; k++) {
+		double *slot = &s->one[(k + offset) % STAGES];
+
+		*slot = MAX(*slot, job->stage_ns[k]);
+	}
+	s->two[offset] = MAX(s->two[offset], job->read_prep_ns);
+}
+
+static double around(const struct slots *s)
+{
+	const double *one = s->one, *two = s->two;
+	double ns = one[0] + one[1] + one[2] + one[3];
+
+	for (size_t i = 0; i < STAGES; i++)
+		ns = MAX(ns, two[i] + one[(i + 2) % STAGES] +
+				     one[(i + 3) % STAGES]);
+	return MAX(ns, MAX(two[0] + two[2], two[1] + two[3]));
+}
+
+double interleave_ns(const struct job *const *jobs, size_t n)
+{
+	/* only differences count: the first one has offset 0 */
+	static const uint8_t offsets[][GROUP_MAX] = {
+		{ 0, 1, 2, 3 }, { 0, 1, 3, 2 }, { 0, 2, 1, 3 },
+		{ 0, 2, 3, 1 }, { 0, 3, 1, 2 }, { 0, 3, 2, 1 },
+	};
+	double best_ns = 0;
+
+	for (size_t k = 0; k < ARRAY_SIZE(offsets); k++) {
+		struct slots s = { 0 };
+		double ns;
+
+		for (size_t i = 0; i < n; i++)
+			put(&s, jobs[i], offsets[k][i]);
+		ns = around(&s);
+		if (k == 0 || ns < best_ns)
+			best_ns = ns;
+	}
+	return best_ns;
+}
+
+double interleave_on(const struct cluster *c, const struct job *const *jobs,
+		     size_t n)
+{
+	double ns = (1 + c->interference[n]) * interleave_ns(jobs, n);
+
+	/* none is faster than alone */
+	for (size_t i = 0; i < n; i++)
+		ns = MAX(ns, jobs[i]->iteration_ns);
+	return ns;
+}
+
+double interleave_rate(const struct cluster *c, const struct job *job)
+{
+	const struct job *group[GROUP_MAX];
+	size_t n = job_group(job, group);
+	double rate = job_rate(job, job->parts, job->n_parts);
+
+	return n > 1 ? rate * job->iteration_ns / interleave_on(c, group, n)
+		     : rate;
+}
