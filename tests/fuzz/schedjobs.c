@@ -21,6 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		PROMISED(job->name && job->user < w.n_users &&
 			 job->class < w.n_classes && job->shape < w.n);
 		PROMISED(job->work_ns > 0 && job->cpu_work_ns >= 0);
+		PROMISED(job->iteration_ns >= 0 && job->read_prep_ns >= 0);
+		for (size_t k = 0; k < STAGES; k++)
+			PROMISED(job->stage_ns[k] >= 0);
 		PROMISED(job->gpu_milli <= GPU_MILLI &&
 			 !job->n_gpus == !job->gpu_milli);
 		PROMISED(job->n_gpus <= 1 || job->gpu_milli == GPU_MILLI);
