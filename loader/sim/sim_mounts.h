@@ -15,7 +15,7 @@
  *			  +--------------------------------------------+
  *
  * Each arrow is one call of sim_read_go (sim_read.h), which does what is due
- *and returns when to call again: the caller has a clock, the mounts have none.
+ * and returns when to call again: the caller has a clock, the mounts have none.
  * Calls come in order of time.
  *
  * With a future (sim_ahead.h) objects are fetched ahead of their reads, by the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One node of a simulation: its loader (sim_load.c), and its pin stage,
- *training loop and GPUs (sim_step.c), as states between events. The two meet in
- *batches: the loader completes them, the pin stage or the training loop takes
- *them, and their release makes room for the next.
+ * One node of a simulation, as states between events: its loader (sim_load.c);
+ * its pin stage, training loop and GPUs (sim_step.c). The two meet in batches:
+ * the loader completes them, the pin stage or the training loop takes them, and
+ * their release makes room for the next.
  *
  * They mirror loader/pipeline and loader/train, whose threads become events:
  *

@@ -3,7 +3,7 @@
  * The all-reduce of a step of all nodes (loader/nodes/sync.h). Where the
  * gradients share the network cards of the caches, each node books them on its
  * card once it has its next batch, as loader/nodes/card.h does on a mount's;
- *the step ends as late as on the node whose card delays it most.
+ * the step ends as late as on the node whose card delays it most.
  *
  *	sim_reduce_begin	all nodes have computed their part
  *	sim_reduce_look		a node may have its next batch: it books

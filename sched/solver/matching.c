@@ -15,8 +15,8 @@
  * until one is. When a free vertex pays nothing any more, the matching is best.
  *
  * Numbers: 0 is nobody, 1 to n are vertices, from n + 1 on are blossoms.
- *Between any two of them the tightest edge is kept, as the vertices at its
- *ends. Prices are twice what they are in books, so that they stay whole.
+ * Between any two of them the tightest edge is kept, as the vertices at its
+ * ends. Prices are twice what they are in books, so that they stay whole.
  */
 #include "sched/solver/matching.h"
 
