@@ -257,9 +257,9 @@ nothing_runs() {
 	nodes_with_peers 20000 "order: locality"
 	! unshare -n ip link add type veth 2>/dev/null || networks="namespaces loopback"
 	for network in $networks; do
-		run timeout 100 "${TRAIN%-train}-run" --fresh --network $network w.yaml
-		[ "$status" -eq 0 ] || { echo "$output"; cat results/peers/logs/*; false; }
-		JSON=$(ls results/peers/records/*.json)
+		run timeout 100 "${TRAIN%-train}-run" --network $network -o $network w.yaml
+		[ "$status" -eq 0 ] || { echo "$output"; cat $network/logs/*; false; }
+		JSON=$(ls $network/records/*.json)
 		record "
 assert r['cell']['network'] == '$network', r['cell']['network']
 a, b = (r['mounts']['data-%d' % i] for i in (0, 1))
