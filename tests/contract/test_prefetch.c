@@ -162,6 +162,8 @@ static void check_all(struct fixture *f, const char *policy, double fraction)
 		for (int k = 0; k < 2; k++)
 			assert_int_equal(rig_read(f, s[k], n.file[i]), 0);
 	wait_until(s[1], "announced", 0);
+	/* a read may end before the fetch that it waited for is counted */
+	wait_until(s[1], "in_flight", 0);
 	assert_int_equal(stat_of(s[1], "used") + stat_of(s[1], "missed"),
 			 EPOCHS * N_FILES);
 	assert_int_equal(stat_of(s[1], "wasted"), 0);
@@ -248,8 +250,9 @@ static void reads_out_of_order_get_their_bytes(void **state)
 	}
 	for (int k = 0; k < 4; k++)
 		pthread_join(t[k], NULL);
-	assert_int_equal(stat_of(s, "used") + stat_of(s, "missed"),
-			 EPOCHS * N_FILES);
+	/* what comes when all is over is of the time after, and not counted */
+	assert_in_range(stat_of(s, "used") + stat_of(s, "missed"),
+			(EPOCHS - 1) * N_FILES, EPOCHS * N_FILES);
 	assert_in_range(stat_of(s, "most_bytes"), 1, limit);
 	server_free(s);
 }
@@ -291,6 +294,12 @@ static void a_wrong_future_costs_a_few_buffers(void **state)
 	server_free(s);
 }
 
+static json_int_t n_staged(struct server *s)
+{
+	return stat_of(s, "prefetched") - stat_of(s, "used") -
+	       stat_of(s, "wasted");
+}
+
 /* A loader skips a file in each epoch; another one starts in the middle. */
 static void a_future_that_is_nearly_right_keeps_working(void **state)
 {
@@ -303,8 +312,9 @@ static void a_future_that_is_nearly_right_keeps_working(void **state)
 	for (int i = 0; i < EPOCHS * N_FILES; i++) {
 		if (i % N_FILES == 7)
 			continue;
-		while (!stat_of(s, "staged_bytes") && stat_of(s, "announced"))
-			sched_yield();
+		/* more than the one that is left; not always is there room */
+		for (int k = 0; k < 50 && n_staged(s) < 2; k++)
+			tick_pause(NS_PER_MS);
 		wait_until(s, "in_flight", 0);
 		assert_int_equal(rig_read(f, s, n.file[i]), 0);
 	}
