@@ -28,6 +28,14 @@ int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
 	return 0;
 }
 
+int plan_start(struct plan *p, struct cluster *c, uint32_t job,
+	       const struct part *parts, size_t n_parts)
+{
+	for (size_t i = 0; i < n_parts; i++)
+		cluster_take(c, &parts[i]);
+	return n_parts ? plan_add(p, ACTION_START, job, parts, n_parts) : 0;
+}
+
 int plan_group(struct plan *p, uint32_t job, uint32_t with)
 {
 	int r = plan_add(p, ACTION_GROUP, job, NULL, 0);

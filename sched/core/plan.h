@@ -35,6 +35,10 @@ struct plan {
 /* Add an action; the parts are copied. -ENOMEM. */
 int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
 	     const struct part *parts, size_t n_parts);
+/* Start a waiting job with these parts, if there are any, and take them from
+ * `c`, on which the plan is tried. -ENOMEM. */
+int plan_start(struct plan *p, struct cluster *c, uint32_t job,
+	       const struct part *parts, size_t n_parts);
 int plan_group(struct plan *p, uint32_t job, uint32_t with);
 void plan_reset(struct plan *p);
 void plan_fini(struct plan *p);

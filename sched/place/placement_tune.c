@@ -194,9 +194,7 @@ static int place_one(struct placement *p, struct cluster *c,
 	}
 	if (r < 0 || !n)
 		return r < 0 ? r : squeeze_in(p, c, jobs, which, plan);
-	for (size_t k = 0; k < n; k++)
-		cluster_take(c, &t->parts[k]);
-	return plan_add(plan, ACTION_START, which, t->parts, n);
+	return plan_start(plan, c, which, t->parts, n);
 }
 
 static int tune_place_all(struct placement *p, struct cluster *c,

@@ -120,10 +120,9 @@ static int start_group(struct schedule *s, const struct view *v,
 		/* CPUs that each asks for may be short for all of them */
 		if (!cluster_has(&s->scratch, &p))
 			continue;
-		cluster_take(&s->scratch, &p);
 		l->started[which[i]] = true;
 		g->n_started++;
-		r = plan_add(ret, ACTION_START, job, &p, 1);
+		r = plan_start(ret, &s->scratch, job, &p, 1);
 	}
 	return r;
 }
@@ -142,11 +141,7 @@ static int start_others(struct schedule *s, const struct view *v,
 		if (job->state != JOB_WAITING || is_grouped(job))
 			continue;
 		n = placement_place(&s->placement, &s->scratch, job, s->parts);
-		for (size_t k = 0; k < n; k++)
-			cluster_take(&s->scratch, &s->parts[k]);
-		if (n)
-			r = plan_add(ret, ACTION_START, v->active[i], s->parts,
-				     n);
+		r = plan_start(ret, &s->scratch, v->active[i], s->parts, n);
 	}
 	return r;
 }

@@ -385,9 +385,8 @@ static int start_matched(struct schedule *s, const struct view *v, size_t n,
 		p = part_on(v, job, m);
 		if (!cluster_has(&s->scratch, &p))
 			continue;
-		cluster_take(&s->scratch, &p);
 		count_service(a, v, job, m);
-		r = plan_add(ret, ACTION_START, a->jobs[which], &p, 1);
+		r = plan_start(ret, &s->scratch, a->jobs[which], &p, 1);
 		if (r < 0)
 			return r;
 	}
@@ -410,11 +409,7 @@ static int start_others(struct schedule *s, const struct view *v,
 		    in_plan(ret, v->active[i]))
 			continue;
 		n = placement_place(&s->placement, &s->scratch, job, s->parts);
-		for (size_t k = 0; k < n; k++)
-			cluster_take(&s->scratch, &s->parts[k]);
-		if (n)
-			r = plan_add(ret, ACTION_START, v->active[i], s->parts,
-				     n);
+		r = plan_start(ret, &s->scratch, v->active[i], s->parts, n);
 	}
 	return r;
 }

@@ -147,11 +147,9 @@ static int start_next(struct schedule *s, const struct view *v,
 		best->stuck = n == 0;
 		if (!n)
 			continue;
-		for (size_t k = 0; k < n; k++)
-			cluster_take(&s->scratch, &s->parts[k]);
 		count(best, &v->cluster->whole, s->parts, n);
 		planned[job] = true;
-		r = plan_add(ret, ACTION_START, job, s->parts, n);
+		r = plan_start(ret, &s->scratch, job, s->parts, n);
 		if (r < 0)
 			return r;
 	}

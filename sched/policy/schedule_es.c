@@ -50,10 +50,8 @@ static int es_start(struct schedule *s, const struct view *v, uint32_t which,
 	e->stuck[job->user] = n == 0;
 	if (!n)
 		return 0;
-	for (size_t k = 0; k < n; k++)
-		cluster_take(&s->scratch, &s->parts[k]);
 	e->held_milli[job->user] += job_gpu_milli(job);
-	return plan_add(ret, ACTION_START, which, s->parts, n);
+	return plan_start(ret, &s->scratch, which, s->parts, n);
 }
 
 static int es_decide(struct schedule *s, const struct view *v, struct plan *ret)
