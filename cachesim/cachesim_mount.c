@@ -13,9 +13,9 @@
 #include "fs/server/object.h"
 #include "fs/layer/trace.h"
 
-/* arbitrary: four times the files of ImageNet-21k; limits the memory that a
- * line of a few bytes can request */
-enum { MOST_FILES = 1 << 26 };
+/* arbitrary: twice the files of ImageNet-21k; limits the memory that a line of
+ * a few bytes can request to 256 MiB, half as much again while it grows */
+enum { MOST_FILES = 1 << 25 };
 
 enum column { OP = 1, ID = 2, SIZE = 3, SEQ = 6, FILE_SIZE = 11 };
 
@@ -54,7 +54,7 @@ static bool number(const char **p, const char *end, uint64_t *ret)
 static int add_sizes(struct mount_trace *m, uint64_t bytes, uint64_t n)
 {
 	struct sim_trace *t = m->t;
-	int r = 0;
+	int r;
 
 	if (bytes > SIM_MOST_BYTES || n > MOST_FILES - t->n_files)
 		return bad(m, "an invalid file size, or too many files");
@@ -62,14 +62,14 @@ static int add_sizes(struct mount_trace *m, uint64_t bytes, uint64_t n)
 		return bad(m, "sizes must ascend");
 	if (n && bytes > (INT64_MAX - t->total_bytes) / n)
 		return bad(m, "the files exceed 2^63 bytes in total");
-	for (; r == 0 && n; n--) {
-		r = sim_grow(&t->file_bytes, t->n_files, &m->sizes_allocated,
-			     sizeof(*t->file_bytes));
-		if (r == 0)
-			t->file_bytes[t->n_files++] = bytes;
-		t->total_bytes += bytes;
-	}
-	return r;
+	r = util_reserve(&t->file_bytes, &m->sizes_allocated, t->n_files + n,
+			 sizeof(*t->file_bytes));
+	if (r < 0)
+		return r;
+	t->total_bytes += bytes * n;
+	while (n--)
+		t->file_bytes[t->n_files++] = bytes;
+	return 0;
 }
 
 /* "10,20*3" */

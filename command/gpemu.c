@@ -32,8 +32,15 @@ static const struct cli_command commands[] = {
 	{ "cachesim", "compute hit ratios of cache policies, without I/O",
 	  start },
 	{ "sched", "schedule jobs on a cluster of GPUs, simulated", start },
+	{ "prepd", "prepare batches outside of the trainer", start },
 	{ "gpud", "share emulated GPUs between processes", start },
 	{ "smi", "show the GPUs of gpud and who uses them", start },
+#ifdef GPEMU_WITH_K8S
+	{ "k8s-plugin", "hand out the GPUs of gpud to containers of Kubernetes",
+	  start },
+#endif
+	{ "slurm", "write the configuration of Slurm for the GPUs of a node",
+	  start },
 	{ "help", "open the manual page of a command: help NAME", help },
 	{ 0 },
 };

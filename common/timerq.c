@@ -57,6 +57,7 @@ struct timerq {
 	size_t n, capacity;
 	uint64_t next_seq;
 	bool stopping;
+	bool moved; /* a timer was, while the thread waited */
 };
 
 static bool before(struct timer *const *a, struct timer *const *b)
@@ -177,8 +178,9 @@ static void *run(void *arg)
 	tick_urgent(q->tick);
 	pthread_mutex_lock(&q->lock);
 	while (!q->stopping) {
+		q->moved = false;
 		/* timed out: still the earliest, or one that came before it */
-		if (!wait_earliest(q) || q->stopping)
+		if (!wait_earliest(q) || q->stopping || q->moved)
 			continue;
 		bool few = q->n <= SPIN_UP_TO;
 		struct timer *t = pop(q);
@@ -275,6 +277,25 @@ int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline)
 	if (wake)
 		pthread_cond_signal(&q->wake);
 	return 0;
+}
+
+bool timerq_move(struct timerq *q, struct timer *timer, uint64_t deadline)
+{
+	size_t i = 0;
+	bool found;
+
+	pthread_mutex_lock(&q->lock);
+	while (i < q->n && q->heap[i] != timer)
+		i++;
+	found = i < q->n;
+	if (found) {
+		timer->deadline = deadline;
+		timers_fix(q->heap, q->n, i);
+		q->moved = true;
+		pthread_cond_signal(&q->wake);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return found;
 }
 
 size_t timerq_pending(struct timerq *q)

@@ -39,6 +39,9 @@ void timerq_free(struct timerq *q);
 /* 0; -ENOMEM, -ECANCELED (stopped): not added, the timer is the caller's
  * again. */
 int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline);
+/* Another deadline for a pending timer. False: it fires now, has fired, or was
+ * not added. Looks at all pending ones. */
+bool timerq_move(struct timerq *q, struct timer *timer, uint64_t deadline);
 /* Timers pending now. */
 size_t timerq_pending(struct timerq *q);
 

@@ -57,6 +57,17 @@ int util_compare_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void util_quote(const char *s, FILE *f)
+{
+	fputc('\'', f);
+	for (; *s; s++)
+		if (*s == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(*s, f);
+	fputc('\'', f);
+}
+
 size_t util_utf8(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;

@@ -64,6 +64,8 @@ int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 int util_compare_u64(const void *a, const void *b);
 /* The length of the UTF-8 character at `s`; 0: invalid. */
 size_t util_utf8(const char *s);
+/* Write a word as sh(1) reads it back. */
+void util_quote(const char *s, FILE *f);
 /* Trims `s` in place. */
 char *util_trim(char *s);
 /*

@@ -5,56 +5,20 @@ PyTorch's DataLoader in front of an emulated GPU.
     python3 examples/pytorch.py FOLDER RECORD [key=value...]
 
 Reads the files of FOLDER (for example a mount of gpemu-fs) in a new random order
-each epoch, and submits the batches to the GPU of libgpemu, which takes the time
-of its profile. RECORD gets a JSON object like that of gpemu-train.
+each epoch, and steps on a gpemu.GPU, which takes the time of its profile. RECORD
+gets a JSON object like that of gpemu-train.
 
 Keys: workers, epochs, seed, mark (1: mark each epoch in the mount); all other
-keys go to gpemu_gpu_open (gpu, model, batch, time_scale). GPEMU_LIB names the
-library; the default is libgpemu.so.1 in the search path.
+keys are options of gpemu.GPU (gpu, model, batch, time_scale). PYTHONPATH has to
+name the folder python/.
 """
-import ctypes
 import json
-import os
 import pathlib
 import sys
 import time
 
+import gpemu
 import torch.utils.data
-
-
-class Gpu:
-    """The emulated GPU: include/gpemu.h, "the GPUs alone"."""
-
-    class Step(ctypes.Structure):
-        _fields_ = [(name, ctypes.c_uint64) for name in (
-            "copy_start_ns copy_end_ns compute_start_ns compute_end_ns "
-            "data_wait_ns fetch_stall_ns transfer_stall_ns barrier_wait_ns "
-            "allreduce_ns step_end_ns pin_stall_ns reserved").split()]
-
-    def __init__(self, options):
-        self.lib = ctypes.CDLL(os.environ.get("GPEMU_LIB", "libgpemu.so.1"))
-        self.lib.gpemu_gpu_error.restype = ctypes.c_char_p
-        for name in "gpemu_gpu_now_ns", "gpemu_gpu_wait":
-            getattr(self.lib, name).restype = ctypes.c_uint64
-        words = [f"{key}={value}".encode() for key, value in options.items()]
-        array = (ctypes.c_char_p * (len(words) + 1))(*words, None)
-        self.gpu, text = ctypes.c_void_p(), ctypes.create_string_buffer(256)
-        if self.lib.gpemu_gpu_open(array, ctypes.byref(self.gpu), text, 256) < 0:
-            sys.exit("pytorch.py: " + text.value.decode())
-
-    def submit(self, n):
-        step = self.Step()
-        if self.lib.gpemu_gpu_submit(self.gpu, ctypes.c_uint64(n),
-                                     ctypes.byref(step)) < 0:
-            sys.exit("pytorch.py: " +
-                     self.lib.gpemu_gpu_error(self.gpu).decode())
-        return step
-
-    def wait(self):
-        return self.lib.gpemu_gpu_wait(self.gpu)
-
-    def now(self):
-        return self.lib.gpemu_gpu_now_ns(self.gpu)
 
 
 class Files(torch.utils.data.Dataset):
@@ -71,10 +35,10 @@ class Files(torch.utils.data.Dataset):
 
 
 def epoch_of(gpu, loader, number):
-    begin, wall, compute, wait, samples = gpu.now(), time.monotonic(), 0, 0, 0
+    begin, wall, compute, wait, samples = gpu.now_ns, time.monotonic(), 0, 0, 0
     size = 0
     for batch in loader:
-        step = gpu.submit(len(batch))
+        step = gpu.step(len(batch))
         compute += step.compute_end_ns - step.compute_start_ns
         wait += step.data_wait_ns
         samples += len(batch)
@@ -97,7 +61,7 @@ def main(folder, record, *words):
     loader = torch.utils.data.DataLoader(
         Files(folder), batch_size=int(options["batch"]), shuffle=True,
         num_workers=workers, collate_fn=list)
-    gpu = Gpu(options)
+    gpu = gpemu.GPU(**options)
     done = []
     for number in range(epochs):
         if mark:

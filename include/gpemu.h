@@ -11,10 +11,10 @@
  * opened: wall time over the option time_scale. Sizes end in _bytes.
  *
  * Threads: a struct gpemu, and a struct gpemu_gpu, is used by one thread at a
- * time; only gpemu_interrupt may be called from any thread. Different handles
- * are independent. The thread that opens one gets a timer slack of 1 ns
- * (prctl(2), PR_SET_TIMERSLACK). The library's own threads block all signals
- * except synchronous faults such as SIGSEGV.
+ * time; only gpemu_interrupt and gpemu_drop may be called from any thread.
+ * Different handles are independent. The thread that opens one gets a timer
+ * slack of 1 ns (prctl(2), PR_SET_TIMERSLACK). The library's own threads block
+ * all signals except synchronous faults such as SIGSEGV.
  *
  * Pointers must not be NULL unless the function allows it.
  *
@@ -100,6 +100,30 @@ GPEMU_API const char *gpemu_error(const struct gpemu *g);
  * checkpoint damaged), one line each; "" if none. Valid until gpemu_close. */
 GPEMU_API const char *gpemu_notes(const struct gpemu *g);
 
+/* The type of the values of a sample. */
+enum {
+	GPEMU_BYTES = 0, /* prep=none: each sample has its own size */
+	GPEMU_UINT8 = 1,
+	GPEMU_FP32 = 2,
+	GPEMU_INT64 = 3 /* prep=tokens; since GPEMU_2 */
+};
+
+/* The run with its options in effect. */
+struct gpemu_info {
+	uint64_t n_samples; /* of the dataset; loader=null: of an epoch */
+	uint64_t n_batches; /* of a whole epoch, on this rank */
+	uint32_t n_classes; /* 1 without classes */
+	uint32_t batch;	    /* samples; the last batch may have less */
+	uint32_t type;	    /* GPEMU_... */
+	/* Of a sample, in the order of memory; what it has not is 0. An image:
+	 * channels, rows, columns. Tokens: 2 rows, inputs and labels, of so
+	 * many each. Bytes: zeros. */
+	uint32_t shape[3];
+	uint32_t n_kept; /* see gpemu_keep: 0 or 1 */
+};
+/* Valid until gpemu_close. Since GPEMU_2. */
+GPEMU_API const struct gpemu_info *gpemu_info(const struct gpemu *g);
+
 /*
  * One sample of a batch, transformed; with prep=none the bytes of its file. A
  * sample that could not be used has an `error`, and its data are zeros:
@@ -120,6 +144,12 @@ struct gpemu_batch {
 	uint32_t n;			    /* samples, at least 1 */
 	const struct gpemu_sample *samples; /* n; NULL with loader=null */
 	uint64_t ready_ns;		    /* ready to be copied */
+	/* Since GPEMU_2. All samples have the same size, and sample i is at
+	 * data + i * stride_bytes. NULL: their sizes or distances differ, or
+	 * they have no bytes. A stride of 0: they share theirs (prep=emulated);
+	 * otherwise the caller may change them. */
+	void *data;
+	size_t stride_bytes;
 };
 
 /*
@@ -137,6 +167,31 @@ GPEMU_API int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret);
  * Other errors end the loader and are returned from then on.
  */
 GPEMU_API int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret);
+/*
+ * The same for a caller that has to react to something else meanwhile: waits
+ * for timeout_ns of wall time at most. -EAGAIN: no batch yet, call again. Since
+ * GPEMU_2.
+ */
+GPEMU_API int gpemu_next_within(struct gpemu *g, uint64_t timeout_ns,
+				const struct gpemu_batch **ret);
+
+/*
+ * Keep the memory of the batch: the bytes of its samples (not the structs) stay
+ * valid after gpemu_submit or gpemu_release, and even after gpemu_close, until
+ * gpemu_drop. The loader has so much less memory to prefetch into: while more
+ * than n_kept (struct gpemu_info) are kept, gpemu_next returns -EBUSY. -EINVAL:
+ * not the batch from gpemu_next. -EBUSY: it was kept before. -ENOBUFS: n_kept
+ * is 0: there is no memory for a second batch within pin_budget, or the bytes
+ * are not only this batch's (prep=emulated, coordinate, loader=null, and
+ * loader=service, whose memory is for the batches to come). -ENOMEM.
+ * Since GPEMU_2.
+ */
+struct gpemu_memory;
+GPEMU_API int gpemu_keep(struct gpemu *g, const struct gpemu_batch *batch,
+			 struct gpemu_memory **ret);
+/* From any thread, but not from a signal handler. NULL is allowed. Since
+ * GPEMU_2. */
+GPEMU_API void gpemu_drop(struct gpemu_memory *memory);
 
 /*
  * Train on the batch: hand it to the GPU and wait until the GPU has room for
@@ -198,8 +253,8 @@ struct gpemu_gpu;
  * A GPU, or those of a node, for a loop with another data source. Options as in
  * gpemu_open: gpu, model, batch (the largest one, per GPU), transfer, pin (are
  * batches in page-locked memory?), extrapolate, time_scale, keep_awake; gpus,
- * node, parallel, allreduce. -E2BIG: the batch does not fit a GPU's memory;
- * -ERANGE: it was not measured, and extrapolate is off.
+ * node, parallel, allreduce; precision, sequence_length. -E2BIG: the batch does
+ * not fit a GPU's memory; -ERANGE: it was not measured, and extrapolate is off.
  */
 GPEMU_API int gpemu_gpu_open(const char *const options[],
 			     struct gpemu_gpu **ret, char *error, size_t n);
@@ -316,7 +371,8 @@ struct gpemu_engine {
 	void (*fini)(void *state);
 	/* Wait for a sample that was read, and return it: 0. -ECANCELED as from
 	 * gpemu_feed_take; another error ends the loader, and gpemu_next
-	 * returns it (-EIO for -ENODATA, or an -ECANCELED of the engine's own).
+	 * returns it (-EIO for -ENODATA, -EAGAIN, or an -ECANCELED of the
+	 * engine's own).
 	 */
 	int (*next)(void *state, struct gpemu_feed *feed,
 		    struct gpemu_fetch **ret, char *error, size_t n);

@@ -8,7 +8,8 @@
 #include "emu/gpu/device.h"
 #include "lib/options.h"
 #include "lib/private.h"
-#include "loader/train/train_node.h"
+#include "loader/options/train_model.h"
+#include "loader/options/train_node.h"
 
 extern const struct prep_ops prep_none;
 
@@ -68,9 +69,10 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 		    struct err *err)
 {
 	static const char *const keys[] = {
-		"gpu",	       "model",	     "batch", "transfer", "pin",
-		"extrapolate", "gpus",	     "node",  "parallel", "allreduce",
-		"time_scale",  "keep_awake", NULL
+		"gpu",	      "model",	     "batch",	  "transfer",
+		"pin",	      "extrapolate", "gpus",	  "node",
+		"parallel",   "allreduce",   "precision", "sequence_length",
+		"time_scale", "keep_awake",  NULL
 	};
 	struct train_choice choice = { .prep = &prep_none };
 	const struct train_prep prep = { 0 };
@@ -90,7 +92,7 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 		r = gpu_profile_load(g->options.gpu, &g->profile, err);
 	if (r < 0)
 		return r;
-	g->model = gpu_profile_model(&g->profile, g->options.model, err);
+	g->model = train_model_find(&g->options, &g->profile, err);
 	if (!g->model)
 		return -ENOENT;
 	r = train_node_open(&g->options, &choice, &g->profile, g->model, &prep,

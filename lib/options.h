@@ -3,7 +3,7 @@
 #ifndef GPEMU_LIB_OPTIONS_H
 #define GPEMU_LIB_OPTIONS_H
 
-#include "loader/train/train_options.h"
+#include "loader/options/train_options.h"
 
 /*
  * Parse `options` (terminated by NULL; NULL: none) into `o`, which holds the

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "lib/engine.h"
 #include "lib/options.h"
 #include "lib/private.h"
-#include "loader/train/session.h"
+#include "loader/train/session_pin.h"
 
 struct gpemu {
 	struct session session;
@@ -20,6 +21,7 @@ struct gpemu {
 	FILE *notes_file;
 	char *notes; /* notes_file's */
 	size_t notes_bytes;
+	struct gpemu_info info;
 	bool in_epoch, held;
 	int last;	/* in an epoch: 0, or the reason for its end */
 	struct err why; /* its text, valid after the epoch too */
@@ -121,6 +123,44 @@ static int adopt(struct gpemu *g, const struct gpemu_engine *engine,
 	return s->options.loader ? 0 : -ENOMEM;
 }
 
+static void fill_shape(struct gpemu_info *info, const struct session *s)
+{
+	uint32_t side = s->prep.config.side, rows = s->prep.int64_rows;
+	size_t bytes = s->prep.sample_bytes;
+
+	if (!bytes)
+		return;
+	if (rows) {
+		info->type = GPEMU_INT64;
+		info->shape[0] = rows;
+		info->shape[1] = (uint32_t)(bytes / rows / sizeof(int64_t));
+		return;
+	}
+	info->type = s->prep.config.output == PREP_UINT8 ? GPEMU_UINT8
+							 : GPEMU_FP32;
+	info->shape[0] = 3;
+	info->shape[1] = info->shape[2] = side;
+}
+
+static int fill_info(struct gpemu *g, struct err *err)
+{
+	const struct session *s = &g->session;
+	bool can_lend;
+	int r = session_can_lend(s, &can_lend, err);
+
+	g->info = (struct gpemu_info){
+		.n_samples = s->data.n ? s->data.n : s->options.samples,
+		.n_batches = session_epoch_batches(s),
+		.n_classes = MAX(s->data.n_classes, 1),
+		.batch =
+			(uint32_t)train_pipeline_batch(&s->options, &s->choice),
+		.n_kept = r == 0 && can_lend,
+	};
+	fill_shape(&g->info, s);
+	g->samples = calloc(g->info.batch, sizeof(*g->samples));
+	return r == 0 && !g->samples ? -ENOMEM : r;
+}
+
 static int open_run(struct gpemu *g, const char *const options[],
 		    const struct gpemu_engine *engine, struct err *err)
 {
@@ -139,11 +179,9 @@ static int open_run(struct gpemu *g, const char *const options[],
 		r = train_options_resolve(&s->options, &s->choice, err);
 	if (r == 0)
 		r = session_open(s, err);
-	if (r < 0)
-		return r;
-	g->samples = calloc(train_pipeline_batch(&s->options, &s->choice),
-			    sizeof(*g->samples));
-	return g->samples ? session_start(s, err) : -ENOMEM;
+	if (r == 0)
+		r = fill_info(g, err);
+	return r < 0 ? r : session_start(s, err);
 }
 
 static void free_run(struct gpemu *g)
@@ -207,6 +245,11 @@ const char *gpemu_notes(const struct gpemu *g)
 	return g->notes ? g->notes : "";
 }
 
+const struct gpemu_info *gpemu_info(const struct gpemu *g)
+{
+	return &g->info;
+}
+
 /* --- an epoch ------------------------------------------------------------- */
 
 int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
@@ -232,6 +275,27 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 	return 1;
 }
 
+/* Are the samples evenly spaced? Then where they begin is the batch's data. */
+static void find_data(struct gpemu *g)
+{
+	const struct place *place = g->delivery.place;
+	uint32_t n = g->delivery.n;
+	ptrdiff_t stride;
+	char *data;
+
+	if (!place || !place[0].n)
+		return;
+	data = (char *)place[0].data;
+	stride = n > 1 ? (const char *)place[1].data - data
+		       : (ptrdiff_t)place[0].n;
+	for (uint32_t i = 0; i < n; i++)
+		if (stride < 0 || place[i].n != place[0].n ||
+		    place[i].data != data + i * stride)
+			return;
+	g->batch.data = data;
+	g->batch.stride_bytes = (size_t)stride;
+}
+
 static void fill_batch(struct gpemu *g)
 {
 	const struct dataset *d = &g->session.data;
@@ -251,18 +315,47 @@ static void fill_batch(struct gpemu *g)
 			.label = d->label[place[i].sample],
 			.error = place[i].error,
 		};
+	find_data(g);
+}
+
+/* The emulated time `wall_ns` from now. */
+static uint64_t until(const struct gpemu *g, uint64_t wall_ns)
+{
+	const struct tick *tick = g->session.tick;
+	double at = (double)tick_now(tick) + (double)wall_ns / tick_scale(tick);
+
+	/* arbitrary: a year is for good, and far from an overflow */
+	return wall_ns < 365 * 86400 * NS_PER_S && at < (double)TICK_NEVER
+		       ? (uint64_t)at
+		       : TICK_NEVER;
 }
 
 int gpemu_next(struct gpemu *g, const struct gpemu_batch **ret)
 {
+	return gpemu_next_within(g, UINT64_MAX, ret);
+}
+
+int gpemu_next_within(struct gpemu *g, uint64_t timeout_ns,
+		      const struct gpemu_batch **ret)
+{
+	int r;
+
 	if (!g->in_epoch)
 		return misuse(g, -EINVAL,
 			      "no epoch is running: begin one first");
 	if (g->held)
 		return misuse(g, -EBUSY,
 			      "a batch is held: submit or release it first");
-	if (g->last == 0)
-		g->last = session_next(&g->session, &g->delivery, &g->why);
+	if (session_loans(&g->session) > g->info.n_kept)
+		return misuse(g, -EBUSY,
+			      "more than one batch is kept: drop one first");
+	r = g->last;
+	if (r == 0)
+		r = session_next(&g->session, until(g, timeout_ns),
+				 &g->delivery, &g->why);
+	if (r > 0)
+		return misuse(g, -EAGAIN, "no batch is ready yet");
+	g->last = r == -EAGAIN ? -EIO : r;
 	if (g->last == -ENODATA)
 		return 0;
 	if (g->last < 0)
@@ -279,6 +372,32 @@ static int check_held(struct gpemu *g, const struct gpemu_batch *batch)
 		return 0;
 	return misuse(g, -EINVAL,
 		      "not the batch that gpemu_next returned last");
+}
+
+int gpemu_keep(struct gpemu *g, const struct gpemu_batch *batch,
+	       struct gpemu_memory **ret)
+{
+	struct loan *loan;
+	int r = check_held(g, batch);
+
+	if (r < 0)
+		return r;
+	if (!g->info.n_kept)
+		return misuse(g, -ENOBUFS,
+			      "the run has no memory to keep a batch in");
+	if (g->delivery.loan)
+		return misuse(g, -EBUSY, "the batch was kept before");
+	r = session_lend(&g->session, &g->delivery, &loan);
+	if (r < 0)
+		return misuse(g, r, strerror(-r));
+	*ret = (struct gpemu_memory *)loan;
+	return 0;
+}
+
+/* gpemu_memory is the public name of a loan. */
+void gpemu_drop(struct gpemu_memory *memory)
+{
+	loan_end((struct loan *)memory);
 }
 
 int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,

@@ -7,7 +7,8 @@
  *
  *	loader/dataset	the samples; loader/format: the files that hold them
  *	loader/order	the order of the samples
- *	loader/pipeline	workers, batches, the pin stage
+ *	loader/pipeline	workers, batches, the pin stage; loader/batching: which
+ *			samples make a batch
  *	loader/staging	batches that other jobs made, and those for them
  *	loader/engine	reads
  *	loader/prep	transforms
@@ -110,7 +111,7 @@ static int train_one(struct run *run, struct err *err)
 
 	if (r < 0)
 		return r;
-	while ((r = session_next(s, &d, err)) == 0 &&
+	while ((r = session_next(s, TICK_NEVER, &d, err)) == 0 &&
 	       (r = session_step(s, &d, &step, err)) == 0)
 		tell_step(run);
 	return session_end(s, r, err);
@@ -352,6 +353,10 @@ static int settle(void *options, struct err *err)
 
 	if (!o.common.dump_config || !o.data)
 		return 0;
+	o.format = strdup(o.format);
+	o.prep = strdup(o.prep);
+	if (!o.format || !o.prep)
+		return 0; /* the run itself will say so */
 	o.together = o.nodes > 1 && strcmp(o.mpi, "off") != 0;
 	r = simulate_options(&o, err);
 	if (r == 0)
@@ -361,6 +366,8 @@ static int settle(void *options, struct err *err)
 	train_choice_fini(&choice);
 	if (o.gpu != gpu)
 		free(o.gpu);
+	free(o.format);
+	free(o.prep);
 	return r == -EINVAL ? r : 0; /* files may come to be */
 }
 
@@ -369,6 +376,7 @@ int main(int argc, char **argv)
 	static const struct cli_kind kinds[] = {
 		{ "engine", engine_table, NULL },
 		{ "order", order_table, NULL },
+		{ "batching", batching_table, NULL },
 		{ "format", format_table, NULL },
 		{ "prep", prep_table, NULL },
 		{ "gpu", .print = profile_names_print, .which = PROFILE_GPU },

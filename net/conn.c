@@ -84,12 +84,18 @@ void conn_trust(struct conn *c, size_t most)
 	c->in.most = most;
 }
 
+/* Has a message begun that is incomplete? */
+static bool is_partial(const struct conn *c)
+{
+	return c->apart || frame_is_partial(&c->in);
+}
+
 void conn_await(struct conn *c, bool awaits, uint64_t now)
 {
 	c->awaits = awaits;
 	if (awaits && c->in_until == TICK_NEVER)
 		c->in_until = now + c->timeout_ns;
-	else if (!awaits && !frame_is_partial(&c->in))
+	else if (!awaits && !is_partial(c))
 		c->in_until = TICK_NEVER;
 }
 
@@ -129,23 +135,77 @@ static int greet(struct conn *c, const unsigned char *theirs, uint64_t now)
 	return r;
 }
 
-static int take_frame(struct conn *c, unsigned char *frame, size_t n,
-		      uint64_t now)
+/* Messages have memory of their own from now on. */
+static bool is_apart(const struct conn *c)
 {
-	int r = seal_open(&c->seal, frame, FRAME_HEADER, n - FRAME_HEADER);
+	return c->trusted && c->ops->apart;
+}
 
-	if (r == 0)
-		r = c->ops->message(c, frame + FRAME_HEADER,
-				    n - FRAME_HEADER - SEAL_TAG, now);
-	return r;
+/* A message whose header is there gets its memory. 1; 0: it is not. What was
+ * received with the messages before is copied, once in a connection. */
+static int begin_apart(struct conn *c)
+{
+	size_t n, have;
+	int r = frame_begun(&c->in, &n);
+
+	if (r != 1)
+		return r;
+	c->apart = c->ops->apart(c, n);
+	if (!c->apart)
+		return -ENOBUFS;
+	memcpy(c->header, frame_take(&c->in, FRAME_HEADER), FRAME_HEADER);
+	have = MIN(n, c->in.have - c->in.at);
+	memcpy(c->apart, frame_take(&c->in, have), have);
+	c->apart_n = n;
+	c->apart_have = have;
+	return 1;
+}
+
+/* The next message, opened. 1; 0: it is incomplete. */
+static int open_apart(struct conn *c, unsigned char **ret, size_t *ret_n)
+{
+	int r = c->apart ? 1 : begin_apart(c);
+
+	if (r != 1 || c->apart_have < c->apart_n)
+		return MIN(r, 0);
+	*ret = TAKE_PTR(c->apart);
+	*ret_n = c->apart_n - SEAL_TAG;
+	r = seal_open_apart(&c->seal, c->header, FRAME_HEADER, *ret,
+			    c->apart_n);
+	return r < 0 ? r : 1;
+}
+
+static int open_frame(struct conn *c, unsigned char **ret, size_t *ret_n)
+{
+	unsigned char *frame;
+	size_t n;
+	int r = frame_next(&c->in, &frame, &n);
+
+	if (r != 1)
+		return r;
+	*ret = frame + FRAME_HEADER;
+	*ret_n = n - FRAME_HEADER - SEAL_TAG;
+	r = seal_open(&c->seal, frame, FRAME_HEADER, n - FRAME_HEADER);
+	return r < 0 ? r : 1;
+}
+
+/* 1: there may be more; 0: no message is complete. */
+static int take_message(struct conn *c, uint64_t now)
+{
+	unsigned char *m;
+	size_t n;
+	int r = is_apart(c) ? open_apart(c, &m, &n) : open_frame(c, &m, &n);
+
+	if (r != 1)
+		return r;
+	r = c->ops->message(c, m, n, now);
+	return r < 0 ? r : 1;
 }
 
 /* Process all that has arrived. */
 static void take(struct conn *c, uint64_t now)
 {
-	unsigned char *frame;
 	bool any = false;
-	size_t n;
 	int r = 0;
 
 	if (!c->open) {
@@ -155,21 +215,31 @@ static void take(struct conn *c, uint64_t now)
 		if (r < 0)
 			conn_end(c, r);
 	}
-	while (c->open && !c->why &&
-	       (r = frame_next(&c->in, &frame, &n)) == 1) {
+	while (c->open && !c->why && (r = take_message(c, now)) == 1)
 		any = true;
-		r = take_frame(c, frame, n, now);
-		if (r < 0)
-			break;
-	}
 	if (r < 0) {
 		conn_end(c, r);
 		return;
 	}
-	if (!c->awaits && !frame_is_partial(&c->in))
+	if (!c->awaits && !is_partial(c))
 		c->in_until = TICK_NEVER;
 	else if (any || c->in_until == TICK_NEVER)
 		c->in_until = now + c->timeout_ns;
+}
+
+/* Where to receive the next bytes. */
+static unsigned char *space(struct conn *c, size_t *ret_n)
+{
+	unsigned char *to;
+
+	if (c->apart) {
+		*ret_n = c->apart_n - c->apart_have;
+		return c->apart + c->apart_have;
+	}
+	to = frame_space(&c->in, ret_n);
+	if (to && is_apart(c)) /* the header alone */
+		*ret_n = FRAME_HEADER - (c->in.have - c->in.at);
+	return to;
 }
 
 /* 1: something came; 0: nothing there; -errno. */
@@ -180,7 +250,7 @@ static int receive_piece(struct conn *c, struct nic *nic, uint64_t now)
 	ssize_t got;
 	size_t n;
 
-	to = frame_space(&c->in, &n);
+	to = space(c, &n);
 	if (!to)
 		return -ENOMEM;
 	got = recv(c->fd, to, MIN(n, nic->piece), 0);
@@ -216,7 +286,10 @@ static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 			return f->at;
 		if (!f->booked)
 			continue;
-		frame_add(&c->in, f->booked);
+		if (c->apart)
+			c->apart_have += f->booked;
+		else
+			frame_add(&c->in, f->booked);
 		nic_pass(f, f->booked, &nic->received);
 		take(c, now);
 	}
@@ -225,23 +298,38 @@ static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 
 /* --- sending -------------------------------------------------------------- */
 
+int conn_send_pieces(struct conn *c, const struct iovec *piece, size_t n,
+		     uint64_t ready)
+{
+	size_t bytes = 0;
+	unsigned char *at;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += piece[i].iov_len;
+	if (util_reserve_anew(&c->out, &c->out_room,
+			      FRAME_HEADER + bytes + SEAL_TAG, 1) < 0)
+		return -ENOMEM;
+	at = wire_put(c->out, bytes + SEAL_TAG, FRAME_HEADER);
+	for (size_t i = 0; i < n; i++) {
+		if (!piece[i].iov_len) /* its base may be NULL */
+			continue;
+		memcpy(at, piece[i].iov_base, piece[i].iov_len);
+		at += piece[i].iov_len;
+	}
+	seal_close(&c->seal, c->out, FRAME_HEADER, bytes);
+	c->out_at = 0;
+	c->out_have = FRAME_HEADER + bytes + SEAL_TAG;
+	c->out_ready = ready;
+	return 0;
+}
+
 int conn_send(struct conn *c, const void *head, size_t n_head, const void *body,
 	      size_t n_body, uint64_t ready)
 {
-	size_t n = n_head + n_body + SEAL_TAG;
-	unsigned char *at;
+	const struct iovec piece[] = { { (void *)(uintptr_t)head, n_head },
+				       { (void *)(uintptr_t)body, n_body } };
 
-	if (util_reserve_anew(&c->out, &c->out_room, FRAME_HEADER + n, 1) < 0)
-		return -ENOMEM;
-	at = wire_put(c->out, n, FRAME_HEADER);
-	memcpy(at, head, n_head);
-	if (n_body)
-		memcpy(at + n_head, body, n_body);
-	seal_close(&c->seal, c->out, FRAME_HEADER, n_head + n_body);
-	c->out_at = 0;
-	c->out_have = FRAME_HEADER + n;
-	c->out_ready = ready;
-	return 0;
+	return conn_send_pieces(c, piece, ARRAY_SIZE(piece), ready);
 }
 
 /* 1: some were sent; 0: not now; -errno. */

@@ -16,6 +16,7 @@
 #define GPEMU_NET_CONN_H
 
 #include <stdbool.h>
+#include <sys/uio.h>
 
 #include "net/frame.h"
 #include "net/nic.h"
@@ -46,6 +47,14 @@ struct conn_ops {
 	 *			closed it
 	 * The last call for it. */
 	void (*ended)(struct conn *c, int why);
+	/*
+	 * Memory for a message of `n` bytes, its tag included, that has begun
+	 * to arrive: it is received there and nowhere else, so `message` may
+	 * keep it. The memory stays until `message` or `ended`. NULL ends the
+	 * connection with -ENOBUFS. Only called once it is trusted. No such
+	 * function: messages are in memory of the connection.
+	 */
+	unsigned char *(*apart)(struct conn *c, size_t n);
 };
 
 struct conn {
@@ -60,6 +69,9 @@ struct conn {
 	unsigned char greeting[FRAME_GREETING]; /* of the dialer */
 	struct seal seal;
 	struct frame_in in;
+	/* a message with memory of its own: bytes [0, apart_have) are there */
+	unsigned char header[FRAME_HEADER], *apart;
+	size_t apart_have, apart_n;
 	struct nic_flow flow_in, flow_out;
 	unsigned char *out; /* being sent: bytes [out_at, out_have) */
 	size_t out_at, out_have, out_room;
@@ -78,6 +90,9 @@ void conn_await(struct conn *c, bool awaits, uint64_t now);
  */
 int conn_send(struct conn *c, const void *head, size_t n_head, const void *body,
 	      size_t n_body, uint64_t ready);
+/* The same of any pieces. */
+int conn_send_pieces(struct conn *c, const struct iovec *piece, size_t n,
+		     uint64_t ready);
 /* There may be something to send. */
 void conn_kick(struct conn *c);
 /* End it, soon: `ended` is called after this function. */

@@ -85,15 +85,23 @@ const unsigned char *frame_take(struct frame_in *in, size_t n)
 	return at;
 }
 
+int frame_begun(const struct frame_in *in, size_t *ret_n)
+{
+	if (!has_length(in))
+		return 0;
+	*ret_n = length(in);
+	if (*ret_n < FRAME_LEAST || *ret_n > in->most + SEAL_TAG)
+		return -EMSGSIZE;
+	return 1;
+}
+
 int frame_next(struct frame_in *in, unsigned char **ret, size_t *ret_n)
 {
 	size_t n;
+	int r = frame_begun(in, &n);
 
-	if (!has_length(in))
-		return 0;
-	n = length(in);
-	if (n < FRAME_LEAST || n > in->most + SEAL_TAG)
-		return -EMSGSIZE;
+	if (r != 1)
+		return r;
 	if (in->have - in->at < FRAME_HEADER + n)
 		return 0;
 	*ret = in->bytes + in->at;

@@ -49,6 +49,9 @@ unsigned char *frame_space(struct frame_in *in, size_t *ret_n);
 void frame_add(struct frame_in *in, size_t n);
 /* The next `n` bytes, outside of frames; NULL: there are fewer. */
 const unsigned char *frame_take(struct frame_in *in, size_t n);
+/* The next frame has *ret_n bytes behind its header.
+ * 1; 0: the header is incomplete; -EMSGSIZE as frame_next. */
+int frame_begun(const struct frame_in *in, size_t *ret_n);
 /* The next frame with its header, valid until frame_space. 1; 0: it is
  * incomplete; -EMSGSIZE: its message has more than in->most bytes, or none. */
 int frame_next(struct frame_in *in, unsigned char **ret, size_t *ret_n);

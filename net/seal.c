@@ -110,14 +110,20 @@ void seal_close(struct seal *s, unsigned char *message, size_t head, size_t n)
 						  head, NULL, nonce, s->out);
 }
 
-int seal_open(struct seal *s, unsigned char *message, size_t head, size_t n)
+int seal_open_apart(struct seal *s, const unsigned char *header, size_t head,
+		    unsigned char *message, size_t n)
 {
-	unsigned char nonce[NONCE], *body = message + head;
+	unsigned char nonce[NONCE];
 
 	number(s->n_in++, nonce);
-	return crypto_aead_chacha20poly1305_ietf_decrypt(body, NULL, NULL, body,
-							 n, message, head,
-							 nonce, s->in) < 0
+	return crypto_aead_chacha20poly1305_ietf_decrypt(message, NULL, NULL,
+							 message, n, header,
+							 head, nonce, s->in) < 0
 		       ? -EBADMSG
 		       : 0;
+}
+
+int seal_open(struct seal *s, unsigned char *message, size_t head, size_t n)
+{
+	return seal_open_apart(s, message, head, message + head, n);
 }

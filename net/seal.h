@@ -66,5 +66,8 @@ void seal_close(struct seal *s, unsigned char *message, size_t head, size_t n);
 /* The inverse, `n` with the tag. -EBADMSG: it is not the next message of the
  * other end. */
 int seal_open(struct seal *s, unsigned char *message, size_t head, size_t n);
+/* The same where the header is elsewhere: `message` begins behind it. */
+int seal_open_apart(struct seal *s, const unsigned char *header, size_t head,
+		    unsigned char *message, size_t n);
 
 #endif

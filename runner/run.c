@@ -27,6 +27,7 @@
 #include "runner/run_find.h"
 #include "runner/run_loop.h"
 #include "runner/run_merge.h"
+#include "runner/run_slurm.h"
 #include "runner/run_suite.h"
 
 /* arbitrary: folders to merge, or keys to override */
@@ -47,6 +48,11 @@ static const struct conf_field fields[] = {
 		  "independent (1)" },
 	{ "shard", CONF_STRING, AT(shard_text), .arg = "I/N",
 	  .help = "run part I of N of the cells; 'merge' joins the parts" },
+	{ "slurm", CONF_UINT, AT(slurm), .arg = "N", .max = 100000,
+	  .help = "submit to Slurm: an array of N shards, and a job that "
+		  "merges them" },
+	{ "slurm_options", CONF_STRING, AT(slurm_options), .arg = "'WORDS'",
+	  .help = "options of sbatch for --slurm, separated by spaces" },
 	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
 	  .help = "print the commands of all cells, and exit" },
 	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
@@ -238,6 +244,8 @@ static int workload_main(const char *path, const struct run_options *o,
 
 	if (code == 0)
 		code = check	    ? check_print(&e.r, stdout, &err)
+		       : o->slurm   ? slurm_submit(&e, path, fields, o, &status,
+						   &err)
 		       : o->dry_run ? experiment_dry_run(&e)
 				    : execute(&e, o, &status, &err);
 	if (e.r.stop.signal)
@@ -269,14 +277,21 @@ static int run_file(struct run_options *o, char **args, struct stop *ret_stop)
 			return EXIT_STATUS_USAGE;
 		}
 	o->overrides = args + check + 1;
-	if (o->find_max_gpus && o->shard.n)
-		refused = "--find-max-gpus does not go with --shard";
+	if (o->find_max_gpus && (o->shard.n || o->slurm))
+		refused = "--find-max-gpus does not go with shards";
+	else if (o->slurm && (o->shard.n || o->fresh))
+		refused = o->fresh ? "--slurm does not go with --fresh: a "
+				     "requeued shard would begin again"
+				   : "--slurm does not go with --shard";
+	else if (o->slurm_options && !o->slurm)
+		refused = "--slurm-options is only valid with --slurm";
 	else if (!suite_is(args[check]))
 		return workload_main(args[check], o, check, ret_stop);
-	else if (o->find_max_gpus || o->shard.n)
-		refused = o->shard.n ? "--shard takes one workload, not a list"
-				     : "--find-max-gpus takes one workload, "
-				       "not a list";
+	else if (o->find_max_gpus || o->shard.n || o->slurm)
+		refused = o->find_max_gpus
+				  ? "--find-max-gpus takes one workload, not a "
+				    "list"
+				  : "a list of workloads has no shards";
 	if (!refused)
 		return suite_main(args[check], o, check, ret_stop);
 	log_error("%s", refused);

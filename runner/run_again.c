@@ -15,8 +15,8 @@
 /* Runs of a cell, the first included. arbitrary: a machine that is busy all the
  * time costs twice the time of an idle one, not more. */
 enum { MOST_ATTEMPTS = 3 };
-/* Of a workload: twice as many as clear all cells if none changes (run_load.h).
- * arbitrary: each costs the time of a cell. */
+/* After each round: twice as many as clear all cells if none changes
+ * (run_load.h). arbitrary: each costs the time of a cell. */
 enum { MOST_LOAD_TESTS = 2 * LOAD_MEASURES };
 
 /* Keep the first of two runs. */
@@ -121,7 +121,6 @@ int again_run(struct runner *r, size_t *cells, size_t n,
 	      enum progress_mode mode)
 {
 	ssize_t left = 0, before = (ssize_t)n + 1;
-	unsigned tests = MOST_LOAD_TESTS;
 	int code = 0;
 
 	if (r->w->noise.fraction >= 1)
@@ -129,7 +128,8 @@ int again_run(struct runner *r, size_t *cells, size_t n,
 	for (unsigned attempt = 2;; attempt++) {
 		left = disturbed(r, cells, attempt == 2 ? n : (size_t)left);
 		if (left > 0)
-			left = load_test_run(r, cells, (size_t)left, &tests);
+			left = load_test_run(r, cells, (size_t)left,
+					     MOST_LOAD_TESTS);
 		if (left < 0)
 			return (int)left;
 		/* another round only if the last one has helped */

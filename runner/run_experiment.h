@@ -19,6 +19,8 @@ struct run_options {
 	double time_scale;    /* 0: as the workload says */
 	char *data_dir, *bin_dir, *progress, *metric;
 	char *shard_text, *network;
+	uint64_t slurm;	     /* shards to submit; 0: none */
+	char *slurm_options; /* of sbatch */
 	bool epochs;
 	bool find_max_gpus;
 	double au; /* for it, a share */

@@ -24,6 +24,7 @@ struct tests {
 	size_t n_metrics;
 	size_t *cells; /* the disturbed ones */
 	struct load_cell *about;
+	json_t **changes; /* of the metrics, by the tests */
 	bool *cleared;
 	size_t n;
 };
@@ -62,9 +63,10 @@ static int run_beside(struct runner *r, const struct cell *cell,
 
 /* Add the test to the record of the cell that ran beside `others`; true: the
  * cell is not disturbed. */
-static bool note(struct runner *r, const struct cell *cell,
-		 const struct load_test *t, const char *tested, double others)
+static bool note(const struct tests *t, const struct cell *cell, size_t by,
+		 const char *tested, double others)
 {
+	struct runner *r = t->r;
 	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
 	json_auto_t *record = cell_record(r, cell);
 	json_t *about = json_object_get(record, "cell");
@@ -72,7 +74,8 @@ static bool note(struct runner *r, const struct cell *cell,
 
 	if (!path || !about ||
 	    json_object_set_new(about, "load_test",
-				load_json(t, tested, others,
+				load_json(&t->about[by].test, t->changes[by],
+					  tested, others,
 					  r->w->load_tolerance.fraction)) < 0)
 		return false;
 	if (json_replace(record, path, &err) < 0) {
@@ -100,8 +103,8 @@ static int judge(struct tests *t, size_t i, size_t tested)
 	byte = lock_of_cell(cell.id);
 	/* else another gpemu-run is repeating it */
 	if (runner_try_lock(r, byte, NULL) == 0) {
-		t->cleared[i] = note(r, &cell, &t->about[tested].test, by.id,
-				     t->about[i].risk.others);
+		t->cleared[i] =
+			note(t, &cell, tested, by.id, t->about[i].risk.others);
 		runner_unlock(r, byte);
 	}
 	cell_free(&by);
@@ -120,18 +123,18 @@ static void say_before(const struct cell *cell, const json_t *first,
 		100 * load_others(first), cell->id, 100 * plan->share);
 }
 
-static void say_after(const struct load_cell *about)
+static void say_after(const struct load_cell *about, double tolerance)
 {
 	const struct load_test *t = &about->test;
+	double delay = load_delay(t, about->risk.others);
 
 	fprintf(stderr,
 		"gpemu-run: load test: beside %.3g %%, %s changed by %.2g %s: "
 		"%s\n",
 		100 * t->beside, t->of, 100 * t->change, load_unit(t),
-		about->passed ? "the run stands"
-		: isinf(load_delay(t, about->risk.others))
-			? "too little more load"
-			: "the run is disturbed");
+		delay <= tolerance ? "the run stands"
+		: isinf(delay)	   ? "too little more load"
+				   : "the run is disturbed");
 }
 
 /* A machine on which other programs use no more than the share `most`, however
@@ -144,9 +147,8 @@ static void skip_busy(struct tests *t, double most)
 }
 
 static int test_locked(struct tests *t, const struct cell *cell,
-		       struct load_cell *about)
+		       struct load_cell *about, json_t **changes)
 {
-	double tolerance = t->r->w->load_tolerance.fraction;
 	json_auto_t *first = cell_record(t->r, cell), *second = NULL;
 	struct load_plan plan = load_plan(first);
 	int code;
@@ -158,9 +160,9 @@ static int test_locked(struct tests *t, const struct cell *cell,
 	if (!second)
 		return code;
 	about->test = load_compare(first, second, t->metrics, t->n_metrics);
-	about->passed = load_delay(&about->test, about->risk.others) <=
-			tolerance;
-	say_after(about);
+	about->tested = true;
+	*changes = load_changes(first, second, t->metrics, t->n_metrics);
+	say_after(about, t->r->w->load_tolerance.fraction);
 	if (about->test.beside < LOAD_LEAST_RATIO * about->test.others)
 		skip_busy(t, about->test.beside);
 	return 1;
@@ -180,7 +182,7 @@ static int test_one(struct tests *t, size_t i)
 	t->about[i].testable = false;
 	/* else another gpemu-run is repeating it */
 	if (runner_try_lock(r, byte, NULL) == 0) {
-		code = test_locked(t, &cell, &t->about[i]);
+		code = test_locked(t, &cell, &t->about[i], &t->changes[i]);
 		runner_unlock(r, byte);
 	}
 	cell_free(&cell);
@@ -198,8 +200,9 @@ static int tests_init(struct tests *t, struct runner *r, size_t *cells,
 	t->cells = cells;
 	t->n = n;
 	t->about = calloc(n, sizeof(*t->about));
+	t->changes = calloc(n, sizeof(json_t *));
 	t->cleared = calloc(n, sizeof(*t->cleared));
-	if (code < 0 || !t->about || !t->cleared)
+	if (code < 0 || !t->about || !t->changes || !t->cleared)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		json_auto_t *record = NULL;
@@ -222,20 +225,22 @@ static int tests_init(struct tests *t, struct runner *r, size_t *cells,
 
 static void tests_fini(struct tests *t)
 {
+	for (size_t i = 0; t->changes && i < t->n; i++)
+		json_decref(t->changes[i]);
+	free(t->changes);
 	free(t->metrics);
 	free(t->about);
 	free(t->cleared);
 }
 
-/* The cells that have no test of their own. */
+/* The cells that have no test of their own: cleared, or in doubt. */
 static int clear_others(struct tests *t)
 {
-	double tolerance = t->r->w->load_tolerance.fraction;
 	int code = 0;
 
 	for (size_t i = 0; code == 0 && i < t->n; i++) {
 		const struct load_cell *by = load_clears(
-			t->about, t->n, &t->about[i].risk, tolerance);
+			t->about, t->n, &t->about[i].risk, INFINITY);
 
 		if (t->about[i].testable && by)
 			code = judge(t, i, (size_t)(by - t->about));
@@ -259,8 +264,7 @@ static size_t split(struct tests *t)
 	return n_left;
 }
 
-ssize_t load_test_run(struct runner *r, size_t *cells, size_t n,
-		      unsigned *tests)
+ssize_t load_test_run(struct runner *r, size_t *cells, size_t n, unsigned tests)
 {
 	double tolerance = r->w->load_tolerance.fraction;
 	struct tests t = { 0 };
@@ -270,7 +274,7 @@ ssize_t load_test_run(struct runner *r, size_t *cells, size_t n,
 	if (tolerance <= 0)
 		return (ssize_t)n;
 	code = tests_init(&t, r, cells, n);
-	for (; code == 0 && *tests > 0; (*tests)--) {
+	for (; code == 0 && tests > 0; tests--) {
 		next = load_next(t.about, n, tolerance);
 		if (next == n)
 			break;

@@ -14,10 +14,10 @@
 /*
  * `cells`: `n` indices of disturbed cells of this machine; reordered. How many
  * stay disturbed; they come first. Their records, and those of the cleared
- * ones, get `cell.load_test`. *tests: how many tests may still be made; counted
- * down. -EINTR: a stop signal came; -ENOMEM.
+ * ones, get `cell.load_test`. At most `tests` tests are made. -EINTR: a stop
+ * signal came; -ENOMEM.
  */
 ssize_t load_test_run(struct runner *r, size_t *cells, size_t n,
-		      unsigned *tests);
+		      unsigned tests);
 
 #endif

@@ -9,6 +9,7 @@
 
 /* Each is `run` of a struct cli_command. */
 int command_simulate(int argc, char **argv);
+int command_run(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_make(int argc, char **argv);
 int command_fill(int argc, char **argv);
@@ -78,8 +79,8 @@ int input_choices(const struct plugin *const table[], const char *list,
 		  int (*fn)(void *ctx, const char *choice, struct err *err),
 		  void *ctx, struct err *err);
 
-/* Write a record: version, kind, configuration, and what `j` has, which is
- * taken over; NULL: no memory. */
+/* Write a record: version, kind (SIMULATED, unless `j` has one), configuration,
+ * and what `j` has, which is taken over; NULL: no memory. */
 int input_record(json_t *j, const struct conf_field *fields,
 		 const void *options, const struct cli_common *common,
 		 struct err *err);

@@ -109,7 +109,8 @@ int input_record(json_t *j, const struct conf_field *fields,
 	json_object_set_new(record, "gpemu",
 			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
 				      "git", GPEMU_VERSION));
-	json_object_set_new(record, "kind", json_string("SIMULATED"));
+	if (!json_object_get(record, "kind"))
+		json_object_set_new(record, "kind", json_string("SIMULATED"));
 	json_object_set_new(record, "config", conf_json(fields, options));
 	json_object_set_new(record, "seed",
 			    json_integer((json_int_t)common->seed));

@@ -14,7 +14,7 @@ struct options {
 	struct cli_common common;
 	uint64_t n, users, median_ns;
 	double per_hour, sigma;
-	char *gpus, *classes;
+	char *gpus, *classes, *slowdown;
 };
 
 static int check_mix(const void *object, struct err *err)
@@ -34,6 +34,18 @@ static int check_gpus(const void *object, struct err *err)
 
 	for (size_t i = 0; r == 0 && i < m.n; i++)
 		r = generate_gpus(m.words[i], &n, err);
+	mix_fini(&m);
+	return r;
+}
+
+static int check_slowdown(const void *object, struct err *err)
+{
+	struct mix m;
+	double factor;
+	int r = mix_parse(*(char *const *)object, &m, err);
+
+	for (size_t i = 0; r == 0 && i < m.n; i++)
+		r = generate_slowdown(m.words[i], &factor, err);
 	mix_fini(&m);
 	return r;
 }
@@ -62,6 +74,10 @@ static const struct conf_field fields[] = {
 		  "job)" },
 	{ "users", CONF_UINT, offsetof(struct options, users), .arg = "N",
 	  .min = 1, .max = 100000, .help = "number of users (default: 1)" },
+	{ "slowdown", CONF_STRING, offsetof(struct options, slowdown),
+	  .check = check_slowdown, .arg = "X:WEIGHT,...",
+	  .help = "jobs also run without a GPU, so many times longer "
+		  "(default: they need one)" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };
@@ -88,14 +104,18 @@ static int make(const struct options *o, struct err *err)
 
 	if (r == 0)
 		r = mix_parse(o->classes, &g.classes, err);
+	if (r == 0 && o->slowdown)
+		r = mix_parse(o->slowdown, &g.slowdown, err);
 	if (r == 0)
 		r = generate_workload(&g, &w, err);
 	if (r == 0) {
 		printf("# gpemu-sched make -n %" PRIu64
 		       " --per-hour %g --median %gs --sigma %g --gpus %s "
-		       "--classes %s --users %" PRIu64 " --seed %" PRIu64 "\n",
+		       "--classes %s --users %" PRIu64 "%s%s --seed %" PRIu64
+		       "\n",
 		       o->n, o->per_hour, g.median_s, o->sigma, o->gpus,
-		       o->classes, o->users, o->common.seed);
+		       o->classes, o->users, o->slowdown ? " --slowdown " : "",
+		       o->slowdown ? o->slowdown : "", o->common.seed);
 		r = generate_print(&w, stdout);
 	}
 	if (r == 0 && o->common.json)
@@ -103,6 +123,7 @@ static int make(const struct options *o, struct err *err)
 				 fields, o, &o->common, err);
 	mix_fini(&g.gpus);
 	mix_fini(&g.classes);
+	mix_fini(&g.slowdown);
 	workload_fini(&w);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }

@@ -22,28 +22,9 @@ enum {
 	POINTS_MAX = 400, /* of a CDF: more than its width shows */
 };
 
-struct scale {
-	const char *unit;
-	double seconds;
-};
-
-/* The unit in which times up to `longest_s` are numbers that one reads. */
-static struct scale scale_of(double longest_s)
-{
-	static const struct scale scales[] = {
-		{ "d", 86400 }, { "h", 3600 }, { "min", 60 }, { "s", 1 }
-	};
-	size_t i = 0;
-
-	/* arbitrary: labels of two or three digits */
-	while (i + 1 < ARRAY_SIZE(scales) && longest_s < 10 * scales[i].seconds)
-		i++;
-	return scales[i];
-}
-
 /* Of completion times, which are sorted. */
-static void write_cdf(const uint64_t *jct_ns, size_t n, struct scale scale,
-		      size_t i, FILE *f)
+static void write_cdf(const uint64_t *jct_ns, size_t n,
+		      struct gnuplot_scale scale, size_t i, FILE *f)
 {
 	double unit_ns = scale.seconds * NS_PER_S;
 	size_t step = n / POINTS_MAX + 1;
@@ -58,8 +39,8 @@ static void write_cdf(const uint64_t *jct_ns, size_t n, struct scale scale,
 	fputs("END\n", f);
 }
 
-static void write_use(const struct timeline *t, double gpus, struct scale scale,
-		      size_t i, FILE *f)
+static void write_use(const struct timeline *t, double gpus,
+		      struct gnuplot_scale scale, size_t i, FILE *f)
 {
 	double bin = (double)t->bin_ns / NS_PER_S / scale.seconds;
 	size_t n = timeline_n(t);
@@ -72,14 +53,9 @@ static void write_use(const struct timeline *t, double gpus, struct scale scale,
 		(double)(t->end_ns - t->start_ns) / NS_PER_S / scale.seconds);
 }
 
-/* A line for each cell, of the data block of that name; NULL: the legend.
- * Source of the colours: Okabe and Ito, "Color universal design", 2008; those
- * that stand out from white. */
+/* A line for each cell, of the data block of that name; NULL: the legend. */
 static void write_lines(const struct sim *sim, const char *block, FILE *f)
 {
-	static const char *const colours[] = { "#000000", "#0072b2", "#d55e00",
-					       "#009e73", "#cc79a7", "#56b4e9",
-					       "#e69f00" };
 	size_t line = 0;
 
 	for (size_t i = 0; i < sim->n_cells; i++) {
@@ -91,7 +67,7 @@ static void write_lines(const struct sim *sim, const char *block, FILE *f)
 		else
 			fputs("NaN with lines", f);
 		fprintf(f, " lw 2 dt %zu lc rgb '%s' title ", line % 5 + 1,
-			colours[line % ARRAY_SIZE(colours)]);
+			gnuplot_colours[line % GNUPLOT_COLOURS]);
 		gnuplot_quote(sim->cells[i].name, f);
 		line++;
 	}
@@ -151,10 +127,10 @@ static void write_data(const struct sim *sim, const struct ranges *g,
 		for (size_t k = 0; k < n; k++)
 			jct_ns[k] = job_jct(&c->jobs[k]);
 		qsort(jct_ns, n, sizeof(*jct_ns), util_compare_u64);
-		write_cdf(jct_ns, n, scale_of(g->most_s), i, f);
+		write_cdf(jct_ns, n, gnuplot_scale(g->most_s), i, f);
 		write_use(&c->result.use,
 			  (double)sim->cluster->whole.gpu_milli / GPU_MILLI,
-			  scale_of(g->last_s), i, f);
+			  gnuplot_scale(g->last_s), i, f);
 	}
 }
 
@@ -162,7 +138,7 @@ static void write_data(const struct sim *sim, const struct ranges *g,
 static void write_panels(const struct sim *sim, const struct ranges *g,
 			 double bottom, double top, FILE *f)
 {
-	struct scale scale = scale_of(g->most_s);
+	struct gnuplot_scale scale = gnuplot_scale(g->most_s);
 
 	fprintf(f,
 		"unset key\nset border 3 lw 1 lc rgb '#404040'\n"
@@ -180,7 +156,7 @@ static void write_panels(const struct sim *sim, const struct ranges *g,
 	if (g->most_s > 20 * g->least_s)
 		fputs("set logscale x\n", f);
 	write_lines(sim, "cdf", f);
-	scale = scale_of(g->last_s);
+	scale = gnuplot_scale(g->last_s);
 	fprintf(f,
 		"unset logscale x\n"
 		"set lmargin at screen 0.565\nset rmargin at screen 0.97\n"

@@ -20,8 +20,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The nearest rank; `v` is sorted. */
-static double quantile(const double *v, size_t n, double q)
+double result_quantile(const double *v, size_t n, double q)
 {
 	size_t rank = (size_t)ceil(q * (double)n);
 
@@ -37,9 +36,9 @@ static struct summary summarise(double *v, size_t n)
 	qsort(v, n, sizeof(*v), compare);
 	for (size_t i = 0; i < n; i++)
 		s.mean_s += v[i] / (double)n;
-	s.p50_s = quantile(v, n, .5);
-	s.p95_s = quantile(v, n, .95);
-	s.p99_s = quantile(v, n, .99);
+	s.p50_s = result_quantile(v, n, .5);
+	s.p95_s = result_quantile(v, n, .95);
+	s.p99_s = result_quantile(v, n, .99);
 	s.max_s = v[n - 1];
 	return s;
 }
@@ -66,20 +65,97 @@ static uint32_t in_class(const struct job *job)
 	return job->class;
 }
 
-static void add_member(struct group_result *g, const struct job *job)
+struct ending {
+	uint64_t at_ns;
+	size_t job;
+};
+
+static int sooner(const void *a, const void *b)
+{
+	const struct ending *x = a, *y = b;
+
+	if (x->at_ns != y->at_ns)
+		return x->at_ns < y->at_ns ? -1 : 1;
+	return x->job < y->job ? -1 : x->job > y->job;
+}
+
+/*
+ * Finish-time ratios. How many jobs were there during one is the difference of
+ * the sum over time of that number at its end and at its arrival.
+ */
+static int finish_times(const struct job *jobs, size_t n, double gpus,
+			double *ret)
+{
+	_cleanup_free_ struct ending *ends = malloc((n + 1) * sizeof(*ends));
+	uint64_t last_ns = n ? jobs[0].arrival_ns : 0;
+	double sum = 0;
+	size_t i = 0, k = 0;
+
+	if (!ends)
+		return -ENOMEM;
+	for (size_t j = 0; j < n; j++)
+		ends[j] = (struct ending){ jobs[j].end_ns, j };
+	qsort(ends, n, sizeof(*ends), sooner);
+	while (k < n) {
+		bool arrives = i < n && jobs[i].arrival_ns <= ends[k].at_ns;
+		uint64_t at_ns = arrives ? jobs[i].arrival_ns : ends[k].at_ns;
+		size_t j = ends[k].job;
+		double need;
+
+		sum += (double)(i - k) * (double)(at_ns - last_ns);
+		last_ns = at_ns;
+		if (arrives) {
+			ret[i++] = sum;
+			continue;
+		}
+		k++;
+		need = (sum - ret[j]) / (double)job_jct(&jobs[j]) *
+		       (double)job_gpu_milli(&jobs[j]) / GPU_MILLI;
+		ret[j] = gpus > 0 ? slowdown(&jobs[j]) / MAX(need / gpus, 1)
+				  : 0;
+	}
+	return 0;
+}
+
+/* Room for a number of each job, and what is known of each. */
+struct numbers {
+	double *times, *finish;
+};
+
+static void add_member(struct group_result *g, const struct job *job,
+		       double finish)
 {
 	double run_s = (double)job->run_ns / NS_PER_S;
+	double x = slowdown(job);
 
 	g->run_s += run_s;
 	g->wait_s += completion_s(job) - run_s;
-	g->slowdown += slowdown(job);
+	g->gpu_s += job->gpu_ns / NS_PER_S;
+	g->slowdown += x;
+	g->slowdown_max = MAX(g->slowdown_max, x);
+	g->jain += x * x;
+	g->finish_time += finish;
+	g->finish_time_max = MAX(g->finish_time_max, finish);
 }
 
-/* `n_groups` of them, each in the order of its jobs; `times` is room for one
- * number of each job. */
+/* From sums to means. Jain's index is 1 if all are slowed down alike, 1/n if
+ * only one is. Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. */
+static void divide(struct group_result *g)
+{
+	double n = (double)g->n;
+
+	g->run_s /= n;
+	g->wait_s /= n;
+	g->jain = g->slowdown * g->slowdown / (n * g->jain);
+	g->slowdown /= n;
+	g->finish_time /= n;
+}
+
+/* `n_groups` of them, each in the order of its jobs. */
 static int make_groups(const struct job *jobs, size_t n,
 		       uint32_t (*group_of)(const struct job *job),
-		       struct group_result *ret, size_t n_groups, double *times)
+		       struct group_result *ret, size_t n_groups,
+		       const struct numbers *v)
 {
 	/* where the times of each group go next, in the end: where they end */
 	_cleanup_free_ size_t *at = calloc(n_groups + 1, sizeof(*at));
@@ -93,48 +169,32 @@ static int make_groups(const struct job *jobs, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		uint32_t k = group_of(&jobs[i]);
 
-		times[at[k]++] = completion_s(&jobs[i]);
-		add_member(&ret[k], &jobs[i]);
+		v->times[at[k]++] = completion_s(&jobs[i]);
+		add_member(&ret[k], &jobs[i], v->finish[i]);
 	}
 	for (size_t k = 0; k < n_groups; k++) {
 		struct group_result *g = &ret[k];
 
 		if (!g->n)
 			continue;
-		g->jct = summarise(times + at[k] - g->n, g->n);
-		g->run_s /= (double)g->n;
-		g->wait_s /= (double)g->n;
-		g->slowdown /= (double)g->n;
+		g->jct = summarise(v->times + at[k] - g->n, g->n);
+		divide(g);
 	}
 	return 0;
-}
-
-/* Jain's index: 1 if all are slowed down alike, 1/n if only one is. Source:
- * Jain, Chiu and Hawe, DEC-TR-301, 1984. */
-static void fairness(const struct job *jobs, size_t n, struct sim_result *ret)
-{
-	double sum = 0, squares = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		double x = slowdown(&jobs[i]);
-
-		sum += x;
-		squares += x * x;
-		ret->slowdown_max = MAX(ret->slowdown_max, x);
-	}
-	ret->jain = squares > 0 ? sum * sum / ((double)n * squares) : 1;
 }
 
 int result_make(const struct workload *w, const struct job *jobs,
 		struct sim_result *ret)
 {
 	_cleanup_free_ double *times = malloc((w->n + 1) * sizeof(double));
+	_cleanup_free_ double *finish = malloc((w->n + 1) * sizeof(double));
+	struct numbers v = { times, finish };
 	uint64_t last = 0;
 	int r;
 
 	ret->users = calloc(w->n_users + 1, sizeof(*ret->users));
 	ret->classes = calloc(w->n_classes + 1, sizeof(*ret->classes));
-	if (!times || !ret->users || !ret->classes)
+	if (!times || !finish || !ret->users || !ret->classes)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->n; i++) {
 		last = MAX(last, jobs[i].end_ns);
@@ -142,14 +202,15 @@ int result_make(const struct workload *w, const struct job *jobs,
 		ret->n_moved += jobs[i].n_moved;
 	}
 	ret->makespan_s = (double)(last - jobs[0].arrival_ns) / NS_PER_S;
-	r = make_groups(jobs, w->n, in_all, &ret->all, 1, times);
+	r = finish_times(jobs, w->n, ret->gpus, finish);
+	if (r == 0)
+		r = make_groups(jobs, w->n, in_all, &ret->all, 1, &v);
 	if (r == 0)
 		r = make_groups(jobs, w->n, in_user, ret->users, w->n_users,
-				times);
+				&v);
 	if (r == 0)
 		r = make_groups(jobs, w->n, in_class, ret->classes,
-				w->n_classes, times);
-	fairness(jobs, w->n, ret);
+				w->n_classes, &v);
 	return r;
 }
 

@@ -8,6 +8,8 @@
  *	sched		the event clock; what comes out
  *	sched/policy	who runs
  *	sched/place	on which GPUs, with how much CPU and memory
+ *	sched/chart	what was decided, to look at
+ *	sched/live	jobs that are processes
  *	sched/core	clusters, jobs, actions; the queue of most policies
  */
 #include <string.h>
@@ -17,6 +19,7 @@
 static const struct cli_command commands[] = {
 	{ "simulate", "run the jobs of a trace on an event clock",
 	  command_simulate },
+	{ "run", "run the jobs of a trace as processes", command_run },
 	{ "fill", "fill a cluster with tasks that never leave", command_fill },
 	{ "make", "make a trace from a seed", command_make },
 	{ "stat", "describe a trace", command_stat },
@@ -49,7 +52,7 @@ int main(int argc, char **argv)
 		return list(argc, argv);
 	return cli_dispatch("gpemu-sched",
 			    "Scheduling of jobs on a cluster of GPUs, "
-			    "simulated.\n\n"
+			    "simulated and live.\n\n"
 			    "'gpemu-sched --list KIND' lists traces, clusters "
 			    "and parts; KIND is trace, cluster,\n"
 			    "speeds, policy, placement or format.",

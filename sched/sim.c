@@ -16,6 +16,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/core/contend.h"
+#include "sched/core/frag.h"
 #include "sched/core/interleave.h"
 
 #define NOWHERE UINT32_MAX
@@ -54,6 +55,11 @@ struct run {
 	uint32_t *places;
 	uint64_t now_ns, counted_ns; /* GPU time is counted up to then */
 	double gpu_ns, over_ns;
+	/* thousandths of GPUs times ns: what was free, and of that, what
+	 * typical jobs could not have used */
+	struct frag_meter frag;
+	double lost_milli, lost_ns, free_ns;
+	bool moved;	   /* what is free has changed since `lost_milli` */
 	bool changed;	   /* since the last decision */
 	uint64_t asked_ns; /* when that was */
 };
@@ -86,16 +92,20 @@ static void set_due(struct run *r, uint32_t job)
 
 /* --- events --------------------------------------------------------------- */
 
-/* Integrate the GPUs in use. */
+/* Integrate the GPUs in use, and those that are free. */
 static void move_clock(struct run *r, uint64_t now_ns)
 {
 	uint64_t used = r->cluster.whole.gpu_milli - r->cluster.free.gpu_milli;
+	double ns = (double)(now_ns - r->counted_ns);
 
-	r->gpu_ns +=
-		(double)used / GPU_MILLI * (double)(now_ns - r->counted_ns);
+	if (r->moved)
+		r->lost_milli = frag_meter_see(&r->frag, &r->cluster);
+	r->moved = false;
+	r->lost_ns += r->lost_milli * ns;
+	r->free_ns += (double)r->cluster.free.gpu_milli * ns;
+	r->gpu_ns += (double)used / GPU_MILLI * ns;
 	timeline_add(&r->cell->result.use, now_ns, (double)used / GPU_MILLI);
-	r->over_ns +=
-		(double)r->contention.n_over * (double)(now_ns - r->counted_ns);
+	r->over_ns += (double)r->contention.n_over * ns;
 	r->counted_ns = r->now_ns = now_ns;
 }
 
@@ -138,7 +148,10 @@ static void complete(struct run *r)
 
 		remove_due(r, which);
 		forget(r, which);
+		if (r->sim->keep_history)
+			history_end(&r->cell->history, which, r->now_ns);
 		plan_release(&r->cluster, job, r->now_ns, JOB_DONE);
+		r->moved = true;
 		n_group = mate ? job_group(mate, group) : 0;
 		for (size_t i = 0; i < n_group; i++)
 			set_due(r, (uint32_t)(group[i] - r->jobs));
@@ -189,10 +202,60 @@ static struct view view_of(const struct run *r)
 			      .now_ns = r->now_ns };
 }
 
+/* Does the plan change a group? Then jobs that it does not name do as well. */
+static bool regroups(const struct run *r)
+{
+	for (size_t i = 0; i < r->plan.n; i++) {
+		const struct action *a = &r->plan.actions[i];
+
+		if (a->kind == ACTION_GROUP ||
+		    (a->job < r->n && r->jobs[a->job].mate))
+			return true;
+	}
+	return false;
+}
+
+/* When they will be done has changed. */
+static void set_dues(struct run *r, bool regrouped)
+{
+	for (size_t i = 0; !regrouped && i < r->plan.n; i++)
+		set_due(r, r->plan.actions[i].job);
+	for (size_t i = 0; regrouped && i < r->n_active; i++)
+		if (r->jobs[r->active[i]].since_ns == r->now_ns)
+			set_due(r, r->active[i]);
+}
+
+/* Jobs that lose their parts, and those that get some. */
+static void end_runs(struct run *r)
+{
+	struct history *h = &r->cell->history;
+
+	for (size_t i = 0; r->sim->keep_history && i < r->plan.n; i++)
+		if (r->plan.actions[i].job < r->n)
+			history_end(h, r->plan.actions[i].job, r->now_ns);
+}
+
+static int begin_runs(struct run *r)
+{
+	struct history *h = &r->cell->history;
+	int e = 0;
+
+	for (size_t i = 0; r->sim->keep_history && e == 0 && i < r->plan.n;
+	     i++) {
+		const struct action *a = &r->plan.actions[i];
+
+		if (a->kind != ACTION_STOP)
+			e = history_begin(h, a->job, &r->jobs[a->job],
+					  r->now_ns);
+	}
+	return e;
+}
+
 static int decide(struct run *r, struct err *err)
 {
 	struct view v;
 	uint64_t from = tick_wall();
+	bool regrouped;
 	int e;
 
 	plan_reset(&r->plan);
@@ -204,14 +267,15 @@ static int decide(struct run *r, struct err *err)
 	e = schedule_decide(&r->schedule, &v, &r->plan);
 	hist_add(&r->cell->result.decisions, tick_wall() - from);
 	r->cell->result.n_decisions++;
+	regrouped = regroups(r);
+	r->moved = r->moved || r->plan.n;
+	end_runs(r);
 	if (e == 0)
 		e = plan_apply(&r->plan, &r->cluster, r->jobs, r->n, r->now_ns,
 			       err);
-	/* also those whose groups have changed */
-	for (size_t i = 0; e == 0 && i < r->n_active; i++)
-		if (r->jobs[r->active[i]].since_ns == r->now_ns)
-			set_due(r, r->active[i]);
-	return e;
+	if (e == 0)
+		set_dues(r, regrouped);
+	return e < 0 ? e : begin_runs(r);
 }
 
 static double rate_of(const struct run *r, const struct job *job)
@@ -266,6 +330,11 @@ static int loop(struct run *r, struct err *err)
 
 		if (next == UINT64_MAX)
 			return sim_stuck(r->sim, r->cell, err);
+		if (next >= JOB_TIME_END)
+			return err_set(err, -EOVERFLOW,
+				       "the jobs take more than 292 years, "
+				       "where the clock ends: are the times "
+				       "of the trace in the right unit?");
 		move_clock(r, next);
 		complete(r);
 		arrive(r);
@@ -297,6 +366,10 @@ static int begin(struct run *r, struct err *err)
 	r->places = malloc((w->n + 1) * sizeof(*r->places));
 	if (e == 0)
 		e = contention_init(&r->contention, &r->cluster, w->jobs, w->n);
+	if (e == 0)
+		e = frag_meter_init(&r->frag, &r->cluster, w->jobs, w->n);
+	if (e == 0 && r->sim->keep_history)
+		e = history_init(&cell->history, w->n);
 	if (e < 0 || !r->jobs || !r->active || !r->heap || !r->places)
 		return -ENOMEM;
 	memcpy(r->jobs, w->jobs, w->n * sizeof(*r->jobs));
@@ -304,6 +377,7 @@ static int begin(struct run *r, struct err *err)
 	r->counted_ns = r->now_ns = r->n ? r->jobs[0].arrival_ns : 0;
 	timeline_init(&cell->result.use, r->now_ns);
 	r->asked_ns = UINT64_MAX;
+	r->moved = true;
 	plan_reset(&r->plan);
 	v = view_of(r);
 	return schedule_init(&r->schedule,
@@ -319,11 +393,22 @@ static void end(struct run *r)
 {
 	schedule_fini(&r->schedule);
 	contention_fini(&r->contention);
+	frag_meter_fini(&r->frag);
 	plan_fini(&r->plan);
 	cluster_fini(&r->cluster);
 	free(r->active);
 	free(r->heap);
 	free(r->places);
+}
+
+static void sum_up(const struct run *r, struct sim_result *ret)
+{
+	double all_ns = ret->gpus * ret->makespan_s * NS_PER_S;
+
+	ret->utilisation = all_ns > 0 ? r->gpu_ns / all_ns : 0;
+	ret->over_s = r->over_ns / NS_PER_S;
+	ret->frag = r->free_ns > 0 ? r->lost_ns / r->free_ns : 0;
+	ret->frag_known = r->frag.f.n > 0;
 }
 
 int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
@@ -338,16 +423,12 @@ int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
 		if (r.jobs[i].state == JOB_RUNNING)
 			plan_release(&r.cluster, &r.jobs[i], r.now_ns,
 				     JOB_WAITING);
+	cell->result.gpus = (double)r.cluster.whole.gpu_milli / GPU_MILLI;
 	if (e == 0)
 		e = result_make(sim->workload, r.jobs, &cell->result);
-	if (e == 0) {
-		double all_ns = (double)r.cluster.whole.gpu_milli / GPU_MILLI *
-				cell->result.makespan_s * NS_PER_S;
-
-		cell->result.utilisation = all_ns > 0 ? r.gpu_ns / all_ns : 0;
-		cell->result.over_s = r.over_ns / NS_PER_S;
-		cell->done = true;
-	}
+	if (e == 0)
+		sum_up(&r, &cell->result);
+	cell->done = e == 0;
 	end(&r);
 	if (e < 0)
 		err_set(err, e, "%s", strerror(-e));
@@ -364,6 +445,7 @@ void sim_fini(struct sim *sim)
 		plugin_choice_fini(&c->policy);
 		plugin_choice_fini(&c->placement);
 		result_fini(&c->result);
+		history_fini(&c->history);
 		free(c->jobs);
 		free(c->name);
 	}

@@ -12,8 +12,9 @@
 #include "common/conf/plugin_choice.h"
 #include "common/hist.h"
 #include "common/program/progress.h"
+#include "sched/chart/history.h"
 #include "sched/core/schedule.h"
-#include "sched/timeline.h"
+#include "sched/core/timeline.h"
 #include "sched/trace/workload.h"
 
 struct summary {
@@ -25,17 +26,32 @@ struct group_result {
 	size_t n;
 	struct summary jct;   /* completion: from arrival to end */
 	double wait_s, run_s; /* means; wait: in no run */
-	double slowdown;      /* mean of completion over work */
+	double gpu_s;	      /* GPU time that they had, together */
+	/* completion over work; how fair that is by Jain's index */
+	double slowdown, slowdown_max, jain;
+	/*
+	 * Completion over that which the job would have had with its share of
+	 * the cluster, alone: 1 / n of it, for the n jobs that were there on
+	 * average. Above 1: it would have been better off with that. Source:
+	 * Mahajan et al., "Themis", NSDI 2020, section 3.
+	 */
+	double finish_time, finish_time_max;
 };
 
 struct sim_result {
+	/* of the cluster, for result_make; 0: there are no finish-time ratios
+	 */
+	double gpus;
 	struct group_result all;
 	struct group_result *users, *classes;
-	double makespan_s;   /* from the first arrival to the last end */
-	double utilisation;  /* GPU time allocated, of that which there was */
-	struct timeline use; /* of GPUs: how many were allocated */
-	double jain;	     /* fairness: of the slowdowns of jobs */
-	double slowdown_max;
+	double makespan_s;  /* from the first arrival to the last end */
+	double utilisation; /* GPU time allocated, of that which there was */
+	/* of the GPU time that was free, what typical jobs could not have used
+	 * (sched/core/frag.h) */
+	double frag;
+	bool frag_known;
+	/* of GPUs: how many were allocated; zeros: not known */
+	struct timeline use;
 	/* GPU time in which jobs needed more memory than their GPU has */
 	double over_s;
 	uint64_t n_preempted, n_moved, n_decisions, n_events;
@@ -47,6 +63,7 @@ struct sim_cell {
 	struct plugin_choice policy, placement;
 	char *name;	  /* "srtf", "srtf tune" */
 	struct job *jobs; /* as they ended; the names are the workload's */
+	struct history history; /* if the struct sim asks for it */
 	struct sim_result result;
 	bool done;
 };
@@ -56,6 +73,7 @@ struct sim {
 	const struct workload *workload;
 	uint64_t seed;
 	uint64_t round_ns; /* decisions at its multiples; 0: at each event */
+	bool keep_history;
 	struct sim_cell *cells;
 	size_t n_cells;
 	struct progress bar;
@@ -87,12 +105,18 @@ static inline uint64_t job_jct(const struct job *job)
 int result_make(const struct workload *w, const struct job *jobs,
 		struct sim_result *ret);
 void result_fini(struct sim_result *r);
+/* The nearest rank of `n` numbers, 1 or more, which are sorted. */
+double result_quantile(const double *v, size_t n, double q);
 
 /* Draw completion times and the use of GPUs of the cells that are done into a
  * file that gnuplot_check() accepts. -errno with a text. */
 int plot_draw(const struct sim *sim, const char *path, struct err *err);
 
-void report_table(const struct sim *sim);
+/* `kind`: what the header says, "SIMULATED". */
+void report_table(const struct sim *sim, const char *kind);
+/* A table for the users, or the classes, of each cell. */
+enum report_by { REPORT_USERS, REPORT_CLASSES };
+void report_groups(const struct sim *sim, enum report_by by);
 /* "results": NULL: no memory. */
 json_t *report_json(const struct sim *sim, bool per_job);
 

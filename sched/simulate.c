@@ -9,6 +9,9 @@
 #include "common/program/interrupt.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
+#include "sched/chart/gantt.h"
+#include "sched/chart/perfetto.h"
 #include "sched/command.h"
 #include "sched/sim.h"
 
@@ -16,6 +19,8 @@ struct options {
 	struct cli_common common;
 	struct input_options input;
 	char *policies, *placements, *interference, *plot, *progress;
+	char *by, *gantt, *timeline;
+	bool by_table[2]; /* of enum report_by */
 	enum progress_mode progress_mode;
 	uint64_t round_ns;
 	bool per_job;
@@ -37,7 +42,8 @@ static const struct conf_field fields[] = {
 	  .help = "on which GPUs, with how much CPU and memory (default: "
 		  "proportional)" },
 	{ "round", CONF_DURATION, offsetof(struct options, round_ns),
-	  .arg = "DURATION",
+	  /* as the times of a trace */
+	  .max = WORKLOAD_SECONDS_MAX * NS_PER_S, .arg = "DURATION",
 	  .help = "decide at multiples of it; default: 0, at each arrival "
 		  "and completion" },
 	{ "interference", CONF_STRING, offsetof(struct options, interference),
@@ -51,6 +57,16 @@ static const struct conf_field fields[] = {
 	  .cli_only = true,
 	  .help = "plot completion times and the use of GPUs (needs "
 		  "gnuplot)" },
+	{ "gantt", CONF_STRING, offsetof(struct options, gantt),
+	  .check = check_plot, .arg = "FILE.svg|FILE.png|FILE.pdf",
+	  .cli_only = true,
+	  .help = "draw which job had which GPU when (needs gnuplot)" },
+	{ "timeline", CONF_STRING, offsetof(struct options, timeline),
+	  .arg = "FILE", .cli_only = true,
+	  .help = "write the same for Perfetto or Chrome's about:tracing" },
+	{ "by", CONF_STRING, offsetof(struct options, by),
+	  .arg = "user|class[,...]", .cli_only = true,
+	  .help = "also print a table for each user, for each class" },
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
 	  .arg = "auto|on|off", .cli_only = true,
 	  .help = "show a progress bar on stderr" },
@@ -60,11 +76,32 @@ static const struct conf_field fields[] = {
 
 static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
 
+static int parse_by(struct options *o, struct err *err)
+{
+	static const char *const words[] = {
+		[REPORT_USERS] = "user", [REPORT_CLASSES] = "class"
+	};
+	_cleanup_free_ char *copy = strdup(o->by ? o->by : "");
+	char *rest = o->by ? copy : NULL, *word;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		int i = WORD_FIND(words, "--by", word, err);
+
+		if (i < 0)
+			return i;
+		o->by_table[i] = true;
+	}
+	return 0;
+}
+
 static int settle(void *options, struct err *err)
 {
 	struct options *o = options;
+	int r = parse_by(o, err);
 
-	return progress_parse(o->progress, &o->progress_mode, err);
+	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
 }
 
 static const struct cli_program program = {
@@ -175,6 +212,39 @@ static int write_record(const struct options *o, const struct sim *sim,
 	return input_record(j, fields, o, &o->common, err);
 }
 
+static void print_tables(const struct options *o, const struct sim *sim)
+{
+	report_table(sim, "SIMULATED");
+	for (int i = REPORT_USERS; i <= REPORT_CLASSES; i++)
+		if (o->by_table[i])
+			report_groups(sim, (enum report_by)i);
+}
+
+/* Of the policies that were completed. */
+static int draw_schedules(const struct options *o, const struct sim *sim,
+			  struct err *err)
+{
+	_cleanup_free_ struct history_named *v =
+		calloc(sim->n_cells + 1, sizeof(*v));
+	size_t n = 0;
+	int r = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < sim->n_cells; i++)
+		if (sim->cells[i].done)
+			v[n++] = (struct history_named){
+				sim->cells[i].name, &sim->cells[i].history
+			};
+	if (o->timeline)
+		r = perfetto_write(o->timeline, sim->workload, sim->cluster, v,
+				   n, err);
+	if (r == 0 && o->gantt)
+		r = gantt_draw(o->gantt, sim->workload, sim->cluster, v, n,
+			       err);
+	return r;
+}
+
 /* Of groups of 2 jobs, 3, and so on. */
 static int parse_interference(const char *text, struct cluster *c,
 			      struct err *err)
@@ -208,7 +278,8 @@ static int simulate(const struct options *o, struct cluster *c,
 	struct sim sim = { .cluster = c,
 			   .workload = w,
 			   .seed = o->common.seed,
-			   .round_ns = o->round_ns };
+			   .round_ns = o->round_ns,
+			   .keep_history = o->gantt || o->timeline };
 	struct making making = { .sim = &sim, .o = o };
 	int r = input_choices(schedule_table, o->policies, add_policy, &making,
 			      err);
@@ -221,10 +292,12 @@ static int simulate(const struct options *o, struct cluster *c,
 	/* what was done before an interruption is worth showing */
 	if (r == 0 || r == -EINTR) {
 		if (!o->common.json || strcmp(o->common.json, "-"))
-			report_table(&sim);
+			print_tables(o, &sim);
 		e = o->common.json ? write_record(o, &sim, err) : 0;
 		if (r == 0 && e == 0 && o->plot)
 			e = plot_draw(&sim, o->plot, err);
+		if (r == 0 && e == 0)
+			e = draw_schedules(o, &sim, err);
 		r = r < 0 ? r : e;
 	}
 	sim_fini(&sim);

@@ -9,6 +9,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/command.h"
+#include "sched/sim.h"
 
 struct options {
 	struct cli_common common;
@@ -81,11 +82,6 @@ static int sum_up(const struct workload *w, struct stat_sums *s)
 	return 0;
 }
 
-static double quantile(const struct stat_sums *s, size_t n, double q)
-{
-	return s->work[(size_t)(q * (double)(n - 1) + .5)];
-}
-
 static void print(const struct workload *w, const struct stat_sums *s)
 {
 	printf("format     %s\n", w->format);
@@ -96,8 +92,9 @@ static void print(const struct workload *w, const struct stat_sums *s)
 	       s->gpus_max);
 	printf("work       %.1f GPU s; of a job mean %.1f s, p50 %.1f, p95 "
 	       "%.1f, max %.1f\n",
-	       s->gpu_s, s->work_s / (double)w->n, quantile(s, w->n, .5),
-	       quantile(s, w->n, .95), quantile(s, w->n, 1));
+	       s->gpu_s, s->work_s / (double)w->n,
+	       result_quantile(s->work, w->n, .5),
+	       result_quantile(s->work, w->n, .95), s->work[w->n - 1]);
 	printf("users      %zu\n", w->n_users);
 	printf("\n%-20s %8s %8s\n", "class", "jobs", "work/%");
 	for (size_t i = 0; i < w->n_classes; i++)
@@ -121,8 +118,9 @@ static json_t *record(const struct workload *w, const struct stat_sums *s)
 		(json_int_t)s->shared, "cpu_only", (json_int_t)s->cpu_only,
 		"span_s", s->span_s, "gpus", s->gpus, "gpus_max",
 		(int)s->gpus_max, "gpu_s", s->gpu_s, "work_mean_s",
-		s->work_s / (double)w->n, "work_p50_s", quantile(s, w->n, .5),
-		"work_p95_s", quantile(s, w->n, .95), "users",
+		s->work_s / (double)w->n, "work_p50_s",
+		result_quantile(s->work, w->n, .5), "work_p95_s",
+		result_quantile(s->work, w->n, .95), "users",
 		(json_int_t)w->n_users, "classes", classes);
 }
 

@@ -17,10 +17,18 @@
 /* Wall time between attempts to accept while there are no descriptors.
  * arbitrary: short for a person, long for a processor */
 #define ACCEPT_PAUSE_NS (NS_PER_S / 5)
+/* Of the connections one in so many is kept for those who rule. arbitrary: a
+ * device plugin has one, and a person looks now and then */
+enum { KEPT = 8 };
+
+bool limits_rules(uid_t uid, const struct grant *grant)
+{
+	return !grant && (uid == 0 || uid == geteuid());
+}
 
 static bool allowed(const struct server *s, uid_t uid)
 {
-	if (s->allow_all || uid == 0 || uid == geteuid())
+	if (s->allow_all || limits_rules(uid, NULL))
 		return true;
 	for (size_t i = 0; i < s->n_allowed; i++)
 		if (s->allowed[i] == uid)
@@ -33,20 +41,42 @@ static bool has_enough(const struct server *s, uid_t uid)
 {
 	uint32_t n = 0;
 
-	if (uid == 0 || uid == geteuid())
+	if (limits_rules(uid, NULL))
 		return false;
 	for (uint32_t i = 0; i < s->n_clients; i++)
 		n += s->clients[i]->uid == uid;
 	return n >= s->config.max_per_user;
 }
 
-int limits_admit(const struct server *s, uid_t uid, struct err *err)
+static int admit_granted(const struct server *s, const struct grant *grant,
+			 struct err *err)
 {
-	if (!allowed(s, uid))
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_clients; i++)
+		n += s->clients[i]->grant == grant;
+	return n < s->config.max_per_user
+		       ? 0
+		       : err_set(err, -EAGAIN,
+				 "%u connections, as many as a grant may have "
+				 "(--max-clients-per-user)",
+				 s->config.max_per_user);
+}
+
+int limits_admit(const struct server *s, uid_t uid, const struct grant *grant,
+		 struct err *err)
+{
+	uint32_t most = s->config.max_clients;
+
+	if (!grant && !allowed(s, uid))
 		return err_set(err, -EACCES, "user %u may not use this GPU",
 			       (unsigned)uid);
-	if (s->n_clients == s->config.max_clients)
+	if (!limits_rules(uid, grant))
+		most -= most / KEPT;
+	if (s->n_clients >= most)
 		return err_set(err, -EAGAIN, "too many clients");
+	if (grant)
+		return admit_granted(s, grant, err);
 	if (has_enough(s, uid))
 		return err_set(err, -EAGAIN,
 			       "user %u has %u connections, as many as a user "
@@ -60,6 +90,10 @@ static void watch_listener(struct server *s, uint32_t events)
 	struct epoll_event e = { .events = events, .data.ptr = &s->listen_fd };
 
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listen_fd, &e);
+	for (struct grant *g = s->grants; g; g = g->next) {
+		e.data.ptr = g;
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, g->fd, &e);
+	}
 }
 
 void limits_pause_accept(struct server *s, int error)
@@ -80,7 +114,8 @@ static void resume_accept(struct server *s)
 /* The wall time, ns, at which an idle client expires. */
 static uint64_t expires(const struct server *s, const struct client *c)
 {
-	if (c->dead || !s->config.idle_limit_ns)
+	if (c->dead || !s->config.idle_limit_ns ||
+	    (c->watches && limits_rules(c->uid, c->grant)))
 		return TICK_NEVER;
 	if (c->job && (!c->job->resident || c->job->n))
 		return TICK_NEVER;

@@ -36,18 +36,17 @@ static int clear_place(const struct sockaddr_un *a, struct err *err)
 	return 0;
 }
 
-int server_make_folder(const char *path, struct err *err)
+int server_own_folder(const char *folder, mode_t mode, struct err *err)
 {
-	_cleanup_free_ char *folder = strdup(path);
+	mode_t mask = umask((mode_t)~mode & 0777);
+	int r = mkdir(folder, mode) < 0 && errno != EEXIST ? -errno : 0;
 	struct stat st;
 
-	if (!folder)
-		return err_set(err, -ENOMEM, "out of memory");
-	*strrchr(folder, '/') = '\0';
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "%s: %s", folder, strerror(errno));
-	if (lstat(folder, &st) < 0)
-		return err_set(err, -errno, "%s: %s", folder, strerror(errno));
+	umask(mask);
+	if (r == 0 && lstat(folder, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(err, r, "%s: %s", folder, strerror(-r));
 	/* in /tmp any user can create a folder of this name first */
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 	    st.st_mode & (S_IWGRP | S_IWOTH))
@@ -58,12 +57,21 @@ int server_make_folder(const char *path, struct err *err)
 	return 0;
 }
 
-int server_listen(struct server *s, struct err *err)
+int server_make_folder(const char *path, struct err *err)
+{
+	_cleanup_free_ char *folder = strdup(path);
+
+	if (!folder)
+		return err_set(err, -ENOMEM, "out of memory");
+	*strrchr(folder, '/') = '\0';
+	return server_own_folder(folder, 0700, err);
+}
+
+int server_listen(const char *path, mode_t mode, int *ret_fd, struct err *err)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	const char *path = s->config.path;
 	mode_t mask;
-	int r;
+	int fd, r;
 
 	if (strlen(path) >= sizeof(a.sun_path))
 		return err_set(err, -ENAMETOOLONG,
@@ -74,17 +82,21 @@ int server_listen(struct server *s, struct err *err)
 	r = clear_place(&a, err);
 	if (r < 0)
 		return r;
-	s->listen_fd =
-		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->listen_fd < 0)
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
 		return err_set(err, -errno, "socket: %s", strerror(errno));
 	/* by the umask, so that the mode is right from bind(2) on */
-	mask = umask((mode_t)(~s->config.mode & 0777));
-	r = bind(s->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
-								     : 0;
+	mask = umask((mode_t)~mode & 0777);
+	r = bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno : 0;
 	umask(mask);
-	s->bound = r == 0;
-	if (r == 0 && listen(s->listen_fd, SOMAXCONN) < 0)
+	if (r == 0 && listen(fd, SOMAXCONN) < 0) {
 		r = -errno;
-	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+		unlink(path);
+	}
+	if (r < 0) {
+		close(fd);
+		return err_set(err, r, "%s: %s", path, strerror(-r));
+	}
+	*ret_fd = fd;
+	return 0;
 }

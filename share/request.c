@@ -74,6 +74,7 @@ static void want(const struct server *s, const struct client *c,
 				   : 0,
 		.persistent_bytes = plus(h->persistent_bytes, h->waiting_bytes),
 		.peak_bytes = plus(h->peak_bytes, h->waiting_bytes),
+		.quota = c->grant ? &c->grant->quota : NULL,
 	};
 	if (h->peak_bytes || h->persistent_bytes)
 		return;
@@ -105,6 +106,53 @@ static int check_hello(const struct server *s, struct client *c,
 			       h->flags & GPUD_EXTRAPOLATE, err);
 }
 
+/* The largest batch with a peak of so many bytes; that of the hello has more.
+ */
+static uint64_t largest_batch(const struct server *s, const struct client *c,
+			      uint64_t most)
+{
+	uint64_t lo = 0, hi = c->hello.batch - 1,
+		 each = c->hello.waiting_bytes / c->hello.batch;
+
+	while (lo < hi) {
+		uint64_t mid = hi - (hi - lo) / 2;
+		struct gpu_cost cost = cost_of(s, c, (uint32_t)mid);
+
+		if (plus(bytes(cost.peak_mib), mid * each) <= most)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return lo;
+}
+
+/* A grant is a GPU with less memory, with the same error. */
+static int check_grant(const struct server *s, const struct client *c,
+		       const struct share_want *w, struct err *err)
+{
+	char have[UNITS_TEXT];
+	uint64_t most;
+
+	if (!c->grant)
+		return 0;
+	most = grant_memory(c->grant, w->n_gpus);
+	if (most == 0)
+		return err_set(err, -EINVAL,
+			       "%u GPUs requested, which are more than were "
+			       "granted",
+			       w->n_gpus);
+	if (w->peak_bytes <= most)
+		return 0;
+	return err_set(
+		err, -E2BIG,
+		"out of GPU memory: a batch of %u of %s does not fit the "
+		"%s of %s that were granted; the largest that fits is "
+		"%" PRIu64,
+		c->hello.batch, c->model->name,
+		units_human_size((double)most, have), s->config.gpu->name,
+		largest_batch(s, c, most));
+}
+
 static int hello(struct server *s, struct client *c, const struct gpud_hello *h,
 		 struct err *err)
 {
@@ -116,6 +164,9 @@ static int hello(struct server *s, struct client *c, const struct gpud_hello *h,
 		return r;
 	c->hello = *h;
 	want(s, c, &w);
+	r = check_grant(s, c, &w, err);
+	if (r < 0)
+		return r;
 	r = share_join(s->share, &w, c, &c->job, err);
 	if (r < 0)
 		return r;
@@ -234,6 +285,90 @@ void request_answers(struct server *s)
 	write_status(s);
 }
 
+static void send_health(const struct server *s, struct client *c)
+{
+	struct gpud_msg m = { .type = GPUD_HEALTH };
+
+	m.health.n_gpus = s->config.share.n_gpus;
+	for (uint32_t g = 0; g < m.health.n_gpus; g++)
+		m.health.failed |= (uint64_t)s->share->gpus[g].failed << g;
+	client_send(c, &m);
+}
+
+/* May this client change what others get? */
+static int check_ruler(const struct client *c, struct err *err)
+{
+	if (limits_rules(c->uid, c->grant))
+		return 0;
+	return err_set(err, -EACCES,
+		       "only root and the user of the server may do that, on "
+		       "its own socket");
+}
+
+/* Done, or not; the client stays. */
+static void acknowledge(struct client *c, const char *name, bool revoked, int r,
+			const struct err *why)
+{
+	struct gpud_msg m = { .type = GPUD_ACK,
+			      .ack = { .error = (uint32_t)-r,
+				       .revoked = revoked } };
+
+	if (r < 0)
+		log_warn("grant %s: %s", name, why->text);
+	snprintf(m.ack.name, sizeof(m.ack.name), "%s", name);
+	client_send(c, &m);
+}
+
+static int grant(struct server *s, struct client *c, const struct gpud_grant *q,
+		 struct err *err)
+{
+	struct err why = { 0 };
+	int r = check_ruler(c, err);
+
+	if (r == 0)
+		acknowledge(c, q->name, false, grant_set(s, q, &why), &why);
+	return r;
+}
+
+static int take_back(struct server *s, struct client *c,
+		     const struct gpud_revoke *q, struct err *err)
+{
+	struct err why = { 0 };
+	int r = check_ruler(c, err);
+
+	if (r == 0)
+		acknowledge(c, q->name, true, grant_revoke(s, q->name, &why),
+			    &why);
+	return r;
+}
+
+/* A GPU that fails takes its jobs with it. */
+static int mark(struct server *s, struct client *c, const struct gpud_mark *q,
+		struct err *err)
+{
+	char text[GPUD_TEXT];
+	int r = check_ruler(c, err);
+
+	if (r < 0)
+		return r;
+	if (q->gpu >= s->config.share.n_gpus || q->failed > 1)
+		return err_set(err, -EINVAL, "GPU %u: the server has %u",
+			       q->gpu, s->config.share.n_gpus);
+	share_mark(s->share, q->gpu, q->failed);
+	log_info("GPU %u %s", q->gpu, q->failed ? "failed" : "is repaired");
+	snprintf(text, sizeof(text), "GPU %u failed", q->gpu);
+	send_health(s, c);
+	for (uint32_t i = 0; i < s->n_clients; i++) {
+		struct client *other = s->clients[i];
+
+		if (q->failed && other->job && share_on(other->job, q->gpu))
+			client_refuse(other, -EIO, text);
+		else if (other->watches && other != c)
+			send_health(s, other);
+	}
+	return 0;
+}
+
 void request_handle(struct server *s, struct client *c,
 		    const struct gpud_msg *m)
 {
@@ -244,6 +379,14 @@ void request_handle(struct server *s, struct client *c,
 	case GPUD_HELLO: r = hello(s, c, &m->hello, &err); break;
 	case GPUD_SUBMIT: r = submit(s, c, &m->submit, &err); break;
 	case GPUD_QUERY: r = query(s, c, &err); break;
+	case GPUD_MARK: r = mark(s, c, &m->mark, &err); break;
+	case GPUD_GRANT: r = grant(s, c, &m->grant, &err); break;
+	case GPUD_REVOKE: r = take_back(s, c, &m->revoke, &err); break;
+	case GPUD_WATCH:
+		c->watches = true;
+		send_health(s, c);
+		r = 0;
+		break;
 	default:
 		r = err_set(&err, -EPROTO, "a %s from a client",
 			    gpud_type_name(m->type));

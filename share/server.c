@@ -15,6 +15,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/gpu/gpud_client.h"
+#include "emu/gpu/identity.h"
 
 enum {
 	EVENTS = 64,
@@ -45,7 +46,7 @@ static void welcome(const struct server *s, struct client *c)
 static void receive(struct server *s, struct client *c)
 {
 	struct err err = { 0 };
-	int r = limits_admit(s, c->uid, &err);
+	int r = limits_admit(s, c->uid, c->grant, &err);
 
 	if (r == 0) {
 		welcome(s, c);
@@ -55,7 +56,7 @@ static void receive(struct server *s, struct client *c)
 	s->n_refused++;
 }
 
-static void accept_one(struct server *s)
+static void accept_one(struct server *s, int fd, struct grant *grant)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	struct ucred cred = { 0 };
@@ -67,7 +68,8 @@ static void accept_one(struct server *s)
 		return;
 	}
 	c->last_message_ns = tick_wall();
-	c->fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	c->grant = grant;
+	c->fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c->fd < 0) {
 		/* it would stay readable, and the loop would spin */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -176,14 +178,17 @@ static bool turn(struct server *s, const struct epoll_event *events, int n,
 	now(s);
 	for (int i = 0; i < n; i++) {
 		void *what = events[i].data.ptr;
+		struct grant *grant = grant_of_event(s, what);
 
 		if (what == &s->signal_fd)
 			go_on = false;
 		else if (what == &s->listen_fd)
-			accept_one(s);
+			accept_one(s, s->listen_fd, NULL);
+		else if (grant && !grant->revoked)
+			accept_one(s, grant->fd, grant);
 		else if (what == &s->scribe)
 			request_answers(s);
-		else if (what != &s->timer_fd)
+		else if (what != &s->timer_fd && !grant)
 			read_client(s, what);
 	}
 	return go_on;
@@ -226,6 +231,7 @@ int server_run(struct server *s, struct err *err)
 		go_on = turn(s, events, n, deadline, near);
 		check = limits_check(s);
 		reap(s);
+		grant_reap(s, false);
 	}
 	return 0;
 }
@@ -341,8 +347,13 @@ int server_init(struct server *s, const struct server_config *config,
 	if (r == 0)
 		r = find_users(s, err);
 	if (r == 0)
-		r = server_listen(s, err);
-	return r < 0 ? r : open_loop(s, err);
+		r = server_listen(s->config.path, (mode_t)s->config.mode,
+				  &s->listen_fd, err);
+	s->bound = r == 0;
+	if (r < 0)
+		return r;
+	s->identity = identity_seed(config->path, gpu->name);
+	return open_loop(s, err);
 }
 
 void server_fini(struct server *s)
@@ -353,6 +364,7 @@ void server_fini(struct server *s)
 	for (uint32_t i = 0; i < s->n_clients; i++)
 		client_free(s->clients[i]);
 	free(s->clients);
+	grant_reap(s, true);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -7,7 +7,8 @@
  *	request.c	requests of clients
  *	client.c	messages to a client
  *	limits.c	limits that protect clients from each other
- *	place.c		the socket's path
+ *	place.c		the sockets' paths
+ *	grant.c		sockets with a quota of their own
  *	status.c	the status for gpemu-smi
  *	scribe.c	the thread that writes that as JSON
  *
@@ -47,12 +48,28 @@ struct server_config {
 	struct share_config share; /* memory, jobs and callbacks filled in */
 };
 
+/*
+ * Memory that was granted to whoever connects to a socket of its own: a
+ * container. It has the GPUs and the memory of the quota, and the server's user
+ * does not matter. Revoked ones are freed at the end of the loop iteration.
+ */
+struct grant {
+	char name[GPUD_NAME];
+	int fd;
+	char *path; /* of the socket, in a folder of its own */
+	bool revoked;
+	struct share_quota quota;
+	struct grant *next;
+};
+
 struct client {
 	int fd;
+	struct grant *grant; /* NULL: by the server's own socket */
 	pid_t pid;
 	uid_t uid;
 	uint64_t last_message_ns; /* wall: its last message */
 	bool dead;
+	bool watches;		 /* the health of the GPUs */
 	uint64_t asked;		 /* for this status (struct server); 0: none */
 	bool want_out;		 /* epoll waits until it can be written to */
 	struct gpud_hello hello; /* with `model` */
@@ -84,10 +101,12 @@ struct server {
 	struct tick *tick;
 	struct share *share;
 	int epoll_fd, listen_fd, timer_fd, signal_fd;
-	bool bound; /* the socket's file is ours */
+	bool bound;	   /* the socket's file is ours */
+	uint64_t identity; /* seed, see emu/gpu/identity.h */
 	uid_t *allowed;
 	size_t n_allowed;
 	bool allow_all;
+	struct grant *grants;
 	struct client **clients; /* max_clients */
 	uint32_t n_clients;
 	uint64_t n_refused, n_malformed, n_expired; /* since the start */
@@ -134,8 +153,13 @@ void client_free(struct client *c);
 
 /* --- limits.c ------------------------------------------------------------- */
 
-/* May such a user connect now? -EACCES, -EAGAIN; with a text. */
-int limits_admit(const struct server *s, uid_t uid, struct err *err);
+/* Root and the server's user, on its own socket: they change what others get,
+ * and find a connection when the others have taken theirs. */
+bool limits_rules(uid_t uid, const struct grant *grant);
+/* May such a user connect now, by this grant or none? -EACCES, -EAGAIN; with a
+ * text. */
+int limits_admit(const struct server *s, uid_t uid, const struct grant *grant,
+		 struct err *err);
 /* accept failed: try again later. */
 void limits_pause_accept(struct server *s, int error);
 /* Mark expired clients as dead. Returns the wall time, ns, of the next check.
@@ -147,7 +171,27 @@ uint64_t limits_check(struct server *s);
 /* Create or check the folder of the default path, which must be private to this
  * user. -EACCES: it is not; -errno; with a text. */
 int server_make_folder(const char *path, struct err *err);
-int server_listen(struct server *s, struct err *err);
+/* The same of a folder itself, which is created with this mode. */
+int server_own_folder(const char *folder, mode_t mode, struct err *err);
+/* A socket that listens there, in *ret_fd, of which the file is made with this
+ * mode. -EADDRINUSE and the like, with a text. */
+int server_listen(const char *path, mode_t mode, int *ret_fd, struct err *err);
+
+/* --- grant.c -------------------------------------------------------------- */
+
+/* -EINVAL, or what the folders fail with, with a text. */
+int grant_set(struct server *s, const struct gpud_grant *q, struct err *err);
+/* Also what an earlier server has left of it. Its clients are dead afterwards.
+ * -EINVAL. */
+int grant_revoke(struct server *s, const char *name, struct err *err);
+/* The memory of each GPU that `n_gpus` of its GPUs have at least; 0: it has not
+ * so many. */
+uint64_t grant_memory(const struct grant *g, uint32_t n_gpus);
+/* The grant whose socket's event this is; NULL: none. */
+struct grant *grant_of_event(const struct server *s, const void *what);
+/* Free the revoked ones, or all; their sockets go, their folders stay if the
+ * server ends, as a container may have them mounted. */
+void grant_reap(struct server *s, bool all);
 
 /* --- status.c, scribe.c --------------------------------------------------- */
 

@@ -19,8 +19,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
-
-#define SLOT_NS (NS_PER_S / 10)
+#include "share/utilisation.h"
 
 static const char *const modes[] = {
 	[SHARE_TIME] = "time", [SHARE_LANES] = "lanes", [SHARE_MPS] = "mps"
@@ -112,30 +111,6 @@ static double pace(const struct share *s, const struct share_job *job)
 	return slowest;
 }
 
-static void busy(struct share_gpu *g, uint64_t from, uint64_t to)
-{
-	g->busy_ns += to - from;
-	while (from < to) {
-		uint64_t end = MIN(to, (g->slot_at + 1) * SLOT_NS);
-
-		g->slot_busy[g->slot_at % SHARE_SLOTS] += end - from;
-		from = end;
-		if (from == (g->slot_at + 1) * SLOT_NS)
-			g->slot_busy[++g->slot_at % SHARE_SLOTS] = 0;
-	}
-}
-
-static void idle(struct share_gpu *g, uint64_t to)
-{
-	uint64_t last = to / SLOT_NS;
-
-	/* older than the ring: all slots are empty */
-	if (last > g->slot_at + SHARE_SLOTS)
-		g->slot_at = last - SHARE_SLOTS;
-	while (g->slot_at < last)
-		g->slot_busy[++g->slot_at % SHARE_SLOTS] = 0;
-}
-
 /* Advance running iterations to `now`. */
 static void settle(struct share *s, uint64_t now)
 {
@@ -158,9 +133,9 @@ static void settle(struct share *s, uint64_t now)
 	}
 	for (uint32_t g = 0; g < s->config.n_gpus; g++)
 		if (s->gpus[g].n_running)
-			busy(&s->gpus[g], s->now, now);
+			utilisation_busy(&s->gpus[g], s->now, now);
 		else
-			idle(&s->gpus[g], now);
+			utilisation_idle(&s->gpus[g], now);
 	s->now = now;
 }
 
@@ -362,7 +337,27 @@ void share_advance(struct share *s, uint64_t now)
 
 /* --- who is in memory ----------------------------------------------------- */
 
-/* The GPU with the fewest jobs that has room and is not in `taken`; -1. */
+static bool within_quota(const struct share_want *w, uint32_t gpu)
+{
+	const struct share_quota *q = w->quota;
+
+	/* a profile without memory has jobs that need none */
+	return !q || (q->bytes[gpu] && q->used[gpu] <= q->bytes[gpu] &&
+		      w->peak_bytes <= q->bytes[gpu] - q->used[gpu]);
+}
+
+/* Others need not wait behind it. */
+static bool waits_for_quota(const struct share *s, const struct share_want *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		n += within_quota(w, g);
+	return n < w->n_gpus;
+}
+
+/* The sound GPU with the fewest jobs that has room and is not in `taken`; -1.
+ */
 static int choose(const struct share *s, const struct share_want *w,
 		  uint64_t taken)
 {
@@ -371,7 +366,8 @@ static int choose(const struct share *s, const struct share_want *w,
 	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
 		const struct lanes *l = &s->gpus[g].lanes;
 
-		if (taken >> g & 1 ||
+		if (taken >> g & 1 || s->gpus[g].failed ||
+		    !within_quota(w, g) ||
 		    lanes_place(l, w->persistent_bytes,
 				w->peak_bytes - w->persistent_bytes) < 0)
 			continue;
@@ -418,6 +414,8 @@ static bool admit(struct share *s, struct share_job *job)
 				 w->peak_bytes - w->persistent_bytes);
 		assert(slot >= 0);
 		job->slot[g] = (uint32_t)slot;
+		if (w->quota)
+			w->quota->used[g] += w->peak_bytes;
 		gpu->copy_free = MAX(gpu->copy_free, s->now) + w->load_ns;
 		job->loaded_ns = MAX(job->loaded_ns, gpu->copy_free);
 	}
@@ -431,7 +429,7 @@ static bool admit(struct share *s, struct share_job *job)
 	return true;
 }
 
-static void admit_all(struct share *s)
+void share_admit(struct share *s)
 {
 	const struct scheduler_ops *ops = s->config.scheduler;
 	uint32_t n = 0;
@@ -440,8 +438,20 @@ static void admit_all(struct share *s)
 		if (!s->jobs[i]->resident)
 			insert(s, &n, ops->queue_order, s->jobs[i]);
 	for (uint32_t i = 0; i < n; i++)
-		if (!admit(s, s->sorted[i]) && ops->in_turn)
+		if (!admit(s, s->sorted[i]) && ops->in_turn &&
+		    !waits_for_quota(s, &s->sorted[i]->want))
 			break;
+}
+
+/* How many GPUs have a quota of so much memory. */
+static uint32_t n_granted(const struct share *s, const struct share_want *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		n += !w->quota || (w->quota->bytes[g] &&
+				   w->quota->bytes[g] >= w->peak_bytes);
+	return n;
 }
 
 static int check(const struct share *s, const struct share_want *w,
@@ -463,6 +473,12 @@ static int check(const struct share *s, const struct share_want *w,
 			       units_human_size((double)w->peak_bytes, need),
 			       units_human_size((double)s->config.memory_bytes,
 						have));
+	if (n_granted(s, w) < w->n_gpus)
+		return err_set(err, -E2BIG,
+			       "out of GPU memory: %s at its peak on %u GPUs, "
+			       "and so much is granted on %u",
+			       units_human_size((double)w->peak_bytes, need),
+			       w->n_gpus, n_granted(s, w));
 	if (s->n_jobs == s->config.max_jobs)
 		return err_set(err, -EAGAIN, "%u jobs are connected already",
 			       s->n_jobs);
@@ -487,8 +503,14 @@ int share_join(struct share *s, const struct share_want *want, void *owner,
 	job->joined_ns = s->now;
 	s->jobs[s->n_jobs++] = job;
 	*ret = job;
-	admit_all(s);
+	share_admit(s);
 	return 0;
+}
+
+void share_mark(struct share *s, uint32_t gpu, bool failed)
+{
+	s->gpus[gpu].failed = failed;
+	share_admit(s);
 }
 
 /* When all copies accepted for the GPU are done. */
@@ -515,9 +537,13 @@ void share_leave(struct share *s, struct share_job *job)
 
 	if (job->running)
 		stop(s, job);
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		if (share_on(job, g))
-			lanes_remove(&s->gpus[g].lanes, job->slot[g]);
+	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
+		if (!share_on(job, g))
+			continue;
+		lanes_remove(&s->gpus[g].lanes, job->slot[g]);
+		if (job->want.quota)
+			job->want.quota->used[g] -= job->want.peak_bytes;
+	}
 	while (s->jobs[i] != job)
 		i++;
 	s->n_jobs--;
@@ -527,7 +553,7 @@ void share_leave(struct share *s, struct share_job *job)
 	for (uint32_t g = 0; g < s->config.n_gpus; g++)
 		s->gpus[g].copy_free =
 			MIN(s->gpus[g].copy_free, copies_end(s, g));
-	admit_all(s);
+	share_admit(s);
 	dispatch(s);
 }
 
@@ -559,19 +585,4 @@ int share_submit(struct share *s, struct share_job *job, uint64_t id,
 	}
 	*ret = *it;
 	return 0;
-}
-
-double share_utilisation(const struct share *s, uint32_t gpu)
-{
-	const struct share_gpu *g = &s->gpus[gpu];
-	uint64_t sum = 0, into = s->now % SLOT_NS, oldest;
-
-	for (uint64_t i = 0; i < 10 && i <= g->slot_at; i++)
-		sum += g->slot_busy[(g->slot_at - i) % SHARE_SLOTS];
-	if (g->slot_at >= 10) { /* the part of it that is in the second */
-		oldest = g->slot_busy[(g->slot_at - 10) % SHARE_SLOTS];
-		sum += (uint64_t)((double)oldest * (double)(SLOT_NS - into) /
-				  SLOT_NS);
-	}
-	return (double)sum / (double)MIN(NS_PER_S, MAX(s->now, 1));
 }

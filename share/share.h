@@ -48,6 +48,12 @@ enum share_mode { SHARE_TIME, SHARE_LANES, SHARE_MPS };
 int share_mode_parse(const char *s, enum share_mode *ret, struct err *err);
 const char *share_mode_name(enum share_mode mode);
 
+/* Memory of each GPU that some jobs may hold together, at their peaks. */
+struct share_quota {
+	uint64_t bytes[SHARE_MAX_GPUS]; /* 0: not this GPU */
+	uint64_t used[SHARE_MAX_GPUS];
+};
+
 /* The request of a job that joins. Memory is per GPU. */
 struct share_want {
 	uint64_t persistent_bytes, peak_bytes; /* peak: persistent included */
@@ -55,6 +61,9 @@ struct share_want {
 	uint64_t iterations;   /* announced; 0: unknown */
 	uint64_t iteration_ns; /* duration of one, alone */
 	uint64_t load_ns;      /* its model's copy to the device */
+	/* Stays until the job leaves; NULL: none. `bytes` may change, and
+	 * share_admit follows. */
+	struct share_quota *quota;
 };
 
 struct share_iteration {
@@ -85,6 +94,7 @@ struct share_job {
 struct share_gpu {
 	struct lanes lanes;
 	uint32_t n_running;
+	bool failed;	    /* no job is admitted to it */
 	uint64_t copy_free; /* the copy engine is */
 	uint64_t busy_ns;   /* with at least one iteration, in all */
 	uint64_t slot_at;   /* tenth of a second that is being filled */
@@ -126,9 +136,9 @@ void share_free(struct share *s);
 /*
  * Add a job. It is admitted at once if there is room, else it waits. -EINVAL:
  * no GPUs or more than exist, or a peak below the persistent part; -E2BIG: it
- * does not fit into an empty GPU; -EAGAIN: max_jobs reached; -ENOMEM; each with
- * a text. Like share_submit and share_leave, call it after share_advance to the
- * same time.
+ * does not fit into an empty GPU, or its whole quota; -EAGAIN: max_jobs
+ * reached; -ENOMEM; each with a text. Like share_submit and share_leave, call
+ * it after share_advance to the same time.
  */
 int share_join(struct share *s, const struct share_want *want, void *owner,
 	       struct share_job **ret, struct err *err);
@@ -144,6 +154,11 @@ void share_leave(struct share *s, struct share_job *job);
 int share_submit(struct share *s, struct share_job *job, uint64_t id,
 		 uint64_t copy_ns, uint64_t work_ns,
 		 struct share_iteration *ret);
+
+/* Admit what waits and fits. */
+void share_admit(struct share *s);
+/* The GPU fails, or is repaired. Its jobs stay: the caller ends them. */
+void share_mark(struct share *s, uint32_t gpu, bool failed);
 
 /* Does another job wait for a resource that this one holds idle: memory, or the
  * turn on a GPU under an exclusive scheduler? */

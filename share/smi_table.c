@@ -78,14 +78,20 @@ static void show_gpus(const json_t *j, FILE *f)
 	    " GPU  Name                              Memory-Usage | GPU-Util "
 	    " Jobs  Lanes  Running ");
 	rule(f, "||", '=');
-	json_array_foreach (json_object_get(j, "gpus"), i, g)
+	json_array_foreach (json_object_get(j, "gpus"), i, g) {
+		char busy[24] = "  ERR!  "; /* nvidia-smi's word */
+
+		if (!json_is_false(json_object_get(g, "healthy")))
+			snprintf(busy, sizeof(busy), "%6.0f %%",
+				 100 * number(g, "utilisation"));
 		row(f,
-		    " %3lld  %-24.24s %8.0fMiB / %6.0fMiB | %6.0f %%  %4lld  "
-		    "%5lld  %7lld",
+		    " %3lld  %-24.24s %8.0fMiB / %6.0fMiB | %8s  %4lld  %5lld  "
+		    "%7lld",
 		    whole(g, "index"), text(g, "name"),
 		    number(g, "memory_used_mib"), number(g, "memory_total_mib"),
-		    100 * number(g, "utilisation"), whole(g, "jobs"),
-		    whole(g, "lanes"), whole(g, "running"));
+		    busy, whole(g, "jobs"), whole(g, "lanes"),
+		    whole(g, "running"));
+	}
 	rule(f, "++", '-');
 }
 

@@ -6,19 +6,22 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "emu/gpu/identity.h"
 #include "share/server.h"
 
 struct gpu_status {
 	uint64_t capacity, used, busy_ns;
 	uint32_t n_jobs, n_lanes, n_running;
 	double utilisation;
+	bool failed;
 };
 
 struct job_status {
 	pid_t pid;
 	uid_t uid;
 	char name[GPUD_NAME];
-	const char *model; /* of the profile */
+	char grant[GPUD_NAME]; /* "": none */
+	const char *model;     /* of the profile */
 	uint32_t batch;
 	struct share_job job;
 	uint32_t lane[SHARE_MAX_GPUS];
@@ -41,6 +44,8 @@ static void take_job(const struct share *share, const struct share_job *job,
 	ret->pid = c->pid;
 	ret->uid = c->uid;
 	memcpy(ret->name, c->hello.name, sizeof(ret->name));
+	snprintf(ret->grant, sizeof(ret->grant), "%s",
+		 c->grant ? c->grant->name : "");
 	ret->model = c->model->name;
 	ret->batch = c->hello.batch;
 	ret->job = *job;
@@ -77,6 +82,7 @@ struct status *status_take(const struct server *s)
 			.n_lanes = gpu->lanes.n_lanes,
 			.n_running = gpu->n_running,
 			.utilisation = share_utilisation(share, g),
+			.failed = gpu->failed,
 		};
 	}
 	for (uint32_t i = 0; i < share->n_jobs; i++)
@@ -104,15 +110,61 @@ static json_t *gpu_json(const struct status *st, uint32_t g)
 	const struct gpu_status *gpu = &st->gpus[g];
 	const struct gpu_profile *profile = st->s->config.gpu;
 
-	return json_pack("{s:i, s:s, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f}",
-			 "index", (int)g, "name", profile->name,
-			 "memory_total_mib", profile->memory_mib,
-			 "memory_usable_mib", mib(gpu->capacity),
-			 "memory_used_mib", mib(gpu->used), "jobs",
-			 (int)gpu->n_jobs, "lanes", (int)gpu->n_lanes,
+	return json_pack("{s:i, s:s, s:b, s:f, s:f, s:f, s:i, s:i, s:i, s:f, "
+			 "s:f}",
+			 "index", (int)g, "name", profile->name, "healthy",
+			 (int)!gpu->failed, "memory_total_mib",
+			 profile->memory_mib, "memory_usable_mib",
+			 mib(gpu->capacity), "memory_used_mib", mib(gpu->used),
+			 "jobs", (int)gpu->n_jobs, "lanes", (int)gpu->n_lanes,
 			 "running", (int)gpu->n_running, "utilisation",
 			 gpu->utilisation, "busy_s",
 			 seconds((double)gpu->busy_ns));
+}
+
+/* What the profile says of the card, and its power now; what is not known is
+ * left out. */
+static json_t *board_json(const struct status *st, const struct gpu_status *gpu)
+{
+	const struct gpu_board *b = &st->s->config.gpu->board;
+	double now = seconds((double)st->now),
+	       busy = seconds((double)gpu->busy_ns);
+	const struct {
+		const char *key;
+		double value;
+	} facts[] = {
+		{ "compute_capability", b->compute_capability },
+		{ "power_limit_w", b->power_limit_w },
+		{ "power_w", gpu_board_power_w(b, gpu->utilisation) },
+		{ "energy_j",
+		  now > 0 ? gpu_board_power_w(b, busy / now) * now : 0 },
+		{ "temperature_c", b->temperature_c },
+		{ "clock_mhz", b->clock_mhz },
+		{ "memory_clock_mhz", b->memory_clock_mhz },
+		{ "pcie_generation", b->pcie_generation },
+		{ "pcie_width", b->pcie_width },
+	};
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
+		if (facts[i].value > 0)
+			json_object_set_new(j, facts[i].key,
+					    json_real(facts[i].value));
+	return j;
+}
+
+/* The same GPU with what monitoring knows it by. */
+static json_t *card_json(const struct status *st, uint32_t g)
+{
+	json_t *j = gpu_json(st, g);
+	struct identity id;
+
+	identity_of(st->s->identity, g, &id);
+	json_object_set_new(j, "uuid", json_string(id.uuid));
+	json_object_set_new(j, "serial", json_string(id.serial));
+	json_object_set_new(j, "pci_bus_id", json_string(id.pci_bus_id));
+	json_object_set_new(j, "board", board_json(st, &st->gpus[g]));
+	return j;
 }
 
 static const char *state(const struct share_job *job)
@@ -134,14 +186,15 @@ static json_t *job_json(const struct status *st, const struct job_status *js)
 			json_array_append_new(lanes, json_integer(js->lane[g]));
 		}
 	return json_pack(
-		"{s:I, s:I, s:I, s:s, s:s, s:i, s:s, s:i, s:o, s:o, s:f, s:f, "
-		"s:I, s:I, s:f, s:f, s:f}",
+		"{s:I, s:I, s:I, s:s, s:s?, s:s, s:i, s:s, s:i, s:o, s:o, s:f, "
+		"s:f, s:I, s:I, s:f, s:f, s:f}",
 		"job", (json_int_t)job->view.seq, "pid", (json_int_t)js->pid,
-		"uid", (json_int_t)js->uid, "name", js->name, "model",
-		js->model, "batch", (int)js->batch, "state", state(job),
-		"wanted_gpus", (int)job->want.n_gpus, "gpus", gpus, "lanes",
-		lanes, "persistent_mib", mib(job->want.persistent_bytes),
-		"peak_mib", mib(job->want.peak_bytes), "iterations",
+		"uid", (json_int_t)js->uid, "name", js->name, "grant",
+		js->grant[0] ? js->grant : NULL, "model", js->model, "batch",
+		(int)js->batch, "state", state(job), "wanted_gpus",
+		(int)job->want.n_gpus, "gpus", gpus, "lanes", lanes,
+		"persistent_mib", mib(job->want.persistent_bytes), "peak_mib",
+		mib(job->want.peak_bytes), "iterations",
 		(json_int_t)job->iterations, "expected",
 		(json_int_t)job->want.iterations, "gpu_s",
 		seconds(job->service_ns), "wait_s",
@@ -155,7 +208,7 @@ json_t *status_json(const struct status *st)
 	json_t *gpus = json_array(), *jobs = json_array();
 
 	for (uint32_t g = 0; g < c->share.n_gpus; g++)
-		json_array_append_new(gpus, gpu_json(st, g));
+		json_array_append_new(gpus, card_json(st, g));
 	for (uint32_t i = 0; i < st->n_jobs; i++)
 		json_array_append_new(jobs, job_json(st, &st->jobs[i]));
 	return json_pack(

@@ -3,7 +3,8 @@
 
     tally.py one     RESULTS SUITE passed|failed|skipped NAME [REASON...]
     tally.py meson   RESULTS CONFIG BUILD_FOLDER LOG
-    tally.py tap     RESULTS SUITE FILE
+    tally.py tap     RESULTS SUITE REPORT FILE
+    tally.py junit   RESULTS SUITE FILE LOG
     tally.py summary RESULTS
 
 RESULTS is a file of tab-separated lines: suite, outcome, name, reason.
@@ -16,6 +17,7 @@ import json
 import os
 import re
 import sys
+from xml.etree import ElementTree
 
 CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (\S.*)$")
 WHY = re.compile(r"^skipped: (.*)$")
@@ -111,7 +113,7 @@ def meson(results, config, build, log):
         add_program(results, f"{config} {suites[test['name']]}", test)
 
 
-def tap(results, suite, path):
+def tap(results, suite, path, file):
     planned = seen = 0
     failing = False
     with open(path, errors="replace") as f:
@@ -138,11 +140,38 @@ def tap(results, suite, path):
                     "no reason given")
             else:
                 add(results, suite, "passed", name)
-    for _ in range(seen, planned):
-        add(results, suite, "failed", "a test that never reported")
-    if not planned:
-        print(f"FAILED {suite}: bats printed no plan")
-        add(results, suite, "failed", "bats", "no plan")
+    if seen < planned or not planned:
+        print(f"FAILED {suite}: {file}: {seen} of {planned} tests reported")
+    for n in range(seen, planned or 1):
+        add(results, suite, "failed", f"{file}: {n + 1}", "never reported")
+
+
+def junit(results, suite, path, log):
+    """pytest's report, and what it printed, which is shown after a failure."""
+    try:
+        cases = list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        cases = []
+    n_failed = 0
+    for case in cases:
+        name = case.get("classname").rpartition(".")[2] + ": " + \
+            case.get("name")
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            n_failed += 1
+            print(f"FAILED {suite} {name}")
+            add(results, suite, "failed", name)
+        elif skipped is not None:
+            add(results, suite, "skipped", name,
+                skipped.get("message") or "no reason given")
+        else:
+            add(results, suite, "passed", name)
+    if not cases:
+        print(f"FAILED {suite}: pytest reported nothing")
+        add(results, suite, "failed", "pytest", "no report")
+    if n_failed or not cases:
+        with open(log, errors="replace") as f:
+            indented(f.read(), 200)
 
 
 def summary(results):
@@ -176,6 +205,8 @@ def main():
         meson(results, *rest)
     elif verb == "tap":
         tap(results, *rest)
+    elif verb == "junit":
+        junit(results, *rest)
     else:
         return summary(results)
     return 0

@@ -132,6 +132,40 @@ static int scalar_text(struct parse *p, char **ret)
 
 static int parse_node(struct parse *p, int depth, struct conf_node **ret);
 
+static int by_key(const void *a, const void *b)
+{
+	const struct conf_node *x = *(struct conf_node *const *)a;
+	const struct conf_node *y = *(struct conf_node *const *)b;
+	int order = strcmp(x->key, y->key);
+
+	if (!order)
+		order = (x->key_line > y->key_line) -
+			(x->key_line < y->key_line);
+	return order ? order
+		     : (x->key_column > y->key_column) -
+			       (x->key_column < y->key_column);
+}
+
+/* Sorted, as profiles have mappings of two thousand keys. */
+static int no_duplicates(struct parse *p, const struct conf_node *node)
+{
+	size_t size = sizeof(*node->items);
+	_cleanup_free_ struct conf_node **sorted = calloc(node->n + 1, size);
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < node->n; i++)
+		sorted[i] = node->items[i];
+	qsort(sorted, node->n, size, by_key);
+	for (size_t i = 1; i < node->n; i++)
+		if (!strcmp(sorted[i - 1]->key, sorted[i]->key))
+			return err_set(p->err, -EINVAL,
+				       "%s:%u:%u: duplicate key '%s'", p->name,
+				       sorted[i]->key_line,
+				       sorted[i]->key_column, sorted[i]->key);
+	return 0;
+}
+
 static int parse_items(struct parse *p, int depth, struct conf_node *node,
 		       yaml_event_type_t end)
 {
@@ -149,11 +183,6 @@ static int parse_items(struct parse *p, int depth, struct conf_node *node,
 			r = scalar_text(p, &key);
 			if (r < 0)
 				return r;
-			if (conf_node_get(node, key))
-				return err_set(p->err, -EINVAL,
-					       "%s:%zu:%zu: duplicate key '%s'",
-					       p->name, mark.line + 1,
-					       mark.column + 1, key);
 			r = next(p);
 			if (r < 0)
 				return r;
@@ -170,7 +199,9 @@ static int parse_items(struct parse *p, int depth, struct conf_node *node,
 			return r;
 		}
 	}
-	return r;
+	return r < 0 || node->kind != CONF_KIND_MAPPING
+		       ? r
+		       : no_duplicates(p, node);
 }
 
 static bool has_extras(const yaml_event_t *e)

@@ -59,6 +59,24 @@ void gnuplot_quote(const char *text, FILE *script)
 	fputc('\'', script);
 }
 
+const char *const gnuplot_colours[GNUPLOT_COLOURS] = {
+	"#000000", "#0072b2", "#d55e00", "#009e73",
+	"#cc79a7", "#56b4e9", "#e69f00",
+};
+
+struct gnuplot_scale gnuplot_scale(double longest_s)
+{
+	static const struct gnuplot_scale scales[] = {
+		{ "d", 86400 }, { "h", 3600 }, { "min", 60 }, { "s", 1 }
+	};
+	size_t i = 0;
+
+	/* arbitrary: labels of two or three digits */
+	while (i + 1 < ARRAY_SIZE(scales) && longest_s < 10 * scales[i].seconds)
+		i++;
+	return scales[i];
+}
+
 int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
 		  struct err *err)
 {

@@ -29,4 +29,18 @@ int gnuplot_draw(FILE *script, struct err *err);
 /* A text in quotes. */
 void gnuplot_quote(const char *text, FILE *script);
 
+/* A unit of time for an axis. */
+struct gnuplot_scale {
+	const char *unit;
+	double seconds;
+};
+
+/* The unit in which times up to `longest_s` are numbers that one reads. */
+struct gnuplot_scale gnuplot_scale(double longest_s);
+
+/* Colours that readers with any colour vision tell apart, and from white:
+ * "#rrggbb". Source: Okabe and Ito, "Color universal design", 2008. */
+enum { GNUPLOT_COLOURS = 7 };
+extern const char *const gnuplot_colours[GNUPLOT_COLOURS];
+
 #endif

@@ -43,12 +43,13 @@ struct device_job {
 	const struct gpus_config *gpus;
 	const struct prep_profile *prep_gpu; /* NULL: nothing on the GPU */
 	uint32_t batch;			     /* samples of a step, each GPU */
-	bool pinned;	/* batches come from page-locked memory */
-	bool inference; /* no backward pass */
-	bool load;	/* the model's way to the GPUs takes time */
-	double jitter;	/* of step times, as gpu_jitter */
-	uint64_t seed;	/* of that */
-	uint64_t node;	/* of several, each of which varies on its own */
+	uint32_t accumulate; /* steps per optimiser step; 0: 1 */
+	bool pinned;	     /* batches come from page-locked memory */
+	bool inference;	     /* no backward pass */
+	bool load;	     /* the model's way to the GPUs takes time */
+	double jitter;	     /* of step times, as gpu_jitter */
+	uint64_t seed;	     /* of that */
+	uint64_t node;	     /* of several, each of which varies on its own */
 
 	/* for a server */
 	uint64_t iterations;
@@ -221,6 +222,10 @@ struct gpus_part device_part_of(const struct device_job *j, uint32_t samples,
 				uint64_t bytes);
 void device_vary(const struct device_job *j, struct rng *rng,
 		 struct gpus_part *p);
+/* Does step n (from 0, since the run's start) keep its gradients for a later
+ * one? Then the optimiser is left out of its parts. */
+bool device_accumulates(const struct device_job *j, uint64_t n,
+			struct gpus_part *part);
 /* The stream of that, of GPU `i` in an epoch. */
 struct rng device_rng(const struct device_job *j, uint64_t epoch, uint32_t i);
 /* What a step of whole batches of `bytes` takes of local GPUs, copies

@@ -18,6 +18,7 @@ struct local {
 	struct device device;
 	struct gpus gpus;
 	struct rng rng[GPUS_MAX];
+	uint64_t n_steps;		/* submitted */
 	struct gpu_step step[GPUS_MAX]; /* on its way */
 
 	/* a step that waits for other nodes */
@@ -81,7 +82,20 @@ struct gpus_part device_part_of(const struct device_job *j, uint32_t samples,
 		p.prep_ns = prep_profile_gpu_ns(j->prep_gpu, samples);
 	if (j->inference)
 		p.backward_ns = p.optimizer_ns = 0;
+	if (j->gpus->parallel == GPUS_FSDP && samples)
+		p.sharded_ns = fsdp_exposed_ns(&j->gpus->fsdp, p.forward_ns,
+					       p.backward_ns);
 	return p;
+}
+
+bool device_accumulates(const struct device_job *j, uint64_t n,
+			struct gpus_part *part)
+{
+	if (j->accumulate < 2 || (n + 1) % j->accumulate == 0)
+		return false;
+	for (uint32_t i = 0; i < j->gpus->n; i++)
+		part[i].optimizer_ns = 0;
+	return true;
 }
 
 uint64_t device_local_ns(const struct device_job *j, uint64_t bytes)
@@ -90,7 +104,7 @@ uint64_t device_local_ns(const struct device_job *j, uint64_t bytes)
 	struct gpus_part p = device_part_of(j, j->batch, bytes);
 
 	return c.copy_ns + p.prep_ns + p.forward_ns + p.backward_ns +
-	       p.optimizer_ns;
+	       p.sharded_ns + p.optimizer_ns;
 }
 
 /* Wait for the other nodes, then report the step. */
@@ -180,6 +194,7 @@ static void local_submit(struct device *d, const struct device_part *part,
 		device_vary(&d->job, &l->rng[i], &cost[i]);
 		l->used += part[i].samples > 0;
 	}
+	l->gpus.accumulates = device_accumulates(&d->job, l->n_steps++, cost);
 	if (d->events.reach) {
 		submit_with_nodes(l, cost);
 		return;

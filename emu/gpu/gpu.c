@@ -171,6 +171,7 @@ int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
 		    bool extrapolate, struct err *err)
 {
 	uint64_t largest = largest_batch(p, m, beside);
+	char batches[GPU_BATCHES_TEXT];
 	struct gpu_cost cost;
 
 	if (batch > largest)
@@ -179,8 +180,9 @@ int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
 	if (cost.origin == GPU_EXTRAPOLATED && !extrapolate)
 		return err_set(err, -ERANGE,
 			       "a batch of %" PRIu64 " of %s was not measured "
-			       "on %s (measured: up to %" PRIu64
-			       "); --extrapolate continues the table",
-			       batch, m->name, p->name, m->last_batch);
+			       "on %s (measured: %s); --extrapolate continues "
+			       "the table",
+			       batch, m->name, p->name,
+			       gpu_model_batches(m, batches));
 	return 0;
 }

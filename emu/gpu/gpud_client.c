@@ -30,6 +30,24 @@ char *gpud_default_path(void)
 	return n < 0 ? NULL : path;
 }
 
+int gpud_given(char **ret_path, char **ret_user, struct err *err)
+{
+	const char *paths = secure_getenv("GPEMU_GPU_SERVER"),
+		   *user = secure_getenv("GPEMU_SERVER_USER");
+
+	*ret_path = *ret_user = NULL;
+	if (!paths || !paths[0])
+		return 0;
+	*ret_path = strndup(paths, strcspn(paths, ":"));
+	if (user && user[0])
+		*ret_user = strdup(user);
+	if (*ret_path && (*ret_user || !user || !user[0]))
+		return 0;
+	free(*ret_path);
+	*ret_path = NULL;
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
 int gpud_user(const char *name, uid_t *ret)
 {
 	const struct passwd *p;
@@ -104,10 +122,10 @@ int gpud_patience(struct gpud_client *c, unsigned seconds, struct err *err)
 	return 0;
 }
 
-int gpud_open(const char *path, const char *user, struct gpud_client *ret,
-	      struct err *err)
+static int open_socket(const char *path, const char *user, int flags,
+		       unsigned seconds, struct gpud_client *ret,
+		       struct err *err)
 {
-	struct gpud_msg m;
 	int r;
 
 	*ret = (struct gpud_client){ .fd = -1 };
@@ -116,14 +134,28 @@ int gpud_open(const char *path, const char *user, struct gpud_client *ret,
 	if (!ret->path || !ret->buf)
 		return err_set(err, -ENOMEM, "out of memory");
 	ret->size = READ_BYTES;
-	ret->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ret->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 	if (ret->fd < 0)
 		return err_set(err, -errno, "socket: %s", strerror(errno));
-	r = gpud_patience(ret, GPUD_PATIENCE_S, err);
+	r = gpud_patience(ret, seconds, err);
 	if (r == 0)
 		r = connect_to(path, ret->fd, err);
-	if (r == 0)
-		r = check_server(path, ret->fd, user, err);
+	return r < 0 ? r : check_server(path, ret->fd, user, err);
+}
+
+int gpud_begin(const char *path, const char *user, struct gpud_client *ret,
+	       struct err *err)
+{
+	return open_socket(path, user, SOCK_NONBLOCK, GPUD_PATIENCE_S, ret,
+			   err);
+}
+
+int gpud_open_within(const char *path, const char *user, unsigned seconds,
+		     struct gpud_client *ret, struct err *err)
+{
+	struct gpud_msg m;
+	int r = open_socket(path, user, 0, seconds, ret, err);
+
 	if (r == 0)
 		r = gpud_receive(ret, &m, err);
 	if (r == 0 && m.type != GPUD_WELCOME)
@@ -133,6 +165,12 @@ int gpud_open(const char *path, const char *user, struct gpud_client *ret,
 	if (r == 0)
 		ret->server = m.welcome;
 	return r;
+}
+
+int gpud_open(const char *path, const char *user, struct gpud_client *ret,
+	      struct err *err)
+{
+	return gpud_open_within(path, user, GPUD_PATIENCE_S, ret, err);
 }
 
 void gpud_close(struct gpud_client *c)

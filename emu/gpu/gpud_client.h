@@ -25,6 +25,13 @@ struct gpud_client {
  * without that /run/gpemu-gpud.sock for root, /tmp/gpemu-UID/gpud.sock for
  * others. Malloc'ed. */
 char *gpud_default_path(void);
+/*
+ * The server that this process was given with its GPUs, by a device plugin or
+ * a prolog: the first in $GPEMU_GPU_SERVER, which has colons between them, and
+ * $GPEMU_SERVER_USER, the user that it runs as. Each is malloc'ed, or NULL: not
+ * set. -ENOMEM with a text.
+ */
+int gpud_given(char **ret_path, char **ret_user, struct err *err);
 /* A user by name or number. -EINVAL: there is none. */
 int gpud_user(const char *name, uid_t *ret);
 
@@ -37,6 +44,16 @@ int gpud_user(const char *name, uid_t *ret);
  */
 int gpud_open(const char *path, const char *user, struct gpud_client *ret,
 	      struct err *err);
+/*
+ * The same for an event loop: never waits. gpud_receive returns the WELCOME
+ * first, and -EAGAIN where it would wait for ret->fd to become readable;
+ * gpud_send fails if the server does not read.
+ */
+int gpud_begin(const char *path, const char *user, struct gpud_client *ret,
+	       struct err *err);
+/* The same with a patience of `seconds`, see gpud_patience. */
+int gpud_open_within(const char *path, const char *user, unsigned seconds,
+		     struct gpud_client *ret, struct err *err);
 void gpud_close(struct gpud_client *c);
 /* Timeout of gpud_receive and gpud_send in wall seconds, after which they
  * return -EAGAIN; 0: none. Initially GPUD_PATIENCE_S. */

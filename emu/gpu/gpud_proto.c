@@ -42,6 +42,22 @@ static const struct field submit[] = {
 	NUMBER(gpud_submit, bytes), NUMBER(gpud_submit, samples),
 	NUMBER(gpud_submit, zero),  { 0 },
 };
+static const struct field mark[] = {
+	NUMBER(gpud_mark, gpu),
+	NUMBER(gpud_mark, failed),
+	{ 0 },
+};
+static const struct field grant[] = {
+	TEXT(gpud_grant, name),
+	NUMBER(gpud_grant, bytes),
+	NUMBER(gpud_grant, gpu),
+	NUMBER(gpud_grant, zero),
+	{ 0 },
+};
+static const struct field revocation[] = {
+	TEXT(gpud_revoke, name),
+	{ 0 },
+};
 static const struct field nothing[] = { { 0 } };
 static const struct field welcome[] = {
 	TEXT(gpud_welcome, gpu),	  TEXT(gpud_welcome, profile),
@@ -78,6 +94,18 @@ static const struct field error[] = {
 	NUMBER(gpud_error, zero),
 	{ 0 },
 };
+static const struct field health[] = {
+	NUMBER(gpud_health, failed),
+	NUMBER(gpud_health, n_gpus),
+	NUMBER(gpud_health, zero),
+	{ 0 },
+};
+static const struct field ack[] = {
+	TEXT(gpud_ack, name),
+	NUMBER(gpud_ack, error),
+	NUMBER(gpud_ack, revoked),
+	{ 0 },
+};
 
 static const struct type {
 	const char *name;
@@ -86,6 +114,10 @@ static const struct type {
 	[GPUD_HELLO] = { "hello", hello },
 	[GPUD_SUBMIT] = { "submit", submit },
 	[GPUD_QUERY] = { "query", nothing },
+	[GPUD_WATCH] = { "watch", nothing },
+	[GPUD_MARK] = { "mark", mark },
+	[GPUD_GRANT] = { "grant", grant },
+	[GPUD_REVOKE] = { "revoke", revocation },
 	[GPUD_WELCOME] = { "welcome", welcome },
 	[GPUD_QUEUED] = { "queued", queued },
 	[GPUD_ADMITTED] = { "admitted", admitted },
@@ -93,7 +125,16 @@ static const struct type {
 	[GPUD_DONE] = { "done", done },
 	[GPUD_ERROR] = { "error", error },
 	[GPUD_STATUS] = { "status", nothing },
+	[GPUD_HEALTH] = { "health", health },
+	[GPUD_ACK] = { "ack", ack },
 };
+
+char *gpud_grant_folder(const char *socket, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s.d/%s", socket, name) < 0 ? NULL : path;
+}
 
 static uint64_t get(const uint8_t *p, size_t n)
 {

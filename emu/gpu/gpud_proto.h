@@ -20,6 +20,14 @@
  *	SUBMIT ->		ACCEPTED	at once: the copy's times
  *				DONE		when it was computed
  *	QUERY ->		STATUS		at any time, HELLO or not
+ *	WATCH ->		HEALTH		at once, and at each change
+ *	MARK ->			HEALTH		a GPU fails, or is repaired;
+ *						from root and the server's user
+ *	GRANT ->		ACK		likewise: memory of a GPU for
+ *						who connects to a socket of
+ *						its own, which is in
+ *						gpud_grant_folder()
+ *	REVOKE ->		ACK		that socket goes, and its jobs
  *
  * Up to SHARE_DEPTH iterations may be in flight; they complete in order. The
  * server answers violations with an ERROR and closes the connection. A client
@@ -49,6 +57,10 @@ enum gpud_type {
 	GPUD_HELLO = 1,
 	GPUD_SUBMIT,
 	GPUD_QUERY,
+	GPUD_WATCH,
+	GPUD_MARK,
+	GPUD_GRANT,
+	GPUD_REVOKE,
 	GPUD_WELCOME = 16,
 	GPUD_QUEUED,
 	GPUD_ADMITTED,
@@ -56,6 +68,8 @@ enum gpud_type {
 	GPUD_DONE,
 	GPUD_ERROR,
 	GPUD_STATUS,
+	GPUD_HEALTH,
+	GPUD_ACK,
 };
 
 enum gpud_hello_flags {
@@ -84,6 +98,23 @@ struct gpud_submit {
 	uint64_t bytes;	    /* per GPU, that are copied */
 	uint32_t samples;   /* per GPU, up to the hello's batch */
 	uint32_t zero;
+};
+
+struct gpud_mark {
+	uint32_t gpu;
+	uint32_t failed; /* 1, or 0: repaired */
+};
+
+/* What is granted on other GPUs stays. */
+struct gpud_grant {
+	char name[GPUD_NAME]; /* letters, digits, '-', '_' */
+	uint64_t bytes;	      /* of all jobs at their peaks; 0: not this GPU */
+	uint32_t gpu;
+	uint32_t zero;
+};
+
+struct gpud_revoke {
+	char name[GPUD_NAME];
 };
 
 struct gpud_welcome {
@@ -124,6 +155,18 @@ struct gpud_error {
 	uint32_t zero;
 };
 
+struct gpud_health {
+	uint64_t failed; /* mask of the GPUs that compute nothing now */
+	uint32_t n_gpus;
+	uint32_t zero;
+};
+
+struct gpud_ack {
+	char name[GPUD_NAME]; /* of the grant */
+	uint32_t error;	      /* errno; 0: done */
+	uint32_t revoked;     /* 1: of a REVOKE; 0: of a GRANT */
+};
+
 struct gpud_status {
 	const char *json; /* borrowed; not ended by a zero */
 	size_t n;
@@ -134,6 +177,9 @@ struct gpud_msg {
 	union {
 		struct gpud_hello hello;
 		struct gpud_submit submit;
+		struct gpud_mark mark;
+		struct gpud_grant grant;
+		struct gpud_revoke revoke;
 		struct gpud_welcome welcome;
 		struct gpud_queued queued;
 		struct gpud_admitted admitted;
@@ -141,6 +187,8 @@ struct gpud_msg {
 		struct gpud_done done;
 		struct gpud_error error;
 		struct gpud_status status;
+		struct gpud_health health;
+		struct gpud_ack ack;
 	};
 };
 
@@ -156,6 +204,12 @@ void gpud_encode(const struct gpud_msg *m, void *buf);
  */
 int gpud_decode(const void *buf, size_t n, size_t most, struct gpud_msg *ret,
 		struct err *err);
+/*
+ * The folder of the socket of a grant on the server that listens at `socket`:
+ * SOCKET.d/NAME. The socket's name in it is that of `socket`. Malloc'ed; NULL:
+ * no memory.
+ */
+char *gpud_grant_folder(const char *socket, const char *name);
 /* "hello", "submit" ... */
 const char *gpud_type_name(enum gpud_type type);
 

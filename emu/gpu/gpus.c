@@ -7,7 +7,7 @@
 int gpus_parallel_parse(const char *s, enum gpus_parallel *ret, struct err *err)
 {
 	static const char *const words[] = {
-		[GPUS_DDP] = "ddp", [GPUS_DP] = "dp"
+		[GPUS_DDP] = "ddp", [GPUS_DP] = "dp", [GPUS_FSDP] = "fsdp"
 	};
 	int i = WORD_FIND(words, "--parallel", s, err);
 
@@ -27,6 +27,7 @@ enum gpu_transfer gpus_transfer(const struct gpus_config *c)
 void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now)
 {
 	g->config = *c;
+	g->accumulates = false;
 	g->config.transfer = gpus_transfer(c);
 	for (uint32_t i = 0; i < c->n; i++) {
 		gpu_init(&g->gpu[i], g->config.transfer, now);
@@ -161,12 +162,13 @@ static void compute(struct gpus *g, uint32_t used, const struct gpus_part *part,
 		    struct gpu_step *step, struct collective_pass *pass,
 		    struct gpus_reach *ret)
 {
-	*ret = (struct gpus_reach){ 0 };
+	*ret = (struct gpus_reach){ .accumulates = g->accumulates };
 	for (uint32_t i = 0; i < used; i++) {
 		gpu_compute(&g->gpu[i], part[i].prep_ns,
 			    part[i].forward_ns + part[i].backward_ns, &step[i]);
 		step[i].prep_ns = part[i].prep_ns;
-		pass[i].end = step[i].compute_end;
+		step[i].allreduce_ns = part[i].sharded_ns;
+		pass[i].end = step[i].compute_end + part[i].sharded_ns;
 		pass[i].start = pass[i].end - part[i].backward_ns;
 		ret->pass.start = MAX(ret->pass.start, pass[i].start);
 		ret->pass.end = MAX(ret->pass.end, pass[i].end);
@@ -180,8 +182,9 @@ static uint64_t finish_ddp(uint32_t used, const struct gpus_reach *all,
 			   uint64_t reduced, struct gpu_step *step)
 {
 	for (uint32_t i = 0; i < used; i++) {
-		step[i].barrier_wait_ns = all->pass.end - step[i].compute_end;
-		step[i].allreduce_ns = reduced - all->pass.end;
+		step[i].barrier_wait_ns = all->pass.end - step[i].compute_end -
+					  step[i].allreduce_ns;
+		step[i].allreduce_ns += reduced - all->pass.end;
 		step[i].optimizer_ns = all->optimizer_ns;
 	}
 	return reduced + all->optimizer_ns;
@@ -195,9 +198,10 @@ static uint64_t step_ddp(struct gpus *g, uint32_t used,
 	uint64_t reduced;
 
 	compute(g, used, part, step, pass, &all);
-	reduced = g->config.inference ? all.pass.end
-				      : collective_overlapped(&g->config.reduce,
-							      pass, used);
+	reduced =
+		g->config.inference || g->accumulates
+			? all.pass.end
+			: collective_overlapped(&g->config.reduce, pass, used);
 	return finish_ddp(used, &all, reduced, step);
 }
 

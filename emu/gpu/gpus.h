@@ -33,6 +33,14 @@
  * The outputs that GPU 0 gathers are less than a hundredth of the inputs for
  * image classifiers, and are ignored. All of this counts as all-reduce time.
  *
+ * FullyShardedDataParallel is like DistributedDataParallel, but instead of the
+ * all-reduce each GPU's computation waits for parameters on their way
+ * (emu/gpu/fsdp.h); that time counts as all-reduce time, too.
+ *
+ * Several steps may accumulate gradients: until the last of them nothing is
+ * reduced, and no optimiser steps. Assumption: the GPUs still end each of these
+ * steps together.
+ *
  * A step with fewer samples than GPUs times the batch is divided evenly: see
  * gpus_part. GPUs without a part wait at the barrier.
  */
@@ -40,12 +48,13 @@
 #define GPEMU_EMU_GPU_GPUS_H
 
 #include "emu/gpu/collective.h"
+#include "emu/gpu/fsdp.h"
 #include "emu/gpu/gpu.h"
 #include "emu/gpu/link.h"
 
 enum { GPUS_MAX = 64 };
 
-enum gpus_parallel { GPUS_DDP, GPUS_DP };
+enum gpus_parallel { GPUS_DDP, GPUS_DP, GPUS_FSDP };
 
 struct gpus_config {
 	uint32_t n; /* 1..GPUS_MAX */
@@ -56,6 +65,7 @@ struct gpus_config {
 	uint32_t gpus_per_root;	 /* consecutive ones; 0: all */
 	bool inference;		 /* no gradients */
 	struct collective reduce;
+	struct fsdp fsdp; /* GPUS_FSDP; reduce.bytes is 0 then */
 };
 
 /* A GPU's part of a step. */
@@ -65,6 +75,7 @@ struct gpus_part {
 	uint64_t prep_ns;    /* transforms on the GPU, before the step */
 	uint64_t forward_ns, backward_ns;
 	uint64_t optimizer_ns; /* 0: a part of backward */
+	uint64_t sharded_ns;   /* GPUS_FSDP: waits for parameters */
 };
 
 /* The times of `n` samples of a model, `bytes` in total, on a GPU, without
@@ -82,11 +93,14 @@ struct gpus_part gpus_compute_of(const struct gpu_profile *p,
 
 struct gpus {
 	struct gpus_config config;
+	/* Of the next step: its gradients are kept, and not reduced. The caller
+	 * leaves out the optimiser. */
+	bool accumulates;
 	struct gpu gpu[GPUS_MAX];
 	struct link root[GPUS_MAX];
 };
 
-/* "dp" or "ddp"; -EINVAL with a text. */
+/* "dp", "ddp" or "fsdp"; -EINVAL with a text. */
 int gpus_parallel_parse(const char *s, enum gpus_parallel *ret,
 			struct err *err);
 
@@ -125,6 +139,7 @@ struct gpus_reach {
 	 * has all: the bounds of each GPU's pass */
 	struct collective_pass pass;
 	uint64_t optimizer_ns; /* of the slowest */
+	bool accumulates;      /* see struct gpus */
 };
 void gpus_compute(struct gpus *g, uint32_t used, const struct gpus_part *part,
 		  struct gpu_step *step, struct gpus_reach *ret);

@@ -39,6 +39,28 @@ uint64_t cores_schedule(struct cores *c, uint64_t now, uint64_t cost_ns)
 	return done;
 }
 
+/* With more of them than cores, the next sample begins when all but n - 1 are
+ * done: the heap has the n latest. */
+int cores_resize(struct cores **c, uint32_t n, const uint64_t *running,
+		 size_t n_running, uint64_t waiting_ns)
+{
+	struct cores *fresh;
+	int r = cores_new(n, &fresh);
+
+	if (r < 0)
+		return r;
+	fresh->scheduled_ns = (*c)->scheduled_ns - waiting_ns;
+	for (size_t i = 0; i < n_running; i++) {
+		if (running[i] <= fresh->busy[0])
+			continue;
+		fresh->busy[0] = running[i];
+		heap_times_down(fresh->busy, n, 0);
+	}
+	cores_free(*c);
+	*c = fresh;
+	return 0;
+}
+
 /*
  * A core that is busy at `now` stays busy without a gap, because all its
  * samples have arrived by then. The remaining work is therefore the sum of

@@ -20,6 +20,7 @@
 #ifndef GPEMU_EMU_NODE_CORES_H
 #define GPEMU_EMU_NODE_CORES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { CORES_MAX = 1024 };
@@ -35,8 +36,18 @@ void cores_free(struct cores *c);
  * decreases. */
 uint64_t cores_schedule(struct cores *c, uint64_t now, uint64_t cost_ns);
 
+/*
+ * From `now` on there are `n` cores. `running`: when the samples will be done
+ * that have begun by then; they keep their cores, and those that are too many
+ * leave with their samples. Samples that have not begun lose their cores; their
+ * costs are `waiting_ns` in all: schedule them again, in order. -ENOMEM:
+ * nothing has changed.
+ */
+int cores_resize(struct cores **c, uint32_t n, const uint64_t *running,
+		 size_t n_running, uint64_t waiting_ns);
+
 /* Core-ns of work done by all cores until `now`, which must not precede the
- * last arrival. */
+ * last arrival. The rest of a core that leaves counts as done. */
 uint64_t cores_busy_ns(const struct cores *c, uint64_t now);
 
 #endif

@@ -10,6 +10,8 @@
 
 /* Arbitrary: measurement tables have under ten. */
 enum { MAX_COLUMNS = 64 };
+/* Arbitrary: far above any table, and memory for it. */
+enum { FILE_MOST = 256 << 20 };
 
 int csv_error(const struct csv *csv, size_t row, struct err *err,
 	      const char *fmt, ...)
@@ -139,7 +141,7 @@ int csv_load(const char *path, const char *const *columns, struct csv *ret,
 {
 	_cleanup_free_ char *bytes = NULL;
 	size_t n;
-	int r = util_read_file(path, SIZE_MAX, &bytes, &n);
+	int r = util_read_file(path, FILE_MOST, &bytes, &n);
 
 	*ret = (struct csv){ 0 };
 	if (r < 0)

@@ -179,8 +179,9 @@ int profile_names(enum profile_kind kind, char ***ret, struct err *err)
 	return 0;
 }
 
-/* The head of the file before `models:`, which is most of it. */
-static int load_head(const char *path, struct conf_node **ret)
+/* The head of the file before `models:`, which is most of it. -ENOENT: the
+ * text `word` is not in it (NULL: any). */
+static int load_head(const char *path, const char *word, struct conf_node **ret)
 {
 	_cleanup_fclose_ FILE *f = util_open_stream(path);
 	char head[HEAD_BYTES + 1];
@@ -194,6 +195,8 @@ static int load_head(const char *path, struct conf_node **ret)
 	end = strstr(head, "\nmodels:");
 	if (end)
 		n = (size_t)(end + 1 - head);
+	if (word && !memmem(head, n, word, strlen(word)))
+		return -ENOENT;
 	return conf_tree_parse(head, n, path, ret, NULL);
 }
 
@@ -215,7 +218,7 @@ static void list_known(char *known, size_t size, const char *name,
 				      i + 1 < aliases->n ? "" : ")");
 }
 
-/* Does this GPU profile have the alias `name`? Also fills `known`. */
+/* Does this GPU profile have the alias `name`? Fills `known` unless NULL. */
 static bool answers_to(const char *path, const char *word, const char *name,
 		       char *known, size_t size)
 {
@@ -224,7 +227,7 @@ static bool answers_to(const char *path, const char *word, const char *name,
 	bool found = false;
 
 	/* skip a broken file */
-	if (load_head(path, &head) == 0) {
+	if (load_head(path, known ? NULL : name, &head) == 0) {
 		aliases = conf_node_get(head, "aliases");
 		own = conf_node_get(head, "name");
 	}
@@ -235,36 +238,52 @@ static bool answers_to(const char *path, const char *word, const char *name,
 			return false;
 		found = found || !strcmp(aliases->items[i]->value, name);
 	}
-	list_known(known, size, word, aliases);
+	if (known)
+		list_known(known, size, word, aliases);
 	return found || (own && own->kind == CONF_KIND_SCALAR &&
 			 !strcmp(own->value, name));
 }
 
-/* No file of that name: an alias, or nothing. */
+/* The GPU profile among `names` that has the alias `name`: 1; 0: none. */
+static int find_alias(const char *dir, char *const *names, const char *name,
+		      char *known, size_t size, char **ret)
+{
+	for (size_t i = 0; names[i]; i++) {
+		_cleanup_free_ char *path = NULL;
+		int r = file_path(dir, names[i], &path);
+
+		if (r < 0)
+			return r;
+		if (answers_to(path, names[i], name, known, size)) {
+			*ret = TAKE_PTR(path);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* No file of that name: an alias, or nothing. Every run looks up its GPU: a
+ * head that lacks the text of the alias is not parsed. Only the second search,
+ * for the message, parses them all, so an alias in escapes is found too. */
 static int find_other(enum profile_kind kind, const char *dir, const char *name,
 		      char **ret, struct err *err)
 {
 	_cleanup_(profile_names_freep) char **names = NULL;
-	char known[400] = "";
+	char known[ERR_LIST] = "";
 	int r = profile_names(kind, &names, err);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; names[i]; i++) {
-		_cleanup_free_ char *path = NULL;
-
-		if (kind != PROFILE_GPU) {
-			list_known(known, sizeof(known), names[i], NULL);
-			continue;
-		}
-		r = file_path(dir, names[i], &path);
-		if (r < 0)
-			return r;
-		if (answers_to(path, names[i], name, known, sizeof(known))) {
-			*ret = TAKE_PTR(path);
-			return 0;
-		}
+	if (kind == PROFILE_GPU) {
+		r = find_alias(dir, names, name, NULL, 0, ret);
+		if (r == 0)
+			r = find_alias(dir, names, name, known, sizeof(known),
+				       ret);
+		if (r)
+			return r < 0 ? r : 0;
 	}
+	for (size_t i = 0; kind != PROFILE_GPU && names[i]; i++)
+		list_known(known, sizeof(known), names[i], NULL);
 	return err_set(err, -ENOENT, "unknown %s profile '%s' (known: %s)",
 		       folders[kind], name, known);
 }

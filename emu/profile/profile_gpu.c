@@ -2,35 +2,41 @@
 #include "emu/profile/profile_gpu.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/util.h"
+#include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
 
 /* Bounds that no device reaches; they keep ns in uint64_t and sums finite. */
 #define MAX_MS 1e9
 #define MAX_MIB 1e9
 #define MAX_BATCH 1048576
+#define MAX_SAMPLE_BYTES 1e12 /* a batch of them is below 2^60 */
 
 #define ROW_NUMBER(member, most)                                        \
 	{                                                               \
 #member, CONF_DOUBLE, offsetof(struct gpu_row, member), \
 			.required = true, .min = 0, .max = most         \
 	}
+#define ROW_OPTIONAL(member, most)                                      \
+	{                                                               \
+#member, CONF_DOUBLE, offsetof(struct gpu_row, member), \
+			.min = 0, .max = most                           \
+	}
 static const struct conf_field row_fields[] = {
 	{ "batch", CONF_UINT, offsetof(struct gpu_row, batch), .required = true,
 	  .min = 1, .max = MAX_BATCH },
 	ROW_NUMBER(forward_ms, MAX_MS),
 	ROW_NUMBER(backward_ms, MAX_MS),
-	ROW_NUMBER(transfer_ms, MAX_MS),
-	ROW_NUMBER(peak_mib, MAX_MIB),
-	ROW_NUMBER(persistent_mib, MAX_MIB),
-	{ "optimizer_ms", CONF_DOUBLE, offsetof(struct gpu_row, optimizer_ms),
-	  .min = 0, .max = MAX_MS },
-	{ "spread_pct", CONF_DOUBLE, offsetof(struct gpu_row, spread_pct),
-	  .min = 0, .max = 1e4 },
+	ROW_OPTIONAL(transfer_ms, MAX_MS),
+	ROW_OPTIONAL(peak_mib, MAX_MIB),
+	ROW_OPTIONAL(persistent_mib, MAX_MIB),
+	ROW_OPTIONAL(optimizer_ms, MAX_MS),
+	ROW_OPTIONAL(spread_pct, 1e4),
 	{ 0 },
 };
 
@@ -51,20 +57,21 @@ static int check_row(const void *object, struct err *err)
 static const struct conf_field model_fields[] = {
 	{ "name", CONF_STRING, offsetof(struct gpu_model, name) },
 	{ "notes", CONF_STRING, offsetof(struct gpu_model, notes) },
+	{ "source", CONF_STRING, offsetof(struct gpu_model, source) },
 	{ "parameters", CONF_UINT, offsetof(struct gpu_model, parameters),
 	  .required = true, .min = 0, .max = 1e15 },
 	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_model, sample_bytes),
-	  .min = 1, .max = 1e15 },
+	  .min = 1, .max = MAX_SAMPLE_BYTES },
 	{ "model_transfer_ms", CONF_DOUBLE,
-	  offsetof(struct gpu_model, model_transfer_ms), .required = true,
-	  .min = 0, .max = MAX_MS },
+	  offsetof(struct gpu_model, model_transfer_ms), .min = 0,
+	  .max = MAX_MS },
+	/* default: the last row's */
 	{ "last_batch", CONF_UINT, offsetof(struct gpu_model, last_batch),
-	  .required = true, .min = 1, .max = MAX_BATCH },
-	{ "last_is_limit", CONF_BOOL, offsetof(struct gpu_model, last_is_limit),
-	  .required = true },
+	  .min = 1, .max = MAX_BATCH },
+	{ "last_is_limit", CONF_BOOL,
+	  offsetof(struct gpu_model, last_is_limit) },
 	{ "tolerance_pct", CONF_DOUBLE,
-	  offsetof(struct gpu_model, tolerance_pct), .required = true, .min = 0,
-	  .max = 100 },
+	  offsetof(struct gpu_model, tolerance_pct), .min = 0, .max = 100 },
 	{ "rows", CONF_LIST, offsetof(struct gpu_model, rows), .required = true,
 	  .item = CONF_ROW, .item_size = sizeof(struct gpu_row),
 	  .fields = row_fields, .check = check_row },
@@ -100,6 +107,35 @@ static const struct conf_field noise_fields[] = {
 	  .required = true },
 	{ 0 },
 };
+#define BOARD_NUMBER(member, least, most)                                 \
+	{                                                                 \
+#member, CONF_DOUBLE, offsetof(struct gpu_board, member), \
+			.min = least, .max = most                         \
+	}
+static const struct conf_field board_fields[] = {
+	BOARD_NUMBER(compute_capability, 1, 100),
+	BOARD_NUMBER(power_limit_w, .001, 1e5),
+	BOARD_NUMBER(power_idle_w, .001, 1e5),
+	BOARD_NUMBER(temperature_c, 1, 200),
+	BOARD_NUMBER(clock_mhz, 1, 1e5),
+	BOARD_NUMBER(memory_clock_mhz, 1, 1e5),
+	BOARD_NUMBER(pcie_generation, 1, 100),
+	BOARD_NUMBER(pcie_width, 1, 32),
+	{ "source", CONF_STRING, offsetof(struct gpu_board, source),
+	  .required = true },
+	{ 0 },
+};
+
+static int check_board(const void *object, struct err *err)
+{
+	const struct gpu_board *b = object;
+
+	if (b->power_idle_w > 0 && b->power_idle_w > b->power_limit_w)
+		return err_set(err, -EINVAL,
+			       "power_idle_w is above power_limit_w");
+	return 0;
+}
+
 static const struct conf_field fields[] = {
 	{ "name", CONF_STRING, offsetof(struct gpu_profile, name),
 	  .required = true },
@@ -108,13 +144,15 @@ static const struct conf_field fields[] = {
 	{ "source", CONF_STRING, offsetof(struct gpu_profile, source),
 	  .required = true },
 	{ "notes", CONF_STRING, offsetof(struct gpu_profile, notes) },
+	{ "precision", CONF_STRING, offsetof(struct gpu_profile, precision),
+	  .check = precision_check },
 	{ "memory_mib", CONF_DOUBLE, offsetof(struct gpu_profile, memory_mib),
 	  .required = true, .min = 1, .max = MAX_MIB },
 	{ "usable_memory", CONF_DOUBLE,
 	  offsetof(struct gpu_profile, usable_memory), .required = true,
 	  .min = 0.01, .max = 1 },
 	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_profile, sample_bytes),
-	  .required = true, .min = 1, .max = 1e15 },
+	  .required = true, .min = 1, .max = MAX_SAMPLE_BYTES },
 	{ "pinned", CONF_RECORD, offsetof(struct gpu_profile, pinned),
 	  .required = true, .fields = law_fields },
 	{ "pin_copy", CONF_RECORD, offsetof(struct gpu_profile, pin_copy),
@@ -123,6 +161,8 @@ static const struct conf_field fields[] = {
 	  offsetof(struct gpu_profile, transfer_jump), .fields = jump_fields },
 	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
 	  .fields = noise_fields },
+	{ "board", CONF_RECORD, offsetof(struct gpu_profile, board),
+	  .fields = board_fields, .check = check_board },
 	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
 	  .required = true, .item_size = sizeof(struct gpu_model),
 	  .fields = model_fields },
@@ -141,7 +181,7 @@ static int check_model(const struct gpu_model *m, const struct conf_node *node,
 		if (row[i].batch <= row[i - 1].batch)
 			return conf_node_error(rows->items[i], name, err,
 					       "batch sizes must ascend");
-	if (row[m->rows.n - 1].batch != m->last_batch)
+	if (m->last_batch && row[m->rows.n - 1].batch != m->last_batch)
 		return conf_node_error(conf_node_get(node, "last_batch"), name,
 				       err,
 				       "last_batch must be the last row's");
@@ -166,17 +206,63 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
+static double link_ms(const struct gpu_profile *p, double bytes)
+{
+	double ms = p->pinned.base_ms +
+		    p->pinned.per_sample_ms * bytes / (double)p->sample_bytes;
+
+	return bytes > 0 ? fmin(ms, MAX_MS) : 0;
+}
+
+/* Where no copy was measured: what the link takes. */
+static void fill_copies(const struct gpu_profile *p, struct gpu_model *m)
+{
+	struct gpu_row *row = m->rows.items;
+
+	for (size_t i = 0; i < m->rows.n; i++)
+		m->copies_measured |= row[i].transfer_ms > 0;
+	for (size_t i = 0; !m->copies_measured && i < m->rows.n; i++)
+		row[i].transfer_ms =
+			link_ms(p, (double)row[i].batch *
+					   (double)gpu_sample_bytes(p, m));
+	if (m->model_transfer_ms <= 0)
+		m->model_transfer_ms =
+			link_ms(p, (double)m->parameters * sizeof(float));
+}
+
+static void fill_defaults(struct gpu_profile *p)
+{
+	struct gpu_model *m = p->models.items;
+
+	for (size_t i = 0; i < p->models.n; i++) {
+		const struct gpu_row *row = m[i].rows.items;
+
+		m[i].last_batch = row[m[i].rows.n - 1].batch;
+		fill_copies(p, &m[i]);
+	}
+}
+
 int gpu_profile_load(const char *name, struct gpu_profile *ret, struct err *err)
 {
+	int r;
+
 	*ret = (struct gpu_profile){ 0 };
-	return profile_load(PROFILE_GPU, name, fields, check, ret, err);
+	r = profile_load(PROFILE_GPU, name, fields, check, ret, err);
+	if (r == 0)
+		fill_defaults(ret);
+	return r;
 }
 
 int gpu_profile_parse(const char *bytes, size_t n, const char *name,
 		      struct gpu_profile *ret, struct err *err)
 {
+	int r;
+
 	*ret = (struct gpu_profile){ 0 };
-	return profile_parse(bytes, n, name, fields, check, ret, err);
+	r = profile_parse(bytes, n, name, fields, check, ret, err);
+	if (r == 0)
+		fill_defaults(ret);
+	return r;
 }
 
 int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
@@ -218,13 +304,16 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 					  const char *name, struct err *err)
 {
 	const struct gpu_model *m = p->models.items;
+	size_t own = strcspn(name, ":"); /* without its variant */
 	char known[ERR_LIST] = "";
 
-	for (size_t i = 0; i < p->models.n; i++) {
+	for (size_t i = 0; i < p->models.n; i++)
 		if (!strcmp(m[i].name, name))
 			return &m[i];
-		err_list(known, m[i].name);
-	}
+	for (int alike = 1; alike >= 0; alike--)
+		for (size_t i = 0; i < p->models.n; i++)
+			if (alike == (own && !strncmp(m[i].name, name, own)))
+				err_list(known, m[i].name);
 	err_set(err, -ENOENT, "%s: unknown model '%s' (known: %s)", p->name,
 		name, known);
 	return NULL;
@@ -355,6 +444,14 @@ uint64_t gpu_model_transfer_ns(const struct gpu_model *m)
 	return ms_to_ns(m->model_transfer_ms);
 }
 
+double gpu_board_power_w(const struct gpu_board *b, double busy)
+{
+	return b->power_idle_w > 0
+		       ? b->power_idle_w +
+				 (b->power_limit_w - b->power_idle_w) * busy
+		       : 0;
+}
+
 double gpu_link_bytes_per_s(const struct gpu_profile *p)
 {
 	return p->pinned.per_sample_ms > 0
@@ -427,6 +524,25 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 	if (m->last_is_limit)
 		return m->last_batch;
 	return MAX(m->last_batch, gpu_profile_estimated_batch(p, m));
+}
+
+const char *gpu_model_batches(const struct gpu_model *m,
+			      char buf[GPU_BATCHES_TEXT])
+{
+	enum { FEW = 6 };
+	const struct gpu_row *row = m->rows.items;
+	int n = 0;
+
+	if (m->rows.n > FEW) {
+		snprintf(buf, GPU_BATCHES_TEXT,
+			 "%" PRIu64 " to %" PRIu64 " (%zu rows)", row[0].batch,
+			 m->last_batch, m->rows.n);
+		return buf;
+	}
+	for (size_t i = 0; i < m->rows.n; i++)
+		n += snprintf(buf + n, (size_t)(GPU_BATCHES_TEXT - n),
+			      "%s%" PRIu64, i ? ", " : "", row[i].batch);
+	return buf;
 }
 
 bool gpu_model_optimizer_given(const struct gpu_model *m)

@@ -8,10 +8,12 @@
  * optimiser's is known where all rows of a model say it. Times are per batch.
  *
  * The name of a model encodes its variant, and each variant has its own table:
- * MODEL[:pxN|:seqN][:PRECISION][:channels_last], as in "resnet50",
- * "resnet50:bf16:channels_last", "bert-base:seq512:tf32". Defaults: 224 x 224
- * pixels, fp32, contiguous. Programs use the name unchanged. Source of the
- * tables: each profile's `source`.
+ * MODEL[:pxN|:seqN][:PRECISION][:channels_last][:dpN|:tpN|:ppN], as in
+ * "resnet50", "resnet50:bf16:channels_last", "bert-base:seq512:tf32".
+ * Defaults: 224 x 224 pixels, the profile's precision, contiguous, one GPU.
+ * With dpN, tpN or ppN the step is that of N GPUs together: the batch is that
+ * of all, and their communication is part of the step. Source of the tables:
+ * each profile's `source`, and that of the model.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_GPU_H
 #define GPEMU_EMU_PROFILE_PROFILE_GPU_H
@@ -29,23 +31,28 @@ struct gpu_row {
 	uint64_t batch;
 	double forward_ms;
 	double backward_ms;
-	double transfer_ms;    /* host to device, pageable host memory */
+	/* optional, 0 if missing: */
+	double transfer_ms;    /* host to device, pageable host memory; what
+				* the pinned law says if no row has it */
 	double peak_mib;       /* allocated at most during a step */
 	double persistent_mib; /* allocated between steps */
-	/* optional, 0 if missing: */
-	double optimizer_ms; /* of backward_ms, the optimiser step */
-	double spread_pct;   /* of step times: 1.4826 x their median absolute
-			      * deviation, of their median */
+	double optimizer_ms;   /* of backward_ms, the optimiser step */
+	double spread_pct;     /* of step times: 1.4826 x their median absolute
+				* deviation, of their median */
 };
 
 struct gpu_model {
 	char *name;
-	char *notes;		  /* remarks on this table, or NULL */
-	uint64_t parameters;	  /* 0: not given */
-	uint64_t sample_bytes;	  /* 0: the profile's */
-	double model_transfer_ms; /* parameters to the device, pageable, once */
+	char *notes;	       /* remarks on this table, or NULL */
+	char *source;	       /* of its rows, within the profile's; or NULL */
+	uint64_t parameters;   /* 0: not given */
+	uint64_t sample_bytes; /* 0: the profile's */
+	double model_transfer_ms; /* parameters to the device, pageable, once;
+				   * default: in fp32, by the pinned law */
 	uint64_t last_batch;	  /* the largest batch size that was measured */
 	bool last_is_limit;	  /* the next one ran out of device memory */
+	bool copies_measured;	  /* else they are the pinned law's; not in the
+				   * file */
 	double tolerance_pct;  /* interpolation error of the table, at most */
 	struct conf_list rows; /* struct gpu_row, batch ascending, >= 1 */
 };
@@ -76,11 +83,26 @@ struct gpu_noise {
 	char *source;
 };
 
+/*
+ * The card, as monitoring shows it; no duration depends on it. 0: not given.
+ * The clocks are the highest, and the emulated GPU always runs at them.
+ */
+struct gpu_board {
+	double compute_capability; /* 7.5 */
+	double power_limit_w, power_idle_w;
+	double temperature_c;
+	double clock_mhz, memory_clock_mhz;
+	double pcie_generation, pcie_width;
+	char *source;
+};
+
 struct gpu_profile {
 	char *name;		  /* by the vendor */
 	struct conf_list aliases; /* char *: "v100" */
 	char *source;
 	char *notes;
+	char *precision;       /* of models without one in their name; NULL: as
+				* the notes say (precision.h has the words) */
 	double memory_mib;     /* nominal */
 	double usable_memory;  /* share of it that a step's peak may fill, where
 				* no out-of-memory point was measured */
@@ -88,8 +110,9 @@ struct gpu_profile {
 	struct gpu_law pin_copy;       /* pageable to pinned, on the host */
 	struct gpu_jump transfer_jump; /* of transfer_ms in the rows */
 	struct gpu_noise noise;	       /* of the models measured */
-	uint64_t sample_bytes;	       /* what the laws were measured with */
-	struct conf_list models;       /* struct gpu_model */
+	struct gpu_board board;
+	uint64_t sample_bytes;	 /* what the laws were measured with */
+	struct conf_list models; /* struct gpu_model */
 };
 
 enum gpu_origin { GPU_MEASURED, GPU_INTERPOLATED, GPU_EXTRAPOLATED };
@@ -124,7 +147,8 @@ json_t *gpu_profile_json(const struct gpu_profile *p);
 /* As YAML that reads back; the same profile gives the same bytes. */
 void gpu_profile_write(const struct gpu_profile *p, FILE *f);
 
-/* NULL and a text that lists the known models. Borrowed from `p`. */
+/* NULL and a text that lists the known models, first those whose name begins
+ * with `name`. Borrowed from `p`. */
 const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 					  const char *name, struct err *err);
 
@@ -176,6 +200,10 @@ uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
 /* The measured time to copy the model to the device. */
 uint64_t gpu_model_transfer_ns(const struct gpu_model *m);
 
+/* The mean power, in W, of a board that is busy for this share of the time,
+ * 0..1: on the line from power_idle_w to power_limit_w. 0: not given. */
+double gpu_board_power_w(const struct gpu_board *b, double busy);
+
 /* The asymptotic rate of copies from pinned memory; 0: no limit. */
 double gpu_link_bytes_per_s(const struct gpu_profile *p);
 
@@ -209,6 +237,11 @@ bool gpu_model_memory_given(const struct gpu_model *m);
  * lists the measured models. */
 int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
 		      double *ret, struct err *err);
+
+/* The batch sizes that were measured: "1, 4", "1 to 512 (20 rows)". */
+enum { GPU_BATCHES_TEXT = 128 };
+const char *gpu_model_batches(const struct gpu_model *m,
+			      char buf[GPU_BATCHES_TEXT]);
 
 /* "measured", "interpolated", "extrapolated". */
 const char *gpu_origin_name(enum gpu_origin origin);

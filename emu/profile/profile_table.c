@@ -37,6 +37,7 @@ void table_free(struct table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		free(t->models[i].name);
+		free(t->models[i].source);
 		free(t->models[i].points);
 	}
 	free(t->models);
@@ -49,6 +50,93 @@ struct table_model *table_find(const struct table *t, const char *name)
 		if (!strcmp(t->models[i].name, name))
 			return &t->models[i];
 	return NULL;
+}
+
+static int more_models(struct table *t, const char *name)
+{
+	struct table_model *more =
+		realloc(t->models, (t->n + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	t->models = more;
+	more[t->n] = (struct table_model){ .name = strdup(name) };
+	t->n++;
+	return more[t->n - 1].name ? 0 : -ENOMEM;
+}
+
+/* Batch sizes stay in ascending order. */
+static int insert(struct table_model *m, const struct table_point *point,
+		  bool average)
+{
+	size_t at = m->n;
+	struct table_point *p;
+
+	while (at && m->points[at - 1].batch > point->batch)
+		at--;
+	p = at ? &m->points[at - 1] : NULL;
+	if (p && p->batch == point->batch) {
+		if (!average)
+			return -EEXIST;
+		p->n_runs = MAX(p->n_runs, 1u) + 1;
+		for (size_t c = 0; c < TABLE_COLUMNS; c++)
+			p->v[c] += (point->v[c] - p->v[c]) / p->n_runs;
+		return 0;
+	}
+	p = realloc(m->points, (m->n + 1) * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	m->points = p;
+	memmove(p + at + 1, p + at, (m->n - at) * sizeof(*p));
+	p[at] = *point;
+	m->n++;
+	return 0;
+}
+
+int table_add(struct table *t, const char *model,
+	      const struct table_point *point, bool average,
+	      struct table_model **ret)
+{
+	int r = table_find(t, model) ? 0 : more_models(t, model);
+
+	if (r < 0)
+		return r;
+	*ret = table_find(t, model);
+	return insert(*ret, point, average);
+}
+
+bool table_column_given(const struct table_model *m, size_t column)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->points[i].v[column] != 0)
+			return true;
+	return false;
+}
+
+static double step_of(const struct table_point *p)
+{
+	return p->v[0] + p->v[1];
+}
+
+double table_gap_error(const struct table_model *m)
+{
+	const struct table_point *p = m->points;
+	double worst = 0;
+	bool gap = false;
+
+	for (size_t i = 1; i < m->n; i++)
+		gap |= p[i].batch != p[i - 1].batch + 1;
+	if (!gap || m->n < 3)
+		return gap;
+	for (size_t i = 1; i + 1 < m->n; i++) {
+		double t = (double)(p[i].batch - p[i - 1].batch) /
+			   (double)(p[i + 1].batch - p[i - 1].batch);
+		double line = step_of(&p[i - 1]) +
+			      t * (step_of(&p[i + 1]) - step_of(&p[i - 1]));
+
+		worst = fmax(worst, fabs(line / step_of(&p[i]) - 1));
+	}
+	return fmin(worst, 1);
 }
 
 static int read_point(const struct csv *csv, size_t row,
@@ -65,7 +153,7 @@ static int read_point(const struct csv *csv, size_t row,
 	ret->batch = (uint64_t)batch;
 	for (size_t c = 0; c < TABLE_COLUMNS; c++) {
 		r = csv_number(csv, row, FIRST + c, is_time(c) ? 0 : -MOST,
-			       MOST, &v, err);
+			       is_time(c) ? MOST / 1e3 : MOST, &v, err);
 		if (r < 0)
 			return r;
 		ret->v[c] = is_time(c) ? v * 1e3 : v;
@@ -77,23 +165,20 @@ static int new_model(struct table *t, const struct csv *csv, size_t row,
 		     struct err *err)
 {
 	const char *name = csv_text(csv, row, MODEL);
-	struct table_model *more;
+	struct table_model *m;
+	int r;
 
 	if (!name[0])
 		return csv_error(csv, row, err, "a row without a model");
 	if (table_find(t, name))
 		return csv_error(csv, row, err,
 				 "the rows of '%s' are not contiguous", name);
-	more = realloc(t->models, (t->n + 1) * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	t->models = more;
-	more[t->n] = (struct table_model){
-		.name = strdup(name),
-		.points = calloc(csv->n_rows - row, sizeof(*more->points)),
-	};
-	t->n++;
-	return more[t->n - 1].name && more[t->n - 1].points ? 0 : -ENOMEM;
+	r = more_models(t, name);
+	if (r < 0)
+		return r;
+	m = &t->models[t->n - 1];
+	m->points = calloc(csv->n_rows - row, sizeof(*m->points));
+	return m->points ? 0 : -ENOMEM;
 }
 
 static int add_row(struct table *t, const struct csv *csv, size_t row,
@@ -117,16 +202,37 @@ static int add_row(struct table *t, const struct csv *csv, size_t row,
 	return 0;
 }
 
+static int add_rows(struct table *t, const struct csv *csv, struct err *err)
+{
+	int r = 0;
+
+	for (size_t row = 0; r == 0 && row < csv->n_rows; row++)
+		r = add_row(t, csv, row, err);
+	if (r == 0 && !csv->n_rows)
+		r = err_set(err, -EINVAL, "%s:1: no rows", csv->name);
+	return r;
+}
+
+int table_parse(const char *bytes, size_t n, const char *name, struct table *t,
+		struct err *err)
+{
+	struct csv csv;
+	int r = csv_parse(bytes, n, name, columns, &csv, err);
+
+	if (r == 0)
+		r = add_rows(t, &csv, err);
+	csv_free(&csv);
+	return r;
+}
+
 int table_load(const char *path, struct table *ret, struct err *err)
 {
 	struct csv csv;
 	int r = csv_load(path, columns, &csv, err);
 
 	*ret = (struct table){ 0 };
-	for (size_t row = 0; r == 0 && row < csv.n_rows; row++)
-		r = add_row(ret, &csv, row, err);
-	if (r == 0 && !ret->n)
-		r = err_set(err, -EINVAL, "%s:1: no rows", path);
+	if (r == 0)
+		r = add_rows(ret, &csv, err);
 	csv_free(&csv);
 	return r;
 }

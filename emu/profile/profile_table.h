@@ -19,6 +19,7 @@ enum { TABLE_COLUMNS = 5 };
 struct table_point {
 	uint64_t batch;
 	double v[TABLE_COLUMNS];
+	uint32_t n_runs; /* whose mean this is; 0: one */
 };
 
 struct table_model {
@@ -27,6 +28,10 @@ struct table_model {
 	size_t n;		    /* measured points */
 	bool limit;		    /* the next batch size ran out of memory */
 	bool memory_replaced;
+	/* optional: */
+	uint64_t parameters;   /* 0: not given */
+	uint64_t sample_bytes; /* 0: the profile's */
+	char *source;	       /* of its points, or NULL */
 };
 
 struct table {
@@ -43,8 +48,27 @@ const char *table_column_name(size_t column);
  * failed or not.
  */
 int table_load(const char *path, struct table *ret, struct err *err);
+/* The same from bytes, added to a table; safe on any input. */
+int table_parse(const char *bytes, size_t n, const char *name, struct table *t,
+		struct err *err);
 void table_free(struct table *t);
+/*
+ * Add a point to a model, new if need be: *ret, valid until the next one. A
+ * point that is there becomes the mean of its runs with `average`; without it,
+ * -EEXIST. -ENOMEM.
+ */
+int table_add(struct table *t, const char *model,
+	      const struct table_point *point, bool average,
+	      struct table_model **ret);
 struct table_model *table_find(const struct table *t, const char *name);
+/* Did anyone measure this column? */
+bool table_column_given(const struct table_model *m, size_t column);
+/*
+ * How far, relative, a step deviates from the line between its neighbours, at
+ * most: what is known of the batch sizes between those measured. 0: there are
+ * none between; 1: too few points to tell.
+ */
+double table_gap_error(const struct table_model *m);
 
 /*
  * Keep the batch sizes up to the last measured one, given by `gpu` and the

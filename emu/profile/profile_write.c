@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes a GPU profile as readable YAML: texts folded at 78 columns, one line
- * per row. The same profile gives the same bytes.
+ * per row, and one line per model where it has a single row. The same profile
+ * gives the same bytes.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "emu/profile/profile_gpu.h"
 
 #include "common/json.h"
+#include "common/util.h"
 
 enum { WIDTH = 78 };
 
@@ -60,15 +63,17 @@ static void write_jump(FILE *f, const struct gpu_jump *jump)
 
 static void write_row(FILE *f, const struct gpu_row *row)
 {
-	fprintf(f,
-		"    - [%" PRIu64 ", %.10g, %.10g, %.10g, %.10g, "
-		"%.10g",
-		row->batch, row->forward_ms, row->backward_ms, row->transfer_ms,
-		row->peak_mib, row->persistent_mib);
-	if (row->optimizer_ms > 0 || row->spread_pct > 0)
+	bool more = row->optimizer_ms > 0 || row->spread_pct > 0;
+
+	fprintf(f, "[%" PRIu64 ", %.10g, %.10g", row->batch, row->forward_ms,
+		row->backward_ms);
+	if (more || row->transfer_ms > 0 || row->peak_mib > 0)
+		fprintf(f, ", %.10g, %.10g, %.10g", row->transfer_ms,
+			row->peak_mib, row->persistent_mib);
+	if (more)
 		fprintf(f, ", %.10g, %.10g", row->optimizer_ms,
 			row->spread_pct);
-	fprintf(f, "]\n");
+	fprintf(f, "]");
 }
 
 static void write_noise(FILE *f, const struct gpu_noise *noise)
@@ -83,26 +88,80 @@ static void write_noise(FILE *f, const struct gpu_noise *noise)
 	write_text(f, "source", noise->source, 2);
 }
 
+static void write_board(FILE *f, const struct gpu_board *b)
+{
+	const struct {
+		const char *key;
+		double value;
+	} facts[] = {
+		{ "compute_capability", b->compute_capability },
+		{ "power_limit_w", b->power_limit_w },
+		{ "power_idle_w", b->power_idle_w },
+		{ "temperature_c", b->temperature_c },
+		{ "clock_mhz", b->clock_mhz },
+		{ "memory_clock_mhz", b->memory_clock_mhz },
+		{ "pcie_generation", b->pcie_generation },
+		{ "pcie_width", b->pcie_width },
+	};
+
+	if (!b->source)
+		return;
+	fprintf(f, "board:\n");
+	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
+		if (facts[i].value > 0)
+			fprintf(f, "  %s: %.10g\n", facts[i].key,
+				facts[i].value);
+	write_text(f, "source", b->source, 2);
+}
+
+/* One measured point: tables of many models have nothing else. */
+static void write_point(FILE *f, const struct gpu_model *m)
+{
+	fprintf(f, "  %s: {parameters: %" PRIu64, m->name, m->parameters);
+	if (m->sample_bytes)
+		fprintf(f, ", sample_bytes: %" PRIu64, m->sample_bytes);
+	if (m->model_transfer_ms > 0)
+		fprintf(f, ", model_transfer_ms: %.4g", m->model_transfer_ms);
+	if (m->last_is_limit)
+		fprintf(f, ", last_is_limit: true");
+	if (m->tolerance_pct > 0)
+		fprintf(f, ", tolerance_pct: %.10g", m->tolerance_pct);
+	fprintf(f, ", rows: [");
+	write_row(f, m->rows.items);
+	fprintf(f, "]}\n");
+}
+
 static void write_model(FILE *f, const struct gpu_model *m)
 {
 	const struct gpu_row *row = m->rows.items;
 
+	if (m->rows.n == 1 && !m->notes && !m->source) {
+		write_point(f, m);
+		return;
+	}
 	fprintf(f, "  %s:\n", m->name);
 	if (m->notes)
 		write_text(f, "notes", m->notes, 4);
+	if (m->source)
+		write_text(f, "source", m->source, 4);
 	fprintf(f, "    parameters: %" PRIu64 "\n", m->parameters);
 	if (m->sample_bytes)
 		fprintf(f, "    sample_bytes: %" PRIu64 "\n", m->sample_bytes);
+	if (m->model_transfer_ms > 0)
+		fprintf(f, "    model_transfer_ms: %.4g\n",
+			m->model_transfer_ms);
 	fprintf(f,
-		"    model_transfer_ms: %.4g\n"
 		"    last_batch: %" PRIu64 "\n"
 		"    last_is_limit: %s\n"
 		"    tolerance_pct: %.10g\n"
 		"    rows:\n",
-		m->model_transfer_ms, m->last_batch,
-		m->last_is_limit ? "true" : "false", m->tolerance_pct);
-	for (size_t i = 0; i < m->rows.n; i++)
+		m->last_batch, m->last_is_limit ? "true" : "false",
+		m->tolerance_pct);
+	for (size_t i = 0; i < m->rows.n; i++) {
+		fprintf(f, "    - ");
 		write_row(f, &row[i]);
+		fputc('\n', f);
+	}
 }
 
 /* Do any rows have the optional columns? */
@@ -134,6 +193,8 @@ void gpu_profile_write(const struct gpu_profile *p, FILE *f)
 	write_text(f, "source", p->source, 0);
 	if (p->notes)
 		write_text(f, "notes", p->notes, 0);
+	if (p->precision)
+		fprintf(f, "precision: %s\n", p->precision);
 	fprintf(f, "memory_mib: %.10g\nusable_memory: %.10g\n", p->memory_mib,
 		p->usable_memory);
 	fprintf(f, "sample_bytes: %" PRIu64 "\n", p->sample_bytes);
@@ -141,6 +202,7 @@ void gpu_profile_write(const struct gpu_profile *p, FILE *f)
 	write_law(f, "pin_copy", &p->pin_copy);
 	write_jump(f, &p->transfer_jump);
 	write_noise(f, &p->noise);
+	write_board(f, &p->board);
 	fprintf(f,
 		"# batch, forward_ms, backward_ms, transfer_ms (pageable), "
 		"peak_mib, persistent_mib%s\nmodels:\n",

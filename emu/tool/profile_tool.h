@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "common/program/cli.h"
+#include "emu/import/import.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_gpu.h"
 
@@ -19,6 +20,12 @@ int profile_tool_kind(const char *word, struct err *err);
 /* The kind of a file, by its contents. */
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 			      struct err *err);
+
+/* One line about a profile, which is read as a whole. -errno with a text. */
+int profile_tool_describe(enum profile_kind kind, const char *name, char *line,
+			  size_t size, struct err *err);
+/* The page of docs/ on the database, as Markdown. -errno with a text. */
+int profile_tool_page(FILE *f, struct err *err);
 
 /* The profile as YAML to a file, or to stdout when `path` is NULL. */
 int profile_tool_write(const struct gpu_profile *p, const char *path,
@@ -36,6 +43,13 @@ int profile_tool_show_gpu(const struct gpu_profile *p, const char *model,
 	{                                                                \
 		key, CONF_STRING, offsetof(type, member), .arg = "FILE", \
 							  .help = text   \
+	}
+#define PROFILE_TOOL_FORMAT(type)                                              \
+	{                                                                      \
+		"format", CONF_STRING, offsetof(type, format),                 \
+			.arg = "NAME[:OPTIONS]", .check = import_check,        \
+			.help = "format of the tables (default: the one that " \
+				"knows the file; --list format)"               \
 	}
 #define PROFILE_TOOL_TABLE_OPTIONS(type)                                       \
 	PROFILE_TOOL_FILE("memory_from", type, memory_from,                    \

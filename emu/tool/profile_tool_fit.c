@@ -41,11 +41,7 @@ static json_t *fit_line(const struct gpu_profile *p, const struct gpu_model *m,
 	uint64_t estimated = gpu_profile_estimated_batch(p, m);
 	json_t *error = json_null();
 
-	fprintf(f, "%-24s ", m->name);
-	if (gpu_model_memory_given(m))
-		fprintf(f, "%8" PRIu64, estimated);
-	else
-		fprintf(f, "%8s", "-");
+	fprintf(f, "%-24s %8" PRIu64, m->name, estimated);
 	if (m->last_is_limit) {
 		bool close = fabs(error_of(p, m)) <= CLOSE;
 
@@ -70,6 +66,7 @@ static int fit_gpu(const char *name, json_t *j, struct tally *tally, FILE *f,
 	struct gpu_profile p;
 	int r = gpu_profile_load(name, &p, err);
 	const struct gpu_model *m = p.models.items;
+	size_t unknown = 0;
 
 	if (r == 0)
 		fprintf(f,
@@ -77,8 +74,15 @@ static int fit_gpu(const char *name, json_t *j, struct tally *tally, FILE *f,
 			"%-24s %8s %8s %10s\n",
 			p.name, p.memory_mib, 100 * p.usable_memory, "model",
 			"estimate", "measured", "error");
-	for (size_t i = 0; r == 0 && i < p.models.n; i++)
-		json_array_append_new(j, fit_line(&p, &m[i], tally, f));
+	for (size_t i = 0; r == 0 && i < p.models.n; i++) {
+		if (gpu_model_memory_given(&m[i]))
+			json_array_append_new(j, fit_line(&p, &m[i], tally, f));
+		else
+			unknown++;
+	}
+	if (unknown)
+		fprintf(f, "%zu models whose memory was not measured\n",
+			unknown);
 	gpu_profile_free(&p);
 	return r;
 }

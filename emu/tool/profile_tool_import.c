@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpemu-profile import: converts measured tables to profiles.
+ * gpemu-profile import: converts measured tables to profiles. The formats are
+ * in emu/import, one file each.
  *
  * Text and laws of the profile come from a head, which may be an earlier
  * profile: importing the same tables with the shipped profile as head
@@ -22,6 +23,7 @@
 
 struct options {
 	struct cli_common common;
+	char *format;
 	char *head;
 	char *coverage;
 	char *gpu;
@@ -37,6 +39,7 @@ struct options {
 
 static const struct conf_field import_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
+	PROFILE_TOOL_FORMAT(struct options),
 	FILE_OPTION("head", head,
 		    "profile that provides everything except the models"),
 	FILE_OPTION("coverage", coverage,
@@ -45,8 +48,11 @@ static const struct conf_field import_fields[] = {
 	{ "gpu", CONF_STRING, offsetof(struct options, gpu), .arg = "NAME",
 	  .help = "name of the GPU in the coverage table (default: the name of "
 		  "the CSV file)" },
-	FILE_OPTION("model_transfer", model_transfer, "model,model_transfer_s"),
-	FILE_OPTION("facts", facts, "model,parameters"),
+	FILE_OPTION("model_transfer", model_transfer,
+		    "model,model_transfer_s (default: the parameters in fp32 "
+		    "over the link)"),
+	FILE_OPTION("facts", facts,
+		    "model,parameters (default: what the table has)"),
 	PROFILE_TOOL_TABLE_OPTIONS(struct options),
 	FILE_OPTION("output", output, "profile to write (default: stdout)"),
 	{ 0 },
@@ -69,27 +75,38 @@ static int stem(const char *path, char **ret)
 	return 0;
 }
 
-static int load_measured(const char *path, const struct options *o,
-			 double memory_mib, struct table *ret, struct err *err)
+static int load_measured(char *const *paths, const struct options *o,
+			 const struct gpu_profile *head, struct table *ret,
+			 struct err *err)
 {
 	_cleanup_free_ char *gpu = NULL;
-	int r = table_load(path, ret, err);
+	int r = stem(paths[0], &gpu);
 
-	if (r == 0)
-		r = stem(path, &gpu);
+	for (size_t i = 0; r == 0 && paths[i]; i++)
+		r = import_load(paths[i], o->format, ret, err);
+	if (r == 0 && !ret->n)
+		r = err_set(err, -EINVAL, "%s: no training step", paths[0]);
 	if (r == 0 && o->coverage)
 		r = table_cover(ret, o->coverage, o->gpu ? o->gpu : gpu, err);
-	return r < 0 ? r
-		     : table_clean_memory_from(ret, path, o->memory_from,
-					       memory_mib, err);
+	if (r == 0)
+		r = table_clean_memory_from(ret, paths[0], o->memory_from,
+					    head->memory_mib, err);
+	return r;
 }
 
-/* The number of `model` in a table of two columns. */
+static bool same_model(const char *row, const char *model)
+{
+	size_t n = strlen(row);
+
+	return !strncmp(row, model, n) && (!model[n] || model[n] == ':');
+}
+
+/* The number of `model`, or of all its variants, in a table of two columns. */
 static int look_up(const struct csv *csv, const char *model, double *ret,
 		   struct err *err)
 {
 	for (size_t row = 0; row < csv->n_rows; row++)
-		if (!strcmp(csv_text(csv, row, 0), model))
+		if (same_model(csv_text(csv, row, 0), model))
 			return csv_number(csv, row, 1, 0, 1e15, ret, err);
 	return err_set(err, -EINVAL, "%s: no row of '%s'", csv->name, model);
 }
@@ -122,7 +139,13 @@ static int make_model(const struct gpu_profile *p, const struct table_model *t,
 	ret->name = strdup(t->name);
 	ret->last_batch = t->points[t->n - 1].batch;
 	ret->last_is_limit = t->limit;
-	ret->tolerance_pct = ceil(worst_error(p, ret, t) * 1e3) / 10;
+	/* a single row has no line whose error could be told */
+	ret->tolerance_pct = t->n > 1 ? fmax(ceil(worst_error(p, ret, t) * 1e3),
+					     ceil(table_gap_error(t) * 1e3)) /
+						10
+				      : 0;
+	if (t->source && !(ret->source = strdup(t->source)))
+		return -ENOMEM;
 	if (t->memory_replaced) {
 		_cleanup_free_ char *from = NULL;
 
@@ -136,6 +159,25 @@ static int make_model(const struct gpu_profile *p, const struct table_model *t,
 	return ret->name ? 0 : -ENOMEM;
 }
 
+/* Facts of a model that no step has. */
+static int add_facts(const struct gpu_profile *p, const struct table_model *t,
+		     const struct csv *facts, const struct csv *transfer,
+		     struct gpu_model *m, struct err *err)
+{
+	double parameters = (double)t->parameters, seconds = 0;
+	int r = 0;
+
+	if (facts->n_columns)
+		r = look_up(facts, t->name, &parameters, err);
+	m->parameters = (uint64_t)parameters;
+	if (r == 0 && transfer->n_columns)
+		r = look_up(transfer, t->name, &seconds, err);
+	m->model_transfer_ms = seconds * 1e3;
+	if (t->sample_bytes != p->sample_bytes)
+		m->sample_bytes = t->sample_bytes;
+	return r;
+}
+
 static int make_models(struct gpu_profile *p, const struct table *t,
 		       const struct csv *facts, const struct csv *transfer,
 		       const struct options *o, struct err *err)
@@ -145,23 +187,17 @@ static int make_models(struct gpu_profile *p, const struct table *t,
 
 	p->models.items = m;
 	for (size_t i = 0; r == 0 && i < t->n; i++) {
-		double parameters = 0, seconds = 0;
-
 		p->models.n = i + 1;
-		r = look_up(facts, t->models[i].name, &parameters, err);
-		if (r == 0)
-			r = look_up(transfer, t->models[i].name, &seconds, err);
+		r = add_facts(p, &t->models[i], facts, transfer, &m[i], err);
 		if (r == 0)
 			r = make_model(p, &t->models[i], o, &m[i]);
-		m[i].parameters = (uint64_t)parameters;
-		m[i].model_transfer_ms = seconds * 1e3;
 	}
 	return r;
 }
 
 /* --- import ----------------------------------------------------------- */
 
-static int import(const char *path, const struct options *o, struct err *err)
+static int import(char *const *paths, const struct options *o, struct err *err)
 {
 	static const char *const facts_columns[] = { "model", "parameters",
 						     NULL };
@@ -175,10 +211,10 @@ static int import(const char *path, const struct options *o, struct err *err)
 
 	gpu_profile_free_models(&p);
 	if (r == 0)
-		r = load_measured(path, o, p.memory_mib, &t, err);
-	if (r == 0)
+		r = load_measured(paths, o, &p, &t, err);
+	if (r == 0 && o->facts)
 		r = csv_load(o->facts, facts_columns, &facts, err);
-	if (r == 0)
+	if (r == 0 && o->model_transfer)
 		r = csv_load(o->model_transfer, transfer_columns, &transfer,
 			     err);
 	if (r == 0)
@@ -194,33 +230,38 @@ static int import(const char *path, const struct options *o, struct err *err)
 
 int profile_tool_import(int argc, char **argv)
 {
-	static const struct cli_program program = {
+	_cleanup_free_ char **paths = calloc((size_t)argc + 1, sizeof(*paths));
+	static const struct cli_kind kinds[] = {
+		{ .name = "format", .table = import_table },
+		{ 0 },
+	};
+	const struct cli_program program = {
 		.name = "gpemu-profile import",
-		.args = "CSV",
+		.args = "FILE...",
 		.n_args = 1,
-		.summary = "Make a GPU profile from the measured table CSV: "
-			   "model,batch_size,forward_s,backward_s,transfer_s,"
-			   "peak_mib,persistent_mib.",
+		.n_optional = (size_t)argc,
+		.summary = "Make a GPU profile from the measured table in "
+			   "FILE..., of one of the formats that --list format "
+			   "prints.",
 		.notes = "Rows on the line between others, within the "
 			 "tolerance or the noise of the data, are omitted. The "
 			 "head is a GPU profile; its models are not used.",
 		.fields = import_fields,
+		.kinds = kinds,
 	};
 	struct options o = { .tolerance_pct = 1 };
 	struct err err = { 0 };
-	char *path;
 	int r;
 
-	cli_parse(&program, argc, argv, &o, &path);
-	if (!o.head || !o.facts || !o.model_transfer) {
-		fprintf(stderr,
-			"%s: --head, --facts and --model-transfer are "
-			"needed\n",
-			program.name);
+	if (!paths)
+		return cli_fail(-ENOMEM, &err);
+	cli_parse(&program, argc, argv, &o, paths);
+	if (!o.head) {
+		fprintf(stderr, "%s: --head is needed\n", program.name);
 		conf_free(import_fields, &o);
 		return EXIT_STATUS_USAGE;
 	}
-	r = import(path, &o, &err);
+	r = import(paths, &o, &err);
 	conf_free(import_fields, &o);
 	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
 }

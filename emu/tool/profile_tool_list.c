@@ -3,160 +3,34 @@
 #include "emu/tool/profile_tool.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
-#include "emu/profile/profile_dataset.h"
 #include "emu/profile/profile_gpu.h"
-#include "emu/node/profile_node.h"
-#include "emu/profile/profile_prep.h"
-#include "emu/profile/profile_share.h"
-#include "emu/profile/profile_storage.h"
 
 struct options {
 	struct cli_common common;
+	char *models;
+	bool markdown;
+};
+static const struct conf_field list_fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	{ "models", CONF_STRING, offsetof(struct options, models),
+	  .arg = "PATTERN",
+	  .help = "list the models of all GPUs whose name contains PATTERN, or "
+		  "is like it where it has * or ?" },
+	{ "markdown", CONF_BOOL, offsetof(struct options, markdown),
+	  .help = "print the page of docs/ on the database" },
+	{ 0 },
 };
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };
-
-/* --- one line about a profile ----------------------------------------- */
-
-static int describe_gpu(const char *name, char *line, size_t size,
-			struct err *err)
-{
-	struct gpu_profile p;
-	int r = gpu_profile_load(name, &p, err);
-	int n = 0;
-
-	if (r == 0) {
-		n = snprintf(line, size, "%s, %.0f MiB, %zu models", p.name,
-			     p.memory_mib, p.models.n);
-		for (size_t i = 0; i < p.aliases.n && n < (int)size; i++)
-			n += snprintf(line + n, size - (size_t)n, "%s%s",
-				      i ? " " : "; also ",
-				      ((char **)p.aliases.items)[i]);
-	}
-	gpu_profile_free(&p);
-	return r;
-}
-
-static int describe_storage(const char *name, char *line, size_t size,
-			    struct err *err)
-{
-	struct storage_profile *p;
-	int r = storage_profile_load(name, &p, err);
-	const struct storage_class *read;
-
-	if (r < 0)
-		return r;
-	read = &p->op[STORAGE_READ];
-	if (!profile_is_path(name) && strcmp(p->name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p->name);
-	snprintf(line, size, "a read takes %.4g ms on average",
-		 (dist_time_mean(&read->occupancy) +
-		  dist_time_mean(&read->latency) + dist_time_mean(&read->seek) +
-		  (double)read->rotation_ns / 2) /
-			 1e6);
-	storage_profile_free(p);
-	return r;
-}
-
-static int describe_dataset(const char *name, char *line, size_t size,
-			    struct err *err)
-{
-	struct dataset_profile p;
-	int r = dataset_profile_load(name, &p, err);
-
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
-	if (r == 0)
-		snprintf(line, size, "%llu %s files, %.0f bytes on average%s",
-			 (unsigned long long)p.files, p.format,
-			 dataset_profile_mean(&p),
-			 p.verified ? "" : " (unverified)");
-	dataset_profile_free(&p);
-	return r;
-}
-
-static int describe_prep(const char *name, char *line, size_t size,
-			 struct err *err)
-{
-	struct prep_profile p;
-	int r = prep_profile_load(name, &p, err);
-
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
-	if (r == 0)
-		snprintf(line, size, "%.4g ms a sample on average%s%s%s",
-			 dist_time_mean(&p.sample) / 1e6,
-			 p.per_mb_ns ? ", plus a cost per byte" : "",
-			 p.gpu.rows.n ? ", part of it on the GPU" : "",
-			 p.verified ? "" : " (unverified)");
-	prep_profile_free(&p);
-	return r;
-}
-
-static int describe_node(const char *name, char *line, size_t size,
-			 struct err *err)
-{
-	struct node_profile p;
-	int r = node_profile_load(name, &p, err);
-
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
-	if (r == 0)
-		snprintf(line, size, "%" PRIu64 " x %s, %" PRIu64 " cores%s",
-			 p.gpus, p.gpu ? p.gpu : "a GPU without a profile",
-			 p.cores, p.verified ? "" : " (unverified)");
-	node_profile_free(&p);
-	return r;
-}
-
-static int describe_share(const char *name, char *line, size_t size,
-			  struct err *err)
-{
-	struct share_profile p;
-	int r = share_profile_load(name, &p, err);
-
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
-	if (r == 0)
-		snprintf(line, size, "speedup of %zu concurrent jobs: %.3g%s",
-			 p.rows.n, share_profile_speedup(&p, p.rows.n),
-			 p.verified ? "" : " (unverified)");
-	share_profile_free(&p);
-	return r;
-}
-
-static int describe(enum profile_kind kind, const char *name, char *line,
-		    size_t size, struct err *err)
-{
-	switch (kind) {
-	case PROFILE_GPU: return describe_gpu(name, line, size, err);
-	case PROFILE_STORAGE: return describe_storage(name, line, size, err);
-	case PROFILE_DATASET: return describe_dataset(name, line, size, err);
-	case PROFILE_PREP: return describe_prep(name, line, size, err);
-	case PROFILE_NODE: return describe_node(name, line, size, err);
-	case PROFILE_SHARE: return describe_share(name, line, size, err);
-	case PROFILE_N_KINDS: break;
-	}
-	return -EINVAL;
-}
 
 /* --- list ------------------------------------------------------------- */
 
@@ -172,7 +46,8 @@ static int list_kind(enum profile_kind kind, FILE *f, json_t *j,
 		struct err bad = { 0 };
 		char line[256];
 
-		if (describe(kind, names[i], line, sizeof(line), &bad) < 0)
+		if (profile_tool_describe(kind, names[i], line, sizeof(line),
+					  &bad) < 0)
 			snprintf(line, sizeof(line),
 				 "broken: see "
 				 "gpemu-profile check");
@@ -183,6 +58,85 @@ static int list_kind(enum profile_kind kind, FILE *f, json_t *j,
 	return r;
 }
 
+/* --- models ----------------------------------------------------------- */
+
+static bool is_like(const char *name, const char *pattern)
+{
+	return strpbrk(pattern, "*?[") ? !fnmatch(pattern, name, 0)
+				       : strstr(name, pattern) != NULL;
+}
+
+static json_t *model_line(const char *gpu, const struct gpu_profile *p,
+			  const struct gpu_model *m, FILE *f)
+{
+	const struct gpu_row *row = m->rows.items;
+	char batches[GPU_BATCHES_TEXT];
+	json_t *sizes = json_array();
+
+	for (size_t i = 0; i < m->rows.n; i++)
+		json_array_append_new(sizes,
+				      json_integer((json_int_t)row[i].batch));
+	fprintf(f, "%-24s %-40s %-5s batch %s\n", gpu, m->name,
+		p->precision ? p->precision : "-",
+		gpu_model_batches(m, batches));
+	return json_pack("{s:s, s:s, s:s*, s:o, s:s}", "gpu", gpu, "model",
+			 m->name, "precision", p->precision, "batch_sizes",
+			 sizes, "source", m->source ? m->source : p->source);
+}
+
+static int list_models(const char *pattern, FILE *f, json_t *list,
+		       struct err *err)
+{
+	_cleanup_(profile_names_freep) char **names = NULL;
+	int r = profile_names(PROFILE_GPU, &names, err);
+
+	for (size_t i = 0; r == 0 && names[i]; i++) {
+		struct gpu_profile p;
+		const struct gpu_model *m;
+
+		r = gpu_profile_load(names[i], &p, err);
+		m = p.models.items;
+		for (size_t k = 0; r == 0 && k < p.models.n; k++)
+			if (is_like(m[k].name, pattern))
+				json_array_append_new(list,
+						      model_line(names[i], &p,
+								 &m[k], f));
+		gpu_profile_free(&p);
+	}
+	if (r == 0 && !json_array_size(list))
+		r = err_set(err, -ENOENT,
+			    "no model of a GPU profile is like '%s'", pattern);
+	return r;
+}
+
+/* --- the command ------------------------------------------------------ */
+
+static int list_kinds(int only, FILE *f, json_t *j, struct err *err)
+{
+	int r = 0;
+
+	for (int k = 0; r == 0 && k < PROFILE_N_KINDS; k++)
+		if (only < 0 || k == only)
+			r = list_kind((enum profile_kind)k, f, j, err);
+	return r;
+}
+
+/* Of options that do not go together; 0, or -EINVAL with a text. */
+static int kind_of_options(const struct options *o, const char *kind, int *ret,
+			   struct err *err)
+{
+	*ret = kind ? profile_tool_kind(kind, err) : -1;
+	if (kind && *ret < 0)
+		return *ret;
+	if (o->models && kind && *ret != PROFILE_GPU)
+		return err_set(err, -EINVAL, "only GPUs have --models");
+	if (o->markdown && (o->models || kind))
+		return err_set(err, -EINVAL,
+			       "--markdown prints the whole page: no KIND, no "
+			       "--models");
+	return 0;
+}
+
 int profile_tool_list(int argc, char **argv)
 {
 	static const struct cli_program program = {
@@ -191,29 +145,33 @@ int profile_tool_list(int argc, char **argv)
 		.n_optional = 1,
 		.summary = "List the profiles: all, or of one KIND (gpu, "
 			   "storage, dataset, prep, node, share).",
-		.fields = fields,
+		.fields = list_fields,
 	};
-	json_auto_t *j = json_object();
 	struct options o = { 0 };
 	struct err err = { 0 };
+	json_auto_t *j = NULL;
 	char *kind;
-	int r = 0, only = -1;
+	int r, only;
 
 	cli_parse(&program, argc, argv, &o, &kind);
 
 	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
 
-	if (kind && (only = profile_tool_kind(kind, &err)) < 0) {
+	if (kind_of_options(&o, kind, &only, &err) < 0) {
 		fprintf(stderr, "%s: %s\n", program.name, err.text);
-		conf_free(fields, &o);
+		conf_free(list_fields, &o);
 		return EXIT_STATUS_USAGE;
 	}
-	for (int k = 0; r == 0 && k < PROFILE_N_KINDS; k++)
-		if (!kind || k == only)
-			r = list_kind((enum profile_kind)k, f, j, &err);
+	j = o.models ? json_array() : json_object();
+	if (o.models)
+		r = list_models(o.models, f, j, &err);
+	else if (o.markdown)
+		r = profile_tool_page(f, &err);
+	else
+		r = list_kinds(only, f, j, &err);
 	if (r == 0 && o.common.json)
 		r = json_write(j, o.common.json, &err);
-	conf_free(fields, &o);
+	conf_free(list_fields, &o);
 	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
 }
 
@@ -225,7 +183,7 @@ static bool check_one(enum profile_kind kind, const char *name, FILE *f,
 {
 	struct err err = { 0 };
 	char line[256];
-	int r = describe(kind, name, line, sizeof(line), &err);
+	int r = profile_tool_describe(kind, name, line, sizeof(line), &err);
 
 	if (r == 0)
 		fprintf(f, "ok   %-8s %s: %s\n", profile_kind_name(kind), name,

@@ -89,6 +89,7 @@ static json_t *show_model(const struct gpu_profile *p,
 {
 	const struct gpu_row *row = m->rows.items;
 	uint64_t largest = gpu_profile_largest_batch(p, m);
+	char batches[GPU_BATCHES_TEXT];
 	json_t *rows = json_array();
 
 	fprintf(f, "%s, %s: ", p->name, m->name);
@@ -97,11 +98,17 @@ static json_t *show_model(const struct gpu_profile *p,
 			m->parameters, m->model_transfer_ms);
 	else
 		fprintf(f, "parameters not given\n");
-	fprintf(f, "measured to batch size %" PRIu64 ", ", m->last_batch);
+	if (m->source)
+		fprintf(f, "source: %s\n", m->source);
+	fprintf(f, "measured at batch size %s", gpu_model_batches(m, batches));
 	if (gpu_model_memory_given(m))
-		fprintf(f, "largest %" PRIu64 " (%s); ", largest,
+		fprintf(f, "; largest %" PRIu64 " (%s)", largest,
 			m->last_is_limit ? "measured" : "estimated");
-	fprintf(f, "interpolation at most %g %% off\n", m->tolerance_pct);
+	if (m->rows.n > 1)
+		fprintf(f, "; interpolation at most %g %% off",
+			m->tolerance_pct);
+	fprintf(f, "%s\n",
+		m->copies_measured ? "" : "; copies by the law of the link");
 	if (m->notes)
 		fprintf(f, "%s\n", m->notes);
 	fprintf(f, "%6s %11s %12s %12s %9s %11s %12s %8s\n", "batch",
@@ -124,14 +131,14 @@ static json_t *show_model(const struct gpu_profile *p,
 				  row[i].persistent_mib, row[i].optimizer_ms,
 				  row[i].spread_pct));
 	}
-	return json_pack("{s:s,s:s,s:I,s:f,s:I,s:I,s:b,s:f,s:s*,s:o}", "gpu",
-			 p->name, "model", m->name, "parameters",
+	return json_pack("{s:s,s:s,s:I,s:f,s:I,s:I,s:b,s:f,s:s*,s:s*,s:o}",
+			 "gpu", p->name, "model", m->name, "parameters",
 			 (json_int_t)m->parameters, "model_transfer_ms",
 			 m->model_transfer_ms, "last_batch",
 			 (json_int_t)m->last_batch, "largest_batch",
 			 (json_int_t)largest, "largest_batch_measured",
 			 m->last_is_limit, "tolerance_pct", m->tolerance_pct,
-			 "notes", m->notes, "rows", rows);
+			 "notes", m->notes, "source", m->source, "rows", rows);
 }
 
 static void show_law(FILE *f, const char *what, const struct gpu_law *law)
@@ -149,6 +156,8 @@ static json_t *show_gpu(const struct gpu_profile *p, FILE *f)
 	fprintf(f, "source          %s\n", p->source);
 	if (p->notes)
 		fprintf(f, "notes           %s\n", p->notes);
+	if (p->precision)
+		fprintf(f, "precision       %s\n", p->precision);
 	fprintf(f, "sample          %" PRIu64 " bytes\n", p->sample_bytes);
 	show_law(f, "pinned transfer", &p->pinned);
 	show_law(f, "copy to pinned", &p->pin_copy);
@@ -157,6 +166,13 @@ static json_t *show_gpu(const struct gpu_profile *p, FILE *f)
 			"pageable jumps  at %" PRIu64
 			" bytes\n                (%s)\n",
 			p->transfer_jump.bytes, p->transfer_jump.source);
+	if (p->board.source)
+		fprintf(f,
+			"board           %g W, %g MHz, memory %g MHz, compute "
+			"capability %g\n                (%s)\n",
+			p->board.power_limit_w, p->board.clock_mhz,
+			p->board.memory_clock_mhz, p->board.compute_capability,
+			p->board.source);
 	fprintf(f, "\n%-20s %11s %9s %8s %5s %7s\n", "model", "parameters",
 		"measured", "largest", "rows", "within");
 	for (size_t i = 0; i < p->models.n; i++) {

@@ -18,7 +18,8 @@
 
 struct options {
 	struct cli_common common;
-	char *against;
+	char *format;
+	struct conf_list against; /* char * */
 	char *memory_from;
 	double tolerance_pct;
 	uint64_t hold_out;
@@ -26,8 +27,11 @@ struct options {
 
 static const struct conf_field verify_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	PROFILE_TOOL_FILE("against", struct options, against,
-			  "the measured table"),
+	PROFILE_TOOL_FORMAT(struct options),
+	{ "against", CONF_LIST, offsetof(struct options, against),
+	  .arg = "FILE", .item = CONF_STRING, .item_size = sizeof(char *),
+	  .lone = true,
+	  .help = "the measured table; may be given several times" },
 	PROFILE_TOOL_TABLE_OPTIONS(struct options),
 	{ "hold_out", CONF_UINT, offsetof(struct options, hold_out), .arg = "N",
 	  .min = 2, .max = 1000,
@@ -69,6 +73,8 @@ static int judge(const struct gpu_profile *p, const struct table *t,
 
 		if (!m)
 			return -EINVAL;
+		if (!table_column_given(tm, column))
+			continue;
 		for (size_t k = 0; k < tm->n; k++) {
 			struct table_point *point = &tm->points[k];
 			double e = table_error(p, m, point, column);
@@ -87,6 +93,8 @@ static int judge(const struct gpu_profile *p, const struct table *t,
 
 static double percentile(const struct verdict *v, double q)
 {
+	if (!v->n)
+		return 0;
 	return v->errors[(size_t)(q * (double)(v->n - 1))] * 100;
 }
 
@@ -155,8 +163,9 @@ static void judge_held(const struct gpu_profile *p, const struct gpu_model *m,
 	struct gpu_cost c;
 
 	for (size_t k = 0; k < TABLE_COLUMNS; k++)
-		add_error(&held->column[k], m->name, point->batch,
-			  table_error(p, m, point, k));
+		if (point->v[k] != 0)
+			add_error(&held->column[k], m->name, point->batch,
+				  table_error(p, m, point, k));
 	gpu_profile_cost(p, m, point->batch, &c);
 	add_error(
 		&held->column[STEP], m->name, point->batch,
@@ -243,7 +252,8 @@ static int hold_out(const struct gpu_profile *p, const struct table *t,
 		r = hold_out_model(p, &t->models[i], o, &held, err);
 	if (r == 0 && !held.column[STEP].n)
 		r = err_set(err, -EINVAL,
-			    "%s: no model has an inner point to leave out",
+			    "%s: no model has an inner point to leave out, "
+			    "so what lies between its points is unknown",
 			    p->name);
 	if (r == 0)
 		print_held(p->name, o, &held, f, j);
@@ -268,16 +278,17 @@ static int cover(struct table *t, const struct gpu_profile *p, struct err *err)
 static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
 		  struct err *err)
 {
+	char *const *paths = o->against.items;
 	struct gpu_profile p;
 	struct table t = { 0 };
 	int r = gpu_profile_load(name, &p, err);
 
-	if (r == 0)
-		r = table_load(o->against, &t, err);
+	for (size_t i = 0; r == 0 && i < o->against.n; i++)
+		r = import_load(paths[i], o->format, &t, err);
 	if (r == 0)
 		r = cover(&t, &p, err);
 	if (r == 0)
-		r = table_clean_memory_from(&t, o->against, o->memory_from,
+		r = table_clean_memory_from(&t, paths[0], o->memory_from,
 					    p.memory_mib, err);
 	if (r == 0 && o->hold_out)
 		r = hold_out(&p, &t, o, f, j, err);
@@ -290,6 +301,10 @@ static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
 
 int profile_tool_verify(int argc, char **argv)
 {
+	static const struct cli_kind kinds[] = {
+		{ .name = "format", .table = import_table },
+		{ 0 },
+	};
 	static const struct cli_program program = {
 		.name = "gpemu-profile verify",
 		.args = "GPU",
@@ -302,6 +317,7 @@ int profile_tool_verify(int argc, char **argv)
 			 "rows of GPU are not used, only what it says was "
 			 "measured.",
 		.fields = verify_fields,
+		.kinds = kinds,
 	};
 	struct options o = { .tolerance_pct = 1 };
 	json_auto_t *j = json_object();
@@ -313,7 +329,7 @@ int profile_tool_verify(int argc, char **argv)
 
 	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
 
-	if (!o.against) {
+	if (!o.against.n) {
 		fprintf(stderr, "%s: --against CSV is missing\n", program.name);
 		conf_free(verify_fields, &o);
 		return EXIT_STATUS_USAGE;

@@ -21,6 +21,12 @@ enum { FIRST_SLOTS = 256 };
 /* Of a limit of address space, this part. arbitrary: 1/8 */
 #define LIMIT_PART 8
 
+/* LeakSanitizer, where it is linked, is to find what entries point to. */
+extern void __lsan_register_root_region(const void *p, size_t n)
+	__attribute__((weak));
+extern void __lsan_unregister_root_region(const void *p, size_t n)
+	__attribute__((weak));
+
 static size_t most_bytes(void)
 {
 	struct rlimit r;
@@ -42,6 +48,8 @@ static int reserve(struct cache_index *x)
 			continue;
 		x->entries = p;
 		x->reserved = n;
+		if (__lsan_register_root_region)
+			__lsan_register_root_region(p, n);
 		return 0;
 	}
 	return -ENOMEM;
@@ -61,6 +69,8 @@ int cache_index_init(struct cache_index *x, size_t data_bytes)
 
 void cache_index_fini(struct cache_index *x)
 {
+	if (x->entries && __lsan_unregister_root_region)
+		__lsan_unregister_root_region(x->entries, x->reserved);
 	if (x->entries)
 		munmap(x->entries, x->reserved);
 	free(x->slots);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/util.h"
 #include "loader/dataset/format.h"
@@ -41,6 +42,18 @@ void dataset_close(struct dataset *d)
 	}
 	free(d->block);
 	*d = (struct dataset){ .dirfd = -1 };
+}
+
+uint64_t dataset_fingerprint(const struct dataset *d)
+{
+	uint64_t h = XXH3_64bits(&d->n, sizeof(d->n));
+
+	for (size_t i = 0; i < d->n; i++) {
+		const char *path = dataset_path(d, i);
+
+		h = XXH3_64bits_withSeed(path, strlen(path), h);
+	}
+	return XXH3_64bits_withSeed(d->size, d->n * sizeof(*d->size), h);
 }
 
 const char *dataset_name(const struct dataset *d, size_t i, char *buf, size_t n)

@@ -35,9 +35,10 @@ struct dataset {
 	uint64_t *size;	 /* n: bytes */
 	uint32_t *label; /* n */
 	size_t n;
-	uint32_t n_classes; /* 1 without classes */
-	uint64_t bytes;	    /* of all samples */
-	uint64_t largest;   /* bytes of the largest sample */
+	uint32_t n_classes;   /* 1 without classes */
+	uint64_t bytes;	      /* of all samples */
+	uint64_t largest;     /* bytes of the largest sample */
+	uint32_t token_bytes; /* of each token; 0: samples are no tokens */
 
 	/* containers; NULL, 0 where samples are files */
 	int *container_fd; /* n_containers */
@@ -72,6 +73,9 @@ static inline const char *dataset_path(const struct dataset *d, size_t i)
 {
 	return d->names + d->path[i];
 }
+
+/* A hash of the number, paths and sizes of the samples. */
+uint64_t dataset_fingerprint(const struct dataset *d);
 
 /* For messages, complete and on one line: "data/a.tar/dog/1.jpg", or the third
  * record of a file, "data/a.tfrecord#2". Truncated to n - 1 bytes. Returns

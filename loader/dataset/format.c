@@ -39,7 +39,8 @@ struct opening {
 	char *file; /* name in the root; NULL: the whole root */
 	unsigned threads;
 	uint64_t recipe;
-	int64_t now_ns; /* start of the listing, since 1970 */
+	int64_t now_ns;	   /* start of the listing, since 1970 */
+	int64_t beside_ns; /* last change of what is beside a shard; 0: none */
 	struct err *err;
 };
 
@@ -104,7 +105,7 @@ static const struct format_ops *by_name(const char *name)
 	const struct format_ops *f;
 
 	for (size_t i = 0; (f = ops_at(i)); i++)
-		if (f->named && f->named(name))
+		if (f->named && !f->explicit && f->named(name))
 			return f;
 	return NULL;
 }
@@ -337,7 +338,7 @@ static bool is_settled(const struct opening *o)
 	for (size_t i = 0; i < o->d->n_origins; i++)
 		if (o->d->origin[i].mtime_ns > o->now_ns - SETTLED_NS)
 			return false;
-	return true;
+	return o->beside_ns <= o->now_ns - SETTLED_NS;
 }
 
 /* Beside the dataset or, where that is not permitted, in the cache. */
@@ -389,6 +390,9 @@ static int open_it(struct opening *o, struct format_result *how)
 					     .d = o->d };
 		r = shards_open(&o->shards, o->d->dirfd, o->file, o->err);
 	}
+	if (r == 0 && o->format->scan)
+		r = shards_beside(&o->shards, &o->recipe, &o->beside_ns,
+				  o->err);
 	if (r < 0)
 		return r;
 	if (q->index != FORMAT_INDEX_AUTO ||

@@ -31,6 +31,8 @@ struct format_ops {
 	struct plugin plugin;
 	/* Is a file of this name (without folders) a shard? */
 	bool (*named)(const char *name);
+	/* Only its name chooses it: "auto" does not, by names or by bytes. */
+	bool explicit;
 	/* Does a file that begins so look like a shard? n <= FORMAT_HEAD. */
 	bool (*looks)(const uint8_t *head, size_t n);
 	/*
@@ -42,6 +44,13 @@ struct format_ops {
 	 */
 	int (*scan)(struct peek *p, const void *options, struct part *ret,
 		    struct err *err);
+
+	/*
+	 * The path of a file that `scan` reads beside the shard at `path`,
+	 * whose name was accepted: an index is dropped when it changes.
+	 * malloc'ed; NULL: out of memory. A NULL hook: there is none.
+	 */
+	char *(*beside)(const char *path);
 
 	/* trees only */
 	int (*list)(struct builder *b, unsigned threads, struct err *err);

@@ -16,7 +16,7 @@ struct header {
 	uint32_t version, reserved;
 	uint64_t recipe;
 	uint64_t n, n_origins, names_bytes;
-	uint32_t n_classes, n_groups, n_containers, reserved2;
+	uint32_t n_classes, n_groups, n_containers, token_bytes;
 };
 
 enum { SUMMED = 16 }; /* the sum covers the bytes after it */
@@ -74,7 +74,7 @@ static int check_header(const struct header *h, size_t n, uint64_t recipe,
 	if (!h->n || h->n > UINT32_MAX || h->n_origins > UINT32_MAX ||
 	    h->names_bytes > n || !h->names_bytes || !h->n_classes ||
 	    (h->n_containers && h->n_containers != h->n_origins) ||
-	    !h->n_containers != !h->n_groups)
+	    !h->n_containers != !h->n_groups || h->token_bytes > 8)
 		return bad(err, "the counts");
 	return layout_of(h).end == n ? 0 : bad(err, "the length");
 }
@@ -145,6 +145,7 @@ int index_parse(void *bytes, size_t n, uint64_t recipe, struct dataset *ret,
 		.n_classes = h->n_classes,
 		.n_groups = h->n_groups,
 		.n_containers = h->n_containers,
+		.token_bytes = h->token_bytes,
 		.n_origins = h->n_origins,
 		.names_bytes = h->names_bytes,
 		.names = base + l.names,
@@ -180,7 +181,8 @@ int index_format(const struct dataset *d, uint64_t recipe, void **ret,
 			    .names_bytes = d->names_bytes,
 			    .n_classes = d->n_classes,
 			    .n_groups = d->n_groups,
-			    .n_containers = d->n_containers };
+			    .n_containers = d->n_containers,
+			    .token_bytes = d->token_bytes };
 	struct layout l = layout_of(&h);
 	uint64_t held = d->n_containers ? d->n : 0;
 	char *v = calloc(1, l.end);

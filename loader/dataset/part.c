@@ -149,11 +149,22 @@ int builder_files(struct builder *b, const struct part *p, struct err *err)
 
 int builder_container(struct builder *b, const struct part *p, struct err *err)
 {
-	int r = append(b, p, true, err);
+	struct dataset *d = b->d;
+	int r;
+
+	if (p->n && d->n && p->token_bytes != d->token_bytes)
+		return err_set(err, -EINVAL,
+			       "%s: tokens of %u bytes, in the files before of "
+			       "%u",
+			       d->names + d->origin[d->n_origins - 1].path,
+			       p->token_bytes, d->token_bytes);
+	r = append(b, p, true, err);
+	if (r == 0 && p->n)
+		d->token_bytes = p->token_bytes;
 
 	/* a shard without samples uses no group */
 	if (r == 0 && p->n)
-		b->d->n_groups += MAX(p->n_groups, 1);
+		d->n_groups += MAX(p->n_groups, 1);
 	return r;
 }
 

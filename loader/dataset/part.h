@@ -31,7 +31,8 @@ struct part {
 	size_t n, capacity;
 	char *names; /* each ends with a NUL */
 	size_t names_n, names_capacity;
-	uint32_t n_groups; /* 0: the same as 1 */
+	uint32_t n_groups;    /* 0: the same as 1 */
+	uint32_t token_bytes; /* as struct dataset */
 };
 
 /* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: too many for 32 bits. */
@@ -52,7 +53,8 @@ int builder_origin(struct builder *b, const char *path,
 		   const struct origin *like, struct err *err);
 /*
  * Append a part: of whole files, or of the container added last as an origin.
- * -ENOMEM; -E2BIG: too many samples for 32 bits.
+ * -ENOMEM; -E2BIG: too many samples for 32 bits; -EINVAL: tokens of another
+ * size than before.
  */
 int builder_files(struct builder *b, const struct part *p, struct err *err);
 int builder_container(struct builder *b, const struct part *p, struct err *err);

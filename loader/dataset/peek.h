@@ -21,6 +21,9 @@ struct peek {
 	uint64_t at;	      /* the window's offset in the file */
 	size_t n;	      /* valid bytes in it */
 	uint64_t bytes_read;  /* from the file so far */
+	/* borrowed: where the file is, for those beside it; NULL: unknown */
+	const char *path;
+	int dirfd;
 };
 
 /* `size` as fstat(2) says. -ENOMEM. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/pool.h"
 #include "common/system/walk.h"
@@ -133,6 +134,29 @@ int shards_open(struct shards *s, int dirfd, const char *file, struct err *err)
 	return r < 0 ? r : pool_run(&pool, err);
 }
 
+int shards_beside(const struct shards *s, uint64_t *recipe,
+		  int64_t *ret_mtime_ns, struct err *err)
+{
+	*ret_mtime_ns = 0;
+	for (size_t i = 0; s->format->beside && i < s->n; i++) {
+		_cleanup_free_ char *path = s->format->beside(s->shard[i].path);
+		struct statx st = { 0 };
+		uint64_t is[3] = { 0 };
+
+		if (!path)
+			return no_memory(err);
+		/* one that is missing is a state, too */
+		if (statx(s->d->dirfd, path, 0, STATX_BASIC_STATS, &st) == 0) {
+			is[0] = st.stx_size;
+			is[1] = (uint64_t)walk_mtime_ns(&st);
+			is[2] = st.stx_ino;
+			*ret_mtime_ns = MAX(*ret_mtime_ns, walk_mtime_ns(&st));
+		}
+		*recipe = XXH3_64bits_withSeed(is, sizeof(is), *recipe);
+	}
+	return 0;
+}
+
 void shards_fini(struct shards *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -156,6 +180,8 @@ static int list_shard(void *ctx, void *state, size_t i, struct err *err)
 	(void)state;
 	if (r < 0)
 		return no_memory(err);
+	p.path = x->path;
+	p.dirfd = s->d->dirfd;
 	r = s->format->scan(&p, s->options, &x->part, err);
 	peek_fini(&p);
 	if (r < 0) {

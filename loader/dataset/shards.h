@@ -34,6 +34,12 @@ struct shards {
 int shards_open(struct shards *s, int dirfd, const char *file, struct err *err);
 void shards_fini(struct shards *s);
 
+/*
+ * Mix what is beside them (format.h) into `recipe`, a hash; *ret_mtime_ns is
+ * the last change of any, 0 where there is none. -ENOMEM with a text.
+ */
+int shards_beside(const struct shards *s, uint64_t *recipe,
+		  int64_t *ret_mtime_ns, struct err *err);
 /* List their samples into the builder. */
 int shards_list(struct shards *s, struct builder *b, struct err *err);
 /* Was `d`, read from an index, listed from exactly these? -ESTALE with a

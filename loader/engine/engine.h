@@ -70,6 +70,7 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret);
 void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
 
 struct engine_ops;
+struct remote_ops;
 
 struct engine_config {
 	const struct engine_ops *ops; /* itself, for engines made at run time */
@@ -109,7 +110,16 @@ struct engine_ops {
 	 */
 	int (*next)(void *state, struct feed *feed, struct fetch **ret,
 		    struct err *err);
+	/* Other processes make the batches (loader/engine/remote.h); the hooks
+	 * above are NULL then. NULL: this one does. */
+	const struct remote_ops *remote;
 };
+
+/* Are its batches the samples of a dataset? */
+static inline bool engine_has_samples(const struct engine_ops *e)
+{
+	return e->next || e->remote;
+}
 
 extern const struct plugin *const engine_table[];
 

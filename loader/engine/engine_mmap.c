@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory maps, structured like `sync`: a worker owns a batch, and maps, copies
- * and unmaps its files one after the other. Storage sees page faults and the
- * kernel's read-ahead instead of reads of a known length.
+ * and unmaps its files one after the other; a container stays mapped as a
+ * whole. Storage sees page faults and the kernel's read-ahead instead of reads
+ * of a known length.
  *
  * A plain copy out of a mapping ends the process with SIGBUS if the file was
  * truncated meanwhile, or the device failed. Catching that takes a signal
@@ -79,10 +80,18 @@ static const struct options defaults = {
 	.advice = (char *)"normal",
 };
 
+/* A container that is mapped; p NULL: not yet. */
+struct mapping {
+	char *p;
+	size_t size;
+};
+
 struct map {
 	pid_t self;
-	size_t page, copy_bytes;
+	size_t copy_bytes;
 	int advice;
+	struct mapping *container; /* by descriptor */
+	size_t n_containers;
 };
 
 static int init(void *state, const struct engine_config *c, struct err *err)
@@ -96,7 +105,6 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	parse_advice(o->advice, &m->advice, NULL);
 	m->copy_bytes = o->copy_bytes;
 	m->self = getpid();
-	m->page = (size_t)sysconf(_SC_PAGESIZE);
 	if (process_vm_readv(m->self, &dst, 1, &src, 1, 0) == 1)
 		return 0;
 	r = -errno;
@@ -127,25 +135,20 @@ static int64_t copy(const struct map *m, char *to, char *from, size_t n)
 	return (int64_t)at;
 }
 
-/* Copy `n` bytes at `offset`; the file had them at the last check. */
-static int64_t copy_range(const struct map *m, int fd, uint64_t offset,
-			  char *to, size_t n)
+static char *map(const struct map *m, int fd, size_t n)
 {
-	size_t head = offset % m->page;
-	struct stat st;
-	int64_t got;
-	char *p;
+	char *p = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);
 
-	if (n == 0)
-		return 0;
-	p = mmap(NULL, head + n, PROT_READ, MAP_SHARED, fd,
-		 (off_t)(offset - head));
-	if (p == MAP_FAILED)
-		return -errno;
-	if (m->advice != MADV_NORMAL) /* a refused hint is ignored */
-		madvise(p, head + n, m->advice);
-	got = copy(m, to, p + head, n);
-	munmap(p, head + n);
+	if (p != MAP_FAILED && m->advice != MADV_NORMAL)
+		madvise(p, n, m->advice); /* a refused hint is ignored */
+	return p;
+}
+
+/* The result of a copy of `n` bytes from `offset`, which the file had. */
+static int64_t result(int fd, uint64_t offset, size_t n, int64_t got)
+{
+	struct stat st;
+
 	/* the file has these pages, but they are missing: a device error */
 	if (got >= 0 && (size_t)got < n && fstat(fd, &st) == 0 &&
 	    (uint64_t)st.st_size >= offset + n)
@@ -153,24 +156,94 @@ static int64_t copy_range(const struct map *m, int fd, uint64_t offset,
 	return got;
 }
 
-static int64_t read_mapped(const struct map *m, const struct fetch *f)
+/* The first `n` bytes of a file. */
+static int64_t read_file(const struct map *m, int fd, char *to, size_t n)
 {
-	_cleanup_close_ int own = -1;
-	uint64_t there;
-	struct stat st;
+	int64_t got;
+	char *p;
 
-	if (f->fd < 0) {
-		own = util_open_file(f->dirfd, f->path, 0, &st);
-		if (own < 0)
-			return own;
-		there = (uint64_t)st.st_size;
-		return copy_range(m, own, 0, f->buf, MIN(there, f->size + 1));
+	if (n == 0)
+		return 0;
+	p = map(m, fd, n);
+	if (p == MAP_FAILED)
+		return -errno;
+	got = copy(m, to, p, n);
+	munmap(p, n);
+	return result(fd, 0, n, got);
+}
+
+/* The mapping of a container that has `size` bytes now. */
+static int find(struct map *m, int fd, size_t size, struct mapping **ret)
+{
+	size_t n = (size_t)fd + 1;
+	struct mapping *x;
+
+	if (n > m->n_containers) {
+		x = realloc(m->container, n * sizeof(*x));
+		if (!x)
+			return -ENOMEM;
+		memset(x + m->n_containers, 0,
+		       (n - m->n_containers) * sizeof(*x));
+		m->container = x;
+		m->n_containers = n;
 	}
+	*ret = x = &m->container[fd];
+	if (x->p && x->size >= size)
+		return 0;
+	if (x->p)
+		munmap(x->p, x->size);
+	x->size = size;
+	x->p = map(m, fd, size);
+	if (x->p != MAP_FAILED)
+		return 0;
+	x->p = NULL;
+	return -errno;
+}
+
+/* A part of a container. What was cut off the file is not read: within its last
+ * page it would be zeros. */
+static int64_t read_part(struct map *m, const struct fetch *f)
+{
+	struct mapping *x;
+	struct stat st;
+	uint64_t there;
+	size_t n;
+	int r;
+
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
 	there = (uint64_t)st.st_size;
-	there = there > f->offset ? there - f->offset : 0;
-	return copy_range(m, f->fd, f->offset, f->buf, MIN(there, f->size));
+	n = there > f->offset ? MIN(there - f->offset, f->size) : 0;
+	if (n == 0)
+		return 0;
+	r = find(m, f->fd, (size_t)there, &x);
+	return r < 0 ? r
+		     : result(f->fd, f->offset, n,
+			      copy(m, f->buf, x->p + f->offset, n));
+}
+
+static int64_t read_mapped(struct map *m, const struct fetch *f)
+{
+	_cleanup_close_ int own = -1;
+	struct stat st;
+
+	if (f->fd >= 0)
+		return read_part(m, f);
+	own = util_open_file(f->dirfd, f->path, 0, &st);
+	if (own < 0)
+		return own;
+	return read_file(m, own, f->buf,
+			 MIN((uint64_t)st.st_size, f->size + 1));
+}
+
+static void fini(void *state)
+{
+	struct map *m = state;
+
+	for (size_t i = 0; i < m->n_containers; i++)
+		if (m->container[i].p)
+			munmap(m->container[i].p, m->container[i].size);
+	free(m->container);
 }
 
 static int next(void *state, struct feed *feed, struct fetch **ret,
@@ -197,5 +270,6 @@ const struct engine_ops engine_mmap = {
 		    .options_size = sizeof(defaults) },
 	.whole_batches = true,
 	.init = init,
+	.fini = fini,
 	.next = next,
 };

@@ -58,7 +58,17 @@ void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
 	struct sync_record mine =
 		sync_record(s->base_ns, idle, reach, data, transfer_ns);
 
+	s->accumulates = reach->accumulates;
 	comm_start(s->comm, &mine, sizeof(mine));
+}
+
+struct collective sync_reduce(const struct sync *s)
+{
+	struct collective c = s->reduce;
+
+	if (s->accumulates)
+		c.bytes = 0;
+	return c;
 }
 
 /* Take from *left what `its` exceeds `own` by, at most all. */
@@ -111,8 +121,9 @@ static void attribute(struct sync *s)
 void sync_settle(struct sync *s, struct gpus_reach *ret_all,
 		 uint64_t *ret_reduced)
 {
+	const struct collective reduce = sync_reduce(s);
 	uint32_t n = s->comm->size;
-	struct gpus_reach all = { 0 };
+	struct gpus_reach all = { .accumulates = s->accumulates };
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sync_record *p = &s->node[i];
@@ -123,8 +134,7 @@ void sync_settle(struct sync *s, struct gpus_reach *ret_all,
 		all.pass.end = MAX(all.pass.end, p->end_ns);
 		all.optimizer_ns = MAX(all.optimizer_ns, p->optimizer_ns);
 	}
-	*ret_reduced =
-		s->base_ns + collective_overlapped(&s->reduce, s->pass, n);
+	*ret_reduced = s->base_ns + collective_overlapped(&reduce, s->pass, n);
 	attribute(s);
 	all.pass.start += s->base_ns;
 	all.pass.end += s->base_ns;
@@ -144,7 +154,7 @@ static int share_cards(struct sync *s, uint64_t base, uint64_t *reduced,
 	uint64_t mine = 0, most = 0;
 	int r = 0;
 
-	if (s->card.mount)
+	if (s->card.mount && !s->accumulates)
 		r = card_reduce(&s->card, &s->reduce, s->pass, s->comm->size,
 				base, *reduced, &mine, err);
 	if (r == 0)

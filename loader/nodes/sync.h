@@ -60,6 +60,8 @@ struct straggler {
 struct sync {
 	struct comm *comm;
 	struct collective reduce;
+	/* This step's gradients are kept, on all nodes: nothing is reduced. */
+	bool accumulates;
 	uint64_t base_ns;
 	uint32_t last; /* the node that was last in the last step */
 	/* comm->size: of that step, and of all */
@@ -82,6 +84,8 @@ void sync_begin(struct sync *s, uint64_t now);
 /* This node's GPUs fell idle at `idle` and compute until `reach`. */
 void sync_start(struct sync *s, uint64_t idle, const struct gpus_reach *reach,
 		const struct stalls *data, uint64_t transfer_ns);
+/* The all-reduce of this step. */
+struct collective sync_reduce(const struct sync *s);
 /* What it sends: a node's part of a step that began at `base`. */
 struct sync_record sync_record(uint64_t base, uint64_t idle,
 			       const struct gpus_reach *reach,

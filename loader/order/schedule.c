@@ -104,18 +104,9 @@ int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
 uint64_t schedule_fingerprint(const struct schedule *s)
 {
 	const struct order_input *in = &s->c.in;
-	uint64_t h = XXH3_64bits(&in->n, sizeof(in->n));
+	uint64_t h = s->c.data ? dataset_fingerprint(s->c.data)
+			       : XXH3_64bits(&in->n, sizeof(in->n));
 
-	if (s->c.data) {
-		const struct dataset *d = s->c.data;
-
-		for (size_t i = 0; i < d->n; i++) {
-			const char *path = dataset_path(d, i);
-
-			h = XXH3_64bits_withSeed(path, strlen(path), h);
-		}
-		h = XXH3_64bits_withSeed(d->size, d->n * sizeof(*d->size), h);
-	}
 	if (s->c.order->by_group && in->group)
 		h = XXH3_64bits_withSeed(in->group, in->n * sizeof(*in->group),
 					 h);

@@ -3,6 +3,7 @@
 #ifndef GPEMU_LOADER_PIPELINE_DELIVERY_H
 #define GPEMU_LOADER_PIPELINE_DELIVERY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "emu/gpu/pinned.h"
@@ -14,10 +15,10 @@ struct delivery {
 	uint64_t bytes;	      /* of the files, without failed samples */
 	uint64_t batch_bytes; /* bytes that the device copies */
 	uint32_t queued;      /* batches ready at the time of the request */
-	struct place *place;  /* n; NULL from the engine `null` */
-	uint64_t complete_ns; /* the workers completed it */
-	uint64_t ready_ns;    /* ready for the copy to the device */
-	uint64_t pin_ns;      /* time in the pin stage */
+	const struct place *place; /* n; NULL from the engine `null` */
+	uint64_t complete_ns;	   /* the workers completed it */
+	uint64_t ready_ns;	   /* ready for the copy to the device */
+	uint64_t pin_ns;	   /* time in the pin stage */
 	/* The share of reads in the workers' time from the moment the GPU fell
 	 * idle to complete_ns, 0..1; the rest is transforms. 1 without
 	 * transforms. */
@@ -28,6 +29,8 @@ struct delivery {
 	uint64_t read_ns, prep_ns; /* as struct batch */
 	struct batch *batch;
 	struct pinned_buffer *pinned;
+	void *received;	   /* struct remote_batch.own */
+	struct loan *loan; /* NULL: none has been made */
 };
 
 static inline struct delivery delivery_of(const struct batch *b)

@@ -6,7 +6,12 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
+
+/* Of a lean window; beyond this it keeps no more than twice what it needs.
+ * arbitrary: as loader/pipeline/worker.c */
+#define KEEP_BYTES MIB
 
 /* Samples to lease: what is left of one flow_begin. */
 struct piece {
@@ -180,6 +185,9 @@ static int reserve(const struct flow_config *c, struct window *w,
 			return r;
 		data = w->pinned->data;
 	} else {
+		if (c->lean && w->memory.size > KEEP_BYTES &&
+		    w->memory.size / 2 > bytes)
+			buffer_free(&w->memory);
 		if (buffer_reserve(&w->memory, bytes) < 0)
 			return err_set(err, -ENOMEM,
 				       "out of memory for the batches in "

@@ -33,14 +33,7 @@
 #include "emu/gpu/pinned.h"
 #include "loader/pipeline/buffer.h"
 #include "loader/dataset/dataset.h"
-
-/* The slot of one sample in a batch. */
-struct place {
-	const void *data;
-	size_t n;	 /* bytes at `data` */
-	uint32_t sample; /* in the dataset */
-	int error;	 /* 0; -errno: unusable, `data` is zeros */
-};
+#include "loader/engine/place.h"
 
 struct batch {
 	struct window *window;
@@ -91,6 +84,9 @@ struct flow_config {
 	size_t stride;	 /* bytes of a transformed sample; 0: none */
 	uint32_t direct; /* of raw bytes: size as buffer_room, and alignment */
 	bool any_order;	 /* batches leave on completion */
+	/* windows of one sample, which are many: none keeps the memory of the
+	 * largest */
+	bool lean;
 	/* Device addresses of the samples (any unit, by sample). The samples of
 	 * a window, or of a batch where whole batches are leased, are read in
 	 * the order of their addresses. NULL: in the epoch's order. */
@@ -138,7 +134,7 @@ void flow_complete(struct flow *f, struct batch *b);
 int flow_next(struct flow *f, uint64_t deadline, struct batch **ret);
 /* Completed batches that flow_next has not taken. */
 uint32_t flow_n_complete(struct flow *f);
-/* In the order of flow_next. */
+/* In any order. */
 void flow_release(struct flow *f, struct batch *b);
 
 /* Sleep until `deadline` (emulated; never shorter, slightly longer).

@@ -44,7 +44,7 @@ void pin_free(struct pin *p);
 int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret);
 /* Batches that pin_next returns at once; inlined 0. */
 uint32_t pin_n_ready(struct pin *p);
-/* The device has copied the batch. In the order of pin_next. */
+/* The device has copied the batch. In any order. */
 void pin_release(struct pin *p, struct delivery *d);
 /* Peak bytes of pinned memory. */
 uint64_t pin_most_bytes(struct pin *p);

@@ -2,10 +2,12 @@
 #include "loader/pipeline/pipeline.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "loader/pipeline/pin.h"
+#include "loader/pipeline/received.h"
 
 /* Alignment of transformed samples in the batch. Source: prep.h */
 enum { ALIGN = 64, LEASE = 8 };
@@ -13,7 +15,9 @@ enum { ALIGN = 64, LEASE = 8 };
 struct pipeline {
 	struct pipeline_config c;
 	struct flow *flow;
-	struct staged *staged; /* NULL: no other jobs */
+	struct staged *staged;	   /* NULL: no other jobs */
+	struct gather *gather;	   /* NULL: the workers' batches */
+	struct received *received; /* NULL: batches are made here */
 	struct workers *workers;
 	struct pin *pin;
 	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
@@ -24,16 +28,36 @@ struct pipeline {
 	uint64_t since_ns; /* TICK_NEVER: clocks not read */
 	uint64_t n_left;   /* samples of the epoch not yet consumed */
 	atomic_bool interrupted;
+	atomic_uint users; /* of the memory: the owner, lent batches */
+	atomic_uint n_loans;
+};
+
+struct loan {
+	struct pipeline *pipeline;
+	struct delivery delivery;
+	atomic_uint users; /* the borrower, and the consumer's batch */
 };
 
 static struct supply supply(const struct pipeline *p)
 {
-	return (struct supply){ .flow = p->flow, .staged = p->staged };
+	return (struct supply){ .flow = p->flow,
+				.staged = p->staged,
+				.gather = p->gather };
 }
 
 static bool has_workers(const struct pipeline *p)
 {
 	return p->c.engine->next;
+}
+
+bool pipeline_gathers(const struct pipeline_config *c)
+{
+	return c->batching && c->batching->add;
+}
+
+bool pipeline_any_order(const struct pipeline_config *c)
+{
+	return c->engine->any_order || (c->batching && c->batching->any_order);
 }
 
 int pipeline_sample_bytes(const struct pipeline_config *c, size_t *ret,
@@ -108,6 +132,18 @@ static int start_staged(struct pipeline *p, const struct worker_config *w,
 	return c->staging ? staged_new(&s, &p->staged, err) : 0;
 }
 
+static int start_gather(struct pipeline *p, uint32_t in_flight, struct err *err)
+{
+	const struct pipeline_config *c = &p->c;
+	struct gather_config g = { .flow = p->flow,
+				   .batching = c->batching,
+				   .options = c->batching_options,
+				   .batch = c->batch,
+				   .in_flight = in_flight };
+
+	return pipeline_gathers(c) ? gather_new(&g, &p->gather, err) : 0;
+}
+
 static int start_pin(struct pipeline *p, size_t bytes, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
@@ -119,6 +155,25 @@ static int start_pin(struct pipeline *p, size_t bytes, struct err *err)
 		       MAX(c->gpus, 1), c->pin_inline, &p->pin, err);
 }
 
+/* Samples in flight. A batching of ready samples has a window for each, so that
+ * a slow one keeps no other's memory. */
+static int set_windows(const struct pipeline_config *c, struct flow_config *f,
+		       struct err *err)
+{
+	uint64_t samples = (uint64_t)f->n_windows * f->superbatch * f->batch;
+
+	if (!pipeline_gathers(c))
+		return 0;
+	if (samples > INT32_MAX)
+		return err_set(err, -ENOMEM,
+			       "out of memory for the samples in flight: use a "
+			       "smaller --batch or --prefetch");
+	f->n_windows = (uint32_t)samples;
+	f->batch = f->superbatch = 1;
+	f->lean = true;
+	return 0;
+}
+
 static int start(struct pipeline *p, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
@@ -128,7 +183,7 @@ static int start(struct pipeline *p, struct err *err)
 				 .superbatch = c->superbatch,
 				 .n_windows = pipeline_windows(c),
 				 .direct = c->direct,
-				 .any_order = c->engine->any_order,
+				 .any_order = pipeline_any_order(c),
 				 .whole_batches = c->engine->whole_batches,
 				 .address = c->address };
 	struct worker_config w = { .engine = c->engine,
@@ -144,6 +199,8 @@ static int start(struct pipeline *p, struct err *err)
 	size_t mean, bytes;
 	int r = pipeline_sample_bytes(c, &bytes, err);
 
+	if (r == 0)
+		r = set_windows(c, &f, err);
 	if (r < 0)
 		return r;
 	f.raw = bytes == 0;
@@ -167,6 +224,8 @@ static int start(struct pipeline *p, struct err *err)
 	if (r == 0)
 		r = start_staged(p, &w, err);
 	if (r == 0)
+		r = start_gather(p, f.n_windows, err);
+	if (r == 0)
 		r = start_pin(p, mean * c->batch, err);
 	w.prep_config = c->prep_config;
 	w.cores = c->cores;
@@ -174,6 +233,21 @@ static int start(struct pipeline *p, struct err *err)
 	if (r == 0)
 		r = workers_new(&w, c->workers, &p->workers, err);
 	return r;
+}
+
+static int start_receiving(struct pipeline *p, struct err *err)
+{
+	const struct pipeline_config *c = &p->c;
+	const struct received_config r = { .engine = c->engine,
+					   .engine_options = c->engine_options,
+					   .service = c->service,
+					   .tick = c->tick,
+					   .batch = c->batch,
+					   .gpus = c->gpus,
+					   .pinned = c->pin,
+					   .budget = c->pin_budget };
+
+	return received_new(&r, &p->received, err);
 }
 
 int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
@@ -186,7 +260,10 @@ int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
 		return err_set(err, -ENOMEM, "out of memory");
 	p->c = *c;
 	p->since_ns = TICK_NEVER;
-	if (has_workers(p))
+	atomic_init(&p->users, 1);
+	if (c->engine->remote)
+		r = start_receiving(p, err);
+	else if (has_workers(p))
 		r = start(p, err);
 	if (r < 0) {
 		pipeline_free(p);
@@ -203,6 +280,8 @@ void pipeline_interrupt(struct pipeline *p)
 		flow_stop(p->flow, 0, NULL);
 	if (p->pin)
 		pin_stop(p->pin);
+	if (p->received)
+		received_stop(p->received);
 }
 
 void pipeline_join(struct pipeline *p)
@@ -213,19 +292,34 @@ void pipeline_join(struct pipeline *p)
 		workers_join(p->workers);
 }
 
+/* One user less. The last one frees the memory; no thread is left. */
+static void leave(struct pipeline *p)
+{
+	if (atomic_fetch_sub(&p->users, 1) > 1)
+		return;
+	pin_free(p->pin);
+	gather_free(p->gather);
+	flow_free(p->flow);
+	pinned_free(p->pinned);
+	free(p->since);
+	free(p);
+}
+
 void pipeline_free(struct pipeline *p)
 {
 	if (!p)
 		return;
 	pipeline_interrupt(p);
 	pipeline_join(p);
-	pin_free(p->pin);
+	received_free(p->received);
 	staged_free(p->staged);
 	workers_free(p->workers);
-	flow_free(p->flow);
-	pinned_free(p->pinned);
-	free(p->since);
-	free(p);
+	leave(p);
+}
+
+int pipeline_set_cores(struct pipeline *p, uint32_t n)
+{
+	return p->workers ? workers_set_cores(p->workers, n) : -ENOTSUP;
 }
 
 void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
@@ -234,8 +328,24 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 	p->n_left = n;
 	if (p->staged)
 		staged_begin(p->staged, epoch, order, n);
+	else if (p->gather)
+		gather_begin(p->gather, epoch, order, n);
+	else if (p->received)
+		received_begin(p->received, epoch, order, n);
 	else if (has_workers(p))
 		flow_begin(p->flow, epoch, order, n);
+}
+
+void pipeline_add(struct pipeline *p, uint64_t epoch, const uint32_t *order,
+		  uint64_t n)
+{
+	p->n_left += n;
+	flow_begin(p->flow, epoch, order, n);
+}
+
+const uint32_t *pipeline_order(const struct delivery *d)
+{
+	return d->batch->window->order;
 }
 
 /* Wait once, for the pin stage's batch or, without it, the workers'. */
@@ -315,13 +425,25 @@ static uint32_t n_complete(const struct pipeline *p)
 	return supply_n_complete(&from);
 }
 
-static uint32_t n_queued(struct pipeline *p)
+/* What was lost with others does not come: the epoch ends without it. */
+static int next_received(struct pipeline *p, uint64_t idle, uint64_t until,
+			 struct delivery *ret, struct err *err)
 {
-	return n_complete(p) + (p->pin ? pin_n_ready(p->pin) : 0);
+	int r = received_next(p->received, idle, until, ret, err);
+
+	if (r == -ENODATA)
+		p->n_left = 0;
+	if (r != 0)
+		return r;
+	/* a worker of the whole dataset may send more than is left */
+	ret->n = (uint32_t)MIN(ret->n, p->n_left);
+	count_samples(p, ret);
+	p->n_left -= ret->n;
+	return 0;
 }
 
-int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
-		  struct err *err)
+int pipeline_next_until(struct pipeline *p, uint64_t idle, uint64_t until,
+			struct delivery *ret, struct err *err)
 {
 	uint32_t queued;
 	int r;
@@ -330,6 +452,8 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 		return -ENODATA;
 	if (atomic_load(&p->interrupted))
 		return -ECANCELED;
+	if (p->received)
+		return next_received(p, idle, until, ret, err);
 	if (!has_workers(p)) {
 		*ret = (struct delivery){
 			.n = (uint32_t)MIN(p->c.batch, p->n_left),
@@ -341,13 +465,15 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 		p->n_left -= ret->n;
 		return 0;
 	}
-	queued = n_queued(p);
-	r = wait_for(p, idle, ret);
-	if (r == -ETIMEDOUT) {
+	queued = n_complete(p) + (p->pin ? pin_n_ready(p->pin) : 0);
+	r = wait_for(p, MIN(idle, until), ret);
+	if (r == -ETIMEDOUT && idle < until) {
 		if (!p->staged)
 			look(p, idle);
-		r = wait_for(p, TICK_NEVER, ret);
+		r = wait_for(p, until, ret);
 	}
+	if (r == -ETIMEDOUT)
+		return 1;
 	if (r < 0) {
 		int why = flow_error(p->flow, err);
 
@@ -363,7 +489,11 @@ int pipeline_next(struct pipeline *p, uint64_t idle, struct delivery *ret,
 
 bool pipeline_ready(struct pipeline *p)
 {
-	if (!has_workers(p) || p->n_left == 0 || atomic_load(&p->interrupted))
+	if (p->n_left == 0 || atomic_load(&p->interrupted))
+		return true;
+	if (p->received)
+		return received_n_ready(p->received) > 0;
+	if (!has_workers(p))
 		return true;
 	return (p->pin && !p->c.pin_inline ? pin_n_ready(p->pin)
 					   : n_complete(p)) > 0;
@@ -374,14 +504,64 @@ uint64_t pipeline_left(const struct pipeline *p)
 	return p->n_left;
 }
 
-void pipeline_release(struct pipeline *p, struct delivery *d)
+static void release(struct pipeline *p, struct delivery *d)
 {
 	struct supply from = supply(p);
 
-	if (d->pinned)
+	if (d->received)
+		received_release(p->received, d);
+	else if (d->pinned)
 		pin_release(p->pin, d);
 	else if (d->batch)
 		supply_release(&from, d->batch);
+}
+
+/* One user of the batch's memory less. */
+static void put(struct loan *l)
+{
+	if (atomic_fetch_sub(&l->users, 1) > 1)
+		return;
+	release(l->pipeline, &l->delivery);
+	leave(l->pipeline);
+	free(l);
+}
+
+void pipeline_release(struct pipeline *p, struct delivery *d)
+{
+	if (d->loan)
+		put(d->loan);
+	else
+		release(p, d);
+}
+
+int pipeline_lend(struct pipeline *p, struct delivery *d, struct loan **ret)
+{
+	struct loan *l;
+
+	if (!d->place || p->staged || p->received || p->c.prep->cost)
+		return -ENOBUFS;
+	l = malloc(sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	*l = (struct loan){ .pipeline = p, .delivery = *d };
+	atomic_init(&l->users, 2);
+	atomic_fetch_add(&p->users, 1);
+	atomic_fetch_add(&p->n_loans, 1);
+	*ret = d->loan = l;
+	return 0;
+}
+
+uint32_t pipeline_loans(const struct pipeline *p)
+{
+	return atomic_load(&p->n_loans);
+}
+
+void loan_end(struct loan *l)
+{
+	if (!l)
+		return;
+	atomic_fetch_sub(&l->pipeline->n_loans, 1);
+	put(l);
 }
 
 void pipeline_work(struct pipeline *p, struct work *ret)
@@ -392,6 +572,8 @@ void pipeline_work(struct pipeline *p, struct work *ret)
 
 uint64_t pipeline_pinned(struct pipeline *p)
 {
+	if (p->received)
+		return received_pinned(p->received);
 	if (p->pinned)
 		return pinned_most_bytes(p->pinned);
 	return p->pin ? pin_most_bytes(p->pin) : 0;
@@ -399,8 +581,15 @@ uint64_t pipeline_pinned(struct pipeline *p)
 
 struct worker_failures pipeline_failures(struct pipeline *p)
 {
+	if (p->received)
+		return received_failures(p->received);
 	if (p->staged)
 		return staged_failures(p->staged);
 	return p->workers ? workers_failures(p->workers)
 			  : (struct worker_failures){ 0 };
+}
+
+json_t *pipeline_service_json(struct pipeline *p)
+{
+	return p->received ? received_json(p->received) : NULL;
 }

@@ -2,7 +2,6 @@
 #include "loader/pipeline/trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -10,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/trace_events.h"
 #include "common/util.h"
 
-/* arbitrary: some thousand events per system call */
-enum { BUFFER_BYTES = 1 << 20 };
+/* All is in one process. */
+enum { PID = 1 };
 
 struct trace {
-	FILE *file;
-	char *path, *buffer;
+	struct trace_events events; /* lock */
 	pthread_mutex_t lock;
 	uint64_t n_overlaps; /* lock; numbers overlapping events */
 	uint32_t n_workers;  /* lock; workers whose tracks have names */
@@ -30,17 +29,6 @@ static const char *const track_names[] = {
 	[TRACE_PIN] = "pin stage (real copy, emulated rest)",
 };
 
-static void name_track(struct trace *t, uint32_t track, const char *name)
-{
-	fprintf(t->file,
-		",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%" PRIu32
-		",\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}},\n"
-		"{\"ph\":\"M\",\"pid\":1,\"tid\":%" PRIu32
-		",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":"
-		"%" PRIu32 "}}",
-		track, name, track, track);
-}
-
 void trace_name_gpus(struct trace *t, uint32_t n)
 {
 	char name[64];
@@ -49,52 +37,33 @@ void trace_name_gpus(struct trace *t, uint32_t n)
 		for (uint32_t j = TRACE_COMPUTE; j < TRACE_PIN; j++) {
 			snprintf(name, sizeof(name), "GPU %" PRIu32 "%s", i,
 				 track_names[j] + strlen("GPU"));
-			name_track(t, trace_gpu(i, j), name);
+			trace_events_track(&t->events, PID, trace_gpu(i, j),
+					   name);
 		}
 }
 
 int trace_open(const char *path, struct trace **ret, struct err *err)
 {
-	struct trace *t = calloc(1, sizeof(*t));
+	_cleanup_free_ struct trace *t = calloc(1, sizeof(*t));
 	int r;
 
-	if (!t || !(t->path = strdup(path)) ||
-	    !(t->buffer = malloc(BUFFER_BYTES))) {
-		trace_close(t, NULL);
+	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
+	r = trace_events_open(&t->events, path, err);
+	if (r < 0)
+		return r;
 	pthread_mutex_init(&t->lock, NULL);
-	r = util_output_stream(path, O_CREAT | O_TRUNC, &t->file);
-	if (r < 0) {
-		trace_close(t, NULL);
-		return err_set(err, r, "%s: %s", path, strerror(-r));
-	}
-	setvbuf(t->file, t->buffer, _IOFBF, BUFFER_BYTES);
-	fprintf(t->file, "[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\","
-			 "\"args\":{\"name\":\"gpemu-train\"}}");
+	trace_events_process(&t->events, PID, "gpemu-train");
 	for (uint32_t i = 1; i < ARRAY_SIZE(track_names); i++)
-		name_track(t, i, track_names[i]);
-	*ret = t;
+		trace_events_track(&t->events, PID, i, track_names[i]);
+	*ret = TAKE_PTR(t);
 	return 0;
 }
 
 int trace_close(struct trace *t, struct err *err)
 {
-	int r = 0;
+	int r = t ? trace_events_close(&t->events, err) : 0;
 
-	if (!t)
-		return 0;
-	if (t->file) {
-		fputs("]\n", t->file);
-		if (ferror(t->file))
-			r = -EIO;
-		if (fclose(t->file))
-			r = -errno;
-	}
-	if (r < 0)
-		err_set(err, r, "%s: %s", t->path, strerror(-r));
-	free(t->buffer);
-	free(t->path);
 	free(t);
 	return r;
 }
@@ -108,19 +77,20 @@ static void begin(struct trace *t, char phase, uint32_t track, const char *name,
 	while (track < TRACE_GPUS && track >= TRACE_WORKER + t->n_workers) {
 		snprintf(worker, sizeof(worker), "worker %" PRIu32,
 			 t->n_workers);
-		name_track(t, TRACE_WORKER + t->n_workers++, worker);
+		trace_events_track(&t->events, PID,
+				   TRACE_WORKER + t->n_workers++, worker);
 	}
-	fprintf(t->file,
-		",\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%" PRIu32
+	fprintf(trace_events_next(&t->events),
+		"{\"ph\":\"%c\",\"pid\":%d,\"tid\":%" PRIu32
 		",\"name\":\"%s\",\"ts\":%.3f",
-		phase, track, name, (double)at / 1e3);
+		phase, PID, track, name, (double)at / 1e3);
 }
 
 static void end(struct trace *t, const char *args, va_list ap)
 {
-	fputs(",\"args\":{", t->file);
-	vfprintf(t->file, args, ap);
-	fputs("}}", t->file);
+	fputs(",\"args\":{", t->events.file);
+	vfprintf(t->events.file, args, ap);
+	fputs("}}", t->events.file);
 }
 
 void trace_slice(struct trace *t, uint32_t track, const char *name,
@@ -132,7 +102,7 @@ void trace_slice(struct trace *t, uint32_t track, const char *name,
 		return;
 	pthread_mutex_lock(&t->lock);
 	begin(t, 'X', track, name, from);
-	fprintf(t->file, ",\"dur\":%.3f", (double)(to - from) / 1e3);
+	fprintf(t->events.file, ",\"dur\":%.3f", (double)(to - from) / 1e3);
 	va_start(ap, args);
 	end(t, args, ap);
 	va_end(ap);
@@ -148,13 +118,13 @@ void trace_overlap(struct trace *t, uint32_t track, const char *name,
 		return;
 	pthread_mutex_lock(&t->lock);
 	begin(t, 'b', track, name, from);
-	fprintf(t->file, ",\"cat\":\"%s\",\"id\":%" PRIu64, name,
+	fprintf(t->events.file, ",\"cat\":\"%s\",\"id\":%" PRIu64, name,
 		++t->n_overlaps);
 	va_start(ap, args);
 	end(t, args, ap);
 	va_end(ap);
 	begin(t, 'e', track, name, to);
-	fprintf(t->file, ",\"cat\":\"%s\",\"id\":%" PRIu64 "}", name,
+	fprintf(t->events.file, ",\"cat\":\"%s\",\"id\":%" PRIu64 "}", name,
 		t->n_overlaps);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -166,6 +136,6 @@ void trace_counter(struct trace *t, const char *name, uint64_t at,
 		return;
 	pthread_mutex_lock(&t->lock);
 	begin(t, 'C', 0, name, at);
-	fprintf(t->file, ",\"args\":{\"%s\":%" PRIu64 "}}", name, value);
+	fprintf(t->events.file, ",\"args\":{\"%s\":%" PRIu64 "}}", name, value);
 	pthread_mutex_unlock(&t->lock);
 }

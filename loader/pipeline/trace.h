@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timeline of a run in the Trace Event Format (the JSON array form, which
- * need not be closed), for Perfetto and Chrome's about:tracing. Source: "Trace
- * Event Format", Google, 2016. Times are emulated.
+ * A timeline of a run in the Trace Event Format (common/text/trace_events.h).
+ * Times are emulated.
  *
  * All functions but trace_open and trace_close may be called from any thread,
  * and do nothing for a NULL trace. trace_close reports write errors.

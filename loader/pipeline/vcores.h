@@ -38,6 +38,11 @@ void vcores_add(struct vcores *v, struct batch *b, uint64_t cost_ns);
  * due. */
 void vcores_complete(struct vcores *v, struct batch *b);
 
+/* From now on there are `n` cores, by cores_resize: samples that wait for one
+ * begin, and their batches are complete, sooner or later than they would have.
+ * -ENOMEM: nothing has changed. */
+int vcores_resize(struct vcores *v, uint32_t n);
+
 /* Core-ns of work done so far. */
 uint64_t vcores_busy_ns(struct vcores *v);
 

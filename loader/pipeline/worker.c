@@ -43,6 +43,10 @@ struct feed {
 	enum doing doing;	 /* clock_lock */
 	uint64_t since;		 /* clock_lock */
 	uint64_t spent[N_DOING]; /* clock_lock */
+	/* clock_lock: virtual cores; and their time while the worker was
+	 * reading, for the first `counted_ns` of that */
+	uint32_t cores;
+	uint64_t core_ns, counted_ns;
 };
 
 struct workers {
@@ -88,19 +92,49 @@ double activity_read_share(const struct activity *since,
 	return prep ? (double)read / (double)(read + prep) : 1;
 }
 
+/* The worker's clocks now; clock_lock. */
+static void look_at(const struct feed *f, uint64_t spent[N_DOING])
+{
+	memcpy(spent, f->spent, sizeof(f->spent));
+	spent[f->doing] += past(f->since, tick_now(f->c->tick));
+}
+
+/* Time of all virtual cores while the worker was reading for so long. */
+static uint64_t cores_read_ns(const struct feed *f, uint64_t reading_ns)
+{
+	return f->core_ns + past(f->counted_ns, reading_ns) * f->cores;
+}
+
+int workers_set_cores(struct workers *w, uint32_t n)
+{
+	int r = w->vcores ? vcores_resize(w->vcores, n) : -ENOTSUP;
+
+	for (uint32_t i = 0; r == 0 && i < w->n; i++) {
+		struct feed *f = &w->feed[i];
+		uint64_t spent[N_DOING];
+
+		pthread_mutex_lock(&f->clock_lock);
+		look_at(f, spent);
+		f->core_ns = cores_read_ns(f, spent[READING]);
+		f->counted_ns = spent[READING];
+		f->cores = n;
+		pthread_mutex_unlock(&f->clock_lock);
+	}
+	return r;
+}
+
 struct activity workers_activity(struct workers *w, uint32_t i)
 {
 	struct feed *f = &w->feed[i];
-	uint64_t spent[N_DOING], now = tick_now(w->c.tick);
+	uint64_t spent[N_DOING], core_ns;
 
 	pthread_mutex_lock(&f->clock_lock);
-	memcpy(spent, f->spent, sizeof(spent));
-	if (now > f->since)
-		spent[f->doing] += now - f->since;
+	look_at(f, spent);
+	core_ns = cores_read_ns(f, spent[READING]);
 	pthread_mutex_unlock(&f->clock_lock);
 	if (w->vcores) {
 		/* the cores count as reading while the workers read */
-		spent[READING] = spent[READING] * w->c.cores / w->n;
+		spent[READING] = core_ns / w->n;
 		spent[PREPARING] = vcores_busy_ns(w->vcores) / w->n;
 	}
 	return (struct activity){ .read_ns = spent[READING],
@@ -422,6 +456,7 @@ static int start(struct workers *w, struct err *err)
 		f->c = &w->c;
 		f->all = w;
 		f->index = i;
+		f->cores = w->c.cores;
 		f->since = tick_now(w->c.tick);
 		pthread_mutex_init(&f->clock_lock, NULL);
 	}

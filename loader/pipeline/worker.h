@@ -66,6 +66,9 @@ int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
 		struct err *err);
 /* Do virtual cores separate from the workers run the transforms? */
 bool workers_virtual(const struct worker_config *c);
+/* From any thread: from now on there are `n` virtual cores, as vcores_resize.
+ * -ENOTSUP: there are none apart from the workers; -ENOMEM. */
+int workers_set_cores(struct workers *w, uint32_t n);
 /* Wait for the threads to end; the flow must have been stopped. */
 void workers_join(struct workers *w);
 /* Joins the threads. NULL is allowed. */

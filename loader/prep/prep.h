@@ -6,6 +6,7 @@
 #ifndef GPEMU_LOADER_PREP_PREP_H
 #define GPEMU_LOADER_PREP_PREP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +19,8 @@
 struct prep_config {
 	uint32_t side; /* of the square image, in pixels */
 	enum prep_output output;
-	const void *options; /* the stage's own; NULL: the defaults */
+	uint32_t token_bytes; /* of the dataset's tokens; 0: unknown */
+	const void *options;  /* the stage's own; NULL: the defaults */
 	/* the emulated stage's; NULL for the others */
 	const struct prep_profile *profile;
 };
@@ -34,6 +36,8 @@ struct prep_ops {
 	 * is then not called, and the batch holds the raw bytes.
 	 */
 	size_t (*sample_bytes)(const void *state);
+	/* A sample is so many rows of int64; 0: it is an image. */
+	uint32_t int64_rows;
 	/*
 	 * Transform `n` raw bytes into sample_bytes() at `out` (64-byte
 	 * aligned). `rng` is this sample's own stream (seed, epoch, sample), so

@@ -46,11 +46,29 @@ static int init_nodes(struct sim *s)
 	return r;
 }
 
+/* As loader/pipeline/pipeline.c. */
+static int set_windows(struct sim *s, const struct pipeline_config *p)
+{
+	uint64_t samples = (uint64_t)p->batch * p->superbatch;
+
+	s->n_windows = pipeline_windows(p);
+	s->batch = p->batch;
+	s->superbatch = p->superbatch;
+	if (!pipeline_gathers(p))
+		return 0;
+	samples *= s->n_windows;
+	if (samples >= SIM_PINNED) /* as an event has them */
+		return -ENOMEM;
+	s->n_windows = (uint32_t)samples;
+	s->batch = s->superbatch = 1;
+	return 0;
+}
+
 int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
 {
 	const struct pipeline_config *p = c->pipeline;
 	struct sim *s = calloc(1, sizeof(*s));
-	int r;
+	int r = 0;
 
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -62,10 +80,11 @@ int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
 		s->depth = p->engine->whole_batches
 				   ? 1
 				   : MAX(p->queue_depth / p->workers, 1);
-		s->n_windows = pipeline_windows(p);
+		r = set_windows(s, p);
 		s->lease = pipeline_lease(p, 0);
 	}
-	r = init_prep(s, err);
+	if (r == 0)
+		r = init_prep(s, err);
 	if (r == 0)
 		r = init_nodes(s);
 	if (r < 0) {

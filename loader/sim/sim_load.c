@@ -52,9 +52,9 @@ static int init_workers(struct sim_node *n)
 
 int sim_load_init(struct sim_node *n)
 {
-	const struct pipeline_config *c = config(n);
 	struct sim_load *l = &n->load;
 	uint32_t windows = n->sim->n_windows;
+	int r = 0;
 
 	l->windows = calloc(windows, sizeof(*l->windows));
 	l->unused = calloc(windows, sizeof(struct sim_window *));
@@ -64,12 +64,14 @@ int sim_load_init(struct sim_node *n)
 	for (uint32_t i = 0; i < windows; i++) {
 		struct sim_window *w = &l->windows[i];
 
-		w->batch = calloc(c->superbatch, sizeof(*w->batch));
+		w->batch = calloc(n->sim->superbatch, sizeof(*w->batch));
 		if (!w->batch)
 			return -ENOMEM;
 		l->unused[l->n_unused++] = w;
 	}
-	return init_workers(n);
+	if (pipeline_gathers(config(n)))
+		r = sim_gather_new(config(n), windows, &l->gather);
+	return r < 0 ? r : init_workers(n);
 }
 
 void sim_load_fini(struct sim_node *n)
@@ -81,6 +83,7 @@ void sim_load_fini(struct sim_node *n)
 	for (uint32_t i = 0; l->workers && i < config(n)->workers; i++)
 		free(l->workers[i].unused);
 	cores_free(l->cores);
+	sim_gather_free(l->gather);
 	free(l->windows);
 	free(l->unused);
 	free(l->open);
@@ -93,11 +96,11 @@ void sim_load_fini(struct sim_node *n)
 
 static void lay_out(struct sim_node *n, struct sim_window *w)
 {
-	const struct pipeline_config *c = config(n);
+	uint32_t batch = n->sim->batch;
 
-	w->n_batches = (w->n + c->batch - 1) / c->batch;
+	w->n_batches = (w->n + batch - 1) / batch;
 	for (uint32_t i = 0; i < w->n_batches; i++) {
-		uint32_t samples = MIN(c->batch, w->n - i * c->batch);
+		uint32_t samples = MIN(batch, w->n - i * batch);
 
 		w->batch[i] = (struct sim_batch){ .window = w,
 						  .n = samples,
@@ -108,7 +111,7 @@ static void lay_out(struct sim_node *n, struct sim_window *w)
 /* NULL: no window is free, or the epoch has no more samples. */
 static struct sim_window *open_window(struct sim_node *n)
 {
-	const struct pipeline_config *c = config(n);
+	uint64_t whole_window = (uint64_t)n->sim->batch * n->sim->superbatch;
 	struct sim_load *l = &n->load;
 	struct sim_window *w;
 
@@ -117,7 +120,7 @@ static struct sim_window *open_window(struct sim_node *n)
 	w = l->unused[--l->n_unused];
 	w->index = l->n_opened++;
 	w->first = l->n - l->n_left;
-	w->n = (uint32_t)MIN((uint64_t)c->batch * c->superbatch, l->n_left);
+	w->n = (uint32_t)MIN(whole_window, l->n_left);
 	w->taken = w->arrived = w->released = 0;
 	l->n_left -= w->n;
 	l->open[w->index % n->sim->n_windows] = w;
@@ -135,7 +138,7 @@ static bool lease(struct sim_node *n, struct sim_worker *to)
 		w = l->current = open_window(n);
 	if (!w)
 		return false;
-	in_batch = config(n)->batch - w->taken % config(n)->batch;
+	in_batch = n->sim->batch - w->taken % n->sim->batch;
 	to->window = w;
 	to->at = w->taken;
 	w->taken += MIN(want, MIN(in_batch, w->n - w->taken));
@@ -191,8 +194,13 @@ static void complete(struct sim_node *n, struct sim_batch *b, uint64_t now)
 
 	stamp(n, b, now);
 	b->complete = true;
+	if (l->gather) {
+		sim_gather_add(l->gather, b);
+		l->n_complete = sim_gather_n_complete(l->gather);
+		return;
+	}
 	l->n_complete++;
-	if (!config(n)->engine->any_order)
+	if (!pipeline_any_order(config(n)))
 		return;
 	if (l->first)
 		l->last->next = b;
@@ -201,14 +209,20 @@ static void complete(struct sim_node *n, struct sim_batch *b, uint64_t now)
 	l->last = b;
 }
 
+static uint32_t index_of(const struct sim_node *n, const struct sim_window *w)
+{
+	return (uint32_t)(w - n->load.windows);
+}
+
 uint32_t sim_load_window(const struct sim_node *n, const struct sim_batch *b)
 {
-	return (uint32_t)(b->window - n->load.windows);
+	return n->load.gather ? sim_gather_index(n->load.gather, b)
+			      : index_of(n, b->window);
 }
 
 void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now)
 {
-	uint32_t per = config(n)->superbatch;
+	uint32_t per = n->sim->superbatch;
 
 	complete(n, &n->load.windows[batch / per].batch[batch % per], now);
 }
@@ -218,7 +232,12 @@ struct sim_batch *sim_load_next(struct sim_node *n)
 	struct sim_load *l = &n->load;
 	struct sim_batch *b = NULL;
 
-	if (config(n)->engine->any_order) {
+	if (l->gather) {
+		b = sim_gather_next(l->gather);
+		l->n_complete = sim_gather_n_complete(l->gather);
+		return b;
+	}
+	if (pipeline_any_order(config(n))) {
 		b = l->first;
 		l->first = b ? b->next : NULL;
 	} else if (l->out_window < l->n_opened) {
@@ -246,7 +265,7 @@ static void arrive(struct sim_node *n, struct sim_slot *s, uint64_t due,
 	struct sim_worker *w = &n->load.workers[s->worker];
 	struct sim_window *in = s->window;
 	uint32_t at = whole(n) ? s->at : in->arrived++;
-	uint32_t i = at / config(n)->batch;
+	uint32_t i = at / n->sim->batch;
 	struct sim_batch *b = &in->batch[i];
 
 	b->bytes += config(n)->data->size[s->sample];
@@ -259,7 +278,7 @@ static void arrive(struct sim_node *n, struct sim_slot *s, uint64_t due,
 		complete(n, b, now);
 	else
 		sim_at(n, b->due_ns, SIM_BATCH,
-		       sim_load_window(n, b) * config(n)->superbatch + i);
+		       index_of(n, in) * n->sim->superbatch + i);
 }
 
 /* Transform a sample that was read. False: the slot is busy until an event. */
@@ -392,17 +411,33 @@ void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now)
 	struct sim_load *l = &n->load;
 
 	l->n = l->n_left = samples;
+	if (l->gather)
+		sim_gather_begin(l->gather, samples);
 	for (uint32_t i = 0; i < config(n)->workers; i++)
 		turn_to(&l->workers[i], SIM_IDLE, now);
 	wake(n, now);
 }
 
+static void release(struct sim_node *n, struct sim_window *w)
+{
+	if (++w->released == w->n_batches)
+		n->load.unused[n->load.n_unused++] = w;
+}
+
+static void release_single(struct sim_batch *b, void *ctx)
+{
+	release(ctx, b->window);
+}
+
 void sim_load_release(struct sim_node *n, uint32_t window, uint64_t now)
 {
-	struct sim_window *w = &n->load.windows[window];
+	struct sim_load *l = &n->load;
+	uint32_t unused = l->n_unused;
 
-	if (++w->released < w->n_batches)
-		return;
-	n->load.unused[n->load.n_unused++] = w;
-	wake(n, now);
+	if (l->gather)
+		sim_gather_release(l->gather, window, release_single, n);
+	else
+		release(n, &l->windows[window]);
+	if (l->n_unused > unused)
+		wake(n, now);
 }

@@ -24,6 +24,7 @@
 #include "loader/pipeline/pipeline.h"
 #include "loader/sim/sim.h"
 #include "loader/sim/sim_events.h"
+#include "loader/sim/sim_gather.h"
 #include "loader/sim/sim_read.h"
 #include "net/nic.h"
 
@@ -89,6 +90,7 @@ struct sim_load {
 	uint64_t n_opened, out_window;
 	uint32_t out_batch;
 	struct sim_batch *first, *last; /* completed, if in any order */
+	struct sim_gather *gather;	/* NULL: the workers' batches */
 	uint32_t n_complete;
 	struct sim_worker *workers;
 	struct sim_slot *slots;
@@ -117,8 +119,9 @@ struct sim_train {
 	struct rng rng[GPUS_MAX];
 	struct gpu_step step[GPUS_MAX];
 	uint64_t idle_ns, free_ns, end_ns;
-	uint64_t n_left; /* samples of the epoch not taken yet */
-	uint64_t n_steps;
+	uint64_t n_left;      /* samples of the epoch not taken yet */
+	uint64_t n_steps;     /* of the epoch */
+	uint64_t n_submitted; /* of the run */
 	struct sim_flight flight;
 	bool blocked; /* until the step has ended */
 	bool holding; /* `held` waits for the step before it */
@@ -172,6 +175,8 @@ struct sim {
 	bool pinned;	     /* there is a pin stage */
 	void *prep;	     /* state of the transforms */
 	size_t sample_bytes; /* transformed; 0: raw */
+	/* of a window; 1 and 1 where batches are gathered */
+	uint32_t batch, superbatch;
 	uint32_t n_windows, lease, lanes;
 	uint64_t epoch;
 	const uint32_t *order;

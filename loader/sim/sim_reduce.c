@@ -30,6 +30,7 @@ void sim_reduce_begin(struct sim *s, uint64_t now)
 {
 	struct sim_reduce *a = &s->reduce;
 	struct sync *sync = s->c.sync;
+	const struct collective reduce = sync_reduce(sync);
 
 	s->n_reached = 0;
 	a->open = true;
@@ -40,7 +41,7 @@ void sim_reduce_begin(struct sim *s, uint64_t now)
 	if (!a->on_cards)
 		return;
 	a->n_buckets = 0;
-	collective_each(&sync->reduce, sync->pass, s->c.nodes, add, s);
+	collective_each(&reduce, sync->pass, s->c.nodes, add, s);
 	for (uint32_t i = 0; i < s->c.nodes; i++) {
 		s->nodes[i].card.booked = false;
 		sim_reduce_look(&s->nodes[i], now);

@@ -308,7 +308,10 @@ static void step(struct sim_node *n, uint64_t now)
 	f->idle_ns = t->idle_ns;
 	for (uint32_t i = 0; f->even && i < f->n; i++)
 		release_at(n, &f->batch[i], f->copy_end[i]);
+	t->gpus.accumulates =
+		device_accumulates(job(n), t->n_submitted++, cost);
 	if (n->sim->c.sync) {
+		n->sim->c.sync->accumulates = t->gpus.accumulates;
 		gpus_compute(&t->gpus, f->used, cost, t->step, &r);
 		reach(n, &r);
 		go_on(n, now);

@@ -33,6 +33,8 @@ static const char *unknown(const struct train_options *o)
 	       : o->checkpoint_every		 ? "--checkpoint-every"
 	       : o->resume			 ? "--resume"
 	       : o->analyze			 ? "--analyze"
+	       : o->control			 ? "--control"
+	       : o->stages			 ? "--stages"
 	       : o->trace			 ? "--trace"
 	       : o->steps			 ? "--steps"
 	       : o->dump_samples		 ? "--dump-samples"

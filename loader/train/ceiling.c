@@ -30,7 +30,7 @@ static int train(struct train *t, const struct pipeline_config *c,
 		return r;
 	train_begin(t, 0, NULL,
 		    (uint64_t)CEILING_STEPS * t->batch * t->gpus->n);
-	while ((r = train_next(t, &d, err)) == 0 &&
+	while ((r = train_next(t, TICK_NEVER, &d, err)) == 0 &&
 	       (r = train_step(t, &d, &s, err)) == 0)
 		;
 	r = train_end(t, r);

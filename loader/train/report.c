@@ -11,7 +11,7 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "loader/account/rig.h"
-#include "loader/train/train_data.h"
+#include "loader/options/train_data.h"
 
 static json_t *command_json(const struct report *r)
 {
@@ -43,15 +43,28 @@ static json_t *profile_json(const struct report *r)
 	struct gpu_cost cost;
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
-	return json_pack("{s:s, s:s, s:I, s:s?, s:s, s:s}", "gpu", r->gpu->name,
-			 "model", r->model->name, "batch_size",
-			 (json_int_t)batch, "source", r->gpu->source,
-			 "measured", gpu_origin_name(cost.origin), "optimizer",
+	return json_pack("{s:s, s:s, s:I, s:s?, s:s*, s:s, s:s}", "gpu",
+			 r->gpu->name, "model", r->model->name, "batch_size",
+			 (json_int_t)batch, "source", r->gpu->source, "rows",
+			 r->model->source, "measured",
+			 gpu_origin_name(cost.origin), "optimizer",
 			 apart ? "measured" : "in backward");
 }
 
+static json_t *prep_json(const struct report *r)
+{
+	json_t *j = train_prep_json(r->prep, r->options);
+
+	if (r->cores_set)
+		json_object_set(j, "cores_set", r->cores_set);
+	return j;
+}
+
+/* null: not measured */
 static json_t *ceiling_json(const struct ceiling *c)
 {
+	if (!c->steps)
+		return json_null();
 	return json_pack("{s:f, s:f, s:I, s:f, s:f, s:s}", "samples_per_s",
 			 c->samples_per_s, "au", c->au, "steps",
 			 (json_int_t)c->steps, "time_scale", c->time_scale,
@@ -86,11 +99,14 @@ static json_t *plugins_json(const struct report *r)
 	const struct format_ops *format = r->how->format;
 
 	return json_pack(
-		"{s:o, s:o, s:o, s:o}", "loader",
+		"{s:o, s:o, s:o, s:o, s:o}", "loader",
 		plugin_choice_json(&c->engine->plugin,
 				   c->loader_choice.options),
 		"order",
 		plugin_choice_json(&c->order->plugin, c->order_choice.options),
+		"batching",
+		plugin_choice_json(&c->batching->plugin,
+				   c->batching_choice.options),
 		"prep",
 		plugin_choice_json(&c->prep->plugin, c->prep_choice.options),
 		"format",
@@ -188,7 +204,8 @@ json_t *report_node_json(const struct report *r)
 	struct rig rig = rig_of(r, fs);
 
 	return json_pack(
-		"{s:I, s:o*, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
+		"{s:I, s:o*, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+		"s:O*, s:b}",
 		"rank", (json_int_t)r->comm->rank, "straggler",
 		r->sync ? sync_json(r->sync, r->comm->rank) : NULL, "host",
 		host_json(), "pin", pin_json(r), "epochs", epochs_json(r),
@@ -196,7 +213,8 @@ json_t *report_node_json(const struct report *r)
 		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "rig", rig_json(&rig), "fs",
-		fs ? fs : json_null(), "interrupted", r->interrupted);
+		fs ? fs : json_null(), "service", r->service, "interrupted",
+		r->interrupted);
 }
 
 static json_t *coordination_json(const struct report *r)
@@ -222,20 +240,18 @@ json_t *report_json(const struct report *r)
 		"{s:{s:s, s:s}, s:s*, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, "
 		"s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
-		"s:o, s:o?, s:O*, s:b}",
+		"s:o, s:o?, s:O*, s:O*, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION, "kind",
 		r->simulated ? "SIMULATED" : NULL, "command", command_json(r),
 		"config", conf_json(train_fields, o), "plugins",
 		plugins_json(r), "seed", (json_int_t)o->common.seed,
 		"time_scale", o->time_scale, "host", host_json(), "profile",
-		profile_json(r), "prep", train_prep_json(r->prep, o), "pin",
-		pin_json(r), "node", train_node_json(r->node, o), "epochs",
-		epochs_json(r), "totals", times_json(r, &r->total, true),
-		"warm",
+		profile_json(r), "prep", prep_json(r), "pin", pin_json(r),
+		"node", train_node_json(r->node, o), "epochs", epochs_json(r),
+		"totals", times_json(r, &r->total, true), "warm",
 		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
-		"ceiling",
-		r->simulated ? json_null() : ceiling_json(&r->ceiling),
-		"timer_error_us", tick_error_json(r->tick), "rig",
+		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
+		tick_error_json(r->tick), "rig",
 		r->nodes || r->simulated ? json_null() : rig_json(&rig), "fs",
 		fs ? fs : json_null(), "analysis",
 		r->analysis.samples
@@ -244,8 +260,8 @@ json_t *report_json(const struct report *r)
 		"checkpoints", resume_json(r->resume), "resumed",
 		r->resume->from, "dataset", train_data_json(r->data, r->how),
 		"sharing", device_json(r->device), "coordination",
-		coordination_json(r), "nodes", r->nodes, "interrupted",
-		r->interrupted);
+		coordination_json(r), "nodes", r->nodes, "service", r->service,
+		"interrupted", r->interrupted);
 }
 
 static double seconds(uint64_t ns)
@@ -506,6 +522,26 @@ static void coordination_summary(const struct report *r, FILE *f)
 	coordinate_summary(r->choice->coordinate.name, &s, f);
 }
 
+static void service_summary(const json_t *s, FILE *f)
+{
+	const json_t *stall = json_object_get(s, "stall_s");
+	json_int_t lost = json_integer_value(json_object_get(s, "splits_lost"));
+
+	if (!s)
+		return;
+	fprintf(f,
+		"Prepared by %zu workers: %lld batches. The GPU waited %.2f s "
+		"for workers, %.2f s for the network, %.2f s for the "
+		"dispatcher.\n",
+		json_array_size(json_object_get(s, "workers")),
+		(long long)json_integer_value(json_object_get(s, "batches")),
+		real(stall, "worker"), real(stall, "network"),
+		real(stall, "dispatcher"));
+	if (lost)
+		fprintf(f, "%lld splits were lost with their workers.\n",
+			(long long)lost);
+}
+
 void report_summary(const struct report *r, FILE *f)
 {
 	char name[24];
@@ -537,6 +573,7 @@ void report_summary(const struct report *r, FILE *f)
 	train_prep_summary(r->prep, r->options, &r->total, f);
 	device_summary(r->device, r->total.elapsed_ns, f);
 	coordination_summary(r, f);
+	service_summary(r->service, f);
 	if (r->total.steps)
 		bottleneck(r, f);
 	limits(r, f);

@@ -12,9 +12,9 @@
 #include "loader/nodes/sync.h"
 #include "loader/train/resume.h"
 #include "loader/train/ceiling.h"
-#include "loader/train/train_node.h"
-#include "loader/train/train_options.h"
-#include "loader/train/train_prep.h"
+#include "loader/options/train_node.h"
+#include "loader/options/train_options.h"
+#include "loader/options/train_prep.h"
 
 struct report {
 	int argc;
@@ -45,6 +45,8 @@ struct report {
 	json_t *nodes; /* the parts of all nodes; NULL: there is one, or those
 			* of the others were not collected */
 	json_t *simulated; /* the mounts of a simulation; NULL: a real run */
+	json_t *cores_set; /* of the virtual cores, when; NULL: never */
+	json_t *service;   /* of --loader service; NULL: of another */
 	bool interrupted;
 };
 

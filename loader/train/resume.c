@@ -11,7 +11,8 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/train/train_node.h"
+#include "loader/options/train_model.h"
+#include "loader/options/train_node.h"
 
 /* rank-R/checkpoint-STEP.gpemu */
 enum { FULL_NAME = 32 + CHECKPOINT_NAME };
@@ -31,25 +32,41 @@ static json_t *hex(uint64_t v)
 	return json_string(text);
 }
 
-json_t *resume_identity(const struct train_options *o, const struct schedule *s)
+json_t *resume_samples(const struct train_options *o, const struct schedule *s)
 {
 	_cleanup_free_ char *order =
 		plugin_choice_text(&s->c.order->plugin, s->c.in.options);
 
 	if (!order)
 		return NULL;
-	return json_pack("{s:o, s:s, s:I, s:I, s:b, s:I, s:s, s:o, s:I, s:I}",
-			 "dataset", hex(schedule_fingerprint(s)), "--model",
-			 o->model, "--batch", (json_int_t)o->batch, "--gpus",
-			 (json_int_t)o->gpus, "--drop-last", o->drop_last,
-			 "--seed", (json_int_t)o->common.seed, "--order",
-			 s->replay ? "replayed" : order, "--replay-order",
-			 s->replay ? hex(order_text_hash(s->replay))
-				   : json_null(),
-			 "--rank", (json_int_t)o->rank, "--world-size",
-			 (json_int_t)o->world_size);
+	return json_pack(
+		"{s:o, s:I, s:I, s:b, s:I, s:s, s:o, s:I, s:I}", "dataset",
+		hex(schedule_fingerprint(s)), "--batch", (json_int_t)o->batch,
+		"--gpus", (json_int_t)o->gpus, "--drop-last", o->drop_last,
+		"--seed", (json_int_t)o->common.seed, "--order",
+		s->replay ? "replayed" : order, "--replay-order",
+		s->replay ? hex(order_text_hash(s->replay)) : json_null(),
+		"--rank", (json_int_t)o->rank, "--world-size",
+		(json_int_t)o->world_size);
 }
 
+json_t *resume_identity(const struct train_options *o, const struct schedule *s)
+{
+	json_t *j = resume_samples(o, s);
+	json_t *model = json_pack("{s:s, s:s?, s:I, s:s, s:s, s:I}", "--model",
+				  o->model, "--precision", o->precision,
+				  "--sequence-length",
+				  (json_int_t)o->sequence_length, "--optimizer",
+				  o->optimizer, "--parallel", o->parallel,
+				  "--accumulate", (json_int_t)o->accumulate);
+
+	if (json_object_update_new(j, model) == 0)
+		return j;
+	json_decref(j);
+	return NULL;
+}
+
+/* A key that is missing is that of a later version. */
 static int check_same_run(const char *name, const json_t *theirs, json_t *ours,
 			  struct err *err)
 {
@@ -60,14 +77,14 @@ static int check_same_run(const char *name, const json_t *theirs, json_t *ours,
 		const json_t *other = json_object_get(theirs, key);
 		_cleanup_free_ char *a = NULL, *b = NULL;
 
-		if (other && json_equal(other, value))
+		if (!other || json_equal(other, value))
 			continue;
 		if (!strcmp(key, "dataset"))
 			return err_set(err, -EINVAL,
 				       "%s was written by a run on another "
 				       "dataset or with other groups",
 				       name);
-		a = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
+		a = json_dumps(other, JSON_ENCODE_ANY);
 		b = json_dumps(value, JSON_ENCODE_ANY);
 		return err_set(err, -EINVAL,
 			       "%s was written by a run with %s %s, and this "
@@ -380,17 +397,10 @@ void resume_close(struct resume *r)
 
 /* --- continuing ----------------------------------------------------------- */
 
-/* Weights and momentum of SGD, in fp32. */
-static uint64_t state_bytes(const struct train_options *o,
-			    const struct gpu_model *model)
-{
-	return o->checkpoint_size ? o->checkpoint_size : 8 * model->parameters;
-}
-
 int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
 		 const struct gpu_model *model, struct err *err)
 {
-	if (!o->checkpoint_every || state_bytes(o, model))
+	if (!o->checkpoint_every || train_model_state_bytes(o, model))
 		return 0;
 	return err_set(err, -ENODATA,
 		       "%s has no number of parameters for %s; give the size "
@@ -403,7 +413,7 @@ int resume_start(struct resume *r, struct tick *tick,
 		 struct err *err)
 {
 	const struct train_options *o = r->o;
-	uint64_t bytes = state_bytes(o, model);
+	uint64_t bytes = train_model_state_bytes(o, model);
 	struct checkpoint_config c = {
 		.dir = o->checkpoint_dir,
 		.dirfd = r->dirfd,
@@ -430,6 +440,7 @@ void resume_take(struct resume *r, const struct delivery *d, struct account *a)
 {
 	double bits = visited_class_bits(&r->visited, d);
 
+	r->taken = true;
 	a->distinct_samples +=
 		visited_add(&r->visited, r->point.epoch, r->point.step, d);
 	if (bits < 0)
@@ -447,6 +458,8 @@ void resume_next_epoch(struct resume *r)
 
 bool resume_step(struct resume *r)
 {
+	r->taken = false;
+	r->unsaved = true;
 	r->point.step++;
 	if (++r->point.epoch_step == r->steps)
 		resume_next_epoch(r);
@@ -462,7 +475,17 @@ int resume_save(struct resume *r, struct err *err)
 				    err);
 	if (e == 0)
 		r->last_step = r->point.step;
+	r->unsaved = false;
 	return e;
+}
+
+int resume_save_rest(struct resume *r, struct err *err)
+{
+	if (!r->checkpoint || !r->unsaved || r->taken || has_ranks(r))
+		return 0;
+	if (r->point.step % r->o->accumulate) /* gradients would be lost */
+		return 0;
+	return resume_save(r, err);
 }
 
 int resume_end(struct resume *r, struct tick *tick, struct err *err)

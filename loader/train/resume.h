@@ -21,7 +21,7 @@
 #include "loader/checkpoint/checkpoint.h"
 #include "loader/checkpoint/ranks.h"
 #include "loader/order/schedule.h"
-#include "loader/train/train_options.h"
+#include "loader/options/train_options.h"
 #include "loader/checkpoint/visited.h"
 
 struct resume {
@@ -35,6 +35,8 @@ struct resume {
 	uint64_t state_bytes;
 	uint64_t tail_ns;   /* emulated: wait for the last, at the end */
 	uint64_t last_step; /* step of the last checkpoint; 0: none */
+	bool taken;	    /* a batch whose step is not done */
+	bool unsaved;	    /* steps since the last checkpoint */
 	json_t *from;	    /* for the record; NULL: from the start */
 	/* For the user: what was not used or not found; or empty. */
 	struct err notice;
@@ -55,7 +57,11 @@ int resume_open(struct resume *r, const struct train_options *o,
 		struct err *err);
 void resume_close(struct resume *r);
 
-/* The options that all parts of a run must share, by name; NULL: no memory. */
+/* The options that decide which samples are in which batch, by name; NULL: no
+ * memory. */
+json_t *resume_samples(const struct train_options *o, const struct schedule *s);
+/* Those, and the ones that decide what a checkpoint holds: all parts of a run
+ * must share them. */
 json_t *resume_identity(const struct train_options *o,
 			const struct schedule *s);
 
@@ -76,6 +82,12 @@ bool resume_step(struct resume *r);
 void resume_next_epoch(struct resume *r);
 /* Write a checkpoint. -errno with a text. */
 int resume_save(struct resume *r, struct err *err);
+/*
+ * The run was interrupted, and its GPUs have computed all steps: write a
+ * checkpoint, unless there is one of this step, checkpoints are not requested,
+ * or other ranks would have none of it. -errno with a text.
+ */
+int resume_save_rest(struct resume *r, struct err *err);
 /* The run has ended: wait until the last checkpoint is written, flush the
  * log. */
 int resume_end(struct resume *r, struct tick *tick, struct err *err);

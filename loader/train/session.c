@@ -8,8 +8,10 @@
 #include "common/units.h"
 #include "common/json.h"
 #include "common/util.h"
+#include "emu/node/cores.h"
 #include "loader/nodes/collect.h"
 #include "loader/train/session_open.h"
+#include "loader/train/session_stages.h"
 
 void session_init(struct session *s)
 {
@@ -23,19 +25,20 @@ void session_init(struct session *s)
 
 int session_ceiling(struct session *s, struct err *err)
 {
-	if (s->report.ceiling.steps)
+	const struct train_options *o = &s->options;
+
+	if (s->report.ceiling.steps || (!o->ceiling && !o->analyze))
 		return 0;
 	return ceiling_measure(&s->job,
-			       (uint32_t)train_pipeline_batch(&s->options,
-							      &s->choice),
-			       s->node.beside.sample_bytes,
-			       s->options.time_scale, &s->report.ceiling, err);
+			       (uint32_t)train_pipeline_batch(o, &s->choice),
+			       s->node.beside.sample_bytes, o->time_scale,
+			       &s->report.ceiling, err);
 }
 
 /* Without files the order is unused, unless it is to be written. */
 static int make_order(struct session *s, uint64_t epoch, struct err *err)
 {
-	if (!s->choice.engine->next && !s->options.dump_order)
+	if (!engine_has_samples(s->choice.engine) && !s->options.dump_order)
 		return 0;
 	return schedule_fill(&s->schedule, epoch, err);
 }
@@ -63,14 +66,22 @@ static int analyze_first(struct session *s, struct err *err)
 
 static int open_pipeline(struct session *s, struct err *err)
 {
+	struct pipeline_config c;
 	struct pipeline *p;
-	int r = pipeline_new(&s->config, &p, err);
+	int r;
 
+	pthread_mutex_lock(&s->lock);
+	c = s->config;
+	pthread_mutex_unlock(&s->lock);
+	r = pipeline_new(&c, &p, err);
 	if (r < 0)
 		return r;
 	s->train.pipeline = p;
 	pthread_mutex_lock(&s->lock);
 	s->pipeline = p;
+	/* the command may have come before the pipeline existed */
+	if (s->config.cores != c.cores)
+		pipeline_set_cores(p, s->config.cores);
 	/* the interrupt may have come before the pipeline existed */
 	if (atomic_load(&s->stop))
 		pipeline_interrupt(p);
@@ -119,6 +130,8 @@ struct pipeline_config session_pipeline(struct session *s)
 		.engine = s->choice.engine,
 		.engine_options = s->choice.loader_choice.options,
 		.prep = s->choice.prep,
+		.batching = s->choice.batching,
+		.batching_options = s->choice.batching_choice.options,
 		.sample_bytes = s->node.beside.sample_bytes,
 		.pin = o->pin ? &s->gpu : NULL,
 		.tick = s->tick,
@@ -137,7 +150,65 @@ struct pipeline_config session_pipeline(struct session *s)
 		.address = s->address,
 		.prep_config = &s->prep.config,
 		.cores = s->prep.cores,
+		.service = &s->service,
 	};
+}
+
+int session_set_cores(struct session *s, uint32_t n, struct err *err)
+{
+	int r = 0;
+
+	if (n < 1 || n > CORES_MAX)
+		return err_set(err, -ERANGE, "set cores: 1 to %d", CORES_MAX);
+	pthread_mutex_lock(&s->lock);
+	s->config.cores = n;
+	if (s->pipeline)
+		r = pipeline_set_cores(s->pipeline, n);
+	if (!s->cores_set)
+		s->cores_set = json_array();
+	json_array_append_new(s->cores_set,
+			      json_pack("{s:f, s:I}", "at_s",
+					(double)tick_now(s->tick) / NS_PER_S,
+					"cores", (json_int_t)n));
+	pthread_mutex_unlock(&s->lock);
+	return r < 0 ? err_set(err, r, "set cores: %s", strerror(-r)) : 0;
+}
+
+/* set cores N */
+static int run_command(void *ctx, char *line, struct err *err)
+{
+	char *state, *verb = strtok_r(line, " \t\r", &state);
+	char *key = strtok_r(NULL, " \t\r", &state);
+	char *value = strtok_r(NULL, " \t\r", &state);
+	double n;
+
+	if (!verb)
+		return 0;
+	if (!value || strtok_r(NULL, " \t\r", &state) || strcmp(verb, "set") ||
+	    strcmp(key, "cores"))
+		return err_set(err, -EINVAL,
+			       "unknown command: use 'set cores N'");
+	if (units_parse_double(value, &n) < 0 || !(n >= 1 && n <= UINT32_MAX) ||
+	    n != (double)(uint32_t)n)
+		return err_set(err, -EINVAL,
+			       "set cores: '%s' is not a number of cores",
+			       value);
+	return session_set_cores(ctx, (uint32_t)n, err);
+}
+
+static void command_failed(void *ctx, const struct err *err)
+{
+	session_tell(ctx, LOG_LEVEL_WARN, "%s", err->text);
+}
+
+static int take_commands(struct session *s, struct err *err)
+{
+	const struct commands_config c = { .path = s->options.control,
+					   .run = run_command,
+					   .failed = command_failed,
+					   .ctx = s };
+
+	return commands_new(&c, &s->commands, err);
 }
 
 int session_start(struct session *s, struct err *err)
@@ -154,6 +225,8 @@ int session_start(struct session *s, struct err *err)
 	s->config = session_pipeline(s);
 	if (o->analyze)
 		r = analyze_first(s, err);
+	if (r == 0 && o->control)
+		r = take_commands(s, err);
 	if (r == 0)
 		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
 	if (r == 0 && !o->coordinate)
@@ -286,10 +359,14 @@ int session_begin(struct session *s, struct err *err)
 	return 0;
 }
 
-int session_next(struct session *s, struct delivery *ret, struct err *err)
+int session_next(struct session *s, uint64_t until, struct delivery *ret,
+		 struct err *err)
 {
-	int r = train_next(&s->train, ret, err);
+	/* with stages (--loader null) a batch is there at the first call */
+	int r = s->n_left ? session_load_stage(s, err) : 0;
 
+	if (r == 0)
+		r = train_next(&s->train, until, ret, err);
 	if (r == 0)
 		s->n_left -= ret->n;
 	return r;
@@ -298,12 +375,24 @@ int session_next(struct session *s, struct delivery *ret, struct err *err)
 int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
 		 struct err *err)
 {
-	return train_step(&s->train, d, ret, err);
+	int r = train_step(&s->train, d, ret, err);
+
+	return r < 0 ? r : session_network_stage(s, err);
 }
 
 int session_release(struct session *s, struct delivery *d, struct err *err)
 {
 	return train_release(&s->train, d, err);
+}
+
+int session_lend(struct session *s, struct delivery *d, struct loan **ret)
+{
+	return pipeline_lend(s->pipeline, d, ret);
+}
+
+uint32_t session_loans(const struct session *s)
+{
+	return pipeline_loans(s->pipeline);
 }
 
 static int end_epoch(struct session *s, int r)
@@ -355,13 +444,21 @@ int session_end(struct session *s, int r, struct err *err)
 	r = r == 0 ? cut_short(s, err) : end_epoch(s, r);
 	if (r == 0 && session_more(s) && s->resume.point.epoch == epoch)
 		resume_next_epoch(&s->resume);
+	/* a server drops the steps of a client that leaves */
+	if (r == -ECANCELED && !s->device->ops->shared) {
+		int saved = resume_save_rest(&s->resume, err);
+
+		r = saved < 0 ? saved : r;
+	}
 	if (r == -ECANCELED || !session_more(s)) {
 		int end = resume_end(&s->resume, s->tick, err);
 
 		r = end < 0 ? end : r;
 	}
-	if (r < 0 || !session_more(s))
+	if (r < 0 || !session_more(s)) {
 		staging_leave(s->staging);
+		turns_leave(&s->turns);
+	}
 	complete_account(s);
 	s->report.interrupted = r == -ECANCELED;
 	s->ended = r;
@@ -374,6 +471,10 @@ const struct report *session_report(struct session *s)
 {
 	struct report *r = &s->report;
 
+	pthread_mutex_lock(&s->lock);
+	json_decref(r->cores_set);
+	r->cores_set = json_deep_copy(s->cores_set);
+	pthread_mutex_unlock(&s->lock);
 	r->options = &s->options;
 	r->choice = &s->choice;
 	r->gpu = &s->gpu;
@@ -390,6 +491,10 @@ const struct report *session_report(struct session *s)
 	r->sync = s->train.sync;
 	r->data = &s->data;
 	r->how = &s->how;
+	if (s->pipeline) {
+		json_decref(r->service);
+		r->service = pipeline_service_json(s->pipeline);
+	}
 	return r;
 }
 
@@ -416,6 +521,7 @@ int session_collect(struct session *s, struct err *err)
 
 void session_close(struct session *s)
 {
+	commands_free(s->commands);
 	close_pipeline(s);
 	close_staging(s);
 	device_close(s->device);
@@ -437,6 +543,10 @@ void session_close(struct session *s)
 	free(s->report.epoch);
 	json_decref(s->report.nodes);
 	json_decref(s->report.simulated);
+	json_decref(s->report.cores_set);
+	json_decref(s->cores_set);
+	json_decref(s->report.service);
+	free(s->job_text);
 	sync_fini(&s->sync);
 	train_choice_fini(&s->choice);
 	conf_free(train_fields, &s->options);

@@ -9,7 +9,7 @@
  *	session_start(&s, err);
  *	while (session_more(&s)) {
  *		session_begin(&s, err);
- *		while ((r = session_next(&s, &d, err)) == 0)
+ *		while ((r = session_next(&s, TICK_NEVER, &d, err)) == 0)
  *			session_step(&s, &d, &step, err);
  *		session_end(&s, r, err);
  *	}
@@ -17,10 +17,10 @@
  *	report_json(session_report(&s));
  *	session_close(&s);
  *
- * One thread calls all of it but session_interrupt. Functions return 0 or
- * -errno with a text unless noted otherwise. With several ranks all of them
- * make these calls, and one that fails ends the run with comm_end. The struct
- * must not move from session_open to session_close.
+ * One thread calls all of it but session_interrupt and session_set_cores.
+ * Functions return 0 or -errno with a text unless noted otherwise. With several
+ * ranks all of them make these calls, and one that fails ends the run with
+ * comm_end. The struct must not move from session_open to session_close.
  */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_H
 #define GPEMU_LOADER_TRAIN_SESSION_H
@@ -40,11 +40,13 @@
 #include "loader/train/report.h"
 #include "loader/train/resume.h"
 #include "loader/order/announce.h"
+#include "common/program/commands.h"
 #include "loader/train/train.h"
-#include "loader/train/train_data.h"
-#include "loader/train/train_node.h"
-#include "loader/train/train_options.h"
-#include "loader/train/train_prep.h"
+#include "loader/options/train_data.h"
+#include "loader/options/train_node.h"
+#include "loader/options/train_options.h"
+#include "loader/options/train_prep.h"
+#include "emu/node/turns.h"
 
 struct session {
 	/* the caller's, between session_init and session_open */
@@ -84,6 +86,8 @@ struct session {
 	uint32_t *holder;  /* as struct order_input */
 	struct timeline timeline;
 	FILE *step_log;
+	struct remote_service service; /* of --loader service */
+	char *job_text;
 	struct pipeline_config config;
 	struct train train;
 	struct account *account;  /* of the current epoch; NULL: none */
@@ -99,6 +103,10 @@ struct session {
 	struct pipeline *pipeline; /* lock, for session_interrupt */
 	struct staging *staging;   /* the same; NULL: no other jobs */
 	atomic_bool stop;	   /* interrupted */
+	struct turns_stages stages;
+	struct turns turns;	   /* members 0: with no other jobs */
+	struct commands *commands; /* NULL: none are taken */
+	json_t *cores_set;	   /* lock: when, and to what; NULL: never */
 	/* of closed pipelines */
 	struct worker_failures failures;
 	uint64_t pinned_bytes;
@@ -110,13 +118,16 @@ void session_init(struct session *s);
  * that are left, limited by the steps: for simulations. */
 struct pipeline_config session_pipeline(struct session *s);
 uint64_t session_epoch_samples(const struct session *s);
+/* Batches of the pipeline in a whole epoch, without a limit of steps. */
+uint64_t session_epoch_batches(const struct session *s);
 /* At any time after session_init, also after a failure. */
 void session_close(struct session *s);
 
 /* Opens the profiles, the dataset, the checkpoints, the logs. Afterwards
  * `options` have the effective values. */
 int session_open(struct session *s, struct err *err);
-/* Measure the rig's ceiling unless it is known: half a wall second. */
+/* Measure the rig's ceiling, half a wall second, unless it is known, or neither
+ * --ceiling nor --analyze asks for it. */
 int session_ceiling(struct session *s, struct err *err);
 /* Starts the clock, runs --analyze, starts the threads, waits for the other
  * jobs of --coordinate. -ECANCELED: interrupted. */
@@ -126,13 +137,19 @@ int session_start(struct session *s, struct err *err);
 bool session_more(const struct session *s);
 /* Begin the epoch in which the run stands, or the rest of it. */
 int session_begin(struct session *s, struct err *err);
-/* As pipeline_next. */
-int session_next(struct session *s, struct delivery *ret, struct err *err);
+/* As pipeline_next_until. */
+int session_next(struct session *s, uint64_t until, struct delivery *ret,
+		 struct err *err);
 /* As train_step; writes a checkpoint when one is due. */
 int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
 		 struct err *err);
 /* As train_release: the batch makes no step. */
 int session_release(struct session *s, struct delivery *d, struct err *err);
+/* As pipeline_lend; only if session_can_lend (session_pin.h), and not more than
+ * one when session_next is called. */
+int session_lend(struct session *s, struct delivery *d, struct loan **ret);
+/* As pipeline_loans. */
+uint32_t session_loans(const struct session *s);
 /*
  * `r`: why the epoch ends, as returned by session_next or session_step; 0: the
  * remaining batches are dropped. Returns `r`, but 0 for -ENODATA, or a later
@@ -143,6 +160,10 @@ int session_end(struct session *s, int r, struct err *err);
 /* From any thread, also before session_start: every wait ends; session_next and
  * later calls return -ECANCELED. */
 void session_interrupt(struct session *s);
+
+/* From any thread, after session_start: virtual cores from now on. -ERANGE,
+ * -ENOTSUP: the run has none apart from its workers. */
+int session_set_cores(struct session *s, uint32_t n, struct err *err);
 
 struct worker_failures session_failures(struct session *s);
 /*

@@ -18,6 +18,9 @@
 #include "loader/train/session_logs.h"
 #include "loader/train/session_pin.h"
 #include "loader/train/session_save.h"
+#include "loader/train/session_stages.h"
+#include "loader/options/train_job.h"
+#include "loader/options/train_model.h"
 #include "loader/pipeline/staged.h"
 
 void session_tell(struct session *s, enum log_level level, const char *fmt, ...)
@@ -39,6 +42,15 @@ uint64_t session_steps(const struct session *s, uint64_t samples)
 
 	return s->options.drop_last ? samples / batch
 				    : (samples + batch - 1) / batch;
+}
+
+uint64_t session_epoch_batches(const struct session *s)
+{
+	uint64_t batch = train_pipeline_batch(&s->options, &s->choice);
+	uint64_t n = session_steps(s, s->schedule.n) *
+		     train_step_samples(&s->options);
+
+	return (MIN(n, s->schedule.n) + batch - 1) / batch;
 }
 
 /* The GPUs are in this process, or on a server, which reports their profile. */
@@ -79,7 +91,7 @@ static int load_gpu(struct session *s, struct err *err)
 		r = gpu_profile_load(o->gpu, &s->gpu, err);
 	if (r < 0)
 		return r;
-	s->model = gpu_profile_model(&s->gpu, o->model, err);
+	s->model = train_model_find(o, &s->gpu, err);
 	if (!s->model)
 		return -ENOENT;
 	return resume_check(o, &s->gpu, s->model, err);
@@ -151,7 +163,7 @@ static int load_data(struct session *s, struct err *err)
 	const struct train_options *o = &s->options;
 	int r;
 
-	if (!s->choice.engine->next)
+	if (!engine_has_samples(s->choice.engine))
 		return plan(s, o->samples, err);
 	if (o->simulate)
 		return plan(s, s->data.n, err);
@@ -159,6 +171,7 @@ static int load_data(struct session *s, struct err *err)
 	if (s->how.not_kept.text[0])
 		session_tell(s, LOG_LEVEL_INFO, "the index is not kept: %s",
 			     s->how.not_kept.text);
+	s->prep.config.token_bytes = s->data.token_bytes;
 	mount_find(o->data, &s->mount);
 	if (r == 0 && s->choice.order->by_group && !s->data.group)
 		r = mount_groups(&s->mount, o->data, &s->data, err);
@@ -219,6 +232,7 @@ static void set_train(struct session *s)
 		.gpus = &s->node.gpus,
 		.prep_gpu = s->node.prep_gpu,
 		.batch = (uint32_t)o->batch,
+		.accumulate = (uint32_t)o->accumulate,
 		.pinned = o->pin,
 		.inference = o->inference,
 		.load = o->model_transfer,
@@ -258,17 +272,21 @@ static json_t *common(const struct session *s)
 		return NULL;
 	json_object_del(j, "--rank");
 	if (json_object_update_new(
-		    j, json_pack("{s:s, s:I, s:I, s:f, s:b, s:I, s:I, s:I}",
-				 "version of gpemu", GPEMU_VERSION, "--epochs",
-				 (json_int_t)o->epochs, "--max-steps",
-				 (json_int_t)o->max_steps, "--time-scale",
-				 o->time_scale, "--inference", o->inference,
-				 "--checkpoint-every",
-				 (json_int_t)o->checkpoint_every,
-				 "number of GPUs that reduce gradients",
-				 (json_int_t)s->node.gpus.reduce.ranks,
-				 "step to resume from",
-				 (json_int_t)s->resume.point.step)) < 0) {
+		    j,
+		    json_pack("{s:s, s:I, s:I, s:f, s:b, s:I, s:I, s:I, "
+			      "s:I, s:I}",
+			      "version of gpemu", GPEMU_VERSION, "--epochs",
+			      (json_int_t)o->epochs, "--max-steps",
+			      (json_int_t)o->max_steps, "--time-scale",
+			      o->time_scale, "--inference", o->inference,
+			      "--checkpoint-every",
+			      (json_int_t)o->checkpoint_every, "--fsdp-units",
+			      (json_int_t)o->fsdp_units, "--fsdp-prefetch",
+			      (json_int_t)o->fsdp_prefetch,
+			      "number of GPUs that reduce gradients",
+			      (json_int_t)s->node.gpus.reduce.ranks,
+			      "step to resume from",
+			      (json_int_t)s->resume.point.step)) < 0) {
 		json_decref(j);
 		return NULL;
 	}
@@ -323,7 +341,7 @@ static json_t *same_batches(const struct session *s)
 	const struct coordinate *c = &s->choice.coordinate;
 	_cleanup_free_ char *prep = plugin_choice_text(
 		&s->choice.prep->plugin, s->choice.prep_choice.options);
-	json_t *j = resume_identity(o, &s->schedule);
+	json_t *j = resume_samples(o, &s->schedule);
 
 	if (!j || !prep ||
 	    json_object_update_new(
@@ -341,7 +359,6 @@ static json_t *same_batches(const struct session *s)
 		json_decref(j);
 		return NULL;
 	}
-	json_object_del(j, "--model");
 	return j;
 }
 
@@ -392,9 +409,6 @@ static int join_area(struct session *s, struct err *err)
 int session_join_jobs(struct session *s, struct err *err)
 {
 	const struct coordinate *c = &s->choice.coordinate;
-	uint64_t batch = train_pipeline_batch(&s->options, &s->choice);
-	uint64_t n = session_steps(s, s->schedule.n) *
-		     train_step_samples(&s->options);
 	int r = join_area(s, err);
 
 	if (r == 0) {
@@ -404,7 +418,7 @@ int session_join_jobs(struct session *s, struct err *err)
 		r = staging_begin(s->staging, err);
 	}
 	s->config.staging = s->staging;
-	s->config.per_epoch = (MIN(n, s->schedule.n) + batch - 1) / batch;
+	s->config.per_epoch = session_epoch_batches(s);
 	if (r == -ECANCELED)
 		return err_set(err, r,
 			       "interrupted while waiting for the other jobs "
@@ -413,6 +427,32 @@ int session_join_jobs(struct session *s, struct err *err)
 	if (r < 0) {
 		err_set(err, r, "%s: %s", c->name, strerror(-r));
 		err_prefix(err, "--coordinate");
+	}
+	return r;
+}
+
+/* What the workers of a preparation service need. */
+static int set_service(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	const struct node_profile *node = &s->node.profile;
+	json_auto_t *job = train_job_json(o, &s->data);
+	uint64_t bytes;
+	int r = session_largest_batch(s, &bytes, err);
+
+	s->job_text = job ? json_dumps(job, JSON_COMPACT) : NULL;
+	if (r == 0 && !s->job_text)
+		r = err_set(err, -ENOMEM, "out of memory");
+	s->service = (struct remote_service){
+		.address = o->dispatcher,
+		.key = o->service_key,
+		.job = s->job_text,
+		.n_samples = s->data.n,
+		.most_bytes = bytes,
+	};
+	if (o->node) {
+		s->service.nic_bytes_per_s = node->nic.gb_per_s * 1e9;
+		s->service.nic_latency_ns = node->nic.latency_ns;
 	}
 	return r;
 }
@@ -446,8 +486,12 @@ int session_open(struct session *s, struct err *err)
 		r = set_reading(s, err);
 	if (r == 0)
 		r = session_fit_pin(s, err);
+	if (r == 0 && s->choice.engine->remote)
+		r = set_service(s, err);
 	if (r == 0)
 		r = session_open_logs(s, err);
+	if (r == 0)
+		r = session_open_stages(s, err);
 	if (r == 0)
 		r = agree(s, err);
 	if (r < 0)

@@ -50,6 +50,25 @@ int session_largest_batch(const struct session *s, uint64_t *ret,
 	return r;
 }
 
+int session_can_lend(const struct session *s, bool *ret, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	uint64_t windows = o->pin_direct ? o->superbatch : 1;
+	/* what aligns a sample: a row of 64 bytes, or a block at both ends */
+	uint64_t slack = train_pipeline_batch(o, &s->choice) *
+			 (64 + 2 * (uint64_t)s->direct);
+	uint64_t bytes;
+	int r = 0;
+
+	*ret = s->choice.engine->next && !s->choice.prep->cost &&
+	       !o->coordinate;
+	if (!*ret || !o->pin)
+		return 0;
+	r = session_largest_batch(s, &bytes, err);
+	*ret = r == 0 && 2 * windows * (bytes + slack) <= o->pin_budget;
+	return r;
+}
+
 int session_fit_pin(struct session *s, struct err *err)
 {
 	struct train_options *o = &s->options;
@@ -57,7 +76,8 @@ int session_fit_pin(struct session *s, struct err *err)
 	uint64_t bytes, room;
 	int r;
 
-	if (!o->pin_auto || !s->choice.engine->next || o->simulate)
+	if (!o->pin_auto || !engine_has_samples(s->choice.engine) ||
+	    o->simulate)
 		return 0;
 	room = pinned_room(o->pin_budget);
 	if (room >= o->pin_budget)

@@ -11,6 +11,9 @@
  * user and in the record. Does nothing with any other --pin. -ENOMEM.
  */
 int session_fit_pin(struct session *s, struct err *err);
+/* After session_open: are the batches' bytes their own, and is there memory for
+ * the next batch while one is on loan? -ENOMEM. */
+int session_can_lend(const struct session *s, bool *ret, struct err *err);
 /* Bytes of the largest possible batch of the pipeline. -ENOMEM. */
 int session_largest_batch(const struct session *s, uint64_t *ret,
 			  struct err *err);

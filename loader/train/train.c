@@ -211,7 +211,8 @@ int train_release(struct train *t, struct delivery *d, struct err *err)
 	return r;
 }
 
-int train_next(struct train *t, struct delivery *ret, struct err *err)
+int train_next(struct train *t, uint64_t until, struct delivery *ret,
+	       struct err *err)
 {
 	struct train_now *now = &t->now;
 	int r = 0;
@@ -220,7 +221,8 @@ int train_next(struct train *t, struct delivery *ret, struct err *err)
 	       !pipeline_ready(t->pipeline))
 		r = give_back_early(t, err);
 	return r < 0 ? r
-		     : pipeline_next(t->pipeline, t->device->idle_ns, ret, err);
+		     : pipeline_next_until(t->pipeline, t->device->idle_ns,
+					   until, ret, err);
 }
 
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,

@@ -67,15 +67,16 @@ struct train {
  * One epoch over order[0..n):
  *
  *	train_begin(t, epoch, order, n);
- *	while ((r = train_next(t, &d, err)) == 0 &&
+ *	while ((r = train_next(t, TICK_NEVER, &d, err)) == 0 &&
  *	       (r = train_step(t, &d, &step, err)) == 0)
  *		;
  *	r = train_end(t, r);
  */
 void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 		 uint64_t n);
-/* As pipeline_next; the batch is for the next GPU in turn. */
-int train_next(struct train *t, struct delivery *ret, struct err *err);
+/* As pipeline_next_until; the batch is for the next GPU in turn. */
+int train_next(struct train *t, uint64_t until, struct delivery *ret,
+	       struct err *err);
 /*
  * Train on a batch: returns when the device has room for the next one. The
  * batch is released on the way. If each of several GPUs takes a batch, the last

@@ -13,6 +13,7 @@
 #include "runner/cell/run_cell_private.h"
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_identity.h"
+#include "runner/run/run_remove.h"
 #include "runner/cell/run_profiles.h"
 
 /* gpemu-fs may have requests in its timer queue; gpemu-train writes a record
@@ -114,6 +115,15 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 	return code == 0 ? run_init_gpud(run, err) : code;
 }
 
+static void remove_checkpoints(const struct run *run, size_t job)
+{
+	_cleanup_free_ char *path =
+		command_checkpoints(run->r, &run->cell->jobs[job]);
+
+	if (path && path[0])
+		run_remove(path);
+}
+
 static void run_fini(struct run *run)
 {
 	for (size_t i = 0; run->mounts && i < run->cell->n_mounts; i++) {
@@ -127,6 +137,7 @@ static void run_fini(struct run *run)
 		if (run->jobs[i].record)
 			unlink(run->jobs[i].record);
 		free(run->jobs[i].record);
+		remove_checkpoints(run, i);
 	}
 	free(run->mounts);
 	free(run->jobs);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_command.h"
 #include "runner/cell/run_combination.h"
 
 #include <errno.h>
@@ -68,17 +69,21 @@ static int ask_simulation(struct runner *r, const json_t *fs, struct err *err)
 static int ask(struct runner *r, enum part part, const json_t *config,
 	       struct err *err)
 {
-	static const char *const own[] = { "--data", "data", NULL };
-	static const char *const shared[] = { "--data", "data", "--gpu-server",
-					      "socket", NULL };
+	const char *more[7] = { "--data", "data" };
+	size_t n = 2;
 
 	if (part == PART_SIMULATED)
 		return ask_simulation(r, config, err);
+	if (r->w->base.gpud) {
+		more[n++] = "--gpu-server";
+		more[n++] = "socket";
+	}
+	if (command_has_checkpoints(config)) {
+		more[n++] = "--checkpoint-dir";
+		more[n++] = "checkpoints";
+	}
 	return runner_check_config(r, parts[part].program, config,
-				   part != PART_TRAIN ? NULL
-				   : r->w->base.gpud  ? shared
-						      : own,
-				   err);
+				   part == PART_TRAIN ? more : NULL, err);
 }
 
 static int check_one(struct combinations *c, size_t point, enum part part,

@@ -232,6 +232,34 @@ static int add_coordinate(struct command *c, const struct runner *r,
 	return code;
 }
 
+bool command_has_checkpoints(const json_t *train)
+{
+	return json_object_get(train, "checkpoint_every") &&
+	       !json_object_get(train, "checkpoint_dir");
+}
+
+char *command_checkpoints(const struct runner *r, const struct cell_job *job)
+{
+	char *path;
+
+	if (!command_has_checkpoints(job->train))
+		return strdup("");
+	return asprintf(&path, "%s/checkpoints-%s", r->scratch, job->name) < 0
+		       ? NULL
+		       : path;
+}
+
+/* A folder of this run alone, unless the workload names one. */
+static int add_checkpoints(struct command *c, const struct runner *r,
+			   const struct cell_job *job)
+{
+	_cleanup_free_ char *path = command_checkpoints(r, job);
+
+	if (!path)
+		return -ENOMEM;
+	return path[0] ? add_words(c, "--checkpoint-dir", path, NULL) : 0;
+}
+
 /* A simulation has the mount in itself. */
 static int add_fs_config(struct command *c, const struct runner *r,
 			 const struct cell *cell, const struct cell_job *job)
@@ -270,6 +298,8 @@ int command_job(struct command *c, const struct runner *r,
 				 "--data", mnt, NULL);
 	if (code == 0 && !cell_is_exec(job))
 		code = add_coordinate(c, r, job);
+	if (code == 0 && !cell_is_exec(job))
+		code = add_checkpoints(c, r, job);
 	if (code == 0 && cell_job_is_simulated(job))
 		code = add_fs_config(c, r, cell, job);
 	if (code == 0 && !cell_is_exec(job) && cell->gpud)

@@ -33,6 +33,11 @@ int command_job(struct command *c, const struct runner *r,
 
 /* The socket of a cell's gpemu-gpud, the same for all cells; malloc'ed. */
 char *command_socket(const struct runner *r);
+/* Does a job write checkpoints, to a folder that the workload does not name? */
+bool command_has_checkpoints(const json_t *train);
+/* The folder of a job's checkpoints, which the caller removes after the run;
+ * "": it has none, or the workload names one; malloc'ed. */
+char *command_checkpoints(const struct runner *r, const struct cell_job *job);
 /* OUT/configs/CELL.[NAME.]fs.yaml, train.yaml or gpud.yaml; malloc'ed. */
 char *command_config(const struct runner *r, const struct cell *cell,
 		     const char *name, enum run_program program);

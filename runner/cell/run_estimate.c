@@ -246,8 +246,7 @@ static int step_seconds(const struct workload *w, const json_t *train,
 	int code = gpu_profile_load(m->gpu, &gpu, NULL);
 
 	if (code == 0)
-		model = gpu_profile_model(
-			&gpu, config_text(w, train, "train", "model"), NULL);
+		model = machine_model(w, train, &gpu, NULL);
 	if (code == 0)
 		code = model ? gpus_of(w, train, m, &gpu, model, &c) : -ENOENT;
 	if (code == 0)

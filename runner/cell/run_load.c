@@ -14,6 +14,8 @@
 /* Times the load of the first run. Others may have ended meanwhile; then the
  * second run still has half as much again. */
 #define MORE 1.5
+/* arbitrary: of one pair of runs, the spread may hide as much as it shows */
+#define DOUBT 2
 /* arbitrary: longer than what is read ahead, shorter than an epoch */
 #define BURST_S 1.
 
@@ -48,24 +50,32 @@ const char *load_cleared_by(const json_t *record)
 
 /* --- what can be cleared ---------------------------------------------- */
 
-bool load_can_clear(const json_t *record, double limit)
+/* Is the CPU time that other programs used all that disturbed it? */
+static bool only_cpu(const json_t *record)
 {
-	const json_t *cell = json_object_get(record, "cell");
-	const json_t *signs = json_object_get(cell, "disturbance"), *one;
-	double s = number(watched(record), "seconds");
+	const json_t *signs =
+		json_object_get(json_object_get(record, "cell"), "disturbance");
 	const char *name;
+	json_t *one;
 	size_t i;
 
-	if (s <= 0 || test_of(record) ||
-	    number(watched(record), "stolen_s") > limit * s ||
-	    LOAD_LEAST_RATIO * load_others(record) > 1)
-		return false;
-	json_array_foreach (signs, i, one) {
+	json_array_foreach ((json_t *)signs, i, one) {
 		name = json_string_value(json_object_get(one, "sign"));
 		if (!name || strcmp(name, "cpu"))
 			return false;
 	}
 	return json_array_size(signs) > 0;
+}
+
+bool load_can_clear(const json_t *record, double limit)
+{
+	double s = number(watched(record), "seconds");
+
+	if (s <= 0 || test_of(record) ||
+	    number(watched(record), "stolen_s") > limit * s ||
+	    LOAD_LEAST_RATIO * load_others(record) > 1)
+		return false;
+	return only_cpu(record);
 }
 
 /* --- the load --------------------------------------------------------- */
@@ -90,6 +100,11 @@ struct load_plan load_plan(const json_t *record)
 }
 
 /* --- the comparison --------------------------------------------------- */
+
+static json_t *number_or_null(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
 
 static bool in_percent(const struct metric *m)
 {
@@ -135,12 +150,35 @@ struct load_test load_compare(const json_t *first, const json_t *second,
 	return t;
 }
 
-double load_delay(const struct load_test *t, double others)
+json_t *load_changes(const json_t *first, const json_t *second,
+		     const struct metric *const *metrics, size_t n)
+{
+	json_t *changes = json_object();
+
+	for (size_t i = 0; changes && i < n; i++) {
+		double change = change_of(metrics[i], first, second);
+
+		if (!isnan(change))
+			json_object_set_new(changes, metrics[i]->name,
+					    number_or_null(change));
+	}
+	return changes;
+}
+
+/* What becomes of a change beside `others`; INFINITY: the test does not say. */
+static double factor(const struct load_test *t, double others)
 {
 	if (t->beside < LOAD_LEAST_RATIO * t->others || others > t->beside ||
 	    t->beside <= 0)
 		return INFINITY;
-	return t->change * MAX(others / (t->beside - t->others), 1);
+	return MAX(others / (t->beside - t->others), 1);
+}
+
+double load_delay(const struct load_test *t, double others)
+{
+	double by = factor(t, others);
+
+	return isinf(by) ? by : by * t->change;
 }
 
 /* --- which cell ------------------------------------------------------- */
@@ -175,7 +213,7 @@ const struct load_cell *load_clears(const struct load_cell *cells, size_t n,
 	double least = tolerance, delay;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!cells[i].passed || !at_least(&cells[i].risk, risk))
+		if (!cells[i].tested || !at_least(&cells[i].risk, risk))
 			continue;
 		delay = load_delay(&cells[i].test, risk->others);
 		if (delay > least || (best && delay == least))
@@ -209,18 +247,29 @@ size_t load_next(const struct load_cell *cells, size_t n, double tolerance)
 
 /* --- the record ------------------------------------------------------- */
 
-static json_t *number_or_null(double v)
-{
-	return isfinite(v) ? json_real(v) : json_null();
-}
-
 const char *load_unit(const struct load_test *t)
 {
 	return t->points ? "points" : "%";
 }
 
-json_t *load_json(const struct load_test *t, const char *id, double others,
-		  double tolerance)
+static json_t *delays(const struct load_test *t, const json_t *changes,
+		      double others)
+{
+	double by = factor(t, others);
+	json_t *all = json_object(), *one;
+	const char *name;
+
+	json_object_foreach ((json_t *)changes, name, one)
+		json_object_set_new(
+			all, name,
+			json_is_number(one)
+				? number_or_null(by * json_number_value(one))
+				: json_null());
+	return all;
+}
+
+json_t *load_json(const struct load_test *t, const json_t *changes,
+		  const char *id, double others, double tolerance)
 {
 	double delay = load_delay(t, others);
 	const char *unit = load_unit(t);
@@ -237,10 +286,21 @@ json_t *load_json(const struct load_test *t, const char *id, double others,
 				   "at most (tolerance %.2g %s)"
 				 : ", which says nothing about %.3g %%",
 		 100 * others, 100 * delay, unit, 100 * tolerance, unit);
-	return json_pack("{s:s, s:b, s:s, s:f, s:f, s:o, s:s, s:o, s:f}",
+	return json_pack("{s:s, s:b, s:s, s:f, s:f, s:o, s:s, s:o, s:o, s:f}",
 			 "cell", id, "stands", delay <= tolerance, "seen", seen,
 			 "other_cpu_share", t->others, "other_cpu_share_tested",
 			 t->beside, "change", number_or_null(t->change), "of",
-			 t->of, "delay", number_or_null(delay), "tolerance",
-			 tolerance);
+			 t->of, "delay", number_or_null(delay), "delays",
+			 delays(t, changes, others), "tolerance", tolerance);
+}
+
+double load_doubt(const json_t *record, const struct metric *m, double v)
+{
+	const json_t *delay = json_object_get(
+		json_object_get(test_of(record), "delays"), m->name);
+
+	if (!json_is_number(delay) || !only_cpu(record))
+		return INFINITY;
+	return DOUBT * json_number_value(delay) *
+	       (in_percent(m) ? 100 : fabs(v));
 }

@@ -19,6 +19,10 @@
  * also where the factor is below 1; but it can also hide a change of its own
  * size. The test is evidence, not a bound.
  *
+ * A cell whose metrics change too much to be cleared stays disturbed, but by
+ * then it is known by how much: twice the change of a metric is the doubt of
+ * its value. A check that holds wherever in it the values lie has held.
+ *
  * Not every cell needs a test of its own. Three measures say which cells are
  * most at risk: the bound itself, the part of its waits for a CPU that the
  * bound is (a loader with one thread has a tight bound, and may lose all of
@@ -84,6 +88,9 @@ struct load_plan load_plan(const json_t *record);
  * load. One that neither record has is left out. */
 struct load_test load_compare(const json_t *first, const json_t *second,
 			      const struct metric *const *metrics, size_t n);
+/* {metric: change, as above}, null: it cannot be compared. NULL: no memory. */
+json_t *load_changes(const json_t *first, const json_t *second,
+		     const struct metric *const *metrics, size_t n);
 /* "%" or "points", of the change. */
 const char *load_unit(const struct load_test *t);
 /* The largest change by other programs that use the share `others`, as far as
@@ -94,12 +101,12 @@ double load_delay(const struct load_test *t, double others);
 struct load_cell {
 	struct load_risk risk;
 	bool testable; /* it may still be tested, or cleared by others */
-	bool passed;   /* its own test */
+	bool tested;   /* by itself */
 	struct load_test test;
 };
-/* The cell whose test clears that cell: of those that have passed and are at
- * least as much at risk by each measure, the one with the least load_delay.
- * NULL: it is not cleared. */
+/* The cell whose test clears that cell: of those that were tested and are at
+ * least as much at risk by each measure, the one with the least load_delay, at
+ * most `tolerance`. NULL: it is not cleared. */
 const struct load_cell *load_clears(const struct load_cell *cells, size_t n,
 				    const struct load_risk *risk,
 				    double tolerance);
@@ -112,12 +119,16 @@ size_t load_next(const struct load_cell *cells, size_t n, double tolerance);
 
 /*
  * `load_test` of the record of a cell that ran beside `others`, by a test of
- * the cell `id`: {cell, stands, seen, other_cpu_share, other_cpu_share_tested,
- * change, of, delay, tolerance}; infinite numbers are null.
+ * the cell `id` with `changes` (borrowed; or NULL): {cell, stands, seen,
+ * other_cpu_share, other_cpu_share_tested, change, of, delay, delays{metric},
+ * tolerance}; infinite numbers are null.
  */
-json_t *load_json(const struct load_test *t, const char *id, double others,
-		  double tolerance);
+json_t *load_json(const struct load_test *t, const json_t *changes,
+		  const char *id, double others, double tolerance);
 /* The id of the cell whose load test cleared the record; NULL: none did. */
 const char *load_cleared_by(const json_t *record);
+/* By how much other programs may have changed the value `v` of a metric in the
+ * record of a disturbed cell, in its unit; INFINITY: no load test says. */
+double load_doubt(const json_t *record, const struct metric *m, double v);
 
 #endif

@@ -7,8 +7,8 @@
 #include "common/plugin.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
-#include "emu/profile/profile_gpu.h"
 #include "emu/profile/profile_prep.h"
+#include "emu/profile/variant.h"
 
 const char *config_text(const struct workload *w, const json_t *config,
 			const char *program, const char *key)
@@ -163,6 +163,17 @@ static int load_gpu(struct known_gpu *known, const char *name, struct err *err)
 			   : err_set(err, -ENOMEM, "out of memory");
 }
 
+const struct gpu_model *machine_model(const struct workload *w,
+				      const json_t *train,
+				      const struct gpu_profile *p,
+				      struct err *err)
+{
+	return variant_find(p, config_text(w, train, "train", "model"),
+			    (uint64_t)config_number(w, train, "train",
+						    "sequence_length"),
+			    config_text(w, train, "train", "precision"), err);
+}
+
 static int check_job(const struct workload *w, const struct cell *cell,
 		     size_t job, struct known_gpu *known, struct err *err)
 {
@@ -178,7 +189,8 @@ static int check_job(const struct workload *w, const struct cell *cell,
 	machine_of(w, cell, &cell->jobs[job], &m);
 	r = load_gpu(known, m.gpu, err);
 	machine_fini(&m);
-	if (r < 0 || gpu_profile_model(&known->profile, model, &why))
+	if (r < 0 ||
+	    machine_model(w, cell->jobs[job].train, &known->profile, &why))
 		return r;
 	place = place_of(w, cell, job, "model");
 	if (!place)

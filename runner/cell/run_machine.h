@@ -4,6 +4,7 @@
 #define GPEMU_RUNNER_CELL_RUN_MACHINE_H
 
 #include "emu/node/profile_node.h"
+#include "emu/profile/profile_gpu.h"
 #include "runner/spec/run_workload.h"
 
 /* A key of a job or mount, or the default of `program` (w->defaults); "" and 0:
@@ -33,6 +34,13 @@ struct machine {
 void machine_of(const struct workload *w, const struct cell *cell,
 		const struct cell_job *job, struct machine *ret);
 void machine_fini(struct machine *m);
+
+/* The model of a job in the profile of its GPU, as gpemu-train finds it: see
+ * variant_find. */
+const struct gpu_model *machine_model(const struct workload *w,
+				      const json_t *train,
+				      const struct gpu_profile *p,
+				      struct err *err);
 
 /* The transforms of a batch on a GPU. */
 uint64_t machine_prep_gpu_ns(const struct machine *m, uint64_t batch);

@@ -226,11 +226,8 @@ static int set_host(const struct run *run, json_t *record)
 /* Cells whose results are no times, or computed ones, cannot be disturbed. */
 static double limit_of(const struct workload *w, const json_t *record)
 {
-	const json_t *simulated =
-		json_object_get(json_object_get(record, "cell"), "simulated");
-
-	return w->independent || json_is_true(simulated) ? 1
-							 : w->noise.fraction;
+	return w->independent || rig_is_simulated(record) ? 1
+							  : w->noise.fraction;
 }
 
 /* Set the members of `cell`. */

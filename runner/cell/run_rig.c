@@ -115,6 +115,12 @@ static void of_cell(const json_t *record, json_t *limits)
 	add(limits, "cpu", "cell", used / (CPU_SHARE * cpus), why);
 }
 
+bool rig_is_simulated(const json_t *record)
+{
+	return json_is_true(
+		json_object_get(json_object_get(record, "cell"), "simulated"));
+}
+
 json_t *rig_limits(const json_t *record)
 {
 	const json_t *jobs = json_object_get(record, "jobs");
@@ -123,8 +129,8 @@ json_t *rig_limits(const json_t *record)
 	double step = rig_step_us(record);
 	const char *name;
 
-	if (!limits)
-		return NULL;
+	if (!limits || rig_is_simulated(record))
+		return limits;
 	if (!jobs)
 		of_job(record, "train", limits);
 	json_object_foreach ((json_t *)jobs, name, one)

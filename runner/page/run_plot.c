@@ -35,9 +35,16 @@ static const struct {
 /* The share of a name's slot on the x axis taken by its bars. arbitrary: two
  * thirds look neither crowded nor sparse. */
 #define BARS_WIDTH .68
-/* For a plot 640 points wide, in its font: names that fit side by side below
- * the x axis; the height of the plot, and of a line of the legend. */
-enum { LABEL_CHARS = 75, PLOT_HEIGHT = 420, LEGEND_ROW = 22 };
+/* For a plot 640 points wide, in its font: names and digits that fit side by
+ * side below the x axis, and digits beside a legend; the height of the plot,
+ * and of a line of the legend. measured, but for the height */
+enum {
+	LABEL_CHARS = 75,
+	DIGITS = 54,
+	DIGITS_LEGEND = 32,
+	PLOT_HEIGHT = 420,
+	LEGEND_ROW = 22,
+};
 
 /* The values of a plot. */
 struct view {
@@ -307,27 +314,32 @@ static void labels(const struct view *v, const struct plot *p, FILE *f)
 	fputc('\n', f);
 }
 
-/* Would names side by side overlap? */
-static bool is_crowded(const struct view *v)
+/* Would labels side by side overlap? */
+static bool is_crowded(const struct view *v, bool beside_legend)
 {
 	const struct axis *axis = &v->w->axes[v->x];
 	size_t longest = 0;
+	size_t room = !v->numeric     ? LABEL_CHARS
+		      : beside_legend ? DIGITS_LEGEND
+				      : DIGITS;
 
 	for (size_t i = 0; i < axis->n_points; i++)
 		longest = MAX(longest, strlen(axis->points[i].label) + 1);
-	return !v->numeric && longest * axis->n_points > LABEL_CHARS;
+	return longest * axis->n_points > room;
 }
 
-/* Ticks at the values, so that names and numbers look alike. */
-static void ticks(const struct view *v, FILE *f)
+/* Ticks at the values, so that names and numbers look alike. Crowded names are
+ * turned, of crowded numbers every second one is left out. */
+static void ticks(const struct view *v, bool beside_legend, FILE *f)
 {
 	const struct axis *axis = &v->w->axes[v->x];
+	bool crowded = is_crowded(v, beside_legend);
 
 	/* too many numbers to print: gnuplot chooses better */
 	if (v->numeric && axis->n_points > 12)
 		return;
 	fprintf(f, "set xtics %s%s(", v->bars ? "scale 0 " : "",
-		is_crowded(v) ? "rotate by -20 left " : "");
+		crowded && !v->numeric ? "rotate by -20 left " : "");
 	for (size_t i = 0; i < axis->n_points; i++) {
 		char text[80];
 		char *to = text;
@@ -340,6 +352,8 @@ static void ticks(const struct view *v, FILE *f)
 				*to++ = '%';
 		}
 		*to = 0;
+		if (crowded && v->numeric && (axis->n_points - i) % 2 == 0)
+			*text = 0;
 		fputs(i ? ", " : "", f);
 		quoted(f, text);
 		fprintf(f, " %.9g", x_at(v, i));
@@ -385,9 +399,10 @@ static void frame(const struct view *v, const struct plot *p, FILE *f)
 	      "set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n"
 	      "set errorbars 0.7\n",
 	      f);
-	fputs(v->wide_y ? "set logscale y\n"
-			: "set yrange [0:*]\nset autoscale yfixmax\n",
+	fputs(v->wide_y ? "set logscale y\nset format y '%.12g'\n"
+			: "set yrange [0:*]\n",
 	      f);
+	fputs("set autoscale yfixmax\n", f);
 	if (v->wide_x)
 		fputs("set logscale x 2\n", f);
 	if (v->bars)
@@ -398,7 +413,7 @@ static void frame(const struct view *v, const struct plot *p, FILE *f)
 			v->w->axes[v->x].n_points - 1, bar_width(v));
 	else
 		fputs("set offsets graph 0.04, graph 0.04, graph 0.05, 0\n", f);
-	ticks(v, f);
+	ticks(v, n_series(v) > 1 && !legend_rows(v, p), f);
 	legend(v, p, f);
 }
 

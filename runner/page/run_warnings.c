@@ -155,8 +155,9 @@ void warnings_html(const json_t *warnings, FILE *f)
 		return;
 	fputs("<h2>Limits of these runs</h2>\n<p>Where this machine, not the "
 	      "emulated one, set the pace, and what other load did to the "
-	      "runs. Checks on disturbed runs are undecided, unless a load "
-	      "test shows that additional load changes no metric.</p>\n"
+	      "runs. Checks on disturbed runs are undecided, unless load "
+	      "tests show that additional load changes too little to "
+	      "matter.</p>\n"
 	      "<div class=\"wide\"><table>\n<thead><tr><th></th><th>What</th>"
 	      "<th>Why</th></tr></thead>\n<tbody>\n",
 	      f);

@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_load.h"
 #include "runner/run/run_host.h"
 #include "runner/result/run_origins.h"
 
@@ -108,15 +109,14 @@ static int add_record(struct result *res, size_t point, size_t repetition,
 		json_object_get(json_object_get(record, "cell"), "disturbed"));
 
 	for (size_t i = 0; i < res->n_metrics; i++) {
-		int code = res->metrics[i]->of
-				   ? 0
-				   : metric_value(res->metrics[i], record,
-						  result_value(res, point,
-							       repetition, i));
+		const struct metric *m = res->metrics[i];
+		double *v = result_value(res, point, repetition, i);
+		int code = m->of ? 0 : metric_value(m, record, v);
 
 		if (code == -ENOMEM)
 			return code;
-		*result_disturbed(res, point, repetition, i) = disturbed;
+		*result_doubt(res, point, repetition, i) =
+			disturbed ? load_doubt(record, m, *v) : 0;
 	}
 	return 0;
 }
@@ -223,11 +223,11 @@ static int init_values(struct result *res)
 	size_t n = res->n_metrics * w->n_points;
 
 	res->value = calloc(n * w->repetitions, sizeof(*res->value));
-	res->disturbed = calloc(n * w->repetitions, sizeof(*res->disturbed));
+	res->doubt = calloc(n * w->repetitions, sizeof(*res->doubt));
 	res->spreads = calloc(n, sizeof(*res->spreads));
 	res->n_ok = calloc(w->n_points, sizeof(*res->n_ok));
 	res->n_failed = calloc(w->n_points, sizeof(*res->n_failed));
-	if (!res->value || !res->disturbed || !res->spreads || !res->n_ok ||
+	if (!res->value || !res->doubt || !res->spreads || !res->n_ok ||
 	    !res->n_failed)
 		return -ENOMEM;
 	for (size_t i = 0; i < n * w->repetitions; i++)
@@ -258,7 +258,7 @@ void result_fini(struct result *res)
 {
 	free(res->metrics);
 	free(res->value);
-	free(res->disturbed);
+	free(res->doubt);
 	free(res->spreads);
 	free(res->n_ok);
 	free(res->n_failed);

@@ -25,8 +25,9 @@ struct result {
 	size_t n_columns;
 	double *value;		/* [(point * n_metrics + metric) * repetitions +
 				 * repetition]; NaN: there is none */
-	bool *disturbed;	/* the same: is it of a cell whose record says
-				 * cell.disturbed, for want of a quiet run? */
+	double *doubt;		/* the same: by how much other programs may have
+				 * changed it, INFINITY: nobody knows; 0 unless
+				 * the cell's record says cell.disturbed */
 	struct spread *spreads; /* [point * n_metrics + metric] */
 	size_t *n_ok, *n_failed;    /* cells, by point */
 	struct result_parts *parts; /* by point */
@@ -63,11 +64,11 @@ static inline double *result_value(const struct result *res, size_t point,
 			   repetition];
 }
 /* Of that value, to set or read. */
-static inline bool *result_disturbed(const struct result *res, size_t point,
-				     size_t repetition, size_t m)
+static inline double *result_doubt(const struct result *res, size_t point,
+				   size_t repetition, size_t m)
 {
-	return &res->disturbed[result_value(res, point, repetition, m) -
-			       res->value];
+	return &res->doubt[result_value(res, point, repetition, m) -
+			   res->value];
 }
 /* Compute the derived metrics. -ENOMEM. */
 int result_derive(struct result *res);

@@ -101,6 +101,7 @@ static int find_sides(struct judge *j, const struct expect *e,
 {
 	int code = 0;
 
+	j->n_found = 0;
 	for (j->repetition = 0; j->repetition < j->w->repetitions;
 	     j->repetition++) {
 		code = expr_eval(e->expr, value, j, &j->found[j->n_found],
@@ -113,25 +114,39 @@ static int find_sides(struct judge *j, const struct expect *e,
 	return j->n_found ? 0 : -ENOENT;
 }
 
+struct sides {
+	const struct expect *e;
+	const char *missing; /* a name without value; or NULL */
+	struct expr_result mean;
+};
+
+static int decide_sides(struct judge *j, void *ctx, struct decision *ret)
+{
+	struct sides *s = ctx;
+	int code = find_sides(j, s->e, &s->missing);
+
+	if (code == 0)
+		judge_decide(j, ret, &s->mean);
+	return code;
+}
+
 static int judge_point(struct judge *j, const struct expect *e,
 		       const char *check)
 {
-	const char *missing = NULL;
-	struct expr_result mean;
-	struct decision d;
+	struct sides s = { .e = e };
+	struct decision d = { 0 };
 
-	switch (find_sides(j, e, &missing)) {
+	switch (judge_doubts(j, decide_sides, &s, &d)) {
 	case 0: break;
 	case -ENOENT:
-		return judge_add_missing(j, check,
-					 judge_text("no value of %s", missing));
+		return judge_add_missing(
+			j, check, judge_text("no value of %s", s.missing));
 	case -EDOM:
 		return judge_add_missing(j, check,
 					 strdup("the result is not a number"));
 	default: return -ENOMEM;
 	}
-	judge_decide(j, &d, &mean);
-	return judge_add(j, check, &d, sides_found(&mean));
+	return judge_add(j, check, &d, sides_found(&s.mean));
 }
 
 /* Does the reference name a point that is excluded? */
@@ -217,11 +232,15 @@ static double step_margin(const struct expect *e, double a, double b)
 
 /* Without slack each step must be strict. The interval is that of the step that
  * comes nearest to failing. */
-static void decide_steps(struct judge *j, const struct walk *w,
-			 struct decision *d)
+static int decide_steps(struct judge *j, void *ctx, struct decision *d)
 {
+	struct walk *w = ctx;
+
+	find_steps(j, w);
+	if (!w->n)
+		return -ENOENT;
 	*d = (struct decision){ .n = w->n, .of = "least step " };
-	for (size_t i = 1; w->n && i < w->n_steps; i++) {
+	for (size_t i = 1; i < w->n_steps; i++) {
 		struct interval in;
 
 		for (size_t k = 0; k < w->n; k++) {
@@ -240,6 +259,7 @@ static void decide_steps(struct judge *j, const struct walk *w,
 		if (i == 1 || in.low < d->interval.low)
 			d->interval = in;
 	}
+	return 0;
 }
 
 static double step_mean(const struct walk *w, size_t i)
@@ -287,18 +307,20 @@ static char *steps_text(const struct walk *w)
 
 static int judge_walk(struct judge *j, struct walk *w, const char *check)
 {
-	struct decision d;
+	struct decision d = { 0 };
 	char *numbers;
+	int code;
 
 	find_points(j, w);
 	if (w->n_steps < 2) /* fewer have no order */
 		return 0;
-	find_steps(j, w);
-	if (!w->n)
+	code = judge_doubts(j, decide_steps, w, &d);
+	if (code == -ENOMEM)
+		return code;
+	if (code < 0)
 		return judge_add_missing(j, check,
 					 judge_text("no value of %s at %s",
 						    w->m->name, w->label));
-	decide_steps(j, w, &d);
 	numbers = steps_text(w);
 	return judge_add(j, check, &d,
 			 (struct found){ .numbers = numbers,

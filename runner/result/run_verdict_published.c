@@ -10,36 +10,52 @@
 
 /* --- the values ------------------------------------------------------- */
 
+struct near {
+	const struct metric *m;
+	double wanted, tolerance;
+	struct expr_result mean;
+};
+
+static int decide_near(struct judge *j, void *ctx, struct decision *ret)
+{
+	struct near *n = ctx;
+	double v;
+
+	j->n_found = 0;
+	for (j->repetition = 0; j->repetition < j->w->repetitions;
+	     j->repetition++)
+		if (judge_value(j, j->point, n->m, &v) == 0)
+			j->found[j->n_found++] = (struct expr_result){
+				.n_sides = 2,
+				.side = { v, n->wanted },
+				.op = { NULL, "==" },
+				.slack = { 0, n->tolerance },
+			};
+	if (!j->n_found)
+		return -ENOENT;
+	judge_decide(j, ret, &n->mean);
+	return 0;
+}
+
 static int judge_near(struct judge *j, const struct published *p,
 		      const struct metric *m, const char *check)
 {
 	char ours[RESULT_TEXT], theirs[RESULT_TEXT], slack[RESULT_TEXT];
-	double wanted, v, t = p->tolerance.value;
-	struct expr_result mean;
-	struct decision d;
+	struct near n = { .m = m, .tolerance = p->tolerance.value };
+	struct decision d = { 0 };
 	int digits;
 
-	if (published_at(j->w, p, j->point, &wanted) < 0)
+	if (published_at(j->w, p, j->point, &n.wanted) < 0)
 		return 0;
 	if (p->tolerance.relative)
-		t *= fabs(wanted);
-	for (j->repetition = 0; j->repetition < j->w->repetitions;
-	     j->repetition++)
-		if (judge_value(j, j->point, m, &v) == 0)
-			j->found[j->n_found++] = (struct expr_result){
-				.n_sides = 2,
-				.side = { v, wanted },
-				.op = { NULL, "==" },
-				.slack = { 0, t },
-			};
-	if (!j->n_found)
+		n.tolerance *= fabs(n.wanted);
+	if (judge_doubts(j, decide_near, &n, &d) < 0)
 		return judge_add_missing(j, check,
 					 judge_text("no value of %s", m->name));
-	judge_decide(j, &d, &mean);
-	digits = verdict_digits(&mean);
-	result_digits(ours, sizeof(ours), mean.side[0], digits);
-	result_digits(theirs, sizeof(theirs), wanted, digits);
-	result_digits(slack, sizeof(slack), t, digits);
+	digits = verdict_digits(&n.mean);
+	result_digits(ours, sizeof(ours), n.mean.side[0], digits);
+	result_digits(theirs, sizeof(theirs), n.wanted, digits);
+	result_digits(slack, sizeof(slack), n.tolerance, digits);
 	return judge_add(
 		j, check, &d,
 		(struct found){
@@ -57,6 +73,7 @@ struct ranks {
 	size_t axis, n; /* values that are published */
 	double *ours, *theirs;
 	const char *missing; /* label at which ours has no value; or NULL */
+	struct expr_result mean;
 };
 
 /* Spearman's correlation in the judge's repetition. -ENOENT: a value of ours is
@@ -82,21 +99,19 @@ static int correlate(struct judge *j, struct ranks *r, double *ret)
 	return 0;
 }
 
-/* For one combination of the other axes. */
-static int judge_rank(struct judge *j, struct ranks *r, const char *check)
+/* -EDOM: too few values. */
+static int decide_rank(struct judge *j, void *ctx, struct decision *ret)
 {
-	struct expr_result mean;
-	char text[RESULT_TEXT];
-	struct decision d;
+	struct ranks *r = ctx;
 	double rho;
 
+	j->n_found = 0;
 	for (j->repetition = 0; j->repetition < j->w->repetitions;
 	     j->repetition++) {
 		if (correlate(j, r, &rho) < 0)
 			continue;
 		if (isnan(rho))
-			return judge_add_missing(j, check,
-						 strdup("too few values"));
+			return -EDOM;
 		j->found[j->n_found++] = (struct expr_result){
 			.n_sides = 2,
 			.side = { rho, r->p->rank },
@@ -104,11 +119,28 @@ static int judge_rank(struct judge *j, struct ranks *r, const char *check)
 		};
 	}
 	if (!j->n_found)
+		return -ENOENT;
+	judge_decide(j, ret, &r->mean);
+	return 0;
+}
+
+/* For one combination of the other axes. */
+static int judge_rank(struct judge *j, struct ranks *r, const char *check)
+{
+	char text[RESULT_TEXT];
+	struct decision d = { 0 };
+
+	switch (judge_doubts(j, decide_rank, r, &d)) {
+	case 0: break;
+	case -EDOM:
+		return judge_add_missing(j, check, strdup("too few values"));
+	default:
 		return judge_add_missing(j, check,
 					 judge_text("no value of %s at %s",
 						    r->m->name, r->missing));
-	judge_decide(j, &d, &mean);
-	result_digits(text, sizeof(text), mean.side[0], verdict_digits(&mean));
+	}
+	result_digits(text, sizeof(text), r->mean.side[0],
+		      verdict_digits(&r->mean));
 	return judge_add(
 		j, check, &d,
 		(struct found){ .numbers = judge_text(

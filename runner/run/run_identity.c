@@ -256,9 +256,9 @@ static void note_command(struct noting *n, const char *word)
 /* One word of a line. `{bin}` alone: any of gpemu's programs may run. */
 static void note_word(struct noting *n, const char *word, bool command)
 {
-	static const char *const all[] = { "gpemu-fs", "gpemu-train",
-					   "gpemu-data", "gpemu-gpud",
-					   "gpemu-cachesim" };
+	static const char *const all[] = { "gpemu-fs",	     "gpemu-train",
+					   "gpemu-data",     "gpemu-gpud",
+					   "gpemu-cachesim", "gpemu-prepd" };
 
 	for (size_t i = 0; !strcmp(word, "{bin}") && i < ARRAY_SIZE(all); i++)
 		note_program(n, all[i]);

@@ -38,6 +38,7 @@ struct watch_sample {
 	double idle_s, stolen_s; /* summed over the CPUs */
 	double own_s, waited_s;	 /* of this process and its children */
 	double pressure_cpu_s, pressure_io_s; /* of the system */
+	double disk_busy_s; /* in which the disks served requests, summed */
 	double own_mib, disk_mib; /* read and written: the cell, the system */
 };
 
@@ -71,12 +72,14 @@ void watch_fini(struct watch *w);
 /* taken_s as a share of the time watched; 0: nothing watched. */
 double watch_taken(const struct watch *w);
 /* The time of waits for the disk that others' use of it may explain, as a
- * share of the time watched; 0 for a cell that uses no disk. */
+ * share of the time watched; 0 for a cell that uses no disk. The kernel counts
+ * a thread that sleeps in io_uring as one that waits for the disk; so no more
+ * counts than the disks were busy. */
 double watch_taken_io(const struct watch *w);
 /* {cpus, windows, window_s, seconds, own_cpu_s, other_cpu_share,
  * other_cpu_share_max, cpu_wait_s, stolen_s, taken_s, taken_share,
- * taken_io_share, pressure_cpu_s, pressure_io_s, own_disk_mib,
- * other_disk_mib} */
+ * taken_io_share, pressure_cpu_s, pressure_io_s, disk_busy_s,
+ * own_disk_mib, other_disk_mib} */
 json_t *watch_json(const struct watch *w);
 
 #endif

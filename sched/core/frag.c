@@ -137,3 +137,50 @@ double frag_cluster(const struct frag *f, const struct cluster *c)
 		sum += frag_node(f, &c->nodes[i]);
 	return sum;
 }
+
+/* --- over time ------------------------------------------------------------ */
+
+int frag_meter_init(struct frag_meter *m, const struct cluster *c,
+		    const struct job *jobs, size_t n)
+{
+	int r;
+
+	*m = (struct frag_meter){ 0 };
+	r = frag_init(&m->f, jobs, n);
+	if (r < 0)
+		return r;
+	if (m->f.n > FRAG_KINDS_MAX)
+		m->f.n = 0;
+	for (size_t i = 0; i < m->f.n; i++)
+		m->f.typical[i].n_gpus =
+			MIN(m->f.typical[i].n_gpus, c->gpus_max);
+	m->of = calloc(c->n + 1, sizeof(*m->of));
+	m->changes = calloc(c->n + 1, sizeof(*m->changes));
+	if (!m->of || !m->changes)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n; i++)
+		m->changes[i] = c->nodes[i].changes - 1;
+	return 0;
+}
+
+void frag_meter_fini(struct frag_meter *m)
+{
+	frag_fini(&m->f);
+	free(m->of);
+	free(m->changes);
+	*m = (struct frag_meter){ 0 };
+}
+
+double frag_meter_see(struct frag_meter *m, const struct cluster *c)
+{
+	double sum = 0;
+
+	for (size_t i = 0; m->f.n && i < c->n; i++) {
+		if (m->changes[i] != c->nodes[i].changes) {
+			m->changes[i] = c->nodes[i].changes;
+			m->of[i] = frag_node(&m->f, &c->nodes[i]);
+		}
+		sum += m->of[i];
+	}
+	return sum;
+}

@@ -9,6 +9,9 @@
 
 #include "sched/core/job.h"
 
+/* arbitrary: some 10 us for each node that changes */
+enum { FRAG_KINDS_MAX = 1000 };
+
 struct frag_job {
 	uint32_t n_gpus, gpu_milli, cpu_milli;
 	uint64_t models;
@@ -27,5 +30,22 @@ void frag_fini(struct frag *f);
 double frag_node(const struct frag *f, const struct node *n);
 /* Of all nodes. */
 double frag_cluster(const struct frag *f, const struct cluster *c);
+
+/* Of a cluster over time: nodes that have not changed are not looked at. */
+struct frag_meter {
+	struct frag f; /* n == 0: off */
+	double *of;    /* of each node, when it was looked at */
+	uint32_t *changes;
+};
+
+/*
+ * For the jobs of a workload. A job of more GPUs than a node has needs all of
+ * a node. Off with more than FRAG_KINDS_MAX kinds of typical jobs. -ENOMEM.
+ */
+int frag_meter_init(struct frag_meter *m, const struct cluster *c,
+		    const struct job *jobs, size_t n);
+void frag_meter_fini(struct frag_meter *m);
+/* frag_cluster(); 0 if it is off. */
+double frag_meter_see(struct frag_meter *m, const struct cluster *c);
 
 #endif

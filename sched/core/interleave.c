@@ -19,6 +19,8 @@
  */
 #include "sched/core/interleave.h"
 
+#include <string.h>
+
 #include "common/util.h"
 
 struct slots {
@@ -49,6 +51,14 @@ static double around(const struct slots *s)
 
 double interleave_ns(const struct job *const *jobs, size_t n)
 {
+	uint8_t ignored[GROUP_MAX];
+
+	return interleave_order(jobs, n, ignored);
+}
+
+double interleave_order(const struct job *const *jobs, size_t n,
+			uint8_t ret_offsets[GROUP_MAX])
+{
 	/* only differences count: the first one has offset 0 */
 	static const uint8_t offsets[][GROUP_MAX] = {
 		{ 0, 1, 2, 3 }, { 0, 1, 3, 2 }, { 0, 2, 1, 3 },
@@ -63,8 +73,10 @@ double interleave_ns(const struct job *const *jobs, size_t n)
 		for (size_t i = 0; i < n; i++)
 			put(&s, jobs[i], offsets[k][i]);
 		ns = around(&s);
-		if (k == 0 || ns < best_ns)
-			best_ns = ns;
+		if (k && ns >= best_ns)
+			continue;
+		best_ns = ns;
+		memcpy(ret_offsets, offsets[k], sizeof(offsets[k]));
 	}
 	return best_ns;
 }

@@ -15,6 +15,9 @@
  * best order, if they do not disturb each other.
  */
 double interleave_ns(const struct job *const *jobs, size_t n);
+/* The same, and in that order: by how many slots each of them is behind. */
+double interleave_order(const struct job *const *jobs, size_t n,
+			uint8_t ret_offsets[GROUP_MAX]);
 /* The same on this cluster, where they do; none is faster than alone. */
 double interleave_on(const struct cluster *c, const struct job *const *jobs,
 		     size_t n);

@@ -114,5 +114,7 @@ uint64_t job_due(const struct job *job)
 	if (job->state != JOB_RUNNING || job->rate <= 0)
 		return UINT64_MAX;
 	ns = ceil(MAX(1 - job->done - CLOSE, 0) / job->rate);
-	return ns >= 0x1p62 ? UINT64_MAX : job->since_ns + (uint64_t)ns;
+	if ((double)job->since_ns + ns >= (double)JOB_TIME_END)
+		return JOB_TIME_END;
+	return job->since_ns + (uint64_t)ns;
 }

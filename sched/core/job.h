@@ -13,6 +13,9 @@
 
 enum { SPEED_POINTS_MAX = 32 };
 
+/* The clock ends there: 292 years. Sums of two times fit 64 bits. */
+#define JOB_TIME_END (1ull << 63)
+
 /* What an iteration uses, in this order. */
 enum { STAGE_STORAGE, STAGE_CPU, STAGE_GPU, STAGE_NETWORK, STAGES };
 
@@ -24,7 +27,7 @@ enum { STAGE_STORAGE, STAGE_CPU, STAGE_GPU, STAGE_NETWORK, STAGES };
  * the reference node has per GPU too it is slower in proportion.
  */
 struct speed {
-	char *name;
+	const char *name; /* borrowed */
 	double work_per_iteration_ns;
 	double start_ns;	     /* work before the first iteration */
 	double cold_ns;		     /* struct job */
@@ -101,7 +104,8 @@ void job_advance(struct job *job, uint64_t now_ns);
  * time attained. */
 double job_left(const struct job *job, uint64_t now_ns);
 double job_attained(const struct job *job, uint64_t now_ns);
-/* When it will be done if nothing changes; UINT64_MAX: it does not run. */
+/* When it will be done if nothing changes, JOB_TIME_END at the latest;
+ * UINT64_MAX: it does not run, or makes no progress. */
 uint64_t job_due(const struct job *job);
 
 /* Thousandths of GPUs that it asks for. */

@@ -9,9 +9,9 @@
 #include "sched/core/schedule.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "common/util.h"
+#include "sched/core/anew.h"
 
 int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		  const void *options, const struct placement_ops *placement,
@@ -288,12 +288,6 @@ static int choose(struct schedule *s, const struct view *v, size_t *n_behind,
 
 /* --- where: on the copy --------------------------------------------------- */
 
-static void take_parts(struct cluster *c, const struct part *parts, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		cluster_take(c, &parts[i]);
-}
-
 static bool still_free(struct cluster *c, const struct job *job)
 {
 	for (size_t i = 0; i < job->n_parts; i++)
@@ -308,13 +302,9 @@ static int start(struct schedule *s, const struct view *v, uint32_t job,
 {
 	size_t n = placement_place(&s->placement, &s->scratch, &v->jobs[job],
 				   s->parts);
-	int r;
+	int r = plan_start(ret, &s->scratch, job, s->parts, n);
 
-	if (!n)
-		return 0;
-	take_parts(&s->scratch, s->parts, n);
-	r = plan_add(ret, ACTION_START, job, s->parts, n);
-	return r < 0 ? r : 1;
+	return r < 0 ? r : n > 0;
 }
 
 /* The same of a job that was taken from the queue. The copy only fills up: a
@@ -368,7 +358,8 @@ static int displace(struct schedule *s, const struct view *v, size_t n,
 		const struct job *job = &v->jobs[q.job];
 
 		if (still_free(&s->scratch, job)) {
-			take_parts(&s->scratch, job->parts, job->n_parts);
+			for (size_t k = 0; k < job->n_parts; k++)
+				cluster_take(&s->scratch, &job->parts[k]);
 			r = queue_run(&s->queue, q);
 		} else {
 			r = plan_add(ret, ACTION_STOP, q.job, NULL, 0);
@@ -444,102 +435,6 @@ static int keep_places(struct schedule *s, const struct view *v,
 	return r < 0 ? r : enqueue_stopped(s, v, ret);
 }
 
-/* --- all anew ------------------------------------------------------------- */
-
-static int one_by_one(struct schedule *s, const struct view *v, size_t n)
-{
-	int r = 0;
-
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = start(s, v, s->chosen[i], &s->all);
-	return r < 0 ? r : 0;
-}
-
-/* The plan that leads from what is to `all`. */
-static int difference(struct schedule *s, const struct view *v,
-		      struct plan *ret)
-{
-	_cleanup_free_ uint8_t *kept = calloc(v->n_jobs + 1, 1);
-	int r = kept ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < s->all.n; i++) {
-		const struct action *a = &s->all.actions[i];
-		const struct part *parts = &s->all.parts[a->first];
-		const struct job *job = &v->jobs[a->job];
-		bool runs = job->state == JOB_RUNNING;
-
-		kept[a->job] = true;
-		if (!runs || !job_holds(job, parts, a->n_parts))
-			r = plan_add(ret, runs ? ACTION_CHANGE : ACTION_START,
-				     a->job, parts, a->n_parts);
-	}
-	for (size_t i = 0; r == 0 && i < v->n_active; i++)
-		if (v->jobs[v->active[i]].state == JOB_RUNNING &&
-		    !kept[v->active[i]])
-			r = plan_add(ret, ACTION_STOP, v->active[i], NULL, 0);
-	return r;
-}
-
-/* Without preemption the running jobs are served first. */
-static size_t prepend_running(struct schedule *s, const struct view *v,
-			      size_t n_chosen)
-{
-	size_t n = 0;
-
-	if (s->ops->preempts)
-		return n_chosen;
-	for (size_t i = 0; i < v->n_active; i++)
-		n += v->jobs[v->active[i]].state == JOB_RUNNING;
-	memmove(&s->chosen[n], s->chosen, n_chosen * sizeof(*s->chosen));
-	n_chosen += n;
-	n = 0;
-	for (size_t i = 0; i < v->n_active; i++)
-		if (v->jobs[v->active[i]].state == JOB_RUNNING)
-			s->chosen[n++] = v->active[i];
-	return n_chosen;
-}
-
-/* In order, a job that found no place holds up those that wait behind it. */
-static int hold_up(struct schedule *s, const struct view *v, size_t n_chosen)
-{
-	_cleanup_free_ uint8_t *placed = calloc(v->n_jobs + 1, 1);
-	bool blocked = false;
-	size_t n = 0;
-
-	if (!placed)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->all.n; i++)
-		placed[s->all.actions[i].job] = true;
-	for (size_t i = 0; i < n_chosen; i++) {
-		if (v->jobs[s->chosen[i]].state != JOB_WAITING)
-			continue;
-		blocked = blocked || !placed[s->chosen[i]];
-		placed[s->chosen[i]] = !blocked;
-	}
-	for (size_t i = 0; i < s->all.n; i++)
-		if (placed[s->all.actions[i].job])
-			s->all.actions[n++] = s->all.actions[i];
-	s->all.n = n;
-	return 0;
-}
-
-static int place_anew(struct schedule *s, const struct view *v, size_t n_chosen,
-		      struct plan *ret)
-{
-	struct placement *p = &s->placement;
-	int r;
-
-	n_chosen = prepend_running(s, v, n_chosen);
-	plan_reset(&s->all);
-	cluster_clear(&s->scratch);
-	r = p->ops->place_all ? p->ops->place_all(p, &s->scratch, v->jobs,
-						  s->chosen, n_chosen, &s->all)
-			      : one_by_one(s, v, n_chosen);
-	if (r >= 0 && s->ops->in_order)
-		r = hold_up(s, v, n_chosen);
-	return r < 0 ? r : difference(s, v, ret);
-}
-
 static int decide_queue(struct schedule *s, const struct view *v,
 			struct plan *ret)
 {
@@ -560,8 +455,13 @@ static int decide_queue(struct schedule *s, const struct view *v,
 	if (r < 0)
 		return r;
 	return s->placement.ops->anew
-		       ? place_anew(s, v, n_chosen, ret)
+		       ? anew_place(s, v, n_chosen, ret)
 		       : keep_places(s, v, n_behind, n_chosen, ret);
+}
+
+void schedule_refresh(struct schedule *s)
+{
+	queue_reset(&s->queue);
 }
 
 /* Of the jobs that run or start; also of those that stop: harmless. */

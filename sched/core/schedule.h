@@ -39,6 +39,8 @@ struct schedule_ops {
 	struct plugin plugin;
 	/* A job that the order puts behind others may lose its GPUs. */
 	bool preempts;
+	/* Jobs whose stages are known take turns (ACTION_GROUP). */
+	bool groups;
 	/* A job that does not fit holds up those behind it. */
 	bool in_order;
 	/* No job waits for ever, whatever arrives after it. */
@@ -98,6 +100,9 @@ void schedule_fini(struct schedule *s);
 /* For a policy's own `decide`: s->sorted, all active jobs if they may be
  * preempted, else those that wait. -ENOMEM. */
 int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n);
+/* Jobs are not what plans have made of them: a live one failed, or repeats
+ * steps. The next decision looks at all of them. */
+void schedule_refresh(struct schedule *s);
 /* What to do now: `ret` is reset first. The plan must be carried out before the
  * next call. -ENOMEM. */
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret);

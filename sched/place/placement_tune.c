@@ -25,6 +25,15 @@ struct tune {
 	size_t parts_allocated;
 	struct victim *victims;
 	size_t victims_allocated;
+	/* the plan's parts on each node: the last one, counted from 1, and for
+	 * each part whose it is, and the one before it there */
+	size_t *last;
+	struct on_node *on_node;
+	size_t last_allocated, on_node_allocated;
+};
+
+struct on_node {
+	size_t action, before;
 };
 
 /* A job that has more than its share on a node. */
@@ -70,30 +79,43 @@ static int compare(const void *a, const void *b)
 	return x->action < y->action ? -1 : x->action > y->action;
 }
 
+/* The last action of the plan has its parts. */
+static int see_parts(struct tune *t, const struct plan *plan)
+{
+	const struct action *a = &plan->actions[plan->n - 1];
+	int r = util_reserve(&t->on_node, &t->on_node_allocated, plan->n_parts,
+			     sizeof(*t->on_node));
+
+	for (size_t k = a->first; r == 0 && k < a->first + a->n_parts; k++) {
+		size_t *last = &t->last[plan->parts[k].node];
+
+		t->on_node[k] = (struct on_node){ plan->n - 1, *last };
+		*last = k + 1;
+	}
+	return r;
+}
+
 static int find_victims(struct tune *t, const struct plan *plan, uint32_t node,
 			size_t *ret_n)
 {
 	size_t n = 0;
 	int r;
 
-	for (size_t i = 0; i < plan->n; i++) {
-		const struct action *a = &plan->actions[i];
+	for (size_t k = t->last[node]; k; k = t->on_node[k - 1].before) {
+		const struct part *p = &plan->parts[k - 1];
+		size_t action = t->on_node[k - 1].action;
+		double gpus = part_gpus(p);
 
-		for (size_t k = 0; k < a->n_parts; k++) {
-			const struct part *p = &plan->parts[a->first + k];
-			double gpus = part_gpus(p);
-
-			if (p->node != node || !p->gpus)
-				continue;
-			r = util_reserve(&t->victims, &t->victims_allocated,
-					 n + 1, sizeof(*t->victims));
-			if (r < 0)
-				return r;
-			t->victims[n++] =
-				(struct victim){ i, a->n_parts,
-						 p->cpu_milli / gpus,
-						 (double)p->memory_mib / gpus };
-		}
+		if (!p->gpus)
+			continue;
+		r = util_reserve(&t->victims, &t->victims_allocated, n + 1,
+				 sizeof(*t->victims));
+		if (r < 0)
+			return r;
+		t->victims[n++] =
+			(struct victim){ action, plan->actions[action].n_parts,
+					 p->cpu_milli / gpus,
+					 (double)p->memory_mib / gpus };
 	}
 	if (n)
 		qsort(t->victims, n, sizeof(*t->victims), compare);
@@ -145,7 +167,7 @@ static int make_room(struct placement *p, struct cluster *c,
 	return r;
 }
 
-/* 1: placed; 0: no room. */
+/* It has no place where there is no room. */
 static int squeeze_in(struct placement *p, struct cluster *c,
 		      const struct job *jobs, uint32_t which, struct plan *plan)
 {
@@ -170,12 +192,13 @@ static int squeeze_in(struct placement *p, struct cluster *c,
 		if (r == 0)
 			cluster_take(c, part);
 	}
-	if (r == 0 && n && k == n)
+	if (r == 0 && n && k == n) {
 		r = plan_add(plan, ACTION_START, which, t->parts, n);
-	else
-		while (k--)
-			cluster_give(c, &t->parts[k]);
-	return r < 0 ? r : n && k == n;
+		return r < 0 ? r : see_parts(t, plan);
+	}
+	while (k--)
+		cluster_give(c, &t->parts[k]);
+	return r;
 }
 
 /* --- all jobs ------------------------------------------------------------- */
@@ -194,18 +217,23 @@ static int place_one(struct placement *p, struct cluster *c,
 	}
 	if (r < 0 || !n)
 		return r < 0 ? r : squeeze_in(p, c, jobs, which, plan);
-	return plan_start(plan, c, which, t->parts, n);
+	r = plan_start(plan, c, which, t->parts, n);
+	return r < 0 ? r : see_parts(t, plan);
 }
 
 static int tune_place_all(struct placement *p, struct cluster *c,
 			  const struct job *jobs, const uint32_t *which,
 			  size_t n, struct plan *ret)
 {
-	int r = 0;
+	struct tune *t = p->state;
+	int r = util_reserve_anew(&t->last, &t->last_allocated, c->n,
+				  sizeof(*t->last));
 
-	for (size_t i = 0; r >= 0 && i < n; i++)
+	if (r == 0)
+		memset(t->last, 0, c->n * sizeof(*t->last));
+	for (size_t i = 0; r == 0 && i < n; i++)
 		r = place_one(p, c, jobs, which[i], ret);
-	return MIN(r, 0);
+	return r;
 }
 
 static void tune_end(struct placement *p)
@@ -214,6 +242,8 @@ static void tune_end(struct placement *p)
 
 	free(t->parts);
 	free(t->victims);
+	free(t->last);
+	free(t->on_node);
 }
 
 const struct placement_ops placement_tune = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "sched/policy/others.h"
 
 /* The jobs that wait, in the order in which groups are filled. */
 struct line {
@@ -127,25 +128,6 @@ static int start_group(struct schedule *s, const struct view *v,
 	return r;
 }
 
-/* --- the rest ------------------------------------------------------------- */
-
-static int start_others(struct schedule *s, const struct view *v,
-			struct plan *ret)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
-		size_t n;
-
-		if (job->state != JOB_WAITING || is_grouped(job))
-			continue;
-		n = placement_place(&s->placement, &s->scratch, job, s->parts);
-		r = plan_start(ret, &s->scratch, v->active[i], s->parts, n);
-	}
-	return r;
-}
-
 int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
 		  struct plan *ret)
 {
@@ -159,7 +141,7 @@ int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
 			if (s->scratch.nodes[i].gpu_free[k] == GPU_MILLI)
 				r = start_group(s, v, g, &l, i, k, ret);
 	if (r == 0)
-		r = start_others(s, v, ret);
+		r = others_start(s, v, is_grouped, ret);
 	free(l.jobs);
 	free(l.started);
 	return r;

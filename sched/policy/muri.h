@@ -44,4 +44,22 @@ int muri_begin(struct schedule *s, const struct view *v, struct err *err);
 int muri_decide(struct schedule *s, const struct view *v, struct plan *ret);
 void muri_end(struct schedule *s);
 
+/* Both: `order` is their key. */
+#define MURI_SCHEDULE(word, text, order)                                   \
+	const struct schedule_ops schedule_##word = {                      \
+		.plugin = { .name = #word,                                 \
+			    .summary = text,                               \
+			    .state_size = sizeof(struct muri),             \
+			    .options = muri_fields,                        \
+			    .defaults = &muri_defaults,                    \
+			    .options_size = sizeof(struct muri_options) }, \
+		.preempts = true,                                          \
+		.groups = true,                                            \
+		.places = true,                                            \
+		.key = order,                                              \
+		.decide = muri_decide,                                     \
+		.begin = muri_begin,                                       \
+		.end = muri_end,                                           \
+	}
+
 #endif

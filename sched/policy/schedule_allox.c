@@ -24,7 +24,7 @@
 
 #include "common/conf/conf.h"
 #include "common/util.h"
-#include "sched/core/schedule.h"
+#include "sched/policy/others.h"
 #include "sched/solver/assign.h"
 
 /* Jobs in a matching at most. Source: the paper's simulator. */
@@ -55,6 +55,12 @@ struct machine {
 	bool kept;
 };
 
+struct allox_user {
+	double service;
+	uint32_t first; /* place of its first job among the users' */
+	uint32_t user;
+};
+
 struct allox {
 	struct machine *machines;
 	size_t n_machines;
@@ -62,8 +68,8 @@ struct allox {
 	double *cost;
 	size_t cost_allocated;
 	uint32_t *columns, *jobs;
-	uint32_t *by_service; /* users */
-	size_t jobs_allocated;
+	struct allox_user *users; /* with jobs that wait */
+	uint32_t *rank;		  /* of each user among them */
 };
 
 static int allox_begin(struct schedule *s, const struct view *v,
@@ -77,10 +83,11 @@ static int allox_begin(struct schedule *s, const struct view *v,
 		n += MAX(v->cluster->nodes[i].n_gpus, 1);
 	a->machines = calloc(n + 1, sizeof(*a->machines));
 	a->service = calloc(v->n_users + 1, sizeof(*a->service));
-	a->by_service = calloc(v->n_users + 1, sizeof(*a->by_service));
+	a->users = calloc(v->n_users + 1, sizeof(*a->users));
+	a->rank = calloc(v->n_users + 1, sizeof(*a->rank));
 	a->columns = calloc(MOST, sizeof(*a->columns));
 	a->jobs = calloc(MOST, sizeof(*a->jobs));
-	return a->machines && a->service && a->by_service && a->columns &&
+	return a->machines && a->service && a->users && a->rank && a->columns &&
 			       a->jobs
 		       ? 0
 		       : -ENOMEM;
@@ -94,7 +101,8 @@ static void allox_end(struct schedule *s)
 		return;
 	free(a->machines);
 	free(a->service);
-	free(a->by_service);
+	free(a->users);
+	free(a->rank);
 	free(a->columns);
 	free(a->jobs);
 	free(a->cost);
@@ -192,33 +200,42 @@ static double shortest(const struct job *job)
 				    : job->work_ns;
 }
 
-/* Users whose service is least get the first places of `by_service`; those
- * that have no job waiting are not in it. */
+/* Jobs of none or of several GPUs are for no machine. */
+static bool is_matched(const struct job *job)
+{
+	return job->n_gpus == 1;
+}
+
+static int less_served(const void *x, const void *y)
+{
+	const struct allox_user *a = x, *b = y;
+
+	if (a->service != b->service)
+		return a->service < b->service ? -1 : 1;
+	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+/* Give the users with jobs that wait their ranks: 0 is who was served least,
+ * of equal ones whose job came first. How many there are. */
 static size_t rank_users(struct allox *a, const struct view *v)
 {
 	size_t n = 0;
 
+	for (size_t u = 0; u < v->n_users; u++)
+		a->rank[u] = UINT32_MAX;
 	for (size_t i = 0; i < v->n_active; i++) {
 		const struct job *job = &v->jobs[v->active[i]];
-		size_t k = 0;
 
-		if (job->state != JOB_WAITING)
+		if (job->state != JOB_WAITING || a->rank[job->user] == 0)
 			continue;
-		while (k < n && a->by_service[k] != job->user)
-			k++;
-		if (k == n)
-			a->by_service[n++] = job->user;
+		a->rank[job->user] = 0;
+		a->users[n] = (struct allox_user){ a->service[job->user],
+						   (uint32_t)n, job->user };
+		n++;
 	}
-	for (size_t i = 1; i < n; i++)
-		for (size_t k = i;
-		     k && a->service[a->by_service[k]] <
-				  a->service[a->by_service[k - 1]];
-		     k--) {
-			uint32_t user = a->by_service[k];
-
-			a->by_service[k] = a->by_service[k - 1];
-			a->by_service[k - 1] = user;
-		}
+	qsort(a->users, n, sizeof(*a->users), less_served);
+	for (size_t i = 0; i < n; i++)
+		a->rank[a->users[i].user] = (uint32_t)i;
 	return n;
 }
 
@@ -263,11 +280,9 @@ static int see_jobs(struct allox *a, const struct view *v,
 		return -ENOMEM;
 	for (i = 0; i < v->n_active; i++) {
 		const struct job *job = &v->jobs[v->active[i]];
-		bool allowed = false;
 
-		for (size_t k = 0; k < n_users; k++)
-			allowed = allowed || a->by_service[k] == job->user;
-		if (job->state == JOB_WAITING && allowed && job->n_gpus == 1 &&
+		if (job->state == JOB_WAITING && is_matched(job) &&
+		    a->rank[job->user] < n_users &&
 		    !in_plan(plan, v->active[i]))
 			c[n++] = (struct candidate){ v->active[i], job->work_ns,
 						     job->cpu_work_ns > 0
@@ -393,27 +408,6 @@ static int start_matched(struct schedule *s, const struct view *v, size_t n,
 	return 0;
 }
 
-/* --- the rest ------------------------------------------------------------- */
-
-/* Jobs that are for no machine, of no GPU or of several. */
-static int start_others(struct schedule *s, const struct view *v,
-			struct plan *ret)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
-		size_t n;
-
-		if (job->state != JOB_WAITING || job->n_gpus == 1 ||
-		    in_plan(ret, v->active[i]))
-			continue;
-		n = placement_place(&s->placement, &s->scratch, job, s->parts);
-		r = plan_start(ret, &s->scratch, v->active[i], s->parts, n);
-	}
-	return r;
-}
-
 static int allox_decide(struct schedule *s, const struct view *v,
 			struct plan *ret)
 {
@@ -442,7 +436,7 @@ static int allox_decide(struct schedule *s, const struct view *v,
 				r = start_matched(s, v, n, ret);
 		}
 	}
-	return r < 0 ? r : start_others(s, v, ret);
+	return r < 0 ? r : others_start(s, v, is_matched, ret);
 }
 
 const struct schedule_ops schedule_allox = {

@@ -4,7 +4,9 @@
  * of comes next. Source: Ghodsi et al., "Dominant Resource Fairness", NSDI
  * 2011. The order of a user's own jobs is an option: AlloX compares itself with
  * first come, first served (DRF-FIFO) and with the shortest job first
- * (DRF-SJF).
+ * (DRF-SJF). With `cpus` a job also runs on a node without GPUs: on the kind of
+ * machine where it is faster, else on the other one (DRF-Ext there, whose paper
+ * leaves open how a machine is chosen).
  */
 #include <errno.h>
 #include <math.h>
@@ -14,9 +16,11 @@
 #include "common/util.h"
 #include "common/word.h"
 #include "sched/core/schedule.h"
+#include "sched/policy/kinds.h"
 
 struct drf_options {
 	char *queue;
+	bool cpus;
 };
 
 static const char *const queues[] = { "fifo", "sjf", "random" };
@@ -34,6 +38,8 @@ static const struct conf_field drf_fields[] = {
 	  .check = check_queue,
 	  .help = "order of the jobs of a user: fifo, sjf (shortest first), "
 		  "random" },
+	{ "cpus", CONF_BOOL, offsetof(struct drf_options, cpus),
+	  .help = "jobs also run on nodes without GPUs" },
 	{ 0 },
 };
 
@@ -48,6 +54,7 @@ struct drf {
 	struct drf_user *users;
 	double *draws; /* of each job, for random */
 	int queue;
+	bool cpus;
 };
 
 static int drf_begin(struct schedule *s, const struct view *v, struct err *err)
@@ -55,6 +62,7 @@ static int drf_begin(struct schedule *s, const struct view *v, struct err *err)
 	const struct drf_options *o = s->options ? s->options : &drf_defaults;
 	struct drf *d = s->state;
 
+	d->cpus = o->cpus;
 	d->queue = WORD_FIND(queues, "queue", o->queue, err);
 	d->users = calloc(v->n_users + 1, sizeof(*d->users));
 	d->draws = malloc((v->n_jobs + 1) * sizeof(*d->draws));
@@ -80,13 +88,24 @@ static double share(double part, uint64_t whole)
 	return whole ? part / (double)whole : 0;
 }
 
-static void count(struct drf_user *u, const struct capacity *whole,
+/* A job has a node without GPUs to itself. */
+static uint32_t cpus_of(const struct drf *d, const struct view *v,
+			const struct part *p)
+{
+	const struct node *n = &v->cluster->nodes[p->node];
+
+	return d->cpus && kinds_is_cpu(n) ? n->cpu_milli : p->cpu_milli;
+}
+
+static void count(const struct drf *d, struct drf_user *u, const struct view *v,
 		  const struct part *parts, size_t n)
 {
+	const struct capacity *whole = &v->cluster->whole;
+
 	for (size_t i = 0; i < n; i++) {
 		u->gpu += share(part_gpus(&parts[i]) * parts[i].gpu_milli,
 				whole->gpu_milli);
-		u->cpu += share(parts[i].cpu_milli, whole->cpu_milli);
+		u->cpu += share(cpus_of(d, v, &parts[i]), whole->cpu_milli);
 		u->memory +=
 			share((double)parts[i].memory_mib, whole->memory_mib);
 	}
@@ -142,12 +161,12 @@ static int start_next(struct schedule *s, const struct view *v,
 			}
 		if (!best)
 			return 0;
-		n = placement_place(&s->placement, &s->scratch, &v->jobs[job],
-				    s->parts);
+		n = d->cpus ? kinds_place_any(s, &v->jobs[job])
+			    : kinds_place(s, &v->jobs[job], ON_GPU);
 		best->stuck = n == 0;
 		if (!n)
 			continue;
-		count(best, &v->cluster->whole, s->parts, n);
+		count(d, best, v, s->parts, n);
 		planned[job] = true;
 		r = plan_start(ret, &s->scratch, job, s->parts, n);
 		if (r < 0)
@@ -170,8 +189,7 @@ static int drf_decide(struct schedule *s, const struct view *v,
 	for (size_t i = 0; i < v->n_active; i++) {
 		const struct job *job = &v->jobs[v->active[i]];
 
-		count(&d->users[job->user], &v->cluster->whole, job->parts,
-		      job->n_parts);
+		count(d, &d->users[job->user], v, job->parts, job->n_parts);
 	}
 	cluster_sync(&s->scratch, v->cluster);
 	do {
@@ -183,8 +201,7 @@ static int drf_decide(struct schedule *s, const struct view *v,
 
 const struct schedule_ops schedule_drf = {
 	.plugin = { .name = "drf",
-		    .summary = "dominant resource fairness between users, on "
-			       "GPUs",
+		    .summary = "dominant resource fairness between users",
 		    .state_size = sizeof(struct drf),
 		    .options = drf_fields,
 		    .defaults = &drf_defaults,

@@ -2,26 +2,51 @@
 /*
  * Equal share: each user has as many GPUs as any other, whether they are used
  * or not, and serves jobs there as they come. What AlloX calls ES. A user whose
- * share is less than what its next job needs may still run that job alone.
+ * share is less than what its next job needs may still run that job alone. With
+ * `cpus` the nodes without GPUs are shared out as well, a job on each; a job
+ * runs where it is faster if the share of its user allows, else on the other
+ * kind.
  */
 #include <errno.h>
+#include <string.h>
 
+#include "common/conf/conf.h"
 #include "common/util.h"
-#include "sched/core/schedule.h"
+#include "sched/policy/kinds.h"
 
+struct es_options {
+	bool cpus;
+};
+
+static const struct conf_field es_fields[] = {
+	{ "cpus", CONF_BOOL, offsetof(struct es_options, cpus),
+	  .help = "share out nodes without GPUs as well" },
+	{ 0 },
+};
+
+static const struct es_options es_defaults = { 0 };
+
+/* Of a kind: thousandths of GPUs, nodes. */
 struct es {
-	uint64_t *held_milli; /* by each user, of GPUs */
+	uint64_t whole[KINDS];
+	uint64_t (*held)[KINDS]; /* by each user */
 	bool *stuck;
+	bool cpus;
 };
 
 static int es_begin(struct schedule *s, const struct view *v, struct err *err)
 {
+	const struct es_options *o = s->options ? s->options : &es_defaults;
 	struct es *e = s->state;
 
 	(void)err;
-	e->held_milli = calloc(v->n_users + 1, sizeof(*e->held_milli));
+	e->cpus = o->cpus;
+	e->whole[ON_GPU] = v->cluster->whole.gpu_milli;
+	for (size_t i = 0; i < v->cluster->n; i++)
+		e->whole[ON_CPU] += kinds_is_cpu(&v->cluster->nodes[i]);
+	e->held = calloc(v->n_users + 1, sizeof(*e->held));
 	e->stuck = calloc(v->n_users + 1, sizeof(*e->stuck));
-	return e->held_milli && e->stuck ? 0 : -ENOMEM;
+	return e->held && e->stuck ? 0 : -ENOMEM;
 }
 
 static void es_end(struct schedule *s)
@@ -30,27 +55,45 @@ static void es_end(struct schedule *s)
 
 	if (!e)
 		return;
-	free(e->held_milli);
+	free(e->held);
 	free(e->stuck);
+}
+
+static uint64_t need_of(const struct job *job, int kind)
+{
+	return kind == ON_CPU ? 1 : job_gpu_milli(job);
+}
+
+/* Within the share of its user, or as the only job there. */
+static size_t place_within(struct schedule *s, const struct view *v,
+			   const struct job *job, int kind)
+{
+	struct es *e = s->state;
+	uint64_t *held = &e->held[job->user][kind];
+	uint64_t need = need_of(job, kind);
+	size_t n = 0;
+
+	if (!*held || *held + need <= e->whole[kind] / MAX(v->n_users, 1))
+		n = kinds_place(s, job, kind);
+	if (n)
+		*held += need;
+	return n;
 }
 
 static int es_start(struct schedule *s, const struct view *v, uint32_t which,
 		    struct plan *ret)
 {
 	const struct job *job = &v->jobs[which];
-	uint64_t share = v->cluster->whole.gpu_milli / MAX(v->n_users, 1);
 	struct es *e = s->state;
-	size_t n = 0;
+	int first = e->cpus ? kinds_best(job) : ON_GPU;
+	size_t n;
 
 	if (e->stuck[job->user])
 		return 0;
-	if (!e->held_milli[job->user] ||
-	    e->held_milli[job->user] + job_gpu_milli(job) <= share)
-		n = placement_place(&s->placement, &s->scratch, job, s->parts);
+	n = place_within(s, v, job, first);
+	if (!n && e->cpus)
+		n = place_within(s, v, job, kinds_other(first));
 	e->stuck[job->user] = n == 0;
-	if (!n)
-		return 0;
-	e->held_milli[job->user] += job_gpu_milli(job);
 	return plan_start(ret, &s->scratch, which, s->parts, n);
 }
 
@@ -59,14 +102,15 @@ static int es_decide(struct schedule *s, const struct view *v, struct plan *ret)
 	struct es *e = s->state;
 	int r = 0;
 
-	for (size_t u = 0; u < v->n_users; u++) {
-		e->held_milli[u] = 0;
-		e->stuck[u] = false;
+	memset(e->held, 0, v->n_users * sizeof(*e->held));
+	memset(e->stuck, 0, v->n_users * sizeof(*e->stuck));
+	for (size_t i = 0; i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+		int kind = kinds_of(job);
+
+		if (job->state == JOB_RUNNING)
+			e->held[job->user][kind] += need_of(job, kind);
 	}
-	for (size_t i = 0; i < v->n_active; i++)
-		if (v->jobs[v->active[i]].state == JOB_RUNNING)
-			e->held_milli[v->jobs[v->active[i]].user] +=
-				job_gpu_milli(&v->jobs[v->active[i]]);
 	cluster_sync(&s->scratch, v->cluster);
 	for (size_t i = 0; r == 0 && i < v->n_active; i++)
 		if (v->jobs[v->active[i]].state == JOB_WAITING)
@@ -78,7 +122,10 @@ const struct schedule_ops schedule_es = {
 	.plugin = { .name = "es",
 		    .summary = "equal share: a fixed number of GPUs for each "
 			       "user",
-		    .state_size = sizeof(struct es) },
+		    .state_size = sizeof(struct es),
+		    .options = es_fields,
+		    .defaults = &es_defaults,
+		    .options_size = sizeof(struct es_options) },
 	.decide = es_decide,
 	.begin = es_begin,
 	.end = es_end,

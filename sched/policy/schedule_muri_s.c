@@ -8,18 +8,7 @@ static double muri_s_key(const struct job *job, uint64_t now_ns)
 	return job_left(job, now_ns) * (double)job_gpu_milli(job);
 }
 
-const struct schedule_ops schedule_muri_s = {
-	.plugin = { .name = "muri_s",
-		    .summary = "Muri-S: groups that take turns, shortest "
-			       "remaining time x GPUs first",
-		    .state_size = sizeof(struct muri),
-		    .options = muri_fields,
-		    .defaults = &muri_defaults,
-		    .options_size = sizeof(struct muri_options) },
-	.preempts = true,
-	.places = true,
-	.key = muri_s_key,
-	.decide = muri_decide,
-	.begin = muri_begin,
-	.end = muri_end,
-};
+MURI_SCHEDULE(
+	muri_s,
+	"Muri-S: groups that take turns, shortest remaining time x GPUs first",
+	muri_s_key);

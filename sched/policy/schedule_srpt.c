@@ -8,16 +8,12 @@
  * there are machines for, those that a GPU speeds up most come first: to give
  * GPUs to the shortest is worse than AlloX. Each job gets a machine of the kind
  * where it is faster, else one of the other: a free one, or that of the last of
- * the jobs behind it. A machine is a GPU, or a node without GPUs, for one job.
- * The share of a job that is done holds on both kinds.
+ * the jobs behind it. The share of a job that is done holds on both kinds.
  */
-#include <math.h>
 #include <string.h>
 
 #include "common/util.h"
-#include "sched/core/schedule.h"
-
-enum { ON_GPU, ON_CPU, KINDS };
+#include "sched/policy/kinds.h"
 
 /* Where a job is to run, while the plan is made. */
 enum { KEPT, EVICTED, PLACED };
@@ -39,28 +35,6 @@ static void srpt_end(struct schedule *s)
 	free(p->queue);
 }
 
-static double work_on(const struct job *job, int kind)
-{
-	if (kind == ON_CPU)
-		return job->cpu_work_ns > 0 ? job->cpu_work_ns : INFINITY;
-	return job->work_ns;
-}
-
-/* The kind on which it is faster; a job that asks for no GPU counts as one on
- * GPUs: the placement says where it runs. */
-static int best_kind(const struct job *job)
-{
-	return job->n_gpus && work_on(job, ON_CPU) < work_on(job, ON_GPU)
-		       ? ON_CPU
-		       : ON_GPU;
-}
-
-/* That on which it runs. */
-static int kind_of(const struct job *job)
-{
-	return job->n_gpus && !job->parts[0].gpus ? ON_CPU : ON_GPU;
-}
-
 static int shorter(const void *a, const void *b)
 {
 	const struct queued *x = a, *y = b;
@@ -78,7 +52,7 @@ static size_t count_served(const struct srpt *p, const struct view *v)
 	size_t n = 0;
 
 	for (size_t i = 0; i < v->cluster->n; i++)
-		machines += !v->cluster->nodes[i].n_gpus;
+		machines += kinds_is_cpu(&v->cluster->nodes[i]);
 	for (; n < p->n; n++) {
 		const struct job *job = &v->jobs[p->queue[n].job];
 		uint64_t need = job->cpu_work_ns > 0 ? 0 : job->n_gpus;
@@ -106,9 +80,9 @@ static int make_queue(struct srpt *p, const struct view *v)
 		const struct job *job = &v->jobs[v->active[i]];
 		double left = job_left(job, v->now_ns) / job->work_ns;
 
-		p->queue[i] =
-			(struct queued){ left * work_on(job, best_kind(job)),
-					 v->active[i] };
+		p->queue[i] = (struct queued){
+			left * kinds_work(job, kinds_best(job)), v->active[i]
+		};
 	}
 	p->n = v->n_active;
 	memset(p->fate, KEPT, p->n);
@@ -117,36 +91,12 @@ static int make_queue(struct srpt *p, const struct view *v)
 	for (size_t i = 0; i < n; i++) {
 		const struct job *job = &v->jobs[p->queue[i].job];
 
-		p->queue[i].key = -work_on(job, ON_CPU) / work_on(job, ON_GPU);
+		p->queue[i].key =
+			-kinds_work(job, ON_CPU) / kinds_work(job, ON_GPU);
 	}
 	qsort(p->queue, n, sizeof(*p->queue), shorter);
 	p->last[ON_GPU] = p->last[ON_CPU] = p->n;
 	return 0;
-}
-
-/* The first node without GPUs and without a job that has the CPUs. */
-static size_t place_on_cpu(const struct cluster *c, const struct job *job,
-			   struct part *ret)
-{
-	if (job->cpu_work_ns <= 0)
-		return 0;
-	for (uint32_t i = 0; i < c->n; i++) {
-		const struct node *n = &c->nodes[i];
-
-		*ret = (struct part){ .node = i,
-				      .cpu_milli = job->alone_cpu_milli };
-		if (!n->n_gpus && !n->held[PART_NO_GPU] &&
-		    n->cpu_free >= job->alone_cpu_milli)
-			return 1;
-	}
-	return 0;
-}
-
-static size_t place(struct schedule *s, const struct job *job, int kind)
-{
-	return kind == ON_CPU ? place_on_cpu(&s->scratch, job, s->parts)
-			      : placement_place(&s->placement, &s->scratch, job,
-						s->parts);
 }
 
 static void give(struct schedule *s, const struct job *job)
@@ -165,19 +115,13 @@ static bool evict(struct schedule *s, const struct view *v, size_t at, int kind)
 		const struct job *job = &v->jobs[p->queue[i].job];
 
 		if (job->state != JOB_RUNNING || p->fate[i] != KEPT ||
-		    kind_of(job) != kind)
+		    kinds_of(job) != kind)
 			continue;
 		give(s, job);
 		p->fate[i] = EVICTED;
 		return true;
 	}
 	return false;
-}
-
-static bool has_these(const struct schedule *s, const struct job *job, size_t n)
-{
-	return job->n_parts == n &&
-	       !memcmp(job->parts, s->parts, n * sizeof(*s->parts));
 }
 
 /* Find it a place; 1: done. */
@@ -188,11 +132,11 @@ static int serve(struct schedule *s, const struct view *v, size_t at, int kind,
 	uint32_t which = p->queue[at].job;
 	const struct job *job = &v->jobs[which];
 	bool runs = job->state == JOB_RUNNING;
-	size_t n = place(s, job, kind);
+	size_t n = kinds_place(s, job, kind);
 	int r;
 
 	while (!n && evict(s, v, at, kind))
-		n = place(s, job, kind);
+		n = kinds_place(s, job, kind);
 	if (!n)
 		return 0;
 	if (runs && p->fate[at] == KEPT)
@@ -200,7 +144,7 @@ static int serve(struct schedule *s, const struct view *v, size_t at, int kind,
 	for (size_t i = 0; i < n; i++)
 		cluster_take(&s->scratch, &s->parts[i]);
 	p->fate[at] = PLACED;
-	if (runs && has_these(s, job, n))
+	if (runs && job_holds(job, s->parts, n))
 		return 1;
 	r = plan_add(ret, runs ? ACTION_CHANGE : ACTION_START, which, s->parts,
 		     n);
@@ -217,15 +161,14 @@ static int srpt_decide(struct schedule *s, const struct view *v,
 	for (size_t i = 0; r >= 0 && i < p->n; i++) {
 		const struct job *job = &v->jobs[p->queue[i].job];
 		bool kept = job->state == JOB_RUNNING && p->fate[i] == KEPT;
-		int best = best_kind(job);
+		int best = kinds_best(job);
 
-		if (kept && kind_of(job) == best)
+		if (kept && kinds_of(job) == best)
 			continue;
 		r = serve(s, v, i, best, ret);
 		/* one that runs where it is slower keeps that */
 		if (r == 0 && !kept && job->n_gpus)
-			r = serve(s, v, i, best == ON_GPU ? ON_CPU : ON_GPU,
-				  ret);
+			r = serve(s, v, i, kinds_other(best), ret);
 		if (r == 0 && p->fate[i] == EVICTED)
 			r = plan_add(ret, ACTION_STOP, p->queue[i].job, NULL,
 				     0);

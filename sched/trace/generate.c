@@ -79,7 +79,7 @@ static const char *mix_draw(const struct mix *m, struct rng *rng)
 /* --- jobs ----------------------------------------------------------------- */
 
 struct streams {
-	struct rng arrivals, work, gpus, classes, users;
+	struct rng arrivals, work, gpus, classes, users, slowdown;
 };
 
 int generate_gpus(const char *word, uint32_t *ret, struct err *err)
@@ -93,6 +93,30 @@ int generate_gpus(const char *word, uint32_t *ret, struct err *err)
 			       word, WORKLOAD_GPUS_MAX);
 	*ret = (uint32_t)n;
 	return 0;
+}
+
+int generate_slowdown(const char *word, double *ret, struct err *err)
+{
+	if (units_parse_double(word, ret) < 0 || *ret < 1e-3 || *ret > 1e6)
+		return err_set(err, -EINVAL,
+			       "'%s' is not a factor from 0.001 to 1e6", word);
+	return 0;
+}
+
+static int slow_down(const struct generate *g, struct streams *s,
+		     struct job *job, struct err *err)
+{
+	double factor;
+	int r = 0;
+
+	if (!g->slowdown.n)
+		return 0;
+	r = generate_slowdown(mix_draw(&g->slowdown, &s->slowdown), &factor,
+			      err);
+	if (r == 0)
+		job->cpu_work_ns = MIN(factor * job->work_ns,
+				       NS_PER_S * WORKLOAD_SECONDS_MAX);
+	return r;
 }
 
 static int generate_job(const struct generate *g, struct streams *s,
@@ -118,6 +142,8 @@ static int generate_job(const struct generate *g, struct streams *s,
 			       w->n, WORKLOAD_SECONDS_MAX);
 	job.arrival_ns = (uint64_t)(*now_s * NS_PER_S);
 	r = generate_gpus(mix_draw(&g->gpus, &s->gpus), &job.n_gpus, err);
+	if (r == 0)
+		r = slow_down(g, s, &job, err);
 	snprintf(user, sizeof(user), "user%zu",
 		 (size_t)rng_below(&s->users, g->users));
 	if (r == 0)
@@ -137,6 +163,7 @@ int generate_workload(const struct generate *g, struct workload *ret,
 		.gpus = rng_stream(g->seed, "sched.gpus", 0),
 		.classes = rng_stream(g->seed, "sched.classes", 0),
 		.users = rng_stream(g->seed, "sched.users", 0),
+		.slowdown = rng_stream(g->seed, "sched.slowdown", 0),
 	};
 	double now_s = 0;
 	int r = 0;
@@ -149,14 +176,20 @@ int generate_workload(const struct generate *g, struct workload *ret,
 
 int generate_print(const struct workload *w, FILE *f)
 {
-	fprintf(f, "name,user,class,arrival_s,gpus,work_s\n");
+	bool cpus = w->n && w->jobs[0].cpu_work_ns > 0;
+
+	fprintf(f, "name,user,class,arrival_s,gpus,work_s%s\n",
+		cpus ? ",cpu_work_s" : "");
 	for (size_t i = 0; i < w->n; i++) {
 		const struct job *job = &w->jobs[i];
 
-		fprintf(f, "%s,%s,%s,%.9g,%u,%.9g\n", job->name,
+		fprintf(f, "%s,%s,%s,%.9g,%u,%.9g", job->name,
 			w->users[job->user], w->classes[job->class],
 			(double)job->arrival_ns / NS_PER_S, job->n_gpus,
 			job->work_ns / NS_PER_S);
+		if (cpus)
+			fprintf(f, ",%.9g", job->cpu_work_ns / NS_PER_S);
+		fputc('\n', f);
 	}
 	return ferror(f) ? -EIO : 0;
 }

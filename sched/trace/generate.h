@@ -21,8 +21,10 @@ struct mix {
 int mix_parse(const char *text, struct mix *ret, struct err *err);
 void mix_fini(struct mix *m);
 
-/* A number of GPUs, from 1 to WORKLOAD_GPUS_MAX. -EINVAL with a text. */
+/* A number of GPUs, from 1 to WORKLOAD_GPUS_MAX; a factor. -EINVAL with a
+ * text. */
 int generate_gpus(const char *word, uint32_t *ret, struct err *err);
+int generate_slowdown(const char *word, double *ret, struct err *err);
 
 struct generate {
 	uint64_t seed, jobs, users;
@@ -31,6 +33,8 @@ struct generate {
 	double sigma;	      /* of its logarithm; 0: all alike */
 	struct mix gpus;      /* words are numbers of GPUs */
 	struct mix classes;
+	/* how many times longer a job takes without GPU; none: it needs one */
+	struct mix slowdown;
 };
 
 /* Each quantity has a random stream of its own, so that changing one leaves

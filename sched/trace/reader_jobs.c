@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The format of gpemu-sched itself; docs/scheduling.md has its columns. */
+/* The format of gpemu-sched itself; gpemu-sched(1) has its columns. */
 #include <inttypes.h>
 
 #include "common/units.h"

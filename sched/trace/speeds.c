@@ -29,28 +29,6 @@ static const char *const columns[N_COLUMNS] = {
 	"start_s", "cold_s",	  "busy_half_mib",
 };
 
-/* Takes over the name. */
-static int find_or_add(struct workload *w, char *name, struct speed **ret)
-{
-	int r;
-
-	for (size_t i = 0; i < w->n_speeds; i++)
-		if (!strcmp(w->speeds[i].name, name)) {
-			free(name);
-			*ret = &w->speeds[i];
-			return 0;
-		}
-	r = util_reserve(&w->speeds, &w->speeds_allocated, w->n_speeds + 1,
-			 sizeof(*w->speeds));
-	if (r < 0) {
-		free(name);
-		return r;
-	}
-	*ret = &w->speeds[w->n_speeds++];
-	**ret = (struct speed){ .name = name };
-	return 0;
-}
-
 static int add_point(const struct rows *c, const int *at, struct speed *s,
 		     double cpus, double speed)
 {
@@ -88,9 +66,9 @@ static int read_point(struct rows *c, const int *at, struct speed *s)
 static int read_row(struct rows *c, const int *at, struct workload *w)
 {
 	double iteration_s, start_s, cold_s;
+	_cleanup_free_ char *name = NULL;
 	struct speed *s = NULL;
 	uint64_t busy_half;
-	char *name;
 	int r = rows_number(c, at[ITERATION], "iteration_s", 1e-9, 1e6,
 			    &iteration_s);
 
@@ -106,7 +84,7 @@ static int read_row(struct rows *c, const int *at, struct workload *w)
 	if (r == 0 && !name)
 		r = rows_error(c, &c->f[at[MODEL]], "model: must not be empty");
 	if (r == 0)
-		r = find_or_add(w, name, &s);
+		r = workload_speed(w, name, &s);
 	if (r < 0)
 		return r;
 	if (at[CPUS] < 0 && s->work_per_iteration_ns > 0)
@@ -144,16 +122,6 @@ int speeds_parse_csv(const char *bytes, size_t n, const char *name,
 	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
 }
 
-/* Of a class, by its name; NULL: none. */
-static const struct speed *speed_by_name(const struct workload *w,
-					 const char *name)
-{
-	for (size_t i = 0; i < w->n_speeds; i++)
-		if (!strcmp(w->speeds[i].name, name))
-			return &w->speeds[i];
-	return NULL;
-}
-
 static int no_speed(const struct workload *w, const struct job *job,
 		    struct err *err)
 {
@@ -183,7 +151,7 @@ int workload_bind(struct workload *w, struct err *err)
 	for (size_t i = 0; i < w->n; i++) {
 		struct job *job = &w->jobs[i];
 		const char *class = w->classes[job->class];
-		const struct speed *s = speed_by_name(w, class);
+		const struct speed *s = workload_find_speed(w, class);
 
 		if (!s && w->iterations_of)
 			return no_speed(w, job, err);

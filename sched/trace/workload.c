@@ -26,12 +26,12 @@ void workload_fini(struct workload *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		free(w->jobs[i].name);
-	for (size_t i = 0; i < w->n_speeds; i++)
-		free(w->speeds[i].name);
 	free(w->jobs);
 	free(w->speeds);
 	free(w->user_index.slots);
 	free(w->class_index.slots);
+	free(w->model_index.slots);
+	free_names(w->models, w->n_models);
 	free_names(w->users, w->n_users);
 	free_names(w->classes, w->n_classes);
 	*w = (struct workload){ 0 };
@@ -97,6 +97,34 @@ int workload_class(struct workload *w, const char *name, uint32_t *ret)
 {
 	return intern(&w->classes, &w->n_classes, &w->classes_allocated,
 		      &w->class_index, name, ret);
+}
+
+int workload_speed(struct workload *w, const char *name, struct speed **ret)
+{
+	uint32_t i;
+	int r = intern(&w->models, &w->n_models, &w->models_allocated,
+		       &w->model_index, name, &i);
+
+	if (r == 0)
+		r = util_reserve(&w->speeds, &w->speeds_allocated, i + 1u,
+				 sizeof(*w->speeds));
+	if (r < 0)
+		return r;
+	if (i == w->n_speeds)
+		w->speeds[w->n_speeds++] =
+			(struct speed){ .name = w->models[i] };
+	*ret = &w->speeds[i];
+	return 0;
+}
+
+const struct speed *workload_find_speed(const struct workload *w,
+					const char *name)
+{
+	uint32_t slot = 0;
+
+	if (w->n_speeds)
+		slot = *find_slot(&w->model_index, w->models, name);
+	return slot ? &w->speeds[slot - 1] : NULL;
 }
 
 static int add_one(struct workload *w, const struct job *job, uint64_t i,

@@ -34,8 +34,10 @@ struct workload {
 	char **users, **classes; /* names */
 	size_t n_users, users_allocated, n_classes, classes_allocated;
 	struct name_index user_index, class_index;
-	struct speed *speeds;
-	size_t n_speeds, speeds_allocated;
+	struct speed *speeds; /* their names are `models` */
+	char **models;
+	size_t n_speeds, n_models, speeds_allocated, models_allocated;
+	struct name_index model_index;
 };
 
 struct trace_reader {
@@ -80,6 +82,11 @@ int workload_add(struct workload *w, struct job *job, uint64_t count);
 /* The number of a name, new if need be. -ENOMEM. */
 int workload_user(struct workload *w, const char *name, uint32_t *ret);
 int workload_class(struct workload *w, const char *name, uint32_t *ret);
+/* The speed of a model: new, with nothing but its name, if need be (-ENOMEM);
+ * or NULL if there is none. */
+int workload_speed(struct workload *w, const char *name, struct speed **ret);
+const struct speed *workload_find_speed(const struct workload *w,
+					const char *name);
 /* Names of GPU models in a column, separated by '|', as a mask. -EINVAL,
  * -ENOMEM. */
 int workload_models(struct trace_reader *t, int at, uint64_t *ret);
@@ -114,7 +121,7 @@ int workload_names_print(int kind, struct err *err);
 /* One or more like nodes: "[COUNT*]KEY=VALUE,..."; adds to `c`. -EINVAL with a
  * text. */
 int nodes_parse(const char *text, struct cluster *c, struct err *err);
-/* The nodes of a CSV file, path or name, or bytes; see docs/scheduling.md. */
+/* The nodes of a CSV file, path or name, or bytes; see gpemu-sched(1). */
 int nodes_load(const char *name, struct cluster *c, struct err *err);
 int nodes_parse_csv(const char *bytes, size_t n, const char *name,
 		    struct cluster *c, struct err *err);

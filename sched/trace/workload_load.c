@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/util.h"
 #include "emu/profile/profile.h"
@@ -77,11 +78,13 @@ int workload_path(const char *kind, const char *name, char **ret,
 {
 	_cleanup_free_ char *folder = NULL, *path = NULL;
 	char known[ERR_LIST] = "";
+	struct stat st;
 	int r;
 
-	/* a path, or a file that is there */
+	/* a path, or a file that is there; folders are results, which are often
+	 * named after what they are of */
 	if (strchr(name, '/') || !strcmp(name, "-") ||
-	    access(name, F_OK) == 0) {
+	    (stat(name, &st) == 0 && !S_ISDIR(st.st_mode))) {
 		*ret = strdup(strcmp(name, "-") ? name : "/dev/stdin");
 		return *ret ? 0 : -ENOMEM;
 	}

@@ -125,10 +125,45 @@ kill_and_resume() {
 	exactly_once 200 2
 }
 
+@test "SIGTERM leaves a checkpoint of the last step, and none is repeated" {
+	data 400
+	python3 - "$BUILD/gpemu-train" "$TMP" <<-'PY'
+		import glob, json, signal, subprocess, sys, time
+		train, tmp = sys.argv[1:]
+		newest = lambda: max(glob.glob(tmp + '/ck/checkpoint-*.gpemu'), default='')
+		command = [train, '--data', tmp + '/data', '--prep', 'none', '--loader', 'threads',
+		           '--superbatch', '4', '-b', '4', '--checkpoint-dir', tmp + '/ck',
+		           '--checkpoint-every', '10', '--checkpoint-size', '64K',
+		           '--dump-samples', tmp + '/log', '--json', tmp + '/record.json']
+		p = subprocess.Popen(command + ['--time-scale', '3'], stdout=subprocess.DEVNULL)
+		while p.poll() is None and not newest():
+		    time.sleep(.002)
+		time.sleep(.1)
+		p.send_signal(signal.SIGTERM)
+		assert p.wait(60) == 1
+		steps = json.load(open(tmp + '/record.json'))['totals']['steps']
+		assert newest().endswith(f'/checkpoint-{steps:010}.gpemu'), (steps, newest())
+		subprocess.run(command + ['--resume', '--time-scale', '.001'], check=True,
+		               stdout=subprocess.DEVNULL)
+		assert json.load(open(tmp + '/record.json'))['totals']['steps'] == 100 - steps
+	PY
+	exactly_once 400 1
+}
+
+@test "SIGTERM leaves no checkpoint between steps that accumulate gradients" {
+	data 400
+	# 100 steps of some 60 ms
+	run timeout -s TERM 1 "$BUILD/gpemu-train" --prep none --data "$TMP/data" \
+		-b 4 --time-scale 3 --ceiling off --checkpoint-dir "$CK" \
+		--checkpoint-every 100 --checkpoint-size 64K --accumulate 100
+	[ "$status" -eq 124 ]
+	[ -z "$(ls "$CK")" ]
+}
+
 @test "a resumed run may use another engine, and more epochs" {
 	data 50
 	quick --loader async --superbatch 4 -e 2 --max-steps 15 --dump-samples "$LOG" || skip "no io_uring"
-	quick --resume --loader sync --max-steps 20 -e 2 --dump-samples "$LOG" --json "$JSON"
+	quick --resume --loader sync --batching ready --max-steps 20 -e 2 --dump-samples "$LOG" --json "$JSON"
 	check "j['resumed']['step'] == 15 and j['resumed']['epoch'] == 1 and t['steps'] == 5"
 	quick --resume --loader async --superbatch 3 -e 3 --dump-samples "$LOG" --json "$JSON"
 	check "[(e['epoch'], e['steps'], e['samples']) for e in j['epochs']] == [(1, 6, 22), (2, 13, 50)]"
@@ -215,6 +250,9 @@ kill_and_resume() {
 	refused '--order "shuffle", and this one has "torch"' --resume --order torch
 	refused '--model "resnet50", and this one has "alexnet"' --resume --model alexnet
 	refused "--world-size 1, and this one has 2" --resume --world-size 2
+	refused '--optimizer "sgd", and this one has "adamw"' --resume --optimizer adamw
+	refused '--parallel "ddp", and this one has "fsdp"' --resume --parallel fsdp
+	refused "--accumulate 1, and this one has 5" --resume --accumulate 5
 	echo more >>"$TMP/data/3"
 	refused "another dataset" --resume
 	head -c 100 /dev/zero >"$TMP/data/3"

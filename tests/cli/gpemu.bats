@@ -23,9 +23,9 @@ script()
 	run --separate-stderr "$bin/gpemu"
 	[ "$status" -eq 0 ]
 	[ -z "$stderr" ]
-	(cd "$bin" && ls -F gpemu-*) | sed -n 's/^gpemu-\([a-z]*\)\*$/\1/p' |
+	(cd "$bin" && ls -F gpemu-*) | sed -n 's/^gpemu-\([a-z0-9-]*\)\*$/\1/p' |
 		sort >programs
-	sed -n 's/^  \([a-z]*\) .*/\1/p' <<<"$output" | grep -vx help | sort >listed
+	sed -n 's/^  \([a-z0-9-]*\) .*/\1/p' <<<"$output" | grep -vx help | sort >listed
 	[ -s programs ]
 	diff programs listed
 	[ "$output" = "$("$bin/gpemu" --help)" ]
@@ -33,7 +33,7 @@ script()
 
 @test "gpemu: every program that is listed is in the manual page" {
 	page=$BATS_TEST_DIRNAME/../../docs/gpemu.1.scd
-	for name in $("$bin/gpemu" | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+	for name in $("$bin/gpemu" | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
 		grep -q "^\*$name\*" "$page"
 	done
 }

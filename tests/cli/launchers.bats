@@ -6,6 +6,7 @@
 # is taken: an agent of mpirun that starts its daemons here, and two slurmd.
 
 bats_require_minimum_version 1.5.0
+load slurm
 
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
@@ -38,69 +39,6 @@ teardown() {
 need_mpi() {
 	ldd "$TRAIN" | grep -q libmpi || skip "gpemu-train was built without MPI"
 	command -v mpirun >/dev/null || skip "no mpirun"
-}
-
-# A network with one card; what is to run in it follows $in_net.
-network() {
-	local net
-
-	unshare -n sh -c 'ip link add eth0 type veth peer name eth1 && ip link set lo up &&
-		ip addr add 10.0.0.1/24 dev eth0 && ip link set eth1 up && ip link set eth0 up &&
-		echo up && exec sleep 300' >"$TMP/network" 2>&1 3>&- &
-	net=$!
-	until grep -qx up "$TMP/network"; do
-		kill -0 $net 2>/dev/null || skip "no network namespaces"
-		sleep .05
-	done
-	pids="$net $pids"
-	in_net="nsenter -t $net -n"
-}
-
-# Slurm with two nodes on this machine, n0 and n1.
-slurm() {
-	local host i d=$TMP/slurm
-
-	command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v srun >/dev/null ||
-		skip "no Slurm"
-	[ "$(id -u)" -eq 0 ] || skip "slurmd needs root"
-	network
-	host=$(hostname -s)
-	mkdir "$d"
-	export SLURM_CONF=$d/slurm.conf
-	cat >"$SLURM_CONF" <<-END
-		ClusterName=test
-		SlurmctldHost=$host(127.0.0.1)
-		AuthType=auth/none
-		CredType=cred/none
-		SlurmUser=root
-		SlurmdUser=root
-		SelectType=select/cons_tres
-		SelectTypeParameters=CR_CPU
-		ProctrackType=proctrack/linuxproc
-		TaskPlugin=task/none
-		SwitchType=switch/none
-		MpiDefault=none
-		StateSaveLocation=$d
-		SlurmdSpoolDir=$d/%n
-		TmpFS=$d/%n
-		SlurmctldPidFile=$d/slurmctld.pid
-		SlurmdPidFile=$d/%n.pid
-		NodeName=n0 NodeHostname=$host NodeAddr=127.0.0.1 Port=17001 CPUs=2
-		NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17002 CPUs=2
-		PartitionName=all Nodes=n0,n1 Default=YES
-	END
-	$in_net slurmctld -D -c >"$d/slurmctld.log" 2>&1 3>&- &
-	pids="$! $pids"
-	for i in n0 n1; do
-		$in_net slurmd -D -c -N $i >"$d/$i.log" 2>&1 3>&- &
-		pids="$! $pids"
-	done
-	for i in $(seq 600); do
-		[ "$($in_net sinfo -h -t idle -o %D 2>/dev/null)" != 2 ] || return 0
-		sleep .1
-	done
-	cat "$d"/*.log
-	false
 }
 
 # What is true of the record r.

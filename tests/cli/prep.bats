@@ -111,6 +111,52 @@ have_uring() {
 	false
 }
 
+@test "--control: cores come and go while it runs" {
+	files 3072
+	# held open: nothing is lost before it reads
+	mkfifo "$TMP/control"
+	exec 7<>"$TMP/control"
+	printf 'set cores 8\nset cores none\nset kettle 3\nset cores 0\n' >&7
+	emulate --cores 1 --loader threads --workers 2 --ceiling off --time-scale 0.5 \
+		--control "$TMP/control" --steps "$TMP/steps" 2>"$TMP/err" 3>&- 7>&- &
+	sleep 0.4
+	echo 'set cores 4' >&7
+	wait $!
+	exec 7>&-
+	grep -q "control: set cores: 'none' is not a number of cores" "$TMP/err"
+	grep -q "control: unknown command: use 'set cores N'" "$TMP/err"
+	check "[c['cores'] for c in j['prep']['cores_set']] == [8, 4]"
+	check "j['prep']['cores'] == 1 and t['samples'] == 3072"
+	# the queue of the eight is worked off by four: 155 images/s each
+	[ -n "${GPEMU_SANITIZED-}" ] || python3 - "$JSON" "$TMP/steps" <<-'PY'
+		import csv, json, sys
+		first, then = (c['at_s'] for c in json.load(open(sys.argv[1]))['prep']['cores_set'])
+		done = [float(r['complete_s']) for r in csv.DictReader(open(sys.argv[2]))]
+		after = [s for s in done if s > then]
+		rate = len(after) * 64 / (max(after) - then)
+		before = (len(done) - len(after)) * 64 / (then - first)
+		print(before, rate)
+		assert abs(rate / (4 * 155) - 1) < .1 and before > 1.2 * rate
+	PY
+	for loader in sync null; do
+		run "$TRAIN" --data "$TMP/raw" --loader $loader --prep emulated \
+			--control "$TMP/control"
+		[ "$status" -eq 2 ]
+		[[ "$output" == *"--control: "* ]]
+	done
+}
+
+@test "--control: nobody else reads the commands, or writes them" {
+	files 64
+	emulate --loader threads --workers 2 --control "$TMP/control"
+	[ "$(stat -c %A "$TMP/control")" = prw------- ]
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	chown 65534 "$TMP/control"
+	run emulate --loader threads --workers 2 --control "$TMP/control"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"control belongs to user 65534"* ]]
+}
+
 @test "a user's profile: a distribution, and a cost per byte" {
 	mkdir -p "$TMP/raw/class"
 	for i in $(seq 64); do head -c 100000 /dev/zero >"$TMP/raw/class/$i"; done

@@ -303,3 +303,78 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	run -1 gpemu-profile fit nosuch v100
 	one_line
 }
+
+# A published table: one batch size for each of two models.
+make_published() {
+	make_tables
+	cat >benchmark-train-nchw.csv <<-END
+		model,train_step_time,train_batch_size,train_img_size,param_count
+		m,60,8,224,1.5
+		n,90,4,106,2
+	END
+	cp benchmark-train-nchw.csv benchmark-train-nhwc.csv
+	printf 'precision: amp\n' >>head.yaml
+}
+
+@test "published tables become a profile, several files at once" {
+	make_published
+	gpemu-profile import --head head.yaml --output g.yaml benchmark-*.csv
+	[ "$(grep -c 'rows: \[\[8, 20, 40\]\]}$' g.yaml)" -eq 2 ]
+	run -0 gpemu-profile show ./g.yaml n:px106:channels_last 4
+	[[ "$output" == *measured* && "$output" == *"30.000 ms"* ]]
+	run -0 gpemu-profile verify ./g.yaml --against benchmark-train-nchw.csv \
+		--against benchmark-train-nhwc.csv
+	[[ "$output" == *"forward_ms "*" 4 "*"0.000"* ]]
+	# nothing lies between single points
+	run -1 gpemu-profile verify ./g.yaml --hold-out 2 \
+		--against benchmark-train-nchw.csv
+	one_line
+	[[ "$output" == *"no model has an inner point"* ]]
+	run -1 gpemu-profile import --head head.yaml --format neusight \
+		benchmark-train-nchw.csv
+	one_line
+	[[ "$output" == *"benchmark-train-nchw.csv:1:1: "* ]]
+	run -2 gpemu-profile import --head head.yaml --format tim gpu.csv
+	one_line
+	run -0 gpemu-profile import --list format
+	[[ "$output" == *timm* && "$output" == *gpus* ]]
+}
+
+@test "a batch size that was not measured is refused with those that were" {
+	make_published
+	gpemu-profile import --head head.yaml --output g.yaml \
+		benchmark-train-nchw.csv
+	train() {
+		gpemu-train --gpu ./g.yaml --loader null --max-steps 1 \
+			--time-scale 0.01 "$@"
+	}
+	run -1 train --model m -b 7
+	[[ "$output" == *"a batch of 7 of m was not measured on G (measured: 8)"* ]]
+	run -1 train --model n -b 4
+	[[ "$output" == *"unknown model 'n' (known: n:px106 m)"* ]]
+	run -0 train --model n:px106 -b 4
+}
+
+@test "list --models finds models on all GPUs" {
+	run -0 gpemu-profile list --models gpt2_large
+	[[ "$output" == *nvidia-h100-80gb-hbm3*"gpt2_large:seq1024 "*"batch 1, 4"* ]]
+	[[ "$output" == *amd-instinct-mi210* && "$output" != *resnet* ]]
+	run -0 gpemu-profile list gpu --models 'resnet5?' --json -
+	echo "$output" >models.json
+	python3 - <<-'PY'
+		import json
+		j = json.load(open('models.json'))
+		assert {r['gpu'] for r in j} >= {'tesla-k80', 'nvidia-geforce-rtx-3090'}
+		assert {r['model'] for r in j} == {'resnet50'}, j
+		assert all(r['batch_sizes'] and r['source'] for r in j)
+	PY
+	run -1 gpemu-profile list --models nothing-like-it
+	one_line
+	run -2 gpemu-profile list storage --models resnet50
+	one_line
+}
+
+@test "the page of profiles is what list --markdown prints" {
+	gpemu-profile list --markdown >profiles.md
+	diff profiles.md "$BATS_TEST_DIRNAME/../../docs/profiles.md"
+}

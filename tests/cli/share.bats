@@ -19,6 +19,7 @@ teardown() {
 
 	for pid in "${PIDS[@]}"; do
 		kill "$pid" 2>/dev/null || true
+		kill -CONT "$pid" 2>/dev/null || true
 		wait "$pid" 2>/dev/null || true
 	done
 	rm -rf "$TMP"
@@ -184,6 +185,105 @@ check() {
 	PY
 }
 
+@test "a GPU keeps its identity over a restart; another socket has others" {
+	gpud --gpus 2
+	cp "$TMP/status.json" "$TMP/first.json"
+	gpud_end
+	gpud --gpus 2
+	cp "$TMP/status.json" "$TMP/second.json"
+	SOCKET=$TMP/other.sock
+	gpud --gpus 2
+	python3 - "$TMP" <<-'PY'
+		import json, re, sys
+		def ids(name):
+		    gpus = json.load(open('%s/%s.json' % (sys.argv[1], name)))['gpus']
+		    return [(g['uuid'], g['serial'], g['pci_bus_id']) for g in gpus]
+		first, other = ids('first'), ids('status')
+		assert first == ids('second'), first
+		for i in range(2):
+		    assert len({x[i] for x in first + other}) == 4, (first, other)
+		for uuid, serial, pci in first:
+		    assert re.fullmatch('GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', uuid)
+		    assert re.fullmatch('[0-9]{13}', serial)
+		    assert re.fullmatch('0000[89A-F][0-9A-F]{3}:0[12]:00.0', pci)
+	PY
+}
+
+@test "the status has the board of the profile, and its power" {
+	gpud --gpu v100
+	so 'g[0]["board"]["power_limit_w"] == 250 and g[0]["board"]["power_w"] == 25'
+	so 'g[0]["board"]["compute_capability"] == 7 and "temperature_c" not in g[0]["board"]'
+	gpud_end
+	gpud --gpu mlperf_a100
+	so 'g[0]["board"] == {}'
+}
+
+@test "-q -x writes the XML of nvidia-smi" {
+	cat >"$TMP/odd.yaml" <<-'YAML'
+		name: "a <b> & \"c\" \x01 \uFFFE é"
+		source: nominal
+		memory_mib: 1000
+		usable_memory: 0.9
+		sample_bytes: 1048576
+		pinned: {base_ms: 0, per_sample_ms: 1, source: nominal}
+		pin_copy: {base_ms: 0, per_sample_ms: 0, source: nominal}
+		board: {power_limit_w: 210, power_idle_w: 10, clock_mhz: 1380, pcie_width: 8, source: s}
+		models:
+		  resnet50:
+		    parameters: 1000
+		    model_transfer_ms: 0
+		    last_batch: 64
+		    last_is_limit: false
+		    tolerance_pct: 0
+		    rows: [[64, 10, 33, 1, 100, 50]]
+	YAML
+	gpud --gpu "$TMP/odd.yaml" --gpus 2
+	mkfifo "$TMP/in"
+	"$CLIENT" "$SOCKET" hold 1 <"$TMP/in" >"$TMP/held" 3>&- &
+	PIDS+=($!)
+	exec 8>"$TMP/in"
+	until_so 'len(p) == 1'
+	"$SMI" --socket "$SOCKET" -q -x >"$TMP/log.xml"
+	"$SMI" --socket "$SOCKET" --json "$TMP/status.json" >/dev/null
+	exec 8>&-
+	python3 - "$TMP" <<-'PY'
+		import json, sys
+		import xml.etree.ElementTree as ET
+		root = ET.parse(sys.argv[1] + '/log.xml').getroot()
+		j = json.load(open(sys.argv[1] + '/status.json'))
+		assert root.tag == 'nvidia_smi_log' and root.findtext('attached_gpus') == '2'
+		a, b = root.findall('gpu')
+		want = {
+		    'product_name': 'a <b> & "c" ? ? é',
+		    'uuid': j['gpus'][0]['uuid'],
+		    'serial': j['gpus'][0]['serial'],
+		    'pci/pci_bus_id': a.get('id'),
+		    'pci/pci_bus': '01',
+		    'pci/pci_gpu_link_info/link_widths/max_link_width': '8x',
+		    'pci/pci_gpu_link_info/pcie_gen/max_link_gen': 'N/A',
+		    'fb_memory_usage/total': '1000 MiB',
+		    'fb_memory_usage/reserved': '100 MiB',
+		    'fb_memory_usage/used': '100 MiB',
+		    'fb_memory_usage/free': '800 MiB',
+		    'utilization/gpu_util': '0 %',
+		    'temperature/gpu_temp': 'N/A',
+		    'gpu_power_readings/power_draw': '10.00 W',
+		    'gpu_power_readings/max_power_limit': '210.00 W',
+		    'clocks/sm_clock': '1380 MHz',
+		    'processes/process_info/pid': str(j['processes'][0]['pid']),
+		    'processes/process_info/process_name': 'test',
+		    'processes/process_info/used_memory': '100 MiB',
+		}
+		seen = {k: a.findtext(k) for k in want}
+		assert seen == want, seen
+		assert a.get('id') == j['gpus'][0]['pci_bus_id']
+		assert b.findtext('minor_number') == '1' and not b.findall('processes/process_info')
+	PY
+	run "$SMI" --socket "$SOCKET" -x
+	[ "$status" -eq 2 ]
+	[[ $output == *"-q and -x are only valid together"* ]]
+}
+
 @test "malformed messages: an error and a closed connection" {
 	gpud
 	run timeout 100 "$CLIENT" "$SOCKET" malformed
@@ -285,6 +385,48 @@ check() {
 	[ "$output" = 2 ]
 	run "$CLIENT" "$SOCKET" many 5
 	[ "$output" = 5 ]
+	gpud_end
+	# of which root finds some in any case
+	gpud --mode 0666 --allow 65534 --max-clients 8 \
+		--max-clients-per-user 8 --idle-limit 300ms
+	run as_nobody "$CLIENT" "$SOCKET" many 9
+	[ "$output" = 7 ]
+	run "$CLIENT" "$SOCKET" many 9
+	[ "$output" = 8 ]
+	# who watches does not keep one for ever
+	as_nobody timeout 20 "$CLIENT" "$SOCKET" watch
+}
+
+@test "grants: a folder of another, and what a dead server left" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
+	local parent=$TMP/gpud.sock.d
+
+	gpud
+	mkdir "$TMP/victim"
+	ln -s victim "$parent"
+	run "$CLIENT" "$SOCKET" grant a 0 100
+	[ "$output" = 13 ] # EACCES
+	[ -z "$(ls "$TMP/victim")" ]
+	rm "$parent"
+	mkdir "$parent"
+	chown 65534 "$parent"
+	run "$CLIENT" "$SOCKET" grant a 0 100
+	[ "$output" = 13 ]
+	rmdir "$parent"
+	gpud_end
+	umask 077
+	gpud
+	run "$CLIENT" "$SOCKET" grant a 0 100
+	[ "$output" = 0 ]
+	[ "$(stat -c %a "$parent" "$parent/a" "$parent/a/gpud.sock")" = \
+		"700"$'\n'"755"$'\n'"666" ]
+	kill -KILL "$SERVER"
+	wait "$SERVER" || true
+	gpud
+	[ -S "$parent/a/gpud.sock" ]
+	run "$CLIENT" "$SOCKET" revoke a
+	[ "$output" = 0 ]
+	[ ! -e "$parent/a" ]
 }
 
 @test "another user's server is trusted only when that user is named" {
@@ -415,6 +557,28 @@ check() {
 		PY
 	done
 	false
+}
+
+@test "the server that came with the job's GPUs is the default" {
+	gpud
+	export GPEMU_GPU_SERVER=$SOCKET:/nowhere GPEMU_GPU_PROFILE=p100
+	common=(--loader null --time-scale "$SCALE" --pin off --max-steps 2)
+	"$TRAIN" "${common[@]}" --json "$TMP/a.json"
+	check a "j['sharing']['server'] == '$SOCKET'"
+	check a "'V100' in j['sharing']['gpu']"
+	"$SMI" --json - | grep -q V100
+	# the command line comes first
+	run "$SMI" --socket /elsewhere
+	[[ $output == */elsewhere:* ]]
+	"$TRAIN" "${common[@]}" --gpu a100 --json "$TMP/a.json"
+	check a "j['sharing'] is None"
+	run "$TRAIN" "${common[@]}" --inference
+	[ "$status" -eq 2 ]
+	[[ $output == *'--inference: not with --gpu-server (or $GPEMU_GPU_SERVER)'* ]]
+	GPEMU_GPU_SERVER=/nowhere run "$TRAIN" "${common[@]}"
+	[ "$status" -eq 75 ]
+	GPEMU_GPU_SERVER= "$TRAIN" "${common[@]}" --json "$TMP/a.json"
+	check a "j['sharing'] is None and j['config']['gpu'] == 'p100'"
 }
 
 @test "a server reports the end of a step, not the start of its optimiser" {
@@ -664,6 +828,42 @@ completion() {
 	check r "j['totals']['steps'] == 10 and j['totals']['samples'] == 40"
 	check r "j['checkpoints']['written'] == 3 if 'written' in j['checkpoints'] else True"
 	[ "$(wc -l <"$TMP/steps.csv")" -eq 11 ]
+}
+
+@test "a GPU that fails ends its jobs and gets no others until it is repaired" {
+	gpud --gpus 2 --idle-limit 1s
+	"$CLIENT" "$SOCKET" watch >"$TMP/watch" 3>&- &
+	PIDS+=("$!")
+	mkfifo "$TMP/in" "$TMP/in2"
+	"$CLIENT" "$SOCKET" hold 2 <"$TMP/in" >"$TMP/held" 3>&- &
+	PIDS+=("$!")
+	exec 8>"$TMP/in"
+	until_so "len(p) == 1 and [x['healthy'] for x in g] == [True, True]"
+	run "$SMI" --socket "$SOCKET" --fail 1
+	[ "$status" -eq 0 ]
+	[[ $output == *"ERR!"* ]]
+	until_so "not p and [x['healthy'] for x in g] == [True, False]"
+	# a job of two GPUs waits, one of one GPU gets the sound one
+	"$CLIENT" "$SOCKET" hold 2 <"$TMP/in2" >"$TMP/two" 3>&- 8>&- &
+	PIDS+=("$!")
+	exec 9>"$TMP/in2"
+	until_so "[x['state'] for x in p] == ['queued']"
+	train one --model resnet50 -b 32 --max-steps 3
+	wait "$JOB"
+	run "$SMI" --socket "$SOCKET" --fail 2
+	[ "$status" -eq 1 ]
+	[[ $output == *"GPU 2: the server has 2"* ]]
+	run "$SMI" --socket "$SOCKET" --repair 1
+	[ "$status" -eq 0 ]
+	until_so "[x['gpus'] for x in p] == [[0, 1]]"
+	exec 8>&- 9>&-
+	# a watcher hears of each change, and is never idle
+	tick=0
+	until [ "$(tr '\n' ' ' <"$TMP/watch")" = "0x0 0x2 0x0 " ]; do
+		[ $((tick++)) -lt 100 ]
+		sleep 0.05
+	done
+	gpud_end
 }
 
 @test "gpemu-smi: a table, --watch, --json -" {

@@ -43,6 +43,35 @@ check() {
 	check "$JSON" 'r["totals"]["seconds"] > 120'
 }
 
+@test "slow samples stop the GPU in order, and not where ready samples make batches" {
+	for loader in sync async; do
+		for profile in slow even; do
+			for batching in in-order out-of-order ready; do
+				"$TRAIN" --simulate --data synth:imagenet,files=2048 --model resnet50 \
+					--gpu v100 -b 8 --loader $loader --workers 8 --cores 8 --prefetch 1 \
+					--pin off --prep emulated --prep-profile nominal-$profile \
+					--batching $batching --json "$TMP/$profile-$batching" >/dev/null
+			done
+		done
+		python3 - "$TMP" <<-'PY'
+			import json, sys
+			def epoch(name):
+			    e = json.load(open(sys.argv[1] + '/' + name))['epochs'][0]
+			    assert e['distinct_samples'] == 2048, e
+			    return e
+			slow, even = ({b: epoch(p + '-' + b) for b in ('in-order', 'out-of-order', 'ready')}
+			              for p in ('slow', 'even'))
+			s = {b: e['seconds'] for b, e in slow.items()}
+			assert s['in-order'] > 1.4 * s['ready'], s
+			# what remains is a slow sample at the end
+			for b in 'ready', 'out-of-order':
+			    assert s[b] < slow[b]['compute_s'] + 2.3, s
+			s = {b: e['seconds'] for b, e in even.items()}
+			assert max(s.values()) < 1.02 * min(s.values()), s
+		PY
+	done
+}
+
 @test "the hits of each epoch are those of gpemu-cachesim" {
 	mkdir -p "$TMP/data/a" "$TMP/data/a-b" "$TMP/data/a/z"
 	for i in $(seq 300); do

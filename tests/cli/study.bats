@@ -6,29 +6,7 @@ load standins
 setup()
 {
 	standins_setup
-	mkdir data
-	echo 1 >data/a
-	cat >cell.sh <<-'END'
-		echo "$1-$2" >>"$STANDIN_LOG"
-		[ ! -e "hang.$1-$2" ] || { : >"hangs.$1-$2"; exec sleep 1000; }
-		echo "{\"n\": $1, \"seed\": $2}" >"$3"
-	END
-	cat >w.yaml <<-'END'
-		name: study
-		question: Is every cell run once?
-		dataset: {dir: data}
-		base:
-		  exec: {command: [sh, cell.sh, '{n}{m}', '{seed}', '{record}']}
-		axes:
-		  exec.n: [1, 2, 3]
-		  exec.m: [1, 2, 3, 4]
-		metrics: {n: {path: n}, seed: {path: seed}}
-		columns: [n, seed]
-		expect: [{rising: n, along: exec.n, kind: order}]
-		repetitions: 2
-		independent: true
-		noise: 100%
-	END
+	study_setup
 }
 
 # start NAME [option...]: in the background; its output is in NAME.out

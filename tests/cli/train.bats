@@ -109,7 +109,7 @@ on_pace()
 
 @test "every engine reads the same bytes" {
 	raw 21 20000
-	for engine in $("$TRAIN" --list engine | awk '$1 != "null" { print $1 }'); do
+	for engine in $("$TRAIN" --list engine | awk '$1 != "null" && $1 != "service" { print $1 }'); do
 		run "$TRAIN" --data "$TMP/raw" --loader "$engine" --prep none -b 4 \
 			--superbatch 2 --time-scale 0.001 --json "$JSON"
 		[ "$status" -eq 75 ] && continue # io_uring is forbidden here
@@ -144,6 +144,40 @@ on_pace()
 	[[ ${lines[1]} == "advice=normal|sequential|random|willneed "*madvise* ]]
 	run "$TRAIN" --list engine:mmaps
 	[ "$status" -eq 2 ]
+}
+
+@test "each batching trains on each sample once in an epoch" {
+	raw 21 20000
+	for batching in in-order out-of-order ready ready:bound=0; do
+		for loader in sync async threads; do
+			run "$TRAIN" --data "$TMP/raw" --loader $loader --workers 2 --prep none \
+				-b 4 -e 2 --batching $batching --dump-samples "$TMP/samples" \
+				--time-scale 0.001 --json "$JSON"
+			[ "$status" -eq 75 ] && continue # io_uring is forbidden here
+			[ "$status" -eq 0 ]
+			check "t['steps'] == 12 and t['distinct_samples'] == t['samples'] == 42"
+			check "j['plugins']['batching']['name'] == '${batching%%:*}'.replace('-', '_')"
+			[ "$(cut -d' ' -f1,3 "$TMP/samples" | sort -u | wc -l)" -eq 42 ]
+		done
+	done
+	check "j['plugins']['batching']['options'] == {'bound': 0}"
+	# also where virtual cores complete the samples
+	for loader in sync async; do
+		run "$TRAIN" --data "$TMP/raw" --loader $loader --prep emulated --cores 4 \
+			--prep-profile nominal-slow -b 4 -e 2 --batching ready \
+			--time-scale 0.001 --json "$JSON"
+		[ "$status" -eq 75 ] && continue
+		[ "$status" -eq 0 ]
+		check "t['steps'] == 12 and t['distinct_samples'] == t['samples'] == 42"
+	done
+	run "$TRAIN" --batching ready:bound=5000 --data "$TMP/raw"
+	[ "$status" -eq 2 ]
+	[[ $output == *"--batching: batching ready: bound: 5000 is outside 0..4096" ]]
+	for wrong in "--sort-extents" "--pin direct" "--coordinate a:jobs=2"; do
+		run "$TRAIN" --data "$TMP/raw" --batching ready $wrong
+		[ "$status" -eq 2 ]
+		[[ $output == *--batching* ]]
+	done
 }
 
 @test "--direct bypasses the page cache, or says that it cannot" {
@@ -467,4 +501,46 @@ print(json.load(open(sys.argv[1]))["totals"]["transfer_s"])' "$JSON")
 	run "$TRAIN" --loader null --gpu mlperf-h100 --model unet3d -b 8
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"was not measured"* ]]
+}
+
+@test "an option that a choice would ignore is refused, with the reason" {
+	mkdir "$TMP/raw"
+	# refused REASON OPTIONS
+	refused() {
+		local reason=$1
+		shift
+		run "$TRAIN" --data "$TMP/raw" --max-steps 1 "$@"
+		[ "$status" -eq 2 ]
+		[[ "$output" == *"$reason"* ]]
+	}
+	for batching in out_of_order ready; do
+		refused "leave out --batching" --loader service \
+			--dispatcher 127.0.0.1:1 --batching $batching
+	done
+	refused "--inference has no gradients" --loader null --inference --accumulate 2
+	refused "--parallel fsdp: not with --gpu-server" --loader null \
+		--gpu-server "$TMP/none" --parallel fsdp
+}
+
+@test "--stages: nothing of a step overlaps" {
+	"$TRAIN" --loader null --samples 640 --time-scale 0.1 --stages load=50ms,network=20ms \
+		--json "$JSON"
+	# 10 steps of resnet50 on the v100 at 64
+	check 't["seconds"] >= 10 * .07 + t["compute_s"] and t["steps"] == 10'
+	mkdir "$TMP/raw"
+	for bad in '--stages gpu=1s' "--stages cpu=1s --data $TMP/raw --loader sync" \
+		"--stages cpu=1s --data $TMP/raw --loader service --dispatcher 127.0.0.1:1" \
+		'--turns fd=9,members=2'; do
+		run "$TRAIN" --loader null --samples 64 $bad
+		[ "$status" -ne 0 ]
+		[[ "$output" == *"stages"* ]]
+	done
+}
+
+@test "--ceiling off: nothing is measured before the run" {
+	"$TRAIN" --loader null --samples 640 --time-scale 0.01 --json "$JSON"
+	check 'j["ceiling"]["steps"] > 0'
+	"$TRAIN" --loader null --samples 640 --time-scale 0.01 --ceiling off \
+		--json "$JSON"
+	check 'j["ceiling"] is None and t["steps"] == 10'
 }

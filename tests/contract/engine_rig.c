@@ -278,6 +278,8 @@ struct pipeline *new_pipeline(const struct fixture *f,
 		.direct = f->direct,
 		.address = f->sorted ? addresses() : NULL,
 		.staging = s->staging,
+		.batching = s->batching,
+		.batching_options = s->batching_options,
 		.per_epoch = (s->n + BATCH - 1) / BATCH,
 	};
 	struct err err = { 0 };
@@ -297,6 +299,11 @@ struct pipeline *new_pipeline(const struct fixture *f,
 	return p;
 }
 
+static bool any_order(const struct engine_ops *e, const struct shape *s)
+{
+	return e->any_order || (s->batching && s->batching->any_order);
+}
+
 /* Samples of a batch are in order, or at least within its window. */
 static void check_place(const struct engine_ops *e, const struct shape *s,
 			const uint32_t *order, uint64_t at, uint32_t sample)
@@ -304,7 +311,7 @@ static void check_place(const struct engine_ops *e, const struct shape *s,
 	uint64_t window = (uint64_t)BATCH * s->superbatch;
 	uint64_t from = at / window * window;
 
-	if (e->any_order)
+	if (any_order(e, s))
 		return;
 	if (e->whole_batches) {
 		assert_int_equal(order[at], sample);
@@ -320,7 +327,7 @@ static void check_place(const struct engine_ops *e, const struct shape *s,
 static void check_size(const struct engine_ops *e, const struct shape *s,
 		       uint64_t at, uint32_t n)
 {
-	if (!e->any_order)
+	if (!any_order(e, s))
 		assert_int_equal(n, MIN(BATCH, s->n - at));
 	else if (n != BATCH)
 		assert_int_equal(n, s->n % BATCH);

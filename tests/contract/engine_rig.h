@@ -29,6 +29,8 @@ struct shape {
 	uint64_t budget;	 /* of pinned memory; 0: plenty */
 	uint64_t n;		 /* samples of an epoch */
 	struct staging *staging; /* shared with other pipelines, or NULL */
+	const struct batching_ops *batching; /* NULL: in order */
+	const void *batching_options;
 };
 
 extern const struct shape shapes[];

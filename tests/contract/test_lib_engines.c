@@ -65,6 +65,14 @@ static int as_if_over(void *state, struct gpemu_feed *feed,
 	return -ENODATA;
 }
 
+static int as_if_later(void *state, struct gpemu_feed *feed,
+		       struct gpemu_fetch **ret, char *error, size_t n)
+{
+	(void)state, (void)feed, (void)ret;
+	snprintf(error, n, "the tape rewinds");
+	return -EAGAIN;
+}
+
 static int twice(void *state, struct gpemu_feed *feed, struct gpemu_fetch **ret,
 		 char *error, size_t n)
 {
@@ -93,6 +101,7 @@ static void test_broken_engines(void **state)
 		{ as_if_stopped, -EIO, "engine bad: Operation canceled" },
 		{ no_errno, -EIO, "engine bad: Input/output error" },
 		{ as_if_over, -EIO, "engine bad: the tape ends" },
+		{ as_if_later, -EIO, "engine bad: the tape rewinds" },
 		{ twice, -EINVAL, "engine bad: reported a sample that it" },
 	};
 	struct gpemu_engine e = lib_engine_one;

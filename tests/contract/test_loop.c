@@ -4,9 +4,11 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -233,9 +235,139 @@ static void a_crowd_neither_holds_the_loop_nor_the_door(void **state)
 	rig_fini(&r);
 }
 
+/* --- messages with memory of their own ------------------------------------ */
+
+enum { LARGE = 300000 };
+
+/* One loop dials itself. */
+struct parcel {
+	struct rig r;
+	struct addr at;
+	unsigned char source[LARGE], memory[LARGE + 100];
+	struct conn *out;
+	uint32_t n_sent;
+	uint32_t n_came, n_apart, n_ended; /* atomic */
+	bool same, elsewhere;
+};
+
+static unsigned char *parcel_apart(struct conn *c, size_t n)
+{
+	struct parcel *p = c->user;
+
+	count(&p->n_apart);
+	return n <= sizeof(p->memory) ? p->memory : NULL;
+}
+
+/* The first is trusted, the second large, the others small. */
+static int parcel_message(struct conn *c, unsigned char *m, size_t n,
+			  uint64_t now)
+{
+	struct parcel *p = c->user;
+
+	(void)now;
+	if (p->n_came == 0)
+		conn_trust(c, 2 * LARGE);
+	else
+		p->elsewhere = p->elsewhere || m != p->memory;
+	if (p->n_came == 1)
+		p->same = n == LARGE && !memcmp(m, p->source, LARGE);
+	count(&p->n_came);
+	return 0;
+}
+
+static uint64_t parcel_fill(struct conn *c, uint64_t now)
+{
+	struct parcel *p = c->user;
+	const struct iovec piece[] = { { p->source, 1 },
+				       { NULL, 0 },
+				       { p->source + 1, LARGE - 1 } };
+
+	if (c != p->out || p->n_sent == 5)
+		return TICK_NEVER;
+	if (p->n_sent == 1)
+		conn_send_pieces(c, piece, 3, now);
+	else if (p->n_sent == 4) /* longer than its memory */
+		conn_send(c, p->memory, sizeof(p->memory), "x", 1, now);
+	else
+		conn_send(c, "x", 1, NULL, 0, now);
+	p->n_sent++;
+	return now;
+}
+
+static void parcel_ended(struct conn *c, int why)
+{
+	struct parcel *p = c->user;
+
+	if (why == -ENOBUFS)
+		count(&p->n_ended);
+}
+
+static const struct conn_ops parcel_ops = { parcel_message, parcel_fill,
+					    parcel_ended, parcel_apart };
+
+static int parcel_accepted(struct conn *c, void *ctx)
+{
+	c->ops = &parcel_ops;
+	c->user = ctx;
+	return 0;
+}
+
+static void parcel_refused(void *ctx)
+{
+	(void)ctx;
+}
+
+static uint64_t parcel_round(void *ctx, uint64_t now)
+{
+	struct parcel *p = ctx;
+
+	(void)now;
+	if (!p->out)
+		loop_dial(p->r.loop, &p->at, &parcel_ops, p, &p->out);
+	return TICK_NEVER;
+}
+
+static void a_message_is_received_where_the_user_says(void **state)
+{
+	struct parcel *p = calloc(1, sizeof(*p));
+	struct loop_config c = { .timeout_ns = 60 * NS_PER_S,
+				 .accepted = parcel_accepted,
+				 .refused = parcel_refused,
+				 .round = parcel_round,
+				 .ctx = p };
+
+	(void)state;
+	rig_init(&p->r);
+	loop_free(p->r.loop);
+	c.tick = p->r.tick;
+	c.nic = p->r.nic;
+	c.secret = &p->r.secret;
+	c.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	p->r.at.sin_port = 0;
+	assert_int_equal(bind(c.listener, (void *)&p->r.at, sizeof(p->r.at)),
+			 0);
+	assert_int_equal(listen(c.listener, 8), 0);
+	p->at.n = sizeof(p->r.at);
+	assert_int_equal(getsockname(c.listener, (void *)&p->at.at, &p->at.n),
+			 0);
+	for (size_t i = 0; i < LARGE; i++)
+		p->source[i] = (unsigned char)(i * 31 >> 3);
+	assert_int_equal(loop_new(&c, &p->r.loop), 0);
+	assert_int_equal(loop_start(p->r.loop), 0);
+	wait_until(&p->n_ended, 1);
+	loop_stop(p->r.loop);
+	assert_int_equal(p->n_came, 4);
+	assert_int_equal(p->n_apart, 4); /* all but the first, and the last */
+	assert_true(p->same);
+	assert_false(p->elsewhere);
+	rig_fini(&p->r);
+	free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_is_received_where_the_user_says),
 		cmocka_unit_test(a_connection_that_has_ended_has_no_events),
 		cmocka_unit_test(a_crowd_neither_holds_the_loop_nor_the_door),
 	};

@@ -35,15 +35,6 @@ static struct {
 	struct ctl ctl;
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* LeakSanitizer does not search the mapping in which a cache has its entries:
- * it takes what is cached after an input for lost. */
-const char *__asan_default_options(void);
-
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-
 static void begin(void)
 {
 	struct err err = { 0 };

@@ -7,6 +7,7 @@
 
 #include "emu/gpu/gpud_client.h"
 #include "share/smi_table.h"
+#include "share/smi_xml.h"
 #include "tests/fuzz/fuzz.h"
 
 static void show(const struct gpud_status *s)
@@ -16,8 +17,10 @@ static void show(const struct gpud_status *s)
 
 	if (!nowhere)
 		nowhere = fopen("/dev/null", "we");
-	if (j)
+	if (j) {
 		smi_table(j, nowhere);
+		smi_xml(j, nowhere);
+	}
 	json_decref(j);
 }
 

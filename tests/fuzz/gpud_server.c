@@ -4,6 +4,7 @@
  * permanent job. It continues with the next input, and reports its status after
  * any input.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,6 +15,7 @@
 #include "emu/profile/profile.h"
 #include "share/server.h"
 #include "share/smi_table.h"
+#include "share/smi_xml.h"
 #include "tests/fuzz/fuzz.h"
 
 extern const struct scheduler_ops scheduler_fair;
@@ -70,7 +72,7 @@ static void connect_to(struct gpud_client *c)
 	}
 }
 
-static void start(void)
+static void join(void)
 {
 	struct gpud_msg m = { .type = GPUD_HELLO,
 			      .hello = { .name = "always",
@@ -78,6 +80,62 @@ static void start(void)
 					 .batch = 64,
 					 .n_gpus = 2 } };
 	struct err err = { 0 };
+
+	connect_to(&always);
+	PROMISED(gpud_send(&always, &m, &err) == 0);
+}
+
+static void ask(struct gpud_client *c, struct gpud_msg *m)
+{
+	struct err err = { 0 };
+
+	PROMISED(gpud_send(c, m, &err) == 0);
+	PROMISED(gpud_receive(c, m, &err) == 0);
+}
+
+/* Revoke all grants. */
+static void revoke_all(struct gpud_client *c)
+{
+	char *folder = gpud_grant_folder(path, "");
+	DIR *dir = opendir(folder);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		struct gpud_msg m = { .type = GPUD_REVOKE };
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(m.revoke.name, sizeof(m.revoke.name), "%.63s",
+			 e->d_name);
+		ask(c, &m);
+		PROMISED(m.type == GPUD_ACK && m.ack.error == 0);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(folder);
+	free(folder);
+}
+
+/* A GPU that was marked may have ended the permanent job. */
+static void repair(void)
+{
+	struct gpud_client c;
+
+	gpud_close(&always);
+	connect_to(&c);
+	revoke_all(&c);
+	for (uint32_t gpu = 0; gpu < 2; gpu++) {
+		struct gpud_msg m = { .type = GPUD_MARK, .mark.gpu = gpu };
+
+		ask(&c, &m);
+		PROMISED(m.type == GPUD_HEALTH);
+	}
+	gpud_close(&c);
+	join();
+}
+
+static void start(void)
+{
 	pthread_t thread;
 
 	if (path[0])
@@ -87,24 +145,25 @@ static void start(void)
 	PROMISED(pthread_create(&thread, NULL, serve, NULL) == 0);
 	sem_wait(&listening);
 	atexit(tidy);
-	connect_to(&always);
-	PROMISED(gpud_send(&always, &m, &err) == 0);
+	join();
 }
 
-static void show(const struct gpud_status *s)
+static void show(const struct gpud_status *s, bool marked)
 {
 	static FILE *nowhere;
 	json_t *j = json_loadb(s->json, s->n, 0, NULL);
 
 	if (!nowhere)
 		nowhere = fopen("/dev/null", "we");
-	PROMISED(json_array_size(json_object_get(j, "processes")) >= 1);
+	PROMISED(marked ||
+		 json_array_size(json_object_get(j, "processes")) >= 1);
 	smi_table(j, nowhere);
+	smi_xml(j, nowhere);
 	json_decref(j);
 }
 
 /* Until the status, or until the server hangs up. */
-static void hear(struct gpud_client *c)
+static void hear(struct gpud_client *c, bool marked)
 {
 	struct err err = { 0 };
 	struct gpud_msg m;
@@ -114,11 +173,12 @@ static void hear(struct gpud_client *c)
 		;
 	PROMISED(r != -EAGAIN); /* the target would hang */
 	if (r == 0)
-		show(&m.status);
+		show(&m.status, marked);
 }
 
-/* Does the server accept all of it as messages, whatever its answers? */
-static bool is_whole(const uint8_t *data, size_t n)
+/* Does the server accept all of it as messages, whatever its answers? Do they
+ * mark or grant GPUs? */
+static bool is_whole(const uint8_t *data, size_t n, bool *ret_marked)
 {
 	while (n) {
 		struct gpud_msg m;
@@ -126,6 +186,7 @@ static bool is_whole(const uint8_t *data, size_t n)
 
 		if (r <= 0)
 			return r < 0; /* it hangs up */
+		*ret_marked |= m.type == GPUD_MARK || m.type == GPUD_GRANT;
 		data += r;
 		n -= (size_t)r;
 	}
@@ -135,6 +196,7 @@ static bool is_whole(const uint8_t *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct gpud_msg query = { .type = GPUD_QUERY };
+	bool marked = false, whole = is_whole(data, n, &marked);
 	uint8_t ask[GPUD_HEADER];
 	struct gpud_client c;
 
@@ -145,8 +207,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	send(c.fd, data, n, MSG_NOSIGNAL);
 	send(c.fd, ask, sizeof(ask), MSG_NOSIGNAL);
 	/* half a message would absorb the query */
-	if (is_whole(data, n))
-		hear(&c);
+	if (whole)
+		hear(&c, marked);
 	gpud_close(&c);
+	if (marked)
+		repair();
 	return 0;
 }

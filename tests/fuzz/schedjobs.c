@@ -1,19 +1,59 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace of jobs, in any format: what is accepted can be scheduled. */
+/*
+ * A trace of jobs: what is accepted can be scheduled. The first byte chooses
+ * the reader, whose header comes before the rest; or none, so that the formats
+ * are told apart.
+ */
+#include <string.h>
+
 #include "sched/trace/workload.h"
 #include "tests/fuzz/digits.h"
 #include "tests/fuzz/fuzz.h"
+
+static const char *const heads[] = {
+	"",
+	"work_s,arrival_s,name,user,class,gpus,gpu_milli,cpu_milli,memory_mib,"
+	"gpu_models,cpu_work_s,count,gpu_memory_mib,gpu_busy,cold_s,"
+	"dataset_mib,read_mib_s,iteration_s,storage_s,prep_s,gpu_s,network_s\n",
+	"job_id,model,arrival_s,iterations,gpus\n",
+	"job_id,num_gpu,submit_time,iterations,model_name,iteration_time,"
+	"resource_time_0,resource_time_1,resource_time_2\n",
+	"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,"
+	"creation_time,deletion_time\n",
+	"# 0\n1 ",
+	"GCN_training ",
+};
+
+/* Malloc'ed, without a NUL behind. */
+static char *with_head(const uint8_t *data, size_t n, size_t *ret_n)
+{
+	const char *head = n ? heads[data[0] % (sizeof(heads) / sizeof(*heads))]
+			     : "";
+	size_t rest = n ? n - 1 : 0;
+	char *text = malloc(strlen(head) + rest + !rest);
+
+	*ret_n = strlen(head) + rest;
+	if (!text)
+		abort();
+	memcpy(text, head, strlen(head));
+	if (rest)
+		memcpy(text + strlen(head), data + 1, rest);
+	return text;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct cluster c = { 0 };
 	struct workload w;
 	struct err err = { 0 };
+	char *text;
+	size_t length;
 	int r;
 
 	if (has_large_number(data, n))
 		return 0;
-	r = workload_parse((const char *)data, n, "x", &c, &w, &err);
+	text = with_head(data, n, &length);
+	r = workload_parse(text, length, "x", &c, &w, &err);
 	PROMISED(r == 0 || (r < 0 && err.text[0]));
 	for (size_t i = 0; r == 0 && i < w.n; i++) {
 		const struct job *job = &w.jobs[i];
@@ -35,5 +75,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	PROMISED(r < 0 || w.n);
 	workload_fini(&w);
 	cluster_fini(&c);
+	free(text);
 	return 0;
 }

@@ -439,16 +439,3 @@ logged()
 		grep -qF -- "*$option*" <<<"$page"
 	done
 }
-
-@test "the example systemd unit is valid" {
-	command -v systemd-analyze >/dev/null || skip "systemd is not installed"
-	# the program is elsewhere here
-	sed "s|/usr/bin/gpemu-fs|$(realpath "$BUILD/gpemu-fs")|" \
-		"$BATS_TEST_DIRNAME/../../docs/gpemu-fs@.service" \
-		>"$BATS_TEST_TMPDIR/gpemu-fs@.service"
-	run systemd-analyze verify --man=no \
-		"$BATS_TEST_TMPDIR/gpemu-fs@.service"
-	echo "$output"
-	[ "$status" -eq 0 ]
-	[[ $output != *gpemu-fs@* ]]
-}

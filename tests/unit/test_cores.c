@@ -98,6 +98,43 @@ static void idle_cores_have_done_nothing(void **state)
 	cores_free(c);
 }
 
+/* Samples that wait as cores come or go end as if they had arrived then. */
+static void cores_come_and_go(void **state)
+{
+	static const uint64_t two[] = { 100, 100 };
+	static const uint64_t four[] = { 100, 100, 100, 100 };
+	static const uint64_t three[] = { 100, 200, 300 };
+	static const uint64_t grown[] = { 150, 150, 200, 200 };
+	struct cores *c = new_cores(2);
+
+	(void)state;
+	/* 2 to 4: of six at once, four have not begun */
+	for (uint64_t s = 0; s < 6; s++)
+		assert_int_equal(cores_schedule(c, 0, 100), (s / 2 + 1) * 100);
+	assert_int_equal(cores_resize(&c, 4, two, 2, 400), 0);
+	for (size_t s = 0; s < ARRAY_SIZE(grown); s++)
+		assert_int_equal(cores_schedule(c, 50, 100), grown[s]);
+	assert_int_equal(cores_busy_ns(c, 50), 100);
+	assert_int_equal(cores_busy_ns(c, 200), 600);
+	/* 4 to 1: all that have begun end before the next begins */
+	cores_free(c);
+	c = new_cores(4);
+	for (uint64_t s = 0; s < 6; s++)
+		cores_schedule(c, 0, 100);
+	assert_int_equal(cores_resize(&c, 1, four, 4, 200), 0);
+	assert_int_equal(cores_schedule(c, 50, 100), 200);
+	assert_int_equal(cores_schedule(c, 50, 100), 300);
+	assert_int_equal(cores_busy_ns(c, 300), 600);
+	/* 3 to 2: when one of three is left */
+	cores_free(c);
+	c = new_cores(3);
+	for (uint64_t s = 0; s < 3; s++)
+		assert_int_equal(cores_schedule(c, 0, three[s]), three[s]);
+	assert_int_equal(cores_resize(&c, 2, three, 3, 0), 0);
+	assert_int_equal(cores_schedule(c, 50, 10), 210);
+	cores_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +142,7 @@ int main(void)
 		cmocka_unit_test(steady_arrivals),
 		cmocka_unit_test(the_earliest_free_core_takes_it),
 		cmocka_unit_test(idle_cores_have_done_nothing),
+		cmocka_unit_test(cores_come_and_go),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

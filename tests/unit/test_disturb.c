@@ -178,12 +178,17 @@ static void others_at_the_disk_count_for_a_cell_that_reads_it(void **state)
 
 	(void)state;
 	w.last.pressure_io_s = 3;
+	w.last.disk_busy_s = 3;
 	w.last.disk_mib = 400;
 	assert_string_equal(signs(&w), "");
 	w.last.own_mib = .9; /* its log */
 	assert_string_equal(signs(&w), "");
 	w.last.own_mib = 100;
 	assert_string_equal(signs(&w), "disk");
+	/* its threads slept in io_uring: the disk did nothing */
+	w.last.disk_busy_s = .1;
+	assert_string_equal(signs(&w), "");
+	w.last.disk_busy_s = 3;
 	/* all of it was its own */
 	w.last.own_mib = 400;
 	assert_string_equal(signs(&w), "");
@@ -307,6 +312,9 @@ static void a_cell_names_the_limits_of_its_programs(void **state)
 			    "ceiling of cell");
 	assert_string_equal(limits_of(record_of(&all, 5, 640)),
 			    "ceiling of cell, cpu of cell");
+	record = record_of(&all, 5, 640);
+	json_object_set_new(record, "cell", json_pack("{s:b}", "simulated", 1));
+	assert_string_equal(limits_of(record), "");
 	jobs = json_pack("{s:{s:o}, s:{s:o}}", "one", "rig", limit("timers"),
 			 "two", "rig", limit("ceiling"));
 	assert_string_equal(limits_of(json_pack("{s:o}", "jobs", jobs)),

@@ -99,6 +99,75 @@ static void buckets_hide_behind_the_backward_pass(void **state)
 	assert_int_equal(collective_overlapped(&c, pass, 4), 54 * ms);
 }
 
+/* Two units, whose gathers and reductions take 100 ns each; forward they are
+ * computed in 100 ns, backward in 200. */
+static void shards_are_gathered_and_reduced(void **state)
+{
+	struct fsdp f = { .ranks = 2,
+			  .units = 2,
+			  .prefetch = 1,
+			  .weight_bytes = 400,
+			  .gradient_bytes = 400,
+			  .bytes_per_s = 1e9 };
+
+	(void)state;
+	/* the first gather and the last reduction have nothing to hide behind
+	 */
+	assert_int_equal(fsdp_exposed_ns(&f, 200, 400), 200);
+	assert_int_equal(fsdp_exposed_ns(&f, 200, 0), 100);
+	/* both gathers forward; backward one, behind the first reduction, and
+	 * the last reduction */
+	f.prefetch = 0;
+	assert_int_equal(fsdp_exposed_ns(&f, 200, 400), 500);
+	/* a slow link is all there is: 3 gathers, 2 reductions, and between the
+	 * passes the last unit's computation */
+	f.prefetch = 1;
+	f.bytes_per_s = 1e6;
+	assert_int_equal(fsdp_exposed_ns(&f, 200, 400), 500000 + 100 - 600);
+	f.ranks = 1;
+	assert_int_equal(fsdp_exposed_ns(&f, 200, 400), 0);
+}
+
+/* Copies that take no time, then a step of two GPUs. */
+static uint64_t two_gpus(struct gpus *g, const struct gpus_part *part,
+			 struct gpu_step *s)
+{
+	struct gpus_part parts[2] = { *part, *part };
+
+	for (uint32_t i = 0; i < 2; i++)
+		gpus_copy(g, i, 0, part, &s[i]);
+	return gpus_step(g, 2, parts, s);
+}
+
+static void accumulated_gradients_are_reduced_once(void **state)
+{
+	struct gpus_config c = {
+		.n = 2,
+		.reduce = { .ranks = 2, .bytes = 1000, .bytes_per_s = 1e9 }
+	};
+	struct gpus_part part = { .forward_ns = 10, .backward_ns = 20 };
+	struct gpu_step s[2];
+	struct gpus g;
+
+	(void)state;
+	gpus_init(&g, &c, 0);
+	g.accumulates = true;
+	assert_int_equal(two_gpus(&g, &part, s), 30);
+	assert_int_equal(s[0].allreduce_ns, 0);
+	assert_int_equal(two_gpus(&g, &part, s), 60);
+	g.accumulates = false;
+	assert_int_equal(two_gpus(&g, &part, s), 90 + 1000);
+	assert_int_equal(s[0].allreduce_ns, 1000);
+	/* sharded: the waits for parameters count, too */
+	gpus_init(&g, &c, 0);
+	g.config.reduce.bytes = 0;
+	part.sharded_ns = 5;
+	assert_int_equal(two_gpus(&g, &part, s), 35);
+	assert_int_equal(s[1].allreduce_ns, 5);
+	assert_int_equal(s[1].barrier_wait_ns, 0);
+	assert_int_equal(s[1].compute_end, 30);
+}
+
 static void batches_are_cut_as_torch_cuts_them(void **state)
 {
 	(void)state;
@@ -457,6 +526,8 @@ int main(void)
 		cmocka_unit_test(a_link_conserves_work),
 		cmocka_unit_test(reductions_follow_their_laws),
 		cmocka_unit_test(buckets_hide_behind_the_backward_pass),
+		cmocka_unit_test(shards_are_gathered_and_reduced),
+		cmocka_unit_test(accumulated_gradients_are_reduced_once),
 		cmocka_unit_test(batches_are_cut_as_torch_cuts_them),
 		cmocka_unit_test(copies_share_their_root),
 		cmocka_unit_test(a_straggler_keeps_all_waiting),

@@ -214,7 +214,7 @@ static const char *story(unsigned most)
 		cells[next].testable = false;
 		cells[next].test =
 			(struct load_test){ .1, .3, risks[next].change, "s" };
-		cells[next].passed = risks[next].change <= TOLERANCE;
+		cells[next].tested = true;
 	}
 	*to++ = ':';
 	for (size_t i = 0; i < N; i++)
@@ -238,9 +238,9 @@ static void a_cell_is_cleared_by_those_more_at_risk(void **state)
 static void one_test_clears_by_all_measures(void **state)
 {
 	struct load_cell cells[] = {
-		{ .risk = { { .6, 0, 0 }, .1 }, .passed = true },
-		{ .risk = { { 0, .6, 0 }, .1 }, .passed = true },
-		{ .risk = { { 0, 0, .6 }, .1 }, .passed = true },
+		{ .risk = { { .6, 0, 0 }, .1 }, .tested = true },
+		{ .risk = { { 0, .6, 0 }, .1 }, .tested = true },
+		{ .risk = { { 0, 0, .6 }, .1 }, .tested = true },
 		{ .risk = { { .5, .5, .5 }, .1 }, .testable = true },
 	};
 
@@ -259,7 +259,7 @@ static void a_cell_beside_more_load_needs_its_own_test(void **state)
 {
 	struct load_cell cells[] = {
 		{ .risk = { { .5, .5, .5 }, .1 },
-		  .passed = true,
+		  .tested = true,
 		  .test = { .1, .3, .001, "s" } },
 		{ .risk = { { .4, .4, .4 }, .3 }, .testable = true },
 		{ .risk = { { .4, .4, .4 }, .4 }, .testable = true },
@@ -280,7 +280,7 @@ static void the_record_has_what_was_seen(void **state)
 {
 	struct load_test t = { .1, .3, .009, "share", true };
 	char name[400] = "";
-	json_t *j = load_json(&t, "two", .1, TOLERANCE);
+	json_t *j = load_json(&t, NULL, "two", .1, TOLERANCE);
 
 	(void)state;
 	assert_string_equal(json_string_value(json_object_get(j, "seen")),
@@ -291,10 +291,43 @@ static void the_record_has_what_was_seen(void **state)
 	/* a name as long as one likes */
 	memset(name, 'x', sizeof(name) - 1);
 	t.of = name;
-	j = load_json(&t, "two", .1, TOLERANCE);
+	j = load_json(&t, NULL, "two", .1, TOLERANCE);
 	assert_non_null(strstr(json_string_value(json_object_get(j, "seen")),
 			       "x changed by 0.9 points when"));
 	json_decref(j);
+}
+
+static void a_test_says_how_much_is_in_doubt(void **state)
+{
+	const struct metric *all[] = { &seconds, &share, &absent };
+	json_t *first = record_of(.1, 10, 5);
+	json_t *second = record_of(.16, 10.2, 6), *signs;
+	struct load_test t = load_compare(first, second, all, 3);
+	json_t *changes = load_changes(first, second, all, 3);
+	json_t *cell = json_object_get(first, "cell");
+
+	(void)state;
+	assert_true(isinf(load_doubt(first, &seconds, 10)));
+	json_object_set_new(cell, "load_test",
+			    load_json(&t, changes, "two", .1, TOLERANCE));
+	/* twice 2 % of it, of 6 % more load instead of 10 */
+	assert_true(fabs(load_doubt(first, &seconds, 10) - 2 * .02 * 10 / .6) <
+		    1e-9);
+	/* twice a point */
+	assert_true(fabs(load_doubt(first, &share, 5) - 2 / .6) < 1e-9);
+	assert_true(isinf(load_doubt(first, &absent, 1)));
+	/* other load than that of CPUs */
+	signs = json_object_get(cell, "disturbance");
+	json_array_append_new(signs, json_pack("{s:s}", "sign", "timers"));
+	assert_true(isinf(load_doubt(first, &seconds, 10)));
+	/* the test says nothing of so much load */
+	json_array_remove(signs, json_array_size(signs) - 1);
+	json_object_set_new(cell, "load_test",
+			    load_json(&t, changes, "two", .3, TOLERANCE));
+	assert_true(isinf(load_doubt(first, &seconds, 10)));
+	json_decref(changes);
+	json_decref(first);
+	json_decref(second);
 }
 
 static void the_record_of_a_cleared_cell_says_so(void **state)
@@ -310,12 +343,12 @@ static void the_record_of_a_cleared_cell_says_so(void **state)
 
 	(void)state;
 	json_object_set_new(cell, "load_test",
-			    load_json(&slow, "two", .1, TOLERANCE));
+			    load_json(&slow, NULL, "two", .1, TOLERANCE));
 	assert_null(load_cleared_by(record));
 	signs = disturb_signs(record, NULL, .05);
 	assert_int_equal(json_array_size(signs), 1);
 	json_object_set_new(cell, "load_test",
-			    load_json(&quiet, "two", .1, TOLERANCE));
+			    load_json(&quiet, NULL, "two", .1, TOLERANCE));
 	assert_string_equal(load_cleared_by(record), "two");
 	json_decref(signs);
 	signs = disturb_signs(record, NULL, .05);
@@ -407,6 +440,7 @@ int main(void)
 		cmocka_unit_test(one_test_clears_by_all_measures),
 		cmocka_unit_test(a_cell_beside_more_load_needs_its_own_test),
 		cmocka_unit_test(the_record_has_what_was_seen),
+		cmocka_unit_test(a_test_says_how_much_is_in_doubt),
 		cmocka_unit_test(the_record_of_a_cleared_cell_says_so),
 		cmocka_unit_test(what_a_workload_reads_counts),
 	};

@@ -10,6 +10,7 @@
 #include "common/conf/plugin_choice.h"
 #include "common/util.h"
 #include "fs/cache/policy.h"
+#include "loader/batching/batching.h"
 #include "loader/dataset/format.h"
 #include "loader/engine/engine.h"
 #include "loader/order/order.h"
@@ -148,7 +149,7 @@ static void check_fields(const struct plugin *p)
 static void every_plugin_keeps_the_contract(void **state)
 {
 	const struct plugin *const *const all[] = {
-		policy_table, engine_table, order_table,
+		policy_table, engine_table, order_table,    batching_table,
 		format_table, prep_table,   scheduler_table
 	};
 	size_t n = 0;

@@ -210,6 +210,78 @@ static void mlperf_accelerators_take_the_published_time(void **state)
 	}
 }
 
+/* Source: the tables that the profiles name, in ms. */
+static void published_tables_are_in_the_database(void **state)
+{
+	static const struct {
+		const char *gpu, *model;
+		uint64_t batch;
+		double step_ms;
+	} known[] = {
+		{ "h100", "gpt2_large:seq1024", 1, 183.977 },
+		{ "h100", "gpt2_large:seq1024", 4, 638.809 },
+		{ "h100", "gpt2_large:seq1024:dp4", 4, 194.881 },
+		{ "h100", "gpt2_large:seq1024:dp4", 16, 642.081 },
+		{ "h100", "gpt2_large:seq1024:tp4", 16, 729.665 },
+		{ "h100", "gpt2_large:seq1024:pp4_1", 16, 2384.009 },
+		{ "a100-80gb", "gpt3_27:seq2048", 1, 3012.925 },
+		{ "l4", "bert_large:seq512", 8, 1275.441 },
+		{ "mi100", "bert_large:seq512", 2, 135.006 },
+		{ "mi210", "opt_13:seq2048", 1, 983.238 },
+		{ "mi250", "gpt2_large:seq1024", 4, 1840.406 },
+		{ "rtx3090", "resnet50", 512, 618.983 },
+		{ "rtx3090", "resnet50:channels_last", 512, 419.528 },
+		{ "rtx3090", "tinynet_e:px106", 512, 50.423 },
+	};
+	struct gpu_profile p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		assert_int_equal(gpu_profile_load(known[i].gpu, &p, NULL), 0);
+		struct gpu_cost c = cost(&p, known[i].model, known[i].batch);
+		double ms = (double)(c.forward_ns + c.backward_ns) / 1e6;
+
+		/* four digits are kept */
+		assert_true(fabs(ms / known[i].step_ms - 1) < 5e-4);
+		assert_int_equal(c.origin, GPU_MEASURED);
+		assert_non_null(p.precision);
+		gpu_profile_free(&p);
+	}
+	assert_int_equal(gpu_profile_load("rtx3090", &p, NULL), 0);
+	assert_true(p.models.n > 1600);
+	/* one row: nothing between, nothing beyond */
+	assert_int_equal(cost(&p, "resnet50", 511).origin, GPU_EXTRAPOLATED);
+	assert_int_equal(cost(&p, "resnet50", 513).origin, GPU_EXTRAPOLATED);
+	gpu_profile_free(&p);
+}
+
+/* A row of times only: the link says how long copies take. */
+static void copies_that_nobody_measured(void **state)
+{
+	static const char yaml[] = HEAD
+		"models:\n  m: {parameters: 50, rows: [[4, 8, 16]]}\n"
+		"  n: {parameters: 50, rows: [[4, 8, 16, 9]]}\n";
+	struct gpu_profile p;
+	const struct gpu_model *m;
+	char text[GPU_BATCHES_TEXT];
+
+	(void)state;
+	assert_int_equal(
+		gpu_profile_parse(yaml, strlen(yaml), "t.yaml", &p, NULL), 0);
+	m = gpu_profile_model(&p, "m", NULL);
+	assert_false(m->copies_measured);
+	assert_int_equal(m->last_batch, 4);
+	assert_false(m->last_is_limit || m->tolerance_pct > 0);
+	/* 1 ms + 0.5 ms per 100 bytes: of 400 bytes, and of 200 */
+	assert_int_equal(cost(&p, "m", 4).transfer_pageable_ns, 3000000);
+	assert_int_equal(gpu_model_transfer_ns(m), 2000000);
+	assert_string_equal(gpu_model_batches(m, text), "4");
+	m = gpu_profile_model(&p, "n", NULL);
+	assert_true(m->copies_measured);
+	assert_int_equal(cost(&p, "n", 4).transfer_pageable_ns, 9000000);
+	gpu_profile_free(&p);
+}
+
 /* Optional parts: columns of a row, the size of a model's samples. */
 static void more_than_the_published_tables_have(void **state)
 {
@@ -384,6 +456,40 @@ static void no_line_crosses_a_jump_of_the_transfer(void **state)
 	gpu_profile_free(&again);
 }
 
+static void a_board_and_its_power(void **state)
+{
+	static const char yaml[] = HEAD
+		"board: {compute_capability: 7.5, power_limit_w: 250, "
+		"power_idle_w: 50, pcie_width: 16, source: the card}\n"
+		"models:\n" MODEL("m", "4", "false", ROWS);
+	_cleanup_free_ char *text = NULL;
+	struct gpu_profile p, again;
+	struct err err = { 0 };
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	(void)state;
+	if (gpu_profile_parse(yaml, strlen(yaml), "t.yaml", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	gpu_profile_write(&p, f);
+	fclose(f);
+	gpu_profile_free(&p);
+	if (gpu_profile_parse(text, n, "again.yaml", &again, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(again.board.source, "the card");
+	assert_true(again.board.compute_capability == 7.5);
+	assert_true(again.board.pcie_width == 16);
+	assert_true(again.board.clock_mhz == 0);
+	assert_true(gpu_board_power_w(&again.board, 0) == 50);
+	assert_true(gpu_board_power_w(&again.board, .5) == 150);
+	assert_true(gpu_board_power_w(&again.board, 1) == 250);
+	gpu_profile_free(&again);
+	/* without an idle power there is no line */
+	p = parse_gpu();
+	assert_true(gpu_board_power_w(&p.board, .5) == 0);
+	gpu_profile_free(&p);
+}
+
 /* --- bad input -------------------------------------------------------- */
 
 static void bad_gpu_profiles(void **state)
@@ -416,6 +522,13 @@ static void bad_gpu_profiles(void **state)
 		  "t.yaml:9:24: bytes: 0 is outside 1..1e+15" },
 		{ HEAD "transfer_jump: {bytes: 1}\n",
 		  "t.yaml:9:16: 'source' is missing" },
+		{ HEAD "board: {clock_mhz: 0, source: s}\n",
+		  "t.yaml:9:20: clock_mhz: 0 is outside 1..100000" },
+		{ HEAD "board: {clock_mhz: 5}\n",
+		  "t.yaml:9:8: 'source' is missing" },
+		{ HEAD "board: {power_limit_w: 5, power_idle_w: 6, "
+		       "source: s}\n",
+		  "t.yaml:9:8: power_idle_w is above power_limit_w" },
 		{ "name: T\nmodel: x\n", "t.yaml:2:1: unknown key 'model'" },
 	};
 
@@ -501,10 +614,13 @@ int main(void)
 		cmocka_unit_test(names_and_aliases),
 		cmocka_unit_test(shipped_profiles_hold_what_was_measured),
 		cmocka_unit_test(mlperf_accelerators_take_the_published_time),
+		cmocka_unit_test(published_tables_are_in_the_database),
+		cmocka_unit_test(copies_that_nobody_measured),
 		cmocka_unit_test(more_than_the_published_tables_have),
 		cmocka_unit_test(bytes_cost_the_same_whatever_they_are),
 		cmocka_unit_test(absurd_copies_end),
 		cmocka_unit_test(no_line_crosses_a_jump_of_the_transfer),
+		cmocka_unit_test(a_board_and_its_power),
 		cmocka_unit_test(bad_gpu_profiles),
 		cmocka_unit_test(straight_lines_need_two_rows),
 		cmocka_unit_test(rows_stay_at_either_end_of_a_jump),

@@ -11,7 +11,7 @@
 #include "sched/core/frag.h"
 #include "sched/core/schedule.h"
 #include "sched/place/synergy.h"
-#include "sched/timeline.h"
+#include "sched/core/timeline.h"
 #include "sched/trace/workload.h"
 
 #define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
@@ -477,6 +477,111 @@ static void nodes_are_read(void **state)
 	cluster_fini(&c);
 }
 
+/* --- decisions ------------------------------------------------------------ */
+
+struct rig {
+	struct cluster c;
+	struct workload w;
+	struct schedule s;
+	struct plan plan;
+	struct view v;
+	uint32_t active[4];
+};
+
+static const struct schedule_ops *policy_of(const char *name)
+{
+	const struct plugin *p =
+		plugin_find(schedule_table, "policy", name, NULL);
+
+	assert_non_null(p);
+	return container_of(p, struct schedule_ops, plugin);
+}
+
+/* Four jobs, all waiting. */
+static void rig_init(struct rig *r, const char *policy, const char *placement,
+		     const char *nodes)
+{
+	static const char text[] = "work_s\n9\n8\n7\n6\n";
+	struct err err = { 0 };
+
+	*r = (struct rig){ .c = make(nodes) };
+	assert_int_equal(
+		workload_parse(text, strlen(text), "f", &r->c, &r->w, &err), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		r->active[i] = i;
+		r->w.jobs[i].state = JOB_WAITING;
+	}
+	r->v = (struct view){ .cluster = &r->c,
+			      .jobs = r->w.jobs,
+			      .n_jobs = 4,
+			      .active = r->active,
+			      .n_active = 4,
+			      .n_users = r->w.n_users };
+	assert_int_equal(schedule_init(&r->s, policy_of(policy), NULL,
+				       placement_of(placement), NULL, 1, &r->v,
+				       &err),
+			 0);
+}
+
+/* Returns how many actions there were. */
+static size_t decide(struct rig *r)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(schedule_decide(&r->s, &r->v, &r->plan), 0);
+	if (plan_apply(&r->plan, &r->c, r->w.jobs, 4, r->v.now_ns, &err) < 0)
+		fail_msg("%s", err.text);
+	return r->plan.n;
+}
+
+static void rig_fini(struct rig *r)
+{
+	for (uint32_t i = 0; i < 4; i++)
+		if (r->w.jobs[i].state == JOB_RUNNING)
+			plan_release(&r->c, &r->w.jobs[i], 0, JOB_WAITING);
+	schedule_fini(&r->s);
+	plan_fini(&r->plan);
+	workload_fini(&r->w);
+	cluster_fini(&r->c);
+}
+
+/* The GPUs of a node are alike: nobody moves to that of a job that is done. */
+static void a_job_that_stays_keeps_its_gpus(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, "fifo", "tune", "gpus=3,cpus=3,memory=3G");
+	assert_int_equal(decide(&r), 3);
+	plan_release(&r.c, &r.w.jobs[0], 0, JOB_DONE);
+	r.v.active++;
+	r.v.n_active--;
+	assert_int_equal(decide(&r), 1);
+	assert_int_equal(r.plan.actions[0].job, 3);
+	assert_int_equal(r.w.jobs[3].parts[0].gpus, 1);
+	assert_int_equal(r.w.jobs[1].n_moved + r.w.jobs[2].n_moved, 0);
+	rig_fini(&r);
+}
+
+/* A kept queue learns of a job that failed, and of what is left of it. */
+static void a_job_that_failed_waits_again(void **state)
+{
+	static const char *const policies[] = { "fifo", "srtf", "las" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+		struct rig r;
+
+		rig_init(&r, policies[i], "proportional", "gpus=4,cpus=4");
+		assert_int_equal(decide(&r), 4);
+		for (uint32_t k = 0; k < 4; k++)
+			plan_release(&r.c, &r.w.jobs[k], 0, JOB_WAITING);
+		schedule_refresh(&r.s);
+		assert_int_equal(decide(&r), 4);
+		rig_fini(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +592,8 @@ int main(void)
 		cmocka_unit_test(profiling_needs_few_points),
 		cmocka_unit_test(fragmentation_by_cases),
 		cmocka_unit_test(typical_jobs_are_the_most_frequent),
+		cmocka_unit_test(a_job_that_stays_keeps_its_gpus),
+		cmocka_unit_test(a_job_that_failed_waits_again),
 		cmocka_unit_test(jobs_are_packed),
 		cmocka_unit_test(fgd_keeps_whole_gpus_whole),
 		cmocka_unit_test(formats_are_known_by_their_first_line),

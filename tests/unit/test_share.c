@@ -309,6 +309,80 @@ static void utilisation_is_of_the_last_second(void **state)
 	share_free(s);
 }
 
+/* Join with so much memory of a quota on `n_gpus`; the job. */
+static struct share_job *join_quota(struct share *s, struct share_quota *q,
+				    uint64_t peak, uint32_t n_gpus)
+{
+	struct share_want w = { .persistent_bytes = peak / 2,
+				.peak_bytes = peak,
+				.n_gpus = n_gpus,
+				.quota = q };
+	struct share_job *job;
+
+	assert_int_equal(share_join(s, &w, NULL, &job, NULL), 0);
+	return job;
+}
+
+static void a_quota_is_a_smaller_gpu(void **state)
+{
+	struct share *s = share_rig_new(SHARE_MPS, &scheduler_fifo, 3, 100);
+	struct share_quota a = { .bytes = { 0, 40, 30 } },
+			   b = { .bytes = { 100, 60 } };
+	struct share_job *first, *second, *third, *other;
+	struct share_want large = { .peak_bytes = 41,
+				    .n_gpus = 1,
+				    .quota = &a },
+			  wide = { .peak_bytes = 31, .n_gpus = 2, .quota = &a };
+
+	(void)state;
+	assert_int_equal(share_join(s, &large, NULL, &first, NULL), -E2BIG);
+	assert_int_equal(share_join(s, &wide, NULL, &first, NULL), -E2BIG);
+	/* of its GPUs alone, those with enough */
+	first = join_quota(s, &a, 31, 1);
+	assert_int_equal(first->gpus, 2);
+	second = join_quota(s, &a, 30, 1);
+	assert_int_equal(second->gpus, 4);
+	/* no more than the quota, though the GPU has room */
+	third = join_quota(s, &a, 10, 1);
+	assert_false(third->resident);
+	/* and nobody waits behind it */
+	other = join_quota(s, &b, 60, 2);
+	assert_int_equal(other->gpus, 3);
+	assert_int_equal(a.used[1], 31);
+	share_leave(s, first);
+	assert_int_equal(third->gpus, 2);
+	assert_int_equal(a.used[1], 10);
+	/* a quota that shrinks lets those stay that have joined */
+	a.bytes[2] = 0;
+	assert_true(second->resident);
+	share_leave(s, second);
+	share_leave(s, third);
+	share_leave(s, other);
+	/* a job without memory stays on them, too */
+	first = join_quota(s, &a, 0, 1);
+	assert_int_equal(first->gpus, 2);
+	share_leave(s, first);
+	for (int g = 0; g < 3; g++)
+		assert_int_equal(a.used[g] + b.used[g], 0);
+	share_free(s);
+}
+
+static void a_failed_gpu_admits_nobody(void **state)
+{
+	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 2, 100);
+	struct share_job *one, *two;
+
+	(void)state;
+	share_mark(s, 0, true);
+	one = join_quota(s, NULL, 10, 1);
+	assert_int_equal(one->gpus, 2);
+	two = join_quota(s, NULL, 10, 2);
+	assert_false(two->resident);
+	share_mark(s, 0, false);
+	assert_int_equal(two->gpus, 3);
+	share_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +395,8 @@ int main(void)
 		cmocka_unit_test(copies_take_turns_on_the_link),
 		cmocka_unit_test(who_leaves_gives_back_the_link),
 		cmocka_unit_test(utilisation_is_of_the_last_second),
+		cmocka_unit_test(a_quota_is_a_smaller_gpu),
+		cmocka_unit_test(a_failed_gpu_admits_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

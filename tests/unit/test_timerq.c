@@ -107,6 +107,31 @@ static void an_earlier_timer_overtakes(void **state)
 	tick_free(s.tick);
 }
 
+/* The thread waits for the earliest, which is then another one, or later. */
+static void a_timer_moves_both_ways(void **state)
+{
+	struct item a = { 0 }, b = { 0 };
+	struct seen s = { .tick = tick_new(1, 0),
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .all = PTHREAD_COND_INITIALIZER };
+	struct timerq *q;
+	uint64_t now = tick_now(s.tick), hour = 3600 * NS_PER_S;
+
+	(void)state;
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	assert_int_equal(timerq_add(q, &a.timer, now + hour), 0);
+	assert_int_equal(timerq_add(q, &b.timer, now + hour / 2), 0);
+	assert_true(timerq_move(q, &b.timer, now + 2 * hour));
+	assert_true(timerq_move(q, &a.timer, now + NS_PER_MS));
+	while (timerq_pending(q) > 1)
+		tick_pause(NS_PER_MS);
+	assert_false(timerq_move(q, &a.timer, now));
+	timerq_free(q);
+	assert_true(a.fired && !a.stopping && b.stopping);
+	assert_int_equal(b.timer.deadline, now + 2 * hour);
+	tick_free(s.tick);
+}
+
 enum { MANY = 100 };
 
 /* The median lateness in wall us of timers 1 ms apart, all pending at once. */
@@ -218,6 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(none_early_all_in_order),
 		cmocka_unit_test(an_earlier_timer_overtakes),
+		cmocka_unit_test(a_timer_moves_both_ways),
 		cmocka_unit_test(among_many_it_gets_up_early),
 		cmocka_unit_test(none_early_with_processors_awake),
 		cmocka_unit_test(scaled_clock_divides_wall_time),

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/node/turns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/conf/plugin_choice.h"
+#include "common/util.h"
+
+enum { PHASES = 3, MEMBERS_MAX = TURNS };
+
+/* --- options -------------------------------------------------------------- */
+
+/* arbitrary: an hour is no stage of an iteration */
+#define STAGE_MAX_NS 3600e9
+
+static const struct conf_field stage_fields[] = {
+	{ "storage", CONF_DURATION, offsetof(struct turns_stages, storage_ns),
+	  .max = STAGE_MAX_NS },
+	{ "cpu", CONF_DURATION, offsetof(struct turns_stages, cpu_ns),
+	  .max = STAGE_MAX_NS },
+	{ "load", CONF_DURATION, offsetof(struct turns_stages, load_ns),
+	  .max = STAGE_MAX_NS },
+	{ "network", CONF_DURATION, offsetof(struct turns_stages, network_ns),
+	  .max = STAGE_MAX_NS },
+	{ 0 },
+};
+
+static const struct conf_field turn_fields[] = {
+	{ "fd", CONF_UINT, offsetof(struct turns, fd), .max = 1 << 20 },
+	{ "index", CONF_UINT, offsetof(struct turns, index),
+	  .max = MEMBERS_MAX - 1 },
+	{ "members", CONF_UINT, offsetof(struct turns, members), .min = 1,
+	  .max = MEMBERS_MAX },
+	{ "offset", CONF_UINT, offsetof(struct turns, offset),
+	  .max = TURNS - 1 },
+	{ 0 },
+};
+
+/* The options are read like a plug-in's. */
+static int parse(const char *text, const struct plugin *p, void *ret,
+		 struct err *err)
+{
+	const struct plugin *const table[] = { p, NULL };
+	_cleanup_free_ char *named = NULL;
+	struct plugin_choice c;
+	int r;
+
+	if (asprintf(&named, "%s:%s", p->name, text) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = plugin_choose(table, "option", named, &c, err);
+	if (r == 0)
+		memcpy(ret, c.options, p->options_size);
+	plugin_choice_fini(&c);
+	return r;
+}
+
+int turns_parse_stages(const char *text, struct turns_stages *ret,
+		       struct err *err)
+{
+	static const struct turns_stages none;
+	static const struct plugin p = { .name = "stages",
+					 .options = stage_fields,
+					 .defaults = &none,
+					 .options_size = sizeof(none) };
+
+	return parse(text, &p, ret, err);
+}
+
+int turns_parse(const char *text, struct turns *ret, struct err *err)
+{
+	static const struct turns none;
+	static const struct plugin p = { .name = "turns",
+					 .options = turn_fields,
+					 .defaults = &none,
+					 .options_size = sizeof(none) };
+	int r = parse(text, &p, ret, err);
+
+	if (r < 0)
+		return r;
+	if (ret->index >= ret->members)
+		return err_set(err, -EINVAL,
+			       "turns: index %" PRIu64 " is not below members "
+			       "%" PRIu64,
+			       ret->index, ret->members);
+	r = turns_enter((int)ret->fd, ret->index);
+	return r < 0 ? err_set(err, r, "turns: descriptor %" PRIu64 ": %s",
+			       ret->fd, strerror(-r))
+		     : 0;
+}
+
+/* --- turns ---------------------------------------------------------------- */
+
+static int lock(int fd, int how, short type, uint64_t index, uint64_t phase)
+{
+	struct flock l = { .l_type = type,
+			   .l_whence = SEEK_SET,
+			   .l_start = (off_t)(PHASES * index + phase % PHASES),
+			   .l_len = 1 };
+	int r;
+
+	do
+		r = fcntl(fd, how, &l);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+int turns_enter(int fd, uint64_t index)
+{
+	return lock(fd, F_OFD_SETLK, F_WRLCK, index, 0);
+}
+
+/* Until this phase is over for all. */
+static int next_phase(struct turns *t)
+{
+	uint64_t phase = t->phase++;
+	int fd = (int)t->fd;
+	int r = lock(fd, F_OFD_SETLKW, F_WRLCK, t->index, phase + 1);
+
+	if (r == 0)
+		r = lock(fd, F_OFD_SETLK, F_UNLCK, t->index, phase);
+	for (uint64_t i = 0; r == 0 && i < t->members; i++) {
+		if (i == t->index)
+			continue;
+		r = lock(fd, F_OFD_SETLKW, F_RDLCK, i, phase);
+		if (r == 0)
+			r = lock(fd, F_OFD_SETLK, F_UNLCK, i, phase);
+	}
+	return r;
+}
+
+int turns_take(struct turns *t, enum turn turn)
+{
+	int r = 0;
+
+	while (r == 0 && (t->phase + TURNS - t->offset) % TURNS != turn)
+		r = next_phase(t);
+	return r;
+}
+
+void turns_leave(struct turns *t)
+{
+	struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+	if (t->members)
+		fcntl((int)t->fd, F_OFD_SETLK, &all);
+	t->members = 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "emu/profile/precision.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+
+static const struct precision known[] = {
+	{ "fp32", 4, 4, 0 }, { "tf32", 4, 4, 0 }, /* of matrix products; stored
+						     as fp32 */
+	{ "amp", 4, 4, 0 },			  /* autocast */
+	{ "fp16", 2, 2, 4 }, { "bf16", 2, 2, 4 }, { "fp8", 2, 2, 4 },
+};
+
+const struct precision *precision_find(const char *name, struct err *err)
+{
+	char names[ERR_LIST] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (!strcmp(known[i].name, name))
+			return &known[i];
+		err_list(names, known[i].name);
+	}
+	err_set(err, -EINVAL, "unknown precision '%s' (known: %s)", name,
+		names);
+	return NULL;
+}
+
+int precision_check(const void *object, struct err *err)
+{
+	return precision_find(*(char *const *)object, err) ? 0 : -EINVAL;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Batches of the workers of a gpemu-prepd dispatcher, as in tf.data service:
+ * this process neither reads nor transforms. Source: A. Audibert et al.,
+ * "tf.data service: A Case for Disaggregating ML Input Data Processing",
+ * SoCC 2023.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/word.h"
+#include "loader/engine/engine.h"
+#include "loader/engine/remote.h"
+#include "service/client/client.h"
+
+struct options {
+	char *sharding;
+	uint64_t split, outstanding, wait_ns;
+};
+
+static int check_sharding(const void *object, struct err *err)
+{
+	return MIN(WORD_FIND(split_modes, "sharding", *(char *const *)object,
+			     err),
+		   0);
+}
+
+static const struct conf_field fields[] = {
+	{ "sharding", CONF_STRING, offsetof(struct options, sharding),
+	  .check = check_sharding, .arg = "dynamic|static|off",
+	  .help = "which worker prepares what: splits to the first that asks, "
+		  "a fixed part each, or all samples each" },
+	{ "split", CONF_UINT, offsetof(struct options, split), .min = 1,
+	  .max = 65536, .arg = "N", .help = "batches of a split" },
+	{ "outstanding", CONF_UINT, offsetof(struct options, outstanding),
+	  .min = 1, .max = 4096, .arg = "N",
+	  .help = "batches that may be on their way, over all workers" },
+	{ "wait", CONF_DURATION, offsetof(struct options, wait_ns),
+	  .min = NS_PER_MS, .max = 86400. * NS_PER_S, .arg = "TIME",
+	  .help = "wall time to wait without a dispatcher, or without "
+		  "workers" },
+	{ 0 },
+};
+
+static const struct options defaults = {
+	.sharding = (char *)"dynamic",
+	/* arbitrary: little is lost with a worker, and a request is rarer than
+	 * a batch */
+	.split = 4,
+	/* arbitrary: two for each of a few workers */
+	.outstanding = 16,
+	.wait_ns = 30 * NS_PER_S,
+};
+
+struct service {
+	struct client *client;
+	struct place *place;	     /* batch for each buffer */
+	struct shelf_buffer **taken; /* n_buffers; NULL: unused */
+	uint32_t batch, n_buffers;
+};
+
+static const struct options *options_of(const void *options)
+{
+	return options ? options : &defaults;
+}
+
+static uint32_t n_buffers(const void *options)
+{
+	return (uint32_t)options_of(options)->outstanding;
+}
+
+static void close_service(void *state)
+{
+	struct service *s = state;
+
+	if (!s)
+		return;
+	client_free(s->client);
+	free(s->place);
+	free(s->taken);
+	free(s);
+}
+
+static int open_service(const struct remote_config *c, void **ret,
+			struct err *err)
+{
+	const struct options *o = options_of(c->options);
+	struct client_config config = {
+		.tick = c->tick,
+		.dispatcher = c->service->address,
+		.key = c->service->key,
+		.nic_bytes_per_s = c->service->nic_bytes_per_s,
+		.nic_latency_ns = c->service->nic_latency_ns,
+		.definition = c->service->job,
+		.mode = (enum split_mode)WORD_FIND(split_modes, "sharding",
+						   o->sharding, NULL),
+		.batch = c->batch,
+		.per_split = (uint32_t)o->split,
+		.n_samples = c->service->n_samples,
+		.wait_ns = o->wait_ns,
+		.buffer = c->buffer,
+		.n_buffers = c->n_buffers,
+		.buffer_bytes = c->buffer_bytes,
+	};
+	struct service *s = calloc(1, sizeof(*s));
+	int r = -ENOMEM;
+
+	if (!s)
+		return err_set(err, r, "out of memory");
+	s->batch = c->batch;
+	s->n_buffers = c->n_buffers;
+	s->place = calloc((size_t)c->n_buffers * c->batch, sizeof(*s->place));
+	s->taken = calloc(c->n_buffers, sizeof(struct shelf_buffer *));
+	if (s->place && s->taken)
+		r = client_new(&config, &s->client, err);
+	if (r < 0) {
+		close_service(s);
+		return err_set(err, r, "%s", strerror(-r));
+	}
+	*ret = s;
+	return 0;
+}
+
+static int begin(void *state, uint64_t epoch, const uint32_t *order, uint64_t n,
+		 struct err *err)
+{
+	struct service *s = state;
+
+	return client_begin(s->client, epoch, order, n, err);
+}
+
+/* The slots of a batch that the consumer has. */
+static struct place *find_places(struct service *s, struct shelf_buffer *b)
+{
+	uint32_t i = 0;
+
+	while (s->taken[i])
+		i++;
+	s->taken[i] = b;
+	return s->place + (size_t)i * s->batch;
+}
+
+static int next(void *state, uint64_t idle, uint64_t until,
+		struct remote_batch *ret, struct err *err)
+{
+	struct service *s = state;
+	const unsigned char *at;
+	struct shelf_buffer *b;
+	struct place *place;
+	double read_share;
+	int r = client_next(s->client, idle, until, &b, &read_share, err);
+
+	if (r != 0)
+		return r;
+	place = find_places(s, b);
+	at = msg_batch_data(&b->m);
+	for (uint32_t i = 0; i < b->m.count; i++) {
+		struct msg_sample one = msg_batch_sample(&b->m, i);
+
+		place[i] = (struct place){ .data = at,
+					   .n = one.bytes,
+					   .sample = one.sample,
+					   .error = one.error };
+		at += one.bytes;
+	}
+	*ret = (struct remote_batch){ .n = b->m.count,
+				      .place = place,
+				      .arrived_ns = b->arrived_ns,
+				      .read_share = read_share,
+				      .own = b };
+	return 0;
+}
+
+static void release(void *state, struct remote_batch *b)
+{
+	struct service *s = state;
+
+	for (uint32_t i = 0; i < s->n_buffers; i++)
+		if (s->taken[i] == b->own)
+			s->taken[i] = NULL;
+	client_release(s->client, b->own);
+}
+
+static uint32_t n_ready(void *state)
+{
+	struct service *s = state;
+
+	return client_n_ready(s->client);
+}
+
+static void stop(void *state)
+{
+	struct service *s = state;
+
+	client_stop(s->client);
+}
+
+static json_t *json(void *state)
+{
+	struct service *s = state;
+
+	return client_json(s->client);
+}
+
+static const struct remote_ops remote = {
+	.n_buffers = n_buffers,
+	.buffer_bytes = client_buffer_bytes,
+	.open = open_service,
+	.close = close_service,
+	.begin = begin,
+	.next = next,
+	.release = release,
+	.n_ready = n_ready,
+	.stop = stop,
+	.json = json,
+};
+
+const struct engine_ops engine_service = {
+	.plugin = { .name = "service",
+		    .summary = "batches that the workers of gpemu-prepd "
+			       "prepare (--dispatcher)",
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
+	.any_order = true,
+	.remote = &remote,
+};

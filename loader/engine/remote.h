@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Part of an engine whose batches are made by other processes, whole and
+ * transformed. There are no workers and no transforms in this one; the batches
+ * arrive in memory that the host provides, page-locked if the GPU copies from
+ * such. One thread, the consumer, calls all of it but `stop`.
+ */
+#ifndef GPEMU_LOADER_ENGINE_REMOTE_H
+#define GPEMU_LOADER_ENGINE_REMOTE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/tick.h"
+#include "loader/engine/place.h"
+
+/* What the user gives, in addition to the engine's own options. */
+struct remote_service {
+	const char *address;	/* HOST:PORT */
+	const char *key;	/* a file; NULL: none */
+	const char *job;	/* definition of the samples, for the others */
+	uint64_t n_samples;	/* of the dataset */
+	uint64_t most_bytes;	/* of a batch's samples */
+	double nic_bytes_per_s; /* the emulated card; 0: no limit */
+	uint64_t nic_latency_ns;
+};
+
+struct remote_config {
+	const void *options; /* the engine's own; NULL: the defaults */
+	const struct remote_service *service;
+	struct tick *tick;
+	uint32_t batch;
+	unsigned char **buffer; /* n_buffers; 4096-aligned */
+	uint32_t n_buffers;
+	size_t buffer_bytes;
+};
+
+struct remote_batch {
+	uint32_t n;
+	const struct place *place; /* n; valid until `release` */
+	uint64_t arrived_ns;	   /* emulated */
+	double read_share;	   /* as struct delivery */
+	void *own;
+};
+
+struct remote_ops {
+	/* Batches that may be on their way at once. */
+	uint32_t (*n_buffers)(const void *options);
+	/* Bytes of a buffer for `n` samples of `bytes` in all. */
+	size_t (*buffer_bytes)(uint32_t n, uint64_t bytes);
+	/* -EINVAL and others with a text. The others need not be there yet. */
+	int (*open)(const struct remote_config *c, void **ret, struct err *err);
+	void (*close)(void *state);
+	/* Begin an epoch of order[0..n). `order` stays in use. */
+	int (*begin)(void *state, uint64_t epoch, const uint32_t *order,
+		     uint64_t n, struct err *err);
+	/* Wait for a batch, until `until` at most: 1: none yet; the GPU is
+	 * idle since `idle`. -ENODATA: the epoch has no more. -ECANCELED:
+	 * stopped. Other: with a text. */
+	int (*next)(void *state, uint64_t idle, uint64_t until,
+		    struct remote_batch *ret, struct err *err);
+	void (*release)(void *state, struct remote_batch *b);
+	uint32_t (*n_ready)(void *state);
+	void (*stop)(void *state); /* any thread */
+	/* For the record; NULL: no memory. */
+	json_t *(*json)(void *state);
+};
+
+#endif

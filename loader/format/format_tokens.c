@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Token files of language models: NAME.bin, an array of token ids. nanoGPT
+ * writes it alone, as uint16; Megatron has NAME.idx beside it, with the type
+ * and the documents.
+ *
+ * Packed, the default of both: the file is one stream of tokens, and a sample
+ * is a window of it,
+ *
+ *	tokens	0 1 2 3 4 5 6 7 8 9 ...
+ *	sample	|--0----|			sequence_length 3: three
+ *		      |--1----|			inputs, and each one's
+ *			    |--2----|		successor as its label
+ *
+ * so windows start sequence_length tokens apart and share one token, and the
+ * tokens behind the last full window are left out. With `documents` no sample
+ * crosses the end of a document: one that fits a window is a sample of its own
+ * length, a longer one is divided like the stream.
+ */
+#include "loader/dataset/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+#include "common/util.h"
+#include "loader/format/mmidx.h"
+
+struct options {
+	uint64_t sequence_length;
+	uint64_t token_bytes; /* 0: as the index says, 2 without one */
+	bool documents;
+};
+
+static const struct conf_field fields[] = {
+	{ "sequence_length", CONF_UINT,
+	  offsetof(struct options, sequence_length), .min = 1, .max = 1 << 24,
+	  .arg = "N", .help = "tokens of a sample, without the last label" },
+	{ "token_bytes", CONF_UINT, offsetof(struct options, token_bytes),
+	  .min = 0, .max = 8, .arg = "0|1|2|4|8",
+	  .help = "bytes of a token; 0: as NAME.idx says, or 2" },
+	{ "documents", CONF_BOOL, offsetof(struct options, documents),
+	  .arg = "on|off",
+	  .help = "no sample crosses the end of a document; needs NAME.idx" },
+	{ 0 },
+};
+/* Source: the block_size of nanoGPT's GPT-2, train.py */
+static const struct options defaults = { .sequence_length = 1024 };
+
+struct file {
+	struct peek *p;
+	struct part *ret;
+	struct err *err;
+	uint64_t length, token_bytes;
+};
+
+static int add(struct file *f, uint64_t offset, uint64_t tokens)
+{
+	int r = part_add(f->ret, NULL, 0, offset, tokens * f->token_bytes, 0);
+
+	return r < 0 ? err_set(f->err, r, "%s", strerror(-r)) : 0;
+}
+
+/* Windows over `tokens` tokens at `offset`; of a document also a shorter one at
+ * its end. */
+static int divide(struct file *f, uint64_t offset, uint64_t tokens, bool rest)
+{
+	uint64_t at = 0;
+	int r = 0;
+
+	for (; r == 0 && tokens - at > f->length; at += f->length)
+		r = add(f, offset + at * f->token_bytes, f->length + 1);
+	/* what is left may be the label of the last window and no more; a
+	 * document of one token has no label */
+	if (r < 0 || !rest || tokens - at <= 1)
+		return r;
+	return add(f, offset + at * f->token_bytes, tokens - at);
+}
+
+/* Sequence `i`, or -EINVAL. All of them together, *total, have no more tokens
+ * than the file: an index that names the same ones again and again would make
+ * any number of samples. */
+static int check(const struct file *f, uint64_t i, int32_t tokens,
+		 uint64_t offset, uint64_t *total)
+{
+	uint64_t size = f->p->size;
+
+	if (tokens < 0 || offset > size ||
+	    (uint64_t)tokens > (size - offset) / f->token_bytes)
+		return err_set(f->err, -EINVAL,
+			       "sequence %" PRIu64
+			       " of the index is not inside the file",
+			       i);
+	*total += (uint64_t)tokens;
+	if (*total > size / f->token_bytes)
+		return err_set(f->err, -EINVAL,
+			       "up to sequence %" PRIu64
+			       " the index has more tokens than the file",
+			       i);
+	return 0;
+}
+
+static int add_documents(struct file *f, struct peek *index,
+			 const struct mmidx *x)
+{
+	uint64_t total = 0;
+	_cleanup_free_ int32_t *tokens = malloc(MMIDX_MOST * sizeof(*tokens));
+	_cleanup_free_ int64_t *offset = malloc(MMIDX_MOST * sizeof(*offset));
+	int r = tokens && offset ? 0 : -ENOMEM;
+
+	for (uint64_t i = 0; r == 0 && i < x->n; i += MMIDX_MOST) {
+		size_t n = (size_t)MIN(x->n - i, (uint64_t)MMIDX_MOST);
+
+		r = mmidx_read(index, x, i, n, tokens, offset, f->err);
+		for (size_t k = 0; r == 0 && k < n; k++) {
+			uint64_t at = (uint64_t)offset[k];
+
+			r = check(f, i + k, tokens[k], at, &total);
+			if (r == 0)
+				r = divide(f, at, (uint64_t)tokens[k], true);
+		}
+	}
+	return r;
+}
+
+static char *beside(const char *path)
+{
+	char *ret;
+
+	return asprintf(&ret, "%.*s.idx", (int)(strlen(path) - 4), path) < 0
+		       ? NULL
+		       : ret;
+}
+
+/* The whole file as one stream; with an index, up to its last sequence at
+ * least. */
+static int add_stream(struct file *f, struct peek *index, const struct mmidx *x)
+{
+	uint64_t size = f->p->size, total = 0;
+	int32_t tokens;
+	int64_t offset;
+	int r = 0;
+
+	if (size % f->token_bytes)
+		return err_set(
+			f->err, -EINVAL,
+			"truncated: %" PRIu64
+			" bytes are no whole number of tokens of %" PRIu64,
+			size, f->token_bytes);
+	if (x && x->n)
+		r = mmidx_read(index, x, x->n - 1, 1, &tokens, &offset, f->err);
+	if (r == 0 && x && x->n)
+		r = check(f, x->n - 1, tokens, (uint64_t)offset, &total);
+	return r < 0 ? r : divide(f, 0, size / f->token_bytes, false);
+}
+
+/* NAME.idx of NAME.bin; -ENOENT: there is none. */
+static int open_index(const struct peek *p, int *ret, struct stat *st)
+{
+	size_t n = p->path ? strlen(p->path) : 0;
+	_cleanup_free_ char *path = NULL;
+
+	if (n < 4)
+		return -ENOENT;
+	path = beside(p->path);
+	if (!path)
+		return -ENOMEM;
+	*ret = openat(p->dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (*ret < 0 || fstat(*ret, st) < 0)
+		return -errno;
+	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
+}
+
+static int by_index(struct file *f, const struct options *o, int fd,
+		    uint64_t size)
+{
+	struct mmidx x = { 0 };
+	struct peek index;
+	int r = peek_init(&index, fd, size);
+
+	if (r == 0)
+		r = mmidx_parse(&index, &x, f->err);
+	if (r == 0 && o->token_bytes && o->token_bytes != x.token_bytes)
+		r = err_set(f->err, -EINVAL,
+			    "tokens of %" PRIu32
+			    " bytes, not token_bytes=%" PRIu64,
+			    x.token_bytes, o->token_bytes);
+	if (r < 0)
+		err_prefix(f->err, "its .idx");
+	f->token_bytes = x.token_bytes;
+	if (r == 0)
+		r = o->documents ? add_documents(f, &index, &x)
+				 : add_stream(f, &index, &x);
+	peek_fini(&index);
+	return r;
+}
+
+static int without_index(struct file *f, const struct options *o)
+{
+	if (o->documents)
+		return err_set(f->err, -EINVAL,
+			       "documents need the index of Megatron: no "
+			       ".idx of that name");
+	if (!f->token_bytes)
+		f->token_bytes = 2; /* nanoGPT's uint16 */
+	return add_stream(f, NULL, NULL);
+}
+
+static int scan(struct peek *p, const void *options, struct part *ret,
+		struct err *err)
+{
+	const struct options *o = options ? options : &defaults;
+	struct file f = { p, ret, err, o->sequence_length, o->token_bytes };
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
+
+	if (f.token_bytes & (f.token_bytes - 1))
+		return err_set(err, -EINVAL, "no tokens have %u bytes",
+			       (unsigned)f.token_bytes);
+	r = open_index(p, &fd, &st);
+	if (r < 0 && r != -ENOENT)
+		return err_set(err, r, "its .idx: %s", strerror(-r));
+	r = r == 0 ? by_index(&f, o, fd, (uint64_t)st.st_size)
+		   : without_index(&f, o);
+	ret->token_bytes = (uint32_t)f.token_bytes;
+	return r;
+}
+
+static bool named(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 4 && !strcmp(name + n - 4, ".bin");
+}
+
+const struct format_ops format_tokens = {
+	.plugin = { .name = "tokens",
+		    .summary = "token ids of language models (.bin of nanoGPT "
+			       "and Megatron): a window is a sample",
+		    .options = fields,
+		    .defaults = &defaults,
+		    .options_size = sizeof(defaults) },
+	.named = named,
+	.explicit = true, /* many files are called .bin */
+	.beside = beside,
+	.scan = scan,
+};

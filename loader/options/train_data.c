@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/options/train_data.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/word.h"
+
+static int resolve_index(const char *word, enum format_index *ret,
+			 struct err *err)
+{
+	static const char *const words[] = {
+		[FORMAT_INDEX_AUTO] = "auto",
+		[FORMAT_INDEX_OFF] = "off",
+		[FORMAT_INDEX_REBUILD] = "rebuild",
+	};
+
+	int i = WORD_FIND(words, "--index", word, err);
+
+	if (i < 0)
+		return i;
+	*ret = (enum format_index)i;
+	return 0;
+}
+
+int train_data_resolve(const struct train_options *o, struct train_choice *ret,
+		       struct err *err)
+{
+	return resolve_index(o->index, &ret->index, err);
+}
+
+int train_data_open(const struct train_options *o, const struct train_choice *c,
+		    struct dataset *ret, struct format_result *ret_how,
+		    struct err *err)
+{
+	const struct plugin_choice *format = &c->format_choice;
+	struct format_request q = {
+		.path = o->data,
+		.format = format->plugin ? format->plugin->name : "auto",
+		.options = format->options,
+		.index = c->index,
+		.threads = (unsigned)o->scan_threads,
+	};
+
+	return format_open(&q, ret, ret_how, err);
+}
+
+json_t *train_data_json(const struct dataset *d,
+			const struct format_result *how)
+{
+	if (!how->format)
+		return json_null();
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?}",
+			 "format", how->format->plugin.name, "samples",
+			 (json_int_t)d->n, "classes", (json_int_t)d->n_classes,
+			 "bytes", (json_int_t)d->bytes, "shards",
+			 (json_int_t)d->n_containers, "groups",
+			 (json_int_t)d->n_groups, "list_s",
+			 (double)how->list_ns / (double)NS_PER_S, "from_index",
+			 how->from_index, "index", json_bytes(how->index));
+}

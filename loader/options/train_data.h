@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The dataset of a training run: from its options to the record. */
+#ifndef GPEMU_LOADER_OPTIONS_TRAIN_DATA_H
+#define GPEMU_LOADER_OPTIONS_TRAIN_DATA_H
+
+#include <jansson.h>
+
+#include "loader/dataset/format.h"
+#include "loader/options/train_options.h"
+
+/* Parse the named options. -EINVAL with a text. */
+int train_data_resolve(const struct train_options *o, struct train_choice *ret,
+		       struct err *err);
+/* As format_open. */
+int train_data_open(const struct train_options *o, const struct train_choice *c,
+		    struct dataset *ret, struct format_result *ret_how,
+		    struct err *err);
+/* {"format","samples","classes","bytes","shards","groups","list_s",
+ * "from_index","index"}; null without a dataset. */
+json_t *train_data_json(const struct dataset *d,
+			const struct format_result *how);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+#include "loader/options/train_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/node/cores.h"
+#include "emu/profile/precision.h"
+#include "emu/profile/profile.h"
+#include "net/addr.h"
+
+/* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
+ * Large Scale Visual Recognition Challenge", IJCV 2015, table 2 */
+#define IMAGENET_SAMPLES 1281167
+
+#define FIELD(key, type, member) \
+	key, type, offsetof(struct train_options, member)
+
+static int check_gpu(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_GPU, object, err);
+}
+
+static int check_node(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_NODE, object, err);
+}
+
+static int check_cost(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_PREP, object, err);
+}
+
+static int check_engine(const void *object, struct err *err)
+{
+	return plugin_choice_check(engine_table, "engine", object, err);
+}
+
+static int check_order(const void *object, struct err *err)
+{
+	return plugin_choice_check(order_table, "order", object, err);
+}
+
+static int check_batching(const void *object, struct err *err)
+{
+	return plugin_choice_check(batching_table, "batching", object, err);
+}
+
+static int check_prep(const void *object, struct err *err)
+{
+	return plugin_choice_check(prep_table, "prep", object, err);
+}
+
+static int check_format(const void *object, struct err *err)
+{
+	return strcmp(*(char *const *)object, "auto")
+		       ? plugin_choice_check(format_table, "format", object,
+					     err)
+		       : 0;
+}
+
+static int check_address(const void *object, struct err *err)
+{
+	return addr_check(*(char *const *)object, err);
+}
+
+const struct conf_field train_fields[] = {
+	CLI_COMMON_FIELDS(struct train_options, common),
+	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
+	  .help = "the dataset: a folder of files or shards, or one shard" },
+	{ FIELD("format", CONF_STRING, format), .check = check_format,
+	  .arg = "auto|NAME[:KEY=VALUE,...]",
+	  .help = "format of the dataset (--list format; default auto)" },
+	{ FIELD("index", CONF_STRING, index), .arg = "auto|off|rebuild",
+	  .help = "keep the list of samples for the next run" },
+	{ FIELD("scan_threads", CONF_UINT, scan_threads), .max = 1024,
+	  .arg = "N", .help = "threads that list the dataset; 0: two per CPU" },
+	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
+	  .help = "the model to train (default resnet50)" },
+	{ FIELD("sequence_length", CONF_UINT, sequence_length), .min = 0,
+	  .max = 1 << 24, .arg = "N",
+	  .help = "tokens of a sample: the model's :seqN, windows of the "
+		  "tokens in --data; 0: none" },
+	{ FIELD("precision", CONF_STRING, precision), .check = precision_check,
+	  .arg = "fp32|tf32|amp|fp16|bf16|fp8",
+	  .help = "the model's table in that precision; bytes of its gradients "
+		  "and checkpoints" },
+	{ FIELD("optimizer", CONF_STRING, optimizer), .arg = "sgd|adamw",
+	  .help = "optimiser whose state checkpoints hold (default sgd)" },
+	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
+	  .arg = "NAME|FILE",
+	  .help = "the GPU to emulate (default: the node's, or v100)" },
+	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
+	  .help = "train on a GPU of gpemu-gpud instead of a private one "
+		  "(default: $GPEMU_GPU_SERVER, unless --gpu or --node)" },
+	{ FIELD("server_user", CONF_STRING, server_user), .arg = "USER|UID",
+	  .help = "also trust a gpemu-gpud of this user (default: your own "
+		  "and root)" },
+	{ FIELD("node", CONF_STRING, node), .check = check_node,
+	  .arg = "NAME|FILE",
+	  .help = "the machine: GPUs, cores, links (--list node)" },
+	{ FIELD("gpus", CONF_UINT, gpus), .max = GPUS_MAX, .arg = "N",
+	  .help = "number of GPUs; 0: all of the node" },
+	{ FIELD("parallel", CONF_STRING, parallel), .arg = "ddp|dp|fsdp",
+	  .help = "DistributedDataParallel, DataParallel or "
+		  "FullyShardedDataParallel (default ddp)" },
+	{ FIELD("fsdp_units", CONF_UINT, fsdp_units), .min = 1,
+	  .max = FSDP_UNITS_MAX, .arg = "N",
+	  .help = "layers that are gathered one by one, with --parallel fsdp "
+		  "(24)" },
+	{ FIELD("fsdp_prefetch", CONF_UINT, fsdp_prefetch), .max = 64,
+	  .arg = "N", .help = "of them, gathered ahead of computation (1)" },
+	{ FIELD("accumulate", CONF_UINT, accumulate), .min = 1, .max = 1 << 20,
+	  .arg = "N",
+	  .help = "steps whose gradients are accumulated before they are "
+		  "reduced and the optimiser steps (1)" },
+	{ FIELD("allreduce", CONF_STRING, allreduce), .arg = "auto|ring|tree",
+	  .help = "algorithm of the all-reduce (default auto)" },
+	{ FIELD("jitter", CONF_STRING, jitter), .arg = "off|X|profile",
+	  .help = "variation of step times: standard deviation over mean" },
+	{ FIELD("inference", CONF_BOOL, inference),
+	  .help = "only the forward pass" },
+	{ FIELD("model_transfer", CONF_BOOL, model_transfer), .arg = "on|off",
+	  .help = "at start, wait until the model is copied to the GPUs "
+		  "(default on)" },
+	{ FIELD("prep_gpu", CONF_STRING, prep_gpu), .check = check_cost,
+	  .arg = "NAME|FILE",
+	  .help = "transforms on the GPU before each step (a prep profile)" },
+	{ FIELD("batch", CONF_UINT, batch), .min = 1, .max = 1 << 20,
+	  .short_opt = 'b', .arg = "N",
+	  .help = "samples per step and GPU (64)" },
+	{ FIELD("epochs", CONF_UINT, epochs), .min = 1, .max = 1e6,
+	  .short_opt = 'e', .arg = "N", .help = "passes over the dataset (1)" },
+	{ FIELD("max_steps", CONF_UINT, max_steps), .arg = "N",
+	  .help = "stop after N steps; 0: no limit" },
+	{ FIELD("loader", CONF_STRING, loader), .check = check_engine,
+	  .arg = "ENGINE[:KEY=VALUE,...]",
+	  .help = "read engine (--list engine; default async)" },
+	{ FIELD("workers", CONF_UINT, workers), .max = 1024, .arg = "N",
+	  .help = "threads that read and transform; 0 (default): one per CPU" },
+	{ FIELD("queue_depth", CONF_UINT, queue_depth), .min = 1, .max = 32768,
+	  .arg = "N",
+	  .help = "reads in flight over all workers (async, threads; 64)" },
+	{ FIELD("superbatch", CONF_UINT, superbatch), .min = 1, .max = 4096,
+	  .arg = "N",
+	  .help = "batches per window, which is read as one unit (1)" },
+	{ FIELD("direct", CONF_BOOL, direct), .arg = "on|off",
+	  .help = "bypass the page cache (O_DIRECT)" },
+	{ FIELD("sort_extents", CONF_BOOL, sort_extents),
+	  .help = "read a window in the order of its positions on the device" },
+	{ FIELD("order", CONF_STRING, order), .check = check_order,
+	  .arg = "NAME[:KEY=VALUE,...]",
+	  .help = "sampler: order of the samples (--list order; default "
+		  "shuffle)" },
+	{ FIELD("batching", CONF_STRING, batching), .check = check_batching,
+	  .arg = "NAME[:KEY=VALUE,...]",
+	  .help = "which samples make a batch (--list batching; default "
+		  "in-order)" },
+	{ FIELD("dump_order", CONF_STRING, dump_order), .arg = "FILE",
+	  .help = "write the order of each epoch as text" },
+	{ FIELD("replay_order", CONF_STRING, replay_order), .arg = "FILE",
+	  .help = "read the orders from a file of --dump-order" },
+	{ FIELD("mpi", CONF_STRING, mpi), .arg = "auto|on|off",
+	  .help = "train together with the other processes that mpirun or "
+		  "srun has started (default auto: if there are any)" },
+	{ FIELD("nodes", CONF_UINT, nodes), .min = 1, .max = 1024, .arg = "N",
+	  .help = "number of nodes: run this command as N ranks under "
+		  "mpirun (1), or simulate them" },
+	{ FIELD("rank", CONF_UINT, rank), .arg = "R",
+	  .help = "rank of this process, from 0: which part of each epoch it "
+		  "visits" },
+	{ FIELD("world_size", CONF_UINT, world_size), .min = 1, .max = 1 << 20,
+	  .arg = "W", .help = "number of ranks, and of parts of an epoch (1)" },
+	{ FIELD("coordinate", CONF_STRING, coordinate),
+	  .check = coordinate_check,
+	  .arg = "NAME:jobs=N[,size=SIZE][,wait=TIME]",
+	  .help = "share each epoch's reads and transforms with the other jobs "
+		  "of that name on this machine" },
+	{ FIELD("dispatcher", CONF_STRING, dispatcher), .check = check_address,
+	  .arg = "HOST:PORT",
+	  .help = "with --loader service: the gpemu-prepd dispatcher whose "
+		  "workers prepare the batches" },
+	{ FIELD("service_key", CONF_STRING, service_key), .arg = "FILE",
+	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
+		  "bytes; required unless all are on this machine" },
+	{ FIELD("dump_samples", CONF_STRING, dump_samples), .arg = "FILE",
+	  .help = "write each sample that was trained on as text" },
+	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every), .arg = "N",
+	  .help = "write a checkpoint every N steps; 0: none" },
+	{ FIELD("checkpoint_dir", CONF_STRING, checkpoint_dir), .arg = "DIR",
+	  .help = "the folder of the checkpoints" },
+	{ FIELD("checkpoint", CONF_STRING, checkpoint), .arg = "sync|async",
+	  .help = "whether training waits until a checkpoint is written "
+		  "(default sync)" },
+	{ FIELD("checkpoint_size", CONF_SIZE, checkpoint_size), .max = 1e15,
+	  .arg = "SIZE",
+	  .help = "bytes of the model's state; 0: by the parameters, "
+		  "--precision and --optimizer" },
+	{ FIELD("checkpoint_keep", CONF_UINT, checkpoint_keep), .arg = "N",
+	  .help = "keep the newest N checkpoints; 0: all (2)" },
+	{ FIELD("resume", CONF_BOOL, resume),
+	  .help = "continue from the newest checkpoint that all ranks have, "
+		  "if any" },
+	{ FIELD("resume_step", CONF_INT, resume_step), .arg = "STEP", .min = -1,
+	  .max = 1e15,
+	  .help = "with --resume: from the checkpoint of this step; 0: from "
+		  "the beginning; -1 (default): the newest" },
+	{ FIELD("prep", CONF_STRING, prep), .check = check_prep,
+	  .arg = "NAME[:KEY=VALUE,...]",
+	  .help = "transforms on the CPU (--list prep; default decode)" },
+	{ FIELD("prep_output", CONF_STRING, prep_output), .arg = "fp32|uint8",
+	  .help = "type of a transformed image's values (default fp32)" },
+	{ FIELD("image_size", CONF_UINT, image_size), .min = 1, .max = 4096,
+	  .arg = "N", .help = "side of a transformed image in pixels (224)" },
+	{ FIELD("prep_profile", CONF_STRING, prep_profile), .check = check_cost,
+	  .arg = "NAME|FILE",
+	  .help = "cost of a sample, with --prep emulated (--list "
+		  "prep_profile)" },
+	{ FIELD("cores", CONF_UINT, cores), .max = CORES_MAX, .arg = "N",
+	  .help = "virtual cores, with --prep emulated; 0: as --workers" },
+	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,
+	  .arg = "N",
+	  .help = "batches prefetched per worker or virtual core (2)" },
+	{ FIELD("pin", CONF_STRING, pin_mode),
+	  .arg = "auto|on|off|direct|inline",
+	  .help = "how batches reach page-locked memory; auto (default): on, "
+		  "as far as memory may be locked" },
+	{ FIELD("pin_budget", CONF_SIZE, pin_budget), .min = 4096,
+	  .max = 1099511627776., .arg = "SIZE",
+	  .help = "limit of page-locked memory (1G)" },
+	{ FIELD("drop_last", CONF_BOOL, drop_last),
+	  .help = "leave out the last batch of an epoch if it is not full" },
+	{ FIELD("transfer", CONF_STRING, transfer), .arg = "overlap|blocking",
+	  .help = "whether a batch is copied to the GPU while it computes "
+		  "(default overlap)" },
+	{ FIELD("extrapolate", CONF_BOOL, extrapolate),
+	  .help = "allow batch sizes outside the profile's table" },
+	{ FIELD("samples", CONF_UINT, samples), .min = 1, .max = 4294967295.,
+	  .arg = "N", .help = "samples of an epoch, with --loader null" },
+	{ FIELD("simulate", CONF_BOOL, simulate),
+	  .help = "compute all times on an event clock: nothing is read, "
+		  "nothing waits; --data is a SOURCE of gpemu-fs, --nodes the "
+		  "number of simulated nodes" },
+	{ FIELD("fs", CONF_LIST, fs), .item = CONF_STRING,
+	  .item_size = sizeof(char *), .lone = true, .arg = "KEY=VALUE",
+	  .help = "with --simulate: an option of each node's gpemu-fs, such as "
+		  "storage=hdd" },
+	{ FIELD("fs_config", CONF_STRING, fs_config), .arg = "FILE",
+	  .help = "with --simulate: a configuration of gpemu-fs; --fs "
+		  "overrides it" },
+	{ FIELD("caches", CONF_STRING, caches), .arg = "private|partitioned",
+	  .help = "with --simulate: how the nodes' caches work together; "
+		  "partitioned: as by gpemu-fs --peers (default private)" },
+	{ FIELD("shared_storage", CONF_BOOL, shared_storage),
+	  .help = "with --simulate: all nodes read from one storage device" },
+	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
+	  .arg = "X", .help = "wall seconds per emulated second" },
+	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
+	  .help = "keep idle processors awake when a deadline is near, where "
+		  "the system grants it" },
+	{ FIELD("ceiling", CONF_BOOL, ceiling), .arg = "on|off",
+	  .help = "before the run, measure for half a second how fast this "
+		  "machine can be (default on)" },
+	{ FIELD("analyze", CONF_BOOL, analyze),
+	  .help = "first measure each stage alone, and predict the epoch for "
+		  "any cache size" },
+	{ FIELD("analyze_steps", CONF_UINT, analyze_steps), .min = 1,
+	  .max = 1e9, .arg = "N",
+	  .help = "batches per measurement of --analyze (32)" },
+	{ FIELD("trace", CONF_STRING, trace), .arg = "FILE",
+	  .help = "write a timeline for Perfetto or Chrome's about:tracing" },
+	{ FIELD("steps", CONF_STRING, steps), .arg = "FILE",
+	  .help = "write a CSV line for each step with its times" },
+	{ FIELD("control", CONF_STRING, control), .arg = "FIFO",
+	  .help = "read commands from it while training: 'set cores N'" },
+	{ FIELD("stages", CONF_STRING, stages), .arg = "STAGE=TIME,...",
+	  .help = "with --loader null: emulated stages of each step beside "
+		  "that of the GPU, one after the other: storage, cpu, load "
+		  "(both), network" },
+	{ FIELD("turns", CONF_STRING, turns), .cli_only = true,
+	  .arg = "fd=N,index=I,members=N,offset=N",
+	  .help = "with --stages: take turns with other jobs, each stage when "
+		  "no other job is in it; set by gpemu-sched" },
+	{ FIELD("progress", CONF_STRING, progress), .arg = "auto|on|off",
+	  .help = "show a progress bar on stderr" },
+	{ 0 },
+};
+
+void train_options_init(struct train_options *o)
+{
+	*o = (struct train_options){
+		.model = strdup("resnet50"),
+		.optimizer = strdup("sgd"),
+		.format = strdup("auto"),
+		.index = strdup("auto"),
+		.batch = 64,
+		.epochs = 1,
+		.loader = strdup("async"),
+		.queue_depth = 64,
+		.superbatch = 1,
+		.order = strdup("shuffle"),
+		.batching = strdup("in-order"),
+		.mpi = strdup("auto"),
+		.nodes = 1,
+		.world_size = 1,
+		.resume_step = -1,
+		.checkpoint = strdup("sync"),
+		.checkpoint_keep = 2, /* a spare, in case one is damaged */
+		.prep = strdup("decode"),
+		.prep_output = strdup("fp32"),
+		.image_size = 224,
+		.prefetch = 2, /* as PyTorch's prefetch_factor */
+		.pin_mode = strdup("auto"),
+		/* arbitrary: three of the largest batches measured, 256 of 3 x
+		 * 224 x 224 floats, and as much again */
+		.pin_budget = GIB,
+		.time_scale = 1,
+		.keep_awake = true,
+		.ceiling = true,
+		.progress = strdup("auto"),
+		.transfer = strdup("overlap"),
+		.parallel = strdup("ddp"),
+		/* Source: the layers of BERT-large and GPT-2 medium */
+		.fsdp_units = 24,
+		/* as forward_prefetch and BACKWARD_PRE of PyTorch's FSDP */
+		.fsdp_prefetch = 1,
+		.accumulate = 1,
+		.allreduce = strdup("auto"),
+		.jitter = strdup("off"),
+		.model_transfer = true,
+		.analyze_steps = 32,
+		.samples = IMAGENET_SAMPLES,
+	};
+}
+
+/* Replace %r by the rank. 0: there is none; 1; -ENOMEM. */
+static int name_rank(char **name, uint32_t rank)
+{
+	char *at = *name ? strstr(*name, "%r") : NULL, *name_of_rank;
+
+	if (!at)
+		return 0;
+	if (asprintf(&name_of_rank, "%.*s%" PRIu32 "%s", (int)(at - *name),
+		     *name, rank, at + 2) < 0)
+		return -ENOMEM;
+	free(*name);
+	*name = name_of_rank;
+	return 1;
+}
+
+int train_options_join(struct train_options *o, uint32_t rank,
+		       uint32_t world_size, struct err *err)
+{
+	const struct {
+		const char *option;
+		char **name;
+	} log[] = { { "--dump-samples", &o->dump_samples },
+		    { "--steps", &o->steps },
+		    { "--trace", &o->trace } };
+	int r = name_rank(&o->data, rank);
+
+	o->rank = rank;
+	o->world_size = world_size;
+	o->together = true;
+	if (rank) { /* the same on all */
+		free(o->dump_order);
+		o->dump_order = NULL;
+	}
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(log); i++) {
+		r = name_rank(log[i].name, rank);
+		if (r == 0 && *log[i].name)
+			return err_set(err, -EINVAL,
+				       "%s %s: each rank writes its own: the "
+				       "name needs a %%r, for the rank",
+				       log[i].option, *log[i].name);
+	}
+	return r < 0 ? err_set(err, r, "out of memory") : 0;
+}

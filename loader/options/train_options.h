@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of gpemu-train; train_options.c has their table. */
+#ifndef GPEMU_LOADER_OPTIONS_TRAIN_OPTIONS_H
+#define GPEMU_LOADER_OPTIONS_TRAIN_OPTIONS_H
+
+#include "common/conf/plugin_choice.h"
+#include "common/program/cli.h"
+#include "common/program/progress.h"
+#include "emu/gpu/gpus.h"
+#include "loader/batching/batching.h"
+#include "loader/engine/engine.h"
+#include "loader/dataset/format.h"
+#include "loader/order/order.h"
+#include "loader/prep/prep.h"
+#include "loader/staging/coordinate.h"
+
+struct train_options {
+	struct cli_common common;
+	char *data, *model, *gpu_server, *server_user, *gpu;
+	char *precision; /* NULL: as the model's table, and fp32 */
+	char *optimizer;
+	uint64_t sequence_length; /* tokens; 0: not given */
+	char *format, *index;
+	uint64_t scan_threads;		   /* 0: a default */
+	uint64_t batch, epochs, max_steps; /* max_steps 0: all */
+	char *loader;
+	uint64_t workers; /* 0: one per CPU */
+	uint64_t queue_depth, superbatch;
+	char *order, *batching, *prep;
+	char *prep_output, *prep_profile; /* profile NULL: the default */
+	uint64_t image_size;
+	uint64_t cores; /* 0: as many as workers */
+	char *dump_order, *replay_order;
+	char *mpi;
+	uint64_t nodes; /* ranks to start; 1: as the launcher has */
+	uint64_t rank, world_size;
+	char *coordinate;		/* NULL: with no other jobs */
+	char *dispatcher, *service_key; /* of --loader service; NULL: none */
+	bool together; /* resolved: the ranks run together, under MPI */
+	char *dump_samples;
+	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
+	char *checkpoint_dir, *checkpoint;
+	uint64_t checkpoint_size; /* bytes; 0: that of the model's state */
+	uint64_t checkpoint_keep; /* 0: keep all */
+	bool resume;
+	int64_t resume_step; /* -1: the newest step */
+	uint64_t prefetch;
+	uint64_t pin_budget; /* bytes */
+	char *pin_mode;
+	bool pin;	 /* resolved: the GPU copies from page-locked memory */
+	bool pin_auto;	 /* resolved: as far as locking is permitted */
+	bool pin_direct; /* resolved: samples are made in that memory */
+	bool pin_inline; /* resolved: the consumer copies them into it */
+	bool drop_last, extrapolate, analyze, direct, sort_extents, keep_awake;
+	bool ceiling;
+	uint64_t analyze_steps;
+	double time_scale;
+	char *progress, *transfer;
+	char *node;    /* NULL: none */
+	uint64_t gpus; /* 0: as the node */
+	char *parallel, *allreduce, *jitter, *prep_gpu;
+	uint64_t fsdp_units, fsdp_prefetch;
+	uint64_t accumulate; /* steps per optimiser step */
+	bool inference, model_transfer;
+	char *trace, *steps; /* paths; NULL: none */
+	char *control;	     /* a FIFO; NULL: none */
+	char *stages, *turns;
+	uint64_t samples;    /* per epoch, without files */
+	bool simulate;	     /* loader/sim/simulate.h, as the next */
+	struct conf_list fs; /* of char * */
+	char *fs_config, *caches;
+	bool shared_storage;
+};
+
+extern const struct conf_field train_fields[];
+
+/* The parsed values of named options. */
+struct train_choice {
+	const struct engine_ops *engine;
+	const struct order_ops *order;
+	const struct batching_ops *batching;
+	const struct prep_ops *prep;
+	/* with their own options; empty for an engine outside the table */
+	struct plugin_choice loader_choice, order_choice, prep_choice;
+	struct plugin_choice batching_choice;
+	struct plugin_choice format_choice; /* empty: auto */
+	enum gpu_transfer transfer;
+	enum gpus_parallel parallel;
+	enum progress_mode progress;
+	enum format_index index;
+	struct coordinate coordinate;
+};
+
+/* The defaults, with owned strings; free with conf_free(train_fields). */
+void train_options_init(struct train_options *o);
+/*
+ * This process is `rank` of `world_size` that run together: sets both, and
+ * replaces %r in the names of what each rank has for itself, its dataset and
+ * its logs. -EINVAL: a log that several ranks would write; with a text.
+ */
+int train_options_join(struct train_options *o, uint32_t rank,
+		       uint32_t world_size, struct err *err);
+/* Resolve pin_mode. -EINVAL with a text. */
+int train_options_pin(struct train_options *o, struct err *err);
+void train_choice_fini(struct train_choice *c);
+/* Fill in `workers` 0, and look up the names. Keeps an engine that is already
+ * set, one outside the table. -EINVAL with a text. */
+int train_options_resolve(struct train_options *o, struct train_choice *ret,
+			  struct err *err);
+
+#endif

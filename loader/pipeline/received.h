@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Batches that other processes make (loader/engine/remote.h): memory for them,
+ * and their delivery. There are no workers and no pin stage. */
+#ifndef GPEMU_LOADER_PIPELINE_RECEIVED_H
+#define GPEMU_LOADER_PIPELINE_RECEIVED_H
+
+#include "loader/engine/engine.h"
+#include "loader/engine/remote.h"
+#include "loader/pipeline/delivery.h"
+#include "loader/pipeline/worker.h"
+
+struct received_config {
+	const struct engine_ops *engine; /* with `remote` */
+	const void *engine_options;
+	const struct remote_service *service; /* borrowed, as is the tick */
+	struct tick *tick;
+	uint32_t batch, gpus;
+	bool pinned;	 /* page-locked memory */
+	uint64_t budget; /* of it */
+};
+
+struct received;
+
+/* As remote_ops.open; -E2BIG, -EPERM, -ENOMEM: no memory for the batches. With
+ * a text. */
+int received_new(const struct received_config *c, struct received **ret,
+		 struct err *err);
+void received_free(struct received *r);
+/* As pipeline_begin; received_next reports errors. */
+void received_begin(struct received *r, uint64_t epoch, const uint32_t *order,
+		    uint64_t n);
+/* As pipeline_next_until. */
+int received_next(struct received *r, uint64_t idle, uint64_t until,
+		  struct delivery *ret, struct err *err);
+void received_release(struct received *r, struct delivery *d);
+uint32_t received_n_ready(struct received *r);
+/* Any thread. */
+void received_stop(struct received *r);
+struct worker_failures received_failures(const struct received *r);
+/* Peak bytes of page-locked memory. */
+uint64_t received_pinned(struct received *r);
+json_t *received_json(struct received *r);
+
+#endif

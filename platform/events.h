@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An event loop for one thread: descriptors and timers with callbacks. It takes
+ * one descriptor at a time from epoll(7), so a callback may remove any other.
+ */
+#ifndef GPEMU_PLATFORM_EVENTS_H
+#define GPEMU_PLATFORM_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/tick.h"
+
+/* Part of what it serves, which the callback finds by container_of. */
+struct event {
+	int fd; /* the owner's; -1: not watched */
+	void (*fn)(struct event *e, uint32_t ready); /* EPOLLIN ... */
+	uint32_t wanted;
+};
+
+struct event_timer {
+	uint64_t at; /* wall ns, tick_wall(); TICK_NEVER: not set */
+	void (*fn)(struct event_timer *t);
+	struct event_timer *next;
+};
+
+struct events {
+	int epoll_fd;
+	struct event_timer *timers;
+};
+
+/* 0 or -errno. */
+int events_init(struct events *l);
+void events_fini(struct events *l);
+
+/* Watch e->fd. -errno. */
+int events_add(struct events *l, struct event *e, uint32_t wanted);
+/* Change what is waited for. */
+void events_want(struct events *l, struct event *e, uint32_t wanted);
+/* Stop watching; the descriptor stays open. */
+void events_remove(struct events *l, struct event *e);
+/* The same, and close it. */
+void events_close(struct events *l, struct event *e);
+
+/* The timer is called once when `at` has passed, which its owner may set at any
+ * time. */
+void events_add_timer(struct events *l, struct event_timer *t);
+void events_remove_timer(struct events *l, struct event_timer *t);
+
+/*
+ * Serve one descriptor, and all timers that are due; wait for them if `wait` is
+ * set. Returns whether there was a descriptor to serve, or -errno.
+ */
+int events_turn(struct events *l, bool wait);
+
+/* The timer is to be called in `ns` at the latest. */
+static inline void event_timer_in(struct event_timer *t, uint64_t ns)
+{
+	uint64_t at = tick_wall() + ns;
+
+	t->at = at < t->at ? at : t->at;
+}
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+#include "platform/k8s/grants.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+
+/* Lists in a row without a grant that was listed, until it is revoked.
+ * arbitrary: a kubelet that starts may list before its socket for plugins is
+ * there, and grants_doubt is called */
+enum { MISSED = 2 };
+
+static int by_place(const void *a, const void *b)
+{
+	const struct k8s_device *const *x = a, *const *y = b;
+
+	return *x < *y ? -1 : *x > *y; /* of one array */
+}
+
+/* Of sorted devices those that are named twice count once. */
+static size_t unique(const struct k8s_device **devices, size_t n)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (k == 0 || devices[i] != devices[k - 1])
+			devices[k++] = devices[i];
+	return k;
+}
+
+/* For devices of a resource, in their order. */
+static void make_name(const char *resource,
+		      const struct k8s_device *const *devices, size_t n,
+		      char ret[GRANT_NAME])
+{
+	uint64_t key = rng_key(0, resource, n);
+
+	for (size_t i = 0; i < n; i++)
+		key = rng_key(key, devices[i]->id, i);
+	snprintf(ret, GRANT_NAME, GRANT_PREFIX "%016" PRIx64, key);
+}
+
+static struct k8s_grant *find(const struct grants *g, const char *name)
+{
+	struct k8s_grant *grant = g->first;
+
+	while (grant && strcmp(grant->name, name) != 0)
+		grant = grant->next;
+	return grant;
+}
+
+static struct health *health_of(const struct grants *g,
+				const struct node_kind *kind)
+{
+	for (size_t i = 0; i < g->n_health; i++)
+		if (g->health[i].kind == kind)
+			return &g->health[i];
+	return NULL;
+}
+
+/* Tell the server of a kind, or of all (NULL), what the grant has there. */
+static void tell(struct grants *g, struct k8s_grant *grant,
+		 const struct node_kind *only)
+{
+	size_t n;
+
+	for (size_t i = 0; i < grant->n; i += n) {
+		const struct k8s_device *d = grant->devices[i];
+		int r;
+
+		n = 1;
+		while (i + n < grant->n &&
+		       grant->devices[i + n]->at[K8S_CARD] == d->at[K8S_CARD])
+			n++;
+		if (only && d->kind != only)
+			continue;
+		r = health_grant(health_of(g, d->kind), grant->name, d->gpu,
+				 n * node_slice_bytes(d->kind));
+		if (r < 0)
+			grant->error = -r;
+		else
+			grant->n_pending++;
+	}
+}
+
+static bool has_kind(const struct k8s_grant *grant,
+		     const struct node_kind *kind)
+{
+	for (size_t i = 0; i < grant->n; i++)
+		if (grant->devices[i]->kind == kind)
+			return true;
+	return false;
+}
+
+/* It is not known to be listed. */
+static void doubt(struct k8s_grant *grant)
+{
+	grant->listed = false;
+	grant->n_missed = 0;
+	grant->since_ns = tick_wall();
+}
+
+static void free_grant(struct k8s_grant *grant)
+{
+	free(grant->devices);
+	free(grant);
+}
+
+/* The grant for these devices; its servers are told if it is new, or `again`.
+ */
+static int enter(struct grants *g, const char *resource,
+		 const struct k8s_device *const *devices, size_t n, bool again,
+		 struct k8s_grant **ret)
+{
+	struct k8s_grant *grant, *new = calloc(1, sizeof(*new));
+
+	if (!new)
+		return -ENOMEM;
+	new->devices = calloc(n + 1, sizeof(struct k8s_device *));
+	if (!new->devices) {
+		free(new);
+		return -ENOMEM;
+	}
+	if (n)
+		memcpy(new->devices, devices, n * sizeof(struct k8s_device *));
+	qsort(new->devices, n, sizeof(struct k8s_device *), by_place);
+	new->n = unique(new->devices, n);
+	make_name(resource, new->devices, new->n, new->name);
+	grant = find(g, new->name);
+	if (grant) {
+		free_grant(new);
+	} else {
+		grant = new;
+		grant->next = g->first;
+		g->first = grant;
+		again = true;
+	}
+	if (again) {
+		doubt(grant);
+		grant->error = 0;
+		tell(g, grant, NULL);
+	}
+	*ret = grant;
+	return 0;
+}
+
+int grants_add(struct grants *g, const char *resource,
+	       const struct k8s_device *const *devices, size_t n,
+	       struct k8s_grant **ret)
+{
+	return enter(g, resource, devices, n, true, ret);
+}
+
+int grants_adopt(struct grants *g, const char *resource,
+		 const struct k8s_device *const *devices, size_t n)
+{
+	struct k8s_grant *grant;
+
+	return enter(g, resource, devices, n, false, &grant);
+}
+
+void grants_doubt(struct grants *g)
+{
+	for (struct k8s_grant *grant = g->first; grant; grant = grant->next)
+		doubt(grant);
+}
+
+void grants_ack(struct grants *g, const char *name, int error)
+{
+	struct k8s_grant *grant = find(g, name);
+
+	if (!grant || grant->n_pending == 0)
+		return; /* revoked */
+	grant->n_pending--;
+	if (error)
+		grant->error = error;
+}
+
+void grants_connected(struct grants *g, const struct node_kind *kind)
+{
+	for (struct k8s_grant *grant = g->first; grant; grant = grant->next)
+		if (has_kind(grant, kind))
+			tell(g, grant, kind);
+}
+
+void grants_lost(struct grants *g, const struct node_kind *kind)
+{
+	for (struct k8s_grant *grant = g->first; grant; grant = grant->next) {
+		if (!has_kind(grant, kind) || grant->n_pending == 0)
+			continue;
+		grant->n_pending = 0;
+		grant->error = EHOSTDOWN;
+	}
+}
+
+bool grants_within(const struct k8s_grant *grant,
+		   const struct k8s_device *const *devices, size_t n)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < grant->n; i++)
+		for (size_t k = 0; k < n; k++)
+			if (grant->devices[i] == devices[k]) {
+				found++;
+				break;
+			}
+	return found == grant->n;
+}
+
+static void take_back(struct grants *g, const struct k8s_grant *grant)
+{
+	for (size_t i = 0; i < g->n_health; i++)
+		if (has_kind(grant, g->health[i].kind))
+			health_revoke(&g->health[i], grant->name);
+}
+
+void grants_prune(struct grants *g,
+		  bool (*live)(void *ctx, const struct k8s_grant *grant),
+		  void *ctx, uint64_t patience_ns)
+{
+	struct k8s_grant **at = &g->first;
+	uint64_t now = tick_wall();
+
+	while (*at) {
+		struct k8s_grant *grant = *at;
+
+		if (live(ctx, grant)) {
+			grant->listed = true;
+			grant->n_missed = 0;
+		} else if ((grant->listed && ++grant->n_missed == MISSED) ||
+			   now - grant->since_ns > patience_ns) {
+			take_back(g, grant);
+			*at = grant->next;
+			free_grant(grant);
+			continue;
+		}
+		at = &grant->next;
+	}
+}
+
+static size_t sweep(struct grants *g, struct health *h)
+{
+	_cleanup_free_ char *path = gpud_grant_folder(h->kind->server, "");
+	DIR *dir = path ? opendir(path) : NULL;
+	const struct dirent *e;
+	size_t n = 0;
+
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, GRANT_PREFIX, strlen(GRANT_PREFIX)) &&
+		    strlen(e->d_name) < GPUD_NAME && !find(g, e->d_name)) {
+			health_revoke(h, e->d_name);
+			n++;
+		}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+bool grants_sweep(struct grants *g)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n_health; i++)
+		n += sweep(g, &g->health[i]);
+	return n == 0;
+}
+
+void grants_fini(struct grants *g)
+{
+	while (g->first) {
+		struct k8s_grant *grant = g->first;
+
+		g->first = grant->next;
+		free_grant(grant);
+	}
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+#include "platform/k8s/methods.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "platform/k8s/answer.h"
+
+/* After the last watcher has gone, before the resource registers again.
+ * arbitrary: a kubelet that restarts makes its socket anew in that time, which
+ * is noticed at once */
+#define ALONE_NS NS_PER_S
+
+/* --- messages ------------------------------------------------------------- */
+
+void *methods_pack(const ProtobufCMessage *m, size_t *ret_n)
+{
+	size_t n = protobuf_c_message_get_packed_size(m);
+	uint8_t *bytes = malloc(n + 1);
+
+	if (bytes)
+		protobuf_c_message_pack(m, bytes);
+	*ret_n = n;
+	return bytes;
+}
+
+static int send_message(struct grpc_call *c, const ProtobufCMessage *m)
+{
+	size_t n;
+	_cleanup_free_ void *bytes = methods_pack(m, &n);
+
+	return bytes ? grpc_send(c, bytes, n) : -ENOMEM;
+}
+
+/* The answer, if `r` is not an error. */
+static void reply(struct grpc_call *c, int r, const struct err *err,
+		  const ProtobufCMessage *m)
+{
+	if (r == 0)
+		r = send_message(c, m);
+	if (r == 0)
+		grpc_end(c, GRPC_OK, "");
+	else if (r == -ENOMEM)
+		grpc_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	else
+		grpc_end(c,
+			 r == -EHOSTDOWN ? GRPC_FAILED_PRECONDITION
+			 : r == -ENOENT	 ? GRPC_NOT_FOUND
+					 : GRPC_INVALID_ARGUMENT,
+			 err->text);
+}
+
+/* As protobuf-c decodes it; NULL: malformed, and the call has ended. */
+static void *unpack(struct grpc_call *c, const ProtobufCMessageDescriptor *type,
+		    const void *bytes, size_t n)
+{
+	void *m = protobuf_c_message_unpack(type, NULL, n, bytes);
+
+	if (!m)
+		grpc_end(c, GRPC_INVALID_ARGUMENT, "a malformed message");
+	return m;
+}
+
+/* The devices of a request. -ENOENT: unknown; *ret is malloc'ed. */
+static int find_all(const struct resource *r, char *const *ids, size_t n,
+		    const struct k8s_device ***ret, struct err *err)
+{
+	_cleanup_free_ const struct k8s_device **all =
+		calloc(n + 1, sizeof(struct k8s_device *));
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		all[i] = k8s_devices_find(&r->devices, ids[i]);
+		if (!all[i])
+			return err_set(err, -ENOENT, "%s has no device '%.*s'",
+				       r->devices.resource, K8S_ID, ids[i]);
+	}
+	*ret = TAKE_PTR(all);
+	return 0;
+}
+
+static int check_healthy(const struct k8s_device *const *all, size_t n,
+			 struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!all[i]->healthy)
+			return err_set(err, -EHOSTDOWN, "%s is unhealthy",
+				       all[i]->id);
+	return 0;
+}
+
+/* --- options, lists ------------------------------------------------------- */
+
+Kubelet__Options methods_options(void)
+{
+	Kubelet__Options o = KUBELET__OPTIONS__INIT;
+
+	o.pre_start_required = true;
+	o.get_preferred_allocation_available = true;
+	return o;
+}
+
+static void get_options(struct grpc_call *c, const void *request, size_t n)
+{
+	Kubelet__Options o = methods_options();
+
+	(void)request;
+	(void)n;
+	reply(c, 0, NULL, &o.base);
+}
+
+/* A device in a list. */
+struct row {
+	Kubelet__Device device;
+	Kubelet__Topology topology;
+	Kubelet__NumaNode node, *nodes[1];
+};
+
+static void fill_row(struct row *row, struct k8s_device *d)
+{
+	/* Source: constants.go of v1beta1 */
+	static char healthy[] = "Healthy", unhealthy[] = "Unhealthy";
+
+	kubelet__device__init(&row->device);
+	row->device.id = d->id;
+	row->device.health = d->healthy ? healthy : unhealthy;
+	if (d->numa < 0)
+		return;
+	kubelet__numa_node__init(&row->node);
+	kubelet__topology__init(&row->topology);
+	row->node.id = d->numa;
+	row->nodes[0] = &row->node;
+	row->topology.n_nodes = 1;
+	row->topology.nodes = row->nodes;
+	row->device.topology = &row->topology;
+}
+
+static void *pack_list(struct resource *r, size_t *ret_n)
+{
+	size_t n = r->devices.n;
+	_cleanup_free_ struct row *rows = calloc(n + 1, sizeof(*rows));
+	_cleanup_free_ Kubelet__Device **devices =
+		calloc(n + 1, sizeof(Kubelet__Device *));
+	Kubelet__DeviceList list = KUBELET__DEVICE_LIST__INIT;
+
+	if (!rows || !devices)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		fill_row(&rows[i], &r->devices.items[i]);
+		devices[i] = &rows[i].device;
+	}
+	list.n_devices = n;
+	list.devices = devices;
+	return methods_pack(&list.base, ret_n);
+}
+
+void methods_send_list(struct resource *r, struct grpc_call *c)
+{
+	size_t n;
+	_cleanup_free_ void *bytes = pack_list(r, &n);
+
+	/* without memory the watcher keeps the list that it has */
+	if (bytes && grpc_send(c, bytes, n) == 0)
+		r->n_lists++;
+}
+
+void methods_send_lists(struct resource *r)
+{
+	for (size_t i = 0; i < r->n_watchers; i++)
+		methods_send_list(r, r->watchers[i]);
+}
+
+static void list_and_watch(struct grpc_call *c, const void *request, size_t n)
+{
+	struct resource *r = grpc_call_ctx(c);
+
+	(void)request;
+	(void)n;
+	if (r->n_watchers == ARRAY_SIZE(r->watchers)) {
+		grpc_end(c, GRPC_RESOURCE_EXHAUSTED, "too many watchers");
+		return;
+	}
+	r->watchers[r->n_watchers++] = c;
+	methods_send_list(r, c);
+}
+
+/* --- allocation ----------------------------------------------------------- */
+
+static int prefer(const struct resource *r,
+		  const Kubelet__PreferredContainer *q, Kubelet__DeviceIds *ret,
+		  struct err *err)
+{
+	_cleanup_free_ const struct k8s_device **available = NULL,
+					       **must = NULL, **chosen = NULL;
+	size_t size = q->size < 0 ? SIZE_MAX : (size_t)q->size;
+	int res = find_all(r, q->available, q->n_available, &available, err);
+
+	if (res == 0)
+		res = find_all(r, q->must_include, q->n_must_include, &must,
+			       err);
+	if (res == 0 && size > r->devices.n)
+		res = err_set(err, -EINVAL, "%d devices of %zu", (int)q->size,
+			      r->devices.n);
+	if (res < 0)
+		return res;
+	chosen = calloc(size + 1, sizeof(struct k8s_device *));
+	ret->ids = calloc(size + 1, sizeof(char *));
+	if (!chosen || !ret->ids)
+		return -ENOMEM;
+	res = k8s_prefer(&r->devices, available, q->n_available, must,
+			 q->n_must_include, size, chosen);
+	if (res == -EINVAL)
+		err_set(err, res, "%zu devices of %zu available ones", size,
+			q->n_available);
+	for (; res == 0 && ret->n_ids < size; ret->n_ids++) {
+		ret->ids[ret->n_ids] = strdup(chosen[ret->n_ids]->id);
+		if (!ret->ids[ret->n_ids])
+			return -ENOMEM;
+	}
+	return res;
+}
+
+static void get_preferred(struct grpc_call *c, const void *request, size_t n)
+{
+	Kubelet__PreferredResponse answer = KUBELET__PREFERRED_RESPONSE__INIT;
+	Kubelet__PreferredRequest *q =
+		unpack(c, &kubelet__preferred_request__descriptor, request, n);
+	_cleanup_free_ Kubelet__DeviceIds *ids = NULL, **each = NULL;
+	struct err err = { 0 };
+	int r = 0;
+
+	if (!q)
+		return;
+	ids = calloc(q->n_containers + 1, sizeof(*ids));
+	each = calloc(q->n_containers + 1, sizeof(Kubelet__DeviceIds *));
+	if (!ids || !each)
+		r = -ENOMEM;
+	answer.containers = each;
+	for (size_t i = 0; r == 0 && i < q->n_containers; i++) {
+		kubelet__device_ids__init(&ids[i]);
+		each[answer.n_containers++] = &ids[i];
+		r = prefer(grpc_call_ctx(c), q->containers[i], &ids[i], &err);
+	}
+	reply(c, r, &err, &answer.base);
+	for (size_t i = 0; i < answer.n_containers; i++) {
+		for (size_t k = 0; k < ids[i].n_ids; k++)
+			free(ids[i].ids[k]);
+		free(ids[i].ids);
+	}
+	kubelet__preferred_request__free_unpacked(q, NULL);
+}
+
+/* A call whose answer is ready, once its grants are. */
+struct allocation {
+	struct grpc_call *call;
+	Kubelet__AllocateResponse *answer;
+	struct k8s_grant **grants; /* of each container */
+	struct allocation *next;
+};
+
+static void free_allocation(struct allocation *a)
+{
+	if (!a)
+		return;
+	if (a->answer)
+		kubelet__allocate_response__free_unpacked(a->answer, NULL);
+	free(a->grants);
+	free(a);
+}
+
+static struct allocation *new_allocation(struct grpc_call *c, size_t n)
+{
+	struct allocation *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->call = c;
+	a->grants = calloc(n + 1, sizeof(struct k8s_grant *));
+	a->answer = malloc(sizeof(*a->answer));
+	if (a->answer) {
+		kubelet__allocate_response__init(a->answer);
+		a->answer->containers =
+			calloc(n + 1, sizeof(Kubelet__ContainerAnswer *));
+	}
+	if (a->grants && a->answer && a->answer->containers)
+		return a;
+	free_allocation(a);
+	return NULL;
+}
+
+static int add_container(struct resource *r, const Kubelet__DeviceIds *q,
+			 struct allocation *a, struct err *err)
+{
+	_cleanup_free_ const struct k8s_device **devices = NULL;
+	size_t *n = &a->answer->n_containers;
+	Kubelet__ContainerAnswer *container;
+	const struct k8s_grant *grant;
+	int res = find_all(r, q->ids, q->n_ids, &devices, err);
+
+	if (res == 0)
+		res = check_healthy(devices, q->n_ids, err);
+	if (res == 0)
+		res = grants_add(r->grants, r->devices.resource, devices,
+				 q->n_ids, &a->grants[*n]);
+	if (res < 0)
+		return res;
+	container = malloc(sizeof(*container));
+	if (!container)
+		return -ENOMEM;
+	kubelet__container_answer__init(container);
+	a->answer->containers[*n] = container;
+	grant = a->grants[(*n)++];
+	return k8s_answer(grant->devices, grant->n, grant->name, container);
+}
+
+/* 1: all grants are there; 0: not yet; -EHOSTDOWN. */
+static int check_grants(const struct allocation *a, struct err *err)
+{
+	bool pending = false;
+
+	for (size_t i = 0; i < a->answer->n_containers; i++) {
+		const struct k8s_grant *g = a->grants[i];
+
+		if (g->error)
+			return err_set(err, -EHOSTDOWN,
+				       "gpemu-gpud does not grant %s: %s",
+				       g->n ? g->devices[0]->id : "nothing",
+				       strerror(g->error));
+		pending |= g->n_pending > 0;
+	}
+	return !pending;
+}
+
+void methods_granted(struct resource *r)
+{
+	struct allocation **at = &r->allocations;
+
+	while (*at) {
+		struct allocation *a = *at;
+		struct err err = { 0 };
+		int res = check_grants(a, &err);
+
+		if (res == 0) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		r->n_allocated += res > 0 ? a->answer->n_containers : 0;
+		reply(a->call, res > 0 ? 0 : res, &err, &a->answer->base);
+		free_allocation(a);
+	}
+}
+
+static void allocate(struct grpc_call *c, const void *request, size_t n)
+{
+	Kubelet__AllocateRequest *q =
+		unpack(c, &kubelet__allocate_request__descriptor, request, n);
+	struct resource *r = grpc_call_ctx(c);
+	struct allocation *a;
+	struct err err = { 0 };
+	int res;
+
+	if (!q)
+		return;
+	a = new_allocation(c, q->n_containers);
+	res = a ? 0 : -ENOMEM;
+	for (size_t i = 0; res == 0 && i < q->n_containers; i++)
+		res = add_container(r, q->containers[i], a, &err);
+	kubelet__allocate_request__free_unpacked(q, NULL);
+	if (res < 0) {
+		reply(c, res, &err, NULL);
+		free_allocation(a);
+		return;
+	}
+	a->next = r->allocations;
+	r->allocations = a;
+	methods_granted(r);
+}
+
+/* The last moment to keep a container from a GPU that has failed. */
+static void pre_start(struct grpc_call *c, const void *request, size_t n)
+{
+	Kubelet__DeviceIds *q =
+		unpack(c, &kubelet__device_ids__descriptor, request, n);
+	_cleanup_free_ const struct k8s_device **devices = NULL;
+	Kubelet__Empty answer = KUBELET__EMPTY__INIT;
+	struct err err = { 0 };
+	int r;
+
+	if (!q)
+		return;
+	r = find_all(grpc_call_ctx(c), q->ids, q->n_ids, &devices, &err);
+	if (r == 0)
+		r = check_healthy(devices, q->n_ids, &err);
+	reply(c, r, &err, &answer.base);
+	kubelet__device_ids__free_unpacked(q, NULL);
+}
+
+/* --- the ends of calls ---------------------------------------------------- */
+
+void methods_gone(struct grpc_call *c)
+{
+	struct resource *r = grpc_call_ctx(c);
+	struct allocation **at = &r->allocations;
+
+	for (size_t i = 0; i < r->n_watchers; i++)
+		if (r->watchers[i] == c)
+			r->watchers[i--] = r->watchers[--r->n_watchers];
+	if (r->n_watchers == 0)
+		event_timer_in(&r->timer, ALONE_NS);
+	while (*at && (*at)->call != c)
+		at = &(*at)->next;
+	if (*at) {
+		struct allocation *a = *at;
+
+		*at = a->next;
+		free_allocation(a);
+	}
+}
+
+void methods_forget(struct resource *r)
+{
+	r->n_watchers = 0;
+	while (r->allocations) {
+		struct allocation *a = r->allocations;
+
+		r->allocations = a->next;
+		free_allocation(a);
+	}
+}
+
+#define METHOD(name) "/v1beta1.DevicePlugin/" name
+
+const struct grpc_method device_plugin_methods[] = {
+	{ METHOD("GetDevicePluginOptions"), get_options },
+	{ METHOD("ListAndWatch"), list_and_watch },
+	{ METHOD("GetPreferredAllocation"), get_preferred },
+	{ METHOD("Allocate"), allocate },
+	{ METHOD("PreStartContainer"), pre_start },
+	{ 0 },
+};

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "platform/nvml/answer.h"
+#include "platform/nvml/state.h"
+
+/* --- memory -------------------------------------------------------------- */
+
+/* `used` is what jobs were admitted to, in both layouts. */
+int nvmlDeviceGetMemoryInfo(const struct nvml_device *d,
+			    struct nvml_memory *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	*ret = (struct nvml_memory){ .total = g.memory_total,
+				     .used = g.memory_used,
+				     .free = g.memory_total - g.memory_used };
+	return NVML_SUCCESS;
+}
+
+/* `reserved` is what no job may fill: the context, the allocator's rest. */
+int nvmlDeviceGetMemoryInfo_v2(const struct nvml_device *d,
+			       struct nvml_memory_v2 *ret)
+{
+	struct gpu_now g;
+	uint64_t used;
+	int r = state_gpu(d, &g);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	if (ret->version != NVML_MEMORY_V2)
+		return NVML_VERSION_MISMATCH;
+	used = MIN(g.memory_used, g.memory_usable);
+	*ret = (struct nvml_memory_v2){
+		.version = NVML_MEMORY_V2,
+		.total = g.memory_total,
+		.reserved = g.memory_total - g.memory_usable,
+		.used = used,
+		.free = g.memory_usable - used,
+	};
+	return NVML_SUCCESS;
+}
+
+/* --- work ---------------------------------------------------------------- */
+
+/* Nothing is known of accesses to device memory. */
+int nvmlDeviceGetUtilizationRates(const struct nvml_device *d,
+				  struct nvml_utilization *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	ret->gpu = (uint32_t)(100 * MIN(MAX(g.utilisation, 0), 1) + .5);
+	ret->memory = 0;
+	return NVML_SUCCESS;
+}
+
+/* In mW. */
+int nvmlDeviceGetPowerUsage(const struct nvml_device *d, unsigned *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	return r == NVML_SUCCESS ? answer_known(1000 * g.power_w, ret) : r;
+}
+
+/* In mJ since the server was started, by its emulated clock. */
+int nvmlDeviceGetTotalEnergyConsumption(const struct nvml_device *d,
+					unsigned long long *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	if (!(g.energy_j > 0 && g.energy_j < 1e15))
+		return NVML_NOT_SUPPORTED;
+	*ret = (unsigned long long)(1000 * g.energy_j);
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(const struct nvml_device *d, unsigned sensor,
+			     unsigned *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	return sensor == NVML_SENSOR_GPU ? answer_known(g.temperature_c, ret)
+					 : NVML_INVALID_ARGUMENT;
+}
+
+/* 0: the fastest, which it never leaves. */
+int nvmlDeviceGetPerformanceState(const struct nvml_device *d, unsigned *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	return r == NVML_SUCCESS ? answer_number(0, ret) : r;
+}
+
+int nvmlDeviceGetPowerState(const struct nvml_device *d, unsigned *ret)
+{
+	return nvmlDeviceGetPerformanceState(d, ret);
+}
+
+static int reasons(const struct nvml_device *d, bool now,
+		   unsigned long long *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	*ret = now && g.running ? 0 : NVML_REASON_IDLE;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,
+					      unsigned long long *ret)
+{
+	return reasons(d, true, ret);
+}
+
+int nvmlDeviceGetCurrentClocksEventReasons(const struct nvml_device *d,
+					   unsigned long long *ret)
+{
+	return reasons(d, true, ret);
+}
+
+int nvmlDeviceGetSupportedClocksThrottleReasons(const struct nvml_device *d,
+						unsigned long long *ret)
+{
+	return reasons(d, false, ret);
+}
+
+int nvmlDeviceGetSupportedClocksEventReasons(const struct nvml_device *d,
+					     unsigned long long *ret)
+{
+	return reasons(d, false, ret);
+}
+
+/* --- processes ----------------------------------------------------------- */
+
+enum kind { COMPUTE, GRAPHICS, MPS };
+
+static int processes(const struct nvml_device *d, enum kind kind,
+		     unsigned *count, struct nvml_process *ret)
+{
+	struct gpu_now g;
+	int r;
+
+	if (!count || (*count && !ret))
+		return NVML_INVALID_ARGUMENT;
+	if (kind != GRAPHICS)
+		return state_processes(d, kind == MPS, count, ret);
+	r = state_gpu(d, &g);
+	return r == NVML_SUCCESS ? answer_number(0, count) : r;
+}
+
+static int processes_v1(const struct nvml_device *d, enum kind kind,
+			unsigned *count, struct nvml_process_v1 *ret)
+{
+	_cleanup_free_ struct nvml_process *all = NULL;
+	int r;
+
+	if (!count || (*count && !ret))
+		return NVML_INVALID_ARGUMENT;
+	all = calloc(*count + 1ul, sizeof(*all));
+	if (!all)
+		return NVML_MEMORY;
+	r = processes(d, kind, count, all);
+	for (unsigned i = 0; r == NVML_SUCCESS && i < *count; i++)
+		ret[i] = (struct nvml_process_v1){ all[i].pid,
+						   all[i].memory_bytes };
+	return r;
+}
+
+int nvmlDeviceGetComputeRunningProcesses(const struct nvml_device *d,
+					 unsigned *count,
+					 struct nvml_process_v1 *ret)
+{
+	return processes_v1(d, COMPUTE, count, ret);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v2(const struct nvml_device *d,
+					    unsigned *count,
+					    struct nvml_process *ret)
+{
+	return processes(d, COMPUTE, count, ret);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(const struct nvml_device *d,
+					    unsigned *count,
+					    struct nvml_process *ret)
+{
+	return processes(d, COMPUTE, count, ret);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses(const struct nvml_device *d,
+					  unsigned *count,
+					  struct nvml_process_v1 *ret)
+{
+	return processes_v1(d, GRAPHICS, count, ret);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v2(const struct nvml_device *d,
+					     unsigned *count,
+					     struct nvml_process *ret)
+{
+	return processes(d, GRAPHICS, count, ret);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(const struct nvml_device *d,
+					     unsigned *count,
+					     struct nvml_process *ret)
+{
+	return processes(d, GRAPHICS, count, ret);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses(const struct nvml_device *d,
+					    unsigned *count,
+					    struct nvml_process_v1 *ret)
+{
+	return processes_v1(d, MPS, count, ret);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v2(const struct nvml_device *d,
+					       unsigned *count,
+					       struct nvml_process *ret)
+{
+	return processes(d, MPS, count, ret);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(const struct nvml_device *d,
+					       unsigned *count,
+					       struct nvml_process *ret)
+{
+	return processes(d, MPS, count, ret);
+}

@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: MIT
+"""The data loader and its batches.
+
+Who holds the memory of a batch: the library, until the batch is stepped or
+released; from then on the arrays that were made of it. They refer to a _Memory,
+which keeps the bytes in the library (gpemu_keep) and drops them when the last
+array is gone.
+"""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import errno
+import json
+import os
+import threading
+import warnings
+import weakref
+from contextlib import suppress
+from ctypes import POINTER, c_void_p
+from functools import cached_property
+from typing import Any, Dict, Iterator, List, Literal
+
+from gpemu._gpu import GPU
+from gpemu._library import (CBatch, CInfo, Epoch, Error, Step, check_process,
+                            count, library, need, open_handle, raise_error,
+                            refuse_handlers)
+
+# A wait ends so often to let Python handle signals, such as Ctrl-C.
+# arbitrary: shorter than one notices
+_SLICE_NS = 100_000_000
+# GPEMU_BYTES, GPEMU_UINT8, GPEMU_FP32, GPEMU_INT64
+_DTYPES = ("u1", "u1", "f4", "i8")
+_BYTES = 0
+# struct gpemu_sample
+_SAMPLE = [("data", "u8"), ("size_bytes", "u8"), ("path", "u8"),
+           ("index", "u8"), ("label", "u4"), ("error", "i4"),
+           ("reserved", "u8", (3,))]
+
+_open: "weakref.WeakSet[Loader]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open):
+        loader.close()
+
+
+def _close(handle, pid: int) -> int:
+    return library().gpemu_close(handle) if os.getpid() == pid else 0
+
+
+class _Memory(ctypes.c_char * (1 << 62)):
+    """Where bytes of a batch begin; arrays made of it know where they end, and
+    refer to it. (numpy takes this for a buffer ten times faster than an
+    __array_interface__.)"""
+
+    _kept = None
+    _loader = None
+
+    @classmethod
+    def at(cls, loader: Loader, address: int) -> _Memory:
+        memory = cls.from_address(address)
+        memory._loader = loader  # not to be closed by the garbage collector
+        return memory
+
+    def keep(self, lib, handle, batch, pid: int) -> None:
+        """The bytes have to outlive the batch."""
+        if self._kept is not None:
+            return
+        kept = c_void_p()
+        code = lib.gpemu_keep(handle, batch, kept)
+        if code < 0:
+            raise_error(code, lib.gpemu_error(handle))
+        self._drop, self._pid, self._kept = lib.gpemu_drop, pid, kept
+        self._loader = None
+
+    def __del__(self, getpid=os.getpid) -> None:
+        if self._kept is not None and getpid() == self._pid:
+            self._drop(self._kept)
+
+
+class Batch:
+    """A batch of a Loader: `images, labels = batch`, or by name.
+
+    `data` and `paths` can be read until the batch is stepped or released, that
+    is, at most until the next one is taken; what was read of them stays valid.
+    labels, index and errors are arrays of their own.
+    """
+
+    n: int  #: samples
+    ready_ns: int  #: emulated ns; since then it can be copied to the GPU
+
+    def __init__(self, loader: Loader, batch: CBatch, records):
+        self._loader: Loader | None = loader
+        self._records = records  # a copy
+        self._tensor = loader._tensor
+        self._memory = None
+        self._data = None
+        self.n = batch.n
+        self.ready_ns = batch.ready_ns
+
+    @cached_property
+    def labels(self) -> Any:
+        """The class of each sample, from 0: int64."""
+        return self._column("label", "int64")
+
+    @cached_property
+    def index(self) -> Any:
+        """Where the samples are in the dataset, sorted by path: int64."""
+        return self._column("index", "int64")
+
+    @cached_property
+    def errors(self) -> Any:
+        """0, or the errno of a sample that could not be used (its data are
+        zeros): ESTALE, its size changed; EBADMSG, not a whole image. int32."""
+        errors = self._column("error", "int32")
+        return errors if errors is None else -errors
+
+    @property
+    def data(self) -> Any:
+        """The samples, without a copy: an array [n, channels, rows, columns]
+        of float32 or uint8; with prep="tokens" [n, 2, length] of int64, inputs
+        and labels; with prep="none" a list of their bytes (uint8); None with
+        loader="null"."""
+        if self._data is None:
+            with self._held()._locked():
+                self._data, self._memory = \
+                    self._held()._arrays(self._records)
+        return self._data
+
+    @property
+    def paths(self) -> List[str]:
+        """Of the samples, in the dataset or in their shard."""
+        self._held()
+        return [os.fsdecode(ctypes.string_at(int(path)))
+                for path in self._records["path"]]
+
+    def step(self) -> Step:
+        """Train on the batch: see Loader.step."""
+        return self._held().step(self)
+
+    def release(self) -> None:
+        """Give the batch back without training on it: it makes no step."""
+        self._held()._release(self)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def shape(self) -> tuple:
+        """As an array's: gpemu.GPU.step takes both."""
+        return (self.n,)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.data
+        yield self.labels
+
+    def __repr__(self) -> str:
+        held = "" if self._loader else ", given back"
+        return f"<gpemu.Batch of {self.n}{held}>"
+
+    def _column(self, name: str, dtype: str) -> Any:
+        if self._records is None:
+            return None
+        column = self._records[name].astype(dtype)
+        return self._tensor(column) if self._tensor else column
+
+    def _held(self) -> Loader:
+        if self._loader is None:
+            raise RuntimeError("the batch was given back: read its data "
+                               "before its step, and before the next batch; "
+                               "it makes at most one step")
+        return self._loader
+
+
+class Loader:
+    """The loader of gpemu-train(1) and its emulated GPU.
+
+        gpu = gpemu.GPU("v100", model="resnet50")
+        with gpemu.Loader("/data/train", gpu, batch=64, epochs=3) as loader:
+            for epoch in range(3):
+                for images, labels in loader:
+                    gpu.step(images)
+            print(loader.epochs)
+
+    Each `for` is the next epoch; a run has as many as the option `epochs`
+    says, one by default. A batch that is not stepped is released and makes no
+    step. `batch.step()` and `loader.step()` do the same as `gpu.step(images)`.
+
+    data: the dataset, a folder or a file; None with loader="null".
+    gpu: a GPU, or the name of its profile.
+    to: "numpy" or "torch", the arrays of a batch.
+    options: of gpemu-train(1), '_' for '-': batch, epochs, model, workers,
+        loader, order, prep, seed, time_scale, config and so on; True and False
+        for on and off.
+
+    Arrays show the loader's memory without a copy, and hold it until the last
+    one (or view of it) is gone. The loader goes on with the memory of one batch
+    less: while two earlier batches are in use, taking the next one raises
+    BufferError. Where there is no memory for a second batch (pin_budget,
+    coordinate, loader="service"), or samples of a batch lie apart
+    (batching="ready" without pinned memory), arrays are copies.
+
+    A wait for a batch can be interrupted by signals. Threads take turns. A
+    forked process cannot use the loader, but arrays that it inherits. What took
+    effect differently than requested is a warning.
+    """
+
+    def __init__(self, data: Any = None, gpu: GPU | str = "v100", *,
+                 to: Literal["numpy", "torch"] = "numpy", **options: Any):
+        numpy = need("numpy", "gpemu.Loader")
+        if to not in ("numpy", "torch"):
+            raise ValueError(f'to="{to}": neither "numpy" nor "torch"')
+        options = dict(options, data=data)
+        if isinstance(gpu, GPU):
+            twice = sorted(options.keys() & gpu.options.keys())
+            if twice:
+                raise TypeError(f"{', '.join(twice)}: an option of the GPU")
+            options.update(gpu.options)
+        else:
+            options["gpu"] = gpu
+        self._numpy = numpy
+        self._tensor = need("torch", 'to="torch"').from_numpy \
+            if to == "torch" else None
+        self._lib = library()
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._handle = open_handle(self._lib.gpemu_open, options, None)
+        self._finalizer = weakref.finalize(self, _close, self._handle,
+                                           self._pid)
+        self._finalizer.atexit = False  # _close_all does more
+        _open.add(self)
+        self._info = CInfo.from_buffer_copy(
+            self._lib.gpemu_info(self._handle).contents)
+        self._batch = POINTER(CBatch)()
+        self._table, self._table_at = None, 0
+        # a sample of the run, without a value
+        self._one = numpy.zeros(tuple(filter(None, self._info.shape)),
+                                _DTYPES[self._info.type])
+        self._held: Batch | None = None
+        #: the account of each epoch so far
+        self.epochs: List[Epoch] = []
+        if isinstance(gpu, GPU):
+            gpu._join(self)
+        notes = os.fsdecode(self._lib.gpemu_notes(self._handle))
+        for note in notes.splitlines():
+            warnings.warn(note, RuntimeWarning, stacklevel=2)
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of the dataset; with loader="null" of an epoch."""
+        return self._info.n_samples
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the dataset; 1 if it has none."""
+        return self._info.n_classes
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of a batch; the last one of an epoch may have less."""
+        return self._info.batch
+
+    @property
+    def now_ns(self) -> int:
+        """Emulated ns since the loader was opened."""
+        return self._call(self._lib.gpemu_now_ns)
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch."""
+        return self._info.n_batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The next epoch, to its end or until the loop is left."""
+        if self._call(self._lib.gpemu_begin_epoch, None) == 0:
+            raise Error("the run is complete: give the loader the number of "
+                        "epochs, as in Loader(..., epochs=3)")
+        known = []  # why the epoch ends: its end reports that once more
+        try:
+            while True:
+                batch = self._next()
+                if batch is None:
+                    break
+                yield batch
+        except Error:
+            known = [Error]
+            raise
+        finally:
+            with suppress(*known):
+                self._end()
+
+    def step(self, batch: Any = None) -> Step:
+        """Train on the batch that was taken last: hand it to the GPU, and wait
+        until the GPU has room for the next one.
+
+        batch: that one, or its array; checked if given. Several GPUs under
+        parallel="ddp" take batches in turn; until the last one has its batch,
+        step_end_ns is 0.
+        """
+        with self._locked():
+            held = self._held
+            if batch is not held or held is None:
+                self._check(batch)
+            self._let_go()
+            step = Step()
+            self._call(self._lib.gpemu_submit, self._batch, step)
+        return step
+
+    def record(self) -> Dict[str, Any]:
+        """The record of the run so far, as gpemu-train --json writes it. Not
+        within an epoch. The first one takes half a second."""
+        text = c_void_p()
+        self._call(self._lib.gpemu_record, text)
+        try:
+            return json.loads(ctypes.string_at(text.value))
+        finally:
+            _free(text)
+
+    def close(self) -> None:
+        """Interrupt the epoch, stop the threads, write the logs. Arrays stay
+        valid. May be called again."""
+        if os.getpid() != self._pid:
+            return
+        refuse_handlers(self._lock)
+        with self._lock:
+            if not self._finalizer.alive:
+                return
+            if self._held:
+                self._let_go()
+            # called by hand: at the end of the program finalizers do nothing
+            self._finalizer.detach()
+            code = _close(self._handle, self._pid)
+        if code < 0:
+            raise_error(code, b"")
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self):
+        raise TypeError("a gpemu.Loader cannot be passed to another process")
+
+    # --- for batches -----------------------------------------------------
+
+    def _locked(self):
+        check_process(self._pid, "loader")
+        return self._lock
+
+    def _call(self, function, *arguments):
+        """A function of the library, on this run."""
+        with self._locked():
+            if not self._finalizer.alive:
+                raise ValueError("the loader is closed")
+            code = function(self._handle, *arguments)
+            if code < 0:
+                raise_error(code, self._lib.gpemu_error(self._handle))
+            return code
+
+    def _next(self) -> Batch | None:
+        if self._held:
+            self._release(self._held)
+        while True:
+            with self._locked():
+                code = self._poll()
+                if code > 0:
+                    self._held = Batch(self, self._batch[0], self._samples())
+                    return self._held
+            if code == 0:
+                return None
+
+    def _poll(self) -> int:
+        """Wait a while for the next batch: 1; 0: the epoch has no more; else
+        there is none yet."""
+        try:
+            return self._call(self._lib.gpemu_next_within, _SLICE_NS,
+                              self._batch)
+        except Error as error:
+            if error.errno == errno.EBUSY:
+                raise BufferError(
+                    "arrays of two earlier batches are in use: drop them, or "
+                    "keep copies (array.copy(), tensor.clone())") from None
+            if error.errno != errno.EAGAIN:
+                raise
+            return -errno.EAGAIN
+
+    def _check(self, batch: Any) -> None:
+        """Is it an array of the batch that is held, or nothing?"""
+        if isinstance(batch, Batch) and batch._held() is not self:
+            raise ValueError("a batch of another loader")
+        if self._held is None:
+            raise RuntimeError("no batch to step on: each one makes at most "
+                               "one step")
+        if batch is not None and count(batch) != self._held.n:
+            raise ValueError(f"a batch of {count(batch)} samples; the one "
+                             f"that was taken last has {self._held.n}")
+
+    def _release(self, batch: Batch) -> None:
+        with self._locked():
+            if batch is self._held:  # no other thread was faster
+                self._let_go()
+                self._call(self._lib.gpemu_release, self._batch)
+
+    def _let_go(self) -> None:
+        """Before the library takes the batch back. An interrupt on the way
+        leaves it held."""
+        batch = self._held
+        batch._data = None
+        memory = batch._memory() if batch._memory else None
+        if memory is not None:
+            memory.keep(self._lib, self._handle, self._batch, self._pid)
+        batch._loader = self._held = None
+
+    def _end(self) -> None:
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if not self._finalizer.alive:
+                return
+            if self._held:
+                self._let_go()
+            epoch = Epoch()
+            try:
+                self._call(self._lib.gpemu_end_epoch, epoch)
+            finally:
+                self.epochs.append(epoch)
+
+    # --- arrays ----------------------------------------------------------
+
+    def _samples(self):
+        """A copy of the batch's array of struct gpemu_sample."""
+        batch = self._batch[0]
+        if not batch.samples:
+            return None
+        if batch.samples != self._table_at:  # it rarely moves
+            size = self.batch_size * self._numpy.dtype(_SAMPLE).itemsize
+            memory = (ctypes.c_char * size).from_address(batch.samples)
+            self._table = self._numpy.frombuffer(memory, _SAMPLE)
+            self._table_at = batch.samples
+        return self._table[:batch.n].copy()
+
+    def _arrays(self, records):
+        """The samples, and a reference to the memory that they are in."""
+        if records is None:
+            return None, None
+        if self._info.type == _BYTES:
+            memory, arrays = self._pieces(records)
+        elif self._batch[0].data is None:
+            return self._convert(self._collate(records)), None
+        elif self._batch[0].stride_bytes == 0:
+            return self._zeros(), None
+        else:
+            memory, arrays = self._whole()
+        reference = weakref.ref(memory)
+        if not self._info.n_kept:
+            arrays = [a.copy() for a in arrays] \
+                if isinstance(arrays, list) else arrays.copy()
+            reference = None
+        return self._convert(arrays), reference
+
+    def _whole(self):
+        """Samples of one size, evenly spaced."""
+        batch = self._batch[0]
+        memory = _Memory.at(self, batch.data)
+        one = self._one
+        return memory, self._numpy.ndarray(
+            (batch.n,) + one.shape, one.dtype, memory, 0,
+            (batch.stride_bytes,) + one.strides)
+
+    def _collate(self, records):
+        """A copy of samples of one size, each somewhere."""
+        one = self._one
+        array = self._numpy.empty((len(records),) + one.shape, one.dtype)
+        for to, at in zip(array, records["data"].tolist()):
+            ctypes.memmove(to.ctypes.data, at, one.nbytes)
+        return array
+
+    def _pieces(self, records):
+        """Files of any size, each somewhere in the batch's memory."""
+        begin, size = records["data"], records["size_bytes"]
+        there = size > 0
+        low = int(begin[there].min()) if there.any() else 0
+        high = int((begin + size)[there].max()) if there.any() else 0
+        memory = _Memory.at(self, low)
+        whole = self._numpy.ndarray((high - low,), "u1", memory)
+        at = self._numpy.where(there, begin - low, 0).tolist()
+        return memory, [whole[a:a + n] for a, n in zip(at, size.tolist())]
+
+    def _zeros(self):
+        """What emulated transforms make: one sample for all."""
+        shape = (self._batch[0].n,) + self._one.shape
+        if not self._tensor:
+            return self._numpy.broadcast_to(self._one, shape)
+        # a tensor can be written to, so it is of this batch alone
+        return self._tensor(self._numpy.zeros_like(self._one)).expand(shape)
+
+    def _convert(self, arrays):
+        if not self._tensor:
+            return arrays
+        if isinstance(arrays, list):
+            return [self._tensor(a) for a in arrays]
+        return self._tensor(arrays)
+
+
+_free = ctypes.CDLL(None).free
+_free.argtypes = [c_void_p]
+_free.restype = None

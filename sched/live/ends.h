@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* What the end of a process means for its job. */
+#ifndef GPEMU_SCHED_LIVE_ENDS_H
+#define GPEMU_SCHED_LIVE_ENDS_H
+
+#include "sched/live/live.h"
+
+/*
+ * The process of a job may have ended: its pidfd says so, or nobody knows.
+ * `expected`: an end without a result is no failure of the job, which goes on
+ * from its checkpoint. -errno with a text.
+ */
+int ends_look(struct live *l, uint32_t job, bool expected, struct err *err);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/live/lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/system/control.h"
+#include "common/util.h"
+#include "sched/live/argv.h"
+#include "sched/live/held.h"
+#include "sched/live/state.h"
+
+/* --- who has what --------------------------------------------------------- */
+
+bool lease_suits(const struct live *l, uint32_t which)
+{
+	return l->c.leases && !l->live[which].group && !l->jobs[which].mate;
+}
+
+static bool goes_on(const struct live *l, uint32_t which)
+{
+	const struct live_job *p = &l->live[which];
+
+	return p->process.state == PROCESS_RUNS && !p->stopping &&
+	       l->jobs[which].state == JOB_RUNNING && lease_suits(l, which) &&
+	       held_same_gpus(l, which);
+}
+
+/* No more of either than before. */
+static bool give(struct live *l, uint32_t which)
+{
+	const struct job *job = &l->jobs[which];
+	struct live_job *p = &l->live[which];
+	bool changed = false;
+
+	for (size_t i = 0; i < p->n_held; i++) {
+		const struct part *to = &job->parts[i];
+		struct part *has = &p->held[i], was = *has;
+
+		has->cpu_milli = MIN(was.cpu_milli, to->cpu_milli);
+		has->memory_mib = MIN(was.memory_mib, to->memory_mib);
+		if (!memcmp(has, &was, sizeof(was)))
+			continue;
+		cluster_give(&l->held, &was);
+		cluster_take(&l->held, has);
+		changed = true;
+	}
+	return changed;
+}
+
+static bool get(struct live *l, uint32_t which)
+{
+	const struct job *job = &l->jobs[which];
+	struct live_job *p = &l->live[which];
+	bool changed = false;
+
+	for (size_t i = 0; i < p->n_held; i++) {
+		const struct part *to = &job->parts[i];
+		struct part *has = &p->held[i];
+
+		if (!memcmp(has, to, sizeof(*to)))
+			continue;
+		cluster_give(&l->held, has);
+		if (cluster_has(&l->held, to)) {
+			*has = *to;
+			changed = true;
+		}
+		cluster_take(&l->held, has);
+	}
+	return changed;
+}
+
+/* --- telling it ----------------------------------------------------------- */
+
+static int write_text(int fd, const char *text)
+{
+	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static char *fifo_of(const struct live *l, uint32_t which)
+{
+	_cleanup_free_ char *folder = argv_folder(l, which);
+	char *path;
+
+	return folder && asprintf(&path, "%s/control", folder) >= 0 ? path
+								    : NULL;
+}
+
+/* Reading as well, so that a job that is about to end is no error. */
+static int tell_cores(struct live *l, uint32_t which)
+{
+	_cleanup_free_ char *path = fifo_of(l, which);
+	_cleanup_close_ int fd = -1;
+	char text[40];
+
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	snprintf(text, sizeof(text), "set cores %" PRIu32 "\n",
+		 l->live[which].told_cores);
+	return write_text(fd, text);
+}
+
+static int tell_mount(struct live *l, uint32_t which)
+{
+	_cleanup_free_ char *mount = argv_words(l, which, l->c.mount);
+	_cleanup_free_ char *dir = NULL;
+	_cleanup_close_ int fd = -1;
+	char text[48];
+
+	if (!mount || asprintf(&dir, "%s/.gpemu", mount) < 0)
+		return -ENOMEM;
+	fd = control_open(dir, "control", O_WRONLY);
+	if (fd < 0)
+		return fd;
+	snprintf(text, sizeof(text), "set cache_size %" PRIu64 "M\n",
+		 l->live[which].told_mib);
+	return write_text(fd, text);
+}
+
+/* A job goes on with what it had if it cannot be told: that is no reason to
+ * end all. */
+static void warn(struct live *l, uint32_t which, const char *of, int r)
+{
+	progress_end(&l->bar);
+	log_warn("job %s: its %s could not be changed: %s", l->jobs[which].name,
+		 of,
+		 r == -ENODEV ? "no gpemu-fs is mounted there" : strerror(-r));
+}
+
+static void tell(struct live *l, uint32_t which)
+{
+	struct live_job *p = &l->live[which];
+	uint32_t cores = argv_cores(p->held, p->n_held);
+	uint64_t mib = 0;
+	int r;
+
+	for (size_t i = 0; i < p->n_held; i++)
+		mib += p->held[i].memory_mib;
+	if (argv_uses_cores(&l->c) && cores != p->told_cores) {
+		p->told_cores = cores;
+		l->n_leases++;
+		r = tell_cores(l, which);
+		if (r < 0)
+			warn(l, which, "cores", r);
+	}
+	if (l->c.mount && mib != p->told_mib) {
+		p->told_mib = mib;
+		r = tell_mount(l, which);
+		if (r < 0)
+			warn(l, which, "cache", r);
+	}
+}
+
+int lease_begin(struct live *l, uint32_t which, char **ret_control)
+{
+	struct live_job *p = &l->live[which];
+
+	/* the command line says the cores */
+	p->told_cores = argv_cores(p->held, p->n_held);
+	p->told_mib = UINT64_MAX;
+	tell(l, which);
+	if (!l->c.leases || !argv_uses_cores(&l->c))
+		return 0;
+	*ret_control = fifo_of(l, which);
+	return *ret_control ? 0 : -ENOMEM;
+}
+
+int lease_all(struct live *l, struct err *err)
+{
+	bool changed = false;
+	int r = 0;
+
+	if (!l->c.leases)
+		return 0;
+	for (size_t i = 0; i < l->n_active; i++)
+		if (goes_on(l, l->active[i]))
+			changed |= give(l, l->active[i]);
+	for (size_t i = 0; i < l->n_active; i++)
+		if (goes_on(l, l->active[i]))
+			changed |= get(l, l->active[i]);
+	/* a scheduler that is started again tells all of them again */
+	if (changed)
+		r = state_save(l, false, err);
+	for (size_t i = 0; r == 0 && i < l->n_active; i++)
+		if (goes_on(l, l->active[i]))
+			tell(l, l->active[i]);
+	return r;
+}

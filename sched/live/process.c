@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/live/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/program/commands.h"
+#include "common/replace.h"
+#include "common/tick.h"
+#include "common/util.h"
+
+enum { BYTE_JOB, BYTE_KEEPER };
+
+static char *path_of(const char *folder, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+static struct flock lock_of(off_t byte)
+{
+	return (struct flock){ .l_type = F_WRLCK,
+			       .l_whence = SEEK_SET,
+			       .l_start = byte,
+			       .l_len = 1 };
+}
+
+/* --- the keeper ----------------------------------------------------------- */
+
+struct keeping {
+	const struct process_start *s;
+	int lock_fd, log_fd;
+	int control_fd; /* -1: none */
+};
+
+/* RUN STATUS REAL_NS */
+static int write_end(const struct keeping *k, int status)
+{
+	_cleanup_free_ char *path = path_of(k->s->folder, "exit");
+	struct replace file;
+	FILE *f;
+	int r = path ? replace_begin_stream(&file, path, &f) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	fprintf(f, "%" PRIu32 " %d %" PRId64 "\n", k->s->run, status,
+		tick_realtime());
+	return replace_end_stream(&file, f);
+}
+
+static int compare_fds(const void *a, const void *b)
+{
+	const int *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* A pipe or a terminal must not wait for a process that outlives the
+ * scheduler; nor the program have what the keeper waits on. The FIFO becomes
+ * its stdin, which it does not read. */
+static int leave_files(const struct keeping *k)
+{
+	int kept[] = { k->s->turns_fd, k->lock_fd, k->s->stop->fd };
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int in_fd = k->control_fd < 0 ? null_fd : k->control_fd;
+	unsigned from = 3;
+
+	if (null_fd < 0 || dup2(in_fd, 0) < 0 || dup2(k->log_fd, 1) < 0 ||
+	    dup2(k->log_fd, 2) < 0)
+		return -errno;
+	qsort(kept, ARRAY_SIZE(kept), sizeof(*kept), compare_fds);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		unsigned fd = (unsigned)kept[i];
+
+		if (kept[i] < 3)
+			continue;
+		if (fd > from && close_range(from, fd - 1, 0) < 0)
+			return -errno;
+		from = fd + 1;
+	}
+	return close_range(from, ~0u, 0) < 0 ? -errno : 0;
+}
+
+static int keep(void *ctx)
+{
+	const struct keeping *k = ctx;
+	struct flock own = lock_of(BYTE_KEEPER);
+	struct err err = { 0 };
+	struct child child;
+	int status = 127, r;
+
+	prctl(PR_SET_PDEATHSIG, 0);
+	prctl(PR_SET_NAME, "gpemu-keeper");
+	if (leave_files(k) < 0 || fcntl(k->lock_fd, F_SETLK, &own) < 0 ||
+	    fcntl(k->lock_fd, F_SETFD, 0) < 0 ||
+	    (k->s->turns_fd >= 0 && fcntl(k->s->turns_fd, F_SETFD, 0) < 0))
+		return 1;
+	r = child_start(&child, k->s->argv, NULL, 1, 2, &err);
+	if (r < 0)
+		dprintf(2, "%s\n", err.text);
+	else if (child_wait(&child, k->s->stop, 0, &status) == -EINTR)
+		status = child_end(&child, k->s->grace_ns);
+	return write_end(k, status) < 0;
+}
+
+/* --- the scheduler's side ------------------------------------------------- */
+
+static int open_in(const char *folder, const char *name, int flags, mode_t mode,
+		   struct err *err)
+{
+	_cleanup_free_ char *path = path_of(folder, name);
+	int fd = path ? open(path, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+			     mode)
+		      : -1;
+
+	return fd < 0 ? err_set(err, path ? -errno : -ENOMEM, "%s/%s: %s",
+				folder, name, strerror(errno))
+		      : fd;
+}
+
+int process_start(struct process *p, const struct process_start *s,
+		  struct err *err)
+{
+	_cleanup_close_ int lock_fd = -1, log_fd = -1, control_fd = -1;
+	struct flock job = lock_of(BYTE_JOB);
+	struct keeping k = { .s = s };
+	struct child child;
+	int r;
+
+	if (mkdir(s->folder, 0755) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: %s", s->folder,
+			       strerror(errno));
+	/* who may read a file can lock it */
+	lock_fd = open_in(s->folder, "lock", O_RDWR, 0600, err);
+	if (lock_fd < 0)
+		return lock_fd;
+	log_fd = open_in(s->folder, "log", O_WRONLY | O_APPEND, 0666, err);
+	if (log_fd < 0)
+		return log_fd;
+	if (fcntl(lock_fd, F_OFD_SETLK, &job) < 0)
+		return err_set(err, -EBUSY, "%s: the job runs already",
+			       s->folder);
+	if (s->control) {
+		control_fd = commands_open(s->control, err);
+		if (control_fd < 0)
+			return control_fd;
+	}
+	k.lock_fd = lock_fd;
+	k.log_fd = log_fd;
+	k.control_fd = control_fd;
+	r = child_fork(&child, keep, &k, err);
+	if (r < 0)
+		return r;
+	p->state = PROCESS_RUNS;
+	p->pidfd = child.pidfd;
+	return 0;
+}
+
+/* The keeper by its lock, which is no other's with the same pid: it still has
+ * it once there is a descriptor of the process. */
+static int find_keeper(int lock_fd)
+{
+	struct flock own = lock_of(BYTE_KEEPER), again = own;
+	_cleanup_close_ int pidfd = -1;
+
+	if (fcntl(lock_fd, F_GETLK, &own) < 0 || own.l_type == F_UNLCK ||
+	    own.l_pid <= 0)
+		return -1;
+	pidfd = pidfd_open(own.l_pid, 0);
+	if (pidfd < 0 || fcntl(lock_fd, F_GETLK, &again) < 0 ||
+	    again.l_type == F_UNLCK || again.l_pid != own.l_pid)
+		return -1;
+	return TAKE_FD(pidfd);
+}
+
+int process_look(struct process *p, const char *folder, struct err *err)
+{
+	_cleanup_free_ char *path = path_of(folder, "lock");
+	_cleanup_close_ int fd = -1;
+	struct flock job = lock_of(BYTE_JOB);
+
+	if (p->pidfd >= 0) /* fails for a keeper of another scheduler */
+		waitid(P_PIDFD, (id_t)p->pidfd, &(siginfo_t){ 0 },
+		       WEXITED | WNOHANG);
+	process_forget(p);
+	if (!path)
+		return err_set(err, -ENOMEM, "out of memory");
+	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fcntl(fd, F_OFD_GETLK, &job) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (job.l_type == F_UNLCK)
+		return 0;
+	p->pidfd = find_keeper(fd);
+	p->state = p->pidfd < 0 ? PROCESS_UNKNOWN : PROCESS_RUNS;
+	return 0;
+}
+
+void process_stop(const struct process *p)
+{
+	if (p->pidfd >= 0)
+		pidfd_send_signal(p->pidfd, SIGTERM, NULL, 0);
+}
+
+void process_forget(struct process *p)
+{
+	util_closep(&p->pidfd);
+	*p = (struct process){ .pidfd = -1 };
+}
+
+int process_read_end(const char *folder, struct process_end *ret)
+{
+	_cleanup_free_ char *path = path_of(folder, "exit"), *text = NULL;
+	size_t n;
+	int r = path ? util_read_file(path, 100, &text, &n) : -ENOMEM;
+	int used = 0;
+
+	if (r < 0)
+		return r;
+	if (sscanf(text, "%9" SCNu32 " %3d %19" SCNd64 "\n%n", &ret->run,
+		   &ret->status, &ret->real_ns, &used) != 3 ||
+	    (size_t)used != n || ret->status < 0)
+		return -EBADMSG;
+	return 0;
+}
+
+void process_last_line(const char *folder, char ret[PROCESS_LINE])
+{
+	_cleanup_free_ char *path = path_of(folder, "log");
+	_cleanup_close_ int fd = -1;
+	char text[PROCESS_LINE], *line;
+	struct stat st;
+	ssize_t n;
+
+	*ret = 0;
+	fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	n = util_read_all(fd, text, sizeof(text) - 1,
+			  st.st_size > (off_t)sizeof(text)
+				  ? st.st_size - (off_t)sizeof(text) + 1
+				  : 0);
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	if (n <= 0)
+		return;
+	text[n] = 0;
+	line = strrchr(text, '\n');
+	snprintf(ret, PROCESS_LINE, "%s", line ? line + 1 : text);
+}

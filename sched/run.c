@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-sched run: a policy over real jobs, beside its simulation. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "sched/command.h"
+#include "sched/live/live.h"
+#include "sched/sim.h"
+
+struct options {
+	struct cli_common common;
+	struct input_options input;
+	char *policy, *placement, *output, *progress;
+	enum progress_mode progress_mode;
+	uint64_t round_ns, step_ns, grace_ns, retries;
+	double time_scale;
+	char *mount;
+	bool per_job, leases;
+};
+
+static int check_policy(const void *object, struct err *err)
+{
+	return plugin_choice_check(schedule_table, "policy", object, err);
+}
+
+static int check_placement(const void *object, struct err *err)
+{
+	return plugin_choice_check(placement_table, "placement", object, err);
+}
+
+static const struct conf_field fields[] = {
+	INPUT_TRACE_FIELDS(struct options, input),
+	INPUT_CLUSTER_FIELDS(struct options, input),
+	{ "policy", CONF_STRING, offsetof(struct options, policy),
+	  .check = check_policy, .short_opt = 'p', .arg = "NAME",
+	  .help = "who runs (default: fifo)" },
+	{ "placement", CONF_STRING, offsetof(struct options, placement),
+	  .check = check_placement, .arg = "NAME",
+	  .help = "on which GPUs, with how many cores (default: "
+		  "proportional)" },
+	{ "round", CONF_DURATION, offsetof(struct options, round_ns),
+	  .arg = "DURATION",
+	  .help = "decide at multiples of it; default: 0, at each arrival "
+		  "and completion" },
+	{ "output", CONF_STRING, offsetof(struct options, output),
+	  .short_opt = 'o', .arg = "DIR", .cli_only = true,
+	  .help = "folder of the run: its state, and of each job the log, the "
+		  "record and the checkpoints" },
+	{ "step", CONF_DURATION, offsetof(struct options, step_ns),
+	  .arg = "DURATION",
+	  .help = "work of a step, for classes without a speed" },
+	{ "time_scale", CONF_DOUBLE, offsetof(struct options, time_scale),
+	  .min = 1e-6, .max = 1e6, .arg = "X",
+	  .help = "wall seconds per second, also of the jobs (1)" },
+	{ "retries", CONF_UINT, offsetof(struct options, retries), .max = 1e6,
+	  .arg = "N", .help = "start a job that fails up to N more times (0)" },
+	{ "grace", CONF_DURATION, offsetof(struct options, grace_ns), .min = 1,
+	  .max = 1e15, .arg = "DURATION",
+	  .help = "wall time that a job has to end after SIGTERM (1m)" },
+	{ "leases", CONF_BOOL, offsetof(struct options, leases),
+	  .arg = "on|off",
+	  .help = "change cores and caches of jobs while they run; off: "
+		  "restart these jobs (default on)" },
+	{ "mount", CONF_STRING, offsetof(struct options, mount),
+	  .arg = "MOUNTPOINT",
+	  .help = "gpemu-fs of each job, as in m/{job}: its cache gets the "
+		  "memory of the job" },
+	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
+	  .cli_only = true, .help = "record the times of each job" },
+	{ "progress", CONF_STRING, offsetof(struct options, progress),
+	  .arg = "auto|on|off", .cli_only = true,
+	  .help = "show a progress bar on stderr" },
+	CLI_COMMON_FIELDS(struct options, common),
+	{ 0 },
+};
+
+static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
+
+static int settle(void *options, struct err *err)
+{
+	struct options *o = options;
+
+	return progress_parse(o->progress, &o->progress_mode, err);
+}
+
+static const struct cli_program program = {
+	.name = "gpemu-sched run",
+	.args = "-- PROGRAM [OPTION...]",
+	.summary = "Run the jobs of a trace as processes, gpemu-train with "
+		   "these options, when and where a policy decides; print the "
+		   "result beside that of the event clock.",
+	.notes = "--trace, a cluster (--cluster or --nodes) and --output are "
+		 "required. In the options {class}, {job}, {cores}, {gpu} and "
+		 "{node} stand for the job's class, its number, its CPUs, the "
+		 "model of its GPUs, and their node. The same command with "
+		 "the same --output goes on after an interruption or a kill.",
+	.fields = fields,
+	.kinds = kinds,
+	.settle = settle,
+};
+
+/* --- the folder ----------------------------------------------------------- */
+
+/* Made if missing. Other users may not write there: a link that they put there
+ * would lead logs, records and checkpoints to other files. */
+static int make_own(const char *dir, struct err *err)
+{
+	struct stat st;
+	int r = mkdir(dir, 0755);
+
+	if (r < 0 && errno == EEXIST)
+		r = lstat(dir, &st);
+	else if (r == 0)
+		return 0;
+	if (r == 0 && S_ISLNK(st.st_mode) && util_follows(st.st_uid))
+		r = stat(dir, &st);
+	if (r < 0)
+		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(err, -EACCES,
+			       "%s: not a folder that this user alone can "
+			       "write to",
+			       dir);
+	return 0;
+}
+
+/* With `jobs` in it. The lock is dropped with the descriptor; processes that
+ * are started do not have it. */
+static int open_folder(const char *dir, int *ret_lock, struct err *err)
+{
+	_cleanup_free_ char *jobs = NULL, *lock = NULL;
+	_cleanup_close_ int fd = -1;
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct flock holder = all;
+
+	int r = asprintf(&jobs, "%s/jobs", dir) < 0 ||
+				asprintf(&lock, "%s/lock", dir) < 0
+			? -ENOMEM
+			: make_own(dir, err);
+
+	if (r == 0)
+		r = make_own(jobs, err);
+	if (r < 0)
+		return r;
+	/* who may read a file can lock it */
+	fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(err, -errno, "%s: %s", lock, strerror(errno));
+	if (fcntl(fd, F_SETLK, &all) < 0) {
+		fcntl(fd, F_GETLK, &holder);
+		return err_set(err, -EBUSY,
+			       "%s: another gpemu-sched runs there (process "
+			       "%d)",
+			       dir, (int)holder.l_pid);
+	}
+	*ret_lock = TAKE_FD(fd);
+	return 0;
+}
+
+/* What a command that goes on must repeat: its options, and what they name. */
+static json_t *identity(const struct options *o, const struct workload *w,
+			const struct cluster *c, char *const *command)
+{
+	json_t *j = conf_json(fields, o), *words = json_array();
+	double work_ns = 0, gpus = 0;
+	_cleanup_free_ char *text = NULL;
+	json_t *as_read;
+
+	for (size_t i = 0; i < w->n; i++) {
+		work_ns += w->jobs[i].work_ns;
+		gpus += w->jobs[i].n_gpus;
+	}
+	for (; *command; command++)
+		json_array_append_new(words, json_bytes(*command));
+	json_object_set_new(j, "command", words);
+	json_object_set_new(
+		j, "content of the trace",
+		json_pack("[f,f,f]", work_ns, gpus,
+			  w->n ? (double)w->jobs[w->n - 1].arrival_ns : 0.));
+	json_object_set_new(j, "content of the cluster",
+			    json_pack("[I,I,I,I]", (json_int_t)c->n,
+				      (json_int_t)c->whole.gpu_milli,
+				      (json_int_t)c->whole.cpu_milli,
+				      (json_int_t)c->whole.memory_mib));
+	/* numbers as a file has them */
+	text = json_text(j);
+	as_read = text ? json_loads(text, 0, NULL) : NULL;
+	json_decref(j);
+	return as_read;
+}
+
+/* --- results -------------------------------------------------------------- */
+
+/* The policy on the event clock, and live. */
+enum { SIMULATED, LIVE, N_CELLS };
+
+static int make_cells(struct sim *sim, const struct options *o, struct err *err)
+{
+	static const char *const clocks[] = { "simulated", "live" };
+	int r = 0;
+
+	sim->cells = calloc(N_CELLS, sizeof(*sim->cells));
+	if (!sim->cells)
+		return -ENOMEM;
+	sim->n_cells = N_CELLS;
+	for (size_t i = 0; r == 0 && i < N_CELLS; i++) {
+		struct sim_cell *c = &sim->cells[i];
+		bool places;
+
+		r = plugin_choose(schedule_table, "policy", o->policy,
+				  &c->policy, err);
+		if (r == 0)
+			r = plugin_choose(placement_table, "placement",
+					  o->placement, &c->placement, err);
+		if (r < 0)
+			return r;
+		places = container_of(c->policy.plugin, struct schedule_ops,
+				      plugin)
+				 ->places;
+		if (asprintf(&c->name, "%s%s%s, %s", o->policy,
+			     places ? "" : " ", places ? "" : o->placement,
+			     clocks[i]) < 0)
+			return -ENOMEM;
+	}
+	return r;
+}
+
+/* arbitrary: more than starts of processes take from jobs of minutes */
+#define FAR .2
+
+static void check_lengths(const struct sim *sim)
+{
+	double ratio = sim->cells[LIVE].result.all.run_s /
+		       sim->cells[SIMULATED].result.all.run_s;
+
+	if (fabs(ratio - 1) > FAR)
+		log_warn("jobs ran %.2f times as long as simulated: is --step "
+			 "what a step takes? Starts of processes count, too, "
+			 "and a busy machine",
+			 ratio);
+}
+
+/* Takes over the jobs. */
+static int live_result(struct live *l, struct sim *sim)
+{
+	struct sim_cell *c = &sim->cells[LIVE];
+	double gpus = (double)sim->cluster->whole.gpu_milli / GPU_MILLI;
+	int r;
+
+	c->jobs = TAKE_PTR(l->jobs);
+	r = result_make(sim->workload, c->jobs, &c->result);
+	if (r < 0)
+		return r;
+	c->result.decisions = l->decisions;
+	c->result.n_decisions = l->n_decisions;
+	c->result.n_events = l->n_events;
+	/* of one that was resumed only the end is known */
+	if (!l->resumed)
+		c->result.use = l->use;
+	if (c->result.makespan_s > 0)
+		c->result.utilisation =
+			l->use_ns / NS_PER_S / (gpus * c->result.makespan_s);
+	c->done = true;
+	check_lengths(sim);
+	return 0;
+}
+
+static int write_record(const struct options *o, const struct sim *sim,
+			const struct live *l, char *const *command,
+			struct err *err)
+{
+	json_auto_t *results = report_json(sim, o->per_job);
+	json_t *words = json_array(), *names = json_array();
+	const struct workload *w = sim->workload;
+
+	for (; *command; command++)
+		json_array_append_new(words, json_bytes(*command));
+	for (size_t i = 0; i < l->n; i++)
+		if (l->live[i].failed)
+			json_array_append_new(names,
+					      json_bytes(w->jobs[i].name));
+	return input_record(
+		json_pack("{s:s,s:{s:s,s:I},s:{s:I,s:f,s:f,s:f},s:o,s:o,s:b,"
+			  "s:I,s:[O],s:[O]}",
+			  "kind", "LIVE", "trace", "format", w->format, "jobs",
+			  (json_int_t)w->n, "cluster", "nodes",
+			  (json_int_t)sim->cluster->n, "gpus",
+			  (double)sim->cluster->whole.gpu_milli / GPU_MILLI,
+			  "cpus", (double)sim->cluster->whole.cpu_milli / 1e3,
+			  "memory_mib", (double)sim->cluster->whole.memory_mib,
+			  "command", words, "failed", names, "resumed",
+			  l->resumed, "leases", (json_int_t)l->n_leases,
+			  "results", json_array_get(results, LIVE), "simulated",
+			  json_array_get(results, SIMULATED)),
+		fields, o, &o->common, err);
+}
+
+/* --- from options to results ---------------------------------------------- */
+
+static int run_both(const struct options *o, struct sim *sim, struct live *l,
+		    char *const *command, struct err *err)
+{
+	json_auto_t *same = identity(o, sim->workload, sim->cluster, command);
+	struct live_config config = {
+		.cluster = sim->cluster,
+		.workload = sim->workload,
+		.policy = &sim->cells[LIVE].policy,
+		.placement = &sim->cells[LIVE].placement,
+		.seed = o->common.seed,
+		.round_ns = o->round_ns,
+		.time_scale = o->time_scale,
+		.step_ns = o->step_ns,
+		.grace_ns = o->grace_ns,
+		.retries = o->retries,
+		.leases = o->leases,
+		.mount = o->mount,
+		.progress = o->progress_mode,
+		.dir = o->output,
+		.command = command,
+		.identity = same,
+	};
+	int r;
+
+	if (!same)
+		return -ENOMEM;
+	/* also a check of the policy, before anything starts */
+	progress_init(&sim->bar, "jobs", sim->workload->n, PROGRESS_OFF);
+	r = sim_run(sim, &sim->cells[SIMULATED], err);
+	if (r == 0)
+		r = live_init(l, &config, err);
+	if (r == 0)
+		r = live_run(l, err);
+	return r;
+}
+
+static int run(const struct options *o, struct cluster *c, struct workload *w,
+	       char *const *command, struct err *err)
+{
+	struct sim sim = { .cluster = c,
+			   .workload = w,
+			   .seed = o->common.seed,
+			   .round_ns = o->round_ns };
+	_cleanup_close_ int lock = -1;
+	struct live l = { .stop = { .fd = -1 } };
+	int r = make_cells(&sim, o, err);
+
+	if (r == 0)
+		r = sim_check(w, c, err);
+	if (r == 0)
+		r = open_folder(o->output, &lock, err);
+	if (r == 0)
+		r = run_both(o, &sim, &l, command, err);
+	if (r == 0)
+		r = live_result(&l, &sim);
+	if (r == 0 && (!o->common.json || strcmp(o->common.json, "-")))
+		report_table(&sim, "LIVE and SIMULATED");
+	if (r == 0 && o->common.json)
+		r = write_record(o, &sim, &l, command, err);
+	if (r == 0 && l.n_failed)
+		r = err_set(err, -EIO, "%" PRIu64 " of %zu jobs failed",
+			    l.n_failed, l.n);
+	live_fini(&l);
+	sim_fini(&sim);
+	return r;
+}
+
+/* The words behind "--", of which there are `argc` less; NULL: none. */
+static char **cut_command(int *argc, char **argv)
+{
+	for (int i = 1; i < *argc; i++)
+		if (!strcmp(argv[i], "--")) {
+			*argc = i;
+			return argv[i + 1] ? &argv[i + 1] : NULL;
+		}
+	return NULL;
+}
+
+/* -EINVAL with a text: usage. */
+static int check_run(const struct options *o, char *const *command,
+		     struct err *err)
+{
+	if (!o->output)
+		return err_set(err, -EINVAL,
+			       "no folder of the run: give --output DIR");
+	if (!command)
+		return err_set(err, -EINVAL,
+			       "no command of the jobs: give it behind --, as "
+			       "in -- gpemu-train --loader null");
+	return 0;
+}
+
+int command_run(int argc, char **argv)
+{
+	struct options o = { .time_scale = 1,
+			     .grace_ns = 60 * NS_PER_S,
+			     .leases = true };
+	char **command = cut_command(&argc, argv);
+	struct cluster c = { 0 };
+	struct workload w = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	o.policy = strdup("fifo");
+	o.placement = strdup("proportional");
+	o.progress = strdup("auto");
+	cli_parse(&program, argc, argv, &o, NULL);
+	r = input_check(&o.input, &err);
+	if (r == 0)
+		r = check_run(&o, command, &err);
+	if (r < 0) {
+		log_error("%s", err.text);
+		r = EXIT_STATUS_USAGE;
+	} else {
+		r = input_cluster(&o.input, &c, &err);
+		if (r == 0)
+			r = input_workload(&o.input, &c, &w, &err);
+		if (r == 0)
+			r = run(&o, &c, &w, command, &err);
+		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	}
+	workload_fini(&w);
+	cluster_fini(&c);
+	conf_free(fields, &o);
+	return r;
+}

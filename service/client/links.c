@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+#include "service/client/links.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "service/proto/outbox.h"
+
+/* Wall times. arbitrary: a lost connection is back soon */
+#define LEAST_BACKOFF_NS (50 * NS_PER_MS)
+#define MOST_BACKOFF_NS (1 * NS_PER_S)
+
+struct link_worker {
+	struct links *all;
+	uint64_t id;
+	struct addr at;
+	struct conn *conn; /* NULL: not now */
+	struct outbox out;
+	bool greeted, failed;
+	uint64_t dial_at, backoff_ns;
+	/* of this connection and epoch: batches received, and those that it
+	 * may have sent, for which `reserved` has a buffer each */
+	uint64_t have, upto, told_have, told_upto;
+	struct shelf_buffer *reserved;
+	uint64_t n_reserved;
+	bool empty; /* it has no more */
+	/* the message that arrives: a batch, or one that is only a head */
+	struct shelf_buffer *receiving;
+	unsigned char small[PREPD_HEAD + SEAL_TAG];
+	uint64_t n_batches, n_bytes; /* all->lock to write */
+	struct link_worker *prev, *next;
+};
+
+static uint64_t emulated(const struct links *l, uint64_t wall_ns)
+{
+	return (uint64_t)((double)wall_ns / l->scale);
+}
+
+/* --- buffers -------------------------------------------------------------- */
+
+static struct shelf_buffer *pop(struct link_worker *w)
+{
+	struct shelf_buffer *b = w->reserved;
+
+	if (b) {
+		w->reserved = b->next;
+		w->n_reserved--;
+	}
+	return b;
+}
+
+static void push(struct link_worker *w, struct shelf_buffer *b)
+{
+	b->next = w->reserved;
+	w->reserved = b;
+	w->n_reserved++;
+}
+
+/* It may send no more. */
+static void return_buffers(struct link_worker *w)
+{
+	struct shelf_buffer *b;
+
+	while ((b = pop(w)))
+		shelf_free(w->all->shelf, b);
+	w->upto = w->have;
+}
+
+/* The buffer of a batch that is not for the consumer. */
+static void put_back(struct link_worker *w, struct shelf_buffer *b)
+{
+	if (w->n_reserved < w->upto - w->have)
+		push(w, b);
+	else
+		shelf_free(w->all->shelf, b);
+}
+
+static bool may_have(const struct link_worker *w)
+{
+	return w->greeted && !w->failed && !w->empty;
+}
+
+/* The worker whose turn it is; NULL: none can make use of a buffer. */
+static struct link_worker *next_worker(struct links *l)
+{
+	struct link_worker *first = l->turn ? l->turn : l->first, *w = first;
+
+	while (w) {
+		struct link_worker *after = w->next ? w->next : l->first;
+
+		if (may_have(w)) {
+			l->turn = after;
+			return w;
+		}
+		w = after == first ? NULL : after;
+	}
+	return NULL;
+}
+
+/* What was received, so that the worker may reuse its memory, and granted. */
+static void tell(struct links *l)
+{
+	struct link_worker *w;
+
+	DL_FOREACH (l->first, w) {
+		struct msg m = { .type = PREPD_READ,
+				 .job = l->job,
+				 .epoch = l->epoch,
+				 .a = w->have,
+				 .b = w->upto };
+
+		if (!w->greeted ||
+		    (w->told_have == w->have && w->told_upto == w->upto))
+			continue;
+		outbox_put(&w->out, w->conn, &m);
+		w->told_have = w->have;
+		w->told_upto = w->upto;
+	}
+}
+
+/* Grant all free buffers, by turns. */
+static void grant(struct links *l)
+{
+	struct link_worker *w;
+	struct shelf_buffer *b;
+
+	while (shelf_is_open(l->shelf) && (b = shelf_reserve(l->shelf))) {
+		w = next_worker(l);
+		if (!w) {
+			shelf_free(l->shelf, b);
+			break;
+		}
+		push(w, b);
+		w->upto++;
+	}
+	tell(l);
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+static unsigned char *apart(struct conn *c, size_t n)
+{
+	struct link_worker *w = c->user;
+
+	if (n == sizeof(w->small))
+		return w->small;
+	w->receiving = pop(w);
+	/* of the epoch before, or of a worker that failed: not granted now */
+	if (!w->receiving)
+		w->receiving = shelf_reserve(w->all->shelf);
+	if (!w->receiving)
+		return NULL;
+	w->receiving->begun_ns = tick_now(w->all->tick);
+	return w->receiving->bytes;
+}
+
+static int take_batch(struct link_worker *w, const struct msg *m, size_t n,
+		      uint64_t now)
+{
+	struct links *l = w->all;
+	struct shelf_buffer *b = TAKE_PTR(w->receiving);
+	int r = 0;
+
+	conn_kick(w->conn);
+	b->m = *m;
+	b->arrived_ns = MAX(now, b->begun_ns); /* `now` is of the round */
+	if (m->epoch == l->epoch && m->a != w->have++)
+		r = -EPROTO;
+	w->upto = MAX(w->upto, w->have); /* of one that failed */
+	if (r == 0)
+		r = shelf_put(l->shelf, b);
+	pthread_mutex_lock(&l->lock);
+	w->n_batches += r == 0;
+	w->n_bytes += n;
+	pthread_mutex_unlock(&l->lock);
+	if (r < 0)
+		put_back(w, b);
+	return r == -EPROTO ? r : 0;
+}
+
+static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
+{
+	struct link_worker *w = c->user;
+	struct msg m;
+	int r = msg_decode(bytes, n, &m);
+
+	if (r < 0)
+		return r;
+	if (m.job != w->all->job)
+		return -EPROTO;
+	if (m.type == PREPD_BATCH && w->receiving)
+		return take_batch(w, &m, n, now);
+	if (m.type != PREPD_EMPTY || w->receiving)
+		return -EPROTO;
+	if (m.epoch == w->all->epoch) {
+		w->empty = true;
+		return_buffers(w);
+		w->told_upto = w->upto;
+		conn_kick(c);
+	}
+	return 0;
+}
+
+static uint64_t fill(struct conn *c, uint64_t now)
+{
+	struct link_worker *w = c->user;
+	struct msg hello = { .type = PREPD_HELLO,
+			     .role = PREPD_READER,
+			     .job = w->all->job };
+
+	if (!w->greeted) {
+		w->greeted = true;
+		w->backoff_ns = emulated(w->all, LEAST_BACKOFF_NS);
+		/* the worker says nothing before a READ */
+		conn_trust(c, w->all->shelf->bytes - SEAL_TAG);
+		outbox_put(&w->out, c, &hello);
+	}
+	outbox_fill(&w->out, c, now);
+	return TICK_NEVER;
+}
+
+/* It sends what does not belong to this job, or what no buffer can hold: again
+ * and again, if it were dialed again. */
+static bool is_wrong(int why)
+{
+	return why == -EPROTO || why == -EMSGSIZE;
+}
+
+static void ended(struct conn *c, int why)
+{
+	struct link_worker *w = c->user;
+	struct links *l = w->all;
+
+	w->conn = NULL;
+	w->greeted = false;
+	outbox_fini(&w->out);
+	outbox_init(&w->out);
+	if (w->receiving)
+		shelf_free(l->shelf, TAKE_PTR(w->receiving));
+	return_buffers(w);
+	w->have = w->upto = w->told_have = w->told_upto = 0;
+	if (why == -ECANCELED)
+		return;
+	pthread_mutex_lock(&l->lock);
+	ends_count(&l->ends, why);
+	pthread_mutex_unlock(&l->lock);
+	if (is_wrong(why))
+		shelf_fail(l->shelf, -EPROTO,
+			   "worker %s: it sends what does not belong to this "
+			   "job: %s",
+			   w->at.text, strerror(-why));
+	w->dial_at = tick_now(l->tick) + w->backoff_ns;
+	w->backoff_ns = MIN(2 * w->backoff_ns, emulated(l, MOST_BACKOFF_NS));
+}
+
+static const struct conn_ops worker_ops = {
+	.message = message,
+	.fill = fill,
+	.apart = apart,
+	.ended = ended,
+};
+
+/* --- workers -------------------------------------------------------------- */
+
+void links_init(struct links *l)
+{
+	pthread_mutex_init(&l->lock, NULL);
+	l->alone_since = tick_now(l->tick);
+}
+
+static struct link_worker *find(const struct links *l, uint64_t id)
+{
+	struct link_worker *w;
+
+	DL_SEARCH_SCALAR(l->first, w, id, id);
+	return w;
+}
+
+static void forget(struct links *l, struct link_worker *w)
+{
+	if (l->turn == w)
+		l->turn = NULL;
+	pthread_mutex_lock(&l->lock);
+	DL_DELETE(l->first, w);
+	pthread_mutex_unlock(&l->lock);
+	return_buffers(w);
+	outbox_fini(&w->out);
+	addr_fini(&w->at);
+	free(w);
+}
+
+void links_fini(struct links *l)
+{
+	while (l->first)
+		forget(l, l->first);
+	pthread_mutex_destroy(&l->lock);
+}
+
+void links_add(struct links *l, uint64_t id, const char *address)
+{
+	struct link_worker *w;
+	struct err err = { 0 };
+
+	if (find(l, id))
+		return;
+	w = calloc(1, sizeof(*w));
+	if (!w || access_find(l->access, address, &w->at, &err) < 0) {
+		log_warn("worker %s: left out: %s", address,
+			 w ? err.text : "out of memory");
+		if (w)
+			addr_fini(&w->at);
+		free(w);
+		return;
+	}
+	w->all = l;
+	w->id = id;
+	w->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
+	outbox_init(&w->out);
+	pthread_mutex_lock(&l->lock);
+	DL_APPEND(l->first, w);
+	l->n_added++;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void links_remove(struct links *l, uint64_t id)
+{
+	struct link_worker *w = find(l, id);
+
+	if (!w)
+		return;
+	log_warn("worker %s is gone", w->at.text);
+	/* `ended` is called later: the worker waits for it */
+	w->failed = true;
+	w->id = 0;
+	pthread_mutex_lock(&l->lock);
+	l->n_gone++;
+	pthread_mutex_unlock(&l->lock);
+	return_buffers(w);
+	if (w->conn)
+		conn_end(w->conn, -ECONNRESET);
+}
+
+void links_failed(struct links *l, uint64_t id, const char *why)
+{
+	struct link_worker *w = find(l, id);
+
+	if (!w || w->failed)
+		return;
+	log_warn("worker %s cannot do this job: %s", w->at.text, why);
+	snprintf(l->unfit.text, sizeof(l->unfit.text), "%s: %s", w->at.text,
+		 why);
+	w->failed = true;
+	return_buffers(w);
+}
+
+/* --- rounds --------------------------------------------------------------- */
+
+/* Batches have numbers from 0 again. */
+static void turn_epoch(struct links *l)
+{
+	struct link_worker *w;
+	bool turned;
+
+	pthread_mutex_lock(&l->shelf->lock);
+	turned = l->seen_turn != l->shelf->turn;
+	l->seen_turn = l->shelf->turn;
+	l->epoch = l->shelf->sweep.epoch;
+	pthread_mutex_unlock(&l->shelf->lock);
+	if (!turned)
+		return;
+	DL_FOREACH (l->first, w) {
+		return_buffers(w);
+		w->have = w->upto = w->told_have = w->told_upto = 0;
+		w->empty = false;
+	}
+}
+
+static uint64_t dial(struct link_worker *w, uint64_t now)
+{
+	if (w->conn || w->failed)
+		return TICK_NEVER;
+	if (now >= w->dial_at &&
+	    loop_dial(w->all->loop, &w->at, &worker_ops, w, &w->conn) < 0)
+		w->dial_at = now + w->backoff_ns;
+	return w->conn ? TICK_NEVER : w->dial_at;
+}
+
+uint64_t links_round(struct links *l, uint64_t now, uint64_t wait_ns)
+{
+	uint64_t due = TICK_NEVER, until;
+	struct link_worker *w, *after;
+	bool alone = true, able = false, unfit = false;
+
+	turn_epoch(l);
+	DL_FOREACH_SAFE (l->first, w, after) {
+		uint64_t at = dial(w, now);
+
+		due = MIN(due, at);
+		alone = alone && !(w->greeted && !w->failed);
+		able = able || !w->failed;
+		unfit = unfit || (w->failed && w->id);
+		if (!w->id && !w->conn)
+			forget(l, w);
+	}
+	grant(l);
+	if (!alone || !shelf_is_open(l->shelf)) {
+		l->alone_since = now;
+		return due;
+	}
+	if (unfit && !able)
+		shelf_fail(l->shelf, -EIO, "no worker can do this job; %s",
+			   l->unfit.text);
+	until = l->alone_since + wait_ns;
+	if (now >= until) {
+		shelf_fail(l->shelf, -ETIMEDOUT,
+			   "no worker is there: start gpemu-prepd worker");
+		return due;
+	}
+	return MIN(due, until);
+}
+
+int links_json(struct links *l, json_t *into)
+{
+	json_t *workers = json_array();
+	json_auto_t *j = NULL;
+	struct link_worker *w;
+
+	pthread_mutex_lock(&l->lock);
+	DL_FOREACH (l->first, w) {
+		json_array_append_new(
+			workers, json_pack("{s:o, s:I, s:I}", "address",
+					   json_bytes(w->at.text), "batches",
+					   (json_int_t)w->n_batches, "bytes",
+					   (json_int_t)w->n_bytes));
+	}
+	j = json_pack("{s:o, s:I, s:I, s:o}", "workers", workers,
+		      "workers_added", (json_int_t)l->n_added, "workers_gone",
+		      (json_int_t)l->n_gone, "connections",
+		      ends_json(&l->ends));
+	pthread_mutex_unlock(&l->lock);
+	return j && json_object_update(into, j) == 0 ? 0 : -ENOMEM;
+}

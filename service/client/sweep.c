@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "service/client/sweep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+int sweep_init(struct sweep *s, enum split_mode mode, uint64_t epoch,
+	       const uint32_t *order, uint64_t n, uint64_t n_samples,
+	       uint32_t batch, uint32_t per_split)
+{
+	int r;
+
+	*s = (struct sweep){ .epoch = epoch,
+			     .order = order,
+			     .n_samples = n_samples,
+			     .left = n };
+	/* here it does not matter whose they are */
+	r = splits_init(&s->splits,
+			mode == SPLIT_OFF ? SPLIT_OFF : SPLIT_DYNAMIC, n, batch,
+			per_split, NULL, 0);
+	if (r < 0)
+		return r;
+	s->got = calloc(n / batch + 1, 1);
+	s->n_got = calloc(s->splits.n + 1, sizeof(*s->n_got));
+	s->done = calloc(s->splits.n + 1, sizeof(*s->done));
+	return s->got && s->n_got && s->done ? 0 : -ENOMEM;
+}
+
+void sweep_fini(struct sweep *s)
+{
+	splits_fini(&s->splits);
+	free(s->got);
+	free(s->n_got);
+	free(s->done);
+	*s = (struct sweep){ 0 };
+}
+
+/* Source: the finaliser of SplitMix64, as common/rng.c */
+static uint64_t mix(uint64_t v)
+{
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9;
+	v = (v ^ v >> 27) * 0x94d049bb133111eb;
+	return v ^ v >> 31;
+}
+
+/* The samples of a batch are in the order of their completion: compare sums. */
+static bool has_samples(const struct sweep *s, const struct msg *m,
+			uint64_t first)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		sum += mix(msg_batch_sample(m, i).sample + 1ull);
+		sum -= mix(s->order[first + i] + 1ull);
+	}
+	return sum == 0;
+}
+
+/* Each worker has an order of its own. */
+static int any_batch(struct sweep *s, const struct msg *m)
+{
+	for (uint32_t i = 0; i < m->count; i++)
+		if (msg_batch_sample(m, i).sample >= s->n_samples)
+			return -EPROTO;
+	if (s->left == 0)
+		return -ESTALE;
+	s->left -= MIN(m->count, s->left);
+	return 0;
+}
+
+int sweep_batch(struct sweep *s, const struct msg *m)
+{
+	struct splits *p = &s->splits;
+	uint64_t first, batches;
+
+	if (p->mode == SPLIT_OFF)
+		return m->count <= p->batch ? any_batch(s, m) : -EPROTO;
+	if (m->split >= p->n || m->c / p->per_split != m->split)
+		return -EPROTO;
+	first = m->c * p->batch;
+	if (first >= p->samples ||
+	    m->count != MIN(p->batch, p->samples - first) ||
+	    !has_samples(s, m, first))
+		return -EPROTO;
+	if (p->state[m->split] == SPLIT_LOST)
+		return -ESTALE;
+	if (s->got[m->c])
+		return -EEXIST;
+	s->got[m->c] = 1;
+	s->left -= m->count;
+	batches = (splits_samples(p, m->split) + p->batch - 1) / p->batch;
+	if (++s->n_got[m->split] == batches) {
+		splits_done(p, m->split);
+		s->done[s->n_done++] = m->split;
+	}
+	return 0;
+}
+
+uint64_t sweep_lose(struct sweep *s, uint32_t split)
+{
+	struct splits *p = &s->splits;
+	uint64_t lost;
+
+	if (split >= p->n || p->state[split] != SPLIT_FREE)
+		return 0;
+	lost = splits_samples(p, split);
+	lost -= (uint64_t)s->n_got[split] * p->batch;
+	/* the last batch of the epoch may be smaller, and be there */
+	if (split + 1 == p->n && s->got[(p->samples - 1) / p->batch])
+		lost += (p->batch - p->samples % p->batch) % p->batch;
+	p->state[split] = SPLIT_LOST;
+	p->n_lost++;
+	s->left -= lost;
+	s->n_lost += lost;
+	return lost;
+}

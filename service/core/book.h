@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a dispatcher knows: jobs, the epoch that each is in, and its splits. It
+ * changes by events alone, which are messages (service/proto/msg.h): those of
+ * the journal when a dispatcher starts again, and new ones. So both lead to the
+ * same book.
+ *
+ *	JOB	a new job
+ *	EPOCH	the job begins it; rest: the workers of SPLIT_STATIC, u64 each
+ *	SPLIT	id: the worker that it is assigned to
+ *	DONE	the trainer has the split
+ *	LOST	job 0: all; id: a worker, with all that it has not finished
+ *	DROP	the job is over
+ */
+#ifndef GPEMU_SERVICE_CORE_BOOK_H
+#define GPEMU_SERVICE_CORE_BOOK_H
+
+#include <stdbool.h>
+
+#include "service/core/registry.h"
+#include "service/core/splits.h"
+#include "service/proto/msg.h"
+
+/* arbitrary: trainers that one dispatcher serves */
+enum { BOOK_JOBS = 64 };
+
+struct job {
+	uint64_t id; /* chosen by its trainer, at random */
+	enum split_mode mode;
+	uint32_t batch, per_split;
+	char *definition;
+	bool begun; /* it is in an epoch */
+	uint64_t epoch;
+	struct splits splits;
+	/* the dispatcher's; NULL: the trainer is not connected */
+	void *trainer;
+	uint64_t gone_at; /* since then */
+	/* of a batch: that the trainer takes for it, and its workers, of which
+	 * some may be gone; emulated ns, 0: not known */
+	uint64_t target_ns;
+	struct job_cost {
+		uint64_t worker, ns;
+	} cost[REGISTRY_MOST];
+};
+
+struct book {
+	struct job *job[BOOK_JOBS]; /* owned */
+	uint32_t n;
+};
+
+void book_fini(struct book *b);
+struct job *book_find(const struct book *b, uint64_t job);
+/* Its epoch; NULL: it is not in this one. */
+struct job *book_epoch(const struct book *b, uint64_t job, uint64_t epoch);
+/* -EPROTO: the event does not fit; -ENOSPC: too many jobs; -ENOMEM. */
+int book_apply(struct book *b, const struct msg *event);
+/* The events that lead to this book. < 0 from `put` ends it. */
+int book_dump(const struct book *b,
+	      int (*put)(void *ctx, const struct msg *event), void *ctx);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "service/dispatcher/scaler.h"
+
+#include <inttypes.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "service/decide/scale.h"
+
+/* Time-outs before a smaller estimate counts. arbitrary: the first batches of
+ * an epoch say little, and a worker is soon drained but slowly started */
+enum { PATIENCE = 4 };
+
+/* The slot of a worker, or one that nobody needs: there are as many as workers
+ * that can be registered. */
+static struct job_cost *slot_of(struct dispatcher *d, struct job *j,
+				uint64_t worker)
+{
+	struct job_cost *unused = NULL;
+
+	for (int i = 0; i < REGISTRY_MOST; i++) {
+		struct job_cost *c = &j->cost[i];
+
+		if (c->worker == worker)
+			return c;
+		if (!unused && !registry_find(&d->registry, c->worker))
+			unused = c;
+	}
+	return unused;
+}
+
+/* The workers that this job alone needs; 0: not known. */
+static uint64_t estimate(struct dispatcher *d, const struct job *j)
+{
+	uint64_t ns[REGISTRY_MOST], wanted;
+	size_t n = 0;
+
+	for (int i = 0; i < REGISTRY_MOST; i++)
+		if (j->cost[i].ns &&
+		    registry_find(&d->registry, j->cost[i].worker))
+			ns[n++] = j->cost[i].ns;
+	if (scale_estimate(ns, n, &j->target_ns, j->target_ns != 0, &wanted))
+		return 0;
+	return wanted;
+}
+
+static void estimate_all(struct dispatcher *d)
+{
+	uint64_t wanted = 0, now = tick_now(d->c.tick);
+
+	for (uint32_t i = 0; i < d->book.n; i++) {
+		uint64_t n = estimate(d, d->book.job[i]);
+
+		wanted = MAX(wanted, n);
+	}
+	if (!wanted || (wanted < d->wanted && now < d->shrink_at))
+		return;
+	d->shrink_at = now + PATIENCE * d->c.timeout_ns;
+	if (wanted == d->wanted)
+		return;
+	log_info("%" PRIu64 " workers are needed, %" PRIu32 " are there",
+		 wanted, d->registry.n);
+	d->wanted = wanted;
+}
+
+void scaler_cost(struct dispatcher *d, uint64_t job, uint64_t worker,
+		 uint64_t ns)
+{
+	struct job *j = book_find(&d->book, job);
+	struct job_cost *c = j ? slot_of(d, j, worker) : NULL;
+
+	if (!c)
+		return;
+	*c = (struct job_cost){ worker, ns };
+	estimate_all(d);
+}
+
+void scaler_target(struct dispatcher *d, uint64_t job, uint64_t ns)
+{
+	struct job *j = book_find(&d->book, job);
+
+	if (!j)
+		return;
+	j->target_ns = ns;
+	estimate_all(d);
+}
+
+/* One, to begin with, makes the first batches, from which the others follow. */
+void scaler_round(struct dispatcher *d)
+{
+	uint64_t n = d->wanted ? scale_next(MAX(d->registry.n, 1), d->wanted)
+			       : 1;
+	uint32_t target = (uint32_t)MIN(n, d->c.workers_most);
+
+	if (target == __atomic_load_n(&d->target, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&d->target, target, __ATOMIC_RELAXED);
+	fleet_wake(&d->fleet);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-prepd worker: its options, and the record. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/conf/plugin_choice.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/program/cli.h"
+#include "common/program/interrupt.h"
+#include "common/program/notify.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/node/cores.h"
+#include "emu/node/profile_node.h"
+#include "emu/profile/profile.h"
+#include "loader/engine/engine.h"
+#include "service/prepd.h"
+#include "service/worker/serve.h"
+
+struct options {
+	struct cli_common common;
+	char *dispatcher, *listen, *advertise, *key, *nic, *data, *loader;
+	uint64_t workers, cores, queue_depth, prefetch, timeout_ns, drain_ns;
+	double time_scale;
+};
+
+#define FIELD(key, type, member) key, type, offsetof(struct options, member)
+
+static int check_engine(const void *object, struct err *err)
+{
+	return plugin_choice_check(engine_table, "engine", object, err);
+}
+
+static int check_node(const void *object, struct err *err)
+{
+	return profile_check(PROFILE_NODE, object, err);
+}
+
+static const struct conf_field fields[] = {
+	{ FIELD("dispatcher", CONF_STRING, dispatcher),
+	  .check = prepd_check_address, .arg = "HOST:PORT",
+	  .help = "the dispatcher (default 127.0.0.1:7070)" },
+	{ FIELD("listen", CONF_STRING, listen), .check = prepd_check_address,
+	  .arg = "HOST:PORT",
+	  .help = "where trainers connect (default 127.0.0.1:7071)" },
+	{ FIELD("advertise", CONF_STRING, advertise),
+	  .check = prepd_check_address, .arg = "HOST:PORT",
+	  .help = "that address as trainers reach it (default: --listen)" },
+	{ FIELD("key", CONF_STRING, key), .arg = "FILE",
+	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
+		  "bytes; required unless all are on this machine" },
+	{ FIELD("nic", CONF_STRING, nic), .check = check_node,
+	  .arg = "NAME|FILE",
+	  .help = "node profile whose network card the batches take (default: "
+		  "no limit)" },
+	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
+	  .help = "where the dataset is on this machine (default: where the "
+		  "trainer has it)" },
+	{ FIELD("loader", CONF_STRING, loader), .check = check_engine,
+	  .arg = "ENGINE[:KEY=VALUE,...]",
+	  .help = "read engine (--list engine; default async)" },
+	{ FIELD("workers", CONF_UINT, workers), .max = 1024, .arg = "N",
+	  .help = "threads that read and transform, for each job; 0 (default): "
+		  "one per CPU" },
+	{ FIELD("cores", CONF_UINT, cores), .max = CORES_MAX, .arg = "N",
+	  .help = "virtual cores, for jobs with --prep emulated; 0: as "
+		  "--workers" },
+	{ FIELD("queue_depth", CONF_UINT, queue_depth), .max = 32768,
+	  .arg = "N",
+	  .help = "reads in flight over all threads; 0 (default): as "
+		  "gpemu-train" },
+	{ FIELD("prefetch", CONF_UINT, prefetch), .max = 4096, .arg = "N",
+	  .help = "batches that are kept ready per thread or virtual core; 0 "
+		  "(default): as gpemu-train" },
+	{ FIELD("timeout", CONF_DURATION, timeout_ns), .arg = "TIME",
+	  .min = NS_PER_MS, .max = 3600. * NS_PER_S,
+	  .help = "a message that takes longer ends its connection (default "
+		  "10s)" },
+	{ FIELD("drain", CONF_DURATION, drain_ns), .arg = "TIME",
+	  .max = 86400. * NS_PER_S,
+	  .help = "wall time after SIGTERM to finish the splits that it has "
+		  "(default 30s)" },
+	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
+	  .arg = "X", .help = "wall seconds per emulated second" },
+	CLI_COMMON_FIELDS(struct options, common),
+	{ 0 },
+};
+
+static const struct cli_kind kinds[] = {
+	{ "engine", .table = engine_table },
+	{ "node", .print = profile_names_print, .which = PROFILE_NODE },
+	{ 0 },
+};
+
+static const struct cli_program program = {
+	.name = "gpemu-prepd worker",
+	.summary = "Prepare batches for trainers, as the dispatcher of a "
+		   "preparation service says.",
+	.notes = "SIGTERM ends it when the trainers have its batches; a second "
+		 "one at once.",
+	.fields = fields,
+	.kinds = kinds,
+};
+
+struct interrupted {
+	struct serve *s;
+	uint64_t drain_ns;
+};
+
+static void interrupted(void *ctx)
+{
+	const struct interrupted *i = ctx;
+
+	serve_drain(i->s, i->drain_ns);
+}
+
+static int limit_card(const char *name, struct nic *nic, struct err *err)
+{
+	struct node_profile p = { 0 };
+	int r = node_profile_load(name, &p, err);
+
+	if (r == 0 && p.nic.gb_per_s <= 0)
+		r = err_set(err, -ENODEV, "--nic %s: the node has no nic",
+			    name);
+	if (r == 0)
+		nic_limit(nic, p.nic.gb_per_s * 1e9, p.nic.latency_ns);
+	node_profile_free(&p);
+	return r;
+}
+
+static int write_record(const struct options *o, const struct serve *s,
+			struct err *err)
+{
+	json_auto_t *j = NULL;
+
+	if (!o->common.json)
+		return 0;
+	j = serve_json(s);
+	if (j)
+		json_object_set_new(j, "config", conf_json(fields, o));
+	return j ? json_write(j, o->common.json, err) : -ENOMEM;
+}
+
+static int serve_until_stopped(const struct options *o, struct serve *s,
+			       struct err *err)
+{
+	struct interrupted ctx = { s, o->drain_ns };
+	struct interrupt interrupt = { .fn = interrupted, .ctx = &ctx };
+	int r = interrupt_begin(&interrupt);
+
+	if (r < 0)
+		return err_set(err, r, "%s", strerror(-r));
+	log_info("listening at %s", o->listen);
+	r = notify("READY=1\nMAINPID=%d", (int)getpid());
+	if (r < 0)
+		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
+	r = serve_run(s, err);
+	interrupt_end(&interrupt);
+	return r == 0 ? write_record(o, s, err) : r;
+}
+
+static int find_all(const struct options *o, struct serve_config *c,
+		    struct access *access, struct addr *dispatcher,
+		    struct addr *listen, struct err *err)
+{
+	int r = access_init(access, o->key, err);
+
+	if (r == 0)
+		r = access_find(access, o->dispatcher, dispatcher, err);
+	if (r == 0)
+		r = access_find(access, o->listen, listen, err);
+	if (r == 0 && o->nic)
+		r = limit_card(o->nic, access->nic, err);
+	if (r == 0 && o->common.json)
+		r = json_check(o->common.json, err);
+	if (r == 0 && strlen(c->address) > SERVE_ADDRESS)
+		r = err_set(err, -EINVAL, "--advertise: more than %d bytes",
+			    SERVE_ADDRESS);
+	return r;
+}
+
+static int run(const struct options *o)
+{
+	struct access access = { 0 };
+	struct addr dispatcher = { 0 }, listen = { 0 };
+	struct err err = { 0 };
+	struct tick *tick = tick_new(o->time_scale, TICK_DEFAULT_SPIN_NS);
+	struct serve_config c = {
+		.tick = tick,
+		.access = &access,
+		.dispatcher = &dispatcher,
+		.listen = &listen,
+		.address = o->advertise ? o->advertise : o->listen,
+		.timeout_ns = o->timeout_ns,
+		.options = { .data = o->data,
+			     .loader = o->loader,
+			     .workers = o->workers,
+			     .cores = o->cores,
+			     .queue_depth = o->queue_depth,
+			     .prefetch = o->prefetch,
+			     .time_scale = o->time_scale },
+	};
+	struct serve *s = NULL;
+	int r = tick ? find_all(o, &c, &access, &dispatcher, &listen, &err)
+		     : -ENOMEM;
+
+	interrupt_block();
+	if (r == 0)
+		r = serve_new(&c, &s, &err);
+	if (r == 0)
+		r = serve_until_stopped(o, s, &err);
+	serve_free(s);
+	addr_fini(&listen);
+	addr_fini(&dispatcher);
+	access_fini(&access);
+	tick_free(tick);
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}
+
+int prepd_worker_main(int argc, char **argv)
+{
+	struct options o = { .dispatcher = strdup("127.0.0.1:7070"),
+			     .listen = strdup("127.0.0.1:7071"),
+			     .loader = strdup("async"),
+			     .timeout_ns = 10 * NS_PER_S,
+			     .drain_ns = 30 * NS_PER_S,
+			     .time_scale = 1 };
+	int status;
+
+	cli_parse(&program, argc, argv, &o, NULL);
+	status = run(&o);
+	conf_free(fields, &o);
+	return status;
+}

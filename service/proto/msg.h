@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The messages of the preparation service, each a frame of net/frame.h; the
+ * journal of the dispatcher (service/core/journal.h) has records of the same
+ * form. All begin with the same PREPD_HEAD bytes; a field that a message does
+ * not use is 0. Numbers are little-endian.
+ *
+ *	u8 type, u8 role, u16 PREPD_VERSION, u32 count, u32 split, u32 share,
+ *	u64 id, u64 job, u64 epoch, u64 a, u64 b, u64 c, then the rest
+ *
+ *	w worker, d dispatcher, t trainer; what the fields are
+ *
+ *	HELLO	w>d	role WORKER, id: this process; rest: its address
+ *		t>d	role TRAINER, job
+ *		t>w	role READER, job
+ *	WELCOME	d>w t	a: within so many wall ns a message must come; count:
+ *			1: it knows this worker, 0: it does not
+ *	REFUSE	any	rest: why; the connection is then closed
+ *	BEAT	w t>d	a: batches so far; b: emulated ns of a batch of the job:
+ *			that a worker takes to make it, and a trainer to use it
+ *			if it never waits; 0: unknown; returned as it is
+ *	JOB	t>d>w	job, role: enum split_mode, count: samples of a batch,
+ *			split: batches of a split; rest: definition
+ *	EPOCH	t>d>w	job, epoch, a: its samples
+ *	WANT	w>d	job, epoch, count: splits
+ *	SPLIT	d>w	job, epoch, split
+ *	NONE	d>w	job, epoch: there are no more splits
+ *	LEAVE	w>d	it takes no more splits
+ *		d>w	it has none that is not complete: it may end
+ *	FAILED	w>d	job; rest: why this worker cannot do it
+ *		d>t	the same, id: the worker
+ *	DONE	t>d	job, epoch, split: all its batches were received
+ *	DROP	t>d>w	job: it is over
+ *	TASK	d>t	id: a worker, count: 1 it is there, 0 it is gone;
+ *			rest: its address
+ *	LOST	d>t	job, epoch, split, id: the worker that was lost
+ *	READ	t>w	job, epoch, a: batches received over this connection in
+ *			this epoch, b: batches that may be sent
+ *	BATCH	w>t	job, epoch, a: its number, as in READ, split, c: its
+ *			position in the order of the epoch, in batches; count:
+ *			samples; share: of reads, in millionths; id: ns that it
+ *			was ready before it was sent; b: ns that its worker
+ *			waited for a split; rest: count times
+ *				u32 sample, i32 error, u64 bytes
+ *			zeros up to a multiple of PREPD_ALIGN, the samples
+ *	EMPTY	w>t	job, epoch, a: it will have no batch of this number
+ *
+ * docs/service.md describes the protocol and its limits.
+ */
+#ifndef GPEMU_SERVICE_PROTO_MSG_H
+#define GPEMU_SERVICE_PROTO_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	PREPD_VERSION = 1,
+	PREPD_HEAD = 64,
+	PREPD_SAMPLE = 16, /* bytes of an entry of BATCH */
+	PREPD_ALIGN = 64,  /* as loader/prep/prep.h */
+	/* of the rest, but in BATCH. arbitrary: a definition names a few files
+	 */
+	PREPD_TEXT = 64 << 10,
+	PREPD_MOST = PREPD_HEAD + PREPD_TEXT,
+};
+
+enum msg_type {
+	PREPD_HELLO = 1,
+	PREPD_WELCOME,
+	PREPD_REFUSE,
+	PREPD_BEAT,
+	PREPD_JOB,
+	PREPD_EPOCH,
+	PREPD_WANT,
+	PREPD_SPLIT,
+	PREPD_NONE,
+	PREPD_FAILED,
+	PREPD_DONE,
+	PREPD_DROP,
+	PREPD_TASK,
+	PREPD_LOST,
+	PREPD_READ,
+	PREPD_BATCH,
+	PREPD_EMPTY,
+	PREPD_LEAVE,
+	PREPD_TYPES,
+};
+
+enum msg_role { PREPD_WORKER = 1, PREPD_TRAINER, PREPD_READER };
+
+struct msg {
+	enum msg_type type;
+	uint8_t role;
+	uint32_t count, split, share;
+	uint64_t id, job, epoch, a, b, c;
+	const void *rest; /* in the decoded bytes */
+	size_t n_rest;
+};
+
+struct msg_sample {
+	uint32_t sample;
+	int32_t error; /* 0 or -errno */
+	uint64_t bytes;
+};
+
+/* -EPROTO: no message; a text with a NUL; a BATCH whose samples are not as long
+ * as the message. -EPROTONOSUPPORT: of a different version. */
+int msg_decode(const void *bytes, size_t n, struct msg *ret);
+/* All but the rest. */
+void msg_encode(const struct msg *m, unsigned char ret[PREPD_HEAD]);
+/* The rest as a string, malloc'ed; NULL: no memory. */
+char *msg_text(const struct msg *m);
+
+/* Bytes of a BATCH of `n` samples in front of them. */
+size_t msg_batch_head(uint32_t n);
+/* Sample `i` of a decoded BATCH. */
+struct msg_sample msg_batch_sample(const struct msg *m, uint32_t i);
+/* The first sample of one. */
+const unsigned char *msg_batch_data(const struct msg *m);
+/* Entry `i` of a BATCH, whose message begins at `head`. */
+void msg_batch_put(unsigned char *head, uint32_t i, const struct msg_sample *s);
+
+#endif

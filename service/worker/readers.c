@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "service/worker/readers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/util.h"
+#include "service/proto/outbox.h"
+
+/* A trainer that is connected. */
+struct reader {
+	struct readers *s;
+	struct conn *conn;
+	struct outbox out;
+	bool met;
+	uint64_t job; /* 0: no READ yet */
+	uint64_t epoch;
+	uint64_t base;	     /* number of the first batch of this connection */
+	uint64_t sent, upto; /* of this connection and epoch */
+	uint64_t granted_ns; /* when it could send again */
+	bool empty;	     /* EMPTY was sent in this epoch */
+	struct reader *prev, *next;
+};
+
+static void end_others(struct readers *s, const struct reader *r)
+{
+	struct reader *other;
+
+	DL_FOREACH (s->first, other) {
+		if (other != r && other->job == r->job)
+			conn_end(other->conn, -ECONNRESET);
+	}
+}
+
+/* The first READ of an epoch: what the trainer has not acknowledged is sent,
+ * maybe again. */
+static void begin(struct reader *r, const struct task *t, const struct msg *m)
+{
+	r->epoch = m->epoch;
+	r->base = t && task_in_epoch(t, m->epoch) ? task_acked(t) : 0;
+	r->sent = 0;
+	r->empty = false;
+}
+
+static int take_read(struct reader *r, const struct msg *m, uint64_t now)
+{
+	struct task *t = r->s->find(r->s->ctx, m->job);
+	bool first = !r->job;
+
+	if (!m->job || (r->job && r->job != m->job))
+		return -EPROTO;
+	r->job = m->job;
+	if (first)
+		end_others(r->s, r);
+	if (first || r->epoch != m->epoch)
+		begin(r, t, m);
+	if (m->a > r->sent || m->b < m->a)
+		return -EPROTO;
+	if (r->sent == r->upto) /* else it was granted before */
+		r->granted_ns = now;
+	r->upto = m->b;
+	return t && task_in_epoch(t, m->epoch) ? task_ack(t, r->base + m->a)
+					       : 0;
+}
+
+static int from_trainer(struct conn *c, unsigned char *bytes, size_t n,
+			uint64_t now)
+{
+	struct reader *r = c->user;
+	struct msg m;
+	int code = msg_decode(bytes, n, &m);
+
+	if (code < 0)
+		return code;
+	if (r->met)
+		return m.type == PREPD_READ ? take_read(r, &m, now) : -EPROTO;
+	if (m.type != PREPD_HELLO || m.role != PREPD_READER)
+		return -EPROTO;
+	r->met = true;
+	conn_trust(c, CONN_FIRST);
+	return 0;
+}
+
+/* The samples are copied once, to be sealed. */
+static int send_batch(struct reader *r, const struct task_batch *b,
+		      uint64_t ready, uint64_t now)
+{
+	struct readers *s = r->s;
+	const struct delivery *d = &b->d;
+	size_t n_head = msg_batch_head(d->n);
+	struct msg m = {
+		.type = PREPD_BATCH,
+		.job = r->job,
+		.epoch = r->epoch,
+		.a = r->sent,
+		.split = b->split,
+		.c = b->position,
+		.count = d->n,
+		.share = (uint32_t)(d->read_share * 1e6),
+		.id = now - MIN(d->complete_ns, now),
+		.b = b->starved_ns,
+	};
+
+	if (util_reserve_anew(&s->head, &s->head_room, n_head, 1) < 0 ||
+	    util_reserve_anew(&s->piece, &s->piece_room, d->n + 1,
+			      sizeof(*s->piece)) < 0)
+		return -ENOMEM;
+	memset(s->head, 0, n_head);
+	msg_encode(&m, s->head);
+	s->piece[0] = (struct iovec){ s->head, n_head };
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct place *p = &d->place[i];
+		const struct msg_sample one = { p->sample, p->error, p->n };
+
+		msg_batch_put(s->head, i, &one);
+		s->piece[1 + i] =
+			(struct iovec){ (void *)(uintptr_t)p->data, p->n };
+	}
+	return conn_send_pieces(r->conn, s->piece, d->n + 1, ready);
+}
+
+/* Its first bit arrives one latency after the batch is complete, and two after
+ * the trainer had room for it. */
+static uint64_t leaves(const struct reader *r, const struct task_batch *b)
+{
+	uint64_t asked = loop_leaves(r->s->loop, r->granted_ns);
+
+	return loop_leaves(r->s->loop, MAX(asked, b->d.complete_ns));
+}
+
+static uint64_t fill_batches(struct reader *r, struct task *t, uint64_t now)
+{
+	struct msg empty = { .type = PREPD_EMPTY,
+			     .job = r->job,
+			     .epoch = r->epoch,
+			     .a = r->sent };
+	uint64_t number = r->base + r->sent;
+	const struct task_batch *b = r->sent < r->upto ? task_batch(t, number)
+						       : NULL;
+	uint64_t at;
+	int code;
+
+	if (!b) {
+		if (!r->empty && task_is_empty(t, number)) {
+			r->empty = true;
+			outbox_put(&r->out, r->conn, &empty);
+			outbox_fill(&r->out, r->conn, now);
+		}
+		return TICK_NEVER;
+	}
+	at = leaves(r, b);
+	if (now < at)
+		return at;
+	code = send_batch(r, b, at, now);
+	if (code < 0) {
+		conn_end(r->conn, code);
+		return TICK_NEVER;
+	}
+	r->sent++;
+	r->s->n_batches++;
+	return now;
+}
+
+static uint64_t fill_trainer(struct conn *c, uint64_t now)
+{
+	struct reader *r = c->user;
+	struct task *t = r->job ? r->s->find(r->s->ctx, r->job) : NULL;
+
+	if (outbox_fill(&r->out, c, now))
+		return now;
+	if (!t || !task_in_epoch(t, r->epoch))
+		return TICK_NEVER;
+	return fill_batches(r, t, now);
+}
+
+static void trainer_ended(struct conn *c, int why)
+{
+	struct reader *r = c->user;
+
+	ends_count(r->s->ends, why);
+	DL_DELETE(r->s->first, r);
+	outbox_fini(&r->out);
+	free(r);
+}
+
+static const struct conn_ops reader_ops = {
+	.message = from_trainer,
+	.fill = fill_trainer,
+	.ended = trainer_ended,
+};
+
+int readers_accept(struct readers *s, struct conn *c)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->s = s;
+	r->conn = c;
+	outbox_init(&r->out);
+	c->ops = &reader_ops;
+	c->user = r;
+	DL_APPEND(s->first, r);
+	return 0;
+}
+
+void readers_end(struct readers *s, uint64_t job)
+{
+	struct reader *r;
+
+	DL_FOREACH (s->first, r) {
+		if (r->job == job)
+			conn_end(r->conn, -ECONNRESET);
+	}
+}
+
+void readers_fini(struct readers *s)
+{
+	free(s->head);
+	free(s->piece);
+}

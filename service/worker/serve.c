@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+#include "service/worker/serve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "net/loop.h"
+#include "service/core/book.h"
+#include "service/proto/outbox.h"
+#include "service/worker/readers.h"
+#include "service/worker/task.h"
+
+/* Wall times. arbitrary: a dispatcher that starts again is found soon */
+#define LEAST_BACKOFF_NS (100 * NS_PER_MS)
+#define MOST_BACKOFF_NS (2 * NS_PER_S)
+/* A dispatcher that knows nothing of a job may hear of it from the trainer.
+ * arbitrary: far longer than that one's backoff */
+#define STRAY_NS (30 * NS_PER_S)
+
+/* A job here. */
+struct post {
+	struct task *task;
+	uint64_t stray_at; /* the dispatcher must know it by then */
+	bool dropped;
+	struct post *prev, *next;
+};
+
+struct serve {
+	struct serve_config c;
+	uint64_t id;
+	struct loop *loop;
+	double scale; /* wall ns per emulated ns */
+	/* of the thread of the loop */
+	struct conn *conn; /* to the dispatcher; NULL: not now */
+	struct outbox out;
+	bool greeted, welcome, told;
+	bool leaving, left; /* it told the dispatcher; that one agrees */
+	uint64_t dial_at, backoff_ns, beat_at, beat_ns;
+	struct post *posts;
+	struct readers readers;
+	uint64_t n_jobs, n_failed, n_lost;
+	struct ends ends;
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool stopping;	      /* lock */
+	uint64_t drain_until; /* lock; TICK_NEVER: it does not drain */
+	struct err err;	      /* lock */
+};
+
+static uint64_t emulated(const struct serve *s, uint64_t wall_ns)
+{
+	return (uint64_t)((double)wall_ns / s->scale);
+}
+
+static void stop(struct serve *s, const char *why)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	if (why)
+		err_set(&s->err, -EPROTO, "%s", why);
+	pthread_cond_signal(&s->over);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* --- jobs ----------------------------------------------------------------- */
+
+static struct post *find(const struct serve *s, uint64_t job)
+{
+	struct post *p;
+
+	DL_FOREACH (s->posts, p) {
+		if (task_job(p->task) == job && !p->dropped)
+			return p;
+	}
+	return NULL;
+}
+
+static void changed(void *ctx)
+{
+	struct serve *s = ctx;
+
+	loop_wake(s->loop);
+}
+
+static int take_job(struct serve *s, const struct msg *m)
+{
+	_cleanup_free_ char *definition = msg_text(m);
+	struct task_config c = { .job = m->job,
+				 .worker = s->id,
+				 .definition = definition,
+				 .mode = (enum split_mode)m->role,
+				 .batch = m->count,
+				 .per_split = m->split,
+				 .options = &s->c.options,
+				 .tick = s->c.tick,
+				 .changed = changed,
+				 .ctx = s };
+	struct post *p = find(s, m->job);
+	uint32_t n;
+	int r;
+
+	if (m->role >= SPLIT_MODES || !m->job || !m->count || !m->split)
+		return -EPROTO;
+	if (p) {
+		p->stray_at = TICK_NEVER;
+		return 0;
+	}
+	DL_COUNT(s->posts, p, n);
+	if (n >= 2 * BOOK_JOBS || !definition)
+		return -ENOMEM;
+	p = calloc(1, sizeof(*p));
+	r = p ? task_new(&c, &p->task) : -ENOMEM;
+	if (r < 0) {
+		free(p);
+		return r;
+	}
+	p->stray_at = TICK_NEVER;
+	s->n_jobs++;
+	DL_APPEND(s->posts, p);
+	return 0;
+}
+
+static void drop(struct serve *s, struct post *p)
+{
+	p->dropped = true;
+	task_stop(p->task);
+	readers_end(&s->readers, task_job(p->task));
+}
+
+/* Report what failed; free what has ended. */
+static void look_at(struct serve *s, struct post *p)
+{
+	_cleanup_free_ char *why = s->welcome ? task_failure(p->task) : NULL;
+	struct msg m = { .type = PREPD_FAILED,
+			 .job = task_job(p->task),
+			 .rest = why };
+
+	if (why && !p->dropped) {
+		s->n_failed++;
+		log_warn("a job failed: %s", why);
+		m.n_rest = strlen(why);
+		outbox_put(&s->out, s->conn, &m);
+	}
+	if (!p->dropped || !task_is_over(p->task))
+		return;
+	DL_DELETE(s->posts, p);
+	task_free(p->task);
+	free(p);
+}
+
+static void want(struct serve *s, struct post *p)
+{
+	struct msg m = { .type = PREPD_WANT, .job = task_job(p->task) };
+
+	if (!s->welcome || p->dropped)
+		return;
+	m.count = task_wants(p->task, &m.epoch);
+	if (m.count)
+		outbox_put(&s->out, s->conn, &m);
+}
+
+/* --- the dispatcher ------------------------------------------------------- */
+
+/* A dispatcher that gave this worker up, or knows nothing of it, gives its
+ * splits to others or counts them as lost: it begins anew. */
+static void take_welcome(struct serve *s, const struct msg *m, uint64_t now)
+{
+	struct post *p;
+
+	conn_trust(s->conn, PREPD_MOST);
+	s->welcome = true;
+	conn_await(s->conn, true, now);
+	s->beat_ns = emulated(s, MIN(m->a, s->c.timeout_ns) / 3);
+	s->beat_at = now;
+	s->backoff_ns = emulated(s, LEAST_BACKOFF_NS);
+	DL_FOREACH (s->posts, p) {
+		if (!m->count && !p->dropped)
+			drop(s, p);
+		task_forget(p->task);
+		p->stray_at = now + emulated(s, STRAY_NS);
+	}
+	if (s->told)
+		log_info("the dispatcher is back");
+	s->told = false;
+}
+
+static int take_refusal(struct serve *s, const struct msg *m)
+{
+	_cleanup_free_ char *why = msg_text(m);
+
+	stop(s, why ? why : "refused");
+	return -EPROTO;
+}
+
+static int from_dispatcher(struct conn *c, unsigned char *bytes, size_t n,
+			   uint64_t now)
+{
+	struct serve *s = c->user;
+	struct post *p;
+	struct msg m;
+	int r = msg_decode(bytes, n, &m);
+
+	if (r < 0)
+		return r;
+	conn_kick(c); /* the next round may ask for splits */
+	if (m.type == PREPD_REFUSE)
+		return take_refusal(s, &m);
+	if (!s->welcome) {
+		if (m.type != PREPD_WELCOME)
+			return -EPROTO;
+		take_welcome(s, &m, now);
+		return 0;
+	}
+	if (m.type == PREPD_JOB)
+		return take_job(s, &m);
+	if (m.type == PREPD_BEAT)
+		return 0;
+	if (m.type == PREPD_LEAVE) {
+		s->left = true;
+		return 0;
+	}
+	p = find(s, m.job);
+	if (!p)
+		return 0;
+	switch (m.type) {
+	case PREPD_EPOCH: task_epoch(p->task, m.epoch, m.a); return 0;
+	case PREPD_SPLIT: return task_split(p->task, m.epoch, m.split);
+	case PREPD_NONE: task_none(p->task, m.epoch); return 0;
+	case PREPD_DROP: drop(s, p); return 0;
+	default: return -EPROTO;
+	}
+}
+
+static uint64_t fill_dispatcher(struct conn *c, uint64_t now)
+{
+	struct serve *s = c->user;
+	struct msg hello = { .type = PREPD_HELLO,
+			     .role = PREPD_WORKER,
+			     .id = s->id,
+			     .rest = s->c.address,
+			     .n_rest = strlen(s->c.address) };
+
+	if (!s->greeted) {
+		s->greeted = true;
+		outbox_put(&s->out, c, &hello);
+	}
+	outbox_fill(&s->out, c, now);
+	return TICK_NEVER;
+}
+
+static void dispatcher_ended(struct conn *c, int why)
+{
+	struct serve *s = c->user;
+
+	ends_count(&s->ends, why);
+	if (s->welcome && why != -ECANCELED)
+		s->n_lost++;
+	if (!s->told && why != -ECANCELED)
+		log_warn("dispatcher %s: not connected: %s",
+			 s->c.dispatcher->text, ends_text(why));
+	s->told = true;
+	s->conn = NULL;
+	s->welcome = s->greeted = s->leaving = false;
+	outbox_fini(&s->out);
+	outbox_init(&s->out);
+	s->dial_at = tick_now(s->c.tick) + s->backoff_ns;
+	s->backoff_ns = MIN(2 * s->backoff_ns, emulated(s, MOST_BACKOFF_NS));
+}
+
+static const struct conn_ops dispatcher_ops = {
+	.message = from_dispatcher,
+	.fill = fill_dispatcher,
+	.ended = dispatcher_ended,
+};
+
+/* It is alive; and what a batch of each job costs it. */
+static void beat(struct serve *s)
+{
+	struct msg m = { .type = PREPD_BEAT, .a = s->readers.n_batches };
+	struct post *p;
+
+	outbox_put(&s->out, s->conn, &m);
+	DL_FOREACH (s->posts, p) {
+		m.job = task_job(p->task);
+		m.b = task_cost(p->task);
+		if (m.b && !p->dropped)
+			outbox_put(&s->out, s->conn, &m);
+	}
+}
+
+/* Dial, or say that this worker is alive; when it is due again. */
+static uint64_t keep_dispatcher(struct serve *s, uint64_t now)
+{
+	if (!s->conn) {
+		if (now < s->dial_at)
+			return s->dial_at;
+		if (loop_dial(s->loop, s->c.dispatcher, &dispatcher_ops, s,
+			      &s->conn) < 0)
+			s->dial_at = now + s->backoff_ns;
+		return s->conn ? TICK_NEVER : s->dial_at;
+	}
+	if (!s->welcome)
+		return TICK_NEVER;
+	if (now >= s->beat_at) {
+		beat(s);
+		s->beat_at = now + s->beat_ns;
+	}
+	return s->beat_at;
+}
+
+/* --- the thread of the loop ----------------------------------------------- */
+
+static struct task *task_of(void *ctx, uint64_t job)
+{
+	struct post *p = find(ctx, job);
+
+	return p ? p->task : NULL;
+}
+
+static int accepted(struct conn *c, void *ctx)
+{
+	struct serve *s = ctx;
+
+	return readers_accept(&s->readers, c);
+}
+
+static void refused(void *ctx)
+{
+	struct serve *s = ctx;
+
+	s->ends.too_many++;
+}
+
+static bool is_idle(const struct serve *s)
+{
+	struct post *p;
+
+	DL_FOREACH (s->posts, p) {
+		if (!p->dropped && !task_is_idle(p->task))
+			return false;
+	}
+	return true;
+}
+
+/* The dispatcher says when its trainers have everything. Without one, what was
+ * requested is all that there is to finish. */
+static uint64_t drain(struct serve *s, uint64_t now)
+{
+	const struct msg leave = { .type = PREPD_LEAVE };
+	uint64_t until;
+
+	pthread_mutex_lock(&s->lock);
+	until = s->drain_until;
+	pthread_mutex_unlock(&s->lock);
+	if (until == TICK_NEVER)
+		return until;
+	if (now >= until && !s->left && !is_idle(s))
+		log_warn("it ends with batches that no trainer has: --drain");
+	if (s->left || now >= until || (!s->welcome && is_idle(s))) {
+		stop(s, NULL);
+		return TICK_NEVER;
+	}
+	if (s->welcome && !s->leaving) {
+		outbox_put(&s->out, s->conn, &leave);
+		s->leaving = true;
+	}
+	return until;
+}
+
+static uint64_t go_round(void *ctx, uint64_t now)
+{
+	struct serve *s = ctx;
+	uint64_t due = keep_dispatcher(s, now), drained_at = drain(s, now);
+	struct post *p, *after;
+
+	DL_FOREACH_SAFE (s->posts, p, after) {
+		if (now >= p->stray_at && !p->dropped)
+			drop(s, p);
+		if (!p->dropped)
+			due = MIN(due, p->stray_at);
+		want(s, p);
+		look_at(s, p);
+	}
+	return MIN(due, drained_at);
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static int open_loop(struct serve *s, struct err *err)
+{
+	struct loop_config c = { .tick = s->c.tick,
+				 .secret = &s->c.access->secret,
+				 .nic = s->c.access->nic,
+				 .timeout_ns = emulated(s, s->c.timeout_ns),
+				 .listener = addr_listen(s->c.listen, err),
+				 .accepted = accepted,
+				 .refused = refused,
+				 .round = go_round,
+				 .ctx = s };
+	int r = c.listener < 0 ? c.listener : loop_new(&c, &s->loop);
+
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
+}
+
+int serve_new(const struct serve_config *c, struct serve **ret, struct err *err)
+{
+	struct serve *s = calloc(1, sizeof(*s));
+	unsigned char random[SEAL_NONCE];
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->c = *c;
+	s->scale = tick_scale(c->tick);
+	s->backoff_ns = emulated(s, LEAST_BACKOFF_NS);
+	s->drain_until = TICK_NEVER;
+	seal_nonce(random);
+	memcpy(&s->id, random, sizeof(s->id));
+	s->id |= 1; /* 0 is none */
+	outbox_init(&s->out);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->over, NULL);
+	r = open_loop(s, err);
+	s->readers = (struct readers){
+		.loop = s->loop, .ends = &s->ends, .find = task_of, .ctx = s
+	};
+	if (r < 0) {
+		serve_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+int serve_run(struct serve *s, struct err *err)
+{
+	int r = loop_start(s->loop);
+
+	if (r < 0)
+		return err_set(err, r, "cannot start a thread: %s",
+			       strerror(-r));
+	pthread_mutex_lock(&s->lock);
+	while (!s->stopping)
+		pthread_cond_wait(&s->over, &s->lock);
+	if (s->err.text[0])
+		r = err_set(err, -EPROTO, "the dispatcher: %s", s->err.text);
+	pthread_mutex_unlock(&s->lock);
+	loop_stop(s->loop);
+	return r;
+}
+
+void serve_drain(struct serve *s, uint64_t most_ns)
+{
+	pthread_mutex_lock(&s->lock);
+	s->drain_until = tick_now(s->c.tick) + emulated(s, most_ns);
+	pthread_mutex_unlock(&s->lock);
+	loop_wake(s->loop);
+}
+
+void serve_free(struct serve *s)
+{
+	struct post *p, *after;
+
+	if (!s)
+		return;
+	if (s->loop)
+		loop_stop(s->loop);
+	DL_FOREACH_SAFE (s->posts, p, after) {
+		DL_DELETE(s->posts, p);
+		task_free(p->task);
+		free(p);
+	}
+	loop_free(s->loop);
+	outbox_fini(&s->out);
+	readers_fini(&s->readers);
+	pthread_cond_destroy(&s->over);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+json_t *serve_json(const struct serve *s)
+{
+	uint64_t in, out;
+
+	loop_bytes(s->loop, &in, &out);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "batches",
+			 (json_int_t)s->readers.n_batches, "bytes_sent",
+			 (json_int_t)out, "jobs", (json_int_t)s->n_jobs,
+			 "jobs_failed", (json_int_t)s->n_failed,
+			 "dispatcher_lost", (json_int_t)s->n_lost,
+			 "connections", ends_json(&s->ends));
+}

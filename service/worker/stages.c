@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "service/worker/stages.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+#include "loader/options/train_job.h"
+#include "loader/options/train_node.h"
+
+static int set_text(char **option, const char *text, struct err *err)
+{
+	char *copy;
+
+	if (!text)
+		return 0;
+	copy = strdup(text);
+	if (!copy)
+		return err_set(err, -ENOMEM, "out of memory");
+	free(*option);
+	*option = copy;
+	return 0;
+}
+
+static int merge(struct train_options *o, const struct stages_options *own,
+		 struct err *err)
+{
+	double theirs = o->time_scale;
+	int r = set_text(&o->data, own->data, err);
+
+	if (r == 0)
+		r = set_text(&o->loader, own->loader, err);
+	if (r == 0)
+		r = set_text(&o->pin_mode, "off", err);
+	o->workers = own->workers;
+	/* transforms on the real cores have no number of them */
+	o->cores = plugin_is(o->prep, "emulated") ? own->cores : 0;
+	if (own->queue_depth)
+		o->queue_depth = own->queue_depth;
+	if (own->prefetch)
+		o->prefetch = own->prefetch;
+	if (r == 0 && theirs != own->time_scale)
+		r = err_set(err, -EINVAL,
+			    "its --time-scale is %g, that of the trainer %g",
+			    own->time_scale, theirs);
+	return r;
+}
+
+static int resolve(struct stages *s, struct err *err)
+{
+	struct train_options *o = &s->options;
+	int r = train_options_resolve(o, &s->choice, err);
+
+	if (r == 0 && (!s->choice.engine->next || s->choice.order->by_holder))
+		r = err_set(err, -EINVAL,
+			    "--loader %s, --order %s: not on a worker",
+			    o->loader, o->order);
+	return r;
+}
+
+static int open_schedule(struct stages *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	const struct dataset *d = &s->data;
+	struct schedule_config c = {
+		.order = s->choice.order,
+		.in = { .seed = o->common.seed,
+			.n = d->n,
+			.group = d->group,
+			.n_groups = d->n_groups,
+			.size = d->size,
+			.batch = (uint32_t)train_step_samples(o),
+			.world = (uint32_t)o->world_size,
+			.options = s->choice.order_choice.options },
+		.data = d,
+		.rank = o->rank,
+		.world = o->world_size,
+		.drop_last = o->drop_last,
+	};
+
+	return schedule_open(&c, &s->schedule, err);
+}
+
+int stages_open(struct stages *s, const char *definition,
+		const struct stages_options *own, struct err *err)
+{
+	struct train_options *o = &s->options;
+	int r;
+
+	*s = (struct stages){ .data.dirfd = -1 };
+	train_options_init(o);
+	r = train_job_read(definition, o, err);
+	if (r == 0)
+		r = merge(o, own, err);
+	if (r == 0)
+		r = resolve(s, err);
+	if (r == 0)
+		r = train_prep_open(o, &s->choice, &s->prep, err);
+	if (r == 0)
+		r = train_data_open(o, &s->choice, &s->data, &s->how, err);
+	if (r == 0)
+		r = train_job_check(definition, &s->data, err);
+	if (r < 0)
+		return r;
+	s->prep.config.token_bytes = s->data.token_bytes;
+	mount_find(o->data, &s->mount);
+	if (s->choice.order->by_group && !s->data.group)
+		r = mount_groups(&s->mount, o->data, &s->data, err);
+	return r < 0 ? r : open_schedule(s, err);
+}
+
+void stages_close(struct stages *s)
+{
+	schedule_close(&s->schedule);
+	mount_fini(&s->mount);
+	format_result_fini(&s->how);
+	dataset_close(&s->data);
+	train_prep_close(&s->prep);
+	train_choice_fini(&s->choice);
+	conf_free(train_fields, &s->options);
+}
+
+int stages_order(struct stages *s, uint64_t epoch, struct err *err)
+{
+	return schedule_fill(&s->schedule, epoch, err);
+}
+
+void stages_own_order(struct stages *s, uint64_t epoch, uint64_t worker,
+		      uint64_t pass)
+{
+	uint32_t *order = s->schedule.order;
+	uint64_t key = rng_key(s->options.common.seed, "worker", worker);
+	struct rng rng = rng_stream(rng_key(key, "pass", pass), "epoch", epoch);
+
+	for (uint32_t i = 0; i < s->data.n; i++)
+		order[i] = i;
+	rng_shuffle_u32(&rng, order, s->data.n);
+}
+
+struct pipeline_config stages_pipeline(struct stages *s, struct tick *tick)
+{
+	const struct train_options *o = &s->options;
+
+	return (struct pipeline_config){
+		.data = &s->data,
+		.engine = s->choice.engine,
+		.engine_options = s->choice.loader_choice.options,
+		.prep = s->choice.prep,
+		.tick = tick,
+		.seed = o->common.seed,
+		.workers = (uint32_t)o->workers,
+		.queue_depth = (uint32_t)o->queue_depth,
+		.batch = (uint32_t)train_pipeline_batch(o, &s->choice),
+		.superbatch = 1,
+		.prefetch = (uint32_t)o->prefetch,
+		.prep_config = &s->prep.config,
+		.cores = s->prep.cores,
+	};
+}

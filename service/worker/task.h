@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker's part in a job: a thread that runs the loader's stages over the
+ * splits that it is given, and keeps the batches until the trainer has them.
+ *
+ *	task_split --> [ splits ] --> pipeline --> batches --task_batch--> sent
+ *	                                 ^                                   |
+ *	                                 '------- windows <----task_ack------'
+ *
+ * The pipeline's windows are the only memory of batches: a trainer that does
+ * not read stops the stages. Batches have numbers, from 0 in each epoch, and
+ * one that was sent over a connection that broke is sent again.
+ *
+ * All but the thread itself is for one thread, that of the worker's loop.
+ */
+#ifndef GPEMU_SERVICE_WORKER_TASK_H
+#define GPEMU_SERVICE_WORKER_TASK_H
+
+#include <stdbool.h>
+
+#include "service/core/splits.h"
+#include "service/worker/stages.h"
+
+struct task;
+
+struct task_config {
+	uint64_t job, worker; /* this worker's number */
+	const char *definition;
+	enum split_mode mode;
+	uint32_t batch, per_split;
+	const struct stages_options *options; /* borrowed, as is the tick */
+	struct tick *tick;
+	void (*changed)(void *ctx); /* any thread: look at the task again */
+	void *ctx;
+};
+
+/* A batch that is ready. */
+struct task_batch {
+	struct delivery d;
+	uint32_t split;	     /* 0 with SPLIT_OFF */
+	uint64_t position;   /* in the order of the epoch, in batches */
+	uint64_t starved_ns; /* the task waited for a split before it */
+};
+
+/* -ENOMEM, -EAGAIN (no thread). */
+int task_new(const struct task_config *c, struct task **ret);
+/* It ends soon; batches are gone. */
+void task_stop(struct task *t);
+/* Has the thread ended? Then task_free does not wait. */
+bool task_is_over(struct task *t);
+void task_free(struct task *t);
+uint64_t task_job(const struct task *t);
+
+/* The job is in this epoch of `n` samples. The same again has no effect. */
+void task_epoch(struct task *t, uint64_t epoch, uint64_t n);
+bool task_in_epoch(const struct task *t, uint64_t epoch);
+/* Splits to request now; they count as requested. */
+uint32_t task_wants(struct task *t, uint64_t *ret_epoch);
+/* The dispatcher is connected again: what was requested is to be requested
+ * anew. */
+void task_forget(struct task *t);
+/* One was given; a second time has no effect. -EPROTO: there is no such split.
+ */
+int task_split(struct task *t, uint64_t epoch, uint32_t split);
+/* There are no more in this epoch. */
+void task_none(struct task *t, uint64_t epoch);
+
+/* Batch `number`, until task_ack, task_epoch or task_stop; NULL: not yet. */
+const struct task_batch *task_batch(struct task *t, uint64_t number);
+/* The trainer has all batches below `number`. -EPROTO: it cannot. */
+int task_ack(struct task *t, uint64_t number);
+/* The batches that it has. */
+uint64_t task_acked(const struct task *t);
+/* Will there be no batch of this number in the epoch? */
+bool task_is_empty(struct task *t, uint64_t number);
+/* Has the trainer all batches of the splits that were requested? */
+bool task_is_idle(struct task *t);
+/* Emulated ns for a batch of this epoch, if nothing keeps the stages waiting;
+ * 0: there was none. */
+uint64_t task_cost(struct task *t);
+/* Once: why it failed, malloc'ed; NULL: it did not, or it was reported. */
+char *task_failure(struct task *t);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+
+#include "common/util.h"
+#include "share/server.h"
+
+/* Sockets that may be open at once. arbitrary: more than containers with GPUs
+ * on a node, as a kubelet runs 110 pods by default */
+enum { MAX_GRANTS = 1024 };
+
+/* Anybody in the container may connect: its folder is the permission. */
+enum { SOCKET_MODE = 0666, FOLDER_MODE = 0755, PARENT_MODE = 0700 };
+
+static struct grant *find(const struct server *s, const char *name)
+{
+	struct grant *g = s->grants;
+
+	while (g && (g->revoked || strcmp(g->name, name) != 0))
+		g = g->next;
+	return g;
+}
+
+struct grant *grant_of_event(const struct server *s, const void *what)
+{
+	struct grant *g = s->grants;
+
+	while (g && g != what)
+		g = g->next;
+	return g;
+}
+
+/* It becomes part of a path. */
+static int check_name(const char *name, struct err *err)
+{
+	if (name[0] && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
+					  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					  "0123456789-_")])
+		return 0;
+	return err_set(err, -EINVAL, "'%s' is no name of a grant", name);
+}
+
+/* SOCKET.d/NAME/SOCKET. Malloc'ed; NULL: no memory. */
+static char *socket_in(const struct server *s, const char *folder)
+{
+	const char *slash = strrchr(s->config.path, '/');
+	char *path;
+
+	return asprintf(&path, "%s/%s", folder,
+			slash ? slash + 1 : s->config.path) < 0
+		       ? NULL
+		       : path;
+}
+
+/* SOCKET.d, SOCKET.d/NAME, and the socket in it. */
+static int open_socket(struct server *s, struct grant *g, struct err *err)
+{
+	_cleanup_free_ char *folder =
+		gpud_grant_folder(s->config.path, g->name);
+	_cleanup_free_ char *parent = NULL;
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = g };
+	int r;
+
+	g->path = folder ? socket_in(s, folder) : NULL;
+	if (g->path)
+		parent = strndup(folder,
+				 (size_t)(strrchr(folder, '/') - folder));
+	if (!parent)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = server_own_folder(parent, PARENT_MODE, err);
+	if (r == 0)
+		r = server_own_folder(folder, FOLDER_MODE, err);
+	if (r == 0)
+		r = server_listen(g->path, SOCKET_MODE, &g->fd, err);
+	if (r == 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, g->fd, &e) < 0)
+		r = err_set(err, -errno, "epoll: %s", strerror(errno));
+	return r;
+}
+
+static void free_grant(struct grant *g)
+{
+	if (g->fd >= 0 && !g->revoked)
+		unlink(g->path);
+	if (g->fd >= 0)
+		close(g->fd);
+	free(g->path);
+	free(g);
+}
+
+static int make(struct server *s, const char *name, struct grant **ret,
+		struct err *err)
+{
+	struct grant *g;
+	size_t n = 0;
+	int r;
+
+	for (g = s->grants; g; g = g->next)
+		n++;
+	if (n >= MAX_GRANTS)
+		return err_set(err, -EAGAIN, "%zu grants already", n);
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return err_set(err, -ENOMEM, "out of memory");
+	g->fd = -1;
+	snprintf(g->name, sizeof(g->name), "%s", name);
+	r = open_socket(s, g, err);
+	if (r < 0) {
+		free_grant(g);
+		return r;
+	}
+	g->next = s->grants;
+	s->grants = g;
+	*ret = g;
+	return 0;
+}
+
+int grant_set(struct server *s, const struct gpud_grant *q, struct err *err)
+{
+	struct grant *g;
+	int r = check_name(q->name, err);
+
+	if (r == 0 && (q->gpu >= s->config.share.n_gpus || q->zero))
+		r = err_set(err, -EINVAL, "GPU %u: the server has %u", q->gpu,
+			    s->config.share.n_gpus);
+	if (r < 0)
+		return r;
+	g = find(s, q->name);
+	if (!g)
+		r = make(s, q->name, &g, err);
+	if (r < 0)
+		return r;
+	g->quota.bytes[q->gpu] = MIN(q->bytes, s->share->config.memory_bytes);
+	share_admit(s->share);
+	return 0;
+}
+
+int grant_revoke(struct server *s, const char *name, struct err *err)
+{
+	_cleanup_free_ char *folder = gpud_grant_folder(s->config.path, name);
+	_cleanup_free_ char *path = folder ? socket_in(s, folder) : NULL;
+	struct grant *g = find(s, name);
+	int r = check_name(name, err);
+
+	if (r == 0 && !path)
+		r = err_set(err, -ENOMEM, "out of memory");
+	if (r < 0)
+		return r;
+	if (g)
+		g->revoked = true;
+	unlink(path);
+	for (uint32_t i = 0; g && i < s->n_clients; i++)
+		if (s->clients[i]->grant == g)
+			client_refuse(s->clients[i], -EPERM,
+				      "the grant was revoked");
+	rmdir(folder);
+	return 0;
+}
+
+uint64_t grant_memory(const struct grant *g, uint32_t n_gpus)
+{
+	const uint64_t *bytes = g->quota.bytes;
+	uint64_t best = 0;
+
+	for (uint32_t i = 0; i < SHARE_MAX_GPUS; i++) {
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < SHARE_MAX_GPUS; k++)
+			n += bytes[k] >= bytes[i];
+		if (n >= n_gpus)
+			best = MAX(best, bytes[i]);
+	}
+	return best;
+}
+
+/* No client of a revoked one is left: dead ones are reaped before. */
+void grant_reap(struct server *s, bool all)
+{
+	struct grant **at = &s->grants;
+
+	while (*at) {
+		struct grant *g = *at;
+
+		if (!all && !g->revoked) {
+			at = &g->next;
+			continue;
+		}
+		*at = g->next;
+		free_grant(g);
+	}
+}

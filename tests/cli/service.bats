@@ -1,0 +1,401 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# gpemu-prepd and gpemu-train --loader service: batches that other processes
+# prepare.
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
+	TRAIN=$BUILD/gpemu-train
+	PREPD=$BUILD/gpemu-prepd
+	cd "$BATS_TEST_TMPDIR" || return
+	python3 - <<-'PY'
+		import os
+		os.makedirs('data/class')
+		for i in range(301):
+		    with open('data/class/%d' % i, 'wb') as f:
+		        f.write(os.urandom(1 + 37 * i))
+	PY
+	pids=()
+	via=
+	ports
+}
+
+teardown()
+{
+	kill -9 "${pids[@]}" 2>/dev/null || true
+	[ ${#pids[@]} = 0 ] || wait "${pids[@]}" 2>/dev/null || true
+}
+
+# addresses that nobody uses now: ${at[0]} of the dispatcher, the others of
+# workers
+ports()
+{
+	mapfile -t at < <(python3 - <<-'PY'
+		import socket
+		all = [socket.socket() for i in range(4)]
+		for s in all:
+		    s.bind(('127.0.0.1', 0))
+		    print('127.0.0.1:%d' % s.getsockname()[1])
+	PY
+	)
+}
+
+# dispatcher OPTION...: in the background
+dispatcher()
+{
+	"$PREPD" dispatcher --listen "${at[0]}" --timeout 2s --json d.json \
+		"$@" >>d.out 2>&1 3>&- &
+	d=$!
+	pids+=($!)
+}
+
+# worker I OPTION...: the same
+worker()
+{
+	local i=$1
+	shift
+	"$PREPD" worker --dispatcher "${at[0]}" --listen "${at[$i]}" \
+		--workers 1 --json "w$i.json" "$@" >>"w$i.out" 2>&1 3>&- &
+	w[i]=$!
+	pids+=($!)
+}
+
+# train OPTION...: with a record r.json and a log of samples
+train()
+{
+	$via "$TRAIN" --data data --index off --model alexnet --gpu a100 -b 8 \
+		--prep none --loader service:split=2,wait=20s \
+		--dispatcher "${at[0]}" --json r.json --dump-samples s.txt "$@"
+}
+
+# start OPTION...: the same in the background, slow enough that something may
+# happen to it; returns in the middle of an epoch
+start()
+{
+	rm -f s.txt
+	# $t is then the trainer itself
+	via="exec" train --prep emulated --image-size 8 "$@" >out 2>&1 3>&- &
+	t=$!
+	pids+=($!)
+	until [ -s s.txt ]; do kill -0 $t; sleep .02; done
+}
+
+# wait for it
+ended()
+{
+	wait $t || { cat out; false; }
+}
+
+# check EXPRESSION: `r` is the record, `s` its part of the service, `times` how
+# often a sample came in an epoch
+check()
+{
+	python3 - "$@" <<-'PY'
+		import collections, json, os, sys
+		r = json.load(open('r.json'))
+		s = r['service']
+		times = collections.Counter(tuple(line.split()[::2])
+		    for line in open('s.txt') if line[0] != '#')
+		for what in sys.argv[1:]:
+		    if not eval(what):
+		        sys.exit('not so: %s\n%s' % (what, json.dumps(s, indent=1)))
+	PY
+}
+
+@test "service: every sample once in each epoch, from two workers" {
+	dispatcher --timeout 60s
+	worker 1
+	worker 2
+	train -e 3
+	check "len(times) == 3 * 301" "set(times.values()) == {1}" \
+		"r['totals']['samples'] == 903" "s['batches'] == 3 * 38" \
+		"s['splits_lost'] == 0 and s['batches_twice'] == 0" \
+		"len(s['workers']) == 2" \
+		"max(e['first_batch_s'] for e in r['epochs'][1:]) < 2" \
+		"abs(sum(s['stall_s'].values()) - r['totals']['data_wait_s']) < .05"
+	kill -TERM "$d" "${w[@]}"
+	wait "${pids[@]}"
+	python3 - <<-'PY'
+		import json
+		d, w = json.load(open('d.json')), [json.load(open('w%d.json' % i)) for i in (1, 2)]
+		assert d['splits_assigned'] == d['splits_done'] == 57 and d['jobs'] == 0, d
+		assert sum(x['batches'] for x in w) == 114, w
+		assert all(x['jobs'] == 1 and x['jobs_failed'] == 0 for x in w), w
+	PY
+}
+
+@test "service: the bytes are those of a run without it" {
+	dispatcher
+	worker 1 --loader sync
+	worker 2 --loader async
+	for prep in none emulated; do
+		train --prep "$prep" --image-size 8 --pin off
+		check "len(times) == 301" "r['totals']['failed_samples'] == 0"
+		mv r.json service.json
+		"$TRAIN" --data data --index off --model alexnet --gpu a100 -b 8 \
+			--image-size 8 --pin off --prep "$prep" --json r.json >/dev/null
+		python3 - <<-'PY'
+			import json
+			a, b = json.load(open('service.json')), json.load(open('r.json'))
+			for key in 'samples', 'bytes', 'batch_bytes':
+			    assert a['totals'][key] == b['totals'][key], key
+		PY
+	done
+}
+
+@test "service: static splits, and off: each worker all of it" {
+	dispatcher -v
+	worker 1
+	worker 2
+	until [ "$(grep -c "worker 127" d.out)" = 2 ]; do kill -0 "$d"; sleep .02; done
+	train --loader service:sharding=static,split=2
+	check "len(times) == 301" "set(times.values()) == {1}" \
+		"sorted(x['batches'] for x in s['workers']) == [18, 20]"
+	train --loader service:sharding=off
+	check "r['totals']['samples'] == 301" "sum(times.values()) == 301"
+}
+
+@test "service: kill -9 of a worker: none twice, its splits are named" {
+	dispatcher
+	worker 1
+	worker 2
+	start -e 2
+	kill -9 "${w[2]}"
+	ended
+	check "set(times.values()) == {1}" "s['workers_gone'] == 1" \
+		"s['splits_lost'] == len(s['lost'])" \
+		"len(times) == 602 - sum(x['samples'] for x in s['lost'])" \
+		"sum(x['samples'] for x in s['lost']) <= 16 * 8"
+	grep "worker ${at[2]} is gone" out
+}
+
+@test "service: kill -9 and restart of the dispatcher: the epochs end" {
+	dispatcher --journal journal
+	worker 1
+	worker 2
+	start -e 2
+	kill -9 "$d"
+	wait "$d" || true
+	dispatcher --journal journal
+	ended
+	check "set(times.values()) == {1}" "len(times) == 602" \
+		"s['splits_lost'] == 0" "s['dispatcher_lost'] == 1"
+	# and without what it had written
+	rm journal
+	start
+	kill -9 "$d"
+	wait "$d" || true
+	dispatcher
+	ended
+	check "set(times.values()) == {1}" "len(times) == 301"
+}
+
+@test "service: a worker that comes is used" {
+	dispatcher
+	worker 1
+	start -e 2
+	worker 2
+	ended
+	check "set(times.values()) == {1}" "len(times) == 602" \
+		"all(x['batches'] > 0 for x in s['workers'])" \
+		"s['workers_added'] == 2"
+}
+
+@test "service: a worker that stops, and goes on, is one that was lost" {
+	dispatcher
+	worker 1
+	worker 2
+	start -e 2
+	kill -STOP "${w[2]}"
+	until grep -q "worker ${at[2]} is gone" out; do kill -0 $t; sleep .02; done
+	kill -CONT "${w[2]}"
+	ended
+	check "set(times.values()) == {1}" \
+		"len(times) == 602 - sum(x['samples'] for x in s['lost'])"
+}
+
+@test "service: SIGTERM drains a worker: nothing is lost" {
+	for sharding in dynamic static; do
+		dispatcher -v
+		worker 1
+		worker 2
+		until [ "$(grep -c "worker 127" d.out)" = 2 ]; do kill -0 "$d"; sleep .02; done
+		start -e 2 --loader "service:sharding=$sharding,split=2,wait=20s"
+		kill -TERM "${w[2]}"
+		wait "${w[2]}"
+		ended
+		check "set(times.values()) == {1}" "len(times) == 602" \
+			"s['splits_lost'] == 0" "s['workers_gone'] == 1"
+		# and the last one, whom nobody waits for
+		kill -TERM "${w[1]}"
+		wait "${w[1]}"
+		kill -TERM "$d"
+		wait "$d"
+		python3 - <<-'PY'
+			import json
+			d = json.load(open('d.json'))
+			assert d['workers_left'] == 2 and d['workers_lost'] == 0, d
+			assert d['splits_lost'] == 0, d
+			assert json.load(open('w2.json'))['batches'] > 0
+		PY
+		rm d.out
+	done
+	# a trainer that does not read: at most --drain
+	dispatcher
+	worker 1 --drain 300ms
+	start -e 20
+	kill -STOP "$t"
+	kill -TERM "${w[1]}"
+	wait "${w[1]}"
+	grep "batches that no trainer has" w1.out
+	kill -9 "$t"
+}
+
+@test "service: the GPU waits for the network or for the workers, by cause" {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
+	cat >node.yaml <<-'YAML'
+		{name: n, source: test, verified: false, gpus: 1, gpu: v100, cores: 1, memory: 1G,
+		 pcie: {source: test},
+		 nic: {gb_per_s: 0.002, latency: 10us, source: test}}
+	YAML
+	dispatcher
+	worker 1 --nic node.yaml
+	train
+	# 1.67 MB through a card of 2 MB/s
+	check "r['totals']['seconds'] > .8 * r['totals']['bytes'] / 2e6" \
+		"s['stall_s']['network'] > 4 * s['stall_s']['worker']"
+	kill -9 "${w[1]}"
+	worker 2
+	train --prep emulated --image-size 8
+	check "s['stall_s']['worker'] > 4 * s['stall_s']['network']" \
+		"r['totals']['prep_stall_s'] > .5 * r['totals']['data_wait_s']"
+}
+
+# needed OPTION...: what the dispatcher says of a job, with the workers there
+needed()
+{
+	train --prep emulated --image-size 8 "$@"
+	kill -TERM "$d"
+	wait "$d"
+	needed=$(python3 -c 'import json; print(json.load(open("d.json"))["workers_needed"])')
+}
+
+@test "service: the workers that a job needs, however many are there" {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
+	# a batch takes one core 52 ms, and the GPU 15 ms
+	for n in 1 3; do
+		dispatcher --timeout 600ms
+		for ((i = 1; i <= n; i++)); do worker $i --cores 1; done
+		needed --model resnet18 --gpu v100
+		echo "$n workers: $needed"
+		((needed >= 2 && needed <= 4))
+		kill "${w[@]}"
+		wait "${w[@]}"
+	done
+	# the GPU is slower than one core
+	dispatcher --timeout 600ms
+	worker 1 --cores 1
+	needed --model resnet50 --gpu k80
+	[ "$needed" = 1 ]
+}
+
+@test "service: the dispatcher starts the workers that are needed, and drains them" {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
+	printf '%s\n' "${at[@]:1}" >ports
+	# shellcheck disable=SC2016 # the worker's shell has it
+	dispatcher --timeout 1s -v --workers-most 3 --worker-command "$PREPD"' worker \
+		--dispatcher '"${at[0]}"' --listen $(sed -n ${GPEMU_WORKER}p ports) \
+		--workers 1 --cores 1'
+	start --model alexnet --gpu v100 -e 999
+	until [ "$(grep -c "worker 127" d.out)" = 3 ]; do kill -0 "$t"; sleep .05; done
+	kill -TERM "$t"
+	wait "$t" || true
+	# one core is faster than this GPU
+	start --model resnet50 --gpu k80 -e 99
+	until [ "$(grep -c "has left" d.out)" = 2 ]; do kill -0 "$t"; sleep .05; done
+	# the last one is killed, and another takes its place
+	pkill -9 -f "worker --dispatcher ${at[0]}"
+	until grep -q "worker process 1 ended with status 137" d.out; do sleep .05; done
+	until [ "$(grep -c "worker process 1: started" d.out)" = 2 ]; do sleep .05; done
+	kill -TERM "$t"
+	wait "$t" || true
+	kill -TERM "$d"
+	wait "$d"
+	run ! pgrep -f "worker --dispatcher ${at[0]}"
+	grep '"workers_started": 4' d.json
+}
+
+@test "service: strangers are refused, and counted" {
+	dispatcher
+	worker 1
+	head -c 32 /dev/urandom >key
+	chmod 600 key
+	# garbage, a frame that is too long, a byte now and then, another key
+	python3 - "${at[@]}" <<-'PY'
+		import os, socket, struct, sys, time
+		def dial(at):
+		    host, port = at.rsplit(':', 1)
+		    for i in range(100):
+		        try:
+		            return socket.create_connection((host, int(port)))
+		        except ConnectionRefusedError:
+		            time.sleep(.05)
+		for at in sys.argv[1:3]:
+		    s = dial(at)
+		    s.sendall(os.urandom(100))
+		    assert s.recv(1) in (b'',), at
+		    s = dial(at)
+		    s.sendall(b'gpemunet' + struct.pack('<I', 1) + os.urandom(32))
+		    while len(s.recv(44, socket.MSG_WAITALL)) < 44: pass
+		    s.sendall(struct.pack('<I', 1 << 30))
+		    assert s.recv(1) == b'', at
+		s = dial(sys.argv[1])
+		try:
+		    for i in range(100):
+		        s.sendall(b'g')
+		        time.sleep(.05)
+		except (BrokenPipeError, ConnectionResetError):
+		    pass
+		else:
+		    sys.exit('a slow stranger is kept')
+	PY
+	run -1 train --loader service:wait=500ms --service-key key
+	[[ $output == *"dispatcher ${at[0]} is gone:"* ]]
+	train
+	check "len(times) == 301"
+	kill -TERM "$d"
+	wait "$d"
+	python3 - <<-'PY'
+		import json
+		c = json.load(open('d.json'))['connections']
+		assert c['garbage'] >= 2 and c['too_long'] == 1 and c['slow'] == 1, c
+	PY
+}
+
+@test "service: what cannot be done ends with a reason" {
+	run -2 train --workers 2
+	[[ $output == *"--loader service: the workers of the service have --workers"* ]]
+	run -2 "$TRAIN" --data data --dispatcher "${at[0]}"
+	[[ $output == *"need --loader service"* ]]
+	run -2 "$TRAIN" --data data --loader service
+	[[ $output == *"--dispatcher HOST:PORT is required"* ]]
+	run -1 train --loader service:wait=300ms
+	[[ $output == *"dispatcher ${at[0]} is gone"* ]]
+	dispatcher
+	run -1 train --loader service:wait=300ms
+	[[ $output == *"no worker is there"* ]]
+	# a worker with other data
+	mkdir other
+	head -c 9 /dev/zero >other/x
+	worker 1 --data other
+	run -1 train
+	[[ $output == *"no worker can do this job; ${at[1]}:"*"other samples here (1) than at the trainer (301)"* ]]
+	kill "${w[1]}"
+	worker 2 --time-scale 0.5
+	run -1 train
+	[[ $output == *"no worker can do this job; ${at[2]}: its --time-scale is 0.5, that of the trainer 1"* ]]
+	run -1 "$PREPD" worker --dispatcher 192.0.2.1:7070
+	[[ $output == *"the service needs a key"* ]]
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* A worker of the preparation service with a real job, and a trainer that is
+ * not what it seems. After each the worker serves an honest one in full. */
+#include "service/worker/serve.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "loader/options/train_job.h"
+#include "service/core/splits.h"
+#include "tests/contract/service_rig.h"
+#include "tests/unit/test.h"
+
+enum { SAMPLES = 8, BATCH = 2, EPOCH = 3, JOB = 1 };
+
+struct fixture {
+	struct service_rig r;
+	char dir[64];
+	struct addr at;
+	struct serve *s;
+	pthread_t thread;
+	struct hand trainer; /* with the dispatcher */
+};
+
+static void fill_folder(char dir[64])
+{
+	char path[80];
+
+	strcpy(dir, "/tmp/gpemu-worker.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	for (int i = 0; i < SAMPLES; i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		fd = open(path, O_WRONLY | O_CREAT, 0600);
+		assert_int_equal(write(fd, path, 20), 20);
+		close(fd);
+	}
+}
+
+static void empty_folder(const char *dir)
+{
+	char path[80];
+
+	for (int i = 0; i < SAMPLES; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+static void set(char **option, const char *value)
+{
+	free(*option);
+	*option = strdup(value);
+}
+
+/* What a trainer sends of a job on this folder; malloc'ed. */
+static char *definition(const char *dir)
+{
+	struct train_options o = { 0 };
+	struct train_choice choice = { 0 };
+	struct dataset data = { .dirfd = -1 };
+	struct format_result how = { 0 };
+	struct err err = { 0 };
+	json_t *j;
+	char *text;
+
+	train_options_init(&o);
+	set(&o.data, dir);
+	set(&o.index, "off");
+	set(&o.prep, "none");
+	o.batch = BATCH;
+	assert_int_equal(train_options_resolve(&o, &choice, &err), 0);
+	assert_int_equal(train_data_open(&o, &choice, &data, &how, &err), 0);
+	assert_int_equal(data.n, SAMPLES);
+	j = train_job_json(&o, &data);
+	text = json_dumps(j, 0);
+	json_decref(j);
+	format_result_fini(&how);
+	dataset_close(&data);
+	train_choice_fini(&choice);
+	conf_free(train_fields, &o);
+	return text;
+}
+
+static void *run(void *arg)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(serve_run(arg, &err), 0);
+	return NULL;
+}
+
+static void bring_job(struct fixture *f)
+{
+	struct msg hello = { .type = PREPD_HELLO,
+			     .role = PREPD_TRAINER,
+			     .job = JOB };
+	struct msg job = { .type = PREPD_JOB,
+			   .job = JOB,
+			   .role = SPLIT_DYNAMIC,
+			   .count = BATCH,
+			   .split = 1 };
+	struct msg epoch = {
+		.type = PREPD_EPOCH, .job = JOB, .epoch = EPOCH, .a = SAMPLES
+	};
+	char *text = definition(f->dir);
+
+	job.rest = text;
+	job.n_rest = strlen(text);
+	hand_dial(&f->trainer, &f->r.at, &f->r.access.secret);
+	hand_say(&f->trainer, &hello);
+	hand_say(&f->trainer, &job);
+	hand_say(&f->trainer, &epoch);
+	free(text);
+}
+
+static int start(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct serve_config c = {
+		.timeout_ns = 20 * NS_PER_S,
+		.options = { .loader = "sync",
+			     .workers = 1,
+			     .prefetch = SAMPLES, /* windows for all */
+			     .time_scale = 1 },
+	};
+	struct err err = { 0 };
+	char at[32];
+
+	fill_folder(f->dir);
+	service_rig_start(&f->r, 20 * NS_PER_S);
+	close(hand_listen(at));
+	assert_int_equal(access_find(&f->r.access, at, &f->at, &err), 0);
+	c.tick = f->r.tick;
+	c.access = &f->r.access;
+	c.dispatcher = &f->r.at;
+	c.listen = &f->at;
+	c.address = f->at.text;
+	assert_int_equal(serve_new(&c, &f->s, &err), 0);
+	assert_int_equal(pthread_create(&f->thread, NULL, run, f->s), 0);
+	bring_job(f);
+	*state = f;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	struct fixture *f = *state;
+
+	serve_drain(f->s, 0);
+	pthread_join(f->thread, NULL);
+	serve_free(f->s);
+	hand_close(&f->trainer);
+	service_rig_stop(&f->r, "closed");
+	addr_fini(&f->at);
+	empty_folder(f->dir);
+	free(f);
+	return 0;
+}
+
+static const struct msg reader = { .type = PREPD_HELLO,
+				   .role = PREPD_READER,
+				   .job = JOB };
+
+static struct msg a_read(uint64_t have, uint64_t upto)
+{
+	return (struct msg){ .type = PREPD_READ,
+			     .job = JOB,
+			     .epoch = EPOCH,
+			     .a = have,
+			     .b = upto };
+}
+
+static void greet(struct fixture *f, struct hand *h)
+{
+	hand_dial(h, &f->at, &f->r.access.secret);
+	hand_say(h, &reader);
+}
+
+/* All samples once, then the end. */
+static void serves_all(struct fixture *f)
+{
+	struct msg read = a_read(0, UINT64_MAX), m;
+	unsigned seen = 0;
+	struct hand h;
+
+	greet(f, &h);
+	hand_say(&h, &read);
+	for (int i = 0; i < SAMPLES / BATCH; i++) {
+		hand_hear_type(&h, PREPD_BATCH, &m);
+		assert_int_equal(m.a, i);
+		for (uint32_t k = 0; k < m.count; k++) {
+			struct msg_sample s = msg_batch_sample(&m, k);
+
+			assert_int_equal(s.bytes, 20);
+			seen ^= 1u << s.sample;
+		}
+	}
+	assert_int_equal(seen, (1u << SAMPLES) - 1);
+	hand_hear_type(&h, PREPD_EMPTY, &m);
+	hand_close(&h);
+}
+
+static void what_no_trainer_says_ends_it(void **state)
+{
+	struct fixture *f = *state;
+	const struct msg other = { .type = PREPD_READ, .job = 9 };
+	/* after the HELLO, and after a READ */
+	const struct msg wrong[][2] = {
+		{ a_read(1, 9) }, /* nothing was sent */
+		{ a_read(UINT64_MAX, UINT64_MAX) },
+		{ { .type = PREPD_READ } },
+		{ reader },
+		{ { .type = PREPD_WANT, .job = JOB } },
+		{ a_read(0, 0), a_read(1, 0) },
+		{ a_read(0, 0), a_read(1, 1) },
+		{ a_read(0, 0), other },
+		{ other, a_read(0, 1) },
+	};
+	struct hand h;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		greet(f, &h);
+		hand_say(&h, &wrong[i][0]);
+		if (wrong[i][1].type)
+			hand_say(&h, &wrong[i][1]);
+		hand_wait_end(&h);
+		serves_all(f);
+	}
+}
+
+static void what_was_not_acknowledged_comes_again(void **state)
+{
+	struct fixture *f = *state;
+	struct msg read = a_read(0, 2), m;
+	struct hand first, h;
+
+	/* another epoch is only waited for */
+	greet(f, &first);
+	read.epoch = EPOCH + 1;
+	hand_say(&first, &read);
+	read = a_read(0, 2);
+	hand_say(&first, &read);
+	hand_hear_type(&first, PREPD_BATCH, &m);
+	assert_int_equal(m.a, 0);
+	/* who comes later takes its place */
+	greet(f, &h);
+	read.b = 0;
+	hand_say(&h, &read);
+	hand_wait_end(&first);
+	hand_close(&h);
+	serves_all(f);
+	/* what was acknowledged does not */
+	greet(f, &h);
+	read = a_read(0, UINT64_MAX);
+	hand_say(&h, &read);
+	for (int i = 0; i < SAMPLES / BATCH; i++)
+		hand_hear_type(&h, PREPD_BATCH, &m);
+	read.a = SAMPLES / BATCH;
+	hand_say(&h, &read);
+	hand_hear_type(&h, PREPD_EMPTY, &m);
+	hand_close(&h);
+	do { /* the READ may still be on its way */
+		greet(f, &h);
+		read.a = 0;
+		hand_say(&h, &read);
+		assert_true(hand_hear(&h, &m));
+		hand_close(&h);
+	} while (m.type == PREPD_BATCH);
+	assert_int_equal(m.type, PREPD_EMPTY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_no_trainer_says_ends_it,
+						start, stop),
+		cmocka_unit_test_setup_teardown(
+			what_was_not_acknowledged_comes_again, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
