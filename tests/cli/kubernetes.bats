@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # gpemu-k8s-plugin, with a kubelet of Python's gRPC (fake-kubelet).
 
+load processes
+
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
 	PLUGIN=$BUILD/gpemu-k8s-plugin
@@ -18,13 +20,7 @@ setup() {
 }
 
 teardown() {
-	local pid
-
-	for pid in "${PIDS[@]}"; do
-		kill "$pid" 2>/dev/null || true
-		kill -CONT "$pid" 2>/dev/null || true
-		wait "$pid" 2>/dev/null || true
-	done
+	end_processes "${PIDS[@]}"
 	rm -rf "$TMP"
 }
 
@@ -301,6 +297,16 @@ pods() {
 	mv "$TMP/pods.new" "$TMP/pods"
 }
 
+asked() {
+	[ "$(stat -c %s "$TMP/pods.asked")" -ge "$1" ]
+}
+
+# The plugin has the list of now: its next request may have been answered, the
+# one after that is made when that answer has been read.
+listed() {
+	soon asked $(($(stat -c %s "$TMP/pods.asked") + 3))
+}
+
 @test "grants outlive the server and the plugin, and end with their pods" {
 	gpud v100 --gpus 2
 	pods
@@ -336,6 +342,8 @@ pods() {
 	"$SMI" --socket "$one/gpud.sock" >/dev/null
 	# another pod, which is not listed yet, keeps its grant
 	allocate v100-1-0 v100-1-1
+	# (each call is a new kubelet's, from which all grants are to be heard of)
+	listed
 	pods 'b gpemu.io/v100 v100-1-0 v100-1-1'
 	soon test ! -e "$one"
 	[ -S "$two/gpud.sock" ]

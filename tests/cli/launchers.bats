@@ -6,6 +6,7 @@
 # is taken: an agent of mpirun that starts its daemons here, and two slurmd.
 
 bats_require_minimum_version 1.5.0
+load processes
 load slurm
 
 setup() {
@@ -24,16 +25,13 @@ setup() {
 }
 
 teardown() {
-	local pid at
+	local at
 
 	while read -r _ at _; do
 		[[ $at != "$TMP"/* ]] || fusermount3 -u -z "$at"
 	done </proc/mounts
 	# the last one started ends first
-	for pid in $pids; do
-		kill "$pid" 2>/dev/null || true
-		wait "$pid" || true
-	done
+	end_processes $pids
 }
 
 need_mpi() {

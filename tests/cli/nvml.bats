@@ -3,6 +3,7 @@
 # libnvidia-ml.so.1: what monitors of GPUs see of gpemu-gpud.
 
 bats_require_minimum_version 1.5.0
+load processes
 
 setup() {
 	BUILD=$(realpath "${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}")
@@ -43,13 +44,7 @@ setup() {
 }
 
 teardown() {
-	local pid
-
-	for pid in "${PIDS[@]}"; do
-		kill -CONT "$pid" 2>/dev/null || true
-		kill "$pid" 2>/dev/null || true
-		wait "$pid" 2>/dev/null || true
-	done
+	end_processes "${PIDS[@]}"
 	rm -rf "$TMP"
 }
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # gpemu-gpud, gpemu-smi and gpemu-train --gpu-server.
 
+load processes
+
 setup() {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
 	GPUD=$BUILD/gpemu-gpud
@@ -15,13 +17,7 @@ setup() {
 }
 
 teardown() {
-	local pid
-
-	for pid in "${PIDS[@]}"; do
-		kill "$pid" 2>/dev/null || true
-		kill -CONT "$pid" 2>/dev/null || true
-		wait "$pid" 2>/dev/null || true
-	done
+	end_processes "${PIDS[@]}"
 	rm -rf "$TMP"
 }
 

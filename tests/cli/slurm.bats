@@ -3,6 +3,7 @@
 # gpemu-run --slurm: a study as an array of jobs.
 
 bats_require_minimum_version 1.5.0
+load processes
 load standins
 load slurm
 
@@ -14,12 +15,7 @@ setup() {
 }
 
 teardown() {
-	local pid
-
-	for pid in $pids; do
-		kill "$pid" 2>/dev/null || true
-		wait "$pid" || true
-	done
+	end_processes $pids
 }
 
 # An sbatch that runs a job at once, the tasks of an array one after the other;
