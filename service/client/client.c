@@ -195,6 +195,13 @@ int client_begin(struct client *c, uint64_t epoch, const uint32_t *order,
 	return 0;
 }
 
+uint64_t client_cut(struct client *c, uint64_t n)
+{
+	n = shelf_cut(&c->shelf, n);
+	loop_wake(c->loop);
+	return n;
+}
+
 int client_next(struct client *c, uint64_t idle, uint64_t until,
 		struct shelf_buffer **ret, double *ret_read, struct err *err)
 {

@@ -48,6 +48,8 @@ void client_free(struct client *c);
  * -ENOMEM; with a text. `order` stays in use until the next. */
 int client_begin(struct client *c, uint64_t epoch, const uint32_t *order,
 		 uint64_t n, struct err *err);
+/* As sweep_cut, of the epoch that has begun. */
+uint64_t client_cut(struct client *c, uint64_t n);
 /* As shelf_take; the samples are in b->m (msg_batch_sample, msg_batch_data)
  * until client_release. */
 int client_next(struct client *c, uint64_t idle, uint64_t until,

@@ -86,6 +86,14 @@ int shelf_begin(struct shelf *s, enum split_mode mode, uint64_t epoch,
 	return 0;
 }
 
+uint64_t shelf_cut(struct shelf *s, uint64_t n)
+{
+	pthread_mutex_lock(&s->lock);
+	n = sweep_cut(&s->sweep, n);
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
 void shelf_fail(struct shelf *s, int error, const char *fmt, ...)
 {
 	va_list ap;

@@ -72,6 +72,8 @@ void shelf_fini(struct shelf *s);
 int shelf_begin(struct shelf *s, enum split_mode mode, uint64_t epoch,
 		const uint32_t *order, uint64_t n, uint64_t n_samples,
 		uint32_t batch, uint32_t per_split);
+/* As sweep_cut, of the epoch that has begun. */
+uint64_t shelf_cut(struct shelf *s, uint64_t n);
 /* Everything that waits gets the error, now and later; the first counts. */
 void shelf_fail(struct shelf *s, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -22,6 +22,7 @@ int sweep_init(struct sweep *s, enum split_mode mode, uint64_t epoch,
 			per_split, NULL, 0);
 	if (r < 0)
 		return r;
+	s->n_wanted = s->splits.n;
 	s->got = calloc(n / batch + 1, 1);
 	s->n_got = calloc(s->splits.n + 1, sizeof(*s->n_got));
 	s->done = calloc(s->splits.n + 1, sizeof(*s->done));
@@ -84,7 +85,7 @@ int sweep_batch(struct sweep *s, const struct msg *m)
 	    m->count != MIN(p->batch, p->samples - first) ||
 	    !has_samples(s, m, first))
 		return -EPROTO;
-	if (p->state[m->split] == SPLIT_LOST)
+	if (p->state[m->split] == SPLIT_LOST || m->split >= s->n_wanted)
 		return -ESTALE;
 	if (s->got[m->c])
 		return -EEXIST;
@@ -115,4 +116,35 @@ uint64_t sweep_lose(struct sweep *s, uint32_t split)
 	s->left -= lost;
 	s->n_lost += lost;
 	return lost;
+}
+
+/* Of SPLIT_OFF. */
+static uint64_t cut_any(struct sweep *s, uint64_t n)
+{
+	uint64_t got = s->splits.samples - s->left;
+
+	s->splits.samples = MIN(MAX(n, got), s->splits.samples);
+	s->left = s->splits.samples - got;
+	return s->splits.samples;
+}
+
+uint64_t sweep_cut(struct sweep *s, uint64_t n)
+{
+	struct splits *p = &s->splits;
+	uint64_t each = (uint64_t)p->batch * p->per_split;
+	uint32_t first;
+
+	if (p->mode == SPLIT_OFF)
+		return cut_any(s, n);
+	first = (uint32_t)MIN((n + each - 1) / each, s->n_wanted);
+	for (uint32_t i = first; i < s->n_wanted; i++)
+		if (s->n_got[i] || p->state[i] == SPLIT_LOST)
+			first = i + 1;
+	for (uint32_t i = first; i < s->n_wanted; i++) {
+		s->left -= splits_samples(p, i);
+		splits_done(p, i);
+		s->done[s->n_done++] = i;
+	}
+	s->n_wanted = first;
+	return MIN(first * each, p->samples);
 }

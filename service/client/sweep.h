@@ -25,7 +25,8 @@ struct sweep {
 	uint32_t *n_got;       /* batches of each split */
 	uint32_t *done;	       /* n_done splits, as they were completed */
 	uint32_t n_done;
-	uint64_t left; /* samples that are neither received nor lost */
+	uint32_t n_wanted; /* splits: the others were cut off */
+	uint64_t left;	   /* samples that are neither received nor lost */
 	uint64_t n_lost;
 };
 
@@ -37,12 +38,20 @@ int sweep_init(struct sweep *s, enum split_mode mode, uint64_t epoch,
 void sweep_fini(struct sweep *s);
 /*
  * A BATCH of this epoch: 0: it is new. -EEXIST: it came before. -ESTALE: its
- * split is lost, or the epoch is complete. -EPROTO: it is no batch of this
- * epoch.
+ * split is lost or was cut off, or the epoch is complete. -EPROTO: it is no
+ * batch of this epoch.
  */
 int sweep_batch(struct sweep *s, const struct msg *m);
 /* A split is lost, unless it was received. Returns the samples that are lost;
  * 0: none, or it is known. */
 uint64_t sweep_lose(struct sweep *s, uint32_t split);
+/*
+ * From now on the epoch has only the first `n` samples of its order, and those
+ * up to the end of the last split of which a batch came or that was lost. The
+ * splits behind them count as done: the dispatcher gives them to nobody.
+ * Returns the samples of the epoch: whole splits, or all; of SPLIT_OFF `n`, or
+ * those received.
+ */
+uint64_t sweep_cut(struct sweep *s, uint64_t n);
 
 #endif

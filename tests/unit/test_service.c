@@ -442,6 +442,67 @@ static void lost_samples_are_counted(void **state)
 	sweep_fini(&s);
 }
 
+static void what_is_cut_off_is_done(void **state)
+{
+	uint32_t order[SAMPLES];
+	struct sweep s;
+	struct made b;
+
+	(void)state;
+	/* up to the end of a split; the others are no longer to be made */
+	begin_sweep(&s, order);
+	make_batch(&b, order, 0);
+	assert_int_equal(sweep_batch(&s, &b.m), 0);
+	assert_int_equal(sweep_cut(&s, 3), 8);
+	assert_int_equal(s.left, 4);
+	assert_int_equal(s.n_done, 2);
+	assert_int_equal(s.done[0], 1);
+	assert_int_equal(s.done[1], 2);
+	make_batch(&b, order, 2);
+	assert_int_equal(sweep_batch(&s, &b.m), -ESTALE);
+	assert_int_equal(sweep_lose(&s, 1), 0);
+	make_batch(&b, order, 1);
+	assert_int_equal(sweep_batch(&s, &b.m), 0);
+	assert_int_equal(s.left, 0);
+	assert_int_equal(s.n_done, 3);
+	sweep_fini(&s);
+	/* what came stays, and with it what is before */
+	begin_sweep(&s, order);
+	make_batch(&b, order, 5);
+	assert_int_equal(sweep_batch(&s, &b.m), 0);
+	assert_int_equal(sweep_cut(&s, 0), SAMPLES);
+	assert_int_equal(s.left, SAMPLES - 3);
+	sweep_fini(&s);
+	/* what was lost stays lost */
+	begin_sweep(&s, order);
+	assert_int_equal(sweep_lose(&s, 1), 8);
+	assert_int_equal(sweep_cut(&s, 0), 16);
+	assert_int_equal(s.left, 8);
+	assert_int_equal(s.n_lost, 8);
+	sweep_fini(&s);
+}
+
+/* Where each worker makes all samples, some of any. */
+static void without_splits_the_rest_is_less(void **state)
+{
+	uint32_t order[SAMPLES] = { 0 };
+	struct sweep s;
+	struct made b;
+
+	(void)state;
+	assert_int_equal(sweep_init(&s, SPLIT_OFF, 5, order, SAMPLES, SAMPLES,
+				    BATCH, PER_SPLIT),
+			 0);
+	make_batch(&b, order, 0);
+	assert_int_equal(sweep_batch(&s, &b.m), 0);
+	assert_int_equal(sweep_cut(&s, 10), 10);
+	assert_int_equal(s.left, 6);
+	assert_int_equal(sweep_cut(&s, 0), BATCH);
+	assert_int_equal(s.left, 0);
+	assert_int_equal(sweep_batch(&s, &b.m), -ESTALE);
+	sweep_fini(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,6 +519,8 @@ int main(void)
 		cmocka_unit_test(damage_is_an_error),
 		cmocka_unit_test(each_batch_counts_once),
 		cmocka_unit_test(a_batch_of_other_samples_is_refused),
+		cmocka_unit_test(what_is_cut_off_is_done),
+		cmocka_unit_test(without_splits_the_rest_is_less),
 		cmocka_unit_test(lost_samples_are_counted),
 	};
 	char dir[] = "/tmp/gpemu-service-XXXXXX";
