@@ -18,7 +18,7 @@
 #include "service/client/client.h"
 
 struct options {
-	char *sharding;
+	char *sharding, *local;
 	uint64_t split, outstanding, wait_ns;
 };
 
@@ -43,6 +43,9 @@ static const struct conf_field fields[] = {
 	  .min = NS_PER_MS, .max = 86400. * NS_PER_S, .arg = "TIME",
 	  .help = "wall time to wait without a dispatcher, or without "
 		  "workers" },
+	{ "local", CONF_STRING, offsetof(struct options, local),
+	  .arg = "ENGINE",
+	  .help = "the engine for what --offload leaves to this process" },
 	{ 0 },
 };
 
@@ -54,6 +57,7 @@ static const struct options defaults = {
 	/* arbitrary: two for each of a few workers */
 	.outstanding = 16,
 	.wait_ns = 30 * NS_PER_S,
+	.local = (char *)"async",
 };
 
 struct service {
@@ -66,6 +70,11 @@ struct service {
 static const struct options *options_of(const void *options)
 {
 	return options ? options : &defaults;
+}
+
+static const char *local(const void *options)
+{
+	return options_of(options)->local;
 }
 
 static uint32_t n_buffers(const void *options)
@@ -131,6 +140,13 @@ static int begin(void *state, uint64_t epoch, const uint32_t *order, uint64_t n,
 	struct service *s = state;
 
 	return client_begin(s->client, epoch, order, n, err);
+}
+
+static uint64_t cut(void *state, uint64_t n)
+{
+	struct service *s = state;
+
+	return client_cut(s->client, n);
 }
 
 /* The slots of a batch that the consumer has. */
@@ -207,11 +223,13 @@ static json_t *json(void *state)
 }
 
 static const struct remote_ops remote = {
+	.local = local,
 	.n_buffers = n_buffers,
 	.buffer_bytes = client_buffer_bytes,
 	.open = open_service,
 	.close = close_service,
 	.begin = begin,
+	.cut = cut,
 	.next = next,
 	.release = release,
 	.n_ready = n_ready,

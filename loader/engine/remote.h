@@ -45,6 +45,9 @@ struct remote_batch {
 };
 
 struct remote_ops {
+	/* The engine that reads the samples which this process prepares
+	 * itself, if it does. */
+	const char *(*local)(const void *options);
 	/* Batches that may be on their way at once. */
 	uint32_t (*n_buffers)(const void *options);
 	/* Bytes of a buffer for `n` samples of `bytes` in all. */
@@ -55,6 +58,9 @@ struct remote_ops {
 	/* Begin an epoch of order[0..n). `order` stays in use. */
 	int (*begin)(void *state, uint64_t epoch, const uint32_t *order,
 		     uint64_t n, struct err *err);
+	/* From now on the epoch has only the first `n` samples of `order`, or
+	 * a few more. Returns how many. */
+	uint64_t (*cut)(void *state, uint64_t n);
 	/* Wait for a batch, until `until` at most: 1: none yet; the GPU is
 	 * idle since `idle`. -ENODATA: the epoch has no more. -ECANCELED:
 	 * stopped. Other: with a text. */

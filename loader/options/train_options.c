@@ -10,6 +10,7 @@
 #include "emu/node/cores.h"
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
+#include "loader/options/train_service.h"
 #include "net/addr.h"
 
 /* Images of ImageNet-1k's training set. Source: Russakovsky et al., "ImageNet
@@ -65,6 +66,13 @@ static int check_format(const void *object, struct err *err)
 static int check_address(const void *object, struct err *err)
 {
 	return addr_check(*(char *const *)object, err);
+}
+
+static int check_offload(const void *object, struct err *err)
+{
+	double part;
+
+	return train_offload_parse(*(char *const *)object, &part, err);
 }
 
 const struct conf_field train_fields[] = {
@@ -186,6 +194,13 @@ const struct conf_field train_fields[] = {
 	{ FIELD("service_key", CONF_STRING, service_key), .arg = "FILE",
 	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
 		  "bytes; required unless all are on this machine" },
+	{ FIELD("offload", CONF_STRING, offload), .check = check_offload,
+	  .arg = "auto|none|all|RATIO",
+	  .help = "with --loader service: the part of the batches that its "
+		  "workers prepare, 0 to 1 or 0% to 100%; auto measures "
+		  "(default all)" },
+	{ FIELD("offload_cache", CONF_STRING, offload_cache), .arg = "FILE",
+	  .help = "keep what --offload auto measures, for the same job later" },
 	{ FIELD("dump_samples", CONF_STRING, dump_samples), .arg = "FILE",
 	  .help = "write each sample that was trained on as text" },
 	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every), .arg = "N",

@@ -36,6 +36,7 @@ struct train_options {
 	uint64_t rank, world_size;
 	char *coordinate;		/* NULL: with no other jobs */
 	char *dispatcher, *service_key; /* of --loader service; NULL: none */
+	char *offload, *offload_cache;	/* the same */
 	bool together; /* resolved: the ranks run together, under MPI */
 	char *dump_samples;
 	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
@@ -77,12 +78,17 @@ extern const struct conf_field train_fields[];
 /* The parsed values of named options. */
 struct train_choice {
 	const struct engine_ops *engine;
+	/* Others make batches (--loader service), of an epoch this part;
+	 * < 0: to be measured. NULL: they make none. */
+	const struct engine_ops *remote;
+	double part;
 	const struct order_ops *order;
 	const struct batching_ops *batching;
 	const struct prep_ops *prep;
 	/* with their own options; empty for an engine outside the table */
 	struct plugin_choice loader_choice, order_choice, prep_choice;
 	struct plugin_choice batching_choice;
+	struct plugin_choice local_choice;  /* of --loader service, here */
 	struct plugin_choice format_choice; /* empty: auto */
 	enum gpu_transfer transfer;
 	enum gpus_parallel parallel;

@@ -14,6 +14,7 @@
 #include "loader/options/train_node.h"
 #include "loader/options/train_options.h"
 #include "loader/options/train_prep.h"
+#include "loader/options/train_service.h"
 
 static int check_checkpoints(const struct train_options *o, struct err *err)
 {
@@ -105,12 +106,13 @@ static int choose(const struct train_options *o, struct train_choice *ret,
 				     const struct batching_ops, plugin);
 	ret->prep = container_of(ret->prep_choice.plugin, const struct prep_ops,
 				 plugin);
-	return 0;
+	return train_service_resolve(o, ret, err);
 }
 
 void train_choice_fini(struct train_choice *c)
 {
 	plugin_choice_fini(&c->loader_choice);
+	plugin_choice_fini(&c->local_choice);
 	plugin_choice_fini(&c->order_choice);
 	plugin_choice_fini(&c->batching_choice);
 	plugin_choice_fini(&c->prep_choice);
@@ -200,45 +202,6 @@ static int check_stages(const struct train_options *o,
 	return 0;
 }
 
-/* --loader service: the workers are elsewhere. */
-static int check_service(const struct train_options *o,
-			 const struct train_choice *c, struct err *err)
-{
-	const char *why = NULL;
-
-	if (!c->engine->remote)
-		return o->dispatcher || o->service_key
-			       ? err_set(err, -EINVAL,
-					 "--dispatcher and --service-key need "
-					 "--loader service")
-			       : 0;
-	if (!o->dispatcher)
-		why = "--dispatcher HOST:PORT is required";
-	else if (o->workers || o->cores)
-		why = "the workers of the service have --workers and --cores "
-		      "of their own";
-	else if (o->superbatch > 1 || o->sort_extents)
-		why = "nothing is read here; leave out --superbatch and "
-		      "--sort-extents";
-	else if (c->batching->any_order)
-		why = "the workers make the batches; leave out --batching";
-	else if (o->coordinate)
-		why = "not with --coordinate";
-	else if (o->resume)
-		why = "the workers do not know which samples a checkpoint "
-		      "has seen; not with --resume";
-	else if (o->replay_order || c->order->by_holder)
-		why = "the workers make the order; not with --replay-order, "
-		      "nor an order that depends on this node's cache";
-	else if (!strcmp(o->pin_mode, "inline"))
-		why = "batches arrive in pinned memory; not with --pin inline";
-	else if (o->analyze)
-		why = "the stages are elsewhere; not with --analyze";
-	else if (o->simulate)
-		why = "not with --simulate";
-	return why ? err_set(err, -EINVAL, "--loader service: %s", why) : 0;
-}
-
 /* The server that came with the job's GPUs, unless others are chosen. */
 static int find_server(struct train_options *o, struct err *err)
 {
@@ -269,9 +232,9 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			err, -EINVAL,
 			"--direct on: --loader %s cannot bypass the page cache",
 			o->loader);
-	r = check_service(o, ret, err);
+	r = find_server(o, err);
 	if (r == 0)
-		r = find_server(o, err);
+		r = train_offload_check(o, ret, err);
 	if (r == 0)
 		r = train_node_resolve(o, ret, err);
 	if (r == 0)

@@ -33,6 +33,19 @@ struct delivery {
 	struct loan *loan; /* NULL: none has been made */
 };
 
+/* Count the bytes and the failures of its samples. */
+static inline void delivery_count(struct delivery *d,
+				  const struct dataset *data)
+{
+	for (uint32_t i = 0; i < d->n; i++) {
+		d->batch_bytes += d->place[i].n;
+		if (d->place[i].error < 0)
+			d->n_failed++;
+		else
+			d->bytes += data->size[d->place[i].sample];
+	}
+}
+
 static inline struct delivery delivery_of(const struct batch *b)
 {
 	return (struct delivery){

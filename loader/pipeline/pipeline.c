@@ -7,7 +7,6 @@
 
 #include "common/util.h"
 #include "loader/pipeline/pin.h"
-#include "loader/pipeline/received.h"
 
 /* Alignment of transformed samples in the batch. Source: prep.h */
 enum { ALIGN = 64, LEASE = 8 };
@@ -15,9 +14,8 @@ enum { ALIGN = 64, LEASE = 8 };
 struct pipeline {
 	struct pipeline_config c;
 	struct flow *flow;
-	struct staged *staged;	   /* NULL: no other jobs */
-	struct gather *gather;	   /* NULL: the workers' batches */
-	struct received *received; /* NULL: batches are made here */
+	struct staged *staged; /* NULL: no other jobs */
+	struct gather *gather; /* NULL: the workers' batches */
 	struct workers *workers;
 	struct pin *pin;
 	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
@@ -235,21 +233,6 @@ static int start(struct pipeline *p, struct err *err)
 	return r;
 }
 
-static int start_receiving(struct pipeline *p, struct err *err)
-{
-	const struct pipeline_config *c = &p->c;
-	const struct received_config r = { .engine = c->engine,
-					   .engine_options = c->engine_options,
-					   .service = c->service,
-					   .tick = c->tick,
-					   .batch = c->batch,
-					   .gpus = c->gpus,
-					   .pinned = c->pin,
-					   .budget = c->pin_budget };
-
-	return received_new(&r, &p->received, err);
-}
-
 int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
 		 struct err *err)
 {
@@ -261,9 +244,7 @@ int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
 	p->c = *c;
 	p->since_ns = TICK_NEVER;
 	atomic_init(&p->users, 1);
-	if (c->engine->remote)
-		r = start_receiving(p, err);
-	else if (has_workers(p))
+	if (has_workers(p))
 		r = start(p, err);
 	if (r < 0) {
 		pipeline_free(p);
@@ -280,8 +261,6 @@ void pipeline_interrupt(struct pipeline *p)
 		flow_stop(p->flow, 0, NULL);
 	if (p->pin)
 		pin_stop(p->pin);
-	if (p->received)
-		received_stop(p->received);
 }
 
 void pipeline_join(struct pipeline *p)
@@ -311,7 +290,6 @@ void pipeline_free(struct pipeline *p)
 		return;
 	pipeline_interrupt(p);
 	pipeline_join(p);
-	received_free(p->received);
 	staged_free(p->staged);
 	workers_free(p->workers);
 	leave(p);
@@ -330,8 +308,6 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 		staged_begin(p->staged, epoch, order, n);
 	else if (p->gather)
 		gather_begin(p->gather, epoch, order, n);
-	else if (p->received)
-		received_begin(p->received, epoch, order, n);
 	else if (has_workers(p))
 		flow_begin(p->flow, epoch, order, n);
 }
@@ -407,39 +383,11 @@ static void account(struct pipeline *p, uint64_t idle, struct delivery *d)
 		remember(p, d);
 }
 
-static void count_samples(const struct pipeline *p, struct delivery *d)
-{
-	for (uint32_t i = 0; i < d->n; i++) {
-		d->batch_bytes += d->place[i].n;
-		if (d->place[i].error < 0)
-			d->n_failed++;
-		else
-			d->bytes += p->c.data->size[d->place[i].sample];
-	}
-}
-
 static uint32_t n_complete(const struct pipeline *p)
 {
 	struct supply from = supply(p);
 
 	return supply_n_complete(&from);
-}
-
-/* What was lost with others does not come: the epoch ends without it. */
-static int next_received(struct pipeline *p, uint64_t idle, uint64_t until,
-			 struct delivery *ret, struct err *err)
-{
-	int r = received_next(p->received, idle, until, ret, err);
-
-	if (r == -ENODATA)
-		p->n_left = 0;
-	if (r != 0)
-		return r;
-	/* a worker of the whole dataset may send more than is left */
-	ret->n = (uint32_t)MIN(ret->n, p->n_left);
-	count_samples(p, ret);
-	p->n_left -= ret->n;
-	return 0;
 }
 
 int pipeline_next_until(struct pipeline *p, uint64_t idle, uint64_t until,
@@ -452,8 +400,6 @@ int pipeline_next_until(struct pipeline *p, uint64_t idle, uint64_t until,
 		return -ENODATA;
 	if (atomic_load(&p->interrupted))
 		return -ECANCELED;
-	if (p->received)
-		return next_received(p, idle, until, ret, err);
 	if (!has_workers(p)) {
 		*ret = (struct delivery){
 			.n = (uint32_t)MIN(p->c.batch, p->n_left),
@@ -481,7 +427,7 @@ int pipeline_next_until(struct pipeline *p, uint64_t idle, uint64_t until,
 	}
 	if (!p->staged)
 		account(p, idle, ret);
-	count_samples(p, ret);
+	delivery_count(ret, p->c.data);
 	ret->queued = queued;
 	p->n_left -= ret->n;
 	return 0;
@@ -491,8 +437,6 @@ bool pipeline_ready(struct pipeline *p)
 {
 	if (p->n_left == 0 || atomic_load(&p->interrupted))
 		return true;
-	if (p->received)
-		return received_n_ready(p->received) > 0;
 	if (!has_workers(p))
 		return true;
 	return (p->pin && !p->c.pin_inline ? pin_n_ready(p->pin)
@@ -508,9 +452,7 @@ static void release(struct pipeline *p, struct delivery *d)
 {
 	struct supply from = supply(p);
 
-	if (d->received)
-		received_release(p->received, d);
-	else if (d->pinned)
+	if (d->pinned)
 		pin_release(p->pin, d);
 	else if (d->batch)
 		supply_release(&from, d->batch);
@@ -538,7 +480,7 @@ int pipeline_lend(struct pipeline *p, struct delivery *d, struct loan **ret)
 {
 	struct loan *l;
 
-	if (!d->place || p->staged || p->received || p->c.prep->cost)
+	if (!d->place || p->staged || p->c.prep->cost)
 		return -ENOBUFS;
 	l = malloc(sizeof(*l));
 	if (!l)
@@ -572,8 +514,6 @@ void pipeline_work(struct pipeline *p, struct work *ret)
 
 uint64_t pipeline_pinned(struct pipeline *p)
 {
-	if (p->received)
-		return received_pinned(p->received);
 	if (p->pinned)
 		return pinned_most_bytes(p->pinned);
 	return p->pin ? pin_most_bytes(p->pin) : 0;
@@ -581,15 +521,8 @@ uint64_t pipeline_pinned(struct pipeline *p)
 
 struct worker_failures pipeline_failures(struct pipeline *p)
 {
-	if (p->received)
-		return received_failures(p->received);
 	if (p->staged)
 		return staged_failures(p->staged);
 	return p->workers ? workers_failures(p->workers)
 			  : (struct worker_failures){ 0 };
-}
-
-json_t *pipeline_service_json(struct pipeline *p)
-{
-	return p->received ? received_json(p->received) : NULL;
 }

@@ -13,7 +13,8 @@
  * everything here but pipeline_interrupt, pipeline_set_cores and loan_end.
  *
  * With an engine that makes batches out of nothing there are no threads and no
- * pin stage: a batch is ready on request.
+ * pin stage: a batch is ready on request. Batches that other processes make are
+ * received.h; intake.h is both.
  */
 #ifndef GPEMU_LOADER_PIPELINE_PIPELINE_H
 #define GPEMU_LOADER_PIPELINE_PIPELINE_H
@@ -24,7 +25,6 @@
 #include "loader/batching/batching.h"
 #include "loader/pipeline/delivery.h"
 #include "loader/engine/engine.h"
-#include "loader/engine/remote.h"
 #include "loader/prep/prep.h"
 #include "loader/pipeline/worker.h"
 
@@ -59,9 +59,6 @@ struct pipeline_config {
 	 * other jobs. */
 	struct staging *staging;
 	uint64_t per_epoch;
-	/* of an engine whose batches are made elsewhere: unused are `prep`,
-	 * `workers`, `queue_depth`, `superbatch`, `prefetch` */
-	const struct remote_service *service;
 };
 
 struct pipeline;
@@ -133,8 +130,8 @@ void pipeline_release(struct pipeline *p, struct delivery *d);
  * stay valid until loan_end, also after pipeline_release and pipeline_free. The
  * pipeline makes the next batches with the rest of its memory; pipeline_next
  * may wait for good if that is not enough. -ENOBUFS: there are no bytes, or
- * they are not only this batch's (a staging area, a service, emulated
- * transforms). -ENOMEM. Once for a batch.
+ * they are not only this batch's (a staging area, emulated transforms).
+ * -ENOMEM. Once for a batch.
  */
 struct loan;
 int pipeline_lend(struct pipeline *p, struct delivery *d, struct loan **ret);
@@ -155,9 +152,5 @@ void pipeline_work(struct pipeline *p, struct work *ret);
 uint64_t pipeline_pinned(struct pipeline *p);
 /* With a staging area: of the batches consumed, whoever made them. */
 struct worker_failures pipeline_failures(struct pipeline *p);
-
-/* Of an engine whose batches are made elsewhere, for the record; NULL: of
- * another, or no memory. */
-json_t *pipeline_service_json(struct pipeline *p);
 
 #endif

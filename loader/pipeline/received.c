@@ -18,7 +18,8 @@ struct received {
 	struct buffer *plain;
 	unsigned char **buffer; /* n */
 	uint32_t n;
-	int error; /* of received_begin */
+	uint64_t n_epoch, n_left; /* samples */
+	int error;		  /* of received_begin */
 	struct err err;
 	struct worker_failures failures;
 };
@@ -129,8 +130,18 @@ void received_free(struct received *r)
 void received_begin(struct received *r, uint64_t epoch, const uint32_t *order,
 		    uint64_t n)
 {
+	r->n_epoch = r->n_left = n;
 	r->err = (struct err){ 0 };
 	r->error = r->ops->begin(r->state, epoch, order, n, &r->err);
+}
+
+uint64_t received_cut(struct received *r, uint64_t n)
+{
+	uint64_t kept = r->error < 0 ? r->n_epoch : r->ops->cut(r->state, n);
+
+	r->n_left -= r->n_epoch - kept;
+	r->n_epoch = kept;
+	return kept;
 }
 
 static void count_failures(struct received *r, const struct delivery *d)
@@ -152,13 +163,18 @@ int received_next(struct received *r, uint64_t idle, uint64_t until,
 	uint32_t queued;
 	int code;
 
+	if (r->n_left == 0)
+		return -ENODATA;
 	if (r->error < 0)
 		return err_set(err, r->error, "%s", r->err.text);
 	queued = received_n_ready(r);
 	code = r->ops->next(r->state, idle, until, &b, err);
+	if (code == -ENODATA)
+		r->n_left = 0;
 	if (code != 0)
 		return code;
-	*ret = (struct delivery){ .n = b.n,
+	/* a worker of the whole dataset may send more than is left */
+	*ret = (struct delivery){ .n = (uint32_t)MIN(b.n, r->n_left),
 				  .place = b.place,
 				  .queued = queued,
 				  .complete_ns = b.arrived_ns,
@@ -166,6 +182,8 @@ int received_next(struct received *r, uint64_t idle, uint64_t until,
 				  .read_share = b.read_share,
 				  .received = b.own };
 	count_failures(r, ret);
+	delivery_count(ret, r->c.data);
+	r->n_left -= ret->n;
 	return 0;
 }
 
@@ -174,6 +192,11 @@ void received_release(struct received *r, struct delivery *d)
 	struct remote_batch b = { .n = d->n, .own = d->received };
 
 	r->ops->release(r->state, &b);
+}
+
+uint64_t received_left(const struct received *r)
+{
+	return r->n_left;
 }
 
 uint32_t received_n_ready(struct received *r)

@@ -12,7 +12,8 @@
 struct received_config {
 	const struct engine_ops *engine; /* with `remote` */
 	const void *engine_options;
-	const struct remote_service *service; /* borrowed, as is the tick */
+	const struct remote_service *service; /* borrowed, as are the next */
+	const struct dataset *data;
 	struct tick *tick;
 	uint32_t batch, gpus;
 	bool pinned;	 /* page-locked memory */
@@ -29,11 +30,16 @@ void received_free(struct received *r);
 /* As pipeline_begin; received_next reports errors. */
 void received_begin(struct received *r, uint64_t epoch, const uint32_t *order,
 		    uint64_t n);
-/* As pipeline_next_until. */
+/* As remote_ops.cut, of the epoch that has begun. */
+uint64_t received_cut(struct received *r, uint64_t n);
+/* As pipeline_next_until. What was lost with others does not come: the epoch
+ * ends without it. */
 int received_next(struct received *r, uint64_t idle, uint64_t until,
 		  struct delivery *ret, struct err *err);
 void received_release(struct received *r, struct delivery *d);
 uint32_t received_n_ready(struct received *r);
+/* Samples of the epoch that received_next has not delivered. */
+uint64_t received_left(const struct received *r);
 /* Any thread. */
 void received_stop(struct received *r);
 struct worker_failures received_failures(const struct received *r);

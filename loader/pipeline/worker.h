@@ -85,6 +85,15 @@ struct worker_failures {
 	int error;	 /* -errno of the first */
 };
 struct worker_failures workers_failures(struct workers *w);
+/* Those of `a`, then those of `b`. */
+static inline struct worker_failures
+worker_failures_sum(struct worker_failures a, struct worker_failures b)
+{
+	struct worker_failures sum = a.n ? a : b;
+
+	sum.n = a.n + b.n;
+	return sum;
+}
 
 /* Work of the workers since the last call. */
 struct work {

@@ -22,9 +22,10 @@ extern const struct prep_ops prep_none;
 static int train(struct train *t, const struct pipeline_config *c,
 		 struct err *err)
 {
+	const struct intake_config from = { .pipeline = *c };
 	struct delivery d;
 	struct gpu_step s;
-	int r = pipeline_new(c, &t->pipeline, err);
+	int r = intake_new(&from, &t->intake, err);
 
 	if (r < 0)
 		return r;
@@ -34,7 +35,7 @@ static int train(struct train *t, const struct pipeline_config *c,
 	       (r = train_step(t, &d, &s, err)) == 0)
 		;
 	r = train_end(t, r);
-	pipeline_free(t->pipeline);
+	intake_free(t->intake);
 	return r;
 }
 

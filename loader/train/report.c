@@ -97,11 +97,16 @@ static json_t *plugins_json(const struct report *r)
 {
 	const struct train_choice *c = r->choice;
 	const struct format_ops *format = r->how->format;
+	const struct plugin *loader = c->loader_choice.plugin,
+			    *local = c->local_choice.plugin;
 
 	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o}", "loader",
-		plugin_choice_json(&c->engine->plugin,
+		"{s:o, s:o*, s:o, s:o, s:o, s:o}", "loader",
+		plugin_choice_json(loader ? loader : &c->engine->plugin,
 				   c->loader_choice.options),
+		"local",
+		local ? plugin_choice_json(local, c->local_choice.options)
+		      : NULL,
 		"order",
 		plugin_choice_json(&c->order->plugin, c->order_choice.options),
 		"batching",
@@ -240,7 +245,7 @@ json_t *report_json(const struct report *r)
 		"{s:{s:s, s:s}, s:s*, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, "
 		"s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
-		"s:o, s:o?, s:O*, s:O*, s:b}",
+		"s:o, s:o?, s:O*, s:O*, s:o*, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION, "kind",
 		r->simulated ? "SIMULATED" : NULL, "command", command_json(r),
 		"config", conf_json(train_fields, o), "plugins",
@@ -261,6 +266,7 @@ json_t *report_json(const struct report *r)
 		r->resume->from, "dataset", train_data_json(r->data, r->how),
 		"sharing", device_json(r->device), "coordination",
 		coordination_json(r), "nodes", r->nodes, "service", r->service,
+		"offload", r->offload ? offload_json(r->offload) : NULL,
 		"interrupted", r->interrupted);
 }
 
@@ -574,6 +580,8 @@ void report_summary(const struct report *r, FILE *f)
 	device_summary(r->device, r->total.elapsed_ns, f);
 	coordination_summary(r, f);
 	service_summary(r->service, f);
+	if (r->offload && r->options->offload)
+		offload_summary(r->offload, f);
 	if (r->total.steps)
 		bottleneck(r, f);
 	limits(r, f);

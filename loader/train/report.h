@@ -12,6 +12,7 @@
 #include "loader/nodes/sync.h"
 #include "loader/train/resume.h"
 #include "loader/train/ceiling.h"
+#include "loader/train/offload.h"
 #include "loader/options/train_node.h"
 #include "loader/options/train_options.h"
 #include "loader/options/train_prep.h"
@@ -47,6 +48,7 @@ struct report {
 	json_t *simulated; /* the mounts of a simulation; NULL: a real run */
 	json_t *cores_set; /* of the virtual cores, when; NULL: never */
 	json_t *service;   /* of --loader service; NULL: of another */
+	const struct offload *offload; /* the same */
 	bool interrupted;
 };
 

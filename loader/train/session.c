@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "emu/node/cores.h"
 #include "loader/nodes/collect.h"
+#include "loader/train/session_offload.h"
 #include "loader/train/session_open.h"
 #include "loader/train/session_stages.h"
 
@@ -26,8 +27,9 @@ void session_init(struct session *s)
 int session_ceiling(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
+	bool needed = o->analyze || s->choice.part < 0;
 
-	if (s->report.ceiling.steps || (!o->ceiling && !o->analyze))
+	if (s->report.ceiling.steps || (!o->ceiling && !needed))
 		return 0;
 	return ceiling_measure(&s->job,
 			       (uint32_t)train_pipeline_batch(o, &s->choice),
@@ -64,40 +66,40 @@ static int analyze_first(struct session *s, struct err *err)
 		       &s->report.analysis, err);
 }
 
-static int open_pipeline(struct session *s, struct err *err)
+static int open_intake(struct session *s, struct err *err)
 {
 	struct pipeline_config c;
-	struct pipeline *p;
+	struct intake *i;
 	int r;
 
 	pthread_mutex_lock(&s->lock);
 	c = s->config;
 	pthread_mutex_unlock(&s->lock);
-	r = pipeline_new(&c, &p, err);
+	r = session_open_intake(s, &c, &i, err);
 	if (r < 0)
 		return r;
-	s->train.pipeline = p;
+	s->train.intake = i;
 	pthread_mutex_lock(&s->lock);
-	s->pipeline = p;
+	s->intake = i;
 	/* the command may have come before the pipeline existed */
 	if (s->config.cores != c.cores)
-		pipeline_set_cores(p, s->config.cores);
+		intake_set_cores(i, s->config.cores);
 	/* the interrupt may have come before the pipeline existed */
 	if (atomic_load(&s->stop))
-		pipeline_interrupt(p);
+		intake_interrupt(i);
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 
-static void close_pipeline(struct session *s)
+static void close_intake(struct session *s)
 {
-	struct pipeline *p = s->pipeline;
+	struct intake *i = s->intake;
 
 	pthread_mutex_lock(&s->lock);
-	s->pipeline = NULL;
+	s->intake = NULL;
 	pthread_mutex_unlock(&s->lock);
-	s->train.pipeline = NULL;
-	pipeline_free(p);
+	s->train.intake = NULL;
+	intake_free(i);
 }
 
 static void close_staging(struct session *s)
@@ -128,7 +130,9 @@ struct pipeline_config session_pipeline(struct session *s)
 	return (struct pipeline_config){
 		.data = &s->data,
 		.engine = s->choice.engine,
-		.engine_options = s->choice.loader_choice.options,
+		.engine_options = s->choice.local_choice.plugin
+					  ? s->choice.local_choice.options
+					  : s->choice.loader_choice.options,
 		.prep = s->choice.prep,
 		.batching = s->choice.batching,
 		.batching_options = s->choice.batching_choice.options,
@@ -150,7 +154,6 @@ struct pipeline_config session_pipeline(struct session *s)
 		.address = s->address,
 		.prep_config = &s->prep.config,
 		.cores = s->prep.cores,
-		.service = &s->service,
 	};
 }
 
@@ -162,8 +165,8 @@ int session_set_cores(struct session *s, uint32_t n, struct err *err)
 		return err_set(err, -ERANGE, "set cores: 1 to %d", CORES_MAX);
 	pthread_mutex_lock(&s->lock);
 	s->config.cores = n;
-	if (s->pipeline)
-		r = pipeline_set_cores(s->pipeline, n);
+	if (s->intake)
+		r = intake_set_cores(s->intake, n);
 	if (!s->cores_set)
 		s->cores_set = json_array();
 	json_array_append_new(s->cores_set,
@@ -229,23 +232,27 @@ int session_start(struct session *s, struct err *err)
 		r = take_commands(s, err);
 	if (r == 0)
 		r = resume_start(&s->resume, s->tick, &s->gpu, s->model, err);
+	if (r == 0 && s->choice.part < 0)
+		r = session_ceiling(s, err);
+	if (r == 0)
+		r = session_open_offload(s, session_epoch_samples(s), err);
 	if (r == 0 && !o->coordinate)
-		r = open_pipeline(s, err);
+		r = open_intake(s, err);
 	if (r == 0)
 		r = start_device(s, err);
 	if (r < 0 || !o->coordinate)
 		return r;
 	/* the others do not wait for this job until it has its GPU */
 	r = session_join_jobs(s, err);
-	return r == 0 ? open_pipeline(s, err) : r;
+	return r == 0 ? open_intake(s, err) : r;
 }
 
 void session_interrupt(struct session *s)
 {
 	pthread_mutex_lock(&s->lock);
 	atomic_store(&s->stop, true);
-	if (s->pipeline)
-		pipeline_interrupt(s->pipeline);
+	if (s->intake)
+		intake_interrupt(s->intake);
 	if (s->staging)
 		staging_stop(s->staging);
 	device_interrupt(s->device);
@@ -254,19 +261,14 @@ void session_interrupt(struct session *s)
 
 struct worker_failures session_failures(struct session *s)
 {
-	struct worker_failures f = s->failures, more = { 0 };
-
-	if (s->pipeline)
-		more = pipeline_failures(s->pipeline);
-	if (f.n == 0)
-		return more;
-	f.n += more.n;
-	return f;
+	return s->intake ? worker_failures_sum(s->failures,
+					       intake_failures(s->intake))
+			 : s->failures;
 }
 
 static uint64_t pinned_bytes(struct session *s)
 {
-	uint64_t now = s->pipeline ? pipeline_pinned(s->pipeline) : 0;
+	uint64_t now = s->intake ? intake_pinned(s->intake) : 0;
 
 	return MAX(now, s->pinned_bytes);
 }
@@ -276,8 +278,8 @@ static uint64_t pinned_bytes(struct session *s)
 /* May the mount fetch ahead? */
 static bool can_announce(const struct session *s)
 {
-	return s->choice.engine->next && !s->data.n_containers &&
-	       mount_foresees(&s->mount);
+	return s->choice.engine->next && !s->choice.remote &&
+	       !s->data.n_containers && mount_foresees(&s->mount);
 }
 
 /* To the mount, what this run has yet to read. A failure is a notice: the mount
@@ -355,6 +357,7 @@ int session_begin(struct session *s, struct err *err)
 	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
 	s->hits_known = mount_hits(&s->mount, &s->hits);
 	s->n_left = session_epoch_samples(s);
+	offload_begin(&s->offload);
 	train_begin(&s->train, epoch, s->schedule.order, s->n_left);
 	return 0;
 }
@@ -367,9 +370,11 @@ int session_next(struct session *s, uint64_t until, struct delivery *ret,
 
 	if (r == 0)
 		r = train_next(&s->train, until, ret, err);
-	if (r == 0)
-		s->n_left -= ret->n;
-	return r;
+	if (r != 0)
+		return r;
+	s->n_left -= ret->n;
+	session_offload_taken(s, ret);
+	return 0;
 }
 
 int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
@@ -387,30 +392,30 @@ int session_release(struct session *s, struct delivery *d, struct err *err)
 
 int session_lend(struct session *s, struct delivery *d, struct loan **ret)
 {
-	return pipeline_lend(s->pipeline, d, ret);
+	return intake_lend(s->intake, d, ret);
 }
 
 uint32_t session_loans(const struct session *s)
 {
-	return pipeline_loans(s->pipeline);
+	return intake_loans(s->intake);
 }
 
 static int end_epoch(struct session *s, int r)
 {
 	r = train_end(&s->train, r);
-	pipeline_work(s->pipeline, &s->account->work);
+	intake_work(s->intake, &s->account->work);
 	return r;
 }
 
 /* Drop batches that were read or are being read. */
 static int cut_short(struct session *s, struct err *err)
 {
-	pipeline_interrupt(s->pipeline);
+	intake_interrupt(s->intake);
 	end_epoch(s, -ECANCELED);
 	s->failures = session_failures(s);
 	s->pinned_bytes = pinned_bytes(s);
-	close_pipeline(s);
-	return open_pipeline(s, err);
+	close_intake(s);
+	return open_intake(s, err);
 }
 
 /* Add what the loop does not see. */
@@ -491,9 +496,10 @@ const struct report *session_report(struct session *s)
 	r->sync = s->train.sync;
 	r->data = &s->data;
 	r->how = &s->how;
-	if (s->pipeline) {
+	r->offload = s->options.dispatcher ? &s->offload : NULL;
+	if (s->intake) {
 		json_decref(r->service);
-		r->service = pipeline_service_json(s->pipeline);
+		r->service = intake_service_json(s->intake);
 	}
 	return r;
 }
@@ -522,7 +528,8 @@ int session_collect(struct session *s, struct err *err)
 void session_close(struct session *s)
 {
 	commands_free(s->commands);
-	close_pipeline(s);
+	close_intake(s);
+	session_close_offload(s);
 	close_staging(s);
 	device_close(s->device);
 	resume_close(&s->resume);

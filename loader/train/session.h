@@ -88,6 +88,8 @@ struct session {
 	FILE *step_log;
 	struct remote_service service; /* of --loader service */
 	char *job_text;
+	struct offload offload;
+	char *offload_key[3]; /* with --offload-cache: struct fastflow_key */
 	struct pipeline_config config;
 	struct train train;
 	struct account *account;  /* of the current epoch; NULL: none */
@@ -100,9 +102,9 @@ struct session {
 	uint64_t n_left; /* samples of the epoch not taken yet */
 	int ended;	 /* 0; else -errno: no epoch can begin */
 	pthread_mutex_t lock;
-	struct pipeline *pipeline; /* lock, for session_interrupt */
-	struct staging *staging;   /* the same; NULL: no other jobs */
-	atomic_bool stop;	   /* interrupted */
+	struct intake *intake;	 /* lock, for session_interrupt */
+	struct staging *staging; /* the same; NULL: no other jobs */
+	atomic_bool stop;	 /* interrupted */
 	struct turns_stages stages;
 	struct turns turns;	   /* members 0: with no other jobs */
 	struct commands *commands; /* NULL: none are taken */

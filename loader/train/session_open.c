@@ -486,7 +486,7 @@ int session_open(struct session *s, struct err *err)
 		r = set_reading(s, err);
 	if (r == 0)
 		r = session_fit_pin(s, err);
-	if (r == 0 && s->choice.engine->remote)
+	if (r == 0 && s->choice.remote)
 		r = set_service(s, err);
 	if (r == 0)
 		r = session_open_logs(s, err);

@@ -60,8 +60,8 @@ int session_can_lend(const struct session *s, bool *ret, struct err *err)
 	uint64_t bytes;
 	int r = 0;
 
-	*ret = s->choice.engine->next && !s->choice.prep->cost &&
-	       !o->coordinate;
+	*ret = s->choice.engine->next && !s->choice.remote &&
+	       !s->choice.prep->cost && !o->coordinate;
 	if (!*ret || !o->pin)
 		return 0;
 	r = session_largest_batch(s, &bytes, err);
@@ -73,6 +73,8 @@ int session_fit_pin(struct session *s, struct err *err)
 {
 	struct train_options *o = &s->options;
 	struct err *why = &s->report.unpinned;
+	/* of a service: each GPU's, and one that is received meanwhile */
+	uint64_t least = s->choice.remote ? o->gpus + 1 : 1;
 	uint64_t bytes, room;
 	int r;
 
@@ -85,16 +87,19 @@ int session_fit_pin(struct session *s, struct err *err)
 	r = session_largest_batch(s, &bytes, err);
 	if (r < 0)
 		return r;
-	if (bytes <= room) {
+	if (s->choice.remote && s->choice.engine->next)
+		least *= 2; /* intake.h */
+	if (least * bytes <= room) {
 		o->pin_budget = room;
 		return 0;
 	}
 	o->pin = false;
 	err_set(why, -ENOMEM,
-		"batches are not pinned: one takes %llu KiB and %llu KiB may "
-		"be locked; they are copied to the GPU at the pageable rate "
+		"batches are not pinned: %s %llu KiB and %llu KiB may be "
+		"locked; they are copied to the GPU at the pageable rate "
 		"(raise `ulimit -l`, or use a smaller --batch)",
-		(unsigned long long)(bytes + KIB - 1) / KIB,
+		least == 1 ? "one takes" : "the fewest take",
+		(unsigned long long)(least * bytes + KIB - 1) / KIB,
 		(unsigned long long)room / KIB);
 	if (s->tell)
 		s->tell(s->ctx, LOG_LEVEL_WARN, why->text);

@@ -14,7 +14,7 @@ static void give_back(struct train *t)
 	uint32_t i = now->given++;
 
 	tick_wait(t->tick, now->copy_end[i]);
-	pipeline_release(t->pipeline, &now->next->batch[i]);
+	intake_release(t->intake, &now->next->batch[i]);
 }
 
 static uint64_t stage(const struct tick *tick, const void *memory)
@@ -178,7 +178,7 @@ void train_begin(struct train *t, uint64_t epoch, const uint32_t *order,
 	device_begin(t->device, epoch);
 	if (t->sync)
 		sync_begin(t->sync, t->device->idle_ns);
-	pipeline_begin(t->pipeline, epoch, order, n);
+	intake_begin(t->intake, epoch, order, n);
 }
 
 /* The next batch may wait for memory that the GPUs' batches hold: release the
@@ -207,7 +207,7 @@ int train_release(struct train *t, struct delivery *d, struct err *err)
 
 	while (r == 0 && d->place && t->now.given < t->now.next->n)
 		r = give_back_early(t, err);
-	pipeline_release(t->pipeline, d);
+	intake_release(t->intake, d);
 	return r;
 }
 
@@ -217,12 +217,11 @@ int train_next(struct train *t, uint64_t until, struct delivery *ret,
 	struct train_now *now = &t->now;
 	int r = 0;
 
-	while (r == 0 && now->given < now->next->n &&
-	       !pipeline_ready(t->pipeline))
+	while (r == 0 && now->given < now->next->n && !intake_ready(t->intake))
 		r = give_back_early(t, err);
 	return r < 0 ? r
-		     : pipeline_next_until(t->pipeline, t->device->idle_ns,
-					   until, ret, err);
+		     : intake_next(t->intake, t->device->idle_ns, until, ret,
+				   err);
 }
 
 int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
@@ -230,7 +229,7 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 {
 	struct train_now *now = &t->now;
 	struct train_flight *f = now->next;
-	uint64_t left = pipeline_left(t->pipeline);
+	uint64_t left = intake_left(t->intake);
 	bool cut = device_cuts(t->gpus);
 	uint32_t i = f->n++, n = cut ? 1 : t->gpus->n;
 	int r = 0;
@@ -271,7 +270,7 @@ static void drop(struct train *t)
 	struct train_now *now = &t->now;
 
 	while (now->given < now->next->n)
-		pipeline_release(t->pipeline, &now->next->batch[now->given++]);
+		intake_release(t->intake, &now->next->batch[now->given++]);
 	now->next->n = 0;
 }
 
@@ -288,8 +287,8 @@ int train_end(struct train *t, int r)
 	tick_wait(t->tick, t->device->idle_ns);
 	observers_end(&t->observers, tick_now(t->tick));
 	if (r < 0 && r != -ENODATA) {
-		pipeline_interrupt(t->pipeline);
-		pipeline_join(t->pipeline);
+		intake_interrupt(t->intake);
+		intake_join(t->intake);
 	}
 	return r == -ENODATA ? 0 : r;
 }

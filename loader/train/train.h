@@ -24,7 +24,7 @@
 #include "emu/gpu/device.h"
 #include "loader/account/observer.h"
 #include "loader/nodes/sync.h"
-#include "loader/pipeline/pipeline.h"
+#include "loader/pipeline/intake.h"
 
 /* The batches of a step, from the first until the device has reported the
  * step. */
@@ -54,7 +54,7 @@ struct train_now {
 struct train {
 	struct tick *tick;
 	struct device *device; /* started */
-	struct pipeline *pipeline;
+	struct intake *intake;
 	struct sync *sync; /* with other nodes; NULL: there are none */
 	const struct gpus_config *gpus;
 	uint32_t batch; /* samples per step and GPU */

@@ -88,14 +88,14 @@ ended()
 	wait $t || { cat out; false; }
 }
 
-# check EXPRESSION: `r` is the record, `s` its part of the service, `times` how
-# often a sample came in an epoch
+# check EXPRESSION: `r` is the record, `s` its part of the service, `o` that of
+# the offloading, `times` how often a sample came in an epoch
 check()
 {
 	python3 - "$@" <<-'PY'
 		import collections, json, os, sys
 		r = json.load(open('r.json'))
-		s = r['service']
+		s, o = r.get('service'), r['offload']
 		times = collections.Counter(tuple(line.split()[::2])
 		    for line in open('s.txt') if line[0] != '#')
 		for what in sys.argv[1:]:
@@ -143,6 +143,109 @@ check()
 			    assert a['totals'][key] == b['totals'][key], key
 		PY
 	done
+}
+
+@test "offload: each sample once, a part here and a part there" {
+	dispatcher
+	worker 1
+	worker 2
+	# of 38 batches
+	while read -r part there; do
+		train -e 3 --offload "$part"
+		check "len(times) == 3 * 301" "set(times.values()) == {1}" \
+			"o['batches_received'] == 3 * $there" \
+			"o['batches_local'] == 3 * (38 - $there)" \
+			"o['mode'] == 'given' and o['measured'] is None" \
+			"not s or s['batches'] == 3 * $there"
+	done <<-'END'
+		none 0
+		0.25 10
+		50% 19
+		all 38
+	END
+	for loader in static,split=3,local=sync dynamic,local=threads off; do
+		train -e 2 --offload .7 --workers 2 --loader "service:sharding=$loader" \
+			--pin off
+		check "r['totals']['samples'] == 602" "o['batches_received'] == 2 * 27"
+		[ $loader = off ] || check "set(times.values()) == {1}"
+	done
+	# with several GPUs, whose steps have a batch for each
+	train --gpus 3 --offload .5
+	check "set(times.values()) == {1}" "len(times) == 301" \
+		"r['totals']['steps'] == 13"
+}
+
+@test "offload: kill -9 of a worker, SIGTERM to the trainer" {
+	dispatcher
+	worker 1
+	worker 2
+	start -e 2 --offload .6
+	kill -9 "${w[2]}"
+	ended
+	check "set(times.values()) == {1}" "s['workers_gone'] == 1" \
+		"len(times) == 602 - sum(x['samples'] for x in s['lost'])" \
+		"o['batches_local'] == 2 * 15"
+	start -e 9 --offload .6
+	kill -TERM "$t"
+	wait "$t" || true
+	check "r['interrupted'] and set(times.values()) == {1}"
+}
+
+@test "offload: auto measures here and there, decides, and need not do so again" {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
+	# 200 batches; 2 cores prepare 500 samples/s, far less than the GPU takes
+	mkdir many
+	for ((i = 0; i < 1600; i++)); do echo $i >"many/$i"; done
+	echo '{name: p, source: test, verified: false, sample: {kind: const, value: 4ms}}' >p.yaml
+	auto=(--data many --prep emulated --prep-profile p.yaml --image-size 8
+		--loader service:split=2 --offload auto)
+	dispatcher
+	worker 1 --cores 2
+	train "${auto[@]}" --cores 2 -e 2 --offload-cache kept.json >out
+	check "len(times) == 3200" "set(times.values()) == {1}" \
+		"o['mode'] == 'auto' and not o['measured']['from_cache']" \
+		"abs(o['measured']['local_samples_per_s'] / 500 - 1) < .15" \
+		"abs(o['measured']['remote_samples_per_s'] / 500 - 1) < .15" \
+		"3.5 < o['measured']['prep_cpu_ms'] < 6" \
+		"o['measured']['receive_cpu_ms'] < 2" \
+		"o['measured']['workers'] == 1" ".4 < o['part'] < .6" \
+		"abs(o['batches_received'] - 50 - 300 * o['part']) < 8"
+	grep "^Offloaded: .* % of the batches, the GPU is faster" out
+	part=$(python3 -c 'import json; print(json.load(open("r.json"))["offload"]["part"])')
+	train "${auto[@]}" --cores 2 --offload-cache kept.json
+	check "set(times.values()) == {1}" "o['measured']['from_cache']" \
+		"abs(o['part'] - $part) < 1e-6" \
+		"o['batches_received'] == round(200 * o['part'])"
+	# another number of cores is another profile; enough of them need no service
+	train "${auto[@]}" --cores 64 --offload-cache kept.json
+	check "set(times.values()) == {1}" "not o['measured']['from_cache']" \
+		"o['part'] == 0 and o['batches_received'] == 0" \
+		"o['measured']['remote_samples_per_s'] == 0"
+}
+
+@test "offload: what cannot be done ends with a reason" {
+	for wrong in 2 -0.1 101% some; do
+		run -2 train --offload "$wrong"
+		[[ $output == *"--offload '$wrong': auto, none, all, or a part"* ]]
+	done
+	run -2 "$TRAIN" --data data --offload .5
+	[[ $output == *"--offload needs --loader service"* ]]
+	run -2 train --offload .5 --offload-cache x
+	[[ $output == *"--offload-cache: only --offload auto measures"* ]]
+	run -1 train --offload auto
+	[[ $output == *"measures on 2 x 50 steps, and the first epoch has 38"* ]]
+	run -2 train --offload .5 --loader service:local=null
+	[[ $output == *"--loader service: local: null reads no samples"* ]]
+	run -2 train --offload .5 --loader service:local=what
+	[[ $output == *"--loader service: local: unknown engine 'what'"* ]]
+	run -2 train --offload .5 --resume --checkpoint-dir c
+	[[ $output == *"not with --resume"* ]]
+	run -2 train --offload auto --gpu-server nowhere
+	[[ $output == *"--offload auto: other jobs use the GPU"* ]]
+	# no dispatcher is there, and none is needed
+	train --offload none --workers 2
+	check "set(times.values()) == {1}" "s is None" \
+		"r['plugins']['local']['name'] == 'async'"
 }
 
 @test "service: static splits, and off: each worker all of it" {
