@@ -14,6 +14,7 @@ struct delivery {
 	uint32_t n_failed;
 	uint64_t bytes;	      /* of the files, without failed samples */
 	uint64_t batch_bytes; /* bytes that the device copies */
+	uint64_t longest;     /* bytes of the largest file among them */
 	uint32_t queued;      /* batches ready at the time of the request */
 	const struct place *place; /* n; NULL from the engine `null` */
 	uint64_t complete_ns;	   /* the workers completed it */

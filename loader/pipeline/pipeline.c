@@ -410,11 +410,14 @@ static void account(struct pipeline *p, uint64_t idle, struct delivery *d)
 static void count_samples(const struct pipeline *p, struct delivery *d)
 {
 	for (uint32_t i = 0; i < d->n; i++) {
+		uint64_t size = p->c.data->size[d->place[i].sample];
+
 		d->batch_bytes += d->place[i].n;
+		d->longest = MAX(d->longest, size);
 		if (d->place[i].error < 0)
 			d->n_failed++;
 		else
-			d->bytes += p->c.data->size[d->place[i].sample];
+			d->bytes += size;
 	}
 }
 

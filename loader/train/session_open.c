@@ -252,6 +252,9 @@ static void set_train(struct session *s)
 		.gpus = &s->node.gpus,
 		.batch = (uint32_t)o->batch,
 		.pinned = o->pin,
+		.pad = { .multiple = o->pad_multiple,
+			 .length = o->sequence_length,
+			 .token_bytes = s->data.token_bytes },
 	};
 	observers_add(&t->observers, &observe_account, &s->observed);
 	if (s->timeline.trace)
