@@ -142,7 +142,7 @@ static int step(struct gpemu_gpu *g, uint32_t samples, struct err *err)
 	struct device_batch b = { .samples = samples,
 				  .bytes = samples * bytes,
 				  .ready_ns = tick_now(g->tick) };
-	struct device_part part[GPUS_MAX];
+	struct device_part part[GPUS_MAX] = { 0 };
 	bool whole = g->node.gpus.parallel == GPUS_DP;
 	uint32_t n = g->node.gpus.n;
 	struct gpu_step copy;

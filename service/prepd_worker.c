@@ -22,6 +22,7 @@ struct options {
 	struct cli_common common;
 	char *dispatcher, *listen, *advertise, *key, *nic, *data, *loader;
 	uint64_t workers, cores, queue_depth, prefetch, timeout_ns, drain_ns;
+	uint64_t share_window;
 	double time_scale;
 };
 
@@ -73,6 +74,10 @@ static const struct conf_field fields[] = {
 	{ FIELD("prefetch", CONF_UINT, prefetch), .max = 4096, .arg = "N",
 	  .help = "batches that are kept ready per thread or virtual core; 0 "
 		  "(default): as gpemu-train" },
+	{ FIELD("share_window", CONF_SIZE, share_window), .min = 1, .max = 1e15,
+	  .arg = "SIZE",
+	  .help = "batches that are kept for the trainers that share a job: a "
+		  "slower one skips what is older (default 256M)" },
 	{ FIELD("timeout", CONF_DURATION, timeout_ns), .arg = "TIME",
 	  .min = NS_PER_MS, .max = 3600. * NS_PER_S,
 	  .help = "a message that takes longer ends its connection (default "
@@ -193,6 +198,7 @@ static int run(const struct options *o)
 		.listen = &listen,
 		.address = o->advertise ? o->advertise : o->listen,
 		.timeout_ns = o->timeout_ns,
+		.window_bytes = o->share_window,
 		.options = { .data = o->data,
 			     .loader = o->loader,
 			     .workers = o->workers,
@@ -223,6 +229,8 @@ int prepd_worker_main(int argc, char **argv)
 	struct options o = { .dispatcher = strdup("127.0.0.1:7070"),
 			     .listen = strdup("127.0.0.1:7071"),
 			     .loader = strdup("async"),
+			     /* arbitrary: tens of batches of images */
+			     .share_window = 256 << 20,
 			     .timeout_ns = 10 * NS_PER_S,
 			     .drain_ns = 30 * NS_PER_S,
 			     .time_scale = 1 };

@@ -79,6 +79,9 @@ struct device_batch {
 struct device_part {
 	uint32_t samples;
 	uint64_t bytes;
+	/* by so much its sequences are shorter than the model's, as a share of
+	 * them; local GPUs only */
+	double shorter;
 };
 
 struct device_step {

@@ -166,6 +166,13 @@ void device_vary(const struct device_job *j, struct rng *rng,
 	p->optimizer_ns = (uint64_t)((double)p->optimizer_ns * x);
 }
 
+/* The optimiser takes as long for any batch. */
+static void shorten(struct gpus_part *p, double shorter)
+{
+	p->forward_ns -= (uint64_t)((double)p->forward_ns * shorter);
+	p->backward_ns -= (uint64_t)((double)p->backward_ns * shorter);
+}
+
 static void submit_with_nodes(struct local *l, const struct gpus_part *cost)
 {
 	struct device *d = &l->device;
@@ -191,6 +198,7 @@ static void local_submit(struct device *d, const struct device_part *part,
 	for (uint32_t i = 0; i < d->job.gpus->n; i++) {
 		cost[i] =
 			device_part_of(&d->job, part[i].samples, part[i].bytes);
+		shorten(&cost[i], part[i].shorter);
 		device_vary(&d->job, &l->rng[i], &cost[i]);
 		l->used += part[i].samples > 0;
 	}

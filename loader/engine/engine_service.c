@@ -18,9 +18,14 @@
 #include "service/client/client.h"
 
 struct options {
-	char *sharding, *local;
+	char *sharding; /* NULL: dynamic, or off where trainers share a job */
+	char *job, *local;
 	uint64_t split, outstanding, wait_ns;
+	uint64_t consumers, consumer, bucket;
 };
+
+/* The rank. */
+#define OWN_RANK UINT64_MAX
 
 static int check_sharding(const void *object, struct err *err)
 {
@@ -36,6 +41,20 @@ static const struct conf_field fields[] = {
 		  "a fixed part each, or all samples each" },
 	{ "split", CONF_UINT, offsetof(struct options, split), .min = 1,
 	  .max = 65536, .arg = "N", .help = "batches of a split" },
+	{ "job", CONF_STRING, offsetof(struct options, job), .arg = "NAME",
+	  .help = "share the batches of all trainers with this job name: each "
+		  "is made once" },
+	{ "consumers", CONF_UINT, offsetof(struct options, consumers), .min = 1,
+	  .max = PREPD_CONSUMERS, .arg = "N",
+	  .help = "coordinated reads: in a round each of N trainers gets a "
+		  "batch of its own, all of the same length" },
+	{ "consumer", CONF_UINT, offsetof(struct options, consumer),
+	  .max = PREPD_CONSUMERS - 1, .arg = "I",
+	  .help = "which of them this one is, from 0 (default: its rank)" },
+	{ "bucket", CONF_UINT, offsetof(struct options, bucket), .min = 1,
+	  .max = 1 << 30, .arg = "N",
+	  .help = "of coordinated reads: lengths up to a multiple of N tokens, "
+		  "or bytes, are the same (default: all are)" },
 	{ "outstanding", CONF_UINT, offsetof(struct options, outstanding),
 	  .min = 1, .max = 4096, .arg = "N",
 	  .help = "batches that may be on their way, over all workers" },
@@ -50,7 +69,6 @@ static const struct conf_field fields[] = {
 };
 
 static const struct options defaults = {
-	.sharding = (char *)"dynamic",
 	/* arbitrary: little is lost with a worker, and a request is rarer than
 	 * a batch */
 	.split = 4,
@@ -58,6 +76,7 @@ static const struct options defaults = {
 	.outstanding = 16,
 	.wait_ns = 30 * NS_PER_S,
 	.local = (char *)"async",
+	.consumer = OWN_RANK,
 };
 
 struct service {
@@ -94,6 +113,50 @@ static void close_service(void *state)
 	free(s);
 }
 
+static bool one_job(const void *options)
+{
+	return options_of(options)->job;
+}
+
+/* Do batches hold any samples, not those of a split? */
+static bool any_samples(const struct options *o)
+{
+	return o->job || o->consumers;
+}
+
+static uint64_t consumer_of(const struct options *o, uint64_t rank)
+{
+	if (o->consumer != OWN_RANK)
+		return o->consumer;
+	return o->consumers > 1 ? MIN(rank, PREPD_CONSUMERS) : 0;
+}
+
+static enum split_mode mode_of(const struct options *o)
+{
+	if (o->sharding)
+		return (enum split_mode)WORD_FIND(split_modes, "sharding",
+						  o->sharding, NULL);
+	return any_samples(o) ? SPLIT_OFF : SPLIT_DYNAMIC;
+}
+
+static int check_share(const struct options *o, const struct client_config *c,
+		       struct err *err)
+{
+	const char *why = NULL;
+
+	if (any_samples(o) && c->mode != SPLIT_OFF)
+		why = "job= and consumers= have batches of any samples; "
+		      "leave out sharding=";
+	else if (!o->consumers && (o->bucket || o->consumer != OWN_RANK))
+		why = "consumer= and bucket= need consumers=";
+	else if (o->consumers > 1 && !o->job)
+		why = "the consumers need a job in common: job=NAME";
+	else if (o->consumers && c->consumer >= o->consumers)
+		why = "consumer= (default: the rank) must be less than "
+		      "consumers=";
+	return why ? err_set(err, -EINVAL, "--loader service: %s", why) : 0;
+}
+
 static int open_service(const struct remote_config *c, void **ret,
 			struct err *err)
 {
@@ -105,8 +168,14 @@ static int open_service(const struct remote_config *c, void **ret,
 		.nic_bytes_per_s = c->service->nic_bytes_per_s,
 		.nic_latency_ns = c->service->nic_latency_ns,
 		.definition = c->service->job,
-		.mode = (enum split_mode)WORD_FIND(split_modes, "sharding",
-						   o->sharding, NULL),
+		.job = o->job,
+		.share = { .how = o->consumers ? SHARE_ROUNDS
+				  : o->job     ? SHARE_WINDOW
+					       : SHARE_NONE,
+			   .consumers = (uint32_t)o->consumers,
+			   .bucket = o->bucket },
+		.consumer = (uint32_t)consumer_of(o, c->service->rank),
+		.mode = mode_of(o),
 		.batch = c->batch,
 		.per_split = (uint32_t)o->split,
 		.n_samples = c->service->n_samples,
@@ -115,9 +184,13 @@ static int open_service(const struct remote_config *c, void **ret,
 		.n_buffers = c->n_buffers,
 		.buffer_bytes = c->buffer_bytes,
 	};
-	struct service *s = calloc(1, sizeof(*s));
-	int r = -ENOMEM;
+	struct service *s;
+	int r = check_share(o, &config, err);
 
+	if (r < 0)
+		return r;
+	r = -ENOMEM;
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_set(err, r, "out of memory");
 	s->batch = c->batch;
@@ -224,6 +297,7 @@ static json_t *json(void *state)
 
 static const struct remote_ops remote = {
 	.local = local,
+	.one_job = one_job,
 	.n_buffers = n_buffers,
 	.buffer_bytes = client_buffer_bytes,
 	.open = open_service,

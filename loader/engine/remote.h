@@ -9,6 +9,7 @@
 #define GPEMU_LOADER_ENGINE_REMOTE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -20,6 +21,7 @@ struct remote_service {
 	const char *address;	/* HOST:PORT */
 	const char *key;	/* a file; NULL: none */
 	const char *job;	/* definition of the samples, for the others */
+	uint64_t rank;		/* of this process among several */
 	uint64_t n_samples;	/* of the dataset */
 	uint64_t most_bytes;	/* of a batch's samples */
 	double nic_bytes_per_s; /* the emulated card; 0: no limit */
@@ -48,6 +50,8 @@ struct remote_ops {
 	/* The engine that reads the samples which this process prepares
 	 * itself, if it does. */
 	const char *(*local)(const void *options);
+	/* Do all ranks take part in one job, of all samples? */
+	bool (*one_job)(const void *options);
 	/* Batches that may be on their way at once. */
 	uint32_t (*n_buffers)(const void *options);
 	/* Bytes of a buffer for `n` samples of `bytes` in all. */

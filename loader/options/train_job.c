@@ -31,7 +31,8 @@ static void set_path(json_t *j, const char *key, const char *path)
 		json_object_set_new(j, key, json_string(absolute));
 }
 
-json_t *train_job_json(const struct train_options *o, const struct dataset *d)
+json_t *train_job_json(const struct train_options *o, const struct dataset *d,
+		       bool all_ranks)
 {
 	json_auto_t *all = conf_json(train_fields, o);
 	json_t *some = json_object();
@@ -46,6 +47,10 @@ json_t *train_job_json(const struct train_options *o, const struct dataset *d)
 
 		if (value)
 			json_object_set(some, keys[i], value);
+	}
+	if (all_ranks) {
+		json_object_del(some, "rank");
+		json_object_del(some, "world_size");
 	}
 	set_path(some, "data", o->data);
 	if (o->prep_profile && profile_is_path(o->prep_profile))

@@ -40,6 +40,12 @@ int train_model_resolve(struct train_options *o, struct err *err)
 
 	if (WORD_FIND(optimizers, "--optimizer", o->optimizer, err) < 0)
 		return -EINVAL;
+	if (o->pad_multiple &&
+	    (!n || o->simulate || !strcmp(o->parallel, "fsdp")))
+		return err_set(err, -EINVAL,
+			       "--pad-multiple needs --sequence-length, and "
+			       "samples; not with --simulate, nor --parallel "
+			       "fsdp");
 	/* a simulation reads no tokens; the model's variant is the same */
 	if (!n || o->simulate)
 		return 0;

@@ -19,6 +19,7 @@ static int check_server(const struct train_options *o, struct err *err)
 			   : o->inference		  ? "--inference"
 			   : o->prep_gpu		  ? "--prep-gpu"
 			   : o->accumulate > 1		  ? "--accumulate"
+			   : o->pad_multiple		  ? "--pad-multiple"
 			   : !strcmp(o->parallel, "fsdp") ? "--parallel fsdp"
 			   : strcmp(o->jitter, "off")	  ? "--jitter"
 							  : NULL;

@@ -92,6 +92,11 @@ const struct conf_field train_fields[] = {
 	  .max = 1 << 24, .arg = "N",
 	  .help = "tokens of a sample: the model's :seqN, windows of the "
 		  "tokens in --data; 0: none" },
+	{ FIELD("pad_multiple", CONF_UINT, pad_multiple), .max = 1 << 24,
+	  .arg = "N",
+	  .help = "pad the samples of a batch to its longest, up to a multiple "
+		  "of N tokens, and train for that long; 0: to "
+		  "--sequence-length" },
 	{ FIELD("precision", CONF_STRING, precision), .check = precision_check,
 	  .arg = "fp32|tf32|amp|fp16|bf16|fp8",
 	  .help = "the model's table in that precision; bytes of its gradients "

@@ -20,6 +20,7 @@ struct train_options {
 	char *precision; /* NULL: as the model's table, and fp32 */
 	char *optimizer;
 	uint64_t sequence_length; /* tokens; 0: not given */
+	uint64_t pad_multiple;	  /* tokens; 0: to sequence_length */
 	char *format, *index;
 	uint64_t scan_threads;		   /* 0: a default */
 	uint64_t batch, epochs, max_steps; /* max_steps 0: all */

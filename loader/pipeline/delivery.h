@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/util.h"
 #include "emu/gpu/pinned.h"
 #include "loader/pipeline/flow.h"
 
@@ -14,6 +15,7 @@ struct delivery {
 	uint32_t n_failed;
 	uint64_t bytes;	      /* of the files, without failed samples */
 	uint64_t batch_bytes; /* bytes that the device copies */
+	uint64_t longest;     /* bytes of the largest file among them */
 	uint32_t queued;      /* batches ready at the time of the request */
 	const struct place *place; /* n; NULL from the engine `null` */
 	uint64_t complete_ns;	   /* the workers completed it */
@@ -33,16 +35,19 @@ struct delivery {
 	struct loan *loan; /* NULL: none has been made */
 };
 
-/* Count the bytes and the failures of its samples. */
+/* Count the bytes and the failures of its samples, find the longest. */
 static inline void delivery_count(struct delivery *d,
 				  const struct dataset *data)
 {
 	for (uint32_t i = 0; i < d->n; i++) {
+		uint64_t size = data->size[d->place[i].sample];
+
 		d->batch_bytes += d->place[i].n;
+		d->longest = MAX(d->longest, size);
 		if (d->place[i].error < 0)
 			d->n_failed++;
 		else
-			d->bytes += data->size[d->place[i].sample];
+			d->bytes += size;
 	}
 }
 

@@ -532,6 +532,8 @@ static void service_summary(const json_t *s, FILE *f)
 {
 	const json_t *stall = json_object_get(s, "stall_s");
 	json_int_t lost = json_integer_value(json_object_get(s, "splits_lost"));
+	json_int_t skipped =
+		json_integer_value(json_object_get(s, "batches_skipped"));
 
 	if (!s)
 		return;
@@ -546,6 +548,11 @@ static void service_summary(const json_t *s, FILE *f)
 	if (lost)
 		fprintf(f, "%lld splits were lost with their workers.\n",
 			(long long)lost);
+	if (skipped)
+		fprintf(f,
+			"%lld batches of the shared job had left the workers' "
+			"windows before this trainer read them.\n",
+			(long long)skipped);
 }
 
 void report_summary(const struct report *r, FILE *f)

@@ -252,6 +252,9 @@ static void set_train(struct session *s)
 		.gpus = &s->node.gpus,
 		.batch = (uint32_t)o->batch,
 		.pinned = o->pin,
+		.pad = { .multiple = o->pad_multiple,
+			 .length = o->sequence_length,
+			 .token_bytes = s->data.token_bytes },
 	};
 	observers_add(&t->observers, &observe_account, &s->observed);
 	if (s->timeline.trace)
@@ -436,7 +439,10 @@ static int set_service(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
 	const struct node_profile *node = &s->node.profile;
-	json_auto_t *job = train_job_json(o, &s->data);
+	json_auto_t *job =
+		train_job_json(o, &s->data,
+			       s->choice.engine->remote->one_job(
+				       s->choice.loader_choice.options));
 	uint64_t bytes;
 	int r = session_largest_batch(s, &bytes, err);
 
@@ -447,6 +453,7 @@ static int set_service(struct session *s, struct err *err)
 		.address = o->dispatcher,
 		.key = o->service_key,
 		.job = s->job_text,
+		.rank = o->rank,
 		.n_samples = s->data.n,
 		.most_bytes = bytes,
 	};

@@ -50,6 +50,20 @@ static int copy(struct train *t, uint32_t gpu, uint32_t i, uint32_t samples,
 	return 0;
 }
 
+/* By how much the step's sequences are shorter than the model's. */
+static double shorter(const struct train *t)
+{
+	const struct train_pad *p = &t->pad;
+	uint64_t inputs, padded;
+
+	if (!p->multiple || !p->token_bytes || !t->now.longest)
+		return 0;
+	/* the last token is a label */
+	inputs = MAX(t->now.longest / p->token_bytes, 2) - 1;
+	padded = (inputs + p->multiple - 1) / p->multiple * p->multiple;
+	return 1 - (double)MIN(padded, p->length) / (double)p->length;
+}
+
 /* Each GPU's part of a step whose batches are all there. Copies a shared batch
  * to its GPUs now. */
 static int share_out(struct train *t, struct device_part *part, struct err *err)
@@ -65,6 +79,7 @@ static int share_out(struct train *t, struct device_part *part, struct err *err)
 					      : 0;
 
 		part[i].samples = samples;
+		part[i].shorter = shorter(t);
 		part[i].bytes = now->bytes * samples / now->samples;
 		if (f->even && samples && !device_cuts(t->gpus))
 			r = copy(t, i, f->n - 1, samples, part[i].bytes, err);
@@ -78,7 +93,7 @@ static void turn(struct train_now *now)
 	now->next = &now->flight[now->next == &now->flight[0]];
 	now->next->n = 0;
 	now->given = now->samples = 0;
-	now->bytes = 0;
+	now->bytes = now->longest = 0;
 }
 
 static int step(struct train *t, struct err *err)
@@ -241,6 +256,7 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	f->batch[i] = *d;
 	now->samples += d->n;
 	now->bytes += d->batch_bytes;
+	now->longest = MAX(now->longest, d->longest);
 	now->copy_end[i] = 0;
 	now->stalls = (struct stalls){ 0 };
 	now->last = (struct gpu_step){ 0 };

@@ -34,6 +34,15 @@ struct train_flight {
 	bool even; /* the step has less than a batch for each GPU */
 };
 
+/* Sequences are padded to the longest of their step, up to a multiple of so
+ * many tokens, and a step takes so much less: its computation is taken to be
+ * proportional to its tokens, the optimiser to be as long. */
+struct train_pad {
+	uint64_t multiple; /* 0: to the model's */
+	uint64_t length;   /* the model's, in tokens */
+	uint32_t token_bytes;
+};
+
 /* The current epoch. */
 struct train_now {
 	uint64_t epoch, n_done; /* steps reported */
@@ -44,6 +53,7 @@ struct train_now {
 	uint32_t given;		     /* batches released */
 	uint32_t samples;	     /* samples of its batches */
 	uint64_t bytes;		     /* bytes of these samples */
+	uint64_t longest;	     /* bytes of the largest file of them */
 	uint64_t copy_end[GPUS_MAX]; /* to each GPU; 0: copy not started */
 	struct place *kept;	     /* slots of batches released early */
 	/* the last reported step, and its data wait */
@@ -59,6 +69,7 @@ struct train {
 	const struct gpus_config *gpus;
 	uint32_t batch; /* samples per step and GPU */
 	bool pinned;	/* batches come from page-locked memory */
+	struct train_pad pad;
 	struct observers observers;
 	struct train_now now;
 };

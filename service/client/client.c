@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "common/json.h"
 #include "common/units.h"
@@ -65,6 +66,23 @@ static void refused(void *ctx)
  * card */
 #define TIMEOUT_NS (10 * NS_PER_S)
 
+/* Nobody else has it. */
+static uint64_t random_number(void)
+{
+	unsigned char bytes[SEAL_NONCE];
+	uint64_t n;
+
+	seal_nonce(bytes);
+	memcpy(&n, bytes, sizeof(n));
+	return n | 1; /* 0 is none */
+}
+
+/* The same for all trainers. */
+static uint64_t number_of(const char *name)
+{
+	return XXH3_64bits(name, strlen(name)) | 1;
+}
+
 static int open_loop(struct client *c, struct err *err)
 {
 	struct loop_config l = {
@@ -84,7 +102,11 @@ static int open_loop(struct client *c, struct err *err)
 				   .tick = c->c.tick,
 				   .access = &c->access,
 				   .shelf = &c->shelf,
+				   .trainer = random_number(),
+				   .share = c->c.share,
+				   .consumer = c->c.consumer,
 				   .scale = tick_scale(c->c.tick) };
+	c->links.job = c->c.job ? number_of(c->c.job) : c->links.trainer;
 	links_init(&c->links);
 	c->desk = (struct desk){
 		.links = &c->links,
@@ -100,17 +122,6 @@ static int open_loop(struct client *c, struct err *err)
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
-/* Nobody else has it. */
-static uint64_t random_job(void)
-{
-	unsigned char bytes[SEAL_NONCE];
-	uint64_t job;
-
-	seal_nonce(bytes);
-	memcpy(&job, bytes, sizeof(job));
-	return job | 1; /* 0 is none */
-}
-
 int client_new(const struct client_config *config, struct client **ret,
 	       struct err *err)
 {
@@ -122,6 +133,7 @@ int client_new(const struct client_config *config, struct client **ret,
 	c->c = *config;
 	r = shelf_init(&c->shelf, config->tick, config->buffer,
 		       config->n_buffers, config->buffer_bytes);
+	c->shelf.by_rounds = config->share.how == SHARE_ROUNDS;
 	c->definition = strdup(config->definition);
 	if (r < 0 || !c->definition)
 		r = err_set(err, -ENOMEM, "out of memory");
@@ -138,7 +150,6 @@ int client_new(const struct client_config *config, struct client **ret,
 		nic_limit(c->access.nic, config->nic_bytes_per_s,
 			  config->nic_latency_ns);
 		r = open_loop(c, err);
-		c->links.job = random_job();
 	}
 	if (r == 0) {
 		r = loop_start(c->loop);
@@ -231,9 +242,9 @@ json_t *client_json(struct client *c)
 	json_t *j;
 
 	loop_bytes(c->loop, &in, &out);
-	j = json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "dispatcher",
-		      json_bytes(c->c.dispatcher), "sharding",
-		      split_modes[c->c.mode], "split_batches",
+	j = json_pack("{s:o, s:o?, s:s, s:I, s:I, s:I, s:I, s:I}", "dispatcher",
+		      json_bytes(c->c.dispatcher), "job", json_bytes(c->c.job),
+		      "sharding", split_modes[c->c.mode], "split_batches",
 		      (json_int_t)c->c.per_split, "buffers",
 		      (json_int_t)c->c.n_buffers, "dispatcher_lost",
 		      (json_int_t)lost, "bytes_received", (json_int_t)in,

@@ -24,7 +24,11 @@ struct client_config {
 	double nic_bytes_per_s; /* the emulated card; 0: no limit */
 	uint64_t nic_latency_ns;
 	const char *definition; /* for the workers */
-	enum split_mode mode;
+	/* the job's name, where trainers share it; NULL: they do not */
+	const char *job;
+	struct share share;
+	uint32_t consumer;    /* of rounds: its number */
+	enum split_mode mode; /* of a job that is shared: off */
 	uint32_t batch, per_split;
 	uint64_t n_samples; /* of the dataset */
 	uint64_t wait_ns;   /* wall: no longer without dispatcher or workers */

@@ -44,10 +44,15 @@ static void tell_job(struct desk *d)
 				 .role = (uint8_t)d->mode,
 				 .count = d->batch,
 				 .split = d->per_split,
+				 .share = d->links->share.how,
+				 .a = d->links->share.bucket,
+				 .b = d->links->share.consumers,
+				 .c = d->brought,
 				 .rest = d->definition,
 				 .n_rest = strlen(d->definition) };
 
 	put(d, &job);
+	d->brought = true;
 	d->turn = 0;
 	d->n_told = 0;
 }
@@ -124,6 +129,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 			links_remove(d->links, m.id);
 		return 0;
 	case PREPD_FAILED: links_failed(d->links, m.id, text); return 0;
+	case PREPD_EPOCH: return links_take_turns(d->links, &m);
 	case PREPD_LOST:
 		shelf_lose(d->links->shelf, m.epoch, m.split, m.id);
 		return 0;
@@ -136,6 +142,8 @@ static uint64_t fill(struct conn *c, uint64_t now)
 	struct desk *d = c->user;
 	struct msg hello = { .type = PREPD_HELLO,
 			     .role = PREPD_TRAINER,
+			     .id = d->links->trainer,
+			     .count = d->links->consumer,
 			     .job = d->links->job };
 
 	if (!d->greeted) {

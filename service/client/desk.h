@@ -15,13 +15,13 @@ struct desk {
 	const struct addr *dispatcher;
 	const char *definition;
 	enum split_mode mode;
-	uint32_t batch, per_split;
+	uint32_t batch, per_split; /* links has how it is shared */
 	/* emulated: no longer without the dispatcher; the loop's time-out */
 	uint64_t wait_ns, timeout_ns;
 	/* private */
 	struct conn *conn; /* NULL: not now */
 	struct outbox out;
-	bool greeted, welcome, dropped;
+	bool greeted, welcome, brought, dropped; /* brought: the job, once */
 	uint64_t dial_at, backoff_ns, gone_since, beat_at, beat_ns;
 	uint64_t turn;	 /* of the shelf, that it was told of */
 	uint32_t n_told; /* splits that are done */

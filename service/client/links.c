@@ -10,15 +10,20 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "net/wire.h"
 #include "service/proto/outbox.h"
 
 /* Wall times. arbitrary: a lost connection is back soon */
 #define LEAST_BACKOFF_NS (50 * NS_PER_MS)
 #define MOST_BACKOFF_NS (1 * NS_PER_S)
 
+/* It makes no rounds. */
+#define NO_SLOT UINT32_MAX
+
 struct link_worker {
 	struct links *all;
 	uint64_t id;
+	uint32_t slot; /* whose turn it is in rounds */
 	struct addr at;
 	struct conn *conn; /* NULL: not now */
 	struct outbox out;
@@ -30,6 +35,10 @@ struct link_worker {
 	struct shelf_buffer *reserved;
 	uint64_t n_reserved;
 	bool empty; /* it has no more */
+	/* of a job that is shared: the worker's next batch, by its own count,
+	 * and whether none came over this connection yet */
+	uint64_t next_index;
+	bool fresh;
 	/* the message that arrives: a batch, or one that is only a head */
 	struct shelf_buffer *receiving;
 	unsigned char small[PREPD_HEAD + SEAL_TAG];
@@ -103,6 +112,29 @@ static struct link_worker *next_worker(struct links *l)
 	return NULL;
 }
 
+/* The first round that was not granted to the worker. */
+static uint64_t round_of(const struct link_worker *w)
+{
+	return (w->next_index + w->upto - w->have) * w->all->n_slots + w->slot;
+}
+
+/* The worker that makes the first round that was not granted; NULL: it is not
+ * there, and no later one helps. */
+static struct link_worker *next_round(struct links *l)
+{
+	struct link_worker *w, *first = NULL;
+	uint32_t n = 0;
+
+	DL_FOREACH (l->first, w) {
+		if (w->slot == NO_SLOT)
+			continue;
+		n++;
+		if (!first || round_of(w) < round_of(first))
+			first = w;
+	}
+	return n && n == l->n_slots && may_have(first) ? first : NULL;
+}
+
 /* What was received, so that the worker may reuse its memory, and granted. */
 static void tell(struct links *l)
 {
@@ -113,7 +145,8 @@ static void tell(struct links *l)
 				 .job = l->job,
 				 .epoch = l->epoch,
 				 .a = w->have,
-				 .b = w->upto };
+				 .b = w->upto,
+				 .c = w->next_index };
 
 		if (!w->greeted ||
 		    (w->told_have == w->have && w->told_upto == w->upto))
@@ -124,20 +157,35 @@ static void tell(struct links *l)
 	}
 }
 
-/* Grant all free buffers, by turns. */
+static uint64_t n_granted(const struct links *l)
+{
+	const struct link_worker *w;
+	uint64_t n = 0;
+
+	DL_FOREACH (l->first, w) {
+		n += w->upto - w->have;
+	}
+	return n;
+}
+
+/* Grant the free buffers that the epoch needs, by turns. */
 static void grant(struct links *l)
 {
+	uint64_t granted = n_granted(l);
 	struct link_worker *w;
 	struct shelf_buffer *b;
 
-	while (shelf_is_open(l->shelf) && (b = shelf_reserve(l->shelf))) {
-		w = next_worker(l);
+	while (shelf_needs(l->shelf, granted) &&
+	       (b = shelf_reserve(l->shelf))) {
+		w = l->share.how == SHARE_ROUNDS ? next_round(l)
+						 : next_worker(l);
 		if (!w) {
 			shelf_free(l->shelf, b);
 			break;
 		}
 		push(w, b);
 		w->upto++;
+		granted++;
 	}
 	tell(l);
 }
@@ -160,6 +208,35 @@ static unsigned char *apart(struct conn *c, size_t n)
 	return w->receiving->bytes;
 }
 
+/*
+ * Of a job that is shared: m->c is the number of the batch in its worker's
+ * count, and of a round becomes that of all. Batches that were dropped are
+ * missing in it. A worker that begins anew, as the job is new to it, counts
+ * from 0.
+ */
+static int take_place(struct link_worker *w, struct msg *m, uint64_t now)
+{
+	struct links *l = w->all;
+	bool again = m->c < w->next_index;
+	bool rounds = l->share.how == SHARE_ROUNDS;
+
+	if (l->share.how == SHARE_NONE)
+		return 0;
+	if (rounds ? w->slot == NO_SLOT || m->c != w->next_index
+		   : again && !w->fresh)
+		return -EPROTO;
+	pthread_mutex_lock(&l->lock);
+	if (w->next_index && !again)
+		l->n_skipped += m->c - w->next_index;
+	pthread_mutex_unlock(&l->lock);
+	w->next_index = m->c + 1;
+	w->fresh = false;
+	l->awaited_since = now;
+	if (rounds)
+		m->c = m->c * l->n_slots + w->slot;
+	return 0;
+}
+
 static int take_batch(struct link_worker *w, const struct msg *m, size_t n,
 		      uint64_t now)
 {
@@ -173,6 +250,8 @@ static int take_batch(struct link_worker *w, const struct msg *m, size_t n,
 	if (m->epoch == l->epoch && m->a != w->have++)
 		r = -EPROTO;
 	w->upto = MAX(w->upto, w->have); /* of one that failed */
+	if (r == 0)
+		r = take_place(w, &b->m, now);
 	if (r == 0)
 		r = shelf_put(l->shelf, b);
 	pthread_mutex_lock(&l->lock);
@@ -212,10 +291,12 @@ static uint64_t fill(struct conn *c, uint64_t now)
 	struct link_worker *w = c->user;
 	struct msg hello = { .type = PREPD_HELLO,
 			     .role = PREPD_READER,
+			     .id = w->all->trainer,
+			     .count = w->all->consumer,
 			     .job = w->all->job };
 
 	if (!w->greeted) {
-		w->greeted = true;
+		w->greeted = w->fresh = true;
 		w->backoff_ns = emulated(w->all, LEAST_BACKOFF_NS);
 		/* the worker says nothing before a READ */
 		conn_trust(c, w->all->shelf->bytes - SEAL_TAG);
@@ -282,6 +363,41 @@ static struct link_worker *find(const struct links *l, uint64_t id)
 	return w;
 }
 
+static uint32_t slot_of(const struct links *l, uint64_t id)
+{
+	for (uint32_t i = 0; i < l->n_slots; i++)
+		if (l->slot[i] == id)
+			return i;
+	return NO_SLOT;
+}
+
+int links_take_turns(struct links *l, const struct msg *m)
+{
+	struct wire wire = { .at = m->rest, .left = m->n_rest };
+	uint32_t n = (uint32_t)(m->n_rest / 8);
+	_cleanup_free_ uint64_t *slot = calloc(n + 1, sizeof(*slot));
+	struct link_worker *w;
+
+	if (l->share.how != SHARE_ROUNDS)
+		return -EPROTO;
+	if (!slot)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		slot[i] = wire_get(&wire, 8);
+	if (l->slot &&
+	    (n != l->n_slots || memcmp(slot, l->slot, n * sizeof(*slot)) != 0))
+		shelf_fail(l->shelf, -EIO,
+			   "the workers of this job's rounds are others now");
+	if (l->slot)
+		return 0;
+	l->slot = TAKE_PTR(slot);
+	l->n_slots = n;
+	DL_FOREACH (l->first, w) {
+		w->slot = slot_of(l, w->id);
+	}
+	return 0;
+}
+
 static void forget(struct links *l, struct link_worker *w)
 {
 	if (l->turn == w)
@@ -299,6 +415,7 @@ void links_fini(struct links *l)
 {
 	while (l->first)
 		forget(l, l->first);
+	free(l->slot);
 	pthread_mutex_destroy(&l->lock);
 }
 
@@ -320,6 +437,7 @@ void links_add(struct links *l, uint64_t id, const char *address)
 	}
 	w->all = l;
 	w->id = id;
+	w->slot = slot_of(l, id);
 	w->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
 	outbox_init(&w->out);
 	pthread_mutex_lock(&l->lock);
@@ -335,6 +453,10 @@ void links_remove(struct links *l, uint64_t id)
 	if (!w)
 		return;
 	log_warn("worker %s is gone", w->at.text);
+	if (w->slot != NO_SLOT)
+		shelf_fail(l->shelf, -EIO,
+			   "worker %s, which makes rounds, is gone",
+			   w->at.text);
 	/* `ended` is called later: the worker waits for it */
 	w->failed = true;
 	w->id = 0;
@@ -357,12 +479,14 @@ void links_failed(struct links *l, uint64_t id, const char *why)
 		 why);
 	w->failed = true;
 	return_buffers(w);
+	if (w->slot != NO_SLOT)
+		shelf_fail(l->shelf, -EIO, "worker %s", l->unfit.text);
 }
 
 /* --- rounds --------------------------------------------------------------- */
 
 /* Batches have numbers from 0 again. */
-static void turn_epoch(struct links *l)
+static void turn_epoch(struct links *l, uint64_t now)
 {
 	struct link_worker *w;
 	bool turned;
@@ -374,6 +498,7 @@ static void turn_epoch(struct links *l)
 	pthread_mutex_unlock(&l->shelf->lock);
 	if (!turned)
 		return;
+	l->awaited_since = now;
 	DL_FOREACH (l->first, w) {
 		return_buffers(w);
 		w->have = w->upto = w->told_have = w->told_upto = 0;
@@ -391,13 +516,29 @@ static uint64_t dial(struct link_worker *w, uint64_t now)
 	return w->conn ? TICK_NEVER : w->dial_at;
 }
 
+/* Another consumer that asks for no more rounds would be awaited for good.
+ * Returns when it is too late. */
+static uint64_t await_round(struct links *l, uint64_t now, uint64_t wait_ns)
+{
+	if (l->share.how != SHARE_ROUNDS || !shelf_is_open(l->shelf))
+		return TICK_NEVER;
+	if (!n_granted(l))
+		l->awaited_since = now;
+	if (now < l->awaited_since + wait_ns)
+		return l->awaited_since + wait_ns;
+	shelf_fail(l->shelf, -ETIMEDOUT,
+		   "no round came: does each of the %u consumers run?",
+		   l->share.consumers);
+	return TICK_NEVER;
+}
+
 uint64_t links_round(struct links *l, uint64_t now, uint64_t wait_ns)
 {
 	uint64_t due = TICK_NEVER, until;
 	struct link_worker *w, *after;
 	bool alone = true, able = false, unfit = false;
 
-	turn_epoch(l);
+	turn_epoch(l, now);
 	DL_FOREACH_SAFE (l->first, w, after) {
 		uint64_t at = dial(w, now);
 
@@ -409,6 +550,8 @@ uint64_t links_round(struct links *l, uint64_t now, uint64_t wait_ns)
 			forget(l, w);
 	}
 	grant(l);
+	until = await_round(l, now, wait_ns);
+	due = MIN(due, until);
 	if (!alone || !shelf_is_open(l->shelf)) {
 		l->alone_since = now;
 		return due;
@@ -439,9 +582,10 @@ int links_json(struct links *l, json_t *into)
 					   (json_int_t)w->n_batches, "bytes",
 					   (json_int_t)w->n_bytes));
 	}
-	j = json_pack("{s:o, s:I, s:I, s:o}", "workers", workers,
+	j = json_pack("{s:o, s:I, s:I, s:I, s:o}", "workers", workers,
 		      "workers_added", (json_int_t)l->n_added, "workers_gone",
-		      (json_int_t)l->n_gone, "connections",
+		      (json_int_t)l->n_gone, "batches_skipped",
+		      (json_int_t)l->n_skipped, "connections",
 		      ends_json(&l->ends));
 	pthread_mutex_unlock(&l->lock);
 	return j && json_object_update(into, j) == 0 ? 0 : -ENOMEM;

@@ -46,17 +46,38 @@ static void push_free(struct shelf *s, struct shelf_buffer *b)
 	s->free = b;
 }
 
+/* May the consumer take the first one? */
+static bool is_next(const struct shelf *s)
+{
+	return s->ready && (!s->by_rounds || s->ready->m.c == s->round);
+}
+
 static struct shelf_buffer *pop_ready(struct shelf *s)
 {
 	struct shelf_buffer *b = s->ready;
 
-	if (!b)
+	if (!is_next(s))
 		return NULL;
 	s->ready = b->next;
 	if (!s->ready)
 		s->ready_end = &s->ready;
 	s->n_ready--;
+	s->round += s->by_rounds;
 	return b;
+}
+
+static void push_ready(struct shelf *s, struct shelf_buffer *b)
+{
+	struct shelf_buffer **at = s->ready_end;
+
+	if (s->by_rounds)
+		for (at = &s->ready; *at && (*at)->m.c < b->m.c;)
+			at = &(*at)->next;
+	b->next = *at;
+	*at = b;
+	if (!b->next)
+		s->ready_end = &b->next;
+	s->n_ready++;
 }
 
 /* --- epochs --------------------------------------------------------------- */
@@ -167,10 +188,7 @@ int shelf_put(struct shelf *s, struct shelf_buffer *b)
 	s->n_late += r == -ESTALE;
 	if (r == 0) {
 		s->n_batches++;
-		b->next = NULL;
-		*s->ready_end = b;
-		s->ready_end = &b->next;
-		s->n_ready++;
+		push_ready(s, b);
 		pthread_cond_signal(&s->changed);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -199,14 +217,32 @@ void shelf_lose(struct shelf *s, uint64_t epoch, uint32_t split,
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Under the lock. */
+static bool is_open(const struct shelf *s)
+{
+	return s->begun && !s->closing && s->sweep.left > 0;
+}
+
 bool shelf_is_open(struct shelf *s)
 {
 	bool open;
 
 	pthread_mutex_lock(&s->lock);
-	open = s->begun && !s->closing && s->sweep.left > 0;
+	open = is_open(s);
 	pthread_mutex_unlock(&s->lock);
 	return open;
+}
+
+bool shelf_needs(struct shelf *s, uint64_t on_their_way)
+{
+	const struct splits *p = &s->sweep.splits;
+	bool needs;
+
+	pthread_mutex_lock(&s->lock);
+	needs = is_open(s) && (p->mode != SPLIT_OFF ||
+			       on_their_way * p->batch < s->sweep.left);
+	pthread_mutex_unlock(&s->lock);
+	return needs;
 }
 
 bool shelf_is_closing(struct shelf *s)
@@ -319,7 +355,7 @@ uint32_t shelf_n_ready(struct shelf *s)
 	uint32_t n;
 
 	pthread_mutex_lock(&s->lock);
-	n = s->n_ready;
+	n = is_next(s) ? s->n_ready : 0;
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
@@ -353,14 +389,15 @@ int shelf_json(struct shelf *s, json_t *into)
 	json_auto_t *j = NULL;
 
 	pthread_mutex_lock(&s->lock);
-	j = json_pack("{s:{s:f, s:f, s:f}, s:I, s:I, s:I, s:I, s:o}", "stall_s",
-		      "network", seconds(s->stalls.network), "worker",
-		      seconds(s->stalls.worker), "dispatcher",
+	j = json_pack("{s:{s:f, s:f, s:f}, s:I, s:I, s:I, s:I, s:I, s:o}",
+		      "stall_s", "network", seconds(s->stalls.network),
+		      "worker", seconds(s->stalls.worker), "dispatcher",
 		      seconds(s->stalls.dispatcher), "batches",
 		      (json_int_t)s->n_batches, "batches_twice",
 		      (json_int_t)s->n_twice, "batches_late",
-		      (json_int_t)s->n_late, "splits_lost",
-		      (json_int_t)s->n_lost, "lost", lost_json(s));
+		      (json_int_t)s->n_late, "rounds", (json_int_t)s->round,
+		      "splits_lost", (json_int_t)s->n_lost, "lost",
+		      lost_json(s));
 	pthread_mutex_unlock(&s->lock);
 	return j && json_object_update(into, j) == 0 ? 0 : -ENOMEM;
 }

@@ -58,6 +58,9 @@ struct shelf {
 	/* the consumer's time between batches, without its waits */
 	uint64_t taken_ns, busy_ns, n_busy; /* taken_ns 0: none in this epoch */
 	uint64_t n_batches, n_twice, n_late;
+	/* coordinated reads: batches are taken by m.c, their round; the next */
+	bool by_rounds;
+	uint64_t round;
 	struct shelf_lost lost[SHELF_LOST];
 	uint64_t n_lost; /* splits */
 };
@@ -98,6 +101,9 @@ void shelf_lose(struct shelf *s, uint64_t epoch, uint32_t split,
 		uint64_t worker);
 /* Is there anything left of the epoch? */
 bool shelf_is_open(struct shelf *s);
+/* Does it need more than the batches that are on their way? Without splits it
+ * is complete with any; what comes later would be for nobody. */
+bool shelf_needs(struct shelf *s, uint64_t on_their_way);
 bool shelf_is_closing(struct shelf *s);
 void shelf_closed(struct shelf *s);
 
@@ -117,8 +123,8 @@ uint32_t shelf_n_ready(struct shelf *s);
 /* Emulated ns that the consumer takes for a batch if it never waits; 0: not
  * known yet. */
 uint64_t shelf_target(struct shelf *s);
-/* Into a record: "stall_s", "batches", "twice", "late", "lost", "lost_splits".
- * -ENOMEM. */
+/* Into a record: "stall_s", "batches", "batches_twice", "batches_late",
+ * "rounds", "splits_lost", "lost". -ENOMEM. */
 int shelf_json(struct shelf *s, json_t *into);
 
 #endif

@@ -36,12 +36,52 @@ struct job *book_epoch(const struct book *b, uint64_t job, uint64_t epoch)
 	return j && j->begun && j->epoch == epoch ? j : NULL;
 }
 
+/* Trainers that share have batches, and no splits. */
+static bool share_fits(const struct msg *m)
+{
+	switch (m->share) {
+	case SHARE_NONE: return !m->a && !m->b;
+	case SHARE_WINDOW: return !m->a && !m->b && m->role == SPLIT_OFF;
+	case SHARE_ROUNDS:
+		return m->b && m->b <= PREPD_CONSUMERS && m->role == SPLIT_OFF;
+	default: return false;
+	}
+}
+
+bool book_job_fits(const struct msg *m)
+{
+	return m->role < SPLIT_MODES && m->job && m->count && m->split &&
+	       share_fits(m);
+}
+
+struct msg book_job_msg(const struct job *j)
+{
+	return (struct msg){ .type = PREPD_JOB,
+			     .job = j->id,
+			     .role = (uint8_t)j->mode,
+			     .count = j->batch,
+			     .split = j->per_split,
+			     .share = j->share.how,
+			     .a = j->share.bucket,
+			     .b = j->share.consumers,
+			     .rest = j->definition,
+			     .n_rest = strlen(j->definition) };
+}
+
+bool book_job_equals(const struct job *j, const struct msg *m)
+{
+	return m->job == j->id && m->role == j->mode && m->count == j->batch &&
+	       m->split == j->per_split && m->share == j->share.how &&
+	       m->a == j->share.bucket && m->b == j->share.consumers &&
+	       m->n_rest == strlen(j->definition) &&
+	       !memcmp(m->rest, j->definition, m->n_rest);
+}
+
 static int add_job(struct book *b, const struct msg *e)
 {
 	struct job *j;
 
-	if (book_find(b, e->job) || e->role >= SPLIT_MODES || !e->job ||
-	    !e->count || !e->split)
+	if (book_find(b, e->job) || !book_job_fits(e))
 		return -EPROTO;
 	if (b->n == BOOK_JOBS)
 		return -ENOSPC;
@@ -52,6 +92,8 @@ static int add_job(struct book *b, const struct msg *e)
 			   .mode = (enum split_mode)e->role,
 			   .batch = e->count,
 			   .per_split = e->split,
+			   .share = { (enum share_how)e->share, (uint32_t)e->b,
+				      e->a },
 			   .definition = msg_text(e) };
 	if (!j->definition) {
 		free(j);
@@ -185,13 +227,7 @@ static int dump_job(const struct job *j, put_fn put, void *ctx)
 	const struct splits *s = &j->splits;
 	_cleanup_free_ unsigned char *slots = malloc(s->n_slots * 8 + 1);
 	unsigned char *at = slots;
-	struct msg job = { .type = PREPD_JOB,
-			   .job = j->id,
-			   .role = (uint8_t)j->mode,
-			   .count = j->batch,
-			   .split = j->per_split,
-			   .rest = j->definition,
-			   .n_rest = strlen(j->definition) };
+	struct msg job = book_job_msg(j);
 	struct msg epoch = { .type = PREPD_EPOCH,
 			     .job = j->id,
 			     .epoch = j->epoch,

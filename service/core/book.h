@@ -25,16 +25,15 @@
 enum { BOOK_JOBS = 64 };
 
 struct job {
-	uint64_t id; /* chosen by its trainer, at random */
+	uint64_t id; /* chosen by its trainers: at random, or by a name */
 	enum split_mode mode;
 	uint32_t batch, per_split;
+	struct share share;
 	char *definition;
 	bool begun; /* it is in an epoch */
 	uint64_t epoch;
 	struct splits splits;
-	/* the dispatcher's; NULL: the trainer is not connected */
-	void *trainer;
-	uint64_t gone_at; /* since then */
+	uint64_t gone_at; /* the dispatcher's: no trainer since then */
 	/* of a batch: that the trainer takes for it, and its workers, of which
 	 * some may be gone; emulated ns, 0: not known */
 	uint64_t target_ns;
@@ -52,6 +51,12 @@ void book_fini(struct book *b);
 struct job *book_find(const struct book *b, uint64_t job);
 /* Its epoch; NULL: it is not in this one. */
 struct job *book_epoch(const struct book *b, uint64_t job, uint64_t epoch);
+/* Is the JOB message one that can be done? */
+bool book_job_fits(const struct msg *m);
+/* A JOB message; its definition is the job's. */
+struct msg book_job_msg(const struct job *j);
+/* Does the JOB message say the same as the job? */
+bool book_job_equals(const struct job *j, const struct msg *m);
 /* -EPROTO: the event does not fit; -ENOSPC: too many jobs; -ENOMEM. */
 int book_apply(struct book *b, const struct msg *event);
 /* The events that lead to this book. < 0 from `put` ends it. */

@@ -28,18 +28,17 @@ int splits_init(struct splits *s, enum split_mode mode, uint64_t samples,
 		uint32_t n_slots)
 {
 	uint64_t n = splits_count(mode, samples, batch, per_split);
+	bool no_splits = mode == SPLIT_OFF;
 
 	*s = (struct splits){ .mode = mode,
 			      .samples = samples,
 			      .batch = batch,
 			      .per_split = per_split };
-	if (mode == SPLIT_OFF)
-		return 0;
-	if (n == 0 || n > SPLITS_MOST)
+	if (!no_splits && (n == 0 || n > SPLITS_MOST))
 		return -EINVAL;
-	s->n_slots = mode == SPLIT_STATIC ? n_slots : 0;
-	s->state = calloc(n, sizeof(*s->state));
-	s->owner = calloc(n, sizeof(*s->owner));
+	s->n_slots = mode == SPLIT_DYNAMIC ? 0 : n_slots;
+	s->state = calloc(n + no_splits, sizeof(*s->state));
+	s->owner = calloc(n + no_splits, sizeof(*s->owner));
 	s->slot = calloc(MAX(s->n_slots, 1), sizeof(*s->slot));
 	s->next = calloc(MAX(s->n_slots, 1), sizeof(*s->next));
 	if (!s->state || !s->owner || !s->slot || !s->next)

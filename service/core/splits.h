@@ -41,7 +41,7 @@ struct splits {
 	uint32_t n;
 	uint8_t *state;	 /* n: enum split_state */
 	uint64_t *owner; /* n: the worker it was assigned to */
-	uint64_t *slot;	 /* n_slots: static: the workers */
+	uint64_t *slot;	 /* n_slots: the workers of static ones, or of rounds */
 	uint32_t *next;	 /* n_slots, or 1: none below it is free */
 	uint32_t n_slots;
 	uint32_t n_done, n_lost;
@@ -51,8 +51,8 @@ struct splits {
  * than SPLITS_MOST: too many. */
 uint64_t splits_count(enum split_mode mode, uint64_t samples, uint32_t batch,
 		      uint32_t per_split);
-/* `slot`: the workers of SPLIT_STATIC, copied. -EINVAL (splits_count), -ENOMEM.
- * Free with splits_fini, failed or not. */
+/* `slot`: the workers of SPLIT_STATIC, or of rounds, copied. -EINVAL
+ * (splits_count), -ENOMEM. Free with splits_fini, failed or not. */
 int splits_init(struct splits *s, enum split_mode mode, uint64_t samples,
 		uint32_t batch, uint32_t per_split, const uint64_t *slot,
 		uint32_t n_slots);

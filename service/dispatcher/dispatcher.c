@@ -26,10 +26,12 @@ static int take_hello(struct guest *g, const struct msg *m, uint64_t now)
 	state_tell(g, &welcome);
 	if (m->role == PREPD_WORKER) {
 		r = workers_add(g, m, now);
-	} else if (m->role == PREPD_TRAINER && m->job) {
+	} else if (m->role == PREPD_TRAINER && m->job && m->id) {
 		conn_await(g->conn, true, now);
 		g->role = PREPD_TRAINER;
 		g->id = m->job;
+		g->trainer = m->id;
+		g->consumer = m->count;
 	} else {
 		r = -EPROTO;
 	}
@@ -67,15 +69,12 @@ static void ended(struct conn *c, int why)
 {
 	struct guest *g = c->user;
 	struct dispatcher *d = g->d;
+	struct job *j = g->joined ? book_find(&d->book, g->id) : NULL;
 
 	ends_count(&d->counts.ends, why);
-	for (uint32_t i = 0; i < d->book.n; i++) {
-		if (d->book.job[i]->trainer != g)
-			continue;
-		d->book.job[i]->trainer = NULL;
-		d->book.job[i]->gone_at = tick_now(d->c.tick);
-	}
 	DL_DELETE(d->guests, g);
+	if (j && !state_has_trainers(d, j->id))
+		j->gone_at = tick_now(d->c.tick);
 	outbox_fini(&g->out);
 	free(g);
 }

@@ -2,6 +2,7 @@
 #include "service/dispatcher/scaler.h"
 
 #include <inttypes.h>
+#include <utlist.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -75,13 +76,19 @@ void scaler_cost(struct dispatcher *d, uint64_t job, uint64_t worker,
 	estimate_all(d);
 }
 
-void scaler_target(struct dispatcher *d, uint64_t job, uint64_t ns)
+void scaler_target(struct guest *trainer, uint64_t ns)
 {
-	struct job *j = book_find(&d->book, job);
+	struct dispatcher *d = trainer->d;
+	struct job *j = book_find(&d->book, trainer->id);
+	const struct guest *g;
 
 	if (!j)
 		return;
-	j->target_ns = ns;
+	trainer->target_ns = j->target_ns = ns;
+	DL_FOREACH (d->guests, g) {
+		if (g->joined && g->id == j->id && g->target_ns)
+			j->target_ns = MIN(j->target_ns, g->target_ns);
+	}
 	estimate_all(d);
 }
 

@@ -8,10 +8,11 @@
 
 #include "service/dispatcher/state.h"
 
-/* A worker takes `ns` for a batch of the job, a trainer `ns` to use one. */
+/* A worker takes `ns` for a batch of the job, a trainer `ns` to use one; of
+ * several the fastest counts. */
 void scaler_cost(struct dispatcher *d, uint64_t job, uint64_t worker,
 		 uint64_t ns);
-void scaler_target(struct dispatcher *d, uint64_t job, uint64_t ns);
+void scaler_target(struct guest *trainer, uint64_t ns);
 /* Before each round: tell the fleet. */
 void scaler_round(struct dispatcher *d);
 

@@ -70,15 +70,32 @@ struct guest *state_find(struct dispatcher *d, enum msg_role role, uint64_t id)
 	return NULL;
 }
 
-static struct msg job_msg(const struct job *j)
+/* Does the guest read the job? One that is ending does not. */
+static bool is_trainer(const struct guest *g, uint64_t job)
 {
-	return (struct msg){ .type = PREPD_JOB,
-			     .job = j->id,
-			     .role = (uint8_t)j->mode,
-			     .count = j->batch,
-			     .split = j->per_split,
-			     .rest = j->definition,
-			     .n_rest = strlen(j->definition) };
+	return g->joined && g->id == job && !g->conn->why;
+}
+
+void state_tell_trainers(struct dispatcher *d, uint64_t job,
+			 const struct msg *m)
+{
+	struct guest *g;
+
+	DL_FOREACH (d->guests, g) {
+		if (is_trainer(g, job))
+			state_tell(g, m);
+	}
+}
+
+bool state_has_trainers(const struct dispatcher *d, uint64_t job)
+{
+	const struct guest *g;
+
+	DL_FOREACH (d->guests, g) {
+		if (is_trainer(g, job))
+			return true;
+	}
+	return false;
 }
 
 struct msg state_epoch_msg(const struct job *j)
@@ -93,7 +110,7 @@ struct msg state_epoch_msg(const struct job *j)
 void state_tell_job(struct guest *worker, const struct job *j)
 {
 	const struct splits *s = &j->splits;
-	struct msg m = job_msg(j);
+	struct msg m = book_job_msg(j);
 
 	state_tell(worker, &m);
 	if (!j->begun)
@@ -110,16 +127,16 @@ void state_tell_job(struct guest *worker, const struct job *j)
 }
 
 /* `worker` 0: of all. */
-void state_tell_lost(const struct job *j, uint64_t worker)
+void state_tell_lost(struct dispatcher *d, const struct job *j, uint64_t worker)
 {
 	const struct splits *s = &j->splits;
 	struct msg m = { .type = PREPD_LOST, .job = j->id, .epoch = j->epoch };
 
-	for (m.split = 0; j->trainer && m.split < s->n; m.split++) {
+	for (m.split = 0; m.split < s->n; m.split++) {
 		m.id = s->owner[m.split];
 		if (s->state[m.split] == SPLIT_LOST &&
 		    (!worker || m.id == worker))
-			state_tell(j->trainer, &m);
+			state_tell_trainers(d, j->id, &m);
 	}
 }
 
@@ -147,7 +164,7 @@ int state_lose(struct dispatcher *d, uint64_t job, uint64_t worker)
 	for (uint32_t i = 0; r == 0 && i < d->book.n; i++) {
 		after += d->book.job[i]->splits.n_lost;
 		if (!job || d->book.job[i]->id == job)
-			state_tell_lost(d->book.job[i], worker);
+			state_tell_lost(d, d->book.job[i], worker);
 	}
 	if (r == 0 && after > before) {
 		d->counts.lost += after - before;

@@ -25,6 +25,12 @@ struct guest {
 	enum msg_role role; /* 0: it has not said HELLO */
 	uint64_t id;	    /* of the worker, or of the trainer's job */
 	bool left;	    /* a worker that may end: nothing it says counts */
+	/* a trainer: its number, the consumer that it is, whether it brought
+	 * its job, and emulated ns in which it would use a batch, 0: unknown */
+	uint64_t trainer;
+	uint32_t consumer;
+	bool joined;
+	uint64_t target_ns;
 	struct guest *prev, *next;
 };
 
@@ -63,11 +69,16 @@ struct guest *state_find(struct dispatcher *d, enum msg_role role, uint64_t id);
 void state_tell(struct guest *g, const struct msg *m);
 void state_tell_all(struct dispatcher *d, enum msg_role role,
 		    const struct msg *m);
+/* The trainers that are connected and have brought this job; are there any? */
+void state_tell_trainers(struct dispatcher *d, uint64_t job,
+			 const struct msg *m);
+bool state_has_trainers(const struct dispatcher *d, uint64_t job);
 struct msg state_epoch_msg(const struct job *j);
 /* A worker that is connected again may have missed its splits. */
 void state_tell_job(struct guest *worker, const struct job *j);
 /* To the trainer of the job; `worker` 0: of all. */
-void state_tell_lost(const struct job *j, uint64_t worker);
+void state_tell_lost(struct dispatcher *d, const struct job *j,
+		     uint64_t worker);
 struct msg state_task_msg(const struct registered *w, bool there);
 
 #endif

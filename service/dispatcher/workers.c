@@ -136,15 +136,13 @@ static int give_splits(struct guest *g, const struct msg *m, bool leaving)
 static int take_failure(struct guest *g, const struct msg *m)
 {
 	struct dispatcher *d = g->d;
-	struct job *j = book_find(&d->book, m->job);
 	struct msg why = *m;
 
 	why.id = g->id;
-	if (!j)
+	if (!book_find(&d->book, m->job))
 		return 0;
-	if (j->trainer)
-		state_tell(j->trainer, &why);
-	return state_lose(d, j->id, g->id);
+	state_tell_trainers(d, m->job, &why);
+	return state_lose(d, m->job, g->id);
 }
 
 int workers_message(struct guest *g, const struct msg *m, uint64_t now)

@@ -11,8 +11,9 @@
  *	w worker, d dispatcher, t trainer; what the fields are
  *
  *	HELLO	w>d	role WORKER, id: this process; rest: its address
- *		t>d	role TRAINER, job
- *		t>w	role READER, job
+ *		t>d	role TRAINER, id: this trainer, job, count: its number
+ *			among the consumers of rounds, from 0
+ *		t>w	role READER, the same
  *	WELCOME	d>w t	a: within so many wall ns a message must come; count:
  *			1: it knows this worker, 0: it does not
  *	REFUSE	any	rest: why; the connection is then closed
@@ -20,8 +21,12 @@
  *			that a worker takes to make it, and a trainer to use it
  *			if it never waits; 0: unknown; returned as it is
  *	JOB	t>d>w	job, role: enum split_mode, count: samples of a batch,
- *			split: batches of a split; rest: definition
+ *			split: batches of a split; share: enum share_how; of
+ *			rounds also a: the width of a bucket, b: consumers; c:
+ *			this trainer has 1 brought it before, 0 not; rest:
+ *			definition
  *	EPOCH	t>d>w	job, epoch, a: its samples
+ *		d>t	of rounds: rest: their workers by turns, u64 each
  *	WANT	w>d	job, epoch, count: splits
  *	SPLIT	d>w	job, epoch, split
  *	NONE	d>w	job, epoch: there are no more splits
@@ -35,9 +40,11 @@
  *			rest: its address
  *	LOST	d>t	job, epoch, split, id: the worker that was lost
  *	READ	t>w	job, epoch, a: batches received over this connection in
- *			this epoch, b: batches that may be sent
+ *			this epoch, b: batches that may be sent; c: of a shared
+ *			job: the next batch that it wants, as in BATCH
  *	BATCH	w>t	job, epoch, a: its number, as in READ, split, c: its
- *			position in the order of the epoch, in batches; count:
+ *			position in the order of the epoch, in batches, or of a
+ *			shared job in those of its worker; count:
  *			samples; share: of reads, in millionths; id: ns that it
  *			was ready before it was sent; b: ns that its worker
  *			waited for a split; rest: count times
@@ -54,7 +61,7 @@
 #include <stdint.h>
 
 enum {
-	PREPD_VERSION = 1,
+	PREPD_VERSION = 2,
 	PREPD_HEAD = 64,
 	PREPD_SAMPLE = 16, /* bytes of an entry of BATCH */
 	PREPD_ALIGN = 64,  /* as loader/prep/prep.h */
@@ -62,6 +69,7 @@ enum {
 	 */
 	PREPD_TEXT = 64 << 10,
 	PREPD_MOST = PREPD_HEAD + PREPD_TEXT,
+	PREPD_CONSUMERS = 64, /* of rounds; as service/decide/rounds.h */
 };
 
 enum msg_type {
@@ -87,6 +95,20 @@ enum msg_type {
 };
 
 enum msg_role { PREPD_WORKER = 1, PREPD_TRAINER, PREPD_READER };
+
+/* Do several trainers read the batches of one job? */
+enum share_how {
+	SHARE_NONE,   /* one trainer */
+	SHARE_WINDOW, /* all of them the same: service/decide/sweep.h */
+	SHARE_ROUNDS, /* each its own: service/decide/rounds.h */
+	SHARE_MODES,
+};
+
+struct share {
+	enum share_how how;
+	uint32_t consumers;
+	uint64_t bucket;
+};
 
 struct msg {
 	enum msg_type type;

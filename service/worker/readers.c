@@ -15,21 +15,27 @@ struct reader {
 	struct conn *conn;
 	struct outbox out;
 	bool met;
-	uint64_t job; /* 0: no READ yet */
+	uint64_t trainer;
+	uint32_t consumer; /* that it is */
+	uint64_t job;	   /* 0: no READ yet */
 	uint64_t epoch;
-	uint64_t base;	     /* number of the first batch of this connection */
+	uint64_t base; /* number of the first batch of this connection */
+	/* of a job that is shared, instead: where it is */
+	struct sweep_reader place;
 	uint64_t sent, upto; /* of this connection and epoch */
 	uint64_t granted_ns; /* when it could send again */
 	bool empty;	     /* EMPTY was sent in this epoch */
 	struct reader *prev, *next;
 };
 
+/* Its connections before this one. */
 static void end_others(struct readers *s, const struct reader *r)
 {
 	struct reader *other;
 
 	DL_FOREACH (s->first, other) {
-		if (other != r && other->job == r->job)
+		if (other != r && other->job == r->job &&
+		    other->trainer == r->trainer)
 			conn_end(other->conn, -ECONNRESET);
 	}
 }
@@ -39,7 +45,10 @@ static void end_others(struct readers *s, const struct reader *r)
 static void begin(struct reader *r, const struct task *t, const struct msg *m)
 {
 	r->epoch = m->epoch;
-	r->base = t && task_in_epoch(t, m->epoch) ? task_acked(t) : 0;
+	/* of a shared job the trainer knows, of another this worker */
+	r->base = m->c;
+	if (t && task_in_epoch(t, m->epoch))
+		r->base = MAX(r->base, task_acked(t, r->consumer));
 	r->sent = 0;
 	r->empty = false;
 }
@@ -49,11 +58,15 @@ static int take_read(struct reader *r, const struct msg *m, uint64_t now)
 	struct task *t = r->s->find(r->s->ctx, m->job);
 	bool first = !r->job;
 
-	if (!m->job || (r->job && r->job != m->job))
+	if (!m->job || (r->job && r->job != m->job) ||
+	    (t && r->consumer >= task_consumers(t)))
 		return -EPROTO;
 	r->job = m->job;
-	if (first)
+	if (first) {
 		end_others(r->s, r);
+		r->place =
+			(struct sweep_reader){ .next = m->c, .n_read = m->c };
+	}
 	if (first || r->epoch != m->epoch)
 		begin(r, t, m);
 	if (m->a > r->sent || m->b < m->a)
@@ -61,8 +74,9 @@ static int take_read(struct reader *r, const struct msg *m, uint64_t now)
 	if (r->sent == r->upto) /* else it was granted before */
 		r->granted_ns = now;
 	r->upto = m->b;
-	return t && task_in_epoch(t, m->epoch) ? task_ack(t, r->base + m->a)
-					       : 0;
+	if (!t || !task_in_epoch(t, m->epoch) || task_is_shared(t))
+		return 0;
+	return task_ack(t, r->consumer, r->base + m->a);
 }
 
 static int from_trainer(struct conn *c, unsigned char *bytes, size_t n,
@@ -79,6 +93,8 @@ static int from_trainer(struct conn *c, unsigned char *bytes, size_t n,
 	if (m.type != PREPD_HELLO || m.role != PREPD_READER)
 		return -EPROTO;
 	r->met = true;
+	r->trainer = m.id;
+	r->consumer = m.count;
 	conn_trust(c, CONN_FIRST);
 	return 0;
 }
@@ -130,20 +146,31 @@ static uint64_t leaves(const struct reader *r, const struct task_batch *b)
 	return loop_leaves(r->s->loop, MAX(asked, b->d.complete_ns));
 }
 
+/* The next batch for it, which is at place *at; NULL: not now. */
+static const struct task_batch *
+next_batch(const struct reader *r, struct task *t, struct sweep_reader *at)
+{
+	*at = r->place;
+	if (r->sent >= r->upto)
+		return NULL;
+	return task_is_shared(t)
+		       ? task_shared(t, at)
+		       : task_batch(t, r->consumer, r->base + r->sent);
+}
+
 static uint64_t fill_batches(struct reader *r, struct task *t, uint64_t now)
 {
 	struct msg empty = { .type = PREPD_EMPTY,
 			     .job = r->job,
 			     .epoch = r->epoch,
 			     .a = r->sent };
-	uint64_t number = r->base + r->sent;
-	const struct task_batch *b = r->sent < r->upto ? task_batch(t, number)
-						       : NULL;
+	struct sweep_reader place;
+	const struct task_batch *b = next_batch(r, t, &place);
 	uint64_t at;
 	int code;
 
 	if (!b) {
-		if (!r->empty && task_is_empty(t, number)) {
+		if (!r->empty && task_is_empty(t, r->base + r->sent)) {
 			r->empty = true;
 			outbox_put(&r->out, r->conn, &empty);
 			outbox_fill(&r->out, r->conn, now);
@@ -160,6 +187,9 @@ static uint64_t fill_batches(struct reader *r, struct task *t, uint64_t now)
 	}
 	r->sent++;
 	r->s->n_batches++;
+	r->s->n_skipped += place.n_skipped - r->place.n_skipped;
+	r->place = place;
+	conn_kick(r->conn); /* others may wait for the batch that it made */
 	return now;
 }
 
@@ -172,6 +202,13 @@ static uint64_t fill_trainer(struct conn *c, uint64_t now)
 		return now;
 	if (!t || !task_in_epoch(t, r->epoch))
 		return TICK_NEVER;
+	if (r->consumer >= task_consumers(t)) {
+		conn_end(c, -EPROTO);
+		return TICK_NEVER;
+	}
+	/* others may wait for its request */
+	if (task_request(t, r->consumer, r->base + r->upto))
+		conn_kick(c);
 	return fill_batches(r, t, now);
 }
 

@@ -19,6 +19,7 @@ struct readers {
 	struct task *(*find)(void *ctx, uint64_t job);
 	void *ctx;
 	uint64_t n_batches; /* sent */
+	uint64_t n_skipped; /* left their window before a trainer read them */
 	/* private */
 	struct reader *first;
 	unsigned char *head; /* of the batch that is being sent */

@@ -44,6 +44,7 @@ struct serve {
 	uint64_t dial_at, backoff_ns, beat_at, beat_ns;
 	struct post *posts;
 	struct readers readers;
+	struct task_totals totals;
 	uint64_t n_jobs, n_failed, n_lost;
 	struct ends ends;
 	pthread_mutex_t lock;
@@ -97,6 +98,10 @@ static int take_job(struct serve *s, const struct msg *m)
 				 .mode = (enum split_mode)m->role,
 				 .batch = m->count,
 				 .per_split = m->split,
+				 .share = { (enum share_how)m->share,
+					    (uint32_t)m->b, m->a },
+				 .window_bytes = s->c.window_bytes,
+				 .totals = &s->totals,
 				 .options = &s->c.options,
 				 .tick = s->c.tick,
 				 .changed = changed,
@@ -105,7 +110,7 @@ static int take_job(struct serve *s, const struct msg *m)
 	uint32_t n;
 	int r;
 
-	if (m->role >= SPLIT_MODES || !m->job || !m->count || !m->split)
+	if (!book_job_fits(m))
 		return -EPROTO;
 	if (p) {
 		p->stray_at = TICK_NEVER;
@@ -168,7 +173,8 @@ static void want(struct serve *s, struct post *p)
 /* --- the dispatcher ------------------------------------------------------- */
 
 /* A dispatcher that gave this worker up, or knows nothing of it, gives its
- * splits to others or counts them as lost: it begins anew. */
+ * splits to others or counts them as lost: it begins anew. Batches without
+ * splits are nobody else's. */
 static void take_welcome(struct serve *s, const struct msg *m, uint64_t now)
 {
 	struct post *p;
@@ -180,7 +186,7 @@ static void take_welcome(struct serve *s, const struct msg *m, uint64_t now)
 	s->beat_at = now;
 	s->backoff_ns = emulated(s, LEAST_BACKOFF_NS);
 	DL_FOREACH (s->posts, p) {
-		if (!m->count && !p->dropped)
+		if (!m->count && !p->dropped && task_has_splits(p->task))
 			drop(s, p);
 		task_forget(p->task);
 		p->stray_at = now + emulated(s, STRAY_NS);
@@ -486,13 +492,21 @@ void serve_free(struct serve *s)
 
 json_t *serve_json(const struct serve *s)
 {
+	const struct task_totals *t = &s->totals;
 	uint64_t in, out;
 
 	loop_bytes(s->loop, &in, &out);
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "batches",
-			 (json_int_t)s->readers.n_batches, "bytes_sent",
-			 (json_int_t)out, "jobs", (json_int_t)s->n_jobs,
-			 "jobs_failed", (json_int_t)s->n_failed,
-			 "dispatcher_lost", (json_int_t)s->n_lost,
-			 "connections", ends_json(&s->ends));
+	return json_pack("{s:I, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, "
+			 "s:o}",
+			 "batches", (json_int_t)s->readers.n_batches,
+			 "batches_made", (json_int_t)t->n_made,
+			 "batches_skipped", (json_int_t)s->readers.n_skipped,
+			 "made_s", (double)t->spent_ns / (double)NS_PER_S,
+			 "rounds", (json_int_t)t->n_rounds, "round_spread",
+			 (double)t->spread / (double)MAX(t->n_rounds, 1),
+			 "bytes_sent", (json_int_t)out, "jobs",
+			 (json_int_t)s->n_jobs, "jobs_failed",
+			 (json_int_t)s->n_failed, "dispatcher_lost",
+			 (json_int_t)s->n_lost, "connections",
+			 ends_json(&s->ends));
 }

@@ -22,8 +22,9 @@ struct serve_config {
 	struct tick *tick; /* borrowed, as is all below */
 	const struct access *access;
 	const struct addr *dispatcher, *listen;
-	const char *address; /* where trainers reach it */
-	uint64_t timeout_ns; /* wall: of messages */
+	const char *address;   /* where trainers reach it */
+	uint64_t timeout_ns;   /* wall: of messages */
+	uint64_t window_bytes; /* of each job that trainers share */
 	struct stages_options options;
 };
 
@@ -42,8 +43,9 @@ int serve_run(struct serve *s, struct err *err);
  * that it has, and after `most_ns` of wall time at the latest. */
 void serve_drain(struct serve *s, uint64_t most_ns);
 void serve_free(struct serve *s);
-/* After serve_run. {"batches","bytes_sent","jobs","jobs_failed",
- * "dispatcher_lost","connections":{}}. */
+/* After serve_run. {"batches","batches_made","batches_skipped","made_s",
+ * "rounds","round_spread","bytes_sent","jobs","jobs_failed","dispatcher_lost","connections":{}}.
+ */
 json_t *serve_json(const struct serve *s);
 
 #endif

@@ -130,7 +130,9 @@ void stages_own_order(struct stages *s, uint64_t epoch, uint64_t worker,
 		      uint64_t pass)
 {
 	uint32_t *order = s->schedule.order;
-	uint64_t key = rng_key(s->options.common.seed, "worker", worker);
+	uint64_t rank =
+		rng_key(s->options.common.seed, "rank", s->options.rank);
+	uint64_t key = rng_key(rank, "worker", worker);
 	struct rng rng = rng_stream(rng_key(key, "pass", pass), "epoch", epoch);
 
 	for (uint32_t i = 0; i < s->data.n; i++)

@@ -11,6 +11,12 @@
  * not read stops the stages. Batches have numbers, from 0 in each epoch, and
  * one that was sent over a connection that broke is sent again.
  *
+ * The trainers of a job that is shared read the same batches, each at its own
+ * pace, from a sliding window beside that (service/worker/shared.h): the stages
+ * make the next batch when the first trainer wants it. With coordinated reads
+ * each has batches of its own, in rounds of the same length
+ * (service/worker/consumers.h, buckets.h).
+ *
  * All but the thread itself is for one thread, that of the worker's loop.
  */
 #ifndef GPEMU_SERVICE_WORKER_TASK_H
@@ -19,16 +25,29 @@
 #include <stdbool.h>
 
 #include "service/core/splits.h"
+#include "service/decide/sweep.h"
+#include "service/proto/msg.h"
 #include "service/worker/stages.h"
 
 struct task;
+
+/* Of all tasks, also those that have ended; atomic. */
+struct task_totals {
+	uint64_t n_made;   /* batches */
+	uint64_t spent_ns; /* on them, by all threads or virtual cores */
+	/* by how much batches of one round differ, in all these rounds */
+	uint64_t n_rounds, spread;
+};
 
 struct task_config {
 	uint64_t job, worker; /* this worker's number */
 	const char *definition;
 	enum split_mode mode;
 	uint32_t batch, per_split;
-	const struct stages_options *options; /* borrowed, as is the tick */
+	struct share share;
+	uint64_t window_bytes;		      /* of SHARE_WINDOW */
+	const struct stages_options *options; /* borrowed, as are these */
+	struct task_totals *totals;
 	struct tick *tick;
 	void (*changed)(void *ctx); /* any thread: look at the task again */
 	void *ctx;
@@ -38,7 +57,8 @@ struct task_config {
 struct task_batch {
 	struct delivery d;
 	uint32_t split;	     /* 0 with SPLIT_OFF */
-	uint64_t position;   /* in the order of the epoch, in batches */
+	uint64_t position;   /* in the order of the epoch, in batches; of a
+			      * shared job as its trainers count */
 	uint64_t starved_ns; /* the task waited for a split before it */
 };
 
@@ -50,9 +70,11 @@ void task_stop(struct task *t);
 bool task_is_over(struct task *t);
 void task_free(struct task *t);
 uint64_t task_job(const struct task *t);
+bool task_has_splits(const struct task *t);
 
 /* The job is in this epoch of `n` samples. The same again has no effect. */
 void task_epoch(struct task *t, uint64_t epoch, uint64_t n);
+/* Of a job that is shared, any: its trainers have their own. */
 bool task_in_epoch(const struct task *t, uint64_t epoch);
 /* Splits to request now; they count as requested. */
 uint32_t task_wants(struct task *t, uint64_t *ret_epoch);
@@ -65,12 +87,23 @@ int task_split(struct task *t, uint64_t epoch, uint32_t split);
 /* There are no more in this epoch. */
 void task_none(struct task *t, uint64_t epoch);
 
-/* Batch `number`, until task_ack, task_epoch or task_stop; NULL: not yet. */
-const struct task_batch *task_batch(struct task *t, uint64_t number);
-/* The trainer has all batches below `number`. -EPROTO: it cannot. */
-int task_ack(struct task *t, uint64_t number);
+/* The consumers of rounds; otherwise 1: what follows is for consumer 0. */
+uint32_t task_consumers(const struct task *t);
+/* Consumer i has room for its batches below `number`. May more of them leave
+ * now? */
+bool task_request(struct task *t, uint32_t i, uint64_t number);
+/* Its batch `number`, until task_ack, task_epoch or task_stop; NULL: not yet.
+ */
+const struct task_batch *task_batch(struct task *t, uint32_t i,
+				    uint64_t number);
+/* It has all its batches below `number`. -EPROTO: it cannot. */
+int task_ack(struct task *t, uint32_t i, uint64_t number);
 /* The batches that it has. */
-uint64_t task_acked(const struct task *t);
+uint64_t task_acked(const struct task *t, uint32_t i);
+/* Do several trainers read the same batches? Then instead of these four: */
+bool task_is_shared(const struct task *t);
+/* The next batch for a reader, until the next call; NULL: not yet. */
+const struct task_batch *task_shared(struct task *t, struct sweep_reader *at);
 /* Will there be no batch of this number in the epoch? */
 bool task_is_empty(struct task *t, uint64_t number);
 /* Has the trainer all batches of the splits that were requested? */

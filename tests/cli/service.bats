@@ -502,3 +502,218 @@ needed()
 	run -1 "$PREPD" worker --dispatcher 192.0.2.1:7070
 	[[ $output == *"the service needs a key"* ]]
 }
+
+# --- trainers that share a job -------------------------------------------------
+
+slow=(--prep emulated --image-size 8)
+
+# another I OPTION...: one more trainer, in the background, with its own record
+another()
+{
+	local i=$1
+	shift
+	rm -f "s$i.txt"
+	via="exec" train --json "r$i.json" --dump-samples "s$i.txt" "$@" \
+		>"out$i" 2>&1 3>&- &
+	t=$!
+	trainers[i]=$t
+	pids+=("$t")
+}
+
+# wait for them
+all_ended()
+{
+	local i
+	for i in "${!trainers[@]}"; do
+		wait "${trainers[$i]}" || { cat "out$i"; false; }
+	done
+}
+
+# the records r[i] of trainers, their part s[i], samples times[i], and w[i] of
+# workers, which end
+shared()
+{
+	kill -TERM "${w[@]}"
+	wait "${w[@]}"
+	python3 - "$@" <<-'PY'
+		import collections, glob, json, sys
+		r = {f[1:-5]: json.load(open(f)) for f in glob.glob('r?.json')}
+		s = {i: r[i]['service'] for i in r}
+		w = {f[1:-5]: json.load(open(f)) for f in glob.glob('w?.json')}
+		times = {i: collections.Counter(tuple(line.split()[::2])
+		    for line in open('s%s.txt' % i) if line[0] != '#') for i in r}
+		for what in sys.argv[1:]:
+		    if not eval(what):
+		        sys.exit('not so: %s\n%s\n%s' % (what, s, w))
+	PY
+}
+
+@test "service: four trainers share one sweep: each batch is made once" {
+	dispatcher
+	worker 1 --cores 2
+	for i in 1 2 3 4; do another $i "${slow[@]}" --loader service:job=search,wait=20s; done
+	all_ended
+	# 38 batches, and those that the stages have ahead
+	shared "all(x['totals']['samples'] == 301 for x in r.values())" \
+		"all(len(x) == 301 for x in times.values())" \
+		"all(x['batches'] == 38 and not x['batches_skipped'] for x in s.values())" \
+		"w['1']['batches'] == 4 * 38" \
+		"38 <= w['1']['batches_made'] <= 38 + 10" \
+		"w['1']['jobs'] == 1 and w['1']['made_s'] > 0"
+	# the last one has taken the job with it
+	kill -TERM "$d"
+	wait "$d"
+	grep '"jobs": 0' d.json
+}
+
+@test "service: a trainer that does not read skips batches, and holds nobody" {
+	dispatcher --timeout 60s
+	worker 1 --cores 4 --share-window 64K
+	another 1 "${slow[@]}" -e 2 --loader service:job=search,wait=20s
+	until [ -s s1.txt ]; do kill -0 "$t"; sleep .02; done
+	kill -STOP "$t"
+	train "${slow[@]}" -e 4 --json r2.json --dump-samples s2.txt \
+		--loader service:job=search
+	kill -CONT "$t"
+	all_ended
+	shared "r['1']['totals']['samples'] == 602" \
+		"r['2']['totals']['samples'] == 4 * 301" \
+		"s['1']['batches_skipped'] > 38 and not s['2']['batches_skipped']" \
+		"w['1']['batches_skipped'] == s['1']['batches_skipped']"
+	grep "had left the workers' windows" out1
+}
+
+@test "service: a shared job outlives its dispatcher, and one of its trainers" {
+	dispatcher --journal journal
+	worker 1 --cores 2
+	for i in 1 2 3; do another $i "${slow[@]}" -e 2 --loader service:job=search,wait=20s; done
+	until [ -s s1.txt ] && [ -s s2.txt ]; do kill -0 "$t"; sleep .02; done
+	kill -9 "${trainers[3]}" "$d"
+	wait "${trainers[3]}" "$d" || true
+	unset 'trainers[3]'
+	rm -f r3.json
+	dispatcher --journal journal
+	all_ended
+	shared "all(len(x) == 602 for x in times.values())" \
+		"all(x['dispatcher_lost'] == 1 and not x['batches_skipped'] for x in s.values())"
+}
+
+@test "service: a job has one definition" {
+	dispatcher
+	worker 1
+	another 1 "${slow[@]}" -e 20 --loader service:job=search,wait=20s
+	until [ -s s1.txt ]; do kill -0 "$t"; sleep .02; done
+	run -1 train "${slow[@]}" --seed 3 --loader service:job=search
+	[[ $output == *"its job has a trainer with other data, transforms, seed, batches or consumers"* ]]
+	kill -0 "$t"
+	kill -9 "$t"
+	wait "$t" || true
+	# without trainers its name is free
+	train "${slow[@]}" --seed 3 --loader service:job=search
+	run train --loader service:job=search,sharding=dynamic
+	[[ $status != 0 && $output == *"leave out sharding="* ]]
+	run train --loader service:bucket=9
+	[[ $status != 0 && $output == *"need consumers="* ]]
+	run train --loader service:consumers=2
+	[[ $status != 0 && $output == *"need a job in common"* ]]
+	run train --loader service:job=a,consumers=2,consumer=2
+	[[ $status != 0 && $output == *"must be less than consumers="* ]]
+	worker 2 --share-window 64
+	kill "${w[1]}"
+	wait "${w[1]}"
+	run -1 train --loader service:job=small
+	[[ $output == *"a batch is larger than --share-window"* ]]
+}
+
+# documents of 2 to 513 tokens, most of them short
+documents()
+{
+	mkdir text
+	python3 - <<-'PY'
+		import random, struct
+		random.seed(7)
+		lengths = [2 + int(512 * random.random() ** 3) for i in range(2000)]
+		n = sum(lengths)
+		open('text/train.bin', 'wb').write(bytes(2 * n))
+		starts = [2 * sum(lengths[:i]) for i in range(len(lengths))]
+		open('text/train.idx', 'wb').write(
+		    b'MMIDIDX\0\0' + struct.pack('<QBQQ', 1, 8, len(lengths), len(lengths) + 1) +
+		    struct.pack('<%di' % len(lengths), *lengths) +
+		    struct.pack('<%dq' % len(lengths), *starts) +
+		    struct.pack('<%dq' % (len(lengths) + 1), *range(len(lengths) + 1)))
+	PY
+}
+
+# consumer I OPTIONS OPTION...: one of four on these, by rounds
+consumer()
+{
+	local i=$1 options=$2
+	shift 2
+	another "$i" --data text --gpu h100 --model bert_large --sequence-length 512 \
+		--format tokens:documents=on --prep none --pad-multiple 64 -b 2 \
+		--max-steps 60 --steps "steps$i.csv" \
+		--loader "service:job=lm,consumers=4,consumer=$i${options:-,wait=20s}" "$@"
+}
+
+# spreads: for each step the computations of the consumers, in ms
+spreads()
+{
+	python3 - "$@" <<-'PY'
+		import csv, sys
+		rows = [list(csv.DictReader(open('steps%d.csv' % i))) for i in range(4)]
+		steps = [[1e3 * (float(x['compute_end_s']) - float(x['compute_start_s']))
+		          for x in step] for step in zip(*rows)]
+		spread = [max(x) - min(x) for x in steps]
+		assert len(steps) == 60, len(steps)
+		for what in sys.argv[1:]:
+		    if not eval(what):
+		        sys.exit('not so: %s\n%s' % (what, steps))
+	PY
+}
+
+@test "service: coordinated reads: no spread within a round" {
+	documents
+	dispatcher -v
+	worker 1 --time-scale .1
+	worker 2 --time-scale .1
+	until [ "$(grep -c "worker 127" d.out)" = 2 ]; do kill -0 "$d"; sleep .02; done
+	for i in 0 1 2 3; do consumer $i ,wait=20s,bucket=64 --time-scale .1; done
+	all_ended
+	# lengths differ from round to round, not within one
+	spreads "max(spread) < 1e-3" "max(map(max, steps)) > 4 * min(map(min, steps))"
+	shared "all(x['rounds'] == 60 and not x['splits_lost'] for x in s.values())" \
+		"all(len(x['workers']) == 2 and all(y['batches'] == 30 for y in x['workers']) for x in s.values())" \
+		"all(x['batches'] == 120 for x in w.values())" \
+		"all(30 <= x['rounds'] <= 60 and x['round_spread'] < 64 for x in w.values())"
+	# the same without buckets
+	worker 3 --time-scale .1
+	until grep "worker ${at[3]}" d.out; do kill -0 "$d"; sleep .02; done
+	for i in 0 1 2 3; do consumer $i "" --time-scale .1; done
+	all_ended
+	spreads "sum(x > 1e-3 for x in spread) > 50"
+	unset 'w[1]' 'w[2]'
+	shared "w['3']['round_spread'] > 64"
+}
+
+@test "service: coordinated reads need all of their consumers and workers" {
+	documents
+	dispatcher -v
+	worker 1
+	until grep "worker 127" d.out; do kill -0 "$d"; sleep .02; done
+	# one of four
+	consumer 0 ,wait=500ms
+	if wait "$t"; then false; fi
+	grep "no round came: does each of the 4 consumers run?" out0
+	# the same one twice
+	for i in 0 1 2 3; do consumer $i "" --max-steps 9999 -e 99; done
+	until [ "$(cat s[0-3].txt | wc -l)" -gt 40 ]; do kill -0 "$t"; sleep .02; done
+	run -1 train --data text --gpu h100 --model bert_large --sequence-length 512 \
+		--format tokens:documents=on --prep none -b 2 \
+		--loader service:job=lm,consumers=4,consumer=1
+	[[ $output == *"its job has another trainer of this number"* ]]
+	kill -9 "${w[1]}"
+	for i in 0 1 2 3; do
+		if wait "${trainers[$i]}"; then false; fi
+		grep "worker ${at[1]}, which makes rounds, is gone" "out$i"
+	done
+}

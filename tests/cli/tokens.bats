@@ -189,3 +189,34 @@ null() {
 		--checkpoint-every 1 --checkpoint-dir "$TMP/ck"
 	check "near(j['totals']['checkpoint_bytes'], 12 * 340e6 / 400, .02)"
 }
+
+@test "a batch that is padded to its longest computes that share of the model's tokens" {
+	mkdir "$TMP/data"
+	python3 - "$TMP/data/train" <<-'PY'
+		import struct, sys
+		lengths = [257, 65, 65, 3, 2, 513]  # of documents, uint16
+		open(sys.argv[1] + '.bin', 'wb').write(bytes(2 * sum(lengths)))
+		starts = [2 * sum(lengths[:i]) for i in range(6)]
+		open(sys.argv[1] + '.idx', 'wb').write(
+		    b'MMIDIDX\0\0' + struct.pack('<QBQQ', 1, 8, 6, 7) +
+		    struct.pack('<6i6q7q', *lengths, *starts, *range(7)))
+	PY
+	for pad in 0 64 100; do
+		"$TRAIN" --data "$TMP/data" --gpu h100 --model bert_large -b 2 \
+			--sequence-length 512 --format tokens:documents=on \
+			--order sequential --time-scale 0.001 --pad-multiple $pad \
+			--steps "$TMP/$pad.csv" --json "$JSON" >/dev/null
+	done
+	python3 - "$TMP" <<-'PY'
+		import csv, sys
+		def computed(pad):
+		    return [float(x['compute_end_s']) - float(x['compute_start_s'])
+		            for x in csv.DictReader(open('%s/%d.csv' % (sys.argv[1], pad)))]
+		full = computed(0)
+		for pad, want in (64, (256, 64, 512)), (100, (300, 100, 512)):
+		    for a, b, tokens in zip(computed(pad), full, want):
+		        assert abs(a / b - tokens / 512) < 1e-5, (pad, a, b, tokens)
+	PY
+	run -2 "$TRAIN" --data "$TMP/data" --model resnet18 --pad-multiple 64
+	[[ $output == *"--pad-multiple needs --sequence-length"* ]]
+}

@@ -23,14 +23,19 @@
 		.type = PREPD_HELLO, .role = PREPD_WORKER, .id = 5, \
 		ADDRESS("127.0.0.1:9")                              \
 	}
-#define TRAINER                                                      \
-	{                                                            \
-		.type = PREPD_HELLO, .role = PREPD_TRAINER, .job = 1 \
+#define TRAINER                                                               \
+	{                                                                     \
+		.type = PREPD_HELLO, .role = PREPD_TRAINER, .job = 1, .id = 2 \
 	}
 #define A_JOB                                                       \
 	{                                                           \
 		.type = PREPD_JOB, .job = 1, .role = SPLIT_DYNAMIC, \
 		.count = 2, .split = 1, ADDRESS("{}")               \
+	}
+#define SHARED(mode, ...)                                                \
+	{                                                                \
+		.type = PREPD_JOB, .job = 1, .role = (mode), .count = 2, \
+		.split = 1, __VA_ARGS__                                  \
 	}
 #define AN_EPOCH                                                  \
 	{                                                         \
@@ -42,7 +47,8 @@ static const struct msg wrong[][4] = {
 	{ A_JOB },
 	{ { .type = PREPD_HELLO } },
 	{ { .type = PREPD_HELLO, .role = PREPD_READER, .job = 1 } },
-	{ { .type = PREPD_HELLO, .role = PREPD_TRAINER } },
+	{ { .type = PREPD_HELLO, .role = PREPD_TRAINER, .id = 2 } },
+	{ { .type = PREPD_HELLO, .role = PREPD_TRAINER, .job = 1 } },
 	{ { .type = PREPD_HELLO, .role = PREPD_WORKER, ADDRESS("[::1]:9") } },
 	{ { .type = PREPD_HELLO,
 	    .role = PREPD_WORKER,
@@ -61,6 +67,12 @@ static const struct msg wrong[][4] = {
 	{ TRAINER, { .type = PREPD_JOB, .job = 1, .count = 1, .split = 0 } },
 	{ TRAINER,
 	  { .type = PREPD_JOB, .job = 1, .role = 9, .count = 1, .split = 1 } },
+	{ TRAINER, SHARED(SPLIT_OFF, .share = 9) },
+	{ TRAINER, SHARED(SPLIT_DYNAMIC, .share = SHARE_WINDOW) },
+	{ TRAINER, SHARED(SPLIT_OFF, .share = SHARE_WINDOW, .b = 2) },
+	{ TRAINER, SHARED(SPLIT_DYNAMIC, .share = SHARE_ROUNDS, .b = 2) },
+	{ TRAINER, SHARED(SPLIT_OFF, .share = SHARE_ROUNDS) },
+	{ TRAINER, SHARED(SPLIT_OFF, .share = SHARE_ROUNDS, .b = 65) },
 	{ TRAINER, A_JOB, { .type = PREPD_EPOCH, .job = 1, .a = 0 } },
 	{ TRAINER, A_JOB, { .type = PREPD_EPOCH, .job = 1, .a = UINT64_MAX } },
 	{ TRAINER, A_JOB, { .type = PREPD_EPOCH, .job = 1, .a = UINT32_MAX } },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A worker of the preparation service with a real job, and a trainer that is
- * not what it seems. After each the worker serves an honest one in full. */
+ * not what it seems: after each the worker serves an honest one in full. And
+ * trainers that share its job. */
 #include "service/worker/serve.h"
 
 #include <fcntl.h>
@@ -15,7 +16,13 @@
 #include "tests/contract/service_rig.h"
 #include "tests/unit/test.h"
 
-enum { SAMPLES = 8, BATCH = 2, EPOCH = 3, JOB = 1 };
+enum { SAMPLES = 8, BATCH = 2, EPOCH = 3, JOB = 1, TRAINERS = 2 };
+
+/* Bytes of a sample. */
+static size_t bytes_of(uint32_t sample)
+{
+	return 20 + 20 * (sample % 2);
+}
 
 struct fixture {
 	struct service_rig r;
@@ -37,7 +44,8 @@ static void fill_folder(char dir[64])
 
 		snprintf(path, sizeof(path), "%s/%d", dir, i);
 		fd = open(path, O_WRONLY | O_CREAT, 0600);
-		assert_int_equal(write(fd, path, 20), 20);
+		assert_int_equal(write(fd, path, bytes_of((uint32_t)i)),
+				 bytes_of((uint32_t)i));
 		close(fd);
 	}
 }
@@ -78,7 +86,7 @@ static char *definition(const char *dir)
 	assert_int_equal(train_options_resolve(&o, &choice, &err), 0);
 	assert_int_equal(train_data_open(&o, &choice, &data, &how, &err), 0);
 	assert_int_equal(data.n, SAMPLES);
-	j = train_job_json(&o, &data);
+	j = train_job_json(&o, &data, false);
 	text = json_dumps(j, 0);
 	json_decref(j);
 	format_result_fini(&how);
@@ -96,21 +104,20 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void bring_job(struct fixture *f)
+static void bring_job(struct fixture *f, struct msg job)
 {
-	struct msg hello = { .type = PREPD_HELLO,
-			     .role = PREPD_TRAINER,
-			     .job = JOB };
-	struct msg job = { .type = PREPD_JOB,
-			   .job = JOB,
-			   .role = SPLIT_DYNAMIC,
-			   .count = BATCH,
-			   .split = 1 };
+	struct msg hello = {
+		.type = PREPD_HELLO, .role = PREPD_TRAINER, .id = 1, .job = JOB
+	};
 	struct msg epoch = {
 		.type = PREPD_EPOCH, .job = JOB, .epoch = EPOCH, .a = SAMPLES
 	};
 	char *text = definition(f->dir);
 
+	job.type = PREPD_JOB;
+	job.job = JOB;
+	job.count = BATCH;
+	job.split = 1;
 	job.rest = text;
 	job.n_rest = strlen(text);
 	hand_dial(&f->trainer, &f->r.at, &f->r.access.secret);
@@ -120,10 +127,12 @@ static void bring_job(struct fixture *f)
 	free(text);
 }
 
-static int start(void **state)
+/* With this job. */
+static int start_with(void **state, const struct msg *job)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct serve_config c = {
+		.window_bytes = 2000, /* some batches */
 		.timeout_ns = 20 * NS_PER_S,
 		.options = { .loader = "sync",
 			     .workers = 1,
@@ -144,9 +153,33 @@ static int start(void **state)
 	c.address = f->at.text;
 	assert_int_equal(serve_new(&c, &f->s, &err), 0);
 	assert_int_equal(pthread_create(&f->thread, NULL, run, f->s), 0);
-	bring_job(f);
+	bring_job(f, *job);
 	*state = f;
 	return 0;
+}
+
+static int start(void **state)
+{
+	const struct msg job = { .role = SPLIT_DYNAMIC };
+
+	return start_with(state, &job);
+}
+
+static int start_window(void **state)
+{
+	const struct msg job = { .role = SPLIT_OFF, .share = SHARE_WINDOW };
+
+	return start_with(state, &job);
+}
+
+/* Samples of 20 and of 40 bytes are of different lengths. */
+static int start_rounds(void **state)
+{
+	const struct msg job = {
+		.role = SPLIT_OFF, .share = SHARE_ROUNDS, .a = 20, .b = TRAINERS
+	};
+
+	return start_with(state, &job);
 }
 
 static int stop(void **state)
@@ -198,7 +231,7 @@ static void serves_all(struct fixture *f)
 		for (uint32_t k = 0; k < m.count; k++) {
 			struct msg_sample s = msg_batch_sample(&m, k);
 
-			assert_int_equal(s.bytes, 20);
+			assert_int_equal(s.bytes, bytes_of(s.sample));
 			seen ^= 1u << s.sample;
 		}
 	}
@@ -276,6 +309,126 @@ static void what_was_not_acknowledged_comes_again(void **state)
 	assert_int_equal(m.type, PREPD_EMPTY);
 }
 
+/* --- trainers that share a job -------------------------------------------- */
+
+enum { LAPS = 100 };
+
+struct shared_read {
+	struct hand h;
+	uint64_t have;
+	uint32_t sample[LAPS][BATCH]; /* by the number of the batch */
+};
+
+static void join(struct fixture *f, struct shared_read *r, uint64_t trainer,
+		 uint32_t consumer)
+{
+	struct msg hello = reader;
+
+	*r = (struct shared_read){ 0 };
+	hello.id = trainer;
+	hello.count = consumer;
+	hand_dial(&r->h, &f->at, &f->r.access.secret);
+	hand_say(&r->h, &hello);
+}
+
+static void request(struct shared_read *r, uint64_t n, uint64_t next)
+{
+	struct msg read = a_read(r->have, r->have + n);
+
+	read.c = next;
+	hand_say(&r->h, &read);
+}
+
+/* The number of the batch that comes, by the worker's count. */
+static uint64_t hear_batch(struct shared_read *r)
+{
+	struct msg m;
+
+	hand_hear_type(&r->h, PREPD_BATCH, &m);
+	assert_int_equal(m.a, r->have++);
+	assert_int_equal(m.count, BATCH);
+	assert_true(m.c < LAPS);
+	for (uint32_t i = 0; i < BATCH; i++)
+		r->sample[m.c][i] = msg_batch_sample(&m, i).sample;
+	return m.c;
+}
+
+static void read_one(struct shared_read *r, uint64_t number)
+{
+	request(r, 1, number);
+	assert_int_equal(hear_batch(r), number);
+}
+
+/* The one that does not read skips what has left the window, and holds nobody;
+ * what both read is the same. */
+static void a_window_waits_for_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct shared_read *r = calloc(TRAINERS, sizeof(*r));
+	uint64_t at;
+
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		join(f, &r[i], i + 1, 0);
+		read_one(&r[i], 0);
+	}
+	for (uint64_t i = 1; i < LAPS; i++)
+		read_one(&r[0], i);
+	request(&r[1], 1, 1);
+	at = hear_batch(&r[1]);
+	assert_true(at > 1 && at + 1 < LAPS);
+	for (uint64_t i = at + 1; i < LAPS; i++)
+		read_one(&r[1], i);
+	assert_memory_equal(r[0].sample[0], r[1].sample[0],
+			    sizeof(r->sample[0]));
+	assert_memory_equal(r[0].sample[at], r[1].sample[at],
+			    (LAPS - at) * sizeof(r->sample[0]));
+	/* one that comes again goes on, and one that is new begins with the
+	 * oldest that is kept */
+	hand_close(&r[0].h);
+	join(f, &r[0], 1, 0);
+	read_one(&r[0], LAPS - 1);
+	hand_close(&r[0].h);
+	join(f, &r[0], 3, 0);
+	request(&r[0], 1, 0);
+	assert_int_equal(hear_batch(&r[0]), at);
+	for (uint32_t i = 0; i < TRAINERS; i++)
+		hand_close(&r[i].h);
+	free(r);
+}
+
+/* Each sample is in one round of a pass, which takes two. */
+static void rounds_have_one_length(void **state)
+{
+	struct fixture *f = *state;
+	struct shared_read *r = calloc(TRAINERS, sizeof(*r));
+	unsigned seen = 0;
+
+	for (uint32_t i = 0; i < TRAINERS; i++)
+		join(f, &r[i], i + 1, i);
+	for (uint64_t round = 0; round < LAPS; round++) {
+		for (uint32_t i = 0; i < TRAINERS; i++)
+			request(&r[i], 1, round);
+		for (uint32_t i = 0; i < TRAINERS; i++)
+			assert_int_equal(hear_batch(&r[i]), round);
+		for (uint32_t i = 0; i < TRAINERS * BATCH; i++) {
+			uint32_t s = r[i / BATCH].sample[round][i % BATCH];
+
+			assert_int_equal(s % 2, r[0].sample[round][0] % 2);
+			seen ^= 1u << s;
+		}
+		assert_true(round % 2 == 0 || seen == 0 ||
+			    seen == (1u << SAMPLES) - 1);
+	}
+	/* no such consumer, and no such round */
+	for (uint32_t i = 0; i < 2; i++) {
+		hand_close(&r[i].h);
+		join(f, &r[i], i + 1, i ? 0 : TRAINERS);
+		request(&r[i], 1, i ? 9 * LAPS : 0);
+		hand_wait_end(&r[i].h);
+	}
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +436,10 @@ int main(void)
 						start, stop),
 		cmocka_unit_test_setup_teardown(
 			what_was_not_acknowledged_comes_again, start, stop),
+		cmocka_unit_test_setup_teardown(a_window_waits_for_nobody,
+						start_window, stop),
+		cmocka_unit_test_setup_teardown(rounds_have_one_length,
+						start_rounds, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,9 @@ static void check_book(const struct book *b)
 		const struct splits *s = &b->job[i]->splits;
 		const struct splits *t = &copy.job[i]->splits;
 
+		PROMISED(!memcmp(&b->job[i]->share, &copy.job[i]->share,
+				 sizeof(struct share)));
+		PROMISED(s->n_slots == t->n_slots);
 		PROMISED(s->n == t->n && s->n_done == t->n_done);
 		PROMISED(s->n_done + s->n_lost <= s->n);
 		PROMISED(!s->n || !memcmp(s->state, t->state, s->n));

@@ -216,6 +216,52 @@ static void nobody_is_no_worker(void **state)
 	book_fini(&b);
 }
 
+static int copy_event(void *ctx, const struct msg *event)
+{
+	return book_apply(ctx, event);
+}
+
+/* How trainers share a job, and whose turn it is in its rounds. */
+static void a_shared_job_is_kept(void **state)
+{
+	const unsigned char slots[24] = { [0] = 7, [8] = 9, [16] = 8 };
+	struct msg job = { .type = PREPD_JOB,
+			   .job = 5,
+			   .role = SPLIT_OFF,
+			   .count = 2,
+			   .split = 3,
+			   .share = SHARE_ROUNDS,
+			   .a = 64,
+			   .b = 4,
+			   .rest = "definition",
+			   .n_rest = 10 };
+	const struct msg epoch = { .type = PREPD_EPOCH,
+				   .job = 5,
+				   .epoch = 1,
+				   .a = 50,
+				   .rest = slots,
+				   .n_rest = sizeof(slots) };
+	struct book b = { 0 }, copy = { 0 };
+	const struct job *j;
+
+	(void)state;
+	assert_int_equal(book_apply(&b, &job), 0);
+	assert_int_equal(book_apply(&b, &epoch), 0);
+	assert_int_equal(book_dump(&b, copy_event, &copy), 0);
+	j = book_find(&copy, 5);
+	assert_true(book_job_equals(j, &job));
+	assert_int_equal(j->splits.n_slots, 3);
+	assert_int_equal(j->splits.slot[1], 9);
+	assert_false(splits_has(&j->splits, 9));
+	job.b = 5;
+	assert_false(book_job_equals(j, &job));
+	job.b = 4;
+	job.n_rest--;
+	assert_false(book_job_equals(j, &job));
+	book_fini(&b);
+	book_fini(&copy);
+}
+
 static void write_journal(const char *path)
 {
 	struct journal j;
@@ -513,6 +559,7 @@ int main(void)
 		cmocka_unit_test(
 			a_process_at_the_same_address_is_another_worker),
 		cmocka_unit_test(nobody_is_no_worker),
+		cmocka_unit_test(a_shared_job_is_kept),
 		cmocka_unit_test(a_journal_leads_to_the_same_book),
 		cmocka_unit_test(a_journal_has_one_dispatcher),
 		cmocka_unit_test(an_incomplete_tail_is_cut_off),
