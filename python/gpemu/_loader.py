@@ -22,13 +22,11 @@ from functools import cached_property
 from typing import Any, Dict, Iterator, List, Literal
 
 from gpemu._gpu import GPU
-from gpemu._library import (CBatch, CInfo, Epoch, Error, Step, check_process,
-                            count, library, need, open_handle, raise_error,
-                            refuse_handlers)
+from gpemu._library import (SLICE_S, CBatch, CInfo, Epoch, Error, Start, Step,
+                            check_process, count, library, need, raise_error,
+                            refuse_handlers, words)
 
-# A wait ends so often to let Python handle signals, such as Ctrl-C.
-# arbitrary: shorter than one notices
-_SLICE_NS = 100_000_000
+_SLICE_NS = int(SLICE_S * 1e9)
 # GPEMU_BYTES, GPEMU_UINT8, GPEMU_FP32, GPEMU_INT64
 _DTYPES = ("u1", "u1", "f4", "i8")
 _BYTES = 0
@@ -202,9 +200,10 @@ class Loader:
     coordinate, loader="service"), or samples of a batch lie apart
     (batching="ready" without pinned memory), arrays are copies.
 
-    A wait for a batch can be interrupted by signals. Threads take turns. A
-    forked process cannot use the loader, but arrays that it inherits. What took
-    effect differently than requested is a warning.
+    A wait for a batch, or for a GPU that others use (gpu_server), can be
+    interrupted by signals. Threads take turns. A forked process cannot use the
+    loader, but arrays that it inherits. What took effect differently than
+    requested is a warning.
     """
 
     def __init__(self, data: Any = None, gpu: GPU | str = "v100", *,
@@ -226,10 +225,18 @@ class Loader:
         self._lib = library()
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._handle = open_handle(self._lib.gpemu_open, options, None)
+        texts = words(options)
+        self._handle = c_void_p()
+        if self._lib.gpemu_new(self._handle) < 0:
+            raise MemoryError
         self._finalizer = weakref.finalize(self, _close, self._handle,
                                            self._pid)
         self._finalizer.atexit = False  # _close_all does more
+        code = Start(self._handle, texts, self._finalizer).wait()
+        if code < 0:
+            text = self._lib.gpemu_error(self._handle)
+            self._finalizer()
+            raise_error(code, text)
         _open.add(self)
         self._info = CInfo.from_buffer_copy(
             self._lib.gpemu_info(self._handle).contents)
