@@ -1,29 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/replace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "common/util.h"
 
-/* arbitrary: names of 64 random bits are taken only on purpose */
-enum { TRIES = 100 };
+enum {
+	/* arbitrary: names of 64 random bits are taken only on purpose */
+	TRIES = 100,
+	RANDOM_DIGITS = 16,
+};
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
 
 /* O_EXCL follows no link. mkostemp would do the same, without the umask. */
 static int try_one(struct replace *r)
 {
-	const char *slash = strrchr(r->path, '/');
-	const char *name = slash ? slash + 1 : r->path;
+	const char *name = base_of(r->path);
 	uint64_t random;
 	int fd;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	if (asprintf(&r->beside, "%.*s.%s.%016" PRIx64 ".tmp",
-		     (int)(name - r->path), r->path, name, random) < 0) {
+	if (asprintf(&r->beside, "%.*s.%s.%0*" PRIx64 ".tmp",
+		     (int)(name - r->path), r->path, name, RANDOM_DIGITS,
+		     random) < 0) {
 		r->beside = NULL;
 		return -ENOMEM;
 	}
@@ -76,4 +88,33 @@ int replace_end_stream(struct replace *r, FILE *f)
 	if (fclose(f) != 0)
 		code = -errno;
 	return replace_end(r, code);
+}
+
+/* .NAME.RANDOM.tmp */
+static bool is_beside(const char *entry, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (entry[0] != '.' || strncmp(entry + 1, name, n) != 0 ||
+	    entry[1 + n] != '.')
+		return false;
+	entry += 1 + n + 1;
+	return strspn(entry, "0123456789abcdef") == RANDOM_DIGITS &&
+	       !strcmp(entry + RANDOM_DIGITS, ".tmp");
+}
+
+void replace_sweep(const char *path)
+{
+	const char *name = base_of(path);
+	_cleanup_free_ char *folder =
+		name == path ? strdup(".")
+			     : strndup(path, (size_t)(name - path));
+	DIR *dir = folder ? opendir(folder) : NULL;
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (is_beside(entry->d_name, name))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
 }

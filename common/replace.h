@@ -28,5 +28,8 @@ int replace_begin_stream(struct replace *r, const char *path, FILE **ret);
 int replace_end(struct replace *r, int code);
 /* The same for the stream, which is closed; also returns its write errors. */
 int replace_end_stream(struct replace *r, FILE *f);
+/* Remove what a process that was killed left beside the file: call it while
+ * nobody replaces that. */
+void replace_sweep(const char *path);
 
 #endif

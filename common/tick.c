@@ -71,6 +71,11 @@ static struct tick *new_tick(double scale)
 	return t;
 }
 
+void tick_thread(void)
+{
+	prctl(PR_SET_TIMERSLACK, 1);
+}
+
 struct tick *tick_new(double scale, uint64_t spin_ns)
 {
 	struct tick *t = new_tick(scale);
@@ -79,7 +84,7 @@ struct tick *tick_new(double scale, uint64_t spin_ns)
 		return NULL;
 	t->spin_ns = spin_ns;
 	t->origin = tick_wall();
-	prctl(PR_SET_TIMERSLACK, 1);
+	tick_thread();
 	return t;
 }
 

@@ -42,6 +42,8 @@ struct tick;
  * thread to 1 ns; threads that it starts later inherit that. NULL: no memory.
  */
 struct tick *tick_new(double scale, uint64_t spin_ns);
+/* The same slack for a thread that waits by a clock that another one made. */
+void tick_thread(void);
 struct tick *tick_new_fake(void);
 void tick_free(struct tick *t);
 

@@ -12,9 +12,10 @@
  *
  * Threads: a struct gpemu, and a struct gpemu_gpu, is used by one thread at a
  * time; only gpemu_interrupt and gpemu_drop may be called from any thread.
- * Different handles are independent. The thread that opens one gets a timer
- * slack of 1 ns (prctl(2), PR_SET_TIMERSLACK). The library's own threads block
- * all signals except synchronous faults such as SIGSEGV.
+ * Different handles are independent. The thread that opens one, or begins an
+ * epoch, gets a timer slack of 1 ns (prctl(2), PR_SET_TIMERSLACK). The
+ * library's own threads block all signals except synchronous faults such as
+ * SIGSEGV.
  *
  * Pointers must not be NULL unless the function allows it.
  *
@@ -89,6 +90,17 @@ struct gpemu_engine;
 GPEMU_API int gpemu_open(const char *const options[],
 			 const struct gpemu_engine *engine, struct gpemu **ret,
 			 char *error, size_t n);
+/*
+ * gpemu_open in two parts, so that another thread can end the second one with
+ * gpemu_interrupt: the run may have to wait for a GPU (gpu-server) or for other
+ * jobs (coordinate). gpemu_new returns what only gpemu_start, gpemu_interrupt
+ * and gpemu_close take: -ENOMEM, *ret is NULL then. gpemu_start is called once
+ * and fails as gpemu_open does, with a text for gpemu_error, after which
+ * gpemu_close has to follow. -ECANCELED: interrupted. Since GPEMU_3.
+ */
+GPEMU_API int gpemu_new(struct gpemu **ret);
+GPEMU_API int gpemu_start(struct gpemu *g, const char *const options[],
+			  const struct gpemu_engine *engine);
 /* May be called at any time; interrupts an epoch. NULL is allowed. -errno: an
  * output file (trace, steps, dump_samples) could not be written. `g` is freed
  * in any case. */
@@ -232,7 +244,8 @@ struct gpemu_epoch {
 GPEMU_API int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret);
 
 /* From any thread, but not from a signal handler: gpemu_next and
- * gpemu_begin_epoch return -ECANCELED, now and later. `g` must be open. */
+ * gpemu_begin_epoch return -ECANCELED, now and later, and so does the wait of
+ * gpemu_start. */
 GPEMU_API void gpemu_interrupt(struct gpemu *g);
 
 /*

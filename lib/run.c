@@ -197,23 +197,41 @@ static void free_run(struct gpemu *g)
 	free(g);
 }
 
+int gpemu_new(struct gpemu **ret)
+{
+	struct gpemu *g = calloc(1, sizeof(*g));
+
+	*ret = g;
+	if (!g)
+		return -ENOMEM;
+	session_init(&g->session);
+	return 0;
+}
+
+int gpemu_start(struct gpemu *g, const char *const options[],
+		const struct gpemu_engine *engine)
+{
+	struct err err = { 0 };
+	int r = open_run(g, options, engine, &err);
+
+	return r < 0 ? fail(g, r, &err) : 0;
+}
+
 int gpemu_open(const char *const options[], const struct gpemu_engine *engine,
 	       struct gpemu **ret, char *error, size_t n)
 {
-	struct gpemu *g = calloc(1, sizeof(*g));
-	struct err err = { 0 };
-	int r = -ENOMEM;
+	const struct err none = { 0 };
+	struct gpemu *g;
+	int r = gpemu_new(&g);
 
 	*ret = NULL;
-	if (g) {
-		session_init(&g->session);
-		r = open_run(g, options, engine, &err);
-	}
+	if (r == 0)
+		r = gpemu_start(g, options, engine);
 	if (r == 0) {
 		*ret = g;
 		return 0;
 	}
-	lib_tell(r, &err, error, n);
+	lib_tell(r, g ? &g->err : &none, error, n);
 	if (g)
 		free_run(g);
 	return r;
@@ -264,6 +282,7 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 		return fail(g, s->ended, &g->why);
 	if (!session_more(s))
 		return 0;
+	tick_thread(); /* another one may have opened the run */
 	if (ret)
 		*ret = s->resume.point.epoch;
 	r = session_begin(s, &err);

@@ -223,7 +223,7 @@ static int serve(const struct options *o, const struct server_config *c,
 		r = server_run(&s, err);
 	}
 	if (r == 0 && o->common.json) {
-		struct status *status = status_take(&s);
+		struct status *status = status_take(&s, NULL);
 		json_auto_t *j = status ? status_json(status) : NULL;
 
 		status_free(status);

@@ -231,7 +231,7 @@ static void answer(struct server *s, const char *text)
 	for (uint32_t i = 0; i < s->n_clients; i++) {
 		struct client *c = s->clients[i];
 
-		if (c->asked != s->n_status)
+		if (!c->asked || c->asked > s->n_taken || c->grant != s->about)
 			continue;
 		c->asked = 0;
 		if (!text)
@@ -245,19 +245,31 @@ static void answer(struct server *s, const char *text)
 	}
 }
 
-/* Have the scribe write the status, if a client still waits for it. */
+/* The client that has waited longest for a status; NULL: none. */
+static const struct client *first_asked(const struct server *s)
+{
+	const struct client *first = NULL;
+
+	for (uint32_t i = 0; i < s->n_clients; i++) {
+		const struct client *c = s->clients[i];
+
+		if (!c->dead && c->asked && (!first || c->asked < first->asked))
+			first = c;
+	}
+	return first;
+}
+
+/* Have the scribe write the status, if a client waits for it. */
 static void write_status(struct server *s)
 {
+	const struct client *first = first_asked(s);
 	struct status *status;
-	uint32_t i = 0;
 
-	while (i < s->n_clients &&
-	       (s->clients[i]->dead || s->clients[i]->asked <= s->n_status))
-		i++;
-	if (i == s->n_clients)
+	if (!first)
 		return;
-	s->n_status++;
-	status = status_take(s);
+	s->about = first->grant;
+	s->n_taken = s->n_asked;
+	status = status_take(s, s->about);
 	s->writing = status && scribe_ask(&s->scribe, status) == 0;
 	if (!s->writing)
 		answer(s, NULL);
@@ -268,7 +280,7 @@ static int query(struct server *s, struct client *c, struct err *err)
 	if (c->asked)
 		return err_set(err, -EPROTO,
 			       "a query before the answer to the previous one");
-	c->asked = s->n_status + 1;
+	c->asked = ++s->n_asked;
 	if (!s->writing)
 		write_status(s);
 	return 0;

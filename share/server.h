@@ -70,7 +70,7 @@ struct client {
 	uint64_t last_message_ns; /* wall: its last message */
 	bool dead;
 	bool watches;		 /* the health of the GPUs */
-	uint64_t asked;		 /* for this status (struct server); 0: none */
+	uint64_t asked;		 /* for the status, as the ...th; 0: has not */
 	bool want_out;		 /* epoll waits until it can be written to */
 	struct gpud_hello hello; /* with `model` */
 	const struct gpu_model *model; /* NULL: has not said hello */
@@ -112,11 +112,14 @@ struct server {
 	uint64_t n_refused, n_malformed, n_expired; /* since the start */
 	uint64_t accept_ns; /* wall: do not accept before; or never */
 	bool accept_told;   /* the lack was logged */
-	/* The scribe writes one status at a time, for all clients that asked
-	 * before the snapshot; later ones wait for the next. */
+	/* The scribe writes one status at a time: that of the server or of a
+	 * grant, for all clients there that asked before the snapshot. The
+	 * client that has waited longest has the next. */
 	struct scribe scribe;
-	uint64_t n_status; /* taken until now */
-	bool writing;	   /* the last of them */
+	uint64_t n_asked;	   /* until now */
+	uint64_t n_taken;	   /* of them, before the last snapshot */
+	const struct grant *about; /* the last snapshot; NULL: the server */
+	bool writing;
 };
 
 /*
@@ -195,8 +198,9 @@ void grant_reap(struct server *s, bool all);
 
 /* --- status.c, scribe.c --------------------------------------------------- */
 
-/* NULL: no memory. */
-struct status *status_take(const struct server *s);
+/* Of the server, or (`grant`) what is seen by those who have the grant: its
+ * GPUs, as far as they were granted, and its jobs. NULL: no memory. */
+struct status *status_take(const struct server *s, const struct grant *grant);
 void status_free(struct status *st);
 /* The status as JSON; from any thread; NULL: no memory. */
 json_t *status_json(const struct status *st);

@@ -131,11 +131,7 @@ static void settle(struct share *s, uint64_t now)
 		if (ops->ran)
 			ops->ran(&job->view, ns);
 	}
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		if (s->gpus[g].n_running)
-			utilisation_busy(&s->gpus[g], s->now, now);
-		else
-			utilisation_idle(&s->gpus[g], now);
+	utilisation_count(s, now);
 	s->now = now;
 }
 

@@ -48,10 +48,19 @@ enum share_mode { SHARE_TIME, SHARE_LANES, SHARE_MPS };
 int share_mode_parse(const char *s, enum share_mode *ret, struct err *err);
 const char *share_mode_name(enum share_mode mode);
 
+/* Time with at least one iteration (share/utilisation.h). */
+struct share_busy {
+	uint64_t ns;	   /* in all */
+	uint64_t until_ns; /* counted */
+	uint64_t slot_at;  /* tenth of a second that is being filled */
+	uint64_t slot_ns[SHARE_SLOTS];
+};
+
 /* Memory of each GPU that some jobs may hold together, at their peaks. */
 struct share_quota {
 	uint64_t bytes[SHARE_MAX_GPUS]; /* 0: not this GPU */
 	uint64_t used[SHARE_MAX_GPUS];
+	struct share_busy busy[SHARE_MAX_GPUS]; /* with these jobs */
 };
 
 /* The request of a job that joins. Memory is per GPU. */
@@ -96,9 +105,7 @@ struct share_gpu {
 	uint32_t n_running;
 	bool failed;	    /* no job is admitted to it */
 	uint64_t copy_free; /* the copy engine is */
-	uint64_t busy_ns;   /* with at least one iteration, in all */
-	uint64_t slot_at;   /* tenth of a second that is being filled */
-	uint64_t slot_busy[SHARE_SLOTS];
+	struct share_busy busy;
 };
 
 struct share_config {
@@ -177,7 +184,4 @@ static inline bool share_on(const struct share_job *job, uint32_t gpu)
 /* The job's lane on a GPU that it is on. */
 uint32_t share_lane(const struct share *s, const struct share_job *job,
 		    uint32_t gpu);
-/* Share of the last emulated second in which the GPU was busy, 0..1. */
-double share_utilisation(const struct share *s, uint32_t gpu);
-
 #endif

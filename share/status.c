@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,11 @@
 #include "common/version.h"
 #include "emu/gpu/identity.h"
 #include "share/server.h"
+#include "share/utilisation.h"
 
 struct gpu_status {
+	uint32_t index;
+	double total_mib;
 	uint64_t capacity, used, busy_ns;
 	uint32_t n_jobs, n_lanes, n_running;
 	double utilisation;
@@ -29,12 +33,88 @@ struct job_status {
 
 struct status {
 	const struct server *s; /* for what never changes */
+	bool granted;		/* it is that of a grant */
 	uint64_t now, n_joined, n_iterations;
 	uint64_t n_refused, n_malformed, n_expired;
-	uint32_t n_clients, n_jobs;
+	uint32_t n_clients, n_gpus, n_jobs;
 	struct gpu_status gpus[SHARE_MAX_GPUS];
 	struct job_status jobs[];
 };
+
+static double mib(uint64_t bytes)
+{
+	return (double)bytes / (double)MIB;
+}
+
+static void take_busy(const struct share *share, const struct share_busy *busy,
+		      struct gpu_status *ret)
+{
+	ret->busy_ns = busy->ns;
+	ret->utilisation = utilisation_at(busy, share->now);
+}
+
+static void take_gpu(const struct server *s, uint32_t g, struct gpu_status *ret)
+{
+	const struct share_gpu *gpu = &s->share->gpus[g];
+
+	*ret = (struct gpu_status){ .index = g,
+				    .total_mib = s->config.gpu->memory_mib,
+				    .capacity = gpu->lanes.capacity,
+				    .used = gpu->lanes.used,
+				    .n_jobs = gpu->lanes.n_jobs,
+				    .n_lanes = gpu->lanes.n_lanes,
+				    .n_running = gpu->n_running,
+				    .failed = gpu->failed };
+	take_busy(s->share, &gpu->busy, ret);
+}
+
+/* What a grant has of the GPU. `lanes`: scratch, of all lanes. */
+static void take_part(const struct share *share, const struct share_quota *q,
+		      bool *lanes, struct gpu_status *gpu)
+{
+	uint32_t g = gpu->index;
+
+	/* a GPU that was granted whole is what it is */
+	if (q->bytes[g] < gpu->capacity)
+		gpu->total_mib = mib(q->bytes[g]);
+	gpu->capacity = q->bytes[g];
+	gpu->used = q->used[g];
+	gpu->n_jobs = gpu->n_lanes = gpu->n_running = 0;
+	memset(lanes, 0, share->config.max_jobs * sizeof(*lanes));
+	for (uint32_t i = 0; i < share->n_jobs; i++) {
+		const struct share_job *job = share->jobs[i];
+		bool *lane;
+
+		if (job->want.quota != q || !share_on(job, g))
+			continue;
+		lane = &lanes[share_lane(share, job, g)];
+		gpu->n_jobs++;
+		gpu->n_running += job->running;
+		gpu->n_lanes += !*lane;
+		*lane = true;
+	}
+	take_busy(share, &q->busy[g], gpu);
+}
+
+static int take_gpus(const struct server *s, const struct grant *grant,
+		     struct status *st)
+{
+	const struct share_config *c = &s->share->config;
+	_cleanup_free_ bool *lanes = calloc(c->max_jobs, sizeof(*lanes));
+
+	if (!lanes)
+		return -ENOMEM;
+	for (uint32_t g = 0; g < c->n_gpus; g++) {
+		if (grant && !grant->quota.bytes[g])
+			continue;
+		take_gpu(s, g, &st->gpus[st->n_gpus]);
+		if (grant)
+			take_part(s->share, &grant->quota, lanes,
+				  &st->gpus[st->n_gpus]);
+		st->n_gpus++;
+	}
+	return 0;
+}
 
 static void take_job(const struct share *share, const struct share_job *job,
 		     struct job_status *ret)
@@ -54,7 +134,7 @@ static void take_job(const struct share *share, const struct share_job *job,
 			ret->lane[g] = share_lane(share, job, g);
 }
 
-struct status *status_take(const struct server *s)
+struct status *status_take(const struct server *s, const struct grant *grant)
 {
 	const struct share *share = s->share;
 	struct status *st =
@@ -63,30 +143,26 @@ struct status *status_take(const struct server *s)
 	if (!st)
 		return NULL;
 	*st = (struct status){ .s = s,
+			       .granted = grant,
 			       .now = share->now,
 			       .n_joined = share->n_joined,
 			       .n_iterations = share->n_iterations,
 			       .n_refused = s->n_refused,
 			       .n_malformed = s->n_malformed,
-			       .n_expired = s->n_expired,
-			       .n_clients = s->n_clients,
-			       .n_jobs = share->n_jobs };
-	for (uint32_t g = 0; g < share->config.n_gpus; g++) {
-		const struct share_gpu *gpu = &share->gpus[g];
-
-		st->gpus[g] = (struct gpu_status){
-			.capacity = gpu->lanes.capacity,
-			.used = gpu->lanes.used,
-			.busy_ns = gpu->busy_ns,
-			.n_jobs = gpu->lanes.n_jobs,
-			.n_lanes = gpu->lanes.n_lanes,
-			.n_running = gpu->n_running,
-			.utilisation = share_utilisation(share, g),
-			.failed = gpu->failed,
-		};
+			       .n_expired = s->n_expired };
+	if (take_gpus(s, grant, st) < 0) {
+		status_free(st);
+		return NULL;
 	}
-	for (uint32_t i = 0; i < share->n_jobs; i++)
-		take_job(share, share->jobs[i], &st->jobs[i]);
+	for (uint32_t i = 0; i < s->n_clients; i++)
+		st->n_clients += !grant || s->clients[i]->grant == grant;
+	for (uint32_t i = 0; i < share->n_jobs; i++) {
+		const struct client *c = share->jobs[i]->owner;
+
+		if (!grant || c->grant == grant)
+			take_job(share, share->jobs[i],
+				 &st->jobs[st->n_jobs++]);
+	}
 	return st;
 }
 
@@ -95,28 +171,21 @@ void status_free(struct status *st)
 	free(st);
 }
 
-static double mib(uint64_t bytes)
-{
-	return (double)bytes / (double)MIB;
-}
-
 static double seconds(double ns)
 {
 	return ns / (double)NS_PER_S;
 }
 
-static json_t *gpu_json(const struct status *st, uint32_t g)
+static json_t *gpu_json(const struct status *st, const struct gpu_status *gpu)
 {
-	const struct gpu_status *gpu = &st->gpus[g];
-	const struct gpu_profile *profile = st->s->config.gpu;
-
 	return json_pack("{s:i, s:s, s:b, s:f, s:f, s:f, s:i, s:i, s:i, s:f, "
 			 "s:f}",
-			 "index", (int)g, "name", profile->name, "healthy",
-			 (int)!gpu->failed, "memory_total_mib",
-			 profile->memory_mib, "memory_usable_mib",
-			 mib(gpu->capacity), "memory_used_mib", mib(gpu->used),
-			 "jobs", (int)gpu->n_jobs, "lanes", (int)gpu->n_lanes,
+			 "index", (int)gpu->index, "name",
+			 st->s->config.gpu->name, "healthy", (int)!gpu->failed,
+			 "memory_total_mib", gpu->total_mib,
+			 "memory_usable_mib", mib(gpu->capacity),
+			 "memory_used_mib", mib(gpu->used), "jobs",
+			 (int)gpu->n_jobs, "lanes", (int)gpu->n_lanes,
 			 "running", (int)gpu->n_running, "utilisation",
 			 gpu->utilisation, "busy_s",
 			 seconds((double)gpu->busy_ns));
@@ -154,16 +223,16 @@ static json_t *board_json(const struct status *st, const struct gpu_status *gpu)
 }
 
 /* The same GPU with what monitoring knows it by. */
-static json_t *card_json(const struct status *st, uint32_t g)
+static json_t *card_json(const struct status *st, const struct gpu_status *gpu)
 {
-	json_t *j = gpu_json(st, g);
+	json_t *j = gpu_json(st, gpu);
 	struct identity id;
 
-	identity_of(st->s->identity, g, &id);
+	identity_of(st->s->identity, gpu->index, &id);
 	json_object_set_new(j, "uuid", json_string(id.uuid));
 	json_object_set_new(j, "serial", json_string(id.serial));
 	json_object_set_new(j, "pci_bus_id", json_string(id.pci_bus_id));
-	json_object_set_new(j, "board", board_json(st, &st->gpus[g]));
+	json_object_set_new(j, "board", board_json(st, gpu));
 	return j;
 }
 
@@ -202,28 +271,40 @@ static json_t *job_json(const struct status *st, const struct job_status *js)
 		seconds((double)(until - job->joined_ns)));
 }
 
-json_t *status_json(const struct status *st)
+/* Who has a grant does not see what others do. */
+static json_t *server_json(const struct status *st)
 {
 	const struct server_config *c = &st->s->config;
+	json_t *j = json_pack("{s:I, s:o, s:s, s:s, s:f, s:f, s:I}", "pid",
+			      (json_int_t)getpid(), "profile",
+			      json_bytes(c->profile), "scheduler", c->scheduler,
+			      "share", share_mode_name(c->share.mode),
+			      "time_scale", c->time_scale, "seconds",
+			      seconds((double)st->now), "clients",
+			      (json_int_t)st->n_clients);
+	json_auto_t *totals = json_pack("{s:I, s:I, s:I, s:I, s:I}",
+					"jobs_ever", (json_int_t)st->n_joined,
+					"iterations",
+					(json_int_t)st->n_iterations, "refused",
+					(json_int_t)st->n_refused, "malformed",
+					(json_int_t)st->n_malformed, "expired",
+					(json_int_t)st->n_expired);
+
+	if (!st->granted)
+		json_object_update(j, totals);
+	return j;
+}
+
+json_t *status_json(const struct status *st)
+{
 	json_t *gpus = json_array(), *jobs = json_array();
 
-	for (uint32_t g = 0; g < c->share.n_gpus; g++)
-		json_array_append_new(gpus, card_json(st, g));
+	for (uint32_t i = 0; i < st->n_gpus; i++)
+		json_array_append_new(gpus, card_json(st, &st->gpus[i]));
 	for (uint32_t i = 0; i < st->n_jobs; i++)
 		json_array_append_new(jobs, job_json(st, &st->jobs[i]));
-	return json_pack(
-		"{s:{s:s, s:s}, s:{s:I, s:o, s:s, s:s, s:f, s:f, s:I, s:I, "
-		"s:I, s:I, s:I, s:I}, s:o, s:o, s:o}",
-		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
-		"server", "pid", (json_int_t)getpid(), "profile",
-		json_bytes(c->profile), "scheduler", c->scheduler, "share",
-		share_mode_name(c->share.mode), "time_scale", c->time_scale,
-		"seconds", seconds((double)st->now), "clients",
-		(json_int_t)st->n_clients, "jobs_ever",
-		(json_int_t)st->n_joined, "iterations",
-		(json_int_t)st->n_iterations, "refused",
-		(json_int_t)st->n_refused, "malformed",
-		(json_int_t)st->n_malformed, "expired",
-		(json_int_t)st->n_expired, "gpus", gpus, "processes", jobs,
-		"timer_error_us", tick_error_json(st->s->tick));
+	return json_pack("{s:{s:s, s:s}, s:o, s:o, s:o, s:o}", "gpemu",
+			 "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
+			 "server", server_json(st), "gpus", gpus, "processes",
+			 jobs, "timer_error_us", tick_error_json(st->s->tick));
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The busy time of a GPU: in all, and in the last second as a ring of tenths.
- */
+/* The busy time of the GPUs, and of each quota on them: in all, and in the last
+ * second as a ring of tenths. */
 #ifndef GPEMU_SHARE_UTILISATION_H
 #define GPEMU_SHARE_UTILISATION_H
 
 #include "share/share.h"
 
-/* The GPU computed in [from, to), or did not until `to`. */
-void utilisation_busy(struct share_gpu *g, uint64_t from, uint64_t to);
-void utilisation_idle(struct share_gpu *g, uint64_t to);
+/* What runs now has run since s->now. */
+void utilisation_count(struct share *s, uint64_t now);
+/* Share of the last emulated second before `now` that was busy, 0..1. */
+double utilisation_at(const struct share_busy *b, uint64_t now);
 
 #endif

@@ -2,6 +2,7 @@
 #include "platform/k8s/methods.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,21 +191,52 @@ static void list_and_watch(struct grpc_call *c, const void *request, size_t n)
 
 /* --- allocation ----------------------------------------------------------- */
 
+/* What a node cannot have costs no work: there are no more containers than
+ * devices, and they have no more than all. */
+static int check_size(const struct resource *r, size_t n_containers,
+		      uint64_t n_devices, struct err *err)
+{
+	if (n_containers <= r->devices.n && n_devices <= r->devices.n)
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%" PRIu64 " devices for %zu containers: %s has %zu",
+		       n_devices, n_containers, r->devices.resource,
+		       r->devices.n);
+}
+
+static int check_preferred(const struct resource *r,
+			   const Kubelet__PreferredRequest *q, struct err *err)
+{
+	uint64_t n = 0;
+
+	/* a negative size, as the number that it was on the wire */
+	for (size_t i = 0; i < q->n_containers; i++)
+		n += (uint32_t)q->containers[i]->size;
+	return check_size(r, q->n_containers, n, err);
+}
+
+static int check_allocate(const struct resource *r,
+			  const Kubelet__AllocateRequest *q, struct err *err)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < q->n_containers; i++)
+		n += q->containers[i]->n_ids;
+	return check_size(r, q->n_containers, n, err);
+}
+
 static int prefer(const struct resource *r,
 		  const Kubelet__PreferredContainer *q, Kubelet__DeviceIds *ret,
 		  struct err *err)
 {
 	_cleanup_free_ const struct k8s_device **available = NULL,
 					       **must = NULL, **chosen = NULL;
-	size_t size = q->size < 0 ? SIZE_MAX : (size_t)q->size;
+	size_t size = (size_t)q->size; /* at most all: check_preferred */
 	int res = find_all(r, q->available, q->n_available, &available, err);
 
 	if (res == 0)
 		res = find_all(r, q->must_include, q->n_must_include, &must,
 			       err);
-	if (res == 0 && size > r->devices.n)
-		res = err_set(err, -EINVAL, "%d devices of %zu", (int)q->size,
-			      r->devices.n);
 	if (res < 0)
 		return res;
 	chosen = calloc(size + 1, sizeof(struct k8s_device *));
@@ -231,13 +263,14 @@ static void get_preferred(struct grpc_call *c, const void *request, size_t n)
 		unpack(c, &kubelet__preferred_request__descriptor, request, n);
 	_cleanup_free_ Kubelet__DeviceIds *ids = NULL, **each = NULL;
 	struct err err = { 0 };
-	int r = 0;
+	int r;
 
 	if (!q)
 		return;
+	r = check_preferred(grpc_call_ctx(c), q, &err);
 	ids = calloc(q->n_containers + 1, sizeof(*ids));
 	each = calloc(q->n_containers + 1, sizeof(Kubelet__DeviceIds *));
-	if (!ids || !each)
+	if (r == 0 && (!ids || !each))
 		r = -ENOMEM;
 	answer.containers = each;
 	for (size_t i = 0; r == 0 && i < q->n_containers; i++) {
@@ -259,6 +292,7 @@ struct allocation {
 	struct grpc_call *call;
 	Kubelet__AllocateResponse *answer;
 	struct k8s_grant **grants; /* of each container */
+	size_t n_granted;	   /* of the first ones, in order */
 	struct allocation *next;
 };
 
@@ -317,22 +351,22 @@ static int add_container(struct resource *r, const Kubelet__DeviceIds *q,
 	return k8s_answer(grant->devices, grant->n, grant->name, container);
 }
 
-/* 1: all grants are there; 0: not yet; -EHOSTDOWN. */
-static int check_grants(const struct allocation *a, struct err *err)
+/* 1: all grants are there; 0: not yet; -EHOSTDOWN. Called for each answer of a
+ * server, so it goes on where it stopped. */
+static int check_grants(struct allocation *a, struct err *err)
 {
-	bool pending = false;
-
-	for (size_t i = 0; i < a->answer->n_containers; i++) {
-		const struct k8s_grant *g = a->grants[i];
+	for (; a->n_granted < a->answer->n_containers; a->n_granted++) {
+		const struct k8s_grant *g = a->grants[a->n_granted];
 
 		if (g->error)
 			return err_set(err, -EHOSTDOWN,
 				       "gpemu-gpud does not grant %s: %s",
 				       g->n ? g->devices[0]->id : "nothing",
 				       strerror(g->error));
-		pending |= g->n_pending > 0;
+		if (g->n_pending > 0)
+			return 0;
 	}
-	return !pending;
+	return 1;
 }
 
 void methods_granted(struct resource *r)
@@ -360,14 +394,17 @@ static void allocate(struct grpc_call *c, const void *request, size_t n)
 	Kubelet__AllocateRequest *q =
 		unpack(c, &kubelet__allocate_request__descriptor, request, n);
 	struct resource *r = grpc_call_ctx(c);
-	struct allocation *a;
+	struct allocation *a = NULL;
 	struct err err = { 0 };
 	int res;
 
 	if (!q)
 		return;
-	a = new_allocation(c, q->n_containers);
-	res = a ? 0 : -ENOMEM;
+	res = check_allocate(r, q, &err);
+	if (res == 0) {
+		a = new_allocation(c, q->n_containers);
+		res = a ? 0 : -ENOMEM;
+	}
 	for (size_t i = 0; res == 0 && i < q->n_containers; i++)
 		res = add_container(r, q->containers[i], a, &err);
 	kubelet__allocate_request__free_unpacked(q, NULL);

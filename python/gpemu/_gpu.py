@@ -7,7 +7,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from gpemu._library import (Step, check_process, count, library, open_handle,
+from gpemu._library import (Step, check_process, count, library, open_gpu,
                             raise_error, refuse_handlers)
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class GPU:
         self._lib = library()
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._handle = open_handle(self._lib.gpemu_gpu_open, self.options)
+        self._handle = open_gpu(self.options)
         self._finalizer = weakref.finalize(self, _close, self._handle,
                                            self._pid)
 

@@ -6,17 +6,24 @@ import ctypes
 import os
 import shutil
 import sys
+import threading
 from ctypes import (CDLL, POINTER, Structure, c_char_p, c_double, c_int,
                     c_size_t, c_uint32, c_uint64, c_void_p)
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 # python/gpemu/ is in the source tree, which is built in its folder build/
 _BUILD = Path(__file__).resolve().parents[2] / "build"
 # of libgpemu's messages; as the library's own, common/err.h
 _TEXT_BYTES = 1024
+# A wait ends so often to let Python handle signals, such as Ctrl-C.
+# arbitrary: shorter than one notices
+SLICE_S = 0.1
+# For what is interrupted to end. arbitrary: most waits end at once, and one
+# that does not, such as the listing of a slow folder, ends in the background
+_GRACE_S = 0.5
 
 
 class Error(Exception):
@@ -127,14 +134,15 @@ _FUNCTIONS = {
     "gpemu_gpu_submit": (c_int, c_void_p, c_uint64, POINTER(Step)),
     "gpemu_gpu_wait": (c_uint64, c_void_p),
     "gpemu_info": (POINTER(CInfo), c_void_p),
+    "gpemu_interrupt": (None, c_void_p),
     "gpemu_keep": (c_int, c_void_p, POINTER(CBatch), POINTER(c_void_p)),
+    "gpemu_new": (c_int, POINTER(c_void_p)),
     "gpemu_next_within": (c_int, c_void_p, c_uint64, POINTER(POINTER(CBatch))),
     "gpemu_notes": (c_char_p, c_void_p),
     "gpemu_now_ns": (c_uint64, c_void_p),
-    "gpemu_open": (c_int, c_void_p, c_void_p, POINTER(c_void_p), c_char_p,
-                   c_size_t),
     "gpemu_record": (c_int, c_void_p, POINTER(c_void_p)),
     "gpemu_release": (c_int, c_void_p, POINTER(CBatch)),
+    "gpemu_start": (c_int, c_void_p, c_void_p, c_void_p),
     "gpemu_submit": (c_int, c_void_p, POINTER(CBatch), POINTER(Step)),
     "gpemu_version": (c_char_p,),
 }
@@ -205,19 +213,72 @@ def word(value: Any) -> str:
         else str(value)
 
 
-def open_handle(function, options: Dict[str, Any], *between) -> c_void_p:
-    """Call an open function of the library with these options."""
-    words = [os.fsencode(f"{key}={word(value)}")
+def words(options: Dict[str, Any]):
+    """Options as the library takes them."""
+    texts = [os.fsencode(f"{key}={word(value)}")
              for key, value in options.items() if value is not None]
-    for text in words:
+    for text in texts:
         if b"\0" in text:
             raise ValueError(f"an option with a null byte: {text!r}")
-    array = (c_char_p * (len(words) + 1))(*words, None)
+    return (c_char_p * (len(texts) + 1))(*texts, None)
+
+
+def open_gpu(options: Dict[str, Any]) -> c_void_p:
     handle, text = c_void_p(), ctypes.create_string_buffer(_TEXT_BYTES)
-    code = function(array, *between, handle, text, _TEXT_BYTES)
+    code = library().gpemu_gpu_open(words(options), handle, text, _TEXT_BYTES)
     if code < 0:
         raise_error(code, text.value)
     return handle
+
+
+class Start(threading.Thread):
+    """gpemu_start, on a thread of its own: it may wait for a GPU, and this
+    thread handles signals meanwhile, such as Ctrl-C.
+
+    Who does not wait for its end leaves the handle to it: then it is closed
+    when gpemu_start has been interrupted.
+    """
+
+    def __init__(self, handle: c_void_p, options: ctypes.Array,
+                 close: Callable[[], Any]):
+        super().__init__(name="gpemu_start", daemon=True)
+        self._handle, self._options, self._close = handle, options, close
+        self._lock = threading.Lock()
+        self._runs = self._left = False  # lock
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        with self._lock:
+            self._runs = not self._left
+        if not self._runs:
+            return
+        self.code = library().gpemu_start(self._handle, self._options, None)
+        with self._lock:
+            self._runs = False
+            if self._left:
+                self._close()
+        self._ended.set()
+
+    def wait(self) -> int:
+        """Begin it; what gpemu_start returned."""
+        try:
+            self.start()
+            # a signal that came to another thread is handled in between
+            while not self._ended.wait(SLICE_S):
+                pass
+            return self.code
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._left = True
+            if not self._runs:
+                self._close()
+                return
+            library().gpemu_interrupt(self._handle)
+        self._ended.wait(_GRACE_S)
 
 
 def count(batch: Any) -> int:

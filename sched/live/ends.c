@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/tick.h"
 #include "common/util.h"
 #include "sched/live/argv.h"
 #include "sched/live/held.h"
@@ -103,12 +104,31 @@ static int ended(struct live *l, uint32_t which, const char *folder,
 	return 0;
 }
 
+/* The kernel has sent SIGTERM to a program without a keeper, and nobody else
+ * counts how long it takes to end. */
+static void hurry(const struct live *l, uint32_t which, const char *folder)
+{
+	struct live_job *p = &l->live[which];
+	uint64_t now = tick_wall();
+
+	if (p->process.state != PROCESS_UNKNOWN) {
+		p->lost_ns = 0;
+	} else if (!p->lost_ns) {
+		p->lost_ns = now;
+	} else if (now - p->lost_ns >= l->c.grace_ns) {
+		process_kill(folder);
+		p->lost_ns = now;
+	}
+}
+
 int ends_look(struct live *l, uint32_t which, bool expected, struct err *err)
 {
 	struct live_job *p = &l->live[which];
 	_cleanup_free_ char *folder = argv_folder(l, which);
 	int r = folder ? process_look(&p->process, folder, err) : -ENOMEM;
 
+	if (r == 0)
+		hurry(l, which, folder);
 	if (r < 0 || p->process.state != PROCESS_NONE)
 		return r;
 	return ended(l, which, folder, expected || p->stopping || l->closing,

@@ -56,6 +56,7 @@ struct live_job {
 	uint32_t told_cores; /* the process knows; 0: it is not known */
 	uint64_t told_mib;   /* its cache knows, as well */
 	bool stopping;	     /* the process was asked to end */
+	uint64_t lost_ns;    /* wall: has no keeper since then; 0: has one */
 	bool failed;	     /* it ended so, and is not tried again */
 	uint32_t n_ended;    /* processes whose end was seen */
 	uint32_t n_failed;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/live/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -211,6 +214,75 @@ void process_stop(const struct process *p)
 {
 	if (p->pidfd >= 0)
 		pidfd_send_signal(p->pidfd, SIGTERM, NULL, 0);
+}
+
+/* Does /proc/PID/fdinfo/FD say that the descriptor holds a lock? */
+static bool has_lock(int process, const char *fd)
+{
+	char path[40], text[1024];
+	_cleanup_close_ int info = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "fdinfo/%.20s", fd);
+	info = openat(process, path, O_RDONLY | O_CLOEXEC);
+	n = info < 0 ? -1 : util_read_all(info, text, sizeof(text) - 1, 0);
+	if (n < 0)
+		return false;
+	text[n] = 0;
+	return strstr(text, "OFDLCK");
+}
+
+/* Does a process, by its folder in /proc, hold the lock in this file? Files are
+ * told apart by their names, as a look at one could wait for its storage. */
+static bool holds(int process, const char *path)
+{
+	int fds = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fds < 0 ? NULL : fdopendir(fds);
+	const struct dirent *e;
+	bool found = false;
+
+	while (dir && !found && (e = readdir(dir))) {
+		char target[PATH_MAX];
+		ssize_t n = readlinkat(fds, e->d_name, target, sizeof(target));
+
+		found = n == (ssize_t)strlen(path) &&
+			!memcmp(target, path, (size_t)n) &&
+			has_lock(process, e->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	else
+		util_closep(&fds);
+	return found;
+}
+
+/* The process that has this pid, if it holds the lock: its folder in /proc is
+ * of the same process as the pidfd if it is still there after that. */
+static void kill_holder(int proc, const char *pid, const char *path)
+{
+	_cleanup_close_ int process =
+		openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int pidfd = -1;
+
+	if (process < 0 || !holds(process, path))
+		return;
+	pidfd = pidfd_open(atoi(pid), 0);
+	if (pidfd >= 0 && holds(process, path))
+		pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+}
+
+void process_kill(const char *folder)
+{
+	_cleanup_free_ char *path = path_of(folder, "lock");
+	_cleanup_free_ char *real = path ? realpath(path, NULL) : NULL;
+	DIR *proc = real ? opendir("/proc") : NULL;
+	const struct dirent *e;
+
+	while (proc && (e = readdir(proc)))
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+			kill_holder(dirfd(proc), e->d_name, real);
+	if (proc)
+		closedir(proc);
 }
 
 void process_forget(struct process *p)

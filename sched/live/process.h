@@ -4,7 +4,8 @@
  *
  * A keeper, a process of its own, starts the job's program, waits for it, and
  * writes how it ended into the job's folder. SIGTERM makes it end the program.
- * If the keeper is killed, the kernel sends SIGTERM to the program.
+ * If the keeper is killed, the kernel sends SIGTERM to the program; who ignores
+ * that is found by the lock, and killed.
  *
  * No file says who runs. Locks do, which the kernel drops with their holders:
  *
@@ -67,6 +68,8 @@ int process_start(struct process *p, const struct process_start *s,
 int process_look(struct process *p, const char *folder, struct err *err);
 /* Have the keeper end its program. */
 void process_stop(const struct process *p);
+/* Kill all who hold the lock of a job, its keeper included. */
+void process_kill(const char *folder);
 /* Forget it; it goes on. */
 void process_forget(struct process *p);
 /* The last end that a keeper wrote: -ENOENT: none; -EBADMSG: damaged. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/replace.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "sched/live/group.h"
@@ -361,9 +362,12 @@ int state_load(struct live *l, struct err *err)
 {
 	_cleanup_free_ char *path = path_of(l), *text = NULL;
 	size_t n;
-	int r = path ? util_read_file(path, STATE_BYTES_MAX, &text, &n)
-		     : -ENOMEM;
+	int r;
 
+	if (!path)
+		return err_set(err, -ENOMEM, "out of memory");
+	replace_sweep(path);
+	r = util_read_file(path, STATE_BYTES_MAX, &text, &n);
 	if (r == -ENOENT && has_jobs(l))
 		return err_set(err, -EINVAL,
 			       "%s has jobs, and no state: name another folder",

@@ -10,8 +10,9 @@
 int state_save(struct live *l, bool paused, struct err *err);
 /*
  * Fill in the jobs, what they have, and the clock, into a run that has just
- * been made. -ENOENT: there is no state; -EINVAL with a text: it is another
- * run's, or damaged; the run is then half filled in.
+ * been made, and remove what a save left that was killed. -ENOENT: there is no
+ * state; -EINVAL with a text: it is another run's, or damaged; the run is then
+ * half filled in.
  */
 int state_load(struct live *l, struct err *err);
 /* The same from bytes, safe on any input. */

@@ -185,6 +185,23 @@ has() {
 	has '2 nvmlDeviceGetIndex 2'
 }
 
+@test "a grant is a GPU of its size, with the jobs of its container" {
+	gpud "$SOCKET" --gpu "$TMP/half.yaml" --gpus 2
+	hold
+	"$CLIENT" "$SOCKET" grant a 1 300
+	"$CLIENT" "$SOCKET" grant b 0 200
+	SERVERS=$SOCKET.d/a/gpud.sock run monitor show
+	has 'devices 1'
+	has '0 nvmlDeviceGetName Tesla H50-HALF'
+	has '0 memory 314572800 0 0 314572800'
+	# the job is on the same GPU, but not of this grant
+	SERVERS=$SOCKET.d/b/gpud.sock run monitor show
+	has 'devices 1'
+	has '0 memory 209715200 0 0 209715200'
+	[[ $output != *process* ]]
+	exec 9>&-
+}
+
 @test "jobs under MPS are listed as such" {
 	gpud "$SOCKET" --gpu "$TMP/half.yaml" --share mps
 	hold

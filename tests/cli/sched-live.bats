@@ -225,6 +225,34 @@ assert a == b'
 	[ "$(keepers)" -eq 0 ]
 }
 
+@test "SIGINT is not held by a job that has no keeper, and ignores SIGTERM" {
+	printf 'work_s\n1000\n' >t.csv
+	# a second process of it, which has the lock too
+	cat >deaf <<-'SH'
+		#!/bin/sh
+		trap '' TERM
+		sleep 60 &
+		touch ready
+		exec sleep 60
+	SH
+	chmod +x deaf
+	gpemu-sched run -t t.csv --nodes gpus=1 --step 1s --grace 1s -o d \
+		-- ./deaf 3>&- 2>err &
+	sched=$!
+	until [ -e ready ]; do sleep .01; done
+	await_keepers 1
+	keepers 9
+	kill -INT "$sched"
+	timeout 30 tail --pid="$sched" -f /dev/null || {
+		kill -9 "$sched"
+		false
+	}
+	wait "$sched" || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'interrupted: 0 of 1 jobs are done' err
+	[ "$(keepers)" -eq 0 ]
+}
+
 @test "a job that fails is named, and the others go on" {
 	printf 'name,work_s,class\ngood,1,m\nbad,1,n\n' >t.csv
 	run -1 gpemu-sched run -t t.csv --nodes gpus=1 --step 100ms \

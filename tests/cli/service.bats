@@ -430,6 +430,36 @@ needed()
 	grep '"workers_started": 4' d.json
 }
 
+# In a network of its own, where its ports are free.
+@test "service: the example of --worker-command works as it is printed" {
+	local page=$BUILD/docs/gpemu-prepd.1
+	[ -e "$page" ] || skip "no manual pages were built"
+	man -l "$page" >/dev/null 2>&1 || skip "man is not installed"
+	unshare -n ip link set lo up 2>/dev/null || skip "no network namespaces"
+	MANWIDTH=80 man -l "$page" | col -bx >page
+	sed -n '/^ *gpemu-prepd dispatcher --worker-command/,/[^\\]$/p' page >example
+	[ -s example ]
+	cat >both <<-'SH'
+		ip link set lo up
+		bash -c "exec $(cat example)" &
+		dispatcher=$!
+		at=127.0.0.1:7070
+		train
+		status=$?
+		kill "$dispatcher"
+		wait "$dispatcher" && exit $status
+	SH
+	export -f train
+	export TRAIN
+	PATH=$(realpath "$BUILD"):$PATH timeout 100 unshare -n bash ./both \
+		>out 2>&1 3>&- || {
+		cat example out
+		false
+	}
+	check "len(times) == 301" "len(s['workers']) == 1" \
+		"s['workers'][0]['address'] == '127.0.0.1:7071'"
+}
+
 @test "service: strangers are refused, and counted" {
 	dispatcher
 	worker 1

@@ -425,6 +425,75 @@ check() {
 	[ ! -e "$parent/a" ]
 }
 
+@test "who has a grant sees its GPUs, as far as granted, and its jobs" {
+	local a=$TMP/gpud.sock.d/a/gpud.sock b=$TMP/gpud.sock.d/b/gpud.sock
+	local whole
+
+	gpud --gpus 3
+	so 'len(g) == 3 and j["server"]["jobs_ever"] == 0'
+	whole=$(python3 -c "import json; print(
+		json.load(open('$TMP/status.json'))['gpus'][0]['memory_total_mib'])")
+	"$CLIENT" "$SOCKET" grant a 1 8000
+	"$CLIENT" "$SOCKET" grant a 2 1000000 # all of it
+	"$CLIENT" "$SOCKET" grant b 1 4000
+	mkfifo "$TMP/in"
+	exec 8<>"$TMP/in"
+	"$CLIENT" "$a" hold 2 3000 <"$TMP/in" >"$TMP/held.a" 3>&- 8>&- &
+	PIDS+=("$!")
+	pid=$!
+	"$CLIENT" "$b" hold 1 2000 <"$TMP/in" >"$TMP/held.b" 3>&- 8>&- &
+	PIDS+=("$!")
+	until_so 'len(p) == 2 and all(x["gpus"] for x in p)'
+	so 'g[1]["jobs"] == 2 and g[1]["memory_total_mib"] == '"$whole"
+
+	(
+		SOCKET=$a
+		so '[x["index"] for x in g] == [1, 2]'
+		so '[x["memory_total_mib"] for x in g] == [8000, '"$whole"']'
+		so '[x["memory_used_mib"] for x in g] == [3000, 3000]'
+		so '[(x["jobs"], x["lanes"], x["running"]) for x in g] == [(1, 1, 0)] * 2'
+		so '[(x["pid"], x["gpus"]) for x in p] == [('"$pid"', [1, 2])]'
+		so 'j["server"]["clients"] == 2' # the job, and the question
+		so '"jobs_ever" not in j["server"]'
+	)
+	(
+		SOCKET=$b
+		so '[x["memory_total_mib"] for x in g] == [4000]'
+		so 'g[0]["memory_used_mib"] == 2000'
+		so '[x["gpus"] for x in p] == [[1]]'
+	)
+	exec 8>&-
+}
+
+@test "questions for the server and its grants at once: each has its own answer" {
+	local i n
+
+	gpud --gpus 4
+	for n in 0 1 2 3; do
+		"$CLIENT" "$SOCKET" grant "g$n" "$n" 1000
+	done
+	for i in {1..10}; do
+		for n in 0 1 2 3; do
+			"$SMI" --socket "$TMP/gpud.sock.d/g$n/gpud.sock" \
+				--json "$TMP/$i.$n.json" >/dev/null 3>&- &
+			PIDS+=("$!")
+		done
+		"$SMI" --socket "$SOCKET" --json "$TMP/$i.all.json" \
+			>/dev/null 3>&- &
+		PIDS+=("$!")
+	done
+	wait "${PIDS[@]:1}"
+	python3 - "$TMP" <<-'PY'
+		import json, sys
+		for i in range(1, 11):
+		    for n in '0', '1', '2', '3', 'all':
+		        j = json.load(open(f'{sys.argv[1]}/{i}.{n}.json'))
+		        seen = [g['index'] for g in j['gpus']]
+		        assert seen == (list(range(4)) if n == 'all' else
+		                        [int(n)]), (n, seen)
+	PY
+}
+
 @test "another user's server is trusted only when that user is named" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
 	chmod 777 "$TMP"

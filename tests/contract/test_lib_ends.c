@@ -255,6 +255,57 @@ static void test_given_back_before_its_step(void **state)
 	lib_mend_data();
 }
 
+/* --- interrupted before it began ------------------------------------------ */
+
+static void *interrupter(void *arg)
+{
+	usleep(50000);
+	gpemu_interrupt(arg);
+	return NULL;
+}
+
+/* It waits for another job, and leaves no trace of itself. */
+static void test_interrupted_start(void **state)
+{
+	char data[96], name[64];
+	const char *options[] = { data,	     name,	  "prep=none",
+				  "batch=4", "workers=1", "loader=sync",
+				  "pin=off", "index=off", NULL };
+
+	(void)state;
+	snprintf(data, sizeof(data), "data=%s", lib_dir);
+	snprintf(name, sizeof(name), "coordinate=lib-ends-%d:jobs=2",
+		 (int)getpid());
+	for (unsigned i = 0; i < 2; i++) {
+		struct gpemu *g;
+		pthread_t thread;
+
+		assert_int_equal(gpemu_new(&g), 0);
+		pthread_create(&thread, NULL, interrupter, g);
+		assert_int_equal(gpemu_start(g, options, NULL), -ECANCELED);
+		pthread_join(thread, NULL);
+		assert_non_null(strstr(gpemu_error(g), "interrupted while "
+						       "waiting for the other "
+						       "jobs"));
+		assert_int_equal(gpemu_close(g), 0);
+	}
+}
+
+static void test_new_and_closed(void **state)
+{
+	static const char *const options[] = { "no-such=option", NULL };
+	struct gpemu *g;
+
+	(void)state;
+	assert_int_equal(gpemu_new(&g), 0);
+	assert_int_equal(gpemu_close(g), 0);
+	assert_int_equal(gpemu_new(&g), 0);
+	gpemu_interrupt(g);
+	assert_int_equal(gpemu_start(g, options, NULL), -EINVAL);
+	assert_non_null(strstr(gpemu_error(g), "no-such"));
+	assert_int_equal(gpemu_close(g), 0);
+}
+
 /* --- sizes ---------------------------------------------------------------- */
 
 static void test_batch_beyond_dataset(void **state)
@@ -311,6 +362,8 @@ int main(void)
 		cmocka_unit_test(test_given_back_before_its_step),
 		cmocka_unit_test(test_batch_beyond_dataset),
 		cmocka_unit_test(test_empty_dataset),
+		cmocka_unit_test(test_interrupted_start),
+		cmocka_unit_test(test_new_and_closed),
 	};
 
 	return cmocka_run_group_tests(tests, lib_make_data, lib_remove_data);

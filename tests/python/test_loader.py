@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """gpemu.Loader: what it delivers, and how long that stays valid."""
 import gc
+import json
 import os
 import pickle
 import signal
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -15,8 +17,8 @@ import pytest
 pytest.importorskip("numpy", reason="numpy is not installed")
 
 import gpemu  # noqa: E402
-from conftest import (BUILD, FAST, LENGTH, N_FILES, content,  # noqa: E402
-                      sequence)
+from conftest import (BUILD, FAST, LENGTH, N_FILES, ROOT,  # noqa: E402
+                      content, sequence)
 
 PINS = ["off", "on", "inline", "direct"]
 
@@ -374,19 +376,109 @@ loader.step()
 # --- interrupts, processes, threads ------------------------------------------
 
 
+def sigint_in(seconds):
+    timer = threading.Timer(seconds, signal.pthread_kill,
+                            (threading.main_thread().ident, signal.SIGINT))
+    timer.start()
+    return timer
+
+
 def test_ctrl_c_while_waiting(files):
     # a sample takes seconds
     with images(files, prep="emulated", cores=1, workers=1, loader="sync",
                 model_transfer=False, time_scale=1000) as loader:
-        timer = threading.Timer(
-            0.3, signal.pthread_kill,
-            (threading.main_thread().ident, signal.SIGINT))
-        timer.start()
+        timer = sigint_in(0.3)
         with pytest.raises(KeyboardInterrupt):
             for batch in loader:
                 pytest.fail("a batch was ready")
         timer.join()
         assert len(loader.epochs) == 1
+
+
+@pytest.fixture
+def busy_gpu(tmp_path):
+    """A gpemu-gpud whose memory is full; the function tells its jobs."""
+    path = tmp_path / "gpud.sock"
+    server = subprocess.Popen(
+        [BUILD / "gpemu-gpud", "--socket", path, "--share", "mps",
+         "--time-scale", str(FAST["time_scale"])])
+
+    def states():
+        found = subprocess.run([BUILD / "gpemu-smi", "--socket", path,
+                                "--json", "-"], capture_output=True)
+        return [job["state"] for job in
+                json.loads(found.stdout or "{}").get("processes", [])]
+
+    def soon(want):
+        end = time.monotonic() + 20
+        while states() != want:
+            assert time.monotonic() < end, states()
+            time.sleep(0.05)
+
+    try:
+        while not path.exists():
+            assert server.poll() is None
+            time.sleep(0.01)
+        with subprocess.Popen([ROOT / "tests/cli/gpud-client", path, "hold",
+                               "1", "30230"], stdin=subprocess.PIPE,
+                              stdout=subprocess.DEVNULL):
+            soon(["idle"])
+            yield path, soon
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_ctrl_c_while_the_gpu_is_busy(files, busy_gpu):
+    path, soon = busy_gpu
+    threads = len(os.listdir("/proc/self/task"))
+    descriptors = os.listdir("/proc/self/fd")
+    timer = sigint_in(0.5)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        images(files, gpu_server=path, gpu=None)
+    assert time.monotonic() - begin < 1.5
+    timer.join()
+    # it has left the queue
+    soon(["idle"])
+    assert len(os.listdir("/proc/self/task")) == threads
+    assert os.listdir("/proc/self/fd") == descriptors
+
+
+def test_a_timer_while_the_gpu_is_busy(files, busy_gpu):
+    """Any exception of a handler, not of Ctrl-C alone."""
+    def stop(*_):
+        raise TimeoutError
+
+    path, soon = busy_gpu
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(TimeoutError):
+            images(files, gpu_server=path, gpu=None)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    soon(["idle"])
+
+
+def test_ctrl_c_while_nobody_answers(files, tmp_path):
+    """The connection is made in the background; its end closes all."""
+    path = tmp_path / "deaf.sock"
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(str(path))
+        deaf.listen()
+        timer = sigint_in(0.3)
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            images(files, gpu_server=path, gpu=None)
+        assert time.monotonic() - begin < 1.8
+        timer.join()
+        client = deaf.accept()[0]
+        client.close()
+    end = time.monotonic() + 20
+    while any(t.name == "gpemu_start" for t in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_fork_cannot_use_it_but_its_arrays(files):

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/json.h"
 #include "common/units.h"
@@ -100,6 +101,32 @@ static void save_some(struct rig *r)
 	l.use_ns = 5e9;
 	assert_int_equal(state_save(&l, true, &err), 0);
 	live_fini(&l);
+}
+
+/* rig_fini finds an empty folder. */
+static void what_a_killed_save_left_is_removed(void **state)
+{
+	struct err err = { 0 };
+	char path[96];
+	struct rig r;
+	struct live l;
+	FILE *f;
+
+	(void)state;
+	rig_init(&r, trace);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path),
+			 "%s/.state.json.00c0ffee0123456%d.tmp", r.dir, i);
+		f = fopen(path, "we");
+		assert_int_equal(fclose(f), 0);
+		assert_int_equal(live_init(&l, &r.c, &err), 0);
+		assert_int_equal(l.resumed, i);
+		live_fini(&l);
+		assert_int_equal(access(path, F_OK), -1);
+		if (i == 0)
+			save_some(&r);
+	}
+	rig_fini(&r);
 }
 
 static char *read_state(const struct rig *r, size_t *n)
@@ -307,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_comes_back),
+		cmocka_unit_test(what_a_killed_save_left_is_removed),
 		cmocka_unit_test(those_who_take_turns_come_back),
 		cmocka_unit_test(a_clock_that_ran_on_has_an_end),
 		cmocka_unit_test(what_is_wrong_is_refused),

@@ -97,11 +97,33 @@ static void a_record_follows_no_link_beside_it(void **state)
 	json_decref(j);
 }
 
+static void a_sweep_takes_its_own_names_alone(void **state)
+{
+	static const char *const names[] = {
+		".file.0123456789abcdef.tmp", /* those of the file first */
+		".file.fedcba9876543210.tmp",  ".file.0123456789abcde.tmp",
+		".file.0123456789abcdef.tmp2", ".file.0123456789abcdeg.tmp",
+		".file2.0123456789abcdef.tmp", "file.0123456789abcdef.tmp",
+	};
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/file", dir);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		close(openat(dirfd_, names[i], O_CREAT | O_CLOEXEC | O_WRONLY,
+			     0600));
+	replace_sweep(path);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_int_equal(unlinkat(dirfd_, names[i], 0), i < 2 ? -1 : 0);
+	assert_int_equal(n_names(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_there_whole_or_not_at_all),
 		cmocka_unit_test(a_record_follows_no_link_beside_it),
+		cmocka_unit_test(a_sweep_takes_its_own_names_alone),
 	};
 	int n;
 

@@ -10,6 +10,7 @@
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "share/utilisation.h"
 
 static void one_alone_runs_at_its_own_pace(void **state)
 {
@@ -20,7 +21,7 @@ static void one_alone_runs_at_its_own_pace(void **state)
 	share_rig_join(s, &c, 1, 50, 1);
 	share_rig_play(s, &c, 1, SHARE_NEVER);
 	assert_int_equal(c.end, 1000 * 1000003ull);
-	assert_int_equal(s->gpus[0].busy_ns, c.end);
+	assert_int_equal(s->gpus[0].busy.ns, c.end);
 	assert_int_equal(s->gpus[0].lanes.used, 0);
 	share_free(s);
 }
@@ -287,6 +288,12 @@ static void who_leaves_gives_back_the_link(void **state)
 	share_free(s);
 }
 
+/* Of GPU 0. */
+static double utilisation(const struct share *s)
+{
+	return utilisation_at(&s->gpus[0].busy, s->now);
+}
+
 static void utilisation_is_of_the_last_second(void **state)
 {
 	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 1, 1000);
@@ -296,16 +303,16 @@ static void utilisation_is_of_the_last_second(void **state)
 	(void)state;
 	share_rig_join(s, &c, 1, 2, 1);
 	share_advance(s, 10 * NS_PER_S);
-	assert_true(share_utilisation(s, 0) == 0);
+	assert_true(utilisation(s) == 0);
 	share_submit(s, c.job, 0, 0, NS_PER_S / 2, &it);
 	share_advance(s, 10 * NS_PER_S + NS_PER_S / 4);
-	assert_true(fabs(share_utilisation(s, 0) - .25) < .001);
+	assert_true(fabs(utilisation(s) - .25) < .001);
 	share_advance(s, 11 * NS_PER_S);
-	assert_true(fabs(share_utilisation(s, 0) - .5) < .001);
+	assert_true(fabs(utilisation(s) - .5) < .001);
 	share_advance(s, 11 * NS_PER_S + NS_PER_S / 4);
-	assert_true(fabs(share_utilisation(s, 0) - .25) < .001);
+	assert_true(fabs(utilisation(s) - .25) < .001);
 	share_advance(s, 1000 * NS_PER_S);
-	assert_true(share_utilisation(s, 0) == 0);
+	assert_true(utilisation(s) == 0);
 	share_free(s);
 }
 
@@ -367,6 +374,38 @@ static void a_quota_is_a_smaller_gpu(void **state)
 	share_free(s);
 }
 
+static void a_quota_has_a_utilisation_of_its_own(void **state)
+{
+	struct share *s = share_rig_new(SHARE_MPS, &scheduler_fair, 1, 100);
+	struct share_quota a = { .bytes = { 40 } }, b = { .bytes = { 40 } };
+	struct share_job *job[] = { join_quota(s, &a, 10, 1),
+				    join_quota(s, &a, 10, 1),
+				    join_quota(s, &b, 10, 1) };
+	struct client c = { .left = 9 };
+	struct share_iteration it;
+
+	(void)state;
+	share_advance(s, 10 * NS_PER_S);
+	/* each of two runs at half its pace, in 0.2 s; together they count
+	 * once */
+	for (int i = 0; i < 2; i++) {
+		job[i]->owner = &c;
+		share_submit(s, job[i], 0, 0, NS_PER_S / 10, &it);
+	}
+	share_advance(s, 10 * NS_PER_S + NS_PER_S / 2);
+	job[2]->owner = &c;
+	share_submit(s, job[2], 0, 0, NS_PER_S / 4, &it);
+	share_advance(s, 11 * NS_PER_S);
+	assert_true(fabs(utilisation(s) - .45) < .001);
+	assert_true(fabs(utilisation_at(&a.busy[0], s->now) - .2) < .001);
+	assert_true(fabs(utilisation_at(&b.busy[0], s->now) - .25) < .001);
+	assert_int_equal(a.busy[0].ns, NS_PER_S / 5);
+	assert_int_equal(b.busy[0].ns, NS_PER_S / 4);
+	share_advance(s, 13 * NS_PER_S);
+	assert_true(utilisation_at(&a.busy[0], s->now) == 0);
+	share_free(s);
+}
+
 static void a_failed_gpu_admits_nobody(void **state)
 {
 	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 2, 100);
@@ -396,6 +435,7 @@ int main(void)
 		cmocka_unit_test(who_leaves_gives_back_the_link),
 		cmocka_unit_test(utilisation_is_of_the_last_second),
 		cmocka_unit_test(a_quota_is_a_smaller_gpu),
+		cmocka_unit_test(a_quota_has_a_utilisation_of_its_own),
 		cmocka_unit_test(a_failed_gpu_admits_nobody),
 	};
 

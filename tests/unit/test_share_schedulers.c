@@ -9,6 +9,7 @@
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "share/utilisation.h"
 
 /* A newcomer, 10 s late, in its first 6 s: half the time, or with anew=off all
  * of it. */
@@ -75,7 +76,7 @@ static void three_clients_one_after_the_other(void **state)
 	}
 	/* Jain's index */
 	assert_true(sum * sum / (3 * squares) > .9999);
-	assert_true(share_utilisation(s, 0) > .9999);
+	assert_true(utilisation_at(&s->gpus[0].busy, s->now) > .9999);
 	share_leave(s, c[0].job);
 	share_leave(s, c[1].job);
 	c[0].job = c[1].job = NULL;
