@@ -441,7 +441,7 @@ static int set_service(struct session *s, struct err *err)
 	const struct node_profile *node = &s->node.profile;
 	json_auto_t *job =
 		train_job_json(o, &s->data,
-			       s->choice.engine->remote->one_job(
+			       s->choice.remote->remote->one_job(
 				       s->choice.loader_choice.options));
 	uint64_t bytes;
 	int r = session_largest_batch(s, &bytes, err);
