@@ -18,43 +18,49 @@
 #include "service/client/client.h"
 
 struct options {
-	char *sharding; /* NULL: dynamic, or off where trainers share a job */
-	char *job, *local;
+	char *sharding, *local;
+	char *job; /* "": of this trainer alone */
 	uint64_t split, outstanding, wait_ns;
 	uint64_t consumers, consumer, bucket;
 };
 
-/* The rank. */
-#define OWN_RANK UINT64_MAX
+/* The rank of this process. */
+enum { OWN_RANK = PREPD_CONSUMERS };
+
+/* dynamic; or off, where batches hold any samples */
+static const char AUTO[] = "auto";
 
 static int check_sharding(const void *object, struct err *err)
 {
-	return MIN(WORD_FIND(split_modes, "sharding", *(char *const *)object,
-			     err),
-		   0);
+	const char *word = *(char *const *)object;
+
+	if (!strcmp(word, AUTO))
+		return 0;
+	return MIN(WORD_FIND(split_modes, "sharding", word, err), 0);
 }
 
 static const struct conf_field fields[] = {
 	{ "sharding", CONF_STRING, offsetof(struct options, sharding),
-	  .check = check_sharding, .arg = "dynamic|static|off",
+	  .check = check_sharding, .arg = "auto|dynamic|static|off",
 	  .help = "which worker prepares what: splits to the first that asks, "
-		  "a fixed part each, or all samples each" },
+		  "a fixed part each, or all samples each; auto: off with job= "
+		  "or consumers=, else dynamic" },
 	{ "split", CONF_UINT, offsetof(struct options, split), .min = 1,
 	  .max = 65536, .arg = "N", .help = "batches of a split" },
 	{ "job", CONF_STRING, offsetof(struct options, job), .arg = "NAME",
 	  .help = "share the batches of all trainers with this job name: each "
 		  "is made once" },
-	{ "consumers", CONF_UINT, offsetof(struct options, consumers), .min = 1,
+	{ "consumers", CONF_UINT, offsetof(struct options, consumers),
 	  .max = PREPD_CONSUMERS, .arg = "N",
 	  .help = "coordinated reads: in a round each of N trainers gets a "
-		  "batch of its own, all of the same length" },
+		  "batch of its own, all of the same length; 0: none" },
 	{ "consumer", CONF_UINT, offsetof(struct options, consumer),
-	  .max = PREPD_CONSUMERS - 1, .arg = "I",
-	  .help = "which of them this one is, from 0 (default: its rank)" },
-	{ "bucket", CONF_UINT, offsetof(struct options, bucket), .min = 1,
-	  .max = 1 << 30, .arg = "N",
+	  .max = OWN_RANK, .arg = "I",
+	  .help = "which of them this one is, from 0; 64: its rank" },
+	{ "bucket", CONF_UINT, offsetof(struct options, bucket), .max = 1 << 30,
+	  .arg = "N",
 	  .help = "of coordinated reads: lengths up to a multiple of N tokens, "
-		  "or bytes, are the same (default: all are)" },
+		  "or bytes, are the same; 0: all are" },
 	{ "outstanding", CONF_UINT, offsetof(struct options, outstanding),
 	  .min = 1, .max = 4096, .arg = "N",
 	  .help = "batches that may be on their way, over all workers" },
@@ -69,6 +75,8 @@ static const struct conf_field fields[] = {
 };
 
 static const struct options defaults = {
+	.sharding = (char *)AUTO,
+	.job = (char *)"",
 	/* arbitrary: little is lost with a worker, and a request is rarer than
 	 * a batch */
 	.split = 4,
@@ -115,25 +123,25 @@ static void close_service(void *state)
 
 static bool one_job(const void *options)
 {
-	return options_of(options)->job;
+	return options_of(options)->job[0];
 }
 
 /* Do batches hold any samples, not those of a split? */
 static bool any_samples(const struct options *o)
 {
-	return o->job || o->consumers;
+	return o->job[0] || o->consumers;
 }
 
 static uint64_t consumer_of(const struct options *o, uint64_t rank)
 {
 	if (o->consumer != OWN_RANK)
 		return o->consumer;
-	return o->consumers > 1 ? MIN(rank, PREPD_CONSUMERS) : 0;
+	return o->consumers > 1 ? MIN(rank, OWN_RANK) : 0;
 }
 
 static enum split_mode mode_of(const struct options *o)
 {
-	if (o->sharding)
+	if (strcmp(o->sharding, AUTO) != 0)
 		return (enum split_mode)WORD_FIND(split_modes, "sharding",
 						  o->sharding, NULL);
 	return any_samples(o) ? SPLIT_OFF : SPLIT_DYNAMIC;
@@ -149,7 +157,7 @@ static int check_share(const struct options *o, const struct client_config *c,
 		      "leave out sharding=";
 	else if (!o->consumers && (o->bucket || o->consumer != OWN_RANK))
 		why = "consumer= and bucket= need consumers=";
-	else if (o->consumers > 1 && !o->job)
+	else if (o->consumers > 1 && !o->job[0])
 		why = "the consumers need a job in common: job=NAME";
 	else if (o->consumers && c->consumer >= o->consumers)
 		why = "consumer= (default: the rank) must be less than "
@@ -168,9 +176,9 @@ static int open_service(const struct remote_config *c, void **ret,
 		.nic_bytes_per_s = c->service->nic_bytes_per_s,
 		.nic_latency_ns = c->service->nic_latency_ns,
 		.definition = c->service->job,
-		.job = o->job,
+		.job = o->job[0] ? o->job : NULL,
 		.share = { .how = o->consumers ? SHARE_ROUNDS
-				  : o->job     ? SHARE_WINDOW
+				  : o->job[0]  ? SHARE_WINDOW
 					       : SHARE_NONE,
 			   .consumers = (uint32_t)o->consumers,
 			   .bucket = o->bucket },
