@@ -242,6 +242,8 @@ check()
 	[[ $output == *"not with --resume"* ]]
 	run -2 train --offload auto --gpu-server nowhere
 	[[ $output == *"--offload auto: other jobs use the GPU"* ]]
+	run -2 train --offload .5 --loader service:job=ours
+	[[ $output == *"--offload takes none or all with a job"* ]]
 	# no dispatcher is there, and none is needed
 	train --offload none --workers 2
 	check "set(times.values()) == {1}" "s is None" \
