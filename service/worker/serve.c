@@ -490,20 +490,33 @@ void serve_free(struct serve *s)
 	free(s);
 }
 
-json_t *serve_json(const struct serve *s)
+/* Tasks may still be at work. */
+static struct task_totals totals_now(const struct serve *s)
 {
 	const struct task_totals *t = &s->totals;
+
+	return (struct task_totals){
+		.n_made = __atomic_load_n(&t->n_made, __ATOMIC_RELAXED),
+		.spent_ns = __atomic_load_n(&t->spent_ns, __ATOMIC_RELAXED),
+		.n_rounds = __atomic_load_n(&t->n_rounds, __ATOMIC_RELAXED),
+		.spread = __atomic_load_n(&t->spread, __ATOMIC_RELAXED),
+	};
+}
+
+json_t *serve_json(const struct serve *s)
+{
+	struct task_totals t = totals_now(s);
 	uint64_t in, out;
 
 	loop_bytes(s->loop, &in, &out);
 	return json_pack("{s:I, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, "
 			 "s:o}",
 			 "batches", (json_int_t)s->readers.n_batches,
-			 "batches_made", (json_int_t)t->n_made,
+			 "batches_made", (json_int_t)t.n_made,
 			 "batches_skipped", (json_int_t)s->readers.n_skipped,
-			 "made_s", (double)t->spent_ns / (double)NS_PER_S,
-			 "rounds", (json_int_t)t->n_rounds, "round_spread",
-			 (double)t->spread / (double)MAX(t->n_rounds, 1),
+			 "made_s", (double)t.spent_ns / (double)NS_PER_S,
+			 "rounds", (json_int_t)t.n_rounds, "round_spread",
+			 (double)t.spread / (double)MAX(t.n_rounds, 1),
 			 "bytes_sent", (json_int_t)out, "jobs",
 			 (json_int_t)s->n_jobs, "jobs_failed",
 			 (json_int_t)s->n_failed, "dispatcher_lost",
