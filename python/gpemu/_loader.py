@@ -17,8 +17,8 @@ import threading
 import warnings
 import weakref
 from contextlib import suppress
-from ctypes import POINTER, c_void_p
-from functools import cached_property
+from ctypes import POINTER, byref, c_uint64, c_void_p
+from functools import partial
 from typing import Any, Dict, Iterator, List, Literal
 
 from gpemu._gpu import GPU
@@ -89,31 +89,40 @@ class Batch:
     n: int  #: samples
     ready_ns: int  #: emulated ns; since then it can be copied to the GPU
 
-    def __init__(self, loader: Loader, batch: CBatch, records):
+    __slots__ = ("n", "ready_ns", "_loader", "_records", "_read", "_tensor",
+                 "_memory", "_data", "_labels", "_index", "_errors",
+                 "__weakref__")
+
+    def __init__(self, loader: Loader, n: int, ready_ns: int, records):
         self._loader: Loader | None = loader
         self._records = records  # a copy
-        self._tensor = loader._tensor
-        self._memory = None
-        self._data = None
-        self.n = batch.n
-        self.ready_ns = batch.ready_ns
+        self._read, self._tensor = loader._read, loader._tensor
+        self._memory = self._data = None
+        self._labels = self._index = self._errors = None
+        self.n = n
+        self.ready_ns = ready_ns
 
-    @cached_property
+    @property
     def labels(self) -> Any:
         """The class of each sample, from 0: int64."""
-        return self._column("label", "int64")
+        if self._labels is None:
+            self._labels = self._column("label", "i8")
+        return self._labels
 
-    @cached_property
+    @property
     def index(self) -> Any:
         """Where the samples are in the dataset, sorted by path: int64."""
-        return self._column("index", "int64")
+        if self._index is None:
+            self._index = self._column("index", "i8")
+        return self._index
 
-    @cached_property
+    @property
     def errors(self) -> Any:
         """0, or the errno of a sample that could not be used (its data are
         zeros): ESTALE, its size changed; EBADMSG, not a whole image. int32."""
-        errors = self._column("error", "int32")
-        return errors if errors is None else -errors
+        if self._errors is None and self._records is not None:
+            self._errors = -self._column("error", "i4")
+        return self._errors
 
     @property
     def data(self) -> Any:
@@ -132,7 +141,7 @@ class Batch:
         """Of the samples, in the dataset or in their shard."""
         self._held()
         return [os.fsdecode(ctypes.string_at(int(path)))
-                for path in self._records["path"]]
+                for path in self._read(self._records)["path"]]
 
     def step(self) -> Step:
         """Train on the batch: see Loader.step."""
@@ -151,8 +160,7 @@ class Batch:
         return (self.n,)
 
     def __iter__(self) -> Iterator[Any]:
-        yield self.data
-        yield self.labels
+        return iter((self.data, self.labels))
 
     def __repr__(self) -> str:
         held = "" if self._loader else ", given back"
@@ -161,7 +169,7 @@ class Batch:
     def _column(self, name: str, dtype: str) -> Any:
         if self._records is None:
             return None
-        column = self._records[name].astype(dtype)
+        column = self._read(self._records)[name].astype(dtype)
         return self._tensor(column) if self._tensor else column
 
     def _held(self) -> Loader:
@@ -241,10 +249,17 @@ class Loader:
         self._info = CInfo.from_buffer_copy(
             self._lib.gpemu_info(self._handle).contents)
         self._batch = POINTER(CBatch)()
-        self._table, self._table_at = None, 0
+        self._next_arguments = (self._handle, c_uint64(_SLICE_NS),
+                                byref(self._batch))
+        self._now = CBatch()  # what _batch points to, while a batch is held
+        # (numpy copies arrays of structs slowly: copies are bytes)
+        sample = numpy.dtype(_SAMPLE)
+        self._sample_bytes = sample.itemsize
+        self._read = partial(numpy.frombuffer, dtype=sample)
+        self._type, self._lends = self._info.type, self._info.n_kept > 0
         # a sample of the run, without a value
         self._one = numpy.zeros(tuple(filter(None, self._info.shape)),
-                                _DTYPES[self._info.type])
+                                _DTYPES[self._type])
         self._held: Batch | None = None
         #: the account of each epoch so far
         self.epochs: List[Epoch] = []
@@ -311,7 +326,9 @@ class Loader:
                 self._check(batch)
             self._let_go()
             step = Step()
-            self._call(self._lib.gpemu_submit, self._batch, step)
+            code = self._lib.gpemu_submit(self._handle, self._batch, step)
+            if code < 0:
+                raise_error(code, self._lib.gpemu_error(self._handle))
         return step
 
     def record(self) -> Dict[str, Any]:
@@ -353,14 +370,18 @@ class Loader:
     # --- for batches -----------------------------------------------------
 
     def _locked(self):
-        check_process(self._pid, "loader")
+        if os.getpid() != self._pid:
+            check_process(self._pid, "loader")
         return self._lock
+
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise ValueError("the loader is closed")
 
     def _call(self, function, *arguments):
         """A function of the library, on this run."""
         with self._locked():
-            if not self._finalizer.alive:
-                raise ValueError("the loader is closed")
+            self._check_open()
             code = function(self._handle, *arguments)
             if code < 0:
                 raise_error(code, self._lib.gpemu_error(self._handle))
@@ -371,27 +392,29 @@ class Loader:
             self._release(self._held)
         while True:
             with self._locked():
-                code = self._poll()
+                self._check_open()
+                code = self._lib.gpemu_next_within(*self._next_arguments)
                 if code > 0:
-                    self._held = Batch(self, self._batch[0], self._samples())
-                    return self._held
+                    return self._hold()
+                if code < 0 and code != -errno.EAGAIN:
+                    self._refuse(code)
+            # outside of the lock: there is none yet
             if code == 0:
                 return None
 
-    def _poll(self) -> int:
-        """Wait a while for the next batch: 1; 0: the epoch has no more; else
-        there is none yet."""
-        try:
-            return self._call(self._lib.gpemu_next_within, _SLICE_NS,
-                              self._batch)
-        except Error as error:
-            if error.errno == errno.EBUSY:
-                raise BufferError(
-                    "arrays of two earlier batches are in use: drop them, or "
-                    "keep copies (array.copy(), tensor.clone())") from None
-            if error.errno != errno.EAGAIN:
-                raise
-            return -errno.EAGAIN
+    def _hold(self) -> Batch:
+        """The batch that the library has given."""
+        self._now = now = self._batch.contents
+        n = now.n
+        self._held = held = Batch(self, n, now.ready_ns, self._samples(n))
+        return held
+
+    def _refuse(self, code: int) -> None:
+        if code == -errno.EBUSY:
+            raise BufferError(
+                "arrays of two earlier batches are in use: drop them, or "
+                "keep copies (array.copy(), tensor.clone())")
+        raise_error(code, self._lib.gpemu_error(self._handle))
 
     def _check(self, batch: Any) -> None:
         """Is it an array of the batch that is held, or nothing?"""
@@ -436,32 +459,25 @@ class Loader:
 
     # --- arrays ----------------------------------------------------------
 
-    def _samples(self):
-        """A copy of the batch's array of struct gpemu_sample."""
-        batch = self._batch[0]
-        if not batch.samples:
-            return None
-        if batch.samples != self._table_at:  # it rarely moves
-            size = self.batch_size * self._numpy.dtype(_SAMPLE).itemsize
-            memory = (ctypes.c_char * size).from_address(batch.samples)
-            self._table = self._numpy.frombuffer(memory, _SAMPLE)
-            self._table_at = batch.samples
-        return self._table[:batch.n].copy()
+    def _samples(self, n: int):
+        """A copy of the batch's array of struct gpemu_sample, for _read."""
+        at = self._now.samples
+        return ctypes.string_at(at, n * self._sample_bytes) if at else None
 
     def _arrays(self, records):
         """The samples, and a reference to the memory that they are in."""
         if records is None:
             return None, None
-        if self._info.type == _BYTES:
-            memory, arrays = self._pieces(records)
-        elif self._batch[0].data is None:
-            return self._convert(self._collate(records)), None
-        elif self._batch[0].stride_bytes == 0:
+        if self._type == _BYTES:
+            memory, arrays = self._pieces(self._read(records))
+        elif self._now.data is None:
+            return self._convert(self._collate(self._read(records))), None
+        elif self._now.stride_bytes == 0:
             return self._zeros(), None
         else:
             memory, arrays = self._whole()
         reference = weakref.ref(memory)
-        if not self._info.n_kept:
+        if not self._lends:
             arrays = [a.copy() for a in arrays] \
                 if isinstance(arrays, list) else arrays.copy()
             reference = None
@@ -469,12 +485,11 @@ class Loader:
 
     def _whole(self):
         """Samples of one size, evenly spaced."""
-        batch = self._batch[0]
-        memory = _Memory.at(self, batch.data)
-        one = self._one
+        now, one = self._now, self._one
+        memory = _Memory.at(self, now.data)
         return memory, self._numpy.ndarray(
-            (batch.n,) + one.shape, one.dtype, memory, 0,
-            (batch.stride_bytes,) + one.strides)
+            (now.n,) + one.shape, one.dtype, memory, 0,
+            (now.stride_bytes,) + one.strides)
 
     def _collate(self, records):
         """A copy of samples of one size, each somewhere."""
@@ -497,7 +512,7 @@ class Loader:
 
     def _zeros(self):
         """What emulated transforms make: one sample for all."""
-        shape = (self._batch[0].n,) + self._one.shape
+        shape = (self._now.n,) + self._one.shape
         if not self._tensor:
             return self._numpy.broadcast_to(self._one, shape)
         # a tensor can be written to, so it is of this batch alone
