@@ -18,6 +18,7 @@ import warnings
 import weakref
 from contextlib import suppress
 from ctypes import POINTER, byref, c_uint64, c_void_p
+from functools import partial
 from typing import Any, Dict, Iterator, List, Literal
 
 from gpemu._gpu import GPU
@@ -88,13 +89,14 @@ class Batch:
     n: int  #: samples
     ready_ns: int  #: emulated ns; since then it can be copied to the GPU
 
-    __slots__ = ("n", "ready_ns", "_loader", "_records", "_tensor", "_memory",
-                 "_data", "_labels", "_index", "_errors", "__weakref__")
+    __slots__ = ("n", "ready_ns", "_loader", "_records", "_read", "_tensor",
+                 "_memory", "_data", "_labels", "_index", "_errors",
+                 "__weakref__")
 
     def __init__(self, loader: Loader, n: int, ready_ns: int, records):
         self._loader: Loader | None = loader
         self._records = records  # a copy
-        self._tensor = loader._tensor
+        self._read, self._tensor = loader._read, loader._tensor
         self._memory = self._data = None
         self._labels = self._index = self._errors = None
         self.n = n
@@ -139,7 +141,7 @@ class Batch:
         """Of the samples, in the dataset or in their shard."""
         self._held()
         return [os.fsdecode(ctypes.string_at(int(path)))
-                for path in self._records["path"]]
+                for path in self._read(self._records)["path"]]
 
     def step(self) -> Step:
         """Train on the batch: see Loader.step."""
@@ -167,7 +169,7 @@ class Batch:
     def _column(self, name: str, dtype: str) -> Any:
         if self._records is None:
             return None
-        column = self._records[name].astype(dtype)
+        column = self._read(self._records)[name].astype(dtype)
         return self._tensor(column) if self._tensor else column
 
     def _held(self) -> Loader:
@@ -250,7 +252,10 @@ class Loader:
         self._next_arguments = (self._handle, c_uint64(_SLICE_NS),
                                 byref(self._batch))
         self._now = CBatch()  # what _batch points to, while a batch is held
-        self._table, self._table_at = None, 0
+        # (numpy copies arrays of structs slowly: copies are bytes)
+        sample = numpy.dtype(_SAMPLE)
+        self._sample_bytes = sample.itemsize
+        self._read = partial(numpy.frombuffer, dtype=sample)
         self._type, self._lends = self._info.type, self._info.n_kept > 0
         # a sample of the run, without a value
         self._one = numpy.zeros(tuple(filter(None, self._info.shape)),
@@ -455,25 +460,18 @@ class Loader:
     # --- arrays ----------------------------------------------------------
 
     def _samples(self, n: int):
-        """A copy of the batch's array of struct gpemu_sample."""
+        """A copy of the batch's array of struct gpemu_sample, for _read."""
         at = self._now.samples
-        if not at:
-            return None
-        if at != self._table_at:  # it rarely moves
-            size = self.batch_size * self._numpy.dtype(_SAMPLE).itemsize
-            memory = (ctypes.c_char * size).from_address(at)
-            self._table = self._numpy.frombuffer(memory, _SAMPLE)
-            self._table_at = at
-        return self._table[:n].copy()
+        return ctypes.string_at(at, n * self._sample_bytes) if at else None
 
     def _arrays(self, records):
         """The samples, and a reference to the memory that they are in."""
         if records is None:
             return None, None
         if self._type == _BYTES:
-            memory, arrays = self._pieces(records)
+            memory, arrays = self._pieces(self._read(records))
         elif self._now.data is None:
-            return self._convert(self._collate(records)), None
+            return self._convert(self._collate(self._read(records))), None
         elif self._now.stride_bytes == 0:
             return self._zeros(), None
         else:
