@@ -262,17 +262,17 @@ static const struct client *first_asked(const struct server *s)
 /* Have the scribe write the status, if a client waits for it. */
 static void write_status(struct server *s)
 {
-	const struct client *first = first_asked(s);
+	const struct client *first;
 	struct status *status;
 
-	if (!first)
-		return;
-	s->about = first->grant;
-	s->n_taken = s->n_asked;
-	status = status_take(s, s->about);
-	s->writing = status && scribe_ask(&s->scribe, status) == 0;
-	if (!s->writing)
-		answer(s, NULL);
+	while (!s->writing && (first = first_asked(s))) {
+		s->about = first->grant;
+		s->n_taken = s->n_asked;
+		status = status_take(s, s->about);
+		s->writing = status && scribe_ask(&s->scribe, status) == 0;
+		if (!s->writing)
+			answer(s, NULL);
+	}
 }
 
 static int query(struct server *s, struct client *c, struct err *err)

@@ -147,6 +147,11 @@ static enum split_mode mode_of(const struct options *o)
 	return any_samples(o) ? SPLIT_OFF : SPLIT_DYNAMIC;
 }
 
+static bool once(const void *options)
+{
+	return mode_of(options_of(options)) != SPLIT_OFF;
+}
+
 static int check_share(const struct options *o, const struct client_config *c,
 		       struct err *err)
 {
@@ -305,6 +310,7 @@ static json_t *json(void *state)
 
 static const struct remote_ops remote = {
 	.local = local,
+	.once = once,
 	.one_job = one_job,
 	.n_buffers = n_buffers,
 	.buffer_bytes = client_buffer_bytes,

@@ -50,6 +50,8 @@ struct remote_ops {
 	/* The engine that reads the samples which this process prepares
 	 * itself, if it does. */
 	const char *(*local)(const void *options);
+	/* Does each sample come once in an epoch? */
+	bool (*once)(const void *options);
 	/* Do all ranks take part in one job, of all samples? */
 	bool (*one_job)(const void *options);
 	/* Batches that may be on their way at once. */

@@ -84,9 +84,9 @@ static const char *why_not(const struct train_options *o,
 	if (all && (o->superbatch > 1 || o->sort_extents))
 		return "nothing is read here; leave out --superbatch and "
 		       "--sort-extents";
-	if (!all && c->remote->remote->one_job(c->loader_choice.options))
-		return "several trainers share what is received; --offload "
-		       "takes none or all with a job";
+	if (!all && !c->remote->remote->once(c->loader_choice.options))
+		return "batches of job=, consumers= and sharding=off hold any "
+		       "samples; --offload takes none or all of them";
 	if (c->batching->any_order)
 		return "the workers make the batches; leave out --batching";
 	if (o->coordinate)

@@ -237,10 +237,12 @@ class Loader:
         self._handle = c_void_p()
         if self._lib.gpemu_new(self._handle) < 0:
             raise MemoryError
+        # until it returns the handle is its own: it may run longer than this
+        code = Start(self._handle, texts,
+                     partial(_close, self._handle, self._pid)).wait()
         self._finalizer = weakref.finalize(self, _close, self._handle,
                                            self._pid)
         self._finalizer.atexit = False  # _close_all does more
-        code = Start(self._handle, texts, self._finalizer).wait()
         if code < 0:
             text = self._lib.gpemu_error(self._handle)
             self._finalizer()

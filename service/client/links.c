@@ -168,12 +168,13 @@ static uint64_t n_granted(const struct links *l)
 	return n;
 }
 
-/* Grant the free buffers that the epoch needs, by turns. */
-static void grant(struct links *l)
+/* Grant the free buffers that the epoch needs, by turns. Returns whether one
+ * is left, as no worker can take it. */
+static bool grant(struct links *l)
 {
 	uint64_t granted = n_granted(l);
-	struct link_worker *w;
-	struct shelf_buffer *b;
+	struct link_worker *w = NULL;
+	struct shelf_buffer *b = NULL;
 
 	while (shelf_needs(l->shelf, granted) &&
 	       (b = shelf_reserve(l->shelf))) {
@@ -188,6 +189,7 @@ static void grant(struct links *l)
 		granted++;
 	}
 	tell(l);
+	return b && !w;
 }
 
 /* --- messages ------------------------------------------------------------- */
@@ -516,18 +518,24 @@ static uint64_t dial(struct link_worker *w, uint64_t now)
 	return w->conn ? TICK_NEVER : w->dial_at;
 }
 
-/* Another consumer that asks for no more rounds would be awaited for good.
+/* Another consumer that asks for no more rounds would be awaited for good, and
+ * so would the worker of the next one, which cannot be reached if `stuck`.
  * Returns when it is too late. */
-static uint64_t await_round(struct links *l, uint64_t now, uint64_t wait_ns)
+static uint64_t await_round(struct links *l, bool stuck, uint64_t now,
+			    uint64_t wait_ns)
 {
+	bool waits = stuck || n_granted(l);
+
 	if (l->share.how != SHARE_ROUNDS || !shelf_is_open(l->shelf))
 		return TICK_NEVER;
-	if (!n_granted(l))
+	if (!waits || stuck != l->stuck)
 		l->awaited_since = now;
+	l->stuck = stuck;
 	if (now < l->awaited_since + wait_ns)
 		return l->awaited_since + wait_ns;
 	shelf_fail(l->shelf, -ETIMEDOUT,
-		   "no round came: does each of the %u consumers run?",
+		   "no round came: does each of the %u consumers run, and each "
+		   "worker?",
 		   l->share.consumers);
 	return TICK_NEVER;
 }
@@ -549,8 +557,7 @@ uint64_t links_round(struct links *l, uint64_t now, uint64_t wait_ns)
 		if (!w->id && !w->conn)
 			forget(l, w);
 	}
-	grant(l);
-	until = await_round(l, now, wait_ns);
+	until = await_round(l, grant(l) && !n_granted(l), now, wait_ns);
 	due = MIN(due, until);
 	if (!alone || !shelf_is_open(l->shelf)) {
 		l->alone_since = now;

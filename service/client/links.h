@@ -32,6 +32,7 @@ struct links {
 	uint64_t *slot;
 	uint32_t n_slots;
 	uint64_t awaited_since;
+	bool stuck;	      /* the worker of the next round is not there */
 	struct err unfit;     /* why the last one that cannot, cannot */
 	pthread_mutex_t lock; /* of all that links_json reads */
 	uint64_t n_added, n_gone, n_skipped;

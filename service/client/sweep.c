@@ -82,13 +82,17 @@ int sweep_batch(struct sweep *s, const struct msg *m)
 		return -EPROTO;
 	first = m->c * p->batch;
 	if (first >= p->samples ||
-	    m->count != MIN(p->batch, p->samples - first) ||
-	    !has_samples(s, m, first))
+	    m->count != MIN(p->batch, p->samples - first))
 		return -EPROTO;
 	if (p->state[m->split] == SPLIT_LOST || m->split >= s->n_wanted)
 		return -ESTALE;
 	if (s->got[m->c])
 		return -EEXIST;
+	/* the order may be that of the next epoch by now */
+	if (s->left == 0)
+		return -ESTALE;
+	if (!has_samples(s, m, first))
+		return -EPROTO;
 	s->got[m->c] = 1;
 	s->left -= m->count;
 	batches = (splits_samples(p, m->split) + p->batch - 1) / p->batch;

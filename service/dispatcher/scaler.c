@@ -48,13 +48,16 @@ static uint64_t estimate(struct dispatcher *d, const struct job *j)
 static void estimate_all(struct dispatcher *d)
 {
 	uint64_t wanted = 0, now = tick_now(d->c.tick);
+	bool shrinks = now >= d->shrink_at;
 
 	for (uint32_t i = 0; i < d->book.n; i++) {
 		uint64_t n = estimate(d, d->book.job[i]);
 
 		wanted = MAX(wanted, n);
+		/* these need the workers that they began with */
+		shrinks = shrinks && d->book.job[i]->share.how != SHARE_ROUNDS;
 	}
-	if (!wanted || (wanted < d->wanted && now < d->shrink_at))
+	if (!wanted || (wanted < d->wanted && !shrinks))
 		return;
 	d->shrink_at = now + PATIENCE * d->c.timeout_ns;
 	if (wanted == d->wanted)

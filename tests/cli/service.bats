@@ -242,8 +242,10 @@ check()
 	[[ $output == *"not with --resume"* ]]
 	run -2 train --offload auto --gpu-server nowhere
 	[[ $output == *"--offload auto: other jobs use the GPU"* ]]
-	run -2 train --offload .5 --loader service:job=ours
-	[[ $output == *"--offload takes none or all with a job"* ]]
+	for any in job=ours consumers=1 sharding=off; do
+		run -2 train --offload .5 --loader service:$any
+		[[ $output == *"--offload takes none or all of them"* ]]
+	done
 	# no dispatcher is there, and none is needed
 	train --offload none --workers 2
 	check "set(times.values()) == {1}" "s is None" \
