@@ -481,6 +481,38 @@ def test_ctrl_c_while_nobody_answers(files, tmp_path):
         time.sleep(0.01)
 
 
+def test_what_runs_on_after_ctrl_c_keeps_its_handle(files, monkeypatch):
+    """A listing of a slow folder cannot be interrupted."""
+    from gpemu import _library, _loader
+    real, returns, closed = _library.library(), threading.Event(), []
+
+    class Slow:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def gpemu_start(self, *_):
+            returns.wait(20)
+            return -1
+
+        def gpemu_close(self, handle):
+            closed.append(returns.is_set())
+            return real.gpemu_close(handle)
+
+    for module in (_library, _loader):
+        monkeypatch.setattr(module, "library", Slow)
+    timer = sigint_in(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        raw(files)
+    timer.join()
+    gc.collect()
+    returns.set()
+    end = time.monotonic() + 20
+    while any(t.name == "gpemu_start" for t in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert closed == [True]
+
+
 def test_a_fork_cannot_use_it_but_its_arrays(files):
     with raw(files, epochs=2) as loader:
         for batch in loader:
