@@ -12,7 +12,8 @@
  *
  * Each batch of an epoch is dealt to one of them, so each sample is prepared
  * once. They are taken by turns, as many as were dealt, so that both end
- * together; but if one has no batch now, from the other. Source of the turns:
+ * together; but if one has no batch now, and the other has, from the other. If
+ * neither has, the one whose turn it is is awaited. Source of the turns:
  * fastflow.h.
  *
  * One thread, the consumer, calls everything here but intake_interrupt and
