@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Starts the servers of a cell, above all its mounts. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "common/json.h"
+#include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/cell/run_cell_private.h"
@@ -14,6 +16,9 @@
 
 /* arbitrary: a million files are scanned in a few seconds */
 #define MOUNT_TIMEOUT_NS (60 * NS_PER_S)
+/* arbitrary: of mounts on this machine, which dial each other as they start */
+#define PEERS_TIMEOUT_NS (30 * NS_PER_S)
+#define PEERS_INTERVAL_MS 10
 /* gpemu-fs may have requests in its timer queue */
 #define GRACE_NS (10 * NS_PER_S)
 
@@ -61,6 +66,50 @@ int run_start_mount(struct run *run, size_t i, struct err *err)
 								       : code;
 }
 
+/* NULL: it cannot be read. */
+static json_t *read_stats(const struct run_mount *m)
+{
+	_cleanup_free_ char *path = NULL;
+	json_t *stats = NULL;
+
+	if (asprintf(&path, "%s/.gpemu/stats", m->mnt) >= 0)
+		json_read(path, &stats, NULL);
+	return stats;
+}
+
+static bool has_all_peers(const struct run_mount *m)
+{
+	json_auto_t *stats = read_stats(m);
+	const json_t *peer = json_object_get(stats, "peer");
+	json_t *each;
+	size_t i;
+
+	json_array_foreach (json_object_get(peer, "peers"), i, each)
+		if (!json_is_true(json_object_get(each, "connected")))
+			return false;
+	return peer;
+}
+
+/* What a job reads before its mount knows the others comes from storage. */
+static int await_peers(struct run *run, size_t i, struct err *err)
+{
+	uint64_t end = tick_wall() + PEERS_TIMEOUT_NS;
+	int code = 0;
+
+	if (!cell_has_peers(&run->cell->mounts[i]))
+		return 0;
+	while (code == 0 && !has_all_peers(&run->mounts[i])) {
+		if (stop_came(&run->r->stop))
+			code = -EINTR;
+		else if (tick_wall() > end)
+			code = -ETIMEDOUT;
+		poll(NULL, 0, PEERS_INTERVAL_MS);
+	}
+	return code < 0 ? err_set(err, code, "the peers of mount %s: %s",
+				  run->cell->mounts[i].name, strerror(-code))
+			: 0;
+}
+
 int run_start_mounts(struct run *run, struct err *err)
 {
 	const struct cell *cell = run->cell;
@@ -74,6 +123,8 @@ int run_start_mounts(struct run *run, struct err *err)
 					   err);
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
 		code = run_start_mount(run, i, err);
+	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
+		code = await_peers(run, i, err);
 	return code;
 }
 
@@ -129,12 +180,10 @@ void run_read_mount_stats(struct run *run)
 		read_simulated_stats(run);
 	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++) {
 		struct run_mount *m = &run->mounts[i];
-		_cleanup_free_ char *path = NULL;
 
 		/* without statistics the member, and metrics on it, are absent
 		 */
-		if (m->child.pid > 0 &&
-		    asprintf(&path, "%s/.gpemu/stats", m->mnt) >= 0)
-			json_read(path, &m->stats, NULL);
+		if (m->child.pid > 0)
+			m->stats = read_stats(m);
 	}
 }
