@@ -122,25 +122,12 @@ uint64_t sweep_lose(struct sweep *s, uint32_t split)
 	return lost;
 }
 
-/* Of SPLIT_OFF. */
-static uint64_t cut_any(struct sweep *s, uint64_t n)
-{
-	uint64_t got = s->splits.samples - s->left;
-
-	s->splits.samples = MIN(MAX(n, got), s->splits.samples);
-	s->left = s->splits.samples - got;
-	return s->splits.samples;
-}
-
 uint64_t sweep_cut(struct sweep *s, uint64_t n)
 {
 	struct splits *p = &s->splits;
 	uint64_t each = (uint64_t)p->batch * p->per_split;
-	uint32_t first;
+	uint32_t first = (uint32_t)MIN((n + each - 1) / each, s->n_wanted);
 
-	if (p->mode == SPLIT_OFF)
-		return cut_any(s, n);
-	first = (uint32_t)MIN((n + each - 1) / each, s->n_wanted);
 	for (uint32_t i = first; i < s->n_wanted; i++)
 		if (s->n_got[i] || p->state[i] == SPLIT_LOST)
 			first = i + 1;

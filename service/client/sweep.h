@@ -49,8 +49,8 @@ uint64_t sweep_lose(struct sweep *s, uint32_t split);
  * From now on the epoch has only the first `n` samples of its order, and those
  * up to the end of the last split of which a batch came or that was lost. The
  * splits behind them count as done: the dispatcher gives them to nobody.
- * Returns the samples of the epoch: whole splits, or all; of SPLIT_OFF `n`, or
- * those received.
+ * Returns the samples of the epoch: whole splits, or all. Not of SPLIT_OFF,
+ * which has no splits.
  */
 uint64_t sweep_cut(struct sweep *s, uint64_t n);
 

@@ -282,6 +282,24 @@ static void copies_that_nobody_measured(void **state)
 	gpu_profile_free(&p);
 }
 
+/* A profile, written and read again. */
+static void reread(const char *yaml, struct gpu_profile *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	struct gpu_profile p;
+	struct err err = { 0 };
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	if (gpu_profile_parse(yaml, strlen(yaml), "t.yaml", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	gpu_profile_write(&p, f);
+	fclose(f);
+	gpu_profile_free(&p);
+	if (gpu_profile_parse(text, n, "again.yaml", ret, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
 /* Optional parts: columns of a row, the size of a model's samples. */
 static void more_than_the_published_tables_have(void **state)
 {
@@ -293,20 +311,10 @@ static void more_than_the_published_tables_have(void **state)
 		      "false, "
 		      "tolerance_pct: 1, rows: [[2, 10, 20, 1, 100, 50, 6, 2], "
 		      "[4, 14, 30, 2, 180, 60, 8, 1]]}\n";
-	_cleanup_free_ char *text = NULL;
-	struct gpu_profile p, again;
-	struct err err = { 0 };
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
+	struct gpu_profile again;
 
 	(void)state;
-	if (gpu_profile_parse(more, strlen(more), "t.yaml", &p, &err) < 0)
-		fail_msg("%s", err.text);
-	gpu_profile_write(&p, f);
-	fclose(f);
-	gpu_profile_free(&p);
-	if (gpu_profile_parse(text, n, "again.yaml", &again, &err) < 0)
-		fail_msg("%s", err.text);
+	reread(more, &again);
 
 	struct gpu_cost c = cost(&again, "m:bf16:channels_last", 3);
 
@@ -423,20 +431,10 @@ static void no_line_crosses_a_jump_of_the_transfer(void **state)
 		{ "below", 6, 3000000 },   /* no row: as without a jump */
 		{ "big", 3, 1500000 },
 	};
-	_cleanup_free_ char *text = NULL;
-	struct gpu_profile p, again;
-	struct err err = { 0 };
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
+	struct gpu_profile again;
 
 	(void)state;
-	if (gpu_profile_parse(yaml, strlen(yaml), "t.yaml", &p, &err) < 0)
-		fail_msg("%s", err.text);
-	gpu_profile_write(&p, f);
-	fclose(f);
-	gpu_profile_free(&p);
-	if (gpu_profile_parse(text, n, "again.yaml", &again, &err) < 0)
-		fail_msg("%s", err.text);
+	reread(yaml, &again);
 	assert_string_equal(again.transfer_jump.source, "the reason");
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
 		assert_int_equal(cost(&again, want[i].model, want[i].batch)
@@ -462,20 +460,10 @@ static void a_board_and_its_power(void **state)
 		"board: {compute_capability: 7.5, power_limit_w: 250, "
 		"power_idle_w: 50, pcie_width: 16, source: the card}\n"
 		"models:\n" MODEL("m", "4", "false", ROWS);
-	_cleanup_free_ char *text = NULL;
 	struct gpu_profile p, again;
-	struct err err = { 0 };
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
 
 	(void)state;
-	if (gpu_profile_parse(yaml, strlen(yaml), "t.yaml", &p, &err) < 0)
-		fail_msg("%s", err.text);
-	gpu_profile_write(&p, f);
-	fclose(f);
-	gpu_profile_free(&p);
-	if (gpu_profile_parse(text, n, "again.yaml", &again, &err) < 0)
-		fail_msg("%s", err.text);
+	reread(yaml, &again);
 	assert_string_equal(again.board.source, "the card");
 	assert_true(again.board.compute_capability == 7.5);
 	assert_true(again.board.pcie_width == 16);

@@ -528,27 +528,6 @@ static void what_is_cut_off_is_done(void **state)
 	sweep_fini(&s);
 }
 
-/* Where each worker makes all samples, some of any. */
-static void without_splits_the_rest_is_less(void **state)
-{
-	uint32_t order[SAMPLES] = { 0 };
-	struct sweep s;
-	struct made b;
-
-	(void)state;
-	assert_int_equal(sweep_init(&s, SPLIT_OFF, 5, order, SAMPLES, SAMPLES,
-				    BATCH, PER_SPLIT),
-			 0);
-	make_batch(&b, order, 0);
-	assert_int_equal(sweep_batch(&s, &b.m), 0);
-	assert_int_equal(sweep_cut(&s, 10), 10);
-	assert_int_equal(s.left, 6);
-	assert_int_equal(sweep_cut(&s, 0), BATCH);
-	assert_int_equal(s.left, 0);
-	assert_int_equal(sweep_batch(&s, &b.m), -ESTALE);
-	sweep_fini(&s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,7 +546,6 @@ int main(void)
 		cmocka_unit_test(each_batch_counts_once),
 		cmocka_unit_test(a_batch_of_other_samples_is_refused),
 		cmocka_unit_test(what_is_cut_off_is_done),
-		cmocka_unit_test(without_splits_the_rest_is_less),
 		cmocka_unit_test(lost_samples_are_counted),
 	};
 	char dir[] = "/tmp/gpemu-service-XXXXXX";
