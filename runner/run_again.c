@@ -9,6 +9,7 @@
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/cell/run_load.h"
+#include "runner/result/run_verdict.h"
 #include "runner/run/run_lock.h"
 #include "runner/run_load_test.h"
 
@@ -117,6 +118,35 @@ static void say_why(const struct runner *r, size_t index)
 	cell_free(&cell);
 }
 
+/* Are there checks, and did other programs change no value by its margin? 1:
+ * yes; 0: no; or -ENOMEM. */
+static int decided(const struct runner *r)
+{
+	struct verdicts v = { 0 };
+	struct result res = { 0 };
+	struct err err = { 0 };
+	int code = result_init(&res, r, &err);
+
+	if (code == 0)
+		code = verdicts_init(&v, &res, &err);
+	if (code == 0)
+		code = v.n > 0;
+	for (size_t i = 0; code == 1 && i < v.n; i++)
+		code = v.items[i].state != VERDICT_UNDECIDED;
+	verdicts_fini(&v);
+	result_fini(&res);
+	return code;
+}
+
+static int say_decided(ssize_t left, size_t n)
+{
+	fprintf(stderr,
+		"gpemu-run: other load disturbed %zd of %zu cells, by less "
+		"than the margin of each check\n",
+		left, n);
+	return 0;
+}
+
 int again_run(struct runner *r, size_t *cells, size_t n,
 	      enum progress_mode mode)
 {
@@ -132,6 +162,11 @@ int again_run(struct runner *r, size_t *cells, size_t n,
 					     MOST_LOAD_TESTS);
 		if (left < 0)
 			return (int)left;
+		code = left > 0 ? decided(r) : 0;
+		if (code < 0)
+			return code;
+		if (code)
+			return say_decided(left, n);
 		/* another round only if the last one has helped */
 		if (left == 0 || attempt > MOST_ATTEMPTS || left >= before)
 			break;

@@ -8,8 +8,10 @@
     tally.py summary RESULTS
 
 RESULTS is a file of tab-separated lines: suite, outcome, name, reason.
-What failed is printed as it is read. `summary` counts the skipped tests by
-reason, prints the one line of totals and exits with 1 when anything failed.
+What failed is printed as it is read. A test of REPORT (bats) that failed and is
+ok in REPORT.second has passed at its second try. `summary` counts the skipped
+tests by reason, prints the one line of totals and exits with 1 when anything
+failed.
 With GPEMU_ALL_INSTALLED set, a test skipped for want of a package has failed.
 """
 import collections
@@ -22,6 +24,7 @@ from xml.etree import ElementTree
 CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (\S.*)$")
 WHY = re.compile(r"^skipped: (.*)$")
 TAP = re.compile(r"^(not ok|ok) \d+ (.*)$")
+SECOND = "second try"
 
 
 def add(results, suite, outcome, name, reason=""):
@@ -113,7 +116,18 @@ def meson(results, config, build, log):
         add_program(results, f"{config} {suites[test['name']]}", test)
 
 
+def second_try(path):
+    """The names of the tests that passed when run once more."""
+    try:
+        with open(path + ".second", errors="replace") as f:
+            found = [TAP.match(line.rstrip("\n")) for line in f]
+    except FileNotFoundError:
+        return set()
+    return {m[2] for m in found if m and m[1] == "ok" and "# skip" not in m[2]}
+
+
 def tap(results, suite, path, file):
+    again = second_try(path)
     planned = seen = 0
     failing = False
     with open(path, errors="replace") as f:
@@ -132,7 +146,10 @@ def tap(results, suite, path, file):
             seen += 1
             name, _, reason = m[2].partition(" # skip")
             failing = m[1] == "not ok"
-            if failing:
+            if failing and name in again:
+                print(f"SECOND TRY {suite}: {name}")
+                add(results, suite, "passed", name, SECOND)
+            elif failing:
                 print(f"FAILED {suite}: {name}")
                 add(results, suite, "failed", name)
             elif " # skip" in line:
@@ -186,11 +203,13 @@ def summary(results):
         print(f"{suite:14} {c['passed']:5} passed {c['failed']:4} failed "
               f"{c['skipped']:4} skipped")
     for suite, how, name, reason in rows:
-        if how != "passed":
+        if how != "passed" or reason:
             print(f"{how}: {suite}: {name}" + (f": {reason}" if reason else ""))
     reasons = collections.Counter(r[3] for r in rows if r[1] == "skipped")
     for reason, count in reasons.most_common():
         print(f"{count:5} skipped: {reason}")
+    if second := sum(r[3] == SECOND for r in rows):
+        print(f"{second:5} passed at their second try")
     n = {o: sum(r[1] == o for r in rows)
          for o in ("passed", "failed", "skipped")}
     print("{passed} passed, {failed} failed, {skipped} skipped".format(**n))

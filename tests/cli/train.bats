@@ -298,9 +298,11 @@ pin_stage() {
 		-b 10 --max-steps 4 --json "$JSON"
 	[ "$status" -eq 0 ]
 	check "abs(t['transfer_s'] / 4 - .015) < 1e-6"
-	check "600 < j['ceiling']['samples_per_s'] < 700"
+	check "j['ceiling']['samples_per_s'] < 700"
 	check "15e-3 <= t['pin_s'] / 4"
-	[ -n "${GPEMU_SANITIZED-}" ] || check "t['pin_s'] / 4 < 45e-3"
+	[ -z "${GPEMU_SANITIZED-}" ] || return 0
+	check "600 < j['ceiling']['samples_per_s']"
+	check "t['pin_s'] / 4 < 45e-3"
 }
 
 @test "--json - writes nothing else to stdout" {
