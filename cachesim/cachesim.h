@@ -57,7 +57,7 @@ static inline struct cache_object sim_trace_object(const struct sim_trace *t,
 						   uint32_t i)
 {
 	return cache_items_object(&(struct cache_items){ t->objects, t->whole },
-				  i);
+				  i, 0);
 }
 int sim_trace_add_request(struct sim_trace *t, uint32_t object);
 /* Before the next request. */

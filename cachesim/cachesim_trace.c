@@ -128,7 +128,7 @@ int sim_trace_number(struct sim_trace *t, struct cache_index *index,
 		return 0;
 	}
 	*ret = (uint32_t)t->n_objects;
-	e = cache_index_add(index, key, 0);
+	e = cache_index_add(index, key, 0, bytes);
 	if (!e)
 		return -ENOMEM;
 	memcpy(cache_entry_data(e), ret, sizeof(*ret));

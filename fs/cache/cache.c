@@ -167,14 +167,15 @@ static bool make_room(struct cache *c, uint64_t bytes)
 static struct cache_entry *insert(struct cache *c, const struct cache_object *o,
 				  struct cache_entry *e)
 {
+	uint64_t bytes = o->bytes + c->overhead;
+
 	if (e)
-		cache_index_renew(&c->index, e);
+		cache_index_renew(&c->index, e, bytes);
 	else
-		e = cache_index_add(&c->index, o->key, o->number);
+		e = cache_index_add(&c->index, o->key, o->number, bytes);
 	if (!e)
 		return NULL;
-	e->bytes = o->bytes + c->overhead;
-	c->used += e->bytes;
+	c->used += bytes;
 	c->n_objects++;
 	if (c->ops->inserted)
 		c->ops->inserted(c->state, e, o);
@@ -277,16 +278,15 @@ enum { STEP = 8 };
 static void look_ahead(const struct cache *c, const struct cache_item *v,
 		       const uint32_t *numbers)
 {
-	uint32_t soon = numbers[STEP], later = numbers[2 * STEP];
+	uint32_t soon = numbers[STEP], later = numbers[3 * STEP];
 	const struct cache_index *x = &c->index;
 
+	__builtin_prefetch(&v[later]);
 	if (!x->numbered) {
-		__builtin_prefetch(&v[numbers[3 * STEP]]);
-		cache_expect(c, v[later].key);
+		cache_expect(c, v[numbers[2 * STEP]].key);
 		cache_expect_soon(c, v[soon].key);
 		return;
 	}
-	__builtin_prefetch(&v[later]);
 	__builtin_prefetch(&x->numbered[later]);
 	/* of no entry: somewhere, as no branch could be predicted */
 	__builtin_prefetch(cache_index_entry(x, x->numbered[soon]), 1);
@@ -294,30 +294,37 @@ static void look_ahead(const struct cache *c, const struct cache_item *v,
 		c->ops->expect(c->state, v[soon].key);
 }
 
+/* `e`: the object's ghost, or NULL. */
+static void miss(struct cache *c, const struct cache_object *o,
+		 struct cache_entry *e)
+{
+	c->counts.misses++;
+	c->counts.miss_bytes += o->bytes;
+	if (!try_admit(c, o, e))
+		c->counts.rejected++;
+}
+
 void cache_replay(struct cache *c, const struct cache_items *items,
 		  const uint32_t *numbers, const uint64_t *next_use, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t next = next_use ? next_use[i] : 0;
-		struct cache_object o;
+		uint32_t number = numbers[i];
 		struct cache_entry *e;
 
 		if (i + 3 * STEP < n)
 			look_ahead(c, items->v, &numbers[i]);
 		e = c->index.numbered
-			    ? cache_index_numbered(&c->index, numbers[i])
-			    : cache_index_find(&c->index,
-					       items->v[numbers[i]].key);
+			    ? cache_index_numbered(&c->index, number)
+			    : cache_index_find(&c->index, items->v[number].key);
 		if (e && e->state == ENTRY_CACHED) {
 			hit(c, e, e->bytes - c->overhead, next);
-			continue;
+		} else {
+			const struct cache_object o =
+				cache_items_object(items, number, next);
+
+			miss(c, &o, e);
 		}
-		o = cache_items_object(items, numbers[i]);
-		o.next_use = next;
-		c->counts.misses++;
-		c->counts.miss_bytes += o.bytes;
-		if (!try_admit(c, &o, e))
-			c->counts.rejected++;
 	}
 }
 

@@ -40,9 +40,9 @@ struct cache_items {
 	const uint64_t *whole;	    /* the same; only those of parts are set */
 };
 
-/* Without next_use. */
 static inline struct cache_object
-cache_items_object(const struct cache_items *items, uint32_t number)
+cache_items_object(const struct cache_items *items, uint32_t number,
+		   uint64_t next_use)
 {
 	const struct cache_item *o = &items->v[number];
 
@@ -50,6 +50,7 @@ cache_items_object(const struct cache_items *items, uint32_t number)
 		.key = o->key,
 		.bytes = o->bytes,
 		.file_bytes = o->part ? items->whole[number] : o->bytes,
+		.next_use = next_use,
 		.number = number,
 	};
 }

@@ -220,11 +220,16 @@ static struct cache_entry *take(struct cache_index *x)
 	return e;
 }
 
-void cache_index_renew(const struct cache_index *x, struct cache_entry *e)
+void cache_index_renew(const struct cache_index *x, struct cache_entry *e,
+		       uint64_t bytes)
 {
 	uint32_t number = e->number;
 
-	*e = (struct cache_entry){ .key = e->key, .state = ENTRY_CACHED };
+	/* `bytes` here and not by the caller: to read back what was written in
+	 * parts is to wait for it */
+	*e = (struct cache_entry){ .key = e->key,
+				   .bytes = bytes,
+				   .state = ENTRY_CACHED };
 	if (x->numbered)
 		e->number = number;
 	for (size_t i = 0; i < (x->stride - sizeof(*e)) / sizeof(*e->data); i++)
@@ -232,7 +237,7 @@ void cache_index_renew(const struct cache_index *x, struct cache_entry *e)
 }
 
 struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key,
-				    uint32_t number)
+				    uint32_t number, uint64_t bytes)
 {
 	struct cache_entry *e;
 
@@ -243,7 +248,7 @@ struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key,
 		return NULL;
 	e->key = key;
 	e->number = number;
-	cache_index_renew(x, e);
+	cache_index_renew(x, e, bytes);
 	if (x->numbered)
 		x->numbered[number] = (uint32_t)slot_of(x, e);
 	else

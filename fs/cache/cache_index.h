@@ -56,9 +56,10 @@ void cache_index_fini(struct cache_index *x);
 
 /* A new entry in the table: ENTRY_CACHED, the rest zeroed. NULL: no memory. */
 struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key,
-				    uint32_t number);
+				    uint32_t number, uint64_t bytes);
 /* The same with an entry that is in the table already. */
-void cache_index_renew(const struct cache_index *x, struct cache_entry *e);
+void cache_index_renew(const struct cache_index *x, struct cache_entry *e,
+		       uint64_t bytes);
 void cache_index_remove(struct cache_index *x, struct cache_entry *e);
 /* The next entry in that state; *cursor is 0 at first. NULL: no more. */
 struct cache_entry *cache_index_next(const struct cache_index *x,

@@ -150,8 +150,7 @@ static void compare_accesses(struct cache *c, struct cache *by_key,
 		/* some more often than others */
 		numbers[i] = (uint32_t)rng_below(r, number + 1);
 		next_use[i] = rng_below(r, 100000);
-		o = cache_items_object(items, numbers[i]);
-		o.next_use = next_use[i];
+		o = cache_items_object(items, numbers[i], next_use[i]);
 		cache_access(by_key, &o, &e);
 	}
 	cache_replay(c, items, numbers, next_use, ACCESSES);
