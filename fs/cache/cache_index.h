@@ -54,7 +54,8 @@ int cache_index_init(struct cache_index *x, size_t data_bytes,
 		     uint32_t n_numbers);
 void cache_index_fini(struct cache_index *x);
 
-/* A new entry in the table: ENTRY_CACHED, the rest zeroed. NULL: no memory. */
+/* A new entry in the table: ENTRY_CACHED, the rest zeroed. Without numbers
+ * `number` does not matter. NULL: no memory. */
 struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key,
 				    uint32_t number, uint64_t bytes);
 /* The same with an entry that is in the table already. */
@@ -85,15 +86,6 @@ static inline struct cache_entry *cache_index_entry(const struct cache_index *x,
 					      ENTRY_UNIT);
 }
 
-/* The same by number. */
-static inline struct cache_entry *
-cache_index_numbered(const struct cache_index *x, uint32_t number)
-{
-	uint32_t at = x->numbered[number];
-
-	return at ? cache_index_entry(x, at) : NULL;
-}
-
 /* Cached or a ghost; NULL: the key is not in the table. */
 static inline struct cache_entry *cache_index_find(const struct cache_index *x,
 						   uint64_t key)
@@ -110,6 +102,15 @@ static inline struct cache_entry *cache_index_find(const struct cache_index *x,
 			return e;
 	}
 	return NULL;
+}
+
+/* The same by number. */
+static inline struct cache_entry *
+cache_index_numbered(const struct cache_index *x, uint32_t number)
+{
+	uint32_t at = x->numbered[number];
+
+	return at ? cache_index_entry(x, at) : NULL;
 }
 
 /* Hints that the key will be looked up: first its slot, later its entry. */
