@@ -29,16 +29,9 @@ struct sim_event {
 	uint64_t next_use; /* as of requests */
 };
 
-/* As small as can be: a replay reads them in no order. */
-struct sim_object {
-	uint64_t key;
-	uint64_t bytes : 63;
-	uint64_t part : 1; /* of a file of `whole` bytes */
-};
-
 struct sim_trace {
-	struct sim_object *objects;
-	uint64_t *whole; /* by object; only those of parts are set */
+	struct cache_item *objects;
+	uint64_t *whole; /* as in struct cache_items */
 	size_t n_objects, objects_allocated, whole_allocated;
 	uint32_t *requests;
 	size_t n_requests, requests_allocated;
@@ -63,12 +56,8 @@ int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o);
 static inline struct cache_object sim_trace_object(const struct sim_trace *t,
 						   uint32_t i)
 {
-	const struct sim_object *o = &t->objects[i];
-
-	return (struct cache_object){ .key = o->key,
-				      .bytes = o->bytes,
-				      .file_bytes = o->part ? t->whole[i]
-							    : o->bytes };
+	return cache_items_object(&(struct cache_items){ t->objects, t->whole },
+				  i, 0);
 }
 int sim_trace_add_request(struct sim_trace *t, uint32_t object);
 /* Before the next request. */

@@ -236,7 +236,7 @@ static int replayed(struct mount_trace *m, const struct seen *s,
 static int replay_order(struct mount_trace *m)
 {
 	struct cache_index index;
-	int r = cache_index_init(&index, sizeof(uint32_t));
+	int r = cache_index_init(&index, sizeof(uint32_t), 0);
 
 	if (m->n_seen)
 		qsort(m->seen, m->n_seen, sizeof(*m->seen), by_seq);

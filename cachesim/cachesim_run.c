@@ -22,7 +22,7 @@ enum { STEP = 8 };
 static void look_ahead(const struct cache_stack *s, const struct sim_trace *t,
 		       size_t i, size_t to)
 {
-	const struct sim_object *o = t->objects;
+	const struct cache_item *o = t->objects;
 	const uint32_t *r = t->requests;
 
 	if (i + 3 * STEP >= to)
@@ -34,26 +34,15 @@ static void look_ahead(const struct cache_stack *s, const struct sim_trace *t,
 	}
 }
 
-static void replay_one(struct cache_stack *s, const struct sim_trace *t,
-		       size_t from, size_t to)
-{
-	struct cache_entry *e;
-
-	for (size_t i = from; i < to; i++) {
-		struct cache_object o = sim_trace_object(t, t->requests[i]);
-
-		look_ahead(s, t, i, to);
-		if (t->next_use)
-			o.next_use = t->next_use[i];
-		cache_access(s->c[0], &o, &e);
-	}
-}
-
 static void replay(struct cache_stack *s, const struct sim_trace *t,
 		   size_t from, size_t to)
 {
 	if (s->n == 1) {
-		replay_one(s, t, from, to);
+		cache_replay(s->c[0],
+			     &(struct cache_items){ t->objects, t->whole },
+			     t->requests + from,
+			     t->next_use ? t->next_use + from : NULL,
+			     to - from);
 		return;
 	}
 	for (size_t i = from; i < to; i++) {
@@ -78,6 +67,9 @@ static int new_stack(const struct sim_run *run, struct sim_cell *cell,
 					.count_metadata = run->count_metadata,
 					.overhead_bytes = OBJECT_OVERHEAD };
 
+	/* tiers and events find objects by their keys */
+	if (cell->n_tiers == 1 && !t->n_events)
+		params.n_numbers = (uint32_t)t->n_objects;
 	*s = (struct cache_stack){ .admit = run->admit };
 	for (; s->n < cell->n_tiers; s->n++) {
 		const struct sim_tier *tier = &cell->tiers[s->n];

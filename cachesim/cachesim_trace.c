@@ -46,7 +46,7 @@ int sim_trace_add_object(struct sim_trace *t, const struct cache_object *o)
 		return r;
 	if (part)
 		t->whole[t->n_objects] = o->file_bytes;
-	t->objects[t->n_objects++] = (struct sim_object){ .key = o->key,
+	t->objects[t->n_objects++] = (struct cache_item){ .key = o->key,
 							  .bytes = o->bytes,
 							  .part = part };
 	return 0;
@@ -128,7 +128,7 @@ int sim_trace_number(struct sim_trace *t, struct cache_index *index,
 		return 0;
 	}
 	*ret = (uint32_t)t->n_objects;
-	e = cache_index_add(index, key);
+	e = cache_index_add(index, key, 0, bytes);
 	if (!e)
 		return -ENOMEM;
 	memcpy(cache_entry_data(e), ret, sizeof(*ret));
@@ -256,7 +256,7 @@ int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
 			 .n_columns = 3,
 			 .err = err };
 	struct cache_index index;
-	int r = cache_index_init(&index, sizeof(uint32_t));
+	int r = cache_index_init(&index, sizeof(uint32_t), 0);
 
 	if (r == 0)
 		r = csv_lines(&c, bytes, bytes + n, &index, t);
@@ -302,7 +302,7 @@ int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
 			struct sim_trace *t, struct err *err)
 {
 	struct cache_index index;
-	int r = cache_index_init(&index, sizeof(uint32_t));
+	int r = cache_index_init(&index, sizeof(uint32_t), 0);
 
 	for (size_t i = 0; r == 0 && i < n / RECORD; i++)
 		r = bin_record(bytes + i * RECORD, i, name, &index, t, err);

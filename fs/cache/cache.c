@@ -54,7 +54,7 @@ int cache_new(const struct policy_ops *ops, const struct policy_params *params,
 			     .allowed_ctx = params->allowed_ctx,
 			     .drop = drop,
 			     .ctx = ctx };
-	r = cache_index_init(&c->index, ops->entry_size);
+	r = cache_index_init(&c->index, ops->entry_size, params->n_numbers);
 	if (r < 0)
 		goto fail;
 	if (params->count_metadata)
@@ -132,9 +132,10 @@ void cache_remove(struct cache *c, struct cache_entry *e)
 		c->ops->removed(c->state, e);
 	c->used -= e->bytes;
 	c->n_objects--;
-	if (e->user && c->drop)
+	if (c->drop && e->user) {
 		c->drop(e->user, c->ctx);
-	e->user = NULL;
+		e->user = NULL;
+	}
 	if (e->state != ENTRY_GHOST)
 		cache_index_remove(&c->index, e);
 }
@@ -166,14 +167,15 @@ static bool make_room(struct cache *c, uint64_t bytes)
 static struct cache_entry *insert(struct cache *c, const struct cache_object *o,
 				  struct cache_entry *e)
 {
+	uint64_t bytes = o->bytes + c->overhead;
+
 	if (e)
-		cache_index_renew(&c->index, e);
+		cache_index_renew(&c->index, e, bytes);
 	else
-		e = cache_index_add(&c->index, o->key);
+		e = cache_index_add(&c->index, o->key, o->number, bytes);
 	if (!e)
 		return NULL;
-	e->bytes = o->bytes + c->overhead;
-	c->used += e->bytes;
+	c->used += bytes;
 	c->n_objects++;
 	if (c->ops->inserted)
 		c->ops->inserted(c->state, e, o);
@@ -219,6 +221,15 @@ bool cache_has_room(const struct cache *c, uint64_t bytes)
 	return c->used + bytes + c->overhead <= c->capacity;
 }
 
+static void hit(struct cache *c, struct cache_entry *e, uint64_t bytes,
+		uint64_t next_use)
+{
+	c->counts.hits++;
+	c->counts.hit_bytes += bytes;
+	if (c->ops->hit)
+		c->ops->hit(c->state, e, next_use);
+}
+
 /* A hit, or a miss that is not yet counted as rejected; *ret_entry may be the
  * object's ghost then. */
 static bool look_up(struct cache *c, const struct cache_object *o,
@@ -232,10 +243,7 @@ static bool look_up(struct cache *c, const struct cache_object *o,
 		c->counts.miss_bytes += o->bytes;
 		return false;
 	}
-	c->counts.hits++;
-	c->counts.hit_bytes += o->bytes;
-	if (c->ops->hit)
-		c->ops->hit(c->state, e, o);
+	hit(c, e, o->bytes, o->next_use);
 	return true;
 }
 
@@ -260,6 +268,64 @@ enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 		return CACHE_ADMITTED;
 	c->counts.rejected++;
 	return CACHE_REJECTED;
+}
+
+/* Distance between the steps of a prefetch, in accesses. Source: measured,
+ * tests/bench/cachesim.c */
+enum { STEP = 8 };
+
+/* Prefetch for accesses to come, of those in `numbers`. */
+static void look_ahead(const struct cache *c, const struct cache_item *v,
+		       const uint32_t *numbers)
+{
+	uint32_t soon = numbers[STEP], later = numbers[3 * STEP];
+	const struct cache_index *x = &c->index;
+
+	__builtin_prefetch(&v[later]);
+	if (!x->numbered) {
+		cache_expect(c, v[numbers[2 * STEP]].key);
+		cache_expect_soon(c, v[soon].key);
+		return;
+	}
+	__builtin_prefetch(&x->numbered[later]);
+	/* of no entry: somewhere, as no branch could be predicted */
+	__builtin_prefetch(cache_index_entry(x, x->numbered[soon]), 1);
+	if (c->ops->expect)
+		c->ops->expect(c->state, v[soon].key);
+}
+
+/* `e`: the object's ghost, or NULL. */
+static void miss(struct cache *c, const struct cache_object *o,
+		 struct cache_entry *e)
+{
+	c->counts.misses++;
+	c->counts.miss_bytes += o->bytes;
+	if (!try_admit(c, o, e))
+		c->counts.rejected++;
+}
+
+void cache_replay(struct cache *c, const struct cache_items *items,
+		  const uint32_t *numbers, const uint64_t *next_use, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t next = next_use ? next_use[i] : 0;
+		uint32_t number = numbers[i];
+		struct cache_entry *e;
+
+		if (i + 3 * STEP < n)
+			look_ahead(c, items->v, &numbers[i]);
+		e = c->index.numbered
+			    ? cache_index_numbered(&c->index, number)
+			    : cache_index_find(&c->index, items->v[number].key);
+		if (e && e->state == ENTRY_CACHED) {
+			hit(c, e, e->bytes - c->overhead, next);
+		} else {
+			const struct cache_object o =
+				cache_items_object(items, number, next);
+
+			miss(c, &o, e);
+		}
+	}
 }
 
 void *cache_user(const struct cache_entry *e)

@@ -27,6 +27,34 @@ struct cache_counts {
 
 void cache_counts_add(struct cache_counts *sum, const struct cache_counts *n);
 
+/* What a host that numbers its objects keeps of each. As small as can be: it is
+ * read in no order. */
+struct cache_item {
+	uint64_t key;
+	uint64_t bytes : 63;
+	uint64_t part : 1; /* of a file of `whole` bytes */
+};
+
+struct cache_items {
+	const struct cache_item *v; /* by number */
+	const uint64_t *whole;	    /* the same; only those of parts are set */
+};
+
+static inline struct cache_object
+cache_items_object(const struct cache_items *items, uint32_t number,
+		   uint64_t next_use)
+{
+	const struct cache_item *o = &items->v[number];
+
+	return (struct cache_object){
+		.key = o->key,
+		.bytes = o->bytes,
+		.file_bytes = o->part ? items->whole[number] : o->bytes,
+		.next_use = next_use,
+		.number = number,
+	};
+}
+
 /* Called for each entry that leaves while its user is not NULL. */
 typedef void (*cache_drop_fn)(void *user, void *ctx);
 
@@ -44,7 +72,14 @@ void cache_on_drop(struct cache *c, cache_drop_fn drop, void *ctx);
  */
 enum cache_result cache_access(struct cache *c, const struct cache_object *o,
 			       struct cache_entry **ret_entry);
-/* The same, but a miss is never admitted. NULL: a miss. */
+/*
+ * n accesses, one after the other: `numbers` are those of the objects in
+ * `items`, `next_use` what the policy is told of each access (NULL: nothing).
+ * Knowing what comes next, it hides the time of most memory accesses.
+ */
+void cache_replay(struct cache *c, const struct cache_items *items,
+		  const uint32_t *numbers, const uint64_t *next_use, size_t n);
+/* The same as cache_access, but a miss is never admitted. NULL: a miss. */
 struct cache_entry *cache_access_only(struct cache *c,
 				      const struct cache_object *o);
 /*

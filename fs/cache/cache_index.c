@@ -55,7 +55,8 @@ static int reserve(struct cache_index *x)
 	return -ENOMEM;
 }
 
-int cache_index_init(struct cache_index *x, size_t data_bytes)
+int cache_index_init(struct cache_index *x, size_t data_bytes,
+		     uint32_t n_numbers)
 {
 	size_t bytes = sizeof(struct cache_entry) + data_bytes;
 
@@ -64,6 +65,12 @@ int cache_index_init(struct cache_index *x, size_t data_bytes)
 		.mask = FIRST_SLOTS - 1,
 	};
 	x->slots = calloc(FIRST_SLOTS, sizeof(*x->slots));
+	if (n_numbers) {
+		x->numbered = calloc(n_numbers, sizeof(*x->numbered));
+		if (!x->numbered)
+			return -ENOMEM;
+		util_want_huge(x->numbered, n_numbers * sizeof(*x->numbered));
+	}
 	return x->slots ? reserve(x) : -ENOMEM;
 }
 
@@ -74,6 +81,7 @@ void cache_index_fini(struct cache_index *x)
 	if (x->entries)
 		munmap(x->entries, x->reserved);
 	free(x->slots);
+	free(x->numbered);
 	*x = (struct cache_index){ 0 };
 }
 
@@ -110,6 +118,16 @@ static uint64_t slot_of(const struct cache_index *x,
 	return (uint64_t)cache_index_hash(e->key) << 32 | (at + 1);
 }
 
+static void reuse(struct cache_index *x, struct cache_entry *e)
+{
+	e->key = 0;
+	if (x->free)
+		x->last_free->key = (uintptr_t)e;
+	else
+		x->free = e;
+	x->last_free = e;
+}
+
 /* Free the slot, and the entry for reuse. */
 static void release(struct cache_index *x, struct cache_entry *e)
 {
@@ -119,8 +137,7 @@ static void release(struct cache_index *x, struct cache_entry *e)
 	while (x->slots[i] != slot)
 		i = (i + 1) & x->mask;
 	close_gap(x, i);
-	e->key = (uintptr_t)x->free;
-	x->free = e;
+	reuse(x, e);
 }
 
 static void release_all(struct cache_index *x)
@@ -136,12 +153,17 @@ void cache_index_remove(struct cache_index *x, struct cache_entry *e)
 {
 	struct cache_entry **at = &x->leaving[x->n_removed % INDEX_LEAVING];
 
+	x->n--;
+	e->state = ENTRY_FREE;
+	if (x->numbered) {
+		x->numbered[e->number] = 0;
+		reuse(x, e);
+		return;
+	}
 	if (*at)
 		release(x, *at);
 	*at = e;
 	x->n_removed++;
-	x->n--;
-	e->state = ENTRY_FREE;
 	cache_index_prefetch_slot(x, e->key);
 }
 
@@ -198,25 +220,39 @@ static struct cache_entry *take(struct cache_index *x)
 	return e;
 }
 
-void cache_index_renew(const struct cache_index *x, struct cache_entry *e)
+void cache_index_renew(const struct cache_index *x, struct cache_entry *e,
+		       uint64_t bytes)
 {
-	*e = (struct cache_entry){ .key = e->key, .state = ENTRY_CACHED };
+	uint32_t number = e->number;
+
+	/* `bytes` here and not by the caller: to read back what was written in
+	 * parts is to wait for it */
+	*e = (struct cache_entry){ .key = e->key,
+				   .bytes = bytes,
+				   .state = ENTRY_CACHED };
+	if (x->numbered)
+		e->number = number;
 	for (size_t i = 0; i < (x->stride - sizeof(*e)) / sizeof(*e->data); i++)
 		e->data[i] = 0;
 }
 
-struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key)
+struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key,
+				    uint32_t number, uint64_t bytes)
 {
 	struct cache_entry *e;
 
-	if (grow_table(x) < 0)
+	if (!x->numbered && grow_table(x) < 0)
 		return NULL;
 	e = take(x);
 	if (!e)
 		return NULL;
 	e->key = key;
-	cache_index_renew(x, e);
-	put(x->slots, x->mask, slot_of(x, e));
+	e->number = number;
+	cache_index_renew(x, e, bytes);
+	if (x->numbered)
+		x->numbered[number] = (uint32_t)slot_of(x, e);
+	else
+		put(x->slots, x->mask, slot_of(x, e));
 	x->n++;
 	return e;
 }
@@ -238,5 +274,9 @@ struct cache_entry *cache_index_next(const struct cache_index *x,
 
 uint64_t cache_index_bytes(const struct cache_index *x)
 {
-	return ((uint64_t)x->mask + 1) * sizeof(*x->slots) + x->used;
+	uint64_t n_slots = (uint64_t)x->mask + 1;
+
+	while (x->numbered && x->used / x->stride > (n_slots - 1) / 2)
+		n_slots *= 2;
+	return n_slots * sizeof(*x->slots) + x->used;
 }

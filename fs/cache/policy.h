@@ -40,6 +40,7 @@ struct cache_object {
 	/* The next access, as a number of requests since the cache was made
 	 * (the first request is 0); only for offline policies. */
 	uint64_t next_use;
+	uint32_t number; /* for a cache that finds objects by number */
 };
 
 enum cache_entry_state {
@@ -62,7 +63,10 @@ struct cache_entry {
 	uint64_t state : 2;
 	uint64_t queue : 2;
 	uint64_t uses : 8;
-	void *user;
+	union {
+		void *user;
+		uint32_t number; /* of the object, in a cache by number */
+	};
 	uint64_t data[];
 };
 
@@ -87,6 +91,9 @@ struct policy_params {
 	uint64_t max_object_bytes;
 	/* The host fills in next_use. If false, offline policies fail. */
 	bool knows_future;
+	/* Find objects by their numbers, all below this, and only in
+	 * cache_replay; 0: by their keys. */
+	uint32_t n_numbers;
 	/* Each entry's index slot, record and policy bytes count, too. */
 	bool count_metadata;
 	/* The policy's own (struct plugin), for init; NULL: the defaults. */
@@ -129,9 +136,9 @@ struct policy_ops {
 	/* It was admitted. NULL: the policy keeps no record. */
 	void (*inserted)(void *state, struct cache_entry *entry,
 			 const struct cache_object *object);
-	/* It was accessed again. NULL: not relevant. */
-	void (*hit)(void *state, struct cache_entry *entry,
-		    const struct cache_object *object);
+	/* It was accessed again; `next_use` as of the object. NULL: not
+	 * relevant. */
+	void (*hit)(void *state, struct cache_entry *entry, uint64_t next_use);
 	/* It was removed: as the victim, or by the host. */
 	void (*removed)(void *state, struct cache_entry *entry);
 	/*

@@ -75,7 +75,7 @@ static void make(const struct kind *kind, struct sim_trace *t)
 	if (!kind->sized) {
 		for (size_t i = 0; i < t->n_objects; i++)
 			t->objects[i] =
-				(struct sim_object){ .key = t->objects[i].key,
+				(struct cache_item){ .key = t->objects[i].key,
 						     .bytes = 1 };
 		for (size_t i = 0; i < t->n_files; i++)
 			t->file_bytes[i] = 1;
@@ -102,7 +102,7 @@ static void save(const struct sim_trace *t, const char *path)
 
 	must(f ? 0 : -1, "cannot write the trace");
 	for (size_t i = 0; i < t->n_requests; i++) {
-		const struct sim_object *o = &t->objects[t->requests[i]];
+		const struct cache_item *o = &t->objects[t->requests[i]];
 		bool again = t->next_use[i] != POLICY_NEVER;
 
 		put(f, i, 4);

@@ -34,19 +34,28 @@ static const struct policy_ops *find(const char *name)
 	return container_of(p, const struct policy_ops, plugin);
 }
 
-static struct cache *make(const struct policy_ops *ops, const uint64_t *sizes,
-			  size_t n, uint64_t capacity)
+/* Of objects with numbers below n_numbers, or 0. */
+static struct cache *make_numbered(const struct policy_ops *ops,
+				   const uint64_t *sizes, size_t n,
+				   uint64_t capacity, uint32_t n_numbers)
 {
 	struct policy_params params = { .capacity_bytes = capacity,
 					.seed = 1,
 					.file_bytes = sizes,
 					.n_files = n,
+					.n_numbers = n_numbers,
 					.knows_future = ops->offline };
 	struct err err = { 0 };
 	struct cache *c;
 
 	assert_int_equal(cache_new(ops, &params, NULL, NULL, &c, &err), 0);
 	return c;
+}
+
+static struct cache *make(const struct policy_ops *ops, const uint64_t *sizes,
+			  size_t n, uint64_t capacity)
+{
+	return make_numbered(ops, sizes, n, capacity, 0);
 }
 
 static enum cache_result ask(struct cache *c, uint64_t key, uint64_t bytes)
@@ -121,6 +130,65 @@ static void counts_and_contents_agree(void **state)
 		assert_int_equal(n->evictions, entered - cache_objects(c));
 		assert_int_equal(cache_used(c), 7 * cache_objects(c));
 		cache_free(c);
+	}
+}
+
+enum { ITEMS = 300, ACCESSES = 97 };
+
+/* The same accesses: by number at once, and one by one by key. */
+static void compare_accesses(struct cache *c, struct cache *by_key,
+			     const struct cache_items *items, struct rng *r)
+{
+	uint32_t numbers[ACCESSES];
+	uint64_t next_use[ACCESSES];
+
+	for (size_t i = 0; i < ACCESSES; i++) {
+		uint32_t number = (uint32_t)rng_below(r, ITEMS);
+		struct cache_entry *e;
+		struct cache_object o;
+
+		/* some more often than others */
+		numbers[i] = (uint32_t)rng_below(r, number + 1);
+		next_use[i] = rng_below(r, 100000);
+		o = cache_items_object(items, numbers[i], next_use[i]);
+		cache_access(by_key, &o, &e);
+	}
+	cache_replay(c, items, numbers, next_use, ACCESSES);
+	assert_memory_equal(cache_counts(c), cache_counts(by_key),
+			    sizeof(*cache_counts(c)));
+	assert_int_equal(cache_used(c), cache_used(by_key));
+	assert_int_equal(cache_objects(c), cache_objects(by_key));
+}
+
+static void a_replay_is_its_accesses(void **state)
+{
+	struct cache_item v[ITEMS];
+	uint64_t whole[ITEMS], sorted[ITEMS], total = 0;
+	struct rng r = rng_stream(5, "replay", 0);
+
+	(void)state;
+	for (size_t i = 0; i < ITEMS; i++) {
+		v[i] = (struct cache_item){ .key = i * i,
+					    .bytes = 1 + rng_below(&r, 1000),
+					    .part = i % 3 == 0 };
+		whole[i] = 2 * v[i].bytes;
+		total += sorted[i] = v[i].bytes;
+	}
+	qsort(sorted, ITEMS, sizeof(*sorted), by_size);
+	for (size_t p = 0; policy_table[p]; p++) {
+		struct cache *c[] = {
+			make_numbered(ops_of(p), sorted, ITEMS, total / 3,
+				      ITEMS),
+			make_numbered(ops_of(p), sorted, ITEMS, total / 3, 0),
+			make(ops_of(p), sorted, ITEMS, total / 3),
+			make(ops_of(p), sorted, ITEMS, total / 3),
+		};
+
+		for (int i = 0; i < 400; i++)
+			compare_accesses(c[i % 2], c[2 + i % 2],
+					 &(struct cache_items){ v, whole }, &r);
+		for (size_t i = 0; i < ARRAY_SIZE(c); i++)
+			cache_free(c[i]);
 	}
 }
 
@@ -370,6 +438,7 @@ int main(void)
 		cmocka_unit_test(names_agree),
 		cmocka_unit_test(capacity_is_never_exceeded),
 		cmocka_unit_test(counts_and_contents_agree),
+		cmocka_unit_test(a_replay_is_its_accesses),
 		cmocka_unit_test(two_instances_do_not_meet),
 		cmocka_unit_test(removal_is_survived),
 		cmocka_unit_test(an_object_too_large_is_rejected),

@@ -55,11 +55,11 @@ static void belady_inserted(void *state, struct cache_entry *entry,
 }
 
 static void belady_hit(void *state, struct cache_entry *entry,
-		       const struct cache_object *object)
+		       uint64_t next_use)
 {
 	struct belady *s = state;
 
-	policy_heap_change(&s->heap, entry, -(double)object->next_use);
+	policy_heap_change(&s->heap, entry, -(double)next_use);
 }
 
 static void belady_removed(void *state, struct cache_entry *entry)

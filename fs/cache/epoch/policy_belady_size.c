@@ -130,13 +130,13 @@ static void belady_size_inserted(void *state, struct cache_entry *entry,
 }
 
 static void belady_size_hit(void *state, struct cache_entry *entry,
-			    const struct cache_object *object)
+			    uint64_t next_use)
 {
 	struct belady_size *s = state;
 	struct belady_size_entry *x = cache_entry_data(entry);
 
 	s->now++;
-	x->next_use = object->next_use;
+	x->next_use = next_use;
 }
 
 static void belady_size_removed(void *state, struct cache_entry *entry)

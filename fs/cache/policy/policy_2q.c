@@ -116,12 +116,11 @@ static void twoq_inserted(void *state, struct cache_entry *entry,
 	s->refaults = false;
 }
 
-static void twoq_hit(void *state, struct cache_entry *entry,
-		     const struct cache_object *object)
+static void twoq_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
 	struct twoq *s = state;
 
-	(void)object;
+	(void)next_use;
 	if (entry->queue == ACTIVE)
 		return; /* its page is only marked; it does not move */
 	move(s, entry, ACTIVE);

@@ -98,12 +98,11 @@ static void arc_inserted(void *state, struct cache_entry *entry,
 	policy_list_push(&s->t[entry->queue], entry);
 }
 
-static void arc_hit(void *state, struct cache_entry *entry,
-		    const struct cache_object *object)
+static void arc_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
 	struct arc *s = state;
 
-	(void)object;
+	(void)next_use;
 	policy_list_move(&s->t[entry->queue], &s->t[T2], entry);
 	entry->queue = T2;
 }

@@ -14,11 +14,10 @@ static void clock_inserted(void *state, struct cache_entry *entry,
 	policy_list_push(state, entry);
 }
 
-static void clock_hit(void *state, struct cache_entry *entry,
-		      const struct cache_object *object)
+static void clock_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
 	(void)state;
-	(void)object;
+	(void)next_use;
 	entry->uses = 1;
 }
 

@@ -93,12 +93,11 @@ static void gdsf_inserted(void *state, struct cache_entry *entry,
 	enter(state, entry);
 }
 
-static void gdsf_hit(void *state, struct cache_entry *entry,
-		     const struct cache_object *object)
+static void gdsf_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
 	struct gdsf_entry *x = cache_entry_data(entry);
 
-	(void)object;
+	(void)next_use;
 	leave(state, entry);
 	x->uses += x->uses < UINT32_MAX;
 	set_value(state, entry);

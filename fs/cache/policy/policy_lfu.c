@@ -108,14 +108,13 @@ static void lfu_inserted(void *state, struct cache_entry *entry,
 	enter(state, entry, bucket_behind(state, 0, 1));
 }
 
-static void lfu_hit(void *state, struct cache_entry *entry,
-		    const struct cache_object *object)
+static void lfu_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
 	const struct lfu_entry *x = cache_entry_data(entry);
 	struct lfu *s = state;
 	uint32_t to = x->bucket;
 
-	(void)object;
+	(void)next_use;
 	/* without memory for a bucket the count stays */
 	if (s->v[to].uses < UINT32_MAX && reserve(s))
 		to = bucket_behind(s, to, s->v[to].uses + 1);

@@ -9,10 +9,9 @@ static void lru_inserted(void *state, struct cache_entry *entry,
 	policy_list_push(state, entry);
 }
 
-static void lru_hit(void *state, struct cache_entry *entry,
-		    const struct cache_object *object)
+static void lru_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
-	(void)object;
+	(void)next_use;
 	policy_list_move(state, state, entry);
 }
 

@@ -103,11 +103,11 @@ static void s3fifo_inserted(void *state, struct cache_entry *entry,
 }
 
 static void s3fifo_hit(void *state, struct cache_entry *entry,
-		       const struct cache_object *object)
+		       uint64_t next_use)
 {
 	const struct s3fifo *s = state;
 
-	(void)object;
+	(void)next_use;
 	if (entry->uses < s->max_uses)
 		entry->uses++;
 }

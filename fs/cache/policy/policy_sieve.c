@@ -23,11 +23,10 @@ static void sieve_inserted(void *state, struct cache_entry *entry,
 	policy_list_push(&s->queue, entry);
 }
 
-static void sieve_hit(void *state, struct cache_entry *entry,
-		      const struct cache_object *object)
+static void sieve_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
 	(void)state;
-	(void)object;
+	(void)next_use;
 	entry->uses = 1;
 }
 

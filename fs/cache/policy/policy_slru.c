@@ -58,12 +58,11 @@ static void slru_inserted(void *state, struct cache_entry *entry,
 	policy_list_push(&s->segment[PROBATION], entry);
 }
 
-static void slru_hit(void *state, struct cache_entry *entry,
-		     const struct cache_object *object)
+static void slru_hit(void *state, struct cache_entry *entry, uint64_t next_use)
 {
 	struct slru *s = state;
 
-	(void)object;
+	(void)next_use;
 	move(s, entry, PROTECTED);
 	while (s->segment[PROTECTED].bytes > s->protected_bytes)
 		move(s, s->segment[PROTECTED].tail, PROBATION);

@@ -176,11 +176,12 @@ static void tinylfu_inserted(void *state, struct cache_entry *entry,
 }
 
 static void tinylfu_hit(void *state, struct cache_entry *entry,
-			const struct cache_object *object)
+			uint64_t next_use)
 {
 	struct tinylfu *s = state;
 
-	count(s, object->key);
+	(void)next_use;
+	count(s, entry->key);
 	move(s, entry, entry->queue == WINDOW ? WINDOW : PROTECTED);
 	while (s->segment[PROTECTED].bytes > s->protected_bytes)
 		move(s, s->segment[PROTECTED].tail, PROBATION);
