@@ -120,7 +120,7 @@ on_pace()
 
 @test "plug-ins have their own options, and the record has the values" {
 	raw 21 20000
-	for engine in threads:stack=64K mmap:advice=random,copy=4K async:submit=1,punt=0; do
+	for engine in threads:stack=64K mmap:advice=random async:submit=1,punt=0; do
 		run "$TRAIN" --data "$TMP/raw" --loader $engine --prep none -b 4 \
 			--order quasi-random:page=64K --time-scale 0.001 --json "$JSON"
 		[ "$status" -eq 75 ] && continue # io_uring is forbidden here
@@ -136,7 +136,7 @@ on_pace()
 	[ "$output" = "gpemu-train: --loader: engine threads: stack: 1 is outside 65536..1073741824" ]
 	run "$TRAIN" --loader mmap:advise=random --data "$TMP/raw"
 	[ "$status" -eq 2 ]
-	[ "$output" = "gpemu-train: --loader: engine mmap: unknown option 'advise' (known: copy advice)" ]
+	[ "$output" = "gpemu-train: --loader: engine mmap: unknown option 'advise' (known: advice)" ]
 	run "$TRAIN" --loader mmap:advice=none --data "$TMP/raw"
 	[[ $output == *"engine mmap: advice: unknown advice 'none' (known: normal sequential random willneed)" ]]
 	run "$TRAIN" --list engine:mmap
