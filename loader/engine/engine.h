@@ -25,8 +25,8 @@
  * One sample in flight. The host owns it; the engine uses it from take to next.
  *
  * A sample is a whole file, which the engine opens (fd < 0), or `size` bytes at
- * `offset` of a container that is open already (fd >= 0; offset 0 and path
- * unused otherwise).
+ * `offset` of a container that is open already (fd >= 0, and path NULL; offset
+ * 0 otherwise).
  */
 struct fetch {
 	int dirfd;
@@ -71,6 +71,9 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret);
  */
 int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
 		  unsigned most);
+/* The name of a sample that was taken: its file's, or in a container its own,
+ * or else the container's. */
+const char *feed_path(const struct feed *f, const struct fetch *fetch);
 /*
  * The read of a sample is complete: `result` is the number of bytes, size + 1
  * if the file is longer than size, or -errno. Any length but `size` becomes

@@ -137,7 +137,7 @@ static char *map(const struct map *m, int fd, size_t n)
  * Those cut off it are not read: within its last page they are zeros. If it has
  * them all and they could not be copied, the device has failed.
  */
-static int64_t result(int fd, uint64_t offset, size_t n, bool copied)
+static int64_t result_of(int fd, uint64_t offset, size_t n, bool copied)
 {
 	struct stat st;
 	uint64_t there;
@@ -151,7 +151,7 @@ static int64_t result(int fd, uint64_t offset, size_t n, bool copied)
 }
 
 /* The first `n` bytes of a file. */
-static int64_t read_file(const struct map *m, int fd, char *to, size_t n)
+static int64_t read_start(const struct map *m, int fd, char *to, size_t n)
 {
 	bool copied;
 	char *p;
@@ -163,7 +163,7 @@ static int64_t read_file(const struct map *m, int fd, char *to, size_t n)
 		return -errno;
 	copied = guard_copy(to, p, n);
 	munmap(p, n);
-	return result(fd, 0, n, copied);
+	return result_of(fd, 0, n, copied);
 }
 
 /* Map a container anew, as large as it is now. */
@@ -185,10 +185,10 @@ static int remap(struct map *m, int fd, struct mapping *x)
 	return -errno;
 }
 
-/* The mapping of a container, with its bytes up to `end`, if it has them. */
-static int find(struct map *m, int fd, uint64_t end, const struct mapping **ret)
+/* Map the container of a sample, unless all of the sample is mapped. */
+static int find(struct map *m, const struct fetch *f)
 {
-	size_t n = (size_t)fd + 1;
+	size_t n = (size_t)f->fd + 1;
 	struct mapping *x;
 
 	if (n > m->n_containers) {
@@ -200,40 +200,12 @@ static int find(struct map *m, int fd, uint64_t end, const struct mapping **ret)
 		m->container = x;
 		m->n_containers = n;
 	}
-	*ret = x = &m->container[fd];
-	return x->size >= end ? 0 : remap(m, fd, x);
+	x = &m->container[f->fd];
+	return x->size >= f->offset + f->size ? 0 : remap(m, f->fd, x);
 }
 
-/* A part of a container. That the file still has it is checked later. */
-static int64_t read_part(struct map *m, const struct fetch *f)
-{
-	uint64_t end = f->offset + f->size;
-	const struct mapping *x;
-	int r = find(m, f->fd, end, &x);
-
-	if (r < 0)
-		return r;
-	if (x->size >= end && guard_copy(f->buf, x->p + f->offset, f->size))
-		return (int64_t)f->size;
-	return result(f->fd, f->offset, f->size, false);
-}
-
-static int64_t read_mapped(struct map *m, const struct fetch *f)
-{
-	_cleanup_close_ int own = -1;
-	struct stat st;
-
-	if (f->fd >= 0)
-		return read_part(m, f);
-	own = util_open_file(f->dirfd, f->path, 0, &st);
-	if (own < 0)
-		return own;
-	return read_file(m, own, f->buf,
-			 MIN((uint64_t)st.st_size, f->size + 1));
-}
-
-/* Those that their file no longer had when all were copied are too short. */
-static void check_group(const struct map *m, int64_t *result)
+/* Correct those whose file no longer had them when all were copied. */
+static void check_parts(const struct map *m, int64_t *result)
 {
 	struct stat st = { 0 };
 	uint64_t there = 0;
@@ -242,7 +214,7 @@ static void check_group(const struct map *m, int64_t *result)
 	for (unsigned i = 0; i < m->n; i++) {
 		const struct fetch *f = m->group[i];
 
-		if (f->fd < 0 || result[i] < 0)
+		if (result[i] < 0)
 			continue;
 		if (f->fd != fd) {
 			fd = f->fd;
@@ -255,14 +227,60 @@ static void check_group(const struct map *m, int64_t *result)
 	}
 }
 
+/* Parts of containers. All are mapped before the first is copied: mapping anew
+ * moves what was mapped. */
+static void read_parts(struct map *m, int64_t *result)
+{
+	struct guard_copy copy[GROUP];
+	unsigned of[GROUP], n = 0;
+
+	for (unsigned i = 0; i < m->n; i++)
+		result[i] = find(m, m->group[i]);
+	for (unsigned i = 0; i < m->n; i++) {
+		const struct fetch *f = m->group[i];
+		const struct mapping *x = &m->container[f->fd];
+
+		if (result[i] < 0)
+			continue;
+		result[i] = (int64_t)f->size;
+		if (x->size < f->offset + f->size)
+			continue; /* check_parts says how much there is */
+		copy[n].to = f->buf;
+		copy[n].from = x->p + f->offset;
+		copy[n].n = f->size;
+		of[n++] = i;
+	}
+	guard_copies(copy, n);
+	for (unsigned k = 0; k < n; k++) {
+		const struct fetch *f = m->group[of[k]];
+
+		if (copy[k].failed)
+			result[of[k]] =
+				result_of(f->fd, f->offset, f->size, false);
+	}
+	check_parts(m, result);
+}
+
+static int64_t read_file(const struct map *m, const struct fetch *f)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	fd = util_open_file(f->dirfd, f->path, 0, &st);
+	return fd < 0 ? fd
+		      : read_start(m, fd, f->buf,
+				   MIN((uint64_t)st.st_size, f->size + 1));
+}
+
 static void read_group(struct map *m, struct feed *feed)
 {
 	uint64_t start = tick_wall();
 	int64_t result[GROUP];
 
-	for (unsigned i = 0; i < m->n; i++)
-		result[i] = read_mapped(m, m->group[i]);
-	check_group(m, result);
+	if (m->group[0]->fd >= 0)
+		read_parts(m, result);
+	else
+		result[0] = read_file(m, m->group[0]);
 	feed_done_run(feed, m->group, result, m->n);
 	m->most = tick_wall() - start > SLOW_NS ? 1 : MIN(2 * m->most, GROUP);
 }

@@ -30,9 +30,8 @@
  * while ours is in use */
 enum { MOST = 8 };
 
-struct copy {
-	const char *from;
-	size_t n;
+struct copying {
+	const struct guard_copy *volatile now;
 	sigjmp_buf out;
 };
 
@@ -51,7 +50,7 @@ enum { MARK = 0x6770 };
  * which a signal handler must not */
 #define OF_THREAD \
 	static _Thread_local __attribute__((tls_model("initial-exec")))
-OF_THREAD struct copy *volatile current;
+OF_THREAD struct copying *volatile current;
 OF_THREAD struct passing passing;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -128,20 +127,21 @@ static void pass_on(int sig, siginfo_t *info, void *ctx)
 }
 
 /* Did the copy touch a page that cannot be read? */
-static bool ours(const struct copy *c, const siginfo_t *info)
+static bool ours(const struct copying *c, const siginfo_t *info)
 {
 	uintptr_t at = (uintptr_t)info->si_addr, from;
 
 	if (!c || info->si_code <= 0 || info->si_code == BUS_MCEERR_AO)
 		return false;
+	from = (uintptr_t)c->now->from;
 	/* not every processor gives more than the page */
-	from = (uintptr_t)c->from & ~((uintptr_t)getpagesize() - 1);
-	return at >= from && at < (uintptr_t)c->from + c->n;
+	return at >= (from & ~((uintptr_t)getpagesize() - 1)) &&
+	       at < from + c->now->n;
 }
 
 static void on_bus(int sig, siginfo_t *info, void *ctx)
 {
-	struct copy *c = current;
+	struct copying *c = current;
 	int error = errno;
 
 	if (ours(c, info)) {
@@ -215,21 +215,23 @@ void guard_end(void)
 	pthread_mutex_unlock(&lock);
 }
 
-bool guard_copy(void *to, const void *from, size_t n)
+void guard_copies(struct guard_copy *c, size_t n)
 {
-	struct copy c;
+	struct copying all;
+	volatile size_t i = 0;
 
-	c.from = from;
-	c.n = n;
-	if (sigsetjmp(c.out, 0)) {
-		current = NULL;
-		return false;
+	if (sigsetjmp(all.out, 0)) {
+		c[i].failed = true;
+		i = i + 1;
 	}
-	current = &c;
-	/* the copy is between the two, also for the compiler */
-	atomic_signal_fence(memory_order_seq_cst);
-	memcpy(to, from, n);
-	atomic_signal_fence(memory_order_seq_cst);
+	for (; i < n; i = i + 1) {
+		all.now = &c[i];
+		current = &all;
+		/* the copy is between the two, also for the compiler */
+		atomic_signal_fence(memory_order_seq_cst);
+		memcpy(c[i].to, c[i].from, c[i].n);
+		atomic_signal_fence(memory_order_seq_cst);
+		c[i].failed = false;
+	}
 	current = NULL;
-	return true;
 }

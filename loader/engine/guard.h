@@ -21,11 +21,25 @@
 int guard_begin(void);
 void guard_end(void);
 
-/*
- * Copy `n` bytes out of a map. False: one of them cannot be read, and the bytes
- * at `to` are undefined. Between guard_begin and guard_end, in a thread that
- * does not block SIGBUS.
- */
-bool guard_copy(void *to, const void *from, size_t n);
+struct guard_copy {
+	void *to;
+	const void *from; /* in a map */
+	size_t n;
+	/* set: a byte of it cannot be read, and those at `to` are undefined */
+	bool failed;
+};
+
+/* Make `n` copies. Between guard_begin and guard_end, in a thread that does not
+ * block SIGBUS. */
+void guard_copies(struct guard_copy *c, size_t n);
+
+/* One; false: it failed. */
+static inline bool guard_copy(void *to, const void *from, size_t n)
+{
+	struct guard_copy c = { .to = to, .from = from, .n = n };
+
+	guard_copies(&c, 1);
+	return !c.failed;
+}
 
 #endif

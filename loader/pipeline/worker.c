@@ -35,6 +35,7 @@ struct feed {
 	uint32_t n_unused;
 
 	struct work work;
+	uint32_t n_filled; /* slots, which the batch does not know of yet */
 	/* a worker that is a core: how late its last sample's sleep ended */
 	uint64_t late_ns;
 
@@ -112,7 +113,7 @@ static int take(struct feed *f, uint64_t now, struct fetch **ret)
 	x->window = f->window;
 	x->pos = f->window->turn[f->pos];
 	x->sample = f->window->order[x->pos];
-	x->path = dataset_path(d, x->sample);
+	x->path = d->container ? NULL : dataset_path(d, x->sample);
 	x->fd = d->container ? d->container_fd[d->container[x->sample]] : -1;
 	x->offset = d->offset ? d->offset[x->sample] : 0;
 	x->size = d->size[x->sample];
@@ -134,12 +135,15 @@ static int take(struct feed *f, uint64_t now, struct fetch **ret)
 	return 0;
 }
 
+static int have_lease(struct feed *f, bool wait)
+{
+	return !f->n_unused ? -EAGAIN : f->pos == f->end ? lease(f, wait) : 0;
+}
+
 int feed_take(struct feed *f, bool wait, struct fetch **ret)
 {
-	int r = f->n_unused ? 0 : -EAGAIN;
+	int r = have_lease(f, wait);
 
-	if (r == 0 && f->pos == f->end)
-		r = lease(f, wait);
 	return r < 0 ? r : take(f, tick_now(f->c->tick), ret);
 }
 
@@ -153,7 +157,6 @@ static void foresee(const struct feed *f, unsigned n)
 	for (uint32_t pos = f->pos; pos < end; pos++) {
 		uint32_t i = sample_at(f, pos);
 
-		__builtin_prefetch(&d->path[i]);
 		__builtin_prefetch(&d->offset[i]);
 		__builtin_prefetch(&d->size[i]);
 		__builtin_prefetch(&d->container[i]);
@@ -164,34 +167,40 @@ int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
 		  unsigned most)
 {
 	const struct dataset *d = f->c->data;
-	int r = feed_take(f, true, &ret[0]);
-	unsigned n = 1;
+	bool leased = f->pos != f->end;
+	int r = have_lease(f, true);
+	unsigned n = 0;
+	uint64_t now;
 
-	if (r < 0 || !d->offset)
-		return r < 0 ? r : 1;
-	bytes -= MIN(bytes, ret[0]->size);
-	while (n < most && f->pos < f->end && f->n_unused) {
-		uint64_t size = d->size[sample_at(f, f->pos)];
-
-		if (size > bytes)
-			break;
-		bytes -= size;
-		r = take(f, ret[0]->start_ns, &ret[n]);
+	if (r < 0)
+		return r;
+	if (d->offset && !leased)
+		foresee(f, most);
+	now = tick_now(f->c->tick);
+	do {
+		r = take(f, now, &ret[n]);
 		if (r < 0)
 			return r;
+		bytes -= MIN(bytes, ret[n]->size);
 		n++;
-	}
-	foresee(f, n);
+	} while (d->offset && n < most && f->pos < f->end && f->n_unused &&
+		 d->size[sample_at(f, f->pos)] <= bytes);
+	if (d->offset)
+		foresee(f, 2 * n);
 	return (int)n;
+}
+
+const char *feed_path(const struct feed *f, const struct fetch *x)
+{
+	return dataset_path(f->c->data, x->sample);
 }
 
 static void finish(struct fetch *x, int64_t result, uint64_t now)
 {
-	x->n_read = result > 0 ? (uint64_t)result : 0;
-	if (result < 0)
-		x->error = (int)result;
-	else
-		x->error = (uint64_t)result == x->size ? 0 : -ESTALE;
+	x->n_read = (uint64_t)MAX(result, 0);
+	x->error = result < 0		  ? (int)result
+		   : x->n_read == x->size ? 0
+					  : -ESTALE;
 	x->done_ns = now;
 }
 
@@ -370,8 +379,13 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	if (x->error < 0)
 		count_failure(f, x);
 	recycle(f, x);
-	if (flow_finish(b))
+	/* those that were read together are of one lease, so of one batch */
+	f->n_filled++;
+	if (x->more)
+		return;
+	if (flow_finish_some(b, f->n_filled))
 		complete(f, b);
+	f->n_filled = 0;
 }
 
 static int set_up(struct feed *f, struct err *err)

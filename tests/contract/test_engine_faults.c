@@ -22,8 +22,8 @@
 
 ssize_t __real_pread64(int fd, void *buf, size_t n, off_t at);
 ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t at);
-bool __real_guard_copy(void *to, const void *from, size_t n);
-bool __wrap_guard_copy(void *to, const void *from, size_t n);
+void __real_guard_copies(struct guard_copy *c, size_t n);
+void __wrap_guard_copies(struct guard_copy *c, size_t n);
 int __real_io_uring_submit(struct io_uring *ring);
 int __wrap_io_uring_submit(struct io_uring *ring);
 int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned n);
@@ -100,14 +100,19 @@ int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring,
 							       mask);
 }
 
-bool __wrap_guard_copy(void *to, const void *from, size_t n)
+void __wrap_guard_copies(struct guard_copy *c, size_t n)
 {
-	if (faults.victim && n == faults.victim) {
-		if (!faults.truncate)
-			return false; /* as for a page that cannot be read */
-		assert_int_equal(truncate(faults.truncate, faults.left), 0);
+	for (size_t i = 0; i < n; i++) {
+		bool victim = faults.victim && c[i].n == faults.victim;
+
+		if (victim && faults.truncate)
+			assert_int_equal(truncate(faults.truncate, faults.left),
+					 0);
+		__real_guard_copies(&c[i], 1);
+		if (victim && !faults.truncate)
+			c[i].failed = true; /* as for a page that cannot be
+					     * read */
 	}
-	return __real_guard_copy(to, from, n);
 }
 
 static void partial_and_interrupted_calls_are_continued(void **state)
