@@ -92,7 +92,7 @@ on_pace()
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
 	check "j['fs'] is None and e['hits'] is None and e['allreduce_s'] == 0"
-	check "set(j['profile']) == set('gpu model batch_size source measured optimizer'.split())"
+	check "set(j['profile']) == set('gpu model batch_size source measured tolerance_pct optimizer'.split())"
 	check "len(j['epochs']) == 2 and e['steps'] == 3 and e['samples'] == 6 and e['bytes'] == 6000"
 	check "e['read_ms']['max'] > 0 and e['prep_ms']['max'] == 0"
 	check "j['interrupted'] is False"
@@ -141,7 +141,7 @@ on_pace()
 	[[ $output == *"engine mmap: advice: unknown advice 'none' (known: normal sequential random willneed)" ]]
 	run "$TRAIN" --list engine:mmap
 	[ "$status" -eq 0 ]
-	[[ ${lines[1]} == "advice=normal|sequential|random|willneed "*madvise* ]]
+	[[ ${lines[0]} == "advice=normal|sequential|random|willneed "*madvise* ]]
 	run "$TRAIN" --list engine:mmaps
 	[ "$status" -eq 2 ]
 }
