@@ -27,7 +27,7 @@ struct hist {
 };
 
 void hist_add(struct hist *h, uint64_t ns);
-/* The same where only one thread adds: a fifth of the cost. */
+/* The same where only one thread adds: without locked instructions. */
 void hist_add_alone(struct hist *h, uint64_t ns);
 /* Reset, while other threads may be adding. */
 void hist_reset(struct hist *h);

@@ -17,9 +17,9 @@
  * cores).
  *
  * Short samples of a container are read a few at a time, so that what is not
- * the copy is done once for all of them: looking up the lease, and making sure
- * that the file still has these bytes. While one is copied, the processor loads
- * the next. Each has its own time.
+ * the copy is done once for all of them: the clock, the lease, and making sure
+ * that the file still has these bytes. A slow group is followed by single
+ * samples, so that each read of a slow device has its own time.
  */
 #include "loader/engine/engine.h"
 

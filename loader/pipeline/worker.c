@@ -104,6 +104,15 @@ static uint32_t sample_at(const struct feed *f, uint32_t pos)
 	return f->window->order[f->window->turn[pos]];
 }
 
+/* -1: a file. Where there is one container a look at its number is a miss for
+ * nothing. */
+static int container_fd(const struct dataset *d, uint32_t i)
+{
+	if (!d->container)
+		return -1;
+	return d->container_fd[d->n_containers > 1 ? d->container[i] : 0];
+}
+
 /* The next leased sample, into an unused fetch. */
 static int take(struct feed *f, uint64_t now, struct fetch **ret)
 {
@@ -114,7 +123,7 @@ static int take(struct feed *f, uint64_t now, struct fetch **ret)
 	x->pos = f->window->turn[f->pos];
 	x->sample = f->window->order[x->pos];
 	x->path = d->container ? NULL : dataset_path(d, x->sample);
-	x->fd = d->container ? d->container_fd[d->container[x->sample]] : -1;
+	x->fd = container_fd(d, x->sample);
 	x->offset = d->offset ? d->offset[x->sample] : 0;
 	x->size = d->size[x->sample];
 	if (f->c->sample_bytes) {
@@ -147,35 +156,16 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 	return r < 0 ? r : take(f, tick_now(f->c->tick), ret);
 }
 
-/* Let the processor load what `take` needs of the next samples. In a random
- * order each of these is a miss. */
-static void foresee(const struct feed *f, unsigned n)
-{
-	const struct dataset *d = f->c->data;
-	uint32_t end = MIN(f->pos + n, f->end);
-
-	for (uint32_t pos = f->pos; pos < end; pos++) {
-		uint32_t i = sample_at(f, pos);
-
-		__builtin_prefetch(&d->offset[i]);
-		__builtin_prefetch(&d->size[i]);
-		__builtin_prefetch(&d->container[i]);
-	}
-}
-
 int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
 		  unsigned most)
 {
 	const struct dataset *d = f->c->data;
-	bool leased = f->pos != f->end;
 	int r = have_lease(f, true);
 	unsigned n = 0;
 	uint64_t now;
 
 	if (r < 0)
 		return r;
-	if (d->offset && !leased)
-		foresee(f, most);
 	now = tick_now(f->c->tick);
 	do {
 		r = take(f, now, &ret[n]);
@@ -185,8 +175,6 @@ int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
 		n++;
 	} while (d->offset && n < most && f->pos < f->end && f->n_unused &&
 		 d->size[sample_at(f, f->pos)] <= bytes);
-	if (d->offset)
-		foresee(f, 2 * n);
 	return (int)n;
 }
 
@@ -198,9 +186,8 @@ const char *feed_path(const struct feed *f, const struct fetch *x)
 static void finish(struct fetch *x, int64_t result, uint64_t now)
 {
 	x->n_read = (uint64_t)MAX(result, 0);
-	x->error = result < 0		  ? (int)result
-		   : x->n_read == x->size ? 0
-					  : -ESTALE;
+	x->error = x->n_read == x->size ? 0 : -ESTALE;
+	x->error = result < 0 ? (int)result : x->error;
 	x->done_ns = now;
 }
 
