@@ -238,13 +238,17 @@ static void read_parts(struct map *m, int64_t *result)
 		result[i] = find(m, m->group[i]);
 	for (unsigned i = 0; i < m->n; i++) {
 		const struct fetch *f = m->group[i];
-		const struct mapping *x = &m->container[f->fd];
+		const struct mapping *x;
 
 		if (result[i] < 0)
 			continue;
+		x = &m->container[f->fd];
+		if (x->size < f->offset + f->size) { /* as the file was */
+			result[i] =
+				(int64_t)(x->size - MIN(x->size, f->offset));
+			continue;
+		}
 		result[i] = (int64_t)f->size;
-		if (x->size < f->offset + f->size)
-			continue; /* check_parts says how much there is */
 		copy[n].to = f->buf;
 		copy[n].from = x->p + f->offset;
 		copy[n].n = f->size;
