@@ -47,6 +47,21 @@ static uint64_t get(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+static void raise_by(uint64_t *p, uint64_t by)
+{
+	__atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + by,
+			 __ATOMIC_RELAXED);
+}
+
+void hist_add_alone(struct hist *h, uint64_t ns)
+{
+	raise_by(&h->bucket[bucket_of(ns)], 1);
+	raise_by(&h->n, 1);
+	raise_by(&h->sum_ns, ns);
+	if (ns > __atomic_load_n(&h->max_ns, __ATOMIC_RELAXED))
+		__atomic_store_n(&h->max_ns, ns, __ATOMIC_RELAXED);
+}
+
 void hist_reset(struct hist *h)
 {
 	for (unsigned b = 0; b < HIST_BUCKETS; b++)

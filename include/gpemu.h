@@ -15,7 +15,10 @@
  * Different handles are independent. The thread that opens one, or begins an
  * epoch, gets a timer slack of 1 ns (prctl(2), PR_SET_TIMERSLACK). The
  * library's own threads block all signals except synchronous faults such as
- * SIGSEGV.
+ * SIGSEGV. With loader=mmap the process has a handler for SIGBUS while a handle
+ * is open; it passes on all faults but those of the library's copies out of
+ * files that were truncated. A handler that is installed meanwhile must pass on
+ * what it gets to the one before it.
  *
  * Pointers must not be NULL unless the function allows it.
  *

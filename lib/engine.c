@@ -51,7 +51,7 @@ int gpemu_feed_take(struct gpemu_feed *feed, int wait, struct gpemu_fetch **ret)
 	s->done = false;
 	s->fetch = (struct gpemu_fetch){
 		.dirfd = x->dirfd,
-		.path = x->path,
+		.path = feed_path(feed->feed, x),
 		.fd = x->fd,
 		.offset_bytes = x->offset,
 		.size_bytes = x->size,

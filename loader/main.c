@@ -60,6 +60,18 @@ static const char *why(int error)
 	}
 }
 
+/* The name of a sample, and where it is in a file of many. */
+static const char *place_of(const struct dataset *d, size_t i, char *buf,
+			    size_t size)
+{
+	size_t n = strlen(dataset_name(d, i, buf, size));
+
+	if (d->offset)
+		snprintf(buf + n, size - n, ", from byte %" PRIu64,
+			 d->offset[i]);
+	return buf;
+}
+
 static void tell_note(void *ctx, enum log_level level, const char *text)
 {
 	struct run *run = ctx;
@@ -80,7 +92,7 @@ static void tell_step(struct run *run)
 	run->failure_named = true;
 	progress_end(&run->progress);
 	log_warn("%s: %s; zeros take its place",
-		 dataset_name(&s->data, f.sample, name, sizeof(name)),
+		 place_of(&s->data, f.sample, name, sizeof(name)),
 		 why(f.error));
 }
 
@@ -270,7 +282,7 @@ static int tell(struct run *run, struct err *err)
 		log_error("%" PRIu64 " samples of %" PRIu64
 			  " could not be used, first %s: %s",
 			  f.n, report->total.samples + f.n,
-			  dataset_name(&s->data, f.sample, name, sizeof(name)),
+			  place_of(&s->data, f.sample, name, sizeof(name)),
 			  why(f.error));
 	if (report->interrupted && is_first(run))
 		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",

@@ -53,7 +53,9 @@ struct gpu_model {
 	bool last_is_limit;	  /* the next one ran out of device memory */
 	bool copies_measured;	  /* else they are the pinned law's; not in the
 				   * file */
-	double tolerance_pct;  /* interpolation error of the table, at most */
+	/* error of a step between two rows, at most; 100: unknown, since none
+	 * was measured there */
+	double tolerance_pct;
 	struct conf_list rows; /* struct gpu_row, batch ascending, >= 1 */
 };
 
@@ -233,6 +235,12 @@ bool gpu_model_optimizer_given(const struct gpu_model *m);
 /* Does the table have the memory of a step? Otherwise any batch fits. */
 bool gpu_model_memory_given(const struct gpu_model *m);
 
+/* Is the error of a step between two rows known? */
+static inline bool gpu_model_error_given(const struct gpu_model *m)
+{
+	return m->rows.n > 1 && m->tolerance_pct < 100;
+}
+
 /* The model's coefficient of variation (0.01: 1 %); -ENODATA with a text that
  * lists the measured models. */
 int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
@@ -245,5 +253,8 @@ const char *gpu_model_batches(const struct gpu_model *m,
 
 /* "measured", "interpolated", "extrapolated". */
 const char *gpu_origin_name(enum gpu_origin origin);
+/* So many percent is such a step off the measured one at most: 0 of one that
+ * was measured; null: unknown. */
+json_t *gpu_error_json(const struct gpu_model *m, enum gpu_origin origin);
 
 #endif

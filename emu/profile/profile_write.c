@@ -212,3 +212,12 @@ void gpu_profile_write(const struct gpu_profile *p, FILE *f)
 	for (size_t i = 0; i < p->models.n; i++)
 		write_model(f, &m[i]);
 }
+
+json_t *gpu_error_json(const struct gpu_model *m, enum gpu_origin origin)
+{
+	if (origin == GPU_MEASURED)
+		return json_real(0);
+	return origin == GPU_INTERPOLATED && gpu_model_error_given(m)
+		       ? json_real(m->tolerance_pct)
+		       : json_null();
+}

@@ -20,7 +20,7 @@ static json_t *step_json(const struct gpu_profile *p, const struct gpu_model *m,
 	return json_pack(
 		"{s:s,s:s,s:I,s:I,s:s,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:b,"
 		"s:I,"
-		"s:b,s:f,s:s}",
+		"s:b,s:o,s:s}",
 		"gpu", p->name, "model", m->name, "batch_size",
 		(json_int_t)batch, "batch_bytes",
 		(json_int_t)(batch * gpu_sample_bytes(p, m)), "origin",
@@ -32,7 +32,8 @@ static json_t *step_json(const struct gpu_profile *p, const struct gpu_model *m,
 		ms(c->pin_copy_ns), "peak_mib", c->peak_mib, "persistent_mib",
 		c->persistent_mib, "fits", batch <= largest, "largest_batch",
 		(json_int_t)largest, "largest_batch_measured", m->last_is_limit,
-		"tolerance_pct", m->tolerance_pct, "source", p->source);
+		"tolerance_pct", gpu_error_json(m, c->origin), "source",
+		p->source);
 }
 
 static void show_memory(const struct gpu_profile *p, const struct gpu_model *m,
@@ -52,6 +53,7 @@ static void show_memory(const struct gpu_profile *p, const struct gpu_model *m,
 static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 			 uint64_t batch, FILE *f)
 {
+	char batches[GPU_BATCHES_TEXT];
 	struct gpu_cost c;
 
 	gpu_profile_cost(p, m, batch, &c);
@@ -78,9 +80,13 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 	else
 		fprintf(f,
 			"  memory              unknown, so every batch fits\n");
-	if (c.origin == GPU_INTERPOLATED)
+	if (c.origin == GPU_INTERPOLATED && gpu_model_error_given(m))
 		fprintf(f, "  at most %g %% off the measured value\n",
 			m->tolerance_pct);
+	else if (c.origin != GPU_MEASURED)
+		fprintf(f,
+			"  how far off is unknown: measured at batch size %s\n",
+			gpu_model_batches(m, batches));
 	return step_json(p, m, batch, &c);
 }
 
@@ -104,9 +110,11 @@ static json_t *show_model(const struct gpu_profile *p,
 	if (gpu_model_memory_given(m))
 		fprintf(f, "; largest %" PRIu64 " (%s)", largest,
 			m->last_is_limit ? "measured" : "estimated");
-	if (m->rows.n > 1)
+	if (gpu_model_error_given(m))
 		fprintf(f, "; interpolation at most %g %% off",
 			m->tolerance_pct);
+	else if (m->rows.n > 1)
+		fprintf(f, "; how far off steps between them are is unknown");
 	fprintf(f, "%s\n",
 		m->copies_measured ? "" : "; copies by the law of the link");
 	if (m->notes)
@@ -131,14 +139,15 @@ static json_t *show_model(const struct gpu_profile *p,
 				  row[i].persistent_mib, row[i].optimizer_ms,
 				  row[i].spread_pct));
 	}
-	return json_pack("{s:s,s:s,s:I,s:f,s:I,s:I,s:b,s:f,s:s*,s:s*,s:o}",
+	return json_pack("{s:s,s:s,s:I,s:f,s:I,s:I,s:b,s:o,s:s*,s:s*,s:o}",
 			 "gpu", p->name, "model", m->name, "parameters",
 			 (json_int_t)m->parameters, "model_transfer_ms",
 			 m->model_transfer_ms, "last_batch",
 			 (json_int_t)m->last_batch, "largest_batch",
 			 (json_int_t)largest, "largest_batch_measured",
-			 m->last_is_limit, "tolerance_pct", m->tolerance_pct,
-			 "notes", m->notes, "source", m->source, "rows", rows);
+			 m->last_is_limit, "tolerance_pct",
+			 gpu_error_json(m, GPU_INTERPOLATED), "notes", m->notes,
+			 "source", m->source, "rows", rows);
 }
 
 static void show_law(FILE *f, const char *what, const struct gpu_law *law)
@@ -184,7 +193,12 @@ static json_t *show_gpu(const struct gpu_profile *p, FILE *f)
 				m[i].last_is_limit ? ' ' : '~');
 		else
 			fprintf(f, " %7s ", "-");
-		fprintf(f, " %5zu %5g %%\n", m[i].rows.n, m[i].tolerance_pct);
+		if (gpu_model_error_given(&m[i]))
+			fprintf(f, " %5zu %5g %%\n", m[i].rows.n,
+				m[i].tolerance_pct);
+		else
+			fprintf(f, " %5zu %7s\n", m[i].rows.n,
+				m[i].rows.n > 1 ? "unknown" : "-");
 	}
 	fprintf(f, "~ estimated from the peak memory\n");
 	return gpu_profile_json(p);

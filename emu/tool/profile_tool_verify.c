@@ -154,6 +154,7 @@ enum { STEP = TABLE_COLUMNS, N_HELD };
 
 struct held {
 	struct verdict column[N_HELD];
+	size_t n_unknown; /* models without a point that was left out */
 };
 
 static void judge_held(const struct gpu_profile *p, const struct gpu_model *m,
@@ -203,6 +204,7 @@ static int hold_out_model(const struct gpu_profile *p,
 	for (size_t i = 0; r == 0 && i < m->n; i++)
 		if (is_held(m, i, o->hold_out))
 			judge_held(p, &thinned, &m->points[i], held);
+	held->n_unknown += rest.n == m->n;
 	return r;
 }
 
@@ -255,9 +257,17 @@ static int hold_out(const struct gpu_profile *p, const struct table *t,
 			    "%s: no model has an inner point to leave out, "
 			    "so what lies between its points is unknown",
 			    p->name);
-	if (r == 0)
-		print_held(p->name, o, &held, f, j);
-	return r;
+	if (r < 0)
+		return r;
+	print_held(p->name, o, &held, f, j);
+	if (held.n_unknown)
+		fprintf(f,
+			"unknown of %zu models of %zu: none of their points "
+			"could be left out\n",
+			held.n_unknown, t->n);
+	json_object_set_new(j, "models_unknown",
+			    json_integer((json_int_t)held.n_unknown));
+	return 0;
 }
 
 /* Drop the points beyond what the profile says was measured. */

@@ -25,8 +25,8 @@
  * One sample in flight. The host owns it; the engine uses it from take to next.
  *
  * A sample is a whole file, which the engine opens (fd < 0), or `size` bytes at
- * `offset` of a container that is open already (fd >= 0; offset 0 and path
- * unused otherwise).
+ * `offset` of a container that is open already (fd >= 0, and path NULL; offset
+ * 0 otherwise).
  */
 struct fetch {
 	int dirfd;
@@ -39,6 +39,9 @@ struct fetch {
 			* reads more than the sample and sets this */
 	uint64_t size; /* bytes, as scanned */
 	unsigned slot; /* 0..depth-1, unique among fetches in flight */
+	/* By the engine: it was read with others, and its next call of next()
+	 * returns another of them without reading. */
+	bool more;
 
 	/* set by feed_done */
 	int error; /* 0 or -errno */
@@ -62,12 +65,26 @@ struct feed;
  */
 int feed_take(struct feed *f, bool wait, struct fetch **ret);
 /*
+ * For short parts of containers: wait for a sample as feed_take does, and take
+ * those after it of the same lease, too, up to `most` and while all of them
+ * have at most `bytes`. Returns how many, at least 1, or an error of feed_take.
+ */
+int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
+		  unsigned most);
+/* The name of a sample that was taken: its file's, or in a container its own,
+ * or else the container's. */
+const char *feed_path(const struct feed *f, const struct fetch *fetch);
+/*
  * The read of a sample is complete: `result` is the number of bytes, size + 1
  * if the file is longer than size, or -errno. Any length but `size` becomes
  * -ESTALE: the sample changed since the dataset was scanned. From any thread,
  * also one of the engine's own.
  */
 void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
+/* The same of `n` samples that feed_take_run returned, and that were read one
+ * after the other: each took its share of the time since then. */
+void feed_done_run(struct feed *f, struct fetch **fetch, const int64_t *result,
+		   unsigned n);
 
 struct engine_ops;
 struct remote_ops;

@@ -300,12 +300,12 @@ struct batch *flow_batch(const struct flow *f, struct window *w, uint32_t slot)
 	return &w->batch[slot / f->c.batch];
 }
 
-bool flow_finish(struct batch *b)
+bool flow_finish_some(struct batch *b, uint32_t n)
 {
 	/* release: publishes this thread's writes to the batch; acquire: the
 	 * last thread sees the writes of all others */
-	return atomic_fetch_sub_explicit(&b->pending, 1,
-					 memory_order_acq_rel) == 1;
+	return atomic_fetch_sub_explicit(&b->pending, n,
+					 memory_order_acq_rel) == n;
 }
 
 /* Under the lock: the next batch to deliver; NULL: none. */

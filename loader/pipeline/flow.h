@@ -120,9 +120,13 @@ int flow_lease(struct flow *f, uint32_t want, bool wait, struct window **ret,
 
 /* The batch that a slot of the window belongs to. */
 struct batch *flow_batch(const struct flow *f, struct window *w, uint32_t slot);
-/* The slot is filled. True: it was the last one of its batch, and the caller
- * must call flow_complete. */
-bool flow_finish(struct batch *b);
+/* `n` slots of the batch are filled. True: the last ones, and the caller must
+ * call flow_complete. */
+bool flow_finish_some(struct batch *b, uint32_t n);
+static inline bool flow_finish(struct batch *b)
+{
+	return flow_finish_some(b, 1);
+}
 /* Release the batch to flow_next, after its complete_ns and the fields after it
  * are set. */
 void flow_complete(struct flow *f, struct batch *b);

@@ -10,12 +10,11 @@
 #include "common/thread.h"
 #include "common/util.h"
 #include "loader/pipeline/vcores.h"
+#include "loader/pipeline/worker_clock.h"
 
 /* A larger buffer is not kept for the next file. ImageNet's largest file is 15
  * MB, its mean 0.1 MB. arbitrary: 10x the mean */
 #define KEEP_BYTES MIB
-
-enum doing { IDLE, READING, PREPARING, N_DOING };
 
 /* One worker; also the host that the engine calls. */
 struct feed {
@@ -36,17 +35,11 @@ struct feed {
 	uint32_t n_unused;
 
 	struct work work;
+	uint32_t n_filled; /* slots, which the batch does not know of yet */
 	/* a worker that is a core: how late its last sample's sleep ended */
 	uint64_t late_ns;
 
-	pthread_mutex_t clock_lock;
-	enum doing doing;	 /* clock_lock */
-	uint64_t since;		 /* clock_lock */
-	uint64_t spent[N_DOING]; /* clock_lock */
-	/* clock_lock: virtual cores; and their time while the worker was
-	 * reading, for the first `counted_ns` of that */
-	uint32_t cores;
-	uint64_t core_ns, counted_ns;
+	struct worker_clock clock;
 };
 
 struct workers {
@@ -63,82 +56,31 @@ struct workers {
 	void *blank; /* the result of emulated transforms, for every sample */
 };
 
-/* Switch the worker's clock to another activity. Returns the current time. */
 static uint64_t turn_to(struct feed *f, enum doing doing)
 {
-	uint64_t now = tick_now(f->c->tick);
-
-	pthread_mutex_lock(&f->clock_lock);
-	f->spent[f->doing] += now - f->since;
-	f->since = now;
-	f->doing = doing;
-	pthread_mutex_unlock(&f->clock_lock);
-	return now;
-}
-
-static uint64_t past(uint64_t from, uint64_t to)
-{
-	return to > from ? to - from : 0;
-}
-
-double activity_read_share(const struct activity *since,
-			   const struct activity *now, bool virtual_cores)
-{
-	uint64_t read = past(since->read_ns, now->read_ns);
-	uint64_t prep = past(since->prep_ns, now->prep_ns);
-
-	if (virtual_cores)
-		read = past(prep, read);
-	return prep ? (double)read / (double)(read + prep) : 1;
-}
-
-/* The worker's clocks now; clock_lock. */
-static void look_at(const struct feed *f, uint64_t spent[N_DOING])
-{
-	memcpy(spent, f->spent, sizeof(f->spent));
-	spent[f->doing] += past(f->since, tick_now(f->c->tick));
-}
-
-/* Time of all virtual cores while the worker was reading for so long. */
-static uint64_t cores_read_ns(const struct feed *f, uint64_t reading_ns)
-{
-	return f->core_ns + past(f->counted_ns, reading_ns) * f->cores;
+	return worker_clock_turn(&f->clock, doing);
 }
 
 int workers_set_cores(struct workers *w, uint32_t n)
 {
 	int r = w->vcores ? vcores_resize(w->vcores, n) : -ENOTSUP;
 
-	for (uint32_t i = 0; r == 0 && i < w->n; i++) {
-		struct feed *f = &w->feed[i];
-		uint64_t spent[N_DOING];
-
-		pthread_mutex_lock(&f->clock_lock);
-		look_at(f, spent);
-		f->core_ns = cores_read_ns(f, spent[READING]);
-		f->counted_ns = spent[READING];
-		f->cores = n;
-		pthread_mutex_unlock(&f->clock_lock);
-	}
+	for (uint32_t i = 0; r == 0 && i < w->n; i++)
+		worker_clock_set_cores(&w->feed[i].clock, n);
 	return r;
 }
 
 struct activity workers_activity(struct workers *w, uint32_t i)
 {
-	struct feed *f = &w->feed[i];
-	uint64_t spent[N_DOING], core_ns;
+	uint64_t core_ns;
+	struct activity a = worker_clock_read(&w->feed[i].clock, &core_ns);
 
-	pthread_mutex_lock(&f->clock_lock);
-	look_at(f, spent);
-	core_ns = cores_read_ns(f, spent[READING]);
-	pthread_mutex_unlock(&f->clock_lock);
 	if (w->vcores) {
 		/* the cores count as reading while the workers read */
-		spent[READING] = core_ns / w->n;
-		spent[PREPARING] = vcores_busy_ns(w->vcores) / w->n;
+		a.read_ns = core_ns / w->n;
+		a.prep_ns = vcores_busy_ns(w->vcores) / w->n;
 	}
-	return (struct activity){ .read_ns = spent[READING],
-				  .prep_ns = spent[PREPARING] };
+	return a;
 }
 
 static int lease(struct feed *f, bool wait)
@@ -156,24 +98,32 @@ static int lease(struct feed *f, bool wait)
 	return r;
 }
 
-int feed_take(struct feed *f, bool wait, struct fetch **ret)
+/* The sample at a position of the lease. */
+static uint32_t sample_at(const struct feed *f, uint32_t pos)
+{
+	return f->window->order[f->window->turn[pos]];
+}
+
+/* -1: a file. Where there is one container a look at its number is a miss for
+ * nothing. */
+static int container_fd(const struct dataset *d, uint32_t i)
+{
+	if (!d->container)
+		return -1;
+	return d->container_fd[d->n_containers > 1 ? d->container[i] : 0];
+}
+
+/* The next leased sample, into an unused fetch. */
+static int take(struct feed *f, uint64_t now, struct fetch **ret)
 {
 	const struct dataset *d = f->c->data;
-	struct fetch *x;
-	int r = 0;
+	struct fetch *x = f->unused[f->n_unused - 1];
 
-	if (f->n_unused == 0)
-		return -EAGAIN;
-	if (f->pos == f->end)
-		r = lease(f, wait);
-	if (r < 0)
-		return r;
-	x = f->unused[f->n_unused - 1];
 	x->window = f->window;
 	x->pos = f->window->turn[f->pos];
 	x->sample = f->window->order[x->pos];
-	x->path = dataset_path(d, x->sample);
-	x->fd = d->container ? d->container_fd[d->container[x->sample]] : -1;
+	x->path = d->container ? NULL : dataset_path(d, x->sample);
+	x->fd = container_fd(d, x->sample);
 	x->offset = d->offset ? d->offset[x->sample] : 0;
 	x->size = d->size[x->sample];
 	if (f->c->sample_bytes) {
@@ -186,21 +136,77 @@ int feed_take(struct feed *f, bool wait, struct fetch **ret)
 		x->buf = f->window->raw + f->window->raw_at[x->pos];
 	}
 	x->data = x->buf;
+	x->more = false;
+	x->start_ns = now;
 	f->pos++;
 	f->n_unused--;
-	x->start_ns = tick_now(f->c->tick);
 	*ret = x;
 	return 0;
 }
 
+static int have_lease(struct feed *f, bool wait)
+{
+	return !f->n_unused ? -EAGAIN : f->pos == f->end ? lease(f, wait) : 0;
+}
+
+int feed_take(struct feed *f, bool wait, struct fetch **ret)
+{
+	int r = have_lease(f, wait);
+
+	return r < 0 ? r : take(f, tick_now(f->c->tick), ret);
+}
+
+int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
+		  unsigned most)
+{
+	const struct dataset *d = f->c->data;
+	int r = have_lease(f, true);
+	unsigned n = 0;
+	uint64_t now;
+
+	if (r < 0)
+		return r;
+	now = tick_now(f->c->tick);
+	do {
+		r = take(f, now, &ret[n]);
+		if (r < 0)
+			return r;
+		bytes -= MIN(bytes, ret[n]->size);
+		n++;
+	} while (d->offset && n < most && f->pos < f->end && f->n_unused &&
+		 d->size[sample_at(f, f->pos)] <= bytes);
+	return (int)n;
+}
+
+const char *feed_path(const struct feed *f, const struct fetch *x)
+{
+	return dataset_path(f->c->data, x->sample);
+}
+
+static void finish(struct fetch *x, int64_t result, uint64_t now)
+{
+	x->n_read = (uint64_t)MAX(result, 0);
+	x->error = x->n_read == x->size ? 0 : -ESTALE;
+	x->error = result < 0 ? (int)result : x->error;
+	x->done_ns = now;
+}
+
 void feed_done(struct feed *f, struct fetch *x, int64_t result)
 {
-	x->n_read = result > 0 ? (uint64_t)result : 0;
-	if (result < 0)
-		x->error = (int)result;
-	else
-		x->error = (uint64_t)result == x->size ? 0 : -ESTALE;
-	x->done_ns = tick_now(f->c->tick);
+	finish(x, result, tick_now(f->c->tick));
+}
+
+void feed_done_run(struct feed *f, struct fetch **x, const int64_t *result,
+		   unsigned n)
+{
+	uint64_t start = x[0]->start_ns;
+	uint64_t each = (tick_now(f->c->tick) - start) / n;
+
+	for (unsigned i = 0; i < n; i++) {
+		x[i]->start_ns = start + i * each;
+		x[i]->more = i + 1 < n;
+		finish(x[i], result[i], start + (i + 1) * each);
+	}
 }
 
 static void recycle(struct feed *f, struct fetch *x)
@@ -252,7 +258,7 @@ static void emulate(struct feed *f, struct fetch *x, struct batch *b)
 	if (x->error < 0)
 		return;
 	cost = c->prep->cost(f->prep, x->size, &rng);
-	hist_add(&f->work.prep, cost);
+	hist_add_alone(&f->work.prep, cost);
 	if (f->all->vcores)
 		vcores_add(f->all->vcores, b, cost);
 	else
@@ -268,13 +274,18 @@ static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
 	struct rng rng = rng_stream(c->seed, "prep", id);
 
 	if (x->error < 0) {
+		if (!x->more && f->clock.doing == PREPARING)
+			turn_to(f, READING);
 		memset(out, 0, c->sample_bytes);
 		return out;
 	}
-	start = turn_to(f, PREPARING);
+	/* samples that were read together are transformed one right after the
+	 * other: the clock is read once for each */
+	start = f->clock.doing == PREPARING ? f->clock.since
+					    : turn_to(f, PREPARING);
 	x->error = c->prep->run(f->prep, x->data, x->size, &rng, out);
-	end = turn_to(f, READING);
-	hist_add(&f->work.prep, end - start);
+	end = turn_to(f, x->more ? PREPARING : READING);
+	hist_add_alone(&f->work.prep, end - start);
 	trace_slice(c->trace, TRACE_WORKER + f->index, "prep", start, end,
 		    "\"sample\":%u,\"error\":%d", x->sample, x->error);
 	if (x->error < 0)
@@ -332,7 +343,7 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	struct batch *b = flow_batch(c->flow, w, slot);
 
 	f->work.bytes_read += x->n_read;
-	hist_add(&f->work.read, x->done_ns - x->start_ns);
+	hist_add_alone(&f->work.read, x->done_ns - x->start_ns);
 	trace_overlap(c->trace, TRACE_WORKER + f->index, "read", x->start_ns,
 		      x->done_ns,
 		      "\"sample\":%u,\"bytes\":%" PRIu64 ",\"error\":%d",
@@ -355,8 +366,13 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	if (x->error < 0)
 		count_failure(f, x);
 	recycle(f, x);
-	if (flow_finish(b))
+	/* those that were read together are of one lease, so of one batch */
+	f->n_filled++;
+	if (x->more)
+		return;
+	if (flow_finish_some(b, f->n_filled))
 		complete(f, b);
+	f->n_filled = 0;
 }
 
 static int set_up(struct feed *f, struct err *err)
@@ -456,9 +472,7 @@ static int start(struct workers *w, struct err *err)
 		f->c = &w->c;
 		f->all = w;
 		f->index = i;
-		f->cores = w->c.cores;
-		f->since = tick_now(w->c.tick);
-		pthread_mutex_init(&f->clock_lock, NULL);
+		worker_clock_init(&f->clock, w->c.tick, w->c.cores);
 	}
 	for (uint32_t i = 0; r == 0 && i < w->n; i++) {
 		struct feed *f = &w->feed[i];
@@ -541,7 +555,7 @@ void workers_free(struct workers *w)
 	workers_join(w);
 	vcores_free(w->vcores);
 	for (uint32_t i = 0; i < w->n; i++)
-		pthread_mutex_destroy(&w->feed[i].clock_lock);
+		worker_clock_fini(&w->feed[i].clock);
 	pthread_cond_destroy(&w->ready);
 	pthread_mutex_destroy(&w->lock);
 	free(w->blank);

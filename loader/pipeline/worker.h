@@ -26,6 +26,7 @@
 #include "loader/pipeline/flow.h"
 #include "loader/prep/prep.h"
 #include "loader/pipeline/trace.h"
+#include "loader/pipeline/worker_clock.h"
 
 struct worker_config {
 	const struct engine_ops *engine;
@@ -44,20 +45,6 @@ struct worker_config {
 	const struct prep_config *prep_config;
 	uint32_t cores; /* virtual cores, for emulated transforms */
 };
-
-/* Emulated ns spent by one worker or several. With virtual cores, read_ns
- * includes the time of transforms during reads. */
-struct activity {
-	uint64_t read_ns, prep_ns;
-};
-
-/*
- * The share of reads in the time from `since` to `now`; the rest is transforms.
- * 1 if there were none, or no time passed. `virtual_cores`: read_ns includes
- * transforms.
- */
-double activity_read_share(const struct activity *since,
-			   const struct activity *now, bool virtual_cores);
 
 struct workers;
 

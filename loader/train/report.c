@@ -43,11 +43,12 @@ static json_t *profile_json(const struct report *r)
 	struct gpu_cost cost;
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
-	return json_pack("{s:s, s:s, s:I, s:s?, s:s*, s:s, s:s}", "gpu",
+	return json_pack("{s:s, s:s, s:I, s:s?, s:s*, s:s, s:o, s:s}", "gpu",
 			 r->gpu->name, "model", r->model->name, "batch_size",
 			 (json_int_t)batch, "source", r->gpu->source, "rows",
 			 r->model->source, "measured",
-			 gpu_origin_name(cost.origin), "optimizer",
+			 gpu_origin_name(cost.origin), "tolerance_pct",
+			 gpu_error_json(r->model, cost.origin), "optimizer",
 			 apart ? "measured" : "in backward");
 }
 

@@ -226,6 +226,46 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	one_line
 }
 
+@test "between two points the error of a step is not known, and shows say so" {
+	run -0 gpemu-profile show h100 bert_large:seq512 4
+	[[ "$output" == *interpolated* ]]
+	[[ "$output" == *"how far off is unknown: measured at batch size 2, 8"* ]]
+	[[ "$output" != *"% off"* ]]
+	run -0 gpemu-profile show h100 bert_large:seq512
+	[[ "$output" == *"how far off steps between them are is unknown"* ]]
+	run -0 gpemu-profile show h100 bert_large:seq512 8
+	[[ "$output" == *measured* && "$output" != *"how far off"* ]]
+	# two batch sizes with none between them, one, and a long table
+	run -0 gpemu-profile show h100
+	[[ "$output" == *bert_large:seq512*" 2 unknown"* ]]
+	[[ "$output" == *opt_13:seq2048*"0.1 %"* ]]
+	[[ "$output" == *gpt3_27:seq2048*" 1       -"* ]]
+	run -0 gpemu-profile show v100 resnet50 63
+	[[ "$output" == *"at most "*"% off the measured value"* ]]
+	tolerance() {
+		gpemu-profile show "$@" --json t.json >/dev/null
+		python3 -c 'import json; print(json.load(open("t.json"))["tolerance_pct"])'
+	}
+	[ "$(tolerance h100 bert_large:seq512 4)" = None ]
+	[ "$(tolerance h100 bert_large:seq512 8)" = 0.0 ]
+	[ "$(tolerance h100 gpt3_27:seq2048)" = None ]
+	[ "$(tolerance v100 resnet50 63)" != None ]
+}
+
+@test "a table of some models with inner points names the number of the others" {
+	make_tables
+	make_device_table
+	printf 'n,1,.01,.02,.001,200,50\nn,9,.05,.1,.005,250,50\n' >>gpu.csv
+	printf 'gpu,n,9\n' >>coverage.csv
+	sed 's/^m,/n,/; 1d' facts.csv >more.csv && cat more.csv >>facts.csv
+	sed 's/^m,/n,/; 1d' transfer.csv >more.csv && cat more.csv >>transfer.csv
+	import --output g.yaml
+	run -0 gpemu-profile verify ./g.yaml --against gpu.csv --hold-out 7 \
+		--json hold.json
+	[[ "$output" == *"unknown of 1 models of 2"* ]]
+	[ "$(python3 -c 'import json; print(json.load(open("hold.json"))["models_unknown"])')" -eq 1 ]
+}
+
 @test "impossible memory cells are replaced with another GPU's" {
 	make_tables
 	cp gpu.csv other.csv

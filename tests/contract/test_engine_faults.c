@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Engines whose system calls return all that they may return: short reads,
- * EINTR, EAGAIN, EFAULT. The samples are the same. The calls are wrapped by the
- * linker (meson.build).
+ * EINTR, EAGAIN; and copies out of maps that fault. The samples are the same.
+ * The calls are wrapped by the linker (meson.build).
  */
 #include "tests/contract/engine_rig.h"
 
@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <liburing.h>
@@ -19,15 +18,12 @@
 #include "common/rng.h"
 #include "common/tick.h"
 #include "common/util.h"
+#include "loader/engine/guard.h"
 
 ssize_t __real_pread64(int fd, void *buf, size_t n, off_t at);
 ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t at);
-ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *dst,
-				unsigned long n_dst, const struct iovec *src,
-				unsigned long n_src, unsigned long flags);
-ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *dst,
-				unsigned long n_dst, const struct iovec *src,
-				unsigned long n_src, unsigned long flags);
+void __real_guard_copies(struct guard_copy *c, size_t n);
+void __wrap_guard_copies(struct guard_copy *c, size_t n);
 int __real_io_uring_submit(struct io_uring *ring);
 int __wrap_io_uring_submit(struct io_uring *ring);
 int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned n);
@@ -48,6 +44,7 @@ static struct {
 	atomic_uint n_reads, n_submits;
 	size_t victim;	      /* bytes of a copy that fails; 0: none */
 	const char *truncate; /* the file truncated before, or NULL */
+	off_t left;	      /* to so many bytes */
 } faults;
 
 /* In turns, for each thread: EINTR, a short read, all. */
@@ -103,18 +100,19 @@ int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring,
 							       mask);
 }
 
-ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *dst,
-				unsigned long n_dst, const struct iovec *src,
-				unsigned long n_src, unsigned long flags)
+void __wrap_guard_copies(struct guard_copy *c, size_t n)
 {
-	if (faults.victim && src->iov_len == faults.victim) {
-		if (!faults.truncate) {
-			errno = EFAULT; /* as for a page that cannot be read */
-			return -1;
-		}
-		assert_int_equal(truncate(faults.truncate, 0), 0);
+	for (size_t i = 0; i < n; i++) {
+		bool victim = faults.victim && c[i].n == faults.victim;
+
+		if (victim && faults.truncate)
+			assert_int_equal(truncate(faults.truncate, faults.left),
+					 0);
+		__real_guard_copies(&c[i], 1);
+		if (victim && !faults.truncate)
+			c[i].failed = true; /* as for a page that cannot be
+					     * read */
 	}
-	return __real_process_vm_readv(pid, dst, n_dst, src, n_src, flags);
 }
 
 static void partial_and_interrupted_calls_are_continued(void **state)
@@ -131,32 +129,73 @@ static void partial_and_interrupted_calls_are_continued(void **state)
 	forget(want);
 }
 
-/* The file is truncated after it was mapped: no page, and no SIGBUS. */
+static const struct engine_ops *engine_mmap(void)
+{
+	return container_of(plugin_find(engine_table, "engine", "mmap", NULL),
+			    struct engine_ops, plugin);
+}
+
+/* The file is truncated after it was mapped: there is no page. */
 static void a_mapped_file_that_is_cut_short_is_a_failed_sample(void **state)
 {
 	struct fixture *f = *state;
-	const struct engine_ops *e =
-		container_of(plugin_find(engine_table, "engine", "mmap", NULL),
-			     struct engine_ops, plugin);
 	struct seen seen[N] = { 0 };
 	char path[128];
 
 	path_of(f, 12, path);
 	assert_int_equal(size_of(12), 300000);
 	faults.victim = 300000;
-	if (run(f, e, &shapes[0], seen)) {
-		assert_int_equal(seen[12].error, -EIO);
-		forget(seen);
-		faults.truncate = path;
-		assert_true(run(f, e, &shapes[0], seen));
-		assert_int_equal(seen[12].error, -ESTALE);
-		for (size_t i = 0; i < seen[12].n; i++)
-			assert_int_equal(seen[12].data[i], 0);
-		assert_int_equal(seen[11].error, 0);
-	}
+	assert_true(run(f, engine_mmap(), &shapes[0], seen));
+	assert_int_equal(seen[12].error, -EIO);
+	forget(seen);
+	faults.truncate = path;
+	assert_true(run(f, engine_mmap(), &shapes[0], seen));
+	assert_int_equal(seen[12].error, -ESTALE);
+	for (size_t i = 0; i < seen[12].n; i++)
+		assert_int_equal(seen[12].data[i], 0);
+	assert_int_equal(seen[11].error, 0);
 	faults.victim = 0;
 	faults.truncate = NULL;
 	forget(seen);
+}
+
+/*
+ * A container is truncated while it is read, at a page and within one, where
+ * the rest of the page becomes zeros and nothing faults. Samples that are still
+ * there are read, also those that were read together with the others.
+ */
+static void a_mapped_container_that_is_cut_short(void **state)
+{
+	struct fixture *f = *state;
+	struct seen want[N] = { 0 };
+	char path[128];
+
+	container_of_class(f, 0, path);
+	assert_int_equal(size_of(7), 5000);
+	want_all(want);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t end = f->data.offset[7] + size_of(7) - 1;
+		struct seen seen[N] = { 0 };
+
+		faults.victim = 5000;
+		faults.truncate = path;
+		faults.left = (off_t)(i ? end / 4096 * 4096 : end);
+		assert_true(run(f, engine_mmap(), &shapes[3], seen));
+		for (unsigned k = 0; k < N; k++) {
+			bool gone = k < PER_CLASS && size_of(k) &&
+				    f->data.offset[k] + size_of(k) >
+					    (uint64_t)faults.left;
+
+			assert_int_equal(seen[k].error, gone ? -ESTALE : 0);
+			for (size_t b = 0; b < seen[k].n; b++)
+				assert_int_equal(seen[k].data[b],
+						 gone ? 0 : want[k].data[b]);
+		}
+		faults.victim = 0;
+		faults.truncate = NULL;
+		forget(seen);
+	}
+	forget(want);
 }
 
 struct vandal {
@@ -231,6 +270,7 @@ int main(void)
 		TEST(partial_and_interrupted_calls_are_continued,
 		     direct_containers),
 		TEST(a_mapped_file_that_is_cut_short_is_a_failed_sample, files),
+		TEST(a_mapped_container_that_is_cut_short, containers),
 		TEST(files_may_change_at_any_time, files),
 		TEST(files_may_change_at_any_time, direct_files),
 	};

@@ -20,6 +20,19 @@ static void quantiles_are_within_a_bucket(void **state)
 	assert_int_equal(h.max_ns, 100000000);
 }
 
+static void a_thread_that_adds_alone_adds_the_same(void **state)
+{
+	static struct hist a, b;
+	static const uint64_t v[] = { 0, 63, 64, 12345, 7, UINT64_MAX, 1000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		hist_add(&a, v[i]);
+		hist_add_alone(&b, v[i]);
+		assert_memory_equal(&a, &b, sizeof(a));
+	}
+}
+
 static void empty_is_zero(void **state)
 {
 	static struct hist h;
@@ -70,6 +83,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles_are_within_a_bucket),
+		cmocka_unit_test(a_thread_that_adds_alone_adds_the_same),
 		cmocka_unit_test(empty_is_zero),
 		cmocka_unit_test(extremes_have_a_bucket),
 		cmocka_unit_test(merge_adds),

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the time of a worker goes. Its own thread turns the clock, any thread
+ * reads it.
+ */
+#ifndef GPEMU_LOADER_PIPELINE_WORKER_CLOCK_H
+#define GPEMU_LOADER_PIPELINE_WORKER_CLOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/tick.h"
+
+/* Emulated ns spent by one worker or several. With virtual cores, read_ns
+ * includes the time of transforms during reads. */
+struct activity {
+	uint64_t read_ns, prep_ns;
+};
+
+/*
+ * The share of reads in the time from `since` to `now`; the rest is transforms.
+ * 1 if there were none, or no time passed. `virtual_cores`: read_ns includes
+ * transforms.
+ */
+double activity_read_share(const struct activity *since,
+			   const struct activity *now, bool virtual_cores);
+
+enum doing { IDLE, READING, PREPARING, N_DOING };
+
+struct worker_clock {
+	const struct tick *tick;
+	pthread_mutex_t lock;
+	/* lock to write, and for other threads to read */
+	enum doing doing;
+	uint64_t since;
+	/* lock */
+	uint64_t spent[N_DOING];
+	/* lock: virtual cores; and their time while the worker was reading, for
+	 * the first `counted_ns` of that */
+	uint32_t cores;
+	uint64_t core_ns, counted_ns;
+};
+
+/* Idle, from now on. */
+void worker_clock_init(struct worker_clock *c, const struct tick *tick,
+		       uint32_t cores);
+void worker_clock_fini(struct worker_clock *c);
+/* The worker turns to another activity, or goes on with the same. Returns the
+ * current time. */
+uint64_t worker_clock_turn(struct worker_clock *c, enum doing doing);
+/* From now on there are `n` virtual cores. */
+void worker_clock_set_cores(struct worker_clock *c, uint32_t n);
+/* What was spent until now; *ret_core_ns: the time of all virtual cores while
+ * the worker was reading. */
+struct activity worker_clock_read(struct worker_clock *c,
+				  uint64_t *ret_core_ns);
+
+#endif
