@@ -25,7 +25,7 @@ static void tell_tasks(struct dispatcher *d, struct guest *trainer)
 static void refuse(struct guest *g, const char *why)
 {
 	log_warn("a trainer was refused: %s", why);
-	outbox_refuse(&g->out, g->conn, why);
+	outbox_refuse(&g->out, g->conn, -EPROTO, why);
 }
 
 static int drop_job(struct dispatcher *d, uint64_t job)

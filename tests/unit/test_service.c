@@ -403,7 +403,7 @@ static void make_batch(struct made *ret, const uint32_t *order, uint64_t c)
 		const struct msg_sample s = { order[c * BATCH + n - 1 - i], 0,
 					      3 };
 
-		msg_batch_put(ret->bytes, i, &s);
+		msg_batch_put(ret->bytes + PREPD_HEAD, i, &s);
 	}
 	assert_int_equal(msg_decode(ret->bytes, size, &ret->m), 0);
 	assert_int_equal(msg_decode(ret->bytes, size - 1, &m), -EPROTO);
