@@ -82,6 +82,16 @@ static unsigned char *apart(struct conn *c, size_t n)
 	return w->receiving->bytes + PREPD_HEAD;
 }
 
+/* This consumer ended, and came again; the others, and the worker, have not
+ * begun anew. */
+static void fail_late(const struct links *l)
+{
+	shelf_fail(l->shelf, -EIO,
+		   "consumer %u comes again, and the first rounds of its job "
+		   "are over: end the other consumers, and start all of them",
+		   l->consumer);
+}
+
 /*
  * Of a job that is shared: m->c is the number of the batch in its worker's
  * count, and of a round becomes that of all. Batches that were dropped are
@@ -96,6 +106,8 @@ static int take_place(struct link_worker *w, struct msg *m, uint64_t now)
 
 	if (l->share.how == SHARE_NONE)
 		return 0;
+	if (rounds && w->fresh && m->c > w->next_index)
+		fail_late(l);
 	if (rounds ? w->slot == LINK_NO_SLOT || m->c != w->next_index
 		   : again && !w->fresh)
 		return -EPROTO;

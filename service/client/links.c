@@ -162,6 +162,8 @@ int links_take_turns(struct links *l, const struct msg *m)
 	l->n_slots = n;
 	DL_FOREACH (l->first, w) {
 		w->slot = slot_of(l, w->id);
+		if (w->failed && w->slot != LINK_NO_SLOT)
+			shelf_fail(l->shelf, -EIO, "worker %s", l->unfit.text);
 	}
 	return 0;
 }

@@ -166,6 +166,7 @@ uint32_t task_wants(struct task *t, uint64_t *ret_epoch)
 void task_forget(struct task *t)
 {
 	pthread_mutex_lock(&t->lock);
+	t->told = false;
 	t->n_asked = 0;
 	pthread_mutex_unlock(&t->lock);
 }

@@ -81,7 +81,7 @@ bool task_in_epoch(const struct task *t, uint64_t epoch);
 /* Splits to request now; they count as requested. */
 uint32_t task_wants(struct task *t, uint64_t *ret_epoch);
 /* The dispatcher is connected again: what was requested is to be requested
- * anew. */
+ * anew, and a failure to be reported. */
 void task_forget(struct task *t);
 /* One was given; a second time has no effect. -EPROTO: there is no such split.
  */

@@ -221,21 +221,27 @@ void service_rig_start(struct service_rig *r, uint64_t timeout_ns)
 	hand_hear_type(&r->honest, PREPD_WELCOME, &m);
 }
 
-json_int_t service_rig_stop(struct service_rig *r, const char *why)
+json_t *service_rig_end(struct service_rig *r)
 {
-	json_int_t n;
 	json_t *j;
 
 	hand_close(&r->honest);
 	dispatcher_stop(r->d);
 	pthread_join(r->thread, NULL);
 	j = dispatcher_json(r->d);
-	n = json_integer_value(
-		json_object_get(json_object_get(j, "connections"), why));
-	json_decref(j);
 	dispatcher_free(r->d);
 	addr_fini(&r->at);
 	access_fini(&r->access);
 	tick_free(r->tick);
+	return j;
+}
+
+json_int_t service_rig_stop(struct service_rig *r, const char *why)
+{
+	json_t *j = service_rig_end(r);
+	json_int_t n = json_integer_value(
+		json_object_get(json_object_get(j, "connections"), why));
+
+	json_decref(j);
 	return n;
 }

@@ -53,7 +53,9 @@ struct service_rig {
 
 /* Without a key, on a free port, with one worker. */
 void service_rig_start(struct service_rig *r, uint64_t timeout_ns);
-/* How many connections ended so: a member of "connections" of the record. */
+/* Returns its record. */
+json_t *service_rig_end(struct service_rig *r);
+/* The same; how many connections ended so: a member of "connections". */
 json_int_t service_rig_stop(struct service_rig *r, const char *why);
 
 #endif
