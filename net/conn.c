@@ -10,9 +10,9 @@
 #include "net/addr.h"
 #include "net/wire.h"
 
-/* Pieces in each direction before the next connection's turn. arbitrary: half a
- * MiB */
-enum { PIECES = 8 };
+/* Pieces in each direction before the next connection's turn, and bytes after
+ * which no further piece begins. arbitrary: some tenths of a millisecond */
+enum { PIECES = 8, TURN = 512 << 10 };
 
 /* --- life ----------------------------------------------------------------- */
 
@@ -285,9 +285,10 @@ static int receive_piece(struct conn *c, struct nic *nic, uint64_t now)
 static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 {
 	struct nic_flow *f = &c->flow_in;
+	size_t n = 0;
 	int r;
 
-	for (int i = 0; i < PIECES && !c->why; i++) {
+	for (int i = 0; i < PIECES && n < TURN && !c->why; i++) {
 		if (!f->booked) {
 			r = c->readable ? receive_piece(c, nic, now) : 0;
 			if (r < 0)
@@ -303,6 +304,7 @@ static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 			c->apart_have += f->booked;
 		else
 			frame_add(&c->in, f->booked);
+		n += f->booked;
 		nic_pass(f, f->booked, &nic->received);
 		take(c, now);
 	}
@@ -413,15 +415,17 @@ static bool find_message(struct conn *c, uint64_t now, uint64_t *ret_at)
 static uint64_t transmit(struct conn *c, struct nic *nic, uint64_t now)
 {
 	uint64_t at;
+	size_t n = 0;
 	int r;
 
-	for (int i = 0; i < PIECES && !c->why; i++) {
+	for (int i = 0; i < PIECES && n < TURN && !c->why; i++) {
 		if (!find_message(c, now, &at))
 			return at;
 		nic_book(nic, &nic->out, &c->flow_out, c->out_have - c->out_at,
 			 c->out_ready, now);
 		if (now < c->flow_out.at)
 			return c->flow_out.at;
+		n += c->flow_out.booked;
 		r = c->writable ? send_piece(c, nic) : 0;
 		if (r < 0)
 			conn_end(c, r);
