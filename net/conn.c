@@ -10,9 +10,9 @@
 #include "net/addr.h"
 #include "net/wire.h"
 
-/* Pieces in each direction before the next connection's turn. arbitrary: half a
- * MiB */
-enum { PIECES = 8 };
+/* Pieces in each direction before the next connection's turn, and bytes after
+ * which no further piece begins. arbitrary: some tenths of a millisecond */
+enum { PIECES = 8, TURN = 512 << 10 };
 
 /* --- life ----------------------------------------------------------------- */
 
@@ -60,6 +60,7 @@ void conn_free(struct conn *c)
 {
 	close(c->fd);
 	frame_in_fini(&c->in);
+	parcel_put(c->parcel);
 	free(c->out);
 	seal_forget(&c->seal, sizeof(c->seal));
 	free(c);
@@ -84,10 +85,15 @@ void conn_trust(struct conn *c, size_t most)
 	c->in.most = most;
 }
 
-/* Has a message begun that is incomplete? */
+/* Has a message begun that is incomplete, as its parcel is? */
 static bool is_partial(const struct conn *c)
 {
-	return c->apart || frame_is_partial(&c->in);
+	return c->apart || c->parcel_most || frame_is_partial(&c->in);
+}
+
+void conn_expect_parcel(struct conn *c, size_t most)
+{
+	c->parcel_most = most;
 }
 
 void conn_await(struct conn *c, bool awaits, uint64_t now)
@@ -150,6 +156,8 @@ static int begin_apart(struct conn *c)
 
 	if (r != 1)
 		return r;
+	if (c->parcel_most && n > c->parcel_most)
+		return -EMSGSIZE;
 	c->apart = c->ops->apart(c, n);
 	if (!c->apart)
 		return -ENOBUFS;
@@ -161,7 +169,7 @@ static int begin_apart(struct conn *c)
 	return 1;
 }
 
-/* The next message, opened. 1; 0: it is incomplete. */
+/* The next message, opened, or parcel, as it is. 1; 0: it is incomplete. */
 static int open_apart(struct conn *c, unsigned char **ret, size_t *ret_n)
 {
 	int r = c->apart ? 1 : begin_apart(c);
@@ -169,7 +177,12 @@ static int open_apart(struct conn *c, unsigned char **ret, size_t *ret_n)
 	if (r != 1 || c->apart_have < c->apart_n)
 		return MIN(r, 0);
 	*ret = TAKE_PTR(c->apart);
-	*ret_n = c->apart_n - SEAL_TAG;
+	*ret_n = c->apart_n;
+	if (c->parcel_most) {
+		c->parcel_most = 0;
+		return 1;
+	}
+	*ret_n -= SEAL_TAG;
 	r = seal_open_apart(&c->seal, c->header, FRAME_HEADER, *ret,
 			    c->apart_n);
 	return r < 0 ? r : 1;
@@ -272,9 +285,10 @@ static int receive_piece(struct conn *c, struct nic *nic, uint64_t now)
 static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 {
 	struct nic_flow *f = &c->flow_in;
+	size_t n = 0;
 	int r;
 
-	for (int i = 0; i < PIECES && !c->why; i++) {
+	for (int i = 0; i < PIECES && n < TURN && !c->why; i++) {
 		if (!f->booked) {
 			r = c->readable ? receive_piece(c, nic, now) : 0;
 			if (r < 0)
@@ -290,6 +304,7 @@ static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 			c->apart_have += f->booked;
 		else
 			frame_add(&c->in, f->booked);
+		n += f->booked;
 		nic_pass(f, f->booked, &nic->received);
 		take(c, now);
 	}
@@ -332,11 +347,41 @@ int conn_send(struct conn *c, const void *head, size_t n_head, const void *body,
 	return conn_send_pieces(c, piece, ARRAY_SIZE(piece), ready);
 }
 
+int conn_send_parcel(struct conn *c, const void *message, size_t n,
+		     struct parcel *p, uint64_t ready)
+{
+	int r = conn_send(c, message, n, NULL, 0, ready);
+
+	if (r < 0)
+		return r;
+	c->parcel = parcel_get(p);
+	c->out_have += p->n;
+	return 0;
+}
+
+/* Where the next `n` bytes to send are; returns the number of places. */
+static size_t find_bytes(const struct conn *c, size_t n, struct iovec ret[2])
+{
+	size_t own = c->out_have - (c->parcel ? c->parcel->n : 0);
+	size_t at = MIN(c->out_at, own), first = MIN(own - at, n);
+
+	ret[0] = (struct iovec){ c->out + at, first };
+	if (first == n)
+		return 1;
+	ret[1] = (struct iovec){ c->parcel->bytes + (c->out_at + first - own),
+				 n - first };
+	return 2;
+}
+
 /* 1: some were sent; 0: not now; -errno. */
 static int send_piece(struct conn *c, struct nic *nic)
 {
-	ssize_t n = send(c->fd, c->out + c->out_at, c->flow_out.booked,
-			 MSG_NOSIGNAL);
+	struct iovec at[2];
+	struct msghdr m = { .msg_iov = at };
+	ssize_t n;
+
+	m.msg_iovlen = find_bytes(c, c->flow_out.booked, at);
+	n = sendmsg(c->fd, &m, MSG_NOSIGNAL);
 
 	if (n < 0 && errno == EAGAIN) {
 		c->writable = false;
@@ -356,6 +401,7 @@ static bool find_message(struct conn *c, uint64_t now, uint64_t *ret_at)
 	if (c->out_at < c->out_have)
 		return true;
 	c->out_until = TICK_NEVER;
+	parcel_put(TAKE_PTR(c->parcel));
 	if (c->open)
 		*ret_at = c->ops->fill(c, now);
 	if (c->out_at == c->out_have) {
@@ -369,15 +415,17 @@ static bool find_message(struct conn *c, uint64_t now, uint64_t *ret_at)
 static uint64_t transmit(struct conn *c, struct nic *nic, uint64_t now)
 {
 	uint64_t at;
+	size_t n = 0;
 	int r;
 
-	for (int i = 0; i < PIECES && !c->why; i++) {
+	for (int i = 0; i < PIECES && n < TURN && !c->why; i++) {
 		if (!find_message(c, now, &at))
 			return at;
 		nic_book(nic, &nic->out, &c->flow_out, c->out_have - c->out_at,
 			 c->out_ready, now);
 		if (now < c->flow_out.at)
 			return c->flow_out.at;
+		n += c->flow_out.booked;
 		r = c->writable ? send_piece(c, nic) : 0;
 		if (r < 0)
 			conn_end(c, r);

@@ -20,6 +20,7 @@
 
 #include "net/frame.h"
 #include "net/nic.h"
+#include "net/parcel.h"
 
 enum { CONN_FIRST = 256 };
 
@@ -72,8 +73,12 @@ struct conn {
 	/* a message with memory of its own: bytes [0, apart_have) are there */
 	unsigned char header[FRAME_HEADER], *apart;
 	size_t apart_have, apart_n;
+	size_t parcel_most; /* of the parcel that is next; 0: a message is */
 	struct nic_flow flow_in, flow_out;
-	unsigned char *out; /* being sent: bytes [out_at, out_have) */
+	/* being sent: bytes [out_at, out_have) of `out` and, behind it, the
+	 * parcel, if any */
+	unsigned char *out;
+	struct parcel *parcel;
 	size_t out_at, out_have, out_room;
 	uint64_t out_ready; /* since when */
 	uint64_t timeout_ns;
@@ -93,6 +98,16 @@ int conn_send(struct conn *c, const void *head, size_t n_head, const void *body,
 /* The same of any pieces. */
 int conn_send_pieces(struct conn *c, const struct iovec *piece, size_t n,
 		     uint64_t ready);
+/* The same of a message, and the parcel behind it, which the connection holds
+ * until it is sent. */
+int conn_send_parcel(struct conn *c, const void *message, size_t n,
+		     struct parcel *p, uint64_t ready);
+/*
+ * Only in `message`, of a connection with `apart`: a parcel follows, of at most
+ * `most` bytes with its tag: more are -EMSGSIZE. `apart` and `message` get it
+ * as it was sealed, tag included, for the user to open.
+ */
+void conn_expect_parcel(struct conn *c, size_t most);
 /* There may be something to send. */
 void conn_kick(struct conn *c);
 /* End it, soon: `ended` is called after this function. */

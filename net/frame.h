@@ -9,6 +9,7 @@
  *	frame		then any number
  *		u32	length of the rest, FRAME_LEAST or more
  *		...	the message, sealed; its last SEAL_TAG bytes are the tag
+ *	or a parcel (net/parcel.h), where one is expected
  *
  * Numbers are little-endian. No received byte is trusted: a length is
  * checked before memory is allocated for it.

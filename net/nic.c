@@ -11,6 +11,11 @@
  * fairly between connections */
 enum { LEAST_PIECE = 16 << 10, MOST_PIECE = 64 << 10, PIECES_PER_S = 20000 };
 
+/* Of a card without limit, which times nothing: fewer system calls. measured:
+ * send(2) over loopback, seconds of the sender's CPU for a GB: .6 in pieces of
+ * 64 KiB, .26 of 256 KiB, .18 of 1 MiB; 2 cores, 2026-11 */
+enum { FREE_PIECE = 512 << 10 };
+
 /* A flow that pauses for longer counts as idle. arbitrary: timers are rarely
  * later */
 #define MOST_LATE_NS (10 * NS_PER_MS)
@@ -21,7 +26,7 @@ struct nic *nic_new(void)
 
 	if (!n)
 		return NULL;
-	n->piece = MOST_PIECE;
+	n->piece = FREE_PIECE;
 	pthread_mutex_init(&n->lock, NULL);
 	return n;
 }
@@ -41,7 +46,7 @@ void nic_limit(struct nic *n, double bytes_per_s, uint64_t latency_ns)
 
 	n->out.bytes_per_s = n->in.bytes_per_s = bytes_per_s;
 	n->latency_ns = latency_ns;
-	n->piece = MOST_PIECE;
+	n->piece = bytes_per_s > 0 ? MOST_PIECE : FREE_PIECE;
 	if (piece > 0 && piece < MOST_PIECE)
 		n->piece = MAX((size_t)piece, LEAST_PIECE);
 }

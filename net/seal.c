@@ -95,7 +95,7 @@ void seal_agree(const struct seal_secret *secret, const unsigned char *dialer,
 
 enum { NONCE = crypto_aead_chacha20poly1305_ietf_NPUBBYTES };
 
-static void number(uint64_t n, unsigned char ret[NONCE])
+static void nonce_of(uint64_t n, unsigned char ret[NONCE])
 {
 	memset(ret, 0, NONCE);
 	wire_put(ret + NONCE - 8, n, 8);
@@ -105,7 +105,7 @@ void seal_close(struct seal *s, unsigned char *message, size_t head, size_t n)
 {
 	unsigned char nonce[NONCE], *body = message + head;
 
-	number(s->n_out++, nonce);
+	nonce_of(s->n_out++, nonce);
 	crypto_aead_chacha20poly1305_ietf_encrypt(body, NULL, body, n, message,
 						  head, NULL, nonce, s->out);
 }
@@ -115,7 +115,7 @@ int seal_open_apart(struct seal *s, const unsigned char *header, size_t head,
 {
 	unsigned char nonce[NONCE];
 
-	number(s->n_in++, nonce);
+	nonce_of(s->n_in++, nonce);
 	return crypto_aead_chacha20poly1305_ietf_decrypt(message, NULL, NULL,
 							 message, n, header,
 							 head, nonce, s->in) < 0
@@ -126,4 +126,36 @@ int seal_open_apart(struct seal *s, const unsigned char *header, size_t head,
 int seal_open(struct seal *s, unsigned char *message, size_t head, size_t n)
 {
 	return seal_open_apart(s, message, head, message + head, n);
+}
+
+void seal_draw(struct seal_key *ret)
+{
+	randombytes_buf(ret->bytes, sizeof(ret->bytes));
+}
+
+void seal_close_common(const struct seal_key *k, uint64_t whose,
+		       uint64_t number, unsigned char *message, size_t n)
+{
+	unsigned char nonce[NONCE], owner[8];
+
+	nonce_of(number, nonce);
+	wire_put(owner, whose, sizeof(owner));
+	crypto_aead_chacha20poly1305_ietf_encrypt(message, NULL, message, n,
+						  owner, sizeof(owner), NULL,
+						  nonce, k->bytes);
+}
+
+int seal_open_common(const struct seal_key *k, uint64_t whose, uint64_t number,
+		     unsigned char *message, size_t n)
+{
+	unsigned char nonce[NONCE], owner[8];
+
+	nonce_of(number, nonce);
+	wire_put(owner, whose, sizeof(owner));
+	return crypto_aead_chacha20poly1305_ietf_decrypt(message, NULL, NULL,
+							 message, n, owner,
+							 sizeof(owner), nonce,
+							 k->bytes) < 0
+		       ? -EBADMSG
+		       : 0;
 }

@@ -12,6 +12,11 @@
  * position: nothing can be replayed, reflected, reordered or changed. The
  * library compares tags in constant time.
  *
+ * What goes over several connections is sealed once, under a key that one end
+ * draws and sends over each of them. The nonce is a number that both ends know
+ * from a message of the connection, so that the same holds, but that who has
+ * the key may have made it.
+ *
  * There is no forward secrecy: whoever learns the secret can read traffic that
  * was recorded before.
  */
@@ -39,6 +44,11 @@ struct seal_secret {
 struct seal {
 	unsigned char out[SEAL_KEY], in[SEAL_KEY];
 	uint64_t n_out, n_in;
+};
+
+/* A key that several connections have in common (net/parcel.h). */
+struct seal_key {
+	unsigned char bytes[SEAL_KEY];
 };
 
 /* Call before all others. -EIO with a text: the library cannot start. */
@@ -69,5 +79,18 @@ int seal_open(struct seal *s, unsigned char *message, size_t head, size_t n);
 /* The same where the header is elsewhere: `message` begins behind it. */
 int seal_open_apart(struct seal *s, const unsigned char *header, size_t head,
 		    unsigned char *message, size_t n);
+
+/* A key that nobody has had before. */
+void seal_draw(struct seal_key *ret);
+/*
+ * Seal `n` bytes in place under a common key. There is room for the tag. The
+ * number is the nonce: never two messages of one number under one key. `whose`
+ * is authenticated too.
+ */
+void seal_close_common(const struct seal_key *k, uint64_t whose,
+		       uint64_t number, unsigned char *message, size_t n);
+/* The inverse, `n` with the tag. -EBADMSG: it is not this message. */
+int seal_open_common(const struct seal_key *k, uint64_t whose, uint64_t number,
+		     unsigned char *message, size_t n);
 
 #endif

@@ -303,8 +303,10 @@ json_t *status_json(const struct status *st)
 		json_array_append_new(gpus, card_json(st, &st->gpus[i]));
 	for (uint32_t i = 0; i < st->n_jobs; i++)
 		json_array_append_new(jobs, job_json(st, &st->jobs[i]));
-	return json_pack("{s:{s:s, s:s}, s:o, s:o, s:o, s:o}", "gpemu",
+	/* the timers are those of all jobs */
+	return json_pack("{s:{s:s, s:s}, s:o, s:o, s:o, s:o*}", "gpemu",
 			 "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
 			 "server", server_json(st), "gpus", gpus, "processes",
-			 jobs, "timer_error_us", tick_error_json(st->s->tick));
+			 jobs, "timer_error_us",
+			 st->granted ? NULL : tick_error_json(st->s->tick));
 }

@@ -8,87 +8,11 @@
 
 #include "common/json.h"
 #include "common/log.h"
-#include "common/units.h"
 #include "common/util.h"
 #include "net/wire.h"
-#include "service/proto/outbox.h"
+#include "service/client/link.h"
 
-/* Wall times. arbitrary: a lost connection is back soon */
-#define LEAST_BACKOFF_NS (50 * NS_PER_MS)
-#define MOST_BACKOFF_NS (1 * NS_PER_S)
-
-/* It makes no rounds. */
-#define NO_SLOT UINT32_MAX
-
-struct link_worker {
-	struct links *all;
-	uint64_t id;
-	uint32_t slot; /* whose turn it is in rounds */
-	struct addr at;
-	struct conn *conn; /* NULL: not now */
-	struct outbox out;
-	bool greeted, failed;
-	uint64_t dial_at, backoff_ns;
-	/* of this connection and epoch: batches received, and those that it
-	 * may have sent, for which `reserved` has a buffer each */
-	uint64_t have, upto, told_have, told_upto;
-	struct shelf_buffer *reserved;
-	uint64_t n_reserved;
-	bool empty; /* it has no more */
-	/* of a job that is shared: the worker's next batch, by its own count,
-	 * and whether none came over this connection yet */
-	uint64_t next_index;
-	bool fresh;
-	/* the message that arrives: a batch, or one that is only a head */
-	struct shelf_buffer *receiving;
-	unsigned char small[PREPD_HEAD + SEAL_TAG];
-	uint64_t n_batches, n_bytes; /* all->lock to write */
-	struct link_worker *prev, *next;
-};
-
-static uint64_t emulated(const struct links *l, uint64_t wall_ns)
-{
-	return (uint64_t)((double)wall_ns / l->scale);
-}
-
-/* --- buffers -------------------------------------------------------------- */
-
-static struct shelf_buffer *pop(struct link_worker *w)
-{
-	struct shelf_buffer *b = w->reserved;
-
-	if (b) {
-		w->reserved = b->next;
-		w->n_reserved--;
-	}
-	return b;
-}
-
-static void push(struct link_worker *w, struct shelf_buffer *b)
-{
-	b->next = w->reserved;
-	w->reserved = b;
-	w->n_reserved++;
-}
-
-/* It may send no more. */
-static void return_buffers(struct link_worker *w)
-{
-	struct shelf_buffer *b;
-
-	while ((b = pop(w)))
-		shelf_free(w->all->shelf, b);
-	w->upto = w->have;
-}
-
-/* The buffer of a batch that is not for the consumer. */
-static void put_back(struct link_worker *w, struct shelf_buffer *b)
-{
-	if (w->n_reserved < w->upto - w->have)
-		push(w, b);
-	else
-		shelf_free(w->all->shelf, b);
-}
+/* --- turns ---------------------------------------------------------------- */
 
 static bool may_have(const struct link_worker *w)
 {
@@ -126,7 +50,7 @@ static struct link_worker *next_round(struct links *l)
 	uint32_t n = 0;
 
 	DL_FOREACH (l->first, w) {
-		if (w->slot == NO_SLOT)
+		if (w->slot == LINK_NO_SLOT)
 			continue;
 		n++;
 		if (!first || round_of(w) < round_of(first))
@@ -184,170 +108,12 @@ static bool grant(struct links *l)
 			shelf_free(l->shelf, b);
 			break;
 		}
-		push(w, b);
-		w->upto++;
+		link_grant(w, b);
 		granted++;
 	}
 	tell(l);
 	return b && !w;
 }
-
-/* --- messages ------------------------------------------------------------- */
-
-static unsigned char *apart(struct conn *c, size_t n)
-{
-	struct link_worker *w = c->user;
-
-	if (n == sizeof(w->small))
-		return w->small;
-	w->receiving = pop(w);
-	/* of the epoch before, or of a worker that failed: not granted now */
-	if (!w->receiving)
-		w->receiving = shelf_reserve(w->all->shelf);
-	if (!w->receiving)
-		return NULL;
-	w->receiving->begun_ns = tick_now(w->all->tick);
-	return w->receiving->bytes;
-}
-
-/*
- * Of a job that is shared: m->c is the number of the batch in its worker's
- * count, and of a round becomes that of all. Batches that were dropped are
- * missing in it. A worker that begins anew, as the job is new to it, counts
- * from 0.
- */
-static int take_place(struct link_worker *w, struct msg *m, uint64_t now)
-{
-	struct links *l = w->all;
-	bool again = m->c < w->next_index;
-	bool rounds = l->share.how == SHARE_ROUNDS;
-
-	if (l->share.how == SHARE_NONE)
-		return 0;
-	if (rounds ? w->slot == NO_SLOT || m->c != w->next_index
-		   : again && !w->fresh)
-		return -EPROTO;
-	pthread_mutex_lock(&l->lock);
-	if (w->next_index && !again)
-		l->n_skipped += m->c - w->next_index;
-	pthread_mutex_unlock(&l->lock);
-	w->next_index = m->c + 1;
-	w->fresh = false;
-	l->awaited_since = now;
-	if (rounds)
-		m->c = m->c * l->n_slots + w->slot;
-	return 0;
-}
-
-static int take_batch(struct link_worker *w, const struct msg *m, size_t n,
-		      uint64_t now)
-{
-	struct links *l = w->all;
-	struct shelf_buffer *b = TAKE_PTR(w->receiving);
-	int r = 0;
-
-	conn_kick(w->conn);
-	b->m = *m;
-	b->arrived_ns = MAX(now, b->begun_ns); /* `now` is of the round */
-	if (m->epoch == l->epoch && m->a != w->have++)
-		r = -EPROTO;
-	w->upto = MAX(w->upto, w->have); /* of one that failed */
-	if (r == 0)
-		r = take_place(w, &b->m, now);
-	if (r == 0)
-		r = shelf_put(l->shelf, b);
-	pthread_mutex_lock(&l->lock);
-	w->n_batches += r == 0;
-	w->n_bytes += n;
-	pthread_mutex_unlock(&l->lock);
-	if (r < 0)
-		put_back(w, b);
-	return r == -EPROTO ? r : 0;
-}
-
-static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
-{
-	struct link_worker *w = c->user;
-	struct msg m;
-	int r = msg_decode(bytes, n, &m);
-
-	if (r < 0)
-		return r;
-	if (m.job != w->all->job)
-		return -EPROTO;
-	if (m.type == PREPD_BATCH && w->receiving)
-		return take_batch(w, &m, n, now);
-	if (m.type != PREPD_EMPTY || w->receiving)
-		return -EPROTO;
-	if (m.epoch == w->all->epoch) {
-		w->empty = true;
-		return_buffers(w);
-		w->told_upto = w->upto;
-		conn_kick(c);
-	}
-	return 0;
-}
-
-static uint64_t fill(struct conn *c, uint64_t now)
-{
-	struct link_worker *w = c->user;
-	struct msg hello = { .type = PREPD_HELLO,
-			     .role = PREPD_READER,
-			     .id = w->all->trainer,
-			     .count = w->all->consumer,
-			     .job = w->all->job };
-
-	if (!w->greeted) {
-		w->greeted = w->fresh = true;
-		w->backoff_ns = emulated(w->all, LEAST_BACKOFF_NS);
-		/* the worker says nothing before a READ */
-		conn_trust(c, w->all->shelf->bytes - SEAL_TAG);
-		outbox_put(&w->out, c, &hello);
-	}
-	outbox_fill(&w->out, c, now);
-	return TICK_NEVER;
-}
-
-/* It sends what does not belong to this job, or what no buffer can hold: again
- * and again, if it were dialed again. */
-static bool is_wrong(int why)
-{
-	return why == -EPROTO || why == -EMSGSIZE;
-}
-
-static void ended(struct conn *c, int why)
-{
-	struct link_worker *w = c->user;
-	struct links *l = w->all;
-
-	w->conn = NULL;
-	w->greeted = false;
-	outbox_fini(&w->out);
-	outbox_init(&w->out);
-	if (w->receiving)
-		shelf_free(l->shelf, TAKE_PTR(w->receiving));
-	return_buffers(w);
-	w->have = w->upto = w->told_have = w->told_upto = 0;
-	if (why == -ECANCELED)
-		return;
-	pthread_mutex_lock(&l->lock);
-	ends_count(&l->ends, why);
-	pthread_mutex_unlock(&l->lock);
-	if (is_wrong(why))
-		shelf_fail(l->shelf, -EPROTO,
-			   "worker %s: it sends what does not belong to this "
-			   "job: %s",
-			   w->at.text, strerror(-why));
-	w->dial_at = tick_now(l->tick) + w->backoff_ns;
-	w->backoff_ns = MIN(2 * w->backoff_ns, emulated(l, MOST_BACKOFF_NS));
-}
-
-static const struct conn_ops worker_ops = {
-	.message = message,
-	.fill = fill,
-	.apart = apart,
-	.ended = ended,
-};
 
 /* --- workers -------------------------------------------------------------- */
 
@@ -370,7 +136,7 @@ static uint32_t slot_of(const struct links *l, uint64_t id)
 	for (uint32_t i = 0; i < l->n_slots; i++)
 		if (l->slot[i] == id)
 			return i;
-	return NO_SLOT;
+	return LINK_NO_SLOT;
 }
 
 int links_take_turns(struct links *l, const struct msg *m)
@@ -396,6 +162,8 @@ int links_take_turns(struct links *l, const struct msg *m)
 	l->n_slots = n;
 	DL_FOREACH (l->first, w) {
 		w->slot = slot_of(l, w->id);
+		if (w->failed && w->slot != LINK_NO_SLOT)
+			shelf_fail(l->shelf, -EIO, "worker %s", l->unfit.text);
 	}
 	return 0;
 }
@@ -407,10 +175,7 @@ static void forget(struct links *l, struct link_worker *w)
 	pthread_mutex_lock(&l->lock);
 	DL_DELETE(l->first, w);
 	pthread_mutex_unlock(&l->lock);
-	return_buffers(w);
-	outbox_fini(&w->out);
-	addr_fini(&w->at);
-	free(w);
+	link_free(w);
 }
 
 void links_fini(struct links *l)
@@ -428,20 +193,11 @@ void links_add(struct links *l, uint64_t id, const char *address)
 
 	if (find(l, id))
 		return;
-	w = calloc(1, sizeof(*w));
-	if (!w || access_find(l->access, address, &w->at, &err) < 0) {
-		log_warn("worker %s: left out: %s", address,
-			 w ? err.text : "out of memory");
-		if (w)
-			addr_fini(&w->at);
-		free(w);
+	if (link_new(l, id, address, &w, &err) < 0) {
+		log_warn("worker %s: left out: %s", address, err.text);
 		return;
 	}
-	w->all = l;
-	w->id = id;
 	w->slot = slot_of(l, id);
-	w->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
-	outbox_init(&w->out);
 	pthread_mutex_lock(&l->lock);
 	DL_APPEND(l->first, w);
 	l->n_added++;
@@ -455,7 +211,7 @@ void links_remove(struct links *l, uint64_t id)
 	if (!w)
 		return;
 	log_warn("worker %s is gone", w->at.text);
-	if (w->slot != NO_SLOT)
+	if (w->slot != LINK_NO_SLOT)
 		shelf_fail(l->shelf, -EIO,
 			   "worker %s, which makes rounds, is gone",
 			   w->at.text);
@@ -465,7 +221,7 @@ void links_remove(struct links *l, uint64_t id)
 	pthread_mutex_lock(&l->lock);
 	l->n_gone++;
 	pthread_mutex_unlock(&l->lock);
-	return_buffers(w);
+	link_return_buffers(w);
 	if (w->conn)
 		conn_end(w->conn, -ECONNRESET);
 }
@@ -480,8 +236,8 @@ void links_failed(struct links *l, uint64_t id, const char *why)
 	snprintf(l->unfit.text, sizeof(l->unfit.text), "%s: %s", w->at.text,
 		 why);
 	w->failed = true;
-	return_buffers(w);
-	if (w->slot != NO_SLOT)
+	link_return_buffers(w);
+	if (w->slot != LINK_NO_SLOT)
 		shelf_fail(l->shelf, -EIO, "worker %s", l->unfit.text);
 }
 
@@ -502,20 +258,10 @@ static void turn_epoch(struct links *l, uint64_t now)
 		return;
 	l->awaited_since = now;
 	DL_FOREACH (l->first, w) {
-		return_buffers(w);
+		link_return_buffers(w);
 		w->have = w->upto = w->told_have = w->told_upto = 0;
 		w->empty = false;
 	}
-}
-
-static uint64_t dial(struct link_worker *w, uint64_t now)
-{
-	if (w->conn || w->failed)
-		return TICK_NEVER;
-	if (now >= w->dial_at &&
-	    loop_dial(w->all->loop, &w->at, &worker_ops, w, &w->conn) < 0)
-		w->dial_at = now + w->backoff_ns;
-	return w->conn ? TICK_NEVER : w->dial_at;
 }
 
 /* Another consumer that asks for no more rounds would be awaited for good, and
@@ -548,7 +294,7 @@ uint64_t links_round(struct links *l, uint64_t now, uint64_t wait_ns)
 
 	turn_epoch(l, now);
 	DL_FOREACH_SAFE (l->first, w, after) {
-		uint64_t at = dial(w, now);
+		uint64_t at = link_dial(w, now);
 
 		due = MIN(due, at);
 		alone = alone && !(w->greeted && !w->failed);

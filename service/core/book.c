@@ -10,6 +10,8 @@
 
 static void job_free(struct job *j)
 {
+	for (int i = 0; i < REGISTRY_MOST; i++)
+		free(j->worker[i].why);
 	free(j->definition);
 	splits_fini(&j->splits);
 	free(j);

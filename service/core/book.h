@@ -34,12 +34,14 @@ struct job {
 	uint64_t epoch;
 	struct splits splits;
 	uint64_t gone_at; /* the dispatcher's: no trainer since then */
-	/* of a batch: that the trainer takes for it, and its workers, of which
-	 * some may be gone; emulated ns, 0: not known */
+	/* the dispatcher's: what a trainer takes for a batch, and its workers,
+	 * of which some may be gone: what a batch takes them, and why they
+	 * cannot do the job; emulated ns, 0: not known; NULL: they can */
 	uint64_t target_ns;
-	struct job_cost {
-		uint64_t worker, ns;
-	} cost[REGISTRY_MOST];
+	struct job_worker {
+		uint64_t id, ns;
+		char *why;
+	} worker[REGISTRY_MOST];
 };
 
 struct book {

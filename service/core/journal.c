@@ -112,6 +112,12 @@ static int replay(struct journal *j, struct book *book, struct err *err)
 			       "%s: not a journal of gpemu-prepd, or damaged "
 			       "at byte %zu: move it away to begin anew",
 			       j->path, good);
+	if (r == -EPROTONOSUPPORT)
+		return err_set(
+			err, r,
+			"%s: of a different version of gpemu-prepd: move "
+			"it away to begin anew",
+			j->path);
 	if (r == -EPROTO)
 		return err_set(err, r,
 			       "%s: the record at byte %zu does not follow "

@@ -37,7 +37,8 @@ static int take_hello(struct guest *g, const struct msg *m, uint64_t now)
 	}
 	if (r != -ENOSPC)
 		return r;
-	outbox_refuse(&g->out, g->conn, "the dispatcher has too many workers");
+	outbox_refuse(&g->out, g->conn, -EPROTO,
+		      "the dispatcher has too many workers");
 	return 0;
 }
 
@@ -47,7 +48,14 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	struct msg m;
 	int r = msg_decode(bytes, n, &m);
 
-	if (r < 0 || g->out.closes || g->left)
+	if (g->out.closes || g->left)
+		return r;
+	/* the version of the reply tells it */
+	if (r == -EPROTONOSUPPORT && !g->role) {
+		outbox_refuse(&g->out, c, r, "it has a different version");
+		return 0;
+	}
+	if (r < 0)
 		return r;
 	conn_kick(c); /* the next round may be due earlier */
 	switch (g->role) {

@@ -12,35 +12,36 @@
  * an epoch say little, and a worker is soon drained but slowly started */
 enum { PATIENCE = 4 };
 
-/* The slot of a worker, or one that nobody needs: there are as many as workers
- * that can be registered. */
-static struct job_cost *slot_of(struct dispatcher *d, struct job *j,
-				uint64_t worker)
+/* What uses batches that are made for it alone: the consumers of rounds, each
+ * as far as it reported, or all trainers as one. Returns how many. */
+static size_t targets_of(const struct dispatcher *d, const struct job *j,
+			 uint64_t ret[PREPD_CONSUMERS])
 {
-	struct job_cost *unused = NULL;
+	size_t n = j->share.how == SHARE_ROUNDS ? j->share.consumers : 1;
+	const struct guest *g;
 
-	for (int i = 0; i < REGISTRY_MOST; i++) {
-		struct job_cost *c = &j->cost[i];
-
-		if (c->worker == worker)
-			return c;
-		if (!unused && !registry_find(&d->registry, c->worker))
-			unused = c;
+	if (!j->target_ns)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = j->target_ns;
+	DL_FOREACH (d->guests, g) {
+		if (n > 1 && g->joined && g->id == j->id && g->target_ns)
+			ret[g->consumer] = g->target_ns;
 	}
-	return unused;
+	return n;
 }
 
 /* The workers that this job alone needs; 0: not known. */
 static uint64_t estimate(struct dispatcher *d, const struct job *j)
 {
-	uint64_t ns[REGISTRY_MOST], wanted;
-	size_t n = 0;
+	uint64_t ns[REGISTRY_MOST], target[PREPD_CONSUMERS], wanted;
+	size_t n = 0, n_targets = targets_of(d, j, target);
 
 	for (int i = 0; i < REGISTRY_MOST; i++)
-		if (j->cost[i].ns &&
-		    registry_find(&d->registry, j->cost[i].worker))
-			ns[n++] = j->cost[i].ns;
-	if (scale_estimate(ns, n, &j->target_ns, j->target_ns != 0, &wanted))
+		if (j->worker[i].ns &&
+		    registry_find(&d->registry, j->worker[i].id))
+			ns[n++] = j->worker[i].ns;
+	if (scale_estimate(ns, n, target, n_targets, &wanted))
 		return 0;
 	return wanted;
 }
@@ -71,11 +72,11 @@ void scaler_cost(struct dispatcher *d, uint64_t job, uint64_t worker,
 		 uint64_t ns)
 {
 	struct job *j = book_find(&d->book, job);
-	struct job_cost *c = j ? slot_of(d, j, worker) : NULL;
+	struct job_worker *w = j ? state_job_worker(d, j, worker) : NULL;
 
-	if (!c)
+	if (!w)
 		return;
-	*c = (struct job_cost){ worker, ns };
+	w->ns = ns;
 	estimate_all(d);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -39,6 +40,27 @@ int state_record_sync(struct dispatcher *d, const struct msg *event)
 	int r = state_record(d, event);
 
 	return r < 0 ? r : state_check(d, journal_sync(&d->journal));
+}
+
+/* A slot is used again when its worker is gone. */
+struct job_worker *state_job_worker(struct dispatcher *d, struct job *j,
+				    uint64_t worker)
+{
+	struct job_worker *unused = NULL;
+
+	for (int i = 0; i < REGISTRY_MOST; i++) {
+		struct job_worker *w = &j->worker[i];
+
+		if (w->id == worker)
+			return w;
+		if (!unused && !registry_find(&d->registry, w->id))
+			unused = w;
+	}
+	if (unused) {
+		free(unused->why);
+		*unused = (struct job_worker){ .id = worker };
+	}
+	return unused;
 }
 
 /* --- what guests are told ------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "common/log.h"
@@ -22,10 +23,28 @@ static void tell_tasks(struct dispatcher *d, struct guest *trainer)
 	}
 }
 
+/* Those that had failed before it came. */
+static void tell_failures(struct dispatcher *d, struct guest *trainer,
+			  const struct job *j)
+{
+	for (int i = 0; i < REGISTRY_MOST; i++) {
+		const struct job_worker *w = &j->worker[i];
+		struct msg m = { .type = PREPD_FAILED,
+				 .job = j->id,
+				 .id = w->id,
+				 .rest = w->why };
+
+		if (!w->why || !registry_find(&d->registry, w->id))
+			continue;
+		m.n_rest = strlen(w->why);
+		state_tell(trainer, &m);
+	}
+}
+
 static void refuse(struct guest *g, const char *why)
 {
 	log_warn("a trainer was refused: %s", why);
-	outbox_refuse(&g->out, g->conn, why);
+	outbox_refuse(&g->out, g->conn, -EPROTO, why);
 }
 
 static int drop_job(struct dispatcher *d, uint64_t job)
@@ -96,10 +115,12 @@ static int take_job(struct guest *g, const struct msg *m)
 	if (r < 0 && r != -ENOSPC)
 		return r;
 	why = r == -ENOSPC ? "the dispatcher has too many jobs" : join(g, j, m);
-	if (why)
+	if (why) {
 		refuse(g, why);
-	else
-		tell_tasks(d, g);
+		return 0;
+	}
+	tell_tasks(d, g);
+	tell_failures(d, g, j);
 	return 0;
 }
 

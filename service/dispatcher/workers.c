@@ -10,6 +10,9 @@
 
 /* Splits of one request. arbitrary: more than the windows of a worker */
 enum { MOST_WANTED = 256 };
+/* Bytes of a reason. arbitrary: as long as one is; of all workers they are a
+ * tenth of OUTBOX_MOST */
+enum { MOST_WHY = 1024 };
 
 static void tell_gone(struct dispatcher *d, const struct registered *w)
 {
@@ -133,14 +136,20 @@ static int give_splits(struct guest *g, const struct msg *m, bool leaving)
 	return 0;
 }
 
+/* For the trainers that are there, and those that join later. */
 static int take_failure(struct guest *g, const struct msg *m)
 {
 	struct dispatcher *d = g->d;
+	struct job *j = book_find(&d->book, m->job);
+	struct job_worker *w = j ? state_job_worker(d, j, g->id) : NULL;
 	struct msg why = *m;
 
 	why.id = g->id;
-	if (!book_find(&d->book, m->job))
+	why.n_rest = MIN(m->n_rest, MOST_WHY);
+	if (!w)
 		return 0;
+	free(w->why);
+	w->why = msg_text(&why);
 	state_tell_trainers(d, m->job, &why);
 	return state_lose(d, m->job, g->id);
 }

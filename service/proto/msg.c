@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "net/seal.h"
 #include "net/wire.h"
 
 size_t msg_batch_head(uint32_t n)
@@ -29,13 +30,12 @@ struct msg_sample msg_batch_sample(const struct msg *m, uint32_t i)
 
 const unsigned char *msg_batch_data(const struct msg *m)
 {
-	return (const unsigned char *)m->rest + msg_batch_head(m->count) -
-	       PREPD_HEAD;
+	return (const unsigned char *)m->rest + msg_batch_table(m->count);
 }
 
-void msg_batch_put(unsigned char *head, uint32_t i, const struct msg_sample *s)
+void msg_batch_put(unsigned char *rest, uint32_t i, const struct msg_sample *s)
 {
-	unsigned char *at = head + PREPD_HEAD + (size_t)i * PREPD_SAMPLE;
+	unsigned char *at = rest + (size_t)i * PREPD_SAMPLE;
 
 	at = wire_put(at, s->sample, 4);
 	at = wire_put(at, (uint32_t)s->error, 4);
@@ -44,11 +44,11 @@ void msg_batch_put(unsigned char *head, uint32_t i, const struct msg_sample *s)
 
 static bool batch_is_whole(const struct msg *m)
 {
-	size_t head = msg_batch_head(m->count) - PREPD_HEAD, left;
+	size_t table = msg_batch_table(m->count), left;
 
-	if (m->count == 0 || m->n_rest < head)
+	if (m->count == 0 || m->n_rest < table)
 		return false;
-	left = m->n_rest - head;
+	left = m->n_rest - table;
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct msg_sample s = msg_batch_sample(m, i);
 
@@ -63,6 +63,7 @@ static bool rest_is_right(const struct msg *m)
 {
 	switch (m->type) {
 	case PREPD_BATCH: return batch_is_whole(m);
+	case PREPD_KEY: return m->n_rest == SEAL_KEY;
 	case PREPD_EPOCH: return m->n_rest % 8 == 0 && m->n_rest <= PREPD_TEXT;
 	case PREPD_HELLO:
 	case PREPD_REFUSE:

@@ -51,6 +51,10 @@
  *				u32 sample, i32 error, u64 bytes
  *			zeros up to a multiple of PREPD_ALIGN, the samples
  *	EMPTY	w>t	job, epoch, a: it will have no batch of this number
+ *	KEY	w>t	job; rest: the key of its parcels
+ *	SHARED	w>t	of a shared job: as BATCH, but the rest, which is in
+ *			the parcel behind it (net/parcel.h): sealed under the
+ *			job's key, its number c, as it is of the job
  *
  * docs/service.md describes the protocol and its limits.
  */
@@ -61,7 +65,7 @@
 #include <stdint.h>
 
 enum {
-	PREPD_VERSION = 2,
+	PREPD_VERSION = 3,
 	PREPD_HEAD = 64,
 	PREPD_SAMPLE = 16, /* bytes of an entry of BATCH */
 	PREPD_ALIGN = 64,  /* as loader/prep/prep.h */
@@ -91,6 +95,8 @@ enum msg_type {
 	PREPD_BATCH,
 	PREPD_EMPTY,
 	PREPD_LEAVE,
+	PREPD_KEY,
+	PREPD_SHARED,
 	PREPD_TYPES,
 };
 
@@ -135,11 +141,16 @@ char *msg_text(const struct msg *m);
 
 /* Bytes of a BATCH of `n` samples in front of them. */
 size_t msg_batch_head(uint32_t n);
+/* The same of the rest of one. */
+static inline size_t msg_batch_table(uint32_t n)
+{
+	return msg_batch_head(n) - PREPD_HEAD;
+}
 /* Sample `i` of a decoded BATCH. */
 struct msg_sample msg_batch_sample(const struct msg *m, uint32_t i);
 /* The first sample of one. */
 const unsigned char *msg_batch_data(const struct msg *m);
-/* Entry `i` of a BATCH, whose message begins at `head`. */
-void msg_batch_put(unsigned char *head, uint32_t i, const struct msg_sample *s);
+/* Entry `i` of a BATCH, whose rest begins at `rest`. */
+void msg_batch_put(unsigned char *rest, uint32_t i, const struct msg_sample *s);
 
 #endif

@@ -63,13 +63,13 @@ void outbox_put(struct outbox *o, struct conn *c, const struct msg *m)
 	conn_kick(c);
 }
 
-void outbox_refuse(struct outbox *o, struct conn *c, const char *why)
+void outbox_refuse(struct outbox *o, struct conn *c, int error, const char *why)
 {
 	struct msg m = { .type = PREPD_REFUSE, .rest = why };
 
 	m.n_rest = MIN(strlen(why), PREPD_TEXT);
 	outbox_put(o, c, &m);
-	o->closes = true;
+	o->closes = error;
 }
 
 bool outbox_fill(struct outbox *o, struct conn *c, uint64_t now)
@@ -79,7 +79,7 @@ bool outbox_fill(struct outbox *o, struct conn *c, uint64_t now)
 
 	if (!i) {
 		if (o->closes)
-			conn_end(c, -EPROTO);
+			conn_end(c, o->closes);
 		return false;
 	}
 	r = conn_send(c, i->bytes, i->n, NULL, 0, now);

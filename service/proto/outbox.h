@@ -18,7 +18,7 @@ enum { OUTBOX_MOST = 4 << 20 };
 struct outbox {
 	struct outbox_item *first, **end;
 	size_t bytes;
-	bool closes; /* a REFUSE is the last message */
+	int closes; /* a REFUSE is the last message: why; else 0 */
 };
 
 void outbox_init(struct outbox *o);
@@ -26,8 +26,10 @@ void outbox_fini(struct outbox *o);
 /* Append; sent by outbox_fill. A failure (-ENOMEM, -ENOBUFS) ends the
  * connection. */
 void outbox_put(struct outbox *o, struct conn *c, const struct msg *m);
-/* A REFUSE with the text; the connection ends when it was sent. */
-void outbox_refuse(struct outbox *o, struct conn *c, const char *why);
+/* A REFUSE with the text; the connection ends with the error when it was
+ * sent. */
+void outbox_refuse(struct outbox *o, struct conn *c, int error,
+		   const char *why);
 /* Send the next message; false: there is none. */
 bool outbox_fill(struct outbox *o, struct conn *c, uint64_t now);
 

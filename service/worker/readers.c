@@ -22,6 +22,7 @@ struct reader {
 	uint64_t base; /* number of the first batch of this connection */
 	/* of a job that is shared, instead: where it is */
 	struct sweep_reader place;
+	bool has_key;
 	uint64_t sent, upto; /* of this connection and epoch */
 	uint64_t granted_ns; /* when it could send again */
 	bool empty;	     /* EMPTY was sent in this epoch */
@@ -99,15 +100,13 @@ static int from_trainer(struct conn *c, unsigned char *bytes, size_t n,
 	return 0;
 }
 
-/* The samples are copied once, to be sealed. */
-static int send_batch(struct reader *r, const struct task_batch *b,
-		      uint64_t ready, uint64_t now)
+static struct msg batch_msg(const struct reader *r, const struct task_batch *b,
+			    uint64_t now)
 {
-	struct readers *s = r->s;
 	const struct delivery *d = &b->d;
-	size_t n_head = msg_batch_head(d->n);
-	struct msg m = {
-		.type = PREPD_BATCH,
+
+	return (struct msg){
+		.type = b->parcel ? PREPD_SHARED : PREPD_BATCH,
 		.job = r->job,
 		.epoch = r->epoch,
 		.a = r->sent,
@@ -118,6 +117,16 @@ static int send_batch(struct reader *r, const struct task_batch *b,
 		.id = now - MIN(d->complete_ns, now),
 		.b = b->starved_ns,
 	};
+}
+
+/* The samples are copied once, to be sealed. */
+static int send_batch(struct reader *r, const struct task_batch *b,
+		      uint64_t ready, uint64_t now)
+{
+	const struct msg m = batch_msg(r, b, now);
+	const struct delivery *d = &b->d;
+	size_t n_head = msg_batch_head(d->n);
+	struct readers *s = r->s;
 
 	if (util_reserve_anew(&s->head, &s->head_room, n_head, 1) < 0 ||
 	    util_reserve_anew(&s->piece, &s->piece_room, d->n + 1,
@@ -130,11 +139,37 @@ static int send_batch(struct reader *r, const struct task_batch *b,
 		const struct place *p = &d->place[i];
 		const struct msg_sample one = { p->sample, p->error, p->n };
 
-		msg_batch_put(s->head, i, &one);
+		msg_batch_put(s->head + PREPD_HEAD, i, &one);
 		s->piece[1 + i] =
 			(struct iovec){ (void *)(uintptr_t)p->data, p->n };
 	}
 	return conn_send_pieces(r->conn, s->piece, d->n + 1, ready);
+}
+
+/* They are sealed already, once for all trainers: this one's is the head. */
+static int send_parcel(struct reader *r, const struct task_batch *b,
+		       uint64_t ready, uint64_t now)
+{
+	const struct msg m = batch_msg(r, b, now);
+	unsigned char head[PREPD_HEAD];
+
+	msg_encode(&m, head);
+	return conn_send_parcel(r->conn, head, sizeof(head), b->parcel, ready);
+}
+
+/* Before the first parcel. Not by the outbox, which leaves copies. */
+static void send_key(struct reader *r, const struct task *t, uint64_t now)
+{
+	const struct msg m = { .type = PREPD_KEY, .job = r->job };
+	unsigned char head[PREPD_HEAD];
+	int code;
+
+	msg_encode(&m, head);
+	code = conn_send(r->conn, head, sizeof(head), task_key(t)->bytes,
+			 SEAL_KEY, now);
+	if (code < 0)
+		conn_end(r->conn, code);
+	r->has_key = true;
 }
 
 /* Its first bit arrives one latency after the batch is complete, and two after
@@ -180,7 +215,8 @@ static uint64_t fill_batches(struct reader *r, struct task *t, uint64_t now)
 	at = leaves(r, b);
 	if (now < at)
 		return at;
-	code = send_batch(r, b, at, now);
+	code = b->parcel ? send_parcel(r, b, at, now)
+			 : send_batch(r, b, at, now);
 	if (code < 0) {
 		conn_end(r->conn, code);
 		return TICK_NEVER;
@@ -205,6 +241,10 @@ static uint64_t fill_trainer(struct conn *c, uint64_t now)
 	if (r->consumer >= task_consumers(t)) {
 		conn_end(c, -EPROTO);
 		return TICK_NEVER;
+	}
+	if (task_is_shared(t) && !r->has_key) {
+		send_key(r, t, now);
+		return now;
 	}
 	/* others may wait for its request */
 	if (task_request(t, r->consumer, r->base + r->upto))

@@ -27,7 +27,7 @@
 struct post {
 	struct task *task;
 	uint64_t stray_at; /* the dispatcher must know it by then */
-	bool dropped;
+	bool dropped, failed;
 	struct post *prev, *next;
 };
 
@@ -147,8 +147,10 @@ static void look_at(struct serve *s, struct post *p)
 			 .rest = why };
 
 	if (why && !p->dropped) {
-		s->n_failed++;
-		log_warn("a job failed: %s", why);
+		if (!p->failed)
+			log_warn("a job failed: %s", why);
+		s->n_failed += !p->failed;
+		p->failed = true;
 		m.n_rest = strlen(why);
 		outbox_put(&s->out, s->conn, &m);
 	}

@@ -7,23 +7,23 @@
 
 #include "common/util.h"
 
-/* Its places, then their samples, are behind it. */
-struct copy {
-	struct task_batch batch;
-	struct place place[];
-};
-
 struct shared {
-	struct sweep *sweep;
+	struct sweep *sweep; /* of struct task_batch */
+	uint64_t job;
+	struct seal_key key;
 };
 
+/* A connection that is sending it keeps its parcel. */
 static void drop(void *element, void *ctx)
 {
+	struct task_batch *b = element;
+
 	(void)ctx;
-	free(element);
+	parcel_put(b->parcel);
+	free(b);
 }
 
-int shared_new(uint64_t limit_bytes, struct shared **ret)
+int shared_new(uint64_t job, uint64_t limit_bytes, struct shared **ret)
 {
 	struct shared *w = calloc(1, sizeof(*w));
 	int r = w ? sweep_new(limit_bytes, drop, NULL, &w->sweep) : -ENOMEM;
@@ -32,6 +32,8 @@ int shared_new(uint64_t limit_bytes, struct shared **ret)
 		free(w);
 		return r;
 	}
+	w->job = job;
+	seal_draw(&w->key);
 	*ret = w;
 	return 0;
 }
@@ -41,7 +43,13 @@ void shared_free(struct shared *w)
 	if (!w)
 		return;
 	sweep_free(w->sweep);
+	seal_forget(&w->key, sizeof(w->key));
 	free(w);
+}
+
+const struct seal_key *shared_key(const struct shared *w)
+{
+	return &w->key;
 }
 
 const struct task_batch *shared_next(struct shared *w, struct sweep_reader *at)
@@ -52,49 +60,61 @@ const struct task_batch *shared_next(struct shared *w, struct sweep_reader *at)
 		at->next = at->n_read = 0;
 	if (sweep_next(w->sweep, at, &element) < 0)
 		return NULL;
-	return &((struct copy *)element)->batch;
+	return element;
 }
 
 static size_t bytes_of(const struct delivery *d)
 {
-	size_t n = sizeof(struct copy) + d->n * sizeof(struct place);
+	size_t n = msg_batch_table(d->n);
 
 	for (uint32_t i = 0; i < d->n; i++)
 		n += d->place[i].n;
 	return n;
 }
 
-static void fill(struct copy *c, const struct task_batch *b)
+/* The rest of a BATCH. */
+static void fill(unsigned char *rest, const struct delivery *d)
 {
-	uint32_t n = b->d.n;
-	char *at = (char *)(c->place + n);
+	size_t table = msg_batch_table(d->n);
+	unsigned char *at = rest + table;
 
-	c->batch = *b;
-	c->batch.d.place = c->place;
-	for (uint32_t i = 0; i < n; i++) {
-		c->place[i] = b->d.place[i];
-		c->place[i].data = at;
-		if (c->place[i].n)
-			memcpy(at, b->d.place[i].data, c->place[i].n);
-		at += c->place[i].n;
+	memset(rest, 0, table);
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct place *p = &d->place[i];
+		const struct msg_sample one = { p->sample, p->error, p->n };
+
+		msg_batch_put(rest, i, &one);
+		if (p->n)
+			memcpy(at, p->data, p->n);
+		at += p->n;
 	}
 }
 
 int shared_add(struct shared *w, const struct task_batch *b)
 {
 	size_t bytes = bytes_of(&b->d);
-	struct copy *c = malloc(bytes);
+	struct task_batch *copy;
 	int r;
 
-	/* all readers are on this thread: nobody else makes one now */
-	if (!c || !sweep_begin(w->sweep)) {
-		free(c);
+	if (bytes > PARCEL_MOST)
+		return -EFBIG;
+	copy = malloc(sizeof(*copy));
+	if (!copy)
 		return -ENOMEM;
+	*copy = *b;
+	copy->d.place = NULL;
+	copy->position = sweep_made(w->sweep);
+	copy->parcel = parcel_new(bytes);
+	/* all readers are on this thread: nobody else makes one now */
+	r = copy->parcel && sweep_begin(w->sweep)
+		    ? sweep_extend(w->sweep, copy, sizeof(*copy) + bytes)
+		    : -ENOMEM;
+	if (r < 0) {
+		drop(copy, NULL);
+		return r;
 	}
-	fill(c, b);
-	c->batch.position = sweep_made(w->sweep);
-	r = sweep_extend(w->sweep, c, bytes);
-	if (r < 0)
-		free(c);
-	return r;
+	/* only now its number is used up */
+	fill(parcel_body(copy->parcel), &b->d);
+	parcel_seal(copy->parcel, &w->key, w->job, copy->position);
+	return 0;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The batches of a job that several trainers share (service/decide/sweep.h),
- * each in memory of its own: the pipeline's windows are free for the next ones.
- * For one thread, that of the worker's loop.
+ * each in a parcel of its own: the pipeline's windows are free for the next
+ * ones, and a batch is copied and sealed once, under a key that is drawn here
+ * and gone with the job. Its number is that in the sweep, so that no two
+ * batches have the same one. For one thread, that of the worker's loop.
  */
 #ifndef GPEMU_SERVICE_WORKER_SHARED_H
 #define GPEMU_SERVICE_WORKER_SHARED_H
@@ -13,17 +15,19 @@
 struct shared;
 
 /* -ENOMEM. */
-int shared_new(uint64_t limit_bytes, struct shared **ret);
+int shared_new(uint64_t job, uint64_t limit_bytes, struct shared **ret);
 /* NULL is allowed. */
 void shared_free(struct shared *w);
+/* For its trainers: what its parcels are sealed with. */
+const struct seal_key *shared_key(const struct shared *w);
 /*
  * The next batch for a reader, until shared_add; NULL: there is none now. Its
- * `position` is its number, from 0. A reader whose place is in a sweep that was
- * longer begins anew.
+ * `position` is its number, from 0; its samples are in its parcel alone. A
+ * reader whose place is in a sweep that was longer begins anew.
  */
 const struct task_batch *shared_next(struct shared *w, struct sweep_reader *at);
-/* A copy of the batch, for all readers. -EFBIG: larger than the window;
- * -ENOMEM. */
+/* A sealed copy of the batch, for all readers. -EFBIG: larger than the window,
+ * or than a frame; -ENOMEM. */
 int shared_add(struct shared *w, const struct task_batch *b);
 
 #endif

@@ -25,7 +25,7 @@ int task_new(const struct task_config *c, struct task **ret)
 	pthread_cond_init(&t->work, NULL);
 	consumers_init(&t->consumers, &c->share);
 	if (c->share.how == SHARE_WINDOW)
-		r = shared_new(c->window_bytes, &t->shared);
+		r = shared_new(c->job, c->window_bytes, &t->shared);
 	if (r == 0)
 		r = t->definition ? thread_start(&t->thread, NULL, task_run, t)
 				  : -ENOMEM;
@@ -166,6 +166,7 @@ uint32_t task_wants(struct task *t, uint64_t *ret_epoch)
 void task_forget(struct task *t)
 {
 	pthread_mutex_lock(&t->lock);
+	t->told = false;
 	t->n_asked = 0;
 	pthread_mutex_unlock(&t->lock);
 }
@@ -257,6 +258,11 @@ uint64_t task_acked(const struct task *t, uint32_t i)
 bool task_is_shared(const struct task *t)
 {
 	return t->shared;
+}
+
+const struct seal_key *task_key(const struct task *t)
+{
+	return shared_key(t->shared);
 }
 
 /* What is ready goes into the window; false: nothing is. */

@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 
+#include "net/parcel.h"
 #include "service/core/splits.h"
 #include "service/decide/sweep.h"
 #include "service/proto/msg.h"
@@ -56,10 +57,11 @@ struct task_config {
 /* A batch that is ready. */
 struct task_batch {
 	struct delivery d;
-	uint32_t split;	     /* 0 with SPLIT_OFF */
-	uint64_t position;   /* in the order of the epoch, in batches; of a
-			      * shared job as its trainers count */
-	uint64_t starved_ns; /* the task waited for a split before it */
+	uint32_t split;	       /* 0 with SPLIT_OFF */
+	uint64_t position;     /* in the order of the epoch, in batches; of a
+				* shared job as its trainers count */
+	uint64_t starved_ns;   /* the task waited for a split before it */
+	struct parcel *parcel; /* of a shared job: its samples; else NULL */
 };
 
 /* -ENOMEM, -EAGAIN (no thread). */
@@ -79,7 +81,7 @@ bool task_in_epoch(const struct task *t, uint64_t epoch);
 /* Splits to request now; they count as requested. */
 uint32_t task_wants(struct task *t, uint64_t *ret_epoch);
 /* The dispatcher is connected again: what was requested is to be requested
- * anew. */
+ * anew, and a failure to be reported. */
 void task_forget(struct task *t);
 /* One was given; a second time has no effect. -EPROTO: there is no such split.
  */
@@ -102,6 +104,8 @@ int task_ack(struct task *t, uint32_t i, uint64_t number);
 uint64_t task_acked(const struct task *t, uint32_t i);
 /* Do several trainers read the same batches? Then instead of these four: */
 bool task_is_shared(const struct task *t);
+/* The key of their parcels. */
+const struct seal_key *task_key(const struct task *t);
 /* The next batch for a reader, until the next call; NULL: not yet. */
 const struct task_batch *task_shared(struct task *t, struct sweep_reader *at);
 /* Will there be no batch of this number in the epoch? */

@@ -638,6 +638,14 @@ shared()
 	until [ -s s1.txt ]; do kill -0 "$t"; sleep .02; done
 	run -1 train "${slow[@]}" --seed 3 --loader service:job=search
 	[[ $output == *"its job has a trainer with other data, transforms, seed, batches or consumers"* ]]
+	# who joins later is told of a worker that cannot
+	mkdir other
+	head -c 9 /dev/zero >other/x
+	worker 3 --data other
+	until grep "${at[3]} cannot do this job" "out1"; do kill -0 "$t"; sleep .02; done
+	train "${slow[@]}" --loader service:job=search >joined 2>&1
+	grep "${at[3]} cannot do this job: .*other samples here" joined
+	kill -9 "${w[3]}"
 	kill -0 "$t"
 	kill -9 "$t"
 	wait "$t" || true
@@ -744,8 +752,15 @@ spreads()
 		--format tokens:documents=on --prep none -b 2 \
 		--loader service:job=lm,consumers=4,consumer=1
 	[[ $output == *"its job has another trainer of this number"* ]]
+	# one that comes again
+	kill -9 "${trainers[2]}"
+	wait "${trainers[2]}" || true
+	consumer 2 "" --max-steps 9999 -e 99
+	if wait "$t"; then false; fi
+	grep "consumer 2 comes again, and the first rounds of its job are over" out2
+	unset 'trainers[2]'
 	kill -9 "${w[1]}"
-	for i in 0 1 2 3; do
+	for i in 0 1 3; do
 		if wait "${trainers[$i]}"; then false; fi
 		grep "worker ${at[1]}, which makes rounds, is gone" "out$i"
 	done

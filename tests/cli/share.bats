@@ -445,6 +445,7 @@ check() {
 	PIDS+=("$!")
 	until_so 'len(p) == 2 and all(x["gpus"] for x in p)'
 	so 'g[1]["jobs"] == 2 and g[1]["memory_total_mib"] == '"$whole"
+	so '"timer_error_us" in j'
 
 	(
 		SOCKET=$a
@@ -455,6 +456,7 @@ check() {
 		so '[(x["pid"], x["gpus"]) for x in p] == [('"$pid"', [1, 2])]'
 		so 'j["server"]["clients"] == 2' # the job, and the question
 		so '"jobs_ever" not in j["server"]'
+		so '"timer_error_us" not in j' # of all jobs
 	)
 	(
 		SOCKET=$b

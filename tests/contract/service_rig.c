@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "net/wire.h"
 #include "tests/unit/test.h"
 
@@ -92,12 +93,11 @@ void hand_say(struct hand *h, const struct msg *m)
 	free(f);
 }
 
-bool hand_hear(struct hand *h, struct msg *ret)
+static bool hear_frame(struct hand *h, unsigned char **ret, size_t *ret_n)
 {
-	unsigned char *frame, *to;
-	size_t n;
+	unsigned char *to;
 
-	while (!frame_next(&h->in, &frame, &n)) {
+	while (!frame_next(&h->in, ret, ret_n)) {
 		size_t room;
 		ssize_t got;
 
@@ -108,10 +108,44 @@ bool hand_hear(struct hand *h, struct msg *ret)
 			return false;
 		frame_add(&h->in, (size_t)got);
 	}
+	return true;
+}
+
+/* The parcel behind a head. */
+static void hear_parcel(struct hand *h, struct msg *m)
+{
+	unsigned char *frame, *rest;
+	struct msg head = *m;
+	size_t n;
+
+	assert_true(hear_frame(h, &frame, &n));
+	n -= FRAME_HEADER;
+	free(h->batch);
+	h->batch = malloc(PREPD_HEAD + n);
+	rest = h->batch + PREPD_HEAD;
+	memcpy(rest, frame + FRAME_HEADER, n);
+	assert_int_equal(seal_open_common(&h->key, head.job, head.c, rest, n),
+			 0);
+	head.type = PREPD_BATCH;
+	msg_encode(&head, h->batch);
+	assert_int_equal(msg_decode(h->batch, PREPD_HEAD + n - SEAL_TAG, m), 0);
+}
+
+bool hand_hear(struct hand *h, struct msg *ret)
+{
+	unsigned char *frame;
+	size_t n;
+
+	if (!hear_frame(h, &frame, &n))
+		return false;
 	n -= FRAME_HEADER;
 	assert_int_equal(seal_open(&h->seal, frame, FRAME_HEADER, n), 0);
 	assert_int_equal(msg_decode(frame + FRAME_HEADER, n - SEAL_TAG, ret),
 			 0);
+	if (ret->type == PREPD_KEY)
+		memcpy(h->key.bytes, ret->rest, SEAL_KEY);
+	else if (ret->type == PREPD_SHARED)
+		hear_parcel(h, ret);
 	return true;
 }
 
@@ -126,6 +160,7 @@ void hand_close(struct hand *h)
 {
 	close(h->fd);
 	frame_in_fini(&h->in);
+	free(TAKE_PTR(h->batch));
 }
 
 void hand_wait_end(struct hand *h)
@@ -186,21 +221,27 @@ void service_rig_start(struct service_rig *r, uint64_t timeout_ns)
 	hand_hear_type(&r->honest, PREPD_WELCOME, &m);
 }
 
-json_int_t service_rig_stop(struct service_rig *r, const char *why)
+json_t *service_rig_end(struct service_rig *r)
 {
-	json_int_t n;
 	json_t *j;
 
 	hand_close(&r->honest);
 	dispatcher_stop(r->d);
 	pthread_join(r->thread, NULL);
 	j = dispatcher_json(r->d);
-	n = json_integer_value(
-		json_object_get(json_object_get(j, "connections"), why));
-	json_decref(j);
 	dispatcher_free(r->d);
 	addr_fini(&r->at);
 	access_fini(&r->access);
 	tick_free(r->tick);
+	return j;
+}
+
+json_int_t service_rig_stop(struct service_rig *r, const char *why)
+{
+	json_t *j = service_rig_end(r);
+	json_int_t n = json_integer_value(
+		json_object_get(json_object_get(j, "connections"), why));
+
+	json_decref(j);
 	return n;
 }

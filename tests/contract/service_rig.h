@@ -14,6 +14,9 @@ struct hand {
 	int fd;
 	struct seal seal;
 	struct frame_in in;
+	/* of a shared job: the key that came, and the batch of a parcel */
+	struct seal_key key;
+	unsigned char *batch;
 };
 
 /* A socket that listens somewhere, and where. */
@@ -28,7 +31,8 @@ void hand_say_plain(struct hand *h, const void *bytes, size_t n);
 /* A sealed message, `n` bytes in all, malloc'ed. */
 unsigned char *hand_frame(struct hand *h, const struct msg *m, size_t *n);
 void hand_say(struct hand *h, const struct msg *m);
-/* The next message; false: the other end has closed. */
+/* The next message; false: the other end has closed. What comes in a parcel is
+ * a BATCH. */
 bool hand_hear(struct hand *h, struct msg *ret);
 /* The next one of this type. */
 void hand_hear_type(struct hand *h, enum msg_type type, struct msg *ret);
@@ -49,7 +53,9 @@ struct service_rig {
 
 /* Without a key, on a free port, with one worker. */
 void service_rig_start(struct service_rig *r, uint64_t timeout_ns);
-/* How many connections ended so: a member of "connections" of the record. */
+/* Returns its record. */
+json_t *service_rig_end(struct service_rig *r);
+/* The same; how many connections ended so: a member of "connections". */
 json_int_t service_rig_stop(struct service_rig *r, const char *why);
 
 #endif

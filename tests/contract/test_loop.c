@@ -240,7 +240,7 @@ static void a_crowd_neither_holds_the_loop_nor_the_door(void **state)
 enum { LARGE = 300000 };
 
 /* One loop dials itself. */
-struct parcel {
+struct package {
 	struct rig r;
 	struct addr at;
 	unsigned char source[LARGE], memory[LARGE + 100];
@@ -252,7 +252,7 @@ struct parcel {
 
 static unsigned char *parcel_apart(struct conn *c, size_t n)
 {
-	struct parcel *p = c->user;
+	struct package *p = c->user;
 
 	count(&p->n_apart);
 	return n <= sizeof(p->memory) ? p->memory : NULL;
@@ -262,7 +262,7 @@ static unsigned char *parcel_apart(struct conn *c, size_t n)
 static int parcel_message(struct conn *c, unsigned char *m, size_t n,
 			  uint64_t now)
 {
-	struct parcel *p = c->user;
+	struct package *p = c->user;
 
 	(void)now;
 	if (p->n_came == 0)
@@ -277,7 +277,7 @@ static int parcel_message(struct conn *c, unsigned char *m, size_t n,
 
 static uint64_t parcel_fill(struct conn *c, uint64_t now)
 {
-	struct parcel *p = c->user;
+	struct package *p = c->user;
 	const struct iovec piece[] = { { p->source, 1 },
 				       { NULL, 0 },
 				       { p->source + 1, LARGE - 1 } };
@@ -296,7 +296,7 @@ static uint64_t parcel_fill(struct conn *c, uint64_t now)
 
 static void parcel_ended(struct conn *c, int why)
 {
-	struct parcel *p = c->user;
+	struct package *p = c->user;
 
 	if (why == -ENOBUFS)
 		count(&p->n_ended);
@@ -319,7 +319,7 @@ static void parcel_refused(void *ctx)
 
 static uint64_t parcel_round(void *ctx, uint64_t now)
 {
-	struct parcel *p = ctx;
+	struct package *p = ctx;
 
 	(void)now;
 	if (!p->out)
@@ -329,7 +329,7 @@ static uint64_t parcel_round(void *ctx, uint64_t now)
 
 static void a_message_is_received_where_the_user_says(void **state)
 {
-	struct parcel *p = calloc(1, sizeof(*p));
+	struct package *p = calloc(1, sizeof(*p));
 	struct loop_config c = { .timeout_ns = 60 * NS_PER_S,
 				 .accepted = parcel_accepted,
 				 .refused = parcel_refused,

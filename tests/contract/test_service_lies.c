@@ -8,6 +8,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "net/parcel.h"
 #include "service/client/client.h"
 #include "tests/contract/service_rig.h"
 #include "tests/unit/test.h"
@@ -55,7 +56,7 @@ static void say_batch(struct hand *h, const struct lie *l, uint64_t job,
 			.bytes = i ? 0 : l->bytes,
 		};
 
-		msg_batch_put(bytes, i, &s);
+		msg_batch_put(bytes + PREPD_HEAD, i, &s);
 	}
 	if (m.type == PREPD_BATCH) {
 		m.rest = bytes + PREPD_HEAD;
@@ -87,10 +88,12 @@ static void accept_trainer(struct trainer *t)
 	t->job = m.job;
 }
 
-static void trainer_start(struct trainer *t)
+static void trainer_start(struct trainer *t, enum share_how how)
 {
 	struct client_config c = { .definition = "{}",
-				   .mode = SPLIT_DYNAMIC,
+				   .mode = how ? SPLIT_OFF : SPLIT_DYNAMIC,
+				   .job = how ? "shared" : NULL,
+				   .share.how = how,
 				   .batch = BATCH,
 				   .per_split = 1,
 				   .n_samples = SAMPLES,
@@ -149,7 +152,7 @@ static void a_lie_of_a_worker_ends_the_run(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
 		struct err err = { 0 };
 
-		trainer_start(&t);
+		trainer_start(&t, SHARE_NONE);
 		say_batch(&t.link, &lies[i], t.job,
 			  strstr(lies[i].what, "twice"));
 		if (next(&t, &b, &err) != -EPROTO)
@@ -170,7 +173,7 @@ static void more_than_was_granted_is_not_kept(void **state)
 	json_t *j;
 
 	(void)state;
-	trainer_start(&t);
+	trainer_start(&t, SHARE_NONE);
 	for (batch.m.a = 0; batch.m.a < 2 * BUFFERS; batch.m.a++)
 		say_batch(&t.link, &batch, t.job, false);
 	assert_int_equal(next(&t, &b, &err), 0);
@@ -203,11 +206,153 @@ static void more_than_was_granted_is_not_kept(void **state)
 	trainer_stop(&t);
 }
 
+/* --- parcels -------------------------------------------------------------- */
+
+/* Behind the honest batch 0 of a shared job: batch 1, but... */
+static const struct parcel_lie {
+	const char *what;
+	uint64_t whose;	 /* not the job's */
+	uint64_t before; /* sealed as a batch so far before it */
+	int changed;	 /* byte */
+	bool no_key, other_key;
+	uint32_t count; /* samples; 0: BATCH */
+	uint64_t bytes; /* of the first one */
+	bool ends;	/* the run; else the connection */
+} parcel_lies[] = {
+	{ "a byte of the table is changed", .changed = 1 },
+	{ "a byte of the samples is changed", .changed = PREPD_ALIGN },
+	{ "its tag is changed", .changed = PREPD_ALIGN + 9 + SEAL_TAG - 1 },
+	{ "it is the parcel before", .before = 1 },
+	{ "it is of another job", .whose = 1 },
+	{ "it is sealed with another key", .other_key = true },
+	{ "a head without a key", .no_key = true, .ends = true },
+	{ "more than a buffer", .bytes = BYTES + 1, .ends = true },
+	{ "too many samples", .count = BATCH + 1, .ends = true },
+};
+
+static void say_key(struct trainer *t, const struct seal_key *k)
+{
+	const struct msg m = { .type = PREPD_KEY,
+			       .job = t->job,
+			       .rest = k->bytes,
+			       .n_rest = SEAL_KEY };
+
+	hand_say(&t->link, &m);
+}
+
+/* Batch `c`, the a-th of the connection, of samples 2 c and 2 c + 1. */
+static void say_parcel(struct trainer *t, const struct seal_key *k, uint64_t a,
+		       uint64_t c, const struct parcel_lie *l)
+{
+	const struct msg m = { .type = PREPD_SHARED,
+			       .job = t->job,
+			       .a = a,
+			       .c = c,
+			       .count = l->count ? l->count : BATCH };
+	uint64_t bytes = l->bytes ? l->bytes : 9;
+	struct parcel *p = parcel_new(msg_batch_table(m.count) + bytes);
+
+	memset(parcel_body(p), 0, p->n - FRAME_HEADER - SEAL_TAG);
+	for (uint32_t i = 0; i < m.count; i++) {
+		const struct msg_sample s = { .sample = (uint32_t)(2 * c) + i,
+					      .bytes = i ? 0 : bytes };
+
+		msg_batch_put(parcel_body(p), i, &s);
+	}
+	parcel_seal(p, k, t->job ^ l->whose, c - l->before);
+	if (l->changed)
+		parcel_body(p)[l->changed] ^= 1;
+	hand_say(&t->link, &m);
+	hand_say_plain(&t->link, p->bytes, p->n);
+	parcel_put(p);
+}
+
+static void take_shared(struct trainer *t, uint32_t sample)
+{
+	struct shelf_buffer *b;
+	struct err err = { 0 };
+
+	assert_int_equal(next(t, &b, &err), 0);
+	assert_int_equal(msg_batch_sample(&b->m, 0).sample, sample);
+	assert_int_equal(msg_batch_data(&b->m) - b->bytes,
+			 msg_batch_head(BATCH));
+	client_release(t->c, b);
+}
+
+static void after_a_lie(struct trainer *t, const struct parcel_lie *l,
+			const struct seal_key *k)
+{
+	static const struct parcel_lie none;
+	struct shelf_buffer *b;
+	struct err err = { 0 };
+	json_t *j;
+
+	if (l->ends) {
+		if (next(t, &b, &err) != -EPROTO)
+			fail_msg("%s: accepted", l->what);
+		assert_non_null(strstr(err.text, "does not belong"));
+		return;
+	}
+	/* it did not come; over the next connection it does */
+	hand_wait_end(&t->link);
+	accept_trainer(t);
+	say_key(t, k);
+	say_parcel(t, k, 0, 1, &none);
+	take_shared(t, 2);
+	j = client_json(t->c);
+	assert_int_equal(json_integer_value(json_object_get(
+				 json_object_get(j, "connections"), "garbage")),
+			 1);
+	json_decref(j);
+}
+
+static void a_parcel_is_of_its_job_and_number(void **state)
+{
+	static const struct parcel_lie none;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(parcel_lies); i++) {
+		const struct parcel_lie *l = &parcel_lies[i];
+		struct seal_key key, other;
+		struct trainer t;
+
+		seal_draw(&key);
+		seal_draw(&other);
+		trainer_start(&t, SHARE_WINDOW);
+		if (!l->no_key) {
+			say_key(&t, &key);
+			say_parcel(&t, &key, 0, 0, &none);
+			take_shared(&t, 0);
+		}
+		say_parcel(&t, l->other_key ? &other : &key, !l->no_key, 1, l);
+		after_a_lie(&t, l, &key);
+		trainer_stop(&t);
+	}
+}
+
+/* A job that is not shared has no key. */
+static void a_key_of_no_shared_job_ends_the_run(void **state)
+{
+	struct seal_key key;
+	struct shelf_buffer *b;
+	struct err err = { 0 };
+	struct trainer t;
+
+	(void)state;
+	seal_draw(&key);
+	trainer_start(&t, SHARE_NONE);
+	say_key(&t, &key);
+	assert_int_equal(next(&t, &b, &err), -EPROTO);
+	trainer_stop(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lie_of_a_worker_ends_the_run),
 		cmocka_unit_test(more_than_was_granted_is_not_kept),
+		cmocka_unit_test(a_parcel_is_of_its_job_and_number),
+		cmocka_unit_test(a_key_of_no_shared_job_ends_the_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "net/wire.h"
 #include "service/core/splits.h"
 #include "tests/unit/test.h"
 
@@ -137,6 +138,30 @@ static void another_key_and_a_replay_are_garbage(void **state)
 	assert_int_equal(service_rig_stop(&r, "garbage"), 2);
 }
 
+static void another_version_is_told(void **state)
+{
+	const struct msg hello = TRAINER;
+	unsigned char f[FRAME_HEADER + PREPD_HEAD + SEAL_TAG];
+	struct service_rig r;
+	struct hand h;
+	struct msg m;
+
+	(void)state;
+	service_rig_start(&r, 20 * NS_PER_S);
+	hand_dial(&h, &r.at, &r.access.secret);
+	wire_put(f, PREPD_HEAD + SEAL_TAG, FRAME_HEADER);
+	msg_encode(&hello, f + FRAME_HEADER);
+	wire_put(f + FRAME_HEADER + 2, PREPD_VERSION - 1, 2);
+	seal_close(&h.seal, f, FRAME_HEADER, PREPD_HEAD);
+	hand_say_plain(&h, f, sizeof(f));
+	/* the reply has the dispatcher's version */
+	assert_true(hand_hear(&h, &m));
+	assert_int_equal(m.type, PREPD_REFUSE);
+	hand_wait_end(&h);
+	hand_is_alive(&r.honest);
+	assert_int_equal(service_rig_stop(&r, "other_version"), 1);
+}
+
 static void half_a_message_is_too_slow(void **state)
 {
 	const struct msg hello = WORKER;
@@ -205,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_messages_end_their_connection_alone),
 		cmocka_unit_test(another_key_and_a_replay_are_garbage),
+		cmocka_unit_test(another_version_is_told),
 		cmocka_unit_test(half_a_message_is_too_slow),
 		cmocka_unit_test(a_crowd_of_strangers_keeps_nobody_out),
 		cmocka_unit_test(who_does_not_read_costs_little),

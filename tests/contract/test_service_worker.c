@@ -165,11 +165,12 @@ static int start(void **state)
 	return start_with(state, &job);
 }
 
+static const struct msg window_job = { .role = SPLIT_OFF,
+				       .share = SHARE_WINDOW };
+
 static int start_window(void **state)
 {
-	const struct msg job = { .role = SPLIT_OFF, .share = SHARE_WINDOW };
-
-	return start_with(state, &job);
+	return start_with(state, &window_job);
 }
 
 /* Samples of 20 and of 40 bytes are of different lengths. */
@@ -382,6 +383,8 @@ static void a_window_waits_for_nobody(void **state)
 			    sizeof(r->sample[0]));
 	assert_memory_equal(r[0].sample[at], r[1].sample[at],
 			    (LAPS - at) * sizeof(r->sample[0]));
+	/* they were sealed once */
+	assert_memory_equal(r[0].h.key.bytes, r[1].h.key.bytes, SEAL_KEY);
 	/* one that comes again goes on, and one that is new begins with the
 	 * oldest that is kept */
 	hand_close(&r[0].h);
@@ -393,6 +396,29 @@ static void a_window_waits_for_nobody(void **state)
 	assert_int_equal(hear_batch(&r[0]), at);
 	for (uint32_t i = 0; i < TRAINERS; i++)
 		hand_close(&r[i].h);
+	free(r);
+}
+
+/* Its numbers begin anew with the job, and so must the key. */
+static void a_key_is_gone_with_its_job(void **state)
+{
+	const struct msg drop = { .type = PREPD_DROP, .job = JOB };
+	struct fixture *f = *state;
+	struct shared_read *r = calloc(TRAINERS, sizeof(*r));
+	unsigned char before[SEAL_KEY], zero[SEAL_KEY] = { 0 };
+
+	join(f, &r[0], 1, 0);
+	read_one(&r[0], 0);
+	memcpy(before, r[0].h.key.bytes, SEAL_KEY);
+	assert_memory_not_equal(before, zero, SEAL_KEY);
+	hand_say(&f->trainer, &drop);
+	hand_wait_end(&r[0].h);
+	hand_close(&f->trainer);
+	bring_job(f, window_job);
+	join(f, &r[1], 1, 0);
+	read_one(&r[1], 0);
+	assert_memory_not_equal(before, r[1].h.key.bytes, SEAL_KEY);
+	hand_close(&r[1].h);
 	free(r);
 }
 
@@ -437,6 +463,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_was_not_acknowledged_comes_again, start, stop),
 		cmocka_unit_test_setup_teardown(a_window_waits_for_nobody,
+						start_window, stop),
+		cmocka_unit_test_setup_teardown(a_key_is_gone_with_its_job,
 						start_window, stop),
 		cmocka_unit_test_setup_teardown(rounds_have_one_length,
 						start_rounds, stop),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes over a connection of the preparation service, the events of its
  * dispatcher, and a journal. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "net/seal.h"
 #include "service/core/journal.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -23,6 +25,26 @@ static void check_message(const uint8_t *data, size_t n)
 	}
 	if (m.type == PREPD_BATCH)
 		PROMISED(msg_batch_data(&m) + bytes == data + n);
+	if (m.type == PREPD_KEY)
+		PROMISED(m.n_rest == SEAL_KEY);
+}
+
+/* The head of a batch, and what was in the parcel behind it. */
+static void check_parcel(const uint8_t *data, size_t n)
+{
+	unsigned char *batch;
+	struct msg m;
+
+	if (n < PREPD_HEAD || msg_decode(data, PREPD_HEAD, &m) < 0 ||
+	    m.type != PREPD_SHARED)
+		return;
+	m.type = PREPD_BATCH;
+	batch = malloc(n);
+	PROMISED(batch);
+	memcpy(batch, data, n);
+	msg_encode(&m, batch);
+	check_message(batch, n);
+	free(batch);
 }
 
 static int apply(void *ctx, const unsigned char *bytes, size_t n)
@@ -76,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	size_t good;
 
 	check_message(data, n);
+	check_parcel(data, n);
 	check_records(data, n);
 	journal_scan(data, n, apply, &b, &good);
 	PROMISED(good <= n);

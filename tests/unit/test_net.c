@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "net/addr.h"
 #include "net/frame.h"
+#include "net/parcel.h"
 #include "net/wire.h"
 
 /* --- keys ----------------------------------------------------------------- */
@@ -84,6 +85,51 @@ static void every_bit_counts(void **state)
 					   BODY + SEAL_TAG),
 				 -EBADMSG);
 	}
+}
+
+enum { SEALED = BODY + SEAL_TAG };
+
+/* The body of a parcel, of which byte `changed` is, if it has that. */
+static int open_body(struct parcel *p, const struct seal_key *k, uint64_t whose,
+		     uint64_t number, size_t n, int changed)
+{
+	unsigned char m[SEALED];
+	int r;
+
+	memcpy(m, parcel_body(p), SEALED);
+	if (changed < SEALED)
+		m[changed] ^= 1;
+	r = seal_open_common(k, whose, number, m, n);
+	for (int i = 0; r == 0 && i < BODY; i++)
+		assert_int_equal(m[i], 7);
+	return r;
+}
+
+static void a_parcel_opens_for_its_number_and_owner(void **state)
+{
+	struct parcel *p = parcel_new(BODY);
+	struct seal_key k, other;
+
+	(void)state;
+	seal_draw(&k);
+	seal_draw(&other);
+	memset(parcel_body(p), 7, BODY);
+	assert_int_equal(p->n, FRAME_HEADER + SEALED);
+	parcel_seal(p, &k, 5, 1);
+	/* of two connections one has ended */
+	assert_ptr_equal(parcel_get(p), p);
+	parcel_put(p);
+	assert_int_equal(open_body(p, &k, 5, 1, SEALED, SEALED), 0);
+	assert_int_equal(open_body(p, &k, 5, 1, SEALED, SEALED), 0);
+	for (int i = 0; i < SEALED; i++)
+		assert_int_equal(open_body(p, &k, 5, 1, SEALED, i), -EBADMSG);
+	/* replayed, of another job, with another key, cut off */
+	assert_int_equal(open_body(p, &k, 5, 2, SEALED, SEALED), -EBADMSG);
+	assert_int_equal(open_body(p, &k, 6, 1, SEALED, SEALED), -EBADMSG);
+	assert_int_equal(open_body(p, &other, 5, 1, SEALED, SEALED), -EBADMSG);
+	assert_int_equal(open_body(p, &k, 5, 1, SEALED - 1, SEALED), -EBADMSG);
+	parcel_put(p);
+	parcel_put(NULL);
 }
 
 static void another_key_opens_nothing(void **state)
@@ -253,6 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_opens_once_in_its_direction),
 		cmocka_unit_test(every_bit_counts),
+		cmocka_unit_test(a_parcel_opens_for_its_number_and_owner),
 		cmocka_unit_test(another_key_opens_nothing),
 		cmocka_unit_test(a_key_file_is_long_and_private),
 		cmocka_unit_test(frames_come_out_however_they_come_in),

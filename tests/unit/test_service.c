@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/rng.h"
 #include "common/util.h"
+#include "net/wire.h"
 #include "service/client/sweep.h"
 #include "service/core/journal.h"
 #include "service/core/registry.h"
@@ -377,6 +379,38 @@ static void damage_is_an_error(void **state)
 	unlink("journal");
 }
 
+/* Of its records: the file's own has not changed. */
+static void a_journal_of_another_version_says_so(void **state)
+{
+	unsigned char record[PREPD_HEAD], start[16];
+	struct book b = { 0 };
+	struct err err = { 0 };
+	struct journal j;
+	int fd;
+
+	(void)state;
+	write_journal("journal");
+	fd = open("journal", O_RDWR);
+	/* one record, of the version before */
+	msg_encode(&events[1], record);
+	record[2]--;
+	wire_put(start, PREPD_HEAD, 4);
+	wire_put(start + 4, ~(uint32_t)PREPD_HEAD, 4);
+	wire_put(start + 8,
+		 XXH3_64bits_withSeed(record, PREPD_HEAD, PREPD_HEAD), 8);
+	assert_int_equal(ftruncate(fd, JOURNAL_START), 0);
+	assert_int_equal(pwrite(fd, start, 16, JOURNAL_START), 16);
+	assert_int_equal(pwrite(fd, record, PREPD_HEAD, JOURNAL_START + 16),
+			 PREPD_HEAD);
+	close(fd);
+	assert_int_equal(journal_open(&j, "journal", &b, &err),
+			 -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.text, "different version"));
+	journal_close(&j);
+	book_fini(&b);
+	unlink("journal");
+}
+
 /* --- what a trainer has --------------------------------------------------- */
 
 enum { SAMPLES = 23, BATCH = 4, PER_SPLIT = 2 };
@@ -403,7 +437,7 @@ static void make_batch(struct made *ret, const uint32_t *order, uint64_t c)
 		const struct msg_sample s = { order[c * BATCH + n - 1 - i], 0,
 					      3 };
 
-		msg_batch_put(ret->bytes, i, &s);
+		msg_batch_put(ret->bytes + PREPD_HEAD, i, &s);
 	}
 	assert_int_equal(msg_decode(ret->bytes, size, &ret->m), 0);
 	assert_int_equal(msg_decode(ret->bytes, size - 1, &m), -EPROTO);
@@ -543,6 +577,7 @@ int main(void)
 		cmocka_unit_test(a_journal_has_one_dispatcher),
 		cmocka_unit_test(an_incomplete_tail_is_cut_off),
 		cmocka_unit_test(damage_is_an_error),
+		cmocka_unit_test(a_journal_of_another_version_says_so),
 		cmocka_unit_test(each_batch_counts_once),
 		cmocka_unit_test(a_batch_of_other_samples_is_refused),
 		cmocka_unit_test(what_is_cut_off_is_done),
