@@ -98,6 +98,8 @@ slow()
 		    assert "gpemu-prepd" in str(r["cell"]["files"])
 	END
 	nothing_left
+	run gpemu_run export results/prepared
+	[[ ${lines[0]} == *"prepd.threads"*"prepd.workers"* ]]
 	# a record is found again; the options of the workers decide it, too
 	run gpemu_run check w.yaml
 	[[ $output == *"prepd       jobs with loader: service take the batches of gpemu-prepd"* ]]
