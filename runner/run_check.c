@@ -161,6 +161,10 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 	code = dataset_each(r, print_dataset, err);
 	if (cell.gpud)
 		fputs("gpud        the jobs share the GPUs of gpemu-gpud\n", f);
+	if (w->base.prepd)
+		fputs("prepd       jobs with loader: service take the batches "
+		      "of gpemu-prepd\n",
+		      f);
 	print_jobs(&cell, r->mounted, f);
 	cell_free(&cell);
 	print_axes(w, f);

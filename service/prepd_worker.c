@@ -9,6 +9,7 @@
 #include "common/program/cli.h"
 #include "common/program/interrupt.h"
 #include "common/program/notify.h"
+#include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/node/cores.h"
@@ -143,8 +144,20 @@ static int write_record(const struct options *o, const struct serve *s,
 		return 0;
 	j = serve_json(s);
 	if (j)
+		json_object_set_new(j, "cpu_s",
+				    json_real((double)tick_cpu() / NS_PER_S));
+	if (j)
 		json_object_set_new(j, "config", conf_json(fields, o));
 	return j ? json_write(j, o->common.json, err) : -ENOMEM;
+}
+
+/* Trainers can find it. */
+static void registered(void)
+{
+	int r = notify("READY=1\nMAINPID=%d", (int)getpid());
+
+	if (r < 0)
+		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
 }
 
 static int serve_until_stopped(const struct options *o, struct serve *s,
@@ -157,9 +170,6 @@ static int serve_until_stopped(const struct options *o, struct serve *s,
 	if (r < 0)
 		return err_set(err, r, "%s", strerror(-r));
 	log_info("listening at %s", o->listen);
-	r = notify("READY=1\nMAINPID=%d", (int)getpid());
-	if (r < 0)
-		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
 	r = serve_run(s, err);
 	interrupt_end(&interrupt);
 	return r == 0 ? write_record(o, s, err) : r;
@@ -199,6 +209,7 @@ static int run(const struct options *o)
 		.address = o->advertise ? o->advertise : o->listen,
 		.timeout_ns = o->timeout_ns,
 		.window_bytes = o->share_window,
+		.registered = registered,
 		.options = { .data = o->data,
 			     .loader = o->loader,
 			     .workers = o->workers,

@@ -74,7 +74,7 @@ static int init_job(struct run *run, size_t i, struct err *err)
 		     spec->name) < 0)
 		return -ENOMEM;
 	return data ? command_job(&job->command, run->r, run->cell, i, data,
-				  job->record, err)
+				  job->record, &run->prepd.network, err)
 		    : -ENOMEM;
 }
 
@@ -110,6 +110,8 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 	code = init_network(run, err);
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
 		code = init_mount(run, i, err);
+	if (code == 0)
+		code = run_init_prepd(run, err);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
 		code = init_job(run, i, err);
 	return code == 0 ? run_init_gpud(run, err) : code;
@@ -143,6 +145,7 @@ static void run_fini(struct run *run)
 	free(run->jobs);
 	watch_fini(&run->watch);
 	run_fini_gpud(run);
+	run_fini_prepd(run);
 	network_close(&run->network);
 	if (run->log_fd >= 0)
 		close(run->log_fd);
@@ -191,6 +194,10 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 		print_config("gpud", cell->gpud, f);
 		print_command(&run.gpud.command, f);
 	}
+	if (code == 0 && cell->prepd)
+		print_config("prepd", cell->prepd, f);
+	for (size_t i = 0; code == 0 && i < run.prepd.n; i++)
+		print_command(&run.prepd.parts[i].command, f);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
 		if (!cell_is_exec(&cell->jobs[i]))
 			print_config("train", cell->jobs[i].train, f);
@@ -240,8 +247,23 @@ static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
 	return 0;
 }
 
-/* A child exited: `index` counts the jobs, then gpemu-gpud, then the mounts.
- */
+/* All children into `to`, which has room: the jobs, gpemu-gpud, the preparation
+ * service, the mounts. Their number. */
+static size_t list_children(struct run *run, struct child **to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->cell->n_jobs; i++)
+		to[n++] = &run->jobs[i].child;
+	to[n++] = &run->gpud.child;
+	for (size_t i = 0; i < run->prepd.n; i++)
+		to[n++] = &run->prepd.parts[i].child;
+	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++)
+		to[n++] = &run->mounts[i].child;
+	return n;
+}
+
+/* A child exited, the one at `index` of that list. */
 static int note_end(struct run *run, size_t index, int status, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
@@ -250,7 +272,9 @@ static int note_end(struct run *run, size_t index, int status, struct err *err)
 	if (index >= n_jobs)
 		return err_set(err, -EIO, "%s died: exit status %d",
 			       run_program_name(index == n_jobs ? RUN_GPUD
-								: RUN_FS),
+						: index <= n_jobs + run->prepd.n
+							? RUN_PREPD
+							: RUN_FS),
 			       status);
 	job->exit_status = status;
 	job->end_ns = tick_wall();
@@ -335,17 +359,13 @@ static void add_last_words(const struct run *run, int code, struct err *err)
 static int run_jobs(struct run *run, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
-	size_t n = n_jobs + 1 + (run->mounted ? run->cell->n_mounts : 0);
+	size_t n = n_jobs + 1 + run->prepd.n + run->cell->n_mounts;
 	_cleanup_free_ struct child **children = calloc(n, sizeof(*children));
 	int code;
 
 	if (!children)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		children[i] = i < n_jobs ? &run->jobs[i].child
-			      : i == n_jobs
-				      ? &run->gpud.child
-				      : &run->mounts[i - n_jobs - 1].child;
+	n = list_children(run, children);
 	watch_begin(&run->watch, children, n);
 	code = wait_jobs(run, children, n, err);
 	watch_look(&run->watch, children, n);
@@ -365,6 +385,16 @@ static int run_jobs(struct run *run, struct err *err)
 
 /* --- the cell --------------------------------------------------------- */
 
+static int write_config(const struct run *run, const char *name,
+			enum run_program program, const json_t *config,
+			struct err *err)
+{
+	_cleanup_free_ char *path =
+		command_config(run->r, run->cell, name, program);
+
+	return path ? json_replace(config, path, err) : -ENOMEM;
+}
+
 static int write_configs(struct run *run, struct err *err)
 {
 	const struct runner *r = run->r;
@@ -378,24 +408,19 @@ static int write_configs(struct run *run, struct err *err)
 	if (run->log_fd < 0)
 		return err_set(err, run->log_fd, "%s: %s", log,
 			       strerror(-run->log_fd));
-	for (size_t i = 0; code == 0 && i < c->n_mounts; i++) {
-		_cleanup_free_ char *path =
-			command_config(r, c, c->mounts[i].name, RUN_FS);
+	for (size_t i = 0; code == 0 && i < c->n_mounts; i++)
+		code = write_config(run, c->mounts[i].name, RUN_FS,
+				    c->mounts[i].fs, err);
+	for (size_t i = 0; code == 0 && i < c->n_jobs; i++)
+		code = write_config(run, c->jobs[i].name, RUN_TRAIN,
+				    c->jobs[i].train, err);
+	if (code == 0 && c->gpud)
+		code = write_config(run, "", RUN_GPUD, c->gpud, err);
+	if (code == 0 && c->prepd) {
+		json_auto_t *options = cell_prepd_options(c->prepd);
 
-		code = path ? json_replace(c->mounts[i].fs, path, err)
-			    : -ENOMEM;
-	}
-	for (size_t i = 0; code == 0 && i < c->n_jobs; i++) {
-		_cleanup_free_ char *path =
-			command_config(r, c, c->jobs[i].name, RUN_TRAIN);
-
-		code = path ? json_replace(c->jobs[i].train, path, err)
-			    : -ENOMEM;
-	}
-	if (code == 0 && c->gpud) {
-		_cleanup_free_ char *path = command_config(r, c, "", RUN_GPUD);
-
-		code = path ? json_replace(c->gpud, path, err) : -ENOMEM;
+		code = options ? write_config(run, "", RUN_PREPD, options, err)
+			       : -ENOMEM;
 	}
 	return code;
 }
@@ -420,12 +445,15 @@ static int execute(struct run *run, struct err *err)
 	code = run_start_mounts(run, err);
 	if (code == 0)
 		code = run_start_gpud(run, err);
+	if (code == 0)
+		code = run_start_prepd(run, err);
 	if (code < 0) {
 		add_last_words(run, code, err);
 	} else {
 		code = run_jobs(run, err);
 		run_read_mount_stats(run);
 	}
+	run_end_prepd(run);
 	run_end_gpud(run);
 	run_end_mounts(run);
 	return code == 0 ? check_records(run, err) : code;
@@ -519,6 +547,8 @@ void cell_forget(const struct runner *r, const struct cell *cell)
 		forget(command_config(r, cell, cell->jobs[i].name, RUN_TRAIN));
 	if (cell->gpud)
 		forget(command_config(r, cell, "", RUN_GPUD));
+	if (cell->prepd)
+		forget(command_config(r, cell, "", RUN_PREPD));
 }
 
 /* --- probe ------------------------------------------------------------ */

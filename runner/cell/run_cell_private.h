@@ -33,6 +33,21 @@ struct run_gpud {
 	json_t *status; /* its record, or NULL */
 };
 
+/* Of a preparation service: its dispatcher, or a worker. */
+struct run_prepd_part {
+	char *record; /* the file that it writes */
+	struct command command;
+	struct child child;
+};
+
+struct run_prepd {
+	struct network network; /* the addresses of its parts, and the key */
+	char *folder;		/* of key and records */
+	struct run_prepd_part *parts; /* the dispatcher first */
+	size_t n;		      /* 0: no service */
+	json_t *status; /* as in the record of the cell; or NULL */
+};
+
 struct run {
 	struct runner *r;
 	const struct cell *cell;
@@ -41,6 +56,7 @@ struct run {
 	struct run_mount *mounts;
 	struct run_job *jobs;
 	struct run_gpud gpud;	/* empty when the cell has none */
+	struct run_prepd prepd; /* the same */
 	struct network network; /* of the mounts; empty if none has peers */
 	int log_fd;
 	char started[32];
@@ -68,13 +84,23 @@ void run_end_mounts(struct run *run);
 void run_read_mount_stats(struct run *run);
 
 /*
- * run_gpud.c; no effect for a cell without a gpemu-gpud. The server listens
+ * run_server.c; no effect for a cell without a gpemu-gpud. The server listens
  * when run_start_gpud returns 0; run_end_gpud stops it and reads its record.
  */
 int run_init_gpud(struct run *run, struct err *err);
 int run_start_gpud(struct run *run, struct err *err);
 void run_end_gpud(struct run *run);
 void run_fini_gpud(struct run *run);
+
+/*
+ * run_prepd.c; no effect for a cell without a preparation service. All of its
+ * workers are registered when run_start_prepd returns 0; run_end_prepd ends
+ * them, then the dispatcher, and reads their records.
+ */
+int run_init_prepd(struct run *run, struct err *err);
+int run_start_prepd(struct run *run, struct err *err);
+void run_end_prepd(struct run *run);
+void run_fini_prepd(struct run *run);
 
 /* run_record.c: the record as described in run_cell.h; sets run->disturbed.
  * NULL: no memory. */

@@ -80,11 +80,24 @@ static int init_jobs(const struct workload *w, struct cell *cell)
 	return cell->jobs ? 0 : -ENOMEM;
 }
 
-static int init_gpud(const struct workload *w, struct cell *cell)
+static int init_servers(const struct workload *w, struct cell *cell)
 {
 	if (w->base.gpud)
 		cell->gpud = workload_value(w->base.gpud);
-	return w->base.gpud && !cell->gpud ? -ENOMEM : 0;
+	if (w->base.prepd)
+		cell->prepd = workload_value(w->base.prepd);
+	return (w->base.gpud && !cell->gpud) || (w->base.prepd && !cell->prepd)
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* A service without workers is none. */
+static void drop_prepd(struct cell *cell)
+{
+	if (!cell->prepd || cell_prepd_workers(cell->prepd))
+		return;
+	json_decref(cell->prepd);
+	cell->prepd = NULL;
 }
 
 static bool is_for(const struct setting *s, const char *name)
@@ -105,8 +118,9 @@ static int apply(struct cell *cell, const struct setting *s)
 	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
 	int r = 0;
 
-	if (s->program == RUN_GPUD)
-		return set(cell->gpud, s);
+	if (s->program == RUN_GPUD || s->program == RUN_PREPD)
+		return set(s->program == RUN_GPUD ? cell->gpud : cell->prepd,
+			   s);
 	for (size_t i = 0; r == 0 && mount && i < cell->n_mounts; i++) {
 		struct cell_mount *m = &cell->mounts[i];
 
@@ -335,9 +349,11 @@ int workload_configure(const struct workload *w, size_t index, struct cell *ret)
 	if (r == 0)
 		r = init_jobs(w, ret);
 	if (r == 0)
-		r = init_gpud(w, ret);
+		r = init_servers(w, ret);
 	if (r == 0)
 		r = overlay(w, ret);
+	if (r == 0)
+		drop_prepd(ret);
 	if (r == 0)
 		r = expand_jobs(w, ret);
 	if (r == 0)
@@ -359,7 +375,8 @@ void cell_free(struct cell *cell)
 	}
 	free(cell->jobs);
 	json_decref(cell->gpud);
-	cell->gpud = NULL;
+	json_decref(cell->prepd);
+	cell->gpud = cell->prepd = NULL;
 	cell->mounts = NULL;
 	cell->jobs = NULL;
 }

@@ -9,7 +9,7 @@
 #include "common/util.h"
 
 /* The programs of a cell, and the part of gpemu-fs in a simulation. */
-enum part { PART_FS, PART_TRAIN, PART_GPUD, PART_SIMULATED };
+enum part { PART_FS, PART_TRAIN, PART_GPUD, PART_PREPD, PART_SIMULATED };
 
 static const struct {
 	const char *name;
@@ -18,6 +18,7 @@ static const struct {
 	[PART_FS] = { "gpemu-fs", RUN_FS },
 	[PART_TRAIN] = { "gpemu-train", RUN_TRAIN },
 	[PART_GPUD] = { "gpemu-gpud", RUN_GPUD },
+	[PART_PREPD] = { "gpemu-prepd", RUN_PREPD },
 	[PART_SIMULATED] = { "gpemu-train --simulate", RUN_FS },
 };
 
@@ -33,6 +34,7 @@ static const struct conf_node *place_of(const struct workload *w, size_t point,
 {
 	const struct conf_node *place = program == RUN_FS      ? w->base.fs
 					: program == RUN_TRAIN ? w->base.train
+					: program == RUN_PREPD ? w->base.prepd
 							       : w->base.gpud;
 
 	for (size_t a = 0; a < w->n_axes; a++) {
@@ -65,11 +67,12 @@ static int ask_simulation(struct runner *r, const json_t *fs, struct err *err)
 					     err);
 }
 
-/* gpemu-train checks a whole run, with what gpemu-run adds to it. */
+/* gpemu-train checks a whole run, with what gpemu-run adds to it; `service`:
+ * also a dispatcher. */
 static int ask(struct runner *r, enum part part, const json_t *config,
-	       struct err *err)
+	       bool service, struct err *err)
 {
-	const char *more[7] = { "--data", "data" };
+	const char *more[RUNNER_MORE + 1] = { "--data", "data" };
 	size_t n = 2;
 
 	if (part == PART_SIMULATED)
@@ -82,12 +85,16 @@ static int ask(struct runner *r, enum part part, const json_t *config,
 		more[n++] = "--checkpoint-dir";
 		more[n++] = "checkpoints";
 	}
+	if (service) {
+		more[n++] = "--dispatcher";
+		more[n++] = "127.0.0.1:1";
+	}
 	return runner_check_config(r, parts[part].program, config,
 				   part == PART_TRAIN ? more : NULL, err);
 }
 
 static int check_one(struct combinations *c, size_t point, enum part part,
-		     const json_t *config, struct err *err)
+		     const json_t *config, bool service, struct err *err)
 {
 	_cleanup_free_ char *text =
 		json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
@@ -97,13 +104,13 @@ static int check_one(struct combinations *c, size_t point, enum part part,
 	char label[90];
 	int code;
 
-	if (!text || asprintf(&key, "%d %s", (int)part, text) < 0)
+	if (!text || asprintf(&key, "%d %d %s", (int)part, service, text) < 0)
 		return -ENOMEM;
 	if (json_object_get(c->known, key))
 		return 0;
 	if (json_object_set_new(c->known, key, json_true()) < 0)
 		return -ENOMEM;
-	code = ask(c->r, part, config, &why);
+	code = ask(c->r, part, config, service, &why);
 	if (code != -EINVAL)
 		return code < 0 ? err_set(err, code, "%s", why.text) : 0;
 	workload_label(w, point, label, sizeof(label));
@@ -119,11 +126,22 @@ static int check_job(struct combinations *c, const struct cell *cell,
 
 	if (cell_is_exec(job))
 		return 0;
-	code = check_one(c, cell->point, PART_TRAIN, job->train, err);
+	code = check_one(c, cell->point, PART_TRAIN, job->train,
+			 cell->prepd && cell_has_service(job), err);
 	return code == 0 && cell_job_is_simulated(job)
 		       ? check_one(c, cell->point, PART_SIMULATED,
-				   cell->mounts[job->mount].fs, err)
+				   cell->mounts[job->mount].fs, false, err)
 		       : code;
+}
+
+static int check_prepd(struct combinations *c, const struct cell *cell,
+		       struct err *err)
+{
+	json_auto_t *options = cell_prepd_options(cell->prepd);
+
+	return options ? check_one(c, cell->point, PART_PREPD, options, false,
+				   err)
+		       : -ENOMEM;
 }
 
 static int check_cell(struct combinations *c, const struct cell *cell,
@@ -133,11 +151,14 @@ static int check_cell(struct combinations *c, const struct cell *cell,
 
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
 		code = check_one(c, cell->point, PART_FS, cell->mounts[i].fs,
-				 err);
+				 false, err);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
 		code = check_job(c, cell, &cell->jobs[i], err);
 	if (code == 0 && cell->gpud)
-		code = check_one(c, cell->point, PART_GPUD, cell->gpud, err);
+		code = check_one(c, cell->point, PART_GPUD, cell->gpud, false,
+				 err);
+	if (code == 0 && cell->prepd)
+		code = check_prepd(c, cell, err);
 	return code;
 }
 

@@ -70,7 +70,7 @@ char *command_config(const struct runner *r, const struct cell *cell,
 	return runner_path(r, "configs", cell->id, suffix);
 }
 
-/* PROGRAM --config FILE --seed N --time-scale X, common to both programs. */
+/* PROGRAM --config FILE --seed N --time-scale X, common to all programs. */
 static int begin(struct command *c, const struct runner *r,
 		 const struct cell *cell, const char *name,
 		 enum run_program program)
@@ -83,8 +83,11 @@ static int begin(struct command *c, const struct runner *r,
 		return -ENOMEM;
 	snprintf(seed, sizeof(seed), "%" PRIu64, cell->seed);
 	snprintf(scale, sizeof(scale), "%.15g", r->w->time_scale);
-	return add_words(c, path, "--config", config, "--seed", seed,
-			 "--time-scale", scale, NULL);
+	if (add_words(c, path, program == RUN_PREPD ? "worker" : NULL, NULL) <
+	    0)
+		return -ENOMEM;
+	return add_words(c, "--config", config, "--seed", seed, "--time-scale",
+			 scale, NULL);
 }
 
 /* The nodes of the job that the mount belongs to. */
@@ -143,6 +146,32 @@ int command_gpud(struct command *c, const struct runner *r,
 		code = add_words(c, "--socket", socket, "--json", record, NULL);
 	return code < 0 ? err_set(err, code, "gpemu-gpud: %s", strerror(-code))
 			: 0;
+}
+
+static int begin_dispatcher(struct command *c, const struct runner *r)
+{
+	_cleanup_free_ char *path = runner_program(r, RUN_PREPD);
+
+	return path ? add_words(c, path, "dispatcher", NULL) : -ENOMEM;
+}
+
+int command_prepd(struct command *c, const struct runner *r,
+		  const struct cell *cell, uint32_t index,
+		  const struct network *net, const char *record)
+{
+	char own[NETWORK_ADDRESS], dispatcher[NETWORK_ADDRESS];
+	int code = index ? begin(c, r, cell, "", RUN_PREPD)
+			 : begin_dispatcher(c, r);
+
+	network_address(net, index, own);
+	network_address(net, 0, dispatcher);
+	/* what it has when the jobs have ended is of no use */
+	if (code == 0 && index)
+		code = add_words(c, "--dispatcher", dispatcher, "--drain", "0s",
+				 NULL);
+	return code == 0 ? add_words(c, "--listen", own, "--key", net->key,
+				     "--json", record, NULL)
+			 : code;
 }
 
 /* --- programs of the user --------------------------------------------- */
@@ -270,40 +299,58 @@ static int add_fs_config(struct command *c, const struct runner *r,
 	return path ? add_words(c, "--fs-config", path, NULL) : -ENOMEM;
 }
 
+/* What all gpemu-train have, and what this one needs. */
+static int add_train(struct command *c, const struct runner *r,
+		     const struct cell *cell, const struct cell_job *job,
+		     const struct variables *v)
+{
+	int code = begin(c, r, cell, job->name, RUN_TRAIN);
+
+	if (code == 0)
+		code = add_words(c, "--progress", "off", "--json", v->record,
+				 "--data", v->mnt, NULL);
+	if (code == 0)
+		code = add_coordinate(c, r, job);
+	if (code == 0)
+		code = add_checkpoints(c, r, job);
+	if (code == 0 && cell_job_is_simulated(job))
+		code = add_fs_config(c, r, cell, job);
+	if (code == 0 && cell->gpud)
+		code = add_words(c, "--gpu-server", v->socket, NULL);
+	if (code == 0 && cell->prepd && cell_has_service(job))
+		code = add_words(c, "--dispatcher", v->prepd, "--service-key",
+				 v->prepd_key, NULL);
+	return code;
+}
+
 int command_job(struct command *c, const struct runner *r,
 		const struct cell *cell, size_t index, const char *mnt,
-		const char *record, struct err *err)
+		const char *record, const struct network *prepd,
+		struct err *err)
 {
 	const struct cell_job *job = &cell->jobs[index];
 	_cleanup_free_ char *socket = command_socket(r);
+	char dispatcher[NETWORK_ADDRESS] = "";
 	struct variables v = { .mnt = mnt,
 			       .record = record,
 			       .bin = r->bin_dir,
 			       .socket = cell->gpud ? socket : "",
+			       .prepd = dispatcher,
+			       .prepd_key = prepd->n ? prepd->key : "",
 			       .exec = job->exec };
 	int code;
 
 	if (!socket)
 		return -ENOMEM;
+	if (prepd->n)
+		network_address(prepd, 0, dispatcher);
 	variables_set_numbers(&v, r->w, cell);
 	code = job->nodes > 1 ? add_here(c) : 0;
 	if (code == 0)
 		code = add_environment(c, job, &v);
-	if (code == 0 && cell_is_exec(job))
-		code = add_exec(c, &v);
-	else if (code == 0)
-		code = begin(c, r, cell, job->name, RUN_TRAIN);
-	if (code == 0 && !cell_is_exec(job))
-		code = add_words(c, "--progress", "off", "--json", record,
-				 "--data", mnt, NULL);
-	if (code == 0 && !cell_is_exec(job))
-		code = add_coordinate(c, r, job);
-	if (code == 0 && !cell_is_exec(job))
-		code = add_checkpoints(c, r, job);
-	if (code == 0 && cell_job_is_simulated(job))
-		code = add_fs_config(c, r, cell, job);
-	if (code == 0 && !cell_is_exec(job) && cell->gpud)
-		code = add_words(c, "--gpu-server", socket, NULL);
+	if (code == 0)
+		code = cell_is_exec(job) ? add_exec(c, &v)
+					 : add_train(c, r, cell, job, &v);
 	return code == -E2BIG ? err_set(err, code, "job %s: more than %d words",
 					job->name, COMMAND_ARGS)
 			      : code;

@@ -25,11 +25,18 @@ int command_mount(struct command *c, const struct runner *r,
 /* gpemu-gpud, which writes its record to the file `record`. -E2BIG, -ENOMEM. */
 int command_gpud(struct command *c, const struct runner *r,
 		 const struct cell *cell, const char *record, struct err *err);
+/* The dispatcher of the cell's preparation service (0), or its worker `index`,
+ * at that node of its network. -E2BIG, -ENOMEM. */
+int command_prepd(struct command *c, const struct runner *r,
+		  const struct cell *cell, uint32_t index,
+		  const struct network *net, const char *record);
 /* Job `index`: gpemu-train or the user's program, reading below `mnt`, which
- * writes its record to the file `record`. */
+ * writes its record to the file `record`; `prepd`: the network of the service,
+ * or none. */
 int command_job(struct command *c, const struct runner *r,
 		const struct cell *cell, size_t index, const char *mnt,
-		const char *record, struct err *err);
+		const char *record, const struct network *prepd,
+		struct err *err);
 
 /* The socket of a cell's gpemu-gpud, the same for all cells; malloc'ed. */
 char *command_socket(const struct runner *r);
@@ -38,7 +45,8 @@ bool command_has_checkpoints(const json_t *train);
 /* The folder of a job's checkpoints, which the caller removes after the run;
  * "": it has none, or the workload names one; malloc'ed. */
 char *command_checkpoints(const struct runner *r, const struct cell_job *job);
-/* OUT/configs/CELL.[NAME.]fs.yaml, train.yaml or gpud.yaml; malloc'ed. */
+/* OUT/configs/CELL.[NAME.]fs.yaml, train.yaml, gpud.yaml or prepd.yaml;
+ * malloc'ed. */
 char *command_config(const struct runner *r, const struct cell *cell,
 		     const char *name, enum run_program program);
 

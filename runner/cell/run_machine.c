@@ -38,6 +38,31 @@ bool config_flag(const struct workload *w, const json_t *config,
 	return !strcmp(s, "true") || !strcmp(s, "on") || !strcmp(s, "yes");
 }
 
+/* The virtual cores of the workers of its service. */
+static double service_cores(const struct workload *w, const struct cell *cell)
+{
+	double n = config_number(w, cell->prepd, "prepd", "cores");
+
+	if (n < 1)
+		n = config_number(w, cell->prepd, "prepd", "threads");
+	if (n < 1)
+		n = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	return n * (double)cell_prepd_workers(cell->prepd);
+}
+
+/* The transforms of a job may run in its service, or in both. */
+static double cores_with_service(const struct workload *w,
+				 const struct cell *cell,
+				 const struct cell_job *job, double own)
+{
+	const char *offload = config_text(w, job->train, "train", "offload");
+
+	if (!cell->prepd || !cell_has_service(job) || !strcmp(offload, "none"))
+		return own;
+	return service_cores(w, cell) +
+	       (offload[0] && strcmp(offload, "all") ? own : 0);
+}
+
 void machine_of(const struct workload *w, const struct cell *cell,
 		const struct cell_job *job, struct machine *ret)
 {
@@ -80,6 +105,7 @@ void machine_of(const struct workload *w, const struct cell *cell,
 		m.workers = (double)sysconf(_SC_NPROCESSORS_ONLN);
 	if (emulated && m.cores < 1)
 		m.cores = m.workers;
+	m.cores = cores_with_service(w, cell, job, m.cores);
 	if (owns_batches)
 		m.depth = m.workers;
 	*ret = m;

@@ -157,6 +157,10 @@ static int note_cell(json_t *all, json_t *to, const struct workload *w,
 		r = note(all, to, PROFILE_SHARE,
 			 config_text(w, cell->gpud, "gpud", "speedup"), read,
 			 err);
+	if (r == 0 && cell->prepd)
+		r = note(all, to, PROFILE_NODE,
+			 config_text(w, cell->prepd, "prepd", "nic"), read,
+			 err);
 	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++)
 		r = note_mount(all, to, w, &cell->mounts[i], mounted, read,
 			       err);

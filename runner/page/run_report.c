@@ -289,6 +289,7 @@ static void setup(const struct result *res, FILE *f)
 	node_item(f, "base: train", w->base.train);
 	node_item(f, "base: exec", w->base.exec);
 	node_item(f, "base: gpud", w->base.gpud);
+	node_item(f, "base: prepd", w->base.prepd);
 	node_item(f, "mounts", conf_node_get(w->root, "mounts"));
 	node_item(f, "jobs", conf_node_get(w->root, "jobs"));
 	axes(w, f);

@@ -93,6 +93,9 @@ static json_t *settings_of(const json_t *record)
 		r = add_keys(to, "", true, "gpud",
 			     json_object_get(cell, "gpud"));
 	if (r == 0)
+		r = add_keys(to, "", true, "prepd",
+			     json_object_get(cell, "prepd"));
+	if (r == 0)
 		return to;
 	json_decref(to);
 	return NULL;

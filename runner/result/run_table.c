@@ -190,7 +190,7 @@ static const char *text_of(const json_t *record, const char *path)
 	return s ? s : "?";
 }
 
-/* The real part of the data, and of gpemu-gpud. */
+/* The real part of the data, and of the servers of a cell. */
 static void provenance_real(const struct result *res, const json_t *job,
 			    FILE *f)
 {
@@ -207,10 +207,12 @@ static void provenance_real(const struct result *res, const json_t *job,
 			pinned ? " into pinned buffers" : ", not pinned",
 			decodes ? ", JPEGs decoded" : "",
 			mounted ? ", cache decisions" : "");
-	fputs(res->r->w->base.gpud
-		      ? "; gpemu-gpud,\n          its clients and scheduler\n"
-		      : "\n",
-	      f);
+	if (res->r->w->base.gpud)
+		fputs("; gpemu-gpud,\n          its clients and scheduler", f);
+	if (res->r->w->base.prepd)
+		fputs("; gpemu-prepd,\n          its workers and connections",
+		      f);
+	fputc('\n', f);
 	if (strcmp(text_of(pin, "notice"), "?"))
 		fprintf(f, "          %s\n", text_of(pin, "notice"));
 }

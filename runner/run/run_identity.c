@@ -367,6 +367,8 @@ json_t *identity_of(const struct workload *w, const struct cell *cell,
 		note_job(&n, &cell->jobs[n.job]);
 	if (cell->gpud)
 		note_program(&n, run_program_name(RUN_GPUD));
+	if (cell->prepd)
+		note_program(&n, run_program_name(RUN_PREPD));
 	if (n.code == 0)
 		return n.to;
 	json_decref(n.to);

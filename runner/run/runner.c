@@ -88,13 +88,19 @@ char *runner_program(const struct runner *r, enum run_program program)
 		       : path;
 }
 
+static bool is_used(const struct workload *w, enum run_program program)
+{
+	return program <= RUN_DATA || (program == RUN_GPUD && w->base.gpud) ||
+	       (program == RUN_PREPD && w->base.prepd);
+}
+
 static int check_programs(const struct runner *r, struct err *err)
 {
-	for (int i = RUN_FS; i <= (r->w->base.gpud ? RUN_GPUD : RUN_DATA);
-	     i++) {
-		_cleanup_free_ char *path =
-			runner_program(r, (enum run_program)i);
+	for (enum run_program i = RUN_FS; i <= RUN_PREPD; i++) {
+		_cleanup_free_ char *path = runner_program(r, i);
 
+		if (!is_used(r->w, i))
+			continue;
 		if (!path)
 			return -ENOMEM;
 		if (access(path, X_OK) < 0)
@@ -263,6 +269,8 @@ static int ask(struct runner *r, enum run_program program, char *config,
 		return err_set(err, -errno, "%s: %s", said, strerror(errno));
 	if (program == RUN_DATA)
 		argv[n++] = (char *)"make";
+	if (program == RUN_PREPD)
+		argv[n++] = (char *)"worker";
 	argv[n++] = (char *)"--config";
 	argv[n++] = config;
 	argv[n++] = (char *)"--dump-config";
@@ -303,9 +311,13 @@ int runner_check(void *runner, const struct setting *setting, struct err *err)
 {
 	json_auto_t *j = json_pack("{s:o}", setting->key,
 				   workload_value(setting->value));
+	json_auto_t *options = setting->program == RUN_PREPD && j
+				       ? cell_prepd_options(j)
+				       : json_incref(j);
 
-	return j ? runner_check_config(runner, setting->program, j, NULL, err)
-		 : -ENOMEM;
+	return options ? runner_check_config(runner, setting->program, options,
+					     NULL, err)
+		       : -ENOMEM;
 }
 
 int runner_defaults(struct runner *r, json_t **ret, struct err *err)

@@ -15,22 +15,29 @@ int workload_key_error(const struct workload *w, const struct conf_node *node,
 		       node->key_column, node->key, what);
 }
 
-/* Keys that gpemu-run itself sets. */
-bool workload_is_reserved(const char *key)
+bool workload_is_reserved(enum run_program program, const char *key)
 {
 	static const char *const keys[] = {
 		"time_scale", "seed", "data", "progress", "foreground", "socket"
 	};
+	static const char *const of_prepd[] = { "dispatcher", "listen",
+						"advertise", "key", "drain" };
+	bool found = false;
 
+	if (program == RUN_DATA || program > RUN_PREPD)
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i], key))
-			return true;
-	return false;
+		found = found || !strcmp(keys[i], key);
+	for (size_t i = 0; program == RUN_PREPD && i < ARRAY_SIZE(of_prepd);
+	     i++)
+		found = found || !strcmp(of_prepd[i], key);
+	return found;
 }
 
 static const char *const prefixes[] = {
 	[RUN_FS] = "fs.",     [RUN_TRAIN] = "train.", [RUN_DATA] = "dataset.",
-	[RUN_GPUD] = "gpud.", [RUN_EXEC] = "exec.",   [RUN_ENV] = "env.",
+	[RUN_GPUD] = "gpud.", [RUN_PREPD] = "prepd.", [RUN_EXEC] = "exec.",
+	[RUN_ENV] = "env.",
 };
 
 /* Does a mount (fs, dataset) or job (others) of that name exist? */
@@ -43,6 +50,8 @@ static bool has_target(const struct workload *w, const struct setting *s)
 
 	if (s->program == RUN_GPUD)
 		return w->base.gpud && !s->n_target;
+	if (s->program == RUN_PREPD)
+		return w->base.prepd && !s->n_target;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = mount ? m[i].name : j[i].name;
 
@@ -77,6 +86,15 @@ bool workload_split_key(const char *key, struct setting *ret)
 	return false;
 }
 
+static const char *no_target(enum run_program program)
+{
+	switch (program) {
+	case RUN_GPUD: return "base has no gpud";
+	case RUN_PREPD: return "base has no prepd";
+	default: return "no mount or job of that name";
+	}
+}
+
 /* The key at `node`. */
 static int parse_setting(const struct workload *w, const struct conf_node *node,
 			 const struct conf_node *value, struct setting *ret,
@@ -90,16 +108,13 @@ static int parse_setting(const struct workload *w, const struct conf_node *node,
 	if (!known)
 		return workload_key_error(
 			w, node, err,
-			"a key starts with fs. train. dataset. gpud. exec. or "
-			"env., optionally after the name of a mount or job");
+			"a key starts with fs. train. dataset. gpud. prepd. "
+			"exec. or env., optionally after the name of a mount "
+			"or job");
 	if (!has_target(w, ret))
 		return workload_key_error(w, node, err,
-					  ret->program == RUN_GPUD
-						  ? "base has no gpud"
-						  : "no mount or job of that "
-						    "name");
-	if ((ret->program <= RUN_TRAIN || ret->program == RUN_GPUD) &&
-	    workload_is_reserved(ret->key))
+					  no_target(ret->program));
+	if (workload_is_reserved(ret->program, ret->key))
 		return workload_key_error(w, node, err,
 					  "gpemu-run itself sets this");
 	return 0;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Mounts, jobs and commands of a workload: checks before anything runs. */
+/* Mounts, jobs, commands and the preparation service of a workload: checks
+ * before anything runs. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/plugin.h"
 #include "common/util.h"
 #include "runner/spec/run_variables.h"
 #include "runner/spec/run_workload.h"
@@ -45,7 +48,7 @@ static int check_one(void *ctx, const struct setting *s, struct err *err)
 	struct err why = { 0 };
 	int r;
 
-	if (s->program > RUN_GPUD ||
+	if (s->program > RUN_PREPD ||
 	    (s->program == RUN_DATA && workload_is_synth(a->w)))
 		return 0;
 	r = a->check(a->ctx, s, &why);
@@ -96,6 +99,8 @@ int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
 		r = check_map(&a, w->base.train, RUN_TRAIN, err);
 	if (r == 0)
 		r = check_map(&a, w->base.gpud, RUN_GPUD, err);
+	if (r == 0)
+		r = check_map(&a, w->base.prepd, RUN_PREPD, err);
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
 		r = check_map(&a, m[i].dataset, RUN_DATA, err);
 		if (r == 0)
@@ -194,8 +199,9 @@ static int check_word(const struct workload *w, const struct conf_node *word,
 			return conf_node_error(word, w->path, err,
 					       "{%.*s} is none of {mount} "
 					       "{record} {bin} {seed} "
-					       "{time_scale} {gpud}, the keys "
-					       "of exec, and the axes",
+					       "{time_scale} {gpud} {prepd} "
+					       "{prepd_key}, the keys of exec, "
+					       "and the axes",
 					       (int)n, name);
 		s = name + n;
 	}
@@ -217,25 +223,107 @@ static int check_command(const struct workload *w,
 	return r;
 }
 
+/* --- the preparation service ------------------------------------------- */
+
+/* How many, not the option of `gpemu-prepd worker` of that name. */
+static const char N_WORKERS[] = "workers";
+/* That option. */
+static const char THREADS[] = "threads";
+
+uint64_t cell_prepd_workers(const json_t *prepd)
+{
+	const char *n = json_string_value(json_object_get(prepd, N_WORKERS));
+
+	return n ? strtoull(n, NULL, 10) : 1;
+}
+
+json_t *cell_prepd_options(const json_t *prepd)
+{
+	json_t *j = json_copy((json_t *)prepd);
+	json_t *threads = json_object_get(prepd, THREADS);
+
+	json_object_del(j, N_WORKERS);
+	if (threads && json_object_set(j, N_WORKERS, threads) < 0) {
+		json_decref(j);
+		return NULL;
+	}
+	json_object_del(j, THREADS);
+	return j;
+}
+
+bool cell_has_service(const struct cell_job *job)
+{
+	const char *loader =
+		json_string_value(json_object_get(job->train, "loader"));
+
+	return loader && !cell_is_exec(job) && plugin_is(loader, "service");
+}
+
+static int check_workers(const struct workload *w, const struct conf_node *n,
+			 struct err *err)
+{
+	const struct conf_field field = { N_WORKERS, CONF_UINT, 0,
+					  .max = CELL_WORKERS_MAX };
+	struct err why = { 0 };
+	uint64_t value;
+
+	if (!n)
+		return 0;
+	if (n->kind != CONF_KIND_SCALAR)
+		return conf_node_error(n, w->path, err, "not a number");
+	return conf_set(&field, &value, n->value, &why) < 0
+		       ? conf_node_error(n, w->path, err, "%s: %s", N_WORKERS,
+					 why.text)
+		       : 0;
+}
+
+/* gpemu-train would be given two dispatchers. */
+static bool is_of_service(const struct workload *w, const char *key)
+{
+	return w->base.prepd &&
+	       (!strcmp(key, "dispatcher") || !strcmp(key, "service_key"));
+}
+
+static const char TWO[] = "gpemu-run itself sets this, as base has prepd";
+
+static int check_dispatcher(const struct workload *w,
+			    const struct conf_node *train, struct err *err)
+{
+	for (size_t i = 0; train && i < train->n; i++)
+		if (is_of_service(w, train->items[i]->key))
+			return workload_key_error(w, train->items[i], err, TWO);
+	return 0;
+}
+
+/* --- axes ---------------------------------------------------------------- */
+
 static int check_setting(void *ctx, const struct setting *s, struct err *err)
 {
-	if (s->program != RUN_EXEC || strcmp(s->key, "command"))
-		return 0;
-	return check_command(ctx, s->value, err);
+	const struct workload *w = ctx;
+
+	if (s->program == RUN_EXEC && !strcmp(s->key, "command"))
+		return check_command(w, s->value, err);
+	if (s->program == RUN_PREPD && !strcmp(s->key, N_WORKERS))
+		return check_workers(w, s->value, err);
+	if (s->program == RUN_TRAIN && is_of_service(w, s->key))
+		return err_set(err, -EINVAL, "%s:%u:%u: %s: %s",
+			       conf_node_name(s->value, w->path), s->line,
+			       s->column, s->key, TWO);
+	return 0;
 }
 
 /* --- maps ------------------------------------------------------------- */
 
 static int check_config(const struct workload *w, const struct conf_node *map,
-			bool reserved, struct err *err)
+			enum run_program program, struct err *err)
 {
 	if (!map)
 		return 0;
 	if (map->kind != CONF_KIND_MAPPING)
 		return conf_node_error(map, w->path, err,
 				       "%s must be a mapping", map->key);
-	for (size_t i = 0; reserved && i < map->n; i++)
-		if (workload_is_reserved(map->items[i]->key))
+	for (size_t i = 0; i < map->n; i++)
+		if (workload_is_reserved(program, map->items[i]->key))
 			return workload_key_error(w, map->items[i], err,
 						  "gpemu-run itself sets "
 						  "this");
@@ -246,12 +334,14 @@ static int check_loader(const struct workload *w, const struct conf_node *train,
 			const struct conf_node *exec,
 			const struct conf_node *environment, struct err *err)
 {
-	int r = check_config(w, train, true, err);
+	int r = check_config(w, train, RUN_TRAIN, err);
 
 	if (r == 0)
-		r = check_config(w, exec, false, err);
+		r = check_dispatcher(w, train, err);
 	if (r == 0)
-		r = check_config(w, environment, false, err);
+		r = check_config(w, exec, RUN_EXEC, err);
+	if (r == 0)
+		r = check_config(w, environment, RUN_ENV, err);
 	if (r == 0 && exec)
 		r = check_command(w, conf_node_get(exec, "command"), err);
 	for (size_t i = 0; r == 0 && environment && i < environment->n; i++)
@@ -335,10 +425,15 @@ int workload_check_jobs(const struct workload *w, struct err *err)
 	const struct conf_node *jobs = conf_node_get(w->root, "jobs");
 	const struct mount_spec *m = w->mounts.items;
 	const struct job_spec *j = w->jobs.items;
-	int r = check_config(w, w->base.fs, true, err);
+	int r = check_config(w, w->base.fs, RUN_FS, err);
 
 	if (r == 0)
-		r = check_config(w, w->base.gpud, true, err);
+		r = check_config(w, w->base.gpud, RUN_GPUD, err);
+	if (r == 0)
+		r = check_config(w, w->base.prepd, RUN_PREPD, err);
+	if (r == 0 && w->base.prepd)
+		r = check_workers(w, conf_node_get(w->base.prepd, N_WORKERS),
+				  err);
 	if (r == 0)
 		r = check_loader(w, w->base.train, w->base.exec,
 				 w->base.environment, err);
@@ -347,7 +442,7 @@ int workload_check_jobs(const struct workload *w, struct err *err)
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
 		r = check_name(w, mounts->items[i], err);
 		if (r == 0)
-			r = check_config(w, m[i].fs, true, err);
+			r = check_config(w, m[i].fs, RUN_FS, err);
 		if (r == 0)
 			r = check_dataset(w, m[i].dataset, err);
 	}

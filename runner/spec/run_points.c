@@ -236,7 +236,7 @@ static const char *target_name(const struct workload *w,
 	const struct mount_spec *m = w->mounts.items;
 	const struct job_spec *j = w->jobs.items;
 
-	if (program == RUN_GPUD)
+	if (program == RUN_GPUD || program == RUN_PREPD)
 		return NULL;
 	if (is_for_mounts(program))
 		return i < w->mounts.n ? m[i].name : NULL;
@@ -258,6 +258,7 @@ static const struct conf_node *written(const struct workload *w,
 	case RUN_EXEC: map = one ? j[i].exec : w->base.exec; break;
 	case RUN_ENV: map = one ? j[i].environment : w->base.environment; break;
 	case RUN_GPUD: map = w->base.gpud; break;
+	case RUN_PREPD: map = w->base.prepd; break;
 	case RUN_DATA: map = one ? m[i].dataset : w->dataset; break;
 	}
 	return map ? conf_node_get(map, what->key) : NULL;

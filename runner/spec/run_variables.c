@@ -24,7 +24,8 @@ size_t variables_next(const char *s, const char **ret)
 bool variables_is_own(const char *name, size_t n)
 {
 	static const char *const own[] = { "mount", "record",	  "bin",
-					   "seed",  "time_scale", "gpud" };
+					   "seed",  "time_scale", "gpud",
+					   "prepd", "prepd_key" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		if (strlen(own[i]) == n && !strncmp(own[i], name, n))
@@ -93,7 +94,8 @@ static const char *value_of(const struct variables *v, const char *name,
 		const char *name, *value;
 	} own[] = { { "mount", v->mnt },	{ "record", v->record },
 		    { "bin", v->bin },		{ "seed", v->seed },
-		    { "time_scale", v->scale }, { "gpud", v->socket } };
+		    { "time_scale", v->scale }, { "gpud", v->socket },
+		    { "prepd", v->prepd },	{ "prepd_key", v->prepd_key } };
 	const char *found;
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
@@ -129,6 +131,8 @@ char *variables_expand_fixed(const struct workload *w, const struct cell *cell,
 			       .record = "{record}",
 			       .bin = "{bin}",
 			       .socket = "{gpud}",
+			       .prepd = "{prepd}",
+			       .prepd_key = "{prepd_key}",
 			       .exec = cell->jobs[job].exec };
 
 	variables_set_numbers(&v, w, cell);

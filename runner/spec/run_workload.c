@@ -30,6 +30,9 @@ static const struct conf_field base_fields[] = {
 	{ "gpud", CONF_TREE,
 	  offsetof(struct workload, base.gpud) -
 		  offsetof(struct workload, base) },
+	{ "prepd", CONF_TREE,
+	  offsetof(struct workload, base.prepd) -
+		  offsetof(struct workload, base) },
 	{ 0 },
 };
 

@@ -12,6 +12,8 @@
  *	  fs: {storage: hdd}            keys of gpemu-fs
  *	  train: {model: resnet50, ...} keys of gpemu-train
  *	  gpud: {gpu: p100}             keys of gpemu-gpud: its GPUs are shared
+ *	  prepd: {workers: 4, cores: 2} a preparation service: how many workers,
+ *	                                and keys of gpemu-prepd worker
  *	axes:                           what varies; the last one fastest
  *	  fs.cache_policy: [lru, minio] values of one key
  *	  node:                         or named points that set several
@@ -45,7 +47,7 @@
  * A point is one value of each axis: all combinations but those of `exclude`,
  * or a sample. A cell is one run: a point and a repetition. A key is fs.K,
  * train.K, dataset.K, exec.K or env.K, for all mounts or jobs, or NAME.fs.K
- * and so on for one of them; or gpud.K.
+ * and so on for one of them; or gpud.K, prepd.K.
  */
 #ifndef GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
 #define GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
@@ -61,13 +63,21 @@
 #include "runner/tree/run_tree.h"
 
 /* The owner of a setting. The last two have no program that could check it. */
-enum run_program { RUN_FS, RUN_TRAIN, RUN_DATA, RUN_GPUD, RUN_EXEC, RUN_ENV };
+enum run_program {
+	RUN_FS,
+	RUN_TRAIN,
+	RUN_DATA,
+	RUN_GPUD,
+	RUN_PREPD,
+	RUN_EXEC,
+	RUN_ENV
+};
 
 /* The rule for names that become folders. */
 bool workload_is_name(const char *s);
 #define WORKLOAD_NAME_RULE "name: a word of a-z 0-9 - _, it names a folder"
 
-/* "gpemu-fs", "gpemu-train", "gpemu-data", "gpemu-gpud", "exec",
+/* "gpemu-fs", "gpemu-train", "gpemu-data", "gpemu-gpud", "gpemu-prepd", "exec",
  * "environment". */
 const char *run_program_name(enum run_program program);
 
@@ -134,6 +144,7 @@ struct workload {
 	struct conf_node *dataset;
 	struct {
 		struct conf_node *fs, *train, *exec, *environment, *gpud;
+		struct conf_node *prepd;
 	} base;
 	struct conf_list mounts; /* struct mount_spec; empty: one, "data" */
 	struct conf_list jobs;	 /* struct job_spec; empty: one, "train" */
@@ -278,9 +289,10 @@ int workload_make_points(struct workload *w, struct err *err);
 /* Split "fs.K" or "NAME.fs.K" into program, key and target, which borrow from
  * `key`; false: no such program. */
 bool workload_split_key(const char *key, struct setting *ret);
-/* Keys that gpemu-run itself sets. */
-bool workload_is_reserved(const char *key);
-/* run_jobs.c: mounts, jobs and commands, checked without the programs. */
+/* Keys of a program that gpemu-run itself sets. */
+bool workload_is_reserved(enum run_program program, const char *key);
+/* run_jobs.c: mounts, jobs, commands and the preparation service, checked
+ * without the programs. */
 int workload_check_jobs(const struct workload *w, struct err *err);
 /* Call `fn` for every axis setting, until it fails. */
 int workload_each_setting(const struct workload *w,
@@ -329,7 +341,19 @@ struct cell {
 	struct cell_job *jobs;
 	size_t n_jobs;
 	json_t *gpud; /* the configuration of gpemu-gpud; NULL: none runs */
+	/* a preparation service, with at least one worker; NULL: none runs */
+	json_t *prepd;
 };
+
+/* arbitrary: worker processes on one machine */
+enum { CELL_WORKERS_MAX = 64 };
+
+/* The workers that `prepd` asks for; 1 if it does not say. */
+uint64_t cell_prepd_workers(const json_t *prepd);
+/* The options of `gpemu-prepd worker` among its keys; NULL: no memory. */
+json_t *cell_prepd_options(const json_t *prepd);
+/* Does the job take batches of a preparation service (--loader service)? */
+bool cell_has_service(const struct cell_job *job);
 
 /* Does gpemu-run choose the addresses of its peers (fs.peers: auto)? */
 static inline bool cell_has_peers(const struct cell_mount *m)

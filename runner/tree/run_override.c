@@ -19,7 +19,7 @@ struct place {
 static char *long_key(const char *text, size_t n)
 {
 	static const char *const of_base[] = { "fs.", "train.", "exec.",
-					       "gpud." };
+					       "gpud.", "prepd." };
 	const char *before = "";
 	char *key;
 

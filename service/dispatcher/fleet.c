@@ -51,8 +51,9 @@ static void start(struct fleet *f, int i)
 
 	s->not_before = tick_wall() + AGAIN_NS;
 	snprintf(env, sizeof(env), "GPEMU_WORKER=%d", i + 1);
-	/* the shell itself becomes the worker, and gets its signals */
-	if (asprintf(&line, "exec %s", f->command) < 0) {
+	/* the shell itself becomes the worker, and gets its signals; it is not
+	 * what a service manager waits for */
+	if (asprintf(&line, "unset NOTIFY_SOCKET; exec %s", f->command) < 0) {
 		line = NULL;
 		return;
 	}

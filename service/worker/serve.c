@@ -39,7 +39,7 @@ struct serve {
 	/* of the thread of the loop */
 	struct conn *conn; /* to the dispatcher; NULL: not now */
 	struct outbox out;
-	bool greeted, welcome, told;
+	bool greeted, welcome, told, registered;
 	bool leaving, left; /* it told the dispatcher; that one agrees */
 	uint64_t dial_at, backoff_ns, beat_at, beat_ns;
 	struct post *posts;
@@ -193,6 +193,9 @@ static void take_welcome(struct serve *s, const struct msg *m, uint64_t now)
 		task_forget(p->task);
 		p->stray_at = now + emulated(s, STRAY_NS);
 	}
+	if (!s->registered && s->c.registered)
+		s->c.registered();
+	s->registered = true;
 	if (s->told)
 		log_info("the dispatcher is back");
 	s->told = false;

@@ -25,6 +25,8 @@ struct serve_config {
 	const char *address;   /* where trainers reach it */
 	uint64_t timeout_ns;   /* wall: of messages */
 	uint64_t window_bytes; /* of each job that trainers share */
+	/* or NULL: called once the dispatcher knows it, on another thread */
+	void (*registered)(void);
 	struct stages_options options;
 };
 

@@ -508,7 +508,7 @@ exec_workload()
 	sed -i 's/{status}/{statos}/' w.yaml
 	rm -r results
 	: >standin.log
-	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {bin} {seed} {time_scale} {gpud}, the keys of exec, and the axes"
+	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {bin} {seed} {time_scale} {gpud} {prepd} {prepd_key}, the keys of exec, and the axes"
 }
 
 @test "run: several jobs run at once in a cell" {

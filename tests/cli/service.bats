@@ -251,6 +251,31 @@ check()
 		"r['plugins']['local']['name'] == 'async'"
 }
 
+@test "service: a worker is ready when the dispatcher knows it" {
+	python3 - <<-'PY' 3>&- &
+		import socket
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.bind('ready')
+		open('bound', 'w')
+		said = s.recv(99).decode()
+		open('got', 'w').write(said + '\n')
+	PY
+	pids+=($!)
+	until [ -e bound ]; do kill -0 $!; sleep .02; done
+	NOTIFY_SOCKET=$PWD/ready worker 1
+	until grep -q "not connected" w1.out; do kill -0 "${w[1]}"; sleep .02; done
+	[ ! -e got ]
+	# one that it starts itself is not what is waited for
+	NOTIFY_SOCKET=$PWD/nobody dispatcher --worker-command \
+		'sh -c "env >worker.env; exec sleep 100"'
+	until [ -s got ] && [ -s worker.env ]; do
+		kill -0 "$d" "${w[1]}"
+		sleep .02
+	done
+	grep -x READY=1 got
+	run ! grep NOTIFY_SOCKET worker.env
+}
+
 @test "service: static splits, and off: each worker all of it" {
 	dispatcher -v
 	worker 1

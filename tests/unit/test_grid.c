@@ -214,8 +214,8 @@ static void errors_say_where(void **state)
 		  "w.yaml:4:38: count is a number from 2 to 10000" },
 		{ "axes: {n: {from: 1, to: 2, step: 1}}\n",
 		  "w.yaml:4:8: n: a key starts with fs. train. dataset. gpud. "
-		  "exec. or env., optionally after the name of a mount or "
-		  "job" },
+		  "prepd. exec. or env., optionally after the name of a mount "
+		  "or job" },
 		{ "axes: {fs.a: [1]}\nexclude: {fs.a: 1}\n",
 		  "w.yaml:5:10: exclude must be a sequence" },
 		{ "axes: {fs.a: [1]}\nexclude: [{fs.b: 1}]\n",

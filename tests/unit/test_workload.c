@@ -269,11 +269,34 @@ static void errors_say_where(void **state)
 		  "...}" },
 		{ HEAD "axes: {policy: [lru]}\n",
 		  "w.yaml:4:8: policy: a key starts with fs. train. dataset. "
-		  "gpud. exec. or env., optionally after the name of a mount "
-		  "or "
-		  "job" },
+		  "gpud. prepd. exec. or env., optionally after the name of a "
+		  "mount or job" },
 		{ HEAD "axes: {gpud.gpu: [p100]}\n",
 		  "w.yaml:4:8: gpud.gpu: base has no gpud" },
+		{ HEAD "axes: {prepd.cores: [1]}\n",
+		  "w.yaml:4:8: prepd.cores: base has no prepd" },
+		{ HEAD "base: {prepd: 3}\n",
+		  "w.yaml:4:15: prepd must be a mapping" },
+		{ HEAD "base: {prepd: {workers: 65}}\n",
+		  "w.yaml:4:25: workers: 65 is outside 0..64" },
+		{ HEAD "base: {prepd: {workers: [2]}}\n",
+		  "w.yaml:4:25: not a number" },
+		{ HEAD "base: {prepd: {}}\naxes: {prepd.workers: [1, 65]}\n",
+		  "w.yaml:5:27: workers: 65 is outside 0..64" },
+		{ HEAD "base: {prepd: {listen: a}}\n",
+		  "w.yaml:4:16: listen: gpemu-run itself sets this" },
+		{ HEAD "base: {prepd: {}}\naxes: {prepd.key: [a]}\n",
+		  "w.yaml:5:8: prepd.key: gpemu-run itself sets this" },
+		{ HEAD "base: {prepd: {}, train: {dispatcher: a}}\n",
+		  "w.yaml:4:27: dispatcher: gpemu-run itself sets this, as "
+		  "base has prepd" },
+		{ HEAD
+		  "base: {prepd: {}}\njobs: {a: {train: {service_key: k}}}\n",
+		  "w.yaml:5:20: service_key: gpemu-run itself sets this, as "
+		  "base has prepd" },
+		{ HEAD "base: {prepd: {}}\naxes: {train.dispatcher: [a]}\n",
+		  "w.yaml:5:8: dispatcher: gpemu-run itself sets this, as "
+		  "base has prepd" },
 		{ "name: w\nquestion: q\ndataset: {synth: unet3d, fils: 3}\n",
 		  "w.yaml:3:26: fils: synth goes only with files, classes, "
 		  "seed, "
@@ -484,11 +507,13 @@ static void programs_are_asked_about_their_keys(void **state)
 
 #define JOBS                                                            \
 	HEAD "base: {fs: {size: 1}, train: {batch: 4}, exec: {n: 1},"   \
-	     " environment: {V: 1}, gpud: {slots: 1}}\n"                \
+	     " environment: {V: 1}, gpud: {slots: 1},"                  \
+	     " prepd: {cores: 1, threads: 5}}\n"                        \
 	     "mounts: {a: {fs: {size: 5}}, b: {dataset: {files: 7}}}\n" \
 	     "jobs: {one: {train: {batch: 8}}, two: {}}\n"              \
 	     "axes:\n"                                                  \
-	     "  p: [{label: x, exec.n: 2, env.V: 3, gpud.slots: 4},"    \
+	     "  p: [{label: x, exec.n: 2, env.V: 3, gpud.slots: 4,"     \
+	     " prepd.cores: 6, prepd.workers: 0},"                      \
 	     " {label: y}]\n"                                           \
 	     "  q: [{label: s, two.train.batch: 16, one.exec.n: 9},"    \
 	     " {label: t}]\n"                                           \
@@ -507,6 +532,8 @@ static void a_setting_is_what_the_cell_is_given(void **state)
 		{ 6, "env.V", "1" },
 		{ 2, "gpud.slots", "4" },
 		{ 6, "gpud.slots", "1" },
+		{ 2, "prepd.cores", "6" },
+		{ 6, "prepd.cores", "1" },
 		{ 0, "one.exec.n", "9" },
 		{ 0, "two.exec.n", "2" },
 		{ 4, "two.exec.n", "1" },
@@ -546,6 +573,58 @@ static void a_setting_is_what_the_cell_is_given(void **state)
 	assert_true(workload_decides(&w, 0, "one.exec.n"));
 	assert_false(workload_decides(&w, 2, "exec.n"));
 	workload_free(&w);
+}
+
+static void a_cell_has_the_service_that_is_wanted(void **state)
+{
+	json_auto_t *options = NULL;
+	struct workload w;
+	struct cell cell;
+	struct err err;
+
+	(void)state;
+	if (parse(JOBS, &w, &err) < 0)
+		fail_msg("%s", err.text);
+	/* one without workers is none */
+	assert_int_equal(workload_configure(&w, 0, &cell), 0);
+	assert_null(cell.prepd);
+	cell_free(&cell);
+	assert_int_equal(workload_configure(&w, 6, &cell), 0);
+	assert_int_equal(cell_prepd_workers(cell.prepd), 1);
+	options = cell_prepd_options(cell.prepd);
+	/* workers are processes here, threads what that program calls so */
+	assert_string_equal(
+		json_string_value(json_object_get(options, "workers")), "5");
+	assert_string_equal(
+		json_string_value(json_object_get(options, "cores")), "1");
+	assert_int_equal(json_object_size(options), 2);
+	cell_free(&cell);
+	workload_free(&w);
+}
+
+static void a_job_of_a_service_is_one_by_its_loader(void **state)
+{
+	static const struct {
+		const char *loader, *command;
+		bool wanted;
+	} cases[] = {
+		{ "service", NULL, true },  { "service:split=1", NULL, true },
+		{ "async", NULL, false },   { "services", NULL, false },
+		{ "service", "sh", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct cell_job job = {
+			.train = json_pack("{s:s}", "loader", cases[i].loader),
+			.exec = json_pack("{s:s*}", "command",
+					  cases[i].command),
+		};
+
+		assert_int_equal(cell_has_service(&job), cases[i].wanted);
+		json_decref(job.train);
+		json_decref(job.exec);
+	}
 }
 
 static void a_setting_is_known_at_a_point(void **state)
@@ -592,6 +671,8 @@ int main(void)
 		cmocka_unit_test(any_prefix_is_survived),
 		cmocka_unit_test(any_prefix_of_a_list_is_survived),
 		cmocka_unit_test(programs_are_asked_about_their_keys),
+		cmocka_unit_test(a_cell_has_the_service_that_is_wanted),
+		cmocka_unit_test(a_job_of_a_service_is_one_by_its_loader),
 		cmocka_unit_test(a_setting_is_known_at_a_point),
 		cmocka_unit_test(a_setting_is_what_the_cell_is_given),
 	};

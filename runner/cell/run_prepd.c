@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The preparation service of a cell: one dispatcher and some workers of
+ * gpemu-prepd on loopback addresses, with a key that only this cell knows.
+ * Started after the mounts, which they read, and ended before them.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "runner/cell/run_cell_private.h"
+
+/* arbitrary: they listen and dial, which takes milliseconds */
+#define START_TIMEOUT_NS (10 * NS_PER_S)
+/* arbitrary: they only write their records */
+#define GRACE_NS (5 * NS_PER_S)
+
+static int init_part(struct run *run, uint32_t i)
+{
+	struct run_prepd *p = &run->prepd;
+	struct run_prepd_part *part = &p->parts[i];
+
+	part->child.pidfd = -1;
+	if (asprintf(&part->record, "%s/%u.json", p->folder, i) < 0) {
+		part->record = NULL;
+		return -ENOMEM;
+	}
+	return command_prepd(&part->command, run->r, run->cell, i, &p->network,
+			     part->record);
+}
+
+int run_init_prepd(struct run *run, struct err *err)
+{
+	struct run_prepd *p = &run->prepd;
+	uint32_t n;
+	int code;
+
+	if (!run->cell->prepd)
+		return 0;
+	n = (uint32_t)cell_prepd_workers(run->cell->prepd) + 1;
+	if (asprintf(&p->folder, "%s/prepd", run->r->scratch) < 0) {
+		p->folder = NULL;
+		return -ENOMEM;
+	}
+	if (mkdir(p->folder, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: %s", p->folder,
+			       strerror(errno));
+	code = network_open(&p->network, n, NETWORK_LOOPBACK, p->folder,
+			    &run->r->stop, err);
+	if (code < 0)
+		return code;
+	p->parts = calloc(n, sizeof(*p->parts));
+	if (!p->parts)
+		return -ENOMEM;
+	p->n = n;
+	for (uint32_t i = 0; code == 0 && i < n; i++)
+		code = init_part(run, i);
+	return code;
+}
+
+int run_start_prepd(struct run *run, struct err *err)
+{
+	struct run_prepd *p = &run->prepd;
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < p->n; i++)
+		code = run_start_server(run, &p->parts[i].child,
+					&p->parts[i].command, RUN_PREPD,
+					START_TIMEOUT_NS, err);
+	return code;
+}
+
+/* --- records ---------------------------------------------------------- */
+
+/* Counters and seconds of a worker, added to those of all. */
+static void add_up(json_t *sum, const json_t *worker)
+{
+	static const char *const keys[] = { "batches", "batches_made", "made_s",
+					    "cpu_s", "bytes_sent" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const json_t *a = json_object_get(sum, keys[i]);
+		const json_t *b = json_object_get(worker, keys[i]);
+
+		json_object_set_new(
+			sum, keys[i],
+			json_is_integer(b)
+				? json_integer(json_integer_value(a) +
+					       json_integer_value(b))
+				: json_real(json_number_value(a) +
+					    json_number_value(b)));
+	}
+}
+
+/* null: it wrote none, because it died; then the cell failed. */
+static json_t *record_of(const struct run_prepd_part *part)
+{
+	json_t *j = NULL;
+
+	return json_read(part->record, &j, NULL) < 0 ? json_null() : j;
+}
+
+static json_t *status_of(const struct run_prepd *p)
+{
+	json_t *workers = json_array();
+	json_t *status = json_pack("{s:o, s:o}", "dispatcher",
+				   record_of(&p->parts[0]), "workers", workers);
+
+	for (size_t i = 1; status && i < p->n; i++) {
+		json_t *one = record_of(&p->parts[i]);
+
+		add_up(status, one);
+		json_array_append_new(workers, one);
+	}
+	return status;
+}
+
+void run_end_prepd(struct run *run)
+{
+	struct run_prepd *p = &run->prepd;
+
+	if (!p->n)
+		return;
+	/* the workers first: they would dial a dispatcher that has gone */
+	for (size_t i = p->n; i-- > 0;)
+		if (p->parts[i].child.pid > 0)
+			child_end(&p->parts[i].child, GRACE_NS);
+	p->status = status_of(p);
+}
+
+void run_fini_prepd(struct run *run)
+{
+	struct run_prepd *p = &run->prepd;
+
+	for (size_t i = 0; i < p->n; i++) {
+		command_fini(&p->parts[i].command);
+		if (p->parts[i].record)
+			unlink(p->parts[i].record);
+		free(p->parts[i].record);
+	}
+	free(p->parts);
+	network_close(&p->network);
+	if (p->folder)
+		rmdir(p->folder);
+	free(p->folder);
+	json_decref(p->status);
+}
