@@ -170,19 +170,19 @@ static int64_t read_start(const struct map *m, int fd, char *to, size_t n)
 static int remap(struct map *m, int fd, struct mapping *x)
 {
 	struct stat st;
+	char *p;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if ((uint64_t)st.st_size <= x->size)
 		return 0;
+	p = map(m, fd, (size_t)st.st_size);
+	if (p == MAP_FAILED)
+		return -errno; /* what was mapped stays so */
 	if (x->p)
 		munmap(x->p, x->size);
-	x->size = (size_t)st.st_size;
-	x->p = map(m, fd, x->size);
-	if (x->p != MAP_FAILED)
-		return 0;
-	*x = (struct mapping){ 0 };
-	return -errno;
+	*x = (struct mapping){ p, (size_t)st.st_size };
+	return 0;
 }
 
 /* Map the container of a sample, unless all of the sample is mapped. */

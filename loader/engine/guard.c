@@ -54,9 +54,17 @@ OF_THREAD struct copying *volatile current;
 OF_THREAD struct passing passing;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned n_users;	      /* lock */
-static struct sigaction before[MOST]; /* lock to write: those below ours */
+static unsigned n_users; /* lock */
+/* lock to write, but for one-shot handlers that ran: those below ours */
+static struct sigaction before[MOST];
 static atomic_uint n_before;
+
+/* A fault repeats itself after the return; what was sent does not, nor does a
+ * notice of bad memory that nobody has touched yet. */
+static bool repeats(const siginfo_t *info)
+{
+	return info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
+}
 
 /* As if there were no handler. */
 static void by_default(int sig, const siginfo_t *info)
@@ -64,22 +72,21 @@ static void by_default(int sig, const siginfo_t *info)
 	struct sigaction a = { .sa_handler = SIG_DFL };
 
 	sigaction(sig, &a, NULL);
-	/* a fault repeats itself after the return, and the core dump shows
-	 * where; a signal that was sent does not */
-	if (info->si_code <= 0)
+	/* repeated, the core dump shows where */
+	if (!repeats(info))
 		raise(sig);
 }
 
 /* As the kernel calls a handler. */
-static void call(const struct sigaction *a, int sig, siginfo_t *info, void *ctx)
+static void call(struct sigaction *below, int sig, siginfo_t *info, void *ctx)
 {
-	struct sigaction none = { .sa_handler = SIG_DFL };
+	const struct sigaction copy = *below, *a = &copy;
 	sigset_t mask = a->sa_mask, old;
 
 	if (!(a->sa_flags & SA_NODEFER))
 		sigaddset(&mask, sig);
 	if (a->sa_flags & (int)SA_RESETHAND)
-		sigaction(sig, &none, NULL);
+		*below = (struct sigaction){ .sa_handler = SIG_DFL };
 	pthread_sigmask(SIG_BLOCK, &mask, &old);
 	if (a->sa_flags & SA_SIGINFO)
 		a->sa_sigaction(sig, info, ctx);
@@ -97,7 +104,8 @@ static unsigned down(const siginfo_t *info, const void *frame)
 	if (info->si_code > 0)
 		return marked < MOST ? marked + 1 : 0;
 	/* raised again by the handler that we called? */
-	return passing.frame && (uintptr_t)frame < (uintptr_t)passing.frame
+	return info->si_pid == getpid() && passing.frame &&
+			       (uintptr_t)frame < (uintptr_t)passing.frame
 		       ? passing.down + 1
 		       : 0;
 }
@@ -106,7 +114,7 @@ static void pass_on(int sig, siginfo_t *info, void *ctx)
 {
 	const void *frame = __builtin_frame_address(0);
 	unsigned n = atomic_load(&n_before), at = down(info, frame);
-	const struct sigaction *a = at < n ? &before[n - 1 - at] : NULL;
+	struct sigaction *a = at < n ? &before[n - 1 - at] : NULL;
 	struct passing outer = passing;
 	int mark = info->si_errno;
 
@@ -114,7 +122,7 @@ static void pass_on(int sig, siginfo_t *info, void *ctx)
 		by_default(sig, info);
 	} else if (a->sa_handler == SIG_IGN) {
 		/* a fault cannot be ignored */
-		if (info->si_code > 0)
+		if (repeats(info))
 			by_default(sig, info);
 	} else {
 		passing = (struct passing){ frame, at };
@@ -131,7 +139,7 @@ static bool ours(const struct copying *c, const siginfo_t *info)
 {
 	uintptr_t at = (uintptr_t)info->si_addr, from;
 
-	if (!c || info->si_code <= 0 || info->si_code == BUS_MCEERR_AO)
+	if (!c || !repeats(info))
 		return false;
 	from = (uintptr_t)c->now->from;
 	/* not every processor gives more than the page */
@@ -152,6 +160,12 @@ static void on_bus(int sig, siginfo_t *info, void *ctx)
 		pthread_sigmask(SIG_SETMASK, &u->uc_sigmask, NULL);
 		siglongjmp(c->out, 1);
 	}
+	/* A handler above ours that restored us and raised it again, as
+	 * Python's faulthandler does: the copy repeats its fault, which says
+	 * where. So does a copy to whose thread somebody in this process sent
+	 * one. */
+	if (c && info->si_code == SI_TKILL && info->si_pid == getpid())
+		return;
 	pass_on(sig, info, ctx);
 	errno = error;
 }

@@ -425,7 +425,7 @@ static int write_configs(struct run *run, struct err *err)
 	return code;
 }
 
-/* gpemu-train always writes a record; other programs may. */
+/* gpemu-train and gpemu-prepd always write a record; other programs may. */
 static int check_records(const struct run *run, struct err *err)
 {
 	for (size_t i = 0; i < run->cell->n_jobs; i++)
@@ -433,6 +433,10 @@ static int check_records(const struct run *run, struct err *err)
 		    access(run->jobs[i].record, R_OK) < 0)
 			return err_set(err, -EIO,
 				       "gpemu-train wrote no record");
+	for (size_t i = 0; i < run->prepd.n; i++)
+		if (access(run->prepd.parts[i].record, R_OK) < 0)
+			return err_set(err, -EIO,
+				       "gpemu-prepd wrote no record");
 	return 0;
 }
 

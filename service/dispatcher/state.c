@@ -63,6 +63,19 @@ struct job_worker *state_job_worker(struct dispatcher *d, struct job *j,
 	return unused;
 }
 
+void state_forget_worker(struct dispatcher *d, uint64_t worker)
+{
+	for (uint32_t i = 0; i < d->book.n; i++)
+		for (int k = 0; k < REGISTRY_MOST; k++) {
+			struct job_worker *w = &d->book.job[i]->worker[k];
+
+			if (w->id != worker)
+				continue;
+			free(w->why);
+			*w = (struct job_worker){ 0 };
+		}
+}
+
 /* --- what guests are told ------------------------------------------------- */
 
 void state_tell(struct guest *g, const struct msg *m)

@@ -64,6 +64,8 @@ int state_record_sync(struct dispatcher *d, const struct msg *event);
  * are told. */
 int state_lose(struct dispatcher *d, uint64_t job, uint64_t worker);
 
+/* It may come back, and begin anew. */
+void state_forget_worker(struct dispatcher *d, uint64_t worker);
 /* What is known of a worker that is registered, in this job; NULL: no more fit,
  * which is not so while as many may be registered. */
 struct job_worker *state_job_worker(struct dispatcher *d, struct job *j,

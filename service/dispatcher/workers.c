@@ -32,6 +32,7 @@ int workers_remove(struct dispatcher *d, uint64_t id)
 		tell_gone(d, w);
 	}
 	registry_remove(&d->registry, id);
+	state_forget_worker(d, id);
 	if (g)
 		conn_end(g->conn, -ETIMEDOUT);
 	return state_lose(d, 0, id);

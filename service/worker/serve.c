@@ -89,6 +89,13 @@ static void changed(void *ctx)
 	loop_wake(s->loop);
 }
 
+static void drop(struct serve *s, struct post *p)
+{
+	p->dropped = true;
+	task_stop(p->task);
+	readers_end(&s->readers, task_job(p->task));
+}
+
 static int take_job(struct serve *s, const struct msg *m)
 {
 	_cleanup_free_ char *definition = msg_text(m);
@@ -112,12 +119,19 @@ static int take_job(struct serve *s, const struct msg *m)
 
 	if (!book_job_fits(m))
 		return -EPROTO;
+	if (!definition)
+		return -ENOMEM;
+	if (p && !task_does(p->task, &c)) { /* its name is used again */
+		drop(s, p);
+		p = NULL;
+	}
 	if (p) {
 		p->stray_at = TICK_NEVER;
+		task_tell_again(p->task);
 		return 0;
 	}
 	DL_COUNT(s->posts, p, n);
-	if (n >= 2 * BOOK_JOBS || !definition)
+	if (n >= 2 * BOOK_JOBS)
 		return -ENOMEM;
 	p = calloc(1, sizeof(*p));
 	r = p ? task_new(&c, &p->task) : -ENOMEM;
@@ -129,13 +143,6 @@ static int take_job(struct serve *s, const struct msg *m)
 	s->n_jobs++;
 	DL_APPEND(s->posts, p);
 	return 0;
-}
-
-static void drop(struct serve *s, struct post *p)
-{
-	p->dropped = true;
-	task_stop(p->task);
-	readers_end(&s->readers, task_job(p->task));
 }
 
 /* Report what failed; free what has ended. */

@@ -88,6 +88,16 @@ uint64_t task_job(const struct task *t)
 	return t->c.job;
 }
 
+bool task_does(const struct task *t, const struct task_config *c)
+{
+	return strcmp(t->definition, c->definition) == 0 &&
+	       t->c.mode == c->mode && t->c.batch == c->batch &&
+	       t->c.per_split == c->per_split &&
+	       t->c.share.how == c->share.how &&
+	       t->c.share.consumers == c->share.consumers &&
+	       t->c.share.bucket == c->share.bucket;
+}
+
 bool task_has_splits(const struct task *t)
 {
 	return t->c.mode != SPLIT_OFF;
@@ -326,6 +336,13 @@ uint64_t task_cost(struct task *t)
 		cost = t->spent_ns / t->n_made / t->n_parallel;
 	pthread_mutex_unlock(&t->lock);
 	return cost;
+}
+
+void task_tell_again(struct task *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->told = false;
+	pthread_mutex_unlock(&t->lock);
 }
 
 char *task_failure(struct task *t)

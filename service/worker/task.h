@@ -72,6 +72,8 @@ void task_stop(struct task *t);
 bool task_is_over(struct task *t);
 void task_free(struct task *t);
 uint64_t task_job(const struct task *t);
+/* Is it the same job still? */
+bool task_does(const struct task *t, const struct task_config *c);
 bool task_has_splits(const struct task *t);
 
 /* The job is in this epoch of `n` samples. The same again has no effect. */
@@ -117,5 +119,7 @@ bool task_is_idle(struct task *t);
 uint64_t task_cost(struct task *t);
 /* Once: why it failed, malloc'ed; NULL: it did not, or it was reported. */
 char *task_failure(struct task *t);
+/* The dispatcher may not know: why it failed is reported once more. */
+void task_tell_again(struct task *t);
 
 #endif

@@ -256,7 +256,7 @@ age() {
 		                    '--prep', 'decode', '-b', '2', '--time-scale', '.001'],
 		                   capture_output=True, text=True)
 		assert p.returncode == 1, p
-		assert '/data/s-00' in p.stderr and '.jpg: ' in p.stderr, p.stderr
+		assert '/data/s-00' in p.stderr and '.jpg, from byte ' in p.stderr, p.stderr
 	PY
 }
 

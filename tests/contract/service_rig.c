@@ -193,18 +193,26 @@ void hand_is_alive(struct hand *h)
 	assert_int_equal(m.a, 17);
 }
 
+void service_rig_register(struct service_rig *r, uint64_t id)
+{
+	struct msg hello = { .type = PREPD_HELLO,
+			     .role = PREPD_WORKER,
+			     .id = id,
+			     .rest = "127.0.0.1:8",
+			     .n_rest = strlen("127.0.0.1:8") },
+		   m;
+
+	hand_dial(&r->honest, &r->at, &r->access.secret);
+	hand_say(&r->honest, &hello);
+	hand_hear_type(&r->honest, PREPD_WELCOME, &m);
+}
+
 void service_rig_start(struct service_rig *r, uint64_t timeout_ns)
 {
 	struct dispatcher_config c = { .access = &r->access,
 				       .listen = &r->at,
 				       .timeout_ns = timeout_ns,
 				       .job_timeout_ns = NS_PER_S };
-	struct msg hello = { .type = PREPD_HELLO,
-			     .role = PREPD_WORKER,
-			     .id = 4,
-			     .rest = "127.0.0.1:8",
-			     .n_rest = strlen("127.0.0.1:8") },
-		   m;
 	struct err err = { 0 };
 	char at[32];
 
@@ -216,9 +224,7 @@ void service_rig_start(struct service_rig *r, uint64_t timeout_ns)
 	assert_int_equal(access_find(&r->access, at, &r->at, &err), 0);
 	assert_int_equal(dispatcher_new(&c, &r->d, &err), 0);
 	assert_int_equal(pthread_create(&r->thread, NULL, run, r), 0);
-	hand_dial(&r->honest, &r->at, &r->access.secret);
-	hand_say(&r->honest, &hello);
-	hand_hear_type(&r->honest, PREPD_WELCOME, &m);
+	service_rig_register(r, RIG_WORKER);
 }
 
 json_t *service_rig_end(struct service_rig *r)

@@ -42,6 +42,8 @@ void hand_close(struct hand *h);
 /* The other end closes it, whatever that one sends before. */
 void hand_wait_end(struct hand *h);
 
+enum { RIG_WORKER = 4 };
+
 struct service_rig {
 	struct tick *tick;
 	struct access access;
@@ -53,6 +55,8 @@ struct service_rig {
 
 /* Without a key, on a free port, with one worker. */
 void service_rig_start(struct service_rig *r, uint64_t timeout_ns);
+/* A worker comes to its address, or the same one comes again: `honest`. */
+void service_rig_register(struct service_rig *r, uint64_t id);
 /* Returns its record. */
 json_t *service_rig_end(struct service_rig *r);
 /* The same; how many connections ended so: a member of "connections". */

@@ -7,7 +7,7 @@
 #include "tests/contract/service_rig.h"
 #include "tests/unit/test.h"
 
-enum { JOB = 1, WORKER = 4 /* the rig's */ };
+enum { JOB = 1 };
 
 static void join(struct service_rig *r, struct hand *h, uint64_t trainer,
 		 uint32_t consumer, struct msg job)
@@ -44,7 +44,7 @@ static void hear_failure(struct hand *h, const char *why)
 	struct msg m;
 
 	hand_hear_type(h, PREPD_FAILED, &m);
-	assert_int_equal(m.id, WORKER);
+	assert_int_equal(m.id, RIG_WORKER);
 	assert_int_equal(m.n_rest, strlen(why));
 	assert_memory_equal(m.rest, why, m.n_rest);
 }
@@ -78,6 +78,42 @@ static void who_joins_is_told_of_failures(void **state)
 		hand_is_alive(&h[i]);
 		hand_close(&h[i]);
 	}
+	service_rig_stop(&r, "closed");
+}
+
+/* A worker that was given up and comes back may be able to do the job now. */
+static void a_reason_goes_with_its_worker(void **state)
+{
+	static const char why[] = "no such folder";
+	const struct msg window = { .share = SHARE_WINDOW };
+	const struct msg failed = { .type = PREPD_FAILED,
+				    .job = JOB,
+				    .rest = why,
+				    .n_rest = strlen(why) };
+	const struct msg alive = { .type = PREPD_BEAT };
+	struct service_rig r;
+	struct hand h[2];
+	struct msg m;
+
+	(void)state;
+	service_rig_start(&r, 20 * NS_PER_S);
+	join(&r, &h[0], 1, 0, window);
+	beat(&h[0], 1);
+	hand_say(&r.honest, &failed);
+	hear_failure(&h[0], why);
+	/* another one has its address, and then the first one again */
+	for (uint64_t id = RIG_WORKER + 1; id >= RIG_WORKER; id--) {
+		hand_close(&r.honest);
+		service_rig_register(&r, id);
+	}
+	join(&r, &h[1], 2, 0, window);
+	hand_say(&h[1], &alive);
+	do {
+		assert_true(hand_hear(&h[1], &m));
+		assert_int_not_equal(m.type, PREPD_FAILED);
+	} while (m.type != PREPD_BEAT);
+	for (int i = 0; i < 2; i++)
+		hand_close(&h[i]);
 	service_rig_stop(&r, "closed");
 }
 
@@ -125,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_joins_is_told_of_failures),
+		cmocka_unit_test(a_reason_goes_with_its_worker),
 		cmocka_unit_test(all_consumers_of_rounds_count),
 	};
 

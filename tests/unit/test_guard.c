@@ -192,6 +192,27 @@ static void other_faults_go_to_the_handler_before(void **state)
 	file_remove(&f);
 }
 
+/* A one-shot handler is gone after its shot, and ours is not. */
+static void a_one_shot_handler_leaves_ours(void **state)
+{
+	struct sigaction once = { .sa_sigaction = recover,
+				  .sa_flags = SA_SIGINFO | (int)SA_RESETHAND };
+	struct file f = file_new();
+	struct sigaction old;
+	char to;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGBUS, &once, &old), 0);
+	cut(&f, PAGE);
+	assert_int_equal(guard_begin(), 0);
+	touch_and_recover(&f, 2 * PAGE);
+	assert_false(guard_copy(&to, f.map + PAGE, 1));
+	guard_end();
+	assert_false(installed(recover));
+	sigaction(SIGBUS, &old, NULL);
+	file_remove(&f);
+}
+
 /* A handler that was installed over ours stays, and may pass on to us. */
 static void a_handler_above_ours_stays(void **state)
 {
@@ -240,7 +261,17 @@ static void restore_and_raise(int sig, siginfo_t *info, void *ctx)
 	raise(sig);
 }
 
-enum how { BY_DEFAULT, IGNORED, ONE_SHOT, BELOW, ABOVE, SENT, SENT_IGNORED };
+enum how {
+	BY_DEFAULT,
+	IGNORED,
+	ONE_SHOT,
+	BELOW,
+	ABOVE,
+	SENT,
+	/* these survive */
+	SENT_IGNORED,
+	ABOVE_COPY,
+};
 
 static void note_only(int sig)
 {
@@ -251,6 +282,7 @@ static void note_only(int sig)
 static void die(enum how how, const struct file *f)
 {
 	struct sigaction a = { .sa_handler = SIG_DFL };
+	char to;
 
 	if (how == IGNORED || how == SENT_IGNORED)
 		a.sa_handler = SIG_IGN;
@@ -262,11 +294,12 @@ static void die(enum how how, const struct file *f)
 		install(restore_and_raise, &other.below);
 	if (guard_begin() < 0)
 		_exit(2);
-	if (how == ABOVE) {
+	if (how == ABOVE || how == ABOVE_COPY)
 		install(restore_and_raise, &other.below);
-		if (guard_begin() < 0)
-			_exit(2);
-	}
+	if (how == ABOVE && guard_begin() < 0)
+		_exit(2);
+	if (how == ABOVE_COPY)
+		_exit(guard_copy(&to, f->map, 1) ? 4 : 0);
 	if (how == SENT || how == SENT_IGNORED)
 		raise(SIGBUS);
 	else
@@ -284,7 +317,7 @@ static void without_a_handler_it_ends_the_process(void **state)
 #endif
 	f = file_new();
 	cut(&f, 0);
-	for (enum how how = BY_DEFAULT; how <= SENT_IGNORED; how++) {
+	for (enum how how = BY_DEFAULT; how <= ABOVE_COPY; how++) {
 		int status;
 		pid_t pid = fork();
 
@@ -292,7 +325,7 @@ static void without_a_handler_it_ends_the_process(void **state)
 		if (pid == 0)
 			die(how, &f);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		if (how == SENT_IGNORED)
+		if (how >= SENT_IGNORED)
 			assert_int_equal(status, 0);
 		else if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS)
 			fail_msg("case %d: status %x", (int)how, status);
@@ -306,6 +339,7 @@ int main(void)
 		cmocka_unit_test(a_copy_is_all_or_fails),
 		cmocka_unit_test(threads_fail_alone),
 		cmocka_unit_test(other_faults_go_to_the_handler_before),
+		cmocka_unit_test(a_one_shot_handler_leaves_ours),
 		cmocka_unit_test(a_handler_above_ours_stays),
 		cmocka_unit_test(without_a_handler_it_ends_the_process),
 	};
