@@ -147,7 +147,7 @@ static int say_decided(ssize_t left, size_t n)
 	return 0;
 }
 
-int again_run(struct runner *r, size_t *cells, size_t n,
+int again_run(struct runner *r, size_t *cells, size_t n, bool by_checks,
 	      enum progress_mode mode)
 {
 	ssize_t left = 0, before = (ssize_t)n + 1;
@@ -162,7 +162,7 @@ int again_run(struct runner *r, size_t *cells, size_t n,
 					     MOST_LOAD_TESTS);
 		if (left < 0)
 			return (int)left;
-		code = left > 0 ? decided(r) : 0;
+		code = left > 0 && by_checks ? decided(r) : 0;
 		if (code < 0)
 			return code;
 		if (code)

@@ -192,7 +192,7 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 		code = cell_run(&e->r, &cell, 1, &out, &p->err);
 	runner_unlock(&e->r, lock_of_cell(cell.id));
 	if (code == 0 && !record)
-		code = again_run(&e->r, &index, 1, PROGRESS_OFF);
+		code = again_run(&e->r, &index, 1, false, PROGRESS_OFF);
 	if (code == 0 && !record)
 		record = cell_record(&e->r, &cell);
 	if (code == 0)

@@ -318,7 +318,7 @@ int loop_run(struct runner *r, enum loop_cells which, enum progress_mode mode,
 		code = finish_busy(&l);
 	progress_end(&l.bar);
 	if (code == 0 && !r->w->independent)
-		code = again_run(r, l.done, l.n_done, mode);
+		code = again_run(r, l.done, l.n_done, true, mode);
 	loop_fini(&l);
 	return code;
 }

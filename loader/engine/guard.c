@@ -77,7 +77,7 @@ static void by_default(int sig, const siginfo_t *info)
 		raise(sig);
 }
 
-/* As the kernel calls a handler. */
+/* As the kernel calls a handler, but on the stack that ours runs on. */
 static void call(struct sigaction *below, int sig, siginfo_t *info, void *ctx)
 {
 	const struct sigaction copy = *below, *a = &copy;
@@ -162,8 +162,8 @@ static void on_bus(int sig, siginfo_t *info, void *ctx)
 	}
 	/* A handler above ours that restored us and raised it again, as
 	 * Python's faulthandler does: the copy repeats its fault, which says
-	 * where. So does a copy to whose thread somebody in this process sent
-	 * one. */
+	 * where. One that somebody in this process sent to a thread within a
+	 * copy looks the same, and is lost. */
 	if (c && info->si_code == SI_TKILL && info->si_pid == getpid())
 		return;
 	pass_on(sig, info, ctx);

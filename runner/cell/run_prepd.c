@@ -81,6 +81,8 @@ static void add_up(json_t *sum, const json_t *worker)
 	static const char *const keys[] = { "batches", "batches_made", "made_s",
 					    "cpu_s", "bytes_sent" };
 
+	if (!json_is_object(worker))
+		return;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		const json_t *a = json_object_get(sum, keys[i]);
 		const json_t *b = json_object_get(worker, keys[i]);

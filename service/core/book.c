@@ -60,6 +60,7 @@ struct msg book_job_msg(const struct job *j)
 {
 	return (struct msg){ .type = PREPD_JOB,
 			     .job = j->id,
+			     .id = j->number,
 			     .role = (uint8_t)j->mode,
 			     .count = j->batch,
 			     .split = j->per_split,
@@ -91,6 +92,7 @@ static int add_job(struct book *b, const struct msg *e)
 	if (!j)
 		return -ENOMEM;
 	*j = (struct job){ .id = e->job,
+			   .number = e->id,
 			   .mode = (enum split_mode)e->role,
 			   .batch = e->count,
 			   .per_split = e->split,

@@ -26,6 +26,8 @@ enum { BOOK_JOBS = 64 };
 
 struct job {
 	uint64_t id; /* chosen by its trainers: at random, or by a name */
+	/* by the dispatcher, at random; 0: begun while another had it */
+	uint64_t number;
 	enum split_mode mode;
 	uint32_t batch, per_split;
 	struct share share;

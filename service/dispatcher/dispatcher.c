@@ -23,10 +23,11 @@ static int take_hello(struct guest *g, const struct msg *m, uint64_t now)
 		return -EPROTO;
 	welcome.count = registry_find(&g->d->registry, m->id) != NULL;
 	conn_trust(g->conn, PREPD_MOST);
-	state_tell(g, &welcome);
 	if (m->role == PREPD_WORKER) {
-		r = workers_add(g, m, now);
-	} else if (m->role == PREPD_TRAINER && m->job && m->id) {
+		r = workers_add(g, m, &welcome, now);
+	} else if (m->role == PREPD_TRAINER && m->job && m->id &&
+		   m->count < PREPD_CONSUMERS) {
+		state_tell(g, &welcome);
 		conn_await(g->conn, true, now);
 		g->role = PREPD_TRAINER;
 		g->id = m->job;

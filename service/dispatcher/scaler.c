@@ -25,7 +25,7 @@ static size_t targets_of(const struct dispatcher *d, const struct job *j,
 	for (size_t i = 0; i < n; i++)
 		ret[i] = j->target_ns;
 	DL_FOREACH (d->guests, g) {
-		if (n > 1 && g->joined && g->id == j->id && g->target_ns)
+		if (n > 1 && g->target_ns && state_is_trainer(g, j->id))
 			ret[g->consumer] = g->target_ns;
 	}
 	return n;
@@ -90,7 +90,7 @@ void scaler_target(struct guest *trainer, uint64_t ns)
 		return;
 	trainer->target_ns = j->target_ns = ns;
 	DL_FOREACH (d->guests, g) {
-		if (g->joined && g->id == j->id && g->target_ns)
+		if (g->target_ns && state_is_trainer(g, j->id))
 			j->target_ns = MIN(j->target_ns, g->target_ns);
 	}
 	estimate_all(d);

@@ -105,8 +105,7 @@ struct guest *state_find(struct dispatcher *d, enum msg_role role, uint64_t id)
 	return NULL;
 }
 
-/* Does the guest read the job? One that is ending does not. */
-static bool is_trainer(const struct guest *g, uint64_t job)
+bool state_is_trainer(const struct guest *g, uint64_t job)
 {
 	return g->joined && g->id == job && !g->conn->why;
 }
@@ -117,7 +116,7 @@ void state_tell_trainers(struct dispatcher *d, uint64_t job,
 	struct guest *g;
 
 	DL_FOREACH (d->guests, g) {
-		if (is_trainer(g, job))
+		if (state_is_trainer(g, job))
 			state_tell(g, m);
 	}
 }
@@ -127,7 +126,7 @@ bool state_has_trainers(const struct dispatcher *d, uint64_t job)
 	const struct guest *g;
 
 	DL_FOREACH (d->guests, g) {
-		if (is_trainer(g, job))
+		if (state_is_trainer(g, job))
 			return true;
 	}
 	return false;

@@ -79,6 +79,8 @@ void state_tell_all(struct dispatcher *d, enum msg_role role,
 /* The trainers that are connected and have brought this job; are there any? */
 void state_tell_trainers(struct dispatcher *d, uint64_t job,
 			 const struct msg *m);
+/* Does the guest read the job? One that is ending does not. */
+bool state_is_trainer(const struct guest *g, uint64_t job);
 bool state_has_trainers(const struct dispatcher *d, uint64_t job);
 struct msg state_epoch_msg(const struct job *j);
 /* A worker that is connected again may have missed its splits. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/random.h>
 #include <utlist.h>
 
 #include "common/log.h"
@@ -89,6 +90,22 @@ static const char *join(struct guest *g, const struct job *j,
 	return NULL;
 }
 
+/* The first trainer of a job brings it. One that has it from a dispatcher that
+ * was there before goes on with what workers have of it. */
+static int begin_job(struct dispatcher *d, const struct msg *m)
+{
+	struct msg event = *m;
+	int r;
+
+	event.id = 0;
+	if (!m->c && getrandom(&event.id, sizeof(event.id), 0) < 0)
+		return -errno;
+	r = state_record_sync(d, &event);
+	if (r == 0)
+		state_tell_all(d, PREPD_WORKER, &event);
+	return r;
+}
+
 /* A trainer that is connected again, or shares a job, brings one that is
  * there. */
 static int take_job(struct guest *g, const struct msg *m)
@@ -107,9 +124,7 @@ static int take_job(struct guest *g, const struct msg *m)
 			return r;
 	}
 	if (!j) {
-		r = state_record_sync(d, m);
-		if (r == 0)
-			state_tell_all(d, PREPD_WORKER, m);
+		r = begin_job(d, m);
 		j = book_find(&d->book, g->id);
 	}
 	if (r < 0 && r != -ENOSPC)

@@ -67,7 +67,8 @@ void workers_let_go(struct dispatcher *d, uint64_t now)
 	}
 }
 
-int workers_add(struct guest *g, const struct msg *m, uint64_t now)
+int workers_add(struct guest *g, const struct msg *m, const struct msg *welcome,
+		uint64_t now)
 {
 	struct dispatcher *d = g->d;
 	struct guest *same = state_find(d, PREPD_WORKER, m->id);
@@ -88,6 +89,7 @@ int workers_add(struct guest *g, const struct msg *m, uint64_t now)
 	g->role = PREPD_WORKER;
 	g->id = m->id;
 	log_info("worker %s", address);
+	state_tell(g, welcome);
 	for (uint32_t i = 0; i < d->book.n; i++)
 		state_tell_job(g, d->book.job[i]);
 	task = state_task_msg(registry_find(&d->registry, m->id), true);

@@ -5,8 +5,10 @@
 
 #include "service/dispatcher/state.h"
 
-/* A HELLO. -ENOSPC: too many workers; others end the connection. */
-int workers_add(struct guest *g, const struct msg *m, uint64_t now);
+/* A HELLO, answered by `welcome` first. -ENOSPC: too many workers, and no
+ * answer; others end the connection. */
+int workers_add(struct guest *g, const struct msg *m, const struct msg *welcome,
+		uint64_t now);
 int workers_message(struct guest *g, const struct msg *m, uint64_t now);
 /* Workers that leave, and have nothing to finish, may end. */
 void workers_let_go(struct dispatcher *d, uint64_t now);

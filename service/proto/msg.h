@@ -23,8 +23,9 @@
  *	JOB	t>d>w	job, role: enum split_mode, count: samples of a batch,
  *			split: batches of a split; share: enum share_how; of
  *			rounds also a: the width of a bucket, b: consumers; c:
- *			this trainer has 1 brought it before, 0 not; rest:
- *			definition
+ *			this trainer has 1 brought it before, 0 not; id: of the
+ *			dispatcher: another one if its name is used again, 0:
+ *			not known; rest: definition
  *	EPOCH	t>d>w	job, epoch, a: its samples
  *		d>t	of rounds: rest: their workers by turns, u64 each
  *	WANT	w>d	job, epoch, count: splits

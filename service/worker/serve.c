@@ -100,6 +100,7 @@ static int take_job(struct serve *s, const struct msg *m)
 {
 	_cleanup_free_ char *definition = msg_text(m);
 	struct task_config c = { .job = m->job,
+				 .number = m->id,
 				 .worker = s->id,
 				 .definition = definition,
 				 .mode = (enum split_mode)m->role,

@@ -90,7 +90,8 @@ uint64_t task_job(const struct task *t)
 
 bool task_does(const struct task *t, const struct task_config *c)
 {
-	return strcmp(t->definition, c->definition) == 0 &&
+	return (!t->c.number || !c->number || t->c.number == c->number) &&
+	       strcmp(t->definition, c->definition) == 0 &&
 	       t->c.mode == c->mode && t->c.batch == c->batch &&
 	       t->c.per_split == c->per_split &&
 	       t->c.share.how == c->share.how &&

@@ -41,7 +41,8 @@ struct task_totals {
 };
 
 struct task_config {
-	uint64_t job, worker; /* this worker's number */
+	uint64_t job, number; /* as in struct job */
+	uint64_t worker;      /* this worker's number */
 	const char *definition;
 	enum split_mode mode;
 	uint32_t batch, per_split;

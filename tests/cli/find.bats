@@ -24,6 +24,7 @@ setup()
 		gpus=$(value gpus) feeds=$(value workers)
 		echo "$feeds $gpus ${o[--seed]}" >>"$STANDIN_LOG"
 		[ "$gpus" != "${FAIL_GPUS-}" ] || { echo too many >&2; exit 1; }
+		[ -z "${WORK-}" ] || exec python3 "$WORK" "${o[--json]}"
 		share=$(awk "BEGIN { x = $feeds / $gpus; print x < 1 ? x : 1 }")
 		cat >"${o[--json]}" <<-JSON
 			{"config": {}, "epochs": [{"seconds": 1, "au": $share,
@@ -113,4 +114,31 @@ find_max()
 	printf 'name: all\nquestion: x\nworkloads: [w.yaml]\n' >all.yaml
 	run "$bin/gpemu-run" --find-max-gpus all.yaml
 	[ "$status" -eq 2 ]
+}
+
+@test "find: what other load disturbed runs again, whatever the checks say" {
+	[ -r /proc/self/schedstat ] || skip "the kernel does not report waits for a CPU"
+	export WORK=$PWD/work.py
+	cat >"$WORK" <<-'END'
+		import json, os, sys, time
+		burner = os.fork()
+		if burner == 0:
+		    while True: pass
+		began = time.time()
+		while time.process_time() < 1.2: pass
+		os.kill(burner, 9)
+		json.dump({"config": {}, "epochs": [
+		    {"seconds": time.time() - began, "au": .5, "steps": 50}]},
+		    open(sys.argv[1], "w"))
+	END
+	sed -i 's/\[3, 11\]/[3]/; /^noise/d' w.yaml
+	printf 'load_tolerance: 5%%\nkind: self\nexpect: [{that: seconds < 1000}]\n' >>w.yaml
+	# all on one CPU, so that they meet
+	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $BASHPID
+	busy "$STANDIN_LOG" &
+	load=$!
+	run --separate-stderr find_max --repetitions 1
+	kill $load || true
+	echo "$stderr"
+	[[ $stderr == *"other load disturbed 1 of 1 cells; these run once more"* ]]
 }

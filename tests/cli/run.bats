@@ -582,15 +582,6 @@ exec_workload()
 	grep rewound results/small/logs/*
 }
 
-# busy NAME: a program that keeps this CPU busy for .5 s in 2.5 s, from when
-# something is in the file NAME
-busy()
-{
-	exec timeout 30 sh -c 'until [ -s $0 ]; do sleep .01; done
-		while :; do timeout .5 sh -c "while :; do :; done"; sleep 2; done' \
-		"$1" 3>&-
-}
-
 @test "run: a cell beside a core busy one second in five runs again, and is disturbed" {
 	[ -r /proc/self/schedstat ] || skip "the kernel does not report waits for a CPU"
 	exec_workload

@@ -46,3 +46,12 @@ study_setup()
 		noise: 100%
 	END
 }
+
+# busy NAME: a program that keeps this CPU busy for .5 s in 2.5 s, from when
+# something is in the file NAME
+busy()
+{
+	exec timeout 30 sh -c 'until [ -s $0 ]; do sleep .01; done
+		while :; do timeout .5 sh -c "while :; do :; done"; sleep 2; done' \
+		"$1" 3>&-
+}

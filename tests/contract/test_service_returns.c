@@ -59,10 +59,15 @@ static void start(struct fixture *f)
 	assert_int_equal(pthread_create(&f->thread, NULL, run, f->s), 0);
 }
 
-static void stop(struct fixture *f)
+static void stop(struct fixture *f, json_int_t jobs)
 {
+	json_t *j;
+
 	serve_drain(f->s, 0);
 	pthread_join(f->thread, NULL);
+	j = serve_json(f->s);
+	assert_int_equal(json_integer_value(json_object_get(j, "jobs")), jobs);
+	json_decref(j);
 	serve_free(f->s);
 	hand_close(&f->link);
 	close(f->listener);
@@ -87,10 +92,11 @@ static void begin_dispatcher(struct fixture *f)
 	hand_say(&f->link, &welcome);
 }
 
-static void say_job(struct fixture *f, const char *definition)
+static void say_job(struct fixture *f, uint64_t number, const char *definition)
 {
 	const struct msg job = { .type = PREPD_JOB,
 				 .job = JOB,
+				 .id = number,
 				 .role = SPLIT_OFF,
 				 .share = SHARE_WINDOW,
 				 .count = 2,
@@ -120,17 +126,21 @@ static void a_dispatcher_begun_again_hears_why(void **state)
 	(void)state;
 	start(&f);
 	begin_dispatcher(&f);
-	say_job(&f, "{}");
+	say_job(&f, 7, "{}");
 	hear_failure(&f, bad);
 	begin_dispatcher(&f);
 	hear_failure(&f, bad);
-	/* a trainer brings the job only now */
-	say_job(&f, "{}");
+	/* a trainer that has it brings the job only now */
+	say_job(&f, 0, "{}");
 	hear_failure(&f, bad);
 	/* its name is used again */
-	say_job(&f, unknown);
+	begin_dispatcher(&f);
+	hear_failure(&f, bad);
+	say_job(&f, 8, "{}");
+	hear_failure(&f, bad);
+	say_job(&f, 9, unknown);
 	hear_failure(&f, "the job:1:2: unknown key 'sesame'");
-	stop(&f);
+	stop(&f, 3);
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "net/wire.h"
+#include "service/core/registry.h"
 #include "service/core/splits.h"
 #include "tests/unit/test.h"
 
@@ -50,6 +51,11 @@ static const struct msg wrong[][4] = {
 	{ { .type = PREPD_HELLO, .role = PREPD_READER, .job = 1 } },
 	{ { .type = PREPD_HELLO, .role = PREPD_TRAINER, .id = 2 } },
 	{ { .type = PREPD_HELLO, .role = PREPD_TRAINER, .job = 1 } },
+	{ { .type = PREPD_HELLO,
+	    .role = PREPD_TRAINER,
+	    .job = 1,
+	    .id = 2,
+	    .count = PREPD_CONSUMERS } },
 	{ { .type = PREPD_HELLO, .role = PREPD_WORKER, ADDRESS("[::1]:9") } },
 	{ { .type = PREPD_HELLO,
 	    .role = PREPD_WORKER,
@@ -110,6 +116,30 @@ static void wrong_messages_end_their_connection_alone(void **state)
 	}
 	assert_int_equal(service_rig_stop(&r, "wrong_message"),
 			 ARRAY_SIZE(wrong));
+}
+
+static void one_worker_too_many_is_not_welcome(void **state)
+{
+	struct msg hello = { .type = PREPD_HELLO, .role = PREPD_WORKER }, m;
+	struct service_rig r;
+	struct hand h;
+	char at[32];
+
+	(void)state;
+	service_rig_start(&r, 20 * NS_PER_S);
+	hello.rest = at;
+	for (uint64_t i = 1; i <= REGISTRY_MOST; i++) {
+		snprintf(at, sizeof(at), "127.0.0.1:%d", (int)(1000 + i));
+		hello.n_rest = strlen(at);
+		hello.id = RIG_WORKER + i;
+		hand_dial(&h, &r.at, &r.access.secret);
+		hand_say(&h, &hello);
+		assert_true(hand_hear(&h, &m));
+		assert_int_equal(m.type, i < REGISTRY_MOST ? PREPD_WELCOME
+							   : PREPD_REFUSE);
+		hand_close(&h);
+	}
+	service_rig_stop(&r, "closed");
 }
 
 static void another_key_and_a_replay_are_garbage(void **state)
@@ -229,6 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_messages_end_their_connection_alone),
+		cmocka_unit_test(one_worker_too_many_is_not_welcome),
 		cmocka_unit_test(another_key_and_a_replay_are_garbage),
 		cmocka_unit_test(another_version_is_told),
 		cmocka_unit_test(half_a_message_is_too_slow),

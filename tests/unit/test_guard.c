@@ -75,6 +75,28 @@ static void a_copy_is_all_or_fails(void **state)
 	file_remove(&f);
 }
 
+static void copies_after_one_that_fails_are_made(void **state)
+{
+	struct file f = file_new();
+	char to[3] = { 0 };
+	struct guard_copy c[] = {
+		{ .to = &to[0], .from = f.map + 1, .n = 1, .failed = true },
+		{ .to = &to[1], .from = f.map + PAGE, .n = 1 },
+		{ .to = &to[2], .from = f.map + 2, .n = 1, .failed = true },
+	};
+
+	(void)state;
+	cut(&f, PAGE);
+	assert_int_equal(guard_begin(), 0);
+	guard_copies(c, 3);
+	guard_end();
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(c[i].failed, i == 1);
+		assert_true(i == 1 || to[i] == f.map[1 + i / 2]);
+	}
+	file_remove(&f);
+}
+
 static void *copy_often(void *arg)
 {
 	const struct file *f = arg;
@@ -337,6 +359,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copy_is_all_or_fails),
+		cmocka_unit_test(copies_after_one_that_fails_are_made),
 		cmocka_unit_test(threads_fail_alone),
 		cmocka_unit_test(other_faults_go_to_the_handler_before),
 		cmocka_unit_test(a_one_shot_handler_leaves_ours),
