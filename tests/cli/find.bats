@@ -125,7 +125,7 @@ find_max()
 		if burner == 0:
 		    while True: pass
 		began = time.time()
-		while time.process_time() < 1.2: pass
+		while time.process_time() < 0.7: pass
 		os.kill(burner, 9)
 		json.dump({"config": {}, "epochs": [
 		    {"seconds": time.time() - began, "au": .5, "steps": 50}]},
