@@ -66,8 +66,9 @@ def test_points_have_the_interval_of_the_table(folder):
 def test_verdicts(folder):
     verdicts = gpemu.results(folder, "verdicts")
     assert set(verdicts["kind"]) == {"self"}
-    # how wide is a matter of the machine
-    assert verdicts["ours"].between(verdicts["low"], verdicts["high"]).all()
+    # how wide is a matter of the machine; ours is rounded, to 3 digits or more
+    low, high = verdicts["low"] * .999, verdicts["high"] * 1.001
+    assert verdicts["ours"].between(low, high).all()
     # undecided: other programs disturbed a run
     assert set(verdicts["verdict"]) <= {"pass", "undecided"}
 

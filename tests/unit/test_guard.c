@@ -335,7 +335,7 @@ static void without_a_handler_it_ends_the_process(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	skip(); /* it holds back signals that are raised in a handler */
+	skip_because("it holds back signals that are raised in a handler");
 #endif
 	f = file_new();
 	cut(&f, 0);
