@@ -6,6 +6,7 @@
  * SoCC 2023.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,8 +90,9 @@ static const struct options defaults = {
 
 struct service {
 	struct client *client;
-	struct place *place;	     /* batch for each buffer */
-	struct shelf_buffer **taken; /* n_buffers; NULL: unused */
+	struct place *place; /* batch for each buffer */
+	pthread_mutex_t lock;
+	struct shelf_buffer **taken; /* lock: n_buffers; NULL: unused */
 	uint32_t batch, n_buffers;
 };
 
@@ -116,6 +118,7 @@ static void close_service(void *state)
 	if (!s)
 		return;
 	client_free(s->client);
+	pthread_mutex_destroy(&s->lock);
 	free(s->place);
 	free(s->taken);
 	free(s);
@@ -206,6 +209,7 @@ static int open_service(const struct remote_config *c, void **ret,
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_set(err, r, "out of memory");
+	pthread_mutex_init(&s->lock, NULL);
 	s->batch = c->batch;
 	s->n_buffers = c->n_buffers;
 	s->place = calloc((size_t)c->n_buffers * c->batch, sizeof(*s->place));
@@ -240,21 +244,23 @@ static struct place *find_places(struct service *s, struct shelf_buffer *b)
 {
 	uint32_t i = 0;
 
+	pthread_mutex_lock(&s->lock);
 	while (s->taken[i])
 		i++;
 	s->taken[i] = b;
+	pthread_mutex_unlock(&s->lock);
 	return s->place + (size_t)i * s->batch;
 }
 
-static int next(void *state, uint64_t idle, uint64_t until,
-		struct remote_batch *ret, struct err *err)
+static int next(void *state, uint64_t until, struct remote_batch *ret,
+		struct err *err)
 {
 	struct service *s = state;
 	const unsigned char *at;
 	struct shelf_buffer *b;
+	struct shelf_arrival a;
 	struct place *place;
-	double read_share;
-	int r = client_next(s->client, idle, until, &b, &read_share, err);
+	int r = client_next(s->client, until, &b, err);
 
 	if (r != 0)
 		return r;
@@ -269,21 +275,36 @@ static int next(void *state, uint64_t idle, uint64_t until,
 					   .error = one.error };
 		at += one.bytes;
 	}
-	*ret = (struct remote_batch){ .n = b->m.count,
-				      .place = place,
-				      .arrived_ns = b->arrived_ns,
-				      .read_share = read_share,
-				      .own = b };
+	a = shelf_arrival(b);
+	*ret = (struct remote_batch){
+		.n = b->m.count,
+		.epoch = b->m.epoch,
+		.place = place,
+		.arrival = { a.complete_ns, a.starved_ns, a.arrived_ns,
+			     a.read_share, a.arrived_ns },
+		.own = b,
+	};
 	return 0;
+}
+
+static double count(void *state, const struct remote_arrival *a, uint64_t idle)
+{
+	const struct service *s = state;
+	const struct shelf_arrival arrival = { a->complete_ns, a->starved_ns,
+					       a->arrived_ns, a->read_share };
+
+	return client_count(s->client, &arrival, idle);
 }
 
 static void release(void *state, struct remote_batch *b)
 {
 	struct service *s = state;
 
+	pthread_mutex_lock(&s->lock);
 	for (uint32_t i = 0; i < s->n_buffers; i++)
 		if (s->taken[i] == b->own)
 			s->taken[i] = NULL;
+	pthread_mutex_unlock(&s->lock);
 	client_release(s->client, b->own);
 }
 
@@ -319,6 +340,7 @@ static const struct remote_ops remote = {
 	.begin = begin,
 	.cut = cut,
 	.next = next,
+	.count = count,
 	.release = release,
 	.n_ready = n_ready,
 	.stop = stop,

@@ -3,7 +3,8 @@
  * Part of an engine whose batches are made by other processes, whole and
  * transformed. There are no workers and no transforms in this one; the batches
  * arrive in memory that the host provides, page-locked if the GPU copies from
- * such. One thread, the consumer, calls all of it but `stop`.
+ * such. One thread, the consumer, calls all of it, but `next`, which may be
+ * another, and `release` and `stop`, which may be any.
  */
 #ifndef GPEMU_LOADER_ENGINE_REMOTE_H
 #define GPEMU_LOADER_ENGINE_REMOTE_H
@@ -38,11 +39,20 @@ struct remote_config {
 	size_t buffer_bytes;
 };
 
+/* How a batch came; emulated ns. */
+struct remote_arrival {
+	uint64_t complete_ns; /* the others had completed it */
+	uint64_t starved_ns;  /* and had had nothing to do before */
+	uint64_t arrived_ns;
+	double read_share; /* of the others' time: 0..1 */
+	uint64_t ready_ns; /* for the copy to the device */
+};
+
 struct remote_batch {
 	uint32_t n;
+	uint64_t epoch;		   /* as `begin` had it */
 	const struct place *place; /* n; valid until `release` */
-	uint64_t arrived_ns;	   /* emulated */
-	double read_share;	   /* as struct delivery */
+	struct remote_arrival arrival;
 	void *own;
 };
 
@@ -67,11 +77,15 @@ struct remote_ops {
 	/* From now on the epoch has only the first `n` samples of `order`, or
 	 * a few more. Returns how many. */
 	uint64_t (*cut)(void *state, uint64_t n);
-	/* Wait for a batch, until `until` at most: 1: none yet; the GPU is
-	 * idle since `idle`. -ENODATA: the epoch has no more. -ECANCELED:
-	 * stopped. Other: with a text. */
-	int (*next)(void *state, uint64_t idle, uint64_t until,
-		    struct remote_batch *ret, struct err *err);
+	/* Wait for a batch, until `until` at most: 1: none yet. -ENODATA: the
+	 * epoch has no more. -ECANCELED: stopped. Other: with a text. */
+	int (*next)(void *state, uint64_t until, struct remote_batch *ret,
+		    struct err *err);
+	/* The consumer uses a batch from now on, the GPU being idle since
+	 * `idle`. Returns the share of reads in the wait, as struct delivery.
+	 * Once for each. */
+	double (*count)(void *state, const struct remote_arrival *a,
+			uint64_t idle);
 	void (*release)(void *state, struct remote_batch *b);
 	uint32_t (*n_ready)(void *state);
 	void (*stop)(void *state); /* any thread */

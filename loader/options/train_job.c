@@ -32,7 +32,7 @@ static void set_path(json_t *j, const char *key, const char *path)
 }
 
 json_t *train_job_json(const struct train_options *o, const struct dataset *d,
-		       bool all_ranks)
+		       bool all_ranks, const struct prep_last *without)
 {
 	json_auto_t *all = conf_json(train_fields, o);
 	json_t *some = json_object();
@@ -52,6 +52,9 @@ json_t *train_job_json(const struct train_options *o, const struct dataset *d,
 		json_object_del(some, "rank");
 		json_object_del(some, "world_size");
 	}
+	if (without)
+		json_object_set_new(some, without->option,
+				    json_string(without->value));
 	set_path(some, "data", o->data);
 	if (o->prep_profile && profile_is_path(o->prep_profile))
 		set_path(some, "prep_profile", o->prep_profile);

@@ -10,12 +10,14 @@
 #include <jansson.h>
 
 #include "loader/options/train_options.h"
+#include "loader/prep/prep.h"
 
 /* {"options": {...}, "samples": N, "fingerprint": TEXT}; the last two are of
  * the dataset as this process has listed it. `all`: of the samples of all
- * ranks. NULL: no memory. */
+ * ranks. `without`: this transform runs elsewhere; NULL: none does. NULL: no
+ * memory. */
 json_t *train_job_json(const struct train_options *o, const struct dataset *d,
-		       bool all);
+		       bool all, const struct prep_last *without);
 /* Into options that hold the defaults. -EINVAL with a text, -ENOMEM. */
 int train_job_read(const char *text, struct train_options *o, struct err *err);
 /* Is the dataset the one of the text? -ESTALE with a text. */

@@ -75,6 +75,13 @@ static int check_offload(const void *object, struct err *err)
 	return train_offload_parse(*(char *const *)object, &part, err);
 }
 
+static int check_last_step(const void *object, struct err *err)
+{
+	enum last_step step;
+
+	return train_last_step_parse(*(char *const *)object, &step, err);
+}
+
 const struct conf_field train_fields[] = {
 	CLI_COMMON_FIELDS(struct train_options, common),
 	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
@@ -206,6 +213,12 @@ const struct conf_field train_fields[] = {
 		  "(default all)" },
 	{ FIELD("offload_cache", CONF_STRING, offload_cache), .arg = "FILE",
 	  .help = "keep what --offload auto measures, for the same job later" },
+	{ FIELD("last_step", CONF_STRING, last_step), .check = check_last_step,
+	  .arg = "there|here|pecan|auto",
+	  .help = "with --loader service: where the last transform runs, which "
+		  "makes a sample larger (to fp32, to int64): on its workers, "
+		  "or here; pecan: where fewer bytes are sent; auto: as "
+		  "--offload auto measures" },
 	{ FIELD("dump_samples", CONF_STRING, dump_samples), .arg = "FILE",
 	  .help = "write each sample that was trained on as text" },
 	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every), .arg = "N",
@@ -327,6 +340,7 @@ void train_options_init(struct train_options *o)
 		.nodes = 1,
 		.world_size = 1,
 		.resume_step = -1,
+		.last_step = strdup("there"),
 		.checkpoint = strdup("sync"),
 		.checkpoint_keep = 2, /* a spare, in case one is damaged */
 		.prep = strdup("decode"),

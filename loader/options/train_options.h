@@ -38,6 +38,7 @@ struct train_options {
 	char *coordinate;		/* NULL: with no other jobs */
 	char *dispatcher, *service_key; /* of --loader service; NULL: none */
 	char *offload, *offload_cache;	/* the same */
+	char *last_step;
 	bool together; /* resolved: the ranks run together, under MPI */
 	char *dump_samples;
 	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
@@ -76,6 +77,15 @@ struct train_options {
 
 extern const struct conf_field train_fields[];
 
+/* Where the last of the transforms runs (struct prep_last), of batches that
+ * others make. */
+enum last_step {
+	LAST_THERE,
+	LAST_HERE,
+	LAST_PECAN, /* where fewer bytes are sent: service/decide/pecan.h */
+	LAST_AUTO,  /* measured */
+};
+
 /* The parsed values of named options. */
 struct train_choice {
 	const struct engine_ops *engine;
@@ -83,6 +93,7 @@ struct train_choice {
 	 * < 0: to be measured. NULL: they make none. */
 	const struct engine_ops *remote;
 	double part;
+	enum last_step last_step; /* what others make */
 	const struct order_ops *order;
 	const struct batching_ops *batching;
 	const struct prep_ops *prep;

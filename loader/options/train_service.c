@@ -6,7 +6,9 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "loader/engine/remote.h"
+#include "loader/prep/prep.h"
 
 /* A number from 0 to 1, or with % from 0 to 100. */
 static int parse_part(const char *text, double *ret)
@@ -49,6 +51,16 @@ int train_offload_parse(const char *text, double *ret, struct err *err)
 		     : 0;
 }
 
+int train_last_step_parse(const char *text, enum last_step *ret,
+			  struct err *err)
+{
+	static const char *const words[] = { "there", "here", "pecan", "auto" };
+	int i = WORD_FIND(words, "--last-step", text, err);
+
+	*ret = (enum last_step)MAX(i, 0);
+	return MIN(i, 0);
+}
+
 /* The engine for the samples that are prepared here. */
 static int choose_local(struct train_choice *ret, struct err *err)
 {
@@ -70,6 +82,16 @@ static int choose_local(struct train_choice *ret, struct err *err)
 	return r;
 }
 
+static bool has_last(const struct train_options *o,
+		     const struct train_choice *c)
+{
+	struct prep_config config = { .side = (uint32_t)o->image_size };
+	size_t bytes;
+
+	return prep_output_parse(o->prep_output, &config.output, NULL) == 0 &&
+	       c->prep->last && c->prep->last->bytes(&config, &bytes);
+}
+
 /* What nothing that is received goes with. NULL: all is well. */
 static const char *why_not(const struct train_options *o,
 			   const struct train_choice *c)
@@ -78,7 +100,7 @@ static const char *why_not(const struct train_options *o,
 
 	if (!o->dispatcher)
 		return "--dispatcher HOST:PORT is required";
-	if (all && (o->workers || o->cores))
+	if (all && ((o->workers && c->last_step == LAST_THERE) || o->cores))
 		return "the workers of the service have --workers and --cores "
 		       "of their own";
 	if (all && (o->superbatch > 1 || o->sort_extents))
@@ -89,6 +111,11 @@ static const char *why_not(const struct train_options *o,
 		       "samples; --offload takes none or all of them";
 	if (c->batching->any_order)
 		return "the workers make the batches; leave out --batching";
+	if (c->last_step != LAST_THERE && !has_last(o, c))
+		return "--last-step: these transforms have no step at the end "
+		       "that makes a sample larger; leave it out";
+	if (c->last_step == LAST_AUTO && c->part >= 0)
+		return "--last-step auto: only --offload auto measures";
 	if (o->coordinate)
 		return "not with --coordinate";
 	if (o->resume)
@@ -118,6 +145,8 @@ int train_service_resolve(const struct train_options *o,
 			why = "--offload needs";
 		else if (o->dispatcher || o->service_key)
 			why = "--dispatcher and --service-key need";
+		else if (strcmp(o->last_step, "there") != 0)
+			why = "--last-step needs";
 		return why ? err_set(err, -EINVAL, "%s --loader service", why)
 			   : 0;
 	}
@@ -125,6 +154,8 @@ int train_service_resolve(const struct train_options *o,
 	ret->part = 1;
 	if (o->offload)
 		r = train_offload_parse(o->offload, &ret->part, err);
+	if (r == 0)
+		r = train_last_step_parse(o->last_step, &ret->last_step, err);
 	if (r == 0 && ret->part != 1)
 		r = choose_local(ret, err);
 	if (r < 0)

@@ -7,6 +7,9 @@
 
 /* --offload, of the batches: 0..1; < 0: auto. -EINVAL with a text. */
 int train_offload_parse(const char *text, double *ret, struct err *err);
+/* --last-step. -EINVAL with a text. */
+int train_last_step_parse(const char *text, enum last_step *ret,
+			  struct err *err);
 /*
  * After the plug-ins are chosen: which part of the batches is received, and
  * whether the other options go with that. Where not all are, `engine` becomes

@@ -27,6 +27,8 @@ static int open_received(struct intake *i, const struct intake_config *c,
 			 struct err *err)
 {
 	const struct pipeline_config *p = &c->pipeline;
+	size_t bytes = 0;
+	int code = pipeline_sample_bytes(p, &bytes, err);
 	const struct received_config r = { .engine = c->remote,
 					   .engine_options = c->remote_options,
 					   .service = c->service,
@@ -34,10 +36,14 @@ static int open_received(struct intake *i, const struct intake_config *c,
 					   .tick = p->tick,
 					   .batch = p->batch,
 					   .gpus = p->gpus,
+					   .threads = c->last_threads,
+					   .prep = p->prep,
+					   .prep_config = p->prep_config,
+					   .sample_bytes = bytes,
 					   .pinned = p->pin,
 					   .budget = p->pin_budget };
 
-	return received_new(&r, &i->received, err);
+	return code < 0 ? code : received_new(&r, &i->received, err);
 }
 
 int intake_new(const struct intake_config *config, struct intake **ret,

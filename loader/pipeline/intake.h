@@ -34,6 +34,7 @@ struct intake_config {
 	const struct engine_ops *remote; /* NULL: nothing is received */
 	const void *remote_options;
 	const struct remote_service *service;
+	uint32_t last_threads; /* as received_config.threads */
 	/* Of the batches of an epoch, received: 0..1. < 0: not known until
 	 * intake_settle. An epoch then begins with `alone` batches that are
 	 * prepared here; when they are taken, intake_receive or intake_settle

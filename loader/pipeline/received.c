@@ -8,16 +8,23 @@
 #include "common/util.h"
 #include "emu/gpu/pinned.h"
 #include "loader/pipeline/buffer.h"
+#include "loader/pipeline/finish.h"
+
+/* Batches of one size. */
+struct memory {
+	struct pinned_pool *pool; /* NULL: plain */
+	struct pinned_buffer **pinned;
+	struct buffer *plain;
+	unsigned char **buffer; /* n */
+	uint32_t n;
+};
 
 struct received {
 	struct received_config c;
 	const struct remote_ops *ops;
 	void *state;
-	struct pinned_pool *pool; /* NULL: plain memory */
-	struct pinned_buffer **pinned;
-	struct buffer *plain;
-	unsigned char **buffer; /* n */
-	uint32_t n;
+	struct memory arrived;	  /* from the network */
+	struct memory finished;	  /* with the last step; none without */
 	uint64_t n_epoch, n_left; /* samples */
 	int error;		  /* of received_begin */
 	struct err err;
@@ -31,19 +38,19 @@ static uint32_t least(const struct received *r)
 }
 
 /* As many as fit. */
-static int lock_memory(struct received *r, uint32_t want, size_t bytes,
-		       struct err *err)
+static int lock_memory(const struct received *r, struct memory *m,
+		       uint32_t want, size_t bytes, struct err *err)
 {
-	int code = pinned_new(want, bytes, r->c.budget, &r->pool, err);
+	int code = pinned_new(want, bytes, r->c.budget, &m->pool, err);
 
-	while (code == 0 && r->n < want) {
-		struct pinned_buffer **b = &r->pinned[r->n];
+	while (code == 0 && m->n < want) {
+		struct pinned_buffer **b = &m->pinned[m->n];
 
-		if (pinned_try_get(r->pool, bytes, b, NULL) < 0)
+		if (pinned_try_get(m->pool, bytes, b, NULL) < 0)
 			break;
-		r->buffer[r->n++] = (*b)->data;
+		m->buffer[m->n++] = (*b)->data;
 	}
-	if (code == 0 && r->n < least(r))
+	if (code == 0 && m->n < least(r))
 		code = err_set(err, -E2BIG,
 			       "%u batches of %zu bytes do not fit into "
 			       "--pin-budget",
@@ -51,20 +58,48 @@ static int lock_memory(struct received *r, uint32_t want, size_t bytes,
 	return code;
 }
 
-static int take_memory(struct received *r, uint32_t want, size_t bytes,
+static int take_memory(struct memory *m, uint32_t want, size_t bytes,
 		       struct err *err)
 {
-	for (; r->n < want; r->n++) {
-		if (buffer_reserve(&r->plain[r->n], bytes) < 0)
+	for (; m->n < want; m->n++) {
+		if (buffer_reserve(&m->plain[m->n], bytes) < 0)
 			return err_set(err, -ENOMEM,
 				       "out of memory for %u batches: use a "
 				       "smaller outstanding= or --batch",
 				       want);
-		r->buffer[r->n] = (unsigned char *)r->plain[r->n].data;
+		m->buffer[m->n] = (unsigned char *)m->plain[m->n].data;
 	}
 	return 0;
 }
 
+static int memory_open(const struct received *r, struct memory *m,
+		       uint32_t want, size_t bytes, bool pinned,
+		       struct err *err)
+{
+	m->pinned = calloc(want, sizeof(struct pinned_buffer *));
+	m->plain = calloc(want, sizeof(*m->plain));
+	m->buffer = calloc(want, sizeof(unsigned char *));
+	if (!m->pinned || !m->plain || !m->buffer)
+		return err_set(err, -ENOMEM, "out of memory");
+	return pinned ? lock_memory(r, m, want, bytes, err)
+		      : take_memory(m, want, bytes, err);
+}
+
+static void memory_close(struct memory *m)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (m->pool)
+			pinned_put(m->pool, m->pinned[i]);
+		else
+			buffer_free(&m->plain[i]);
+	}
+	pinned_free(m->pool);
+	free(m->pinned);
+	free(m->plain);
+	free(m->buffer);
+}
+
+/* Only what the GPU copies from is page-locked. */
 static int open_remote(struct received *r, struct err *err)
 {
 	const struct received_config *c = &r->c;
@@ -75,18 +110,40 @@ static int open_remote(struct received *r, struct err *err)
 					.tick = c->tick,
 					.batch = c->batch,
 					.buffer_bytes = bytes };
-	int code;
+	int code = memory_open(r, &r->arrived, want, bytes,
+			       c->pinned && !c->threads, err);
 
-	r->pinned = calloc(want, sizeof(struct pinned_buffer *));
-	r->plain = calloc(want, sizeof(*r->plain));
-	r->buffer = calloc(want, sizeof(unsigned char *));
-	if (!r->pinned || !r->plain || !r->buffer)
-		return err_set(err, -ENOMEM, "out of memory");
-	code = c->pinned ? lock_memory(r, want, bytes, err)
-			 : take_memory(r, want, bytes, err);
-	config.buffer = r->buffer;
-	config.n_buffers = r->n;
+	config.buffer = r->arrived.buffer;
+	config.n_buffers = r->arrived.n;
 	return code < 0 ? code : r->ops->open(&config, &r->state, err);
+}
+
+static int open_finish(struct received *r, struct err *err)
+{
+	const struct received_config *c = &r->c;
+	struct finish_config config = { .prep = c->prep,
+					.prep_config = c->prep_config,
+					.sample_bytes = c->sample_bytes,
+					.tick = c->tick,
+					.threads = c->threads,
+					.batch = c->batch };
+	void *from = TAKE_PTR(r->state);
+	struct finish *f;
+	int code = memory_open(r, &r->finished, least(r) + c->threads,
+			       finish_buffer_bytes(c->batch, c->sample_bytes),
+			       c->pinned, err);
+
+	config.buffer = r->finished.buffer;
+	config.n_buffers = r->finished.n;
+	if (code < 0)
+		r->ops->close(from);
+	else
+		code = finish_new(&config, r->ops, from, &f, err);
+	if (code < 0)
+		return code;
+	r->ops = &finish_ops;
+	r->state = f;
+	return 0;
 }
 
 int received_new(const struct received_config *c, struct received **ret,
@@ -100,6 +157,8 @@ int received_new(const struct received_config *c, struct received **ret,
 	r->c = *c;
 	r->ops = c->engine->remote;
 	code = open_remote(r, err);
+	if (code == 0 && c->threads)
+		code = open_finish(r, err);
 	if (code < 0) {
 		received_free(r);
 		return code;
@@ -114,16 +173,8 @@ void received_free(struct received *r)
 		return;
 	if (r->state)
 		r->ops->close(r->state);
-	for (uint32_t i = 0; i < r->n; i++) {
-		if (r->pool)
-			pinned_put(r->pool, r->pinned[i]);
-		else
-			buffer_free(&r->plain[i]);
-	}
-	pinned_free(r->pool);
-	free(r->pinned);
-	free(r->plain);
-	free(r->buffer);
+	memory_close(&r->finished);
+	memory_close(&r->arrived);
 	free(r);
 }
 
@@ -168,7 +219,7 @@ int received_next(struct received *r, uint64_t idle, uint64_t until,
 	if (r->error < 0)
 		return err_set(err, r->error, "%s", r->err.text);
 	queued = received_n_ready(r);
-	code = r->ops->next(r->state, idle, until, &b, err);
+	code = r->ops->next(r->state, until, &b, err);
 	if (code == -ENODATA)
 		r->n_left = 0;
 	if (code != 0)
@@ -177,9 +228,10 @@ int received_next(struct received *r, uint64_t idle, uint64_t until,
 	*ret = (struct delivery){ .n = (uint32_t)MIN(b.n, r->n_left),
 				  .place = b.place,
 				  .queued = queued,
-				  .complete_ns = b.arrived_ns,
-				  .ready_ns = b.arrived_ns,
-				  .read_share = b.read_share,
+				  .complete_ns = b.arrival.ready_ns,
+				  .ready_ns = b.arrival.ready_ns,
+				  .read_share = r->ops->count(r->state,
+							      &b.arrival, idle),
 				  .received = b.own };
 	count_failures(r, ret);
 	delivery_count(ret, r->c.data);
@@ -216,7 +268,9 @@ struct worker_failures received_failures(const struct received *r)
 
 uint64_t received_pinned(struct received *r)
 {
-	return r->pool ? pinned_most_bytes(r->pool) : 0;
+	const struct memory *m = r->c.threads ? &r->finished : &r->arrived;
+
+	return m->pool ? pinned_most_bytes(m->pool) : 0;
 }
 
 json_t *received_json(struct received *r)

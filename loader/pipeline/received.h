@@ -6,6 +6,7 @@
 
 #include "loader/engine/engine.h"
 #include "loader/engine/remote.h"
+#include "loader/prep/prep.h"
 #include "loader/pipeline/delivery.h"
 #include "loader/pipeline/worker.h"
 
@@ -16,6 +17,12 @@ struct received_config {
 	const struct dataset *data;
 	struct tick *tick;
 	uint32_t batch, gpus;
+	/* The last of the transforms runs here, in so many threads (finish.h);
+	 * 0: not. The other three only then. */
+	uint32_t threads;
+	const struct prep_ops *prep;
+	const struct prep_config *prep_config;
+	size_t sample_bytes;
 	bool pinned;	 /* page-locked memory */
 	uint64_t budget; /* of it */
 };

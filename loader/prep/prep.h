@@ -25,6 +25,23 @@ struct prep_config {
 	const struct prep_profile *profile;
 };
 
+/*
+ * The last of a stage's transforms, if all that it does is to make a sample
+ * larger: then others can make the rest (--last-step), and fewer bytes are
+ * sent.
+ */
+struct prep_last {
+	const char *name;
+	/* the option of gpemu-train, and its value, that leave it out */
+	const char *option, *value;
+	/* Bytes of a sample before it; 0: as many as were read. False: with
+	 * this configuration there is no such step. */
+	bool (*bytes)(const struct prep_config *c, size_t *ret);
+	/* `n` such bytes, at any address, to sample_bytes() at `out`. Any
+	 * thread, as the state does not change. As prep_ops.run. */
+	int (*run)(const void *state, const void *in, size_t n, void *out);
+};
+
 struct prep_ops {
 	struct plugin plugin; /* state_size: per instance, zeroed by the host */
 	/* `c` stays in use until fini. NULL: nothing to set up. -ENOMEM. */
@@ -53,6 +70,7 @@ struct prep_ops {
 	 * the host allocates once for all of them.
 	 */
 	uint64_t (*cost)(void *state, size_t n, struct rng *rng);
+	const struct prep_last *last; /* NULL: there is none */
 };
 
 extern const struct plugin *const prep_table[];

@@ -111,6 +111,15 @@ WIDER static void normalise(const float *restrict in, size_t n,
 		out[i] = in[i] * factor + offset;
 }
 
+WIDER static void normalise_pixels(const uint8_t *restrict in, size_t n,
+				   const struct normal *by, float *restrict out)
+{
+	const float factor = by->factor, offset = by->offset;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = (float)in[i] * factor + offset;
+}
+
 WIDER static void round_off(const float *restrict in, size_t n,
 			    uint8_t *restrict out)
 {
@@ -219,6 +228,36 @@ static int decode_run(void *state, const void *raw, size_t n, struct rng *rng,
 	return r;
 }
 
+static bool pixel_bytes(const struct prep_config *c, size_t *ret)
+{
+	*ret = prep_image_bytes(c->side, PREP_UINT8);
+	return c->output == PREP_FP32;
+}
+
+static int normalise_image(const void *state, const void *in, size_t n,
+			   void *out)
+{
+	const struct decode *d = state;
+	const size_t pixels = (size_t)d->c->side * d->c->side;
+
+	if (n != 3 * pixels) {
+		memset(out, 0, decode_sample_bytes(state));
+		return -EBADMSG;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		normalise_pixels((const uint8_t *)in + i * pixels, pixels,
+				 &normal[i], (float *)out + i * pixels);
+	return 0;
+}
+
+static const struct prep_last last = {
+	.name = "normalisation to fp32",
+	.option = "prep_output",
+	.value = "uint8",
+	.bytes = pixel_bytes,
+	.run = normalise_image,
+};
+
 const struct prep_ops prep_decode = {
 	.plugin = { .name = "decode",
 		    .summary = "JPEG to a random crop, resized, mirrored, "
@@ -231,4 +270,5 @@ const struct prep_ops prep_decode = {
 	.fini = decode_fini,
 	.sample_bytes = decode_sample_bytes,
 	.run = decode_run,
+	.last = &last,
 };

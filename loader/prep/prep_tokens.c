@@ -90,8 +90,7 @@ static void widen(const struct tokens *t, const char *raw, size_t n,
 	}
 }
 
-static int run(void *state, const void *raw, size_t n, struct rng *rng,
-	       void *out)
+static int make_rows(const void *state, const void *raw, size_t n, void *out)
 {
 	const struct tokens *t = state;
 	size_t tokens = n / t->token_bytes;
@@ -99,7 +98,6 @@ static int run(void *state, const void *raw, size_t n, struct rng *rng,
 	size_t n_x = tokens < t->length ? tokens : t->length;
 	size_t n_y = tokens ? tokens - 1 : 0;
 
-	(void)rng;
 	if (n % t->token_bytes || tokens > t->length + 1) {
 		memset(out, 0, sample_bytes(state));
 		return -EBADMSG;
@@ -113,6 +111,29 @@ static int run(void *state, const void *raw, size_t n, struct rng *rng,
 	return 0;
 }
 
+static int run(void *state, const void *raw, size_t n, struct rng *rng,
+	       void *out)
+{
+	(void)rng;
+	return make_rows(state, raw, n, out);
+}
+
+/* The ids of the window, as in the file. */
+static bool window_bytes(const struct prep_config *c, size_t *ret)
+{
+	(void)c;
+	*ret = 0;
+	return true;
+}
+
+static const struct prep_last last = {
+	.name = "rows of int64",
+	.option = "prep",
+	.value = "none",
+	.bytes = window_bytes,
+	.run = make_rows,
+};
+
 const struct prep_ops prep_tokens = {
 	.plugin = { .name = "tokens",
 		    .summary = "inputs and labels of a language model in "
@@ -125,4 +146,5 @@ const struct prep_ops prep_tokens = {
 	.sample_bytes = sample_bytes,
 	.int64_rows = 2,
 	.run = run,
+	.last = &last,
 };

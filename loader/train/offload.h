@@ -9,9 +9,12 @@
  *	settled	the rest of the run, as decided; without `there` if the GPU
  *		hardly waited
  *
- * G is known before, from the ceiling. Of the splits of FastFlow there is one,
- * FASTFLOW_BATCH: the workers of a service make whole batches. Times on the CPU
- * are those of this process in all, and of its virtual cores.
+ * G is known before, from the ceiling. There are two ways to receive them, of
+ * which FASTFLOW_BATCH is one of FastFlow's splits; with FASTFLOW_LAST the last
+ * of the transforms runs here. Where both are allowed the second is measured as
+ * the second epoch begins, `there`; from then on one of them is used, but for
+ * the rest of that epoch, which keeps its way. Times on the CPU are those of
+ * this process in all, and of its virtual cores.
  */
 #ifndef GPEMU_LOADER_TRAIN_OFFLOAD_H
 #define GPEMU_LOADER_TRAIN_OFFLOAD_H
@@ -23,6 +26,8 @@
 #include "loader/pipeline/intake.h"
 #include "service/decide/fastflow_cache.h"
 
+enum { OFFLOAD_WAYS = 2 };
+
 struct offload_config {
 	const struct tick *tick;
 	double part;	   /* of the batches; < 0: to be measured */
@@ -31,6 +36,8 @@ struct offload_config {
 	bool virtual;	   /* transforms run on virtual cores */
 	const char *cache; /* a file; NULL: none */
 	struct fastflow_key key;
+	enum fastflow_split way[OFFLOAD_WAYS]; /* that are allowed */
+	uint32_t n_ways;		       /* 0: nothing is received */
 };
 
 enum offload_phase { OFFLOAD_HERE, OFFLOAD_THERE, OFFLOAD_SETTLED };
@@ -38,7 +45,8 @@ enum offload_phase { OFFLOAD_HERE, OFFLOAD_THERE, OFFLOAD_SETTLED };
 struct offload {
 	struct offload_config c; /* borrowed */
 	enum offload_phase phase;
-	double part; /* < 0: not known yet */
+	double part;  /* < 0: not known yet */
+	uint32_t way; /* of c.way, for the intake */
 	bool measured, cached;
 	struct fastflow_profile profile; /* samples/s; ns */
 	struct fastflow_decision decision;
@@ -53,8 +61,11 @@ void offload_init(struct offload *o, const struct offload_config *c);
  * many it needs to measure. */
 uint64_t offload_alone(const struct offload *o);
 uint64_t offload_needs(const struct offload *o);
-/* An epoch begins: what an earlier one has not measured, this one does. */
-void offload_begin(struct offload *o);
+/* The part that the intake begins with, as intake_config. */
+double offload_part(const struct offload *o);
+/* An epoch begins: what an earlier one has not measured, this one does. Has the
+ * way changed? Then the intake must be opened anew. */
+bool offload_begin(struct offload *o);
 /*
  * A batch was taken from `i`, for the step that is next. Adds the work done
  * here to `work`, where a measurement ends. -errno with a text, as
@@ -66,5 +77,7 @@ int offload_taken(struct offload *o, struct intake *i, const struct delivery *d,
 json_t *offload_json(const struct offload *o);
 /* One line for people. */
 void offload_summary(const struct offload *o, FILE *f);
+/* Lines about what was received, the record's `service`; NULL: none. */
+void offload_service_summary(const json_t *service, FILE *f);
 
 #endif

@@ -529,33 +529,6 @@ static void coordination_summary(const struct report *r, FILE *f)
 	coordinate_summary(r->choice->coordinate.name, &s, f);
 }
 
-static void service_summary(const json_t *s, FILE *f)
-{
-	const json_t *stall = json_object_get(s, "stall_s");
-	json_int_t lost = json_integer_value(json_object_get(s, "splits_lost"));
-	json_int_t skipped =
-		json_integer_value(json_object_get(s, "batches_skipped"));
-
-	if (!s)
-		return;
-	fprintf(f,
-		"Prepared by %zu workers: %lld batches. The GPU waited %.2f s "
-		"for workers, %.2f s for the network, %.2f s for the "
-		"dispatcher.\n",
-		json_array_size(json_object_get(s, "workers")),
-		(long long)json_integer_value(json_object_get(s, "batches")),
-		real(stall, "worker"), real(stall, "network"),
-		real(stall, "dispatcher"));
-	if (lost)
-		fprintf(f, "%lld splits were lost with their workers.\n",
-			(long long)lost);
-	if (skipped)
-		fprintf(f,
-			"%lld batches of the shared job had left the workers' "
-			"windows before this trainer read them.\n",
-			(long long)skipped);
-}
-
 void report_summary(const struct report *r, FILE *f)
 {
 	char name[24];
@@ -587,7 +560,7 @@ void report_summary(const struct report *r, FILE *f)
 	train_prep_summary(r->prep, r->options, &r->total, f);
 	device_summary(r->device, r->total.elapsed_ns, f);
 	coordination_summary(r, f);
-	service_summary(r->service, f);
+	offload_service_summary(r->service, f);
 	if (r->offload && r->options->offload)
 		offload_summary(r->offload, f);
 	if (r->total.steps)

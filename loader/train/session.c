@@ -273,6 +273,22 @@ static uint64_t pinned_bytes(struct session *s)
 	return MAX(now, s->pinned_bytes);
 }
 
+/* What the closed one has counted is kept. */
+static int reopen_intake(struct session *s, struct err *err)
+{
+	json_t *service = intake_service_json(s->intake);
+
+	s->failures = session_failures(s);
+	s->pinned_bytes = pinned_bytes(s);
+	if (service) {
+		s->services = s->services ? s->services : json_array();
+		json_array_append_new(s->services, service);
+	}
+	close_intake(s);
+	s->ended = open_intake(s, err); /* without it no epoch can begin */
+	return s->ended;
+}
+
 /* --- announcing ----------------------------------------------------------- */
 
 /* May the mount fetch ahead? */
@@ -347,6 +363,8 @@ int session_begin(struct session *s, struct err *err)
 	/* all nodes begin together */
 	if (r == 0)
 		r = comm_exchange(s->comm, NULL, NULL, 0, err);
+	if (r == 0 && offload_begin(&s->offload))
+		r = reopen_intake(s, err);
 	if (r < 0)
 		return r;
 	a = calloc(1, sizeof(*a));
@@ -357,7 +375,6 @@ int session_begin(struct session *s, struct err *err)
 	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
 	s->hits_known = mount_hits(&s->mount, &s->hits);
 	s->n_left = session_epoch_samples(s);
-	offload_begin(&s->offload);
 	train_begin(&s->train, epoch, s->schedule.order, s->n_left);
 	return 0;
 }
@@ -412,10 +429,7 @@ static int cut_short(struct session *s, struct err *err)
 {
 	intake_interrupt(s->intake);
 	end_epoch(s, -ECANCELED);
-	s->failures = session_failures(s);
-	s->pinned_bytes = pinned_bytes(s);
-	close_intake(s);
-	return open_intake(s, err);
+	return reopen_intake(s, err);
 }
 
 /* Add what the loop does not see. */
@@ -500,6 +514,8 @@ const struct report *session_report(struct session *s)
 	if (s->intake) {
 		json_decref(r->service);
 		r->service = intake_service_json(s->intake);
+		if (r->service && s->services)
+			json_object_set(r->service, "earlier", s->services);
 	}
 	return r;
 }
@@ -553,7 +569,7 @@ void session_close(struct session *s)
 	json_decref(s->report.cores_set);
 	json_decref(s->cores_set);
 	json_decref(s->report.service);
-	free(s->job_text);
+	json_decref(s->services);
 	sync_fini(&s->sync);
 	train_choice_fini(&s->choice);
 	conf_free(train_fields, &s->options);

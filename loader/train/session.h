@@ -48,6 +48,13 @@
 #include "loader/options/train_prep.h"
 #include "emu/node/turns.h"
 
+/* How a service makes batches for this run. */
+struct session_way {
+	enum fastflow_split split;
+	struct remote_service service;
+	char *job;
+};
+
 struct session {
 	/* the caller's, between session_init and session_open */
 	struct train_options options;
@@ -86,8 +93,8 @@ struct session {
 	uint32_t *holder;  /* as struct order_input */
 	struct timeline timeline;
 	FILE *step_log;
-	struct remote_service service; /* of --loader service */
-	char *job_text;
+	struct session_way way[OFFLOAD_WAYS]; /* of --loader service */
+	uint32_t n_ways;
 	struct offload offload;
 	char *offload_key[3]; /* with --offload-cache: struct fastflow_key */
 	struct pipeline_config config;
@@ -112,6 +119,7 @@ struct session {
 	/* of closed pipelines */
 	struct worker_failures failures;
 	uint64_t pinned_bytes;
+	json_t *services; /* as intake_service_json; NULL: none */
 };
 
 /* The default options; nothing is open. */

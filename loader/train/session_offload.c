@@ -7,7 +7,10 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "loader/options/train_job.h"
 #include "loader/train/session_open.h"
+#include "loader/train/session_pin.h"
+#include "service/decide/pecan.h"
 
 __attribute__((format(printf, 1, 2))) static char *text(const char *fmt, ...)
 {
@@ -20,6 +23,84 @@ __attribute__((format(printf, 1, 2))) static char *text(const char *fmt, ...)
 	va_end(ap);
 	return r < 0 ? NULL : ret;
 }
+
+/* --- what the workers need ------------------------------------------------ */
+
+/* `last`: this process runs it; NULL: it runs none of the transforms. */
+static int add_way(struct session *s, const struct prep_last *last,
+		   uint64_t bytes, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	const struct node_profile *node = &s->node.profile;
+	bool one_job = s->choice.remote->remote->one_job(
+		s->choice.loader_choice.options);
+	json_auto_t *job = train_job_json(o, &s->data, one_job, last);
+	struct session_way *w = &s->way[s->n_ways++];
+
+	w->job = job ? json_dumps(job, JSON_COMPACT) : NULL;
+	if (!w->job)
+		return err_set(err, -ENOMEM, "out of memory");
+	w->split = last ? FASTFLOW_LAST : FASTFLOW_BATCH;
+	w->service = (struct remote_service){
+		.address = o->dispatcher,
+		.key = o->service_key,
+		.job = w->job,
+		.rank = o->rank,
+		.n_samples = s->data.n,
+		.most_bytes = bytes,
+	};
+	if (o->node) {
+		w->service.nic_bytes_per_s = node->nic.gb_per_s * 1e9;
+		w->service.nic_latency_ns = node->nic.latency_ns;
+	}
+	return 0;
+}
+
+/* Would Pecan send samples without their last step? */
+static bool pecan_parts(const struct session *s, size_t before)
+{
+	const double raw = (double)s->data.bytes / (double)MAX(s->data.n, 1);
+	const struct pecan_transform last = {
+		.size = (double)s->prep.sample_bytes /
+			MAX(before ? (double)before : raw, 1),
+		.commutes = true,
+	};
+	struct pecan_plan plan;
+
+	return pecan_plan(&last, 1, &plan) == 0 && plan.n_remote == 0;
+}
+
+/* The one way without the last step, or both. */
+static int add_ways(struct session *s, uint64_t bytes, struct err *err)
+{
+	const struct prep_last *last = s->choice.prep->last;
+	enum last_step where = s->choice.last_step;
+	size_t before;
+	int r = 0;
+
+	last->bytes(&s->prep.config, &before);
+	if (where == LAST_PECAN)
+		where = pecan_parts(s, before) ? LAST_HERE : LAST_THERE;
+	if (where != LAST_HERE)
+		r = add_way(s, NULL, bytes, err);
+	if (r < 0 || where == LAST_THERE)
+		return r;
+	r = session_batch_bytes(s, before, &bytes, err);
+	return r < 0 ? r : add_way(s, last, bytes, err);
+}
+
+int session_open_service(struct session *s, struct err *err)
+{
+	uint64_t bytes;
+	int r = session_largest_batch(s, &bytes, err);
+
+	if (r < 0)
+		return r;
+	return s->choice.last_step == LAST_THERE ? add_way(s, NULL, bytes, err)
+						 : add_ways(s, bytes, err);
+}
+
+/* --- --offload ------------------------------------------------------------ */
 
 /* What the rates of the run depend on. The workers of a service are known by
  * their dispatcher. */
@@ -44,8 +125,9 @@ static int name_profile(struct session *s, struct err *err)
 	s->offload_key[1] = text("%s, batch %u, %" PRIu64 " x %s",
 				 s->model->name, p->batch, o->gpus,
 				 s->gpu.name);
-	s->offload_key[2] = text("%s, %g bytes/s", o->dispatcher,
-				 s->service.nic_bytes_per_s);
+	s->offload_key[2] = text("%s, %g bytes/s, %s", o->dispatcher,
+				 s->way[0].service.nic_bytes_per_s,
+				 o->last_step);
 	return s->offload_key[0] && s->offload_key[1] && s->offload_key[2]
 		       ? 0
 		       : err_set(err, -ENOMEM, "out of memory");
@@ -62,9 +144,13 @@ int session_open_offload(struct session *s, uint64_t n, struct err *err)
 		.per_step = s->choice.parallel == GPUS_DP ? 1 : o->gpus,
 		.virtual = s->choice.prep->cost,
 		.cache = o->offload_cache,
+		.n_ways = s->n_ways,
 	};
 	int r = 0;
 
+	c.way[0] = FASTFLOW_BATCH;
+	for (uint32_t i = 0; i < s->n_ways; i++)
+		c.way[i] = s->way[i].split;
 	if (o->offload_cache)
 		r = name_profile(s, err);
 	c.key = (struct fastflow_key){ .pipeline = s->offload_key[0],
@@ -76,26 +162,41 @@ int session_open_offload(struct session *s, uint64_t n, struct err *err)
 	if (batches >= offload_needs(&s->offload))
 		return 0;
 	return err_set(err, -EINVAL,
-		       "--offload auto measures on 2 x %d steps, and the first "
+		       "--offload auto measures on %s%d steps, and the first "
 		       "epoch has %" PRIu64 ": give a RATIO, none or all",
-		       FASTFLOW_STEPS, batches / c.per_step);
+		       s->offload.part < 0 ? "2 x " : "", FASTFLOW_STEPS,
+		       batches / c.per_step);
 }
 
 void session_close_offload(struct session *s)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(s->offload_key); i++)
 		free(s->offload_key[i]);
+	for (uint32_t i = 0; i < s->n_ways; i++)
+		free(s->way[i].job);
+}
+
+/* As many as prepare batches here; no more than batches that can come at
+ * once. */
+static uint32_t last_threads(const struct session *s)
+{
+	const struct remote_ops *ops = s->choice.remote->remote;
+	uint64_t most = ops->n_buffers(s->choice.loader_choice.options);
+
+	return (uint32_t)MIN(MAX(s->options.workers, 1), most);
 }
 
 int session_open_intake(struct session *s, const struct pipeline_config *c,
 			struct intake **ret, struct err *err)
 {
+	const struct session_way *w = &s->way[s->offload.way];
 	const struct intake_config i = {
 		.pipeline = *c,
 		.remote = s->choice.remote,
 		.remote_options = s->choice.loader_choice.options,
-		.service = &s->service,
-		.part = s->offload.part,
+		.service = &w->service,
+		.last_threads = w->split == FASTFLOW_LAST ? last_threads(s) : 0,
+		.part = offload_part(&s->offload),
 		.alone = offload_alone(&s->offload),
 	};
 

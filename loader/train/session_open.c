@@ -16,6 +16,7 @@
 #include "loader/account/step_log.h"
 #include "loader/nodes/agree.h"
 #include "loader/train/session_logs.h"
+#include "loader/train/session_offload.h"
 #include "loader/train/session_pin.h"
 #include "loader/train/session_save.h"
 #include "loader/train/session_stages.h"
@@ -434,36 +435,6 @@ int session_join_jobs(struct session *s, struct err *err)
 	return r;
 }
 
-/* What the workers of a preparation service need. */
-static int set_service(struct session *s, struct err *err)
-{
-	const struct train_options *o = &s->options;
-	const struct node_profile *node = &s->node.profile;
-	json_auto_t *job =
-		train_job_json(o, &s->data,
-			       s->choice.remote->remote->one_job(
-				       s->choice.loader_choice.options));
-	uint64_t bytes;
-	int r = session_largest_batch(s, &bytes, err);
-
-	s->job_text = job ? json_dumps(job, JSON_COMPACT) : NULL;
-	if (r == 0 && !s->job_text)
-		r = err_set(err, -ENOMEM, "out of memory");
-	s->service = (struct remote_service){
-		.address = o->dispatcher,
-		.key = o->service_key,
-		.job = s->job_text,
-		.rank = o->rank,
-		.n_samples = s->data.n,
-		.most_bytes = bytes,
-	};
-	if (o->node) {
-		s->service.nic_bytes_per_s = node->nic.gb_per_s * 1e9;
-		s->service.nic_latency_ns = node->nic.latency_ns;
-	}
-	return r;
-}
-
 int session_open(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
@@ -494,7 +465,7 @@ int session_open(struct session *s, struct err *err)
 	if (r == 0)
 		r = session_fit_pin(s, err);
 	if (r == 0 && s->choice.remote)
-		r = set_service(s, err);
+		r = session_open_service(s, err);
 	if (r == 0)
 		r = session_open_logs(s, err);
 	if (r == 0)

@@ -35,19 +35,26 @@ static int largest_raw(const struct dataset *d, uint64_t batch, uint64_t *ret)
 	return 0;
 }
 
+int session_batch_bytes(const struct session *s, size_t sample_bytes,
+			uint64_t *ret, struct err *err)
+{
+	uint64_t batch = train_pipeline_batch(&s->options, &s->choice);
+
+	*ret = sample_bytes * batch;
+	return sample_bytes || largest_raw(&s->data, batch, ret) == 0
+		       ? 0
+		       : err_set(err, -ENOMEM, "out of memory");
+}
+
 int session_largest_batch(const struct session *s, uint64_t *ret,
 			  struct err *err)
 {
 	const struct pipeline_config c = { .prep = s->choice.prep,
 					   .prep_config = &s->prep.config };
-	uint64_t batch = train_pipeline_batch(&s->options, &s->choice);
 	size_t bytes;
 	int r = pipeline_sample_bytes(&c, &bytes, err);
 
-	*ret = bytes * batch;
-	if (r == 0 && bytes == 0 && largest_raw(&s->data, batch, ret) < 0)
-		r = err_set(err, -ENOMEM, "out of memory");
-	return r;
+	return r < 0 ? r : session_batch_bytes(s, bytes, ret, err);
 }
 
 int session_can_lend(const struct session *s, bool *ret, struct err *err)
@@ -75,6 +82,7 @@ int session_fit_pin(struct session *s, struct err *err)
 	struct err *why = &s->report.unpinned;
 	/* of a service: each GPU's, and one that is received meanwhile */
 	uint64_t least = s->choice.remote ? o->gpus + 1 : 1;
+	uint32_t batch = (uint32_t)train_pipeline_batch(o, &s->choice);
 	uint64_t bytes, room;
 	int r;
 
@@ -87,6 +95,10 @@ int session_fit_pin(struct session *s, struct err *err)
 	r = session_largest_batch(s, &bytes, err);
 	if (r < 0)
 		return r;
+	if (s->choice.remote) /* what goes with the samples, or aligns them */
+		bytes = MAX(s->choice.remote->remote->buffer_bytes(batch,
+								   bytes),
+			    bytes + 64 * batch);
 	if (s->choice.remote && s->choice.engine->next)
 		least *= 2; /* intake.h */
 	if (least * bytes <= room) {

@@ -17,5 +17,8 @@ int session_can_lend(const struct session *s, bool *ret, struct err *err);
 /* Bytes of the largest possible batch of the pipeline. -ENOMEM. */
 int session_largest_batch(const struct session *s, uint64_t *ret,
 			  struct err *err);
+/* The same if a sample has so many bytes; 0: as many as in the dataset. */
+int session_batch_bytes(const struct session *s, size_t sample_bytes,
+			uint64_t *ret, struct err *err);
 
 #endif

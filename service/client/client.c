@@ -213,10 +213,16 @@ uint64_t client_cut(struct client *c, uint64_t n)
 	return n;
 }
 
-int client_next(struct client *c, uint64_t idle, uint64_t until,
-		struct shelf_buffer **ret, double *ret_read, struct err *err)
+int client_next(struct client *c, uint64_t until, struct shelf_buffer **ret,
+		struct err *err)
 {
-	return shelf_take(&c->shelf, idle, until, ret, ret_read, err);
+	return shelf_take(&c->shelf, until, ret, err);
+}
+
+double client_count(struct client *c, const struct shelf_arrival *a,
+		    uint64_t idle)
+{
+	return shelf_count(&c->shelf, a, idle);
 }
 
 void client_release(struct client *c, struct shelf_buffer *b)

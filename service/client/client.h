@@ -7,7 +7,8 @@
  *	workers --batches--> links --> shelf --client_next--> consumer
  *
  * A thread of its own serves the connections. The consumer's functions are for
- * one thread, but client_stop.
+ * one thread, but client_next, which may be another, and client_release and
+ * client_stop, which may be any.
  */
 #ifndef GPEMU_SERVICE_CLIENT_CLIENT_H
 #define GPEMU_SERVICE_CLIENT_CLIENT_H
@@ -56,8 +57,11 @@ int client_begin(struct client *c, uint64_t epoch, const uint32_t *order,
 uint64_t client_cut(struct client *c, uint64_t n);
 /* As shelf_take; the samples are in b->m (msg_batch_sample, msg_batch_data)
  * until client_release. */
-int client_next(struct client *c, uint64_t idle, uint64_t until,
-		struct shelf_buffer **ret, double *ret_read, struct err *err);
+int client_next(struct client *c, uint64_t until, struct shelf_buffer **ret,
+		struct err *err);
+/* As shelf_count. */
+double client_count(struct client *c, const struct shelf_arrival *a,
+		    uint64_t idle);
 void client_release(struct client *c, struct shelf_buffer *b);
 uint32_t client_n_ready(struct client *c);
 /* Any thread: client_next returns -ECANCELED, now and later. */

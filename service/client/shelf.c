@@ -111,6 +111,8 @@ uint64_t shelf_cut(struct shelf *s, uint64_t n)
 {
 	pthread_mutex_lock(&s->lock);
 	n = sweep_cut(&s->sweep, n);
+	/* nothing may be left */
+	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
@@ -266,17 +268,16 @@ bool shelf_is_closing(struct shelf *s)
  * The worker reports for how long the batch was complete before it left, and
  * for how long it had no split before; durations, as its clock is another.
  */
-static struct shelf_stalls stalls_of(const struct shelf_buffer *b,
+static struct shelf_stalls stalls_of(const struct shelf_arrival *a,
 				     uint64_t idle)
 {
-	uint64_t complete = b->begun_ns - MIN(b->m.id, b->begun_ns);
+	uint64_t complete = MAX(a->complete_ns, idle);
 	struct shelf_stalls s = { 0 };
 
-	if (b->arrived_ns <= idle)
+	if (a->arrived_ns <= idle)
 		return s;
-	complete = MAX(complete, idle);
-	s.network = b->arrived_ns - complete;
-	s.dispatcher = MIN(b->m.b, complete - idle);
+	s.network = a->arrived_ns - complete;
+	s.dispatcher = MIN(a->starved_ns, complete - idle);
 	s.worker = complete - idle - s.dispatcher;
 	return s;
 }
@@ -312,11 +313,34 @@ uint64_t shelf_target(struct shelf *s)
 	return target;
 }
 
-int shelf_take(struct shelf *s, uint64_t idle, uint64_t until,
-	       struct shelf_buffer **ret, double *ret_read, struct err *err)
+struct shelf_arrival shelf_arrival(const struct shelf_buffer *b)
+{
+	return (struct shelf_arrival){
+		.complete_ns = b->begun_ns - MIN(b->m.id, b->begun_ns),
+		.starved_ns = b->m.b,
+		.arrived_ns = b->arrived_ns,
+		.read_share = MIN(b->m.share / 1e6, 1),
+	};
+}
+
+double shelf_count(struct shelf *s, const struct shelf_arrival *a,
+		   uint64_t idle)
+{
+	struct shelf_stalls stalls = stalls_of(a, idle);
+
+	pthread_mutex_lock(&s->lock);
+	s->stalls.network += stalls.network;
+	s->stalls.worker += stalls.worker;
+	s->stalls.dispatcher += stalls.dispatcher;
+	count_busy(s, &stalls);
+	pthread_mutex_unlock(&s->lock);
+	return read_share(&stalls, a->read_share);
+}
+
+int shelf_take(struct shelf *s, uint64_t until, struct shelf_buffer **ret,
+	       struct err *err)
 {
 	struct shelf_buffer *b = NULL;
-	struct shelf_stalls stalls;
 	bool late = false;
 	int r = 0;
 
@@ -324,21 +348,14 @@ int shelf_take(struct shelf *s, uint64_t idle, uint64_t until,
 	while (!s->stopping && !s->error && !(b = pop_ready(s)) &&
 	       s->sweep.left > 0 && !late)
 		late = tick_cond_wait(s->tick, &s->changed, &s->lock, until);
-	if (b) {
-		stalls = stalls_of(b, idle);
-		s->stalls.network += stalls.network;
-		s->stalls.worker += stalls.worker;
-		s->stalls.dispatcher += stalls.dispatcher;
-		count_busy(s, &stalls);
-		*ret_read = read_share(&stalls, MIN(b->m.share / 1e6, 1));
+	if (b)
 		*ret = b;
-	} else if (s->stopping) {
+	else if (s->stopping)
 		r = -ECANCELED;
-	} else if (s->error) {
+	else if (s->error)
 		r = err_set(err, s->error, "%s", s->err.text);
-	} else {
+	else
 		r = s->sweep.left > 0 ? 1 : -ENODATA;
-	}
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }

@@ -110,14 +110,27 @@ void shelf_closed(struct shelf *s);
 /* --- the consumer --------------------------------------------------------- */
 
 /*
- * The next batch; waits. `idle`: the GPU is without work since then, so the
- * wait counts from there. *ret_read: the share of reads in it, 0..1: all but
- * the transforms. Waits until `until` (emulated ns, TICK_NEVER) at most: 1: no
+ * The next batch; waits, until `until` (emulated ns, TICK_NEVER) at most: 1: no
  * batch yet, call again. -ENODATA: the epoch has no more. -ECANCELED after
- * shelf_stop; the error of shelf_fail, with its text.
+ * shelf_stop; the error of shelf_fail, with its text. From one thread at a
+ * time.
  */
-int shelf_take(struct shelf *s, uint64_t idle, uint64_t until,
-	       struct shelf_buffer **ret, double *ret_read, struct err *err);
+int shelf_take(struct shelf *s, uint64_t until, struct shelf_buffer **ret,
+	       struct err *err);
+
+/* How a batch came; emulated ns. */
+struct shelf_arrival {
+	uint64_t complete_ns; /* its worker had completed it */
+	uint64_t starved_ns;  /* and had waited for a split before */
+	uint64_t arrived_ns;  /* its last byte was here */
+	double read_share;    /* of the worker's time: 0..1 */
+};
+struct shelf_arrival shelf_arrival(const struct shelf_buffer *b);
+/* The consumer uses a batch, from now on: counts the wait for it. `idle`: the
+ * GPU is without work since then. Returns the share of reads in the wait, 0..1:
+ * all but the transforms. Once for each, in any order. */
+double shelf_count(struct shelf *s, const struct shelf_arrival *a,
+		   uint64_t idle);
 void shelf_free(struct shelf *s, struct shelf_buffer *b);
 uint32_t shelf_n_ready(struct shelf *s);
 /* Emulated ns that the consumer takes for a batch if it never waits; 0: not

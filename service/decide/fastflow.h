@@ -30,11 +30,12 @@
 
 #include <stdint.h>
 
-/* The candidates. Source: the paper, p'1 to p'3 */
+/* The candidates. Source: the paper, p'1 to p'3; FASTFLOW_LAST is ours */
 enum fastflow_split {
 	FASTFLOW_PREP,	  /* samples are read locally and prepared remotely */
 	FASTFLOW_ELEMENT, /* also read remotely; batches are made locally */
 	FASTFLOW_BATCH,	  /* batches are made remotely */
+	FASTFLOW_LAST,	  /* and their last transform runs locally */
 	FASTFLOW_SPLITS
 };
 

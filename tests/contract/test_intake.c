@@ -80,13 +80,12 @@ static uint64_t cut(void *state, uint64_t n)
 	return fake.n;
 }
 
-static int next(void *state, uint64_t idle, uint64_t until,
-		struct remote_batch *ret, struct err *err)
+static int next(void *state, uint64_t until, struct remote_batch *ret,
+		struct err *err)
 {
 	uint32_t n = (uint32_t)MIN(fake.batch, fake.n - fake.given);
 
 	(void)state;
-	(void)idle;
 	(void)until;
 	(void)err;
 	if (n == 0 || fake.given >= fake.lost_from)
@@ -100,6 +99,14 @@ static int next(void *state, uint64_t idle, uint64_t until,
 				      .place = fake.place,
 				      .own = &fake };
 	return 0;
+}
+
+static double count(void *state, const struct remote_arrival *a, uint64_t idle)
+{
+	(void)state;
+	(void)a;
+	(void)idle;
+	return 1;
 }
 
 static void release(void *state, struct remote_batch *b)
@@ -132,6 +139,7 @@ static const struct remote_ops remote = {
 	.begin = begin,
 	.cut = cut,
 	.next = next,
+	.count = count,
 	.release = release,
 	.n_ready = n_ready,
 	.stop = stop,
@@ -311,18 +319,17 @@ static void what_the_service_lost_ends_only_its_half(void **state)
 /* --- --offload auto ------------------------------------------------------- */
 
 /* An epoch in which a batch, of one sample, takes 10 ms if prepared here, and
- * 5 ms if received. */
-static void measure(struct offload *o, struct tick *clock, struct intake *i,
-		    struct epoch *e)
+ * so many ms if received; offload_begin was called. */
+static void measure_epoch(struct offload *o, struct tick *clock,
+			  struct intake *i, struct epoch *e, unsigned received)
 {
 	struct work work = { 0 };
 	struct err err = { 0 };
 	struct delivery d;
 
-	offload_begin(o);
 	begin_epoch(e, i, MOST);
 	while (take(e, i, &d)) {
-		uint64_t ns = (d.received ? 5 : 10) * NS_PER_MS;
+		uint64_t ns = (d.received ? received : 10) * NS_PER_MS;
 
 		tick_wait(clock, tick_now(clock) + ns);
 		assert_int_equal(offload_taken(o, i, &d, &work, &err), 0);
@@ -331,10 +338,22 @@ static void measure(struct offload *o, struct tick *clock, struct intake *i,
 	assert_int_equal(e->n_here + e->n_there, MOST);
 }
 
+static void measure(struct offload *o, struct tick *clock, struct intake *i,
+		    struct epoch *e)
+{
+	assert_false(offload_begin(o));
+	measure_epoch(o, clock, i, e, 5);
+}
+
 static void the_rates_are_those_of_the_batches(void **state)
 {
 	const struct offload_config c = {
-		.tick = tick_new_fake(), .part = -1, .gpu = 1000, .per_step = 1
+		.tick = tick_new_fake(),
+		.part = -1,
+		.gpu = 1000,
+		.per_step = 1,
+		.way = { FASTFLOW_BATCH },
+		.n_ways = 1,
 	};
 	static struct epoch e;
 	struct intake *i = new_intake(*state, 1, -1, FASTFLOW_STEPS);
@@ -360,10 +379,62 @@ static void the_rates_are_those_of_the_batches(void **state)
 	tick_free((struct tick *)c.tick);
 }
 
+/* The second takes so many ms, the first 5; which is used from the third epoch
+ * on, and for which part? */
+static void compare_ways(const struct fixture *f, unsigned second,
+			 uint32_t better, double part)
+{
+	const struct offload_config c = {
+		.tick = tick_new_fake(),
+		.part = -1,
+		.gpu = 1000,
+		.per_step = 1,
+		.way = { FASTFLOW_BATCH, FASTFLOW_LAST },
+		.n_ways = 2,
+	};
+	struct tick *clock = (struct tick *)c.tick;
+	static struct epoch e;
+	struct intake *i = new_intake(f, 1, -1, FASTFLOW_STEPS);
+	double own = 1e3 / second / (100 + 1e3 / second);
+	struct offload o;
+
+	offload_init(&o, &c);
+	measure(&o, clock, i, &e);
+	assert_int_equal(o.way, 0);
+	assert_true(fabs(o.part - 2. / 3) < 1e-6);
+	assert_true(offload_begin(&o));
+	assert_int_equal(o.way, 1);
+	intake_free(i);
+	i = new_intake(f, 1, offload_part(&o), FASTFLOW_STEPS);
+	measure_epoch(&o, clock, i, &e, second);
+	assert_true(fabs((double)e.n_there - FASTFLOW_STEPS -
+			 (MOST - FASTFLOW_STEPS) * own) <= PER_SPLIT);
+	assert_true(fabs(o.profile.split[FASTFLOW_LAST].rate - 1e3 / second) <
+		    1e-6);
+	assert_int_equal(offload_begin(&o), better != 1);
+	assert_int_equal(o.way, better);
+	assert_true(fabs(offload_part(&o) - part) < 1e-6);
+	assert_int_equal(o.phase, OFFLOAD_SETTLED);
+	assert_false(offload_begin(&o));
+	intake_free(i);
+	tick_free(clock);
+}
+
+static void the_better_of_two_ways_is_used(void **state)
+{
+	compare_ways(*state, 2, 1, 500. / 600);
+	compare_ways(*state, 20, 0, 2. / 3);
+}
+
 static void a_gpu_that_hardly_waits_needs_no_service(void **state)
 {
 	const struct offload_config c = {
-		.tick = tick_new_fake(), .part = -1, .gpu = 109, .per_step = 1
+		.tick = tick_new_fake(),
+		.part = -1,
+		.gpu = 109,
+		.per_step = 1,
+		.way = { FASTFLOW_BATCH },
+		.n_ways = 1,
 	};
 	static struct epoch e;
 	struct intake *i = new_intake(*state, 1, -1, FASTFLOW_STEPS);
@@ -384,6 +455,8 @@ static void a_profile_that_was_kept_is_not_measured_again(void **state)
 				    .part = -1,
 				    .gpu = 1000,
 				    .per_step = 1,
+				    .way = { FASTFLOW_BATCH },
+				    .n_ways = 1,
 				    .cache = "intake-profiles.json",
 				    .key = { "prep", "model", "service" } };
 	static struct epoch e;
@@ -415,6 +488,7 @@ int main(void)
 		cmocka_unit_test(nothing_need_be_received),
 		cmocka_unit_test(what_the_service_lost_ends_only_its_half),
 		cmocka_unit_test(the_rates_are_those_of_the_batches),
+		cmocka_unit_test(the_better_of_two_ways_is_used),
 		cmocka_unit_test(a_gpu_that_hardly_waits_needs_no_service),
 		cmocka_unit_test(a_profile_that_was_kept_is_not_measured_again),
 	};

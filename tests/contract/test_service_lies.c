@@ -138,9 +138,7 @@ static void trainer_stop(struct trainer *t)
 
 static int next(struct trainer *t, struct shelf_buffer **ret, struct err *err)
 {
-	double share;
-
-	return client_next(t->c, 0, TICK_NEVER, ret, &share, err);
+	return client_next(t->c, TICK_NEVER, ret, err);
 }
 
 static void a_lie_of_a_worker_ends_the_run(void **state)

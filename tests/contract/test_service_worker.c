@@ -86,7 +86,7 @@ static char *definition(const char *dir)
 	assert_int_equal(train_options_resolve(&o, &choice, &err), 0);
 	assert_int_equal(train_data_open(&o, &choice, &data, &how, &err), 0);
 	assert_int_equal(data.n, SAMPLES);
-	j = train_job_json(&o, &data, false);
+	j = train_job_json(&o, &data, false, NULL);
 	text = json_dumps(j, 0);
 	json_decref(j);
 	format_result_fini(&how);

@@ -220,6 +220,44 @@ static void same_stream_same_bytes(void **state)
 	host_free(&b);
 }
 
+/* Pixels, which are whole numbers, and normalised afterwards: as torchvision
+ * does it, and at most half a level of a pixel from doing it at once. */
+static void the_last_step_apart_makes_the_same(void **state)
+{
+	const struct prep_config pixels = { .side = 224, .output = PREP_UINT8 };
+	struct jpeg j = jpeg_new(500, 375, TJPF_RGB, TJSAMP_420, 0);
+	struct host h = host_new();
+	const struct prep_last *last = h.ops->last;
+	void *there = calloc(1, h.ops->plugin.state_size);
+	uint8_t *pixel = util_aligned_alloc(64, OUT);
+	float *out = malloc(OUT * sizeof(float));
+	struct rng rng = rng_stream(5, "prep", 1);
+	struct err err = { 0 };
+	double most = 0;
+	size_t n;
+
+	(void)state;
+	assert_true(last->bytes(&config, &n));
+	assert_int_equal(n, OUT);
+	assert_false(last->bytes(&pixels, &n));
+	assert_int_equal(h.ops->init(there, &pixels, &err), 0);
+	assert_int_equal(h.ops->sample_bytes(there), OUT);
+	assert_int_equal(h.ops->run(there, j.bytes, j.n, &rng, pixel), 0);
+	assert_int_equal(run(&h, &j, 1), 0);
+	assert_int_equal(last->run(h.state, pixel, OUT, out), 0);
+	for (unsigned i = 0; i < OUT; i++)
+		most = fmax(most, fabs((double)out[i] - h.out[i]));
+	assert_true(most > 0 && most < .5001 / (.224 * 255));
+	assert_int_equal(last->run(h.state, pixel, OUT - 1, h.out), -EBADMSG);
+	assert_true(all_zero(&h));
+	h.ops->fini(there);
+	free(there);
+	free(pixel);
+	free(out);
+	tjFree(j.bytes);
+	host_free(&h);
+}
+
 static void every_truncation_is_refused(struct host *h, struct jpeg j)
 {
 	unsigned long n = j.n;
@@ -458,6 +496,7 @@ int main(void)
 		cmocka_unit_test(grey_is_grey),
 		cmocka_unit_test(inks_become_light),
 		cmocka_unit_test(same_stream_same_bytes),
+		cmocka_unit_test(the_last_step_apart_makes_the_same),
 		cmocka_unit_test(truncated_is_broken),
 		cmocka_unit_test(damage_does_not_crash),
 		cmocka_unit_test(absurd_dimensions_are_refused),
