@@ -22,7 +22,7 @@ struct options {
 	enum progress_mode progress_mode;
 	uint64_t round_ns, step_ns, grace_ns, retries;
 	double time_scale;
-	char *mount;
+	char *mount, *gpu_server;
 	bool per_job, leases;
 };
 
@@ -73,6 +73,11 @@ static const struct conf_field fields[] = {
 	  .arg = "MOUNTPOINT",
 	  .help = "gpemu-fs of each job, as in m/{job}: its cache gets the "
 		  "memory of the job" },
+	{ "gpu_server", CONF_STRING, offsetof(struct options, gpu_server),
+	  .arg = "SOCKET",
+	  .help = "gpemu-gpud of each node, as in gpud-{node}.sock, or of all "
+		  "nodes: jobs get the GPUs, or shares of them, that the "
+		  "placement chooses" },
 	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
 	  .cli_only = true, .help = "record the times of each job" },
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
@@ -290,7 +295,7 @@ static int write_record(const struct options *o, const struct sim *sim,
 					      json_bytes(w->jobs[i].name));
 	return input_record(
 		json_pack("{s:s,s:{s:s,s:I},s:{s:I,s:f,s:f,s:f},s:o,s:o,s:b,"
-			  "s:I,s:[O],s:[O]}",
+			  "s:I,s:I,s:[O],s:[O]}",
 			  "kind", "LIVE", "trace", "format", w->format, "jobs",
 			  (json_int_t)w->n, "cluster", "nodes",
 			  (json_int_t)sim->cluster->n, "gpus",
@@ -299,6 +304,7 @@ static int write_record(const struct options *o, const struct sim *sim,
 			  "memory_mib", (double)sim->cluster->whole.memory_mib,
 			  "command", words, "failed", names, "resumed",
 			  l->resumed, "leases", (json_int_t)l->n_leases,
+			  "storage_changes", (json_int_t)l->n_storage,
 			  "results", json_array_get(results, LIVE), "simulated",
 			  json_array_get(results, SIMULATED)),
 		fields, o, &o->common, err);
@@ -323,6 +329,7 @@ static int run_both(const struct options *o, struct sim *sim, struct live *l,
 		.retries = o->retries,
 		.leases = o->leases,
 		.mount = o->mount,
+		.gpu_server = o->gpu_server,
 		.progress = o->progress_mode,
 		.dir = o->output,
 		.command = command,

@@ -17,7 +17,6 @@
 #include "common/util.h"
 #include "sched/core/contend.h"
 #include "sched/core/frag.h"
-#include "sched/core/interleave.h"
 
 #define NOWHERE UINT32_MAX
 
@@ -278,31 +277,17 @@ static int decide(struct run *r, struct err *err)
 	return e < 0 ? e : begin_runs(r);
 }
 
-static double rate_of(const struct run *r, const struct job *job)
-{
-	double rate = r->contention.gpus ? contention_rate(&r->contention,
-							   &r->cluster, job)
-					 : interleave_rate(&r->cluster, job);
-	const struct job *group[GROUP_MAX];
-	size_t n = job_group(job, group);
-	double speed = 1;
-
-	/* those of a group wait for each other */
-	for (size_t i = 0; i < n; i++)
-		speed = MIN(speed, storage_speed(&r->cluster, group[i]));
-	return rate * speed;
-}
-
 /* Jobs run as fast as those beside them let them. */
 static int contend(struct run *r)
 {
 	if (!r->contention.gpus && r->cluster.remote_mib_s <= 0)
 		return 0;
-	if (r->contention.gpus)
-		contention_see(&r->contention, &r->cluster, r->jobs, r->active,
-			       r->n_active);
-	if (storage_split(&r->cluster, r->schedule.ops->storage, r->jobs,
-			  r->active, r->n_active) < 0)
+	contention_see(&r->contention, &r->cluster, r->jobs, r->active,
+		       r->n_active);
+	if (storage_split_cache(&r->cluster, r->schedule.ops->storage, r->jobs,
+				r->active, r->n_active) < 0 ||
+	    storage_split_bandwidth(&r->cluster, r->jobs, r->active,
+				    r->n_active) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->n_active; i++) {
 		struct job *job = &r->jobs[r->active[i]];
@@ -310,7 +295,7 @@ static int contend(struct run *r)
 
 		if (job->state != JOB_RUNNING)
 			continue;
-		rate = rate_of(r, job);
+		rate = contention_rate(&r->contention, &r->cluster, job);
 		if (rate == job->rate)
 			continue;
 		job_advance(job, r->now_ns);

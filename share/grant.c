@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -121,14 +122,23 @@ int grant_set(struct server *s, const struct gpud_grant *q, struct err *err)
 	struct grant *g;
 	int r = check_name(q->name, err);
 
-	if (r == 0 && (q->gpu >= s->config.share.n_gpus || q->zero))
+	if (r == 0 && q->gpu >= s->config.share.n_gpus)
 		r = err_set(err, -EINVAL, "GPU %u: the server has %u", q->gpu,
 			    s->config.share.n_gpus);
+	if (r == 0 &&
+	    (q->part_milli > SHARE_WHOLE || (q->part_milli && !q->bytes)))
+		r = err_set(err, -EINVAL,
+			    "%u thousandths of a GPU's time, and %" PRIu64
+			    " bytes",
+			    q->part_milli, q->bytes);
 	if (r < 0)
 		return r;
 	g = find(s, q->name);
 	if (!g)
 		r = make(s, q->name, &g, err);
+	if (r == 0)
+		r = share_set_part(s->share, &g->quota, q->gpu, q->part_milli,
+				   err);
 	if (r < 0)
 		return r;
 	g->quota.bytes[q->gpu] = MIN(q->bytes, s->share->config.memory_bytes);
@@ -147,8 +157,10 @@ int grant_revoke(struct server *s, const char *name, struct err *err)
 		r = err_set(err, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
-	if (g)
+	if (g) {
 		g->revoked = true;
+		share_end_parts(s->share, &g->quota);
+	}
 	unlink(path);
 	for (uint32_t i = 0; g && i < s->n_clients; i++)
 		if (s->clients[i]->grant == g)

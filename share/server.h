@@ -9,8 +9,8 @@
  *	limits.c	limits that protect clients from each other
  *	place.c		the sockets' paths
  *	grant.c		sockets with a quota of their own
- *	status.c	the status for gpemu-smi
- *	scribe.c	the thread that writes that as JSON
+ *	status.c	the status for gpemu-smi, and the thread that writes
+ *			it as JSON
  *
  * A client that breaks the protocol, does not read, or disconnects is marked
  * `dead` and reaped at the end of the loop iteration, which frees its resources
@@ -196,7 +196,7 @@ struct grant *grant_of_event(const struct server *s, const void *what);
  * server ends, as a container may have them mounted. */
 void grant_reap(struct server *s, bool all);
 
-/* --- status.c, scribe.c --------------------------------------------------- */
+/* --- status.c ------------------------------------------------------------- */
 
 /* Of the server, or (`grant`) what is seen by those who have the grant: its
  * GPUs, as far as they were granted, and its jobs. NULL: no memory. */

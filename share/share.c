@@ -19,7 +19,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
-#include "share/utilisation.h"
+#include "share/pace.h"
 
 static const char *const modes[] = {
 	[SHARE_TIME] = "time", [SHARE_LANES] = "lanes", [SHARE_MPS] = "mps"
@@ -89,84 +89,13 @@ uint32_t share_lane(const struct share *s, const struct share_job *job,
 	return s->gpus[gpu].lanes.jobs[job->slot[gpu]].lane;
 }
 
-/* --- the passage of time ------------------------------------------------ */
-
-/* The current pace of the job: emulated ns of work per ns. */
-static double pace(const struct share *s, const struct share_job *job)
-{
-	double slowest = 1;
-
-	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
-		uint32_t k = s->gpus[g].n_running;
-
-		if (!share_on(job, g))
-			continue;
-		if (s->config.speedup)
-			slowest = MIN(slowest, share_profile_speedup(
-						       s->config.speedup, k) /
-						       k);
-		else
-			slowest = MIN(slowest, 1. / k);
-	}
-	return slowest;
-}
-
-/* Advance running iterations to `now`. */
-static void settle(struct share *s, uint64_t now)
-{
-	const struct scheduler_ops *ops = s->config.scheduler;
-
-	if (now <= s->now)
-		return;
-	for (uint32_t i = 0; i < s->n_jobs; i++) {
-		struct share_job *job = s->jobs[i];
-		double ns;
-
-		if (!job->running)
-			continue;
-		ns = (double)(now - s->now) * pace(s, job);
-		job->left_ns -= ns;
-		ns *= job->want.n_gpus;
-		job->service_ns += ns;
-		if (ops->ran)
-			ops->ran(&job->view, ns);
-	}
-	utilisation_count(s, now);
-	s->now = now;
-}
-
-/* Less is a rounding error of fractions of a ns. */
-static bool ended(const struct share_job *job)
-{
-	return job->running && job->left_ns < .5;
-}
+/* --- who runs ------------------------------------------------------------ */
 
 static bool ready(const struct share *s, const struct share_job *job)
 {
 	return job->resident && !job->running && job->n &&
 	       job->view.ready_ns <= s->now;
 }
-
-uint64_t share_next(const struct share *s)
-{
-	uint64_t next = SHARE_NEVER;
-
-	for (uint32_t i = 0; i < s->n_jobs; i++) {
-		const struct share_job *job = s->jobs[i];
-
-		if (job->running) {
-			double ns = ended(job) ? 0 : job->left_ns;
-
-			next = MIN(next,
-				   s->now + (uint64_t)ceil(ns / pace(s, job)));
-		} else if (job->n && job->view.ready_ns > s->now) {
-			next = MIN(next, job->view.ready_ns);
-		}
-	}
-	return next;
-}
-
-/* --- who runs ------------------------------------------------------------ */
 
 typedef int (*order_fn)(const struct scheduler_job *a,
 			const struct scheduler_job *b);
@@ -196,6 +125,8 @@ static bool in_the_way(const struct share *s, const struct share_job *other,
 {
 	const struct scheduler_ops *ops = s->config.scheduler;
 
+	if (pace_apart(&other->want, gpu) != pace_apart(&job->want, gpu))
+		return false;
 	if (ops->exclusive && ahead(ops->order, other, job))
 		return true;
 	if (!other->running && !other->held)
@@ -221,6 +152,17 @@ static bool may_start(const struct share *s, const struct share_job *job)
 	return true;
 }
 
+/* Do they take turns on a GPU? */
+static bool share_a_gpu(const struct share *s, const struct share_job *a,
+			const struct share_job *b)
+{
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		if (share_on(a, g) && share_on(b, g) &&
+		    pace_apart(&a->want, g) == pace_apart(&b->want, g))
+			return true;
+	return false;
+}
+
 bool share_blocks(const struct share *s, const struct share_job *job)
 {
 	const struct scheduler_ops *ops = s->config.scheduler;
@@ -231,9 +173,9 @@ bool share_blocks(const struct share *s, const struct share_job *job)
 		const struct share_job *other = s->jobs[i];
 
 		if (other != job &&
-		    (!other->resident ||
-		     (ops->exclusive && other->gpus & job->gpus && other->n &&
-		      ahead(ops->order, job, other))))
+		    (!other->resident || (ops->exclusive && other->n &&
+					  share_a_gpu(s, job, other) &&
+					  ahead(ops->order, job, other))))
 			return true;
 	}
 	return false;
@@ -248,8 +190,7 @@ static void start(struct share *s, struct share_job *job)
 	it->start = s->now;
 	job->wait_ns += s->now - job->view.ready_ns;
 	job->view.last_start = ++s->n_starts;
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		s->gpus[g].n_running += share_on(job, g);
+	pace_count(s, job, 1);
 }
 
 /*
@@ -276,8 +217,7 @@ static void dispatch(struct share *s)
 static void stop(struct share *s, struct share_job *job)
 {
 	job->running = false;
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		s->gpus[g].n_running -= share_on(job, g);
+	pace_count(s, job, -1);
 }
 
 /* The head of the queue is ready when it is copied and the previous one is
@@ -322,13 +262,13 @@ void share_advance(struct share *s, uint64_t now)
 	uint64_t next;
 
 	while ((next = share_next(s)) <= now) {
-		settle(s, next);
+		pace_settle(s, next);
 		for (uint32_t i = 0; i < s->n_jobs; i++)
-			if (ended(s->jobs[i]))
+			if (pace_ended(s->jobs[i]))
 				finish(s, s->jobs[i]);
 		dispatch(s);
 	}
-	settle(s, now);
+	pace_settle(s, now);
 }
 
 /* --- who is in memory ----------------------------------------------------- */
@@ -352,6 +292,19 @@ static bool waits_for_quota(const struct share *s, const struct share_want *w)
 	return n < w->n_gpus;
 }
 
+/* What it holds while no iteration runs: all, if others do not wait for it. */
+static uint64_t persistent(const struct share_want *w, uint32_t gpu)
+{
+	return pace_apart(w, gpu) ? w->peak_bytes : w->persistent_bytes;
+}
+
+/* Have quotas all of its time, and this job is of none of them? */
+static bool is_given_away(const struct share *s, const struct share_want *w,
+			  uint32_t gpu)
+{
+	return !pace_apart(w, gpu) && s->gpus[gpu].part_milli == SHARE_WHOLE;
+}
+
 /* The sound GPU with the fewest jobs that has room and is not in `taken`; -1.
  */
 static int choose(const struct share *s, const struct share_want *w,
@@ -363,9 +316,9 @@ static int choose(const struct share *s, const struct share_want *w,
 		const struct lanes *l = &s->gpus[g].lanes;
 
 		if (taken >> g & 1 || s->gpus[g].failed ||
-		    !within_quota(w, g) ||
-		    lanes_place(l, w->persistent_bytes,
-				w->peak_bytes - w->persistent_bytes) < 0)
+		    !within_quota(w, g) || is_given_away(s, w, g) ||
+		    lanes_place(l, persistent(w, g),
+				w->peak_bytes - persistent(w, g)) < 0)
 			continue;
 		if (best < 0 || l->n_jobs < s->gpus[best].lanes.n_jobs)
 			best = (int)g;
@@ -406,8 +359,8 @@ static bool admit(struct share *s, struct share_job *job)
 
 		if (!(taken >> g & 1))
 			continue;
-		slot = lanes_add(&gpu->lanes, w->persistent_bytes,
-				 w->peak_bytes - w->persistent_bytes);
+		slot = lanes_add(&gpu->lanes, persistent(w, g),
+				 w->peak_bytes - persistent(w, g));
 		assert(slot >= 0);
 		job->slot[g] = (uint32_t)slot;
 		if (w->quota)
@@ -501,6 +454,36 @@ int share_join(struct share *s, const struct share_want *want, void *owner,
 	*ret = job;
 	share_admit(s);
 	return 0;
+}
+
+int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
+		   uint32_t milli, struct err *err)
+{
+	uint32_t *all = &s->gpus[gpu].part_milli, *own = &q->part_milli[gpu];
+
+	if (milli == *own)
+		return 0;
+	if (*all - *own + milli > SHARE_WHOLE)
+		return err_set(err, -ENOSPC,
+			       "GPU %u: .%03u of its time asked for, and .%03u "
+			       "is left",
+			       gpu, milli, SHARE_WHOLE - (*all - *own));
+	for (uint32_t i = 0; i < s->n_jobs; i++)
+		if (s->jobs[i]->want.quota == q && share_on(s->jobs[i], gpu))
+			return err_set(err, -EBUSY,
+				       "GPU %u: its part of the time cannot "
+				       "change while a job is there",
+				       gpu);
+	*all += milli - *own;
+	*own = milli;
+	return 0;
+}
+
+void share_end_parts(struct share *s, const struct share_quota *q)
+{
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		s->gpus[g].part_milli -= q->part_milli[g];
+	share_admit(s);
 }
 
 void share_mark(struct share *s, uint32_t gpu, bool failed)

@@ -21,6 +21,10 @@
  * Each of k concurrent iterations runs at speedup(k) / k of its own speed; the
  * default is 1 / k, no gain. An iteration of a job with several GPUs runs on
  * all of them at the pace of the slowest.
+ *
+ * A quota may have a part of a GPU's time, whatever the others do: its jobs
+ * share the GPU among themselves, at that part of their speed, and hold their
+ * peaks; all other jobs share what such quotas leave.
  */
 #ifndef GPEMU_SHARE_SHARE_H
 #define GPEMU_SHARE_SHARE_H
@@ -36,6 +40,7 @@
 enum {
 	SHARE_MAX_GPUS = 64, /* bits of a mask */
 	SHARE_DEPTH = 8,     /* iterations of a job in flight */
+	SHARE_WHOLE = 1000,  /* all of a GPU's time */
 	/* Of the busy time's ring: a second in tenths, the one that is being
 	 * filled, and one in reserve */
 	SHARE_SLOTS = 12,
@@ -56,10 +61,15 @@ struct share_busy {
 	uint64_t slot_ns[SHARE_SLOTS];
 };
 
-/* Memory of each GPU that some jobs may hold together, at their peaks. */
+/* Memory of each GPU that some jobs may hold together, at their peaks, and its
+ * time. */
 struct share_quota {
 	uint64_t bytes[SHARE_MAX_GPUS]; /* 0: not this GPU */
 	uint64_t used[SHARE_MAX_GPUS];
+	/* thousandths of the GPU's time; 0: as who has no quota. See
+	 * share_set_part. */
+	uint32_t part_milli[SHARE_MAX_GPUS];
+	uint32_t n_running[SHARE_MAX_GPUS];	/* jobs with such a part */
 	struct share_busy busy[SHARE_MAX_GPUS]; /* with these jobs */
 };
 
@@ -103,8 +113,10 @@ struct share_job {
 struct share_gpu {
 	struct lanes lanes;
 	uint32_t n_running;
-	bool failed;	    /* no job is admitted to it */
-	uint64_t copy_free; /* the copy engine is */
+	uint32_t n_apart;    /* of these, have a part of the time */
+	uint32_t part_milli; /* of its time, that quotas have */
+	bool failed;	     /* no job is admitted to it */
+	uint64_t copy_free;  /* the copy engine is */
 	struct share_busy busy;
 };
 
@@ -164,6 +176,14 @@ int share_submit(struct share *s, struct share_job *job, uint64_t id,
 
 /* Admit what waits and fits. */
 void share_admit(struct share *s);
+/* The quota gets so many thousandths of the GPU's time. -EBUSY: one of its jobs
+ * is there; -ENOSPC: more than the other quotas leave; each with a text. After
+ * share_advance. */
+int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
+		   uint32_t milli, struct err *err);
+/* Nobody joins with the quota any more: its parts are free. Its jobs stay: the
+ * caller ends them. */
+void share_end_parts(struct share *s, const struct share_quota *q);
 /* The GPU fails, or is repaired. Its jobs stay: the caller ends them. */
 void share_mark(struct share *s, uint32_t gpu, bool failed);
 

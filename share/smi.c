@@ -5,7 +5,7 @@
  *
  * Rooms, in the order in which the state meets them:
  *
- *	share		the server writes it as JSON (status.c, scribe.c)
+ *	share		the server writes it as JSON (status.c)
  *	emu/gpu		the protocol transfers it (gpud_query.h)
  *	share		as tables or XML (smi_table.h, smi_xml.h)
  */

@@ -51,7 +51,7 @@ static const struct field grant[] = {
 	TEXT(gpud_grant, name),
 	NUMBER(gpud_grant, bytes),
 	NUMBER(gpud_grant, gpu),
-	NUMBER(gpud_grant, zero),
+	NUMBER(gpud_grant, part_milli),
 	{ 0 },
 };
 static const struct field revocation[] = {

@@ -23,9 +23,10 @@
  *	WATCH ->		HEALTH		at once, and at each change
  *	MARK ->			HEALTH		a GPU fails, or is repaired;
  *						from root and the server's user
- *	GRANT ->		ACK		likewise: memory of a GPU for
- *						who connects to a socket of
- *						its own, which is in
+ *	GRANT ->		ACK		likewise: memory of a GPU, and
+ *						a part of its time, for who
+ *						connects to a socket of its
+ *						own, which is in
  *						gpud_grant_folder()
  *	REVOKE ->		ACK		that socket goes, and its jobs
  *
@@ -110,7 +111,9 @@ struct gpud_grant {
 	char name[GPUD_NAME]; /* letters, digits, '-', '_' */
 	uint64_t bytes;	      /* of all jobs at their peaks; 0: not this GPU */
 	uint32_t gpu;
-	uint32_t zero;
+	/* thousandths of its time, for these jobs alone; 0: they share it with
+	 * all others */
+	uint32_t part_milli;
 };
 
 struct gpud_revoke {

@@ -2,6 +2,7 @@
 #include "emu/gpu/gpud_query.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "emu/gpu/gpud_client.h"
 
@@ -27,5 +28,45 @@ int gpud_query(const char *path, const char *user, unsigned seconds,
 			    path);
 	if (r == 0)
 		*ret = j;
+	return r;
+}
+
+/* Send it and wait for its acknowledgement. */
+static int acknowledged(struct gpud_client *c, struct gpud_msg *m,
+			const char *what, struct err *err)
+{
+	int r = gpud_send(c, m, err);
+
+	if (r == 0)
+		r = gpud_receive(c, m, err);
+	if (r < 0)
+		return r;
+	if (m->type != GPUD_ACK)
+		return err_set(err, -EPROTO, "%s: a %s for an answer", c->path,
+			       gpud_type_name(m->type));
+	r = -(int)m->ack.error;
+	return r < 0 ? err_set(err, r, "%s: %s: %s", c->path, what,
+			       strerror(-r))
+		     : 0;
+}
+
+int gpud_regrant(const char *path, const char *name, const struct gpud_grant *g,
+		 size_t n, struct err *err)
+{
+	struct gpud_msg m = { .type = GPUD_REVOKE };
+	struct gpud_client c;
+	int r = gpud_open(path, NULL, &c, err);
+
+	snprintf(m.revoke.name, sizeof(m.revoke.name), "%s", name);
+	if (r == 0)
+		r = acknowledged(&c, &m, "to end a grant", err);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		char what[40];
+
+		snprintf(what, sizeof(what), "a grant on GPU %u", g[i].gpu);
+		m = (struct gpud_msg){ .type = GPUD_GRANT, .grant = g[i] };
+		r = acknowledged(&c, &m, what, err);
+	}
+	gpud_close(&c);
 	return r;
 }

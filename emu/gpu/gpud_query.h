@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The status of gpemu-gpud: its GPUs, its jobs, the queue (gpemu-smi(1)). */
+/* What is asked of gpemu-gpud: its status (gpemu-smi(1)), and grants. */
 #ifndef GPEMU_EMU_GPU_GPUD_QUERY_H
 #define GPEMU_EMU_GPU_GPUD_QUERY_H
 
 #include <jansson.h>
 
-#include "common/err.h"
+#include "emu/gpu/gpud_proto.h"
 
 /* What monitors take from a driver: the functions and elements that they may
  * expect. Its major version, which the release of gpemu follows, and CUDA's. */
@@ -20,5 +20,13 @@ enum { GPUD_CUDA_NUMBER = 12040 };
  */
 int gpud_query(const char *path, const char *user, unsigned seconds,
 	       json_t **ret, struct err *err);
+/*
+ * What was granted by this name ends, if it exists; then `n` grants, all of
+ * that name, one for each GPU. With n 0 it only ends. Waits as long as
+ * gpud_open. The errno of the server, negative, or errors of gpud_open; with a
+ * text.
+ */
+int gpud_regrant(const char *path, const char *name, const struct gpud_grant *g,
+		 size_t n, struct err *err);
 
 #endif

@@ -328,6 +328,16 @@ void cache_replay(struct cache *c, const struct cache_items *items,
 	}
 }
 
+struct cache_entry *cache_next(const struct cache *c, size_t *cursor)
+{
+	return cache_index_next(&c->index, ENTRY_CACHED, cursor);
+}
+
+uint64_t cache_object_bytes(const struct cache *c, const struct cache_entry *e)
+{
+	return e->bytes - c->overhead;
+}
+
 void *cache_user(const struct cache_entry *e)
 {
 	return e->user;

@@ -98,6 +98,12 @@ struct cache_entry *cache_peek(struct cache *c, uint64_t key);
 void cache_expect(const struct cache *c, uint64_t key);
 void cache_expect_soon(const struct cache *c, uint64_t key);
 
+/* The next cached entry; *cursor is 0 at first. NULL: no more. Entries may be
+ * removed meanwhile, and none added. */
+struct cache_entry *cache_next(const struct cache *c, size_t *cursor);
+/* The size of its object, without what counts beside it. */
+uint64_t cache_object_bytes(const struct cache *c, const struct cache_entry *e);
+
 void *cache_user(const struct cache_entry *e);
 void cache_set_user(struct cache_entry *e, void *user);
 /* Remove one entry (its fetch failed), or all; not counted as evictions. */

@@ -281,7 +281,8 @@ static int set_policy(struct ctl *ctl, const char *value, struct err *err)
 	return r;
 }
 
-static int set_size(struct ctl *ctl, const char *value, struct err *err)
+static int change_size(struct ctl *ctl, const char *value, bool keep,
+		       struct err *err)
 {
 	struct units_capacity size;
 	int r = check_no_tiers(ctl, err);
@@ -290,13 +291,31 @@ static int set_size(struct ctl *ctl, const char *value, struct err *err)
 		return r;
 	if (units_parse_capacity(value, &size) < 0)
 		return err_set(err, -EINVAL, "'%s' is not a cache size", value);
-	r = server_set_cache(ctl->server, *ctl->cache_policy, &size, err);
+	r = keep ? server_resize_cache(ctl->server, &size, err)
+		 : server_set_cache(ctl->server, *ctl->cache_policy, &size,
+				    err);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(ctl->lock);
 	*ctl->cache_size = size;
 	pthread_mutex_unlock(ctl->lock);
 	return 0;
+}
+
+static int set_size(struct ctl *ctl, const char *value, struct err *err)
+{
+	return change_size(ctl, value, false, err);
+}
+
+static int set_bandwidth(struct ctl *ctl, const char *value, struct err *err)
+{
+	uint64_t bytes_per_s;
+
+	if (units_parse_size(value, &bytes_per_s) < 0)
+		return err_set(err, -EINVAL,
+			       "'%s' is not a number of bytes per second",
+			       value);
+	return server_set_bandwidth(ctl->server, bytes_per_s, err);
 }
 
 static int any_storage(const void *storage, struct err *err)
@@ -362,10 +381,11 @@ static int set_tier(struct ctl *ctl, const char *value, struct err *err)
 static int set(struct ctl *ctl, const char *key, char *value, struct err *err)
 {
 	static const char *const keys[] = { "storage", "cache_policy",
-					    "cache_size", "tier" };
+					    "cache_size", "tier", "bandwidth" };
 	static int (*const setters[])(struct ctl *, const char *,
 				      struct err *) = { set_storage, set_policy,
-							set_size, set_tier };
+							set_size, set_tier,
+							set_bandwidth };
 	int i;
 
 	if (!key || !*(value = util_trim(value)))
@@ -384,12 +404,12 @@ static int warm(struct ctl *ctl, char *list, struct err *err)
 
 static int run_line(struct ctl *ctl, char *line, struct err *err)
 {
-	enum { RESET, EPOCH, DROP_CACHE, SET, FAULT, WARM, REDUCE };
+	enum { RESET, EPOCH, DROP_CACHE, SET, FAULT, WARM, REDUCE, RESIZE };
 	static const char *const words[] = {
 		[RESET] = "reset",	     [EPOCH] = "epoch",
 		[DROP_CACHE] = "drop-cache", [SET] = "set",
 		[FAULT] = "fault",	     [WARM] = "warm",
-		[REDUCE] = "reduce",
+		[REDUCE] = "reduce",	     [RESIZE] = "resize",
 	};
 	char *save, *word = strtok_r(line, " \t\r", &save);
 	char *key;
@@ -404,6 +424,8 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 		return ctl_fault(ctl, save, err);
 	if (i == REDUCE)
 		return ctl_reduce(ctl, save, err);
+	if (i == RESIZE)
+		return change_size(ctl, util_trim(save), true, err);
 	key = strtok_r(NULL, " \t\r", &save);
 	if (i == SET)
 		return set(ctl, key, save, err);
@@ -416,7 +438,7 @@ static int run_line(struct ctl *ctl, char *line, struct err *err)
 
 bool ctl_may_wait(enum ctl_file file, const char *text, size_t n)
 {
-	static const char *const words[] = { "set", "warm" };
+	static const char *const words[] = { "set", "warm", "resize" };
 	const char *end = text + n;
 
 	if (file == CTL_FUTURE)

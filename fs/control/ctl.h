@@ -16,10 +16,10 @@
  * dataset (ImageFolder, find) do not see it. A file's content is made when it
  * is opened; that of groups, which never changes, is made as it is read.
  *
- * Commands: `reset`, `epoch`, `drop-cache`, `set KEY VALUE` with the keys
- * cache_policy, cache_size, tier and storage, `fault add RULE` and
- * `fault clear [ID]` (fs/layer/fault.h), `warm LIST` (fs/control/warm.h),
- * `reduce ...` (fs/control/ctl_nic.h).
+ * Commands: `reset`, `epoch`, `drop-cache`, `resize SIZE`, `set KEY VALUE` with
+ * the keys cache_policy, cache_size, tier, storage and bandwidth, `fault add
+ * RULE` and `fault clear [ID]` (fs/layer/fault.h), `warm LIST`
+ * (fs/control/warm.h), `reduce ...` (fs/control/ctl_nic.h).
  */
 #ifndef GPEMU_FS_CONTROL_CTL_H
 #define GPEMU_FS_CONTROL_CTL_H

@@ -49,7 +49,8 @@ struct device {
 	struct rng rng[STORAGE_N_OPS];
 	uint64_t *busy; /* heap of `channels.count`, the earliest first */
 	uint64_t link_busy;
-	double next_slot; /* GCRA's theoretical arrival time, ns */
+	double link_mb_per_s; /* 0: no limit */
+	double next_slot;     /* GCRA's theoretical arrival time, ns */
 	bool started;
 	/* for devices that reorder: the time until which each of the last
 	 * operations counts in the queue depth, a quarter of the head's
@@ -78,6 +79,7 @@ int device_new(const struct storage_profile *profile, uint64_t seed,
 	if (!d)
 		return -ENOMEM;
 	d->profile = profile;
+	d->link_mb_per_s = profile->link.mb_per_s;
 	for (unsigned i = 0; i < STORAGE_N_OPS; i++)
 		d->rng[i] = rng_stream(seed, "device", i);
 	d->busy = calloc(n ? n : 1, sizeof(*d->busy));
@@ -110,6 +112,19 @@ void device_free(struct device *d)
 	free(d->recent);
 	free(d->places);
 	free(d);
+}
+
+void device_limit(struct device *d, double mb_per_s, uint64_t now)
+{
+	double own = d->profile->link.mb_per_s, was = d->link_mb_per_s, left;
+
+	if (own > 0 && (mb_per_s <= 0 || own < mb_per_s))
+		mb_per_s = own;
+	d->link_mb_per_s = mb_per_s;
+	if (d->link_busy <= now || was <= 0)
+		return;
+	left = mb_per_s > 0 ? (double)(d->link_busy - now) * was / mb_per_s : 0;
+	d->link_busy = now + (uint64_t)MIN(left, 1e18);
 }
 
 uint64_t device_place(uint64_t object, uint64_t offset)
@@ -162,10 +177,10 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	if (n)
 		d->busy[0] = busy;
 	heap_times_down(d->busy, n, 0);
-	if (p->link.mb_per_s <= 0)
+	if (d->link_mb_per_s <= 0)
 		return busy;
 	d->link_busy =
-		MAX(d->link_busy, start) + stream_ns(bytes, p->link.mb_per_s);
+		MAX(d->link_busy, start) + stream_ns(bytes, d->link_mb_per_s);
 	return MAX(busy, d->link_busy + before);
 }
 

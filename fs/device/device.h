@@ -20,6 +20,11 @@ int device_new(const struct storage_profile *profile, uint64_t seed,
 	       struct device **ret);
 void device_free(struct device *d);
 
+/* From `now` on its link has at most so many 10^6 bytes per s, whatever the
+ * profile says; 0: what that says. What was scheduled before completes as it
+ * was, but holds up no other for longer than with this limit. */
+void device_limit(struct device *d, double mb_per_s, uint64_t now);
+
 /* The place on the device of the bytes at `offset` of an object, as a fraction
  * of 2^64: files lie scattered, in pieces of 8 MiB. Used by devices whose
  * profile has `settle`. */

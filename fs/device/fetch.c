@@ -18,8 +18,9 @@ struct fetcher {
 	struct fetcher_config c;
 	struct fetcher *lead; /* the first of the mount, or itself */
 	struct timerq *timers;
-	pthread_mutex_t device_lock; /* device, last_arrival */
+	pthread_mutex_t device_lock; /* guards the next three */
 	struct device *device;
+	double limit_mb_per_s; /* of the device; 0: none */
 	uint64_t last_arrival;
 	pthread_mutex_t job_lock; /* guards all down to n_idle */
 	pthread_cond_t job_wake;
@@ -361,8 +362,17 @@ struct device *fetcher_swap_device(struct fetcher *f, struct device *fresh)
 	pthread_mutex_lock(&f->device_lock);
 	old = f->device;
 	f->device = fresh;
+	device_limit(fresh, f->limit_mb_per_s, 0);
 	pthread_mutex_unlock(&f->device_lock);
 	return old;
+}
+
+void fetcher_limit_device(struct fetcher *f, double mb_per_s)
+{
+	pthread_mutex_lock(&f->device_lock);
+	f->limit_mb_per_s = mb_per_s;
+	device_limit(f->device, mb_per_s, tick_now(f->c.tick));
+	pthread_mutex_unlock(&f->device_lock);
 }
 
 void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)

@@ -116,6 +116,8 @@ void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip);
 /* Replace the device (fs/device/device.h), live. The caller gets the old
  * one. */
 struct device *fetcher_swap_device(struct fetcher *f, struct device *fresh);
+/* device_limit() of this device, and of those that replace it. */
+void fetcher_limit_device(struct fetcher *f, double mb_per_s);
 /* The numbers of device reads and their bytes. */
 void fetcher_counts(const struct fetcher *f, uint64_t *ret_reads,
 		    uint64_t *ret_bytes);

@@ -38,6 +38,7 @@ enum { N_READERS = 4 };
 
 struct caching {
 	struct cache *cache;
+	bool keeps; /* of the change under way: what fits stays */
 	struct cache_counts before; /* of earlier caches of this layer */
 	struct object husk; /* shared by all entries; refs 0: not used */
 	/* constant: the cost of a hit; NULL: none */
@@ -456,7 +457,7 @@ static void caching_start(struct layer *l, struct fetch *f)
 static int caching_renew(struct layer *l, const struct layer_change *change,
 			 void **ret, struct err *err)
 {
-	const struct caching *c = l->state;
+	struct caching *c = l->state;
 	/* constant under change_lock */
 	struct units_capacity same = { .fraction = -1,
 				       .bytes = cache_capacity(c->cache) };
@@ -466,9 +467,30 @@ static int caching_renew(struct layer *l, const struct layer_change *change,
 	int r = make(l, mine && change->policy ? change->policy : policy,
 		     mine && change->size ? change->size : &same, &fresh, err);
 
-	if (r == 0)
-		*ret = fresh;
-	return r;
+	if (r < 0)
+		return r;
+	c->keeps = mine && change->keep;
+	*ret = fresh;
+	return 0;
+}
+
+/* In the order in which they lie in memory: the policy's history is lost. */
+static void keep_what_fits(const struct tree *tree, const struct cache *from,
+			   struct cache *to)
+{
+	struct cache_entry *e;
+	size_t cursor = 0;
+
+	while ((e = cache_next(from, &cursor))) {
+		uint64_t bytes = cache_object_bytes(from, e);
+		struct cache_object o = { e->key, bytes,
+					  tree->nodes[e->key >> 32].bytes };
+
+		if (cache_has_room(to, bytes) && cache_offer(to, &o)) {
+			cache_set_user(cache_peek(to, o.key), cache_user(e));
+			cache_set_user(e, NULL);
+		}
+	}
 }
 
 static void caching_swap(struct layer *l, void **fresh)
@@ -476,6 +498,8 @@ static void caching_swap(struct layer *l, void **fresh)
 	struct caching *c = l->state;
 
 	cache_counts_add(&c->before, cache_counts(c->cache));
+	if (c->keeps)
+		keep_what_fits(l->server->c.tree, c->cache, *fresh);
 	*fresh = use(l, *fresh);
 }
 

@@ -100,6 +100,7 @@ struct layer_change {
 	unsigned cache; /* its number from the top, from 0 */
 	const char *policy;
 	const struct units_capacity *size;
+	bool keep; /* what fits; only the cache changes */
 };
 
 /* A number of a layer's stats (or, with `text`, a word, valid until the next

@@ -222,10 +222,18 @@ int server_drop_cache(struct server *s, struct err *err);
 /* A new policy or capacity starts with an empty cache. */
 int server_set_cache(struct server *s, const char *policy,
 		     const struct units_capacity *size, struct err *err);
+/* Another capacity; what fits stays cached, and the policy forgets its history.
+ * -EINVAL, too: with peers or a trace, which know one capacity. */
+int server_resize_cache(struct server *s, const struct units_capacity *size,
+			struct err *err);
 /* The same for one of several tiers, from 0; all tiers start empty. */
 int server_set_tier(struct server *s, unsigned tier, const char *policy,
 		    const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);
+/* The device's link has at most so many bytes per second, whatever its profile
+ * says; 0: what that says. */
+int server_set_bandwidth(struct server *s, uint64_t bytes_per_s,
+			 struct err *err);
 /*
  * A loader announces its accesses (common/system/future.h): `n` bytes at
  * `offset` of the list. Once it is complete, objects are placed and fetched

@@ -84,22 +84,26 @@ int server_reset(struct server *s, struct err *err)
 	return 0;
 }
 
-/* Under change_lock: all layers drop their history, with `c` applied. All of
- * them, or none on an error. */
+/* Under change_lock: all layers, or the caches alone if they keep what fits,
+ * drop their history, with `c` applied. All of them, or none on an error. */
 static int renew(struct server *s, const struct layer_change *c,
 		 enum layer_event event, struct epoch_mark *now,
 		 struct err *err)
 {
 	void *fresh[MOST_LAYERS] = { 0 };
+	bool keep = c && c->keep;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < s->n_layers; i++)
-		if (s->layers[i]->ops->renew)
-			r = s->layers[i]->ops->renew(s->layers[i], c, &fresh[i],
-						     err);
+	for (size_t i = 0; r == 0 && i < s->n_layers; i++) {
+		const struct layer_ops *ops = s->layers[i]->ops;
+
+		if (ops->renew && (!keep || ops->rank == LAYER_CACHE))
+			r = ops->renew(s->layers[i], c, &fresh[i], err);
+	}
 	if (r == 0) {
 		pthread_mutex_lock(&s->lock);
-		stack_event(s, event, 0);
+		if (!keep)
+			stack_event(s, event, 0);
 		for (size_t i = 0; i < s->n_layers; i++)
 			if (fresh[i])
 				s->layers[i]->ops->swap(s->layers[i],
@@ -211,12 +215,9 @@ int server_set_cache(struct server *s, const char *policy,
 	return server_set_tier(s, 0, policy, size, err);
 }
 
-int server_set_tier(struct server *s, unsigned tier, const char *policy,
-		    const struct units_capacity *size, struct err *err)
+static int change_cache(struct server *s, const struct layer_change *c,
+			struct err *err)
 {
-	struct layer_change c = { .cache = tier,
-				  .policy = policy,
-				  .size = size };
 	struct epoch_mark now;
 	int r = has_cache(s) ? begin_change(s, err)
 			     : err_set(err, -EINVAL,
@@ -225,11 +226,33 @@ int server_set_tier(struct server *s, unsigned tier, const char *policy,
 
 	if (r < 0)
 		return r;
-	r = renew(s, &c, LAYER_SET_CACHE, &now, err);
-	if (r == 0) /* keep the counts of the two caches apart */
+	r = renew(s, c, LAYER_SET_CACHE, &now, err);
+	if (r == 0 && !c->keep) /* keep the counts of the two caches apart */
 		begin_epoch(s, &now);
 	end_change(s);
 	return r;
+}
+
+int server_set_tier(struct server *s, unsigned tier, const char *policy,
+		    const struct units_capacity *size, struct err *err)
+{
+	struct layer_change c = { .cache = tier,
+				  .policy = policy,
+				  .size = size };
+
+	return change_cache(s, &c, err);
+}
+
+int server_resize_cache(struct server *s, const struct units_capacity *size,
+			struct err *err)
+{
+	struct layer_change c = { .size = size, .keep = true };
+
+	if (s->c.peers || s->c.trace)
+		return err_set(err, -EINVAL,
+			       "resize: not with %s, which knows one capacity",
+			       s->c.peers ? "--peers" : "--trace");
+	return change_cache(s, &c, err);
 }
 
 /* Under change_lock: put *profile and *name into use, and return the old ones
@@ -272,4 +295,17 @@ int server_set_storage(struct server *s, const char *storage, struct err *err)
 	}
 	storage_profile_free(profile);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
+}
+
+int server_set_bandwidth(struct server *s, uint64_t bytes_per_s,
+			 struct err *err)
+{
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
+	s->bandwidth = bytes_per_s;
+	fetcher_limit_device(s->fetcher, (double)bytes_per_s / 1e6);
+	end_change(s);
+	return 0;
 }

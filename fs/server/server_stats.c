@@ -249,6 +249,7 @@ static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
 	take_snapshot(s, &n);
 	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
 	json_object_set_new(j, "storage", json_bytes(s->storage_name));
+	add_number(j, "bandwidth_limit", s->bandwidth);
 	json_object_set_new(j, "policy", json_string(policy_of(s, &n)));
 	json_object_set_new(j, "cache_bytes",
 			    json_string(s->c.bytes_in_source ? "source"

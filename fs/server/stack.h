@@ -52,9 +52,10 @@ struct server {
 	 * For changes: taken first, and never by the timing thread, so memory
 	 * may be allocated and freed under it.
 	 */
-	pthread_mutex_t change_lock; /* guards the next six */
+	pthread_mutex_t change_lock; /* guards the next seven */
 	char *storage_name;
-	struct future_in future;   /* arrives */
+	uint64_t bandwidth;	 /* limit of the device, bytes per s; 0: none */
+	struct future_in future; /* arrives */
 	const void *future_writer; /* from there */
 	bool foresees;		   /* a future has placed the objects */
 	struct epoch_mark *marks;  /* starts of the epochs so far */

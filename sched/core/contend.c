@@ -60,6 +60,8 @@ static void add(struct contention *c, const struct job *job)
 void contention_see(struct contention *c, const struct cluster *cluster,
 		    const struct job *jobs, const uint32_t *active, size_t n)
 {
+	if (!c->gpus)
+		return;
 	memset(c->gpus, 0, c->n * sizeof(*c->gpus));
 	c->n_over = 0;
 	for (size_t i = 0; i < n; i++)
@@ -71,13 +73,14 @@ void contention_see(struct contention *c, const struct cluster *cluster,
 				     &cluster->nodes[i / CLUSTER_GPUS_MAX]);
 }
 
-double contention_rate(const struct contention *c,
-		       const struct cluster *cluster, const struct job *job)
+/* The rate with those on its GPUs. */
+static double rate_beside(const struct contention *c,
+			  const struct cluster *cluster, const struct job *job)
 {
 	double busy = 1;
 	bool over = false;
 
-	if (job->mate)
+	if (job->mate || !c->gpus)
 		return interleave_rate(cluster, job);
 	for (size_t k = 0; k < job->n_parts; k++) {
 		const struct part *p = &job->parts[k];
@@ -94,4 +97,17 @@ double contention_rate(const struct contention *c,
 	/* one whose load is not known is not slowed down by the others' */
 	return job_rate(job, job->parts, job->n_parts) * (over ? PAGING : 1) /
 	       (job->gpu_busy > 0 ? busy : 1);
+}
+
+double contention_rate(const struct contention *c,
+		       const struct cluster *cluster, const struct job *job)
+{
+	const struct job *group[GROUP_MAX];
+	size_t n = job_group(job, group);
+	double speed = 1;
+
+	/* those of a group wait for each other */
+	for (size_t i = 0; i < n; i++)
+		speed = MIN(speed, storage_speed(cluster, group[i]));
+	return rate_beside(c, cluster, job) * speed;
 }

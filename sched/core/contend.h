@@ -11,7 +11,7 @@
 #ifndef GPEMU_SCHED_CORE_CONTEND_H
 #define GPEMU_SCHED_CORE_CONTEND_H
 
-#include "sched/core/job.h"
+#include "sched/core/storage.h"
 
 struct gpu_load {
 	double busy;
@@ -29,10 +29,11 @@ struct contention {
 int contention_init(struct contention *c, const struct cluster *cluster,
 		    const struct job *jobs, size_t n_jobs);
 void contention_fini(struct contention *c);
-/* The loads, by the active jobs that run. */
+/* The loads, by the active jobs that run; nothing to do if none is known. */
 void contention_see(struct contention *c, const struct cluster *cluster,
 		    const struct job *jobs, const uint32_t *active, size_t n);
-/* The rate of a running job: interleave_rate(), slowed down. */
+/* The rate of a running job: interleave_rate(), slowed down by those on its
+ * GPUs, and by its storage. */
 double contention_rate(const struct contention *c,
 		       const struct cluster *cluster, const struct job *job);
 

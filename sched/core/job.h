@@ -81,8 +81,10 @@ struct job {
 	double rate;		   /* share of the work per ns */
 	uint64_t start_ns, end_ns; /* of the first run and the last */
 	uint32_t n_preempted, n_moved;
-	double cache_mib, remote_mib_s; /* sched/core/storage.h */
-	struct part *parts;		/* what it has; owned */
+	/* sched/core/storage.h: its part of the cache, how much of its data is
+	 * there, and of the bandwidth */
+	double cache_mib, cached_mib, remote_mib_s;
+	struct part *parts; /* what it has; owned */
 	size_t n_parts;
 	/* Those of a group take turns on the same parts, of which each has a
 	 * copy: the next one, around the ring; NULL: it is alone. */

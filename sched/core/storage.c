@@ -11,21 +11,22 @@ struct reader {
 	uint32_t job;
 };
 
-static bool reads(const struct job *job)
+bool storage_reads(const struct cluster *c, const struct job *job)
 {
-	return job->dataset_mib > 0 && job->read_mib_s > 0;
+	return c->remote_mib_s > 0 && job->dataset_mib > 0 &&
+	       job->read_mib_s > 0;
 }
 
 double storage_demand(const struct job *job)
 {
-	return job->read_mib_s * (1 - job->cache_mib / job->dataset_mib);
+	return job->read_mib_s * (1 - job->cached_mib / job->dataset_mib);
 }
 
 double storage_speed(const struct cluster *c, const struct job *job)
 {
 	double demand;
 
-	if (c->remote_mib_s <= 0 || !reads(job))
+	if (!storage_reads(c, job))
 		return 1;
 	demand = storage_demand(job);
 	return demand > job->remote_mib_s ? job->remote_mib_s / demand : 1;
@@ -99,27 +100,51 @@ static void bandwidth(const struct cluster *c, struct job *jobs,
 	}
 }
 
-int storage_split(const struct cluster *c, enum storage_rule rule,
-		  struct job *jobs, const uint32_t *active, size_t n)
+/* The running ones of the active jobs that read; *ret_n: how many. NULL: none,
+ * or no memory. */
+static struct reader *readers(const struct cluster *c, const struct job *jobs,
+			      const uint32_t *active, size_t n, size_t *ret_n)
 {
-	_cleanup_free_ struct reader *q = NULL;
-	size_t n_readers = 0;
+	struct reader *q = c->remote_mib_s > 0 ? malloc((n + 1) * sizeof(*q))
+					       : NULL;
 
-	if (c->remote_mib_s <= 0)
-		return 0;
-	q = malloc((n + 1) * sizeof(*q));
-	if (!q)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	*ret_n = 0;
+	for (size_t i = 0; q && i < n; i++) {
 		const struct job *job = &jobs[active[i]];
 
-		if (job->state == JOB_RUNNING && reads(job))
-			q[n_readers++] = (struct reader){ 0, active[i] };
+		if (job->state == JOB_RUNNING && storage_reads(c, job))
+			q[(*ret_n)++] = (struct reader){ 0, active[i] };
 	}
+	return q;
+}
+
+int storage_split_cache(const struct cluster *c, enum storage_rule rule,
+			struct job *jobs, const uint32_t *active, size_t n)
+{
+	size_t n_readers;
+	_cleanup_free_ struct reader *q =
+		readers(c, jobs, active, n, &n_readers);
+
+	if (!q)
+		return c->remote_mib_s > 0 ? -ENOMEM : 0;
 	if (rule == STORAGE_BY_SAVING)
 		cache_by_saving(c, jobs, q, n_readers);
 	else
 		cache_by_gpus(c, jobs, q, n_readers);
+	for (size_t i = 0; i < n_readers; i++)
+		jobs[q[i].job].cached_mib = jobs[q[i].job].cache_mib;
+	return 0;
+}
+
+int storage_split_bandwidth(const struct cluster *c, struct job *jobs,
+			    const uint32_t *active, size_t n)
+{
+	size_t n_readers;
+	_cleanup_free_ struct reader *q =
+		readers(c, jobs, active, n, &n_readers);
+
+	if (!q)
+		return c->remote_mib_s > 0 ? -ENOMEM : 0;
 	bandwidth(c, jobs, q, n_readers);
 	return 0;
 }

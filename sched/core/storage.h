@@ -6,7 +6,8 @@
  * for the share c / d of its dataset that is cached, so that with a bandwidth b
  * it reads at b / (1 - c / d), or as fast as it can use the data.
  *
- * Caches are warm at once, and no two jobs share a dataset.
+ * No two jobs share a dataset. On the event clock caches are warm at once; a
+ * live job has what its mount has of its data.
  */
 #ifndef GPEMU_SCHED_CORE_STORAGE_H
 #define GPEMU_SCHED_CORE_STORAGE_H
@@ -20,13 +21,16 @@ enum storage_rule {
 	STORAGE_BY_SAVING,
 };
 
-/*
- * Give the running ones of the active jobs their cache and bandwidth; the
- * latter is max-min fair: nobody could get more but from one who has no more.
- * Nothing to do in a cluster without remote storage. -ENOMEM.
- */
-int storage_split(const struct cluster *c, enum storage_rule rule,
-		  struct job *jobs, const uint32_t *active, size_t n);
+/* Does it read from the remote storage of this cluster? */
+bool storage_reads(const struct cluster *c, const struct job *job);
+/* Give the running ones of the active jobs their cache, filled. Nothing to do
+ * in a cluster without remote storage. -ENOMEM. */
+int storage_split_cache(const struct cluster *c, enum storage_rule rule,
+			struct job *jobs, const uint32_t *active, size_t n);
+/* And the bandwidth, by what is cached: max-min fair, nobody could get more but
+ * from one who has no more. -ENOMEM. */
+int storage_split_bandwidth(const struct cluster *c, struct job *jobs,
+			    const uint32_t *active, size_t n);
 /* MiB/s that the job needs of the remote storage for its full speed. */
 double storage_demand(const struct job *job);
 /* Its speed with what it got, of its full speed: up to 1. */

@@ -46,6 +46,17 @@ bool argv_uses_stages(const struct live_config *c)
 	return uses(c->command, STAGE_TIMES);
 }
 
+bool argv_is_of_job(const char *text)
+{
+	for (int w = 0; w < N_WORDS; w++) {
+		bool has = strstr(text, words[w]);
+
+		if (w != CLASS && has != (w == JOB))
+			return false;
+	}
+	return true;
+}
+
 uint32_t argv_cores(const struct part *parts, size_t n)
 {
 	double cpu_milli = 0;
@@ -68,11 +79,17 @@ int argv_check(const struct live_config *c, const struct job *job,
 			 : job->iteration_ns > 0 ? job->iteration_ns
 						 : (double)c->step_ns;
 
-	if (!job->n_gpus || job->gpu_milli != GPU_MILLI || job->gpu_busy > 0)
+	if (!job->n_gpus)
 		return err_set(err, -EINVAL,
-			       "job %s needs %s: live jobs have whole GPUs",
-			       job->name,
-			       job->n_gpus ? "a share of a GPU" : "no GPU");
+			       "job %s needs no GPU: live jobs have some",
+			       job->name);
+	if ((job->gpu_milli != GPU_MILLI || job->gpu_busy > 0) &&
+	    !c->gpu_server)
+		return err_set(err, -EINVAL,
+			       "job %s shares a GPU with others, so its GPUs "
+			       "must be those of a server: name it with "
+			       "--gpu-server, as in gpud-{node}.sock",
+			       job->name);
 	if (step_ns <= 0)
 		return err_set(
 			err, -EINVAL,
@@ -86,6 +103,8 @@ int argv_check(const struct live_config *c, const struct job *job,
 			       "job %s: class '%s' cannot stand for {class}: "
 			       "letters, digits and ._-+ can",
 			       job->name, class);
+	/* with a share of a GPU a step takes longer */
+	step_ns *= (double)GPU_MILLI / job->gpu_milli;
 	*ret_steps = (uint64_t)MAX(1, llround(job->work_ns / step_ns));
 	return 0;
 }
@@ -208,11 +227,32 @@ static size_t length(char *const *list)
 	return n;
 }
 
-int argv_make(const struct live *l, uint32_t which, const char *folder,
-	      const char *control, const char *turns, char ***ret)
+/* What the scheduler decides. */
+static size_t put_given(const struct live *l, uint32_t which,
+			const struct argv_given *g, char **list)
 {
-	const struct job *job = &l->jobs[which];
 	uint64_t steps = l->live[which].steps;
+	size_t n = 5;
+
+	put(list, "--max-steps=%" PRIu64, steps);
+	put(list, "--gpus=%" PRIu32, l->jobs[which].n_gpus);
+	put(list, "--time-scale=%.9g", l->c.time_scale);
+	put(list, "--checkpoint-dir=%s/checkpoints", g->folder);
+	put(list, "--json=%s/record.json", g->folder);
+	if (g->control && ++n)
+		put(list, "--control=%s", g->control);
+	if (*g->turns && ++n)
+		put(list, "--turns=%s", g->turns);
+	if (g->gpu_server && ++n)
+		put(list, "--gpu-server=%s", g->gpu_server);
+	if (argv_done(g->folder) && ++n)
+		put(list, "--resume");
+	return n;
+}
+
+int argv_make(const struct live *l, uint32_t which, const struct argv_given *g,
+	      char ***ret)
+{
 	char *const *command = l->c.command;
 	char **list = calloc(length(command) + MORE, sizeof(*list));
 	size_t want = length(command);
@@ -225,7 +265,7 @@ int argv_make(const struct live *l, uint32_t which, const char *folder,
 	put(list, "--progress=off");
 	put(list, "--ceiling=off");
 	/* only when it is stopped */
-	put(list, "--checkpoint-every=%" PRIu64, steps + 1);
+	put(list, "--checkpoint-every=%" PRIu64, l->live[which].steps + 1);
 	want += 4;
 	for (command++; *command; command++) {
 		_cleanup_free_ char *text = argv_words(l, which, *command);
@@ -233,24 +273,7 @@ int argv_make(const struct live *l, uint32_t which, const char *folder,
 		if (text)
 			put(list, "%s", text);
 	}
-	put(list, "--max-steps=%" PRIu64, steps);
-	put(list, "--gpus=%" PRIu32, job->n_gpus);
-	put(list, "--time-scale=%.9g", l->c.time_scale);
-	put(list, "--checkpoint-dir=%s/checkpoints", folder);
-	put(list, "--json=%s/record.json", folder);
-	want += 5;
-	if (control) {
-		put(list, "--control=%s", control);
-		want++;
-	}
-	if (*turns) {
-		put(list, "--turns=%s", turns);
-		want++;
-	}
-	if (argv_done(folder)) {
-		put(list, "--resume");
-		want++;
-	}
+	want += put_given(l, which, g, list);
 	if (length(list) == want) {
 		*ret = list;
 		return 0;

@@ -21,6 +21,8 @@ int argv_check(const struct live_config *c, const struct job *job,
 /* Has the command the words {cores}, {stages}? */
 bool argv_uses_cores(const struct live_config *c);
 bool argv_uses_stages(const struct live_config *c);
+/* Does the text have the word {job}, and none that depends on its parts? */
+bool argv_is_of_job(const char *text);
 /* What {cores} is: the CPUs of the parts, rounded, at least 1. */
 uint32_t argv_cores(const struct part *parts, size_t n);
 /* The folder of a job, malloc'ed. NULL: no memory. */
@@ -33,14 +35,21 @@ char *argv_words(const struct live *l, uint32_t job, const char *text);
  * by its name.
  */
 uint64_t argv_done(const char *folder);
+/* What a process is given besides its parts; NULL or "": none of it. */
+struct argv_given {
+	const char *folder;
+	const char *control;	/* its FIFO */
+	const char *turns;	/* its seat */
+	const char *gpu_server; /* the socket of its GPUs */
+};
+
 /*
  * gpemu-train with what the job gets, ended by NULL; free with argv_free.
  * Defaults stand before the options of the user, which may override them; what
- * is the scheduler's decision stands behind. `control`: its FIFO, or NULL;
- * `turns`: its seat, or "". -ENOMEM.
+ * is the scheduler's decision stands behind. -ENOMEM.
  */
-int argv_make(const struct live *l, uint32_t job, const char *folder,
-	      const char *control, const char *turns, char ***ret);
+int argv_make(const struct live *l, uint32_t job, const struct argv_given *g,
+	      char ***ret);
 void argv_free(char **argv);
 
 #endif

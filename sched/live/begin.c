@@ -7,6 +7,7 @@
 #include "common/util.h"
 #include "sched/live/argv.h"
 #include "sched/live/ends.h"
+#include "sched/live/gpus.h"
 #include "sched/live/group.h"
 #include "sched/live/held.h"
 #include "sched/live/state.h"
@@ -17,11 +18,14 @@ static int check(const struct live_config *c, const struct schedule_ops *policy,
 {
 	const struct workload *w = c->workload;
 
-	if (c->cluster->remote_mib_s > 0)
+	if (c->cluster->remote_mib_s > 0 &&
+	    (!c->mount || !argv_is_of_job(c->mount)))
 		return err_set(err, -EINVAL,
-			       "'remote' storage of nodes is simulated only: "
-			       "live jobs read what their command names");
-	if (c->mount && !c->cluster->whole.memory_mib)
+			       "'remote' storage of nodes: live jobs have it "
+			       "through mounts of their own; name them with "
+			       "--mount, as in m/{job}");
+	if (c->mount && c->cluster->remote_mib_s <= 0 &&
+	    !c->cluster->whole.memory_mib)
 		return err_set(err, -EINVAL,
 			       "--mount: the nodes have no memory to give to "
 			       "caches: name it, as in "
@@ -49,8 +53,12 @@ static int allocate(struct live *l)
 	l->live = calloc(w->n + 1, sizeof(*l->live));
 	l->active = malloc((w->n + 1) * sizeof(*l->active));
 	l->fds = calloc(w->n + 1, sizeof(*l->fds));
-	for (size_t i = 0; l->live && i < w->n; i++)
+	for (size_t i = 0; l->live && i < w->n; i++) {
 		l->live[i].process.pidfd = -1;
+		l->live[i].told_cache = l->live[i].told_remote = UINT64_MAX;
+	}
+	if (r == 0)
+		r = contention_init(&l->contention, &l->cluster, w->jobs, w->n);
 	if (r < 0 || !l->jobs || !l->live || !l->active || !l->fds)
 		return -ENOMEM;
 	memcpy(l->jobs, w->jobs, w->n * sizeof(*l->jobs));
@@ -82,6 +90,8 @@ static int find_processes(struct live *l, struct err *err)
 				       l->c.dir, job->name);
 		r = held_take(l, which);
 	}
+	if (r == 0)
+		gpus_clean(l);
 	l->use_ns += live_gpus(l) * (double)l->away_ns;
 	l->away_ns = 0;
 	live_compact(l);
@@ -117,6 +127,8 @@ int live_init(struct live *l, const struct live_config *c, struct err *err)
 	for (size_t i = 0; r == 0 && i < l->n; i++)
 		r = argv_check(c, &l->jobs[i], &l->live[i].steps, err);
 	if (r == 0)
+		r = gpus_check(l, err);
+	if (r == 0)
 		r = start_policy(l, policy, err);
 	if (r < 0)
 		return r;
@@ -141,6 +153,7 @@ void live_fini(struct live *l)
 			free(l->jobs[i].parts);
 	schedule_fini(&l->schedule);
 	plan_fini(&l->plan);
+	contention_fini(&l->contention);
 	cluster_fini(&l->cluster);
 	cluster_fini(&l->held);
 	stop_fini(&l->stop);

@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "sched/live/argv.h"
+#include "sched/live/gpus.h"
 #include "sched/live/group.h"
 #include "sched/live/held.h"
 #include "sched/live/lease.h"
@@ -39,29 +40,36 @@ static int start(struct live *l, const struct group_seat *seat, struct err *err)
 	struct job *job = &l->jobs[which];
 	struct live_job *p = &l->live[which];
 	_cleanup_free_ char *folder = argv_folder(l, which);
-	_cleanup_free_ char *control = NULL;
+	_cleanup_free_ char *control = NULL, *server = NULL;
+	struct argv_given given = { .folder = folder, .turns = seat->text };
 	struct process_start s = { .folder = folder,
 				   .run = p->n_ended + 1,
 				   .turns_fd = seat->fd,
 				   .grace_ns = l->c.grace_ns,
 				   .stop = &l->stop };
-	char **argv;
+	char **argv = NULL;
 	int r;
 
 	group_join(l, which);
 	r = folder ? held_take(l, which) : -ENOMEM;
 	if (r == 0)
-		r = lease_begin(l, which, &control);
+		r = gpus_give(l, which, &server, err);
 	if (r == 0)
-		r = argv_make(l, which, folder, control, seat->text, &argv);
-	if (r < 0)
-		return r;
+		r = lease_begin(l, which, &control);
+	given.control = control;
+	given.gpu_server = server;
+	if (r == 0)
+		r = argv_make(l, which, &given, &argv);
 	s.argv = argv;
 	s.control = control;
-	r = process_start(&p->process, &s, err);
-	argv_free(argv);
-	if (r < 0)
+	if (r == 0) {
+		r = process_start(&p->process, &s, err);
+		argv_free(argv);
+	}
+	if (r < 0) {
+		gpus_take_back(l, which);
 		return r;
+	}
 	l->n_processes++;
 	if (s.run == 1)
 		job->start_ns = l->now_ns;

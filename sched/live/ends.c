@@ -8,7 +8,9 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "sched/live/argv.h"
+#include "sched/live/gpus.h"
 #include "sched/live/held.h"
+#include "sched/live/remote.h"
 
 /* Of another process, which cannot have ended before it began. */
 static uint64_t time_of(const struct live *l, const struct job *job,
@@ -78,7 +80,9 @@ static int ended(struct live *l, uint32_t which, const char *folder,
 	if (r < 0 && r != -ENOENT)
 		return err_set(err, r, "%s/exit: %s", folder,
 			       r == -EBADMSG ? "damaged" : strerror(-r));
+	gpus_take_back(l, which);
 	held_give(l, which);
+	remote_end(l, which);
 	p->stopping = false;
 	p->n_ended += known;
 	l->unsaved = true;

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/system/control.h"
 #include "common/util.h"
 #include "sched/live/argv.h"
 #include "sched/live/held.h"
+#include "sched/live/mount.h"
 #include "sched/live/state.h"
 
 /* --- who has what --------------------------------------------------------- */
@@ -75,11 +75,6 @@ static bool get(struct live *l, uint32_t which)
 
 /* --- telling it ----------------------------------------------------------- */
 
-static int write_text(int fd, const char *text)
-{
-	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
 static char *fifo_of(const struct live *l, uint32_t which)
 {
 	_cleanup_free_ char *folder = argv_folder(l, which);
@@ -103,34 +98,7 @@ static int tell_cores(struct live *l, uint32_t which)
 		return -errno;
 	snprintf(text, sizeof(text), "set cores %" PRIu32 "\n",
 		 l->live[which].told_cores);
-	return write_text(fd, text);
-}
-
-static int tell_mount(struct live *l, uint32_t which)
-{
-	_cleanup_free_ char *mount = argv_words(l, which, l->c.mount);
-	_cleanup_free_ char *dir = NULL;
-	_cleanup_close_ int fd = -1;
-	char text[48];
-
-	if (!mount || asprintf(&dir, "%s/.gpemu", mount) < 0)
-		return -ENOMEM;
-	fd = control_open(dir, "control", O_WRONLY);
-	if (fd < 0)
-		return fd;
-	snprintf(text, sizeof(text), "set cache_size %" PRIu64 "M\n",
-		 l->live[which].told_mib);
-	return write_text(fd, text);
-}
-
-/* A job goes on with what it had if it cannot be told: that is no reason to
- * end all. */
-static void warn(struct live *l, uint32_t which, const char *of, int r)
-{
-	progress_end(&l->bar);
-	log_warn("job %s: its %s could not be changed: %s", l->jobs[which].name,
-		 of,
-		 r == -ENODEV ? "no gpemu-fs is mounted there" : strerror(-r));
+	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
 static void tell(struct live *l, uint32_t which)
@@ -146,14 +114,18 @@ static void tell(struct live *l, uint32_t which)
 		p->told_cores = cores;
 		l->n_leases++;
 		r = tell_cores(l, which);
+		/* it goes on with what it had */
 		if (r < 0)
-			warn(l, which, "cores", r);
+			log_warn("job %s: its cores could not be changed: %s",
+				 l->jobs[which].name, strerror(-r));
 	}
-	if (l->c.mount && mib != p->told_mib) {
+	/* else remote.h says how much */
+	if (l->c.mount && l->cluster.remote_mib_s <= 0 && mib != p->told_mib) {
+		char text[40];
+
 		p->told_mib = mib;
-		r = tell_mount(l, which);
-		if (r < 0)
-			warn(l, which, "cache", r);
+		snprintf(text, sizeof(text), "resize %" PRIu64 "M\n", mib);
+		mount_tell(l, which, "cache", text);
 	}
 }
 

@@ -4,8 +4,8 @@
  *
  *	CPUs	virtual cores of gpemu-train: `set cores N`, which it reads from
  *		the FIFO `control` in the job's folder
- *	memory	the cache of the job's mount, if there is one: `set cache_size`,
- *		written to its .gpemu/control
+ *	memory	the cache of the job's mount, if there is one: `resize`, written
+ *		to its .gpemu/control; but see remote.h
  *
  * The keeper of a job holds its FIFO open too, so that no command is lost
  * before gpemu-train reads, or when the scheduler is killed.

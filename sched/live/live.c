@@ -6,6 +6,7 @@
  *	ends	what ended processes mean for their jobs
  *	arrive	jobs whose time has come
  *	decide	the policy's plan changes the jobs, and nothing else
+ *	share	caches and bandwidths follow it (remote.h)
  *	carry	the state is saved, so that what follows can be done again;
  *		processes are stopped, changed and started
  *
@@ -25,6 +26,7 @@
 #include "common/util.h"
 #include "sched/live/carry.h"
 #include "sched/live/ends.h"
+#include "sched/live/remote.h"
 #include "sched/live/state.h"
 
 /* arbitrary: a program that lost its keeper needs some steps to end */
@@ -199,6 +201,8 @@ static int step(struct live *l, struct err *err)
 	due = next_decision(l) <= l->now_ns;
 	if (due || (l->changed && !l->c.round_ns))
 		r = decide(l, err);
+	if (r == 0)
+		r = remote_share(l);
 	if (r == 0)
 		r = carry_out(l, err);
 	if (r < 0)

@@ -24,6 +24,7 @@
 #include "common/hist.h"
 #include "common/program/child.h"
 #include "common/program/progress.h"
+#include "sched/core/contend.h"
 #include "sched/core/schedule.h"
 #include "sched/core/timeline.h"
 #include "sched/live/process.h"
@@ -41,6 +42,8 @@ struct live_config {
 	uint64_t retries;  /* of a job that fails */
 	bool leases;	   /* cores and caches change while jobs run */
 	const char *mount; /* of each job, with words (argv.h); NULL: none */
+	/* the socket of gpemu-gpud, with {node} or for all nodes; NULL: none */
+	const char *gpu_server;
 	enum progress_mode progress;
 	const char *dir;      /* exists */
 	char *const *command; /* ended by NULL */
@@ -55,10 +58,14 @@ struct live_job {
 	uint32_t group;	     /* with which its process takes turns; 0: alone */
 	uint32_t told_cores; /* the process knows; 0: it is not known */
 	uint64_t told_mib;   /* its cache knows, as well */
-	bool stopping;	     /* the process was asked to end */
-	uint64_t lost_ns;    /* wall: has no keeper since then; 0: has one */
-	bool failed;	     /* it ended so, and is not tried again */
-	uint32_t n_ended;    /* processes whose end was seen */
+	/* remote.h. What its mount knows, bytes; UINT64_MAX: not known */
+	uint64_t told_cache, told_remote;
+	uint64_t seen_hits, seen_misses; /* bytes, at the last look */
+	double hit_share;		 /* of what it read before that */
+	bool stopping;			 /* the process was asked to end */
+	uint64_t lost_ns; /* wall: has no keeper since then; 0: has one */
+	bool failed;	  /* it ended so, and is not tried again */
+	uint32_t n_ended; /* processes whose end was seen */
 	uint32_t n_failed;
 	uint64_t steps;
 };
@@ -74,6 +81,7 @@ struct live {
 	size_t n_active;
 	struct cluster cluster; /* as the policy sees it */
 	struct cluster held;	/* what processes have */
+	struct contention contention;
 	struct schedule schedule;
 	struct plan plan;
 	/* now_ns is the time at `wall_ns` and, for times of other processes, at
@@ -87,6 +95,8 @@ struct live {
 	bool resumed, closing;
 	uint32_t last_group;
 	uint64_t n_decisions, n_events, n_failed, n_processes, n_leases;
+	uint64_t n_storage; /* changes of the caches and bandwidths of jobs
+			     * that run */
 	struct hist decisions;
 	struct timeline use; /* of GPUs: how many processes have had */
 	/* The same times time, also before a resumption; of the time between,

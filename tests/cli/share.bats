@@ -425,6 +425,43 @@ check() {
 	[ ! -e "$parent/a" ]
 }
 
+@test "grants of a GPU's time: no more than there is, no change under a job" {
+	local a=$TMP/gpud.sock.d/a/gpud.sock
+
+	grant() {
+		run "$CLIENT" "$SOCKET" grant "$@"
+	}
+	gpud --gpus 2
+	grant a 0 8000 600
+	[ "$output" = 0 ]
+	grant b 0 4000 500
+	[ "$output" = 28 ] # ENOSPC
+	grant b 1 4000 500
+	[ "$output" = 0 ]
+	mkfifo "$TMP/in"
+	exec 8<>"$TMP/in"
+	"$CLIENT" "$a" hold 1 3000 <"$TMP/in" >"$TMP/held.a" 3>&- 8>&- &
+	PIDS+=("$!")
+	until_so 'len(p) == 1 and p[0]["gpus"] == [0]'
+	grant a 0 8000 500
+	[ "$output" = 16 ] # EBUSY
+	grant a 0 6000 600
+	[ "$output" = 0 ]
+	grant a 1 8000 400
+	[ "$output" = 0 ]
+	for bad in "c 0 10 1001" "c 0 0 100"; do
+		grant $bad
+		[ "$output" = 22 ] # EINVAL
+	done
+	"$CLIENT" "$SOCKET" revoke a
+	until_so 'len(p) == 0'
+	for gpu in 0 1; do
+		grant "c$gpu" $gpu 4000 $((1000 - 500 * gpu))
+		[ "$output" = 0 ]
+	done
+	exec 8>&-
+}
+
 @test "who has a grant sees its GPUs, as far as granted, and its jobs" {
 	local a=$TMP/gpud.sock.d/a/gpud.sock b=$TMP/gpud.sock.d/b/gpud.sock
 	local whole

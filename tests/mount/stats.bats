@@ -93,6 +93,84 @@ read_all()
 	read_all
 }
 
+@test "resize keeps what fits, with any policy" {
+	local policy used
+
+	make_files 40 5000
+	for policy in minio lru arc s3fifo tinylfu sff-online 2q; do
+		gpemu-fs -p "$policy" -c 100% "$src" "$mp"
+		control=$mp/.gpemu/control
+		tree=$(tree_sum "$mp")
+		used=$(stat_of '["used_bytes"]')
+		[ "$(stat_of '["objects"]')" = 40 ]
+		echo "resize $((used / 2))" >"$control"
+		grep -q "^cache_size: " "$mp/.gpemu/config"
+		[ "$(stat_of '["capacity_bytes"]')" = $((used / 2)) ]
+		[ "$(stat_of '["used_bytes"] * 10 > 4 * s["capacity_bytes"]')" = True ]
+		[ "$(stat_of '["used_bytes"] <= s["capacity_bytes"]')" = True ]
+		kept=$(stat_of '["objects"]')
+		echo 'resize 100%' >"$control"
+		[ "$(stat_of '["objects"]')" = "$kept" ]
+		echo reset >"$control"
+		[ "$(tree_sum "$mp")" = "$tree" ]
+		[ "$(stat_of '["hits"]')" = "$kept" ]
+		[ "$(stat_of '["epoch"]')" = 0 ]
+		run sh -c "echo 'resize' >'$control'"
+		[ "$status" -ne 0 ]
+		fusermount3 -u "$mp"
+	done
+	# a replay knows one size
+	gpemu-fs -p minio -c 100% --trace "$BATS_TEST_TMPDIR/t" "$src" "$mp"
+	run sh -c "echo 'resize 10%' >'$mp/.gpemu/control'"
+	[ "$status" -ne 0 ]
+}
+
+@test "resize while others read: right bytes, and nothing is lost" {
+	make_files 60 20000
+	gpemu-fs -p minio -c 100% "$src" "$mp"
+	tree=$(tree_sum "$src")
+	for i in 1 2 3; do
+		(for k in 1 2 3; do [ "$(tree_sum "$mp")" = "$tree" ] || exit 1; done) 3>&- &
+		readers="${readers-} $!"
+	done
+	for i in $(seq 30); do
+		echo "resize $((i % 4 * 30))%" >"$mp/.gpemu/control"
+	done
+	for reader in $readers; do wait "$reader"; done
+	[ "$(stat_of '["used_bytes"] <= s["capacity_bytes"]')" = True ]
+}
+
+@test "set bandwidth limits the device, and no cache" {
+	make_files 20 100000
+	gpemu-fs -p minio -c 100% "$src" "$mp"
+	control=$mp/.gpemu/control
+	echo 'set bandwidth 1M' >"$control"
+	[ "$(stat_of '["bandwidth_limit"]')" = 1048576 ]
+	mib=$(stat_of '["file_bytes"] / 2**20')
+	took() {
+		python3 - "$mp" <<-'PY'
+			import os, sys, time
+			start = time.monotonic()
+			for at, _, names in os.walk(sys.argv[1]):
+			    for name in names:
+			        open(os.path.join(at, name), 'rb').read()
+			print(time.monotonic() - start)
+		PY
+	}
+	# about 2 MiB; the machine may be slow, never fast
+	seconds=$(took)
+	python3 -c "assert $seconds > .97 * $mib, ($seconds, $mib)"
+	# all hits
+	python3 -c "assert $(took) < .8 * $mib"
+	# again without a limit, also of another device
+	echo 'set storage ideal' >"$control"
+	[ "$(stat_of '["bandwidth_limit"]')" = 1048576 ]
+	printf 'set bandwidth 0\ndrop-cache\n' >"$control"
+	python3 -c "assert $(took) < .8 * $mib"
+	run sh -c "echo 'set bandwidth fast' >'$control'"
+	[ "$status" -ne 0 ]
+}
+
 @test "a policy keeps its options through set, drop-cache and mount options" {
 	make_files 20 5000
 	gpemu-fs -o 'cache_policy=s3fifo:small=0.3\,uses=7,cache_size=50%' "$src" "$mp"

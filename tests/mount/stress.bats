@@ -30,6 +30,8 @@ commands()
 	commands += [f"set cache_policy {p}" for p in
 	             "lru none minio s3fifo arc sff_online".split()]
 	commands += [f"set cache_size {s}" for s in "0 10% 60% 100%".split()]
+	commands += [f"resize {s}" for s in "0 30% 80%".split()]
+	commands += ["set bandwidth 500M", "set bandwidth 0"]
 	commands += [f"set storage {s}" for s in "ideal nvme ideal".split()]
 	commands += ["fault add " + f for f in (
 	    "op=read,p=0.05,errno=EIO", "op=open,every=7,errno=EACCES",

@@ -208,6 +208,26 @@ static void bandwidths_hold(void **state)
 	rig_free(&channel);
 }
 
+/* Whatever the profile says, or less than that; from the next read on. */
+static void a_limit_holds(void **state)
+{
+	struct rig none = rig_new(PROFILE("", "", "", ""), 1);
+	struct rig link = rig_new(PROFILE("", ", mb_per_s: 1000", "", ""), 1);
+
+	(void)state;
+	device_limit(none.device, 100, 0);
+	device_limit(link.device, 100, 0);
+	assert_int_equal(read_at(&none, 1000000, 0), 10000000);
+	assert_int_equal(read_at(&link, 1000000, 0), 10000000);
+	/* what is still to be moved is so as fast as before */
+	device_limit(none.device, 0, 5000000);
+	device_limit(link.device, 2000, 5000000);
+	assert_int_equal(read_at(&none, 1000000, 5000000), 5000000);
+	assert_int_equal(read_at(&link, 1000000, 5000000), 6500000);
+	rig_free(&none);
+	rig_free(&link);
+}
+
 static void alone_a_read_takes_the_slower_of_channel_and_link(void **state)
 {
 	struct rig r =
@@ -524,6 +544,7 @@ int main(void)
 		cmocka_unit_test(burst_is_earned_by_rest),
 		cmocka_unit_test(long_reads_take_more_slots),
 		cmocka_unit_test(bandwidths_hold),
+		cmocka_unit_test(a_limit_holds),
 		cmocka_unit_test(
 			alone_a_read_takes_the_slower_of_channel_and_link),
 		cmocka_unit_test(striped_reads_use_all_channels),

@@ -208,7 +208,10 @@ static double split(const struct cluster *c, enum storage_rule rule,
 	static const uint32_t active[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 	double cache = 0, remote = 0, demand = 0, most = 0;
 
-	assert_int_equal(storage_split(c, rule, jobs, active, N_READERS), 0);
+	assert_int_equal(storage_split_cache(c, rule, jobs, active, N_READERS),
+			 0);
+	assert_int_equal(storage_split_bandwidth(c, jobs, active, N_READERS),
+			 0);
 	for (size_t i = 0; i < N_READERS; i++) {
 		assert_true(jobs[i].cache_mib <= jobs[i].dataset_mib);
 		cache += jobs[i].cache_mib;

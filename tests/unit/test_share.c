@@ -406,6 +406,90 @@ static void a_quota_has_a_utilisation_of_its_own(void **state)
 	share_free(s);
 }
 
+/* An iteration of a second of work, begun now, takes so many. */
+static void takes(struct share *s, struct share_job *job, struct client *c,
+		  double seconds)
+{
+	struct share_iteration it;
+	uint64_t from = s->now, done = c->done;
+
+	job->owner = c;
+	c->left++;
+	assert_int_equal(share_submit(s, job, 0, 0, NS_PER_S, &it), 0);
+	while (c->done == done)
+		share_advance(s, share_next(s));
+	assert_true(fabs((double)(c->end - from) - seconds * NS_PER_S) < 10);
+}
+
+/* In each mode of sharing: the part of the others does not matter, nor whether
+ * they run; two jobs of one quota share its part. */
+static void a_part_of_the_time_is_kept(void **state)
+{
+	for (int mode = SHARE_TIME; mode <= SHARE_MPS; mode++) {
+		struct share *s = share_rig_new(mode, &scheduler_fair, 1, 100);
+		struct share_quota half = { .bytes = { 40 } },
+				   fifth = { .bytes = { 20 } };
+		struct share_job *a, *b, *other;
+		struct client ca = { 0 }, cb = { 0 }, co = { 0 };
+		struct share_iteration it;
+		struct err err = { 0 };
+
+		(void)state;
+		assert_int_equal(share_set_part(s, &half, 0, 500, &err), 0);
+		assert_int_equal(share_set_part(s, &fifth, 0, 200, &err), 0);
+		a = join_quota(s, &half, 40, 1);
+		b = join_quota(s, &fifth, 20, 1);
+		other = join_quota(s, NULL, 30, 1);
+		/* they hold their peaks */
+		assert_true(s->gpus[0].lanes.used >= 60 + 15);
+		takes(s, a, &ca, 2);
+		takes(s, b, &cb, 5);
+		/* the rest, whether the parts are used or not */
+		takes(s, other, &co, 1 / .3);
+		cb.left++;
+		share_submit(s, b, 1, 0, 9 * NS_PER_S, &it);
+		co.left++;
+		other->owner = &co;
+		share_submit(s, other, 1, 0, 9 * NS_PER_S, &it);
+		takes(s, a, &ca, 2);
+		/* no change while a job is there, and no more than all */
+		assert_int_equal(share_set_part(s, &half, 0, 100, &err),
+				 -EBUSY);
+		share_leave(s, a);
+		assert_int_equal(share_set_part(s, &half, 0, 801, &err),
+				 -ENOSPC);
+		assert_int_equal(share_set_part(s, &half, 0, 800, &err), 0);
+		/* nothing is left for the other one, and it never ends */
+		share_advance(s, s->now + 1000 * NS_PER_S);
+		assert_int_equal(co.done, 1);
+		share_end_parts(s, &half);
+		share_advance(s, s->now + 1000 * NS_PER_S);
+		assert_int_equal(co.done, 2);
+		assert_int_equal(s->gpus[0].part_milli, 200);
+		assert_int_equal(s->gpus[0].n_running, 0);
+		assert_int_equal(s->gpus[0].n_apart, 0);
+		share_free(s);
+	}
+}
+
+/* Who has no part of a GPU whose time is given away waits, or takes another. */
+static void a_gpu_given_away_admits_no_others(void **state)
+{
+	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 2, 100);
+	struct share_quota all = { .bytes = { 0, 50 } };
+	struct share_job *one, *two;
+
+	(void)state;
+	assert_int_equal(share_set_part(s, &all, 1, SHARE_WHOLE, NULL), 0);
+	one = join_quota(s, NULL, 10, 1);
+	two = join_quota(s, NULL, 10, 2);
+	assert_int_equal(one->gpus, 1);
+	assert_false(two->resident);
+	share_end_parts(s, &all);
+	assert_int_equal(two->gpus, 3);
+	share_free(s);
+}
+
 static void a_failed_gpu_admits_nobody(void **state)
 {
 	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 2, 100);
@@ -436,6 +520,8 @@ int main(void)
 		cmocka_unit_test(utilisation_is_of_the_last_second),
 		cmocka_unit_test(a_quota_is_a_smaller_gpu),
 		cmocka_unit_test(a_quota_has_a_utilisation_of_its_own),
+		cmocka_unit_test(a_part_of_the_time_is_kept),
+		cmocka_unit_test(a_gpu_given_away_admits_no_others),
 		cmocka_unit_test(a_failed_gpu_admits_nobody),
 	};
 

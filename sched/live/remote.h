@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What live jobs read (sched/core/storage.h): the cache of their mounts, and
+ * the bandwidth that they have of the remote storage behind it, are changed
+ * while they run.
+ *
+ * How much of its data a job finds cached, the counters of its mount say: a
+ * cache that has just been given fills during an epoch, and saves nothing
+ * before the next one.
+ */
+#ifndef GPEMU_SCHED_LIVE_REMOTE_H
+#define GPEMU_SCHED_LIVE_REMOTE_H
+
+#include "sched/live/live.h"
+
+/* Share cache and bandwidth out anew, tell the mounts, and set the rates of all
+ * jobs by what they have now. -ENOMEM. */
+int remote_share(struct live *l);
+/* No process of the job runs any more: its mount has no cache. */
+void remote_end(struct live *l, uint32_t job);
+
+#endif
