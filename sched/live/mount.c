@@ -24,7 +24,7 @@ static int open_file(const struct live *l, uint32_t which, const char *name,
 }
 
 int mount_tell(struct live *l, uint32_t which, const char *what,
-		const char *commands)
+	       const char *commands)
 {
 	_cleanup_close_ int fd = open_file(l, which, "control", O_WRONLY);
 	int r = MIN(fd, 0);

@@ -9,7 +9,7 @@
  * be told, a warning says that the job's `what` could not be changed: that is
  * no reason to end all. -errno. */
 int mount_tell(struct live *l, uint32_t job, const char *what,
-		const char *commands);
+	       const char *commands);
 /* Bytes of which the reads so far found the objects cached, and not. -errno:
  * -ENODEV: no mount is there; -EBADMSG: what it says is not known. */
 int mount_counts(const struct live *l, uint32_t job, uint64_t *ret_hits,
