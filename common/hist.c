@@ -53,11 +53,13 @@ static void raise_by(uint64_t *p, uint64_t by)
 			 __ATOMIC_RELAXED);
 }
 
-void hist_add_alone(struct hist *h, uint64_t ns)
+void hist_add_alone(struct hist *h, uint64_t ns, uint64_t times)
 {
-	raise_by(&h->bucket[bucket_of(ns)], 1);
-	raise_by(&h->n, 1);
-	raise_by(&h->sum_ns, ns);
+	if (!times)
+		return;
+	raise_by(&h->bucket[bucket_of(ns)], times);
+	raise_by(&h->n, times);
+	raise_by(&h->sum_ns, ns * times);
 	if (ns > __atomic_load_n(&h->max_ns, __ATOMIC_RELAXED))
 		__atomic_store_n(&h->max_ns, ns, __ATOMIC_RELAXED);
 }

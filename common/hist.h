@@ -27,8 +27,9 @@ struct hist {
 };
 
 void hist_add(struct hist *h, uint64_t ns);
-/* The same where only one thread adds: without locked instructions. */
-void hist_add_alone(struct hist *h, uint64_t ns);
+/* The same, so many times, where only one thread adds: without locked
+ * instructions. */
+void hist_add_alone(struct hist *h, uint64_t ns, uint64_t times);
 /* Reset, while other threads may be adding. */
 void hist_reset(struct hist *h);
 void hist_merge(struct hist *into, const struct hist *from);

@@ -240,9 +240,11 @@ bool tick_cond_wait(struct tick *t, pthread_cond_t *cond,
 		pthread_cond_wait(cond, mutex);
 		return false;
 	}
-	uint64_t wall = tick_to_wall(t, deadline);
+	uint64_t wall = tick_to_wall(t, deadline), now = tick_wall();
 
-	if (tick_keeps_awake(t) && tick_wall() + EARLY_NS < wall &&
+	if (now + t->spin_ns >= wall)
+		return true;
+	if (tick_keeps_awake(t) && now + EARLY_NS < wall &&
 	    !cond_wait(cond, mutex, wall - EARLY_NS))
 		return false;
 	tick_hold_awake(t);
@@ -273,9 +275,11 @@ bool tick_futex_wait(struct tick *t, const uint32_t *word, uint32_t value,
 
 	if (deadline == TICK_NEVER)
 		return futex_wait(word, value, NULL);
-	uint64_t wall = tick_to_wall(t, deadline);
+	uint64_t wall = tick_to_wall(t, deadline), now = tick_wall();
 
-	if (tick_keeps_awake(t) && tick_wall() + EARLY_NS < wall) {
+	if (now + t->spin_ns >= wall)
+		return true;
+	if (tick_keeps_awake(t) && now + EARLY_NS < wall) {
 		until = timespec_of(wall - EARLY_NS);
 		if (!futex_wait(word, value, &until))
 			return false;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -147,6 +148,7 @@ int pinned_new(size_t n, size_t bytes, uint64_t budget,
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (bytes)
 			r = map_locked(p, &p->all[i], bytes, err);
+		p->all[i].cpu = -1;
 		p->free[p->n_free++] = &p->all[i];
 	}
 	if (r < 0) {
@@ -229,6 +231,24 @@ static int grow(struct pinned_pool *p, struct pinned_buffer *b, size_t bytes,
 	return r;
 }
 
+/* Under the lock: take the last one that this processor had, whose cache may
+ * still have it; else the last one. */
+static struct pinned_buffer *take_warmest(struct pinned_pool *p)
+{
+	struct pinned_buffer *b;
+	int cpu = sched_getcpu();
+	size_t i = p->n_free--;
+
+	while (i && p->free[i - 1]->cpu != cpu)
+		i--;
+	i = i ? i - 1 : p->n_free;
+	b = p->free[i];
+	memmove(&p->free[i], &p->free[i + 1],
+		(p->n_free - i) * sizeof(*p->free));
+	b->cpu = cpu;
+	return b;
+}
+
 static int get(struct pinned_pool *p, size_t bytes, bool wait,
 	       struct pinned_buffer **ret, struct err *err)
 {
@@ -240,7 +260,7 @@ static int get(struct pinned_pool *p, size_t bytes, bool wait,
 	while (r == 0 && p->n_free == 0)
 		r = await_put(p, wait);
 	if (r == 0) {
-		b = p->free[--p->n_free];
+		b = take_warmest(p);
 		if (b->size < bytes)
 			r = grow(p, b, bytes, wait, err);
 		if (r == 0) {

@@ -3,7 +3,8 @@
  * A pool of page-locked, page-aligned buffers, as cudaHostAlloc returns them.
  * The memory is really locked: it counts against RLIMIT_MEMLOCK and cannot be
  * swapped or evicted. Buffers grow on demand. From 2 MiB on they use huge
- * pages, if available.
+ * pages, if available. A thread gets a buffer that was filled on its processor,
+ * if there is one.
  *
  * Any thread may get and put.
  */
@@ -18,6 +19,7 @@
 struct pinned_buffer {
 	void *data; /* 4096-aligned, locked, `size` bytes */
 	size_t size;
+	int cpu; /* the pool's: who had it last; -1: nobody yet */
 };
 
 struct pinned_pool;

@@ -328,22 +328,31 @@ struct place {
 	double t;
 };
 
+static size_t rows_up_to(const struct gpu_row *row, size_t n, double batch)
+{
+	size_t lo = 0;
+
+	while (lo < n) {
+		size_t mid = lo + (n - lo) / 2;
+
+		if ((double)row[mid].batch <= batch)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return lo;
+}
+
 static struct place find(const struct gpu_row *row, size_t n, double batch)
 {
 	static const struct gpu_row nothing; /* no samples, no time */
-	size_t lo = 0, hi = n - 1;
+	size_t hi, lo;
 
-	if (hi == 0)
+	if (n == 1)
 		return (struct place){ &nothing, row,
 				       batch / (double)row->batch };
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if ((double)row[mid].batch <= batch)
-			lo = mid;
-		else
-			hi = mid;
-	}
+	hi = MIN(MAX(rows_up_to(row, n, batch), 1), n - 1);
+	lo = hi - 1;
 	return (struct place){
 		.a = &row[lo],
 		.b = &row[hi],
@@ -396,10 +405,8 @@ static struct place find_transfer(const struct gpu_profile *p,
 	uint64_t jump = gpu_profile_jump_batch(p, m);
 	double batch = bytes / (double)gpu_sample_bytes(p, m);
 	const struct gpu_row *row = m->rows.items;
-	size_t n = m->rows.n, below = 0;
+	size_t n = m->rows.n, below = rows_up_to(row, n, (double)jump);
 
-	while (below < n && row[below].batch <= jump)
-		below++;
 	if (below == 0 || below == n)
 		return find(row, n, batch);
 	return bytes < (double)p->transfer_jump.bytes

@@ -401,3 +401,17 @@ double table_error(const struct gpu_profile *p, const struct gpu_model *m,
 			  : c.persistent_mib;
 	return want > 0 ? fabs(v / want - 1) : v > 0 ? 1 : 0;
 }
+
+double table_stated_error(const struct gpu_profile *p,
+			  const struct gpu_model *m,
+			  const struct table_model *t)
+{
+	double worst = t->n > 1 ? table_gap_error(t) : 0;
+
+	/* a single row has no line whose error could be told */
+	for (size_t i = 0; t->n > 1 && i < t->n; i++)
+		for (size_t c = 0; c < TABLE_COLUMNS; c++)
+			worst = fmax(worst,
+				     table_error(p, m, &t->points[i], c));
+	return worst;
+}

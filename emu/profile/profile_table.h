@@ -120,6 +120,16 @@ double table_median(double *v, size_t n);
 double table_error(const struct gpu_profile *p, const struct gpu_model *m,
 		   const struct table_point *point, size_t column);
 
+/*
+ * The error that a profile of these points states for its steps: the largest
+ * deviation of its lines from a point, or of an inner point from the line
+ * between its neighbours, relative. 0: a single point; 1: too few points to
+ * tell.
+ */
+double table_stated_error(const struct gpu_profile *p,
+			  const struct gpu_model *m,
+			  const struct table_model *t);
+
 /* The five numbers of a row by column. */
 double table_row_value(const struct gpu_row *row, size_t column);
 

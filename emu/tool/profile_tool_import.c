@@ -113,19 +113,6 @@ static int look_up(const struct csv *csv, const char *model, double *ret,
 
 /* --- one model -------------------------------------------------------- */
 
-static double worst_error(const struct gpu_profile *p,
-			  const struct gpu_model *m,
-			  const struct table_model *t)
-{
-	double worst = 0;
-
-	for (size_t i = 0; i < t->n; i++)
-		for (size_t c = 0; c < TABLE_COLUMNS; c++)
-			worst = fmax(worst,
-				     table_error(p, m, &t->points[i], c));
-	return worst;
-}
-
 static int make_model(const struct gpu_profile *p, const struct table_model *t,
 		      const struct options *o, struct gpu_model *ret)
 {
@@ -139,11 +126,7 @@ static int make_model(const struct gpu_profile *p, const struct table_model *t,
 	ret->name = strdup(t->name);
 	ret->last_batch = t->points[t->n - 1].batch;
 	ret->last_is_limit = t->limit;
-	/* a single row has no line whose error could be told */
-	ret->tolerance_pct = t->n > 1 ? fmax(ceil(worst_error(p, ret, t) * 1e3),
-					     ceil(table_gap_error(t) * 1e3)) /
-						10
-				      : 0;
+	ret->tolerance_pct = ceil(table_stated_error(p, ret, t) * 1e3) / 10;
 	if (t->source && !(ret->source = strdup(t->source)))
 		return -ENOMEM;
 	if (t->memory_replaced) {

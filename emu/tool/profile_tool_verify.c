@@ -155,12 +155,14 @@ enum { STEP = TABLE_COLUMNS, N_HELD };
 struct held {
 	struct verdict column[N_HELD];
 	size_t n_unknown; /* models without a point that was left out */
+	double excess;	  /* over the error stated for the rest, at most */
 };
 
 static void judge_held(const struct gpu_profile *p, const struct gpu_model *m,
-		       const struct table_point *point, struct held *held)
+		       const struct table_point *point, double stated,
+		       struct held *held)
 {
-	double want = point->v[0] + point->v[1];
+	double want = point->v[0] + point->v[1], e;
 	struct gpu_cost c;
 
 	for (size_t k = 0; k < TABLE_COLUMNS; k++)
@@ -168,9 +170,10 @@ static void judge_held(const struct gpu_profile *p, const struct gpu_model *m,
 			add_error(&held->column[k], m->name, point->batch,
 				  table_error(p, m, point, k));
 	gpu_profile_cost(p, m, point->batch, &c);
-	add_error(
-		&held->column[STEP], m->name, point->batch,
-		fabs((double)(c.forward_ns + c.backward_ns) / 1e6 / want - 1));
+	e = fabs((double)(c.forward_ns + c.backward_ns) / 1e6 / want - 1);
+	add_error(&held->column[STEP], m->name, point->batch, e);
+	held->column[STEP].beyond += e > stated;
+	held->excess = fmax(held->excess, e - stated);
 }
 
 /* The ends stay: beyond them nothing can be interpolated. */
@@ -188,6 +191,7 @@ static int hold_out_model(const struct gpu_profile *p,
 	_cleanup_free_ struct gpu_row *rows = NULL;
 	struct table_model rest = { .points = kept };
 	struct gpu_model thinned;
+	double stated = 0;
 	int r;
 
 	if (!model)
@@ -201,9 +205,11 @@ static int hold_out_model(const struct gpu_profile *p,
 	r = table_thin(&rest, gpu_profile_jump_batch(p, model),
 		       o->tolerance_pct / 100, &rows, &thinned.rows.n);
 	thinned.rows.items = rows;
+	if (r == 0)
+		stated = table_stated_error(p, &thinned, &rest);
 	for (size_t i = 0; r == 0 && i < m->n; i++)
 		if (is_held(m, i, o->hold_out))
-			judge_held(p, &thinned, &m->points[i], held);
+			judge_held(p, &thinned, &m->points[i], stated, held);
 	held->n_unknown += rest.n == m->n;
 	return r;
 }
@@ -260,6 +266,13 @@ static int hold_out(const struct gpu_profile *p, const struct table *t,
 	if (r < 0)
 		return r;
 	print_held(p->name, o, &held, f, j);
+	fprintf(f,
+		"%zu of %zu steps are further off than import states for the "
+		"rest, by %.3f %% at most\n",
+		held.column[STEP].beyond, held.column[STEP].n,
+		held.excess * 100);
+	json_object_set_new(j, "beyond_stated",
+			    json_integer((json_int_t)held.column[STEP].beyond));
 	if (held.n_unknown)
 		fprintf(f,
 			"unknown of %zu models of %zu: none of their points "

@@ -11,6 +11,15 @@
 #include "common/util.h"
 #include "loader/order/order_text.h"
 
+/* Of so many classes samples are counted. arbitrary: labels that are numbers of
+ * something else may be larger, and no dataset has more classes */
+enum { MOST_CLASSES = 1 << 24 };
+
+static bool can_count(const struct dataset *data)
+{
+	return data->n_classes > 1 && data->n_classes <= MOST_CLASSES;
+}
+
 int visited_init(struct visited *v, const struct dataset *data, struct err *err)
 {
 	*v = (struct visited){ .data = data };
@@ -18,7 +27,11 @@ int visited_init(struct visited *v, const struct dataset *data, struct err *err)
 		return 0;
 	v->n_bytes = (data->n + 7) / 8;
 	v->bits = calloc(v->n_bytes, 1);
-	return v->bits ? 0 : err_set(err, -ENOMEM, "out of memory");
+	if (can_count(data))
+		v->count = calloc(data->n_classes, sizeof(*v->count));
+	return v->bits && (v->count || !can_count(data))
+		       ? 0
+		       : err_set(err, -ENOMEM, "out of memory");
 }
 
 void visited_fini(struct visited *v)
@@ -26,6 +39,7 @@ void visited_fini(struct visited *v)
 	if (v->log)
 		fclose(v->log);
 	free(v->bits);
+	free(v->count);
 	*v = (struct visited){ 0 };
 }
 
@@ -91,36 +105,33 @@ uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 	return n_new;
 }
 
-static int compare_labels(const void *a, const void *b)
+/* Of `same` samples of `n`. */
+static double share_bits(uint32_t same, uint32_t n)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	double p = same / (double)n;
 
-	return (x > y) - (x < y);
+	return -p * log2(p);
 }
 
-double visited_class_bits(const struct visited *v, const struct delivery *d)
+double visited_class_bits(struct visited *v, const struct delivery *d)
 {
-	_cleanup_free_ uint32_t *label = NULL;
-	uint32_t same = 0;
+	const uint32_t *label = v->data ? v->data->label : NULL;
 	double bits = 0;
 
-	if (!v->data || d->n == 0)
+	if (!v->bits || d->n == 0)
 		return -1;
-	label = calloc(d->n, sizeof(*label));
-	if (!label)
-		return -1;
+	if (!v->count)
+		return v->data->n_classes > 1 ? -1 : 0;
 	for (uint32_t i = 0; i < d->n; i++)
-		label[i] = v->data->label[d->place[i].sample];
-	qsort(label, d->n, sizeof(*label), compare_labels);
+		v->count[label[d->place[i].sample]]++;
 	for (uint32_t i = 0; i < d->n; i++) {
-		double p = ++same / (double)d->n;
+		uint32_t *same = &v->count[label[d->place[i].sample]];
 
-		if (i + 1 < d->n && label[i + 1] == label[i])
-			continue;
-		bits -= p * log2(p);
-		same = 0;
+		if (*same && *same < d->n)
+			bits += share_bits(*same, d->n);
+		*same = 0;
 	}
-	return fabs(bits); /* turns -0 into 0 */
+	return bits;
 }
 
 void visited_clear(struct visited *v)

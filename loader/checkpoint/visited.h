@@ -23,11 +23,13 @@ struct visited {
 	const struct dataset *data; /* NULL: samples have no identity */
 	uint8_t *bits;		    /* n_bytes; NULL without data */
 	size_t n_bytes;
-	FILE *log; /* NULL: no log */
+	uint32_t *count; /* by class, zeros between calls; NULL: not counted */
+	FILE *log;	 /* NULL: no log */
 	const char *log_path;
 };
 
-/* Starts with none visited. `data` may be NULL. -ENOMEM. */
+/* Starts with none visited. `data` may be NULL. -ENOMEM; visited_fini in any
+ * case. */
 int visited_init(struct visited *v, const struct dataset *data,
 		 struct err *err);
 void visited_fini(struct visited *v);
@@ -48,9 +50,10 @@ uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 		     const struct delivery *d);
 /*
  * Shannon entropy of the classes in a batch, bits: 0 if all samples have one
- * class, log2(n) if all differ. < 0: samples have no identity, or no memory.
+ * class, log2(n) if all differ. < 0: samples have no identity, or
+ * labels are too large for classes.
  */
-double visited_class_bits(const struct visited *v, const struct delivery *d);
+double visited_class_bits(struct visited *v, const struct delivery *d);
 /* Start another epoch. */
 void visited_clear(struct visited *v);
 

@@ -46,6 +46,8 @@ struct dataset {
 	uint32_t *container; /* n: index of the container; samples of a
 			      * container are consecutive */
 	uint64_t *offset;    /* n: bytes from the container's start */
+	uint64_t stride;     /* of the offsets, in a single container; 0: they
+			      * are not evenly spaced */
 
 	/* Samples that storage reads together have the same number, below
 	 * n_groups. NULL, 0: each is read alone. */
@@ -72,6 +74,24 @@ void dataset_close(struct dataset *d);
 static inline const char *dataset_path(const struct dataset *d, size_t i)
 {
 	return d->names + d->path[i];
+}
+
+/* Of sample i, without a look at its size where all have the same. */
+static inline uint64_t dataset_size(const struct dataset *d, size_t i)
+{
+	uint64_t all;
+
+	return d->largest && !__builtin_mul_overflow(d->largest, d->n, &all) &&
+			       all == d->bytes
+		       ? d->largest
+		       : d->size[i];
+}
+
+/* Of sample i of a container, without a look at it where all are as far apart:
+ * of many samples in random order each look is a miss. */
+static inline uint64_t dataset_offset(const struct dataset *d, size_t i)
+{
+	return d->stride ? d->offset[0] + i * d->stride : d->offset[i];
 }
 
 /* A hash of the number, paths and sizes of the samples. */

@@ -234,6 +234,17 @@ int shards_unchanged(const struct shards *s, const struct dataset *d,
 	return 0;
 }
 
+/* How far apart all samples begin; 0: not evenly. */
+static uint64_t stride_of(const struct dataset *d)
+{
+	uint64_t stride = d->n > 1 ? d->offset[1] - d->offset[0] : 0;
+
+	for (size_t i = 2; i < d->n; i++)
+		if (d->offset[i] - d->offset[i - 1] != stride)
+			return 0;
+	return stride;
+}
+
 int shards_give(struct shards *s, struct dataset *d)
 {
 	d->container_fd = calloc(s->n, sizeof(*d->container_fd));
@@ -242,5 +253,6 @@ int shards_give(struct shards *s, struct dataset *d)
 	for (size_t i = 0; i < s->n; i++)
 		d->container_fd[i] = TAKE_FD(s->shard[i].fd);
 	d->n_containers = (uint32_t)s->n;
+	d->stride = s->n == 1 ? stride_of(d) : 0;
 	return 0;
 }

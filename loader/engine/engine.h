@@ -39,12 +39,16 @@ struct fetch {
 			* reads more than the sample and sets this */
 	uint64_t size; /* bytes, as scanned */
 	unsigned slot; /* 0..depth-1, unique among fetches in flight */
+	/* where the transformed sample belongs, if the engine may put it there
+	 * out of memory of its own, with feed_put; NULL: it may not */
+	void *out;
 	/* By the engine: it was read with others, and its next call of next()
 	 * returns another of them without reading. */
 	bool more;
 
 	/* set by feed_done */
 	int error; /* 0 or -errno */
+	int put;   /* by feed_put: 1, or -errno of the transforms; 0: not yet */
 	uint64_t n_read;
 	uint64_t start_ns, done_ns; /* emulated: taken, seen complete */
 
@@ -82,9 +86,16 @@ const char *feed_path(const struct feed *f, const struct fetch *fetch);
  */
 void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
 /* The same of `n` samples that feed_take_run returned, and that were read one
- * after the other: each took its share of the time since then. */
+ * after the other: each took its share of the time since then. `put`: that time
+ * was feed_put's, and reading took none. */
 void feed_done_run(struct feed *f, struct fetch **fetch, const int64_t *result,
-		   unsigned n);
+		   unsigned n, bool put);
+/*
+ * Transform a sample, whose bytes are at `raw`, into fetch->out, so that they
+ * are not copied first. Before feed_done, which may still report that the read
+ * failed. It may be left by a jump out of a signal handler.
+ */
+void feed_put(struct feed *f, struct fetch *fetch, const void *raw);
 
 struct engine_ops;
 struct remote_ops;

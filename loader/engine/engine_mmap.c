@@ -39,7 +39,7 @@ enum {
 	/* Samples read together, and most bytes of them. arbitrary: few enough
 	 * to stay in the second cache, and the rest of their cost is that of
 	 * the copies */
-	GROUP = 16,
+	GROUP = 32,
 	GROUP_BYTES = 64 * 1024,
 	/* A group that takes longer was not in the page cache. arbitrary: more
 	 * than so many bytes take to copy, less than a device to read them */
@@ -227,17 +227,29 @@ static void check_parts(const struct map *m, int64_t *result)
 	}
 }
 
-/* Parts of containers. All are mapped before the first is copied: mapping anew
- * moves what was mapped. */
-static void read_parts(struct map *m, int64_t *result)
-{
+/* Copies of parts of containers. */
+struct parts {
+	struct feed *feed;
+	struct fetch *of[GROUP];
 	struct guard_copy copy[GROUP];
-	unsigned of[GROUP], n = 0;
+	size_t n;
+};
 
+static void put(void *ctx, size_t i)
+{
+	struct parts *p = ctx;
+
+	feed_put(p->feed, p->of[i], p->copy[i].from);
+}
+
+/* All are mapped before the first is copied: mapping anew moves what was
+ * mapped. */
+static void find_parts(struct map *m, struct parts *p, int64_t *result)
+{
 	for (unsigned i = 0; i < m->n; i++)
 		result[i] = find(m, m->group[i]);
 	for (unsigned i = 0; i < m->n; i++) {
-		const struct fetch *f = m->group[i];
+		struct fetch *f = m->group[i];
 		const struct mapping *x;
 
 		if (result[i] < 0)
@@ -249,18 +261,30 @@ static void read_parts(struct map *m, int64_t *result)
 			continue;
 		}
 		result[i] = (int64_t)f->size;
-		copy[n].to = f->buf;
-		copy[n].from = x->p + f->offset;
-		copy[n].n = f->size;
-		of[n++] = i;
+		p->copy[p->n].to = f->buf;
+		p->copy[p->n].from = x->p + f->offset;
+		p->copy[p->n].n = f->size;
+		p->of[p->n++] = f;
 	}
-	guard_copies(copy, n);
-	for (unsigned k = 0; k < n; k++) {
-		const struct fetch *f = m->group[of[k]];
+}
 
-		if (copy[k].failed)
-			result[of[k]] =
-				result_of(f->fd, f->offset, f->size, false);
+/* `direct`: into their batch, transformed. */
+static void read_parts(struct map *m, struct feed *feed, bool direct,
+		       int64_t *result)
+{
+	struct parts p;
+
+	p.feed = feed;
+	p.n = 0;
+	find_parts(m, &p, result);
+	guard_copies(p.copy, p.n, direct ? put : NULL, &p);
+	for (unsigned i = 0, k = 0; k < p.n; i++) {
+		if (m->group[i] != p.of[k])
+			continue;
+		if (p.copy[k].failed)
+			result[i] = result_of(p.of[k]->fd, p.of[k]->offset,
+					      p.of[k]->size, false);
+		k++;
 	}
 	check_parts(m, result);
 }
@@ -276,17 +300,26 @@ static int64_t read_file(const struct map *m, const struct fetch *f)
 				   MIN((uint64_t)st.st_size, f->size + 1));
 }
 
+/* After a fast group. Then what the next one takes is the time of its
+ * transforms, unless it turns out to be slow. */
+static bool is_direct(const struct map *m)
+{
+	return m->most > 1 && m->group[0]->fd >= 0 && m->group[0]->out;
+}
+
 static void read_group(struct map *m, struct feed *feed)
 {
 	uint64_t start = tick_wall();
+	bool direct = is_direct(m), fast;
 	int64_t result[GROUP];
 
 	if (m->group[0]->fd >= 0)
-		read_parts(m, result);
+		read_parts(m, feed, direct, result);
 	else
 		result[0] = read_file(m, m->group[0]);
-	feed_done_run(feed, m->group, result, m->n);
-	m->most = tick_wall() - start > SLOW_NS ? 1 : MIN(2 * m->most, GROUP);
+	fast = tick_wall() - start <= SLOW_NS;
+	feed_done_run(feed, m->group, result, m->n, direct && fast);
+	m->most = fast ? MIN(2 * m->most, GROUP) : 1;
 }
 
 static void fini(void *state)

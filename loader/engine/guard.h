@@ -29,16 +29,20 @@ struct guard_copy {
 	bool failed;
 };
 
-/* Make `n` copies. Between guard_begin and guard_end, in a thread that does not
- * block SIGBUS. */
-void guard_copies(struct guard_copy *c, size_t n);
+/* Makes copy i, or something else that reads its source, and that may be left
+ * by a jump. */
+typedef void guard_make(void *ctx, size_t i);
+
+/* Make `n` copies; `make` NULL: as memcpy does. Between guard_begin and
+ * guard_end, in a thread that does not block SIGBUS. */
+void guard_copies(struct guard_copy *c, size_t n, guard_make *make, void *ctx);
 
 /* One; false: it failed. */
 static inline bool guard_copy(void *to, const void *from, size_t n)
 {
 	struct guard_copy c = { .to = to, .from = from, .n = n };
 
-	guard_copies(&c, 1);
+	guard_copies(&c, 1, NULL, NULL);
 	return !c.failed;
 }
 

@@ -40,7 +40,7 @@ static inline void delivery_count(struct delivery *d,
 				  const struct dataset *data)
 {
 	for (uint32_t i = 0; i < d->n; i++) {
-		uint64_t size = data->size[d->place[i].sample];
+		uint64_t size = dataset_size(data, d->place[i].sample);
 
 		d->batch_bytes += d->place[i].n;
 		d->longest = MAX(d->longest, size);

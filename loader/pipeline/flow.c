@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "common/units.h"
@@ -48,6 +49,7 @@ static int window_init(struct window *w, const struct flow_config *c)
 {
 	size_t n = (size_t)c->batch * c->superbatch;
 
+	w->cpu = -1;
 	w->batch = calloc(c->superbatch, sizeof(*w->batch));
 	w->place = calloc(n, sizeof(*w->place));
 	w->turn = calloc(n, sizeof(*w->turn));
@@ -177,7 +179,8 @@ static int reserve(const struct flow_config *c, struct window *w,
 
 	for (uint32_t i = 0; c->raw && i < w->n; i++) {
 		w->raw_at[i] = bytes;
-		bytes += buffer_room(c->data->size[w->order[i]], c->direct);
+		bytes += buffer_room(dataset_size(c->data, w->order[i]),
+				     c->direct);
 	}
 	if (c->pinned) {
 		r = pinned_try_get(c->pinned, bytes, &w->pinned, err);
@@ -230,6 +233,18 @@ static void fail(struct flow *f, int r, const struct err *err)
 	pthread_cond_broadcast(&f->stop);
 }
 
+/* Under the lock, of the free windows: the last one that was filled on this
+ * processor, whose cache may still have it; else the last one. */
+static uint32_t warmest(const struct flow *f)
+{
+	uint32_t i = f->n_free;
+	int cpu = sched_getcpu();
+
+	while (i && f->free[i - 1]->cpu != cpu)
+		i--;
+	return i ? i - 1 : f->n_free - 1;
+}
+
 /* Under the lock. NULL: no window is free, or no memory for one, or there are
  * no more samples, or the flow has failed. */
 static struct window *open_window(struct flow *f)
@@ -238,11 +253,13 @@ static struct window *open_window(struct flow *f)
 	struct piece *p = current_piece(f);
 	struct err err = { 0 };
 	struct window *w;
+	uint32_t i;
 	int r;
 
 	if (!p || f->n_free == 0)
 		return NULL;
-	w = f->free[f->n_free - 1];
+	i = warmest(f);
+	w = f->free[i];
 	w->order = p->order;
 	w->n = (uint32_t)MIN(whole, p->n);
 	r = reserve(&f->c, w, &err);
@@ -252,6 +269,9 @@ static struct window *open_window(struct flow *f)
 		return NULL;
 	}
 	f->n_free--;
+	memmove(&f->free[i], &f->free[i + 1],
+		(f->n_free - i) * sizeof(*f->free));
+	w->cpu = sched_getcpu();
 	w->index = f->n_opened++;
 	w->epoch = p->epoch;
 	w->taken = 0;
@@ -345,14 +365,18 @@ static void queue(struct flow *f, struct batch *b)
 
 void flow_complete(struct flow *f, struct batch *b)
 {
+	bool next;
+
 	pthread_mutex_lock(&f->lock);
 	b->complete = true;
 	f->n_complete++;
 	if (f->c.any_order)
 		queue(f, b);
-	if (b == out_batch(f))
-		pthread_cond_signal(&f->done);
+	next = b == out_batch(f);
 	pthread_mutex_unlock(&f->lock);
+	/* who wakes up needs the lock */
+	if (next)
+		pthread_cond_signal(&f->done);
 }
 
 int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
@@ -394,16 +418,19 @@ uint32_t flow_n_complete(struct flow *f)
 void flow_release(struct flow *f, struct batch *b)
 {
 	struct window *w = b->window;
+	bool unused;
 
 	pthread_mutex_lock(&f->lock);
-	if (++w->released == w->n_batches) {
+	unused = ++w->released == w->n_batches;
+	if (unused) {
 		f->free[f->n_free++] = w;
 		if (w->pinned)
 			pinned_put(f->c.pinned, w->pinned);
 		w->pinned = NULL;
-		pthread_cond_broadcast(&f->work);
 	}
 	pthread_mutex_unlock(&f->lock);
+	if (unused)
+		pthread_cond_broadcast(&f->work);
 }
 
 int flow_pause(struct flow *f, uint64_t deadline)

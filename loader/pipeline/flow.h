@@ -10,8 +10,8 @@
  *
  * Each window has its own memory, and there are `n_windows` of them. When all
  * are in use, workers block until all batches of one are released
- * (back-pressure). Unused windows are on a stack, so that those in use stay in
- * the CPU's caches.
+ * (back-pressure). Unused windows are on a stack, and a processor prefers those
+ * that it has filled before, so that those in use stay in its caches.
  *
  *	free --lease--> being read --arrive, finish--> complete --next-->
  *	with the consumer --release--> free
@@ -63,6 +63,7 @@ struct window {
 	uint32_t n_batches;
 	uint32_t taken;	     /* lock: samples leased */
 	uint32_t released;   /* lock: batches released */
+	int cpu;	     /* lock: who leased it first; -1: nobody yet */
 	atomic_uint arrived; /* samples read, where slots fill on completion */
 	struct batch *batch; /* superbatch */
 	struct place *place; /* superbatch * batch */

@@ -1,46 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/pipeline/worker.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
-#include "common/units.h"
 #include "common/thread.h"
 #include "common/util.h"
+#include "loader/pipeline/feed.h"
 #include "loader/pipeline/vcores.h"
-#include "loader/pipeline/worker_clock.h"
-
-/* A larger buffer is not kept for the next file. ImageNet's largest file is 15
- * MB, its mean 0.1 MB. arbitrary: 10x the mean */
-#define KEEP_BYTES MIB
-
-/* One worker; also the host that the engine calls. */
-struct feed {
-	const struct worker_config *c;
-	struct workers *all;
-	uint32_t index;
-	pthread_t thread;
-	bool started;
-	void *engine, *prep; /* states */
-
-	/* samples leased and not yet taken by the engine */
-	struct window *window;
-	uint32_t pos, end;
-
-	struct fetch *fetch;   /* depth */
-	struct buffer *buffer; /* depth: raw bytes, if there are transforms */
-	struct fetch **unused; /* a stack, most recently used on top */
-	uint32_t n_unused;
-
-	struct work work;
-	uint32_t n_filled; /* slots, which the batch does not know of yet */
-	/* a worker that is a core: how late its last sample's sleep ended */
-	uint64_t late_ns;
-
-	struct worker_clock clock;
-};
 
 struct workers {
 	struct worker_config c;
@@ -83,141 +53,6 @@ struct activity workers_activity(struct workers *w, uint32_t i)
 	return a;
 }
 
-static int lease(struct feed *f, bool wait)
-{
-	uint32_t want = f->c->engine->whole_batches ? UINT32_MAX : f->c->lease;
-	int r = flow_lease(f->c->flow, want, false, &f->window, &f->pos,
-			   &f->end);
-
-	if (r != -EAGAIN || !wait)
-		return r;
-	turn_to(f, IDLE);
-	f->late_ns = 0;
-	r = flow_lease(f->c->flow, want, true, &f->window, &f->pos, &f->end);
-	turn_to(f, READING);
-	return r;
-}
-
-/* The sample at a position of the lease. */
-static uint32_t sample_at(const struct feed *f, uint32_t pos)
-{
-	return f->window->order[f->window->turn[pos]];
-}
-
-/* -1: a file. Where there is one container a look at its number is a miss for
- * nothing. */
-static int container_fd(const struct dataset *d, uint32_t i)
-{
-	if (!d->container)
-		return -1;
-	return d->container_fd[d->n_containers > 1 ? d->container[i] : 0];
-}
-
-/* The next leased sample, into an unused fetch. */
-static int take(struct feed *f, uint64_t now, struct fetch **ret)
-{
-	const struct dataset *d = f->c->data;
-	struct fetch *x = f->unused[f->n_unused - 1];
-
-	x->window = f->window;
-	x->pos = f->window->turn[f->pos];
-	x->sample = f->window->order[x->pos];
-	x->path = d->container ? NULL : dataset_path(d, x->sample);
-	x->fd = container_fd(d, x->sample);
-	x->offset = d->offset ? d->offset[x->sample] : 0;
-	x->size = d->size[x->sample];
-	if (f->c->sample_bytes) {
-		struct buffer *b = &f->buffer[x->slot];
-
-		if (buffer_reserve(b, buffer_room(x->size, f->c->direct)) < 0)
-			return -ENOMEM;
-		x->buf = b->data;
-	} else {
-		x->buf = f->window->raw + f->window->raw_at[x->pos];
-	}
-	x->data = x->buf;
-	x->more = false;
-	x->start_ns = now;
-	f->pos++;
-	f->n_unused--;
-	*ret = x;
-	return 0;
-}
-
-static int have_lease(struct feed *f, bool wait)
-{
-	return !f->n_unused ? -EAGAIN : f->pos == f->end ? lease(f, wait) : 0;
-}
-
-int feed_take(struct feed *f, bool wait, struct fetch **ret)
-{
-	int r = have_lease(f, wait);
-
-	return r < 0 ? r : take(f, tick_now(f->c->tick), ret);
-}
-
-int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
-		  unsigned most)
-{
-	const struct dataset *d = f->c->data;
-	int r = have_lease(f, true);
-	unsigned n = 0;
-	uint64_t now;
-
-	if (r < 0)
-		return r;
-	now = tick_now(f->c->tick);
-	do {
-		r = take(f, now, &ret[n]);
-		if (r < 0)
-			return r;
-		bytes -= MIN(bytes, ret[n]->size);
-		n++;
-	} while (d->offset && n < most && f->pos < f->end && f->n_unused &&
-		 d->size[sample_at(f, f->pos)] <= bytes);
-	return (int)n;
-}
-
-const char *feed_path(const struct feed *f, const struct fetch *x)
-{
-	return dataset_path(f->c->data, x->sample);
-}
-
-static void finish(struct fetch *x, int64_t result, uint64_t now)
-{
-	x->n_read = (uint64_t)MAX(result, 0);
-	x->error = x->n_read == x->size ? 0 : -ESTALE;
-	x->error = result < 0 ? (int)result : x->error;
-	x->done_ns = now;
-}
-
-void feed_done(struct feed *f, struct fetch *x, int64_t result)
-{
-	finish(x, result, tick_now(f->c->tick));
-}
-
-void feed_done_run(struct feed *f, struct fetch **x, const int64_t *result,
-		   unsigned n)
-{
-	uint64_t start = x[0]->start_ns;
-	uint64_t each = (tick_now(f->c->tick) - start) / n;
-
-	for (unsigned i = 0; i < n; i++) {
-		x[i]->start_ns = start + i * each;
-		x[i]->more = i + 1 < n;
-		finish(x[i], result[i], start + (i + 1) * each);
-	}
-}
-
-static void recycle(struct feed *f, struct fetch *x)
-{
-	struct buffer *b = &f->buffer[x->slot];
-
-	if (b->size > KEEP_BYTES)
-		buffer_free(b);
-	f->unused[f->n_unused++] = x;
-}
-
 static void count_failure(struct feed *f, const struct fetch *x)
 {
 	struct workers *w = f->all;
@@ -258,39 +93,63 @@ static void emulate(struct feed *f, struct fetch *x, struct batch *b)
 	if (x->error < 0)
 		return;
 	cost = c->prep->cost(f->prep, x->size, &rng);
-	hist_add_alone(&f->work.prep, cost);
+	hist_add_alone(&f->work.prep, cost, 1);
 	if (f->all->vcores)
 		vcores_add(f->all->vcores, b, cost);
 	else
 		b->due_ns = own_core(f, cost);
 }
 
-/* Transform the sample from the fetch's buffer into its slot. */
-static const void *prepare(struct feed *f, struct fetch *x, uint32_t slot)
+/* Transform the sample into its slot, if it was read and the engine has not. */
+static bool transform(struct feed *f, struct fetch *x)
 {
 	const struct worker_config *c = f->c;
-	char *out = x->window->out + c->stride * slot;
-	uint64_t id = x->window->epoch * c->data->n + x->sample, start, end;
-	struct rng rng = rng_stream(c->seed, "prep", id);
+	uint64_t id = x->window->epoch * c->data->n + x->sample;
+	bool was_read = x->error == 0;
+	struct rng rng;
 
-	if (x->error < 0) {
-		if (!x->more && f->clock.doing == PREPARING)
-			turn_to(f, READING);
-		memset(out, 0, c->sample_bytes);
-		return out;
-	}
-	/* samples that were read together are transformed one right after the
-	 * other: the clock is read once for each */
-	start = f->clock.doing == PREPARING ? f->clock.since
-					    : turn_to(f, PREPARING);
-	x->error = c->prep->run(f->prep, x->data, x->size, &rng, out);
-	end = turn_to(f, x->more ? PREPARING : READING);
-	hist_add_alone(&f->work.prep, end - start);
-	trace_slice(c->trace, TRACE_WORKER + f->index, "prep", start, end,
-		    "\"sample\":%u,\"error\":%d", x->sample, x->error);
+	if (was_read && !c->prep->light)
+		rng = rng_stream(c->seed, "prep", id);
+	if (was_read && x->put)
+		x->error = MIN(x->put, 0);
+	else if (was_read)
+		x->error = c->prep->run(f->prep, x->data, x->size,
+					c->prep->light ? NULL : &rng,
+					feed_slot(f, x));
 	if (x->error < 0)
-		memset(out, 0, c->sample_bytes);
-	return out;
+		memset(feed_slot(f, x), 0, c->sample_bytes);
+	return was_read;
+}
+
+/* When the transforms began: with the reads, if the engine made them; else now,
+ * and the clock is read once where one follows another. */
+static uint64_t begin(struct feed *f, const struct fetch *x)
+{
+	if (x->put)
+		return x->done_ns;
+	return f->clock.doing == PREPARING ? f->clock.since
+					   : turn_to(f, PREPARING);
+}
+
+/* Transform `n` samples that share the time; `more` follow. */
+static void prepare(struct feed *f, struct fetch **x, uint32_t n, bool more)
+{
+	struct trace *t = f->c->trace;
+	uint64_t start = begin(f, x[0]), each;
+	uint32_t n_read = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_read += transform(f, x[i]);
+	each = (turn_to(f, more ? PREPARING : READING) - start) / n;
+	if (x[0]->put)
+		worker_clock_prepared(&f->clock, each * n);
+	hist_add_alone(&f->work.prep, each, n_read);
+	for (uint32_t i = 0; t && i < n; i++)
+		if (x[i]->n_read == x[i]->size)
+			trace_slice(t, TRACE_WORKER + f->index, "prep",
+				    start + i * each, start + (i + 1) * each,
+				    "\"sample\":%u,\"error\":%d", x[i]->sample,
+				    x[i]->error);
 }
 
 /* Record the clocks of the workers that made a batch, complete at `now`. */
@@ -331,29 +190,30 @@ static void complete(struct feed *f, struct batch *b)
 	flow_complete(f->c->flow, b);
 }
 
+/* Those that were read together took the same time. */
+static void count_reads(struct feed *f, uint32_t n)
+{
+	struct trace *t = f->c->trace;
+	struct fetch **x = f->run;
+
+	hist_add_alone(&f->work.read, x[0]->done_ns - x[0]->start_ns, n);
+	for (uint32_t i = 0; i < n; i++)
+		f->work.bytes_read += x[i]->n_read;
+	for (uint32_t i = 0; t && i < n; i++)
+		trace_overlap(t, TRACE_WORKER + f->index, "read",
+			      x[i]->start_ns, x[i]->done_ns,
+			      "\"sample\":%u,\"bytes\":%" PRIu64
+			      ",\"error\":%d",
+			      x[i]->sample, x[i]->size, x[i]->error);
+}
+
 static void put_into_batch(struct feed *f, struct fetch *x)
 {
 	const struct worker_config *c = f->c;
-	struct window *w = x->window;
-	uint32_t slot = c->engine->whole_batches
-				? x->pos
-				: atomic_fetch_add_explicit(
-					  &w->arrived, 1, memory_order_relaxed);
-	struct place *p = &w->place[slot];
-	struct batch *b = flow_batch(c->flow, w, slot);
+	struct place *p = &x->window->place[x->pos];
 
-	f->work.bytes_read += x->n_read;
-	hist_add_alone(&f->work.read, x->done_ns - x->start_ns);
-	trace_overlap(c->trace, TRACE_WORKER + f->index, "read", x->start_ns,
-		      x->done_ns,
-		      "\"sample\":%u,\"bytes\":%" PRIu64 ",\"error\":%d",
-		      x->sample, x->size, x->error);
-	if (c->prep->cost) {
-		emulate(f, x, b);
-		p->data = f->all->blank;
-		p->n = c->sample_bytes;
-	} else if (c->sample_bytes) {
-		p->data = prepare(f, x, slot);
+	if (c->sample_bytes) {
+		p->data = c->prep->cost ? f->all->blank : feed_slot(f, x);
 		p->n = c->sample_bytes;
 	} else {
 		if (x->error < 0)
@@ -365,14 +225,34 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	p->error = x->error;
 	if (x->error < 0)
 		count_failure(f, x);
-	recycle(f, x);
-	/* those that were read together are of one lease, so of one batch */
-	f->n_filled++;
-	if (x->more)
-		return;
-	if (flow_finish_some(b, f->n_filled))
+	feed_recycle(f, x);
+}
+
+/* What the engine has returned, transformed and in its batch. */
+static void put_run(struct feed *f)
+{
+	const struct worker_config *c = f->c;
+	struct window *w = f->run[0]->window;
+	uint32_t n = f->n_run, step = c->prep->light ? n : 1;
+	struct batch *b;
+
+	assert(n == 1 || c->engine->whole_batches);
+	f->n_run = 0;
+	count_reads(f, n);
+	if (!c->engine->whole_batches)
+		f->run[0]->pos = atomic_fetch_add_explicit(
+			&w->arrived, 1, memory_order_relaxed);
+	b = flow_batch(c->flow, w, f->run[0]->pos);
+	for (uint32_t i = 0; i < n; i += step) {
+		if (c->prep->cost)
+			emulate(f, f->run[i], b);
+		else if (c->sample_bytes)
+			prepare(f, f->run + i, step, i + step < n);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		put_into_batch(f, f->run[i]);
+	if (flow_finish_some(b, n))
 		complete(f, b);
-	f->n_filled = 0;
 }
 
 static int set_up(struct feed *f, struct err *err)
@@ -382,19 +262,11 @@ static int set_up(struct feed *f, struct err *err)
 				   .options = c->engine_options,
 				   .depth = c->depth,
 				   .direct = c->direct };
-	int r = 0;
+	int r = feed_init(f);
 
-	f->fetch = calloc(c->depth, sizeof(*f->fetch));
-	f->buffer = calloc(c->depth, sizeof(*f->buffer));
-	f->unused = calloc(c->depth, sizeof(struct fetch *));
 	f->prep = calloc(1, c->prep->plugin.state_size + 1);
-	if (!f->fetch || !f->buffer || !f->unused || !f->prep)
+	if (r < 0 || !f->prep)
 		return err_set(err, -ENOMEM, "out of memory for a worker");
-	for (uint32_t i = 0; i < c->depth; i++) {
-		f->fetch[i].slot = i;
-		f->fetch[i].dirfd = c->data->dirfd;
-		f->unused[f->n_unused++] = &f->fetch[i];
-	}
 	if (c->prep->init)
 		r = c->prep->init(f->prep, c->prep_config, err);
 	if (r < 0)
@@ -414,13 +286,9 @@ static void tear_down(struct feed *f)
 		c->engine->fini(f->engine);
 	if (f->prep && c->prep->fini)
 		c->prep->fini(f->prep);
-	for (uint32_t i = 0; f->buffer && i < c->depth; i++)
-		buffer_free(&f->buffer[i]);
+	feed_fini(f);
 	free(f->engine);
 	free(f->prep);
-	free(f->fetch);
-	free(f->buffer);
-	free(f->unused);
 }
 
 static void report_ready(struct feed *f, int r, const struct err *err)
@@ -448,8 +316,11 @@ static void *work(void *arg)
 	turn_to(f, READING);
 	while (r == 0) {
 		r = f->c->engine->next(f->engine, f, &x, &err);
-		if (r == 0)
-			put_into_batch(f, x);
+		if (r < 0)
+			break;
+		f->run[f->n_run++] = x;
+		if (!x->more)
+			put_run(f);
 	}
 	turn_to(f, IDLE);
 	/* workers_new reports a failed set-up */

@@ -44,6 +44,14 @@ uint64_t worker_clock_turn(struct worker_clock *c, enum doing doing)
 	return now;
 }
 
+void worker_clock_prepared(struct worker_clock *c, uint64_t ns)
+{
+	pthread_mutex_lock(&c->lock);
+	c->spent[PREPARING] += ns;
+	c->spent[READING] -= ns;
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* Under the lock. */
 static void look_at(const struct worker_clock *c, uint64_t spent[N_DOING])
 {

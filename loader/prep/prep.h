@@ -55,6 +55,10 @@ struct prep_ops {
 	size_t (*sample_bytes)(const void *state);
 	/* A sample is so many rows of int64; 0: it is an image. */
 	uint32_t int64_rows;
+	/* run takes about as long as a copy of the sample, and draws nothing:
+	 * its rng is NULL, and samples that were read together share a reading
+	 * of the clock. */
+	bool light;
 	/*
 	 * Transform `n` raw bytes into sample_bytes() at `out` (64-byte
 	 * aligned). `rng` is this sample's own stream (seed, epoch, sample), so

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/conf/conf.h"
+#include "loader/prep/wider.h"
 
 enum { IGNORED = -100 };
 
@@ -64,15 +65,16 @@ static size_t sample_bytes(const void *state)
 }
 
 /* Loads through memcpy: a window begins at any byte. */
-#define WIDEN(type)                                                      \
-	static void widen_##type(const char *raw, size_t n, int64_t *to) \
-	{                                                                \
-		for (size_t i = 0; i < n; i++) {                         \
-			type v;                                          \
-                                                                         \
-			memcpy(&v, raw + i * sizeof(v), sizeof(v));      \
-			to[i] = (int64_t)v;                              \
-		}                                                        \
+#define WIDEN(type)                                                        \
+	WIDER static void widen_##type(const char *restrict raw, size_t n, \
+				       int64_t *restrict to)               \
+	{                                                                  \
+		for (size_t i = 0; i < n; i++) {                           \
+			type v;                                            \
+                                                                           \
+			memcpy(&v, raw + i * sizeof(v), sizeof(v));        \
+			to[i] = (int64_t)v;                                \
+		}                                                          \
 	}
 WIDEN(uint8_t)
 WIDEN(uint16_t)
@@ -145,6 +147,7 @@ const struct prep_ops prep_tokens = {
 	.init = init,
 	.sample_bytes = sample_bytes,
 	.int64_rows = 2,
+	.light = true,
 	.run = run,
 	.last = &last,
 };

@@ -89,14 +89,14 @@ class Batch:
     n: int  #: samples
     ready_ns: int  #: emulated ns; since then it can be copied to the GPU
 
-    __slots__ = ("n", "ready_ns", "_loader", "_records", "_read", "_tensor",
-                 "_memory", "_data", "_labels", "_index", "_errors",
-                 "__weakref__")
+    __slots__ = ("n", "ready_ns", "_loader", "_records", "_columns",
+                 "_tensor", "_memory", "_data", "_labels", "_index",
+                 "_errors", "__weakref__")
 
     def __init__(self, loader: Loader, n: int, ready_ns: int, records):
         self._loader: Loader | None = loader
         self._records = records  # a copy
-        self._read, self._tensor = loader._read, loader._tensor
+        self._columns, self._tensor = loader._columns, loader._tensor
         self._memory = self._data = None
         self._labels = self._index = self._errors = None
         self.n = n
@@ -139,9 +139,8 @@ class Batch:
     @property
     def paths(self) -> List[str]:
         """Of the samples, in the dataset or in their shard."""
-        self._held()
         return [os.fsdecode(ctypes.string_at(int(path)))
-                for path in self._read(self._records)["path"]]
+                for path in self._held()._read(self._records)["path"]]
 
     def step(self) -> Step:
         """Train on the batch: see Loader.step."""
@@ -169,7 +168,7 @@ class Batch:
     def _column(self, name: str, dtype: str) -> Any:
         if self._records is None:
             return None
-        column = self._read(self._records)[name].astype(dtype)
+        column = self._columns[name](self.n, self._records).astype(dtype)
         return self._tensor(column) if self._tensor else column
 
     def _held(self) -> Loader:
@@ -254,10 +253,15 @@ class Loader:
         self._next_arguments = (self._handle, c_uint64(_SLICE_NS),
                                 byref(self._batch))
         self._now = CBatch()  # what _batch points to, while a batch is held
-        # (numpy copies arrays of structs slowly: copies are bytes)
+        # (numpy handles arrays of structs slowly: copies are bytes, and a
+        # column is an array with their stride)
         sample = numpy.dtype(_SAMPLE)
         self._sample_bytes = sample.itemsize
         self._read = partial(numpy.frombuffer, dtype=sample)
+        self._columns = {
+            name: partial(self._column, numpy.ndarray, *sample.fields[name],
+                          (sample.itemsize,))
+            for name in ("index", "label", "error")}
         self._type, self._lends = self._info.type, self._info.n_kept > 0
         # a sample of the run, without a value
         self._one = numpy.zeros(tuple(filter(None, self._info.shape)),
@@ -460,6 +464,10 @@ class Loader:
                 self.epochs.append(epoch)
 
     # --- arrays ----------------------------------------------------------
+
+    @staticmethod
+    def _column(array, dtype, offset: int, strides: tuple, n: int, records):
+        return array((n,), dtype, records, offset, strides)
 
     def _samples(self, n: int):
         """A copy of the batch's array of struct gpemu_sample, for _read."""

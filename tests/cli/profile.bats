@@ -185,6 +185,8 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	run -0 hold
 	awk "BEGIN { e = $(held step_ms max_pct); exit !(e > 31 && e < 35) }"
 	[[ "$output" == *"m 77"* ]]
+	[[ "$output" == *"1 of 28 steps are further off than import states"* ]]
+	python3 -c 'import json; assert json.load(open("hold.json"))["beyond_stated"] == 1'
 	# where one remains, the neighbours are unchanged
 	make_device_table 78
 	run -0 hold

@@ -22,8 +22,10 @@
 
 ssize_t __real_pread64(int fd, void *buf, size_t n, off_t at);
 ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t at);
-void __real_guard_copies(struct guard_copy *c, size_t n);
-void __wrap_guard_copies(struct guard_copy *c, size_t n);
+void __real_guard_copies(struct guard_copy *c, size_t n, guard_make *make,
+			 void *ctx);
+void __wrap_guard_copies(struct guard_copy *c, size_t n, guard_make *make,
+			 void *ctx);
 int __real_io_uring_submit(struct io_uring *ring);
 int __wrap_io_uring_submit(struct io_uring *ring);
 int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned n);
@@ -100,7 +102,21 @@ int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring,
 							       mask);
 }
 
-void __wrap_guard_copies(struct guard_copy *c, size_t n)
+struct later {
+	guard_make *make;
+	void *ctx;
+	size_t before;
+};
+
+static void make_later(void *ctx, size_t i)
+{
+	struct later *l = ctx;
+
+	l->make(l->ctx, l->before + i);
+}
+
+void __wrap_guard_copies(struct guard_copy *c, size_t n, guard_make *make,
+			 void *ctx)
 {
 	for (size_t i = 0; i < n; i++) {
 		bool victim = faults.victim && c[i].n == faults.victim;
@@ -108,7 +124,8 @@ void __wrap_guard_copies(struct guard_copy *c, size_t n)
 		if (victim && faults.truncate)
 			assert_int_equal(truncate(faults.truncate, faults.left),
 					 0);
-		__real_guard_copies(&c[i], 1);
+		__real_guard_copies(&c[i], 1, make ? make_later : NULL,
+				    &(struct later){ make, ctx, i });
 		if (victim && !faults.truncate)
 			c[i].failed = true; /* as for a page that cannot be
 					     * read */

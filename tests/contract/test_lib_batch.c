@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/util.h"
+
 enum { BATCH = 4 };
 
 /* --- its layout ----------------------------------------------------------- */
@@ -128,6 +130,93 @@ static void test_without_bytes(void **state)
 	assert_null(b->data);
 	assert_int_equal(gpemu_keep(g, b, &memory), -ENOBUFS);
 	gpemu_close(g);
+}
+
+/* --- tokens --------------------------------------------------------------- */
+
+/* A token is its place in the file. */
+enum { LENGTH = 63, WINDOWS = 1000, TOKENS = WINDOWS * LENGTH + 1 };
+
+static void make_tokens(char path[96])
+{
+	FILE *f;
+
+	snprintf(path, 96, "%s/tokens.bin", lib_dir);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	for (unsigned i = 0; i < TOKENS; i++) {
+		uint16_t token = (uint16_t)i;
+
+		assert_int_equal(fwrite(&token, sizeof(token), 1, f), 1);
+	}
+	assert_int_equal(fclose(f), 0);
+}
+
+static void check_rows(const struct gpemu_sample *s)
+{
+	const int64_t *x = s->data, *y = x + LENGTH;
+
+	assert_int_equal(s->error, 0);
+	for (uint64_t i = 0; i < LENGTH; i++) {
+		assert_int_equal(x[i], s->index * LENGTH + i);
+		assert_int_equal(y[i], s->index * LENGTH + i + 1);
+	}
+}
+
+/* Every window exactly once, with its inputs and labels. */
+static void token_epoch(struct gpemu *g)
+{
+	unsigned char times[WINDOWS] = { 0 };
+	const struct gpemu_batch *b;
+	int r;
+
+	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
+	while ((r = gpemu_next(g, &b)) == 1) {
+		for (uint32_t i = 0; i < b->n; i++) {
+			check_rows(&b->samples[i]);
+			times[b->samples[i].index]++;
+		}
+		assert_int_equal(gpemu_submit(g, b, NULL), 0);
+	}
+	assert_int_equal(r, 0);
+	assert_int_equal(gpemu_end_epoch(g, NULL), 0);
+	for (unsigned i = 0; i < WINDOWS; i++)
+		assert_int_equal(times[i], 1);
+}
+
+static void test_tokens(void **state)
+{
+	static const char *const loaders[] = { "loader=sync", "loader=mmap",
+					       "loader=async",
+					       "loader=threads" };
+	char path[96], data[112], error[512] = "";
+
+	(void)state;
+	make_tokens(path);
+	snprintf(data, sizeof(data), "data=%s", path);
+	for (unsigned i = 0; i < ARRAY_SIZE(loaders); i++) {
+		const char *const options[] = {
+			data,
+			loaders[i],
+			"format=tokens:sequence_length=63",
+			"prep=tokens:sequence_length=63",
+			"batch=48",
+			"workers=2",
+			"epochs=2",
+			"index=off",
+			"time-scale=0.000001",
+			NULL
+		};
+		struct gpemu *g;
+
+		if (gpemu_open(options, NULL, &g, error, sizeof(error)) < 0)
+			fail_msg("%s", error);
+		assert_int_equal(gpemu_info(g)->n_samples, WINDOWS);
+		token_epoch(g);
+		token_epoch(g);
+		gpemu_close(g);
+	}
+	unlink(path);
 }
 
 /* --- keeping it ----------------------------------------------------------- */
@@ -392,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_without_bytes),
+		cmocka_unit_test(test_tokens),
 		cmocka_unit_test(test_keep),
 		cmocka_unit_test(test_keep_in_turn),
 		cmocka_unit_test(test_drop_what_is_held),

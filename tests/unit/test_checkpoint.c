@@ -264,14 +264,39 @@ static void the_classes_of_a_batch_have_an_entropy(void **state)
 		place[i] = (struct place){ .sample = i };
 	for (size_t i = 0; i < ARRAY_SIZE(batch); i++) {
 		struct dataset data = { .n = 8,
+					.n_classes = 10,
 					.label = (uint32_t *)batch[i].label };
 		struct visited v;
 
 		assert_int_equal(visited_init(&v, &data, NULL), 0);
-		assert_true(fabs(visited_class_bits(&v, &d) - batch[i].bits) <
-			    1e-6);
+		for (int times = 0; times < 2; times++)
+			assert_true(fabs(visited_class_bits(&v, &d) -
+					 batch[i].bits) < 1e-6);
 		visited_fini(&v);
 	}
+}
+
+/* One class has none to tell apart; labels that are no classes are not
+ * counted. */
+static void without_classes_a_batch_has_no_entropy(void **state)
+{
+	uint32_t label[] = { 0, UINT32_MAX - 1 };
+	struct place place[2] = { { .sample = 0 }, { .sample = 1 } };
+	struct delivery d = { .n = 2, .place = place };
+	struct dataset data = { .n = 2, .n_classes = 1, .label = label };
+	struct visited v;
+
+	(void)state;
+	assert_int_equal(visited_init(&v, &data, NULL), 0);
+	assert_true(visited_class_bits(&v, &d) == 0);
+	visited_fini(&v);
+	data.n_classes = UINT32_MAX;
+	assert_int_equal(visited_init(&v, &data, NULL), 0);
+	assert_true(visited_class_bits(&v, &d) < 0);
+	visited_fini(&v);
+	assert_int_equal(visited_init(&v, NULL, NULL), 0);
+	assert_true(visited_class_bits(&v, &d) < 0);
+	visited_fini(&v);
 }
 
 static void visited_samples_are_left_out(void **state)
@@ -394,6 +419,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_point_where_no_run_stands_is_damage, setup, teardown),
 		cmocka_unit_test(the_classes_of_a_batch_have_an_entropy),
+		cmocka_unit_test(without_classes_a_batch_has_no_entropy),
 		cmocka_unit_test(visited_samples_are_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

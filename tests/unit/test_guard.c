@@ -88,12 +88,53 @@ static void copies_after_one_that_fails_are_made(void **state)
 	(void)state;
 	cut(&f, PAGE);
 	assert_int_equal(guard_begin(), 0);
-	guard_copies(c, 3);
+	guard_copies(c, 3, NULL, NULL);
 	guard_end();
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(c[i].failed, i == 1);
 		assert_true(i == 1 || to[i] == f.map[1 + i / 2]);
 	}
+	file_remove(&f);
+}
+
+struct doubled {
+	const struct guard_copy *c;
+	unsigned made;
+};
+
+static void put_double(void *ctx, size_t i)
+{
+	struct doubled *d = ctx;
+	const struct guard_copy *c = &d->c[i];
+
+	*(int *)c->to = 2 * *(const volatile char *)c->from;
+	d->made |= 1u << i;
+}
+
+static void what_is_made_of_a_copy_is_left_where_it_fails(void **state)
+{
+	struct file f = file_new();
+	int to[3] = { -1, -1, -1 };
+	const struct guard_copy want[] = {
+		{ .to = &to[0], .from = f.map + 1, .n = 1 },
+		{ .to = &to[1], .from = f.map + PAGE, .n = 1 },
+		{ .to = &to[2], .from = f.map + 2, .n = 1 },
+	};
+	struct guard_copy c[3];
+	struct doubled d = { .c = c };
+
+	(void)state;
+	memcpy(c, want, sizeof(c));
+	cut(&f, PAGE);
+	assert_int_equal(guard_begin(), 0);
+	guard_copies(c, 3, put_double, &d);
+	guard_end();
+	assert_int_equal(d.made, 5);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(c[i].failed, i == 1);
+	assert_int_equal(to[0], 2 * f.map[1]);
+	assert_int_equal(to[1], -1);
+	assert_int_equal(to[2], 2 * f.map[2]);
 	file_remove(&f);
 }
 
@@ -360,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copy_is_all_or_fails),
 		cmocka_unit_test(copies_after_one_that_fails_are_made),
+		cmocka_unit_test(what_is_made_of_a_copy_is_left_where_it_fails),
 		cmocka_unit_test(threads_fail_alone),
 		cmocka_unit_test(other_faults_go_to_the_handler_before),
 		cmocka_unit_test(a_one_shot_handler_leaves_ours),

@@ -27,8 +27,9 @@ static void a_thread_that_adds_alone_adds_the_same(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
-		hist_add(&a, v[i]);
-		hist_add_alone(&b, v[i]);
+		for (size_t times = 0; times < i; times++)
+			hist_add(&a, v[i]);
+		hist_add_alone(&b, v[i], i);
 		assert_memory_equal(&a, &b, sizeof(a));
 	}
 }

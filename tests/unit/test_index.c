@@ -50,6 +50,27 @@ static void make(struct dataset *d, bool shards)
 	d->n_groups = shards ? d->n_groups : 0;
 }
 
+static void what_is_the_same_for_all_is_not_looked_up(void **state)
+{
+	uint64_t zeros[2] = { 0 };
+	struct dataset even = { .n = 3, .bytes = 210, .largest = 70 };
+	struct dataset empty = { .n = 2, .size = zeros };
+	uint64_t at[] = { 7, 9 };
+	struct dataset spaced = { .n = 3, .stride = 100, .offset = at };
+	struct dataset apart = { .n = 2, .offset = at };
+	struct dataset d;
+
+	(void)state;
+	make(&d, true);
+	for (size_t i = 0; i < d.n; i++)
+		assert_int_equal(dataset_size(&d, i), d.size[i]);
+	dataset_close(&d);
+	assert_int_equal(dataset_size(&even, 2), 70);
+	assert_int_equal(dataset_offset(&spaced, 2), 207);
+	assert_int_equal(dataset_offset(&apart, 1), 9);
+	assert_int_equal(dataset_size(&empty, 1), 0);
+}
+
 static void a_dataset_is_built_of_parts(void **state)
 {
 	struct dataset d;
@@ -255,6 +276,7 @@ static void a_file_is_checked_and_replaced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_the_same_for_all_is_not_looked_up),
 		cmocka_unit_test(a_dataset_is_built_of_parts),
 		cmocka_unit_test(labels_of_numbers_win),
 		cmocka_unit_test(what_is_written_is_read),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,58 @@ static void as_many_as_the_budget_holds(void **state)
 	assert_ptr_equal(a, c); /* the warmest */
 	pinned_put(p, b);
 	pinned_put(p, c);
+	pinned_free(p);
+}
+
+static void run_on(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+/* Two processors of those that this process may use. */
+static bool two_processors(const cpu_set_t *may, int cpu[2])
+{
+	int n = 0;
+
+	for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, may))
+			cpu[n++] = i;
+	return n == 2;
+}
+
+static void a_processor_gets_back_what_it_filled(void **state)
+{
+	struct pinned_pool *p = pool(2, SMALL, MIB);
+	struct pinned_buffer *a, *b;
+	cpu_set_t may;
+	int cpu[2];
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(may), &may), 0);
+	if (!two_processors(&may, cpu)) {
+		pinned_free(p);
+		skip_because("one processor");
+	}
+	run_on(cpu[0]);
+	a = get(p, 1);
+	run_on(cpu[1]);
+	b = get(p, 1);
+	/* the last one put back is not its own */
+	pinned_put(p, b);
+	pinned_put(p, a);
+	assert_ptr_equal(get(p, 1), b);
+	pinned_put(p, b);
+	run_on(cpu[0]);
+	assert_ptr_equal(get(p, 1), a);
+	/* nothing is left idle for its sake */
+	assert_ptr_equal(get(p, 1), b);
+	pinned_put(p, a);
+	pinned_put(p, b);
+	assert_int_equal(sched_setaffinity(0, sizeof(may), &may), 0);
 	pinned_free(p);
 }
 
@@ -341,6 +394,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_really_locked),
 		cmocka_unit_test(as_many_as_the_budget_holds),
+		cmocka_unit_test(a_processor_gets_back_what_it_filled),
 		cmocka_unit_test(one_must_fit),
 		cmocka_unit_test(unused_buffers_make_room),
 		cmocka_unit_test(nothing_at_first),

@@ -129,12 +129,42 @@ static void published_tables_are_in_the_database(void **state)
 	gpu_profile_free(&p);
 }
 
+/* Source: the logs that the profile names; samples of a step over the median
+ * throughput. */
+static void mlperf_training_runs_are_in_the_database(void **state)
+{
+	static const struct {
+		const char *model;
+		uint64_t batch;
+		double samples, per_s;
+	} known[] = {
+		{ "resnet", 400, 3200, 63616.362 },
+		{ "bert", 96, 768, 7984.201 },
+		{ "llama2_70b_lora", 1, 8, 2.476256 },
+	};
+	struct gpu_profile p;
+
+	(void)state;
+	assert_int_equal(gpu_profile_load("h200", &p, NULL), 0);
+	assert_int_equal(p.models.n, ARRAY_SIZE(known));
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		struct gpu_cost c = cost(&p, known[i].model, known[i].batch);
+		double s = (double)(c.forward_ns + c.backward_ns) / 1e9;
+
+		assert_true(fabs(s * known[i].per_s / known[i].samples - 1) <
+			    5e-4);
+		assert_int_equal(c.origin, GPU_MEASURED);
+	}
+	gpu_profile_free(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shipped_profiles_hold_what_was_measured),
 		cmocka_unit_test(mlperf_accelerators_take_the_published_time),
 		cmocka_unit_test(published_tables_are_in_the_database),
+		cmocka_unit_test(mlperf_training_runs_are_in_the_database),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
