@@ -171,15 +171,16 @@ void grants_doubt(struct grants *g)
 		doubt(grant);
 }
 
-void grants_ack(struct grants *g, const char *name, int error)
+bool grants_ack(struct grants *g, const char *name, int error)
 {
 	struct k8s_grant *grant = find(g, name);
 
 	if (!grant || grant->n_pending == 0)
-		return; /* revoked */
+		return false; /* revoked */
 	grant->n_pending--;
 	if (error)
 		grant->error = error;
+	return !grant->listed;
 }
 
 void grants_connected(struct grants *g, const struct node_kind *kind)

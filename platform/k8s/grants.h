@@ -54,8 +54,8 @@ int grants_adopt(struct grants *g, const char *resource,
 /* The kubelet is new and does not know all its pods yet: a grant that it does
  * not list may have a container. */
 void grants_doubt(struct grants *g);
-/* A server has answered. */
-void grants_ack(struct grants *g, const char *name, int error);
+/* A server has answered. True: of a grant that is not known to be listed. */
+bool grants_ack(struct grants *g, const char *name, int error);
 /* A server is new: tell it what is granted. */
 void grants_connected(struct grants *g, const struct node_kind *kind);
 /* Its answers will not come. */

@@ -96,7 +96,8 @@ static void acked(void *ctx, const char *name, int error)
 {
 	struct k8s_plugin *p = ctx;
 
-	grants_ack(&p->grants, name, error);
+	if (grants_ack(&p->grants, name, error))
+		pods_granted(&p->pods);
 	granted(p);
 }
 

@@ -15,6 +15,9 @@
 /* A container that was allocated devices is listed at once, except by kubelets
  * that list it when it runs: until its images are there. arbitrary */
 #define PATIENCE_NS (600 * NS_PER_S)
+/* From a grant to the next list. arbitrary: a kubelet has the container in its
+ * list by then, and few containers live shorter */
+#define SOON_NS NS_PER_S
 
 /* The devices of a pod, of all its containers. */
 struct set {
@@ -131,7 +134,6 @@ static void done(void *ctx, enum grpc_status status, const char *text,
 	struct pods *p = ctx;
 
 	p->client = NULL;
-	p->timer.at = tick_wall() + p->interval_ns;
 	if (status == GRPC_OK)
 		list = kubelet__pod_list__unpack(NULL, n, answer);
 	if (!list)
@@ -165,6 +167,11 @@ void pods_begin(struct pods *p)
 {
 	p->timer = (struct event_timer){ .at = tick_wall(), .fn = ask };
 	events_add_timer(p->events, &p->timer);
+}
+
+void pods_granted(struct pods *p)
+{
+	p->timer.at = MIN(p->timer.at, tick_wall() + SOON_NS);
 }
 
 void pods_end(struct pods *p)

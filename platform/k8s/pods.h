@@ -31,6 +31,9 @@ struct pods {
 };
 
 void pods_begin(struct pods *p);
+/* A container has a new grant: the list is asked for soon, so that it has the
+ * container even if that ends before the interval does. */
+void pods_granted(struct pods *p);
 void pods_end(struct pods *p);
 
 #endif

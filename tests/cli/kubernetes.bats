@@ -353,6 +353,51 @@ listed() {
 	plugin_end
 }
 
+@test "the list of pods is asked for soon after a grant" {
+	# else that of a container which ends before the next list would be kept
+	gpud v100 --gpus 2
+	pods 'a gpemu.io/v100 v100-0-0'
+	mkfifo "$TMP/pods.in"
+	/usr/bin/python3 "$BATS_TEST_DIRNAME/fake-kubelet" "$TMP/pr" pods "$TMP/pods" \
+		<"$TMP/pods.in" 3>&- 8>&- &
+	PIDS+=("$!")
+	exec 9>"$TMP/pods.in"
+	soon test -S "$TMP/pr/kubelet.sock"
+	plugin --pods-interval 1h < <(sliced)
+	soon asked 1
+	allocate v100-0-0
+	soon asked 2
+	exec 9>&-
+	plugin_end
+}
+
+# scheduled POLICY POD...: the order in which the example binds them
+scheduled() {
+	local policy=$1 server
+
+	mkfifo "$TMP/api"
+	timeout 60 /usr/bin/python3 "$BATS_TEST_DIRNAME/fake-apiserver" 2 \
+		"${@:2}" >"$TMP/api" 3>&- &
+	server=$!
+	PIDS+=("$server")
+	exec 8<"$TMP/api"
+	rm "$TMP/api"
+	read -r url <&8
+	PATH=$BUILD:$PATH "$BATS_TEST_DIRNAME/../../examples/kubernetes-scheduler" \
+		--api "$url" -p "$policy" >"$TMP/scheduler.log" 2>&1 3>&- 8<&- &
+	PIDS+=("$!")
+	ORDER=$(tr '\n' ' ' <&8)
+	exec 8<&-
+	wait "$server"
+}
+
+@test "a scheduler of one's own binds pods in the order of a policy" {
+	scheduled srtf long:1:100 short:1:10 pair:2:20 mid:1:50 unknown:1
+	[ "$ORDER" = "short pair mid long unknown " ]
+	scheduled fifo long:1:100 short:1:10 pair:2:20 mid:1:50 unknown:1
+	[ "$ORDER" = "long short pair mid unknown " ]
+}
+
 @test "--dry-run lists the devices; the node's file is checked" {
 	cat >"$TMP/node.yaml" <<-YAML
 		gpus:
@@ -387,6 +432,9 @@ listed() {
 		open(tmp + '/node.yaml', 'w').write(text)
 		kinds = yaml.safe_load(text)['gpus']
 
+		# API servers before 1.21 reject a surge
+		update = docs['DaemonSet']['spec']['updateStrategy']['rollingUpdate']
+		assert update == {'maxUnavailable': 1}, update
 		pod = docs['DaemonSet']['spec']['template']['spec']
 		volumes = {v['name']: v for v in pod['volumes']}
 		servers = {}
