@@ -119,6 +119,7 @@ static int make(struct server *s, const char *name, struct grant **ret,
 
 int grant_set(struct server *s, const struct gpud_grant *q, struct err *err)
 {
+	struct share_quota fresh = { 0 };
 	struct grant *g;
 	int r = check_name(q->name, err);
 
@@ -134,11 +135,15 @@ int grant_set(struct server *s, const struct gpud_grant *q, struct err *err)
 	if (r < 0)
 		return r;
 	g = find(s, q->name);
-	if (!g)
+	r = share_set_part(s->share, g ? &g->quota : &fresh, q->gpu,
+			   q->part_milli, err);
+	if (r == 0 && !g) {
 		r = make(s, q->name, &g, err);
-	if (r == 0)
-		r = share_set_part(s->share, &g->quota, q->gpu, q->part_milli,
-				   err);
+		if (r == 0)
+			g->quota = fresh;
+		else
+			share_end_parts(s->share, &fresh);
+	}
 	if (r < 0)
 		return r;
 	g->quota.bytes[q->gpu] = MIN(q->bytes, s->share->config.memory_bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "share/pace.h"
 
+#include <errno.h>
 #include <math.h>
 
 #include "common/util.h"
@@ -18,8 +19,8 @@ static double part_of(const struct share *s, const struct share_job *job,
 	       (double)SHARE_WHOLE;
 }
 
-/* The current pace of the job: emulated ns of work per ns. 0: quotas have all
- * the time of a GPU. */
+/* The current pace of the job: emulated ns of work per ns. More than 0:
+ * share_set_part leaves some time to every job. */
 static double pace(const struct share *s, const struct share_job *job)
 {
 	double slowest = 1;
@@ -70,11 +71,9 @@ uint64_t share_next(const struct share *s)
 
 		if (job->running) {
 			double ns = pace_ended(job) ? 0 : job->left_ns;
-			double speed = pace(s, job);
 
-			if (speed > 0)
-				next = MIN(next,
-					   s->now + (uint64_t)ceil(ns / speed));
+			next = MIN(next,
+				   s->now + (uint64_t)ceil(ns / pace(s, job)));
 		} else if (job->n && job->view.ready_ns > s->now) {
 			next = MIN(next, job->view.ready_ns);
 		}
@@ -95,4 +94,46 @@ void pace_count(struct share *s, const struct share_job *job, int by)
 		s->gpus[g].n_apart += (uint32_t)by;
 		q->n_running[g] += (uint32_t)by;
 	}
+}
+
+/* --- parts of the time ---------------------------------------------------- */
+
+int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
+		   uint32_t milli, struct err *err)
+{
+	uint32_t *all = &s->gpus[gpu].part_milli, *own = &q->part_milli[gpu];
+
+	if (milli == *own)
+		return 0;
+	if (*all - *own + milli > SHARE_WHOLE)
+		return err_set(err, -ENOSPC,
+			       "GPU %u: .%03u of its time asked for, and .%03u "
+			       "is left",
+			       gpu, milli, SHARE_WHOLE - (*all - *own));
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct share_want *w = &s->jobs[i]->want;
+
+		if (!share_on(s->jobs[i], gpu))
+			continue;
+		if (w->quota == q)
+			return err_set(err, -EBUSY,
+				       "GPU %u: its part of the time cannot "
+				       "change while a job is there",
+				       gpu);
+		if (*all - *own + milli == SHARE_WHOLE && !pace_apart(w, gpu))
+			return err_set(err, -EBUSY,
+				       "GPU %u: a job without a part of its "
+				       "time is there, and none would be left",
+				       gpu);
+	}
+	*all += milli - *own;
+	*own = milli;
+	return 0;
+}
+
+void share_end_parts(struct share *s, const struct share_quota *q)
+{
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		s->gpus[g].part_milli -= q->part_milli[g];
+	share_admit(s);
 }

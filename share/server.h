@@ -182,7 +182,8 @@ int server_listen(const char *path, mode_t mode, int *ret_fd, struct err *err);
 
 /* --- grant.c -------------------------------------------------------------- */
 
-/* -EINVAL, or what the folders fail with, with a text. */
+/* -EINVAL, or what share_set_part or the folders fail with, with a text. A part
+ * that cannot be had makes no grant. */
 int grant_set(struct server *s, const struct gpud_grant *q, struct err *err);
 /* Also what an earlier server has left of it. Its clients are dead afterwards.
  * -EINVAL. */

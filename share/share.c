@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,35 +151,6 @@ static bool may_start(const struct share *s, const struct share_job *job)
 	return true;
 }
 
-/* Do they take turns on a GPU? */
-static bool share_a_gpu(const struct share *s, const struct share_job *a,
-			const struct share_job *b)
-{
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		if (share_on(a, g) && share_on(b, g) &&
-		    pace_apart(&a->want, g) == pace_apart(&b->want, g))
-			return true;
-	return false;
-}
-
-bool share_blocks(const struct share *s, const struct share_job *job)
-{
-	const struct scheduler_ops *ops = s->config.scheduler;
-
-	if (!job->resident || job->n)
-		return false;
-	for (uint32_t i = 0; i < s->n_jobs; i++) {
-		const struct share_job *other = s->jobs[i];
-
-		if (other != job &&
-		    (!other->resident || (ops->exclusive && other->n &&
-					  share_a_gpu(s, job, other) &&
-					  ahead(ops->order, job, other))))
-			return true;
-	}
-	return false;
-}
-
 static void start(struct share *s, struct share_job *job)
 {
 	struct share_iteration *it = &job->queue[job->head];
@@ -273,23 +243,21 @@ void share_advance(struct share *s, uint64_t now)
 
 /* --- who is in memory ----------------------------------------------------- */
 
-static bool within_quota(const struct share_want *w, uint32_t gpu)
+/* May it use so much memory of the GPU at all? */
+static bool is_granted(const struct share_want *w, uint32_t gpu)
 {
 	const struct share_quota *q = w->quota;
 
 	/* a profile without memory has jobs that need none */
-	return !q || (q->bytes[gpu] && q->used[gpu] <= q->bytes[gpu] &&
-		      w->peak_bytes <= q->bytes[gpu] - q->used[gpu]);
+	return !q || (q->bytes[gpu] && w->peak_bytes <= q->bytes[gpu]);
 }
 
-/* Others need not wait behind it. */
-static bool waits_for_quota(const struct share *s, const struct share_want *w)
+static bool within_quota(const struct share_want *w, uint32_t gpu)
 {
-	uint32_t n = 0;
+	const struct share_quota *q = w->quota;
 
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		n += within_quota(w, g);
-	return n < w->n_gpus;
+	return is_granted(w, gpu) &&
+	       (!q || q->used[gpu] <= q->bytes[gpu] - w->peak_bytes);
 }
 
 /* What it holds while no iteration runs: all, if others do not wait for it. */
@@ -305,6 +273,83 @@ static bool is_given_away(const struct share *s, const struct share_want *w,
 	return !pace_apart(w, gpu) && s->gpus[gpu].part_milli == SHARE_WHOLE;
 }
 
+/* Others need not wait behind it: for its own quota, or for those of others. */
+static bool waits_for_quota(const struct share *s, const struct share_want *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		n += within_quota(w, g) && !is_given_away(s, w, g);
+	return n < w->n_gpus;
+}
+
+/* Would it be admitted to the GPU if that was empty? */
+static bool may_use(const struct share *s, const struct share_want *w,
+		    uint32_t gpu)
+{
+	return !s->gpus[gpu].failed && is_granted(w, gpu) &&
+	       !is_given_away(s, w, gpu);
+}
+
+static bool has_room(const struct share *s, const struct share_want *w,
+		     uint32_t gpu)
+{
+	return within_quota(w, gpu) &&
+	       lanes_place(&s->gpus[gpu].lanes, persistent(w, gpu),
+			   w->peak_bytes - persistent(w, gpu)) >= 0;
+}
+
+/* Does `other`, which is not resident, wait for memory that the job holds? Not
+ * if that would not help: it waits for a GPU's time as well, or its own quota
+ * is full with other jobs. */
+static bool waits_for_memory(const struct share *s,
+			     const struct share_job *other,
+			     const struct share_job *job)
+{
+	const struct share_want *w = &other->want;
+	bool waits = false;
+	uint32_t n = 0;
+
+	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
+		if (!may_use(s, w, g))
+			continue;
+		n++;
+		waits |= share_on(job, g) && !has_room(s, w, g) &&
+			 (within_quota(w, g) || job->want.quota == w->quota);
+	}
+	return waits && n >= w->n_gpus;
+}
+
+/* Do they take turns on a GPU? */
+static bool share_a_gpu(const struct share *s, const struct share_job *a,
+			const struct share_job *b)
+{
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		if (share_on(a, g) && share_on(b, g) &&
+		    pace_apart(&a->want, g) == pace_apart(&b->want, g))
+			return true;
+	return false;
+}
+
+bool share_blocks(const struct share *s, const struct share_job *job)
+{
+	const struct scheduler_ops *ops = s->config.scheduler;
+
+	if (!job->resident || job->n)
+		return false;
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct share_job *other = s->jobs[i];
+
+		if (!other->resident
+			    ? waits_for_memory(s, other, job)
+			    : other != job && ops->exclusive && other->n &&
+				      share_a_gpu(s, job, other) &&
+				      ahead(ops->order, job, other))
+			return true;
+	}
+	return false;
+}
+
 /* The sound GPU with the fewest jobs that has room and is not in `taken`; -1.
  */
 static int choose(const struct share *s, const struct share_want *w,
@@ -315,10 +360,7 @@ static int choose(const struct share *s, const struct share_want *w,
 	for (uint32_t g = 0; g < s->config.n_gpus; g++) {
 		const struct lanes *l = &s->gpus[g].lanes;
 
-		if (taken >> g & 1 || s->gpus[g].failed ||
-		    !within_quota(w, g) || is_given_away(s, w, g) ||
-		    lanes_place(l, persistent(w, g),
-				w->peak_bytes - persistent(w, g)) < 0)
+		if (taken >> g & 1 || !may_use(s, w, g) || !has_room(s, w, g))
 			continue;
 		if (best < 0 || l->n_jobs < s->gpus[best].lanes.n_jobs)
 			best = (int)g;
@@ -398,8 +440,7 @@ static uint32_t n_granted(const struct share *s, const struct share_want *w)
 	uint32_t n = 0;
 
 	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		n += !w->quota || (w->quota->bytes[g] &&
-				   w->quota->bytes[g] >= w->peak_bytes);
+		n += is_granted(w, g);
 	return n;
 }
 
@@ -454,36 +495,6 @@ int share_join(struct share *s, const struct share_want *want, void *owner,
 	*ret = job;
 	share_admit(s);
 	return 0;
-}
-
-int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
-		   uint32_t milli, struct err *err)
-{
-	uint32_t *all = &s->gpus[gpu].part_milli, *own = &q->part_milli[gpu];
-
-	if (milli == *own)
-		return 0;
-	if (*all - *own + milli > SHARE_WHOLE)
-		return err_set(err, -ENOSPC,
-			       "GPU %u: .%03u of its time asked for, and .%03u "
-			       "is left",
-			       gpu, milli, SHARE_WHOLE - (*all - *own));
-	for (uint32_t i = 0; i < s->n_jobs; i++)
-		if (s->jobs[i]->want.quota == q && share_on(s->jobs[i], gpu))
-			return err_set(err, -EBUSY,
-				       "GPU %u: its part of the time cannot "
-				       "change while a job is there",
-				       gpu);
-	*all += milli - *own;
-	*own = milli;
-	return 0;
-}
-
-void share_end_parts(struct share *s, const struct share_quota *q)
-{
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		s->gpus[g].part_milli -= q->part_milli[g];
-	share_admit(s);
 }
 
 void share_mark(struct share *s, uint32_t gpu, bool failed)

@@ -22,9 +22,11 @@
  * default is 1 / k, no gain. An iteration of a job with several GPUs runs on
  * all of them at the pace of the slowest.
  *
- * A quota may have a part of a GPU's time, whatever the others do: its jobs
- * share the GPU among themselves, at that part of their speed, and hold their
- * peaks; all other jobs share what such quotas leave.
+ * A quota may have a part of a GPU's time, whether the others run or not: its
+ * jobs share the GPU among themselves, at that part of their speed, and hold
+ * their peaks; all other jobs share what such quotas leave. It has a part of
+ * nothing else: its jobs wait for memory that others hold, and their copies
+ * share the link.
  */
 #ifndef GPEMU_SHARE_SHARE_H
 #define GPEMU_SHARE_SHARE_H
@@ -177,8 +179,8 @@ int share_submit(struct share *s, struct share_job *job, uint64_t id,
 /* Admit what waits and fits. */
 void share_admit(struct share *s);
 /* The quota gets so many thousandths of the GPU's time. -EBUSY: one of its jobs
- * is there; -ENOSPC: more than the other quotas leave; each with a text. After
- * share_advance. */
+ * is there, or it would leave no time to a job there that has no part; -ENOSPC:
+ * more than the other quotas leave; each with a text. After share_advance. */
 int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
 		   uint32_t milli, struct err *err);
 /* Nobody joins with the quota any more: its parts are free. Its jobs stay: the
@@ -187,8 +189,9 @@ void share_end_parts(struct share *s, const struct share_quota *q);
 /* The GPU fails, or is repaired. Its jobs stay: the caller ends them. */
 void share_mark(struct share *s, uint32_t gpu, bool failed);
 
-/* Does another job wait for a resource that this one holds idle: memory, or the
- * turn on a GPU under an exclusive scheduler? */
+/* Does another job wait for a resource that this one holds idle: memory of a
+ * GPU that could admit it, or the turn on a GPU under an exclusive scheduler?
+ */
 bool share_blocks(const struct share *s, const struct share_job *job);
 
 /* The time of the next event; SHARE_NEVER: none without a call. */

@@ -91,6 +91,9 @@ static void show_gpus(const json_t *j, FILE *f)
 		    number(g, "memory_used_mib"), number(g, "memory_total_mib"),
 		    busy, whole(g, "jobs"), whole(g, "lanes"),
 		    whole(g, "running"));
+		if (whole(g, "part_milli"))
+			row(f, "      Granted of its time: %5.1f %%",
+			    (double)whole(g, "part_milli") / 10);
 	}
 	rule(f, "++", '-');
 }

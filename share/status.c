@@ -18,6 +18,7 @@ struct gpu_status {
 	double total_mib;
 	uint64_t capacity, used, busy_ns;
 	uint32_t n_jobs, n_lanes, n_running;
+	uint32_t part_milli; /* of its time, granted */
 	double utilisation;
 	bool failed;
 };
@@ -66,6 +67,7 @@ static void take_gpu(const struct server *s, uint32_t g, struct gpu_status *ret)
 				    .n_jobs = gpu->lanes.n_jobs,
 				    .n_lanes = gpu->lanes.n_lanes,
 				    .n_running = gpu->n_running,
+				    .part_milli = gpu->part_milli,
 				    .failed = gpu->failed };
 	take_busy(s->share, &gpu->busy, ret);
 }
@@ -81,6 +83,7 @@ static void take_part(const struct share *share, const struct share_quota *q,
 		gpu->total_mib = mib(q->bytes[g]);
 	gpu->capacity = q->bytes[g];
 	gpu->used = q->used[g];
+	gpu->part_milli = q->part_milli[g];
 	gpu->n_jobs = gpu->n_lanes = gpu->n_running = 0;
 	memset(lanes, 0, share->config.max_jobs * sizeof(*lanes));
 	for (uint32_t i = 0; i < share->n_jobs; i++) {
@@ -180,17 +183,17 @@ static double seconds(double ns)
 
 static json_t *gpu_json(const struct status *st, const struct gpu_status *gpu)
 {
-	return json_pack("{s:i, s:s, s:b, s:f, s:f, s:f, s:i, s:i, s:i, s:f, "
-			 "s:f}",
+	return json_pack("{s:i, s:s, s:b, s:f, s:f, s:f, s:i, s:i, s:i, s:i, "
+			 "s:f, s:f}",
 			 "index", (int)gpu->index, "name",
 			 st->s->config.gpu->name, "healthy", (int)!gpu->failed,
 			 "memory_total_mib", gpu->total_mib,
 			 "memory_usable_mib", mib(gpu->capacity),
 			 "memory_used_mib", mib(gpu->used), "jobs",
 			 (int)gpu->n_jobs, "lanes", (int)gpu->n_lanes,
-			 "running", (int)gpu->n_running, "utilisation",
-			 gpu->utilisation, "busy_s",
-			 seconds((double)gpu->busy_ns));
+			 "running", (int)gpu->n_running, "part_milli",
+			 (int)gpu->part_milli, "utilisation", gpu->utilisation,
+			 "busy_s", seconds((double)gpu->busy_ns));
 }
 
 /* What the profile says of the card, and its power now; what is not known is

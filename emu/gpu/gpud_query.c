@@ -50,22 +50,30 @@ static int acknowledged(struct gpud_client *c, struct gpud_msg *m,
 		     : 0;
 }
 
+static int revoke(struct gpud_client *c, const char *name, struct err *err)
+{
+	struct gpud_msg m = { .type = GPUD_REVOKE };
+
+	snprintf(m.revoke.name, sizeof(m.revoke.name), "%s", name);
+	return acknowledged(c, &m, "to end a grant", err);
+}
+
 int gpud_regrant(const char *path, const char *name, const struct gpud_grant *g,
 		 size_t n, struct err *err)
 {
-	struct gpud_msg m = { .type = GPUD_REVOKE };
 	struct gpud_client c;
 	int r = gpud_open(path, NULL, &c, err);
 
-	snprintf(m.revoke.name, sizeof(m.revoke.name), "%s", name);
 	if (r == 0)
-		r = acknowledged(&c, &m, "to end a grant", err);
+		r = revoke(&c, name, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct gpud_msg m = { .type = GPUD_GRANT, .grant = g[i] };
 		char what[40];
 
 		snprintf(what, sizeof(what), "a grant on GPU %u", g[i].gpu);
-		m = (struct gpud_msg){ .type = GPUD_GRANT, .grant = g[i] };
 		r = acknowledged(&c, &m, what, err);
+		if (r < 0)
+			revoke(&c, name, NULL);
 	}
 	gpud_close(&c);
 	return r;

@@ -22,7 +22,8 @@ int gpud_query(const char *path, const char *user, unsigned seconds,
 	       json_t **ret, struct err *err);
 /*
  * What was granted by this name ends, if it exists; then `n` grants, all of
- * that name, one for each GPU. With n 0 it only ends. Waits as long as
+ * that name, one for each GPU: all of them, or none. With n 0 it only ends.
+ * Waits as long as
  * gpud_open. The errno of the server, negative, or errors of gpud_open; with a
  * text.
  */

@@ -70,6 +70,15 @@ struct device {
 	} head; /* where the last read ended */
 };
 
+/* No sum of times exceeds this: 31 years. arbitrary: the caller may add to it,
+ * and scale it */
+#define LAST_NS ((uint64_t)1000000000000000000)
+
+static uint64_t later(uint64_t at, uint64_t ns)
+{
+	return at < LAST_NS && ns < LAST_NS - at ? at + ns : MAX(at, LAST_NS);
+}
+
 int device_new(const struct storage_profile *profile, uint64_t seed,
 	       struct device **ret)
 {
@@ -124,7 +133,7 @@ void device_limit(struct device *d, double mb_per_s, uint64_t now)
 	if (d->link_busy <= now || was <= 0)
 		return;
 	left = mb_per_s > 0 ? (double)(d->link_busy - now) * was / mb_per_s : 0;
-	d->link_busy = now + (uint64_t)MIN(left, 1e18);
+	d->link_busy = later(now, (uint64_t)MIN(left, (double)LAST_NS));
 }
 
 uint64_t device_place(uint64_t object, uint64_t offset)
@@ -159,8 +168,10 @@ static uint64_t pass_cap(struct device *d, const struct storage_class *c,
 /* A MB is 10^6 bytes: one byte takes 1000 / mb_per_s ns. */
 static uint64_t stream_ns(uint64_t bytes, double mb_per_s)
 {
-	return mb_per_s > 0 ? (uint64_t)llround((double)bytes * 1000 / mb_per_s)
-			    : 0;
+	return mb_per_s > 0
+		       ? (uint64_t)llround(MIN((double)bytes * 1000 / mb_per_s,
+					       (double)LAST_NS))
+		       : 0;
 }
 
 /* One piece through a channel and the link; `before` is seek + occupancy. */
@@ -170,7 +181,8 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	const struct storage_profile *p = d->profile;
 	size_t n = p->channels.count;
 	uint64_t start = n ? MAX(issue, d->busy[0]) : issue;
-	uint64_t busy = start + before + stream_ns(bytes, p->channels.mb_per_s);
+	uint64_t busy =
+		later(start + before, stream_ns(bytes, p->channels.mb_per_s));
 
 	if (!before && !bytes)
 		return issue;
@@ -179,9 +191,9 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	heap_times_down(d->busy, n, 0);
 	if (d->link_mb_per_s <= 0)
 		return busy;
-	d->link_busy =
-		MAX(d->link_busy, start) + stream_ns(bytes, d->link_mb_per_s);
-	return MAX(busy, d->link_busy + before);
+	d->link_busy = later(MAX(d->link_busy, start),
+			     stream_ns(bytes, d->link_mb_per_s));
+	return MAX(busy, later(d->link_busy, before));
 }
 
 /* The queue depth that an arriving operation finds, itself included. */

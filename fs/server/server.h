@@ -231,7 +231,7 @@ int server_set_tier(struct server *s, unsigned tier, const char *policy,
 		    const struct units_capacity *size, struct err *err);
 int server_set_storage(struct server *s, const char *storage, struct err *err);
 /* The device's link has at most so many bytes per second, whatever its profile
- * says; 0: what that says. */
+ * says; 0: what that says. -EINVAL: less than a kB. */
 int server_set_bandwidth(struct server *s, uint64_t bytes_per_s,
 			 struct err *err);
 /*

@@ -4,6 +4,7 @@
  * server's lock is taken; the old one is freed after it is released.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,11 +298,20 @@ int server_set_storage(struct server *s, const char *storage, struct err *err)
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
+/* Of a device, bytes per s. arbitrary: a block of 4 KiB takes 4 s */
+enum { LEAST_BANDWIDTH = 1000 };
+
 int server_set_bandwidth(struct server *s, uint64_t bytes_per_s,
 			 struct err *err)
 {
-	int r = begin_change(s, err);
+	int r;
 
+	if (bytes_per_s && bytes_per_s < LEAST_BANDWIDTH)
+		return err_set(err, -EINVAL,
+			       "set bandwidth: %" PRIu64 " bytes per second "
+			       "are less than %d; 0 is no limit",
+			       bytes_per_s, LEAST_BANDWIDTH);
+	r = begin_change(s, err);
 	if (r < 0)
 		return r;
 	s->bandwidth = bytes_per_s;

@@ -17,6 +17,8 @@
 /* A job whose data is cached but for a file that nobody has read yet needs some
  * bandwidth: this part of all. arbitrary */
 #define LEAST .01
+/* Bytes per s: gpemu-fs takes no smaller limit */
+#define LEAST_BYTES 1000.
 
 /* Hits and misses count from now on. */
 static void start_looking(struct live *l, uint32_t which)
@@ -50,7 +52,7 @@ static void look(struct live *l, uint32_t which)
 	job->cached_mib = MIN(job->cache_mib, p->hit_share * job->dataset_mib);
 }
 
-/* Bytes of cache, and per second, at least 1: 0 is no limit. */
+/* Bytes of cache, and per second, at least LEAST_BYTES: 0 is no limit. */
 struct wish {
 	uint64_t cache, remote;
 };
@@ -60,14 +62,14 @@ static double least_mib_s(const struct live *l)
 {
 	double most = .5 / (double)MAX(l->n_active, 1);
 
-	return MIN(LEAST, most) * l->cluster.remote_mib_s;
+	return MAX(MIN(LEAST, most) * l->cluster.remote_mib_s,
+		   LEAST_BYTES / MIB);
 }
 
 /* For whom nothing runs. */
 static struct wish nothing(const struct live *l)
 {
-	return (struct wish){ 0,
-			      (uint64_t)MAX(1, least_mib_s(l) * (double)MIB) };
+	return (struct wish){ 0, (uint64_t)ceil(least_mib_s(l) * (double)MIB) };
 }
 
 /* Of what the policy gives, a part goes to those that must have the least. */
@@ -103,7 +105,7 @@ static struct wish wish_of(const struct live *l, uint32_t which, double part)
 	if (job->state != JOB_RUNNING)
 		return nothing(l);
 	return (struct wish){ (uint64_t)llround(job->cache_mib * (double)MIB),
-			      (uint64_t)llround(remote * (double)MIB) };
+			      (uint64_t)ceil(remote * (double)MIB) };
 }
 
 /* One by one: a cache that cannot be that large leaves the limit in force. A

@@ -436,6 +436,10 @@ check() {
 	[ "$output" = 0 ]
 	grant b 0 4000 500
 	[ "$output" = 28 ] # ENOSPC
+	[ ! -e "$TMP/gpud.sock.d/b" ]
+	so '[x["part_milli"] for x in g] == [600, 0]'
+	run "$SMI" --socket "$a"
+	[[ $output == *"Granted of its time:  60.0 %"* ]]
 	grant b 1 4000 500
 	[ "$output" = 0 ]
 	mkfifo "$TMP/in"

@@ -167,8 +167,11 @@ read_all()
 	[ "$(stat_of '["bandwidth_limit"]')" = 1048576 ]
 	printf 'set bandwidth 0\ndrop-cache\n' >"$control"
 	python3 -c "assert $(took) < .8 * $mib"
-	run sh -c "echo 'set bandwidth fast' >'$control'"
-	[ "$status" -ne 0 ]
+	for bad in fast 1 999; do
+		run sh -c "echo 'set bandwidth $bad' >'$control'"
+		[ "$status" -ne 0 ]
+	done
+	echo 'set bandwidth 1000' >"$control"
 }
 
 @test "a policy keeps its options through set, drop-cache and mount options" {

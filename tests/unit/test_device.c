@@ -228,6 +228,25 @@ static void a_limit_holds(void **state)
 	rig_free(&link);
 }
 
+/* More than a clock of 64 bits holds. */
+static void a_slow_link_has_no_free_reads(void **state)
+{
+	struct rig r = rig_new(PROFILE("", "", "", ""), 1);
+	uint64_t last = 0;
+
+	(void)state;
+	device_limit(r.device, .001, 0);
+	for (int i = 0; i < 100; i++) {
+		uint64_t done = read_at(&r, 1ull << 39, 0);
+
+		assert_true(done > last || done >= 1000000000 * NS_PER_S);
+		last = done;
+	}
+	device_limit(r.device, .002, 0);
+	assert_true(read_at(&r, 1ull << 39, 0) > 100000000 * NS_PER_S);
+	rig_free(&r);
+}
+
 static void alone_a_read_takes_the_slower_of_channel_and_link(void **state)
 {
 	struct rig r =
@@ -545,6 +564,7 @@ int main(void)
 		cmocka_unit_test(long_reads_take_more_slots),
 		cmocka_unit_test(bandwidths_hold),
 		cmocka_unit_test(a_limit_holds),
+		cmocka_unit_test(a_slow_link_has_no_free_reads),
 		cmocka_unit_test(
 			alone_a_read_takes_the_slower_of_channel_and_link),
 		cmocka_unit_test(striped_reads_use_all_channels),

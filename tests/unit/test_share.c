@@ -458,13 +458,15 @@ static void a_part_of_the_time_is_kept(void **state)
 		share_leave(s, a);
 		assert_int_equal(share_set_part(s, &half, 0, 801, &err),
 				 -ENOSPC);
-		assert_int_equal(share_set_part(s, &half, 0, 800, &err), 0);
-		/* nothing is left for the other one, and it never ends */
-		share_advance(s, s->now + 1000 * NS_PER_S);
-		assert_int_equal(co.done, 1);
-		share_end_parts(s, &half);
-		share_advance(s, s->now + 1000 * NS_PER_S);
+		/* nothing would be left for the other one */
+		assert_int_equal(share_set_part(s, &half, 0, 800, &err),
+				 -EBUSY);
+		assert_int_equal(share_set_part(s, &half, 0, 799, &err), 0);
+		share_advance(s, s->now + 10000 * NS_PER_S);
 		assert_int_equal(co.done, 2);
+		share_leave(s, other);
+		assert_int_equal(share_set_part(s, &half, 0, 800, &err), 0);
+		share_end_parts(s, &half);
 		assert_int_equal(s->gpus[0].part_milli, 200);
 		assert_int_equal(s->gpus[0].n_running, 0);
 		assert_int_equal(s->gpus[0].n_apart, 0);
@@ -487,6 +489,56 @@ static void a_gpu_given_away_admits_no_others(void **state)
 	assert_false(two->resident);
 	share_end_parts(s, &all);
 	assert_int_equal(two->gpus, 3);
+	share_free(s);
+}
+
+/* Also where jobs are admitted in turn. */
+static void who_waits_for_time_is_in_nobodys_way(void **state)
+{
+	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fifo, 1, 100);
+	struct share_quota all = { .bytes = { 50 } };
+	struct share_job *waits, *job;
+
+	(void)state;
+	assert_int_equal(share_set_part(s, &all, 0, SHARE_WHOLE, NULL), 0);
+	waits = join_quota(s, NULL, 70, 1);
+	assert_false(waits->resident);
+	job = join_quota(s, &all, 40, 1);
+	assert_true(job->resident);
+	/* its memory would not help */
+	assert_false(share_blocks(s, job));
+	share_end_parts(s, &all);
+	assert_false(waits->resident);
+	assert_true(share_blocks(s, job));
+	share_leave(s, job);
+	assert_true(waits->resident);
+	share_free(s);
+}
+
+static void who_holds_memory_blocks_whom_it_would_help(void **state)
+{
+	struct share *s = share_rig_new(SHARE_MPS, &scheduler_fair, 2, 100);
+	struct share_quota a = { .bytes = { 60 } }, b = { .bytes = { 30 } };
+	struct share_job *of_a = join_quota(s, &a, 60, 1),
+			 *of_b = join_quota(s, &b, 30, 1),
+			 *other = join_quota(s, NULL, 10, 1), *waits;
+
+	(void)state;
+	assert_int_equal(other->gpus, 2);
+	/* b is full, and of it alone */
+	waits = join_quota(s, &b, 30, 1);
+	assert_false(share_blocks(s, of_a));
+	assert_true(share_blocks(s, of_b));
+	share_leave(s, waits);
+	/* the first GPU is full, by two; the other one has room */
+	waits = join_quota(s, NULL, 90, 2);
+	assert_false(waits->resident);
+	assert_true(share_blocks(s, of_a));
+	assert_true(share_blocks(s, of_b));
+	assert_false(share_blocks(s, other));
+	/* it could not have both in any case */
+	share_mark(s, 1, true);
+	assert_false(share_blocks(s, of_a));
 	share_free(s);
 }
 
@@ -522,6 +574,8 @@ int main(void)
 		cmocka_unit_test(a_quota_has_a_utilisation_of_its_own),
 		cmocka_unit_test(a_part_of_the_time_is_kept),
 		cmocka_unit_test(a_gpu_given_away_admits_no_others),
+		cmocka_unit_test(who_waits_for_time_is_in_nobodys_way),
+		cmocka_unit_test(who_holds_memory_blocks_whom_it_would_help),
 		cmocka_unit_test(a_failed_gpu_admits_nobody),
 	};
 
