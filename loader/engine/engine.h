@@ -90,6 +90,8 @@ void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
  * was feed_put's, and reading took none. */
 void feed_done_run(struct feed *f, struct fetch **fetch, const int64_t *result,
 		   unsigned n, bool put);
+/* Bytes of a transformed sample; 0: there are no transforms. */
+size_t feed_out_bytes(const struct feed *f);
 /*
  * Transform a sample, whose bytes are at `raw`, into fetch->out, so that they
  * are not copied first. Before feed_done, which may still report that the read

@@ -41,9 +41,11 @@ enum {
 	 * the copies */
 	GROUP = 32,
 	GROUP_BYTES = 64 * 1024,
-	/* A group that takes longer was not in the page cache. arbitrary: more
-	 * than so many bytes take to copy, less than a device to read them */
-	SLOW_NS = 50000,
+	/* A group that takes longer, and a ns for so many of the bytes that it
+	 * has made, was not in the page cache. arbitrary: half as fast as
+	 * memory is, and less than a device needs to read */
+	SLOW_NS = 30000,
+	SLOW_BYTES = 4,
 };
 
 struct options {
@@ -307,6 +309,16 @@ static bool is_direct(const struct map *m)
 	return m->most > 1 && m->group[0]->fd >= 0 && m->group[0]->out;
 }
 
+static uint64_t slow_ns(const struct map *m, const struct feed *feed,
+			bool direct)
+{
+	uint64_t bytes = direct ? m->n * feed_out_bytes(feed) : 0;
+
+	for (unsigned i = 0; !direct && i < m->n; i++)
+		bytes += m->group[i]->size;
+	return SLOW_NS + bytes / SLOW_BYTES;
+}
+
 static void read_group(struct map *m, struct feed *feed)
 {
 	uint64_t start = tick_wall();
@@ -317,7 +329,7 @@ static void read_group(struct map *m, struct feed *feed)
 		read_parts(m, feed, direct, result);
 	else
 		result[0] = read_file(m, m->group[0]);
-	fast = tick_wall() - start <= SLOW_NS;
+	fast = tick_wall() - start <= slow_ns(m, feed, direct);
 	feed_done_run(feed, m->group, result, m->n, direct && fast);
 	m->most = fast ? MIN(2 * m->most, GROUP) : 1;
 }

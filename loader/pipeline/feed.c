@@ -188,6 +188,11 @@ void feed_done(struct feed *f, struct fetch *x, int64_t result)
 	finish(x, result, tick_now(f->c->tick));
 }
 
+size_t feed_out_bytes(const struct feed *f)
+{
+	return f->c->sample_bytes;
+}
+
 void feed_put(struct feed *f, struct fetch *x, const void *raw)
 {
 	int r = f->c->prep->run(f->prep, raw, x->size, NULL, x->out);
@@ -201,6 +206,7 @@ void feed_done_run(struct feed *f, struct fetch **x, const int64_t *result,
 	uint64_t start = x[0]->start_ns;
 	uint64_t each = put ? 0 : (tick_now(f->c->tick) - start) / n;
 
+	f->in_prep = put;
 	for (unsigned i = 0; i < n; i++) {
 		x[i]->start_ns = start + i * each;
 		x[i]->more = i + 1 < n;

@@ -39,6 +39,7 @@ struct feed {
 	struct fetch **run; /* depth */
 	uint32_t n_run;
 
+	bool in_prep; /* the time of the last group was feed_put's */
 	struct work work;
 	/* a worker that is a core: how late its last sample's sleep ended */
 	uint64_t late_ns;

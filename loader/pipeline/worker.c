@@ -125,8 +125,8 @@ static bool transform(struct feed *f, struct fetch *x)
  * and the clock is read once where one follows another. */
 static uint64_t begin(struct feed *f, const struct fetch *x)
 {
-	if (x->put)
-		return x->done_ns;
+	if (f->in_prep)
+		return MAX(x->done_ns, f->clock.since);
 	return f->clock.doing == PREPARING ? f->clock.since
 					   : turn_to(f, PREPARING);
 }
@@ -135,14 +135,15 @@ static uint64_t begin(struct feed *f, const struct fetch *x)
 static void prepare(struct feed *f, struct fetch **x, uint32_t n, bool more)
 {
 	struct trace *t = f->c->trace;
-	uint64_t start = begin(f, x[0]), each;
+	enum doing then = more ? PREPARING : READING;
+	uint64_t start = begin(f, x[0]), end, each;
 	uint32_t n_read = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		n_read += transform(f, x[i]);
-	each = (turn_to(f, more ? PREPARING : READING) - start) / n;
-	if (x[0]->put)
-		worker_clock_prepared(&f->clock, each * n);
+	end = f->in_prep ? worker_clock_prepared(&f->clock, start, then)
+			 : turn_to(f, then);
+	each = (end - start) / n;
 	hist_add_alone(&f->work.prep, each, n_read);
 	for (uint32_t i = 0; t && i < n; i++)
 		if (x[i]->n_read == x[i]->size)

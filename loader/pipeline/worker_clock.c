@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/util.h"
+
 static uint64_t past(uint64_t from, uint64_t to)
 {
 	return to > from ? to - from : 0;
@@ -44,12 +46,19 @@ uint64_t worker_clock_turn(struct worker_clock *c, enum doing doing)
 	return now;
 }
 
-void worker_clock_prepared(struct worker_clock *c, uint64_t ns)
+uint64_t worker_clock_prepared(struct worker_clock *c, uint64_t from,
+			       enum doing doing)
 {
+	uint64_t now = tick_now(c->tick);
+
 	pthread_mutex_lock(&c->lock);
-	c->spent[PREPARING] += ns;
-	c->spent[READING] -= ns;
+	from = MIN(MAX(from, c->since), now);
+	c->spent[c->doing] += from - c->since;
+	c->spent[PREPARING] += now - from;
+	c->since = now;
+	c->doing = doing;
 	pthread_mutex_unlock(&c->lock);
+	return now;
 }
 
 /* Under the lock. */

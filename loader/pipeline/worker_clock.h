@@ -49,8 +49,10 @@ void worker_clock_fini(struct worker_clock *c);
 /* The worker turns to another activity, or goes on with the same. Returns the
  * current time. */
 uint64_t worker_clock_turn(struct worker_clock *c, enum doing doing);
-/* The last `ns` of reading were transforms. */
-void worker_clock_prepared(struct worker_clock *c, uint64_t ns);
+/* As worker_clock_turn, of a worker that has been PREPARING since `from`, and
+ * did before what it was said to do. */
+uint64_t worker_clock_prepared(struct worker_clock *c, uint64_t from,
+			       enum doing doing);
 /* From now on there are `n` virtual cores. */
 void worker_clock_set_cores(struct worker_clock *c, uint32_t n);
 /* What was spent until now; *ret_core_ns: the time of all virtual cores while
