@@ -130,10 +130,3 @@ int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
 	*own = milli;
 	return 0;
 }
-
-void share_end_parts(struct share *s, const struct share_quota *q)
-{
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		s->gpus[g].part_milli -= q->part_milli[g];
-	share_admit(s);
-}

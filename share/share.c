@@ -434,6 +434,13 @@ void share_admit(struct share *s)
 			break;
 }
 
+void share_end_parts(struct share *s, const struct share_quota *q)
+{
+	for (uint32_t g = 0; g < s->config.n_gpus; g++)
+		s->gpus[g].part_milli -= q->part_milli[g];
+	share_admit(s);
+}
+
 /* How many GPUs have a quota of so much memory. */
 static uint32_t n_granted(const struct share *s, const struct share_want *w)
 {

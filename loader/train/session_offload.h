@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* --loader service of a training run, --offload and --last-step. */
+/* --offload of a training run. */
 #ifndef GPEMU_LOADER_TRAIN_SESSION_OFFLOAD_H
 #define GPEMU_LOADER_TRAIN_SESSION_OFFLOAD_H
 
 #include "loader/train/session.h"
 
-/* In session_open, when the dataset is known: what the workers need. -ENOMEM.
- */
-int session_open_service(struct session *s, struct err *err);
 /* In session_start, after the ceiling; `n`: samples of the first epoch.
  * -EINVAL: they are too few to measure; -ENOMEM. */
 int session_open_offload(struct session *s, uint64_t n, struct err *err);

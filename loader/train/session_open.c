@@ -16,7 +16,7 @@
 #include "loader/account/step_log.h"
 #include "loader/nodes/agree.h"
 #include "loader/train/session_logs.h"
-#include "loader/train/session_offload.h"
+#include "loader/train/session_service.h"
 #include "loader/train/session_pin.h"
 #include "loader/train/session_save.h"
 #include "loader/train/session_stages.h"
