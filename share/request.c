@@ -9,6 +9,11 @@
 #include "emu/gpu/gpu.h"
 #include "share/server.h"
 
+/* A job cannot hold GPUs with a step that never ends. arbitrary: gradients fit
+ * into a GPU, and 100 GB take 17 s over a link of 12 GB/s, twice that in a ring
+ */
+#define REDUCE_NS (60 * NS_PER_S)
+
 void request_admitted(void *ctx, struct share_job *job)
 {
 	struct client *c = job->owner;
@@ -181,43 +186,90 @@ static int hello(struct server *s, struct client *c, const struct gpud_hello *h,
 	return 0;
 }
 
-static int submit(struct server *s, struct client *c,
-		  const struct gpud_submit *q, struct err *err)
+/* Of the copy of a batch, what is not staged yet. */
+static int copy_left(const struct server *s, const struct client *c,
+		     uint64_t n_bytes, uint64_t staged_ns, uint64_t *ret,
+		     struct err *err)
 {
-	struct gpud_msg m = { .type = GPUD_ACCEPTED };
-	double memory = s->config.gpu->memory_mib * (double)MIB;
-	struct share_iteration it;
-	struct gpu_cost cost;
-	uint64_t copy;
-	int r;
+	uint64_t ns;
 
 	if (!c->job || !c->job->resident)
 		return err_set(err, -EPROTO, "not admitted yet");
+	if ((double)n_bytes > s->config.gpu->memory_mib * (double)MIB)
+		return err_set(err, -EBADMSG,
+			       "a batch of %" PRIu64 " bytes is larger than "
+			       "the GPU's memory",
+			       n_bytes);
+	ns = n_bytes ? gpu_copy_ns(s->config.gpu, c->model,
+				   c->hello.flags & GPUD_PINNED
+					   ? GPU_COPY_PINNED
+					   : GPU_COPY_PAGEABLE,
+				   n_bytes)
+		     : 0;
+	*ret = ns > staged_ns ? ns - staged_ns : 0;
+	return 0;
+}
+
+static int accept(struct client *c, int r, const struct share_iteration *it,
+		  struct err *err)
+{
+	struct gpud_msg m = { .type = GPUD_ACCEPTED };
+
+	if (r == -EBUSY)
+		return err_set(err, r, "%d iterations are already in flight",
+			       SHARE_DEPTH);
+	if (r < 0)
+		return r;
+	m.accepted.id = it->id;
+	m.accepted.copy_start = it->copy_start;
+	m.accepted.copy_end = it->copy_end;
+	client_send(c, &m);
+	return 0;
+}
+
+static int submit(struct server *s, struct client *c,
+		  const struct gpud_submit *q, struct err *err)
+{
+	struct share_iteration it = { 0 };
+	struct gpu_cost cost;
+	uint64_t copy_ns;
+	int r = copy_left(s, c, q->bytes, q->staged_ns, &copy_ns, err);
+
+	if (r < 0)
+		return r;
 	if (q->samples == 0 || q->samples > c->hello.batch || q->zero)
 		return err_set(err, -EBADMSG,
 			       "an iteration of %u samples; the hello said %u",
 			       q->samples, c->hello.batch);
-	if ((double)q->bytes > memory)
+	if (q->reduce_ns > REDUCE_NS)
 		return err_set(err, -EBADMSG,
-			       "a batch of %" PRIu64 " bytes is larger than "
-			       "the GPU's memory",
-			       q->bytes);
+			       "gradients that are reduced for %" PRIu64 " s",
+			       (uint64_t)(q->reduce_ns / NS_PER_S));
 	cost = cost_of(s, c, q->samples);
-	copy = gpu_copy_ns(s->config.gpu, c->model,
-			   c->hello.flags & GPUD_PINNED ? GPU_COPY_PINNED
-							: GPU_COPY_PAGEABLE,
-			   q->bytes);
-	r = share_submit(s->share, c->job, q->id,
-			 copy > q->staged_ns ? copy - q->staged_ns : 0,
-			 cost.forward_ns + cost.backward_ns, &it);
+	r = share_submit(s->share, c->job, q->id, copy_ns,
+			 cost.forward_ns + cost.backward_ns + q->reduce_ns,
+			 &it);
+	return accept(c, r, &it, err);
+}
+
+static int copy(struct server *s, struct client *c, const struct gpud_copy *q,
+		struct err *err)
+{
+	struct share_iteration it = { 0 };
+	uint64_t ns;
+	int r = copy_left(s, c, q->bytes, q->staged_ns, &ns, err);
+
 	if (r < 0)
-		return err_set(err, r, "%d iterations are already in flight",
-			       SHARE_DEPTH);
-	m.accepted.id = it.id;
-	m.accepted.copy_start = it.copy_start;
-	m.accepted.copy_end = it.copy_end;
-	client_send(c, &m);
-	return 0;
+		return r;
+	r = q->zero ? -EINVAL
+		    : share_copy(s->share, c->job, q->gpu, ns, &it.copy_start,
+				 &it.copy_end);
+	if (r == -EINVAL)
+		return err_set(err, -EBADMSG,
+			       "a copy to GPU %u of the job, which has no room "
+			       "for it",
+			       q->gpu);
+	return accept(c, r, &it, err);
 }
 
 /* Send the status text, or an error without it, to the clients that wait for
@@ -390,6 +442,7 @@ void request_handle(struct server *s, struct client *c,
 	switch (m->type) {
 	case GPUD_HELLO: r = hello(s, c, &m->hello, &err); break;
 	case GPUD_SUBMIT: r = submit(s, c, &m->submit, &err); break;
+	case GPUD_COPY: r = copy(s, c, &m->copy, &err); break;
 	case GPUD_QUERY: r = query(s, c, &err); break;
 	case GPUD_MARK: r = mark(s, c, &m->mark, &err); break;
 	case GPUD_GRANT: r = grant(s, c, &m->grant, &err); break;

@@ -18,6 +18,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
+#include "share/copies.h"
 #include "share/pace.h"
 
 static const char *const modes[] = {
@@ -510,24 +511,6 @@ void share_mark(struct share *s, uint32_t gpu, bool failed)
 	share_admit(s);
 }
 
-/* When all copies accepted for the GPU are done. */
-static uint64_t copies_end(const struct share *s, uint32_t gpu)
-{
-	uint64_t end = 0;
-
-	for (uint32_t i = 0; i < s->n_jobs; i++) {
-		const struct share_job *job = s->jobs[i];
-
-		if (!share_on(job, gpu))
-			continue;
-		end = MAX(end, job->loaded_ns);
-		for (uint32_t k = 0; k < job->n; k++)
-			end = MAX(end, job->queue[(job->head + k) % SHARE_DEPTH]
-					       .copy_end);
-	}
-	return end;
-}
-
 void share_leave(struct share *s, struct share_job *job)
 {
 	uint32_t i = 0;
@@ -559,27 +542,21 @@ int share_submit(struct share *s, struct share_job *job, uint64_t id,
 		 struct share_iteration *ret)
 {
 	struct share_iteration *it;
-	uint64_t at = s->now;
 
 	if (!job->resident)
 		return -EAGAIN;
 	if (job->n == SHARE_DEPTH)
 		return -EBUSY;
 	it = &job->queue[(job->head + job->n++) % SHARE_DEPTH];
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		if (share_on(job, g))
-			at = MAX(at, s->gpus[g].copy_free);
-	*it = (struct share_iteration){ .id = id,
-					.work_ns = work_ns,
-					.copy_start = at,
-					.copy_end = at + copy_ns };
-	for (uint32_t g = 0; g < s->config.n_gpus; g++)
-		if (share_on(job, g))
-			s->gpus[g].copy_free = it->copy_end;
+	*it = (struct share_iteration){ .id = id, .work_ns = work_ns };
+	it->copy_end = copies_add(s, job->gpus & ~job->copied, copy_ns,
+				  &it->copy_start);
+	*ret = *it;
+	it->copy_end = MAX(it->copy_end, job->copied_ns);
+	job->copied = job->copied_ns = 0;
 	if (job->n == 1) {
 		next_head(s, job);
 		dispatch(s);
 	}
-	*ret = *it;
 	return 0;
 }

@@ -105,6 +105,8 @@ struct share_job {
 	double left_ns;		       /* of the running iteration, alone */
 	struct share_iteration queue[SHARE_DEPTH]; /* a ring */
 	uint32_t head, n;
+	uint64_t copied, copied_ns; /* next iteration: mask of the GPUs that
+				     * have their batch, and by when */
 	uint64_t joined_ns, admitted_ns;
 	uint64_t loaded_ns; /* its model is on its GPUs */
 	/* totals */
@@ -168,9 +170,16 @@ int share_join(struct share *s, const struct share_want *want, void *owner,
 void share_leave(struct share *s, struct share_job *job);
 
 /*
- * Submit the next iteration of a resident job: `copy_ns` to copy its batch,
- * `work_ns` of computation. *ret has the times of the copy. -EBUSY: SHARE_DEPTH
- * are in flight; -EAGAIN: not admitted yet.
+ * Copy the batch of the next iteration to the nth GPU of a resident job, from
+ * 0, before the others'. -EINVAL: there is no such GPU, or it has a batch;
+ * others as share_submit.
+ */
+int share_copy(struct share *s, struct share_job *job, uint32_t nth,
+	       uint64_t copy_ns, uint64_t *ret_start, uint64_t *ret_end);
+/*
+ * Submit the next iteration of a resident job: `copy_ns` to copy its batch to
+ * the GPUs that have none, `work_ns` of computation. *ret has the times of the
+ * copy. -EBUSY: SHARE_DEPTH are in flight; -EAGAIN: not admitted yet.
  */
 int share_submit(struct share *s, struct share_job *job, uint64_t id,
 		 uint64_t copy_ns, uint64_t work_ns,

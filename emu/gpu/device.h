@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The device that a training loop feeds: the GPUs of this process
- * (device_local.c), or one of a gpemu-gpud (device_server.c). The loop knows
+ * (device_local.c), or some of a gpemu-gpud (device_server.c). The loop knows
  * this interface only.
  *
  *	device_copy(d, i, &batch, ...)	 a batch goes to GPU i
@@ -53,7 +53,8 @@ struct device_job {
 
 	/* for a server */
 	uint64_t iterations;
-	uint64_t waiting_bytes; /* on the GPU, of the batch after this one */
+	/* on a GPU, of the batch after this one and of flat gradients */
+	uint64_t waiting_bytes;
 	bool extrapolate;
 	/* NULL: nobody listens. No room on the GPU now, `ahead` others wait. */
 	void (*queued)(void *ctx, uint64_t ahead);

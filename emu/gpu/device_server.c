@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU of a gpemu-gpud, which others may share. The order of things is that
- * of local GPUs (gpu.h): overlapped, the device holds two batches; blocking,
- * one. Only their times come from the server: it is one message that brings a
- * batch and its step, and a step is reported when the server says that it is
- * done.
+ * GPUs of a gpemu-gpud, which others may share. The order of things is that
+ * of local GPUs (gpu.h): overlapped, a device holds two batches; blocking,
+ * one. Only their times come from the server: it is one message that brings
+ * the batch of a single GPU and its step, and a step is reported when the
+ * server says that it is done.
+ *
+ * Several GPUs get their batches one by one. On the server they begin a step
+ * together, when the last one has its batch; it is reported as of local GPUs,
+ * each of which begins when it has its own and waits at the end. Both end at
+ * the same time. How long gradients are reduced is known here, and part of the
+ * step.
  *
  * Between the copy of a batch and its computation the GPU may be others':
  * that is neither a data wait nor a transfer stall, and is reported apart as
@@ -22,10 +28,17 @@
 #include "emu/gpu/device.h"
 #include "emu/gpu/gpud_client.h"
 
+struct copied {
+	uint64_t ready, start, end;
+};
+
 /* A step that the server has not reported as done. */
 struct flight {
 	void *user;
-	uint64_t ready, copy_start, copy_end;
+	uint32_t used; /* GPUs with a part */
+	struct copied copied[GPUS_MAX];
+	uint64_t compute_ns[GPUS_MAX]; /* of the part, on a GPU of its own */
+	uint64_t reduce_ns;
 };
 
 struct server {
@@ -38,9 +51,11 @@ struct server {
 	atomic_bool stop; /* interrupted */
 	struct gpud_admitted admitted;
 	uint64_t next_id;
-	struct flight copied;		    /* not submitted yet */
+	struct flight next;		    /* not submitted yet */
 	struct flight flight[DEVICE_STEPS]; /* the oldest first */
 	uint32_t n_flights;
+	int failed; /* since device_submit, for the next call */
+	struct err why;
 	uint64_t share_wait_ns, copy_wait_ns; /* totals */
 };
 
@@ -178,7 +193,7 @@ static int server_start(struct device *d, uint64_t *ret_load_ns,
 		 program_invocation_short_name);
 	snprintf(m.hello.model, sizeof(m.hello.model), "%s", j->model->name);
 	m.hello.batch = j->batch;
-	m.hello.n_gpus = 1;
+	m.hello.n_gpus = j->gpus->n;
 	m.hello.iterations = j->iterations;
 	m.hello.waiting_bytes = j->waiting_bytes;
 	m.hello.flags = (j->pinned ? GPUD_PINNED : 0) |
@@ -209,43 +224,103 @@ static void server_hold(struct device *d, uint64_t until)
 	d->idle_ns = MAX(d->idle_ns, until);
 }
 
+/* A GPU's step from its batch's arrival: compute_start is when nothing but
+ * other jobs kept it waiting, or the other GPUs. */
+static struct gpu_step arrived(const struct copied *c, uint64_t idle,
+			       uint64_t start)
+{
+	uint64_t begin = MIN(MAX(c->end, idle), start);
+	struct gpu_step g = { .copy_start = c->start,
+			      .copy_end = c->end,
+			      .compute_start = begin };
+
+	/* from then on the batch was there */
+	g.data_wait_ns = c->ready > idle ? MIN(c->ready, begin) - idle : 0;
+	g.transfer_stall_ns = begin > idle + g.data_wait_ns
+				      ? begin - idle - g.data_wait_ns
+				      : 0;
+	return g;
+}
+
+/* Without a part of the step. */
+static struct gpu_step absent(uint64_t idle, uint64_t end)
+{
+	return (struct gpu_step){ .copy_start = idle,
+				  .copy_end = idle,
+				  .compute_start = idle,
+				  .compute_end = idle,
+				  .step_end = end,
+				  .barrier_wait_ns = end - idle };
+}
+
+/* Of the time from start to end, as much as `ns` is of `all`. */
+static uint64_t stretched(uint64_t start, uint64_t end, uint64_t ns,
+			  uint64_t all)
+{
+	return all ? (uint64_t)((unsigned __int128)(end - start) * ns / all)
+		   : 0;
+}
+
+/* The steps of all GPUs. Returns how long only others kept them waiting. */
+static uint64_t steps_of(const struct server *s, const struct flight *f,
+			 uint64_t start, uint64_t end, struct gpu_step *ret)
+{
+	uint64_t idle = s->device.idle_ns, begin = 0, most = 0, over, shared;
+
+	for (uint32_t i = 0; i < f->used; i++) {
+		ret[i] = arrived(&f->copied[i], idle, start);
+		most = MAX(most, f->compute_ns[i]);
+		begin = MAX(begin, ret[i].compute_start);
+	}
+	shared = start - MIN(begin, start);
+	over = end - stretched(start, end, f->reduce_ns, most + f->reduce_ns);
+	for (uint32_t i = f->used; i < s->device.job.gpus->n; i++)
+		ret[i] = absent(idle, end);
+	for (uint32_t i = 0; i < f->used; i++) {
+		struct gpu_step *g = &ret[i];
+
+		g->compute_start += shared;
+		g->compute_end = g->compute_start +
+				 stretched(start, over, f->compute_ns[i], most);
+		g->barrier_wait_ns = over - g->compute_end;
+		g->allreduce_ns = end - over;
+		g->step_end = end;
+	}
+	return shared;
+}
+
 /* The oldest flight has landed. */
 static void land(struct server *s, const struct gpud_done *done)
 {
 	struct device *d = &s->device;
-	struct flight f = s->flight[0];
-	uint64_t idle = d->idle_ns, begin;
-	struct gpu_step g = { .copy_start = f.copy_start,
-			      .copy_end = f.copy_end,
-			      .compute_start = ours(s, done->start),
-			      .compute_end = ours(s, done->end),
-			      .step_end = ours(s, done->end) };
-	struct device_step step = { .user = f.user,
-				    .idle_ns = idle,
-				    .gpu = &g };
+	uint64_t start = ours(s, done->start),
+		 end = MAX(ours(s, done->end), start);
+	struct gpu_step gpu[GPUS_MAX];
+	struct device_step step = { .user = s->flight[0].user,
+				    .idle_ns = d->idle_ns,
+				    .gpu = gpu };
 
-	/* from then on only others kept it waiting */
-	begin = MIN(MAX(g.copy_end, idle), g.compute_start);
-	/* and from then on the batch was there */
-	g.data_wait_ns = f.ready > idle ? MIN(f.ready, begin) - idle : 0;
-	g.transfer_stall_ns = begin > idle + g.data_wait_ns
-				      ? begin - idle - g.data_wait_ns
-				      : 0;
-	s->share_wait_ns += g.compute_start - begin;
+	s->share_wait_ns += steps_of(s, &s->flight[0], start, end, gpu);
 	s->flight[0] = s->flight[1];
 	s->n_flights--;
-	server_hold(d, g.compute_end);
+	server_hold(d, end);
 	if (d->events.done)
 		d->events.done(d->events.ctx, &step);
 	if (d->events.begun)
-		d->events.begun(d->events.ctx, g.compute_start);
+		d->events.begun(d->events.ctx, start);
+}
+
+/* A failure since the last submit. */
+static int check_failed(const struct server *s, struct err *err)
+{
+	return s->failed < 0 ? err_set(err, s->failed, "%s", s->why.text) : 0;
 }
 
 /* Until no more than `most` are on their way. */
 static int wait_done(struct server *s, uint32_t most, struct err *err)
 {
 	struct gpud_msg m;
-	int k = 0;
+	int k = check_failed(s, err);
 
 	while (k == 0 && s->n_flights > most) {
 		k = expect(s, GPUD_DONE, &m, err);
@@ -268,21 +343,17 @@ static int server_drain(struct device *d, struct err *err)
 	return wait_done(server_of(d), 0, err);
 }
 
-/* Send it. DONE of the one before may come first: then that has landed. */
-static int send_batch(struct server *s, const struct device_batch *b,
-		      uint64_t staged, struct err *err)
+/* Send a batch or a step. DONE of a step before may come first: then that has
+ * landed. */
+static int accepted(struct server *s, const struct gpud_msg *request,
+		    struct gpud_accepted *ret, struct err *err)
 {
-	struct gpud_msg m = { .type = GPUD_SUBMIT };
-	int k;
+	struct gpud_msg m;
+	int k = gpud_send(&s->client, request, err);
 
-	m.submit.id = s->next_id++;
-	m.submit.samples = b->samples;
-	m.submit.bytes = b->bytes;
-	m.submit.staged_ns = staged;
-	k = gpud_send(&s->client, &m, err);
 	if (k == 0)
 		k = gpud_receive(&s->client, &m, err);
-	if (k == 0 && m.type == GPUD_DONE && s->n_flights) {
+	while (k == 0 && m.type == GPUD_DONE && s->n_flights) {
 		land(s, &m.done);
 		k = gpud_receive(&s->client, &m, err);
 	}
@@ -290,15 +361,29 @@ static int send_batch(struct server *s, const struct device_batch *b,
 		k = err_set(err, -EPROTO,
 			    "%s: received a %s instead of an answer",
 			    s->client.path, gpud_type_name(m.type));
-	if (k < 0)
-		return k;
-	/* the copy of what was staged began before the server heard of it */
-	s->copied = (struct flight){
-		.ready = b->ready_ns,
-		.copy_start = ours(s, m.accepted.copy_start) - staged,
-		.copy_end = ours(s, m.accepted.copy_end),
-	};
-	return 0;
+	if (k == 0)
+		*ret = m.accepted;
+	return why(s, k, err);
+}
+
+/* To one of several GPUs the batch goes alone. */
+static struct gpud_msg message_of(struct server *s, uint32_t gpu,
+				  const struct device_batch *b, uint64_t staged)
+{
+	struct gpud_msg m = { .type = GPUD_COPY };
+
+	if (s->device.job.gpus->n > 1) {
+		m.copy.gpu = gpu;
+		m.copy.bytes = b->bytes;
+		m.copy.staged_ns = staged;
+		return m;
+	}
+	m.type = GPUD_SUBMIT;
+	m.submit.id = s->next_id++;
+	m.submit.samples = b->samples;
+	m.submit.bytes = b->bytes;
+	m.submit.staged_ns = staged;
+	return m;
 }
 
 static int server_copy(struct device *d, uint32_t gpu,
@@ -307,32 +392,85 @@ static int server_copy(struct device *d, uint32_t gpu,
 {
 	const struct tick *tick = d->job.tick;
 	struct server *s = server_of(d);
+	struct copied *c = &s->next.copied[gpu];
+	struct gpud_accepted a;
+	struct gpud_msg m;
 	uint64_t staged = 0, asked;
-	int k;
+	int k = check_failed(s, err);
 
-	(void)gpu;
+	if (k < 0)
+		return k;
 	tick_wait(d->job.tick, b->ready_ns);
 	if (b->stage)
 		staged = b->stage(tick, b->memory);
 	asked = tick_now(tick) - staged;
-	k = send_batch(s, b, staged, err);
+	m = message_of(s, gpu, b, staged);
+	k = accepted(s, &m, &a, err);
 	if (k < 0)
-		return why(s, k, err);
-	if (s->copied.copy_start > asked)
-		s->copy_wait_ns += s->copied.copy_start - asked;
-	*ret = (struct gpu_step){ .copy_start = s->copied.copy_start,
-				  .copy_end = s->copied.copy_end };
+		return k;
+	/* the copy of what was staged began before the server heard of it */
+	*c = (struct copied){ .ready = b->ready_ns,
+			      .start = ours(s, a.copy_start) - staged,
+			      .end = ours(s, a.copy_end) };
+	if (c->start > asked)
+		s->copy_wait_ns += c->start - asked;
+	*ret = (struct gpu_step){ .copy_start = c->start, .copy_end = c->end };
 	return 0;
+}
+
+/* What nothing hides of the reduction of gradients, as on local GPUs. */
+static uint64_t reduced_ns(const struct device_job *j, uint32_t used,
+			   const struct device_part *part)
+{
+	struct gpus_part cost[GPUS_MAX];
+	struct gpu_step step[GPUS_MAX];
+	struct gpus g;
+
+	gpus_init(&g, j->gpus, 0);
+	for (uint32_t i = 0; i < used; i++) {
+		const struct gpus_part none = { 0 };
+
+		cost[i] = device_part_of(j, part[i].samples, part[i].bytes);
+		gpus_copy(&g, i, 0, &none, &step[i]);
+	}
+	gpus_step(&g, used, cost, step);
+	return step[0].allreduce_ns;
+}
+
+/* Several GPUs have their batches: the step. */
+static int submit_all(struct server *s, const struct device_part *part,
+		      struct err *err)
+{
+	struct gpud_msg m = { .type = GPUD_SUBMIT, .submit.id = s->next_id++ };
+	struct gpud_accepted a;
+
+	for (uint32_t i = 0; i < s->next.used; i++)
+		m.submit.samples = MAX(m.submit.samples, part[i].samples);
+	s->next.reduce_ns = m.submit.reduce_ns =
+		reduced_ns(&s->device.job, s->next.used, part);
+	return accepted(s, &m, &a, err);
 }
 
 static void server_submit(struct device *d, const struct device_part *part,
 			  void *user)
 {
 	struct server *s = server_of(d);
+	struct flight *f = &s->next;
+	uint32_t n = d->job.gpus->n;
 
-	(void)part; /* the server knows it since the copy */
-	s->copied.user = user;
-	s->flight[s->n_flights++] = s->copied;
+	f->user = user;
+	f->reduce_ns = 0;
+	for (f->used = 0; f->used < n && part[f->used].samples; f->used++) {
+		struct gpu_cost cost;
+
+		gpu_profile_cost(d->job.gpu, d->job.model,
+				 part[f->used].samples, &cost);
+		f->compute_ns[f->used] = cost.forward_ns + cost.backward_ns;
+	}
+	if (n > 1)
+		s->failed = submit_all(s, part, &s->why);
+	if (s->failed == 0)
+		s->flight[s->n_flights++] = *f;
 }
 
 /* --- the record ----------------------------------------------------------- */
@@ -366,10 +504,10 @@ static void server_summary(const struct device *d, uint64_t elapsed_ns, FILE *f)
 	const struct gpud_welcome *w = &s->client.server;
 
 	fprintf(f,
-		"Shared GPU (%s, --share %s --scheduler %s): %.2f s in the "
+		"Shared %s (%s, --share %s --scheduler %s): %.2f s in the "
 		"queue; of the time, %.1f %% waiting for other jobs.\n",
-		s->client.path, w->share, w->scheduler,
-		seconds(s->admitted.queue_ns),
+		d->job.gpus->n > 1 ? "GPUs" : "GPU", s->client.path, w->share,
+		w->scheduler, seconds(s->admitted.queue_ns),
 		elapsed_ns
 			? 100 * seconds(s->share_wait_ns) / seconds(elapsed_ns)
 			: 0);

@@ -38,9 +38,20 @@ static const struct field hello[] = {
 	{ 0 },
 };
 static const struct field submit[] = {
-	NUMBER(gpud_submit, id),    NUMBER(gpud_submit, staged_ns),
-	NUMBER(gpud_submit, bytes), NUMBER(gpud_submit, samples),
-	NUMBER(gpud_submit, zero),  { 0 },
+	NUMBER(gpud_submit, id),
+	NUMBER(gpud_submit, staged_ns),
+	NUMBER(gpud_submit, bytes),
+	NUMBER(gpud_submit, reduce_ns),
+	NUMBER(gpud_submit, samples),
+	NUMBER(gpud_submit, zero),
+	{ 0 },
+};
+static const struct field copy[] = {
+	NUMBER(gpud_copy, staged_ns),
+	NUMBER(gpud_copy, bytes),
+	NUMBER(gpud_copy, gpu),
+	NUMBER(gpud_copy, zero),
+	{ 0 },
 };
 static const struct field mark[] = {
 	NUMBER(gpud_mark, gpu),
@@ -118,6 +129,7 @@ static const struct type {
 	[GPUD_MARK] = { "mark", mark },
 	[GPUD_GRANT] = { "grant", grant },
 	[GPUD_REVOKE] = { "revoke", revocation },
+	[GPUD_COPY] = { "copy", copy },
 	[GPUD_WELCOME] = { "welcome", welcome },
 	[GPUD_QUEUED] = { "queued", queued },
 	[GPUD_ADMITTED] = { "admitted", admitted },

@@ -17,7 +17,11 @@
  *				WELCOME		or ERROR, and closed
  *	HELLO ->		QUEUED		if there is no room now
  *				ADMITTED
- *	SUBMIT ->		ACCEPTED	at once: the copy's times
+ *	COPY ->			ACCEPTED	of the next iteration, to one
+ *						of the job's GPUs: the copy's
+ *						times
+ *	SUBMIT ->		ACCEPTED	at once: the times of the copy
+ *						to the GPUs without a COPY
  *				DONE		when it was computed
  *	QUERY ->		STATUS		at any time, HELLO or not
  *	WATCH ->		HEALTH		at once, and at each change
@@ -43,7 +47,7 @@
 #include "common/err.h"
 
 enum {
-	GPUD_VERSION = 2,
+	GPUD_VERSION = 3,
 	GPUD_HEADER = 8,
 	GPUD_MAX_REQUEST = 512, /* bytes of a client's message */
 	/* Bytes of any. The longest lists 4096 jobs, as many as a server has
@@ -62,6 +66,7 @@ enum gpud_type {
 	GPUD_MARK,
 	GPUD_GRANT,
 	GPUD_REVOKE,
+	GPUD_COPY,
 	GPUD_WELCOME = 16,
 	GPUD_QUEUED,
 	GPUD_ADMITTED,
@@ -97,7 +102,16 @@ struct gpud_submit {
 	uint64_t id;	    /* chosen by the client, returned */
 	uint64_t staged_ns; /* of the copy, already done on the host */
 	uint64_t bytes;	    /* per GPU, that are copied */
-	uint32_t samples;   /* per GPU, up to the hello's batch */
+	/* gradients, reduced after it and hidden by nothing */
+	uint64_t reduce_ns;
+	uint32_t samples; /* of the GPU with the most, up to the hello's batch
+			   */
+	uint32_t zero;
+};
+
+struct gpud_copy {
+	uint64_t staged_ns, bytes; /* as of a submit */
+	uint32_t gpu;		   /* of the job's, from 0 */
 	uint32_t zero;
 };
 
@@ -180,6 +194,7 @@ struct gpud_msg {
 	union {
 		struct gpud_hello hello;
 		struct gpud_submit submit;
+		struct gpud_copy copy;
 		struct gpud_mark mark;
 		struct gpud_grant grant;
 		struct gpud_revoke revoke;

@@ -15,18 +15,19 @@ static int check_server(const struct train_options *o, struct err *err)
 {
 	const char *what = o->gpu			  ? "--gpu"
 			   : o->node			  ? "--node"
-			   : o->gpus > 1		  ? "--gpus"
 			   : o->inference		  ? "--inference"
 			   : o->prep_gpu		  ? "--prep-gpu"
 			   : o->accumulate > 1		  ? "--accumulate"
 			   : o->pad_multiple		  ? "--pad-multiple"
 			   : !strcmp(o->parallel, "fsdp") ? "--parallel fsdp"
-			   : strcmp(o->jitter, "off")	  ? "--jitter"
-							  : NULL;
+			   : !strcmp(o->parallel, "dp") && o->gpus > 1
+				   ? "--parallel dp"
+			   : strcmp(o->jitter, "off") ? "--jitter"
+						      : NULL;
 
 	return what ? err_set(err, -EINVAL,
 			      "%s: not with --gpu-server (or "
-			      "$GPEMU_GPU_SERVER), which sets the GPU",
+			      "$GPEMU_GPU_SERVER), which has the GPUs",
 			      what)
 		    : 0;
 }

@@ -123,7 +123,8 @@ const struct conf_field train_fields[] = {
 	  .arg = "NAME|FILE",
 	  .help = "the machine: GPUs, cores, links (--list node)" },
 	{ FIELD("gpus", CONF_UINT, gpus), .max = GPUS_MAX, .arg = "N",
-	  .help = "number of GPUs; 0: all of the node" },
+	  .help = "number of GPUs; 0: all of the node, or all that came with "
+		  "the job" },
 	{ FIELD("parallel", CONF_STRING, parallel), .arg = "ddp|dp|fsdp",
 	  .help = "DistributedDataParallel, DataParallel or "
 		  "FullyShardedDataParallel (default ddp)" },

@@ -202,6 +202,23 @@ static int check_stages(const struct train_options *o,
 	return 0;
 }
 
+/* The GPUs that came with the job, of one server: those that a program may see.
+ */
+static uint64_t n_given(void)
+{
+	const char *gpus = secure_getenv("CUDA_VISIBLE_DEVICES"),
+		   *servers = secure_getenv("GPEMU_GPU_SERVER");
+	uint64_t n = gpus && gpus[0];
+
+	if (servers && strchr(servers, ':'))
+		return 1;
+	while (gpus && (gpus = strchr(gpus, ',')) && n < GPUS_MAX) {
+		gpus++;
+		n++;
+	}
+	return n;
+}
+
 /* The server that came with the job's GPUs, unless others are chosen. */
 static int find_server(struct train_options *o, struct err *err)
 {
@@ -215,6 +232,8 @@ static int find_server(struct train_options *o, struct err *err)
 		free(user);
 	else
 		o->server_user = user;
+	if (r == 0 && o->gpu_server && o->gpus == 0)
+		o->gpus = n_given();
 	return r;
 }
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "emu/gpu/gpud_client.h"
-#include "share/smi_table.h"
-#include "share/smi_xml.h"
+#include "share/smi/smi_table.h"
+#include "share/smi/smi_xml.h"
 #include "tests/fuzz/fuzz.h"
 
 static void show(const struct gpud_status *s)

@@ -14,8 +14,8 @@
 #include "emu/gpu/gpud_client.h"
 #include "emu/profile/profile.h"
 #include "share/server.h"
-#include "share/smi_table.h"
-#include "share/smi_xml.h"
+#include "share/smi/smi_table.h"
+#include "share/smi/smi_xml.h"
 #include "tests/fuzz/fuzz.h"
 
 extern const struct scheduler_ops scheduler_fair;

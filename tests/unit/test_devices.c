@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The interface of a device (emu/gpu/device.h), on local GPUs.
- * tests/cli/share.bats tests those of a server. */
+ * tests/cli/share-train.bats tests those of a server. */
 #include "tests/unit/test.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared GPUs on an event clock: memory, the link and the speed. */
+/* Shared GPUs on an event clock: memory and the speed. */
 #include "tests/unit/share_rig.h"
 
 #include <errno.h>
@@ -231,61 +231,6 @@ static void bad_tables_are_refused(void **state)
 		assert_true(err.text[0]);
 		share_profile_free(&p);
 	}
-}
-
-static void copies_take_turns_on_the_link(void **state)
-{
-	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 1, 1000);
-	struct share_iteration a, b, rest;
-	struct client c[2] = { { .work_ns = 5, .left = 100 },
-			       { .work_ns = 5, .left = 100 } };
-
-	(void)state;
-	share_rig_join(s, &c[0], 1, 2, 1);
-	share_rig_join(s, &c[1], 1, 2, 1);
-	share_submit(s, c[0].job, 0, 100, 5, &a);
-	share_submit(s, c[1].job, 0, 100, 5, &b);
-	assert_int_equal(a.copy_end, 100);
-	assert_int_equal(b.copy_start, 100);
-	assert_int_equal(b.copy_end, 200);
-	for (size_t i = 0; i < SHARE_DEPTH - 1; i++)
-		assert_int_equal(share_submit(s, c[0].job, 0, 0, 5, &rest), 0);
-	assert_int_equal(share_submit(s, c[0].job, 0, 0, 5, &rest), -EBUSY);
-	share_advance(s, 1000);
-	assert_int_equal(c[1].last_start, 200);
-	share_free(s);
-}
-
-static void who_leaves_gives_back_the_link(void **state)
-{
-	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 1, 1000);
-	struct share_want loads = { .peak_bytes = 2,
-				    .n_gpus = 1,
-				    .load_ns = 1000 };
-	struct share_iteration it;
-	struct share_job *job;
-	struct client c[3] = { 0 };
-
-	(void)state;
-	share_rig_join(s, &c[0], 1, 2, 1);
-	share_rig_join(s, &c[1], 1, 2, 1);
-	share_submit(s, c[0].job, 0, 100, 5, &it);
-	share_submit(s, c[1].job, 0, 100, 5, &it);
-	share_submit(s, c[0].job, 0, 100, 5, &it);
-	assert_int_equal(it.copy_end, 300);
-	assert_int_equal(share_join(s, &loads, &c[2], &job, NULL), 0);
-	share_leave(s, job);
-	share_leave(s, c[0].job);
-	/* the answer that the other got remains valid */
-	share_rig_join(s, &c[2], 1, 2, 1);
-	share_submit(s, c[2].job, 0, 100, 5, &it);
-	assert_int_equal(it.copy_start, 200);
-	share_leave(s, c[1].job);
-	share_leave(s, c[2].job);
-	share_rig_join(s, &c[0], 1, 2, 1);
-	share_submit(s, c[0].job, 0, 100, 5, &it);
-	assert_int_equal(it.copy_start, 0);
-	share_free(s);
 }
 
 /* Of GPU 0. */
@@ -567,8 +512,6 @@ int main(void)
 		cmocka_unit_test(several_gpus_or_none),
 		cmocka_unit_test(the_speedup_table_sets_the_pace),
 		cmocka_unit_test(bad_tables_are_refused),
-		cmocka_unit_test(copies_take_turns_on_the_link),
-		cmocka_unit_test(who_leaves_gives_back_the_link),
 		cmocka_unit_test(utilisation_is_of_the_last_second),
 		cmocka_unit_test(a_quota_is_a_smaller_gpu),
 		cmocka_unit_test(a_quota_has_a_utilisation_of_its_own),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "share/smi_table.h"
+#include "share/smi/smi_table.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

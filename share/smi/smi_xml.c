@@ -4,7 +4,7 @@
  * ignore those that are missing, so only those are here that some tool is known
  * to read, or that have a value.
  */
-#include "share/smi_xml.h"
+#include "share/smi/smi_xml.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The status of gpemu-gpud as nvidia-smi would show it. */
-#ifndef GPEMU_SHARE_SMI_TABLE_H
-#define GPEMU_SHARE_SMI_TABLE_H
+#ifndef GPEMU_SHARE_SMI_SMI_TABLE_H
+#define GPEMU_SHARE_SMI_SMI_TABLE_H
 
 #include <jansson.h>
 #include <stdio.h>

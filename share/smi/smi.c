@@ -7,7 +7,7 @@
  *
  *	share		the server writes it as JSON (status.c)
  *	emu/gpu		the protocol transfers it (gpud_query.h)
- *	share		as tables or XML (smi_table.h, smi_xml.h)
+ *	share/smi	as tables or XML (smi_table.h, smi_xml.h)
  */
 #include <errno.h>
 #include <string.h>
@@ -20,8 +20,8 @@
 #include "common/util.h"
 #include "emu/gpu/gpud_client.h"
 #include "emu/gpu/gpud_query.h"
-#include "share/smi_table.h"
-#include "share/smi_xml.h"
+#include "share/smi/smi_table.h"
+#include "share/smi/smi_xml.h"
 
 struct options {
 	struct cli_common common;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The status of gpemu-gpud as `nvidia-smi -q -x` writes it. */
-#ifndef GPEMU_SHARE_SMI_XML_H
-#define GPEMU_SHARE_SMI_XML_H
+#ifndef GPEMU_SHARE_SMI_SMI_XML_H
+#define GPEMU_SHARE_SMI_SMI_XML_H
 
 #include <jansson.h>
 #include <stdio.h>
