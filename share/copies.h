@@ -5,7 +5,8 @@
 
 #include "share/share.h"
 
-/* To all GPUs of a mask at once, for `ns`. Returns the end. */
+/* To all GPUs of a mask at once, for `ns`. Returns the end; now, if there are
+ * none. */
 uint64_t copies_add(struct share *s, uint64_t gpus, uint64_t ns,
 		    uint64_t *ret_start);
 /* When all copies to the GPU that were accepted end. */

@@ -10,8 +10,7 @@
 #include "share/server.h"
 
 /* A job cannot hold GPUs with a step that never ends. arbitrary: gradients fit
- * into a GPU, and 100 GB take 17 s over a link of 12 GB/s, twice that in a ring
- */
+ * into a GPU, and a ring passes 100 GB over links of 12 GB/s in 17 s */
 #define REDUCE_NS (60 * NS_PER_S)
 
 void request_admitted(void *ctx, struct share_job *job)
@@ -69,39 +68,49 @@ static void want(const struct server *s, const struct client *c,
 	const struct gpud_hello *h = &c->hello;
 	struct gpu_cost cost = cost_of(s, c, h->batch);
 	uint64_t most = s->share->config.memory_bytes;
+	uint64_t beside = plus(h->waiting_bytes, h->bucket_bytes);
 
 	*ret = (struct share_want){
 		.n_gpus = h->n_gpus,
 		.iterations = h->iterations,
-		.iteration_ns = cost.forward_ns + cost.backward_ns,
+		.iteration_ns =
+			cost.forward_ns + cost.backward_ns + h->reduce_ns,
 		.load_ns = h->flags & GPUD_LOAD
 				   ? gpu_model_transfer_ns(c->model)
 				   : 0,
-		.persistent_bytes = plus(h->persistent_bytes, h->waiting_bytes),
-		.peak_bytes = plus(h->peak_bytes, h->waiting_bytes),
+		.persistent_bytes = plus(h->persistent_bytes, beside),
+		.peak_bytes = plus(h->peak_bytes, beside),
 		.quota = c->grant ? &c->grant->quota : NULL,
 	};
 	if (h->peak_bytes || h->persistent_bytes)
 		return;
 	/* a batch that was measured to fit is accepted, even if usable_memory
 	 * says otherwise */
-	ret->peak_bytes =
-		MIN(plus(bytes(cost.peak_mib), h->waiting_bytes), most);
+	ret->peak_bytes = MIN(plus(bytes(cost.peak_mib), beside), most);
 	ret->persistent_bytes =
-		MIN(plus(bytes(cost.persistent_mib), h->waiting_bytes),
-		    ret->peak_bytes);
+		MIN(plus(bytes(cost.persistent_mib), beside), ret->peak_bytes);
+}
+
+static int refuse_reduction(uint64_t ns, struct err *err)
+{
+	return err_set(err, -EBADMSG,
+		       "gradients that are reduced for %" PRIu64 " s",
+		       (uint64_t)(ns / NS_PER_S));
 }
 
 static int check_hello(const struct server *s, struct client *c,
 		       const struct gpud_hello *h, struct err *err)
 {
 	const struct gpu_model *model;
-	struct gpu_beside beside = { .waiting = 1 };
+	struct gpu_beside beside = { .waiting = 1,
+				     .bucket_bytes = h->bucket_bytes };
 
 	if (c->job)
 		return err_set(err, -EPROTO, "a second hello");
 	if (h->batch == 0 || h->flags & ~(uint32_t)GPUD_HELLO_FLAGS || h->zero)
 		return err_set(err, -EBADMSG, "an invalid hello");
+	if (h->reduce_ns > REDUCE_NS)
+		return refuse_reduction(h->reduce_ns, err);
 	model = gpu_profile_model(s->config.gpu, h->model, err);
 	if (!model)
 		return -ENOENT;
@@ -123,7 +132,8 @@ static uint64_t largest_batch(const struct server *s, const struct client *c,
 		uint64_t mid = hi - (hi - lo) / 2;
 		struct gpu_cost cost = cost_of(s, c, (uint32_t)mid);
 
-		if (plus(bytes(cost.peak_mib), mid * each) <= most)
+		if (plus(bytes(cost.peak_mib),
+			 plus(mid * each, c->hello.bucket_bytes)) <= most)
 			lo = mid;
 		else
 			hi = mid - 1;
@@ -242,9 +252,7 @@ static int submit(struct server *s, struct client *c,
 			       "an iteration of %u samples; the hello said %u",
 			       q->samples, c->hello.batch);
 	if (q->reduce_ns > REDUCE_NS)
-		return err_set(err, -EBADMSG,
-			       "gradients that are reduced for %" PRIu64 " s",
-			       (uint64_t)(q->reduce_ns / NS_PER_S));
+		return refuse_reduction(q->reduce_ns, err);
 	cost = cost_of(s, c, q->samples);
 	r = share_submit(s->share, c->job, q->id, copy_ns,
 			 cost.forward_ns + cost.backward_ns + q->reduce_ns,

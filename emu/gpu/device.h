@@ -53,8 +53,8 @@ struct device_job {
 
 	/* for a server */
 	uint64_t iterations;
-	/* on a GPU, of the batch after this one and of flat gradients */
-	uint64_t waiting_bytes;
+	/* on each GPU, of the batch after this one and of flat gradients */
+	uint64_t waiting_bytes, bucket_bytes;
 	bool extrapolate;
 	/* NULL: nobody listens. No room on the GPU now, `ahead` others wait. */
 	void (*queued)(void *ctx, uint64_t ahead);

@@ -8,9 +8,9 @@
  *
  * Several GPUs get their batches one by one. On the server they begin a step
  * together, when the last one has its batch; it is reported as of local GPUs,
- * each of which begins when it has its own and waits at the end. Both end at
- * the same time. How long gradients are reduced is known here, and part of the
- * step.
+ * each of which begins when it has its own and waits at the end. With equal
+ * parts both end at the same time. How long gradients are reduced is known
+ * here, and part of the step.
  *
  * Between the copy of a batch and its computation the GPU may be others':
  * that is neither a data wait nor a transfer stall, and is reported apart as
@@ -56,7 +56,7 @@ struct server {
 	uint32_t n_flights;
 	int failed; /* since device_submit, for the next call */
 	struct err why;
-	uint64_t share_wait_ns, copy_wait_ns; /* totals */
+	uint64_t share_wait_ns, copy_wait_ns; /* totals; copies of all GPUs */
 };
 
 static struct server *server_of(struct device *d)
@@ -180,6 +180,35 @@ static int wait_for_room(struct server *s, struct err *err)
 	return k;
 }
 
+/* What nothing hides of the reduction of gradients, as on local GPUs. */
+static uint64_t reduced_ns(const struct device_job *j, uint32_t used,
+			   const struct device_part *part)
+{
+	struct gpus_part cost[GPUS_MAX];
+	struct gpu_step step[GPUS_MAX];
+	struct gpus g;
+
+	gpus_init(&g, j->gpus, 0);
+	for (uint32_t i = 0; i < used; i++) {
+		const struct gpus_part none = { 0 };
+
+		cost[i] = device_part_of(j, part[i].samples, part[i].bytes);
+		gpus_copy(&g, i, 0, &none, &step[i]);
+	}
+	gpus_step(&g, used, cost, step);
+	return step[0].allreduce_ns;
+}
+
+/* That of whole batches. */
+static uint64_t usually_reduced_ns(const struct device_job *j)
+{
+	struct device_part part[GPUS_MAX] = { { 0 } };
+
+	for (uint32_t i = 0; i < j->gpus->n; i++)
+		part[i].samples = j->batch;
+	return reduced_ns(j, j->gpus->n, part);
+}
+
 /* The first copy waits for the model. */
 static int server_start(struct device *d, uint64_t *ret_load_ns,
 			struct err *err)
@@ -196,6 +225,8 @@ static int server_start(struct device *d, uint64_t *ret_load_ns,
 	m.hello.n_gpus = j->gpus->n;
 	m.hello.iterations = j->iterations;
 	m.hello.waiting_bytes = j->waiting_bytes;
+	m.hello.bucket_bytes = j->bucket_bytes;
+	m.hello.reduce_ns = usually_reduced_ns(j);
 	m.hello.flags = (j->pinned ? GPUD_PINNED : 0) |
 			(j->extrapolate ? GPUD_EXTRAPOLATE : 0) |
 			(j->load ? GPUD_LOAD : 0);
@@ -408,33 +439,16 @@ static int server_copy(struct device *d, uint32_t gpu,
 	k = accepted(s, &m, &a, err);
 	if (k < 0)
 		return k;
-	/* the copy of what was staged began before the server heard of it */
-	*c = (struct copied){ .ready = b->ready_ns,
+	/* it also waited for the batches before it; and the copy of what was
+	 * staged began before the server heard of it */
+	*c = (struct copied){ .ready = gpu ? MAX(b->ready_ns, c[-1].ready)
+					   : b->ready_ns,
 			      .start = ours(s, a.copy_start) - staged,
 			      .end = ours(s, a.copy_end) };
 	if (c->start > asked)
 		s->copy_wait_ns += c->start - asked;
 	*ret = (struct gpu_step){ .copy_start = c->start, .copy_end = c->end };
 	return 0;
-}
-
-/* What nothing hides of the reduction of gradients, as on local GPUs. */
-static uint64_t reduced_ns(const struct device_job *j, uint32_t used,
-			   const struct device_part *part)
-{
-	struct gpus_part cost[GPUS_MAX];
-	struct gpu_step step[GPUS_MAX];
-	struct gpus g;
-
-	gpus_init(&g, j->gpus, 0);
-	for (uint32_t i = 0; i < used; i++) {
-		const struct gpus_part none = { 0 };
-
-		cost[i] = device_part_of(j, part[i].samples, part[i].bytes);
-		gpus_copy(&g, i, 0, &none, &step[i]);
-	}
-	gpus_step(&g, used, cost, step);
-	return step[0].allreduce_ns;
 }
 
 /* Several GPUs have their batches: the step. */
@@ -495,7 +509,7 @@ static json_t *server_json(const struct device *d)
 			 (json_int_t)s->admitted.job, "gpus", gpus, "queue_s",
 			 seconds(s->admitted.queue_ns), "share_wait_s",
 			 seconds(s->share_wait_ns), "copy_wait_s",
-			 seconds(s->copy_wait_ns));
+			 seconds(s->copy_wait_ns / MAX(d->job.gpus->n, 1)));
 }
 
 static void server_summary(const struct device *d, uint64_t elapsed_ns, FILE *f)

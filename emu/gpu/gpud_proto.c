@@ -35,6 +35,8 @@ static const struct field hello[] = {
 	NUMBER(gpud_hello, persistent_bytes),
 	NUMBER(gpud_hello, peak_bytes),
 	NUMBER(gpud_hello, waiting_bytes),
+	NUMBER(gpud_hello, bucket_bytes),
+	NUMBER(gpud_hello, reduce_ns),
 	{ 0 },
 };
 static const struct field submit[] = {

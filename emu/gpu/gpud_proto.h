@@ -95,7 +95,9 @@ struct gpud_hello {
 	uint64_t iterations; /* expected; 0: unknown */
 	/* bytes on each GPU; both 0: as the profile says */
 	uint64_t persistent_bytes, peak_bytes;
-	uint64_t waiting_bytes; /* additionally, of a waiting batch */
+	/* additionally, of a waiting batch, and of flat gradients */
+	uint64_t waiting_bytes, bucket_bytes;
+	uint64_t reduce_ns; /* expected, see gpud_submit */
 };
 
 struct gpud_submit {

@@ -114,7 +114,7 @@ const struct conf_field train_fields[] = {
 	  .arg = "NAME|FILE",
 	  .help = "the GPU to emulate (default: the node's, or v100)" },
 	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
-	  .help = "train on a GPU of gpemu-gpud instead of a private one "
+	  .help = "train on GPUs of gpemu-gpud instead of private ones "
 		  "(default: $GPEMU_GPU_SERVER, unless --gpu or --node)" },
 	{ FIELD("server_user", CONF_STRING, server_user), .arg = "USER|UID",
 	  .help = "also trust a gpemu-gpud of this user (default: your own "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/thread.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/gpu/gpud_client.h"
@@ -202,21 +203,19 @@ static int check_stages(const struct train_options *o,
 	return 0;
 }
 
-/* The GPUs that came with the job, of one server: those that a program may see.
- */
-static uint64_t n_given(void)
+/* The number of GPUs that came with the job, of the first kind. */
+static int given_gpus(uint64_t *ret, struct err *err)
 {
-	const char *gpus = secure_getenv("CUDA_VISIBLE_DEVICES"),
-		   *servers = secure_getenv("GPEMU_GPU_SERVER");
-	uint64_t n = gpus && gpus[0];
+	const char *text = secure_getenv("GPEMU_GPUS");
+	double n = 1;
 
-	if (servers && strchr(servers, ':'))
-		return 1;
-	while (gpus && (gpus = strchr(gpus, ',')) && n < GPUS_MAX) {
-		gpus++;
-		n++;
-	}
-	return n;
+	if (text && text[0] &&
+	    (units_parse_double(text, &n) < 0 || n < 1 || n > GPUS_MAX ||
+	     n != (uint32_t)n))
+		return err_set(err, -EINVAL, "GPEMU_GPUS=%s: not 1 to %d", text,
+			       GPUS_MAX);
+	*ret = (uint64_t)n;
+	return 0;
 }
 
 /* The server that came with the job's GPUs, unless others are chosen. */
@@ -233,7 +232,7 @@ static int find_server(struct train_options *o, struct err *err)
 	else
 		o->server_user = user;
 	if (r == 0 && o->gpu_server && o->gpus == 0)
-		o->gpus = n_given();
+		r = given_gpus(&o->gpus, err);
 	return r;
 }
 

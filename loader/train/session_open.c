@@ -242,8 +242,8 @@ static void set_train(struct session *s)
 		.node = o->rank,
 		.iterations =
 			s->n_steps - MIN(s->resume.point.step, s->n_steps),
-		.waiting_bytes = gpu_waiting_bytes(&s->node.beside, o->batch) +
-				 s->node.beside.bucket_bytes,
+		.waiting_bytes = gpu_waiting_bytes(&s->node.beside, o->batch),
+		.bucket_bytes = s->node.beside.bucket_bytes,
 		.extrapolate = o->extrapolate,
 		.queued = queued,
 		.ctx = s,

@@ -150,6 +150,18 @@ static int add_memory(Kubelet__ContainerAnswer *a, const struct set *s,
 	return add_env(a, "GPEMU_GPU_MEMORY_MIB", mib);
 }
 
+static int add_number_of_gpus(Kubelet__ContainerAnswer *a, const struct set *s,
+			      const struct node_kind *k)
+{
+	char number[24];
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		n += s->items[i]->kind == k && first_of(s, i, K8S_CARD);
+	snprintf(number, sizeof(number), "%zu", n);
+	return add_env(a, "GPEMU_GPUS", number);
+}
+
 /* The user that clients trust: names are the host's. */
 static int add_user(Kubelet__ContainerAnswer *a, const struct node_kind *k)
 {
@@ -178,6 +190,8 @@ static int add_kind(Kubelet__ContainerAnswer *a, const struct set *s, size_t i)
 	r = folder ? add_mount(a, folder, inside, true) : -ENOMEM;
 	if (r == 0 && i == 0)
 		r = add_env(a, "GPEMU_GPU_PROFILE", k->profile);
+	if (r == 0 && i == 0)
+		r = add_number_of_gpus(a, s, k);
 	if (r == 0 && i == 0)
 		r = add_memory(a, s, k);
 	if (r == 0 && i == 0)

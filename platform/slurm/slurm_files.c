@@ -165,17 +165,29 @@ static void write_task_prolog(const struct slurm_config *c, FILE *f)
 	uint64_t first = 0;
 
 	script(c, f);
-	fputs("case ${CUDA_VISIBLE_DEVICES%%,*} in\n", f);
+	fputs("# given SERVER PROFILE FIRST LAST: the GPUs of a kind\n"
+	      "given()\n{\n"
+	      "\tgpus=0\n"
+	      "\tfor gpu in $(echo \"$CUDA_VISIBLE_DEVICES\" | tr , ' '); do\n"
+	      "\t\t[ \"$gpu\" -lt \"$3\" ] || [ \"$gpu\" -gt \"$4\" ] ||\n"
+	      "\t\t\tgpus=$((gpus + 1))\n"
+	      "\tdone\n"
+	      "\tprintf 'export %s\\n' \"GPEMU_GPU_SERVER=$1\" \\\n"
+	      "\t\t\"GPEMU_GPU_PROFILE=$2\" \"GPEMU_GPUS=$gpus\"\n"
+	      "}\n"
+	      "case ${CUDA_VISIBLE_DEVICES%%,*} in\n",
+	      f);
 	for (size_t i = 0; i < c->node->gpus.n; i++) {
 		const struct node_kind *k = node_kind(c->node, i);
+		uint64_t last = first + k->count - 1;
 
-		for (uint64_t g = 0; g < k->count; g++)
-			fprintf(f, "%s%" PRIu64, g ? " | " : "", first + g);
-		fputs(")\n\techo export GPEMU_GPU_SERVER=", f);
+		for (uint64_t g = first; g <= last; g++)
+			fprintf(f, "%s%" PRIu64, g > first ? " | " : "", g);
+		fputs(") given ", f);
 		util_quote(k->server, f);
-		fputs("\n\techo export GPEMU_GPU_PROFILE=", f);
+		fputc(' ', f);
 		util_quote(k->profile, f);
-		fputs("\n\t;;\n", f);
+		fprintf(f, " %" PRIu64 " %" PRIu64 " ;;\n", first, last);
 		first += k->count;
 	}
 	fputs("esac\n", f);

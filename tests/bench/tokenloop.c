@@ -203,7 +203,8 @@ int main(int argc, char **argv)
 	struct rng r = rng_stream(1, "tokenloop", 0);
 	double best_ns = 1e18, cpu_ns = 0;
 
-	if (argc != 8) {
+	if (argc != 8 ||
+	    (strcmp(argv[7], "kept") && strcmp(argv[7], "taken"))) {
 		fprintf(stderr, "usage: tokenloop FILE LENGTH THREADS PASSES "
 				"raw|rows WINDOWS kept|taken\n");
 		return 2;

@@ -71,7 +71,7 @@ same() {
 
 @test "a job takes as many GPUs as came with it" {
 	gpud --gpus 4
-	export GPEMU_GPU_SERVER=$SOCKET CUDA_VISIBLE_DEVICES=1,3
+	export GPEMU_GPU_SERVER=$SOCKET GPEMU_GPUS=2
 	common=(--loader null --time-scale "$SCALE" --pin off --max-steps 2)
 	"$TRAIN" "${common[@]}" --json "$TMP/a.json"
 	check a "len(j['sharing']['gpus']) == 2 and j['config']['gpus'] == 2"
@@ -80,9 +80,32 @@ same() {
 	run "$TRAIN" "${common[@]}" --gpus 5
 	[ "$status" -ne 0 ]
 	[[ $output == *'5 GPUs requested, but the server has 4'* ]]
+	GPEMU_GPUS=65 run "$TRAIN" "${common[@]}"
+	[ "$status" -eq 2 ]
+	[[ $output == *'GPEMU_GPUS=65: not 1 to 64'* ]]
 	run "$TRAIN" "${common[@]}" --parallel dp
 	[ "$status" -eq 2 ]
 	[[ $output == *'--parallel dp: not with --gpu-server'* ]]
+}
+
+@test "the largest batch that fits a grant, beside gradients in buckets, does" {
+	local a=$TMP/gpud.sock.d/a/gpud.sock
+
+	gpud --gpus 2
+	"$CLIENT" "$SOCKET" grant a 0 8000
+	"$CLIENT" "$SOCKET" grant a 1 8000
+	fit() {
+		run "$TRAIN" --loader null --gpu-server "$a" --time-scale "$SCALE" \
+			--pin off --model vgg16 --gpus 2 -b "$1" --max-steps 1 --extrapolate
+	}
+	fit 128
+	[ "$status" -eq 1 ]
+	[[ $output =~ 'the largest that fits is '([0-9]+) ]]
+	largest=${BASH_REMATCH[1]}
+	fit $((largest + 1))
+	[ "$status" -eq 1 ]
+	fit "$largest"
+	[ "$status" -eq 0 ]
 }
 
 @test "two jobs on the same two GPUs: half of the rate each" {

@@ -88,10 +88,12 @@ serves() {
 
 @test "slurm: tasks know the server of their GPUs" {
 	write
-	for index in 0 1,2 2; do
+	for index in 0 1,2 2,3; do
 		run env -i CUDA_VISIBLE_DEVICES=$index "$OUT/task_prolog"
 		[ "${lines[0]}" = "export GPEMU_GPU_SERVER=$TMP/v100/gpud.sock" ]
 		[ "${lines[1]}" = "export GPEMU_GPU_PROFILE=v100" ]
+		[ $index != 1,2 ] && gpus=1 || gpus=2
+		[ "${lines[2]}" = "export GPEMU_GPUS=$gpus" ]
 	done
 	run env -i CUDA_VISIBLE_DEVICES=3 "$OUT/task_prolog"
 	[ "${lines[0]}" = "export GPEMU_GPU_SERVER=$TMP/old/gpud.sock" ]

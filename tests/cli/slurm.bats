@@ -179,6 +179,11 @@ stand_in() {
 	done
 	[ "$(ls job.* | wc -l)" -eq 4 ]
 	grep -l 'Shared GPU' ./*.out | wc -l | grep -qx 4
+	# on two of them without an option
+	$in_net timeout 120 srun -w n0 --gres=gpu:v100:2 "$bin/gpemu-train" \
+		--loader null --pin off --max-steps 5 --json "$TMP/two.json"
+	python3 -c 'import json, sys
+assert json.load(open(sys.argv[1]))["sharing"]["gpus"] == [0, 1]' two.json
 	# the last epilog ends the server
 	for try in {1..100}; do
 		[ -e run/v100.pid ] || break

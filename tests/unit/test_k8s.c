@@ -224,7 +224,7 @@ static void a_container_gets_each_gpu_once(void **state)
 	n = find(&r, "v100-2-0 v100-10-0 v100-10-1 a100-0-1", all);
 	kubelet__container_answer__init(a);
 	assert_int_equal(k8s_answer(all, n, "k8s-x", a), 0);
-	assert_int_equal(a->n_envs, 8);
+	assert_int_equal(a->n_envs, 9);
 	assert_string_equal(a->envs[0]->key, "GPEMU_DEVICES");
 	assert_string_equal(a->envs[0]->value,
 			    "v100-2-0,v100-10-0,v100-10-1,a100-0-1");
@@ -232,15 +232,17 @@ static void a_container_gets_each_gpu_once(void **state)
 	assert_string_equal(a->envs[1]->value, "2,10");
 	assert_string_equal(a->envs[2]->value,
 			    "/run/gpemu/v100/s:/run/gpemu/a100/s");
-	assert_string_equal(a->envs[4]->key, "GPEMU_GPU_MEMORY_MIB");
+	assert_string_equal(a->envs[4]->key, "GPEMU_GPUS");
+	assert_string_equal(a->envs[4]->value, "2");
+	assert_string_equal(a->envs[5]->key, "GPEMU_GPU_MEMORY_MIB");
 	/* half of a V100, of which the other GPU is there twice */
-	assert_int_equal(atoi(a->envs[4]->value),
+	assert_int_equal(atoi(a->envs[5]->value),
 			 node_kind(&r.node, 0)->memory_bytes / 2 / MIB);
-	assert_string_equal(a->envs[5]->key, "GPEMU_SERVER_USER");
-	assert_string_equal(a->envs[5]->value, "65534");
-	assert_string_equal(a->envs[6]->key, "X");
-	assert_string_equal(a->envs[6]->value, "");
-	assert_string_equal(a->envs[7]->value, "1=2");
+	assert_string_equal(a->envs[6]->key, "GPEMU_SERVER_USER");
+	assert_string_equal(a->envs[6]->value, "65534");
+	assert_string_equal(a->envs[7]->key, "X");
+	assert_string_equal(a->envs[7]->value, "");
+	assert_string_equal(a->envs[8]->value, "1=2");
 	assert_int_equal(a->n_mounts, 2);
 	assert_string_equal(a->mounts[1]->host_path, "/run/a/s.d/k8s-x");
 	assert_string_equal(a->mounts[1]->container_path, "/run/gpemu/a100");

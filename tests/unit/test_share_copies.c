@@ -95,6 +95,24 @@ static void batches_of_several_gpus_are_copied_one_by_one(void **state)
 	share_free(s);
 }
 
+static void a_gpu_without_a_part_waits_for_no_copy(void **state)
+{
+	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 2, 100);
+	struct client a = { .work_ns = 1000, .left = 1 }, b = a;
+	struct share_iteration it;
+	uint64_t start, end;
+
+	(void)state;
+	share_rig_join(s, &a, 1, 50, 2);
+	share_rig_join(s, &b, 1, 40, 2);
+	assert_int_equal(share_copy(s, b.job, 1, 5000, &start, &end), 0);
+	assert_int_equal(share_copy(s, a.job, 0, 10, &start, &end), 0);
+	assert_int_equal(share_submit(s, a.job, 0, 0, 1000, &it), 0);
+	assert_int_equal(share_next(s), 10);
+	assert_int_equal(s->gpus[1].copy_free, 5000);
+	share_free(s);
+}
+
 /* Others need not wait for the copies of a job that left. */
 static void a_copy_counts_until_its_job_leaves(void **state)
 {
@@ -121,6 +139,7 @@ int main(void)
 		cmocka_unit_test(copies_take_turns_on_the_link),
 		cmocka_unit_test(who_leaves_gives_back_the_link),
 		cmocka_unit_test(batches_of_several_gpus_are_copied_one_by_one),
+		cmocka_unit_test(a_gpu_without_a_part_waits_for_no_copy),
 		cmocka_unit_test(a_copy_counts_until_its_job_leaves),
 	};
 
