@@ -9,12 +9,17 @@
 #include <string.h>
 
 #include "common/rng.h"
+#include "common/units.h"
 #include "common/util.h"
 
 /* Lists in a row without a grant that was listed, until it is revoked.
  * arbitrary: a kubelet that starts may list before its socket for plugins is
  * there, and grants_doubt is called */
 enum { MISSED = 2 };
+
+/* Containers of a pod may have devices in common, an init container's. They are
+ * allocated at once. arbitrary: more than a kubelet takes for it */
+#define POD_NS (5 * NS_PER_S)
 
 static int by_place(const void *a, const void *b)
 {
@@ -150,11 +155,51 @@ static int enter(struct grants *g, const char *resource,
 	return 0;
 }
 
+static void take_back(struct grants *g, const struct k8s_grant *grant)
+{
+	for (size_t i = 0; i < g->n_health; i++)
+		if (has_kind(grant, g->health[i].kind))
+			health_revoke(&g->health[i], grant->name);
+}
+
+/* Take it out of the list, and from its servers. */
+static void end_grant(struct grants *g, struct k8s_grant **at)
+{
+	struct k8s_grant *grant = *at;
+
+	take_back(g, grant);
+	*at = grant->next;
+	free_grant(grant);
+}
+
+static bool has_one_of(const struct k8s_grant *grant,
+		       const struct k8s_device *const *devices, size_t n)
+{
+	for (size_t i = 0; i < grant->n; i++)
+		for (size_t k = 0; k < n; k++)
+			if (grant->devices[i] == devices[k])
+				return true;
+	return false;
+}
+
 int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,
 	       struct k8s_grant **ret)
 {
-	return enter(g, resource, devices, n, true, ret);
+	struct k8s_grant **at = &g->first;
+	uint64_t now = tick_wall();
+	int r;
+
+	while (*at)
+		if (now - (*at)->added_ns > POD_NS &&
+		    has_one_of(*at, devices, n))
+			end_grant(g, at);
+		else
+			at = &(*at)->next;
+	r = enter(g, resource, devices, n, true, ret);
+	if (r == 0)
+		(*ret)->added_ns = now;
+	return r;
 }
 
 int grants_adopt(struct grants *g, const char *resource,
@@ -214,13 +259,6 @@ bool grants_within(const struct k8s_grant *grant,
 	return found == grant->n;
 }
 
-static void take_back(struct grants *g, const struct k8s_grant *grant)
-{
-	for (size_t i = 0; i < g->n_health; i++)
-		if (has_kind(grant, g->health[i].kind))
-			health_revoke(&g->health[i], grant->name);
-}
-
 void grants_prune(struct grants *g,
 		  bool (*live)(void *ctx, const struct k8s_grant *grant),
 		  void *ctx, uint64_t patience_ns)
@@ -236,9 +274,7 @@ void grants_prune(struct grants *g,
 			grant->n_missed = 0;
 		} else if ((grant->listed && ++grant->n_missed == MISSED) ||
 			   now - grant->since_ns > patience_ns) {
-			take_back(g, grant);
-			*at = grant->next;
-			free_grant(grant);
+			end_grant(g, at);
 			continue;
 		}
 		at = &grant->next;

@@ -29,6 +29,8 @@ struct k8s_grant {
 	size_t n;
 	bool listed;	    /* by the kubelet, since `since_ns` */
 	uint64_t since_ns;  /* wall: the last allocation, or doubt */
+	uint64_t added_ns;  /* wall: the last allocation; 0: of an earlier
+			     * plugin */
 	unsigned n_missed;  /* lists in a row that have it not */
 	unsigned n_pending; /* answers of servers */
 	int error;	    /* errno of one of them; 0: none */
@@ -42,8 +44,11 @@ struct grants {
 };
 
 /*
- * The grant for these devices, in any order, each once: a new one, or the one
- * that there is; its servers are told. It is done when n_pending is 0. -ENOMEM.
+ * Devices are allocated: the grant for them, in any order, each once; its
+ * servers are told. It is done when n_pending is 0. To the kubelet these
+ * devices were free. A container that had one of them may not have ended yet,
+ * as of a pod that a kubelet rejects when it starts: its grant is revoked.
+ * -ENOMEM.
  */
 int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,
