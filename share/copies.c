@@ -5,19 +5,31 @@
 
 #include "common/util.h"
 
-uint64_t copies_add(struct share *s, uint64_t gpus, uint64_t ns,
-		    uint64_t *ret_start)
+uint64_t copies_add(struct share *s, struct share_job *job, uint64_t gpus,
+		    uint64_t ns, uint64_t *ret_start)
 {
-	uint64_t at = s->now;
+	uint64_t at = MAX(s->now, job->loaded_ns);
 
+	if (ns == 0)
+		gpus = 0;
 	for (uint32_t g = 0; g < s->config.n_gpus; g++)
 		if (gpus >> g & 1)
 			at = MAX(at, s->gpus[g].copy_free);
 	for (uint32_t g = 0; g < s->config.n_gpus; g++)
 		if (gpus >> g & 1)
-			s->gpus[g].copy_free = at + ns;
+			s->gpus[g].copy_free = job->copy_end[g] = at + ns;
 	*ret_start = at;
-	return gpus ? at + ns : at;
+	return at + ns;
+}
+
+uint64_t copies_there(const struct share_job *job)
+{
+	uint64_t end = 0;
+
+	for (uint32_t g = 0; g < SHARE_MAX_GPUS; g++)
+		if (job->copied >> g & 1)
+			end = MAX(end, job->copy_end[g]);
+	return end;
 }
 
 /* Of the job's GPUs; the number of GPUs: there is none. */
@@ -43,9 +55,8 @@ int share_copy(struct share *s, struct share_job *job, uint32_t nth,
 		return -EBUSY;
 	if (g == s->config.n_gpus || job->copied >> g & 1)
 		return -EINVAL;
-	*ret_end = copies_add(s, 1ull << g, copy_ns, ret_start);
+	*ret_end = copies_add(s, job, 1ull << g, copy_ns, ret_start);
 	job->copied |= 1ull << g;
-	job->copied_ns = MAX(job->copied_ns, *ret_end);
 	return 0;
 }
 
@@ -56,14 +67,8 @@ uint64_t copies_end(const struct share *s, uint32_t gpu)
 	for (uint32_t i = 0; i < s->n_jobs; i++) {
 		const struct share_job *job = s->jobs[i];
 
-		if (!share_on(job, gpu))
-			continue;
-		end = MAX(end, job->loaded_ns);
-		if (job->copied >> gpu & 1)
-			end = MAX(end, job->copied_ns);
-		for (uint32_t k = 0; k < job->n; k++)
-			end = MAX(end, job->queue[(job->head + k) % SHARE_DEPTH]
-					       .copy_end);
+		if (share_on(job, gpu))
+			end = MAX(end, MAX(job->loaded_ns, job->copy_end[gpu]));
 	}
 	return end;
 }

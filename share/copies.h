@@ -5,10 +5,12 @@
 
 #include "share/share.h"
 
-/* To all GPUs of a mask at once, for `ns`. Returns the end; now, if there are
- * none. */
-uint64_t copies_add(struct share *s, uint64_t gpus, uint64_t ns,
-		    uint64_t *ret_start);
+/* To all GPUs of a mask, which the job has, at once, for `ns`. Returns the end.
+ * Nothing is copied in no time, once the model is there. */
+uint64_t copies_add(struct share *s, struct share_job *job, uint64_t gpus,
+		    uint64_t ns, uint64_t *ret_start);
+/* When the job has all that was copied to it for its next iteration. */
+uint64_t copies_there(const struct share_job *job);
 /* When all copies to the GPU that were accepted end. */
 uint64_t copies_end(const struct share *s, uint32_t gpu);
 

@@ -9,10 +9,6 @@
 #include "emu/gpu/gpu.h"
 #include "share/server.h"
 
-/* A job cannot hold GPUs with a step that never ends. arbitrary: gradients fit
- * into a GPU, and a ring passes 100 GB over links of 12 GB/s in 17 s */
-#define REDUCE_NS (60 * NS_PER_S)
-
 void request_admitted(void *ctx, struct share_job *job)
 {
 	struct client *c = job->owner;
@@ -91,17 +87,28 @@ static void want(const struct server *s, const struct client *c,
 		MIN(plus(bytes(cost.persistent_mib), beside), ret->peak_bytes);
 }
 
-static int refuse_reduction(uint64_t ns, struct err *err)
+/* A job cannot hold GPUs with a step that never ends. arbitrary: a second, and
+ * twice what a ring takes for gradients in fp32 */
+static int check_reduction(const struct server *s, const struct client *c,
+			   uint32_t n_gpus, uint64_t ns, struct err *err)
 {
+	double rate = gpu_link_bytes_per_s(s->config.gpu), most = NS_PER_S;
+
+	if (rate > 0)
+		most *= 1 +
+			4 * sizeof(float) * (double)c->model->parameters / rate;
+	if ((double)ns <= (n_gpus > 1 ? most : 0))
+		return 0;
 	return err_set(err, -EBADMSG,
-		       "gradients that are reduced for %" PRIu64 " s",
-		       (uint64_t)(ns / NS_PER_S));
+		       "%u GPUs cannot reduce gradients for %.3g s", n_gpus,
+		       (double)ns / NS_PER_S);
 }
 
 static int check_hello(const struct server *s, struct client *c,
 		       const struct gpud_hello *h, struct err *err)
 {
 	const struct gpu_model *model;
+	int r;
 	struct gpu_beside beside = { .waiting = 1,
 				     .bucket_bytes = h->bucket_bytes };
 
@@ -109,12 +116,13 @@ static int check_hello(const struct server *s, struct client *c,
 		return err_set(err, -EPROTO, "a second hello");
 	if (h->batch == 0 || h->flags & ~(uint32_t)GPUD_HELLO_FLAGS || h->zero)
 		return err_set(err, -EBADMSG, "an invalid hello");
-	if (h->reduce_ns > REDUCE_NS)
-		return refuse_reduction(h->reduce_ns, err);
 	model = gpu_profile_model(s->config.gpu, h->model, err);
 	if (!model)
 		return -ENOENT;
 	c->model = model;
+	r = check_reduction(s, c, h->n_gpus, h->reduce_ns, err);
+	if (r < 0)
+		return r;
 	beside.sample_bytes = h->waiting_bytes / h->batch;
 	return gpu_check_batch(s->config.gpu, model, &beside, h->batch,
 			       h->flags & GPUD_EXTRAPOLATE, err);
@@ -251,8 +259,9 @@ static int submit(struct server *s, struct client *c,
 		return err_set(err, -EBADMSG,
 			       "an iteration of %u samples; the hello said %u",
 			       q->samples, c->hello.batch);
-	if (q->reduce_ns > REDUCE_NS)
-		return refuse_reduction(q->reduce_ns, err);
+	r = check_reduction(s, c, c->hello.n_gpus, q->reduce_ns, err);
+	if (r < 0)
+		return r;
 	cost = cost_of(s, c, q->samples);
 	r = share_submit(s->share, c->job, q->id, copy_ns,
 			 cost.forward_ns + cost.backward_ns + q->reduce_ns,

@@ -117,8 +117,8 @@ static void decode(struct server *s, struct client *c)
 		}
 		at += (size_t)r;
 		now(s);
-		/* a status query does not count as activity */
-		if (m.type != GPUD_QUERY || !c->job)
+		/* a job is active if it has iterations */
+		if (m.type == GPUD_SUBMIT || !c->job)
 			c->last_message_ns = tick_wall();
 		request_handle(s, c, &m);
 	}

@@ -549,13 +549,11 @@ int share_submit(struct share *s, struct share_job *job, uint64_t id,
 		return -EBUSY;
 	it = &job->queue[(job->head + job->n++) % SHARE_DEPTH];
 	*it = (struct share_iteration){ .id = id, .work_ns = work_ns };
-	/* without a part of the step a GPU gets no copy */
-	it->copy_end = copies_add(
-		s, job->copied && !copy_ns ? 0 : job->gpus & ~job->copied,
-		copy_ns, &it->copy_start);
+	it->copy_end = copies_add(s, job, job->gpus & ~job->copied, copy_ns,
+				  &it->copy_start);
 	*ret = *it;
-	it->copy_end = MAX(it->copy_end, job->copied_ns);
-	job->copied = job->copied_ns = 0;
+	it->copy_end = MAX(it->copy_end, copies_there(job));
+	job->copied = 0;
 	if (job->n == 1) {
 		next_head(s, job);
 		dispatch(s);

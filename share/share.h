@@ -105,8 +105,8 @@ struct share_job {
 	double left_ns;		       /* of the running iteration, alone */
 	struct share_iteration queue[SHARE_DEPTH]; /* a ring */
 	uint32_t head, n;
-	uint64_t copied, copied_ns; /* next iteration: mask of the GPUs that
-				     * have their batch, and by when */
+	uint64_t copied; /* mask: they have their batch of the next iteration */
+	uint64_t copy_end[SHARE_MAX_GPUS]; /* of its last copy to each */
 	uint64_t joined_ns, admitted_ns;
 	uint64_t loaded_ns; /* its model is on its GPUs */
 	/* totals */

@@ -182,23 +182,33 @@ static bool has_one_of(const struct k8s_grant *grant,
 	return false;
 }
 
+/* Is its container over, as these devices are allocated? */
+static bool is_over(const struct k8s_grant *grant,
+		    const struct k8s_device *const *devices, size_t n)
+{
+	if (grant->n_pending || !has_one_of(grant, devices, n))
+		return false;
+	/* the same devices: even if it is an init container, it has not begun
+	 */
+	return tick_wall() - grant->added_ns > POD_NS ||
+	       (grant->n == n && grants_within(grant, devices, n));
+}
+
 int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,
 	       struct k8s_grant **ret)
 {
 	struct k8s_grant **at = &g->first;
-	uint64_t now = tick_wall();
 	int r;
 
 	while (*at)
-		if (now - (*at)->added_ns > POD_NS &&
-		    has_one_of(*at, devices, n))
+		if (is_over(*at, devices, n))
 			end_grant(g, at);
 		else
 			at = &(*at)->next;
 	r = enter(g, resource, devices, n, true, ret);
 	if (r == 0)
-		(*ret)->added_ns = now;
+		(*ret)->added_ns = tick_wall();
 	return r;
 }
 

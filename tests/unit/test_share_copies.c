@@ -122,12 +122,17 @@ static void a_copy_counts_until_its_job_leaves(void **state)
 
 	(void)state;
 	share_rig_join(s, &a, 1, 50, 2);
-	share_rig_join(s, &b, 1, 40, 1);
+	share_rig_join(s, &b, 1, 40, 2);
 	assert_int_equal(share_copy(s, a.job, 0, 70, &start, &end), 0);
 	assert_int_equal(share_copy(s, b.job, 0, 10, &start, &end), 0);
 	assert_int_equal(start, 70);
+	assert_int_equal(share_copy(s, b.job, 1, 60, &start, &end), 0);
+	assert_int_equal(share_copy(s, a.job, 1, 5, &start, &end), 0);
+	assert_int_equal(start, 60);
 	share_leave(s, b.job);
+	/* as far as the other waited, its answers remain valid */
 	assert_int_equal(s->gpus[0].copy_free, 70);
+	assert_int_equal(s->gpus[1].copy_free, 65);
 	share_leave(s, a.job);
 	assert_int_equal(s->gpus[0].copy_free, 0);
 	share_free(s);
