@@ -108,9 +108,9 @@ static int check_hello(const struct server *s, struct client *c,
 		       const struct gpud_hello *h, struct err *err)
 {
 	const struct gpu_model *model;
-	int r;
 	struct gpu_beside beside = { .waiting = 1,
 				     .bucket_bytes = h->bucket_bytes };
+	int r;
 
 	if (c->job)
 		return err_set(err, -EPROTO, "a second hello");
