@@ -172,26 +172,29 @@ static void end_grant(struct grants *g, struct k8s_grant **at)
 	free_grant(grant);
 }
 
-static bool has_one_of(const struct k8s_grant *grant,
+/* Of these devices. */
+static size_t n_common(const struct k8s_grant *grant,
 		       const struct k8s_device *const *devices, size_t n)
 {
-	for (size_t i = 0; i < grant->n; i++)
-		for (size_t k = 0; k < n; k++)
-			if (grant->devices[i] == devices[k])
-				return true;
-	return false;
+	size_t found = 0;
+
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < grant->n; i++)
+			found += grant->devices[i] == devices[k];
+	return found;
 }
 
 /* Is its container over, as these devices are allocated? */
 static bool is_over(const struct k8s_grant *grant,
 		    const struct k8s_device *const *devices, size_t n)
 {
-	if (grant->n_pending || !has_one_of(grant, devices, n))
+	size_t common = n_common(grant, devices, n);
+
+	if (grant->n_pending || !common)
 		return false;
-	/* the same devices: even if it is an init container, it has not begun
-	 */
+	/* the same devices: if it is an init container's, it has not begun */
 	return tick_wall() - grant->added_ns > POD_NS ||
-	       (grant->n == n && grants_within(grant, devices, n));
+	       (common == n && grants_within(grant, devices, n));
 }
 
 int grants_add(struct grants *g, const char *resource,
