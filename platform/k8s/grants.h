@@ -48,9 +48,8 @@ struct grants {
  * servers are told. It is done when n_pending is 0. -ENOMEM.
  *
  * To the kubelet these devices were free. A container that had one of them may
- * run, though: a kubelet that starts can forget what pods have that were
- * created later than the one it admits (seen of 1.20.2). Its grant is revoked,
- * so that no device has two containers.
+ * run, though: a kubelet that starts can hand out what a pod still has (seen of
+ * 1.20.2). Its grant is revoked, so that no device has two containers.
  */
 int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,
