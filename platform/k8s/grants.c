@@ -9,17 +9,12 @@
 #include <string.h>
 
 #include "common/rng.h"
-#include "common/units.h"
 #include "common/util.h"
 
 /* Lists in a row without a grant that was listed, until it is revoked.
  * arbitrary: a kubelet that starts may list before its socket for plugins is
  * there, and grants_doubt is called */
 enum { MISSED = 2 };
-
-/* Containers of a pod may have devices in common, an init container's. They are
- * allocated at once. arbitrary: more than a kubelet takes for it */
-#define POD_NS (5 * NS_PER_S)
 
 static int by_place(const void *a, const void *b)
 {
@@ -155,64 +150,11 @@ static int enter(struct grants *g, const char *resource,
 	return 0;
 }
 
-static void take_back(struct grants *g, const struct k8s_grant *grant)
-{
-	for (size_t i = 0; i < g->n_health; i++)
-		if (has_kind(grant, g->health[i].kind))
-			health_revoke(&g->health[i], grant->name);
-}
-
-/* Take it out of the list, and from its servers. */
-static void end_grant(struct grants *g, struct k8s_grant **at)
-{
-	struct k8s_grant *grant = *at;
-
-	take_back(g, grant);
-	*at = grant->next;
-	free_grant(grant);
-}
-
-/* Of these devices. */
-static size_t n_common(const struct k8s_grant *grant,
-		       const struct k8s_device *const *devices, size_t n)
-{
-	size_t found = 0;
-
-	for (size_t k = 0; k < n; k++)
-		for (size_t i = 0; i < grant->n; i++)
-			found += grant->devices[i] == devices[k];
-	return found;
-}
-
-/* Is its container over, as these devices are allocated? */
-static bool is_over(const struct k8s_grant *grant,
-		    const struct k8s_device *const *devices, size_t n)
-{
-	size_t common = n_common(grant, devices, n);
-
-	if (grant->n_pending || !common)
-		return false;
-	/* the same devices: if it is an init container's, it has not begun */
-	return tick_wall() - grant->added_ns > POD_NS ||
-	       (common == n && grants_within(grant, devices, n));
-}
-
 int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,
 	       struct k8s_grant **ret)
 {
-	struct k8s_grant **at = &g->first;
-	int r;
-
-	while (*at)
-		if (is_over(*at, devices, n))
-			end_grant(g, at);
-		else
-			at = &(*at)->next;
-	r = enter(g, resource, devices, n, true, ret);
-	if (r == 0)
-		(*ret)->added_ns = tick_wall();
-	return r;
+	return enter(g, resource, devices, n, true, ret);
 }
 
 int grants_adopt(struct grants *g, const char *resource,
@@ -272,6 +214,13 @@ bool grants_within(const struct k8s_grant *grant,
 	return found == grant->n;
 }
 
+static void take_back(struct grants *g, const struct k8s_grant *grant)
+{
+	for (size_t i = 0; i < g->n_health; i++)
+		if (has_kind(grant, g->health[i].kind))
+			health_revoke(&g->health[i], grant->name);
+}
+
 void grants_prune(struct grants *g,
 		  bool (*live)(void *ctx, const struct k8s_grant *grant),
 		  void *ctx, uint64_t patience_ns)
@@ -287,7 +236,9 @@ void grants_prune(struct grants *g,
 			grant->n_missed = 0;
 		} else if ((grant->listed && ++grant->n_missed == MISSED) ||
 			   now - grant->since_ns > patience_ns) {
-			end_grant(g, at);
+			take_back(g, grant);
+			*at = grant->next;
+			free_grant(grant);
 			continue;
 		}
 		at = &grant->next;

@@ -29,8 +29,6 @@ struct k8s_grant {
 	size_t n;
 	bool listed;	    /* by the kubelet, since `since_ns` */
 	uint64_t since_ns;  /* wall: the last allocation, or doubt */
-	uint64_t added_ns;  /* wall: the last allocation; 0: of an earlier
-			     * plugin */
 	unsigned n_missed;  /* lists in a row that have it not */
 	unsigned n_pending; /* answers of servers */
 	int error;	    /* errno of one of them; 0: none */
@@ -44,12 +42,8 @@ struct grants {
 };
 
 /*
- * Devices are allocated: the grant for them, in any order, each once; its
- * servers are told. It is done when n_pending is 0. -ENOMEM.
- *
- * To the kubelet these devices were free. A container that had one of them may
- * run, though: a kubelet that starts can hand out what a pod still has (seen of
- * 1.20.2). Its grant is revoked, so that no device has two containers.
+ * The grant for these devices, in any order, each once: a new one, or the one
+ * that there is; its servers are told. It is done when n_pending is 0. -ENOMEM.
  */
 int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,

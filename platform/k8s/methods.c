@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "platform/k8s/answer.h"
@@ -326,6 +327,17 @@ static struct allocation *new_allocation(struct grpc_call *c, size_t n)
 	return NULL;
 }
 
+static void log_allocation(const char *resource, const struct k8s_grant *grant)
+{
+	char text[256] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < grant->n && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, " %s",
+				       grant->devices[i]->id);
+	log_info("%s: allocated%s", resource, text);
+}
+
 static int add_container(struct resource *r, const Kubelet__DeviceIds *q,
 			 struct allocation *a, struct err *err)
 {
@@ -348,6 +360,7 @@ static int add_container(struct resource *r, const Kubelet__DeviceIds *q,
 	kubelet__container_answer__init(container);
 	a->answer->containers[*n] = container;
 	grant = a->grants[(*n)++];
+	log_allocation(r->devices.resource, grant);
 	return k8s_answer(grant->devices, grant->n, grant->name, container);
 }
 
