@@ -7,14 +7,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/rng.h"
+#include "common/units.h"
 #include "common/util.h"
 
 /* Lists in a row without a grant that was listed, until it is revoked.
  * arbitrary: a kubelet that starts may list before its socket for plugins is
  * there, and grants_doubt is called */
 enum { MISSED = 2 };
+
+/* Containers of a pod may have devices in common, an init container's. They are
+ * allocated at once. arbitrary: more than a kubelet takes for it */
+#define POD_NS (5 * NS_PER_S)
+
+/* arbitrary: two are there at a time, the former being revoked */
+enum { TURNS = 4 };
 
 static int by_place(const void *a, const void *b)
 {
@@ -34,16 +43,13 @@ static size_t unique(const struct k8s_device **devices, size_t n)
 	return k;
 }
 
-/* For devices of a resource, in their order. */
-static void make_name(const char *resource,
-		      const struct k8s_device *const *devices, size_t n,
-		      char ret[GRANT_NAME])
+static void make_name(const char *resource, struct k8s_grant *grant)
 {
-	uint64_t key = rng_key(0, resource, n);
+	uint64_t key = rng_key(grant->turn, resource, grant->n);
 
-	for (size_t i = 0; i < n; i++)
-		key = rng_key(key, devices[i]->id, i);
-	snprintf(ret, GRANT_NAME, GRANT_PREFIX "%016" PRIx64, key);
+	for (size_t i = 0; i < grant->n; i++)
+		key = rng_key(key, grant->devices[i]->id, i);
+	snprintf(grant->name, GRANT_NAME, GRANT_PREFIX "%016" PRIx64, key);
 }
 
 static struct k8s_grant *find(const struct grants *g, const char *name)
@@ -112,57 +118,149 @@ static void free_grant(struct k8s_grant *grant)
 	free(grant);
 }
 
-/* The grant for these devices; its servers are told if it is new, or `again`.
- */
-static int enter(struct grants *g, const char *resource,
-		 const struct k8s_device *const *devices, size_t n, bool again,
-		 struct k8s_grant **ret)
+/* A grant for these devices that nobody was told of; NULL: no memory. */
+static struct k8s_grant *new_grant(const struct k8s_device *const *devices,
+				   size_t n)
 {
-	struct k8s_grant *grant, *new = calloc(1, sizeof(*new));
+	struct k8s_grant *new = calloc(1, sizeof(*new));
 
-	if (!new)
-		return -ENOMEM;
-	new->devices = calloc(n + 1, sizeof(struct k8s_device *));
-	if (!new->devices) {
+	if (new)
+		new->devices = calloc(n + 1, sizeof(struct k8s_device *));
+	if (!new || !new->devices) {
 		free(new);
-		return -ENOMEM;
+		return NULL;
 	}
 	if (n)
 		memcpy(new->devices, devices, n * sizeof(struct k8s_device *));
 	qsort(new->devices, n, sizeof(struct k8s_device *), by_place);
 	new->n = unique(new->devices, n);
-	make_name(resource, new->devices, new->n, new->name);
-	grant = find(g, new->name);
-	if (grant) {
-		free_grant(new);
-	} else {
-		grant = new;
-		grant->next = g->first;
-		g->first = grant;
-		again = true;
+	return new;
+}
+
+static bool is_same(const struct k8s_grant *a, const struct k8s_grant *b)
+{
+	return a->n == b->n && !memcmp(a->devices, b->devices,
+				       a->n * sizeof(struct k8s_device *));
+}
+
+/* The one there is of the same devices; NULL: none. */
+static struct k8s_grant *find_same(const struct grants *g,
+				   const struct k8s_grant *as)
+{
+	struct k8s_grant *grant = g->first;
+
+	while (grant && !is_same(grant, as))
+		grant = grant->next;
+	return grant;
+}
+
+static struct k8s_grant *put(struct grants *g, struct k8s_grant *grant)
+{
+	grant->next = g->first;
+	g->first = grant;
+	return grant;
+}
+
+static void take_back(struct grants *g, const struct k8s_grant *grant)
+{
+	for (size_t i = 0; i < g->n_health; i++)
+		if (has_kind(grant, g->health[i].kind))
+			health_revoke(&g->health[i], grant->name);
+}
+
+/* Take it out of the list, and from its servers. */
+static void end_grant(struct grants *g, struct k8s_grant **at)
+{
+	struct k8s_grant *grant = *at;
+
+	take_back(g, grant);
+	*at = grant->next;
+	free_grant(grant);
+}
+
+static bool meet(const struct k8s_grant *a, const struct k8s_grant *b)
+{
+	for (size_t i = 0; i < a->n; i++)
+		for (size_t k = 0; k < b->n; k++)
+			if (a->devices[i] == b->devices[k])
+				return true;
+	return false;
+}
+
+/* Of containers that had a device of a new grant before. */
+static void end_former(struct grants *g, struct k8s_grant *new)
+{
+	struct k8s_grant **at = &g->first;
+
+	while (*at) {
+		struct k8s_grant *grant = *at;
+
+		/* what others wait for is not former */
+		if (grant->n_pending || grant->error || !meet(grant, new) ||
+		    tick_wall() - grant->added_ns <= POD_NS) {
+			at = &grant->next;
+			continue;
+		}
+		if (is_same(grant, new))
+			new->turn = (grant->turn + 1) % TURNS;
+		end_grant(g, at);
 	}
-	if (again) {
-		doubt(grant);
-		grant->error = 0;
-		tell(g, grant, NULL);
-	}
-	*ret = grant;
-	return 0;
 }
 
 int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,
 	       struct k8s_grant **ret)
 {
-	return enter(g, resource, devices, n, true, ret);
+	struct k8s_grant *new = new_grant(devices, n), *grant;
+
+	if (!new)
+		return -ENOMEM;
+	end_former(g, new);
+	grant = find_same(g, new);
+	if (grant) {
+		free_grant(new);
+	} else {
+		make_name(resource, new);
+		grant = put(g, new);
+	}
+	doubt(grant);
+	grant->added_ns = grant->since_ns;
+	grant->error = 0;
+	tell(g, grant, NULL);
+	*ret = grant;
+	return 0;
+}
+
+/* Has a server a folder of it? */
+static bool is_there(const struct k8s_grant *grant)
+{
+	_cleanup_free_ char *path =
+		grant->n ? gpud_grant_folder(grant->devices[0]->kind->server,
+					     grant->name)
+			 : NULL;
+
+	return path && access(path, F_OK) == 0;
 }
 
 int grants_adopt(struct grants *g, const char *resource,
 		 const struct k8s_device *const *devices, size_t n)
 {
-	struct k8s_grant *grant;
+	struct k8s_grant *new = new_grant(devices, n);
 
-	return enter(g, resource, devices, n, false, &grant);
+	if (!new)
+		return -ENOMEM;
+	if (find_same(g, new)) {
+		free_grant(new);
+		return 0;
+	}
+	for (new->turn = TURNS - 1;; new->turn--) {
+		make_name(resource, new);
+		if (new->turn == 0 || is_there(new))
+			break;
+	}
+	doubt(put(g, new));
+	tell(g, new, NULL);
+	return 0;
 }
 
 void grants_doubt(struct grants *g)
@@ -214,13 +312,6 @@ bool grants_within(const struct k8s_grant *grant,
 	return found == grant->n;
 }
 
-static void take_back(struct grants *g, const struct k8s_grant *grant)
-{
-	for (size_t i = 0; i < g->n_health; i++)
-		if (has_kind(grant, g->health[i].kind))
-			health_revoke(&g->health[i], grant->name);
-}
-
 void grants_prune(struct grants *g,
 		  bool (*live)(void *ctx, const struct k8s_grant *grant),
 		  void *ctx, uint64_t patience_ns)
@@ -236,9 +327,7 @@ void grants_prune(struct grants *g,
 			grant->n_missed = 0;
 		} else if ((grant->listed && ++grant->n_missed == MISSED) ||
 			   now - grant->since_ns > patience_ns) {
-			take_back(g, grant);
-			*at = grant->next;
-			free_grant(grant);
+			end_grant(g, at);
 			continue;
 		}
 		at = &grant->next;

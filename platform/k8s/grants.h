@@ -2,8 +2,14 @@
 /*
  * The grants of containers: a container has one for its devices of a resource,
  * on the gpemu-gpud of each of their kinds (share/grant.c). The name of a grant
- * follows from its devices, so that all plugins that ever run on the node call
- * it the same.
+ * follows from its devices and a turn, so that all plugins that ever run on the
+ * node call it the same.
+ *
+ * To the kubelet a device that it allocates is free. A container that had it
+ * may run, though, or begin later: a kubelet that starts can hand out what the
+ * last one gave to another pod (seen of 1.20.2). Then the former grant is
+ * revoked, and the new one has another name, so that no device has two
+ * containers.
  *
  * The kubelet tells nobody when a container has ended: what it lists as
  * allocated is asked for now and then (pods.h), and grants that are not in that
@@ -28,7 +34,10 @@ struct k8s_grant {
 	const struct k8s_device **devices; /* in the order of the resource */
 	size_t n;
 	bool listed;	    /* by the kubelet, since `since_ns` */
+	unsigned turn;	    /* of grants of the same devices */
 	uint64_t since_ns;  /* wall: the last allocation, or doubt */
+	uint64_t added_ns;  /* wall: the last allocation; 0: of an earlier
+			     * plugin */
 	unsigned n_missed;  /* lists in a row that have it not */
 	unsigned n_pending; /* answers of servers */
 	int error;	    /* errno of one of them; 0: none */

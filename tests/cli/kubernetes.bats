@@ -287,6 +287,14 @@ sliced() {
 	run "$SMI" --socket "$one" --fail 0
 	[ "$status" -eq 1 ]
 	[[ $output == *"only root and the user of the server"* ]]
+
+	# what is allocated was free: who had it before is over, also if it begins later
+	sleep 5
+	allocate v100-0-0
+	[ "$FOLDER" != "${one%/*}" ]
+	soon smi '[(x["state"], x["peak_mib"]) for x in p] == [("idle", 16000)]'
+	soon test ! -e "$one"
+	"$SMI" --socket "$FOLDER/gpud.sock" >/dev/null
 	exec 8>&-
 	plugin_end
 }
@@ -318,7 +326,11 @@ listed() {
 	soon test -S "$TMP/pr/kubelet.sock"
 	plugin < <(sliced)
 	allocate v100-0-0
+	former=$FOLDER
+	sleep 5
+	allocate v100-0-0
 	one=$FOLDER
+	[ "$one" != "$former" ]
 	allocate v100-1-0 v100-1-1
 	two=$FOLDER
 	inode=$(stat -c %i "$one")

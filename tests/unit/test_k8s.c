@@ -326,6 +326,56 @@ static void a_grant_outlives_a_kubelet_that_starts(void **state)
 	close_rig(&r);
 }
 
+static struct k8s_grant *
+added(struct grants *g, const struct k8s_device *const *devices, size_t n)
+{
+	struct k8s_grant *grant;
+
+	assert_int_equal(grants_add(g, "r", devices, n, &grant), 0);
+	assert_int_equal(grant->error, EHOSTDOWN);
+	grant->error = 0; /* as if there was a server */
+	return grant;
+}
+
+static void an_allocation_ends_the_grants_of_former_containers(void **state)
+{
+	const struct k8s_device *pair[64], *other[64];
+	struct grants grants = { .n_health = 1 };
+	struct k8s_grant *both, *init, *last;
+	struct health health;
+	char name[GRANT_NAME];
+	struct rig r;
+
+	(void)state;
+	open_rig(&r, "gpus: {v100: {count: 3, server: /none/s}}");
+	health = (struct health){ .kind = node_kind(&r.node, 0),
+				  .event.fd = -1 };
+	grants.health = &health;
+	find(&r, "v100-0 v100-1", pair);
+	find(&r, "v100-2", other);
+	last = added(&grants, other, 1);
+	memcpy(name, last->name, sizeof(name));
+	both = added(&grants, pair, 2);
+	/* an init container's, of the same pod */
+	init = added(&grants, pair, 1);
+	assert_true(init->next == both && both->next == last);
+	/* later it is another pod's */
+	both->added_ns -= 6 * NS_PER_S;
+	init->added_ns -= 6 * NS_PER_S;
+	both = added(&grants, pair + 1, 1);
+	assert_true(both->next == init && init->next == last);
+	/* the same device has another name, by turns; another plugin's is old
+	 */
+	for (int i = 1; i <= 4; i++) {
+		last->added_ns = 0;
+		last = added(&grants, other, 1);
+		assert_int_equal(last->turn, i % 4);
+		assert_int_equal(!strcmp(last->name, name), i == 4);
+	}
+	grants_fini(&grants);
+	close_rig(&r);
+}
+
 static void on_changed(void *ctx, const struct node_kind *kind,
 		       uint64_t healthy)
 {
@@ -424,6 +474,8 @@ int main(void)
 		cmocka_unit_test(a_container_gets_each_gpu_once),
 		cmocka_unit_test(a_device_that_is_named_twice_counts_once),
 		cmocka_unit_test(a_grant_outlives_a_kubelet_that_starts),
+		cmocka_unit_test(
+			an_allocation_ends_the_grants_of_former_containers),
 		cmocka_unit_test(
 			a_server_that_lies_or_is_deaf_has_no_healthy_gpus),
 	};
