@@ -367,20 +367,20 @@ train_workload()
 }
 
 @test "study: the example reads the table with pandas and draws a figure" {
-	python3 -c 'import matplotlib, pandas' 2>/dev/null ||
+	/usr/bin/python3 -c 'import matplotlib, pandas' 2>/dev/null ||
 		skip "no pandas and matplotlib"
 	example=$BATS_TEST_DIRNAME/../../examples/export.py
 	train_workload
 	gpemu_run w.yaml
 	"$bin/gpemu-run" export results/train -o runs.csv
 	export MPLCONFIGDIR=$TMPDIR
-	run python3 "$example" runs.csv -x fs.cache_size -y seconds -s train.loader
+	run /usr/bin/python3 "$example" runs.csv -x fs.cache_size -y seconds -s train.loader
 	echo "$output"
 	[ "$status" -eq 0 ]
 	[ "$(head -c 4 figure.png | tail -c 3)" = PNG ]
 	# series, x, median, min, max, runs
 	grep -qE '^ *async +10(.0)? +11.5 +11.0 +12.0 +2$' <<<"$output"
-	run python3 "$example" runs.csv -x fs.cache_size -y minutes
+	run /usr/bin/python3 "$example" runs.csv -x fs.cache_size -y minutes
 	[ "$status" -eq 1 ]
 	[[ $output == *"no metric minutes"* ]]
 }
