@@ -494,6 +494,14 @@ static double seconds(uint64_t ns)
 	return (double)ns / (double)NS_PER_S;
 }
 
+/* 1 before it is admitted: a job that was interrupted has a record, too. */
+static uint32_t n_admitted(const struct server *s)
+{
+	return s->admitted.gpus
+		       ? (uint32_t)__builtin_popcountll(s->admitted.gpus)
+		       : 1;
+}
+
 static json_t *server_json(const struct device *d)
 {
 	const struct server *s = server_of_const(d);
@@ -509,7 +517,7 @@ static json_t *server_json(const struct device *d)
 			 (json_int_t)s->admitted.job, "gpus", gpus, "queue_s",
 			 seconds(s->admitted.queue_ns), "share_wait_s",
 			 seconds(s->share_wait_ns), "copy_wait_s",
-			 seconds(s->copy_wait_ns / MAX(d->job.gpus->n, 1)));
+			 seconds(s->copy_wait_ns / n_admitted(s)));
 }
 
 static void server_summary(const struct device *d, uint64_t elapsed_ns, FILE *f)
@@ -520,7 +528,7 @@ static void server_summary(const struct device *d, uint64_t elapsed_ns, FILE *f)
 	fprintf(f,
 		"Shared %s (%s, --share %s --scheduler %s): %.2f s in the "
 		"queue; of the time, %.1f %% waiting for other jobs.\n",
-		d->job.gpus->n > 1 ? "GPUs" : "GPU", s->client.path, w->share,
+		n_admitted(s) > 1 ? "GPUs" : "GPU", s->client.path, w->share,
 		w->scheduler, seconds(s->admitted.queue_ns),
 		elapsed_ns
 			? 100 * seconds(s->share_wait_ns) / seconds(elapsed_ns)
