@@ -22,6 +22,8 @@ double speed_of(const struct speed *s, double cpus, double memory_mib)
 		v = s->speed[i - 1] + (s->speed[i] - s->speed[i - 1]) *
 					      (cpus - s->cpus[i - 1]) /
 					      (s->cpus[i] - s->cpus[i - 1]);
+	/* above the point by a rounding, the next line would be below it */
+	v = MIN(v, s->speed[MIN(i, s->n - 1)]);
 	/* half a MiB: parts are whole ones */
 	if (memory_mib + .5 < s->memory_mib) {
 		double need = MIN(s->memory_mib, s->reference_memory_mib);

@@ -2,6 +2,8 @@
 # Shared by the mount tests: a private folder, and mounts that are always
 # removed.
 
+load ../cli/processes
+
 common_setup()
 {
 	BUILD=${GPEMU_BUILD:-$BATS_TEST_DIRNAME/../../build}
@@ -17,7 +19,7 @@ common_setup()
 
 common_teardown()
 {
-	local at pid mounts
+	local at mounts
 
 	# all of it first: the list moves under a reader that unmounts
 	mapfile -t mounts </proc/mounts
@@ -26,9 +28,9 @@ common_teardown()
 		at=${at%% *}
 		[[ $at == "$BATS_TEST_TMPDIR"/* ]] && fusermount3 -u -z "$at"
 	done
-	for pid in ${pids-}; do
-		kill -9 "$pid" 2>/dev/null || true
-	done
+	# not at once with SIGKILL: LeakSanitizer may be looking at a process that
+	# lost its mount, and reports that it was killed
+	end_processes ${pids-}
 }
 
 # make_files N BYTES: N files of about BYTES random bytes in five folders

@@ -133,6 +133,19 @@ static void speeds_follow_cpus_and_memory(void **state)
 	assert_near(speed_of(&s, 9, 500), .5);
 }
 
+/* Without a bound, the first of each pair is above the point by a rounding. */
+static void speeds_never_fall_with_more_cpus(void **state)
+{
+	struct speed line = { .n = 3,
+			      .cpus = { 1.5, 2.5, 4 },
+			      .speed = { .183, .886, .886 } };
+	struct speed first = { .n = 1, .cpus = { 1.3 }, .speed = { 1.846 } };
+
+	(void)state;
+	assert_true(speed_of(&line, 2.5, 0) <= speed_of(&line, 3, 0));
+	assert_true(speed_of(&first, 1.3, 0) <= speed_of(&first, 2, 0));
+}
+
 /* Half a GPU with half of its CPUs is as fast as all of both. */
 static void a_share_has_the_speed_of_the_whole(void **state)
 {
@@ -437,6 +450,7 @@ int main(void)
 		cmocka_unit_test(what_is_taken_comes_back),
 		cmocka_unit_test(a_plan_is_checked),
 		cmocka_unit_test(speeds_follow_cpus_and_memory),
+		cmocka_unit_test(speeds_never_fall_with_more_cpus),
 		cmocka_unit_test(a_share_has_the_speed_of_the_whole),
 		cmocka_unit_test(profiling_needs_few_points),
 		cmocka_unit_test(fragmentation_by_cases),
