@@ -550,6 +550,19 @@ load gpud
 	grep -q 'no iteration for .* s while other jobs wait' "$TMP/a.out"
 }
 
+@test "a job that talks and does not iterate is idle" {
+	gpud --scheduler fifo --idle-limit 500ms
+	timeout 20 "$CLIENT" "$SOCKET" chatty >"$TMP/chatty" 3>&- &
+	PIDS+=($!)
+	until_so 'len(p) == 1'
+	train b --model resnet50 -b 32 --max-steps 5
+	wait "$JOB"
+	check b "j['totals']['steps'] == 5"
+	wait "${PIDS[-1]}"
+	[[ $(<"$TMP/chatty") == admitted*"no iteration for"*"while other jobs wait"* ]]
+	so 'j["server"]["expired"] == 1'
+}
+
 @test "without free descriptors the server waits and does not spin" {
 	local before after
 
