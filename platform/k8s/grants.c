@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "platform/k8s/grant_files.h"
 
 /* Lists in a row without a grant that was listed, until it is revoked.
  * arbitrary: a kubelet that starts may list before its socket for plugins is
@@ -21,9 +23,6 @@ enum { MISSED = 2 };
 /* Containers of a pod may have devices in common, an init container's. They are
  * allocated at once. arbitrary: more than a kubelet takes for it */
 #define POD_NS (5 * NS_PER_S)
-
-/* arbitrary: two are there at a time, the former being revoked */
-enum { TURNS = 4 };
 
 static int by_place(const void *a, const void *b)
 {
@@ -43,9 +42,10 @@ static size_t unique(const struct k8s_device **devices, size_t n)
 	return k;
 }
 
+/* Of 64 bits that are another's only by chance: the time is in them. */
 static void make_name(const char *resource, struct k8s_grant *grant)
 {
-	uint64_t key = rng_key(grant->turn, resource, grant->n);
+	uint64_t key = rng_key(tick_wall(), resource, grant->n);
 
 	for (size_t i = 0; i < grant->n; i++)
 		key = rng_key(key, grant->devices[i]->id, i);
@@ -61,13 +61,23 @@ static struct k8s_grant *find(const struct grants *g, const char *name)
 	return grant;
 }
 
-static struct health *health_of(const struct grants *g,
-				const struct node_kind *kind)
+static size_t index_of(const struct grants *g, const struct node_kind *kind)
 {
-	for (size_t i = 0; i < g->n_health; i++)
-		if (g->health[i].kind == kind)
-			return &g->health[i];
-	return NULL;
+	size_t i = 0;
+
+	while (g->health[i].kind != kind)
+		i++;
+	return i;
+}
+
+static void fail(struct k8s_grant *grant, int error)
+{
+	if (grant->held)
+		grant->error = error;
+	else
+		log_warn("cannot grant again %s: %s",
+			 grant->n ? grant->devices[0]->id : "nothing",
+			 strerror(error));
 }
 
 /* Tell the server of a kind, or of all (NULL), what the grant has there. */
@@ -78,6 +88,7 @@ static void tell(struct grants *g, struct k8s_grant *grant,
 
 	for (size_t i = 0; i < grant->n; i += n) {
 		const struct k8s_device *d = grant->devices[i];
+		size_t kind = index_of(g, d->kind);
 		int r;
 
 		n = 1;
@@ -86,12 +97,12 @@ static void tell(struct grants *g, struct k8s_grant *grant,
 			n++;
 		if (only && d->kind != only)
 			continue;
-		r = health_grant(health_of(g, d->kind), grant->name, d->gpu,
+		r = health_grant(&g->health[kind], grant->name, d->gpu,
 				 n * node_slice_bytes(d->kind));
 		if (r < 0)
-			grant->error = -r;
+			fail(grant, -r);
 		else
-			grant->n_pending++;
+			grant->pending[kind]++;
 	}
 }
 
@@ -107,7 +118,7 @@ static bool has_kind(const struct k8s_grant *grant,
 /* It is not known to be listed. */
 static void doubt(struct k8s_grant *grant)
 {
-	grant->listed = false;
+	grant->listed = grant->loaded = false;
 	grant->n_missed = 0;
 	grant->since_ns = tick_wall();
 }
@@ -119,10 +130,12 @@ static void free_grant(struct k8s_grant *grant)
 }
 
 /* A grant for these devices that nobody was told of; NULL: no memory. */
-static struct k8s_grant *new_grant(const struct k8s_device *const *devices,
+static struct k8s_grant *new_grant(const struct grants *g,
+				   const struct k8s_device *const *devices,
 				   size_t n)
 {
-	struct k8s_grant *new = calloc(1, sizeof(*new));
+	struct k8s_grant *new =
+		calloc(1, sizeof(*new) + g->n_health * sizeof(unsigned));
 
 	if (new)
 		new->devices = calloc(n + 1, sizeof(struct k8s_device *));
@@ -137,28 +150,10 @@ static struct k8s_grant *new_grant(const struct k8s_device *const *devices,
 	return new;
 }
 
-static bool is_same(const struct k8s_grant *a, const struct k8s_grant *b)
-{
-	return a->n == b->n && !memcmp(a->devices, b->devices,
-				       a->n * sizeof(struct k8s_device *));
-}
-
-/* The one there is of the same devices; NULL: none. */
-static struct k8s_grant *find_same(const struct grants *g,
-				   const struct k8s_grant *as)
-{
-	struct k8s_grant *grant = g->first;
-
-	while (grant && !is_same(grant, as))
-		grant = grant->next;
-	return grant;
-}
-
-static struct k8s_grant *put(struct grants *g, struct k8s_grant *grant)
+static void put(struct grants *g, struct k8s_grant *grant)
 {
 	grant->next = g->first;
 	g->first = grant;
-	return grant;
 }
 
 static void take_back(struct grants *g, const struct k8s_grant *grant)
@@ -168,11 +163,13 @@ static void take_back(struct grants *g, const struct k8s_grant *grant)
 			health_revoke(&g->health[i], grant->name);
 }
 
-/* Take it out of the list, and from its servers. */
+/* Take it out of the list, off the disk, and from its servers: one that does
+ * not hear of it now does so when it is connected. */
 static void end_grant(struct grants *g, struct k8s_grant **at)
 {
 	struct k8s_grant *grant = *at;
 
+	grant_files_remove(g->folder, grant->name);
 	take_back(g, grant);
 	*at = grant->next;
 	free_grant(grant);
@@ -188,22 +185,18 @@ static bool meet(const struct k8s_grant *a, const struct k8s_grant *b)
 }
 
 /* Of containers that had a device of a new grant before. */
-static void end_former(struct grants *g, struct k8s_grant *new)
+static void end_former(struct grants *g, const struct k8s_grant *new)
 {
 	struct k8s_grant **at = &g->first;
 
 	while (*at) {
 		struct k8s_grant *grant = *at;
 
-		/* what others wait for is not former */
-		if (grant->n_pending || grant->error || !meet(grant, new) ||
-		    tick_wall() - grant->added_ns <= POD_NS) {
+		if (grant->held || !meet(grant, new) ||
+		    tick_wall() - grant->added_ns <= POD_NS)
 			at = &grant->next;
-			continue;
-		}
-		if (is_same(grant, new))
-			new->turn = (grant->turn + 1) % TURNS;
-		end_grant(g, at);
+		else
+			end_grant(g, at);
 	}
 }
 
@@ -211,56 +204,91 @@ int grants_add(struct grants *g, const char *resource,
 	       const struct k8s_device *const *devices, size_t n,
 	       struct k8s_grant **ret)
 {
-	struct k8s_grant *new = new_grant(devices, n), *grant;
+	struct k8s_grant *new = new_grant(g, devices, n);
+	int r;
 
 	if (!new)
 		return -ENOMEM;
+	make_name(resource, new);
+	r = grant_files_write(g->folder, new->name, resource, new->devices,
+			      new->n);
+	if (r < 0) {
+		free_grant(new);
+		return r;
+	}
 	end_former(g, new);
-	grant = find_same(g, new);
-	if (grant) {
-		free_grant(new);
-	} else {
-		make_name(resource, new);
-		grant = put(g, new);
-	}
-	doubt(grant);
-	grant->added_ns = grant->since_ns;
-	grant->error = 0;
-	tell(g, grant, NULL);
-	*ret = grant;
-	return 0;
-}
-
-/* Has a server a folder of it? */
-static bool is_there(const struct k8s_grant *grant)
-{
-	_cleanup_free_ char *path =
-		grant->n ? gpud_grant_folder(grant->devices[0]->kind->server,
-					     grant->name)
-			 : NULL;
-
-	return path && access(path, F_OK) == 0;
-}
-
-int grants_adopt(struct grants *g, const char *resource,
-		 const struct k8s_device *const *devices, size_t n)
-{
-	struct k8s_grant *new = new_grant(devices, n);
-
-	if (!new)
-		return -ENOMEM;
-	if (find_same(g, new)) {
-		free_grant(new);
-		return 0;
-	}
-	for (new->turn = TURNS - 1;; new->turn--) {
-		make_name(resource, new);
-		if (new->turn == 0 || is_there(new))
-			break;
-	}
-	doubt(put(g, new));
+	put(g, new);
+	doubt(new);
+	new->added_ns = new->since_ns;
+	new->held = true;
 	tell(g, new, NULL);
+	*ret = new;
 	return 0;
+}
+
+bool grants_done(const struct grants *g, const struct k8s_grant *grant)
+{
+	for (size_t i = 0; i < g->n_health; i++)
+		if (grant->pending[i] && !grant->error)
+			return false;
+	return true;
+}
+
+void grants_settle(struct grants *g, struct k8s_grant *grant, bool has_it)
+{
+	struct k8s_grant **at = &g->first;
+
+	grant->held = false;
+	while (*at != grant)
+		at = &(*at)->next;
+	if (!has_it)
+		end_grant(g, at);
+}
+
+/* While they are loaded. */
+struct loading {
+	struct grants *grants;
+	const struct k8s_device *(*device)(void *ctx, const char *resource,
+					   const char *id);
+	void *ctx;
+};
+
+static int load_one(void *ctx, const char *name, char *const *lines, size_t n)
+{
+	const struct loading *l = ctx;
+	_cleanup_free_ const struct k8s_device **devices =
+		calloc(n, sizeof(struct k8s_device *));
+	struct k8s_grant *grant;
+
+	if (!devices)
+		return -ENOMEM;
+	if (strlen(name) >= GRANT_NAME ||
+	    strncmp(name, GRANT_PREFIX, strlen(GRANT_PREFIX)) != 0)
+		return -EINVAL;
+	for (size_t i = 1; i < n; i++) {
+		devices[i - 1] = l->device(l->ctx, lines[0], lines[i]);
+		if (!devices[i - 1])
+			return -EINVAL;
+	}
+	grant = new_grant(l->grants, devices, n - 1);
+	if (!grant)
+		return -ENOMEM;
+	snprintf(grant->name, GRANT_NAME, "%s", name);
+	put(l->grants, grant);
+	doubt(grant);
+	grant->loaded = true;
+	return 0;
+}
+
+int grants_load(struct grants *g,
+		const struct k8s_device *(*device)(void *ctx,
+						   const char *resource,
+						   const char *id),
+		void *ctx, struct err *err)
+{
+	struct loading l = { .grants = g, .device = device, .ctx = ctx };
+
+	return grant_files_load(g->folder, load_one, &l, err);
 }
 
 void grants_doubt(struct grants *g)
@@ -269,20 +297,39 @@ void grants_doubt(struct grants *g)
 		doubt(grant);
 }
 
-bool grants_ack(struct grants *g, const char *name, int error)
+bool grants_ack(struct grants *g, const struct node_kind *kind,
+		const char *name, int error)
 {
 	struct k8s_grant *grant = find(g, name);
+	unsigned *pending = grant ? &grant->pending[index_of(g, kind)] : NULL;
 
-	if (!grant || grant->n_pending == 0)
+	if (!grant || *pending == 0)
 		return false; /* revoked */
-	grant->n_pending--;
+	--*pending;
 	if (error)
-		grant->error = error;
+		fail(grant, error);
 	return !grant->listed;
+}
+
+/* What an earlier plugin left; another one that runs has files. */
+static void sweep(struct grants *g, struct health *h)
+{
+	_cleanup_free_ char *path = gpud_grant_folder(h->kind->server, "");
+	DIR *dir = path ? opendir(path) : NULL;
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, GRANT_PREFIX, strlen(GRANT_PREFIX)) &&
+		    strlen(e->d_name) < GPUD_NAME && !find(g, e->d_name) &&
+		    !grant_files_has(g->folder, e->d_name))
+			health_revoke(h, e->d_name);
+	if (dir)
+		closedir(dir);
 }
 
 void grants_connected(struct grants *g, const struct node_kind *kind)
 {
+	sweep(g, &g->health[index_of(g, kind)]);
 	for (struct k8s_grant *grant = g->first; grant; grant = grant->next)
 		if (has_kind(grant, kind))
 			tell(g, grant, kind);
@@ -290,11 +337,12 @@ void grants_connected(struct grants *g, const struct node_kind *kind)
 
 void grants_lost(struct grants *g, const struct node_kind *kind)
 {
+	size_t i = index_of(g, kind);
+
 	for (struct k8s_grant *grant = g->first; grant; grant = grant->next) {
-		if (!has_kind(grant, kind) || grant->n_pending == 0)
-			continue;
-		grant->n_pending = 0;
-		grant->error = EHOSTDOWN;
+		if (grant->held && grant->pending[i])
+			grant->error = EHOSTDOWN;
+		grant->pending[i] = 0;
 	}
 }
 
@@ -309,12 +357,18 @@ bool grants_within(const struct k8s_grant *grant,
 				found++;
 				break;
 			}
-	return found == grant->n;
+	return grant->n && found == grant->n;
+}
+
+/* Would the kubelet list it, if it had a container? */
+static bool knows(const struct k8s_grant *grant, bool any)
+{
+	return grant->listed || (grant->loaded && any);
 }
 
 void grants_prune(struct grants *g,
 		  bool (*live)(void *ctx, const struct k8s_grant *grant),
-		  void *ctx, uint64_t patience_ns)
+		  void *ctx, bool any, uint64_t patience_ns)
 {
 	struct k8s_grant **at = &g->first;
 	uint64_t now = tick_wall();
@@ -325,40 +379,15 @@ void grants_prune(struct grants *g,
 		if (live(ctx, grant)) {
 			grant->listed = true;
 			grant->n_missed = 0;
-		} else if ((grant->listed && ++grant->n_missed == MISSED) ||
-			   now - grant->since_ns > patience_ns) {
+		} else if (!grant->held &&
+			   ((knows(grant, any) &&
+			     ++grant->n_missed == MISSED) ||
+			    now - grant->since_ns > patience_ns)) {
 			end_grant(g, at);
 			continue;
 		}
 		at = &grant->next;
 	}
-}
-
-static size_t sweep(struct grants *g, struct health *h)
-{
-	_cleanup_free_ char *path = gpud_grant_folder(h->kind->server, "");
-	DIR *dir = path ? opendir(path) : NULL;
-	const struct dirent *e;
-	size_t n = 0;
-
-	while (dir && (e = readdir(dir)))
-		if (!strncmp(e->d_name, GRANT_PREFIX, strlen(GRANT_PREFIX)) &&
-		    strlen(e->d_name) < GPUD_NAME && !find(g, e->d_name)) {
-			health_revoke(h, e->d_name);
-			n++;
-		}
-	if (dir)
-		closedir(dir);
-	return n;
-}
-
-bool grants_sweep(struct grants *g)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->n_health; i++)
-		n += sweep(g, &g->health[i]);
-	return n == 0;
 }
 
 void grants_fini(struct grants *g)

@@ -102,7 +102,7 @@ static void take(struct health *h, const struct gpud_msg *m)
 		report(h, mask(h->kind->count) & mask(m->health.n_gpus) &
 				  ~m->health.failed);
 	} else if (m->type == GPUD_ACK && !m->ack.revoked) {
-		h->acked(h->ctx, m->ack.name, (int)m->ack.error);
+		h->acked(h->ctx, h->kind, m->ack.name, (int)m->ack.error);
 	}
 }
 

@@ -27,7 +27,8 @@ struct health {
 	 * not any more; it answers a grant, with 0 or an errno. */
 	void (*connected)(void *ctx, const struct node_kind *kind);
 	void (*lost)(void *ctx, const struct node_kind *kind);
-	void (*acked)(void *ctx, const char *name, int error);
+	void (*acked)(void *ctx, const struct node_kind *kind, const char *name,
+		      int error);
 	void *ctx;
 
 	struct event event;

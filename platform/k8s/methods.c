@@ -292,22 +292,27 @@ static void get_preferred(struct grpc_call *c, const void *request, size_t n)
 struct allocation {
 	struct grpc_call *call;
 	Kubelet__AllocateResponse *answer;
-	struct k8s_grant **grants; /* of each container */
+	struct k8s_grant **grants; /* of each container, then NULL */
 	size_t n_granted;	   /* of the first ones, in order */
 	struct allocation *next;
 };
 
-static void free_allocation(struct allocation *a)
+/* Its containers have their grants, or will not begin. */
+static void end_allocation(struct resource *r, struct allocation *a,
+			   bool answered)
 {
 	if (!a)
 		return;
+	for (size_t i = 0; a->grants && a->grants[i]; i++)
+		grants_settle(r->grants, a->grants[i], answered);
 	if (a->answer)
 		kubelet__allocate_response__free_unpacked(a->answer, NULL);
 	free(a->grants);
 	free(a);
 }
 
-static struct allocation *new_allocation(struct grpc_call *c, size_t n)
+static struct allocation *new_allocation(struct resource *r,
+					 struct grpc_call *c, size_t n)
 {
 	struct allocation *a = calloc(1, sizeof(*a));
 
@@ -323,7 +328,7 @@ static struct allocation *new_allocation(struct grpc_call *c, size_t n)
 	}
 	if (a->grants && a->answer && a->answer->containers)
 		return a;
-	free_allocation(a);
+	end_allocation(r, a, false);
 	return NULL;
 }
 
@@ -349,11 +354,13 @@ static int add_container(struct resource *r, const Kubelet__DeviceIds *q,
 
 	if (res == 0)
 		res = check_healthy(devices, q->n_ids, err);
-	if (res == 0)
-		res = grants_add(r->grants, r->devices.resource, devices,
-				 q->n_ids, &a->grants[*n]);
 	if (res < 0)
 		return res;
+	res = grants_add(r->grants, r->devices.resource, devices, q->n_ids,
+			 &a->grants[*n]);
+	if (res < 0)
+		return err_set(err, -EHOSTDOWN, "no grant: %s: %s",
+			       r->grants->folder, strerror(-res));
 	container = malloc(sizeof(*container));
 	if (!container)
 		return -ENOMEM;
@@ -366,7 +373,8 @@ static int add_container(struct resource *r, const Kubelet__DeviceIds *q,
 
 /* 1: all grants are there; 0: not yet; -EHOSTDOWN. Called for each answer of a
  * server, so it goes on where it stopped. */
-static int check_grants(struct allocation *a, struct err *err)
+static int check_grants(const struct grants *all, struct allocation *a,
+			struct err *err)
 {
 	for (; a->n_granted < a->answer->n_containers; a->n_granted++) {
 		const struct k8s_grant *g = a->grants[a->n_granted];
@@ -376,7 +384,7 @@ static int check_grants(struct allocation *a, struct err *err)
 				       "gpemu-gpud does not grant %s: %s",
 				       g->n ? g->devices[0]->id : "nothing",
 				       strerror(g->error));
-		if (g->n_pending > 0)
+		if (!grants_done(all, g))
 			return 0;
 	}
 	return 1;
@@ -389,7 +397,7 @@ void methods_granted(struct resource *r)
 	while (*at) {
 		struct allocation *a = *at;
 		struct err err = { 0 };
-		int res = check_grants(a, &err);
+		int res = check_grants(r->grants, a, &err);
 
 		if (res == 0) {
 			at = &a->next;
@@ -398,7 +406,7 @@ void methods_granted(struct resource *r)
 		*at = a->next;
 		r->n_allocated += res > 0 ? a->answer->n_containers : 0;
 		reply(a->call, res > 0 ? 0 : res, &err, &a->answer->base);
-		free_allocation(a);
+		end_allocation(r, a, res > 0);
 	}
 }
 
@@ -415,7 +423,7 @@ static void allocate(struct grpc_call *c, const void *request, size_t n)
 		return;
 	res = check_allocate(r, q, &err);
 	if (res == 0) {
-		a = new_allocation(c, q->n_containers);
+		a = new_allocation(r, c, q->n_containers);
 		res = a ? 0 : -ENOMEM;
 	}
 	for (size_t i = 0; res == 0 && i < q->n_containers; i++)
@@ -423,7 +431,7 @@ static void allocate(struct grpc_call *c, const void *request, size_t n)
 	kubelet__allocate_request__free_unpacked(q, NULL);
 	if (res < 0) {
 		reply(c, res, &err, NULL);
-		free_allocation(a);
+		end_allocation(r, a, false);
 		return;
 	}
 	a->next = r->allocations;
@@ -468,7 +476,7 @@ void methods_gone(struct grpc_call *c)
 		struct allocation *a = *at;
 
 		*at = a->next;
-		free_allocation(a);
+		end_allocation(r, a, false);
 	}
 }
 
@@ -479,7 +487,7 @@ void methods_forget(struct resource *r)
 		struct allocation *a = r->allocations;
 
 		r->allocations = a->next;
-		free_allocation(a);
+		end_allocation(r, a, false);
 	}
 }
 

@@ -15,6 +15,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "platform/k8s/grant_files.h"
 #include "platform/k8s/methods.h"
 
 /* arbitrary: a gpemu-gpud answers in a millisecond, on a busy machine later */
@@ -92,11 +93,12 @@ static void lost(void *ctx, const struct node_kind *kind)
 	granted(p);
 }
 
-static void acked(void *ctx, const char *name, int error)
+static void acked(void *ctx, const struct node_kind *kind, const char *name,
+		  int error)
 {
 	struct k8s_plugin *p = ctx;
 
-	if (grants_ack(&p->grants, name, error))
+	if (grants_ack(&p->grants, kind, name, error))
 		pods_granted(&p->pods);
 	granted(p);
 }
@@ -150,6 +152,17 @@ static int open_resources(struct k8s_plugin *p, struct err *err)
 	return r;
 }
 
+static const struct k8s_device *find_device(void *ctx, const char *resource,
+					    const char *id)
+{
+	const struct k8s_plugin *p = ctx;
+
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (!strcmp(p->resources[i].devices.resource, resource))
+			return k8s_devices_find(&p->resources[i].devices, id);
+	return NULL;
+}
+
 static int watch_health(struct k8s_plugin *p, struct err *err)
 {
 	const struct node *node = p->config.node;
@@ -196,6 +209,11 @@ int plugin_init(struct k8s_plugin *p, const struct plugin_config *config,
 		r = watch_signals(p);
 	if (r < 0)
 		return err_set(err, r, "epoll: %s", strerror(-r));
+	if (asprintf(&p->folder, "%s/" GRANT_FILES, config->dir) < 0) {
+		p->folder = NULL;
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	p->grants.folder = p->folder;
 	return open_resources(p, err);
 }
 
@@ -210,6 +228,7 @@ void plugin_fini(struct k8s_plugin *p)
 	events_close(&p->events, &p->signals);
 	events_fini(&p->events);
 	free(p->health);
+	free(p->folder);
 	free(p->resources);
 }
 
@@ -221,6 +240,11 @@ int plugin_run(struct k8s_plugin *p, struct err *err)
 	events_add_timer(&p->events, &p->begin);
 	if (r == 0)
 		r = watch_health(p, err);
+	/* a kubelet that was there before the plugin is not new */
+	if (r == 0)
+		r = grants_load(&p->grants, find_device, p, err);
+	if (r < 0)
+		return r;
 	p->pods = (struct pods){ .events = &p->events,
 				 .path = p->config.pods,
 				 .interval_ns = p->config.pods_interval_ns,

@@ -33,6 +33,7 @@ struct k8s_plugin {
 	struct kubelet kubelet;
 	struct health *health; /* of each kind of the node */
 	struct grants grants;
+	char *folder; /* of their files */
 	struct pods pods;
 	struct resource *resources;
 	size_t n_resources;

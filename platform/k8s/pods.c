@@ -70,25 +70,13 @@ static int collect(const struct resource *r, const Kubelet__PodContainer *c,
 	return 0;
 }
 
-/* The grant is there again after a restart of the plugin, or of a kubelet that
- * did not list its pods at first. */
-static int take_container(struct pods *p, const Kubelet__PodContainer *c,
+static int take_container(const struct pods *p, const Kubelet__PodContainer *c,
 			  struct set *pod)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < p->n_resources; i++) {
-		struct set own = { 0 };
-
-		r = collect(&p->resources[i], c, &own);
-		for (size_t k = 0; r == 0 && k < own.n; k++)
-			r = add(pod, own.items[k]);
-		if (r == 0 && own.n)
-			r = grants_adopt(p->grants,
-					 p->resources[i].devices.resource,
-					 own.items, own.n);
-		free(own.items);
-	}
+	for (size_t i = 0; r == 0 && i < p->n_resources; i++)
+		r = collect(&p->resources[i], c, pod);
 	return r;
 }
 
@@ -106,13 +94,9 @@ static int take_list(struct pods *p, const Kubelet__PodList *list)
 			r = take_container(p, pod->containers[k],
 					   &all.items[i]);
 	}
-	if (r == 0) {
-		grants_prune(p->grants, live, &all, PATIENCE_NS);
-		/* a kubelet that starts may know no pods, or a part */
-		if (p->listed && list->n_pods)
-			p->swept = grants_sweep(p->grants);
-		p->listed = true;
-	}
+	if (r == 0)
+		grants_prune(p->grants, live, &all, list->n_pods > 0,
+			     PATIENCE_NS);
 	for (size_t i = 0; i < all.n; i++)
 		free(all.items[i].items);
 	free(all.items);
@@ -157,7 +141,7 @@ static void ask(struct event_timer *t)
 	struct err err = { 0 };
 
 	p->timer.at = tick_wall() + p->interval_ns;
-	if (p->swept && !p->grants->first)
+	if (!p->grants->first)
 		return;
 	if (!p->client && grpc_client_new(p->events, &q, &p->client, &err) < 0)
 		fail(p, err.text);

@@ -2,8 +2,7 @@
 /*
  * The devices that pods have, by the kubelet's own list
  * (v1.PodResourcesLister): the one way to learn that a container has ended. It
- * can only be asked for, so it is, now and then while there are grants, and
- * when the plugin starts.
+ * can only be asked for, so it is, now and then while there are grants.
  */
 #ifndef GPEMU_PLATFORM_K8S_PODS_H
 #define GPEMU_PLATFORM_K8S_PODS_H
@@ -25,8 +24,6 @@ struct pods {
 
 	struct event_timer timer;
 	struct grpc_client *client;
-	bool listed;	    /* once at least */
-	bool swept;	    /* nothing is left of an earlier plugin */
 	char trouble[1024]; /* that was logged; "": none */
 };
 

@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "platform/k8s/answer.h"
 #include "platform/k8s/devices.h"
+#include "platform/k8s/grant_files.h"
 #include "platform/k8s/grants.h"
 #include "platform/k8s/health.h"
 
@@ -256,27 +257,81 @@ static void a_container_gets_each_gpu_once(void **state)
 
 /* --- grants and health ---------------------------------------------------- */
 
-static void a_device_that_is_named_twice_counts_once(void **state)
+/* A node whose server is not there, and a kubelet's folder. */
+struct grants_rig {
+	struct rig rig;
+	struct health health;
+	struct grants grants;
+	char dir[32], folder[64];
+};
+
+static void open_grants(struct grants_rig *r, const char *yaml)
+{
+	open_rig(&r->rig, yaml);
+	r->health = (struct health){ .kind = node_kind(&r->rig.node, 0),
+				     .event.fd = -1 };
+	snprintf(r->dir, sizeof(r->dir), "/tmp/test_k8s.XXXXXX");
+	assert_non_null(mkdtemp(r->dir));
+	snprintf(r->folder, sizeof(r->folder), "%s/" GRANT_FILES, r->dir);
+	r->grants = (struct grants){ .folder = r->folder,
+				     .health = &r->health,
+				     .n_health = 1 };
+}
+
+/* All grants end: nothing is left on disk. */
+static void close_grants(struct grants_rig *r)
+{
+	while (r->grants.first)
+		grants_settle(&r->grants, r->grants.first, false);
+	rmdir(r->folder); /* there was none, or one */
+	assert_int_equal(rmdir(r->dir), 0);
+	close_rig(&r->rig);
+}
+
+/* A container has it. */
+static struct k8s_grant *added(struct grants_rig *r, const char *ids)
 {
 	const struct k8s_device *all[64];
-	struct grants grants = { .n_health = 1 };
+	size_t n = find(&r->rig, ids, all);
+	struct k8s_grant *grant;
+
+	assert_int_equal(grants_add(&r->grants, "r", all, n, &grant), 0);
+	assert_int_equal(grant->error, EHOSTDOWN);
+	assert_true(grants_done(&r->grants, grant));
+	grants_settle(&r->grants, grant, true);
+	return grant;
+}
+
+static const struct k8s_device *device_of(void *ctx, const char *resource,
+					  const char *id)
+{
+	assert_string_equal(resource, "r");
+	return k8s_devices_find(&((struct rig *)ctx)->devices, id);
+}
+
+static void load(struct grants_rig *r)
+{
+	struct err err = { 0 };
+
+	grants_fini(&r->grants);
+	if (grants_load(&r->grants, device_of, &r->rig, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void a_device_that_is_named_twice_counts_once(void **state)
+{
 	struct k8s_grant *one, *two;
-	struct health health;
-	struct rig r;
+	struct grants_rig r;
 
 	(void)state;
-	open_rig(&r, "gpus: {v100: {count: 1, server: /s, slice: 4G}}");
-	health = (struct health){ .kind = node_kind(&r.node, 0),
-				  .event.fd = -1 };
-	grants.health = &health;
-	assert_int_equal(find(&r, "v100-0-3 v100-0-1 v100-0-3", all), 3);
-	assert_int_equal(grants_add(&grants, "r", all, 3, &one), 0);
+	open_grants(&r, "gpus: {v100: {count: 1, server: /s, slice: 4G}}");
+	one = added(&r, "v100-0-3 v100-0-1 v100-0-3");
 	assert_int_equal(one->n, 2);
 	assert_string_equal(one->devices[1]->id, "v100-0-3");
-	assert_int_equal(grants_add(&grants, "r", all, 2, &two), 0);
-	assert_ptr_equal(one, two);
-	grants_fini(&grants);
-	close_rig(&r);
+	/* of the same devices, and another container's */
+	two = added(&r, "v100-0-3 v100-0-1");
+	assert_string_not_equal(one->name, two->name);
+	close_grants(&r);
 }
 
 static bool is_live(void *ctx, const struct k8s_grant *grant)
@@ -285,95 +340,119 @@ static bool is_live(void *ctx, const struct k8s_grant *grant)
 	return *(bool *)ctx;
 }
 
-static void a_grant_outlives_a_kubelet_that_starts(void **state)
+/* So many lists of the kubelet's, with other pods or none. */
+static void prune(struct grants_rig *r, int times, bool live, bool any)
 {
-	const struct k8s_device *all[64];
-	struct grants grants = { .n_health = 1 };
-	struct k8s_grant *grant;
-	struct health health;
-	bool live = true;
-	struct rig r;
-
-	(void)state;
-	open_rig(&r, "gpus: {v100: {count: 1, server: /s, slice: 4G}}");
-	health = (struct health){ .kind = node_kind(&r.node, 0),
-				  .event.fd = -1 };
-	grants.health = &health;
-	find(&r, "v100-0-3", all);
-	assert_int_equal(grants_add(&grants, "r", all, 1, &grant), 0);
-	grants_prune(&grants, is_live, &live, NS_PER_S * 100);
-	/* it lists no pods before its socket is there, and after that */
-	live = false;
-	grants_prune(&grants, is_live, &live, NS_PER_S * 100);
-	grants_doubt(&grants);
-	for (int i = 0; i < 9; i++)
-		grants_prune(&grants, is_live, &live, NS_PER_S * 100);
-	assert_ptr_equal(grants.first, grant);
-	/* what it lists stays as it is */
-	live = true;
-	grants_prune(&grants, is_live, &live, NS_PER_S * 100);
-	assert_int_equal(grants_adopt(&grants, "r", all, 1), 0);
-	assert_true(grants.first == grant && grant->listed);
-	live = false;
-	grants_prune(&grants, is_live, &live, NS_PER_S * 100);
-	assert_ptr_equal(grants.first, grant);
-	grants_prune(&grants, is_live, &live, NS_PER_S * 100);
-	assert_null(grants.first);
-	/* one that it lists late is adopted */
-	assert_int_equal(grants_adopt(&grants, "r", all, 1), 0);
-	assert_non_null(grants.first);
-	grants_fini(&grants);
-	close_rig(&r);
+	while (times-- > 0)
+		grants_prune(&r->grants, is_live, &live, any, NS_PER_S * 100);
 }
 
-static struct k8s_grant *
-added(struct grants *g, const struct k8s_device *const *devices, size_t n)
+static void a_grant_outlives_a_kubelet_that_starts(void **state)
 {
 	struct k8s_grant *grant;
+	struct grants_rig r;
 
-	assert_int_equal(grants_add(g, "r", devices, n, &grant), 0);
-	assert_int_equal(grant->error, EHOSTDOWN);
-	grant->error = 0; /* as if there was a server */
-	return grant;
+	(void)state;
+	open_grants(&r, "gpus: {v100: {count: 1, server: /s, slice: 4G}}");
+	grant = added(&r, "v100-0-3");
+	prune(&r, 1, true, true);
+	/* it lists no pods before its socket is there, and after that */
+	prune(&r, 1, false, false);
+	grants_doubt(&r.grants);
+	prune(&r, 9, false, true);
+	assert_ptr_equal(r.grants.first, grant);
+	/* what it lists stays as it is */
+	prune(&r, 1, true, true);
+	assert_true(r.grants.first == grant && grant->listed);
+	prune(&r, 1, false, false);
+	assert_ptr_equal(r.grants.first, grant);
+	prune(&r, 1, false, false);
+	assert_null(r.grants.first);
+	close_grants(&r);
+}
+
+static void a_plugin_that_starts_knows_the_grants(void **state)
+{
+	char name[GRANT_NAME], path[128];
+	struct grants_rig r;
+	FILE *f;
+
+	(void)state;
+	open_grants(&r, "gpus: {v100: {count: 2, server: /s}}");
+	memcpy(name, added(&r, "v100-0 v100-1")->name, sizeof(name));
+	load(&r);
+	assert_string_equal(r.grants.first->name, name);
+	assert_int_equal(r.grants.first->n, 2);
+	assert_string_equal(r.grants.first->devices[1]->id, "v100-1");
+	/* lists without pods say nothing */
+	prune(&r, 9, false, false);
+	assert_non_null(r.grants.first);
+	prune(&r, 2, false, true);
+	assert_null(r.grants.first);
+	load(&r);
+	assert_null(r.grants.first);
+
+	/* half a file, and one of a device that the node had */
+	snprintf(path, sizeof(path), "%s/%s", r.folder, name);
+	for (int i = 0; i < 2; i++) {
+		f = fopen(path, "w");
+		fputs(i ? "r\nv100-2\nend\n" : "r\nv100-0\n", f);
+		fclose(f);
+		load(&r);
+		assert_null(r.grants.first);
+		assert_int_equal(access(path, F_OK), -1);
+	}
+	close_grants(&r);
+}
+
+/* Nothing ends what a call waits for. */
+static void a_held_grant_stays(void **state)
+{
+	const struct k8s_device *all[64];
+	struct k8s_grant *held;
+	struct grants_rig r;
+
+	(void)state;
+	open_grants(&r, "gpus: {v100: {count: 1, server: /s}}");
+	find(&r.rig, "v100-0", all);
+	assert_int_equal(grants_add(&r.grants, "r", all, 1, &held), 0);
+	held->added_ns = held->since_ns = 0;
+	held->listed = true;
+	prune(&r, 3, false, true);
+	added(&r, "v100-0");
+	assert_ptr_equal(r.grants.first->next, held);
+	grants_settle(&r.grants, held, false);
+	assert_null(r.grants.first->next);
+	close_grants(&r);
 }
 
 static void an_allocation_ends_the_grants_of_former_containers(void **state)
 {
-	const struct k8s_device *pair[64], *other[64];
-	struct grants grants = { .n_health = 1 };
 	struct k8s_grant *both, *init, *last;
-	struct health health;
 	char name[GRANT_NAME];
-	struct rig r;
+	struct grants_rig r;
 
 	(void)state;
-	open_rig(&r, "gpus: {v100: {count: 3, server: /none/s}}");
-	health = (struct health){ .kind = node_kind(&r.node, 0),
-				  .event.fd = -1 };
-	grants.health = &health;
-	find(&r, "v100-0 v100-1", pair);
-	find(&r, "v100-2", other);
-	last = added(&grants, other, 1);
+	open_grants(&r, "gpus: {v100: {count: 3, server: /none/s}}");
+	last = added(&r, "v100-2");
 	memcpy(name, last->name, sizeof(name));
-	both = added(&grants, pair, 2);
+	both = added(&r, "v100-0 v100-1");
 	/* an init container's, of the same pod */
-	init = added(&grants, pair, 1);
+	init = added(&r, "v100-0 v100-1");
 	assert_true(init->next == both && both->next == last);
-	/* later it is another pod's */
+	/* later they are another pod's */
 	both->added_ns -= 6 * NS_PER_S;
 	init->added_ns -= 6 * NS_PER_S;
-	both = added(&grants, pair + 1, 1);
-	assert_true(both->next == init && init->next == last);
-	/* the same device has another name, by turns; another plugin's is old
-	 */
-	for (int i = 1; i <= 4; i++) {
-		last->added_ns = 0;
-		last = added(&grants, other, 1);
-		assert_int_equal(last->turn, i % 4);
-		assert_int_equal(!strcmp(last->name, name), i == 4);
-	}
-	grants_fini(&grants);
-	close_rig(&r);
+	both = added(&r, "v100-1");
+	assert_true(r.grants.first == both && both->next == last);
+	/* by another plugin, too */
+	load(&r);
+	last = added(&r, "v100-2");
+	assert_string_not_equal(last->name, name);
+	assert_ptr_equal(r.grants.first, last);
+	assert_string_equal(last->next->devices[0]->id, "v100-1");
+	assert_null(last->next->next);
+	close_grants(&r);
 }
 
 static void on_changed(void *ctx, const struct node_kind *kind,
@@ -474,6 +553,8 @@ int main(void)
 		cmocka_unit_test(a_container_gets_each_gpu_once),
 		cmocka_unit_test(a_device_that_is_named_twice_counts_once),
 		cmocka_unit_test(a_grant_outlives_a_kubelet_that_starts),
+		cmocka_unit_test(a_plugin_that_starts_knows_the_grants),
+		cmocka_unit_test(a_held_grant_stays),
 		cmocka_unit_test(
 			an_allocation_ends_the_grants_of_former_containers),
 		cmocka_unit_test(
