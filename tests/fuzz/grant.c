@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The file of a grant that a plugin left: lines without bytes 0, one at least. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
