@@ -2,6 +2,7 @@
 #include "runner/spec/run_evidence.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/word.h"
@@ -188,17 +189,23 @@ struct compared {
 	size_t point;	/* at which the expectation is evaluated */
 	size_t overlap; /* a point that is fitted; SIZE_MAX: none */
 	size_t without; /* a point without a value; SIZE_MAX: none */
+	struct tolerance tolerance;
+	size_t zero; /* a point where 0 is in the tolerance; SIZE_MAX: none */
 };
 
 static void note_point(struct compared *c, const struct published *p,
 		       size_t point)
 {
-	double ignored;
+	double v, most = c->tolerance.value;
 
-	if (published_at(c->w, p, point, &ignored) < 0)
+	if (published_at(c->w, p, point, &v) < 0) {
 		c->without = point;
-	else if (c->fitted && is_fitted(c->w, c->fitted, point))
+		return;
+	}
+	if (c->fitted && is_fitted(c->w, c->fitted, point))
 		c->overlap = point;
+	if (most >= (c->tolerance.relative ? 1 : fabs(v)))
+		c->zero = point;
 }
 
 static int note_ref(void *ctx, const struct expr_ref *ref, struct err *err)
@@ -219,13 +226,27 @@ static int note_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 	return 0;
 }
 
+static struct tolerance tolerance_of(const struct check *c)
+{
+	struct tolerance t = { 0 };
+
+	if (c->published)
+		return c->published->tolerance;
+	t.given = has_tolerance(c);
+	if (t.given)
+		t.value = expr_tolerance(c->expect->expr, &t.relative);
+	return t;
+}
+
 static int check_compared(const struct check *c, const struct conf_node *fitted,
 			  struct err *err)
 {
 	struct compared all = { .w = c->w,
 				.fitted = fitted,
 				.overlap = SIZE_MAX,
-				.without = SIZE_MAX };
+				.without = SIZE_MAX,
+				.tolerance = tolerance_of(c),
+				.zero = SIZE_MAX };
 	char label[80];
 
 	for (size_t i = 0; i < c->w->n_points; i++) {
@@ -241,6 +262,14 @@ static int check_compared(const struct check *c, const struct conf_node *fitted,
 		return conf_node_error(fitted, c->w->path, err,
 				       "%s is fitted and judged: leave it out "
 				       "with 'where'",
+				       label);
+	}
+	if (all.zero != SIZE_MAX && evidence_reproduces(c->ev->kind)) {
+		workload_label(c->w, all.zero, label, sizeof(label));
+		return conf_node_error(c->node, c->w->path, err,
+				       "%s: the tolerance includes 0: a rig "
+				       "that always says 0 would reproduce it. "
+				       "Judge a bound, of kind 'order'",
 				       label);
 	}
 	if (!c->expect || all.without == SIZE_MAX)

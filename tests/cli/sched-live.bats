@@ -237,7 +237,7 @@ assert jobs[0]["processes"] == 3 and jobs[1]["processes"] == 1, jobs'
 }
 
 # Two jobs that can use five cores beside two that need one, on a node with three
-# for each. Kind: prediction, 5 %.
+# for each. Kind: self, 5 %.
 @test "Synergy live: cores that one job does not need make another one faster" {
 	[ -n "${GPEMU_FULL-}" ] || skip "half a minute; tests/run --full"
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with sanitizers"
@@ -280,7 +280,7 @@ assert jobs[0]["processes"] == 3 and jobs[1]["processes"] == 1, jobs'
 	false
 }
 
-# 40 jobs that run on a GPU or on CPUs. Kind: prediction, 5 %.
+# 40 jobs that run on a GPU or on CPUs. Kind: self, 5 %.
 @test "AlloX's 40 jobs live are those of the event clock" {
 	[ -n "${GPEMU_FULL-}" ] || skip "half a minute; tests/run --full"
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with sanitizers"
@@ -320,7 +320,7 @@ four_jobs() {
 	CSV
 }
 
-# Kind: prediction, 8 %.
+# Kind: self, 8 %.
 @test "Muri: four jobs pass their resources on, as fast as the formula says" {
 	four_jobs
 	# other programs can delay processes
