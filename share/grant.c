@@ -8,10 +8,6 @@
 #include "common/util.h"
 #include "share/server.h"
 
-/* Sockets that may be open at once. arbitrary: more than containers with GPUs
- * on a node, as a kubelet runs 110 pods by default */
-enum { MAX_GRANTS = 1024 };
-
 /* Anybody in the container may connect: its folder is the permission. */
 enum { SOCKET_MODE = 0666, FOLDER_MODE = 0755, PARENT_MODE = 0700 };
 
@@ -99,7 +95,7 @@ static int make(struct server *s, const char *name, struct grant **ret,
 
 	for (g = s->grants; g; g = g->next)
 		n++;
-	if (n >= MAX_GRANTS)
+	if (n >= GRANTS_MOST)
 		return err_set(err, -EAGAIN, "%zu grants already", n);
 	g = calloc(1, sizeof(*g));
 	if (!g)

@@ -269,10 +269,11 @@ static int allow_clients(uint32_t n, struct err *err)
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
 		return err_set(err, -errno, "getrlimit: %s", strerror(errno));
-	if (l.rlim_cur >= need)
+	if (l.rlim_cur >= need + GRANTS_MOST)
 		return 0;
-	l.rlim_cur = need;
+	/* those of grants if it may: else a late one may fail */
 	l.rlim_max = MAX(l.rlim_max, need);
+	l.rlim_cur = MIN(need + GRANTS_MOST, l.rlim_max);
 	if (setrlimit(RLIMIT_NOFILE, &l) == 0)
 		return 0;
 	return err_set(err, -EPERM,

@@ -48,6 +48,10 @@ struct server_config {
 	struct share_config share; /* memory, jobs and callbacks filled in */
 };
 
+/* Sockets of grants that may be open at once. arbitrary: more than containers
+ * with GPUs on a node, as a kubelet runs 110 pods by default */
+enum { GRANTS_MOST = 1024 };
+
 /*
  * Memory that was granted to whoever connects to a socket of its own: a
  * container. It has the GPUs and the memory of the quota, and the server's user
