@@ -40,6 +40,7 @@ struct node {
 	uint64_t gpu_memory_mib; /* of each GPU; 0: not known */
 	/* its part of what the nodes share (sched/core/storage.h) */
 	double cache_mib, remote_mib_s;
+	double link_mib_s; /* to the other nodes, each way; 0: no limit */
 	/* what is free */
 	uint32_t cpu_free;
 	uint64_t memory_free;

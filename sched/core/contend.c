@@ -95,8 +95,8 @@ static double rate_beside(const struct contention *c,
 		}
 	}
 	/* one whose load is not known is not slowed down by the others' */
-	return job_rate(job, job->parts, job->n_parts) * (over ? PAGING : 1) /
-	       (job->gpu_busy > 0 ? busy : 1);
+	return job_rate(cluster, job, job->parts, job->n_parts) *
+	       (over ? PAGING : 1) / (job->gpu_busy > 0 ? busy : 1);
 }
 
 double contention_rate(const struct contention *c,

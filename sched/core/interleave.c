@@ -96,7 +96,7 @@ double interleave_rate(const struct cluster *c, const struct job *job)
 {
 	const struct job *group[GROUP_MAX];
 	size_t n = job_group(job, group);
-	double rate = job_rate(job, job->parts, job->n_parts);
+	double rate = job_rate(c, job, job->parts, job->n_parts);
 
 	return n > 1 ? rate * job->iteration_ns / interleave_on(c, group, n)
 		     : rate;

@@ -4,7 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
+
+/* Share of an iteration that is the backward pass. Source: it has two of the
+ * three matrix products of each layer (Goodfellow et al., Deep Learning, 2016,
+ * section 6.5) */
+#define BACKWARD (2. / 3)
 
 double speed_of(const struct speed *s, double cpus, double memory_mib)
 {
@@ -33,7 +39,41 @@ double speed_of(const struct speed *s, double cpus, double memory_mib)
 	return v;
 }
 
-double job_rate(const struct job *job, const struct part *parts, size_t n)
+/* How many nodes the parts are on; those of a job come in any order. */
+static size_t count_nodes(const struct part *parts, size_t n)
+{
+	size_t nodes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = 0;
+
+		while (parts[k].node != parts[i].node)
+			k++;
+		nodes += k == i;
+	}
+	return nodes;
+}
+
+/* ns that an iteration waits for gradients: each node sends and receives
+ * 2 (k - 1) / k of them, as in a ring of k nodes (emu/gpu/collective.h), its
+ * GPUs having reduced their own before, which costs nothing here. */
+static double reduced_ns(const struct cluster *c, const struct job *job,
+			 const struct part *parts, size_t n)
+{
+	double link = INFINITY, k, busy = job->stage_ns[STAGE_GPU];
+
+	if (job->gradient_mib <= 0)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (c->nodes[parts[i].node].link_mib_s > 0)
+			link = MIN(link, c->nodes[parts[i].node].link_mib_s);
+	k = (double)count_nodes(parts, n);
+	return MAX(0, 2 * (k - 1) / k * job->gradient_mib / link * NS_PER_S -
+			      BACKWARD * (busy > 0 ? busy : job->iteration_ns));
+}
+
+double job_rate(const struct cluster *c, const struct job *job,
+		const struct part *parts, size_t n)
 {
 	double gpus = 0, cpus = 0, memory = 0, speed = 1;
 
@@ -47,6 +87,9 @@ double job_rate(const struct job *job, const struct part *parts, size_t n)
 		return job->cpu_work_ns > 0 && n ? 1 / job->cpu_work_ns : 0;
 	if (job->speed && gpus > 0)
 		speed = speed_of(job->speed, cpus / gpus, memory / gpus);
+	if (n > 1 && gpus > 0)
+		speed /= 1 + speed * reduced_ns(c, job, parts, n) /
+				     MAX(job->iteration_ns, 1);
 	return n ? speed / job->work_ns : 0;
 }
 

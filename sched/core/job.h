@@ -68,10 +68,11 @@ struct job {
 	double cold_ns;
 	uint64_t models; /* allowed models of GPUs, a bit each; 0: any */
 	uint32_t shape;	 /* jobs that ask for the same have the same number */
-	/* An iteration of the job alone, and its stages, which may overlap in
-	 * it; 0: not known. Storage and CPU may be known together only: they
-	 * are 0 then. */
+	/* An iteration of the job alone on a node, and its stages, which may
+	 * overlap in it; 0: not known. Storage and CPU may be known together
+	 * only: they are 0 then. */
 	double iteration_ns, stage_ns[STAGES], read_prep_ns;
+	double gradient_mib; /* reduced between nodes in each iteration */
 	/* how far it is */
 	enum job_state state;
 	double done;	 /* share of the work, as of `since_ns` */
@@ -93,8 +94,13 @@ struct job {
 
 /* The speed with so many CPUs and so much memory per GPU. */
 double speed_of(const struct speed *s, double cpus, double memory_mib);
-/* Share of the work per ns with these parts; 0: none gets done. */
-double job_rate(const struct job *job, const struct part *parts, size_t n);
+/*
+ * Share of the work per ns with these parts; 0: none gets done. On several
+ * nodes an iteration also takes what the backward pass does not hide of the
+ * reduction of gradients over the slowest of their links.
+ */
+double job_rate(const struct cluster *c, const struct job *job,
+		const struct part *parts, size_t n);
 /* The jobs of its group, itself first: how many, 1 if it is alone. */
 size_t job_group(const struct job *job, const struct job *ret[GROUP_MAX]);
 /* Does it have these parts, and no others? */
@@ -119,8 +125,11 @@ static inline uint64_t job_gpu_milli(const struct job *job)
 /* Whether its stages are known, and its GPUs all its own. */
 static inline bool job_interleaves(const struct job *job)
 {
-	return job->n_gpus && job->gpu_milli == GPU_MILLI &&
-	       job->iteration_ns > 0;
+	double ns = job->read_prep_ns;
+
+	for (int i = 0; i < STAGES; i++)
+		ns += job->stage_ns[i];
+	return job->n_gpus && job->gpu_milli == GPU_MILLI && ns > 0;
 }
 
 /* Do both ask for the same, so that they may be in one group? */

@@ -13,7 +13,7 @@
 
 struct spec {
 	uint64_t gpus, memory_bytes, gpu_memory_bytes;
-	uint64_t cache_bytes, remote_bytes_s;
+	uint64_t cache_bytes, remote_bytes_s, link_bytes_s;
 	double cpus;
 	char *model;
 };
@@ -30,6 +30,8 @@ static const struct conf_field spec_fields[] = {
 	{ "cache", CONF_SIZE, offsetof(struct spec, cache_bytes),
 	  .max = 0x1p60 },
 	{ "remote", CONF_SIZE, offsetof(struct spec, remote_bytes_s),
+	  .max = 0x1p60 },
+	{ "link", CONF_SIZE, offsetof(struct spec, link_bytes_s),
 	  .max = 0x1p60 },
 	{ "model", CONF_STRING, offsetof(struct spec, model) },
 	{ 0 },
@@ -89,7 +91,8 @@ int nodes_parse(const char *text, struct cluster *c, struct err *err)
 				  .gpu_memory_mib = s.gpu_memory_bytes / MIB,
 				  .cache_mib = (double)s.cache_bytes / MIB,
 				  .remote_mib_s =
-					  (double)s.remote_bytes_s / MIB };
+					  (double)s.remote_bytes_s / MIB,
+				  .link_mib_s = (double)s.link_bytes_s / MIB };
 
 		r = cluster_add(c, &n, s.model ? s.model : "gpu", count);
 		if (r == -E2BIG)

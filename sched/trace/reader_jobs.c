@@ -24,18 +24,19 @@ enum {
 	COLD,
 	DATASET,
 	READ,
+	GRADIENT,
 	ITERATION,
 	STAGE, /* the first of them */
 	N_COLUMNS = STAGE + STAGES
 };
 
 static const char *const columns[N_COLUMNS] = {
-	"work_s",	  "arrival_s",	 "name",       "user",
-	"class",	  "gpus",	 "gpu_milli",  "cpu_milli",
-	"memory_mib",	  "gpu_models",	 "cpu_work_s", "count",
-	"gpu_memory_mib", "gpu_busy",	 "cold_s",     "dataset_mib",
-	"read_mib_s",	  "iteration_s", "storage_s",  "prep_s",
-	"gpu_s",	  "network_s",
+	"work_s",	  "arrival_s",	  "name",	 "user",
+	"class",	  "gpus",	  "gpu_milli",	 "cpu_milli",
+	"memory_mib",	  "gpu_models",	  "cpu_work_s",	 "count",
+	"gpu_memory_mib", "gpu_busy",	  "cold_s",	 "dataset_mib",
+	"read_mib_s",	  "gradient_mib", "iteration_s", "storage_s",
+	"prep_s",	  "gpu_s",	  "network_s",
 };
 
 static int read_names(struct trace_reader *t, const int *at, struct job *job)
@@ -122,6 +123,20 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	return 0;
 }
 
+/* Reduced in each iteration, so that it has to have a time. */
+static int read_gradients(struct trace_reader *t, const int *at,
+			  struct job *job)
+{
+	int r = rows_number(&t->csv, at[GRADIENT], columns[GRADIENT], 0,
+			    (double)CLUSTER_MEMORY_MAX, &job->gradient_mib);
+
+	if (r == 0 && job->gradient_mib > 0 && job->iteration_ns <= 0)
+		return rows_error(&t->csv, &t->csv.f[at[GRADIENT]],
+				  "gradient_mib without iteration_s: how often "
+				  "are they reduced?");
+	return r;
+}
+
 /* Of an iteration. Without its own time it is the sum of its stages. */
 static int read_stages(struct trace_reader *t, const int *at, struct job *job)
 {
@@ -138,9 +153,7 @@ static int read_stages(struct trace_reader *t, const int *at, struct job *job)
 			job->stage_ns[i] = s * NS_PER_S;
 		sum_s += r == 0 ? s : 0;
 	}
-	job->iteration_ns = sum_s > 0 && iteration_s > 0
-				    ? iteration_s * NS_PER_S
-				    : sum_s * NS_PER_S;
+	job->iteration_ns = (iteration_s > 0 ? iteration_s : sum_s) * NS_PER_S;
 	return r;
 }
 
@@ -156,6 +169,8 @@ static int jobs_row(struct trace_reader *t, const int *at)
 		r = read_needs(t, at, &job);
 	if (r == 0)
 		r = read_stages(t, at, &job);
+	if (r == 0)
+		r = read_gradients(t, at, &job);
 	if (r == 0)
 		r = workload_models(t, at[MODELS], &job.models);
 	if (r == 0 && at[COUNT] >= 0)

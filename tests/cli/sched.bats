@@ -166,6 +166,27 @@ assert a == b'
 		"r[5]['jct']['mean_s'] <= .3 * r[2]['jct']['mean_s']"
 }
 
+@test "a job on several nodes waits for its gradients" {
+	echo 'work_s,gpus,iteration_s,gradient_mib
+600,4,1,512' >t.csv
+	for nodes in 'gpus=4,link=128M' '2*gpus=2,link=128M' '2*gpus=2' \
+		'4*gpus=1,link=128M'; do
+		gpemu-sched simulate -t t.csv --nodes "$nodes" -p fifo --json j >/dev/null
+		# 4 s for two nodes, 6 s for four, of which 2/3 s is hidden
+		case $nodes in
+		'2*gpus=2,link=128M') want=2600 ;;
+		4*) want=3800 ;;
+		*) want=600 ;;
+		esac
+		json j "abs(r[0]['makespan_s'] - $want) < 1"
+	done
+	echo 'work_s,gpus,gradient_mib
+600,4,512' >t.csv
+	run gpemu-sched simulate -t t.csv --nodes gpus=4 -p fifo
+	[ "$status" -eq 1 ]
+	[[ $output == *"t.csv:2:7: gradient_mib without iteration_s"* ]]
+}
+
 # Source: SC 2022, the makespans of the mixed set, and the medians of all. Kind:
 # order, on a set of the same shape.
 @test "CoGNN, 20 graph neural networks" {

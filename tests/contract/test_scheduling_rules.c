@@ -386,7 +386,7 @@ static double fair_rate(const struct rig *rig, const struct job *job,
 			placement_share(&rig->cluster.nodes[parts[i].node]));
 		fair[i].gpus = parts[i].gpus;
 	}
-	return job_rate(job, fair, n);
+	return job_rate(&rig->cluster, job, fair, n);
 }
 
 /* Whatever the jobs: all find a place, and none is slower than with its share
@@ -422,7 +422,8 @@ static void tune_takes_from_nobody(void **state)
 			const struct action *a = &plan.actions[i];
 			const struct job *job = &rig.workload.jobs[a->job];
 			const struct part *parts = &plan.parts[a->first];
-			double rate = job_rate(job, parts, a->n_parts);
+			double rate =
+				job_rate(&rig.cluster, job, parts, a->n_parts);
 			double fair = fair_rate(&rig, job, parts, a->n_parts);
 
 			assert_true(rate >= fair * (1 - 1e-9));

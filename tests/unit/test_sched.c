@@ -155,18 +155,53 @@ static void a_share_has_the_speed_of_the_whole(void **state)
 			   .reference_memory_mib = 1 };
 	struct job job = workload_job();
 	struct part p = { .gpus = 1, .gpu_milli = 500, .cpu_milli = 1000 };
+	struct cluster c = { 0 };
 
 	(void)state;
 	job.speed = &s;
 	job.work_ns = 1;
 	job.gpu_milli = 500;
-	assert_near(job_rate(&job, &p, 1), .5);
+	assert_near(job_rate(&c, &job, &p, 1), .5);
 	p.cpu_milli = 2000;
-	assert_near(job_rate(&job, &p, 1), 1);
+	assert_near(job_rate(&c, &job, &p, 1), 1);
 	/* without a GPU its speed is not known, and is 1 */
 	job.n_gpus = 0;
 	p.gpus = 0;
-	assert_near(job_rate(&job, &p, 1), 1);
+	assert_near(job_rate(&c, &job, &p, 1), 1);
+}
+
+/* 1 s of forward and backward pass, 2/3 s of which hides what is reduced. */
+static void gradients_cross_the_slowest_link(void **state)
+{
+	struct node nodes[] = { { .link_mib_s = 100 },
+				{ .link_mib_s = 50 },
+				{ 0 } };
+	struct cluster c = { .nodes = nodes, .n = 3 };
+	struct part parts[] = { { 0, 1, GPU_MILLI, 0, 0 },
+				{ 0, 2, GPU_MILLI, 0, 0 },
+				{ 1, 1, GPU_MILLI, 0, 0 },
+				{ 2, 1, GPU_MILLI, 0, 0 } };
+	struct job job = workload_job();
+
+	(void)state;
+	job.n_gpus = 2;
+	job.work_ns = 1;
+	job.iteration_ns = NS_PER_S;
+	job.gradient_mib = 100;
+	/* on a node */
+	assert_near(job_rate(&c, &job, parts, 2), 1);
+	/* two nodes: 2 (2 - 1) / 2 x 100 MiB at 50 MiB/s, 2 s */
+	assert_near(job_rate(&c, &job, parts + 1, 2), 1 / (1 + 2 - 2 / 3.));
+	/* three: 4/3 of them */
+	assert_near(job_rate(&c, &job, parts, 4), 1 / (1 + 8 / 3. - 2 / 3.));
+	nodes[1].link_mib_s = 0;
+	assert_near(job_rate(&c, &job, parts + 2, 2), 1);
+	nodes[1].link_mib_s = 200; /* hidden */
+	assert_near(job_rate(&c, &job, parts + 2, 2), 1);
+	/* of an iteration that is half GPU time, 1/3 s hides it */
+	nodes[1].link_mib_s = 50;
+	job.stage_ns[STAGE_GPU] = NS_PER_S / 2;
+	assert_near(job_rate(&c, &job, parts + 1, 2), 1 / (1 + 2 - 1 / 3.));
 }
 
 static void profiling_needs_few_points(void **state)
@@ -452,6 +487,7 @@ int main(void)
 		cmocka_unit_test(speeds_follow_cpus_and_memory),
 		cmocka_unit_test(speeds_never_fall_with_more_cpus),
 		cmocka_unit_test(a_share_has_the_speed_of_the_whole),
+		cmocka_unit_test(gradients_cross_the_slowest_link),
 		cmocka_unit_test(profiling_needs_few_points),
 		cmocka_unit_test(fragmentation_by_cases),
 		cmocka_unit_test(typical_jobs_are_the_most_frequent),
