@@ -10,10 +10,13 @@
  * positions (machine, k). Of the jobs matched with a machine that is free the
  * one with the largest k starts; nothing is preempted.
  *
- * With alpha < 1 only that part of the users, those served least so far, may
- * be served; what they leave idle is matched for twice the part, until it is
- * all. What counts as service is the share of the cluster times the job's time
- * on its faster machine: the paper leaves the unit open.
+ * With alpha < 1 only that part of the users, those who have least, may be
+ * served; what they leave idle is matched for twice the part, until it is all.
+ * What a user has is the sum over the jobs that run now: the job's share of the
+ * kind of machine on which it is faster, times how fast it is for that. Source:
+ * the authors' scheduler for Kubernetes, which adds it when a job starts and
+ * subtracts it when the job ends. A sum that is kept after the end would put
+ * whoever asks for most behind all others for good.
  *
  * Jobs of several GPUs, which the paper does not have, are left to the
  * placement and get what the others leave.
@@ -41,8 +44,9 @@ struct allox_options {
 static const struct conf_field allox_fields[] = {
 	{ "alpha", CONF_DOUBLE, offsetof(struct allox_options, alpha),
 	  .min = 1e-6, .max = 1,
-	  .help = "part of the users, those served least, that may be served: "
-		  "less is fairer, 1 is fastest" },
+	  .help = "part of the users, those who have least, that may be "
+		  "served: "
+		  "less is fairer in what users have, 1 is fastest" },
 	{ 0 },
 };
 
@@ -56,7 +60,7 @@ struct machine {
 };
 
 struct allox_user {
-	double service;
+	double has;
 	uint32_t first; /* place of its first job among the users' */
 	uint32_t user;
 };
@@ -64,7 +68,7 @@ struct allox_user {
 struct allox {
 	struct machine *machines;
 	size_t n_machines;
-	double *service; /* of each user */
+	double *has; /* of each user: what its jobs have */
 	double *cost;
 	size_t cost_allocated;
 	uint32_t *columns, *jobs;
@@ -82,12 +86,12 @@ static int allox_begin(struct schedule *s, const struct view *v,
 	for (size_t i = 0; i < v->cluster->n; i++)
 		n += MAX(v->cluster->nodes[i].n_gpus, 1);
 	a->machines = calloc(n + 1, sizeof(*a->machines));
-	a->service = calloc(v->n_users + 1, sizeof(*a->service));
+	a->has = calloc(v->n_users + 1, sizeof(*a->has));
 	a->users = calloc(v->n_users + 1, sizeof(*a->users));
 	a->rank = calloc(v->n_users + 1, sizeof(*a->rank));
 	a->columns = calloc(MOST, sizeof(*a->columns));
 	a->jobs = calloc(MOST, sizeof(*a->jobs));
-	return a->machines && a->service && a->users && a->rank && a->columns &&
+	return a->machines && a->has && a->users && a->rank && a->columns &&
 			       a->jobs
 		       ? 0
 		       : -ENOMEM;
@@ -100,7 +104,7 @@ static void allox_end(struct schedule *s)
 	if (!a)
 		return;
 	free(a->machines);
-	free(a->service);
+	free(a->has);
 	free(a->users);
 	free(a->rank);
 	free(a->columns);
@@ -206,34 +210,55 @@ static bool is_matched(const struct job *job)
 	return job->n_gpus == 1;
 }
 
-static int less_served(const void *x, const void *y)
+static int has_less(const void *x, const void *y)
 {
 	const struct allox_user *a = x, *b = y;
 
-	if (a->service != b->service)
-		return a->service < b->service ? -1 : 1;
+	if (a->has != b->has)
+		return a->has < b->has ? -1 : 1;
 	return a->first < b->first ? -1 : a->first > b->first;
 }
 
-/* Give the users with jobs that wait their ranks: 0 is who was served least,
- * of equal ones whose job came first. How many there are. */
+/* What a job that runs adds to what its user has. */
+static double progress_of(const struct view *v, const struct job *job)
+{
+	const struct capacity *c = &v->cluster->whole;
+	double time_ns = job->parts[0].gpus ? job->work_ns : job->cpu_work_ns;
+	bool cpu = job->cpu_work_ns > 0 && job->cpu_work_ns < job->work_ns;
+	double share =
+		cpu ? job->alone_cpu_milli / MAX((double)c->cpu_milli, 1)
+		    : (double)job_gpu_milli(job) / MAX((double)c->gpu_milli, 1);
+
+	return time_ns > 0 ? share * shortest(job) / time_ns : 0;
+}
+
+/* Give the users with jobs that wait their ranks: 0 is who has least, of equal
+ * ones whose job came first. How many there are. */
 static size_t rank_users(struct allox *a, const struct view *v)
 {
 	size_t n = 0;
 
-	for (size_t u = 0; u < v->n_users; u++)
+	for (size_t u = 0; u < v->n_users; u++) {
 		a->rank[u] = UINT32_MAX;
+		a->has[u] = 0;
+	}
+	for (size_t i = 0; i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+
+		if (job->state == JOB_RUNNING)
+			a->has[job->user] += progress_of(v, job);
+	}
 	for (size_t i = 0; i < v->n_active; i++) {
 		const struct job *job = &v->jobs[v->active[i]];
 
 		if (job->state != JOB_WAITING || a->rank[job->user] == 0)
 			continue;
 		a->rank[job->user] = 0;
-		a->users[n] = (struct allox_user){ a->service[job->user],
+		a->users[n] = (struct allox_user){ a->has[job->user],
 						   (uint32_t)n, job->user };
 		n++;
 	}
-	qsort(a->users, n, sizeof(*a->users), less_served);
+	qsort(a->users, n, sizeof(*a->users), has_less);
 	for (size_t i = 0; i < n; i++)
 		a->rank[a->users[i].user] = (uint32_t)i;
 	return n;
@@ -347,18 +372,6 @@ static int match(struct allox *a, const struct view *v, size_t n)
 	return assign_min(a->cost, n, columns, a->columns);
 }
 
-static void count_service(struct allox *a, const struct view *v,
-			  const struct job *job, const struct machine *m)
-{
-	const struct capacity *c = &v->cluster->whole;
-	const struct node *n = &v->cluster->nodes[m->node];
-	double share = m->gpu >= 0
-			       ? (double)GPU_MILLI / (double)c->gpu_milli
-			       : n->cpu_milli / MAX((double)c->cpu_milli, 1);
-
-	a->service[job->user] += share * shortest(job);
-}
-
 static struct part part_on(const struct view *v, const struct job *job,
 			   const struct machine *m)
 {
@@ -400,7 +413,6 @@ static int start_matched(struct schedule *s, const struct view *v, size_t n,
 		p = part_on(v, job, m);
 		if (!cluster_has(&s->scratch, &p))
 			continue;
-		count_service(a, v, job, m);
 		r = plan_start(ret, &s->scratch, a->jobs[which], &p, 1);
 		if (r < 0)
 			return r;

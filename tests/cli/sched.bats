@@ -140,16 +140,58 @@ assert a == b'
 	json j "abs(r[0]['jct']['mean_s'] / 29.6 - 1) < .01"
 }
 
-@test "AlloX: a smaller alpha is fairer, and slower" {
-	printf 'work_s,cpu_work_s,user,count\n10,15,a,40\n40,60,b,10\n60,90,c,6\n' \
-		>t.csv
-	gpemu-sched simulate -t t.csv --nodes '2*gpus=1' --nodes '2*cpus=1' \
-		-p allox:alpha=0.3,allox --json j >/dev/null
-	json j "r[0]['jct']['mean_s'] > r[1]['jct']['mean_s']" \
-		"max(u['jct']['mean_s'] for u in r[0]['users']) -
-		min(u['jct']['mean_s'] for u in r[0]['users']) <
-		max(u['jct']['mean_s'] for u in r[1]['users']) -
-		min(u['jct']['mean_s'] for u in r[1]['users'])"
+# What a user has is what its jobs have that run now: b, who comes late, gets one
+# of two GPUs, and not both until it has had as much as a had before.
+@test "AlloX: alpha forgets what a user had" {
+	{
+		printf 'arrival_s,work_s,user\n'
+		printf '0,10,a\n%.0s' {1..20}
+		printf '100,%d,a\n' 7 10 10 10 10 10 10
+		printf '101,10,b\n%.0s' {1..6}
+	} >t.csv
+	gpemu-sched simulate -t t.csv --nodes '2*gpus=1' -p allox:alpha=0.5 \
+		--per-job --json j >/dev/null
+	json j "sorted(x['start_s'] for x in r[0]['per_job'] if x['user'] == 'b') ==
+		[107, 117, 127, 137, 147, 157]"
+}
+
+# With ten users, over time. Fair is: of those who have jobs that wait, each has
+# as much as the others. What a user has is the sum over its jobs that run of the
+# share of the machines on which the job is faster, times how fast it is for that.
+@test "AlloX: a smaller alpha is fairer in what users have, and slower" {
+	gpemu-sched make -n 3000 --per-hour 1700 --median 40s --sigma .8 --users 10 \
+		--slowdown 1:1,1.5:2,3:3,6:2,9:1,14:1 >t.csv
+	gpemu-sched simulate -t t.csv --nodes '20*gpus=1' --nodes '15*cpus=1' \
+		-p allox:alpha=0.1,allox:alpha=0.5,allox --per-job --json j >/dev/null
+	json j "r[0]['jct']['mean_s'] > r[1]['jct']['mean_s'] > r[2]['jct']['mean_s']"
+	python3 - <<-'PY'
+		import collections, csv, json
+		rows = list(csv.DictReader(x for x in open('t.csv') if x[0] != '#'))
+		def fairness(jobs):
+		    """Jain's index of what users with jobs that wait have, over time"""
+		    events = []
+		    for row, job in zip(rows, jobs):
+		        gpu, cpu = float(row['work_s']), float(row['cpu_work_s'])
+		        has = (1 / 15 if cpu < gpu else 1 / 20) * min(gpu, cpu) / job['run_s']
+		        u = job['user']
+		        events += [(job['arrival_s'], u, 1, 0), (job['start_s'], u, -1, has),
+		                   (job['end_s'], u, 0, -has)]
+		    events.sort(key=lambda e: e[0])
+		    waits, has = collections.Counter(), collections.Counter()
+		    now = total = time = 0
+		    for at, user, waiting, more in events:
+		        x = [max(has[u], 0) for u in waits if waits[u] > 0]
+		        if at > now and len(x) > 1 and sum(x) > 1e-9:
+		            total += (at - now) * sum(x) ** 2 / len(x) / sum(v * v for v in x)
+		            time += at - now
+		        now = at
+		        waits[user] += waiting
+		        has[user] += more
+		    return total / time
+		a, b, c = (fairness(r['per_job']) for r in json.load(open('j'))['results'])
+		print(a, b, c)
+		assert a > .93 and a > b + .05 and b > c + .05
+	PY
 }
 
 # Ten users on 20 GPUs and 15 CPU nodes, as in AlloX's input from Google's trace.

@@ -152,7 +152,7 @@ static void allox_is_the_best_schedule(void **state)
 	}
 }
 
-/* Machines that the users served least leave idle are for the others. */
+/* Machines that the users who have least leave idle are for the others. */
 static void allox_leaves_no_machine_idle(void **state)
 {
 	struct small s = { .jobs = 4,
