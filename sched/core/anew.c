@@ -162,6 +162,7 @@ int anew_place(struct schedule *s, const struct view *v, size_t n_chosen,
 
 	n_chosen = prepend_running(s, v, n_chosen);
 	plan_reset(&s->all);
+	cluster_sync(&s->scratch, v->cluster); /* which nodes are down */
 	cluster_clear(&s->scratch);
 	r = p->ops->place_all ? p->ops->place_all(p, &s->scratch, v->jobs,
 						  s->chosen, n_chosen, &s->all)

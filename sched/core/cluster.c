@@ -106,6 +106,12 @@ void cluster_clear(struct cluster *c)
 	c->free = c->whole;
 }
 
+void cluster_set_down(struct cluster *c, uint32_t node, bool down)
+{
+	c->nodes[node].down = down;
+	c->nodes[node].changes++;
+}
+
 bool cluster_has(const struct cluster *c, const struct part *p)
 {
 	const struct node *n;
@@ -113,8 +119,8 @@ bool cluster_has(const struct cluster *c, const struct part *p)
 	if (p->node >= c->n)
 		return false;
 	n = &c->nodes[p->node];
-	if (p->gpus >> n->n_gpus || p->cpu_milli > n->cpu_free ||
-	    p->memory_mib > n->memory_free)
+	if (p->gpus >> n->n_gpus || (p->gpus && n->down) ||
+	    p->cpu_milli > n->cpu_free || p->memory_mib > n->memory_free)
 		return false;
 	for (uint32_t g = 0; g < n->n_gpus; g++)
 		if (p->gpus >> g & 1 && n->gpu_free[g] < p->gpu_milli)

@@ -35,6 +35,7 @@ enum {
 struct node {
 	uint8_t model; /* of its GPUs: index into the names */
 	uint8_t n_gpus;
+	bool down; /* of its GPUs none can be taken now */
 	uint32_t cpu_milli;
 	uint64_t memory_mib;
 	uint64_t gpu_memory_mib; /* of each GPU; 0: not known */
@@ -94,6 +95,9 @@ void cluster_sync(struct cluster *to, const struct cluster *from);
 /* Nothing is taken any more. */
 void cluster_clear(struct cluster *c);
 
+/* Its GPUs cannot be taken from now on, whatever of them is free, or can be
+ * again. What is taken stays so. */
+void cluster_set_down(struct cluster *c, uint32_t node, bool down);
 /* Is all of the part free? */
 bool cluster_has(const struct cluster *c, const struct part *p);
 /* Take a part, which must be free, and give it back. */
@@ -114,12 +118,12 @@ static inline uint32_t part_class(uint32_t n_gpus, uint32_t gpu_milli)
 	return gpu_milli < GPU_MILLI ? PART_SHARE : PART_SHARE + n_gpus;
 }
 
-/* GPUs of the node that have `milli` free. */
+/* GPUs of the node that have `milli` free, and can be taken. */
 static inline uint32_t node_gpus(const struct node *n, uint32_t milli)
 {
 	uint32_t count = 0;
 
-	for (uint32_t g = 0; g < n->n_gpus; g++)
+	for (uint32_t g = 0; !n->down && g < n->n_gpus; g++)
 		count += n->gpu_free[g] >= milli;
 	return count;
 }

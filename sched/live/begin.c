@@ -6,6 +6,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "sched/live/argv.h"
+#include "sched/live/down.h"
 #include "sched/live/ends.h"
 #include "sched/live/gpus.h"
 #include "sched/live/group.h"
@@ -49,6 +50,7 @@ static int allocate(struct live *l)
 	if (r == 0)
 		r = cluster_copy(l->c.cluster, &l->held);
 	l->n = w->n;
+	l->downs = calloc(l->cluster.n + 1, sizeof(*l->downs));
 	l->jobs = malloc((w->n + 1) * sizeof(*l->jobs));
 	l->live = calloc(w->n + 1, sizeof(*l->live));
 	l->active = malloc((w->n + 1) * sizeof(*l->active));
@@ -59,7 +61,7 @@ static int allocate(struct live *l)
 	}
 	if (r == 0)
 		r = contention_init(&l->contention, &l->cluster, w->jobs, w->n);
-	if (r < 0 || !l->jobs || !l->live || !l->active || !l->fds)
+	if (r < 0 || !l->downs || !l->jobs || !l->live || !l->active || !l->fds)
 		return -ENOMEM;
 	memcpy(l->jobs, w->jobs, w->n * sizeof(*l->jobs));
 	return 0;
@@ -157,6 +159,7 @@ void live_fini(struct live *l)
 	cluster_fini(&l->cluster);
 	cluster_fini(&l->held);
 	stop_fini(&l->stop);
+	free(l->downs);
 	free(l->live);
 	free(l->active);
 	free(l->fds);

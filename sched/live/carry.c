@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "sched/live/argv.h"
+#include "sched/live/ends.h"
 #include "sched/live/gpus.h"
 #include "sched/live/group.h"
 #include "sched/live/held.h"
@@ -32,6 +33,20 @@ static bool stays(const struct live *l, uint32_t which)
 		return false;
 	return lease_suits(l, which) ? held_same_gpus(l, which)
 				     : held_same(l, which);
+}
+
+/* The server has no GPUs for it, 1, or -errno. */
+static int not_started(struct live *l, uint32_t which, int error,
+		       struct err *err)
+{
+	if (error < 0) {
+		gpus_take_back(l, which);
+		return error;
+	}
+	held_give(l, which);
+	ends_failed(l, which, err->text);
+	*err = (struct err){ 0 };
+	return 0;
 }
 
 static int start(struct live *l, const struct group_seat *seat, struct err *err)
@@ -66,10 +81,8 @@ static int start(struct live *l, const struct group_seat *seat, struct err *err)
 		r = process_start(&p->process, &s, err);
 		argv_free(argv);
 	}
-	if (r < 0) {
-		gpus_take_back(l, which);
-		return r;
-	}
+	if (r)
+		return not_started(l, which, r, err);
 	l->n_processes++;
 	if (s.run == 1)
 		job->start_ns = l->now_ns;

@@ -35,22 +35,16 @@ static void done(struct live *l, uint32_t which, uint64_t at_ns)
 	l->changed = true;
 }
 
-static void failed(struct live *l, uint32_t which, const char *folder,
-		   const struct process_end *end)
+void ends_failed(struct live *l, uint32_t which, const char *text)
 {
 	struct job *job = &l->jobs[which];
 	struct live_job *p = &l->live[which];
 	bool again = ++p->n_failed <= l->c.retries;
-	char line[PROCESS_LINE], how[40] = "its processes were killed";
 
-	process_last_line(folder, line);
-	if (end)
-		snprintf(how, sizeof(how), "exit status %d", end->status);
 	progress_end(&l->bar);
-	log_line(again ? LOG_LEVEL_WARN : LOG_LEVEL_ERROR,
-		 "job %s %s: %s%s%s (%s/log)", job->name,
-		 again ? "starts again" : "failed", how, *line ? ": " : "",
-		 line, folder);
+	log_line(again ? LOG_LEVEL_WARN : LOG_LEVEL_ERROR, "job %s %s: %s",
+		 job->name, again ? "starts again" : "failed", text);
+	l->unsaved = true;
 	if (again) {
 		plan_release(&l->cluster, job, l->now_ns, JOB_WAITING);
 		l->changed = true;
@@ -59,6 +53,21 @@ static void failed(struct live *l, uint32_t which, const char *folder,
 	p->failed = true;
 	l->n_failed++;
 	done(l, which, l->now_ns);
+}
+
+static void failed(struct live *l, uint32_t which, const char *folder,
+		   const struct process_end *end)
+{
+	char line[PROCESS_LINE], how[40] = "its processes were killed";
+	_cleanup_free_ char *text = NULL;
+
+	process_last_line(folder, line);
+	if (end)
+		snprintf(how, sizeof(how), "exit status %d", end->status);
+	if (asprintf(&text, "%s%s%s (%s/log)", how, *line ? ": " : "", line,
+		     folder) < 0)
+		text = NULL;
+	ends_failed(l, which, text ? text : how);
 }
 
 /*

@@ -11,5 +11,8 @@
  * from its checkpoint. -errno with a text.
  */
 int ends_look(struct live *l, uint32_t job, bool expected, struct err *err);
+/* The job failed, for the reason of the text: it starts again, or has ended. No
+ * process of it runs, and it holds nothing. */
+void ends_failed(struct live *l, uint32_t job, const char *text);
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "emu/gpu/gpud_client.h"
 #include "emu/gpu/gpud_query.h"
+#include "sched/live/down.h"
 
 #define NODE_WORD "{node}"
 
@@ -194,7 +195,22 @@ static int check_parts(const struct live *l, const struct job *job,
 	return 0;
 }
 
-int gpus_give(const struct live *l, uint32_t which, char **ret, struct err *err)
+/* All nodes of the server that has the GPUs of this one. */
+static void server_failed(struct live *l, uint32_t node)
+{
+	for (uint32_t i = 0; i < l->cluster.n; i++)
+		if (l->cluster.nodes[i].n_gpus && (!is_of_node(l) || i == node))
+			down_begin(l, i);
+}
+
+static void server_works(struct live *l, uint32_t node)
+{
+	for (uint32_t i = 0; i < l->cluster.n; i++)
+		if (!is_of_node(l) || i == node)
+			down_never(l, i);
+}
+
+int gpus_give(struct live *l, uint32_t which, char **ret, struct err *err)
 {
 	const struct job *job = &l->jobs[which];
 	_cleanup_free_ char *path = NULL, *name = NULL, *folder = NULL;
@@ -215,9 +231,13 @@ int gpus_give(const struct live *l, uint32_t which, char **ret, struct err *err)
 	r = make_grants(l, job, path, name, grants, job->n_gpus, &n, err);
 	if (r == 0)
 		r = gpud_regrant(path, name, grants, n, err);
+	if (r < 0) {
+		server_failed(l, first->node);
+		return 1;
+	}
+	server_works(l, first->node);
 	slash = strrchr(path, '/');
-	if (r == 0 &&
-	    asprintf(ret, "%s/%s", folder, slash ? slash + 1 : path) < 0) {
+	if (asprintf(ret, "%s/%s", folder, slash ? slash + 1 : path) < 0) {
 		*ret = NULL;
 		r = -ENOMEM;
 	}

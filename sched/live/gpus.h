@@ -21,9 +21,10 @@
  * -EINVAL, or errors of gpud_query; with a text. */
 int gpus_check(const struct live *l, struct err *err);
 /* Grant the job what the policy gives it. *ret: the socket, malloc'ed; NULL: it
- * needs none. -EINVAL: its GPUs are those of several servers; errors of
- * gpud_regrant, -ENOMEM; with a text. */
-int gpus_give(const struct live *l, uint32_t job, char **ret, struct err *err);
+ * needs none. 1, with a text: the server does not answer, or refuses; policies
+ * start nothing on its GPUs for a while (down.h). -EINVAL: its GPUs are those
+ * of several servers; -ENOMEM; with a text. */
+int gpus_give(struct live *l, uint32_t job, char **ret, struct err *err);
 /* Its process has ended: end the grant, or warn. */
 void gpus_take_back(struct live *l, uint32_t job);
 /* A run goes on: end the grants of jobs of which no process runs, on all

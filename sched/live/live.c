@@ -25,6 +25,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/live/carry.h"
+#include "sched/live/down.h"
 #include "sched/live/ends.h"
 #include "sched/live/remote.h"
 #include "sched/live/state.h"
@@ -137,7 +138,7 @@ static uint64_t wall_until(const struct live *l, uint64_t at_ns)
 /* Until a process ends, a signal comes, or the time has come. 0 or -errno. */
 static int sleep_until(struct live *l, uint64_t at_ns)
 {
-	uint64_t left = wall_until(l, at_ns);
+	uint64_t left = MIN(wall_until(l, at_ns), down_left(l));
 	struct timespec ts;
 
 	for (size_t i = 0; i < l->n_active; i++) {
@@ -188,7 +189,8 @@ static bool any_process(const struct live *l)
 static bool is_stuck(const struct live *l)
 {
 	return !any_process(l) && next_arrival(l) == UINT64_MAX &&
-	       !l->changed && l->asked_ns == l->now_ns;
+	       !l->changed && l->asked_ns == l->now_ns &&
+	       down_left(l) == TICK_NEVER;
 }
 
 static int step(struct live *l, struct err *err)
@@ -198,6 +200,7 @@ static int step(struct live *l, struct err *err)
 
 	live_compact(l);
 	arrive(l);
+	down_end(l);
 	due = next_decision(l) <= l->now_ns;
 	if (due || (l->changed && !l->c.round_ns))
 		r = decide(l, err);
@@ -214,7 +217,10 @@ static int step(struct live *l, struct err *err)
 		return err_set(err, -EDEADLK,
 			       "policy %s leaves %zu jobs waiting for ever",
 			       l->c.policy->plugin->name, l->n - l->n_done);
-	r = sleep_until(l, MIN(next_arrival(l), next_decision(l)));
+	/* a job that could not be started waits again */
+	r = sleep_until(l, l->changed && !l->c.round_ns
+				   ? l->now_ns
+				   : MIN(next_arrival(l), next_decision(l)));
 	if (r == 0)
 		r = see_ends(l, err);
 	l->n_events++;

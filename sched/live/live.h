@@ -70,6 +70,8 @@ struct live_job {
 	uint64_t steps;
 };
 
+struct live_down;
+
 struct live {
 	struct live_config c;
 	struct stop stop;
@@ -79,8 +81,9 @@ struct live {
 	size_t n, n_arrived, n_done;
 	uint32_t *active;
 	size_t n_active;
-	struct cluster cluster; /* as the policy sees it */
-	struct cluster held;	/* what processes have */
+	struct cluster cluster;	 /* as the policy sees it */
+	struct cluster held;	 /* what processes have */
+	struct live_down *downs; /* of each node (down.h) */
 	struct contention contention;
 	struct schedule schedule;
 	struct plan plan;

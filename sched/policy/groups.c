@@ -138,7 +138,8 @@ int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
 	for (uint32_t i = 0; i < v->cluster->n; i++)
 		for (uint32_t k = 0; r == 0 && k < v->cluster->nodes[i].n_gpus;
 		     k++)
-			if (s->scratch.nodes[i].gpu_free[k] == GPU_MILLI)
+			if (!s->scratch.nodes[i].down &&
+			    s->scratch.nodes[i].gpu_free[k] == GPU_MILLI)
 				r = start_group(s, v, g, &l, i, k, ret);
 	if (r == 0)
 		r = others_start(s, v, is_grouped, ret);

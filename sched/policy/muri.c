@@ -425,6 +425,7 @@ static int place(struct schedule *s, const struct view *v, struct plan *ret)
 
 	for (size_t i = 0; i < v->n_active; i++)
 		m->placed[v->active[i]] = false;
+	cluster_sync(&s->scratch, v->cluster); /* which nodes are down */
 	cluster_clear(&s->scratch);
 	for (size_t i = 0; r == 0 && i < m->n_teams; i++)
 		r = run(s, v, &m->teams[i], ret);

@@ -152,3 +152,49 @@ sys.exit(len([x for x in p if x["gpus"]]) != int(sys.argv[1]))' "$2"; do
 		assert r[0]['totals']['samples'] == 2 * r[1]['totals']['samples']
 	PY
 }
+
+# run_jobs OPTION...: on the servers g0 and g1, a job of 6 s each
+run_jobs() {
+	gpemu-sched run --step 100ms --time-scale 0.1 --gpu-server "$PWD/g{node}" \
+		-o d --json j "$@" -- gpemu-train --loader null --model m -b 10 \
+		--checkpoint-size 4K --checkpoint-every 1 --pin off --keep-awake off
+}
+
+@test "a server is killed: its jobs go on with the other one" {
+	printf 'work_s,count\n12,6\n' >t.csv
+	for policy in fifo muri_s; do
+		rm -rf d g0* g1*
+		gpud g0
+		killed=$!
+		gpud g1
+		run_jobs -t t.csv --nodes '2*gpus=1' -p $policy --retries 5 3>&- 2>err &
+		sched=$!
+		await_jobs g0 1
+		kill -9 $killed
+		wait $sched || failed=1
+		kill $SERVERS 2>/dev/null || true
+		cat err
+		[ -z "${failed-}" ]
+		json "s['failed'] == []"
+		grep -q 'job .* starts again: .*g0' err
+		# while the server is away nobody tries again and again
+		[ "$(grep -c 'starts again' err)" -le 8 ]
+	done
+}
+
+@test "a server is killed, and there is no other: the jobs fail with the reason" {
+	printf 'arrival_s,work_s\n0,12\n0,3\n' >t.csv
+	gpud g0
+	run_jobs -t t.csv --nodes gpus=1 --retries 1 3>&- 2>err &
+	sched=$!
+	await_jobs g0 1
+	kill -9 $SERVERS
+	status=0
+	wait $sched || status=$?
+	cat err
+	[ $status -eq 1 ]
+	json "s['failed'] == ['0', '1']"
+	grep -q 'job 1 starts again: .*g0: no gpemu-gpud listens there' err
+	grep -q 'job 1 failed: .*g0: no gpemu-gpud listens there' err
+	grep -q '2 of 2 jobs failed' err
+}
