@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "sched/charts.h"
 #include "sched/command.h"
 #include "sched/live/live.h"
 #include "sched/sim.h"
@@ -23,6 +24,7 @@ struct options {
 	uint64_t round_ns, step_ns, grace_ns, retries;
 	double time_scale;
 	char *mount, *gpu_server;
+	struct chart_options charts;
 	bool per_job, leases;
 };
 
@@ -80,6 +82,7 @@ static const struct conf_field fields[] = {
 		  "placement chooses" },
 	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
 	  .cli_only = true, .help = "record the times of each job" },
+	CHART_FIELDS(struct options, charts),
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
 	  .arg = "auto|on|off", .cli_only = true,
 	  .help = "show a progress bar on stderr" },
@@ -92,8 +95,9 @@ static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
 static int settle(void *options, struct err *err)
 {
 	struct options *o = options;
+	int r = charts_settle(&o->charts, err);
 
-	return progress_parse(o->progress, &o->progress_mode, err);
+	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
 }
 
 static const struct cli_program program = {
@@ -262,15 +266,18 @@ static int live_result(struct live *l, struct sim *sim)
 	int r;
 
 	c->jobs = TAKE_PTR(l->jobs);
+	c->history = l->history;
+	l->history = (struct history){ 0 };
+	c->result.gpus = gpus;
 	r = result_make(sim->workload, c->jobs, &c->result);
+	if (r == 0)
+		r = result_replay(sim->workload, sim->cluster, &c->history,
+				  &c->result);
 	if (r < 0)
 		return r;
 	c->result.decisions = l->decisions;
 	c->result.n_decisions = l->n_decisions;
 	c->result.n_events = l->n_events;
-	/* of one that was resumed only the end is known */
-	if (!l->resumed)
-		c->result.use = l->use;
 	if (c->result.makespan_s > 0)
 		c->result.utilisation =
 			l->use_ns / NS_PER_S / (gpus * c->result.makespan_s);
@@ -355,7 +362,8 @@ static int run(const struct options *o, struct cluster *c, struct workload *w,
 	struct sim sim = { .cluster = c,
 			   .workload = w,
 			   .seed = o->common.seed,
-			   .round_ns = o->round_ns };
+			   .round_ns = o->round_ns,
+			   .keep_history = charts_keep_history(&o->charts) };
 	_cleanup_close_ int lock = -1;
 	struct live l = { .stop = { .fd = -1 } };
 	int r = make_cells(&sim, o, err);
@@ -363,15 +371,19 @@ static int run(const struct options *o, struct cluster *c, struct workload *w,
 	if (r == 0)
 		r = sim_check(w, c, err);
 	if (r == 0)
+		r = charts_check(&o->charts, &sim, err);
+	if (r == 0)
 		r = open_folder(o->output, &lock, err);
 	if (r == 0)
 		r = run_both(o, &sim, &l, command, err);
 	if (r == 0)
 		r = live_result(&l, &sim);
 	if (r == 0 && (!o->common.json || strcmp(o->common.json, "-")))
-		report_table(&sim, "LIVE and SIMULATED");
+		charts_tables(&o->charts, &sim, "LIVE and SIMULATED");
 	if (r == 0 && o->common.json)
 		r = write_record(o, &sim, &l, command, err);
+	if (r == 0)
+		r = charts_draw(&o->charts, &sim, err);
 	if (r == 0 && l.n_failed)
 		r = err_set(err, -EIO, "%" PRIu64 " of %zu jobs failed",
 			    l.n_failed, l.n);

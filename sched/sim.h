@@ -104,6 +104,9 @@ static inline uint64_t job_jct(const struct job *job)
 /* Fill in the result from the jobs, which are all done. -ENOMEM. */
 int result_make(const struct workload *w, const struct job *jobs,
 		struct sim_result *ret);
+/* The use of GPUs, and the fragmentation, from a history. -ENOMEM. */
+int result_replay(const struct workload *w, const struct cluster *c,
+		  const struct history *h, struct sim_result *ret);
 void result_fini(struct sim_result *r);
 /* The nearest rank of `n` numbers, 1 or more, which are sorted. */
 double result_quantile(const double *v, size_t n, double q);

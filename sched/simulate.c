@@ -5,31 +5,22 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/program/gnuplot.h"
 #include "common/program/interrupt.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/word.h"
-#include "sched/chart/gantt.h"
-#include "sched/chart/perfetto.h"
+#include "sched/charts.h"
 #include "sched/command.h"
 #include "sched/sim.h"
 
 struct options {
 	struct cli_common common;
 	struct input_options input;
-	char *policies, *placements, *interference, *plot, *progress;
-	char *by, *gantt, *timeline;
-	bool by_table[2]; /* of enum report_by */
+	struct chart_options charts;
+	char *policies, *placements, *interference, *progress;
 	enum progress_mode progress_mode;
 	uint64_t round_ns;
 	bool per_job;
 };
-
-static int check_plot(const void *object, struct err *err)
-{
-	return gnuplot_check(*(char *const *)object, err);
-}
 
 static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, input),
@@ -52,21 +43,7 @@ static const struct conf_field fields[] = {
 		  "turns on GPUs takes than its stages (default: 0%,0%,0%)" },
 	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
 	  .help = "record the times of each job" },
-	{ "plot", CONF_STRING, offsetof(struct options, plot),
-	  .check = check_plot, .arg = "FILE.svg|FILE.png|FILE.pdf",
-	  .cli_only = true,
-	  .help = "plot completion times and the use of GPUs (needs "
-		  "gnuplot)" },
-	{ "gantt", CONF_STRING, offsetof(struct options, gantt),
-	  .check = check_plot, .arg = "FILE.svg|FILE.png|FILE.pdf",
-	  .cli_only = true,
-	  .help = "draw which job had which GPU when (needs gnuplot)" },
-	{ "timeline", CONF_STRING, offsetof(struct options, timeline),
-	  .arg = "FILE", .cli_only = true,
-	  .help = "write the same for Perfetto or Chrome's about:tracing" },
-	{ "by", CONF_STRING, offsetof(struct options, by),
-	  .arg = "user|class[,...]", .cli_only = true,
-	  .help = "also print a table for each user, for each class" },
+	CHART_FIELDS(struct options, charts),
 	{ "progress", CONF_STRING, offsetof(struct options, progress),
 	  .arg = "auto|on|off", .cli_only = true,
 	  .help = "show a progress bar on stderr" },
@@ -76,30 +53,10 @@ static const struct conf_field fields[] = {
 
 static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
 
-static int parse_by(struct options *o, struct err *err)
-{
-	static const char *const words[] = {
-		[REPORT_USERS] = "user", [REPORT_CLASSES] = "class"
-	};
-	_cleanup_free_ char *copy = strdup(o->by ? o->by : "");
-	char *rest = o->by ? copy : NULL, *word;
-
-	if (!copy)
-		return -ENOMEM;
-	while ((word = strsep(&rest, ","))) {
-		int i = WORD_FIND(words, "--by", word, err);
-
-		if (i < 0)
-			return i;
-		o->by_table[i] = true;
-	}
-	return 0;
-}
-
 static int settle(void *options, struct err *err)
 {
 	struct options *o = options;
-	int r = parse_by(o, err);
+	int r = charts_settle(&o->charts, err);
 
 	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
 }
@@ -212,39 +169,6 @@ static int write_record(const struct options *o, const struct sim *sim,
 	return input_record(j, fields, o, &o->common, err);
 }
 
-static void print_tables(const struct options *o, const struct sim *sim)
-{
-	report_table(sim, "SIMULATED");
-	for (int i = REPORT_USERS; i <= REPORT_CLASSES; i++)
-		if (o->by_table[i])
-			report_groups(sim, (enum report_by)i);
-}
-
-/* Of the policies that were completed. */
-static int draw_schedules(const struct options *o, const struct sim *sim,
-			  struct err *err)
-{
-	_cleanup_free_ struct history_named *v =
-		calloc(sim->n_cells + 1, sizeof(*v));
-	size_t n = 0;
-	int r = 0;
-
-	if (!v)
-		return -ENOMEM;
-	for (size_t i = 0; i < sim->n_cells; i++)
-		if (sim->cells[i].done)
-			v[n++] = (struct history_named){
-				sim->cells[i].name, &sim->cells[i].history
-			};
-	if (o->timeline)
-		r = perfetto_write(o->timeline, sim->workload, sim->cluster, v,
-				   n, err);
-	if (r == 0 && o->gantt)
-		r = gantt_draw(o->gantt, sim->workload, sim->cluster, v, n,
-			       err);
-	return r;
-}
-
 /* Of groups of 2 jobs, 3, and so on. */
 static int parse_interference(const char *text, struct cluster *c,
 			      struct err *err)
@@ -279,7 +203,7 @@ static int simulate(const struct options *o, struct cluster *c,
 			   .workload = w,
 			   .seed = o->common.seed,
 			   .round_ns = o->round_ns,
-			   .keep_history = o->gantt || o->timeline };
+			   .keep_history = charts_keep_history(&o->charts) };
 	struct making making = { .sim = &sim, .o = o };
 	int r = input_choices(schedule_table, o->policies, add_policy, &making,
 			      err);
@@ -288,16 +212,16 @@ static int simulate(const struct options *o, struct cluster *c,
 	if (r == 0)
 		r = sim_check(w, c, err);
 	if (r == 0)
+		r = charts_check(&o->charts, &sim, err);
+	if (r == 0)
 		r = run_cells(o, &sim, err);
 	/* what was done before an interruption is worth showing */
 	if (r == 0 || r == -EINTR) {
 		if (!o->common.json || strcmp(o->common.json, "-"))
-			print_tables(o, &sim);
+			charts_tables(&o->charts, &sim, "SIMULATED");
 		e = o->common.json ? write_record(o, &sim, err) : 0;
-		if (r == 0 && e == 0 && o->plot)
-			e = plot_draw(&sim, o->plot, err);
 		if (r == 0 && e == 0)
-			e = draw_schedules(o, &sim, err);
+			e = charts_draw(&o->charts, &sim, err);
 		r = r < 0 ? r : e;
 	}
 	sim_fini(&sim);

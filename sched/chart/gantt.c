@@ -85,6 +85,46 @@ static void see_times(struct gantt *g, const struct history *h)
 		g->end_ns = MAX(g->end_ns, h->runs[i].until_ns);
 }
 
+static double row_points(size_t n_rows)
+{
+	return MAX(MIN(ROWS_HEIGHT / (double)n_rows, ROW_MAX), 1);
+}
+
+static int check_size(size_t n_bars, double height, struct err *err)
+{
+	if (height <= HEIGHT_MAX && n_bars <= BARS_MAX)
+		return 0;
+	return err_set(err, -EINVAL,
+		       "a Gantt chart of %zu bars, %.0f points high: "
+		       "more than %d bars, or %d points, are not drawn: "
+		       "give fewer policies, jobs or nodes, or "
+		       "--timeline",
+		       n_bars, height, BARS_MAX, HEIGHT_MAX);
+}
+
+int gantt_check(const char *path, const struct workload *w,
+		const struct cluster *c, size_t n, struct err *err)
+{
+	size_t n_rows = 0, n_bars = 0;
+	double height;
+
+	for (size_t i = 0; i < c->n; i++)
+		n_rows += MAX(c->nodes[i].n_gpus, 1);
+	/* a job without GPUs has a bar, too, and one that can do without */
+	for (size_t i = 0; i < w->n; i++)
+		n_bars += w->jobs[i].cpu_work_ns > 0
+				  ? 1
+				  : MAX(w->jobs[i].n_gpus, 1);
+	n_rows = MAX(n_rows, 1);
+	height = choose_colours(w).names ? LEGEND : 0;
+	height += (double)n *
+		  (TITLE + row_points(n_rows) * (double)n_rows + LABELS);
+	if (check_size(n * n_bars, height, err) == 0)
+		return 0;
+	err_prefix(err, "%s", path);
+	return -EINVAL;
+}
+
 static int lay_out(struct gantt *g, const struct cluster *c,
 		   const struct history_named *panels, struct err *err)
 {
@@ -99,8 +139,7 @@ static int lay_out(struct gantt *g, const struct cluster *c,
 		p->of = &panels[i];
 		r = history_rows_make(p->of->history, c, &p->rows);
 		rows = MAX(p->rows.n, 1);
-		p->row_points =
-			MAX(MIN(ROWS_HEIGHT / (double)rows, ROW_MAX), 1);
+		p->row_points = row_points(rows);
 		p->top = g->height + TITLE;
 		p->bottom = p->top + p->row_points * (double)rows;
 		g->height = p->bottom + LABELS;
@@ -108,15 +147,7 @@ static int lay_out(struct gantt *g, const struct cluster *c,
 		see_times(g, p->of->history);
 	}
 	g->scale = gnuplot_scale((double)(g->end_ns - g->start_ns) / NS_PER_S);
-	if (r == 0 && (g->height > HEIGHT_MAX || n_bars > BARS_MAX))
-		return err_set(
-			err, -EINVAL,
-			"a Gantt chart of %zu bars, %.0f points high: "
-			"more than %d bars, or %d points, are not drawn: "
-			"give fewer policies, jobs or nodes, or "
-			"--timeline",
-			n_bars, g->height, BARS_MAX, HEIGHT_MAX);
-	return r;
+	return r < 0 ? r : check_size(n_bars, g->height, err);
 }
 
 /* --- the script ----------------------------------------------------------- */

@@ -7,6 +7,10 @@
 #include "sched/chart/history.h"
 #include "sched/trace/workload.h"
 
+/* Before schedules are made: would `n` panels be too many, or too large, even
+ * if no job lost what it has? -EINVAL with a text. */
+int gantt_check(const char *path, const struct workload *w,
+		const struct cluster *c, size_t n, struct err *err);
 /*
  * Draw a panel for each schedule of the workload on the cluster, one above the
  * other, into a file that gnuplot_check() accepts. -EINVAL with a text: more

@@ -62,7 +62,7 @@ void history_end(struct history *h, uint32_t job, uint64_t now_ns)
 						: NULL;
 
 	if (last && last->until_ns == UINT64_MAX)
-		last->until_ns = now_ns;
+		last->until_ns = MAX(now_ns, last->from_ns);
 }
 
 /* --- rows ----------------------------------------------------------------- */

@@ -60,6 +60,8 @@ static int allocate(struct live *l)
 		l->live[i].told_cache = l->live[i].told_remote = UINT64_MAX;
 	}
 	if (r == 0)
+		r = history_init(&l->history, w->n);
+	if (r == 0)
 		r = contention_init(&l->contention, &l->cluster, w->jobs, w->n);
 	if (r < 0 || !l->downs || !l->jobs || !l->live || !l->active || !l->fds)
 		return -ENOMEM;
@@ -139,7 +141,6 @@ int live_init(struct live *l, const struct live_config *c, struct err *err)
 	l->real_ns = tick_realtime();
 	r = state_load(l, err);
 	plan_reset(&l->plan);
-	timeline_init(&l->use, l->now_ns);
 	l->resumed = r == 0;
 	return l->resumed ? find_processes(l, err) : r == -ENOENT ? 0 : r;
 }
@@ -156,6 +157,7 @@ void live_fini(struct live *l)
 	schedule_fini(&l->schedule);
 	plan_fini(&l->plan);
 	contention_fini(&l->contention);
+	history_fini(&l->history);
 	cluster_fini(&l->cluster);
 	cluster_fini(&l->held);
 	stop_fini(&l->stop);

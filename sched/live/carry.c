@@ -43,7 +43,7 @@ static int not_started(struct live *l, uint32_t which, int error,
 		gpus_take_back(l, which);
 		return error;
 	}
-	held_give(l, which);
+	held_give(l, which, l->now_ns);
 	ends_failed(l, which, err->text);
 	*err = (struct err){ 0 };
 	return 0;

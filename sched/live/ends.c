@@ -89,14 +89,14 @@ static int ended(struct live *l, uint32_t which, const char *folder,
 	if (r < 0 && r != -ENOENT)
 		return err_set(err, r, "%s/exit: %s", folder,
 			       r == -EBADMSG ? "damaged" : strerror(-r));
+	if (known)
+		at_ns = time_of(l, job, end.real_ns);
 	gpus_take_back(l, which);
-	held_give(l, which);
+	held_give(l, which, at_ns);
 	remote_end(l, which);
 	p->stopping = false;
 	p->n_ended += known;
 	l->unsaved = true;
-	if (known)
-		at_ns = time_of(l, job, end.real_ns);
 	gpus -= live_gpus(l);
 	l->use_ns += gpus * ((double)at_ns - (double)counted_ns);
 	l->use_ns = MAX(0, l->use_ns);

@@ -15,6 +15,14 @@ bool held_is_free(const struct live *l, const struct job *job)
 	return true;
 }
 
+static int remember(struct live *l, uint32_t which)
+{
+	const struct live_job *p = &l->live[which];
+	struct job of = { .parts = p->held, .n_parts = p->n_held };
+
+	return history_begin(&l->history, which, &of, l->now_ns);
+}
+
 int held_take(struct live *l, uint32_t which)
 {
 	const struct job *job = &l->jobs[which];
@@ -29,14 +37,21 @@ int held_take(struct live *l, uint32_t which)
 		if (!shared)
 			cluster_take(&l->held, &p->held[p->n_held]);
 	}
-	return 0;
+	return remember(l, which);
 }
 
-void held_give(struct live *l, uint32_t which)
+int held_changed(struct live *l, uint32_t which)
+{
+	history_end(&l->history, which, l->now_ns);
+	return remember(l, which);
+}
+
+void held_give(struct live *l, uint32_t which, uint64_t at_ns)
 {
 	struct live_job *p = &l->live[which];
 	bool shared = group_holder(l, which);
 
+	history_end(&l->history, which, at_ns);
 	for (size_t i = 0; !shared && i < p->n_held; i++)
 		cluster_give(&l->held, &p->held[i]);
 	free(p->held);

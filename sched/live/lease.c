@@ -150,14 +150,18 @@ int lease_all(struct live *l, struct err *err)
 
 	if (!l->c.leases)
 		return 0;
-	for (size_t i = 0; i < l->n_active; i++)
-		if (goes_on(l, l->active[i]))
-			changed |= give(l, l->active[i]);
-	for (size_t i = 0; i < l->n_active; i++)
-		if (goes_on(l, l->active[i]))
-			changed |= get(l, l->active[i]);
+	/* all give back before any gets */
+	for (size_t i = 0; r == 0 && i < 2 * l->n_active; i++) {
+		uint32_t which = l->active[i % l->n_active];
+
+		if (!goes_on(l, which) ||
+		    !(i < l->n_active ? give(l, which) : get(l, which)))
+			continue;
+		r = held_changed(l, which);
+		changed = true;
+	}
 	/* a scheduler that is started again tells all of them again */
-	if (changed)
+	if (r == 0 && changed)
 		r = state_save(l, false, err);
 	for (size_t i = 0; r == 0 && i < l->n_active; i++)
 		if (goes_on(l, l->active[i]))

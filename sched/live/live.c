@@ -42,7 +42,6 @@ static void move_clock(struct live *l)
 
 	l->now_ns += (uint64_t)ns;
 	l->use_ns += ns * live_gpus(l);
-	timeline_add(&l->use, l->now_ns, live_gpus(l));
 	l->wall_ns = wall;
 	l->real_ns = tick_realtime();
 	/* work begins with the process */

@@ -24,9 +24,9 @@
 #include "common/hist.h"
 #include "common/program/child.h"
 #include "common/program/progress.h"
+#include "sched/chart/history.h"
 #include "sched/core/contend.h"
 #include "sched/core/schedule.h"
-#include "sched/core/timeline.h"
 #include "sched/live/process.h"
 #include "sched/trace/workload.h"
 
@@ -101,9 +101,11 @@ struct live {
 	uint64_t n_storage; /* changes of the caches and bandwidths of jobs
 			     * that run */
 	struct hist decisions;
-	struct timeline use; /* of GPUs: how many processes have had */
-	/* The same times time, also before a resumption; of the time between,
-	 * during which nobody counted, `away_ns` is still to be added. */
+	/* of what processes had, also before a resumption */
+	struct history history;
+	/* GPUs that processes had, times time; of the time between a kill and a
+	 * resumption, during which nobody counted, `away_ns` is still to be
+	 * added. */
 	double use_ns;
 	uint64_t away_ns;
 	struct pollfd *fds; /* of the active jobs, and of the stop signals */

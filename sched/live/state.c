@@ -11,7 +11,7 @@
 #include "common/util.h"
 #include "sched/live/group.h"
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* arbitrary: 73 years; sums of some stay within 64 bits */
 #define TIME_END ((uint64_t)INT64_MAX / 4)
@@ -84,6 +84,24 @@ static json_t *json_job(const struct live *l, size_t i)
 			 json_parts(p->held, p->n_held));
 }
 
+/* Of the history, by beginning. */
+static json_t *json_runs(const struct history *h)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < h->n; i++) {
+		const struct history_run *r = &h->runs[i];
+
+		json_array_append_new(
+			a,
+			json_pack("[I,I,I,o]", (json_int_t)r->job,
+				  (json_int_t)r->from_ns,
+				  (json_int_t)r->until_ns,
+				  json_parts(&h->parts[r->first], r->n_parts)));
+	}
+	return a;
+}
+
 int state_save(struct live *l, bool paused, struct err *err)
 {
 	_cleanup_free_ char *path = path_of(l);
@@ -93,10 +111,11 @@ int state_save(struct live *l, bool paused, struct err *err)
 
 	for (size_t i = 0; i < l->n; i++)
 		json_array_append_new(jobs, json_job(l, i));
-	j = json_pack("{s:i,s:O,s:b,s:I,s:I,s:f,s:o}", "version", VERSION,
+	j = json_pack("{s:i,s:O,s:b,s:I,s:I,s:f,s:o,s:o}", "version", VERSION,
 		      "run", l->c.identity, "paused", paused, "now_ns",
 		      (json_int_t)l->now_ns, "real_ns", (json_int_t)l->real_ns,
-		      "use_ns", l->use_ns, "jobs", jobs);
+		      "use_ns", l->use_ns, "jobs", jobs, "runs",
+		      json_runs(&l->history));
 	if (!path || !j || json_array_size(jobs) != l->n)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = json_replace(j, path, err);
@@ -244,6 +263,56 @@ static int read_job(struct live *l, size_t i, json_t *j, struct err *err)
 	return r < 0 ? r : take_held(l, i, held);
 }
 
+/* Of a run, on nodes and GPUs that are there. */
+static bool are_there(const struct cluster *c, const struct part *p, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		if (p[k].node >= c->n ||
+		    p[k].gpus >> c->nodes[p[k].node].n_gpus)
+			return false;
+	return n;
+}
+
+/* The last run of a job goes on if its process has something. */
+static int read_run(struct live *l, const json_t *j, uint64_t least_ns,
+		    json_int_t now)
+{
+	_cleanup_free_ struct part *parts = NULL;
+	struct job of = { 0 };
+	json_int_t job, from, until;
+	json_t *text;
+	int r;
+
+	if (json_unpack((json_t *)j, "[I,I,I,o!]", &job, &from, &until, &text) <
+		    0 ||
+	    job < 0 || job >= (json_int_t)l->n || from < 0 ||
+	    from < (json_int_t)least_ns || from > now ||
+	    (until != -1 && (until < from || until > now)) ||
+	    (until == -1 && !l->live[job].n_held))
+		return -EINVAL;
+	r = read_parts(text, &l->jobs[job], &parts, &of.n_parts);
+	if (r < 0 || !are_there(&l->cluster, parts, of.n_parts))
+		return r < 0 ? r : -EINVAL;
+	of.parts = parts;
+	history_end(&l->history, (uint32_t)job, (uint64_t)from);
+	r = history_begin(&l->history, (uint32_t)job, &of, (uint64_t)from);
+	if (r == 0 && until != -1)
+		history_end(&l->history, (uint32_t)job, (uint64_t)until);
+	return r;
+}
+
+static int read_runs(struct live *l, const json_t *runs, json_int_t now,
+		     struct err *err)
+{
+	struct history *h = &l->history;
+	int r = json_is_array(runs) ? 0 : -EINVAL;
+
+	for (size_t i = 0; r == 0 && i < json_array_size(runs); i++)
+		r = read_run(l, json_array_get(runs, i),
+			     h->n ? h->runs[h->n - 1].from_ns : 0, now);
+	return r < 0 ? err_set(err, r, "damaged at its runs") : 0;
+}
+
 /* Jobs arrive in their order. */
 static int read_jobs(struct live *l, json_t *jobs, struct err *err)
 {
@@ -309,22 +378,24 @@ int state_parse(struct live *l, const char *bytes, size_t n, struct err *err)
 	json_error_t where;
 	json_auto_t *j = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &where);
 	json_int_t now, real;
-	json_t *identity, *jobs;
+	json_t *identity, *jobs, *runs;
 	int version, paused, r;
 
 	if (!j)
 		return err_set(err, -EINVAL, "damaged: line %d, column %d: %s",
 			       where.line, where.column, where.text);
-	if (json_unpack(j, "{s:i,s:o,s:b,s:I,s:I,s:F,s:o!}", "version",
+	if (json_unpack(j, "{s:i,s:o,s:b,s:I,s:I,s:F,s:o,s:o!}", "version",
 			&version, "run", &identity, "paused", &paused, "now_ns",
 			&now, "real_ns", &real, "use_ns", &l->use_ns, "jobs",
-			&jobs) < 0 ||
+			&jobs, "runs", &runs) < 0 ||
 	    version != VERSION || !is_time(now, 0) || real < 0 ||
 	    !(l->use_ns >= 0) || !json_is_array(jobs))
 		return err_set(err, -EINVAL, "damaged, or of another version");
 	r = check_same(identity, l->c.identity, err);
 	if (r == 0)
 		r = read_jobs(l, jobs, err);
+	if (r == 0)
+		r = read_runs(l, runs, now, err);
 	if (r < 0)
 		return err_set(err, r, "damaged");
 	for (size_t i = 0; i < l->n; i++) {

@@ -43,6 +43,29 @@ setup() {
 	run -2 "${SIM[@]}" -t t.csv --nodes gpus=1 --gantt g.jpg
 }
 
+# Before the run: as many bars as jobs, as many rows as GPUs.
+@test "what cannot be drawn is said before anything runs" {
+	printf 'work_s,gpus,count\n1,2,26000\n' >many.csv
+	run -1 --separate-stderr "${SIM[@]}" -t many.csv --nodes gpus=2 -p fifo \
+		--gantt g.svg --json j
+	[ -z "$output" ]
+	[[ $stderr == *": g.svg: a Gantt chart of 52000 bars, "* ]]
+	[ ! -e j ]
+	printf 'work_s\n1\n' >one.csv
+	run -1 --separate-stderr "${SIM[@]}" -t one.csv --nodes '700*gpus=16' -p fifo \
+		--gantt g.svg
+	[ -z "$output" ]
+	[[ $stderr == *": g.svg: a Gantt chart of 1 bars, 11292 points high: "* ]]
+	printf 'work_s,gpus\n1,0\n' >cpu.csv
+	run -1 --separate-stderr "${SIM[@]}" -t cpu.csv --nodes cpus=1 -p fifo --plot p.svg
+	[ -z "$output" ]
+	[[ $stderr == *": p.svg: the cluster has no GPUs to plot" ]]
+	run -1 --separate-stderr gpemu-sched run -t many.csv --nodes gpus=2 --step 1s \
+		--gantt g.svg -o d -- gpemu-train
+	[[ $stderr == *": g.svg: a Gantt chart of 104000 bars, "* ]]
+	[ ! -e d ]
+}
+
 @test "a timeline: all runs, on tracks where they do not overlap" {
 	"${SIM[@]}" -t muri-testbed --nodes '8*gpus=8' -p srtf,muri_s --per-job \
 		--timeline t.json --json j >/dev/null

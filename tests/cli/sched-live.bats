@@ -33,6 +33,55 @@ a, b = (json.load(open(f))["results"][0]["per_job"] for f in "jk")
 assert a == b'
 }
 
+@test "what one sees of a live run, also of one that was killed" {
+	command -v gnuplot || skip "gnuplot is not installed"
+	printf 'name,arrival_s,work_s,user\nlong,0,30,a\nshort,10,4,b\nnext,12,9,a\n' >t.csv
+	run=(gpemu-sched run -t t.csv --nodes gpus=1 -p srtf --step 100ms
+		--time-scale 0.1 -o d --per-job --json j)
+	"${run[@]}" -- "${TRAIN[@]}" 3>&- &
+	# the first run of `long` has ended, and `short` runs
+	until python3 -c 'import json, sys
+sys.exit(len(json.load(open("d/state.json"))["runs"]) < 2)' 2>/dev/null; do
+		kill -0 $!
+		sleep .02
+	done
+	kill -9 $!
+	wait $! || true
+	"${run[@]}" --by user --gantt g.svg --plot p.svg --timeline t.json \
+		-- "${TRAIN[@]}" >table
+	[ "$(grep -c '^srtf proportional, live' table)" -eq 3 ]
+	[ "$(awk '/^srtf proportional, live/ { live = 1 } /^user/ { by = 1 }
+		by && live && $1 == "b" { n++; print $2 } ' table | tail -1)" = 1 ]
+	# fragmentation, and finish-time ratios
+	! grep -A1 'proportional, live$' table | grep ' - '
+	json "s['resumed'] and l['gpu_use'] and l['fragmentation'] == 0" \
+		"l['finish_time_ratio_max'] > .5"
+	python3 - <<-'PY'
+		import json
+		import xml.etree.ElementTree as tree
+		for name in 'g.svg', 'p.svg':
+		    text = ''.join(tree.parse(name).getroot().itertext())
+		    assert 'proportional, simulated' in text and 'proportional, live' in text
+		s = json.load(open('j'))
+		use = s['results'][0]['gpu_use']
+		seconds = sum(use['gpus']) * use['bin_s']
+		runs = json.load(open('d/state.json'))['runs']
+		assert [r[0] for r in runs] == [0, 1, 2, 0], runs
+		bars = [e for e in json.load(open('t.json')) if e['ph'] == 'X']
+		live = [e for e in bars if e['pid'] > 2]
+		assert len(bars) - len(live) == 4 and len(live) == 4, bars
+		for e, r in zip(sorted(live, key=lambda e: e['ts']), runs):
+		    assert e['name'] == ('long', 'short', 'next')[r[0]]
+		    assert abs(e['ts'] - r[1] / 1e3) < 1 and abs(e['dur'] - (r[2] - r[1]) / 1e3) < 1
+		# as much as all of them together
+		assert abs(seconds - sum(e['dur'] for e in live) / 1e6) < use['bin_s'] + .01
+	PY
+	# a run that is done is drawn again
+	cp t.json before.json
+	"${run[@]}" --timeline t.json -- "${TRAIN[@]}" >/dev/null
+	cmp t.json before.json
+}
+
 @test "kill -9 with 20 live jobs: started again it knows them all" {
 	printf 'work_s,count\n30,20\n' >t.csv
 	python3 - "${TRAIN[@]}" <<-'PY'

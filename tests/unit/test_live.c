@@ -83,6 +83,7 @@ static void save_some(struct rig *r)
 	struct part now = { .node = 1, .gpus = 1, .gpu_milli = GPU_MILLI };
 	struct part before = { .node = 0, .gpus = 2, .gpu_milli = GPU_MILLI };
 	struct err err = { 0 };
+	struct job of;
 	struct live l;
 
 	assert_int_equal(live_init(&l, &r->c, &err), 0);
@@ -97,6 +98,12 @@ static void save_some(struct rig *r)
 	l.live[0].n_held = 1;
 	l.live[0].n_ended = 3;
 	cluster_take(&l.held, &before);
+	/* since 3 s; and b ran for two */
+	of = (struct job){ .parts = &now, .n_parts = 1 };
+	assert_int_equal(history_begin(&l.history, 1, &of, 1 * NS_PER_S), 0);
+	history_end(&l.history, 1, 3 * NS_PER_S);
+	of.parts = &before;
+	assert_int_equal(history_begin(&l.history, 0, &of, 3 * NS_PER_S), 0);
 	l.now_ns = 7 * NS_PER_S;
 	l.use_ns = 5e9;
 	assert_int_equal(state_save(&l, true, &err), 0);
@@ -180,6 +187,13 @@ static void it_comes_back(void **state)
 			 l.cluster.whole.gpu_milli - GPU_MILLI);
 	assert_int_equal(l.jobs[1].state, JOB_WAITING);
 	assert_int_equal(l.jobs[2].state, JOB_ABSENT);
+	/* what ran, until the state was written: nobody says when a ended */
+	assert_int_equal(l.history.n, 2);
+	assert_int_equal(l.history.runs[0].job, 1);
+	assert_int_equal(l.history.runs[0].from_ns, 1 * NS_PER_S);
+	assert_int_equal(l.history.runs[0].until_ns, 3 * NS_PER_S);
+	assert_int_equal(l.history.parts[1].gpus, 2);
+	assert_int_equal(l.history.runs[1].until_ns, 7 * NS_PER_S);
 	live_fini(&l);
 	rig_fini(&r);
 }
@@ -299,6 +313,17 @@ static void what_is_wrong_is_refused(void **state)
 		"\"parts\": [\n        [\n          9,", "job a");
 	refused(&r, text, "\"held\": [\n        [\n          0,",
 		"\"held\": [\n        [\n          9,", "damaged at job a");
+	/* runs of a job, and on a GPU, that are not there; that end before they
+	 * begin, or not at all */
+	refused(&r, text, "      1,\n      1000000000,",
+		"      3,\n      1000000000,", "damaged at its runs");
+	refused(&r, text, "3000000000,\n      [\n        [\n          1,",
+		"3000000000,\n      [\n        [\n          2,",
+		"damaged at its runs");
+	refused(&r, text, "      1,\n      1000000000,",
+		"      1,\n      3000000001,", "damaged at its runs");
+	refused(&r, text, "1000000000,\n      3000000000",
+		"1000000000,\n      -1", "damaged at its runs");
 	free(text);
 	rig_fini(&r);
 }
