@@ -66,6 +66,41 @@ int sim_check(const struct workload *w, const struct cluster *c,
 	return 0;
 }
 
+bool sim_cpus_idle(const struct workload *w, const struct cluster *c,
+		   struct err *ret)
+{
+	uint32_t most = 0, least = UINT32_MAX, largest = 0;
+	size_t n_nodes = 0, n_jobs = 0;
+	char to[32] = "";
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->nodes[i].n_gpus)
+			continue;
+		most = MAX(most, c->nodes[i].cpu_milli);
+		n_nodes++;
+	}
+	for (size_t i = 0; i < w->n; i++) {
+		const struct job *job = &w->jobs[i];
+
+		/* the others have no choice */
+		if (job->cpu_work_ns <= 0 || !job->n_gpus)
+			continue;
+		least = MIN(least, job->alone_cpu_milli);
+		largest = MAX(largest, job->alone_cpu_milli);
+		n_jobs++;
+	}
+	if (!n_nodes || !n_jobs || least <= most)
+		return false;
+	if (largest > least)
+		snprintf(to, sizeof(to), " to %g", largest / 1e3);
+	err_set(ret, -EINVAL,
+		"%zu jobs can run on CPUs, and ask for %g%s of them; the %zu "
+		"nodes without GPUs have up to %g, so that these jobs run on "
+		"GPUs only: give larger nodes, as in --nodes cpus=%g",
+		n_jobs, least / 1e3, to, n_nodes, most / 1e3, largest / 1e3);
+	return true;
+}
+
 /* --- a simulation that has come to a halt --------------------------------- */
 
 /* Is there room for what the job asks for, in a cluster that is free? */

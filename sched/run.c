@@ -366,12 +366,15 @@ static int run(const struct options *o, struct cluster *c, struct workload *w,
 			   .keep_history = charts_keep_history(&o->charts) };
 	_cleanup_close_ int lock = -1;
 	struct live l = { .stop = { .fd = -1 } };
+	struct err note = { 0 };
 	int r = make_cells(&sim, o, err);
 
 	if (r == 0)
 		r = sim_check(w, c, err);
 	if (r == 0)
 		r = charts_check(&o->charts, &sim, err);
+	if (r == 0 && sim_cpus_idle(w, c, &note))
+		log_warn("%s", note.text);
 	if (r == 0)
 		r = open_folder(o->output, &lock, err);
 	if (r == 0)

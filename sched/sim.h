@@ -84,6 +84,10 @@ struct sim {
 /* Can every job run on the cluster? -EINVAL with a text that names one. */
 int sim_check(const struct workload *w, const struct cluster *c,
 	      struct err *err);
+/* Are there nodes without GPUs that no job can use, although some could run on
+ * CPUs? With a text that says so. */
+bool sim_cpus_idle(const struct workload *w, const struct cluster *c,
+		   struct err *ret);
 /* Nothing happens any more, and not all jobs are done: -EDEADLK with a text
  * that says why. */
 int sim_stuck(const struct sim *sim, const struct sim_cell *cell,

@@ -205,6 +205,7 @@ static int simulate(const struct options *o, struct cluster *c,
 			   .round_ns = o->round_ns,
 			   .keep_history = charts_keep_history(&o->charts) };
 	struct making making = { .sim = &sim, .o = o };
+	struct err note = { 0 };
 	int r = input_choices(schedule_table, o->policies, add_policy, &making,
 			      err);
 	int e;
@@ -213,6 +214,8 @@ static int simulate(const struct options *o, struct cluster *c,
 		r = sim_check(w, c, err);
 	if (r == 0)
 		r = charts_check(&o->charts, &sim, err);
+	if (r == 0 && sim_cpus_idle(w, c, &note))
+		log_warn("%s", note.text);
 	if (r == 0)
 		r = run_cells(o, &sim, err);
 	/* what was done before an interruption is worth showing */

@@ -194,6 +194,23 @@ assert a == b'
 	PY
 }
 
+@test "AlloX: nodes without GPUs that are too small for all jobs are named" {
+	for i in 0 1 2; do
+		printf '# %d\n1 %d 1 0 q\nstage -1.0 %d 4 20 1 2 10 1\n0\n' $i $i $((16 + 8 * i))
+	done >t.txt
+	S=(gpemu-sched simulate -t t.txt -p allox --progress off)
+	run -0 --separate-stderr "${S[@]}" --nodes gpus=1 --nodes '2*cpus=1'
+	[ "$stderr" = "gpemu-sched simulate: 3 jobs can run on CPUs, and ask for 16 to 32 of them; the 2 nodes without GPUs have up to 1, so that these jobs run on GPUs only: give larger nodes, as in --nodes cpus=32" ]
+	# one of them has room; there are no such nodes; no job asks for them
+	run -0 --separate-stderr "${S[@]}" --nodes gpus=1 --nodes cpus=16
+	[ -z "$stderr" ]
+	run -0 --separate-stderr "${S[@]}" --nodes gpus=1
+	[ -z "$stderr" ]
+	printf 'work_s\n1\n' >t.txt
+	run -0 --separate-stderr "${S[@]}" --nodes gpus=1 --nodes cpus=1
+	[ -z "$stderr" ]
+}
+
 # Ten users on 20 GPUs and 15 CPU nodes, as in AlloX's input from Google's trace.
 # Source: EuroSys 2020, its simulation. Kind: order, on a set of the same shape.
 # There SJF, without an estimator, is a little better than AlloX; here AlloX knows
