@@ -24,7 +24,8 @@
 #include "common/err.h"
 #include "loader/dataset/dataset.h"
 
-enum { INDEX_VERSION = 1 };
+/* 2: a document of tokens is several sequences */
+enum { INDEX_VERSION = 2 };
 
 /*
  * Bytes -> dataset; fills in all but dirfd, root, container_fd, block. The

@@ -15,7 +15,8 @@
  * so windows start sequence_length tokens apart and share one token, and the
  * tokens behind the last full window are left out. With `documents` no sample
  * crosses the end of a document: one that fits a window is a sample of its own
- * length, a longer one is divided like the stream.
+ * length, a longer one is divided like the stream. A document is one sequence
+ * of the index or more, one behind the other.
  */
 #include "loader/dataset/format.h"
 
@@ -103,25 +104,80 @@ static int check(const struct file *f, uint64_t i, int32_t tokens,
 	return 0;
 }
 
+/* Sequences of an index in their order, MMIDX_MOST of them in memory. */
+struct sequences {
+	struct peek *index;
+	const struct mmidx *x;
+	uint64_t first, n, total; /* in memory; tokens of those before */
+	int32_t tokens[MMIDX_MOST];
+	int64_t offset[MMIDX_MOST];
+};
+
+static int get_sequence(struct file *f, struct sequences *s, uint64_t i,
+			uint64_t *ret_offset, uint64_t *ret_tokens)
+{
+	int r = 0;
+
+	if (i >= s->first + s->n) {
+		s->first = i;
+		s->n = MIN(s->x->n - i, (uint64_t)MMIDX_MOST);
+		r = mmidx_read(s->index, s->x, i, (size_t)s->n, s->tokens,
+			       s->offset, f->err);
+		if (r < 0) {
+			err_prefix(f->err, "its .idx");
+			return r;
+		}
+	}
+	*ret_offset = (uint64_t)s->offset[i - s->first];
+	r = check(f, i, s->tokens[i - s->first], *ret_offset, &s->total);
+	*ret_tokens = r < 0 ? 0 : (uint64_t)s->tokens[i - s->first];
+	return r;
+}
+
+/* The document of the sequences [i, end), which lie one behind the other. */
+static int add_document(struct file *f, struct sequences *s, uint64_t i,
+			uint64_t end)
+{
+	uint64_t start = 0, tokens = 0, at, n;
+	int r;
+
+	for (; i < end; i++) {
+		r = get_sequence(f, s, i, &at, &n);
+		if (r < 0)
+			return r;
+		if (!tokens)
+			start = at;
+		/* an empty one is nowhere */
+		if (n && at != start + tokens * f->token_bytes)
+			return err_set(f->err, -EINVAL,
+				       "sequence %" PRIu64
+				       " of the index is not behind the one "
+				       "before it, in the same document",
+				       i);
+		tokens += n;
+	}
+	return divide(f, start, tokens, true);
+}
+
 static int add_documents(struct file *f, struct peek *index,
 			 const struct mmidx *x)
 {
-	uint64_t total = 0;
-	_cleanup_free_ int32_t *tokens = malloc(MMIDX_MOST * sizeof(*tokens));
-	_cleanup_free_ int64_t *offset = malloc(MMIDX_MOST * sizeof(*offset));
-	int r = tokens && offset ? 0 : -ENOMEM;
+	_cleanup_free_ struct sequences *s = calloc(1, sizeof(*s));
+	_cleanup_free_ uint64_t *bound = calloc(MMIDX_MOST + 1, sizeof(*bound));
+	int r = s && bound ? 0 : -ENOMEM;
 
-	for (uint64_t i = 0; r == 0 && i < x->n; i += MMIDX_MOST) {
-		size_t n = (size_t)MIN(x->n - i, (uint64_t)MMIDX_MOST);
+	if (r == 0) {
+		s->index = index;
+		s->x = x;
+	}
+	for (uint64_t i = 0; r == 0 && i < x->documents; i += MMIDX_MOST) {
+		size_t n = (size_t)MIN(x->documents - i, (uint64_t)MMIDX_MOST);
 
-		r = mmidx_read(index, x, i, n, tokens, offset, f->err);
-		for (size_t k = 0; r == 0 && k < n; k++) {
-			uint64_t at = (uint64_t)offset[k];
-
-			r = check(f, i + k, tokens[k], at, &total);
-			if (r == 0)
-				r = divide(f, at, (uint64_t)tokens[k], true);
-		}
+		r = mmidx_bounds(index, x, i, n, bound, f->err);
+		if (r < 0)
+			err_prefix(f->err, "its .idx");
+		for (size_t k = 0; r == 0 && k < n; k++)
+			r = add_document(f, s, bound[k], bound[k + 1]);
 	}
 	return r;
 }

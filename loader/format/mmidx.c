@@ -28,6 +28,30 @@ static int copy(struct peek *p, uint64_t at, size_t n, void *ret,
 		     : 0;
 }
 
+static uint64_t bound_at(const struct mmidx *x, uint64_t i)
+{
+	return x->bounds_at + i * sizeof(uint64_t);
+}
+
+/* The first bound and the last. */
+static int check_ends(struct peek *p, const struct mmidx *x, struct err *err)
+{
+	uint64_t first, last;
+	int r = copy(p, bound_at(x, 0), sizeof(first), &first, err);
+
+	if (r == 0)
+		r = copy(p, bound_at(x, x->documents), sizeof(last), &last,
+			 err);
+	if (r == 0 && first)
+		r = bad(err, bound_at(x, 0),
+			"the first document does not begin with sequence 0");
+	if (r == 0 && last != x->n)
+		r = bad(err, bound_at(x, x->documents),
+			"the last document does not end with the last "
+			"sequence");
+	return r;
+}
+
 int mmidx_parse(struct peek *p, struct mmidx *ret, struct err *err)
 {
 	uint8_t head[HEAD];
@@ -44,17 +68,24 @@ int mmidx_parse(struct peek *p, struct mmidx *ret, struct err *err)
 	if (head[TYPE_AT] >= sizeof(type_bytes) || !type_bytes[head[TYPE_AT]])
 		return bad(err, TYPE_AT, "not an integer type");
 	memcpy(count, head + COUNTS_AT, sizeof(count));
-	/* 12 bytes a sequence, so that nothing below overflows */
+	/* 12 bytes a sequence and 8 a bound, so that nothing below overflows */
 	if (count[0] > (p->size - HEAD) / 12)
 		return bad(err, COUNTS_AT,
 			   "more sequences than the file has room for");
+	if (count[1] > (p->size - HEAD - 12 * count[0]) / 8)
+		return bad(err, COUNTS_AT + 8,
+			   "more documents than the file has room for");
+	if (!count[1])
+		return bad(err, COUNTS_AT + 8, "no bounds of documents");
 	*ret = (struct mmidx){
 		.n = count[0],
+		.documents = count[1] - 1,
 		.token_bytes = type_bytes[head[TYPE_AT]],
 		.lengths_at = HEAD,
 		.pointers_at = HEAD + 4 * count[0],
+		.bounds_at = HEAD + 12 * count[0],
 	};
-	return 0;
+	return check_ends(p, ret, err);
 }
 
 int mmidx_read(struct peek *p, const struct mmidx *x, uint64_t first, size_t n,
@@ -66,4 +97,18 @@ int mmidx_read(struct peek *p, const struct mmidx *x, uint64_t first, size_t n,
 	return r < 0 ? r
 		     : copy(p, x->pointers_at + first * sizeof(*ret_offsets),
 			    n * sizeof(*ret_offsets), ret_offsets, err);
+}
+
+int mmidx_bounds(struct peek *p, const struct mmidx *x, uint64_t first,
+		 size_t n, uint64_t *ret, struct err *err)
+{
+	uint64_t at = bound_at(x, first);
+	int r = copy(p, at, (n + 1) * sizeof(*ret), ret, err);
+
+	for (size_t i = 0; r == 0 && i <= n; i++)
+		if (ret[i] > x->n || (i && ret[i] < ret[i - 1]))
+			r = bad(err, at + i * sizeof(*ret),
+				"a document that ends before it begins, or "
+				"behind the last sequence");
+	return r;
 }

@@ -133,6 +133,48 @@ null() {
 	[[ "$output" == *"token_bytes=2: the dataset's tokens have 4"* ]]
 }
 
+@test "a document is all sequences between its bounds in the index of Megatron" {
+	mkdir "$TMP/data"
+	index() { # SEQUENCES BOUND...: of 200 tokens each
+		python3 - "$TMP/data/train" "$@" <<-'PY'
+			import struct, sys
+			n, bounds = int(sys.argv[2]), [int(x) for x in sys.argv[3:]]
+			open(sys.argv[1] + '.bin', 'wb').write(bytes(400 * n))
+			open(sys.argv[1] + '.idx', 'wb').write(
+			    b'MMIDIDX\0\0' + struct.pack('<QBQQ', 1, 8, n, len(bounds)) +
+			    struct.pack('<%di%dq%dq' % (n, n, len(bounds)), *[200] * n,
+			                *range(0, 400 * n, 400), *bounds))
+		PY
+	}
+	train() {
+		"$TRAIN" --data "$TMP/data" --gpu h100 --model bert_large:seq512 -b 2 \
+			--format tokens:sequence_length=1024,documents=on \
+			--prep tokens:sequence_length=1024 --time-scale 0.001 \
+			--json "$JSON"
+	}
+	index 4 0 2 4
+	train
+	check "e['samples'] == 2 and e['bytes'] == 2 * 800"
+	index 4 0 4
+	train
+	check "e['samples'] == 1 and e['bytes'] == 1600"
+	while read -r why bounds; do
+		# shellcheck disable=SC2086 # words
+		index 4 $bounds
+		run -1 train
+		[[ $output == *"train.bin: its .idx: byte "*"$why"* ]]
+	done <<-END
+		last 0 5 1
+		first 1 2 4
+		last 0 2 3
+		ends 0 3 2 4
+	END
+	index 4 0 2 4
+	printf '\x20' | dd of="$TMP/data/train.idx" bs=1 seek=33 conv=notrunc status=none
+	run -1 train
+	[[ $output == *"its .idx: byte 26: more documents than the file has room for"* ]]
+}
+
 @test "--sequence-length chooses format, transforms and the model's variant" {
 	mkdir "$TMP/data"
 	head -c 8196 /dev/zero >"$TMP/data/train.bin" # 8 windows of 512, a label, a token

@@ -72,8 +72,10 @@ static void every_window_exactly_once(void **state)
 
 /* --- files with an index -------------------------------------------------- */
 
-static struct bytes index_of(const int32_t *lengths, size_t n, unsigned type,
-			     unsigned each)
+/* Of n sequences, and documents with these bounds, or each sequence one. */
+static struct bytes index_with(const int32_t *lengths, size_t n, unsigned type,
+			       unsigned each, const uint64_t *bounds,
+			       size_t n_bounds)
 {
 	struct bytes b = { 0 };
 	uint64_t at = 0;
@@ -82,16 +84,22 @@ static struct bytes index_of(const int32_t *lengths, size_t n, unsigned type,
 	add_le(&b, 1, 8);
 	add_le(&b, type, 1);
 	add_le(&b, n, 8);
-	add_le(&b, n + 1, 8);
+	add_le(&b, n_bounds, 8);
 	for (size_t i = 0; i < n; i++)
 		add_le(&b, (uint64_t)lengths[i], 4);
 	for (size_t i = 0; i < n; i++) {
 		add_le(&b, at, 8);
 		at += (uint64_t)lengths[i] * each;
 	}
-	for (size_t i = 0; i <= n; i++)
-		add_le(&b, i, 8);
+	for (size_t i = 0; i < n_bounds; i++)
+		add_le(&b, bounds ? bounds[i] : i, 8);
 	return b;
+}
+
+static struct bytes index_of(const int32_t *lengths, size_t n, unsigned type,
+			     unsigned each)
+{
+	return index_with(lengths, n, type, each, NULL, n + 1);
 }
 
 static void put(int dirfd, const char *name, struct bytes *b)
@@ -181,6 +189,104 @@ static void documents_of_varying_length(void **state)
 	unlinkat(f.fd, "t.idx", 0);
 	assert_int_equal(list(&f, "tokens:documents=on", &d, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "documents need the index"));
+	dataset_close(&d);
+	folder_remove(&f);
+}
+
+/* Also over the end of what is read at once. */
+static void a_document_is_the_sequences_between_its_bounds(void **state)
+{
+	enum { N = 9000 };
+	static int32_t lengths[N];
+	static const struct {
+		size_t n, n_bounds, n_samples;
+		uint64_t bounds[6];
+		uint64_t tokens[4]; /* of each sample */
+	} all[] = {
+		{ 4, 3, 2, { 0, 2, 4 }, { 400, 400 } },
+		{ 4, 2, 1, { 0, 4 }, { 800 } },
+		{ 4, 6, 2, { 0, 0, 1, 1, 4, 4 }, { 200, 600 } },
+		{ 4, 5, 4, { 0, 1, 2, 3, 4 }, { 200, 200, 200, 200 } },
+		{ 5, 2, 1, { 0, 5 }, { 1000 } },
+		/* 1 800 000 tokens: two windows and the rest */
+		{ N, 4, 4, { 0, 1, 8998, N }, { 200, 1000001, 799400, 400 } },
+	};
+	struct folder f = folder_new();
+
+	(void)state;
+	for (size_t i = 0; i < N; i++)
+		lengths[i] = 200;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct bytes b = tokens(200 * all[i].n, 1);
+		struct bytes x = index_with(lengths, all[i].n, 1, 1,
+					    all[i].bounds, all[i].n_bounds);
+		struct dataset d;
+		struct err err;
+
+		put(f.fd, "t.bin", &b);
+		put(f.fd, "t.idx", &x);
+		if (list(&f, "tokens:documents=on,sequence_length=1000000", &d,
+			 &err) < 0)
+			fail_msg("%zu: %s", i, err.text);
+		assert_int_equal(d.n, all[i].n_samples);
+		for (size_t k = 0; k < d.n; k++)
+			assert_int_equal(d.size[k], all[i].tokens[k]);
+		dataset_close(&d);
+	}
+	folder_remove(&f);
+}
+
+static void damaged_documents_are_refused(void **state)
+{
+	static const int32_t lengths[] = { 3, 4, 5 };
+	static const struct {
+		size_t n;
+		uint64_t bounds[4];
+		const char *why;
+	} bad[] = {
+		{ 3, { 0, 5, 3 }, "its .idx: byte 78: a document that ends" },
+		{ 4, { 0, 2, 1, 3 }, "its .idx: byte 86: a document that" },
+		{ 4, { 0, UINT64_MAX, 2, 3 }, "its .idx: byte 78: a document" },
+		{ 3, { 0, 5, 1 }, "its .idx: byte 86: the last document does" },
+		{ 2,
+		  { 0, 4 },
+		  "its .idx: byte 78: the last document does not" },
+		{ 1, { 0 }, "its .idx: byte 70: the last document does not" },
+		{ 3, { 1, 2, 3 }, "its .idx: byte 70: the first document" },
+		{ 0, { 0 }, "its .idx: byte 26: no bounds of documents" },
+	};
+	struct folder f = folder_new();
+	struct bytes b = tokens(12, 2);
+	struct bytes x;
+	struct dataset d;
+	struct err err;
+
+	(void)state;
+	put(f.fd, "t.bin", &b);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		x = index_with(lengths, 3, 8, 2, bad[i].bounds, bad[i].n);
+		put(f.fd, "t.idx", &x);
+		assert_int_equal(list(&f, "tokens:documents=on", &d, &err),
+				 -EINVAL);
+		if (!strstr(err.text, bad[i].why) || !strstr(err.text, "t.bin"))
+			fail_msg("'%s', not '%s'", err.text, bad[i].why);
+		dataset_close(&d);
+	}
+	/* 2^61 of them: 8 bytes each are 0 in 64 bits */
+	x = index_of(lengths, 3, 8, 2);
+	memset(x.v + 26, 0, 8);
+	x.v[33] = 0x20;
+	put(f.fd, "t.idx", &x);
+	assert_int_equal(list(&f, "tokens", &d, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "byte 26: more documents than"));
+	dataset_close(&d);
+	/* the second sequence elsewhere, in the document of the first */
+	x = index_with(lengths, 3, 8, 2, (const uint64_t[]){ 0, 2, 3 }, 3);
+	x.v[46 + 8] = 14;
+	put(f.fd, "t.idx", &x);
+	assert_int_equal(list(&f, "tokens:documents=on", &d, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "sequence 1 of the index is not "
+					 "behind the one before it"));
 	dataset_close(&d);
 	folder_remove(&f);
 }
@@ -410,6 +516,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_window_exactly_once),
 		cmocka_unit_test(documents_of_varying_length),
+		cmocka_unit_test(
+			a_document_is_the_sequences_between_its_bounds),
+		cmocka_unit_test(damaged_documents_are_refused),
 		cmocka_unit_test(damaged_indexes_are_refused),
 		cmocka_unit_test(a_file_and_its_index_agree),
 		cmocka_unit_test(files_have_tokens_of_one_size),
