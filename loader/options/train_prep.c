@@ -118,7 +118,7 @@ void train_prep_summary(const struct train_prep *p,
 	if (ms <= 0)
 		return;
 	fprintf(f,
-		"Preprocessing: %.4g ms a sample, %.0f images/s per core, on "
+		"Preprocessing: %.4g ms a sample, %.0f samples/s per core, on "
 		"%" PRIu64 " %s.\n",
 		ms, 1e3 / ms, p->cores ? p->cores : o->workers,
 		p->cores ? "virtual cores (emulated)" : "threads");

@@ -316,7 +316,7 @@ least_transfer() {
 	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.1 --image-size 100 \
 		--prep-output uint8 --json "$JSON"
 	[ "$status" -eq 0 ] || [ "$status" -eq 75 ]
-	[[ "$output" == *"images/s per core, on"*"threads"* ]]
+	[[ "$output" == *"samples/s per core, on"*"threads"* ]]
 	check "j['prep'] == dict(j['prep'], kind='REAL', output='uint8', image_size=100, sample_bytes=30000, profile=None)"
 	check "t['prep_samples_per_core_s'] > 0"
 }

@@ -153,8 +153,10 @@ null() {
 			--json "$JSON"
 	}
 	index 4 0 2 4
-	train
+	run -0 train
 	check "e['samples'] == 2 and e['bytes'] == 2 * 800"
+	[[ $output == *" a sample, "*" samples/s per core, on "* ]]
+	[[ $output != *images* ]]
 	index 4 0 4
 	train
 	check "e['samples'] == 1 and e['bytes'] == 1600"
