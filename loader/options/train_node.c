@@ -13,8 +13,7 @@
 /* Options that a server sets itself or does not support. */
 static int check_server(const struct train_options *o, struct err *err)
 {
-	const char *what = o->gpu			  ? "--gpu"
-			   : o->node			  ? "--node"
+	const char *what = o->node			  ? "--node"
 			   : o->inference		  ? "--inference"
 			   : o->prep_gpu		  ? "--prep-gpu"
 			   : o->accumulate > 1		  ? "--accumulate"
@@ -32,8 +31,8 @@ static int check_server(const struct train_options *o, struct err *err)
 		    : 0;
 }
 
-/* Without --gpu: the node's, or that of a server whose GPUs came with the job,
- * which a library emulates in its own process. */
+/* Without --gpu and a server: the node's, or one like those that came with the
+ * job. */
 static const char *default_gpu(const struct node_profile *n)
 {
 	const char *given = secure_getenv("GPEMU_GPU_PROFILE");
@@ -57,9 +56,9 @@ static int fill_in(struct train_options *o, struct train_choice *c,
 			err, -EINVAL,
 			"%s: its GPU has no profile; name another with --gpu",
 			n->name);
-	if (!o->gpu)
+	if (!o->gpu && !o->gpu_server) /* a server says which it has */
 		o->gpu = strdup(default_gpu(n));
-	if (!o->gpu)
+	if (!o->gpu && !o->gpu_server)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (n->name && c->prep->cost && o->cores == 0 && o->workers == 0)
 		o->cores = n->cores;

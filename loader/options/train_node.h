@@ -25,8 +25,8 @@ struct train_node {
 	uint64_t model_transfer_ns;	     /* 0: left out */
 };
 
-/* Fill in options from the node that were not given: `gpus`, `gpu`, `cores`.
- * -EINVAL with a text. */
+/* Fill in options from the node that were not given: `gpus`, `gpu` (unless a
+ * server has it), `cores`. -EINVAL with a text. */
 int train_node_resolve(struct train_options *o, struct train_choice *ret,
 		       struct err *err);
 /* After that and train_prep_open, for a model of a GPU. Free with

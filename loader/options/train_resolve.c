@@ -9,8 +9,8 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
-#include "emu/gpu/gpud_client.h"
 #include "loader/options/train_data.h"
+#include "loader/options/train_gpu.h"
 #include "loader/options/train_model.h"
 #include "loader/options/train_node.h"
 #include "loader/options/train_options.h"
@@ -203,39 +203,6 @@ static int check_stages(const struct train_options *o,
 	return 0;
 }
 
-/* The number of GPUs that came with the job, of the first kind. */
-static int given_gpus(uint64_t *ret, struct err *err)
-{
-	const char *text = secure_getenv("GPEMU_GPUS");
-	double n = 1;
-
-	if (text && text[0] &&
-	    (units_parse_double(text, &n) < 0 || n < 1 || n > GPUS_MAX ||
-	     n != (uint32_t)n))
-		return err_set(err, -EINVAL, "GPEMU_GPUS=%s: not 1 to %d", text,
-			       GPUS_MAX);
-	*ret = (uint64_t)n;
-	return 0;
-}
-
-/* The server that came with the job's GPUs, unless others are chosen. */
-static int find_server(struct train_options *o, struct err *err)
-{
-	char *user;
-	int r;
-
-	if (o->gpu_server || o->gpu || o->node || o->simulate || o->together)
-		return 0;
-	r = gpud_given(&o->gpu_server, &user, err);
-	if (o->server_user)
-		free(user);
-	else
-		o->server_user = user;
-	if (r == 0 && o->gpu_server && o->gpus == 0)
-		r = given_gpus(&o->gpus, err);
-	return r;
-}
-
 int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			  struct err *err)
 {
@@ -250,7 +217,7 @@ int train_options_resolve(struct train_options *o, struct train_choice *ret,
 			err, -EINVAL,
 			"--direct on: --loader %s cannot bypass the page cache",
 			o->loader);
-	r = find_server(o, err);
+	r = train_gpu_given(o, err);
 	if (r == 0)
 		r = train_offload_check(o, ret, err);
 	if (r == 0)

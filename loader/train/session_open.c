@@ -20,6 +20,7 @@
 #include "loader/train/session_pin.h"
 #include "loader/train/session_save.h"
 #include "loader/train/session_stages.h"
+#include "loader/options/train_gpu.h"
 #include "loader/options/train_job.h"
 #include "loader/options/train_model.h"
 #include "loader/pipeline/staged.h"
@@ -54,26 +55,13 @@ uint64_t session_epoch_batches(const struct session *s)
 	return (MIN(n, s->schedule.n) + batch - 1) / batch;
 }
 
-/* The GPUs are in this process, or on a server, which reports their profile. */
 static int find_device(struct session *s, struct err *err)
 {
-	struct train_options *o = &s->options;
-	struct device *d = NULL;
-	char *profile;
-	int r = 0;
+	struct device *d;
+	int r = train_gpu_open(&s->options, &d, err);
 
-	if (o->gpu_server) {
-		r = device_server_open(o->gpu_server, o->server_user,
-				       o->time_scale, &d, &profile, err);
-		if (r < 0)
-			return r;
-		free(o->gpu);
-		o->gpu = profile;
-	} else {
-		d = device_local_new();
-		if (!d)
-			return err_set(err, -ENOMEM, "out of memory");
-	}
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&s->lock);
 	s->device = d;
 	/* the interrupt may have come before the device existed */

@@ -238,7 +238,7 @@ refuses()
 	refuses s/x/x/ "bad.yaml:8:19: 9: gpemu-train: --gpus 9: "
 	refuses "s/8, 9/8/;s/node: dgx-1v/loader: mmap, direct: true/" \
 		"gpemu-train: --direct on: --loader mmap cannot"
-	refuses "s/8, 9/8/;s/^base:/&\n  gpud: {gpu: v100}/" "gpemu-train: --gpu: not with --gpu-server"
+	refuses "s/8, 9/8/;s/^base:/&\n  gpud: {gpu: v100}/" "gpemu-train: --node: not with --gpu-server"
 	# the key alone is right
 	workload "storage: ideal" "gpu: v100, prep_profile: pytorch-pillow"
 	refuses s/x/x/ "gpemu-train: --prep-profile needs --prep emulated"

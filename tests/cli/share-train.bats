@@ -154,6 +154,23 @@ same() {
 	check a "j['sharing'] is None and j['config']['gpu'] == 'p100'"
 }
 
+@test "a GPU that is named must be the server's" {
+	gpud --gpu p100
+	common=(--loader null --time-scale "$SCALE" --pin off --max-steps 2)
+	# by name, or another copy of its profile
+	cp "$(realpath "$BUILD")/../profiles/gpu/tesla-p100-pcie-16gb.yaml" "$TMP/mine.yaml"
+	for gpu in p100 "$TMP/mine.yaml"; do
+		"$TRAIN" "${common[@]}" --gpu-server "$SOCKET" --gpu "$gpu" --json "$TMP/a.json"
+		check a "j['sharing']['server'] == '$SOCKET' and 'P100' in j['profile']['gpu']"
+	done
+	run "$TRAIN" "${common[@]}" --gpu-server "$SOCKET" --gpu v100
+	[ "$status" -ne 0 ]
+	[[ $output == *"--gpu v100: $SOCKET has GPUs of another kind, Tesla P100-PCIE-16GB; leave out --gpu"* ]]
+	run "$TRAIN" "${common[@]}" --gpu-server "$SOCKET" --node dgx-1v
+	[ "$status" -eq 2 ]
+	[[ $output == *'--node: not with --gpu-server'* ]]
+}
+
 @test "a server reports the end of a step, not the start of its optimiser" {
 	cat >"$TMP/apart.yaml" <<-'YAML'
 		name: apart
