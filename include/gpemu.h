@@ -11,14 +11,14 @@
  * opened: wall time over the option time_scale. Sizes end in _bytes.
  *
  * Threads: a struct gpemu, and a struct gpemu_gpu, is used by one thread at a
- * time; only gpemu_interrupt and gpemu_drop may be called from any thread.
- * Different handles are independent. The thread that opens one, or begins an
- * epoch, gets a timer slack of 1 ns (prctl(2), PR_SET_TIMERSLACK). The
- * library's own threads block all signals except synchronous faults such as
- * SIGSEGV. With loader=mmap the process has a handler for SIGBUS while a handle
- * is open; it passes on all faults but those of the library's copies out of
- * files that were truncated. A handler that is installed meanwhile must pass on
- * what it gets to the one before it.
+ * time; only gpemu_interrupt, gpemu_gpu_interrupt and gpemu_drop may be called
+ * from any thread. Different handles are independent. The thread that opens
+ * one, or begins an epoch, gets a timer slack of 1 ns (prctl(2),
+ * PR_SET_TIMERSLACK). The library's own threads block all signals except
+ * synchronous faults such as SIGSEGV. With loader=mmap the process has a
+ * handler for SIGBUS while a handle is open; it passes on all faults but those
+ * of the library's copies out of files that were truncated. A handler that is
+ * installed meanwhile must pass on what it gets to the one before it.
  *
  * Pointers must not be NULL unless the function allows it.
  *
@@ -78,6 +78,12 @@ struct gpemu_engine;
  * gpemu-train.
  *
  *	{ "data=/data/train", "gpu=a100", "batch=256", "epochs=3", NULL }
+ *
+ * The GPUs are those of a gpemu-gpud with gpu_server=SOCKET. Without
+ *gpu_server, gpu and node they are those that Kubernetes or Slurm handed out,
+ *as for gpemu-train: $GPEMU_GPU_SERVER, $GPEMU_SERVER_USER, $GPEMU_GPUS. A
+ *`gpu` with a gpu_server must be that of the server (-EINVAL); alone it is a
+ *private one.
  *
  * `engine`: your own engine, which replaces the option `loader`; or NULL.
  *
@@ -266,14 +272,36 @@ GPEMU_API uint64_t gpemu_now_ns(const struct gpemu *g);
 struct gpemu_gpu;
 
 /*
- * A GPU, or those of a node, for a loop with another data source. Options as in
- * gpemu_open: gpu, model, batch (the largest one, per GPU), transfer, pin (are
- * batches in page-locked memory?), extrapolate, time_scale, keep_awake; gpus,
- * node, parallel, allreduce; precision, sequence_length. -E2BIG: the batch does
- * not fit a GPU's memory; -ERANGE: it was not measured, and extrapolate is off.
+ * A GPU, or those of a node or of a gpemu-gpud, for a loop with another data
+ * source. Options as in gpemu_open: gpu, model, batch (the largest one, per
+ * GPU), transfer, pin (are batches in page-locked memory?), extrapolate,
+ * time_scale, keep_awake; gpus, node, parallel, allreduce; gpu_server,
+ * server_user; precision, sequence_length. -E2BIG: the batch does not fit a
+ * GPU's memory; -ERANGE: it was not measured, and extrapolate is off.
+ *
+ * A server reserves memory for `batch`, keeps the caller waiting until its GPUs
+ * have that much, and shares their time with other jobs. -ENODEV: no server
+ * listens there; -EACCES: it is of another user, or refuses this one; -EINVAL:
+ * its GPU or its time_scale is another one; other errors are the server's.
  */
 GPEMU_API int gpemu_gpu_open(const char *const options[],
 			     struct gpemu_gpu **ret, char *error, size_t n);
+/*
+ * gpemu_gpu_open in two parts, so that another thread can end the wait for a
+ * server's GPU. gpemu_gpu_new returns what only gpemu_gpu_start,
+ * gpemu_gpu_interrupt and gpemu_gpu_close take: -ENOMEM, *ret is NULL then.
+ * gpemu_gpu_start is called once and fails as gpemu_gpu_open does, with a text
+ * for gpemu_gpu_error, after which gpemu_gpu_close has to follow. -ECANCELED:
+ * interrupted. Since GPEMU_4.
+ */
+GPEMU_API int gpemu_gpu_new(struct gpemu_gpu **ret);
+GPEMU_API int gpemu_gpu_start(struct gpemu_gpu *gpu,
+			      const char *const options[]);
+/* From any thread, but not from a signal handler: calls that wait for a server
+ * return -ECANCELED, now and later. A step on its way is lost. Since GPEMU_4.
+ */
+GPEMU_API void gpemu_gpu_interrupt(struct gpemu_gpu *gpu);
+/* NULL is allowed. */
 GPEMU_API void gpemu_gpu_close(struct gpemu_gpu *gpu);
 GPEMU_API const char *gpemu_gpu_error(const struct gpemu_gpu *gpu);
 
@@ -283,11 +311,21 @@ GPEMU_API const char *gpemu_gpu_error(const struct gpemu_gpu *gpu);
  * share the batch, ceil(n_samples / GPUs) each; the last ones get less or
  * nothing. `ret` may be NULL; its fetch_stall_ns and pin_stall_ns are 0,
  * because they are unknown. -EINVAL: 0 samples; -E2BIG, -ERANGE.
+ *
+ * A server reports a step when it is computed. With transfer=overlap that is
+ * during the next call, so *ret is the step before; of the first one, and the
+ * first after a wait, only the copy is known, and step_end_ns is 0. Times are
+ * those of sharing: others may compute in between. -E2BIG: also a batch for
+ * which the server has reserved no memory; -ECONNRESET: it went away.
  */
 GPEMU_API int gpemu_gpu_submit(struct gpemu_gpu *gpu, uint64_t n_samples,
 			       struct gpemu_step *ret);
-/* Wait until all steps are computed. Returns the emulated time of the end. */
+/* Wait until all steps are computed. Returns the emulated time of the end. If
+ * the server went away meanwhile, the end of the last step that is known. */
 GPEMU_API uint64_t gpemu_gpu_wait(struct gpemu_gpu *gpu);
+/* The same with its errors, those of gpemu_gpu_submit; *ret (which may be NULL)
+ * is the last step. Since GPEMU_4. */
+GPEMU_API int gpemu_gpu_drain(struct gpemu_gpu *gpu, struct gpemu_step *ret);
 GPEMU_API uint64_t gpemu_gpu_now_ns(const struct gpemu_gpu *gpu);
 
 /* --- an engine of your own ------------------------------------------------ */
