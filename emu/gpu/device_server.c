@@ -73,6 +73,8 @@ static void server_close(struct device *d)
 {
 	struct server *s = server_of(d);
 
+	/* a child that was forked may have the connection, too */
+	gpud_stop(&s->client);
 	gpud_close(&s->client);
 	pthread_mutex_destroy(&s->lock);
 	free(s->user);
