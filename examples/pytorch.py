@@ -9,8 +9,9 @@ each epoch, and steps on a gpemu.GPU, which takes the time of its profile. RECOR
 gets a JSON object like that of gpemu-train.
 
 Keys: workers, epochs, seed, mark (1: mark each epoch in the mount); all other
-keys are options of gpemu.GPU (gpu, model, batch, time_scale). PYTHONPATH has to
-name the folder python/.
+keys are options of gpemu.GPU (gpu, gpu_server, model, batch, time_scale). Without
+gpu the GPU is the one that Kubernetes or Slurm handed out, else a V100.
+PYTHONPATH has to name the folder python/.
 """
 import json
 import pathlib
@@ -35,15 +36,20 @@ class Files(torch.utils.data.Dataset):
 
 
 def epoch_of(gpu, loader, number):
-    begin, wall, compute, wait, samples = gpu.now_ns, time.monotonic(), 0, 0, 0
-    size = 0
+    begin, wall, samples, size = gpu.now_ns, time.monotonic(), 0, 0
+    steps = {}
     for batch in loader:
         step = gpu.step(len(batch))
-        compute += step.compute_end_ns - step.compute_start_ns
-        wait += step.data_wait_ns
+        steps[step.step_end_ns] = step
         samples += len(batch)
         size += sum(map(len, batch))
     seconds = (gpu.wait() - begin) / 1e9
+    # the GPU of a server reports a step after the next one was submitted
+    steps[gpu.last_step.step_end_ns] = gpu.last_step
+    steps.pop(0, None)
+    compute = sum(s.compute_end_ns - s.compute_start_ns
+                  for s in steps.values())
+    wait = sum(s.data_wait_ns for s in steps.values())
     return {"epoch": number, "seconds": seconds, "samples": samples,
             "wall_seconds": time.monotonic() - wall, "bytes": size,
             "steps": len(loader), "compute_s": compute / 1e9,
@@ -52,7 +58,7 @@ def epoch_of(gpu, loader, number):
 
 
 def main(folder, record, *words):
-    options = {"gpu": "v100", "model": "resnet18", "batch": "32"}
+    options = {"model": "resnet18", "batch": "32"}
     options.update(word.split("=", 1) for word in words)
     workers, epochs, seed, mark = (
         int(options.pop(key, default)) for key, default in

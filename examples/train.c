@@ -38,15 +38,15 @@ static void one_epoch(uint64_t epoch)
 
 int main(int argc, char **argv)
 {
-	const char *options[64] = { "model=resnet18", "gpu=v100" };
+	const char *options[64] = { "model=resnet18" };
 	char data[4096], error[256];
 	uint64_t epoch;
 	int r;
 
 	snprintf(data, sizeof(data), "data=%s", argc > 1 ? argv[1] : ".");
-	options[2] = data;
+	options[1] = data;
 	for (int i = 2; i < argc && i < 60; i++)
-		options[i + 1] = argv[i];
+		options[i] = argv[i];
 	if (gpemu_open(options, NULL, &g, error, sizeof(error)) < 0) {
 		fprintf(stderr, "train: %s\n", error);
 		return 1;

@@ -38,6 +38,6 @@ class Emulated:
         self.seen = 0
 
 
-gpu = gpemu.GPU("v100", model="resnet18")
+gpu = gpemu.GPU(model="resnet18")
 with gpemu.Loader(sys.argv[1], gpu, batch=16, epochs=2) as loader:
     Trainer(max_epochs=2).fit(Emulated(gpu), loader)

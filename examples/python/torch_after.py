@@ -4,7 +4,7 @@ import sys
 
 import gpemu
 
-gpu = gpemu.GPU("v100", model="resnet18")
+gpu = gpemu.GPU(model="resnet18")
 loader = gpemu.Loader(sys.argv[1], gpu, batch=16, epochs=2, to="torch")
 
 

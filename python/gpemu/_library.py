@@ -2,7 +2,6 @@
 """libgpemu.so: where it is, its structs and functions (include/gpemu.h)."""
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import sys
@@ -16,8 +15,6 @@ from typing import Any, Callable, Dict
 
 # python/gpemu/ is in the source tree, which is built in its folder build/
 _BUILD = Path(__file__).resolve().parents[2] / "build"
-# of libgpemu's messages; as the library's own, common/err.h
-_TEXT_BYTES = 1024
 # A wait ends so often to let Python handle signals, such as Ctrl-C.
 # arbitrary: shorter than one notices
 SLICE_S = 0.1
@@ -128,9 +125,12 @@ _FUNCTIONS = {
     "gpemu_end_epoch": (c_int, c_void_p, POINTER(Epoch)),
     "gpemu_error": (c_char_p, c_void_p),
     "gpemu_gpu_close": (None, c_void_p),
+    "gpemu_gpu_drain": (c_int, c_void_p, POINTER(Step)),
     "gpemu_gpu_error": (c_char_p, c_void_p),
+    "gpemu_gpu_interrupt": (None, c_void_p),
+    "gpemu_gpu_new": (c_int, POINTER(c_void_p)),
     "gpemu_gpu_now_ns": (c_uint64, c_void_p),
-    "gpemu_gpu_open": (c_int, c_void_p, POINTER(c_void_p), c_char_p, c_size_t),
+    "gpemu_gpu_start": (c_int, c_void_p, c_void_p),
     "gpemu_gpu_submit": (c_int, c_void_p, c_uint64, POINTER(Step)),
     "gpemu_gpu_wait": (c_uint64, c_void_p),
     "gpemu_info": (POINTER(CInfo), c_void_p),
@@ -223,26 +223,18 @@ def words(options: Dict[str, Any]):
     return (c_char_p * (len(texts) + 1))(*texts, None)
 
 
-def open_gpu(options: Dict[str, Any]) -> c_void_p:
-    handle, text = c_void_p(), ctypes.create_string_buffer(_TEXT_BYTES)
-    code = library().gpemu_gpu_open(words(options), handle, text, _TEXT_BYTES)
-    if code < 0:
-        raise_error(code, text.value)
-    return handle
-
-
 class Start(threading.Thread):
-    """gpemu_start, on a thread of its own: it may wait for a GPU, and this
-    thread handles signals meanwhile, such as Ctrl-C.
+    """gpemu_start or gpemu_gpu_start, on a thread of its own: it may wait for a
+    GPU, and this thread handles signals meanwhile, such as Ctrl-C.
 
     Who does not wait for its end leaves the handle to it: then it is closed
-    when gpemu_start has been interrupted.
+    when the call has been interrupted.
     """
 
-    def __init__(self, handle: c_void_p, options: ctypes.Array,
+    def __init__(self, start: Callable[[], int], interrupt: Callable[[], Any],
                  close: Callable[[], Any]):
         super().__init__(name="gpemu_start", daemon=True)
-        self._handle, self._options, self._close = handle, options, close
+        self._start, self._interrupt, self._close = start, interrupt, close
         self._lock = threading.Lock()
         self._runs = self._left = False  # lock
         self._ended = threading.Event()
@@ -252,7 +244,7 @@ class Start(threading.Thread):
             self._runs = not self._left
         if not self._runs:
             return
-        self.code = library().gpemu_start(self._handle, self._options, None)
+        self.code = self._start()
         with self._lock:
             self._runs = False
             if self._left:
@@ -260,7 +252,7 @@ class Start(threading.Thread):
         self._ended.set()
 
     def wait(self) -> int:
-        """Begin it; what gpemu_start returned."""
+        """Begin it; what it returned."""
         try:
             self.start()
             # a signal that came to another thread is handled in between
@@ -277,7 +269,7 @@ class Start(threading.Thread):
             if not self._runs:
                 self._close()
                 return
-            library().gpemu_interrupt(self._handle)
+            self._interrupt()
         self._ended.wait(_GRACE_S)
 
 

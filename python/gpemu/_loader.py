@@ -182,7 +182,7 @@ class Batch:
 class Loader:
     """The loader of gpemu-train(1) and its emulated GPU.
 
-        gpu = gpemu.GPU("v100", model="resnet50")
+        gpu = gpemu.GPU(model="resnet50")
         with gpemu.Loader("/data/train", gpu, batch=64, epochs=3) as loader:
             for epoch in range(3):
                 for images, labels in loader:
@@ -194,7 +194,9 @@ class Loader:
     step. `batch.step()` and `loader.step()` do the same as `gpu.step(images)`.
 
     data: the dataset, a folder or a file; None with loader="null".
-    gpu: a GPU, or the name of its profile.
+    gpu: a GPU, or the name of its profile. None: that of a server (gpu_server,
+        or the one that came with the job, see gpemu.GPU), of the node, or a
+        V100.
     to: "numpy" or "torch", the arrays of a batch.
     options: of gpemu-train(1), '_' for '-': batch, epochs, model, workers,
         loader, order, prep, seed, time_scale, config and so on; True and False
@@ -213,7 +215,7 @@ class Loader:
     requested is a warning.
     """
 
-    def __init__(self, data: Any = None, gpu: GPU | str = "v100", *,
+    def __init__(self, data: Any = None, gpu: GPU | str | None = None, *,
                  to: Literal["numpy", "torch"] = "numpy", **options: Any):
         numpy = need("numpy", "gpemu.Loader")
         if to not in ("numpy", "torch"):
@@ -236,9 +238,13 @@ class Loader:
         self._handle = c_void_p()
         if self._lib.gpemu_new(self._handle) < 0:
             raise MemoryError
+        if isinstance(gpu, GPU):
+            gpu._lend()
         # until it returns the handle is its own: it may run longer than this
-        code = Start(self._handle, texts,
-                     partial(_close, self._handle, self._pid)).wait()
+        code = Start(
+            partial(self._lib.gpemu_start, self._handle, texts, None),
+            partial(self._lib.gpemu_interrupt, self._handle),
+            partial(_close, self._handle, self._pid)).wait()
         self._finalizer = weakref.finalize(self, _close, self._handle,
                                            self._pid)
         self._finalizer.atexit = False  # _close_all does more

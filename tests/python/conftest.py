@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The package of the source tree, with the library of $GPEMU_BUILD."""
+import json
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ os.environ["PYTHONPATH"] = str(ROOT / "python")  # of child processes
 os.environ["GPEMU_LIBRARY"] = str(BUILD / "libgpemu.so")
 os.environ["GPEMU_BIN"] = str(BUILD)
 os.environ["MPLBACKEND"] = "Agg"
+os.environ.pop("GPEMU_GPU_SERVER", None)
 
 # steps take next to no time
 FAST = {"gpu": "v100", "model": "resnet18", "time_scale": 0.001}
@@ -56,6 +60,50 @@ def tokens(tmp_path_factory):
         for token in range(N_FILES * LENGTH + 1):
             file.write(token.to_bytes(2, "little"))
     return folder
+
+
+class Server:
+    """A gpemu-gpud of V100s at `path`."""
+
+    def __init__(self, folder, *options, time_scale=FAST["time_scale"]):
+        self.path = folder / "gpud.sock"
+        self._process = subprocess.Popen(
+            [BUILD / "gpemu-gpud", "--socket", self.path, "--time-scale",
+             str(time_scale), *options])
+        while not self.path.exists():
+            assert self._process.poll() is None
+            time.sleep(0.01)
+
+    def processes(self):
+        """Its jobs, as gpemu-smi has them."""
+        found = subprocess.run([BUILD / "gpemu-smi", "--socket", self.path,
+                                "--json", "-"], capture_output=True)
+        return json.loads(found.stdout or "{}").get("processes", [])
+
+    def soon(self, want, key="state"):
+        """That key of its jobs, before long."""
+        end = time.monotonic() + 20
+        while [job[key] for job in self.processes()] != want:
+            assert time.monotonic() < end, self.processes()
+            time.sleep(0.05)
+
+    def hold(self, mib):
+        """A job that has so much memory, and does nothing."""
+        return subprocess.Popen(
+            [ROOT / "tests/cli/gpud-client", self.path, "hold", "1", str(mib)],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+    def end(self):
+        self._process.terminate()
+        self._process.wait()
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Jobs there have memory of their own."""
+    server = Server(tmp_path, "--share", "mps")
+    yield server
+    server.end()
 
 
 @pytest.fixture

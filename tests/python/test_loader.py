@@ -396,37 +396,11 @@ def test_ctrl_c_while_waiting(files):
 
 
 @pytest.fixture
-def busy_gpu(tmp_path):
+def busy_gpu(server):
     """A gpemu-gpud whose memory is full; the function tells its jobs."""
-    path = tmp_path / "gpud.sock"
-    server = subprocess.Popen(
-        [BUILD / "gpemu-gpud", "--socket", path, "--share", "mps",
-         "--time-scale", str(FAST["time_scale"])])
-
-    def states():
-        found = subprocess.run([BUILD / "gpemu-smi", "--socket", path,
-                                "--json", "-"], capture_output=True)
-        return [job["state"] for job in
-                json.loads(found.stdout or "{}").get("processes", [])]
-
-    def soon(want):
-        end = time.monotonic() + 20
-        while states() != want:
-            assert time.monotonic() < end, states()
-            time.sleep(0.05)
-
-    try:
-        while not path.exists():
-            assert server.poll() is None
-            time.sleep(0.01)
-        with subprocess.Popen([ROOT / "tests/cli/gpud-client", path, "hold",
-                               "1", "30230"], stdin=subprocess.PIPE,
-                              stdout=subprocess.DEVNULL):
-            soon(["idle"])
-            yield path, soon
-    finally:
-        server.terminate()
-        server.wait()
+    with server.hold(30230):
+        server.soon(["idle"])
+        yield server.path, server.soon
 
 
 def test_ctrl_c_while_the_gpu_is_busy(files, busy_gpu):
@@ -436,7 +410,7 @@ def test_ctrl_c_while_the_gpu_is_busy(files, busy_gpu):
     timer = sigint_in(0.5)
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        images(files, gpu_server=path, gpu=None)
+        images(files, gpu_server=path)
     assert time.monotonic() - begin < 1.5
     timer.join()
     # it has left the queue
@@ -455,7 +429,7 @@ def test_a_timer_while_the_gpu_is_busy(files, busy_gpu):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(TimeoutError):
-            images(files, gpu_server=path, gpu=None)
+            images(files, gpu_server=path)
     finally:
         signal.signal(signal.SIGALRM, before)
     soon(["idle"])
@@ -470,7 +444,7 @@ def test_ctrl_c_while_nobody_answers(files, tmp_path):
         timer = sigint_in(0.3)
         begin = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            images(files, gpu_server=path, gpu=None)
+            images(files, gpu_server=path)
         assert time.monotonic() - begin < 1.8
         timer.join()
         client = deaf.accept()[0]
