@@ -11,9 +11,10 @@ plot     a figure of them
 Times are emulated unless a name says `wall`; a quantity ends in its unit.
 Only Loader needs numpy, only results and run pandas, only plot matplotlib.
 """
+from gpemu._batch import Batch
 from gpemu._gpu import GPU
 from gpemu._library import Epoch, Error, Step
-from gpemu._loader import Batch, Loader
+from gpemu._loader import Loader
 from gpemu._mount import Mount, mount
 from gpemu._plot import plot
 from gpemu._run import results, run

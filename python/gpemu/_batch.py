@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""The batches of a Loader.
+
+Who holds the memory of a batch: the library, until the batch is stepped or
+released; from then on the arrays that were made of it. They refer to a Memory,
+which keeps the bytes in the library (gpemu_keep) and drops them when the last
+array is gone.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import c_void_p
+from typing import TYPE_CHECKING, Any, Iterator, List
+
+from gpemu._library import Step, raise_error
+
+if TYPE_CHECKING:
+    from gpemu._loader import Loader
+
+
+class Memory(ctypes.c_char * (1 << 62)):
+    """Where bytes of a batch begin; arrays made of it know where they end, and
+    refer to it. (numpy takes this for a buffer ten times faster than an
+    __array_interface__.)"""
+
+    _kept = None
+    _loader = None
+
+    @classmethod
+    def at(cls, loader: Loader, address: int) -> Memory:
+        memory = cls.from_address(address)
+        memory._loader = loader  # not to be closed by the garbage collector
+        return memory
+
+    def keep(self, lib, handle, batch, pid: int) -> None:
+        """The bytes have to outlive the batch."""
+        if self._kept is not None:
+            return
+        kept = c_void_p()
+        code = lib.gpemu_keep(handle, batch, kept)
+        if code < 0:
+            raise_error(code, lib.gpemu_error(handle))
+        self._drop, self._pid, self._kept = lib.gpemu_drop, pid, kept
+        self._loader = None
+
+    def __del__(self, getpid=os.getpid) -> None:
+        if self._kept is not None and getpid() == self._pid:
+            self._drop(self._kept)
+
+
+class Batch:
+    """A batch of a Loader: `images, labels = batch`, or by name.
+
+    `data` and `paths` can be read until the batch is stepped or released, that
+    is, at most until the next one is taken; what was read of them stays valid.
+    labels, index and errors are arrays of their own.
+    """
+
+    n: int  #: samples
+    ready_ns: int  #: emulated ns; since then it can be copied to the GPU
+
+    __slots__ = ("n", "ready_ns", "_loader", "_records", "_columns",
+                 "_tensor", "_memory", "_data", "_labels", "_index",
+                 "_errors", "__weakref__")
+
+    def __init__(self, loader: Loader, n: int, ready_ns: int, records):
+        self._loader: Loader | None = loader
+        self._records = records  # a copy
+        self._columns, self._tensor = loader._columns, loader._tensor
+        self._memory = self._data = None
+        self._labels = self._index = self._errors = None
+        self.n = n
+        self.ready_ns = ready_ns
+
+    @property
+    def labels(self) -> Any:
+        """The class of each sample, from 0: int64."""
+        if self._labels is None:
+            self._labels = self._column("label", "i8")
+        return self._labels
+
+    @property
+    def index(self) -> Any:
+        """Where the samples are in the dataset, sorted by path: int64."""
+        if self._index is None:
+            self._index = self._column("index", "i8")
+        return self._index
+
+    @property
+    def errors(self) -> Any:
+        """0, or the errno of a sample that could not be used (its data are
+        zeros): ESTALE, its size changed; EBADMSG, not a whole image. int32."""
+        if self._errors is None and self._records is not None:
+            self._errors = -self._column("error", "i4")
+        return self._errors
+
+    @property
+    def data(self) -> Any:
+        """The samples, without a copy: an array [n, channels, rows, columns]
+        of float32 or uint8; with prep="tokens" [n, 2, length] of int64, inputs
+        and labels; with prep="none" a list of their bytes (uint8); None with
+        loader="null"."""
+        if self._data is None:
+            with self._held()._locked():
+                self._data, self._memory = \
+                    self._held()._arrays(self._records)
+        return self._data
+
+    @property
+    def paths(self) -> List[str]:
+        """Of the samples, in the dataset or in their shard."""
+        return [os.fsdecode(ctypes.string_at(int(path)))
+                for path in self._held()._read(self._records)["path"]]
+
+    def step(self) -> Step:
+        """Train on the batch: see Loader.step."""
+        return self._held().step(self)
+
+    def release(self) -> None:
+        """Give the batch back without training on it: it makes no step."""
+        self._held()._release(self)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def shape(self) -> tuple:
+        """As an array's: gpemu.GPU.step takes both."""
+        return (self.n,)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.data, self.labels))
+
+    def __repr__(self) -> str:
+        held = "" if self._loader else ", given back"
+        return f"<gpemu.Batch of {self.n}{held}>"
+
+    def _column(self, name: str, dtype: str) -> Any:
+        if self._records is None:
+            return None
+        column = self._columns[name](self.n, self._records).astype(dtype)
+        return self._tensor(column) if self._tensor else column
+
+    def _held(self) -> Loader:
+        if self._loader is None:
+            raise RuntimeError("the batch was given back: read its data "
+                               "before its step, and before the next batch; "
+                               "it makes at most one step")
+        return self._loader
