@@ -129,7 +129,8 @@ static inline bool job_interleaves(const struct job *job)
 
 	for (int i = 0; i < STAGES; i++)
 		ns += job->stage_ns[i];
-	return job->n_gpus && job->gpu_milli == GPU_MILLI && ns > 0;
+	return job->n_gpus && job->gpu_milli == GPU_MILLI &&
+	       job->iteration_ns > 0 && ns > 0;
 }
 
 /* Do both ask for the same, so that they may be in one group? */

@@ -98,7 +98,7 @@ static void our_own_formats_have_no_other_columns(void **state)
 		"f:1:9: unknown column 'arival_s' (known: work_s arrival_s "
 		"name user class gpus gpu_milli cpu_milli memory_mib "
 		"gpu_models cpu_work_s count gpu_memory_mib gpu_busy "
-		"cold_s dataset_mib read_mib_s "
+		"cold_s dataset_mib read_mib_s gradient_mib "
 		"iteration_s storage_s prep_s gpu_s network_s)");
 	refuses("work_s,gpus,WORK_S\n1,2,3\n",
 		"f:1:13: column 'work_s' a second time");

@@ -192,7 +192,7 @@ static void nothing_judged_is_undecided(void **state)
 		"expect: [{kind: order, rising: seconds, along: exec.a}]",
 		"published: {p: {kind: prediction, source: s, metric: seconds, "
 		"along: exec.a, "
-		"tolerance: 1, values: {1: 1}}}",
+		"tolerance: 0.5, values: {1: 1}}}",
 		"published: {p: {kind: order, source: s, metric: seconds, "
 		"along: exec.a, "
 		"rank: 1, values: {1: 1, 2: 2}}}",
