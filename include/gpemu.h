@@ -80,10 +80,10 @@ struct gpemu_engine;
  *	{ "data=/data/train", "gpu=a100", "batch=256", "epochs=3", NULL }
  *
  * The GPUs are those of a gpemu-gpud with gpu_server=SOCKET. Without
- *gpu_server, gpu and node they are those that Kubernetes or Slurm handed out,
- *as for gpemu-train: $GPEMU_GPU_SERVER, $GPEMU_SERVER_USER, $GPEMU_GPUS. A
- *`gpu` with a gpu_server must be that of the server (-EINVAL); alone it is a
- *private one.
+ * gpu_server, gpu and node they are those that Kubernetes or Slurm handed out,
+ * as for gpemu-train: $GPEMU_GPU_SERVER, $GPEMU_SERVER_USER, $GPEMU_GPUS. A
+ * `gpu` with a gpu_server must be that of the server (-EINVAL); alone it is a
+ * private one.
  *
  * `engine`: your own engine, which replaces the option `loader`; or NULL.
  *
