@@ -158,6 +158,18 @@ static void see_busy(struct allox *a, const struct view *v,
 	}
 }
 
+/* Nothing is matched with GPUs that cannot be taken. */
+static void drop_down(struct allox *a, const struct cluster *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n_machines; i++)
+		if (a->machines[i].gpu < 0 ||
+		    !c->nodes[a->machines[i].node].down)
+			a->machines[n++] = a->machines[i];
+	a->n_machines = n;
+}
+
 static int see_machines(struct allox *a, const struct view *v,
 			const struct plan *plan)
 {
@@ -175,6 +187,7 @@ static int see_machines(struct allox *a, const struct view *v,
 				(struct machine){ .node = i, .gpu = g };
 	}
 	see_busy(a, v, plan, first);
+	drop_down(a, v->cluster);
 	qsort(a->machines, a->n_machines, sizeof(*a->machines), earlier);
 	return 0;
 }

@@ -112,6 +112,7 @@ static void run_choice(struct rig *rig, struct plugin_choice policy,
 			     .workload = &rig->workload,
 			     .seed = 7,
 			     .round_ns = round_s * NS_PER_S,
+			     .keep_history = true,
 			     .n_cells = 1 };
 	sim->cells = calloc(1, sizeof(*sim->cells));
 	assert_non_null(sim->cells);

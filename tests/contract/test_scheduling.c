@@ -250,6 +250,54 @@ static void long_queues_cost_little(void **state)
 	rig_end(&rig);
 }
 
+/* All jobs run, and none on the GPUs of the first node, which are down. */
+static void run_beside(const struct schedule_ops *ops, const char *placement)
+{
+	struct rig rig = { 0 };
+	struct history *h;
+	struct sim sim;
+
+	rig_nodes(&rig, "2*gpus=4,cpus=8,memory=4000M,gpu_memory=9000M");
+	rig_nodes(&rig, "cpus=4,memory=4000M");
+	for (uint32_t i = 0; i < 24; i++) {
+		struct job *job;
+
+		rig_job(&rig, i / 3, 5 + i % 7, i % 4 == 3 ? 2 : 1,
+			i % 4 == 2 ? 300 : GPU_MILLI, i % 2 ? "a" : "b");
+		job = &rig.workload.jobs[i];
+		job->stage_ns[i % STAGES] = NS_PER_S;
+		job->iteration_ns = i % 3 ? NS_PER_S : 0;
+		if (i % 8 == 0)
+			rig_load(&rig, .6, 1000, 1);
+	}
+	assert_int_equal(workload_settle(&rig.workload), 0);
+	cluster_set_down(&rig.cluster, 0, true);
+	rig_run_ops(&rig, ops, placement, 0, &sim);
+	h = &sim.cells->history;
+	assert_true(h->n >= 24);
+	for (size_t i = 0; i < h->n_parts; i++)
+		if (h->parts[i].gpus && !h->parts[i].node)
+			fail_msg("%s %s starts jobs on a node that is down",
+				 ops->plugin.name, placement);
+	sim_fini(&sim);
+	rig_end(&rig);
+}
+
+static void nodes_that_are_down_get_nothing(void **state)
+{
+	(void)state;
+	for (size_t i = 0; schedule_table[i]; i++) {
+		const struct schedule_ops *ops = container_of(
+			schedule_table[i], struct schedule_ops, plugin);
+
+		for (size_t k = 0; placement_table[k]; k++) {
+			run_beside(ops, placement_table[k]->name);
+			if (ops->places)
+				break;
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +307,7 @@ int main(void)
 		cmocka_unit_test(the_kept_queue_decides_the_same),
 		cmocka_unit_test(keys_move_as_declared),
 		cmocka_unit_test(long_queues_cost_little),
+		cmocka_unit_test(nodes_that_are_down_get_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
