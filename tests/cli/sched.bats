@@ -211,6 +211,19 @@ assert a == b'
 	[ -z "$stderr" ]
 }
 
+# Where the jobs of one are much shorter, their mean JCTs become more alike, too.
+@test "AlloX: a smaller alpha helps users with longer jobs" {
+	printf 'work_s,cpu_work_s,user,count\n10,15,a,40\n40,60,b,10\n60,90,c,6\n' \
+		>t.csv
+	gpemu-sched simulate -t t.csv --nodes '2*gpus=1' --nodes '2*cpus=1' \
+		-p allox:alpha=0.3,allox --json j >/dev/null
+	json j "r[0]['jct']['mean_s'] > r[1]['jct']['mean_s']" \
+		"max(u['jct']['mean_s'] for u in r[0]['users']) -
+		min(u['jct']['mean_s'] for u in r[0]['users']) <
+		.8 * (max(u['jct']['mean_s'] for u in r[1]['users']) -
+		min(u['jct']['mean_s'] for u in r[1]['users']))"
+}
+
 # Ten users on 20 GPUs and 15 CPU nodes, as in AlloX's input from Google's trace.
 # Source: EuroSys 2020, its simulation. Kind: order, on a set of the same shape.
 # There SJF, without an estimator, is a little better than AlloX; here AlloX knows
