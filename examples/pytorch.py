@@ -11,7 +11,7 @@ gets a JSON object like that of gpemu-train.
 Keys: workers, epochs, seed, mark (1: mark each epoch in the mount); all other
 keys are options of gpemu.GPU (gpu, gpu_server, model, batch, time_scale). Without
 gpu the GPU is the one that Kubernetes or Slurm handed out, else a V100.
-PYTHONPATH has to name the folder python/.
+In the source tree PYTHONPATH has to name the folder python/.
 """
 import json
 import pathlib

@@ -218,8 +218,33 @@ scheduled() {
 		assert folders == [os.path.dirname(v['server']) for v in kinds.values()]
 		c, = job['spec']['template']['spec']['containers']
 		run(c)
-		assert set(c['resources']['limits']) <= {'gpemu.io/' + k for k in kinds}
-		assert {c['image']} == {c['image'] for c in pod['containers']}
+		torch = yaml.safe_load(open('job-pytorch.yaml'))['spec']['template']['spec']
+		example, = torch['containers']
+		python, path, data, record, *keys = example['command']
+		docs = '/usr/share/doc/gpemu/'
+		assert path.startswith(docs) and os.path.exists('../../' + path[len(docs):])
+		make, = torch['initContainers']
+		subprocess.run([f"{build}/{make['command'][0]}", *make['command'][1:-1],
+		                '--files', '8', tmp + '/photos'], check=True)
+		assert data == make['command'][-1]
+		for one in c, example:
+		    assert set(one['resources']['limits']) <= {'gpemu.io/' + k for k in kinds}
+		assert {x['image'] for x in (c, example, make)} == \
+		    {c['image'] for c in pod['containers']}
+		if subprocess.run(['/usr/bin/python3', '-c', 'import torch'],
+		                  stderr=subprocess.DEVNULL).returncode:
+		    sys.exit()
+		record = tmp + '/pytorch.json'
+		import json
+		times = {}
+		for gpu in 'v100', 'k80':
+		    subprocess.run(['/usr/bin/python3', '../../examples/pytorch.py',
+		                    tmp + '/photos', record, *keys, 'batch=4'], check=True,
+		                   env={**os.environ, 'GPEMU_LIBRARY': build + '/libgpemu.so',
+		                        'PYTHONPATH': '../../python',
+		                        'GPEMU_GPU_PROFILE': gpu})
+		    times[gpu] = json.load(open(record))['epochs'][0]['compute_s']
+		assert times['k80'] > 2 * times['v100'], times
 	PY
 	run "$PLUGIN" --dry-run "$TMP/node.yaml"
 	[ "$status" -eq 0 ]
@@ -244,4 +269,14 @@ scheduled() {
 		grep -qw -e "${path%%:*}" \
 			"$BATS_TEST_DIRNAME/../../platform/kubernetes/Containerfile"
 	done <"$TMP/needed"
+	# and what Python needs: gpemu, and the examples that are installed
+	cd "$BATS_TEST_DIRNAME/../.."
+	meson introspect "$BUILD" --installed >"$TMP/installed"
+	for path in python/gpemu/__init__.py examples; do
+		grep -q "\"$PWD/$path\": " "$TMP/installed"
+	done
+	sed '1,/^FROM.*slim$/d' platform/kubernetes/Containerfile >"$TMP/image"
+	for name in python3 python3-numpy TORCH=python3-torch '\${TORCH}'; do
+		grep -qE -e "(^| )$name( |\$)" "$TMP/image"
+	done
 }
