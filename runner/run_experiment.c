@@ -317,7 +317,7 @@ static int prepare(struct workload *w, struct runner *r,
 	if (code == 0)
 		code = runner_defaults(r, &defaults, err);
 	if (code == 0)
-		code = identity_init(w, r->bin_dir);
+		code = identity_init(w, r->bin_dir, r->share_dir);
 	if (code == 0)
 		code = profiles_collect(w, defaults, err);
 	if (code == 0)

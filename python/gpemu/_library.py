@@ -152,14 +152,17 @@ def _path() -> str:
     named = os.environ.get("GPEMU_LIBRARY")
     if named:
         return named
+    beside = os.path.join(os.environ.get("GPEMU_BIN", ""), "libgpemu.so.1")
+    if os.path.isabs(beside) and os.path.exists(beside):
+        return beside
     built = _BUILD / "libgpemu.so"
     return str(built) if built.exists() else "libgpemu.so.1"
 
 
 @lru_cache(maxsize=None)
 def library() -> CDLL:
-    """The library, from $GPEMU_LIBRARY, the folder build/ of the source tree
-    that this package is in, or the system."""
+    """The library, from $GPEMU_LIBRARY, beside the programs of $GPEMU_BIN, the
+    folder build/ of the source tree that this package is in, or the system."""
     path = _path()
     try:
         lib = CDLL(path)

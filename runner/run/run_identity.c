@@ -183,14 +183,20 @@ static void note(struct noting *n, const char *name, const char *path,
 		n->code = -ENOMEM;
 }
 
-/* "{bin}/x" is x in the programs' folder. */
+/* "{bin}/x" is x in the programs' folder, and so of {share}. */
 static void note_file(struct noting *n, const char *name)
 {
 	_cleanup_free_ char *path = NULL;
-	bool in_bin = !strncmp(name, "{bin}/", 6);
+	const char *dir = "", *rest = name;
 
-	if (asprintf(&path, "%s%s", in_bin ? n->w->bin_dir : "",
-		     in_bin ? name + 5 : name) < 0)
+	if (!strncmp(name, "{bin}/", 6)) {
+		dir = n->w->bin_dir;
+		rest = name + 5;
+	} else if (!strncmp(name, "{share}/", 8)) {
+		dir = n->w->share_dir;
+		rest = name + 7;
+	}
+	if (asprintf(&path, "%s%s", dir, rest) < 0)
 		n->code = -ENOMEM;
 	else
 		note(n, name, path, file_json);
@@ -375,11 +381,13 @@ json_t *identity_of(const struct workload *w, const struct cell *cell,
 	return NULL;
 }
 
-int identity_init(struct workload *w, const char *bin_dir)
+int identity_init(struct workload *w, const char *bin_dir,
+		  const char *share_dir)
 {
 	int r = 0;
 
 	w->bin_dir = bin_dir;
+	w->share_dir = share_dir;
 	w->files = json_object();
 	w->commands = json_object();
 	for (size_t i = 0; w->files && r == 0 && i < w->n_points; i++) {

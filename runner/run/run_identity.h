@@ -15,9 +15,10 @@
 #include "runner/spec/run_workload.h"
 
 /* Give the cells of `w` identities. Each file is read once: files of the points
- * now, others when a cell first names them; `bin_dir` is borrowed. -ENOMEM.
+ * now, others when a cell first names them; both folders are borrowed. -ENOMEM.
  */
-int identity_init(struct workload *w, const char *bin_dir);
+int identity_init(struct workload *w, const char *bin_dir,
+		  const char *share_dir);
 
 /* {"gpemu-fs": {file, hash, bytes, changed}, ...} of one cell; NULL: no
  * memory. */

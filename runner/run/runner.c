@@ -78,6 +78,18 @@ static int find_bin_dir(struct runner *r, const char *bin_dir)
 	return r->bin_dir ? 0 : -ENOMEM;
 }
 
+/* The source tree of a folder build/, or what is installed. */
+static int find_share_dir(struct runner *r)
+{
+	_cleanup_free_ char *tree = NULL;
+	int n = asprintf(&tree, "%s/../profiles", r->bin_dir);
+
+	if (n >= 0)
+		n = asprintf(&r->share_dir, "%s/..%s", r->bin_dir,
+			     access(tree, F_OK) == 0 ? "" : "/share/gpemu");
+	return n < 0 ? -ENOMEM : 0;
+}
+
 char *runner_program(const struct runner *r, enum run_program program)
 {
 	char *path;
@@ -123,6 +135,8 @@ int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
 		return -ENOMEM;
 	code = find_bin_dir(r, bin_dir);
 	if (code == 0)
+		code = find_share_dir(r);
+	if (code == 0)
 		code = check_programs(r, err);
 	if (code == 0)
 		code = make_scratch(r, err);
@@ -137,6 +151,7 @@ void runner_fini(struct runner *r)
 		close(r->lock_fd);
 	stop_fini(&r->stop);
 	free(r->bin_dir);
+	free(r->share_dir);
 	free(r->out);
 	free(r->scratch);
 	free(r->data_dir);

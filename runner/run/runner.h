@@ -16,12 +16,13 @@
 struct runner {
 	const struct workload *w;
 	struct stop stop;
-	char *bin_dir;	/* folder of the programs */
-	char *out;	/* the result folder */
-	char *scratch;	/* private, removed at the end */
-	char *data_dir; /* folder of the datasets */
-	int lock_fd;	/* OUT/lock, run_lock.h */
-	bool mounted;	/* false: the cells run on `data` itself */
+	char *bin_dir;	 /* folder of the programs */
+	char *share_dir; /* of profiles/, workloads/ and examples/ */
+	char *out;	 /* the result folder */
+	char *scratch;	 /* private, removed at the end */
+	char *data_dir;	 /* folder of the datasets */
+	int lock_fd;	 /* OUT/lock, run_lock.h */
+	bool mounted;	 /* false: the cells run on `data` itself */
 	enum network_mode network;
 	struct shard shard; /* of the cells, the part to run */
 };

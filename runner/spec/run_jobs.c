@@ -198,7 +198,7 @@ static int check_word(const struct workload *w, const struct conf_node *word,
 		     setting != name))
 			return conf_node_error(word, w->path, err,
 					       "{%.*s} is none of {mount} "
-					       "{record} {bin} {seed} "
+					       "{record} {bin} {share} {seed} "
 					       "{time_scale} {gpud} {prepd} "
 					       "{prepd_key}, the keys of exec, "
 					       "and the axes",

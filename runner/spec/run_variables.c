@@ -23,9 +23,9 @@ size_t variables_next(const char *s, const char **ret)
 
 bool variables_is_own(const char *name, size_t n)
 {
-	static const char *const own[] = { "mount", "record",	  "bin",
-					   "seed",  "time_scale", "gpud",
-					   "prepd", "prepd_key" };
+	static const char *const own[] = { "mount", "record", "bin",
+					   "share", "seed",   "time_scale",
+					   "gpud",  "prepd",  "prepd_key" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		if (strlen(own[i]) == n && !strncmp(own[i], name, n))
@@ -92,10 +92,15 @@ static const char *value_of(const struct variables *v, const char *name,
 {
 	const struct {
 		const char *name, *value;
-	} own[] = { { "mount", v->mnt },	{ "record", v->record },
-		    { "bin", v->bin },		{ "seed", v->seed },
-		    { "time_scale", v->scale }, { "gpud", v->socket },
-		    { "prepd", v->prepd },	{ "prepd_key", v->prepd_key } };
+	} own[] = { { "mount", v->mnt },
+		    { "record", v->record },
+		    { "bin", v->bin },
+		    { "share", v->share },
+		    { "seed", v->seed },
+		    { "time_scale", v->scale },
+		    { "gpud", v->socket },
+		    { "prepd", v->prepd },
+		    { "prepd_key", v->prepd_key } };
 	const char *found;
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
@@ -130,6 +135,7 @@ char *variables_expand_fixed(const struct workload *w, const struct cell *cell,
 	struct variables v = { .mnt = "{mount}",
 			       .record = "{record}",
 			       .bin = "{bin}",
+			       .share = "{share}",
 			       .socket = "{gpud}",
 			       .prepd = "{prepd}",
 			       .prepd_key = "{prepd_key}",

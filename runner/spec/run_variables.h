@@ -7,7 +7,7 @@
 
 /* All borrowed. */
 struct variables {
-	const char *mnt, *record, *bin, *socket, *prepd, *prepd_key;
+	const char *mnt, *record, *bin, *share, *socket, *prepd, *prepd_key;
 	char seed[24], scale[32]; /* variables_set_numbers */
 	const json_t *exec;	  /* the user's keys */
 };
@@ -15,8 +15,8 @@ struct variables {
 /* The next name in braces from `s` on: returns its length, and its start in
  * *ret; 0: no more. */
 size_t variables_next(const char *s, const char **ret);
-/* Is it one of {mount} {record} {bin} {seed} {time_scale} {gpud} {prepd}
- * {prepd_key}? */
+/* Is it one of {mount} {record} {bin} {share} {seed} {time_scale} {gpud}
+ * {prepd} {prepd_key}? */
 bool variables_is_own(const char *name, size_t n);
 /*
  * The next axis or setting in braces from `s` on that has a value at the point,
@@ -35,9 +35,9 @@ void variables_set_numbers(struct variables *v, const struct workload *w,
 /* `word` with its variables substituted; unknown ones become empty; malloc'ed.
  */
 char *variables_expand(const char *word, const struct variables *v);
-/* A text of job `job` with its variables substituted, except {bin}, {mount},
- * {record}, {gpud}, {prepd} and {prepd_key}, which differ between runs;
- * malloc'ed. */
+/* A text of job `job` with its variables substituted, except {bin}, {share},
+ * {mount}, {record}, {gpud}, {prepd} and {prepd_key}, which differ between
+ * runs; malloc'ed. */
 char *variables_expand_fixed(const struct workload *w, const struct cell *cell,
 			     size_t job, const char *text);
 

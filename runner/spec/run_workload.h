@@ -187,7 +187,7 @@ struct workload {
 	/* run_identity.h; NULL: not loaded */
 	json_t *files, *commands;
 	uint64_t *hashes; /* of the cells of a stored study; or NULL */
-	const char *bin_dir;
+	const char *bin_dir, *share_dir;
 	const char *network; /* --network, if it is not auto; else NULL */
 };
 

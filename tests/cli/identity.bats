@@ -101,10 +101,13 @@ exec_workload()
 		dataset: {dataset: imagenette, files: 5}
 		base:
 		  exec: {command: "own-tool && sh ./job.sh '{list}' {record} >out.txt", list: list.txt, uses: helper.txt}
-		  environment: {PRELOAD: "{bin}/preload.so"}
+		  environment: {PRELOAD: "{bin}/preload.so", SHARED: "{share}/shared.py"}
 		noise: 100%
 	END
 	echo 1 >bin/preload.so
+	# bin/ is no build/ of a source tree, which has profiles/
+	mkdir -p share/gpemu
+	echo 1 >share/gpemu/shared.py
 }
 
 # again FILE: a change of it runs the cell again, once
@@ -121,7 +124,8 @@ again()
 
 @test "identity: files named by exec: as program, argument, key or variable" {
 	exec_workload
-	for file in tools/own-tool job.sh list.txt helper.txt bin/preload.so; do
+	for file in tools/own-tool job.sh list.txt helper.txt bin/preload.so \
+		share/gpemu/shared.py; do
 		again "$file"
 	done
 	# its outputs are not inputs
@@ -131,6 +135,7 @@ again()
 	gpemu_run w.yaml
 	[ ! -s runs ]
 	grep -q '"{bin}/preload.so"' results/small/records/*
+	grep -q '"{share}/shared.py"' results/small/records/*
 	# the same in another place has the same key
 	cp -r bin moved
 	GPEMU_BIN=$PWD/moved gpemu_run w.yaml

@@ -476,10 +476,10 @@ exec_workload()
 		dataset: {dataset: imagenette, files: 5}
 		base:
 		  exec:
-		    command: [sh, -c, 'test -d "$1" -a -x "$BIN/gpemu-train" || exit 9; echo "{\"n\": $3, \"env\": $EXTRA}" >"$2"; exit $4',
+		    command: [sh, -c, 'test -d "$1" -a -x "$BIN/gpemu-train" -a "$SHARE" = "$BIN/../share/gpemu" || exit 9; echo "{\"n\": $3, \"env\": $EXTRA}" >"$2"; exit $4',
 		              x, '{mount}', '{record}', '{seed}', '{status}']
 		    status: 0
-		  environment: {EXTRA: '{workers}', BIN: '{bin}'}
+		  environment: {EXTRA: '{workers}', BIN: '{bin}', SHARE: '{share}'}
 		axes: {exec.workers: [3, 4]}
 		metrics: {n: {path: n}, env: {path: env}}
 		noise: 100%
@@ -508,7 +508,7 @@ exec_workload()
 	sed -i 's/{status}/{statos}/' w.yaml
 	rm -r results
 	: >standin.log
-	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {bin} {seed} {time_scale} {gpud} {prepd} {prepd_key}, the keys of exec, and the axes"
+	refuses "w.yaml:7:51: {statos} is none of {mount} {record} {bin} {share} {seed} {time_scale} {gpud} {prepd} {prepd_key}, the keys of exec, and the axes"
 }
 
 @test "run: several jobs run at once in a cell" {
