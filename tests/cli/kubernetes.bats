@@ -272,7 +272,7 @@ scheduled() {
 	# and what Python needs: gpemu, and the examples that are installed
 	cd "$BATS_TEST_DIRNAME/../.."
 	meson introspect "$BUILD" --installed >"$TMP/installed"
-	for path in python/gpemu/__init__.py examples; do
+	for path in python/gpemu examples; do
 		grep -q "\"$PWD/$path\": " "$TMP/installed"
 	done
 	sed '1,/^FROM.*slim$/d' platform/kubernetes/Containerfile >"$TMP/image"
