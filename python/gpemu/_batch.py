@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Iterator, List
 
-from gpemu._library import Step, raise_error
+from gpemu._library import Step, check_process, raise_error
 
 if TYPE_CHECKING:
     from gpemu._loader import Loader
@@ -54,7 +55,8 @@ class Batch:
 
     `data` and `paths` can be read until the batch is stepped or released, that
     is, at most until the next one is taken; what was read of them stays valid.
-    labels, index and errors are arrays of their own.
+    labels, index and errors are arrays of their own. Of an epoch that threads
+    share, all can be read at any time.
     """
 
     n: int  #: samples
@@ -62,14 +64,15 @@ class Batch:
 
     __slots__ = ("n", "ready_ns", "_loader", "_records", "_columns",
                  "_tensor", "_memory", "_data", "_labels", "_index",
-                 "_errors", "__weakref__")
+                 "_errors", "_own", "_paths", "__weakref__")
 
     def __init__(self, loader: Loader, n: int, ready_ns: int, records):
         self._loader: Loader | None = loader
         self._records = records  # a copy
         self._columns, self._tensor = loader._columns, loader._tensor
         self._memory = self._data = None
-        self._labels = self._index = self._errors = None
+        self._labels = self._index = self._errors = self._paths = None
+        self._own = False  # `_data` stays: a copy
         self.n = n
         self.ready_ns = ready_ns
 
@@ -101,17 +104,41 @@ class Batch:
         of float32 or uint8; with prep="tokens" [n, 2, length] of int64, inputs
         and labels; with prep="none" a list of their bytes (uint8); None with
         loader="null"."""
-        if self._data is None:
-            with self._held()._locked():
-                self._data, self._memory = \
-                    self._held()._arrays(self._records)
-        return self._data
+        # in this order: a batch that is given back has its copy before
+        loader, data = self._loader, self._data
+        if data is None:
+            if loader is None:
+                loader = self._held()
+            with loader._locked():
+                if self._data is None:
+                    self._held()  # no other thread was faster
+                    self._data, self._memory = loader._arrays(self._records)
+                data = self._data
+        return data
 
     @property
     def paths(self) -> List[str]:
         """Of the samples, in the dataset or in their shard."""
+        if self._paths is not None:
+            return self._paths
         return [os.fsdecode(ctypes.string_at(int(path)))
                 for path in self._held()._read(self._records)["path"]]
+
+    def _keep(self) -> None:
+        """Make it independent of the loader, unless it was given back."""
+        loader = self._loader
+        if loader is None or self._records is None:
+            return
+        with loader._locked():
+            if self._loader is None or self._own:
+                return
+            data = self.data
+            self._paths = self.paths
+            if self._memory is not None:
+                copy = "clone" if self._tensor else "copy"
+                data = [getattr(d, copy)() for d in data] \
+                    if isinstance(data, list) else getattr(data, copy)()
+            self._data, self._own = data, True
 
     def step(self) -> Step:
         """Train on the batch: see Loader.step."""
@@ -148,3 +175,44 @@ class Batch:
                                "before its step, and before the next batch; "
                                "it makes at most one step")
         return self._loader
+
+
+class Batches:
+    """The rest of an epoch: what iter() of a Loader returns.
+
+    Threads may share it: each batch goes to one of them. Since the next one of
+    any thread takes the last one back, their batches have copies.
+    """
+
+    def __init__(self, loader: Loader, batches: Iterator[Batch]):
+        self._loader, self._batches = loader, batches
+        self._lock = threading.RLock()  # the rest
+        self._thread: int | None = None  # that took the last one
+        self._shared = False
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> Batch:
+        check_process(self._loader._pid, "loader")
+        with self._lock:
+            thread = threading.get_ident()
+            if self._thread != thread:
+                self._see(thread)
+            batch = next(self._batches)
+            if self._shared:
+                batch._keep()
+            return batch
+
+    def close(self) -> None:
+        """End the epoch, as leaving the loop does. May be called again."""
+        if os.getpid() == self._loader._pid:
+            with self._lock:
+                self._batches.close()
+
+    def _see(self, thread: int) -> None:
+        last = self._loader._held
+        self._shared = self._thread is not None
+        if self._shared and last is not None:
+            last._keep()
+        self._thread = thread

@@ -15,7 +15,7 @@ from ctypes import POINTER, byref, c_uint64, c_void_p
 from functools import partial
 from typing import Any, Dict, Iterator, List, Literal
 
-from gpemu._batch import Batch, Memory
+from gpemu._batch import Batch, Batches, Memory
 from gpemu._gpu import GPU
 from gpemu._library import (SLICE_S, CBatch, CInfo, Epoch, Error, Start, Step,
                             check_process, count, library, need, raise_error,
@@ -74,8 +74,11 @@ class Loader:
     (batching="ready" without pinned memory), arrays are copies.
 
     A wait for a batch, or for a GPU that others use (gpu_server), can be
-    interrupted by signals. Threads take turns. A forked process cannot use the
-    loader, but arrays that it inherits. What took effect differently than
+    interrupted by signals. Threads take turns; those that share an epoch, that
+    is one iter(loader), each get batches of their own, and copies of them. A
+    step is on the batch that was taken last, so they hold a lock of their own
+    from next() to the step. A forked process cannot use the loader, but arrays
+    that it inherits. What took effect differently than
     requested is a warning.
     """
 
@@ -169,8 +172,12 @@ class Loader:
         """Batches of a whole epoch."""
         return self._info.n_batches
 
-    def __iter__(self) -> Iterator[Batch]:
-        """The next epoch, to its end or until the loop is left."""
+    def __iter__(self) -> Batches:
+        """The next epoch, to its end or until the loop is left. Threads can
+        share what this returns."""
+        return Batches(self, self._epoch())
+
+    def _epoch(self) -> Iterator[Batch]:
         if self._call(self._lib.gpemu_begin_epoch, None) == 0:
             raise Error("the run is complete: give the loader the number of "
                         "epochs, as in Loader(..., epochs=3)")
@@ -313,7 +320,8 @@ class Loader:
         """Before the library takes the batch back. An interrupt on the way
         leaves it held."""
         batch = self._held
-        batch._data = None
+        if not batch._own:
+            batch._data = None
         memory = batch._memory() if batch._memory else None
         if memory is not None:
             memory.keep(self._lib, self._handle, self._batch, self._pid)

@@ -510,6 +510,86 @@ def test_a_fork_cannot_use_it_but_its_arrays(files):
             pickle.dumps(loader)
 
 
+def in_threads(work, n=4):
+    """Run it n times at once; what was raised."""
+    raised = []
+
+    def run():
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"pin": "on"}, {"prep": "decode", "image_size": 8}])
+def test_threads_share_an_epoch(files, options):
+    """What one of them holds stays valid while others go on."""
+    with raw(files, **{"batch": 1, "epochs": 20, **options}) as loader:
+        for _ in range(20):
+            batches = iter(loader)
+            seen = [next(batches)]
+            barrier = threading.Barrier(4)
+
+            def work():
+                barrier.wait()
+                mine = []
+                for batch in batches:
+                    mine.append((batch, len(mine) % 2 and batch.data))
+                    time.sleep(0.0001)  # the others are here meanwhile
+                seen.extend(batch for batch, data in mine)
+
+            assert in_threads(work) == []
+            assert sorted(i for batch in seen for i in batch.index) == \
+                list(range(N_FILES))
+            for batch in seen:
+                (i,), (data,) = batch.index, batch.data
+                assert batch.paths[0].endswith(f"{i:02}")
+                assert not data.any() if options.get("prep") else right(data, i)
+        assert len(loader.epochs) == 20
+
+
+def test_threads_that_step_in_turns(files):
+    with raw(files) as loader:
+        batches, lock, n = iter(loader), threading.Lock(), []
+
+        def work():
+            while True:
+                with lock:
+                    batch = next(batches, None)
+                    if batch is None:
+                        return
+                    data = batch.data
+                    batch.step()
+                n.extend(batch.index)
+                assert all(map(right, data, batch.index))
+
+        assert in_threads(work) == []
+        assert sorted(n) == list(range(N_FILES))
+        assert loader.epochs[0].steps == 7
+
+
+def test_an_iterator_ends_its_epoch(files):
+    with raw(files, epochs=3) as loader:
+        batches = iter(loader)
+        assert iter(batches) is batches
+        next(batches)
+        batches.close()
+        batches.close()
+        assert len(loader.epochs) == 1
+        assert next(batches, None) is None
+        for batch in loader:
+            break
+        assert len(loader.epochs) == 2
+
+
 def test_closed_by_another_thread(files):
     with images(files, prep="emulated", cores=1, workers=1, loader="sync",
                 model_transfer=False, time_scale=1000) as loader:
