@@ -5,8 +5,9 @@ PyTorch's DataLoader in front of an emulated GPU.
     python3 examples/pytorch.py FOLDER RECORD [key=value...]
 
 Reads the files of FOLDER (for example a mount of gpemu-fs) in a new random order
-each epoch, and steps on a gpemu.GPU, which takes the time of its profile. RECORD
-gets a JSON object like that of gpemu-train.
+each epoch, without those whose names begin with a dot, and steps on a gpemu.GPU,
+which takes the time of its profile. RECORD gets a JSON object like that of
+gpemu-train.
 
 Keys: workers, epochs, seed, mark (1: mark each epoch in the mount); all other
 keys are options of gpemu.GPU (gpu, gpu_server, model, batch, time_scale). Without
@@ -22,10 +23,15 @@ import gpemu
 import torch.utils.data
 
 
+def hidden(path, folder):
+    """Such as .gpemu-data.json: no sample, for gpemu-train either."""
+    return any(name.startswith(".") for name in path.relative_to(folder).parts)
+
+
 class Files(torch.utils.data.Dataset):
     def __init__(self, folder):
         self.paths = sorted(str(p) for p in pathlib.Path(folder).rglob("*")
-                            if p.is_file())
+                            if p.is_file() and not hidden(p, folder))
 
     def __len__(self):
         return len(self.paths)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The package itself, its examples and its page."""
 import difflib
+import json
 import os
 import re
 import subprocess
@@ -92,6 +93,22 @@ def test_examples_run(files, name):
         capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.search(r"epoch 1: .*26 images", done.stdout), done.stdout
+
+
+def test_the_loop_of_pytorch_reads_what_the_loader_does(tmp_path):
+    """Files of others, such as the description of a dataset, begin with a
+    dot."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    data, record = tmp_path / ".data", tmp_path / "record.json"
+    for name in "a/1", "a/2", "b/3", ".gpemu-data.json", "a/.hidden", ".b/4":
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text(name)
+    subprocess.run(
+        [sys.executable, "-B", ROOT / "examples/pytorch.py", data, record,
+         "batch=2", "workers=0", "epochs=1", "time_scale=0.001"], check=True)
+    assert json.loads(record.read_text())["totals"]["samples"] == 3
+    with gpemu.Loader(data, prep="none", index="off") as loader:
+        assert loader.n_samples == 3
 
 
 @pytest.mark.usefixtures("fuse")
