@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Iterator, List
 
@@ -20,19 +21,45 @@ if TYPE_CHECKING:
     from gpemu._loader import Loader
 
 
+# Which memory is a batch's, for those who pass an array of it.
+_lent: "weakref.WeakSet[Memory]" = weakref.WeakSet()
+_lent_lock = threading.RLock()
+
+
+def is_of_another(array: Any, memory: Memory | None) -> bool:
+    """Is an array or a tensor in the memory of a batch, but not in this?"""
+    if hasattr(array, "data_ptr"):
+        at = array.data_ptr()
+    else:
+        data = getattr(array, "__array_interface__", {}).get("data")
+        at = data[0] if data else 0
+    if memory is not None and memory.has(at):
+        return False
+    with _lent_lock:
+        return any(other.has(at) for other in _lent)
+
+
 class Memory(ctypes.c_char * (1 << 62)):
     """Where bytes of a batch begin; arrays made of it know where they end, and
     refer to it. (numpy takes this for a buffer ten times faster than an
     __array_interface__.)"""
 
+    __hash__ = object.__hash__  # by identity, as it compares
+
     _kept = None
     _loader = None
 
     @classmethod
-    def at(cls, loader: Loader, address: int) -> Memory:
+    def at(cls, loader: Loader, address: int, size: int) -> Memory:
         memory = cls.from_address(address)
         memory._loader = loader  # not to be closed by the garbage collector
+        memory._begin, memory._end = address, address + size
+        with _lent_lock:
+            _lent.add(memory)
         return memory
+
+    def has(self, address: int) -> bool:
+        return self._begin <= address < self._end
 
     def keep(self, lib, handle, batch, pid: int) -> None:
         """The bytes have to outlive the batch."""

@@ -15,7 +15,7 @@ from ctypes import POINTER, byref, c_uint64, c_void_p
 from functools import partial
 from typing import Any, Dict, Iterator, List, Literal
 
-from gpemu._batch import Batch, Batches, Memory
+from gpemu._batch import Batch, Batches, Memory, is_of_another
 from gpemu._gpu import GPU
 from gpemu._library import (SLICE_S, CBatch, CInfo, Epoch, Error, Start, Step,
                             check_process, count, library, need, raise_error,
@@ -199,9 +199,11 @@ class Loader:
         """Train on the batch that was taken last: hand it to the GPU, and wait
         until the GPU has room for the next one.
 
-        batch: that one, or its array; checked if given. Several GPUs under
-        parallel="ddp" take batches in turn; until the last one has its batch,
-        step_end_ns is 0.
+        batch: that one, its array, or its number of samples. What is given is
+        checked: a batch, or an array in the memory of one, must be that of the
+        batch taken last; of other arrays, such as copies and what was made of
+        them, only the number of samples. Several GPUs under parallel="ddp" take
+        batches in turn; until the last one has its batch, step_end_ns is 0.
         """
         with self._locked():
             held = self._held
@@ -309,6 +311,10 @@ class Loader:
         if batch is not None and count(batch) != self._held.n:
             raise ValueError(f"a batch of {count(batch)} samples; the one "
                              f"that was taken last has {self._held.n}")
+        memory = self._held._memory
+        if is_of_another(batch, memory and memory()):
+            raise ValueError("an array of another batch than the one that was "
+                             "taken last")
 
     def _release(self, batch: Batch) -> None:
         with self._locked():
@@ -374,7 +380,7 @@ class Loader:
     def _whole(self):
         """Samples of one size, evenly spaced."""
         now, one = self._now, self._one
-        memory = Memory.at(self, now.data)
+        memory = Memory.at(self, now.data, now.n * now.stride_bytes)
         return memory, self._numpy.ndarray(
             (now.n,) + one.shape, one.dtype, memory, 0,
             (now.stride_bytes,) + one.strides)
@@ -393,7 +399,7 @@ class Loader:
         there = size > 0
         low = int(begin[there].min()) if there.any() else 0
         high = int((begin + size)[there].max()) if there.any() else 0
-        memory = Memory.at(self, low)
+        memory = Memory.at(self, low, high - low)
         whole = self._numpy.ndarray((high - low,), "u1", memory)
         at = self._numpy.where(there, begin - low, 0).tolist()
         return memory, [whole[a:a + n] for a, n in zip(at, size.tolist())]

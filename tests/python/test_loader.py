@@ -510,6 +510,32 @@ def test_a_fork_cannot_use_it_but_its_arrays(files):
             pickle.dumps(loader)
 
 
+@pytest.mark.parametrize("to", ["numpy", "torch"])
+def test_an_array_of_another_batch_makes_no_step(tokens, to):
+    pytest.importorskip(to, reason=f"{to} is not installed")
+    with sequences(tokens, to=to) as one, sequences(tokens, to=to) as two:
+        first, second = iter(one), iter(two)
+        data, other = next(first).data, next(second).data
+        assert data.shape == other.shape
+        for array in other, other[:, 1], other[1:]:
+            with pytest.raises(ValueError):
+                one.step(array)
+        with pytest.raises(ValueError, match="array of another batch"):
+            one.step(other)
+        one.step(data)
+        two.step(other[:, 0])
+        # nor an earlier one of the same loader
+        batch = next(first)
+        with pytest.raises(ValueError, match="array of another batch"):
+            one.step(data)
+        # of what was made of an array only the samples count
+        one.step(data * 2)
+        assert len(batch) == len(data)
+        first.close()
+        second.close()
+        assert [one.epochs[0].steps, two.epochs[0].steps] == [2, 1]
+
+
 def in_threads(work, n=4):
     """Run it n times at once; what was raised."""
     raised = []
