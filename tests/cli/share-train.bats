@@ -54,7 +54,6 @@ same() {
 	for try in 1 2 3 4 5; do
 		gpud --gpu p100 --gpus 4
 		train three "${job[@]}"
-		until_so 'len(p) == 1 and p[0]["gpus"] == [0, 1, 2]'
 		wait "$JOB"
 		gpud_end
 		check three "j['sharing']['gpus'] == [0, 1, 2] and len(j['epochs'][0]['gpus']) == 3"

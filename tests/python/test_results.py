@@ -67,7 +67,7 @@ def test_verdicts(folder):
     verdicts = gpemu.results(folder, "verdicts")
     assert set(verdicts["kind"]) == {"self"}
     # how wide is a matter of the machine; ours is rounded, to 3 digits or more
-    low, high = verdicts["low"] * .999, verdicts["high"] * 1.001
+    low, high = verdicts["low"] * .995, verdicts["high"] * 1.005
     assert verdicts["ours"].between(low, high).all()
     # undecided: other programs disturbed a run
     assert set(verdicts["verdict"]) <= {"pass", "undecided"}
