@@ -53,7 +53,7 @@ sys.exit(len(json.load(open("d/state.json"))["runs"]) < 2)' 2>/dev/null; do
 	[ "$(awk '/^srtf proportional, live/ { live = 1 } /^user/ { by = 1 }
 		by && live && $1 == "b" { n++; print $2 } ' table | tail -1)" = 1 ]
 	# fragmentation, and finish-time ratios
-	! grep -A1 'proportional, live$' table | grep ' - '
+	[ -z "$(grep -A1 'proportional, live$' table | grep ' - ')" ]
 	json "s['resumed'] and l['gpu_use'] and l['fragmentation'] == 0" \
 		"l['finish_time_ratio_max'] > .5"
 	python3 - <<-'PY'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of a grant that a plugin left: lines without bytes 0, one at least. */
+/* The file of a grant that a plugin left: lines, one at least, without a 0. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
