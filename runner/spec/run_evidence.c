@@ -189,23 +189,17 @@ struct compared {
 	size_t point;	/* at which the expectation is evaluated */
 	size_t overlap; /* a point that is fitted; SIZE_MAX: none */
 	size_t without; /* a point without a value; SIZE_MAX: none */
-	struct tolerance tolerance;
-	size_t zero; /* a point where 0 is in the tolerance; SIZE_MAX: none */
 };
 
 static void note_point(struct compared *c, const struct published *p,
 		       size_t point)
 {
-	double v, most = c->tolerance.value;
+	double ignored;
 
-	if (published_at(c->w, p, point, &v) < 0) {
+	if (published_at(c->w, p, point, &ignored) < 0)
 		c->without = point;
-		return;
-	}
-	if (c->fitted && is_fitted(c->w, c->fitted, point))
+	else if (c->fitted && is_fitted(c->w, c->fitted, point))
 		c->overlap = point;
-	if (most >= (c->tolerance.relative ? 1 : fabs(v)))
-		c->zero = point;
 }
 
 static int note_ref(void *ctx, const struct expr_ref *ref, struct err *err)
@@ -226,27 +220,13 @@ static int note_ref(void *ctx, const struct expr_ref *ref, struct err *err)
 	return 0;
 }
 
-static struct tolerance tolerance_of(const struct check *c)
-{
-	struct tolerance t = { 0 };
-
-	if (c->published)
-		return c->published->tolerance;
-	t.given = has_tolerance(c);
-	if (t.given)
-		t.value = expr_tolerance(c->expect->expr, &t.relative);
-	return t;
-}
-
 static int check_compared(const struct check *c, const struct conf_node *fitted,
 			  struct err *err)
 {
 	struct compared all = { .w = c->w,
 				.fitted = fitted,
 				.overlap = SIZE_MAX,
-				.without = SIZE_MAX,
-				.tolerance = tolerance_of(c),
-				.zero = SIZE_MAX };
+				.without = SIZE_MAX };
 	char label[80];
 
 	for (size_t i = 0; i < c->w->n_points; i++) {
@@ -264,14 +244,6 @@ static int check_compared(const struct check *c, const struct conf_node *fitted,
 				       "with 'where'",
 				       label);
 	}
-	if (all.zero != SIZE_MAX && evidence_reproduces(c->ev->kind)) {
-		workload_label(c->w, all.zero, label, sizeof(label));
-		return conf_node_error(c->node, c->w->path, err,
-				       "%s: the tolerance includes 0: a rig "
-				       "that always says 0 would reproduce it. "
-				       "Judge a bound, of kind 'order'",
-				       label);
-	}
 	if (!c->expect || all.without == SIZE_MAX)
 		return 0;
 	workload_label(c->w, all.without, label, sizeof(label));
@@ -279,6 +251,78 @@ static int check_compared(const struct check *c, const struct conf_node *fitted,
 			       "nothing is published at %s: leave it out with "
 			       "'where'",
 			       label);
+}
+
+/* --- what a rig that measures nothing would reproduce ----------------- */
+
+/* At a point, with 0 for all that is measured. */
+struct idle {
+	const struct workload *w;
+	size_t point;
+};
+
+static int idle_value(void *ctx, const struct expr_ref *ref, size_t i,
+		      double *ret)
+{
+	const struct idle *idle = ctx;
+	struct idle there = *idle;
+	const struct workload *w = idle->w;
+	const struct metric *m = metric_find(&w->metrics, ref->name);
+	struct expr_result of;
+	const char *missing;
+	int r;
+
+	if (expect_move(w, ref, i, &there.point) < 0)
+		return i ? -ERANGE : -ENOENT;
+	if (m && m->of) {
+		r = expr_eval(m->expr, idle_value, &there, &of, &missing);
+		*ret = of.side[0];
+		return r;
+	}
+	if (m)
+		*ret = 0;
+	else if (!strncmp(ref->name, "published.", 10))
+		return published_at(w, published_find(w, ref->name + 10),
+				    there.point, ret);
+	else
+		return workload_number(
+			workload_setting(w, there.point, ref->name), ret);
+	return 0;
+}
+
+static bool holds_idle(const struct check *c, size_t point)
+{
+	struct idle idle = { c->w, point };
+	struct expr_result res;
+	const char *missing;
+	double v;
+
+	if (!c->published)
+		return workload_matches(c->w, point, c->expect->where) &&
+		       expr_eval(c->expect->expr, idle_value, &idle, &res,
+				 &missing) == 0 &&
+		       res.holds;
+	return published_at(c->w, c->published, point, &v) == 0 &&
+	       fabs(v) <=
+		       c->published->tolerance.value *
+			       (c->published->tolerance.relative ? fabs(v) : 1);
+}
+
+static int check_idle(const struct check *c, struct err *err)
+{
+	char label[80];
+
+	for (size_t i = 0; i < c->w->n_points; i++) {
+		if (!evidence_reproduces(c->ev->kind) || !holds_idle(c, i))
+			continue;
+		workload_label(c->w, i, label, sizeof(label));
+		return conf_node_error(c->node, c->w->path, err,
+				       "%s: the tolerance includes 0: a rig "
+				       "that always says 0 would reproduce it. "
+				       "Judge a bound, of kind 'order'",
+				       label);
+	}
+	return 0;
 }
 
 static int check_fit(const struct check *c, struct err *err)
@@ -316,7 +360,9 @@ static int check_one(const struct check *c, struct err *err)
 
 	if (r == 0)
 		r = check_claim(c, err);
-	return r == 0 ? check_fit(c, err) : r;
+	if (r == 0)
+		r = check_fit(c, err);
+	return r == 0 ? check_idle(c, err) : r;
 }
 
 /* Values that are only drawn have no verdict, so no kind. */

@@ -62,8 +62,6 @@ void expr_free(struct expr *e);
 bool expr_compares(const struct expr *e);
 /* Is one of its comparisons an == with a tolerance? */
 bool expr_has_tolerance(const struct expr *e);
-/* That tolerance: a number, or a share of the right side. */
-double expr_tolerance(const struct expr *e, bool *ret_relative);
 /* Does the reference stand for several values? */
 bool expr_ref_has_star(const struct expr_ref *ref);
 

@@ -34,12 +34,6 @@ bool expr_has_tolerance(const struct expr *e)
 	return false;
 }
 
-double expr_tolerance(const struct expr *e, bool *ret_relative)
-{
-	*ret_relative = e->relative;
-	return e->tolerance;
-}
-
 struct eval {
 	expr_value_fn fn;
 	void *ctx;
