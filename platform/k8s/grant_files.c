@@ -66,8 +66,10 @@ void grant_files_remove(const char *folder, const char *name)
 {
 	_cleanup_free_ char *path = path_of(folder, name);
 
-	if (path)
-		unlink(path);
+	if (!path || (unlink(path) < 0 && errno != ENOENT))
+		log_warn("%s/%s: cannot be removed, and will be granted again: "
+			 "%s",
+			 folder, name, strerror(errno));
 }
 
 bool grant_files_has(const char *folder, const char *name)
@@ -132,10 +134,12 @@ int grant_files_load(const char *folder,
 			continue;
 		}
 		r = path ? load(path, e->d_name, fn, ctx) : -ENOMEM;
-		if (r == -EINVAL) {
+		if (r == -EINVAL || r == -EFBIG) {
 			log_warn("%s: no grant of this node; removed", path);
 			unlink(path);
 			r = 0;
+		} else if (r == -EISDIR || r == -ESPIPE || r == -ENOENT) {
+			r = 0; /* no file, or not any more */
 		} else if (r < 0) {
 			err_set(err, r, "%s/%s: %s", folder, e->d_name,
 				strerror(-r));

@@ -366,6 +366,16 @@ static bool knows(const struct k8s_grant *grant, bool any)
 	return grant->listed || (grant->loaded && any);
 }
 
+/* Is it for the last time that a list has it not? */
+static bool missed(const struct grants *g, struct k8s_grant *grant,
+		   uint64_t now)
+{
+	if (grant->n_missed && now - grant->missed_ns < g->interval_ns)
+		return false;
+	grant->missed_ns = now;
+	return ++grant->n_missed == MISSED;
+}
+
 void grants_prune(struct grants *g,
 		  bool (*live)(void *ctx, const struct k8s_grant *grant),
 		  void *ctx, bool any, uint64_t patience_ns)
@@ -380,8 +390,7 @@ void grants_prune(struct grants *g,
 			grant->listed = true;
 			grant->n_missed = 0;
 		} else if (!grant->held &&
-			   ((knows(grant, any) &&
-			     ++grant->n_missed == MISSED) ||
+			   ((knows(grant, any) && missed(g, grant, now)) ||
 			    now - grant->since_ns > patience_ns)) {
 			end_grant(g, at);
 			continue;

@@ -35,20 +35,22 @@ struct k8s_grant {
 	char name[GRANT_NAME];
 	const struct k8s_device **devices; /* in the order of the resource */
 	size_t n;
-	bool held;	   /* an allocation waits for it */
-	bool listed;	   /* by the kubelet, since `since_ns` */
-	bool loaded;	   /* of an earlier plugin, and neither of these yet:
-			    * listed, in doubt */
-	uint64_t since_ns; /* wall: allocated, or in doubt */
-	uint64_t added_ns; /* wall: allocated; 0: by an earlier plugin */
-	unsigned n_missed; /* lists in a row that have it not */
-	int error;	   /* errno of a server, while it is held; 0: none */
+	bool held;	    /* an allocation waits for it */
+	bool listed;	    /* by the kubelet, since `since_ns` */
+	bool loaded;	    /* of an earlier plugin, and neither of these yet:
+			     * listed, in doubt */
+	uint64_t since_ns;  /* wall: allocated, or in doubt */
+	uint64_t added_ns;  /* wall: allocated; 0: by an earlier plugin */
+	unsigned n_missed;  /* lists in a row that have it not, */
+	uint64_t missed_ns; /* wall: the last of them */
+	int error;	    /* errno of a server, while it is held; 0: none */
 	struct k8s_grant *next;
 	unsigned pending[]; /* answers of the server of each kind */
 };
 
 struct grants {
 	const char *folder;    /* of its files */
+	uint64_t interval_ns;  /* of lists: sooner ones do not count as more */
 	struct health *health; /* of each kind */
 	size_t n_health;
 	struct k8s_grant *first;
@@ -88,9 +90,9 @@ bool grants_within(const struct k8s_grant *grant,
 		   const struct k8s_device *const *devices, size_t n);
 /*
  * By a list of the kubelet: revoke all that it listed and does not for the
- * second time now (`live` is false), and all that it did not list within
- * `patience_ns`. Those of an earlier plugin count as listed, if the list has
- * `any` pods: else the kubelet may just have started.
+ * second time now, an interval later (`live` is false), and all that it did not
+ * list within `patience_ns`. Those of an earlier plugin count as listed, if the
+ * list has `any` pods: else the kubelet may just have started.
  */
 void grants_prune(struct grants *g,
 		  bool (*live)(void *ctx, const struct k8s_grant *grant),

@@ -214,6 +214,8 @@ int plugin_init(struct k8s_plugin *p, const struct plugin_config *config,
 		return err_set(err, -ENOMEM, "out of memory");
 	}
 	p->grants.folder = p->folder;
+	/* half: answers take their time */
+	p->grants.interval_ns = config->pods_interval_ns / 2;
 	return open_resources(p, err);
 }
 
