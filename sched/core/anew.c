@@ -40,7 +40,8 @@ static int difference(struct schedule *s, const struct view *v,
 	}
 	for (size_t i = 0; r == 0 && i < v->n_active; i++)
 		if (v->jobs[v->active[i]].state == JOB_RUNNING &&
-		    !kept[v->active[i]])
+		    !kept[v->active[i]] &&
+		    !job_is_stranded(v->cluster, &v->jobs[v->active[i]]))
 			r = plan_add(ret, ACTION_STOP, v->active[i], NULL, 0);
 	return r;
 }
@@ -62,6 +63,17 @@ static size_t prepend_running(struct schedule *s, const struct view *v,
 		if (v->jobs[v->active[i]].state == JOB_RUNNING)
 			s->chosen[n++] = v->active[i];
 	return n_chosen;
+}
+
+static size_t leave_stranded(struct schedule *s, const struct view *v,
+			     size_t n_chosen)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_chosen; i++)
+		if (!job_is_stranded(v->cluster, &v->jobs[s->chosen[i]]))
+			s->chosen[n++] = s->chosen[i];
+	return n;
 }
 
 /* In order, a job that found no place holds up those that wait behind it. */
@@ -160,7 +172,7 @@ int anew_place(struct schedule *s, const struct view *v, size_t n_chosen,
 	struct placement *p = &s->placement;
 	int r;
 
-	n_chosen = prepend_running(s, v, n_chosen);
+	n_chosen = leave_stranded(s, v, prepend_running(s, v, n_chosen));
 	plan_reset(&s->all);
 	cluster_sync(&s->scratch, v->cluster); /* which nodes are down */
 	cluster_clear(&s->scratch);

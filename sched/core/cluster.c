@@ -99,11 +99,23 @@ void cluster_sync(struct cluster *to, const struct cluster *from)
 	to->free = from->free;
 }
 
+/* What is taken of a node is not free. */
+static void count_taken(const struct node *n, struct capacity *free)
+{
+	free->cpu_milli -= n->cpu_milli - n->cpu_free;
+	free->memory_mib -= n->memory_mib - n->memory_free;
+	for (uint32_t g = 0; g < n->n_gpus; g++)
+		free->gpu_milli -= (uint64_t)(GPU_MILLI - n->gpu_free[g]);
+}
+
 void cluster_clear(struct cluster *c)
 {
-	for (size_t i = 0; i < c->n; i++)
-		clear_node(&c->nodes[i]);
 	c->free = c->whole;
+	for (size_t i = 0; i < c->n; i++)
+		if (c->nodes[i].down)
+			count_taken(&c->nodes[i], &c->free);
+		else
+			clear_node(&c->nodes[i]);
 }
 
 void cluster_set_down(struct cluster *c, uint32_t node, bool down)
@@ -114,13 +126,18 @@ void cluster_set_down(struct cluster *c, uint32_t node, bool down)
 
 bool cluster_has(const struct cluster *c, const struct part *p)
 {
+	return cluster_fits(c, p) && !(p->gpus && c->nodes[p->node].down);
+}
+
+bool cluster_fits(const struct cluster *c, const struct part *p)
+{
 	const struct node *n;
 
 	if (p->node >= c->n)
 		return false;
 	n = &c->nodes[p->node];
-	if (p->gpus >> n->n_gpus || (p->gpus && n->down) ||
-	    p->cpu_milli > n->cpu_free || p->memory_mib > n->memory_free)
+	if (p->gpus >> n->n_gpus || p->cpu_milli > n->cpu_free ||
+	    p->memory_mib > n->memory_free)
 		return false;
 	for (uint32_t g = 0; g < n->n_gpus; g++)
 		if (p->gpus >> g & 1 && n->gpu_free[g] < p->gpu_milli)

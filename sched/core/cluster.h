@@ -92,7 +92,7 @@ int cluster_copy(const struct cluster *from, struct cluster *ret);
 /* Make what is free in `to`, a copy of `from`, the same again; a node that
  * changes by it counts one more change. */
 void cluster_sync(struct cluster *to, const struct cluster *from);
-/* Nothing is taken any more. */
+/* Nothing is taken any more, but on nodes that are down. */
 void cluster_clear(struct cluster *c);
 
 /* Its GPUs cannot be taken from now on, whatever of them is free, or can be
@@ -100,6 +100,8 @@ void cluster_clear(struct cluster *c);
 void cluster_set_down(struct cluster *c, uint32_t node, bool down);
 /* Is all of the part free? */
 bool cluster_has(const struct cluster *c, const struct part *p);
+/* The same, whatever is down: of who had it a moment ago. */
+bool cluster_fits(const struct cluster *c, const struct part *p);
 /* Take a part, which must be free, and give it back. */
 void cluster_take(struct cluster *c, const struct part *p);
 void cluster_give(struct cluster *c, const struct part *p);

@@ -103,6 +103,14 @@ size_t job_group(const struct job *job, const struct job *ret[GROUP_MAX])
 	return n;
 }
 
+bool job_is_stranded(const struct cluster *c, const struct job *job)
+{
+	for (size_t i = 0; job->state == JOB_RUNNING && i < job->n_parts; i++)
+		if (job->parts[i].gpus && c->nodes[job->parts[i].node].down)
+			return true;
+	return false;
+}
+
 bool job_holds(const struct job *job, const struct part *parts, size_t n)
 {
 	return job->n_parts == n &&

@@ -133,6 +133,10 @@ static inline bool job_interleaves(const struct job *job)
 	       job->iteration_ns > 0 && ns > 0;
 }
 
+/* Does it run on GPUs of a node that is down? They are nobody else's, and it
+ * has them until it ends: policies leave it alone. */
+bool job_is_stranded(const struct cluster *c, const struct job *job);
+
 /* Do both ask for the same, so that they may be in one group? */
 static inline bool job_alike(const struct job *a, const struct job *b)
 {

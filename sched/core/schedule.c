@@ -291,7 +291,7 @@ static int choose(struct schedule *s, const struct view *v, size_t *n_behind,
 static bool still_free(struct cluster *c, const struct job *job)
 {
 	for (size_t i = 0; i < job->n_parts; i++)
-		if (!cluster_has(c, &job->parts[i]))
+		if (!cluster_fits(c, &job->parts[i]))
 			return false;
 	return true;
 }

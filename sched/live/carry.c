@@ -91,6 +91,22 @@ static int start(struct live *l, const struct group_seat *seat, struct err *err)
 	return 0;
 }
 
+/* Its server failed since the policy decided: the job, and those with whom it
+ * takes turns, wait on. */
+static bool is_late(struct live *l, uint32_t which)
+{
+	const struct job *group[GROUP_MAX];
+	size_t n = job_group(&l->jobs[which], group);
+
+	if (!job_is_stranded(&l->cluster, &l->jobs[which]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		plan_release(&l->cluster, &l->jobs[group[i] - l->jobs],
+			     l->now_ns, JOB_WAITING);
+	l->changed = l->unsaved = true;
+	return true;
+}
+
 /* The job, and those with whom it takes turns. */
 static int start_group(struct live *l, uint32_t which, struct err *err)
 {
@@ -117,7 +133,8 @@ int carry_out(struct live *l, struct err *err)
 		uint32_t which = l->active[i];
 
 		if (l->jobs[which].state == JOB_RUNNING &&
-		    group_is_idle(l, which) && held_is_free(l, &l->jobs[which]))
+		    group_is_idle(l, which) &&
+		    held_is_free(l, &l->jobs[which]) && !is_late(l, which))
 			r = start_group(l, which, err);
 	}
 	/* who runs, and with what */

@@ -15,6 +15,8 @@ void down_begin(struct live *l, uint32_t node)
 {
 	struct live_down *d = &l->downs[node];
 
+	if (d->until_ns)
+		return; /* one outage */
 	d->until_ns = tick_wall() + (PAUSE_NS << MIN(d->n_failed, DOUBLINGS));
 	d->n_failed++;
 	cluster_set_down(&l->cluster, node, true);

@@ -394,14 +394,31 @@ static bool unchanged(const struct view *v, const struct muri_team *a,
 	return true;
 }
 
+/* Those of the team who stay where they are; the others find no place there. */
+static bool leave_stranded(const struct view *v, const struct muri_team *a,
+			   bool *placed)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < a->n; i++) {
+		if (!job_is_stranded(v->cluster, &v->jobs[a->jobs[i]]))
+			continue;
+		placed[a->jobs[i]] = found = true;
+	}
+	return found;
+}
+
 static int run(struct schedule *s, const struct view *v,
 	       const struct muri_team *a, struct plan *ret)
 {
 	const struct job *first = &v->jobs[a->jobs[0]];
 	struct muri *m = s->state;
-	size_t n = placement_place(&s->placement, &s->scratch, first, s->parts);
+	size_t n = 0;
 	int r = 0;
 
+	if (!leave_stranded(v, a, m->placed))
+		n = placement_place(&s->placement, &s->scratch, first,
+				    s->parts);
 	if (!n)
 		return 0;
 	for (size_t i = 0; i < n; i++)

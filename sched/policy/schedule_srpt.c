@@ -115,7 +115,7 @@ static bool evict(struct schedule *s, const struct view *v, size_t at, int kind)
 		const struct job *job = &v->jobs[p->queue[i].job];
 
 		if (job->state != JOB_RUNNING || p->fate[i] != KEPT ||
-		    kinds_of(job) != kind)
+		    kinds_of(job) != kind || job_is_stranded(v->cluster, job))
 			continue;
 		give(s, job);
 		p->fate[i] = EVICTED;
@@ -163,7 +163,8 @@ static int srpt_decide(struct schedule *s, const struct view *v,
 		bool kept = job->state == JOB_RUNNING && p->fate[i] == KEPT;
 		int best = kinds_best(job);
 
-		if (kept && kinds_of(job) == best)
+		if (kept &&
+		    (kinds_of(job) == best || job_is_stranded(v->cluster, job)))
 			continue;
 		r = serve(s, v, i, best, ret);
 		/* one that runs where it is slower keeps that */

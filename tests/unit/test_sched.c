@@ -442,6 +442,44 @@ static void rig_fini(struct rig *r)
 	cluster_fini(&r->c);
 }
 
+/* Who runs on a node that is down stays there, whoever comes, and whatever is
+ * placed anew. */
+static void jobs_on_a_node_that_is_down_stay(void **state)
+{
+	static const char *const policies[] = { "fifo",	    "srtf",   "las",
+						"tiresias", "themis", "srpt",
+						"muri_s",   "muri_l" };
+	static const char *const placements[] = { "proportional", "greedy",
+						  "tune" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(policies) * ARRAY_SIZE(placements);
+	     i++) {
+		struct rig r;
+
+		rig_init(&r, policies[i % ARRAY_SIZE(policies)],
+			 placements[i / ARRAY_SIZE(policies)],
+			 "2*gpus=1,cpus=3,memory=3G");
+		r.w.jobs[3].state = JOB_ABSENT;
+		r.v.n_active = 3;
+		decide(&r);
+		assert_int_equal(r.c.free.gpu_milli, 0);
+		for (uint32_t k = 0; k < 2; k++)
+			cluster_set_down(&r.c, k, true);
+		r.w.jobs[3].state = JOB_WAITING; /* the shortest */
+		r.v.n_active = 4;
+		if (decide(&r))
+			fail_msg("%s", policies[i % ARRAY_SIZE(policies)]);
+		/* they are up: some of the policies stop one for it */
+		for (uint32_t k = 0; k < 2; k++)
+			cluster_set_down(&r.c, k, false);
+		decide(&r);
+		if (!strcmp(policies[i % ARRAY_SIZE(policies)], "srtf"))
+			assert_int_equal(r.w.jobs[3].state, JOB_RUNNING);
+		rig_fini(&r);
+	}
+}
+
 /* The GPUs of a node are alike: nobody moves to that of a job that is done. */
 static void a_job_that_stays_keeps_its_gpus(void **state)
 {
@@ -491,6 +529,7 @@ int main(void)
 		cmocka_unit_test(profiling_needs_few_points),
 		cmocka_unit_test(fragmentation_by_cases),
 		cmocka_unit_test(typical_jobs_are_the_most_frequent),
+		cmocka_unit_test(jobs_on_a_node_that_is_down_stay),
 		cmocka_unit_test(a_job_that_stays_keeps_its_gpus),
 		cmocka_unit_test(a_job_that_failed_waits_again),
 		cmocka_unit_test(jobs_are_packed),
