@@ -51,7 +51,8 @@ def epoch_of(gpu, loader, number):
         size += sum(map(len, batch))
     seconds = (gpu.wait() - begin) / 1e9
     # the GPU of a server reports a step after the next one was submitted
-    steps[gpu.last_step.step_end_ns] = gpu.last_step
+    if gpu.last_step:
+        steps[gpu.last_step.step_end_ns] = gpu.last_step
     steps.pop(0, None)
     compute = sum(s.compute_end_ns - s.compute_start_ns
                   for s in steps.values())

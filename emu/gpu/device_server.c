@@ -346,7 +346,9 @@ static void land(struct server *s, const struct gpud_done *done)
 /* A failure since the last submit. */
 static int check_failed(const struct server *s, struct err *err)
 {
-	return s->failed < 0 ? err_set(err, s->failed, "%s", s->why.text) : 0;
+	return s->failed < 0
+		       ? why(s, err_set(err, s->failed, "%s", s->why.text), err)
+		       : 0;
 }
 
 /* Until no more than `most` are on their way. */
@@ -357,8 +359,12 @@ static int wait_done(struct server *s, uint32_t most, struct err *err)
 
 	while (k == 0 && s->n_flights > most) {
 		k = expect(s, GPUD_DONE, &m, err);
-		if (k == 0)
+		if (k == 0) {
 			land(s, &m.done);
+		} else { /* no later call goes on */
+			s->failed = k;
+			err_set(&s->why, k, "%s", err ? err->text : "");
+		}
 	}
 	return why(s, k, err);
 }

@@ -118,7 +118,8 @@ static int get_sequence(struct file *f, struct sequences *s, uint64_t i,
 {
 	int r = 0;
 
-	if (i >= s->first + s->n) {
+	/* before: the bounds of a file that changes while it is read */
+	if (i < s->first || i >= s->first + s->n) {
 		s->first = i;
 		s->n = MIN(s->x->n - i, (uint64_t)MMIDX_MOST);
 		r = mmidx_read(s->index, s->x, i, (size_t)s->n, s->tokens,

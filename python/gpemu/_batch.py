@@ -29,10 +29,13 @@ _lent_lock = threading.RLock()
 def is_of_another(array: Any, memory: Memory | None) -> bool:
     """Is an array or a tensor in the memory of a batch, but not in this?"""
     if hasattr(array, "data_ptr"):
-        at = array.data_ptr()
+        try:
+            at = array.data_ptr()
+        except RuntimeError:  # a sparse one has none
+            return False
     else:
         data = getattr(array, "__array_interface__", {}).get("data")
-        at = data[0] if data else 0
+        at = data[0] if isinstance(data, tuple) else 0
     if memory is not None and memory.has(at):
         return False
     with _lent_lock:
