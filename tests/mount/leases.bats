@@ -56,8 +56,12 @@ print(json.load(open(f"m/{sys.argv[1]}/.gpemu/stats"))[sys.argv[2]])' "$@"
 # All of the cache is for a, which reads the same in each epoch of 1 s, and then
 # needs no bandwidth; b has all of that, half of what it needs. When a is done, b
 # gets the cache. 100 s and 100 + (100 - 51.2) / .574 s on the event clock, where
-# nothing has to be filled, and no process to start. Kind: self, 12 %.
+# nothing has to be filled, and no process to start. An epoch of a takes .2 s of wall
+# time, so that what begins and ends it is a part of the 12 %. Kind: self.
 @test "SiloD live: cache and bandwidth go where they save most" {
+	local scale=0.2
+
+	[ -z "${GPEMU_SANITIZED-}" ] || scale=0.1
 	cat >gpu.yaml <<-'YAML'
 		name: tenth
 		source: nominal
@@ -92,10 +96,10 @@ print(json.load(open(f"m/{sys.argv[1]}/.gpemu/stats"))[sys.argv[2]])' "$@"
 	for try in 1 2 3; do
 		rm -rf d
 		for i in 0 1; do
-			gpemu-fs -p minio -c 0 --time-scale 0.1 data/$i m/$i
+			gpemu-fs -p minio -c 0 --time-scale $scale data/$i m/$i
 		done
 		gpemu-sched run -t t.csv --nodes gpus=2,cache=2M,remote=1M -p silod \
-			--step 100ms --round 5s --time-scale 0.1 --mount 'm/{job}' -o d \
+			--step 100ms --round 5s --time-scale $scale --mount 'm/{job}' -o d \
 			--per-job --json j -- gpemu-train --gpu gpu.yaml --model m -b 4 \
 			--data 'm/{job}' --index off --loader threads --workers 4 \
 			--prep none --checkpoint-size 4K --pin off --keep-awake off 3>&- &
