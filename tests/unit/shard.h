@@ -21,13 +21,13 @@
 /* Bytes under construction, on the heap so that ASan sees their end. */
 struct bytes {
 	uint8_t *v;
-	size_t n;
+	size_t n, allocated;
 };
 
 static inline void add(struct bytes *b, const void *v, size_t n)
 {
-	b->v = realloc(b->v, b->n + n + 1);
-	assert_non_null(b->v);
+	assert_int_equal(util_reserve(&b->v, &b->allocated, b->n + n + 1, 1),
+			 0);
 	if (n)
 		memcpy(b->v + b->n, v, n);
 	b->n += n;
