@@ -231,8 +231,10 @@ scheduled() {
 		    assert set(one['resources']['limits']) <= {'gpemu.io/' + k for k in kinds}
 		assert {x['image'] for x in (c, example, make)} == \
 		    {c['image'] for c in pod['containers']}
-		if subprocess.run(['/usr/bin/python3', '-c', 'import torch'],
-		                  stderr=subprocess.DEVNULL).returncode:
+		# Python itself is not sanitized, and loads no library that is
+		if os.environ.get('GPEMU_SANITIZED') or subprocess.run(
+		        ['/usr/bin/python3', '-c', 'import torch'],
+		        stderr=subprocess.DEVNULL).returncode:
 		    sys.exit()
 		record = tmp + '/pytorch.json'
 		import json

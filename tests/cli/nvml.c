@@ -326,7 +326,7 @@ static void fork_once(void)
 
 	MUST(child >= 0);
 	if (child == 0) {
-		alarm(20);
+		alarm(60); /* a sanitizer on a busy machine takes its time */
 		ask(NULL);
 		_exit(0);
 	}
