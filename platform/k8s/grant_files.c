@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "common/log.h"
 #include "common/replace.h"
 #include "common/util.h"
-#include "platform/k8s/grants.h"
 
 /* The last line: without it the file is not whole. */
 #define LAST "end"
