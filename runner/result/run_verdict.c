@@ -41,10 +41,7 @@ static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)
 		return i ? -ERANGE : -ENOENT;
 	if (m)
 		return judge_value(j, point, m, ret);
-	if (!strncmp(ref->name, "published.", 10))
-		return published_at(w, published_find(w, ref->name + 10), point,
-				    ret);
-	return workload_number(workload_setting(w, point, ref->name), ret);
+	return expect_constant(w, ref, point, ret);
 }
 
 /* Sides `from` to `to` - 1; a `hidden` side is printed as x. */

@@ -268,26 +268,18 @@ static int idle_value(void *ctx, const struct expr_ref *ref, size_t i,
 	struct idle there = *idle;
 	const struct workload *w = idle->w;
 	const struct metric *m = metric_find(&w->metrics, ref->name);
-	struct expr_result of;
+	struct expr_result of = { 0 };
 	const char *missing;
-	int r;
+	int r = 0;
 
 	if (expect_move(w, ref, i, &there.point) < 0)
 		return i ? -ERANGE : -ENOENT;
-	if (m && m->of) {
+	if (!m)
+		return expect_constant(w, ref, there.point, ret);
+	if (m->of)
 		r = expr_eval(m->expr, idle_value, &there, &of, &missing);
-		*ret = of.side[0];
-		return r;
-	}
-	if (m)
-		*ret = 0;
-	else if (!strncmp(ref->name, "published.", 10))
-		return published_at(w, published_find(w, ref->name + 10),
-				    there.point, ret);
-	else
-		return workload_number(
-			workload_setting(w, there.point, ref->name), ret);
-	return 0;
+	*ret = of.side[0];
+	return r;
 }
 
 static bool holds_idle(const struct check *c, size_t point)

@@ -99,6 +99,15 @@ int published_at(const struct workload *w, const struct published *p,
 	return units_parse_double(value->value, ret);
 }
 
+int expect_constant(const struct workload *w, const struct expr_ref *ref,
+		    size_t point, double *ret)
+{
+	if (!strncmp(ref->name, "published.", 10))
+		return published_at(w, published_find(w, ref->name + 10), point,
+				    ret);
+	return workload_number(workload_setting(w, point, ref->name), ret);
+}
+
 /* --- checks without values -------------------------------------------- */
 
 /* Does an expression depend on a measured value? */

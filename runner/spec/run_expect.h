@@ -79,10 +79,14 @@ bool published_is_judged(const struct published *p);
 /* The published value at a point, 0; or -ENOENT. */
 int published_at(const struct workload *w, const struct published *p,
 		 size_t point, double *ret);
-/* Is it compared with ours at this point, that is, does `where` select it? */
+/* NULL: there is none of that name. */
 const struct published *published_find(const struct workload *w,
 				       const char *name);
 
+/* What nobody measures: a published value or a setting, at a point. -ENOENT;
+ * -EINVAL: it is no number. */
+int expect_constant(const struct workload *w, const struct expr_ref *ref,
+		    size_t point, double *ret);
 /*
  * The point at which a reference in an expression at `*point` is evaluated,
  * with `*` selectors at the `i`-th of their labels whose point exists. -ERANGE:
