@@ -202,28 +202,16 @@ static json_t *board_json(const struct status *st, const struct gpu_status *gpu)
 {
 	const struct gpu_board *b = &st->s->config.gpu->board;
 	double now = seconds((double)st->now),
-	       busy = seconds((double)gpu->busy_ns);
-	const struct {
-		const char *key;
-		double value;
-	} facts[] = {
-		{ "compute_capability", b->compute_capability },
-		{ "power_limit_w", b->power_limit_w },
-		{ "power_w", gpu_board_power_w(b, gpu->utilisation) },
-		{ "energy_j",
-		  now > 0 ? gpu_board_power_w(b, busy / now) * now : 0 },
-		{ "temperature_c", b->temperature_c },
-		{ "clock_mhz", b->clock_mhz },
-		{ "memory_clock_mhz", b->memory_clock_mhz },
-		{ "pcie_generation", b->pcie_generation },
-		{ "pcie_width", b->pcie_width },
-	};
-	json_t *j = json_object();
+	       busy = seconds((double)gpu->busy_ns),
+	       power = gpu_board_power_w(b, gpu->utilisation);
+	json_t *j = gpu_board_json(b);
 
-	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
-		if (facts[i].value > 0)
-			json_object_set_new(j, facts[i].key,
-					    json_real(facts[i].value));
+	if (power > 0)
+		json_object_set_new(j, "power_w", json_real(power));
+	if (power > 0 && now > 0)
+		json_object_set_new(
+			j, "energy_j",
+			json_real(gpu_board_power_w(b, busy / now) * now));
 	return j;
 }
 

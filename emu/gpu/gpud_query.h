@@ -9,9 +9,9 @@
 
 /* What monitors take from a driver: the functions and elements that they may
  * expect. Its major version, which the release of gpemu follows, and CUDA's. */
-#define GPUD_DRIVER "550"
-#define GPUD_CUDA "12.4"
-enum { GPUD_CUDA_NUMBER = 12040 };
+#define GPUD_DRIVER "580"
+#define GPUD_CUDA "13.0"
+enum { GPUD_CUDA_NUMBER = 13000 };
 
 /*
  * Over a connection of its own, as the server disconnects idle clients. Waits

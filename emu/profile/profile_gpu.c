@@ -107,34 +107,6 @@ static const struct conf_field noise_fields[] = {
 	  .required = true },
 	{ 0 },
 };
-#define BOARD_NUMBER(member, least, most)                                 \
-	{                                                                 \
-#member, CONF_DOUBLE, offsetof(struct gpu_board, member), \
-			.min = least, .max = most                         \
-	}
-static const struct conf_field board_fields[] = {
-	BOARD_NUMBER(compute_capability, 1, 100),
-	BOARD_NUMBER(power_limit_w, .001, 1e5),
-	BOARD_NUMBER(power_idle_w, .001, 1e5),
-	BOARD_NUMBER(temperature_c, 1, 200),
-	BOARD_NUMBER(clock_mhz, 1, 1e5),
-	BOARD_NUMBER(memory_clock_mhz, 1, 1e5),
-	BOARD_NUMBER(pcie_generation, 1, 100),
-	BOARD_NUMBER(pcie_width, 1, 32),
-	{ "source", CONF_STRING, offsetof(struct gpu_board, source),
-	  .required = true },
-	{ 0 },
-};
-
-static int check_board(const void *object, struct err *err)
-{
-	const struct gpu_board *b = object;
-
-	if (b->power_idle_w > 0 && b->power_idle_w > b->power_limit_w)
-		return err_set(err, -EINVAL,
-			       "power_idle_w is above power_limit_w");
-	return 0;
-}
 
 static const struct conf_field fields[] = {
 	{ "name", CONF_STRING, offsetof(struct gpu_profile, name),
@@ -162,7 +134,7 @@ static const struct conf_field fields[] = {
 	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
 	  .fields = noise_fields },
 	{ "board", CONF_RECORD, offsetof(struct gpu_profile, board),
-	  .fields = board_fields, .check = check_board },
+	  .fields = gpu_board_fields, .check = gpu_board_check },
 	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
 	  .required = true, .item_size = sizeof(struct gpu_model),
 	  .fields = model_fields },
@@ -449,14 +421,6 @@ uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
 uint64_t gpu_model_transfer_ns(const struct gpu_model *m)
 {
 	return ms_to_ns(m->model_transfer_ms);
-}
-
-double gpu_board_power_w(const struct gpu_board *b, double busy)
-{
-	return b->power_idle_w > 0
-		       ? b->power_idle_w +
-				 (b->power_limit_w - b->power_idle_w) * busy
-		       : 0;
 }
 
 double gpu_link_bytes_per_s(const struct gpu_profile *p)

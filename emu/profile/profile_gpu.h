@@ -23,6 +23,7 @@
 
 #include "common/conf/conf.h"
 #include "common/err.h"
+#include "emu/profile/profile_board.h"
 
 /* The default. */
 #define GPU_DEFAULT "v100"
@@ -82,19 +83,6 @@ struct gpu_noise_model {
 };
 struct gpu_noise {
 	struct conf_list models; /* struct gpu_noise_model */
-	char *source;
-};
-
-/*
- * The card, as monitoring shows it; no duration depends on it. 0: not given.
- * The clocks are the highest, and the emulated GPU always runs at them.
- */
-struct gpu_board {
-	double compute_capability; /* 7.5 */
-	double power_limit_w, power_idle_w;
-	double temperature_c;
-	double clock_mhz, memory_clock_mhz;
-	double pcie_generation, pcie_width;
 	char *source;
 };
 
@@ -201,10 +189,6 @@ uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
 
 /* The measured time to copy the model to the device. */
 uint64_t gpu_model_transfer_ns(const struct gpu_model *m);
-
-/* The mean power, in W, of a board that is busy for this share of the time,
- * 0..1: on the line from power_idle_w to power_limit_w. 0: not given. */
-double gpu_board_power_w(const struct gpu_board *b, double busy);
 
 /* The asymptotic rate of copies from pinned memory; 0: no limit. */
 double gpu_link_bytes_per_s(const struct gpu_profile *p);

@@ -90,27 +90,22 @@ static void write_noise(FILE *f, const struct gpu_noise *noise)
 
 static void write_board(FILE *f, const struct gpu_board *b)
 {
-	const struct {
-		const char *key;
-		double value;
-	} facts[] = {
-		{ "compute_capability", b->compute_capability },
-		{ "power_limit_w", b->power_limit_w },
-		{ "power_idle_w", b->power_idle_w },
-		{ "temperature_c", b->temperature_c },
-		{ "clock_mhz", b->clock_mhz },
-		{ "memory_clock_mhz", b->memory_clock_mhz },
-		{ "pcie_generation", b->pcie_generation },
-		{ "pcie_width", b->pcie_width },
-	};
+	json_auto_t *given = b->source ? gpu_board_json(b) : NULL;
+	const json_t *value;
+	const char *key;
 
-	if (!b->source)
+	if (!given)
 		return;
 	fprintf(f, "board:\n");
-	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
-		if (facts[i].value > 0)
-			fprintf(f, "  %s: %.10g\n", facts[i].key,
-				facts[i].value);
+	json_object_foreach (given, key, value) {
+		if (json_is_string(value))
+			write_text(f, key, json_string_value(value), 2);
+		else if (json_is_true(value))
+			fprintf(f, "  %s: true\n", key);
+		else
+			fprintf(f, "  %s: %.10g\n", key,
+				json_number_value(value));
+	}
 	write_text(f, "source", b->source, 2);
 }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "platform/nvml/nvml.h"
+#include "platform/nvml/state.h"
 
 static inline int answer_text(const char *text, char *ret, unsigned n)
 {
@@ -27,14 +27,20 @@ static inline int answer_number(unsigned value, unsigned *ret)
 	return NVML_SUCCESS;
 }
 
-/* A number that a profile may lack; 0: it does. */
-static inline int answer_known(double value, unsigned *ret)
+/* A fact of the board of `d`, times `scale`. */
+static inline int answer_fact(const struct nvml_device *d, const char *key,
+			      double scale, unsigned *ret)
 {
+	double value;
+	int r = state_fact(d, key, &value);
+
+	if (r != NVML_SUCCESS)
+		return r;
 	if (!ret)
 		return NVML_INVALID_ARGUMENT;
-	if (!(value > 0 && value < 0x1p31))
+	if (value * scale >= 0x1p31)
 		return NVML_NOT_SUPPORTED;
-	*ret = (unsigned)(value + .5);
+	*ret = (unsigned)(value * scale + .5);
 	return NVML_SUCCESS;
 }
 

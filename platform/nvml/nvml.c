@@ -89,7 +89,7 @@ int nvmlSystemGetDriverVersion(char *ret, unsigned n)
 
 int nvmlSystemGetNVMLVersion(char *ret, unsigned n)
 {
-	return system_text("12." GPUD_DRIVER "." GPEMU_RELEASE, ret, n);
+	return system_text("13." GPUD_DRIVER "." GPEMU_RELEASE, ret, n);
 }
 
 /* Works before nvmlInit, too. */

@@ -122,6 +122,15 @@ int nvmlDeviceGetBrand(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetArchitecture(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetCudaComputeCapability(const struct nvml_device *d,
 				       int *ret_major, int *ret_minor);
+int nvmlDeviceGetNumGpuCores(const struct nvml_device *d, unsigned *ret);
+int nvmlDeviceGetMemoryBusWidth(const struct nvml_device *d, unsigned *ret);
+int nvmlDeviceGetEccMode(const struct nvml_device *d, unsigned *ret_current,
+			 unsigned *ret_pending);
+int nvmlDeviceGetDefaultEccMode(const struct nvml_device *d, unsigned *ret);
+int nvmlDeviceGetMigMode(const struct nvml_device *d, unsigned *ret_current,
+			 unsigned *ret_pending);
+int nvmlDeviceGetTotalEccErrors(const struct nvml_device *d, unsigned kind,
+				unsigned counter, unsigned long long *ret);
 int nvmlDeviceGetBusType(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetMaxPcieLinkGeneration(const struct nvml_device *d,
 				       unsigned *ret);

@@ -8,26 +8,27 @@
 
 /* --- what it is ---------------------------------------------------------- */
 
-/* Numbers of the interface, nvmlBrandType_t. */
+/* Numbers of the interface, nvmlBrandType_t; 0: another one. */
 int nvmlDeviceGetBrand(const struct nvml_device *d, unsigned *ret)
 {
-	static const struct {
-		const char *start; /* of a name */
-		unsigned brand;
-	} brands[] = {
-		{ "Tesla", 2 },	  { "Quadro RTX", 12 }, { "Quadro", 1 },
-		{ "GeForce", 5 }, { "NVIDIA RTX", 13 }, { "NVIDIA", 14 },
-		{ "", 0 }, /* unknown */
+	static const char *const brands[] = {
+		[1] = "Quadro",	      [2] = "Tesla",	   [3] = "NVS",
+		[4] = "GRID",	      [5] = "GeForce",	   [6] = "Titan",
+		[12] = "Quadro RTX",  [13] = "NVIDIA RTX", [14] = "NVIDIA",
+		[15] = "GeForce RTX", [16] = "Titan RTX",
 	};
 	struct gpu_now g;
+	unsigned brand = ARRAY_SIZE(brands);
 	int r = state_gpu(d, &g);
-	size_t i = 0;
 
 	if (r != NVML_SUCCESS)
 		return r;
-	while (strncmp(g.name, brands[i].start, strlen(brands[i].start)))
-		i++;
-	return answer_number(brands[i].brand, ret);
+	if (!g.brand[0])
+		return NVML_NOT_SUPPORTED;
+	while (--brand)
+		if (brands[brand] && !strcmp(brands[brand], g.brand))
+			break;
+	return answer_number(brand, ret);
 }
 
 /* Numbers of the interface, nvmlDeviceArchitecture_t. Source of the compute
@@ -48,13 +49,13 @@ int nvmlDeviceGetArchitecture(const struct nvml_device *d, unsigned *ret)
 		{ 4.95, 3 },  /* Maxwell */
 		{ 2.95, 2 },  /* Kepler */
 	};
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
+	double capability;
+	int r = state_fact(d, "compute_capability", &capability);
 
 	if (r != NVML_SUCCESS)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (g.compute_capability >= all[i].from)
+		if (capability >= all[i].from)
 			return answer_number(all[i].architecture, ret);
 	return NVML_NOT_SUPPORTED;
 }
@@ -62,65 +63,56 @@ int nvmlDeviceGetArchitecture(const struct nvml_device *d, unsigned *ret)
 int nvmlDeviceGetCudaComputeCapability(const struct nvml_device *d,
 				       int *ret_major, int *ret_minor)
 {
-	struct gpu_now g;
-	int tenths, r = state_gpu(d, &g);
+	unsigned tenths = 0;
+	int r = answer_fact(d, "compute_capability", 10, &tenths);
 
 	if (r != NVML_SUCCESS)
 		return r;
 	if (!ret_major || !ret_minor)
 		return NVML_INVALID_ARGUMENT;
-	if (!(g.compute_capability > 0 && g.compute_capability < 1000))
-		return NVML_NOT_SUPPORTED;
-	tenths = (int)(g.compute_capability * 10 + .5);
-	*ret_major = tenths / 10;
-	*ret_minor = tenths % 10;
+	*ret_major = (int)tenths / 10;
+	*ret_minor = (int)tenths % 10;
 	return NVML_SUCCESS;
 }
 
 /* --- a number of its profile --------------------------------------------- */
 
-#define FACT(member) offsetof(struct gpu_now, member)
-
-/* `fact`: the offset of a double in struct gpu_now. */
-static int known(const struct nvml_device *d, size_t fact, double scale,
-		 unsigned *ret)
+int nvmlDeviceGetNumGpuCores(const struct nvml_device *d, unsigned *ret)
 {
-	struct gpu_now g;
-	double value;
-	int r = state_gpu(d, &g);
+	return answer_fact(d, "cores", 1, ret);
+}
 
-	if (r != NVML_SUCCESS)
-		return r;
-	memcpy(&value, (const char *)&g + fact, sizeof(value));
-	return answer_known(value * scale, ret);
+int nvmlDeviceGetMemoryBusWidth(const struct nvml_device *d, unsigned *ret)
+{
+	return answer_fact(d, "memory_bus_bits", 1, ret);
 }
 
 int nvmlDeviceGetMaxPcieLinkGeneration(const struct nvml_device *d,
 				       unsigned *ret)
 {
-	return known(d, FACT(pcie_generation), 1, ret);
+	return answer_fact(d, "pcie_generation", 1, ret);
 }
 
 int nvmlDeviceGetGpuMaxPcieLinkGeneration(const struct nvml_device *d,
 					  unsigned *ret)
 {
-	return known(d, FACT(pcie_generation), 1, ret);
+	return answer_fact(d, "pcie_generation", 1, ret);
 }
 
 int nvmlDeviceGetCurrPcieLinkGeneration(const struct nvml_device *d,
 					unsigned *ret)
 {
-	return known(d, FACT(pcie_generation), 1, ret);
+	return answer_fact(d, "pcie_generation", 1, ret);
 }
 
 int nvmlDeviceGetMaxPcieLinkWidth(const struct nvml_device *d, unsigned *ret)
 {
-	return known(d, FACT(pcie_width), 1, ret);
+	return answer_fact(d, "pcie_width", 1, ret);
 }
 
 int nvmlDeviceGetCurrPcieLinkWidth(const struct nvml_device *d, unsigned *ret)
 {
-	return known(d, FACT(pcie_width), 1, ret);
+	return answer_fact(d, "pcie_width", 1, ret);
 }
 
 /* --- clocks: always the highest ------------------------------------------ */
@@ -130,9 +122,9 @@ int nvmlDeviceGetMaxClockInfo(const struct nvml_device *d, unsigned type,
 {
 	switch (type) {
 	case NVML_GRAPHICS:
-	case NVML_SM: return known(d, FACT(clock_mhz), 1, ret);
-	case NVML_MEM: return known(d, FACT(memory_clock_mhz), 1, ret);
-	case NVML_VIDEO: return NVML_NOT_SUPPORTED;
+	case NVML_SM: return answer_fact(d, "clock_mhz", 1, ret);
+	case NVML_MEM: return answer_fact(d, "memory_clock_mhz", 1, ret);
+	case NVML_VIDEO: return answer_fact(d, "video_clock_mhz", 1, ret);
 	default: return NVML_INVALID_ARGUMENT;
 	}
 }
@@ -173,28 +165,28 @@ int nvmlDeviceGetClock(const struct nvml_device *d, unsigned type, unsigned id,
 int nvmlDeviceGetPowerManagementLimit(const struct nvml_device *d,
 				      unsigned *ret)
 {
-	return known(d, FACT(power_limit_w), 1000, ret);
+	return answer_fact(d, "power_limit_w", 1000, ret);
 }
 
 int nvmlDeviceGetPowerManagementDefaultLimit(const struct nvml_device *d,
 					     unsigned *ret)
 {
-	return known(d, FACT(power_limit_w), 1000, ret);
+	return answer_fact(d, "power_limit_w", 1000, ret);
 }
 
 int nvmlDeviceGetEnforcedPowerLimit(const struct nvml_device *d, unsigned *ret)
 {
-	return known(d, FACT(power_limit_w), 1000, ret);
+	return answer_fact(d, "power_limit_w", 1000, ret);
 }
 
-/* It cannot be set. */
 int nvmlDeviceGetPowerManagementLimitConstraints(const struct nvml_device *d,
 						 unsigned *ret_min,
 						 unsigned *ret_max)
 {
-	int r = known(d, FACT(power_limit_w), 1000, ret_min);
+	int r = answer_fact(d, "power_min_w", 1000, ret_min);
 
-	return r == NVML_SUCCESS ? answer_number(*ret_min, ret_max) : r;
+	return r == NVML_SUCCESS ? answer_fact(d, "power_max_w", 1000, ret_max)
+				 : r;
 }
 
 int nvmlDeviceGetPowerManagementMode(const struct nvml_device *d, unsigned *ret)
@@ -203,6 +195,52 @@ int nvmlDeviceGetPowerManagementMode(const struct nvml_device *d, unsigned *ret)
 	int r = nvmlDeviceGetPowerManagementLimit(d, &limit);
 
 	return r == NVML_SUCCESS ? answer_number(NVML_ENABLED, ret) : r;
+}
+
+/* --- modes that never change --------------------------------------------- */
+
+/* `key`: a fact without which there is no such mode. */
+static int mode(const struct nvml_device *d, const char *key, unsigned value,
+		unsigned *ret_current, unsigned *ret_pending)
+{
+	unsigned has;
+	int r = answer_fact(d, key, 1, &has);
+
+	if (r == NVML_SUCCESS)
+		r = answer_number(value, ret_current);
+	return r == NVML_SUCCESS ? answer_number(value, ret_pending) : r;
+}
+
+int nvmlDeviceGetEccMode(const struct nvml_device *d, unsigned *ret_current,
+			 unsigned *ret_pending)
+{
+	return mode(d, "ecc", NVML_ENABLED, ret_current, ret_pending);
+}
+
+int nvmlDeviceGetDefaultEccMode(const struct nvml_device *d, unsigned *ret)
+{
+	return mode(d, "ecc", NVML_ENABLED, ret, ret);
+}
+
+int nvmlDeviceGetMigMode(const struct nvml_device *d, unsigned *ret_current,
+			 unsigned *ret_pending)
+{
+	return mode(d, "mig", NVML_DISABLED, ret_current, ret_pending);
+}
+
+/* Emulated memory has no errors: of either kind, since the start and ever. */
+int nvmlDeviceGetTotalEccErrors(const struct nvml_device *d, unsigned kind,
+				unsigned counter, unsigned long long *ret)
+{
+	unsigned has;
+	int r = answer_fact(d, "ecc", 1, &has);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret || kind > 1 || counter > 1)
+		return NVML_INVALID_ARGUMENT;
+	*ret = 0;
+	return NVML_SUCCESS;
 }
 
 /* --- the same for all emulated GPUs -------------------------------------- */

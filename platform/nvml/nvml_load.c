@@ -70,39 +70,32 @@ int nvmlDeviceGetUtilizationRates(const struct nvml_device *d,
 /* In mW. */
 int nvmlDeviceGetPowerUsage(const struct nvml_device *d, unsigned *ret)
 {
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
-
-	return r == NVML_SUCCESS ? answer_known(1000 * g.power_w, ret) : r;
+	return answer_fact(d, "power_w", 1000, ret);
 }
 
 /* In mJ since the server was started, by its emulated clock. */
 int nvmlDeviceGetTotalEnergyConsumption(const struct nvml_device *d,
 					unsigned long long *ret)
 {
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
+	double joules;
+	int r = state_fact(d, "energy_j", &joules);
 
 	if (r != NVML_SUCCESS)
 		return r;
 	if (!ret)
 		return NVML_INVALID_ARGUMENT;
-	if (!(g.energy_j > 0 && g.energy_j < 1e15))
+	if (joules >= 1e15)
 		return NVML_NOT_SUPPORTED;
-	*ret = (unsigned long long)(1000 * g.energy_j);
+	*ret = (unsigned long long)(1000 * joules);
 	return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetTemperature(const struct nvml_device *d, unsigned sensor,
 			     unsigned *ret)
 {
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
-
-	if (r != NVML_SUCCESS)
-		return r;
-	return sensor == NVML_SENSOR_GPU ? answer_known(g.temperature_c, ret)
-					 : NVML_INVALID_ARGUMENT;
+	return sensor == NVML_SENSOR_GPU
+		       ? answer_fact(d, "temperature_c", 1, ret)
+		       : NVML_INVALID_ARGUMENT;
 }
 
 /* 0: the fastest, which it never leaves. */
@@ -119,8 +112,7 @@ int nvmlDeviceGetPowerState(const struct nvml_device *d, unsigned *ret)
 	return nvmlDeviceGetPerformanceState(d, ret);
 }
 
-static int reasons(const struct nvml_device *d, bool now,
-		   unsigned long long *ret)
+static int reasons(const struct nvml_device *d, unsigned long long *ret)
 {
 	struct gpu_now g;
 	int r = state_gpu(d, &g);
@@ -129,32 +121,46 @@ static int reasons(const struct nvml_device *d, bool now,
 		return r;
 	if (!ret)
 		return NVML_INVALID_ARGUMENT;
-	*ret = now && g.running ? 0 : NVML_REASON_IDLE;
+	*ret = g.running ? 0 : NVML_REASON_IDLE;
+	return NVML_SUCCESS;
+}
+
+static int supported_reasons(const struct nvml_device *d,
+			     unsigned long long *ret)
+{
+	double mask;
+	int r = state_fact(d, "clock_reasons", &mask);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	*ret = (unsigned long long)mask;
 	return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,
 					      unsigned long long *ret)
 {
-	return reasons(d, true, ret);
+	return reasons(d, ret);
 }
 
 int nvmlDeviceGetCurrentClocksEventReasons(const struct nvml_device *d,
 					   unsigned long long *ret)
 {
-	return reasons(d, true, ret);
+	return reasons(d, ret);
 }
 
 int nvmlDeviceGetSupportedClocksThrottleReasons(const struct nvml_device *d,
 						unsigned long long *ret)
 {
-	return reasons(d, false, ret);
+	return supported_reasons(d, ret);
 }
 
 int nvmlDeviceGetSupportedClocksEventReasons(const struct nvml_device *d,
 					     unsigned long long *ret)
 {
-	return reasons(d, false, ret);
+	return supported_reasons(d, ret);
 }
 
 /* --- processes ----------------------------------------------------------- */

@@ -128,27 +128,17 @@ static uint64_t bytes(const json_t *j, const char *key)
 
 static void read_gpu(const json_t *j, struct gpu_now *ret)
 {
-	const json_t *board = json_object_get(j, "board");
-
 	COPY(ret->name, text(j, "name"));
 	COPY(ret->uuid, text(j, "uuid"));
 	COPY(ret->serial, text(j, "serial"));
 	COPY(ret->pci_bus_id, text(j, "pci_bus_id"));
+	COPY(ret->brand, text(json_object_get(j, "board"), "brand"));
 	ret->memory_total = bytes(j, "memory_total_mib");
 	ret->memory_usable =
 		MIN(bytes(j, "memory_usable_mib"), ret->memory_total);
 	ret->memory_used = MIN(bytes(j, "memory_used_mib"), ret->memory_total);
 	ret->utilisation = number(j, "utilisation");
 	ret->running = whole(j, "running") > 0;
-	ret->compute_capability = number(board, "compute_capability");
-	ret->clock_mhz = number(board, "clock_mhz");
-	ret->memory_clock_mhz = number(board, "memory_clock_mhz");
-	ret->pcie_generation = number(board, "pcie_generation");
-	ret->pcie_width = number(board, "pcie_width");
-	ret->temperature_c = number(board, "temperature_c");
-	ret->power_limit_w = number(board, "power_limit_w");
-	ret->power_w = number(board, "power_w");
-	ret->energy_j = number(board, "energy_j");
 }
 
 /* --- opening ------------------------------------------------------------- */
@@ -314,6 +304,24 @@ int state_gpu(const struct nvml_device *d, struct gpu_now *ret)
 	r = find(d, &ret->index, &status, &gpu);
 	if (r == NVML_SUCCESS)
 		read_gpu(gpu, ret);
+	unlock();
+	return r;
+}
+
+int state_fact(const struct nvml_device *d, const char *key, double *ret)
+{
+	const json_t *status, *gpu = NULL, *fact;
+	uint32_t device;
+	int r;
+
+	lock();
+	r = find(d, &device, &status, &gpu);
+	if (r == NVML_SUCCESS) {
+		fact = json_object_get(json_object_get(gpu, "board"), key);
+		*ret = json_is_true(fact) ? 1 : json_number_value(fact);
+		if (!(*ret > 0))
+			r = NVML_NOT_SUPPORTED;
+	}
 	unlock();
 	return r;
 }

@@ -24,14 +24,12 @@
 struct gpu_now {
 	uint32_t index;
 	char name[96], uuid[48], serial[32], pci_bus_id[32];
+	char brand[32]; /* of its board; "": not known */
 	/* bytes; usable: what jobs may fill, used: what they were admitted to
 	 */
 	uint64_t memory_total, memory_usable, memory_used;
 	double utilisation; /* 0..1, over the last emulated second */
 	bool running;	    /* an iteration */
-	/* of its board (emu/profile/profile_gpu.h); 0: not known */
-	double compute_capability, clock_mhz, memory_clock_mhz, pcie_generation,
-		pcie_width, temperature_c, power_limit_w, power_w, energy_j;
 };
 
 /* NVML_DRIVER_NOT_LOADED: no server answers. */
@@ -43,6 +41,9 @@ int state_count(unsigned *ret);
 /* NVML_INVALID_ARGUMENT: there are not so many. */
 int state_handle(unsigned index, struct nvml_device **ret);
 int state_gpu(const struct nvml_device *d, struct gpu_now *ret);
+/* A number of its board (emu/profile/profile_gpu.h), power_w, energy_j; 1 of
+ * what is true. NVML_NOT_SUPPORTED: it is not known. */
+int state_fact(const struct nvml_device *d, const char *key, double *ret);
 /*
  * The jobs on a device, into `ret` of *count, which becomes their number. With
  * more than *count: NVML_INSUFFICIENT_SIZE. `mps`: only if the server emulates

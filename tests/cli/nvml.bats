@@ -23,6 +23,13 @@ setup() {
 		pinned: {base_ms: 0, per_sample_ms: 50, source: nominal}
 		pin_copy: {base_ms: 0, per_sample_ms: 0, source: nominal}
 		board:
+		  brand: Tesla
+		  cores: 2560
+		  memory_bus_bits: 256
+		  power_min_w: 100
+		  power_max_w: 250
+		  clock_reasons: 511
+		  ecc: true
 		  compute_capability: 7.5
 		  power_limit_w: 210
 		  power_idle_w: 10
@@ -119,13 +126,21 @@ has() {
 	[ "$status" -eq 0 ]
 	has 'init 0 Success'
 	has 'devices 2'
-	has 'cuda 12040'
-	[[ $output == *"driver 550."* && $output == *"nvml 12.550."* ]]
+	has 'cuda 13000'
+	[[ $output == *"driver 580."* && $output == *"nvml 13.580."* ]]
 	has '0 nvmlDeviceGetName Tesla H50-HALF'
 	has '1 nvmlDeviceGetIndex 1'
 	has '1 nvmlDeviceGetMinorNumber 1'
 	has '0 nvmlDeviceGetBrand 2'
 	has '0 nvmlDeviceGetArchitecture 6'
+	has '0 nvmlDeviceGetNumGpuCores 2560'
+	has '0 nvmlDeviceGetMemoryBusWidth 256'
+	has '0 nvmlDeviceGetDefaultEccMode 1'
+	has '0 nvmlDeviceGetEccMode 1000001'
+	has '0 nvmlDeviceGetMigMode error 3'
+	has '0 nvmlDeviceGetPowerManagementLimitConstraints 100000250000'
+	has '0 errors 0'
+	has '0 reasons 511'
 	has '0 compute 75'
 	has '0 nvmlDeviceGetMaxPcieLinkGeneration 3'
 	has '0 nvmlDeviceGetCurrPcieLinkWidth 16'
@@ -159,6 +174,9 @@ has() {
 	[ "$status" -eq 0 ]
 	for what in nvmlDeviceGetPowerUsage nvmlDeviceGetPowerManagementMode \
 		nvmlDeviceGetArchitecture 'clock 0' temperature compute \
+		nvmlDeviceGetBrand nvmlDeviceGetNumGpuCores errors reasons \
+		nvmlDeviceGetEccMode nvmlDeviceGetMemoryBusWidth \
+		nvmlDeviceGetPowerManagementLimitConstraints \
 		nvmlDeviceGetMaxPcieLinkGeneration; do
 		has "0 $what error 3"
 	done
@@ -243,7 +261,7 @@ has() {
 	ask
 	[ "$line" = '0 utilisation error 15' ]
 	"$BUILD/gpemu-smi" --socket "$SOCKET" -q -x | grep -c 'GPU is lost' |
-		grep -qx 2
+		grep -qx 3
 	"$BUILD/gpemu-smi" --socket "$SOCKET" --repair 0 >/dev/null
 	sleep 0.1
 	ask

@@ -66,6 +66,9 @@ static const char *const numbers[] = {
 	"nvmlDeviceGetMinorNumber",
 	"nvmlDeviceGetBrand",
 	"nvmlDeviceGetArchitecture",
+	"nvmlDeviceGetNumGpuCores",
+	"nvmlDeviceGetMemoryBusWidth",
+	"nvmlDeviceGetDefaultEccMode",
 	"nvmlDeviceGetBusType",
 	"nvmlDeviceGetMaxPcieLinkGeneration",
 	"nvmlDeviceGetCurrPcieLinkWidth",
@@ -129,6 +132,29 @@ static void show_load(unsigned i, struct nvml_device *d)
 	line(i, "temperature", r, v);
 }
 
+/* Two answers, or more than 32 bits. */
+static void show_pairs(unsigned i, struct nvml_device *d)
+{
+	static const char *const pairs[] = {
+		"nvmlDeviceGetEccMode",
+		"nvmlDeviceGetMigMode",
+		"nvmlDeviceGetPowerManagementLimitConstraints",
+	};
+	unsigned long long wide = 0;
+	unsigned a = 0, b = 0;
+	int r;
+
+	for (size_t k = 0; k < ARRAY_SIZE(pairs); k++) {
+		r = ((int (*)(void *, unsigned *, unsigned *))fn(pairs[k]))(
+			d, &a, &b);
+		line(i, pairs[k], r, 1000000ull * a + b);
+	}
+	r = CALL(nvmlDeviceGetTotalEccErrors, d, 1, 0, &wide);
+	line(i, "errors", r, wide);
+	r = CALL(nvmlDeviceGetSupportedClocksEventReasons, d, &wide);
+	line(i, "reasons", r, wide);
+}
+
 static void show_device(unsigned i)
 {
 	struct nvml_device *d = device(i);
@@ -154,6 +180,7 @@ static void show_device(unsigned i)
 	       pci.domain, pci.bus);
 	r = CALL(nvmlDeviceGetCudaComputeCapability, d, &major, &minor);
 	line(i, "compute", r, (unsigned)(10 * major + minor));
+	show_pairs(i, d);
 	show_load(i, d);
 }
 

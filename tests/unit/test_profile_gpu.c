@@ -323,7 +323,8 @@ static void a_board_and_its_power(void **state)
 {
 	static const char yaml[] = HEAD
 		"board: {compute_capability: 7.5, power_limit_w: 250, "
-		"power_idle_w: 50, pcie_width: 16, source: the card}\n"
+		"power_idle_w: 50, power_min_w: 100, pcie_width: 16, "
+		"brand: Tesla, ecc: true, source: the card}\n"
 		"models:\n" MODEL("m", "4", "false", ROWS);
 	struct gpu_profile p, again;
 
@@ -333,6 +334,9 @@ static void a_board_and_its_power(void **state)
 	assert_true(again.board.compute_capability == 7.5);
 	assert_true(again.board.pcie_width == 16);
 	assert_true(again.board.clock_mhz == 0);
+	assert_string_equal(again.board.brand, "Tesla");
+	assert_true(again.board.ecc && !again.board.mig);
+	assert_true(again.board.power_min_w == 100);
 	assert_true(gpu_board_power_w(&again.board, 0) == 50);
 	assert_true(gpu_board_power_w(&again.board, .5) == 150);
 	assert_true(gpu_board_power_w(&again.board, 1) == 250);
@@ -382,6 +386,10 @@ static void bad_gpu_profiles(void **state)
 		{ HEAD "board: {power_limit_w: 5, power_idle_w: 6, "
 		       "source: s}\n",
 		  "t.yaml:9:8: power_idle_w is above power_limit_w" },
+		{ HEAD "board: {power_limit_w: 5, power_min_w: 6, "
+		       "source: s}\n",
+		  "t.yaml:9:8: power_limit_w is not within power_min_w and "
+		  "power_max_w" },
 		{ "name: T\nmodel: x\n", "t.yaml:2:1: unknown key 'model'" },
 	};
 
