@@ -65,6 +65,14 @@ struct nvml_memory_v2 {
 _Static_assert(sizeof(struct nvml_memory_v2) == 40, "the interface");
 enum { NVML_MEMORY_V2 = 2 << 24 | 40 };
 
+struct nvml_temperature {
+	uint32_t version; /* given by the caller: NVML_TEMPERATURE_V1 */
+	uint32_t sensor;  /* likewise */
+	int32_t celsius;
+};
+_Static_assert(sizeof(struct nvml_temperature) == 12, "the interface");
+enum { NVML_TEMPERATURE_V1 = 1 << 24 | 12 };
+
 struct nvml_utilization {
 	uint32_t gpu, memory; /* percent */
 };
@@ -131,6 +139,8 @@ int nvmlDeviceGetMigMode(const struct nvml_device *d, unsigned *ret_current,
 			 unsigned *ret_pending);
 int nvmlDeviceGetTotalEccErrors(const struct nvml_device *d, unsigned kind,
 				unsigned counter, unsigned long long *ret);
+int nvmlDeviceGetMultiGpuBoard(const struct nvml_device *d, unsigned *ret);
+int nvmlDeviceGetPcieReplayCounter(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetBusType(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetMaxPcieLinkGeneration(const struct nvml_device *d,
 				       unsigned *ret);
@@ -185,6 +195,8 @@ int nvmlDeviceGetTotalEnergyConsumption(const struct nvml_device *d,
 					unsigned long long *ret);
 int nvmlDeviceGetTemperature(const struct nvml_device *d, unsigned sensor,
 			     unsigned *ret);
+int nvmlDeviceGetTemperatureV(const struct nvml_device *d,
+			      struct nvml_temperature *ret);
 int nvmlDeviceGetPerformanceState(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetPowerState(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,

@@ -258,6 +258,17 @@ int nvmlDeviceGetBusType(const struct nvml_device *d, unsigned *ret)
 	return constant(d, NVML_BUS_PCIE, ret);
 }
 
+int nvmlDeviceGetMultiGpuBoard(const struct nvml_device *d, unsigned *ret)
+{
+	return constant(d, 0, ret);
+}
+
+/* Its link loses nothing. */
+int nvmlDeviceGetPcieReplayCounter(const struct nvml_device *d, unsigned *ret)
+{
+	return constant(d, 0, ret);
+}
+
 /* The server holds the GPU, with and without clients. */
 int nvmlDeviceGetPersistenceMode(const struct nvml_device *d, unsigned *ret)
 {

@@ -98,6 +98,23 @@ int nvmlDeviceGetTemperature(const struct nvml_device *d, unsigned sensor,
 		       : NVML_INVALID_ARGUMENT;
 }
 
+/* The driver 580 has this layout, which later programs ask for. */
+int nvmlDeviceGetTemperatureV(const struct nvml_device *d,
+			      struct nvml_temperature *ret)
+{
+	unsigned celsius;
+	int r;
+
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	if (ret->version != NVML_TEMPERATURE_V1)
+		return NVML_VERSION_MISMATCH;
+	r = nvmlDeviceGetTemperature(d, ret->sensor, &celsius);
+	if (r == NVML_SUCCESS)
+		ret->celsius = (int32_t)celsius;
+	return r;
+}
+
 /* 0: the fastest, which it never leaves. */
 int nvmlDeviceGetPerformanceState(const struct nvml_device *d, unsigned *ret)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/tick.h"
+#include "emu/gpu/gpud_query.h"
 
 /* --- of the JSON ---------------------------------------------------------- */
 
@@ -61,6 +62,12 @@ static void show_head(const json_t *j, FILE *f)
 	tick_utc(at);
 	fprintf(f, "%s\n", at);
 	rule(f, "++", '-');
+	/* scripts look for these words */
+	row(f,
+	    " NVIDIA-SMI " GPUD_DRIVER ".%-12s Driver Version: " GPUD_DRIVER
+	    ".%-12s CUDA Version: " GPUD_CUDA,
+	    text(json_object_get(j, "gpemu"), "version"),
+	    text(json_object_get(j, "gpemu"), "version"));
 	row(f,
 	    " gpemu-smi %-10s Scheduler: %-8s Share: %-6s Time scale: %-8.4g "
 	    "Clients: %lld",

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The status of gpemu-gpud as `nvidia-smi -q -x` writes it. */
+/* What is known of GPUs, as `nvidia-smi -q` writes it, with and without -x. */
 #ifndef GPEMU_SHARE_SMI_SMI_XML_H
 #define GPEMU_SHARE_SMI_SMI_XML_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* `j`: any JSON; what is missing in it is N/A. Well-formed whatever the texts
- * in it are: what XML 1.0 has no character for becomes '?'. */
-void smi_xml(const json_t *j, FILE *f);
+/*
+ * `facts`: of smi_facts. `display`: words of nvidia-smi -d with commas between
+ * them, only these groups; NULL: all.
+ */
+/* Well-formed whatever the texts in it are: what XML 1.0 has no character for
+ * becomes '?'. */
+void smi_xml(const json_t *facts, const char *display, FILE *f);
+void smi_text(const json_t *facts, const char *display, FILE *f);
 
 #endif

@@ -148,6 +148,7 @@ has() {
 	has '0 clock 2 877'
 	has '0 clock 3 error 3'
 	has '0 temperature 36'
+	has '0 temperature V 36'
 	has '0 nvmlDeviceGetPowerManagementLimit 210000'
 	has '0 nvmlDeviceGetPowerUsage 10000'
 	has '0 utilisation 0'

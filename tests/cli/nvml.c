@@ -104,6 +104,7 @@ static void line(unsigned i, const char *name, int r, unsigned long long v)
 static void show_load(unsigned i, struct nvml_device *d)
 {
 	struct nvml_memory_v2 m = { .version = NVML_MEMORY_V2 };
+	struct nvml_temperature t = { .version = NVML_TEMPERATURE_V1 };
 	struct nvml_process p[8];
 	struct nvml_utilization u;
 	unsigned v = 0, n = ARRAY_SIZE(p);
@@ -130,6 +131,8 @@ static void show_load(unsigned i, struct nvml_device *d)
 	}
 	r = CALL(nvmlDeviceGetTemperature, d, 0, &v);
 	line(i, "temperature", r, v);
+	r = CALL(nvmlDeviceGetTemperatureV, d, &t);
+	line(i, "temperature V", r, (unsigned)t.celsius);
 }
 
 /* Two answers, or more than 32 bits. */

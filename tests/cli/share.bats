@@ -188,8 +188,11 @@ load gpud
 		    'fb_memory_usage/free': '800 MiB',
 		    'utilization/gpu_util': '0 %',
 		    'temperature/gpu_temp': 'N/A',
-		    'gpu_power_readings/power_draw': '10.00 W',
-		    'gpu_power_readings/max_power_limit': '210.00 W',
+		    'gpu_power_readings/power_draw': None,
+		    'gpu_power_readings/average_power_draw': '10.00 W',
+		    'gpu_power_readings/current_power_limit': '210.00 W',
+		    'gpu_power_readings/max_power_limit': 'N/A',
+		    'ecc_mode/current_ecc': 'N/A',
 		    'clocks/sm_clock': '1380 MHz',
 		    'processes/process_info/pid': str(j['processes'][0]['pid']),
 		    'processes/process_info/process_name': 'test',
@@ -202,7 +205,7 @@ load gpud
 	PY
 	run "$SMI" --socket "$SOCKET" -x
 	[ "$status" -eq 2 ]
-	[[ $output == *"-q and -x are only valid together"* ]]
+	[[ $output == *"-x and -d are for -q"* ]]
 }
 
 @test "malformed messages: an error and a closed connection" {
