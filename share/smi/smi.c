@@ -266,7 +266,7 @@ static int check(const struct options *o, const char *seconds,
 			       "--watch '%s': seconds, from 0.01 to 86400",
 			       seconds);
 	*ret_pause_ns = (uint64_t)(pause * NS_PER_S);
-	return 0;
+	return smi_display_check(o->display, err);
 }
 
 static int answer(const struct options *o, const char *seconds)

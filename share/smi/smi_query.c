@@ -163,12 +163,6 @@ void smi_query_rows(const struct smi_query *q, const json_t *facts, FILE *f)
 
 /* --- help ---------------------------------------------------------------- */
 
-/* Is it never anything but N/A? */
-static bool is_nothing(const struct smi_field *field)
-{
-	return !field->fact;
-}
-
 void smi_query_help(bool processes, FILE *f)
 {
 	const struct smi_field *group[8] = { NULL };
@@ -192,9 +186,8 @@ void smi_query_help(bool processes, FILE *f)
 			if (group[d] && group[d]->label)
 				fprintf(f, "%s: ", group[d]->label);
 		fprintf(f, "%s%s%s.%s\n",
-			p->label ? p->label : "Of queries only",
+			p->label ? p->label : "Only in queries",
 			p->unit ? ", in " : "", p->unit ? p->unit : "",
-			is_nothing(p) ? " Always [N/A] of an emulated GPU."
-				      : "");
+			!p->fact ? " Always [N/A] of an emulated GPU." : "");
 	}
 }

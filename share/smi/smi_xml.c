@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "share/smi/smi_xml.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
@@ -140,17 +141,42 @@ static void processes(const struct writer *w, FILE *f,
 	w->end(f, 1, field);
 }
 
+/* Is `word`, of `n` bytes, the one for this group? */
+static bool is_group(const struct smi_field *top, const char *word, size_t n)
+{
+	return top->display && strlen(top->display) == n &&
+	       !strncasecmp(top->display, word, n);
+}
+
 static bool is_shown(const struct smi_field *top, const char *display)
 {
 	size_t n;
 
-	for (; display && *display; display += n + (display[n] == ',')) {
-		n = strcspn(display, ",");
-		if (top->display && strlen(top->display) == n &&
-		    !strncasecmp(top->display, display, n))
+	for (const char *word = display; word && *word;
+	     word += n + (word[n] == ',')) {
+		n = strcspn(word, ",");
+		if (is_group(top, word, n))
 			return true;
 	}
 	return !display;
+}
+
+int smi_display_check(const char *display, struct err *err)
+{
+	size_t n;
+
+	for (const char *word = display; word && *word;
+	     word += n + (word[n] == ',')) {
+		bool known = false;
+
+		n = strcspn(word, ",");
+		for (size_t i = 0; i < n_smi_fields; i++)
+			known |= is_group(&smi_fields[i], word, n);
+		if (!known)
+			return err_set(err, -EINVAL, "-d '%.*s': no such group",
+				       (int)MIN(n, 80), word);
+	}
+	return 0;
 }
 
 static void show_gpu(const struct writer *w, FILE *f, const json_t *facts,

@@ -6,12 +6,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/*
- * `facts`: of smi_facts. `display`: words of nvidia-smi -d with commas between
- * them, only these groups; NULL: all.
- */
-/* Well-formed whatever the texts in it are: what XML 1.0 has no character for
- * becomes '?'. */
+#include "common/err.h"
+
+/* `display`: words of nvidia-smi -d with commas between them, only these
+ * groups; NULL: all. -EINVAL: one of them is not known. */
+int smi_display_check(const char *display, struct err *err);
+/* `facts`: of smi_facts. The XML is well-formed whatever the texts in it are:
+ * what XML 1.0 has no character for becomes '?'. */
 void smi_xml(const json_t *facts, const char *display, FILE *f);
 void smi_text(const json_t *facts, const char *display, FILE *f);
 

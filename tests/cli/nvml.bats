@@ -399,5 +399,7 @@ has() {
 		import json, sys
 		to = [b for a, b in json.load(open(sys.argv[1])).items() if 'libnvidia-ml' in a]
 		assert to and all('/gpemu/nvml/libnvidia-ml.so' in x for x in to), to
+		to = [b for a, b in json.load(open(sys.argv[1])).items() if 'nvidia-smi' in a]
+		assert len(to) == 1 and to[0].endswith('/gpemu/nvml/nvidia-smi'), to
 	PY
 }

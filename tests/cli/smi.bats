@@ -194,6 +194,9 @@ nvidia() {
 	[ "$status" -eq 0 ]
 	[[ $output == *"FB Memory Usage"*"Used"*": 100 MiB"*"Max Power Limit"*": 250.00 W"* ]]
 	[[ $output != *Temp* ]]
+	run nvidia -q -d MEMORY,NOTHING
+	[ "$status" -eq 2 ]
+	[[ $output == *"-d 'NOTHING': no such group"* ]]
 	nvidia -q -x >"$TMP/log.xml"
 	nvidia -q | sed -n 's/^ *[^ ].* : //p' >"$TMP/text"
 	python3 - "$TMP" "$BATS_TEST_DIRNAME/../assets/nvidia-smi-580" <<-'PY'
