@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# libnvidia-ml.so.1: what monitors of GPUs see of gpemu-gpud.
+# libnvidia-ml.so.1: what monitors of GPUs see of gpemu-gpud. smi.bats has those
+# of Python.
 
 bats_require_minimum_version 1.5.0
 load processes
@@ -343,41 +344,6 @@ has() {
 		PY
 	done
 	false
-}
-
-@test "pynvml sees the emulated GPUs" {
-	python3 -c 'import pynvml' 2>/dev/null || skip "no pynvml; Debian has it in contrib"
-	[ -z "${GPEMU_SANITIZED-}" ] || skip "Python itself is not sanitized"
-	gpud "$SOCKET" --gpu "$TMP/half.yaml"
-	hold
-	LD_LIBRARY_PATH=$LIBRARY GPEMU_GPU_SERVER=$SOCKET python3 - "$JOB" <<-'PY'
-		import sys
-		from pynvml import *
-		def text(s):
-		    return s.decode() if isinstance(s, bytes) else s
-		nvmlInit()
-		assert nvmlDeviceGetCount() == 1
-		h = nvmlDeviceGetHandleByIndex(0)
-		assert text(nvmlDeviceGetName(h)) == 'Tesla H50-HALF'
-		assert text(nvmlDeviceGetUUID(h)).startswith('GPU-')
-		m = nvmlDeviceGetMemoryInfo(h)
-		assert (m.total, m.used) == (1000 << 20, 100 << 20), m
-		assert nvmlDeviceGetUtilizationRates(h).gpu == 0
-		p = nvmlDeviceGetComputeRunningProcesses(h)
-		assert [(x.pid, x.usedGpuMemory) for x in p] == [(int(sys.argv[1]), 100 << 20)]
-		assert nvmlDeviceGetPowerUsage(h) == 10000
-		assert nvmlDeviceGetClockInfo(h, NVML_CLOCK_SM) == 1380
-		assert nvmlDeviceGetTemperature(h, NVML_TEMPERATURE_GPU) == 36
-		pci = nvmlDeviceGetPciInfo(h)
-		assert text(pci.busId).endswith(':01:00.0'), pci.busId
-		try:
-		    nvmlDeviceGetFanSpeed(h)
-		    assert False
-		except NVMLError as e:
-		    assert e.value == NVML_ERROR_NOT_SUPPORTED
-		nvmlShutdown()
-	PY
-	exec 9>&-
 }
 
 @test "nvtop shows the emulated GPUs" {
