@@ -48,9 +48,9 @@ struct smi_server {
 
 /*
  * smi_facts of all servers, $GPEMU_GPU_SERVER's or the one that was given, and
- * of those GPUs only that -i names; borrowed by nobody. Servers that do not
- * answer are reported, and are an error if there is no other: those of
- * gpud_query. -ENXIO without a text: -i names none, or there are none.
+ * only of the GPUs that -i names; owned by the caller. Servers that do not
+ * answer are reported; if none does, the error is that of gpud_query. -ENXIO
+ * without a text: -i names a GPU that is not there, or there are none.
  */
 int smi_server_facts(const struct smi_server *s, json_t **ret, struct err *err);
 /* The first server, where only one can be asked; malloc'ed. */
