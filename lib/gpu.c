@@ -110,7 +110,7 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 		"pin",	      "extrapolate", "gpus",	   "node",
 		"parallel",   "allreduce",   "precision",  "sequence_length",
 		"time_scale", "keep_awake",  "gpu_server", "server_user",
-		NULL
+		"gpu_memory", NULL
 	};
 	struct train_choice choice = { .prep = &prep_none };
 	const struct train_prep prep = { 0 };
@@ -130,7 +130,7 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 	if (r == 0)
 		r = find_device(g, err);
 	if (r == 0)
-		r = gpu_profile_load(g->options.gpu, &g->profile, err);
+		r = train_gpu_load(&g->options, &g->profile, err);
 	if (r < 0)
 		return r;
 	g->model = train_model_find(&g->options, &g->profile, err);

@@ -134,7 +134,7 @@ static uint64_t largest_batch(const struct gpu_profile *p,
 
 	if (beside_mib(beside, 1) <= 0)
 		return alone;
-	if (!m->last_is_limit)
+	if (!m->last_is_limit || p->resized)
 		room = fmax(room, p->usable_memory * p->memory_mib);
 	while (lo < hi) {
 		uint64_t mid = hi - (hi - lo) / 2;

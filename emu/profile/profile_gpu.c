@@ -72,6 +72,9 @@ static const struct conf_field model_fields[] = {
 	  offsetof(struct gpu_model, last_is_limit) },
 	{ "tolerance_pct", CONF_DOUBLE,
 	  offsetof(struct gpu_model, tolerance_pct), .min = 0, .max = 100 },
+	{ "tolerance_points", CONF_UINT,
+	  offsetof(struct gpu_model, tolerance_points), .min = 0,
+	  .max = MAX_BATCH },
 	{ "rows", CONF_LIST, offsetof(struct gpu_model, rows), .required = true,
 	  .item = CONF_ROW, .item_size = sizeof(struct gpu_row),
 	  .fields = row_fields, .check = check_row },
@@ -83,6 +86,28 @@ static const struct conf_field law_fields[] = {
 	{ "per_sample_ms", CONF_DOUBLE, offsetof(struct gpu_law, per_sample_ms),
 	  .required = true, .min = 0, .max = MAX_MS },
 	{ "source", CONF_STRING, offsetof(struct gpu_law, source),
+	  .required = true },
+	{ 0 },
+};
+#define COPY_NUMBER(member)                                                    \
+	{                                                                      \
+#member, CONF_DOUBLE, offsetof(struct gpu_copies_row, member), \
+			.required = true, .min = 0, .max = MAX_MS              \
+	}
+static const struct conf_field copies_row_fields[] = {
+	{ "bytes", CONF_UINT, offsetof(struct gpu_copies_row, bytes),
+	  .required = true, .min = 1, .max = 1e15 },
+	COPY_NUMBER(pageable_ms),
+	COPY_NUMBER(pinned_ms),
+	COPY_NUMBER(pin_copy_ms),
+	{ 0 },
+};
+static const struct conf_field copies_fields[] = {
+	{ "rows", CONF_LIST, offsetof(struct gpu_copies, rows),
+	  .required = true, .item = CONF_ROW,
+	  .item_size = sizeof(struct gpu_copies_row),
+	  .fields = copies_row_fields },
+	{ "source", CONF_STRING, offsetof(struct gpu_copies, source),
 	  .required = true },
 	{ 0 },
 };
@@ -126,9 +151,11 @@ static const struct conf_field fields[] = {
 	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_profile, sample_bytes),
 	  .required = true, .min = 1, .max = MAX_SAMPLE_BYTES },
 	{ "pinned", CONF_RECORD, offsetof(struct gpu_profile, pinned),
-	  .required = true, .fields = law_fields },
+	  .fields = law_fields },
 	{ "pin_copy", CONF_RECORD, offsetof(struct gpu_profile, pin_copy),
-	  .required = true, .fields = law_fields },
+	  .fields = law_fields },
+	{ "copies", CONF_RECORD, offsetof(struct gpu_profile, copies),
+	  .fields = copies_fields },
 	{ "transfer_jump", CONF_RECORD,
 	  offsetof(struct gpu_profile, transfer_jump), .fields = jump_fields },
 	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
@@ -160,13 +187,43 @@ static int check_model(const struct gpu_model *m, const struct conf_node *node,
 	return 0;
 }
 
+/* Copies are a table, or laws. */
+static int check_head(const void *object, const struct conf_node *root,
+		      const char *name, struct err *err)
+{
+	const struct gpu_profile *p = object;
+	const struct gpu_copies_row *row = p->copies.rows.items;
+	const struct conf_node *copies = conf_node_get(root, "copies");
+
+	if (!copies && !p->pinned.source)
+		return conf_node_error(root, name, err, "'pinned' is missing");
+	if (!copies && !p->pin_copy.source)
+		return conf_node_error(root, name, err,
+				       "'pin_copy' is missing");
+	if (copies &&
+	    (p->pinned.source || p->pin_copy.source || p->transfer_jump.bytes))
+		return conf_node_error(copies, name, err,
+				       "copies stand instead of pinned, "
+				       "pin_copy and transfer_jump");
+	if (copies && !p->copies.rows.n)
+		return conf_node_error(copies, name, err, "no rows");
+	for (size_t i = 1; i < p->copies.rows.n; i++)
+		if (row[i].bytes <= row[i - 1].bytes)
+			return conf_node_error(copies, name, err,
+					       "bytes must ascend");
+	return 0;
+}
+
 static int check(const void *object, const struct conf_node *root,
 		 const char *name, struct err *err)
 {
 	const struct gpu_profile *p = object;
 	const struct gpu_model *m = p->models.items;
 	const struct conf_node *models = conf_node_get(root, "models");
+	int head = check_head(object, root, name, err);
 
+	if (head < 0)
+		return head;
 	if (!p->models.n)
 		return conf_node_error(models, name, err, "no models");
 	for (size_t i = 0; i < p->models.n; i++) {
@@ -178,12 +235,48 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
+static double law_ms(const struct gpu_profile *p, const struct gpu_law *law,
+		     double bytes)
+{
+	return law->base_ms +
+	       law->per_sample_ms * bytes / (double)p->sample_bytes;
+}
+
+static double way_ms(const struct gpu_copies_row *row, enum gpu_copy how)
+{
+	return how == GPU_COPY_PAGEABLE ? row->pageable_ms
+	       : how == GPU_COPY_PINNED ? row->pinned_ms
+					: row->pin_copy_ms;
+}
+
+static double table_ms(const struct gpu_copies *c, enum gpu_copy how,
+		       double bytes)
+{
+	const struct gpu_copies_row *row = c->rows.items;
+	size_t n = c->rows.n, i = 0;
+	double a, b;
+
+	while (i < n && (double)row[i].bytes < bytes)
+		i++;
+	if (i == 0)
+		return way_ms(&row[0], how);
+	a = way_ms(&row[i - 1], how);
+	if (i == n)
+		return a * bytes / (double)row[n - 1].bytes;
+	b = way_ms(&row[i], how);
+	return a + (b - a) * (bytes - (double)row[i - 1].bytes) /
+			   (double)(row[i].bytes - row[i - 1].bytes);
+}
+
+/* Copies of a model without measured ones. */
 static double link_ms(const struct gpu_profile *p, double bytes)
 {
-	double ms = p->pinned.base_ms +
-		    p->pinned.per_sample_ms * bytes / (double)p->sample_bytes;
-
-	return bytes > 0 ? fmin(ms, MAX_MS) : 0;
+	if (bytes <= 0)
+		return 0;
+	return fmin(p->copies.rows.n
+			    ? table_ms(&p->copies, GPU_COPY_PAGEABLE, bytes)
+			    : law_ms(p, &p->pinned, bytes),
+		    MAX_MS);
 }
 
 /* Where no copy was measured: what the link takes. */
@@ -247,7 +340,7 @@ int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
 		if (!strcmp(f->key, "models"))
 			f->required = false;
 	*ret = (struct gpu_profile){ 0 };
-	return profile_load(PROFILE_GPU, name, head, NULL, ret, err);
+	return profile_load(PROFILE_GPU, name, head, check_head, ret, err);
 }
 
 void gpu_profile_free_models(struct gpu_profile *p)
@@ -406,10 +499,11 @@ static uint64_t copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
 
 	if (bytes <= 0)
 		return 0;
+	if (p->copies.rows.n)
+		return ms_to_ns(table_ms(&p->copies, how, bytes));
 	if (how == GPU_COPY_PAGEABLE)
 		return ms_to_ns(pageable_ms(p, m, bytes));
-	return ms_to_ns(law->base_ms +
-			law->per_sample_ms * bytes / (double)p->sample_bytes);
+	return ms_to_ns(law_ms(p, law, bytes));
 }
 
 uint64_t gpu_copy_ns(const struct gpu_profile *p, const struct gpu_model *m,
@@ -425,6 +519,14 @@ uint64_t gpu_model_transfer_ns(const struct gpu_model *m)
 
 double gpu_link_bytes_per_s(const struct gpu_profile *p)
 {
+	const struct gpu_copies_row *row = p->copies.rows.items;
+	size_t n = p->copies.rows.n;
+
+	if (n)
+		return row[n - 1].pinned_ms > 0
+			       ? (double)row[n - 1].bytes * 1e3 /
+					 row[n - 1].pinned_ms
+			       : 0;
 	return p->pinned.per_sample_ms > 0
 		       ? (double)p->sample_bytes * 1e3 / p->pinned.per_sample_ms
 		       : 0;
@@ -492,9 +594,18 @@ uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
 uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 				   const struct gpu_model *m)
 {
-	if (m->last_is_limit)
-		return m->last_batch;
-	return MAX(m->last_batch, gpu_profile_estimated_batch(p, m));
+	const struct gpu_row *row = m->rows.items;
+	uint64_t estimated = gpu_profile_estimated_batch(p, m);
+
+	if (p->resized || row[m->rows.n - 1].peak_mib > p->memory_mib)
+		return estimated;
+	return m->last_is_limit ? m->last_batch : MAX(m->last_batch, estimated);
+}
+
+void gpu_profile_resize(struct gpu_profile *p, double memory_mib)
+{
+	p->memory_mib = memory_mib;
+	p->resized = true;
 }
 
 const char *gpu_model_batches(const struct gpu_model *m,

@@ -55,8 +55,10 @@ struct gpu_model {
 	bool copies_measured;	  /* else they are the pinned law's; not in the
 				   * file */
 	/* error of a step between two rows, at most; 100: unknown, since none
-	 * was measured there */
+	 * was measured there. If tolerance_points is not 0, it is the largest
+	 * seen at so many batch sizes that were held out. */
 	double tolerance_pct;
+	uint64_t tolerance_points;
 	struct conf_list rows; /* struct gpu_row, batch ascending, >= 1 */
 };
 
@@ -64,6 +66,22 @@ struct gpu_model {
 struct gpu_law {
 	double base_ms;
 	double per_sample_ms;
+	char *source;
+};
+
+/*
+ * Copies by bytes, as measured: between two rows on the line, before the first
+ * as long as that, beyond the last at its rate. A profile has them, or the laws
+ * `pinned` and `pin_copy` and the transfer_ms of its rows.
+ */
+struct gpu_copies_row {
+	uint64_t bytes;
+	double pageable_ms; /* between the device and pageable memory */
+	double pinned_ms;   /* and pinned memory */
+	double pin_copy_ms; /* on the host, from pageable to pinned */
+};
+struct gpu_copies {
+	struct conf_list rows; /* struct gpu_copies_row, bytes ascending */
 	char *source;
 };
 
@@ -91,14 +109,16 @@ struct gpu_profile {
 	struct conf_list aliases; /* char *: "v100" */
 	char *source;
 	char *notes;
-	char *precision;       /* of models without one in their name; NULL: as
-				* the notes say (precision.h has the words) */
-	double memory_mib;     /* nominal */
+	char *precision;   /* of models without one in their name; NULL: as
+			    * the notes say (precision.h has the words) */
+	double memory_mib; /* nominal */
+	bool resized;	   /* gpu_profile_resize was called; not in the file */
 	double usable_memory;  /* share of it that a step's peak may fill, where
 				* no out-of-memory point was measured */
 	struct gpu_law pinned; /* host to device from pinned host memory */
 	struct gpu_law pin_copy;       /* pageable to pinned, on the host */
 	struct gpu_jump transfer_jump; /* of transfer_ms in the rows */
+	struct gpu_copies copies;      /* instead of the three above */
 	struct gpu_noise noise;	       /* of the models measured */
 	struct gpu_board board;
 	uint64_t sample_bytes;	 /* what the laws were measured with */
@@ -200,7 +220,8 @@ uint64_t gpu_profile_jump_batch(const struct gpu_profile *p,
 /*
  * The largest batch whose step fits the device: the last batch before a
  * measured out-of-memory point, else the estimate, but at least the largest
- * batch measured.
+ * batch measured, as long as its peak is within memory_mib. After
+ * gpu_profile_resize it is the estimate.
  */
 uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 				   const struct gpu_model *m);
@@ -212,6 +233,10 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
  */
 uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
 				     const struct gpu_model *m);
+
+/* The same GPU with another memory: limits that were measured no longer hold.
+ */
+void gpu_profile_resize(struct gpu_profile *p, double memory_mib);
 
 /* Does every row separate the optimiser from the backward pass? */
 bool gpu_model_optimizer_given(const struct gpu_model *m);

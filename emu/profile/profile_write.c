@@ -61,6 +61,19 @@ static void write_jump(FILE *f, const struct gpu_jump *jump)
 	write_text(f, "source", jump->source, 2);
 }
 
+static void write_copies(FILE *f, const struct gpu_copies *c)
+{
+	const struct gpu_copies_row *row = c->rows.items;
+
+	fprintf(f, "# bytes, pageable_ms, pinned_ms, pin_copy_ms\n"
+		   "copies:\n  rows:\n");
+	for (size_t i = 0; i < c->rows.n; i++)
+		fprintf(f, "  - [%" PRIu64 ", %.10g, %.10g, %.10g]\n",
+			row[i].bytes, row[i].pageable_ms, row[i].pinned_ms,
+			row[i].pin_copy_ms);
+	write_text(f, "source", c->source, 2);
+}
+
 static void write_row(FILE *f, const struct gpu_row *row)
 {
 	bool more = row->optimizer_ms > 0 || row->spread_pct > 0;
@@ -148,10 +161,13 @@ static void write_model(FILE *f, const struct gpu_model *m)
 	fprintf(f,
 		"    last_batch: %" PRIu64 "\n"
 		"    last_is_limit: %s\n"
-		"    tolerance_pct: %.10g\n"
-		"    rows:\n",
+		"    tolerance_pct: %.10g\n",
 		m->last_batch, m->last_is_limit ? "true" : "false",
 		m->tolerance_pct);
+	if (m->tolerance_points)
+		fprintf(f, "    tolerance_points: %" PRIu64 "\n",
+			m->tolerance_points);
+	fprintf(f, "    rows:\n");
 	for (size_t i = 0; i < m->rows.n; i++) {
 		fprintf(f, "    - ");
 		write_row(f, &row[i]);
@@ -193,9 +209,13 @@ void gpu_profile_write(const struct gpu_profile *p, FILE *f)
 	fprintf(f, "memory_mib: %.10g\nusable_memory: %.10g\n", p->memory_mib,
 		p->usable_memory);
 	fprintf(f, "sample_bytes: %" PRIu64 "\n", p->sample_bytes);
-	write_law(f, "pinned", &p->pinned);
-	write_law(f, "pin_copy", &p->pin_copy);
-	write_jump(f, &p->transfer_jump);
+	if (p->copies.rows.n) {
+		write_copies(f, &p->copies);
+	} else {
+		write_law(f, "pinned", &p->pinned);
+		write_law(f, "pin_copy", &p->pin_copy);
+		write_jump(f, &p->transfer_jump);
+	}
 	write_noise(f, &p->noise);
 	write_board(f, &p->board);
 	fprintf(f,

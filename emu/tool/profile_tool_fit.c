@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "common/json.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_gpu.h"
@@ -16,9 +17,13 @@
 
 struct options {
 	struct cli_common common;
+	uint64_t memory; /* bytes; 0: each profile's */
 };
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
+	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
+	  .min = 1, .max = 1e15,
+	  .help = "of a GPU with this memory, otherwise the same" },
 	{ 0 },
 };
 
@@ -42,7 +47,9 @@ static json_t *fit_line(const struct gpu_profile *p, const struct gpu_model *m,
 	json_t *error = json_null();
 
 	fprintf(f, "%-24s %8" PRIu64, m->name, estimated);
-	if (m->last_is_limit) {
+	if (p->resized) {
+		fputc('\n', f);
+	} else if (m->last_is_limit) {
 		bool close = fabs(error_of(p, m)) <= CLOSE;
 
 		tally->n++;
@@ -60,11 +67,21 @@ static json_t *fit_line(const struct gpu_profile *p, const struct gpu_model *m,
 			 m->last_is_limit, "error", error);
 }
 
-static int fit_gpu(const char *name, json_t *j, struct tally *tally, FILE *f,
-		   struct err *err)
+static int load(const char *name, const struct options *o,
+		struct gpu_profile *ret, struct err *err)
+{
+	int r = gpu_profile_load(name, ret, err);
+
+	if (r == 0 && o->memory)
+		gpu_profile_resize(ret, (double)o->memory / MIB);
+	return r;
+}
+
+static int fit_gpu(const char *name, const struct options *o, json_t *j,
+		   struct tally *tally, FILE *f, struct err *err)
 {
 	struct gpu_profile p;
-	int r = gpu_profile_load(name, &p, err);
+	int r = load(name, o, &p, err);
 	const struct gpu_model *m = p.models.items;
 	size_t unknown = 0;
 
@@ -87,14 +104,14 @@ static int fit_gpu(const char *name, json_t *j, struct tally *tally, FILE *f,
 	return r;
 }
 
-static int fit_all(json_t *j, FILE *f, struct err *err)
+static int fit_all(const struct options *o, json_t *j, FILE *f, struct err *err)
 {
 	_cleanup_(profile_names_freep) char **names = NULL;
 	struct tally tally = { 0 };
 	int r = profile_names(PROFILE_GPU, &names, err);
 
 	for (size_t i = 0; r == 0 && names[i]; i++)
-		r = fit_gpu(names[i], j, &tally, f, err);
+		r = fit_gpu(names[i], o, j, &tally, f, err);
 	if (r == 0 && tally.n)
 		fprintf(f,
 			"%u of %u estimates (%.1f %%) are within %.0f %% of "
@@ -125,14 +142,15 @@ static void row(const struct gpu_profile *p, const struct gpu_model *m,
 					"origin", gpu_origin_name(c.origin)));
 }
 
-static int fit_model(const char *model, const char *gpu, json_t **ret, FILE *f,
+static int fit_model(const char *model, const char *gpu,
+		     const struct options *o, json_t **ret, FILE *f,
 		     struct err *err)
 {
 	json_t *rows = json_array();
 	const struct gpu_model *m;
 	struct gpu_profile p;
 	uint64_t largest;
-	int r = gpu_profile_load(gpu, &p, err);
+	int r = load(gpu, o, &p, err);
 
 	m = r == 0 ? gpu_profile_model(&p, model, err) : NULL;
 	if (!m) {
@@ -146,7 +164,7 @@ static int fit_model(const char *model, const char *gpu, json_t **ret, FILE *f,
 		" (%s; estimated from memory: %" PRIu64 ")\n"
 		"%6s %11s %9s %10s %7s\n",
 		m->name, p.name, largest,
-		m->last_is_limit ? "measured" : "estimated",
+		m->last_is_limit && !p.resized ? "measured" : "estimated",
 		gpu_profile_estimated_batch(&p, m), "batch", "persistent",
 		"peak MiB", "free MiB", "% used");
 	for (uint64_t batch = 1; batch < largest; batch *= 2)
@@ -157,7 +175,8 @@ static int fit_model(const char *model, const char *gpu, json_t **ret, FILE *f,
 			 "model", m->name, "largest_batch", (json_int_t)largest,
 			 "estimated_batch",
 			 (json_int_t)gpu_profile_estimated_batch(&p, m),
-			 "measured", m->last_is_limit, "rows", rows);
+			 "measured", m->last_is_limit && !p.resized, "rows",
+			 rows);
 	gpu_profile_free(&p);
 	return 0;
 }
@@ -185,11 +204,11 @@ int profile_tool_fit(int argc, char **argv)
 	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
 
 	if (args[1]) {
-		r = fit_model(args[0], args[1], &j, f, &err);
+		r = fit_model(args[0], args[1], &o, &j, f, &err);
 	} else {
 		j = json_array();
-		r = args[0] ? fit_gpu(args[0], j, &tally, f, &err)
-			    : fit_all(j, f, &err);
+		r = args[0] ? fit_gpu(args[0], &o, j, &tally, f, &err)
+			    : fit_all(&o, j, f, &err);
 	}
 	if (r == 0 && o.common.json)
 		r = json_write(j, o.common.json, &err);

@@ -50,10 +50,31 @@ static void show_memory(const struct gpu_profile *p, const struct gpu_model *m,
 		m->last_is_limit ? "measured" : "estimated");
 }
 
+/*
+ * What the tolerance of a table is: a bound of one that was thinned from all
+ * batch sizes, or the largest error seen where steps between rows were
+ * measured.
+ */
+static const char *error_words(const struct gpu_model *m)
+{
+	return m->tolerance_points ? "steps between rows were up to"
+				   : "at most";
+}
+
+enum { POINTS_TEXT = 64 };
+static const char *points_text(const struct gpu_model *m, char buf[POINTS_TEXT])
+{
+	if (!m->tolerance_points)
+		return " the measured value";
+	snprintf(buf, POINTS_TEXT, " (%" PRIu64 " of them measured)",
+		 m->tolerance_points);
+	return buf;
+}
+
 static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 			 uint64_t batch, FILE *f)
 {
-	char batches[GPU_BATCHES_TEXT];
+	char batches[GPU_BATCHES_TEXT], points[POINTS_TEXT];
 	struct gpu_cost c;
 
 	gpu_profile_cost(p, m, batch, &c);
@@ -81,8 +102,8 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 		fprintf(f,
 			"  memory              unknown, so every batch fits\n");
 	if (c.origin == GPU_INTERPOLATED && gpu_model_error_given(m))
-		fprintf(f, "  at most %g %% off the measured value\n",
-			m->tolerance_pct);
+		fprintf(f, "  %s %g %% off%s\n", error_words(m),
+			m->tolerance_pct, points_text(m, points));
 	else if (c.origin != GPU_MEASURED)
 		fprintf(f,
 			"  how far off is unknown: measured at batch size %s\n",
@@ -95,7 +116,7 @@ static json_t *show_model(const struct gpu_profile *p,
 {
 	const struct gpu_row *row = m->rows.items;
 	uint64_t largest = gpu_profile_largest_batch(p, m);
-	char batches[GPU_BATCHES_TEXT];
+	char batches[GPU_BATCHES_TEXT], points[POINTS_TEXT];
 	json_t *rows = json_array();
 
 	fprintf(f, "%s, %s: ", p->name, m->name);
@@ -111,8 +132,8 @@ static json_t *show_model(const struct gpu_profile *p,
 		fprintf(f, "; largest %" PRIu64 " (%s)", largest,
 			m->last_is_limit ? "measured" : "estimated");
 	if (gpu_model_error_given(m))
-		fprintf(f, "; interpolation at most %g %% off",
-			m->tolerance_pct);
+		fprintf(f, "; %s %g %% off%s", error_words(m), m->tolerance_pct,
+			points_text(m, points));
 	else if (m->rows.n > 1)
 		fprintf(f, "; how far off steps between them are is unknown");
 	fprintf(f, "%s\n",
@@ -139,21 +160,40 @@ static json_t *show_model(const struct gpu_profile *p,
 				  row[i].persistent_mib, row[i].optimizer_ms,
 				  row[i].spread_pct));
 	}
-	return json_pack("{s:s,s:s,s:I,s:f,s:I,s:I,s:b,s:o,s:s*,s:s*,s:o}",
+	return json_pack("{s:s,s:s,s:I,s:f,s:I,s:I,s:b,s:o,s:I,s:s*,s:s*,s:o}",
 			 "gpu", p->name, "model", m->name, "parameters",
 			 (json_int_t)m->parameters, "model_transfer_ms",
 			 m->model_transfer_ms, "last_batch",
 			 (json_int_t)m->last_batch, "largest_batch",
 			 (json_int_t)largest, "largest_batch_measured",
 			 m->last_is_limit, "tolerance_pct",
-			 gpu_error_json(m, GPU_INTERPOLATED), "notes", m->notes,
-			 "source", m->source, "rows", rows);
+			 gpu_error_json(m, GPU_INTERPOLATED),
+			 "tolerance_points", (json_int_t)m->tolerance_points,
+			 "notes", m->notes, "source", m->source, "rows", rows);
 }
 
 static void show_law(FILE *f, const char *what, const struct gpu_law *law)
 {
 	fprintf(f, "%-15s %g ms + %g ms a sample\n                (%s)\n", what,
 		law->base_ms, law->per_sample_ms, law->source);
+}
+
+/* Some of the rows: by factors of 8, and the last. */
+static void show_copies(FILE *f, const struct gpu_copies *c)
+{
+	const struct gpu_copies_row *row = c->rows.items;
+	uint64_t next = 0;
+
+	fprintf(f, "copies          (%s)\n%15s %12s %12s %12s\n", c->source,
+		"bytes", "pageable ms", "pinned ms", "pin copy ms");
+	for (size_t i = 0; i < c->rows.n; i++) {
+		if (row[i].bytes < next && i + 1 < c->rows.n)
+			continue;
+		next = row[i].bytes * 8;
+		fprintf(f, "%15" PRIu64 " %12g %12g %12g\n", row[i].bytes,
+			row[i].pageable_ms, row[i].pinned_ms,
+			row[i].pin_copy_ms);
+	}
 }
 
 static json_t *show_gpu(const struct gpu_profile *p, FILE *f)
@@ -168,8 +208,12 @@ static json_t *show_gpu(const struct gpu_profile *p, FILE *f)
 	if (p->precision)
 		fprintf(f, "precision       %s\n", p->precision);
 	fprintf(f, "sample          %" PRIu64 " bytes\n", p->sample_bytes);
-	show_law(f, "pinned transfer", &p->pinned);
-	show_law(f, "copy to pinned", &p->pin_copy);
+	if (p->copies.rows.n) {
+		show_copies(f, &p->copies);
+	} else {
+		show_law(f, "pinned transfer", &p->pinned);
+		show_law(f, "copy to pinned", &p->pin_copy);
+	}
 	if (p->transfer_jump.bytes)
 		fprintf(f,
 			"pageable jumps  at %" PRIu64

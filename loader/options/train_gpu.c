@@ -61,6 +61,16 @@ static int check_same(const struct train_options *o, const char *profile,
 	return r;
 }
 
+int train_gpu_load(const struct train_options *o, struct gpu_profile *ret,
+		   struct err *err)
+{
+	int r = gpu_profile_load(o->gpu, ret, err);
+
+	if (r == 0 && o->gpu_memory)
+		gpu_profile_resize(ret, (double)o->gpu_memory / MIB);
+	return r;
+}
+
 int train_gpu_open(struct train_options *o, struct device **ret,
 		   struct err *err)
 {

@@ -4,6 +4,7 @@
 #define GPEMU_LOADER_OPTIONS_TRAIN_GPU_H
 
 #include "emu/gpu/device.h"
+#include "emu/profile/profile_gpu.h"
 #include "loader/options/train_options.h"
 
 /*
@@ -12,6 +13,10 @@
  * many of its GPUs ($GPEMU_GPUS). -EINVAL, -ENOMEM with a text.
  */
 int train_gpu_given(struct train_options *o, struct err *err);
+
+/* The profile of `gpu`, with `gpu_memory`. As gpu_profile_load. */
+int train_gpu_load(const struct train_options *o, struct gpu_profile *ret,
+		   struct err *err);
 
 /*
  * The device that is not started yet. With a server `gpu` becomes the path of

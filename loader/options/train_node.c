@@ -21,6 +21,7 @@ static int check_server(const struct train_options *o, struct err *err)
 			   : !strcmp(o->parallel, "fsdp") ? "--parallel fsdp"
 			   : !strcmp(o->parallel, "dp") && o->gpus > 1
 				   ? "--parallel dp"
+			   : o->gpu_memory	      ? "--gpu-memory"
 			   : strcmp(o->jitter, "off") ? "--jitter"
 						      : NULL;
 

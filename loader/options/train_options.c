@@ -113,6 +113,10 @@ const struct conf_field train_fields[] = {
 	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
 	  .arg = "NAME|FILE",
 	  .help = "the GPU to emulate (default: the node's, or v100)" },
+	{ FIELD("gpu_memory", CONF_SIZE, gpu_memory), .arg = "SIZE", .min = 1,
+	  .max = 1e15,
+	  .help = "a GPU with this memory, otherwise the same: batches that "
+		  "fit are estimated (default: the profile's)" },
 	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
 	  .help = "train on GPUs of gpemu-gpud instead of private ones "
 		  "(default: $GPEMU_GPU_SERVER, unless --gpu or --node)" },

@@ -77,7 +77,7 @@ static int load_gpu(struct session *s, struct err *err)
 	int r = find_device(s, err);
 
 	if (r == 0)
-		r = gpu_profile_load(o->gpu, &s->gpu, err);
+		r = train_gpu_load(o, &s->gpu, err);
 	if (r < 0)
 		return r;
 	s->model = train_model_find(o, &s->gpu, err);

@@ -162,6 +162,81 @@ print(m["last_batch"])')
 	grep -q 'tf32: left out, cpu has no tf32' err
 }
 
+# stand_in: a PyTorch with one CUDA device, and a virtual clock.
+stand_in() {
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer does not see Python"
+	export PYTHONPATH=$BATS_TEST_DIRNAME/standin-torch
+	export GPEMU_PYTHON=/usr/bin/python3 PYTHONDONTWRITEBYTECODE=1
+}
+
+@test "a CUDA device is measured by any of its names" {
+	stand_in
+	for device in auto cuda cuda:0; do
+		rm -f m.yaml*
+		gpemu-profile measure --device $device --models resnet18 \
+			--batches 8,16,32 --output m.yaml --json m.json
+		check m.json "j['name'] == 'Stand-in GPU' and
+			j['precision'] == 'fp32' and j['memory_mib'] == 1000"
+	done
+	# each row is what the stand-in takes
+	check m.json "[[round(v, 3) for v in r[:3] + r[4:5]] for r in
+		j['models']['resnet18']['rows']] ==
+		[[n, 1 + n, round(2 * n + n * n / 100 + .5, 3), 100 + 10 * n]
+		for n in (8, 16, 32)]"
+	run -75 gpemu-profile measure --device cuda:1 --models resnet18 \
+		--batches 8 --output n.yaml
+	[[ "$output" == *"invalid device ordinal"* ]]
+}
+
+@test "copies are a table by bytes, measured by one thread after first touches" {
+	stand_in
+	gpemu-profile measure --device cuda --models resnet18 --batches 1,96 \
+		--output m.yaml --json m.json 2>err
+	# 1,000 MiB hold 90 samples, but copies only go that far
+	check m.json "j['models']['resnet18']['last_batch'] == 90"
+	check m.json "all(abs(ms[0] - .01 - n * (2e-7 if n > 24 * 2**20 else
+		1e-7)) < 1e-3 * ms[0] and abs(ms[1] - .01 - n * 2e-8) < 1e-3 and
+		abs(ms[2] - .01 - n * 4e-7) < 1e-3 * ms[2]
+		for n, *ms in j['copies']['rows'])"
+	check m.json "[n for n, *_ in j['copies']['rows']][-1] >= 90 * 602120"
+	! grep -q upwards err || false
+	# gpemu-profile show says what a copy of 12 samples takes: 7.2 MB
+	gpemu-profile show ./m.yaml resnet18 12 --json s.json
+	check s.json "abs(j['transfer_pinned_ms'] - .01 - 12 * 602120 * 2e-8)
+		< .01"
+}
+
+@test "what a profile is off is measured between its rows" {
+	stand_in
+	gpemu-profile measure --device cuda --models resnet18 --batches 8,40 \
+		--output m.yaml --json m.json
+	# 24 is held out: 79.56 ms with its copy of 0.30, 82.12 by the rows
+	check m.json "[(m['tolerance_pct'], m['tolerance_points'])
+		for m in j['models'].values()] == [(3.3, 1)]"
+	run -0 gpemu-profile show ./m.yaml resnet18 20
+	[[ "$output" == *"steps between rows were up to 3.3 % off (1 of them measured)"* ]]
+	run -0 gpemu-profile validate ./m.yaml --device cuda --json v.json
+	check v.json "abs(j['error_pct']['max'] - 3.3) < .1"
+	# adjacent rows have nothing between them
+	gpemu-profile measure --device cuda --models resnet18 --batches 8,9 \
+		--output n.yaml --json n.json
+	check n.json "j['models']['resnet18']['tolerance_pct'] == 100"
+}
+
+@test "a smaller memory has smaller batches" {
+	run -0 gpemu-profile fit resnet50 v100 --memory 8G
+	[[ "$output" == *"the largest batch is 88 (estimated"* ]]
+	run -1 gpemu-train --loader null --model resnet50 --gpu v100 -b 89 \
+		--gpu-memory 8G --transfer blocking
+	[[ "$output" == *"the largest that fits is 88"* ]]
+	run -0 gpemu-train --loader null --model resnet50 --gpu v100 -b 88 \
+		--gpu-memory 8G --transfer blocking --max-steps 1 \
+		--time-scale .01 --extrapolate
+	# 96 GiB have more than was measured
+	run -0 gpemu-profile fit v100 --memory 96G
+	[[ "$output" != *" miss"* ]]
+}
+
 @test "measure rejects invalid options before it measures" {
 	needs_torch
 	while read -r option value; do

@@ -94,6 +94,81 @@ static void the_largest_batch(void **state)
 	gpu_profile_free(&p);
 }
 
+static void another_memory(void **state)
+{
+	struct gpu_profile p = parse_gpu();
+
+	(void)state;
+	/* 180 + 40 (b - 4) <= .9 * 150, where b = 4 was measured with 180 */
+	gpu_profile_resize(&p, 150);
+	assert_int_equal(
+		gpu_profile_largest_batch(&p, gpu_profile_model(&p, "m", NULL)),
+		2);
+	/* an out-of-memory point is of the memory that was measured */
+	gpu_profile_resize(&p, 2000);
+	assert_int_equal(gpu_profile_largest_batch(
+				 &p, gpu_profile_model(&p, "limited", NULL)),
+			 44);
+	gpu_profile_free(&p);
+	/* a profile whose memory was edited: what peaks above it does not fit
+	 */
+	p = parse_gpu();
+	p.memory_mib = 150;
+	assert_int_equal(gpu_profile_largest_batch(
+				 &p, gpu_profile_model(&p, "limited", NULL)),
+			 2);
+	gpu_profile_free(&p);
+}
+
+#define NO_LAWS                                                         \
+	"name: T\nsource: test\nmemory_mib: 1000\nusable_memory: 0.9\n" \
+	"sample_bytes: 100\n"
+#define COPIES                                                            \
+	"copies: {rows: [[100, 1, 2, 3], [200, 3, 4, 5], [400, 3, 4, 9]]" \
+	", source: s}\n"
+
+static void copies_as_a_table(void **state)
+{
+	static const char yaml[] = NO_LAWS COPIES
+		"models:\n  m: {parameters: 100, rows: [[3, 8, 16]]}\n";
+	static const struct {
+		uint64_t bytes;
+		double ms[3];
+	} known[] = {
+		{ 0, { 0, 0, 0 } },	 { 1, { 1, 2, 3 } },
+		{ 100, { 1, 2, 3 } },	 { 150, { 2, 3, 4 } },
+		{ 300, { 3, 4, 7 } },	 { 400, { 3, 4, 9 } },
+		{ 1200, { 9, 12, 27 } },
+	};
+	char *bytes = NULL;
+	size_t n = 0;
+	struct gpu_profile p;
+
+	(void)state;
+	assert_int_equal(gpu_profile_parse(yaml, strlen(yaml), "t", &p, NULL),
+			 0);
+	/* writing and reading changes nothing */
+	FILE *f = open_memstream(&bytes, &n);
+
+	gpu_profile_write(&p, f);
+	fclose(f);
+	gpu_profile_free(&p);
+	assert_int_equal(gpu_profile_parse(bytes, n, "t", &p, NULL), 0);
+	free(bytes);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		for (int how = 0; how < 3; how++)
+			assert_int_equal(gpu_copy_ns(&p, NULL, how,
+						     known[i].bytes),
+					 known[i].ms[how] * 1e6);
+	/* the model's parameters in fp32, and a batch of 300 bytes */
+	assert_int_equal(cost(&p, "m", 3).transfer_pageable_ns, 3000000);
+	assert_int_equal(
+		gpu_model_transfer_ns(gpu_profile_model(&p, "m", NULL)),
+		3000000);
+	assert_true(gpu_link_bytes_per_s(&p) == 400 / 4e-3);
+	gpu_profile_free(&p);
+}
+
 static void names_and_aliases(void **state)
 {
 	static const char *const names[] = { "v100", "tesla-v100-pcie-32gb",
@@ -375,6 +450,17 @@ static void bad_gpu_profiles(void **state)
 		  "t.yaml:10:105: optimizer_ms is above backward_ms, of which "
 		  "it is a part" },
 		{ HEAD, "t.yaml:1:1: 'models' is missing" },
+		{ NO_LAWS "models:\n" MODEL("m", "4", "true", ROWS),
+		  "t.yaml:1:1: 'pinned' is missing" },
+		{ HEAD COPIES "models:\n" MODEL("m", "4", "true", ROWS),
+		  "t.yaml:9:9: copies stand instead of pinned, pin_copy and "
+		  "transfer_jump" },
+		{ NO_LAWS "copies: {rows: [[2, 1, 1, 1], [2, 1, 1, 1]], "
+			  "source: s}\nmodels:\n" MODEL("m", "4", "true", ROWS),
+		  "t.yaml:6:9: bytes must ascend" },
+		{ NO_LAWS "copies: {rows: [], source: s}\n"
+			  "models:\n" MODEL("m", "4", "true", ROWS),
+		  "t.yaml:6:9: no rows" },
 		{ HEAD "transfer_jump: {bytes: 0, source: s}\n",
 		  "t.yaml:9:24: bytes: 0 is outside 1..1e+15" },
 		{ HEAD "transfer_jump: {bytes: 1}\n",
@@ -473,6 +559,8 @@ int main(void)
 		cmocka_unit_test(a_measured_step),
 		cmocka_unit_test(between_and_beyond),
 		cmocka_unit_test(the_largest_batch),
+		cmocka_unit_test(another_memory),
+		cmocka_unit_test(copies_as_a_table),
 		cmocka_unit_test(names_and_aliases),
 		cmocka_unit_test(copies_that_nobody_measured),
 		cmocka_unit_test(more_than_the_published_tables_have),

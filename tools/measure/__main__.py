@@ -35,9 +35,10 @@ except ImportError as missing:
 
 import assemble
 import backends
+import copies
 import journal
 import zoo
-from job import Job, OutOfMemory, copies
+from job import Job, OutOfMemory
 
 DEFAULT_AUTO = 256
 
@@ -119,19 +120,26 @@ class Run:
         if self.backend.dies:
             self.journal.add("attempt", model=name, batch=batch)
 
-    def copy(self, variant, batch):
-        if (variant.sample, batch) in self.journal.copies:
-            return
-        times = copies(self.backend, variant, batch, self.o["seconds"])
-        self.journal.add("copies", sample=variant.sample, batch=batch, **times)
+    def copies(self):
+        """Measure copies up to the largest batch that was measured."""
+        kinds = {str(v): v.sample_bytes for v in self.variants}
+        most = max(
+            (b * kinds[m] for m, b in self.journal.points if m in kinds),
+            default=0,
+        )
+        if not most or max(self.journal.copies, default=0) >= most:
+            return True
+        say(f"copies of up to {most} bytes")
+        found = copies.measure(self.backend, most, self.o["seconds"], say)
+        for n, times in found.items():
+            self.journal.add("copies", bytes=n, **times)
+        return bool(found)
 
     def point(self, job, name, batch):
         """Measure a row, unless it runs out of memory."""
         try:
             self.attempt(name, batch)
-            job = job()
-            self.copy(job.variant, batch)
-            row = job.measure(batch, self.o["seconds"])
+            row = job().measure(batch, self.o["seconds"])
         except OutOfMemory:
             self.journal.add("trial", model=name, batch=batch, fits=False)
             say(f"{name}: batch size {batch} is out of memory")
@@ -142,6 +150,27 @@ class Run:
             f"{row['backward_ms']:.4g} ms (spread {row['spread_pct']:.2g} %, "
             f"{row['steps']} steps), peak {row['peak_mib']:.0f} MiB"
         )
+
+    def hold_out(self, job, name):
+        """Measure steps between the rows, which make no rows themselves: what
+        the profile is off there."""
+        rows = sorted(b for m, b in self.journal.points if m == name)
+        for batch in assemble.midpoints(rows):
+            if (name, batch) in self.journal.held or (
+                self.journal.fits(name, batch) is False
+            ):
+                continue
+            self.attempt(name, batch)
+            try:
+                row = job().train(batch, self.o["seconds"])
+            except OutOfMemory:
+                say(f"{name}: batch size {batch}, held out, is out of memory")
+                continue
+            self.journal.add("held", model=name, batch=batch, **row)
+            say(
+                f"{name}: batch size {batch}, held out: "
+                f"{row['step_ms']:.4g} ms"
+            )
 
     def trial(self, job, name, batch):
         try:
@@ -198,6 +227,7 @@ class Run:
 
         try:
             self.ladder(name, job)
+            self.hold_out(job, name)
         finally:
             if kept:
                 clocks = self.backend.clocks()
@@ -255,7 +285,8 @@ class Run:
 
 
 def in_worker(o, number):
-    """Measure one variant in a separate process; False: it failed.
+    """Measure one variant, or the copies (None), in a separate process;
+    False: it failed.
 
     So a model finds the memory as the one before it did. And where the host
     runs out of it, libraries below PyTorch take an allocation for granted and
@@ -267,7 +298,9 @@ def in_worker(o, number):
         if worker == 0:
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            sys.exit(0 if Run(o).one(number) else MODEL_FAILED)
+            run = Run(o)
+            done = run.copies() if number is None else run.one(number)
+            sys.exit(0 if done else MODEL_FAILED)
         _, status = os.waitpid(worker, 0)
         code = os.waitstatus_to_exitcode(status)
         if code in (0, MODEL_FAILED):
@@ -290,10 +323,12 @@ def measure(o):
         # be missing in the worker
         numbers = range(len(list(variants_of(o))))
         failed = sum(not in_worker(o, n) for n in numbers)
+        in_worker(o, None)
         run = Run(o)
     else:
         run = Run(o)
         failed = sum(not run.one(n) for n in range(len(run.variants)))
+        run.copies()
     run.finish(failed)
 
 

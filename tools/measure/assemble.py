@@ -13,41 +13,47 @@ def digits(value, n=5):
     return float(f"{value:.{n}g}")
 
 
-def law(points):
-    """base + slope * batch through (batch, ms), each point weighing by its
-    relative error; neither part below 0."""
-    if len(points) == 1:
-        return 0.0, points[0][1] / points[0][0]
-    w = [1 / max(t, 1e-9) ** 2 for _, t in points]
-    total = sum(w)
-    mean_b = sum(wi * b for wi, (b, _) in zip(w, points)) / total
-    mean_t = sum(wi * t for wi, (_, t) in zip(w, points)) / total
-    over = sum(wi * (b - mean_b) * (t - mean_t) for wi, (b, t) in zip(w, points))
-    under = sum(wi * (b - mean_b) ** 2 for wi, (b, _) in zip(w, points))
-    slope = over / under
-    base = mean_t - slope * mean_b
-    if slope < 0:
-        return mean_t, 0.0
-    if base < 0:
-        through = sum(wi * b * t for wi, (b, t) in zip(w, points))
-        return 0.0, through / sum(wi * b * b for wi, (b, _) in zip(w, points))
-    return base, slope
+HELD_OUT = 5  # steps of a model at most, between its rows
 
 
-def tolerance(rows):
-    """The largest error, in percent, when the two neighbours of a row predict
-    its step time: a bound for the error between rows."""
-    if len(rows) < 2:
-        return 0.0
-    if len(rows) < 3:
-        return 100.0  # too few rows to tell
-    worst = 0.0
-    for a, m, b in zip(rows, rows[1:], rows[2:]):
-        share = (m[0] - a[0]) / (b[0] - a[0])
-        step = [r[1] + r[2] for r in (a, m, b)]
-        line = step[0] + (step[2] - step[0]) * share
-        worst = max(worst, abs(line / step[1] - 1))
-    return min(100.0, math.ceil(worst * 1e3) / 10)
+def midpoints(rows):
+    """The middles of up to HELD_OUT gaps between rows, spread over them."""
+    gaps = [(a + b) // 2 for a, b in zip(rows, rows[1:]) if b - a > 1]
+    n = min(HELD_OUT, len(gaps))
+    return [gaps[(2 * i + 1) * len(gaps) // (2 * n)] for i in range(n)]
+
+
+def between(points, x):
+    """The value at x on the lines through (x, y), ascending; beyond the last
+    at its rate."""
+    for (x0, y0), (x1, y1) in zip(points, points[1:]):
+        if x <= x1:
+            return y0 + (y1 - y0) * max(0, x - x0) / (x1 - x0)
+    return points[-1][1] * x / points[-1][0]
+
+
+def held_errors(journal, variant, rows):
+    """The errors, in percent, of what the rows predict for the steps that were
+    held out. As validate: a step and its copy from pinned memory."""
+    steps = [(r[0], r[1] + r[2]) for r in rows]
+    copy = [(n, c["pinned_ms"]) for n, c in sorted(journal.copies.items())]
+    errors = []
+    for (model, batch), held in journal.held.items():
+        if model == str(variant) and len(rows) > 1:
+            ms = between(steps, batch) + between(
+                copy, batch * variant.sample_bytes
+            )
+            errors.append(100 * abs(ms / held["step_ms"] - 1))
+    return errors
+
+
+def tolerance(journal, variant, rows):
+    """The largest of these errors, rounded up, and how many there are; 100:
+    nothing is known."""
+    errors = held_errors(journal, variant, rows)
+    if not errors:
+        return 0.0 if len(rows) < 2 else 100.0, 0
+    return min(100.0, math.ceil(max(errors) * 10) / 10), len(errors)
 
 
 def model_rows(journal, variant):
@@ -56,7 +62,6 @@ def model_rows(journal, variant):
     for (model, batch), p in sorted(journal.points.items()):
         if model != name:
             continue
-        copy = journal.copies[variant.sample, batch]
         rows.append(
             [batch]
             + [
@@ -64,7 +69,7 @@ def model_rows(journal, variant):
                 for v in (
                     p["forward_ms"],
                     p["backward_ms"],
-                    copy["pageable_ms"],
+                    0,  # copies have a table of their own
                     p["peak_mib"],
                     p["persistent_mib"],
                     p["optimizer_ms"],
@@ -106,12 +111,13 @@ def texts(backend, journal, options):
         f"{zoo.CLASSES} classes and random data, that follow each other as in "
         "a training loop; backward is loss, backward pass and optimiser step "
         "(SGD with momentum; AdamW for text). The rows are as measured, none "
-        "left out; tolerance_pct is the largest error when a row's two "
-        "neighbours predict its step time (100: too few rows to tell). fp32 "
-        "means that TF32 is off. Memory is what PyTorch allocated; of a CPU, "
-        "what the process grew by. usable_memory is the median of the last "
-        "peak over memory_mib of the models that ran out of memory, or what "
-        "the context left free."
+        "left out; tolerance_pct is the largest error seen at "
+        "tolerance_points batch sizes between them, each held out and "
+        "measured as a training loop with copies from pinned memory (100: "
+        "none was). fp32 means that TF32 is off. Memory is what PyTorch "
+        "allocated; of a CPU, what the process grew by. usable_memory is the "
+        "median of the last peak over memory_mib of the models that ran out "
+        "of memory, or what the context left free."
     )
     if backend.copy_note:
         notes += f" Transfers: {backend.copy_note}."
@@ -126,15 +132,15 @@ def usable(backend, journal, limited):
     return digits(min(1.0, max(0.01, share)), 4)
 
 
-def law_of(journal, sample, key, what):
-    points = sorted(
-        (batch, c[key]) for (s, batch), c in journal.copies.items() if s == sample
-    )
-    base, slope = law(points)
+def copies(journal):
+    keys = ("pageable_ms", "pinned_ms", "pin_copy_ms")
     return {
-        "base_ms": digits(base),
-        "per_sample_ms": digits(slope),
-        "source": f"{what}: a line through {len(points)} measured batch sizes",
+        "rows": [
+            [n] + [digits(c[k]) for k in keys]
+            for n, c in sorted(journal.copies.items())
+        ],
+        "source": "measured: one thread, memory that was used before, sizes "
+        "upwards and downwards",
     }
 
 
@@ -152,31 +158,31 @@ def profile(backend, journal, variants, options):
         if limit:
             limited.append((name, last))
         facts = journal.models[name]
+        off, n_held = tolerance(journal, variant, rows)
         models[name] = {
             "parameters": facts["parameters"],
             "model_transfer_ms": digits(facts["model_transfer_ms"]),
             "last_batch": last,
             "last_is_limit": limit,
-            "tolerance_pct": tolerance(rows),
+            "tolerance_pct": off,
+            "tolerance_points": n_held,
             "rows": rows,
         }
         if variant.sample_bytes != first.sample_bytes:
             models[name]["sample_bytes"] = variant.sample_bytes
-    if not models:
+    if not models or not journal.copies:
         return None
     name, source, notes = texts(backend, journal, options)
+    board = backend.board()
     return {
         "name": name,
         "source": source,
         "notes": notes,
         "memory_mib": round(backend.total_mib),
         "usable_memory": usable(backend, journal, limited),
+        "precision": "fp32",
         "sample_bytes": first.sample_bytes,
-        "pinned": law_of(
-            journal, first.sample, "pinned_ms", "pinned host memory to device"
-        ),
-        "pin_copy": law_of(
-            journal, first.sample, "pin_copy_ms", "pageable to pinned memory"
-        ),
+        **({"board": board} if board else {}),
+        "copies": copies(journal),
         "models": models,
     }

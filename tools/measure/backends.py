@@ -77,6 +77,10 @@ class Backend:
     def clocks(self):
         return None
 
+    def board(self):
+        """Facts of the card for monitoring, or None."""
+        return None
+
 
 class Cpu(Backend):
     """The host itself.
@@ -173,7 +177,7 @@ class Cuda(Backend):
         try:
             torch.cuda.set_device(self.device)
             torch.zeros(1, device=self.device)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise Missing(f"{name}: {error}") from None
         self.props = torch.cuda.get_device_properties(self.device)
         free, total = torch.cuda.mem_get_info(self.device)
@@ -199,7 +203,7 @@ class Cuda(Backend):
         return a.elapsed_time(b) / 1e3
 
     def pinned(self, tensor):
-        return tensor.clone().pin_memory()
+        return tensor.pin_memory()
 
     def refuses(self, precision):
         if precision == "tf32" and (torch.version.hip or self.props.major < 8):
@@ -243,6 +247,24 @@ class Cuda(Backend):
     def clocks(self):
         now = self.smi("clocks.sm,clocks.mem")
         return now and {"sm": now[0], "memory": now[1]}
+
+    def board(self):
+        keys = {
+            "power_limit_w": "power.default_limit",
+            "clock_mhz": "clocks.max.sm",
+            "memory_clock_mhz": "clocks.max.mem",
+            "pcie_generation": "pcie.link.gen.max",
+            "pcie_width": "pcie.link.width.max",
+        }
+        smi = self.smi(",".join(keys.values())) or []
+        numbers = [re.match(r"[0-9.]+", cell) for cell in smi]
+        facts = {k: float(n[0]) for k, n in zip(keys, numbers) if n}
+        if not facts:
+            return None
+        capability = f"{self.props.major}.{self.props.minor}"
+        facts["compute_capability"] = float(capability)
+        facts["source"] = "nvidia-smi and PyTorch on the measured card"
+        return facts
 
     def facts(self):
         text = [f"CUDA {torch.version.cuda or torch.version.hip}"]
@@ -305,9 +327,14 @@ def resolve(name):
     """The device of a name; "auto": the first available kind."""
     mps = getattr(torch.backends, "mps", None)
     if name == "auto":
+        name = "cpu"
         if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if mps and mps.is_available() else "cpu"
+            name = "cuda"
+        elif mps and mps.is_available():
+            name = "mps"
+    if name == "cuda" and torch.cuda.is_available():
+        # set_device and others want an index
+        return f"cuda:{torch.cuda.current_device()}"
     if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
         raise ValueError(
             f"unknown device '{name}' (known: auto cpu mps cuda cuda:N)"

@@ -23,7 +23,7 @@ def died_at(path):
     for line in lines:
         if line["kind"] == "attempt":
             open_attempt = line
-        elif line["kind"] in ("point", "trial"):
+        elif line["kind"] in ("point", "trial", "held"):
             open_attempt = None
     if open_attempt:
         open_attempt.update(kind="trial", fits=False)
@@ -56,7 +56,8 @@ class Journal:
         self.points = {}  # (model, batch): row
         self.trials = {}  # (model, batch): did it fit
         self.models = {}  # model: facts
-        self.copies = {}  # (kind of sample, batch): ms
+        self.held = {}  # (model, batch): a step that makes no row
+        self.copies = {}  # bytes: ms of each way
         self.clocks = []
         lines = read(path)
         if lines:
@@ -87,8 +88,10 @@ class Journal:
                 self.trials[line["model"], line["batch"]] = line["fits"]
             elif kind == "model":
                 self.models[line["model"]] = line
+            elif kind == "held":
+                self.held[line["model"], line["batch"]] = line
             elif kind == "copies":
-                self.copies[line["sample"], line["batch"]] = line
+                self.copies[line["bytes"]] = line
             elif kind == "clocks":
                 self.clocks.append(line)
         except KeyError as key:
