@@ -287,12 +287,16 @@ static double mean_percent(const struct account *a, uint64_t ns)
 	return percent(account_mean(a, ns), a->elapsed_ns);
 }
 
+/* Fewer steps, of which AU leaves out the first, say nothing about a share.
+ * Arbitrary: the record has the number all the same. */
+enum { AU_STEPS = 4 };
+
 static void row(const struct account *a, const char *name, FILE *f)
 {
 	char au[16] = "-", hits[16] = "-";
 	double s = seconds(a->elapsed_ns);
 
-	if (account_au(a) >= 0)
+	if (account_au(a) >= 0 && a->steps >= AU_STEPS)
 		snprintf(au, sizeof(au), "%.1f", 100 * account_au(a));
 	if (a->on_mount && a->hits + a->misses)
 		snprintf(hits, sizeof(hits), "%.1f",
@@ -310,9 +314,10 @@ static void row(const struct account *a, const char *name, FILE *f)
 }
 
 /* Reports the longest stall before a step. */
-static void slow_batches(const struct report *r, uint64_t most, FILE *f)
+static void slow_batches(const struct report *r, const struct account *a,
+			 uint64_t most, FILE *f)
 {
-	const struct account *a = &r->total;
+	bool all_hits = a->on_mount && a->hits && !a->misses;
 	double wait = mean_percent(a, a->data_wait_ns);
 	double share = mean_percent(a, most);
 
@@ -320,10 +325,12 @@ static void slow_batches(const struct report *r, uint64_t most, FILE *f)
 		fprintf(f,
 			"Bottleneck: storage. The GPU waited %.0f %% of the "
 			"time, %.0f %% for reads (p50 %.3g ms, p99 %.3g ms); "
-			"faster storage or a larger cache would help, more "
-			"preprocessing cores would not.\n",
+			"%s would help, more preprocessing cores would not.\n",
 			wait, share, hist_quantile(&a->work.read, .5) / 1e6,
-			hist_quantile(&a->work.read, .99) / 1e6);
+			hist_quantile(&a->work.read, .99) / 1e6,
+			all_hits ? "all of them were cache hits: more reads "
+				   "at a time"
+				 : "faster storage or a larger cache");
 	else if (most == a->prep_stall_ns)
 		fprintf(f,
 			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
@@ -357,9 +364,8 @@ static void slow_batches(const struct report *r, uint64_t most, FILE *f)
 
 /* Reports the longest stall, and what would shorten it. Below 5 % only a faster
  * GPU helps. */
-static void bottleneck(const struct report *r, FILE *f)
+static void bottleneck(const struct report *r, const struct account *a, FILE *f)
 {
-	const struct account *a = &r->total;
 	uint64_t between = a->allreduce_ns + a->barrier_wait_ns;
 	uint64_t most = MAX(MAX(a->fetch_stall_ns, a->prep_stall_ns),
 			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
@@ -393,7 +399,28 @@ static void bottleneck(const struct report *r, FILE *f)
 			r->device->ops->shared ? " for this job" : "",
 			mean_percent(a, a->data_wait_ns));
 	else
-		slow_batches(r, most, f);
+		slow_batches(r, a, most, f);
+}
+
+/* Judges the epochs that follow the first, which fills caches; what the first
+ * one waited besides is a sentence of its own. */
+static void judge(const struct report *r, FILE *f)
+{
+	const struct account *first = r->n_epochs ? r->epoch[0] : NULL;
+	double cold, warm;
+
+	if (r->n_epochs < 2 || !r->warm.steps) {
+		bottleneck(r, &r->total, f);
+		return;
+	}
+	bottleneck(r, &r->warm, f);
+	cold = mean_percent(first, first->data_wait_ns);
+	warm = mean_percent(&r->warm, r->warm.data_wait_ns);
+	if (cold >= warm + 5)
+		fprintf(f,
+			"Epoch %llu, the first, is not judged: the GPU waited "
+			"%.0f %% of it for batches.\n",
+			(unsigned long long)first->epoch, cold);
 }
 
 /* The overhead between several GPUs and, with -v, each GPU's times. */
@@ -564,7 +591,7 @@ void report_summary(const struct report *r, FILE *f)
 	if (r->offload && r->options->offload)
 		offload_summary(r->offload, f);
 	if (r->total.steps)
-		bottleneck(r, f);
+		judge(r, f);
 	limits(r, f);
 	if (r->analysis.samples)
 		predicted(r, f);

@@ -73,7 +73,13 @@ told() {
 		for name, value in percent.items():
 		    near(float(row[head.index(name)]), value, ('table', name), .0501)
 
-		# the sentence: the longest of them, and by how much
+		# the sentence: the longest of them, and by how much, without
+		# the first epoch if there are more
+		total = j['warm'] or total
+		percent = {k: 100 * total[v] / total['seconds'] for k, v in (
+		    ('wait', 'data_wait_s'), ('fetch', 'fetch_stall_s'),
+		    ('prep', 'prep_stall_s'), ('pin', 'pin_stall_s'),
+		    ('copy', 'transfer_stall_s'))}
 		percent['GPUs'] = 100 * (total['allreduce_s'] + total['barrier_wait_s']) / total['seconds']
 		percent['checkpoints'] = 100 * total['checkpoint_stall_s'] / total['seconds']
 		longest = max(('fetch', 'prep', 'pin', 'copy', 'GPUs', 'checkpoints'), key=percent.get)
