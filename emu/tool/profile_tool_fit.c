@@ -22,7 +22,7 @@ struct options {
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
-	  .min = 1, .max = 1e15,
+	  .min = 0, .max = 1e15,
 	  .help = "of a GPU with this memory, otherwise the same" },
 	{ 0 },
 };
