@@ -54,13 +54,16 @@ def epoch_of(gpu, loader, number):
     if gpu.last_step:
         steps[gpu.last_step.step_end_ns] = gpu.last_step
     steps.pop(0, None)
-    compute = sum(s.compute_end_ns - s.compute_start_ns
-                  for s in steps.values())
+    end = sorted(steps)
+    compute = [steps[t].compute_end_ns - steps[t].compute_start_ns
+               + steps[t].optimizer_ns for t in end]
     wait = sum(s.data_wait_ns for s in steps.values())
+    # as MLPerf Storage and gpemu-train: without the first step
+    au = (sum(compute[1:]) / (end[-1] - end[0])) if len(end) > 1 else None
     return {"epoch": number, "seconds": seconds, "samples": samples,
             "wall_seconds": time.monotonic() - wall, "bytes": size,
-            "steps": len(loader), "compute_s": compute / 1e9,
-            "data_wait_s": wait / 1e9, "au": compute / 1e9 / seconds,
+            "steps": len(loader), "compute_s": sum(compute) / 1e9,
+            "data_wait_s": wait / 1e9, "au": au,
             "samples_per_s": samples / seconds}
 
 

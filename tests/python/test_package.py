@@ -111,6 +111,21 @@ def test_the_loop_of_pytorch_reads_what_the_loader_does(tmp_path):
         assert loader.n_samples == 3
 
 
+def test_the_loop_of_pytorch_counts_the_optimiser_as_computation(tmp_path):
+    """As gpemu-train does: a GPU that never waits has an AU of 1."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    record = tmp_path / "record.json"
+    for i in range(40):
+        (tmp_path / f"{i}.bin").write_text("x")
+    subprocess.run(
+        [sys.executable, "-B", ROOT / "examples/pytorch.py", tmp_path, record,
+         "batch=8", "workers=0", "epochs=1", "gpu=h100", "time_scale=0.5",
+         "model=gpt2:seq1024:bf16"], check=True)
+    epoch = json.loads(record.read_text())["epochs"][0]
+    assert abs(epoch["compute_s"] / 5 - 66.22e-3) < 1e-3
+    assert epoch["au"] > 0.96
+
+
 @pytest.mark.usefixtures("fuse")
 def test_the_page(tmp_path, monkeypatch):
     """Its blocks run one after the other, as in a notebook."""
