@@ -28,6 +28,8 @@ int profile_tool_describe(enum profile_kind kind, const char *name, char *line,
 int profile_tool_page(FILE *f, struct err *err);
 
 /* The profile as YAML to a file, or to stdout when `path` is NULL. */
+int profile_tool_save(const char *bytes, size_t n, const char *path,
+		      struct err *err);
 int profile_tool_write(const struct gpu_profile *p, const char *path,
 		       struct err *err);
 
@@ -69,6 +71,8 @@ int profile_tool_check(int argc, char **argv);
 int profile_tool_fit(int argc, char **argv);
 int profile_tool_import(int argc, char **argv);
 int profile_tool_measure(int argc, char **argv);
+/* measure with --storage, which has options of its own */
+int profile_tool_measure_storage(int argc, char **argv);
 int profile_tool_validate(int argc, char **argv);
 int profile_tool_verify(int argc, char **argv);
 

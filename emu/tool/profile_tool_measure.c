@@ -181,14 +181,20 @@ int profile_tool_measure(int argc, char **argv)
 		.name = "gpemu-profile measure",
 		.summary = "Measure training steps on the local device with "
 			   "PyTorch, and write a GPU profile.",
-		.notes = "GPEMU_PYTHON names the Python to use; by default it "
+		.notes = "With --storage PATH it measures a storage device "
+			 "instead, and has other options: --storage x --help. "
+			 "GPEMU_PYTHON names the Python to use; by default it "
 			 "is the first python3 that has PyTorch.",
 		.fields = fields,
 	};
-	struct options o = defaults();
+	struct options o;
 	struct err err = { 0 };
 	int r = 0;
 
+	for (int i = 1; i < argc; i++)
+		if (!strncmp(argv[i], "--storage", 9))
+			return profile_tool_measure_storage(argc, argv);
+	o = defaults();
 	cli_parse(&program, argc, argv, &o, NULL);
 	if (!o.output) {
 		fprintf(stderr, "%s: --output FILE is missing\n", program.name);

@@ -23,19 +23,32 @@ void profile_tool_out_close(FILE **f)
 		fclose(*f);
 }
 
-int profile_tool_write(const struct gpu_profile *p, const char *path,
-		       struct err *err)
+int profile_tool_save(const char *bytes, size_t n, const char *path,
+		      struct err *err)
 {
 	FILE *f = stdout;
 	int r = path ? util_output_stream(path, O_CREAT | O_TRUNC, &f) : 0;
 
 	if (r < 0)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
-	gpu_profile_write(p, f);
+	fwrite(bytes, 1, n, f);
 	if (fflush(f) || ferror(f))
 		r = err_set(err, -EIO, "%s: cannot write",
 			    path ? path : "stdout");
 	if (path && fclose(f) && r == 0)
 		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	return r;
+}
+
+int profile_tool_write(const struct gpu_profile *p, const char *path,
+		       struct err *err)
+{
+	_cleanup_free_ char *bytes = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&bytes, &n);
+
+	if (!f)
+		return -ENOMEM;
+	gpu_profile_write(p, f);
+	return fclose(f) ? -ENOMEM : profile_tool_save(bytes, n, path, err);
 }

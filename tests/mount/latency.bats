@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # A read takes the time that the profile gives.
 
+bats_require_minimum_version 1.5.0
+
 load mount
 
 setup()
@@ -120,4 +122,59 @@ measure()
 	        sys.exit()
 	sys.exit("64 lookups take longer than two")
 	END
+}
+
+# One in three tries, as other programs may have been in the way.
+@test "gpemu-profile measure --storage finds the profile of a mount" {
+	cat >"$BATS_TEST_TMPDIR/lab.yaml" <<-END
+	name: lab
+	source: a test
+	channels: {source: a test, mb_per_s: 100}
+	link: {source: a test, mb_per_s: 200}
+	iops: {source: a test, per_s: 1000}
+	read: {source: a test, latency: {kind: const, value: 5ms}}
+	END
+	head -c 32M /dev/urandom >"$src/data"
+	gpemu-fs -s "$BATS_TEST_TMPDIR/lab.yaml" -p none "$src" "$mp"
+	cd "$BATS_TEST_TMPDIR"
+	for try in 1 2 3; do
+		run -0 gpemu-profile measure --storage "$mp/data" --seconds .15 \
+			--state $try.state --output found.yaml --json found.json
+		[[ "$output" == *"a file has no names to look up"* ]]
+		gpemu-profile check ./found.yaml
+		gpemu-profile show storage ./found.yaml --json show.json >/dev/null
+		python3 - <<-'END' && return 0
+		import json
+		p = json.load(open("show.json"))
+		near = lambda a, b: abs(a / b - 1) < .1
+		print(p["channels"]["mb_per_s"], p["link"]["mb_per_s"], p["iops"]["per_s"])
+		# the kernel cuts reads at 1 MiB
+		assert near(p["channels"]["mb_per_s"], 100)
+		assert p["channels"]["stripe"] == "1M"
+		assert near(p["link"]["mb_per_s"], 200)
+		assert near(p["iops"]["per_s"], 1000)
+		points = {q["point"]: q for q in json.load(open("found.json"))["points"]}
+		alone = points["random 4.00 KiB, depth 1"]
+		assert near(alone["p50_us"], 5040) and near(alone["model_p50_us"], 5040)
+		END
+	done
+	false
+}
+
+@test "measure --storage removes what it made, also when it is stopped" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir lab
+	gpemu-profile measure --storage lab --space 24M --seconds 20 \
+		--output lab.yaml 2>err &
+	pid=$!
+	eventually test -s lab.yaml.state
+	eventually compgen -G "lab/gpemu-measure.*/data"
+	kill -INT $pid
+	wait $pid && false
+	[ -z "$(ls lab)" ]
+	grep -q "the same command continues from there" err
+	run -1 gpemu-profile measure --storage lab --space 500T --output x.yaml
+	[[ "$output" == *"--space is "* ]]
+	run -2 gpemu-profile measure --storage lab
+	[[ "$output" == *"--output or --against is missing"* ]]
 }

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpemu-profile measure --storage: measures a folder or a file, whatever is
+ * below it, and writes a storage profile (fs/measure).
+ */
+#include "emu/tool/profile_tool.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "common/program/child.h"
+#include "common/program/progress.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "common/version.h"
+#include "fs/measure/fit.h"
+#include "fs/measure/probe.h"
+
+struct options {
+	struct cli_common common;
+	char *storage, *output, *state, *against, *name;
+	uint64_t space;
+	double seconds;
+};
+
+static const struct conf_field fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	{ "storage", CONF_STRING, offsetof(struct options, storage),
+	  .arg = "PATH",
+	  .help = "a folder, in which files are made and removed, or a file of "
+		  "at least 16 MiB, which is only read" },
+	{ "space", CONF_SIZE, offsetof(struct options, space), .arg = "SIZE",
+	  .min = 0, .max = 1e15,
+	  .help = "bytes to write into the folder at most: more than the "
+		  "device's own cache (default 1G)" },
+	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
+	  .min = .01, .max = 3600,
+	  .help = "time of each of some 30 points (default 2)" },
+	{ "name", CONF_STRING, offsetof(struct options, name), .arg = "NAME",
+	  .help = "name of the profile (default: that of the output)" },
+	PROFILE_TOOL_FILE("output", struct options, output, "the profile"),
+	PROFILE_TOOL_FILE(
+		"against", struct options, against,
+		"compare this profile with the device, by name or file"),
+	PROFILE_TOOL_FILE(
+		"state", struct options, state,
+		"state file with the measured points, from which a stopped run "
+		"continues (default: the name of the output with .state)"),
+	{ 0 },
+};
+
+/* --- measuring ------------------------------------------------------------ */
+
+static int measure_all(const struct options *o, const struct area *a,
+		       struct points *p, FILE *state, struct stop *stop,
+		       struct err *err)
+{
+	struct tick *tick = tick_new(1, 0);
+	char text[POINT_TEXT];
+	const char *why = NULL;
+	struct progress bar;
+	int r = tick ? 0 : -ENOMEM;
+
+	progress_init(&bar, "points", p->n, PROGRESS_AUTO);
+	for (size_t i = 0; r == 0 && i < p->n; i++) {
+		struct point *at = &p->point[i];
+
+		progress_update(&bar, i, point_text(at, text));
+		if (at->n)
+			continue;
+		r = probe(a, at, (uint64_t)(o->seconds * (double)NS_PER_S),
+			  tick, stop, &why, err);
+		if (r == 0)
+			r = point_save(at, state);
+		else if (r == -ENODATA)
+			r = 0;
+		if (r == 0 && stop_came(stop))
+			r = -EINTR;
+	}
+	progress_end(&bar);
+	tick_free(tick);
+	if (r == 0 && why)
+		fprintf(stderr,
+			"gpemu-profile measure: lookups, opens and lists are "
+			"not measured: %s\n",
+			why);
+	if (r == 0 && !a->direct)
+		fprintf(stderr,
+			"gpemu-profile measure: %s has no O_DIRECT: reads may "
+			"come from the page cache\n",
+			o->storage);
+	return r;
+}
+
+/* --- what a profile says of it -------------------------------------------- */
+
+static double off(double model, double measured)
+{
+	return measured > 0 ? 100 * (model / measured - 1) : 0;
+}
+
+static json_t *compare_json(const struct point *m, const struct point *s)
+{
+	char text[POINT_TEXT];
+
+	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "point",
+			 point_text(m, text), "per_s", m->per_s, "model_per_s",
+			 s->per_s, "p50_us", m->ns[POINT_P50] / 1e3,
+			 "model_p50_us", s->ns[POINT_P50] / 1e3, "p99_us",
+			 m->ns[POINT_P99] / 1e3, "model_p99_us",
+			 s->ns[POINT_P99] / 1e3);
+}
+
+static int compare(const struct storage_profile *profile,
+		   const struct points *p, json_t *rows)
+{
+	char text[POINT_TEXT], a[UNITS_TEXT], b[UNITS_TEXT];
+
+	printf("%-28s %10s %7s %9s %7s %9s %7s\n", "measured, and the model's",
+	       "a second", "", "p50", "", "p99", "");
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *m = &p->point[i];
+		struct point s;
+
+		if (!m->n)
+			continue;
+		if (fit_predict(profile, m, &s) < 0)
+			return -ENOMEM;
+		printf("%-28s %10.5g %+5.0f %% %9s %+5.0f %% %9s %+5.0f %%\n",
+		       point_text(m, text), m->per_s, off(s.per_s, m->per_s),
+		       units_human_duration(m->ns[POINT_P50], a),
+		       off(s.ns[POINT_P50], m->ns[POINT_P50]),
+		       units_human_duration(m->ns[POINT_P99], b),
+		       off(s.ns[POINT_P99], m->ns[POINT_P99]));
+		json_array_append_new(rows, compare_json(m, &s));
+	}
+	return 0;
+}
+
+static int notes_of(const struct options *o, const struct area *a, char **ret)
+{
+	char size[UNITS_TEXT];
+
+	return asprintf(ret,
+			"Reads of %s, %s, in %s: the profile has what a "
+			"program on this machine sees, its kernel and network "
+			"included. Bursts and caches of the device that are "
+			"larger than that are in it too.",
+			units_human_size((double)a->bytes, size),
+			a->direct ? "with O_DIRECT"
+				  : "perhaps from the page cache, as there is "
+				    "no O_DIRECT",
+			a->folder ? "a file made for it" : o->storage) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int source_of(char **ret)
+{
+	char date[32], host[65] = "";
+	time_t now = time(NULL);
+	struct tm tm;
+
+	gethostname(host, sizeof(host) - 1);
+	strftime(date, sizeof(date), "%F", localtime_r(&now, &tm));
+	return asprintf(ret,
+			"measured by gpemu-profile measure --storage (%s) on "
+			"%s, on %s",
+			GPEMU_VERSION, date, host) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int write_profile(const struct options *o, const struct area *a,
+			 const struct points *p, struct storage_profile **ret,
+			 struct err *err)
+{
+	_cleanup_free_ char *source = NULL, *notes = NULL, *bytes = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&bytes, &n);
+	int r = f ? source_of(&source) : -ENOMEM;
+
+	if (r == 0)
+		r = notes_of(o, a, &notes);
+	if (r == 0)
+		r = fit_write(p, &(struct fit_text){ o->name, source, notes },
+			      f, err);
+	if (f && fclose(f) && r == 0)
+		r = -ENOMEM;
+	/* what is written reads back */
+	if (r == 0)
+		r = storage_profile_parse(bytes, n, "measured", ret, err);
+	if (r == 0 && o->output)
+		r = profile_tool_save(bytes, n, o->output, err);
+	return r;
+}
+
+static int finish(const struct options *o, const struct area *a,
+		  const struct points *p, struct err *err)
+{
+	struct storage_profile *profile = NULL;
+	json_t *rows = json_array();
+	json_auto_t *j =
+		json_pack("{s:s, s:o}", "storage", o->storage, "points", rows);
+	int r = 0;
+
+	if (o->output)
+		r = write_profile(o, a, p, &profile, err);
+	if (r == 0 && o->against) {
+		storage_profile_free(TAKE_PTR(profile));
+		r = storage_profile_load(o->against, &profile, err);
+	}
+	if (r == 0)
+		r = compare(profile, p, rows);
+	if (r == 0 && o->common.json)
+		r = json_write(j, o->common.json, err);
+	storage_profile_free(profile);
+	return r;
+}
+
+static int run(const struct options *o, struct stop *stop, struct err *err)
+{
+	struct points points;
+	struct area area;
+	FILE *state = NULL;
+	char what[512];
+	int r;
+
+	points_all(&points, PROBE_BYTES);
+	snprintf(what, sizeof(what), "%s, %llu bytes", o->storage,
+		 (unsigned long long)o->space);
+	r = points_resume(&points, o->state, what, &state, err);
+	if (r < 0)
+		return r;
+	r = area_open(o->storage, o->space, stop, &area, err);
+	if (r == 0) {
+		r = measure_all(o, &area, &points, state, stop, err);
+		if (r == 0)
+			r = finish(o, &area, &points, err);
+		area_close(&area);
+	}
+	fclose(state);
+	return r;
+}
+
+static int defaults_of(struct options *o)
+{
+	const char *out = o->output ? o->output : o->against;
+	const char *slash = strrchr(out, '/');
+
+	if (!o->state && asprintf(&o->state, "%s.state",
+				  o->output ? o->output : "storage") < 0)
+		o->state = NULL;
+	if (!o->name)
+		o->name = strndup(slash ? slash + 1 : out,
+				  strcspn(slash ? slash + 1 : out, "."));
+	return o->state && o->name ? 0 : -ENOMEM;
+}
+
+int profile_tool_measure_storage(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile measure",
+		.summary = "Measure the storage below a path, and write a "
+			   "storage profile, or compare one with it.",
+		.fields = fields,
+	};
+	struct options o = { .space = 1024 * MIB, .seconds = 2 };
+	struct stop stop = { .fd = -1 };
+	struct err err = { 0 };
+	int r;
+
+	cli_parse(&program, argc, argv, &o, NULL);
+	if (!o.output && !o.against) {
+		fprintf(stderr, "%s: --output or --against is missing\n",
+			program.name);
+		conf_free(fields, &o);
+		return EXIT_STATUS_USAGE;
+	}
+	r = defaults_of(&o);
+	if (r == 0)
+		r = stop_init(&stop, &err);
+	if (r == 0)
+		r = run(&o, &stop, &err);
+	if (r == -EINTR)
+		fprintf(stderr,
+			"%s: stopped; the measured points are in %s, and the "
+			"same command continues from there\n",
+			program.name, o.state);
+	conf_free(fields, &o);
+	if (r == -EINTR)
+		stop_raise(&stop);
+	stop_fini(&stop);
+	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+}

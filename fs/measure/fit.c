@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/measure/fit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/heap.h"
+#include "common/rng.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "fs/device/device.h"
+
+#define SMALL (4 * KIB)
+/* A continued read this much faster than a random one: something moves. */
+#define SEEKS 3.
+/* The sizes through which the line of one read goes. Beyond, kernels and NFS
+ * cut a read into pieces that are in flight at once. Source: FUSE's max_pages,
+ * the usual rsize of NFS. */
+#define LINE_FROM (128 * KIB)
+#define LINE_TO (1 * MIB)
+#define LARGE (16 * MIB)
+/* A large read so much faster than its line is several pieces. */
+#define PIECES 1.2
+
+/* --- the parameters ------------------------------------------------------- */
+
+struct fit {
+	const struct points *p;
+	const struct point *alone; /* 4 KiB at random, one at a time */
+	double stream_mb_per_s;	   /* one read */
+	bool pieces;		   /* large reads are several of LINE_TO */
+	double link_mb_per_s;
+	double per_s;		       /* 4 KiB reads */
+	const struct point *continued; /* if the device seeks; else NULL */
+};
+
+static double median(const struct point *p)
+{
+	return p->ns[POINT_P50];
+}
+
+/* 10^6 bytes a second are bytes a us. */
+static double mb_per_s(const struct point *p)
+{
+	return p->per_s * (double)p->bytes / 1e6;
+}
+
+/* The slope of the medians over the bytes, each weighed by its relative error;
+ * MB/s, 0: there is none. */
+static double line_rate(const struct points *p, enum point_kind kind)
+{
+	double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0, slope;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
+		double x = (double)at->bytes, y = median(at), weight;
+
+		if (!at->n || at->kind != kind || at->depth != 1 ||
+		    at->bytes < LINE_FROM || at->bytes > LINE_TO || y <= 0)
+			continue;
+		weight = 1 / (y * y);
+		w += weight;
+		wx += weight * x;
+		wy += weight * y;
+		wxx += weight * x * x;
+		wxy += weight * x * y;
+	}
+	slope = w * wxx - wx * wx > 0
+			? (w * wxy - wx * wy) / (w * wxx - wx * wx)
+			: 0;
+	return slope > 0 ? 1e3 / slope : 0;
+}
+
+static int fit(const struct points *p, struct fit *ret, struct err *err)
+{
+	const struct point *next, *large;
+
+	*ret = (struct fit){ .p = p,
+			     .alone = points_find(p, POINT_RANDOM, SMALL, 1) };
+	ret->stream_mb_per_s = line_rate(p, POINT_RANDOM);
+	if (!ret->alone || ret->stream_mb_per_s <= 0)
+		return err_set(err, -ENODATA,
+			       "too few points: random reads of 4 KiB and of "
+			       "128 KiB and more, one at a time, are needed");
+	large = points_find(p, POINT_RANDOM, LARGE, 1);
+	ret->pieces = large && mb_per_s(large) > PIECES * ret->stream_mb_per_s;
+	next = points_find(p, POINT_SEQUENTIAL, SMALL, 1);
+	if (next && median(ret->alone) > SEEKS * median(next))
+		ret->continued = next;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
+
+		if (!at->n || at->kind > POINT_SEQUENTIAL)
+			continue;
+		ret->link_mb_per_s = fmax(ret->link_mb_per_s, mb_per_s(at));
+		if (at->kind == POINT_RANDOM && at->bytes == SMALL)
+			ret->per_s = fmax(ret->per_s, at->per_s);
+	}
+	return 0;
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+/*
+ * The quantiles less `less` ns, ascending. The last one is not the longest that
+ * happened to come, but what gives the lines between them the mean that was
+ * measured: a single slow read would weigh too much, or too little.
+ */
+static void quantiles(const struct point *p, double less,
+		      double ret[POINT_QUANTILES])
+{
+	const int last = POINT_QUANTILES - 1;
+	double mean = 0, width;
+
+	for (int i = 0; i <= last; i++) {
+		double ns = fmin(fmax(0, p->ns[i] - less), DIST_MAX_NS);
+
+		ret[i] = i ? fmax(ret[i - 1], ns) : ns;
+		width = i ? point_quantiles[i] - point_quantiles[i - 1] : 0;
+		if (i && i < last)
+			mean += width * (ret[i - 1] + ret[i]) / 2;
+	}
+	width = point_quantiles[last] - point_quantiles[last - 1];
+	ret[last] = fmax(ret[last - 1], 2 * (p->mean_ns - less - mean) / width -
+						ret[last - 1]);
+	ret[last] = fmin(ret[last], DIST_MAX_NS);
+}
+
+static void write_time(FILE *f, const char *key, const struct point *p,
+		       double less)
+{
+	double ns[POINT_QUANTILES];
+
+	quantiles(p, less, ns);
+	fprintf(f, "  %s:\n    kind: empirical\n    quantiles:\n", key);
+	for (int i = 0; i < POINT_QUANTILES; i++)
+		fprintf(f, "    - [%g, %.0fns]\n", point_quantiles[i], ns[i]);
+}
+
+static void write_reorder(const struct fit *v, FILE *f)
+{
+	double still = median(v->continued), last = 1;
+	double alone = 1e9 / v->alone->per_s - still;
+
+	fprintf(f, "  reorder:\n  - [1, 1]\n");
+	for (uint64_t depth = 2; depth <= 256; depth *= 2) {
+		const struct point *at =
+			points_find(v->p, POINT_RANDOM, SMALL, depth);
+		double share = at ? (1e9 / at->per_s - still) / alone : last;
+
+		last = fmin(last, fmax(0, share));
+		if (at)
+			fprintf(f, "  - [%" PRIu64 ", %.4g]\n", depth, last);
+	}
+}
+
+static void write_read(const struct fit *v, FILE *f)
+{
+	double bytes_ns = (double)SMALL * 1e3 / v->stream_mb_per_s;
+
+	fprintf(f,
+		"read:\n  source: 4 KiB reads, one at a time (%" PRIu64
+		" of them)\n  verified: true\n",
+		v->alone->n);
+	if (!v->continued) {
+		write_time(f, "latency", v->alone, bytes_ns);
+		return;
+	}
+	write_time(f, "occupancy", v->continued, bytes_ns);
+	write_time(f, "seek", v->alone, median(v->continued));
+	write_reorder(v, f);
+}
+
+static void write_names(const struct fit *v, enum point_kind kind,
+			const char *key, FILE *f)
+{
+	const struct point *at = points_find(v->p, kind, 0, 1);
+
+	if (!at) {
+		fprintf(f, "# %s was not measured\n", key);
+		return;
+	}
+	fprintf(f,
+		"%s:\n  source: %" PRIu64
+		" of them, names not known to the kernel\n  verified: true\n"
+		"  slots: 0\n",
+		key, at->n);
+	write_time(f, "latency", at, 0);
+}
+
+static void write_text(FILE *f, const char *key, const char *text)
+{
+	json_auto_t *j = json_string(text);
+
+	/* a JSON string is a YAML double-quoted one */
+	fprintf(f, "%s: ", key);
+	if (j)
+		json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+	fputc('\n', f);
+}
+
+int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
+	      struct err *err)
+{
+	struct fit v;
+	int r = fit(p, &v, err);
+
+	if (r < 0)
+		return r;
+	fprintf(f, "# SPDX-License-Identifier: MIT\n");
+	write_text(f, "name", text->name);
+	write_text(f, "source", text->source);
+	write_text(f, "notes", text->notes);
+	fprintf(f,
+		"channels:\n  source: the rate of one read, by the line "
+		"through those of 128 KiB to 1 MiB%s\n  verified: true\n"
+		"  count: %d\n  mb_per_s: %.4g\n%s",
+		v.pieces ? "; larger ones are faster, as several pieces" : "",
+		v.continued ? 1 : 0, v.stream_mb_per_s,
+		v.pieces ? "  stripe: 1M\n" : "");
+	fprintf(f,
+		"link:\n  source: the most that all reads had together\n"
+		"  verified: true\n  mb_per_s: %.4g\n",
+		v.link_mb_per_s);
+	if (!v.continued)
+		fprintf(f,
+			"iops:\n  source: the most 4 KiB reads a second at "
+			"any depth\n  verified: true\n  per_s: %.5g\n",
+			v.per_s);
+	write_names(&v, POINT_OPEN, "open", f);
+	write_names(&v, POINT_LOOKUP, "lookup", f);
+	write_names(&v, POINT_READDIR, "readdir", f);
+	write_read(&v, f);
+	return 0;
+}
+
+/* --- predicting ----------------------------------------------------------- */
+
+static enum storage_op op_of(enum point_kind kind)
+{
+	static const enum storage_op ops[] = {
+		[POINT_RANDOM] = STORAGE_READ,
+		[POINT_SEQUENTIAL] = STORAGE_READ,
+		[POINT_LOOKUP] = STORAGE_LOOKUP,
+		[POINT_OPEN] = STORAGE_OPEN,
+		[POINT_READDIR] = STORAGE_READDIR,
+	};
+
+	return ops[kind];
+}
+
+/* The next operation of a client: all on one file, as measured. */
+static uint64_t schedule(struct device *d, const struct point *p,
+			 struct rng *rng, uint64_t i, uint64_t now)
+{
+	bool read = p->kind <= POINT_SEQUENTIAL;
+	uint64_t at = p->kind == POINT_SEQUENTIAL ? i : rng_below(rng, 1 << 20);
+
+	return device_schedule(d, op_of(p->kind), read ? 1 : i, at * p->bytes,
+			       p->bytes, now);
+}
+
+int fit_predict(const struct storage_profile *profile, const struct point *p,
+		struct point *ret)
+{
+	enum { MANY = 20000 };
+	uint64_t n = MANY + p->depth, now = 0, warm = 0;
+	_cleanup_free_ uint64_t *done = calloc(p->depth, sizeof(*done));
+	_cleanup_free_ struct hist *h = calloc(1, sizeof(*h));
+	struct rng rng = rng_stream(0, "predict", p->depth);
+	struct device *d = NULL;
+
+	if (!done || !h || device_new(profile, 0, &d) < 0)
+		return -ENOMEM;
+	/* `done` is a heap of completions, the earliest first: each makes room
+	 * for an operation */
+	for (uint64_t i = 0; i < n; i++) {
+		now = done[0];
+		if (i == p->depth)
+			warm = now;
+		done[0] = schedule(d, p, &rng, i, now);
+		if (i >= p->depth)
+			hist_add_alone(h, done[0] - now, 1);
+		heap_times_down(done, p->depth, 0);
+	}
+	device_free(d);
+	*ret = *p;
+	point_fill(ret, h, MANY, now - warm);
+	return 0;
+}

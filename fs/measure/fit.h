@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* From measured points to a storage profile, and back: what it predicts. */
+#ifndef GPEMU_FS_MEASURE_FIT_H
+#define GPEMU_FS_MEASURE_FIT_H
+
+#include <stdio.h>
+
+#include "emu/profile/profile_storage.h"
+#include "fs/measure/points.h"
+
+/* The texts of a profile that are no numbers. */
+struct fit_text {
+	const char *name, *source, *notes;
+};
+
+/*
+ * Write a profile as YAML. -ENODATA with a text: without random reads of 4 KiB
+ * and larger ones, one at a time, nothing can be said.
+ *
+ *	latency		of a 4 KiB read alone, as quantiles, less the bytes
+ *	channels	the rate of one read: the line through those of 128 KiB
+ *			to 1 MiB; `stripe` if 16 MiB are faster than that
+ *	link		the most that all reads had together
+ *	iops		the most 4 KiB reads per second, at any depth
+ *
+ * If reads that continue the previous one take less than a third of random
+ * ones, as on a disk, the difference is a `seek`, one channel serves all, and
+ * its share at a depth (`reorder`) is what the rate there says.
+ */
+int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
+	      struct err *err);
+
+/* The same points as the device model gives them: a client with `depth`
+ * operations in flight, on an event clock. -ENOMEM. */
+int fit_predict(const struct storage_profile *profile, const struct point *p,
+		struct point *ret);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/measure/points.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+
+const double point_quantiles[POINT_QUANTILES] = {
+	0,  .01, .05, .1,  .2,	.3,  .4,   .45,	 .5,   .6,    .7,
+	.8, .9,	 .95, .97, .98, .99, .995, .998, .999, .9995, 1,
+};
+
+static const char *const names[POINT_N_KINDS] = { "random", "sequential",
+						  "lookup", "open", "readdir" };
+
+static void add(struct points *p, enum point_kind kind, uint64_t bytes,
+		uint64_t depth, uint64_t most)
+{
+	if (bytes * depth <= most && p->n < POINTS_MAX)
+		p->point[p->n++] = (struct point){ .kind = kind,
+						   .bytes = bytes,
+						   .depth = depth };
+}
+
+void points_all(struct points *ret, uint64_t most)
+{
+	static const uint64_t sizes[] = {
+		4, 16, 64, 128, 256, 1024, 4096, 16384
+	};
+
+	*ret = (struct points){ 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		add(ret, POINT_RANDOM, sizes[i] * KIB, 1, most);
+	for (uint64_t depth = 2; depth <= 256; depth *= 2)
+		add(ret, POINT_RANDOM, 4 * KIB, depth, most);
+	for (uint64_t depth = 8; depth <= 64; depth *= 8) {
+		add(ret, POINT_RANDOM, 128 * KIB, depth, most);
+		add(ret, POINT_RANDOM, 1 * MIB, depth, most);
+		add(ret, POINT_RANDOM, 16 * MIB, depth / 4, most);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i += 2)
+		add(ret, POINT_SEQUENTIAL, sizes[i] * KIB, 1, most);
+	for (int kind = POINT_LOOKUP; kind <= POINT_READDIR; kind++)
+		add(ret, kind, 0, 1, most);
+}
+
+void point_fill(struct point *p, const struct hist *h, uint64_t n, uint64_t ns)
+{
+	p->n = n;
+	p->mean_ns = hist_mean(h);
+	p->per_s = ns ? (double)n * (double)NS_PER_S / (double)ns : 0;
+	for (int i = 0; i < POINT_QUANTILES; i++)
+		p->ns[i] = hist_quantile(h, point_quantiles[i]);
+}
+
+const char *point_text(const struct point *p, char buf[POINT_TEXT])
+{
+	char size[UNITS_TEXT];
+
+	if (p->kind > POINT_SEQUENTIAL)
+		snprintf(buf, POINT_TEXT, "%s", names[p->kind]);
+	else
+		snprintf(buf, POINT_TEXT, "%s %s, depth %" PRIu64,
+			 names[p->kind],
+			 units_human_size((double)p->bytes, size), p->depth);
+	return buf;
+}
+
+static struct point *find(struct points *p, enum point_kind kind,
+			  uint64_t bytes, uint64_t depth)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct point *at = &p->point[i];
+
+		if (at->kind == kind && at->bytes == bytes &&
+		    at->depth == depth)
+			return at;
+	}
+	return NULL;
+}
+
+const struct point *points_find(const struct points *p, enum point_kind kind,
+				uint64_t bytes, uint64_t depth)
+{
+	const struct point *at = find((struct points *)p, kind, bytes, depth);
+
+	return at && at->n ? at : NULL;
+}
+
+/* --- the state file ------------------------------------------------------- */
+
+static int kind_of(const char *name)
+{
+	for (int i = 0; i < POINT_N_KINDS; i++)
+		if (!strcmp(names[i], name))
+			return i;
+	return -EINVAL;
+}
+
+static int take(struct points *p, const json_t *j)
+{
+	const char *name;
+	json_int_t bytes, depth, n;
+	json_t *ns;
+	double per_s, mean;
+	struct point *at;
+	int kind;
+
+	if (json_unpack((json_t *)j, "{s:s, s:I, s:I, s:I, s:F, s:F, s:o}",
+			"kind", &name, "bytes", &bytes, "depth", &depth, "n",
+			&n, "per_s", &per_s, "mean_ns", &mean, "ns", &ns) < 0 ||
+	    (kind = kind_of(name)) < 0 || n < 1 || !(per_s > 0) ||
+	    !(mean >= 0) || json_array_size(ns) != POINT_QUANTILES)
+		return -EINVAL;
+	at = find(p, kind, (uint64_t)bytes, (uint64_t)depth);
+	if (!at)
+		return 0; /* one that another version measured */
+	for (size_t i = 0; i < POINT_QUANTILES; i++) {
+		at->ns[i] = json_number_value(json_array_get(ns, i));
+		if (!(at->ns[i] >= 0))
+			return -EINVAL;
+	}
+	at->n = (uint64_t)n;
+	at->per_s = per_s;
+	at->mean_ns = mean;
+	return 0;
+}
+
+static int take_line(struct points *p, const char *text, const char *what,
+		     unsigned number)
+{
+	json_auto_t *j = json_loads(text, 0, NULL);
+	const char *was;
+
+	if (!j)
+		return -EINVAL;
+	if (number > 1)
+		return take(p, j);
+	was = json_string_value(json_object_get(j, "measure"));
+	return was && !strcmp(was, what) ? 0 : -EXDEV;
+}
+
+/* A line that a killed run left unfinished is cut off. */
+static int take_lines(struct points *p, FILE *f, const char *file,
+		      const char *what, struct err *err)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	unsigned number = 0;
+	off_t whole = 0;
+	ssize_t n;
+
+	while ((n = getline(&line, &size, f)) > 0 && line[n - 1] == '\n') {
+		int r = take_line(p, line, what, ++number);
+
+		if (r == -EXDEV)
+			return err_set(err, -EINVAL,
+				       "%s is of another measurement than %s: "
+				       "name another --state",
+				       file, what);
+		if (r < 0)
+			return err_set(err, r, "%s:%u: not a measured point",
+				       file, number);
+		whole = ftello(f);
+	}
+	if (ftruncate(fileno(f), whole) < 0 || fseeko(f, whole, SEEK_SET) < 0)
+		return -errno;
+	return (int)number;
+}
+
+int points_resume(struct points *p, const char *file, const char *what,
+		  FILE **ret, struct err *err)
+{
+	FILE *f = fopen(file, "a+e");
+	int r;
+
+	*ret = NULL;
+	if (!f)
+		return err_set(err, -errno, "%s: %s", file, strerror(errno));
+	rewind(f);
+	r = take_lines(p, f, file, what, err);
+	if (r == 0) {
+		json_auto_t *head = json_pack("{s:s}", "measure", what);
+
+		r = !head || json_dumpf(head, f, 0) < 0 || fputc('\n', f) < 0 ||
+				    fflush(f)
+			    ? -EIO
+			    : 0;
+	}
+	if (r < 0) {
+		fclose(f);
+		return err_set(err, r, "%s: %s", file, strerror(-r));
+	}
+	*ret = f;
+	return 0;
+}
+
+int point_save(const struct point *p, FILE *f)
+{
+	json_t *ns = json_array();
+	json_auto_t *j =
+		json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:o}", "kind",
+			  names[p->kind], "bytes", (json_int_t)p->bytes,
+			  "depth", (json_int_t)p->depth, "n", (json_int_t)p->n,
+			  "per_s", p->per_s, "mean_ns", p->mean_ns, "ns", ns);
+
+	for (int i = 0; i < POINT_QUANTILES; i++)
+		json_array_append_new(ns, json_real(p->ns[i]));
+	if (!j || json_dumpf(j, f, 0) < 0 || fputc('\n', f) < 0 || fflush(f))
+		return errno ? -errno : -EIO;
+	return 0;
+}

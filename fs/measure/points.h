@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The points at which a storage device is measured, and what was found there.
+ * Each is a line of a state file at once, so that a stopped run goes on.
+ */
+#ifndef GPEMU_FS_MEASURE_POINTS_H
+#define GPEMU_FS_MEASURE_POINTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/err.h"
+#include "common/hist.h"
+
+enum point_kind {
+	POINT_RANDOM,	  /* reads at multiples of their size */
+	POINT_SEQUENTIAL, /* each read goes on where the last one ended */
+	POINT_LOOKUP,	  /* of a name not known to the kernel */
+	POINT_OPEN,	  /* of a file whose name is known */
+	POINT_READDIR,	  /* of a folder of AREA_FILES names */
+	POINT_N_KINDS
+};
+
+/* From 0 to 1, closer together in the tail, where a line between two of them
+ * would be far from what was measured. */
+enum { POINT_QUANTILES = 22 };
+extern const double point_quantiles[POINT_QUANTILES];
+enum { POINT_P50 = 8, POINT_P99 = 16 }; /* places in that list */
+
+struct point {
+	enum point_kind kind;
+	uint64_t bytes; /* of a read */
+	uint64_t depth; /* operations in flight */
+	/* results; n is 0 before */
+	uint64_t n;
+	double mean_ns;
+	double per_s;		    /* operations */
+	double ns[POINT_QUANTILES]; /* of their durations */
+};
+
+enum { POINTS_MAX = 64 };
+struct points {
+	struct point point[POINTS_MAX];
+	size_t n;
+};
+
+/* All points, without results. Reads have at most `most` bytes in flight. */
+void points_all(struct points *ret, uint64_t most);
+/* Fill in quantiles and the rate: `n` operations in `ns`. */
+void point_fill(struct point *p, const struct hist *h, uint64_t n, uint64_t ns);
+
+/* "random", ...; the read size and depth follow in points_text. */
+enum { POINT_TEXT = 64 };
+const char *point_text(const struct point *p, char buf[POINT_TEXT]);
+
+/* The point of that kind, size and depth if it has results, or NULL. */
+const struct point *points_find(const struct points *p, enum point_kind kind,
+				uint64_t bytes, uint64_t depth);
+
+/*
+ * Take results from the state file of an earlier run of the same measurement,
+ * and open it to append to. -errno with a text, "file:line: what"; -EINVAL: it
+ * is of another path or space.
+ */
+int points_resume(struct points *p, const char *file, const char *what,
+		  FILE **ret, struct err *err);
+/* Append one. -errno. */
+int point_save(const struct point *p, FILE *f);
+
+#endif

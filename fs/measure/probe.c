@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads: a ring with `depth` reads in flight, each replaced when it completes.
+ * The first `depth` completions are warm-up; the rate is that of the rest, over
+ * the time from the last of these to the last of all.
+ *
+ * Names: the kernel remembers those that it saw, so all of them are forgotten
+ * before (drop_caches), which only root may ask for. Without that, lookups,
+ * opens and lists would be those of the kernel's memory: they are left out.
+ */
+#include "fs/measure/probe.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/rng.h"
+#include "common/util.h"
+
+enum { LEAST = 8, ALIGNMENT = 4096 };
+
+struct reads {
+	const struct area *area;
+	struct point *point;
+	struct tick *tick;
+	struct io_uring ring;
+	void *buffer;	/* all reads go there: nobody looks at it */
+	uint64_t *sent; /* by slot, ns */
+	struct rng rng;
+	uint64_t next; /* of a sequential reader */
+	uint64_t n, warm_ns, last_ns;
+	struct hist *hist;
+};
+
+static uint64_t offset_of(struct reads *s)
+{
+	uint64_t bytes = s->point->bytes, n = s->area->bytes / bytes;
+
+	if (s->point->kind == POINT_SEQUENTIAL)
+		return s->next++ % n * bytes;
+	return rng_below(&s->rng, n) * bytes;
+}
+
+static void send_read(struct reads *s, uint64_t slot)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&s->ring);
+
+	io_uring_prep_read(sqe, s->area->fd, s->buffer,
+			   (unsigned)s->point->bytes, offset_of(s));
+	io_uring_sqe_set_data64(sqe, slot);
+	s->sent[slot] = tick_now(s->tick);
+}
+
+static int received(struct reads *s, const struct io_uring_cqe *cqe)
+{
+	uint64_t now = tick_now(s->tick);
+
+	if (cqe->res < 0)
+		return cqe->res;
+	if ((uint64_t)cqe->res != s->point->bytes)
+		return -EIO;
+	if (++s->n == s->point->depth)
+		s->warm_ns = now;
+	if (s->n <= s->point->depth)
+		return 0;
+	hist_add_alone(s->hist, now - s->sent[cqe->user_data], 1);
+	s->last_ns = now;
+	return 0;
+}
+
+static int run_reads(struct reads *s, uint64_t ns, struct stop *stop)
+{
+	uint64_t end = tick_now(s->tick) + ns, depth = s->point->depth;
+	uint64_t inflight = depth;
+
+	for (uint64_t i = 0; i < depth; i++)
+		send_read(s, i);
+	while (inflight) {
+		struct io_uring_cqe *cqe;
+		int r = io_uring_submit_and_wait(&s->ring, 1);
+
+		if (r == -EINTR)
+			continue;
+		r = r < 0 ? r : io_uring_wait_cqe(&s->ring, &cqe);
+		for (; r == 0; r = io_uring_peek_cqe(&s->ring, &cqe)) {
+			uint64_t slot = cqe->user_data;
+
+			r = received(s, cqe);
+			io_uring_cqe_seen(&s->ring, cqe);
+			if (r < 0)
+				return r;
+			if (tick_now(s->tick) < end || s->n < depth + LEAST)
+				send_read(s, slot);
+			else
+				inflight--;
+		}
+		if (r != -EAGAIN)
+			return r;
+		if (stop_came(stop))
+			return -EINTR;
+	}
+	return 0;
+}
+
+static int probe_reads(struct reads *s, uint64_t ns, struct stop *stop,
+		       struct err *err)
+{
+	struct point *p = s->point;
+	int r = io_uring_queue_init((unsigned)p->depth, &s->ring, 0);
+
+	if (r < 0)
+		return err_set(err, r, "io_uring: %s", strerror(-r));
+	s->sent = calloc(p->depth, sizeof(*s->sent));
+	if (!s->sent || posix_memalign(&s->buffer, ALIGNMENT, p->bytes))
+		r = -ENOMEM;
+	if (r == 0) {
+		area_forget(s->area);
+		r = run_reads(s, ns, stop);
+	}
+	/* also ends reads that are in flight after an error */
+	io_uring_queue_exit(&s->ring);
+	free(s->buffer);
+	free(s->sent);
+	if (r == 0)
+		point_fill(p, s->hist, s->n - p->depth,
+			   s->last_ns - s->warm_ns);
+	return r < 0 && r != -EINTR
+		       ? err_set(err, r, "a read failed: %s", strerror(-r))
+		       : r;
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+static int forget_names(void)
+{
+	_cleanup_close_ int fd =
+		open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+
+	sync();
+	return fd >= 0 && write(fd, "2", 1) == 1 ? 0 : -errno;
+}
+
+static int look_up(const struct area *a, const char *name)
+{
+	struct stat st;
+
+	return fstatat(a->dirfd, name, &st, 0) < 0 ? -errno : 0;
+}
+
+static int open_one(const struct area *a, const char *name)
+{
+	int fd = openat(a->dirfd, name, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || close(fd) < 0 ? -errno : 0;
+}
+
+static int list(const struct area *a, unsigned folder)
+{
+	char name[AREA_NAME];
+	DIR *d;
+	int fd;
+
+	snprintf(name, sizeof(name), "%u", folder);
+	fd = openat(a->dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return -errno;
+	while (readdir(d))
+		;
+	closedir(d);
+	return 0;
+}
+
+static int probe_names(const struct area *a, struct point *p, struct hist *h,
+		       struct tick *tick)
+{
+	unsigned files = p->kind == POINT_READDIR ? 1 : AREA_FILES;
+	uint64_t ns = 0, n = 0;
+	char name[AREA_NAME];
+
+	for (unsigned d = 0; d < AREA_FOLDERS; d++) {
+		for (unsigned i = 0; i < files; i++) {
+			uint64_t begin, took;
+			int r;
+
+			area_name(d, i, name);
+			/* an open costs what comes after the lookup */
+			r = p->kind == POINT_OPEN ? look_up(a, name) : 0;
+			begin = tick_now(tick);
+			if (r == 0)
+				r = p->kind == POINT_READDIR ? list(a, d)
+				    : p->kind == POINT_OPEN  ? open_one(a, name)
+							     : look_up(a, name);
+			if (r < 0)
+				return r;
+			took = tick_now(tick) - begin;
+			hist_add_alone(h, took, 1);
+			ns += took;
+			n++;
+		}
+	}
+	point_fill(p, h, n, ns);
+	return 0;
+}
+
+int probe(const struct area *a, struct point *p, uint64_t ns, struct tick *tick,
+	  struct stop *stop, const char **why, struct err *err)
+{
+	_cleanup_free_ struct hist *h = calloc(1, sizeof(*h));
+	struct reads reads = { .area = a,
+			       .point = p,
+			       .tick = tick,
+			       .rng = rng_stream(0, "probe", p->depth),
+			       .hist = h };
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	if (p->kind <= POINT_SEQUENTIAL)
+		return probe_reads(&reads, ns, stop, err);
+	if (a->dirfd < 0) {
+		*why = "a file has no names to look up; give a folder";
+		return -ENODATA;
+	}
+	if (forget_names() < 0) {
+		*why = "only root can make the kernel forget names";
+		return -ENODATA;
+	}
+	r = probe_names(a, p, h, tick);
+	return r < 0 ? err_set(err, r, "%s: %s", a->folder, strerror(-r)) : 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "fs/measure/fit.h"
+
+/* What would be measured of a device with this profile. */
+static struct points measured(const struct storage_profile *profile)
+{
+	struct points p;
+
+	points_all(&p, 64 * MIB);
+	for (size_t i = 0; i < p.n; i++)
+		assert_int_equal(fit_predict(profile, &p.point[i], &p.point[i]),
+				 0);
+	return p;
+}
+
+static struct storage_profile *parsed(const char *yaml)
+{
+	struct storage_profile *p;
+	struct err err = { 0 };
+
+	if (storage_profile_parse(yaml, strlen(yaml), "t", &p, &err) < 0)
+		fail_msg("%s", err.text);
+	return p;
+}
+
+static struct storage_profile *fitted(const struct points *points)
+{
+	static const struct fit_text text = { "t", "a \"test\"", "none" };
+	struct storage_profile *p;
+	struct err err = { 0 };
+	char *bytes = NULL;
+	size_t n;
+	FILE *f = open_memstream(&bytes, &n);
+
+	if (fit_write(points, &text, f, &err) < 0)
+		fail_msg("%s", err.text);
+	fclose(f);
+	p = parsed(bytes);
+	free(bytes);
+	return p;
+}
+
+/* A profile of a device's points gives the same points. */
+static void same(const struct storage_profile *p, const struct points *points,
+		 double tolerance)
+{
+	for (size_t i = 0; i < points->n; i++) {
+		const struct point *m = &points->point[i];
+		char text[POINT_TEXT];
+		struct point s;
+
+		fit_predict(p, m, &s);
+		if (fabs(s.per_s / m->per_s - 1) > tolerance ||
+		    fabs(s.ns[POINT_P50] / m->ns[POINT_P50] - 1) > tolerance)
+			fail_msg("%s: %g and %g a second, p50 %g and %g ns",
+				 point_text(m, text), m->per_s, s.per_s,
+				 m->ns[POINT_P50], s.ns[POINT_P50]);
+	}
+}
+
+static void a_server(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\n"
+		"channels: {source: s, mb_per_s: 200}\n"
+		"link: {source: s, mb_per_s: 500}\n"
+		"iops: {source: s, per_s: 8000}\n"
+		"lookup: {source: s, latency: {kind: const, value: 3ms}, "
+		"slots: 0}\n"
+		"open: {source: s, latency: {kind: const, value: 2ms}, "
+		"slots: 0}\n"
+		"readdir: {source: s, latency: {kind: const, value: 4ms}, "
+		"slots: 0}\n"
+		"read: {source: s, latency: {kind: lognormal, median: 1ms, "
+		"sigma: 0.5}}\n");
+	struct points points = measured(device);
+	struct storage_profile *p = fitted(&points);
+
+	(void)state;
+	assert_true(fabs(p->channels.mb_per_s / 200 - 1) < .05);
+	assert_true(fabs(p->link.mb_per_s / 500 - 1) < .02);
+	assert_true(fabs(p->iops.per_s / 8000 - 1) < .02);
+	assert_true(
+		fabs(dist_time_mean(&p->op[STORAGE_READ].latency) /
+			     dist_time_mean(&device->op[STORAGE_READ].latency) -
+		     1) < .02);
+	assert_true(fabs(dist_time_mean(&p->op[STORAGE_OPEN].latency) / 2e6 -
+			 1) < .01);
+	same(p, &points, .06);
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
+static void a_disk(void **state)
+{
+	struct storage_profile *device, *p;
+	struct points points;
+
+	(void)state;
+	assert_int_equal(storage_profile_load("hdd", &device, NULL), 0);
+	points = measured(device);
+	p = fitted(&points);
+	assert_int_equal(p->channels.count, 1);
+	assert_true(p->op[STORAGE_READ].reorder.n == 9);
+	assert_true(fabs(p->channels.mb_per_s / 112 - 1) < .05);
+	same(p, &points, .15);
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
+/* A slow read in a thousand moves the mean, and no read is that of the mean. */
+static void the_mean_stays(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\nread: {source: s, latency: {kind: const, "
+		"value: 100us, tail: {probability: 0.002, multiply: [100, "
+		"300]}}}\n"
+		"channels: {source: s, mb_per_s: 1000}\n");
+	struct points points = measured(device);
+	struct storage_profile *p = fitted(&points);
+
+	(void)state;
+	assert_true(fabs(dist_time_mean(&p->op[STORAGE_READ].latency) /
+				 points.point[0].mean_ns -
+			 1) < .05);
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
+static void too_few_points(void **state)
+{
+	struct points points;
+	struct err err = { 0 };
+
+	(void)state;
+	points_all(&points, 64 * MIB);
+	assert_int_equal(fit_write(&points, &(struct fit_text){ "t", "s", "" },
+				   stderr, &err),
+			 -ENODATA);
+	assert_non_null(strstr(err.text, "too few points"));
+}
+
+static void a_state_file(void **state)
+{
+	static const char bad[] = "{\"kind\": \"random\", \"bytes\": 4096}\n";
+	char path[] = "/tmp/gpemu-measure.XXXXXX";
+	struct points a, b;
+	struct err err = { 0 };
+	FILE *f;
+	int fd = mkstemp(path);
+
+	(void)state;
+	close(fd);
+	points_all(&a, 64 * MIB);
+	assert_int_equal(points_resume(&a, path, "x", &f, &err), 0);
+	a.point[3].n = 7;
+	a.point[3].per_s = 2.5;
+	a.point[3].ns[4] = 1234;
+	assert_int_equal(point_save(&a.point[3], f), 0);
+	fputs("{\"kind\": \"rand", f); /* killed here */
+	fclose(f);
+	points_all(&b, 64 * MIB);
+	assert_int_equal(points_resume(&b, path, "x", &f, &err), 0);
+	assert_memory_equal(&a, &b, sizeof(a));
+	fputs(bad, f);
+	fclose(f);
+	assert_int_equal(points_resume(&b, path, "x", &f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, ":3: not a measured point"));
+	err = (struct err){ 0 };
+	assert_int_equal(points_resume(&b, path, "y", &f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is of another measurement"));
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_server),
+		cmocka_unit_test(a_disk),
+		cmocka_unit_test(the_mean_stays),
+		cmocka_unit_test(too_few_points),
+		cmocka_unit_test(a_state_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
