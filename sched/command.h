@@ -68,8 +68,15 @@ int input_check_placements(const void *object, struct err *err);
 int input_check(const struct input_options *o, struct err *err);
 int input_cluster(const struct input_options *o, struct cluster *ret,
 		  struct err *err);
+/* Also reports, on the terminal, the lines of the trace that are no job or not
+ * a whole one. */
 int input_workload(const struct input_options *o, struct cluster *c,
-		   struct workload *ret, struct err *err);
+		   enum workload_use use, struct workload *ret,
+		   struct err *err);
+/* Add what a record says of its trace and its cluster (NULL: none): "format",
+ * "jobs", "left_out", "assumed"; "nodes", "gpus" and so on. Returns `j`. */
+json_t *input_describe(json_t *j, const struct workload *w,
+		       const struct cluster *c);
 
 /*
  * Call `fn` with each choice of a list "NAME:KEY=VALUE,NAME", or with each of

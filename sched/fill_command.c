@@ -347,7 +347,8 @@ static int fill(const struct options *o, struct cluster *c, struct workload *w,
 	if (r == 0 && (!o->common.json || strcmp(o->common.json, "-")))
 		print_table(&cells);
 	if (r == 0 && o->common.json)
-		r = input_record(record(&cells), fields, o, &o->common, err);
+		r = input_record(input_describe(record(&cells), w, c), fields,
+				 o, &o->common, err);
 	for (size_t k = 0; k < cells.n; k++) {
 		plugin_choice_fini(&cells.choices[k]);
 		free(cells.names[k]);
@@ -378,7 +379,8 @@ int command_fill(int argc, char **argv)
 	} else {
 		r = input_cluster(&o.input, &c, &err);
 		if (r == 0)
-			r = input_workload(&o.input, &c, &w, &err);
+			r = input_workload(&o.input, &c, WORKLOAD_REQUESTS, &w,
+					   &err);
 		if (r == 0)
 			r = fill(&o, &c, &w, &err);
 		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;

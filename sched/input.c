@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "common/conf/plugin_choice.h"
@@ -45,11 +46,48 @@ int input_cluster(const struct input_options *o, struct cluster *ret,
 }
 
 int input_workload(const struct input_options *o, struct cluster *c,
-		   struct workload *ret, struct err *err)
+		   enum workload_use use, struct workload *ret, struct err *err)
 {
-	int r = workload_load(o->trace, c, ret, err);
+	_cleanup_free_ char *counts = NULL;
+	int r = workload_load(o->trace, c, use, ret, err);
 
-	return r < 0 ? r : workload_speeds(ret, o->speeds, err);
+	if (r < 0)
+		return r;
+	counts = workload_counts_text(ret);
+	if (counts)
+		log_warn("%s: %s", o->trace, counts);
+	return workload_speeds(ret, o->speeds, err);
+}
+
+static json_t *counts_json(const struct workload *w, bool left_out)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < w->n_counts; i++)
+		if (w->counts[i].left_out == left_out)
+			json_object_set_new(
+				j, w->counts[i].what,
+				json_integer((json_int_t)w->counts[i].n));
+	return j;
+}
+
+json_t *input_describe(json_t *j, const struct workload *w,
+		       const struct cluster *c)
+{
+	json_object_set_new(j, "trace",
+			    json_pack("{s:s,s:I,s:o,s:o}", "format", w->format,
+				      "jobs", (json_int_t)w->n, "left_out",
+				      counts_json(w, true), "assumed",
+				      counts_json(w, false)));
+	if (c)
+		json_object_set_new(
+			j, "cluster",
+			json_pack("{s:I,s:f,s:f,s:f}", "nodes",
+				  (json_int_t)c->n, "gpus",
+				  (double)c->whole.gpu_milli / GPU_MILLI,
+				  "cpus", (double)c->whole.cpu_milli / 1e3,
+				  "memory_mib", (double)c->whole.memory_mib));
+	return j;
 }
 
 int input_choices(const struct plugin *const table[], const char *list,

@@ -291,7 +291,7 @@ static int write_record(const struct options *o, const struct sim *sim,
 			struct err *err)
 {
 	json_auto_t *results = report_json(sim, o->per_job);
-	json_t *words = json_array(), *names = json_array();
+	json_t *words = json_array(), *names = json_array(), *j;
 	const struct workload *w = sim->workload;
 
 	for (; *command; command++)
@@ -300,21 +300,14 @@ static int write_record(const struct options *o, const struct sim *sim,
 		if (l->live[i].failed)
 			json_array_append_new(names,
 					      json_bytes(w->jobs[i].name));
-	return input_record(
-		json_pack("{s:s,s:{s:s,s:I},s:{s:I,s:f,s:f,s:f},s:o,s:o,s:b,"
-			  "s:I,s:I,s:[O],s:[O]}",
-			  "kind", "LIVE", "trace", "format", w->format, "jobs",
-			  (json_int_t)w->n, "cluster", "nodes",
-			  (json_int_t)sim->cluster->n, "gpus",
-			  (double)sim->cluster->whole.gpu_milli / GPU_MILLI,
-			  "cpus", (double)sim->cluster->whole.cpu_milli / 1e3,
-			  "memory_mib", (double)sim->cluster->whole.memory_mib,
-			  "command", words, "failed", names, "resumed",
-			  l->resumed, "leases", (json_int_t)l->n_leases,
-			  "storage_changes", (json_int_t)l->n_storage,
-			  "results", json_array_get(results, LIVE), "simulated",
-			  json_array_get(results, SIMULATED)),
-		fields, o, &o->common, err);
+	j = json_pack("{s:s,s:o,s:o,s:b,s:I,s:I,s:[O],s:[O]}", "kind", "LIVE",
+		      "command", words, "failed", names, "resumed", l->resumed,
+		      "leases", (json_int_t)l->n_leases, "storage_changes",
+		      (json_int_t)l->n_storage, "results",
+		      json_array_get(results, LIVE), "simulated",
+		      json_array_get(results, SIMULATED));
+	input_describe(j, w, sim->cluster);
+	return input_record(j, fields, o, &o->common, err);
 }
 
 /* --- from options to results ---------------------------------------------- */
@@ -444,7 +437,8 @@ int command_run(int argc, char **argv)
 	} else {
 		r = input_cluster(&o.input, &c, &err);
 		if (r == 0)
-			r = input_workload(&o.input, &c, &w, &err);
+			r = input_workload(&o.input, &c, WORKLOAD_RUNS, &w,
+					   &err);
 		if (r == 0)
 			r = run(&o, &c, &w, command, &err);
 		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;

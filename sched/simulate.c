@@ -156,16 +156,9 @@ static int run_cells(const struct options *o, struct sim *sim, struct err *err)
 static int write_record(const struct options *o, const struct sim *sim,
 			struct err *err)
 {
-	const struct workload *w = sim->workload;
-	json_t *j = json_pack(
-		"{s:{s:s,s:I},s:{s:I,s:f,s:f,s:f},s:o}", "trace", "format",
-		w->format, "jobs", (json_int_t)w->n, "cluster", "nodes",
-		(json_int_t)sim->cluster->n, "gpus",
-		(double)sim->cluster->whole.gpu_milli / GPU_MILLI, "cpus",
-		(double)sim->cluster->whole.cpu_milli / 1e3, "memory_mib",
-		(double)sim->cluster->whole.memory_mib, "results",
-		report_json(sim, o->per_job));
+	json_t *j = input_describe(json_object(), sim->workload, sim->cluster);
 
+	json_object_set_new(j, "results", report_json(sim, o->per_job));
 	return input_record(j, fields, o, &o->common, err);
 }
 
@@ -251,7 +244,8 @@ int command_simulate(int argc, char **argv)
 		if (r == 0)
 			r = parse_interference(o.interference, &c, &err);
 		if (r == 0)
-			r = input_workload(&o.input, &c, &w, &err);
+			r = input_workload(&o.input, &c, WORKLOAD_RUNS, &w,
+					   &err);
 		if (r == 0)
 			r = simulate(&o, &c, &w, &err);
 		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
