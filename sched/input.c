@@ -18,7 +18,8 @@ int input_check_nodes(const void *object, struct err *err)
 	return r;
 }
 
-int input_check(const struct input_options *o, struct err *err)
+/* Are there a trace and a cluster? -EINVAL with a text: usage. */
+static int check_input(const struct input_options *o, struct err *err)
 {
 	if (!o->trace)
 		return err_set(err, -EINVAL,
@@ -32,8 +33,8 @@ int input_check(const struct input_options *o, struct err *err)
 	return 0;
 }
 
-int input_cluster(const struct input_options *o, struct cluster *ret,
-		  struct err *err)
+static int read_cluster(const struct input_options *o, struct cluster *ret,
+			struct err *err)
 {
 	int r = 0;
 
@@ -134,6 +135,69 @@ int input_check_placements(const void *object, struct err *err)
 {
 	return input_choices(placement_table, *(char *const *)object,
 			     check_placement, NULL, err);
+}
+
+/* --- from options to a simulation ----------------------------------------- */
+
+int driver_settle(void *options, struct err *err)
+{
+	struct driver_options *o = options;
+	int r = charts_settle(&o->charts, err);
+
+	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
+}
+
+int driver_command(const struct driver *d, void *options, int argc, char **argv)
+{
+	struct driver_options *o = options;
+	struct cluster c = { 0 };
+	struct workload w = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	o->progress = strdup("auto");
+	cli_parse(d->program, argc, argv, options, NULL);
+	r = check_input(&o->input, &err);
+	if (r == 0 && d->check)
+		r = d->check(options, &err);
+	if (r < 0) {
+		log_error("%s", err.text);
+		r = EXIT_STATUS_USAGE;
+	} else {
+		r = read_cluster(&o->input, &c, &err);
+		if (r == 0)
+			r = input_workload(&o->input, &c, d->use, &w, &err);
+		if (r == 0)
+			r = d->run(options, &c, &w, &err);
+		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	}
+	workload_fini(&w);
+	cluster_fini(&c);
+	conf_free(d->program->fields, options);
+	return r;
+}
+
+struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
+		      const struct workload *w)
+{
+	return (struct sim){ .cluster = c,
+			     .workload = w,
+			     .seed = d->common.seed,
+			     .round_ns = d->round_ns,
+			     .keep_history = charts_keep_history(&d->charts) };
+}
+
+int driver_check(const struct driver_options *d, const struct sim *sim,
+		 struct err *err)
+{
+	struct err note = { 0 };
+	int r = sim_check(sim->workload, sim->cluster, err);
+
+	if (r == 0)
+		r = charts_check(&d->charts, sim, err);
+	if (r == 0 && sim_cpus_idle(sim->workload, sim->cluster, &note))
+		log_warn("%s", note.text);
+	return r;
 }
 
 int input_record(json_t *j, const struct conf_field *fields,

@@ -80,9 +80,7 @@ static int add_pod(struct trace_reader *t, const int *at, struct job *job)
 	}
 	if (at[SCHEDULED] < 0) {
 		s.started_s = s.submitted_s;
-		if (t->use == WORKLOAD_RUNS)
-			workload_count(t->w, "scheduled when created", false,
-				       t->csv.line);
+		s.assumed = "scheduled when created";
 	}
 	return spans_add(t, job, &s, t->csv.line);
 }

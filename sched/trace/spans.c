@@ -162,6 +162,8 @@ int spans_add(struct trace_reader *t, struct job *job, const struct span *span,
 	}
 	if (why)
 		return spans_leave_out(t, job, why, line);
+	if (s.assumed)
+		workload_count(t->w, s.assumed, false, line);
 	if (isnan(s.submitted_s)) {
 		workload_count(t->w, "submitted when they started", false,
 			       line);

@@ -25,7 +25,8 @@
 /* In seconds, of any clock; NAN: the log does not say. */
 struct span {
 	double submitted_s, started_s, ended_s;
-	double before_s; /* work of earlier attempts */
+	double before_s;     /* work of earlier attempts */
+	const char *assumed; /* to be counted if it is a job; or NULL */
 };
 
 /*

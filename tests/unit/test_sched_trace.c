@@ -201,6 +201,11 @@ static void openb_works_from_scheduled_to_deleted(void **state)
 	shows(WORKLOAD_RUNS, OPENB "p,1000,2,1,460,\n",
 	      "p 0 1 0.46 1000 - -; 1 jobs; assumed: 1 without times, 1 s each "
 	      "(line 2)");
+	shows(WORKLOAD_RUNS,
+	      "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,"
+	      "deletion_time\np,1,1,1,1000,20,10\nq,1,1,1,1000,20,30\n",
+	      "q 0 10 1 1 - -; 1 jobs; left out: 1 ended before they began "
+	      "(line 2); assumed: 1 scheduled when created (line 3)");
 	refuses(OPENB_TIMES "p,1,1,1,460,,LS,Running,0,x,1000\n",
 		"f:2:27: deletion_time: 'x' is neither a number of seconds up "
 		"to 4e+09 nor a date, as in 2020-04-01 00:00:01");
