@@ -163,6 +163,15 @@ static int parse_interference(const char *text, struct cluster *c,
 	return 0;
 }
 
+/* Before the trace is read. */
+static int check_simulate(const void *options, struct err *err)
+{
+	const struct options *o = options;
+	struct cluster c = { 0 };
+
+	return parse_interference(o->interference, &c, err);
+}
+
 static int simulate(const void *options, struct cluster *c, struct workload *w,
 		    struct err *err)
 {
@@ -195,6 +204,7 @@ static int simulate(const void *options, struct cluster *c, struct workload *w,
 int command_simulate(int argc, char **argv)
 {
 	static const struct driver driver = { .program = &program,
+					      .check = check_simulate,
 					      .run = simulate };
 	struct options o = { .policies = strdup("fifo,srtf,las"),
 			     .placements = strdup("proportional") };

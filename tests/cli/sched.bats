@@ -308,7 +308,7 @@ assert a == b'
 	done
 	# the last job that arrives decides
 	json muri-trace3 "len(set(round(x['makespan_s'] / 1e4) for x in r)) == 1"
-	run -1 gpemu-sched simulate -t muri-testbed --nodes gpus=1 --interference 1,2,3,4
+	run -2 gpemu-sched simulate -t muri-testbed --nodes gpus=1 --interference 1,2,3,4
 	[ "$output" = "gpemu-sched simulate: --interference: '4' is not one of up to 3 percentages" ]
 }
 
