@@ -4,6 +4,7 @@
 #define GPEMU_SCHED_COMMAND_H
 
 #include "common/program/cli.h"
+#include "sched/charts.h"
 #include "sched/core/schedule.h"
 #include "sched/trace/workload.h"
 
@@ -64,12 +65,15 @@ int input_check_placements(const void *object, struct err *err);
 		"format", .table = reader_table                           \
 	}
 
-/* Are there a trace and a cluster? -EINVAL with a text: usage. */
-int input_check(const struct input_options *o, struct err *err);
-int input_cluster(const struct input_options *o, struct cluster *ret,
-		  struct err *err);
+/* Also reports, on the terminal, the lines of the trace that are no job or not
+ * a whole one. */
 int input_workload(const struct input_options *o, struct cluster *c,
-		   struct workload *ret, struct err *err);
+		   enum workload_use use, struct workload *ret,
+		   struct err *err);
+/* Add what a record says of its trace and its cluster (NULL: none): "format",
+ * "jobs", "left_out", "assumed"; "nodes", "gpus" and so on. Returns `j`. */
+json_t *input_describe(json_t *j, const struct workload *w,
+		       const struct cluster *c);
 
 /*
  * Call `fn` with each choice of a list "NAME:KEY=VALUE,NAME", or with each of
@@ -78,6 +82,66 @@ int input_workload(const struct input_options *o, struct cluster *c,
 int input_choices(const struct plugin *const table[], const char *list,
 		  int (*fn)(void *ctx, const char *choice, struct err *err),
 		  void *ctx, struct err *err);
+
+/* What simulate, run and fill have in common: the first member of their
+ * options, `d`. */
+struct driver_options {
+	struct cli_common common;
+	struct input_options input;
+	char *progress;
+	enum progress_mode progress_mode; /* by driver_settle */
+	/* of simulate and run */
+	struct chart_options charts;
+	uint64_t round_ns;
+	bool per_job;
+};
+
+#define PROGRESS_FIELD(type, member)                             \
+	{                                                        \
+		"progress", CONF_STRING, offsetof(type, member), \
+			.arg = "auto|on|off", .cli_only = true,  \
+			.help = "show a progress bar on stderr"  \
+	}
+
+/* Of simulate and run, behind those of policies; the longest round is that of
+ * the times of a trace. */
+#define DRIVER_FIELDS(type)                                                 \
+	{ "round",                                                          \
+	  CONF_DURATION,                                                    \
+	  offsetof(type, d.round_ns),                                       \
+	  .max = WORKLOAD_SECONDS_MAX * NS_PER_S,                           \
+	  .arg = "DURATION",                                                \
+	  .help = "decide at multiples of it; default: 0, at each arrival " \
+		  "and completion" },                                       \
+		{ "per_job", CONF_BOOL, offsetof(type, d.per_job),          \
+		  .help = "record the times of each job" },                 \
+		CHART_FIELDS(type, d.charts),                               \
+		PROGRESS_FIELD(type, d.progress),                           \
+		CLI_COMMON_FIELDS(type, d.common)
+
+/* `settle` of their programs. */
+int driver_settle(void *options, struct err *err);
+
+struct driver {
+	const struct cli_program *program;
+	enum workload_use use;
+	/* NULL, or whether the options make sense together. -EINVAL with a
+	 * text: usage. */
+	int (*check)(const void *options, struct err *err);
+	int (*run)(const void *options, struct cluster *c, struct workload *w,
+		   struct err *err);
+};
+
+/* From the command line, through the cluster and the trace, to the status. */
+int driver_command(const struct driver *d, void *options, int argc,
+		   char **argv);
+/* A simulation without cells. */
+struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
+		      const struct workload *w);
+/* Before its cells run: can all jobs run, and all be drawn? -EINVAL with a
+ * text. Warns of nodes that no job can use. */
+int driver_check(const struct driver_options *d, const struct sim *sim,
+		 struct err *err);
 
 /* Write a record: version, kind (SIMULATED, unless `j` has one), configuration,
  * and what `j` has, which is taken over; NULL: no memory. */

@@ -7,7 +7,6 @@
 
 #include "common/conf/plugin_choice.h"
 #include "common/json.h"
-#include "common/log.h"
 #include "common/pool.h"
 #include "common/program/interrupt.h"
 #include "common/program/progress.h"
@@ -17,10 +16,8 @@
 #include "sched/fill.h"
 
 struct options {
-	struct cli_common common;
-	struct input_options input;
-	char *placements, *load, *progress;
-	enum progress_mode progress_mode;
+	struct driver_options d;
+	char *placements, *load;
 	uint64_t runs, jobs;
 };
 
@@ -59,8 +56,8 @@ static int check_load(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	INPUT_TRACE_FIELDS(struct options, input),
-	INPUT_CLUSTER_FIELDS(struct options, input),
+	INPUT_TRACE_FIELDS(struct options, d.input),
+	INPUT_CLUSTER_FIELDS(struct options, d.input),
 	{ "placements", CONF_STRING, offsetof(struct options, placements),
 	  .short_opt = 'p', .check = input_check_placements,
 	  .arg = "NAME,...|all",
@@ -78,21 +75,12 @@ static const struct conf_field fields[] = {
 	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
 	  .arg = "N", .min = 1, .max = 4096,
 	  .help = "threads (default: one per processor)" },
-	{ "progress", CONF_STRING, offsetof(struct options, progress),
-	  .arg = "auto|on|off", .cli_only = true,
-	  .help = "show a progress bar on stderr" },
-	CLI_COMMON_FIELDS(struct options, common),
+	PROGRESS_FIELD(struct options, d.progress),
+	CLI_COMMON_FIELDS(struct options, d.common),
 	{ 0 },
 };
 
 static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
-static int settle(void *options, struct err *err)
-{
-	struct options *o = options;
-
-	return progress_parse(o->progress, &o->progress_mode, err);
-}
 
 static const struct cli_program program = {
 	.name = "gpemu-sched fill",
@@ -102,7 +90,7 @@ static const struct cli_program program = {
 		 "--list trace, cluster or placement lists the names.",
 	.fields = fields,
 	.kinds = kinds,
-	.settle = settle,
+	.settle = driver_settle,
 };
 
 /* --- the cells: placement by placement, run by run ------------------------ */
@@ -150,7 +138,7 @@ static int work(void *ctx, void *state, size_t i, struct err *err)
 			container_of(c->choices[k].plugin, struct placement_ops,
 				     plugin),
 			c->choices[k].options,
-			c->o->common.seed + i % c->o->runs, &c->results[i],
+			c->o->d.common.seed + i % c->o->runs, &c->results[i],
 			err);
 }
 
@@ -184,7 +172,7 @@ static int run_cells(struct cells *c, struct err *err)
 	r = interrupt_begin(&interrupt);
 	if (r < 0)
 		return r;
-	progress_init(&c->bar, "runs", pool.n, c->o->progress_mode);
+	progress_init(&c->bar, "runs", pool.n, c->o->d.progress_mode);
 	r = pool_run(&pool, err);
 	progress_end(&c->bar);
 	interrupt_end(&interrupt);
@@ -326,9 +314,10 @@ static int check_gpus(const struct cluster *c, const struct workload *w,
 				  "needs tasks that do");
 }
 
-static int fill(const struct options *o, struct cluster *c, struct workload *w,
+static int fill(const void *options, struct cluster *c, struct workload *w,
 		struct err *err)
 {
+	const struct options *o = options;
 	struct cells cells = { .o = o,
 			       .fill = { .cluster = c, .workload = w } };
 	int r = parse_load(&cells.fill, o->load, err);
@@ -344,10 +333,11 @@ static int fill(const struct options *o, struct cluster *c, struct workload *w,
 		r = -ENOMEM;
 	if (r == 0)
 		r = run_cells(&cells, err);
-	if (r == 0 && (!o->common.json || strcmp(o->common.json, "-")))
+	if (r == 0 && (!o->d.common.json || strcmp(o->d.common.json, "-")))
 		print_table(&cells);
-	if (r == 0 && o->common.json)
-		r = input_record(record(&cells), fields, o, &o->common, err);
+	if (r == 0 && o->d.common.json)
+		r = input_record(input_describe(record(&cells), w, c), fields,
+				 o, &o->d.common, err);
 	for (size_t k = 0; k < cells.n; k++) {
 		plugin_choice_fini(&cells.choices[k]);
 		free(cells.names[k]);
@@ -360,31 +350,15 @@ static int fill(const struct options *o, struct cluster *c, struct workload *w,
 
 int command_fill(int argc, char **argv)
 {
-	struct options o = { .runs = 3,
+	static const struct driver driver = { .program = &program,
+					      .use = WORKLOAD_REQUESTS,
+					      .run = fill };
+	struct options o = { .placements = strdup("random,dotprod,"
+						  "gpuclustering,gpupacking,"
+						  "bestfit,fgd"),
+			     .load = strdup("80%,100%,130%"),
+			     .runs = 3,
 			     .jobs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) };
-	struct cluster c = { 0 };
-	struct workload w = { 0 };
-	struct err err = { 0 };
-	int r;
 
-	o.placements = strdup("random,dotprod,gpuclustering,gpupacking,"
-			      "bestfit,fgd");
-	o.load = strdup("80%,100%,130%");
-	o.progress = strdup("auto");
-	cli_parse(&program, argc, argv, &o, NULL);
-	if (input_check(&o.input, &err) < 0) {
-		log_error("%s", err.text);
-		r = EXIT_STATUS_USAGE;
-	} else {
-		r = input_cluster(&o.input, &c, &err);
-		if (r == 0)
-			r = input_workload(&o.input, &c, &w, &err);
-		if (r == 0)
-			r = fill(&o, &c, &w, &err);
-		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
-	}
-	workload_fini(&w);
-	cluster_fini(&c);
-	conf_free(fields, &o);
-	return r;
+	return driver_command(&driver, &o, argc, argv);
 }

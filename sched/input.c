@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "common/conf/plugin_choice.h"
@@ -17,7 +18,8 @@ int input_check_nodes(const void *object, struct err *err)
 	return r;
 }
 
-int input_check(const struct input_options *o, struct err *err)
+/* Are there a trace and a cluster? -EINVAL with a text: usage. */
+static int check_input(const struct input_options *o, struct err *err)
 {
 	if (!o->trace)
 		return err_set(err, -EINVAL,
@@ -31,8 +33,8 @@ int input_check(const struct input_options *o, struct err *err)
 	return 0;
 }
 
-int input_cluster(const struct input_options *o, struct cluster *ret,
-		  struct err *err)
+static int read_cluster(const struct input_options *o, struct cluster *ret,
+			struct err *err)
 {
 	int r = 0;
 
@@ -45,11 +47,48 @@ int input_cluster(const struct input_options *o, struct cluster *ret,
 }
 
 int input_workload(const struct input_options *o, struct cluster *c,
-		   struct workload *ret, struct err *err)
+		   enum workload_use use, struct workload *ret, struct err *err)
 {
-	int r = workload_load(o->trace, c, ret, err);
+	_cleanup_free_ char *counts = NULL;
+	int r = workload_load(o->trace, c, use, ret, err);
 
-	return r < 0 ? r : workload_speeds(ret, o->speeds, err);
+	if (r < 0)
+		return r;
+	counts = workload_counts_text(ret);
+	if (counts)
+		log_warn("%s: %s", o->trace, counts);
+	return workload_speeds(ret, o->speeds, err);
+}
+
+static json_t *counts_json(const struct workload *w, bool left_out)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < w->n_counts; i++)
+		if (w->counts[i].left_out == left_out)
+			json_object_set_new(
+				j, w->counts[i].what,
+				json_integer((json_int_t)w->counts[i].n));
+	return j;
+}
+
+json_t *input_describe(json_t *j, const struct workload *w,
+		       const struct cluster *c)
+{
+	json_object_set_new(j, "trace",
+			    json_pack("{s:s,s:I,s:o,s:o}", "format", w->format,
+				      "jobs", (json_int_t)w->n, "left_out",
+				      counts_json(w, true), "assumed",
+				      counts_json(w, false)));
+	if (c)
+		json_object_set_new(
+			j, "cluster",
+			json_pack("{s:I,s:f,s:f,s:f}", "nodes",
+				  (json_int_t)c->n, "gpus",
+				  (double)c->whole.gpu_milli / GPU_MILLI,
+				  "cpus", (double)c->whole.cpu_milli / 1e3,
+				  "memory_mib", (double)c->whole.memory_mib));
+	return j;
 }
 
 int input_choices(const struct plugin *const table[], const char *list,
@@ -96,6 +135,69 @@ int input_check_placements(const void *object, struct err *err)
 {
 	return input_choices(placement_table, *(char *const *)object,
 			     check_placement, NULL, err);
+}
+
+/* --- from options to a simulation ----------------------------------------- */
+
+int driver_settle(void *options, struct err *err)
+{
+	struct driver_options *o = options;
+	int r = charts_settle(&o->charts, err);
+
+	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
+}
+
+int driver_command(const struct driver *d, void *options, int argc, char **argv)
+{
+	struct driver_options *o = options;
+	struct cluster c = { 0 };
+	struct workload w = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	o->progress = strdup("auto");
+	cli_parse(d->program, argc, argv, options, NULL);
+	r = check_input(&o->input, &err);
+	if (r == 0 && d->check)
+		r = d->check(options, &err);
+	if (r < 0) {
+		log_error("%s", err.text);
+		r = EXIT_STATUS_USAGE;
+	} else {
+		r = read_cluster(&o->input, &c, &err);
+		if (r == 0)
+			r = input_workload(&o->input, &c, d->use, &w, &err);
+		if (r == 0)
+			r = d->run(options, &c, &w, &err);
+		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	}
+	workload_fini(&w);
+	cluster_fini(&c);
+	conf_free(d->program->fields, options);
+	return r;
+}
+
+struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
+		      const struct workload *w)
+{
+	return (struct sim){ .cluster = c,
+			     .workload = w,
+			     .seed = d->common.seed,
+			     .round_ns = d->round_ns,
+			     .keep_history = charts_keep_history(&d->charts) };
+}
+
+int driver_check(const struct driver_options *d, const struct sim *sim,
+		 struct err *err)
+{
+	struct err note = { 0 };
+	int r = sim_check(sim->workload, sim->cluster, err);
+
+	if (r == 0)
+		r = charts_check(&d->charts, sim, err);
+	if (r == 0 && sim_cpus_idle(sim->workload, sim->cluster, &note))
+		log_warn("%s", note.text);
+	return r;
 }
 
 int input_record(json_t *j, const struct conf_field *fields,

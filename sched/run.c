@@ -17,15 +17,13 @@
 #include "sched/sim.h"
 
 struct options {
-	struct cli_common common;
-	struct input_options input;
-	char *policy, *placement, *output, *progress;
-	enum progress_mode progress_mode;
-	uint64_t round_ns, step_ns, grace_ns, retries;
+	struct driver_options d;
+	char *policy, *placement, *output;
+	uint64_t step_ns, grace_ns, retries;
 	double time_scale;
 	char *mount, *gpu_server;
-	struct chart_options charts;
-	bool per_job, leases;
+	bool leases;
+	char **command; /* of the jobs, in argv; NULL: none */
 };
 
 static int check_policy(const void *object, struct err *err)
@@ -39,8 +37,8 @@ static int check_placement(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	INPUT_TRACE_FIELDS(struct options, input),
-	INPUT_CLUSTER_FIELDS(struct options, input),
+	INPUT_TRACE_FIELDS(struct options, d.input),
+	INPUT_CLUSTER_FIELDS(struct options, d.input),
 	{ "policy", CONF_STRING, offsetof(struct options, policy),
 	  .check = check_policy, .short_opt = 'p', .arg = "NAME",
 	  .help = "who runs (default: fifo)" },
@@ -48,10 +46,6 @@ static const struct conf_field fields[] = {
 	  .check = check_placement, .arg = "NAME",
 	  .help = "on which GPUs, with how many cores (default: "
 		  "proportional)" },
-	{ "round", CONF_DURATION, offsetof(struct options, round_ns),
-	  .arg = "DURATION",
-	  .help = "decide at multiples of it; default: 0, at each arrival "
-		  "and completion" },
 	{ "output", CONF_STRING, offsetof(struct options, output),
 	  .short_opt = 'o', .arg = "DIR", .cli_only = true,
 	  .help = "folder of the run: its state, and of each job the log, the "
@@ -80,25 +74,11 @@ static const struct conf_field fields[] = {
 	  .help = "gpemu-gpud of each node, as in gpud-{node}.sock, or of all "
 		  "nodes: jobs get the GPUs, or shares of them, that the "
 		  "placement chooses" },
-	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
-	  .cli_only = true, .help = "record the times of each job" },
-	CHART_FIELDS(struct options, charts),
-	{ "progress", CONF_STRING, offsetof(struct options, progress),
-	  .arg = "auto|on|off", .cli_only = true,
-	  .help = "show a progress bar on stderr" },
-	CLI_COMMON_FIELDS(struct options, common),
+	DRIVER_FIELDS(struct options),
 	{ 0 },
 };
 
 static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
-static int settle(void *options, struct err *err)
-{
-	struct options *o = options;
-	int r = charts_settle(&o->charts, err);
-
-	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
-}
 
 static const struct cli_program program = {
 	.name = "gpemu-sched run",
@@ -113,7 +93,7 @@ static const struct cli_program program = {
 		 "the same --output goes on after an interruption or a kill.",
 	.fields = fields,
 	.kinds = kinds,
-	.settle = settle,
+	.settle = driver_settle,
 };
 
 /* --- the folder ----------------------------------------------------------- */
@@ -177,7 +157,7 @@ static int open_folder(const char *dir, int *ret_lock, struct err *err)
 
 /* What a command that goes on must repeat: its options, and what they name. */
 static json_t *identity(const struct options *o, const struct workload *w,
-			const struct cluster *c, char *const *command)
+			const struct cluster *c)
 {
 	json_t *j = conf_json(fields, o), *words = json_array();
 	double work_ns = 0, gpus = 0;
@@ -188,9 +168,11 @@ static json_t *identity(const struct options *o, const struct workload *w,
 		work_ns += w->jobs[i].work_ns;
 		gpus += w->jobs[i].n_gpus;
 	}
-	for (; *command; command++)
-		json_array_append_new(words, json_bytes(*command));
+	for (char **word = o->command; *word; word++)
+		json_array_append_new(words, json_bytes(*word));
 	json_object_set_new(j, "command", words);
+	/* what a record shows of the run is no part of it */
+	json_object_del(j, "per_job");
 	json_object_set_new(
 		j, "content of the trace",
 		json_pack("[f,f,f]", work_ns, gpus,
@@ -287,49 +269,41 @@ static int live_result(struct live *l, struct sim *sim)
 }
 
 static int write_record(const struct options *o, const struct sim *sim,
-			const struct live *l, char *const *command,
-			struct err *err)
+			const struct live *l, struct err *err)
 {
-	json_auto_t *results = report_json(sim, o->per_job);
-	json_t *words = json_array(), *names = json_array();
+	json_auto_t *results = report_json(sim, o->d.per_job);
+	json_t *words = json_array(), *names = json_array(), *j;
 	const struct workload *w = sim->workload;
 
-	for (; *command; command++)
-		json_array_append_new(words, json_bytes(*command));
+	for (char **word = o->command; *word; word++)
+		json_array_append_new(words, json_bytes(*word));
 	for (size_t i = 0; i < l->n; i++)
 		if (l->live[i].failed)
 			json_array_append_new(names,
 					      json_bytes(w->jobs[i].name));
-	return input_record(
-		json_pack("{s:s,s:{s:s,s:I},s:{s:I,s:f,s:f,s:f},s:o,s:o,s:b,"
-			  "s:I,s:I,s:[O],s:[O]}",
-			  "kind", "LIVE", "trace", "format", w->format, "jobs",
-			  (json_int_t)w->n, "cluster", "nodes",
-			  (json_int_t)sim->cluster->n, "gpus",
-			  (double)sim->cluster->whole.gpu_milli / GPU_MILLI,
-			  "cpus", (double)sim->cluster->whole.cpu_milli / 1e3,
-			  "memory_mib", (double)sim->cluster->whole.memory_mib,
-			  "command", words, "failed", names, "resumed",
-			  l->resumed, "leases", (json_int_t)l->n_leases,
-			  "storage_changes", (json_int_t)l->n_storage,
-			  "results", json_array_get(results, LIVE), "simulated",
-			  json_array_get(results, SIMULATED)),
-		fields, o, &o->common, err);
+	j = json_pack("{s:s,s:o,s:o,s:b,s:I,s:I,s:[O],s:[O]}", "kind", "LIVE",
+		      "command", words, "failed", names, "resumed", l->resumed,
+		      "leases", (json_int_t)l->n_leases, "storage_changes",
+		      (json_int_t)l->n_storage, "results",
+		      json_array_get(results, LIVE), "simulated",
+		      json_array_get(results, SIMULATED));
+	input_describe(j, w, sim->cluster);
+	return input_record(j, fields, o, &o->d.common, err);
 }
 
 /* --- from options to results ---------------------------------------------- */
 
 static int run_both(const struct options *o, struct sim *sim, struct live *l,
-		    char *const *command, struct err *err)
+		    struct err *err)
 {
-	json_auto_t *same = identity(o, sim->workload, sim->cluster, command);
+	json_auto_t *same = identity(o, sim->workload, sim->cluster);
 	struct live_config config = {
 		.cluster = sim->cluster,
 		.workload = sim->workload,
 		.policy = &sim->cells[LIVE].policy,
 		.placement = &sim->cells[LIVE].placement,
-		.seed = o->common.seed,
-		.round_ns = o->round_ns,
+		.seed = o->d.common.seed,
+		.round_ns = o->d.round_ns,
 		.time_scale = o->time_scale,
 		.step_ns = o->step_ns,
 		.grace_ns = o->grace_ns,
@@ -337,9 +311,9 @@ static int run_both(const struct options *o, struct sim *sim, struct live *l,
 		.leases = o->leases,
 		.mount = o->mount,
 		.gpu_server = o->gpu_server,
-		.progress = o->progress_mode,
+		.progress = o->d.progress_mode,
 		.dir = o->output,
-		.command = command,
+		.command = o->command,
 		.identity = same,
 	};
 	int r;
@@ -356,37 +330,29 @@ static int run_both(const struct options *o, struct sim *sim, struct live *l,
 	return r;
 }
 
-static int run(const struct options *o, struct cluster *c, struct workload *w,
-	       char *const *command, struct err *err)
+static int run(const void *options, struct cluster *c, struct workload *w,
+	       struct err *err)
 {
-	struct sim sim = { .cluster = c,
-			   .workload = w,
-			   .seed = o->common.seed,
-			   .round_ns = o->round_ns,
-			   .keep_history = charts_keep_history(&o->charts) };
+	const struct options *o = options;
+	struct sim sim = driver_sim(&o->d, c, w);
 	_cleanup_close_ int lock = -1;
 	struct live l = { .stop = { .fd = -1 } };
-	struct err note = { 0 };
 	int r = make_cells(&sim, o, err);
 
 	if (r == 0)
-		r = sim_check(w, c, err);
-	if (r == 0)
-		r = charts_check(&o->charts, &sim, err);
-	if (r == 0 && sim_cpus_idle(w, c, &note))
-		log_warn("%s", note.text);
+		r = driver_check(&o->d, &sim, err);
 	if (r == 0)
 		r = open_folder(o->output, &lock, err);
 	if (r == 0)
-		r = run_both(o, &sim, &l, command, err);
+		r = run_both(o, &sim, &l, err);
 	if (r == 0)
 		r = live_result(&l, &sim);
-	if (r == 0 && (!o->common.json || strcmp(o->common.json, "-")))
-		charts_tables(&o->charts, &sim, "LIVE and SIMULATED");
-	if (r == 0 && o->common.json)
-		r = write_record(o, &sim, &l, command, err);
+	if (r == 0 && (!o->d.common.json || strcmp(o->d.common.json, "-")))
+		charts_tables(&o->d.charts, &sim, "LIVE and SIMULATED");
+	if (r == 0 && o->d.common.json)
+		r = write_record(o, &sim, &l, err);
 	if (r == 0)
-		r = charts_draw(&o->charts, &sim, err);
+		r = charts_draw(&o->d.charts, &sim, err);
 	if (r == 0 && l.n_failed)
 		r = err_set(err, -EIO, "%" PRIu64 " of %zu jobs failed",
 			    l.n_failed, l.n);
@@ -406,14 +372,14 @@ static char **cut_command(int *argc, char **argv)
 	return NULL;
 }
 
-/* -EINVAL with a text: usage. */
-static int check_run(const struct options *o, char *const *command,
-		     struct err *err)
+static int check_run(const void *options, struct err *err)
 {
+	const struct options *o = options;
+
 	if (!o->output)
 		return err_set(err, -EINVAL,
 			       "no folder of the run: give --output DIR");
-	if (!command)
+	if (!o->command)
 		return err_set(err, -EINVAL,
 			       "no command of the jobs: give it behind --, as "
 			       "in -- gpemu-train --loader null");
@@ -422,35 +388,15 @@ static int check_run(const struct options *o, char *const *command,
 
 int command_run(int argc, char **argv)
 {
-	struct options o = { .time_scale = 1,
+	static const struct driver driver = { .program = &program,
+					      .check = check_run,
+					      .run = run };
+	struct options o = { .policy = strdup("fifo"),
+			     .placement = strdup("proportional"),
+			     .time_scale = 1,
 			     .grace_ns = 60 * NS_PER_S,
-			     .leases = true };
-	char **command = cut_command(&argc, argv);
-	struct cluster c = { 0 };
-	struct workload w = { 0 };
-	struct err err = { 0 };
-	int r;
+			     .leases = true,
+			     .command = cut_command(&argc, argv) };
 
-	o.policy = strdup("fifo");
-	o.placement = strdup("proportional");
-	o.progress = strdup("auto");
-	cli_parse(&program, argc, argv, &o, NULL);
-	r = input_check(&o.input, &err);
-	if (r == 0)
-		r = check_run(&o, command, &err);
-	if (r < 0) {
-		log_error("%s", err.text);
-		r = EXIT_STATUS_USAGE;
-	} else {
-		r = input_cluster(&o.input, &c, &err);
-		if (r == 0)
-			r = input_workload(&o.input, &c, &w, &err);
-		if (r == 0)
-			r = run(&o, &c, &w, command, &err);
-		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
-	}
-	workload_fini(&w);
-	cluster_fini(&c);
-	conf_free(fields, &o);
-	return r;
+	return driver_command(&driver, &o, argc, argv);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gpemu-sched simulate: policies and placements on one workload. */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "common/program/interrupt.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -13,18 +11,13 @@
 #include "sched/sim.h"
 
 struct options {
-	struct cli_common common;
-	struct input_options input;
-	struct chart_options charts;
-	char *policies, *placements, *interference, *progress;
-	enum progress_mode progress_mode;
-	uint64_t round_ns;
-	bool per_job;
+	struct driver_options d;
+	char *policies, *placements, *interference;
 };
 
 static const struct conf_field fields[] = {
-	INPUT_TRACE_FIELDS(struct options, input),
-	INPUT_CLUSTER_FIELDS(struct options, input),
+	INPUT_TRACE_FIELDS(struct options, d.input),
+	INPUT_CLUSTER_FIELDS(struct options, d.input),
 	{ "policies", CONF_STRING, offsetof(struct options, policies),
 	  .short_opt = 'p', .check = input_check_policies,
 	  .arg = "NAME,...|all", .help = "who runs (default: fifo,srtf,las)" },
@@ -32,34 +25,15 @@ static const struct conf_field fields[] = {
 	  .check = input_check_placements, .arg = "NAME,...|all",
 	  .help = "on which GPUs, with how much CPU and memory (default: "
 		  "proportional)" },
-	{ "round", CONF_DURATION, offsetof(struct options, round_ns),
-	  /* as the times of a trace */
-	  .max = WORKLOAD_SECONDS_MAX * NS_PER_S, .arg = "DURATION",
-	  .help = "decide at multiples of it; default: 0, at each arrival "
-		  "and completion" },
 	{ "interference", CONF_STRING, offsetof(struct options, interference),
 	  .arg = "P%,...",
 	  .help = "how much longer an iteration of 2, 3 and 4 jobs that take "
 		  "turns on GPUs takes than its stages (default: 0%,0%,0%)" },
-	{ "per_job", CONF_BOOL, offsetof(struct options, per_job),
-	  .help = "record the times of each job" },
-	CHART_FIELDS(struct options, charts),
-	{ "progress", CONF_STRING, offsetof(struct options, progress),
-	  .arg = "auto|on|off", .cli_only = true,
-	  .help = "show a progress bar on stderr" },
-	CLI_COMMON_FIELDS(struct options, common),
+	DRIVER_FIELDS(struct options),
 	{ 0 },
 };
 
 static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
-static int settle(void *options, struct err *err)
-{
-	struct options *o = options;
-	int r = charts_settle(&o->charts, err);
-
-	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
-}
 
 static const struct cli_program program = {
 	.name = "gpemu-sched simulate",
@@ -70,7 +44,7 @@ static const struct cli_program program = {
 		 "lists the names.",
 	.fields = fields,
 	.kinds = kinds,
-	.settle = settle,
+	.settle = driver_settle,
 };
 
 /* --- the cells: every policy with every placement ------------------------- */
@@ -145,7 +119,7 @@ static int run_cells(const struct options *o, struct sim *sim, struct err *err)
 	if (r < 0)
 		return r;
 	progress_init(&sim->bar, "jobs", sim->n_cells * sim->workload->n,
-		      o->progress_mode);
+		      o->d.progress_mode);
 	for (size_t i = 0; r == 0 && i < sim->n_cells; i++)
 		r = sim_run(sim, &sim->cells[i], err);
 	progress_end(&sim->bar);
@@ -156,17 +130,10 @@ static int run_cells(const struct options *o, struct sim *sim, struct err *err)
 static int write_record(const struct options *o, const struct sim *sim,
 			struct err *err)
 {
-	const struct workload *w = sim->workload;
-	json_t *j = json_pack(
-		"{s:{s:s,s:I},s:{s:I,s:f,s:f,s:f},s:o}", "trace", "format",
-		w->format, "jobs", (json_int_t)w->n, "cluster", "nodes",
-		(json_int_t)sim->cluster->n, "gpus",
-		(double)sim->cluster->whole.gpu_milli / GPU_MILLI, "cpus",
-		(double)sim->cluster->whole.cpu_milli / 1e3, "memory_mib",
-		(double)sim->cluster->whole.memory_mib, "results",
-		report_json(sim, o->per_job));
+	json_t *j = input_describe(json_object(), sim->workload, sim->cluster);
 
-	return input_record(j, fields, o, &o->common, err);
+	json_object_set_new(j, "results", report_json(sim, o->d.per_job));
+	return input_record(j, fields, o, &o->d.common, err);
 }
 
 /* Of groups of 2 jobs, 3, and so on. */
@@ -196,35 +163,38 @@ static int parse_interference(const char *text, struct cluster *c,
 	return 0;
 }
 
-static int simulate(const struct options *o, struct cluster *c,
-		    struct workload *w, struct err *err)
+/* Before the trace is read. */
+static int check_simulate(const void *options, struct err *err)
 {
-	struct sim sim = { .cluster = c,
-			   .workload = w,
-			   .seed = o->common.seed,
-			   .round_ns = o->round_ns,
-			   .keep_history = charts_keep_history(&o->charts) };
+	const struct options *o = options;
+	struct cluster c = { 0 };
+
+	return parse_interference(o->interference, &c, err);
+}
+
+static int simulate(const void *options, struct cluster *c, struct workload *w,
+		    struct err *err)
+{
+	const struct options *o = options;
+	struct sim sim = driver_sim(&o->d, c, w);
 	struct making making = { .sim = &sim, .o = o };
-	struct err note = { 0 };
-	int r = input_choices(schedule_table, o->policies, add_policy, &making,
-			      err);
+	int r = parse_interference(o->interference, c, err);
 	int e;
 
 	if (r == 0)
-		r = sim_check(w, c, err);
+		r = input_choices(schedule_table, o->policies, add_policy,
+				  &making, err);
 	if (r == 0)
-		r = charts_check(&o->charts, &sim, err);
-	if (r == 0 && sim_cpus_idle(w, c, &note))
-		log_warn("%s", note.text);
+		r = driver_check(&o->d, &sim, err);
 	if (r == 0)
 		r = run_cells(o, &sim, err);
 	/* what was done before an interruption is worth showing */
 	if (r == 0 || r == -EINTR) {
-		if (!o->common.json || strcmp(o->common.json, "-"))
-			charts_tables(&o->charts, &sim, "SIMULATED");
-		e = o->common.json ? write_record(o, &sim, err) : 0;
+		if (!o->d.common.json || strcmp(o->d.common.json, "-"))
+			charts_tables(&o->d.charts, &sim, "SIMULATED");
+		e = o->d.common.json ? write_record(o, &sim, err) : 0;
 		if (r == 0 && e == 0)
-			e = charts_draw(&o->charts, &sim, err);
+			e = charts_draw(&o->d.charts, &sim, err);
 		r = r < 0 ? r : e;
 	}
 	sim_fini(&sim);
@@ -233,31 +203,11 @@ static int simulate(const struct options *o, struct cluster *c,
 
 int command_simulate(int argc, char **argv)
 {
-	struct options o = { 0 };
-	struct cluster c = { 0 };
-	struct workload w = { 0 };
-	struct err err = { 0 };
-	int r;
+	static const struct driver driver = { .program = &program,
+					      .check = check_simulate,
+					      .run = simulate };
+	struct options o = { .policies = strdup("fifo,srtf,las"),
+			     .placements = strdup("proportional") };
 
-	o.policies = strdup("fifo,srtf,las");
-	o.placements = strdup("proportional");
-	o.progress = strdup("auto");
-	cli_parse(&program, argc, argv, &o, NULL);
-	if (input_check(&o.input, &err) < 0) {
-		log_error("%s", err.text);
-		r = EXIT_STATUS_USAGE;
-	} else {
-		r = input_cluster(&o.input, &c, &err);
-		if (r == 0)
-			r = parse_interference(o.interference, &c, &err);
-		if (r == 0)
-			r = input_workload(&o.input, &c, &w, &err);
-		if (r == 0)
-			r = simulate(&o, &c, &w, &err);
-		r = r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
-	}
-	workload_fini(&w);
-	cluster_fini(&c);
-	conf_free(fields, &o);
-	return r;
+	return driver_command(&driver, &o, argc, argv);
 }

@@ -129,14 +129,15 @@ static int describe(const struct options *o, struct err *err)
 	struct cluster models = { 0 };
 	struct workload w = { 0 };
 	struct stat_sums s = { 0 };
-	int r = input_workload(&o->input, &models, &w, err);
+	int r = input_workload(&o->input, &models, WORKLOAD_RUNS, &w, err);
 
 	if (r == 0)
 		r = sum_up(&w, &s);
 	if (r == 0 && (!o->common.json || strcmp(o->common.json, "-")))
 		print(&w, &s);
 	if (r == 0 && o->common.json)
-		r = input_record(record(&w, &s), fields, o, &o->common, err);
+		r = input_record(input_describe(record(&w, &s), &w, NULL),
+				 fields, o, &o->common, err);
 	free(s.classes);
 	free(s.work);
 	workload_fini(&w);

@@ -23,19 +23,35 @@ static struct rows_field trimmed(const char *from, const char *to)
 	return (struct rows_field){ from, (size_t)(to - from) };
 }
 
-int rows_split(const char *line, const char *end, struct rows_field *ret)
+static int split(const char *line, const char *end, char separator,
+		 struct rows_field *ret)
 {
 	int n = 0;
 
 	for (const char *p = line; n < ROWS_COLUMNS_MAX; p++) {
-		const char *comma = memchr(p, ',', (size_t)(end - p));
+		const char *next = memchr(p, separator, (size_t)(end - p));
 
-		ret[n++] = trimmed(p, comma ? comma : end);
-		if (!comma)
+		ret[n++] = trimmed(p, next ? next : end);
+		if (!next)
 			break;
-		p = comma;
+		p = next;
 	}
 	return n;
+}
+
+int rows_split(const char *line, const char *end, struct rows_field *ret)
+{
+	return split(line, end, ',', ret);
+}
+
+const char *rows_begin(const char *at, const char *end)
+{
+	static const char mark[] = { '\xef', '\xbb', '\xbf' };
+
+	return end - at >= (ptrdiff_t)sizeof(mark) &&
+			       !memcmp(at, mark, sizeof(mark))
+		       ? at + sizeof(mark)
+		       : at;
 }
 
 bool rows_is(const struct rows_field *f, const char *word)
@@ -68,16 +84,30 @@ bool rows_double(const struct rows_field *f, double *ret)
 	return units_parse_double(text, ret) == 0;
 }
 
+/* Step to the next line; returns its end, or NULL behind the last one. */
+static const char *next_line(struct rows *c)
+{
+	const char *eol;
+
+	if (!c->line)
+		c->at = rows_begin(c->at, c->end);
+	if (c->at >= c->end)
+		return NULL;
+	eol = memchr(c->at, '\n', (size_t)(c->end - c->at));
+	eol = eol ? eol : c->end;
+	c->start = c->at;
+	c->line++;
+	c->at = eol < c->end ? eol + 1 : eol;
+	return eol;
+}
+
 bool rows_next(struct rows *c)
 {
-	while (c->at < c->end) {
-		const char *eol = memchr(c->at, '\n', (size_t)(c->end - c->at));
+	const char *eol;
 
-		c->start = c->at;
-		c->line++;
-		eol = eol ? eol : c->end;
-		c->at = eol < c->end ? eol + 1 : eol;
-		c->n = rows_split(c->start, eol, c->f);
+	while ((eol = next_line(c))) {
+		c->n = split(c->start, eol, c->separator ? c->separator : ',',
+			     c->f);
 		if (!(c->n == 1 && !c->f[0].n) && c->start[0] != '#')
 			return true;
 	}
@@ -86,13 +116,11 @@ bool rows_next(struct rows *c)
 
 bool rows_next_words(struct rows *c)
 {
-	while (c->at < c->end) {
-		const char *eol = memchr(c->at, '\n', (size_t)(c->end - c->at));
-		const char *p = c->start = c->at;
+	const char *eol;
 
-		c->line++;
-		eol = eol ? eol : c->end;
-		c->at = eol < c->end ? eol + 1 : eol;
+	while ((eol = next_line(c))) {
+		const char *p = c->start;
+
 		for (c->n = 0; c->n < ROWS_COLUMNS_MAX; c->n++) {
 			while (p < eol && strchr(" \t\r", *p) && *p)
 				p++;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lines of fields separated by commas, without quotes: what traces are made
- * of. Blanks around a field do not count. Nothing is copied: a field points
- * into the bytes. Safe on any input.
+ * of. Blanks around a field do not count, and neither do a byte order mark in
+ * front of the text and the CR of lines that end with CRLF. Nothing is copied:
+ * a field points into the bytes. Safe on any input.
  */
 #ifndef GPEMU_COMMON_TEXT_ROWS_H
 #define GPEMU_COMMON_TEXT_ROWS_H
@@ -23,6 +24,8 @@ struct rows_field {
 /* The fields of a line up to `end`; what is behind the last of
  * ROWS_COLUMNS_MAX is left out. Returns how many. */
 int rows_split(const char *line, const char *end, struct rows_field *ret);
+/* The first byte behind a byte order mark (UTF-8), if there is one. */
+const char *rows_begin(const char *at, const char *end);
 /* Case-insensitive comparison. */
 bool rows_is(const struct rows_field *f, const char *word);
 /* A decimal number, nothing else. */
@@ -37,7 +40,8 @@ struct rows {
 	uint64_t line;	      /* of this row, from 1; initially 0 */
 	const char *start;    /* of this row */
 	struct rows_field f[ROWS_COLUMNS_MAX];
-	int n; /* fields in this row */
+	int n;		/* fields in this row */
+	char separator; /* of the fields of rows_next; 0: a comma */
 	struct err *err;
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pods of a cluster in production, with shares of GPUs. Source: Weng et al.,
- * "Beware of Fragmentation", USENIX ATC 2023; the repository
- * hkust-adsl/kubernetes-scheduler-simulator, data/csv. Some lists lack the
- * columns behind gpu_milli.
+ * "Beware of Fragmentation", USENIX ATC 2023; the repositories
+ * hkust-adsl/kubernetes-scheduler-simulator, data/csv, and alibaba/clusterdata,
+ * cluster-trace-gpu-v2023. Some lists lack the columns behind gpu_milli.
  */
 #include "common/units.h"
 #include "common/util.h"
-#include "sched/trace/workload.h"
+#include "sched/trace/spans.h"
 
 enum {
 	NAME,
@@ -19,13 +19,15 @@ enum {
 	QOS,
 	CREATED,
 	DELETED,
+	SCHEDULED,
 	N_COLUMNS,
 	N_REQUIRED = SPEC
 };
 
 static const char *const columns[N_COLUMNS] = {
-	"name",	    "cpu_milli", "memory_mib",	  "num_gpu",	   "gpu_milli",
-	"gpu_spec", "qos",	 "creation_time", "deletion_time",
+	"name",		 "cpu_milli",	   "memory_mib", "num_gpu",
+	"gpu_milli",	 "gpu_spec",	   "qos",	 "creation_time",
+	"deletion_time", "scheduled_time",
 };
 
 static int read_needs(struct trace_reader *t, const int *at, struct job *job)
@@ -53,24 +55,34 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	return 0;
 }
 
-/* From creation to deletion; without these it is a second, for `fill`. */
-static int read_times(struct trace_reader *t, const int *at, struct job *job)
+/* From scheduled to deleted; a list without times is one for `fill`, and one
+ * without scheduled_time has not said how long its pods waited. */
+static int add_pod(struct trace_reader *t, const int *at, struct job *job)
 {
-	double from, to;
-	int r = rows_number(&t->csv, at[CREATED], "creation_time", 0,
-			    WORKLOAD_SECONDS_MAX, &from);
+	struct span s = { 0 };
+	int r = span_column(t, at[CREATED], "creation_time", &s.submitted_s);
 
 	if (r == 0)
-		r = rows_number(&t->csv, at[DELETED], "deletion_time", 0,
-				WORKLOAD_SECONDS_MAX, &to);
-	if (r < 0)
+		r = span_column(t, at[DELETED], "deletion_time", &s.ended_s);
+	if (r == 0)
+		r = span_column(t, at[SCHEDULED], "scheduled_time",
+				&s.started_s);
+	if (r < 0) {
+		free(job->name);
 		return r;
-	if (at[DELETED] >= 0 && to < from)
-		return rows_error(&t->csv, &t->csv.f[at[DELETED]],
-				  "deletion_time: before creation_time");
-	job->arrival_ns = (uint64_t)(from * NS_PER_S);
-	job->work_ns = MAX(to - from, 1) * NS_PER_S;
-	return 0;
+	}
+	if (at[CREATED] < 0) {
+		if (t->use == WORKLOAD_RUNS)
+			workload_count(t->w, "without times, 1 s each", false,
+				       t->csv.line);
+		job->work_ns = NS_PER_S;
+		return workload_add(t->w, job, 1);
+	}
+	if (at[SCHEDULED] < 0) {
+		s.started_s = s.submitted_s;
+		s.assumed = "scheduled when created";
+	}
+	return spans_add(t, job, &s, t->csv.line);
 }
 
 static int openb_row(struct trace_reader *t, const int *at)
@@ -79,8 +91,6 @@ static int openb_row(struct trace_reader *t, const int *at)
 	struct job job = workload_job();
 	int r = read_needs(t, at, &job);
 
-	if (r == 0)
-		r = read_times(t, at, &job);
 	if (r == 0)
 		r = workload_models(t, at[SPEC], &job.models);
 	if (r == 0)
@@ -91,12 +101,13 @@ static int openb_row(struct trace_reader *t, const int *at)
 		r = workload_user(t->w, "-", &job.user);
 	if (r == 0)
 		r = rows_text(&t->csv, at[NAME], &job.name);
-	return r == 0 ? workload_add(t->w, &job, 1) : r;
+	return r == 0 ? add_pod(t, at, &job) : r;
 }
 
 const struct reader_ops reader_openb = {
 	.plugin = { .name = "openb",
-		    .summary = "pod lists of the openb cluster (FGD)" },
+		    .summary = "pod lists of the openb cluster (FGD; Alibaba "
+			       "2023)" },
 	.columns = columns,
 	.n_columns = N_COLUMNS,
 	.n_required = N_REQUIRED,

@@ -2,6 +2,8 @@
 #include "sched/trace/workload.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -162,6 +164,63 @@ int workload_add(struct workload *w, struct job *job, uint64_t count)
 	free(job->name);
 	job->name = NULL;
 	return r;
+}
+
+/* --- lines that are no job, or not a whole one ---------------------------- */
+
+void workload_count(struct workload *w, const char *what, bool left_out,
+		    uint64_t line)
+{
+	size_t i = 0;
+
+	while (i < w->n_counts && strcmp(w->counts[i].what, what))
+		i++;
+	if (i == WORKLOAD_COUNTS_MAX)
+		return;
+	if (i == w->n_counts)
+		w->counts[w->n_counts++] = (struct workload_count){
+			.what = what, .left_out = left_out, .line = line
+		};
+	w->counts[i].n++;
+}
+
+static void print_counts(const struct workload *w, bool left_out, FILE *f)
+{
+	const char *before = left_out ? "left out: " : "assumed: ";
+
+	for (size_t i = 0; i < w->n_counts; i++) {
+		const struct workload_count *c = &w->counts[i];
+
+		if (c->left_out != left_out)
+			continue;
+		fprintf(f, "%s%" PRIu64 " %s", before, c->n, c->what);
+		if (c->line)
+			fprintf(f, " (%sline %" PRIu64 ")",
+				c->n > 1 ? "the first in " : "", c->line);
+		before = ", ";
+	}
+}
+
+char *workload_counts_text(const struct workload *w)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = w->n_counts ? open_memstream(&text, &n) : NULL;
+
+	if (!f)
+		return NULL;
+	fprintf(f, "%zu jobs; ", w->n);
+	print_counts(w, true, f);
+	for (size_t i = 1; i < w->n_counts; i++)
+		if (w->counts[i].left_out != w->counts[0].left_out) {
+			fputs("; ", f);
+			break;
+		}
+	print_counts(w, false, f);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 int workload_models(struct trace_reader *t, int at, uint64_t *ret)

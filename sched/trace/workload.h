@@ -24,8 +24,25 @@ struct name_index {
 	size_t n_slots; /* a power of two */
 };
 
+/* Lines of a trace of which there is something to say: those that are no job,
+ * or jobs of which something was assumed. */
+struct workload_count {
+	const char *what; /* "never scheduled"; static */
+	bool left_out;	  /* they are no jobs */
+	uint64_t n;
+	uint64_t line; /* of the first; 0: it has none */
+};
+
+enum { WORKLOAD_COUNTS_MAX = 16 };
+
+/* What the jobs of a trace are read for: to run, for which they need work; or
+ * for what they ask for only, which all have that were ever submitted. */
+enum workload_use { WORKLOAD_RUNS, WORKLOAD_REQUESTS };
+
 struct workload {
 	const char *format; /* of the trace; static */
+	struct workload_count counts[WORKLOAD_COUNTS_MAX];
+	size_t n_counts;
 	/* The work of its jobs is a number of iterations, not ns, and the
 	 * speeds with this name have their time; NULL: ns. */
 	const char *iterations_of;
@@ -45,6 +62,8 @@ struct trace_reader {
 	/* where names of GPU models are looked up, and added */
 	struct cluster *cluster;
 	struct rows csv;
+	enum workload_use use;
+	struct span_set *spans; /* sched/trace/spans.h; NULL: none so far */
 };
 
 struct reader_ops {
@@ -66,19 +85,26 @@ struct reader_ops {
 extern const struct plugin *const reader_table[];
 
 /*
- * Read a trace: from bytes, safe on any input, or from a file, a name of a
- * trace that is shipped, or "-". Errors: "name:line:column: what". Free with
- * workload_fini, failed or not.
+ * Read a trace: from bytes, safe on any input, to run; or from a file, a name
+ * of a trace that is shipped, or "-". Errors: "name:line:column: what". Free
+ * with workload_fini, failed or not.
  */
 int workload_parse(const char *bytes, size_t n, const char *name,
 		   struct cluster *c, struct workload *ret, struct err *err);
-int workload_load(const char *name, struct cluster *c, struct workload *ret,
-		  struct err *err);
+int workload_load(const char *name, struct cluster *c, enum workload_use use,
+		  struct workload *ret, struct err *err);
 void workload_fini(struct workload *w);
 
 /* Add `count` jobs; takes over what `job` owns, failed or not. -ENOMEM, -E2BIG.
  */
 int workload_add(struct workload *w, struct job *job, uint64_t count);
+/* Count a line; `line`: its number, or 0. `what`, static, in the words of "12
+ * lines left out: 10 never scheduled" and "2 still running at the end". */
+void workload_count(struct workload *w, const char *what, bool left_out,
+		    uint64_t line);
+/* What was counted, as a text of one line, malloc'ed: NULL if that is nothing,
+ * or for lack of memory. */
+char *workload_counts_text(const struct workload *w);
 /* The number of a name, new if need be. -ENOMEM. */
 int workload_user(struct workload *w, const char *name, uint32_t *ret);
 int workload_class(struct workload *w, const char *name, uint32_t *ret);

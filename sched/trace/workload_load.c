@@ -7,6 +7,7 @@
 
 #include "common/util.h"
 #include "emu/profile/profile.h"
+#include "sched/trace/spans.h"
 #include "sched/trace/workload.h"
 
 static const char *const kinds[] = { "job", "cluster", "speed" };
@@ -73,22 +74,14 @@ int workload_names_print(int kind, struct err *err)
 	return r < 0 ? r : each_name(folder, print_name, NULL);
 }
 
-int workload_path(const char *kind, const char *name, char **ret,
-		  struct err *err)
+/* Of a shipped file. */
+static int shipped_path(const char *kind, const char *name, char **ret,
+			struct err *err)
 {
 	_cleanup_free_ char *folder = NULL, *path = NULL;
 	char known[ERR_LIST] = "";
-	struct stat st;
-	int r;
+	int r = folder_of(kind, &folder, err);
 
-	/* a path, or a file that is there; folders are results, which are often
-	 * named after what they are of */
-	if (strchr(name, '/') || !strcmp(name, "-") ||
-	    (stat(name, &st) == 0 && !S_ISDIR(st.st_mode))) {
-		*ret = strdup(strcmp(name, "-") ? name : "/dev/stdin");
-		return *ret ? 0 : -ENOMEM;
-	}
-	r = folder_of(kind, &folder, err);
 	if (r < 0)
 		return r;
 	if (asprintf(&path, "%s/%s" SUFFIX, folder, name) < 0)
@@ -104,6 +97,20 @@ int workload_path(const char *kind, const char *name, char **ret,
 		       : !strcmp(kind, "speed") ? "table of speeds"
 						: kind,
 		       known);
+}
+
+int workload_path(const char *kind, const char *name, char **ret,
+		  struct err *err)
+{
+	struct stat st;
+
+	/* a path, or a file that is there; folders are results, which are often
+	 * named after what they are of */
+	if (!strchr(name, '/') && strcmp(name, "-") &&
+	    (stat(name, &st) < 0 || S_ISDIR(st.st_mode)))
+		return shipped_path(kind, name, ret, err);
+	*ret = strdup(strcmp(name, "-") ? name : "/dev/stdin");
+	return *ret ? 0 : -ENOMEM;
 }
 
 /* --- formats -------------------------------------------------------------- */
@@ -164,19 +171,49 @@ static int unknown(struct trace_reader *t)
 			  known);
 }
 
-int workload_parse(const char *bytes, size_t n, const char *name,
-		   struct cluster *c, struct workload *ret, struct err *err)
+static int no_jobs(const struct trace_reader *t)
 {
-	struct trace_reader t = { .w = ret, .cluster = c };
+	_cleanup_free_ char *counts = workload_counts_text(t->w);
+
+	return counts ? err_set(t->csv.err, -EINVAL, "%s: %s", t->csv.name,
+				counts)
+		      : err_set(t->csv.err, -EINVAL,
+				"%s: has no jobs, only a header", t->csv.name);
+}
+
+/* Of the format `ops`, whose first line was read as columns. */
+static int parse_as(const struct reader_ops *ops, struct trace_reader *t)
+{
+	int r = ops->parse ? ops->parse(t) : parse_rows(ops, t);
+
+	if (r == 0)
+		r = spans_end(t);
+	spans_free(t->spans);
+	if (r == -E2BIG)
+		rows_error(&t->csv, NULL, "more than %u jobs: use a part of it",
+			   WORKLOAD_JOBS_MAX);
+	if (r == 0 && !t->w->n)
+		r = no_jobs(t);
+	return r == 0 ? workload_settle(t->w) : r;
+}
+
+static int parse_for(enum workload_use use, const char *bytes, size_t n,
+		     const char *name, struct cluster *c, struct workload *ret,
+		     struct err *err)
+{
+	const char *end = bytes + n, *begin = rows_begin(bytes, end);
+	struct trace_reader t = {
+		.w = ret,
+		.cluster = c,
+		.use = use,
+		.csv = { .name = name, .at = begin, .end = end, .err = err }
+	};
 	const struct reader_ops *ops;
 	int r = 0;
 
 	*ret = (struct workload){ 0 };
-	t.csv = (struct rows){
-		.name = name, .at = bytes, .end = bytes + n, .err = err
-	};
 	rows_next(&t.csv);
-	ops = reader_of(&t, bytes, n);
+	ops = reader_of(&t, begin, (size_t)(end - begin));
 	if (!ops)
 		r = t.csv.n ? unknown(&t)
 			    : err_set(err, -EINVAL,
@@ -185,50 +222,49 @@ int workload_parse(const char *bytes, size_t n, const char *name,
 				      name);
 	if (r == 0) {
 		ret->format = ops->plugin.name;
-		r = ops->parse ? ops->parse(&t) : parse_rows(ops, &t);
+		r = parse_as(ops, &t);
 	}
-	if (r == -E2BIG)
-		rows_error(&t.csv, NULL, "more than %u jobs: use a part of it",
-			   WORKLOAD_JOBS_MAX);
-	if (r == 0 && !ret->n)
-		r = err_set(err, -EINVAL, "%s: has no jobs, only a header",
-			    name);
-	if (r == 0)
-		r = workload_settle(ret);
 	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+}
+
+int workload_parse(const char *bytes, size_t n, const char *name,
+		   struct cluster *c, struct workload *ret, struct err *err)
+{
+	return parse_for(WORKLOAD_RUNS, bytes, n, name, c, ret, err);
 }
 
 /* arbitrary: more than any published trace; protects against a wrong file */
 enum { FILE_MAX = 1 << 30 };
 
-static int read_kind(const char *kind, const char *name, char **ret_path,
-		     char **ret, size_t *ret_n, struct err *err)
+static int read_path(const char *path, char **ret, size_t *ret_n,
+		     struct err *err)
 {
-	int r = workload_path(kind, name, ret_path, err);
+	int r = util_read_file(path, FILE_MAX, ret, ret_n);
 
-	if (r < 0)
-		return r;
-	r = util_read_file(*ret_path, FILE_MAX, ret, ret_n);
-	return r < 0 ? err_set(err, r, "%s: %s", *ret_path, strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int workload_load(const char *name, struct cluster *c, struct workload *ret,
-		  struct err *err)
+int workload_load(const char *name, struct cluster *c, enum workload_use use,
+		  struct workload *ret, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *bytes = NULL;
 	size_t n;
-	int r = read_kind("job", name, &path, &bytes, &n, err);
+	int r = workload_path("job", name, &path, err);
 
+	if (r == 0)
+		r = read_path(path, &bytes, &n, err);
 	*ret = (struct workload){ 0 };
-	return r < 0 ? r : workload_parse(bytes, n, path, c, ret, err);
+	return r < 0 ? r : parse_for(use, bytes, n, path, c, ret, err);
 }
 
 int nodes_load(const char *name, struct cluster *c, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *bytes = NULL;
 	size_t n;
-	int r = read_kind("cluster", name, &path, &bytes, &n, err);
+	int r = workload_path("cluster", name, &path, err);
 
+	if (r == 0)
+		r = read_path(path, &bytes, &n, err);
 	return r < 0 ? r : nodes_parse_csv(bytes, n, path, c, err);
 }
 
@@ -236,13 +272,15 @@ int workload_speeds(struct workload *w, const char *name, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *bytes = NULL;
 	size_t n;
-	int r = 0;
+	int r;
 
-	if (!name)
-		name = w->iterations_of;
-	if (!name)
+	if (!name && !w->iterations_of)
 		return 0;
-	r = read_kind("speed", name, &path, &bytes, &n, err);
+	/* those of the format are the shipped ones, whatever lies here */
+	r = name ? workload_path("speed", name, &path, err)
+		 : shipped_path("speed", w->iterations_of, &path, err);
+	if (r == 0)
+		r = read_path(path, &bytes, &n, err);
 	if (r == 0)
 		r = speeds_parse_csv(bytes, n, path, w, err);
 	return r < 0 ? r : workload_bind(w, err);

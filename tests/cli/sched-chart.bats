@@ -167,12 +167,16 @@ assert json.load(open('j'))['results'][0]['finish_time_ratio'] is None"
 		refuses "t.csv:2:*: submit_time: *" "${N[@]}"
 		trace name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time \
 			"p,1,1,1,1000,$v,9"
-		refuses "t.csv:2:*: creation_time: *" "${N[@]}"
+		case $v in
+		nan | '') refuses "t.csv: 0 jobs; left out: 1 never scheduled (line 2)" "${N[@]}" ;;
+		-1) refuses "t.csv: 0 jobs; left out: 1 with a negative time (line 2)" "${N[@]}" ;;
+		*) refuses "t.csv:2:*: creation_time: *" "${N[@]}" ;;
+		esac
 	done
 	# an end before the beginning
 	trace name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time \
 		p,1,1,1,1000,20,10
-	refuses "t.csv:2:17: deletion_time: before creation_time" "${N[@]}"
+	refuses "t.csv: 0 jobs; left out: 1 ended before they began (line 2)" "${N[@]}"
 	# a job that asks for more than there is
 	trace work_s,gpus 1,17
 	refuses "job 0 asks for 17 GPUs, and the cluster has 16: *" "${N[@]}"
@@ -207,8 +211,15 @@ assert json.load(open('j'))['results'][0]['finish_time_ratio'] is None"
 	printf 'model,iteration_s\nres18,1e6\n' >s.csv
 	refuses "policy fifo proportional: the jobs take more than 292 years, *" \
 		-t t.csv --nodes gpus=1 --speeds s.csv
-	run -2 "${SIM[@]}" -t t.csv --nodes gpus=1 --round 2000000h
-	[[ $output == *"--round: "*"is outside"* ]]
+	# simulate and run have one table of options
+	printf 'per_job: true\nround: 5s\n' >c.yaml
+	for command in simulate run; do
+		run -2 gpemu-sched $command -t t.csv --nodes gpus=1 \
+			--round 2000000h
+		[[ $output == *"--round: "*"is outside"* ]]
+		gpemu-sched $command --config c.yaml --dump-config >out
+		grep -q '^per_job: true' out && grep -q '^round: 5s' out
+	done
 }
 
 @test "many names cost little" {

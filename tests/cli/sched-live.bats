@@ -31,6 +31,10 @@ load live
 	python3 -c 'import json
 a, b = (json.load(open(f))["results"][0]["per_job"] for f in "jk")
 assert a == b'
+	# also with less in the record
+	gpemu-sched run -t t.csv --nodes gpus=1 -p srtf --step 100ms \
+		--time-scale 0.1 -o d --json k -- "${TRAIN[@]}"
+	run ! grep '"per_job": \[' k
 }
 
 @test "what one sees of a live run, also of one that was killed" {

@@ -308,7 +308,7 @@ assert a == b'
 	done
 	# the last job that arrives decides
 	json muri-trace3 "len(set(round(x['makespan_s'] / 1e4) for x in r)) == 1"
-	run -1 gpemu-sched simulate -t muri-testbed --nodes gpus=1 --interference 1,2,3,4
+	run -2 gpemu-sched simulate -t muri-testbed --nodes gpus=1 --interference 1,2,3,4
 	[ "$output" = "gpemu-sched simulate: --interference: '4' is not one of up to 3 percentages" ]
 }
 
@@ -447,6 +447,56 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	run -2 gpemu-sched --list polices
 	[[ $output == *"unknown kind 'polices' (known: trace cluster speeds policy"* ]]
 	gpemu-sched --help | grep -q -- '--list KIND'
+}
+
+@test "traces as they were published, and what of them is no job" {
+	head='name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time'
+	cat >openb.csv <<-EOF
+		$head
+		waited,4000,8192,1,1000,,LS,Running,0,1100,1000
+		never-ran,4000,8192,1,1000,,LS,Pending,0,500,
+		open,4000,8192,1,1000,,LS,Running,200,,300
+	EOF
+	node=(--nodes gpus=8,cpus=64,memory=500G)
+	run -0 --separate-stderr gpemu-sched simulate -t openb.csv "${node[@]}" \
+		-p fifo --json j
+	[ "$stderr" = "gpemu-sched simulate: openb.csv: 2 jobs; left out: 1 never scheduled (line 3); assumed: 1 still running at the end (line 4)" ]
+	json j "s['trace'] == {'format': 'openb', 'jobs': 2, 'left_out':
+		{'never scheduled': 1}, 'assumed': {'still running at the end': 1}}" \
+		"r[0]['jct']['mean_s'] == (100 + 800) / 2"
+	gpemu-sched stat openb.csv --json s 2>/dev/null
+	grep -q '"never scheduled": 1' s
+	# what a pod asks for does not depend on whether it got it
+	run -0 --separate-stderr gpemu-sched fill -t openb.csv "${node[@]}" \
+		--load 30% -n 1 -p fgd
+	[ -z "$stderr" ]
+
+	printf '\xef\xbb\xbfwork_s,gpus\r\n10,1\r\n' >bom.csv
+	gpemu-sched simulate -t bom.csv "${node[@]}" -p fifo --json j
+	json j "r[0]['jct']['mean_s'] == 10" "s['trace']['left_out'] == {}"
+
+	# 15,000 steps, at 24.093 of them a second
+	printf '%s\t' 'ResNet-18 (batch size 64)' 'cd %s && python3 main.py' \
+		image_classification/cifar10 --num_steps 0 15000 1 static 1 -1 >gavel
+	echo 0 >>gavel
+	gpemu-sched simulate -t gavel "${node[@]}" -p fifo --json j
+	json j "abs(r[0]['jct']['mean_s'] - 622.58) < .01"
+	sed -i 's/ResNet-18/VGG/' gavel
+	run -1 gpemu-sched stat gavel
+	[[ $output == *"no speed of its model 'VGG (batch size 64)'"* ]]
+
+	cat >helios.csv <<-EOF
+		job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+		1,u1,vc1,1,4,1,COMPLETED,2020-04-01 00:00:01,2020-04-01 00:00:02,2020-04-01 00:10:02,600,1
+		2,u2,vc1,0,4,1,CANCELLED,2020-04-01 00:00:05,2020-04-01 00:00:06,2020-04-01 00:00:06,0,1
+	EOF
+	run -0 --separate-stderr gpemu-sched simulate -t helios.csv "${node[@]}" \
+		-p fifo --json j
+	[ "$stderr" = "gpemu-sched simulate: helios.csv: 1 jobs; left out: 1 without GPUs (line 3)" ]
+	json j "r[0]['jct']['mean_s'] == 600"
+	(echo "$head" && sed -n 3p openb.csv) >none.csv
+	run -1 gpemu-sched stat none.csv
+	[ "$output" = "gpemu-sched stat: none.csv: 0 jobs; left out: 1 never scheduled (line 2)" ]
 }
 
 @test "errors are one line with a place" {

@@ -19,9 +19,15 @@ static const char *const heads[] = {
 	"job_id,num_gpu,submit_time,iterations,model_name,iteration_time,"
 	"resource_time_0,resource_time_1,resource_time_2\n",
 	"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,"
-	"creation_time,deletion_time\n",
+	"creation_time,deletion_time,scheduled_time\n",
 	"# 0\n1 ",
 	"GCN_training ",
+	"job_id,user,gpu_num,submit_time,start_time,end_time,vc,cpu_num\n",
+	"j,w,1,Terminated,1,2,100,1,50,T4\n",
+	"A3C\tgo\t-n\t1\t10\t1\t1\n",
+	"[{\"jobid\":\"j\",\"submitted_time\":\"2017-10-07 01:00:00\","
+	"\"attempts\":[{\"start_time\":\"2017-10-07 01:00:00\",",
+	"\xef\xbb\xbf",
 };
 
 /* Malloc'ed, without a NUL behind. */
