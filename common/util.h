@@ -24,6 +24,10 @@
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* The largest errno; a number from elsewhere may be larger. Source: MAX_ERRNO,
+ * include/linux/err.h */
+enum { MAX_ERRNO = 4095 };
+
 /* aligned_alloc() for a size that need not be a multiple of `align`. */
 static inline void *util_aligned_alloc(size_t align, size_t size)
 {
