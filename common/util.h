@@ -28,6 +28,21 @@
  * include/linux/err.h */
 enum { MAX_ERRNO = 4095 };
 
+/* What is too large for a uint64_t is its largest value: of times, never. */
+static inline uint64_t util_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Without the fraction; 0 of what is negative or no number. */
+static inline uint64_t util_whole(double v)
+{
+	/* 2^64; UINT64_MAX is no double */
+	return v >= 18446744073709551616. ? UINT64_MAX
+	       : v > 0			  ? (uint64_t)v
+					  : 0;
+}
+
 /* aligned_alloc() for a size that need not be a multiple of `align`. */
 static inline void *util_aligned_alloc(size_t align, size_t size)
 {

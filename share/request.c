@@ -49,12 +49,7 @@ static struct gpu_cost cost_of(const struct server *s, const struct client *c,
 
 static uint64_t bytes(double mib)
 {
-	return (uint64_t)(mib * (double)MIB);
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+	return util_whole(mib * (double)MIB);
 }
 
 /* The memory it needs: as requested, or from the profile. */
@@ -64,7 +59,7 @@ static void want(const struct server *s, const struct client *c,
 	const struct gpud_hello *h = &c->hello;
 	struct gpu_cost cost = cost_of(s, c, h->batch);
 	uint64_t most = s->share->config.memory_bytes;
-	uint64_t beside = plus(h->waiting_bytes, h->bucket_bytes);
+	uint64_t beside = util_plus(h->waiting_bytes, h->bucket_bytes);
 
 	*ret = (struct share_want){
 		.n_gpus = h->n_gpus,
@@ -74,17 +69,17 @@ static void want(const struct server *s, const struct client *c,
 		.load_ns = h->flags & GPUD_LOAD
 				   ? gpu_model_transfer_ns(c->model)
 				   : 0,
-		.persistent_bytes = plus(h->persistent_bytes, beside),
-		.peak_bytes = plus(h->peak_bytes, beside),
+		.persistent_bytes = util_plus(h->persistent_bytes, beside),
+		.peak_bytes = util_plus(h->peak_bytes, beside),
 		.quota = c->grant ? &c->grant->quota : NULL,
 	};
 	if (h->peak_bytes || h->persistent_bytes)
 		return;
 	/* a batch that was measured to fit is accepted, even if usable_memory
 	 * says otherwise */
-	ret->peak_bytes = MIN(plus(bytes(cost.peak_mib), beside), most);
-	ret->persistent_bytes =
-		MIN(plus(bytes(cost.persistent_mib), beside), ret->peak_bytes);
+	ret->peak_bytes = MIN(util_plus(bytes(cost.peak_mib), beside), most);
+	ret->persistent_bytes = MIN(
+		util_plus(bytes(cost.persistent_mib), beside), ret->peak_bytes);
 }
 
 /* A job cannot hold GPUs with a step that never ends. arbitrary: a second, and
@@ -140,8 +135,9 @@ static uint64_t largest_batch(const struct server *s, const struct client *c,
 		uint64_t mid = hi - (hi - lo) / 2;
 		struct gpu_cost cost = cost_of(s, c, (uint32_t)mid);
 
-		if (plus(bytes(cost.peak_mib),
-			 plus(mid * each, c->hello.bucket_bytes)) <= most)
+		if (util_plus(bytes(cost.peak_mib),
+			      util_plus(mid * each, c->hello.bucket_bytes)) <=
+		    most)
 			lo = mid;
 		else
 			hi = mid - 1;

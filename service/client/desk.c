@@ -15,7 +15,7 @@
 
 static uint64_t emulated(const struct desk *d, uint64_t wall_ns)
 {
-	return (uint64_t)((double)wall_ns / d->links->scale);
+	return util_whole((double)wall_ns / d->links->scale);
 }
 
 void desk_init(struct desk *d)

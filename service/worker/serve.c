@@ -56,7 +56,7 @@ struct serve {
 
 static uint64_t emulated(const struct serve *s, uint64_t wall_ns)
 {
-	return (uint64_t)((double)wall_ns / s->scale);
+	return util_whole((double)wall_ns / s->scale);
 }
 
 static void stop(struct serve *s, const char *why)

@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 		conf_free(fields, &o);
 		return EXIT_STATUS_USAGE;
 	}
-	r = run(&o, (uint64_t)(pause * NS_PER_S), &err);
+	r = run(&o, util_whole(pause * NS_PER_S), &err);
 	conf_free(fields, &o);
 	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
 }
