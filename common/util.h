@@ -106,7 +106,8 @@ FILE *util_open_stream(const char *path);
  * fs.protected_regular and fs.protected_fifos.
  */
 
-/* May a link of this user be followed? Root's and one's own may. */
+/* May a link of this user be followed, a key of this user be used? Root's and
+ * one's own may. */
 bool util_follows(uid_t owner);
 /*
  * open(2) to write, with `flags` besides O_WRONLY and O_CLOEXEC; with O_CREAT

@@ -195,11 +195,12 @@ static uint64_t dial(struct desk *d, uint64_t now)
 	uint64_t until = d->gone_since + d->wait_ns;
 
 	if (now >= until)
-		shelf_fail(d->links->shelf, -ETIMEDOUT,
-			   "dispatcher %s is gone: %s; is it running, with "
-			   "the same key?",
-			   d->dispatcher->text,
-			   d->why ? ends_text(d->why) : "no answer");
+		shelf_fail(
+			d->links->shelf, -ETIMEDOUT,
+			"dispatcher %s is gone: %s; is it running, with "
+			"the same key (without a key file each user has one)?",
+			d->dispatcher->text,
+			d->why ? ends_text(d->why) : "no answer");
 	if (!d->conn && now >= d->dial_at &&
 	    loop_dial(d->links->loop, d->dispatcher, &dispatcher_ops, d,
 		      &d->conn) < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "net/own_key.h"
 
 int access_init(struct access *a, const char *key, struct err *err)
 {
@@ -15,8 +16,8 @@ int access_init(struct access *a, const char *key, struct err *err)
 		r = err_set(err, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
-	seal_no_secret(&a->secret);
-	return key ? seal_read_secret(key, &a->secret, err) : 0;
+	return key ? seal_read_secret(key, &a->secret, err)
+		   : own_key_read(&a->secret, err);
 }
 
 void access_fini(struct access *a)
@@ -33,7 +34,7 @@ int access_find(const struct access *a, const char *text, struct addr *ret,
 	if (r == 0 && !a->has_key && !addr_is_loopback(ret))
 		r = err_set(err, -EINVAL,
 			    "%s: other machines reach this address: the "
-			    "service needs a key, the same for all",
+			    "service needs a key file, the same for all",
 			    text);
 	return r;
 }
@@ -68,7 +69,8 @@ const char *ends_text(int why)
 	switch (why) {
 	case 0: return "";
 	case -ETIMEDOUT: return "too slow";
-	case -EBADMSG: return "it has a different key, or is no gpemu-prepd";
+	case -EBADMSG:
+		return "it has a different key, or is no gpemu-prepd";
 	case -EPROTONOSUPPORT: return "it has a different version";
 	case -ECONNRESET: return "the connection was closed";
 	default: return strerror(-why);

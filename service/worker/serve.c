@@ -281,8 +281,10 @@ static void dispatcher_ended(struct conn *c, int why)
 	if (s->welcome && why != -ECANCELED)
 		s->n_lost++;
 	if (!s->told && why != -ECANCELED)
-		log_warn("dispatcher %s: not connected: %s",
-			 s->c.dispatcher->text, ends_text(why));
+		log_warn(
+			"dispatcher %s: not connected: %s; is it running, with "
+			"the same key (without a key file each user has one)?",
+			s->c.dispatcher->text, ends_text(why));
 	s->told = true;
 	s->conn = NULL;
 	s->welcome = s->greeted = s->leaving = false;

@@ -4,6 +4,7 @@
  * trainers that share its job. */
 #include "service/worker/serve.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -455,9 +456,33 @@ static void rounds_have_one_length(void **state)
 	free(r);
 }
 
+/* What is in the file would be in the error that the trainer gets. */
+static void a_definition_names_no_file(void **state)
+{
+	static const char head[] = "{\"options\": {\"data\": \"/\", "
+				   "\"prep\": \"emulated\", \"prep_profile\": ";
+	static const char *const files[] = { "\"/etc/passwd\"", "\"../x\"",
+					     "\"x.yaml\"" };
+	struct train_options o;
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct err err = { 0 };
+
+		o = (struct train_options){ 0 };
+		train_options_init(&o);
+		snprintf(text, sizeof(text), "%s%s}}", head, files[i]);
+		assert_int_equal(train_job_read(text, &o, &err), -EACCES);
+		assert_null(strstr(err.text, "root:"));
+		conf_free(train_fields, &o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_definition_names_no_file),
 		cmocka_unit_test_setup_teardown(what_no_trainer_says_ends_it,
 						start, stop),
 		cmocka_unit_test_setup_teardown(
