@@ -95,7 +95,8 @@ static void take_welcome(struct desk *d, const struct msg *m, uint64_t now)
 {
 	conn_trust(d->conn, PREPD_MOST);
 	conn_await(d->conn, true, now);
-	d->beat_ns = MIN(emulated(d, m->a), d->timeout_ns) / 3;
+	d->beat_ns = MAX(MIN(emulated(d, m->a), d->timeout_ns) / 3,
+			 emulated(d, LEAST_BEAT_NS));
 	d->beat_at = now;
 	d->welcome = true;
 	d->backoff_ns = emulated(d, LEAST_BACKOFF_NS);

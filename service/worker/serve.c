@@ -192,7 +192,8 @@ static void take_welcome(struct serve *s, const struct msg *m, uint64_t now)
 	conn_trust(s->conn, PREPD_MOST);
 	s->welcome = true;
 	conn_await(s->conn, true, now);
-	s->beat_ns = emulated(s, MIN(m->a, s->c.timeout_ns) / 3);
+	s->beat_ns = MAX(emulated(s, MIN(m->a, s->c.timeout_ns) / 3),
+			 emulated(s, LEAST_BEAT_NS));
 	s->beat_at = now;
 	s->backoff_ns = emulated(s, LEAST_BACKOFF_NS);
 	DL_FOREACH (s->posts, p) {
