@@ -394,6 +394,15 @@ needed()
 	[[ $output == *"Permission denied"* ]]
 }
 
+@test "service: a dispatcher with few descriptors sleeps" {
+	ulimit -n 60 # fewer than the workers that it may start
+	dispatcher --worker-command 'sh -c "echo >>started; exec sleep 100"'
+	until [ -s started ]; do kill -0 "$d"; sleep .02; done
+	sleep .5
+	# clock ticks of user and system
+	[ "$(awk '{ print $14 + $15 < 20 }' "/proc/$d/stat")" = 1 ]
+}
+
 @test "service: a trainer names profiles, not files" {
 	run -2 train --prep emulated --prep-profile /etc/shadow
 	[[ $output == *"must be the name of a profile"* ]]
