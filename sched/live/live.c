@@ -270,7 +270,7 @@ int live_run(struct live *l, struct err *err)
 	if (r < 0) {
 		struct err more = { 0 };
 
-		err_set(err, r, "%s", strerror(-r));
+		err_set(err, r, "%s: %s", l->c.dir, strerror(-r));
 		if (end_all(l, &more) < 0)
 			log_error("%s", more.text);
 		return r;
