@@ -69,8 +69,7 @@ const char *ends_text(int why)
 	switch (why) {
 	case 0: return "";
 	case -ETIMEDOUT: return "too slow";
-	case -EBADMSG:
-		return "it has a different key, or is no gpemu-prepd";
+	case -EBADMSG: return "it has a different key, or is no gpemu-prepd";
 	case -EPROTONOSUPPORT: return "it has a different version";
 	case -ECONNRESET: return "the connection was closed";
 	default: return strerror(-why);
