@@ -25,7 +25,7 @@ static const char *base_of(const char *path)
 }
 
 /* O_EXCL follows no link. mkostemp would do the same, without the umask. */
-static int try_one(struct replace *r)
+static int try_one(struct replace *r, int flags, mode_t mode)
 {
 	const char *name = base_of(r->path);
 	uint64_t random;
@@ -39,8 +39,8 @@ static int try_one(struct replace *r)
 		r->beside = NULL;
 		return -ENOMEM;
 	}
-	fd = openat(r->dirfd, r->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-		    0666);
+	fd = openat(r->dirfd, r->beside, flags | O_CREAT | O_EXCL | O_CLOEXEC,
+		    mode);
 	if (fd >= 0)
 		return fd;
 	fd = -errno;
@@ -48,19 +48,25 @@ static int try_one(struct replace *r)
 	return fd;
 }
 
-int replace_begin(struct replace *r, int dirfd, const char *path)
+static int begin(struct replace *r, int dirfd, const char *path, int flags,
+		 mode_t mode)
 {
 	int fd = -EEXIST;
 
 	*r = (struct replace){ .dirfd = dirfd, .path = path };
 	for (int i = 0; fd == -EEXIST && i < TRIES; i++)
-		fd = try_one(r);
+		fd = try_one(r, flags, mode);
 	return fd;
+}
+
+int replace_begin(struct replace *r, int dirfd, const char *path, mode_t mode)
+{
+	return begin(r, dirfd, path, O_RDWR, mode);
 }
 
 int replace_begin_stream(struct replace *r, const char *path, FILE **ret)
 {
-	int fd = replace_begin(r, AT_FDCWD, path);
+	int fd = begin(r, AT_FDCWD, path, O_WRONLY, 0666);
 
 	if (fd < 0)
 		return fd;

@@ -3,7 +3,7 @@
  * Atomic replacement of a file: written under a hidden, unpredictable name in
  * the same folder, then renamed.
  *
- *	fd = replace_begin(&r, AT_FDCWD, path);
+ *	fd = replace_begin(&r, AT_FDCWD, path, 0666);
  *	if (fd >= 0)
  *		code = replace_end(&r, write to fd, fsync where it matters);
  */
@@ -11,6 +11,7 @@
 #define GPEMU_COMMON_REPLACE_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 struct replace {
 	int dirfd;	  /* borrowed, as path; AT_FDCWD: the current folder */
@@ -18,10 +19,11 @@ struct replace {
 	char *beside;	  /* the temporary name */
 };
 
-/* A new file for reading and writing, mode 0666 less the umask; the caller
- * closes it, at any time. -errno: do not call replace_end. */
-int replace_begin(struct replace *r, int dirfd, const char *path);
-/* The same as a stream. 0 or -errno. */
+/* A new file for reading and writing, with the mode, less the umask, whichever
+ * the old one has; the caller closes it, at any time. -errno: do not call
+ * replace_end. */
+int replace_begin(struct replace *r, int dirfd, const char *path, mode_t mode);
+/* The same as a stream for writing alone, mode 0666. 0 or -errno. */
 int replace_begin_stream(struct replace *r, const char *path, FILE **ret);
 /* `code` 0: rename it. < 0: remove it. Returns `code`, or the error of
  * rename(2). */

@@ -120,7 +120,7 @@ bool tick_keeps_awake(const struct tick *t)
 
 uint64_t tick_early(const struct tick *t)
 {
-	return (uint64_t)(EARLY_NS / t->scale);
+	return util_whole(EARLY_NS / t->scale);
 }
 
 void tick_hold_awake(struct tick *t)
@@ -153,7 +153,7 @@ uint64_t tick_now(const struct tick *t)
 uint64_t tick_of_wall(const struct tick *t, uint64_t wall)
 {
 	wall = wall > t->origin ? wall - t->origin : 0;
-	return t->scale == 1 ? wall : (uint64_t)((double)wall / t->scale);
+	return t->scale == 1 ? wall : util_whole((double)wall / t->scale);
 }
 
 double tick_scale(const struct tick *t)
@@ -163,15 +163,15 @@ double tick_scale(const struct tick *t)
 
 uint64_t tick_spin(const struct tick *t)
 {
-	return (uint64_t)((double)t->spin_ns / t->scale);
+	return util_whole((double)t->spin_ns / t->scale);
 }
 
 /* Rounded up: a wait must never return before its deadline. */
 uint64_t tick_to_wall(const struct tick *t, uint64_t deadline)
 {
-	if (t->scale == 1)
-		return t->origin + deadline;
-	return t->origin + (uint64_t)ceil((double)deadline * t->scale);
+	if (t->scale != 1)
+		deadline = util_whole(ceil((double)deadline * t->scale));
+	return util_plus(t->origin, deadline);
 }
 
 static void spin_until(struct tick *t, uint64_t wall)

@@ -24,6 +24,25 @@
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* The largest errno; a number from elsewhere may be larger. Source: MAX_ERRNO,
+ * include/linux/err.h */
+enum { MAX_ERRNO = 4095 };
+
+/* What is too large for a uint64_t is its largest value: of times, never. */
+static inline uint64_t util_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Without the fraction; 0 of what is negative or no number. */
+static inline uint64_t util_whole(double v)
+{
+	/* 2^64; UINT64_MAX is no double */
+	return v >= 18446744073709551616. ? UINT64_MAX
+	       : v > 0			  ? (uint64_t)v
+					  : 0;
+}
+
 /* aligned_alloc() for a size that need not be a multiple of `align`. */
 static inline void *util_aligned_alloc(size_t align, size_t size)
 {
@@ -87,7 +106,8 @@ FILE *util_open_stream(const char *path);
  * fs.protected_regular and fs.protected_fifos.
  */
 
-/* May a link of this user be followed? Root's and one's own may. */
+/* May a link of this user be followed, a key of this user be used? Root's and
+ * one's own may. */
 bool util_follows(uid_t owner);
 /*
  * open(2) to write, with `flags` besides O_WRONLY and O_CLOEXEC; with O_CREAT

@@ -13,9 +13,6 @@
 #include "common/util.h"
 #include "loader/pipeline/buffer.h"
 
-/* Source: MAX_ERRNO, include/linux/err.h */
-enum { MAX_ERRNO = 4095 };
-
 struct slot {
 	struct gpemu_fetch fetch; /* the engine's view */
 	struct fetch *own;	  /* NULL: not in flight */

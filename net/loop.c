@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 
 #include "common/thread.h"
+#include "common/units.h"
 #include "common/util.h"
 
 struct loop {
@@ -19,11 +20,15 @@ struct loop {
 	bool arriving; /* connections may wait to be accepted */
 	bool woken;    /* atomic: `wake` is or will be readable */
 	uint64_t timer_at;
+	uint64_t accept_at; /* again, as there was no descriptor */
 	struct conn *conns[LOOP_CONNS];
 	size_t n_conns;
 };
 
 enum { EVENTS = 64 };
+/* Wall time between attempts to accept while there are no descriptors.
+ * arbitrary: short for a person, long for a processor */
+#define ACCEPT_PAUSE_NS (NS_PER_S / 10.)
 
 /* --- life ----------------------------------------------------------------- */
 
@@ -48,7 +53,7 @@ int loop_new(const struct loop_config *config, struct loop **ret)
 		return -ENOMEM;
 	}
 	l->c = *config;
-	l->timer_at = TICK_NEVER;
+	l->timer_at = l->accept_at = TICK_NEVER;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	l->timer = tick_timer_new();
@@ -205,6 +210,15 @@ static void take_in(struct loop *l, int fd)
 	}
 }
 
+/* Who waits stays in the queue, and its edge was seen. */
+static void pause_accept(struct loop *l)
+{
+	l->arriving = false;
+	l->accept_at =
+		util_plus(tick_now(l->c.tick),
+			  util_whole(ACCEPT_PAUSE_NS / tick_scale(l->c.tick)));
+}
+
 /* A few: it is the turn of the others, however many come. */
 static void accept_some(struct loop *l)
 {
@@ -212,10 +226,14 @@ static void accept_some(struct loop *l)
 		int fd = accept4(l->c.listener, NULL, NULL,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd < 0)
-			l->arriving = false;
-		else
+		if (fd >= 0)
 			take_in(l, fd);
+		else if (errno == EAGAIN)
+			l->arriving = false;
+		else if (errno == EMFILE || errno == ENFILE ||
+			 errno == ENOBUFS || errno == ENOMEM)
+			pause_accept(l);
+		/* else it was the error of one that has gone */
 	}
 }
 
@@ -283,10 +301,14 @@ static void *run(void *arg)
 		uint64_t now = tick_now(l->c.tick);
 		uint64_t round_at = l->c.round(l->c.ctx, now);
 		uint64_t pump_at = pump_all(l, now);
-		uint64_t at = MIN(round_at, pump_at);
+		uint64_t at = MIN(MIN(round_at, pump_at), l->accept_at);
 		bool again;
 		int n;
 
+		if (now >= l->accept_at) {
+			l->accept_at = TICK_NEVER;
+			l->arriving = true;
+		}
 		again = at <= now || l->arriving;
 		if (!again)
 			set_timer(l, at);

@@ -39,6 +39,11 @@ int seal_read_secret(const char *path, struct seal_secret *ret, struct err *err)
 
 	if (fd < 0)
 		return err_set(err, fd, "%s: %s", path, strerror(-fd));
+	if (!util_follows(st.st_uid))
+		return err_set(err, -EACCES,
+			       "%s: user %u, whose file it is, knows the key: "
+			       "use one of your own",
+			       path, (unsigned)st.st_uid);
 	if (st.st_mode & 077)
 		return err_set(err, -EACCES,
 			       "%s: other users may access the key: chmod 600",
@@ -55,11 +60,6 @@ int seal_read_secret(const char *path, struct seal_secret *ret, struct err *err)
 		hash_secret(bytes, (size_t)n, ret);
 	seal_forget(bytes, sizeof(bytes));
 	return r;
-}
-
-void seal_no_secret(struct seal_secret *ret)
-{
-	hash_secret("", 0, ret);
 }
 
 void seal_forget(void *secret, size_t n)

@@ -55,13 +55,11 @@ struct seal_key {
 int seal_init(struct err *err);
 /*
  * The secret in a file of SEAL_LEAST_FILE to SEAL_MOST_FILE bytes, which only
- * its owner may access. -EINVAL, -EACCES (others may read it), and the
- * errors of open(2) and read(2); with a text.
+ * its owner may access: this user, or root. -EINVAL, -EACCES (others know it),
+ * and the errors of open(2) and read(2); with a text.
  */
 int seal_read_secret(const char *path, struct seal_secret *ret,
 		     struct err *err);
-/* A well-known secret, for connections without a key. */
-void seal_no_secret(struct seal_secret *ret);
 /* Overwrite `n` bytes of secrets. */
 void seal_forget(void *secret, size_t n);
 void seal_nonce(unsigned char ret[SEAL_NONCE]);

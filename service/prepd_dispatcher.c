@@ -29,7 +29,8 @@ static const struct conf_field fields[] = {
 		  "127.0.0.1:7070)" },
 	{ FIELD("key", CONF_STRING, key), .arg = "FILE",
 	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
-		  "bytes; required unless --listen is a loopback address" },
+		  "bytes (default, on one machine: "
+		  "~/.config/gpemu/key, made by the first of them)" },
 	{ FIELD("journal", CONF_STRING, journal), .arg = "FILE",
 	  .help = "keep what was handed out there, so that a restart goes on "
 		  "(default: nothing is kept)" },

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gpemu-prepd worker: its options, and the record. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/conf/plugin_choice.h"
 #include "common/json.h"
@@ -9,6 +11,7 @@
 #include "common/program/cli.h"
 #include "common/program/interrupt.h"
 #include "common/program/notify.h"
+#include "common/system/confine.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -51,14 +54,16 @@ static const struct conf_field fields[] = {
 	  .help = "that address as trainers reach it (default: --listen)" },
 	{ FIELD("key", CONF_STRING, key), .arg = "FILE",
 	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
-		  "bytes; required unless all are on this machine" },
+		  "bytes (default, on one machine: "
+		  "~/.config/gpemu/key, made by the first of them)" },
 	{ FIELD("nic", CONF_STRING, nic), .check = check_node,
 	  .arg = "NAME|FILE",
 	  .help = "node profile whose network card the batches take (default: "
 		  "no limit)" },
 	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
-	  .help = "where the dataset is on this machine (default: where the "
-		  "trainer has it)" },
+	  .help = "datasets are read only at or below it: what the trainer "
+		  "names, if that is there, else DIR itself (required with "
+		  "--key; default: what a trainer of your own names)" },
 	{ FIELD("loader", CONF_STRING, loader), .check = check_engine,
 	  .arg = "ENGINE[:KEY=VALUE,...]",
 	  .help = "read engine (--list engine; default async)" },
@@ -179,8 +184,14 @@ static int find_all(const struct options *o, struct serve_config *c,
 		    struct access *access, struct addr *dispatcher,
 		    struct addr *listen, struct err *err)
 {
-	int r = access_init(access, o->key, err);
+	int r = 0;
 
+	if (o->key && !o->data)
+		r = err_set(err, -EINVAL,
+			    "--key needs --data: who has the key may read "
+			    "what is there");
+	if (r == 0)
+		r = access_init(access, o->key, err);
 	if (r == 0)
 		r = access_find(access, o->dispatcher, dispatcher, err);
 	if (r == 0)
@@ -193,6 +204,51 @@ static int find_all(const struct options *o, struct serve_config *c,
 		r = err_set(err, -EINVAL, "--advertise: more than %d bytes",
 			    SERVE_ADDRESS);
 	return r;
+}
+
+/* The folder of --data. */
+static char *folder_of(const char *data)
+{
+	char *path = realpath(data, NULL), *slash = path;
+	struct stat st;
+
+	if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+		slash = strrchr(path, '/');
+		slash[slash == path] = 0;
+	}
+	return path;
+}
+
+/* What a trainer names, a link there, or an error in the worker: nothing else
+ * is read from now on. Names are found and keys are read before. */
+static int confine(const struct options *o, struct err *err)
+{
+	_cleanup_free_ char *data = o->data ? folder_of(o->data) : NULL,
+			    *profiles = NULL;
+	const char *paths[] = { NULL, NULL,
+				/* CPUs, and memory that a cgroup has */
+				"/sys", "/proc/meminfo", "/proc/stat",
+				"/proc/self/cgroup", "/proc/self/mountinfo" };
+	int r;
+
+	if (!o->data)
+		return 0;
+	if (!data)
+		return err_set(err, -errno, "--data %s: %s", o->data,
+			       strerror(errno));
+	r = profile_database(&profiles, err);
+	if (r < 0)
+		return r;
+	paths[0] = data;
+	paths[1] = profiles;
+	r = confine_reads(paths, ARRAY_SIZE(paths));
+	if (r == -ENOTSUP) {
+		log_warn("this kernel has no Landlock: links below %s may "
+			 "lead out of it",
+			 o->data);
+		return 0;
+	}
+	return r < 0 ? err_set(err, r, "Landlock: %s", strerror(-r)) : 0;
 }
 
 static int run(const struct options *o)
@@ -222,6 +278,8 @@ static int run(const struct options *o)
 	int r = tick ? find_all(o, &c, &access, &dispatcher, &listen, &err)
 		     : -ENOMEM;
 
+	if (r == 0)
+		r = confine(o, &err);
 	interrupt_block();
 	if (r == 0)
 		r = serve_new(&c, &s, &err);

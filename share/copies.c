@@ -15,11 +15,12 @@ uint64_t copies_add(struct share *s, struct share_job *job, uint64_t gpus,
 	for (uint32_t g = 0; g < s->config.n_gpus; g++)
 		if (gpus >> g & 1)
 			at = MAX(at, s->gpus[g].copy_free);
+	*ret_start = at;
+	at = util_plus(at, ns);
 	for (uint32_t g = 0; g < s->config.n_gpus; g++)
 		if (gpus >> g & 1)
-			s->gpus[g].copy_free = job->copy_end[g] = at + ns;
-	*ret_start = at;
-	return at + ns;
+			s->gpus[g].copy_free = job->copy_end[g] = at;
+	return at;
 }
 
 uint64_t copies_there(const struct share_job *job)

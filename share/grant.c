@@ -70,7 +70,7 @@ static int open_socket(struct server *s, struct grant *g, struct err *err)
 	if (r == 0)
 		r = server_own_folder(folder, FOLDER_MODE, err);
 	if (r == 0)
-		r = server_listen(g->path, SOCKET_MODE, &g->fd, err);
+		r = server_listen(g->path, SOCKET_MODE, &g->fd, &g->place, err);
 	if (r == 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, g->fd, &e) < 0)
 		r = err_set(err, -errno, "epoll: %s", strerror(errno));
 	return r;
@@ -79,7 +79,7 @@ static int open_socket(struct server *s, struct grant *g, struct err *err)
 static void free_grant(struct grant *g)
 {
 	if (g->fd >= 0 && !g->revoked)
-		unlink(g->path);
+		server_leave(g->path, &g->place);
 	if (g->fd >= 0)
 		close(g->fd);
 	free(g->path);

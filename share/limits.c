@@ -36,37 +36,22 @@ static bool allowed(const struct server *s, uid_t uid)
 	return false;
 }
 
-/* Has this user reached the limit of connections? */
-static bool has_enough(const struct server *s, uid_t uid)
-{
-	uint32_t n = 0;
-
-	if (limits_rules(uid, NULL))
-		return false;
-	for (uint32_t i = 0; i < s->n_clients; i++)
-		n += s->clients[i]->uid == uid;
-	return n >= s->config.max_per_user;
-}
-
-static int admit_granted(const struct server *s, const struct grant *grant,
-			 struct err *err)
+/* Connections of a grant, or of a user without one. */
+static uint32_t n_of(const struct server *s, uid_t uid,
+		     const struct grant *grant)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->n_clients; i++)
-		n += s->clients[i]->grant == grant;
-	return n < s->config.max_per_user
-		       ? 0
-		       : err_set(err, -EAGAIN,
-				 "%u connections, as many as a grant may have "
-				 "(--max-clients-per-user)",
-				 s->config.max_per_user);
+		n += s->clients[i]->grant == grant &&
+		     (grant || s->clients[i]->uid == uid);
+	return n;
 }
 
 int limits_admit(const struct server *s, uid_t uid, const struct grant *grant,
 		 struct err *err)
 {
-	uint32_t most = s->config.max_clients;
+	uint32_t most = s->config.max_clients, n;
 
 	if (!grant && !allowed(s, uid))
 		return err_set(err, -EACCES, "user %u may not use this GPU",
@@ -75,14 +60,25 @@ int limits_admit(const struct server *s, uid_t uid, const struct grant *grant,
 		most -= most / KEPT;
 	if (s->n_clients >= most)
 		return err_set(err, -EAGAIN, "too many clients");
+	if (limits_rules(uid, grant))
+		return 0;
+	/* No more than are free: of N that want all each has 1 / (N + 1), and
+	 * one more finds as many. Source: Choudhury and Hahne, "Dynamic Queue
+	 * Length Thresholds for Shared-Memory Packet Switches", 1998 */
+	n = n_of(s, uid, grant);
+	most = MIN(s->config.max_per_user, most - s->n_clients);
+	if (n < most)
+		return 0;
 	if (grant)
-		return admit_granted(s, grant, err);
-	if (has_enough(s, uid))
 		return err_set(err, -EAGAIN,
-			       "user %u has %u connections, as many as a user "
-			       "may have (--max-clients-per-user)",
-			       (unsigned)uid, s->config.max_per_user);
-	return 0;
+			       "%u connections, as many as a grant may have "
+			       "(--max-clients-per-user, and those that are "
+			       "free)",
+			       n);
+	return err_set(err, -EAGAIN,
+		       "user %u has %u connections, as many as a user may have "
+		       "(--max-clients-per-user, and those that are free)",
+		       (unsigned)uid, n);
 }
 
 static void watch_listener(struct server *s, uint32_t events)

@@ -72,8 +72,10 @@ uint64_t share_next(const struct share *s)
 		if (job->running) {
 			double ns = pace_ended(job) ? 0 : job->left_ns;
 
-			next = MIN(next,
-				   s->now + (uint64_t)ceil(ns / pace(s, job)));
+			next = MIN(
+				next,
+				util_plus(s->now,
+					  util_whole(ceil(ns / pace(s, job)))));
 		} else if (job->n && job->view.ready_ns > s->now) {
 			next = MIN(next, job->view.ready_ns);
 		}

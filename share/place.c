@@ -67,9 +67,20 @@ int server_make_folder(const char *path, struct err *err)
 	return server_own_folder(folder, 0700, err);
 }
 
-int server_listen(const char *path, mode_t mode, int *ret_fd, struct err *err)
+void server_leave(const char *path, const struct place *place)
+{
+	struct stat st;
+
+	if (place->ino && lstat(path, &st) == 0 && st.st_ino == place->ino &&
+	    st.st_dev == place->dev)
+		unlink(path);
+}
+
+int server_listen(const char *path, mode_t mode, int *ret_fd,
+		  struct place *ret_place, struct err *err)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct stat st;
 	mode_t mask;
 	int fd, r;
 
@@ -98,5 +109,8 @@ int server_listen(const char *path, mode_t mode, int *ret_fd, struct err *err)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
 	}
 	*ret_fd = fd;
+	*ret_place = lstat(path, &st) == 0
+			     ? (struct place){ st.st_dev, st.st_ino }
+			     : (struct place){ 0 };
 	return 0;
 }

@@ -49,22 +49,19 @@ static struct gpu_cost cost_of(const struct server *s, const struct client *c,
 
 static uint64_t bytes(double mib)
 {
-	return (uint64_t)(mib * (double)MIB);
+	return util_whole(mib * (double)MIB);
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* The memory it needs: as requested, or from the profile. */
+/* The memory it needs: as the profile says, and more if it requests more. A
+ * client that requests less would hold what others paid for. */
 static void want(const struct server *s, const struct client *c,
 		 struct share_want *ret)
 {
 	const struct gpud_hello *h = &c->hello;
 	struct gpu_cost cost = cost_of(s, c, h->batch);
 	uint64_t most = s->share->config.memory_bytes;
-	uint64_t beside = plus(h->waiting_bytes, h->bucket_bytes);
+	uint64_t beside = util_plus(h->waiting_bytes, h->bucket_bytes);
+	uint64_t peak, persistent;
 
 	*ret = (struct share_want){
 		.n_gpus = h->n_gpus,
@@ -74,17 +71,19 @@ static void want(const struct server *s, const struct client *c,
 		.load_ns = h->flags & GPUD_LOAD
 				   ? gpu_model_transfer_ns(c->model)
 				   : 0,
-		.persistent_bytes = plus(h->persistent_bytes, beside),
-		.peak_bytes = plus(h->peak_bytes, beside),
 		.quota = c->grant ? &c->grant->quota : NULL,
 	};
-	if (h->peak_bytes || h->persistent_bytes)
-		return;
 	/* a batch that was measured to fit is accepted, even if usable_memory
 	 * says otherwise */
-	ret->peak_bytes = MIN(plus(bytes(cost.peak_mib), beside), most);
+	peak = MIN(util_plus(bytes(cost.peak_mib), beside), most);
+	persistent = MIN(util_plus(bytes(cost.persistent_mib), beside), peak);
+	ret->peak_bytes = peak;
+	ret->persistent_bytes = persistent;
+	if (!h->peak_bytes && !h->persistent_bytes)
+		return;
+	ret->peak_bytes = MAX(peak, util_plus(h->peak_bytes, beside));
 	ret->persistent_bytes =
-		MIN(plus(bytes(cost.persistent_mib), beside), ret->peak_bytes);
+		MAX(persistent, util_plus(h->persistent_bytes, beside));
 }
 
 /* A job cannot hold GPUs with a step that never ends. arbitrary: a second, and
@@ -102,6 +101,24 @@ static int check_reduction(const struct server *s, const struct client *c,
 	return err_set(err, -EBADMSG,
 		       "%u GPUs cannot reduce gradients for %.3g s", n_gpus,
 		       (double)ns / NS_PER_S);
+}
+
+/* Others wait for its turn to end, as for one that is idle. */
+static int check_step(const struct server *s, const struct client *c,
+		      uint32_t samples, uint64_t reduce_ns, struct err *err)
+{
+	struct gpu_cost cost = cost_of(s, c, samples);
+	double ns = (double)cost.forward_ns + (double)cost.backward_ns +
+		    (double)reduce_ns;
+
+	if (!s->config.idle_limit_ns ||
+	    ns * s->config.time_scale <= (double)s->config.idle_limit_ns)
+		return 0;
+	return err_set(err, -E2BIG,
+		       "a step of %u samples would hold the GPU for %.3g s of "
+		       "wall time (--idle-limit: %.3g s)",
+		       samples, ns * s->config.time_scale / NS_PER_S,
+		       (double)s->config.idle_limit_ns / NS_PER_S);
 }
 
 static int check_hello(const struct server *s, struct client *c,
@@ -124,8 +141,9 @@ static int check_hello(const struct server *s, struct client *c,
 	if (r < 0)
 		return r;
 	beside.sample_bytes = h->waiting_bytes / h->batch;
-	return gpu_check_batch(s->config.gpu, model, &beside, h->batch,
-			       h->flags & GPUD_EXTRAPOLATE, err);
+	r = gpu_check_batch(s->config.gpu, model, &beside, h->batch,
+			    h->flags & GPUD_EXTRAPOLATE, err);
+	return r < 0 ? r : check_step(s, c, h->batch, h->reduce_ns, err);
 }
 
 /* The largest batch with a peak of so many bytes; that of the hello has more.
@@ -140,8 +158,9 @@ static uint64_t largest_batch(const struct server *s, const struct client *c,
 		uint64_t mid = hi - (hi - lo) / 2;
 		struct gpu_cost cost = cost_of(s, c, (uint32_t)mid);
 
-		if (plus(bytes(cost.peak_mib),
-			 plus(mid * each, c->hello.bucket_bytes)) <= most)
+		if (util_plus(bytes(cost.peak_mib),
+			      util_plus(mid * each, c->hello.bucket_bytes)) <=
+		    most)
 			lo = mid;
 		else
 			hi = mid - 1;
@@ -204,20 +223,35 @@ static int hello(struct server *s, struct client *c, const struct gpud_hello *h,
 	return 0;
 }
 
+/* A batch that cannot be in the memory is not copied to it. */
+static int check_copy(const struct server *s, const struct client *c,
+		      uint64_t n_bytes, struct err *err)
+{
+	uint64_t most = util_whole(s->config.gpu->memory_mib * (double)MIB);
+
+	if (c->grant)
+		most = MIN(most, grant_memory(c->grant, c->hello.n_gpus));
+	if (n_bytes <= most)
+		return 0;
+	return err_set(err, -EBADMSG,
+		       "a batch of %" PRIu64 " bytes is larger than the GPU's "
+		       "memory%s, %" PRIu64 " bytes",
+		       n_bytes, c->grant ? " that was granted" : "", most);
+}
+
 /* Of the copy of a batch, what is not staged yet. */
 static int copy_left(const struct server *s, const struct client *c,
 		     uint64_t n_bytes, uint64_t staged_ns, uint64_t *ret,
 		     struct err *err)
 {
 	uint64_t ns;
+	int r;
 
 	if (!c->job || !c->job->resident)
 		return err_set(err, -EPROTO, "not admitted yet");
-	if ((double)n_bytes > s->config.gpu->memory_mib * (double)MIB)
-		return err_set(err, -EBADMSG,
-			       "a batch of %" PRIu64 " bytes is larger than "
-			       "the GPU's memory",
-			       n_bytes);
+	r = check_copy(s, c, n_bytes, err);
+	if (r < 0)
+		return r;
 	ns = n_bytes ? gpu_copy_ns(s->config.gpu, c->model,
 				   c->hello.flags & GPUD_PINNED
 					   ? GPU_COPY_PINNED
@@ -260,6 +294,8 @@ static int submit(struct server *s, struct client *c,
 			       "an iteration of %u samples; the hello said %u",
 			       q->samples, c->hello.batch);
 	r = check_reduction(s, c, c->hello.n_gpus, q->reduce_ns, err);
+	if (r == 0)
+		r = check_step(s, c, q->samples, q->reduce_ns, err);
 	if (r < 0)
 		return r;
 	cost = cost_of(s, c, q->samples);

@@ -349,8 +349,7 @@ int server_init(struct server *s, const struct server_config *config,
 		r = find_users(s, err);
 	if (r == 0)
 		r = server_listen(s->config.path, (mode_t)s->config.mode,
-				  &s->listen_fd, err);
-	s->bound = r == 0;
+				  &s->listen_fd, &s->place, err);
 	if (r < 0)
 		return r;
 	s->identity = identity_seed(config->path, gpu->name);
@@ -369,8 +368,7 @@ void server_fini(struct server *s)
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	if (s->bound)
-		unlink(s->config.path);
+	server_leave(s->config.path, &s->place);
 	free(s->allowed);
 	share_free(s->share);
 	tick_free(s->tick);

@@ -57,9 +57,16 @@ enum { GRANTS_MOST = 1024 };
  * container. It has the GPUs and the memory of the quota, and the server's user
  * does not matter. Revoked ones are freed at the end of the loop iteration.
  */
+/* The file of a socket that is ours; zeros: none. */
+struct place {
+	dev_t dev;
+	ino_t ino;
+};
+
 struct grant {
 	char name[GPUD_NAME];
 	int fd;
+	struct place place;
 	char *path; /* of the socket, in a folder of its own */
 	bool revoked;
 	struct share_quota quota;
@@ -105,8 +112,8 @@ struct server {
 	struct tick *tick;
 	struct share *share;
 	int epoll_fd, listen_fd, timer_fd, signal_fd;
-	bool bound;	   /* the socket's file is ours */
-	uint64_t identity; /* seed, see emu/gpu/identity.h */
+	struct place place; /* of the socket */
+	uint64_t identity;  /* seed, see emu/gpu/identity.h */
 	uid_t *allowed;
 	size_t n_allowed;
 	bool allow_all;
@@ -182,7 +189,10 @@ int server_make_folder(const char *path, struct err *err);
 int server_own_folder(const char *folder, mode_t mode, struct err *err);
 /* A socket that listens there, in *ret_fd, of which the file is made with this
  * mode. -EADDRINUSE and the like, with a text. */
-int server_listen(const char *path, mode_t mode, int *ret_fd, struct err *err);
+int server_listen(const char *path, mode_t mode, int *ret_fd,
+		  struct place *ret_place, struct err *err);
+/* Remove it, unless another server's is there by now. */
+void server_leave(const char *path, const struct place *place);
 
 /* --- grant.c -------------------------------------------------------------- */
 

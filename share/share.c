@@ -408,7 +408,8 @@ static bool admit(struct share *s, struct share_job *job)
 		job->slot[g] = (uint32_t)slot;
 		if (w->quota)
 			w->quota->used[g] += w->peak_bytes;
-		gpu->copy_free = MAX(gpu->copy_free, s->now) + w->load_ns;
+		gpu->copy_free =
+			util_plus(MAX(gpu->copy_free, s->now), w->load_ns);
 		job->loaded_ns = MAX(job->loaded_ns, gpu->copy_free);
 	}
 	job->gpus = taken;

@@ -281,9 +281,13 @@ int child_ready_init(struct child_ready *ready, struct err *err)
 	/* an abstract name chosen by the kernel: unix(7), autobind */
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const int on = 1;
 	socklen_t n = sizeof(name);
 
-	if (fd < 0 || bind(fd, (void *)&name, sizeof(name.sun_family)) < 0 ||
+	/* any user may send to an abstract name */
+	if (fd < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+	    bind(fd, (void *)&name, sizeof(name.sun_family)) < 0 ||
 	    getsockname(fd, (void *)&name, &n) < 0)
 		return err_set(err, -errno, "notification socket: %s",
 			       strerror(errno));
@@ -299,14 +303,33 @@ void child_ready_fini(struct child_ready *ready)
 	util_closep(&ready->fd);
 }
 
+/* Is it of this user, or root? */
+static bool is_trusted(struct msghdr *m)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	struct ucred from;
+
+	if (!c || c->cmsg_level != SOL_SOCKET ||
+	    c->cmsg_type != SCM_CREDENTIALS)
+		return false;
+	memcpy(&from, CMSG_DATA(c), sizeof(from));
+	return util_follows(from.uid);
+}
+
 /* Parse one message of lines; ignore other messages. */
 static bool says_ready(int fd)
 {
 	char text[512]; /* longer ones are truncated */
-	ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+	_Alignas(struct cmsghdr) char own[CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec piece = { text, sizeof(text) - 1 };
+	struct msghdr m = { .msg_iov = &piece,
+			    .msg_iovlen = 1,
+			    .msg_control = own,
+			    .msg_controllen = sizeof(own) };
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	char *line, *rest = text;
 
-	if (n < 0)
+	if (n < 0 || !is_trusted(&m))
 		return false;
 	text[n] = 0;
 	while ((line = strsep(&rest, "\n")))

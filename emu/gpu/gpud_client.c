@@ -11,8 +11,6 @@
 
 /* One read at least this large. arbitrary: many small messages */
 enum { READ_BYTES = 4096 };
-/* Source: MAX_ERRNO, include/linux/err.h */
-enum { MAX_ERRNO = 4095 };
 
 char *gpud_default_path(void)
 {

@@ -8,7 +8,7 @@ uint64_t link_ns(double bytes_per_s, uint64_t bytes)
 {
 	if (bytes_per_s <= 0)
 		return 0;
-	return (uint64_t)((double)bytes / bytes_per_s * (double)NS_PER_S + .5);
+	return util_whole((double)bytes / bytes_per_s * (double)NS_PER_S + .5);
 }
 
 uint64_t link_send(struct link *l, uint64_t at, uint64_t bytes)

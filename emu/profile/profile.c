@@ -113,20 +113,25 @@ static int find_database(char **ret, struct err *err)
 		exe);
 }
 
+int profile_database(char **ret, struct err *err)
+{
+	const char *env = secure_getenv("GPEMU_PROFILES");
+
+	if (!env || !env[0])
+		return MIN(find_database(ret, err), 0);
+	*ret = strdup(env);
+	return *ret ? 0 : -ENOMEM;
+}
+
 /* The folder of a kind. */
 static int kind_dir(enum profile_kind kind, char **ret, struct err *err)
 {
 	_cleanup_free_ char *root = NULL;
-	const char *env = secure_getenv("GPEMU_PROFILES");
-	int r;
+	int r = profile_database(&root, err);
 
-	if (env && env[0])
-		root = strdup(env);
-	else if ((r = find_database(&root, err)) < 0)
-		return r;
-	if (!root || asprintf(ret, "%s/%s", root, folders[kind]) < 0)
-		return -ENOMEM;
-	return 0;
+	if (r == 0 && asprintf(ret, "%s/%s", root, folders[kind]) < 0)
+		r = -ENOMEM;
+	return r;
 }
 
 static int is_profile(const struct dirent *e)

@@ -36,6 +36,9 @@ enum profile_kind {
  */
 const char *profile_kind_name(enum profile_kind kind);
 
+/* The folder of the database; *ret is malloc'ed. -ENOENT with a text. */
+int profile_database(char **ret, struct err *err);
+
 /*
  * The file of a profile: `name` is a word in the database (for GPUs also an
  * alias: a short name such as "v100"), or a path when it holds a '/' or ends

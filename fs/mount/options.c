@@ -165,8 +165,8 @@ static const struct conf_field fields[] = {
 	  .help = "which of --peers this node is, from 0 (default: 0)" },
 	{ "peer_key", CONF_STRING, offsetof(struct options, peer_key),
 	  .arg = "FILE",
-	  .help = "the secret of all nodes, at least 32 bytes; required unless "
-		  "all of --peers are loopback addresses" },
+	  .help = "the secret of all nodes, at least 32 bytes (default, on one "
+		  "machine: ~/.config/gpemu/key)" },
 	{ "peer_timeout", CONF_DURATION, offsetof(struct options, peer_timeout),
 	  .arg = "DURATION", .min = NS_PER_MS, .max = 3600. * NS_PER_S,
 	  .help = "read from the storage if another node does not answer for "

@@ -24,7 +24,7 @@
 
 static uint64_t emulated(const struct peer_link *l, uint64_t wall_ns)
 {
-	return (uint64_t)((double)wall_ns / l->shared->scale);
+	return util_whole((double)wall_ns / l->shared->scale);
 }
 
 int peer_link_init(struct peer_link *l, struct peer_shared *shared,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "net/own_key.h"
 
 struct words {
 	char *copy;
@@ -87,7 +88,6 @@ int peer_net_init(struct peer_net *net, const char *list, uint64_t self,
 		r = err_set(err, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
-	seal_no_secret(&net->secret);
 	if (!strcmp(list, PEER_NET_AUTO))
 		return err_set(err, -EINVAL,
 			       "--peers auto: only gpemu-run chooses the "
@@ -98,8 +98,9 @@ int peer_net_init(struct peer_net *net, const char *list, uint64_t self,
 			    "--node %llu: the nodes of --peers are 0 to %u",
 			    (unsigned long long)self, w.n - 1);
 	net->self = (uint32_t)self;
-	if (r == 0 && key)
-		r = seal_read_secret(key, &net->secret, err);
+	if (r == 0)
+		r = key ? seal_read_secret(key, &net->secret, err)
+			: own_key_read(&net->secret, err);
 	if (r == 0)
 		r = find_all(net, &w, key, err);
 	free(w.copy);

@@ -204,7 +204,7 @@ static void init_shared(struct peers *p)
 	s->scale = tick_scale(p->c.tick);
 	/* a time scale above 1 stretches the emulated waits of owners; below 1
 	 * sockets stay as slow as they are */
-	s->timeout_ns = (uint64_t)((double)p->c.net->timeout_ns *
+	s->timeout_ns = util_whole((double)p->c.net->timeout_ns *
 				   MAX(s->scale, 1) / s->scale);
 	s->most_data = p->c.extent_bytes;
 	s->miss = p->c.miss;

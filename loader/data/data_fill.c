@@ -177,7 +177,7 @@ static void worker_fini(void *worker, void *ctx)
 static int write_file(int dir_fd, const char *path, const uint8_t *v, size_t n)
 {
 	struct replace file;
-	_cleanup_close_ int fd = replace_begin(&file, dir_fd, path);
+	_cleanup_close_ int fd = replace_begin(&file, dir_fd, path, 0666);
 
 	return fd < 0 ? fd : replace_end(&file, util_write_all(fd, v, n));
 }

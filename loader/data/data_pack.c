@@ -290,7 +290,7 @@ static int write_pack(struct packing *p, struct err *err)
 		return err_set(err, -EEXIST,
 			       "%s: exists already: --force replaces it",
 			       p->out);
-	p->fd = replace_begin(&file, AT_FDCWD, p->out);
+	p->fd = replace_begin(&file, AT_FDCWD, p->out, 0666);
 	if (p->fd < 0)
 		return err_set(err, p->fd, "%s: %s", p->out, strerror(-p->fd));
 	r = pack_all(p, err);

@@ -67,7 +67,7 @@ int index_read(const char *path, uint64_t recipe, struct dataset *ret,
 static int replace(const char *path, const void *v, size_t n)
 {
 	struct replace file;
-	_cleanup_close_ int fd = replace_begin(&file, AT_FDCWD, path);
+	_cleanup_close_ int fd = replace_begin(&file, AT_FDCWD, path, 0666);
 
 	if (fd < 0)
 		return fd;

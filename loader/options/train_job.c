@@ -56,11 +56,20 @@ json_t *train_job_json(const struct train_options *o, const struct dataset *d,
 		json_object_set_new(some, without->option,
 				    json_string(without->value));
 	set_path(some, "data", o->data);
-	if (o->prep_profile && profile_is_path(o->prep_profile))
-		set_path(some, "prep_profile", o->prep_profile);
 	fingerprint(d, hex);
 	return json_pack("{s:o, s:I, s:s}", "options", some, "samples",
 			 (json_int_t)d->n, "fingerprint", hex);
+}
+
+/* Whoever sends a definition names no files: errors would say what is in them.
+ * The dataset's path is checked where that is opened. */
+static int check_names(const struct train_options *o, struct err *err)
+{
+	return o->prep_profile && profile_is_path(o->prep_profile)
+		       ? err_set(err, -EACCES,
+				 "the job's prep_profile is a file: workers "
+				 "have the profiles that have a name")
+		       : 0;
 }
 
 static const struct conf_field *field(const char *key)
@@ -87,16 +96,18 @@ int train_job_read(const char *text, struct train_options *o, struct err *err)
 	struct conf_field fields[ARRAY_SIZE(keys) + 1] = { 0 };
 	json_auto_t *j = parse(text, err);
 	_cleanup_free_ char *options = NULL;
+	int r;
 
 	if (!j)
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		fields[i] = *field(keys[i]);
 	options = json_dumps(json_object_get(j, "options"), 0);
-	return options ? conf_parse(options, strlen(options), "the job", fields,
-				    o, err)
-		       : err_set(err, -EINVAL,
-				 "the job's definition has no options");
+	if (!options)
+		return err_set(err, -EINVAL,
+			       "the job's definition has no options");
+	r = conf_parse(options, strlen(options), "the job", fields, o, err);
+	return r < 0 ? r : check_names(o, err);
 }
 
 int train_job_check(const char *text, const struct dataset *d, struct err *err)

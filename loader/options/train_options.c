@@ -210,7 +210,7 @@ const struct conf_field train_fields[] = {
 		  "workers prepare the batches" },
 	{ FIELD("service_key", CONF_STRING, service_key), .arg = "FILE",
 	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
-		  "bytes; required unless all are on this machine" },
+		  "bytes (default, on one machine: ~/.config/gpemu/key)" },
 	{ FIELD("offload", CONF_STRING, offload), .check = check_offload,
 	  .arg = "auto|none|all|RATIO",
 	  .help = "with --loader service: the part of the batches that its "

@@ -7,6 +7,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
+#include "emu/profile/profile.h"
 #include "loader/engine/remote.h"
 #include "loader/prep/prep.h"
 
@@ -130,6 +131,9 @@ static const char *why_not(const struct train_options *o,
 		return "the stages are elsewhere; not with --analyze";
 	if (o->simulate)
 		return "not with --simulate";
+	if (o->prep_profile && profile_is_path(o->prep_profile))
+		return "workers open no file that a trainer names: "
+		       "--prep-profile must be the name of a profile";
 	return NULL;
 }
 

@@ -17,8 +17,6 @@ struct staged_sample {
 
 /* Alignment of the samples. arbitrary: a cache line */
 enum { ALIGN = 64 };
-/* Source: MAX_ERRNO, include/linux/err.h */
-enum { MAX_ERRNO = 4095 };
 
 struct staged {
 	struct staged_config c;

@@ -74,7 +74,7 @@ static bool wait_for(struct staging *s, const _Atomic uint32_t *word,
 static uint64_t deadline_in(const struct staging *s, uint64_t wall_ns)
 {
 	return tick_now(s->tick) +
-	       (uint64_t)((double)wall_ns / tick_scale(s->tick));
+	       util_whole((double)wall_ns / tick_scale(s->tick));
 }
 
 /* -ETIMEDOUT: not until the deadline; -ECANCELED: nor after staging_stop. */

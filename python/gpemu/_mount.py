@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -21,6 +22,8 @@ from gpemu._library import Error, program, word
 _LOOK_S = 0.05
 # gpemu-fs unmounts at once unless the machine hangs. arbitrary
 _END_S = 30
+# struct ucred of unix(7): pid, uid, gid
+_CREDENTIALS = struct.Struct("=iII")
 # options without a value
 _FLAGS = {"replace", "verbose"}
 
@@ -136,6 +139,8 @@ class Mount(os.PathLike):
 
     def _start(self, command: List[str], own: bool, timeout_s: float) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+            # any user may send to an abstract name
+            ready.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             ready.bind("")  # the kernel chooses an abstract name: unix(7)
             ready.settimeout(_LOOK_S)
             name = "@" + os.fsdecode(ready.getsockname()[1:])
@@ -156,7 +161,7 @@ class Mount(os.PathLike):
     def _await(self, ready: socket.socket, deadline: float) -> None:
         while True:
             try:
-                if b"READY=1" in ready.recv(512).splitlines():
+                if _says_ready(ready):
                     return
             except socket.timeout:
                 pass
@@ -171,6 +176,15 @@ class Mount(os.PathLike):
         size = os.fstat(self._log.fileno()).st_size
         text = os.pread(self._log.fileno(), size, 0)
         return text.decode(errors="replace").strip()
+
+
+def _says_ready(ready: socket.socket) -> bool:
+    """Takes a message. Does this user, or root, say that it is ready?"""
+    text, own, _, _ = ready.recvmsg(512, socket.CMSG_SPACE(_CREDENTIALS.size))
+    users = [_CREDENTIALS.unpack(data)[1] for level, kind, data in own
+             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)]
+    return (b"READY=1" in text.splitlines()
+            and users in ([0], [os.geteuid()]))
 
 
 def mount(source: Any, mountpoint: Any = None, *, timeout_s: float = 600,

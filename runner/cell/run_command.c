@@ -169,6 +169,9 @@ int command_prepd(struct command *c, const struct runner *r,
 	if (code == 0 && index)
 		code = add_words(c, "--dispatcher", dispatcher, "--drain", "0s",
 				 NULL);
+	/* the jobs of a cell alone have its key */
+	if (code == 0 && index && !json_object_get(cell->prepd, "data"))
+		code = add_words(c, "--data", "/", NULL);
 	return code == 0 ? add_words(c, "--listen", own, "--key", net->key,
 				     "--json", record, NULL)
 			 : code;

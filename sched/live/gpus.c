@@ -140,7 +140,7 @@ static struct gpud_grant grant_of(const struct job *job, const struct part *p,
 	if (job->gpu_memory_mib && (shares || job->gpu_busy > 0))
 		g.bytes = job->gpu_memory_mib * MIB;
 	else if (shares)
-		g.bytes = (uint64_t)(memory * p->gpu_milli / GPU_MILLI) + 1;
+		g.bytes = util_whole(memory * p->gpu_milli / GPU_MILLI) + 1;
 	return g;
 }
 

@@ -128,10 +128,11 @@ static uint64_t wall_until(const struct live *l, uint64_t at_ns)
 {
 	if (at_ns == UINT64_MAX)
 		return TICK_NEVER;
-	return at_ns <= l->now_ns ? 0
-				  : (uint64_t)((double)(at_ns - l->now_ns) *
-					       l->c.time_scale) +
-					    1;
+	return at_ns <= l->now_ns
+		       ? 0
+		       : util_plus(util_whole((double)(at_ns - l->now_ns) *
+					      l->c.time_scale),
+				   1);
 }
 
 /* Until a process ends, a signal comes, or the time has come. 0 or -errno. */
@@ -269,7 +270,7 @@ int live_run(struct live *l, struct err *err)
 	if (r < 0) {
 		struct err more = { 0 };
 
-		err_set(err, r, "%s", strerror(-r));
+		err_set(err, r, "%s: %s", l->c.dir, strerror(-r));
 		if (end_all(l, &more) < 0)
 			log_error("%s", more.text);
 		return r;

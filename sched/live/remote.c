@@ -69,7 +69,8 @@ static double least_mib_s(const struct live *l)
 /* For whom nothing runs. */
 static struct wish nothing(const struct live *l)
 {
-	return (struct wish){ 0, (uint64_t)ceil(least_mib_s(l) * (double)MIB) };
+	return (struct wish){ 0,
+			      util_whole(ceil(least_mib_s(l) * (double)MIB)) };
 }
 
 /* Of what the policy gives, a part goes to those that must have the least. */
@@ -104,8 +105,8 @@ static struct wish wish_of(const struct live *l, uint32_t which, double part)
 		return (struct wish){ p->told_cache, p->told_remote };
 	if (job->state != JOB_RUNNING)
 		return nothing(l);
-	return (struct wish){ (uint64_t)llround(job->cache_mib * (double)MIB),
-			      (uint64_t)ceil(remote * (double)MIB) };
+	return (struct wish){ util_whole(round(job->cache_mib * (double)MIB)),
+			      util_whole(ceil(remote * (double)MIB)) };
 }
 
 /* One by one: a cache that cannot be that large leaves the limit in force. A

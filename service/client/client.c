@@ -34,7 +34,7 @@ size_t client_buffer_bytes(uint32_t n, uint64_t bytes)
 
 static uint64_t emulated(const struct client *c, uint64_t wall_ns)
 {
-	return (uint64_t)((double)wall_ns / tick_scale(c->c.tick));
+	return util_whole((double)wall_ns / tick_scale(c->c.tick));
 }
 
 /* --- the thread of the loop ----------------------------------------------- */

@@ -15,7 +15,7 @@
 
 static uint64_t emulated(const struct desk *d, uint64_t wall_ns)
 {
-	return (uint64_t)((double)wall_ns / d->links->scale);
+	return util_whole((double)wall_ns / d->links->scale);
 }
 
 void desk_init(struct desk *d)
@@ -95,7 +95,8 @@ static void take_welcome(struct desk *d, const struct msg *m, uint64_t now)
 {
 	conn_trust(d->conn, PREPD_MOST);
 	conn_await(d->conn, true, now);
-	d->beat_ns = MIN(emulated(d, m->a), d->timeout_ns) / 3;
+	d->beat_ns = MAX(MIN(emulated(d, m->a), d->timeout_ns) / 3,
+			 emulated(d, LEAST_BEAT_NS));
 	d->beat_at = now;
 	d->welcome = true;
 	d->backoff_ns = emulated(d, LEAST_BACKOFF_NS);
@@ -195,11 +196,12 @@ static uint64_t dial(struct desk *d, uint64_t now)
 	uint64_t until = d->gone_since + d->wait_ns;
 
 	if (now >= until)
-		shelf_fail(d->links->shelf, -ETIMEDOUT,
-			   "dispatcher %s is gone: %s; is it running, with "
-			   "the same key?",
-			   d->dispatcher->text,
-			   d->why ? ends_text(d->why) : "no answer");
+		shelf_fail(
+			d->links->shelf, -ETIMEDOUT,
+			"dispatcher %s is gone: %s; is it running, with "
+			"the same key (without a key file each user has one)?",
+			d->dispatcher->text,
+			d->why ? ends_text(d->why) : "no answer");
 	if (!d->conn && now >= d->dial_at &&
 	    loop_dial(d->links->loop, d->dispatcher, &dispatcher_ops, d,
 		      &d->conn) < 0)

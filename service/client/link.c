@@ -14,7 +14,7 @@
 
 static uint64_t emulated(const struct links *l, uint64_t wall_ns)
 {
-	return (uint64_t)((double)wall_ns / l->scale);
+	return util_whole((double)wall_ns / l->scale);
 }
 
 /* --- buffers -------------------------------------------------------------- */

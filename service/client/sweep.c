@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 
@@ -26,7 +27,8 @@ int sweep_init(struct sweep *s, enum split_mode mode, uint64_t epoch,
 	s->got = calloc(n / batch + 1, 1);
 	s->n_got = calloc(s->splits.n + 1, sizeof(*s->n_got));
 	s->done = calloc(s->splits.n + 1, sizeof(*s->done));
-	return s->got && s->n_got && s->done ? 0 : -ENOMEM;
+	s->sorted = calloc(2ull * batch, sizeof(*s->sorted));
+	return s->got && s->n_got && s->done && s->sorted ? 0 : -ENOMEM;
 }
 
 void sweep_fini(struct sweep *s)
@@ -35,36 +37,45 @@ void sweep_fini(struct sweep *s)
 	free(s->got);
 	free(s->n_got);
 	free(s->done);
+	free(s->sorted);
 	*s = (struct sweep){ 0 };
 }
 
-/* Source: the finaliser of SplitMix64, as common/rng.c */
-static uint64_t mix(uint64_t v)
+static int ascending(const void *a, const void *b)
 {
-	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9;
-	v = (v ^ v >> 27) * 0x94d049bb133111eb;
-	return v ^ v >> 31;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
 }
 
-/* The samples of a batch are in the order of their completion: compare sums. */
+/* The samples of a batch are in the order of their completion. All of them are
+ * compared: a sum of them can be forged. */
 static bool has_samples(const struct sweep *s, const struct msg *m,
 			uint64_t first)
 {
-	uint64_t sum = 0;
+	uint32_t *theirs = s->sorted, *ours = s->sorted + m->count;
 
 	for (uint32_t i = 0; i < m->count; i++) {
-		sum += mix(msg_batch_sample(m, i).sample + 1ull);
-		sum -= mix(s->order[first + i] + 1ull);
+		theirs[i] = msg_batch_sample(m, i).sample;
+		ours[i] = s->order[first + i];
 	}
-	return sum == 0;
+	qsort(theirs, m->count, sizeof(*theirs), ascending);
+	qsort(ours, m->count, sizeof(*ours), ascending);
+	return memcmp(theirs, ours, m->count * sizeof(*ours)) == 0;
+}
+
+/* Whoever takes the batch finds what it knows of a sample by its number. */
+static bool in_dataset(const struct sweep *s, const struct msg *m)
+{
+	for (uint32_t i = 0; i < m->count; i++)
+		if (msg_batch_sample(m, i).sample >= s->n_samples)
+			return false;
+	return true;
 }
 
 /* Each worker has an order of its own. */
 static int any_batch(struct sweep *s, const struct msg *m)
 {
-	for (uint32_t i = 0; i < m->count; i++)
-		if (msg_batch_sample(m, i).sample >= s->n_samples)
-			return -EPROTO;
 	if (s->left == 0)
 		return -ESTALE;
 	s->left -= MIN(m->count, s->left);
@@ -76,6 +87,8 @@ int sweep_batch(struct sweep *s, const struct msg *m)
 	struct splits *p = &s->splits;
 	uint64_t first, batches;
 
+	if (!in_dataset(s, m))
+		return -EPROTO;
 	if (p->mode == SPLIT_OFF)
 		return m->count <= p->batch ? any_batch(s, m) : -EPROTO;
 	if (m->split >= p->n || m->c / p->per_split != m->split)

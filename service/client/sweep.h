@@ -24,6 +24,7 @@ struct sweep {
 	uint8_t *got;	       /* of each batch */
 	uint32_t *n_got;       /* batches of each split */
 	uint32_t *done;	       /* n_done splits, as they were completed */
+	uint32_t *sorted;      /* scratch: samples of two batches */
 	uint32_t n_done;
 	uint32_t n_wanted; /* splits: the others were cut off */
 	uint64_t left;	   /* samples that are neither received nor lost */
@@ -39,7 +40,8 @@ void sweep_fini(struct sweep *s);
 /*
  * A BATCH of this epoch: 0: it is new. -EEXIST: it came before. -ESTALE: its
  * split is lost or was cut off, or the epoch is complete. -EPROTO: it is no
- * batch of this epoch.
+ * batch of this epoch: not the samples of its position, each one, or one that
+ * the dataset does not have.
  */
 int sweep_batch(struct sweep *s, const struct msg *m);
 /* A split is lost, unless it was received. Returns the samples that are lost;

@@ -196,7 +196,8 @@ static int write_fresh(struct fresh *f, const struct book *book)
 static int rewrite(struct journal *j, const struct book *book)
 {
 	struct replace replace;
-	struct fresh f = { .fd = replace_begin(&replace, AT_FDCWD, j->path) };
+	struct fresh f = { .fd = replace_begin(&replace, AT_FDCWD, j->path,
+					       0600) };
 	int r = f.fd;
 
 	if (r < 0)

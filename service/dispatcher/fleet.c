@@ -96,22 +96,26 @@ static void reap(struct fleet *f)
 static void wait_until(struct fleet *f, uint64_t deadline)
 {
 	struct pollfd fd[FLEET_MOST + 1];
+	int slot[FLEET_MOST + 1], n_fds = 0;
 	uint64_t now = tick_wall(), left = deadline > now ? deadline - now : 0;
 	int ms = deadline == TICK_NEVER ? -1 : (int)(left / NS_PER_MS) + 1;
 	eventfd_t n;
 
+	/* those that run alone: poll(2) refuses more than RLIMIT_NOFILE */
 	for (int i = 0; i < FLEET_MOST; i++)
-		fd[i] = (struct pollfd){ .fd = is_running(&f->slot[i])
-						       ? f->slot[i].child.pidfd
-						       : -1,
-					 .events = POLLIN };
-	fd[FLEET_MOST] = (struct pollfd){ .fd = f->wake, .events = POLLIN };
-	if (poll(fd, FLEET_MOST + 1, ms) <= 0)
+		if (is_running(&f->slot[i])) {
+			slot[n_fds] = i;
+			fd[n_fds++] =
+				(struct pollfd){ .fd = f->slot[i].child.pidfd,
+						 .events = POLLIN };
+		}
+	fd[n_fds] = (struct pollfd){ .fd = f->wake, .events = POLLIN };
+	if (poll(fd, (nfds_t)n_fds + 1, ms) <= 0)
 		return;
-	if (fd[FLEET_MOST].revents)
+	if (fd[n_fds].revents)
 		eventfd_read(f->wake, &n);
-	for (int i = 0; i < FLEET_MOST; i++)
-		f->slot[i].ended = fd[i].revents != 0;
+	for (int i = 0; i < n_fds; i++)
+		f->slot[slot[i]].ended = fd[i].revents != 0;
 	reap(f);
 }
 

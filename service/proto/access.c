@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "net/own_key.h"
 
 int access_init(struct access *a, const char *key, struct err *err)
 {
@@ -15,8 +16,8 @@ int access_init(struct access *a, const char *key, struct err *err)
 		r = err_set(err, -ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
-	seal_no_secret(&a->secret);
-	return key ? seal_read_secret(key, &a->secret, err) : 0;
+	return key ? seal_read_secret(key, &a->secret, err)
+		   : own_key_read(&a->secret, err);
 }
 
 void access_fini(struct access *a)
@@ -33,7 +34,7 @@ int access_find(const struct access *a, const char *text, struct addr *ret,
 	if (r == 0 && !a->has_key && !addr_is_loopback(ret))
 		r = err_set(err, -EINVAL,
 			    "%s: other machines reach this address: the "
-			    "service needs a key, the same for all",
+			    "service needs a key file, the same for all",
 			    text);
 	return r;
 }

@@ -13,19 +13,19 @@
 
 struct access {
 	struct seal_secret secret;
-	bool has_key;
+	bool has_key; /* that was given */
 	struct nic *nic;
 };
 
 /*
- * Read the key (NULL: none). The card has no limit. -EINVAL, -EACCES and
- * others as seal_read_secret, with a text. Free with access_fini, failed or
- * not.
+ * Read the key (NULL: that of this user, net/own_key.h). The card has no limit.
+ * -EINVAL, -EACCES and others as seal_read_secret and own_key_read, with a
+ * text. Free with access_fini, failed or not.
  */
 int access_init(struct access *a, const char *key, struct err *err);
 void access_fini(struct access *a);
 /* As addr_find; -EINVAL also: other machines reach the address, and there is no
- * key. */
+ * key that was given, which programs there have too. */
 int access_find(const struct access *a, const char *text, struct addr *ret,
 		struct err *err);
 

@@ -52,7 +52,7 @@ static bool batch_is_whole(const struct msg *m)
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct msg_sample s = msg_batch_sample(m, i);
 
-		if (s.error > 0 || s.bytes > left)
+		if (s.error > 0 || s.error < -MAX_ERRNO || s.bytes > left)
 			return false;
 		left -= s.bytes;
 	}

@@ -77,6 +77,10 @@ enum {
 	PREPD_CONSUMERS = 64, /* of rounds; as service/decide/rounds.h */
 };
 
+/* Wall time between BEATs, whatever a WELCOME says. arbitrary: less than a
+ * third of the shortest --timeout */
+enum { LEAST_BEAT_NS = 1000 * 1000 };
+
 enum msg_type {
 	PREPD_HELLO = 1,
 	PREPD_WELCOME,

@@ -12,8 +12,9 @@
 #include "net/conn.h"
 #include "service/proto/msg.h"
 
-/* arbitrary: the splits of a large epoch that were lost, and definitions */
-enum { OUTBOX_MOST = 4 << 20 };
+/* The definitions of all jobs, which a new worker gets at once, and as much for
+ * the splits of a large epoch that were lost. 64: as BOOK_JOBS */
+enum { OUTBOX_MOST = 64 * PREPD_MOST + (4 << 20) };
 
 struct outbox {
 	struct outbox_item *first, **end;

@@ -10,6 +10,9 @@
 
 /* arbitrary: a thousand lengths are told apart by no padding */
 enum { MOST_BUCKETS = 1024 };
+/* Bytes of the rounds of a job. arbitrary: batches of 1024 for 64 consumers in
+ * as many buckets take half of it */
+enum { MOST_BYTES = 1 << 30 };
 
 struct buckets {
 	struct rounds *rounds;
@@ -32,19 +35,24 @@ static uint64_t length(const struct dataset *d, uint64_t bytes)
 }
 
 /* Bucket i has the lengths above i * width, up to (i + 1) * width. */
-static int set_boundaries(struct buckets *b, uint64_t width,
-			  struct rounds_config *c, struct err *err)
+static int count_buckets(const struct dataset *d, uint64_t width, uint64_t *ret,
+			 struct err *err)
 {
-	uint64_t most = length(b->data, b->data->largest), n = 1;
+	uint64_t most = length(d, d->largest);
 
-	if (width)
-		n = (most - 1) / width + 1;
-	if (n > MOST_BUCKETS)
-		return err_set(err, -EINVAL,
-			       "more than %d buckets of %llu up to %llu: use a "
-			       "larger bucket=",
-			       MOST_BUCKETS, (unsigned long long)width,
-			       (unsigned long long)most);
+	*ret = width ? (most - 1) / width + 1 : 1;
+	return *ret <= MOST_BUCKETS
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "more than %d buckets of %llu up to %llu: use "
+				 "a larger bucket=",
+				 MOST_BUCKETS, (unsigned long long)width,
+				 (unsigned long long)most);
+}
+
+static int set_boundaries(struct buckets *b, uint64_t width, uint64_t n,
+			  struct rounds_config *c)
+{
 	b->boundary = calloc(n, sizeof(*b->boundary));
 	if (!b->boundary)
 		return -ENOMEM;
@@ -55,6 +63,26 @@ static int set_boundaries(struct buckets *b, uint64_t width,
 	return rounds_new(c, &b->rounds);
 }
 
+/* The trainer says how large a batch is, and how many consumers there are: what
+ * both ask for is checked before memory is. */
+static int check_size(const struct buckets *b, uint64_t per_round,
+		      uint64_t n_buckets, struct err *err)
+{
+	double bytes = (double)per_round *
+		       ((double)b->n_ring * sizeof(*b->ring) +
+			(double)(n_buckets + 1) * sizeof(*b->taken));
+
+	return bytes <= MOST_BYTES
+		       ? 0
+		       : err_set(err, -E2BIG,
+				 "rounds of %llu samples in %llu buckets take "
+				 "more than %d MiB: use a smaller batch or "
+				 "more of each bucket=",
+				 (unsigned long long)per_round,
+				 (unsigned long long)n_buckets,
+				 MOST_BYTES >> 20);
+}
+
 int buckets_new(const struct share *share, uint32_t batch, uint32_t most,
 		const struct dataset *data, struct buckets **ret,
 		struct err *err)
@@ -62,19 +90,26 @@ int buckets_new(const struct share *share, uint32_t batch, uint32_t most,
 	struct rounds_config c = { .batch = batch,
 				   .consumers = share->consumers };
 	struct buckets *b = calloc(1, sizeof(*b));
-	int r = -ENOMEM;
+	uint64_t per_round = (uint64_t)batch * c.consumers, n = 0;
+	int r;
 
 	if (!b)
-		return err_set(err, r, "out of memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	b->data = data;
 	b->batch = batch;
-	b->per_round = batch * c.consumers;
+	b->per_round = (uint32_t)per_round;
 	/* the first of them may be the last batch of its round */
 	b->n_ring = most / c.consumers + 2;
-	b->taken = calloc(b->per_round, sizeof(*b->taken));
-	b->ring = calloc(b->n_ring, b->per_round * sizeof(*b->ring));
-	if (b->taken && b->ring)
-		r = set_boundaries(b, share->bucket, &c, err);
+	r = count_buckets(data, share->bucket, &n, err);
+	if (r == 0)
+		r = check_size(b, per_round, n, err);
+	if (r == 0) {
+		b->taken = calloc(b->per_round, sizeof(*b->taken));
+		b->ring = calloc(b->n_ring, b->per_round * sizeof(*b->ring));
+		r = b->taken && b->ring
+			    ? set_boundaries(b, share->bucket, n, &c)
+			    : -ENOMEM;
+	}
 	if (r < 0) {
 		buckets_free(b);
 		return err_set(err, r, "%s", strerror(-r));

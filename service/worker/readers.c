@@ -14,7 +14,7 @@ struct reader {
 	struct readers *s;
 	struct conn *conn;
 	struct outbox out;
-	bool met;
+	bool met, known; /* its HELLO came; its job is here */
 	uint64_t trainer;
 	uint32_t consumer; /* that it is */
 	uint64_t job;	   /* 0: no READ yet */
@@ -41,6 +41,20 @@ static void end_others(struct readers *s, const struct reader *r)
 	}
 }
 
+/* Of a job. arbitrary: more trainers than share one */
+enum { READERS_MOST = LOOP_CONNS / 4 };
+
+static bool has_enough(const struct readers *s, uint64_t job)
+{
+	const struct reader *r;
+	uint32_t n = 0;
+
+	DL_FOREACH (s->first, r) {
+		n += r->job == job;
+	}
+	return n > READERS_MOST;
+}
+
 /* The first READ of an epoch: what the trainer has not acknowledged is sent,
  * maybe again. */
 static void begin(struct reader *r, const struct task *t, const struct msg *m)
@@ -65,6 +79,8 @@ static int take_read(struct reader *r, const struct msg *m, uint64_t now)
 	r->job = m->job;
 	if (first) {
 		end_others(r->s, r);
+		if (has_enough(r->s, r->job))
+			return -EMFILE;
 		r->place =
 			(struct sweep_reader){ .next = m->c, .n_read = m->c };
 	}
@@ -96,7 +112,6 @@ static int from_trainer(struct conn *c, unsigned char *bytes, size_t n,
 	r->met = true;
 	r->trainer = m.id;
 	r->consumer = m.count;
-	conn_trust(c, CONN_FIRST);
 	return 0;
 }
 
@@ -234,6 +249,12 @@ static uint64_t fill_trainer(struct conn *c, uint64_t now)
 	struct reader *r = c->user;
 	struct task *t = r->job ? r->s->find(r->s->ctx, r->job) : NULL;
 
+	/* A HELLO is of anybody who has the key: one that reads nothing makes
+	 * room for others. The READ may come before the job does. */
+	if (t && !r->known) {
+		r->known = true;
+		conn_trust(c, CONN_FIRST);
+	}
 	if (outbox_fill(&r->out, c, now))
 		return now;
 	if (!t || !task_in_epoch(t, r->epoch))

@@ -56,7 +56,7 @@ struct serve {
 
 static uint64_t emulated(const struct serve *s, uint64_t wall_ns)
 {
-	return (uint64_t)((double)wall_ns / s->scale);
+	return util_whole((double)wall_ns / s->scale);
 }
 
 static void stop(struct serve *s, const char *why)
@@ -192,7 +192,8 @@ static void take_welcome(struct serve *s, const struct msg *m, uint64_t now)
 	conn_trust(s->conn, PREPD_MOST);
 	s->welcome = true;
 	conn_await(s->conn, true, now);
-	s->beat_ns = emulated(s, MIN(m->a, s->c.timeout_ns) / 3);
+	s->beat_ns = MAX(emulated(s, MIN(m->a, s->c.timeout_ns) / 3),
+			 emulated(s, LEAST_BEAT_NS));
 	s->beat_at = now;
 	s->backoff_ns = emulated(s, LEAST_BACKOFF_NS);
 	DL_FOREACH (s->posts, p) {
@@ -281,8 +282,10 @@ static void dispatcher_ended(struct conn *c, int why)
 	if (s->welcome && why != -ECANCELED)
 		s->n_lost++;
 	if (!s->told && why != -ECANCELED)
-		log_warn("dispatcher %s: not connected: %s",
-			 s->c.dispatcher->text, ends_text(why));
+		log_warn(
+			"dispatcher %s: not connected: %s; is it running, with "
+			"the same key (without a key file each user has one)?",
+			s->c.dispatcher->text, ends_text(why));
 	s->told = true;
 	s->conn = NULL;
 	s->welcome = s->greeted = s->leaving = false;

@@ -2,6 +2,8 @@
 #include "service/worker/stages.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/rng.h"
@@ -23,11 +25,28 @@ static int set_text(char **option, const char *text, struct err *err)
 	return 0;
 }
 
+/* What the trainer names, if it is at or below --data; else --data itself. So a
+ * trainer chooses among the datasets there, and can have them elsewhere. */
+static int place_data(struct train_options *o, const char *root,
+		      struct err *err)
+{
+	_cleanup_free_ char *theirs = o->data ? realpath(o->data, NULL) : NULL;
+	_cleanup_free_ char *top = realpath(root, NULL);
+	size_t n = top ? strlen(top) : 0;
+	bool below;
+
+	if (!top)
+		return err_set(err, -errno, "%s: %s", root, strerror(errno));
+	below = theirs && (n == 1 || (!strncmp(theirs, top, n) &&
+				      (!theirs[n] || theirs[n] == '/')));
+	return set_text(&o->data, below ? theirs : root, err);
+}
+
 static int merge(struct train_options *o, const struct stages_options *own,
 		 struct err *err)
 {
 	double theirs = o->time_scale;
-	int r = set_text(&o->data, own->data, err);
+	int r = own->data ? place_data(o, own->data, err) : 0;
 
 	if (r == 0)
 		r = set_text(&o->loader, own->loader, err);

@@ -13,7 +13,7 @@
 
 /* The worker's own; 0 and NULL: as gpemu-train. */
 struct stages_options {
-	const char *data; /* where the dataset is here */
+	const char *data; /* trainers get what is at or below it */
 	const char *loader;
 	uint64_t workers, cores, queue_depth, prefetch;
 	double time_scale;

@@ -17,7 +17,9 @@ setup()
 		        f.write(os.urandom(1 + 37 * i))
 	PY
 	pids=()
-	via=
+	via= TMP=
+	# the key of programs that are given none
+	export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/config
 	ports
 }
 
@@ -25,6 +27,7 @@ teardown()
 {
 	kill -9 "${pids[@]}" 2>/dev/null || true
 	[ ${#pids[@]} = 0 ] || wait "${pids[@]}" 2>/dev/null || true
+	[ -z "${TMP-}" ] || rm -rf "$TMP"
 }
 
 # addresses that nobody uses now: ${at[0]} of the dispatcher, the others of

@@ -108,6 +108,7 @@ load service
 	ended
 	check "set(times.values()) == {1}" "len(times) == 602" \
 		"s['splits_lost'] == 0" "s['dispatcher_lost'] == 1"
+	[ "$(stat -c %a journal)" = 600 ] # though it was written anew
 	# and without what it had written
 	rm journal
 	start
@@ -330,6 +331,83 @@ needed()
 	PY
 }
 
+@test "service: another user of this machine has no part in it" {
+	[ "$(id -u)" = 0 ] || skip "needs another user: not root"
+	as_nobody() {
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	}
+	as_nobody test -x "$TRAIN" || skip "another user cannot run $TRAIN"
+	TMP=$(mktemp -d) # those of bats are this user's alone
+	cp -r data "$TMP"
+	chmod 755 "$TMP"
+	cd "$TMP"
+	export XDG_CONFIG_HOME=$TMP/config
+	# whoever is first makes it, and the others find it
+	dispatcher
+	worker 1
+	train
+	check "len(times) == 301"
+	[ "$(stat -c %a config/gpemu config/gpemu/key)" = $'700\n600' ]
+	run ! as_nobody cat config/gpemu/key
+	mkdir -m 777 theirs
+	# as a trainer, which reads as the worker's user
+	run -1 as_nobody env XDG_CONFIG_HOME="$PWD/theirs" "$TRAIN" --data data \
+		--model alexnet --gpu a100 -b 8 --index off \
+		--loader service:wait=500ms --dispatcher "${at[0]}"
+	[[ $output == *"is gone:"*"each user has one"* ]]
+	# as a worker, which trainers would read from
+	XDG_CONFIG_HOME=$PWD/theirs as_nobody "$PREPD" worker --dispatcher "${at[0]}" \
+		--listen "${at[2]}" >theirs.out 2>&1 3>&- &
+	pids+=($!)
+	until grep -q "each user has one" theirs.out; do kill -0 $!; sleep .02; done
+	# a key that someone else has made is no secret
+	as_nobody install -D -m 600 theirs/gpemu/key theirs/key
+	run -1 "$PREPD" dispatcher --listen "${at[3]}" --key theirs/key
+	[[ $output == *"theirs/key: user 65534, whose file it is, knows the key"* ]]
+}
+
+@test "service: a worker reads only what is below --data" {
+	mkdir -m 700 private data/other
+	head -c 4000 /dev/zero | tr '\0' s >private/secret
+	chmod 600 private/secret
+	cp data/class/300 data/other/sample
+	head -c 32 /dev/urandom >key
+	chmod 600 key
+	run -1 "$PREPD" worker --key key
+	[[ $output == *"--key needs --data"* ]]
+	dispatcher --key key
+	worker 1 --key key --data data
+	local theirs=(--data data/other --service-key key)
+	train "${theirs[@]}"
+	check "len(times) == 1"
+	# elsewhere: it has --data itself, which is another dataset
+	run -1 train --data private --service-key key
+	[[ $output == *"other samples here (302) than at the trainer (1)"* ]]
+	[[ $(cat w1.out) != *ssss* ]]
+	if grep -q Landlock w1.out; then return; fi
+	ln -s ../../private/secret data/other/link
+	run -1 train "${theirs[@]}" --format files
+	check "len(times) == 2" "r['totals']['failed_samples'] == 1"
+	mv data/other/link data/other/link.bin
+	rm data/other/sample
+	run -1 train "${theirs[@]}" --format tokens:sequence_length=15,token_bytes=1
+	[[ $output == *"Permission denied"* ]]
+}
+
+@test "service: a dispatcher with few descriptors sleeps" {
+	ulimit -n 60 # fewer than the workers that it may start
+	dispatcher --worker-command 'sh -c "echo >>started; exec sleep 100"'
+	until [ -s started ]; do kill -0 "$d"; sleep .02; done
+	sleep .5
+	# clock ticks of user and system
+	[ "$(awk '{ print $14 + $15 < 20 }' "/proc/$d/stat")" = 1 ]
+}
+
+@test "service: a trainer names profiles, not files" {
+	run -2 train --prep emulated --prep-profile /etc/shadow
+	[[ $output == *"must be the name of a profile"* ]]
+}
+
 @test "service: what cannot be done ends with a reason" {
 	run -2 train --workers 2
 	[[ $output == *"--loader service: the workers of the service have --workers"* ]]
@@ -353,7 +431,7 @@ needed()
 	run -1 train
 	[[ $output == *"no worker can do this job; ${at[2]}: its --time-scale is 0.5, that of the trainer 1"* ]]
 	run -1 "$PREPD" worker --dispatcher 192.0.2.1:7070
-	[[ $output == *"the service needs a key"* ]]
+	[[ $output == *"the service needs a key file"* ]]
 }
 
 # --- trainers that share a job -------------------------------------------------

@@ -314,7 +314,7 @@ load gpud
 	gpud --mode 0666 --allow 65534 --max-clients 8 \
 		--max-clients-per-user 8 --idle-limit 300ms
 	run as_nobody "$CLIENT" "$SOCKET" many 9
-	[ "$output" = 7 ]
+	[ "$output" = 4 ] # as many are free
 	run "$CLIENT" "$SOCKET" many 9
 	[ "$output" = 8 ]
 	# who watches does not keep one for ever
@@ -351,6 +351,41 @@ load gpud
 	run "$CLIENT" "$SOCKET" revoke a
 	[ "$output" = 0 ]
 	[ ! -e "$parent/a" ]
+}
+
+@test "a tenant has the time, the link and the memory of its grant" {
+	local a=$TMP/gpud.sock.d/a/gpud.sock
+
+	# no memory in this profile limits a batch
+	SCALE=1 gpud --gpu mlperf-checkpoint
+	"$CLIENT" "$SOCKET" grant a 0 1000
+	run "$CLIENT" "$a" ask llama3_8b 1048576 0 0
+	[[ $output == *"would hold the GPU for 5.24e+06 s"*"--idle-limit: 60 s"* ]]
+	run "$CLIENT" "$a" ask llama3_8b 1 0 1000
+	[[ $output == *accepted* ]]
+	run "$CLIENT" "$a" ask llama3_8b 1 0 1001
+	[[ $output == *"larger than the GPU's memory that was granted"* ]]
+	gpud_end
+	# the profile knows what a step needs, whatever a client says
+	gpud
+	"$CLIENT" "$SOCKET" grant a 0 4000
+	run "$CLIENT" "$a" ask resnet50 64 1 0
+	[[ $output == *"does not fit the 3.91 GiB"* ]]
+	gpud_end
+	# four cannot keep the fifth out
+	gpud --max-clients 32 --max-clients-per-user 8
+	for i in 0 1 2 3 4; do "$CLIENT" "$SOCKET" grant "g$i" 0 100; done
+	mkfifo "$TMP/in"
+	exec 8<>"$TMP/in"
+	for i in 0 1 2 3; do
+		"$CLIENT" "$TMP/gpud.sock.d/g$i/gpud.sock" many 8 wait <"$TMP/in" \
+			>"$TMP/n$i" 3>&- 8>&- &
+		PIDS+=("$!")
+		until [ -s "$TMP/n$i" ]; do sleep .02; done
+	done
+	run "$CLIENT" "$TMP/gpud.sock.d/g4/gpud.sock" many 1
+	[ "$output" = 1 ]
+	exec 8>&-
 }
 
 @test "grants of a GPU's time: no more than there is, no change under a job" {

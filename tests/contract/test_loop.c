@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,7 +104,7 @@ static void rig_init(struct rig *r)
 			   .nic = nic_new(),
 			   .at = { .sin_family = AF_INET } };
 	r->at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	seal_no_secret(&r->secret);
+	r->secret = (struct seal_secret){ 0 };
 	c.tick = r->tick;
 	c.nic = r->nic;
 	assert_non_null(c.nic);
@@ -231,6 +232,30 @@ static void a_crowd_neither_holds_the_loop_nor_the_door(void **state)
 	assert_in_range(r.most_in_round, 1, LOOP_ACCEPTS);
 	for (int i = 0; i < CROWD; i++)
 		close(crowd[i]);
+	close(fd);
+	rig_fini(&r);
+}
+
+/* Whoever came meanwhile is in the queue, and no new one has to come. */
+static void without_descriptors_the_queue_waits(void **state)
+{
+	struct rlimit before, none;
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r);
+	assert_int_equal(loop_start(r.loop), 0);
+	getrlimit(RLIMIT_NOFILE, &before);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	none = before;
+	none.rlim_cur = 3; /* no number is below it */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(connect(fd, (const void *)&r.at, sizeof(r.at)), 0);
+	tick_pause(20 * NS_PER_MS); /* it tries, and cannot */
+	assert_int_equal(__atomic_load_n(&r.accepted, __ATOMIC_SEQ_CST), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(is_greeted(fd));
 	close(fd);
 	rig_fini(&r);
 }
@@ -367,6 +392,7 @@ static void a_message_is_received_where_the_user_says(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_descriptors_the_queue_waits),
 		cmocka_unit_test(a_message_is_received_where_the_user_says),
 		cmocka_unit_test(a_connection_that_has_ended_has_no_events),
 		cmocka_unit_test(a_crowd_neither_holds_the_loop_nor_the_door),

@@ -49,6 +49,50 @@ static void hear_failure(struct hand *h, const char *why)
 	assert_memory_equal(m.rest, why, m.n_rest);
 }
 
+/* As many as there may be, as large as they may be. */
+static void a_new_worker_gets_all_definitions(void **state)
+{
+	enum { JOBS = 64 };
+	static char text[PREPD_TEXT];
+	struct service_rig r;
+	struct hand h[JOBS], worker;
+	struct msg m, hello = { .type = PREPD_HELLO,
+				.role = PREPD_WORKER,
+				.id = 77,
+				.rest = "127.0.0.1:9",
+				.n_rest = 11 };
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	service_rig_start(&r, 20 * NS_PER_S);
+	for (uint64_t i = 0; i < JOBS; i++) {
+		const struct msg trainer = { .type = PREPD_HELLO,
+					     .role = PREPD_TRAINER,
+					     .job = i + 1,
+					     .id = i + 1 };
+		const struct msg job = { .type = PREPD_JOB,
+					 .job = i + 1,
+					 .role = SPLIT_DYNAMIC,
+					 .count = 1,
+					 .split = 1,
+					 .rest = text,
+					 .n_rest = sizeof(text) };
+
+		hand_dial(&h[i], &r.at, &r.access.secret);
+		hand_say(&h[i], &trainer);
+		hand_say(&h[i], &job);
+		hand_hear_type(&r.honest, PREPD_JOB, &m);
+	}
+	hand_dial(&worker, &r.at, &r.access.secret);
+	hand_say(&worker, &hello);
+	for (int i = 0; i < JOBS; i++)
+		hand_hear_type(&worker, PREPD_JOB, &m);
+	hand_close(&worker);
+	for (int i = 0; i < JOBS; i++)
+		hand_close(&h[i]);
+	service_rig_stop(&r, "closed");
+}
+
 static void who_joins_is_told_of_failures(void **state)
 {
 	static const char why[] = "other samples here";
@@ -160,6 +204,7 @@ static void all_consumers_of_rounds_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_new_worker_gets_all_definitions),
 		cmocka_unit_test(who_joins_is_told_of_failures),
 		cmocka_unit_test(a_reason_goes_with_its_worker),
 		cmocka_unit_test(all_consumers_of_rounds_count),

@@ -17,14 +17,26 @@ enum { SAMPLES = 8, BATCH = 2, BYTES = 64, BUFFERS = 3 };
 
 struct lie {
 	const char *what;
-	struct msg m;	/* 0: of an honest batch 0 */
-	uint32_t first; /* sample */
-	uint64_t bytes; /* of the first sample; the other has none */
+	struct msg m;	 /* 0: of an honest batch 0 */
+	uint32_t first;	 /* sample */
+	uint64_t bytes;	 /* of the first sample; the other has none */
+	uint32_t second; /* sample; 0: the one behind the first */
 };
 
 static const struct lie lies[] = {
 	{ "samples of another batch", { .count = BATCH }, 4, 9 },
 	{ "a sample twice", { .count = BATCH, .c = 1, .split = 1 }, 2, 9 },
+	{ "a sample that the dataset does not have, first of two",
+	  { .count = BATCH },
+	  SAMPLES,
+	  9 },
+	/* SplitMix64's finaliser of these, plus 1, has the sum of that of the
+	 * samples 2 and 3: computed, a minute */
+	{ "samples far outside, of a sum that is right",
+	  { .count = BATCH, .c = 1, .split = 1 },
+	  320265222,
+	  9,
+	  3288374174 },
 	{ "a split that is not there", { .count = BATCH, .split = 9 }, 0, 9 },
 	{ "a position outside its split", { .count = BATCH, .c = 3 }, 6, 9 },
 	{ "a position that overflows",
@@ -52,7 +64,8 @@ static void say_batch(struct hand *h, const struct lie *l, uint64_t job,
 		m.job = job;
 	for (uint32_t i = 0; i < m.count; i++) {
 		const struct msg_sample s = {
-			.sample = l->first + (twice ? 0 : i),
+			.sample = i && l->second ? l->second
+						 : l->first + (twice ? 0 : i),
 			.bytes = i ? 0 : l->bytes,
 		};
 
@@ -158,6 +171,24 @@ static void a_lie_of_a_worker_ends_the_run(void **state)
 		assert_non_null(strstr(err.text, "does not belong"));
 		trainer_stop(&t);
 	}
+}
+
+/* Without splits a worker has an order of its own: nothing is compared, but
+ * what follows finds each sample by its number. */
+static void a_sample_outside_the_dataset_ends_the_run(void **state)
+{
+	const struct lie lie = { .m.count = BATCH,
+				 .first = SAMPLES - 1,
+				 .bytes = 9 };
+	struct shelf_buffer *b;
+	struct err err = { 0 };
+	struct trainer t;
+
+	(void)state;
+	trainer_start(&t, SHARE_WINDOW);
+	say_batch(&t.link, &lie, t.job, false);
+	assert_int_equal(next(&t, &b, &err), -EPROTO);
+	trainer_stop(&t);
 }
 
 /* A batch again is dropped; batches that nobody wants end the connection, and
@@ -348,6 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lie_of_a_worker_ends_the_run),
+		cmocka_unit_test(a_sample_outside_the_dataset_ends_the_run),
 		cmocka_unit_test(more_than_was_granted_is_not_kept),
 		cmocka_unit_test(a_parcel_is_of_its_job_and_number),
 		cmocka_unit_test(a_key_of_no_shared_job_ends_the_run),

@@ -4,6 +4,7 @@
  * trainers that share its job. */
 #include "service/worker/serve.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/options/train_job.h"
+#include "net/loop.h"
 #include "service/core/splits.h"
+#include "service/worker/buckets.h"
 #include "tests/contract/service_rig.h"
 #include "tests/unit/test.h"
 
@@ -455,9 +458,72 @@ static void rounds_have_one_length(void **state)
 	free(r);
 }
 
+/* What is in the file would be in the error that the trainer gets. */
+static void a_definition_names_no_file(void **state)
+{
+	static const char head[] = "{\"options\": {\"data\": \"/\", "
+				   "\"prep\": \"emulated\", \"prep_profile\": ";
+	static const char *const files[] = { "\"/etc/passwd\"", "\"../x\"",
+					     "\"x.yaml\"" };
+	struct train_options o;
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct err err = { 0 };
+
+		o = (struct train_options){ 0 };
+		train_options_init(&o);
+		snprintf(text, sizeof(text), "%s%s}}", head, files[i]);
+		assert_int_equal(train_job_read(text, &o, &err), -EACCES);
+		assert_null(strstr(err.text, "root:"));
+		conf_free(train_fields, &o);
+	}
+}
+
+/* It asked for 34 GiB; or per_round was 0, by an overflow. */
+static void rounds_have_a_most(void **state)
+{
+	static const struct share share = { .how = SHARE_ROUNDS,
+					    .consumers = 64 };
+	const struct dataset data = { .largest = 40 };
+	struct buckets *b;
+
+	(void)state;
+	for (uint32_t batch = 1u << 20; batch; batch <<= 1) {
+		struct err err = { 0 };
+
+		assert_int_equal(buckets_new(&share, batch, 100, &data, &b,
+					     &err),
+				 -E2BIG);
+		assert_non_null(strstr(err.text, "smaller batch"));
+	}
+	assert_int_equal(buckets_new(&share, 1024, 100, &data, &b, NULL), 0);
+	buckets_free(b);
+}
+
+/* Those who say who they are and no more make room for others. */
+static void a_greeting_alone_keeps_no_connection(void **state)
+{
+	enum { CROWD = LOOP_STRANGERS + 8 };
+	struct fixture *f = *state;
+	struct hand crowd[CROWD];
+
+	for (int i = 0; i < CROWD; i++)
+		greet(f, &crowd[i]);
+	hand_wait_end(&crowd[0]);
+	for (int i = 1; i < CROWD; i++)
+		hand_close(&crowd[i]);
+	serves_all(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_definition_names_no_file),
+		cmocka_unit_test(rounds_have_a_most),
+		cmocka_unit_test_setup_teardown(
+			a_greeting_alone_keeps_no_connection, start, stop),
 		cmocka_unit_test_setup_teardown(what_no_trainer_says_ends_it,
 						start, stop),
 		cmocka_unit_test_setup_teardown(

@@ -51,7 +51,7 @@ static void put(const char *text, int code, mode_t mask)
 {
 	mode_t before = umask(mask);
 	struct replace r;
-	_cleanup_close_ int fd = replace_begin(&r, dirfd_, "file");
+	_cleanup_close_ int fd = replace_begin(&r, dirfd_, "file", 0666);
 
 	umask(before);
 	assert_true(fd >= 0);
@@ -75,7 +75,7 @@ static void it_is_there_whole_or_not_at_all(void **state)
 	assert_content("file", "second", 0640);
 	assert_int_equal(n_names(), 1);
 	assert_int_equal(unlinkat(dirfd_, "file", 0), 0);
-	assert_int_equal(replace_begin(&r, dirfd_, "no/file"), -ENOENT);
+	assert_int_equal(replace_begin(&r, dirfd_, "no/file", 0666), -ENOENT);
 }
 
 /* A record's temporary name was PATH.PID.tmp, and a link there was followed. */

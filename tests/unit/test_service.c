@@ -485,6 +485,9 @@ static void a_batch_of_other_samples_is_refused(void **state)
 	other[BATCH + 1] = order[0];
 	make_batch(&b, other, 1);
 	assert_int_equal(sweep_batch(&s, &b.m), -EPROTO);
+	other[BATCH + 1] = SAMPLES;
+	make_batch(&b, other, 1);
+	assert_int_equal(sweep_batch(&s, &b.m), -EPROTO);
 	make_batch(&b, order, 1);
 	b.m.c = 2;
 	b.m.split = 1;

@@ -487,6 +487,32 @@ static void who_holds_memory_blocks_whom_it_would_help(void **state)
 	share_free(s);
 }
 
+/* Many slow jobs of a small part: their end is later than a uint64_t holds. */
+static void an_end_that_is_too_far_is_never(void **state)
+{
+	enum { JOBS = 55, YEARS = 30 };
+	struct share *s = share_rig_new(SHARE_MPS, &scheduler_fair, 1, 1000);
+	struct share_quota q = { .bytes = { 1000 } };
+	struct share_want w = { .peak_bytes = 1, .n_gpus = 1, .quota = &q };
+	struct share_iteration it;
+	struct share_job *job;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(share_set_part(s, &q, 0, 10, &err), 0);
+	for (uint64_t i = 0; i < JOBS; i++) {
+		assert_int_equal(share_join(s, &w, NULL, &job, &err), 0);
+		assert_int_equal(share_submit(s, job, i, 0,
+					      YEARS * 365ull * 86400 * NS_PER_S,
+					      &it),
+				 0);
+	}
+	share_advance(s, NS_PER_S);
+	assert_int_equal(s->gpus[0].n_running, JOBS);
+	assert_int_equal(share_next(s), SHARE_NEVER);
+	share_free(s);
+}
+
 static void a_failed_gpu_admits_nobody(void **state)
 {
 	struct share *s = share_rig_new(SHARE_TIME, &scheduler_fair, 2, 100);
@@ -519,6 +545,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_given_away_admits_no_others),
 		cmocka_unit_test(who_waits_for_time_is_in_nobodys_way),
 		cmocka_unit_test(who_holds_memory_blocks_whom_it_would_help),
+		cmocka_unit_test(an_end_that_is_too_far_is_never),
 		cmocka_unit_test(a_failed_gpu_admits_nobody),
 	};
 

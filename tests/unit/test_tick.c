@@ -96,9 +96,26 @@ static void a_holder_has_the_priority_of_who_waits(void **state)
 	assert_true(lent);
 }
 
+/* It neither wraps into the past, where a timer would end at once again and
+ * again, nor leaves the range of the type. */
+static void a_deadline_that_is_too_far_is_in_the_future(void **state)
+{
+	static const double scales[] = { 1, 1e-3, 1e3 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct tick *t = tick_new(scales[i], 0);
+
+		assert_non_null(t);
+		assert_true(tick_to_wall(t, UINT64_MAX - 1) > tick_wall());
+		tick_free(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_deadline_that_is_too_far_is_in_the_future),
 		cmocka_unit_test(a_holder_has_the_priority_of_who_waits),
 	};
 
