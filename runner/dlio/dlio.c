@@ -11,7 +11,7 @@
 #include "common/util.h"
 #include "emu/import/dlio_time.h"
 
-enum { PATH_MOST = 200 };
+enum { PATH_MOST = 200 }; /* arbitrary: notes of longer ones are cut */
 
 /* --- keys ------------------------------------------------------------- */
 
@@ -231,10 +231,10 @@ static int read_map(const struct reading *r, const struct conf_node *map,
 
 	for (size_t i = 0; code == 0 && i < map->n; i++) {
 		const struct conf_node *at = map->items[i];
-		char path[PATH_MOST];
+		char path[PATH_MOST + 1]; /* and the dot after a section */
 		const struct key *k;
 
-		snprintf(path, sizeof(path), "%s%s", prefix, at->key);
+		snprintf(path, PATH_MOST, "%s%s", prefix, at->key);
 		k = find(path);
 		if (k && k->type != NOTED)
 			code = says_no(at) && k->type == TIME

@@ -212,6 +212,26 @@ static void what_is_lost_is_noted(void **state)
 	dlio_free(&d);
 }
 
+/* The name of a section and its dot fit in what is kept of it. */
+static void a_long_key_is_cut(void **state)
+{
+	struct dlio d;
+	struct err err = { 0 };
+
+	(void)state;
+	for (int n = 195; n < 205; n++) {
+		char yaml[300];
+
+		snprintf(yaml, sizeof(yaml), "%0*d: {b: 1}\ndataset: {}\n", n,
+			 0);
+		assert_int_equal(dlio_parse(yaml, strlen(yaml), "x", &d, &err),
+				 0);
+		assert_int_equal(d.n_notes, 2);
+		assert_true(strlen(d.notes[0].text) < 230);
+		dlio_free(&d);
+	}
+}
+
 static void faults_have_a_position(void **state)
 {
 	(void)state;
@@ -344,6 +364,7 @@ int main(void)
 		cmocka_unit_test(datasets),
 		cmocka_unit_test(checkpoints),
 		cmocka_unit_test(what_is_lost_is_noted),
+		cmocka_unit_test(a_long_key_is_cut),
 		cmocka_unit_test(faults_have_a_position),
 		cmocka_unit_test(hydra_is_not_resolved),
 		cmocka_unit_test(texts_of_times_read_back),
