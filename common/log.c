@@ -24,12 +24,17 @@ static struct {
 	int level;  /* enum log_level */
 	int target; /* enum target */
 	int file;   /* the descriptor number never changes */
-} log_state = { .level = LOG_LEVEL_WARN, .file = -1 };
+	int errors; /* $GPEMU_ERRORS */
+} log_state = { .level = LOG_LEVEL_WARN, .file = -1, .errors = -1 };
 
 void log_init(const char *program, enum log_level level)
 {
+	const char *errors = secure_getenv("GPEMU_ERRORS");
+
 	log_state.program = program;
 	log_set_level(level);
+	if (errors && errors[0] && log_state.errors < 0)
+		log_state.errors = util_open_output(errors, O_APPEND);
 }
 
 void log_set_level(enum log_level level)
@@ -127,6 +132,9 @@ void log_line(enum log_level level, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	escape(text, line + n, line + sizeof(line) - 1);
+	if (level == LOG_LEVEL_ERROR && log_state.errors >= 0)
+		dprintf(log_state.errors, "%s: %s\n", log_state.program,
+			line + n);
 	if (target == TO_SYSLOG) {
 		syslog(priority[level], "%s", line);
 		return;

@@ -4,6 +4,10 @@
  * front ends call this, once per failure; modules return errors instead. Safe
  * from every thread: one line is one write(2). Bytes of the text that are no
  * UTF-8, or control a terminal, are written as \xHH.
+ *
+ * Errors, and no other lines, are also appended to the file $GPEMU_ERRORS, if
+ * it exists: so a parent tells the error of a program from what else it
+ * printed.
  */
 #ifndef GPEMU_COMMON_LOG_H
 #define GPEMU_COMMON_LOG_H

@@ -11,6 +11,7 @@
  *	runner/cell	runs one cell, and writes its record
  *	runner/result	aggregates records, judges checks, exports
  *	runner/page	reports, plots, tables
+ *	runner/dlio	workloads of DLIO, to import
  */
 #include <errno.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "common/program/launcher.h"
 #include "common/replace.h"
 #include "common/util.h"
+#include "runner/dlio/dlio.h"
 #include "runner/run_check.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_export.h"
@@ -108,7 +110,8 @@ static const struct cli_kind kinds[] = {
 static const struct cli_program program = {
 	.name = "gpemu-run",
 	.args = "FILE.yaml [KEY=VALUE...] | check FILE.yaml [KEY=VALUE...] | "
-		"compare A B | merge FOLDER... | export FOLDER",
+		"compare A B | merge FOLDER... | export FOLDER | import "
+		"FILE.yaml",
 	.n_args = 1,
 	.n_optional = MOST_ARGS - 1,
 	.summary = "Run an experiment: repeat mounts and training runs over a "
@@ -119,7 +122,8 @@ static const struct cli_program program = {
 		   "print the differences between two result folders. merge: "
 		   "join the result folders of shards in the folder of "
 		   "--output. export: write the runs of a result folder as "
-		   "CSV.",
+		   "CSV. import: write a workload of DLIO or MLPerf Storage as "
+		   "one of gpemu-run, to stdout or the file of --output.",
 	.notes = "KEY=VALUE overrides a key of the workload: repetitions=3, "
 		 "fs.storage=nvme, axes.fs.cache_size='[10%, 20%]'. "
 		 "Cells with a record do not run again, unless the workload, a "
@@ -215,6 +219,58 @@ static int export(const struct run_options *o, char **args)
 		return EXIT_STATUS_USAGE;
 	}
 	code = export_to(args[1], o, &err);
+	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
+}
+
+/* Arbitrary: a thousand times the largest one known. */
+enum { IMPORT_MOST = 4 << 20 };
+
+static int import_to(const char *path, const struct run_options *o,
+		     const struct dlio *d, struct err *err)
+{
+	struct replace file;
+	FILE *f = stdout;
+	int code = o->output ? replace_begin_stream(&file, o->output, &f) : 0;
+
+	if (code < 0)
+		return err_set(err, code, "%s: %s", o->output, strerror(-code));
+	code = dlio_write(d, path, f);
+	if (o->output && code < 0) {
+		fclose(f);
+		replace_end(&file, code);
+	} else if (o->output) {
+		code = replace_end_stream(&file, f);
+	}
+	return code < 0 ? err_set(err, code, "%s: %s",
+				  o->output ? o->output : "stdout",
+				  strerror(-code))
+			: 0;
+}
+
+/* gpemu-run import FILE.yaml [-o FILE] */
+static int import(const struct run_options *o, char **args)
+{
+	_cleanup_free_ char *bytes = NULL;
+	struct dlio d = { 0 };
+	struct err err = { 0 };
+	size_t n;
+	int code;
+
+	if (!args[1] || args[2]) {
+		log_error("import takes one workload of DLIO");
+		return EXIT_STATUS_USAGE;
+	}
+	code = util_read_file(args[1], IMPORT_MOST, &bytes, &n);
+	if (code < 0)
+		err_set(&err, code, "%s: %s", args[1], strerror(-code));
+	else
+		code = dlio_parse(bytes, n, args[1], &d, &err);
+	for (size_t i = 0; code == 0 && i < d.n_notes; i++)
+		log_warn("%s:%u:%u: %s", args[1], d.notes[i].line,
+			 d.notes[i].column, d.notes[i].text);
+	if (code == 0)
+		code = import_to(args[1], o, &d, &err);
+	dlio_free(&d);
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
 }
 
@@ -332,6 +388,8 @@ int main(int argc, char **argv)
 		status = merge(&o, args, &stop);
 	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "export"))
 		status = export(&o, args);
+	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "import"))
+		status = import(&o, args);
 	else if (status == EXIT_STATUS_DONE)
 		status = run_file(&o, args, &stop);
 	conf_free(fields, &o);

@@ -172,7 +172,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static void usage_error(const struct cli_program *p, const char *text)
 {
-	fprintf(stderr, "%s: %s\n", p->name, text);
+	log_init(p->name, LOG_LEVEL_WARN);
+	log_error("%s", text);
 	exit(EXIT_STATUS_USAGE);
 }
 

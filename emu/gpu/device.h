@@ -48,8 +48,10 @@ struct device_job {
 	bool inference;	     /* no backward pass */
 	bool load;	     /* the model's way to the GPUs takes time */
 	double jitter;	     /* of step times, as gpu_jitter */
-	uint64_t seed;	     /* of that */
-	uint64_t node;	     /* of several, each of which varies on its own */
+	/* of a step, whatever its batch; NULL: the model's, with `jitter` */
+	const struct dist_time *step;
+	uint64_t seed; /* of that */
+	uint64_t node; /* of several, each of which varies on its own */
 
 	/* for a server */
 	uint64_t iterations;

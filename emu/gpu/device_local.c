@@ -78,6 +78,8 @@ struct gpus_part device_part_of(const struct device_job *j, uint32_t samples,
 {
 	struct gpus_part p = gpus_compute_of(j->gpu, j->model, samples, bytes);
 
+	if (j->step && samples)
+		gpus_set_compute(&p, dist_time_mean(j->step));
 	if (j->prep_gpu && samples)
 		p.prep_ns = prep_profile_gpu_ns(j->prep_gpu, samples);
 	if (j->inference)
@@ -159,7 +161,9 @@ static int local_copy(struct device *d, uint32_t gpu,
 void device_vary(const struct device_job *j, struct rng *rng,
 		 struct gpus_part *p)
 {
-	double x = gpu_jitter(rng, j->jitter);
+	double mean = j->step ? dist_time_mean(j->step) : 0;
+	double x = mean > 0 ? (double)dist_time_draw(j->step, rng) / mean
+			    : gpu_jitter(rng, j->jitter);
 
 	p->forward_ns = (uint64_t)((double)p->forward_ns * x);
 	p->backward_ns = (uint64_t)((double)p->backward_ns * x);

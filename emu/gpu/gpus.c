@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "emu/gpu/gpus.h"
 
+#include <math.h>
+
 #include "common/util.h"
 #include "common/word.h"
 
@@ -60,6 +62,13 @@ struct gpus_part gpus_compute_of(const struct gpu_profile *p,
 		.backward_ns = c.backward_ns - c.optimizer_ns,
 		.optimizer_ns = c.optimizer_ns,
 	};
+}
+
+void gpus_set_compute(struct gpus_part *part, double ns)
+{
+	part->forward_ns = (uint64_t)llround(ns / 3);
+	part->backward_ns = (uint64_t)llround(ns) - part->forward_ns;
+	part->optimizer_ns = 0;
 }
 
 struct gpus_part gpus_part_of(const struct gpu_profile *p,

@@ -91,6 +91,11 @@ struct gpus_part gpus_compute_of(const struct gpu_profile *p,
 				 const struct gpu_model *m, uint32_t n,
 				 uint64_t bytes);
 
+/* Computation takes `ns`, a third of it the forward pass: nominal, the cost of
+ * a backward pass is about twice that of the forward pass (Kaplan et al.,
+ * "Scaling Laws for Neural Language Models", 2020, section 2.1). */
+void gpus_set_compute(struct gpus_part *part, double ns);
+
 struct gpus {
 	struct gpus_config config;
 	/* Of the next step: its gradients are kept, and not reduced. The caller

@@ -13,7 +13,11 @@ struct options {
 	uint64_t files, classes, seed;
 	char *content;
 	double scale;
+	uint64_t size, size_sd; /* of the files of RECORDS, bytes */
 };
+
+/* The dataset that has no profile: its sizes are options. */
+#define RECORDS "records"
 
 static const struct conf_field fields[] = {
 	{ "files", CONF_UINT, offsetof(struct options, files), .min = 1,
@@ -24,6 +28,10 @@ static const struct conf_field fields[] = {
 	{ "content", CONF_STRING, offsetof(struct options, content) },
 	{ "scale", CONF_DOUBLE, offsetof(struct options, scale), .min = 1e-6,
 	  .max = 1e6 },
+	{ "size", CONF_SIZE, offsetof(struct options, size), .min = 1,
+	  .max = 1e15 },
+	{ "size_sd", CONF_SIZE, offsetof(struct options, size_sd), .min = 0,
+	  .max = 1e15 },
 	{ 0 },
 };
 
@@ -46,7 +54,7 @@ static int set_option(struct options *o, char *word, struct err *err)
 	if (!f->key)
 		return err_set(err, -EINVAL,
 			       "unknown option '%s' (known: files classes seed "
-			       "content scale)",
+			       "content scale; of records size size_sd)",
 			       word);
 	if (!value || !*value)
 		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
@@ -71,6 +79,21 @@ static int parse(char *spec, struct options *o, char **ret_name,
 	if (r == 0 && o->content)
 		r = WORD_FIND(contents, "content", o->content, err);
 	return MIN(r, 0);
+}
+
+static int load(const char *name, const struct options *o,
+		struct dataset_profile *ret, struct err *err)
+{
+	bool records = !strcmp(name, RECORDS);
+
+	if (!records && o->size)
+		return err_set(err, -EINVAL, "size= is for " RECORDS);
+	if (!records)
+		return dataset_profile_load(name, ret, err);
+	if (!o->files || !o->size)
+		return err_set(err, -EINVAL, RECORDS " needs files= and size=");
+	return dataset_profile_normal(o->files, (double)o->size,
+				      (double)o->size_sd, ret, err);
 }
 
 static int fill(struct synth *s, const struct options *o,
@@ -111,7 +134,7 @@ int synth_open(const char *spec, struct synth **ret, struct err *err)
 	int r = copy && s ? parse(copy, &o, &name, err) : -ENOMEM;
 
 	if (r == 0)
-		r = dataset_profile_load(name, &p, err);
+		r = load(name, &o, &p, err);
 	if (r == 0)
 		r = fill(s, &o, &p, err);
 	dataset_profile_free(&p);

@@ -20,7 +20,9 @@
 struct synth;
 
 /*
- * By "DATASET[,files=N][,classes=N][,seed=N][,content=random|jpeg][,scale=X]";
+ * By "DATASET[,files=N][,classes=N][,seed=N][,content=random|jpeg][,scale=X]",
+ * or, without a profile, "records,files=N,size=BYTES[,size_sd=BYTES]...": sizes
+ * of a normal distribution, at least 1;
  * what is left out is the profile's, the seed is 1 as with gpemu-data make.
  * -EINVAL (with the known options or datasets), -ENOENT, -ENOMEM.
  */

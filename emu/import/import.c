@@ -161,5 +161,6 @@ int import_add(const struct import_file *f, const struct import_step *step,
 		return r;
 	m->parameters = MAX(m->parameters, step->parameters);
 	m->sample_bytes = MAX(m->sample_bytes, step->sample_bytes);
+	m->cv = MAX(m->cv, step->cv);
 	return step->cite ? add_source(m, f) : 0;
 }

@@ -68,8 +68,9 @@ struct import_step {
 	 * Language Models", 2020, section 2.1). */
 	double step_ms, forward_ms;
 	uint64_t sample_bytes, parameters; /* 0: not given */
-	bool average;			   /* with a step that is there */
-	bool cite; /* the path, as the file is of this model alone */
+	double cv; /* standard deviation over mean of step times; 0: unknown */
+	bool average; /* with a step that is there */
+	bool cite;    /* the path, as the file is of this model alone */
 };
 
 /*

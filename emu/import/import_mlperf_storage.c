@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Workload definitions of MLPerf Storage: the files of configs/dlio/workload in
- * mlcommons/storage. A step takes train.computation_time seconds with
- * reader.batch_size samples of dataset.record_length_bytes.
+ * mlcommons/storage. A step takes train.computation_time seconds, a number or a
+ * distribution, whose deviation is the model's jitter, with reader.batch_size
+ * samples of dataset.record_length_bytes.
  */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "common/conf/conf_tree.h"
-#include "common/units.h"
+#include "emu/import/dlio_time.h"
 #include "emu/import/import.h"
 
 static bool knows(const struct import_file *f)
@@ -30,20 +31,6 @@ static const struct conf_node *scalar(const struct conf_node *root,
 	return at && at->kind == CONF_KIND_SCALAR ? at : NULL;
 }
 
-static int number(const struct import_file *f, const struct conf_node *at,
-		  double min, double max, double *ret)
-{
-	if (units_parse_double(at->value, ret) < 0)
-		return conf_node_error(at, f->path, f->err,
-				       "%s: '%s' is not a number", at->key,
-				       at->value);
-	if (*ret < min || *ret > max)
-		return conf_node_error(at, f->path, f->err,
-				       "%s: %s is not from %g to %g", at->key,
-				       at->value, min, max);
-	return 0;
-}
-
 /* `model: {name: unet3d}`, or `model: unet3d` in the first round. */
 static const struct conf_node *find_name(const struct conf_node *root)
 {
@@ -54,28 +41,44 @@ static const struct conf_node *find_name(const struct conf_node *root)
 		       : scalar(root, "model", "name");
 }
 
-/* A constant, or the mean of a distribution. */
-static const struct conf_node *find_time(const struct conf_node *root)
+/* The step's time, and its spread where it has a distribution. */
+static int read_time(const struct import_file *f, const struct conf_node *root,
+		     const struct conf_node *time, struct import_step *step)
 {
-	const struct conf_node *train = conf_node_get(root, "train"), *time;
+	const struct conf_node *sd =
+		scalar(root, "train", "computation_time_stdev");
+	struct dist_time t;
+	double stdev = 0;
+	int r = dlio_time(time, f->path, &t, f->err);
 
-	time = train ? conf_node_get(train, "computation_time") : NULL;
-	if (time && time->kind == CONF_KIND_MAPPING)
-		time = conf_node_get(time, "mean");
-	return time && time->kind == CONF_KIND_SCALAR ? time : NULL;
+	if (r == 0 && sd)
+		r = dlio_number(sd, f->path, 0, IMPORT_MS_MAX / 1e3, &stdev,
+				f->err);
+	if (r == 0 && dlio_time_spread(&t, stdev, f->err) < 0)
+		r = -EINVAL;
+	step->step_ms = dist_time_mean(&t) / 1e6;
+	if (step->step_ms > 0)
+		step->cv = dist_time_sd(&t) / dist_time_mean(&t);
+	dist_time_free(&t);
+	return r;
 }
 
 static int add(const struct import_file *f, const struct conf_node *root)
 {
-	const struct conf_node *name = find_name(root), *time = find_time(root);
+	const struct conf_node *train = conf_node_get(root, "train");
+	const struct conf_node *time =
+		train ? conf_node_get(train, "computation_time") : NULL;
+	const struct conf_node *name = find_name(root);
 	const struct conf_node *batch = scalar(root, "reader", "batch_size");
 	const struct conf_node *bytes =
 		scalar(root, "dataset", "record_length_bytes");
 	struct import_step step = { .cite = true };
-	double seconds, n, record = 0;
+	double n, record = 0;
 	struct err why = { 0 };
 	int r = 0;
 
+	if (!bytes) /* as the second round has it */
+		bytes = scalar(root, "dataset", "record_length");
 	if (!name || !time || !batch)
 		return conf_node_error(root, f->path, f->err,
 				       "no training step: '%s' is missing",
@@ -83,11 +86,13 @@ static int add(const struct import_file *f, const struct conf_node *root)
 				       : !time ? "train.computation_time"
 					       : "reader.batch_size");
 	if (bytes)
-		r = number(f, bytes, 1, IMPORT_SAMPLE_MAX, &record);
+		r = dlio_number(bytes, f->path, 1, IMPORT_SAMPLE_MAX, &record,
+				f->err);
 	if (r == 0)
-		r = number(f, time, 0, IMPORT_MS_MAX / 1e3, &seconds);
+		r = read_time(f, root, time, &step);
 	if (r == 0)
-		r = number(f, batch, 1, IMPORT_BATCH_MAX, &n);
+		r = dlio_number(batch, f->path, 1, IMPORT_BATCH_MAX, &n,
+				f->err);
 	if (r < 0)
 		return r;
 	if (n != floor(n))
@@ -96,7 +101,6 @@ static int add(const struct import_file *f, const struct conf_node *root)
 				       batch->value);
 	step.model = name->value;
 	step.batch = (uint64_t)n;
-	step.step_ms = seconds * 1e3;
 	step.sample_bytes = (uint64_t)llround(record);
 	r = import_add(f, &step, &why);
 	return r == -EINVAL

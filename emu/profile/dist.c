@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
 
@@ -188,6 +189,106 @@ void dist_time_resolve(struct dist_time *t)
 	resolve_dist(&t->tail.replace);
 }
 
+/* --- texts ------------------------------------------------------------ */
+
+/* Splits `word` in place. */
+static int set_parameter(struct dist *d, char *word, struct err *err)
+{
+	const struct conf_field *f = replace_fields + 1; /* the first is kind */
+	char *value = strchr(word, '=');
+	char known[ERR_LIST] = "";
+	int r;
+
+	if (value)
+		*value++ = 0;
+	for (; f->key && strcmp(f->key, word); f++)
+		if (f->type != CONF_LIST)
+			err_list(known, f->key);
+	if (!f->key || f->type == CONF_LIST)
+		return err_set(err, -EINVAL,
+			       "unknown parameter '%s' (known: %s)", word,
+			       known);
+	if (!value || !*value)
+		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
+			       word);
+	r = conf_set(f, d, value, err);
+	if (r < 0)
+		err_prefix(err, "%s", word);
+	return r;
+}
+
+int dist_time_parse(const char *text, struct dist_time *ret, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *at = copy, *word;
+	int r = 0;
+
+	*ret = (struct dist_time){ 0 };
+	if (!copy)
+		return err_set(err, -ENOMEM, "out of memory");
+	word = strsep(&at, ":");
+	ret->body.kind_name = strdup(at ? word : dist_names[DIST_CONST]);
+	if (!ret->body.kind_name)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!at)
+		r = conf_set(replace_fields + 1, &ret->body, word, err);
+	while (r == 0 && (word = strsep(&at, ",")))
+		r = set_parameter(&ret->body, word, err);
+	if (r == 0)
+		r = check_dist(&ret->body, err);
+	if (r == 0)
+		dist_time_resolve(ret);
+	return r;
+}
+
+int dist_time_check_text(const void *object, struct err *err)
+{
+	struct dist_time t;
+	int r = dist_time_parse(*(char *const *)object, &t, err);
+
+	dist_time_free(&t);
+	return r;
+}
+
+char *dist_time_text(const struct dist_time *t)
+{
+	char *text = NULL, u[UNITS_TEXT], v[UNITS_TEXT];
+	const struct dist *d = &t->body;
+	int n = -1;
+
+	switch (d->kind) {
+	case DIST_CONST:
+		n = asprintf(&text, "%s", units_exact_duration(d->value_ns, u));
+		break;
+	case DIST_UNIFORM:
+		n = asprintf(&text, "uniform:min=%s,max=%s",
+			     units_exact_duration(d->min_ns, u),
+			     units_exact_duration(d->max_ns, v));
+		break;
+	case DIST_NORMAL:
+		n = asprintf(&text, "normal:mean=%s,sd=%s",
+			     units_exact_duration(d->mean_ns, u),
+			     units_exact_duration(d->sd_ns, v));
+		break;
+	case DIST_LOGNORMAL:
+		n = asprintf(&text, "lognormal:median=%s,sigma=%.17g",
+			     units_exact_duration(d->median_ns, u), d->sigma);
+		break;
+	case DIST_GAMMA:
+		n = asprintf(&text, "gamma:mean=%s,shape=%.17g",
+			     units_exact_duration(d->mean_ns, u), d->shape);
+		break;
+	case DIST_EMPIRICAL:
+	case DIST_N_KINDS: break; /* has no text */
+	}
+	return n < 0 ? NULL : text;
+}
+
+void dist_time_free(struct dist_time *t)
+{
+	conf_free(dist_time_fields, t);
+}
+
 /* --- means ------------------------------------------------------------ */
 
 static double empirical_mean(const struct dist *d)
@@ -227,6 +328,24 @@ double dist_time_mean(const struct dist_time *t)
 			: dist_mean(&t->tail.replace);
 
 	return (1 - p) * body + p * tail;
+}
+
+double dist_time_sd(const struct dist_time *t)
+{
+	const struct dist *d = &t->body;
+
+	switch (d->kind) {
+	case DIST_UNIFORM:
+		return ((double)d->max_ns - (double)d->min_ns) / sqrt(12);
+	case DIST_NORMAL: return (double)d->sd_ns;
+	case DIST_LOGNORMAL:
+		return dist_mean(d) * sqrt(expm1(d->sigma * d->sigma));
+	case DIST_GAMMA: return (double)d->mean_ns / sqrt(d->shape);
+	case DIST_CONST:
+	case DIST_EMPIRICAL:
+	case DIST_N_KINDS: break;
+	}
+	return 0;
 }
 
 /* --- draws ------------------------------------------------------------ */

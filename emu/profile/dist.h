@@ -67,6 +67,17 @@ struct dist_time {
 extern const struct conf_field dist_time_fields[];
 /* A `check` of struct conf_field. */
 int dist_time_check(const void *object, struct err *err);
+/*
+ * From a text, as options give it: "323ms", or KIND:KEY=VALUE,... as in
+ * "normal:mean=323ms,sd=30ms"; without quantiles and tail. -EINVAL with a text.
+ * Free with dist_time_free, failed or not.
+ */
+int dist_time_parse(const char *text, struct dist_time *ret, struct err *err);
+/* A `check` of struct conf_field: such a text, a char **. */
+int dist_time_check_text(const void *object, struct err *err);
+/* That text, malloc'ed, which reads back to the same; NULL: no memory. */
+char *dist_time_text(const struct dist_time *t);
+void dist_time_free(struct dist_time *t);
 /* The kind of a checked kind_name. */
 void dist_time_resolve(struct dist_time *t);
 
@@ -75,6 +86,8 @@ const char *dist_name(enum dist_kind kind);
 /* Expected value in ns (a normal's cut at 0 is not counted). */
 double dist_mean(const struct dist *d);
 double dist_time_mean(const struct dist_time *t);
+/* The standard deviation of one without tail and quantiles, ns. */
+double dist_time_sd(const struct dist_time *t);
 
 /* One draw in ns, an hour at most. */
 uint64_t dist_time_draw(const struct dist_time *t, struct rng *rng);

@@ -36,6 +36,10 @@ int dataset_profile_load(const char *name, struct dataset_profile *ret,
 /* From bytes; `name` starts the error texts. */
 int dataset_profile_parse(const char *bytes, size_t n, const char *name,
 			  struct dataset_profile *ret, struct err *err);
+/* Files whose sizes are normal with this mean and deviation in bytes; what is
+ * below 1 is 1. -ENOMEM with a text. */
+int dataset_profile_normal(uint64_t files, double mean, double sd,
+			   struct dataset_profile *ret, struct err *err);
 void dataset_profile_free(struct dataset_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *dataset_profile_json(const struct dataset_profile *p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "emu/profile/profile_prep.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -88,6 +89,19 @@ int prep_profile_parse(const char *bytes, size_t n, const char *name,
 	if (r == 0)
 		dist_time_resolve(&ret->sample);
 	return r;
+}
+
+int prep_profile_given(const char *time, struct prep_profile *ret,
+		       struct err *err)
+{
+	int r;
+
+	*ret = (struct prep_profile){ .name = strdup("given"),
+				      .source = strdup("--prep-time") };
+	r = dist_time_parse(time, &ret->sample, err);
+	return ret->name && ret->source
+		       ? r
+		       : err_set(err, -ENOMEM, "out of memory");
 }
 
 void prep_profile_free(struct prep_profile *p)

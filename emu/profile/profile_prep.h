@@ -61,6 +61,9 @@ int prep_profile_load(const char *name, struct prep_profile *ret,
 /* From bytes; `name` starts the error texts. */
 int prep_profile_parse(const char *bytes, size_t n, const char *name,
 		       struct prep_profile *ret, struct err *err);
+/* Only the time of a sample, whatever its size, as dist_time_parse reads it. */
+int prep_profile_given(const char *time, struct prep_profile *ret,
+		       struct err *err);
 void prep_profile_free(struct prep_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *prep_profile_json(const struct prep_profile *p);

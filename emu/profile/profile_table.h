@@ -32,6 +32,7 @@ struct table_model {
 	uint64_t parameters;   /* 0: not given */
 	uint64_t sample_bytes; /* 0: the profile's */
 	char *source;	       /* of its points, or NULL */
+	double cv; /* standard deviation over mean of step times; 0: unknown */
 };
 
 struct table {

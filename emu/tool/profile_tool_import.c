@@ -161,6 +161,25 @@ static int add_facts(const struct gpu_profile *p, const struct table_model *t,
 	return r;
 }
 
+/* The jitter of a model, where its source gives one. */
+static int add_noise(struct gpu_profile *p, const struct table_model *t)
+{
+	struct conf_list *l = &p->noise.models;
+	struct gpu_noise_model *m = l->items;
+
+	if (t->cv <= 0)
+		return 0;
+	m = realloc(m, (l->n + 1) * sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	l->items = m;
+	m[l->n++] = (struct gpu_noise_model){ .name = strdup(t->name),
+					      .cv_pct = t->cv * 100 };
+	if (!p->noise.source)
+		p->noise.source = strdup("the source of the model's rows");
+	return m[l->n - 1].name && p->noise.source ? 0 : -ENOMEM;
+}
+
 static int make_models(struct gpu_profile *p, const struct table *t,
 		       const struct csv *facts, const struct csv *transfer,
 		       const struct options *o, struct err *err)
@@ -174,6 +193,8 @@ static int make_models(struct gpu_profile *p, const struct table *t,
 		r = add_facts(p, &t->models[i], facts, transfer, &m[i], err);
 		if (r == 0)
 			r = make_model(p, &t->models[i], o, &m[i]);
+		if (r == 0)
+			r = add_noise(p, &t->models[i]);
 	}
 	return r;
 }

@@ -10,9 +10,10 @@
 #include "emu/profile/profile.h"
 
 static const char *const keys[] = {
-	"data", "format",      "order",	     "seed",	     "batch",
-	"gpus", "parallel",    "drop_last",  "rank",	     "world_size",
-	"prep", "prep_output", "image_size", "prep_profile", "time_scale",
+	"data",	      "format",	      "order",	   "seed",
+	"batch",      "gpus",	      "parallel",  "drop_last",
+	"rank",	      "world_size",   "prep",	   "prep_output",
+	"image_size", "prep_profile", "prep_time", "time_scale",
 };
 
 enum { HEX = 16 + 1 };

@@ -23,6 +23,7 @@ static int check_server(const struct train_options *o, struct err *err)
 				   ? "--parallel dp"
 			   : o->gpu_memory	      ? "--gpu-memory"
 			   : strcmp(o->jitter, "off") ? "--jitter"
+			   : o->step_time	      ? "--step-time"
 						      : NULL;
 
 	return what ? err_set(err, -EINVAL,
@@ -131,6 +132,22 @@ static int parse_jitter(const char *s, const struct gpu_profile *gpu,
 	return 0;
 }
 
+static int parse_step(const struct train_options *o, struct train_node *n,
+		      struct err *err)
+{
+	int r;
+
+	if (!o->step_time)
+		return 0;
+	if (n->jitter > 0)
+		return err_set(err, -EINVAL,
+			       "--jitter: --step-time has a distribution of "
+			       "its own");
+	r = dist_time_parse(o->step_time, &n->step, err);
+	n->step_given = r == 0;
+	return r;
+}
+
 /* Parameters and gradients pass layer by layer instead of the all-reduce. */
 static void shard(const struct train_options *o, const struct gpu_model *m,
 		  struct gpus_config *c)
@@ -209,6 +226,8 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 		r = set_links(o, m, gpu, ret, err);
 	if (r == 0)
 		r = parse_jitter(o->jitter, gpu, m, &ret->jitter, err);
+	if (r == 0)
+		r = parse_step(o, ret, err);
 	return r < 0 ? r : open_prep_gpu(o, prep, ret, err);
 }
 
@@ -243,6 +262,7 @@ void train_node_close(struct train_node *n)
 {
 	node_profile_free(&n->profile);
 	prep_profile_free(&n->prep);
+	dist_time_free(&n->step);
 }
 
 static double mib(uint64_t bytes)
@@ -288,24 +308,24 @@ json_t *train_node_json(const struct train_node *n,
 	json_t *prep = n->prep_gpu ? prep_profile_json(n->prep_gpu)
 				   : json_null();
 
-	return json_pack("{s:I, s:s, s:o, s:I, s:s, s:b, s:f, s:f, s:o, s:o, "
-			 "s:{s:f, s:f, s:f}, s:{s:s, s:I, s:I, s:f, s:f}}",
-			 "gpus", (json_int_t)n->gpus.n, "parallel",
-			 parallel_name(&n->gpus), "fsdp", fsdp_json(&n->gpus),
-			 "accumulate", (json_int_t)o->accumulate, "transfer",
-			 gpu_transfer_name(n->gpus.transfer), "inference",
-			 o->inference, "jitter", n->jitter, "model_transfer_s",
-			 (double)n->model_transfer_ns / 1e9, "profile", profile,
-			 "prep_gpu", prep, "beside_mib", "prep",
-			 n->beside.prep_mib, "gradient_buckets",
-			 mib(n->beside.bucket_bytes), "waiting_batches",
-			 mib(gpu_waiting_bytes(&n->beside, o->batch)),
-			 "allreduce", "algorithm", algorithms[c->algorithm],
-			 "ranks", (json_int_t)(c->ranks > 1 ? c->ranks : 1),
-			 "gradient_bytes", (json_int_t)(reduces ? c->bytes : 0),
-			 "gb_per_s", c->ranks > 1 ? c->bytes_per_s / 1e9 : 0,
-			 "latency_us",
-			 c->ranks > 1 ? (double)c->latency_ns / 1e3 : 0);
+	return json_pack(
+		"{s:I, s:s, s:o, s:I, s:s, s:b, s:f, s:f, s:o, s:o, "
+		"s:{s:f, s:f, s:f}, s:{s:s, s:I, s:I, s:f, s:f}, s:s?}",
+		"gpus", (json_int_t)n->gpus.n, "parallel",
+		parallel_name(&n->gpus), "fsdp", fsdp_json(&n->gpus),
+		"accumulate", (json_int_t)o->accumulate, "transfer",
+		gpu_transfer_name(n->gpus.transfer), "inference", o->inference,
+		"jitter", n->jitter, "model_transfer_s",
+		(double)n->model_transfer_ns / 1e9, "profile", profile,
+		"prep_gpu", prep, "beside_mib", "prep", n->beside.prep_mib,
+		"gradient_buckets", mib(n->beside.bucket_bytes),
+		"waiting_batches", mib(gpu_waiting_bytes(&n->beside, o->batch)),
+		"allreduce", "algorithm", algorithms[c->algorithm], "ranks",
+		(json_int_t)(c->ranks > 1 ? c->ranks : 1), "gradient_bytes",
+		(json_int_t)(reduces ? c->bytes : 0), "gb_per_s",
+		c->ranks > 1 ? c->bytes_per_s / 1e9 : 0, "latency_us",
+		c->ranks > 1 ? (double)c->latency_ns / 1e3 : 0, "step_time",
+		o->step_time);
 }
 
 static void set_known(json_t *j, const char *key, double v)

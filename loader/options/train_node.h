@@ -19,7 +19,9 @@ struct train_node {
 	struct node_profile profile; /* name NULL: no --node */
 	struct gpus_config gpus;
 	struct gpu_beside beside;
-	double jitter; /* coefficient of variation of step times */
+	double jitter;	       /* coefficient of variation of step times */
+	struct dist_time step; /* of --step-time */
+	bool step_given;
 	struct prep_profile prep;
 	const struct prep_profile *prep_gpu; /* NULL: not on the GPU */
 	uint64_t model_transfer_ns;	     /* 0: left out */

@@ -8,6 +8,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/node/cores.h"
+#include "emu/profile/dist.h"
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
 #include "loader/options/train_service.h"
@@ -146,6 +147,10 @@ const struct conf_field train_fields[] = {
 	  .help = "algorithm of the all-reduce (default auto)" },
 	{ FIELD("jitter", CONF_STRING, jitter), .arg = "off|X|profile",
 	  .help = "variation of step times: standard deviation over mean" },
+	{ FIELD("step_time", CONF_STRING, step_time),
+	  .check = dist_time_check_text, .arg = "TIME|KIND:KEY=VALUE,...",
+	  .help = "computation of a step, instead of the model's: 323ms, "
+		  "normal:mean=323ms,sd=30ms, gamma:mean=1s,shape=6" },
 	{ FIELD("inference", CONF_BOOL, inference),
 	  .help = "only the forward pass" },
 	{ FIELD("model_transfer", CONF_BOOL, model_transfer), .arg = "on|off",
@@ -257,6 +262,9 @@ const struct conf_field train_fields[] = {
 	  .arg = "NAME|FILE",
 	  .help = "cost of a sample, with --prep emulated (--list "
 		  "prep_profile)" },
+	{ FIELD("prep_time", CONF_STRING, prep_time),
+	  .check = dist_time_check_text, .arg = "TIME|KIND:KEY=VALUE,...",
+	  .help = "the same as a time or distribution, as --step-time" },
 	{ FIELD("cores", CONF_UINT, cores), .max = CORES_MAX, .arg = "N",
 	  .help = "virtual cores, with --prep emulated; 0: as --workers" },
 	{ FIELD("prefetch", CONF_UINT, prefetch), .min = 1, .max = 4096,

@@ -30,6 +30,7 @@ struct train_options {
 	uint64_t gpu_memory; /* bytes; 0: the profile's */
 	char *order, *batching, *prep;
 	char *prep_output, *prep_profile; /* profile NULL: the default */
+	char *prep_time;		  /* NULL: the profile's */
 	uint64_t image_size;
 	uint64_t cores; /* 0: as many as workers */
 	char *dump_order, *replay_order;
@@ -62,7 +63,7 @@ struct train_options {
 	char *progress, *transfer;
 	char *node;    /* NULL: none */
 	uint64_t gpus; /* 0: as the node */
-	char *parallel, *allreduce, *jitter, *prep_gpu;
+	char *parallel, *allreduce, *jitter, *step_time, *prep_gpu;
 	uint64_t fsdp_units, fsdp_prefetch;
 	uint64_t accumulate; /* steps per optimiser step */
 	bool inference, model_transfer;

@@ -38,6 +38,10 @@ int train_prep_check(struct train_options *o, const struct train_choice *c,
 
 	if (r < 0)
 		return r;
+	if (o->prep_profile && o->prep_time)
+		return err_set(err, -EINVAL,
+			       "--prep-time replaces a --prep-profile: give "
+			       "one of them");
 	if (c->prep->cost)
 		return check_cores(o, c, err);
 	if (o->cores)
@@ -45,11 +49,11 @@ int train_prep_check(struct train_options *o, const struct train_choice *c,
 			       "--cores needs --prep emulated; --prep %s runs "
 			       "on the real cores, in --workers threads",
 			       o->prep);
-	if (o->prep_profile)
+	if (o->prep_profile || o->prep_time)
 		return err_set(err, -EINVAL,
-			       "--prep-profile needs --prep emulated; --prep "
-			       "%s takes its real time",
-			       o->prep);
+			       "--prep-%s needs --prep emulated; --prep %s "
+			       "takes its real time",
+			       o->prep_time ? "time" : "profile", o->prep);
 	return 0;
 }
 
@@ -58,7 +62,9 @@ static int load_profile(const struct train_options *o, struct train_prep *p,
 			struct err *err)
 {
 	const char *name = o->prep_profile ? o->prep_profile : PREP_DEFAULT;
-	int r = prep_profile_load(name, &p->profile, err);
+	int r = o->prep_time
+			? prep_profile_given(o->prep_time, &p->profile, err)
+			: prep_profile_load(name, &p->profile, err);
 
 	p->cores = (uint32_t)o->cores;
 	p->config.profile = &p->profile;

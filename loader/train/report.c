@@ -40,16 +40,18 @@ static json_t *profile_json(const struct report *r)
 	/* a server reports the start and end of a step, not its parts */
 	bool apart = !r->device->ops->shared &&
 		     gpu_model_optimizer_given(r->model);
+	bool given = r->options->step_time;
 	struct gpu_cost cost;
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
-	return json_pack("{s:s, s:s, s:I, s:s?, s:s*, s:s, s:o, s:s}", "gpu",
-			 r->gpu->name, "model", r->model->name, "batch_size",
-			 (json_int_t)batch, "source", r->gpu->source, "rows",
-			 r->model->source, "measured",
-			 gpu_origin_name(cost.origin), "tolerance_pct",
-			 gpu_error_json(r->model, cost.origin), "optimizer",
-			 apart ? "measured" : "in backward");
+	return json_pack(
+		"{s:s, s:s, s:I, s:s?, s:s*, s:s, s:o, s:s}", "gpu",
+		r->gpu->name, "model", r->model->name, "batch_size",
+		(json_int_t)batch, "source", r->gpu->source, "rows",
+		r->model->source, "measured",
+		given ? "given" : gpu_origin_name(cost.origin), "tolerance_pct",
+		given ? json_null() : gpu_error_json(r->model, cost.origin),
+		"optimizer", apart && !given ? "measured" : "in backward");
 }
 
 static json_t *prep_json(const struct report *r)

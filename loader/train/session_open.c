@@ -226,6 +226,7 @@ static void set_train(struct session *s)
 		.inference = o->inference,
 		.load = o->model_transfer,
 		.jitter = s->node.jitter,
+		.step = s->node.step_given ? &s->node.step : NULL,
 		.seed = o->common.seed,
 		.node = o->rank,
 		.iterations =

@@ -73,6 +73,9 @@ static int init_job(struct run *run, size_t i, struct err *err)
 	if (asprintf(&job->record, "%s/record-%s.json", run->r->scratch,
 		     spec->name) < 0)
 		return -ENOMEM;
+	if (cell_is_exec(spec) && asprintf(&job->errors, "%s/stderr-%s",
+					   run->r->scratch, spec->name) < 0)
+		return -ENOMEM;
 	return data ? command_job(&job->command, run->r, run->cell, i, data,
 				  job->record, &run->prepd.network, err)
 		    : -ENOMEM;
@@ -139,6 +142,9 @@ static void run_fini(struct run *run)
 		if (run->jobs[i].record)
 			unlink(run->jobs[i].record);
 		free(run->jobs[i].record);
+		if (run->jobs[i].errors)
+			unlink(run->jobs[i].errors);
+		free(run->jobs[i].errors);
 		remove_checkpoints(run, i);
 	}
 	free(run->mounts);
@@ -147,6 +153,7 @@ static void run_fini(struct run *run)
 	run_fini_gpud(run);
 	run_fini_prepd(run);
 	network_close(&run->network);
+	failure_fini(&run->failure);
 	if (run->log_fd >= 0)
 		close(run->log_fd);
 }
@@ -215,6 +222,18 @@ static const char *job_program(const struct run *run, size_t i)
 						 : run_program_name(RUN_TRAIN);
 }
 
+static int start_job(struct run *run, struct run_job *job, struct err *err)
+{
+	_cleanup_close_ int fd =
+		job->errors ? util_new_file(job->errors, O_APPEND) : -1;
+
+	if (job->errors && fd < 0)
+		return err_set(err, fd, "%s: %s", job->errors, strerror(-fd));
+	job->begin_ns = job->end_ns = tick_wall();
+	return child_start(&job->child, job->command.argv, job->command.env,
+			   run->log_fd, fd < 0 ? run->log_fd : fd, err);
+}
+
 /* Start the jobs that are due; *ret_next: when the next one is due, or
  * TICK_NEVER. */
 static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
@@ -237,10 +256,7 @@ static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
 			continue;
 		}
 		job->started = true;
-		job->begin_ns = job->end_ns = tick_wall();
-		code = child_start(&job->child, job->command.argv,
-				   job->command.env, run->log_fd, run->log_fd,
-				   err);
+		code = start_job(run, job, err);
 		if (code < 0)
 			return code;
 	}
@@ -270,18 +286,21 @@ static int note_end(struct run *run, size_t index, int status, struct err *err)
 	struct run_job *job = &run->jobs[index];
 
 	if (index >= n_jobs)
-		return err_set(err, -EIO, "%s died: exit status %d",
-			       run_program_name(index == n_jobs ? RUN_GPUD
-						: index <= n_jobs + run->prepd.n
-							? RUN_PREPD
-							: RUN_FS),
-			       status);
+		return failure_blame(
+			&run->failure,
+			run_program_name(index == n_jobs ? RUN_GPUD
+					 : index <= n_jobs + run->prepd.n
+						 ? RUN_PREPD
+						 : RUN_FS),
+			" while the jobs ran", NULL, status, &run->before, -EIO,
+			err);
 	job->exit_status = status;
 	job->end_ns = tick_wall();
-	if (status)
-		return err_set(err, -EIO, "%s: exit status %d",
-			       job_program(run, index), status);
-	return 0;
+	failure_append(job->errors, run->log_fd);
+	return status ? failure_blame(&run->failure, job_program(run, index),
+				      "", job->errors, status, &run->before,
+				      -EIO, err)
+		      : 0;
 }
 
 static size_t n_left(const struct run *run)
@@ -331,29 +350,10 @@ static int wait_jobs(struct run *run, struct child *const *children, size_t n,
 	return code;
 }
 
-/* The last line that a program logged says more than its exit status. Call it
- * before ending other programs, which may log as well. */
-static void add_last_words(const struct run *run, int code, struct err *err)
+static void add_cause(const struct run *run, int code, struct err *err)
 {
-	_cleanup_free_ char *log =
-		runner_path(run->r, "logs", run->cell->id, "log");
-	_cleanup_fclose_ FILE *f = log ? util_open_stream(log) : NULL;
-	char line[300], last[300] = "";
-
-	if (code == 0 || code == -ENOMEM || code == -EINTR)
-		return;
-	/* keep the beginning of a long line */
-	for (bool start = true; f && fgets(line, sizeof(line), f);
-	     start = strchr(line, '\n') != NULL)
-		if (start && line[0] != '\n')
-			strcpy(last, line);
-	last[strcspn(last, "\n")] = 0;
-	if (last[0]) {
-		struct err why = *err;
-
-		err->text[0] = 0;
-		err_set(err, -EIO, "%.150s (%s)", why.text, last);
-	}
+	if (code < 0 && code != -ENOMEM && code != -EINTR)
+		failure_add_cause(&run->failure, err);
 }
 
 static int run_jobs(struct run *run, struct err *err)
@@ -371,7 +371,7 @@ static int run_jobs(struct run *run, struct err *err)
 	watch_look(&run->watch, children, n);
 	if (code < 0)
 		err_set(err, code, "%s", strerror(-code));
-	add_last_words(run, code, err);
+	add_cause(run, code, err);
 	for (size_t i = 0; i < n_jobs; i++) {
 		struct run_job *job = &run->jobs[i];
 
@@ -379,6 +379,7 @@ static int run_jobs(struct run *run, struct err *err)
 			continue;
 		job->exit_status = child_end(&job->child, GRACE_NS);
 		job->end_ns = tick_wall();
+		failure_append(job->errors, run->log_fd);
 	}
 	return code;
 }
@@ -408,6 +409,7 @@ static int write_configs(struct run *run, struct err *err)
 	if (run->log_fd < 0)
 		return err_set(err, run->log_fd, "%s: %s", log,
 			       strerror(-run->log_fd));
+	code = failure_init(&run->failure, r->scratch, TAKE_PTR(log), err);
 	for (size_t i = 0; code == 0 && i < c->n_mounts; i++)
 		code = write_config(run, c->mounts[i].name, RUN_FS,
 				    c->mounts[i].fs, err);
@@ -452,7 +454,7 @@ static int execute(struct run *run, struct err *err)
 	if (code == 0)
 		code = run_start_prepd(run, err);
 	if (code < 0) {
-		add_last_words(run, code, err);
+		add_cause(run, code, err);
 	} else {
 		code = run_jobs(run, err);
 		run_read_mount_stats(run);
@@ -581,7 +583,7 @@ int cell_probe_mount(struct runner *r, struct err *err)
 		code = run_start_mount(&run, 0, err);
 	run_end_mounts(&run);
 	if (code == -ENODEV)
-		add_last_words(&run, code, err);
+		add_cause(&run, code, err);
 	run_fini(&run);
 	cell_free(&cell);
 	return code == -ENODEV || code == -EINTR ? code : 0;

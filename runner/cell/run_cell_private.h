@@ -6,6 +6,7 @@
 
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_command.h"
+#include "runner/run/run_failure.h"
 #include "runner/run/run_host.h"
 #include "runner/run/run_watch.h"
 
@@ -21,6 +22,7 @@ struct run_job {
 	char *record; /* the file that it writes */
 	struct command command;
 	struct child child;
+	char *errors; /* a file: stderr of a program that is not ours */
 	bool started;
 	uint64_t begin_ns, end_ns; /* tick_wall */
 	int exit_status;	   /* -1: it did not finish */
@@ -59,6 +61,7 @@ struct run {
 	struct run_prepd prepd; /* the same */
 	struct network network; /* of the mounts; empty if none has peers */
 	int log_fd;
+	struct failure failure;
 	char started[32];
 	unsigned attempt;
 	struct host_load before, after;

@@ -38,8 +38,15 @@ static int data_of(const json_t *recipe, struct data *ret)
 	const char *scale = json_string_value(json_object_get(recipe, "scale"));
 	double by = 1;
 	const char *files = json_string_value(json_object_get(recipe, "files"));
+	const char *size = json_string_value(json_object_get(recipe, "size"));
 	struct dataset_profile p = { 0 };
-	int code = name ? dataset_profile_load(name, &p, NULL) : -ENOENT;
+	uint64_t bytes;
+	int code = -ENOENT;
+
+	if (size && units_parse_size(size, &bytes) == 0)
+		code = dataset_profile_normal(1, (double)bytes, 0, &p, NULL);
+	else if (name)
+		code = dataset_profile_load(name, &p, NULL);
 
 	if (code == 0) {
 		ret->files = (double)p.files;
@@ -223,10 +230,15 @@ static double pace(const struct workload *w, const json_t *train,
 	struct pinning pin =
 		pinning_of(w, train, (double)bytes * all, read > 0);
 	struct gpus_part part, batch;
+	struct dist_time step;
 	uint64_t staged = 0;
 
 	part = gpus_part_of(p, model, n, bytes * n, pin.pinned);
 	batch = gpus_part_of(p, model, all, bytes * all, pin.pinned);
+	if (dist_time_parse(config_text(w, train, "train", "step_time"), &step,
+			    NULL) == 0)
+		gpus_set_compute(&part, dist_time_mean(&step));
+	dist_time_free(&step);
 	if (c->inference)
 		part.backward_ns = part.optimizer_ns = 0;
 	part.prep_ns = machine_prep_gpu_ns(m, n);
@@ -261,7 +273,8 @@ static double prep_seconds(const struct machine *m, double bytes)
 	struct prep_profile p = { 0 };
 	double s = 0;
 
-	if (m->prep && prep_profile_load(m->prep, &p, NULL) == 0)
+	if (m->prep_time ? prep_profile_given(m->prep_time, &p, NULL) == 0
+			 : m->prep && prep_profile_load(m->prep, &p, NULL) == 0)
 		s = prep_profile_mean(&p, bytes) * 1e-9 / m->cores;
 	prep_profile_free(&p);
 	return s;

@@ -92,6 +92,9 @@ void machine_of(const struct workload *w, const struct cell *cell,
 		m.prep = config_text(w, job->train, "train", "prep_profile");
 	if (m.prep && !m.prep[0])
 		m.prep = PREP_DEFAULT;
+	m.prep_time = config_text(w, job->train, "train", "prep_time");
+	if (!emulated || !m.prep_time[0])
+		m.prep_time = NULL;
 	m.prep_gpu = config_text(w, job->train, "train", "prep_gpu");
 	if (!m.prep_gpu[0])
 		m.prep_gpu = m.prep;
@@ -136,7 +139,9 @@ static int check_synth(const struct workload *w, const struct conf_node *d,
 	const struct conf_node *synth = d ? conf_node_get(d, "synth") : NULL;
 	struct err why = { 0 };
 
-	if (!synth || profile_check(PROFILE_DATASET, &synth->value, &why) == 0)
+	/* gpemu-fs checks the options of synth:records, which has no profile */
+	if (!synth || !strcmp(synth->value, "records") ||
+	    profile_check(PROFILE_DATASET, &synth->value, &why) == 0)
 		return 0;
 	return conf_node_error(synth, w->path, err, "%s", why.text);
 }

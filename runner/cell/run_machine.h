@@ -21,6 +21,7 @@ struct machine {
 	const char *gpu;	  /* borrowed from the workload or `node` */
 	const char
 		*prep; /* profile of --prep emulated; NULL: other transforms */
+	const char *prep_time; /* instead of that profile; NULL: not given */
 	const char *prep_gpu; /* profile of transforms on the GPU; NULL: none */
 	double gpus;	      /* of one node */
 	double nodes;	      /* sharing an epoch */

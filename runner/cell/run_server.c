@@ -44,10 +44,10 @@ int run_start_server(struct run *run, struct child *child,
 	code = child_wait_ready(child, &run->r->stop, &ready, timeout_ns,
 				&status);
 	if (code == -ECHILD)
-		return err_set(err,
-			       status == EXIT_STATUS_NOT_NOW ? -ENODEV : -EIO,
-			       "%s: exit status %d before it was ready", name,
-			       status);
+		return failure_blame(
+			&run->failure, name, " before it was ready", NULL,
+			status, &run->before,
+			status == EXIT_STATUS_NOT_NOW ? -ENODEV : -EIO, err);
 	return code < 0 ? err_set(err, code, "%s: %s", name, strerror(-code))
 			: 0;
 }

@@ -36,12 +36,26 @@ static double used(int who)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
+/* Those of control groups too. */
+static uint64_t oom_kills(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/vmstat", "re");
+	unsigned long long n = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "oom_kill %llu", &n) == 1)
+			break;
+	return n;
+}
+
 void host_sample(struct host_load *ret)
 {
 	*ret = (struct host_load){ .wall_ns = tick_wall(),
 				   .busy_s = busy_seconds(),
 				   .own_s = used(RUSAGE_SELF) +
-					    used(RUSAGE_CHILDREN) };
+					    used(RUSAGE_CHILDREN),
+				   .oom_kills = oom_kills() };
 	if (getloadavg(&ret->load1, 1) < 1)
 		ret->load1 = 0;
 }

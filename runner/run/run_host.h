@@ -11,6 +11,8 @@ struct host_load {
 	double busy_s; /* busy CPU seconds of the whole machine */
 	double own_s;  /* of this process and its reaped children */
 	double load1;  /* load average of the last minute */
+	uint64_t
+		oom_kills; /* processes killed for want of memory, since boot */
 };
 
 /* A sample of now; values missing in /proc are 0. */

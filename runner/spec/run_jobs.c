@@ -356,7 +356,8 @@ static int check_synth(const struct workload *w, const struct conf_node *d,
 		       struct err *err)
 {
 	static const char *const known[] = { "synth", "files",	 "classes",
-					     "seed",  "content", "scale" };
+					     "seed",  "content", "scale",
+					     "size",  "size_sd" };
 
 	for (size_t i = 0; i < d->n; i++) {
 		bool found = false;
@@ -367,7 +368,7 @@ static int check_synth(const struct workload *w, const struct conf_node *d,
 			return workload_key_error(
 				w, d->items[i], err,
 				"synth goes only with files, classes, seed, "
-				"content and scale");
+				"content, scale, size and size_sd");
 		if (d->items[i]->kind != CONF_KIND_SCALAR ||
 		    strchr(d->items[i]->value, ','))
 			return conf_node_error(d->items[i], w->path, err,

@@ -23,7 +23,7 @@ setup()
 		value() { sed -n "s/^  \"$1\": \"\(.*\)\".*/\1/p" "$config"; }
 		gpus=$(value gpus) feeds=$(value workers)
 		echo "$feeds $gpus ${o[--seed]}" >>"$STANDIN_LOG"
-		[ "$gpus" != "${FAIL_GPUS-}" ] || { echo too many >&2; exit 1; }
+		[ "$gpus" != "${FAIL_GPUS-}" ] || { echo gpemu-train: too many >&2; exit 1; }
 		[ -z "${WORK-}" ] || exec python3 "$WORK" "${o[--json]}"
 		share=$(awk "BEGIN { x = $feeds / $gpus; print x < 1 ? x : 1 }")
 		cat >"${o[--json]}" <<-JSON

@@ -185,6 +185,6 @@ refuses()
 	status=0
 	wait "$pid" || status=$?
 	[ "$status" -eq 1 ]
-	grep "failed: gpemu-prepd died: exit status 137" out
+	grep "failed: gpemu-prepd: killed by SIGKILL while the jobs ran" out
 	nothing_left
 }

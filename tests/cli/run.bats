@@ -104,7 +104,7 @@ need_root()
 @test "run: a failing cell is reported, the others run, the status says so" {
 	FAIL_LOADER=async run --separate-stderr gpemu_run w.yaml
 	[ "$status" -eq 1 ]
-	[[ $stderr == *"cell lru-async-r1-"*"failed: gpemu-train: exit status 1"*"sample 3 is broken"* ]]
+	[[ $stderr == *"cell lru-async-r1-"*"failed: gpemu-train: exit status 1 (gpemu-train: sample 3 is broken)"* ]]
 	[[ $stderr == *"4 of 8 cells failed; logs are in results/small/logs"* ]]
 	[[ $output == *"27.50 (27.00-28.00)"* ]]
 	[[ $output == *"0, 2 failed"* ]]
@@ -114,6 +114,39 @@ need_root()
 	gpemu_run w.yaml
 	[ "$(grep -c '^async' standin.log)" -eq 4 ]
 	run ! grep '^sync' standin.log
+}
+
+@test "run: of a program that crashed its signal is reported, not its last line" {
+	FAIL_LOADER=async CRASH='kill -SEGV $$' run gpemu_run -r 1 w.yaml
+	[ "$status" -eq 1 ]
+	[[ $output == *"failed: gpemu-train: killed by SIGSEGV (gpemu-train: sample 3 is broken)"* ]]
+	grep -q Bottleneck results/small/logs/*
+	cat >e.yaml <<-'END'
+		name: e
+		question: Who was it?
+		dataset: {dataset: imagenette, files: 5}
+		base: {exec: {command: "echo Bottleneck; kill -ABRT $$"}}
+	END
+	run gpemu_run e.yaml
+	[[ $output == *"failed: /bin/sh: killed by SIGABRT"* ]]
+	[[ $output != *"("*Bottleneck* ]]
+}
+
+@test "run: of a script its last line on stderr, or the error of ours that it started" {
+	cat >e.yaml <<-'END'
+		name: e
+		question: Why?
+		dataset: {dataset: imagenette, files: 5}
+		base:
+		  exec: {command: ["python3", "-c", "print('Bottleneck'); raise SystemError('no tape')"]}
+	END
+	run gpemu_run e.yaml
+	[[ $output == *"failed: python3: exit status 1 (SystemError: no tape)"* ]]
+	grep -q Bottleneck results/e/logs/*
+	grep -q Traceback results/e/logs/*
+	sed -i "s,command:.*,command: \"$GPEMU_BUILD/gpemu-train --data /none; echo gave up >\&2; exit 4\"}," e.yaml
+	run gpemu_run e.yaml
+	[[ $output == *"failed: /bin/sh: exit status 4 (gpemu-train: /none: No such file or directory)"* ]]
 }
 
 @test "run: a cell that hangs is ended after cell_timeout" {

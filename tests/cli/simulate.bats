@@ -33,6 +33,42 @@ check() {
 	run ! grep -q SIMULATED "$TMP/out" "$JSON"
 }
 
+@test "--step-time: steps have its mean and deviation, by the seed" {
+	# a step each epoch
+	steps="--simulate --data synth:records,files=4,size=100K,size_sd=9K -b 4 -e 1500 --gpu dlio
+		--model any --loader sync --workers 1 --prep emulated --drop-last --pin off"
+	record() { "$TRAIN" $steps --prep-time 0 --json "$JSON" "$@" >"$TMP/out"; }
+	steps() {
+		python3 - "$JSON" "$@" <<-'PY'
+			import json, statistics, sys
+			s = [e["compute_s"] for e in json.load(open(sys.argv[1]))["epochs"]]
+			mean, sd = statistics.mean(s), statistics.stdev(s)
+			want = [float(x) for x in sys.argv[2:]]
+			# four standard errors of a normal distribution's, twice that of a gamma's
+			assert abs(mean - want[0]) < 4 * want[1] / len(s) ** .5, (mean, sd)
+			assert abs(sd - want[1]) < want[2] * want[1] / (2 * len(s)) ** .5, (mean, sd)
+		PY
+	}
+	record --step-time normal:mean=323ms,sd=30ms
+	steps 0.323 0.03 4
+	check "$JSON" 'r["node"]["step_time"] == "normal:mean=323ms,sd=30ms" and r["profile"]["measured"] == "given"'
+	mv "$JSON" "$TMP/first.json"
+	record --step-time normal:mean=323ms,sd=30ms
+	check "$JSON" "[e['compute_s'] for e in r['epochs']] == [e['compute_s'] for e in json.load(open('$TMP/first.json'))['epochs']]"
+	record --step-time normal:mean=323ms,sd=30ms --seed 9
+	check "$JSON" "r['epochs'][0]['compute_s'] != json.load(open('$TMP/first.json'))['epochs'][0]['compute_s']"
+	record --step-time gamma:mean=1s,shape=4
+	steps 1 0.5 8
+	record --step-time 20ms --max-steps 3 --prep-time 30ms
+	# four samples on one core, then the step
+	check "$JSON" '[round(e["compute_s"], 9) for e in r["epochs"]] == [0.02] * 3 and r["prep"]["profile"]["sample"]["value"] == "30ms"'
+	check "$JSON" 'all(e["seconds"] >= 0.12 for e in r["epochs"])'
+	run "$TRAIN" $steps --step-time 1s --jitter .1
+	[[ $output == *"--jitter: --step-time has a distribution of its own"* ]]
+	run "$TRAIN" $steps --step-time normal:mean=1s
+	[[ $output == *"--step-time: 'normal' needs 'sd'"* ]]
+}
+
 @test "an epoch of hours takes no time, on 1,024 nodes as well" {
 	timeout 60 "$TRAIN" --simulate --data synth:imagenet,files=16384 --model vgg11 --prep none \
 		-b 4 --fs storage=hdd --nodes 1024 --node config-hdd-1080ti --gpu v100 --gpus 4 \

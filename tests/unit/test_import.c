@@ -138,6 +138,18 @@ static void mlperf_storage(void **state)
 		     NULL);
 	assert_step(&t, "dlrm", 2, 1, 2);
 	table_free(&t);
+	/* the deviation is the model's jitter, the older name a sample's size
+	 */
+	t = table_of("a.yaml",
+		     "model: dlrm\nreader: {batch_size: 2}\n"
+		     "dataset: {record_length: 512}\n"
+		     "train: {computation_time: {type: gamma, shape: 4, "
+		     "scale: 0.00075}}\n",
+		     NULL);
+	assert_step(&t, "dlrm", 2, 1, 2);
+	assert_true(near(table_find(&t, "dlrm")->cv, .5));
+	assert_int_equal(table_find(&t, "dlrm")->sample_bytes, 512);
+	table_free(&t);
 }
 
 static void mlperf_training(void **state)

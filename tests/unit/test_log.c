@@ -10,6 +10,7 @@
 #include "common/log.h"
 
 static char path[] = "/tmp/gpemu-log-XXXXXX";
+static char errors[] = "/tmp/gpemu-errors-XXXXXX";
 
 /* The last line, without the time before it. */
 static const char *last(void)
@@ -85,6 +86,24 @@ static void a_long_line_is_cut(void **state)
 	assert_null(strchr(last(), '\x01'));
 }
 
+/* A parent tells them from other lines. */
+static void errors_alone_are_in_a_file_too(void **state)
+{
+	FILE *f = fopen(errors, "re");
+	char text[200] = "";
+
+	(void)state;
+	assert_non_null(f);
+	log_warn("a warning");
+	log_error("the \x07 cause");
+	log_info("not shown");
+	log_error("what followed");
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	assert_string_equal(text,
+			    "test: the \\x07 cause\ntest: what followed\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -92,16 +111,19 @@ int main(void)
 		cmocka_unit_test(other_characters_stay),
 		cmocka_unit_test(what_is_no_character_is_escaped),
 		cmocka_unit_test(a_long_line_is_cut),
+		cmocka_unit_test(errors_alone_are_in_a_file_too),
 	};
-	int fd = mkstemp(path), r;
+	int fd = mkstemp(path), errors_fd = mkstemp(errors), r;
 
-	if (fd < 0)
+	if (fd < 0 || errors_fd < 0 || setenv("GPEMU_ERRORS", errors, 1) < 0)
 		return 1;
 	close(fd);
+	close(errors_fd);
 	log_init("test", LOG_LEVEL_WARN);
 	if (log_to_file(path) < 0)
 		return 1;
 	r = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(path);
+	unlink(errors);
 	return r;
 }
