@@ -140,6 +140,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		return;
 	}
 	node = tree_lookup(tree, (uint32_t)(parent - 1), name);
+	if (node != TREE_NONE)
+		node = tree_file(tree, node);
 	wait_for(f, STORAGE_LOOKUP, node == TREE_NONE ? TREE_ROOT : node,
 		 &(struct wait){ .req = req,
 				 .ino = node == TREE_NONE ? 0 : node + 1ull,
@@ -262,7 +264,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs st = { .f_bsize = 4096,
 			      .f_frsize = 4096,
 			      .f_blocks = (t->file_bytes + 4095) / 4096,
-			      .f_files = t->n_nodes,
+			      .f_files = t->n_nodes - t->n_again,
 			      .f_namemax = NAME_MAX,
 			      .f_flag = ST_RDONLY };
 

@@ -141,6 +141,10 @@ static const struct conf_field fields[] = {
 	  .help = "memory for file contents outside the cache: in flight, "
 		  "being read, group buffer (default: the lesser of 256M "
 		  "and an eighth of the memory)" },
+	{ "follow_links", CONF_STRING, offsetof(struct options, follow_links),
+	  .arg = "none|source|DIR[:DIR]",
+	  .help = "serve what symbolic links lead to, if it is below SOURCE or "
+		  "a DIR (default: /, anywhere; with allow_other source)" },
 	{ "foreground", CONF_BOOL, offsetof(struct options, foreground),
 	  .short_opt = 'f', .cli_only = true,
 	  .help = "stay in the foreground" },

@@ -29,6 +29,7 @@ struct options {
 	uint64_t spin;
 	bool keep_awake;
 	char *trace; /* or NULL */
+	char *follow_links; /* or NULL: by allow_other */
 	char *peers; /* or NULL, as the next */
 	char *peer_key, *nic;
 	uint64_t node, peer_timeout;
