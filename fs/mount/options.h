@@ -34,7 +34,7 @@ struct options {
 	char *peer_key, *nic;
 	uint64_t node, peer_timeout;
 	char *log, *log_level; /* log NULL: `foreground` decides */
-	bool foreground, replace, selftest;
+	bool foreground, replace, selftest, read_only;
 };
 
 struct peer_net;
