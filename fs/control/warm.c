@@ -136,7 +136,8 @@ static int match(const struct tree *t, const char *pattern, struct files *f,
 
 	for (uint32_t i = 0; r == 0 && i < t->n_nodes; i++)
 		if (S_ISREG(t->nodes[i].mode) &&
-		    (all ? !t->nodes[i].again : (tree_path(t, i, path, sizeof(path)) == 0 &&
+		    (all ? !t->nodes[i].again
+			 : (tree_path(t, i, path, sizeof(path)) == 0 &&
 			    fault_glob(pattern, path))))
 			r = files_add(f, tree_file(t, i));
 	if (r == 0 && !f->n)

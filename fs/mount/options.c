@@ -492,7 +492,8 @@ int options_absolute(struct options *o, const char *dir)
 /* Source: mount(8), "filesystem-independent mount options" and COMMENT;
  * systemd.mount(5); nobootwait: Ubuntu's mountall. And ro: the dataset is
  * read-only anyway, but with ro the kernel would also refuse writes to
- * `control` (--read-only). nonempty is ours (fs/mount/mountpoint.h): libfuse 3 lacks it. */
+ * `control` (--read-only). nonempty is ours (fs/mount/mountpoint.h): libfuse 3
+ * lacks it. */
 static bool for_others(const char *word)
 {
 	static const char *const words[] = {

@@ -247,9 +247,8 @@ static json_t *links_json(const struct tree *t)
 
 	return json_pack("{s:I, s:I, s:I, s:I}", "followed",
 			 (json_int_t)l->followed, "dangling",
-			 (json_int_t)l->dangling, "loops",
-			 (json_int_t)l->loops, "outside",
-			 (json_int_t)l->outside);
+			 (json_int_t)l->dangling, "loops", (json_int_t)l->loops,
+			 "outside", (json_int_t)l->outside);
 }
 
 /* Under change_lock. */

@@ -59,7 +59,8 @@ static int find_folders(const struct tree *t, struct folder *v, size_t *n)
 
 int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n)
 {
-	_cleanup_free_ uint32_t *files = calloc(t->n_files + t->n_again + 1, sizeof(*files));
+	_cleanup_free_ uint32_t *files =
+		calloc(t->n_files + t->n_again + 1, sizeof(*files));
 	_cleanup_free_ struct folder *v =
 		calloc(t->n_nodes - t->n_files - t->n_again + 1, sizeof(*v));
 	size_t n = 0, n_files = 0;

@@ -6,11 +6,12 @@
  *
  * The mount may be root's and the directory a user's, who may rename and link
  * anything in it. So nothing is opened through a link (fs/source/beneath.h),
- * also not what links led to at the scan (fs/source/symlinks.h), and an opened file must match the scan: same kind, same owner, and no fewer
- * readers. This refuses another user's file that was renamed to the name of a
- * file that all may read. In a mount that others see, it also refuses a file in
- * a directory closed to them that was renamed to the name of an open one, and a
- * file that an access control list now closes to some of them.
+ * also not what links led to at the scan (fs/source/symlinks.h), and an opened
+ * file must match the scan: same kind, same owner, and no fewer readers. This
+ * refuses another user's file that was renamed to the name of a file that all
+ * may read. In a mount that others see, it also refuses a file in a directory
+ * closed to them that was renamed to the name of an open one, and a file that
+ * an access control list now closes to some of them.
  *
  * `nowait` uses only what the kernel has in memory: RESOLVE_CACHED for the
  * path, preadv2 with RWF_NOWAIT for the bytes. Both fail with EAGAIN where they
@@ -86,7 +87,8 @@ static int follow(struct dir *d, struct tree *tree, uint32_t folder, int fd,
 		  uint32_t node, struct tree_child *c, struct tree_id *id)
 {
 	struct stat st;
-	int r = symlinks_follow(&d->links, tree, folder, fd, c->name, node, &st);
+	int r = symlinks_follow(&d->links, tree, folder, fd, c->name, node,
+				&st);
 
 	if (r <= 0)
 		return r;
@@ -189,7 +191,7 @@ static int open_link(const struct dir *d, const struct tree *tree,
 	const struct tree_node *n = &tree->nodes[link->node];
 	uint32_t left;
 	int fd = symlinks_open(&d->links, tree, link, n->uid, n->gid, flags,
-			    nowait, &left);
+			       nowait, &left);
 
 	return check(fd, tree, link->node, left, ret);
 }
@@ -203,11 +205,11 @@ static int open_step_by_step(const struct dir *d, const struct tree *tree,
 	const int folder = O_PATH | O_DIRECTORY;
 	const struct symlink *k = symlinks_above(&d->links, tree, node);
 	uint32_t top = k ? k->node : TREE_ROOT;
-	_cleanup_close_ int fd =
-		k ? open_link(d, tree, k, node == top ? flags : folder, nowait,
-			      ret)
-		  : open_in(&d->root, ".", tree, TREE_ROOT, folder, nowait,
-			    ret);
+	_cleanup_close_ int fd = k ? open_link(d, tree, k,
+					       node == top ? flags : folder,
+					       nowait, ret)
+				   : open_in(&d->root, ".", tree, TREE_ROOT,
+					     folder, nowait, ret);
 	struct beneath dir = d->root;
 	uint32_t way[PATH_MAX / 2]; /* the deepest path */
 	size_t n = 0;

@@ -12,7 +12,10 @@
 #include "fs/source/acl.h"
 
 /* O_NONBLOCK: a pipe may have replaced the file. */
-enum { READ_FLAGS = O_RDONLY | O_NONBLOCK, FOLDER_FLAGS = O_PATH | O_DIRECTORY };
+enum {
+	READ_FLAGS = O_RDONLY | O_NONBLOCK,
+	FOLDER_FLAGS = O_PATH | O_DIRECTORY
+};
 
 /* --- anchors -------------------------------------------------------------- */
 
@@ -45,8 +48,8 @@ static const char *below(const char *folder, const char *path)
 /* -ENOENT: the path of `fd` is not known. */
 static int add_anchor(struct symlinks *l, int fd)
 {
-	struct link_anchor *more = reallocarray(l->anchor, l->n_anchors + 1,
-						sizeof(*more));
+	struct link_anchor *more =
+		reallocarray(l->anchor, l->n_anchors + 1, sizeof(*more));
 	char path[PATH_MAX];
 	int r = more ? path_of(fd, path) : -ENOMEM;
 	char *copy;
@@ -86,7 +89,7 @@ static int add_folders(struct symlinks *l, const char *list, struct err *err)
 }
 
 int symlinks_init(struct symlinks *l, int source, const struct tree *tree,
-	       struct err *err)
+		  struct err *err)
 {
 	const char *follow = tree->follow;
 	int r;
@@ -138,8 +141,8 @@ static const struct symlink *find(const struct symlinks *l, uint32_t node)
 	return low < l->n && l->link[low].node == node ? &l->link[low] : NULL;
 }
 
-const struct symlink *symlinks_above(const struct symlinks *l, const struct tree *tree,
-			       uint32_t node)
+const struct symlink *symlinks_above(const struct symlinks *l,
+				     const struct tree *tree, uint32_t node)
 {
 	const struct symlink *k = NULL;
 
@@ -160,8 +163,8 @@ static int target(const struct symlinks *l, const struct symlink *k,
 }
 
 int symlinks_path(const struct symlinks *l, const struct tree *tree,
-	       const struct symlink *link, uint32_t node,
-	       const struct beneath **ret, char path[PATH_MAX])
+		  const struct symlink *link, uint32_t node,
+		  const struct beneath **ret, char path[PATH_MAX])
 {
 	int n = target(l, link, path);
 
@@ -175,7 +178,8 @@ int symlinks_path(const struct symlinks *l, const struct tree *tree,
 			       (size_t)(PATH_MAX - n));
 }
 
-static int add_text(struct symlinks *l, const char *text, size_t n, uint64_t *ret)
+static int add_text(struct symlinks *l, const char *text, size_t n,
+		    uint64_t *ret)
 {
 	int r = util_reserve(&l->text, &l->text_allocated,
 			     l->text_bytes + n + 1, 1);
@@ -218,12 +222,10 @@ static int add_link(struct symlinks *l, uint32_t node, uint32_t anchor,
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : *path ? path : ".";
 	struct symlink *k;
-	int r = use_folder(l, anchor, path,
-			   slash ? (size_t)(slash - path) : 0);
+	int r = use_folder(l, anchor, path, slash ? (size_t)(slash - path) : 0);
 
 	if (r == 0)
-		r = util_reserve(&l->link, &l->allocated, l->n + 1,
-				 sizeof(*k));
+		r = util_reserve(&l->link, &l->allocated, l->n + 1, sizeof(*k));
 	if (r < 0)
 		return r;
 	k = &l->link[l->n];
@@ -267,8 +269,7 @@ static int open_way(const struct symlinks *l, const struct tree *tree,
 		    bool nowait, uint32_t *ret)
 {
 	uint32_t anchor = l->folder[k->folder].anchor;
-	const struct tree_node *known = anchor ? NULL
-					       : &tree->nodes[TREE_ROOT];
+	const struct tree_node *known = anchor ? NULL : &tree->nodes[TREE_ROOT];
 	struct beneath at = l->anchor[anchor].at;
 	_cleanup_close_ int fd = beneath_open(&at, ".", FOLDER_FLAGS, nowait);
 	char path[PATH_MAX], *rest = path, *name;
@@ -289,8 +290,8 @@ static int open_way(const struct symlinks *l, const struct tree *tree,
 }
 
 int symlinks_open(const struct symlinks *l, const struct tree *tree,
-	       const struct symlink *link, uid_t uid, gid_t gid, int flags,
-	       bool nowait, uint32_t *ret)
+		  const struct symlink *link, uid_t uid, gid_t gid, int flags,
+		  bool nowait, uint32_t *ret)
 {
 	const struct beneath *at;
 	char path[PATH_MAX];
@@ -352,9 +353,9 @@ static int look_shared(const struct symlinks *l, const struct tree *tree,
 {
 	bool folder = S_ISDIR(st->st_mode);
 	uint32_t left;
-	_cleanup_close_ int fd = symlinks_open(l, tree, k, st->st_uid, st->st_gid,
-					    folder ? FOLDER_FLAGS : READ_FLAGS,
-					    false, &left);
+	_cleanup_close_ int fd =
+		symlinks_open(l, tree, k, st->st_uid, st->st_gid,
+			      folder ? FOLDER_FLAGS : READ_FLAGS, false, &left);
 	struct stat now;
 
 	if (fd < 0 || fstat(fd, &now) < 0 || now.st_uid != st->st_uid ||
@@ -382,8 +383,8 @@ static int take(struct symlinks *l, struct tree *tree, uint32_t node,
 	return 1;
 }
 
-int symlinks_follow(struct symlinks *l, struct tree *tree, uint32_t folder, int fd,
-		 const char *name, uint32_t node, struct stat *ret)
+int symlinks_follow(struct symlinks *l, struct tree *tree, uint32_t folder,
+		    int fd, const char *name, uint32_t node, struct stat *ret)
 {
 	_cleanup_close_ int to = -1;
 	char path[PATH_MAX];

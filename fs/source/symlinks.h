@@ -52,7 +52,7 @@ struct link_folder {
 struct symlinks {
 	struct link_anchor *anchor; /* the first is the source */
 	size_t n_anchors;
-	bool none;	   /* none is followed */
+	bool none;	      /* none is followed */
 	struct symlink *link; /* by node, ascending */
 	size_t n, allocated;
 	struct link_folder *folder;
@@ -67,35 +67,35 @@ struct symlinks {
  * symlinks_fini even then. Zeroed is valid, too: without links.
  */
 int symlinks_init(struct symlinks *l, int source, const struct tree *tree,
-	       struct err *err);
+		  struct err *err);
 void symlinks_fini(struct symlinks *l);
 
 /*
- * Follow the link `name` in the folder that is open as `fd`, and that is `folder`
- * in the tree: *ret is what it leads to, with the permissions to be shown, and
- * the link is kept as that of `node`, which comes after those before. Else it
- * is not followed, and is counted in tree->links: 0. 1: followed. -ENOMEM,
- * -EMFILE, -ENFILE.
+ * Follow the link `name` in the folder that is open as `fd`, and that is
+ * `folder` in the tree: *ret is what it leads to, with the permissions to be
+ * shown, and the link is kept as that of `node`, which comes after those
+ * before. Else it is not followed, and is counted in tree->links: 0. 1:
+ * followed. -ENOMEM, -EMFILE, -ENFILE.
  */
-int symlinks_follow(struct symlinks *l, struct tree *tree, uint32_t folder, int fd,
-		 const char *name, uint32_t node, struct stat *ret);
+int symlinks_follow(struct symlinks *l, struct tree *tree, uint32_t folder,
+		    int fd, const char *name, uint32_t node, struct stat *ret);
 
 /* The link that the path of a node passes last, or that it is; NULL: none. */
-const struct symlink *symlinks_above(const struct symlinks *l, const struct tree *tree,
-			       uint32_t node);
+const struct symlink *symlinks_above(const struct symlinks *l,
+				     const struct tree *tree, uint32_t node);
 
 /*
  * Open what a link leads to, whose owners are expected to be `uid` and `gid`.
  * *ret: which permissions the folders on the way leave. As beneath_open.
  */
 int symlinks_open(const struct symlinks *l, const struct tree *tree,
-	       const struct symlink *link, uid_t uid, gid_t gid, int flags,
-	       bool nowait, uint32_t *ret);
+		  const struct symlink *link, uid_t uid, gid_t gid, int flags,
+		  bool nowait, uint32_t *ret);
 
 /* The anchor, and the path below it, of a node whose path passes `link`.
  * -ENAMETOOLONG. */
 int symlinks_path(const struct symlinks *l, const struct tree *tree,
-	       const struct symlink *link, uint32_t node,
-	       const struct beneath **ret, char path[PATH_MAX]);
+		  const struct symlink *link, uint32_t node,
+		  const struct beneath **ret, char path[PATH_MAX]);
 
 #endif

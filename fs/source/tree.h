@@ -8,8 +8,8 @@
  * Node numbers count from 0 (the root); an inode number is the node's + 1.
  *
  * A file may have several names: hard links, and symbolic links that the source
- * follows (fs/source/symlinks.h). Each name is a node, and tree_file() of all of
- * them is the first one, the node of the file: it alone is opened, read and
+ * follows (fs/source/symlinks.h). Each name is a node, and tree_file() of all
+ * of them is the first one, the node of the file: it alone is opened, read and
  * cached, and the inode number of all names is its number + 1.
  * Reading is safe from all threads.
  */
@@ -65,8 +65,9 @@ struct tree {
 	/* Users other than the mounter may see it: sources check permissions,
 	 * including access control lists. Set before the scan. */
 	bool shared;
-	/* The folders below which symbolic links are followed, as --follow-links
-	 * (docs/gpemu-fs.1.scd); NULL: its default. Set before the scan. */
+	/* The folders below which symbolic links are followed, as
+	 * --follow-links (docs/gpemu-fs.1.scd); NULL: its default. Set before
+	 * the scan. */
 	const char *follow;
 	struct tree_links links;
 	uint64_t n_hidden;   /* names that tree_hides hid */
@@ -108,10 +109,10 @@ struct tree_id {
 	uint64_t dev, ino;
 };
 /*
- * Find the files that have several names, once all nodes are there: `id` of each
- * node. In a shared tree only names with equal permissions, in folders that are
- * open to all, or in one folder: whoever may read one name may read the others,
- * also after the names no longer are those of one file. -ENOMEM.
+ * Find the files that have several names, once all nodes are there: `id` of
+ * each node. In a shared tree only names with equal permissions, in folders
+ * that are open to all, or in one folder: whoever may read one name may read
+ * the others, also after the names no longer are those of one file. -ENOMEM.
  */
 int tree_join_names(struct tree *t, const struct tree_id *id);
 /* The node of the file that `node` names. */

@@ -87,7 +87,8 @@ int tree_join_names(struct tree *t, const struct tree_id *id)
 			v[n++] = i;
 	qsort_r(v, n, sizeof(*v), by_file, &s);
 	for (uint32_t i = 1; i < n; i++)
-		if (same_file(&s, v[first], v[i]) && may_join(t, v[first], v[i]))
+		if (same_file(&s, v[first], v[i]) &&
+		    may_join(t, v[first], v[i]))
 			join(t, v[first], v[i]);
 		else
 			first = i;
