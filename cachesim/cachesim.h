@@ -75,7 +75,9 @@ int sim_trace_look_ahead(struct sim_trace *t);
  */
 struct sim_dataset {
 	struct sim_trace *trace; /* gets the objects and sizes */
-	uint32_t *first;	 /* object of file i; [n_files] is the end */
+	/* of file i, and behind its last one; a file of several names is there
+	 * for each, with the same objects */
+	uint32_t *first, *end;
 	size_t n_files;
 };
 

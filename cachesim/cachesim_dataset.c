@@ -17,7 +17,8 @@
 /* A file to be added to the trace. */
 struct file {
 	uint64_t bytes;
-	uint32_t node; /* upper half of its objects' keys */
+	uint32_t node;	 /* upper half of its objects' keys */
+	uint32_t before; /* 1 + the earlier one that it is; 0: none */
 };
 
 static int add_file(struct sim_trace *t, const struct file *f)
@@ -46,16 +47,22 @@ static int add_files(const struct file *files, size_t n, struct sim_trace *t,
 
 	*ret = (struct sim_dataset){ .trace = t, .n_files = n };
 	ret->first = malloc((n + 1) * sizeof(*ret->first));
+	ret->end = malloc((n + 1) * sizeof(*ret->end));
 	t->file_bytes = malloc((n + 1) * sizeof(*t->file_bytes));
-	if (!ret->first || !t->file_bytes)
+	if (!ret->first || !ret->end || !t->file_bytes)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		ret->first[i] = (uint32_t)t->n_objects;
+		size_t same = files[i].before ? files[i].before - 1 : i;
+
 		t->file_bytes[i] = files[i].bytes;
 		t->total_bytes += files[i].bytes;
-		r = add_file(t, &files[i]);
+		ret->first[i] = (uint32_t)t->n_objects;
+		if (same == i)
+			r = add_file(t, &files[i]);
+		ret->end[i] = (uint32_t)t->n_objects;
+		ret->first[i] = ret->first[same];
+		ret->end[i] = ret->end[same];
 	}
-	ret->first[n] = (uint32_t)t->n_objects;
 	t->n_files = n;
 	t->max_object_bytes = OBJECT_EXTENT;
 	qsort(t->file_bytes, n, sizeof(*t->file_bytes), util_compare_u64);
@@ -65,6 +72,7 @@ static int add_files(const struct file *files, size_t n, struct sim_trace *t,
 void sim_dataset_fini(struct sim_dataset *d)
 {
 	free(d->first);
+	free(d->end);
 	*d = (struct sim_dataset){ 0 };
 }
 
@@ -119,17 +127,37 @@ int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
 
 /* --- a directory --------------------------------------------------------- */
 
+/* The files of the tree as loaders number them, one for each name. */
+static int list_files(const struct tree *tree, struct file **ret, size_t *ret_n)
+{
+	_cleanup_free_ uint32_t *node = NULL;
+	_cleanup_free_ uint32_t *seen = calloc(tree->n_nodes, sizeof(*seen));
+	struct file *files;
+	size_t n = 0;
+	int r = seen ? listing_make(tree, &node, &n) : -ENOMEM;
+
+	files = r == 0 ? calloc(n + 1, sizeof(*files)) : NULL;
+	if (!files)
+		return r < 0 ? r : -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		files[i] = (struct file){ .bytes = tree->nodes[node[i]].bytes,
+					  .node = node[i],
+					  .before = seen[node[i]] };
+		if (!files[i].before)
+			seen[node[i]] = (uint32_t)i + 1;
+	}
+	*ret = files;
+	*ret_n = n;
+	return 0;
+}
+
 static int from_tree(const struct tree *tree, struct sim_trace *t,
 		     struct sim_dataset *ret)
 {
-	_cleanup_free_ struct file *files =
-		calloc(tree->n_files + 1, sizeof(*files));
-	_cleanup_free_ uint32_t *node = NULL;
+	_cleanup_free_ struct file *files = NULL;
 	size_t n = 0;
-	int r = files ? listing_make(tree, &node, &n) : -ENOMEM;
+	int r = list_files(tree, &files, &n);
 
-	for (size_t i = 0; r == 0 && i < n; i++)
-		files[i] = (struct file){ tree->nodes[node[i]].bytes, node[i] };
 	if (r == 0)
 		r = add_files(files, n, t, ret);
 	if (r == 0) {
@@ -208,8 +236,8 @@ static int one_epoch(const struct sim_dataset *d, const uint32_t *order)
 	for (size_t i = 0; r == 0 && i < d->n_files; i++) {
 		uint32_t file = order[i];
 
-		for (uint32_t o = d->first[file];
-		     r == 0 && o < d->first[file + 1]; o++)
+		for (uint32_t o = d->first[file]; r == 0 && o < d->end[file];
+		     o++)
 			r = sim_trace_add_request(d->trace, o);
 	}
 	return r == 0 ? sim_trace_end_epoch(d->trace) : r;

@@ -284,6 +284,15 @@ static int tell(struct run *run, struct err *err)
 			  f.n, report->total.samples + f.n,
 			  place_of(&s->data, f.sample, name, sizeof(name)),
 			  why(f.error));
+	if (report->total.work.bypassed_samples && is_first(run))
+		log_warn(
+			"%" PRIu64 " of %" PRIu64
+			" reads of samples bypassed the mount of gpemu-fs, its "
+			"storage and its cache: their files are on another "
+			"file system (links that the mount does not follow? "
+			"see --follow-links of gpemu-fs)",
+			report->total.work.bypassed_samples,
+			report->total.samples + report->total.failed_samples);
 	if (report->interrupted && is_first(run))
 		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",
 			  s->resume.point.step, s->n_steps);

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "common/units.h"
 #include "common/util.h"
@@ -24,7 +25,7 @@ int walk_look(int dirfd, const char *path, int flags, struct statx *ret)
 {
 	/* not asked for more: some file systems look further for it */
 	unsigned want = STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID |
-			STATX_SIZE | STATX_MTIME | STATX_INO;
+			STATX_SIZE | STATX_MTIME | STATX_INO | STATX_NLINK;
 	int r = statx(dirfd, path, flags | AT_EMPTY_PATH | AT_NO_AUTOMOUNT,
 		      want, ret);
 
@@ -69,7 +70,11 @@ static int look(unsigned flags, int fd, const char *name,
 					    .mtime_ns = st.stx_mtime.tv_nsec,
 					    .mode = st.stx_mode,
 					    .uid = st.stx_uid,
-					    .gid = st.stx_gid };
+					    .gid = st.stx_gid,
+					    .dev = makedev(st.stx_dev_major,
+							   st.stx_dev_minor),
+					    .ino = st.stx_ino,
+					    .n_names = st.stx_nlink };
 	return r;
 }
 

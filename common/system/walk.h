@@ -55,6 +55,8 @@ struct walk_entry {
 	uint32_t mtime_ns;
 	uint32_t mode; /* S_IFMT, and permissions where it was looked at */
 	uint32_t uid, gid;
+	uint64_t dev, ino; /* the file, and the number of its names */
+	uint32_t n_names;
 	uint32_t name; /* in a list: where in its names */
 };
 

@@ -136,9 +136,10 @@ static int match(const struct tree *t, const char *pattern, struct files *f,
 
 	for (uint32_t i = 0; r == 0 && i < t->n_nodes; i++)
 		if (S_ISREG(t->nodes[i].mode) &&
-		    (all || (tree_path(t, i, path, sizeof(path)) == 0 &&
-			     fault_glob(pattern, path))))
-			r = files_add(f, i);
+		    (all ? !t->nodes[i].again
+			 : (tree_path(t, i, path, sizeof(path)) == 0 &&
+			    fault_glob(pattern, path))))
+			r = files_add(f, tree_file(t, i));
 	if (r == 0 && !f->n)
 		return err_set(err, -ENOENT, "warm: no file matches '%s'",
 			       pattern);
@@ -172,7 +173,7 @@ static int read_lines(const struct tree *t, const char *path, FILE *in,
 				err, -E2BIG,
 				"warm: %s: many times more lines than files",
 				path);
-		r = files_add(f, node);
+		r = files_add(f, tree_file(t, node));
 	}
 	if (r == 0 && ferror(in))
 		return err_set(err, -EIO, "warm: %s: cannot be read", path);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/tick.h"
@@ -140,6 +141,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		return;
 	}
 	node = tree_lookup(tree, (uint32_t)(parent - 1), name);
+	if (node != TREE_NONE)
+		node = tree_file(tree, node);
 	wait_for(f, STORAGE_LOOKUP, node == TREE_NONE ? TREE_ROOT : node,
 		 &(struct wait){ .req = req,
 				 .ino = node == TREE_NONE ? 0 : node + 1ull,
@@ -154,6 +157,32 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino,
 	(void)fi;
 	front_stat(fuse_req_userdata(req), ino, &st);
 	fuse_reply_attr(req, &st, FRONT_TIMEOUT_S);
+}
+
+/* Of the owner, or of root: nobody else comes here, see front_mount_options. */
+static bool may(const struct front *f, fuse_ino_t ino, int mask)
+{
+	struct stat st;
+	uint32_t bits;
+
+	front_stat(f, ino, &st);
+	bits = st.st_mode >> 6 & 7;
+	if (f->uid == 0)
+		bits |= S_ISDIR(st.st_mode) || st.st_mode & 0111
+				? R_OK | W_OK | X_OK
+				: R_OK | W_OK;
+	return !(mask & ~(int)bits);
+}
+
+static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct front *f = fuse_req_userdata(req);
+	bool writes = front_is_ctl(ino) && ctl_writable(front_ctl_file(ino));
+
+	if ((mask & W_OK) && !writes)
+		fuse_reply_err(req, EROFS);
+	else
+		fuse_reply_err(req, may(f, ino, mask) ? 0 : EACCES);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -223,6 +252,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		front_file_open_ctl(f, req, ino, fi);
 	else if ((fi->flags & O_ACCMODE) != O_RDONLY)
 		fuse_reply_err(req, EROFS);
+	else if (!f->shared && !may(f, ino, R_OK))
+		fuse_reply_err(req, EACCES);
 	else
 		wait_for(f, STORAGE_OPEN, (uint32_t)(ino - 1),
 			 &(struct wait){ .req = req,
@@ -262,7 +293,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs st = { .f_bsize = 4096,
 			      .f_frsize = 4096,
 			      .f_blocks = (t->file_bytes + 4095) / 4096,
-			      .f_files = t->n_nodes,
+			      .f_files = t->n_nodes - t->n_again,
 			      .f_namemax = NAME_MAX,
 			      .f_flag = ST_RDONLY };
 
@@ -402,6 +433,7 @@ static const struct fuse_lowlevel_ops ops = {
 	.lookup = op_lookup,
 	.getattr = op_getattr,
 	.setattr = op_setattr,
+	.access = op_access,
 	.readlink = op_readlink,
 	.mknod = op_mknod,
 	.mkdir = op_mkdir,

@@ -67,7 +67,7 @@ void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret)
 		ret->st_gid = n->gid;
 	}
 	ret->st_mode = n->mode;
-	ret->st_nlink = S_ISDIR(n->mode) ? 2 : 1;
+	ret->st_nlink = S_ISDIR(n->mode) ? 2 : 1 + n->names_of;
 	ret->st_size = S_ISDIR(n->mode) ? 0 : (off_t)n->bytes;
 	ret->st_blocks = (blkcnt_t)((ret->st_size + 511) / 512);
 	ret->st_mtim.tv_sec = n->mtime_s;
@@ -127,7 +127,8 @@ static void add_children(struct page *p, fuse_ino_t ino, uint64_t i)
 	for (; i - 2 < dir->n_children; i++) {
 		uint32_t child = dir->first_child + (uint32_t)(i - 2);
 
-		if (!add(p, tree_name(t, child), child + 1ull, (off_t)i + 1))
+		if (!add(p, tree_name(t, child), tree_file(t, child) + 1ull,
+			 (off_t)i + 1))
 			return;
 	}
 }

@@ -27,7 +27,11 @@ char *front_mount_options(const struct front_config *c)
 			fputc('\\', f);
 		fputc(*s, f);
 	}
-	fputs(",subtype=gpemu-fs,default_permissions", f);
+	fputs(",subtype=gpemu-fs", f);
+	/* In a mount for its owner alone op_access answers instead: then also
+	 * root gets to know that it cannot write. */
+	if (server_tree(c->server)->shared)
+		fputs(",default_permissions", f);
 	if (c->options)
 		fprintf(f, ",%s", c->options);
 	fclose(f);

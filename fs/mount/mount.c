@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +22,23 @@
 #include "fs/layer/trace.h"
 #include "fs/server/object.h"
 
+/* Warns about links that are still links. */
+static void report_links(const struct tree *t, const char *spec)
+{
+	const struct tree_links *l = &t->links;
+	char path[PATH_MAX];
+
+	if (!l->dangling && !l->loops && !l->outside)
+		return;
+	if (tree_path(t, l->first, path, sizeof(path)) < 0)
+		snprintf(path, sizeof(path), "%s", tree_name(t, l->first));
+	log_warn("%s: symbolic links that stay links: %" PRIu64
+		 " to no file or folder, %" PRIu64 " in a loop, %" PRIu64
+		 " out of the folders of --follow-links, whose targets are "
+		 "read past this mount; the first is %s",
+		 spec, l->dangling, l->loops, l->outside, path);
+}
+
 static int start_source(struct mount *m, const char *spec, struct err *err)
 {
 	const char *arg;
@@ -32,6 +50,7 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 	m->source_state = calloc(1, m->source->plugin.state_size);
 	if (!m->source_state || tree_init(&m->tree) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
+	m->tree.follow = m->o.follow_links;
 	m->tree.shared = options_has_word(m->o.mount_options, "allow_other");
 	r = m->source->init(m->source_state, arg, err);
 	if (r == 0)
@@ -40,6 +59,7 @@ static int start_source(struct mount *m, const char *spec, struct err *err)
 		r = m->source->prepare(m->source_state, err);
 	if (r == 0 && !m->tree.n_files)
 		log_warn("%s: contains no files", spec);
+	report_links(&m->tree, spec);
 	if (m->tree.n_hidden)
 		log_warn("%s: its own " CTL_DIR_NAME
 			 " is hidden by the mount's",

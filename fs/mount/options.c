@@ -141,6 +141,10 @@ static const struct conf_field fields[] = {
 	  .help = "memory for file contents outside the cache: in flight, "
 		  "being read, group buffer (default: the lesser of 256M "
 		  "and an eighth of the memory)" },
+	{ "follow_links", CONF_STRING, offsetof(struct options, follow_links),
+	  .arg = "none|source|DIR[:DIR]",
+	  .help = "serve what symbolic links lead to, if it is below SOURCE or "
+		  "a DIR (default: /, anywhere; with allow_other source)" },
 	{ "foreground", CONF_BOOL, offsetof(struct options, foreground),
 	  .short_opt = 'f', .cli_only = true,
 	  .help = "stay in the foreground" },
@@ -148,6 +152,10 @@ static const struct conf_field fields[] = {
 	  .short_opt = 'o', .arg = "OPT[,OPT]",
 	  .help = "mount options, as mount(8) takes them; also any option "
 		  "here as KEY=VALUE" },
+	{ "read_only", CONF_BOOL, offsetof(struct options, read_only),
+	  .arg = "on|off",
+	  .help = "the kernel refuses every write, also of commands into "
+		  "control (default: off)" },
 	{ "replace", CONF_BOOL, offsetof(struct options, replace),
 	  .cli_only = true,
 	  .help = "replace a gpemu-fs that is mounted there" },
@@ -484,7 +492,8 @@ int options_absolute(struct options *o, const char *dir)
 /* Source: mount(8), "filesystem-independent mount options" and COMMENT;
  * systemd.mount(5); nobootwait: Ubuntu's mountall. And ro: the dataset is
  * read-only anyway, but with ro the kernel would also refuse writes to
- * `control`. nonempty is ours (fs/mount/mountpoint.h): libfuse 3 lacks it. */
+ * `control` (--read-only). nonempty is ours (fs/mount/mountpoint.h): libfuse 3
+ * lacks it. */
 static bool for_others(const char *word)
 {
 	static const char *const words[] = {
@@ -520,9 +529,11 @@ char *options_for_fuse(const struct options *o)
 {
 	_cleanup_free_ char *copy = o->mount_options ? strdup(o->mount_options)
 						     : NULL;
-	char *left = copy ? calloc(1, strlen(copy) + 2) : NULL;
-	char *save, *word = left ? strtok_r(copy, ",", &save) : NULL;
+	char *left = calloc(1, (copy ? strlen(copy) : 0) + 5);
+	char *save, *word = left && copy ? strtok_r(copy, ",", &save) : NULL;
 
+	if (left && o->read_only)
+		strcpy(left, "ro");
 	for (; word; word = strtok_r(NULL, ",", &save)) {
 		if (for_others(word))
 			continue;

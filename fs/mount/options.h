@@ -28,12 +28,13 @@ struct options {
 	double time_scale;	 /* NaN: not given */
 	uint64_t spin;
 	bool keep_awake;
-	char *trace; /* or NULL */
-	char *peers; /* or NULL, as the next */
+	char *trace;	    /* or NULL */
+	char *follow_links; /* or NULL: by allow_other */
+	char *peers;	    /* or NULL, as the next */
 	char *peer_key, *nic;
 	uint64_t node, peer_timeout;
 	char *log, *log_level; /* log NULL: `foreground` decides */
-	bool foreground, replace, selftest;
+	bool foreground, replace, selftest, read_only;
 };
 
 struct peer_net;

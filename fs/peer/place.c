@@ -29,12 +29,12 @@ struct place {
 
 /* --- objects -------------------------------------------------------------- */
 
-/* The size of a file; 0 for anything else. */
+/* The size of a file; 0 for anything else, also its further names. */
 static uint64_t file_bytes(const struct place *p, uint32_t node)
 {
 	const struct tree_node *n = &p->c.tree->nodes[node];
 
-	return S_ISREG(n->mode) ? n->bytes : 0;
+	return S_ISREG(n->mode) && !n->again ? n->bytes : 0;
 }
 
 static int number_objects(struct place *p)
@@ -376,6 +376,7 @@ int place_fingerprint(const struct tree *t,
 			is_dir ? n->n_children : n->bytes,
 			is_dir ? n->first_child : (uint64_t)n->mtime_s,
 			is_dir ? 0 : n->mtime_ns,
+			tree_file(t, i),
 		};
 
 		XXH3_128bits_update(h, name, strlen(name) + 1);

@@ -204,6 +204,7 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 		{ "inflight", f->inflight },
 		{ "files", s->c.tree->n_files },
 		{ "file_bytes", s->c.tree->file_bytes },
+		{ "further_names", s->c.tree->n_again },
 		{ "epoch", s->n_marks - 1 },
 	};
 
@@ -240,6 +241,16 @@ static json_t *alone_json(const struct fetch_stats *f)
 	return j;
 }
 
+static json_t *links_json(const struct tree *t)
+{
+	const struct tree_links *l = &t->links;
+
+	return json_pack("{s:I, s:I, s:I, s:I}", "followed",
+			 (json_int_t)l->followed, "dangling",
+			 (json_int_t)l->dangling, "loops", (json_int_t)l->loops,
+			 "outside", (json_int_t)l->outside);
+}
+
 /* Under change_lock. */
 static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
 {
@@ -259,6 +270,7 @@ static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
 	if (why)
 		json_object_set_new(j, "hit_path_reason", json_string(why));
 	add_counts(j, s, &n, f);
+	json_object_set_new(j, "links", links_json(s->c.tree));
 	json_object_set_new(j, "epochs", epochs_json(s, &n.now));
 	add_layers(j, s, &n);
 }

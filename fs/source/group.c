@@ -57,7 +57,7 @@ static int files_init(struct files *f, const struct tree *t)
 	     i = next_node(t, i)) {
 		if (t->nodes[i].parent == TREE_ROOT)
 			class = S_ISDIR(t->nodes[i].mode) ? i : TREE_ROOT;
-		if (!S_ISREG(t->nodes[i].mode))
+		if (!S_ISREG(t->nodes[i].mode) || t->nodes[i].again)
 			continue;
 		f->number[i] = f->n;
 		f->bytes[f->n] = t->nodes[i].bytes;
@@ -73,7 +73,7 @@ static uint32_t find(const void *ctx, const char *path)
 	uint32_t node = tree_find(f->tree, path);
 
 	return node != TREE_NONE && S_ISREG(f->tree->nodes[node].mode)
-		       ? f->number[node]
+		       ? f->number[tree_file(f->tree, node)]
 		       : UINT32_MAX;
 }
 

@@ -59,9 +59,10 @@ static int find_folders(const struct tree *t, struct folder *v, size_t *n)
 
 int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n)
 {
-	_cleanup_free_ uint32_t *files = calloc(t->n_files + 1, sizeof(*files));
+	_cleanup_free_ uint32_t *files =
+		calloc(t->n_files + t->n_again + 1, sizeof(*files));
 	_cleanup_free_ struct folder *v =
-		calloc(t->n_nodes - t->n_files + 1, sizeof(*v));
+		calloc(t->n_nodes - t->n_files - t->n_again + 1, sizeof(*v));
 	size_t n = 0, n_files = 0;
 	int r = files && v ? find_folders(t, v, &n) : -ENOMEM;
 
@@ -75,7 +76,7 @@ int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n)
 
 			if (S_ISREG(t->nodes[node].mode) &&
 			    tree_name(t, node)[0] != '.')
-				files[n_files++] = node;
+				files[n_files++] = tree_file(t, node);
 		}
 	}
 	for (size_t i = 0; i < n; i++)

@@ -11,7 +11,8 @@
  * The regular files by class, then by folder, then by name, bytewise: the order
  * of gpemu-train (loader/format/format_files.c). Files in the root count if it
  * has no folder. Hidden files and folders are left out, as by loaders. The
- * numbers of their nodes, malloc'ed. -ENOMEM, -ENAMETOOLONG.
+ * numbers of their nodes, malloc'ed; a file of several names is there for each.
+ * -ENOMEM, -ENAMETOOLONG.
  */
 int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n);
 

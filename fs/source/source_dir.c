@@ -6,11 +6,12 @@
  *
  * The mount may be root's and the directory a user's, who may rename and link
  * anything in it. So nothing is opened through a link (fs/source/beneath.h),
- * and an opened file must match the scan: same kind, same owner, and no fewer
- * readers. This refuses another user's file that was renamed to the name of a
- * file that all may read. In a mount that others see, it also refuses a file in
- * a directory closed to them that was renamed to the name of an open one, and a
- * file that an access control list now closes to some of them.
+ * also not what links led to at the scan (fs/source/symlinks.h), and an opened
+ * file must match the scan: same kind, same owner, and no fewer readers. This
+ * refuses another user's file that was renamed to the name of a file that all
+ * may read. In a mount that others see, it also refuses a file in a directory
+ * closed to them that was renamed to the name of an open one, and a file that
+ * an access control list now closes to some of them.
  *
  * `nowait` uses only what the kernel has in memory: RESOLVE_CACHED for the
  * path, preadv2 with RWF_NOWAIT for the bytes. Both fail with EAGAIN where they
@@ -31,6 +32,7 @@
 #include "common/util.h"
 #include "fs/source/acl.h"
 #include "fs/source/beneath.h"
+#include "fs/source/symlinks.h"
 
 /* O_NONBLOCK: a pipe that replaced a file must not block us. */
 enum { READ_FLAGS = O_RDONLY | O_NONBLOCK };
@@ -38,6 +40,10 @@ enum { READ_FLAGS = O_RDONLY | O_NONBLOCK };
 struct dir {
 	struct beneath root;
 	char *path; /* as it was given */
+	struct symlinks links;
+	struct tree_id *id; /* during the scan: by node */
+	size_t n_ids;	    /* allocated */
+	bool names;	    /* a file may have several */
 };
 
 static int dir_init(void *state, const char *arg, struct err *err)
@@ -58,6 +64,8 @@ static void dir_fini(void *state)
 
 	if (d->root.fd >= 0)
 		close(d->root.fd);
+	symlinks_fini(&d->links);
+	free(d->id);
 	free(d->path);
 }
 
@@ -74,31 +82,61 @@ static struct tree_child child_of(const struct walk_entry *e, char *name)
 				    .gid = e->gid };
 }
 
-static int add_children(int fd, struct tree *tree, uint32_t node,
+/* A link that is followed is shown as what it leads to. 0, or -errno. */
+static int follow(struct dir *d, struct tree *tree, uint32_t folder, int fd,
+		  uint32_t node, struct tree_child *c, struct tree_id *id)
+{
+	struct stat st;
+	int r = symlinks_follow(&d->links, tree, folder, fd, c->name, node,
+				&st);
+
+	if (r <= 0)
+		return r;
+	c->bytes = (uint64_t)st.st_size;
+	c->mtime = st.st_mtim;
+	c->mode = st.st_mode;
+	c->uid = st.st_uid;
+	c->gid = st.st_gid;
+	*id = (struct tree_id){ st.st_dev, st.st_ino };
+	d->names = true;
+	return 0;
+}
+
+/* The entries are sorted by name, as the tree sorts them. */
+static int add_children(struct dir *d, int fd, struct tree *tree, uint32_t node,
 			const struct walk_list *l)
 {
 	_cleanup_free_ struct tree_child *v = calloc(l->n + 1, sizeof(*v));
-	size_t n = 0;
+	uint32_t first = tree->n_nodes, n = 0;
+	int r = v ? util_reserve(&d->id, &d->n_ids, first + l->n,
+				 sizeof(*d->id))
+		  : -ENOMEM;
 
-	for (size_t i = 0; v && i < l->n; i++) {
-		char *name = l->names + l->entry[i].name;
+	for (size_t i = 0; r == 0 && i < l->n; i++) {
+		const struct walk_entry *e = &l->entry[i];
+		char *name = l->names + e->name;
+		struct tree_id *id = &d->id[first + n];
 
 		if (tree_hides(tree, node, name))
 			continue;
-		v[n] = child_of(&l->entry[i], name);
-		if (tree->shared)
+		v[n] = child_of(e, name);
+		*id = (struct tree_id){ e->dev, e->ino };
+		d->names |= S_ISREG(e->mode) && e->n_names > 1;
+		if (S_ISLNK(e->mode))
+			r = follow(d, tree, node, fd, first + n, &v[n], id);
+		else if (tree->shared)
 			v[n].mode = acl_limit_file(v[n].mode, fd, name);
 		n++;
 	}
-	return v ? tree_add_children(tree, node, v, n) : -ENOMEM;
+	return r < 0 ? r : tree_add_children(tree, node, v, n);
 }
 
-static int list(int fd, struct tree *tree, uint32_t node)
+static int list(struct dir *d, int fd, struct tree *tree, uint32_t node)
 {
 	_cleanup_(walk_list_fini) struct walk_list l;
 	int r = walk_list(fd, WALK_HIDDEN | WALK_FILES | WALK_FOLDERS, &l);
 
-	return r < 0 ? r : add_children(fd, tree, node, &l);
+	return r < 0 ? r : add_children(d, fd, tree, node, &l);
 }
 
 /* Maps errors that mean "not the scanned file" to -ESTALE. */
@@ -122,11 +160,11 @@ static bool is_same(const struct tree_node *n, const struct stat *st)
 	       st->st_gid == n->gid;
 }
 
-static int open_in(const struct beneath *dir, const char *path,
-		   const struct tree *tree, uint32_t node, int flags,
-		   bool nowait, struct stat *ret)
+/* An open file, of whose permissions the folders before it leave `left`. */
+static int check(int opened, const struct tree *tree, uint32_t node,
+		 uint32_t left, struct stat *ret)
 {
-	_cleanup_close_ int fd = beneath_open(dir, path, flags, nowait);
+	_cleanup_close_ int fd = opened;
 
 	if (fd < 0)
 		return stale(fd);
@@ -134,21 +172,49 @@ static int open_in(const struct beneath *dir, const char *path,
 		return -errno;
 	if (tree->shared)
 		ret->st_mode = acl_limit_file(ret->st_mode, fd, NULL);
+	ret->st_mode &= S_IFMT | left;
 	return is_same(&tree->nodes[node], ret) ? TAKE_FD(fd) : -ESTALE;
 }
 
-/* Opens one directory after the other: each must match the scan. */
+static int open_in(const struct beneath *dir, const char *path,
+		   const struct tree *tree, uint32_t node, int flags,
+		   bool nowait, struct stat *ret)
+{
+	return check(beneath_open(dir, path, flags, nowait), tree, node, 0777,
+		     ret);
+}
+
+static int open_link(const struct dir *d, const struct tree *tree,
+		     const struct symlink *link, int flags, bool nowait,
+		     struct stat *ret)
+{
+	const struct tree_node *n = &tree->nodes[link->node];
+	uint32_t left;
+	int fd = symlinks_open(&d->links, tree, link, n->uid, n->gid, flags,
+			       nowait, &left);
+
+	return check(fd, tree, link->node, left, ret);
+}
+
+/* Opens one directory after the other, from the source or from what the last
+ * link on the path leads to: each must match the scan. */
 static int open_step_by_step(const struct dir *d, const struct tree *tree,
 			     uint32_t node, int flags, bool nowait,
 			     struct stat *ret)
 {
-	_cleanup_close_ int fd = open_in(&d->root, ".", tree, TREE_ROOT,
-					 O_PATH | O_DIRECTORY, nowait, ret);
+	const int folder = O_PATH | O_DIRECTORY;
+	const struct symlink *k = symlinks_above(&d->links, tree, node);
+	uint32_t top = k ? k->node : TREE_ROOT;
+	_cleanup_close_ int fd = k ? open_link(d, tree, k,
+					       node == top ? flags : folder,
+					       nowait, ret)
+				   : open_in(&d->root, ".", tree, TREE_ROOT,
+					     folder, nowait, ret);
 	struct beneath dir = d->root;
 	uint32_t way[PATH_MAX / 2]; /* the deepest path */
 	size_t n = 0;
 
-	for (; node != TREE_ROOT; node = tree->nodes[node].parent)
+	for (; node != top; node = tree->nodes[node].parent)
 		way[n++] = node;
 	while (fd >= 0 && n) {
 		int next;
@@ -156,7 +222,7 @@ static int open_step_by_step(const struct dir *d, const struct tree *tree,
 		dir.fd = fd;
 		node = way[--n];
 		next = open_in(&dir, tree_name(tree, node), tree, node,
-			       n ? O_PATH | O_DIRECTORY : flags, nowait, ret);
+			       n ? folder : flags, nowait, ret);
 		close(fd);
 		fd = next;
 	}
@@ -169,14 +235,17 @@ static int open_step_by_step(const struct dir *d, const struct tree *tree,
 static int open_node(const struct dir *d, const struct tree *tree,
 		     uint32_t node, int flags, bool nowait, struct stat *ret)
 {
+	const struct beneath *at = &d->root;
+	const struct symlink *k;
 	char path[PATH_MAX];
-	int r = tree_path(tree, node, path, sizeof(path));
+	int r;
 
-	if (r < 0)
-		return r;
 	if (tree->shared && node != TREE_ROOT)
 		return open_step_by_step(d, tree, node, flags, nowait, ret);
-	return open_in(&d->root, path, tree, node, flags, nowait, ret);
+	k = symlinks_above(&d->links, tree, node);
+	r = k ? symlinks_path(&d->links, tree, k, node, &at, path)
+	      : tree_path(tree, node, path, sizeof(path));
+	return r < 0 ? r : open_in(at, path, tree, node, flags, nowait, ret);
 }
 
 static bool too_deep(const struct tree *tree, uint32_t node)
@@ -196,7 +265,7 @@ static int scan_one(struct dir *d, struct tree *tree, uint32_t node,
 	_cleanup_close_ int fd =
 		open_node(d, tree, node, O_RDONLY | O_DIRECTORY, false, &st);
 	bool deep = too_deep(tree, node);
-	int r = fd < 0 ? fd : deep ? -ELOOP : list(fd, tree, node);
+	int r = fd < 0 ? fd : deep ? -ELOOP : list(d, fd, tree, node);
 	const char *why = deep ? WALK_TOO_DEEP : strerror(-r);
 
 	if (r < 0 && tree_path(tree, node, path, sizeof(path)) < 0)
@@ -210,6 +279,7 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 	struct dir *d = state;
 	struct stat st;
 	struct tree_child root;
+	int r;
 
 	if (fstat(d->root.fd, &st) < 0)
 		return err_set(err, -errno, "%s: %s", d->path, strerror(errno));
@@ -220,15 +290,17 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 	if (tree->shared)
 		root.mode = acl_limit_file(root.mode, d->root.fd, NULL);
 	tree_set_root(tree, &root);
+	r = symlinks_init(&d->links, d->root.fd, tree, err);
 	/* breadth first: children are appended after the scanned node */
-	for (uint32_t i = 0; i < tree->n_nodes; i++) {
-		int r = S_ISDIR(tree->nodes[i].mode) ? scan_one(d, tree, i, err)
-						     : 0;
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (uint32_t i = 0; r == 0 && i < tree->n_nodes; i++)
+		if (S_ISDIR(tree->nodes[i].mode))
+			r = scan_one(d, tree, i, err);
+	if (r == 0 && d->names && tree_join_names(tree, d->id) < 0)
+		r = err_set(err, -ENOMEM, "out of memory");
+	free(d->id);
+	d->id = NULL;
+	d->n_ids = 0;
+	return r;
 }
 
 static int read_all(int fd, char *buf, size_t n, uint64_t offset, bool nowait)

@@ -40,7 +40,7 @@ static struct tree_node node_of(const struct tree_child *c)
 {
 	return (struct tree_node){ .bytes = S_ISDIR(c->mode) ? 0 : c->bytes,
 				   .mtime_s = c->mtime.tv_sec,
-				   .mtime_ns = (uint32_t)c->mtime.tv_nsec,
+				   .mtime_ns = c->mtime.tv_nsec & 0x3fffffff,
 				   .mode = c->mode & (S_IFMT | 0555),
 				   .uid = c->uid,
 				   .gid = c->gid };
@@ -154,17 +154,18 @@ uint32_t tree_find(const struct tree *t, const char *path)
 	}
 }
 
-int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
+int tree_path_below(const struct tree *t, uint32_t top, uint32_t node,
+		    char *buf, size_t n)
 {
 	size_t at = n - 1;
 
-	if (node == TREE_ROOT) {
+	if (node == top) {
 		memcpy(buf, ".", 2);
 		return 0;
 	}
 	/* built backwards from the buffer's end, then moved to its start */
 	buf[at] = 0;
-	for (; node != TREE_ROOT; node = t->nodes[node].parent) {
+	for (; node != top; node = t->nodes[node].parent) {
 		const char *name = tree_name(t, node);
 		size_t len = strlen(name);
 
@@ -179,13 +180,18 @@ int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
 	return 0;
 }
 
+int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
+{
+	return tree_path_below(t, TREE_ROOT, node, buf, n);
+}
+
 uint64_t *tree_sizes(const struct tree *t)
 {
 	uint64_t *sizes = malloc((t->n_files + 1) * sizeof(*sizes));
 	size_t n = 0;
 
 	for (uint32_t i = 0; sizes && i < t->n_nodes; i++)
-		if (S_ISREG(t->nodes[i].mode))
+		if (S_ISREG(t->nodes[i].mode) && !t->nodes[i].again)
 			sizes[n++] = t->nodes[i].bytes;
 	if (sizes)
 		qsort(sizes, n, sizeof(*sizes), util_compare_u64);

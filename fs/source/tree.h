@@ -6,6 +6,11 @@
  * search and a readdir a linear scan; a file costs 48 bytes plus its name.
  *
  * Node numbers count from 0 (the root); an inode number is the node's + 1.
+ *
+ * A file may have several names: hard links, and symbolic links that the source
+ * follows (fs/source/symlinks.h). Each name is a node, and tree_file() of all
+ * of them is the first one, the node of the file: it alone is opened, read and
+ * cached, and the inode number of all names is its number + 1.
  * Reading is safe from all threads.
  */
 #ifndef GPEMU_FS_SOURCE_TREE_H
@@ -34,9 +39,22 @@ struct tree_node {
 	};
 	int64_t mtime_s; /* since 1970 */
 	uint64_t name;	 /* offset into the names */
-	uint32_t mtime_ns, parent;
+	uint32_t mtime_ns : 30;
+	uint32_t again : 1; /* a further name of a file */
+	uint32_t parent;
 	uint32_t mode; /* S_IFMT and permissions, without write bits */
 	uint32_t uid, gid;
+	uint32_t names_of; /* again: the file's node; else the number of further
+			    * names it has */
+};
+
+/* Symbolic links of the source. */
+struct tree_links {
+	uint64_t followed;
+	uint64_t dangling; /* no file or folder that can be opened is there */
+	uint64_t loops;	   /* to a folder that the link is in */
+	uint64_t outside;  /* of the folders below which links are followed */
+	uint32_t first;	   /* node of one that is not followed, if any is */
 };
 
 struct tree {
@@ -47,8 +65,14 @@ struct tree {
 	/* Users other than the mounter may see it: sources check permissions,
 	 * including access control lists. Set before the scan. */
 	bool shared;
+	/* The folders below which symbolic links are followed, as
+	 * --follow-links (docs/gpemu-fs.1.scd); NULL: its default. Set before
+	 * the scan. */
+	const char *follow;
+	struct tree_links links;
 	uint64_t n_hidden;   /* names that tree_hides hid */
-	uint64_t n_files;    /* regular files */
+	uint64_t n_files;    /* regular files, each once */
+	uint64_t n_again;    /* further names of them */
 	uint64_t file_bytes; /* the sum of their sizes */
 };
 
@@ -80,14 +104,34 @@ bool tree_hides(struct tree *t, uint32_t dir, const char *name);
 int tree_add_children(struct tree *t, uint32_t dir, struct tree_child *children,
 		      size_t n);
 
+/* The file that a device and an inode number identify, at a node. */
+struct tree_id {
+	uint64_t dev, ino;
+};
+/*
+ * Find the files that have several names, once all nodes are there: `id` of
+ * each node. In a shared tree only names with equal permissions, in folders
+ * that are open to all, or in one folder: whoever may read one name may read
+ * the others, also after the names no longer are those of one file. -ENOMEM.
+ */
+int tree_join_names(struct tree *t, const struct tree_id *id);
+/* The node of the file that `node` names. */
+static inline uint32_t tree_file(const struct tree *t, uint32_t node)
+{
+	return t->nodes[node].again ? t->nodes[node].names_of : node;
+}
+
 const char *tree_name(const struct tree *t, uint32_t node);
-/* TREE_NONE: no such child. */
+/* The node of a name; TREE_NONE: no such child. */
 uint32_t tree_lookup(const struct tree *t, uint32_t dir, const char *name);
 /* Find a path "a/b/c" below the root; TREE_NONE: there is none. */
 uint32_t tree_find(const struct tree *t, const char *path);
 /* "a/b/c" below the root (the root is "."); -ENAMETOOLONG. */
 int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n);
-/* The sizes of all files, ascending, malloc'ed; NULL without memory. */
+/* The same below the folder `top`, which is above `node` or the node itself. */
+int tree_path_below(const struct tree *t, uint32_t top, uint32_t node,
+		    char *buf, size_t n);
+/* The sizes of all n_files files, ascending, malloc'ed; NULL without memory. */
 uint64_t *tree_sizes(const struct tree *t);
 
 #endif

@@ -129,6 +129,7 @@ void account_merge(struct account *into, const struct account *from)
 	into->n_class_bits += from->n_class_bits;
 	into->bytes += from->bytes;
 	into->work.bytes_read += from->work.bytes_read;
+	into->work.bypassed_samples += from->work.bypassed_samples;
 	into->batch_bytes += from->batch_bytes;
 	into->elapsed_ns += from->elapsed_ns;
 	into->wall_ns += from->wall_ns;
@@ -297,6 +298,7 @@ json_t *account_json(const struct account *a, bool total)
 	set_n(j, "steps", a->steps);
 	set_n(j, "samples", a->samples);
 	set_n(j, "failed_samples", a->failed_samples);
+	set_n(j, "bypassed_samples", a->work.bypassed_samples);
 	set_n(j, "distinct_samples", a->distinct_samples);
 	json_object_set_new(j, "class_entropy_bits",
 			    a->n_class_bits ? json_real(a->class_bits /

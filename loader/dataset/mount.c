@@ -35,9 +35,10 @@ void mount_find(const char *dir, struct mount *ret)
 	_cleanup_free_ char *at = realpath(dir, NULL);
 	struct stat first, st;
 
-	ret->dir = NULL;
+	*ret = (struct mount){ 0 };
 	if (!at || stat(at, &first) < 0)
 		return;
+	ret->dev = first.st_dev;
 	while (!(ret->dir = control_dir(at))) {
 		char *slash = strrchr(at, '/');
 
@@ -71,7 +72,7 @@ int mount_mark_epoch(const struct mount *m, struct err *err)
 {
 	int r = m->dir ? mount_command(m, "epoch", err) : 0;
 
-	return r == -EACCES ? 0 : r;
+	return r == -EACCES || r == -EROFS ? 0 : r;
 }
 
 json_t *mount_stats(const struct mount *m)

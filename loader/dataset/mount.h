@@ -12,12 +12,14 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/err.h"
 #include "loader/dataset/dataset.h"
 
 struct mount {
 	char *dir; /* .../.gpemu; NULL: not on such a mount */
+	dev_t dev; /* of its files */
 };
 
 /* Check `dir` and its parents on the same file system. */
@@ -29,7 +31,8 @@ int mount_command(const struct mount *m, const char *command, struct err *err);
 
 /*
  * The mount counts for a new epoch from here on. 0 also without a mount, or on
- * one of another user, whose control file is closed to us; -errno with a text.
+ * one of another user, whose control file is closed to us, or with --read-only;
+ * -errno with a text.
  */
 int mount_mark_epoch(const struct mount *m, struct err *err);
 

@@ -192,6 +192,7 @@ static int start(struct pipeline *p, struct err *err)
 				   .trace = c->trace,
 				   .seed = c->seed,
 				   .direct = c->direct,
+				   .mount_dev = c->mount_dev,
 				   .depth = MAX(c->queue_depth / c->workers,
 						1) };
 	size_t mean, bytes;

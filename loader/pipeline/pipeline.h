@@ -19,6 +19,8 @@
 #ifndef GPEMU_LOADER_PIPELINE_PIPELINE_H
 #define GPEMU_LOADER_PIPELINE_PIPELINE_H
 
+#include <sys/types.h>
+
 #include "common/hist.h"
 #include "common/tick.h"
 #include "emu/profile/profile_gpu.h"
@@ -53,6 +55,7 @@ struct pipeline_config {
 	const struct prep_config *prep_config; /* in use until pipeline_free */
 	uint32_t cores;	 /* virtual cores; where workers own batches, workers */
 	uint32_t direct; /* as struct engine_config */
+	const dev_t *mount_dev;	 /* as struct worker_config */
 	const uint64_t *address; /* as struct flow_config */
 	/* Batches are shared with other jobs, and each epoch has `per_epoch` of
 	 * them; with superbatch 1, in order, not with pin_direct. NULL: no

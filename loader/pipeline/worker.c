@@ -3,9 +3,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "common/thread.h"
 #include "common/util.h"
@@ -191,6 +194,24 @@ static void complete(struct feed *f, struct batch *b)
 	flow_complete(f->c->flow, b);
 }
 
+/* A link may lead out of the mount. It is looked at again after the read, which
+ * an engine may have made without a descriptor of ours; names and attributes of
+ * a mount stay in the kernel. */
+static bool bypasses(const struct feed *f, const struct fetch *x)
+{
+	dev_t want = *f->c->mount_dev;
+	struct statx st;
+	int r;
+
+	if (x->error < 0)
+		return false;
+	r = x->fd >= 0 ? statx(x->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0,
+			       &st)
+		       : statx(x->dirfd, x->path, AT_STATX_DONT_SYNC, 0, &st);
+	return r == 0 && (st.stx_dev_major != major(want) ||
+			  st.stx_dev_minor != minor(want));
+}
+
 /* Those that were read together took the same time. */
 static void count_reads(struct feed *f, uint32_t n)
 {
@@ -200,6 +221,8 @@ static void count_reads(struct feed *f, uint32_t n)
 	hist_add_alone(&f->work.read, x[0]->done_ns - x[0]->start_ns, n);
 	for (uint32_t i = 0; i < n; i++)
 		f->work.bytes_read += x[i]->n_read;
+	for (uint32_t i = 0; f->c->mount_dev && i < n; i++)
+		f->work.bypassed_samples += bypasses(f, x[i]);
 	for (uint32_t i = 0; t && i < n; i++)
 		trace_overlap(t, TRACE_WORKER + f->index, "read",
 			      x[i]->start_ns, x[i]->done_ns,
@@ -453,6 +476,7 @@ void workers_work(struct workers *w, struct work *ret)
 		hist_merge(&ret->read, &own->read);
 		hist_merge(&ret->prep, &own->prep);
 		ret->bytes_read += own->bytes_read;
+		ret->bypassed_samples += own->bypassed_samples;
 		memset(own, 0, sizeof(*own));
 	}
 }

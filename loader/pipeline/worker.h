@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/err.h"
 #include "common/hist.h"
@@ -41,6 +42,9 @@ struct worker_config {
 	struct trace *trace; /* may be NULL */
 	size_t stride;	     /* as struct flow_config */
 	uint32_t direct;     /* as struct engine_config */
+	/* the file system that samples should be on: those read from another
+	 * one are counted; NULL: any */
+	const dev_t *mount_dev;
 	size_t sample_bytes; /* size of a transformed sample; 0: raw bytes */
 	const struct prep_config *prep_config;
 	uint32_t cores; /* virtual cores, for emulated transforms */
@@ -86,6 +90,7 @@ worker_failures_sum(struct worker_failures a, struct worker_failures b)
 struct work {
 	struct hist read, prep; /* per sample, emulated ns */
 	uint64_t bytes_read;
+	uint64_t bypassed_samples; /* not read from `mount_dev` */
 };
 /* Add it to *ret. No sample may be in flight. */
 void workers_work(struct workers *w, struct work *ret);

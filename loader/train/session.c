@@ -151,6 +151,7 @@ struct pipeline_config session_pipeline(struct session *s)
 		.superbatch = (uint32_t)o->superbatch,
 		.prefetch = (uint32_t)o->prefetch,
 		.direct = s->direct,
+		.mount_dev = s->mount.dir ? &s->mount.dev : NULL,
 		.address = s->address,
 		.prep_config = &s->prep.config,
 		.cores = s->prep.cores,

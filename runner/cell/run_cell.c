@@ -427,21 +427,6 @@ static int write_configs(struct run *run, struct err *err)
 	return code;
 }
 
-/* gpemu-train and gpemu-prepd always write a record; other programs may. */
-static int check_records(const struct run *run, struct err *err)
-{
-	for (size_t i = 0; i < run->cell->n_jobs; i++)
-		if (!cell_is_exec(&run->cell->jobs[i]) &&
-		    access(run->jobs[i].record, R_OK) < 0)
-			return err_set(err, -EIO,
-				       "gpemu-train wrote no record");
-	for (size_t i = 0; i < run->prepd.n; i++)
-		if (access(run->prepd.parts[i].record, R_OK) < 0)
-			return err_set(err, -EIO,
-				       "gpemu-prepd wrote no record");
-	return 0;
-}
-
 static int execute(struct run *run, struct err *err)
 {
 	int code = write_configs(run, err);
@@ -462,7 +447,7 @@ static int execute(struct run *run, struct err *err)
 	run_end_prepd(run);
 	run_end_gpud(run);
 	run_end_mounts(run);
-	return code == 0 ? check_records(run, err) : code;
+	return code == 0 ? run_check_records(run, err) : code;
 }
 
 /* The key of the cell is that of the files before the change. */

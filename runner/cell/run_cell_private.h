@@ -105,6 +105,10 @@ int run_start_prepd(struct run *run, struct err *err);
 void run_end_prepd(struct run *run);
 void run_fini_prepd(struct run *run);
 
+/* run_record.c: gpemu-train and gpemu-prepd wrote their records (other programs
+ * may), and the samples came through the mount. -EIO with a text. */
+int run_check_records(const struct run *run, struct err *err);
+
 /* run_record.c: the record as described in run_cell.h; sets run->disturbed.
  * NULL: no memory. */
 json_t *run_record(struct run *run, const char *failure);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/json.h"
 #include "common/log.h"
@@ -138,6 +139,45 @@ static json_t *jobs_record(const struct run *run)
 	if (run->cell->n_jobs == 1)
 		json_decref(all);
 	return one;
+}
+
+/* Of gpemu-train: its samples came through the mount. */
+static int check_record(const struct run *run, const char *path,
+			struct err *err)
+{
+	json_auto_t *record = NULL;
+	json_int_t n;
+
+	if (access(path, R_OK) < 0)
+		return err_set(err, -EIO, "gpemu-train wrote no record");
+	if (!run->mounted || json_read(path, &record, NULL) < 0)
+		return 0;
+	n = json_integer_value(json_object_get(
+		json_object_get(record, "totals"), "bypassed_samples"));
+	return n ? err_set(err, -EIO,
+			   "%" JSON_INTEGER_FORMAT
+			   " reads of samples bypassed the mount, its storage "
+			   "and its cache: links of the dataset that it does "
+			   "not follow (fs.follow_links)?",
+			   n)
+		 : 0;
+}
+
+int run_check_records(const struct run *run, struct err *err)
+{
+	for (size_t i = 0; i < run->cell->n_jobs; i++) {
+		int r = cell_is_exec(&run->cell->jobs[i])
+				? 0
+				: check_record(run, run->jobs[i].record, err);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < run->prepd.n; i++)
+		if (access(run->prepd.parts[i].record, R_OK) < 0)
+			return err_set(err, -EIO,
+				       "gpemu-prepd wrote no record");
+	return 0;
 }
 
 /* Adds the counters of a mount's statistics to `sum`. */

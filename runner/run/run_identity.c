@@ -113,18 +113,25 @@ static json_t *folder_json(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	XXH3_state_t *state = XXH3_createState();
-	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES,
+	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES | WALK_FOLLOW,
 			     .ctx = state,
 			     .folder = hash_folder,
 			     .file = hash_name };
 	char hash[17];
+	int r;
 
 	if (!state || fd < 0) {
 		XXH3_freeState(state);
 		return json_null();
 	}
 	XXH3_64bits_reset(state);
-	if (walk_tree(&walk, fd, "", NULL) < 0) {
+	r = walk_tree(&walk, fd, "", NULL);
+	if (r == -ELOOP) { /* links that lead to each other: by name */
+		walk.flags &= ~(unsigned)WALK_FOLLOW;
+		XXH3_64bits_reset(state);
+		r = walk_tree(&walk, fd, "", NULL);
+	}
+	if (r < 0) {
 		XXH3_freeState(state);
 		return json_null();
 	}

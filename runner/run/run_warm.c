@@ -50,11 +50,21 @@ static int warm_file(void *ctx, const char *path, const struct walk_entry *e,
 /* Sum the bytes of all files; with a buffer also read them. */
 static int warm_tree(struct warming *w, char *buf, struct err *err)
 {
-	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES,
+	struct walk walk = { .flags = WALK_HIDDEN | WALK_FILES | WALK_FOLLOW,
 			     .ctx = w,
 			     .file = warm_file };
 
+	int r;
+
 	w->buf = buf;
+	w->bytes = 0;
+	r = walk_tree(&walk, w->dirfd, "", err);
+	if (r != -ELOOP)
+		return r;
+	/* the mount does not follow a loop, either */
+	if (err)
+		*err = (struct err){ 0 };
+	walk.flags &= ~(unsigned)WALK_FOLLOW;
 	w->bytes = 0;
 	return walk_tree(&walk, w->dirfd, "", err);
 }

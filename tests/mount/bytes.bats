@@ -87,14 +87,19 @@ teardown()
 	END
 }
 
-@test "names, sizes, times and links equal the source's" {
+@test "names, sizes and times equal the source's, and links what they lead to" {
 	make_files 20 1000
 	ln -s c0/f00000 "$src/link"
+	ln -s none "$src/dangling"
 	touch -d '2001-02-03 04:05:06' "$src/c0/f00000"
-	gpemu-fs "$src" "$mp"
-	list="find . -mindepth 1 -printf '%P %y %l %T@\n'"
-	[ "$(cd "$src" && eval "$list" | sort)" = \
-		"$(cd "$mp" && eval "$list" | sort)" ]
+	list="-mindepth 1 -printf '%P %y %l %T@\n'"
+	for follow in / none; do
+		gpemu-fs --follow-links $follow "$src" "$mp"
+		how=$([ $follow = none ] || echo -L)
+		[ "$(cd "$src" && eval "find $how . $list" | sort)" = \
+			"$(cd "$mp" && eval "find . $list" | sort)" ]
+		[ $follow = none ] || fusermount3 -u "$mp"
+	done
 	[ "$(cat "$mp/link" | sha256sum)" = "$(sha256sum <"$src/c0/f00000")" ]
 	[ "$(stat -c %s "$mp/c1/f00001")" = "$(stat -c %s "$src/c1/f00001")" ]
 }
@@ -111,6 +116,63 @@ teardown()
 		[[ $output == *"Read-only file system"* ||
 			$output == *"Permission denied"* ]]
 	done
+}
+
+# may FILE: what access(2) says to read, write and execute it
+may()
+{
+	python3 -c 'import os, sys
+print(*(int(os.access(sys.argv[1], m)) for m in (os.R_OK, os.W_OK, os.X_OK)))' "$1"
+}
+
+@test "access says that nothing can be written, also to root; --read-only on" {
+	make_files 5 100
+	chmod 755 "$src/c1/f00001"
+	gpemu-fs "$src" "$mp"
+	[ "$(may "$mp")" = '1 0 1' ]
+	[ "$(may "$mp/c0/f00000")" = '1 0 0' ]
+	[ "$(may "$mp/c1/f00001")" = '1 0 1' ]
+	[ "$(may "$mp/.gpemu/control")" = '1 1 0' ]
+	[ "$(may "$mp/.gpemu/stats")" = '1 0 0' ]
+	python3 -c 'import os, sys
+try: os.access(sys.argv[1], os.W_OK) or open(sys.argv[1], "r+")
+except OSError as e: assert e.errno == 30, e
+else: raise SystemExit(1)' "$mp/c0/f00000"
+	fusermount3 -u "$mp"
+	gpemu-fs --read-only on "$src" "$mp"
+	python3 -c 'import os, sys
+assert os.statvfs(sys.argv[1]).f_flag & os.ST_RDONLY' "$mp"
+	[ "$(may "$mp/c0/f00000")" = '1 0 0' ]
+	run sh -c "echo reset >'$mp/.gpemu/control'"
+	[[ $output == *"Read-only file system"* ]]
+	# a loader that cannot mark its epochs trains nevertheless
+	gpemu-train --data "$mp" --prep none -b 5 --time-scale 0.001 >/dev/null
+	[ "$(stat_of '["misses"]')" = 5 ]
+}
+
+@test "a file of several names is one inode, cached once" {
+	make_files 20 1000
+	ln "$src/c0/f00000" "$src/c4/first"
+	ln "$src/c0/f00000" "$BATS_TEST_TMPDIR/outside"
+	ln -s ../c0/f00000 "$src/c3/also"
+	ln -s "$BATS_TEST_TMPDIR/outside" "$src/c3/outside"
+	ln -s c0 "$src/c9"
+	gpemu-fs -c 100% "$src" "$mp"
+	cd "$mp"
+	names="c0/f00000 c4/first c3/also c3/outside c9/f00000"
+	[ "$(stat -c '%i %h' $names | sort -u | wc -l)" = 1 ]
+	[ "$(stat -c %h c0/f00000)" = 5 ]
+	[ "$(stat -c %i c0)" != "$(stat -c %i c9)" ]
+	[ "$(find . -type f -links +1 -printf '%i\n' | sort -u | wc -l)" = 4 ]
+	for name in $names; do cmp "$name" "$src/c0/f00000"; done
+	[ "$(stat_of '["misses"]')" = 1 ]
+	[ "$(stat_of '["hits"]')" = 4 ]
+	[ "$(stat_of '["files"]')" = 20 ]
+	[ "$(stat_of '["further_names"]')" = 7 ]
+	[ "$(stat_of '["file_bytes"]')" = \
+		"$(find "$src" -type f -printf '%i %s\n' | sort -u |
+			awk '{ n += $2 } END { print n }')" ]
+	cd /
 }
 
 @test "a truncated or removed source file gives an error, not a crash" {

@@ -50,6 +50,20 @@ r = json.load(open(sys.argv[1]))
 print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
 }
 
+# counts NAME: the counters of all its cells
+counts()
+{
+	python3 - results/"$1"/records/* <<-'END'
+	import json, sys
+	for name in sys.argv[1:]:
+	    r = json.load(open(name))
+	    print(r["cell"]["axes"], r["totals"]["bypassed_samples"],
+	          [(e["hits"], e["misses"], e["backend_bytes"])
+	           for e in r["mount"]["epochs"]],
+	          r["totals"]["fetch_stall_s"] > 0)
+	END
+}
+
 @test "run: a cell's record has the counts of the mount" {
 	gpemu-run w.yaml
 	[ "$(value 100p '["mount"]["epochs"][2]["hits"]')" -eq 60 ]
@@ -59,6 +73,24 @@ print(eval("r" + sys.argv[2]))' "$(ls results/small/records/"$1"-*)" "$2"
 	[ "$hits" -lt 40 ]
 	[ "$(value 30p '["cell"]["mounted"]')" = True ]
 	grep -E '^100% .* 100\.0 +1$' results/small/table.txt
+	nothing_left
+}
+
+@test "run: a dataset of links gives the numbers of the real files" {
+	mkdir -p links
+	for c in src/c*; do mkdir "links/${c##*/}"; done
+	(cd src && find . -type f -exec ln -s "$PWD/{}" "../links/{}" \;)
+	sed -i 's/async, prep/sync, workers: 1, prep/; s/ideal/hdd/' w.yaml
+	sed 's/name: small/name: links/; s/dir: src/dir: links/' w.yaml >links.yaml
+	gpemu-run w.yaml
+	gpemu-run links.yaml
+	diff <(counts small) <(counts links)
+	[ "$(counts small | wc -l)" = 2 ]
+	# what leaves the mount is no result
+	sed -i 's/hdd/hdd, follow_links: none/' links.yaml
+	run -1 gpemu-run links.yaml -o past
+	[[ $output == *"180 reads of samples bypassed the mount"* ]]
+	grep -q '"status": "failed"' past/records/*
 	nothing_left
 }
 

@@ -81,6 +81,10 @@ with_lists()
 	both_ways links
 }
 
+@test "allow_other: links are followed below the source and folders of --follow-links" {
+	both_ways followed
+}
+
 @test "passthrough does not open through a link" {
 	both_ways passthrough
 }
