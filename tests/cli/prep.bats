@@ -311,6 +311,13 @@ least_transfer() {
 	[[ "$output" == *"      1 "* ]]
 }
 
+@test "the same odd images are readable as by Pillow, with the same pixels" {
+	/usr/bin/python3 -c 'import numpy, PIL' ||
+		skip "python3-pil or python3-numpy is not installed"
+	run "$BATS_TEST_DIRNAME/odd-images" "$BUILD/tests/cli/pixels" "$TMP"
+	[ "$status" -eq 0 ]
+}
+
 @test "the size and the type of a transformed image" {
 	"$DATA" make --files 8 --scale-bytes 0.1 "$TMP/jpeg" >/dev/null
 	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.1 --image-size 100 \
