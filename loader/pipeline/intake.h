@@ -26,6 +26,7 @@
 
 #include "loader/engine/remote.h"
 #include "loader/pipeline/pipeline.h"
+#include "loader/pipeline/sift.h"
 
 struct intake_config {
 	/* With an engine whose batches are made elsewhere there is none. With
@@ -41,6 +42,7 @@ struct intake_config {
 	 * must follow, and after intake_receive intake_settle, at any time. */
 	double part;
 	uint64_t alone;
+	enum sift sift; /* what becomes of samples that cannot be used */
 };
 
 struct intake;

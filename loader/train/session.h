@@ -37,6 +37,7 @@
 #include "loader/account/observe_timeline.h"
 #include "loader/comm/comm.h"
 #include "loader/dataset/mount.h"
+#include "loader/train/bad_samples.h"
 #include "loader/train/report.h"
 #include "loader/train/resume.h"
 #include "loader/order/announce.h"
@@ -99,6 +100,7 @@ struct session {
 	char *offload_key[3]; /* with --offload-cache: struct fastflow_key */
 	struct pipeline_config config;
 	struct train train;
+	struct bad_samples bad;
 	struct account *account;  /* of the current epoch; NULL: none */
 	struct observed observed; /* fills in `account` */
 	struct announcer announcer;
