@@ -278,17 +278,6 @@ uint64_t intake_pinned(struct intake *i)
 	       (i->pipeline ? pipeline_pinned(i->pipeline) : 0);
 }
 
-struct worker_failures intake_failures(struct intake *i)
-{
-	struct worker_failures f = { 0 };
-
-	if (i->received)
-		f = received_failures(i->received);
-	return i->pipeline
-		       ? worker_failures_sum(f, pipeline_failures(i->pipeline))
-		       : f;
-}
-
 json_t *intake_service_json(struct intake *i)
 {
 	return i->received ? received_json(i->received) : NULL;

@@ -74,7 +74,6 @@ void intake_interrupt(struct intake *i);
 void intake_join(struct intake *i);
 void intake_work(struct intake *i, struct work *ret);
 uint64_t intake_pinned(struct intake *i);
-struct worker_failures intake_failures(struct intake *i);
 /* What was received, for the record; NULL: nothing can be, or no memory. */
 json_t *intake_service_json(struct intake *i);
 

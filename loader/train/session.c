@@ -262,13 +262,6 @@ void session_interrupt(struct session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-struct worker_failures session_failures(struct session *s)
-{
-	return s->intake ? worker_failures_sum(s->failures,
-					       intake_failures(s->intake))
-			 : s->failures;
-}
-
 static uint64_t pinned_bytes(struct session *s)
 {
 	uint64_t now = s->intake ? intake_pinned(s->intake) : 0;
@@ -281,7 +274,6 @@ static int reopen_intake(struct session *s, struct err *err)
 {
 	json_t *service = intake_service_json(s->intake);
 
-	s->failures = session_failures(s);
 	s->pinned_bytes = pinned_bytes(s);
 	if (service) {
 		s->services = s->services ? s->services : json_array();
