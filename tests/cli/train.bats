@@ -439,6 +439,14 @@ pin_stage() {
 	[ "$status" -eq 0 ]
 	check "t['failed_samples'] == 1 and t['samples'] == 40 and j['bad_samples'][0]['reason'] == 'not an image'"
 	[[ "$output" == *"1 of 41 samples could not be used"* ]]
+	# it was visited, so a resumed run has room for all others
+	for steps in 3 0; do
+		"$TRAIN" --data "$TMP/in" --loader sync -b 8 --time-scale 0.05 --ceiling off \
+			--index off --checkpoint-every 3 --checkpoint-dir "$TMP/ck" \
+			--checkpoint-size 1K --resume --max-steps $steps \
+			--dump-samples "$TMP/samples" >/dev/null 2>&1
+	done
+	[ "$(cut -d' ' -f3 "$TMP/samples" | sort -u | wc -l)" -eq 40 ]
 }
 
 @test "SIGINT finishes the step and writes the record" {
