@@ -40,7 +40,6 @@ struct run {
 	struct interrupt interrupt;
 	struct progress progress;
 	struct simulate simulate; /* --simulate */
-	bool failure_named;
 	struct comm *comm; /* several ranks; NULL: this process is alone */
 	char name[48];	   /* in front of its lines then */
 };
@@ -49,27 +48,6 @@ struct run {
 static bool is_first(const struct run *run)
 {
 	return !run->comm || run->comm->rank == 0;
-}
-
-static const char *why(int error)
-{
-	switch (error) {
-	case -ESTALE: return "its size changed since the dataset was listed";
-	case -EBADMSG: return "a broken or incomplete image";
-	default: return strerror(-error);
-	}
-}
-
-/* The name of a sample, and where it is in a file of many. */
-static const char *place_of(const struct dataset *d, size_t i, char *buf,
-			    size_t size)
-{
-	size_t n = strlen(dataset_name(d, i, buf, size));
-
-	if (d->offset)
-		snprintf(buf + n, size - n, ", from byte %" PRIu64,
-			 d->offset[i]);
-	return buf;
 }
 
 static void tell_note(void *ctx, enum log_level level, const char *text)
@@ -83,17 +61,8 @@ static void tell_note(void *ctx, enum log_level level, const char *text)
 static void tell_step(struct run *run)
 {
 	struct session *s = &run->session;
-	struct worker_failures f = session_failures(s);
-	char name[512];
 
 	progress_update(&run->progress, s->resume.point.step, NULL);
-	if (f.n == 0 || run->failure_named)
-		return;
-	run->failure_named = true;
-	progress_end(&run->progress);
-	log_warn("%s: %s; zeros take its place",
-		 place_of(&s->data, f.sample, name, sizeof(name)),
-		 why(f.error));
 }
 
 static void interrupted(void *ctx)
@@ -266,24 +235,44 @@ static int tell_results(struct run *run, struct err *err)
 	return j ? json_write(j, json, err) : -ENOMEM;
 }
 
+/* The samples that could not be used, the first of them by name. */
+static void tell_bad(const struct run *run, const struct report *report)
+{
+	const struct account *a = &report->total;
+	json_auto_t *named = report_bad_samples(report);
+	static const char *const what[] = {
+		[SIFT_DROP] = "were left out of their batches",
+		[SIFT_REPLACE] = "others took their place",
+		[SIFT_ZEROS] = "zeros took their place",
+	};
+	enum sift sift = run->session.choice.bad.sift;
+	const json_t *one;
+	size_t i;
+
+	if (!a->failed_samples)
+		return;
+	log_warn("%" PRIu64 " of %" PRIu64 " samples could not be used, and "
+		 "%s:",
+		 a->failed_samples,
+		 a->samples + (sift == SIFT_REPLACE ? 0 : a->failed_samples),
+		 what[sift]);
+	json_array_foreach (named, i, one)
+		log_warn("%s: %s",
+			 json_string_value(json_object_get(one, "sample")),
+			 json_string_value(json_object_get(one, "reason")));
+}
+
 /* The same, and what failed; returns the exit status. */
 static int tell(struct run *run, struct err *err)
 {
 	struct session *s = &run->session;
 	const struct report *report = session_report(s);
-	struct worker_failures f = session_failures(s);
-	bool failed = f.n || report->interrupted;
-	char name[512];
 	int r = is_first(run) ? tell_results(run, err) : 0;
 
 	if (r < 0)
 		return cli_fail(r, err);
-	if (f.n)
-		log_error("%" PRIu64 " samples of %" PRIu64
-			  " could not be used, first %s: %s",
-			  f.n, report->total.samples + f.n,
-			  place_of(&s->data, f.sample, name, sizeof(name)),
-			  why(f.error));
+	if (is_first(run))
+		tell_bad(run, report);
 	if (report->total.work.bypassed_samples && is_first(run))
 		log_warn(
 			"%" PRIu64 " of %" PRIu64
@@ -296,7 +285,7 @@ static int tell(struct run *run, struct err *err)
 	if (report->interrupted && is_first(run))
 		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",
 			  s->resume.point.step, s->n_steps);
-	return failed ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
+	return report->interrupted ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
 
 /* --- a simulation --------------------------------------------------------- */

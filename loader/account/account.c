@@ -40,7 +40,7 @@ void account_begin_step(struct account *a, uint32_t gpus)
 
 void account_batch(struct account *a, const struct delivery *d)
 {
-	a->samples += d->n - d->n_failed;
+	a->samples += d->n - d->n_zeros;
 	a->failed_samples += d->n_failed;
 	a->bytes += d->bytes;
 	a->batch_bytes += d->batch_bytes;

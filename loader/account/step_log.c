@@ -36,7 +36,7 @@ static void add(FILE *f, const struct step_done *step, uint32_t gpu)
 	struct stalls own = account_stalls(step->idle_ns, d, s);
 
 	fprintf(f, "%" PRIu64 ",%" PRIu64 ",%u,%u,%u", step->epoch, step->step,
-		d->n - d->n_failed, d->n_failed, d->queued);
+		d->n - d->n_zeros, d->n_failed, d->queued);
 	seconds(f, step->idle_ns);
 	seconds(f, d->complete_ns);
 	seconds(f, d->ready_ns);

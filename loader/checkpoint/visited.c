@@ -91,12 +91,14 @@ uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 {
 	uint32_t n_new = 0;
 
-	for (uint32_t i = 0; v->bits && i < d->n; i++) {
+	/* those left out of the batch, too: they will not come again */
+	for (uint32_t i = 0; v->bits && i < d->n + d->n_failed; i++) {
 		uint32_t sample = d->place[i].sample;
+		bool is_bad = d->place[i].error < 0;
 
-		n_new += !(v->bits[sample / 8] >> sample % 8 & 1);
+		n_new += !is_bad && !(v->bits[sample / 8] >> sample % 8 & 1);
 		v->bits[sample / 8] |= (uint8_t)(1u << sample % 8);
-		if (!v->log)
+		if (!v->log || is_bad)
 			continue;
 		fprintf(v->log, "%" PRIu64 " %" PRIu64 " %" PRIu32, epoch, step,
 			sample);

@@ -44,8 +44,8 @@ int visited_log(struct visited *v, const char *path, int64_t keep,
  * no log, or one without a length (a pipe). -errno of the log. */
 int visited_flush(struct visited *v, int64_t *ret_bytes, struct err *err);
 
-/* A batch was trained on. Returns the number of its samples that are new in the
- * epoch. */
+/* A batch was trained on. Returns the number of its usable samples that are new
+ * in the epoch. */
 uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 		     const struct delivery *d);
 /*

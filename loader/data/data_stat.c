@@ -20,6 +20,7 @@
 #include "loader/data/data_stat_pack.h"
 #include "loader/data/data_work.h"
 #include "loader/prep/planes.h"
+#include "loader/prep/unusable.h"
 
 struct options {
 	struct cli_common common;
@@ -88,15 +89,6 @@ struct worker {
 	struct decoded decoded;
 };
 
-static int worker_init(void *worker, void *ctx, struct err *err)
-{
-	struct worker *w = worker;
-
-	(void)ctx;
-	(void)err;
-	return planes_init(&w->planes);
-}
-
 static void worker_fini(void *worker, void *ctx)
 {
 	struct worker *w = worker;
@@ -137,14 +129,15 @@ static int decode_item(void *worker, void *ctx, uint64_t i, struct err *err)
 	if (r == 0)
 		r = planes_decode(&w->planes, PLANES_EIGHTHS, 0,
 				  w->planes.height);
-	if (r == -EBADMSG) {
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
 		if (!d->broken++)
-			snprintf(d->first_broken, sizeof(d->first_broken), "%s",
-				 s->scan.files[i].path);
+			snprintf(d->first_broken, sizeof(d->first_broken),
+				 "%s: %s", s->scan.files[i].path,
+				 unusable_text(r));
 		return 0;
 	}
-	if (r < 0)
-		return r;
 	padding = image_jpeg_padding(bytes, n);
 	d->good++;
 	d->pixels += (uint64_t)w->planes.width * w->planes.height;
@@ -162,7 +155,6 @@ static int decode_all(struct stat_run *s, struct err *err)
 		.n_threads = (unsigned)s->o->jobs,
 		.progress = s->progress,
 		.worker_size = sizeof(struct worker),
-		.init = worker_init,
 		.fini = worker_fini,
 		.item = decode_item,
 	};

@@ -26,10 +26,46 @@ static int resolve_index(const char *word, enum format_index *ret,
 	return 0;
 }
 
+int train_bad_parse(const char *text, struct train_bad *ret, struct err *err)
+{
+	static const char *const words[] = {
+		[SIFT_DROP] = "drop",
+		[SIFT_REPLACE] = "replace",
+		[SIFT_ZEROS] = "zeros",
+	};
+	size_t n = strcspn(text, ",");
+	bool percent = n && text[n - 1] == '%';
+	char number[32] = "";
+	double value = -1;
+	int sift = SIFT_DROP;
+
+	if (n - percent < sizeof(number))
+		memcpy(number, text, n - percent);
+	if (text[n])
+		sift = WORD_FIND(words, "--bad-samples", text + n + 1, err);
+	if (sift < 0)
+		return sift;
+	if (units_parse_double(number, &value) < 0 || !(value >= 0) ||
+	    value > (percent ? 100 : UINT32_MAX) ||
+	    (!percent && value != (double)(uint32_t)value))
+		return err_set(
+			err, -EINVAL,
+			"--bad-samples '%s': a number of samples, or 0%% "
+			"to 100%% of an epoch's; then ,drop ,replace or "
+			",zeros",
+			text);
+	*ret = (struct train_bad){ .part = percent ? value / 100 : -1,
+				   .n = percent ? 0 : (uint64_t)value,
+				   .sift = (enum sift)sift };
+	return 0;
+}
+
 int train_data_resolve(const struct train_options *o, struct train_choice *ret,
 		       struct err *err)
 {
-	return resolve_index(o->index, &ret->index, err);
+	int r = resolve_index(o->index, &ret->index, err);
+
+	return r < 0 ? r : train_bad_parse(o->bad_samples, &ret->bad, err);
 }
 
 int train_data_open(const struct train_options *o, const struct train_choice *c,

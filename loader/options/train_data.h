@@ -11,6 +11,8 @@
 /* Parse the named options. -EINVAL with a text. */
 int train_data_resolve(const struct train_options *o, struct train_choice *ret,
 		       struct err *err);
+/* N or P%, and ",drop", ",replace" or ",zeros". -EINVAL with a text. */
+int train_bad_parse(const char *text, struct train_bad *ret, struct err *err);
 /* As format_open. */
 int train_data_open(const struct train_options *o, const struct train_choice *c,
 		    struct dataset *ret, struct format_result *ret_how,

@@ -11,6 +11,7 @@
 #include "emu/profile/dist.h"
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
+#include "loader/options/train_data.h"
 #include "loader/options/train_service.h"
 #include "net/addr.h"
 
@@ -64,6 +65,13 @@ static int check_format(const void *object, struct err *err)
 		       : 0;
 }
 
+static int check_bad(const void *object, struct err *err)
+{
+	struct train_bad bad;
+
+	return train_bad_parse(*(char *const *)object, &bad, err);
+}
+
 static int check_address(const void *object, struct err *err)
 {
 	return addr_check(*(char *const *)object, err);
@@ -90,6 +98,11 @@ const struct conf_field train_fields[] = {
 	{ FIELD("format", CONF_STRING, format), .check = check_format,
 	  .arg = "auto|NAME[:KEY=VALUE,...]",
 	  .help = "format of the dataset (--list format; default auto)" },
+	{ FIELD("bad_samples", CONF_STRING, bad_samples), .check = check_bad,
+	  .arg = "N|P%[,drop|replace|zeros]",
+	  .help = "samples of an epoch that may be unusable: left out of their "
+		  "batch, replaced by others of it, or zeros (default "
+		  "1%,drop)" },
 	{ FIELD("index", CONF_STRING, index), .arg = "auto|off|rebuild",
 	  .help = "keep the list of samples for the next run" },
 	{ FIELD("scan_threads", CONF_UINT, scan_threads), .max = 1024,
@@ -342,6 +355,7 @@ void train_options_init(struct train_options *o)
 		.optimizer = strdup("sgd"),
 		.format = strdup("auto"),
 		.index = strdup("auto"),
+		.bad_samples = strdup("1%,drop"),
 		.batch = 64,
 		.epochs = 1,
 		.loader = strdup("async"),

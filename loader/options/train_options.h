@@ -11,12 +11,13 @@
 #include "loader/engine/engine.h"
 #include "loader/dataset/format.h"
 #include "loader/order/order.h"
+#include "loader/pipeline/sift.h"
 #include "loader/prep/prep.h"
 #include "loader/staging/coordinate.h"
 
 struct train_options {
 	struct cli_common common;
-	char *data, *model, *gpu_server, *server_user, *gpu;
+	char *data, *bad_samples, *model, *gpu_server, *server_user, *gpu;
 	char *precision; /* NULL: as the model's table, and fp32 */
 	char *optimizer;
 	uint64_t sequence_length; /* tokens; 0: not given */
@@ -88,6 +89,13 @@ enum last_step {
 	LAST_AUTO,  /* measured */
 };
 
+/* --bad-samples */
+struct train_bad {
+	double part; /* of an epoch's samples; < 0: `n` of them */
+	uint64_t n;
+	enum sift sift;
+};
+
 /* The parsed values of named options. */
 struct train_choice {
 	const struct engine_ops *engine;
@@ -104,6 +112,7 @@ struct train_choice {
 	struct plugin_choice batching_choice;
 	struct plugin_choice local_choice;  /* of --loader service, here */
 	struct plugin_choice format_choice; /* empty: auto */
+	struct train_bad bad;
 	enum gpu_transfer transfer;
 	enum gpus_parallel parallel;
 	enum progress_mode progress;

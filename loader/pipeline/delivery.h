@@ -12,15 +12,20 @@
 
 struct delivery {
 	uint32_t n;
+	/* that cannot be used: of these n, until the intake leaves them out
+	 * (sift.h), as which they are counted here */
 	uint32_t n_failed;
+	uint32_t left_out;    /* of them, not replaced */
+	uint32_t n_zeros;     /* of n: zeros for want of another sample */
 	uint64_t bytes;	      /* of the files, without failed samples */
 	uint64_t batch_bytes; /* bytes that the device copies */
 	uint64_t longest;     /* bytes of the largest file among them */
 	uint32_t queued;      /* batches ready at the time of the request */
-	const struct place *place; /* n; NULL from the engine `null` */
-	uint64_t complete_ns;	   /* the workers completed it */
-	uint64_t ready_ns;	   /* ready for the copy to the device */
-	uint64_t pin_ns;	   /* time in the pin stage */
+	/* n, and those left out behind them; NULL from the engine `null` */
+	const struct place *place;
+	uint64_t complete_ns; /* the workers completed it */
+	uint64_t ready_ns;    /* ready for the copy to the device */
+	uint64_t pin_ns;      /* time in the pin stage */
 	/* The share of reads in the workers' time from the moment the GPU fell
 	 * idle to complete_ns, 0..1; the rest is transforms. 1 without
 	 * transforms. */
@@ -31,6 +36,7 @@ struct delivery {
 	uint64_t read_ns, prep_ns; /* as struct batch */
 	struct batch *batch;
 	struct pinned_buffer *pinned;
+	struct place *own; /* `place`, to be freed; NULL: it is not */
 	void *received;	   /* struct remote_batch.own */
 	struct loan *loan; /* NULL: none has been made */
 };

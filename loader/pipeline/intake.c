@@ -14,6 +14,8 @@ struct intake {
 	struct received *received; /* NULL: nothing is received */
 	uint64_t batch, alone;
 	double part; /* as intake_config */
+	enum sift sift;
+	const struct dataset *data;
 	/* of the epoch; in samples */
 	uint64_t epoch;
 	const uint32_t *order;
@@ -59,6 +61,8 @@ int intake_new(const struct intake_config *config, struct intake **ret,
 	i->batch = c.pipeline.batch;
 	i->alone = c.alone;
 	i->part = c.part;
+	i->sift = c.sift;
+	i->data = c.pipeline.data;
 	if (here && c.remote)
 		c.pipeline.pin_budget /= 2;
 	if (c.remote)
@@ -202,6 +206,11 @@ int intake_next(struct intake *i, uint64_t idle, uint64_t until,
 	/* the rest of what was dealt to the service is lost */
 	if (r == -ENODATA && here_left(i))
 		r = next(i, idle, until, ret, err);
+	if (r == 0 && ret->n_failed && ret->place &&
+	    sift(ret, i->data, i->sift) < 0) {
+		intake_release(i, ret);
+		r = err_set(err, -ENOMEM, "out of memory");
+	}
 	return r;
 }
 
@@ -219,6 +228,7 @@ uint64_t intake_left(const struct intake *i)
 
 void intake_release(struct intake *i, struct delivery *d)
 {
+	free(TAKE_PTR(d->own));
 	if (d->received)
 		received_release(i->received, d);
 	else
@@ -266,17 +276,6 @@ uint64_t intake_pinned(struct intake *i)
 {
 	return (i->received ? received_pinned(i->received) : 0) +
 	       (i->pipeline ? pipeline_pinned(i->pipeline) : 0);
-}
-
-struct worker_failures intake_failures(struct intake *i)
-{
-	struct worker_failures f = { 0 };
-
-	if (i->received)
-		f = received_failures(i->received);
-	return i->pipeline
-		       ? worker_failures_sum(f, pipeline_failures(i->pipeline))
-		       : f;
 }
 
 json_t *intake_service_json(struct intake *i)

@@ -26,6 +26,7 @@
 
 #include "loader/engine/remote.h"
 #include "loader/pipeline/pipeline.h"
+#include "loader/pipeline/sift.h"
 
 struct intake_config {
 	/* With an engine whose batches are made elsewhere there is none. With
@@ -41,6 +42,7 @@ struct intake_config {
 	 * must follow, and after intake_receive intake_settle, at any time. */
 	double part;
 	uint64_t alone;
+	enum sift sift; /* what becomes of samples that cannot be used */
 };
 
 struct intake;
@@ -72,7 +74,6 @@ void intake_interrupt(struct intake *i);
 void intake_join(struct intake *i);
 void intake_work(struct intake *i, struct work *ret);
 uint64_t intake_pinned(struct intake *i);
-struct worker_failures intake_failures(struct intake *i);
 /* What was received, for the record; NULL: nothing can be, or no memory. */
 json_t *intake_service_json(struct intake *i);
 

@@ -519,11 +519,3 @@ uint64_t pipeline_pinned(struct pipeline *p)
 		return pinned_most_bytes(p->pinned);
 	return p->pin ? pin_most_bytes(p->pin) : 0;
 }
-
-struct worker_failures pipeline_failures(struct pipeline *p)
-{
-	if (p->staged)
-		return staged_failures(p->staged);
-	return p->workers ? workers_failures(p->workers)
-			  : (struct worker_failures){ 0 };
-}

@@ -153,7 +153,5 @@ void pipeline_join(struct pipeline *p);
 void pipeline_work(struct pipeline *p, struct work *ret);
 /* Peak bytes of pinned memory. */
 uint64_t pipeline_pinned(struct pipeline *p);
-/* With a staging area: of the batches consumed, whoever made them. */
-struct worker_failures pipeline_failures(struct pipeline *p);
 
 #endif

@@ -28,7 +28,6 @@ struct received {
 	uint64_t n_epoch, n_left; /* samples */
 	int error;		  /* of received_begin */
 	struct err err;
-	struct worker_failures failures;
 };
 
 /* One that is received while the GPUs have theirs. */
@@ -195,18 +194,6 @@ uint64_t received_cut(struct received *r, uint64_t n)
 	return kept;
 }
 
-static void count_failures(struct received *r, const struct delivery *d)
-{
-	for (uint32_t i = 0; i < d->n; i++) {
-		if (d->place[i].error == 0)
-			continue;
-		if (r->failures.n++ == 0) {
-			r->failures.sample = d->place[i].sample;
-			r->failures.error = d->place[i].error;
-		}
-	}
-}
-
 int received_next(struct received *r, uint64_t idle, uint64_t until,
 		  struct delivery *ret, struct err *err)
 {
@@ -233,7 +220,6 @@ int received_next(struct received *r, uint64_t idle, uint64_t until,
 				  .read_share = r->ops->count(r->state,
 							      &b.arrival, idle),
 				  .received = b.own };
-	count_failures(r, ret);
 	delivery_count(ret, r->c.data);
 	r->n_left -= ret->n;
 	return 0;
@@ -259,11 +245,6 @@ uint32_t received_n_ready(struct received *r)
 void received_stop(struct received *r)
 {
 	r->ops->stop(r->state);
-}
-
-struct worker_failures received_failures(const struct received *r)
-{
-	return r->failures;
 }
 
 uint64_t received_pinned(struct received *r)

@@ -49,7 +49,6 @@ uint32_t received_n_ready(struct received *r);
 uint64_t received_left(const struct received *r);
 /* Any thread. */
 void received_stop(struct received *r);
-struct worker_failures received_failures(const struct received *r);
 /* Peak bytes of page-locked memory. */
 uint64_t received_pinned(struct received *r);
 json_t *received_json(struct received *r);

@@ -30,8 +30,6 @@ struct staged {
 	struct activity *last;
 	/* the consumer's: batches taken and not released, by `next` */
 	struct batch *oldest, *newest;
-	pthread_mutex_t lock;
-	struct worker_failures failures; /* lock */
 };
 
 /* --- making --------------------------------------------------------------- */
@@ -210,20 +208,6 @@ static int get_places(const struct staged *s, const struct staged_batch *from,
 	return 0;
 }
 
-static void count_failures(struct staged *s, const struct batch *b)
-{
-	pthread_mutex_lock(&s->lock);
-	for (uint32_t i = 0; i < b->n; i++) {
-		if (b->place[i].error == 0)
-			continue;
-		if (s->failures.n++ == 0) {
-			s->failures.sample = b->place[i].sample;
-			s->failures.error = b->place[i].error;
-		}
-	}
-	pthread_mutex_unlock(&s->lock);
-}
-
 static int make_batch(struct staged *s, const struct staged_batch *from,
 		      struct batch **ret)
 {
@@ -243,7 +227,6 @@ static int make_batch(struct staged *s, const struct staged_batch *from,
 	r = from->n == n ? get_places(s, from, b) : -EPROTO;
 	if (r < 0)
 		return r;
-	count_failures(s, b);
 	if (s->oldest)
 		s->newest->next = b;
 	else
@@ -277,16 +260,6 @@ uint32_t staged_n_complete(struct staged *s)
 	return staging_n_ready(s->c.area);
 }
 
-struct worker_failures staged_failures(struct staged *s)
-{
-	struct worker_failures ret;
-
-	pthread_mutex_lock(&s->lock);
-	ret = s->failures;
-	pthread_mutex_unlock(&s->lock);
-	return ret;
-}
-
 /* --- the whole ------------------------------------------------------------ */
 
 void staged_begin(struct staged *s, uint64_t epoch, const uint32_t *order,
@@ -313,7 +286,6 @@ int staged_new(const struct staged_config *c, struct staged **ret,
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->c = *c;
-	pthread_mutex_init(&s->lock, NULL);
 	staging_resume(c->area);
 	s->last = calloc(c->workers, sizeof(*s->last));
 	if (s->last)
@@ -347,7 +319,6 @@ void staged_free(struct staged *s)
 		s->oldest = b->next;
 		free(b);
 	}
-	pthread_mutex_destroy(&s->lock);
 	free(s->last);
 	free(s);
 }

@@ -50,7 +50,4 @@ int staged_next(struct staged *s, uint64_t deadline, struct batch **ret);
 void staged_release(struct staged *s, struct batch *b);
 uint32_t staged_n_complete(struct staged *s);
 
-/* Of the batches taken, whoever made them. */
-struct worker_failures staged_failures(struct staged *s);
-
 #endif

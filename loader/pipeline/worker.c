@@ -21,10 +21,9 @@ struct workers {
 	struct feed *feed;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	uint32_t n_ready;		 /* lock: set up, or failed */
-	int error;			 /* lock: the first error */
-	struct err err;			 /* lock */
-	struct worker_failures failures; /* lock */
+	uint32_t n_ready; /* lock: set up, or failed */
+	int error;	  /* lock: the first error */
+	struct err err;	  /* lock */
 	struct vcores *vcores;
 	void *blank; /* the result of emulated transforms, for every sample */
 };
@@ -54,18 +53,6 @@ struct activity workers_activity(struct workers *w, uint32_t i)
 		a.prep_ns = vcores_busy_ns(w->vcores) / w->n;
 	}
 	return a;
-}
-
-static void count_failure(struct feed *f, const struct fetch *x)
-{
-	struct workers *w = f->all;
-
-	pthread_mutex_lock(&w->lock);
-	if (w->failures.n++ == 0) {
-		w->failures.sample = x->sample;
-		w->failures.error = x->error;
-	}
-	pthread_mutex_unlock(&w->lock);
 }
 
 /*
@@ -247,8 +234,6 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	}
 	p->sample = x->sample;
 	p->error = x->error;
-	if (x->error < 0)
-		count_failure(f, x);
 	feed_recycle(f, x);
 }
 
@@ -456,16 +441,6 @@ void workers_free(struct workers *w)
 	free(w->blank);
 	free(w->feed);
 	free(w);
-}
-
-struct worker_failures workers_failures(struct workers *w)
-{
-	struct worker_failures ret;
-
-	pthread_mutex_lock(&w->lock);
-	ret = w->failures;
-	pthread_mutex_unlock(&w->lock);
-	return ret;
 }
 
 void workers_work(struct workers *w, struct work *ret)

@@ -69,23 +69,6 @@ void workers_free(struct workers *w);
  * thread. */
 struct activity workers_activity(struct workers *w, uint32_t i);
 
-/* Unusable samples: the number since the start, and the first one. */
-struct worker_failures {
-	uint64_t n;
-	uint32_t sample; /* of the first */
-	int error;	 /* -errno of the first */
-};
-struct worker_failures workers_failures(struct workers *w);
-/* Those of `a`, then those of `b`. */
-static inline struct worker_failures
-worker_failures_sum(struct worker_failures a, struct worker_failures b)
-{
-	struct worker_failures sum = a.n ? a : b;
-
-	sum.n = a.n + b.n;
-	return sum;
-}
-
 /* Work of the workers since the last call. */
 struct work {
 	struct hist read, prep; /* per sample, emulated ns */

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JPEG as planes of 8-bit pixels, decoded at a fraction of its size where
- * that is enough. Luma and chroma stay separate, chroma at its stored
- * resolution. A caller that resamples anyway saves the upsampling and colour
- * conversion of pixels that would only be averaged.
+ * An image as planes of 8-bit pixels. Its format is known by its first bytes: a
+ * JPEG (image_jpeg.c) or a PNG (image_png.c). A JPEG is decoded at a fraction
+ * of its size where that is enough. Luma and chroma stay separate, chroma at
+ * its stored resolution. A caller that resamples anyway saves the upsampling
+ * and colour conversion of pixels that would only be averaged.
+ *
+ * What Pillow 9.4 reads is read, and nothing else: libjpeg's warnings are those
+ * of libjpeg, and a truncated file is an error. Grey, alpha, palettes and inks
+ * become what Image.convert("RGB") makes of them.
  *
  * One object belongs to one thread and keeps its memory for the next image.
  */
@@ -20,7 +25,7 @@
  */
 #define PLANES_MAX_PIXELS 178956970u
 
-enum { PLANES_EIGHTHS = 8 };
+enum { PLANES_EIGHTHS = 8, PLANES_FORMATS = 2 };
 
 struct plane {
 	uint8_t *pixels; /* owned by the struct planes */
@@ -36,18 +41,19 @@ struct planes {
 	bool is_rgb;
 	struct plane plane[3];
 	/* private */
-	void *decoder;
+	unsigned format; /* of the header read last */
+	void *decoder[PLANES_FORMATS];
 	uint8_t *memory;
 	size_t capacity;
 };
 
-/* -ENOMEM. planes_fini also after a failed init, or none (all zeros). */
-int planes_init(struct planes *p);
+/* A zeroed struct is a new one. */
 void planes_fini(struct planes *p);
 
 /*
  * Read the header: fills width and height. `raw` stays in use until
- * planes_decode. -EBADMSG: not a JPEG, or larger than PLANES_MAX_PIXELS.
+ * planes_decode. -EBADMSG: broken; -ENOMEM; the negative of an enum unusable
+ * (unusable.h), such as another format, or more than PLANES_MAX_PIXELS.
  */
 int planes_header(struct planes *p, const void *raw, size_t n);
 
@@ -62,8 +68,8 @@ unsigned planes_eighths(unsigned w, unsigned h, unsigned least);
  * side rounded up. Only the rows top..bottom - 1 (at full size) are valid, the
  * others are undefined. The point (x, y) of the image, with its corner at (0,
  * 0), is at (x * scale_x, y * scale_y) of a plane. Chroma may have a higher
- * resolution than eighths/8 of what is stored. -EBADMSG: any error or warning
- * of the decoder, or no end marker; -ENOMEM.
+ * resolution than eighths/8 of what is stored, and a PNG always has the full
+ * one. Errors as of planes_header.
  */
 int planes_decode(struct planes *p, unsigned eighths, unsigned top,
 		  unsigned bottom);

@@ -62,8 +62,9 @@ struct prep_ops {
 	/*
 	 * Transform `n` raw bytes into sample_bytes() at `out` (64-byte
 	 * aligned). `rng` is this sample's own stream (seed, epoch, sample), so
-	 * that augmentation does not depend on the worker. -EBADMSG: the sample
-	 * is broken (truncated, not an image); the callee then zeroes `out`.
+	 * that augmentation does not depend on the worker. -EBADMSG, or the
+	 * negative of an enum unusable (unusable.h): the sample is broken,
+	 * truncated, not an image; the callee then zeroes `out`.
 	 */
 	int (*run)(void *state, const void *raw, size_t n, struct rng *rng,
 		   void *out);

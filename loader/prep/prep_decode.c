@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transforms of image classification: decode a JPEG, crop a random
+ * The transforms of image classification: decode an image, crop a random
  * rectangle, resize it to a square, flip it with probability 1/2, normalise.
  * The semantics are those of torchvision's RandomResizedCrop (scale `crop`..1,
  * ratio 3/4..4/3, antialiased bilinear), RandomHorizontalFlip, ToTensor and
@@ -165,7 +165,7 @@ static int decode_init(void *state, const struct prep_config *c,
 	size_t strip = (size_t)RESAMPLE_ROWS * c->side * sizeof(float);
 	const struct options *o = c->options ? c->options : &defaults;
 	struct decode *d = state;
-	bool failed = planes_init(&d->planes) < 0;
+	bool failed = false;
 
 	d->c = c;
 	d->crop = o->crop;
@@ -260,8 +260,9 @@ static const struct prep_last last = {
 
 const struct prep_ops prep_decode = {
 	.plugin = { .name = "decode",
-		    .summary = "JPEG to a random crop, resized, mirrored, "
-			       "normalised",
+		    .summary =
+			    "JPEG or PNG to a random crop, resized, mirrored, "
+			    "normalised",
 		    .state_size = sizeof(struct decode),
 		    .options = fields,
 		    .defaults = &defaults,

@@ -180,7 +180,7 @@ int offload_taken(struct offload *o, struct intake *i, const struct delivery *d,
 		o->n_here++;
 	if (o->phase == OFFLOAD_SETTLED)
 		return 0;
-	o->n_samples += d->n;
+	o->n_samples += d->n + d->left_out;
 	if (++o->n == WARM_STEPS * o->c.per_step) {
 		o->n_samples = 0;
 		o->since_ns = tick_now(o->c.tick);

@@ -206,6 +206,23 @@ static struct rig rig_of(const struct report *r, const json_t *fs)
 	return rig;
 }
 
+json_t *report_bad_samples(const struct report *r)
+{
+	json_t *all = r->bad ? bad_samples_json(r->bad) : NULL, *one;
+	size_t i;
+
+	/* the first node is this one */
+	json_array_foreach (r->nodes, i, one)
+		if (i && !all)
+			all = json_incref(json_object_get(one, "bad_samples"));
+		else if (i)
+			json_array_extend(all,
+					  json_object_get(one, "bad_samples"));
+	while (json_array_size(all) > BAD_NAMED)
+		json_array_remove(all, BAD_NAMED);
+	return all;
+}
+
 json_t *report_node_json(const struct report *r)
 {
 	json_t *fs = mount_stats(r->mount);
@@ -213,7 +230,7 @@ json_t *report_node_json(const struct report *r)
 
 	return json_pack(
 		"{s:I, s:o*, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:O*, s:b}",
+		"s:O*, s:o*, s:b}",
 		"rank", (json_int_t)r->comm->rank, "straggler",
 		r->sync ? sync_json(r->sync, r->comm->rank) : NULL, "host",
 		host_json(), "pin", pin_json(r), "epochs", epochs_json(r),
@@ -221,8 +238,8 @@ json_t *report_node_json(const struct report *r)
 		r->n_epochs > 1 ? times_json(r, &r->warm, true) : json_null(),
 		"ceiling", ceiling_json(&r->ceiling), "timer_error_us",
 		tick_error_json(r->tick), "rig", rig_json(&rig), "fs",
-		fs ? fs : json_null(), "service", r->service, "interrupted",
-		r->interrupted);
+		fs ? fs : json_null(), "service", r->service, "bad_samples",
+		bad_samples_json(r->bad), "interrupted", r->interrupted);
 }
 
 static json_t *coordination_json(const struct report *r)
@@ -248,7 +265,7 @@ json_t *report_json(const struct report *r)
 		"{s:{s:s, s:s}, s:s*, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, "
 		"s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
-		"s:o, s:o?, s:O*, s:O*, s:o*, s:b}",
+		"s:o, s:o?, s:O*, s:O*, s:o*, s:o*, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION, "kind",
 		r->simulated ? "SIMULATED" : NULL, "command", command_json(r),
 		"config", conf_json(train_fields, o), "plugins",
@@ -270,7 +287,8 @@ json_t *report_json(const struct report *r)
 		"sharing", device_json(r->device), "coordination",
 		coordination_json(r), "nodes", r->nodes, "service", r->service,
 		"offload", r->offload ? offload_json(r->offload) : NULL,
-		"interrupted", r->interrupted);
+		"bad_samples", report_bad_samples(r), "interrupted",
+		r->interrupted);
 }
 
 static double seconds(uint64_t ns)

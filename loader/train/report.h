@@ -9,6 +9,7 @@
 #include "loader/account/account.h"
 #include "loader/account/analyze.h"
 #include "loader/dataset/mount.h"
+#include "loader/train/bad_samples.h"
 #include "loader/nodes/sync.h"
 #include "loader/train/resume.h"
 #include "loader/train/ceiling.h"
@@ -29,6 +30,7 @@ struct report {
 	const struct tick *tick;
 	const struct mount *mount;
 	const struct dataset *data;
+	const struct bad_samples *bad;
 	const struct format_result *how; /* valid if data was opened */
 	struct ceiling ceiling;
 	uint64_t pinned_bytes;	/* peak of locked memory */
@@ -54,6 +56,8 @@ struct report {
 
 /* This node's part of a run on several; NULL: no memory. */
 json_t *report_node_json(const struct report *r);
+/* As bad_samples_json; the first ones of all nodes. */
+json_t *report_bad_samples(const struct report *r);
 /* The record; NULL: no memory. */
 json_t *report_json(const struct report *r);
 

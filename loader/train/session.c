@@ -225,6 +225,9 @@ int session_start(struct session *s, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (o->keep_awake)
 		tick_keep_awake(s->tick); /* where permitted */
+	s->bad = (struct bad_samples){ .data = &s->data,
+				       .allowed = &s->choice.bad,
+				       .option = o->bad_samples };
 	s->train.tick = s->job.tick = s->sync.card.tick = s->tick;
 	s->config = session_pipeline(s);
 	if (o->analyze)
@@ -260,13 +263,6 @@ void session_interrupt(struct session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-struct worker_failures session_failures(struct session *s)
-{
-	return s->intake ? worker_failures_sum(s->failures,
-					       intake_failures(s->intake))
-			 : s->failures;
-}
-
 static uint64_t pinned_bytes(struct session *s)
 {
 	uint64_t now = s->intake ? intake_pinned(s->intake) : 0;
@@ -279,7 +275,6 @@ static int reopen_intake(struct session *s, struct err *err)
 {
 	json_t *service = intake_service_json(s->intake);
 
-	s->failures = session_failures(s);
 	s->pinned_bytes = pinned_bytes(s);
 	if (service) {
 		s->services = s->services ? s->services : json_array();
@@ -375,6 +370,7 @@ int session_begin(struct session *s, struct err *err)
 	s->observed.account = a;
 	visited_filter(&s->resume.visited, s->schedule.order, s->schedule.n);
 	s->hits_known = mount_hits(&s->mount, &s->hits);
+	bad_samples_begin(&s->bad, s->schedule.n);
 	s->n_left = session_epoch_samples(s);
 	train_begin(&s->train, epoch, s->schedule.order, s->n_left);
 	return 0;
@@ -390,9 +386,12 @@ int session_next(struct session *s, uint64_t until, struct delivery *ret,
 		r = train_next(&s->train, until, ret, err);
 	if (r != 0)
 		return r;
-	s->n_left -= ret->n;
+	s->n_left -= ret->n + ret->left_out;
 	session_offload_taken(s, ret);
-	return 0;
+	r = bad_samples_add(&s->bad, ret, err);
+	if (r < 0)
+		session_release(s, ret, NULL);
+	return r;
 }
 
 int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
@@ -510,6 +509,7 @@ const struct report *session_report(struct session *s)
 	r->comm = s->comm;
 	r->sync = s->train.sync;
 	r->data = &s->data;
+	r->bad = &s->bad;
 	r->how = &s->how;
 	r->offload = s->options.dispatcher ? &s->offload : NULL;
 	if (s->intake) {

@@ -37,6 +37,7 @@
 #include "loader/account/observe_timeline.h"
 #include "loader/comm/comm.h"
 #include "loader/dataset/mount.h"
+#include "loader/train/bad_samples.h"
 #include "loader/train/report.h"
 #include "loader/train/resume.h"
 #include "loader/order/announce.h"
@@ -99,6 +100,7 @@ struct session {
 	char *offload_key[3]; /* with --offload-cache: struct fastflow_key */
 	struct pipeline_config config;
 	struct train train;
+	struct bad_samples bad;
 	struct account *account;  /* of the current epoch; NULL: none */
 	struct observed observed; /* fills in `account` */
 	struct announcer announcer;
@@ -117,7 +119,6 @@ struct session {
 	struct commands *commands; /* NULL: none are taken */
 	json_t *cores_set;	   /* lock: when, and to what; NULL: never */
 	/* of closed pipelines */
-	struct worker_failures failures;
 	uint64_t pinned_bytes;
 	json_t *services; /* as intake_service_json; NULL: none */
 };
@@ -175,7 +176,6 @@ void session_interrupt(struct session *s);
  * -ENOTSUP: the run has none apart from its workers. */
 int session_set_cores(struct session *s, uint32_t n, struct err *err);
 
-struct worker_failures session_failures(struct session *s);
 /*
  * After comm_end: rank 0 collects the accounts and records of all ranks, and
  * from then on `report` is that of the whole run. Nothing for the only rank.

@@ -110,6 +110,7 @@ int session_open_intake(struct session *s, const struct pipeline_config *c,
 {
 	const struct session_way *w = &s->way[s->offload.way];
 	const struct intake_config i = {
+		.sift = s->choice.bad.sift,
 		.pipeline = *c,
 		.remote = s->choice.remote,
 		.remote_options = s->choice.loader_choice.options,

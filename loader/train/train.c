@@ -202,7 +202,7 @@ static int give_back_early(struct train *t, struct err *err)
 {
 	struct train_now *now = &t->now;
 	struct delivery *d = &now->next->batch[now->given];
-	uint32_t room = t->batch;
+	uint32_t room = 2 * t->batch; /* with those left out */
 	struct place *kept;
 
 	if (!now->kept)
@@ -210,7 +210,7 @@ static int give_back_early(struct train *t, struct err *err)
 	if (!now->kept)
 		return err_set(err, -ENOMEM, "out of memory");
 	kept = now->kept + (size_t)now->given * room;
-	memcpy(kept, d->place, d->n * sizeof(*kept));
+	memcpy(kept, d->place, (d->n + d->n_failed) * sizeof(*kept));
 	give_back(t);
 	d->place = kept;
 	return 0;
@@ -250,9 +250,9 @@ int train_step(struct train *t, struct delivery *d, struct gpu_step *ret,
 	int r = 0;
 
 	if (i == 0)
-		f->even =
-			t->gpus->n > 1 &&
-			(cut || d->n + left < (uint64_t)t->batch * t->gpus->n);
+		f->even = t->gpus->n > 1 &&
+			  (cut || d->n + d->left_out + left <
+					  (uint64_t)t->batch * t->gpus->n);
 	f->batch[i] = *d;
 	now->samples += d->n;
 	now->bytes += d->batch_bytes;

@@ -122,8 +122,8 @@ class Batch:
 
     @property
     def errors(self) -> Any:
-        """0, or the errno of a sample that could not be used (its data are
-        zeros): ESTALE, its size changed; EBADMSG, not a whole image. int32."""
+        """0, or the errno of a sample that could not be used but stays
+        (bad_samples="P%,zeros"; its data are zeros): ESTALE, its size changed; EBADMSG, not a whole image. int32."""
         if self._errors is None and self._records is not None:
             self._errors = -self._column("error", "i4")
         return self._errors

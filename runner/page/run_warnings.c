@@ -81,12 +81,48 @@ static void add_cleared(json_t *all, const json_t *record)
 		      text_of(test, "seen"));
 }
 
+/* Samples that a gpemu-train could not use. */
+static void add_samples(json_t *all, const json_t *cell, const json_t *job)
+{
+	const json_t *totals = json_object_get(job, "totals");
+	const json_t *first =
+		json_array_get(json_object_get(job, "bad_samples"), 0);
+	json_int_t bad =
+		json_integer_value(json_object_get(totals, "failed_samples"));
+	json_int_t good =
+		json_integer_value(json_object_get(totals, "samples"));
+	char why[1024];
+
+	if (bad == 0)
+		return;
+	snprintf(why, sizeof(why),
+		 "%" JSON_INTEGER_FORMAT " samples could not be used, beside "
+		 "%" JSON_INTEGER_FORMAT " that were; the first: %s: %s",
+		 bad, good, text_of(first, "sample"), text_of(first, "reason"));
+	count(find(all, "data", "unusable samples"), cell, (double)bad, why);
+}
+
+/* Of each job, or of the only one. */
+static void add_data(json_t *all, const json_t *record)
+{
+	const json_t *cell = json_object_get(record, "cell");
+	const json_t *jobs = json_object_get(record, "jobs"), *job;
+	const char *name;
+
+	if (!jobs)
+		add_samples(all, cell, record);
+	json_object_foreach ((json_t *)jobs, name, job)
+		add_samples(all, cell, job);
+}
+
 json_t *warnings_json(const json_t *records)
 {
 	json_t *all = json_array(), *one;
 	json_int_t n = (json_int_t)json_array_size(records);
 	size_t i;
 
+	json_array_foreach ((json_t *)records, i, one)
+		add_data(all, one);
 	json_array_foreach ((json_t *)records, i, one)
 		add_limits(all, one);
 	json_array_foreach ((json_t *)records, i, one)
@@ -124,6 +160,7 @@ static const char *title(const json_t *one)
 	const char *kind = text_of(one, "kind");
 
 	return !strcmp(kind, "rig")	  ? "limit of the rig, "
+	       : !strcmp(kind, "data")	  ? "the dataset, "
 	       : !strcmp(kind, "cleared") ? "other load, cleared by a load "
 					    "test of "
 					  : "disturbed by other load, ";
@@ -153,8 +190,10 @@ void warnings_html(const json_t *warnings, FILE *f)
 
 	if (!json_array_size(warnings))
 		return;
-	fputs("<h2>Limits of these runs</h2>\n<p>Where this machine, not the "
-	      "emulated one, set the pace, and what other load did to the "
+	fputs("<h2>Limits of these runs</h2>\n<p>Which samples were not used, "
+	      "where this "
+	      "machine, not the emulated one, set the pace, and what other "
+	      "load did to the "
 	      "runs. Checks on disturbed runs are undecided, unless load "
 	      "tests show that additional load changes too little to "
 	      "matter.</p>\n"

@@ -158,7 +158,7 @@ static int start(struct bench *b, const char *dir, struct err *err)
 	b->ops = container_of(p, const struct prep_ops, plugin);
 	b->state = calloc(1, p->state_size);
 	b->out = util_aligned_alloc(64, sizeof(float) * 3 * SIDE * SIDE);
-	if (!b->state || !b->out || planes_init(&b->planes) < 0)
+	if (!b->state || !b->out)
 		return err_set(err, -1, "out of memory");
 	return b->ops->init(b->state, &config, err);
 }

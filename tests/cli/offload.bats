@@ -144,7 +144,7 @@ load service
 			assert 'last_step' not in there['service']
 		PY
 	done <<-'END'
-		1 --data jpeg --prep decode --image-size 64
+		0 --data jpeg --prep decode --image-size 64 --bad-samples 100%
 		0 --data ids --format tokens:sequence_length=128 --prep tokens:sequence_length=128
 	END
 }

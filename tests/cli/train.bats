@@ -378,7 +378,7 @@ pin_stage() {
 	check "j['profile']['model'] == 'resnet18' and j['profile']['batch_size'] == 8"
 }
 
-@test "JPEGs are decoded, truncated ones counted and the first named once" {
+@test "JPEGs are decoded, truncated ones counted and named once" {
 	jpegs 24
 	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.05 --json "$JSON"
 	[ "$status" -eq 0 ]
@@ -386,12 +386,67 @@ pin_stage() {
 
 	bad=$(find "$TMP/jpeg" -name '[!.]*' -type f | sort | head -3)
 	for f in $bad; do truncate -s 200 "$f"; done
-	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 -e 2 --time-scale 0.05 \
-		--progress off --json "$JSON"
+	bad() {
+		run "$TRAIN" --data "$TMP/jpeg" --loader "$1" -b 4 -e 2 --time-scale 0.05 \
+			--progress off --ceiling off --order sequential --json "$JSON" \
+			--dump-samples "$TMP/samples" --bad-samples "$2"
+	}
+	for loader in sync threads; do
+		bad $loader 3
+		[ "$status" -eq 0 ]
+		check "[x['failed_samples'] for x in j['epochs']] == [3, 3] and e['samples'] == 21"
+		check "e['distinct_samples'] == 21 and t['steps'] == 12 and len(j['bad_samples']) == 3"
+		check "all(b['reason'] == 'a truncated image' for b in j['bad_samples'])"
+		[ "$(wc -l <"$TMP/samples")" -eq 42 ]
+		[[ "$output" == *"6 of 48 samples could not be used, and were left out of their batches:"* ]]
+		[ "$(grep -c ': a truncated image' <<<"$output")" -eq 3 ]
+	done
+	# the first three of a batch of four: the fourth takes their place
+	bad sync 12.5%,replace
+	[ "$status" -eq 0 ]
+	check "e['failed_samples'] == 3 and e['samples'] == 24 and e['distinct_samples'] == 21"
+	[ "$(cut -d' ' -f1-3 "$TMP/samples" | head -4 | uniq -c | tr -s ' ')" = " 4 0 0 3" ]
+	bad sync 3,zeros
+	check "e['failed_samples'] == 3 and e['samples'] == 21 and t['steps'] == 12"
+	bad sync 2
 	[ "$status" -eq 1 ]
-	check "[x['failed_samples'] for x in j['epochs']] == [3, 3] and e['samples'] == 21"
-	[ "$(grep -c 'zeros take its place' <<<"$output")" -eq 1 ]
-	[[ "$output" == *"6 samples of 48 could not be used, first $TMP/jpeg/"* ]]
+	[[ "$output" == *"3 samples of an epoch of 24 cannot be used, more than --bad-samples 2 permits; the first: $TMP/jpeg/"*": a truncated image"* ]]
+	run "$TRAIN" --loader null --bad-samples 3x
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--bad-samples '3x'"* ]]
+	# a batch of bad ones alone still makes its step
+	for f in $(find "$TMP/jpeg" -name '[!.]*' -type f | sort | head -4); do truncate -s 200 "$f"; done
+	bad sync 4
+	[ "$status" -eq 0 ]
+	check "e['failed_samples'] == 4 and e['samples'] == 20 and t['steps'] == 12"
+}
+
+@test "one PNG among 41 JPEGs is decoded, and one text file left out of its batch" {
+	"$DATA" make --files 41 --classes 2 --scale-bytes 0.2 "$TMP/in" >/dev/null
+	python3 - "$(find "$TMP/in" -name '*7.JPEG' | head -1)" <<-'PY'
+		import struct, sys, zlib
+		def chunk(name, data):
+		    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+		open(sys.argv[1], "wb").write(b"\x89PNG\r\n\x1a\n" +
+		    chunk(b"IHDR", struct.pack(">IIBBBBB", 90, 60, 8, 2, 0, 0, 0)) +
+		    chunk(b"IDAT", zlib.compress((b"\0" + b"\x80" * 270) * 60)) + chunk(b"IEND", b""))
+	PY
+	run "$TRAIN" --data "$TMP/in" --loader sync -b 8 --time-scale 0.05 --json "$JSON" --ceiling off
+	[ "$status" -eq 0 ]
+	check "t['failed_samples'] == 0 and t['samples'] == 41 and 'bad_samples' not in j"
+	echo text >"$(find "$TMP/in" -name '*7.JPEG' | head -1)"
+	run "$TRAIN" --data "$TMP/in" --loader sync -b 8 --time-scale 0.05 --json "$JSON" --ceiling off --index off
+	[ "$status" -eq 0 ]
+	check "t['failed_samples'] == 1 and t['samples'] == 40 and j['bad_samples'][0]['reason'] == 'not an image'"
+	[[ "$output" == *"1 of 41 samples could not be used"* ]]
+	# it was visited, so a resumed run has room for all others
+	for steps in 3 0; do
+		"$TRAIN" --data "$TMP/in" --loader sync -b 8 --time-scale 0.05 --ceiling off \
+			--index off --checkpoint-every 3 --checkpoint-dir "$TMP/ck" \
+			--checkpoint-size 1K --resume --max-steps $steps \
+			--dump-samples "$TMP/samples" >/dev/null 2>&1
+	done
+	[ "$(cut -d' ' -f3 "$TMP/samples" | sort -u | wc -l)" -eq 40 ]
 }
 
 @test "SIGINT finishes the step and writes the record" {

@@ -69,8 +69,11 @@ static void test_layout(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(kind) / sizeof(*kind); i++) {
-		const char *const more[] = { kind[i].output, kind[i].pin,
-					     kind[i].prep, "image_size=8",
+		const char *const more[] = { kind[i].output,
+					     kind[i].pin,
+					     kind[i].prep,
+					     "image_size=8",
+					     "bad_samples=100%,zeros",
 					     NULL };
 		bool emulated = kind[i].prep[5] == 'e';
 		struct gpemu *g = lib_open(NULL, more);

@@ -152,13 +152,14 @@ static int failed_elsewhere(void *state, struct gpemu_feed *feed,
 
 static void test_failed_reads(void **state)
 {
+	static const char *const more[] = { "bad_samples=100%,zeros", NULL };
 	struct gpemu_engine e = lib_engine_one;
 	const struct gpemu_batch *b;
 	struct gpemu *g;
 
 	(void)state;
 	e.next = failed_elsewhere;
-	g = lib_open(&e, NULL);
+	g = lib_open(&e, more);
 	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
 	while (gpemu_next(g, &b) > 0) {
 		for (uint32_t i = 0; i < b->n; i++)

@@ -311,7 +311,7 @@ static void samples_fail(const struct cell *c)
 {
 	int error[LIB_N] = { 0 };
 	struct said said[MAX_STEPS];
-	struct gpemu *g = open_cell(c, NULL, NULL);
+	struct gpemu *g = open_cell(c, "bad_samples=20%,zeros", NULL);
 
 	if (!g)
 		return;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* An image through prep_decode: broken, or a sample of finite values. */
+/* An image, a JPEG or a PNG, through prep_decode: broken, or a sample of finite
+ * values. */
 #include <errno.h>
 #include <math.h>
 
 #include "loader/prep/prep.h"
+#include "loader/prep/unusable.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SIDE = 32, VALUES = 3 * SIDE * SIDE };
@@ -26,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (int i = 0; i < VALUES; i++)
 		out[i] = NAN;
 	r = prep_decode.run(state, data, n, &rng, out);
-	PROMISED(r == 0 || r == -EBADMSG || r == -ENOMEM);
+	PROMISED(r <= 0 && unusable_text(r));
 	for (int i = 0; i < VALUES; i++)
 		PROMISED(isfinite(out[i]) && (r == 0 || out[i] == 0));
 	return 0;

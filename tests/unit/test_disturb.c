@@ -340,6 +340,28 @@ static json_t *run_of(const char *id, double factor, double taken)
 			 "watch", "taken_share", taken);
 }
 
+static void a_report_names_unusable_samples_once(void **state)
+{
+	json_t *records = json_pack(
+		"[{s:{s:s}, s:{s:i, s:i}, s:[{s:s, s:s}]}, {s:{s:i}}]", "cell",
+		"id", "one", "totals", "failed_samples", 2, "samples", 80,
+		"bad_samples", "sample", "a/1.JPEG", "reason", "empty",
+		"totals", "failed_samples", 0);
+	json_t *warnings = warnings_json(records);
+	char text[400] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	(void)state;
+	warnings_print(warnings, f);
+	fclose(f);
+	assert_string_equal(
+		text, "WARN  the dataset, unusable samples: 1 of 2 runs, worst "
+		      "one: 2 samples could not be used, beside 80 that were; "
+		      "the first: a/1.JPEG: empty\n");
+	json_decref(warnings);
+	json_decref(records);
+}
+
 static void a_report_names_the_worst_run_of_each(void **state)
 {
 	json_t *records = json_pack("[o, o, {}]", run_of("one", 3, .2),
@@ -376,6 +398,7 @@ int main(void)
 		cmocka_unit_test(the_timers_of_each_node_count),
 		cmocka_unit_test(a_ceiling_that_fell_is_noticed),
 		cmocka_unit_test(a_cell_names_the_limits_of_its_programs),
+		cmocka_unit_test(a_report_names_unusable_samples_once),
 		cmocka_unit_test(a_report_names_the_worst_run_of_each),
 	};
 
