@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/rng.h"
 #include "common/util.h"
 #include "common/word.h"
@@ -125,13 +126,15 @@ static int from_tree(const struct tree *tree, struct sim_trace *t,
 	_cleanup_free_ struct file *files =
 		calloc(tree->n_files + 1, sizeof(*files));
 	_cleanup_free_ uint32_t *node = NULL;
-	size_t n = 0;
-	int r = files ? listing_make(tree, &node, &n) : -ENOMEM;
+	size_t n = 0, aside = 0;
+	int r = files ? listing_make(tree, &node, &n, &aside) : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
 		files[i] = (struct file){ tree->nodes[node[i]].bytes, node[i] };
 	if (r == 0)
 		r = add_files(files, n, t, ret);
+	if (r == 0 && aside)
+		log_warn("files that are no samples, left aside: %zu", aside);
 	if (r == 0) {
 		/* sizes in percent include hidden files, as in a mount */
 		free(t->file_bytes);

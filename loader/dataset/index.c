@@ -13,7 +13,7 @@
 struct header {
 	char magic[8];
 	uint64_t sum;
-	uint32_t version, reserved;
+	uint32_t version, n_notes;
 	uint64_t recipe;
 	uint64_t n, n_origins, names_bytes;
 	uint32_t n_classes, n_groups, n_containers, token_bytes;
@@ -23,7 +23,8 @@ enum { SUMMED = 16 }; /* the sum covers the bytes after it */
 
 /* Offsets of the arrays, in bytes from the start. */
 struct layout {
-	uint64_t path, size, offset, label, container, group, origin, names;
+	uint64_t path, size, offset, label, container, group, origin, notes;
+	uint64_t names;
 	uint64_t end;
 };
 
@@ -53,6 +54,7 @@ static struct layout layout_of(const struct header *h)
 	l.container = place(&at, held, sizeof(uint32_t));
 	l.group = place(&at, held, sizeof(uint32_t));
 	l.origin = place(&at, h->n_origins, sizeof(struct origin));
+	l.notes = place(&at, h->n_notes, sizeof(struct note));
 	l.names = place(&at, h->names_bytes, 1);
 	l.end = at;
 	return l;
@@ -74,7 +76,8 @@ static int check_header(const struct header *h, size_t n, uint64_t recipe,
 	if (!h->n || h->n > UINT32_MAX || h->n_origins > UINT32_MAX ||
 	    h->names_bytes > n || !h->names_bytes || !h->n_classes ||
 	    (h->n_containers && h->n_containers != h->n_origins) ||
-	    !h->n_containers != !h->n_groups || h->token_bytes > 8)
+	    !h->n_containers != !h->n_groups || h->token_bytes > 8 ||
+	    h->n_notes > NOTES_MOST)
 		return bad(err, "the counts");
 	return layout_of(h).end == n ? 0 : bad(err, "the length");
 }
@@ -102,6 +105,14 @@ static int check_contained(const struct dataset *d, size_t i, struct err *err)
 	size = d->origin[d->container[i]].size;
 	if (d->offset[i] > size || d->size[i] > size - d->offset[i])
 		return bad(err, "a sample outside its container");
+	return 0;
+}
+
+static int check_notes(const struct dataset *d, struct err *err)
+{
+	for (size_t i = 0; i < d->notes.n; i++)
+		if (!note_is_valid(&d->notes.note[i]))
+			return bad(err, "a note");
 	return 0;
 }
 
@@ -153,6 +164,7 @@ int index_parse(void *bytes, size_t n, uint64_t recipe, struct dataset *ret,
 		.size = (uint64_t *)(base + l.size),
 		.label = (uint32_t *)(base + l.label),
 		.origin = (struct origin *)(base + l.origin),
+		.notes = { (struct note *)(base + l.notes), h->n_notes, 0 },
 	};
 	if (h->n_containers) {
 		ret->offset = (uint64_t *)(base + l.offset);
@@ -160,7 +172,9 @@ int index_parse(void *bytes, size_t n, uint64_t recipe, struct dataset *ret,
 		ret->group = (uint32_t *)(base + l.group);
 	}
 	r = check_samples(ret, err);
-	return r < 0 ? r : check_origins(ret, err);
+	if (r == 0)
+		r = check_origins(ret, err);
+	return r < 0 ? r : check_notes(ret, err);
 }
 
 /* --- dataset -> bytes --------------------------------------------------- */
@@ -175,6 +189,7 @@ int index_format(const struct dataset *d, uint64_t recipe, void **ret,
 		 size_t *ret_n)
 {
 	struct header h = { .version = INDEX_VERSION,
+			    .n_notes = (uint32_t)MIN(d->notes.n, NOTES_MOST),
 			    .recipe = recipe,
 			    .n = d->n,
 			    .n_origins = d->n_origins,
@@ -198,6 +213,7 @@ int index_format(const struct dataset *d, uint64_t recipe, void **ret,
 	put(v + l.container, d->container, held, sizeof(*d->container));
 	put(v + l.group, d->group, held, sizeof(*d->group));
 	put(v + l.origin, d->origin, d->n_origins, sizeof(*d->origin));
+	put(v + l.notes, d->notes.note, h.n_notes, sizeof(*d->notes.note));
 	put(v + l.names, d->names, d->names_bytes, 1);
 	h.sum = XXH3_64bits(v + SUMMED, l.end - SUMMED);
 	memcpy(v, &h, sizeof(h));

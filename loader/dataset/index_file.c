@@ -44,6 +44,7 @@ int index_read(const char *path, uint64_t recipe, struct dataset *ret,
 	_cleanup_free_ void *v = NULL;
 	uint64_t sum;
 	size_t n = 0;
+	struct notes notes;
 	int r = fd < 0 ? -errno : load(fd, &v, &n);
 
 	*ret = (struct dataset){ .dirfd = -1 };
@@ -54,7 +55,13 @@ int index_read(const char *path, uint64_t recipe, struct dataset *ret,
 		r = err_set(err, -EINVAL, "a damaged index: its checksum");
 	else
 		r = index_parse(v, n, recipe, ret, err);
+	/* more may be added */
+	notes = ret->notes;
+	ret->notes = (struct notes){ 0 };
+	if (r == 0 && notes_merge(&ret->notes, &notes) < 0)
+		r = err_set(err, -ENOMEM, "out of memory");
 	if (r < 0) {
+		notes_fini(&ret->notes);
 		*ret = (struct dataset){ .dirfd = -1 };
 		err_prefix(err, "%s", path);
 		return r;

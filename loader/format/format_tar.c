@@ -11,6 +11,10 @@
  * Python's tarfile does: v7, ustar, pax (path and size), GNU long names and
  * base-256 sizes. Sparse members are refused. A block of zeros, or the end of
  * the file between two members, ends the shard.
+ *
+ * What WebDataset skips, or would hand out without data, is no sample either,
+ * and is noted: links, names without key or extension, samples of other members
+ * than --payload names. Its own members, such as __index__, are skipped.
  */
 #include "loader/dataset/format.h"
 
@@ -19,6 +23,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/conf/conf.h"
 #include "common/util.h"
@@ -44,7 +49,7 @@ struct member {
 	char *name; /* owned */
 	size_t name_n;
 	uint64_t offset, size;
-	bool is_file;
+	bool is_file, is_folder;
 };
 
 /* From the extended headers before a member's header. */
@@ -65,6 +70,21 @@ struct sample {
 	uint64_t offset, size;
 	bool has_label;
 	uint32_t label;
+	struct notes apart; /* members that are data by their last dot only */
+};
+
+static const struct note_kind no_payload = {
+	"samples_without_payload",
+	"samples left out, without a member that payload= names",
+};
+static const struct note_kind dotted = {
+	"members_with_dots",
+	"members that are not the data of a sample, as a key ends at the "
+	"first dot of a name",
+};
+static const struct note_kind skipped = {
+	"members_skipped",
+	"members skipped: links, or names without key or extension",
 };
 
 struct options {
@@ -110,7 +130,13 @@ struct tar {
 	struct err *err;
 	uint64_t at;
 	struct sample sample;
-	char *other; /* an extension that is not in the list, for the message */
+	/* an extension that is not in the list, for the message */
+	char *other;
+	char *lone_label; /* key of a label without payload; NULL: none */
+	/* captions, where no option says that they are data: samples that have
+	 * nothing else, and the rank of "txt"; -1: an option says */
+	size_t n_captions;
+	int caption;
 };
 
 static int bad(struct tar *t, const char *what)
@@ -348,9 +374,12 @@ static int member_of(struct tar *t, const uint8_t *h, struct extended *x,
 		return no_memory(t);
 	}
 	m->is_file = type == '0' || type == '7' || !type;
+	m->is_folder = type == '5';
 	/* v7 marks folders like this */
-	if (!type && m->name_n && m->name[m->name_n - 1] == '/')
+	if (!type && m->name_n && m->name[m->name_n - 1] == '/') {
 		m->is_file = false;
+		m->is_folder = true;
+	}
 	return 0;
 }
 
@@ -411,7 +440,19 @@ static void forget(struct sample *s)
 {
 	free(s->key);
 	free(s->name);
+	notes_fini(&s->apart);
 	*s = (struct sample){ 0 };
+}
+
+/* A sample of which no member is to be read. */
+static int leave_out(struct tar *t)
+{
+	struct sample *s = &t->sample;
+	int r = notes_add(&t->ret->notes, &no_payload, 1, s->key);
+
+	if (s->has_label && !t->lone_label)
+		t->lone_label = TAKE_PTR(s->key);
+	return r < 0 ? r : notes_merge(&t->ret->notes, &s->apart);
 }
 
 static int end_sample(struct tar *t)
@@ -419,9 +460,13 @@ static int end_sample(struct tar *t)
 	struct sample *s = &t->sample;
 	int r = 0;
 
-	if (s->name)
+	if (s->name) {
+		t->n_captions += s->rank == t->caption;
 		r = part_add(t->ret, s->name, s->name_n, s->offset, s->size,
 			     s->has_label ? s->label : PART_BY_FOLDER);
+	} else if (s->key) {
+		r = leave_out(t);
+	}
 	forget(s);
 	if (r == -E2BIG)
 		return bad(t, "more than 2^32 - 1 samples");
@@ -488,6 +533,15 @@ static bool take_apart(const struct member *m, size_t *ret_key,
 	return true;
 }
 
+/* WebDataset's own members: "__NAME__", alone or as a folder. */
+static bool is_meta(const char *name)
+{
+	size_t n = strcspn(name, "/");
+
+	return n >= 4 && !memcmp(name, "__", 2) &&
+	       !memcmp(name + n - 2, "__", 2);
+}
+
 static void strip_dot_slash(struct member *m)
 {
 	while (m->name_n > 2 && m->name[0] == '.' && m->name[1] == '/') {
@@ -499,13 +553,17 @@ static void strip_dot_slash(struct member *m)
 static int take_member(struct tar *t, struct member *m)
 {
 	struct sample *s = &t->sample;
-	const char *ext;
+	const char *ext, *dot;
 	size_t key_n;
 	int rank, r;
 
 	strip_dot_slash(m);
-	if (!m->is_file || !take_apart(m, &key_n, &ext))
+	if (m->is_folder || is_meta(m->name))
 		return 0;
+	if (!m->is_file || !take_apart(m, &key_n, &ext))
+		return notes_add(&t->ret->notes, &skipped, 1, m->name) < 0
+			       ? no_memory(t)
+			       : 0;
 	if (!s->key || s->key_n != key_n || memcmp(s->key, m->name, key_n)) {
 		r = end_sample(t);
 		if (r < 0)
@@ -522,7 +580,78 @@ static int take_member(struct tar *t, struct member *m)
 		return take_payload(t, m, rank);
 	if (!t->other)
 		t->other = strdup(m->name);
+	dot = strrchr(ext, '.');
+	if (dot && payload_rank(t->o->payload, dot + 1, strlen(dot + 1)) >= 0 &&
+	    notes_add(&s->apart, &dotted, 1, m->name) < 0)
+		return no_memory(t);
 	return 0;
+}
+
+/* --- the whole shard ------------------------------------------------------ */
+
+/* Leave out samples that are a caption and nothing else. */
+static int drop_captions(struct tar *t)
+{
+	struct part *p = t->ret;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const char *name = p->names + p->sample[i].name;
+
+		if (strcasecmp(strrchr(name, '.'), ".txt"))
+			p->sample[n++] = p->sample[i];
+		else if (notes_add(&p->notes, &no_payload, 1, name) < 0)
+			return no_memory(t);
+	}
+	p->n = n;
+	return 0;
+}
+
+static bool has_labels(const struct part *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->sample[i].label != PART_BY_FOLDER)
+			return true;
+	return false;
+}
+
+static int end_shard(struct tar *t)
+{
+	struct part *p = t->ret;
+	int r = end_sample(t);
+
+	if (r == 0 && t->n_captions < p->n && t->n_captions)
+		r = drop_captions(t);
+	if (r < 0)
+		return r;
+	if (!p->n && t->other)
+		return err_set(t->err, -EINVAL,
+			       "no member has an extension of payload=%s; one "
+			       "is called %s",
+			       t->o->payload, t->other);
+	if (p->n && t->lone_label && !has_labels(p))
+		return err_set(t->err, -EINVAL,
+			       "the labels (.cls) are apart from their "
+			       "samples, such as %s.cls: the members of a key "
+			       "must follow each other (tar --sort=name)",
+			       t->lone_label);
+	return part_note_labels(p, t->p->path) < 0 ? no_memory(t) : 0;
+}
+
+static int scan_members(struct tar *t)
+{
+	int r = t->p->size ? 0 : bad(t, "not a tar file: it is empty");
+
+	while (r == 0) {
+		struct member m;
+
+		r = next_member(t, &m);
+		if (r == 0) {
+			r = take_member(t, &m);
+			free(m.name);
+		}
+	}
+	return r == 1 ? end_shard(t) : r;
 }
 
 static int scan(struct peek *p, const void *options, struct part *ret,
@@ -530,26 +659,15 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 {
 	const struct options *o = options ? options : &defaults;
 	struct tar t = { .p = p, .o = o, .ret = ret, .err = err };
-	int r = p->size ? 0 : bad(&t, "not a tar file: it is empty");
+	int r;
 
-	while (r == 0) {
-		struct member m;
-
-		r = next_member(&t, &m);
-		if (r == 0) {
-			r = take_member(&t, &m);
-			free(m.name);
-		}
-	}
-	if (r == 1)
-		r = end_sample(&t);
-	if (r == 0 && !ret->n && t.other)
-		r = err_set(err, -EINVAL,
-			    "no member has an extension of payload=%s; one "
-			    "is called %s",
-			    o->payload, t.other);
+	t.caption = strcmp(o->payload, defaults.payload)
+			    ? -1
+			    : payload_rank(o->payload, "txt", 3);
+	r = scan_members(&t);
 	forget(&t.sample);
 	free(t.other);
+	free(t.lone_label);
 	return r;
 }
 

@@ -51,6 +51,14 @@ dataset() {
 print(json.load(open(sys.argv[1]))["dataset"][sys.argv[2]])' "$JSON" "$1"
 }
 
+# N NAMES of a note of the record's dataset
+note() {
+	python3 -c 'import json, sys
+for n in json.load(open(sys.argv[1]))["dataset"]["notes"]:
+    if n["what"] == sys.argv[2]:
+        print(n["n"], *n["names"])' "$JSON" "$1"
+}
+
 # long ago, so that an index may be kept
 age() {
 	find "$@" -exec touch -h -d '2020-01-01 00:00:00.5' {} +
@@ -193,9 +201,12 @@ age() {
 	echo '{}' >"$TMP/data/sizes.json"
 	train --data "$TMP/data"
 	[ "$(dataset format)" = tar ]
-	# a file that is no shard makes it a folder of files
+	# shards and images: which?
 	echo x >"$TMP/data/x.jpg"
 	train --data "$TMP/data"
+	[ "$status" -eq 1 ]
+	[[ $output == *"two formats, tar (s-00"*".tar) and files (x.jpg)"*"--format tar or --format files"* ]]
+	train --data "$TMP/data" --format files
 	[ "$(dataset format)" = files ]
 	train --data "$TMP/data/x.jpg"
 	[ "$status" -eq 1 ]
@@ -386,7 +397,9 @@ from_index() {
 	[ "$(dataset samples)" = 12 ]
 	change mv "$TMP/data/a/1.bin" "$TMP/data/a/one.bin"
 	change mkdir "$TMP/data/z"
-	[ "$(dataset classes)" = 4 ]
+	# a class is a folder with a sample
+	[ "$(dataset classes)" = 3 ]
+	[ "$(note empty_folders)" = "1 z" ]
 	change rmdir "$TMP/data/z"
 	# a few files are checked: here all of them
 	rewrite() {

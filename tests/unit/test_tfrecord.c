@@ -171,6 +171,8 @@ static void an_example_is_its_image(void **state)
 
 static void a_damaged_example_is_no_example(void **state)
 {
+	const struct example_names names = { "image/encoded,image",
+					     "image/class/label" };
 	struct bytes b = example("\x08\x03", 2);
 	struct example e;
 	struct peek p;
@@ -185,9 +187,9 @@ static void a_damaged_example_is_no_example(void **state)
 			memcpy(own, b.v, b.n);
 			own[i] = (uint8_t)v;
 			peek_init_memory(&p, own, b.n);
-			r = example_find(&p, 0, b.n, &e);
+			r = example_find(&p, 0, b.n, &names, &e);
 			assert_true(r == 0 || r == -EBADMSG);
-			if (r == 0 && e.has_image)
+			if (r == 0 && e.image.found)
 				assert_true(e.offset <= b.n &&
 					    e.size <= b.n - e.offset);
 			free(own);
