@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/dataset/payload.h"
+#include "loader/format/payload.h"
 #include "tests/unit/shard.h"
 
 extern const struct format_ops format_tar;
