@@ -81,6 +81,29 @@ static void add_cleared(json_t *all, const json_t *record)
 		      text_of(test, "seen"));
 }
 
+/* What a job's dataset was found to be, as far as its user should know. */
+static void add_notes(json_t *all, const json_t *cell, const json_t *job)
+{
+	const json_t *data = json_object_get(job, "dataset"), *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(data, "notes"), i, one)
+		if (json_is_string(json_object_get(one, "shown")))
+			count(find(all, "dataset", text_of(one, "what")), cell,
+			      json_number_value(json_object_get(one, "n")),
+			      text_of(one, "shown"));
+}
+
+static void add_datasets(json_t *all, const json_t *record)
+{
+	const json_t *cell = json_object_get(record, "cell"), *job;
+	const char *name;
+
+	add_notes(all, cell, record);
+	json_object_foreach (json_object_get(record, "jobs"), name, job)
+		add_notes(all, cell, job);
+}
+
 json_t *warnings_json(const json_t *records)
 {
 	json_t *all = json_array(), *one;
@@ -93,6 +116,8 @@ json_t *warnings_json(const json_t *records)
 		add_signs(all, one);
 	json_array_foreach ((json_t *)records, i, one)
 		add_cleared(all, one);
+	json_array_foreach ((json_t *)records, i, one)
+		add_datasets(all, one);
 	json_array_foreach (all, i, one) {
 		json_object_del(one, "last");
 		json_object_del(one, "degree");
@@ -124,6 +149,7 @@ static const char *title(const json_t *one)
 	const char *kind = text_of(one, "kind");
 
 	return !strcmp(kind, "rig")	  ? "limit of the rig, "
+	       : !strcmp(kind, "dataset") ? "the dataset, "
 	       : !strcmp(kind, "cleared") ? "other load, cleared by a load "
 					    "test of "
 					  : "disturbed by other load, ";
@@ -154,8 +180,9 @@ void warnings_html(const json_t *warnings, FILE *f)
 	if (!json_array_size(warnings))
 		return;
 	fputs("<h2>Limits of these runs</h2>\n<p>Where this machine, not the "
-	      "emulated one, set the pace, and what other load did to the "
-	      "runs. Checks on disturbed runs are undecided, unless load "
+	      "emulated one, set the pace, what other load did to the "
+	      "runs, and what of their datasets was no sample. Checks on "
+	      "disturbed runs are undecided, unless load "
 	      "tests show that additional load changes too little to "
 	      "matter.</p>\n"
 	      "<div class=\"wide\"><table>\n<thead><tr><th></th><th>What</th>"

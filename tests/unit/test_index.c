@@ -20,6 +20,7 @@ enum { RECIPE = 12345, SHARDS = 3, EACH = 5 };
 /* The same samples as shards or as files. */
 static void make(struct dataset *d, bool shards)
 {
+	static const struct note_kind kind = { "files_aside", "aside" };
 	struct builder b = { .d = d };
 	struct err err = { 0 };
 
@@ -46,6 +47,7 @@ static void make(struct dataset *d, bool shards)
 		part_fini(&p);
 	}
 	assert_int_equal(builder_finish(&b, &err), 0);
+	assert_int_equal(notes_add(&d->notes, &kind, 3, "README"), 0);
 	d->n_containers = shards ? SHARDS : 0;
 	d->n_groups = shards ? d->n_groups : 0;
 }
