@@ -122,6 +122,8 @@ static void same(const struct dataset *a, const struct dataset *b)
 	assert_int_equal(a->n_origins, b->n_origins);
 	assert_int_equal(a->bytes, b->bytes);
 	assert_int_equal(a->largest, b->largest);
+	assert_int_equal(a->notes.n, 1);
+	assert_memory_equal(a->notes.note, b->notes.note, sizeof(struct note));
 	assert_memory_equal(a->size, b->size, a->n * 8);
 	assert_memory_equal(a->label, b->label, a->n * 4);
 	for (size_t i = 0; i < a->n; i++)
