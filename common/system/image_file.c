@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/system/image_file.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -75,7 +76,9 @@ static const char *const names[] = { "_SUCCESS", "README", "LICENSE", "MD5SUMS",
 static bool is_in(const char *const *list, size_t n, const char *what)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!strcasecmp(list[i], what))
+		/* of a million names few get further than this */
+		if (tolower(list[i][0]) == tolower((unsigned char)*what) &&
+		    !strcasecmp(list[i], what))
 			return true;
 	return false;
 }
