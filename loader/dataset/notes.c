@@ -12,7 +12,8 @@
 
 static void add_name(struct note *n, const char *name)
 {
-	char own[NOTE_NAME];
+	/* all of it is kept, as the index has it */
+	char own[NOTE_NAME] = "";
 
 	if (n->name[NOTE_NAMES - 1][0])
 		return;

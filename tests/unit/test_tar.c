@@ -119,6 +119,8 @@ static void tar_counts_what_is_no_sample(void **state)
 	note_is(&p, "members_with_dots", "3 22.05.jpg 22.10.jpg v1.5-shot.jpg");
 	note_is(&p, "members_skipped", "2 4.jpg ._5.jpg");
 	note_is(&p, "shards_without_labels", "");
+	for (size_t i = 0; i < p.notes.n; i++)
+		assert_true(note_is_valid(&p.notes.note[i]));
 	part_fini(&p);
 	drop(&b);
 }
