@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/rng.h"
 #include "common/util.h"
 #include "common/word.h"
@@ -128,13 +129,14 @@ int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
 /* --- a directory --------------------------------------------------------- */
 
 /* The files of the tree as loaders number them, one for each name. */
-static int list_files(const struct tree *tree, struct file **ret, size_t *ret_n)
+static int list_files(const struct tree *tree, struct file **ret, size_t *ret_n,
+		      size_t *ret_aside)
 {
 	_cleanup_free_ uint32_t *node = NULL;
 	_cleanup_free_ uint32_t *seen = calloc(tree->n_nodes, sizeof(*seen));
 	struct file *files;
 	size_t n = 0;
-	int r = seen ? listing_make(tree, &node, &n) : -ENOMEM;
+	int r = seen ? listing_make(tree, &node, &n, ret_aside) : -ENOMEM;
 
 	files = r == 0 ? calloc(n + 1, sizeof(*files)) : NULL;
 	if (!files)
@@ -155,11 +157,13 @@ static int from_tree(const struct tree *tree, struct sim_trace *t,
 		     struct sim_dataset *ret)
 {
 	_cleanup_free_ struct file *files = NULL;
-	size_t n = 0;
-	int r = list_files(tree, &files, &n);
+	size_t n = 0, aside = 0;
+	int r = list_files(tree, &files, &n, &aside);
 
 	if (r == 0)
 		r = add_files(files, n, t, ret);
+	if (r == 0 && aside)
+		log_warn("files that are no samples, left aside: %zu", aside);
 	if (r == 0) {
 		/* sizes in percent include hidden files, as in a mount */
 		free(t->file_bytes);

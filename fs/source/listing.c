@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/system/image_file.h"
 #include "common/util.h"
 
 struct folder {
@@ -57,7 +58,48 @@ static int find_folders(const struct tree *t, struct folder *v, size_t *n)
 	return 0;
 }
 
-int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n)
+static bool is_image(const struct tree *t, uint32_t node)
+{
+	return image_file_named(tree_name(t, node)) == IMAGE_FILE_YES;
+}
+
+/* Only the images, where they are the majority; returns how many stay. */
+static size_t images_only(const struct tree *t, uint32_t *files, size_t n)
+{
+	size_t images = 0, kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		images += is_image(t, files[i]);
+	if (images <= n / 2)
+		return n;
+	for (size_t i = 0; i < n; i++)
+		if (is_image(t, files[i]))
+			files[kept++] = files[i];
+	return kept;
+}
+
+/* Visible files of one folder; `files` NULL: only their number. */
+static size_t files_of(const struct tree *t, uint32_t node, uint32_t *files)
+{
+	const struct tree_node *d = &t->nodes[node];
+	size_t n = 0;
+
+	/* children are sorted by name */
+	for (uint32_t k = 0; k < d->n_children; k++) {
+		uint32_t child = d->first_child + k;
+
+		if (!S_ISREG(t->nodes[child].mode) ||
+		    tree_name(t, child)[0] == '.')
+			continue;
+		if (files)
+			files[n] = child;
+		n++;
+	}
+	return n;
+}
+
+int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n,
+		 size_t *ret_aside)
 {
 	_cleanup_free_ uint32_t *files =
 		calloc(t->n_files + t->n_again + 1, sizeof(*files));
@@ -67,23 +109,18 @@ int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n)
 	int r = files && v ? find_folders(t, v, &n) : -ENOMEM;
 
 	/* files in the root count without other folders only */
-	for (size_t i = n > 1; r == 0 && i < n; i++) {
-		const struct tree_node *d = &t->nodes[v[i].node];
-
-		/* children are sorted by name */
-		for (uint32_t k = 0; k < d->n_children; k++) {
-			uint32_t node = d->first_child + k;
-
-			if (S_ISREG(t->nodes[node].mode) &&
-			    tree_name(t, node)[0] != '.')
-				files[n_files++] = tree_file(t, node);
-		}
-	}
+	for (size_t i = n > 1; r == 0 && i < n; i++)
+		n_files += files_of(t, v[i].node, files + n_files);
 	for (size_t i = 0; i < n; i++)
 		free(v[i].path);
 	if (r < 0)
 		return r;
+	*ret_n = images_only(t, files, n_files);
+	*ret_aside = n_files - *ret_n;
+	*ret_aside += n > 1 ? files_of(t, TREE_ROOT, NULL) : 0;
+	/* a name decided whether it is a sample; the file is what is read */
+	for (size_t i = 0; i < *ret_n; i++)
+		files[i] = tree_file(t, files[i]);
 	*ret = TAKE_PTR(files);
-	*ret_n = n_files;
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/system/image_file.h"
 #include "common/system/walk.h"
 #include "common/util.h"
 
@@ -71,6 +72,22 @@ int data_scan_read(const char *dir, struct data_scan *ret, struct err *err)
 	else if (ret->n)
 		qsort(ret->files, ret->n, sizeof(*ret->files), compare);
 	return r;
+}
+
+size_t data_scan_samples(const struct data_scan *s)
+{
+	size_t in_folders = 0, images[2] = { 0 };
+
+	for (size_t i = 0; i < s->n; i++) {
+		const char *path = s->files[i].path;
+		bool in_folder = strchr(path, '/');
+
+		in_folders += in_folder;
+		images[in_folder] += image_file_named(path) == IMAGE_FILE_YES;
+	}
+	if (in_folders)
+		return images[1] > in_folders / 2 ? images[1] : in_folders;
+	return images[0] > s->n / 2 ? images[0] : s->n;
 }
 
 void data_scan_fini(struct data_scan *s)

@@ -25,6 +25,9 @@ struct data_scan {
  * failed or not. -errno naming the path.
  */
 int data_scan_read(const char *dir, struct data_scan *ret, struct err *err);
+/* How many of them are samples to a loader that does not decode: those in
+ * folders, if there is one; of these only images, if they are the majority. */
+size_t data_scan_samples(const struct data_scan *s);
 void data_scan_fini(struct data_scan *s);
 
 /* A whole file, malloc'ed. -errno naming the path. */

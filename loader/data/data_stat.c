@@ -245,7 +245,8 @@ static void print_all(const struct stat_run *s)
 	char text[UNITS_TEXT];
 	double mean = (double)s->bytes / (double)s->scan.n;
 
-	printf("%-8s %12" PRIu64 "\n", "files", s->scan.n);
+	printf("%-8s %12zu\n", "files", s->scan.n);
+	printf("%-8s %12zu\n", "samples", data_scan_samples(&s->scan));
 	printf("%-8s %12" PRIu64 "\n", "classes", s->scan.folders);
 	printf("%-8s %12" PRIu64 "  %s\n", "bytes", s->bytes,
 	       units_human_size((double)s->bytes, text));
@@ -283,10 +284,12 @@ static int write_record(const struct stat_run *s, struct err *err)
 {
 	uint64_t n = s->scan.n;
 	json_auto_t *j = json_pack(
-		"{s:{s:s},s:s,s:o,s:o,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:o*,s:o*}",
+		"{s:{s:s},s:s,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:o*,s:o*"
+		"}",
 		"gpemu", "version", GPEMU_VERSION, "command", program.name,
 		"config", conf_json(fields, s->o), "directory",
-		json_bytes(s->dir), "files", (json_int_t)n, "classes",
+		json_bytes(s->dir), "files", (json_int_t)n, "samples",
+		(json_int_t)data_scan_samples(&s->scan), "classes",
 		(json_int_t)s->scan.folders, "bytes", (json_int_t)s->bytes,
 		"min_bytes", (json_int_t)s->sizes[0], "mean_bytes",
 		(double)s->bytes / (double)n, "max_bytes",

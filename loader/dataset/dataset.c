@@ -30,6 +30,7 @@ void dataset_close(struct dataset *d)
 	for (uint32_t i = 0; d->container_fd && i < d->n_containers; i++)
 		close(d->container_fd[i]);
 	free(d->container_fd);
+	notes_fini(&d->notes);
 	if (!d->block) {
 		free(d->names);
 		free(d->path);

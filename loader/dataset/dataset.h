@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "loader/dataset/notes.h"
 
 /* An origin of samples: a container, or a folder of files. */
 struct origin {
@@ -58,8 +59,9 @@ struct dataset {
 	struct origin *origin;
 	size_t n_origins;
 	uint64_t names_bytes;
-	/* one block with all arrays above but container_fd, if the dataset was
-	 * read from an index; NULL: separate allocations */
+	struct notes notes; /* what was found, of which not all is samples */
+	/* one block with all arrays above but container_fd and notes, if the
+	 * dataset was read from an index; NULL: separate allocations */
 	void *block;
 };
 

@@ -13,11 +13,12 @@
 #include <xxhash.h>
 
 #include "common/conf/plugin_choice.h"
-#include "common/system/walk.h"
 #include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "loader/dataset/detect.h"
+#include "loader/dataset/images.h"
 #include "loader/dataset/index.h"
 #include "loader/dataset/shards.h"
 
@@ -44,151 +45,27 @@ struct opening {
 	struct err *err;
 };
 
-static const struct format_ops *ops_at(size_t i)
-{
-	return format_table[i] ? container_of(format_table[i],
-					      struct format_ops, plugin)
-			       : NULL;
-}
-
-static const struct format_ops *find(const char *name, struct err *err)
-{
-	const struct plugin *p = plugin_find(format_table, "format", name, err);
-
-	return p ? container_of(p, struct format_ops, plugin) : NULL;
-}
-
 /* --- choosing the format ------------------------------------------------ */
 
-static int by_bytes(struct opening *o)
+static bool is_auto(const struct opening *o)
 {
-	_cleanup_close_ int fd =
-		openat(o->d->dirfd, o->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char known[ERR_LIST] = "";
-	uint8_t head[FORMAT_HEAD];
-	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
-	const struct format_ops *f;
-
-	if (n < 0)
-		return err_set(o->err, -errno, "%s", strerror(errno));
-	for (size_t i = 0; (f = ops_at(i)); i++) {
-		if (!f->looks)
-			continue;
-		if (f->looks(head, (size_t)n))
-			o->format = f;
-		err_list(known, f->plugin.name);
-	}
-	return o->format ? 0
-			 : err_set(o->err, -EINVAL,
-				   "does not look like a file of any format "
-				   "(known: %s)",
-				   known);
-}
-
-/* Files that accompany shards and do not decide the format. */
-static bool is_beside(const char *name)
-{
-	static const char *const beside[] = {
-		".json", ".txt", ".md",	 ".csv",
-		".yaml", ".yml", ".idx", ".index"
-	};
-	const char *dot = strrchr(name, '.');
-
-	for (size_t i = 0; dot && i < ARRAY_SIZE(beside); i++)
-		if (!strcmp(dot, beside[i]))
-			return true;
-	return !dot && !strcmp(name, "LICENSE");
-}
-
-static const struct format_ops *by_name(const char *name)
-{
-	const struct format_ops *f;
-
-	for (size_t i = 0; (f = ops_at(i)); i++)
-		if (f->named && !f->explicit && f->named(name))
-			return f;
-	return NULL;
-}
-
-const char *format_of_name(const char *name)
-{
-	const struct format_ops *f = by_name(name);
-
-	if (is_beside(name))
-		return NULL;
-	return f ? f->plugin.name : "files";
-}
-
-/* The contents of a folder: the one format of all its files, or `files`; and
- * its first subfolder, bytewise. */
-struct names {
-	const struct format_ops *files, *format; /* NULL: no files */
-	char first[NAME_MAX + 1];		 /* "": no subfolder */
-};
-
-static int take_name(void *ctx, const char *name, const struct walk_entry *e)
-{
-	const struct format_ops *this = by_name(name);
-	struct names *n = ctx;
-
-	if (S_ISDIR(e->mode)) {
-		if (!*n->first || strcmp(name, n->first) < 0)
-			strcpy(n->first, name);
-	} else if (!is_beside(name)) {
-		this = this ? this : n->files;
-		n->format = n->format && n->format != this ? n->files : this;
-	}
-	return n->format == n->files; /* further names change nothing */
-}
-
-static int by_names(int dirfd, const char *dir, struct names *ret,
-		    struct err *err)
-{
-	_cleanup_close_ int fd = openat(dirfd, *dir ? dir : ".",
-					O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct walk_names w = { .flags = WALK_FOLLOW,
-				.name = take_name,
-				.ctx = ret };
-	int r = fd < 0 ? -errno : walk_names(&w, fd);
-
-	return r < 0 ? err_set(err, r, "%s: %s", *dir ? dir : ".", strerror(-r))
-		     : 0;
-}
-
-/* Descend into the first folder until one has files. */
-static int by_folder(struct opening *o)
-{
-	const struct format_ops *files = find("files", o->err);
-	char path[PATH_MAX] = "";
-	size_t at = 0;
-	int r = 0;
-
-	for (int depth = 0; r == 0 && depth < WALK_DEPTH; depth++) {
-		struct names names = { .files = files };
-
-		r = by_names(o->d->dirfd, path, &names, o->err);
-		o->format = names.format;
-		if (r < 0 || o->format || !names.first[0])
-			break;
-		if (at + strlen(names.first) + 2 > sizeof(path))
-			break;
-		at += (size_t)sprintf(path + at, "%s%s", at ? "/" : "",
-				      names.first);
-	}
-	if (!o->format)
-		o->format = files;
-	return r;
+	return !strcmp(o->q->format, "auto");
 }
 
 static int choose(struct opening *o)
 {
-	bool is_auto = !strcmp(o->q->format, "auto");
+	int r = 0;
 
-	if (is_auto)
-		return o->file ? by_bytes(o) : by_folder(o);
-	o->format = find(o->q->format, o->err);
-	if (!o->format)
-		return -EINVAL;
+	if (!is_auto(o))
+		o->format = detect_find(o->q->format, o->err);
+	else if (o->file)
+		r = detect_file(o->d->dirfd, o->file, &o->format, o->err);
+	else
+		r = detect_folder(o->d->dirfd, &o->format, o->err);
+	if (r == 0 && !o->format && is_auto(o))
+		o->format = detect_find("files", o->err);
+	if (r < 0 || !o->format)
+		return r < 0 ? r : -EINVAL;
 	if (o->file && !o->format->scan)
 		return err_set(o->err, -ENOTDIR, "%s: format %s needs a folder",
 			       strerror(ENOTDIR), o->format->plugin.name);
@@ -275,7 +152,9 @@ static int make_recipe(struct opening *o)
 
 	if (!text)
 		return err_set(o->err, -ENOMEM, "out of memory");
-	o->recipe = XXH3_64bits(text, strlen(text));
+	/* images: another list, but of shards */
+	o->recipe = XXH3_64bits_withSeed(
+		text, strlen(text), o->format->whole_files && o->q->images);
 	return 0;
 }
 
@@ -305,6 +184,7 @@ static bool from_index(struct opening *o, char *path, struct format_result *how)
 	d.root = o->d->root;
 	if (unchanged(o, &d, &err) < 0) {
 		free(d.block);
+		notes_fini(&d.notes);
 		free(path);
 		return false;
 	}
@@ -322,6 +202,8 @@ static int list(struct opening *o)
 	int r = o->format->scan ? shards_list(&o->shards, &b, o->err)
 				: o->format->list(&b, o->threads, o->err);
 
+	if (r == 0 && o->format->whole_files)
+		r = images_only(o->d, o->q->images, o->err);
 	if (r < 0)
 		return r;
 	r = builder_finish(&b, o->err);
@@ -387,6 +269,7 @@ static int open_it(struct opening *o, struct format_result *how)
 		o->shards = (struct shards){ .format = o->format,
 					     .options = q->options,
 					     .threads = o->threads,
+					     .check = is_auto(o),
 					     .d = o->d };
 		r = shards_open(&o->shards, o->d->dirfd, o->file, o->err);
 	}
@@ -406,6 +289,9 @@ static int open_it(struct opening *o, struct format_result *how)
 	    (q->index == FORMAT_INDEX_REBUILD ||
 	     (q->index == FORMAT_INDEX_AUTO && how->list_ns > WORTH_NS)))
 		keep(o, how);
+	/* not in the index: they are not among what it was listed from */
+	if (r == 0 && notes_merge(&o->d->notes, &o->shards.aside) < 0)
+		r = err_set(o->err, -ENOMEM, "out of memory");
 	return r;
 }
 

@@ -52,6 +52,10 @@ struct format_ops {
 	 */
 	char *(*beside)(const char *path);
 
+	/* A sample is a whole file, with its name: of a dataset of images the
+	 * others are left aside (images.h). */
+	bool whole_files;
+
 	/* trees only */
 	int (*list)(struct builder *b, unsigned threads, struct err *err);
 	/* Are the files that `d` was listed from unchanged? 0; -ESTALE and
@@ -68,6 +72,9 @@ struct format_request {
 	const char *path;    /* of a folder or a file */
 	const char *format;  /* its name, or "auto" */
 	const void *options; /* that format's own; NULL: the defaults */
+	/* the samples are decoded as images; false: whether it is a dataset of
+	 * images is decided by its majority (images.h) */
+	bool images;
 	enum format_index index;
 	unsigned threads; /* for listing; 0: a default */
 };
@@ -81,20 +88,16 @@ struct format_result {
 	struct err not_kept; /* why no index was written although one was due */
 };
 
-/* The format of whose shards a file has the name, as "auto" takes it; "files":
- * of none; NULL: it accompanies shards. */
-const char *format_of_name(const char *name);
-
 /*
  * List the dataset at `path`. "auto" checks the first bytes of a file. In a
  * folder it checks the names of the files, or, if it has folders only, those in
- * the first one. If one format's shard names match them all, it is that format,
- * else `files`. Files that accompany shards are ignored: .json .txt .md .csv
- * .yaml .idx .index.
+ * the first one (detect.h): shards of one format, or `files`. What lies beside
+ * shards is left aside and noted (dataset.notes).
  *
- * -EINVAL: unknown name or inconsistent options; -ENODATA: no samples; -EMFILE:
- * more shards than descriptors allowed; others as format_ops.scan and open(2).
- * The text names the path. Free `ret` with dataset_close, failed or not.
+ * -EINVAL: unknown name or inconsistent options; files of two formats, or of
+ * one that is not supported; -ENODATA: no samples; -EMFILE: more shards than
+ * descriptors allowed; others as format_ops.scan and open(2). The text names
+ * the path. Free `ret` with dataset_close, failed or not.
  */
 int format_open(const struct format_request *q, struct dataset *ret,
 		struct format_result *ret_how, struct err *err);

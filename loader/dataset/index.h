@@ -6,11 +6,11 @@
  * other byte order.
  *
  *	0	"GPEMUIX\n", sum (XXH3, 64 bits) of all after byte 16,
- *		version, reserved
+ *		version, number of notes
  *	24	recipe: a hash of the format and its options; counts
  *	...	path, size, offset, label, container, group: as in struct
- *		dataset; origins; names. Each begins at a multiple of 8; those
- *		of containers only if there are any.
+ *		dataset; origins; notes; names. Each begins at a multiple of 8;
+ *those of containers only if there are any.
  *
  * The index does not say whether the dataset is unchanged. Formats check that
  * (format_ops.unchanged; for shards by size, time of change and inode).
@@ -24,14 +24,14 @@
 #include "common/err.h"
 #include "loader/dataset/dataset.h"
 
-/* 2: a document of tokens is several sequences */
-enum { INDEX_VERSION = 2 };
+/* 2: a document of tokens is several sequences. 3: notes */
+enum { INDEX_VERSION = 3 };
 
 /*
  * Bytes -> dataset; fills in all but dirfd, root, container_fd, block. The
- * arrays point into `bytes`, which must be aligned to 8. Safe on any input:
- * every accepted number is in range, every name ends, every sample is inside
- * its container. Does not check the sum. -EINVAL with a text.
+ * arrays and the notes point into `bytes`, which must be aligned to 8. Safe on
+ * any input: every accepted number is in range, every name ends, every sample
+ * is inside its container. Does not check the sum. -EINVAL with a text.
  */
 int index_parse(void *bytes, size_t n, uint64_t recipe, struct dataset *ret,
 		struct err *err);

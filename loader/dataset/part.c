@@ -40,8 +40,29 @@ int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
 	return 0;
 }
 
+static const struct note_kind unlabelled_shards = {
+	"shards_without_labels",
+	"shards in which no sample has a label",
+};
+
+int part_note_labels(struct part *p, const char *path)
+{
+	if (!p->n || (path && strchr(path, '/')))
+		return 0;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part_sample *s = &p->sample[i];
+
+		if (s->label != PART_BY_FOLDER ||
+		    (s->name != PART_NO_NAME &&
+		     strchr(p->names + s->name, '/')))
+			return 0;
+	}
+	return notes_add(&p->notes, &unlabelled_shards, 1, path);
+}
+
 void part_fini(struct part *p)
 {
+	notes_fini(&p->notes);
 	free(p->sample);
 	free(p->names);
 	*p = (struct part){ 0 };
@@ -119,6 +140,7 @@ static int append(struct builder *b, const struct part *p, bool container,
 			       "more than %u samples in one dataset",
 			       UINT32_MAX);
 	if (reserve(b, p->n, container) < 0 ||
+	    notes_merge(&d->notes, &p->notes) < 0 ||
 	    add_names(b, p->names, p->names_n, &names) < 0)
 		return no_memory(err);
 	for (size_t i = 0; i < p->n; i++) {
@@ -219,12 +241,17 @@ static bool folder_of(const struct dataset *d, size_t i, struct class *ret)
 
 static int collect(const struct dataset *d, struct classes *c)
 {
+	struct class last = { 0 };
+
 	for (size_t i = 0; i < d->n; i++) {
 		struct class want;
 		size_t at;
 
-		if (!folder_of(d, i, &want))
+		/* samples of a class are consecutive, mostly */
+		if (!folder_of(d, i, &want) ||
+		    (last.name && compare(&last, &want) == 0))
 			continue;
+		last = want;
 		at = find(c, &want);
 		if (at < c->n && compare(&c->class[at], &want) == 0)
 			continue;
@@ -239,21 +266,43 @@ static int collect(const struct dataset *d, struct classes *c)
 	return 0;
 }
 
-/* If some samples have numeric labels, the others get class 0. */
-static int label_by_folder(struct builder *b)
+static const struct note_kind unlabelled = {
+	"samples_without_label",
+	"samples without a label, unlike others: their class is 0",
+};
+
+/* Some samples have numeric labels. */
+static int label_the_others(struct dataset *d)
 {
-	struct dataset *d = b->d;
-	struct classes c = { 0 };
-	int r = b->labelled ? 0 : collect(d, &c);
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->n; i++) {
-		struct class want;
-
 		if (d->label[i] != PART_BY_FOLDER)
 			continue;
-		d->label[i] = c.n && folder_of(d, i, &want)
-				      ? (uint32_t)find(&c, &want)
-				      : 0;
+		d->label[i] = 0;
+		r = notes_add(&d->notes, &unlabelled, 1, dataset_path(d, i));
+	}
+	return r;
+}
+
+static int label_by_folder(struct dataset *d)
+{
+	struct class last = { 0 }, want;
+	struct classes c = { 0 };
+	int r = collect(d, &c);
+	uint32_t label = 0;
+
+	for (size_t i = 0; r == 0 && i < d->n; i++) {
+		if (d->label[i] != PART_BY_FOLDER)
+			continue;
+		if (!folder_of(d, i, &want)) {
+			d->label[i] = 0;
+			continue;
+		}
+		if (!last.name || compare(&last, &want))
+			label = (uint32_t)find(&c, &want);
+		last = want;
+		d->label[i] = label;
 	}
 	free(c.class);
 	return r;
@@ -279,7 +328,8 @@ int builder_finish(struct builder *b, struct err *err)
 
 	if (!d->n)
 		return err_set(err, -ENODATA, "no samples");
-	if (b->by_folder && label_by_folder(b) < 0)
+	if (b->by_folder &&
+	    (b->labelled ? label_the_others(d) : label_by_folder(d)) < 0)
 		return no_memory(err);
 	for (size_t i = 0; i < d->n; i++) {
 		d->bytes += d->size[i];

@@ -33,11 +33,16 @@ struct part {
 	size_t names_n, names_capacity;
 	uint32_t n_groups;    /* 0: the same as 1 */
 	uint32_t token_bytes; /* as struct dataset */
+	struct notes notes;
 };
 
 /* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: too many for 32 bits. */
 int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
 	     uint64_t size, uint32_t label);
+/* After the last sample of a format whose samples have labels: note the shard
+ * at `path` (NULL: unknown) if none has one, not even a folder as its class.
+ * -ENOMEM. */
+int part_note_labels(struct part *p, const char *path);
 void part_fini(struct part *p);
 
 /* A dataset being built; the caller owns `d` and empties it on failure. */

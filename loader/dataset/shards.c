@@ -12,6 +12,8 @@
 #include "common/pool.h"
 #include "common/system/walk.h"
 #include "common/util.h"
+#include "loader/dataset/detect.h"
+#include "loader/dataset/images.h"
 
 /* Descriptors beyond the shards' own: rings, threads' files, files open
  * already. An engine that runs out reports it. arbitrary */
@@ -40,15 +42,26 @@ static int add(struct shards *s, const char *path, struct err *err)
 	return 0;
 }
 
+/* All names below the root. */
+struct finding {
+	struct shards *shards;
+	struct detect names;
+};
+
 static int take(void *ctx, const char *path, const struct walk_entry *e,
 		struct err *err)
 {
-	const char *slash = strrchr(path, '/');
-	struct shards *s = ctx;
+	const char *slash = strrchr(path, '/'),
+		   *name = slash ? slash + 1 : path;
+	struct finding *f = ctx;
 
 	(void)e;
-	return s->format->named(slash ? slash + 1 : path) ? add(s, path, err)
-							  : 0;
+	detect_name(&f->names, name);
+	if (f->shards->format->named(name))
+		return add(f->shards, path, err);
+	return notes_add(&f->shards->aside, &note_files_aside, 1, path) < 0
+		       ? no_memory(err)
+		       : 0;
 }
 
 static int by_path(const void *a, const void *b)
@@ -119,9 +132,13 @@ int shards_open(struct shards *s, int dirfd, const char *file, struct err *err)
 	struct pool pool = { .threads = s->threads,
 			     .ctx = s,
 			     .work = open_shard };
-	struct walk walk = { .flags = WALK_FOLLOW, .ctx = s, .file = take };
+	struct finding f = { .shards = s };
+	struct walk walk = { .flags = WALK_FOLLOW, .ctx = &f, .file = take };
+	const struct format_ops *one;
 	int r = file ? add(s, file, err) : walk_tree(&walk, dirfd, "", err);
 
+	if (r == 0 && s->check && !file)
+		r = detect_format(&f.names, &one, err);
 	if (r < 0)
 		return r;
 	if (!s->n)
@@ -165,6 +182,7 @@ void shards_fini(struct shards *s)
 		part_fini(&s->shard[i].part);
 	}
 	free(s->shard);
+	notes_fini(&s->aside);
 	*s = (struct shards){ 0 };
 }
 

@@ -19,6 +19,9 @@ struct shards {
 	const struct format_ops *format;
 	const void *options; /* as struct format_request */
 	unsigned threads;
+	/* no option says the format: look for another one below dirfd */
+	bool check;
+	struct notes aside;  /* files that are no shards */
 	struct shard *shard; /* sorted by path, bytewise */
 	size_t n, capacity;
 	struct dataset *d;

@@ -101,14 +101,13 @@ static bool is(const struct field *f, uint64_t number, enum wire wire)
 /* The first value of a BytesList. */
 static int first_bytes(struct peek *p, struct range list, struct example *ret)
 {
-	bool found = false;
 	struct field f;
 	int r;
 
 	while ((r = next(p, &list, &f)) == 0) {
-		if (!is(&f, 1, BYTES) || found)
+		if (!is(&f, 1, BYTES) || ret->image.found)
 			continue;
-		found = ret->has_image = true;
+		ret->image.found = true;
 		ret->offset = f.in.at;
 		ret->size = f.in.end - f.in.at;
 	}
@@ -118,14 +117,13 @@ static int first_bytes(struct peek *p, struct range list, struct example *ret)
 /* The first value of an Int64List. */
 static int first_int(struct peek *p, struct range list, struct example *ret)
 {
-	bool found = false;
 	struct field f;
 	int r;
 
 	while ((r = next(p, &list, &f)) == 0) {
 		uint64_t v = f.value;
 
-		if (f.number != 1 || found)
+		if (f.number != 1 || ret->label.found)
 			continue;
 		if (f.wire == BYTES && f.in.at < f.in.end)
 			r = varint(p, &f.in, &v);
@@ -133,17 +131,46 @@ static int first_int(struct peek *p, struct range list, struct example *ret)
 			continue;
 		if (r < 0)
 			break;
-		found = ret->has_label = true;
-		ret->label = (int64_t)v;
+		ret->label.found = true;
+		ret->value = (int64_t)v;
 	}
 	return r < 0 ? r : 0;
 }
 
-static int feature(struct peek *p, struct range m, const char *key,
-		   struct example *ret)
+/* The position of `key` in a list with commas, or -1. */
+static int rank_of(const char *list, const char *key)
 {
-	bool image = !strcmp(key, "image/encoded");
-	bool label = !strcmp(key, "image/class/label");
+	size_t n = strlen(key);
+
+	for (int rank = 0; n; rank++) {
+		size_t m = strcspn(list, ",");
+
+		if (m == n && !memcmp(list, key, n))
+			return rank;
+		if (!list[m])
+			break;
+		list += m + 1;
+	}
+	return -1;
+}
+
+/* Does the feature `key` replace what was found before? */
+static bool better(struct example_feature *f, const char *list, const char *key)
+{
+	int rank = rank_of(list, key);
+
+	if (rank < 0 || (f->rank >= 0 && rank >= f->rank))
+		return false;
+	*f = (struct example_feature){ .rank = rank };
+	memcpy(f->key, key, strlen(key) + 1);
+	return true;
+}
+
+static int feature(struct peek *p, struct range m, const char *key,
+		   const struct example_names *names, struct example *ret)
+{
+	bool image = better(&ret->image, names->image, key);
+	bool label = better(&ret->label, names->label, key);
 	struct field f;
 	int r;
 
@@ -158,10 +185,11 @@ static int feature(struct peek *p, struct range m, const char *key,
 	return r < 0 ? r : 0;
 }
 
-/* An unknown or too long key becomes "". */
-static int read_key(struct peek *p, const struct range *in, char key[32])
+/* One that is too long becomes "". */
+static int read_key(struct peek *p, const struct range *in,
+		    char key[EXAMPLE_KEY])
 {
-	size_t n = in->end - in->at < 32 ? in->end - in->at : 0;
+	size_t n = in->end - in->at < EXAMPLE_KEY ? in->end - in->at : 0;
 	const uint8_t *v;
 	int r = peek_get(p, in->at, n, &v);
 
@@ -172,10 +200,11 @@ static int read_key(struct peek *p, const struct range *in, char key[32])
 	return 0;
 }
 
-static int entry(struct peek *p, struct range m, struct example *ret)
+static int entry(struct peek *p, struct range m,
+		 const struct example_names *names, struct example *ret)
 {
 	struct range value = { 0 };
-	char key[32] = "";
+	char key[EXAMPLE_KEY] = "";
 	struct field f;
 	int r;
 
@@ -185,35 +214,39 @@ static int entry(struct peek *p, struct range m, struct example *ret)
 		else if (is(&f, 2, BYTES))
 			value = f.in;
 		if (r < 0)
-			break;
+			return r;
 	}
-	return r < 0 ? r : feature(p, value, key, ret);
+	if (!ret->n_features++)
+		memcpy(ret->first, key, sizeof(key));
+	return r < 0 ? r : feature(p, value, key, names, ret);
 }
 
-static int features(struct peek *p, struct range m, struct example *ret)
+static int features(struct peek *p, struct range m,
+		    const struct example_names *names, struct example *ret)
 {
 	struct field f;
 	int r;
 
 	while ((r = next(p, &m, &f)) == 0) {
 		if (is(&f, 1, BYTES))
-			r = entry(p, f.in, ret);
+			r = entry(p, f.in, names, ret);
 		if (r < 0)
 			break;
 	}
 	return r < 0 ? r : 0;
 }
 
-int example_find(struct peek *p, uint64_t at, uint64_t n, struct example *ret)
+int example_find(struct peek *p, uint64_t at, uint64_t n,
+		 const struct example_names *names, struct example *ret)
 {
 	struct range m = { at, at + n };
 	struct field f;
 	int r;
 
-	*ret = (struct example){ 0 };
+	*ret = (struct example){ .image.rank = -1, .label.rank = -1 };
 	while ((r = next(p, &m, &f)) == 0) {
 		if (is(&f, 1, BYTES))
-			r = features(p, f.in, ret);
+			r = features(p, f.in, names, ret);
 		if (r < 0)
 			break;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A folder of files, as torchvision's ImageFolder lists it. Every folder of the
- * root is a class. Classes are in byte order of their names, labels count from
- * 0. The samples of a class are all regular files below its folder, folder by
- * folder, in byte order. Files in the root count only if there is no class
- * folder; their label is 0.
+ * root that has a sample is a class. Classes are in byte order of their names,
+ * labels count from 0. The samples of a class are all regular files below its
+ * folder, folder by folder, in byte order. Files in the root count only if
+ * there is no class folder; their label is 0.
  *
  * Several classes are listed in parallel. A file costs one statx(2), for its
  * size, right after its name was read: network file systems and FUSE send the
@@ -28,6 +28,7 @@
 #include "common/pool.h"
 #include "common/system/walk.h"
 #include "common/util.h"
+#include "loader/dataset/images.h"
 
 /* Files whose sizes are compared with the index. A dataset rebuilt with the
  * same names, in the same folders, has other sizes. arbitrary: enough to detect
@@ -58,7 +59,13 @@ struct scan {
 	struct class *class;
 	size_t n, capacity;
 	struct origin root;
-	bool flat; /* the only class is the root */
+	struct notes beside; /* files in the root, beside classes */
+	bool flat;	     /* the only class is the root */
+};
+
+static const struct note_kind empty = {
+	"empty_folders",
+	"folders without files, which are no classes",
 };
 
 static int no_memory(struct err *err)
@@ -163,7 +170,7 @@ static int list_class(void *ctx, void *state, size_t i, struct err *err)
 		const char *path = c->names + c->entry[k].path;
 
 		r = part_add(&c->part, path, strlen(path), 0, c->entry[k].size,
-			     (uint32_t)i);
+			     PART_BY_FOLDER);
 		if (r < 0)
 			err_set(err, r, "%s: %s", c->name, strerror(-r));
 	}
@@ -176,6 +183,9 @@ static int take_class(void *ctx, size_t i, struct err *err)
 	struct class *c = &s->class[i];
 	int r = 0;
 
+	if (!c->n && !s->flat &&
+	    notes_add(&s->b->d->notes, &empty, 1, c->name) < 0)
+		r = no_memory(err);
 	for (size_t k = 0; r == 0 && k < c->n_folders; k++)
 		r = builder_origin(s->b, c->names + c->folder[k].path,
 				   &c->folder[k], err);
@@ -228,7 +238,9 @@ static int take_name(void *ctx, const char *name, const struct walk_entry *e)
 	struct scan *s = ctx;
 
 	count_name(&s->root, name, e);
-	return S_ISDIR(e->mode) ? add_class(s, name) : 0;
+	return S_ISDIR(e->mode)
+		       ? add_class(s, name)
+		       : notes_add(&s->beside, &note_files_aside, 1, name);
 }
 
 static int by_name(const void *a, const void *b)
@@ -263,11 +275,13 @@ static int list(struct builder *b, unsigned threads, struct err *err)
 	int r = list_root(&s, err);
 
 	pool.n = s.n;
-	b->d->n_classes = (uint32_t)s.n;
 	if (r == 0)
 		r = builder_origin(b, "", &s.root, err);
+	if (r == 0 && !s.flat && notes_merge(&b->d->notes, &s.beside) < 0)
+		r = no_memory(err);
 	if (r == 0)
 		r = pool_run(&pool, err);
+	notes_fini(&s.beside);
 	for (size_t i = 0; i < s.n; i++)
 		class_fini(&s.class[i]);
 	free(s.class);
@@ -347,6 +361,7 @@ const struct format_ops format_files = {
 	.plugin = { .name = "files",
 		    .summary = "a file is a sample; folders in the root are "
 			       "classes, as in ImageFolder" },
+	.whole_files = true,
 	.list = list,
 	.unchanged = unchanged,
 };

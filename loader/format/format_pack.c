@@ -12,6 +12,7 @@
 
 #include "common/pack/pack.h"
 #include "common/util.h"
+#include "loader/dataset/images.h"
 
 static int scan(struct peek *p, const void *options, struct part *ret,
 		struct err *err)
@@ -27,8 +28,11 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 		while (i >= k.first[g + 1])
 			g++;
 		/* files beside class folders are not samples */
-		if (k.n_classes && f->class == PACK_NO_CLASS)
+		if (k.n_classes && f->class == PACK_NO_CLASS) {
+			r = notes_add(&ret->notes, &note_files_aside, 1,
+				      f->path);
 			continue;
+		}
 		r = part_add(ret, f->path, strlen(f->path), f->offset, f->bytes,
 			     PART_BY_FOLDER);
 		if (r == 0)
@@ -56,5 +60,6 @@ const struct format_ops format_pack = {
 			       "lie together" },
 	.named = named,
 	.looks = looks,
+	.whole_files = true,
 	.scan = scan,
 };

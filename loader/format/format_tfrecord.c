@@ -9,8 +9,9 @@
  * length everything is misread. Those of the data are checked only on request,
  * since that reads the whole file.
  *
- * A record that is a tf.train.Example with `image/encoded` is that image, and
- * `image/class/label` its label; any other record is a sample as a whole.
+ * A record that is a tf.train.Example is the image of one of its features, with
+ * the label of another: the options name them, or the usual names are tried.
+ *Any other record is a sample as a whole, without a label.
  */
 #include "loader/dataset/format.h"
 
@@ -105,30 +106,93 @@ static int verify(struct peek *p, const struct record *x, struct err *err)
 		       : bad(err, x, "the checksum of its data is wrong");
 }
 
-static int take(struct peek *p, const struct record *x, struct part *ret,
-		struct err *err)
+/* --- the features of an Example ------------------------------------------- */
+
+struct options {
+	char *image, *label;
+	bool verify;
+};
+
+static const struct note_kind image_feature = { "image_feature" };
+static const struct note_kind label_feature = { "label_feature" };
+static const struct note_kind no_image = {
+	"records_without_image",
+	"records read as a whole, without a feature that image= names; they "
+	"begin with feature",
+};
+static const struct note_kind other_image = {
+	"images_of_another_type",
+	"records read as a whole, as the feature of their image is no bytes",
+};
+static const struct note_kind other_label = {
+	"labels_of_another_type",
+	"records without a label, as its feature is no integer",
+};
+
+/* What was found of one feature, and what was not. */
+static int note_feature(struct part *p, const struct example_feature *f,
+			const struct note_kind *found,
+			const struct note_kind *other)
 {
-	struct example e;
-	int r = example_find(p, x->data, x->length, &e);
+	if (f->rank < 0)
+		return 0;
+	return notes_add(&p->notes, f->found ? found : other, 1, f->key);
+}
+
+static int note_example(struct part *p, const struct example *e)
+{
+	int r = note_feature(p, &e->image, &image_feature, &other_image);
+
+	if (r == 0)
+		r = note_feature(p, &e->label, &label_feature, &other_label);
+	return r < 0 || e->image.rank >= 0
+		       ? r
+		       : notes_add(&p->notes, &no_image, 1, e->first);
+}
+
+static int take(struct peek *p, const struct record *x, const struct options *o,
+		struct part *ret, struct err *err)
+{
+	const struct example_names names = { o->image, o->label };
 	uint32_t label = PART_BY_FOLDER;
+	struct example e;
+	int r = example_find(p, x->data, x->length, &names, &e);
 
 	if (r < 0 && r != -EBADMSG)
 		return failed(err, x, r);
-	if (r < 0 || !e.has_image)
-		e = (struct example){ .offset = x->data, .size = x->length };
-	if (e.has_label && (e.label < 0 || e.label >= INT32_MAX))
-		return bad(err, x, "a label outside 0..2147483646");
-	if (e.has_label)
-		label = (uint32_t)e.label;
+	/* bytes that happen to be an Example of nothing are none */
+	if (r == 0 && e.n_features && note_example(ret, &e) < 0)
+		return failed(err, x, -ENOMEM);
+	if (r < 0 || !e.image.found) {
+		e.offset = x->data;
+		e.size = x->length;
+	}
+	if (r == 0 && e.label.found) {
+		if (e.value < 0 || e.value >= INT32_MAX)
+			return bad(err, x, "a label outside 0..2147483646");
+		label = (uint32_t)e.value;
+	}
 	r = part_add(ret, NULL, 0, e.offset, e.size, label);
 	return r < 0 ? failed(err, x, r) : 0;
 }
 
-struct options {
-	bool verify;
-};
+static int check_feature(const void *object, struct err *err)
+{
+	const char *name = *(char *const *)object;
+
+	return *name ? 0
+		     : err_set(err, -EINVAL,
+			       "a name of a feature, such as image/encoded");
+}
 
 static const struct conf_field fields[] = {
+	{ "image", CONF_STRING, offsetof(struct options, image),
+	  .check = check_feature, .arg = "FEATURE,...",
+	  .help = "features of an Example that are the sample: the first "
+		  "that it has is read" },
+	{ "label", CONF_STRING, offsetof(struct options, label),
+	  .check = check_feature, .arg = "FEATURE,...",
+	  .help = "those that are its label" },
 	{ "verify", CONF_BOOL, offsetof(struct options, verify),
 	  .arg = "on|off",
 	  .help = "also verify the checksums of the data, which reads all of "
@@ -136,7 +200,12 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct options defaults = { .verify = false };
+/* Source: the writers of TensorFlow's models (slim) and TensorFlow Datasets,
+ * then what scripts of users have, the likeliest first */
+static const struct options defaults = {
+	.image = (char *)"image/encoded,image,image_raw,jpg",
+	.label = (char *)"image/class/label,label",
+};
 
 static int scan(struct peek *p, const void *options, struct part *ret,
 		struct err *err)
@@ -151,9 +220,11 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 		if (r == 0 && o->verify)
 			r = verify(p, &x, err);
 		if (r == 0)
-			r = take(p, &x, ret, err);
+			r = take(p, &x, o, ret, err);
 		at = x.data + x.length + TAIL;
 	}
+	if (r == 0 && part_note_labels(ret, p->path) < 0)
+		r = err_set(err, -ENOMEM, "out of memory");
 	return r;
 }
 

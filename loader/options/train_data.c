@@ -73,10 +73,14 @@ int train_data_open(const struct train_options *o, const struct train_choice *c,
 		    struct err *err)
 {
 	const struct plugin_choice *format = &c->format_choice;
+	const struct prep_ops *prep = c->prep;
 	struct format_request q = {
 		.path = o->data,
 		.format = format->plugin ? format->plugin->name : "auto",
 		.options = format->options,
+		/* transforms that really decode an image */
+		.images = prep->sample_bytes && !prep->int64_rows &&
+			  !prep->cost,
 		.index = c->index,
 		.threads = (unsigned)o->scan_threads,
 	};
@@ -89,12 +93,13 @@ json_t *train_data_json(const struct dataset *d,
 {
 	if (!how->format)
 		return json_null();
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?}",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?, s:o}",
 			 "format", how->format->plugin.name, "samples",
 			 (json_int_t)d->n, "classes", (json_int_t)d->n_classes,
 			 "bytes", (json_int_t)d->bytes, "shards",
 			 (json_int_t)d->n_containers, "groups",
 			 (json_int_t)d->n_groups, "list_s",
 			 (double)how->list_ns / (double)NS_PER_S, "from_index",
-			 how->from_index, "index", json_bytes(how->index));
+			 how->from_index, "index", json_bytes(how->index),
+			 "notes", notes_json(&d->notes));
 }

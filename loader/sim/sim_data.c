@@ -7,7 +7,8 @@
 #include "common/util.h"
 #include "fs/source/listing.h"
 #include "fs/source/source.h"
-#include "loader/dataset/format.h"
+#include "loader/dataset/detect.h"
+#include "loader/dataset/images.h"
 
 static int scan(const struct source_ops *ops, const char *arg, struct tree *t,
 		struct err *err)
@@ -44,6 +45,7 @@ int sim_data_open(const char *source, struct sim_data *d,
 		  struct dataset *ret_data, struct err *err)
 {
 	const struct source_ops *ops;
+	size_t aside = 0;
 	const char *arg;
 	int r;
 
@@ -52,7 +54,9 @@ int sim_data_open(const char *source, struct sim_data *d,
 		return -EINVAL;
 	r = scan(ops, arg, &d->tree, err);
 	if (r == 0)
-		r = listing_make(&d->tree, &d->file, &d->n);
+		r = listing_make(&d->tree, &d->file, &d->n, &aside);
+	if (r == 0 && aside)
+		r = notes_add(&ret_data->notes, &note_files_aside, aside, NULL);
 	if (r == 0 && !d->n)
 		r = err_set(err, -ENODATA, "%s: contains no samples", source);
 	if (r == 0)
@@ -63,24 +67,22 @@ int sim_data_open(const char *source, struct sim_data *d,
 int sim_data_check(const struct sim_data *d, const char *source,
 		   struct err *err)
 {
-	const char *shards = NULL;
+	const struct format_ops *shards;
+	struct detect names = { 0 };
+	int r;
 
-	for (size_t i = 0; i < d->n; i++) {
-		const char *name = tree_name(&d->tree, d->file[i]);
-		const char *format = format_of_name(name);
-
-		if (!format)
-			continue;
-		if (!strcmp(format, "files") ||
-		    (shards && strcmp(format, shards)))
-			return 0;
-		shards = format;
+	for (size_t i = 0; i < d->n; i++)
+		detect_name(&names, tree_name(&d->tree, d->file[i]));
+	r = detect_format(&names, &shards, err);
+	if (r < 0) {
+		err_prefix(err, "%s", source);
+		return r;
 	}
 	return shards ? err_set(err, -EINVAL,
 				"%s: has shards (%s), and a simulation reads "
 				"none; if each file is one sample, add "
 				"--format files",
-				source, shards)
+				source, shards->plugin.name)
 		      : 0;
 }
 

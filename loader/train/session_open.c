@@ -147,6 +147,18 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 	return r;
 }
 
+/* What its user should know of the dataset: once, not from each rank. */
+static void tell_notes(struct session *s)
+{
+	for (size_t i = 0; !s->options.rank && i < s->data.notes.n; i++) {
+		_cleanup_free_ char *text = note_text(&s->data.notes.note[i]);
+
+		if (text)
+			session_tell(s, LOG_LEVEL_WARN, "%s: %s",
+				     s->options.data, text);
+	}
+}
+
 static int load_data(struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
@@ -154,12 +166,16 @@ static int load_data(struct session *s, struct err *err)
 
 	if (!engine_has_samples(s->choice.engine))
 		return plan(s, o->samples, err);
-	if (o->simulate)
+	if (o->simulate) {
+		tell_notes(s);
 		return plan(s, s->data.n, err);
+	}
 	r = train_data_open(o, &s->choice, &s->data, &s->how, err);
 	if (s->how.not_kept.text[0])
 		session_tell(s, LOG_LEVEL_INFO, "the index is not kept: %s",
 			     s->how.not_kept.text);
+	if (r == 0)
+		tell_notes(s);
 	s->prep.config.token_bytes = s->data.token_bytes;
 	mount_find(o->data, &s->mount);
 	if (r == 0 && s->choice.order->by_group && !s->data.group)

@@ -102,6 +102,19 @@ static void add_samples(json_t *all, const json_t *cell, const json_t *job)
 	count(find(all, "data", "unusable samples"), cell, (double)bad, why);
 }
 
+/* What a job's dataset was found to be, as far as its user should know. */
+static void add_notes(json_t *all, const json_t *cell, const json_t *job)
+{
+	const json_t *data = json_object_get(job, "dataset"), *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(data, "notes"), i, one)
+		if (json_is_string(json_object_get(one, "shown")))
+			count(find(all, "data", text_of(one, "what")), cell,
+			      json_number_value(json_object_get(one, "n")),
+			      text_of(one, "shown"));
+}
+
 /* Of each job, or of the only one. */
 static void add_data(json_t *all, const json_t *record)
 {
@@ -109,10 +122,13 @@ static void add_data(json_t *all, const json_t *record)
 	const json_t *jobs = json_object_get(record, "jobs"), *job;
 	const char *name;
 
+	add_notes(all, cell, record);
 	if (!jobs)
 		add_samples(all, cell, record);
-	json_object_foreach ((json_t *)jobs, name, job)
+	json_object_foreach ((json_t *)jobs, name, job) {
 		add_samples(all, cell, job);
+		add_notes(all, cell, job);
+	}
 }
 
 json_t *warnings_json(const json_t *records)
@@ -191,10 +207,9 @@ void warnings_html(const json_t *warnings, FILE *f)
 	if (!json_array_size(warnings))
 		return;
 	fputs("<h2>Limits of these runs</h2>\n<p>Which samples were not used, "
-	      "where this "
-	      "machine, not the emulated one, set the pace, and what other "
-	      "load did to the "
-	      "runs. Checks on disturbed runs are undecided, unless load "
+	      "where this machine, not the emulated one, set the pace, and "
+	      "what other load did to the runs. Checks on disturbed runs are "
+	      "undecided, unless load "
 	      "tests show that additional load changes too little to "
 	      "matter.</p>\n"
 	      "<div class=\"wide\"><table>\n<thead><tr><th></th><th>What</th>"

@@ -51,6 +51,14 @@ dataset() {
 print(json.load(open(sys.argv[1]))["dataset"][sys.argv[2]])' "$JSON" "$1"
 }
 
+# N NAMES of a note of the record's dataset
+note() {
+	python3 -c 'import json, sys
+for n in json.load(open(sys.argv[1]))["dataset"]["notes"]:
+    if n["what"] == sys.argv[2]:
+        print(n["n"], *n["names"])' "$JSON" "$1"
+}
+
 # long ago, so that an index may be kept
 age() {
 	find "$@" -exec touch -h -d '2020-01-01 00:00:00.5' {} +
@@ -193,9 +201,12 @@ age() {
 	echo '{}' >"$TMP/data/sizes.json"
 	train --data "$TMP/data"
 	[ "$(dataset format)" = tar ]
-	# a file that is no shard makes it a folder of files
+	# shards and images: which?
 	echo x >"$TMP/data/x.jpg"
 	train --data "$TMP/data"
+	[ "$status" -eq 1 ]
+	[[ $output == *"two formats, tar (s-00"*".tar) and files (x.jpg)"*"--format tar or --format files"* ]]
+	train --data "$TMP/data" --format files
 	[ "$(dataset format)" = files ]
 	train --data "$TMP/data/x.jpg"
 	[ "$status" -eq 1 ]
@@ -209,6 +220,129 @@ age() {
 	train --data "$TMP/data/s-000.tar" --format npz
 	[ "$status" -eq 1 ]
 	[[ $output == *"s-000.tar"*"npz"* ]]
+}
+
+@test "shards with other files beside: img2dataset's, and a mark of Spark" {
+	make tar-ustar
+	for i in 0 1 2; do
+		touch "$TMP/data/s-00$i.parquet" "$TMP/data/s-00${i}_stats.json"
+	done
+	same auto "$TMP/data"
+	train --data "$TMP/data"
+	[ "$(dataset format) $(dataset samples)" = "tar 21" ]
+	[[ "$(note files_aside)" == "6 s-00"* ]]
+	# once, for people
+	[ "$(grep -c "files that are no samples, left aside: 6 (s-00" <<<"$output")" -eq 1 ]
+	rm -rf "$TMP/data" "$TMP/want"
+	make tfds
+	touch "$TMP/data/_SUCCESS" "$TMP/data/part.crc"
+	same auto "$TMP/data"
+	train --data "$TMP/data"
+	[ "$(dataset format) $(dataset samples)" = "tfrecord 18" ]
+	[[ "$(note files_aside)" == "2 "* ]]
+	[ "$(note image_feature) $(note label_feature)" = "18 image 18 label" ]
+	train --data "$TMP/data" --format tfrecord:image=file_name,label=label
+	[ "$(dataset bytes) $(note image_feature)" = "180 18 file_name" ]
+}
+
+@test "two formats in a folder, and formats that are not supported, are errors" {
+	mkdir "$TMP/data"
+	for name in shard.00000.mds a.beton a.parquet a.rec a.tar.gz a.zip data.mdb; do
+		touch "$TMP/data/$name" "$TMP/data/index.json"
+		train --data "$TMP/data"
+		echo "$name: $output"
+		[ "$status" -eq 1 ]
+		[[ $output == *"not supported"*"($name); --format files"* ]]
+		rm "$TMP/data/$name"
+	done
+	echo x >"$TMP/data/a.mds"
+	train --data "$TMP/data" --format files
+	[ "$(dataset samples)" = 2 ]
+	touch "$TMP/data/b.tar"
+	train --data "$TMP/data"
+	[[ $output == *"two formats, tar (b.tar) and MDS"*"(a.mds)"*"--format files"* ]]
+	mkdir "$TMP/data/c"
+	mv "$TMP/data/a.mds" "$TMP/data/c/train-00000-of-00001"
+	train --data "$TMP/data"
+	[[ $output == *"two formats, tar (b.tar) and tfrecord (train-"*"--format tfrecord"* ]]
+}
+
+@test "files: of a dataset of images only images are samples" {
+	make tiny
+	same auto "$TMP/data"
+	train --data "$TMP/data"
+	[ "$(dataset samples) $(dataset classes)" = "5 2" ]
+	[[ "$(note files_aside)" == "5 "* ]]
+	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2
+	[[ $output == *"left aside: 5"* ]]
+	run "$BUILD/gpemu-data" stat "$TMP/data"
+	[[ $output == *"samples "*" 5"* ]]
+	run "$BUILD/gpemu-cachesim" --dir "$TMP/data" -p lru -c 50%
+	[[ $output == *"left aside: 5"* ]]
+	"$BUILD/gpemu-data" pack "$TMP/data" "$TMP/set.pack" >/dev/null
+	train --data "$TMP/set.pack"
+	[ "$(dataset samples) $(dataset classes) $(dataset groups)" = "5 2 5" ]
+	# as many others: no dataset of images, if no transform says so
+	touch "$TMP/data/n01/"{1,2}.xml
+	train --data "$TMP/data"
+	[ "$(dataset samples)" = 10 ]
+	train --data "$TMP/data" --prep decode
+	[[ $output == *"left aside: 7 ("* ]]
+}
+
+@test "files: what a name does not say, the content does" {
+	mkdir -p "$TMP/data/a"
+	printf '\xff\xd8\xff' >"$TMP/data/a/image"
+	for i in 1 2 3; do echo x >"$TMP/data/a/$i.bin"; done
+	train --data "$TMP/data" --prep decode --format files
+	[[ $output == *"left aside: 3 (a/1.bin, a/2.bin, a/3.bin)"* ]]
+	rm "$TMP/data/a/image"
+	train --data "$TMP/data" --prep decode
+	[ "$status" -eq 1 ]
+	[[ $output == *"none of its 3 files is an image, such as a/1.bin"* ]]
+	train --data "$TMP/data"
+	[ "$(dataset samples)" = 3 ]
+}
+
+@test "tar: members that are no sample are counted; labels apart are an error" {
+	make tar-dots
+	mv "$TMP/data" "$TMP/dots.tar"
+	train --data "$TMP/dots.tar"
+	[ "$(dataset samples)" = 2 ]
+	[ "$(note members_with_dots)" = "3 22.05.jpg 22.10.jpg v1.5-shot.jpg" ]
+	[ "$(note samples_without_payload)" = "2 22 v1" ]
+	[ "$(note shards_without_labels)" = "1 dots.tar" ]
+	rm -rf "$TMP/want"
+	make tar-unsorted
+	train --data "$TMP/data"
+	[ "$status" -eq 1 ]
+	[[ $output == *"the labels (.cls) are apart from their samples, such as 0000.cls"* ]]
+}
+
+# samples of two members, as WebDataset groups them: key, and .cls
+@test "tar: the samples that WebDataset finds" {
+	python3 -c 'import webdataset' 2>/dev/null ||
+		skip "webdataset is not installed (pip install webdataset)"
+	for kind in tar-dots tar-gnu; do
+		rm -rf "$TMP/data" "$TMP/want"
+		make $kind
+		[ -d "$TMP/data" ] || mv "$TMP/data" "$TMP/data.tar"
+		for shard in "$TMP/data"*/*.tar "$TMP"/data.tar; do
+			[ -f "$shard" ] || continue
+			rm -rf "$TMP/got"
+			mkdir "$TMP/got"
+			"$SAMPLES" tar "$shard" sync "$TMP/got"
+			python3 - "$shard" "$TMP/got/list" <<-'PY'
+				import sys, webdataset
+				shard, got = sys.argv[1:]
+				want = ["%d %s/%s.jpg\n" % (int(s.get("cls", 0)), shard, s["__key__"])
+				        for s in webdataset.WebDataset(shard, shardshuffle=False)
+				        if "jpg" in s]
+				assert open(got).readlines() == want, want
+			PY
+		done
+		rm -f "$TMP/data.tar"
+	done
 }
 
 @test "unknown words are rejected" {
@@ -386,7 +520,9 @@ from_index() {
 	[ "$(dataset samples)" = 12 ]
 	change mv "$TMP/data/a/1.bin" "$TMP/data/a/one.bin"
 	change mkdir "$TMP/data/z"
-	[ "$(dataset classes)" = 4 ]
+	# a class is a folder with a sample
+	[ "$(dataset classes)" = 3 ]
+	[ "$(note empty_folders)" = "1 z" ]
 	change rmdir "$TMP/data/z"
 	# a few files are checked: here all of them
 	rewrite() {

@@ -180,7 +180,9 @@ check() {
 	run -1 "$TRAIN" "$@" --data "$TMP/shards"
 	[[ $output == *"$TMP/shards: has shards (tar), and a simulation reads none"*"--format files"* ]]
 	"$TRAIN" "$@" --data "$TMP/shards" --format files
-	"$TRAIN" "$@" --data "$TMP/files"
+	run -1 "$TRAIN" "$@" --data "$TMP/files"
+	[[ $output == *"$TMP/files: files of two formats, tar (0.tar) and files (1.jpg)"* ]]
+	"$TRAIN" "$@" --data "$TMP/files" --format files
 }
 
 @test "--dump-config of a run refuses what the run would, and prints only what was given" {

@@ -42,6 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		check_sample(&d, i);
 	for (size_t i = 0; r == 0 && i < d.n_origins; i++)
 		PROMISED(strlen(d.names + d.origin[i].path) < d.names_bytes);
+	for (size_t i = 0; r == 0 && i < d.notes.n; i++)
+		free(note_text(&d.notes.note[i]));
 	free(own);
 	return 0;
 }

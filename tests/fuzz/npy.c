@@ -5,6 +5,6 @@ extern const struct format_ops format_npy;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	scan_shard(&format_npy, data, n);
+	scan_shard(&format_npy, "npy", data, n);
 	return 0;
 }

@@ -23,8 +23,9 @@ static void check_part(const struct part *p, uint64_t size)
 	}
 }
 
-static void scan_shard(const struct format_ops *f, const uint8_t *data,
-		       size_t n)
+/* `choice`: with options of its own, for every other input. */
+static void scan_shard(const struct format_ops *f, const char *choice,
+		       const uint8_t *data, size_t n)
 {
 	const struct plugin *const table[] = { &f->plugin, NULL };
 	struct plugin_choice c;
@@ -35,16 +36,15 @@ static void scan_shard(const struct format_ops *f, const uint8_t *data,
 
 	f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
 	peek_init_memory(&p, data, n);
-	/* all formats have defaults; one has an option that checks more */
-	PROMISED(plugin_choose(table, "format",
-			       n % 2 && !strcmp(f->plugin.name, "tfrecord")
-				       ? "tfrecord:verify=on"
-				       : f->plugin.name,
+	/* all formats have defaults */
+	PROMISED(plugin_choose(table, "format", n % 2 ? choice : f->plugin.name,
 			       &c, &err) == 0);
 	r = f->scan(&p, c.options, &part, &err);
 	plugin_choice_fini(&c);
 	PROMISED(r == 0 || (r < 0 && err.text[0]));
 	check_part(&part, n);
+	for (size_t i = 0; i < part.notes.n; i++)
+		PROMISED(note_is_valid(&part.notes.note[i]));
 	part_fini(&part);
 }
 

@@ -36,6 +36,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	scan_shard(&format_tar, data, n);
+	scan_shard(&format_tar, "tar:payload=txt,seg.jpg", data, n);
 	return 0;
 }

@@ -39,6 +39,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	scan_shard(&format_tfrecord, data, n);
+	scan_shard(&format_tfrecord,
+		   "tfrecord:verify=on,image=image,label=label", data, n);
 	return 0;
 }

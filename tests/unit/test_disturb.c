@@ -382,6 +382,35 @@ static void a_report_names_the_worst_run_of_each(void **state)
 	json_decref(records);
 }
 
+static json_t *found(const char *shown)
+{
+	return json_pack("{s:{s:[{s:s, s:i, s:s?}]}}", "dataset", "notes",
+			 "what", "files_aside", "n", 3, "shown", shown);
+}
+
+static void a_report_says_what_was_no_sample(void **state)
+{
+	json_t *records = json_pack("[o, {s:{s:s}, s:{s:o, s:o}}]",
+				    found("left aside: 3"), "cell", "id", "two",
+				    "jobs", "a", found("left aside: 3"), "b",
+				    found(NULL));
+	json_t *warnings;
+	char text[400] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	(void)state;
+	json_object_set_new(json_array_get(records, 0), "cell",
+			    json_pack("{s:s}", "id", "one"));
+	warnings = warnings_json(records);
+	warnings_print(warnings, f);
+	fclose(f);
+	assert_string_equal(text,
+			    "WARN  the dataset, files_aside: 2 of 2 runs, "
+			    "worst one: left aside: 3\n");
+	json_decref(warnings);
+	json_decref(records);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +429,7 @@ int main(void)
 		cmocka_unit_test(a_cell_names_the_limits_of_its_programs),
 		cmocka_unit_test(a_report_names_unusable_samples_once),
 		cmocka_unit_test(a_report_names_the_worst_run_of_each),
+		cmocka_unit_test(a_report_says_what_was_no_sample),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

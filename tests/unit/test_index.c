@@ -20,6 +20,7 @@ enum { RECIPE = 12345, SHARDS = 3, EACH = 5 };
 /* The same samples as shards or as files. */
 static void make(struct dataset *d, bool shards)
 {
+	static const struct note_kind kind = { "files_aside", "aside" };
 	struct builder b = { .d = d };
 	struct err err = { 0 };
 
@@ -46,6 +47,7 @@ static void make(struct dataset *d, bool shards)
 		part_fini(&p);
 	}
 	assert_int_equal(builder_finish(&b, &err), 0);
+	assert_int_equal(notes_add(&d->notes, &kind, 3, "README"), 0);
 	d->n_containers = shards ? SHARDS : 0;
 	d->n_groups = shards ? d->n_groups : 0;
 }
@@ -120,6 +122,8 @@ static void same(const struct dataset *a, const struct dataset *b)
 	assert_int_equal(a->n_origins, b->n_origins);
 	assert_int_equal(a->bytes, b->bytes);
 	assert_int_equal(a->largest, b->largest);
+	assert_int_equal(a->notes.n, 1);
+	assert_memory_equal(a->notes.note, b->notes.note, sizeof(struct note));
 	assert_memory_equal(a->size, b->size, a->n * 8);
 	assert_memory_equal(a->label, b->label, a->n * 4);
 	for (size_t i = 0; i < a->n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/dataset/payload.h"
+#include "loader/format/payload.h"
 #include "tests/unit/shard.h"
 
 extern const struct format_ops format_tar;
@@ -70,6 +70,87 @@ static void tar_groups_members_by_key(void **state)
 	sample_is(&b, &p, 2, "e.v2/5.jpg", "", PART_BY_FOLDER);
 	part_fini(&p);
 	cut_anywhere(&format_tar, &b, 3);
+	drop(&b);
+}
+
+/* "n name name", or "" for none of this kind. */
+static void note_is(const struct part *p, const char *key, const char *want)
+{
+	char text[400] = "";
+
+	for (size_t i = 0; i < p->notes.n; i++) {
+		const struct note *n = &p->notes.note[i];
+		int at = sprintf(text, "%d", (int)n->n);
+
+		for (int k = 0; k < NOTE_NAMES && n->name[k][0]; k++)
+			at += sprintf(text + at, " %s", n->name[k]);
+		if (!strcmp(n->key, key))
+			break;
+		text[0] = 0;
+	}
+	assert_string_equal(text, want);
+}
+
+static void tar_counts_what_is_no_sample(void **state)
+{
+	struct bytes b = { 0 };
+	struct part p;
+
+	(void)state;
+	tar_file(&b, "__index__", "WebDataset's own");
+	tar_file(&b, "1.jpg", "one");
+	tar_file(&b, "1.cls", "3");
+	tar_file(&b, "1.json", "{}");
+	tar_file(&b, "1.seg.png", "beside");
+	tar_file(&b, "22.05.jpg", "no");
+	tar_file(&b, "22.10.jpg", "no");
+	tar_file(&b, "v1.5-shot.jpg", "no");
+	tar_file(&b, "3.json", "{}"); /* a failed download */
+	tar_file(&b, "3.txt", "a caption");
+	tar_member(&b, "4.jpg", '1', "", 0); /* a hard link */
+	tar_file(&b, "4.cls", "4");
+	tar_file(&b, "./._5.jpg", "AppleDouble");
+	tar_file(&b, "5.jpg", "five"); /* without a label */
+	p = good(&format_tar, &b);
+	assert_int_equal(p.n, 2);
+	sample_is(&b, &p, 0, "1.jpg", "one", 3);
+	sample_is(&b, &p, 1, "5.jpg", "five", PART_BY_FOLDER);
+	note_is(&p, "samples_without_payload", "4 22 v1 4");
+	note_is(&p, "members_with_dots", "3 22.05.jpg 22.10.jpg v1.5-shot.jpg");
+	note_is(&p, "members_skipped", "2 4.jpg ._5.jpg");
+	note_is(&p, "shards_without_labels", "");
+	for (size_t i = 0; i < p.notes.n; i++)
+		assert_true(note_is_valid(&p.notes.note[i]));
+	part_fini(&p);
+	drop(&b);
+}
+
+static void tar_texts_are_data_if_nothing_else_is(void **state)
+{
+	struct bytes b = { 0 };
+	struct part p;
+
+	(void)state;
+	tar_file(&b, "1.txt", "one");
+	tar_file(&b, "2.txt", "two");
+	p = good(&format_tar, &b);
+	assert_int_equal(p.n, 2);
+	note_is(&p, "samples_without_payload", "");
+	note_is(&p, "shards_without_labels", "1");
+	part_fini(&p);
+	drop(&b);
+}
+
+static void tar_labels_apart_are_refused(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
+	tar_file(&b, "1.jpg", "one");
+	tar_file(&b, "2.jpg", "two");
+	tar_file(&b, "1.cls", "1");
+	tar_file(&b, "2.cls", "2");
+	refused(&format_tar, &b, "such as 1.cls");
 	drop(&b);
 }
 
@@ -194,6 +275,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tar_groups_members_by_key),
+		cmocka_unit_test(tar_counts_what_is_no_sample),
+		cmocka_unit_test(tar_texts_are_data_if_nothing_else_is),
+		cmocka_unit_test(tar_labels_apart_are_refused),
 		cmocka_unit_test(tar_ends_at_zeros),
 		cmocka_unit_test(tar_long_names_and_sizes),
 		cmocka_unit_test(tar_refuses_what_is_damaged),

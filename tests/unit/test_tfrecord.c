@@ -169,8 +169,81 @@ static void an_example_is_its_image(void **state)
 	drop(&single);
 }
 
+/* The number of records, and the first feature, of a note. */
+static void note_is(const struct part *p, const char *key, unsigned n,
+		    const char *name)
+{
+	for (size_t i = 0; i < p->notes.n; i++) {
+		const struct note *x = &p->notes.note[i];
+
+		if (strcmp(x->key, key))
+			continue;
+		assert_int_equal(x->n, n);
+		assert_string_equal(x->name[0], name);
+		return;
+	}
+	fail_msg("no note %s", key);
+}
+
+/* As TensorFlow Datasets writes them; `label` of kind 1 (bytes) or 3. */
+static void add_tfds(struct bytes *b, const char *image, int kind)
+{
+	struct bytes e = { 0 };
+
+	feature(&e, "file_name", 1, "\x0a\x01x", 3);
+	feature(&e, image, 1, "\x0a\x05image", 7);
+	feature(&e, "label", kind,
+		kind == 3 ? "\x0a\x01\x02"
+			  : "\x0a\x01"
+			    "2",
+		3);
+	wrap(&e, 1);
+	record(b, e.v, e.n);
+	drop(&e);
+}
+
+static void features_have_usual_names_or_chosen_ones(void **state)
+{
+	static const struct plugin *const table[] = { &format_tfrecord.plugin,
+						      NULL };
+	struct plugin_choice c;
+	struct bytes b = { 0 };
+	struct err err;
+	struct part p;
+
+	(void)state;
+	add_tfds(&b, "image", 3);
+	add_tfds(&b, "pixels", 3);
+	add_tfds(&b, "image", 1);
+	p = good(&format_tfrecord, &b);
+	assert_int_equal(p.n, 3);
+	sample_is(&b, &p, 0, NULL, "image", 2);
+	assert_int_equal(p.sample[1].label, 2);
+	assert_true(p.sample[1].size > 5); /* the record */
+	sample_is(&b, &p, 2, NULL, "image", PART_BY_FOLDER);
+	note_is(&p, "image_feature", 2, "image");
+	note_is(&p, "label_feature", 2, "label");
+	note_is(&p, "records_without_image", 1, "file_name");
+	note_is(&p, "labels_of_another_type", 1, "label");
+	part_fini(&p);
+	assert_int_equal(plugin_choose(table, "format",
+				       "tfrecord:image=pixels,label=image", &c,
+				       NULL),
+			 0);
+	assert_int_equal(scan_with(&format_tfrecord, &b, c.options, &p, &err),
+			 0);
+	sample_is(&b, &p, 1, NULL, "image", PART_BY_FOLDER);
+	note_is(&p, "image_feature", 1, "pixels");
+	note_is(&p, "records_without_image", 2, "file_name");
+	part_fini(&p);
+	plugin_choice_fini(&c);
+	drop(&b);
+}
+
 static void a_damaged_example_is_no_example(void **state)
 {
+	const struct example_names names = { "image/encoded,image",
+					     "image/class/label" };
 	struct bytes b = example("\x08\x03", 2);
 	struct example e;
 	struct peek p;
@@ -185,9 +258,9 @@ static void a_damaged_example_is_no_example(void **state)
 			memcpy(own, b.v, b.n);
 			own[i] = (uint8_t)v;
 			peek_init_memory(&p, own, b.n);
-			r = example_find(&p, 0, b.n, &e);
+			r = example_find(&p, 0, b.n, &names, &e);
 			assert_true(r == 0 || r == -EBADMSG);
-			if (r == 0 && e.has_image)
+			if (r == 0 && e.image.found)
 				assert_true(e.offset <= b.n &&
 					    e.size <= b.n - e.offset);
 			free(own);
@@ -214,6 +287,7 @@ int main(void)
 		cmocka_unit_test(records_are_samples),
 		cmocka_unit_test(records_with_wrong_sums),
 		cmocka_unit_test(an_example_is_its_image),
+		cmocka_unit_test(features_have_usual_names_or_chosen_ones),
 		cmocka_unit_test(a_damaged_example_is_no_example),
 		cmocka_unit_test(shards_are_named),
 	};

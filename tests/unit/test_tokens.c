@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/conf/plugin_choice.h"
+#include "loader/dataset/detect.h"
 #include "loader/prep/prep.h"
 
 extern const struct format_ops format_tokens;
@@ -448,8 +449,13 @@ static void a_changed_idx_is_read_again(void **state)
 
 static void auto_never_chooses_them(void **state)
 {
+	const struct format_ops *shards;
+	struct detect names = { 0 };
+
 	(void)state;
-	assert_string_equal(format_of_name("t.bin"), "files");
+	detect_name(&names, "t.bin");
+	assert_int_equal(detect_format(&names, &shards, NULL), 0);
+	assert_null(shards);
 }
 
 /* --- transforms ----------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Selects the member of a sample that is read: the list of extensions
  * "jpg,png,txt". */
-#ifndef GPEMU_LOADER_DATASET_PAYLOAD_H
-#define GPEMU_LOADER_DATASET_PAYLOAD_H
+#ifndef GPEMU_LOADER_FORMAT_PAYLOAD_H
+#define GPEMU_LOADER_FORMAT_PAYLOAD_H
 
 #include <stddef.h>
 

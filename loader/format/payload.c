@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/dataset/payload.h"
+#include "loader/format/payload.h"
 
 #include <string.h>
 
