@@ -6,7 +6,7 @@
  * other byte order.
  *
  *	0	"GPEMUIX\n", sum (XXH3, 64 bits) of all after byte 16,
- *		version, reserved
+ *		version, what says the width of tokens
  *	24	recipe: a hash of the format and its options; counts
  *	...	path, size, offset, label, container, group: as in struct
  *		dataset; origins; names. Each begins at a multiple of 8; those
@@ -24,8 +24,8 @@
 #include "common/err.h"
 #include "loader/dataset/dataset.h"
 
-/* 2: a document of tokens is several sequences */
-enum { INDEX_VERSION = 2 };
+/* 2: a document of tokens is several sequences. 3: what says their width */
+enum { INDEX_VERSION = 3 };
 
 /*
  * Bytes -> dataset; fills in all but dirfd, root, container_fd, block. The

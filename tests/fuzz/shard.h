@@ -23,8 +23,9 @@ static void check_part(const struct part *p, uint64_t size)
 	}
 }
 
-static void scan_shard(const struct format_ops *f, const uint8_t *data,
-		       size_t n)
+/* `choice`: the format, with options. */
+static inline void scan_choice(const struct format_ops *f, const char *choice,
+			       const uint8_t *data, size_t n)
 {
 	const struct plugin *const table[] = { &f->plugin, NULL };
 	struct plugin_choice c;
@@ -33,19 +34,26 @@ static void scan_shard(const struct format_ops *f, const uint8_t *data,
 	struct peek p;
 	int r;
 
-	f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
+	if (f->looks)
+		f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
 	peek_init_memory(&p, data, n);
-	/* all formats have defaults; one has an option that checks more */
-	PROMISED(plugin_choose(table, "format",
-			       n % 2 && !strcmp(f->plugin.name, "tfrecord")
-				       ? "tfrecord:verify=on"
-				       : f->plugin.name,
-			       &c, &err) == 0);
+	PROMISED(plugin_choose(table, "format", choice, &c, &err) == 0);
 	r = f->scan(&p, c.options, &part, &err);
 	plugin_choice_fini(&c);
 	PROMISED(r == 0 || (r < 0 && err.text[0]));
 	check_part(&part, n);
 	part_fini(&part);
+}
+
+static inline void scan_shard(const struct format_ops *f, const uint8_t *data,
+			      size_t n)
+{
+	/* all formats have defaults; one has an option that checks more */
+	scan_choice(f,
+		    n % 2 && !strcmp(f->plugin.name, "tfrecord")
+			    ? "tfrecord:verify=on"
+			    : f->plugin.name,
+		    data, n);
 }
 
 #endif
