@@ -23,19 +23,66 @@ static struct rows_field trimmed(const char *from, const char *to)
 	return (struct rows_field){ from, (size_t)(to - from) };
 }
 
-int rows_split(const char *line, const char *end, struct rows_field *ret)
+/* Where the quoted text that begins at `p` ends: its second quote, behind which
+ * only blanks may stand before the delimiter. NULL: it is no quoted text. */
+static const char *closing(const char *p, const char *end, char delimiter)
 {
+	const char *quote = p, *next;
+
+	do {
+		quote = memchr(quote + 1, '"', (size_t)(end - quote - 1));
+	} while (quote && quote + 1 < end && quote[1] == '"' && quote++);
+	if (!quote)
+		return NULL;
+	next = quote + 1;
+	while (next < end && *next != delimiter &&
+	       isspace((unsigned char)*next))
+		next++;
+	return next == end || *next == delimiter ? quote : NULL;
+}
+
+int rows_split_by(const char *line, const char *end, char delimiter,
+		  struct rows_field *ret)
+{
+	bool blanks = delimiter == ' ';
 	int n = 0;
 
 	for (const char *p = line; n < ROWS_COLUMNS_MAX; p++) {
-		const char *comma = memchr(p, ',', (size_t)(end - p));
+		const char *stop, *from = p, *quote = NULL;
 
-		ret[n++] = trimmed(p, comma ? comma : end);
-		if (!comma)
+		while (from < end && isspace((unsigned char)*from) &&
+		       (blanks || *from != delimiter))
+			from++;
+		if (blanks && from == end && n)
+			break; /* blanks at the end begin no field */
+		if (from < end && *from == '"')
+			quote = closing(from, end, delimiter);
+		p = quote ? quote + 1 : from;
+		stop = p < end ? memchr(p, delimiter, (size_t)(end - p)) : NULL;
+		ret[n++] = quote ? (struct rows_field){ from + 1,
+							(size_t)(quote - from -
+								 1) }
+				 : trimmed(from, stop ? stop : end);
+		if (!stop)
 			break;
-		p = comma;
+		p = stop;
 	}
 	return n;
+}
+
+int rows_split(const char *line, const char *end, struct rows_field *ret)
+{
+	return rows_split_by(line, end, ',', ret);
+}
+
+const char *rows_begin(const char *at, const char *end)
+{
+	static const char mark[] = { '\xef', '\xbb', '\xbf' };
+
+	return end - at >= (ptrdiff_t)sizeof(mark) &&
+			       !memcmp(at, mark, sizeof(mark))
+		       ? at + sizeof(mark)
+		       : at;
 }
 
 bool rows_is(const struct rows_field *f, const char *word)
