@@ -2,7 +2,6 @@
 #include "cachesim/layout.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -163,7 +162,9 @@ int sim_trace_finish(struct sim_trace *t)
 
 void sim_read_time(struct sim_read *r, double s)
 {
-	r->first_s = r->timed ? fmin(r->first_s, s) : s;
-	r->last_s = r->timed ? fmax(r->last_s, s) : s;
+	if (!r->timed || s < r->first_s)
+		r->first_s = s;
+	if (!r->timed || s > r->last_s)
+		r->last_s = s;
 	r->timed = true;
 }

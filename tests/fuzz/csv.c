@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		"csv:key=2,size=3+4,op=1,ops=get,set,unit=ms",
 		"csv:key=id,size=size,time=time,delimiter=semicolon",
 		"twitter",
-		"msr:block=64K",
+		"msr:block=1T", /* a line is up to 1025 requests */
 		"ibm",
 	};
 	enum { N = sizeof(layouts) / sizeof(layouts[0]) };

@@ -95,7 +95,7 @@ static inline int read_sim(const char *layout, const uint8_t *data, size_t n,
 	return r;
 }
 
-/* What is accepted can be replayed; `grain`: as above. */
+/* What is accepted can be replayed, of every third input; `grain`: as above. */
 static inline void fuzz_sim(const char *layout, const uint8_t *data, size_t n,
 			    size_t grain)
 {
@@ -107,7 +107,7 @@ static inline void fuzz_sim(const char *layout, const uint8_t *data, size_t n,
 		 (r < 0 && err.text[0]));
 	if (r == 0)
 		check_trace(&t);
-	if (r == 0 && t.n_requests)
+	if (r == 0 && n % 3 == 0 && t.n_requests && t.n_requests < 5000)
 		replay(&t);
 	sim_trace_fini(&t);
 }
